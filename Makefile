@@ -1,0 +1,90 @@
+# The short front door: each target installs what it needs, configures, builds and runs.
+.DEFAULT_GOAL := all
+MAKEFLAGS += --no-print-directory
+
+prefix ?= /usr/local
+JOBS ?= $(shell nproc)
+SEEDS ?= 20000
+SECONDS ?= 60
+export HF_TEST_SERVER ?= $(shell command -v redis-server || command -v valkey-server || echo redis-server)
+
+# The build below has its own job control and its own variables.
+unexport MAKEFLAGS
+
+ninja = $$(command -v ninja >/dev/null && echo Ninja || echo Unix Makefiles)
+# $(call build,PRESET,TARGETS): configures, and builds the targets.
+build = CMAKE_GENERATOR="$(ninja)" cmake --preset $(1) $(CONFIGURE) >build/$(1).log 2>&1 || \
+	{ cat build/$(1).log; exit 1; }; \
+	cmake --build build/$(1) -j $(JOBS) --target $(2)
+
+all: need-build ## build the library, the examples and the benchmarks (the default)
+	@$(call build,release,holdfast holdfast_static examples bench)
+
+demo: need-build need-server ## build, and watch locks being taken, waited for and lost
+	@$(call build,release,examples)
+	@build/release/examples/demo
+
+test: need-build need-test ## build and run every test
+	@$(call build,release,all)
+	@tools/run-tests release
+
+test-servers: need-build need-test need-servers ## run the live tests against other server versions
+	@$(call build,release,live_tests)
+	@tools/test-servers
+
+asan: need-build need-test ## run every test with the address and undefined sanitizers
+	@$(call build,asan,all)
+	@tools/run-tests asan
+
+tsan: need-build need-test ## run every test with the thread sanitizer
+	@$(call build,tsan,all)
+	@tools/run-tests tsan
+
+valgrind: need-build need-test need-valgrind ## run the unit tests under valgrind
+	@$(call build,valgrind,unit_tests)
+	@tools/run-tests valgrind -L unit
+
+sim: need-build need-test ## run the simulator: make sim SEEDS=1000000
+	@$(call build,release,sim)
+	@build/release/tests/sim --seeds $(SEEDS)
+
+fuzz: need-build need-test need-fuzz ## fuzz each target for a while: make fuzz SECONDS=600
+	@$(call build,fuzz,fuzzers)
+	@tools/run-fuzz $(SECONDS)
+
+bench-quick: need-build need-server ## run every benchmark in its short form
+	@$(call build,release,bench)
+	@for program in $(patsubst bench/%.c,build/release/bench/%,$(wildcard bench/*.c)); do \
+		$$program --quick || exit 1; \
+	done
+
+lint: need-build need-test need-lint ## check includes, format, and what the linters say
+	@$(call build,debug,holdfast_lua)
+	@tools/lint build/debug
+
+format: need-lint ## format all C files
+	@tools/lint --list-c | xargs clang-format -i
+
+install: CONFIGURE = -DCMAKE_INSTALL_PREFIX=$(prefix)
+install: need-build ## install: make install prefix=/usr DESTDIR=/tmp/stage
+	@$(call build,release,holdfast holdfast_static)
+	@DESTDIR="$(DESTDIR)" cmake --install build/release
+
+check-install: need-build need-install ## install somewhere, and build programs against that
+	@tools/check-install
+
+clean: ## remove everything that was built
+	rm -rf build
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | \
+		while IFS='|' read -r target text; do printf '  %-14s %s\n' "$$target" "$$text"; done
+
+# need-GROUP installs the packages of a group where they are missing.
+need-%:
+	@mkdir -p build
+	@tools/need $*
+
+.NOTPARALLEL:
+.PHONY: all demo test test-servers asan tsan valgrind sim fuzz bench-quick lint format install \
+	check-install clean help

@@ -1,0 +1,28 @@
+# What is installed, and how other builds find it: pkg-config and a CMake package.
+include(CMakePackageConfigHelpers)
+
+set(HF_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast)
+
+install(TARGETS holdfast holdfast_static EXPORT HoldfastTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/holdfast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+configure_file(cmake/holdfast.pc.in holdfast.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/holdfast.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+install(EXPORT HoldfastTargets NAMESPACE Holdfast:: DESTINATION ${HF_CMAKE_DIR})
+configure_package_config_file(cmake/HoldfastConfig.cmake.in HoldfastConfig.cmake
+  INSTALL_DESTINATION ${HF_CMAKE_DIR})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/HoldfastConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/HoldfastConfig.cmake
+              ${PROJECT_BINARY_DIR}/HoldfastConfigVersion.cmake
+  DESTINATION ${HF_CMAKE_DIR})
+
+file(GLOB HF_PAGES CONFIGURE_DEPENDS LICENSE *.md docs/*.md)
+install(FILES ${HF_PAGES} DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/holdfast)
+foreach(section 1 3 5 7)
+  file(GLOB pages CONFIGURE_DEPENDS docs/man/*.${section})
+  install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+endforeach()

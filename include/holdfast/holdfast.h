@@ -1,0 +1,380 @@
+/*
+ * Holdfast: distributed locks on Redis and Valkey, shared with Java's Redisson.
+ *
+ * Caveats first.
+ *
+ * - A lock is a lease. It is yours from the moment a call says so until its valid-until on this
+ *   host's CLOCK_BOOTTIME; hf_lock_remaining() tells how long that is. The library never says that
+ *   you hold a lock past that point. It cannot stop code that was paused after it asked.
+ * - A server that loses its data (flushed, restarted empty, failed over to a replica that lagged)
+ *   may grant a lock twice. The first holder is told as soon as the library can know.
+ * - A request that was sent and not answered has an unknown outcome. The library settles it by
+ *   itself where it can; where time runs out the answer is HF_EUNKNOWN, never a guess.
+ * - After fork() the child's handles answer HF_EFORKED and send nothing. Open a new client there.
+ * - A hold belongs to its client: it outlives the thread and the lock handle it was taken with, and
+ *   is renewed until it is released, lost, or the client is closed.
+ *
+ * Conventions.
+ *
+ * - Functions return 0 or a negative HF_E… number. hf_strerror() gives its text and
+ *   hf_error_detail() the facts of the last failure in the calling thread.
+ * - Output parameters come last, are named ret_…, and are written on success only.
+ * - Durations are milliseconds. 0, or a field left out, is the default.
+ * - Every function may be called from any thread, and none may be called from a signal handler.
+ *   A blocking call is no cancellation point. Callbacks must return: no longjmp out of them.
+ * - Strings that go in are copied. Strings that come out belong to the caller's buffer.
+ * - Options are structs that carry their own size, so that later releases can add to them. Make
+ *   them with the macros: HF_ACQUIRE(.wait_ms = 5000). NULL stands for all defaults.
+ *
+ * Licence: Apache-2.0.
+ */
+#ifndef HOLDFAST_H
+#define HOLDFAST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define HF_API __attribute__((visibility("default")))
+#else
+#define HF_API
+#endif
+
+#define HF_VERSION_MAJOR 0
+#define HF_VERSION_MINOR 1
+#define HF_VERSION_PATCH 0
+
+/* The version of the library that is loaded, as "0.1.0". */
+HF_API const char *hf_version(void);
+
+/* ---- errors --------------------------------------------------------------------------------- */
+
+/*
+ * The numbers are permanent. They are grouped by who can act on them: -1 to -19 are answers about
+ * the lock, -20 to -39 come from the far side, -40 to -59 are the caller's own.
+ */
+#define HF_ERRORS(X)                                                                               \
+	X(HF_EBUSY, -1, "held by someone else")                                                    \
+	X(HF_ETIMEDOUT, -2, "not acquired in time")                                                \
+	X(HF_ECANCELLED, -3, "cancelled")                                                          \
+	X(HF_ENOTHELD, -4, "not held by this owner")                                               \
+	X(HF_ELOST, -5, "the lock was lost")                                                       \
+	X(HF_EUNKNOWN, -6, "the outcome is unknown")                                               \
+	X(HF_ECONFLICT, -7, "the key is no lock of this kind")                                     \
+	X(HF_EUNREACHABLE, -20, "the server cannot be reached")                                    \
+	X(HF_EREFUSED, -21, "refused by the server")                                               \
+	X(HF_EAUTH, -22, "user or password not accepted")                                          \
+	X(HF_EDENIED, -23, "not permitted by the server's access rules")                           \
+	X(HF_EREADONLY, -24, "the server takes no writes")                                         \
+	X(HF_ENOTNOW, -25, "the server is not ready")                                              \
+	X(HF_EFULL, -26, "the server is out of memory")                                            \
+	X(HF_EPROTOCOL, -27, "the server does not speak the protocol")                             \
+	X(HF_ETLS, -28, "TLS failed")                                                              \
+	X(HF_EINVAL, -40, "invalid argument")                                                      \
+	X(HF_EFORKED, -41, "the handle belongs to the parent process")                             \
+	X(HF_ECLOSED, -42, "the client is closed")                                                 \
+	X(HF_ENOMEM, -43, "out of memory")                                                         \
+	X(HF_ESYSTEM, -44, "the operating system refused")                                         \
+	X(HF_ENOTSUP, -45, "not supported")
+
+enum hf_error {
+#define HF__ENUM(name, number, text) name = (number),
+	HF_ERRORS(HF__ENUM)
+#undef HF__ENUM
+};
+
+/* The fixed text of an error number; never NULL. */
+HF_API const char *hf_strerror(int error);
+
+/*
+ * One line about the last call of this thread that failed, with its numbers: "lost: lease of 3000
+ * ms ended 2012 ms ago; now held by 5c1e…:7". Empty if there was none. In a completion callback it
+ * is about the call that completed. Valid until this thread's next call.
+ */
+HF_API const char *hf_error_detail(void);
+
+/* ---- clients -------------------------------------------------------------------------------- */
+
+/* A client is what is open to one server. It has an identity of its own, a random UUID. */
+typedef struct hf_client hf_client;
+typedef struct hf_lock hf_lock;
+typedef struct hf_owner hf_owner;
+typedef struct hf_cancel hf_cancel;
+typedef struct hf_event hf_event;
+
+/* What a holder can believe. At risk: less than a third of the lease is left. */
+typedef enum hf_state {
+	HF_FREE = 0,    /* not held by this owner */
+	HF_HELD = 1,    /* held */
+	HF_AT_RISK = 2, /* held, but renewals do not get through or a fixed lease nears its end */
+	HF_LOST = 3     /* held no more, and not released */
+} hf_state;
+
+/* Called on every change of a hold's state, on the dispatcher thread (see hf_client_fd). */
+typedef void hf_event_fn(void *arg, const hf_event *event);
+
+typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARN, HF_LOG_ERROR } hf_log_level;
+
+/* Called with one line without newline, on the dispatcher thread. */
+typedef void hf_log_fn(void *arg, hf_log_level level, const char *line);
+
+/*
+ * Every field is optional. What is given here wins over the URL, the URL over the environment.
+ * The name behind each field is that of the URL's query, and in capitals behind HOLDFAST_ that of
+ * the environment where there is one.
+ */
+typedef struct hf_client_options {
+	size_t size;                  /* filled in by HF_CLIENT */
+	const char *user;             /* user; environment: HOLDFAST_USER */
+	const char *password;         /* only in the URL's user part; HOLDFAST_PASSWORD */
+	const char *password_file;    /* password_file: first line of it; HOLDFAST_PASSWORD_FILE */
+	int database;                 /* db; default 0 */
+	const char *client_name;      /* client_name; default "holdfast" */
+	const char *tls_ca_file;      /* tls_ca; default: the system's store; HOLDFAST_TLS_CA */
+	const char *tls_cert_file;    /* tls_cert: client certificate; HOLDFAST_TLS_CERT */
+	const char *tls_key_file;     /* tls_key: its key; HOLDFAST_TLS_KEY */
+	const char *tls_server_name;  /* tls_server_name; default: the URL's host */
+	int tls_insecure;             /* tls_insecure=yes: encrypt, but trust anybody */
+	int64_t connect_timeout_ms;   /* connect_timeout; default 5000, whole handshake included */
+	int64_t command_timeout_ms;   /* command_timeout; default 3000 */
+	int64_t subscribe_timeout_ms; /* subscribe_timeout; default 7500 */
+	int64_t watchdog_ms;   /* watchdog; default 30000: the lease of locks taken without one */
+	int watchdog_batch;    /* watchdog_batch; default 100: locks per renewal script, 1 to 100 */
+	int lazy;              /* lazy=yes: connect on first use, not in hf_client_open */
+	hf_event_fn *on_event; /* hold state changes */
+	void *event_arg;
+	hf_log_fn *on_log; /* what the library does; it prints nothing by itself */
+	void *log_arg;
+} hf_client_options;
+
+#define HF_CLIENT(...) (&(hf_client_options){.size = sizeof(hf_client_options), __VA_ARGS__})
+
+/*
+ * Connects to the server of the URL:
+ *
+ *   redis://[[user]:password@]host[:6379][/db][?option=value&…]     plain TCP
+ *   rediss://…                                                      TLS, certificate and name checked
+ *   valkey://…, valkeys://…                                         the same two
+ *   redis+unix:///path/to/socket[?…]                                unix socket
+ *   embedded:                                                       a private server of this user and host
+ *
+ * A NULL URL takes $HOLDFAST_URL. Starts one thread, the keeper.
+ *
+ * HF_EINVAL: a part of the URL or an option is wrong; the detail names it.
+ * HF_EUNREACHABLE, HF_EAUTH, HF_ETLS, HF_EPROTOCOL, HF_EREFUSED: no usable connection within
+ * connect_timeout_ms; the detail says why. HF_ENOMEM, HF_ESYSTEM.
+ */
+HF_API int hf_client_open(const char *url, const hf_client_options *options,
+                          hf_client **ret_client);
+
+/*
+ * Releases all holds (one second at most), answers HF_ECLOSED to all waiting calls, ends its
+ * threads and runs what callbacks are left. Lock handles stay valid, answer HF_ECLOSED and are
+ * closed as ever. HF_EINVAL if called from one of the client's own callbacks: nothing happens then.
+ * NULL is allowed. In a forked child it only closes descriptors.
+ */
+HF_API int hf_client_close(hf_client *client);
+
+/* The identity of this client in the owner names on the server: 36 characters and a NUL. */
+HF_API int hf_client_uuid(hf_client *client, char ret_uuid[37]);
+
+/* Sends one PING and waits for the answer; ret_us, if not NULL, gets the round trip's microseconds. */
+HF_API int hf_client_ping(hf_client *client, int64_t *ret_us);
+
+/*
+ * For event loops: a descriptor that becomes readable when callbacks are due. From the first call
+ * of this on, callbacks run only inside hf_client_dispatch() and no dispatcher thread exists. The
+ * descriptor belongs to the client. Returns it, or an error.
+ */
+HF_API int hf_client_fd(hf_client *client);
+
+/* Runs all callbacks that are due now, in the calling thread. Returns how many, or an error. */
+HF_API int hf_client_dispatch(hf_client *client);
+
+typedef struct hf_stats {
+	size_t size;              /* set by the caller: sizeof(hf_stats) */
+	uint64_t attempts;        /* asks sent for a lock */
+	uint64_t grants;          /* locks granted, nested ones too */
+	uint64_t releases;        /* releases confirmed */
+	uint64_t waits;           /* acquires that did not get the lock at once */
+	uint64_t timeouts;        /* acquires that ended with HF_ETIMEDOUT */
+	uint64_t renewals;        /* holds renewed */
+	uint64_t renewal_scripts; /* scripts sent for that */
+	uint64_t
+		renewal_failures; /* renewal scripts that were not answered or answered by an error */
+	uint64_t renewal_lag_ms; /* the longest a renewal was confirmed after it was due */
+	uint64_t at_risk;        /* times a hold became at risk */
+	uint64_t losses;         /* holds lost */
+	uint64_t unknowns;       /* requests whose answer never came */
+	uint64_t wakeups;        /* release messages received */
+	uint64_t reconnects;     /* connections made after the first */
+	uint64_t commands;       /* commands sent, of all kinds */
+	uint64_t held;           /* holds now */
+	uint64_t waiting;        /* calls waiting for a lock now */
+} hf_stats;
+
+/* A snapshot of the client's counters, filled up to ret_stats->size. */
+HF_API int hf_client_stats(hf_client *client, hf_stats *ret_stats);
+
+/* ---- owners and cancel tokens --------------------------------------------------------------- */
+
+/*
+ * Who holds, inside this process: the calling thread, or an owner made here, for tasks that move
+ * between threads and for asynchronous calls. Usable with every client. Freeing it releases
+ * nothing.
+ */
+HF_API int hf_owner_new(hf_owner **ret_owner);
+HF_API void hf_owner_free(hf_owner *owner);
+
+/*
+ * A token that stops the calls it is given to. Firing is sticky: later calls with it end at once.
+ * It must outlive the calls that use it. Fire from any thread, callbacks included.
+ */
+HF_API int hf_cancel_new(hf_cancel **ret_cancel);
+HF_API void hf_cancel_fire(hf_cancel *cancel);
+HF_API void hf_cancel_free(hf_cancel *cancel);
+
+/* ---- locks ---------------------------------------------------------------------------------- */
+
+typedef enum hf_kind {
+	HF_REENTRANT = 1 /* Redisson's getLock(): exclusive, counted, no order among waiters */
+} hf_kind;
+
+/*
+ * A handle for one lock. Sends nothing. Handles of the same name are the same lock; any number of
+ * threads may share one handle.
+ *
+ * The name: 1 to 512 bytes of UTF-8, no control characters, braces only as a closed, non-empty
+ * tag: "orders", "{orders}:42". HF_EINVAL with the reason otherwise.
+ */
+HF_API int hf_lock_open(hf_client *client, hf_kind kind, const char *name, hf_lock **ret_lock);
+
+/* Frees the handle. Holds stay: they belong to the client. NULL is allowed. */
+HF_API void hf_lock_close(hf_lock *lock);
+
+#define HF_NOWAIT ((int64_t)-1)
+
+typedef struct hf_acquire_options {
+	size_t size;      /* filled in by HF_ACQUIRE */
+	int64_t wait_ms;  /* 0: for ever. HF_NOWAIT: one attempt */
+	int64_t lease_ms; /* 0: the watchdog's lease, renewed. Else fixed, never renewed by itself */
+	hf_owner *owner;  /* NULL: the calling thread; asynchronous calls need one */
+	hf_cancel *cancel; /* stops the wait */
+} hf_acquire_options;
+
+#define HF_ACQUIRE(...) (&(hf_acquire_options){.size = sizeof(hf_acquire_options), __VA_ARGS__})
+
+/*
+ * Takes the lock, or one more level of it if this owner has it already.
+ *
+ * 0: held, and valid now. A nested level never shortens the lease.
+ * HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED: not held, nothing left behind.
+ * HF_ELOST: a nested acquire found the outer hold gone.
+ * HF_EUNKNOWN: an attempt was sent and not answered in time. Whatever it left on the server is
+ * removed in the background or ends with its lease; this owner does not hold the lock.
+ * HF_ECONFLICT: the key exists and is no lock, or a lock of another sort; nothing was changed.
+ * HF_EUNREACHABLE: no connection in all the time there was.
+ * Others as their texts say.
+ */
+HF_API int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *options);
+
+typedef struct hf_release_options {
+	size_t size;     /* filled in by HF_RELEASE */
+	int64_t wait_ms; /* how long to wait for the server's word; default: the command timeout */
+	hf_owner *owner; /* NULL: the calling thread; asynchronous calls need one */
+} hf_release_options;
+
+#define HF_RELEASE(...) (&(hf_release_options){.size = sizeof(hf_release_options), __VA_ARGS__})
+
+/*
+ * Gives up one level. From the call on the level counts as given up whatever the answer is, and a
+ * lock given up whole is never renewed again.
+ *
+ * 0: released. HF_ENOTHELD: this owner holds nothing here. HF_EBUSY: another call of this owner on
+ * this lock was under way all the time; nothing was given up. HF_ELOST: the lock had been lost before;
+ * the detail says why and who has it now. HF_EUNKNOWN: no answer in wait_ms; the library goes on
+ * trying in the background until the lease has ended.
+ */
+HF_API int hf_lock_release(hf_lock *lock);
+HF_API int hf_lock_release_with(hf_lock *lock, const hf_release_options *options);
+
+/*
+ * Makes the hold last at least lease_ms from now; never shortens it. HF_ENOTHELD, HF_ELOST,
+ * HF_EUNKNOWN (not answered; the hold goes on as it was).
+ */
+HF_API int hf_lock_extend(hf_lock *lock, hf_owner *owner, int64_t lease_ms);
+
+/*
+ * Takes the lock away from whoever holds it, and wakes the waiters. ret_was_held, if not NULL, gets
+ * 1 or 0. Only for operators: the holder learns of it at its next renewal.
+ */
+HF_API int hf_lock_force_release(hf_lock *lock, int *ret_was_held);
+
+/* What the server says now. Each waits for its answer, the command timeout at most. */
+HF_API int hf_lock_is_locked(hf_lock *lock, int *ret_locked);
+HF_API int hf_lock_is_held(hf_lock *lock, hf_owner *owner, int *ret_held);
+HF_API int hf_lock_hold_count(hf_lock *lock, hf_owner *owner, int64_t *ret_count);
+
+/* Milliseconds the server keeps the lock: -2 if it is free, -1 if it has no end. */
+HF_API int hf_lock_ttl(hf_lock *lock, int64_t *ret_ttl_ms);
+
+/*
+ * The holder's identity as the server has it, "<uuid>:<number>", cut to size with its NUL; empty if
+ * the lock is free.
+ */
+HF_API int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size);
+
+/*
+ * What this process can rely on, without asking anyone: local, lock-free, cheap enough to call
+ * before every write. Milliseconds until valid-until, 0 if the owner does not hold the lock, lost
+ * it, or has begun to release it.
+ */
+HF_API int64_t hf_lock_remaining(hf_lock *lock, hf_owner *owner);
+
+/* The same as a state; local and lock-free. */
+HF_API hf_state hf_lock_state(hf_lock *lock, hf_owner *owner);
+
+/* ---- asynchronous forms --------------------------------------------------------------------- */
+
+/*
+ * The completion of an asynchronous call: its result, a number where the call has one (as the
+ * synchronous form's ret_… would get it), and a text for hf_lock_holder_async (NULL elsewhere; valid
+ * during the callback).
+ *
+ * If the starting call returns 0 the completion runs exactly once, on the dispatcher, never inside
+ * the call. Otherwise it never runs. A cancel that loses the race to a grant delivers the grant.
+ */
+typedef void hf_done_fn(void *arg, int result, int64_t number, const char *text);
+
+HF_API int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *options, hf_done_fn *done,
+                                 void *arg);
+HF_API int hf_lock_release_async(hf_lock *lock, const hf_release_options *options, hf_done_fn *done,
+                                 void *arg);
+HF_API int hf_lock_extend_async(hf_lock *lock, hf_owner *owner, int64_t lease_ms, hf_done_fn *done,
+                                void *arg);
+HF_API int hf_lock_force_release_async(hf_lock *lock, hf_done_fn *done, void *arg);
+HF_API int hf_lock_is_locked_async(hf_lock *lock, hf_done_fn *done, void *arg);
+HF_API int hf_lock_is_held_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg);
+HF_API int hf_lock_hold_count_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg);
+HF_API int hf_lock_ttl_async(hf_lock *lock, hf_done_fn *done, void *arg);
+HF_API int hf_lock_holder_async(hf_lock *lock, hf_done_fn *done, void *arg);
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+/* About the hold that changed; valid during the callback. */
+HF_API hf_state hf_event_state(const hf_event *event);
+HF_API const char *hf_event_name(const hf_event *event);  /* of the lock */
+HF_API const char *hf_event_owner(const hf_event *event); /* "<uuid>:<number>" as on the server */
+HF_API const char *hf_event_detail(const hf_event *event);
+/* Milliseconds until valid-until when the event was made; 0 when lost. */
+HF_API int64_t hf_event_remaining(const hf_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
