@@ -1,0 +1,326 @@
+/* Takes a URL apart; every rule that guards against showing a password is in here. */
+#define _GNU_SOURCE
+#include "base/url.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <holdfast/holdfast.h>
+
+/* A URL on its way into its struct. */
+struct parse {
+	struct hf__url *url;
+	const char *text; /* the whole URL, for byte numbers in messages */
+	char *out;        /* the next free byte of the block */
+	char *why;
+	size_t why_size;
+};
+
+__attribute__((format(printf, 2, 3))) static int refuse(struct parse *parse, const char *format,
+                                                        ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(parse->why, parse->why_size, format, args);
+	va_end(args);
+	return HF_EINVAL;
+}
+
+static bool is_control(unsigned char byte)
+{
+	return byte < 0x20 || byte == 0x7f;
+}
+
+static int hex_value(char digit)
+{
+	if (digit >= '0' && digit <= '9')
+		return digit - '0';
+	if (digit >= 'a' && digit <= 'f')
+		return digit - 'a' + 10;
+	if (digit >= 'A' && digit <= 'F')
+		return digit - 'A' + 10;
+	return -1;
+}
+
+/* The byte behind the '%' at the given place, or -1. */
+static int decode_escape(const char *at, const char *end)
+{
+	int high = end - at > 2 ? hex_value(at[1]) : -1;
+	int low = end - at > 2 ? hex_value(at[2]) : -1;
+
+	return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+static int copy_decoded(struct parse *parse, const char *from, const char *end,
+                        const char **ret_text)
+{
+	const char *start = parse->out;
+
+	for (const char *at = from; at < end; at++) {
+		int byte = (unsigned char)*at;
+
+		if (byte == '%') {
+			byte = decode_escape(at, end);
+			if (byte <= 0)
+				return refuse(parse, "percent escape at byte %td %s",
+				              at - parse->text + 1,
+				              byte == 0 ? "is a NUL"
+				                        : "lacks its two hexadecimal digits");
+			at += 2;
+		}
+		*parse->out++ = (char)byte;
+	}
+	*parse->out++ = '\0';
+	*ret_text = start;
+	return 0;
+}
+
+static const char *copy_raw(struct parse *parse, const char *from, const char *end)
+{
+	const char *start = parse->out;
+
+	parse->out = (char *)mempcpy(parse->out, from, (size_t)(end - from));
+	*parse->out++ = '\0';
+	return start;
+}
+
+static int check_bytes(struct parse *parse)
+{
+	if (strnlen(parse->text, HF__URL_MAX + 1) > HF__URL_MAX)
+		return refuse(parse, "URL: longer than %d bytes", HF__URL_MAX);
+	for (const char *at = parse->text; *at; at++) {
+		if (is_control((unsigned char)*at) || *at == ' ')
+			return refuse(
+				parse,
+				"URL: byte %td is a space or control character; escape it with %%",
+				at - parse->text + 1);
+		if (*at == '#')
+			return refuse(parse, "URL: byte %td is a '#'; write it as %%23",
+			              at - parse->text + 1);
+	}
+	return 0;
+}
+
+/*
+ * Somebody who forgot "@host" has the password where the port should be, so only digits too large
+ * for a port are shown.
+ */
+static int parse_port(struct parse *parse, const char *from, const char *end)
+{
+	int port = 0;
+
+	if (from == end)
+		return refuse(parse, "port: missing behind the ':'");
+	for (const char *at = from; at < end; at++)
+		if (*at < '0' || *at > '9')
+			return refuse(parse, "port: not a number");
+	for (const char *at = from; at < end && port <= 65535; at++)
+		port = port * 10 + (*at - '0');
+	if (port > 65535)
+		return refuse(parse, "port: '%.*s' is above 65535",
+		              (int)(end - from > 20 ? 20 : end - from), from);
+	if (port == 0)
+		return refuse(parse, "port: 0 is none");
+	parse->url->port = port;
+	return 0;
+}
+
+static int check_ip6(struct parse *parse)
+{
+	char address[INET6_ADDRSTRLEN];
+	unsigned char bytes[sizeof(struct in6_addr)];
+	size_t size = strcspn(parse->url->host, "%"); /* an interface name may follow */
+
+	if (size >= sizeof(address))
+		return refuse(parse, "host: no IPv6 address in the brackets");
+	memcpy(address, parse->url->host, size);
+	address[size] = '\0';
+	if (inet_pton(AF_INET6, address, bytes) != 1)
+		return refuse(parse, "host: no IPv6 address in the brackets");
+	return 0;
+}
+
+static int parse_bracketed(struct parse *parse, const char *from, const char *end)
+{
+	const char *close = memchr(from, ']', (size_t)(end - from));
+	int rc;
+
+	if (!close)
+		return refuse(parse, "host: '[' without ']'");
+	if (close + 1 < end && close[1] != ':')
+		return refuse(parse, "host: only a port may follow the ']'");
+	rc = copy_decoded(parse, from + 1, close, &parse->url->host);
+	if (rc == 0)
+		rc = check_ip6(parse);
+	if (rc == 0 && close + 1 < end)
+		rc = parse_port(parse, close + 2, end);
+	return rc;
+}
+
+static int parse_plain(struct parse *parse, const char *from, const char *end)
+{
+	const char *colon = memchr(from, ':', (size_t)(end - from));
+	int rc;
+
+	if (colon == from)
+		return refuse(parse, "host: missing");
+	if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
+		return refuse(parse, "host: more than one ':'; an IPv6 address needs brackets");
+	rc = copy_decoded(parse, from, colon ? colon : end, &parse->url->host);
+	if (rc == 0 && colon)
+		rc = parse_port(parse, colon + 1, end);
+	return rc;
+}
+
+static int parse_hosts(struct parse *parse, const char *from, const char *end)
+{
+	int rc;
+
+	parse->url->authority = copy_raw(parse, from, end);
+	if (memchr(from, ',', (size_t)(end - from)))
+		rc = copy_decoded(parse, from, end, &parse->url->host);
+	else if (from < end && *from == '[')
+		rc = parse_bracketed(parse, from, end);
+	else
+		rc = parse_plain(parse, from, end);
+	if (rc < 0)
+		return rc;
+	for (const char *at = parse->url->host; *at; at++)
+		if (is_control((unsigned char)*at) || *at == ' ')
+			return refuse(parse, "host: holds a space or control character");
+	return 0;
+}
+
+static int parse_authority(struct parse *parse, const char *from, const char *end)
+{
+	const char *at = memrchr(from, '@', (size_t)(end - from));
+	const char *colon;
+	int rc;
+
+	if (!at)
+		return parse_hosts(parse, from, end);
+	colon = memchr(from, ':', (size_t)(at - from));
+	rc = copy_decoded(parse, from, colon ? colon : at, &parse->url->user);
+	if (rc == 0 && colon)
+		rc = copy_decoded(parse, colon + 1, at, &parse->url->password);
+	return rc < 0 ? rc : parse_hosts(parse, at + 1, end);
+}
+
+static int parse_pair(struct parse *parse, const char *from, const char *end)
+{
+	struct hf__url_pair *pair;
+	const char *equals = memchr(from, '=', (size_t)(end - from));
+	int rc;
+
+	if (equals == from)
+		return refuse(parse, "query: '=' without a name at byte %td",
+		              from - parse->text + 1);
+	if (parse->url->pair_count == HF__URL_PAIRS_MAX)
+		return refuse(parse, "query: more than %d options", HF__URL_PAIRS_MAX);
+	pair = &parse->url->pairs[parse->url->pair_count++];
+	rc = copy_decoded(parse, from, equals ? equals : end, &pair->key);
+	if (rc == 0)
+		rc = copy_decoded(parse, equals ? equals + 1 : end, end, &pair->value);
+	return rc;
+}
+
+static int parse_query(struct parse *parse, const char *from)
+{
+	for (const char *end; *from; from = *end ? end + 1 : end) {
+		int rc;
+
+		end = from + strcspn(from, "&");
+		if (end == from)
+			continue;
+		rc = parse_pair(parse, from, end);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int parse_path(struct parse *parse, const char *from)
+{
+	const char *end = from + strcspn(from, "?");
+	int rc = copy_decoded(parse, from, end, &parse->url->path);
+
+	return rc < 0 || !*end ? rc : parse_query(parse, end + 1);
+}
+
+/* What follows "scheme:". */
+static int parse_rest(struct parse *parse, const char *rest)
+{
+	const char *end;
+	int rc;
+
+	if (!*rest || *rest == '?')
+		return parse_path(parse, rest);
+	if (rest[0] != '/' || rest[1] != '/')
+		return refuse(parse, "scheme: '//' must follow the ':'");
+	rest += 2;
+	end = rest + strcspn(rest, "/?");
+	/* A password with a raw '/' or '?' ends the authority early: its tail must not pass for a path. */
+	if (end > rest && strchr(end, '@'))
+		return refuse(parse,
+		              "user: '/' and '?' in a user or password are written %%2F and %%3F, "
+		              "an '@' behind the host %%40");
+	rc = parse_authority(parse, rest, end);
+	if (rc == 0)
+		rc = parse_path(parse, end);
+	if (rc == 0 && !*parse->url->host && !*parse->url->path)
+		return refuse(parse, "host: missing");
+	return rc;
+}
+
+static int parse_scheme(struct parse *parse)
+{
+	const char *end = parse->text;
+
+	while (isascii((unsigned char)*end) &&
+	       (isalnum((unsigned char)*end) || strchr("+-.", *end)) && *end)
+		end++;
+	if (*end != ':' || !isalpha((unsigned char)*parse->text))
+		return refuse(parse, "scheme: missing");
+	parse->url->scheme = copy_raw(parse, parse->text, end);
+	return parse_rest(parse, end + 1);
+}
+
+int hf__url_init(struct hf__url *url, const char *text, char *why, size_t why_size)
+{
+	struct parse parse = {.url = url, .text = text, .why = why, .why_size = why_size};
+	int rc;
+
+	assert(url && text);
+	memset(url, 0, sizeof(*url));
+	rc = check_bytes(&parse);
+	if (rc < 0)
+		return rc;
+	/* The hosts are kept twice; a NUL takes the place of a separator but for these few. */
+	url->block_size = 2 * strlen(text) + HF__URL_PAIRS_MAX + 16;
+	url->block = malloc(url->block_size);
+	if (!url->block) {
+		memset(url, 0, sizeof(*url));
+		return HF_ENOMEM;
+	}
+	parse.out = url->block;
+	rc = parse_scheme(&parse);
+	assert((size_t)(parse.out - url->block) <= url->block_size);
+	if (rc < 0)
+		hf__url_done(url);
+	return rc;
+}
+
+void hf__url_done(struct hf__url *url)
+{
+	if (url->block)
+		explicit_bzero(url->block, url->block_size);
+	free(url->block);
+	memset(url, 0, sizeof(*url));
+}

@@ -1,0 +1,134 @@
+/* Checks the byte buffer: growth, its maximum, and dropping at the front. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <holdfast/holdfast.h>
+
+#include "base/buffer.h"
+
+static void add_text(struct hf__buffer *buffer, const char *text)
+{
+	assert_int_equal(hf__buffer_reserve(buffer, strlen(text)), 0);
+	hf__buffer_add(buffer, text, strlen(text));
+}
+
+static void check_text(const struct hf__buffer *buffer, const char *text)
+{
+	assert_int_equal(buffer->length, strlen(text));
+	assert_memory_equal(buffer->data, text, strlen(text));
+}
+
+static void new_buffer_is_empty_with_the_room_asked_for(void **state)
+{
+	struct hf__buffer buffer;
+
+	(void)state;
+	assert_int_equal(hf__buffer_init(&buffer, 16, 64), 0);
+	assert_int_equal(buffer.length, 0);
+	assert_int_equal(buffer.capacity, 16);
+	memset(buffer.data, 'x', 16);
+	hf__buffer_done(&buffer);
+	assert_null(buffer.data);
+	assert_int_equal(buffer.capacity, 0);
+}
+
+static void added_bytes_follow_each_other(void **state)
+{
+	struct hf__buffer buffer;
+
+	(void)state;
+	assert_int_equal(hf__buffer_init(&buffer, 16, 64), 0);
+	add_text(&buffer, "hold");
+	hf__buffer_add(&buffer, NULL, 0);
+	add_text(&buffer, "fast");
+	check_text(&buffer, "holdfast");
+	hf__buffer_done(&buffer);
+}
+
+static void buffer_grows_and_keeps_its_bytes(void **state)
+{
+	struct hf__buffer buffer;
+	char expected[1000];
+
+	(void)state;
+	assert_int_equal(hf__buffer_init(&buffer, 1, 1000), 0);
+	for (int i = 0; i < 1000; i++) {
+		expected[i] = (char)(i % 251);
+		assert_int_equal(hf__buffer_reserve(&buffer, 1), 0);
+		hf__buffer_add(&buffer, &expected[i], 1);
+	}
+	assert_int_equal(buffer.length, 1000);
+	assert_int_equal(buffer.capacity, 1000);
+	assert_memory_equal(buffer.data, expected, 1000);
+	hf__buffer_done(&buffer);
+}
+
+static void reserve_makes_room_for_all_of_it_at_once(void **state)
+{
+	struct hf__buffer buffer;
+
+	(void)state;
+	assert_int_equal(hf__buffer_init(&buffer, 4, 4096), 0);
+	add_text(&buffer, "abc");
+	assert_int_equal(hf__buffer_reserve(&buffer, 4000), 0);
+	assert_true(buffer.capacity - buffer.length >= 4000);
+	memset(buffer.data + buffer.length, 'x', 4000);
+	check_text(&buffer, "abc");
+	hf__buffer_done(&buffer);
+}
+
+static void nothing_grows_beyond_the_maximum(void **state)
+{
+	struct hf__buffer buffer;
+
+	(void)state;
+	assert_int_equal(hf__buffer_init(&buffer, 4, 10), 0);
+	add_text(&buffer, "abc");
+	assert_int_equal(hf__buffer_reserve(&buffer, 8), HF_ENOMEM);
+	assert_int_equal(hf__buffer_reserve(&buffer, SIZE_MAX), HF_ENOMEM);
+	check_text(&buffer, "abc");
+	assert_int_equal(buffer.capacity, 4);
+	assert_int_equal(hf__buffer_reserve(&buffer, 7), 0);
+	add_text(&buffer, "defghij");
+	assert_int_equal(hf__buffer_reserve(&buffer, 1), HF_ENOMEM);
+	assert_int_equal(hf__buffer_reserve(&buffer, 0), 0);
+	check_text(&buffer, "abcdefghij");
+	hf__buffer_done(&buffer);
+}
+
+static void dropped_bytes_leave_at_the_front_and_make_room(void **state)
+{
+	struct hf__buffer buffer;
+
+	(void)state;
+	assert_int_equal(hf__buffer_init(&buffer, 8, 8), 0);
+	add_text(&buffer, "abcdefgh");
+	hf__buffer_drop(&buffer, 3);
+	check_text(&buffer, "defgh");
+	hf__buffer_drop(&buffer, 0);
+	check_text(&buffer, "defgh");
+	add_text(&buffer, "ijk");
+	check_text(&buffer, "defghijk");
+	hf__buffer_drop(&buffer, 8);
+	check_text(&buffer, "");
+	hf__buffer_done(&buffer);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(new_buffer_is_empty_with_the_room_asked_for),
+		cmocka_unit_test(added_bytes_follow_each_other),
+		cmocka_unit_test(buffer_grows_and_keeps_its_bytes),
+		cmocka_unit_test(reserve_makes_room_for_all_of_it_at_once),
+		cmocka_unit_test(nothing_grows_beyond_the_maximum),
+		cmocka_unit_test(dropped_bytes_leave_at_the_front_and_make_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
