@@ -1,0 +1,359 @@
+/* The driver's role: who polls, who writes, who sleeps. */
+#include "engine/engine.h"
+
+#include "base/clock.h"
+#include "base/number.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+/*
+ * While woken threads have not run yet their requests are about to come, so writing waits for them;
+ * this many milliseconds is the safety net. Less would re-arm a hardware timer at each poll.
+ */
+#define GATHER_MS 5
+
+static void kick(int fd)
+{
+	uint64_t one = 1;
+	(void)!write(fd, &one, sizeof one);
+}
+
+void hf__engine_port_changed(struct hf__engine *engine)
+{
+	engine->keeper_blind = false;
+	if (engine->keeper_sleeps)
+		kick(engine->keeper_fd);
+}
+
+static void drain(int fd)
+{
+	uint64_t count;
+	(void)!read(fd, &count, sizeof count);
+}
+
+void hf__engine_lock(struct hf__engine *engine)
+{
+	pthread_mutex_lock(&engine->mutex);
+}
+
+/* ---- writing ---- */
+
+/* The connection was given up while we sent: its bytes are nobody's, its descriptor is ours. */
+static void drop_old(struct hf__port *port)
+{
+	close(port->old_fd);
+	port->old_fd = -1;
+	port->wire.length = 0;
+	port->wire_sent = 0;
+}
+
+static void load_wire(struct hf__port *port)
+{
+	struct hf__buffer empty = port->wire;
+	empty.length = 0;
+	port->wire = port->out;
+	port->out = empty;
+	port->wire_sent = 0;
+	port->offered = port->appended;
+	port->unwritten = 0;
+}
+
+/* Sends all there is, others leave their bytes to us meanwhile. Mutex held, but not while sending. */
+static void write_out(struct hf__engine *engine)
+{
+	struct hf__port *port = &engine->port;
+	while (port->fd >= 0 && !port->sending && !port->blocked && !port->watched_raw &&
+	       hf__port_has_output(port)) {
+		if (port->wire_sent == port->wire.length)
+			load_wire(port);
+		int fd = port->fd;
+		port->sending = true;
+		pthread_mutex_unlock(&engine->mutex);
+		ssize_t n =
+			port->transport->send(port->context, fd, port->wire.data + port->wire_sent,
+		                              port->wire.length - port->wire_sent);
+		pthread_mutex_lock(&engine->mutex);
+		port->sending = false;
+		if (port->old_fd >= 0)
+			drop_old(port);
+		else if (n >= 0)
+			port->wire_sent += (size_t)n;
+		else if (n == -EAGAIN)
+			port->blocked = true;
+		else
+			port->trouble = (int)-n;
+		if ((port->blocked || port->trouble) && engine->polling)
+			kick(engine->driver_fd);
+		if (port->trouble)
+			return;
+	}
+}
+
+/* Whether it is time to write what threads left: nobody else is about to come, or half are in. */
+static bool enough_gathered(struct hf__engine *engine)
+{
+	const struct hf__port *port = &engine->port;
+	uint32_t woken = (uint32_t)atomic_load(&engine->woken);
+	return woken == 0 || port->unwritten * 2 >= port->unanswered + woken;
+}
+
+/* ---- waking ---- */
+
+/* Sets the flags and wakes the threads; their tasks are gone right after. Without the mutex. */
+static void wake(struct hf__engine *engine, struct hf__list *finished, struct hf__task *leader)
+{
+	struct hf__sleep_set set = {{0}};
+	struct hf__list *link, *after;
+	hf__list_each (link, finished)
+		hf__sleep_mark(&set, hf__list_item(link, struct hf__task, link)->slot);
+	if (leader)
+		hf__sleep_mark(&set, leader->slot);
+	hf__list_each_safe (link, after, finished)
+		atomic_store(&hf__list_item(link, struct hf__task, link)->done, true);
+	if (leader)
+		atomic_store(&leader->leads, true);
+	hf__sleep_wake(&engine->sleep, &set);
+}
+
+static int count(const struct hf__list *list)
+{
+	const struct hf__list *link;
+	int n = 0;
+	hf__list_each (link, list)
+		n++;
+	return n;
+}
+
+/* One thread fewer is about to run; the last one writes what all have left. */
+static void lower_woken(struct hf__engine *engine)
+{
+	if (atomic_fetch_sub(&engine->woken, 1) != 1)
+		return;
+	pthread_mutex_lock(&engine->mutex);
+	if (engine->polling && hf__port_has_output(&engine->port))
+		write_out(engine);
+	pthread_mutex_unlock(&engine->mutex);
+}
+
+static void tell_dispatcher(struct hf__engine *engine, int user_fd)
+{
+	if (user_fd >= 0)
+		kick(user_fd);
+	else
+		hf__sleep_wake_word(&engine->posts);
+}
+
+/* Sees that whoever must wake up earlier than planned does. Mutex held. */
+static void check_plans(struct hf__engine *engine)
+{
+	int64_t due = engine->ops->due(engine->machine);
+	if (engine->polling && due < engine->planned)
+		kick(engine->driver_fd);
+	if (!engine->leader && engine->keeper_sleeps &&
+	    (due < engine->keeper_planned || engine->ops->busy(engine->machine)))
+		kick(engine->keeper_fd);
+}
+
+/*
+ * Gives the mutex up and wakes the finished threads and the next leader. `leaving`: the caller was
+ * the driver and counts itself among those who are about to come back.
+ */
+static void release(struct hf__engine *engine, struct hf__task *leader, bool leaving)
+{
+	struct hf__list finished;
+	hf__list_init(&finished);
+	hf__list_move(&finished, &engine->finished);
+	int waking = count(&finished) + (leader ? 1 : 0) + (leaving ? 1 : 0);
+	if (waking > 0)
+		atomic_fetch_add(&engine->woken, waking);
+	bool posted = engine->posted;
+	int user_fd = engine->user_fd;
+	engine->posted = false;
+	if (posted)
+		atomic_fetch_add(&engine->posts, 1);
+	pthread_mutex_unlock(&engine->mutex);
+	if (!hf__list_empty(&finished) || leader)
+		wake(engine, &finished, leader);
+	if (posted)
+		tell_dispatcher(engine, user_fd);
+	if (leaving)
+		lower_woken(engine);
+}
+
+void hf__engine_unlock(struct hf__engine *engine)
+{
+	if (engine->polling && hf__port_has_output(&engine->port) && enough_gathered(engine) &&
+	    !hf__engine_in_callback(engine))
+		write_out(engine);
+	check_plans(engine);
+	release(engine, NULL, false);
+}
+
+/* ---- driving ---- */
+
+static void look(struct hf__engine *engine)
+{
+	struct hf__port *port = &engine->port;
+	bool held_back = hf__port_has_output(port) && !port->blocked && !port->sending;
+	int64_t now = hf__clock_ms();
+	int64_t due = engine->ops->due(engine->machine);
+	if (held_back && !port->watched_raw && due > now + GATHER_MS)
+		due = now + GATHER_MS;
+	short want = port->watched_raw ? port->want : POLLIN;
+	if (!port->watched_raw && port->blocked)
+		want |= POLLOUT;
+	struct pollfd fds[2] = {{.fd = engine->driver_fd, .events = POLLIN},
+	                        {.fd = port->fd, .events = want}};
+	bool raw = port->watched_raw;
+	engine->planned = due;
+	engine->polling = true;
+	release(engine, NULL, false);
+	int n = poll(fds, 2, hf__clock_poll_timeout(now, due));
+	if (n > 0 && fds[0].revents)
+		drain(engine->driver_fd);
+	port->events = n > 0 ? fds[1].revents : 0;
+	if (!raw && (port->events & (POLLIN | POLLHUP | POLLERR)))
+		hf__port_fill(port);
+	hf__engine_lock(engine);
+	engine->polling = false;
+	if (port->events & (POLLOUT | POLLHUP | POLLERR))
+		port->blocked = false;
+	engine->ops->turn(engine->machine, hf__clock_ms());
+}
+
+/* One round as the driver. Mutex held. */
+static void drive_once(struct hf__engine *engine)
+{
+	if (hf__port_has_output(&engine->port) && atomic_load(&engine->woken) == 0)
+		write_out(engine);
+	look(engine);
+}
+
+/* The driver is done: somebody else takes over, if anybody needs to. Mutex held, then not. */
+static void pass_on(struct hf__engine *engine)
+{
+	struct hf__task *next = engine->ops->first(engine->machine);
+	if (!next && !hf__list_empty(&engine->followers))
+		next = hf__list_item(engine->followers.next, struct hf__task, link);
+	engine->leader = next;
+	if (next)
+		hf__list_remove(&next->link);
+	else
+		check_plans(engine);
+	release(engine, next, true);
+}
+
+static void drive(struct hf__engine *engine, struct hf__task *task)
+{
+	while (!task->finished)
+		drive_once(engine);
+	pass_on(engine);
+}
+
+static void follow(struct hf__engine *engine, struct hf__task *task)
+{
+	hf__list_add(&engine->followers, &task->link);
+	uint16_t slot = task->slot;
+	uint32_t turn = hf__sleep_turn(&engine->sleep, slot);
+	hf__engine_unlock(engine);
+	while (!atomic_load(&task->done) && !atomic_load(&task->leads)) {
+		hf__sleep_wait(&engine->sleep, slot, turn);
+		turn = hf__sleep_turn(&engine->sleep, slot);
+	}
+	bool leads = atomic_load(&task->leads);
+	lower_woken(engine);
+	if (!leads)
+		return;
+	hf__engine_lock(engine);
+	drive(engine, task);
+}
+
+void hf__engine_task_init(struct hf__task *task)
+{
+	hf__list_init(&task->link);
+	atomic_init(&task->done, false);
+	atomic_init(&task->leads, false);
+	task->finished = false;
+	task->slot = hf__sleep_slot();
+}
+
+void hf__engine_finish(struct hf__engine *engine, struct hf__task *task)
+{
+	task->finished = true;
+	if (task == engine->leader) {
+		if (engine->polling)
+			kick(engine->driver_fd);
+		return;
+	}
+	if (hf__list_empty(&task->link))
+		return; /* its thread has not begun to wait */
+	hf__list_remove(&task->link);
+	hf__list_add(&engine->finished, &task->link);
+}
+
+void hf__engine_wait(struct hf__engine *engine, struct hf__task *task)
+{
+	if (task->finished) {
+		hf__engine_unlock(engine);
+	} else if (engine->leader) {
+		follow(engine, task);
+	} else {
+		engine->leader = task;
+		drive(engine, task);
+	}
+}
+
+void hf__engine_flush(struct hf__engine *engine)
+{
+	if (engine->polling)
+		write_out(engine);
+}
+
+/* ---- the keeper ---- */
+
+static void keeper_drives(struct hf__engine *engine)
+{
+	engine->leader = &engine->keeper_task;
+	do
+		drive_once(engine);
+	while (!engine->stopping && hf__list_empty(&engine->followers) &&
+	       engine->ops->busy(engine->machine));
+	pass_on(engine);
+	hf__engine_lock(engine);
+}
+
+/* A hang-up is noticed while nobody reads; data alone does not wake the keeper. */
+static void keeper_sleeps(struct hf__engine *engine, int64_t now, int64_t due)
+{
+	struct pollfd fds[2] = {
+		{.fd = engine->keeper_fd, .events = POLLIN},
+		{.fd = engine->keeper_blind ? -1 : engine->port.fd, .events = POLLRDHUP},
+	};
+	/* What is due already is the driver's business. */
+	engine->keeper_planned = due > now ? due : HF__NEVER;
+	engine->keeper_sleeps = true;
+	int timeout = hf__clock_poll_timeout(now, engine->keeper_planned);
+	release(engine, NULL, false);
+	int n = poll(fds, 2, timeout);
+	if (n > 0 && fds[0].revents)
+		drain(engine->keeper_fd);
+	hf__engine_lock(engine);
+	engine->keeper_sleeps = false;
+	if (n <= 0 || !fds[1].revents)
+		return;
+	engine->keeper_blind = true;
+	if (!engine->leader)
+		keeper_drives(engine);
+}
+
+void hf__engine_keep(struct hf__engine *engine)
+{
+	int64_t now = hf__clock_ms();
+	int64_t due = engine->ops->due(engine->machine);
+	if (!engine->leader && (due <= now || engine->ops->busy(engine->machine)))
+		keeper_drives(engine);
+	else
+		keeper_sleeps(engine, now, due);
+}

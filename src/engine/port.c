@@ -1,0 +1,90 @@
+/* One connection as the engine sees it: a descriptor, bytes that came in, bytes to go out. */
+#include "engine/port.h"
+
+#include <holdfast/holdfast.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int hf__port_init(struct hf__port *port)
+{
+	memset(port, 0, sizeof(*port));
+	port->fd = -1;
+	port->old_fd = -1;
+	int rc = hf__buffer_init(&port->in, HF__PORT_IN, HF__PORT_IN);
+	if (!rc)
+		rc = hf__buffer_init(&port->out, HF__PORT_OUT, HF__PORT_OUT_MAX);
+	if (!rc)
+		rc = hf__buffer_init(&port->wire, HF__PORT_OUT, HF__PORT_OUT_MAX);
+	if (rc)
+		hf__port_done(port);
+	return rc;
+}
+
+void hf__port_done(struct hf__port *port)
+{
+	if (port->fd >= 0)
+		close(port->fd);
+	port->fd = -1;
+	hf__buffer_done(&port->in);
+	hf__buffer_done(&port->out);
+	hf__buffer_done(&port->wire);
+}
+
+void hf__port_open(struct hf__port *port, int fd, const struct hf__transport *transport,
+                   void *context)
+{
+	port->fd = fd;
+	port->transport = transport;
+	port->context = context;
+	port->trouble = 0;
+	port->in_trouble = 0;
+	port->events = 0;
+	port->blocked = false;
+	port->in.length = 0;
+}
+
+void hf__port_close(struct hf__port *port, bool reset)
+{
+	struct linger now = {.l_onoff = 1, .l_linger = 0};
+	if (port->fd < 0)
+		return;
+	if (reset)
+		(void)setsockopt(port->fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+	if (port->sending) {
+		(void)shutdown(port->fd, SHUT_RDWR);
+		port->old_fd = port->fd;
+	} else {
+		close(port->fd);
+		port->wire.length = 0;
+		port->wire_sent = 0;
+	}
+	port->fd = -1;
+	port->in.length = 0;
+	port->out.length = 0;
+	port->appended = port->offered;
+	port->unwritten = 0;
+	port->unanswered = 0;
+	port->blocked = false;
+}
+
+void hf__port_fill(struct hf__port *port)
+{
+	struct hf__buffer *in = &port->in;
+	while (in->length < in->capacity) {
+		size_t room = in->capacity - in->length;
+		ssize_t n =
+			port->transport->recv(port->context, port->fd, in->data + in->length, room);
+		if (n == -EAGAIN)
+			return;
+		if (n <= 0) {
+			port->in_trouble = n == 0 ? ECONNRESET : (int)-n;
+			return;
+		}
+		in->length += (size_t)n;
+		if (!port->transport->layered)
+			return;
+	}
+}

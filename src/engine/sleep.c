@@ -1,0 +1,54 @@
+/* Sleeping and waking of many threads by one futex word per 32 of them. */
+#include "engine/sleep.h"
+
+#include "base/number.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static long futex(_Atomic uint32_t *word, int verb, uint32_t value, uint32_t bits)
+{
+	return syscall(SYS_futex, word, verb | FUTEX_PRIVATE_FLAG, value, NULL, NULL, bits);
+}
+
+uint16_t hf__sleep_slot(void)
+{
+	return (uint16_t)(hf__number_of_thread() % (HF__SLEEP_WORDS * 32));
+}
+
+void hf__sleep_mark(struct hf__sleep_set *set, uint16_t slot)
+{
+	set->bits[slot / 32] |= UINT32_C(1) << (slot % 32);
+}
+
+void hf__sleep_wake(struct hf__sleep *sleep, const struct hf__sleep_set *set)
+{
+	for (int i = 0; i < HF__SLEEP_WORDS; i++) {
+		if (!set->bits[i])
+			continue;
+		atomic_fetch_add(&sleep->word[i].turn, 1);
+		futex(&sleep->word[i].turn, FUTEX_WAKE_BITSET, INT_MAX, set->bits[i]);
+	}
+}
+
+uint32_t hf__sleep_turn(struct hf__sleep *sleep, uint16_t slot)
+{
+	return atomic_load(&sleep->word[slot / 32].turn);
+}
+
+void hf__sleep_wait(struct hf__sleep *sleep, uint16_t slot, uint32_t turn)
+{
+	futex(&sleep->word[slot / 32].turn, FUTEX_WAIT_BITSET, turn, UINT32_C(1) << (slot % 32));
+}
+
+void hf__sleep_on(_Atomic uint32_t *word, uint32_t value)
+{
+	futex(word, FUTEX_WAIT_BITSET, value, FUTEX_BITSET_MATCH_ANY);
+}
+
+void hf__sleep_wake_word(_Atomic uint32_t *word)
+{
+	futex(word, FUTEX_WAKE_BITSET, INT_MAX, FUTEX_BITSET_MATCH_ANY);
+}

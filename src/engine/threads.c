@@ -1,0 +1,180 @@
+/* The engine's own threads: the keeper, and the dispatcher that runs callbacks. */
+#include "engine/engine.h"
+
+#include "base/clock.h"
+#include "base/number.h"
+
+#include <holdfast/holdfast.h>
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define KEEPER_STACK (128 * 1024)
+
+static void *keeper_main(void *arg)
+{
+	struct hf__engine *engine = arg;
+	pthread_setname_np(pthread_self(), "hf-keeper");
+	hf__engine_lock(engine);
+	while (!engine->stopping)
+		hf__engine_keep(engine);
+	hf__engine_unlock(engine);
+	return NULL;
+}
+
+/* Takes the right to run callbacks; only one thread has it at a time. */
+static bool begin_callbacks(struct hf__engine *engine)
+{
+	uint64_t nobody = 0;
+	return atomic_compare_exchange_strong(&engine->dispatching, &nobody,
+	                                      hf__number_of_thread());
+}
+
+int hf__engine_dispatch(struct hf__engine *engine)
+{
+	if (!begin_callbacks(engine))
+		return 0;
+	int n = engine->ops->dispatch(engine->machine);
+	hf__engine_lock(engine);
+	hf__engine_flush(engine);
+	atomic_store(&engine->dispatching, 0);
+	hf__engine_unlock(engine);
+	return n;
+}
+
+static void *dispatcher_main(void *arg)
+{
+	struct hf__engine *engine = arg;
+	bool over = false;
+	pthread_setname_np(pthread_self(), "hf-dispatcher");
+	while (!over) {
+		uint32_t posts = atomic_load(&engine->posts);
+		hf__engine_lock(engine);
+		over = engine->stopping || engine->user_fd >= 0;
+		hf__engine_unlock(engine);
+		if (hf__engine_dispatch(engine) == 0 && !over)
+			hf__sleep_on(&engine->posts, posts);
+	}
+	return NULL;
+}
+
+/* No signal of the program's is ever handled on a thread of ours. */
+static int start_thread(pthread_t *thread, void *(*body)(void *), void *arg, size_t stack)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	if (pthread_attr_init(&attr))
+		return HF_ENOMEM;
+	if (stack)
+		(void)pthread_attr_setstacksize(&attr, stack);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int rc = pthread_create(thread, &attr, body, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return rc ? HF_ESYSTEM : 0;
+}
+
+int hf__engine_init(struct hf__engine *engine, const struct hf__machine_ops *ops, void *machine)
+{
+	memset(engine, 0, sizeof(*engine));
+	engine->ops = ops;
+	engine->machine = machine;
+	engine->user_fd = -1;
+	engine->keeper_planned = HF__NEVER;
+	hf__list_init(&engine->followers);
+	hf__list_init(&engine->finished);
+	hf__engine_task_init(&engine->keeper_task);
+	pthread_mutex_init(&engine->mutex, NULL);
+	engine->driver_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	engine->keeper_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int rc = hf__port_init(&engine->port);
+	if (!rc && (engine->driver_fd < 0 || engine->keeper_fd < 0))
+		rc = HF_ESYSTEM;
+	if (!rc)
+		rc = start_thread(&engine->keeper, keeper_main, engine, KEEPER_STACK);
+	engine->has_keeper = rc == 0;
+	if (rc)
+		hf__engine_done(engine);
+	return rc;
+}
+
+int hf__engine_need_dispatcher(struct hf__engine *engine)
+{
+	if (engine->has_dispatcher || engine->user_fd >= 0)
+		return 0;
+	int rc = start_thread(&engine->dispatcher, dispatcher_main, engine, 0);
+	engine->has_dispatcher = rc == 0;
+	return rc;
+}
+
+static void end_dispatcher(struct hf__engine *engine)
+{
+	if (!engine->has_dispatcher)
+		return;
+	atomic_fetch_add(&engine->posts, 1);
+	hf__sleep_wake_word(&engine->posts);
+	pthread_join(engine->dispatcher, NULL);
+	engine->has_dispatcher = false;
+}
+
+void hf__engine_stop(struct hf__engine *engine)
+{
+	uint64_t one = 1;
+	hf__engine_lock(engine);
+	engine->stopping = true;
+	hf__engine_unlock(engine);
+	(void)!write(engine->keeper_fd, &one, sizeof one);
+	(void)!write(engine->driver_fd, &one, sizeof one);
+	if (engine->has_keeper)
+		pthread_join(engine->keeper, NULL);
+	engine->has_keeper = false;
+	end_dispatcher(engine);
+}
+
+void hf__engine_close_fds(struct hf__engine *engine)
+{
+	int *fds[] = {&engine->driver_fd, &engine->keeper_fd, &engine->user_fd, &engine->port.fd,
+	              &engine->port.old_fd};
+	for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
+}
+
+void hf__engine_done(struct hf__engine *engine)
+{
+	hf__engine_close_fds(engine);
+	hf__port_done(&engine->port);
+	pthread_mutex_destroy(&engine->mutex);
+}
+
+void hf__engine_post(struct hf__engine *engine)
+{
+	engine->posted = true;
+}
+
+int hf__engine_user_fd(struct hf__engine *engine)
+{
+	uint64_t one = 1;
+	hf__engine_lock(engine);
+	if (engine->user_fd < 0)
+		engine->user_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	int fd = engine->user_fd;
+	hf__engine_unlock(engine);
+	if (fd < 0)
+		return HF_ESYSTEM;
+	end_dispatcher(engine);
+	/* Whatever was due before is due now; one needless wake-up does no harm. */
+	(void)!write(fd, &one, sizeof one);
+	return fd;
+}
+
+bool hf__engine_in_callback(const struct hf__engine *engine)
+{
+	return atomic_load(&engine->dispatching) == hf__number_of_thread();
+}
