@@ -1,0 +1,355 @@
+/* Taking a lock, taking it once more, and making it last longer: everything that asks. */
+#include "core/core.h"
+
+#include <inttypes.h>
+
+static int64_t lease_of(const struct hf__core *core, const struct hf__op *op)
+{
+	return op->lease_ms ? op->lease_ms : core->config.watchdog_ms;
+}
+
+static void ask_later(struct hf__core *core, struct hf__op *op, int64_t at)
+{
+	hf__wheel_start(&core->wheel, &op->retry, at);
+}
+
+static void leave_queue(struct hf__core *core, struct hf__op *op, int64_t now)
+{
+	if (hf__list_empty(&op->link))
+		return;
+	hf__list_remove(&op->link);
+	hf__lock_left(core, op->lock, now);
+}
+
+void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, int64_t now)
+{
+	struct hf__lock *lock = op->lock;
+	struct hf__hold *hold = op->hold;
+	int64_t waited = now - op->started_at;
+	leave_queue(core, op, now);
+	if (result && result == op->refusal)
+		hf__core_finish_refused(core, op);
+	else if (result == HF_EUNKNOWN)
+		hf__core_finish(core, op, result,
+		                "%s: an attempt was sent and not answered in %" PRId64
+		                " ms; what it may have left is removed in the background",
+		                lock->name, waited);
+	else if (result == HF_EUNREACHABLE)
+		hf__core_finish(core, op, core->linked ? result : core->link_error,
+		                "%s: tried for %" PRId64 " ms: %s", lock->name, waited,
+		                core->link_why);
+	else if (result == HF_EBUSY || (result == HF_ETIMEDOUT && op->waited))
+		hf__core_finish(core, op, result,
+		                "%s: waited %" PRId64 " ms; the holder's lease had %" PRId64
+		                " ms left when last asked",
+		                lock->name, waited, op->number);
+	else
+		hf__core_finish(core, op, result, "%s: after %" PRId64 " ms", lock->name, waited);
+	if (!hold)
+		return;
+	if (hold->state == HF__HOLD_ASKING)
+		hf__hold_abandon(core, hold, now);
+	else
+		hf__hold_idle(core, hold, now);
+}
+
+static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t now)
+{
+	hold->doubtful = false;
+	hold->count++;
+	if (!op->lease_ms && !hold->watched_from) {
+		hold->watched_from = hold->count;
+		hold->renew_at =
+			hf__watchdog_next(core, hold->cmd.sent_at, core->config.watchdog_ms);
+	}
+	hf__hold_arm(core, hold);
+	core->stats.grants++;
+	leave_queue(core, op, now);
+	op->number = 0;
+	hf__core_succeed(core, op);
+	hf__hold_idle(core, hold, now);
+}
+
+/* A grant that came too late to be believed; the server has it, so asking again settles it. */
+static void granted_late(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                         int64_t now)
+{
+	hold->doubtful = true;
+	if (op->cancelled)
+		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
+	else if (op->wait_ms == HF_NOWAIT)
+		hf__acquire_give_up(core, op, HF_ETIMEDOUT, now);
+	else
+		hf__acquire_ask(core, hold, now);
+}
+
+static void busy(struct hf__core *core, struct hf__op *op, int64_t ttl_ms, int64_t now)
+{
+	op->hold->doubtful = false;
+	op->refusal = 0;
+	op->number = ttl_ms;
+	if (op->cancelled) {
+		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
+		return;
+	}
+	if (op->wait_ms == HF_NOWAIT) {
+		hf__acquire_give_up(core, op, HF_EBUSY, now);
+		return;
+	}
+	if (!op->waited)
+		core->stats.waits++;
+	op->waited = true;
+	bool watched = op->lock->watched;
+	if (hf__lock_watch(core, op->lock)) {
+		hf__acquire_give_up(core, op, HF_ENOMEM, now);
+		return;
+	}
+	int64_t pause = hf__random_jitter(&core->random, HF__SLOW_POLL_MS);
+	if (ttl_ms >= 0 && ttl_ms < pause)
+		pause = ttl_ms + 1;
+	if (!watched && !HF__MUTANT(NO_SECOND_ASK))
+		hf__acquire_ask(core, op->hold, now);
+	else
+		ask_later(core, op, now + pause);
+}
+
+static void refused(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                    int64_t now)
+{
+	struct hf__hold *hold = op->hold;
+	leave_queue(core, op, now);
+	hf__core_finish(core, op, answer->error, "%s: %.*s", op->lock->name, (int)answer->length,
+	                answer->text);
+	if (hold->state == HF__HOLD_ASKING)
+		hf__hold_abandon(core, hold, now);
+	else
+		hf__hold_idle(core, hold, now);
+}
+
+/* No answer, or none that helps: the next connection or the next try goes on. */
+static void unanswered(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                       int64_t now)
+{
+	if (answer->outcome == HF__UNKNOWN)
+		op->hold->doubtful = true;
+	if (op->cancelled)
+		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
+	else if (answer->error == HF_ENOMEM)
+		hf__acquire_give_up(core, op, HF_ENOMEM, now);
+	else if (answer->outcome == HF__NOT_NOW)
+		hf__core_not_now(core, op, answer, now);
+}
+
+static void gone(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                 const struct hf__answer *answer, int64_t now)
+{
+	if (hold->state == HF__HOLD_HELD)
+		hf__hold_lose(core, hold, HF__LOST_GONE, now);
+	hf__hold_finish_lost(core, op, hold, answer->text, answer->length, now);
+	hf__hold_idle(core, hold, now);
+}
+
+/* The answer to an ask whose call has left. */
+static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct hf__answer *answer,
+                    int64_t now)
+{
+	if (answer->outcome == HF__GRANTED || answer->outcome == HF__UNKNOWN)
+		hold->doubtful = true;
+	else if (answer->outcome == HF__BUSY)
+		hold->doubtful = false;
+	if (hold->doubtful)
+		hf__hold_resume(core, hold, now);
+	else
+		hf__hold_end(core, hold, now);
+}
+
+static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
+                     int64_t now)
+{
+	struct hf__hold *hold = hf__list_item(cmd, struct hf__hold, cmd);
+	struct hf__op *op = hold->op;
+	if (answer->outcome == HF__UNKNOWN)
+		core->stats.unknowns++;
+	if (!op) {
+		if (hold->state == HF__HOLD_CLEANING)
+			cleaned(core, hold, answer, now);
+		else
+			hf__hold_idle(core, hold, now);
+		return;
+	}
+	switch (answer->outcome) {
+	case HF__GRANTED:
+		if (hold->state == HF__HOLD_LOST)
+			gone(core, op, hold, answer, now);
+		else if (hf__hold_confirm(core, hold, cmd->sent_at, cmd->lease_ms, now))
+			granted(core, op, hold, now);
+		else if (hold->state == HF__HOLD_ASKING)
+			granted_late(core, op, hold, now);
+		else if (hf__hold_check(core, hold, now))
+			gone(core, op, hold, answer, now);
+		break;
+	case HF__BUSY: busy(core, op, answer->ttl_ms, now); break;
+	case HF__GONE: gone(core, op, hold, answer, now); break;
+	case HF__DONE:
+	case HF__FAILED: refused(core, op, answer, now); break;
+	default: unanswered(core, op, answer, now);
+	}
+}
+
+static void extended(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
+                     int64_t now)
+{
+	struct hf__hold *hold = hf__list_item(cmd, struct hf__hold, cmd);
+	struct hf__op *op = hold->op;
+	if (answer->outcome == HF__UNKNOWN)
+		core->stats.unknowns++;
+	if (!op) {
+		if (hold->state == HF__HOLD_CLEANING)
+			hf__hold_resume(core, hold, now);
+		else
+			hf__hold_idle(core, hold, now);
+		return;
+	}
+	if (answer->outcome == HF__FAILED) {
+		refused(core, op, answer, now);
+	} else if (answer->outcome != HF__DONE) {
+		unanswered(core, op, answer, now);
+	} else if (hold->state == HF__HOLD_LOST || !answer->there[0]) {
+		gone(core, op, hold, answer, now);
+	} else if (hf__hold_confirm(core, hold, cmd->sent_at, cmd->lease_ms, now)) {
+		hf__hold_arm(core, hold);
+		hf__core_succeed(core, op);
+		hf__hold_idle(core, hold, now);
+	} else if (hf__hold_check(core, hold, now)) {
+		gone(core, op, hold, answer, now);
+	}
+}
+
+/* One more level, or a first one. */
+static void prepare_ask(struct hf__core *core, struct hf__hold *hold)
+{
+	int64_t lease_ms = lease_of(core, hold->op);
+	hold->cmd.verb = HF__ASK;
+	hold->cmd.lease_ms = lease_ms;
+	hold->cmd.count = hold->count + 1;
+	hold->cmd.answered = answered;
+	if (hold->state == HF__HOLD_ASKING)
+		hold->lease_ms = lease_ms;
+	core->stats.attempts++;
+}
+
+/* An extension never takes a lock that is free: it renews what is there. */
+static void prepare_extend(struct hf__hold *hold)
+{
+	hold->item = (struct hf__renew_item){
+		.lock = hold->lock, .wire = hold->wire, .lease_ms = hold->op->lease_ms};
+	hold->cmd.verb = HF__RENEW;
+	hold->cmd.lease_ms = hold->op->lease_ms;
+	hold->cmd.item = &hold->item;
+	hold->cmd.items = 1;
+	hold->cmd.answered = extended;
+}
+
+void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	struct hf__op *op = hold->op;
+	hf__wheel_stop(&core->wheel, &op->retry);
+	if (!core->linked) {
+		core->backend_ops->want_link(core->backend);
+		return;
+	}
+	hf__hold_take_cell(hold);
+	if (op->verb == HF__OP_EXTEND)
+		prepare_extend(hold);
+	else
+		prepare_ask(core, hold);
+	hold->cmd.user = HF__CMD_OF_HOLD;
+	hold->cmd.lock = hold->lock;
+	hold->cmd.wire = hold->wire;
+	int64_t limit_ms = hold->cmd.lease_ms / 9;
+	hf__core_submit(core, &hold->cmd, now, limit_ms > 50 ? limit_ms : 50);
+}
+
+static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
+{
+	struct hf__hold *hold = hf__hold_new(core, op->lock, op->owner);
+	if (!hold) {
+		hf__acquire_give_up(core, op, HF_ENOMEM, now);
+		return;
+	}
+	hold->op = op;
+	op->hold = hold;
+	if (op->wait_ms == HF_NOWAIT) {
+		hf__acquire_ask(core, hold, now);
+		return;
+	}
+	hf__list_add(&op->lock->queue, &op->link);
+	hf__wheel_stop(&core->wheel, &op->lock->timer);
+	if (op->lock->queue.next == &op->link)
+		hf__lock_next(core, op->lock, now);
+}
+
+static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                         int64_t now)
+{
+	if (hold->count == INT32_MAX) {
+		hf__core_finish(core, op, HF_EINVAL, "%s: nested too deep", op->lock->name);
+		return;
+	}
+	hold->op = op;
+	op->hold = hold;
+	hf__acquire_ask(core, hold, now);
+}
+
+void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
+{
+	struct hf__hold *hold = hf__hold_find(op->lock, op->owner);
+	if (hold && !hf__hold_busy(hold) && hf__hold_check(core, hold, now)) {
+		/* What was lost is lost; this is a new acquisition. */
+		hf__hold_end(core, hold, now);
+		hold = NULL;
+	}
+	if (!hold)
+		start_fresh(core, op, now);
+	else if (hf__hold_busy(hold) || hold->state != HF__HOLD_HELD)
+		hf__lock_park(core, op);
+	else
+		start_nested(core, op, hold, now);
+}
+
+void hf__extend_start(struct hf__core *core, struct hf__op *op, int64_t now)
+{
+	struct hf__hold *hold = hf__hold_find(op->lock, op->owner);
+	if (!hold || (hold->state != HF__HOLD_HELD && hold->state != HF__HOLD_LOST)) {
+		hf__core_finish(core, op, HF_ENOTHELD, "%s: not held by this owner",
+		                op->lock->name);
+	} else if (hf__hold_busy(hold)) {
+		hf__lock_park(core, op);
+	} else if (hf__hold_check(core, hold, now)) {
+		hf__hold_finish_lost(core, op, hold, NULL, 0, now);
+	} else {
+		hold->op = op;
+		op->hold = hold;
+		hf__acquire_ask(core, hold, now);
+	}
+}
+
+void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
+{
+	struct hf__hold *hold = op->hold;
+	bool unknown = hold && (hold->cmd.in_flight || hold->doubtful);
+	int result = unknown         ? HF_EUNKNOWN
+	             : !core->linked ? HF_EUNREACHABLE
+	             : op->refusal   ? op->refusal
+	                             : HF_ETIMEDOUT;
+	if (result == HF_ETIMEDOUT)
+		core->stats.timeouts++;
+	hf__acquire_give_up(core, op, result, now);
+}
+
+void hf__acquire_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
+{
+	op->cancelled = true;
+	if (!op->hold || !op->hold->cmd.in_flight)
+		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
+}

@@ -1,0 +1,346 @@
+/*
+ * What a lock is: calls, holds, waiters, the watchdog. No bytes, no sockets, no clock.
+ *
+ * The host (the client, or a simulation) owns the mutex and the clock: every function here is
+ * called with the client's mutex held and is told the time. Calls (hf__op) belong to the host until
+ * started and again once finished. Holds belong to the core.
+ */
+#ifndef HF_CORE_CORE_H
+#define HF_CORE_CORE_H
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/random.h"
+#include "core/backend.h"
+#include "base/table.h"
+#include "engine/wheel.h"
+
+#include <holdfast/holdfast.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HF__RENEWALS      4   /* renewal scripts under way at once */
+#define HF__RENEW_MAX     100 /* holds per script */
+#define HF__SLOW_POLL_MS  3000
+#define HF__WATCH_KEEP_MS 1000 /* a subscription outlives its last waiter by this */
+#define HF__CLOSE_MS      1000
+#define HF__NOT_NOW_MS    100 /* between tries while the server is not ready */
+#define HF__LEAST_LEASE   10
+#define HF__LONGEST_MS    INT64_C(315576000000) /* ten years */
+#define HF__DETAIL_SIZE   320
+
+enum hf__op_verb {
+	HF__OP_ACQUIRE,
+	HF__OP_RELEASE,
+	HF__OP_EXTEND,
+	HF__OP_FORCE,
+	HF__OP_IS_LOCKED,
+	HF__OP_IS_HELD,
+	HF__OP_COUNT,
+	HF__OP_TTL,
+	HF__OP_HOLDER,
+	HF__OP_PING,
+	HF__OP_LINK, /* done as soon as there is a connection */
+	HF__OP_CLOSE,
+};
+
+enum hf__cmd_user { HF__CMD_OF_HOLD = 1, HF__CMD_OF_LOOK, HF__CMD_OF_RENEWAL };
+
+enum hf__timer_tag { HF__TIMER_DEADLINE = 1, HF__TIMER_RETRY, HF__TIMER_HOLD, HF__TIMER_LOCK };
+
+/* What one owner may read of its hold without the mutex. Never freed before its lock record. */
+struct hf__cell {
+	_Atomic uint64_t owner; /* 0: unused */
+	_Atomic int64_t valid_until;
+	_Atomic int64_t risk_at;
+	_Atomic(struct hf__cell *) next;
+	struct hf__hold *hold; /* the user under the mutex, NULL if there is none */
+};
+
+/* What this client knows of one name; lives while a handle, a hold or a waiter needs it. */
+struct hf__lock {
+	struct hf__table_link by_key; /* in core->locks */
+	struct hf__cell cell;         /* the first of its cells */
+	struct hf__list holds;        /* all holds and attempts */
+	struct hf__list queue;        /* acquires that wait; only the first asks */
+	struct hf__list parked;       /* calls that wait for their hold's verb under way */
+	struct hf__timer timer;       /* ends the watch */
+	struct hf__hold *held;        /* the hold of this process, held or being released */
+	void *watch;                  /* the backend's */
+	uint32_t refs;                /* handles, and holds with news to tell */
+	bool watched;
+	uint8_t kind;
+	uint16_t length;
+	char name[];
+};
+
+enum hf__hold_state {
+	HF__HOLD_ASKING = 1, /* not held; its call waits or asks */
+	HF__HOLD_HELD,
+	HF__HOLD_RELEASING, /* the last level is being given up */
+	HF__HOLD_CLEANING,  /* nobody's: what may be left on the server is being removed */
+	HF__HOLD_LOST,      /* kept until its owner has heard of it */
+};
+
+enum hf__lost_reason { HF__LOST_EXPIRED = 1, HF__LOST_UNREACHABLE, HF__LOST_GONE, HF__LOST_FORCED };
+
+/* One acquisition: from the first ask to the end. */
+struct hf__hold {
+	struct hf__list link;   /* in lock->holds */
+	struct hf__list renew;  /* in core->renew while a renewal is due */
+	struct hf__list news;   /* in the host's queue while there is news */
+	struct hf__timer timer; /* next renewal, risk or end, whatever is first */
+	struct hf__cmd cmd;     /* the one verb under way */
+	struct hf__lock *lock;
+	struct hf__op *op;           /* the call it works for, or NULL */
+	struct hf__cell *cell;       /* from the first ask on */
+	struct hf__cell *spare;      /* becomes the cell if the lock has no free one */
+	struct hf__renew_item item;  /* of a command that extends it */
+	struct hf__renewal *renewal; /* the script it is in now */
+	uint64_t owner;
+	uint64_t wire;
+	int64_t lease_ms; /* the lease behind valid_until */
+	int64_t valid_until;
+	int64_t renew_at; /* HF__NEVER: not renewed, or waiting for a connection */
+	int64_t ended_at; /* lost: since when; cleaning: given up then */
+	int32_t count;
+	int32_t watched_from; /* the outermost level without a lease of its own; 0: none */
+	uint16_t slot;        /* in the renewal */
+	uint8_t state;
+	uint8_t reason;
+	uint8_t tries;  /* renewals missed in a row */
+	uint8_t untold; /* states not told yet, oldest in the low bits, two bits each */
+	uint8_t untold_n;
+	bool at_risk;
+	bool doubtful; /* a verb of it may have run unanswered */
+	bool dead;     /* over; kept only for its news */
+};
+
+/* A user's call. */
+struct hf__op {
+	struct hf__list link; /* in lock->queue, lock->parked or core->looks */
+	struct hf__timer deadline;
+	struct hf__timer retry; /* when to ask again */
+	struct hf__lock *lock;
+	struct hf__hold *hold;
+	struct hf__look *look; /* the command of a query */
+	uint64_t owner;
+	int64_t wait_ms;  /* as the caller gave it: HF_NOWAIT, 0 for ever or default */
+	int64_t lease_ms; /* 0: the watchdog's */
+	int64_t started_at;
+	int64_t number; /* out */
+	int result;     /* out */
+	int refusal;    /* the server was not ready: HF_E…, and the detail says why */
+	uint8_t verb;
+	bool active;                  /* started and not finished */
+	bool cancelled;               /* wanted; waits for an answer under way */
+	bool waited;                  /* counted as a wait */
+	char detail[HF__DETAIL_SIZE]; /* out: the facts of a failure */
+	char text[128];               /* out: the holder */
+};
+
+/* A script of renewals; there is a fixed number of them, so renewing allocates nothing. */
+struct hf__renewal {
+	struct hf__cmd cmd;
+	int64_t due_at; /* when the first of its holds was due */
+	uint16_t holds;
+	struct hf__hold *hold[HF__RENEW_MAX]; /* NULL: ended meanwhile */
+	struct hf__renew_item item[HF__RENEW_MAX];
+};
+
+/* A query's command; outlives a call that gives up. */
+struct hf__look {
+	struct hf__cmd cmd;
+	struct hf__op *op;
+	struct hf__list link; /* in core->looks */
+};
+
+struct hf__host_ops {
+	/* The call is finished: result, number, detail and text are final. */
+	void (*finish)(void *host, struct hf__op *op);
+	/* The hold has news: hf__hold_next_news() hands it out. */
+	void (*news)(void *host, struct hf__hold *hold);
+	void (*log)(void *host, hf_log_level level, const char *line);
+	/* A number never given before in this process. */
+	uint64_t (*number)(void *host);
+};
+
+struct hf__core_config {
+	int64_t command_timeout_ms;
+	int64_t watchdog_ms;
+	int watchdog_batch;
+	char uuid[37];
+};
+
+struct hf__core {
+	struct hf__core_config config;
+	const struct hf__host_ops *host_ops;
+	void *host;
+	const struct hf__backend_ops *backend_ops;
+	void *backend;
+	struct hf__wheel wheel;
+	struct hf__random random;
+	struct hf__table locks;
+	struct hf__list looks;  /* queries under way */
+	struct hf__list renew;  /* holds to renew now */
+	struct hf__list unsent; /* commands there was no room for; answered in the next turn */
+	struct hf__renewal renewal[HF__RENEWALS];
+	struct hf__op *closing; /* the call that closes, until all is released */
+	uint32_t holds;         /* of any state but lost and dead */
+	bool linked;
+	bool was_linked;
+	bool closed;
+	int link_error;
+	int64_t link_lost_at;
+	char link_why[200];
+	hf_stats stats;
+};
+
+/* ---- core.c: life, links and time ---- */
+void hf__core_init(struct hf__core *core, const struct hf__core_config *config, uint64_t seed,
+                   int64_t now);
+/* Frees what is left; no call may be active. */
+void hf__core_done(struct hf__core *core);
+/* Begins a call. It may finish before this returns. */
+void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now);
+/* Asks the call to end early; it finishes now or with the answer under way. */
+void hf__core_cancel(struct hf__core *core, struct hf__op *op, int64_t now);
+/* Does all that is due. */
+void hf__core_turn(struct hf__core *core, int64_t now);
+/* Somebody waits for the server, or holds something on it. */
+bool hf__core_needs_link(const struct hf__core *core);
+/* The call that a command works for, or NULL. */
+struct hf__op *hf__core_op_of(const struct hf__cmd *cmd);
+/* When the next turn is due at the latest. */
+int64_t hf__core_due(const struct hf__core *core);
+void hf__core_succeed(struct hf__core *core, struct hf__op *op);
+void hf__core_finish(struct hf__core *core, struct hf__op *op, int result, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+void hf__core_log(struct hf__core *core, hf_log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Ends it with the refusal noted before. */
+void hf__core_finish_refused(struct hf__core *core, struct hf__op *op);
+/* The server is not ready: notes why and tries the call again soon. */
+void hf__core_not_now(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                      int64_t now);
+/* Submits; where there is no room for it, it is answered in the next turn as never sent. */
+void hf__core_submit(struct hf__core *core, struct hf__cmd *cmd, int64_t now, int64_t limit_ms);
+
+/* ---- name.c ---- */
+/* NULL if the name is good, else the reason. */
+const char *hf__name_check(const char *name);
+
+/* ---- lock.c: the records ---- */
+/* The record of this name with one more reference, or NULL without memory. */
+struct hf__lock *hf__lock_ref(struct hf__core *core, int kind, const char *name);
+void hf__lock_unref(struct hf__core *core, struct hf__lock *lock);
+/* Frees the record if nothing needs it. */
+void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock);
+/* Lets the first of the queue ask, unless a thread of this process is known to hold the lock. */
+void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now);
+/* Calls that waited for a verb of this owner start over. */
+void hf__lock_unpark(struct hf__core *core, struct hf__lock *lock, uint64_t owner, int64_t now);
+void hf__lock_park(struct hf__core *core, struct hf__op *op);
+/* 0 or HF_ENOMEM. */
+int hf__lock_watch(struct hf__core *core, struct hf__lock *lock);
+/* The queue lost a member: the watch may end soon. */
+void hf__lock_left(struct hf__core *core, struct hf__lock *lock, int64_t now);
+void hf__lock_timer(struct hf__core *core, struct hf__lock *lock, int64_t now);
+/* Lock-free: the milliseconds left, 0 if this owner holds nothing valid; ret_state may be NULL. */
+int64_t hf__lock_remaining(const struct hf__lock *lock, uint64_t owner, int64_t now,
+                           hf_state *ret_state);
+
+/* ---- hold.c ---- */
+struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner);
+struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint64_t owner);
+/* It is over: frees it and lets those who waited for that go on. */
+void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now);
+static inline bool hf__hold_busy(const struct hf__hold *hold)
+{
+	return hold->op || hold->cmd.in_flight;
+}
+/* The call leaves the hold, which goes on. */
+void hf__hold_idle(struct hf__core *core, struct hf__hold *hold, int64_t now);
+/* Gives the hold a cell if it has none. */
+void hf__hold_take_cell(struct hf__hold *hold);
+/* When a lease granted by a request of this time ends for us. */
+int64_t hf__hold_valid_until(int64_t sent_at, int64_t lease_ms);
+/* A server confirmed the lease: believe it if it is still in time; false if not. */
+bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
+                      int64_t lease_ms, int64_t now);
+/* Lost, if its time is over; true if it is lost now. */
+bool hf__hold_check(struct hf__core *core, struct hf__hold *hold, int64_t now);
+void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_reason reason,
+                   int64_t now);
+/* Stops believing without a loss: the owner gave it up. */
+void hf__hold_hide(struct hf__core *core, struct hf__hold *hold);
+/* Sets the timer to whatever comes first. */
+void hf__hold_arm(struct hf__core *core, struct hf__hold *hold);
+void hf__hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now);
+/* The call leaves; what it may have left on the server is removed in the background. */
+void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now);
+/* Sends what the hold waits to send. */
+void hf__hold_resume(struct hf__core *core, struct hf__hold *hold, int64_t now);
+/* Finishes a call about a lost hold with the reason. */
+void hf__hold_finish_lost(struct hf__core *core, struct hf__op *op, const struct hf__hold *hold,
+                          const char *holder, size_t length, int64_t now);
+void hf__hold_explain(const struct hf__hold *hold, int64_t now, char *ret_text, size_t size);
+/* The oldest news, false if there is none. */
+bool hf__hold_next_news(struct hf__hold *hold, hf_state *ret_state);
+/* The host has told all news: a dead hold is freed now. */
+void hf__hold_told(struct hf__core *core, struct hf__hold *hold);
+
+/* ---- acquire.c ---- */
+void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now);
+void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now);
+void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now);
+void hf__acquire_cancel(struct hf__core *core, struct hf__op *op, int64_t now);
+/* Ends the call without the lock. */
+void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, int64_t now);
+void hf__extend_start(struct hf__core *core, struct hf__op *op, int64_t now);
+
+/* ---- release.c ---- */
+void hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now);
+void hf__release_settle(struct hf__core *core, struct hf__hold *hold, int64_t now);
+void hf__release_deadline(struct hf__core *core, struct hf__op *op, int64_t now);
+
+/* ---- watchdog.c ---- */
+/* Puts the hold on the list of those to renew. */
+void hf__watchdog_want(struct hf__core *core, struct hf__hold *hold);
+/* Takes it off, also out of a script under way. */
+void hf__watchdog_drop(struct hf__hold *hold);
+/* Sends what is on the list. */
+void hf__watchdog_flush(struct hf__core *core, int64_t now);
+int64_t hf__watchdog_next(const struct hf__core *core, int64_t sent_at, int64_t lease_ms);
+
+/* ---- query.c ---- */
+void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now);
+void hf__query_resume(struct hf__core *core, struct hf__look *look, int64_t now);
+/* The call ends without an answer. */
+void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64_t now);
+
+/* ---- test-only breakage, off in the library ---- */
+enum hf__mutant {
+	HF__MUTANT_NONE,
+	HF__MUTANT_REPLY_TIME,      /* valid-until counted from the reply */
+	HF__MUTANT_REUSED_WIRE,     /* one wire owner for all acquisitions of an owner */
+	HF__MUTANT_NO_SECOND_ASK,   /* sleeps right after subscribing */
+	HF__MUTANT_DOUBLE_RELEASE,  /* a repeated release subtracts twice */
+	HF__MUTANT_RENEW_RELEASED,  /* renews after release */
+	HF__MUTANT_ONE_MISS_ENDS,   /* one failed renewal ends renewal */
+	HF__MUTANT_NESTED_SHORTENS, /* a nested acquire shortens the lease */
+	HF__MUTANT_NO_DRIFT,        /* no margin for clocks that run apart */
+	HF__MUTANT_WAKE_IS_GRANT,   /* a wake-up is taken for a grant */
+	HF__MUTANTS
+};
+
+#ifdef HF_MUTANTS
+extern enum hf__mutant hf__mutant;
+#define HF__MUTANT(name) (hf__mutant == HF__MUTANT_##name)
+#else
+#define HF__MUTANT(name) 0
+#endif
+
+#endif

@@ -1,0 +1,348 @@
+/* One acquisition: what may be believed of it, its end, and what its owner is told. */
+#include "core/core.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Clocks may run this much apart over a lease, and both are read in whole milliseconds. */
+static int64_t drift_of(int64_t lease_ms)
+{
+	return HF__MUTANT(NO_DRIFT) ? 0 : lease_ms / 100 + 2;
+}
+
+static int64_t risk_at(const struct hf__hold *hold)
+{
+	return hold->valid_until - hold->lease_ms / 3;
+}
+
+static void publish(struct hf__hold *hold)
+{
+	atomic_store(&hold->cell->valid_until, hold->valid_until);
+	atomic_store(&hold->cell->risk_at, risk_at(hold));
+	atomic_store(&hold->cell->owner, hold->owner);
+}
+
+/* Two bits per state; a risk that passed before it was told makes room for what follows. */
+static void add_news(struct hf__core *core, struct hf__hold *hold, hf_state state)
+{
+	if (hold->untold_n == 4) {
+		hold->untold >>= 4;
+		hold->untold_n = 2;
+	}
+	hold->untold |= (uint8_t)((unsigned)state << (2 * hold->untold_n));
+	hold->untold_n++;
+	core->host_ops->news(core->host, hold);
+}
+
+static void unlink_hold(struct hf__core *core, struct hf__hold *hold)
+{
+	assert(!hold->cmd.in_flight);
+	hf__wheel_stop(&core->wheel, &hold->timer);
+	hf__watchdog_drop(hold);
+	if (hold->lock->held == hold)
+		hold->lock->held = NULL;
+	if (hold->cell) {
+		atomic_store(&hold->cell->owner, 0);
+		hold->cell->hold = NULL;
+		hold->cell = NULL;
+	}
+	free(hold->spare);
+	hold->spare = NULL;
+	hf__list_remove(&hold->link);
+	if (hold->state != HF__HOLD_LOST)
+		core->holds--;
+}
+
+struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner)
+{
+	if (lock->held && lock->held->owner == owner)
+		return lock->held;
+	struct hf__list *link;
+	hf__list_each (link, &lock->holds) {
+		struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
+		if (hold->owner == owner)
+			return hold;
+	}
+	return NULL;
+}
+
+struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint64_t owner)
+{
+	struct hf__hold *hold = calloc(1, sizeof(*hold));
+	if (!hold)
+		return NULL;
+	/* Whoever asks must not fail for lack of memory, so what a grant needs is there before. */
+	bool first = hf__list_empty(&lock->holds);
+	if (!first && !(hold->spare = calloc(1, sizeof(*hold->spare)))) {
+		free(hold);
+		return NULL;
+	}
+	hf__list_init(&hold->renew);
+	hf__list_init(&hold->news);
+	hf__list_init(&hold->cmd.link);
+	hf__wheel_timer_init(&hold->timer, HF__TIMER_HOLD);
+	hold->lock = lock;
+	hold->owner = owner;
+	hold->wire = HF__MUTANT(REUSED_WIRE) ? owner : core->host_ops->number(core->host);
+	hold->state = HF__HOLD_ASKING;
+	hold->renew_at = HF__NEVER;
+	hf__list_add(&lock->holds, &hold->link);
+	core->holds++;
+	return hold;
+}
+
+static void free_hold(struct hf__core *core, struct hf__hold *hold)
+{
+	unlink_hold(core, hold);
+	if (hold->untold_n > 0) {
+		hold->dead = true;
+		hold->lock->refs++;
+	} else {
+		free(hold);
+	}
+}
+
+void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	struct hf__lock *lock = hold->lock;
+	uint64_t owner = hold->owner;
+	lock->refs++;
+	free_hold(core, hold);
+	hf__lock_unpark(core, lock, owner, now);
+	hf__lock_next(core, lock, now);
+	hf__lock_unref(core, lock);
+	if (core->closing && core->holds == 0)
+		hf__core_succeed(core, core->closing);
+}
+
+void hf__hold_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	hold->op = NULL;
+	hf__lock_unpark(core, hold->lock, hold->owner, now);
+}
+
+void hf__hold_take_cell(struct hf__hold *hold)
+{
+	struct hf__cell *cell = &hold->lock->cell;
+	if (hold->cell)
+		return;
+	while (cell->hold) {
+		struct hf__cell *next = atomic_load(&cell->next);
+		if (!next) {
+			next = hold->spare;
+			hold->spare = NULL;
+			atomic_store(&cell->next, next);
+		}
+		cell = next;
+	}
+	cell->hold = hold;
+	hold->cell = cell;
+}
+
+int64_t hf__hold_valid_until(int64_t sent_at, int64_t lease_ms)
+{
+	return hf__clock_after(sent_at, lease_ms - drift_of(lease_ms));
+}
+
+bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
+                      int64_t lease_ms, int64_t now)
+{
+	int64_t until = hf__hold_valid_until(HF__MUTANT(REPLY_TIME) ? now : sent_at, lease_ms);
+	bool fresh = hold->state == HF__HOLD_ASKING;
+	if (now >= (fresh ? until : hold->valid_until))
+		return false;
+	if (fresh) {
+		hold->state = HF__HOLD_HELD;
+		hold->lock->held = hold;
+	}
+	if (fresh || until > hold->valid_until || HF__MUTANT(NESTED_SHORTENS)) {
+		hold->valid_until = until;
+		hold->lease_ms = lease_ms;
+	}
+	if (hold->at_risk && now < risk_at(hold)) {
+		hold->at_risk = false;
+		add_news(core, hold, HF_HELD);
+	}
+	publish(hold);
+	return true;
+}
+
+bool hf__hold_check(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	if (hold->state == HF__HOLD_HELD && now >= hold->valid_until)
+		hf__hold_lose(core, hold,
+		              hold->watched_from ? HF__LOST_UNREACHABLE : HF__LOST_EXPIRED, now);
+	return hold->state == HF__HOLD_LOST;
+}
+
+void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_reason reason,
+                   int64_t now)
+{
+	assert(hold->state == HF__HOLD_HELD || hold->state == HF__HOLD_RELEASING);
+	hold->state = HF__HOLD_LOST;
+	hold->reason = (uint8_t)reason;
+	bool timed = reason == HF__LOST_EXPIRED || reason == HF__LOST_UNREACHABLE;
+	hold->ended_at = timed ? hold->valid_until : now;
+	hold->valid_until = 0;
+	hf__wheel_stop(&core->wheel, &hold->timer);
+	hf__watchdog_drop(hold);
+	atomic_store(&hold->cell->valid_until, 0);
+	if (hold->lock->held == hold)
+		hold->lock->held = NULL;
+	core->holds--;
+	core->stats.losses++;
+	char why[HF__DETAIL_SIZE];
+	hf__hold_explain(hold, now, why, sizeof why);
+	hf__core_log(core, HF_LOG_WARN, "%s: %s", hold->lock->name, why);
+	add_news(core, hold, HF_LOST);
+	hf__lock_next(core, hold->lock, now);
+}
+
+void hf__hold_hide(struct hf__core *core, struct hf__hold *hold)
+{
+	atomic_store(&hold->cell->owner, 0);
+	if (HF__MUTANT(RENEW_RELEASED))
+		return;
+	hf__wheel_stop(&core->wheel, &hold->timer);
+	hf__watchdog_drop(hold);
+	hold->renew_at = HF__NEVER;
+}
+
+void hf__hold_arm(struct hf__core *core, struct hf__hold *hold)
+{
+	int64_t at = hold->valid_until;
+	if (!hold->at_risk && risk_at(hold) < at)
+		at = risk_at(hold);
+	bool renewing = hold->renewal || !hf__list_empty(&hold->renew);
+	if (hold->watched_from && !renewing && hold->renew_at < at)
+		at = hold->renew_at;
+	hf__wheel_start(&core->wheel, &hold->timer, at);
+}
+
+static void held_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	if (hf__hold_check(core, hold, now))
+		return;
+	if (!hold->at_risk && now >= risk_at(hold)) {
+		hold->at_risk = true;
+		core->stats.at_risk++;
+		add_news(core, hold, HF_AT_RISK);
+	}
+	if (hold->watched_from && now >= hold->renew_at)
+		hf__watchdog_want(core, hold);
+	hf__hold_arm(core, hold);
+}
+
+/* Cleaning ends when the server confirmed it, or when the lease has ended there by itself. */
+static void clean(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	if (hold->cmd.in_flight)
+		return;
+	if (now >= hold->ended_at) {
+		hf__hold_end(core, hold, now);
+		return;
+	}
+	hf__wheel_start(&core->wheel, &hold->timer, hold->ended_at);
+	hf__release_settle(core, hold, now);
+}
+
+void hf__hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	if (hold->state == HF__HOLD_HELD || HF__MUTANT(RENEW_RELEASED))
+		held_timer(core, hold, now);
+	else if (hold->state == HF__HOLD_CLEANING)
+		clean(core, hold, now);
+}
+
+void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	hold->op = NULL;
+	if (!hold->cmd.in_flight && !hold->doubtful) {
+		hf__hold_end(core, hold, now);
+		return;
+	}
+	if (hold->lock->held == hold)
+		hold->lock->held = NULL;
+	hold->state = HF__HOLD_CLEANING;
+	hold->count = 0;
+	hold->ended_at = core->closed ? hf__clock_after(now, HF__CLOSE_MS)
+	                              : hf__clock_after(hold->cmd.sent_at, hold->lease_ms);
+	hf__hold_resume(core, hold, now);
+}
+
+/* The call stands in the queue, but not first. */
+static bool waits_its_turn(const struct hf__hold *hold)
+{
+	return !hf__list_empty(&hold->op->link) && hold->lock->queue.next != &hold->op->link;
+}
+
+void hf__hold_resume(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	if (hold->cmd.in_flight)
+		return;
+	if (hold->state == HF__HOLD_CLEANING)
+		clean(core, hold, now);
+	else if (hold->op && hold->op->verb == HF__OP_RELEASE)
+		hf__release_settle(core, hold, now);
+	else if (hold->op && !waits_its_turn(hold))
+		hf__acquire_ask(core, hold, now);
+}
+
+void hf__hold_explain(const struct hf__hold *hold, int64_t now, char *ret_text, size_t size)
+{
+	int64_t ago = now - hold->ended_at;
+	switch (hold->reason) {
+	case HF__LOST_EXPIRED:
+		snprintf(ret_text, size, "lost: lease of %" PRId64 " ms ended %" PRId64 " ms ago",
+		         hold->lease_ms, ago);
+		break;
+	case HF__LOST_UNREACHABLE:
+		snprintf(ret_text, size,
+		         "lost: lease of %" PRId64 " ms ended %" PRId64
+		         " ms ago, no renewal was confirmed in time",
+		         hold->lease_ms, ago);
+		break;
+	case HF__LOST_FORCED:
+		snprintf(ret_text, size, "lost: released by force %" PRId64 " ms ago", ago);
+		break;
+	default:
+		snprintf(ret_text, size,
+		         "lost: the server no longer had the hold %" PRId64
+		         " ms ago (expired, deleted, or released by force)",
+		         ago);
+	}
+}
+
+void hf__hold_finish_lost(struct hf__core *core, struct hf__op *op, const struct hf__hold *hold,
+                          const char *holder, size_t length, int64_t now)
+{
+	char why[HF__DETAIL_SIZE];
+	hf__hold_explain(hold, now, why, sizeof why);
+	if (length > 0)
+		hf__core_finish(core, op, HF_ELOST, "%s; now held by %.*s", why,
+		                (int)(length < 100 ? length : 100), holder);
+	else
+		hf__core_finish(core, op, HF_ELOST, "%s", why);
+}
+
+bool hf__hold_next_news(struct hf__hold *hold, hf_state *ret_state)
+{
+	if (hold->untold_n == 0)
+		return false;
+	*ret_state = (hf_state)(hold->untold & 3);
+	hold->untold >>= 2;
+	hold->untold_n--;
+	return true;
+}
+
+void hf__hold_told(struct hf__core *core, struct hf__hold *hold)
+{
+	if (!hold->dead)
+		return;
+	struct hf__lock *lock = hold->lock;
+	free(hold);
+	hf__lock_unref(core, lock);
+}

@@ -1,0 +1,194 @@
+/* The records: what this client knows of each name, who waits for it here, and its watch. */
+#include "core/core.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct lock_key {
+	const char *name;
+	size_t length;
+	int kind;
+};
+
+static bool same_lock(const struct hf__table_link *link, const void *key)
+{
+	const struct hf__lock *lock = hf__table_item(link, struct hf__lock, by_key);
+	const struct lock_key *want = key;
+	return lock->kind == want->kind && lock->length == want->length &&
+	       memcmp(lock->name, want->name, want->length) == 0;
+}
+
+static struct hf__lock *new_lock(struct hf__core *core, const struct lock_key *key, uint32_t hash)
+{
+	struct hf__lock *lock = calloc(1, sizeof(*lock) + key->length + 1);
+	if (!lock)
+		return NULL;
+	hf__list_init(&lock->holds);
+	hf__list_init(&lock->queue);
+	hf__list_init(&lock->parked);
+	hf__wheel_timer_init(&lock->timer, HF__TIMER_LOCK);
+	lock->kind = (uint8_t)key->kind;
+	lock->length = (uint16_t)key->length;
+	memcpy(lock->name, key->name, key->length + 1);
+	hf__table_add(&core->locks, &lock->by_key, hash);
+	return lock;
+}
+
+static void free_cells(struct hf__lock *lock)
+{
+	struct hf__cell *cell = atomic_load(&lock->cell.next);
+	while (cell) {
+		struct hf__cell *next = atomic_load(&cell->next);
+		free(cell);
+		cell = next;
+	}
+}
+
+static void end_watch(struct hf__core *core, struct hf__lock *lock)
+{
+	hf__wheel_stop(&core->wheel, &lock->timer);
+	if (lock->watched)
+		core->backend_ops->unwatch(core->backend, lock);
+	lock->watched = false;
+}
+
+/* Another owner of this process holds the lock, as far as we know. */
+static bool held_here(const struct hf__lock *lock, int64_t now)
+{
+	const struct hf__hold *hold = lock->held;
+	return hold && (hold->state == HF__HOLD_RELEASING || now < hold->valid_until);
+}
+
+const char *hf__lock_name(const struct hf__lock *lock)
+{
+	return lock->name;
+}
+
+size_t hf__lock_name_length(const struct hf__lock *lock)
+{
+	return lock->length;
+}
+
+int hf__lock_kind(const struct hf__lock *lock)
+{
+	return lock->kind;
+}
+
+struct hf__lock *hf__lock_ref(struct hf__core *core, int kind, const char *name)
+{
+	struct lock_key key = {.name = name, .length = strlen(name), .kind = kind};
+	uint32_t hash = hf__table_hash(&core->locks, key.name, key.length);
+	struct hf__table_link *link = hf__table_find(&core->locks, hash, same_lock, &key);
+	struct hf__lock *lock =
+		link ? hf__table_item(link, struct hf__lock, by_key) : new_lock(core, &key, hash);
+	if (lock)
+		lock->refs++;
+	return lock;
+}
+
+void hf__lock_unref(struct hf__core *core, struct hf__lock *lock)
+{
+	assert(lock->refs > 0);
+	lock->refs--;
+	hf__lock_drop_unused(core, lock);
+}
+
+void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
+{
+	if (lock->refs > 0 || !hf__list_empty(&lock->holds) || !hf__list_empty(&lock->queue) ||
+	    !hf__list_empty(&lock->parked))
+		return;
+	end_watch(core, lock);
+	hf__table_remove(&core->locks, &lock->by_key);
+	free_cells(lock);
+	free(lock);
+}
+
+void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
+{
+	if (hf__list_empty(&lock->queue) || core->closed)
+		return;
+	struct hf__op *op = hf__list_item(lock->queue.next, struct hf__op, link);
+	struct hf__hold *hold = op->hold;
+	if (hold->cmd.in_flight)
+		return;
+	if (held_here(lock, now)) {
+		/* The release wakes us. The poll is for a hold that was taken away unseen. */
+		if (!hf__wheel_running(&op->retry))
+			hf__wheel_start(&core->wheel, &op->retry,
+			                now + hf__random_jitter(&core->random, HF__SLOW_POLL_MS));
+		return;
+	}
+	hf__acquire_ask(core, hold, now);
+}
+
+void hf__lock_park(struct hf__core *core, struct hf__op *op)
+{
+	(void)core;
+	hf__list_add(&op->lock->parked, &op->link);
+}
+
+void hf__lock_unpark(struct hf__core *core, struct hf__lock *lock, uint64_t owner, int64_t now)
+{
+	struct hf__list *link, *after;
+	struct hf__list mine;
+	hf__list_init(&mine);
+	hf__list_each_safe (link, after, &lock->parked) {
+		if (hf__list_item(link, struct hf__op, link)->owner != owner)
+			continue;
+		hf__list_remove(link);
+		hf__list_add(&mine, link);
+	}
+	lock->refs++;
+	while (!hf__list_empty(&mine)) {
+		struct hf__op *op = hf__list_item(mine.next, struct hf__op, link);
+		hf__list_remove(&op->link);
+		hf__core_start(core, op, now);
+	}
+	hf__lock_unref(core, lock);
+}
+
+int hf__lock_watch(struct hf__core *core, struct hf__lock *lock)
+{
+	if (lock->watched)
+		return 0;
+	int rc = core->backend_ops->watch(core->backend, lock);
+	lock->watched = rc == 0;
+	return rc;
+}
+
+void hf__lock_left(struct hf__core *core, struct hf__lock *lock, int64_t now)
+{
+	if (lock->watched && hf__list_empty(&lock->queue))
+		hf__wheel_start(&core->wheel, &lock->timer, now + HF__WATCH_KEEP_MS);
+}
+
+void hf__lock_timer(struct hf__core *core, struct hf__lock *lock, int64_t now)
+{
+	(void)now;
+	if (hf__list_empty(&lock->queue))
+		end_watch(core, lock);
+	hf__lock_drop_unused(core, lock);
+}
+
+int64_t hf__lock_remaining(const struct hf__lock *lock, uint64_t owner, int64_t now,
+                           hf_state *ret_state)
+{
+	hf_state state = HF_FREE;
+	int64_t left = 0;
+	for (const struct hf__cell *cell = &lock->cell; cell; cell = atomic_load(&cell->next)) {
+		if (atomic_load(&cell->owner) != owner)
+			continue;
+		int64_t until = atomic_load(&cell->valid_until);
+		int64_t risk_at = atomic_load(&cell->risk_at);
+		if (atomic_load(&cell->owner) != owner)
+			continue;
+		left = until > now ? until - now : 0;
+		state = left == 0 ? HF_LOST : now >= risk_at ? HF_AT_RISK : HF_HELD;
+		break;
+	}
+	if (ret_state)
+		*ret_state = state;
+	return left;
+}

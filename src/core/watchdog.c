@@ -1,0 +1,139 @@
+/* The watchdog: renews holds in batches, and notices at once which ones the server no longer has. */
+#include "core/core.h"
+
+/*
+ * A third of the lease after it was confirmed, at the start of the thirtieth that falls in, so that
+ * holds taken at about the same time are renewed by the same script.
+ */
+int64_t hf__watchdog_next(const struct hf__core *core, int64_t sent_at, int64_t lease_ms)
+{
+	(void)core;
+	int64_t at = sent_at + lease_ms / 3;
+	int64_t grain = lease_ms / 30;
+	return grain > 1 ? at - at % grain : at;
+}
+
+void hf__watchdog_want(struct hf__core *core, struct hf__hold *hold)
+{
+	if (hf__list_empty(&hold->renew) && !hold->renewal)
+		hf__list_add(&core->renew, &hold->renew);
+}
+
+void hf__watchdog_drop(struct hf__hold *hold)
+{
+	hf__list_remove(&hold->renew);
+	if (hold->renewal)
+		hold->renewal->hold[hold->slot] = NULL;
+	hold->renewal = NULL;
+}
+
+static void renewed(struct hf__core *core, struct hf__hold *hold, const struct hf__renewal *renewal,
+                    int64_t now)
+{
+	int64_t lease_ms = renewal->item[hold->slot].lease_ms;
+	hold->tries = 0;
+	if (lease_ms == 0) {
+		hf__hold_arm(core, hold);
+		return;
+	}
+	if (!hf__hold_confirm(core, hold, renewal->cmd.sent_at, lease_ms, now)) {
+		hf__hold_check(core, hold, now);
+		return;
+	}
+	hold->renew_at = hf__watchdog_next(core, renewal->cmd.sent_at, lease_ms);
+	core->stats.renewals++;
+	if (now > renewal->due_at && (uint64_t)(now - renewal->due_at) > core->stats.renewal_lag_ms)
+		core->stats.renewal_lag_ms = (uint64_t)(now - renewal->due_at);
+	hf__hold_arm(core, hold);
+}
+
+/* Without a connection the next one renews all; otherwise it is tried again soon. */
+static void missed(struct hf__core *core, struct hf__hold *hold, enum hf__outcome outcome,
+                   int64_t now)
+{
+	bool cut = outcome == HF__UNKNOWN || outcome == HF__UNSENT;
+	if (hold->tries < UINT8_MAX)
+		hold->tries++;
+	hold->renew_at = HF__NEVER;
+	if (!HF__MUTANT(ONE_MISS_ENDS) && (!cut || core->linked))
+		hold->renew_at =
+			now + hf__random_jitter(&core->random, core->config.watchdog_ms / 12 + 1);
+	if (HF__MUTANT(ONE_MISS_ENDS))
+		hold->watched_from = 0;
+	hf__hold_arm(core, hold);
+}
+
+static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
+                     int64_t now)
+{
+	struct hf__renewal *renewal = hf__list_item(cmd, struct hf__renewal, cmd);
+	if (answer->outcome != HF__DONE)
+		core->stats.renewal_failures++;
+	if (answer->outcome == HF__NOT_NOW || answer->outcome == HF__FAILED)
+		hf__core_log(core, HF_LOG_WARN, "renewal refused, it is tried again: %.*s",
+		             (int)answer->length, answer->text);
+	for (uint16_t i = 0; i < renewal->holds; i++) {
+		struct hf__hold *hold = renewal->hold[i];
+		if (!hold)
+			continue;
+		hold->renewal = NULL;
+		renewal->hold[i] = NULL;
+		if (hold->state != HF__HOLD_HELD)
+			continue;
+		if (answer->outcome != HF__DONE)
+			missed(core, hold, answer->outcome, now);
+		else if (answer->there[i])
+			renewed(core, hold, renewal, now);
+		else
+			hf__hold_lose(core, hold, HF__LOST_GONE, now);
+	}
+	renewal->holds = 0;
+	hf__watchdog_flush(core, now);
+}
+
+static struct hf__renewal *free_renewal(struct hf__core *core)
+{
+	for (int i = 0; i < HF__RENEWALS; i++)
+		if (!core->renewal[i].cmd.in_flight && core->renewal[i].holds == 0)
+			return &core->renewal[i];
+	return NULL;
+}
+
+static void fill(struct hf__core *core, struct hf__renewal *renewal, int64_t now)
+{
+	renewal->due_at = now;
+	while (renewal->holds < core->config.watchdog_batch && !hf__list_empty(&core->renew)) {
+		struct hf__hold *hold = hf__list_item(core->renew.next, struct hf__hold, renew);
+		uint16_t slot = renewal->holds++;
+		hf__list_remove(&hold->renew);
+		hold->renewal = renewal;
+		hold->slot = slot;
+		renewal->hold[slot] = hold;
+		if (hold->renew_at < renewal->due_at)
+			renewal->due_at = hold->renew_at;
+		renewal->item[slot] = (struct hf__renew_item){
+			.lock = hold->lock,
+			.wire = hold->wire,
+			.lease_ms = hold->watched_from ? core->config.watchdog_ms : 0,
+		};
+	}
+}
+
+void hf__watchdog_flush(struct hf__core *core, int64_t now)
+{
+	while (core->linked && !hf__list_empty(&core->renew)) {
+		struct hf__renewal *renewal = free_renewal(core);
+		if (!renewal)
+			return;
+		fill(core, renewal, now);
+		struct hf__hold *first = renewal->hold[0];
+		int64_t limit_ms = core->config.watchdog_ms / (first->tries ? 12 : 9);
+		renewal->cmd.verb = HF__RENEW;
+		renewal->cmd.user = HF__CMD_OF_RENEWAL;
+		renewal->cmd.item = renewal->item;
+		renewal->cmd.items = renewal->holds;
+		renewal->cmd.answered = answered;
+		core->stats.renewal_scripts++;
+		hf__core_submit(core, &renewal->cmd, now, limit_ms > 50 ? limit_ms : 50);
+	}
+}
