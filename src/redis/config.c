@@ -1,0 +1,590 @@
+/* Gathers a client's settings from options, URL and environment, and checks them. */
+#define _GNU_SOURCE
+#include "redis/config.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/url.h"
+
+#define TEXT_MAX     4096 /* bytes of any text setting */
+#define OPTIONS_MAX  4096 /* a larger options struct is taken for garbage */
+#define DEFAULT_PORT 6379
+#define DAY_MS       INT64_C(86400000)
+#define YEARS_10_MS  (3650 * DAY_MS)
+#define NUMBER_MAX   INT64_C(10000000000000) /* parsing stops here; in minutes it still fits */
+
+enum kind {
+	TEXT,     /* char * in both structs */
+	COUNT,    /* int in both */
+	DURATION, /* int64_t in both, milliseconds; units in the URL */
+	FLAG,     /* int in the options, bool in the config */
+	SECRET    /* password_file, which is settled together with the password */
+};
+
+/* One row for each key of the URL's query. Messages name the setting by this key. */
+struct setting {
+	const char *key;
+	const char *variable; /* in the environment, or NULL */
+	enum kind kind;
+	size_t option_at; /* offset in hf_client_options */
+	size_t config_at; /* offset in struct hf__config */
+	int64_t low;
+	int64_t high;
+	int64_t preset;
+};
+
+#define PLACE(field) offsetof(hf_client_options, field), offsetof(struct hf__config, field)
+#define TIMEOUT(key, field, preset)                                                                \
+	{                                                                                          \
+		key, NULL, DURATION, PLACE(field), 1, DAY_MS, preset                               \
+	}
+
+static const struct setting settings[] = {
+	{"user", "HOLDFAST_USER", TEXT, PLACE(user), 0, 0, 0},
+	{"password_file", "HOLDFAST_PASSWORD_FILE", SECRET, 0, 0, 0, 0, 0},
+	{"db", NULL, COUNT, PLACE(database), 0, 65535, 0},
+	{"client_name", NULL, TEXT, PLACE(client_name), 0, 0, 0},
+	{"tls_ca", "HOLDFAST_TLS_CA", TEXT, PLACE(tls_ca_file), 0, 0, 0},
+	{"tls_cert", "HOLDFAST_TLS_CERT", TEXT, PLACE(tls_cert_file), 0, 0, 0},
+	{"tls_key", "HOLDFAST_TLS_KEY", TEXT, PLACE(tls_key_file), 0, 0, 0},
+	{"tls_server_name", NULL, TEXT, PLACE(tls_server_name), 0, 0, 0},
+	{"tls_insecure", NULL, FLAG, PLACE(tls_insecure), 0, 1, 0},
+	TIMEOUT("connect_timeout", connect_timeout_ms, 5000),
+	TIMEOUT("command_timeout", command_timeout_ms, 3000),
+	TIMEOUT("subscribe_timeout", subscribe_timeout_ms, 7500),
+	{"watchdog", NULL, DURATION, PLACE(watchdog_ms), 100, YEARS_10_MS, 30000},
+	{"watchdog_batch", NULL, COUNT, PLACE(watchdog_batch), 1, 100, 100},
+	{"lazy", NULL, FLAG, PLACE(lazy), 0, 1, 0},
+};
+
+#define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
+
+/* A configuration in the making. */
+struct draft {
+	struct hf__config *cfg;
+	hf_client_options options;
+	struct hf__url url;
+	const char *in_url[SETTING_COUNT]; /* what the URL says, in the order of the settings */
+	char *why;
+	size_t why_size;
+};
+
+__attribute__((format(printf, 2, 3))) static int refuse(struct draft *draft, const char *format,
+                                                        ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(draft->why, draft->why_size, format, args);
+	va_end(args);
+	return HF_EINVAL;
+}
+
+static bool is_named(const struct setting *setting, const char *key)
+{
+	return strcmp(setting->key, key) == 0;
+}
+
+static bool is_for_tls(const struct setting *setting)
+{
+	return strncmp(setting->key, "tls_", 4) == 0;
+}
+
+/* An empty variable counts as unset; programs with raised privileges ignore the environment. */
+static const char *read_variable(const char *name)
+{
+	const char *text = name ? secure_getenv(name) : NULL;
+
+	return text && *text ? text : NULL;
+}
+
+/* ---- the URL --------------------------------------------------------------------------------- */
+
+static int refuse_key(struct draft *draft, const char *key)
+{
+	char known[512] = "";
+
+	for (size_t i = 0; i < SETTING_COUNT; i++) {
+		size_t used = strlen(known);
+
+		(void)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
+		               settings[i].key);
+	}
+	return refuse(draft, "query: '%.40s' is not one of %s", key, known);
+}
+
+static int note_in_url(struct draft *draft, const char *key, const char *value)
+{
+	for (size_t i = 0; i < SETTING_COUNT; i++) {
+		if (!is_named(&settings[i], key))
+			continue;
+		if (draft->in_url[i])
+			return refuse(draft, "%s: given twice in the URL", key);
+		draft->in_url[i] = value;
+		return 0;
+	}
+	return refuse_key(draft, key);
+}
+
+static int note_all_in_url(struct draft *draft)
+{
+	const struct hf__url *url = &draft->url;
+	bool has_database = !draft->cfg->socket_path && url->path[0] == '/' && url->path[1];
+	int rc = 0;
+
+	if (url->user && *url->user)
+		rc = note_in_url(draft, "user", url->user);
+	if (rc == 0 && has_database)
+		rc = note_in_url(draft, "db", url->path + 1);
+	for (size_t i = 0; rc == 0 && i < url->pair_count; i++)
+		rc = note_in_url(draft, url->pairs[i].key, url->pairs[i].value);
+	return rc;
+}
+
+static int take_tcp(struct draft *draft)
+{
+	const struct hf__url *url = &draft->url;
+
+	if (!url->host || !*url->host)
+		return refuse(draft, "host: missing");
+	if (strchr(url->host, ','))
+		return refuse(draft, "host: only one is supported");
+	draft->cfg->port = url->port ? url->port : DEFAULT_PORT;
+	draft->cfg->host = strdup(url->host);
+	return draft->cfg->host ? 0 : HF_ENOMEM;
+}
+
+static int take_unix(struct draft *draft)
+{
+	const struct hf__url *url = &draft->url;
+
+	if (!url->host || *url->host)
+		return refuse(draft, "host: a unix socket has none; three slashes begin its path");
+	if (!url->path[0] || !url->path[1])
+		return refuse(draft, "path: missing");
+	draft->cfg->socket_path = strdup(url->path);
+	return draft->cfg->socket_path ? 0 : HF_ENOMEM;
+}
+
+static int take_embedded(struct draft *draft)
+{
+	if (draft->url.host || draft->url.path[0])
+		return refuse(draft, "host: embedded: takes neither host nor path");
+	draft->cfg->embedded = true;
+	return 0;
+}
+
+static int take_address(struct draft *draft)
+{
+	static const struct {
+		const char *name;
+		bool tls;
+		int (*take)(struct draft *draft);
+	} schemes[] = {
+		{"redis", false, take_tcp},       {"rediss", true, take_tcp},
+		{"valkey", false, take_tcp},      {"valkeys", true, take_tcp},
+		{"redis+unix", false, take_unix}, {"embedded", false, take_embedded},
+	};
+
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		if (strcmp(draft->url.scheme, schemes[i].name) != 0)
+			continue;
+		draft->cfg->tls = schemes[i].tls;
+		return schemes[i].take(draft);
+	}
+	return refuse(draft,
+	              "scheme: '%.20s' is not one of redis, rediss, valkey, valkeys, redis+unix, "
+	              "embedded",
+	              draft->url.scheme);
+}
+
+/* ---- texts ----------------------------------------------------------------------------------- */
+
+static int check_text(struct draft *draft, const char *name, const char *text)
+{
+	bool is_client_name = strcmp(name, "client_name") == 0;
+
+	if (strnlen(text, TEXT_MAX + 1) > TEXT_MAX)
+		return refuse(draft, "%s: longer than %d bytes", name, TEXT_MAX);
+	for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+		if (*at < 0x20 || *at == 0x7f)
+			return refuse(draft, "%s: holds a control character", name);
+		/* The server takes no other characters in the name of a client. */
+		if (is_client_name && (*at < '!' || *at > '~'))
+			return refuse(draft, "%s: only printable ASCII without spaces", name);
+	}
+	return 0;
+}
+
+static int copy_text(struct draft *draft, const char *name, const char *text, char **ret_text)
+{
+	int rc = check_text(draft, name, text);
+
+	if (rc < 0)
+		return rc;
+	*ret_text = strdup(text);
+	return *ret_text ? 0 : HF_ENOMEM;
+}
+
+/* The environment speaks about servers in general: what does not fit this one is passed over. */
+static const char *variable_of(struct draft *draft, const struct setting *setting)
+{
+	if (is_for_tls(setting) ? !draft->cfg->tls : draft->cfg->embedded)
+		return NULL;
+	return read_variable(setting->variable);
+}
+
+static int settle_text(struct draft *draft, const struct setting *setting)
+{
+	const char *text = *(const char **)((char *)&draft->options + setting->option_at);
+
+	if (!text)
+		text = draft->in_url[setting - settings];
+	if (!text)
+		text = variable_of(draft, setting);
+	if (!text && is_named(setting, "client_name"))
+		text = "holdfast";
+	if (!text || (is_named(setting, "user") && !*text))
+		return 0;
+	if (!*text)
+		return refuse(draft, "%s: empty", setting->key);
+	return copy_text(draft, setting->key, text,
+	                 (char **)((char *)draft->cfg + setting->config_at));
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static int64_t unit_of(const char *text, enum kind kind)
+{
+	if (!*text)
+		return 1;
+	if (kind != DURATION)
+		return 0;
+	return strcmp(text, "ms") == 0  ? 1
+	       : strcmp(text, "s") == 0 ? 1000
+	       : strcmp(text, "m") == 0 ? 60000
+	                                : 0;
+}
+
+static int parse_number(struct draft *draft, const struct setting *setting, const char *text,
+                        int64_t *ret_value)
+{
+	const char *at = text;
+	int64_t value = 0;
+	int64_t unit;
+
+	for (; *at >= '0' && *at <= '9'; at++)
+		if (value < NUMBER_MAX)
+			value = value * 10 + (*at - '0');
+	unit = unit_of(at, setting->kind);
+	if (at == text || !unit)
+		return refuse(draft, "%s: '%.40s' is not a number%s", setting->key, text,
+		              setting->kind == DURATION ? " with unit ms, s or m" : "");
+	value = value > NUMBER_MAX ? NUMBER_MAX : value;
+	if (value * unit < setting->low || value * unit > setting->high)
+		return refuse(draft, "%s: '%.40s' is not between %lld and %lld%s", setting->key,
+		              text, (long long)setting->low, (long long)setting->high,
+		              setting->kind == DURATION ? " ms" : "");
+	*ret_value = value * unit;
+	return 0;
+}
+
+static int parse_flag(struct draft *draft, const struct setting *setting, const char *text,
+                      int64_t *ret_value)
+{
+	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+		return refuse(draft, "%s: '%.40s' is neither yes nor no", setting->key, text);
+	*ret_value = *text == 'y';
+	return 0;
+}
+
+static int64_t option_number(struct draft *draft, const struct setting *setting)
+{
+	const char *place = (const char *)&draft->options + setting->option_at;
+
+	if (setting->kind == FLAG)
+		return *(const int *)place != 0;
+	return setting->kind == DURATION ? *(const int64_t *)place : *(const int *)place;
+}
+
+static void store_number(struct draft *draft, const struct setting *setting, int64_t value)
+{
+	char *place = (char *)draft->cfg + setting->config_at;
+
+	if (setting->kind == DURATION)
+		*(int64_t *)place = value;
+	else if (setting->kind == COUNT)
+		*(int *)place = (int)value;
+	else
+		*(bool *)place = value != 0;
+}
+
+static int settle_number(struct draft *draft, const struct setting *setting)
+{
+	int64_t value = option_number(draft, setting);
+	const char *text = draft->in_url[setting - settings];
+	int rc = 0;
+
+	if (value != 0 && (value < setting->low || value > setting->high))
+		return refuse(draft, "%s: %lld is not between %lld and %lld", setting->key,
+		              (long long)value, (long long)setting->low, (long long)setting->high);
+	if (value == 0 && text && setting->kind == FLAG)
+		rc = parse_flag(draft, setting, text, &value);
+	else if (value == 0 && text)
+		rc = parse_number(draft, setting, text, &value);
+	else if (value == 0)
+		value = setting->preset;
+	if (rc == 0)
+		store_number(draft, setting, value);
+	return rc;
+}
+
+/* ---- password -------------------------------------------------------------------------------- */
+
+/* Reads up to size bytes or a newline. Returns the number of bytes, or -1 with errno. */
+static ssize_t read_line(int fd, char *line, size_t size)
+{
+	size_t used = 0;
+
+	while (used < size && !memchr(line, '\n', used)) {
+		ssize_t n = read(fd, line + used, size - used);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		used += (size_t)n;
+	}
+	return (ssize_t)used;
+}
+
+static int read_password(struct draft *draft, const char *file)
+{
+	char line[TEXT_MAX + 3]; /* room for "\r\n", and one more to tell that it is too long */
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	ssize_t used = fd < 0 ? -1 : read_line(fd, line, sizeof(line) - 1);
+	char *end;
+	int rc;
+
+	if (used < 0) {
+		(void)refuse(draft, "password_file: cannot read '%.200s': %m", file);
+		rc = HF_ESYSTEM;
+		goto out;
+	}
+	end = memchr(line, '\n', (size_t)used);
+	if (!end)
+		end = line + used;
+	else if (end > line && end[-1] == '\r')
+		end--;
+	*end = '\0';
+	if (end == line)
+		rc = refuse(draft, "password_file: the first line of '%.200s' is empty", file);
+	else if (strlen(line) != (size_t)(end - line))
+		rc = refuse(draft, "password_file: holds a control character");
+	else
+		rc = copy_text(draft, "password_file", line, &draft->cfg->password);
+out:
+	explicit_bzero(line, sizeof(line));
+	if (fd >= 0)
+		(void)close(fd);
+	return rc;
+}
+
+static const char *password_file_in_url(struct draft *draft)
+{
+	for (size_t i = 0; i < SETTING_COUNT; i++)
+		if (settings[i].kind == SECRET)
+			return draft->in_url[i];
+	return NULL;
+}
+
+/* Option, URL, environment: the first that has a password as text or file is asked alone. */
+static int settle_password(struct draft *draft)
+{
+	bool embedded = draft->cfg->embedded;
+	const struct {
+		const char *text, *file;
+	} sources[] = {
+		{draft->options.password, draft->options.password_file},
+		{draft->url.password, password_file_in_url(draft)},
+		{embedded ? NULL : read_variable("HOLDFAST_PASSWORD"),
+	         embedded ? NULL : read_variable("HOLDFAST_PASSWORD_FILE")},
+	};
+
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		if (sources[i].text && sources[i].file)
+			return refuse(draft, "password: given both as text and as file");
+		if (sources[i].text)
+			return copy_text(draft, "password", sources[i].text, &draft->cfg->password);
+		if (sources[i].file)
+			return read_password(draft, sources[i].file);
+	}
+	return 0;
+}
+
+/* A user without password still has to log in; the server knows users that need none. */
+static int settle_login(struct draft *draft)
+{
+	struct hf__config *cfg = draft->cfg;
+	int rc = settle_password(draft);
+
+	if (rc < 0)
+		return rc;
+	if (cfg->embedded && (cfg->user || cfg->password))
+		return refuse(draft, "%s: the embedded server has none",
+		              cfg->user ? "user" : "password");
+	if (cfg->user && !cfg->password) {
+		cfg->password = strdup("");
+		return cfg->password ? 0 : HF_ENOMEM;
+	}
+	if (!cfg->user && cfg->password && !*cfg->password) {
+		free(cfg->password);
+		cfg->password = NULL;
+	}
+	return 0;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static bool is_in_options(struct draft *draft, const struct setting *setting)
+{
+	if (setting->kind == TEXT)
+		return *(const char **)((char *)&draft->options + setting->option_at) != NULL;
+	return option_number(draft, setting) != 0;
+}
+
+static int settle(struct draft *draft, const struct setting *setting)
+{
+	if (setting->kind == SECRET)
+		return settle_login(draft);
+	if (is_for_tls(setting) && !draft->cfg->tls &&
+	    (draft->in_url[setting - settings] || is_in_options(draft, setting)))
+		return refuse(
+			draft,
+			"%s: the URL is not a TLS one; those begin with rediss:// or valkeys://",
+			setting->key);
+	return setting->kind == TEXT ? settle_text(draft, setting) : settle_number(draft, setting);
+}
+
+static int settle_tls(struct draft *draft)
+{
+	struct hf__config *cfg = draft->cfg;
+
+	if (!cfg->tls_cert_file != !cfg->tls_key_file)
+		return refuse(draft, "%s: needs %s too",
+		              cfg->tls_cert_file ? "tls_cert" : "tls_key",
+		              cfg->tls_cert_file ? "tls_key" : "tls_cert");
+	if (cfg->tls && !cfg->tls_server_name) {
+		cfg->tls_server_name = strdup(cfg->host);
+		return cfg->tls_server_name ? 0 : HF_ENOMEM;
+	}
+	return 0;
+}
+
+static int make_shown(struct draft *draft)
+{
+	struct hf__config *cfg = draft->cfg;
+	bool is_ip6 = cfg->host && strchr(cfg->host, ':');
+	int n;
+
+	if (cfg->host)
+		n = asprintf(&cfg->shown, "%s://%s%s%s:%d/%d", draft->url.scheme, is_ip6 ? "[" : "",
+		             cfg->host, is_ip6 ? "]" : "", cfg->port, cfg->database);
+	else if (cfg->socket_path)
+		n = asprintf(&cfg->shown, "%s://%s?db=%d", draft->url.scheme, cfg->socket_path,
+		             cfg->database);
+	else
+		n = asprintf(&cfg->shown, "embedded:?db=%d", cfg->database);
+	if (n >= 0)
+		return 0;
+	cfg->shown = NULL;
+	return HF_ENOMEM;
+}
+
+static int fill(struct draft *draft)
+{
+	int rc = take_address(draft);
+
+	if (rc == 0)
+		rc = note_all_in_url(draft);
+	for (size_t i = 0; rc == 0 && i < SETTING_COUNT; i++)
+		rc = settle(draft, &settings[i]);
+	if (rc == 0)
+		rc = settle_tls(draft);
+	if (rc == 0)
+		rc = make_shown(draft);
+	return rc;
+}
+
+int hf__config_options(const hf_client_options *options, hf_client_options *ret_full, char *why,
+                       size_t why_size)
+{
+	hf_client_options full = {.size = sizeof(full)};
+	const char *bytes = (const char *)options;
+	struct draft draft = {.why = why, .why_size = why_size};
+
+	if (options && (options->size < sizeof(options->size) || options->size > OPTIONS_MAX))
+		return refuse(&draft, "options: size is %zu; make them with HF_CLIENT(...)",
+		              options->size);
+	for (size_t i = sizeof(full); options && i < options->size; i++)
+		if (bytes[i])
+			return refuse(&draft,
+			              "options: a field is set that release %d.%d.%d does not know",
+			              HF_VERSION_MAJOR, HF_VERSION_MINOR, HF_VERSION_PATCH);
+	if (options)
+		memcpy(&full, options, options->size < sizeof(full) ? options->size : sizeof(full));
+	full.size = sizeof(full);
+	*ret_full = full;
+	return 0;
+}
+
+int hf__config_init(struct hf__config *cfg, const char *url, const hf_client_options *options,
+                    char *why, size_t why_size)
+{
+	struct draft draft = {.cfg = cfg, .why = why, .why_size = why_size};
+	int rc;
+
+	assert(cfg);
+	memset(cfg, 0, sizeof(*cfg));
+	rc = hf__config_options(options, &draft.options, why, why_size);
+	if (rc < 0)
+		return rc;
+	if (!url)
+		url = read_variable("HOLDFAST_URL");
+	if (!url)
+		return refuse(&draft, "URL: none given, and HOLDFAST_URL is not set");
+	rc = hf__url_init(&draft.url, url, why, why_size);
+	if (rc < 0)
+		return rc;
+	rc = fill(&draft);
+	hf__url_done(&draft.url);
+	if (rc < 0)
+		hf__config_done(cfg);
+	return rc;
+}
+
+void hf__config_done(struct hf__config *cfg)
+{
+	if (cfg->password)
+		explicit_bzero(cfg->password, strlen(cfg->password));
+	free(cfg->host);
+	free(cfg->socket_path);
+	free(cfg->user);
+	free(cfg->password);
+	free(cfg->client_name);
+	free(cfg->tls_ca_file);
+	free(cfg->tls_cert_file);
+	free(cfg->tls_key_file);
+	free(cfg->tls_server_name);
+	free(cfg->shown);
+	memset(cfg, 0, sizeof(*cfg));
+}

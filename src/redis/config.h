@@ -1,0 +1,56 @@
+/* What a client needs to know to connect, gathered from options, URL and environment. */
+#ifndef HF_REDIS_CONFIG_H
+#define HF_REDIS_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <holdfast/holdfast.h>
+
+/* Owns all its texts. */
+struct hf__config {
+	bool tls;
+	bool embedded;     /* the address is that of the embedded server: no host, no socket path */
+	char *host;        /* NULL for unix sockets and the embedded server */
+	int port;          /* 0 where there is no host */
+	char *socket_path; /* NULL for TCP */
+	char *user;        /* NULL: the server's default user */
+	char *password;    /* NULL: do not authenticate; never NULL if there is a user */
+	int database;      /* 0 to 65535 */
+	char *client_name; /* never NULL */
+	char *tls_ca_file; /* NULL: the system's store */
+	char *tls_cert_file;   /* NULL: no client certificate */
+	char *tls_key_file;    /* given exactly if tls_cert_file is */
+	char *tls_server_name; /* never NULL with TLS */
+	bool tls_insecure;
+	int64_t connect_timeout_ms;
+	int64_t command_timeout_ms;
+	int64_t subscribe_timeout_ms;
+	int64_t watchdog_ms;
+	int watchdog_batch;
+	bool lazy;
+	char *shown; /* the address without secrets, for messages: "redis://host:6379/0" */
+};
+
+/*
+ * Fills *ret_full with the caller's options, whatever release they were compiled for: fields that
+ * they lack are zero. NULL gives all zeroes. HF_EINVAL if the size is wrong, or if fields that this
+ * release does not know are in use.
+ */
+int hf__config_options(const hf_client_options *options, hf_client_options *ret_full, char *why,
+                       size_t why_size);
+
+/*
+ * A NULL url takes $HOLDFAST_URL. Options win over the URL, the URL over the environment.
+ *
+ * Returns 0, HF_EINVAL (the text names the setting), HF_ESYSTEM (the password file cannot be read)
+ * or HF_ENOMEM. After a failure the struct is zeroed.
+ */
+int hf__config_init(struct hf__config *cfg, const char *url, const hf_client_options *options,
+                    char *why, size_t why_size);
+
+/* Wipes the secrets and frees. A zeroed struct is allowed. */
+void hf__config_done(struct hf__config *cfg);
+
+#endif

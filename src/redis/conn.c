@@ -1,0 +1,440 @@
+/* The connection's life: resolve, connect, secure, greet, and start over when it breaks. */
+#include "redis/redis.h"
+#include "redis/refusal.h"
+#include "redis/request.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define FIRST_PAUSE_MS   50
+#define LONGEST_PAUSE_MS 2000
+
+static ssize_t plain_recv(void *context, int fd, void *bytes, size_t length)
+{
+	(void)context;
+	ssize_t n = recv(fd, bytes, length, 0);
+	return n < 0 ? (errno == EINTR ? -EAGAIN : -errno) : n;
+}
+
+static ssize_t plain_send(void *context, int fd, const void *bytes, size_t length)
+{
+	(void)context;
+	ssize_t n = send(fd, bytes, length, MSG_NOSIGNAL);
+	return n < 0 ? (errno == EINTR ? -EAGAIN : -errno) : n;
+}
+
+static ssize_t tls_recv(void *context, int fd, void *bytes, size_t length)
+{
+	(void)fd;
+	return hf__tls_recv(context, bytes, length);
+}
+
+static ssize_t tls_send(void *context, int fd, const void *bytes, size_t length)
+{
+	(void)fd;
+	return hf__tls_send(context, bytes, length);
+}
+
+static const struct hf__transport plain = {.recv = plain_recv, .send = plain_send};
+static const struct hf__transport secure = {.recv = tls_recv, .send = tls_send, .layered = true};
+
+/* ---- giving up ---- */
+
+/* Jittered and growing; the first try after a working connection comes at once. */
+static int64_t pause_before(struct hf__redis *redis)
+{
+	if (redis->failures == 0)
+		return 0;
+	unsigned doublings = redis->failures < 8 ? redis->failures - 1 : 7;
+	int64_t pause = (int64_t)FIRST_PAUSE_MS << doublings;
+	return hf__random_jitter(&redis->random,
+	                         pause < LONGEST_PAUSE_MS ? pause : LONGEST_PAUSE_MS);
+}
+
+static void close_port(struct hf__redis *redis, bool reset)
+{
+	hf__port_close(&redis->engine->port, reset);
+	if (redis->tls)
+		hf__tls_stop(redis->tls);
+	hf__engine_port_changed(redis->engine);
+}
+
+/* Commands that were offered to the kernel may have been executed. */
+static void answer_all(struct hf__redis *redis, struct hf__list *waiting, uint64_t offered,
+                       int error, const char *why, int64_t now)
+{
+	while (!hf__list_empty(waiting)) {
+		struct hf__cmd *cmd = hf__list_item(waiting->next, struct hf__cmd, link);
+		struct hf__answer answer = {
+			.outcome = cmd->place >= offered ? HF__UNSENT : HF__UNKNOWN,
+			.error = error == HF_ENOMEM ? HF_EUNREACHABLE : error,
+			.text = why,
+			.length = strlen(why),
+		};
+		hf__list_remove(&cmd->link);
+		cmd->in_flight = false;
+		if (cmd->verb < HF__REDIS_HELLO)
+			cmd->answered(redis->core, cmd, &answer, now);
+	}
+}
+
+static void schedule(struct hf__redis *redis, int64_t now)
+{
+	redis->retry_at = now + pause_before(redis);
+	redis->state = HF__CONN_WAITING;
+}
+
+void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t now)
+{
+	struct hf__list waiting;
+	char reason[sizeof redis->why + 64];
+	bool was_up = redis->state == HF__CONN_UP;
+	uint64_t offered = redis->engine->port.offered;
+	snprintf(reason, sizeof reason, "%s: %s", redis->config->shown, why);
+	hf__list_init(&waiting);
+	hf__list_move(&waiting, &redis->waiting);
+	redis->answer_by = HF__NEVER;
+	hf__resolve_drop(redis->resolve);
+	redis->resolve = NULL;
+	close_port(redis, true);
+	hf__resp_init(&redis->resp);
+	if (was_up)
+		redis->given_up = redis->server_id;
+	else
+		redis->failures++;
+	redis->server_id = 0;
+	redis->state = HF__CONN_IDLE;
+	if (was_up)
+		hf__core_link_down(redis->core, error, reason, now);
+	hf__subs_lost(redis);
+	answer_all(redis, &waiting, offered, error, reason, now);
+	if (!was_up)
+		hf__core_link_failed(redis->core, error, reason, now);
+	if (hf__core_needs_link(redis->core))
+		schedule(redis, now);
+}
+
+/* ---- making one ---- */
+
+static int64_t attempt_limit(const struct hf__redis *redis)
+{
+	int64_t limit = redis->config->connect_timeout_ms;
+	int64_t twelfth = redis->config->watchdog_ms / 12;
+	/* A holder that reconnects must not spend its lease on one attempt. */
+	if (redis->core->was_linked && twelfth < limit)
+		limit = twelfth > 250 ? twelfth : 250;
+	return limit;
+}
+
+static void say_hello(struct hf__redis *redis, int64_t now)
+{
+	const struct hf__config *config = redis->config;
+	struct hf__port *port = &redis->engine->port;
+	struct hf__buffer *out = &port->out;
+	const char *user = config->user ? config->user : "default";
+	size_t bytes = 256 + strlen(config->client_name) + strlen(user) +
+	               (config->password ? strlen(config->password) : 0);
+	redis->state = HF__CONN_GREETING;
+	port->watched_raw = false;
+	if (hf__buffer_reserve(out, hf__request_size(16, bytes))) {
+		hf__conn_drop(redis, HF_ENOMEM, "no memory for a command", now);
+		return;
+	}
+	size_t before = out->length;
+	hf__request_begin(out, config->password ? 7 : 4);
+	hf__request_text(out, "HELLO");
+	hf__request_text(out, "3");
+	if (config->password) {
+		hf__request_text(out, "AUTH");
+		hf__request_text(out, user);
+		hf__request_text(out, config->password);
+	}
+	hf__request_text(out, "SETNAME");
+	hf__request_text(out, config->client_name);
+	hf__redis_sent(redis, &redis->hello, port->appended);
+	if (config->database) {
+		hf__request_begin(out, 2);
+		hf__request_text(out, "SELECT");
+		hf__request_number(out, config->database);
+		hf__redis_sent(redis, &redis->select, port->appended);
+	}
+	if (redis->given_up) {
+		/* What the old connection still carries must not be executed behind our back. */
+		hf__request_begin(out, 4);
+		hf__request_text(out, "CLIENT");
+		hf__request_text(out, "KILL");
+		hf__request_text(out, "ID");
+		hf__request_number(out, redis->given_up);
+		hf__redis_sent(redis, &redis->kill, port->appended);
+	}
+	port->appended += out->length - before;
+}
+
+static void secure_step(struct hf__redis *redis, int64_t now)
+{
+	struct hf__port *port = &redis->engine->port;
+	bool want_write = false;
+	char why[sizeof redis->why];
+	int rc = hf__tls_handshake(redis->tls, &want_write, why, sizeof why);
+	if (rc == 1)
+		say_hello(redis, now);
+	else if (rc == 0)
+		port->want = want_write ? POLLOUT : POLLIN;
+	else
+		hf__conn_drop(redis, rc, why, now);
+}
+
+static void connected(struct hf__redis *redis, int64_t now)
+{
+	int fd = redis->engine->port.fd;
+	if (!redis->tls) {
+		say_hello(redis, now);
+		return;
+	}
+	int rc = hf__tls_start(redis->tls, fd);
+	if (rc) {
+		hf__conn_drop(redis, rc, "cannot begin TLS", now);
+		return;
+	}
+	redis->state = HF__CONN_SECURING;
+	secure_step(redis, now);
+}
+
+/* A socket whose connection is under way or made, or a negative errno. */
+static int open_socket(const struct hf__address *address, bool *ret_made)
+{
+	int on = 1;
+	int fd = socket(address->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (address->family != AF_UNIX) {
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+		(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+	}
+	int rc = connect(fd, (const struct sockaddr *)&address->bytes, address->length);
+	*ret_made = rc == 0;
+	if (rc == 0 || errno == EINPROGRESS)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static void connect_next(struct hf__redis *redis, int64_t now)
+{
+	struct hf__port *port = &redis->engine->port;
+	int error = ECONNREFUSED;
+	while (redis->next_address < redis->addresses) {
+		bool made = false;
+		int fd = open_socket(&redis->address[redis->next_address++], &made);
+		if (fd < 0) {
+			error = -fd;
+			continue;
+		}
+		hf__port_open(port, fd, redis->tls ? &secure : &plain, redis->tls);
+		hf__engine_port_changed(redis->engine);
+		port->watched_raw = true;
+		port->want = POLLOUT;
+		redis->state = HF__CONN_CONNECTING;
+		if (made)
+			connected(redis, now);
+		return;
+	}
+	/* The next attempt asks for the addresses again. */
+	redis->addresses = 0;
+	hf__conn_drop(redis, HF_EUNREACHABLE,
+	              strerror(redis->last_error ? redis->last_error : error), now);
+}
+
+static void connecting_step(struct hf__redis *redis, int64_t now)
+{
+	int error = 0;
+	socklen_t length = sizeof error;
+	if (!redis->engine->port.events)
+		return;
+	if (getsockopt(redis->engine->port.fd, SOL_SOCKET, SO_ERROR, &error, &length))
+		error = errno;
+	if (!error) {
+		connected(redis, now);
+		return;
+	}
+	redis->last_error = error;
+	close_port(redis, false);
+	connect_next(redis, now);
+}
+
+static void resolving_step(struct hf__redis *redis, int64_t now)
+{
+	char why[sizeof redis->why];
+	int found = hf__resolve_take(&redis->resolve, redis->address, why, sizeof why);
+	if (found < 0)
+		return;
+	redis->addresses = found;
+	if (found == 0)
+		hf__conn_drop(redis, HF_EUNREACHABLE, why, now);
+	else
+		connect_next(redis, now);
+}
+
+static bool unix_address(const char *path, struct hf__address *ret_address)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	size_t length = strlen(path);
+	if (length >= sizeof address.sun_path)
+		return false;
+	memcpy(address.sun_path, path, length + 1);
+	memcpy(&ret_address->bytes, &address, sizeof address);
+	ret_address->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + 1);
+	ret_address->family = AF_UNIX;
+	return true;
+}
+
+static void find_address(struct hf__redis *redis, int64_t now)
+{
+	const struct hf__config *config = redis->config;
+	const char *path = redis->embedded.path ? redis->embedded.path : config->socket_path;
+	redis->next_address = 0;
+	redis->last_error = 0;
+	if (path) {
+		redis->addresses = unix_address(path, redis->address) ? 1 : 0;
+		if (redis->addresses == 0)
+			hf__conn_drop(redis, HF_EINVAL, "the socket's path is too long", now);
+		else
+			connect_next(redis, now);
+		return;
+	}
+	if (redis->addresses > 0) {
+		connect_next(redis, now);
+		return;
+	}
+	redis->state = HF__CONN_RESOLVING;
+	int rc = hf__resolve_start(config->host, config->port, redis->engine->driver_fd,
+	                           &redis->resolve);
+	if (rc)
+		hf__conn_drop(redis, rc, "cannot start a thread to look the host up", now);
+	else
+		resolving_step(redis, now);
+}
+
+void hf__conn_want(struct hf__redis *redis, int64_t now)
+{
+	if (redis->state == HF__CONN_IDLE)
+		schedule(redis, now);
+}
+
+void hf__conn_step(struct hf__redis *redis, int64_t now)
+{
+	/* A thread may still be sending on the old descriptor; it returns at once. */
+	if (redis->state == HF__CONN_WAITING && now >= redis->retry_at &&
+	    !redis->engine->port.sending) {
+		redis->attempt_by = hf__clock_after(now, attempt_limit(redis));
+		find_address(redis, now);
+	} else if (redis->state == HF__CONN_RESOLVING) {
+		resolving_step(redis, now);
+	} else if (redis->state == HF__CONN_CONNECTING) {
+		connecting_step(redis, now);
+	} else if (redis->state == HF__CONN_SECURING && redis->engine->port.events) {
+		secure_step(redis, now);
+	}
+	if (redis->state >= HF__CONN_RESOLVING && redis->state < HF__CONN_UP &&
+	    now >= redis->attempt_by) {
+		snprintf(redis->why, sizeof redis->why, "no connection in %" PRId64 " ms",
+		         attempt_limit(redis));
+		hf__conn_drop(redis, HF_EUNREACHABLE, redis->why, now);
+	}
+}
+
+/* ---- the greeting ---- */
+
+/* The value of a key in the reply's top-level map, or 0. */
+static uint32_t find_value(const struct hf__redis *redis, const char *bytes, const char *key)
+{
+	const struct hf__resp *resp = &redis->resp;
+	uint32_t at = 1;
+	if (resp->node[0].type != HF__RESP_MAP)
+		return 0;
+	while (at < resp->nodes) {
+		uint32_t value = resp->node[at].end;
+		if (hf__resp_text_is(resp, bytes, at, key))
+			return value;
+		at = resp->node[value].end;
+	}
+	return 0;
+}
+
+/* "6.2.14" is 602; -1 if it is no version. */
+static int read_version(const char *text, size_t length)
+{
+	char copy[16] = "";
+	int major, minor;
+	memcpy(copy, text, length < sizeof copy ? length : sizeof copy - 1);
+	return sscanf(copy, "%d.%d", &major, &minor) == 2 ? major * 100 + minor : -1;
+}
+
+static void refuse_greeting(struct hf__redis *redis, const char *text, size_t length, int64_t now)
+{
+	char why[sizeof redis->why];
+	int error;
+	(void)hf__refusal_read(text, length, &error);
+	bool old = memmem(text, length, "unknown command", 15) != NULL;
+	if (old)
+		error = HF_EPROTOCOL;
+	snprintf(why, sizeof why, "%.*s%s", (int)(length < 150 ? length : 150), text,
+	         old ? " (Redis 6.2 or later is needed)" : "");
+	hf__conn_drop(redis, error, why, now);
+}
+
+/* NULL if the server will do. */
+static const char *find_fault(struct hf__redis *redis, const char *bytes)
+{
+	const struct hf__resp *resp = &redis->resp;
+	uint32_t version = find_value(redis, bytes, "version");
+	uint32_t mode = find_value(redis, bytes, "mode");
+	uint32_t id = find_value(redis, bytes, "id");
+	if (!version || resp->node[version].type != HF__RESP_STRING)
+		return "HELLO 3 was not answered by a map with a version";
+	if (read_version(bytes + resp->node[version].start, resp->node[version].length) < 602)
+		return "the server is too old: Redis 6.2 or later is needed";
+	if (mode && hf__resp_text_is(resp, bytes, mode, "sentinel"))
+		return "this is a Sentinel, not a server that holds data";
+	if (mode && hf__resp_text_is(resp, bytes, mode, "cluster"))
+		return "this is a node of a Redis Cluster, which is not supported yet";
+	if (id)
+		(void)hf__resp_integer(resp, bytes, id, &redis->server_id);
+	return NULL;
+}
+
+static void come_up(struct hf__redis *redis, int64_t now)
+{
+	redis->state = HF__CONN_UP;
+	redis->failures = 0;
+	redis->given_up = 0;
+	hf__core_log(redis->core, HF_LOG_INFO, "connected to %s", redis->config->shown);
+	hf__subs_renew(redis);
+	hf__core_link_up(redis->core, now);
+}
+
+void hf__conn_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now)
+{
+	const struct hf__resp_node *root = &redis->resp.node[0];
+	const char *bytes = redis->engine->port.in.data + redis->consumed;
+	cmd->in_flight = false;
+	if (root->type == HF__RESP_ERROR && cmd->verb != HF__REDIS_KILL) {
+		refuse_greeting(redis, bytes + root->start, root->length, now);
+		return;
+	}
+	const char *fault = cmd->verb == HF__REDIS_HELLO ? find_fault(redis, bytes) : NULL;
+	if (fault)
+		hf__conn_drop(redis, HF_EREFUSED, fault, now);
+	else if (hf__list_empty(&redis->waiting))
+		come_up(redis, now);
+}

@@ -1,0 +1,35 @@
+-- Makes the owner's hold count exactly n and lets the lock last at least the lease.
+-- A repeat changes nothing. Only n = 1 may take a free lock.
+--
+-- KEYS: lock
+-- ARGV: lease in ms, owner, n
+-- Returns nil: granted
+--         integer: held by another, the lock's PTTL
+--         {'gone', holder}: n > 1, and the owner holds nothing here; the holder may be ''
+--         {'conflict', why}: the key is no lock; nothing was changed
+local key, lease, me, n = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+if n == '1' and redis.call('exists', key) == 0 then
+	redis.call('hset', key, me, 1)
+	redis.call('pexpire', key, lease)
+	return nil
+end
+if redis.call('hexists', key, me) == 1 then
+	redis.call('hset', key, me, n)
+	if redis.call('pttl', key) < tonumber(lease) then
+		redis.call('pexpire', key, lease)
+	end
+	return nil
+end
+local fields = redis.call('hlen', key)
+if n ~= '1' then
+	return {'gone', fields == 1 and redis.call('hkeys', key)[1] or ''}
+end
+if fields == 1 then
+	local held = redis.call('hgetall', key)
+	if not (string.find(held[1], ':', 1, true) and tonumber(held[2])) then
+		return {'conflict', 'the key is a hash, but no lock'}
+	end
+elseif not redis.call('hget', key, 'mode') then
+	return {'conflict', 'the key is a hash, but no lock'}
+end
+return redis.call('pttl', key)

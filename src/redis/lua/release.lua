@@ -1,0 +1,20 @@
+-- Makes the owner's hold count exactly n, lower than it was; 0 ends the hold and wakes the waiters.
+-- A repeat changes nothing. The lock's time to live stays as it is.
+--
+-- KEYS: lock, channel
+-- ARGV: owner, n, message
+-- Returns integer: done
+--         {'gone', holder}: the owner holds nothing here; the holder may be ''
+local key, me, n = KEYS[1], ARGV[1], ARGV[2]
+if n == '0' then
+	if redis.call('hdel', key, me) == 1 then
+		if redis.call('exists', key) == 0 then
+			redis.call('publish', KEYS[2], ARGV[3])
+		end
+		return 1
+	end
+elseif redis.call('hexists', key, me) == 1 then
+	redis.call('hset', key, me, n)
+	return 0
+end
+return {'gone', redis.call('hlen', key) == 1 and redis.call('hkeys', key)[1] or ''}

@@ -1,0 +1,142 @@
+/*
+ * The Redis backend: verbs become scripts, scripts become bytes on one RESP3 connection, and answers
+ * and release messages come back on it.
+ *
+ * Everything here runs under the engine's mutex, and all but submit, watch and unwatch only by
+ * whoever drives.
+ */
+#ifndef HF_REDIS_REDIS_H
+#define HF_REDIS_REDIS_H
+
+#include "base/list.h"
+#include "base/table.h"
+#include "core/core.h"
+#include "engine/engine.h"
+#include "redis/config.h"
+#include "redis/embedded.h"
+#include "redis/keys.h"
+#include "redis/resp.h"
+#include "redis/tls.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define HF__CONN_ADDRESSES 8
+
+/* Verbs of the connection itself, beyond those of the core. */
+enum hf__redis_verb {
+	HF__REDIS_HELLO = 100,
+	HF__REDIS_SELECT,
+	HF__REDIS_KILL,
+	HF__REDIS_SUBSCRIBE,
+	HF__REDIS_UNSUBSCRIBE,
+};
+
+enum hf__conn_state {
+	HF__CONN_IDLE,      /* nobody wants a connection */
+	HF__CONN_WAITING,   /* until retry_at */
+	HF__CONN_RESOLVING, /* the host's name */
+	HF__CONN_CONNECTING,
+	HF__CONN_SECURING, /* TLS handshake */
+	HF__CONN_GREETING, /* HELLO and what goes with it */
+	HF__CONN_UP,
+};
+
+struct hf__address {
+	struct sockaddr_storage bytes;
+	socklen_t length;
+	int family;
+};
+
+/* A channel; exists while a lock is watched or the server has not confirmed its end. */
+struct hf__sub {
+	struct hf__table_link by_channel;
+	struct hf__list locks; /* struct watch */
+	struct hf__cmd start;  /* SUBSCRIBE under way */
+	struct hf__cmd stop;   /* UNSUBSCRIBE under way */
+	bool subscribed;       /* as far as the server knows, once it has answered all */
+	size_t length;
+	char channel[];
+};
+
+struct hf__redis {
+	struct hf__core *core;
+	struct hf__engine *engine;
+	struct hf__config *config;
+	struct hf__tls *tls; /* NULL: plain */
+	struct hf__embedded embedded;
+	struct hf__resp resp;
+	struct hf__random random;
+	struct hf__list waiting; /* commands without an answer, in wire order */
+	struct hf__table subs;
+	struct hf__cmd hello, select, kill;
+	struct hf__resolve *resolve; /* a look-up under way */
+	struct hf__address address[HF__CONN_ADDRESSES];
+	int addresses;
+	int next_address;
+	enum hf__conn_state state;
+	int64_t attempt_by; /* the connection must be up by then */
+	int64_t retry_at;
+	int64_t answer_by; /* no command's answer is due before */
+	int64_t server_id; /* what the server calls this connection; 0: not known */
+	int64_t given_up;  /* the same of one that we gave up; 0: none */
+	size_t consumed;   /* bytes of the input handled in this turn */
+	uint32_t failures; /* attempts in a row */
+	int last_error;    /* of the attempt under way */
+	char why[200];
+};
+
+/* ---- backend.c ---- */
+extern const struct hf__backend_ops hf__redis_ops;
+int hf__redis_init(struct hf__redis *redis, struct hf__core *core, struct hf__engine *engine,
+                   struct hf__config *config, uint64_t seed, char *why, size_t size);
+/* Closes the connection; the threads have ended. */
+void hf__redis_close(struct hf__redis *redis);
+void hf__redis_done(struct hf__redis *redis);
+int64_t hf__redis_due(const struct hf__redis *redis);
+void hf__redis_turn(struct hf__redis *redis, int64_t now);
+/* Connecting, or waiting for an answer. */
+bool hf__redis_busy(const struct hf__redis *redis);
+/* Puts a command behind those that wait; its bytes were added from `place` on. */
+void hf__redis_sent(struct hf__redis *redis, struct hf__cmd *cmd, uint64_t place);
+
+/* ---- conn.c ---- */
+void hf__conn_want(struct hf__redis *redis, int64_t now);
+/* Moves the connection on: connecting, handshake, time limits. */
+void hf__conn_step(struct hf__redis *redis, int64_t now);
+/* Gives the connection up, or the attempt to make one. */
+void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t now);
+/* An answer to a command of the connection's own. */
+void hf__conn_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now);
+
+/* ---- verbs.c ---- */
+/* Adds the request; 0 or HF_ENOMEM. */
+int hf__verbs_encode(struct hf__redis *redis, struct hf__cmd *cmd);
+/* Reads the reply in redis->resp; `there` has room for HF__RENEW_MAX. */
+void hf__verbs_decode(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
+                      struct hf__answer *ret_answer, bool *there);
+
+/* ---- subs.c ---- */
+int hf__subs_watch(struct hf__redis *redis, struct hf__lock *lock);
+void hf__subs_unwatch(struct hf__redis *redis, struct hf__lock *lock);
+/* After a new connection: subscribes all again. */
+void hf__subs_renew(struct hf__redis *redis);
+void hf__subs_message(struct hf__redis *redis, const char *channel, size_t length, int64_t now);
+void hf__subs_answered(struct hf__redis *redis, struct hf__cmd *cmd, const char *error,
+                       size_t length, int64_t now);
+/* The connection is gone: nothing is subscribed. */
+void hf__subs_lost(struct hf__redis *redis);
+void hf__subs_done(struct hf__redis *redis);
+
+/* ---- resolve.c ---- */
+struct hf__resolve;
+/* Numbers and sockets at once; names on a thread that kicks the descriptor when done. */
+int hf__resolve_start(const char *host, int port, int kick_fd, struct hf__resolve **ret_resolve);
+/* -1: not yet; else how many addresses, 0 with why filled. Frees the look-up when it is over. */
+int hf__resolve_take(struct hf__resolve **resolve, struct hf__address *ret_address, char *why,
+                     size_t size);
+/* Forgets it; its thread ends by itself. */
+void hf__resolve_drop(struct hf__resolve *resolve);
+
+#endif

@@ -1,0 +1,220 @@
+/* Subscriptions: counted per channel, shared by all waiters of the client. */
+#include "redis/redis.h"
+#include "redis/refusal.h"
+#include "redis/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One lock's interest in a channel; lock->watch points here. */
+struct watch {
+	struct hf__list link; /* in sub->locks */
+	struct hf__sub *sub;
+	struct hf__lock *lock;
+};
+
+struct channel_key {
+	const char *text;
+	size_t length;
+};
+
+static bool same_channel(const struct hf__table_link *link, const void *key)
+{
+	const struct hf__sub *sub = hf__table_item(link, struct hf__sub, by_channel);
+	const struct channel_key *want = key;
+	return sub->length == want->length && memcmp(sub->channel, want->text, want->length) == 0;
+}
+
+static struct hf__sub *find_sub(struct hf__redis *redis, const char *channel, size_t length)
+{
+	struct channel_key key = {.text = channel, .length = length};
+	uint32_t hash = hf__table_hash(&redis->subs, channel, length);
+	struct hf__table_link *link = hf__table_find(&redis->subs, hash, same_channel, &key);
+	return link ? hf__table_item(link, struct hf__sub, by_channel) : NULL;
+}
+
+static struct hf__sub *new_sub(struct hf__redis *redis, const char *channel, size_t length)
+{
+	struct hf__sub *sub = calloc(1, sizeof(*sub) + length + 1);
+	if (!sub)
+		return NULL;
+	hf__list_init(&sub->locks);
+	hf__list_init(&sub->start.link);
+	hf__list_init(&sub->stop.link);
+	sub->start.verb = HF__REDIS_SUBSCRIBE;
+	sub->stop.verb = HF__REDIS_UNSUBSCRIBE;
+	sub->length = length;
+	memcpy(sub->channel, channel, length + 1);
+	hf__table_add(&redis->subs, &sub->by_channel,
+	              hf__table_hash(&redis->subs, channel, length));
+	return sub;
+}
+
+static void free_if_unused(struct hf__redis *redis, struct hf__sub *sub)
+{
+	if (!hf__list_empty(&sub->locks) || sub->subscribed || sub->start.in_flight ||
+	    sub->stop.in_flight)
+		return;
+	hf__table_remove(&redis->subs, &sub->by_channel);
+	free(sub);
+}
+
+static int send_request(struct hf__redis *redis, struct hf__sub *sub, struct hf__cmd *cmd,
+                        const char *word)
+{
+	struct hf__port *port = &redis->engine->port;
+	if (hf__buffer_reserve(&port->out, hf__request_size(2, 16 + sub->length)))
+		return HF_ENOMEM;
+	size_t before = port->out.length;
+	hf__request_begin(&port->out, 2);
+	hf__request_text(&port->out, word);
+	hf__request_bytes(&port->out, sub->channel, sub->length);
+	uint64_t place = port->appended;
+	port->appended += port->out.length - before;
+	cmd->in_flight = true;
+	cmd->answer_by = hf__clock_after(hf__clock_ms(), redis->config->subscribe_timeout_ms);
+	hf__redis_sent(redis, cmd, place);
+	return 0;
+}
+
+/*
+ * Brings the server's side in line with what is wanted. A SUBSCRIBE may follow an UNSUBSCRIBE that is
+ * still under way, as the connection keeps their order; an UNSUBSCRIBE waits for what is before it.
+ */
+static int update(struct hf__redis *redis, struct hf__sub *sub)
+{
+	bool wanted = !hf__list_empty(&sub->locks);
+	if (redis->state != HF__CONN_UP)
+		return 0;
+	if (wanted && !sub->start.in_flight && (!sub->subscribed || sub->stop.in_flight))
+		return send_request(redis, sub, &sub->start, "SUBSCRIBE");
+	if (!wanted && sub->subscribed && !sub->start.in_flight && !sub->stop.in_flight)
+		return send_request(redis, sub, &sub->stop, "UNSUBSCRIBE");
+	return 0;
+}
+
+int hf__subs_watch(struct hf__redis *redis, struct hf__lock *lock)
+{
+	char channel[HF__KEYS_MAX];
+	size_t length = hf__keys_channel(channel, sizeof channel, hf__lock_name(lock));
+	struct watch *watch = calloc(1, sizeof(*watch));
+	if (!watch)
+		return HF_ENOMEM;
+	struct hf__sub *sub = find_sub(redis, channel, length);
+	if (!sub)
+		sub = new_sub(redis, channel, length);
+	if (!sub) {
+		free(watch);
+		return HF_ENOMEM;
+	}
+	watch->sub = sub;
+	watch->lock = lock;
+	lock->watch = watch;
+	hf__list_add(&sub->locks, &watch->link);
+	int rc = update(redis, sub);
+	if (rc)
+		hf__subs_unwatch(redis, lock);
+	return rc;
+}
+
+void hf__subs_unwatch(struct hf__redis *redis, struct hf__lock *lock)
+{
+	struct watch *watch = lock->watch;
+	if (!watch)
+		return;
+	struct hf__sub *sub = watch->sub;
+	lock->watch = NULL;
+	hf__list_remove(&watch->link);
+	free(watch);
+	/* Without room for the request the server goes on sending, which does no harm. */
+	(void)update(redis, sub);
+	free_if_unused(redis, sub);
+}
+
+typedef void each_sub_fn(struct hf__redis *redis, struct hf__sub *sub);
+
+static void each_sub(struct hf__redis *redis, each_sub_fn *visit)
+{
+	struct hf__table_link *link = hf__table_next(&redis->subs, NULL);
+	while (link) {
+		struct hf__sub *sub = hf__table_item(link, struct hf__sub, by_channel);
+		link = hf__table_next(&redis->subs, link);
+		visit(redis, sub);
+	}
+}
+
+static void renew_sub(struct hf__redis *redis, struct hf__sub *sub)
+{
+	/* Without room the slow poll serves its waiters. */
+	(void)update(redis, sub);
+}
+
+static void lose_sub(struct hf__redis *redis, struct hf__sub *sub)
+{
+	sub->subscribed = false;
+	sub->start.in_flight = false;
+	sub->stop.in_flight = false;
+	free_if_unused(redis, sub);
+}
+
+static void free_sub(struct hf__redis *redis, struct hf__sub *sub)
+{
+	hf__table_remove(&redis->subs, &sub->by_channel);
+	free(sub);
+}
+
+void hf__subs_renew(struct hf__redis *redis)
+{
+	each_sub(redis, renew_sub);
+}
+
+void hf__subs_lost(struct hf__redis *redis)
+{
+	each_sub(redis, lose_sub);
+}
+
+void hf__subs_done(struct hf__redis *redis)
+{
+	each_sub(redis, free_sub);
+	hf__table_done(&redis->subs);
+}
+
+void hf__subs_message(struct hf__redis *redis, const char *channel, size_t length, int64_t now)
+{
+	struct hf__sub *sub = find_sub(redis, channel, length);
+	if (!sub)
+		return;
+	struct hf__list *link, *after;
+	hf__list_each_safe (link, after, &sub->locks)
+		hf__core_wake(redis->core, hf__list_item(link, struct watch, link)->lock, now);
+}
+
+static void refused(struct hf__redis *redis, struct hf__sub *sub, const char *error, size_t length,
+                    int64_t now)
+{
+	int number;
+	(void)hf__refusal_read(error, length, &number);
+	while (!hf__list_empty(&sub->locks)) {
+		struct watch *watch = hf__list_item(sub->locks.next, struct watch, link);
+		struct hf__lock *lock = watch->lock;
+		hf__list_remove(&watch->link);
+		lock->watch = NULL;
+		free(watch);
+		hf__core_watch_failed(redis->core, lock, number, error, length, now);
+	}
+}
+
+void hf__subs_answered(struct hf__redis *redis, struct hf__cmd *cmd, const char *error,
+                       size_t length, int64_t now)
+{
+	bool starts = cmd->verb == HF__REDIS_SUBSCRIBE;
+	struct hf__sub *sub = starts ? hf__list_item(cmd, struct hf__sub, start)
+	                             : hf__list_item(cmd, struct hf__sub, stop);
+	cmd->in_flight = false;
+	if (!error)
+		sub->subscribed = starts;
+	else if (starts)
+		refused(redis, sub, error, length, now);
+	(void)update(redis, sub);
+	free_if_unused(redis, sub);
+}

@@ -1,0 +1,499 @@
+/* Checks how options, URL and environment become a configuration, and what is refused. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "redis/config.h"
+
+static struct hf__config cfg;
+static char why[512];
+
+static int clear_environment(void **state)
+{
+	static const char *const names[] = {"URL",    "USER",     "PASSWORD", "PASSWORD_FILE",
+	                                    "TLS_CA", "TLS_CERT", "TLS_KEY"};
+	char name[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(name, sizeof(name), "HOLDFAST_%s", names[i]);
+		unsetenv(name);
+	}
+	return 0;
+}
+
+static int drop_config(void **state)
+{
+	(void)state;
+	hf__config_done(&cfg);
+	return 0;
+}
+
+static void take(const char *url, const hf_client_options *options)
+{
+	hf__config_done(&cfg);
+	if (hf__config_init(&cfg, url, options, why, sizeof(why)) != 0)
+		fail_msg("%s: %s", url ? url : "(null)", why);
+}
+
+static void check_refused_with(const char *url, const hf_client_options *options,
+                               const char *expected)
+{
+	strcpy(why, "nothing said");
+	hf__config_done(&cfg);
+	assert_int_equal(hf__config_init(&cfg, url, options, why, sizeof(why)), HF_EINVAL);
+	assert_string_equal(why, expected);
+	assert_null(cfg.host);
+}
+
+static void check_refused(const char *url, const char *expected)
+{
+	check_refused_with(url, NULL, expected);
+}
+
+/* Puts the text in a file that has no name any more and gives a path that still opens it. */
+static const char *make_file(const char *text, size_t size)
+{
+	static char path[64];
+	static int fd = -1;
+
+	if (fd >= 0)
+		close(fd);
+	fd = open("/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, size), size);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return path;
+}
+
+static void defaults_are_those_of_the_header(void **state)
+{
+	(void)state;
+	take("redis://cache1", NULL);
+	assert_false(cfg.tls);
+	assert_false(cfg.embedded);
+	assert_string_equal(cfg.host, "cache1");
+	assert_int_equal(cfg.port, 6379);
+	assert_null(cfg.socket_path);
+	assert_null(cfg.user);
+	assert_null(cfg.password);
+	assert_int_equal(cfg.database, 0);
+	assert_string_equal(cfg.client_name, "holdfast");
+	assert_null(cfg.tls_ca_file);
+	assert_null(cfg.tls_server_name);
+	assert_false(cfg.tls_insecure);
+	assert_int_equal(cfg.connect_timeout_ms, 5000);
+	assert_int_equal(cfg.command_timeout_ms, 3000);
+	assert_int_equal(cfg.subscribe_timeout_ms, 7500);
+	assert_int_equal(cfg.watchdog_ms, 30000);
+	assert_int_equal(cfg.watchdog_batch, 100);
+	assert_false(cfg.lazy);
+	assert_string_equal(cfg.shown, "redis://cache1:6379/0");
+}
+
+static void every_query_key_is_taken(void **state)
+{
+	(void)state;
+	take("rediss://h:1?user=u&db=7&client_name=c&tls_ca=/ca&tls_cert=/cert&tls_key=/key"
+	     "&tls_server_name=n&tls_insecure=yes&connect_timeout=1&command_timeout=2s"
+	     "&subscribe_timeout=3m&watchdog=100ms&watchdog_batch=5&lazy=yes",
+	     NULL);
+	assert_string_equal(cfg.user, "u");
+	assert_int_equal(cfg.database, 7);
+	assert_string_equal(cfg.client_name, "c");
+	assert_string_equal(cfg.tls_ca_file, "/ca");
+	assert_string_equal(cfg.tls_cert_file, "/cert");
+	assert_string_equal(cfg.tls_key_file, "/key");
+	assert_string_equal(cfg.tls_server_name, "n");
+	assert_true(cfg.tls_insecure);
+	assert_int_equal(cfg.connect_timeout_ms, 1);
+	assert_int_equal(cfg.command_timeout_ms, 2000);
+	assert_int_equal(cfg.subscribe_timeout_ms, 180000);
+	assert_int_equal(cfg.watchdog_ms, 100);
+	assert_int_equal(cfg.watchdog_batch, 5);
+	assert_true(cfg.lazy);
+}
+
+static void options_win_over_the_url(void **state)
+{
+	(void)state;
+	take("rediss://u:p@h/3?client_name=c&tls_ca=/"
+	     "ca&tls_server_name=n&connect_timeout=1&watchdog=1s"
+	     "&watchdog_batch=5&lazy=no&tls_insecure=no",
+	     HF_CLIENT(.user = "me", .password = "mine", .database = 4, .client_name = "d",
+	               .tls_ca_file = "/other", .tls_server_name = "m", .connect_timeout_ms = 9,
+	               .watchdog_ms = 200, .watchdog_batch = 6, .lazy = 1, .tls_insecure = 1));
+	assert_string_equal(cfg.user, "me");
+	assert_string_equal(cfg.password, "mine");
+	assert_int_equal(cfg.database, 4);
+	assert_string_equal(cfg.client_name, "d");
+	assert_string_equal(cfg.tls_ca_file, "/other");
+	assert_string_equal(cfg.tls_server_name, "m");
+	assert_int_equal(cfg.connect_timeout_ms, 9);
+	assert_int_equal(cfg.watchdog_ms, 200);
+	assert_int_equal(cfg.watchdog_batch, 6);
+	assert_true(cfg.lazy);
+	assert_true(cfg.tls_insecure);
+}
+
+static void url_wins_over_the_environment(void **state)
+{
+	(void)state;
+	setenv("HOLDFAST_USER", "envuser", 1);
+	setenv("HOLDFAST_PASSWORD", "envpass", 1);
+	setenv("HOLDFAST_TLS_CA", "/envca", 1);
+	take("rediss://u:p@h?tls_ca=/urlca", NULL);
+	assert_string_equal(cfg.user, "u");
+	assert_string_equal(cfg.password, "p");
+	assert_string_equal(cfg.tls_ca_file, "/urlca");
+	take("rediss://h", NULL);
+	assert_string_equal(cfg.user, "envuser");
+	assert_string_equal(cfg.password, "envpass");
+	assert_string_equal(cfg.tls_ca_file, "/envca");
+	setenv("HOLDFAST_USER", "", 1);
+	take("rediss://h", NULL);
+	assert_null(cfg.user);
+}
+
+static void missing_url_is_taken_from_the_environment(void **state)
+{
+	(void)state;
+	check_refused(NULL, "URL: none given, and HOLDFAST_URL is not set");
+	setenv("HOLDFAST_URL", "valkeys://[::1]:7/2", 1);
+	take(NULL, NULL);
+	assert_true(cfg.tls);
+	assert_string_equal(cfg.host, "::1");
+	assert_string_equal(cfg.tls_server_name, "::1");
+	assert_string_equal(cfg.shown, "valkeys://[::1]:7/2");
+}
+
+static void unix_socket_takes_the_path(void **state)
+{
+	(void)state;
+	take("redis+unix://:pw@/run/my%20redis.sock?db=2", NULL);
+	assert_null(cfg.host);
+	assert_int_equal(cfg.port, 0);
+	assert_string_equal(cfg.socket_path, "/run/my redis.sock");
+	assert_string_equal(cfg.password, "pw");
+	assert_int_equal(cfg.database, 2);
+	assert_string_equal(cfg.shown, "redis+unix:///run/my redis.sock?db=2");
+	check_refused("redis+unix://run/redis.sock",
+	              "host: a unix socket has none; three slashes begin its path");
+	check_refused("redis+unix:///", "path: missing");
+	check_refused("redis+unix:", "host: a unix socket has none; three slashes begin its path");
+}
+
+static void embedded_takes_only_options(void **state)
+{
+	(void)state;
+	setenv("HOLDFAST_USER", "envuser", 1);
+	setenv("HOLDFAST_PASSWORD", "envpass", 1);
+	setenv("HOLDFAST_TLS_CERT", "/cert", 1);
+	take("embedded:?lazy=yes&db=1", NULL);
+	assert_true(cfg.embedded);
+	assert_true(cfg.lazy);
+	assert_int_equal(cfg.database, 1);
+	assert_null(cfg.host);
+	assert_null(cfg.user);
+	assert_null(cfg.password);
+	check_refused("embedded://h", "host: embedded: takes neither host nor path");
+	check_refused("embedded:///x", "host: embedded: takes neither host nor path");
+	check_refused("embedded:?user=u", "user: the embedded server has none");
+	check_refused_with("embedded:", HF_CLIENT(.password = "p"),
+	                   "password: the embedded server has none");
+}
+
+static void wrong_addresses_are_named(void **state)
+{
+	(void)state;
+	check_refused("redi://h", "scheme: 'redi' is not one of redis, rediss, valkey, valkeys, "
+	                          "redis+unix, embedded");
+	check_refused("redis:", "host: missing");
+	check_refused("redis:///3", "host: missing");
+	check_refused("redis://h1,h2", "host: only one is supported");
+	check_refused("redis://h:70000", "port: '70000' is above 65535");
+}
+
+static void unknown_query_key_lists_the_known_ones(void **state)
+{
+	(void)state;
+	check_refused("redis://h?tmeout=3",
+	              "query: 'tmeout' is not one of user, password_file, db, client_name, tls_ca, "
+	              "tls_cert, tls_key, tls_server_name, tls_insecure, connect_timeout, "
+	              "command_timeout, subscribe_timeout, watchdog, watchdog_batch, lazy");
+	assert_int_equal(
+		hf__config_init(&cfg, "redis://h?password=hunter2", NULL, why, sizeof(why)),
+		HF_EINVAL);
+	assert_null(strstr(why, "hunter2"));
+}
+
+static void setting_given_twice_is_refused(void **state)
+{
+	(void)state;
+	check_refused("redis://h?lazy=yes&lazy=yes", "lazy: given twice in the URL");
+	check_refused("redis://h/3?db=3", "db: given twice in the URL");
+	check_refused("redis://u:p@h?user=u", "user: given twice in the URL");
+}
+
+static void numbers_are_checked(void **state)
+{
+	(void)state;
+	check_refused("redis://h/x", "db: 'x' is not a number");
+	check_refused("redis://h/3/", "db: '3/' is not a number");
+	check_refused("redis://h/65536", "db: '65536' is not between 0 and 65535");
+	check_refused("redis://h/-1", "db: '-1' is not a number");
+	check_refused("redis://h?db=3s", "db: '3s' is not a number");
+	check_refused("redis://h?connect_timeout=",
+	              "connect_timeout: '' is not a number with unit ms, s or m");
+	check_refused("redis://h?connect_timeout=1h",
+	              "connect_timeout: '1h' is not a number with unit ms, s or m");
+	check_refused("redis://h?connect_timeout=0",
+	              "connect_timeout: '0' is not between 1 and 86400000 ms");
+	check_refused("redis://h?command_timeout=1441m",
+	              "command_timeout: '1441m' is not between 1 and 86400000 ms");
+	check_refused("redis://h?watchdog=99",
+	              "watchdog: '99' is not between 100 and 315360000000 ms");
+	check_refused("redis://h?watchdog=99999999999999999999999999999m",
+	              "watchdog: '99999999999999999999999999999m' is not between 100 and "
+	              "315360000000 ms");
+	check_refused("redis://h?watchdog_batch=101",
+	              "watchdog_batch: '101' is not between 1 and 100");
+	check_refused("redis://h?lazy=true", "lazy: 'true' is neither yes nor no");
+	check_refused_with("redis://h", HF_CLIENT(.watchdog_ms = 5),
+	                   "watchdog: 5 is not between 100 and 315360000000");
+	check_refused_with("redis://h", HF_CLIENT(.database = -1),
+	                   "db: -1 is not between 0 and 65535");
+	check_refused_with("redis://h", HF_CLIENT(.connect_timeout_ms = -1),
+	                   "connect_timeout: -1 is not between 1 and 86400000");
+	take("redis://h/65535?connect_timeout=1440m&watchdog=315360000s", NULL);
+	assert_int_equal(cfg.watchdog_ms, INT64_C(315360000000));
+	take("redis://h/?db=0", NULL);
+	assert_int_equal(cfg.database, 0);
+}
+
+static void texts_are_checked(void **state)
+{
+	char *huge = malloc(4098);
+
+	(void)state;
+	check_refused("redis://u%0a:p@h", "user: holds a control character");
+	check_refused("redis://u:p%7f@h", "password: holds a control character");
+	check_refused("redis://h?client_name=a%20b",
+	              "client_name: only printable ASCII without spaces");
+	check_refused("redis://h?client_name=%C3%A9",
+	              "client_name: only printable ASCII without spaces");
+	check_refused("redis://h?client_name=", "client_name: empty");
+	check_refused("rediss://h?tls_ca=", "tls_ca: empty");
+	memset(huge, 'x', 4097);
+	huge[4097] = '\0';
+	check_refused_with("redis://h", HF_CLIENT(.password = huge),
+	                   "password: longer than 4096 bytes");
+	free(huge);
+}
+
+static void tls_settings_need_a_tls_url(void **state)
+{
+	(void)state;
+	check_refused("redis://h?tls_ca=/ca",
+	              "tls_ca: the URL is not a TLS one; those begin with rediss:// or valkeys://");
+	check_refused_with(
+		"redis://h", HF_CLIENT(.tls_insecure = 1),
+		"tls_insecure: the URL is not a TLS one; those begin with rediss:// or valkeys://");
+	check_refused_with(
+		"embedded:", HF_CLIENT(.tls_key_file = "/key"),
+		"tls_key: the URL is not a TLS one; those begin with rediss:// or valkeys://");
+	setenv("HOLDFAST_TLS_CA", "/envca", 1);
+	take("redis://h", NULL);
+	assert_null(cfg.tls_ca_file);
+}
+
+static void certificate_and_key_come_together(void **state)
+{
+	(void)state;
+	check_refused("rediss://h?tls_cert=/c", "tls_cert: needs tls_key too");
+	check_refused("rediss://h?tls_key=/k", "tls_key: needs tls_cert too");
+	setenv("HOLDFAST_TLS_KEY", "/envkey", 1);
+	take("rediss://h?tls_cert=/c", NULL);
+	assert_string_equal(cfg.tls_key_file, "/envkey");
+	assert_string_equal(cfg.tls_server_name, "h");
+}
+
+static void user_and_password_go_together(void **state)
+{
+	(void)state;
+	take("redis://u@h", NULL);
+	assert_string_equal(cfg.user, "u");
+	assert_string_equal(cfg.password, "");
+	take("redis://:p@h", NULL);
+	assert_null(cfg.user);
+	assert_string_equal(cfg.password, "p");
+	take("redis://:@h", NULL);
+	assert_null(cfg.password);
+	take("redis://u:p@h", HF_CLIENT(.user = ""));
+	assert_null(cfg.user);
+	assert_string_equal(cfg.password, "p");
+	take("redis://u:p@h", NULL);
+	assert_null(strstr(cfg.shown, "u:"));
+	assert_string_equal(cfg.shown, "redis://h:6379/0");
+}
+
+static void password_is_the_first_line_of_its_file(void **state)
+{
+	static const struct {
+		const char *text, *password;
+	} cases[] = {{"one", "one"},
+	             {"two\nmore\n", "two"},
+	             {"three\r\nmore", "three"},
+	             {" f \n", " f "}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		take("redis://h",
+		     HF_CLIENT(.password_file = make_file(cases[i].text, strlen(cases[i].text))));
+		assert_string_equal(cfg.password, cases[i].password);
+	}
+}
+
+static void password_file_comes_from_url_and_environment(void **state)
+{
+	char url[128];
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis://h?password_file=%s", make_file("filed\n", 6));
+	setenv("HOLDFAST_PASSWORD", "envpass", 1);
+	take(url, NULL);
+	assert_string_equal(cfg.password, "filed");
+	take(url, HF_CLIENT(.password = "given"));
+	assert_string_equal(cfg.password, "given");
+	unsetenv("HOLDFAST_PASSWORD");
+	setenv("HOLDFAST_PASSWORD_FILE", make_file("env\n", 4), 1);
+	take("redis://h", NULL);
+	assert_string_equal(cfg.password, "env");
+	setenv("HOLDFAST_PASSWORD", "envpass", 1);
+	check_refused("redis://h", "password: given both as text and as file");
+}
+
+static void unusable_password_file_is_named(void **state)
+{
+	char huge[4200];
+	char expected[256];
+	const char *path;
+
+	(void)state;
+	assert_int_equal(hf__config_init(&cfg, "redis://h",
+	                                 HF_CLIENT(.password_file = "/nowhere/x"), why,
+	                                 sizeof(why)),
+	                 HF_ESYSTEM);
+	assert_string_equal(why,
+	                    "password_file: cannot read '/nowhere/x': No such file or directory");
+	assert_int_equal(hf__config_init(&cfg, "redis://h", HF_CLIENT(.password_file = "/"), why,
+	                                 sizeof(why)),
+	                 HF_ESYSTEM);
+	path = make_file("\nx\n", 3);
+	snprintf(expected, sizeof(expected), "password_file: the first line of '%s' is empty",
+	         path);
+	check_refused_with("redis://h", HF_CLIENT(.password_file = path), expected);
+	check_refused_with("redis://h", HF_CLIENT(.password_file = make_file("a\0b\n", 4)),
+	                   "password_file: holds a control character");
+	memset(huge, 'x', sizeof(huge));
+	check_refused_with("redis://h", HF_CLIENT(.password_file = make_file(huge, sizeof(huge))),
+	                   "password_file: longer than 4096 bytes");
+	huge[4096] = '\n';
+	take("redis://h", HF_CLIENT(.password_file = make_file(huge, sizeof(huge))));
+	assert_int_equal(strlen(cfg.password), 4096);
+}
+
+static void options_without_size_are_refused(void **state)
+{
+	hf_client_options options = {.user = "u"};
+
+	(void)state;
+	check_refused_with("redis://h", &options,
+	                   "options: size is 0; make them with HF_CLIENT(...)");
+	options.size = SIZE_MAX;
+	assert_int_equal(hf__config_init(&cfg, "redis://h", &options, why, sizeof(why)), HF_EINVAL);
+}
+
+static void options_of_an_older_release_are_shorter(void **state)
+{
+	hf_client_options options = {.size = offsetof(hf_client_options, client_name),
+	                             .user = "u",
+	                             .database = 3,
+	                             .client_name = "beyond the end"};
+
+	(void)state;
+	take("redis://h", &options);
+	assert_string_equal(cfg.user, "u");
+	assert_int_equal(cfg.database, 3);
+	assert_string_equal(cfg.client_name, "holdfast");
+}
+
+static void options_of_a_newer_release_must_not_use_new_fields(void **state)
+{
+	struct {
+		hf_client_options known;
+		char more[16];
+	} options = {.known = {.size = sizeof(options), .user = "u"}};
+	hf_client_options full;
+
+	(void)state;
+	take("redis://h", &options.known);
+	assert_string_equal(cfg.user, "u");
+	assert_int_equal(hf__config_options(&options.known, &full, why, sizeof(why)), 0);
+	assert_int_equal(full.size, sizeof(full));
+	options.more[15] = 1;
+	check_refused_with("redis://h", &options.known,
+	                   "options: a field is set that release 0.1.0 does not know");
+}
+
+static void done_takes_a_zeroed_config_and_leaves_one(void **state)
+{
+	struct hf__config zeroes = {0};
+
+	(void)state;
+	hf__config_done(&zeroes);
+	take("redis://u:p@h", NULL);
+	hf__config_done(&cfg);
+	assert_memory_equal(&cfg, &zeroes, sizeof(cfg));
+}
+
+#define STORY(name) cmocka_unit_test_setup_teardown(name, clear_environment, drop_config)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORY(defaults_are_those_of_the_header),
+		STORY(every_query_key_is_taken),
+		STORY(options_win_over_the_url),
+		STORY(url_wins_over_the_environment),
+		STORY(missing_url_is_taken_from_the_environment),
+		STORY(unix_socket_takes_the_path),
+		STORY(embedded_takes_only_options),
+		STORY(wrong_addresses_are_named),
+		STORY(unknown_query_key_lists_the_known_ones),
+		STORY(setting_given_twice_is_refused),
+		STORY(numbers_are_checked),
+		STORY(texts_are_checked),
+		STORY(tls_settings_need_a_tls_url),
+		STORY(certificate_and_key_come_together),
+		STORY(user_and_password_go_together),
+		STORY(password_is_the_first_line_of_its_file),
+		STORY(password_file_comes_from_url_and_environment),
+		STORY(unusable_password_file_is_named),
+		STORY(options_without_size_are_refused),
+		STORY(options_of_an_older_release_are_shorter),
+		STORY(options_of_a_newer_release_must_not_use_new_fields),
+		STORY(done_takes_a_zeroed_config_and_leaves_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
