@@ -1,0 +1,30 @@
+/* The shortest program: take a lock, work, give it back. */
+#include <holdfast/holdfast.h>
+
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+	hf_client *client;
+	hf_lock *lock;
+	int rc = hf_client_open(argc > 1 ? argv[1] : "embedded:", NULL, &client);
+	if (rc) {
+		fprintf(stderr, "%s: %s\n", hf_strerror(rc), hf_error_detail());
+		return 1;
+	}
+	rc = hf_lock_open(client, HF_REENTRANT, "orders", &lock);
+	if (!rc) {
+		rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 5000));
+		if (rc == HF_ETIMEDOUT) {
+			puts("someone else is at it");
+		} else if (!rc) {
+			printf("held for at least %lld ms\n", (long long)hf_lock_remaining(lock, NULL));
+			rc = hf_lock_release(lock);
+		}
+	}
+	if (rc)
+		fprintf(stderr, "%s: %s\n", hf_strerror(rc), hf_error_detail());
+	hf_lock_close(lock);
+	hf_client_close(client);
+	return rc ? 1 : 0;
+}

@@ -1,0 +1,96 @@
+/* Calls: one machine underneath, waited for or completed by callback. */
+#include "api/client.h"
+
+#include <stdlib.h>
+
+void hf__call_init(struct hf__call *call, struct hf_client *client, enum hf__op_verb verb)
+{
+	*call = (struct hf__call){.client = client, .op = {.verb = (uint8_t)verb}};
+	hf__list_init(&call->in_cancel);
+	hf__list_init(&call->in_done);
+}
+
+static int cancelled_before(void)
+{
+	return hf__error(HF_ECANCELLED, "cancelled before it began");
+}
+
+/* The token may have fired between joining it and the start. Mutex held. */
+static void start(struct hf__call *call, int64_t now)
+{
+	hf__core_start(&call->client->core, &call->op, now);
+	if (call->cancel && atomic_load(&call->cancel->fired))
+		hf__core_cancel(&call->client->core, &call->op, now);
+}
+
+/* The last one out lets a close go on. */
+static void leave(struct hf_client *client)
+{
+	if (atomic_fetch_sub(&client->inside, 1) == 1)
+		hf__sleep_wake_word(&client->inside);
+}
+
+static void run_inside(struct hf__call *call)
+{
+	struct hf__engine *engine = &call->client->engine;
+	hf__engine_task_init(&call->task);
+	hf__engine_lock(engine);
+	start(call, hf__clock_ms());
+	hf__engine_wait(engine, &call->task);
+}
+
+int hf__call_run(struct hf__call *call)
+{
+	struct hf_client *client = call->client;
+	int before;
+	if (!hf__cancel_join(call->cancel, call))
+		return cancelled_before();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	atomic_fetch_add(&client->inside, 1);
+	run_inside(call);
+	hf__cancel_leave(call->cancel, call);
+	leave(client);
+	pthread_setcancelstate(before, NULL);
+	if (call->op.result)
+		return hf__error(call->op.result, "%s", call->op.detail);
+	hf__error_clear();
+	return 0;
+}
+
+static void start_inside(struct hf__call *call)
+{
+	struct hf_client *client = call->client;
+	client->async_calls++;
+	if (call->op.lock)
+		call->op.lock->refs++;
+	start(call, hf__clock_ms());
+}
+
+int hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg)
+{
+	struct hf_client *client = call->client;
+	if (!done)
+		return hf__error(HF_EINVAL, "done: NULL");
+	struct hf__call *copy = malloc(sizeof(*copy));
+	if (!copy)
+		return hf__error(HF_ENOMEM, "no memory for a call");
+	*copy = *call;
+	hf__list_init(&copy->in_cancel);
+	hf__list_init(&copy->in_done);
+	copy->done = done;
+	copy->arg = arg;
+	if (!hf__cancel_join(copy->cancel, copy)) {
+		free(copy);
+		return cancelled_before();
+	}
+	hf__engine_lock(&client->engine);
+	int rc = client->core.closed ? HF_ECLOSED : hf__engine_need_dispatcher(&client->engine);
+	if (!rc)
+		start_inside(copy);
+	hf__engine_unlock(&client->engine);
+	if (!rc)
+		return 0;
+	hf__cancel_leave(copy->cancel, copy);
+	free(copy);
+	return hf__error(rc, rc == HF_ECLOSED ? "the client is closed" : "cannot start a thread");
+}

@@ -1,0 +1,83 @@
+/* Owners and cancel tokens. */
+#include "api/client.h"
+
+#include "base/number.h"
+
+#include <stdlib.h>
+
+int hf_owner_new(hf_owner **ret_owner)
+{
+	if (!ret_owner)
+		return hf__error(HF_EINVAL, "ret_owner: NULL");
+	hf_owner *owner = malloc(sizeof(*owner));
+	if (!owner)
+		return hf__error(HF_ENOMEM, "no memory for an owner");
+	owner->number = hf__number_next();
+	*ret_owner = owner;
+	return 0;
+}
+
+void hf_owner_free(hf_owner *owner)
+{
+	free(owner);
+}
+
+int hf_cancel_new(hf_cancel **ret_cancel)
+{
+	if (!ret_cancel)
+		return hf__error(HF_EINVAL, "ret_cancel: NULL");
+	hf_cancel *cancel = malloc(sizeof(*cancel));
+	if (!cancel)
+		return hf__error(HF_ENOMEM, "no memory for a cancel token");
+	pthread_mutex_init(&cancel->mutex, NULL);
+	atomic_init(&cancel->fired, false);
+	hf__list_init(&cancel->calls);
+	*ret_cancel = cancel;
+	return 0;
+}
+
+/* The token's mutex comes before that of a client, never after. */
+void hf_cancel_fire(hf_cancel *cancel)
+{
+	struct hf__list *link;
+	if (!cancel)
+		return;
+	pthread_mutex_lock(&cancel->mutex);
+	atomic_store(&cancel->fired, true);
+	hf__list_each (link, &cancel->calls) {
+		struct hf__call *call = hf__list_item(link, struct hf__call, in_cancel);
+		hf__engine_lock(&call->client->engine);
+		hf__core_cancel(&call->client->core, &call->op, hf__clock_ms());
+		hf__engine_unlock(&call->client->engine);
+	}
+	pthread_mutex_unlock(&cancel->mutex);
+}
+
+void hf_cancel_free(hf_cancel *cancel)
+{
+	if (!cancel)
+		return;
+	pthread_mutex_destroy(&cancel->mutex);
+	free(cancel);
+}
+
+bool hf__cancel_join(struct hf_cancel *cancel, struct hf__call *call)
+{
+	if (!cancel)
+		return true;
+	pthread_mutex_lock(&cancel->mutex);
+	bool fired = atomic_load(&cancel->fired);
+	if (!fired)
+		hf__list_add(&cancel->calls, &call->in_cancel);
+	pthread_mutex_unlock(&cancel->mutex);
+	return !fired;
+}
+
+void hf__cancel_leave(struct hf_cancel *cancel, struct hf__call *call)
+{
+	if (!cancel)
+		return;
+	pthread_mutex_lock(&cancel->mutex);
+	hf__list_remove(&call->in_cancel);
+	pthread_mutex_unlock(&cancel->mutex);
+}

@@ -1,0 +1,284 @@
+/* Clients: opening, closing, and what can be asked of one. */
+#include "api/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A page that the kernel wipes in a forked child; NULL if it refuses. */
+static const _Atomic bool *new_fork_page(void)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return NULL;
+	if (madvise(page, size, MADV_WIPEONFORK)) {
+		munmap(page, size);
+		return NULL;
+	}
+	atomic_store((_Atomic bool *)page, true);
+	return page;
+}
+
+static void free_fork_page(const _Atomic bool *page)
+{
+	if (page)
+		munmap((void *)(uintptr_t)page, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+int hf__client_check(const struct hf_client *client)
+{
+	if (!atomic_load_explicit(client->ours, memory_order_relaxed))
+		return hf__error(HF_EFORKED,
+		                 "opened by the parent process; open a client in this one");
+	return 0;
+}
+
+void hf__client_ref(struct hf_client *client)
+{
+	atomic_fetch_add(&client->refs, 1);
+}
+
+void hf__client_unref(struct hf_client *client)
+{
+	if (atomic_fetch_sub(&client->refs, 1) != 1)
+		return;
+	hf__core_done(&client->core);
+	hf__redis_done(&client->redis);
+	hf__engine_done(&client->engine);
+	hf__config_done(&client->config);
+	free_fork_page(client->ours);
+	free(client->log);
+	free(client);
+}
+
+static int take_options(struct hf_client *client, const hf_client_options *options)
+{
+	client->on_event = options->on_event;
+	client->event_arg = options->event_arg;
+	client->on_log = options->on_log;
+	client->log_arg = options->log_arg;
+	if (client->on_log)
+		client->log = calloc(HF__LOG_LINES, sizeof(*client->log));
+	return client->on_log && !client->log ? HF_ENOMEM : 0;
+}
+
+/* The parts that need nothing but memory. */
+static int init_parts(struct hf_client *client)
+{
+	uint64_t seed[2];
+	struct hf__core_config config = {
+		.command_timeout_ms = client->config.command_timeout_ms,
+		.watchdog_ms = client->config.watchdog_ms,
+		.watchdog_batch = client->config.watchdog_batch,
+	};
+	if (hf__random_uuid(config.uuid) || hf__random_bytes(seed, sizeof seed))
+		return HF_ESYSTEM;
+	hf__list_init(&client->done);
+	hf__list_init(&client->news);
+	hf__core_init(&client->core, &config, seed[0], hf__clock_ms());
+	client->core.host_ops = &hf__dispatch_host;
+	client->core.host = client;
+	client->core.backend_ops = &hf__redis_ops;
+	client->core.backend = &client->redis;
+	atomic_init(&client->refs, 1);
+	client->ours = new_fork_page();
+	return client->ours ? 0 : HF_ESYSTEM;
+}
+
+/* Everything up to a running engine; on failure all is undone but the client itself. */
+static int build(struct hf_client *client, const hf_client_options *options, char *why, size_t size)
+{
+	int rc = take_options(client, options);
+	if (!rc)
+		rc = init_parts(client);
+	if (!rc) {
+		rc = hf__redis_init(&client->redis, &client->core, &client->engine, &client->config,
+		                    hf__random_next(&client->core.random), why, size);
+		if (!rc)
+			rc = hf__engine_init(&client->engine, &hf__dispatch_machine, client);
+		if (rc)
+			hf__redis_done(&client->redis);
+	}
+	if (rc) {
+		free_fork_page(client->ours);
+		free(client->log);
+	}
+	return rc;
+}
+
+static int first_contact(struct hf_client *client)
+{
+	struct hf__call call;
+	hf__call_init(&call, client, HF__OP_LINK);
+	call.op.wait_ms = client->config.connect_timeout_ms;
+	return hf__call_run(&call);
+}
+
+static int start(struct hf_client *client)
+{
+	int rc = 0;
+	if (client->on_event || client->on_log) {
+		hf__engine_lock(&client->engine);
+		rc = hf__engine_need_dispatcher(&client->engine);
+		hf__engine_unlock(&client->engine);
+		if (rc)
+			return hf__error(rc, "cannot start a thread");
+	}
+	return client->config.lazy ? 0 : first_contact(client);
+}
+
+static int open_client(const char *url, const hf_client_options *options, struct hf_client *client)
+{
+	char why[HF__DETAIL_SIZE] = "no memory or descriptors for a client";
+	int rc = hf__config_init(&client->config, url, options, why, sizeof why);
+	if (rc)
+		return hf__error(rc, "%s", why);
+	rc = build(client, options, why, sizeof why);
+	if (rc) {
+		hf__config_done(&client->config);
+		return hf__error(rc, "%s", why);
+	}
+	return 0;
+}
+
+int hf_client_open(const char *url, const hf_client_options *options, hf_client **ret_client)
+{
+	hf_client_options ours;
+	if (!ret_client)
+		return hf__error(HF_EINVAL, "ret_client: NULL");
+	int rc = hf__options_copy(&ours, sizeof ours, options, "HF_CLIENT");
+	if (rc)
+		return rc;
+	ours.size = sizeof ours;
+	struct hf_client *client = calloc(1, sizeof(*client));
+	if (!client)
+		return hf__error(HF_ENOMEM, "no memory for a client");
+	rc = open_client(url, &ours, client);
+	if (rc) {
+		free(client);
+		return rc;
+	}
+	rc = start(client);
+	if (rc) {
+		char why[HF__DETAIL_SIZE];
+		memcpy(why, hf_error_detail(), sizeof why);
+		(void)hf_client_close(client);
+		return hf__error(rc, "%s", why);
+	}
+	*ret_client = client;
+	return 0;
+}
+
+/* Waits until the last call is on its way out. */
+static void wait_for_calls(struct hf_client *client)
+{
+	uint32_t inside;
+	while ((inside = atomic_load(&client->inside)) > 0)
+		hf__sleep_on(&client->inside, inside);
+}
+
+int hf_client_close(hf_client *client)
+{
+	struct hf__call call;
+	if (!client)
+		return 0;
+	if (hf__client_check(client)) {
+		hf__engine_close_fds(&client->engine);
+		return 0;
+	}
+	if (hf__engine_in_callback(&client->engine))
+		return hf__error(HF_EINVAL, "a client cannot be closed in one of its callbacks");
+	hf__call_init(&call, client, HF__OP_CLOSE);
+	(void)hf__call_run(&call);
+	wait_for_calls(client);
+	hf__engine_stop(&client->engine);
+	(void)hf__engine_dispatch(&client->engine);
+	hf__redis_close(&client->redis);
+	hf__client_unref(client);
+	hf__error_clear();
+	return 0;
+}
+
+int hf_client_uuid(hf_client *client, char ret_uuid[37])
+{
+	if (!client || !ret_uuid)
+		return hf__error(HF_EINVAL, "client or ret_uuid: NULL");
+	memcpy(ret_uuid, client->core.config.uuid, 37);
+	return 0;
+}
+
+int hf_client_ping(hf_client *client, int64_t *ret_us)
+{
+	struct hf__call call;
+	if (!client)
+		return hf__error(HF_EINVAL, "client: NULL");
+	int rc = hf__client_check(client);
+	if (rc)
+		return rc;
+	hf__call_init(&call, client, HF__OP_PING);
+	int64_t before = hf__clock_us();
+	rc = hf__call_run(&call);
+	if (!rc && ret_us)
+		*ret_us = hf__clock_us() - before;
+	return rc;
+}
+
+int hf_client_fd(hf_client *client)
+{
+	if (!client)
+		return hf__error(HF_EINVAL, "client: NULL");
+	int rc = hf__client_check(client);
+	if (rc)
+		return rc;
+	if (hf__engine_in_callback(&client->engine))
+		return hf__error(HF_EINVAL, "not in a callback");
+	rc = hf__engine_user_fd(&client->engine);
+	return rc < 0 ? hf__error(rc, "no descriptor left") : rc;
+}
+
+int hf_client_dispatch(hf_client *client)
+{
+	if (!client)
+		return hf__error(HF_EINVAL, "client: NULL");
+	int rc = hf__client_check(client);
+	if (rc)
+		return rc;
+	if (client->engine.user_fd < 0)
+		return hf__error(HF_EINVAL, "hf_client_fd was not called before");
+	return hf__engine_dispatch(&client->engine);
+}
+
+/* Holds that count as held, and calls in a queue. */
+static void count_now(struct hf_client *client, hf_stats *stats)
+{
+	struct hf__table_link *link = NULL;
+	while ((link = hf__table_next(&client->core.locks, link))) {
+		struct hf__lock *lock = hf__table_item(link, struct hf__lock, by_key);
+		struct hf__list *at;
+		hf__list_each (at, &lock->queue)
+			stats->waiting++;
+		hf__list_each (at, &lock->holds)
+			if (hf__list_item(at, struct hf__hold, link)->state == HF__HOLD_HELD)
+				stats->held++;
+	}
+}
+
+int hf_client_stats(hf_client *client, hf_stats *ret_stats)
+{
+	hf_stats stats;
+	if (!client || !ret_stats || ret_stats->size < sizeof ret_stats->size)
+		return hf__error(HF_EINVAL, "ret_stats: its size is not set");
+	int rc = hf__client_check(client);
+	if (rc)
+		return rc;
+	hf__engine_lock(&client->engine);
+	stats = client->core.stats;
+	count_now(client, &stats);
+	hf__engine_unlock(&client->engine);
+	size_t size = ret_stats->size < sizeof stats ? ret_stats->size : sizeof stats;
+	stats.size = ret_stats->size;
+	memcpy(ret_stats, &stats, size);
+	return 0;
+}

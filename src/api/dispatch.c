@@ -1,0 +1,252 @@
+/* What core and engine ask of the client: finished calls, news of holds, log lines, callbacks. */
+#include "api/client.h"
+
+#include "base/number.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hf_event {
+	hf_state state;
+	int64_t remaining_ms;
+	char name[513];
+	char owner[64];
+	char detail[HF__DETAIL_SIZE];
+};
+
+hf_state hf_event_state(const hf_event *event)
+{
+	return event->state;
+}
+
+const char *hf_event_name(const hf_event *event)
+{
+	return event->name;
+}
+
+const char *hf_event_owner(const hf_event *event)
+{
+	return event->owner;
+}
+
+const char *hf_event_detail(const hf_event *event)
+{
+	return event->detail;
+}
+
+int64_t hf_event_remaining(const hf_event *event)
+{
+	return event->remaining_ms;
+}
+
+/* ---- the core's host; mutex held ---- */
+
+static void finish(void *host, struct hf__op *op)
+{
+	struct hf_client *client = host;
+	struct hf__call *call = hf__list_item(op, struct hf__call, op);
+	if (!call->done) {
+		hf__engine_finish(&client->engine, &call->task);
+		return;
+	}
+	client->async_calls--;
+	hf__list_add(&client->done, &call->in_done);
+	hf__engine_post(&client->engine);
+}
+
+static void news(void *host, struct hf__hold *hold)
+{
+	struct hf_client *client = host;
+	hf_state state;
+	if (!client->on_event) {
+		while (hf__hold_next_news(hold, &state))
+			continue;
+		return;
+	}
+	if (hf__list_empty(&hold->news))
+		hf__list_add(&client->news, &hold->news);
+	hf__engine_post(&client->engine);
+}
+
+static void log_line(void *host, hf_log_level level, const char *text)
+{
+	struct hf_client *client = host;
+	if (!client->log)
+		return;
+	if (client->log_count == HF__LOG_LINES) {
+		client->log_missed++;
+		return;
+	}
+	uint32_t at = (client->log_first + client->log_count++) % HF__LOG_LINES;
+	client->log[at].level = level;
+	snprintf(client->log[at].text, HF__LOG_SIZE, "%s", text);
+	hf__engine_post(&client->engine);
+}
+
+static uint64_t number(void *host)
+{
+	(void)host;
+	return hf__number_next();
+}
+
+const struct hf__host_ops hf__dispatch_host = {
+	.finish = finish, .news = news, .log = log_line, .number = number};
+
+/* ---- callbacks, without the mutex ---- */
+
+static struct hf__call *take_done(struct hf_client *client)
+{
+	struct hf__call *call = NULL;
+	hf__engine_lock(&client->engine);
+	if (!hf__list_empty(&client->done)) {
+		call = hf__list_item(client->done.next, struct hf__call, in_done);
+		hf__list_remove(&call->in_done);
+		if (call->op.lock)
+			hf__lock_unref(&client->core, call->op.lock);
+	}
+	hf__engine_unlock(&client->engine);
+	return call;
+}
+
+static int complete_calls(struct hf_client *client)
+{
+	struct hf__call *call;
+	int n = 0;
+	while ((call = take_done(client))) {
+		struct hf__op *op = &call->op;
+		hf__cancel_leave(call->cancel, call);
+		(void)hf__error(op->result, "%s", op->detail);
+		call->done(call->arg, op->result, op->number,
+		           op->verb == HF__OP_HOLDER && !op->result ? op->text : NULL);
+		free(call);
+		n++;
+	}
+	return n;
+}
+
+static void fill_event(struct hf_client *client, struct hf__hold *hold, hf_event *event)
+{
+	int64_t now = hf__clock_ms();
+	bool lost = event->state == HF_LOST;
+	event->remaining_ms = !lost && hold->valid_until > now ? hold->valid_until - now : 0;
+	memcpy(event->name, hold->lock->name, hold->lock->length + 1u);
+	snprintf(event->owner, sizeof event->owner, "%s:%" PRIu64, client->core.config.uuid,
+	         hold->wire);
+	if (lost)
+		hf__hold_explain(hold, now, event->detail, sizeof event->detail);
+	else
+		snprintf(event->detail, sizeof event->detail,
+		         "%s: %" PRId64 " ms of a lease of %" PRId64 " ms left",
+		         event->state == HF_AT_RISK ? "at risk" : "held", event->remaining_ms,
+		         hold->lease_ms);
+}
+
+static bool take_news(struct hf_client *client, hf_event *ret_event)
+{
+	bool found = false;
+	hf__engine_lock(&client->engine);
+	while (!found && !hf__list_empty(&client->news)) {
+		struct hf__hold *hold = hf__list_item(client->news.next, struct hf__hold, news);
+		found = hf__hold_next_news(hold, &ret_event->state);
+		if (found)
+			fill_event(client, hold, ret_event);
+		if (hold->untold_n == 0) {
+			hf__list_remove(&hold->news);
+			hf__hold_told(&client->core, hold);
+		}
+	}
+	hf__engine_unlock(&client->engine);
+	return found;
+}
+
+static int tell_news(struct hf_client *client)
+{
+	hf_event event;
+	int n = 0;
+	while (take_news(client, &event)) {
+		client->on_event(client->event_arg, &event);
+		n++;
+	}
+	return n;
+}
+
+static bool take_line(struct hf_client *client, struct hf__log_line *ret_line)
+{
+	bool found = false;
+	hf__engine_lock(&client->engine);
+	if (client->log_count > 0) {
+		*ret_line = client->log[client->log_first];
+		client->log_first = (client->log_first + 1) % HF__LOG_LINES;
+		client->log_count--;
+		found = true;
+	} else if (client->log_missed > 0) {
+		ret_line->level = HF_LOG_WARN;
+		snprintf(ret_line->text, HF__LOG_SIZE, "%" PRIu32 " log lines were dropped",
+		         client->log_missed);
+		client->log_missed = 0;
+		found = true;
+	}
+	hf__engine_unlock(&client->engine);
+	return found;
+}
+
+static int tell_log(struct hf_client *client)
+{
+	struct hf__log_line line;
+	int n = 0;
+	while (client->log && take_line(client, &line)) {
+		client->on_log(client->log_arg, line.level, line.text);
+		n++;
+	}
+	return n;
+}
+
+/* ---- the engine's machine ---- */
+
+static int dispatch(void *machine)
+{
+	return complete_calls(machine) + tell_news(machine) + tell_log(machine);
+}
+
+static int64_t due(void *machine)
+{
+	struct hf_client *client = machine;
+	int64_t core = hf__core_due(&client->core);
+	int64_t redis = hf__redis_due(&client->redis);
+	return core < redis ? core : redis;
+}
+
+static void turn(void *machine, int64_t now)
+{
+	struct hf_client *client = machine;
+	hf__redis_turn(&client->redis, now);
+	hf__core_turn(&client->core, now);
+}
+
+static bool busy(void *machine)
+{
+	struct hf_client *client = machine;
+	return client->async_calls > 0 || hf__redis_busy(&client->redis);
+}
+
+/* The first thread in the order of the wire; beyond a few it makes no difference. */
+static struct hf__task *first(void *machine)
+{
+	struct hf_client *client = machine;
+	const struct hf__list *link;
+	int looked = 0;
+	hf__list_each (link, &client->redis.waiting) {
+		struct hf__op *op = hf__core_op_of(hf__list_item(link, struct hf__cmd, link));
+		struct hf__call *call = op ? hf__list_item(op, struct hf__call, op) : NULL;
+		if (call && !call->done && !hf__list_empty(&call->task.link))
+			return &call->task;
+		if (++looked == 8)
+			break;
+	}
+	return NULL;
+}
+
+const struct hf__machine_ops hf__dispatch_machine = {
+	.due = due, .turn = turn, .busy = busy, .first = first, .dispatch = dispatch};

@@ -1,0 +1,40 @@
+/* Options of any release, and what all of them have in common. */
+#include "api/client.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const char *macro)
+{
+	size_t size;
+	memset(ret_ours, 0, our_size);
+	if (!theirs)
+		return 0;
+	memcpy(&size, theirs, sizeof size);
+	if (size < sizeof size)
+		return hf__error(HF_EINVAL, "options: size is not set; make them with %s(...)",
+		                 macro);
+	for (size_t i = our_size; i < size; i++)
+		if (((const char *)theirs)[i])
+			return hf__error(HF_EINVAL,
+			                 "options: a field is set that this release does not know");
+	memcpy(ret_ours, theirs, size < our_size ? size : our_size);
+	return 0;
+}
+
+int hf__options_check_wait(int64_t wait_ms)
+{
+	if (wait_ms < HF_NOWAIT || wait_ms > HF__LONGEST_MS)
+		return hf__error(HF_EINVAL,
+		                 "wait_ms: %" PRId64 " is not HF_NOWAIT or 0 to %" PRId64, wait_ms,
+		                 HF__LONGEST_MS);
+	return 0;
+}
+
+int hf__options_check_lease(int64_t lease_ms)
+{
+	if (lease_ms < HF__LEAST_LEASE || lease_ms > HF__LONGEST_MS)
+		return hf__error(HF_EINVAL, "lease_ms: %" PRId64 " is not %d to %" PRId64, lease_ms,
+		                 HF__LEAST_LEASE, HF__LONGEST_MS);
+	return 0;
+}
