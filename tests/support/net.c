@@ -1,0 +1,132 @@
+/* Sockets for the helpers: addresses as URLs, listening, connecting and resetting. */
+#define _GNU_SOURCE
+#include "support/net.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "support/check.h"
+
+#define UNIX_SCHEME "redis+unix://"
+
+static struct sockaddr_un unix_address(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	size_t length = strlen(path);
+	if (length >= sizeof(address.sun_path))
+		check_fail("socket path too long: %s", path);
+	memcpy(address.sun_path, path, length);
+	return address;
+}
+
+static struct sockaddr_in loopback_address(int port)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return address;
+}
+
+static int open_socket(int family)
+{
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		check_fail("socket: %s", strerror(errno));
+	return fd;
+}
+
+static int connect_to(int family, const struct sockaddr *address, socklen_t size)
+{
+	int fd = open_socket(family);
+	if (!connect(fd, address, size))
+		return fd;
+	int error = errno;
+	(void)close(fd);
+	return -error;
+}
+
+static int listen_at(int family, const struct sockaddr *address, socklen_t size)
+{
+	int fd = open_socket(family);
+	if (bind(fd, address, size) || listen(fd, 64))
+		check_fail("cannot listen: %s", strerror(errno));
+	return fd;
+}
+
+bool net_url_is_unix(const char *url)
+{
+	return !strncmp(url, UNIX_SCHEME, strlen(UNIX_SCHEME));
+}
+
+const char *net_unix_path(const char *url)
+{
+	return url + strlen(UNIX_SCHEME);
+}
+
+bool net_is_reachable(const char *url)
+{
+	int fd = net_connect(url);
+	if (fd >= 0)
+		(void)close(fd);
+	return fd >= 0;
+}
+
+int net_connect(const char *url)
+{
+	if (net_url_is_unix(url)) {
+		struct sockaddr_un address = unix_address(net_unix_path(url));
+		return connect_to(AF_UNIX, (struct sockaddr *)&address, sizeof(address));
+	}
+	const char *colon = strrchr(url, ':');
+	int port = colon ? atoi(colon + 1) : 0;
+	if (port < 1 || port > 65535)
+		check_fail("not an address of a test server: %s", url);
+	struct sockaddr_in address = loopback_address(port);
+	int fd = connect_to(AF_INET, (struct sockaddr *)&address, sizeof(address));
+	if (fd >= 0)
+		net_set_nodelay(fd);
+	return fd;
+}
+
+int net_listen_unix(const char *path)
+{
+	struct sockaddr_un address = unix_address(path);
+	return listen_at(AF_UNIX, (struct sockaddr *)&address, sizeof(address));
+}
+
+int net_listen_tcp(int *ret_port)
+{
+	struct sockaddr_in address = loopback_address(0);
+	socklen_t size = sizeof(address);
+	int fd = listen_at(AF_INET, (struct sockaddr *)&address, size);
+	if (getsockname(fd, (struct sockaddr *)&address, &size))
+		check_fail("getsockname: %s", strerror(errno));
+	*ret_port = ntohs(address.sin_port);
+	return fd;
+}
+
+int net_free_port(void)
+{
+	int port = 0;
+	(void)close(net_listen_tcp(&port));
+	return port;
+}
+
+void net_set_nodelay(int fd)
+{
+	int on = 1;
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+void net_reset(int fd)
+{
+	struct linger hard = {.l_onoff = 1, .l_linger = 0};
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	(void)close(fd);
+}

@@ -1,0 +1,30 @@
+/* Starting child processes that die with the test program. */
+#ifndef TESTS_SUPPORT_PROCESS_H
+#define TESTS_SUPPORT_PROCESS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * Starts argv[0] (looked up in PATH, argv ends with NULL) with both outputs going to output_fd.
+ * Returns its pid, or the negative errno of why it could not be started. The kernel kills the child
+ * when the calling thread ends, so call it from a thread that stays.
+ */
+pid_t process_start(const char *const *argv, int output_fd);
+
+/*
+ * Runs argv to its end and keeps the first size - 1 bytes it prints, terminated by NUL. Returns its
+ * exit status, 128 + signal if it was killed, or the negative errno of why it could not be started.
+ */
+int process_run(const char *const *argv, char *output, size_t size);
+
+/* The same with the words as arguments up to NULL. */
+int process_call(char *output, size_t size, ...) __attribute__((sentinel));
+
+/*
+ * Forks and runs child there with the end of a pipe to write to. Returns its wait status, and what
+ * it wrote as text. A child that returns ends with _exit(99).
+ */
+int process_fork(void (*child)(int pipe_fd), char *output, size_t size);
+
+#endif
