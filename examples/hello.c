@@ -6,7 +6,7 @@
 int main(int argc, char **argv)
 {
 	hf_client *client;
-	hf_lock *lock;
+	hf_lock *lock = NULL;
 	int rc = hf_client_open(argc > 1 ? argv[1] : "embedded:", NULL, &client);
 	if (rc) {
 		fprintf(stderr, "%s: %s\n", hf_strerror(rc), hf_error_detail());
@@ -18,7 +18,8 @@ int main(int argc, char **argv)
 		if (rc == HF_ETIMEDOUT) {
 			puts("someone else is at it");
 		} else if (!rc) {
-			printf("held for at least %lld ms\n", (long long)hf_lock_remaining(lock, NULL));
+			printf("held for at least %lld ms\n",
+			       (long long)hf_lock_remaining(lock, NULL));
 			rc = hf_lock_release(lock);
 		}
 	}

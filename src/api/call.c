@@ -2,10 +2,18 @@
 #include "api/client.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void hf__call_init(struct hf__call *call, struct hf_client *client, enum hf__op_verb verb)
 {
-	*call = (struct hf__call){.client = client, .op = {.verb = (uint8_t)verb}};
+	/* The texts behind are written before they are read. */
+	memset(call, 0, offsetof(struct hf__call, op) + offsetof(struct hf__op, detail));
+	call->op.detail[0] = 0;
+	call->op.text[0] = 0;
+	call->op.verb = (uint8_t)verb;
+	call->client = client;
+	call->cancel = NULL;
+	call->done = NULL;
 	hf__list_init(&call->in_cancel);
 	hf__list_init(&call->in_done);
 }
@@ -26,7 +34,8 @@ static void start(struct hf__call *call, int64_t now)
 /* The last one out lets a close go on. */
 static void leave(struct hf_client *client)
 {
-	if (atomic_fetch_sub(&client->inside, 1) == 1)
+	bool closing = atomic_load(&client->closing);
+	if (atomic_fetch_sub(&client->inside, 1) == 1 && closing)
 		hf__sleep_wake_word(&client->inside);
 }
 
@@ -74,9 +83,12 @@ int hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg)
 	struct hf__call *copy = malloc(sizeof(*copy));
 	if (!copy)
 		return hf__error(HF_ENOMEM, "no memory for a call");
-	*copy = *call;
-	hf__list_init(&copy->in_cancel);
-	hf__list_init(&copy->in_done);
+	hf__call_init(copy, client, call->op.verb);
+	copy->op.lock = call->op.lock;
+	copy->op.owner = call->op.owner;
+	copy->op.wait_ms = call->op.wait_ms;
+	copy->op.lease_ms = call->op.lease_ms;
+	copy->cancel = call->cancel;
 	copy->done = done;
 	copy->arg = arg;
 	if (!hf__cancel_join(copy->cancel, copy)) {

@@ -12,7 +12,7 @@ int hf_owner_new(hf_owner **ret_owner)
 	hf_owner *owner = malloc(sizeof(*owner));
 	if (!owner)
 		return hf__error(HF_ENOMEM, "no memory for an owner");
-	owner->number = hf__number_next();
+	owner->number = hf__number_of_owner();
 	*ret_owner = owner;
 	return 0;
 }

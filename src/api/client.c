@@ -190,6 +190,7 @@ int hf_client_close(hf_client *client)
 	}
 	if (hf__engine_in_callback(&client->engine))
 		return hf__error(HF_EINVAL, "a client cannot be closed in one of its callbacks");
+	atomic_store(&client->closing, true);
 	hf__call_init(&call, client, HF__OP_CLOSE);
 	(void)hf__call_run(&call);
 	wait_for_calls(client);

@@ -29,6 +29,7 @@ struct hf_client {
 	const _Atomic bool *ours; /* on a page that a fork wipes: false in the child */
 	_Atomic uint32_t refs;    /* the client itself and its lock handles */
 	_Atomic uint32_t inside;  /* calls under way */
+	_Atomic bool closing;     /* somebody waits for them to leave */
 	struct hf__list done;     /* asynchronous calls to complete */
 	struct hf__list news;     /* holds with news */
 	uint32_t async_calls;     /* not finished yet */

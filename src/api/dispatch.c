@@ -88,7 +88,7 @@ static void log_line(void *host, hf_log_level level, const char *text)
 static uint64_t number(void *host)
 {
 	(void)host;
-	return hf__number_next();
+	return hf__number_on_wire();
 }
 
 const struct hf__host_ops hf__dispatch_host = {
@@ -96,31 +96,42 @@ const struct hf__host_ops hf__dispatch_host = {
 
 /* ---- callbacks, without the mutex ---- */
 
-static struct hf__call *take_done(struct hf_client *client)
+static void take_done(struct hf_client *client, struct hf__list *ret_calls)
 {
-	struct hf__call *call = NULL;
+	struct hf__list *link;
 	hf__engine_lock(&client->engine);
-	if (!hf__list_empty(&client->done)) {
-		call = hf__list_item(client->done.next, struct hf__call, in_done);
-		hf__list_remove(&call->in_done);
+	hf__list_move(ret_calls, &client->done);
+	hf__list_each (link, ret_calls) {
+		struct hf__call *call = hf__list_item(link, struct hf__call, in_done);
 		if (call->op.lock)
 			hf__lock_unref(&client->core, call->op.lock);
 	}
 	hf__engine_unlock(&client->engine);
-	return call;
+}
+
+static void complete(struct hf__call *call)
+{
+	struct hf__op *op = &call->op;
+	hf__cancel_leave(call->cancel, call);
+	if (op->result)
+		(void)hf__error(op->result, "%s", op->detail);
+	else
+		hf__error_clear();
+	call->done(call->arg, op->result, op->number,
+	           op->verb == HF__OP_HOLDER && !op->result ? op->text : NULL);
+	free(call);
 }
 
 static int complete_calls(struct hf_client *client)
 {
-	struct hf__call *call;
+	struct hf__list calls;
 	int n = 0;
-	while ((call = take_done(client))) {
-		struct hf__op *op = &call->op;
-		hf__cancel_leave(call->cancel, call);
-		(void)hf__error(op->result, "%s", op->detail);
-		call->done(call->arg, op->result, op->number,
-		           op->verb == HF__OP_HOLDER && !op->result ? op->text : NULL);
-		free(call);
+	hf__list_init(&calls);
+	take_done(client, &calls);
+	while (!hf__list_empty(&calls)) {
+		struct hf__call *call = hf__list_item(calls.next, struct hf__call, in_done);
+		hf__list_remove(&call->in_done);
+		complete(call);
 		n++;
 	}
 	return n;
@@ -131,9 +142,9 @@ static void fill_event(struct hf_client *client, struct hf__hold *hold, hf_event
 	int64_t now = hf__clock_ms();
 	bool lost = event->state == HF_LOST;
 	event->remaining_ms = !lost && hold->valid_until > now ? hold->valid_until - now : 0;
-	memcpy(event->name, hold->lock->name, hold->lock->length + 1u);
+	memcpy(event->name, hold->cmd.lock->name, hold->cmd.lock->length + 1u);
 	snprintf(event->owner, sizeof event->owner, "%s:%" PRIu64, client->core.config.uuid,
-	         hold->wire);
+	         hold->cmd.wire);
 	if (lost)
 		hf__hold_explain(hold, now, event->detail, sizeof event->detail);
 	else
@@ -228,7 +239,9 @@ static void turn(void *machine, int64_t now)
 static bool busy(void *machine)
 {
 	struct hf_client *client = machine;
-	return client->async_calls > 0 || hf__redis_busy(&client->redis);
+	/* Callbacks mostly lead to further calls, so the keeper stays for them. */
+	bool callbacks = !hf__list_empty(&client->done) || atomic_load(&client->engine.dispatching);
+	return client->async_calls > 0 || callbacks || hf__redis_busy(&client->redis);
 }
 
 /* The first thread in the order of the wire; beyond a few it makes no difference. */

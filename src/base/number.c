@@ -1,19 +1,25 @@
-/* The process-wide counter: numbers that are never given twice in this process. */
+/* The process-wide counters: numbers that are never given twice in this process. */
 #include "base/number.h"
 
 #include <stdatomic.h>
 
-static _Atomic uint64_t last;
+static _Atomic uint64_t last_owner;
+static _Atomic uint64_t last_on_wire;
 static _Thread_local uint64_t mine;
 
-uint64_t hf__number_next(void)
+uint64_t hf__number_of_owner(void)
 {
-	return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+	return atomic_fetch_add_explicit(&last_owner, 1, memory_order_relaxed) + 1;
 }
 
 uint64_t hf__number_of_thread(void)
 {
 	if (!mine)
-		mine = hf__number_next();
+		mine = hf__number_of_owner();
 	return mine;
+}
+
+uint64_t hf__number_on_wire(void)
+{
+	return atomic_fetch_add_explicit(&last_on_wire, 1, memory_order_relaxed) + 1;
 }

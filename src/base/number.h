@@ -1,12 +1,16 @@
-/* The process-wide counter: numbers that are never given twice in this process. */
+/* The process-wide counters: numbers that are never given twice in this process. */
 #ifndef HF_BASE_NUMBER_H
 #define HF_BASE_NUMBER_H
 
 #include <stdint.h>
 
-uint64_t hf__number_next(void);
+/* For an owner. */
+uint64_t hf__number_of_owner(void);
 
-/* The calling thread's own number, from the same counter; unlike a thread id it is never reused. */
+/* The calling thread's own, from the same counter; unlike a thread id it is never reused. */
 uint64_t hf__number_of_thread(void);
+
+/* For an acquisition. A counter of its own keeps those of threads close together. */
+uint64_t hf__number_on_wire(void);
 
 #endif

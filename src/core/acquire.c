@@ -59,6 +59,7 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	hold->count++;
 	if (!op->lease_ms && !hold->watched_from) {
 		hold->watched_from = hold->count;
+		hold->was_watched = true;
 		hold->renew_at =
 			hf__watchdog_next(core, hold->cmd.sent_at, core->config.watchdog_ms);
 	}
@@ -83,6 +84,13 @@ static void granted_late(struct hf__core *core, struct hf__op *op, struct hf__ho
 		hf__acquire_ask(core, hold, now);
 }
 
+static void count_wait(struct hf__core *core, struct hf__op *op)
+{
+	if (!op->waited)
+		core->stats.waits++;
+	op->waited = true;
+}
+
 static void busy(struct hf__core *core, struct hf__op *op, int64_t ttl_ms, int64_t now)
 {
 	op->hold->doubtful = false;
@@ -96,9 +104,7 @@ static void busy(struct hf__core *core, struct hf__op *op, int64_t ttl_ms, int64
 		hf__acquire_give_up(core, op, HF_EBUSY, now);
 		return;
 	}
-	if (!op->waited)
-		core->stats.waits++;
-	op->waited = true;
+	count_wait(core, op);
 	bool watched = op->lock->watched;
 	if (hf__lock_watch(core, op->lock)) {
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
@@ -134,7 +140,7 @@ static void unanswered(struct hf__core *core, struct hf__op *op, const struct hf
 		op->hold->doubtful = true;
 	if (op->cancelled)
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
-	else if (answer->error == HF_ENOMEM)
+	else if (answer->outcome == HF__UNSENT && core->linked)
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
 	else if (answer->outcome == HF__NOT_NOW)
 		hf__core_not_now(core, op, answer, now);
@@ -241,11 +247,9 @@ static void prepare_ask(struct hf__core *core, struct hf__hold *hold)
 /* An extension never takes a lock that is free: it renews what is there. */
 static void prepare_extend(struct hf__hold *hold)
 {
-	hold->item = (struct hf__renew_item){
-		.lock = hold->lock, .wire = hold->wire, .lease_ms = hold->op->lease_ms};
 	hold->cmd.verb = HF__RENEW;
 	hold->cmd.lease_ms = hold->op->lease_ms;
-	hold->cmd.item = &hold->item;
+	hold->cmd.item = NULL;
 	hold->cmd.items = 1;
 	hold->cmd.answered = extended;
 }
@@ -264,8 +268,6 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	else
 		prepare_ask(core, hold);
 	hold->cmd.user = HF__CMD_OF_HOLD;
-	hold->cmd.lock = hold->lock;
-	hold->cmd.wire = hold->wire;
 	int64_t limit_ms = hold->cmd.lease_ms / 9;
 	hf__core_submit(core, &hold->cmd, now, limit_ms > 50 ? limit_ms : 50);
 }
@@ -285,8 +287,12 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 	}
 	hf__list_add(&op->lock->queue, &op->link);
 	hf__wheel_stop(&core->wheel, &op->lock->timer);
+	const struct hf__hold *held = op->lock->held;
+	op->number = held && held->valid_until > now ? held->valid_until - now : 0;
 	if (op->lock->queue.next == &op->link)
 		hf__lock_next(core, op->lock, now);
+	if (core->linked && !hold->cmd.in_flight)
+		count_wait(core, op);
 }
 
 static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,

@@ -27,7 +27,10 @@ enum hf__verb {
 	HF__ASK,
 	/* Make the count exactly `count`, lower than it was; 0 removes the hold. DONE, GONE. */
 	HF__SETTLE,
-	/* Let each of `items` last at least its lease. DONE with a result per item. */
+	/*
+	 * Let each of `items` last at least its lease; without items the command's own lock. DONE
+	 * with a result per item.
+	 */
 	HF__RENEW,
 	/* Remove the lock, whoever holds it. DONE with count 1 if it was there, else 0. */
 	HF__FORCE,
@@ -50,11 +53,12 @@ enum hf__outcome {
 
 struct hf__answer {
 	enum hf__outcome outcome;
-	int error;         /* UNSENT, UNKNOWN, NOT_NOW, FAILED: HF_E… */
-	int64_t ttl_ms;    /* BUSY, LOOK */
-	int64_t count;     /* FORCE, LOOK */
-	const char *text;  /* the holder, or the server's words; need not end in NUL */
-	size_t length;     /* of the text */
+	int error;      /* UNSENT, UNKNOWN, NOT_NOW, FAILED: HF_E… */
+	int64_t ttl_ms; /* BUSY, LOOK */
+	int64_t count;  /* FORCE, LOOK */
+	const char
+		*text; /* the holder, or the server's words; may lack a NUL, or be NULL if empty */
+	size_t length; /* of the text */
 	const bool *there; /* RENEW: for each item, whether the hold was there */
 };
 
@@ -87,6 +91,14 @@ struct hf__cmd {
 	bool whole_text; /* the backend's: the script itself was sent, not its hash */
 };
 
+/* One item of a renewal. */
+static inline struct hf__renew_item hf__backend_item(const struct hf__cmd *cmd, uint16_t i)
+{
+	struct hf__renew_item own = {
+		.lock = cmd->lock, .wire = cmd->wire, .lease_ms = cmd->lease_ms};
+	return cmd->item ? cmd->item[i] : own;
+}
+
 struct hf__backend_ops {
 	/* 0, or HF_ENOMEM if there is no room for it: then nothing was taken and no answer comes. */
 	int (*submit)(void *backend, struct hf__cmd *cmd);
@@ -100,6 +112,10 @@ struct hf__backend_ops {
 	/* The core wants a connection: connect now if there is none. */
 	void (*want_link)(void *backend);
 };
+
+/* Hands an answer up; the command is the core's again. */
+void hf__core_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
+                     int64_t now);
 
 /* The connection works: commands may be submitted. */
 void hf__core_link_up(struct hf__core *core, int64_t now);

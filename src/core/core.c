@@ -22,6 +22,7 @@ void hf__core_init(struct hf__core *core, const struct hf__core_config *config, 
 	hf__wheel_init(&core->wheel, now);
 	hf__table_init(&core->locks, (uint32_t)hf__random_next(&core->random));
 	hf__list_init(&core->looks);
+	hf__list_init(&core->parked);
 	hf__list_init(&core->renew);
 	hf__list_init(&core->unsent);
 	for (int i = 0; i < HF__RENEWALS; i++)
@@ -44,6 +45,8 @@ static void finish(struct hf__core *core, struct hf__op *op)
 	op->active = false;
 	op->hold = NULL;
 	hf__list_remove(&op->link);
+	if (op->is_parked)
+		hf__lock_unref(core, op->lock);
 	hf__wheel_stop(&core->wheel, &op->deadline);
 	hf__wheel_stop(&core->wheel, &op->retry);
 	if (op == core->closing)
@@ -93,9 +96,16 @@ static void answer_unsent(struct hf__core *core, int64_t now)
 	while (!hf__list_empty(&unsent)) {
 		struct hf__cmd *cmd = hf__list_item(unsent.next, struct hf__cmd, link);
 		hf__list_remove(&cmd->link);
-		cmd->in_flight = false;
-		cmd->answered(core, cmd, &answer, now);
+		hf__core_answer(core, cmd, &answer, now);
 	}
+}
+
+void hf__core_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
+                     int64_t now)
+{
+	assert(cmd->in_flight);
+	cmd->in_flight = false;
+	cmd->answered(core, cmd, answer, now);
 }
 
 void hf__core_finish_refused(struct hf__core *core, struct hf__op *op)
@@ -372,13 +382,9 @@ static void close_hold(struct hf__core *core, struct hf__hold *hold, int64_t now
 
 static void close_parked(struct hf__core *core)
 {
-	struct hf__table_link *at = NULL;
-	while ((at = hf__table_next(&core->locks, at))) {
-		struct hf__lock *lock = hf__table_item(at, struct hf__lock, by_key);
-		while (!hf__list_empty(&lock->parked))
-			hf__core_finish(core, hf__list_item(lock->parked.next, struct hf__op, link),
-			                HF_ECLOSED, "the client was closed meanwhile");
-	}
+	while (!hf__list_empty(&core->parked))
+		hf__core_finish(core, hf__list_item(core->parked.next, struct hf__op, link),
+		                HF_ECLOSED, "the client was closed meanwhile");
 }
 
 static void close_look(struct hf__core *core, struct hf__op *op, int64_t now)
@@ -410,10 +416,17 @@ static void forget_hold(struct hf__core *core, struct hf__hold *hold, int64_t no
 
 void hf__core_done(struct hf__core *core)
 {
+	for (int i = 0; i < HF__RENEWALS; i++) {
+		struct hf__renewal *renewal = &core->renewal[i];
+		while (renewal->holds > 0)
+			hf__lock_unref(core, renewal->item[--renewal->holds].lock);
+	}
 	each_hold(core, forget_hold, 0);
 	while (!hf__list_empty(&core->looks)) {
 		struct hf__look *look = hf__list_item(core->looks.next, struct hf__look, link);
 		hf__list_remove(&look->link);
+		if (look->cmd.lock)
+			hf__lock_unref(core, look->cmd.lock);
 		free(look);
 	}
 	hf__table_done(&core->locks);

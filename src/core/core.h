@@ -21,8 +21,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__RENEWALS      4   /* renewal scripts under way at once */
-#define HF__RENEW_MAX     100 /* holds per script */
+#define HF__RENEWALS      4     /* renewal scripts under way at once */
+#define HF__RENEW_MAX     100   /* holds per script */
+#define HF__RENEW_BYTES   16384 /* of their names, so that a script fits into what is there to send */
 #define HF__SLOW_POLL_MS  3000
 #define HF__WATCH_KEEP_MS 1000 /* a subscription outlives its last waiter by this */
 #define HF__CLOSE_MS      1000
@@ -65,7 +66,6 @@ struct hf__lock {
 	struct hf__cell cell;         /* the first of its cells */
 	struct hf__list holds;        /* all holds and attempts */
 	struct hf__list queue;        /* acquires that wait; only the first asks */
-	struct hf__list parked;       /* calls that wait for their hold's verb under way */
 	struct hf__timer timer;       /* ends the watch */
 	struct hf__hold *held;        /* the hold of this process, held or being released */
 	void *watch;                  /* the backend's */
@@ -92,15 +92,11 @@ struct hf__hold {
 	struct hf__list renew;  /* in core->renew while a renewal is due */
 	struct hf__list news;   /* in the host's queue while there is news */
 	struct hf__timer timer; /* next renewal, risk or end, whatever is first */
-	struct hf__cmd cmd;     /* the one verb under way */
-	struct hf__lock *lock;
-	struct hf__op *op;           /* the call it works for, or NULL */
-	struct hf__cell *cell;       /* from the first ask on */
-	struct hf__cell *spare;      /* becomes the cell if the lock has no free one */
-	struct hf__renew_item item;  /* of a command that extends it */
+	struct hf__cmd cmd; /* the one verb under way; its lock and wire are the hold's for good */
+	struct hf__op *op;  /* the call it works for, or NULL */
+	struct hf__cell *cell;       /* its cell, or before the first ask one in reserve */
 	struct hf__renewal *renewal; /* the script it is in now */
 	uint64_t owner;
-	uint64_t wire;
 	int64_t lease_ms; /* the lease behind valid_until */
 	int64_t valid_until;
 	int64_t renew_at; /* HF__NEVER: not renewed, or waiting for a connection */
@@ -113,14 +109,16 @@ struct hf__hold {
 	uint8_t tries;  /* renewals missed in a row */
 	uint8_t untold; /* states not told yet, oldest in the low bits, two bits each */
 	uint8_t untold_n;
+	bool has_cell;
 	bool at_risk;
-	bool doubtful; /* a verb of it may have run unanswered */
-	bool dead;     /* over; kept only for its news */
+	bool was_watched; /* has had a level without a lease */
+	bool doubtful;    /* a verb of it may have run unanswered */
+	bool dead;        /* over; kept only for its news */
 };
 
 /* A user's call. */
 struct hf__op {
-	struct hf__list link; /* in lock->queue, lock->parked or core->looks */
+	struct hf__list link; /* in lock->queue or core->parked */
 	struct hf__timer deadline;
 	struct hf__timer retry; /* when to ask again */
 	struct hf__lock *lock;
@@ -135,6 +133,7 @@ struct hf__op {
 	int refusal;    /* the server was not ready: HF_E…, and the detail says why */
 	uint8_t verb;
 	bool active;                  /* started and not finished */
+	bool is_parked;               /* waits for another verb of its hold */
 	bool cancelled;               /* wanted; waits for an answer under way */
 	bool waited;                  /* counted as a wait */
 	char detail[HF__DETAIL_SIZE]; /* out: the facts of a failure */
@@ -184,6 +183,7 @@ struct hf__core {
 	struct hf__random random;
 	struct hf__table locks;
 	struct hf__list looks;  /* queries under way */
+	struct hf__list parked; /* calls that wait for another verb of their hold */
 	struct hf__list renew;  /* holds to renew now */
 	struct hf__list unsent; /* commands there was no room for; answered in the next turn */
 	struct hf__renewal renewal[HF__RENEWALS];

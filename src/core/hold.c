@@ -42,15 +42,15 @@ static void unlink_hold(struct hf__core *core, struct hf__hold *hold)
 	assert(!hold->cmd.in_flight);
 	hf__wheel_stop(&core->wheel, &hold->timer);
 	hf__watchdog_drop(hold);
-	if (hold->lock->held == hold)
-		hold->lock->held = NULL;
-	if (hold->cell) {
+	if (hold->cmd.lock->held == hold)
+		hold->cmd.lock->held = NULL;
+	if (hold->has_cell) {
 		atomic_store(&hold->cell->owner, 0);
 		hold->cell->hold = NULL;
-		hold->cell = NULL;
+	} else {
+		free(hold->cell);
 	}
-	free(hold->spare);
-	hold->spare = NULL;
+	hold->cell = NULL;
 	hf__list_remove(&hold->link);
 	if (hold->state != HF__HOLD_LOST)
 		core->holds--;
@@ -76,7 +76,7 @@ struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint
 		return NULL;
 	/* Whoever asks must not fail for lack of memory, so what a grant needs is there before. */
 	bool first = hf__list_empty(&lock->holds);
-	if (!first && !(hold->spare = calloc(1, sizeof(*hold->spare)))) {
+	if (!first && !(hold->cell = calloc(1, sizeof(*hold->cell)))) {
 		free(hold);
 		return NULL;
 	}
@@ -84,9 +84,9 @@ struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint
 	hf__list_init(&hold->news);
 	hf__list_init(&hold->cmd.link);
 	hf__wheel_timer_init(&hold->timer, HF__TIMER_HOLD);
-	hold->lock = lock;
+	hold->cmd.lock = lock;
 	hold->owner = owner;
-	hold->wire = HF__MUTANT(REUSED_WIRE) ? owner : core->host_ops->number(core->host);
+	hold->cmd.wire = HF__MUTANT(REUSED_WIRE) ? owner : core->host_ops->number(core->host);
 	hold->state = HF__HOLD_ASKING;
 	hold->renew_at = HF__NEVER;
 	hf__list_add(&lock->holds, &hold->link);
@@ -99,7 +99,7 @@ static void free_hold(struct hf__core *core, struct hf__hold *hold)
 	unlink_hold(core, hold);
 	if (hold->untold_n > 0) {
 		hold->dead = true;
-		hold->lock->refs++;
+		hold->cmd.lock->refs++;
 	} else {
 		free(hold);
 	}
@@ -107,7 +107,7 @@ static void free_hold(struct hf__core *core, struct hf__hold *hold)
 
 void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
-	struct hf__lock *lock = hold->lock;
+	struct hf__lock *lock = hold->cmd.lock;
 	uint64_t owner = hold->owner;
 	lock->refs++;
 	free_hold(core, hold);
@@ -121,25 +121,27 @@ void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now)
 void hf__hold_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->op = NULL;
-	hf__lock_unpark(core, hold->lock, hold->owner, now);
+	hf__lock_unpark(core, hold->cmd.lock, hold->owner, now);
 }
 
 void hf__hold_take_cell(struct hf__hold *hold)
 {
-	struct hf__cell *cell = &hold->lock->cell;
-	if (hold->cell)
+	struct hf__cell *cell = &hold->cmd.lock->cell;
+	if (hold->has_cell)
 		return;
 	while (cell->hold) {
 		struct hf__cell *next = atomic_load(&cell->next);
 		if (!next) {
-			next = hold->spare;
-			hold->spare = NULL;
+			next = hold->cell;
+			hold->cell = NULL;
 			atomic_store(&cell->next, next);
 		}
 		cell = next;
 	}
+	free(hold->cell);
 	cell->hold = hold;
 	hold->cell = cell;
+	hold->has_cell = true;
 }
 
 int64_t hf__hold_valid_until(int64_t sent_at, int64_t lease_ms)
@@ -154,9 +156,10 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 	bool fresh = hold->state == HF__HOLD_ASKING;
 	if (now >= (fresh ? until : hold->valid_until))
 		return false;
+	struct hf__hold *before = hold->cmd.lock->held;
 	if (fresh) {
 		hold->state = HF__HOLD_HELD;
-		hold->lock->held = hold;
+		hold->cmd.lock->held = hold;
 	}
 	if (fresh || until > hold->valid_until || HF__MUTANT(NESTED_SHORTENS)) {
 		hold->valid_until = until;
@@ -167,6 +170,9 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 		add_news(core, hold, HF_HELD);
 	}
 	publish(hold);
+	/* That we got it proves that another owner of this process has it no more. */
+	if (fresh && before && before->state == HF__HOLD_HELD)
+		hf__hold_lose(core, before, HF__LOST_GONE, now);
 	return true;
 }
 
@@ -190,15 +196,15 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	hf__wheel_stop(&core->wheel, &hold->timer);
 	hf__watchdog_drop(hold);
 	atomic_store(&hold->cell->valid_until, 0);
-	if (hold->lock->held == hold)
-		hold->lock->held = NULL;
+	if (hold->cmd.lock->held == hold)
+		hold->cmd.lock->held = NULL;
 	core->holds--;
 	core->stats.losses++;
 	char why[HF__DETAIL_SIZE];
 	hf__hold_explain(hold, now, why, sizeof why);
-	hf__core_log(core, HF_LOG_WARN, "%s: %s", hold->lock->name, why);
+	hf__core_log(core, HF_LOG_WARN, "%s: %s", hold->cmd.lock->name, why);
 	add_news(core, hold, HF_LOST);
-	hf__lock_next(core, hold->lock, now);
+	hf__lock_next(core, hold->cmd.lock, now);
 }
 
 void hf__hold_hide(struct hf__core *core, struct hf__hold *hold)
@@ -264,19 +270,24 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		hf__hold_end(core, hold, now);
 		return;
 	}
-	if (hold->lock->held == hold)
-		hold->lock->held = NULL;
+	struct hf__lock *lock = hold->cmd.lock;
+	if (lock->held == hold)
+		lock->held = NULL;
 	hold->state = HF__HOLD_CLEANING;
 	hold->count = 0;
-	hold->ended_at = core->closed ? hf__clock_after(now, HF__CLOSE_MS)
-	                              : hf__clock_after(hold->cmd.sent_at, hold->lease_ms);
+	/* Nothing more is sent for it, so by then the server has let it go. */
+	int64_t lease_ms = hold->lease_ms;
+	if (hold->was_watched && lease_ms < core->config.watchdog_ms)
+		lease_ms = core->config.watchdog_ms;
+	hold->ended_at = hf__clock_after(now, core->closed ? HF__CLOSE_MS : lease_ms);
 	hf__hold_resume(core, hold, now);
+	hf__lock_next(core, lock, now);
 }
 
 /* The call stands in the queue, but not first. */
 static bool waits_its_turn(const struct hf__hold *hold)
 {
-	return !hf__list_empty(&hold->op->link) && hold->lock->queue.next != &hold->op->link;
+	return !hf__list_empty(&hold->op->link) && hold->cmd.lock->queue.next != &hold->op->link;
 }
 
 void hf__hold_resume(struct hf__core *core, struct hf__hold *hold, int64_t now)
@@ -342,7 +353,7 @@ void hf__hold_told(struct hf__core *core, struct hf__hold *hold)
 {
 	if (!hold->dead)
 		return;
-	struct hf__lock *lock = hold->lock;
+	struct hf__lock *lock = hold->cmd.lock;
 	free(hold);
 	hf__lock_unref(core, lock);
 }

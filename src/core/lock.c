@@ -26,7 +26,6 @@ static struct hf__lock *new_lock(struct hf__core *core, const struct lock_key *k
 		return NULL;
 	hf__list_init(&lock->holds);
 	hf__list_init(&lock->queue);
-	hf__list_init(&lock->parked);
 	hf__wheel_timer_init(&lock->timer, HF__TIMER_LOCK);
 	lock->kind = (uint8_t)key->kind;
 	lock->length = (uint16_t)key->length;
@@ -96,8 +95,7 @@ void hf__lock_unref(struct hf__core *core, struct hf__lock *lock)
 
 void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
 {
-	if (lock->refs > 0 || !hf__list_empty(&lock->holds) || !hf__list_empty(&lock->queue) ||
-	    !hf__list_empty(&lock->parked))
+	if (lock->refs > 0 || !hf__list_empty(&lock->holds) || !hf__list_empty(&lock->queue))
 		return;
 	end_watch(core, lock);
 	hf__table_remove(&core->locks, &lock->by_key);
@@ -125,28 +123,32 @@ void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 
 void hf__lock_park(struct hf__core *core, struct hf__op *op)
 {
-	(void)core;
-	hf__list_add(&op->lock->parked, &op->link);
+	op->is_parked = true;
+	op->lock->refs++;
+	hf__list_add(&core->parked, &op->link);
 }
 
 void hf__lock_unpark(struct hf__core *core, struct hf__lock *lock, uint64_t owner, int64_t now)
 {
 	struct hf__list *link, *after;
 	struct hf__list mine;
+	if (hf__list_empty(&core->parked))
+		return;
 	hf__list_init(&mine);
-	hf__list_each_safe (link, after, &lock->parked) {
-		if (hf__list_item(link, struct hf__op, link)->owner != owner)
+	hf__list_each_safe (link, after, &core->parked) {
+		struct hf__op *op = hf__list_item(link, struct hf__op, link);
+		if (op->lock != lock || op->owner != owner)
 			continue;
 		hf__list_remove(link);
 		hf__list_add(&mine, link);
 	}
-	lock->refs++;
 	while (!hf__list_empty(&mine)) {
 		struct hf__op *op = hf__list_item(mine.next, struct hf__op, link);
 		hf__list_remove(&op->link);
+		op->is_parked = false;
 		hf__core_start(core, op, now);
+		hf__lock_unref(core, lock);
 	}
-	hf__lock_unref(core, lock);
 }
 
 int hf__lock_watch(struct hf__core *core, struct hf__lock *lock)

@@ -11,10 +11,13 @@ static const uint8_t verb_of[] = {
 	[HF__OP_PING] = HF__PING,   [HF__OP_LINK] = HF__PING,
 };
 
-static void drop_look(struct hf__look *look)
+static void drop_look(struct hf__core *core, struct hf__look *look)
 {
+	struct hf__lock *lock = look->cmd.lock;
 	hf__list_remove(&look->link);
 	free(look);
+	if (lock)
+		hf__lock_unref(core, lock);
 }
 
 /* What our own owners held is lost now, and they are told so. */
@@ -60,22 +63,24 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	bool again = unknown || answer->outcome == HF__UNSENT || answer->outcome == HF__NOT_NOW;
 	if (answer->outcome == HF__UNKNOWN)
 		core->stats.unknowns++;
-	if (op && again && answer->error != HF_ENOMEM) {
+	if (op && again && !(answer->outcome == HF__UNSENT && core->linked)) {
 		if (answer->outcome == HF__NOT_NOW)
 			hf__core_not_now(core, op, answer, now);
 		return;
 	}
-	drop_look(look);
-	if (!op)
+	if (!op) {
+		drop_look(core, look);
 		return;
+	}
 	op->look = NULL;
+	look->op = NULL;
 	if (answer->outcome == HF__DONE)
 		done(core, op, answer, now);
 	else if (answer->outcome == HF__UNKNOWN)
 		hf__core_finish(core, op, HF_EUNKNOWN, "not answered: %s", core->link_why);
 	else
-		hf__core_finish(core, op, answer->error, "%.*s", (int)answer->length,
-		                answer->text ? answer->text : "");
+		hf__core_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);
+	drop_look(core, look);
 }
 
 void hf__query_resume(struct hf__core *core, struct hf__look *look, int64_t now)
@@ -85,7 +90,7 @@ void hf__query_resume(struct hf__core *core, struct hf__look *look, int64_t now)
 		core->backend_ops->want_link(core->backend);
 	} else if (op->verb == HF__OP_LINK) {
 		op->look = NULL;
-		drop_look(look);
+		drop_look(core, look);
 		hf__core_succeed(core, op);
 	} else if (!look->cmd.in_flight)
 		hf__core_submit(core, &look->cmd, now, core->config.command_timeout_ms);
@@ -97,7 +102,7 @@ void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64
 	op->look = NULL;
 	look->op = NULL;
 	if (!look->cmd.in_flight)
-		drop_look(look);
+		drop_look(core, look);
 	if (result == op->refusal)
 		hf__core_finish_refused(core, op);
 	else if (op->verb == HF__OP_LINK)
@@ -127,7 +132,9 @@ void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	look->cmd.verb = verb_of[op->verb];
 	look->cmd.user = HF__CMD_OF_LOOK;
 	look->cmd.lock = op->lock;
-	look->cmd.wire = hold ? hold->wire : 0;
+	if (op->lock)
+		op->lock->refs++;
+	look->cmd.wire = hold ? hold->cmd.wire : 0;
 	look->cmd.answered = answered;
 	hf__list_init(&look->cmd.link);
 	hf__list_add(&core->looks, &look->link);

@@ -52,13 +52,14 @@ static void refused(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct hf__answer *answer,
                     int64_t now)
 {
-	if (answer->outcome == HF__DONE || answer->outcome == HF__GONE) {
+	int64_t at = now + hf__random_jitter(&core->random, hold->lease_ms / 12 + 1);
+	bool wait = !core->linked || at > hold->ended_at;
+	if (answer->outcome == HF__GONE || (answer->outcome == HF__DONE && hold->cmd.count == 0))
 		hf__hold_end(core, hold, now);
-	} else if (answer->outcome == HF__NOT_NOW || answer->outcome == HF__FAILED) {
-		int64_t at = now + hf__random_jitter(&core->random, hold->lease_ms / 12 + 1);
-		hf__wheel_start(&core->wheel, &hold->timer,
-		                at < hold->ended_at ? at : hold->ended_at);
-	}
+	else if (answer->outcome == HF__DONE)
+		hf__hold_resume(core, hold, now); /* that was a level; now the rest */
+	else
+		hf__wheel_start(&core->wheel, &hold->timer, wait ? hold->ended_at : at);
 }
 
 static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
@@ -85,16 +86,29 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 			released(core, op, hold, now);
 		break;
 	case HF__GONE:
-		/* The answer to a repeat: the first one did it. */
-		if (hold->state == HF__HOLD_RELEASING && hold->doubtful)
+		/* A repeat finds what the first one did; and what was given up in time may end. */
+		if (hold->state == HF__HOLD_RELEASING &&
+		    (hold->doubtful || now >= hold->valid_until))
 			released(core, op, hold, now);
 		else
 			was_lost(core, op, hold, answer->text, answer->length, now);
 		break;
 	case HF__UNKNOWN: hold->doubtful = true; break;
-	case HF__UNSENT: break;
-	case HF__NOT_NOW: hf__core_not_now(core, op, answer, now); break;
-	default: refused(core, op, hold, answer, now);
+	case HF__UNSENT:
+		if (core->linked)
+			hf__core_not_now(core, op, answer, now);
+		break;
+	case HF__NOT_NOW:
+		if (hold->state == HF__HOLD_LOST)
+			was_lost(core, op, hold, NULL, 0, now);
+		else
+			hf__core_not_now(core, op, answer, now);
+		break;
+	default:
+		if (hold->state == HF__HOLD_LOST)
+			was_lost(core, op, hold, NULL, 0, now);
+		else
+			refused(core, op, hold, answer, now);
 	}
 }
 
@@ -108,8 +122,6 @@ void hf__release_settle(struct hf__core *core, struct hf__hold *hold, int64_t no
 	}
 	hold->cmd.verb = HF__SETTLE;
 	hold->cmd.user = HF__CMD_OF_HOLD;
-	hold->cmd.lock = hold->lock;
-	hold->cmd.wire = hold->wire;
 	hold->cmd.lease_ms = hold->lease_ms;
 	hold->cmd.count = HF__MUTANT(DOUBLE_RELEASE) ? -1 : hold->count;
 	hold->cmd.answered = answered;

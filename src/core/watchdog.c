@@ -87,7 +87,10 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		else
 			hf__hold_lose(core, hold, HF__LOST_GONE, now);
 	}
+	uint16_t items = renewal->holds;
 	renewal->holds = 0;
+	for (uint16_t i = 0; i < items; i++)
+		hf__lock_unref(core, renewal->item[i].lock);
 	hf__watchdog_flush(core, now);
 }
 
@@ -101,19 +104,24 @@ static struct hf__renewal *free_renewal(struct hf__core *core)
 
 static void fill(struct hf__core *core, struct hf__renewal *renewal, int64_t now)
 {
+	size_t bytes = 0;
 	renewal->due_at = now;
 	while (renewal->holds < core->config.watchdog_batch && !hf__list_empty(&core->renew)) {
 		struct hf__hold *hold = hf__list_item(core->renew.next, struct hf__hold, renew);
+		bytes += hold->cmd.lock->length;
+		if (bytes > HF__RENEW_BYTES)
+			break;
 		uint16_t slot = renewal->holds++;
 		hf__list_remove(&hold->renew);
 		hold->renewal = renewal;
 		hold->slot = slot;
+		hold->cmd.lock->refs++; /* the command names it even if the hold ends meanwhile */
 		renewal->hold[slot] = hold;
 		if (hold->renew_at < renewal->due_at)
 			renewal->due_at = hold->renew_at;
 		renewal->item[slot] = (struct hf__renew_item){
-			.lock = hold->lock,
-			.wire = hold->wire,
+			.lock = hold->cmd.lock,
+			.wire = hold->cmd.wire,
 			.lease_ms = hold->watched_from ? core->config.watchdog_ms : 0,
 		};
 	}

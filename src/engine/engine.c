@@ -49,6 +49,14 @@ static void drop_old(struct hf__port *port)
 	port->wire_sent = 0;
 }
 
+/* What a plain send refused has certainly not left. */
+static void fail_send(struct hf__port *port, int error)
+{
+	port->trouble = error;
+	if (!port->transport->layered)
+		port->offered -= port->wire.length - port->wire_sent;
+}
+
 static void load_wire(struct hf__port *port)
 {
 	struct hf__buffer empty = port->wire;
@@ -83,7 +91,7 @@ static void write_out(struct hf__engine *engine)
 		else if (n == -EAGAIN)
 			port->blocked = true;
 		else
-			port->trouble = (int)-n;
+			fail_send(port, (int)-n);
 		if ((port->blocked || port->trouble) && engine->polling)
 			kick(engine->driver_fd);
 		if (port->trouble)
@@ -149,11 +157,15 @@ static void tell_dispatcher(struct hf__engine *engine, int user_fd)
 static void check_plans(struct hf__engine *engine)
 {
 	int64_t due = engine->ops->due(engine->machine);
-	if (engine->polling && due < engine->planned)
+	if (engine->polling && due < engine->planned) {
+		engine->planned = due;
 		kick(engine->driver_fd);
+	}
 	if (!engine->leader && engine->keeper_sleeps &&
-	    (due < engine->keeper_planned || engine->ops->busy(engine->machine)))
+	    (due < engine->keeper_planned || engine->ops->busy(engine->machine))) {
+		engine->keeper_sleeps = false; /* one kick is enough */
 		kick(engine->keeper_fd);
+	}
 }
 
 /*
@@ -193,29 +205,50 @@ void hf__engine_unlock(struct hf__engine *engine)
 
 /* ---- driving ---- */
 
-static void look(struct hf__engine *engine)
+/* Sleeps until there is input, a kick, or something is due. Without the mutex. */
+static void wait_for_input(struct hf__engine *engine, short want, bool raw, int64_t now)
 {
 	struct hf__port *port = &engine->port;
-	bool held_back = hf__port_has_output(port) && !port->blocked && !port->sending;
-	int64_t now = hf__clock_ms();
-	int64_t due = engine->ops->due(engine->machine);
-	if (held_back && !port->watched_raw && due > now + GATHER_MS)
-		due = now + GATHER_MS;
-	short want = port->watched_raw ? port->want : POLLIN;
-	if (!port->watched_raw && port->blocked)
-		want |= POLLOUT;
 	struct pollfd fds[2] = {{.fd = engine->driver_fd, .events = POLLIN},
 	                        {.fd = port->fd, .events = want}};
-	bool raw = port->watched_raw;
-	engine->planned = due;
-	engine->polling = true;
-	release(engine, NULL, false);
-	int n = poll(fds, 2, hf__clock_poll_timeout(now, due));
+	int n = poll(fds, 2, hf__clock_poll_timeout(now, engine->planned));
 	if (n > 0 && fds[0].revents)
 		drain(engine->driver_fd);
 	port->events = n > 0 ? fds[1].revents : 0;
 	if (!raw && (port->events & (POLLIN | POLLHUP | POLLERR)))
-		hf__port_fill(port);
+		hf__port_fill(port, false);
+}
+
+/*
+ * An answer is under way and nothing else is due soon: one blocking read saves the poll. A kick is
+ * noticed when the read is over, so it is short, and not tried again before an answer came.
+ */
+static bool answer_is_near(const struct hf__port *port, int64_t now, int64_t due)
+{
+	return port->unanswered > 0 && !port->silent && !port->blocked && !port->watched_raw &&
+	       !port->transport->layered && due > now + HF__PORT_WAIT_MS;
+}
+
+static void look(struct hf__engine *engine)
+{
+	struct hf__port *port = &engine->port;
+	bool held_back = hf__port_has_output(port) && !port->blocked && !port->sending;
+	bool raw = port->watched_raw;
+	int64_t now = hf__clock_ms();
+	int64_t due = engine->ops->due(engine->machine);
+	if (held_back && !raw && due > now + GATHER_MS)
+		due = now + GATHER_MS;
+	short want = raw ? port->want : port->blocked ? POLLIN | POLLOUT : POLLIN;
+	bool near = port->fd >= 0 && !held_back && answer_is_near(port, now, due);
+	engine->planned = due;
+	engine->polling = true;
+	release(engine, NULL, false);
+	if (near) {
+		port->events = 0;
+		hf__port_fill(port, true);
+	} else {
+		wait_for_input(engine, want, raw, now);
+	}
 	hf__engine_lock(engine);
 	engine->polling = false;
 	if (port->events & (POLLOUT | POLLHUP | POLLERR))
@@ -309,6 +342,9 @@ void hf__engine_flush(struct hf__engine *engine)
 {
 	if (engine->polling)
 		write_out(engine);
+	if (engine->polling && engine->leader == &engine->keeper_task &&
+	    !engine->ops->busy(engine->machine))
+		kick(engine->driver_fd); /* the keeper waited for these callbacks only */
 }
 
 /* ---- the keeper ---- */

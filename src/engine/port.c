@@ -43,6 +43,7 @@ void hf__port_open(struct hf__port *port, int fd, const struct hf__transport *tr
 	port->in_trouble = 0;
 	port->events = 0;
 	port->blocked = false;
+	port->silent = false;
 	port->in.length = 0;
 }
 
@@ -70,15 +71,18 @@ void hf__port_close(struct hf__port *port, bool reset)
 	port->blocked = false;
 }
 
-void hf__port_fill(struct hf__port *port)
+void hf__port_fill(struct hf__port *port, bool wait)
 {
 	struct hf__buffer *in = &port->in;
 	while (in->length < in->capacity) {
 		size_t room = in->capacity - in->length;
-		ssize_t n =
-			port->transport->recv(port->context, port->fd, in->data + in->length, room);
-		if (n == -EAGAIN)
+		ssize_t n = port->transport->recv(port->context, port->fd, in->data + in->length,
+		                                  room, wait);
+		if (n == -EAGAIN) {
+			port->silent = wait;
 			return;
+		}
+		port->silent = false;
 		if (n <= 0) {
 			port->in_trouble = n == 0 ? ECONNRESET : (int)-n;
 			return;

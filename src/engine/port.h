@@ -14,14 +14,18 @@
 #include <sys/types.h>
 
 #define HF__PORT_IN      (256 * 1024)
-#define HF__PORT_OUT     (64 * 1024)
+#define HF__PORT_OUT     (256 * 1024)
 #define HF__PORT_OUT_MAX (16 * 1024 * 1024)
+#define HF__PORT_WAIT_MS 20 /* how long a blocking read lasts at most */
 
-/* Non-blocking; > 0 bytes, 0 end of stream, or a negative errno. Called without the mutex. */
+/*
+ * > 0 bytes, 0 end of stream, or a negative errno. Called without the mutex. Only recv may block, if
+ * told to `wait`, and then only for some milliseconds.
+ */
 struct hf__transport {
-	ssize_t (*recv)(void *context, int fd, void *bytes, size_t length);
+	ssize_t (*recv)(void *context, int fd, void *bytes, size_t length, bool wait);
 	ssize_t (*send)(void *context, int fd, const void *bytes, size_t length);
-	bool layered; /* bytes may wait inside the transport: read until it has none */
+	bool layered; /* bytes may wait inside the transport: read until it has none; never blocks */
 };
 
 struct hf__port {
@@ -44,21 +48,25 @@ struct hf__port {
 	short want;
 	bool blocked; /* the kernel takes no more: wait for room */
 	bool sending; /* a thread is sending, outside the mutex */
+	bool silent;  /* an expected answer did not come at once; the driver's */
 };
 
 /* 0 or HF_ENOMEM. */
 int hf__port_init(struct hf__port *port);
 void hf__port_done(struct hf__port *port);
 
-/* Starts with a fresh, non-blocking descriptor and empty buffers. Mutex held. */
+/* Starts with a fresh descriptor and empty buffers. Mutex held. */
 void hf__port_open(struct hf__port *port, int fd, const struct hf__transport *transport,
                    void *context);
 
 /* Drops the descriptor and all bytes; `reset` lets the other side know at once. Mutex held. */
 void hf__port_close(struct hf__port *port, bool reset);
 
-/* Reads what is there into `in`. Driver only, without the mutex. */
-void hf__port_fill(struct hf__port *port);
+/*
+ * Reads what is there into `in`, or with `wait` what comes within some milliseconds. Driver only,
+ * without the mutex.
+ */
+void hf__port_fill(struct hf__port *port, bool wait);
 
 static inline bool hf__port_has_output(const struct hf__port *port)
 {

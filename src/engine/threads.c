@@ -35,12 +35,16 @@ static bool begin_callbacks(struct hf__engine *engine)
 
 int hf__engine_dispatch(struct hf__engine *engine)
 {
+	uint64_t count;
 	if (!begin_callbacks(engine))
 		return 0;
+	/* Before the callbacks: what comes in between raises it again. */
+	if (engine->user_fd >= 0)
+		(void)!read(engine->user_fd, &count, sizeof count);
 	int n = engine->ops->dispatch(engine->machine);
 	hf__engine_lock(engine);
-	hf__engine_flush(engine);
 	atomic_store(&engine->dispatching, 0);
+	hf__engine_flush(engine);
 	hf__engine_unlock(engine);
 	return n;
 }

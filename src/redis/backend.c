@@ -2,6 +2,7 @@
 #include "redis/redis.h"
 #include "redis/refusal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,6 +50,7 @@ int hf__redis_init(struct hf__redis *redis, struct hf__core *core, struct hf__en
 	redis->config = config;
 	redis->random.state = seed;
 	redis->answer_by = HF__NEVER;
+	redis->subscribe_at = HF__NEVER;
 	redis->embedded.dir_fd = -1;
 	hf__list_init(&redis->waiting);
 	hf__table_init(&redis->subs, (uint32_t)hf__random_next(&redis->random));
@@ -83,6 +85,8 @@ int64_t hf__redis_due(const struct hf__redis *redis)
 	bool attempt = redis->state >= HF__CONN_RESOLVING && redis->state < HF__CONN_UP;
 	if (attempt && redis->attempt_by < due)
 		due = redis->attempt_by;
+	if (redis->state == HF__CONN_UP && redis->subscribe_at < due)
+		due = redis->subscribe_at;
 	return due;
 }
 
@@ -92,72 +96,110 @@ bool hf__redis_busy(const struct hf__redis *redis)
 	return attempt || !hf__list_empty(&redis->waiting);
 }
 
-void hf__redis_sent(struct hf__redis *redis, struct hf__cmd *cmd, uint64_t place)
+char *hf__redis_room(struct hf__redis *redis, size_t bytes)
+{
+	struct hf__buffer *out = &redis->engine->port.out;
+	return hf__buffer_reserve(out, bytes) ? NULL : out->data + out->length;
+}
+
+void hf__redis_sent(struct hf__redis *redis, struct hf__cmd *cmd, const char *end)
 {
 	struct hf__port *port = &redis->engine->port;
-	cmd->place = place;
-	hf__list_add(&redis->waiting, &cmd->link);
+	size_t length = (size_t)(end - port->out.data);
+	assert(length > port->out.length && length <= port->out.capacity);
+	cmd->place = port->appended;
+	port->appended += length - port->out.length;
+	port->out.length = length;
 	port->unwritten++;
 	port->unanswered++;
+	hf__list_add(&redis->waiting, &cmd->link);
 	if (redis->state == HF__CONN_UP && cmd->answer_by < redis->answer_by)
 		redis->answer_by = cmd->answer_by;
 }
 
 /* ---- input ---- */
 
-static struct hf__cmd *take_first(struct hf__redis *redis)
+/* The command that the next reply belongs to, or NULL. */
+static struct hf__cmd *first_waiting(const struct hf__redis *redis)
 {
-	if (hf__list_empty(&redis->waiting))
-		return NULL;
-	struct hf__cmd *cmd = hf__list_item(redis->waiting.next, struct hf__cmd, link);
+	return hf__list_empty(&redis->waiting)
+	               ? NULL
+	               : hf__list_item(redis->waiting.next, struct hf__cmd, link);
+}
+
+static void take(struct hf__redis *redis, struct hf__cmd *cmd)
+{
 	hf__list_remove(&cmd->link);
 	redis->engine->port.unanswered--;
-	if (hf__list_empty(&redis->waiting))
-		redis->answer_by = HF__NEVER;
-	return cmd;
+}
+
+static bool is_noscript(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes)
+{
+	const struct hf__resp_node *root = &redis->resp.node[0];
+	return root->type == HF__RESP_ERROR && !cmd->whole_text &&
+	       hf__refusal_is_noscript(bytes + root->start, root->length);
 }
 
 /* The script is sent once more, now with its text; it was not executed. */
-static bool resend(struct hf__redis *redis, struct hf__cmd *cmd, const char *bytes)
+static void resend(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now)
 {
-	const struct hf__resp_node *root = &redis->resp.node[0];
-	if (root->type != HF__RESP_ERROR || cmd->whole_text ||
-	    !hf__refusal_is_noscript(bytes + root->start, root->length))
-		return false;
+	struct hf__answer no_room = {
+		.outcome = HF__UNSENT, .error = HF_ENOMEM, .text = "no memory for a command"};
+	no_room.length = strlen(no_room.text);
 	cmd->whole_text = true;
-	return hf__verbs_encode(redis, cmd) == 0;
+	if (hf__verbs_encode(redis, cmd))
+		hf__core_answer(redis->core, cmd, &no_room, now);
+}
+
+static void answer_core(struct hf__redis *redis, struct hf__cmd *cmd, const char *bytes,
+                        int64_t now)
+{
+	bool there[HF__RENEW_MAX];
+	struct hf__answer answer;
+	if (is_noscript(redis, cmd, bytes)) {
+		take(redis, cmd);
+		resend(redis, cmd, now);
+	} else if (hf__verbs_decode(redis, cmd, bytes, &answer, there)) {
+		take(redis, cmd);
+		redis->answered = true;
+		redis->failures = 0;
+		hf__core_answer(redis->core, cmd, &answer, now);
+	} else {
+		/* It may have been executed, and who knows what the next reply belongs to. */
+		hf__conn_drop(redis, HF_EPROTOCOL, "the answer does not fit the question", now);
+	}
 }
 
 static void reply(struct hf__redis *redis, const char *bytes, int64_t now)
 {
 	const struct hf__resp_node *root = &redis->resp.node[0];
-	bool there[HF__RENEW_MAX];
-	struct hf__answer answer;
-	struct hf__cmd *cmd = take_first(redis);
+	struct hf__cmd *cmd = first_waiting(redis);
 	if (!cmd) {
 		hf__conn_drop(redis, HF_EPROTOCOL, "an answer came that nobody asked for", now);
-	} else if (cmd->verb == HF__REDIS_SUBSCRIBE || cmd->verb == HF__REDIS_UNSUBSCRIBE) {
-		if (root->type == HF__RESP_ERROR)
-			hf__subs_answered(redis, cmd, bytes + root->start, root->length, now);
-		else
-			hf__conn_drop(redis, HF_EPROTOCOL, "a subscription was not confirmed", now);
-	} else if (cmd->verb >= HF__REDIS_HELLO) {
+	} else if (cmd->verb < HF__REDIS_HELLO) {
+		answer_core(redis, cmd, bytes, now);
+	} else if (cmd->verb < HF__REDIS_SUBSCRIBE) {
+		take(redis, cmd);
 		hf__conn_answered(redis, cmd, now);
-	} else if (!resend(redis, cmd, bytes)) {
-		hf__verbs_decode(redis, cmd, bytes, &answer, there);
-		cmd->in_flight = false;
-		cmd->answered(redis->core, cmd, &answer, now);
+	} else if (root->type == HF__RESP_ERROR) {
+		take(redis, cmd);
+		hf__subs_answered(redis, cmd, bytes + root->start, root->length, now);
+	} else {
+		hf__conn_drop(redis, HF_EPROTOCOL, "a subscription was not confirmed", now);
 	}
 }
 
 /* A subscription or its end is confirmed, in order with the replies. */
 static void confirmed(struct hf__redis *redis, enum hf__redis_verb verb, int64_t now)
 {
-	struct hf__cmd *cmd = take_first(redis);
-	if (cmd && cmd->verb == verb)
-		hf__subs_answered(redis, cmd, NULL, 0, now);
-	else
-		hf__conn_drop(redis, HF_EPROTOCOL, "a confirmation came out of order", now);
+	struct hf__cmd *cmd = first_waiting(redis);
+	if (!cmd || cmd->verb != verb) {
+		hf__conn_drop(redis, HF_EPROTOCOL, "a confirmation came that nobody asked for",
+		              now);
+		return;
+	}
+	take(redis, cmd);
+	hf__subs_answered(redis, cmd, NULL, 0, now);
 }
 
 static void pushed(struct hf__redis *redis, const char *bytes, int64_t now)
@@ -251,5 +293,9 @@ void hf__redis_turn(struct hf__redis *redis, int64_t now)
 		read_input(redis, now);
 	check_trouble(redis, now);
 	check_overdue(redis, now);
+	if (redis->state == HF__CONN_UP && now >= redis->subscribe_at) {
+		redis->subscribe_at = HF__NEVER;
+		hf__subs_renew(redis);
+	}
 	hf__conn_step(redis, now);
 }

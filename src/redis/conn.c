@@ -3,6 +3,7 @@
 #include "redis/refusal.h"
 #include "redis/request.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,23 +19,24 @@
 #define FIRST_PAUSE_MS   50
 #define LONGEST_PAUSE_MS 2000
 
-static ssize_t plain_recv(void *context, int fd, void *bytes, size_t length)
+static ssize_t plain_recv(void *context, int fd, void *bytes, size_t length, bool wait)
 {
 	(void)context;
-	ssize_t n = recv(fd, bytes, length, 0);
+	ssize_t n = recv(fd, bytes, length, wait ? 0 : MSG_DONTWAIT);
 	return n < 0 ? (errno == EINTR ? -EAGAIN : -errno) : n;
 }
 
 static ssize_t plain_send(void *context, int fd, const void *bytes, size_t length)
 {
 	(void)context;
-	ssize_t n = send(fd, bytes, length, MSG_NOSIGNAL);
+	ssize_t n = send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return n < 0 ? (errno == EINTR ? -EAGAIN : -errno) : n;
 }
 
-static ssize_t tls_recv(void *context, int fd, void *bytes, size_t length)
+static ssize_t tls_recv(void *context, int fd, void *bytes, size_t length, bool wait)
 {
 	(void)fd;
+	(void)wait;
 	return hf__tls_recv(context, bytes, length);
 }
 
@@ -81,9 +83,8 @@ static void answer_all(struct hf__redis *redis, struct hf__list *waiting, uint64
 			.length = strlen(why),
 		};
 		hf__list_remove(&cmd->link);
-		cmd->in_flight = false;
 		if (cmd->verb < HF__REDIS_HELLO)
-			cmd->answered(redis->core, cmd, &answer, now);
+			hf__core_answer(redis->core, cmd, &answer, now);
 	}
 }
 
@@ -91,6 +92,35 @@ static void schedule(struct hf__redis *redis, int64_t now)
 {
 	redis->retry_at = now + pause_before(redis);
 	redis->state = HF__CONN_WAITING;
+}
+
+/*
+ * A connection that we give up, not the server, may still have requests on the way, so the next one
+ * has it killed. The server's number alone would not do: after a restart a stranger may have it. With
+ * our own address beside it nobody else is hit; connections over unix sockets have none, and live on.
+ */
+static void note_given_up(struct hf__redis *redis)
+{
+	const struct hf__port *port = &redis->engine->port;
+	struct sockaddr_storage own;
+	socklen_t length = sizeof own;
+	char host[INET6_ADDRSTRLEN];
+	redis->given_up = 0;
+	if (port->trouble || port->in_trouble || redis->server_id == 0 ||
+	    getsockname(port->fd, (struct sockaddr *)&own, &length))
+		return;
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&own;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&own;
+	if (own.ss_family == AF_INET && inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host))
+		snprintf(redis->given_up_address, sizeof redis->given_up_address, "%s:%d", host,
+		         ntohs(v4->sin_port));
+	else if (own.ss_family == AF_INET6 &&
+	         inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host))
+		snprintf(redis->given_up_address, sizeof redis->given_up_address, "[%s]:%d", host,
+		         ntohs(v6->sin6_port));
+	else
+		return;
+	redis->given_up = redis->server_id;
 }
 
 void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t now)
@@ -105,13 +135,14 @@ void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t 
 	redis->answer_by = HF__NEVER;
 	hf__resolve_drop(redis->resolve);
 	redis->resolve = NULL;
+	if (was_up)
+		note_given_up(redis);
 	close_port(redis, true);
 	hf__resp_init(&redis->resp);
-	if (was_up)
-		redis->given_up = redis->server_id;
-	else
+	if (!was_up || !redis->answered)
 		redis->failures++;
 	redis->server_id = 0;
+	redis->answered = false;
 	redis->state = HF__CONN_IDLE;
 	if (was_up)
 		hf__core_link_down(redis->core, error, reason, now);
@@ -135,48 +166,53 @@ static int64_t attempt_limit(const struct hf__redis *redis)
 	return limit;
 }
 
+static char *put_hello(char *at, const struct hf__config *config, const char *user)
+{
+	at = hf__request_begin(at, config->password ? 7 : 4);
+	at = hf__request_text(at, "HELLO");
+	at = hf__request_text(at, "3");
+	if (config->password) {
+		at = hf__request_text(at, "AUTH");
+		at = hf__request_text(at, user);
+		at = hf__request_text(at, config->password);
+	}
+	at = hf__request_text(at, "SETNAME");
+	return hf__request_text(at, config->client_name);
+}
+
+/* All in one write; the answers come in order. */
 static void say_hello(struct hf__redis *redis, int64_t now)
 {
 	const struct hf__config *config = redis->config;
-	struct hf__port *port = &redis->engine->port;
-	struct hf__buffer *out = &port->out;
 	const char *user = config->user ? config->user : "default";
 	size_t bytes = 256 + strlen(config->client_name) + strlen(user) +
 	               (config->password ? strlen(config->password) : 0);
 	redis->state = HF__CONN_GREETING;
-	port->watched_raw = false;
-	if (hf__buffer_reserve(out, hf__request_size(16, bytes))) {
+	redis->engine->port.watched_raw = false;
+	char *at = hf__redis_room(redis, hf__request_size(16, bytes));
+	if (!at) {
 		hf__conn_drop(redis, HF_ENOMEM, "no memory for a command", now);
 		return;
 	}
-	size_t before = out->length;
-	hf__request_begin(out, config->password ? 7 : 4);
-	hf__request_text(out, "HELLO");
-	hf__request_text(out, "3");
-	if (config->password) {
-		hf__request_text(out, "AUTH");
-		hf__request_text(out, user);
-		hf__request_text(out, config->password);
-	}
-	hf__request_text(out, "SETNAME");
-	hf__request_text(out, config->client_name);
-	hf__redis_sent(redis, &redis->hello, port->appended);
+	at = put_hello(at, config, user);
+	hf__redis_sent(redis, &redis->hello, at);
 	if (config->database) {
-		hf__request_begin(out, 2);
-		hf__request_text(out, "SELECT");
-		hf__request_number(out, config->database);
-		hf__redis_sent(redis, &redis->select, port->appended);
+		at = hf__request_begin(at, 2);
+		at = hf__request_text(at, "SELECT");
+		at = hf__request_number(at, config->database);
+		hf__redis_sent(redis, &redis->select, at);
 	}
 	if (redis->given_up) {
 		/* What the old connection still carries must not be executed behind our back. */
-		hf__request_begin(out, 4);
-		hf__request_text(out, "CLIENT");
-		hf__request_text(out, "KILL");
-		hf__request_text(out, "ID");
-		hf__request_number(out, redis->given_up);
-		hf__redis_sent(redis, &redis->kill, port->appended);
+		at = hf__request_begin(at, 6);
+		at = hf__request_text(at, "CLIENT");
+		at = hf__request_text(at, "KILL");
+		at = hf__request_text(at, "ID");
+		at = hf__request_number(at, redis->given_up);
+		at = hf__request_text(at, "ADDR");
+		at = hf__request_text(at, redis->given_up_address);
+		hf__redis_sent(redis, &redis->kill, at);
 	}
-	port->appended += out->length - before;
 }
 
 static void secure_step(struct hf__redis *redis, int64_t now)
@@ -193,10 +229,19 @@ static void secure_step(struct hf__redis *redis, int64_t now)
 		hf__conn_drop(redis, rc, why, now);
 }
 
+/* From now on a read may block for a moment; all that must not says so by a flag. */
+static void let_reads_wait(int fd)
+{
+	struct timeval limit = {.tv_usec = HF__PORT_WAIT_MS * 1000};
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+	(void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+}
+
 static void connected(struct hf__redis *redis, int64_t now)
 {
 	int fd = redis->engine->port.fd;
 	if (!redis->tls) {
+		let_reads_wait(fd);
 		say_hello(redis, now);
 		return;
 	}
@@ -377,7 +422,7 @@ static int read_version(const char *text, size_t length)
 	char copy[16] = "";
 	int major, minor;
 	memcpy(copy, text, length < sizeof copy ? length : sizeof copy - 1);
-	return sscanf(copy, "%d.%d", &major, &minor) == 2 ? major * 100 + minor : -1;
+	return sscanf(copy, "%5d.%5d", &major, &minor) == 2 ? major * 100 + minor : -1;
 }
 
 static void refuse_greeting(struct hf__redis *redis, const char *text, size_t length, int64_t now)
@@ -393,15 +438,17 @@ static void refuse_greeting(struct hf__redis *redis, const char *text, size_t le
 	hf__conn_drop(redis, error, why, now);
 }
 
-/* NULL if the server will do. */
-static const char *find_fault(struct hf__redis *redis, const char *bytes)
+/* Why the server will not do, or NULL. */
+static const char *find_fault(struct hf__redis *redis, const char *bytes, int *ret_error)
 {
 	const struct hf__resp *resp = &redis->resp;
 	uint32_t version = find_value(redis, bytes, "version");
 	uint32_t mode = find_value(redis, bytes, "mode");
 	uint32_t id = find_value(redis, bytes, "id");
+	*ret_error = HF_EPROTOCOL;
 	if (!version || resp->node[version].type != HF__RESP_STRING)
 		return "HELLO 3 was not answered by a map with a version";
+	*ret_error = HF_EREFUSED;
 	if (read_version(bytes + resp->node[version].start, resp->node[version].length) < 602)
 		return "the server is too old: Redis 6.2 or later is needed";
 	if (mode && hf__resp_text_is(resp, bytes, mode, "sentinel"))
@@ -416,7 +463,6 @@ static const char *find_fault(struct hf__redis *redis, const char *bytes)
 static void come_up(struct hf__redis *redis, int64_t now)
 {
 	redis->state = HF__CONN_UP;
-	redis->failures = 0;
 	redis->given_up = 0;
 	hf__core_log(redis->core, HF_LOG_INFO, "connected to %s", redis->config->shown);
 	hf__subs_renew(redis);
@@ -427,14 +473,14 @@ void hf__conn_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now
 {
 	const struct hf__resp_node *root = &redis->resp.node[0];
 	const char *bytes = redis->engine->port.in.data + redis->consumed;
-	cmd->in_flight = false;
+	int error = 0;
 	if (root->type == HF__RESP_ERROR && cmd->verb != HF__REDIS_KILL) {
 		refuse_greeting(redis, bytes + root->start, root->length, now);
 		return;
 	}
-	const char *fault = cmd->verb == HF__REDIS_HELLO ? find_fault(redis, bytes) : NULL;
+	const char *fault = cmd->verb == HF__REDIS_HELLO ? find_fault(redis, bytes, &error) : NULL;
 	if (fault)
-		hf__conn_drop(redis, HF_EREFUSED, fault, now);
+		hf__conn_drop(redis, error, fault, now);
 	else if (hf__list_empty(&redis->waiting))
 		come_up(redis, now);
 }

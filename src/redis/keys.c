@@ -2,15 +2,30 @@
 #include "redis/keys.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
+
+static char *put(char *at, const char *text, size_t length)
+{
+	memcpy(at, text, length);
+	return at + length;
+}
 
 size_t hf__keys_prefixed(char *ret_key, size_t size, const char *prefix, const char *name)
 {
-	const char *format = strchr(name, '{') ? "%s:%s" : "%s:{%s}";
-	int n = snprintf(ret_key, size, format, prefix, name);
-	assert(n > 0 && (size_t)n < size);
-	return (size_t)n;
+	size_t prefix_length = strlen(prefix);
+	size_t name_length = strlen(name);
+	int braced = memchr(name, '{', name_length) == NULL;
+	char *at = ret_key;
+	assert(prefix_length + name_length + 4 <= size);
+	at = put(at, prefix, prefix_length);
+	*at++ = ':';
+	if (braced)
+		*at++ = '{';
+	at = put(at, name, name_length);
+	if (braced)
+		*at++ = '}';
+	*at = 0;
+	return (size_t)(at - ret_key);
 }
 
 size_t hf__keys_channel(char *ret_key, size_t size, const char *name)

@@ -56,6 +56,7 @@ struct hf__sub {
 	struct hf__cmd start;  /* SUBSCRIBE under way */
 	struct hf__cmd stop;   /* UNSUBSCRIBE under way */
 	bool subscribed;       /* as far as the server knows, once it has answered all */
+	bool is_late;          /* refused for now; to be tried again */
 	size_t length;
 	char channel[];
 };
@@ -78,12 +79,15 @@ struct hf__redis {
 	enum hf__conn_state state;
 	int64_t attempt_by; /* the connection must be up by then */
 	int64_t retry_at;
-	int64_t answer_by; /* no command's answer is due before */
-	int64_t server_id; /* what the server calls this connection; 0: not known */
-	int64_t given_up;  /* the same of one that we gave up; 0: none */
-	size_t consumed;   /* bytes of the input handled in this turn */
-	uint32_t failures; /* attempts in a row */
-	int last_error;    /* of the attempt under way */
+	int64_t answer_by;         /* no command's answer is due before */
+	int64_t server_id;         /* what the server calls this connection; 0: not known */
+	int64_t given_up;          /* the same of one that we gave up; 0: none */
+	char given_up_address[64]; /* our end of it, as the server writes it */
+	int64_t subscribe_at;      /* subscriptions that were refused for now are tried again */
+	bool answered;             /* a command on this connection was */
+	size_t consumed;           /* bytes of the input handled in this turn */
+	uint32_t failures;         /* attempts in a row */
+	int last_error;            /* of the attempt under way */
 	char why[200];
 };
 
@@ -98,8 +102,10 @@ int64_t hf__redis_due(const struct hf__redis *redis);
 void hf__redis_turn(struct hf__redis *redis, int64_t now);
 /* Connecting, or waiting for an answer. */
 bool hf__redis_busy(const struct hf__redis *redis);
-/* Puts a command behind those that wait; its bytes were added from `place` on. */
-void hf__redis_sent(struct hf__redis *redis, struct hf__cmd *cmd, uint64_t place);
+/* Where to write the next request, with room for so many bytes; NULL if there is no memory. */
+char *hf__redis_room(struct hf__redis *redis, size_t bytes);
+/* The request was written up to `end`: its command joins those that wait for an answer. */
+void hf__redis_sent(struct hf__redis *redis, struct hf__cmd *cmd, const char *end);
 
 /* ---- conn.c ---- */
 void hf__conn_want(struct hf__redis *redis, int64_t now);
@@ -113,8 +119,8 @@ void hf__conn_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now
 /* ---- verbs.c ---- */
 /* Adds the request; 0 or HF_ENOMEM. */
 int hf__verbs_encode(struct hf__redis *redis, struct hf__cmd *cmd);
-/* Reads the reply in redis->resp; `there` has room for HF__RENEW_MAX. */
-void hf__verbs_decode(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
+/* Reads the reply in redis->resp; false if it is none. `there` has room for HF__RENEW_MAX. */
+bool hf__verbs_decode(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *ret_answer, bool *there);
 
 /* ---- subs.c ---- */

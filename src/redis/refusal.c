@@ -55,10 +55,11 @@ static const struct refusal *find_inside(const char *text, size_t length)
 	return NULL;
 }
 
-/* Before 7.0 a command that the ACL refuses to a script is told in words only. */
+/* Before Redis 7.0, and by Valkey, a command that the ACL refuses to a script is told in words. */
 static bool says_no_permission(const char *text, size_t length)
 {
 	return memmem(text, length, "NOPERM", 6) ||
+	       memmem(text, length, "ACL failure in script", 21) ||
 	       memmem(text, length, "user executing the script can't", 31);
 }
 

@@ -1,19 +1,63 @@
-/* Requests as the server reads them: arrays of bulk strings. */
+/*
+ * Requests as the server reads them: arrays of bulk strings.
+ *
+ * Written straight into a buffer that has room: each function takes the place to write at and
+ * returns the place behind.
+ */
 #ifndef HF_REDIS_REQUEST_H
 #define HF_REDIS_REQUEST_H
 
-#include "base/buffer.h"
-
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* The room that a request of so many arguments with so many bytes in all takes at most. */
-size_t hf__request_size(size_t arguments, size_t bytes);
+static inline size_t hf__request_size(size_t arguments, size_t bytes)
+{
+	return (arguments + 1) * 24 + bytes;
+}
 
-/* All add to a buffer that has room. */
-void hf__request_begin(struct hf__buffer *out, size_t arguments);
-void hf__request_bytes(struct hf__buffer *out, const void *bytes, size_t length);
-void hf__request_text(struct hf__buffer *out, const char *text);
-void hf__request_number(struct hf__buffer *out, int64_t number);
+static inline char *hf__request_raw(char *at, const void *bytes, size_t length)
+{
+	memcpy(at, bytes, length);
+	return at + length;
+}
+
+/* Decimal digits. */
+char *hf__request_digits(char *at, uint64_t number);
+
+static inline char *hf__request_header(char *at, char lead, size_t number)
+{
+	*at++ = lead;
+	if (number < 10)
+		*at++ = (char)('0' + number);
+	else
+		at = hf__request_digits(at, number);
+	*at++ = '\r';
+	*at++ = '\n';
+	return at;
+}
+
+static inline char *hf__request_begin(char *at, size_t arguments)
+{
+	return hf__request_header(at, '*', arguments);
+}
+
+static inline char *hf__request_bytes(char *at, const void *bytes, size_t length)
+{
+	at = hf__request_header(at, '$', length);
+	at = hf__request_raw(at, bytes, length);
+	return hf__request_raw(at, "\r\n", 2);
+}
+
+static inline char *hf__request_text(char *at, const char *text)
+{
+	return hf__request_bytes(at, text, strlen(text));
+}
+
+char *hf__request_number(char *at, int64_t number);
+
+/* One argument: the client's UUID, a colon, the number. */
+char *hf__request_owner(char *at, const char *uuid, uint64_t number);
 
 #endif

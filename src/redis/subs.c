@@ -62,18 +62,16 @@ static void free_if_unused(struct hf__redis *redis, struct hf__sub *sub)
 static int send_request(struct hf__redis *redis, struct hf__sub *sub, struct hf__cmd *cmd,
                         const char *word)
 {
-	struct hf__port *port = &redis->engine->port;
-	if (hf__buffer_reserve(&port->out, hf__request_size(2, 16 + sub->length)))
+	char *at = hf__redis_room(redis, hf__request_size(2, 16 + sub->length));
+	if (!at)
 		return HF_ENOMEM;
-	size_t before = port->out.length;
-	hf__request_begin(&port->out, 2);
-	hf__request_text(&port->out, word);
-	hf__request_bytes(&port->out, sub->channel, sub->length);
-	uint64_t place = port->appended;
-	port->appended += port->out.length - before;
+	at = hf__request_begin(at, 2);
+	at = hf__request_text(at, word);
+	at = hf__request_bytes(at, sub->channel, sub->length);
 	cmd->in_flight = true;
-	cmd->answer_by = hf__clock_after(hf__clock_ms(), redis->config->subscribe_timeout_ms);
-	hf__redis_sent(redis, cmd, place);
+	cmd->sent_at = hf__clock_ms();
+	cmd->answer_by = hf__clock_after(cmd->sent_at, redis->config->subscribe_timeout_ms);
+	hf__redis_sent(redis, cmd, at);
 	return 0;
 }
 
@@ -151,6 +149,8 @@ static void renew_sub(struct hf__redis *redis, struct hf__sub *sub)
 
 static void lose_sub(struct hf__redis *redis, struct hf__sub *sub)
 {
+	hf__list_remove(&sub->start.link);
+	hf__list_remove(&sub->stop.link);
 	sub->subscribed = false;
 	sub->start.in_flight = false;
 	sub->stop.in_flight = false;
@@ -179,21 +179,30 @@ void hf__subs_done(struct hf__redis *redis)
 	hf__table_done(&redis->subs);
 }
 
-void hf__subs_message(struct hf__redis *redis, const char *channel, size_t length, int64_t now)
+static void wake_all(struct hf__redis *redis, struct hf__sub *sub, int64_t now)
 {
-	struct hf__sub *sub = find_sub(redis, channel, length);
-	if (!sub)
-		return;
 	struct hf__list *link, *after;
 	hf__list_each_safe (link, after, &sub->locks)
 		hf__core_wake(redis->core, hf__list_item(link, struct watch, link)->lock, now);
 }
 
+void hf__subs_message(struct hf__redis *redis, const char *channel, size_t length, int64_t now)
+{
+	struct hf__sub *sub = find_sub(redis, channel, length);
+	if (sub)
+		wake_all(redis, sub, now);
+}
+
+/* What is not possible now is tried again; until then the waiters' poll serves. */
 static void refused(struct hf__redis *redis, struct hf__sub *sub, const char *error, size_t length,
                     int64_t now)
 {
 	int number;
-	(void)hf__refusal_read(error, length, &number);
+	if (hf__refusal_read(error, length, &number) == HF__NOT_NOW) {
+		sub->is_late = true;
+		redis->subscribe_at = hf__clock_after(now, HF__NOT_NOW_MS);
+		return;
+	}
 	while (!hf__list_empty(&sub->locks)) {
 		struct watch *watch = hf__list_item(sub->locks.next, struct watch, link);
 		struct hf__lock *lock = watch->lock;
@@ -204,6 +213,15 @@ static void refused(struct hf__redis *redis, struct hf__sub *sub, const char *er
 	}
 }
 
+static void confirmed(struct hf__redis *redis, struct hf__sub *sub, bool started, int64_t now)
+{
+	sub->subscribed = started;
+	/* A message may have been missed since the waiters last asked. */
+	if (started && sub->is_late)
+		wake_all(redis, sub, now);
+	sub->is_late = false;
+}
+
 void hf__subs_answered(struct hf__redis *redis, struct hf__cmd *cmd, const char *error,
                        size_t length, int64_t now)
 {
@@ -212,9 +230,10 @@ void hf__subs_answered(struct hf__redis *redis, struct hf__cmd *cmd, const char 
 	                             : hf__list_item(cmd, struct hf__sub, stop);
 	cmd->in_flight = false;
 	if (!error)
-		sub->subscribed = starts;
+		confirmed(redis, sub, starts, now);
 	else if (starts)
 		refused(redis, sub, error, length, now);
-	(void)update(redis, sub);
+	if (!sub->is_late)
+		(void)update(redis, sub);
 	free_if_unused(redis, sub);
 }

@@ -4,11 +4,9 @@
 #include "redis/refusal.h"
 #include "redis/request.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
-#define OWNER_SIZE 64
+#define OWNER_SIZE 64 /* at most */
 
 static const char released[] = "0"; /* the message: wake one waiter per process */
 
@@ -28,54 +26,73 @@ static const struct script scripts[] = {
 	[HF__FORCE] = SCRIPT(force), [HF__LOOK] = SCRIPT(look),
 };
 
-static size_t owner_text(const struct hf__redis *redis, uint64_t wire, char ret_owner[OWNER_SIZE])
-{
-	return (size_t)snprintf(ret_owner, OWNER_SIZE, "%s:%" PRIu64, redis->core->config.uuid,
-	                        wire);
-}
-
 /* EVALSHA, or EVAL with the text itself, and the number of keys. */
-static void begin_script(struct hf__buffer *out, const struct hf__cmd *cmd, size_t keys,
-                         size_t args)
+static char *put_script(char *at, const struct hf__cmd *cmd, size_t keys, size_t args)
 {
 	const struct script *script = &scripts[cmd->verb];
-	hf__request_begin(out, 3 + keys + args);
-	hf__request_text(out, cmd->whole_text ? "EVAL" : "EVALSHA");
-	if (cmd->whole_text)
-		hf__request_bytes(out, script->text, script->length);
-	else
-		hf__request_bytes(out, script->sha, 40);
-	hf__request_number(out, (int64_t)keys);
+	at = hf__request_begin(at, 3 + keys + args);
+	if (cmd->whole_text) {
+		at = hf__request_text(at, "EVAL");
+		at = hf__request_bytes(at, script->text, script->length);
+	} else {
+		at = hf__request_text(at, "EVALSHA");
+		at = hf__request_bytes(at, script->sha, 40);
+	}
+	return hf__request_number(at, (int64_t)keys);
 }
 
-static void add_name(struct hf__buffer *out, const struct hf__lock *lock)
+static char *put_name(char *at, const struct hf__lock *lock)
 {
-	hf__request_bytes(out, hf__lock_name(lock), hf__lock_name_length(lock));
+	return hf__request_bytes(at, hf__lock_name(lock), hf__lock_name_length(lock));
 }
 
-static void add_owner(struct hf__buffer *out, const struct hf__redis *redis, uint64_t wire)
-{
-	char owner[OWNER_SIZE];
-	size_t length = owner_text(redis, wire, owner);
-	hf__request_bytes(out, owner, length);
-}
-
-static void add_channel(struct hf__buffer *out, const struct hf__lock *lock)
+static char *put_channel(char *at, const struct hf__lock *lock)
 {
 	char channel[HF__KEYS_MAX];
-	hf__request_bytes(out, channel,
-	                  hf__keys_channel(channel, sizeof channel, hf__lock_name(lock)));
+	size_t length = hf__keys_channel(channel, sizeof channel, hf__lock_name(lock));
+	return hf__request_bytes(at, channel, length);
 }
 
-static void add_renewals(struct hf__buffer *out, const struct hf__redis *redis,
-                         const struct hf__cmd *cmd)
+static char *put_renewals(char *at, const struct hf__cmd *cmd, const char *uuid)
 {
-	begin_script(out, cmd, cmd->items, 2u * cmd->items);
+	at = put_script(at, cmd, cmd->items, 2u * cmd->items);
 	for (uint16_t i = 0; i < cmd->items; i++)
-		add_name(out, cmd->item[i].lock);
+		at = put_name(at, hf__backend_item(cmd, i).lock);
 	for (uint16_t i = 0; i < cmd->items; i++) {
-		hf__request_number(out, cmd->item[i].lease_ms);
-		add_owner(out, redis, cmd->item[i].wire);
+		struct hf__renew_item item = hf__backend_item(cmd, i);
+		at = hf__request_number(at, item.lease_ms);
+		at = hf__request_owner(at, uuid, item.wire);
+	}
+	return at;
+}
+
+static char *put_verb(char *at, const struct hf__cmd *cmd, const char *uuid)
+{
+	switch (cmd->verb) {
+	case HF__ASK:
+		at = put_script(at, cmd, 1, 3);
+		at = put_name(at, cmd->lock);
+		at = hf__request_number(at, cmd->lease_ms);
+		at = hf__request_owner(at, uuid, cmd->wire);
+		return hf__request_number(at, cmd->count);
+	case HF__SETTLE:
+		at = put_script(at, cmd, 2, 3);
+		at = put_name(at, cmd->lock);
+		at = put_channel(at, cmd->lock);
+		at = hf__request_owner(at, uuid, cmd->wire);
+		at = hf__request_number(at, cmd->count);
+		return hf__request_text(at, released);
+	case HF__RENEW: return put_renewals(at, cmd, uuid);
+	case HF__FORCE:
+		at = put_script(at, cmd, 2, 1);
+		at = put_name(at, cmd->lock);
+		at = put_channel(at, cmd->lock);
+		return hf__request_text(at, released);
+	case HF__LOOK:
+		at = put_script(at, cmd, 1, 1);
+		at = put_name(at, cmd->lock);
+		return hf__request_owner(at, uuid, cmd->wire);
+	default: at = hf__request_begin(at, 1); return hf__request_text(at, "PING");
 	}
 }
 
@@ -85,50 +102,16 @@ static size_t room_for(const struct hf__cmd *cmd)
 	if (cmd->verb != HF__RENEW)
 		return hf__request_size(8, bytes + OWNER_SIZE + 2 * HF__KEYS_MAX);
 	for (uint16_t i = 0; i < cmd->items; i++)
-		bytes += hf__lock_name_length(cmd->item[i].lock) + OWNER_SIZE + 24;
+		bytes += hf__lock_name_length(hf__backend_item(cmd, i).lock) + OWNER_SIZE + 24;
 	return hf__request_size(3 + 3u * cmd->items, bytes);
 }
 
 int hf__verbs_encode(struct hf__redis *redis, struct hf__cmd *cmd)
 {
-	struct hf__port *port = &redis->engine->port;
-	struct hf__buffer *out = &port->out;
-	if (hf__buffer_reserve(out, room_for(cmd)))
+	char *at = hf__redis_room(redis, room_for(cmd));
+	if (!at)
 		return HF_ENOMEM;
-	size_t before = out->length;
-	switch (cmd->verb) {
-	case HF__ASK:
-		begin_script(out, cmd, 1, 3);
-		add_name(out, cmd->lock);
-		hf__request_number(out, cmd->lease_ms);
-		add_owner(out, redis, cmd->wire);
-		hf__request_number(out, cmd->count);
-		break;
-	case HF__SETTLE:
-		begin_script(out, cmd, 2, 3);
-		add_name(out, cmd->lock);
-		add_channel(out, cmd->lock);
-		add_owner(out, redis, cmd->wire);
-		hf__request_number(out, cmd->count);
-		hf__request_text(out, released);
-		break;
-	case HF__RENEW: add_renewals(out, redis, cmd); break;
-	case HF__FORCE:
-		begin_script(out, cmd, 2, 1);
-		add_name(out, cmd->lock);
-		add_channel(out, cmd->lock);
-		hf__request_text(out, released);
-		break;
-	case HF__LOOK:
-		begin_script(out, cmd, 1, 1);
-		add_name(out, cmd->lock);
-		add_owner(out, redis, cmd->wire);
-		break;
-	default: hf__request_begin(out, 1); hf__request_text(out, "PING");
-	}
-	uint64_t place = port->appended;
-	port->appended += out->length - before;
-	hf__redis_sent(redis, cmd, place);
+	hf__redis_sent(redis, cmd, put_verb(at, cmd, redis->core->config.uuid));
 	return 0;
 }
 
@@ -140,23 +123,19 @@ static void set_text(struct hf__answer *answer, const char *text, size_t length)
 	answer->length = length;
 }
 
-static void fail(struct hf__answer *answer, int error, const char *text)
-{
-	answer->outcome = HF__FAILED;
-	answer->error = error;
-	set_text(answer, text, strlen(text));
-}
-
-/* {'gone', holder} or {'conflict', why}. */
-static bool read_special(const struct hf__resp *resp, const char *bytes, struct hf__answer *answer)
+/* {'gone', holder} or {'conflict', why}, where the verb's script can answer that. */
+static bool read_special(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
+                         struct hf__answer *answer)
 {
 	const struct hf__resp_node *text = &resp->node[2];
+	bool may_be_gone = cmd->verb == HF__ASK || cmd->verb == HF__SETTLE;
+	bool may_conflict = cmd->verb == HF__ASK || cmd->verb == HF__FORCE || cmd->verb == HF__LOOK;
 	if (resp->node[0].type != HF__RESP_ARRAY || resp->node[0].length != 2 ||
 	    resp->node[1].type != HF__RESP_STRING || text->type != HF__RESP_STRING)
 		return false;
-	if (hf__resp_text_is(resp, bytes, 1, "gone")) {
+	if (may_be_gone && hf__resp_text_is(resp, bytes, 1, "gone")) {
 		answer->outcome = HF__GONE;
-	} else if (hf__resp_text_is(resp, bytes, 1, "conflict")) {
+	} else if (may_conflict && hf__resp_text_is(resp, bytes, 1, "conflict")) {
 		answer->outcome = HF__FAILED;
 		answer->error = HF_ECONFLICT;
 	} else {
@@ -199,7 +178,7 @@ static bool read_verb(const struct hf__resp *resp, const struct hf__cmd *cmd, co
 {
 	const struct hf__resp_node *root = &resp->node[0];
 	answer->outcome = HF__DONE;
-	if (read_special(resp, bytes, answer))
+	if (read_special(resp, cmd, bytes, answer))
 		return true;
 	switch (cmd->verb) {
 	case HF__ASK:
@@ -214,17 +193,16 @@ static bool read_verb(const struct hf__resp *resp, const struct hf__cmd *cmd, co
 	}
 }
 
-void hf__verbs_decode(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
+bool hf__verbs_decode(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *ret_answer, bool *there)
 {
 	const struct hf__resp *resp = &redis->resp;
 	const struct hf__resp_node *root = &resp->node[0];
 	*ret_answer = (struct hf__answer){.text = ""};
-	if (root->type == HF__RESP_ERROR) {
-		ret_answer->outcome =
-			hf__refusal_read(bytes + root->start, root->length, &ret_answer->error);
-		set_text(ret_answer, bytes + root->start, root->length);
-	} else if (!read_verb(resp, cmd, bytes, ret_answer, there)) {
-		fail(ret_answer, HF_EPROTOCOL, "the server answered something else than was asked");
-	}
+	if (root->type != HF__RESP_ERROR)
+		return read_verb(resp, cmd, bytes, ret_answer, there);
+	ret_answer->outcome =
+		hf__refusal_read(bytes + root->start, root->length, &ret_answer->error);
+	set_text(ret_answer, bytes + root->start, root->length);
+	return true;
 }

@@ -27,7 +27,7 @@ static struct hf__hold *hold_of_wire(struct client *client, int name, uint64_t w
 	struct hf__list *link;
 	hf__list_each (link, &client->lock[name]->holds) {
 		struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
-		if (hold->wire == wire)
+		if (hold->cmd.wire == wire)
 			return hold;
 	}
 	return NULL;
@@ -49,21 +49,21 @@ static void check_expiry(struct client *client, struct levels *levels, int name,
 {
 	struct world *world = client->world;
 	const struct entry *entry = &world->entry[name];
-	if (levels->wire == hold->wire && levels->valid_until == hold->valid_until)
+	if (levels->wire == hold->cmd.wire && levels->valid_until == hold->valid_until)
 		return;
-	if (levels->wire == hold->wire && hold->valid_until < levels->valid_until)
+	if (levels->wire == hold->cmd.wire && hold->valid_until < levels->valid_until)
 		check_fail(world, "shortened",
 		           "client %d: wire %llu was valid until %lld, now %lld", client->index,
-		           (unsigned long long)hold->wire, (long long)levels->valid_until,
+		           (unsigned long long)hold->cmd.wire, (long long)levels->valid_until,
 		           (long long)hold->valid_until);
 	int64_t end = world_when(&client->clock, hold->valid_until) - 1;
 	if (world_ms(&world->clock, end) >= entry->expires_ms)
 		check_fail(world, "validity",
 		           "client %d: wire %llu is believed until %lld, %lld us too long",
-		           client->index, (unsigned long long)hold->wire,
+		           client->index, (unsigned long long)hold->cmd.wire,
 		           (long long)hold->valid_until,
 		           (long long)(end - world_when(&world->clock, entry->expires_ms) + 1));
-	levels->wire = hold->wire;
+	levels->wire = hold->cmd.wire;
 	levels->valid_until = hold->valid_until;
 }
 
@@ -75,15 +75,15 @@ static void check_believer(struct client *client, struct owner *owner, int name,
 	if (!hold || hold->state != HF__HOLD_HELD)
 		check_fail(world, "belief", "client %d: an owner believes without a hold",
 		           client->index);
-	if (world->wire[hold->wire].revoked)
+	if (world->wire[hold->cmd.wire].revoked)
 		return;
 	if (++*believers > 1)
 		check_fail(world, "exclusion", "name %d: %d owners believe that they hold it", name,
 		           *believers);
-	if (!entry->there || entry->client != client->index || entry->wire != hold->wire)
+	if (!entry->there || entry->client != client->index || entry->wire != hold->cmd.wire)
 		check_fail(world, "belief",
 		           "client %d: wire %llu is believed, the server does not have it",
-		           client->index, (unsigned long long)hold->wire);
+		           client->index, (unsigned long long)hold->cmd.wire);
 	check_expiry(client, &owner->levels[name], name, hold);
 }
 
@@ -121,10 +121,10 @@ static void check_levels(struct client *client, struct owner *owner, int name)
 		           client->index, levels->open, count);
 	if (!count || hf__hold_busy(hold))
 		return;
-	const struct wire *wire = &world->wire[hold->wire];
+	const struct wire *wire = &world->wire[hold->cmd.wire];
 	const struct entry *entry = &world->entry[name];
 	if (wire->revoked || wire->tainted || wire->doubt || !entry->there ||
-	    entry->wire != hold->wire)
+	    entry->wire != hold->cmd.wire)
 		return;
 	if (entry->count != count)
 		check_fail(world, "count", "client %d: %d levels are open, the server counts %lld",
@@ -162,8 +162,33 @@ static void check_waiter(struct client *client, int name)
 	const struct hf__op *op = hf__list_item(lock->queue.next, struct hf__op, link);
 	if (op->refusal || op->hold->cmd.in_flight || lock->held)
 		return;
+	/* After a delay it may go by a time to live that it read too late. */
+	bool stale = world->now - client->stale_at < LEASE_MAX * 1000;
+	if (stale && world->wire[entry->wire].expired)
+		return;
 	check_fail(world, "waiter", "client %d: sleeps though name %d is free for %lld ms",
-	           client->index, name, (long long)(world->now - entry->free_since) / 1000);
+	           client->index, name, (long long)((world->now - entry->free_since) / 1000));
+}
+
+/* With a connection every call has a command under way, a timer, or somebody to wait for. */
+static void check_stuck(struct client *client, const struct call *call)
+{
+	const struct hf__op *op = &call->op;
+	const struct hf__cmd *cmd = op->look ? &op->look->cmd : op->hold ? &op->hold->cmd : NULL;
+	bool queued = !op->look && !hf__list_empty(&op->link);
+	if (client->conn && cmd && !cmd->in_flight && !queued && !hf__wheel_running(&op->retry))
+		check_fail(client->world, "stuck", "client %d: verb %d waits for nothing",
+		           client->index, op->verb);
+}
+
+/* A watch without waiters ends by its timer. */
+static void check_watch(struct client *client, int name)
+{
+	const struct hf__lock *lock = client->lock[name];
+	if (client->watch[name] && !client->closing && hf__list_empty(&lock->queue) &&
+	    !hf__wheel_running(&lock->timer))
+		check_fail(client->world, "watch", "client %d: name %d is watched for nobody",
+		           client->index, name);
 }
 
 /* What the server has for a client that is well is known to that client. */
@@ -187,12 +212,15 @@ static void check_client(struct client *client)
 		for (int j = 0; j < client->world->names && !client->closing; j++)
 			check_levels(client, &client->owner[i], j);
 		for (int j = 0; j < CALLS && awake; j++)
-			if (client->owner[i].call[j].busy)
+			if (client->owner[i].call[j].busy) {
 				check_call(client, &client->owner[i].call[j]);
+				check_stuck(client, &client->owner[i].call[j]);
+			}
 	}
 	for (int i = 0; i < client->world->names && awake; i++) {
 		check_waiter(client, i);
 		check_orphan(client, i);
+		check_watch(client, i);
 	}
 }
 
@@ -214,7 +242,7 @@ static void check_renewals(struct client *client, const struct hf__cmd *cmd)
 		if (hold->state != HF__HOLD_HELD && hold->state != HF__HOLD_LOST)
 			check_fail(client->world, "renewal",
 			           "client %d extends wire %llu in state %d", client->index,
-			           (unsigned long long)hold->wire, hold->state);
+			           (unsigned long long)hold->cmd.wire, hold->state);
 		return;
 	}
 	for (int i = 0; i < HF__RENEWALS; i++) {
@@ -225,7 +253,7 @@ static void check_renewals(struct client *client, const struct hf__cmd *cmd)
 			if (renewal->hold[j] && renewal->hold[j]->state != HF__HOLD_HELD)
 				check_fail(client->world, "renewal",
 				           "client %d renews wire %llu in state %d", client->index,
-				           (unsigned long long)renewal->hold[j]->wire,
+				           (unsigned long long)renewal->hold[j]->cmd.wire,
 				           renewal->hold[j]->state);
 	}
 }
@@ -239,17 +267,17 @@ void check_submit(struct client *client, const struct hf__cmd *cmd)
 		check_fail(world, "submit", "too many of something for the simulator");
 	if (cmd->verb == HF__RENEW)
 		check_renewals(client, cmd);
-	else
-		world->wire[cmd->wire].used = true;
-}
-
-/* Only n = 1 of a fresh acquisition may take a free lock. */
-void check_revived(struct world *world, const struct request *request)
-{
-	if (request->of_hold)
-		check_fail(world, "revived",
-		           "client %d: wire %llu was gone, and an extend took the lock again",
-		           request->client, (unsigned long long)request->wire);
+	if (cmd->verb != HF__ASK)
+		return;
+	/* A count of 1 may take a free lock, so it must never be asked for a hold. */
+	if (cmd->count == 1 &&
+	    hf__list_item(cmd, const struct hf__hold, cmd)->state != HF__HOLD_ASKING)
+		check_fail(world, "ask", "client %d: wire %llu is held, and asks as if it were not",
+		           client->index, (unsigned long long)cmd->wire);
+	/* A number that comes again, as one mutant wants it, begins a new life. */
+	struct wire *wire = &world->wire[cmd->wire];
+	if (cmd->count == 1 && (wire->released || wire->lost))
+		*wire = (struct wire){0};
 }
 
 static void check_acquired(struct client *client, struct owner *owner, struct call *call)
@@ -276,7 +304,7 @@ static void check_released(struct client *client, struct owner *owner, struct ca
 	bool alone = true;
 	for (int i = 0; i < CALLS; i++)
 		alone = alone && !owner->call[i].busy;
-	if (!alone || result == HF_ECLOSED)
+	if (!alone || result == HF_ECLOSED || result == HF_EBUSY)
 		return;
 	if (call->lost_before && levels->open > 0 && result != HF_ELOST)
 		check_fail(world, "release", "client %d: release of a lost hold answers %d",
@@ -299,9 +327,9 @@ void check_finish(struct client *client, struct owner *owner, struct call *call)
 	int verb = call->op.verb;
 	int result = call->op.result;
 	struct hf__hold *hold = hf__hold_find(client->lock[call->name], owner->id);
-	bool exact = verb == HF__OP_ACQUIRE || verb == HF__OP_RELEASE || verb == HF__OP_EXTEND;
+	bool exact = verb == HF__OP_ACQUIRE || verb == HF__OP_RELEASE;
 	if (hold && exact)
-		client->world->wire[hold->wire].doubt = result != 0;
+		client->world->wire[hold->cmd.wire].doubt = result != 0;
 	if (result > 0)
 		check_fail(client->world, "result", "a call ended with %d", result);
 	if (verb == HF__OP_ACQUIRE)
@@ -321,34 +349,37 @@ static struct owner *owner_of(struct client *client, uint64_t id)
 void check_lost(struct client *client, const struct hf__hold *hold)
 {
 	struct world *world = client->world;
-	struct wire *wire = &world->wire[hold->wire];
-	struct levels *levels = &owner_of(client, hold->owner)->levels[link_name(hold->lock)];
+	struct wire *wire = &world->wire[hold->cmd.wire];
+	struct owner *owner = owner_of(client, hold->owner);
+	int name = link_name(hold->cmd.lock);
+	struct levels *levels = &owner->levels[name];
 	int64_t patience_us = client->core.config.watchdog_ms * 1000 / 4 + 100000;
 	bool timed = hold->reason == HF__LOST_EXPIRED || hold->reason == HF__LOST_UNREACHABLE;
 	if (wire->lost || wire->released)
 		check_fail(world, "lost", "client %d: wire %llu is lost a second time",
-		           client->index, (unsigned long long)hold->wire);
+		           client->index, (unsigned long long)hold->cmd.wire);
 	wire->lost = true;
 	levels->lost = levels->open > 0;
-	if (!timed && !wire->revoked && !wire->tainted && !wire->doubt)
+	if (!timed && !wire->revoked && !wire->tainted && !wire->doubt && !wire->expired)
 		check_fail(world, "lost", "client %d: wire %llu was taken by nobody", client->index,
-		           (unsigned long long)hold->wire);
-	if (timed && levels->watched && !wire->revoked && calm(client, patience_us))
+		           (unsigned long long)hold->cmd.wire);
+	if (timed && levels->watched && !calls_on(owner, name) && !wire->revoked &&
+	    calm(client, patience_us))
 		check_fail(world, "renewal",
 		           "client %d: wire %llu was not renewed though all is well", client->index,
-		           (unsigned long long)hold->wire);
+		           (unsigned long long)hold->cmd.wire);
 }
 
 void check_told(struct client *client, const struct hf__hold *hold, hf_state state)
 {
 	struct world *world = client->world;
-	struct wire *wire = &world->wire[hold->wire];
+	struct wire *wire = &world->wire[hold->cmd.wire];
 	if (state != HF_LOST)
 		return;
 	wire->told++;
 	if (wire->told > 1 || !wire->lost || wire->released)
 		check_fail(world, "told", "client %d: loss of wire %llu is told wrongly",
-		           client->index, (unsigned long long)hold->wire);
+		           client->index, (unsigned long long)hold->cmd.wire);
 }
 
 /* A close on a good connection removes all its holds. */

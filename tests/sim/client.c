@@ -22,7 +22,7 @@ void client_turn(struct client *client)
 
 static int64_t think_us(struct world *world)
 {
-	static const int64_t most[] = {0, 3000, 50000, 300000, 1500000};
+	static const int64_t most[] = {0, 3000, 50000, 200000, 1000000};
 	int64_t choice = world_between(world, 0, 4);
 	return world_between(world, 0, most[choice]);
 }
@@ -36,12 +36,19 @@ static void count_level(struct levels *levels, const struct hf__op *op)
 			levels->watched |= 1u << levels->open;
 		levels->open++;
 	}
-	if (op->verb != HF__OP_RELEASE || op->result == HF_ENOTHELD || levels->open == 0)
+	/* A new attempt ended what was left of the lost hold. */
+	if (op->verb == HF__OP_ACQUIRE && op->result != HF_ELOST && levels->lost)
+		*levels = (struct levels){0};
+	if (op->verb != HF__OP_RELEASE || levels->open == 0)
+		return;
+	if (op->result == HF_ENOTHELD && levels->lost)
+		*levels = (struct levels){0};
+	if (op->result == HF_ENOTHELD || op->result == HF_EBUSY)
 		return;
 	levels->open--;
 	levels->watched &= (1u << levels->open) - 1;
 	if (levels->open == 0)
-		levels->lost = false;
+		*levels = (struct levels){0};
 }
 
 static void finish_call(struct client *client, struct call *call)
@@ -142,7 +149,7 @@ static void start_call(struct client *client, struct owner *owner, uint8_t verb,
 		.busy = true,
 		.owner = (int)(owner - client->owner),
 		.name = name,
-		.wire = hold ? hold->wire : 0,
+		.wire = hold ? hold->cmd.wire : 0,
 		.lost_before = levels->lost,
 		.cancel_at = HF__NEVER,
 	};
@@ -254,11 +261,18 @@ static int held_name(const struct owner *owner)
 	return -1;
 }
 
+static bool releases(const struct owner *owner)
+{
+	for (int i = 0; i < CALLS; i++)
+		if (owner->call[i].busy && owner->call[i].op.verb == HF__OP_RELEASE)
+			return true;
+	return false;
+}
+
 static void act_at_end(struct client *client, struct owner *owner)
 {
 	int name = held_name(owner);
-	owner->act_at = HF__NEVER;
-	if (name >= 0)
+	if (name >= 0 && !releases(owner))
 		start_call(client, owner, HF__OP_RELEASE, name, 0, 0);
 }
 

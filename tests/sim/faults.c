@@ -40,7 +40,8 @@ bool faults_happens(struct world *world, struct client *client, int chance)
 		return false;
 	if (world_between(world, 0, 9999) >= chance)
 		return false;
-	client->calm_since = world->now;
+	if (client->calm_since < world->now)
+		client->calm_since = world->now;
 	world->totals.faults++;
 	return true;
 }

@@ -51,9 +51,10 @@ static void copy_items(const struct hf__cmd *cmd, struct request *request)
 {
 	request->items = cmd->items;
 	for (int i = 0; i < cmd->items; i++) {
-		request->item[i].name = link_name(cmd->item[i].lock);
-		request->item[i].wire = cmd->item[i].wire;
-		request->item[i].lease_ms = cmd->item[i].lease_ms;
+		struct hf__renew_item item = hf__backend_item(cmd, i);
+		request->item[i].name = link_name(item.lock);
+		request->item[i].wire = item.wire;
+		request->item[i].lease_ms = item.lease_ms;
 	}
 }
 
@@ -71,8 +72,6 @@ static struct request request_of(struct client *client, struct hf__cmd *cmd)
 	};
 	if (cmd->verb == HF__RENEW)
 		copy_items(cmd, &request);
-	if (cmd->verb == HF__ASK)
-		request.of_hold = hf__list_item(cmd, struct hf__hold, cmd)->state == HF__HOLD_HELD;
 	return request;
 }
 
@@ -141,9 +140,8 @@ static void answer(struct client *client, struct hf__cmd *cmd, const struct hf__
 	if (cmd->verb != HF__RENEW && cmd->lock)
 		(void)link_name(cmd->lock);
 	for (int i = 0; cmd->verb == HF__RENEW && i < cmd->items; i++)
-		(void)link_name(cmd->item[i].lock);
-	cmd->in_flight = false;
-	cmd->answered(&client->core, cmd, words, client_now(client));
+		(void)link_name(hf__backend_item(cmd, i).lock);
+	hf__core_answer(&client->core, cmd, words, client_now(client));
 }
 
 static void answer_first(struct client *client, const struct reply *reply)
@@ -214,6 +212,7 @@ void link_reply(struct world *world, struct conn *conn, const struct request *re
 	if (request && faults_happens(world, client, world->faults.late_reply)) {
 		at = later(at, late_arrival(world, client, request));
 		client->calm_since = later(client->calm_since, at);
+		client->stale_at = later(client->stale_at, at);
 	}
 	if (faults_happens(world, client, world->faults.lose_reply))
 		conn->mute_in = true;
@@ -261,6 +260,14 @@ static void kill_old_conns(struct client *client)
 		if (conn->client == client->index && !conn->live)
 			free_messages(&conn->out);
 	}
+}
+
+/* Nobody connects for a client that wants nothing. */
+static void connect_later(struct client *client, int64_t most_us)
+{
+	if (client->connect_at == HF__NEVER && hf__core_needs_link(&client->core))
+		client->connect_at =
+			client->world->now + world_between(client->world, 100, most_us);
 }
 
 void link_connect(struct client *client)
@@ -341,7 +348,7 @@ void link_give_up(struct client *client, int error, const char *why)
 	client->conn = NULL;
 	hf__core_link_down(&client->core, error, why, client_now(client));
 	answer_all(client, unsent);
-	client->connect_at = world->now + world_between(world, 100, 50000);
+	connect_later(client, 50000);
 	client_turn(client);
 }
 

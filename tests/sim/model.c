@@ -65,7 +65,6 @@ static void ask(struct world *world, const struct request *request, struct reply
 			reply->ttl_ms = entry->expires_ms - server_now(world);
 			return;
 		}
-		check_revived(world, request);
 		*entry = (struct entry){
 			.there = true, .client = request->client, .wire = request->wire};
 	}
@@ -168,8 +167,10 @@ void model_expire(struct world *world)
 {
 	for (int i = 0; i < world->names; i++) {
 		struct entry *entry = &world->entry[i];
-		if (entry->there && server_now(world) >= entry->expires_ms)
-			remove_entry(world, entry, world_when(&world->clock, entry->expires_ms));
+		if (!entry->there || server_now(world) < entry->expires_ms)
+			continue;
+		world->wire[entry->wire].expired = true;
+		remove_entry(world, entry, world_when(&world->clock, entry->expires_ms));
 	}
 }
 

@@ -40,7 +40,6 @@ struct request {
 	int64_t sent_at; /* client's clock, as the next */
 	int64_t answer_by;
 	int32_t count;
-	bool of_hold; /* an ask about a hold that was believed when it left */
 	int items;
 	struct {
 		int name;
@@ -147,6 +146,7 @@ struct client {
 	int64_t kill_at;
 	int64_t paused_until; /* 0: not paused */
 	int64_t resumed_at;
+	int64_t stale_at;   /* a reply came late, or will */
 	int64_t calm_since; /* no fault touched it since */
 	int64_t last_turn_at;
 	int spins;
@@ -154,8 +154,8 @@ struct client {
 
 /* What is known of every acquisition of the run. */
 struct wire {
-	bool used;
 	bool revoked;  /* the server took it away: force, or restarted empty */
+	bool expired;  /* its lease ended on the server */
 	bool tainted;  /* a request of an abandoned connection may still touch it */
 	bool doubt;    /* a call about its count ended without a word from the server */
 	bool lost;     /* the core said so */
@@ -291,7 +291,6 @@ void check_told(struct client *client, const struct hf__hold *hold, hf_state sta
 void check_closed(struct client *client);
 void check_freed(struct client *client);
 void check_end(struct world *world);
-void check_revived(struct world *world, const struct request *request);
 _Noreturn void check_fail(struct world *world, const char *check, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

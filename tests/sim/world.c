@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPINS      100
-#define END_MS     20000
-#define CLOSE_MS   3000
-#define STEPS_MOST 2000000
+#define SPINS    100
+#define END_MS   20000
+#define CLOSE_MS 3000
 
 int64_t world_ms(const struct clock *clock, int64_t at)
 {
@@ -203,7 +202,10 @@ static void resume(struct client *client)
 	world_trace(world, "client %lld: runs again", client->index, 0, 0, 0, 0, 0);
 	client->paused_until = 0;
 	client->resumed_at = world->now;
-	client->calm_since = world->now;
+	if (client->stale_at < world->now)
+		client->stale_at = world->now;
+	if (client->calm_since < world->now)
+		client->calm_since = world->now;
 	client->timers_first = world_between(world, 0, 1);
 }
 
@@ -218,7 +220,8 @@ static void heal(struct world *world)
 		if (client->over)
 			continue;
 		client->kill_at = HF__NEVER;
-		client->calm_since = world->now;
+		if (client->calm_since < world->now)
+			client->calm_since = world->now;
 		if (client->paused_until)
 			resume(client);
 		for (int j = 0; j < client->owners; j++)
@@ -298,7 +301,7 @@ static void init_world(struct world *world, uint64_t seed, bool print)
 	hf__list_init(&world->conns);
 	world->clients = (int)world_between(world, 2, CLIENTS);
 	world->names = (int)world_between(world, 1, NAMES);
-	world->heal_at = world->now + world_between(world, 2000000, 6000000);
+	world->heal_at = world->now + world_between(world, 3000000, 10000000);
 	world->latency_us = world_between(world, 0, 3) == 0 ? 0 : world_between(world, 1, 2000);
 	world->own_wake_first = world_between(world, 0, 1);
 	faults_choose(world);

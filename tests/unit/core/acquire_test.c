@@ -40,9 +40,9 @@ static void ask_has_a_ninth_of_the_lease_but_not_more_than_any_command(void **st
 static void every_acquisition_has_a_new_wire_number(void **state)
 {
 	struct fake *fake = *state;
-	uint64_t first = fake_hold(fake, 1, 0)->wire;
+	uint64_t first = fake_hold(fake, 1, 0)->cmd.wire;
 	fake_release_done(fake, 1, 0);
-	uint64_t second = fake_hold(fake, 1, 0)->wire;
+	uint64_t second = fake_hold(fake, 1, 0)->cmd.wire;
 	assert_true(first != second);
 }
 

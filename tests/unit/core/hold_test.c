@@ -161,7 +161,7 @@ static void release_of_a_lost_hold_is_lost_without_a_connection_too(void **state
 static void acquire_after_a_loss_is_a_new_acquisition(void **state)
 {
 	struct fake *fake = *state;
-	uint64_t wire = fake_hold(fake, 1, 1000)->wire;
+	uint64_t wire = fake_hold(fake, 1, 1000)->cmd.wire;
 	fake_advance(fake, 1000);
 	struct hf__op *op = fake_acquire_for(fake, 1, 1000);
 	assert_true(check_sent(fake, HF__ASK, 1)->wire != wire);
@@ -175,7 +175,7 @@ static void acquire_after_a_loss_is_a_new_acquisition(void **state)
 static void acquire_that_finds_the_lease_ended_is_not_nested(void **state)
 {
 	struct fake *fake = *state;
-	uint64_t wire = fake_hold(fake, 1, 1000)->wire;
+	uint64_t wire = fake_hold(fake, 1, 1000)->cmd.wire;
 	fake->now += 988;
 	(void)fake_acquire_for(fake, 1, 1000);
 	assert_true(check_sent(fake, HF__ASK, 1)->wire != wire);
@@ -204,7 +204,7 @@ static void news_that_nobody_fetched_end_with_the_latest(void **state)
 static void levels_are_counted_up_and_down_on_the_server(void **state)
 {
 	struct fake *fake = *state;
-	uint64_t wire = fake_hold(fake, 1, 0)->wire;
+	uint64_t wire = fake_hold(fake, 1, 0)->cmd.wire;
 	nest(fake, 1, 0, 2);
 	nest(fake, 1, 0, 3);
 	fake_release_done(fake, 1, 2);
@@ -292,8 +292,8 @@ static void extend_lengthens_and_never_shortens(void **state)
 	struct hf__op *op = extend(fake, 1, 5000);
 	struct hf__cmd *cmd = fake_sent(fake, HF__RENEW);
 	assert_int_equal(cmd->items, 1);
-	assert_true(cmd->item[0].wire == hold->wire);
-	assert_int_equal(cmd->item[0].lease_ms, 5000);
+	assert_true(hf__backend_item(cmd, 0).wire == hold->cmd.wire);
+	assert_int_equal(hf__backend_item(cmd, 0).lease_ms, 5000);
 	fake_answer_renewal(fake, true);
 	check_result(op, 0);
 	assert_int_equal(fake_remaining(fake, 1), 4948);
@@ -402,7 +402,7 @@ static void release_that_finds_the_hold_gone_is_lost(void **state)
 static void repeated_release_that_finds_the_hold_gone_has_succeeded(void **state)
 {
 	struct fake *fake = *state;
-	uint64_t wire = fake_hold(fake, 1, 0)->wire;
+	uint64_t wire = fake_hold(fake, 1, 0)->cmd.wire;
 	struct hf__op *op = fake_release(fake, 1);
 	fake_link_down(fake);
 	check_waits(op);

@@ -32,9 +32,9 @@ static void renewal_goes_out_at_a_third_of_the_lease(void **state)
 	fake_advance(fake, 1);
 	struct hf__cmd *cmd = fake_sent(fake, HF__RENEW);
 	assert_int_equal(cmd->items, 1);
-	assert_ptr_equal(cmd->item[0].lock, fake->lock[0]);
-	assert_true(cmd->item[0].wire == hold->wire);
-	assert_int_equal(cmd->item[0].lease_ms, FAKE_WATCHDOG);
+	assert_ptr_equal(hf__backend_item(cmd, 0).lock, fake->lock[0]);
+	assert_true(hf__backend_item(cmd, 0).wire == hold->cmd.wire);
+	assert_int_equal(hf__backend_item(cmd, 0).lease_ms, FAKE_WATCHDOG);
 	assert_int_equal(cmd->sent_at, FAKE_START + THIRD);
 	assert_int_equal(cmd->answer_by, fake->now + FAKE_TIMEOUT);
 	assert_int_equal(fake_pending(fake), 1);
@@ -170,7 +170,8 @@ static void only_the_holds_that_are_gone_are_lost(void **state)
 	hold_many(fake, 3);
 	fake_advance(fake, THIRD);
 	struct hf__cmd *cmd = fake_sent(fake, HF__RENEW);
-	struct hf__lock *gone = cmd->item[1].lock, *kept = cmd->item[2].lock;
+	struct hf__lock *gone = hf__backend_item(cmd, 1).lock,
+			*kept = hf__backend_item(cmd, 2).lock;
 	fake_reply(fake, (struct hf__answer){.outcome = HF__DONE, .there = there});
 	CHECK_TOLD(fake, HF_LOST);
 	assert_int_equal(hf__lock_remaining(gone, 1, fake->now, NULL), 0);
@@ -294,8 +295,8 @@ static void all_holds_are_renewed_at_once_after_a_reconnect(void **state)
 	assert_int_equal(fake_pending(fake), 1);
 	assert_int_equal(cmd->items, 6);
 	for (int i = 0; i < 6; i++) {
-		bool only_asked = cmd->item[i].lock == fixed->lock;
-		assert_int_equal(cmd->item[i].lease_ms, only_asked ? 0 : FAKE_WATCHDOG);
+		bool only_asked = hf__backend_item(cmd, i).lock == fixed->cmd.lock;
+		assert_int_equal(hf__backend_item(cmd, i).lease_ms, only_asked ? 0 : FAKE_WATCHDOG);
 	}
 	fake_answer_renewal(fake, true);
 	assert_int_equal(fake_remaining(fake, 1), 60000 - 602 - 10);
@@ -366,7 +367,8 @@ static void level_without_a_lease_inside_a_fixed_one_is_renewed_until_it_closes(
 	nest(fake, 1, 2000);
 	for (int i = 0; i < 5; i++) {
 		fake_advance(fake, THIRD);
-		assert_int_equal(fake_sent(fake, HF__RENEW)->item[0].lease_ms, FAKE_WATCHDOG);
+		assert_int_equal(hf__backend_item(fake_sent(fake, HF__RENEW), 0).lease_ms,
+		                 FAKE_WATCHDOG);
 		fake_answer_renewal(fake, true);
 	}
 	fake_release_done(fake, 1, 2);
@@ -410,7 +412,7 @@ static void renewal_wanted_before_the_level_closed_is_not_sent(void **state)
 	(void)check_sent(fake, HF__SETTLE, 1);
 	fake_answer(fake, HF__DONE);
 	check_result(op, 0);
-	assert_int_equal(fake_sent(fake, HF__RENEW)->item[0].lease_ms, 0);
+	assert_int_equal(hf__backend_item(fake_sent(fake, HF__RENEW), 0).lease_ms, 0);
 	fake_answer_renewal(fake, true);
 	fake_advance(fake, THIRD);
 	check_nothing_sent(fake);

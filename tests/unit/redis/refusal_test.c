@@ -1,0 +1,90 @@
+/* What the server's error replies mean, in the forms of all releases. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <holdfast/holdfast.h>
+
+#include "redis/refusal.h"
+#include "support/check.h"
+
+#define WRAPPED "ERR Error running script (call to f_0123456789): @user_script:3: "
+
+static const struct {
+	const char *text;
+	enum hf__outcome outcome;
+	int error;
+} cases[] = {
+	{"LOADING Redis is loading the dataset in memory", HF__NOT_NOW, HF_ENOTNOW},
+	{"BUSY Redis is busy running a script.", HF__NOT_NOW, HF_ENOTNOW},
+	{"MASTERDOWN Link with MASTER is down", HF__NOT_NOW, HF_ENOTNOW},
+	{"TRYAGAIN Multiple keys request", HF__NOT_NOW, HF_ENOTNOW},
+	{"CLUSTERDOWN The cluster is down", HF__NOT_NOW, HF_ENOTNOW},
+	{"NOREPLICAS Not enough good replicas to write.", HF__NOT_NOW, HF_ENOTNOW},
+	{"LOADING", HF__NOT_NOW, HF_ENOTNOW},
+	{"READONLY You can't write", HF__FAILED, HF_EREADONLY},
+	{"MISCONF Redis is configured", HF__FAILED, HF_EREADONLY},
+	{"OOM command not allowed", HF__FAILED, HF_EFULL},
+	{"NOPERM this user has no permissions", HF__FAILED, HF_EDENIED},
+	{"NOAUTH Authentication required.", HF__FAILED, HF_EAUTH},
+	{"WRONGPASS invalid username-password pair", HF__FAILED, HF_EAUTH},
+	{"WRONGTYPE Operation against a key", HF__FAILED, HF_ECONFLICT},
+	{"NOPROTO unsupported protocol version", HF__FAILED, HF_EPROTOCOL},
+	{"MOVED 3999 127.0.0.1:6381", HF__FAILED, HF_EREFUSED},
+	{"ASK 3999 127.0.0.1:6381", HF__FAILED, HF_EREFUSED},
+	{"CROSSSLOT Keys in request", HF__FAILED, HF_EREFUSED},
+	{"DENIED Redis is running in protected mode", HF__FAILED, HF_EREFUSED},
+	{"ERR unknown command", HF__FAILED, HF_EREFUSED},
+	{"", HF__FAILED, HF_EREFUSED},
+	{"O", HF__FAILED, HF_EREFUSED},
+	{" OOM", HF__FAILED, HF_EREFUSED},
+	{"oom command", HF__FAILED, HF_EREFUSED},
+	{"OOMPH is another word", HF__FAILED, HF_EREFUSED},
+	{"ERR the key LOADING is odd", HF__FAILED, HF_EREFUSED},
+	{WRAPPED "WRONGTYPE Operation", HF__FAILED, HF_ECONFLICT},
+	{WRAPPED "-READONLY You can't write", HF__FAILED, HF_EREADONLY},
+	{WRAPPED "-OOM command not allowed", HF__FAILED, HF_EFULL},
+	{WRAPPED "-NOREPLICAS Not enough", HF__NOT_NOW, HF_ENOTNOW},
+	{WRAPPED "-OOM", HF__FAILED, HF_EFULL},
+	{WRAPPED "The user executing the script can't run this command", HF__FAILED, HF_EDENIED},
+	{WRAPPED "-NOPERM this user", HF__FAILED, HF_EDENIED},
+	{WRAPPED "attempt to index a nil value", HF__FAILED, HF_EREFUSED},
+	{"ERR Error running script", HF__FAILED, HF_EREFUSED},
+	{"WRONGTYPE Operation against a key script: f_01, on @user_script:3.", HF__FAILED,
+	 HF_ECONFLICT},
+};
+
+static void every_error_has_its_meaning(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		/* A copy of the exact size, so that a look behind the end is seen. */
+		size_t length = strlen(cases[i].text);
+		char *text = malloc(length ? length : 1);
+		int error = 0;
+		memcpy(text, cases[i].text, length);
+		enum hf__outcome outcome = hf__refusal_read(text, length, &error);
+		if (outcome != cases[i].outcome || error != cases[i].error)
+			fail_msg("'%s' is %d, %d, not %d, %d", cases[i].text, (int)outcome, error,
+				 (int)cases[i].outcome, cases[i].error);
+		free(text);
+	}
+}
+
+static void unknown_script_is_recognised(void **state)
+{
+	(void)state;
+	assert_true(hf__refusal_is_noscript("NOSCRIPT No matching script.", 28));
+	assert_true(hf__refusal_is_noscript("NOSCRIPT", 8));
+	assert_false(hf__refusal_is_noscript("NOSCRIP", 7));
+	assert_false(hf__refusal_is_noscript("", 0));
+	assert_false(hf__refusal_is_noscript("ERR NOSCRIPT", 12));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_error_has_its_meaning),
+		cmocka_unit_test(unknown_script_is_recognised),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
