@@ -206,12 +206,12 @@ void hf__engine_unlock(struct hf__engine *engine)
 /* ---- driving ---- */
 
 /* Sleeps until there is input, a kick, or something is due. Without the mutex. */
-static void wait_for_input(struct hf__engine *engine, short want, bool raw, int64_t now)
+static void wait_for_input(struct hf__engine *engine, short want, bool raw, int timeout)
 {
 	struct hf__port *port = &engine->port;
 	struct pollfd fds[2] = {{.fd = engine->driver_fd, .events = POLLIN},
 	                        {.fd = port->fd, .events = want}};
-	int n = poll(fds, 2, hf__clock_poll_timeout(now, engine->planned));
+	int n = poll(fds, 2, timeout);
 	if (n > 0 && fds[0].revents)
 		drain(engine->driver_fd);
 	port->events = n > 0 ? fds[1].revents : 0;
@@ -247,7 +247,7 @@ static void look(struct hf__engine *engine)
 		port->events = 0;
 		hf__port_fill(port, true);
 	} else {
-		wait_for_input(engine, want, raw, now);
+		wait_for_input(engine, want, raw, hf__clock_poll_timeout(now, due));
 	}
 	hf__engine_lock(engine);
 	engine->polling = false;

@@ -51,7 +51,7 @@ static void longest_name_has_room(void **state)
 	memset(name, 'n', 512);
 	name[512] = 0;
 	assert_int_equal(hf__keys_channel(key, sizeof key, name),
-			 512 + strlen("redisson_lock__channel:{}"));
+	                 512 + strlen("redisson_lock__channel:{}"));
 	assert_int_equal(key[strlen(key) - 1], '}');
 }
 

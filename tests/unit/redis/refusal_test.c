@@ -50,7 +50,7 @@ static const struct {
 	{WRAPPED "attempt to index a nil value", HF__FAILED, HF_EREFUSED},
 	{"ERR Error running script", HF__FAILED, HF_EREFUSED},
 	{"WRONGTYPE Operation against a key script: f_01, on @user_script:3.", HF__FAILED,
-	 HF_ECONFLICT},
+         HF_ECONFLICT},
 };
 
 static void every_error_has_its_meaning(void **state)
@@ -65,7 +65,7 @@ static void every_error_has_its_meaning(void **state)
 		enum hf__outcome outcome = hf__refusal_read(text, length, &error);
 		if (outcome != cases[i].outcome || error != cases[i].error)
 			fail_msg("'%s' is %d, %d, not %d, %d", cases[i].text, (int)outcome, error,
-				 (int)cases[i].outcome, cases[i].error);
+			         (int)cases[i].outcome, cases[i].error);
 		free(text);
 	}
 }

@@ -62,7 +62,7 @@ static void numbers_from_the_smallest_to_the_largest(void **state)
 	at = hf__request_number(at, INT64_MAX);
 	at = hf__request_number(at, INT64_MIN);
 	CHECK_OUT(at, "$1\r\n0\r\n$2\r\n-1\r\n$1\r\n9\r\n$2\r\n10\r\n"
-		      "$19\r\n9223372036854775807\r\n$20\r\n-9223372036854775808\r\n");
+	              "$19\r\n9223372036854775807\r\n$20\r\n-9223372036854775808\r\n");
 }
 
 static void owner_is_uuid_and_number(void **state)
@@ -71,7 +71,7 @@ static void owner_is_uuid_and_number(void **state)
 	CHECK_OUT(hf__request_owner(out, UUID, 7), "$38\r\n" UUID ":7\r\n");
 	CHECK_OUT(hf__request_owner(out, UUID, 0), "$38\r\n" UUID ":0\r\n");
 	CHECK_OUT(hf__request_owner(out, UUID, UINT64_MAX),
-		  "$57\r\n" UUID ":18446744073709551615\r\n");
+	          "$57\r\n" UUID ":18446744073709551615\r\n");
 }
 
 static void size_is_enough_for_any_request(void **state)

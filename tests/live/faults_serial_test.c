@@ -1,0 +1,475 @@
+/* Servers that die, freeze, forget, fill up and are not ready, while locks are held and waited for. */
+#define _GNU_SOURCE
+#include "live/live.h"
+
+#include "support/talk.h"
+
+#include <unistd.h>
+
+#define CHANNEL "redisson_lock__channel:{orders}"
+
+/* One server, a holder and a waiter, made anew for each test. */
+struct world {
+	struct test_server *server;
+	struct raw *raw;
+	struct seen seen; /* by the client of mine */
+	hf_client *one;
+	hf_client *two;
+	hf_lock *mine;
+	hf_lock *theirs;
+};
+
+static void begin(struct world *world, const struct test_server_options *options,
+                  int64_t watchdog_ms)
+{
+	memset(world, 0, sizeof(*world));
+	pthread_mutex_init(&world->seen.mutex, NULL);
+	world->server = test_server_start(options);
+	world->raw = raw_connect(world->server);
+	const char *url = test_server_url(world->server);
+	world->one = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
+	                                     .event_arg = &world->seen));
+	world->two = open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms));
+	world->mine = open_lock(world->one, "orders");
+	world->theirs = open_lock(world->two, "orders");
+}
+
+static void end(struct world *world)
+{
+	hf_lock_close(world->mine);
+	hf_lock_close(world->theirs);
+	ASSERT_OK(hf_client_close(world->one));
+	ASSERT_OK(hf_client_close(world->two));
+	raw_close(world->raw);
+	test_server_stop(world->server);
+}
+
+static void restart(struct world *world)
+{
+	raw_close(world->raw);
+	test_server_kill(world->server);
+	test_server_restart(world->server);
+	world->raw = raw_connect(world->server);
+}
+
+/* ---- servers that die ---- */
+
+static void hold_survives_a_server_that_comes_back_with_its_data(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, &(struct test_server_options){.appendonly = true}, 6000);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	restart(&world);
+	WAIT_UNTIL(stats_of(world.one).reconnects >= 1 && stats_of(world.one).renewals >= 1, 6000);
+	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
+	assert_int_equal(held_count(world.raw, "orders"), 2);
+	assert_true(is_held_by(world.raw, "orders", world.one));
+	ASSERT_OK(hf_lock_release(world.mine));
+	ASSERT_OK(hf_lock_release(world.mine));
+	assert_false(key_exists(world.raw, "orders"));
+	assert_int_equal(stats_of(world.one).losses, 0);
+	end(&world);
+}
+
+static void waiter_survives_a_restart_and_is_woken_by_the_release(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, &(struct test_server_options){.appendonly = true}, 6000);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	struct waiter *waiter = waiter_start(world.theirs, NULL);
+	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
+	restart(&world);
+	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, 6000);
+	WAIT_UNTIL(stats_of(world.one).reconnects >= 1, 6000);
+	assert_false(atomic_load(&waiter->over));
+	long long released_at = test_now_ms();
+	ASSERT_OK(hf_lock_release(world.mine));
+	waiter_expect(waiter, 0);
+	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	end(&world);
+}
+
+static void server_that_comes_back_empty_is_noticed_at_once(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, NULL, 9000);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	restart(&world);
+	WAIT_UNTIL(stats_of(world.one).reconnects >= 1, 6000);
+	/* The next renewal would be due after 3 s. */
+	WAIT_UNTIL(seen_count(&world.seen, HF_LOST) == 1, 1000);
+	assert_int_equal(hf_lock_state(world.mine, NULL), HF_LOST);
+	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	ASSERT_OK(hf_lock_release(world.mine));
+	end(&world);
+}
+
+/* ---- servers that do not answer ---- */
+
+/*
+ * Watches the hold until it is lost, and checks that it was never believed past the time at which
+ * the server may give it away: the lease counts from a request sent before not_after.
+ */
+static void expect_lost_in_time(struct world *world, long long not_after, int64_t lease_ms)
+{
+	for (;;) {
+		long long now = test_now_ms();
+		if (hf_lock_state(world->mine, NULL) == HF_LOST)
+			break;
+		if (now >= not_after + lease_ms)
+			fail_msg("held %lld ms after the lease began", now - not_after);
+		assert_true(hf_lock_remaining(world->mine, NULL) <= lease_ms);
+		test_pause();
+	}
+	WAIT_UNTIL(seen_count(&world->seen, HF_LOST) == 1, 1000);
+	assert_true(seen_count(&world->seen, HF_AT_RISK) >= 1);
+	assert_true(seen_at(&world->seen, HF_AT_RISK) <= seen_at(&world->seen, HF_LOST));
+}
+
+static void frozen_server_costs_the_lock_before_it_can_be_given_away(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, NULL, 1200);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	WAIT_UNTIL(stats_of(world.one).renewals >= 1, SOON_MS);
+	test_server_freeze(world.server);
+	expect_lost_in_time(&world, test_now_ms(), 1200);
+	test_server_thaw(world.server);
+	ASSERT_OK(hf_lock_acquire(world.theirs, HF_ACQUIRE(.wait_ms = 5000)));
+	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
+	assert_true(is_held_by(world.raw, "orders", world.two));
+	ASSERT_OK(hf_lock_release(world.theirs));
+	assert_false(key_exists(world.raw, "orders"));
+	end(&world);
+}
+
+static void short_freeze_costs_nothing(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, NULL, 3000);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	struct waiter *waiter = waiter_start(world.theirs, NULL);
+	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
+	test_server_freeze(world.server);
+	WAIT_UNTIL(seen_count(&world.seen, HF_AT_RISK) == 1, SOON_MS);
+	test_server_thaw(world.server);
+	WAIT_UNTIL(seen_count(&world.seen, HF_HELD) == 1, SOON_MS);
+	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
+	assert_false(atomic_load(&waiter->over));
+	ASSERT_OK(hf_lock_release(world.mine));
+	waiter_expect(waiter, 0);
+	assert_int_equal(held_count(world.raw, "orders"), 1);
+	assert_int_equal(stats_of(world.one).losses, 0);
+	ASSERT_OK(waiter_release(waiter));
+	assert_false(key_exists(world.raw, "orders"));
+	waiter_free(waiter);
+	end(&world);
+}
+
+static void paused_server_delays_calls_and_leaves_one_hold(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, NULL, 2700);
+	raw_ok(world.raw, "CLIENT", "PAUSE", "900", NULL);
+	long long started_at = test_now_ms();
+	/* An ask may take a ninth of the lease, so several connections are given up meanwhile. */
+	ASSERT_OK(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = 8000)));
+	ASSERT_BETWEEN(test_now_ms() - started_at, 700, 8000);
+	assert_int_equal(held_count(world.raw, "orders"), 1);
+	ASSERT_OK(hf_lock_release(world.mine));
+	assert_int_equal(raw_integer(world.raw, "DBSIZE", NULL), 0);
+	end(&world);
+}
+
+static void close_does_not_wait_for_a_frozen_server(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, NULL, 30000);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	struct waiter *waiter = waiter_start(world.theirs, NULL);
+	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
+	test_server_freeze(world.server);
+	long long started_at = test_now_ms();
+	ASSERT_OK(hf_client_close(world.one));
+	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 2000);
+	ASSERT_OK(hf_client_close(world.two));
+	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 4000);
+	waiter_expect(waiter, HF_ECLOSED);
+	waiter_free(waiter);
+	hf_client *client = NULL;
+	started_at = test_now_ms();
+	ASSERT_RC(hf_client_open(test_server_url(world.server),
+	                         HF_CLIENT(.connect_timeout_ms = 500), &client),
+	          HF_EUNREACHABLE);
+	ASSERT_BETWEEN(test_now_ms() - started_at, 500, 1500);
+	hf_lock_close(world.mine);
+	hf_lock_close(world.theirs);
+	raw_close(world.raw);
+	test_server_stop(world.server);
+}
+
+/* ---- connections that are killed ---- */
+
+static void kill_connections(struct world *world)
+{
+	raw_reply_free(raw_command(world->raw, "CLIENT", "KILL", "TYPE", "normal", NULL));
+	raw_reply_free(raw_command(world->raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
+}
+
+static void killed_connection_of_a_holder_is_made_again(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, NULL, 3000);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	kill_connections(&world);
+	/* Nobody waits: the keeper notices the end and renews at once. */
+	WAIT_UNTIL(stats_of(world.one).reconnects == 1 && stats_of(world.one).renewals == 1, 900);
+	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
+	kill_connections(&world);
+	ASSERT_OK(hf_lock_release(world.mine));
+	assert_false(key_exists(world.raw, "orders"));
+	kill_connections(&world);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	assert_int_equal(held_count(world.raw, "orders"), 1);
+	ASSERT_OK(hf_lock_release(world.mine));
+	assert_false(key_exists(world.raw, "orders"));
+	assert_int_equal(stats_of(world.one).losses, 0);
+	end(&world);
+}
+
+static void killed_connection_of_a_waiter_is_made_again(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, NULL, 3000);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	struct waiter *waiter = waiter_start(world.theirs, NULL);
+	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
+	for (uint64_t i = 1; i <= 3; i++) {
+		kill_connections(&world);
+		WAIT_UNTIL(stats_of(world.two).reconnects == i, SOON_MS);
+		WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
+	}
+	long long released_at = test_now_ms();
+	ASSERT_OK(hf_lock_release(world.mine));
+	waiter_expect(waiter, 0);
+	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	end(&world);
+}
+
+static void release_while_the_waiters_connection_is_dead_lets_it_in(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, NULL, 3000);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	struct waiter *waiter = waiter_start(world.theirs, NULL);
+	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
+	/* The message goes to nobody: after the reconnect the waiter asks by itself. */
+	raw_reply_free(raw_command(world.raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
+	assert_int_equal(raw_integer(world.raw, "DEL", "orders", NULL), 1);
+	waiter_expect(waiter, 0);
+	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	end(&world);
+}
+
+/* ---- data that is taken away ---- */
+
+static void flushed_server_is_noticed_by_the_next_renewal(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, NULL, 900);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	raw_ok(world.raw, "FLUSHALL", NULL);
+	long long flushed_at = test_now_ms();
+	WAIT_UNTIL(seen_count(&world.seen, HF_LOST) == 1, SOON_MS);
+	ASSERT_BETWEEN(seen_at(&world.seen, HF_LOST) - flushed_at, 0, 800);
+	assert_false(key_exists(world.raw, "orders"));
+	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
+	end(&world);
+}
+
+static void lock_deleted_by_hand_is_found_by_the_slow_poll(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, NULL, 30000);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	struct waiter *waiter = waiter_start(world.theirs, NULL);
+	WAIT_UNTIL(stats_of(world.two).attempts == 2, SOON_MS);
+	assert_int_equal(raw_integer(world.raw, "DEL", "orders", NULL), 1);
+	long long deleted_at = test_now_ms();
+	waiter_expect(waiter, 0);
+	ASSERT_BETWEEN(waiter->ended_at - deleted_at, 0, 4500);
+	assert_int_equal(stats_of(world.two).wakeups, 0);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	end(&world);
+}
+
+/* ---- servers that refuse ---- */
+
+static void full_server_refuses_new_locks_and_lets_old_ones_go(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, NULL, 900);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	raw_ok(world.raw, "CONFIG", "SET", "maxmemory", "1", NULL);
+	hf_lock *other = open_lock(world.two, "other");
+	ASSERT_RC(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 2000)), HF_EFULL);
+	ASSERT_CONTAINS(hf_error_detail(), "other");
+	assert_false(key_exists(world.raw, "other"));
+	/* What is held goes on being renewed. */
+	uint64_t renewals = stats_of(world.one).renewals;
+	WAIT_UNTIL(stats_of(world.one).renewals >= renewals + 2, SOON_MS);
+	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(world.mine));
+	assert_false(key_exists(world.raw, "orders"));
+	raw_ok(world.raw, "CONFIG", "SET", "maxmemory", "0", NULL);
+	ASSERT_OK(hf_lock_acquire(other, NULL));
+	ASSERT_OK(hf_lock_release(other));
+	hf_lock_close(other);
+	end(&world);
+}
+
+static void nested_hold_of_a_full_server_can_be_given_up(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, NULL, 3000);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	raw_ok(world.raw, "CONFIG", "SET", "maxmemory", "1", NULL);
+	/* The server may refuse to write the lower count; the level is given up all the same. */
+	int rc = hf_lock_release(world.mine);
+	assert_true(rc == 0 || rc == HF_EFULL);
+	ASSERT_OK(hf_lock_release(world.mine));
+	assert_false(key_exists(world.raw, "orders"));
+	ASSERT_RC(hf_lock_release(world.mine), HF_ENOTHELD);
+	end(&world);
+}
+
+static const char loop[] = "*3\r\n$4\r\nEVAL\r\n$17\r\nwhile true do end\r\n$1\r\n0\r\n";
+
+static bool is_answered_by(struct world *world, const char *code)
+{
+	struct raw_reply *reply = raw_command(world->raw, "PING", NULL);
+	bool answered = reply->type == RAW_ERROR && strncmp(reply->text, code, strlen(code)) == 0;
+	raw_reply_free(reply);
+	return answered;
+}
+
+static void busy_server_is_waited_for(void **state)
+{
+	static const char *const options[] = {"--lua-time-limit", "20", NULL};
+	struct world world;
+
+	(void)state;
+	begin(&world, &(struct test_server_options){.extra = options}, 6000);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	hf_lock *other = open_lock(world.two, "other");
+	int fd = talk_open(test_server_unix_url(world.server));
+	talk_say(fd, loop);
+	WAIT_UNTIL(is_answered_by(&world, "BUSY"), SOON_MS);
+	long long started_at = test_now_ms();
+	ASSERT_RC(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 400)), HF_ENOTNOW);
+	ASSERT_BETWEEN(test_now_ms() - started_at, 400, 900);
+	ASSERT_CONTAINS(hf_error_detail(), "BUSY");
+	struct waiter *waiter = waiter_start(other, HF_ACQUIRE(.wait_ms = 8000));
+	uint64_t attempts = stats_of(world.two).attempts;
+	WAIT_UNTIL(stats_of(world.two).attempts > attempts + 1, SOON_MS);
+	raw_ok(world.raw, "SCRIPT", "KILL", NULL);
+	waiter_expect(waiter, 0);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(world.mine));
+	assert_int_equal(raw_integer(world.raw, "DBSIZE", NULL), 0);
+	close(fd);
+	hf_lock_close(other);
+	end(&world);
+}
+
+static void loading_server_is_waited_for(void **state)
+{
+	static const char *const options[] = {"--rdbcompression", "no", NULL};
+	struct world world;
+
+	(void)state;
+	begin(&world, &(struct test_server_options){.extra = options}, 9000);
+	/* A reload takes about a second, and answers others after each 2 MB, which are 50 keys. */
+	raw_reply_free(raw_command(world.raw, "DEBUG", "POPULATE", "1000", "key", "40000", NULL));
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	raw_ok(world.raw, "CONFIG", "SET", "key-load-delay", "1000", NULL);
+	int fd = talk_open(test_server_unix_url(world.server));
+	talk_say(fd, "*2\r\n$5\r\nDEBUG\r\n$6\r\nRELOAD\r\n");
+	WAIT_UNTIL(is_answered_by(&world, "LOADING"), SOON_MS);
+	hf_lock *other = open_lock(world.two, "other");
+	ASSERT_RC(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 250)), HF_ENOTNOW);
+	ASSERT_CONTAINS(hf_error_detail(), "LOADING");
+	ASSERT_OK(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 8000)));
+	talk_hear(fd, "+OK\r\n");
+	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(other));
+	ASSERT_OK(hf_lock_release(world.mine));
+	assert_int_equal(raw_integer(world.raw, "DBSIZE", NULL), 1000);
+	close(fd);
+	hf_lock_close(other);
+	end(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hold_survives_a_server_that_comes_back_with_its_data),
+		cmocka_unit_test(waiter_survives_a_restart_and_is_woken_by_the_release),
+		cmocka_unit_test(server_that_comes_back_empty_is_noticed_at_once),
+		cmocka_unit_test(frozen_server_costs_the_lock_before_it_can_be_given_away),
+		cmocka_unit_test(short_freeze_costs_nothing),
+		cmocka_unit_test(paused_server_delays_calls_and_leaves_one_hold),
+		cmocka_unit_test(close_does_not_wait_for_a_frozen_server),
+		cmocka_unit_test(killed_connection_of_a_holder_is_made_again),
+		cmocka_unit_test(killed_connection_of_a_waiter_is_made_again),
+		cmocka_unit_test(release_while_the_waiters_connection_is_dead_lets_it_in),
+		cmocka_unit_test(flushed_server_is_noticed_by_the_next_renewal),
+		cmocka_unit_test(lock_deleted_by_hand_is_found_by_the_slow_poll),
+		cmocka_unit_test(full_server_refuses_new_locks_and_lets_old_ones_go),
+		cmocka_unit_test(nested_hold_of_a_full_server_can_be_given_up),
+		cmocka_unit_test(busy_server_is_waited_for),
+		cmocka_unit_test(loading_server_is_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,346 @@
+/* What the live tests share: clients, calls that wait in a thread, and looks into the server. */
+#ifndef TESTS_LIVE_LIVE_H
+#define TESTS_LIVE_LIVE_H
+
+#include <holdfast/holdfast.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/clock.h"
+#include "support/raw.h"
+#include "support/server.h"
+
+/* Long enough for a loaded machine, far below every lease that is not meant to end. */
+#define SOON_MS 5000
+
+/* Checks that a call answered as expected, and shows the detail where it did not. */
+#define ASSERT_RC(call, expected)                                                                  \
+	do {                                                                                       \
+		int rc_ = (call);                                                                  \
+		if (rc_ != (expected))                                                             \
+			fail_msg("%s: %d (%s: %s), not %d", #call, rc_, hf_strerror(rc_),          \
+			         hf_error_detail(), (int)(expected));                              \
+	} while (0)
+
+#define ASSERT_OK(call) ASSERT_RC(call, 0)
+
+#define ASSERT_CONTAINS(text, part)                                                                \
+	do {                                                                                       \
+		if (!strstr((text), (part)))                                                       \
+			fail_msg("\"%s\" does not contain \"%s\"", (text), (part));                \
+	} while (0)
+
+#define ASSERT_BETWEEN(value, low, high)                                                           \
+	do {                                                                                       \
+		long long value_ = (value);                                                        \
+		if (value_ < (long long)(low) || value_ > (long long)(high))                       \
+			fail_msg("%s is %lld, not between %lld and %lld", #value, value_,          \
+			         (long long)(low), (long long)(high));                             \
+	} while (0)
+
+/* ---- one server for all tests of a program ---- */
+
+static struct test_server *live_server;
+static struct raw *live_raw;
+
+static inline int live_start(void **state)
+{
+	(void)state;
+	live_server = test_server_start(NULL);
+	live_raw = raw_connect(live_server);
+	return 0;
+}
+
+static inline int live_stop(void **state)
+{
+	(void)state;
+	raw_close(live_raw);
+	test_server_stop(live_server);
+	live_server = NULL;
+	live_raw = NULL;
+	return 0;
+}
+
+/* Every test begins with an empty server. */
+static inline int live_flush(void **state)
+{
+	(void)state;
+	raw_ok(live_raw, "FLUSHALL", NULL);
+	return 0;
+}
+
+#define LIVE_STORY(name) cmocka_unit_test_setup(name, live_flush)
+
+/* ---- clients and handles ---- */
+
+static inline hf_client *open_url(const char *url, const hf_client_options *options)
+{
+	hf_client *client = NULL;
+	ASSERT_OK(hf_client_open(url, options, &client));
+	return client;
+}
+
+static inline hf_client *open_client(const hf_client_options *options)
+{
+	return open_url(test_server_url(live_server), options);
+}
+
+static inline hf_lock *open_lock(hf_client *client, const char *name)
+{
+	hf_lock *lock = NULL;
+	ASSERT_OK(hf_lock_open(client, HF_REENTRANT, name, &lock));
+	return lock;
+}
+
+static inline hf_owner *new_owner(void)
+{
+	hf_owner *owner = NULL;
+	ASSERT_OK(hf_owner_new(&owner));
+	return owner;
+}
+
+static inline hf_cancel *new_cancel(void)
+{
+	hf_cancel *cancel = NULL;
+	ASSERT_OK(hf_cancel_new(&cancel));
+	return cancel;
+}
+
+static inline hf_stats stats_of(hf_client *client)
+{
+	hf_stats stats = {.size = sizeof stats};
+	ASSERT_OK(hf_client_stats(client, &stats));
+	return stats;
+}
+
+/* ---- an acquire in a thread of its own ---- */
+
+struct waiter {
+	pthread_t thread;
+	hf_lock *lock;
+	hf_acquire_options options; /* the owner is made here, so that any thread can release */
+	atomic_bool over;
+	int result;
+	long long elapsed_ms;
+	long long ended_at;
+	char detail[400];
+};
+
+static inline void *waiter_run(void *arg)
+{
+	struct waiter *waiter = arg;
+	long long started_at = test_now_ms();
+	waiter->result = hf_lock_acquire(waiter->lock, &waiter->options);
+	waiter->ended_at = test_now_ms();
+	waiter->elapsed_ms = waiter->ended_at - started_at;
+	snprintf(waiter->detail, sizeof waiter->detail, "%s", hf_error_detail());
+	atomic_store(&waiter->over, true);
+	return NULL;
+}
+
+static inline struct waiter *waiter_start(hf_lock *lock, const hf_acquire_options *options)
+{
+	struct waiter *waiter = check_alloc(sizeof(*waiter));
+	waiter->lock = lock;
+	waiter->options = options ? *options : *HF_ACQUIRE(.wait_ms = 0);
+	if (!waiter->options.owner)
+		waiter->options.owner = new_owner();
+	assert_int_equal(pthread_create(&waiter->thread, NULL, waiter_run, waiter), 0);
+	return waiter;
+}
+
+/* Waits for the end of the call and checks its result. */
+static inline void waiter_expect(struct waiter *waiter, int result)
+{
+	WAIT_UNTIL(atomic_load(&waiter->over), 20000);
+	if (waiter->result != result)
+		fail_msg("the waiter got %d (%s: %s), not %d", waiter->result,
+		         hf_strerror(waiter->result), waiter->detail, result);
+}
+
+static inline int waiter_release(struct waiter *waiter)
+{
+	return hf_lock_release_with(waiter->lock, HF_RELEASE(.owner = waiter->options.owner));
+}
+
+static inline void waiter_free(struct waiter *waiter)
+{
+	assert_int_equal(pthread_join(waiter->thread, NULL), 0);
+	hf_owner_free(waiter->options.owner);
+	free(waiter);
+}
+
+/* ---- what callbacks saw ---- */
+
+#define MAX_SEEN 64
+
+struct seen {
+	pthread_mutex_t mutex;
+	int events;
+	hf_state states[MAX_SEEN];
+	long long at[MAX_SEEN];
+	int64_t remaining[MAX_SEEN];
+	char name[600]; /* of the last event, as the next three */
+	char owner[64];
+	char detail[400];
+	int lines;
+	char log[65536]; /* all lines */
+};
+
+#define SEEN_NEW                                                                                   \
+	{                                                                                          \
+		.mutex = PTHREAD_MUTEX_INITIALIZER                                                 \
+	}
+
+static inline void see_event(void *arg, const hf_event *event)
+{
+	struct seen *seen = arg;
+	pthread_mutex_lock(&seen->mutex);
+	if (seen->events < MAX_SEEN) {
+		seen->states[seen->events] = hf_event_state(event);
+		seen->at[seen->events] = test_now_ms();
+		seen->remaining[seen->events] = hf_event_remaining(event);
+		seen->events++;
+	}
+	snprintf(seen->name, sizeof seen->name, "%s", hf_event_name(event));
+	snprintf(seen->owner, sizeof seen->owner, "%s", hf_event_owner(event));
+	snprintf(seen->detail, sizeof seen->detail, "%s", hf_event_detail(event));
+	pthread_mutex_unlock(&seen->mutex);
+}
+
+static inline void see_line(void *arg, hf_log_level level, const char *line)
+{
+	struct seen *seen = arg;
+	(void)level;
+	pthread_mutex_lock(&seen->mutex);
+	size_t used = strlen(seen->log);
+	snprintf(seen->log + used, sizeof seen->log - used, "%s\n", line);
+	seen->lines++;
+	pthread_mutex_unlock(&seen->mutex);
+}
+
+static inline int seen_count(struct seen *seen, hf_state state)
+{
+	int count = 0;
+	pthread_mutex_lock(&seen->mutex);
+	for (int i = 0; i < seen->events; i++)
+		count += seen->states[i] == state;
+	pthread_mutex_unlock(&seen->mutex);
+	return count;
+}
+
+/* When the state was told first, or -1. */
+static inline long long seen_at(struct seen *seen, hf_state state)
+{
+	long long at = -1;
+	pthread_mutex_lock(&seen->mutex);
+	for (int i = seen->events - 1; i >= 0; i--)
+		if (seen->states[i] == state)
+			at = seen->at[i];
+	pthread_mutex_unlock(&seen->mutex);
+	return at;
+}
+
+static inline bool seen_in_log(struct seen *seen, const char *part)
+{
+	pthread_mutex_lock(&seen->mutex);
+	bool found = strstr(seen->log, part);
+	pthread_mutex_unlock(&seen->mutex);
+	return found;
+}
+
+/* ---- looks into the server ---- */
+
+static inline bool key_exists(struct raw *raw, const char *key)
+{
+	return raw_integer(raw, "EXISTS", key, NULL) == 1;
+}
+
+static inline long long key_pttl(struct raw *raw, const char *key)
+{
+	return raw_integer(raw, "PTTL", key, NULL);
+}
+
+/* The only field of a lock's hash and its value; fails where there is not exactly one. */
+static inline void read_hold(struct raw *raw, const char *key, char *ret_field, size_t size,
+                             long long *ret_count)
+{
+	struct raw_reply *reply = raw_command(raw, "HGETALL", key, NULL);
+	assert_int_equal(reply->type, RAW_ARRAY);
+	assert_int_equal(reply->length, 2);
+	snprintf(ret_field, size, "%s", reply->children[0]->text);
+	*ret_count = atoll(reply->children[1]->text);
+	raw_reply_free(reply);
+}
+
+static inline long long held_count(struct raw *raw, const char *key)
+{
+	char field[128];
+	long long count;
+	read_hold(raw, key, field, sizeof field, &count);
+	return count;
+}
+
+/* Whether the key is held by somebody of this client. */
+static inline bool is_held_by(struct raw *raw, const char *key, hf_client *client)
+{
+	char field[128];
+	char uuid[37];
+	long long count;
+	if (!key_exists(raw, key))
+		return false;
+	read_hold(raw, key, field, sizeof field, &count);
+	assert_int_equal(hf_client_uuid(client, uuid), 0);
+	return strncmp(field, uuid, 36) == 0 && field[36] == ':';
+}
+
+static inline long long subscribers(struct raw *raw, const char *channel)
+{
+	struct raw_reply *reply = raw_command(raw, "PUBSUB", "NUMSUB", channel, NULL);
+	assert_int_equal(reply->type, RAW_ARRAY);
+	assert_int_equal(reply->length, 2);
+	long long count = reply->children[1]->integer;
+	raw_reply_free(reply);
+	return count;
+}
+
+/* How many channels anybody is subscribed to. */
+static inline long long channels(struct raw *raw)
+{
+	struct raw_reply *reply = raw_command(raw, "PUBSUB", "CHANNELS", NULL);
+	assert_int_equal(reply->type, RAW_ARRAY);
+	long long count = (long long)reply->length;
+	raw_reply_free(reply);
+	return count;
+}
+
+/* A number out of INFO. */
+static inline long long info_number(struct raw *raw, const char *section, const char *field)
+{
+	char *info = raw_text(raw, "INFO", section, NULL);
+	char *line = strstr(info, field);
+	if (!line)
+		fail_msg("INFO %s names no %s", section, field);
+	long long number = atoll(strchr(line, ':') + 1);
+	free(info);
+	return number;
+}
+
+/* How often the server ran a command, such as "evalsha"; 0 if never. */
+static inline long long command_calls(struct raw *raw, const char *command)
+{
+	char wanted[64];
+	snprintf(wanted, sizeof wanted, "cmdstat_%s:calls=", command);
+	char *info = raw_text(raw, "INFO", "commandstats", NULL);
+	char *line = strstr(info, wanted);
+	long long calls = line ? atoll(line + strlen(wanted)) : 0;
+	free(info);
+	return calls;
+}
+
+#endif

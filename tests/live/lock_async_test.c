@@ -1,0 +1,512 @@
+/* The asynchronous forms, what callbacks are told, and how a client ends. */
+#define _GNU_SOURCE
+#include "live/live.h"
+
+#include <ctype.h>
+#include <poll.h>
+#include <unistd.h>
+
+/* What a completion was given. */
+struct done {
+	pthread_mutex_t mutex;
+	int calls;
+	int result;
+	int64_t number;
+	char text[128];
+	char detail[400];
+	bool had_text;
+	pthread_t thread;
+	hf_client *to_close; /* closed inside the callback, if not NULL */
+	int close_result;
+};
+
+static struct done *new_done(void)
+{
+	struct done *done = check_alloc(sizeof(*done));
+	pthread_mutex_init(&done->mutex, NULL);
+	return done;
+}
+
+static void on_done(void *arg, int result, int64_t number, const char *text)
+{
+	struct done *done = arg;
+	pthread_mutex_lock(&done->mutex);
+	done->result = result;
+	done->number = number;
+	done->had_text = text;
+	snprintf(done->text, sizeof done->text, "%s", text ? text : "");
+	snprintf(done->detail, sizeof done->detail, "%s", hf_error_detail());
+	done->thread = pthread_self();
+	if (done->to_close)
+		done->close_result = hf_client_close(done->to_close);
+	done->calls++;
+	pthread_mutex_unlock(&done->mutex);
+}
+
+static int done_calls(struct done *done)
+{
+	pthread_mutex_lock(&done->mutex);
+	int calls = done->calls;
+	pthread_mutex_unlock(&done->mutex);
+	return calls;
+}
+
+/* Waits for the one completion, which must have run in another thread, and checks its result. */
+static void expect_done(struct done *done, int result, int64_t number)
+{
+	WAIT_UNTIL(done_calls(done) == 1, SOON_MS);
+	if (done->result != result)
+		fail_msg("completed with %d (%s), not %d", done->result, done->detail, result);
+	if (!result)
+		assert_int_equal(done->number, number);
+	assert_false(pthread_equal(done->thread, pthread_self()));
+	free(done);
+}
+
+static void every_verb_has_an_asynchronous_form(void **state)
+{
+	char field[128];
+	long long count;
+	hf_client *client = open_client(NULL);
+	hf_lock *lock = open_lock(client, "orders");
+	hf_owner *owner = new_owner();
+	struct done *done = new_done();
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = owner), on_done, done));
+	expect_done(done, 0, 0);
+	ASSERT_OK(hf_lock_is_locked_async(lock, on_done, done = new_done()));
+	expect_done(done, 0, 1);
+	ASSERT_OK(hf_lock_is_held_async(lock, owner, on_done, done = new_done()));
+	expect_done(done, 0, 1);
+	ASSERT_OK(hf_lock_hold_count_async(lock, owner, on_done, done = new_done()));
+	expect_done(done, 0, 1);
+	ASSERT_OK(hf_lock_extend_async(lock, owner, 50000, on_done, done = new_done()));
+	WAIT_UNTIL(done_calls(done) == 1, SOON_MS);
+	expect_done(done, 0, done->number);
+	ASSERT_BETWEEN(key_pttl(live_raw, "orders"), 45000, 50000);
+	ASSERT_OK(hf_lock_ttl_async(lock, on_done, done = new_done()));
+	WAIT_UNTIL(done_calls(done) == 1, SOON_MS);
+	ASSERT_BETWEEN(done->number, 45000, 50000);
+	free(done);
+	ASSERT_OK(hf_lock_holder_async(lock, on_done, done = new_done()));
+	WAIT_UNTIL(done_calls(done) == 1, SOON_MS);
+	read_hold(live_raw, "orders", field, sizeof field, &count);
+	assert_true(done->had_text);
+	assert_string_equal(done->text, field);
+	free(done);
+	ASSERT_OK(hf_lock_release_async(lock, HF_RELEASE(.owner = owner), on_done,
+	                                done = new_done()));
+	expect_done(done, 0, 0);
+	assert_false(key_exists(live_raw, "orders"));
+	ASSERT_OK(hf_lock_force_release_async(lock, on_done, done = new_done()));
+	expect_done(done, 0, 0);
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	ASSERT_OK(hf_lock_force_release_async(lock, on_done, done = new_done()));
+	expect_done(done, 0, 1);
+	assert_false(key_exists(live_raw, "orders"));
+	hf_owner_free(owner);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void asynchronous_failures_come_with_their_detail(void **state)
+{
+	hf_client *one = open_client(NULL);
+	hf_client *two = open_client(NULL);
+	hf_lock *mine = open_lock(one, "orders");
+	hf_lock *theirs = open_lock(two, "orders");
+	hf_owner *owner = new_owner();
+	struct done *done = new_done();
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	ASSERT_OK(hf_lock_acquire_async(theirs, HF_ACQUIRE(.owner = owner, .wait_ms = HF_NOWAIT),
+	                                on_done, done));
+	WAIT_UNTIL(done_calls(done) == 1, SOON_MS);
+	ASSERT_CONTAINS(done->detail, "orders");
+	expect_done(done, HF_EBUSY, 0);
+	ASSERT_OK(hf_lock_acquire_async(theirs, HF_ACQUIRE(.owner = owner, .wait_ms = 100), on_done,
+	                                done = new_done()));
+	expect_done(done, HF_ETIMEDOUT, 0);
+	ASSERT_OK(hf_lock_release_async(theirs, HF_RELEASE(.owner = owner), on_done,
+	                                done = new_done()));
+	expect_done(done, HF_ENOTHELD, 0);
+	ASSERT_OK(hf_lock_extend_async(theirs, owner, 1000, on_done, done = new_done()));
+	expect_done(done, HF_ENOTHELD, 0);
+	hf_cancel *cancel = new_cancel();
+	ASSERT_OK(hf_lock_acquire_async(theirs, HF_ACQUIRE(.owner = owner, .cancel = cancel),
+	                                on_done, done = new_done()));
+	WAIT_UNTIL(stats_of(two).waiting == 1, SOON_MS);
+	hf_cancel_fire(cancel);
+	expect_done(done, HF_ECANCELLED, 0);
+	hf_cancel_free(cancel);
+	ASSERT_OK(hf_lock_release(mine));
+	hf_owner_free(owner);
+	hf_lock_close(mine);
+	hf_lock_close(theirs);
+	ASSERT_OK(hf_client_close(one));
+	ASSERT_OK(hf_client_close(two));
+}
+
+static void refused_start_never_completes(void **state)
+{
+	hf_client *client = open_client(NULL);
+	hf_lock *lock = open_lock(client, "orders");
+	hf_owner *owner = new_owner();
+	struct done *done = new_done();
+
+	(void)state;
+	ASSERT_RC(hf_lock_acquire_async(lock, NULL, on_done, done), HF_EINVAL);
+	ASSERT_RC(hf_lock_release_async(lock, NULL, on_done, done), HF_EINVAL);
+	ASSERT_RC(hf_lock_extend_async(lock, NULL, 1000, on_done, done), HF_EINVAL);
+	ASSERT_RC(hf_lock_is_held_async(lock, NULL, on_done, done), HF_EINVAL);
+	ASSERT_RC(hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = owner), NULL, NULL), HF_EINVAL);
+	ASSERT_RC(hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = owner, .wait_ms = -5), on_done,
+	                                done),
+	          HF_EINVAL);
+	ASSERT_OK(hf_client_close(client));
+	ASSERT_RC(hf_lock_is_locked_async(lock, on_done, done), HF_ECLOSED);
+	assert_int_equal(done_calls(done), 0);
+	free(done);
+	hf_owner_free(owner);
+	hf_lock_close(lock);
+}
+
+/* ---- the descriptor ---- */
+
+static bool is_readable(int fd, int timeout_ms)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	return poll(&poll_fd, 1, timeout_ms) == 1;
+}
+
+static void descriptor_lets_the_caller_run_the_callbacks(void **state)
+{
+	struct seen seen = SEEN_NEW;
+	hf_client *client = open_client(
+		HF_CLIENT(.watchdog_ms = 600, .on_event = see_event, .event_arg = &seen));
+	hf_lock *lock = open_lock(client, "orders");
+	hf_owner *owner = new_owner();
+	struct done *done = new_done();
+
+	(void)state;
+	ASSERT_RC(hf_client_dispatch(client), HF_EINVAL);
+	int fd = hf_client_fd(client);
+	assert_true(fd >= 0);
+	assert_int_equal(hf_client_fd(client), fd);
+	assert_int_equal(hf_client_dispatch(client), 0);
+	ASSERT_OK(hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = owner), on_done, done));
+	assert_true(is_readable(fd, SOON_MS));
+	assert_int_equal(done_calls(done), 0);
+	assert_int_equal(hf_client_dispatch(client), 1);
+	assert_int_equal(done->calls, 1);
+	assert_int_equal(done->result, 0);
+	assert_true(pthread_equal(done->thread, pthread_self()));
+	assert_false(is_readable(fd, 0));
+	assert_int_equal(raw_integer(live_raw, "DEL", "orders", NULL), 1);
+	assert_true(is_readable(fd, SOON_MS));
+	while (seen_count(&seen, HF_LOST) == 0) {
+		assert_true(is_readable(fd, SOON_MS));
+		assert_true(hf_client_dispatch(client) >= 0);
+	}
+	free(done);
+	hf_owner_free(owner);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- events ---- */
+
+static void lost_is_told_once_by_callback_and_state(void **state)
+{
+	struct seen seen = SEEN_NEW;
+	char field[128];
+	long long count;
+	hf_client *client = open_client(
+		HF_CLIENT(.watchdog_ms = 900, .on_event = see_event, .event_arg = &seen));
+	hf_lock *lock = open_lock(client, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	read_hold(live_raw, "orders", field, sizeof field, &count);
+	WAIT_UNTIL(stats_of(client).renewals >= 1, SOON_MS);
+	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
+	ASSERT_BETWEEN(hf_lock_remaining(lock, NULL), 1, 900);
+	assert_int_equal(raw_integer(live_raw, "DEL", "orders", NULL), 1);
+	WAIT_UNTIL(seen_count(&seen, HF_LOST) == 1, SOON_MS);
+	assert_int_equal(hf_lock_state(lock, NULL), HF_LOST);
+	assert_int_equal(hf_lock_remaining(lock, NULL), 0);
+	assert_string_equal(seen.name, "orders");
+	assert_string_equal(seen.owner, field);
+	ASSERT_CONTAINS(seen.detail, "lost");
+	assert_int_equal(seen.remaining[seen.events - 1], 0);
+	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
+	assert_int_equal(hf_lock_state(lock, NULL), HF_FREE);
+	assert_int_equal(stats_of(client).losses, 1);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+	assert_int_equal(seen_count(&seen, HF_LOST), 1);
+}
+
+static void fixed_lease_is_at_risk_before_it_is_lost(void **state)
+{
+	struct seen seen = SEEN_NEW;
+	hf_client *client = open_client(HF_CLIENT(.on_event = see_event, .event_arg = &seen));
+	hf_lock *lock = open_lock(client, "orders");
+
+	(void)state;
+	long long before = test_now_ms();
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 600)));
+	WAIT_UNTIL(seen_count(&seen, HF_LOST) == 1, SOON_MS);
+	assert_int_equal(seen_count(&seen, HF_AT_RISK), 1);
+	assert_int_equal(seen.events, 2);
+	assert_int_equal(seen.states[0], HF_AT_RISK);
+	ASSERT_BETWEEN(seen_at(&seen, HF_AT_RISK) - before, 350, 1200);
+	ASSERT_BETWEEN(seen.remaining[0], 0, 200);
+	ASSERT_BETWEEN(seen_at(&seen, HF_LOST) - before, 580, 1200);
+	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void extension_takes_a_hold_out_of_risk(void **state)
+{
+	struct seen seen = SEEN_NEW;
+	hf_client *client = open_client(HF_CLIENT(.on_event = see_event, .event_arg = &seen));
+	hf_lock *lock = open_lock(client, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 3000)));
+	WAIT_UNTIL(seen_count(&seen, HF_AT_RISK) == 1, SOON_MS);
+	assert_int_equal(hf_lock_state(lock, NULL), HF_AT_RISK);
+	ASSERT_OK(hf_lock_extend(lock, NULL, 30000));
+	WAIT_UNTIL(seen_count(&seen, HF_HELD) == 1, SOON_MS);
+	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- the end of a client ---- */
+
+static void close_releases_what_is_held_and_answers_the_waiters(void **state)
+{
+	hf_client *one = open_client(NULL);
+	hf_client *two = open_client(NULL);
+	hf_lock *kept = open_lock(one, "kept");
+	hf_lock *mine = open_lock(one, "orders");
+	hf_lock *theirs = open_lock(two, "orders");
+	hf_owner *owner = new_owner();
+	struct done *done = new_done();
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(theirs, NULL));
+	ASSERT_OK(hf_lock_acquire(kept, NULL));
+	ASSERT_OK(hf_lock_acquire(kept, NULL));
+	struct waiter *waiter = waiter_start(mine, NULL);
+	ASSERT_OK(hf_lock_acquire_async(mine, HF_ACQUIRE(.owner = owner), on_done, done));
+	WAIT_UNTIL(stats_of(one).waiting == 2, SOON_MS);
+	long long before = test_now_ms();
+	ASSERT_OK(hf_client_close(one));
+	ASSERT_BETWEEN(test_now_ms() - before, 0, 1500);
+	/* What was left to tell is told before close returns. */
+	assert_int_equal(done->calls, 1);
+	assert_int_equal(done->result, HF_ECLOSED);
+	waiter_expect(waiter, HF_ECLOSED);
+	waiter_free(waiter);
+	assert_false(key_exists(live_raw, "kept"));
+	assert_true(is_held_by(live_raw, "orders", two));
+	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
+	free(done);
+	hf_owner_free(owner);
+	hf_lock_close(kept);
+	hf_lock_close(mine);
+	hf_lock_close(theirs);
+	ASSERT_OK(hf_client_close(two));
+}
+
+static void handles_outlive_their_client(void **state)
+{
+	int64_t number;
+	int yes;
+	hf_client *client = open_client(NULL);
+	hf_lock *lock = open_lock(client, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	ASSERT_OK(hf_client_close(client));
+	ASSERT_RC(hf_lock_acquire(lock, NULL), HF_ECLOSED);
+	ASSERT_RC(hf_lock_release(lock), HF_ECLOSED);
+	ASSERT_RC(hf_lock_extend(lock, NULL, 1000), HF_ECLOSED);
+	ASSERT_RC(hf_lock_force_release(lock, &yes), HF_ECLOSED);
+	ASSERT_RC(hf_lock_is_locked(lock, &yes), HF_ECLOSED);
+	ASSERT_RC(hf_lock_ttl(lock, &number), HF_ECLOSED);
+	assert_int_equal(hf_lock_remaining(lock, NULL), 0);
+	assert_int_equal(hf_lock_state(lock, NULL), HF_FREE);
+	hf_lock_close(lock);
+}
+
+static void handle_may_be_closed_while_its_lock_is_held(void **state)
+{
+	hf_client *client = open_client(HF_CLIENT(.watchdog_ms = 1500));
+	hf_lock *lock = open_lock(client, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	hf_lock_close(lock);
+	WAIT_UNTIL(stats_of(client).renewals >= 2, SOON_MS);
+	lock = open_lock(client, "orders");
+	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(lock));
+	assert_false(key_exists(live_raw, "orders"));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void close_in_a_callback_is_refused(void **state)
+{
+	hf_client *client = open_client(NULL);
+	hf_lock *lock = open_lock(client, "orders");
+	struct done *done = new_done();
+
+	(void)state;
+	done->to_close = client;
+	ASSERT_OK(hf_lock_is_locked_async(lock, on_done, done));
+	WAIT_UNTIL(done_calls(done) == 1, SOON_MS);
+	assert_int_equal(done->close_result, HF_EINVAL);
+	ASSERT_OK(hf_client_ping(client, NULL));
+	free(done);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- small things ---- */
+
+static void counters_move_as_they_should(void **state)
+{
+	hf_client *one = open_client(HF_CLIENT(.watchdog_ms = 900));
+	hf_client *two = open_client(NULL);
+	hf_lock *mine = open_lock(one, "orders");
+	hf_lock *theirs = open_lock(two, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	assert_int_equal(stats_of(one).attempts, 2);
+	assert_int_equal(stats_of(one).grants, 2);
+	assert_int_equal(stats_of(one).held, 1);
+	ASSERT_RC(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = 50)), HF_ETIMEDOUT);
+	assert_int_equal(stats_of(two).waits, 1);
+	assert_int_equal(stats_of(two).timeouts, 1);
+	assert_int_equal(stats_of(two).grants, 0);
+	WAIT_UNTIL(stats_of(one).renewals >= 2, SOON_MS);
+	ASSERT_OK(hf_lock_release(mine));
+	ASSERT_OK(hf_lock_release(mine));
+	hf_stats stats = stats_of(one);
+	assert_int_equal(stats.releases, 2);
+	assert_int_equal(stats.renewal_scripts, stats.renewals);
+	assert_int_equal(stats.renewal_failures, 0);
+	assert_int_equal(stats.held, 0);
+	assert_int_equal(stats.losses, 0);
+	assert_int_equal(stats.unknowns, 0);
+	assert_int_equal(stats.reconnects, 0);
+	assert_int_equal(stats.commands, stats.attempts + stats.releases + stats.renewal_scripts);
+	/* A caller built against an older header gets what it has room for. */
+	hf_stats small;
+	memset(&small, 0x55, sizeof small);
+	small.size = offsetof(hf_stats, grants);
+	ASSERT_OK(hf_client_stats(one, &small));
+	assert_int_equal(small.attempts, 2);
+	assert_int_equal(small.grants, UINT64_C(0x5555555555555555));
+	hf_lock_close(mine);
+	hf_lock_close(theirs);
+	ASSERT_OK(hf_client_close(one));
+	ASSERT_OK(hf_client_close(two));
+}
+
+static void log_callback_hears_what_happens(void **state)
+{
+	struct seen seen = SEEN_NEW;
+	hf_client *client = open_client(HF_CLIENT(.on_log = see_line, .log_arg = &seen));
+	hf_lock *lock = open_lock(client, "orders");
+
+	(void)state;
+	WAIT_UNTIL(seen_in_log(&seen, "connected to"), SOON_MS);
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 50)));
+	WAIT_UNTIL(seen_in_log(&seen, "orders: lost"), SOON_MS);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void ping_measures_a_round_trip(void **state)
+{
+	int64_t us = -1;
+	hf_client *client = open_client(NULL);
+
+	(void)state;
+	ASSERT_OK(hf_client_ping(client, &us));
+	ASSERT_BETWEEN(us, 1, 3000000);
+	ASSERT_OK(hf_client_ping(client, NULL));
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void every_client_has_a_uuid_of_its_own(void **state)
+{
+	char first[37];
+	char second[37];
+	hf_client *one = open_client(NULL);
+	hf_client *two = open_client(NULL);
+
+	(void)state;
+	ASSERT_OK(hf_client_uuid(one, first));
+	ASSERT_OK(hf_client_uuid(two, second));
+	assert_string_not_equal(first, second);
+	assert_int_equal(strlen(first), 36);
+	for (int i = 0; i < 36; i++) {
+		if (i == 8 || i == 13 || i == 18 || i == 23)
+			assert_int_equal(first[i], '-');
+		else
+			assert_true(isdigit((unsigned char)first[i]) ||
+			            (first[i] >= 'a' && first[i] <= 'f'));
+	}
+	assert_int_equal(first[14], '4');
+	ASSERT_OK(hf_client_close(one));
+	ASSERT_OK(hf_client_close(two));
+}
+
+static void lazy_client_connects_on_first_use(void **state)
+{
+	long long before = info_number(live_raw, "stats", "total_connections_received");
+	hf_client *client = open_client(HF_CLIENT(.lazy = 1));
+
+	(void)state;
+	assert_int_equal(info_number(live_raw, "stats", "total_connections_received"), before);
+	ASSERT_OK(hf_client_ping(client, NULL));
+	assert_int_equal(info_number(live_raw, "stats", "total_connections_received"), before + 1);
+	ASSERT_OK(hf_client_close(client));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LIVE_STORY(every_verb_has_an_asynchronous_form),
+		LIVE_STORY(asynchronous_failures_come_with_their_detail),
+		LIVE_STORY(refused_start_never_completes),
+		LIVE_STORY(descriptor_lets_the_caller_run_the_callbacks),
+		LIVE_STORY(lost_is_told_once_by_callback_and_state),
+		LIVE_STORY(fixed_lease_is_at_risk_before_it_is_lost),
+		LIVE_STORY(extension_takes_a_hold_out_of_risk),
+		LIVE_STORY(close_releases_what_is_held_and_answers_the_waiters),
+		LIVE_STORY(handles_outlive_their_client),
+		LIVE_STORY(handle_may_be_closed_while_its_lock_is_held),
+		LIVE_STORY(close_in_a_callback_is_refused),
+		LIVE_STORY(counters_move_as_they_should),
+		LIVE_STORY(log_callback_hears_what_happens),
+		LIVE_STORY(ping_measures_a_round_trip),
+		LIVE_STORY(every_client_has_a_uuid_of_its_own),
+		LIVE_STORY(lazy_client_connects_on_first_use),
+	};
+
+	return cmocka_run_group_tests(tests, live_start, live_stop);
+}

@@ -1,0 +1,250 @@
+/* Locks and processes: holders that are killed, forks, force, and scripts that the server forgot. */
+#define _GNU_SOURCE
+#include "live/live.h"
+
+#include "support/process.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- a holder that dies ---- */
+
+/* Holds the lock until it is killed. Forked before this process has threads. */
+static pid_t start_holder(const char *url, int64_t watchdog_ms)
+{
+	pid_t pid = fork();
+	if (pid != 0)
+		return pid;
+	hf_client *client;
+	hf_lock *lock;
+	if (hf_client_open(url, HF_CLIENT(.watchdog_ms = watchdog_ms), &client) ||
+	    hf_lock_open(client, HF_REENTRANT, "orders", &lock) || hf_lock_acquire(lock, NULL))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static void lock_of_a_killed_holder_is_free_within_its_lease(void **state)
+{
+	pid_t holder = start_holder(test_server_url(live_server), 1200);
+
+	(void)state;
+	assert_true(holder > 0);
+	WAIT_UNTIL(key_exists(live_raw, "orders"), SOON_MS);
+	hf_client *client = open_client(NULL);
+	hf_lock *lock = open_lock(client, "orders");
+	/* It stays held for more than a lease while the holder lives. */
+	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 1500)), HF_ETIMEDOUT);
+	assert_int_equal(kill(holder, SIGKILL), 0);
+	assert_int_equal(waitpid(holder, NULL, 0), holder);
+	long long killed_at = test_now_ms();
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 5000)));
+	ASSERT_BETWEEN(test_now_ms() - killed_at, 0, 1200 + 500);
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- fork ---- */
+
+static hf_client *forked_client;
+static hf_lock *forked_lock;
+static hf_owner *forked_owner;
+
+static void never_done(void *arg, int result, int64_t number, const char *text)
+{
+	(void)arg;
+	(void)result;
+	(void)number;
+	(void)text;
+	_exit(50);
+}
+
+#define EXPECT_FORKED(call)                                                                        \
+	do {                                                                                       \
+		if ((call) != HF_EFORKED) {                                                        \
+			dprintf(pipe_fd, "%s ", #call);                                            \
+			_exit(1);                                                                  \
+		}                                                                                  \
+	} while (0)
+
+static void use_inherited_handles(int pipe_fd)
+{
+	hf_stats stats = {.size = sizeof stats};
+	hf_lock *lock;
+	char holder[64];
+	int64_t number;
+	int yes;
+
+	EXPECT_FORKED(hf_client_ping(forked_client, NULL));
+	EXPECT_FORKED(hf_client_stats(forked_client, &stats));
+	EXPECT_FORKED(hf_client_fd(forked_client));
+	EXPECT_FORKED(hf_client_dispatch(forked_client));
+	EXPECT_FORKED(hf_lock_open(forked_client, HF_REENTRANT, "other", &lock));
+	EXPECT_FORKED(hf_lock_acquire(forked_lock, NULL));
+	EXPECT_FORKED(hf_lock_release(forked_lock));
+	EXPECT_FORKED(hf_lock_extend(forked_lock, NULL, 1000));
+	EXPECT_FORKED(hf_lock_force_release(forked_lock, &yes));
+	EXPECT_FORKED(hf_lock_is_locked(forked_lock, &yes));
+	EXPECT_FORKED(hf_lock_is_held(forked_lock, NULL, &yes));
+	EXPECT_FORKED(hf_lock_hold_count(forked_lock, NULL, &number));
+	EXPECT_FORKED(hf_lock_ttl(forked_lock, &number));
+	EXPECT_FORKED(hf_lock_holder(forked_lock, holder, sizeof holder));
+	EXPECT_FORKED(hf_lock_acquire_async(forked_lock, HF_ACQUIRE(.owner = forked_owner),
+	                                    never_done, NULL));
+	EXPECT_FORKED(hf_lock_release_async(forked_lock, HF_RELEASE(.owner = forked_owner),
+	                                    never_done, NULL));
+	EXPECT_FORKED(hf_lock_extend_async(forked_lock, forked_owner, 1000, never_done, NULL));
+	EXPECT_FORKED(hf_lock_force_release_async(forked_lock, never_done, NULL));
+	EXPECT_FORKED(hf_lock_is_locked_async(forked_lock, never_done, NULL));
+	EXPECT_FORKED(hf_lock_is_held_async(forked_lock, forked_owner, never_done, NULL));
+	EXPECT_FORKED(hf_lock_hold_count_async(forked_lock, forked_owner, never_done, NULL));
+	EXPECT_FORKED(hf_lock_ttl_async(forked_lock, never_done, NULL));
+	EXPECT_FORKED(hf_lock_holder_async(forked_lock, never_done, NULL));
+	if (hf_lock_state(forked_lock, NULL) != HF_FREE || hf_lock_remaining(forked_lock, NULL))
+		_exit(2);
+	hf_lock_close(forked_lock);
+	if (hf_client_close(forked_client))
+		_exit(3);
+	dprintf(pipe_fd, "all forked");
+	_exit(0);
+}
+
+static void forked_child_gets_an_error_and_sends_nothing(void **state)
+{
+	char output[256];
+	forked_client = open_client(NULL);
+	forked_lock = open_lock(forked_client, "orders");
+	forked_owner = new_owner();
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(forked_lock, NULL));
+	long long before = info_number(live_raw, "stats", "total_commands_processed");
+	int status = process_fork(use_inherited_handles, output, sizeof output);
+	assert_string_equal(output, "all forked");
+	assert_int_equal(status, 0);
+	/* One more command: our own question. */
+	assert_int_equal(info_number(live_raw, "stats", "total_commands_processed"), before + 1);
+	assert_int_equal(hf_lock_state(forked_lock, NULL), HF_HELD);
+	ASSERT_OK(hf_client_ping(forked_client, NULL));
+	ASSERT_OK(hf_lock_acquire(forked_lock, NULL));
+	assert_int_equal(held_count(live_raw, "orders"), 2);
+	ASSERT_OK(hf_lock_release(forked_lock));
+	ASSERT_OK(hf_lock_release(forked_lock));
+	assert_false(key_exists(live_raw, "orders"));
+	hf_owner_free(forked_owner);
+	hf_lock_close(forked_lock);
+	ASSERT_OK(hf_client_close(forked_client));
+}
+
+/* ---- force ---- */
+
+static void release_by_force_lets_the_waiter_in_and_tells_the_holder(void **state)
+{
+	struct seen seen = SEEN_NEW;
+	int was_held = -7;
+	hf_client *one = open_client(
+		HF_CLIENT(.watchdog_ms = 900, .on_event = see_event, .event_arg = &seen));
+	hf_client *two = open_client(NULL);
+	hf_client *opener = open_client(NULL);
+	hf_lock *mine = open_lock(one, "orders");
+	hf_lock *theirs = open_lock(two, "orders");
+	hf_lock *forced = open_lock(opener, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_force_release(forced, &was_held));
+	assert_int_equal(was_held, 0);
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	struct waiter *waiter = waiter_start(theirs, NULL);
+	WAIT_UNTIL(stats_of(two).attempts == 2, SOON_MS);
+	long long forced_at = test_now_ms();
+	ASSERT_OK(hf_lock_force_release(forced, &was_held));
+	assert_int_equal(was_held, 1);
+	waiter_expect(waiter, 0);
+	ASSERT_BETWEEN(waiter->ended_at - forced_at, 0, 1500);
+	WAIT_UNTIL(seen_count(&seen, HF_LOST) == 1, SOON_MS);
+	ASSERT_BETWEEN(seen_at(&seen, HF_LOST) - forced_at, 0, 1200);
+	ASSERT_RC(hf_lock_release(mine), HF_ELOST);
+	ASSERT_CONTAINS(hf_error_detail(), "now held by");
+	assert_true(is_held_by(live_raw, "orders", two));
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	hf_lock_close(mine);
+	hf_lock_close(theirs);
+	hf_lock_close(forced);
+	ASSERT_OK(hf_client_close(one));
+	ASSERT_OK(hf_client_close(two));
+	ASSERT_OK(hf_client_close(opener));
+}
+
+static void force_in_the_holders_own_client_is_told_at_once(void **state)
+{
+	int was_held = -7;
+	hf_client *client = open_client(NULL);
+	hf_lock *lock = open_lock(client, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	ASSERT_OK(hf_lock_force_release(lock, &was_held));
+	assert_int_equal(was_held, 1);
+	assert_int_equal(hf_lock_state(lock, NULL), HF_LOST);
+	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
+	ASSERT_CONTAINS(hf_error_detail(), "by force");
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- scripts ---- */
+
+static void forgotten_scripts_are_sent_again(void **state)
+{
+	char holder[64];
+	hf_client *client = open_client(HF_CLIENT(.watchdog_ms = 900));
+	hf_client *other = open_client(NULL);
+	hf_lock *lock = open_lock(client, "orders");
+	hf_lock *theirs = open_lock(other, "orders");
+
+	(void)state;
+	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	assert_int_equal(held_count(live_raw, "orders"), 2);
+	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
+	ASSERT_OK(hf_lock_holder(lock, holder, sizeof holder));
+	uint64_t renewals = stats_of(client).renewals;
+	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
+	WAIT_UNTIL(stats_of(client).renewals >= renewals + 2, SOON_MS);
+	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
+	ASSERT_OK(hf_lock_release(lock));
+	struct waiter *waiter = waiter_start(theirs, NULL);
+	WAIT_UNTIL(stats_of(other).attempts == 2, SOON_MS);
+	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
+	ASSERT_OK(hf_lock_release(lock));
+	waiter_expect(waiter, 0);
+	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
+	ASSERT_OK(hf_lock_force_release(lock, NULL));
+	assert_false(key_exists(live_raw, "orders"));
+	assert_int_equal(stats_of(client).losses, 0);
+	waiter_free(waiter);
+	hf_lock_close(lock);
+	hf_lock_close(theirs);
+	ASSERT_OK(hf_client_close(client));
+	ASSERT_OK(hf_client_close(other));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LIVE_STORY(lock_of_a_killed_holder_is_free_within_its_lease),
+		LIVE_STORY(forked_child_gets_an_error_and_sends_nothing),
+		LIVE_STORY(release_by_force_lets_the_waiter_in_and_tells_the_holder),
+		LIVE_STORY(force_in_the_holders_own_client_is_told_at_once),
+		LIVE_STORY(forgotten_scripts_are_sent_again),
+	};
+
+	return cmocka_run_group_tests(tests, live_start, live_stop);
+}

@@ -1,0 +1,200 @@
+/* TLS to real servers: which certificates are trusted, and that locks work over it. */
+#define _GNU_SOURCE
+#include "live/live.h"
+
+#include "support/certs.h"
+#include "support/process.h"
+#include "support/proxy.h"
+
+static struct certs *certs;
+
+static int make_certs(void **state)
+{
+	(void)state;
+	certs = certs_make();
+	return 0;
+}
+
+static int free_certs(void **state)
+{
+	(void)state;
+	certs_free(certs);
+	return 0;
+}
+
+static struct test_server *start_server(const char *cert, const char *key, bool asks_client)
+{
+	return test_server_start(&(struct test_server_options){.kind = TEST_SERVER_TLS,
+	                                                       .tls_cert = cert,
+	                                                       .tls_key = key,
+	                                                       .tls_ca = certs->ca,
+	                                                       .tls_asks_client = asks_client});
+}
+
+/* Opening fails with HF_ETLS and a detail with this part in it. */
+static void expect_refused(struct test_server *server, const hf_client_options *options,
+                           const char *part)
+{
+	hf_client *client = NULL;
+	ASSERT_RC(hf_client_open(test_server_url(server), options, &client), HF_ETLS);
+	assert_null(client);
+	ASSERT_CONTAINS(hf_error_detail(), part);
+}
+
+static void expect_works(const char *url, const hf_client_options *options)
+{
+	hf_client *client = open_url(url, options);
+	hf_lock *lock = open_lock(client, "orders");
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void right_certificate_is_trusted_and_locks_work(void **state)
+{
+	struct test_server *server = start_server(certs->server_cert, certs->server_key, false);
+	const hf_client_options *options = HF_CLIENT(.tls_ca_file = certs->ca, .watchdog_ms = 900);
+	hf_client *one = open_url(test_server_url(server), options);
+	hf_client *two = open_url(test_server_url(server), options);
+	hf_lock *mine = open_lock(one, "orders");
+	hf_lock *theirs = open_lock(two, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	struct waiter *waiter = waiter_start(theirs, NULL);
+	WAIT_UNTIL(stats_of(two).attempts >= 2 && stats_of(one).renewals >= 2, SOON_MS);
+	long long released_at = test_now_ms();
+	ASSERT_OK(hf_lock_release(mine));
+	waiter_expect(waiter, 0);
+	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 800);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	hf_lock_close(mine);
+	hf_lock_close(theirs);
+	ASSERT_OK(hf_client_close(one));
+	ASSERT_OK(hf_client_close(two));
+	test_server_stop(server);
+}
+
+static void connection_that_breaks_is_made_again(void **state)
+{
+	struct test_server *server = start_server(certs->server_cert, certs->server_key, false);
+	struct proxy *proxy = proxy_start(test_server_url(server));
+	hf_client *client = open_url(proxy_url(proxy),
+	                             HF_CLIENT(.tls_ca_file = certs->ca, .watchdog_ms = 3000));
+	hf_lock *lock = open_lock(client, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	for (uint64_t i = 1; i <= 3; i++) {
+		proxy_cut(proxy);
+		WAIT_UNTIL(stats_of(client).reconnects == i, SOON_MS);
+		assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
+	}
+	proxy_slice(proxy, 3);
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	ASSERT_OK(hf_lock_release(lock));
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+	proxy_stop(proxy);
+	test_server_stop(server);
+}
+
+static void certificate_of_another_host_is_refused(void **state)
+{
+	struct test_server *server = start_server(certs->wrong_cert, certs->wrong_key, false);
+
+	(void)state;
+	expect_refused(server, HF_CLIENT(.tls_ca_file = certs->ca), "ostname mismatch");
+	expect_works(test_server_url(server),
+	             HF_CLIENT(.tls_ca_file = certs->ca, .tls_server_name = "elsewhere.example"));
+	test_server_stop(server);
+}
+
+static void expired_certificate_is_refused(void **state)
+{
+	struct test_server *server = start_server(certs->expired_cert, certs->expired_key, false);
+
+	(void)state;
+	expect_refused(server, HF_CLIENT(.tls_ca_file = certs->ca), "expired");
+	test_server_stop(server);
+}
+
+static void self_signed_certificate_is_refused_unless_anybody_is_trusted(void **state)
+{
+	struct test_server *server = start_server(certs->self_cert, certs->self_key, false);
+
+	(void)state;
+	expect_refused(server, HF_CLIENT(.tls_ca_file = certs->ca), "certificate");
+	expect_works(test_server_url(server), HF_CLIENT(.tls_insecure = 1));
+	test_server_stop(server);
+}
+
+static void certificate_of_an_unknown_authority_is_refused(void **state)
+{
+	struct test_server *server = start_server(certs->server_cert, certs->server_key, false);
+
+	(void)state;
+	expect_refused(server, HF_CLIENT(.tls_ca_file = certs->other_ca), "certificate");
+	/* The system's store has not signed it either. */
+	expect_refused(server, NULL, "certificate");
+	test_server_stop(server);
+}
+
+static void certificate_of_the_client_is_shown_when_demanded(void **state)
+{
+	struct test_server *server = start_server(certs->server_cert, certs->server_key, true);
+
+	(void)state;
+	expect_refused(server, HF_CLIENT(.tls_ca_file = certs->ca), "certificate");
+	expect_works(test_server_url(server),
+	             HF_CLIENT(.tls_ca_file = certs->ca, .tls_cert_file = certs->client_cert,
+	                       .tls_key_file = certs->client_key));
+	test_server_stop(server);
+}
+
+static void server_without_tls_is_refused(void **state)
+{
+	struct test_server *server =
+		test_server_start(&(struct test_server_options){.kind = TEST_SERVER_TCP});
+	char url[128];
+	hf_client *client = NULL;
+
+	(void)state;
+	snprintf(url, sizeof url, "rediss%s", test_server_url(server) + strlen("redis"));
+	int rc = hf_client_open(url, HF_CLIENT(.tls_ca_file = certs->ca, .connect_timeout_ms = 900),
+	                        &client);
+	assert_true(rc == HF_ETLS || rc == HF_EUNREACHABLE);
+	assert_null(client);
+	test_server_stop(server);
+}
+
+/* Some builds know the options and have no TLS. Without a certificate the server ends at once. */
+static bool is_built_with_tls(void)
+{
+	const char *binary = getenv("HF_TEST_SERVER");
+	char output[4096];
+	(void)process_call(output, sizeof output, binary && *binary ? binary : "redis-server",
+	                   "--port", "0", "--tls-port", "1", NULL);
+	return !strstr(output, "Failed finding TLS support");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(right_certificate_is_trusted_and_locks_work),
+		cmocka_unit_test(connection_that_breaks_is_made_again),
+		cmocka_unit_test(certificate_of_another_host_is_refused),
+		cmocka_unit_test(expired_certificate_is_refused),
+		cmocka_unit_test(self_signed_certificate_is_refused_unless_anybody_is_trusted),
+		cmocka_unit_test(certificate_of_an_unknown_authority_is_refused),
+		cmocka_unit_test(certificate_of_the_client_is_shown_when_demanded),
+		cmocka_unit_test(server_without_tls_is_refused),
+	};
+
+	if (!test_server_has_tls() || !is_built_with_tls())
+		check_skip("the server was built without TLS");
+	return cmocka_run_group_tests(tests, make_certs, free_certs);
+}

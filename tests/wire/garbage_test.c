@@ -1,0 +1,483 @@
+/* Servers that answer wrongly: a clear error or a fresh start, never a crash, a hang or a leak. */
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "wire/wire.h"
+
+/* The connection is given up, and the next one is used as if nothing had been. */
+static const char *const garbage[] = {
+	"hello?\r\n",
+	"\r\n",
+	"*2\r\n",                   /* never ends, but the server closes */
+	"$99999999999999\r\n",      /* a bulk string larger than any reply may be */
+	"$65537\r\n",               /* just above the cap */
+	"*1025\r\n",                /* too many elements */
+	"%9223372036854775807\r\n", /* overflow when doubled */
+	"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+	"$-2\r\n",
+	":12x\r\n",
+	":99999999999999999999\r\n",
+	"_x\r\n",
+	"$3\r\nabcd\r\n",
+	"+OK\n",
+	"$?\r\n",
+	"*?\r\n",
+	"\xff\xfe\xfd\r\n",
+	"*1\r\n>1\r\n+x\r\n",
+};
+
+static void invalid_bytes_cost_the_connection_only(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof garbage / sizeof *garbage; i++) {
+		size_t length = strlen(garbage[i]);
+		const struct script_step steps[] = {
+			S_HELLO,
+			S_EXPECT_ASK,
+			S_SEND_BYTES(garbage[i], length),
+			S_CLOSE,
+			S_RECONNECTED,
+			S_GRANT,
+			S_EXPECT_RELEASE,
+			S_SEND_BYTES(garbage[i], length),
+			S_CLOSE,
+			S_RECONNECTED,
+			S_EXPECT_RELEASE,
+			S_SEND(GONE),
+			S_END,
+		};
+		struct wire wire = wire_start(steps, NULL);
+		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+		wire_finish(&wire);
+	}
+}
+
+static void unasked_answer_costs_the_connection_only(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,       S_EXPECT_ASK,     S_SEND(GRANTED ":1\r\n"), S_EXPECT_CLOSE,
+		S_RECONNECTED, S_EXPECT_RENEWAL, S_SEND("*1\r\n:1\r\n"),   S_RELEASE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+static void unasked_confirmation_costs_the_connection_only(void **state)
+{
+	(void)state;
+	static const char *const pushes[] = {SUBSCRIBED, UNSUBSCRIBED};
+	for (int i = 0; i < 2; i++) {
+		const struct script_step steps[] = {
+			S_HELLO,        S_EXPECT_ASK,  S_SEND_BYTES(pushes[i], strlen(pushes[i])),
+			S_EXPECT_CLOSE, S_RECONNECTED, S_GRANT,
+			S_RELEASE,      S_END,
+		};
+		struct wire wire = wire_start(steps, NULL);
+		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+		wire_finish(&wire);
+	}
+}
+
+static void unconfirmed_subscription_costs_the_connection_only(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_BUSY,
+		S_EXPECT_SUBSCRIBE,
+		S_EXPECT_ASK,
+		S_SEND("+OK\r\n"),
+		S_EXPECT_CLOSE,
+		S_RECONNECTED,
+		S_EXPECT_SUBSCRIBE,
+		S_EXPECT_ASK,
+		S_SEND(SUBSCRIBED GRANTED),
+		S_RELEASE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+/* Valid RESP, but no answer to this question. It may have been executed: the same is asked again. */
+static void wrong_type_of_answer_to_an_ask_costs_the_connection_only(void **state)
+{
+	(void)state;
+	static const char *const answers[] = {
+		"+OK\r\n",
+		"$2\r\nOK\r\n",
+		"*0\r\n",
+		"*2\r\n$4\r\ngone\r\n:1\r\n",
+		"*2\r\n$5\r\nother\r\n$0\r\n\r\n",
+		"*3\r\n$4\r\ngone\r\n$0\r\n\r\n$0\r\n\r\n",
+		"%1\r\n+a\r\n+b\r\n",
+		"#t\r\n",
+		",1.5\r\n",
+		"(123\r\n",
+		"~1\r\n:1\r\n",
+	};
+	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+		const struct script_step steps[] = {
+			S_HELLO,        S_EXPECT_ASK,  S_SEND_BYTES(answers[i], strlen(answers[i])),
+			S_EXPECT_CLOSE, S_RECONNECTED, S_GRANT,
+			S_RELEASE,      S_END,
+		};
+		struct wire wire = wire_start(steps, NULL);
+		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+		wire_finish(&wire);
+	}
+}
+
+static void wrong_type_of_answer_to_a_question_costs_the_connection_only(void **state)
+{
+	(void)state;
+	static const char *const answers[] = {
+		"*0\r\n",
+		":5\r\n",
+		"*3\r\n:1\r\n:1\r\n:1\r\n",
+		"*3\r\n$1\r\n1\r\n:1\r\n$1\r\na\r\n",
+		"*4\r\n:1\r\n:1\r\n$1\r\na\r\n:1\r\n",
+		"_\r\n",
+		"*2\r\n+gone\r\n+x\r\n",
+	};
+	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+		const struct script_step steps[] = {
+			S_HELLO,
+			S_EXPECT("EVALSHA", "*", "1", "orders", "*"),
+			S_SEND_BYTES(answers[i], strlen(answers[i])),
+			S_EXPECT_CLOSE,
+			S_RECONNECTED,
+			S_EXPECT("EVALSHA", "*", "1", "orders", "*"),
+			S_SEND("*3\r\n:77\r\n:0\r\n$3\r\na:1\r\n"),
+			S_END,
+		};
+		struct wire wire = wire_start(steps, NULL);
+		int64_t ttl = -7;
+		int rc = hf_lock_ttl(wire.lock, &ttl);
+		if (rc)
+			print_error("case %zu: %s\n", i, answers[i]);
+		EXPECT_RC(&wire, 0, rc);
+		assert_int_equal(ttl, 77);
+		wire_finish(&wire);
+	}
+}
+
+/* Plays what a first connection does 12 times, and gives up the rest. */
+static void repeat_steps(struct script_step *steps, struct script_step expected, const char *answer)
+{
+	int n = 0;
+	for (int i = 0; i < 12; i++) {
+		if (i > 0)
+			steps[n++] = (struct script_step)S_ACCEPT;
+		steps[n++] = (struct script_step)S_HELLO;
+		steps[n++] = expected;
+		steps[n++] = (struct script_step)S_SEND_BYTES(answer, strlen(answer));
+	}
+	steps[n] = (struct script_step)S_END;
+}
+
+static void server_that_only_answers_wrongly_is_told(void **state)
+{
+	(void)state;
+	struct script_step steps[64];
+	repeat_steps(steps, (struct script_step)S_EXPECT("PING"), ":1\r\n");
+	struct wire wire = wire_start(steps, HF_CLIENT(.command_timeout_ms = 500));
+	EXPECT_RC(&wire, HF_EPROTOCOL, hf_client_ping(wire.client, NULL));
+	EXPECT_DETAIL("does not fit");
+	free(script_join(wire.script, 0));
+	hf_lock_close(wire.lock);
+	assert_int_equal(hf_client_close(wire.client), 0);
+}
+
+/* An ask that was answered wrongly may have been granted. */
+static void acquire_from_a_server_that_only_answers_wrongly_is_unknown(void **state)
+{
+	(void)state;
+	struct script_step steps[64];
+	repeat_steps(steps, (struct script_step)S_EXPECT_ASK, "+OK\r\n");
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 500)));
+	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_FREE);
+	/* Growing pauses: a broken server is not hammered. */
+	assert_in_range(stats_of(wire.client).reconnects, 2, 8);
+	free(script_join(wire.script, 0));
+	hf_lock_close(wire.lock);
+	assert_int_equal(hf_client_close(wire.client), 0);
+}
+
+/* A renewal that says nothing about a hold neither confirms nor loses it. */
+static void wrong_type_of_answer_to_a_renewal_is_a_miss(void **state)
+{
+	(void)state;
+	static const char *const answers[] = {"*0\r\n",       "*2\r\n:1\r\n:1\r\n",
+	                                      "*1\r\n+1\r\n", ":1\r\n",
+	                                      "_\r\n",        "*2\r\n+gone\r\n+\r\n"};
+	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+		const struct script_step steps[] = {
+			S_HELLO,
+			S_GRANT,
+			S_EXPECT_RENEWAL,
+			S_SEND_BYTES(answers[i], strlen(answers[i])),
+			S_END,
+		};
+		struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 600));
+		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
+		WAIT_UNTIL(stats_of(wire.client).renewal_failures == 1, PATIENCE_MS);
+		assert_int_equal(stats_of(wire.client).renewals, 0);
+		assert_int_equal(stats_of(wire.client).losses, 0);
+		script_finish(wire.script);
+		hf_lock_close(wire.lock);
+		assert_int_equal(hf_client_close(wire.client), 0);
+	}
+}
+
+/* ---- cut and joined ---- */
+
+static void replies_may_come_byte_by_byte(void **state)
+{
+	(void)state;
+	static const char *const replies[] = {HELD, SUBSCRIBED HELD, MESSAGE, GRANTED, RELEASED};
+	struct script_step steps[256] = {S_HELLO};
+	int n = 1;
+	for (int i = 0; i < 5; i++) {
+		if (i == 1)
+			steps[n++] = (struct script_step)S_EXPECT_SUBSCRIBE;
+		if (i == 4)
+			steps[n++] = (struct script_step)S_EXPECT_RELEASE;
+		else if (i != 2)
+			steps[n++] = (struct script_step)S_EXPECT_ASK;
+		for (const char *at = replies[i]; *at; at++) {
+			steps[n++] = (struct script_step)S_SEND_BYTES(at, 1);
+			if (n % 4 == 0)
+				steps[n++] = (struct script_step)S_DELAY(1);
+		}
+	}
+	assert_true(n < 256);
+	steps[n] = (struct script_step)S_END;
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+/* Two calls whose replies come in one segment. */
+static void replies_may_come_together(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_EXPECT("EVALSHA", "*", "1", "a", "*"),
+		S_EXPECT("EVALSHA", "*", "1", "b", "*"),
+		S_SEND("*3\r\n:1\r\n:0\r\n+x:1\r\n" MESSAGE "*3\r\n:2\r\n:0\r\n+y:1\r\n"),
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	hf_lock *locks[2];
+	struct done done[2] = {0};
+	for (int i = 0; i < 2; i++) {
+		EXPECT_RC(&wire, 0,
+		          hf_lock_open(wire.client, HF_REENTRANT, i ? "b" : "a", &locks[i]));
+		EXPECT_RC(&wire, 0, hf_lock_ttl_async(locks[i], note_done, &done[i]));
+	}
+	for (int i = 0; i < 2; i++) {
+		WAIT_DONE(&wire, 0, &done[i]);
+		assert_int_equal(done[i].number, i + 1);
+		hf_lock_close(locks[i]);
+	}
+	wire_finish(&wire);
+}
+
+/* Cut at every byte of both replies; each time the next connection settles it. */
+static void exchange_cut_at_every_byte_succeeds(void **state)
+{
+	(void)state;
+	for (size_t cut = 0; cut < sizeof(GRANTED) - 1; cut++) {
+		const struct script_step steps[] = {
+			S_HELLO,   S_EXPECT_ASK,  S_SEND_BYTES(GRANTED, cut),
+			S_CLOSE,   S_RECONNECTED, S_GRANT,
+			S_RELEASE, S_END,
+		};
+		struct wire wire = wire_start(steps, NULL);
+		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+		wire_finish(&wire);
+	}
+	for (size_t cut = 0; cut < sizeof(RELEASED) - 1; cut++) {
+		const struct script_step steps[] = {
+			S_HELLO, S_GRANT,       S_EXPECT_RELEASE, S_SEND_BYTES(RELEASED, cut),
+			S_CLOSE, S_RECONNECTED, S_EXPECT_RELEASE, S_SEND(GONE),
+			S_END,
+		};
+		struct wire wire = wire_start(steps, NULL);
+		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+		wire_finish(&wire);
+	}
+}
+
+/* The same for a wait: its replies cut anywhere, then a grant on the next connection. */
+static void wait_cut_at_every_byte_succeeds(void **state)
+{
+	(void)state;
+	static const char replies[] = SUBSCRIBED HELD MESSAGE;
+	for (size_t cut = 0; cut < sizeof replies - 1; cut += 3) {
+		const struct script_step steps[] = {
+			S_HELLO,
+			S_BUSY,
+			S_EXPECT_SUBSCRIBE,
+			S_EXPECT_ASK,
+			S_SEND_BYTES(replies, cut),
+			S_CLOSE,
+			S_RECONNECTED,
+			S_EXPECT_SUBSCRIBE,
+			S_EXPECT_ASK,
+			S_SEND(SUBSCRIBED GRANTED),
+			S_RELEASE,
+			S_END,
+		};
+		struct wire wire = wire_start(steps, NULL);
+		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+		wire_finish(&wire);
+	}
+}
+
+/* ---- too much ---- */
+
+/* The sanitizers keep freed memory, so there is nothing to measure with them. */
+static long memory_kb(void)
+{
+	struct rusage usage;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return 0;
+#endif
+	assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+	return usage.ru_maxrss;
+}
+
+/* 15 MB of messages for others while the lock is waited for. */
+static void flood_of_messages_is_read_in_bounded_memory(void **state)
+{
+	(void)state;
+	enum { MANY = 4096, TIMES = 32 };
+	static const char other[] = ">3\r\n$7\r\nmessage\r\n$5\r\nother\r\n$80\r\n"
+				    "0123456789012345678901234567890123456789"
+				    "0123456789012345678901234567890123456789\r\n";
+	size_t size = sizeof other - 1;
+	char *flood = check_alloc(MANY * size);
+	for (size_t i = 0; i < MANY; i++)
+		memcpy(flood + i * size, other, size);
+	struct script_step steps[TIMES + 16] = {S_HELLO, S_MAKE_WAIT};
+	int n = 6;
+	for (int i = 0; i < TIMES; i++)
+		steps[n++] = (struct script_step)S_SEND_BYTES(flood, MANY * size);
+	const struct script_step rest[] = {S_SEND(MESSAGE), S_GRANT, S_RELEASE, S_END};
+	memcpy(steps + n, rest, sizeof rest);
+	struct wire wire = wire_start(steps, NULL);
+	long before = memory_kb();
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 30000)));
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	assert_true(memory_kb() - before < 8192);
+	wire_finish(&wire);
+	free(flood);
+}
+
+/* A flood of release messages asks no more than one question at a time. */
+static void flood_of_releases_asks_once_at_a_time(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_MAKE_WAIT,
+		S_SEND(MESSAGE MESSAGE MESSAGE MESSAGE MESSAGE MESSAGE MESSAGE MESSAGE),
+		S_EXPECT_ASK,
+		S_QUIET(50),
+		S_SEND(MESSAGE MESSAGE GRANTED),
+		S_RELEASE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+/* A flood of pushes does not keep the deadline away. */
+static void flood_of_pushes_does_not_hold_up_the_deadline(void **state)
+{
+	(void)state;
+	enum { MANY = 20000 };
+	size_t size = sizeof(MESSAGE) - 1;
+	char *flood = check_alloc(MANY * size);
+	for (size_t i = 0; i < MANY; i++)
+		memcpy(flood + i * size, MESSAGE, size);
+	const struct script_step steps[] = {
+		S_HELLO,
+		S_EXPECT_ASK,
+		S_SEND_BYTES(flood, MANY * size),
+		S_SEND_BYTES(flood, MANY * size),
+		S_SEND_BYTES(flood, MANY * size),
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	long long began_at = test_now_ms();
+	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 200)));
+	assert_true(test_now_ms() - began_at < 2000);
+	wire_finish(&wire);
+	free(flood);
+}
+
+static void largest_reply_is_read(void **state)
+{
+	(void)state;
+	char *large = check_alloc(65536 + 64);
+	int n = sprintf(large, "-ERR ");
+	memset(large + n, 'x', 65000);
+	strcpy(large + n + 65000, "\r\n");
+	const struct script_step steps[] = {
+		S_HELLO, S_EXPECT_ASK, S_SEND_BYTES(large, strlen(large)),
+		S_GRANT, S_RELEASE,    S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, HF_EREFUSED, hf_lock_acquire(wire.lock, NULL));
+	EXPECT_DETAIL("ERR xxxx");
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+	free(large);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(invalid_bytes_cost_the_connection_only),
+		cmocka_unit_test(unasked_answer_costs_the_connection_only),
+		cmocka_unit_test(unasked_confirmation_costs_the_connection_only),
+		cmocka_unit_test(unconfirmed_subscription_costs_the_connection_only),
+		cmocka_unit_test(wrong_type_of_answer_to_an_ask_costs_the_connection_only),
+		cmocka_unit_test(wrong_type_of_answer_to_a_question_costs_the_connection_only),
+		cmocka_unit_test(server_that_only_answers_wrongly_is_told),
+		cmocka_unit_test(acquire_from_a_server_that_only_answers_wrongly_is_unknown),
+		cmocka_unit_test(wrong_type_of_answer_to_a_renewal_is_a_miss),
+		cmocka_unit_test(replies_may_come_byte_by_byte),
+		cmocka_unit_test(replies_may_come_together),
+		cmocka_unit_test(exchange_cut_at_every_byte_succeeds),
+		cmocka_unit_test(wait_cut_at_every_byte_succeeds),
+		cmocka_unit_test(flood_of_messages_is_read_in_bounded_memory),
+		cmocka_unit_test(flood_of_releases_asks_once_at_a_time),
+		cmocka_unit_test(flood_of_pushes_does_not_hold_up_the_deadline),
+		cmocka_unit_test(largest_reply_is_read),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,313 @@
+/* The first words on a connection, and every way a server can turn them down. */
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support/net.h"
+#include "support/talk.h"
+#include "wire/wire.h"
+
+#define HELLO_MAP(length, version, mode_length, mode)                                              \
+	"%3\r\n$7\r\nversion\r\n$" length "\r\n" version                                           \
+	"\r\n$2\r\nid\r\n:7\r\n$4\r\nmode\r\n$" mode_length "\r\n" mode "\r\n"
+
+/* Opens and pings; the script sees to the rest. */
+static void open_and_ping(const struct script_step *steps, const hf_client_options *options)
+{
+	struct wire wire = wire_start(steps, options);
+	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
+	wire_finish(&wire);
+}
+
+static void greeting_is_hello_with_the_client_name(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_EXPECT("HELLO", "3", "SETNAME", "holdfast"),
+		S_SEND(HELLO_MAP("6", "7.0.15", "10", "standalone")),
+		S_PING,
+		S_END,
+	};
+	open_and_ping(steps, NULL);
+}
+
+static void greeting_is_these_bytes(void **state)
+{
+	(void)state;
+	int port = 0;
+	int listener = net_listen_tcp(&port);
+	char url[64];
+	(void)snprintf(url, sizeof url, "redis://127.0.0.1:%d/3", port);
+	hf_client *client = NULL;
+	hf_lock *lock = NULL;
+	struct done done = {0};
+	assert_int_equal(
+		hf_client_open(url, HF_CLIENT(.user = "ann", .password = "s3", .lazy = 1), &client),
+		0);
+	assert_int_equal(hf_lock_open(client, HF_REENTRANT, "a", &lock), 0);
+	assert_int_equal(hf_lock_is_locked_async(lock, note_done, &done), 0);
+	int fd = accept(listener, NULL, NULL);
+	talk_hear(fd, "*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$3\r\nann\r\n$2\r\ns3\r\n"
+	              "$7\r\nSETNAME\r\n$8\r\nholdfast\r\n"
+	              "*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n");
+	assert_false(talk_has_input(fd, 20));
+	(void)close(fd);
+	(void)close(listener);
+	WAIT_UNTIL(done.count == 1, PATIENCE_MS);
+	assert_int_equal(done.result, HF_EUNREACHABLE);
+	hf_lock_close(lock);
+	assert_int_equal(hf_client_close(client), 0);
+}
+
+static void password_alone_is_for_the_default_user(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_EXPECT("HELLO", "3", "AUTH", "default", "secret", "SETNAME", "worker-7"),
+		S_SEND(HELLO_MAP("6", "7.0.15", "10", "standalone")),
+		S_PING,
+		S_END,
+	};
+	open_and_ping(steps, HF_CLIENT(.password = "secret", .client_name = "worker-7"));
+}
+
+static void database_is_selected_in_the_same_breath(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_EXPECT("HELLO", "3", "AUTH", "ann", "", "SETNAME", "holdfast"),
+		S_EXPECT("SELECT", "12"),
+		S_SEND(HELLO_MAP("6", "7.0.15", "10", "standalone") "+OK\r\n"),
+		S_PING,
+		S_END,
+	};
+	open_and_ping(steps, HF_CLIENT(.user = "ann", .database = 12));
+}
+
+static void refused_database_is_an_error(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_EXPECT("SELECT", "99"),
+		S_SEND("-ERR DB index is out of range\r\n"),
+		S_EXPECT_CLOSE,
+		S_END,
+	};
+	struct wire wire = {.script = script_start(steps)};
+	EXPECT_RC(&wire, HF_EREFUSED,
+	          hf_client_open(script_url(wire.script), HF_CLIENT(.database = 99), &wire.client));
+	EXPECT_DETAIL("DB index is out of range");
+	assert_null(wire.client);
+	script_finish(wire.script);
+}
+
+static void servers_that_will_do(void **state)
+{
+	(void)state;
+	static const char *const replies[] = {
+		HELLO_MAP("6", "6.2.14", "10", "standalone"),
+		HELLO_MAP("3", "6.2", "10", "standalone"),
+		HELLO_MAP("6", "10.0.1", "10", "standalone"),
+		"%1\r\n$7\r\nversion\r\n$5\r\n9.1.2\r\n",
+		"|1\r\n+ttl\r\n:1\r\n%1\r\n+version\r\n+7.2.4\r\n",
+		">2\r\n+invalidate\r\n_\r\n%1\r\n+version\r\n+7.2.4\r\n",
+	};
+	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
+		const struct script_step steps[] = {
+			S_EXPECT("HELLO", "..."),
+			S_SEND_BYTES(replies[i], strlen(replies[i])),
+			S_PING,
+			S_END,
+		};
+		open_and_ping(steps, NULL);
+	}
+}
+
+static const struct {
+	const char *reply;
+	int error;
+	const char *says;
+} refusals[] = {
+	{"-ERR unknown command 'HELLO', with args beginning with: '3'\r\n", HF_EPROTOCOL,
+         "6.2 or later"},
+	{"-NOPROTO unsupported protocol version\r\n", HF_EPROTOCOL, "NOPROTO"},
+	{"-WRONGPASS invalid username-password pair or user is disabled.\r\n", HF_EAUTH,
+         "WRONGPASS"},
+	{"-NOAUTH HELLO must be called with the client already authenticated\r\n", HF_EAUTH,
+         "NOAUTH"},
+	{"-NOPERM this user has no permissions to run the 'hello' command\r\n", HF_EDENIED,
+         "NOPERM"},
+	{"-ERR max number of clients reached\r\n", HF_EREFUSED, "max number of clients"},
+	{"-DENIED Redis is running in protected mode\r\n", HF_EREFUSED, "protected mode"},
+	{"+OK\r\n", HF_EPROTOCOL, "map"},
+	{"*2\r\n+version\r\n+7.0.0\r\n", HF_EPROTOCOL, "map"},
+	{"%0\r\n", HF_EPROTOCOL, "map"},
+	{"%1\r\n+version\r\n:7\r\n", HF_EPROTOCOL, "map"},
+	{"_\r\n", HF_EPROTOCOL, "map"},
+	{HELLO_MAP("5", "6.0.9", "10", "standalone"), HF_EREFUSED, "6.2 or later"},
+	{HELLO_MAP("3", "new", "10", "standalone"), HF_EREFUSED, "6.2 or later"},
+	{HELLO_MAP("15", "999999999999.10", "10", "standalone"), HF_EREFUSED, "6.2 or later"},
+	{HELLO_MAP("6", "7.0.15", "8", "sentinel"), HF_EREFUSED, "Sentinel"},
+	{HELLO_MAP("6", "7.0.15", "7", "cluster"), HF_EREFUSED, "Cluster"},
+	{"HTTP/1.1 400 Bad Request\r\n\r\n", HF_EPROTOCOL, "not a valid answer"},
+	{"%1\r\n+version\r\n$99999999\r\n", HF_EPROTOCOL, "not a valid answer"},
+};
+
+static void refusal_of_the_greeting_is_told(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+		const struct script_step steps[] = {
+			S_EXPECT("HELLO", "..."),
+			S_SEND_BYTES(refusals[i].reply, strlen(refusals[i].reply)),
+			S_EXPECT_CLOSE,
+			S_END,
+		};
+		struct wire wire = {.script = script_start(steps)};
+		hf_client *client = NULL;
+		int rc = hf_client_open(script_url(wire.script), NULL, &client);
+		if (rc != refusals[i].error)
+			print_error("case %zu: %s", i, refusals[i].reply);
+		EXPECT_RC(&wire, refusals[i].error, rc);
+		EXPECT_DETAIL(refusals[i].says);
+		EXPECT_DETAIL(script_url(wire.script));
+		assert_null(client);
+		script_finish(wire.script);
+	}
+}
+
+/* As servers do that have no room: the error comes unasked, and the end right behind it. */
+static void refusal_before_the_greeting_is_read(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_SEND("-ERR max number of clients reached\r\n"),
+		S_CLOSE,
+		S_END,
+	};
+	for (int i = 0; i < 20; i++) {
+		struct wire wire = {.script = script_start(steps)};
+		EXPECT_RC(&wire, HF_EREFUSED,
+		          hf_client_open(script_url(wire.script), NULL, &wire.client));
+		EXPECT_DETAIL("max number of clients");
+		script_finish(wire.script);
+	}
+}
+
+static void close_in_the_middle_of_the_greeting_is_unreachable(void **state)
+{
+	(void)state;
+	static const char *const halves[] = {"", "%", "%7\r\n$6\r\nserver\r\n$5\r\nred"};
+	for (size_t i = 0; i < sizeof halves / sizeof *halves; i++) {
+		const struct script_step steps[] = {
+			S_EXPECT("HELLO", "..."),
+			S_SEND_BYTES(halves[i], strlen(halves[i])),
+			S_CLOSE,
+			S_END,
+		};
+		struct wire wire = {.script = script_start(steps)};
+		EXPECT_RC(&wire, HF_EUNREACHABLE,
+		          hf_client_open(script_url(wire.script), NULL, &wire.client));
+		EXPECT_DETAIL("closed the connection");
+		script_finish(wire.script);
+	}
+}
+
+static void nobody_there_is_unreachable(void **state)
+{
+	(void)state;
+	hf_client *client = NULL;
+	char url[64];
+	assert_int_equal(hf_client_open("redis+unix:///nonexistent/socket", NULL, &client),
+	                 HF_EUNREACHABLE);
+	EXPECT_DETAIL("No such file");
+	(void)snprintf(url, sizeof url, "redis://127.0.0.1:%d", net_free_port());
+	assert_int_equal(hf_client_open(url, NULL, &client), HF_EUNREACHABLE);
+	EXPECT_DETAIL("refused");
+	assert_null(client);
+}
+
+static void lazy_client_connects_on_first_use(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_GRANT,
+		S_RELEASE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.lazy = 1));
+	assert_int_equal(script_position(wire.script), 0);
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+static void refusal_on_first_use_is_told_at_once(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_EXPECT("HELLO", "..."),
+		S_SEND("-WRONGPASS invalid username-password pair\r\n"),
+		S_EXPECT_CLOSE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.lazy = 1));
+	EXPECT_RC(&wire, HF_EAUTH, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	EXPECT_DETAIL("WRONGPASS");
+	wire_finish(&wire);
+}
+
+static void count_line(void *arg, hf_log_level level, const char *line)
+{
+	(void)level;
+	if (strstr(line, "connection lost"))
+		++*(atomic_int *)arg;
+}
+
+/* A password that stops working while the client is idle is no reason to give up before time. */
+static void refusal_of_a_reconnect_is_told_at_the_deadline(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_PING,
+		S_CLOSE,
+		S_ACCEPT,
+		S_EXPECT("HELLO", "..."),
+		S_SEND("-WRONGPASS changed\r\n"),
+		S_EXPECT_CLOSE,
+		S_ACCEPT,
+		S_EXPECT("HELLO", "..."),
+		S_SEND("-WRONGPASS changed\r\n"),
+		S_END,
+	};
+	atomic_int losses = 0;
+	struct wire wire = wire_start(steps, HF_CLIENT(.on_log = count_line, .log_arg = &losses));
+	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
+	WAIT_UNTIL(losses == 1, PATIENCE_MS);
+	EXPECT_RC(&wire, HF_EAUTH, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 400)));
+	EXPECT_DETAIL("WRONGPASS changed");
+	wire_finish(&wire);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(greeting_is_hello_with_the_client_name),
+		cmocka_unit_test(greeting_is_these_bytes),
+		cmocka_unit_test(password_alone_is_for_the_default_user),
+		cmocka_unit_test(database_is_selected_in_the_same_breath),
+		cmocka_unit_test(refused_database_is_an_error),
+		cmocka_unit_test(servers_that_will_do),
+		cmocka_unit_test(refusal_of_the_greeting_is_told),
+		cmocka_unit_test(refusal_before_the_greeting_is_read),
+		cmocka_unit_test(close_in_the_middle_of_the_greeting_is_unreachable),
+		cmocka_unit_test(nobody_there_is_unreachable),
+		cmocka_unit_test(lazy_client_connects_on_first_use),
+		cmocka_unit_test(refusal_on_first_use_is_told_at_once),
+		cmocka_unit_test(refusal_of_a_reconnect_is_told_at_the_deadline),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,471 @@
+/* Replies that never come: what was sent is settled, never guessed. */
+#include <stdio.h>
+
+#include "wire/wire.h"
+
+static void owners_are_equal(const char *detail)
+{
+	char first[64], second[64];
+	const char *echo = strchr(detail, '<');
+	assert_non_null(echo);
+	assert_int_equal(sscanf(echo, "<%63[^>]> <%63[^>]>", first, second), 2);
+	assert_string_equal(first, second);
+}
+
+static void acquire(struct wire *wire)
+{
+	EXPECT_RC(wire, 0, hf_lock_acquire(wire->lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+}
+
+static void release(struct wire *wire)
+{
+	EXPECT_RC(wire, 0, hf_lock_release(wire->lock));
+}
+
+static void unanswered_ask_is_repeated_for_the_same_owner(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,       S_EXPECT_ASK, S_CAPTURE(0, 5), S_CLOSE,
+		S_RECONNECTED, S_EXPECT_ASK, S_CAPTURE(1, 5), S_SEND("-ERR <${0}> <${1}>\r\n"),
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, HF_EREFUSED,
+	          hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	owners_are_equal(hf_error_detail());
+	assert_int_equal(stats_of(wire.client).unknowns, 1);
+	script_finish(wire.script);
+	hf_lock_close(wire.lock);
+	assert_int_equal(hf_client_close(wire.client), 0);
+}
+
+static void unanswered_ask_that_was_granted_is_a_grant(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO, S_EXPECT_ASK, S_CLOSE, S_RECONNECTED, S_GRANT, S_RELEASE, S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	acquire(&wire);
+	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);
+	release(&wire);
+	assert_int_equal(stats_of(wire.client).grants, 1);
+	wire_finish(&wire);
+}
+
+static void unanswered_attempt_without_wait_asks_again(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO, S_EXPECT_ASK, S_CLOSE, S_RECONNECTED, S_BUSY, S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, HF_EBUSY, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
+	wire_finish(&wire);
+}
+
+static void unanswered_nested_ask_is_repeated_with_the_same_count(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_GRANT,
+		S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*", "2"),
+		S_CLOSE,
+		S_RECONNECTED,
+		S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*", "2"),
+		S_EXPECT_RENEWAL,
+		S_SEND(GRANTED "*1\r\n:1\r\n"),
+		S_EXPECT("EVALSHA", "*", "2", "orders", CHANNEL, "*", "1", "0"),
+		S_SEND(":0\r\n"),
+		S_RELEASE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	acquire(&wire);
+	acquire(&wire);
+	release(&wire);
+	release(&wire);
+	wire_finish(&wire);
+}
+
+static void unanswered_release_is_repeated_and_gone_is_success(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,       S_GRANT,          S_EXPECT_RELEASE, S_CLOSE,
+		S_RECONNECTED, S_EXPECT_RELEASE, S_SEND(GONE),     S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	acquire(&wire);
+	release(&wire);
+	wire_finish(&wire);
+}
+
+static void gone_without_a_loss_of_replies_is_lost(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO, S_GRANT, S_EXPECT_RELEASE, S_SEND("*2\r\n$4\r\ngone\r\n$6\r\nother7\r\n"),
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	acquire(&wire);
+	EXPECT_RC(&wire, HF_ELOST, hf_lock_release(wire.lock));
+	EXPECT_DETAIL("other7");
+	EXPECT_RC(&wire, HF_ENOTHELD, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+static void gone_to_a_nested_ask_is_lost(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,      S_GRANT, S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*", "2"),
+		S_SEND(GONE), S_GRANT, S_RELEASE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	acquire(&wire);
+	EXPECT_RC(&wire, HF_ELOST, hf_lock_acquire(wire.lock, NULL));
+	assert_int_equal(hf_lock_remaining(wire.lock, NULL), 0);
+	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_LOST);
+	acquire(&wire);
+	release(&wire);
+	wire_finish(&wire);
+}
+
+static void unanswered_release_of_one_level_is_repeated_with_the_same_count(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_GRANT,
+		S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*", "2"),
+		S_SEND(GRANTED),
+		S_EXPECT("EVALSHA", "*", "2", "orders", CHANNEL, "*", "1", "0"),
+		S_CLOSE,
+		S_RECONNECTED,
+		S_EXPECT("EVALSHA", "*", "2", "orders", CHANNEL, "*", "1", "0"),
+		S_EXPECT_RENEWAL,
+		S_SEND(":0\r\n*1\r\n:1\r\n"),
+		S_RELEASE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	acquire(&wire);
+	acquire(&wire);
+	release(&wire);
+	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);
+	release(&wire);
+	wire_finish(&wire);
+}
+
+static void all_holds_are_renewed_at_once_after_a_reconnect(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_GRANT,
+		S_EXPECT("EVALSHA", "*", "1", "stock", "*", "*", "1"),
+		S_SEND(GRANTED),
+		S_CLOSE,
+		S_RECONNECTED,
+		S_EXPECT("EVALSHA", "*", "2", "*", "*", "30000", "*", "30000", "*"),
+		S_SEND("*2\r\n:1\r\n:1\r\n"),
+		S_QUIET(50),
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	hf_lock *stock = NULL;
+	EXPECT_RC(&wire, 0, hf_lock_open(wire.client, HF_REENTRANT, "stock", &stock));
+	acquire(&wire);
+	EXPECT_RC(&wire, 0, hf_lock_acquire(stock, NULL));
+	WAIT_UNTIL(stats_of(wire.client).renewals == 2, PATIENCE_MS);
+	assert_int_equal(stats_of(wire.client).renewal_scripts, 1);
+	script_finish(wire.script);
+	hf_lock_close(stock);
+	hf_lock_close(wire.lock);
+	assert_int_equal(hf_client_close(wire.client), 0);
+}
+
+static void unanswered_renewal_is_repeated_on_the_next_connection(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,       S_GRANT,          S_EXPECT_RENEWAL,       S_CLOSE,
+		S_RECONNECTED, S_EXPECT_RENEWAL, S_SEND("*1\r\n:1\r\n"), S_RELEASE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 1500));
+	acquire(&wire);
+	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
+	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);
+	release(&wire);
+	assert_int_equal(stats_of(wire.client).renewal_failures, 1);
+	wire_finish(&wire);
+}
+
+static void count_lost(void *arg, const hf_event *event)
+{
+	if (hf_event_state(event) == HF_LOST)
+		++*(atomic_int *)arg;
+}
+
+static void server_that_came_back_empty_is_noticed_at_once(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO, S_GRANT, S_CLOSE, S_RECONNECTED, S_EXPECT_RENEWAL, S_SEND("*1\r\n:0\r\n"),
+		S_END,
+	};
+	atomic_int losses = 0;
+	struct wire wire =
+		wire_start(steps, HF_CLIENT(.on_event = count_lost, .event_arg = &losses));
+	acquire(&wire);
+	WAIT_UNTIL(losses == 1, PATIENCE_MS);
+	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_LOST);
+	wire_finish(&wire);
+}
+
+static void connection_is_given_up_at_the_command_timeout(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,        S_EXPECT_ASK, S_RECONNECTED,   S_EXPECT_ASK, S_ON(0),
+		S_EXPECT_CLOSE, S_ON(1),      S_SEND(GRANTED), S_RELEASE,    S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.command_timeout_ms = 150));
+	acquire(&wire);
+	release(&wire);
+	wire_finish(&wire);
+}
+
+/* Half of the reply was read before the connection was given up. */
+static void late_bytes_do_not_answer_the_next_command(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,       S_EXPECT_ASK,     S_SEND("_\r"),    S_RECONNECTED,
+		S_EXPECT_ASK,  S_SEND(GRANTED),  S_EXPECT_RELEASE, S_SEND(":"),
+		S_RECONNECTED, S_EXPECT_RELEASE, S_SEND(GONE),     S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.command_timeout_ms = 150));
+	acquire(&wire);
+	EXPECT_RC(&wire, 0, hf_lock_release_with(wire.lock, HF_RELEASE(.wait_ms = PATIENCE_MS)));
+	wire_finish(&wire);
+}
+
+static void unanswered_ask_at_the_deadline_is_unknown_and_settled(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,         S_EXPECT_ASK,
+		S_CAPTURE(0, 5), S_STALL,
+		S_SEND(GRANTED), S_EXPECT_RELEASE,
+		S_CAPTURE(1, 5), S_SEND(RELEASED),
+		S_EXPECT_ASK,    S_SEND("-ERR <${0}> <${1}>\r\n"),
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 100)));
+	EXPECT_DETAIL("not answered in 10");
+	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_FREE);
+	script_continue(wire.script);
+	EXPECT_RC(&wire, HF_EREFUSED,
+	          hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	owners_are_equal(hf_error_detail());
+	wire_finish(&wire);
+}
+
+static void unanswered_ask_that_was_turned_down_needs_no_settling(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO, S_EXPECT_ASK, S_STALL, S_SEND(HELD), S_GRANT, S_RELEASE, S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 100)));
+	script_continue(wire.script);
+	acquire(&wire);
+	release(&wire);
+	wire_finish(&wire);
+}
+
+static void unanswered_ask_is_settled_on_the_next_connection(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,          S_EXPECT_ASK, S_STALL, S_CLOSE,   S_RECONNECTED,
+		S_EXPECT_RELEASE, S_SEND(GONE), S_GRANT, S_RELEASE, S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 100)));
+	script_continue(wire.script);
+	acquire(&wire);
+	release(&wire);
+	wire_finish(&wire);
+}
+
+static void release_without_a_server_goes_on_in_the_background(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,          S_GRANT,          S_CLOSE,     S_STALL, S_RECONNECTED,
+		S_EXPECT_RELEASE, S_SEND(RELEASED), S_QUIET(50), S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	acquire(&wire);
+	WAIT_UNTIL(script_is_stalled(wire.script), PATIENCE_MS);
+	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_release_with(wire.lock, HF_RELEASE(.wait_ms = 100)));
+	assert_int_equal(hf_lock_remaining(wire.lock, NULL), 0);
+	EXPECT_RC(&wire, HF_ENOTHELD, hf_lock_release(wire.lock));
+	script_continue(wire.script);
+	wire_finish(&wire);
+}
+
+/* ---- the old connection ---- */
+
+#define S_EXPECT_KILL S_EXPECT("CLIENT", "KILL", "ID", "1", "ADDR", "*")
+
+/* It may still carry requests, which must not be executed behind our back. */
+static void connection_that_was_given_up_is_killed_first(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,          S_EXPECT_ASK, S_RECONNECTED, S_EXPECT_KILL,
+		S_SEND(":1\r\n"), S_GRANT,      S_RELEASE,     S_END,
+	};
+	struct wire wire =
+		wire_start_on(script_start_tcp(steps), HF_CLIENT(.command_timeout_ms = 150));
+	acquire(&wire);
+	release(&wire);
+	wire_finish(&wire);
+}
+
+static void refused_kill_does_no_harm(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_EXPECT_ASK,
+		S_RECONNECTED,
+		S_EXPECT_KILL,
+		S_SEND("-NOPERM this user has no permissions to run the 'client|kill' command\r\n"),
+		S_GRANT,
+		S_RELEASE,
+		S_END,
+	};
+	struct wire wire =
+		wire_start_on(script_start_tcp(steps), HF_CLIENT(.command_timeout_ms = 150));
+	acquire(&wire);
+	release(&wire);
+	wire_finish(&wire);
+}
+
+static void old_connection_is_killed_even_when_an_attempt_fails_between(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,       S_EXPECT_ASK,     S_ACCEPT, S_CLOSE,   S_RECONNECTED,
+		S_EXPECT_KILL, S_SEND(":1\r\n"), S_GRANT,  S_RELEASE, S_END,
+	};
+	struct wire wire =
+		wire_start_on(script_start_tcp(steps), HF_CLIENT(.command_timeout_ms = 150));
+	acquire(&wire);
+	release(&wire);
+	wire_finish(&wire);
+}
+
+static void connection_that_the_server_closed_is_not_killed(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO, S_EXPECT_ASK, S_CLOSE, S_RECONNECTED, S_GRANT, S_RELEASE, S_END,
+	};
+	struct wire wire = wire_start_on(script_start_tcp(steps), NULL);
+	acquire(&wire);
+	release(&wire);
+	wire_finish(&wire);
+}
+
+static void reset_is_like_a_close(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,       S_GRANT,          S_EXPECT_RELEASE, S_RESET,
+		S_RECONNECTED, S_EXPECT_RELEASE, S_SEND(GONE),     S_END,
+	};
+	struct wire wire = wire_start_on(script_start_tcp(steps), NULL);
+	acquire(&wire);
+	release(&wire);
+	wire_finish(&wire);
+}
+
+/* ---- questions ---- */
+
+static void reply_to_a_query_is_asked_for_again(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_EXPECT("EVALSHA", "*", "1", "orders", "*"),
+		S_CLOSE,
+		S_RECONNECTED,
+		S_EXPECT("EVALSHA", "*", "1", "orders", "*"),
+		S_SEND("*3\r\n:77\r\n:0\r\n$3\r\na:1\r\n"),
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	int64_t ttl = 0;
+	EXPECT_RC(&wire, 0, hf_lock_ttl(wire.lock, &ttl));
+	assert_int_equal(ttl, 77);
+	wire_finish(&wire);
+}
+
+/* A repeat could remove the lock of somebody who came later. */
+static void force_is_not_repeated(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO, S_EXPECT("EVALSHA", "*", "2", "orders", CHANNEL, "0"),
+		S_CLOSE, S_RECONNECTED,
+		S_PING,  S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_force_release(wire.lock, NULL));
+	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
+	wire_finish(&wire);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(unanswered_ask_is_repeated_for_the_same_owner),
+		cmocka_unit_test(unanswered_ask_that_was_granted_is_a_grant),
+		cmocka_unit_test(unanswered_attempt_without_wait_asks_again),
+		cmocka_unit_test(unanswered_nested_ask_is_repeated_with_the_same_count),
+		cmocka_unit_test(unanswered_release_is_repeated_and_gone_is_success),
+		cmocka_unit_test(gone_without_a_loss_of_replies_is_lost),
+		cmocka_unit_test(gone_to_a_nested_ask_is_lost),
+		cmocka_unit_test(unanswered_release_of_one_level_is_repeated_with_the_same_count),
+		cmocka_unit_test(all_holds_are_renewed_at_once_after_a_reconnect),
+		cmocka_unit_test(unanswered_renewal_is_repeated_on_the_next_connection),
+		cmocka_unit_test(server_that_came_back_empty_is_noticed_at_once),
+		cmocka_unit_test(connection_is_given_up_at_the_command_timeout),
+		cmocka_unit_test(late_bytes_do_not_answer_the_next_command),
+		cmocka_unit_test(unanswered_ask_at_the_deadline_is_unknown_and_settled),
+		cmocka_unit_test(unanswered_ask_that_was_turned_down_needs_no_settling),
+		cmocka_unit_test(unanswered_ask_is_settled_on_the_next_connection),
+		cmocka_unit_test(release_without_a_server_goes_on_in_the_background),
+		cmocka_unit_test(connection_that_was_given_up_is_killed_first),
+		cmocka_unit_test(refused_kill_does_no_harm),
+		cmocka_unit_test(old_connection_is_killed_even_when_an_attempt_fails_between),
+		cmocka_unit_test(connection_that_the_server_closed_is_not_killed),
+		cmocka_unit_test(reset_is_like_a_close),
+		cmocka_unit_test(reply_to_a_query_is_asked_for_again),
+		cmocka_unit_test(force_is_not_repeated),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

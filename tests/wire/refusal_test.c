@@ -1,0 +1,228 @@
+/* Error replies: which are tried again, which end the call, and what the caller is told. */
+#include <stdio.h>
+
+#include "wire/wire.h"
+
+#define WRAPPED(error)                                                                             \
+	"ERR Error running script (call to f_0123456789abcdef0123456789abcdef01234567): "          \
+	"@user_script:3: " error
+
+static void error_that_passes_is_tried_again(void **state)
+{
+	(void)state;
+	static const char *const errors[] = {
+		"-LOADING Redis is loading the dataset in memory\r\n",
+		"-BUSY Redis is busy running a script. You can only call SCRIPT KILL.\r\n",
+		"-MASTERDOWN Link with MASTER is down\r\n",
+		"-TRYAGAIN Multiple keys request during rehashing of slot\r\n",
+		"-CLUSTERDOWN The cluster is down\r\n",
+		"-NOREPLICAS Not enough good replicas to write.\r\n",
+		"-" WRAPPED("-NOREPLICAS Not enough good replicas to write.") "\r\n",
+	};
+	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+		size_t length = strlen(errors[i]);
+		const struct script_step steps[] = {
+			S_HELLO,
+			S_EXPECT_ASK,
+			S_SEND_BYTES(errors[i], length),
+			S_EXPECT_ASK,
+			S_SEND_BYTES(errors[i], length),
+			S_GRANT,
+			S_EXPECT_RELEASE,
+			S_SEND_BYTES(errors[i], length),
+			S_RELEASE,
+			S_EXPECT("PING"),
+			S_SEND_BYTES(errors[i], length),
+			S_EXPECT("PING"),
+			S_SEND("+PONG\r\n"),
+			S_END,
+		};
+		struct wire wire = wire_start(steps, NULL);
+		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+		EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
+		wire_finish(&wire);
+	}
+}
+
+static void error_that_does_not_pass_in_time_is_told(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_EXPECT_ASK,
+		S_SEND("-LOADING Redis is loading the dataset in memory\r\n"),
+		S_EXPECT_ASK,
+		S_SEND("-LOADING Redis is loading the dataset in memory\r\n"),
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, HF_ENOTNOW, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 150)));
+	EXPECT_DETAIL("LOADING Redis is loading");
+	wire_finish(&wire);
+}
+
+static const struct {
+	const char *text; /* NULL: up to here */
+	int error;
+} refusals[] = {
+	{"READONLY You can't write against a read only replica.", HF_EREADONLY},
+	{"MISCONF Redis is configured to save RDB snapshots", HF_EREADONLY},
+	{"OOM command not allowed when used memory > 'maxmemory'.", HF_EFULL},
+	{"NOPERM this user has no permissions to run the 'evalsha' command", HF_EDENIED},
+	{"NOPERM No permissions to access a key", HF_EDENIED},
+	{"WRONGTYPE Operation against a key holding the wrong kind of value", HF_ECONFLICT},
+	{"MOVED 3999 127.0.0.1:6381", HF_EREFUSED},
+	{"ASK 3999 127.0.0.1:6381", HF_EREFUSED},
+	{"CROSSSLOT Keys in request don't hash to the same slot", HF_EREFUSED},
+	{"NOAUTH Authentication required.", HF_EAUTH},
+	{"ERR something nobody knows", HF_EREFUSED},
+	{"ERR", HF_EREFUSED},
+	{"NEWCODE of a later release", HF_EREFUSED},
+	{"WRONGTYPES is another code", HF_EREFUSED},
+	{WRAPPED("WRONGTYPE Operation against a key holding"), HF_ECONFLICT},
+	{WRAPPED("-READONLY You can't write against a read only replica."), HF_EREADONLY},
+	{WRAPPED("-OOM command not allowed when used memory > 'maxmemory'."), HF_EFULL},
+	{WRAPPED("-MISCONF Redis is configured to save RDB snapshots"), HF_EREADONLY},
+	{WRAPPED("The user executing the script can't run this command or subcommand"), HF_EDENIED},
+	{WRAPPED("The user executing the script can't access at least one of the keys"),
+         HF_EDENIED},
+	{WRAPPED("Script attempted to access a non local key in a cluster node"), HF_EREFUSED},
+	{"OOM command not allowed when used memory > 'maxmemory'. script: f_01, on "
+         "@user_script:3.",
+         HF_EFULL},
+};
+
+static void refused_acquire_is_told_in_the_servers_words(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+		char reply[512], said[100];
+		(void)snprintf(reply, sizeof reply, "-%s\r\n", refusals[i].text);
+		(void)snprintf(said, sizeof said, "%s", refusals[i].text);
+		const struct script_step steps[] = {
+			S_HELLO,     S_EXPECT_ASK, S_SEND_BYTES(reply, strlen(reply)),
+			S_QUIET(10), S_END,
+		};
+		struct wire wire = wire_start(steps, NULL);
+		int rc = hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS));
+		if (rc != refusals[i].error)
+			print_error("case %zu: %s\n", i, refusals[i].text);
+		EXPECT_RC(&wire, refusals[i].error, rc);
+		EXPECT_DETAIL(said);
+		EXPECT_DETAIL("orders");
+		assert_int_equal(hf_lock_state(wire.lock, NULL), HF_FREE);
+		wire_finish(&wire);
+	}
+}
+
+static void error_may_be_a_bulk_error(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_EXPECT_ASK,
+		S_SEND("!18\r\nREADONLY sorry \r\n \r\n"),
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, HF_EREADONLY, hf_lock_acquire(wire.lock, NULL));
+	wire_finish(&wire);
+}
+
+static void conflict_of_the_script_is_told(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_EXPECT_ASK,
+		S_SEND("*2\r\n$8\r\nconflict\r\n$30\r\nthe key is a hash, but no lock\r\n"),
+		S_QUIET(30),
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, HF_ECONFLICT, hf_lock_acquire(wire.lock, NULL));
+	EXPECT_DETAIL("the key is a hash, but no lock");
+	wire_finish(&wire);
+}
+
+static void refused_release_is_tried_on_in_the_background(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_EXPECT("EVALSHA", "*", "1", "orders", "1200", "*", "1"),
+		S_SEND(GRANTED),
+		S_EXPECT_RELEASE,
+		S_SEND("-READONLY You can't write against a read only replica.\r\n"),
+		S_EXPECT_RELEASE,
+		S_SEND("-READONLY You can't write against a read only replica.\r\n"),
+		S_RELEASE,
+		S_QUIET(50),
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.lease_ms = 1200)));
+	EXPECT_RC(&wire, HF_EREADONLY, hf_lock_release(wire.lock));
+	EXPECT_DETAIL("READONLY");
+	assert_int_equal(hf_lock_remaining(wire.lock, NULL), 0);
+	wire_finish(&wire);
+}
+
+static void refused_renewal_is_tried_again_until_it_is_confirmed(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,          S_GRANT,
+		S_EXPECT_RENEWAL, S_SEND("-OOM command not allowed\r\n"),
+		S_EXPECT_RENEWAL, S_SEND("-LOADING\r\n"),
+		S_EXPECT_RENEWAL, S_SEND("*1\r\n:1\r\n"),
+		S_RELEASE,        S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 1200));
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
+	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
+	assert_int_equal(stats_of(wire.client).renewal_failures, 2);
+	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+static void refused_question_is_told(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_EXPECT("EVALSHA", "*", "1", "orders", "*"),
+		S_SEND("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"),
+		S_EXPECT("EVALSHA", "*", "2", "orders", CHANNEL, "0"),
+		S_SEND("-NOPERM no\r\n"),
+		S_EXPECT("PING"),
+		S_SEND("-NOAUTH Authentication required.\r\n"),
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	int locked = -7, was_held = -7;
+	EXPECT_RC(&wire, HF_ECONFLICT, hf_lock_is_locked(wire.lock, &locked));
+	EXPECT_DETAIL("WRONGTYPE");
+	EXPECT_RC(&wire, HF_EDENIED, hf_lock_force_release(wire.lock, &was_held));
+	EXPECT_RC(&wire, HF_EAUTH, hf_client_ping(wire.client, NULL));
+	assert_int_equal(locked, -7);
+	assert_int_equal(was_held, -7);
+	wire_finish(&wire);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(error_that_passes_is_tried_again),
+		cmocka_unit_test(error_that_does_not_pass_in_time_is_told),
+		cmocka_unit_test(refused_acquire_is_told_in_the_servers_words),
+		cmocka_unit_test(error_may_be_a_bulk_error),
+		cmocka_unit_test(conflict_of_the_script_is_told),
+		cmocka_unit_test(refused_release_is_tried_on_in_the_background),
+		cmocka_unit_test(refused_renewal_is_tried_again_until_it_is_confirmed),
+		cmocka_unit_test(refused_question_is_told),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

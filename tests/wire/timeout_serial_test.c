@@ -1,0 +1,248 @@
+/* Every timeout is kept, by the clock that counts suspend. */
+#include "wire/wire.h"
+
+#define SLACK_MS 50
+
+#define EXPECT_LASTED(began_at, wanted_ms)                                                         \
+	do {                                                                                       \
+		long long lasted_ = test_now_ms() - (began_at);                                    \
+		if (lasted_ < (wanted_ms)-1 || lasted_ > (wanted_ms) + SLACK_MS)                   \
+			fail_msg("lasted %lld ms, expected %d", lasted_, wanted_ms);               \
+	} while (0)
+
+static void expect_no_greeting(const struct script_step *steps)
+{
+	struct wire wire = {.script = script_start(steps)};
+	long long began_at = test_now_ms();
+	EXPECT_RC(&wire, HF_EUNREACHABLE,
+	          hf_client_open(script_url(wire.script), HF_CLIENT(.connect_timeout_ms = 300),
+	                         &wire.client));
+	EXPECT_LASTED(began_at, 300);
+	EXPECT_DETAIL("no connection in 300 ms");
+	script_finish(wire.script);
+}
+
+static void server_that_says_nothing_costs_the_connect_timeout(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {S_EXPECT("HELLO", "..."), S_EXPECT_CLOSE, S_END};
+	expect_no_greeting(steps);
+}
+
+static void server_that_stops_in_the_greeting_costs_the_connect_timeout(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_EXPECT("HELLO", "..."),
+		S_SEND("%7\r\n$6\r\nserver\r\n$5\r\nred"),
+		S_EXPECT_CLOSE,
+		S_END,
+	};
+	expect_no_greeting(steps);
+}
+
+static void server_that_drips_costs_the_connect_timeout(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_EXPECT("HELLO", "..."),
+		S_SEND("%7\r\n"),
+		S_DELAY(100),
+		S_SEND("+a\r\n"),
+		S_DELAY(100),
+		S_SEND("+b\r\n"),
+		S_EXPECT_CLOSE,
+		S_END,
+	};
+	expect_no_greeting(steps);
+}
+
+static void server_that_does_not_select_costs_the_connect_timeout(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {S_HELLO, S_EXPECT("SELECT", "3"), S_EXPECT_CLOSE,
+	                                           S_END};
+	struct wire wire = {.script = script_start(steps)};
+	long long began_at = test_now_ms();
+	EXPECT_RC(&wire, HF_EUNREACHABLE,
+	          hf_client_open(script_url(wire.script),
+	                         HF_CLIENT(.database = 3, .connect_timeout_ms = 300),
+	                         &wire.client));
+	EXPECT_LASTED(began_at, 300);
+	script_finish(wire.script);
+}
+
+static void unanswered_question_costs_the_command_timeout(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {S_HELLO, S_EXPECT("PING"), S_END};
+	struct wire wire = wire_start(steps, HF_CLIENT(.command_timeout_ms = 200));
+	long long began_at = test_now_ms();
+	EXPECT_RC(&wire, HF_EUNREACHABLE, hf_client_ping(wire.client, NULL));
+	EXPECT_LASTED(began_at, 200);
+	wire_finish(&wire);
+}
+
+/* The first try after a connection that worked comes without a pause. */
+static void unanswered_command_costs_the_connection_at_its_timeout(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO, S_PING, S_EXPECT_ASK, S_RECONNECTED, S_GRANT, S_RELEASE, S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.command_timeout_ms = 200));
+	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
+	long long began_at = test_now_ms();
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	EXPECT_LASTED(began_at, 200);
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+/* A ninth of the lease, where that is less than the command timeout. */
+static void short_lease_shortens_the_timeout(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO, S_PING, S_EXPECT_ASK, S_RECONNECTED, S_GRANT, S_RELEASE, S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
+	long long began_at = test_now_ms();
+	EXPECT_RC(&wire, 0,
+	          hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS, .lease_ms = 1800)));
+	EXPECT_LASTED(began_at, 200);
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+static void unconfirmed_subscription_costs_the_connection_at_its_timeout(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_BUSY,
+		S_EXPECT_SUBSCRIBE,
+		S_EXPECT_ASK,
+		S_RECONNECTED,
+		S_EXPECT_SUBSCRIBE,
+		S_EXPECT_ASK,
+		S_SEND(SUBSCRIBED GRANTED),
+		S_RELEASE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.subscribe_timeout_ms = 250));
+	long long began_at = test_now_ms();
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	EXPECT_LASTED(began_at, 250);
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+static void wait_ends_on_time_while_an_ask_is_unanswered(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO, S_EXPECT_ASK, S_STALL, S_SEND(GRANTED), S_RELEASE, S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	long long began_at = test_now_ms();
+	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 250)));
+	EXPECT_LASTED(began_at, 250);
+	script_continue(wire.script);
+	wire_finish(&wire);
+}
+
+static void wait_ends_on_time_while_the_lock_is_held(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {S_HELLO, S_MAKE_WAIT, S_END};
+	struct wire wire = wire_start(steps, NULL);
+	long long began_at = test_now_ms();
+	EXPECT_RC(&wire, HF_ETIMEDOUT, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 250)));
+	EXPECT_LASTED(began_at, 250);
+	wire_finish(&wire);
+}
+
+static void wait_ends_on_time_without_a_server(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {S_HELLO, S_MAKE_WAIT, S_CLOSE, S_STALL, S_END};
+	struct wire wire = wire_start(steps, NULL);
+	long long began_at = test_now_ms();
+	EXPECT_RC(&wire, HF_EUNREACHABLE, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 400)));
+	EXPECT_LASTED(began_at, 400);
+	script_continue(wire.script);
+	wire_finish(&wire);
+}
+
+static void release_ends_on_time_without_an_answer(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO, S_GRANT, S_EXPECT_RELEASE, S_STALL, S_SEND(RELEASED), S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
+	long long began_at = test_now_ms();
+	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_release_with(wire.lock, HF_RELEASE(.wait_ms = 250)));
+	EXPECT_LASTED(began_at, 250);
+	script_continue(wire.script);
+	wire_finish(&wire);
+}
+
+static void close_takes_a_second_at_most(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO, S_GRANT, S_EXPECT_RELEASE, S_EXPECT_CLOSE, S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
+	long long began_at = test_now_ms();
+	hf_lock_close(wire.lock);
+	assert_int_equal(hf_client_close(wire.client), 0);
+	EXPECT_LASTED(began_at, 1000);
+	script_finish(wire.script);
+}
+
+static void renewals_come_at_a_third_of_the_lease(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,          S_GRANT,
+		S_EXPECT_RENEWAL, S_SEND("*1\r\n:1\r\n"),
+		S_EXPECT_RENEWAL, S_SEND("*1\r\n:1\r\n"),
+		S_RELEASE,        S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 900));
+	long long began_at = test_now_ms();
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
+	for (uint64_t i = 1; i <= 2; i++) {
+		WAIT_UNTIL(stats_of(wire.client).renewals == i, PATIENCE_MS);
+		assert_in_range(test_now_ms() - began_at, 300 * i - 40 * i, 300 * i + SLACK_MS);
+	}
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(server_that_says_nothing_costs_the_connect_timeout),
+		cmocka_unit_test(server_that_stops_in_the_greeting_costs_the_connect_timeout),
+		cmocka_unit_test(server_that_drips_costs_the_connect_timeout),
+		cmocka_unit_test(server_that_does_not_select_costs_the_connect_timeout),
+		cmocka_unit_test(unanswered_question_costs_the_command_timeout),
+		cmocka_unit_test(unanswered_command_costs_the_connection_at_its_timeout),
+		cmocka_unit_test(short_lease_shortens_the_timeout),
+		cmocka_unit_test(unconfirmed_subscription_costs_the_connection_at_its_timeout),
+		cmocka_unit_test(wait_ends_on_time_while_an_ask_is_unanswered),
+		cmocka_unit_test(wait_ends_on_time_while_the_lock_is_held),
+		cmocka_unit_test(wait_ends_on_time_without_a_server),
+		cmocka_unit_test(release_ends_on_time_without_an_answer),
+		cmocka_unit_test(close_takes_a_second_at_most),
+		cmocka_unit_test(renewals_come_at_a_third_of_the_lease),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+/* What the wire tests share: a client on a scripted server, and what the server usually says. */
+#ifndef TESTS_WIRE_WIRE_H
+#define TESTS_WIRE_WIRE_H
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <holdfast/holdfast.h>
+
+#include "support/check.h"
+#include "support/clock.h"
+#include "support/script.h"
+
+#define CHANNEL     "redisson_lock__channel:{orders}"
+#define PATIENCE_MS 8000 /* longer than any step takes, shorter than a hung script */
+
+/* clang-format off */
+
+/* The server's words. */
+#define GRANTED  "_\r\n"
+#define HELD     ":30000\r\n" /* by somebody else, for as long as the tests look */
+#define RELEASED ":1\r\n"
+#define GONE     "*2\r\n$4\r\ngone\r\n$0\r\n\r\n"
+#define NOSCRIPT "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+
+#define PUSH(kind_length, kind, rest) ">3\r\n$" kind_length "\r\n" kind "\r\n$31\r\n" CHANNEL "\r\n" rest
+#define SUBSCRIBED   PUSH("9", "subscribe", ":1\r\n")
+#define UNSUBSCRIBED PUSH("11", "unsubscribe", ":0\r\n")
+#define MESSAGE      PUSH("7", "message", "$1\r\n0\r\n")
+
+/* The client's words. */
+#define S_EXPECT_ASK         S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*", "1")
+#define S_EXPECT_RELEASE     S_EXPECT("EVALSHA", "*", "2", "orders", CHANNEL, "*", "0", "0")
+#define S_EXPECT_RENEWAL     S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*")
+#define S_EXPECT_SUBSCRIBE   S_EXPECT("SUBSCRIBE", CHANNEL)
+#define S_EXPECT_UNSUBSCRIBE S_EXPECT("UNSUBSCRIBE", CHANNEL)
+#define S_PING               S_EXPECT("PING"), S_SEND("+PONG\r\n")
+
+/* The next connection. */
+#define S_RECONNECTED S_ACCEPT, S_HELLO
+
+/* Both together. */
+#define S_GRANT   S_EXPECT_ASK, S_SEND(GRANTED)
+#define S_BUSY    S_EXPECT_ASK, S_SEND(HELD)
+#define S_RELEASE S_EXPECT_RELEASE, S_SEND(RELEASED)
+
+/* A first ask that is turned down, and the subscription with the second one. */
+#define S_MAKE_WAIT S_BUSY, S_EXPECT_SUBSCRIBE, S_EXPECT_ASK, S_SEND(SUBSCRIBED HELD)
+
+/* clang-format on */
+
+struct wire {
+	struct script *script;
+	hf_client *client;
+	hf_lock *lock; /* "orders" */
+};
+
+/* Fails with the script's own complaint, which is mostly the cause. */
+_Noreturn static inline void wire_fail(struct wire *wire, const char *file, int line, int got,
+                                       int wanted, const char *what)
+{
+	char *detail = check_copy(hf_error_detail(), strlen(hf_error_detail()));
+	char *problem = wire->script ? script_join(wire->script, 0) : NULL;
+	print_error("%s: got %d (%s), expected %d (%s): %s\nscript: %s\n", what, got,
+	            got ? hf_strerror(got) : "success", wanted,
+	            wanted ? hf_strerror(wanted) : "success", detail, problem ? problem : "fine");
+	free(detail);
+	free(problem);
+	_fail(file, line);
+	abort();
+}
+
+#define EXPECT_RC(wire, wanted, call)                                                              \
+	do {                                                                                       \
+		int rc_ = (call);                                                                  \
+		if (rc_ != (wanted))                                                               \
+			wire_fail(wire, __FILE__, __LINE__, rc_, wanted, #call);                   \
+	} while (0)
+
+#define EXPECT_TEXT(text, part)                                                                    \
+	do {                                                                                       \
+		if (!strstr(text, part))                                                           \
+			fail_msg("'%s' does not say '%s'", text, part);                            \
+	} while (0)
+
+#define EXPECT_DETAIL(part) EXPECT_TEXT(hf_error_detail(), part)
+
+static inline struct wire wire_start_on(struct script *script, const hf_client_options *options)
+{
+	struct wire wire = {.script = script};
+	EXPECT_RC(&wire, 0, hf_client_open(script_url(wire.script), options, &wire.client));
+	EXPECT_RC(&wire, 0, hf_lock_open(wire.client, HF_REENTRANT, "orders", &wire.lock));
+	return wire;
+}
+
+static inline struct wire wire_start(const struct script_step *steps,
+                                     const hf_client_options *options)
+{
+	return wire_start_on(script_start(steps), options);
+}
+
+/* Plays the script to its end, then closes the client. */
+#define wire_finish(wire)                                                                          \
+	do {                                                                                       \
+		script_finish((wire)->script);                                                     \
+		hf_lock_close((wire)->lock);                                                       \
+		assert_int_equal(hf_client_close((wire)->client), 0);                              \
+	} while (0)
+
+/* Where an asynchronous call completes. Read the rest once count is 1. */
+struct done {
+	atomic_int count;
+	int result;
+	int64_t number;
+	char detail[400];
+};
+
+static inline void note_done(void *arg, int result, int64_t number, const char *text)
+{
+	struct done *done = arg;
+	(void)text;
+	done->result = result;
+	done->number = number;
+	strncpy(done->detail, hf_error_detail(), sizeof(done->detail) - 1);
+	done->count++;
+}
+
+#define WAIT_DONE(wire, wanted, done)                                                              \
+	do {                                                                                       \
+		WAIT_UNTIL((done)->count > 0, PATIENCE_MS);                                        \
+		if ((done)->result != (wanted))                                                    \
+			wire_fail(wire, __FILE__, __LINE__, (done)->result, wanted,                \
+			          (done)->detail);                                                 \
+	} while (0)
+
+static inline hf_owner *new_owner(void)
+{
+	hf_owner *owner = NULL;
+	assert_int_equal(hf_owner_new(&owner), 0);
+	return owner;
+}
+
+static inline hf_stats stats_of(hf_client *client)
+{
+	hf_stats stats = {.size = sizeof(stats)};
+	assert_int_equal(hf_client_stats(client, &stats), 0);
+	return stats;
+}
+
+#endif
