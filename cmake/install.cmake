@@ -6,6 +6,8 @@ set(HF_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast)
 install(TARGETS holdfast holdfast_static EXPORT HoldfastTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# Nobody links against the module, so it has no plain name.
+install(TARGETS holdfast_tls LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
 install(DIRECTORY include/holdfast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 configure_file(cmake/holdfast.pc.in holdfast.pc @ONLY)
