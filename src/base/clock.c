@@ -13,7 +13,9 @@ int64_t hf__clock_us(void)
 
 int64_t hf__clock_ms(void)
 {
-	return hf__clock_us() / 1000;
+	struct timespec ts;
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 int hf__clock_poll_timeout(int64_t now, int64_t at)

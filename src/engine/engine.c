@@ -174,6 +174,10 @@ static void check_plans(struct hf__engine *engine)
  */
 static void release(struct hf__engine *engine, struct hf__task *leader, bool leaving)
 {
+	if (!leader && !leaving && !engine->posted && hf__list_empty(&engine->finished)) {
+		pthread_mutex_unlock(&engine->mutex);
+		return;
+	}
 	struct hf__list finished;
 	hf__list_init(&finished);
 	hf__list_move(&finished, &engine->finished);

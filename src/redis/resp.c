@@ -294,19 +294,27 @@ static int take_line(struct hf__resp *resp, const char *bytes)
 	}
 }
 
-/* Tells how long a line of this type may be. Returns false for an unknown type. */
-static bool find_line_limit(char lead, uint32_t *ret)
+/* How long a line of this type may be; 0 for an unknown type. */
+static uint32_t line_limit(char lead)
 {
-	/* Checked first, since strchr() also finds the final NUL. */
-	if (lead == '\0')
-		return false;
-	if (strchr("+-,(", lead))
-		*ret = HF__RESP_MAX_LINE;
-	else if (strchr(":#_$!=*~%>|", lead))
-		*ret = HF__RESP_MAX_NUMBER;
-	else
-		return false;
-	return true;
+	switch (lead) {
+	case '+':
+	case '-':
+	case ',':
+	case '(': return HF__RESP_MAX_LINE;
+	case ':':
+	case '#':
+	case '_':
+	case '$':
+	case '!':
+	case '=':
+	case '*':
+	case '~':
+	case '%':
+	case '>':
+	case '|': return HF__RESP_MAX_NUMBER;
+	default: return 0;
+	}
 }
 
 /* Looks at the next byte of a line. Returns 1 at its end. */
@@ -316,9 +324,8 @@ static int scan_byte(struct hf__resp *resp, char c)
 
 	if (at == resp->line) {
 		resp->lead = c;
-		if (!find_line_limit(c, &resp->line_limit))
-			return fail(resp, "unknown type byte");
-		return MORE;
+		resp->line_limit = line_limit(c);
+		return resp->line_limit ? MORE : fail(resp, "unknown type byte");
 	}
 	if (resp->after_cr)
 		return c == '\n' ? READY : fail(resp, "CR without LF");

@@ -280,7 +280,7 @@ static void killed_connection_of_a_waiter_is_made_again(void **state)
 	end(&world);
 }
 
-static void release_while_the_waiters_connection_is_dead_lets_it_in(void **state)
+static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(void **state)
 {
 	struct world world;
 
@@ -289,10 +289,14 @@ static void release_while_the_waiters_connection_is_dead_lets_it_in(void **state
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	struct waiter *waiter = waiter_start(world.theirs, NULL);
 	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
-	/* The message goes to nobody: after the reconnect the waiter asks by itself. */
+	/* In one step, so that nobody reconnects in between: the waiter asks after it did. */
+	raw_ok(world.raw, "MULTI", NULL);
 	raw_reply_free(raw_command(world.raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
-	assert_int_equal(raw_integer(world.raw, "DEL", "orders", NULL), 1);
+	raw_reply_free(raw_command(world.raw, "DEL", "orders", NULL));
+	raw_reply_free(raw_command(world.raw, "EXEC", NULL));
+	long long deleted_at = test_now_ms();
 	waiter_expect(waiter, 0);
+	ASSERT_BETWEEN(waiter->ended_at - deleted_at, 0, 1500);
 	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
 	ASSERT_OK(waiter_release(waiter));
 	waiter_free(waiter);
@@ -462,7 +466,7 @@ int main(void)
 		cmocka_unit_test(close_does_not_wait_for_a_frozen_server),
 		cmocka_unit_test(killed_connection_of_a_holder_is_made_again),
 		cmocka_unit_test(killed_connection_of_a_waiter_is_made_again),
-		cmocka_unit_test(release_while_the_waiters_connection_is_dead_lets_it_in),
+		cmocka_unit_test(lock_freed_while_the_waiters_connection_is_dead_is_found_at_once),
 		cmocka_unit_test(flushed_server_is_noticed_by_the_next_renewal),
 		cmocka_unit_test(lock_deleted_by_hand_is_found_by_the_slow_poll),
 		cmocka_unit_test(full_server_refuses_new_locks_and_lets_old_ones_go),

@@ -245,6 +245,26 @@ static void black_hole_costs_the_lock_before_it_can_be_given_away(void **state)
 	end(&world);
 }
 
+static void network_that_is_back_before_the_lease_ends_costs_nothing(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, 3000);
+	ASSERT_OK(hf_lock_acquire(world.lock, NULL));
+	long long acquired_at = test_now_ms();
+	proxy_refuse(world.proxy, true);
+	proxy_cut(world.proxy);
+	WAIT_UNTIL(test_now_ms() - acquired_at >= 1900, SOON_MS);
+	proxy_refuse(world.proxy, false);
+	/* A holder tries every twelfth of its lease, however often it failed before. */
+	WAIT_UNTIL(stats_of(world.client).renewals == 1, 800);
+	assert_int_equal(hf_lock_state(world.lock, NULL), HF_HELD);
+	assert_int_equal(seen_count(&world.seen, HF_LOST), 0);
+	ASSERT_OK(hf_lock_release(world.lock));
+	end(&world);
+}
+
 static void unreachable_server_is_told_when_the_time_is_over(void **state)
 {
 	struct world world;
@@ -440,6 +460,7 @@ int main(void)
 		LIVE_STORY(unanswered_acquire_is_unknown_and_cleaned_up),
 		LIVE_STORY(unanswered_release_is_unknown_and_goes_on),
 		LIVE_STORY(black_hole_costs_the_lock_before_it_can_be_given_away),
+		LIVE_STORY(network_that_is_back_before_the_lease_ends_costs_nothing),
 		LIVE_STORY(unreachable_server_is_told_when_the_time_is_over),
 		LIVE_STORY(message_lost_in_the_gap_does_not_hang_the_waiter),
 		LIVE_STORY(reconnected_waiter_is_subscribed_again),

@@ -408,7 +408,7 @@ static void end_holding(struct holder *holder)
 static void hold_without_memory(int length)
 {
 	struct holder holder;
-	begin_holding(&holder, length, 1500);
+	begin_holding(&holder, length, 3000);
 	begin_watching(1, false);
 	wait_for_renewals(&holder, 4);
 	long count = end_watching();
@@ -454,7 +454,7 @@ static void failing_calls_do_not_touch_the_holds(void **state)
 	struct holder holder;
 	hf_lock *lock = NULL;
 	hf_owner *owner = NULL;
-	begin_holding(&holder, 1, 1500);
+	begin_holding(&holder, 1, 3000);
 	begin_watching(1, false);
 	assert_int_equal(hf_lock_open(holder.client, HF_REENTRANT, "new", &lock), HF_ENOMEM);
 	assert_int_equal(hf_owner_new(&owner), HF_ENOMEM);

@@ -231,7 +231,7 @@ static void wrong_type_of_answer_to_a_renewal_is_a_miss(void **state)
 			S_SEND_BYTES(answers[i], strlen(answers[i])),
 			S_END,
 		};
-		struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 600));
+		struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 1800));
 		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
 		WAIT_UNTIL(stats_of(wire.client).renewal_failures == 1, PATIENCE_MS);
 		assert_int_equal(stats_of(wire.client).renewals, 0);

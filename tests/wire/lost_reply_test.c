@@ -198,7 +198,7 @@ static void unanswered_renewal_is_repeated_on_the_next_connection(void **state)
 		S_RECONNECTED, S_EXPECT_RENEWAL, S_SEND("*1\r\n:1\r\n"), S_RELEASE,
 		S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 1500));
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 3000));
 	acquire(&wire);
 	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
 	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);

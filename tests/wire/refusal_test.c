@@ -179,7 +179,7 @@ static void refused_renewal_is_tried_again_until_it_is_confirmed(void **state)
 		S_EXPECT_RENEWAL, S_SEND("*1\r\n:1\r\n"),
 		S_RELEASE,        S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 1200));
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 3000));
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
 	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
 	assert_int_equal(stats_of(wire.client).renewal_failures, 2);

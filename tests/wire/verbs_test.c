@@ -187,15 +187,15 @@ static void renewal_has_all_locks_in_one_script(void **state)
 	static const struct script_step steps[] = {
 		S_HELLO,
 		S_GRANT,
-		S_EXPECT("EVALSHA", "*", "1", "stock", "900", "*", "1"),
+		S_EXPECT("EVALSHA", "*", "1", "stock", "3000", "*", "1"),
 		S_SEND(GRANTED),
-		S_EXPECT("EVALSHA", "*", "2", "*", "*", "900", "*", "900", "*"),
+		S_EXPECT("EVALSHA", "*", "2", "*", "*", "3000", "*", "3000", "*"),
 		S_SEND("*2\r\n:1\r\n:1\r\n"),
-		S_EXPECT("EVALSHA", "*", "2", "*", "*", "900", "*", "900", "*"),
+		S_EXPECT("EVALSHA", "*", "2", "*", "*", "3000", "*", "3000", "*"),
 		S_SEND("*2\r\n:1\r\n:1\r\n"),
 		S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 900));
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 3000));
 	hf_lock *stock = NULL;
 	EXPECT_RC(&wire, 0, hf_lock_open(wire.client, HF_REENTRANT, "stock", &stock));
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
@@ -215,11 +215,11 @@ static void unknown_scripts_are_sent_whole(void **state)
 		S_HELLO,
 		S_EXPECT_ASK,
 		S_SEND(NOSCRIPT),
-		S_EXPECT("EVAL", "*", "1", "orders", "900", "*", "1"),
+		S_EXPECT("EVAL", "*", "1", "orders", "3000", "*", "1"),
 		S_SEND(GRANTED),
 		S_EXPECT_RENEWAL,
 		S_SEND(NOSCRIPT),
-		S_EXPECT("EVAL", "*", "1", "orders", "900", "*"),
+		S_EXPECT("EVAL", "*", "1", "orders", "3000", "*"),
 		S_SEND("*1\r\n:1\r\n"),
 		S_EXPECT_RELEASE,
 		S_SEND(NOSCRIPT),
@@ -235,7 +235,7 @@ static void unknown_scripts_are_sent_whole(void **state)
 		S_SEND("*3\r\n:-2\r\n:0\r\n$0\r\n\r\n"),
 		S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 900));
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 3000));
 	int locked = -1;
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
 	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
