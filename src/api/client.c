@@ -206,6 +206,9 @@ int hf_client_uuid(hf_client *client, char ret_uuid[37])
 {
 	if (!client || !ret_uuid)
 		return hf__error(HF_EINVAL, "client or ret_uuid: NULL");
+	int rc = hf__client_check(client);
+	if (rc)
+		return rc;
 	memcpy(ret_uuid, client->core.config.uuid, 37);
 	return 0;
 }

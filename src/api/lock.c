@@ -81,7 +81,7 @@ static int need_owner(const hf_owner *owner)
 static int prepare_acquire(struct hf__call *call, hf_lock *lock, const hf_acquire_options *options,
                            bool async)
 {
-	hf_acquire_options ours;
+	hf_acquire_options ours = {0};
 	int rc = prepare(call, lock, HF__OP_ACQUIRE);
 	if (!rc)
 		rc = hf__options_copy(&ours, sizeof ours, options, "HF_ACQUIRE");
@@ -103,7 +103,7 @@ static int prepare_acquire(struct hf__call *call, hf_lock *lock, const hf_acquir
 static int prepare_release(struct hf__call *call, hf_lock *lock, const hf_release_options *options,
                            bool async)
 {
-	hf_release_options ours;
+	hf_release_options ours = {0};
 	int rc = prepare(call, lock, HF__OP_RELEASE);
 	if (!rc)
 		rc = hf__options_copy(&ours, sizeof ours, options, "HF_RELEASE");

@@ -133,6 +133,7 @@ void hf__hold_take_cell(struct hf__hold *hold)
 		struct hf__cell *next = atomic_load(&cell->next);
 		if (!next) {
 			next = hold->cell;
+			assert(next); /* taken along since the hold began */
 			hold->cell = NULL;
 			atomic_store(&cell->next, next);
 		}

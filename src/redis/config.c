@@ -369,7 +369,8 @@ static ssize_t read_line(int fd, char *line, size_t size)
 
 static int read_password(struct draft *draft, const char *file)
 {
-	char line[TEXT_MAX + 3]; /* room for "\r\n", and one more to tell that it is too long */
+	char line[TEXT_MAX + 3] =
+		""; /* room for "\r\n", and one more to tell that it is too long */
 	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	ssize_t used = fd < 0 ? -1 : read_line(fd, line, sizeof(line) - 1);
 	char *end;

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -102,7 +103,7 @@ static void schedule(struct hf__redis *redis, int64_t now)
 static void note_given_up(struct hf__redis *redis)
 {
 	const struct hf__port *port = &redis->engine->port;
-	struct sockaddr_storage own;
+	struct sockaddr_storage own = {0};
 	socklen_t length = sizeof own;
 	char host[INET6_ADDRSTRLEN];
 	redis->given_up = 0;
@@ -417,12 +418,15 @@ static uint32_t find_value(const struct hf__redis *redis, const char *bytes, con
 }
 
 /* "6.2.14" is 602; -1 if it is no version. */
-static int read_version(const char *text, size_t length)
+static long read_version(const char *text, size_t length)
 {
-	char copy[16] = "";
-	int major, minor;
+	char copy[8] = "";
+	char *end;
 	memcpy(copy, text, length < sizeof copy ? length : sizeof copy - 1);
-	return sscanf(copy, "%5d.%5d", &major, &minor) == 2 ? major * 100 + minor : -1;
+	long major = strtol(copy, &end, 10);
+	if (end == copy || *end != '.')
+		return -1;
+	return major * 100 + strtol(end + 1, NULL, 10);
 }
 
 static void refuse_greeting(struct hf__redis *redis, const char *text, size_t length, int64_t now)

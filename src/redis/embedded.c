@@ -388,8 +388,7 @@ static _Noreturn void give_up(int report_fd, const char *step)
 {
 	struct report report = {.error = errno};
 
-	for (size_t i = 0; step[i] && i < sizeof(report.step) - 1; i++)
-		report.step[i] = step[i];
+	memcpy(report.step, step, strnlen(step, sizeof(report.step) - 1));
 	(void)!write(report_fd, &report, sizeof(report));
 	_exit(127);
 }

@@ -3,10 +3,10 @@
 
 #define MAX_DIGITS 20
 
-/* Writes the digits backwards from the end of the array and says where they begin. */
-static char *format(char text[MAX_DIGITS], uint64_t number)
+/* Writes the digits backwards up to `end` and says where they begin. */
+static char *format(char *end, uint64_t number)
 {
-	char *at = text + MAX_DIGITS;
+	char *at = end;
 	do
 		*--at = (char)('0' + number % 10);
 	while (number /= 10);
@@ -16,26 +16,29 @@ static char *format(char text[MAX_DIGITS], uint64_t number)
 char *hf__request_digits(char *at, uint64_t number)
 {
 	char text[MAX_DIGITS];
-	char *first = format(text, number);
-	return hf__request_raw(at, first, (size_t)(text + MAX_DIGITS - first));
+	char *end = text + sizeof text;
+	char *first = format(end, number);
+	return hf__request_raw(at, first, (size_t)(end - first));
 }
 
 char *hf__request_number(char *at, int64_t number)
 {
 	char text[1 + MAX_DIGITS];
 	uint64_t size = number < 0 ? -(uint64_t)number : (uint64_t)number;
-	char *first = format(text + 1, size);
+	char *end = text + sizeof text;
+	char *first = format(end, size);
 	if (number < 0)
 		*--first = '-';
-	return hf__request_bytes(at, first, (size_t)(text + sizeof text - first));
+	return hf__request_bytes(at, first, (size_t)(end - first));
 }
 
 char *hf__request_owner(char *at, const char *uuid, uint64_t number)
 {
 	char text[MAX_DIGITS];
-	char *first = format(text, number);
+	char *end = text + sizeof text;
+	char *first = format(end, number);
 	size_t uuid_length = strlen(uuid);
-	size_t length = (size_t)(text + MAX_DIGITS - first);
+	size_t length = (size_t)(end - first);
 	at = hf__request_header(at, '$', uuid_length + 1 + length);
 	at = hf__request_raw(at, uuid, uuid_length);
 	*at++ = ':';

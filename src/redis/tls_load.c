@@ -17,7 +17,8 @@ static const struct hf__tls_module *load(char *why, size_t size)
 	void *file = dlopen(HF__TLS_MODULE_FILE, RTLD_NOW | RTLD_LOCAL);
 	const struct hf__tls_module *module = file ? dlsym(file, HF__TLS_MODULE_SYMBOL) : NULL;
 	if (!module)
-		snprintf(why, size, "TLS needs %s beside the library: %s", HF__TLS_MODULE_FILE, dlerror());
+		snprintf(why, size, "TLS needs %s beside the library: %s", HF__TLS_MODULE_FILE,
+		         dlerror());
 	return module;
 }
 

@@ -4,12 +4,12 @@
 extern const struct hf__tls_module holdfast_tls_module;
 
 __attribute__((visibility("default"))) const struct hf__tls_module holdfast_tls_module = {
-        .new = hf__tls_new,
-        .free = hf__tls_free,
-        .start = hf__tls_start,
-        .handshake = hf__tls_handshake,
-        .recv = hf__tls_recv,
-        .send = hf__tls_send,
-        .reason = hf__tls_reason,
-        .stop = hf__tls_stop,
+	.new = hf__tls_new,
+	.free = hf__tls_free,
+	.start = hf__tls_start,
+	.handshake = hf__tls_handshake,
+	.recv = hf__tls_recv,
+	.send = hf__tls_send,
+	.reason = hf__tls_reason,
+	.stop = hf__tls_stop,
 };

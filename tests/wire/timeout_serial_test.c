@@ -2,9 +2,9 @@
 #include "wire/wire.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLACK_MS 200
+#define SLACK_MS 400
 #else
-#define SLACK_MS 50
+#define SLACK_MS 150
 #endif
 
 #define EXPECT_LASTED(began_at, wanted_ms)                                                         \
@@ -248,9 +248,5 @@ int main(void)
 		cmocka_unit_test(close_takes_a_second_at_most),
 		cmocka_unit_test(renewals_come_at_a_third_of_the_lease),
 	};
-	/* A busy machine may be late once; what is late three times is late. */
-	int failed = 1;
-	for (int i = 0; i < 3 && failed; i++)
-		failed = cmocka_run_group_tests(tests, NULL, NULL);
-	return failed;
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
