@@ -59,8 +59,12 @@ static int64_t pause_before(struct hf__redis *redis)
 		return 0;
 	unsigned doublings = redis->failures < 8 ? redis->failures - 1 : 7;
 	int64_t pause = (int64_t)FIRST_PAUSE_MS << doublings;
-	return hf__random_jitter(&redis->random,
-	                         pause < LONGEST_PAUSE_MS ? pause : LONGEST_PAUSE_MS);
+	/* A holder must get several tries before its lease is over. */
+	int64_t twelfth = redis->config->watchdog_ms / 12;
+	int64_t longest = twelfth < LONGEST_PAUSE_MS ? twelfth : LONGEST_PAUSE_MS;
+	if (pause > longest)
+		pause = longest > FIRST_PAUSE_MS ? longest : FIRST_PAUSE_MS;
+	return hf__random_jitter(&redis->random, pause);
 }
 
 static void close_port(struct hf__redis *redis, bool reset)
