@@ -52,8 +52,10 @@ int hf__call_run(struct hf__call *call)
 {
 	struct hf_client *client = call->client;
 	int before;
-	if (!hf__cancel_join(call->cancel, call))
+	if (!hf__cancel_join(call->cancel, call)) {
+		hf__thread_unref(call->op.thread);
 		return cancelled_before();
+	}
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	atomic_fetch_add(&client->inside, 1);
 	run_inside(call);

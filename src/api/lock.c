@@ -94,6 +94,7 @@ static int prepare_acquire(struct hf__call *call, hf_lock *lock, const hf_acquir
 	if (rc)
 		return rc;
 	call->op.owner = owner_number(ours.owner);
+	call->op.thread = ours.owner ? NULL : hf__thread_ref();
 	call->op.wait_ms = ours.wait_ms;
 	call->op.lease_ms = ours.lease_ms;
 	call->cancel = ours.cancel;

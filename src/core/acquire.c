@@ -280,6 +280,8 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 		return;
 	}
 	hold->op = op;
+	hold->thread = op->thread;
+	op->thread = NULL;
 	op->hold = hold;
 	if (op->wait_ms == HF_NOWAIT) {
 		hf__acquire_ask(core, hold, now);

@@ -44,6 +44,8 @@ static void finish(struct hf__core *core, struct hf__op *op)
 	assert(op->active);
 	op->active = false;
 	op->hold = NULL;
+	hf__thread_unref(op->thread);
+	op->thread = NULL;
 	hf__list_remove(&op->link);
 	if (op->is_parked)
 		hf__lock_unref(core, op->lock);
@@ -296,9 +298,9 @@ void hf__core_link_up(struct hf__core *core, int64_t now)
 
 void hf__core_link_down(struct hf__core *core, int error, const char *why, int64_t now)
 {
+	(void)now;
 	core->linked = false;
 	core->link_error = error;
-	core->link_lost_at = now;
 	snprintf(core->link_why, sizeof core->link_why, "%s", why);
 	hf__core_log(core, HF_LOG_WARN, "connection lost: %s", why);
 }

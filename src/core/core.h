@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "core/backend.h"
 #include "base/table.h"
+#include "base/thread.h"
 #include "engine/wheel.h"
 
 #include <holdfast/holdfast.h>
@@ -94,8 +95,9 @@ struct hf__hold {
 	struct hf__timer timer; /* next renewal, risk or end, whatever is first */
 	struct hf__cmd cmd; /* the one verb under way; its lock and wire are the hold's for good */
 	struct hf__op *op;  /* the call it works for, or NULL */
-	struct hf__cell *cell;       /* its cell, or before the first ask one in reserve */
-	struct hf__renewal *renewal; /* the script it is in now */
+	struct hf__cell *cell; /* its cell, or before the first ask one in reserve */
+	struct hf__thread
+		*thread; /* whose it is, if a thread took it and we were able to note it */
 	uint64_t owner;
 	int64_t lease_ms; /* the lease behind valid_until */
 	int64_t valid_until;
@@ -103,7 +105,8 @@ struct hf__hold {
 	int64_t ended_at; /* lost: since when; cleaning: given up then */
 	int32_t count;
 	int32_t watched_from; /* the outermost level without a lease of its own; 0: none */
-	uint16_t slot;        /* in the renewal */
+	uint16_t slot;        /* its place in the renewal script it is in */
+	uint8_t script;       /* which one: 1 and up; 0: none */
 	uint8_t state;
 	uint8_t reason;
 	uint8_t tries;  /* renewals missed in a row */
@@ -123,7 +126,8 @@ struct hf__op {
 	struct hf__timer retry; /* when to ask again */
 	struct hf__lock *lock;
 	struct hf__hold *hold;
-	struct hf__look *look; /* the command of a query */
+	struct hf__look *look;     /* the command of a query */
+	struct hf__thread *thread; /* of an acquire by the calling thread; its reference is ours */
 	uint64_t owner;
 	int64_t wait_ms;  /* as the caller gave it: HF_NOWAIT, 0 for ever or default */
 	int64_t lease_ms; /* 0: the watchdog's */
@@ -193,7 +197,6 @@ struct hf__core {
 	bool was_linked;
 	bool closed;
 	int link_error;
-	int64_t link_lost_at;
 	char link_why[200];
 	hf_stats stats;
 };
@@ -310,7 +313,7 @@ void hf__release_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 /* Puts the hold on the list of those to renew. */
 void hf__watchdog_want(struct hf__core *core, struct hf__hold *hold);
 /* Takes it off, also out of a script under way. */
-void hf__watchdog_drop(struct hf__hold *hold);
+void hf__watchdog_drop(struct hf__core *core, struct hf__hold *hold);
 /* Sends what is on the list. */
 void hf__watchdog_flush(struct hf__core *core, int64_t now);
 int64_t hf__watchdog_next(const struct hf__core *core, int64_t sent_at, int64_t lease_ms);

@@ -41,9 +41,11 @@ static void unlink_hold(struct hf__core *core, struct hf__hold *hold)
 {
 	assert(!hold->cmd.in_flight);
 	hf__wheel_stop(&core->wheel, &hold->timer);
-	hf__watchdog_drop(hold);
+	hf__watchdog_drop(core, hold);
 	if (hold->cmd.lock->held == hold)
 		hold->cmd.lock->held = NULL;
+	hf__thread_unref(hold->thread);
+	hold->thread = NULL;
 	if (hold->has_cell) {
 		atomic_store(&hold->cell->owner, 0);
 		hold->cell->hold = NULL;
@@ -195,7 +197,7 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	hold->ended_at = timed ? hold->valid_until : now;
 	hold->valid_until = 0;
 	hf__wheel_stop(&core->wheel, &hold->timer);
-	hf__watchdog_drop(hold);
+	hf__watchdog_drop(core, hold);
 	atomic_store(&hold->cell->valid_until, 0);
 	if (hold->cmd.lock->held == hold)
 		hold->cmd.lock->held = NULL;
@@ -214,7 +216,7 @@ void hf__hold_hide(struct hf__core *core, struct hf__hold *hold)
 	if (HF__MUTANT(RENEW_RELEASED))
 		return;
 	hf__wheel_stop(&core->wheel, &hold->timer);
-	hf__watchdog_drop(hold);
+	hf__watchdog_drop(core, hold);
 	hold->renew_at = HF__NEVER;
 }
 
@@ -223,7 +225,7 @@ void hf__hold_arm(struct hf__core *core, struct hf__hold *hold)
 	int64_t at = hold->valid_until;
 	if (!hold->at_risk && risk_at(hold) < at)
 		at = risk_at(hold);
-	bool renewing = hold->renewal || !hf__list_empty(&hold->renew);
+	bool renewing = hold->script || !hf__list_empty(&hold->renew);
 	if (hold->watched_from && !renewing && hold->renew_at < at)
 		at = hold->renew_at;
 	hf__wheel_start(&core->wheel, &hold->timer, at);

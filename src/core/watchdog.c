@@ -15,16 +15,29 @@ int64_t hf__watchdog_next(const struct hf__core *core, int64_t sent_at, int64_t 
 
 void hf__watchdog_want(struct hf__core *core, struct hf__hold *hold)
 {
-	if (hf__list_empty(&hold->renew) && !hold->renewal)
+	if (hf__list_empty(&hold->renew) && !hold->script)
 		hf__list_add(&core->renew, &hold->renew);
 }
 
-void hf__watchdog_drop(struct hf__hold *hold)
+void hf__watchdog_drop(struct hf__core *core, struct hf__hold *hold)
 {
 	hf__list_remove(&hold->renew);
-	if (hold->renewal)
-		hold->renewal->hold[hold->slot] = NULL;
-	hold->renewal = NULL;
+	if (hold->script)
+		core->renewal[hold->script - 1].hold[hold->slot] = NULL;
+	hold->script = 0;
+}
+
+/* A lock whose thread is gone is renewed for ever, which is seldom meant. */
+static void check_thread(struct hf__core *core, struct hf__hold *hold)
+{
+	if (!hf__thread_has_ended(hold->thread))
+		return;
+	hf__core_log(
+		core, HF_LOG_WARN,
+		"%s: the thread that took it has ended; it is renewed until the client is closed",
+		hold->cmd.lock->name);
+	hf__thread_unref(hold->thread);
+	hold->thread = NULL;
 }
 
 static void renewed(struct hf__core *core, struct hf__hold *hold, const struct hf__renewal *renewal,
@@ -42,6 +55,7 @@ static void renewed(struct hf__core *core, struct hf__hold *hold, const struct h
 	}
 	hold->renew_at = hf__watchdog_next(core, renewal->cmd.sent_at, lease_ms);
 	core->stats.renewals++;
+	check_thread(core, hold);
 	if (now > renewal->due_at && (uint64_t)(now - renewal->due_at) > core->stats.renewal_lag_ms)
 		core->stats.renewal_lag_ms = (uint64_t)(now - renewal->due_at);
 	hf__hold_arm(core, hold);
@@ -76,7 +90,7 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		struct hf__hold *hold = renewal->hold[i];
 		if (!hold)
 			continue;
-		hold->renewal = NULL;
+		hold->script = 0;
 		renewal->hold[i] = NULL;
 		if (hold->state != HF__HOLD_HELD)
 			continue;
@@ -113,7 +127,7 @@ static void fill(struct hf__core *core, struct hf__renewal *renewal, int64_t now
 			break;
 		uint16_t slot = renewal->holds++;
 		hf__list_remove(&hold->renew);
-		hold->renewal = renewal;
+		hold->script = (uint8_t)(renewal - core->renewal + 1);
 		hold->slot = slot;
 		hold->cmd.lock->refs++; /* the command names it even if the hold ends meanwhile */
 		renewal->hold[slot] = hold;

@@ -10,11 +10,9 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define FIRST_PAUSE_MS   50
@@ -325,7 +323,7 @@ static void connecting_step(struct hf__redis *redis, int64_t now)
 static void resolving_step(struct hf__redis *redis, int64_t now)
 {
 	char why[sizeof redis->why];
-	int found = hf__resolve_take(&redis->resolve, redis->address, why, sizeof why);
+	int found = hf__resolve_take(redis, why, sizeof why);
 	if (found < 0)
 		return;
 	redis->addresses = found;
@@ -335,31 +333,29 @@ static void resolving_step(struct hf__redis *redis, int64_t now)
 		connect_next(redis, now);
 }
 
-static bool unix_address(const char *path, struct hf__address *ret_address)
+static void connect_socket(struct hf__redis *redis, const char *path, int64_t now)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	size_t length = strlen(path);
-	if (length >= sizeof address.sun_path)
-		return false;
-	memcpy(address.sun_path, path, length + 1);
-	memcpy(&ret_address->bytes, &address, sizeof address);
-	ret_address->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + 1);
-	ret_address->family = AF_UNIX;
-	return true;
+	redis->addresses = hf__resolve_unix(path, redis->address) ? 1 : 0;
+	if (redis->addresses == 0)
+		hf__conn_drop(redis, HF_EINVAL, "the socket's path is too long", now);
+	else
+		connect_next(redis, now);
 }
 
+/* Names are looked up anew only when the addresses of last time failed. */
 static void find_address(struct hf__redis *redis, int64_t now)
 {
 	const struct hf__config *config = redis->config;
-	const char *path = redis->embedded.path ? redis->embedded.path : config->socket_path;
+	int kick_fd = redis->engine->driver_fd;
+	int rc;
 	redis->next_address = 0;
 	redis->last_error = 0;
-	if (path) {
-		redis->addresses = unix_address(path, redis->address) ? 1 : 0;
-		if (redis->addresses == 0)
-			hf__conn_drop(redis, HF_EINVAL, "the socket's path is too long", now);
-		else
-			connect_next(redis, now);
+	if (config->socket_path) {
+		connect_socket(redis, config->socket_path, now);
+		return;
+	}
+	if (config->embedded && redis->failures == 0) {
+		connect_socket(redis, redis->embedded.path, now);
 		return;
 	}
 	if (redis->addresses > 0) {
@@ -367,10 +363,12 @@ static void find_address(struct hf__redis *redis, int64_t now)
 		return;
 	}
 	redis->state = HF__CONN_RESOLVING;
-	int rc = hf__resolve_start(config->host, config->port, redis->engine->driver_fd,
-	                           &redis->resolve);
+	if (config->embedded)
+		rc = hf__resolve_embedded(attempt_limit(redis), kick_fd, &redis->resolve);
+	else
+		rc = hf__resolve_start(config->host, config->port, kick_fd, &redis->resolve);
 	if (rc)
-		hf__conn_drop(redis, rc, "cannot start a thread to look the host up", now);
+		hf__conn_drop(redis, rc, "cannot start a thread to find the server", now);
 	else
 		resolving_step(redis, now);
 }

@@ -139,9 +139,12 @@ void hf__subs_done(struct hf__redis *redis);
 struct hf__resolve;
 /* Numbers and sockets at once; names on a thread that kicks the descriptor when done. */
 int hf__resolve_start(const char *host, int port, int kick_fd, struct hf__resolve **ret_resolve);
-/* -1: not yet; else how many addresses, 0 with why filled. Frees the look-up when it is over. */
-int hf__resolve_take(struct hf__resolve **resolve, struct hf__address *ret_address, char *why,
-                     size_t size);
+/* Starts the embedded server again, on such a thread. */
+int hf__resolve_embedded(int64_t timeout_ms, int kick_fd, struct hf__resolve **ret_resolve);
+/* -1: not yet; else how many addresses redis->address has now, 0 with why filled. */
+int hf__resolve_take(struct hf__redis *redis, char *why, size_t size);
+/* The address of a socket; false if its path is too long. */
+bool hf__resolve_unix(const char *path, struct hf__address *ret_address);
 /* Forgets it; its thread ends by itself. */
 void hf__resolve_drop(struct hf__resolve *resolve);
 

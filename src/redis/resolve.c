@@ -1,13 +1,16 @@
-/* Turns a host's name into addresses, on a short-lived thread of its own. */
+/* Finds the server's addresses on a short-lived thread: looks a name up, or starts the embedded one. */
 #include "redis/redis.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* Shared by the asker and the thread; the last one frees it. */
@@ -16,8 +19,10 @@ struct hf__resolve {
 	_Atomic bool done;
 	int kick_fd; /* our own copy */
 	int found;
-	int error; /* of getaddrinfo */
+	int64_t embedded_ms; /* > 0: start the embedded server, and wait so long for it */
+	struct hf__embedded embedded;
 	struct hf__address address[HF__CONN_ADDRESSES];
+	char why[200]; /* nothing was found */
 	char port[8];
 	char host[];
 };
@@ -28,6 +33,7 @@ static void unref(struct hf__resolve *resolve)
 		return;
 	if (resolve->kick_fd >= 0)
 		close(resolve->kick_fd);
+	hf__embedded_done(&resolve->embedded);
 	free(resolve);
 }
 
@@ -35,7 +41,10 @@ static void look_up(struct hf__resolve *resolve, int flags)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
 	struct addrinfo *list = NULL;
-	resolve->error = getaddrinfo(resolve->host, resolve->port, &hints, &list);
+	int error = getaddrinfo(resolve->host, resolve->port, &hints, &list);
+	if (error)
+		snprintf(resolve->why, sizeof resolve->why, "host '%s': %s", resolve->host,
+		         gai_strerror(error));
 	for (struct addrinfo *at = list; at && resolve->found < HF__CONN_ADDRESSES;
 	     at = at->ai_next) {
 		struct hf__address *address = &resolve->address[resolve->found++];
@@ -47,12 +56,35 @@ static void look_up(struct hf__resolve *resolve, int flags)
 		freeaddrinfo(list);
 }
 
+bool hf__resolve_unix(const char *path, struct hf__address *ret_address)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	size_t length = strlen(path);
+	if (length >= sizeof address.sun_path)
+		return false;
+	memcpy(address.sun_path, path, length + 1);
+	memcpy(&ret_address->bytes, &address, sizeof address);
+	ret_address->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + 1);
+	ret_address->family = AF_UNIX;
+	return true;
+}
+
+static void start_embedded(struct hf__resolve *resolve)
+{
+	if (hf__embedded_start(&resolve->embedded, resolve->embedded_ms, resolve->why,
+	                       sizeof resolve->why) == 0)
+		resolve->found = hf__resolve_unix(resolve->embedded.path, resolve->address);
+}
+
 static void *thread_main(void *arg)
 {
 	struct hf__resolve *resolve = arg;
 	uint64_t one = 1;
 	pthread_setname_np(pthread_self(), "hf-resolve");
-	look_up(resolve, AI_ADDRCONFIG);
+	if (resolve->embedded_ms)
+		start_embedded(resolve);
+	else
+		look_up(resolve, AI_ADDRCONFIG);
 	atomic_store(&resolve->done, true);
 	(void)!write(resolve->kick_fd, &one, sizeof one);
 	unref(resolve);
@@ -73,23 +105,23 @@ static int start_thread(struct hf__resolve *resolve)
 	return 0;
 }
 
-int hf__resolve_start(const char *host, int port, int kick_fd, struct hf__resolve **ret_resolve)
+static struct hf__resolve *new_resolve(const char *host)
 {
 	size_t length = strlen(host);
 	struct hf__resolve *resolve = calloc(1, sizeof(*resolve) + length + 1);
 	if (!resolve)
-		return HF_ENOMEM;
+		return NULL;
 	memcpy(resolve->host, host, length + 1);
-	snprintf(resolve->port, sizeof resolve->port, "%d", port);
 	resolve->kick_fd = -1;
+	resolve->embedded.dir_fd = -1;
 	atomic_init(&resolve->users, 1);
-	look_up(resolve, AI_NUMERICHOST);
-	if (resolve->found > 0) {
-		atomic_store(&resolve->done, true);
-		*ret_resolve = resolve;
-		return 0;
-	}
-	resolve->kick_fd = dup(kick_fd);
+	return resolve;
+}
+
+/* Hands it to a thread; frees it if there is none. */
+static int run(struct hf__resolve *resolve, int kick_fd, struct hf__resolve **ret_resolve)
+{
+	resolve->kick_fd = fcntl(kick_fd, F_DUPFD_CLOEXEC, 0);
 	atomic_store(&resolve->users, 2);
 	int rc = resolve->kick_fd < 0 ? HF_ESYSTEM : start_thread(resolve);
 	if (rc) {
@@ -101,18 +133,46 @@ int hf__resolve_start(const char *host, int port, int kick_fd, struct hf__resolv
 	return 0;
 }
 
-int hf__resolve_take(struct hf__resolve **resolve, struct hf__address *ret_address, char *why,
-                     size_t size)
+int hf__resolve_start(const char *host, int port, int kick_fd, struct hf__resolve **ret_resolve)
 {
-	struct hf__resolve *over = *resolve;
+	struct hf__resolve *resolve = new_resolve(host);
+	if (!resolve)
+		return HF_ENOMEM;
+	snprintf(resolve->port, sizeof resolve->port, "%d", port);
+	look_up(resolve, AI_NUMERICHOST);
+	if (resolve->found == 0)
+		return run(resolve, kick_fd, ret_resolve);
+	atomic_store(&resolve->done, true);
+	*ret_resolve = resolve;
+	return 0;
+}
+
+int hf__resolve_embedded(int64_t timeout_ms, int kick_fd, struct hf__resolve **ret_resolve)
+{
+	struct hf__resolve *resolve = new_resolve("");
+	if (!resolve)
+		return HF_ENOMEM;
+	resolve->embedded_ms = timeout_ms;
+	return run(resolve, kick_fd, ret_resolve);
+}
+
+int hf__resolve_take(struct hf__redis *redis, char *why, size_t size)
+{
+	struct hf__resolve *over = redis->resolve;
 	if (!atomic_load(&over->done))
 		return -1;
 	int found = over->found;
-	memcpy(ret_address, over->address, sizeof over->address);
-	if (found == 0)
-		snprintf(why, size, "host '%s': %s", over->host, gai_strerror(over->error));
+	memcpy(redis->address, over->address, sizeof over->address);
+	if (found == 0) {
+		snprintf(why, size, "%s", over->why);
+	} else if (over->embedded_ms) {
+		/* The address may lead through a descriptor, so that stays with it. */
+		struct hf__embedded before = redis->embedded;
+		redis->embedded = over->embedded;
+		over->embedded = before;
+	}
 	unref(over);
-	*resolve = NULL;
+	redis->resolve = NULL;
 	return found;
 }
 

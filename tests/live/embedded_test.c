@@ -24,6 +24,7 @@
 #include <holdfast/holdfast.h>
 
 #include "redis/embedded.h"
+#include "support/clock.h"
 
 #define WAIT_MS  30000 /* only a broken test waits that long */
 #define STARTERS 8
@@ -282,6 +283,26 @@ static void killed_server_comes_back_with_its_data(void **state)
 	assert_string_equal(ask("GET story\r\n"), "$4\r\ntold\r\n");
 	assert_int_equal(count_servers(&pid), 1);
 	assert_int_not_equal(pid, killed);
+}
+
+static void open_client_brings_a_killed_server_back(void **state)
+{
+	hf_client *client;
+	hf_lock *lock;
+	int held = 0;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(hf_client_open("embedded:", NULL, &client), 0);
+	assert_int_equal(hf_lock_open(client, HF_REENTRANT, "orders", &lock), 0);
+	assert_int_equal(hf_lock_acquire(lock, NULL), 0);
+	(void)kill_server();
+	WAIT_UNTIL(hf_lock_is_held(lock, NULL, &held) == 0, 10000);
+	assert_int_equal(held, 1);
+	assert_int_equal(count_servers(&pid), 1);
+	assert_int_equal(hf_lock_release(lock), 0);
+	hf_lock_close(lock);
+	assert_int_equal(hf_client_close(client), 0);
 }
 
 static void stale_socket_file_is_replaced(void **state)
@@ -554,6 +575,7 @@ int main(void)
 		STORY(many_processes_at_once_start_one_server),
 		STORY(many_threads_at_once_start_one_server),
 		STORY(killed_server_comes_back_with_its_data),
+		STORY(open_client_brings_a_killed_server_back),
 		STORY(stale_socket_file_is_replaced),
 		STORY(process_number_of_somebody_else_is_not_taken_for_the_server),
 		STORY(directory_open_to_others_is_refused),

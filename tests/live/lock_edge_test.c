@@ -223,6 +223,31 @@ static void lazy_client_of_no_server_says_so_when_used(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
+static void *take_and_leave(void *lock)
+{
+	return hf_lock_acquire(lock, NULL) ? "not acquired" : NULL;
+}
+
+static void thread_that_ends_while_it_holds_is_mentioned(void **state)
+{
+	struct seen seen = SEEN_NEW;
+	hf_client *client =
+		open_client(HF_CLIENT(.watchdog_ms = 900, .on_log = see_line, .log_arg = &seen));
+	hf_lock *lock = open_lock(client, "orders");
+	pthread_t thread;
+	void *said;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, take_and_leave, lock), 0);
+	assert_int_equal(pthread_join(thread, &said), 0);
+	assert_null(said);
+	WAIT_UNTIL(seen_in_log(&seen, "orders: the thread that took it has ended"), SOON_MS);
+	assert_true(key_exists(live_raw, "orders"));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+	assert_false(key_exists(live_raw, "orders"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +259,7 @@ int main(void)
 		LIVE_STORY(signals_and_thread_cancellation_do_not_end_a_wait),
 		LIVE_STORY(client_of_no_server_is_refused_with_the_address),
 		LIVE_STORY(lazy_client_of_no_server_says_so_when_used),
+		LIVE_STORY(thread_that_ends_while_it_holds_is_mentioned),
 	};
 
 	return cmocka_run_group_tests(tests, live_start, live_stop);

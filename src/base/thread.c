@@ -1,0 +1,69 @@
+/* Lets others know when a thread has ended. */
+#include "base/thread.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* Freed by whoever lets go last, the thread itself or one who remembers it. */
+struct hf__thread {
+	_Atomic uint32_t refs;
+	_Atomic bool ended;
+};
+
+/* The one key of the process; its destructor is why the library is never unloaded. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool has_key;
+
+static void end_thread(void *arg)
+{
+	struct hf__thread *thread = arg;
+	atomic_store(&thread->ended, true);
+	hf__thread_unref(thread);
+}
+
+static void make_key(void)
+{
+	has_key = pthread_key_create(&key, end_thread) == 0;
+}
+
+static struct hf__thread *new_record(void)
+{
+	struct hf__thread *thread = malloc(sizeof(*thread));
+	if (!thread)
+		return NULL;
+	atomic_init(&thread->refs, 1);
+	atomic_init(&thread->ended, false);
+	if (pthread_setspecific(key, thread)) {
+		free(thread);
+		return NULL;
+	}
+	return thread;
+}
+
+struct hf__thread *hf__thread_ref(void)
+{
+	pthread_once(&once, make_key);
+	if (!has_key)
+		return NULL;
+	struct hf__thread *thread = pthread_getspecific(key);
+	if (!thread)
+		thread = new_record();
+	if (thread)
+		atomic_fetch_add(&thread->refs, 1);
+	return thread;
+}
+
+void hf__thread_unref(struct hf__thread *thread)
+{
+	if (thread && atomic_fetch_sub(&thread->refs, 1) == 1)
+		free(thread);
+}
+
+bool hf__thread_has_ended(const struct hf__thread *thread)
+{
+	return thread && atomic_load(&thread->ended);
+}
