@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define MAX_SIZE 4096 /* no release has options that large; a size above is garbage */
+
 int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const char *macro)
 {
 	size_t size;

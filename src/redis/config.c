@@ -14,7 +14,6 @@
 #include "base/url.h"
 
 #define TEXT_MAX     4096 /* bytes of any text setting */
-#define OPTIONS_MAX  4096 /* a larger options struct is taken for garbage */
 #define DEFAULT_PORT 6379
 #define DAY_MS       INT64_C(86400000)
 #define YEARS_10_MS  (3650 * DAY_MS)
@@ -526,28 +525,6 @@ static int fill(struct draft *draft)
 	return rc;
 }
 
-int hf__config_options(const hf_client_options *options, hf_client_options *ret_full, char *why,
-                       size_t why_size)
-{
-	hf_client_options full = {.size = sizeof(full)};
-	const char *bytes = (const char *)options;
-	struct draft draft = {.why = why, .why_size = why_size};
-
-	if (options && (options->size < sizeof(options->size) || options->size > OPTIONS_MAX))
-		return refuse(&draft, "options: size is %zu; make them with HF_CLIENT(...)",
-		              options->size);
-	for (size_t i = sizeof(full); options && i < options->size; i++)
-		if (bytes[i])
-			return refuse(&draft,
-			              "options: a field is set that release %d.%d.%d does not know",
-			              HF_VERSION_MAJOR, HF_VERSION_MINOR, HF_VERSION_PATCH);
-	if (options)
-		memcpy(&full, options, options->size < sizeof(full) ? options->size : sizeof(full));
-	full.size = sizeof(full);
-	*ret_full = full;
-	return 0;
-}
-
 int hf__config_init(struct hf__config *cfg, const char *url, const hf_client_options *options,
                     char *why, size_t why_size)
 {
@@ -556,9 +533,8 @@ int hf__config_init(struct hf__config *cfg, const char *url, const hf_client_opt
 
 	assert(cfg);
 	memset(cfg, 0, sizeof(*cfg));
-	rc = hf__config_options(options, &draft.options, why, why_size);
-	if (rc < 0)
-		return rc;
+	if (options)
+		draft.options = *options;
 	if (!url)
 		url = read_variable("HOLDFAST_URL");
 	if (!url)

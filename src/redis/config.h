@@ -34,15 +34,7 @@ struct hf__config {
 };
 
 /*
- * Fills *ret_full with the caller's options, whatever release they were compiled for: fields that
- * they lack are zero. NULL gives all zeroes. HF_EINVAL if the size is wrong, or if fields that this
- * release does not know are in use.
- */
-int hf__config_options(const hf_client_options *options, hf_client_options *ret_full, char *why,
-                       size_t why_size);
-
-/*
- * A NULL url takes $HOLDFAST_URL. Options win over the URL, the URL over the environment.
+ * A NULL url takes $HOLDFAST_URL; options may be NULL, and are of this release. Options win over the URL, the URL over the environment.
  *
  * Returns 0, HF_EINVAL (the text names the setting), HF_ESYSTEM (the password file cannot be read)
  * or HF_ENOMEM. After a failure the struct is zeroed.

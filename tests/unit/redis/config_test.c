@@ -412,49 +412,6 @@ static void unusable_password_file_is_named(void **state)
 	assert_int_equal(strlen(cfg.password), 4096);
 }
 
-static void options_without_size_are_refused(void **state)
-{
-	hf_client_options options = {.user = "u"};
-
-	(void)state;
-	check_refused_with("redis://h", &options,
-	                   "options: size is 0; make them with HF_CLIENT(...)");
-	options.size = SIZE_MAX;
-	assert_int_equal(hf__config_init(&cfg, "redis://h", &options, why, sizeof(why)), HF_EINVAL);
-}
-
-static void options_of_an_older_release_are_shorter(void **state)
-{
-	hf_client_options options = {.size = offsetof(hf_client_options, client_name),
-	                             .user = "u",
-	                             .database = 3,
-	                             .client_name = "beyond the end"};
-
-	(void)state;
-	take("redis://h", &options);
-	assert_string_equal(cfg.user, "u");
-	assert_int_equal(cfg.database, 3);
-	assert_string_equal(cfg.client_name, "holdfast");
-}
-
-static void options_of_a_newer_release_must_not_use_new_fields(void **state)
-{
-	struct {
-		hf_client_options known;
-		char more[16];
-	} options = {.known = {.size = sizeof(options), .user = "u"}};
-	hf_client_options full;
-
-	(void)state;
-	take("redis://h", &options.known);
-	assert_string_equal(cfg.user, "u");
-	assert_int_equal(hf__config_options(&options.known, &full, why, sizeof(why)), 0);
-	assert_int_equal(full.size, sizeof(full));
-	options.more[15] = 1;
-	check_refused_with("redis://h", &options.known,
-	                   "options: a field is set that release 0.1.0 does not know");
-}
-
 static void done_takes_a_zeroed_config_and_leaves_one(void **state)
 {
 	struct hf__config zeroes = {0};
@@ -489,9 +446,6 @@ int main(void)
 		STORY(password_is_the_first_line_of_its_file),
 		STORY(password_file_comes_from_url_and_environment),
 		STORY(unusable_password_file_is_named),
-		STORY(options_without_size_are_refused),
-		STORY(options_of_an_older_release_are_shorter),
-		STORY(options_of_a_newer_release_must_not_use_new_fields),
 		STORY(done_takes_a_zeroed_config_and_leaves_one),
 	};
 
