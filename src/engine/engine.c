@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 /*
@@ -13,6 +14,9 @@
  * this many milliseconds is the safety net. Less would re-arm a hardware timer at each poll.
  */
 #define GATHER_MS 5
+
+/* How late a driver may be before the keeper looks after it. */
+#define OVERSLEPT_MS 100
 
 static void kick(int fd)
 {
@@ -364,24 +368,55 @@ static void keeper_drives(struct hf__engine *engine)
 	hf__engine_lock(engine);
 }
 
+static void set_alarm(int fd, int64_t at)
+{
+	struct itimerspec when = {.it_value = {0}};
+	if (at != HF__NEVER) {
+		when.it_value.tv_sec = (time_t)(at / 1000);
+		when.it_value.tv_nsec =
+			(long)(at % 1000) * 1000000 + 1; /* all zeroes would disarm */
+	}
+	(void)timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/*
+ * What is due is the driver's business if there is one. But poll(2) does not count the time that the
+ * system was suspended, and the keeper's alarm does: a driver that oversleeps is kicked.
+ */
+static int64_t plan_sleep(struct hf__engine *engine, int64_t now, int64_t due)
+{
+	if (!engine->leader || due == HF__NEVER)
+		return due;
+	return (due > now ? due : now) + OVERSLEPT_MS;
+}
+
+static void wake_driver(struct hf__engine *engine)
+{
+	if (engine->polling && engine->ops->due(engine->machine) <= hf__clock_ms())
+		kick(engine->driver_fd);
+}
+
 /* A hang-up is noticed while nobody reads; data alone does not wake the keeper. */
 static void keeper_sleeps(struct hf__engine *engine, int64_t now, int64_t due)
 {
-	struct pollfd fds[2] = {
+	struct pollfd fds[3] = {
 		{.fd = engine->keeper_fd, .events = POLLIN},
+		{.fd = engine->alarm_fd, .events = POLLIN},
 		{.fd = engine->keeper_blind ? -1 : engine->port.fd, .events = POLLRDHUP},
 	};
-	/* What is due already is the driver's business. */
-	engine->keeper_planned = due > now ? due : HF__NEVER;
+	engine->keeper_planned = plan_sleep(engine, now, due);
 	engine->keeper_sleeps = true;
-	int timeout = hf__clock_poll_timeout(now, engine->keeper_planned);
+	set_alarm(engine->alarm_fd, engine->keeper_planned);
 	release(engine, NULL, false);
-	int n = poll(fds, 2, timeout);
+	int n = poll(fds, 3, -1);
 	if (n > 0 && fds[0].revents)
 		drain(engine->keeper_fd);
+	if (n > 0 && fds[1].revents)
+		drain(engine->alarm_fd);
 	hf__engine_lock(engine);
 	engine->keeper_sleeps = false;
-	if (n <= 0 || !fds[1].revents)
+	wake_driver(engine);
+	if (n <= 0 || !fds[2].revents)
 		return;
 	engine->keeper_blind = true;
 	if (!engine->leader)

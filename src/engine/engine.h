@@ -59,6 +59,7 @@ struct hf__engine {
 	_Atomic uint32_t posts;       /* grows with each post; the dispatcher sleeps on it */
 	int driver_fd;                /* eventfd: kicks the driver out of poll */
 	int keeper_fd;                /* eventfd: the same for the keeper */
+	int alarm_fd;                 /* timerfd: when the keeper's sleep ends */
 	int user_fd;                  /* eventfd of the user's own loop; -1: none */
 	bool polling;
 	bool keeper_sleeps;

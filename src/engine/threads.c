@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define KEEPER_STACK (128 * 1024)
@@ -95,8 +96,9 @@ int hf__engine_init(struct hf__engine *engine, const struct hf__machine_ops *ops
 	pthread_mutex_init(&engine->mutex, NULL);
 	engine->driver_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	engine->keeper_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	engine->alarm_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 	int rc = hf__port_init(&engine->port);
-	if (!rc && (engine->driver_fd < 0 || engine->keeper_fd < 0))
+	if (!rc && (engine->driver_fd < 0 || engine->keeper_fd < 0 || engine->alarm_fd < 0))
 		rc = HF_ESYSTEM;
 	if (!rc)
 		rc = start_thread(&engine->keeper, keeper_main, engine, KEEPER_STACK);
@@ -141,8 +143,8 @@ void hf__engine_stop(struct hf__engine *engine)
 
 void hf__engine_close_fds(struct hf__engine *engine)
 {
-	int *fds[] = {&engine->driver_fd, &engine->keeper_fd, &engine->user_fd, &engine->port.fd,
-	              &engine->port.old_fd};
+	int *fds[] = {&engine->driver_fd, &engine->keeper_fd, &engine->alarm_fd,
+	              &engine->user_fd,   &engine->port.fd,   &engine->port.old_fd};
 	for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
 		if (*fds[i] >= 0)
 			close(*fds[i]);
