@@ -40,9 +40,10 @@ tsan: need-build need-test ## run every test with the thread sanitizer
 	@$(call build,tsan,all)
 	@tools/run-tests tsan
 
-valgrind: need-build need-test need-valgrind ## run the unit tests under valgrind
-	@$(call build,valgrind,unit_tests)
-	@tools/run-tests valgrind -L unit
+# Left out: what measures time or memory, what crowds the machine, and what executes itself.
+valgrind: need-build need-test need-valgrind ## run the tests under valgrind, where that makes sense
+	@$(call build,valgrind,unit_tests wire_tests live_tests)
+	@tools/run-tests valgrind -L 'unit|wire|live' -LE timing -E 'support|embedded|crowd|garbage|oom'
 
 sim: need-build need-test ## run the simulator: make sim SEEDS=1000000
 	@$(call build,release,sim)

@@ -31,12 +31,22 @@ static void start(struct hf__call *call, int64_t now)
 		hf__core_cancel(&call->client->core, &call->op, now);
 }
 
-/* The last one out lets a close go on. */
-static void leave(struct hf_client *client)
+int hf__call_enter(struct hf_client *client)
 {
-	bool closing = atomic_load(&client->closing);
-	if (atomic_fetch_sub(&client->inside, 1) == 1 && closing)
+	int before;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	hf__client_ref(client);
+	atomic_fetch_add(&client->inside, 1);
+	return before;
+}
+
+/* The last one out lets a close go on. */
+void hf__call_leave(struct hf_client *client, int before)
+{
+	if (atomic_fetch_sub(&client->inside, 1) == 1 && atomic_load(&client->closing))
 		hf__sleep_wake_word(&client->inside);
+	hf__client_unref(client);
+	pthread_setcancelstate(before, NULL);
 }
 
 static void run_inside(struct hf__call *call)
@@ -51,17 +61,14 @@ static void run_inside(struct hf__call *call)
 int hf__call_run(struct hf__call *call)
 {
 	struct hf_client *client = call->client;
-	int before;
 	if (!hf__cancel_join(call->cancel, call)) {
 		hf__thread_unref(call->op.thread);
 		return cancelled_before();
 	}
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	atomic_fetch_add(&client->inside, 1);
+	int before = hf__call_enter(client);
 	run_inside(call);
 	hf__cancel_leave(call->cancel, call);
-	leave(client);
-	pthread_setcancelstate(before, NULL);
+	hf__call_leave(client, before);
 	if (call->op.result)
 		return hf__error(call->op.result, "%s", call->op.detail);
 	hf__error_clear();
@@ -97,11 +104,13 @@ int hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg)
 		free(copy);
 		return cancelled_before();
 	}
+	int before = hf__call_enter(client);
 	hf__engine_lock(&client->engine);
 	int rc = client->core.closed ? HF_ECLOSED : hf__engine_need_dispatcher(&client->engine);
 	if (!rc)
 		start_inside(copy);
 	hf__engine_unlock(&client->engine);
+	hf__call_leave(client, before);
 	if (!rc)
 		return 0;
 	hf__cancel_leave(copy->cancel, copy);

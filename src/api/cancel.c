@@ -46,9 +46,14 @@ void hf_cancel_fire(hf_cancel *cancel)
 	atomic_store(&cancel->fired, true);
 	hf__list_each (link, &cancel->calls) {
 		struct hf__call *call = hf__list_item(link, struct hf__call, in_cancel);
-		hf__engine_lock(&call->client->engine);
-		hf__core_cancel(&call->client->core, &call->op, hf__clock_ms());
-		hf__engine_unlock(&call->client->engine);
+		struct hf_client *client = call->client;
+		if (hf__client_check(client))
+			continue; /* a call of the parent's */
+		int before = hf__call_enter(client);
+		hf__engine_lock(&client->engine);
+		hf__core_cancel(&client->core, &call->op, hf__clock_ms());
+		hf__engine_unlock(&client->engine);
+		hf__call_leave(client, before);
 	}
 	pthread_mutex_unlock(&cancel->mutex);
 }

@@ -238,7 +238,9 @@ int hf_client_fd(hf_client *client)
 		return rc;
 	if (hf__engine_in_callback(&client->engine))
 		return hf__error(HF_EINVAL, "not in a callback");
+	int before = hf__call_enter(client);
 	rc = hf__engine_user_fd(&client->engine);
+	hf__call_leave(client, before);
 	return rc < 0 ? hf__error(rc, "no descriptor left") : rc;
 }
 
@@ -251,7 +253,10 @@ int hf_client_dispatch(hf_client *client)
 		return rc;
 	if (client->engine.user_fd < 0)
 		return hf__error(HF_EINVAL, "hf_client_fd was not called before");
-	return hf__engine_dispatch(&client->engine);
+	int before = hf__call_enter(client);
+	int n = hf__engine_dispatch(&client->engine);
+	hf__call_leave(client, before);
+	return n;
 }
 
 /* Holds that count as held, and calls in a queue. */
@@ -277,10 +282,12 @@ int hf_client_stats(hf_client *client, hf_stats *ret_stats)
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
+	int before = hf__call_enter(client);
 	hf__engine_lock(&client->engine);
 	stats = client->core.stats;
 	count_now(client, &stats);
 	hf__engine_unlock(&client->engine);
+	hf__call_leave(client, before);
 	size_t size = ret_stats->size < sizeof stats ? ret_stats->size : sizeof stats;
 	stats.size = ret_stats->size;
 	memcpy(ret_stats, &stats, size);

@@ -86,6 +86,9 @@ void hf__client_ref(struct hf_client *client);
 void hf__client_unref(struct hf_client *client);
 
 /* ---- call.c ---- */
+/* Around everything that takes the mutex: no cancellation, and a close waits. */
+int hf__call_enter(struct hf_client *client);
+void hf__call_leave(struct hf_client *client, int before);
 /* Fills in what all calls have in common. */
 void hf__call_init(struct hf__call *call, struct hf_client *client, enum hf__op_verb verb);
 /* Runs it and waits; its result. */

@@ -68,6 +68,7 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	leave_queue(core, op, now);
 	op->number = 0;
 	hf__core_succeed(core, op);
+	hf__lock_next(core, hold->cmd.lock, now); /* the next one polls from now on */
 	hf__hold_idle(core, hold, now);
 }
 

@@ -280,6 +280,8 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	hold->count = 0;
 	/* Nothing more is sent for it, so by then the server has let it go. */
 	int64_t lease_ms = hold->lease_ms;
+	if (lease_ms < hold->cmd.lease_ms)
+		lease_ms = hold->cmd.lease_ms; /* an extension may have run unanswered */
 	if (hold->was_watched && lease_ms < core->config.watchdog_ms)
 		lease_ms = core->config.watchdog_ms;
 	hold->ended_at = hf__clock_after(now, core->closed ? HF__CLOSE_MS : lease_ms);

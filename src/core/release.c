@@ -52,7 +52,9 @@ static void refused(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct hf__answer *answer,
                     int64_t now)
 {
-	int64_t at = now + hf__random_jitter(&core->random, hold->lease_ms / 12 + 1);
+	int64_t pause =
+		hold->lease_ms / 12 < HF__SLOW_POLL_MS ? hold->lease_ms / 12 + 1 : HF__SLOW_POLL_MS;
+	int64_t at = now + hf__random_jitter(&core->random, pause);
 	bool wait = !core->linked || at > hold->ended_at;
 	if (answer->outcome == HF__GONE || (answer->outcome == HF__DONE && hold->cmd.count == 0))
 		hf__hold_end(core, hold, now);

@@ -77,7 +77,7 @@ static void write_out(struct hf__engine *engine)
 {
 	struct hf__port *port = &engine->port;
 	while (port->fd >= 0 && !port->sending && !port->blocked && !port->watched_raw &&
-	       hf__port_has_output(port)) {
+	       !port->trouble && hf__port_has_output(port)) {
 		if (port->wire_sent == port->wire.length)
 			load_wire(port);
 		int fd = port->fd;
@@ -202,13 +202,19 @@ static void release(struct hf__engine *engine, struct hf__task *leader, bool lea
 		lower_woken(engine);
 }
 
-void hf__engine_unlock(struct hf__engine *engine)
+static void unlock(struct hf__engine *engine, bool may_write)
 {
-	if (engine->polling && hf__port_has_output(&engine->port) && enough_gathered(engine) &&
-	    !hf__engine_in_callback(engine))
+	if (may_write && engine->polling && hf__port_has_output(&engine->port) &&
+	    enough_gathered(engine))
 		write_out(engine);
 	check_plans(engine);
 	release(engine, NULL, false);
+}
+
+/* What callbacks leave is written in one piece when they are over. */
+void hf__engine_unlock(struct hf__engine *engine)
+{
+	unlock(engine, !hf__engine_in_callback(engine));
 }
 
 /* ---- driving ---- */
@@ -223,7 +229,7 @@ static void wait_for_input(struct hf__engine *engine, short want, bool raw, int 
 	if (n > 0 && fds[0].revents)
 		drain(engine->driver_fd);
 	port->events = n > 0 ? fds[1].revents : 0;
-	if (!raw && (port->events & (POLLIN | POLLHUP | POLLERR)))
+	if (!raw && (port->has_more || (port->events & (POLLIN | POLLHUP | POLLERR))))
 		hf__port_fill(port, false);
 }
 
@@ -246,19 +252,24 @@ static void look(struct hf__engine *engine)
 	int64_t due = engine->ops->due(engine->machine);
 	if (held_back && !raw && due > now + GATHER_MS)
 		due = now + GATHER_MS;
+	if (port->has_more)
+		due = now;
 	short want = raw ? port->want : port->blocked ? POLLIN | POLLOUT : POLLIN;
 	bool near = port->fd >= 0 && !held_back && answer_is_near(port, now, due);
 	engine->planned = due;
 	engine->polling = true;
 	release(engine, NULL, false);
+	bool waited_long = false;
 	if (near) {
 		port->events = 0;
 		hf__port_fill(port, true);
 	} else {
 		wait_for_input(engine, want, raw, hf__clock_poll_timeout(now, due));
+		waited_long = held_back && !port->events;
 	}
 	hf__engine_lock(engine);
 	engine->polling = false;
+	engine->gathered_long = waited_long;
 	if (port->events & (POLLOUT | POLLHUP | POLLERR))
 		port->blocked = false;
 	engine->ops->turn(engine->machine, hf__clock_ms());
@@ -267,7 +278,8 @@ static void look(struct hf__engine *engine)
 /* One round as the driver. Mutex held. */
 static void drive_once(struct hf__engine *engine)
 {
-	if (hf__port_has_output(&engine->port) && atomic_load(&engine->woken) == 0)
+	if (hf__port_has_output(&engine->port) &&
+	    (atomic_load(&engine->woken) == 0 || engine->gathered_long))
 		write_out(engine);
 	look(engine);
 }
@@ -298,7 +310,7 @@ static void follow(struct hf__engine *engine, struct hf__task *task)
 	hf__list_add(&engine->followers, &task->link);
 	uint16_t slot = task->slot;
 	uint32_t turn = hf__sleep_turn(&engine->sleep, slot);
-	hf__engine_unlock(engine);
+	unlock(engine, true);
 	while (!atomic_load(&task->done) && !atomic_load(&task->leads)) {
 		hf__sleep_wait(&engine->sleep, slot, turn);
 		turn = hf__sleep_turn(&engine->sleep, slot);

@@ -62,6 +62,7 @@ struct hf__engine {
 	int alarm_fd;                 /* timerfd: when the keeper's sleep ends */
 	int user_fd;                  /* eventfd of the user's own loop; -1: none */
 	bool polling;
+	bool gathered_long; /* output was held back for as long as it may be */
 	bool keeper_sleeps;
 	bool keeper_blind; /* it has seen a hang-up that the driver must handle */
 	bool posted;       /* callbacks are due and nobody was told */

@@ -44,6 +44,7 @@ void hf__port_open(struct hf__port *port, int fd, const struct hf__transport *tr
 	port->events = 0;
 	port->blocked = false;
 	port->silent = false;
+	port->has_more = false;
 	port->in.length = 0;
 }
 
@@ -69,21 +70,25 @@ void hf__port_close(struct hf__port *port, bool reset)
 	port->unwritten = 0;
 	port->unanswered = 0;
 	port->blocked = false;
+	port->has_more = false;
 }
 
 void hf__port_fill(struct hf__port *port, bool wait)
 {
 	struct hf__buffer *in = &port->in;
+	port->has_more = port->transport->layered;
 	while (in->length < in->capacity) {
 		size_t room = in->capacity - in->length;
 		ssize_t n = port->transport->recv(port->context, port->fd, in->data + in->length,
 		                                  room, wait);
 		if (n == -EAGAIN) {
+			port->has_more = false;
 			port->silent = wait;
 			return;
 		}
 		port->silent = false;
 		if (n <= 0) {
+			port->has_more = false;
 			port->in_trouble = n == 0 ? ECONNRESET : (int)-n;
 			return;
 		}

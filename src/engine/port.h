@@ -46,9 +46,10 @@ struct hf__port {
 	short events;     /* what the last poll said */
 	bool watched_raw; /* still connecting: poll for `want` and leave the reading to the machine */
 	short want;
-	bool blocked; /* the kernel takes no more: wait for room */
-	bool sending; /* a thread is sending, outside the mutex */
-	bool silent;  /* an expected answer did not come at once; the driver's */
+	bool blocked;  /* the kernel takes no more: wait for room */
+	bool sending;  /* a thread is sending, outside the mutex */
+	bool has_more; /* the transport may have bytes that poll does not see; the driver's */
+	bool silent;   /* an expected answer did not come at once; the driver's */
 };
 
 /* 0 or HF_ENOMEM. */

@@ -136,7 +136,7 @@ static void take(struct hf__redis *redis, struct hf__cmd *cmd)
 static bool is_noscript(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes)
 {
 	const struct hf__resp_node *root = &redis->resp.node[0];
-	return root->type == HF__RESP_ERROR && !cmd->whole_text &&
+	return root->type == HF__RESP_ERROR && cmd->verb != HF__PING && !cmd->whole_text &&
 	       hf__refusal_is_noscript(bytes + root->start, root->length);
 }
 

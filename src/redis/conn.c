@@ -136,8 +136,6 @@ void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t 
 	hf__list_init(&waiting);
 	hf__list_move(&waiting, &redis->waiting);
 	redis->answer_by = HF__NEVER;
-	hf__resolve_drop(redis->resolve);
-	redis->resolve = NULL;
 	if (was_up)
 		note_given_up(redis);
 	close_port(redis, true);
@@ -350,6 +348,12 @@ static void find_address(struct hf__redis *redis, int64_t now)
 	int rc;
 	redis->next_address = 0;
 	redis->last_error = 0;
+	if (redis->resolve) {
+		/* A slow look-up goes on across attempts. */
+		redis->state = HF__CONN_RESOLVING;
+		resolving_step(redis, now);
+		return;
+	}
 	if (config->socket_path) {
 		connect_socket(redis, config->socket_path, now);
 		return;

@@ -173,6 +173,7 @@ static void *serve(void *arg)
 	SSL_free(ssl);
 	SSL_CTX_free(context);
 	close(server->fd);
+	OPENSSL_thread_stop();
 	return NULL;
 }
 
