@@ -186,6 +186,9 @@ int hf_client_close(hf_client *client)
 		return 0;
 	if (hf__client_check(client)) {
 		hf__engine_close_fds(&client->engine);
+		if (client->redis.embedded.dir_fd >= 0)
+			close(client->redis.embedded.dir_fd);
+		client->redis.embedded.dir_fd = -1;
 		return 0;
 	}
 	if (hf__engine_in_callback(&client->engine))
@@ -196,7 +199,9 @@ int hf_client_close(hf_client *client)
 	wait_for_calls(client);
 	hf__engine_stop(&client->engine);
 	(void)hf__engine_dispatch(&client->engine);
+	hf__engine_lock(&client->engine);
 	hf__redis_close(&client->redis);
+	hf__engine_unlock(&client->engine);
 	hf__client_unref(client);
 	hf__error_clear();
 	return 0;
@@ -251,12 +256,13 @@ int hf_client_dispatch(hf_client *client)
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
-	if (client->engine.user_fd < 0)
-		return hf__error(HF_EINVAL, "hf_client_fd was not called before");
 	int before = hf__call_enter(client);
-	int n = hf__engine_dispatch(&client->engine);
+	hf__engine_lock(&client->engine);
+	bool asked = client->engine.user_fd >= 0;
+	hf__engine_unlock(&client->engine);
+	int n = asked ? hf__engine_dispatch(&client->engine) : 0;
 	hf__call_leave(client, before);
-	return n;
+	return asked ? n : hf__error(HF_EINVAL, "hf_client_fd was not called before");
 }
 
 /* Holds that count as held, and calls in a queue. */
@@ -277,7 +283,9 @@ static void count_now(struct hf_client *client, hf_stats *stats)
 int hf_client_stats(hf_client *client, hf_stats *ret_stats)
 {
 	hf_stats stats;
-	if (!client || !ret_stats || ret_stats->size < sizeof ret_stats->size)
+	if (!client || !ret_stats)
+		return hf__error(HF_EINVAL, "client or ret_stats: NULL");
+	if (ret_stats->size < sizeof ret_stats->size)
 		return hf__error(HF_EINVAL, "ret_stats: its size is not set");
 	int rc = hf__client_check(client);
 	if (rc)

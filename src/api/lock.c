@@ -146,6 +146,11 @@ static int prepare_of(struct hf__call *call, hf_lock *lock, enum hf__op_verb ver
 	return rc;
 }
 
+static int need(const void *ret)
+{
+	return ret ? 0 : hf__error(HF_EINVAL, "the place for the answer: NULL");
+}
+
 /* Runs a query and hands its number out. */
 static int run_int(struct hf__call *call, int *ret)
 {
@@ -163,13 +168,24 @@ static int run_number(struct hf__call *call, int64_t *ret)
 	return rc;
 }
 
+/* This thread may have been kept from running since the grant. */
+static int check_still_valid(const hf_lock *lock, uint64_t owner)
+{
+	if (hf__lock_remaining(lock->record, owner, hf__clock_ms(), NULL) > 0)
+		return 0;
+	return hf__error(HF_ELOST,
+	                 "lost: granted, but its lease ended before this thread ran again");
+}
+
 /* ---- synchronous ---- */
 
 int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *options)
 {
 	struct hf__call call;
 	int rc = prepare_acquire(&call, lock, options, false);
-	return rc ? rc : hf__call_run(&call);
+	if (!rc)
+		rc = hf__call_run(&call);
+	return rc ? rc : check_still_valid(lock, call.op.owner);
 }
 
 int hf_lock_release_with(hf_lock *lock, const hf_release_options *options)
@@ -202,6 +218,8 @@ int hf_lock_is_locked(hf_lock *lock, int *ret_locked)
 {
 	struct hf__call call;
 	int rc = prepare(&call, lock, HF__OP_IS_LOCKED);
+	if (!rc)
+		rc = need(ret_locked);
 	return rc ? rc : run_int(&call, ret_locked);
 }
 
@@ -209,6 +227,8 @@ int hf_lock_is_held(hf_lock *lock, hf_owner *owner, int *ret_held)
 {
 	struct hf__call call;
 	int rc = prepare_of(&call, lock, HF__OP_IS_HELD, owner);
+	if (!rc)
+		rc = need(ret_held);
 	return rc ? rc : run_int(&call, ret_held);
 }
 
@@ -216,6 +236,8 @@ int hf_lock_hold_count(hf_lock *lock, hf_owner *owner, int64_t *ret_count)
 {
 	struct hf__call call;
 	int rc = prepare_of(&call, lock, HF__OP_COUNT, owner);
+	if (!rc)
+		rc = need(ret_count);
 	return rc ? rc : run_number(&call, ret_count);
 }
 
@@ -223,6 +245,8 @@ int hf_lock_ttl(hf_lock *lock, int64_t *ret_ttl_ms)
 {
 	struct hf__call call;
 	int rc = prepare(&call, lock, HF__OP_TTL);
+	if (!rc)
+		rc = need(ret_ttl_ms);
 	return rc ? rc : run_number(&call, ret_ttl_ms);
 }
 

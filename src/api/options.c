@@ -13,8 +13,8 @@ int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const 
 	if (!theirs)
 		return 0;
 	memcpy(&size, theirs, sizeof size);
-	if (size < sizeof size)
-		return hf__error(HF_EINVAL, "options: size is not set; make them with %s(...)",
+	if (size < sizeof size || size > MAX_SIZE)
+		return hf__error(HF_EINVAL, "options: size is %zu; make them with %s(...)", size,
 		                 macro);
 	for (size_t i = our_size; i < size; i++)
 		if (((const char *)theirs)[i])

@@ -1,7 +1,10 @@
-/* Lets others know when a thread has ended. */
+/* Starts threads of the library's own, and lets others know when one of the program's has ended. */
 #include "base/thread.h"
 
+#include <holdfast/holdfast.h>
+
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,6 +45,22 @@ static struct hf__thread *new_record(void)
 		return NULL;
 	}
 	return thread;
+}
+
+int hf__thread_start(pthread_t *ret_thread, void *(*body)(void *), void *arg, size_t stack)
+{
+	sigset_t all, before;
+	pthread_attr_t attr;
+	if (pthread_attr_init(&attr))
+		return HF_ENOMEM;
+	if (stack)
+		(void)pthread_attr_setstacksize(&attr, stack);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int rc = pthread_create(ret_thread, &attr, body, arg);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	return rc ? HF_ESYSTEM : 0;
 }
 
 struct hf__thread *hf__thread_ref(void)

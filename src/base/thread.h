@@ -1,8 +1,16 @@
-/* Lets others know when a thread has ended. */
+/* Starts threads of the library's own, and lets others know when one of the program's has ended. */
 #ifndef HF_BASE_THREAD_H
 #define HF_BASE_THREAD_H
 
+#include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * No signal of the program's is ever handled on it. A stack of 0 is the system's default. 0,
+ * HF_ENOMEM or HF_ESYSTEM.
+ */
+int hf__thread_start(pthread_t *ret_thread, void *(*body)(void *), void *arg, size_t stack);
 
 struct hf__thread;
 

@@ -21,6 +21,15 @@ static void leave_queue(struct hf__core *core, struct hf__op *op, int64_t now)
 	hf__lock_left(core, op->lock, now);
 }
 
+/* The call has left: an attempt ends with it, a hold goes on. */
+static void let_go(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	if (hold->state == HF__HOLD_ASKING)
+		hf__hold_abandon(core, hold, now);
+	else
+		hf__hold_idle(core, hold, now);
+}
+
 void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
 	struct hf__lock *lock = op->lock;
@@ -45,12 +54,8 @@ void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, i
 		                lock->name, waited, op->number);
 	else
 		hf__core_finish(core, op, result, "%s: after %" PRId64 " ms", lock->name, waited);
-	if (!hold)
-		return;
-	if (hold->state == HF__HOLD_ASKING)
-		hf__hold_abandon(core, hold, now);
-	else
-		hf__hold_idle(core, hold, now);
+	if (hold)
+		let_go(core, hold, now);
 }
 
 static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t now)
@@ -60,8 +65,7 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	if (!op->lease_ms && !hold->watched_from) {
 		hold->watched_from = hold->count;
 		hold->was_watched = true;
-		hold->renew_at =
-			hf__watchdog_next(core, hold->cmd.sent_at, core->config.watchdog_ms);
+		hold->renew_at = hf__watchdog_next(hold->cmd.sent_at, core->config.watchdog_ms);
 	}
 	hf__hold_arm(core, hold);
 	core->stats.grants++;
@@ -127,10 +131,7 @@ static void refused(struct hf__core *core, struct hf__op *op, const struct hf__a
 	leave_queue(core, op, now);
 	hf__core_finish(core, op, answer->error, "%s: %.*s", op->lock->name, (int)answer->length,
 	                answer->text);
-	if (hold->state == HF__HOLD_ASKING)
-		hf__hold_abandon(core, hold, now);
-	else
-		hf__hold_idle(core, hold, now);
+	let_go(core, hold, now);
 }
 
 /* No answer, or none that helps: the next connection or the next try goes on. */

@@ -135,6 +135,5 @@ void hf__core_watch_failed(struct hf__core *core, struct hf__lock *lock, int err
 /* What a backend may know of a lock. */
 const char *hf__lock_name(const struct hf__lock *lock);
 size_t hf__lock_name_length(const struct hf__lock *lock);
-int hf__lock_kind(const struct hf__lock *lock);
 
 #endif

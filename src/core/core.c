@@ -214,7 +214,7 @@ static void fire(struct hf__core *core, struct hf__timer *timer, int64_t now)
 	case HF__TIMER_HOLD:
 		hf__hold_timer(core, hf__list_item(timer, struct hf__hold, timer), now);
 		break;
-	default: hf__lock_timer(core, hf__list_item(timer, struct hf__lock, timer), now);
+	default: hf__lock_timer(core, hf__list_item(timer, struct hf__lock, timer));
 	}
 }
 

@@ -70,7 +70,7 @@ struct hf__lock {
 	struct hf__timer timer;       /* ends the watch */
 	struct hf__hold *held;        /* the hold of this process, held or being released */
 	void *watch;                  /* the backend's */
-	uint32_t refs;                /* handles, and holds with news to tell */
+	uint32_t refs; /* handles, commands under way, parked calls, holds with news */
 	bool watched;
 	uint8_t kind;
 	uint16_t length;
@@ -250,7 +250,7 @@ void hf__lock_park(struct hf__core *core, struct hf__op *op);
 int hf__lock_watch(struct hf__core *core, struct hf__lock *lock);
 /* The queue lost a member: the watch may end soon. */
 void hf__lock_left(struct hf__core *core, struct hf__lock *lock, int64_t now);
-void hf__lock_timer(struct hf__core *core, struct hf__lock *lock, int64_t now);
+void hf__lock_timer(struct hf__core *core, struct hf__lock *lock);
 /* Lock-free: the milliseconds left, 0 if this owner holds nothing valid; ret_state may be NULL. */
 int64_t hf__lock_remaining(const struct hf__lock *lock, uint64_t owner, int64_t now,
                            hf_state *ret_state);
@@ -316,7 +316,8 @@ void hf__watchdog_want(struct hf__core *core, struct hf__hold *hold);
 void hf__watchdog_drop(struct hf__core *core, struct hf__hold *hold);
 /* Sends what is on the list. */
 void hf__watchdog_flush(struct hf__core *core, int64_t now);
-int64_t hf__watchdog_next(const struct hf__core *core, int64_t sent_at, int64_t lease_ms);
+/* When a hold confirmed by a request of that time is renewed. */
+int64_t hf__watchdog_next(int64_t sent_at, int64_t lease_ms);
 
 /* ---- query.c ---- */
 void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now);

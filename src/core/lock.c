@@ -69,11 +69,6 @@ size_t hf__lock_name_length(const struct hf__lock *lock)
 	return lock->length;
 }
 
-int hf__lock_kind(const struct hf__lock *lock)
-{
-	return lock->kind;
-}
-
 struct hf__lock *hf__lock_ref(struct hf__core *core, int kind, const char *name)
 {
 	struct lock_key key = {.name = name, .length = strlen(name), .kind = kind};
@@ -166,9 +161,8 @@ void hf__lock_left(struct hf__core *core, struct hf__lock *lock, int64_t now)
 		hf__wheel_start(&core->wheel, &lock->timer, now + HF__WATCH_KEEP_MS);
 }
 
-void hf__lock_timer(struct hf__core *core, struct hf__lock *lock, int64_t now)
+void hf__lock_timer(struct hf__core *core, struct hf__lock *lock)
 {
-	(void)now;
 	if (hf__list_empty(&lock->queue))
 		end_watch(core, lock);
 	hf__lock_drop_unused(core, lock);

@@ -124,7 +124,9 @@ void hf__release_settle(struct hf__core *core, struct hf__hold *hold, int64_t no
 	}
 	hold->cmd.verb = HF__SETTLE;
 	hold->cmd.user = HF__CMD_OF_HOLD;
-	hold->cmd.lease_ms = hold->lease_ms;
+	if (hold->cmd.lease_ms < hold->lease_ms)
+		hold->cmd.lease_ms =
+			hold->lease_ms; /* an unanswered extension may have made it longer */
 	hold->cmd.count = HF__MUTANT(DOUBLE_RELEASE) ? -1 : hold->count;
 	hold->cmd.answered = answered;
 	hf__core_submit(core, &hold->cmd, now, core->config.command_timeout_ms);

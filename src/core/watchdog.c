@@ -5,9 +5,8 @@
  * A third of the lease after it was confirmed, at the start of the thirtieth that falls in, so that
  * holds taken at about the same time are renewed by the same script.
  */
-int64_t hf__watchdog_next(const struct hf__core *core, int64_t sent_at, int64_t lease_ms)
+int64_t hf__watchdog_next(int64_t sent_at, int64_t lease_ms)
 {
-	(void)core;
 	int64_t at = sent_at + lease_ms / 3;
 	int64_t grain = lease_ms / 30;
 	return grain > 1 ? at - at % grain : at;
@@ -53,7 +52,7 @@ static void renewed(struct hf__core *core, struct hf__hold *hold, const struct h
 		hf__hold_check(core, hold, now);
 		return;
 	}
-	hold->renew_at = hf__watchdog_next(core, renewal->cmd.sent_at, lease_ms);
+	hold->renew_at = hf__watchdog_next(renewal->cmd.sent_at, lease_ms);
 	core->stats.renewals++;
 	check_thread(core, hold);
 	if (now > renewal->due_at && (uint64_t)(now - renewal->due_at) > core->stats.renewal_lag_ms)

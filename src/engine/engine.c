@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 /*
- * While woken threads have not run yet their requests are about to come, so writing waits for them;
- * this many milliseconds is the safety net. Less would re-arm a hardware timer at each poll.
+ * While woken threads have not run yet their requests are about to come, so writing waits for them,
+ * but not longer than this. Less would re-arm a hardware timer at each poll.
  */
 #define GATHER_MS 5
 
@@ -252,7 +252,7 @@ static void look(struct hf__engine *engine)
 	int64_t due = engine->ops->due(engine->machine);
 	if (held_back && !raw && due > now + GATHER_MS)
 		due = now + GATHER_MS;
-	if (port->has_more)
+	if (port->has_more || port->trouble)
 		due = now;
 	short want = raw ? port->want : port->blocked ? POLLIN | POLLOUT : POLLIN;
 	bool near = port->fd >= 0 && !held_back && answer_is_near(port, now, due);
@@ -275,13 +275,15 @@ static void look(struct hf__engine *engine)
 	engine->ops->turn(engine->machine, hf__clock_ms());
 }
 
-/* One round as the driver. Mutex held. */
-static void drive_once(struct hf__engine *engine)
+/* One round as the driver, for the task. Mutex held. */
+static void drive_once(struct hf__engine *engine, const struct hf__task *task)
 {
 	if (hf__port_has_output(&engine->port) &&
 	    (atomic_load(&engine->woken) == 0 || engine->gathered_long))
 		write_out(engine);
-	look(engine);
+	/* Writing gives the mutex up: whoever finished the task meanwhile saw nobody to kick. */
+	if (!task->finished)
+		look(engine);
 }
 
 /* The driver is done: somebody else takes over, if anybody needs to. Mutex held, then not. */
@@ -301,7 +303,7 @@ static void pass_on(struct hf__engine *engine)
 static void drive(struct hf__engine *engine, struct hf__task *task)
 {
 	while (!task->finished)
-		drive_once(engine);
+		drive_once(engine, task);
 	pass_on(engine);
 }
 
@@ -373,7 +375,7 @@ static void keeper_drives(struct hf__engine *engine)
 {
 	engine->leader = &engine->keeper_task;
 	do
-		drive_once(engine);
+		drive_once(engine, &engine->keeper_task);
 	while (!engine->stopping && hf__list_empty(&engine->followers) &&
 	       engine->ops->busy(engine->machine));
 	pass_on(engine);
@@ -439,7 +441,8 @@ void hf__engine_keep(struct hf__engine *engine)
 {
 	int64_t now = hf__clock_ms();
 	int64_t due = engine->ops->due(engine->machine);
-	if (!engine->leader && (due <= now || engine->ops->busy(engine->machine)))
+	bool hung_up = engine->keeper_blind && engine->port.fd >= 0;
+	if (!engine->leader && (due <= now || hung_up || engine->ops->busy(engine->machine)))
 		keeper_drives(engine);
 	else
 		keeper_sleeps(engine, now, due);

@@ -76,24 +76,22 @@ void hf__port_close(struct hf__port *port, bool reset)
 void hf__port_fill(struct hf__port *port, bool wait)
 {
 	struct hf__buffer *in = &port->in;
-	port->has_more = port->transport->layered;
 	while (in->length < in->capacity) {
 		size_t room = in->capacity - in->length;
 		ssize_t n = port->transport->recv(port->context, port->fd, in->data + in->length,
 		                                  room, wait);
 		if (n == -EAGAIN) {
-			port->has_more = false;
 			port->silent = wait;
-			return;
+			break;
 		}
 		port->silent = false;
 		if (n <= 0) {
-			port->has_more = false;
 			port->in_trouble = n == 0 ? ECONNRESET : (int)-n;
-			return;
+			break;
 		}
 		in->length += (size_t)n;
 		if (!port->transport->layered)
-			return;
+			break;
 	}
+	port->has_more = in->length == in->capacity;
 }

@@ -48,7 +48,7 @@ struct hf__port {
 	short want;
 	bool blocked;  /* the kernel takes no more: wait for room */
 	bool sending;  /* a thread is sending, outside the mutex */
-	bool has_more; /* the transport may have bytes that poll does not see; the driver's */
+	bool has_more; /* `in` is full, and there may be more that poll does not see; the driver's */
 	bool silent;   /* an expected answer did not come at once; the driver's */
 };
 

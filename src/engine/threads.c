@@ -3,11 +3,11 @@
 
 #include "base/clock.h"
 #include "base/number.h"
+#include "base/thread.h"
 
 #include <holdfast/holdfast.h>
 
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -39,9 +39,12 @@ int hf__engine_dispatch(struct hf__engine *engine)
 	uint64_t count;
 	if (!begin_callbacks(engine))
 		return 0;
+	hf__engine_lock(engine);
+	int user_fd = engine->user_fd;
+	hf__engine_unlock(engine);
 	/* Before the callbacks: what comes in between raises it again. */
-	if (engine->user_fd >= 0)
-		(void)!read(engine->user_fd, &count, sizeof count);
+	if (user_fd >= 0)
+		(void)!read(user_fd, &count, sizeof count);
 	int n = engine->ops->dispatch(engine->machine);
 	hf__engine_lock(engine);
 	atomic_store(&engine->dispatching, 0);
@@ -66,23 +69,6 @@ static void *dispatcher_main(void *arg)
 	return NULL;
 }
 
-/* No signal of the program's is ever handled on a thread of ours. */
-static int start_thread(pthread_t *thread, void *(*body)(void *), void *arg, size_t stack)
-{
-	sigset_t all, before;
-	pthread_attr_t attr;
-	if (pthread_attr_init(&attr))
-		return HF_ENOMEM;
-	if (stack)
-		(void)pthread_attr_setstacksize(&attr, stack);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int rc = pthread_create(thread, &attr, body, arg);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	return rc ? HF_ESYSTEM : 0;
-}
-
 int hf__engine_init(struct hf__engine *engine, const struct hf__machine_ops *ops, void *machine)
 {
 	memset(engine, 0, sizeof(*engine));
@@ -101,7 +87,7 @@ int hf__engine_init(struct hf__engine *engine, const struct hf__machine_ops *ops
 	if (!rc && (engine->driver_fd < 0 || engine->keeper_fd < 0 || engine->alarm_fd < 0))
 		rc = HF_ESYSTEM;
 	if (!rc)
-		rc = start_thread(&engine->keeper, keeper_main, engine, KEEPER_STACK);
+		rc = hf__thread_start(&engine->keeper, keeper_main, engine, KEEPER_STACK);
 	engine->has_keeper = rc == 0;
 	if (rc)
 		hf__engine_done(engine);
@@ -112,19 +98,22 @@ int hf__engine_need_dispatcher(struct hf__engine *engine)
 {
 	if (engine->has_dispatcher || engine->user_fd >= 0)
 		return 0;
-	int rc = start_thread(&engine->dispatcher, dispatcher_main, engine, 0);
+	int rc = hf__thread_start(&engine->dispatcher, dispatcher_main, engine, 0);
 	engine->has_dispatcher = rc == 0;
 	return rc;
 }
 
 static void end_dispatcher(struct hf__engine *engine)
 {
-	if (!engine->has_dispatcher)
+	hf__engine_lock(engine);
+	bool ours = engine->has_dispatcher;
+	engine->has_dispatcher = false;
+	hf__engine_unlock(engine);
+	if (!ours)
 		return;
 	atomic_fetch_add(&engine->posts, 1);
 	hf__sleep_wake_word(&engine->posts);
 	pthread_join(engine->dispatcher, NULL);
-	engine->has_dispatcher = false;
 }
 
 void hf__engine_stop(struct hf__engine *engine)

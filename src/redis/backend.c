@@ -82,8 +82,7 @@ int64_t hf__redis_due(const struct hf__redis *redis)
 	int64_t due = redis->answer_by;
 	if (redis->state == HF__CONN_WAITING && redis->retry_at < due)
 		due = redis->retry_at;
-	bool attempt = redis->state >= HF__CONN_RESOLVING && redis->state < HF__CONN_UP;
-	if (attempt && redis->attempt_by < due)
+	if (hf__conn_is_attempting(redis) && redis->attempt_by < due)
 		due = redis->attempt_by;
 	if (redis->state == HF__CONN_UP && redis->subscribe_at < due)
 		due = redis->subscribe_at;
@@ -92,8 +91,7 @@ int64_t hf__redis_due(const struct hf__redis *redis)
 
 bool hf__redis_busy(const struct hf__redis *redis)
 {
-	bool attempt = redis->state >= HF__CONN_RESOLVING && redis->state < HF__CONN_UP;
-	return attempt || !hf__list_empty(&redis->waiting);
+	return hf__conn_is_attempting(redis) || !hf__list_empty(&redis->waiting);
 }
 
 char *hf__redis_room(struct hf__redis *redis, size_t bytes)
@@ -262,7 +260,8 @@ static const struct hf__cmd *find_overdue(struct hf__redis *redis, int64_t now)
 
 static void check_overdue(struct hf__redis *redis, int64_t now)
 {
-	if (redis->state != HF__CONN_UP || now < redis->answer_by)
+	/* While there is more to read, the answer may be in it. */
+	if (redis->state != HF__CONN_UP || now < redis->answer_by || redis->engine->port.has_more)
 		return;
 	const struct hf__cmd *cmd = find_overdue(redis, now);
 	if (!cmd)

@@ -397,8 +397,7 @@ void hf__conn_step(struct hf__redis *redis, int64_t now)
 	} else if (redis->state == HF__CONN_SECURING && redis->engine->port.events) {
 		secure_step(redis, now);
 	}
-	if (redis->state >= HF__CONN_RESOLVING && redis->state < HF__CONN_UP &&
-	    now >= redis->attempt_by) {
+	if (hf__conn_is_attempting(redis) && now >= redis->attempt_by) {
 		snprintf(redis->why, sizeof redis->why, "no connection in %" PRId64 " ms",
 		         attempt_limit(redis));
 		hf__conn_drop(redis, HF_EUNREACHABLE, redis->why, now);

@@ -2,8 +2,8 @@
  * The Redis backend: verbs become scripts, scripts become bytes on one RESP3 connection, and answers
  * and release messages come back on it.
  *
- * Everything here runs under the engine's mutex, and all but submit, watch and unwatch only by
- * whoever drives.
+ * Everything here runs under the engine's mutex, and all but the four hf__backend_ops only by whoever
+ * drives.
  */
 #ifndef HF_REDIS_REDIS_H
 #define HF_REDIS_REDIS_H
@@ -108,6 +108,10 @@ char *hf__redis_room(struct hf__redis *redis, size_t bytes);
 void hf__redis_sent(struct hf__redis *redis, struct hf__cmd *cmd, const char *end);
 
 /* ---- conn.c ---- */
+static inline bool hf__conn_is_attempting(const struct hf__redis *redis)
+{
+	return redis->state >= HF__CONN_RESOLVING && redis->state < HF__CONN_UP;
+}
 void hf__conn_want(struct hf__redis *redis, int64_t now);
 /* Moves the connection on: connecting, handshake, time limits. */
 void hf__conn_step(struct hf__redis *redis, int64_t now);

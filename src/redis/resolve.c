@@ -1,10 +1,10 @@
 /* Finds the server's addresses on a short-lived thread: looks a name up, or starts the embedded one. */
 #include "redis/redis.h"
+#include "base/thread.h"
 
 #include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -91,20 +91,6 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-static int start_thread(struct hf__resolve *resolve)
-{
-	sigset_t all, before;
-	pthread_t thread;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int rc = pthread_create(&thread, NULL, thread_main, resolve);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (rc)
-		return HF_ESYSTEM;
-	pthread_detach(thread);
-	return 0;
-}
-
 static struct hf__resolve *new_resolve(const char *host)
 {
 	size_t length = strlen(host);
@@ -123,12 +109,15 @@ static int run(struct hf__resolve *resolve, int kick_fd, struct hf__resolve **re
 {
 	resolve->kick_fd = fcntl(kick_fd, F_DUPFD_CLOEXEC, 0);
 	atomic_store(&resolve->users, 2);
-	int rc = resolve->kick_fd < 0 ? HF_ESYSTEM : start_thread(resolve);
+	pthread_t thread;
+	int rc = resolve->kick_fd < 0 ? HF_ESYSTEM
+	                              : hf__thread_start(&thread, thread_main, resolve, 0);
 	if (rc) {
 		atomic_store(&resolve->users, 1);
 		unref(resolve);
 		return rc;
 	}
+	pthread_detach(thread);
 	*ret_resolve = resolve;
 	return 0;
 }

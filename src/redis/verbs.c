@@ -128,7 +128,7 @@ static bool read_special(const struct hf__resp *resp, const struct hf__cmd *cmd,
                          struct hf__answer *answer)
 {
 	const struct hf__resp_node *text = &resp->node[2];
-	bool may_be_gone = cmd->verb == HF__ASK || cmd->verb == HF__SETTLE;
+	bool may_be_gone = (cmd->verb == HF__ASK && cmd->count > 1) || cmd->verb == HF__SETTLE;
 	bool may_conflict = cmd->verb == HF__ASK || cmd->verb == HF__FORCE || cmd->verb == HF__LOOK;
 	if (resp->node[0].type != HF__RESP_ARRAY || resp->node[0].length != 2 ||
 	    resp->node[1].type != HF__RESP_STRING || text->type != HF__RESP_STRING)

@@ -1,0 +1,311 @@
+/* Checks the port: what a fill reads, what a close drops, and what is left to a thread that sends. */
+#include "engine/port.h"
+
+#include "support/check.h"
+#include "support/net.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* What the scripted transport answers, one after the other. */
+struct script {
+	ssize_t answer[8];
+	int calls;
+	size_t room;      /* of the last read */
+	bool was_to_wait; /* the last read */
+};
+
+static ssize_t scripted_recv(void *context, int fd, void *bytes, size_t length, bool wait)
+{
+	struct script *script = context;
+	(void)fd;
+	assert_true(script->calls < 8);
+	ssize_t n = script->answer[script->calls++];
+	script->room = length;
+	script->was_to_wait = wait;
+	if (n > 0) {
+		n = (size_t)n < length ? n : (ssize_t)length;
+		memset(bytes, 'a' + script->calls - 1, (size_t)n);
+	}
+	return n;
+}
+
+static const struct hf__transport plain = {.recv = scripted_recv};
+static const struct hf__transport layered = {.recv = scripted_recv, .layered = true};
+
+static int setup(void **state)
+{
+	struct hf__port *port = check_alloc(sizeof(*port));
+	assert_int_equal(hf__port_init(port), 0);
+	*state = port;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	hf__port_done(*state);
+	free(*state);
+	return 0;
+}
+
+static void open_scripted(struct hf__port *port, const struct hf__transport *transport,
+                          struct script *script)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	hf__port_open(port, fd, transport, script);
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) != -1;
+}
+
+/* ---- fill ---- */
+
+static void fresh_port_has_no_descriptor_and_nothing_to_send(void **state)
+{
+	struct hf__port *port = *state;
+	assert_int_equal(port->fd, -1);
+	assert_int_equal(port->old_fd, -1);
+	assert_false(hf__port_has_output(port));
+}
+
+static void plain_fill_reads_once(void **state)
+{
+	struct hf__port *port = *state;
+	struct script script = {.answer = {10, 10}};
+	open_scripted(port, &plain, &script);
+	hf__port_fill(port, false);
+	assert_int_equal(script.calls, 1);
+	assert_false(script.was_to_wait);
+	assert_int_equal(port->in.length, 10);
+	hf__port_fill(port, false);
+	assert_int_equal(port->in.length, 20);
+	assert_memory_equal(port->in.data, "aaaaaaaaaabbbbbbbbbb", 20);
+	assert_int_equal(port->in_trouble, 0);
+}
+
+static void layered_fill_reads_until_there_is_no_more(void **state)
+{
+	struct hf__port *port = *state;
+	struct script script = {.answer = {3, 4, 5, -EAGAIN}};
+	open_scripted(port, &layered, &script);
+	hf__port_fill(port, false);
+	assert_int_equal(script.calls, 4);
+	assert_int_equal(port->in.length, 12);
+	assert_int_equal(port->in_trouble, 0);
+	assert_false(port->silent);
+}
+
+static void fill_never_reads_beyond_the_buffer(void **state)
+{
+	struct hf__port *port = *state;
+	struct script script = {.answer = {HF__PORT_IN - 10, 100}};
+	open_scripted(port, &layered, &script);
+	hf__port_fill(port, false);
+	assert_int_equal(script.room, 10);
+	assert_int_equal(port->in.length, HF__PORT_IN);
+	hf__port_fill(port, false);
+	assert_int_equal(script.calls, 2);
+}
+
+static void wait_without_an_answer_is_silence_until_one_comes(void **state)
+{
+	struct hf__port *port = *state;
+	struct script script = {.answer = {-EAGAIN, 5, -EAGAIN}};
+	open_scripted(port, &plain, &script);
+	hf__port_fill(port, true);
+	assert_true(script.was_to_wait);
+	assert_true(port->silent);
+	hf__port_fill(port, false);
+	assert_false(port->silent);
+	hf__port_fill(port, false);
+	assert_false(port->silent);
+	assert_int_equal(port->in_trouble, 0);
+}
+
+static void end_of_stream_is_trouble(void **state)
+{
+	struct hf__port *port = *state;
+	struct script script = {.answer = {0}};
+	open_scripted(port, &plain, &script);
+	hf__port_fill(port, false);
+	assert_int_equal(port->in_trouble, ECONNRESET);
+}
+
+static void failed_read_is_trouble_and_keeps_what_came_before(void **state)
+{
+	struct hf__port *port = *state;
+	struct script script = {.answer = {5, -ETIMEDOUT}};
+	open_scripted(port, &layered, &script);
+	hf__port_fill(port, false);
+	assert_int_equal(port->in_trouble, ETIMEDOUT);
+	assert_int_equal(port->in.length, 5);
+}
+
+/* ---- close and open ---- */
+
+static void put(struct hf__port *port, const char *text)
+{
+	hf__buffer_add(&port->out, text, strlen(text));
+	port->appended += strlen(text);
+	port->unwritten++;
+	port->unanswered++;
+}
+
+static void bytes_in_either_buffer_are_output(void **state)
+{
+	struct hf__port *port = *state;
+	put(port, "hello");
+	assert_true(hf__port_has_output(port));
+	port->out.length = 0;
+	assert_false(hf__port_has_output(port));
+	hf__buffer_add(&port->wire, "hello", 5);
+	port->wire_sent = 4;
+	assert_true(hf__port_has_output(port));
+	port->wire_sent = 5;
+	assert_false(hf__port_has_output(port));
+}
+
+static void close_drops_the_descriptor_and_all_bytes(void **state)
+{
+	struct hf__port *port = *state;
+	struct script script = {.answer = {10}};
+	open_scripted(port, &plain, &script);
+	int fd = port->fd;
+	hf__port_fill(port, false);
+	put(port, "hello");
+	hf__buffer_add(&port->wire, "sent and unsent", 15);
+	port->wire_sent = 4;
+	port->offered = 100;
+	port->blocked = true;
+	hf__port_close(port, false);
+	assert_false(is_open(fd));
+	assert_int_equal(port->fd, -1);
+	assert_int_equal(port->old_fd, -1);
+	assert_int_equal(port->in.length, 0);
+	assert_false(hf__port_has_output(port));
+	assert_int_equal(port->appended, 100);
+	assert_int_equal(port->unwritten, 0);
+	assert_int_equal(port->unanswered, 0);
+	assert_false(port->blocked);
+}
+
+static void close_of_a_closed_port_does_nothing(void **state)
+{
+	struct hf__port *port = *state;
+	put(port, "for the next connection");
+	hf__port_close(port, true);
+	assert_int_equal(port->fd, -1);
+	assert_true(hf__port_has_output(port));
+}
+
+static void open_forgets_the_trouble_of_the_last_connection(void **state)
+{
+	struct hf__port *port = *state;
+	struct script script = {.answer = {-EAGAIN, 0}};
+	open_scripted(port, &plain, &script);
+	hf__port_fill(port, true);
+	hf__port_fill(port, true);
+	port->silent = true;
+	port->trouble = EPIPE;
+	port->events = 1;
+	hf__port_close(port, false);
+	open_scripted(port, &layered, &script);
+	assert_true(port->fd >= 0);
+	assert_ptr_equal(port->transport, &layered);
+	assert_int_equal(port->trouble, 0);
+	assert_int_equal(port->in_trouble, 0);
+	assert_int_equal(port->events, 0);
+	assert_false(port->silent);
+}
+
+/* A TCP connection to ourselves; the far end. */
+static int open_tcp(struct hf__port *port)
+{
+	char url[64];
+	int number;
+	int listener = net_listen_tcp(&number);
+	assert_true(listener >= 0);
+	snprintf(url, sizeof url, "redis://127.0.0.1:%d", number);
+	int fd = net_connect(url);
+	assert_true(fd >= 0);
+	int far = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(far >= 0);
+	close(listener);
+	hf__port_open(port, fd, &plain, NULL);
+	return far;
+}
+
+static void reset_lets_the_other_side_know_at_once(void **state)
+{
+	char byte;
+	int far = open_tcp(*state);
+	hf__port_close(*state, true);
+	assert_int_equal(recv(far, &byte, 1, 0), -1);
+	assert_int_equal(errno, ECONNRESET);
+	close(far);
+}
+
+static void close_without_reset_ends_the_stream(void **state)
+{
+	char byte;
+	int far = open_tcp(*state);
+	hf__port_close(*state, false);
+	assert_int_equal(recv(far, &byte, 1, 0), 0);
+	close(far);
+}
+
+static void close_during_a_send_leaves_descriptor_and_wire_to_the_sender(void **state)
+{
+	struct hf__port *port = *state;
+	char byte;
+	int far = open_tcp(port);
+	int fd = port->fd;
+	hf__buffer_add(&port->wire, "hello", 5);
+	put(port, "later");
+	port->sending = true;
+	hf__port_close(port, false);
+	assert_int_equal(port->fd, -1);
+	assert_int_equal(port->old_fd, fd);
+	assert_true(is_open(fd));
+	assert_int_equal(port->out.length, 0);
+	assert_int_equal(port->wire.length, 5);
+	/* Shut down, so the send returns at once and the other side knows. */
+	assert_int_equal(send(fd, "hello", 5, MSG_NOSIGNAL), -1);
+	assert_int_equal(errno, EPIPE);
+	assert_int_equal(recv(far, &byte, 1, 0), 0);
+	port->sending = false;
+	close(fd);
+	close(far);
+}
+
+#define port_test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		port_test(fresh_port_has_no_descriptor_and_nothing_to_send),
+		port_test(plain_fill_reads_once),
+		port_test(layered_fill_reads_until_there_is_no_more),
+		port_test(fill_never_reads_beyond_the_buffer),
+		port_test(wait_without_an_answer_is_silence_until_one_comes),
+		port_test(end_of_stream_is_trouble),
+		port_test(failed_read_is_trouble_and_keeps_what_came_before),
+		port_test(bytes_in_either_buffer_are_output),
+		port_test(close_drops_the_descriptor_and_all_bytes),
+		port_test(close_of_a_closed_port_does_nothing),
+		port_test(open_forgets_the_trouble_of_the_last_connection),
+		port_test(reset_lets_the_other_side_know_at_once),
+		port_test(close_without_reset_ends_the_stream),
+		port_test(close_during_a_send_leaves_descriptor_and_wire_to_the_sender),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
