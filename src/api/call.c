@@ -31,22 +31,28 @@ static void start(struct hf__call *call, int64_t now)
 		hf__core_cancel(&call->client->core, &call->op, now);
 }
 
-int hf__call_enter(struct hf_client *client)
+int hf__call_guard(void)
 {
 	int before;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	hf__client_ref(client);
-	atomic_fetch_add(&client->inside, 1);
 	return before;
 }
 
+void hf__call_unguard(int before)
+{
+	pthread_setcancelstate(before, NULL);
+}
+
+void hf__call_enter(struct hf_client *client)
+{
+	atomic_fetch_add(&client->inside, 1);
+}
+
 /* The last one out lets a close go on. */
-void hf__call_leave(struct hf_client *client, int before)
+void hf__call_leave(struct hf_client *client)
 {
 	if (atomic_fetch_sub(&client->inside, 1) == 1 && atomic_load(&client->closing))
 		hf__sleep_wake_word(&client->inside);
-	hf__client_unref(client);
-	pthread_setcancelstate(before, NULL);
 }
 
 static void run_inside(struct hf__call *call)
@@ -65,10 +71,12 @@ int hf__call_run(struct hf__call *call)
 		hf__thread_unref(call->op.thread);
 		return cancelled_before();
 	}
-	int before = hf__call_enter(client);
+	int before = hf__call_guard();
+	hf__call_enter(client);
 	run_inside(call);
 	hf__cancel_leave(call->cancel, call);
-	hf__call_leave(client, before);
+	hf__call_leave(client);
+	hf__call_unguard(before);
 	if (call->op.result)
 		return hf__error(call->op.result, "%s", call->op.detail);
 	hf__error_clear();
@@ -104,13 +112,13 @@ int hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg)
 		free(copy);
 		return cancelled_before();
 	}
-	int before = hf__call_enter(client);
+	int before = hf__call_guard();
 	hf__engine_lock(&client->engine);
 	int rc = client->core.closed ? HF_ECLOSED : hf__engine_need_dispatcher(&client->engine);
 	if (!rc)
 		start_inside(copy);
 	hf__engine_unlock(&client->engine);
-	hf__call_leave(client, before);
+	hf__call_unguard(before);
 	if (!rc)
 		return 0;
 	hf__cancel_leave(copy->cancel, copy);

@@ -42,6 +42,7 @@ void hf_cancel_fire(hf_cancel *cancel)
 	struct hf__list *link;
 	if (!cancel)
 		return;
+	int before = hf__call_guard();
 	pthread_mutex_lock(&cancel->mutex);
 	atomic_store(&cancel->fired, true);
 	hf__list_each (link, &cancel->calls) {
@@ -49,13 +50,12 @@ void hf_cancel_fire(hf_cancel *cancel)
 		struct hf_client *client = call->client;
 		if (hf__client_check(client))
 			continue; /* a call of the parent's */
-		int before = hf__call_enter(client);
 		hf__engine_lock(&client->engine);
 		hf__core_cancel(&client->core, &call->op, hf__clock_ms());
 		hf__engine_unlock(&client->engine);
-		hf__call_leave(client, before);
 	}
 	pthread_mutex_unlock(&cancel->mutex);
+	hf__call_unguard(before);
 }
 
 void hf_cancel_free(hf_cancel *cancel)

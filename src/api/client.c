@@ -228,7 +228,9 @@ int hf_client_ping(hf_client *client, int64_t *ret_us)
 		return rc;
 	hf__call_init(&call, client, HF__OP_PING);
 	int64_t before = hf__clock_us();
+	hf__client_ref(client);
 	rc = hf__call_run(&call);
+	hf__client_unref(client);
 	if (!rc && ret_us)
 		*ret_us = hf__clock_us() - before;
 	return rc;
@@ -243,9 +245,9 @@ int hf_client_fd(hf_client *client)
 		return rc;
 	if (hf__engine_in_callback(&client->engine))
 		return hf__error(HF_EINVAL, "not in a callback");
-	int before = hf__call_enter(client);
+	int before = hf__call_guard();
 	rc = hf__engine_user_fd(&client->engine);
-	hf__call_leave(client, before);
+	hf__call_unguard(before);
 	return rc < 0 ? hf__error(rc, "no descriptor left") : rc;
 }
 
@@ -256,12 +258,16 @@ int hf_client_dispatch(hf_client *client)
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
-	int before = hf__call_enter(client);
+	int before = hf__call_guard();
+	hf__client_ref(client);
+	hf__call_enter(client);
 	hf__engine_lock(&client->engine);
 	bool asked = client->engine.user_fd >= 0;
 	hf__engine_unlock(&client->engine);
 	int n = asked ? hf__engine_dispatch(&client->engine) : 0;
-	hf__call_leave(client, before);
+	hf__call_leave(client);
+	hf__client_unref(client);
+	hf__call_unguard(before);
 	return asked ? n : hf__error(HF_EINVAL, "hf_client_fd was not called before");
 }
 
@@ -290,12 +296,12 @@ int hf_client_stats(hf_client *client, hf_stats *ret_stats)
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
-	int before = hf__call_enter(client);
+	int before = hf__call_guard();
 	hf__engine_lock(&client->engine);
 	stats = client->core.stats;
 	count_now(client, &stats);
 	hf__engine_unlock(&client->engine);
-	hf__call_leave(client, before);
+	hf__call_unguard(before);
 	size_t size = ret_stats->size < sizeof stats ? ret_stats->size : sizeof stats;
 	stats.size = ret_stats->size;
 	memcpy(ret_stats, &stats, size);

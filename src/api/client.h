@@ -86,9 +86,15 @@ void hf__client_ref(struct hf_client *client);
 void hf__client_unref(struct hf_client *client);
 
 /* ---- call.c ---- */
-/* Around everything that takes the mutex: no cancellation, and a close waits. */
-int hf__call_enter(struct hf_client *client);
-void hf__call_leave(struct hf_client *client, int before);
+/* Around everything that takes the mutex: a thread that is cancelled there would keep it. */
+int hf__call_guard(void);
+void hf__call_unguard(int before);
+/*
+ * Around what takes long: a close waits for it. Whoever leaves needs the client for a moment after
+ * that, so it must have a reference, as lock handles do.
+ */
+void hf__call_enter(struct hf_client *client);
+void hf__call_leave(struct hf_client *client);
 /* Fills in what all calls have in common. */
 void hf__call_init(struct hf__call *call, struct hf_client *client, enum hf__op_verb verb);
 /* Runs it and waits; its result. */

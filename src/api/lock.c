@@ -33,12 +33,12 @@ int hf_lock_open(hf_client *client, hf_kind kind, const char *name, hf_lock **re
 	hf_lock *lock = malloc(sizeof(*lock));
 	if (!lock)
 		return hf__error(HF_ENOMEM, "no memory for a lock handle");
-	int before = hf__call_enter(client);
+	int before = hf__call_guard();
 	hf__engine_lock(&client->engine);
 	bool closed = client->core.closed;
 	lock->record = closed ? NULL : hf__lock_ref(&client->core, (int)kind, name);
 	hf__engine_unlock(&client->engine);
-	hf__call_leave(client, before);
+	hf__call_unguard(before);
 	if (!lock->record) {
 		free(lock);
 		return closed ? hf__error(HF_ECLOSED, "the client is closed")
@@ -56,11 +56,11 @@ void hf_lock_close(hf_lock *lock)
 		return;
 	struct hf_client *client = lock->client;
 	if (hf__client_check(client) == 0) {
-		int before = hf__call_enter(client);
+		int before = hf__call_guard();
 		hf__engine_lock(&client->engine);
 		hf__lock_unref(&client->core, lock->record);
 		hf__engine_unlock(&client->engine);
-		hf__call_leave(client, before);
+		hf__call_unguard(before);
 		hf__client_unref(client);
 	}
 	free(lock);
