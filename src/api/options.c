@@ -9,10 +9,16 @@
 int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const char *macro)
 {
 	size_t size;
-	memset(ret_ours, 0, our_size);
-	if (!theirs)
+	if (!theirs) {
+		memset(ret_ours, 0, our_size);
 		return 0;
+	}
 	memcpy(&size, theirs, sizeof size);
+	if (size == our_size) {
+		memcpy(ret_ours, theirs, size);
+		return 0;
+	}
+	memset(ret_ours, 0, our_size);
 	if (size < sizeof size || size > MAX_SIZE)
 		return hf__error(HF_EINVAL, "options: size is %zu; make them with %s(...)", size,
 		                 macro);

@@ -18,11 +18,13 @@ static int64_t risk_at(const struct hf__hold *hold)
 	return hold->valid_until - hold->lease_ms / 3;
 }
 
+/* The owner comes last: who finds it finds the rest. */
 static void publish(struct hf__hold *hold)
 {
-	atomic_store(&hold->cell->valid_until, hold->valid_until);
-	atomic_store(&hold->cell->risk_at, risk_at(hold));
-	atomic_store(&hold->cell->owner, hold->owner);
+	struct hf__cell *cell = hold->cell;
+	atomic_store_explicit(&cell->valid_until, hold->valid_until, memory_order_release);
+	atomic_store_explicit(&cell->risk_at, risk_at(hold), memory_order_release);
+	atomic_store_explicit(&cell->owner, hold->owner, memory_order_release);
 }
 
 /* Two bits per state; a risk that passed before it was told makes room for what follows. */
