@@ -40,10 +40,11 @@ tsan: need-build need-test ## run every test with the thread sanitizer
 	@$(call build,tsan,all)
 	@tools/run-tests tsan
 
-# Left out: what measures time or memory, what crowds the machine, and what executes itself.
+# Left out: what measures time or memory, crowds the machine, executes itself, or whose forked
+# child looks like a leak.
 valgrind: need-build need-test need-valgrind ## run the tests under valgrind, where that makes sense
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
-	@tools/run-tests valgrind -L 'unit|wire|live' -LE timing -E 'support|embedded|crowd|garbage|oom'
+	@tools/run-tests valgrind -L 'unit|wire|live' -LE timing -E 'support|embedded|crowd|garbage|oom|redis_tls'
 
 sim: need-build need-test ## run the simulator: make sim SEEDS=1000000
 	@$(call build,release,sim)
