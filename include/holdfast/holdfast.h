@@ -1,5 +1,5 @@
 /*
- * Holdfast: distributed locks on Redis and Valkey, shared with Java's Redisson.
+ * Holdfast: distributed locks and synchronizers on Redis and Valkey, shared with Java's Redisson.
  *
  * Caveats first.
  *
@@ -65,6 +65,7 @@ HF_API const char *hf_version(void);
 	X(HF_ELOST, -5, "the lock was lost")                                                       \
 	X(HF_EUNKNOWN, -6, "the outcome is unknown")                                               \
 	X(HF_ECONFLICT, -7, "the key is no lock of this kind")                                     \
+	X(HF_EDEADLOCK, -8, "would wait for itself")                                               \
 	X(HF_EUNREACHABLE, -20, "the server cannot be reached")                                    \
 	X(HF_EREFUSED, -21, "refused by the server")                                               \
 	X(HF_EAUTH, -22, "user or password not accepted")                                          \
@@ -74,6 +75,7 @@ HF_API const char *hf_version(void);
 	X(HF_EFULL, -26, "the server is out of memory")                                            \
 	X(HF_EPROTOCOL, -27, "the server does not speak the protocol")                             \
 	X(HF_ETLS, -28, "TLS failed")                                                              \
+	X(HF_ENOQUORUM, -29, "no majority of the servers")                                         \
 	X(HF_EINVAL, -40, "invalid argument")                                                      \
 	X(HF_EFORKED, -41, "the handle belongs to the parent process")                             \
 	X(HF_ECLOSED, -42, "the client is closed")                                                 \
@@ -105,6 +107,9 @@ typedef struct hf_lock hf_lock;
 typedef struct hf_owner hf_owner;
 typedef struct hf_cancel hf_cancel;
 typedef struct hf_event hf_event;
+typedef struct hf_semaphore hf_semaphore;
+typedef struct hf_permits hf_permits;
+typedef struct hf_latch hf_latch;
 
 /* What a holder can believe. At risk: less than a third of the lease is left. */
 typedef enum hf_state {
@@ -121,6 +126,13 @@ typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARN, HF_LOG_ERROR
 
 /* Called with one line without newline, on the dispatcher thread. */
 typedef void hf_log_fn(void *arg, hf_log_level level, const char *line);
+
+/*
+ * Makes the name on the server from the name in the program: writes it, with its NUL, to ret_name and
+ * returns 0. Called in the thread that opens a lock, for each name once. What it makes must be a
+ * valid name too, and always the same for the same name. Anything but 0 refuses the name.
+ */
+typedef int hf_name_fn(void *arg, const char *name, char *ret_name, size_t size);
 
 /*
  * Every field is optional. What is given here wins over the URL, the URL over the environment.
@@ -149,6 +161,14 @@ typedef struct hf_client_options {
 	void *event_arg;
 	hf_log_fn *on_log; /* what the library does; it prints nothing by itself */
 	void *log_arg;
+	const char *name_prefix; /* name_prefix: put before every name */
+	hf_name_fn *map_name;    /* instead of a prefix: Redisson's NameMapper */
+	void *map_arg;
+	int64_t fair_wait_ms; /* fair_wait; default 300000: a fair waiter without a limit counts as
+	                         dead, and loses its place, when its turn is this much overdue */
+	int64_t peer_skew_ms; /* peer_skew; default 1000: how far the clocks of Java peers may be off.
+	                         Permits and groups, whose ends Java compares with its own clock, are
+	                         believed that much shorter, but by a quarter of the lease at most */
 } hf_client_options;
 
 #define HF_CLIENT(...) (&(hf_client_options){.size = sizeof(hf_client_options), __VA_ARGS__})
@@ -240,18 +260,84 @@ HF_API void hf_cancel_free(hf_cancel *cancel);
 
 /* ---- locks ---------------------------------------------------------------------------------- */
 
+/*
+ * The kinds, and what Redisson calls them. All but HF_READ exclude. On one name all of them exclude
+ * each other between Holdfast processes, a write hold and any other kind too; Java's read-write lock
+ * does not see the others, so with Java peers one name keeps to one kind.
+ */
 typedef enum hf_kind {
-	HF_REENTRANT = 1 /* Redisson's getLock(): exclusive, counted, no order among waiters */
+	HF_REENTRANT = 1, /* getLock(): counted, no order among waiters */
+	HF_FAIR = 2,      /* getFairLock(): counted, first come, first served across processes */
+	HF_READ = 3,      /* getReadWriteLock().readLock(): many at once, counted */
+	HF_WRITE = 4,  /* getReadWriteLock().writeLock(): counted; its owner may also read, and keep
+	                     the read hold when it gives up the write hold. A reader that asks to
+	                     write would wait for itself: HF_EDEADLOCK */
+	HF_FENCED = 5, /* getFencedLock(): counted, every grant has a token */
+	HF_SPIN =
+		6, /* getSpinLock(): counted, waits by asking again and again, publishes nothing */
+	HF_SIMPLE = 7,     /* getNonReentrantLock(): its owner gets HF_EDEADLOCK if it asks again */
+	HF_SIMPLE_FAIR = 8 /* getNonReentrantFairLock(): the same, in order */
 } hf_kind;
 
+typedef struct hf_lock_options {
+	size_t size; /* filled in by HF_LOCK */
+	/*
+	 * HF_SPIN: the pause between two attempts begins at spin_ms (default 1) and grows by
+	 * spin_factor (default 2) to spin_max_ms (default 128), with some chance in it. A factor of 1
+	 * keeps it at spin_ms (default then 64).
+	 */
+	int64_t spin_ms;
+	int64_t spin_max_ms;
+	int spin_factor;
+} hf_lock_options;
+
+#define HF_LOCK(...) (&(hf_lock_options){.size = sizeof(hf_lock_options), __VA_ARGS__})
+
 /*
- * A handle for one lock. Sends nothing. Handles of the same name are the same lock; any number of
- * threads may share one handle.
+ * A handle for one lock. Sends nothing. Handles of the same kind and name are the same lock; any
+ * number of threads may share one handle.
  *
  * The name: 1 to 512 bytes of UTF-8, no control characters, braces only as a closed, non-empty
  * tag: "orders", "{orders}:42". HF_EINVAL with the reason otherwise.
  */
 HF_API int hf_lock_open(hf_client *client, hf_kind kind, const char *name, hf_lock **ret_lock);
+HF_API int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
+                             const hf_lock_options *options, hf_lock **ret_lock);
+
+/*
+ * Several values of one group, locked together or not at all, all in one hash: Redisson's
+ * getMultiLock(group, values), as a Java client with StringCodec makes it. Counted. 1 to 100 values;
+ * their order means nothing, and one given twice counts once.
+ */
+HF_API int hf_lock_open_group(hf_client *client, const char *group, const char *const *values,
+                              size_t n, hf_lock **ret_lock);
+
+/*
+ * Several locks as one, of any kinds and on any clients: all of them or none, within one deadline.
+ * They are taken in one order, that of their names, whatever order they are given in, so that two of
+ * these over the same locks cannot wait for each other. It has the locks itself: the handles given
+ * may be closed. 1 to 64 members; none may be one of these or a red lock.
+ *
+ * All verbs work on it but holder. A verb of a member that fails is undone or reported as the verb of
+ * the whole; the detail names the member. Remaining and ttl are the least of the members', and
+ * is_locked tells whether any is.
+ */
+HF_API int hf_lock_open_multi(hf_lock *const *members, size_t n, hf_lock **ret_lock);
+
+/*
+ * One lock on several independent servers, held while the majority of them holds it: a server that
+ * loses its data or is down does not lose the lock. Give the lock of each server, each of a client of
+ * its own, 3 to 15. They are asked all at once, and each has no more than a short time.
+ *
+ * 0 from acquire: the majority granted it, and its lease, less the time that took and the drift of
+ * clocks, is not over. Remaining is what the majority guarantees. A member that is lost while the
+ * majority holds is taken again. A member's loss is an event of that member; whether the red lock is
+ * lost, hf_lock_state() of this handle tells.
+ *
+ * HF_EINVAL: two members are on one server, or on a server and its replica; told at open as far as
+ * the servers can be asked. HF_ENOQUORUM from acquire: too few servers answered.
+ */
+HF_API int hf_lock_open_red(hf_lock *const *members, size_t n, hf_lock **ret_lock);
 
 /* Frees the handle. Holds stay: they belong to the client. NULL is allowed. */
 HF_API void hf_lock_close(hf_lock *lock);
@@ -264,6 +350,8 @@ typedef struct hf_acquire_options {
 	int64_t lease_ms; /* 0: the watchdog's lease, renewed. Else fixed, never renewed by itself */
 	hf_owner *owner;  /* NULL: the calling thread; asynchronous calls need one */
 	hf_cancel *cancel; /* stops the wait */
+	int token;         /* 1: with a token also if the kind is not HF_FENCED; not for HF_READ,
+	                      groups, multi and red locks. It leaves a key on the server for good */
 } hf_acquire_options;
 
 #define HF_ACQUIRE(...) (&(hf_acquire_options){.size = sizeof(hf_acquire_options), __VA_ARGS__})
@@ -274,6 +362,7 @@ typedef struct hf_acquire_options {
  * 0: held, and valid now. A nested level never shortens the lease.
  * HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED: not held, nothing left behind.
  * HF_ELOST: a nested acquire found the outer hold gone.
+ * HF_EDEADLOCK: this owner holds it already in a way that excludes this; see the kinds.
  * HF_EUNKNOWN: an attempt was sent and not answered in time. Whatever it left on the server is
  * removed in the background or ends with its lease; this owner does not hold the lock.
  * HF_ECONFLICT: the key exists and is no lock, or a lock of another sort; nothing was changed.
@@ -324,9 +413,18 @@ HF_API int hf_lock_ttl(hf_lock *lock, int64_t *ret_ttl_ms);
 
 /*
  * The holder's identity as the server has it, "<uuid>:<number>", cut to size with its NUL; empty if
- * the lock is free.
+ * the lock is free. One of them, if there are several.
  */
 HF_API int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size);
+
+/*
+ * The token of this owner's hold: a number that grows with every grant, whoever gets it, to be checked
+ * by what the lock protects. Local. HF_ENOTHELD if there is no hold, 0 if it has no token.
+ */
+HF_API int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token);
+
+/* The latest token given on this name, whoever holds the lock; 0 if there was none. Asks the server. */
+HF_API int hf_lock_last_token(hf_lock *lock, int64_t *ret_token);
 
 /*
  * What this process can rely on, without asking anyone: local, lock-free, cheap enough to call
@@ -342,8 +440,9 @@ HF_API hf_state hf_lock_state(hf_lock *lock, hf_owner *owner);
 
 /*
  * The completion of an asynchronous call: its result, a number where the call has one (as the
- * synchronous form's ret_… would get it), and a text for hf_lock_holder_async (NULL elsewhere; valid
- * during the callback).
+ * synchronous form's ret_… would get it; the token, for hf_lock_acquire_async), and a text for
+ * hf_lock_holder_async, and for hf_permits_acquire_async: the ids, apart by spaces (NULL elsewhere;
+ * valid during the callback).
  *
  * If the starting call returns 0 the completion runs exactly once, on the dispatcher, never inside
  * the call. Otherwise it never runs. A cancel that loses the race to a grant delivers the grant.
@@ -362,6 +461,144 @@ HF_API int hf_lock_is_held_async(hf_lock *lock, hf_owner *owner, hf_done_fn *don
 HF_API int hf_lock_hold_count_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg);
 HF_API int hf_lock_ttl_async(hf_lock *lock, hf_done_fn *done, void *arg);
 HF_API int hf_lock_holder_async(hf_lock *lock, hf_done_fn *done, void *arg);
+HF_API int hf_lock_last_token_async(hf_lock *lock, hf_done_fn *done, void *arg);
+
+/* ---- semaphores ----------------------------------------------------------------------------- */
+
+/* How long to wait, and what stops it. */
+typedef struct hf_wait_options {
+	size_t size;       /* filled in by HF_WAIT */
+	int64_t wait_ms;   /* 0: for ever. HF_NOWAIT: one attempt */
+	hf_cancel *cancel; /* stops the wait */
+} hf_wait_options;
+
+#define HF_WAIT(...) (&(hf_wait_options){.size = sizeof(hf_wait_options), __VA_ARGS__})
+
+/*
+ * A number of permits that anybody takes and anybody gives: Redisson's getSemaphore(). Nobody owns
+ * them: those of a process that died are gone, which hf_permits does better. A repeat after a lost
+ * answer never takes or gives twice; where that cannot be known in time the answer is HF_EUNKNOWN.
+ * Permits: 0 to 2147483647; 0 of them succeeds and sends nothing.
+ */
+HF_API int hf_semaphore_open(hf_client *client, const char *name, hf_semaphore **ret_semaphore);
+HF_API void hf_semaphore_close(hf_semaphore *semaphore);
+
+/* HF_EBUSY, HF_ETIMEDOUT, HF_ECANCELLED: nothing taken. HF_EUNKNOWN: if taken, given back soon. */
+HF_API int hf_semaphore_acquire(hf_semaphore *semaphore, int64_t permits,
+                                const hf_wait_options *options);
+/* Gives permits, and makes the semaphore if there is none. */
+HF_API int hf_semaphore_release(hf_semaphore *semaphore, int64_t permits);
+/* The same if there is one; ret_done, if not NULL, gets 1 or 0. */
+HF_API int hf_semaphore_release_if_exists(hf_semaphore *semaphore, int64_t permits, int *ret_done);
+/* Makes it with so many permits if there is none, for ttl_ms or (0) for good. */
+HF_API int hf_semaphore_try_set(hf_semaphore *semaphore, int64_t permits, int64_t ttl_ms,
+                                int *ret_done);
+/* Adds to what is available; negative numbers take away, also below zero. */
+HF_API int hf_semaphore_add(hf_semaphore *semaphore, int64_t permits);
+/* Takes all there are; ret_permits, if not NULL, gets how many. */
+HF_API int hf_semaphore_drain(hf_semaphore *semaphore, int64_t *ret_permits);
+HF_API int hf_semaphore_available(hf_semaphore *semaphore, int64_t *ret_permits);
+
+HF_API int hf_semaphore_acquire_async(hf_semaphore *semaphore, int64_t permits,
+                                      const hf_wait_options *options, hf_done_fn *done, void *arg);
+HF_API int hf_semaphore_release_async(hf_semaphore *semaphore, int64_t permits, hf_done_fn *done,
+                                      void *arg);
+HF_API int hf_semaphore_release_if_exists_async(hf_semaphore *semaphore, int64_t permits,
+                                                hf_done_fn *done, void *arg);
+HF_API int hf_semaphore_try_set_async(hf_semaphore *semaphore, int64_t permits, int64_t ttl_ms,
+                                      hf_done_fn *done, void *arg);
+HF_API int hf_semaphore_add_async(hf_semaphore *semaphore, int64_t permits, hf_done_fn *done,
+                                  void *arg);
+HF_API int hf_semaphore_drain_async(hf_semaphore *semaphore, hf_done_fn *done, void *arg);
+HF_API int hf_semaphore_available_async(hf_semaphore *semaphore, hf_done_fn *done, void *arg);
+
+/* ---- permits that expire -------------------------------------------------------------------- */
+
+/*
+ * A semaphore whose permits have an end: Redisson's getPermitExpirableSemaphore(). Each permit has an
+ * id, 32 hexadecimal digits, and who knows the id may give it back or extend it, Java processes too.
+ * One taken without a lease is renewed by the watchdog until it is given back, so a process that dies
+ * loses its permits to the others. States and events are those of locks; the event's owner is the id.
+ */
+typedef char hf_permit_id[33];
+
+HF_API int hf_permits_open(hf_client *client, const char *name, hf_permits **ret_permits);
+HF_API void hf_permits_close(hf_permits *permits);
+
+typedef struct hf_permits_options {
+	size_t size;       /* filled in by HF_PERMITS */
+	int64_t wait_ms;   /* 0: for ever. HF_NOWAIT: one attempt */
+	int64_t lease_ms;  /* 0: the watchdog's lease, renewed. Else fixed */
+	hf_cancel *cancel; /* stops the wait */
+} hf_permits_options;
+
+#define HF_PERMITS(...) (&(hf_permits_options){.size = sizeof(hf_permits_options), __VA_ARGS__})
+
+/* Takes n permits, 1 to 1000, all or none; ret_ids has room for n. Errors as hf_lock_acquire. */
+HF_API int hf_permits_acquire(hf_permits *permits, int n, const hf_permits_options *options,
+                              hf_permit_id *ret_ids);
+/*
+ * Gives n permits back. HF_ENOTHELD: one of them is not there, or has expired; HF_ELOST: the same of
+ * one that this client held; HF_EUNKNOWN: no answer in time. After any of these the permits taken by
+ * this client are given back in the background, and those of others stay as they are.
+ */
+HF_API int hf_permits_release(hf_permits *permits, const hf_permit_id *ids, int n);
+/* Gives the permit a new end, lease_ms from now, sooner or later than it was; from then on no watchdog. */
+HF_API int hf_permits_extend(hf_permits *permits, const hf_permit_id id, int64_t lease_ms);
+/* Milliseconds the server keeps the permit; -1 without end. HF_ENOTHELD if it has none of that id. */
+HF_API int hf_permits_lease(hf_permits *permits, const hf_permit_id id, int64_t *ret_ms);
+/* As hf_lock_remaining and hf_lock_state, of a permit taken by this client. Local. */
+HF_API int64_t hf_permits_remaining(hf_permits *permits, const hf_permit_id id);
+HF_API hf_state hf_permits_state(hf_permits *permits, const hf_permit_id id);
+/* Permits nobody has; permits somebody has; both together. */
+HF_API int hf_permits_available(hf_permits *permits, int64_t *ret_permits);
+HF_API int hf_permits_acquired(hf_permits *permits, int64_t *ret_permits);
+HF_API int hf_permits_total(hf_permits *permits, int64_t *ret_permits);
+/* Makes it with so many permits if there is none; ret_done, if not NULL, gets 1 or 0. */
+HF_API int hf_permits_try_set(hf_permits *permits, int64_t total, int *ret_done);
+/* Makes the total this many, whatever it was. */
+HF_API int hf_permits_set(hf_permits *permits, int64_t total);
+/* Adds to the total; negative numbers take away. */
+HF_API int hf_permits_add(hf_permits *permits, int64_t n);
+
+HF_API int hf_permits_acquire_async(hf_permits *permits, int n, const hf_permits_options *options,
+                                    hf_done_fn *done, void *arg);
+HF_API int hf_permits_release_async(hf_permits *permits, const hf_permit_id *ids, int n,
+                                    hf_done_fn *done, void *arg);
+HF_API int hf_permits_extend_async(hf_permits *permits, const hf_permit_id id, int64_t lease_ms,
+                                   hf_done_fn *done, void *arg);
+HF_API int hf_permits_lease_async(hf_permits *permits, const hf_permit_id id, hf_done_fn *done,
+                                  void *arg);
+HF_API int hf_permits_available_async(hf_permits *permits, hf_done_fn *done, void *arg);
+HF_API int hf_permits_acquired_async(hf_permits *permits, hf_done_fn *done, void *arg);
+HF_API int hf_permits_total_async(hf_permits *permits, hf_done_fn *done, void *arg);
+HF_API int hf_permits_try_set_async(hf_permits *permits, int64_t total, hf_done_fn *done,
+                                    void *arg);
+HF_API int hf_permits_set_async(hf_permits *permits, int64_t total, hf_done_fn *done, void *arg);
+HF_API int hf_permits_add_async(hf_permits *permits, int64_t n, hf_done_fn *done, void *arg);
+
+/* ---- latches -------------------------------------------------------------------------------- */
+
+/* A count that goes down to nothing, and those who wait for that: Redisson's getCountDownLatch(). */
+HF_API int hf_latch_open(hf_client *client, const char *name, hf_latch **ret_latch);
+HF_API void hf_latch_close(hf_latch *latch);
+
+/* Sets the count if there is none; ret_done, if not NULL, gets 1 or 0. */
+HF_API int hf_latch_try_set(hf_latch *latch, int64_t count, int *ret_done);
+/* One less; at nothing the latch is open and gone. A repeat after a lost answer counts once. */
+HF_API int hf_latch_count_down(hf_latch *latch);
+HF_API int hf_latch_count(hf_latch *latch, int64_t *ret_count);
+/* Waits until the count is nothing. HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED. */
+HF_API int hf_latch_wait(hf_latch *latch, const hf_wait_options *options);
+/* Removes it, and so opens it; ret_done, if not NULL, gets 1 if there was one. */
+HF_API int hf_latch_delete(hf_latch *latch, int *ret_done);
+
+HF_API int hf_latch_try_set_async(hf_latch *latch, int64_t count, hf_done_fn *done, void *arg);
+HF_API int hf_latch_count_down_async(hf_latch *latch, hf_done_fn *done, void *arg);
+HF_API int hf_latch_count_async(hf_latch *latch, hf_done_fn *done, void *arg);
+HF_API int hf_latch_wait_async(hf_latch *latch, const hf_wait_options *options, hf_done_fn *done,
+                               void *arg);
+HF_API int hf_latch_delete_async(hf_latch *latch, hf_done_fn *done, void *arg);
 
 /* ---- events --------------------------------------------------------------------------------- */
 

@@ -14,6 +14,8 @@ void hf__call_init(struct hf__call *call, struct hf_client *client, enum hf__op_
 	call->client = client;
 	call->cancel = NULL;
 	call->done = NULL;
+	call->inner = NULL;
+	call->ids = NULL;
 	hf__list_init(&call->in_cancel);
 	hf__list_init(&call->in_done);
 }
@@ -83,45 +85,111 @@ int hf__call_run(struct hf__call *call)
 	return 0;
 }
 
+int hf__call_number(struct hf__call *call, int64_t *ret)
+{
+	int rc = hf__call_run(call);
+	if (!rc && ret)
+		*ret = call->op.number;
+	return rc;
+}
+
+int hf__call_int(struct hf__call *call, int *ret)
+{
+	int rc = hf__call_run(call);
+	if (!rc && ret)
+		*ret = (int)call->op.number;
+	return rc;
+}
+
 static void start_inside(struct hf__call *call)
 {
 	struct hf_client *client = call->client;
 	client->async_calls++;
-	if (call->op.lock)
+	if (call->op.lock && !call->inner)
 		call->op.lock->refs++;
 	start(call, hf__clock_ms());
 }
 
-int hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg)
+/* What a caller may ask for; the rest of a call is the core's. */
+static void copy_wish(struct hf__op *copy, const struct hf__op *op)
 {
-	struct hf_client *client = call->client;
-	if (!done)
-		return hf__error(HF_EINVAL, "done: NULL");
+	copy->lock = op->lock;
+	copy->owner = op->owner;
+	copy->wait_ms = op->wait_ms;
+	copy->limit_ms = op->limit_ms;
+	copy->lease_ms = op->lease_ms;
+	copy->permit = op->permit;
+	copy->amount = op->amount;
+	copy->spin = op->spin;
+	copy->request = op->request;
+	copy->token = op->token;
+}
+
+static struct hf__call *copy_call(const struct hf__call *call, void *arg)
+{
 	struct hf__call *copy = malloc(sizeof(*copy));
 	if (!copy)
-		return hf__error(HF_ENOMEM, "no memory for a call");
-	hf__call_init(copy, client, call->op.verb);
-	copy->op.lock = call->op.lock;
-	copy->op.owner = call->op.owner;
-	copy->op.wait_ms = call->op.wait_ms;
-	copy->op.lease_ms = call->op.lease_ms;
+		return NULL;
+	hf__call_init(copy, call->client, call->op.verb);
+	copy_wish(&copy->op, &call->op);
 	copy->cancel = call->cancel;
-	copy->done = done;
+	copy->ids = call->ids;
 	copy->arg = arg;
-	if (!hf__cancel_join(copy->cancel, copy)) {
-		free(copy);
-		return cancelled_before();
-	}
+	return copy;
+}
+
+/* 0, or an error: then nothing was started. */
+static int start_copy(struct hf__call *copy)
+{
+	struct hf_client *client = copy->client;
 	int before = hf__call_guard();
 	hf__engine_lock(&client->engine);
-	int rc = client->core.closed ? HF_ECLOSED : hf__engine_need_dispatcher(&client->engine);
+	int rc = client->core.closed ? HF_ECLOSED
+	         : copy->inner       ? 0
+	                             : hf__engine_need_dispatcher(&client->engine);
 	if (!rc)
 		start_inside(copy);
 	hf__engine_unlock(&client->engine);
 	hf__call_unguard(before);
 	if (!rc)
 		return 0;
-	hf__cancel_leave(copy->cancel, copy);
-	free(copy);
 	return hf__error(rc, rc == HF_ECLOSED ? "the client is closed" : "cannot start a thread");
+}
+
+int hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg)
+{
+	if (!done)
+		return hf__error(HF_EINVAL, "done: NULL");
+	struct hf__call *copy = copy_call(call, arg);
+	if (!copy)
+		return hf__error(HF_ENOMEM, "no memory for a call");
+	copy->done = done;
+	if (!hf__cancel_join(copy->cancel, copy)) {
+		free(copy);
+		return cancelled_before();
+	}
+	int rc = start_copy(copy);
+	if (rc) {
+		hf__cancel_leave(copy->cancel, copy);
+		free(copy);
+	}
+	return rc;
+}
+
+int hf__call_start_inner(const struct hf__call *call, void (*inner)(struct hf__call *call),
+                         void *arg)
+{
+	struct hf__call *copy = copy_call(call, arg);
+	if (!copy) {
+		hf__thread_unref(call->op.thread);
+		return hf__error(HF_ENOMEM, "no memory for a call");
+	}
+	copy->inner = inner;
+	copy->op.thread = call->op.thread;
+	int rc = start_copy(copy);
+	if (rc) {
+		hf__thread_unref(call->op.thread);
+		free(copy);
+	}
+	return rc;
 }

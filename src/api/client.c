@@ -59,6 +59,8 @@ static int take_options(struct hf_client *client, const hf_client_options *optio
 	client->event_arg = options->event_arg;
 	client->on_log = options->on_log;
 	client->log_arg = options->log_arg;
+	client->map_name = options->map_name;
+	client->map_arg = options->map_arg;
 	if (client->on_log)
 		client->log = calloc(HF__LOG_LINES, sizeof(*client->log));
 	return client->on_log && !client->log ? HF_ENOMEM : 0;
@@ -72,11 +74,14 @@ static int init_parts(struct hf_client *client)
 		.command_timeout_ms = client->config.command_timeout_ms,
 		.watchdog_ms = client->config.watchdog_ms,
 		.watchdog_batch = client->config.watchdog_batch,
+		.fair_wait_ms = client->config.fair_wait_ms,
+		.peer_skew_ms = client->config.peer_skew_ms,
 	};
 	if (hf__random_uuid(config.uuid) || hf__random_bytes(seed, sizeof seed))
 		return HF_ESYSTEM;
 	hf__list_init(&client->done);
 	hf__list_init(&client->news);
+	hf__list_init(&client->members);
 	hf__core_init(&client->core, &config, seed[0], hf__clock_ms());
 	client->core.host_ops = &hf__dispatch_host;
 	client->core.host = client;

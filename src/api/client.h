@@ -32,18 +32,40 @@ struct hf_client {
 	_Atomic bool closing;     /* somebody waits for them to leave */
 	struct hf__list done;     /* asynchronous calls to complete */
 	struct hf__list news;     /* holds with news */
+	struct hf__list members;  /* of red locks, to be told of losses */
 	uint32_t async_calls;     /* not finished yet */
 	hf_event_fn *on_event;
 	void *event_arg;
+	hf_name_fn *map_name;
+	void *map_arg;
 	hf_log_fn *on_log;
 	void *log_arg;
 	struct hf__log_line *log; /* a ring; NULL without on_log */
 	uint32_t log_first, log_count, log_missed;
 };
 
-struct hf_lock {
+/* What all handles begin with: one object of one client. */
+struct hf__handle {
 	struct hf_client *client;
 	struct hf__lock *record;
+};
+
+struct hf_lock {
+	struct hf__handle at;     /* empty, if it is a combination */
+	struct hf__spin spin;     /* how it waits, if it is a spin lock */
+	struct hf__several *many; /* the members of a combination, or NULL */
+};
+
+struct hf_semaphore {
+	struct hf__handle at;
+};
+
+struct hf_permits {
+	struct hf__handle at;
+};
+
+struct hf_latch {
+	struct hf__handle at;
 };
 
 struct hf_owner {
@@ -66,6 +88,8 @@ struct hf__call {
 	struct hf__list in_done;
 	hf_done_fn *done; /* NULL: synchronous */
 	void *arg;
+	void (*inner)(struct hf__call *call); /* instead of done: ends it under the mutex */
+	char *ids; /* of permits: room for their text, freed with the call */
 };
 
 /* ---- error.c ---- */
@@ -101,6 +125,62 @@ void hf__call_init(struct hf__call *call, struct hf_client *client, enum hf__op_
 int hf__call_run(struct hf__call *call);
 /* Starts a copy of it that completes by callback; 0 or an error, then nothing was started. */
 int hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg);
+
+/*
+ * The same, but `inner` ends it and frees it, wherever it happens to finish, under the client's mutex.
+ * No token cancels it, and its lock must outlive it.
+ */
+int hf__call_start_inner(const struct hf__call *call, void (*inner)(struct hf__call *call),
+                         void *arg);
+/* Runs it and hands its number out; ret may be NULL. */
+int hf__call_number(struct hf__call *call, int64_t *ret);
+int hf__call_int(struct hf__call *call, int *ret);
+
+/* ---- handle.c ---- */
+/* Maps and checks the name, and takes the record; 0 or an error. */
+int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kind,
+                    const char *name);
+/* The same for values of a group: n of HF__VALUE_SIZE bytes, sorted. */
+int hf__handle_open_group(struct hf__handle *handle, struct hf_client *client, const char *name,
+                          const char *values, size_t n);
+/* One more handle of the same object. */
+void hf__handle_copy(struct hf__handle *handle, const struct hf__handle *from);
+void hf__handle_close(struct hf__handle *handle);
+/* Makes a call of this verb ready; `what` names the argument that is NULL. */
+int hf__handle_prepare(struct hf__call *call, const struct hf__handle *handle, const char *what,
+                       enum hf__op_verb verb);
+int hf__handle_request(struct hf__call *call, const struct hf__handle *handle, const char *what,
+                       enum hf__verb verb, int64_t amount);
+
+/* ---- permits.c ---- */
+/* The id of a permit of this client, as users see it. */
+void hf__permits_id(const struct hf_client *client, uint64_t wire, char ret_text[33]);
+
+/* ---- lock.c ---- */
+/* What a caller wants of a lock, checked. */
+struct hf__wish {
+	enum hf__op_verb verb;
+	enum hf__verb request;
+	uint64_t owner;
+	int64_t wait_ms, limit_ms, lease_ms;
+	struct hf_cancel *cancel;
+	bool by_thread; /* the owner is the calling thread */
+	bool token;
+};
+void hf__lock_prepare(struct hf__call *call, const struct hf_lock *lock,
+                      const struct hf__wish *wish);
+
+/* ---- several.c: several locks as one ---- */
+struct hf__several;
+void hf__several_close(struct hf__several *several);
+int hf__several_run(struct hf__several *several, const struct hf__wish *wish, int64_t *ret_number);
+int hf__several_start(struct hf__several *several, const struct hf__wish *wish, hf_done_fn *done,
+                      void *arg);
+/* Local: what enough of the members guarantee. */
+int64_t hf__several_remaining(const struct hf__several *several, uint64_t owner, int64_t now,
+                              hf_state *ret_state);
+/* A hold of this record was lost: a red lock that still has its majority takes it again. */
+void hf__several_lost(struct hf_client *client, const struct hf__lock *record, uint64_t owner);
 
 /* ---- dispatch.c ---- */
 extern const struct hf__host_ops hf__dispatch_host;

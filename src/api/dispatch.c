@@ -10,6 +10,9 @@
 
 struct hf_event {
 	hf_state state;
+	const struct hf__lock *record; /* only to compare: it may be gone */
+	uint64_t number;               /* of the owner */
+	bool was_watched;
 	int64_t remaining_ms;
 	char name[513];
 	char owner[64];
@@ -47,11 +50,15 @@ static void finish(void *host, struct hf__op *op)
 {
 	struct hf_client *client = host;
 	struct hf__call *call = hf__list_item(op, struct hf__call, op);
-	if (!call->done) {
+	if (!call->done && !call->inner) {
 		hf__engine_finish(&client->engine, &call->task);
 		return;
 	}
 	client->async_calls--;
+	if (call->inner) {
+		call->inner(call);
+		return;
+	}
 	hf__list_add(&client->done, &call->in_done);
 	hf__engine_post(&client->engine);
 }
@@ -60,7 +67,7 @@ static void news(void *host, struct hf__hold *hold)
 {
 	struct hf_client *client = host;
 	hf_state state;
-	if (!client->on_event) {
+	if (!client->on_event && hf__list_empty(&client->members)) {
 		while (hf__hold_next_news(hold, &state))
 			continue;
 		return;
@@ -85,10 +92,10 @@ static void log_line(void *host, hf_log_level level, const char *text)
 	hf__engine_post(&client->engine);
 }
 
-static uint64_t number(void *host)
+static uint64_t number(void *host, uint32_t n)
 {
 	(void)host;
-	return hf__number_on_wire();
+	return hf__number_on_wire(n);
 }
 
 const struct hf__host_ops hf__dispatch_host = {
@@ -109,6 +116,17 @@ static void take_done(struct hf_client *client, struct hf__list *ret_calls)
 	hf__engine_unlock(&client->engine);
 }
 
+/* The ids of granted permits, apart by spaces. */
+static void write_ids(struct hf__call *call)
+{
+	for (int32_t i = 0; i < call->op.amount; i++) {
+		char *at = call->ids + (size_t)i * 33;
+		hf__permits_id(call->client, call->op.owner + (uint64_t)i, at);
+		if (i + 1 < call->op.amount)
+			at[32] = ' ';
+	}
+}
+
 static void complete(struct hf__call *call)
 {
 	struct hf__op *op = &call->op;
@@ -117,8 +135,11 @@ static void complete(struct hf__call *call)
 		(void)hf__error(op->result, "%s", op->detail);
 	else
 		hf__error_clear();
-	call->done(call->arg, op->result, op->number,
-	           op->verb == HF__OP_HOLDER && !op->result ? op->text : NULL);
+	const char *text = op->verb == HF__OP_HOLDER ? op->text : call->ids;
+	if (call->ids && !op->result)
+		write_ids(call);
+	call->done(call->arg, op->result, op->number, op->result ? NULL : text);
+	free(call->ids);
 	free(call);
 }
 
@@ -143,8 +164,14 @@ static void fill_event(struct hf_client *client, struct hf__hold *hold, hf_event
 	bool lost = event->state == HF_LOST;
 	event->remaining_ms = !lost && hold->valid_until > now ? hold->valid_until - now : 0;
 	memcpy(event->name, hold->cmd.lock->name, hold->cmd.lock->length + 1u);
-	snprintf(event->owner, sizeof event->owner, "%s:%" PRIu64, client->core.config.uuid,
-	         hold->cmd.wire);
+	event->record = hold->cmd.lock;
+	event->number = hold->owner;
+	event->was_watched = hold->was_watched;
+	if (hold->cmd.lock->kind == HF__PERMITS)
+		hf__permits_id(client, hold->cmd.wire, event->owner);
+	else
+		snprintf(event->owner, sizeof event->owner, "%s:%" PRIu64, client->core.config.uuid,
+		         hold->cmd.wire);
 	if (lost)
 		hf__hold_explain(hold, now, event->detail, sizeof event->detail);
 	else
@@ -177,7 +204,10 @@ static int tell_news(struct hf_client *client)
 	hf_event event;
 	int n = 0;
 	while (take_news(client, &event)) {
-		client->on_event(client->event_arg, &event);
+		if (event.state == HF_LOST && event.was_watched)
+			hf__several_lost(client, event.record, event.number);
+		if (client->on_event)
+			client->on_event(client->event_arg, &event);
 		n++;
 	}
 	return n;
@@ -253,7 +283,7 @@ static struct hf__task *first(void *machine)
 	hf__list_each (link, &client->redis.waiting) {
 		struct hf__op *op = hf__core_op_of(hf__list_item(link, struct hf__cmd, link));
 		struct hf__call *call = op ? hf__list_item(op, struct hf__call, op) : NULL;
-		if (call && !call->done && !hf__list_empty(&call->task.link))
+		if (call && !call->done && !call->inner && !hf__list_empty(&call->task.link))
 			return &call->task;
 		if (++looked == 8)
 			break;

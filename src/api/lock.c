@@ -1,10 +1,13 @@
 /* Lock handles and their verbs. */
 #include "api/client.h"
 
+#include "base/highway.h"
 #include "base/number.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static uint64_t owner_number(const hf_owner *owner)
 {
@@ -15,37 +18,102 @@ static int check(const hf_lock *lock)
 {
 	if (!lock)
 		return hf__error(HF_EINVAL, "lock: NULL");
-	return hf__client_check(lock->client);
+	return hf__client_check(lock->at.client);
+}
+
+/* ---- opening ---- */
+
+static int check_spin(const hf_lock_options *options, hf_kind kind, struct hf__spin *ret_spin)
+{
+	bool given = options->spin_ms || options->spin_max_ms || options->spin_factor;
+	int factor = options->spin_factor ? options->spin_factor : 2;
+	int64_t first = options->spin_ms ? options->spin_ms : factor == 1 ? 64 : 1;
+	int64_t most = options->spin_max_ms ? options->spin_max_ms : 128;
+	if (!given)
+		return 0;
+	if (kind != HF_SPIN)
+		return hf__error(HF_EINVAL, "spin_ms: only a spin lock spins");
+	if (factor < 1 || factor > 1000)
+		return hf__error(HF_EINVAL, "spin_factor: %d is not between 1 and 1000", factor);
+	if (first < 1 || first > 60000 || most < 1 || most > 60000)
+		return hf__error(HF_EINVAL, "spin_ms, spin_max_ms: not between 1 and 60000");
+	*ret_spin = (struct hf__spin){.first_ms = (uint32_t)first,
+	                              .most_ms = (uint32_t)(most < first ? first : most),
+	                              .factor = (uint32_t)factor};
+	return 0;
+}
+
+int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
+                      const hf_lock_options *options, hf_lock **ret_lock)
+{
+	hf_lock_options ours;
+	if (!client || !name || !ret_lock)
+		return hf__error(HF_EINVAL, "client, name or ret_lock: NULL");
+	if (kind < HF_REENTRANT || kind > HF_SIMPLE_FAIR)
+		return hf__error(HF_EINVAL, "kind: %d is none", (int)kind);
+	hf_lock *lock = calloc(1, sizeof(*lock));
+	if (!lock)
+		return hf__error(HF_ENOMEM, "no memory for a lock handle");
+	int rc = hf__options_copy(&ours, sizeof ours, options, "HF_LOCK");
+	if (!rc)
+		rc = check_spin(&ours, kind, &lock->spin);
+	if (!rc)
+		rc = hf__handle_open(&lock->at, client, (int)kind, name);
+	if (rc) {
+		free(lock);
+		return rc;
+	}
+	*ret_lock = lock;
+	return 0;
 }
 
 int hf_lock_open(hf_client *client, hf_kind kind, const char *name, hf_lock **ret_lock)
 {
-	if (!client || !name || !ret_lock)
-		return hf__error(HF_EINVAL, "client, name or ret_lock: NULL");
-	int rc = hf__client_check(client);
-	if (rc)
-		return rc;
-	if (kind != HF_REENTRANT)
-		return hf__error(HF_EINVAL, "kind: %d is none", (int)kind);
-	const char *fault = hf__name_check(name);
-	if (fault)
-		return hf__error(HF_EINVAL, "%s", fault);
-	hf_lock *lock = malloc(sizeof(*lock));
+	return hf_lock_open_with(client, kind, name, NULL, ret_lock);
+}
+
+static int compare_values(const void *a, const void *b)
+{
+	return memcmp(a, b, HF__VALUE_SIZE);
+}
+
+/* The values as the server has them: hashed, sorted, each once. Returns how many. */
+static size_t hash_values(const char *const *values, size_t n,
+                          char ret_hashed[HF__VALUES_MAX][HF__VALUE_SIZE])
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < n; i++) {
+		char text[HF__VALUE_SIZE + 1];
+		hf__highway_text(values[i], strlen(values[i]), text);
+		memcpy(ret_hashed[i], text, HF__VALUE_SIZE);
+	}
+	qsort(ret_hashed, n, HF__VALUE_SIZE, compare_values);
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || memcmp(ret_hashed[i], ret_hashed[kept - 1], HF__VALUE_SIZE) != 0)
+			memmove(ret_hashed[kept++], ret_hashed[i], HF__VALUE_SIZE);
+	return kept;
+}
+
+int hf_lock_open_group(hf_client *client, const char *group, const char *const *values, size_t n,
+                       hf_lock **ret_lock)
+{
+	char hashed[HF__VALUES_MAX][HF__VALUE_SIZE];
+	if (!client || !group || !values || !ret_lock)
+		return hf__error(HF_EINVAL, "client, group, values or ret_lock: NULL");
+	if (n < 1 || n > HF__VALUES_MAX)
+		return hf__error(HF_EINVAL, "n: %zu is not between 1 and %d", n, HF__VALUES_MAX);
+	for (size_t i = 0; i < n; i++)
+		if (!values[i])
+			return hf__error(HF_EINVAL, "values[%zu]: NULL", i);
+	hf_lock *lock = calloc(1, sizeof(*lock));
 	if (!lock)
 		return hf__error(HF_ENOMEM, "no memory for a lock handle");
-	int before = hf__call_guard();
-	hf__engine_lock(&client->engine);
-	bool closed = client->core.closed;
-	lock->record = closed ? NULL : hf__lock_ref(&client->core, (int)kind, name);
-	hf__engine_unlock(&client->engine);
-	hf__call_unguard(before);
-	if (!lock->record) {
+	n = hash_values(values, n, hashed);
+	int rc = hf__handle_open_group(&lock->at, client, group, hashed[0], n);
+	if (rc) {
 		free(lock);
-		return closed ? hf__error(HF_ECLOSED, "the client is closed")
-		              : hf__error(HF_ENOMEM, "no memory for a lock");
+		return rc;
 	}
-	lock->client = client;
-	hf__client_ref(client);
 	*ret_lock = lock;
 	return 0;
 }
@@ -54,28 +122,29 @@ void hf_lock_close(hf_lock *lock)
 {
 	if (!lock)
 		return;
-	struct hf_client *client = lock->client;
-	if (hf__client_check(client) == 0) {
-		int before = hf__call_guard();
-		hf__engine_lock(&client->engine);
-		hf__lock_unref(&client->core, lock->record);
-		hf__engine_unlock(&client->engine);
-		hf__call_unguard(before);
-		hf__client_unref(client);
-	}
+	if (lock->many)
+		hf__several_close(lock->many);
+	else
+		hf__handle_close(&lock->at);
 	free(lock);
 }
 
-/* ---- each verb: prepared once, run in either form ---- */
+/* ---- each verb: checked once, run in either form ---- */
 
-static int prepare(struct hf__call *call, hf_lock *lock, enum hf__op_verb verb)
+void hf__lock_prepare(struct hf__call *call, const struct hf_lock *lock,
+                      const struct hf__wish *wish)
 {
-	int rc = check(lock);
-	if (rc)
-		return rc;
-	hf__call_init(call, lock->client, verb);
-	call->op.lock = lock->record;
-	return 0;
+	hf__call_init(call, lock->at.client, wish->verb);
+	call->op.lock = lock->at.record;
+	call->op.owner = wish->owner;
+	call->op.wait_ms = wish->wait_ms;
+	call->op.limit_ms = wish->limit_ms;
+	call->op.lease_ms = wish->lease_ms;
+	call->op.spin = lock->spin;
+	call->op.token = wish->token;
+	call->op.request = wish->request;
+	call->op.thread = wish->by_thread ? hf__thread_ref() : NULL;
+	call->cancel = wish->cancel;
 }
 
 static int need_owner(const hf_owner *owner)
@@ -83,11 +152,18 @@ static int need_owner(const hf_owner *owner)
 	return owner ? 0 : hf__error(HF_EINVAL, "owner: an asynchronous call needs one");
 }
 
-static int prepare_acquire(struct hf__call *call, hf_lock *lock, const hf_acquire_options *options,
-                           bool async)
+static int check_token(const hf_lock *lock, int token)
+{
+	bool can = !lock->many && lock->at.record->kind != HF_READ &&
+	           lock->at.record->kind != HF__GROUP;
+	return !token || can ? 0 : hf__error(HF_EINVAL, "token: this kind has none");
+}
+
+static int wish_acquire(struct hf__wish *wish, const hf_lock *lock,
+                        const hf_acquire_options *options, bool async)
 {
 	hf_acquire_options ours = {0};
-	int rc = prepare(call, lock, HF__OP_ACQUIRE);
+	int rc = check(lock);
 	if (!rc)
 		rc = hf__options_copy(&ours, sizeof ours, options, "HF_ACQUIRE");
 	if (!rc)
@@ -96,21 +172,25 @@ static int prepare_acquire(struct hf__call *call, hf_lock *lock, const hf_acquir
 		rc = hf__options_check_lease(ours.lease_ms);
 	if (!rc && async)
 		rc = need_owner(ours.owner);
+	if (!rc)
+		rc = check_token(lock, ours.token);
 	if (rc)
 		return rc;
-	call->op.owner = owner_number(ours.owner);
-	call->op.thread = ours.owner ? NULL : hf__thread_ref();
-	call->op.wait_ms = ours.wait_ms;
-	call->op.lease_ms = ours.lease_ms;
-	call->cancel = ours.cancel;
+	*wish = (struct hf__wish){.verb = HF__OP_ACQUIRE,
+	                          .owner = owner_number(ours.owner),
+	                          .by_thread = !ours.owner,
+	                          .wait_ms = ours.wait_ms,
+	                          .lease_ms = ours.lease_ms,
+	                          .cancel = ours.cancel,
+	                          .token = ours.token != 0};
 	return 0;
 }
 
-static int prepare_release(struct hf__call *call, hf_lock *lock, const hf_release_options *options,
-                           bool async)
+static int wish_release(struct hf__wish *wish, const hf_lock *lock,
+                        const hf_release_options *options, bool async)
 {
 	hf_release_options ours = {0};
-	int rc = prepare(call, lock, HF__OP_RELEASE);
+	int rc = check(lock);
 	if (!rc)
 		rc = hf__options_copy(&ours, sizeof ours, options, "HF_RELEASE");
 	if (!rc && ours.wait_ms < 0)
@@ -121,28 +201,38 @@ static int prepare_release(struct hf__call *call, hf_lock *lock, const hf_releas
 		rc = need_owner(ours.owner);
 	if (rc)
 		return rc;
-	call->op.owner = owner_number(ours.owner);
-	call->op.wait_ms = ours.wait_ms;
+	*wish = (struct hf__wish){
+		.verb = HF__OP_RELEASE, .owner = owner_number(ours.owner), .wait_ms = ours.wait_ms};
 	return 0;
 }
 
-static int prepare_extend(struct hf__call *call, hf_lock *lock, hf_owner *owner, int64_t lease_ms)
+static int wish_extend(struct hf__wish *wish, const hf_lock *lock, const hf_owner *owner,
+                       int64_t lease_ms)
 {
-	int rc = prepare(call, lock, HF__OP_EXTEND);
+	int rc = check(lock);
 	if (!rc)
 		rc = hf__options_check_lease(lease_ms);
-	if (rc)
-		return rc;
-	call->op.owner = owner_number(owner);
-	call->op.lease_ms = lease_ms;
-	return 0;
+	if (!rc)
+		*wish = (struct hf__wish){
+			.verb = HF__OP_EXTEND, .owner = owner_number(owner), .lease_ms = lease_ms};
+	return rc;
 }
 
-static int prepare_of(struct hf__call *call, hf_lock *lock, enum hf__op_verb verb, hf_owner *owner)
+static int wish_of(struct hf__wish *wish, const hf_lock *lock, enum hf__op_verb verb,
+                   const hf_owner *owner)
 {
-	int rc = prepare(call, lock, verb);
+	int rc = check(lock);
 	if (!rc)
-		call->op.owner = owner_number(owner);
+		*wish = (struct hf__wish){.verb = verb, .owner = owner_number(owner)};
+	return rc;
+}
+
+static int wish_token(struct hf__wish *wish, const hf_lock *lock)
+{
+	int rc = wish_of(wish, lock, HF__OP_REQUEST, NULL);
+	if (!rc)
+		rc = check_token(lock, 1);
+	wish->request = HF__TOKEN;
 	return rc;
 }
 
@@ -151,48 +241,60 @@ static int need(const void *ret)
 	return ret ? 0 : hf__error(HF_EINVAL, "the place for the answer: NULL");
 }
 
-/* Runs a query and hands its number out. */
-static int run_int(struct hf__call *call, int *ret)
+static int run(const hf_lock *lock, const struct hf__wish *wish, int64_t *ret_number)
 {
-	int rc = hf__call_run(call);
+	struct hf__call call;
+	if (lock->many)
+		return hf__several_run(lock->many, wish, ret_number);
+	hf__lock_prepare(&call, lock, wish);
+	return hf__call_number(&call, ret_number);
+}
+
+static int run_int(const hf_lock *lock, const struct hf__wish *wish, int *ret)
+{
+	int64_t number;
+	int rc = run(lock, wish, &number);
 	if (!rc && ret)
-		*ret = (int)call->op.number;
+		*ret = (int)number;
 	return rc;
 }
 
-static int run_number(struct hf__call *call, int64_t *ret)
+static int start(const hf_lock *lock, const struct hf__wish *wish, hf_done_fn *done, void *arg)
 {
-	int rc = hf__call_run(call);
-	if (!rc && ret)
-		*ret = call->op.number;
-	return rc;
+	struct hf__call call;
+	if (lock->many)
+		return hf__several_start(lock->many, wish, done, arg);
+	hf__lock_prepare(&call, lock, wish);
+	return hf__call_start(&call, done, arg);
 }
 
-/* This thread may have been kept from running since the grant. */
-static int check_still_valid(const hf_lock *lock, uint64_t owner)
+static int64_t remaining(const hf_lock *lock, uint64_t owner, hf_state *ret_state)
 {
-	if (hf__lock_remaining(lock->record, owner, hf__clock_ms(), NULL) > 0)
-		return 0;
-	return hf__error(HF_ELOST,
-	                 "lost: granted, but its lease ended before this thread ran again");
+	int64_t now = hf__clock_ms();
+	return lock->many ? hf__several_remaining(lock->many, owner, now, ret_state)
+	                  : hf__lock_remaining(lock->at.record, owner, now, ret_state);
 }
 
 /* ---- synchronous ---- */
 
 int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *options)
 {
-	struct hf__call call;
-	int rc = prepare_acquire(&call, lock, options, false);
+	struct hf__wish wish;
+	int rc = wish_acquire(&wish, lock, options, false);
 	if (!rc)
-		rc = hf__call_run(&call);
-	return rc ? rc : check_still_valid(lock, call.op.owner);
+		rc = run(lock, &wish, NULL);
+	/* This thread may have been kept from running since the grant. */
+	if (!rc && remaining(lock, wish.owner, NULL) == 0)
+		rc = hf__error(HF_ELOST,
+		               "lost: granted, but its lease ended before this thread ran again");
+	return rc;
 }
 
 int hf_lock_release_with(hf_lock *lock, const hf_release_options *options)
 {
-	struct hf__call call;
-	int rc = prepare_release(&call, lock, options, false);
-	return rc ? rc : hf__call_run(&call);
+	struct hf__wish wish;
+	int rc = wish_release(&wish, lock, options, false);
+	return rc ? rc : run(lock, &wish, NULL);
 }
 
 int hf_lock_release(hf_lock *lock)
@@ -202,62 +304,81 @@ int hf_lock_release(hf_lock *lock)
 
 int hf_lock_extend(hf_lock *lock, hf_owner *owner, int64_t lease_ms)
 {
-	struct hf__call call;
-	int rc = prepare_extend(&call, lock, owner, lease_ms);
-	return rc ? rc : hf__call_run(&call);
+	struct hf__wish wish;
+	int rc = wish_extend(&wish, lock, owner, lease_ms);
+	return rc ? rc : run(lock, &wish, NULL);
 }
 
 int hf_lock_force_release(hf_lock *lock, int *ret_was_held)
 {
-	struct hf__call call;
-	int rc = prepare(&call, lock, HF__OP_FORCE);
-	return rc ? rc : run_int(&call, ret_was_held);
+	struct hf__wish wish;
+	int rc = wish_of(&wish, lock, HF__OP_FORCE, NULL);
+	return rc ? rc : run_int(lock, &wish, ret_was_held);
 }
 
 int hf_lock_is_locked(hf_lock *lock, int *ret_locked)
 {
-	struct hf__call call;
-	int rc = prepare(&call, lock, HF__OP_IS_LOCKED);
+	struct hf__wish wish;
+	int rc = wish_of(&wish, lock, HF__OP_IS_LOCKED, NULL);
 	if (!rc)
 		rc = need(ret_locked);
-	return rc ? rc : run_int(&call, ret_locked);
+	return rc ? rc : run_int(lock, &wish, ret_locked);
 }
 
 int hf_lock_is_held(hf_lock *lock, hf_owner *owner, int *ret_held)
 {
-	struct hf__call call;
-	int rc = prepare_of(&call, lock, HF__OP_IS_HELD, owner);
+	struct hf__wish wish;
+	int rc = wish_of(&wish, lock, HF__OP_IS_HELD, owner);
 	if (!rc)
 		rc = need(ret_held);
-	return rc ? rc : run_int(&call, ret_held);
+	return rc ? rc : run_int(lock, &wish, ret_held);
 }
 
 int hf_lock_hold_count(hf_lock *lock, hf_owner *owner, int64_t *ret_count)
 {
-	struct hf__call call;
-	int rc = prepare_of(&call, lock, HF__OP_COUNT, owner);
+	struct hf__wish wish;
+	int rc = wish_of(&wish, lock, HF__OP_COUNT, owner);
 	if (!rc)
 		rc = need(ret_count);
-	return rc ? rc : run_number(&call, ret_count);
+	return rc ? rc : run(lock, &wish, ret_count);
 }
 
 int hf_lock_ttl(hf_lock *lock, int64_t *ret_ttl_ms)
 {
-	struct hf__call call;
-	int rc = prepare(&call, lock, HF__OP_TTL);
+	struct hf__wish wish;
+	int rc = wish_of(&wish, lock, HF__OP_TTL, NULL);
 	if (!rc)
 		rc = need(ret_ttl_ms);
-	return rc ? rc : run_number(&call, ret_ttl_ms);
+	return rc ? rc : run(lock, &wish, ret_ttl_ms);
+}
+
+int hf_lock_last_token(hf_lock *lock, int64_t *ret_token)
+{
+	struct hf__wish wish;
+	int rc = wish_token(&wish, lock);
+	if (!rc)
+		rc = need(ret_token);
+	return rc ? rc : run(lock, &wish, ret_token);
+}
+
+static int refuse_many(const hf_lock *lock)
+{
+	return lock->many ? hf__error(HF_ENOTSUP, "a multi or red lock has many holders") : 0;
 }
 
 int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size)
 {
+	struct hf__wish wish;
 	struct hf__call call;
 	if (!ret_holder || size == 0)
 		return hf__error(HF_EINVAL, "ret_holder: NULL or of no size");
-	int rc = prepare(&call, lock, HF__OP_HOLDER);
+	int rc = wish_of(&wish, lock, HF__OP_HOLDER, NULL);
 	if (!rc)
-		rc = hf__call_run(&call);
+		rc = refuse_many(lock);
+	if (rc)
+		return rc;
+	hf__lock_prepare(&call, lock, &wish);
+	rc = hf__call_run(&call);
 	if (!rc)
 		snprintf(ret_holder, size, "%s", call.op.text);
 	return rc;
@@ -270,15 +391,38 @@ hf_state hf_lock_state(hf_lock *lock, hf_owner *owner)
 	hf_state state;
 	if (check(lock))
 		return HF_FREE;
-	(void)hf__lock_remaining(lock->record, owner_number(owner), hf__clock_ms(), &state);
+	(void)remaining(lock, owner_number(owner), &state);
 	return state;
 }
 
 int64_t hf_lock_remaining(hf_lock *lock, hf_owner *owner)
 {
-	if (check(lock))
-		return 0;
-	return hf__lock_remaining(lock->record, owner_number(owner), hf__clock_ms(), NULL);
+	return check(lock) ? 0 : remaining(lock, owner_number(owner), NULL);
+}
+
+int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
+{
+	int64_t token = 0;
+	int rc = check(lock);
+	if (!rc)
+		rc = need(ret_token);
+	if (!rc)
+		rc = check_token(lock, 1);
+	if (rc)
+		return rc;
+	struct hf_client *client = lock->at.client;
+	int before = hf__call_guard();
+	hf__engine_lock(&client->engine);
+	const struct hf__hold *hold = hf__hold_find(lock->at.record, owner_number(owner));
+	bool held = hold && hold->state == HF__HOLD_HELD;
+	if (held)
+		token = hold->token;
+	hf__engine_unlock(&client->engine);
+	hf__call_unguard(before);
+	if (!held)
+		return hf__error(HF_ENOTHELD, "%s: not held by this owner", lock->at.record->name);
+	*ret_token = token;
+	return 0;
 }
 
 /* ---- asynchronous ---- */
@@ -286,71 +430,80 @@ int64_t hf_lock_remaining(hf_lock *lock, hf_owner *owner)
 int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *options, hf_done_fn *done,
                           void *arg)
 {
-	struct hf__call call;
-	int rc = prepare_acquire(&call, lock, options, true);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	struct hf__wish wish;
+	int rc = wish_acquire(&wish, lock, options, true);
+	return rc ? rc : start(lock, &wish, done, arg);
 }
 
 int hf_lock_release_async(hf_lock *lock, const hf_release_options *options, hf_done_fn *done,
                           void *arg)
 {
-	struct hf__call call;
-	int rc = prepare_release(&call, lock, options, true);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	struct hf__wish wish;
+	int rc = wish_release(&wish, lock, options, true);
+	return rc ? rc : start(lock, &wish, done, arg);
 }
 
 int hf_lock_extend_async(hf_lock *lock, hf_owner *owner, int64_t lease_ms, hf_done_fn *done,
                          void *arg)
 {
-	struct hf__call call;
-	int rc = prepare_extend(&call, lock, owner, lease_ms);
+	struct hf__wish wish;
+	int rc = wish_extend(&wish, lock, owner, lease_ms);
 	if (!rc)
 		rc = need_owner(owner);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return rc ? rc : start(lock, &wish, done, arg);
 }
 
 int hf_lock_force_release_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare(&call, lock, HF__OP_FORCE);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	struct hf__wish wish;
+	int rc = wish_of(&wish, lock, HF__OP_FORCE, NULL);
+	return rc ? rc : start(lock, &wish, done, arg);
 }
 
 int hf_lock_is_locked_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare(&call, lock, HF__OP_IS_LOCKED);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	struct hf__wish wish;
+	int rc = wish_of(&wish, lock, HF__OP_IS_LOCKED, NULL);
+	return rc ? rc : start(lock, &wish, done, arg);
 }
 
 int hf_lock_is_held_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare_of(&call, lock, HF__OP_IS_HELD, owner);
+	struct hf__wish wish;
+	int rc = wish_of(&wish, lock, HF__OP_IS_HELD, owner);
 	if (!rc)
 		rc = need_owner(owner);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return rc ? rc : start(lock, &wish, done, arg);
 }
 
 int hf_lock_hold_count_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare_of(&call, lock, HF__OP_COUNT, owner);
+	struct hf__wish wish;
+	int rc = wish_of(&wish, lock, HF__OP_COUNT, owner);
 	if (!rc)
 		rc = need_owner(owner);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return rc ? rc : start(lock, &wish, done, arg);
 }
 
 int hf_lock_ttl_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare(&call, lock, HF__OP_TTL);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	struct hf__wish wish;
+	int rc = wish_of(&wish, lock, HF__OP_TTL, NULL);
+	return rc ? rc : start(lock, &wish, done, arg);
 }
 
 int hf_lock_holder_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare(&call, lock, HF__OP_HOLDER);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	struct hf__wish wish;
+	int rc = wish_of(&wish, lock, HF__OP_HOLDER, NULL);
+	if (!rc)
+		rc = refuse_many(lock);
+	return rc ? rc : start(lock, &wish, done, arg);
+}
+
+int hf_lock_last_token_async(hf_lock *lock, hf_done_fn *done, void *arg)
+{
+	struct hf__wish wish;
+	int rc = wish_token(&wish, lock);
+	return rc ? rc : start(lock, &wish, done, arg);
 }

@@ -19,7 +19,7 @@ uint64_t hf__number_of_thread(void)
 	return mine;
 }
 
-uint64_t hf__number_on_wire(void)
+uint64_t hf__number_on_wire(uint32_t n)
 {
-	return atomic_fetch_add_explicit(&last_on_wire, 1, memory_order_relaxed) + 1;
+	return atomic_fetch_add_explicit(&last_on_wire, n, memory_order_relaxed) + 1;
 }

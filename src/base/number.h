@@ -10,7 +10,7 @@ uint64_t hf__number_of_owner(void);
 /* The calling thread's own, from the same counter; unlike a thread id it is never reused. */
 uint64_t hf__number_of_thread(void);
 
-/* For an acquisition. A counter of its own keeps those of threads close together. */
-uint64_t hf__number_on_wire(void);
+/* The first of n in a row, for acquisitions. A counter of its own keeps those of threads together. */
+uint64_t hf__number_on_wire(uint32_t n);
 
 #endif

@@ -58,10 +58,44 @@ void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, i
 		let_go(core, hold, now);
 }
 
-static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t now)
+/* Permits taken together are holds of their own from now on. */
+static void part_siblings(struct hf__core *core, struct hf__op *op, struct hf__hold *first)
+{
+	if (hf__kind_of(op->lock)->nesting == HF__NEST_APART)
+		first->cmd.items = 1;
+	while (!hf__list_empty(&op->siblings)) {
+		struct hf__hold *hold = hf__list_item(op->siblings.next, struct hf__hold, link);
+		hf__list_remove(&hold->link);
+		hf__hold_join(core, hold, first);
+	}
+}
+
+void hf__acquire_drop_siblings(struct hf__op *op)
+{
+	while (!hf__list_empty(&op->siblings)) {
+		struct hf__hold *hold = hf__list_item(op->siblings.next, struct hf__hold, link);
+		hf__list_remove(&hold->link);
+		hf__hold_drop_sibling(hold);
+	}
+}
+
+/* A grant that is no hold: the call has what it wanted, and nothing is left to look after. */
+static void taken(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t now)
 {
 	hold->doubtful = false;
-	hold->count++;
+	core->stats.grants++;
+	leave_queue(core, op, now);
+	op->number = 0;
+	hf__core_succeed(core, op);
+	hf__hold_end(core, hold, now);
+}
+
+static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t token,
+                    int64_t now)
+{
+	hold->doubtful = false;
+	if (hold->count++ == 0)
+		hold->token = token;
 	if (!op->lease_ms && !hold->watched_from) {
 		hold->watched_from = hold->count;
 		hold->was_watched = true;
@@ -70,7 +104,11 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	hf__hold_arm(core, hold);
 	core->stats.grants++;
 	leave_queue(core, op, now);
-	op->number = 0;
+	part_siblings(core, op, hold);
+	op->number = hold->token;
+	op->owner = hold->owner;
+	if (hf__kind_of(hold->cmd.lock)->ordered)
+		hf__lock_unwatch(core, hold->cmd.lock, hold);
 	hf__core_succeed(core, op);
 	hf__lock_next(core, hold->cmd.lock, now); /* the next one polls from now on */
 	hf__hold_idle(core, hold, now);
@@ -96,11 +134,37 @@ static void count_wait(struct hf__core *core, struct hf__op *op)
 	op->waited = true;
 }
 
-static void busy(struct hf__core *core, struct hf__op *op, int64_t ttl_ms, int64_t now)
+/* How long to sleep if nothing wakes us. */
+static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t ttl_ms)
+{
+	if (hf__kind_of(op->lock)->ordered && ttl_ms <= 0)
+		return hf__random_jitter(&core->random,
+		                         HF__TURN_MS); /* another's turn: it may be late */
+	int64_t pause = hf__random_jitter(&core->random, HF__SLOW_POLL_MS);
+	return ttl_ms >= 0 && ttl_ms < pause ? ttl_ms + 1 : pause;
+}
+
+/* Listens for the release, asks once more where that is new, and sleeps. */
+static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                     int64_t now)
+{
+	struct hf__hold *own = answer->channel == HF__CHANNEL_WAITER ? op->hold : NULL;
+	bool watched = hf__lock_is_watched(op->lock, answer->channel, own);
+	if (hf__lock_watch(core, op->lock, answer->channel, own))
+		hf__acquire_give_up(core, op, HF_ENOMEM, now);
+	else if (!watched && !HF__MUTANT(NO_SECOND_ASK))
+		hf__acquire_ask(core, op->hold, now);
+	else
+		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms));
+}
+
+static void busy(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                 int64_t now)
 {
 	op->hold->doubtful = false;
+	op->hold->placed = op->hold->cmd.place_ms > 0;
 	op->refusal = 0;
-	op->number = ttl_ms;
+	op->number = answer->ttl_ms;
 	if (op->cancelled) {
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
 		return;
@@ -110,18 +174,10 @@ static void busy(struct hf__core *core, struct hf__op *op, int64_t ttl_ms, int64
 		return;
 	}
 	count_wait(core, op);
-	bool watched = op->lock->watched;
-	if (hf__lock_watch(core, op->lock)) {
-		hf__acquire_give_up(core, op, HF_ENOMEM, now);
-		return;
-	}
-	int64_t pause = hf__random_jitter(&core->random, HF__SLOW_POLL_MS);
-	if (ttl_ms >= 0 && ttl_ms < pause)
-		pause = ttl_ms + 1;
-	if (!watched && !HF__MUTANT(NO_SECOND_ASK))
-		hf__acquire_ask(core, op->hold, now);
+	if (hf__kind_of(op->lock)->spins)
+		ask_later(core, op, now + hf__kind_pause(core, op));
 	else
-		ask_later(core, op, now + pause);
+		wait_for(core, op, answer, now);
 }
 
 static void refused(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
@@ -134,12 +190,20 @@ static void refused(struct hf__core *core, struct hf__op *op, const struct hf__a
 	let_go(core, hold, now);
 }
 
+/* It may have run. What it took without a lease the server remembers only for a while. */
+static void doubt(struct hf__hold *hold)
+{
+	if (!hold->doubtful && hf__kind_of(hold->cmd.lock)->trace == HF__TRACE_TAKEN)
+		hold->valid_until = hold->cmd.sent_at + HF__RECORD_MS * 9 / 10;
+	hold->doubtful = true;
+}
+
 /* No answer, or none that helps: the next connection or the next try goes on. */
 static void unanswered(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
                        int64_t now)
 {
 	if (answer->outcome == HF__UNKNOWN)
-		op->hold->doubtful = true;
+		doubt(op->hold);
 	if (op->cancelled)
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
 	else if (answer->outcome == HF__UNSENT && core->linked)
@@ -164,8 +228,9 @@ static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct h
 	if (answer->outcome == HF__GRANTED || answer->outcome == HF__UNKNOWN)
 		hold->doubtful = true;
 	else if (answer->outcome == HF__BUSY)
-		hold->doubtful = false;
-	if (hold->doubtful)
+		hold->doubtful = hold->cmd.place_ms > 0;
+	bool traceless = hf__kind_of(hold->cmd.lock)->trace == HF__TRACE_NONE;
+	if ((hold->doubtful || hold->placed) && !traceless)
 		hf__hold_resume(core, hold, now);
 	else
 		hf__hold_end(core, hold, now);
@@ -187,16 +252,18 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	}
 	switch (answer->outcome) {
 	case HF__GRANTED:
-		if (hold->state == HF__HOLD_LOST)
+		if (hf__kind_of(cmd->lock)->trace != HF__TRACE_LEASE)
+			taken(core, op, hold, now);
+		else if (hold->state == HF__HOLD_LOST)
 			gone(core, op, hold, answer, now);
 		else if (hf__hold_confirm(core, hold, cmd->sent_at, cmd->lease_ms, now))
-			granted(core, op, hold, now);
+			granted(core, op, hold, answer->token, now);
 		else if (hold->state == HF__HOLD_ASKING)
 			granted_late(core, op, hold, now);
 		else if (hf__hold_check(core, hold, now))
 			gone(core, op, hold, answer, now);
 		break;
-	case HF__BUSY: busy(core, op, answer->ttl_ms, now); break;
+	case HF__BUSY: busy(core, op, answer, now); break;
 	case HF__GONE: gone(core, op, hold, answer, now); break;
 	case HF__DONE:
 	case HF__FAILED: refused(core, op, answer, now); break;
@@ -233,16 +300,31 @@ static void extended(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	}
 }
 
+static uint32_t place_of(const struct hf__core *core, const struct hf__op *op)
+{
+	int64_t wait_ms = op->wait_ms ? op->wait_ms : core->config.fair_wait_ms;
+	if (!hf__kind_of(op->lock)->ordered || op->wait_ms == HF_NOWAIT)
+		return 0;
+	return wait_ms < INT32_MAX ? (uint32_t)wait_ms : INT32_MAX;
+}
+
 /* One more level, or a first one. */
 static void prepare_ask(struct hf__core *core, struct hf__hold *hold)
 {
-	int64_t lease_ms = lease_of(core, hold->op);
-	hold->cmd.verb = HF__ASK;
-	hold->cmd.lease_ms = lease_ms;
-	hold->cmd.count = hold->count + 1;
-	hold->cmd.answered = answered;
+	const struct hf__op *op = hold->op;
+	const struct hf__traits *traits = hf__kind_of(op->lock);
+	struct hf__cmd *cmd = &hold->cmd;
+	bool takes = traits->trace != HF__TRACE_LEASE;
+	cmd->verb = HF__ASK;
+	cmd->lease_ms = takes ? HF__RECORD_MS : lease_of(core, op);
+	cmd->count = traits->nesting == HF__NEST_APART ? op->amount : hold->count + 1;
+	cmd->items = op->lock->kind == HF__PERMITS ? (uint16_t)op->amount : 0;
+	cmd->place_ms = place_of(core, op);
+	cmd->token = op->token || op->lock->kind == HF_FENCED;
+	cmd->again = hold->doubtful;
+	cmd->answered = answered;
 	if (hold->state == HF__HOLD_ASKING)
-		hold->lease_ms = lease_ms;
+		hold->lease_ms = cmd->lease_ms;
 	core->stats.attempts++;
 }
 
@@ -264,6 +346,11 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		core->backend_ops->want_link(core->backend);
 		return;
 	}
+	if (hold->doubtful && hf__kind_of(op->lock)->trace == HF__TRACE_TAKEN &&
+	    now >= hold->valid_until) {
+		hf__acquire_give_up(core, op, HF_EUNKNOWN, now);
+		return;
+	}
 	hf__hold_take_cell(hold);
 	if (op->verb == HF__OP_EXTEND)
 		prepare_extend(hold);
@@ -274,11 +361,29 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	hf__core_submit(core, &hold->cmd, now, limit_ms > 50 ? limit_ms : 50);
 }
 
+/* The holds of all permits but the first, before they are asked for; false without memory. */
+static bool make_siblings(struct hf__op *op, const struct hf__hold *first)
+{
+	for (int32_t i = 1; op->lock->kind == HF__PERMITS && i < op->amount; i++) {
+		struct hf__hold *hold = hf__hold_new_sibling(first, (uint32_t)i);
+		if (!hold)
+			return false;
+		hf__list_add(&op->siblings, &hold->link);
+	}
+	return true;
+}
+
 static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 {
+	const struct hf__traits *traits = hf__kind_of(op->lock);
+	bool permits = op->lock->kind == HF__PERMITS;
+	if (traits->nesting == HF__NEST_APART)
+		op->owner = core->host_ops->number(core->host, permits ? (uint32_t)op->amount : 1);
 	struct hf__hold *hold = hf__hold_new(core, op->lock, op->owner);
-	if (!hold) {
+	if (!hold || !make_siblings(op, hold)) {
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
+		if (hold)
+			hf__hold_end(core, hold, now);
 		return;
 	}
 	hold->op = op;
@@ -293,7 +398,9 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 	hf__wheel_stop(&core->wheel, &op->lock->timer);
 	const struct hf__hold *held = op->lock->held;
 	op->number = held && held->valid_until > now ? held->valid_until - now : 0;
-	if (op->lock->queue.next == &op->link)
+	if (!traits->queues)
+		hf__acquire_ask(core, hold, now);
+	else if (op->lock->queue.next == &op->link)
 		hf__lock_next(core, op->lock, now);
 	if (core->linked && !hold->cmd.in_flight)
 		count_wait(core, op);
@@ -302,6 +409,12 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
                          int64_t now)
 {
+	if (hf__kind_of(op->lock)->nesting == HF__NEST_NEVER) {
+		hf__core_finish(core, op, HF_EDEADLOCK,
+		                "%s: this owner holds it already, and it does not nest",
+		                op->lock->name);
+		return;
+	}
 	if (hold->count == INT32_MAX) {
 		hf__core_finish(core, op, HF_EINVAL, "%s: nested too deep", op->lock->name);
 		return;
@@ -311,15 +424,30 @@ static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__ho
 	hf__acquire_ask(core, hold, now);
 }
 
+/* The owner reads what it asks to write: it would wait for its own read hold to end. */
+static bool waits_for_itself(struct hf__core *core, const struct hf__op *op, int64_t now)
+{
+	struct hf__lock *other =
+		op->lock->kind == HF_WRITE ? hf__lock_find(core, HF_READ, op->lock->name) : NULL;
+	struct hf__hold *reads = other ? hf__hold_find(other, op->owner) : NULL;
+	return reads && reads->state == HF__HOLD_HELD && now < reads->valid_until;
+}
+
 void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	struct hf__hold *hold = hf__hold_find(op->lock, op->owner);
+	bool apart = hf__kind_of(op->lock)->nesting == HF__NEST_APART;
+	struct hf__hold *hold = apart ? NULL : hf__hold_find(op->lock, op->owner);
 	if (hold && !hf__hold_busy(hold) && hf__hold_check(core, hold, now)) {
 		/* What was lost is lost; this is a new acquisition. */
 		hf__hold_end(core, hold, now);
 		hold = NULL;
 	}
-	if (!hold)
+	if (!hold && waits_for_itself(core, op, now))
+		hf__core_finish(core, op, HF_EDEADLOCK,
+		                "%s: this owner holds it for reading, and would wait for itself; "
+		                "release that first",
+		                op->lock->name);
+	else if (!hold)
 		start_fresh(core, op, now);
 	else if (hf__hold_busy(hold) || hold->state != HF__HOLD_HELD)
 		hf__lock_park(core, op);
@@ -347,7 +475,8 @@ void hf__extend_start(struct hf__core *core, struct hf__op *op, int64_t now)
 void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = op->hold;
-	bool unknown = hold && (hold->cmd.in_flight || hold->doubtful);
+	bool traceless = hf__kind_of(op->lock)->trace == HF__TRACE_NONE;
+	bool unknown = hold && !traceless && (hold->cmd.in_flight || hold->doubtful);
 	int result = unknown         ? HF_EUNKNOWN
 	             : !core->linked ? HF_EUNREACHABLE
 	             : op->refusal   ? op->refusal
@@ -362,4 +491,26 @@ void hf__acquire_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 	op->cancelled = true;
 	if (!op->hold || !op->hold->cmd.in_flight)
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
+}
+
+void hf__acquire_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
+                      int64_t now)
+{
+	struct hf__lock *lock = watch->lock;
+	struct hf__list *link, *after;
+	if (watch->hold) {
+		if (watch->hold->op)
+			hf__hold_resume(core, watch->hold, now);
+		return;
+	}
+	/* Readers and those who wait for a latch may all go; of permits there are so many. */
+	bool counted = watch->channel == HF__CHANNEL_PERMITS;
+	int64_t left = hf__kind_of(lock)->queues ? 1 : counted ? number : INT64_MAX;
+	lock->refs++;
+	hf__list_each_safe (link, after, &lock->queue) {
+		if (left-- <= 0)
+			break;
+		hf__hold_resume(core, hf__list_item(link, struct hf__op, link)->hold, now);
+	}
+	hf__lock_unref(core, lock);
 }

@@ -14,18 +14,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define HF__PERMIT_SIZE 16
+#define HF__VALUE_SIZE  22 /* of a group's value, hashed */
+
 struct hf__core;
 struct hf__lock;
+struct hf__hold;
 struct hf__cmd;
 
 enum hf__verb {
 	/*
 	 * Make the wire owner's count exactly `count` and let the lock last at least `lease_ms`. A
 	 * repeat changes nothing. 1 may take a free lock; more than 1 needs a hold that is there.
+	 * Of kinds without owners: take `count` permits, or see whether the latch is open.
 	 * GRANTED, BUSY (1 only), GONE (more than 1).
 	 */
 	HF__ASK,
-	/* Make the count exactly `count`, lower than it was; 0 removes the hold. DONE, GONE. */
+	/*
+	 * Make the count exactly `count`, lower than it was; 0 removes the hold, its place in a queue,
+	 * and all else that an ask may have left. DONE, GONE.
+	 */
 	HF__SETTLE,
 	/*
 	 * Let each of `items` last at least its lease; without items the command's own lock. DONE
@@ -38,6 +46,42 @@ enum hf__verb {
 	HF__LOOK,
 	/* A round trip. DONE. */
 	HF__PING,
+	/* Who the server is. DONE with a text: words that two servers share if they are not apart. */
+	HF__IDENTIFY,
+	/* The latest token of the name. DONE with count. */
+	HF__TOKEN,
+	/*
+	 * What semaphores, permits and latches know beyond that: DONE with count. Where a second
+	 * execution would change more than the first, `wire` names the request and `again` tells that
+	 * it may have run before. GONE: a permit is not there.
+	 */
+	HF__SEMAPHORE_RELEASE,
+	HF__SEMAPHORE_RELEASE_IF,
+	HF__SEMAPHORE_ADD,
+	HF__SEMAPHORE_SET,
+	HF__SEMAPHORE_DRAIN,
+	HF__PERMITS_RELEASE,
+	HF__PERMITS_EXTEND,
+	HF__PERMITS_LEASE,
+	HF__PERMITS_AVAILABLE,
+	HF__PERMITS_ACQUIRED,
+	HF__PERMITS_TOTAL,
+	HF__PERMITS_TRY_SET,
+	HF__PERMITS_SET,
+	HF__PERMITS_ADD,
+	HF__LATCH_SET,
+	HF__LATCH_DOWN,
+	HF__LATCH_DELETE,
+	HF__VERBS
+};
+
+/* Where a sign comes from that a lock may be free. */
+enum hf__channel {
+	HF__CHANNEL_LOCK,
+	HF__CHANNEL_RW,
+	HF__CHANNEL_WAITER, /* of a waiter's own */
+	HF__CHANNEL_PERMITS,
+	HF__CHANNEL_LATCH,
 };
 
 enum hf__outcome {
@@ -53,9 +97,11 @@ enum hf__outcome {
 
 struct hf__answer {
 	enum hf__outcome outcome;
-	int error;      /* UNSENT, UNKNOWN, NOT_NOW, FAILED: HF_E… */
-	int64_t ttl_ms; /* BUSY, LOOK */
-	int64_t count;  /* FORCE, LOOK */
+	int error;                /* UNSENT, UNKNOWN, NOT_NOW, FAILED: HF_E… */
+	int64_t ttl_ms;           /* BUSY, LOOK; BUSY: -2 if it is free, but another's turn */
+	int64_t count;            /* FORCE, LOOK and the rest */
+	int64_t token;            /* GRANTED: 0 without one */
+	enum hf__channel channel; /* BUSY: what to watch */
 	const char
 		*text; /* the holder, or the server's words; may lack a NUL, or be NULL if empty */
 	size_t length; /* of the text */
@@ -82,13 +128,30 @@ struct hf__cmd {
 	int64_t sent_at;   /* never later than the first byte */
 	int64_t answer_by; /* past this the backend gives the connection up */
 	uint64_t place;    /* the backend's: where in its output the command begins */
-	const struct hf__renew_item *item;
+	union {
+		const struct hf__renew_item *item;
+		const unsigned char (*permit)[HF__PERMIT_SIZE]; /* permits given by their ids */
+	};
 	int32_t count;
-	uint16_t items;
+	uint16_t items; /* renewals, or permits: of an ask those from wire on */
 	uint8_t verb;
-	uint8_t user;    /* the core's: what it is part of */
-	bool in_flight;  /* submitted and not answered */
-	bool whole_text; /* the backend's: the script itself was sent, not its hash */
+	uint8_t user;      /* the core's: what it is part of */
+	uint32_t place_ms; /* a fair ask: how long its place in the queue is kept; 0: wants none */
+	bool in_flight;    /* submitted and not answered */
+	bool whole_text;   /* the backend's: the script itself was sent, not its hash */
+	bool again;        /* one like it may have run unanswered */
+	bool token;        /* a grant is to have a token */
+};
+
+/* One interest in a channel. The core's; the backend has it from watch() to unwatch(). */
+struct hf__watch {
+	struct hf__list link;   /* the backend's */
+	void *sub;              /* the backend's */
+	struct hf__watch *next; /* the core's */
+	struct hf__lock *lock;
+	struct hf__hold *hold; /* whose waiter channel it is, or NULL */
+	uint64_t wire;         /* of that hold */
+	uint8_t channel;
 };
 
 /* One item of a renewal. */
@@ -103,12 +166,12 @@ struct hf__backend_ops {
 	/* 0, or HF_ENOMEM if there is no room for it: then nothing was taken and no answer comes. */
 	int (*submit)(void *backend, struct hf__cmd *cmd);
 	/*
-	 * Begin or end to report releases of this lock by hf__core_wake(). Takes effect before any
-	 * command submitted later, and again after each reconnect before hf__core_link_up(). 0 or
+	 * Begin or end to report what comes on this channel by hf__core_wake(). Takes effect before
+	 * any command submitted later, and again after each reconnect before hf__core_link_up(). 0 or
 	 * HF_ENOMEM.
 	 */
-	int (*watch)(void *backend, struct hf__lock *lock);
-	void (*unwatch)(void *backend, struct hf__lock *lock);
+	int (*watch)(void *backend, struct hf__watch *watch);
+	void (*unwatch)(void *backend, struct hf__watch *watch);
 	/* The core wants a connection: connect now if there is none. */
 	void (*want_link)(void *backend);
 };
@@ -126,14 +189,18 @@ void hf__core_link_up(struct hf__core *core, int64_t now);
 void hf__core_link_down(struct hf__core *core, int error, const char *why, int64_t now);
 /* An attempt to connect failed. */
 void hf__core_link_failed(struct hf__core *core, int error, const char *why, int64_t now);
-/* The lock may have become free. */
-void hf__core_wake(struct hf__core *core, struct hf__lock *lock, int64_t now);
-/* Releases of this lock cannot be reported. */
-void hf__core_watch_failed(struct hf__core *core, struct hf__lock *lock, int error,
+/* The lock may have become free, or so many permits. */
+void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
+                   int64_t now);
+/* The channel cannot be listened to; the watch is the core's again. */
+void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
                            const char *text, size_t length, int64_t now);
 
 /* What a backend may know of a lock. */
 const char *hf__lock_name(const struct hf__lock *lock);
 size_t hf__lock_name_length(const struct hf__lock *lock);
+int hf__lock_kind(const struct hf__lock *lock);
+/* Of a group: its values, HF__VALUE_SIZE bytes each, one behind the other. */
+const char *hf__lock_values(const struct hf__lock *lock, size_t *ret_n);
 
 #endif

@@ -23,10 +23,13 @@ void hf__core_init(struct hf__core *core, const struct hf__core_config *config, 
 	hf__table_init(&core->locks, (uint32_t)hf__random_next(&core->random));
 	hf__list_init(&core->looks);
 	hf__list_init(&core->parked);
+	hf__list_init(&core->pauses);
 	hf__list_init(&core->renew);
 	hf__list_init(&core->unsent);
 	for (int i = 0; i < HF__RENEWALS; i++)
 		hf__list_init(&core->renewal[i].cmd.link);
+	for (int i = 0; i < 8; i++)
+		core->permit_prefix[i] = (unsigned char)(hf__random_next(&core->random) >> 32);
 }
 
 void hf__core_log(struct hf__core *core, hf_log_level level, const char *format, ...)
@@ -44,6 +47,7 @@ static void finish(struct hf__core *core, struct hf__op *op)
 	assert(op->active);
 	op->active = false;
 	op->hold = NULL;
+	hf__acquire_drop_siblings(op);
 	hf__thread_unref(op->thread);
 	op->thread = NULL;
 	hf__list_remove(&op->link);
@@ -130,13 +134,16 @@ void hf__core_not_now(struct hf__core *core, struct hf__op *op, const struct hf_
 static int64_t deadline_of(const struct hf__core *core, const struct hf__op *op)
 {
 	bool patient = op->verb == HF__OP_ACQUIRE && op->wait_ms == 0;
-	int64_t wait_ms = op->wait_ms > 0 ? op->wait_ms : core->config.command_timeout_ms;
+	int64_t wait_ms = op->wait_ms > 0    ? op->wait_ms
+	                  : op->limit_ms > 0 ? op->limit_ms
+	                                     : core->config.command_timeout_ms;
 	return patient ? HF__NEVER : hf__clock_after(op->started_at, wait_ms);
 }
 
 static void begin(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	hf__list_init(&op->link);
+	hf__list_init(&op->siblings);
 	hf__wheel_timer_init(&op->deadline, HF__TIMER_DEADLINE);
 	hf__wheel_timer_init(&op->retry, HF__TIMER_RETRY);
 	op->active = true;
@@ -160,6 +167,8 @@ void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	case HF__OP_RELEASE: hf__release_start(core, op, now); break;
 	case HF__OP_EXTEND: hf__extend_start(core, op, now); break;
 	case HF__OP_CLOSE: close_all(core, op, now); break;
+	case HF__OP_NOTHING: hf__core_succeed(core, op); break;
+	case HF__OP_PAUSE: hf__list_add(&core->pauses, &op->link); break;
 	default: hf__query_start(core, op, now);
 	}
 }
@@ -167,7 +176,7 @@ void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 /* Ends a call that gets no more time. */
 static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
-	if (op->verb == HF__OP_CLOSE)
+	if (op->verb == HF__OP_CLOSE || op->verb == HF__OP_PAUSE)
 		hf__core_succeed(core, op);
 	else if (op->look)
 		hf__query_leave(core, op, result, now);
@@ -190,7 +199,9 @@ static void deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 
 void hf__core_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	if (op->active && op->verb == HF__OP_ACQUIRE && !op->cancelled)
+	if (op->active && op->verb == HF__OP_PAUSE)
+		hf__core_finish(core, op, HF_ECANCELLED, "cancelled");
+	else if (op->active && op->verb == HF__OP_ACQUIRE && !op->cancelled)
 		hf__acquire_cancel(core, op, now);
 }
 
@@ -328,8 +339,10 @@ void hf__core_link_failed(struct hf__core *core, int error, const char *why, int
 	each_look(core, fail_look, now);
 }
 
-void hf__core_wake(struct hf__core *core, struct hf__lock *lock, int64_t now)
+void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
+                   int64_t now)
 {
+	struct hf__lock *lock = watch->lock;
 	core->stats.wakeups++;
 	if (hf__list_empty(&lock->queue))
 		return;
@@ -340,17 +353,35 @@ void hf__core_wake(struct hf__core *core, struct hf__lock *lock, int64_t now)
 		hold->cmd.answered(core, &hold->cmd, &answer, now);
 		return;
 	}
-	hf__hold_resume(core, hold, now);
+	hf__acquire_wake(core, watch, number, now);
 }
 
-void hf__core_watch_failed(struct hf__core *core, struct hf__lock *lock, int error,
+/* Takes it out of the lock's list; the backend has let it go already. */
+static struct hf__lock *forget_watch(struct hf__watch *watch)
+{
+	struct hf__lock *lock = watch->lock;
+	struct hf__watch **at = &lock->watches;
+	while (*at != watch)
+		at = &(*at)->next;
+	*at = watch->next;
+	free(watch);
+	return lock;
+}
+
+void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
                            const char *text, size_t length, int64_t now)
 {
-	lock->refs++;
-	lock->watched = false;
 	struct hf__list refused;
+	struct hf__op *only = watch->hold ? watch->hold->op : NULL;
+	struct hf__lock *lock = forget_watch(watch);
+	lock->refs++;
 	hf__list_init(&refused);
-	hf__list_move(&refused, &lock->queue);
+	if (only) {
+		hf__list_remove(&only->link);
+		hf__list_add(&refused, &only->link);
+	} else {
+		hf__list_move(&refused, &lock->queue);
+	}
 	while (!hf__list_empty(&refused)) {
 		struct hf__op *op = hf__list_item(refused.next, struct hf__op, link);
 		struct hf__hold *hold = op->hold;
@@ -382,11 +413,11 @@ static void close_hold(struct hf__core *core, struct hf__hold *hold, int64_t now
 	hf__hold_abandon(core, hold, now);
 }
 
-static void close_parked(struct hf__core *core)
+static void close_calls(struct hf__core *core, struct hf__list *calls)
 {
-	while (!hf__list_empty(&core->parked))
-		hf__core_finish(core, hf__list_item(core->parked.next, struct hf__op, link),
-		                HF_ECLOSED, "the client was closed meanwhile");
+	while (!hf__list_empty(calls))
+		hf__core_finish(core, hf__list_item(calls->next, struct hf__op, link), HF_ECLOSED,
+		                "the client was closed meanwhile");
 }
 
 static void close_look(struct hf__core *core, struct hf__op *op, int64_t now)
@@ -398,7 +429,8 @@ static void close_all(struct hf__core *core, struct hf__op *closing, int64_t now
 {
 	core->closed = true;
 	core->closing = closing;
-	close_parked(core);
+	close_calls(core, &core->parked);
+	close_calls(core, &core->pauses);
 	each_look(core, close_look, now);
 	each_hold(core, close_hold, now);
 	if (!core->closing)

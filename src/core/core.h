@@ -32,6 +32,13 @@
 #define HF__LEAST_LEASE   10
 #define HF__LONGEST_MS    INT64_C(315576000000) /* ten years */
 #define HF__DETAIL_SIZE   320
+#define HF__TURN_MS       100   /* between looks at a free lock that is another's turn */
+#define HF__RECORD_MS     20000 /* how long the server remembers a request without an owner */
+#define HF__PERMITS_MAX   1000
+#define HF__VALUES_MAX    100
+
+/* Kinds that hf_lock_open() does not know; they follow those of hf_kind. */
+enum hf__kind { HF__GROUP = HF_SIMPLE_FAIR + 1, HF__SEMAPHORE, HF__PERMITS, HF__LATCH, HF__KINDS };
 
 enum hf__op_verb {
 	HF__OP_ACQUIRE,
@@ -43,8 +50,11 @@ enum hf__op_verb {
 	HF__OP_COUNT,
 	HF__OP_TTL,
 	HF__OP_HOLDER,
+	HF__OP_REQUEST, /* whatever op->request says */
 	HF__OP_PING,
-	HF__OP_LINK, /* done as soon as there is a connection */
+	HF__OP_NOTHING, /* done at once */
+	HF__OP_PAUSE,   /* done when its time is over */
+	HF__OP_LINK,    /* done as soon as there is a connection */
 	HF__OP_CLOSE,
 };
 
@@ -68,10 +78,10 @@ struct hf__lock {
 	struct hf__list holds;        /* all holds and attempts */
 	struct hf__list queue;        /* acquires that wait; only the first asks */
 	struct hf__timer timer;       /* ends the watch */
-	struct hf__hold *held;        /* the hold of this process, held or being released */
-	void *watch;                  /* the backend's */
-	uint32_t refs; /* handles, commands under way, parked calls, holds with news */
-	bool watched;
+	struct hf__hold *held;        /* exclusive: our hold, held or being released */
+	struct hf__watch *watches;    /* channels listened to */
+	uint32_t refs;  /* handles, commands under way, parked calls, holds with news */
+	uint8_t values; /* of a group: how many there are, behind the name */
 	uint8_t kind;
 	uint16_t length;
 	char name[];
@@ -102,7 +112,10 @@ struct hf__hold {
 	int64_t lease_ms; /* the lease behind valid_until */
 	int64_t valid_until;
 	int64_t renew_at; /* HF__NEVER: not renewed, or waiting for a connection */
-	int64_t ended_at; /* lost: since when; cleaning: given up then */
+	union {
+		int64_t token;    /* held */
+		int64_t ended_at; /* lost: since when; cleaning: given up then */
+	};
 	int32_t count;
 	int32_t watched_from; /* the outermost level without a lease of its own; 0: none */
 	uint16_t slot;        /* its place in the renewal script it is in */
@@ -116,7 +129,13 @@ struct hf__hold {
 	bool at_risk;
 	bool was_watched; /* has had a level without a lease */
 	bool doubtful;    /* a verb of it may have run unanswered */
+	bool placed;      /* stands in a queue on the server */
 	bool dead;        /* over; kept only for its news */
+};
+
+/* How a spin lock waits; all zero: as usual. */
+struct hf__spin {
+	uint32_t first_ms, most_ms, factor;
 };
 
 /* A user's call. */
@@ -129,13 +148,22 @@ struct hf__op {
 	struct hf__look *look;     /* the command of a query */
 	struct hf__thread *thread; /* of an acquire by the calling thread; its reference is ours */
 	uint64_t owner;
-	int64_t wait_ms;  /* as the caller gave it: HF_NOWAIT, 0 for ever or default */
-	int64_t lease_ms; /* 0: the watchdog's */
+	int64_t wait_ms;          /* as the caller gave it: HF_NOWAIT, 0 for ever or default */
+	int64_t limit_ms;         /* of HF_NOWAIT, if not 0: how long the one attempt may take */
+	int64_t lease_ms;         /* 0: the watchdog's */
+	struct hf__list siblings; /* holds of an acquire of several permits, but for the first */
+	const unsigned char (*permit)[HF__PERMIT_SIZE]; /* of a request, `amount` of them; copied */
 	int64_t started_at;
 	int64_t number; /* out */
 	int result;     /* out */
 	int refusal;    /* the server was not ready: HF_E…, and the detail says why */
+	int32_t amount; /* permits and counts */
+	struct hf__spin spin;
+	uint32_t pauses;   /* of a spin lock, so far */
+	uint32_t pause_ms; /* the next one */
 	uint8_t verb;
+	uint8_t request;              /* enum hf__verb of HF__OP_REQUEST */
+	bool token;                   /* wanted */
 	bool active;                  /* started and not finished */
 	bool is_parked;               /* waits for another verb of its hold */
 	bool cancelled;               /* wanted; waits for an answer under way */
@@ -158,6 +186,7 @@ struct hf__look {
 	struct hf__cmd cmd;
 	struct hf__op *op;
 	struct hf__list link; /* in core->looks */
+	unsigned char permit[][HF__PERMIT_SIZE];
 };
 
 struct hf__host_ops {
@@ -166,13 +195,15 @@ struct hf__host_ops {
 	/* The hold has news: hf__hold_next_news() hands it out. */
 	void (*news)(void *host, struct hf__hold *hold);
 	void (*log)(void *host, hf_log_level level, const char *line);
-	/* A number never given before in this process. */
-	uint64_t (*number)(void *host);
+	/* The first of n numbers in a row never given before in this process. */
+	uint64_t (*number)(void *host, uint32_t n);
 };
 
 struct hf__core_config {
 	int64_t command_timeout_ms;
 	int64_t watchdog_ms;
+	int64_t fair_wait_ms;
+	int64_t peer_skew_ms;
 	int watchdog_batch;
 	char uuid[37];
 };
@@ -188,11 +219,13 @@ struct hf__core {
 	struct hf__table locks;
 	struct hf__list looks;  /* queries under way */
 	struct hf__list parked; /* calls that wait for another verb of their hold */
+	struct hf__list pauses; /* calls that only wait */
 	struct hf__list renew;  /* holds to renew now */
 	struct hf__list unsent; /* commands there was no room for; answered in the next turn */
 	struct hf__renewal renewal[HF__RENEWALS];
-	struct hf__op *closing; /* the call that closes, until all is released */
-	uint32_t holds;         /* of any state but lost and dead */
+	unsigned char permit_prefix[8]; /* of the ids of this client's permits */
+	struct hf__op *closing;         /* the call that closes, until all is released */
+	uint32_t holds;                 /* of any state but lost and dead */
 	bool linked;
 	bool was_linked;
 	bool closed;
@@ -231,6 +264,41 @@ void hf__core_not_now(struct hf__core *core, struct hf__op *op, const struct hf_
 /* Submits; where there is no room for it, it is answered in the next turn as never sent. */
 void hf__core_submit(struct hf__core *core, struct hf__cmd *cmd, int64_t now, int64_t limit_ms);
 
+/* ---- kind.c: what the kinds differ in ---- */
+enum hf__nesting {
+	HF__NEST_COUNTED, /* one hold per owner, counted on the server */
+	HF__NEST_HERE,    /* one hold per owner, counted here only */
+	HF__NEST_NEVER,   /* one hold per owner, which refuses a second level */
+	HF__NEST_APART,   /* no owners: every acquire is a hold of its own */
+};
+
+enum hf__trace {
+	HF__TRACE_LEASE, /* a grant is a hold, with an end */
+	HF__TRACE_TAKEN, /* a grant takes something for good */
+	HF__TRACE_NONE,  /* a grant changes nothing */
+};
+
+struct hf__traits {
+	enum hf__nesting nesting;
+	enum hf__trace trace;
+	enum hf__channel channel; /* of its own */
+	bool queues;              /* the waiters of a client queue here, and only the first asks */
+	bool ordered;             /* each waiter has a place in a queue on the server */
+	bool spins;               /* waits by asking, not by listening */
+	bool skewed;              /* its ends are compared with clocks of other hosts */
+	uint8_t family;           /* holds of one family are renewed by one script */
+};
+
+extern const struct hf__traits hf__kind_traits[HF__KINDS];
+
+static inline const struct hf__traits *hf__kind_of(const struct hf__lock *lock)
+{
+	return &hf__kind_traits[lock->kind];
+}
+
+/* The pause before the next attempt. */
+int64_t hf__kind_pause(struct hf__core *core, struct hf__op *op);
+
 /* ---- name.c ---- */
 /* NULL if the name is good, else the reason. */
 const char *hf__name_check(const char *name);
@@ -238,6 +306,11 @@ const char *hf__name_check(const char *name);
 /* ---- lock.c: the records ---- */
 /* The record of this name with one more reference, or NULL without memory. */
 struct hf__lock *hf__lock_ref(struct hf__core *core, int kind, const char *name);
+/* The same for values of a group: n of HF__VALUE_SIZE bytes, sorted. */
+struct hf__lock *hf__lock_ref_group(struct hf__core *core, const char *name, const char *values,
+                                    size_t n);
+/* The record if there is one; no reference is taken. */
+struct hf__lock *hf__lock_find(struct hf__core *core, int kind, const char *name);
 void hf__lock_unref(struct hf__core *core, struct hf__lock *lock);
 /* Frees the record if nothing needs it. */
 void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock);
@@ -246,8 +319,13 @@ void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now);
 /* Calls that waited for a verb of this owner start over. */
 void hf__lock_unpark(struct hf__core *core, struct hf__lock *lock, uint64_t owner, int64_t now);
 void hf__lock_park(struct hf__core *core, struct hf__op *op);
-/* 0 or HF_ENOMEM. */
-int hf__lock_watch(struct hf__core *core, struct hf__lock *lock);
+/* Listens to the channel; the hold is that of a waiter's own. 0 or HF_ENOMEM. */
+int hf__lock_watch(struct hf__core *core, struct hf__lock *lock, enum hf__channel channel,
+                   struct hf__hold *hold);
+bool hf__lock_is_watched(const struct hf__lock *lock, enum hf__channel channel,
+                         const struct hf__hold *hold);
+/* Ends the watches of this hold's own; without a hold those of all. */
+void hf__lock_unwatch(struct hf__core *core, struct hf__lock *lock, const struct hf__hold *hold);
 /* The queue lost a member: the watch may end soon. */
 void hf__lock_left(struct hf__core *core, struct hf__lock *lock, int64_t now);
 void hf__lock_timer(struct hf__core *core, struct hf__lock *lock);
@@ -258,6 +336,12 @@ int64_t hf__lock_remaining(const struct hf__lock *lock, uint64_t owner, int64_t 
 /* ---- hold.c ---- */
 struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner);
 struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint64_t owner);
+/* One more of the same acquisition, not in the lock's list before it is granted; NULL without memory. */
+struct hf__hold *hf__hold_new_sibling(const struct hf__hold *first, uint32_t number);
+/* Frees one that was never granted. */
+void hf__hold_drop_sibling(struct hf__hold *hold);
+/* It was granted with the first. */
+void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *first);
 /* It is over: frees it and lets those who waited for that go on. */
 void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now);
 static inline bool hf__hold_busy(const struct hf__hold *hold)
@@ -273,6 +357,9 @@ int64_t hf__hold_valid_until(int64_t sent_at, int64_t lease_ms);
 /* A server confirmed the lease: believe it if it is still in time; false if not. */
 bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms, int64_t now);
+/* It has a new end, sooner or later than the old one. */
+void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
+                        int64_t lease_ms);
 /* Lost, if its time is over; true if it is lost now. */
 bool hf__hold_check(struct hf__core *core, struct hf__hold *hold, int64_t now);
 void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_reason reason,
@@ -302,7 +389,13 @@ void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 void hf__acquire_cancel(struct hf__core *core, struct hf__op *op, int64_t now);
 /* Ends the call without the lock. */
 void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, int64_t now);
+/* Frees the holds of permits that were not granted. */
+void hf__acquire_drop_siblings(struct hf__op *op);
 void hf__extend_start(struct hf__core *core, struct hf__op *op, int64_t now);
+
+/* A message: so many may ask now. */
+void hf__acquire_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
+                      int64_t now);
 
 /* ---- release.c ---- */
 void hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now);
@@ -322,6 +415,12 @@ int64_t hf__watchdog_next(int64_t sent_at, int64_t lease_ms);
 /* ---- query.c ---- */
 void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now);
 void hf__query_resume(struct hf__core *core, struct hf__look *look, int64_t now);
+/* The permit's id as it is on the server. */
+void hf__query_permit_id(const struct hf__core *core, uint64_t wire,
+                         unsigned char ret_id[HF__PERMIT_SIZE]);
+/* The number of a permit taken by this client, 0 of any other. */
+uint64_t hf__query_permit_wire(const struct hf__core *core,
+                               const unsigned char id[HF__PERMIT_SIZE]);
 /* The call ends without an answer. */
 void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64_t now);
 

@@ -46,6 +46,8 @@ static void unlink_hold(struct hf__core *core, struct hf__hold *hold)
 	hf__watchdog_drop(core, hold);
 	if (hold->cmd.lock->held == hold)
 		hold->cmd.lock->held = NULL;
+	if (hf__kind_of(hold->cmd.lock)->ordered)
+		hf__lock_unwatch(core, hold->cmd.lock, hold);
 	hf__thread_unref(hold->thread);
 	hold->thread = NULL;
 	if (hold->has_cell) {
@@ -73,7 +75,7 @@ struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner)
 	return NULL;
 }
 
-struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint64_t owner)
+static struct hf__hold *make_hold(struct hf__lock *lock)
 {
 	struct hf__hold *hold = calloc(1, sizeof(*hold));
 	if (!hold)
@@ -84,18 +86,56 @@ struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint
 		free(hold);
 		return NULL;
 	}
+	hf__list_init(&hold->link);
 	hf__list_init(&hold->renew);
 	hf__list_init(&hold->news);
 	hf__list_init(&hold->cmd.link);
 	hf__wheel_timer_init(&hold->timer, HF__TIMER_HOLD);
 	hold->cmd.lock = lock;
-	hold->owner = owner;
-	hold->cmd.wire = HF__MUTANT(REUSED_WIRE) ? owner : core->host_ops->number(core->host);
 	hold->state = HF__HOLD_ASKING;
 	hold->renew_at = HF__NEVER;
+	return hold;
+}
+
+/* Who reads inside its own write hold is the same one on the server, which lets it in by that. */
+static uint64_t wire_of(struct hf__core *core, const struct hf__lock *lock, uint64_t owner)
+{
+	if (hf__kind_of(lock)->nesting == HF__NEST_APART)
+		return owner;
+	struct hf__lock *other =
+		lock->kind == HF_READ ? hf__lock_find(core, HF_WRITE, lock->name) : NULL;
+	struct hf__hold *writes = other ? hf__hold_find(other, owner) : NULL;
+	if (writes && writes->state == HF__HOLD_HELD)
+		return writes->cmd.wire;
+	return HF__MUTANT(REUSED_WIRE) ? owner : core->host_ops->number(core->host, 1);
+}
+
+struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint64_t owner)
+{
+	struct hf__hold *hold = make_hold(lock);
+	if (!hold)
+		return NULL;
+	hold->cmd.wire = wire_of(core, lock, owner);
+	hold->owner = owner;
 	hf__list_add(&lock->holds, &hold->link);
 	core->holds++;
 	return hold;
+}
+
+struct hf__hold *hf__hold_new_sibling(const struct hf__hold *first, uint32_t number)
+{
+	struct hf__hold *hold = make_hold(first->cmd.lock);
+	if (!hold)
+		return NULL;
+	hold->cmd.wire = first->cmd.wire + number;
+	hold->owner = hold->cmd.wire;
+	return hold;
+}
+
+void hf__hold_drop_sibling(struct hf__hold *hold)
+{
+	free(hold->cell);
+	free(hold);
 }
 
 static void free_hold(struct hf__core *core, struct hf__hold *hold)
@@ -154,17 +194,40 @@ int64_t hf__hold_valid_until(int64_t sent_at, int64_t lease_ms)
 	return hf__clock_after(sent_at, lease_ms - drift_of(lease_ms));
 }
 
+/* Some ends are read by others on clocks of their own; of a short lease enough must be left. */
+static int64_t until_of(const struct hf__core *core, const struct hf__hold *hold, int64_t sent_at,
+                        int64_t lease_ms)
+{
+	int64_t until = hf__hold_valid_until(sent_at, lease_ms);
+	int64_t skew = core->config.peer_skew_ms;
+	if (!hf__kind_of(hold->cmd.lock)->skewed)
+		return until;
+	return until - (skew < lease_ms / 4 ? skew : lease_ms / 4);
+}
+
+void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
+                        int64_t lease_ms)
+{
+	hold->lease_ms = lease_ms;
+	hold->valid_until = until_of(core, hold, sent_at, lease_ms);
+	hold->at_risk = false;
+	publish(hold);
+	hf__hold_arm(core, hold);
+}
+
 bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms, int64_t now)
 {
-	int64_t until = hf__hold_valid_until(HF__MUTANT(REPLY_TIME) ? now : sent_at, lease_ms);
+	int64_t until = until_of(core, hold, HF__MUTANT(REPLY_TIME) ? now : sent_at, lease_ms);
 	bool fresh = hold->state == HF__HOLD_ASKING;
 	if (now >= (fresh ? until : hold->valid_until))
 		return false;
 	struct hf__hold *before = hold->cmd.lock->held;
 	if (fresh) {
 		hold->state = HF__HOLD_HELD;
-		hold->cmd.lock->held = hold;
+		hold->placed = false;
+		if (hf__kind_of(hold->cmd.lock)->queues)
+			hold->cmd.lock->held = hold;
 	}
 	if (fresh || until > hold->valid_until || HF__MUTANT(NESTED_SHORTENS)) {
 		hold->valid_until = until;
@@ -179,6 +242,23 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 	if (fresh && before && before->state == HF__HOLD_HELD)
 		hf__hold_lose(core, before, HF__LOST_GONE, now);
 	return true;
+}
+
+void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *first)
+{
+	hf__list_add(&first->cmd.lock->holds, &hold->link);
+	core->holds++;
+	hf__hold_take_cell(hold);
+	hold->cmd.items = 1;
+	hold->count = 1;
+	hold->state = HF__HOLD_HELD;
+	hold->lease_ms = first->lease_ms;
+	hold->valid_until = first->valid_until;
+	hold->renew_at = first->renew_at;
+	hold->watched_from = first->watched_from;
+	hold->was_watched = first->was_watched;
+	publish(hold);
+	hf__hold_arm(core, hold);
 }
 
 bool hf__hold_check(struct hf__core *core, struct hf__hold *hold, int64_t now)
@@ -271,7 +351,9 @@ void hf__hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
 void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->op = NULL;
-	if (!hold->cmd.in_flight && !hold->doubtful) {
+	bool clean = hf__kind_of(hold->cmd.lock)->trace == HF__TRACE_NONE ||
+	             (!hold->doubtful && !hold->placed);
+	if (!hold->cmd.in_flight && clean) {
 		hf__hold_end(core, hold, now);
 		return;
 	}
@@ -294,7 +376,8 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 /* The call stands in the queue, but not first. */
 static bool waits_its_turn(const struct hf__hold *hold)
 {
-	return !hf__list_empty(&hold->op->link) && hold->cmd.lock->queue.next != &hold->op->link;
+	return hf__kind_of(hold->cmd.lock)->queues && !hf__list_empty(&hold->op->link) &&
+	       hold->cmd.lock->queue.next != &hold->op->link;
 }
 
 void hf__hold_resume(struct hf__core *core, struct hf__hold *hold, int64_t now)

@@ -7,7 +7,9 @@
 
 struct lock_key {
 	const char *name;
+	const char *values; /* of a group */
 	size_t length;
+	size_t n;
 	int kind;
 };
 
@@ -16,12 +18,15 @@ static bool same_lock(const struct hf__table_link *link, const void *key)
 	const struct hf__lock *lock = hf__table_item(link, struct hf__lock, by_key);
 	const struct lock_key *want = key;
 	return lock->kind == want->kind && lock->length == want->length &&
-	       memcmp(lock->name, want->name, want->length) == 0;
+	       lock->values == want->n && memcmp(lock->name, want->name, want->length) == 0 &&
+	       (want->n == 0 ||
+	        memcmp(lock->name + lock->length + 1, want->values, want->n * HF__VALUE_SIZE) == 0);
 }
 
 static struct hf__lock *new_lock(struct hf__core *core, const struct lock_key *key, uint32_t hash)
 {
-	struct hf__lock *lock = calloc(1, sizeof(*lock) + key->length + 1);
+	struct hf__lock *lock =
+		calloc(1, sizeof(*lock) + key->length + 1 + key->n * HF__VALUE_SIZE);
 	if (!lock)
 		return NULL;
 	hf__list_init(&lock->holds);
@@ -29,7 +34,10 @@ static struct hf__lock *new_lock(struct hf__core *core, const struct lock_key *k
 	hf__wheel_timer_init(&lock->timer, HF__TIMER_LOCK);
 	lock->kind = (uint8_t)key->kind;
 	lock->length = (uint16_t)key->length;
+	lock->values = (uint8_t)key->n;
 	memcpy(lock->name, key->name, key->length + 1);
+	if (key->n > 0)
+		memcpy(lock->name + key->length + 1, key->values, key->n * HF__VALUE_SIZE);
 	hf__table_add(&core->locks, &lock->by_key, hash);
 	return lock;
 }
@@ -44,12 +52,10 @@ static void free_cells(struct hf__lock *lock)
 	}
 }
 
-static void end_watch(struct hf__core *core, struct hf__lock *lock)
+static void end_watches(struct hf__core *core, struct hf__lock *lock)
 {
 	hf__wheel_stop(&core->wheel, &lock->timer);
-	if (lock->watched)
-		core->backend_ops->unwatch(core->backend, lock);
-	lock->watched = false;
+	hf__lock_unwatch(core, lock, NULL);
 }
 
 /* Another owner of this process holds the lock, as far as we know. */
@@ -69,16 +75,48 @@ size_t hf__lock_name_length(const struct hf__lock *lock)
 	return lock->length;
 }
 
+int hf__lock_kind(const struct hf__lock *lock)
+{
+	return lock->kind;
+}
+
+const char *hf__lock_values(const struct hf__lock *lock, size_t *ret_n)
+{
+	*ret_n = lock->values;
+	return lock->name + lock->length + 1;
+}
+
+static struct hf__lock *ref(struct hf__core *core, const struct lock_key *key)
+{
+	uint32_t hash = hf__table_hash(&core->locks, key->name, key->length);
+	struct hf__table_link *link = hf__table_find(&core->locks, hash, same_lock, key);
+	struct hf__lock *lock =
+		link ? hf__table_item(link, struct hf__lock, by_key) : new_lock(core, key, hash);
+	if (lock)
+		lock->refs++;
+	return lock;
+}
+
 struct hf__lock *hf__lock_ref(struct hf__core *core, int kind, const char *name)
+{
+	struct lock_key key = {.name = name, .length = strlen(name), .kind = kind};
+	return ref(core, &key);
+}
+
+struct hf__lock *hf__lock_ref_group(struct hf__core *core, const char *name, const char *values,
+                                    size_t n)
+{
+	struct lock_key key = {
+		.name = name, .length = strlen(name), .kind = HF__GROUP, .values = values, .n = n};
+	return ref(core, &key);
+}
+
+struct hf__lock *hf__lock_find(struct hf__core *core, int kind, const char *name)
 {
 	struct lock_key key = {.name = name, .length = strlen(name), .kind = kind};
 	uint32_t hash = hf__table_hash(&core->locks, key.name, key.length);
 	struct hf__table_link *link = hf__table_find(&core->locks, hash, same_lock, &key);
-	struct hf__lock *lock =
-		link ? hf__table_item(link, struct hf__lock, by_key) : new_lock(core, &key, hash);
-	if (lock)
-		lock->refs++;
-	return lock;
+	return link ? hf__table_item(link, struct hf__lock, by_key) : NULL;
 }
 
 void hf__lock_unref(struct hf__core *core, struct hf__lock *lock)
@@ -92,7 +130,7 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
 {
 	if (lock->refs > 0 || !hf__list_empty(&lock->holds) || !hf__list_empty(&lock->queue))
 		return;
-	end_watch(core, lock);
+	end_watches(core, lock);
 	hf__table_remove(&core->locks, &lock->by_key);
 	free_cells(lock);
 	free(lock);
@@ -100,7 +138,7 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
 
 void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
-	if (hf__list_empty(&lock->queue) || core->closed)
+	if (!hf__kind_of(lock)->queues || hf__list_empty(&lock->queue) || core->closed)
 		return;
 	struct hf__op *op = hf__list_item(lock->queue.next, struct hf__op, link);
 	struct hf__hold *hold = op->hold;
@@ -146,25 +184,61 @@ void hf__lock_unpark(struct hf__core *core, struct hf__lock *lock, uint64_t owne
 	}
 }
 
-int hf__lock_watch(struct hf__core *core, struct hf__lock *lock)
+bool hf__lock_is_watched(const struct hf__lock *lock, enum hf__channel channel,
+                         const struct hf__hold *hold)
 {
-	if (lock->watched)
+	const struct hf__watch *watch = lock->watches;
+	while (watch && (watch->channel != channel || watch->hold != hold))
+		watch = watch->next;
+	return watch;
+}
+
+int hf__lock_watch(struct hf__core *core, struct hf__lock *lock, enum hf__channel channel,
+                   struct hf__hold *hold)
+{
+	if (hf__lock_is_watched(lock, channel, hold))
 		return 0;
-	int rc = core->backend_ops->watch(core->backend, lock);
-	lock->watched = rc == 0;
-	return rc;
+	struct hf__watch *watch = calloc(1, sizeof(*watch));
+	if (!watch)
+		return HF_ENOMEM;
+	watch->lock = lock;
+	watch->hold = hold;
+	watch->wire = hold ? hold->cmd.wire : 0;
+	watch->channel = (uint8_t)channel;
+	if (core->backend_ops->watch(core->backend, watch)) {
+		free(watch);
+		return HF_ENOMEM;
+	}
+	watch->next = lock->watches;
+	lock->watches = watch;
+	return 0;
+}
+
+void hf__lock_unwatch(struct hf__core *core, struct hf__lock *lock, const struct hf__hold *hold)
+{
+	struct hf__watch **at = &lock->watches;
+	while (*at) {
+		struct hf__watch *watch = *at;
+		if (hold && watch->hold != hold) {
+			at = &watch->next;
+			continue;
+		}
+		*at = watch->next;
+		core->backend_ops->unwatch(core->backend, watch);
+		free(watch);
+	}
 }
 
 void hf__lock_left(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
-	if (lock->watched && hf__list_empty(&lock->queue))
+	if (lock->watches && hf__list_empty(&lock->queue))
 		hf__wheel_start(&core->wheel, &lock->timer, now + HF__WATCH_KEEP_MS);
 }
 
 void hf__lock_timer(struct hf__core *core, struct hf__lock *lock)
 {
 	if (hf__list_empty(&lock->queue))
-		end_watch(core, lock);
+		end_watches(core, lock);
 	hf__lock_drop_unused(core, lock);
 }
 

@@ -11,6 +11,107 @@ static const uint8_t verb_of[] = {
 	[HF__OP_PING] = HF__PING,   [HF__OP_LINK] = HF__PING,
 };
 
+/* Verbs that may be repeated: they change nothing, or the same again, or know a repeat. */
+static bool may_repeat(uint8_t verb)
+{
+	return verb != HF__FORCE;
+}
+
+/* Verbs after which something may have changed. */
+static bool changes(uint8_t verb)
+{
+	switch (verb) {
+	case HF__LOOK:
+	case HF__PING:
+	case HF__IDENTIFY:
+	case HF__TOKEN:
+	case HF__PERMITS_LEASE:
+	case HF__PERMITS_AVAILABLE:
+	case HF__PERMITS_ACQUIRED:
+	case HF__PERMITS_TOTAL: return false;
+	default: return true;
+	}
+}
+
+/* ---- permits by their ids ---- */
+
+void hf__query_permit_id(const struct hf__core *core, uint64_t wire,
+                         unsigned char ret_id[HF__PERMIT_SIZE])
+{
+	memcpy(ret_id, core->permit_prefix, 8);
+	for (int i = 0; i < 8; i++)
+		ret_id[8 + i] = (unsigned char)(wire >> (56 - 8 * i));
+}
+
+uint64_t hf__query_permit_wire(const struct hf__core *core, const unsigned char id[HF__PERMIT_SIZE])
+{
+	uint64_t wire = 0;
+	if (memcmp(id, core->permit_prefix, 8) != 0)
+		return 0;
+	for (int i = 0; i < 8; i++)
+		wire = wire << 8 | id[8 + i];
+	return wire;
+}
+
+static struct hf__hold *own_permit(struct hf__core *core, struct hf__look *look, uint16_t i)
+{
+	uint64_t wire = hf__query_permit_wire(core, look->permit[i]);
+	return wire ? hf__hold_find(look->cmd.lock, wire) : NULL;
+}
+
+typedef void each_permit_fn(struct hf__core *core, struct hf__hold *hold, int64_t now);
+
+/* Those of the request's permits that this client has. */
+static void each_permit(struct hf__core *core, struct hf__look *look, each_permit_fn *visit,
+                        int64_t now)
+{
+	for (uint16_t i = 0; i < look->cmd.items; i++) {
+		struct hf__hold *hold = own_permit(core, look, i);
+		if (hold)
+			visit(core, hold, now);
+	}
+}
+
+/* Given up from now on, whatever the answer will be. */
+static void begin_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	(void)now;
+	if (hold->state != HF__HOLD_HELD)
+		return;
+	hf__hold_hide(core, hold);
+	hold->watched_from = 0;
+	hold->state = HF__HOLD_RELEASING;
+}
+
+static void end_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	if (hold->state == HF__HOLD_RELEASING || hold->state == HF__HOLD_LOST)
+		hf__hold_end(core, hold, now);
+}
+
+/* The request was refused, or nobody knows: what is ours is given back in the background. */
+static void leave_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	if (hold->state != HF__HOLD_RELEASING)
+		return;
+	hold->doubtful = true;
+	hf__hold_abandon(core, hold, now);
+}
+
+/* The new end is the caller's, no more the watchdog's. */
+static void extended(struct hf__core *core, const struct hf__look *look, struct hf__hold *hold,
+                     int64_t now)
+{
+	if (hold->state != HF__HOLD_HELD)
+		return;
+	hf__watchdog_drop(core, hold);
+	hold->watched_from = 0;
+	hf__hold_set_lease(core, hold, look->cmd.sent_at, look->cmd.lease_ms);
+	(void)hf__hold_check(core, hold, now);
+}
+
+/* ---- answers ---- */
+
 static void drop_look(struct hf__core *core, struct hf__look *look)
 {
 	struct hf__lock *lock = look->cmd.lock;
@@ -43,14 +144,60 @@ static void done(struct hf__core *core, struct hf__op *op, const struct hf__answ
 		break;
 	case HF__OP_IS_LOCKED: op->number = answer->ttl_ms != -2; break;
 	case HF__OP_IS_HELD: op->number = answer->count > 0; break;
-	case HF__OP_COUNT: op->number = answer->count; break;
+	case HF__OP_COUNT:
+		if (hf__kind_of(op->lock)->nesting != HF__NEST_HERE || answer->count == 0)
+			op->number = answer->count;
+		break;
+	case HF__OP_REQUEST: op->number = answer->count; break;
 	case HF__OP_TTL: op->number = answer->ttl_ms; break;
-	default:
-		if (length > 0)
-			memcpy(op->text, answer->text, length);
-		op->text[length] = 0;
+	default: break;
 	}
+	if (length > 0)
+		memcpy(op->text, answer->text, length);
+	op->text[length] = 0;
 	hf__core_succeed(core, op);
+}
+
+/* What was said about permits; true if one that this client held was not there any more. */
+static bool settle_permits(struct hf__core *core, struct hf__look *look, enum hf__outcome outcome,
+                           int64_t now)
+{
+	bool ours = false;
+	for (uint16_t i = 0; outcome == HF__GONE && i < look->cmd.items; i++)
+		ours = ours || own_permit(core, look, i);
+	if (look->cmd.verb == HF__PERMITS_RELEASE)
+		each_permit(core, look,
+		            outcome == HF__DONE || look->cmd.items == 1 ? end_release
+		                                                        : leave_release,
+		            now);
+	struct hf__hold *hold =
+		look->cmd.verb == HF__PERMITS_EXTEND ? own_permit(core, look, 0) : NULL;
+	if (hold && outcome == HF__DONE)
+		extended(core, look, hold, now);
+	else if (hold && outcome == HF__GONE && hold->state == HF__HOLD_HELD)
+		hf__hold_lose(core, hold, HF__LOST_GONE, now);
+	return ours;
+}
+
+static void finish(struct hf__core *core, struct hf__look *look, struct hf__op *op,
+                   const struct hf__answer *answer, int64_t now)
+{
+	enum hf__outcome outcome = answer->outcome;
+	/* A repeat finds what the first one did. */
+	if (outcome == HF__GONE && look->cmd.verb == HF__PERMITS_RELEASE && look->cmd.again)
+		outcome = HF__DONE;
+	bool ours = settle_permits(core, look, outcome, now);
+	if (outcome == HF__DONE)
+		done(core, op, answer, now);
+	else if (outcome == HF__GONE)
+		hf__core_finish(
+			core, op, ours ? HF_ELOST : HF_ENOTHELD,
+			"%s: the permit is not there: expired, given back, or never granted",
+			op->lock->name);
+	else if (outcome == HF__UNKNOWN)
+		hf__core_finish(core, op, HF_EUNKNOWN, "not answered: %s", core->link_why);
+	else
+		hf__core_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);
 }
 
 static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
@@ -59,27 +206,21 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	struct hf__look *look = hf__list_item(cmd, struct hf__look, cmd);
 	struct hf__op *op = look->op;
 	/* What may have been done by force is not done again: another may hold the lock by now. */
-	bool unknown = answer->outcome == HF__UNKNOWN && look->cmd.verb != HF__FORCE;
+	bool unknown = answer->outcome == HF__UNKNOWN && may_repeat(cmd->verb);
 	bool again = unknown || answer->outcome == HF__UNSENT || answer->outcome == HF__NOT_NOW;
 	if (answer->outcome == HF__UNKNOWN)
 		core->stats.unknowns++;
 	if (op && again && !(answer->outcome == HF__UNSENT && core->linked)) {
+		cmd->again = cmd->again || unknown;
 		if (answer->outcome == HF__NOT_NOW)
 			hf__core_not_now(core, op, answer, now);
 		return;
 	}
-	if (!op) {
-		drop_look(core, look);
-		return;
+	if (op) {
+		op->look = NULL;
+		look->op = NULL;
+		finish(core, look, op, answer, now);
 	}
-	op->look = NULL;
-	look->op = NULL;
-	if (answer->outcome == HF__DONE)
-		done(core, op, answer, now);
-	else if (answer->outcome == HF__UNKNOWN)
-		hf__core_finish(core, op, HF_EUNKNOWN, "not answered: %s", core->link_why);
-	else
-		hf__core_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);
 	drop_look(core, look);
 }
 
@@ -99,8 +240,13 @@ void hf__query_resume(struct hf__core *core, struct hf__look *look, int64_t now)
 void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
 	struct hf__look *look = op->look;
+	bool sent = look->cmd.in_flight || look->cmd.again;
 	op->look = NULL;
 	look->op = NULL;
+	if (look->cmd.verb == HF__PERMITS_RELEASE)
+		each_permit(core, look, leave_release, now);
+	if (sent && changes(look->cmd.verb) && result != HF_ECLOSED)
+		result = HF_EUNKNOWN;
 	if (!look->cmd.in_flight)
 		drop_look(core, look);
 	if (result == op->refusal)
@@ -113,30 +259,53 @@ void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64
 		                core->linked ? "" : core->link_why);
 }
 
+static struct hf__look *new_look(struct hf__core *core, struct hf__op *op)
+{
+	uint16_t permits = op->permit ? (uint16_t)op->amount : 0;
+	struct hf__look *look = calloc(1, sizeof(*look) + (size_t)permits * HF__PERMIT_SIZE);
+	if (!look)
+		return NULL;
+	look->op = op;
+	op->look = look;
+	look->cmd.verb = op->verb == HF__OP_REQUEST ? op->request : verb_of[op->verb];
+	look->cmd.user = HF__CMD_OF_LOOK;
+	look->cmd.lock = op->lock;
+	if (op->lock)
+		op->lock->refs++;
+	look->cmd.count = op->amount;
+	look->cmd.lease_ms = op->lease_ms;
+	if (permits > 0) {
+		memcpy(look->permit, op->permit, (size_t)permits * HF__PERMIT_SIZE);
+		look->cmd.permit = look->permit;
+		look->cmd.items = permits;
+	}
+	look->cmd.answered = answered;
+	hf__list_init(&look->cmd.link);
+	hf__list_add(&core->looks, &look->link);
+	return look;
+}
+
 void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	struct hf__hold *hold = op->lock ? hf__hold_find(op->lock, op->owner) : NULL;
 	bool about_owner = op->verb == HF__OP_IS_HELD || op->verb == HF__OP_COUNT;
+	struct hf__hold *hold = about_owner ? hf__hold_find(op->lock, op->owner) : NULL;
 	if (about_owner && (!hold || hold->state != HF__HOLD_HELD)) {
 		op->number = 0;
 		hf__core_succeed(core, op);
 		return;
 	}
-	struct hf__look *look = calloc(1, sizeof(*look));
+	struct hf__look *look = new_look(core, op);
 	if (!look) {
 		hf__core_finish(core, op, HF_ENOMEM, "no memory for a command");
 		return;
 	}
-	look->op = op;
-	op->look = look;
-	look->cmd.verb = verb_of[op->verb];
-	look->cmd.user = HF__CMD_OF_LOOK;
-	look->cmd.lock = op->lock;
-	if (op->lock)
-		op->lock->refs++;
-	look->cmd.wire = hold ? hold->cmd.wire : 0;
-	look->cmd.answered = answered;
-	hf__list_init(&look->cmd.link);
-	hf__list_add(&core->looks, &look->link);
+	if (hold) {
+		look->cmd.wire = hold->cmd.wire;
+		op->number = hold->count;
+	} else if (changes(look->cmd.verb)) {
+		look->cmd.wire = core->host_ops->number(core->host, 1);
+	}
+	if (look->cmd.verb == HF__PERMITS_RELEASE)
+		each_permit(core, look, begin_release, now);
 	hf__query_resume(core, look, now);
 }

@@ -149,6 +149,7 @@ void hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	op->hold = hold;
 	hold->count--;
 	hold->doubtful = false;
+	bool here = hf__kind_of(op->lock)->nesting == HF__NEST_HERE && hold->count > 0;
 	if (hold->watched_from > hold->count && !HF__MUTANT(RENEW_RELEASED)) {
 		hold->watched_from = 0;
 		hf__list_remove(&hold->renew);
@@ -157,7 +158,12 @@ void hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		hold->state = HF__HOLD_RELEASING;
 		hf__hold_hide(core, hold);
 	}
-	hf__release_settle(core, hold, now);
+	if (!here)
+		hf__release_settle(core, hold, now);
+	else if (hold->state == HF__HOLD_LOST)
+		was_lost(core, op, hold, NULL, 0, now);
+	else
+		released(core, op, hold, now);
 }
 
 void hf__release_deadline(struct hf__core *core, struct hf__op *op, int64_t now)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int submit(void *backend, struct hf__cmd *cmd)
@@ -13,14 +14,14 @@ static int submit(void *backend, struct hf__cmd *cmd)
 	return hf__verbs_encode(backend, cmd);
 }
 
-static int watch(void *backend, struct hf__lock *lock)
+static int watch(void *backend, struct hf__watch *watched)
 {
-	return hf__subs_watch(backend, lock);
+	return hf__subs_watch(backend, watched);
 }
 
-static void unwatch(void *backend, struct hf__lock *lock)
+static void unwatch(void *backend, struct hf__watch *watched)
 {
-	hf__subs_unwatch(backend, lock);
+	hf__subs_unwatch(backend, watched);
 }
 
 static void want_link(void *backend)
@@ -200,13 +201,35 @@ static void confirmed(struct hf__redis *redis, enum hf__redis_verb verb, int64_t
 	hf__subs_answered(redis, cmd, NULL, 0, now);
 }
 
+/* What a message says; one that is no number wakes everybody. */
+static int64_t number_in(const char *text, size_t length)
+{
+	char digits[24];
+	char *end;
+	if (length == 0 || length >= sizeof digits)
+		return INT64_MAX;
+	memcpy(digits, text, length);
+	digits[length] = 0;
+	long long number = strtoll(digits, &end, 10);
+	return *end ? INT64_MAX : number;
+}
+
+static void messaged(struct hf__redis *redis, const char *bytes, int64_t now)
+{
+	const struct hf__resp_node *channel = &redis->resp.node[2];
+	const struct hf__resp_node *text = &redis->resp.node[3];
+	if (redis->resp.nodes >= 4 && text->type == HF__RESP_STRING)
+		hf__subs_message(redis, bytes + channel->start, channel->length,
+		                 number_in(bytes + text->start, text->length), now);
+}
+
 static void pushed(struct hf__redis *redis, const char *bytes, int64_t now)
 {
 	const struct hf__resp *resp = &redis->resp;
 	if (resp->nodes < 3 || resp->node[2].type != HF__RESP_STRING)
 		return;
 	if (hf__resp_text_is(resp, bytes, 1, "message"))
-		hf__subs_message(redis, bytes + resp->node[2].start, resp->node[2].length, now);
+		messaged(redis, bytes, now);
 	else if (hf__resp_text_is(resp, bytes, 1, "subscribe"))
 		confirmed(redis, HF__REDIS_SUBSCRIBE, now);
 	else if (hf__resp_text_is(resp, bytes, 1, "unsubscribe"))

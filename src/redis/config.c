@@ -59,6 +59,9 @@ static const struct setting settings[] = {
 	TIMEOUT("command_timeout", command_timeout_ms, 3000),
 	TIMEOUT("subscribe_timeout", subscribe_timeout_ms, 7500),
 	{"watchdog", NULL, DURATION, PLACE(watchdog_ms), 100, YEARS_10_MS, 30000},
+	{"fair_wait", NULL, DURATION, PLACE(fair_wait_ms), 100, YEARS_10_MS, 300000},
+	{"peer_skew", NULL, DURATION, PLACE(peer_skew_ms), 1, 60000, 1000},
+	{"name_prefix", NULL, TEXT, PLACE(name_prefix), 0, 0, 0},
 	{"watchdog_batch", NULL, COUNT, PLACE(watchdog_batch), 1, 100, 100},
 	{"lazy", NULL, FLAG, PLACE(lazy), 0, 1, 0},
 };
@@ -557,6 +560,7 @@ void hf__config_done(struct hf__config *cfg)
 	free(cfg->socket_path);
 	free(cfg->user);
 	free(cfg->password);
+	free(cfg->name_prefix);
 	free(cfg->client_name);
 	free(cfg->tls_ca_file);
 	free(cfg->tls_cert_file);

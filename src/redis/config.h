@@ -28,6 +28,9 @@ struct hf__config {
 	int64_t command_timeout_ms;
 	int64_t subscribe_timeout_ms;
 	int64_t watchdog_ms;
+	int64_t fair_wait_ms;
+	int64_t peer_skew_ms;
+	char *name_prefix; /* NULL: none */
 	int watchdog_batch;
 	bool lazy;
 	char *shown; /* the address without secrets, for messages: "redis://host:6379/0" */

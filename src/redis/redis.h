@@ -49,14 +49,14 @@ struct hf__address {
 	int family;
 };
 
-/* A channel; exists while a lock is watched or the server has not confirmed its end. */
+/* A channel; exists while it is watched or the server has not confirmed its end. */
 struct hf__sub {
 	struct hf__table_link by_channel;
-	struct hf__list locks; /* struct watch */
-	struct hf__cmd start;  /* SUBSCRIBE under way */
-	struct hf__cmd stop;   /* UNSUBSCRIBE under way */
-	bool subscribed;       /* as far as the server knows, once it has answered all */
-	bool is_late;          /* refused for now; to be tried again */
+	struct hf__list watches;
+	struct hf__cmd start; /* SUBSCRIBE under way */
+	struct hf__cmd stop;  /* UNSUBSCRIBE under way */
+	bool subscribed;      /* as far as the server knows, once it has answered all */
+	bool is_late;         /* refused for now; to be tried again */
 	size_t length;
 	char channel[];
 };
@@ -128,11 +128,12 @@ bool hf__verbs_decode(const struct hf__redis *redis, const struct hf__cmd *cmd, 
                       struct hf__answer *ret_answer, bool *there);
 
 /* ---- subs.c ---- */
-int hf__subs_watch(struct hf__redis *redis, struct hf__lock *lock);
-void hf__subs_unwatch(struct hf__redis *redis, struct hf__lock *lock);
+int hf__subs_watch(struct hf__redis *redis, struct hf__watch *watch);
+void hf__subs_unwatch(struct hf__redis *redis, struct hf__watch *watch);
 /* After a new connection: subscribes all again. */
 void hf__subs_renew(struct hf__redis *redis);
-void hf__subs_message(struct hf__redis *redis, const char *channel, size_t length, int64_t now);
+void hf__subs_message(struct hf__redis *redis, const char *channel, size_t length, int64_t number,
+                      int64_t now);
 void hf__subs_answered(struct hf__redis *redis, struct hf__cmd *cmd, const char *error,
                        size_t length, int64_t now);
 /* The connection is gone: nothing is subscribed. */

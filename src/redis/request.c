@@ -32,16 +32,18 @@ char *hf__request_number(char *at, int64_t number)
 	return hf__request_bytes(at, first, (size_t)(end - first));
 }
 
-char *hf__request_owner(char *at, const char *uuid, uint64_t number)
+char *hf__request_owner(char *at, const char *uuid, uint64_t number, const char *suffix)
 {
 	char text[MAX_DIGITS];
 	char *end = text + sizeof text;
 	char *first = format(end, number);
 	size_t uuid_length = strlen(uuid);
 	size_t length = (size_t)(end - first);
-	at = hf__request_header(at, '$', uuid_length + 1 + length);
+	size_t suffix_length = strlen(suffix);
+	at = hf__request_header(at, '$', uuid_length + 1 + length + suffix_length);
 	at = hf__request_raw(at, uuid, uuid_length);
 	*at++ = ':';
 	at = hf__request_raw(at, first, length);
+	at = hf__request_raw(at, suffix, suffix_length);
 	return hf__request_raw(at, "\r\n", 2);
 }

@@ -57,7 +57,7 @@ static inline char *hf__request_text(char *at, const char *text)
 
 char *hf__request_number(char *at, int64_t number);
 
-/* One argument: the client's UUID, a colon, the number. */
-char *hf__request_owner(char *at, const char *uuid, uint64_t number);
+/* One argument: the client's UUID, a colon, the number, and whatever follows. */
+char *hf__request_owner(char *at, const char *uuid, uint64_t number, const char *suffix);
 
 #endif

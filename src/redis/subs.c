@@ -6,13 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One lock's interest in a channel; lock->watch points here. */
-struct watch {
-	struct hf__list link; /* in sub->locks */
-	struct hf__sub *sub;
-	struct hf__lock *lock;
-};
-
 struct channel_key {
 	const char *text;
 	size_t length;
@@ -38,7 +31,7 @@ static struct hf__sub *new_sub(struct hf__redis *redis, const char *channel, siz
 	struct hf__sub *sub = calloc(1, sizeof(*sub) + length + 1);
 	if (!sub)
 		return NULL;
-	hf__list_init(&sub->locks);
+	hf__list_init(&sub->watches);
 	hf__list_init(&sub->start.link);
 	hf__list_init(&sub->stop.link);
 	sub->start.verb = HF__REDIS_SUBSCRIBE;
@@ -52,7 +45,7 @@ static struct hf__sub *new_sub(struct hf__redis *redis, const char *channel, siz
 
 static void free_if_unused(struct hf__redis *redis, struct hf__sub *sub)
 {
-	if (!hf__list_empty(&sub->locks) || sub->subscribed || sub->start.in_flight ||
+	if (!hf__list_empty(&sub->watches) || sub->subscribed || sub->start.in_flight ||
 	    sub->stop.in_flight)
 		return;
 	hf__table_remove(&redis->subs, &sub->by_channel);
@@ -81,7 +74,7 @@ static int send_request(struct hf__redis *redis, struct hf__sub *sub, struct hf_
  */
 static int update(struct hf__redis *redis, struct hf__sub *sub)
 {
-	bool wanted = !hf__list_empty(&sub->locks);
+	bool wanted = !hf__list_empty(&sub->watches);
 	if (redis->state != HF__CONN_UP)
 		return 0;
 	if (wanted && !sub->start.in_flight && (!sub->subscribed || sub->stop.in_flight))
@@ -91,39 +84,27 @@ static int update(struct hf__redis *redis, struct hf__sub *sub)
 	return 0;
 }
 
-int hf__subs_watch(struct hf__redis *redis, struct hf__lock *lock)
+int hf__subs_watch(struct hf__redis *redis, struct hf__watch *watch)
 {
 	char channel[HF__KEYS_MAX];
-	size_t length = hf__keys_channel(channel, sizeof channel, hf__lock_name(lock));
-	struct watch *watch = calloc(1, sizeof(*watch));
-	if (!watch)
-		return HF_ENOMEM;
+	size_t length = hf__keys_watched(channel, watch, redis->core->config.uuid);
 	struct hf__sub *sub = find_sub(redis, channel, length);
 	if (!sub)
 		sub = new_sub(redis, channel, length);
-	if (!sub) {
-		free(watch);
+	if (!sub)
 		return HF_ENOMEM;
-	}
 	watch->sub = sub;
-	watch->lock = lock;
-	lock->watch = watch;
-	hf__list_add(&sub->locks, &watch->link);
+	hf__list_add(&sub->watches, &watch->link);
 	int rc = update(redis, sub);
 	if (rc)
-		hf__subs_unwatch(redis, lock);
+		hf__subs_unwatch(redis, watch);
 	return rc;
 }
 
-void hf__subs_unwatch(struct hf__redis *redis, struct hf__lock *lock)
+void hf__subs_unwatch(struct hf__redis *redis, struct hf__watch *watch)
 {
-	struct watch *watch = lock->watch;
-	if (!watch)
-		return;
 	struct hf__sub *sub = watch->sub;
-	lock->watch = NULL;
 	hf__list_remove(&watch->link);
-	free(watch);
 	/* Without room for the request the server goes on sending, which does no harm. */
 	(void)update(redis, sub);
 	free_if_unused(redis, sub);
@@ -179,18 +160,20 @@ void hf__subs_done(struct hf__redis *redis)
 	hf__table_done(&redis->subs);
 }
 
-static void wake_all(struct hf__redis *redis, struct hf__sub *sub, int64_t now)
+static void wake_all(struct hf__redis *redis, struct hf__sub *sub, int64_t number, int64_t now)
 {
 	struct hf__list *link, *after;
-	hf__list_each_safe (link, after, &sub->locks)
-		hf__core_wake(redis->core, hf__list_item(link, struct watch, link)->lock, now);
+	hf__list_each_safe (link, after, &sub->watches)
+		hf__core_wake(redis->core, hf__list_item(link, struct hf__watch, link), number,
+		              now);
 }
 
-void hf__subs_message(struct hf__redis *redis, const char *channel, size_t length, int64_t now)
+void hf__subs_message(struct hf__redis *redis, const char *channel, size_t length, int64_t number,
+                      int64_t now)
 {
 	struct hf__sub *sub = find_sub(redis, channel, length);
 	if (sub)
-		wake_all(redis, sub, now);
+		wake_all(redis, sub, number, now);
 }
 
 /* What is not possible now is tried again; until then the waiters' poll serves. */
@@ -203,13 +186,10 @@ static void refused(struct hf__redis *redis, struct hf__sub *sub, const char *er
 		redis->subscribe_at = hf__clock_after(now, HF__NOT_NOW_MS);
 		return;
 	}
-	while (!hf__list_empty(&sub->locks)) {
-		struct watch *watch = hf__list_item(sub->locks.next, struct watch, link);
-		struct hf__lock *lock = watch->lock;
+	while (!hf__list_empty(&sub->watches)) {
+		struct hf__watch *watch = hf__list_item(sub->watches.next, struct hf__watch, link);
 		hf__list_remove(&watch->link);
-		lock->watch = NULL;
-		free(watch);
-		hf__core_watch_failed(redis->core, lock, number, error, length, now);
+		hf__core_watch_failed(redis->core, watch, number, error, length, now);
 	}
 }
 
@@ -218,7 +198,7 @@ static void confirmed(struct hf__redis *redis, struct hf__sub *sub, bool started
 	sub->subscribed = started;
 	/* A message may have been missed since the waiters last asked. */
 	if (started && sub->is_late)
-		wake_all(redis, sub, now);
+		wake_all(redis, sub, INT64_MAX, now);
 	sub->is_late = false;
 }
 

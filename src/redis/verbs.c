@@ -1,6 +1,6 @@
 /* Verbs to requests, and replies to answers. */
+#include "redis/recipe.h"
 #include "redis/redis.h"
-#include "redis/lua_scripts.h"
 #include "redis/refusal.h"
 #include "redis/request.h"
 
@@ -8,110 +8,214 @@
 
 #define OWNER_SIZE 64 /* at most */
 
-static const char released[] = "0"; /* the message: wake one waiter per process */
+/* ---- requests ---- */
 
-struct script {
-	const char *text;
-	size_t length;
-	const char *sha;
+/* What the pieces of a command are about: the command's own lock, or one of those it renews. */
+struct maker {
+	const struct hf__core *core;
+	const struct hf__cmd *cmd;
+	struct hf__renew_item item;
 };
 
-#define SCRIPT(name)                                                                               \
-	{                                                                                          \
-		hf__lua_##name, sizeof hf__lua_##name - 1, hf__lua_##name##_sha                    \
-	}
-
-static const struct script scripts[] = {
-	[HF__ASK] = SCRIPT(acquire), [HF__SETTLE] = SCRIPT(release), [HF__RENEW] = SCRIPT(renew),
-	[HF__FORCE] = SCRIPT(force), [HF__LOOK] = SCRIPT(look),
-};
-
-/* EVALSHA, or EVAL with the text itself, and the number of keys. */
-static char *put_script(char *at, const struct hf__cmd *cmd, size_t keys, size_t args)
+static struct hf__renew_item item_of(const struct hf__cmd *cmd, uint16_t i)
 {
-	const struct script *script = &scripts[cmd->verb];
-	at = hf__request_begin(at, 3 + keys + args);
-	if (cmd->whole_text) {
-		at = hf__request_text(at, "EVAL");
-		at = hf__request_bytes(at, script->text, script->length);
-	} else {
-		at = hf__request_text(at, "EVALSHA");
-		at = hf__request_bytes(at, script->sha, 40);
-	}
-	return hf__request_number(at, (int64_t)keys);
+	struct hf__renew_item own = {
+		.lock = cmd->lock, .wire = cmd->wire, .lease_ms = cmd->lease_ms};
+	return cmd->verb == HF__RENEW ? hf__backend_item(cmd, i) : own;
 }
 
-static char *put_name(char *at, const struct hf__lock *lock)
+static char *put_key(char *at, const struct maker *maker, enum hf__keys_name which)
 {
-	return hf__request_bytes(at, hf__lock_name(lock), hf__lock_name_length(lock));
+	char key[HF__KEYS_MAX];
+	size_t length = hf__keys_make(key, which, hf__lock_name(maker->item.lock),
+	                              maker->core->config.uuid, maker->item.wire);
+	return hf__request_bytes(at, key, length);
 }
 
-static char *put_channel(char *at, const struct hf__lock *lock)
+static char *put_owner(char *at, const struct maker *maker)
 {
-	char channel[HF__KEYS_MAX];
-	size_t length = hf__keys_channel(channel, sizeof channel, hf__lock_name(lock));
-	return hf__request_bytes(at, channel, length);
+	bool writes = hf__lock_kind(maker->item.lock) == HF_WRITE;
+	return hf__request_owner(at, maker->core->config.uuid, maker->item.wire,
+	                         writes ? ":write" : "");
 }
 
-static char *put_renewals(char *at, const struct hf__cmd *cmd, const char *uuid)
+static char *put_values(char *at, const struct maker *maker)
 {
-	at = put_script(at, cmd, cmd->items, 2u * cmd->items);
-	for (uint16_t i = 0; i < cmd->items; i++)
-		at = put_name(at, hf__backend_item(cmd, i).lock);
-	for (uint16_t i = 0; i < cmd->items; i++) {
-		struct hf__renew_item item = hf__backend_item(cmd, i);
-		at = hf__request_number(at, item.lease_ms);
-		at = hf__request_owner(at, uuid, item.wire);
+	size_t n;
+	const char *values = hf__lock_values(maker->item.lock, &n);
+	for (size_t i = 0; i < n; i++)
+		at = hf__request_bytes(at, values + i * HF__VALUE_SIZE, HF__VALUE_SIZE);
+	return at;
+}
+
+/* A renewal names one permit; an ask, and what undoes it, all that it asked for. */
+static size_t permits_of(const struct hf__cmd *cmd)
+{
+	return cmd->verb == HF__RENEW ? 1 : cmd->items;
+}
+
+static char *put_permits(char *at, const struct maker *maker)
+{
+	unsigned char id[HF__PERMIT_SIZE];
+	for (size_t i = 0; i < permits_of(maker->cmd); i++) {
+		hf__query_permit_id(maker->core, maker->item.wire + i, id);
+		at = hf__request_bytes(at, id, sizeof id);
 	}
 	return at;
 }
 
-static char *put_verb(char *at, const struct hf__cmd *cmd, const char *uuid)
+static char *put_given(char *at, const struct hf__cmd *cmd)
 {
-	switch (cmd->verb) {
-	case HF__ASK:
-		at = put_script(at, cmd, 1, 3);
-		at = put_name(at, cmd->lock);
-		at = hf__request_number(at, cmd->lease_ms);
-		at = hf__request_owner(at, uuid, cmd->wire);
-		return hf__request_number(at, cmd->count);
-	case HF__SETTLE:
-		at = put_script(at, cmd, 2, 3);
-		at = put_name(at, cmd->lock);
-		at = put_channel(at, cmd->lock);
-		at = hf__request_owner(at, uuid, cmd->wire);
-		at = hf__request_number(at, cmd->count);
-		return hf__request_text(at, released);
-	case HF__RENEW: return put_renewals(at, cmd, uuid);
-	case HF__FORCE:
-		at = put_script(at, cmd, 2, 1);
-		at = put_name(at, cmd->lock);
-		at = put_channel(at, cmd->lock);
-		return hf__request_text(at, released);
-	case HF__LOOK:
-		at = put_script(at, cmd, 1, 1);
-		at = put_name(at, cmd->lock);
-		return hf__request_owner(at, uuid, cmd->wire);
-	default: at = hf__request_begin(at, 1); return hf__request_text(at, "PING");
+	for (uint16_t i = 0; i < cmd->items; i++)
+		at = hf__request_bytes(at, cmd->permit[i], HF__PERMIT_SIZE);
+	return at;
+}
+
+/* How many keys or arguments a piece is. */
+static size_t count_piece(char piece, const struct maker *maker)
+{
+	size_t n;
+	switch (piece) {
+	case 'k': return maker->cmd->token;
+	case 'v': (void)hf__lock_values(maker->item.lock, &n); return n;
+	case 'i': return permits_of(maker->cmd);
+	case 'd': return maker->cmd->items;
+	default: return 1;
 	}
 }
 
-static size_t room_for(const struct hf__cmd *cmd)
+static size_t count_pieces(const char *pieces, const struct maker *maker)
 {
-	size_t bytes = 64 + (cmd->whole_text ? scripts[cmd->verb].length : 0);
-	if (cmd->verb != HF__RENEW)
-		return hf__request_size(8, bytes + OWNER_SIZE + 2 * HF__KEYS_MAX);
-	for (uint16_t i = 0; i < cmd->items; i++)
-		bytes += hf__lock_name_length(hf__backend_item(cmd, i).lock) + OWNER_SIZE + 24;
-	return hf__request_size(3 + 3u * cmd->items, bytes);
+	size_t n = 0;
+	for (; *pieces; pieces++) {
+		n += count_piece(*pieces, maker);
+		if (*pieces == '[')
+			pieces = strchr(pieces, ']');
+	}
+	return n;
+}
+
+static char *put_name(char *at, char piece, const struct maker *maker)
+{
+	switch (piece) {
+	case 'C': return put_key(at, maker, HF__KEYS_CHANNEL);
+	case 'W': return put_key(at, maker, HF__KEYS_RW_CHANNEL);
+	case 'Q': return put_key(at, maker, HF__KEYS_QUEUE);
+	case 'E': return put_key(at, maker, HF__KEYS_ENDS);
+	case 'H': return put_key(at, maker, HF__KEYS_HOLD);
+	case 'P': return put_key(at, maker, HF__KEYS_HOLDS);
+	case 'S': return put_key(at, maker, HF__KEYS_PERMITS_CHANNEL);
+	case 'Z': return put_key(at, maker, HF__KEYS_PERMITS);
+	case 'L': return put_key(at, maker, HF__KEYS_LATCH_CHANNEL);
+	case 'R': return put_key(at, maker, HF__KEYS_RECORD);
+	case 'K': return put_key(at, maker, HF__KEYS_TOKEN);
+	default: return maker->cmd->token ? put_key(at, maker, HF__KEYS_TOKEN) : at;
+	}
+}
+
+static char *put_piece(char *at, char piece, const struct maker *maker)
+{
+	const struct hf__cmd *cmd = maker->cmd;
+	switch (piece) {
+	case 'N':
+		return hf__request_bytes(at, hf__lock_name(maker->item.lock),
+		                         hf__lock_name_length(maker->item.lock));
+	case 'l': return hf__request_number(at, maker->item.lease_ms);
+	case 'm': return put_owner(at, maker);
+	case 'n': return hf__request_number(at, cmd->count);
+	case 'p': return hf__request_number(at, cmd->place_ms);
+	case '0': return hf__request_text(at, "0");
+	case '1': return hf__request_text(at, "1");
+	case 'x': return hf__request_number(at, (int64_t)count_piece('v', maker));
+	case 'v': return put_values(at, maker);
+	case 'i': return put_permits(at, maker);
+	case 'd': return put_given(at, cmd);
+	case 'a': return hf__request_text(at, cmd->again ? "1" : "0");
+	case 't': return hf__request_number(at, HF__RECORD_MS);
+	default: return put_name(at, piece, maker);
+	}
+}
+
+static char *put_pieces(char *at, const char *pieces, const struct maker *maker)
+{
+	for (; *pieces; pieces++) {
+		if (*pieces == '[') {
+			const char *end = strchr(pieces, ']');
+			at = hf__request_bytes(at, pieces + 1, (size_t)(end - pieces - 1));
+			pieces = end;
+		} else {
+			at = put_piece(at, *pieces, maker);
+		}
+	}
+	return at;
+}
+
+/* The command word: EVALSHA, or EVAL with the text itself, and the number of keys. */
+static char *put_start(char *at, const struct hf__recipe *recipe, const struct hf__cmd *cmd,
+                       size_t keys, size_t arguments)
+{
+	if (recipe->word) {
+		at = hf__request_begin(at, 1 + keys + arguments);
+		return hf__request_text(at, recipe->word);
+	}
+	at = hf__request_begin(at, 3 + keys + arguments);
+	if (cmd->whole_text) {
+		at = hf__request_text(at, "EVAL");
+		at = hf__request_bytes(at, recipe->text, recipe->length);
+	} else {
+		at = hf__request_text(at, "EVALSHA");
+		at = hf__request_bytes(at, recipe->sha, 40);
+	}
+	return hf__request_number(at, (int64_t)keys);
+}
+
+static const struct hf__recipe *recipe_of(const struct hf__cmd *cmd)
+{
+	struct hf__renew_item item = item_of(cmd, 0);
+	return hf__recipe_of(item.lock ? hf__lock_kind(item.lock) : 0, cmd->verb);
+}
+
+static uint16_t items_of(const struct hf__cmd *cmd)
+{
+	return cmd->verb == HF__RENEW ? cmd->items : 1;
+}
+
+/* What a command takes at most, and how many keys and arguments it has. */
+static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
+                      const struct hf__recipe *recipe, size_t *ret_keys, size_t *ret_arguments)
+{
+	size_t bytes = 128 + (cmd->whole_text ? recipe->length : 0);
+	*ret_keys = *ret_arguments = 0;
+	for (uint16_t i = 0; i < items_of(cmd); i++) {
+		struct maker maker = {.core = core, .cmd = cmd, .item = item_of(cmd, i)};
+		size_t keys = count_pieces(recipe->keys, &maker);
+		size_t arguments = count_pieces(recipe->arguments, &maker);
+		size_t name = maker.item.lock ? hf__lock_name_length(maker.item.lock) : 0;
+		bytes += keys * (name + 2 * OWNER_SIZE) + arguments * OWNER_SIZE;
+		*ret_keys += keys;
+		*ret_arguments += arguments;
+	}
+	return hf__request_size(3 + *ret_keys + *ret_arguments, bytes);
 }
 
 int hf__verbs_encode(struct hf__redis *redis, struct hf__cmd *cmd)
 {
-	char *at = hf__redis_room(redis, room_for(cmd));
+	const struct hf__recipe *recipe = recipe_of(cmd);
+	size_t keys, arguments;
+	size_t room = measure(redis->core, cmd, recipe, &keys, &arguments);
+	char *at = hf__redis_room(redis, room);
 	if (!at)
 		return HF_ENOMEM;
-	hf__redis_sent(redis, cmd, put_verb(at, cmd, redis->core->config.uuid));
+	at = put_start(at, recipe, cmd, keys, arguments);
+	for (uint16_t i = 0; i < items_of(cmd); i++) {
+		struct maker maker = {redis->core, cmd, item_of(cmd, i)};
+		at = put_pieces(at, recipe->keys, &maker);
+	}
+	for (uint16_t i = 0; i < items_of(cmd); i++) {
+		struct maker maker = {redis->core, cmd, item_of(cmd, i)};
+		at = put_pieces(at, recipe->arguments, &maker);
+	}
+	hf__redis_sent(redis, cmd, at);
 	return 0;
 }
 
@@ -123,17 +227,28 @@ static void set_text(struct hf__answer *answer, const char *text, size_t length)
 	answer->length = length;
 }
 
+static bool may_be_gone(const struct hf__cmd *cmd)
+{
+	switch (cmd->verb) {
+	case HF__ASK: return cmd->count > 1 || hf__lock_kind(cmd->lock) == HF__PERMITS;
+	case HF__SETTLE:
+	case HF__PERMITS_RELEASE:
+	case HF__PERMITS_EXTEND:
+	case HF__PERMITS_LEASE: return true;
+	default: return false;
+	}
+}
+
 /* {'gone', holder} or {'conflict', why}, where the verb's script can answer that. */
 static bool read_special(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
                          struct hf__answer *answer)
 {
 	const struct hf__resp_node *text = &resp->node[2];
-	bool may_be_gone = (cmd->verb == HF__ASK && cmd->count > 1) || cmd->verb == HF__SETTLE;
-	bool may_conflict = cmd->verb == HF__ASK || cmd->verb == HF__FORCE || cmd->verb == HF__LOOK;
+	bool may_conflict = cmd->verb != HF__RENEW && cmd->verb != HF__PING;
 	if (resp->node[0].type != HF__RESP_ARRAY || resp->node[0].length != 2 ||
 	    resp->node[1].type != HF__RESP_STRING || text->type != HF__RESP_STRING)
 		return false;
-	if (may_be_gone && hf__resp_text_is(resp, bytes, 1, "gone")) {
+	if (may_be_gone(cmd) && hf__resp_text_is(resp, bytes, 1, "gone")) {
 		answer->outcome = HF__GONE;
 	} else if (may_conflict && hf__resp_text_is(resp, bytes, 1, "conflict")) {
 		answer->outcome = HF__FAILED;
@@ -142,6 +257,52 @@ static bool read_special(const struct hf__resp *resp, const struct hf__cmd *cmd,
 		return false;
 	}
 	set_text(answer, bytes + text->start, text->length);
+	return true;
+}
+
+/* Digits, as tokens come. */
+static bool read_digits(const char *text, size_t length, int64_t *ret_number)
+{
+	int64_t number = 0;
+	if (length == 0 || length > 18)
+		return false;
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		number = number * 10 + (text[i] - '0');
+	}
+	*ret_number = number;
+	return true;
+}
+
+/* nil, PTTL, {'granted', token} or {'busy', PTTL, what it is held as}. */
+static bool read_ask(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
+                     struct hf__answer *answer)
+{
+	const struct hf__resp_node *node = resp->node;
+	answer->outcome = HF__BUSY;
+	answer->channel = hf__kind_traits[hf__lock_kind(cmd->lock)].channel;
+	if (node[0].type == HF__RESP_NULL) {
+		answer->outcome = HF__GRANTED;
+		return true;
+	}
+	if (node[0].type == HF__RESP_INTEGER) {
+		answer->ttl_ms = node[0].integer;
+		return true;
+	}
+	if (node[0].type != HF__RESP_ARRAY || node[0].length < 2 || node[1].type != HF__RESP_STRING)
+		return false;
+	if (hf__resp_text_is(resp, bytes, 1, "granted")) {
+		answer->outcome = HF__GRANTED;
+		return node[2].type == HF__RESP_STRING &&
+		       read_digits(bytes + node[2].start, node[2].length, &answer->token);
+	}
+	if (!hf__resp_text_is(resp, bytes, 1, "busy") || node[0].length != 3 ||
+	    node[2].type != HF__RESP_INTEGER || node[3].type != HF__RESP_STRING)
+		return false;
+	answer->ttl_ms = node[2].integer;
+	answer->channel =
+		hf__resp_text_is(resp, bytes, 3, "rw") ? HF__CHANNEL_RW : HF__CHANNEL_LOCK;
 	return true;
 }
 
@@ -160,9 +321,16 @@ static bool read_renewals(const struct hf__resp *resp, const struct hf__cmd *cmd
 	return true;
 }
 
-static bool read_look(const struct hf__resp *resp, const char *bytes, struct hf__answer *answer)
+/* {PTTL, count, holder}; of a semaphore or latch just the number. */
+static bool read_look(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
+                      struct hf__answer *answer)
 {
 	const struct hf__resp_node *node = resp->node;
+	int kind = hf__lock_kind(cmd->lock);
+	if (node[0].type == HF__RESP_INTEGER && (kind == HF__SEMAPHORE || kind == HF__LATCH)) {
+		answer->count = node[0].integer;
+		return true;
+	}
 	if (node[0].type != HF__RESP_ARRAY || node[0].length != 3 ||
 	    node[1].type != HF__RESP_INTEGER || node[2].type != HF__RESP_INTEGER ||
 	    node[3].type != HF__RESP_STRING)
@@ -181,15 +349,18 @@ static bool read_verb(const struct hf__resp *resp, const struct hf__cmd *cmd, co
 	if (read_special(resp, cmd, bytes, answer))
 		return true;
 	switch (cmd->verb) {
-	case HF__ASK:
-		answer->outcome = root->type == HF__RESP_NULL ? HF__GRANTED : HF__BUSY;
-		answer->ttl_ms = root->integer;
-		return root->type == HF__RESP_NULL || root->type == HF__RESP_INTEGER;
-	case HF__SETTLE:
-	case HF__FORCE: answer->count = root->integer; return root->type == HF__RESP_INTEGER;
+	case HF__ASK: return read_ask(resp, cmd, bytes, answer);
 	case HF__RENEW: return read_renewals(resp, cmd, there, answer);
-	case HF__LOOK: return read_look(resp, bytes, answer);
-	default: return hf__resp_text_is(resp, bytes, 0, "PONG");
+	case HF__LOOK: return read_look(resp, cmd, bytes, answer);
+	case HF__PING: return hf__resp_text_is(resp, bytes, 0, "PONG");
+	case HF__IDENTIFY:
+		set_text(answer, bytes + root->start, root->length);
+		return root->type == HF__RESP_STRING;
+	case HF__TOKEN:
+		return root->type == HF__RESP_NULL ||
+		       (root->type == HF__RESP_STRING &&
+		        read_digits(bytes + root->start, root->length, &answer->count));
+	default: answer->count = root->integer; return root->type == HF__RESP_INTEGER;
 	}
 }
 

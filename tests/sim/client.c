@@ -106,10 +106,12 @@ static void log_line(void *host, hf_log_level level, const char *line)
 		printf("%12s client %d logs (%d): %s\n", "", client->index, level, line);
 }
 
-static uint64_t number(void *host)
+static uint64_t number(void *host, uint32_t n)
 {
 	struct client *client = host;
-	return client->world->next_wire++;
+	uint64_t first = client->world->next_wire;
+	client->world->next_wire += n;
+	return first;
 }
 
 static const struct hf__host_ops host_ops = {

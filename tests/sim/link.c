@@ -102,23 +102,25 @@ static void send_watch(struct client *client, int name, int verb)
 		send_request(client, &request);
 }
 
-static int watch(void *backend, struct hf__lock *lock)
+static int watch(void *backend, struct hf__watch *watched)
 {
 	struct client *client = backend;
 	struct world *world = client->world;
+	int name = link_name(watched->lock);
 	if (faults_happens(world, client, world->faults.no_memory))
 		return HF_ENOMEM;
-	client->watch[link_name(lock)] = lock;
-	send_watch(client, link_name(lock), WATCH);
+	client->watch[name] = watched;
+	send_watch(client, name, WATCH);
 	return 0;
 }
 
-static void unwatch(void *backend, struct hf__lock *lock)
+static void unwatch(void *backend, struct hf__watch *watched)
 {
 	struct client *client = backend;
-	client->watch[link_name(lock)] = NULL;
+	int name = link_name(watched->lock);
+	client->watch[name] = NULL;
 	if (!client->over)
-		send_watch(client, link_name(lock), UNWATCH);
+		send_watch(client, name, UNWATCH);
 }
 
 static void want_link(void *backend)
@@ -172,15 +174,15 @@ void link_deliver(struct client *client)
 	if (reply.kind == REPLY_ANSWER) {
 		answer_first(client, &reply);
 	} else if (client->watch[reply.name]) {
-		struct hf__lock *lock = client->watch[reply.name];
+		struct hf__watch *watched = client->watch[reply.name];
 		int64_t now = client_now(client);
 		world_trace(client->world, "client %lld: message %lld about name %lld",
 		            client->index, reply.kind, reply.name, 0, 0, 0);
 		if (reply.kind == REPLY_WAKE) {
-			hf__core_wake(&client->core, lock, now);
+			hf__core_wake(&client->core, watched, 0, now);
 		} else {
 			client->watch[reply.name] = NULL;
-			hf__core_watch_failed(&client->core, lock, HF_EDENIED, "no", 2, now);
+			hf__core_watch_failed(&client->core, watched, HF_EDENIED, "no", 2, now);
 		}
 	}
 	faults_step(client->world, client);

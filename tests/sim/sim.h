@@ -131,7 +131,7 @@ struct client {
 	struct hf__list pending; /* commands without an answer, in the order they left */
 	struct hf__list news;    /* holds with news */
 	struct hf__lock *lock[NAMES];
-	struct hf__lock *watch[NAMES];
+	struct hf__watch *watch[NAMES];
 	struct owner owner[OWNERS];
 	int owners;
 	struct hf__op close_op;

@@ -1,24 +1,32 @@
 -- Makes the owner's hold count exactly n and lets the lock last at least the lease.
 -- A repeat changes nothing. Only n = 1 may take a free lock.
 --
--- KEYS: lock
+-- KEYS: lock[, token if the grant is to have one]
 -- ARGV: lease in ms, owner, n
--- Returns nil: granted
+-- Returns nil: granted, {'granted', token}
 --         integer: held by another, the lock's PTTL
+--         {'busy', PTTL, 'rw'}: held as a read-write lock
 --         {'gone', holder}: n > 1, and the owner holds nothing here; the holder may be ''
 --         {'conflict', why}: the key is no lock; nothing was changed
-local key, lease, me, n = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+local key, token, lease, me, n = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 if n == '1' and redis.call('exists', key) == 0 then
+	local number
+	if token then
+		local time = redis.call('time')
+		number = math.max((tonumber(redis.call('get', token)) or 0) + 1, time[1] * 1000000 + time[2])
+		number = string.format('%.0f', number)
+		redis.call('set', token, number)
+	end
 	redis.call('hset', key, me, 1)
 	redis.call('pexpire', key, lease)
-	return nil
+	return token and {'granted', number}
 end
 if redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)
 	if redis.call('pttl', key) < tonumber(lease) then
 		redis.call('pexpire', key, lease)
 	end
-	return nil
+	return token and {'granted', redis.call('get', token) or '0'}
 end
 local fields = redis.call('hlen', key)
 if n ~= '1' then
@@ -29,7 +37,9 @@ if fields == 1 then
 	if not (string.find(held[1], ':', 1, true) and tonumber(held[2])) then
 		return {'conflict', 'the key is a hash, but no lock'}
 	end
-elseif not redis.call('hget', key, 'mode') then
+elseif redis.call('hget', key, 'mode') then
+	return {'busy', redis.call('pttl', key), 'rw'}
+else
 	return {'conflict', 'the key is a hash, but no lock'}
 end
 return redis.call('pttl', key)

@@ -88,15 +88,15 @@ static void wake_up_asks_and_grants_nothing_by_itself(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = wait_for_it(fake, 1, 10000);
-	hf__core_wake(&fake->core, fake->lock[0], fake->now);
+	fake_wake(fake, fake->lock[0]);
 	(void)check_sent(fake, HF__ASK, 1);
 	check_waits(op);
 	assert_int_equal(fake_remaining(fake, 1), 0);
-	hf__core_wake(&fake->core, fake->lock[0], fake->now);
+	fake_wake(fake, fake->lock[0]);
 	assert_int_equal(fake_pending(fake), 1);
 	fake_answer_busy(fake, 10000);
 	check_nothing_sent(fake);
-	hf__core_wake(&fake->core, fake->lock[0], fake->now);
+	fake_wake(fake, fake->lock[0]);
 	fake_answer(fake, HF__GRANTED);
 	check_result(op, 0);
 	assert_int_equal(fake->core.stats.wakeups, 3);
@@ -105,9 +105,9 @@ static void wake_up_asks_and_grants_nothing_by_itself(void **state)
 static void wake_up_for_nobody_sends_nothing(void **state)
 {
 	struct fake *fake = *state;
-	hf__core_wake(&fake->core, fake->lock[0], fake->now);
+	fake_wake(fake, fake->lock[0]);
 	(void)fake_hold(fake, 1, 0);
-	hf__core_wake(&fake->core, fake->lock[0], fake->now);
+	fake_wake(fake, fake->lock[0]);
 	check_nothing_sent(fake);
 }
 
@@ -190,7 +190,8 @@ static void watch_that_fails_ends_all_waiters(void **state)
 	struct fake *fake = *state;
 	struct hf__op *first = wait_for_it(fake, 1, -1);
 	struct hf__op *second = fake_acquire(fake, 2);
-	hf__core_watch_failed(&fake->core, fake->lock[0], HF_EDENIED, "NOPERM", 6, fake->now);
+	hf__core_watch_failed(&fake->core, fake->lock[0]->watches, HF_EDENIED, "NOPERM", 6,
+	                      fake->now);
 	check_result(first, HF_EDENIED);
 	check_result(second, HF_EDENIED);
 	check_detail(first, "orders: cannot wait: NOPERM");
@@ -509,7 +510,7 @@ static void only_the_first_of_five_waiters_asks(void **state)
 		assert_int_equal(fake_pending(fake), 1);
 		fake_answer_busy(fake, 20000);
 	}
-	hf__core_wake(&fake->core, fake->lock[0], fake->now);
+	fake_wake(fake, fake->lock[0]);
 	assert_int_equal(fake_pending(fake), 1);
 	fake_answer(fake, HF__GRANTED);
 	check_result(op[0], 0);

@@ -54,19 +54,19 @@ static inline int fake_submit(void *backend, struct hf__cmd *cmd)
 	return 0;
 }
 
-static inline int fake_watch(void *backend, struct hf__lock *lock)
+static inline int fake_watch(void *backend, struct hf__watch *watch)
 {
 	struct fake *fake = backend;
-	(void)lock;
+	(void)watch;
 	if (fake->watch_full)
 		return HF_ENOMEM;
 	fake->watches++;
 	return 0;
 }
 
-static inline void fake_unwatch(void *backend, struct hf__lock *lock)
+static inline void fake_unwatch(void *backend, struct hf__watch *watch)
 {
-	(void)lock;
+	(void)watch;
 	((struct fake *)backend)->watches--;
 }
 
@@ -94,9 +94,18 @@ static inline void fake_log(void *host, hf_log_level level, const char *line)
 	assert_true(strlen(line) > 0);
 }
 
-static inline uint64_t fake_number(void *host)
+static inline uint64_t fake_number(void *host, uint32_t n)
 {
-	return ++((struct fake *)host)->last_number;
+	struct fake *fake = host;
+	fake->last_number += n;
+	return fake->last_number - n + 1;
+}
+
+/* A message for the waiters of a lock; one that is not watched hears nothing. */
+static inline void fake_wake(struct fake *fake, struct hf__lock *lock)
+{
+	if (lock->watches)
+		hf__core_wake(&fake->core, lock->watches, 0, fake->now);
 }
 
 /* ---- time ---- */

@@ -229,7 +229,8 @@ static void unknown_query_key_lists_the_known_ones(void **state)
 	check_refused("redis://h?tmeout=3",
 	              "query: 'tmeout' is not one of user, password_file, db, client_name, tls_ca, "
 	              "tls_cert, tls_key, tls_server_name, tls_insecure, connect_timeout, "
-	              "command_timeout, subscribe_timeout, watchdog, watchdog_batch, lazy");
+	              "command_timeout, subscribe_timeout, watchdog, fair_wait, peer_skew, "
+	              "name_prefix, watchdog_batch, lazy");
 	assert_int_equal(
 		hf__config_init(&cfg, "redis://h?password=hunter2", NULL, why, sizeof(why)),
 		HF_EINVAL);

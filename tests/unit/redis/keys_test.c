@@ -1,13 +1,16 @@
 /* Names of keys and channels are those of Redisson. */
 #include <string.h>
 
+#include "core/core.h"
 #include "redis/keys.h"
 #include "support/check.h"
 
-static void check_key(const char *prefix, const char *name, const char *wanted)
+#define UUID "8743c9c0-0795-4907-87fd-6c719a6b4586"
+
+static void check_key(enum hf__keys_name which, const char *name, const char *wanted)
 {
 	char key[HF__KEYS_MAX];
-	size_t length = hf__keys_prefixed(key, sizeof key, prefix, name);
+	size_t length = hf__keys_make(key, which, name, UUID, 57);
 	assert_string_equal(key, wanted);
 	assert_int_equal(length, strlen(wanted));
 }
@@ -15,33 +18,52 @@ static void check_key(const char *prefix, const char *name, const char *wanted)
 static void name_without_braces_becomes_the_tag(void **state)
 {
 	(void)state;
-	check_key("p", "orders", "p:{orders}");
-	check_key("redisson_fencing", "a b:c", "redisson_fencing:{a b:c}");
-	check_key("p", "\xc3\xbc", "p:{\xc3\xbc}");
+	check_key(HF__KEYS_CHANNEL, "orders", "redisson_lock__channel:{orders}");
+	check_key(HF__KEYS_QUEUE, "a b:c", "redisson_lock_queue:{a b:c}");
+	check_key(HF__KEYS_TOKEN, "\xc3\xbc", "redisson_lock_token:{\xc3\xbc}");
+	check_key(HF__KEYS_ENDS, "%s%n%d", "redisson_lock_timeout:{%s%n%d}");
 }
 
 static void name_with_a_tag_keeps_it(void **state)
 {
 	(void)state;
-	check_key("p", "{orders}:42", "p:{orders}:42");
-	check_key("p", "a{b}c", "p:a{b}c");
-	check_key("p", "{a}{b}", "p:{a}{b}");
+	check_key(HF__KEYS_CHANNEL, "{orders}:42", "redisson_lock__channel:{orders}:42");
+	check_key(HF__KEYS_RW_CHANNEL, "a{b}c", "redisson_rwlock:a{b}c");
+	check_key(HF__KEYS_PERMITS_CHANNEL, "{a}{b}", "redisson_sc:{a}{b}");
+	check_key(HF__KEYS_HOLDS, "{a}:b", "{a}:b");
+	check_key(HF__KEYS_PERMITS, "{a}:b", "{a}:b:timeout");
 }
 
-static void percent_signs_mean_nothing(void **state)
+static void lock_itself_has_the_bare_name(void **state)
 {
 	(void)state;
-	check_key("p", "%s%n%d", "p:{%s%n%d}");
+	check_key(HF__KEYS_LOCK, "orders", "orders");
 }
 
-static void channel_is_that_of_the_lock(void **state)
+static void suffixed_names_put_the_tag_first(void **state)
 {
 	(void)state;
-	char key[HF__KEYS_MAX];
-	assert_int_equal(hf__keys_channel(key, sizeof key, "orders"), 31);
-	assert_string_equal(key, "redisson_lock__channel:{orders}");
-	assert_int_equal(hf__keys_channel(key, sizeof key, "{shop}:7"), 31);
-	assert_string_equal(key, "redisson_lock__channel:{shop}:7");
+	check_key(HF__KEYS_PERMITS, "orders", "{orders}:timeout");
+	check_key(HF__KEYS_HOLDS, "orders", "{orders}");
+	check_key(HF__KEYS_HOLD, "orders", "{orders}:" UUID ":57:rwlock_timeout:1");
+	check_key(HF__KEYS_HOLD, "{a}:b", "{a}:b:" UUID ":57:rwlock_timeout:1");
+}
+
+static void latch_channel_is_always_braced(void **state)
+{
+	(void)state;
+	check_key(HF__KEYS_LATCH_CHANNEL, "gate", "redisson_countdownlatch__channel__{gate}");
+	check_key(HF__KEYS_LATCH_CHANNEL, "{a}:b", "redisson_countdownlatch__channel__{{a}:b}");
+}
+
+static void records_of_a_client_are_few(void **state)
+{
+	(void)state;
+	char first[HF__KEYS_MAX], later[HF__KEYS_MAX];
+	check_key(HF__KEYS_RECORD, "gate", "holdfast_request:{gate}:" UUID ":57");
+	(void)hf__keys_make(first, HF__KEYS_RECORD, "gate", UUID, 57);
+	(void)hf__keys_make(later, HF__KEYS_RECORD, "gate", UUID, 57 + 1024);
+	assert_string_equal(first, later);
 }
 
 static void longest_name_has_room(void **state)
@@ -50,9 +72,9 @@ static void longest_name_has_room(void **state)
 	char name[513], key[HF__KEYS_MAX];
 	memset(name, 'n', 512);
 	name[512] = 0;
-	assert_int_equal(hf__keys_channel(key, sizeof key, name),
-	                 512 + strlen("redisson_lock__channel:{}"));
-	assert_int_equal(key[strlen(key) - 1], '}');
+	for (int which = HF__KEYS_LOCK; which <= HF__KEYS_RECORD; which++)
+		assert_true(hf__keys_make(key, (enum hf__keys_name)which, name, UUID, UINT64_MAX) <
+		            HF__KEYS_MAX);
 }
 
 int main(void)
@@ -60,8 +82,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(name_without_braces_becomes_the_tag),
 		cmocka_unit_test(name_with_a_tag_keeps_it),
-		cmocka_unit_test(percent_signs_mean_nothing),
-		cmocka_unit_test(channel_is_that_of_the_lock),
+		cmocka_unit_test(lock_itself_has_the_bare_name),
+		cmocka_unit_test(suffixed_names_put_the_tag_first),
+		cmocka_unit_test(latch_channel_is_always_braced),
+		cmocka_unit_test(records_of_a_client_are_few),
 		cmocka_unit_test(longest_name_has_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,9 +68,9 @@ static void numbers_from_the_smallest_to_the_largest(void **state)
 static void owner_is_uuid_and_number(void **state)
 {
 	(void)state;
-	CHECK_OUT(hf__request_owner(out, UUID, 7), "$38\r\n" UUID ":7\r\n");
-	CHECK_OUT(hf__request_owner(out, UUID, 0), "$38\r\n" UUID ":0\r\n");
-	CHECK_OUT(hf__request_owner(out, UUID, UINT64_MAX),
+	CHECK_OUT(hf__request_owner(out, UUID, 7, ""), "$38\r\n" UUID ":7\r\n");
+	CHECK_OUT(hf__request_owner(out, UUID, 0, ""), "$38\r\n" UUID ":0\r\n");
+	CHECK_OUT(hf__request_owner(out, UUID, UINT64_MAX, ""),
 	          "$57\r\n" UUID ":18446744073709551615\r\n");
 }
 

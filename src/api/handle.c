@@ -1,0 +1,115 @@
+/* Handles: one object of one client, whatever its kind. */
+#include "api/client.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME_SIZE 513
+
+/* The name on the server: the caller's own, or what the client's settings make of it. */
+static int map_name(const struct hf_client *client, const char *name, char ret_name[NAME_SIZE])
+{
+	const char *fault = hf__name_check(name);
+	if (fault)
+		return hf__error(HF_EINVAL, "%s", fault);
+	if (client->map_name) {
+		ret_name[0] = 0;
+		int rc = client->map_name(client->map_arg, name, ret_name, NAME_SIZE);
+		if (rc)
+			return hf__error(HF_EINVAL, "name: map_name refused it with %d", rc);
+	} else {
+		const char *prefix = client->config.name_prefix ? client->config.name_prefix : "";
+		if (snprintf(ret_name, NAME_SIZE, "%s%s", prefix, name) >= NAME_SIZE)
+			return hf__error(HF_EINVAL, "name: longer than 512 bytes with its prefix");
+	}
+	fault = memchr(ret_name, 0, NAME_SIZE) ? hf__name_check(ret_name) : "name: has no end";
+	return fault ? hf__error(HF_EINVAL, "%s, as map_name or the prefix made it", fault) : 0;
+}
+
+static int open_record(struct hf__handle *handle, struct hf_client *client, int kind,
+                       const char *name, const char *values, size_t n)
+{
+	char mapped[NAME_SIZE];
+	int rc = hf__client_check(client);
+	if (!rc)
+		rc = map_name(client, name, mapped);
+	if (rc)
+		return rc;
+	int before = hf__call_guard();
+	hf__engine_lock(&client->engine);
+	bool closed = client->core.closed;
+	handle->client = client;
+	handle->record = closed  ? NULL
+	                 : n > 0 ? hf__lock_ref_group(&client->core, mapped, values, n)
+	                         : hf__lock_ref(&client->core, kind, mapped);
+	hf__engine_unlock(&client->engine);
+	hf__call_unguard(before);
+	if (closed)
+		return hf__error(HF_ECLOSED, "the client is closed");
+	if (!handle->record)
+		return hf__error(HF_ENOMEM, "no memory for a handle");
+	hf__client_ref(client);
+	return 0;
+}
+
+int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kind, const char *name)
+{
+	return open_record(handle, client, kind, name, NULL, 0);
+}
+
+int hf__handle_open_group(struct hf__handle *handle, struct hf_client *client, const char *name,
+                          const char *values, size_t n)
+{
+	return open_record(handle, client, HF__GROUP, name, values, n);
+}
+
+void hf__handle_copy(struct hf__handle *handle, const struct hf__handle *from)
+{
+	*handle = *from;
+	int before = hf__call_guard();
+	hf__engine_lock(&from->client->engine);
+	from->record->refs++;
+	hf__engine_unlock(&from->client->engine);
+	hf__call_unguard(before);
+	hf__client_ref(from->client);
+}
+
+void hf__handle_close(struct hf__handle *handle)
+{
+	struct hf_client *client = handle->client;
+	if (hf__client_check(client))
+		return;
+	int before = hf__call_guard();
+	hf__engine_lock(&client->engine);
+	hf__lock_unref(&client->core, handle->record);
+	hf__engine_unlock(&client->engine);
+	hf__call_unguard(before);
+	hf__client_unref(client);
+}
+
+int hf__handle_prepare(struct hf__call *call, const struct hf__handle *handle, const char *what,
+                       enum hf__op_verb verb)
+{
+	if (!handle)
+		return hf__error(HF_EINVAL, "%s: NULL", what);
+	int rc = hf__client_check(handle->client);
+	if (rc)
+		return rc;
+	hf__call_init(call, handle->client, verb);
+	call->op.lock = handle->record;
+	return 0;
+}
+
+int hf__handle_request(struct hf__call *call, const struct hf__handle *handle, const char *what,
+                       enum hf__verb verb, int64_t amount)
+{
+	int rc = hf__handle_prepare(call, handle, what, HF__OP_REQUEST);
+	if (rc)
+		return rc;
+	if (amount < INT32_MIN || amount > INT32_MAX)
+		return hf__error(HF_EINVAL, "%s: %" PRId64 " is out of range", what, amount);
+	call->op.request = (uint8_t)verb;
+	call->op.amount = (int32_t)amount;
+	return 0;
+}

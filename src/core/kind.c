@@ -1,0 +1,47 @@
+/* What the kinds differ in, as far as waiting, holding and nesting go. */
+#include "core/core.h"
+
+enum family { PLAIN, READERS, GROUPS, PERMITS };
+
+#define ALONE  .queues = true, .family = PLAIN /* one holder, no order */
+#define INLINE .ordered = true, .channel = HF__CHANNEL_WAITER, .family = PLAIN
+
+const struct hf__traits hf__kind_traits[HF__KINDS] = {
+	[HF_REENTRANT] = {ALONE},
+	[HF_FENCED] = {ALONE},
+	[HF_SPIN] = {ALONE, .spins = true},
+	[HF_SIMPLE] = {ALONE, .nesting = HF__NEST_NEVER},
+	[HF_WRITE] = {ALONE, .channel = HF__CHANNEL_RW},
+	[HF_READ] = {.nesting = HF__NEST_HERE, .channel = HF__CHANNEL_RW, .family = READERS},
+	[HF_FAIR] = {INLINE},
+	[HF_SIMPLE_FAIR] = {INLINE, .nesting = HF__NEST_NEVER},
+	[HF__GROUP] = {.queues = true, .skewed = true, .family = GROUPS},
+	[HF__SEMAPHORE] = {.nesting = HF__NEST_APART,
+                           .trace = HF__TRACE_TAKEN,
+                           .channel = HF__CHANNEL_PERMITS},
+	[HF__PERMITS] = {.nesting = HF__NEST_APART,
+                         .channel = HF__CHANNEL_PERMITS,
+                         .skewed = true,
+                         .family = PERMITS},
+	[HF__LATCH] = {.nesting = HF__NEST_APART,
+                       .trace = HF__TRACE_NONE,
+                       .channel = HF__CHANNEL_LATCH},
+};
+
+static const struct hf__spin default_spin = {.first_ms = 1, .most_ms = 128, .factor = 2};
+
+/* A growing pause has more and more chance in it, so that two who collide drift apart. */
+int64_t hf__kind_pause(struct hf__core *core, struct hf__op *op)
+{
+	const struct hf__spin *spin = op->spin.factor ? &op->spin : &default_spin;
+	uint32_t pause = op->pauses == 0 ? spin->first_ms : op->pause_ms;
+	op->pauses++;
+	if (spin->factor == 1 || pause >= spin->most_ms) {
+		op->pause_ms = pause;
+		return pause;
+	}
+	uint64_t next =
+		(uint64_t)pause * spin->factor + hf__random_next(&core->random) % op->pauses;
+	op->pause_ms = next < spin->most_ms ? (uint32_t)next : spin->most_ms;
+	return pause;
+}

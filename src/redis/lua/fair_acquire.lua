@@ -1,0 +1,74 @@
+-- Makes the owner's hold count exactly n and lets the lock last at least the lease; a free lock goes
+-- to the first of the queue, or to anyone if there is none. Who does not get it is queued.
+-- A repeat changes nothing. Only n = 1 may take a free lock.
+--
+-- KEYS: lock, queue, ends (of the queue's places, in ms since the epoch)[, token]
+-- ARGV: lease in ms, owner, n, how long the place is kept in ms, 0: not queued
+-- Returns nil: granted, {'granted', token}
+--         integer: not now, the lock's PTTL, -2 if it is free and another's turn
+--         {'busy', PTTL, 'rw'}: held as a read-write lock
+--         {'gone', holder}: n > 1, and the owner holds nothing here; the holder may be ''
+--         {'conflict', why}: the key is no lock; nothing was changed
+local key, queue, ends, token = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local lease, me, n, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if redis.call('hexists', key, me) == 1 then
+	redis.call('hset', key, me, n)
+	if redis.call('pttl', key) < tonumber(lease) then
+		redis.call('pexpire', key, lease)
+	end
+	return token and {'granted', redis.call('get', token) or '0'}
+end
+local fields = redis.call('hlen', key)
+if n ~= '1' then
+	return {'gone', fields == 1 and redis.call('hkeys', key)[1] or ''}
+end
+local is_rw = fields > 1 and redis.call('hget', key, 'mode')
+if fields > 1 and not is_rw then
+	return {'conflict', 'the key is a hash, but no lock'}
+elseif fields == 1 then
+	local held = redis.call('hgetall', key)
+	if not (string.find(held[1], ':', 1, true) and tonumber(held[2])) then
+		return {'conflict', 'the key is a hash, but no lock'}
+	end
+end
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- Places whose time is over, or that lost their end, are nobody's.
+local first = redis.call('lindex', queue, 0)
+while first do
+	local last_ms = redis.call('zscore', ends, first)
+	if last_ms and tonumber(last_ms) > now then
+		break
+	end
+	redis.call('zrem', ends, first)
+	redis.call('lpop', queue)
+	first = redis.call('lindex', queue, 0)
+end
+if fields == 0 and (not first or first == me) then
+	local number
+	if token then
+		number = math.max((tonumber(redis.call('get', token)) or 0) + 1, time[1] * 1000000 + time[2])
+		number = string.format('%.0f', number)
+		redis.call('set', token, number)
+	end
+	redis.call('lpop', queue)
+	redis.call('zrem', ends, me)
+	for _, waiter in ipairs(redis.call('zrange', ends, 0, -1)) do
+		redis.call('zincrby', ends, '-' .. wait, waiter)
+	end
+	redis.call('hset', key, me, 1)
+	redis.call('pexpire', key, lease)
+	return token and {'granted', number}
+end
+local ttl = redis.call('pttl', key)
+if wait ~= '0' and not redis.call('zscore', ends, me) then
+	local last = redis.call('lindex', queue, -1)
+	local last_ms = last and redis.call('zscore', ends, last)
+	local from = last_ms and tonumber(last_ms) or now + ttl
+	redis.call('zadd', ends, string.format('%.0f', from + tonumber(wait)), me)
+	redis.call('rpush', queue, me)
+end
+if is_rw then
+	return {'busy', ttl, 'rw'}
+end
+return ttl

@@ -1,0 +1,29 @@
+-- Removes a fair lock, whoever holds it, and wakes who is first in the queue.
+--
+-- KEYS: lock, queue, ends, channel
+-- ARGV: message
+-- Returns 1: removed, 0: there was none
+--         {'conflict', why}: the key is no lock of this kind; nothing was changed
+local key, queue, ends, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+if redis.call('exists', key) == 0 then
+	return 0
+end
+local held = redis.call('hlen', key) == 1 and redis.call('hgetall', key)
+if not (held and string.find(held[1], ':', 1, true) and tonumber(held[2])) then
+	return {'conflict', 'the key is a hash, but no lock of this kind'}
+end
+redis.call('del', key)
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local first = redis.call('lindex', queue, 0)
+while first do
+	local last_ms = redis.call('zscore', ends, first)
+	if last_ms and tonumber(last_ms) > now then
+		break
+	end
+	redis.call('zrem', ends, first)
+	redis.call('lpop', queue)
+	first = redis.call('lindex', queue, 0)
+end
+redis.call('publish', first and channel .. ':' .. first or channel, ARGV[1])
+return 1

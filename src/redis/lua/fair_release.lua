@@ -1,0 +1,53 @@
+-- Makes the owner's hold count exactly n, lower than it was; 0 ends the hold, gives up the owner's
+-- place in the queue, and wakes who is first there. A repeat changes nothing. The lock's time to live
+-- stays as it is.
+--
+-- KEYS: lock, queue, ends, channel
+-- ARGV: owner, n, message, how long the place was to be kept in ms
+-- Returns integer: done
+--         {'gone', holder}: the owner holds nothing here; the holder may be ''
+local key, queue, ends, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local me, n, message, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+if n ~= '0' then
+	if redis.call('hexists', key, me) == 0 then
+		return {'gone', redis.call('hlen', key) == 1 and redis.call('hkeys', key)[1] or ''}
+	end
+	redis.call('hset', key, me, n)
+	return 0
+end
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local was_queued = redis.call('zrem', ends, me) == 1
+if was_queued then
+	-- Those behind it need not wait for it.
+	local behind = false
+	for _, waiter in ipairs(redis.call('lrange', queue, 0, -1)) do
+		if behind then
+			redis.call('zincrby', ends, '-' .. wait, waiter)
+		end
+		behind = behind or waiter == me
+	end
+	redis.call('lrem', queue, 0, me)
+end
+local first = redis.call('lindex', queue, 0)
+while first do
+	local last_ms = redis.call('zscore', ends, first)
+	if last_ms and tonumber(last_ms) > now then
+		break
+	end
+	redis.call('zrem', ends, first)
+	redis.call('lpop', queue)
+	first = redis.call('lindex', queue, 0)
+end
+local held = redis.call('hdel', key, me) == 1
+if (held or was_queued) and redis.call('exists', key) == 0 then
+	if first then
+		redis.call('publish', channel .. ':' .. first, message)
+	elseif held then
+		redis.call('publish', channel, message)
+	end
+end
+if held then
+	return 1
+end
+return {'gone', redis.call('hlen', key) == 1 and redis.call('hkeys', key)[1] or ''}

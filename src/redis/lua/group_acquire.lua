@@ -1,0 +1,51 @@
+-- Takes all values of a group or none, makes the owner's count of each exactly n, and lets them
+-- last at least the lease. A repeat changes nothing. Only n = 1 may take what is free.
+--
+-- KEYS: group
+-- ARGV: lease in ms, owner, n, hash of each value
+-- Returns nil: granted
+--         integer: held by others, ms until the last of them ends
+--         {'gone', ''}: n > 1, and the owner does not hold all of them
+--         {'conflict', why}: the key is no group; nothing was changed
+local key, lease, me, n = KEYS[1], tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local fields = redis.call('hlen', key)
+if fields > 0 and (fields < 3 or redis.call('hexists', key, 'mode') == 1) then
+	return {'conflict', 'the key is a hash, but no group'}
+end
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local others, ends, all_mine = {}, 0, true
+for i = 4, #ARGV do
+	local holder = redis.call('hget', key, ARGV[i])
+	if holder ~= me then
+		all_mine = false
+	end
+	if holder and holder ~= me then
+		others[i] = holder
+		local till = redis.call('hget', key, ARGV[i] .. ':' .. holder .. ':expire_time')
+		ends = math.max(ends, tonumber(till) or 0)
+	end
+end
+if n ~= '1' and not all_mine then
+	return {'gone', ''}
+end
+if ends > now then
+	return ends - now
+end
+for i = 4, #ARGV do
+	local mine = ARGV[i] .. ':' .. me
+	if others[i] then
+		local old = ARGV[i] .. ':' .. others[i]
+		redis.call('hdel', key, old .. ':expire_time', old .. ':lock_count')
+	end
+	redis.call('hset', key, ARGV[i], me, mine .. ':lock_count', n)
+	if (tonumber(redis.call('hget', key, mine .. ':expire_time')) or 0) < now + lease then
+		redis.call('hset', key, mine .. ':expire_time', string.format('%.0f', now + lease))
+	end
+end
+-- A group that somebody made to last for ever stays so.
+local ttl = redis.call('pttl', key)
+if fields == 0 or ttl >= 0 and ttl < lease then
+	redis.call('pexpire', key, ARGV[1])
+end
+return nil

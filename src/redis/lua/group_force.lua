@@ -1,0 +1,18 @@
+-- Frees values of a group, whoever holds them, and wakes the waiters.
+--
+-- KEYS: group, channel
+-- ARGV: message, hash of each value
+-- Returns 1: some were held, 0: none was
+local key, removed = KEYS[1], 0
+for i = 2, #ARGV do
+	local holder = redis.call('hget', key, ARGV[i])
+	if holder then
+		local field = ARGV[i] .. ':' .. holder
+		redis.call('hdel', key, ARGV[i], field .. ':expire_time', field .. ':lock_count')
+		removed = 1
+	end
+end
+if removed == 1 then
+	redis.call('publish', KEYS[2], ARGV[1])
+end
+return removed

@@ -1,0 +1,30 @@
+-- Tells the state of values of a group. A hold whose time is over does not count.
+--
+-- KEYS: group
+-- ARGV: owner, hash of each value
+-- Returns {ms until the last of them ends, -2 if all are free; the owner's smallest count, 0 if it
+--          does not hold all of them; the first holder found, or ''}
+--         {'conflict', why}: the key is no group
+local key, me = KEYS[1], ARGV[1]
+local fields = redis.call('hlen', key)
+if fields > 0 and (fields < 3 or redis.call('hexists', key, 'mode') == 1) then
+	return {'conflict', 'the key is a hash, but no group'}
+end
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local ttl, count, first = -2, math.huge, ''
+for i = 2, #ARGV do
+	local holder = redis.call('hget', key, ARGV[i]) or ''
+	local field = ARGV[i] .. ':' .. holder
+	local left = (tonumber(redis.call('hget', key, field .. ':expire_time')) or 0) - now
+	if left > 0 then
+		ttl = math.max(ttl, left)
+		first = first == '' and holder or first
+	end
+	if left > 0 and holder == me then
+		count = math.min(count, tonumber(redis.call('hget', key, field .. ':lock_count')) or 0)
+	else
+		count = 0
+	end
+end
+return {ttl, count, first}

@@ -1,0 +1,43 @@
+-- Lets holds of groups last at least their lease again; a lease of 0 only asks whether they are
+-- there. What became of one key never stops the others.
+--
+-- KEYS: groups
+-- ARGV: for each group: lease in ms, owner, how many values, hash of each value
+-- Returns for each group 1: the owner holds all of the values, or 0
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function holds(key, me, first, last)
+	for i = first, last do
+		if redis.pcall('hget', key, ARGV[i]) ~= me then
+			return false
+		end
+	end
+	return true
+end
+
+local function renew(key, me, lease, first, last)
+	for i = first, last do
+		local field = ARGV[i] .. ':' .. me .. ':expire_time'
+		if (tonumber(redis.call('hget', key, field)) or 0) < now + lease then
+			redis.call('hset', key, field, string.format('%.0f', now + lease))
+		end
+	end
+	local ttl = redis.call('pttl', key)
+	if ttl >= 0 and ttl < lease then
+		redis.call('pexpire', key, lease)
+	end
+end
+
+local found, at = {}, 1
+for i, key in ipairs(KEYS) do
+	local lease, me = tonumber(ARGV[at]), ARGV[at + 1]
+	local first, last = at + 3, at + 2 + tonumber(ARGV[at + 2])
+	local is_held = holds(key, me, first, last)
+	if is_held and lease > 0 then
+		renew(key, me, lease, first, last)
+	end
+	found[i] = is_held and 1 or 0
+	at = last + 1
+end
+return found

@@ -1,0 +1,37 @@
+-- Sets the end of a permit anew, earlier or later.
+--
+-- KEYS: permits, their ends, channel
+-- ARGV: id, lease in ms or -1 for ever
+-- Returns 1: done
+--         {'gone', ''}: the permit is not there or its time was over
+--         {'conflict', why}: the key holds no permits; nothing was changed
+
+-- Gives back permits whose time is over, and wakes waiters.
+local function clean(available, ends, channel, now, limit)
+	local ids = redis.call('zrangebyscore', ends, 0, now, 'limit', 0, limit)
+	if #ids == 0 then
+		return
+	end
+	local total = redis.call('incrby', available, #ids)
+	for _, id in ipairs(ids) do
+		redis.call('zrem', ends, id)
+	end
+	if total > 0 then
+		redis.call('publish', channel, string.format('%.0f', total))
+	end
+end
+
+local available, ends = KEYS[1], KEYS[2]
+local value = redis.call('get', available)
+if value and not string.find(value, '^%-?%d+$') then
+	return {'conflict', 'the key is a string, but no number'}
+end
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+clean(available, ends, KEYS[3], now, -1)
+if not redis.call('zscore', ends, ARGV[1]) then
+	return {'gone', ''}
+end
+local till = ARGV[2] == '-1' and 922337203685477 or now + tonumber(ARGV[2])
+redis.call('zadd', ends, string.format('%.0f', till), ARGV[1])
+return 1

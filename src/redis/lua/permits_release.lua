@@ -1,0 +1,45 @@
+-- Gives back permits, all of them or none, and wakes waiters.
+--
+-- KEYS: permits, channel, their ends
+-- ARGV: ids
+-- Returns integer: how many were given back
+--         {'gone', ''}: one of them was not there or its time was over; nothing was changed
+--         {'conflict', why}: the key holds no permits; nothing was changed
+
+-- Gives back permits whose time is over, and wakes waiters.
+local function clean(available, ends, channel, now, limit)
+	local ids = redis.call('zrangebyscore', ends, 0, now, 'limit', 0, limit)
+	if #ids == 0 then
+		return
+	end
+	local total = redis.call('incrby', available, #ids)
+	for _, id in ipairs(ids) do
+		redis.call('zrem', ends, id)
+	end
+	if total > 0 then
+		redis.call('publish', channel, string.format('%.0f', total))
+	end
+end
+
+local available, ends = KEYS[1], KEYS[3]
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for _, id in ipairs(ARGV) do
+	local score = redis.call('zscore', ends, id)
+	if not score or tonumber(score) <= now then
+		return {'gone', ''}
+	end
+end
+local value = redis.call('get', available)
+if value and not string.find(value, '^%-?%d+$') then
+	return {'conflict', 'the key is a string, but no number'}
+end
+clean(available, ends, KEYS[2], now, -1)
+local removed = 0
+for _, id in ipairs(ARGV) do
+	removed = removed + redis.call('zrem', ends, id)
+end
+local total = redis.call('incrby', available, removed)
+-- Redisson's waiters expect the total after one permit, and the number of them after several.
+redis.call('publish', KEYS[2], string.format('%.0f', #ARGV == 1 and total or removed))
+return removed

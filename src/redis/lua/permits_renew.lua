@@ -1,0 +1,18 @@
+-- Lets permits last at least their lease again; a lease of 0 only asks whether the permit is there.
+-- What became of one key never stops the others.
+--
+-- KEYS: ends of permits, for each permit
+-- ARGV: for each permit: lease in ms, id
+-- Returns for each permit 1: it is there, or 0
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local found = {}
+for i, ends in ipairs(KEYS) do
+	local lease, id = tonumber(ARGV[2 * i - 1]), ARGV[2 * i]
+	local score = tonumber(redis.pcall('zscore', ends, id))
+	if score and lease > 0 and score < now + lease then
+		redis.call('zadd', ends, string.format('%.0f', now + lease), id)
+	end
+	found[i] = score and 1 or 0
+end
+return found

@@ -1,0 +1,38 @@
+-- Lets the owner read, and the lock last at least the lease. A repeat changes nothing. One hold per
+-- owner is on the server, however deep it nests; only n = 1 may begin it.
+--
+-- KEYS: lock, the hold's own key
+-- ARGV: lease in ms, owner, n
+-- Returns nil: granted
+--         integer: held for writing by another, the lock's PTTL
+--         {'busy', PTTL, 'lock'}: held as a lock of another kind
+--         {'gone', ''}: n > 1, and the owner does not read here
+--         {'conflict', why}: the key is no lock; nothing was changed
+local key, hold, lease, me, n = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+local mode = redis.call('hget', key, 'mode')
+if not mode and redis.call('exists', key) == 1 then
+	local held = redis.call('hlen', key) == 1 and redis.call('hgetall', key)
+	if n ~= '1' then
+		return {'gone', ''}
+	elseif held and string.find(held[1], ':', 1, true) and tonumber(held[2]) then
+		return {'busy', redis.call('pttl', key), 'lock'}
+	end
+	return {'conflict', 'the key is a hash, but no lock'}
+end
+if redis.call('hexists', key, me) == 0 then
+	if n ~= '1' then
+		return {'gone', ''}
+	elseif mode == 'write' and redis.call('hexists', key, me .. ':write') == 0 then
+		return redis.call('pttl', key)
+	elseif not mode then
+		redis.call('hset', key, 'mode', 'read')
+	end
+	redis.call('hset', key, me, 1)
+end
+if redis.call('pttl', hold) < tonumber(lease) then
+	redis.call('set', hold, 1, 'px', lease)
+end
+if redis.call('pttl', key) < tonumber(lease) then
+	redis.call('pexpire', key, lease)
+end
+return nil

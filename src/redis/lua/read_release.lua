@@ -1,0 +1,30 @@
+-- Ends a read hold; the lock lasts as long as the longest of the others, and without any it is gone
+-- and the waiters are woken. A repeat changes nothing.
+--
+-- KEYS: lock, channel, the hold's own key, what the holds' own keys begin with
+-- ARGV: owner, message
+-- Returns integer: done
+--         {'gone', ''}: the owner does not read here
+local key, channel, hold, prefix, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
+redis.call('del', hold)
+if redis.call('hdel', key, me) == 0 then
+	return {'gone', ''}
+end
+local fields = redis.call('hgetall', key)
+local longest = -1
+for i = 1, #fields, 2 do
+	if fields[i] == 'mode' and fields[i + 1] == 'write' then
+		return 1
+	end
+	for count = tonumber(fields[i + 1]) or 0, 1, -1 do
+		local ttl = redis.call('pttl', prefix .. ':' .. fields[i] .. ':rwlock_timeout:' .. count)
+		longest = math.max(longest, ttl)
+	end
+end
+if longest > 0 then
+	redis.call('pexpire', key, longest)
+else
+	redis.call('del', key)
+	redis.call('publish', channel, ARGV[2])
+end
+return 1

@@ -1,0 +1,17 @@
+-- Removes a read-write lock that is held in this mode, whoever holds it, and wakes the waiters.
+--
+-- KEYS: lock, channel
+-- ARGV: 'read' or 'write', message
+-- Returns 1: removed, 0: it was not held in this mode
+--         {'conflict', why}: the key is no lock of this kind; nothing was changed
+local key = KEYS[1]
+local mode = redis.call('hget', key, 'mode')
+if mode ~= ARGV[1] then
+	if not mode and redis.call('exists', key) == 1 then
+		return {'conflict', 'the key is a hash, but no lock of this kind'}
+	end
+	return 0
+end
+redis.call('del', key)
+redis.call('publish', KEYS[2], ARGV[2])
+return 1

@@ -1,0 +1,25 @@
+-- Tells the state of one half of a read-write lock.
+--
+-- KEYS: lock
+-- ARGV: owner, 'read' or 'write'
+-- Returns {PTTL, -2 if nobody holds this half; the owner's count; a holder, or ''}
+--         {'conflict', why}: the key is no lock
+local key, me, half = KEYS[1], ARGV[1], ARGV[2]
+local count = tonumber(redis.call('hget', key, me)) or 0
+local mode = redis.call('hget', key, 'mode')
+local holder = ''
+for _, field in ipairs(redis.call('hkeys', key)) do
+	local writer = string.match(field, '^(.*):write$')
+	if half == 'write' and writer then
+		holder = writer
+	elseif (half == 'read' or not mode) and not writer and field ~= 'mode' then
+		holder = field
+	end
+end
+if holder == '' then
+	return {-2, 0, ''}
+end
+if not mode and not string.find(holder, ':', 1, true) then
+	return {'conflict', 'the key is a hash, but no lock'}
+end
+return {redis.call('pttl', key), count, holder}

@@ -1,0 +1,42 @@
+-- Makes the writer's hold count exactly n and lets the lock last at least the lease.
+-- A repeat changes nothing. Only n = 1 may take a free lock.
+--
+-- KEYS: lock[, token if the grant is to have one]
+-- ARGV: lease in ms, owner (with ':write'), n
+-- Returns nil: granted, {'granted', token}
+--         integer: held by others, the lock's PTTL
+--         {'busy', PTTL, 'lock'}: held as a lock of another kind
+--         {'gone', ''}: n > 1, and the owner does not write here
+--         {'conflict', why}: the key is no lock; nothing was changed
+local key, token, lease, me, n = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+if redis.call('hexists', key, me) == 1 then
+	redis.call('hset', key, me, n)
+	if redis.call('pttl', key) < tonumber(lease) then
+		redis.call('pexpire', key, lease)
+	end
+	return token and {'granted', redis.call('get', token) or '0'}
+end
+if n ~= '1' then
+	return {'gone', ''}
+end
+if redis.call('exists', key) == 0 then
+	local number
+	if token then
+		local time = redis.call('time')
+		number = math.max((tonumber(redis.call('get', token)) or 0) + 1, time[1] * 1000000 + time[2])
+		number = string.format('%.0f', number)
+		redis.call('set', token, number)
+	end
+	redis.call('hset', key, 'mode', 'write', me, 1)
+	redis.call('pexpire', key, lease)
+	return token and {'granted', number}
+end
+local ttl = redis.call('pttl', key)
+if redis.call('hexists', key, 'mode') == 1 then
+	return ttl
+end
+local held = redis.call('hlen', key) == 1 and redis.call('hgetall', key)
+if held and string.find(held[1], ':', 1, true) and tonumber(held[2]) then
+	return {'busy', ttl, 'lock'}
+end
+return {'conflict', 'the key is a hash, but no lock'}

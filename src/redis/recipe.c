@@ -1,0 +1,111 @@
+/* Which script does what: for each verb and kind its keys and arguments. */
+#include "redis/recipe.h"
+#include "core/core.h"
+#include "redis/lua_scripts.h"
+
+#define SCRIPT(name, k, a)                                                                         \
+	{                                                                                          \
+		.text = hf__lua_##name, .length = sizeof hf__lua_##name - 1,                       \
+		.sha = hf__lua_##name##_sha, .keys = (k), .arguments = (a)                         \
+	}
+
+#define STYLE_VERBS (HF__LOOK + 1)
+
+static const struct hf__recipe plain[STYLE_VERBS] = {
+	[HF__ASK] = SCRIPT(acquire, "Nk", "lmn"), [HF__SETTLE] = SCRIPT(release, "NC", "mn0"),
+	[HF__RENEW] = SCRIPT(renew, "N", "lm"),   [HF__FORCE] = SCRIPT(force, "NC", "0"),
+	[HF__LOOK] = SCRIPT(look, "N", "m"),
+};
+
+/* Nobody listens. */
+static const struct hf__recipe spin[STYLE_VERBS] = {
+	[HF__ASK] = SCRIPT(acquire, "Nk", "lmn"), [HF__SETTLE] = SCRIPT(release, "N", "mn0"),
+	[HF__RENEW] = SCRIPT(renew, "N", "lm"),   [HF__FORCE] = SCRIPT(force, "N", "0"),
+	[HF__LOOK] = SCRIPT(look, "N", "m"),
+};
+
+static const struct hf__recipe fair[STYLE_VERBS] = {
+	[HF__ASK] = SCRIPT(fair_acquire, "NQEk", "lmnp"),
+	[HF__SETTLE] = SCRIPT(fair_release, "NQEC", "mn0p"),
+	[HF__RENEW] = SCRIPT(renew, "N", "lm"),
+	[HF__FORCE] = SCRIPT(fair_force, "NQEC", "0"),
+	[HF__LOOK] = SCRIPT(look, "N", "m"),
+};
+
+static const struct hf__recipe reading[STYLE_VERBS] = {
+	[HF__ASK] = SCRIPT(read_acquire, "NH", "lmn"),
+	[HF__SETTLE] = SCRIPT(read_release, "NWHP", "m0"),
+	[HF__RENEW] = SCRIPT(read_renew, "NH", "lm"),
+	[HF__FORCE] = SCRIPT(rw_force, "NW", "[read]0"),
+	[HF__LOOK] = SCRIPT(rw_look, "N", "m[read]"),
+};
+
+static const struct hf__recipe writing[STYLE_VERBS] = {
+	[HF__ASK] = SCRIPT(write_acquire, "Nk", "lmn"),
+	[HF__SETTLE] = SCRIPT(write_release, "NW", "mn1"),
+	[HF__RENEW] = SCRIPT(renew, "N", "lm"),
+	[HF__FORCE] = SCRIPT(rw_force, "NW", "[write]1"),
+	[HF__LOOK] = SCRIPT(rw_look, "N", "m[write]"),
+};
+
+static const struct hf__recipe group[STYLE_VERBS] = {
+	[HF__ASK] = SCRIPT(group_acquire, "N", "lmnv"),
+	[HF__SETTLE] = SCRIPT(group_release, "NC", "mn0v"),
+	[HF__RENEW] = SCRIPT(group_renew, "N", "lmxv"),
+	[HF__FORCE] = SCRIPT(group_force, "NC", "0v"),
+	[HF__LOOK] = SCRIPT(group_look, "N", "mv"),
+};
+
+static const struct hf__recipe semaphore[STYLE_VERBS] = {
+	[HF__ASK] = SCRIPT(semaphore_acquire, "NR", "nmat"),
+	[HF__SETTLE] = SCRIPT(semaphore_undo, "NSR", "m"),
+	[HF__LOOK] = SCRIPT(semaphore_look, "N", ""),
+};
+
+static const struct hf__recipe permits[STYLE_VERBS] = {
+	[HF__ASK] = SCRIPT(permits_acquire, "NZS", "nli"),
+	[HF__SETTLE] = SCRIPT(permits_drop, "NSZ", "i"),
+	[HF__RENEW] = SCRIPT(permits_renew, "Z", "li"),
+};
+
+static const struct hf__recipe latch[STYLE_VERBS] = {
+	[HF__ASK] = SCRIPT(latch_wait, "N", ""),
+	[HF__LOOK] = SCRIPT(semaphore_look, "N", ""),
+};
+
+static const struct hf__recipe *const styles[HF__KINDS] = {
+	[HF_REENTRANT] = plain,  [HF_FENCED] = plain,
+	[HF_SIMPLE] = plain,     [HF_SPIN] = spin,
+	[HF_FAIR] = fair,        [HF_SIMPLE_FAIR] = fair,
+	[HF_READ] = reading,     [HF_WRITE] = writing,
+	[HF__GROUP] = group,     [HF__SEMAPHORE] = semaphore,
+	[HF__PERMITS] = permits, [HF__LATCH] = latch,
+};
+
+static const struct hf__recipe others[HF__VERBS] = {
+	[HF__PING] = {.word = "PING", .keys = "", .arguments = ""},
+	[HF__IDENTIFY] = SCRIPT(identify, "", ""),
+	[HF__TOKEN] = {.word = "GET", .keys = "K", .arguments = ""},
+	[HF__SEMAPHORE_RELEASE] = SCRIPT(semaphore_release, "NSR", "nmat[0]"),
+	[HF__SEMAPHORE_RELEASE_IF] = SCRIPT(semaphore_release, "NSR", "nmat[1]"),
+	[HF__SEMAPHORE_ADD] = SCRIPT(semaphore_add, "NSR", "nmat"),
+	[HF__SEMAPHORE_SET] = SCRIPT(semaphore_set, "NSR", "nmatl"),
+	[HF__SEMAPHORE_DRAIN] = SCRIPT(semaphore_drain, "NR", "mat"),
+	[HF__PERMITS_RELEASE] = SCRIPT(permits_release, "NSZ", "d"),
+	[HF__PERMITS_EXTEND] = SCRIPT(permits_extend, "NZS", "dl"),
+	[HF__PERMITS_LEASE] = SCRIPT(permits_lease, "NZS", "d"),
+	[HF__PERMITS_AVAILABLE] = SCRIPT(permits_count, "NZS", "[available]"),
+	[HF__PERMITS_ACQUIRED] = SCRIPT(permits_count, "NZS", "[acquired]"),
+	[HF__PERMITS_TOTAL] = SCRIPT(permits_count, "NZS", "[total]"),
+	[HF__PERMITS_TRY_SET] = SCRIPT(semaphore_set, "NSR", "nmatl"),
+	[HF__PERMITS_SET] = SCRIPT(permits_set, "NSZ", "n"),
+	[HF__PERMITS_ADD] = SCRIPT(permits_add, "NSR", "nmat"),
+	[HF__LATCH_SET] = SCRIPT(latch_set, "NLR", "nmat"),
+	[HF__LATCH_DOWN] = SCRIPT(latch_down, "NLR", "mat"),
+	[HF__LATCH_DELETE] = SCRIPT(latch_delete, "NLR", "mat"),
+};
+
+const struct hf__recipe *hf__recipe_of(int kind, int verb)
+{
+	return verb < STYLE_VERBS ? &styles[kind][verb] : &others[verb];
+}
