@@ -161,6 +161,7 @@ typedef struct hf_client_options {
 	void *event_arg;
 	hf_log_fn *on_log; /* what the library does; it prints nothing by itself */
 	void *log_arg;
+	const char *describe;    /* leave a note with this text beside each hold; see hf_info */
 	const char *name_prefix; /* name_prefix: put before every name */
 	hf_name_fn *map_name;    /* instead of a prefix: Redisson's NameMapper */
 	void *map_arg;
@@ -599,6 +600,49 @@ HF_API int hf_latch_count_async(hf_latch *latch, hf_done_fn *done, void *arg);
 HF_API int hf_latch_wait_async(hf_latch *latch, const hf_wait_options *options, hf_done_fn *done,
                                void *arg);
 HF_API int hf_latch_delete_async(hf_latch *latch, hf_done_fn *done, void *arg);
+
+/* ---- who holds what ------------------------------------------------------------------------- */
+
+/*
+ * A holder can say who it is: a client opened with .describe leaves a note beside each hold of a lock or
+ * permit, a key HF_HOLDER_PREFIX:{<name>}:<owner> that ends with the hold. The note is four lines: kind,
+ * host, process id, and the text of .describe.
+ */
+#define HF_HOLDER_PREFIX "holdfast_holder"
+
+/* About one lock on the server, whoever took it, Java clients too; valid during the callback. */
+typedef struct hf_info hf_info;
+
+HF_API const char *hf_info_name(const hf_info *info, size_t *ret_length); /* any bytes; and a NUL */
+/* "reentrant", "fair", "read", "write", "group" or "permits", and what describers say more exactly. */
+HF_API const char *hf_info_kind(const hf_info *info);
+HF_API int64_t hf_info_ttl(const hf_info *info);   /* ms; -1: no end, -2: free, but waited for */
+HF_API int64_t hf_info_token(const hf_info *info); /* the latest; 0: none */
+/* How many there are, and of the first 200: who, how deep, and the note's lines, "" without one. */
+HF_API size_t hf_info_holders(const hf_info *info);
+HF_API const char *hf_info_owner(const hf_info *info, size_t i);
+HF_API int64_t hf_info_count(const hf_info *info, size_t i);
+HF_API const char *hf_info_host(const hf_info *info, size_t i);
+HF_API int64_t hf_info_pid(const hf_info *info, size_t i); /* 0: not known */
+HF_API const char *hf_info_text(const hf_info *info, size_t i);
+/* Those in the queue of a fair lock, in order. */
+HF_API size_t hf_info_waiters(const hf_info *info);
+HF_API const char *hf_info_waiter(const hf_info *info, size_t i);
+
+/* Called in the calling thread; anything but 0 ends the list, and is returned. */
+typedef int hf_info_fn(void *arg, const hf_info *info);
+
+/*
+ * All locks whose names on the server match the pattern (of SCAN; NULL: all). Walks over all keys in
+ * small steps, so what comes and goes meanwhile may be told, not told, or told twice.
+ */
+HF_API int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, void *arg);
+/* One lock, of whatever kind; nobody is told anything if it is free. */
+HF_API int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, void *arg);
+
+/* Facts about the server that matter to locks, as it calls them: "maxmemory_policy", "allkeys-lru". */
+typedef void hf_fact_fn(void *arg, const char *name, const char *value);
+HF_API int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg);
 
 /* ---- events --------------------------------------------------------------------------------- */
 

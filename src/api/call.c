@@ -28,8 +28,9 @@ static int cancelled_before(void)
 /* The token may have fired between joining it and the start. Mutex held. */
 static void start(struct hf__call *call, int64_t now)
 {
+	bool inner = call->inner; /* those may be over, and freed, right after they began */
 	hf__core_start(&call->client->core, &call->op, now);
-	if (call->cancel && atomic_load(&call->cancel->fired))
+	if (!inner && call->cancel && atomic_load(&call->cancel->fired))
 		hf__core_cancel(&call->client->core, &call->op, now);
 }
 
@@ -119,6 +120,7 @@ static void copy_wish(struct hf__op *copy, const struct hf__op *op)
 	copy->limit_ms = op->limit_ms;
 	copy->lease_ms = op->lease_ms;
 	copy->permit = op->permit;
+	copy->words = op->words;
 	copy->amount = op->amount;
 	copy->spin = op->spin;
 	copy->request = op->request;

@@ -1,6 +1,7 @@
 /* Clients: opening, closing, and what can be asked of one. */
 #include "api/client.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -66,8 +67,23 @@ static int take_options(struct hf_client *client, const hf_client_options *optio
 	return client->on_log && !client->log ? HF_ENOMEM : 0;
 }
 
+/* Three lines: host, process, and what the program says of itself. */
+static void describe(const hf_client_options *options, char ret_text[HF__DESCRIPTION_SIZE])
+{
+	char host[256] = "";
+	ret_text[0] = 0;
+	if (!options->describe)
+		return;
+	(void)gethostname(host, sizeof host - 1);
+	(void)snprintf(ret_text, HF__DESCRIPTION_SIZE, "%.64s\n%ld\n%.300s", host, (long)getpid(),
+	               options->describe);
+	for (char *at = strrchr(ret_text, '\n') + 1; *at; at++)
+		if ((unsigned char)*at < 0x20)
+			*at = ' ';
+}
+
 /* The parts that need nothing but memory. */
-static int init_parts(struct hf_client *client)
+static int init_parts(struct hf_client *client, const hf_client_options *options)
 {
 	uint64_t seed[2];
 	struct hf__core_config config = {
@@ -77,6 +93,7 @@ static int init_parts(struct hf_client *client)
 		.fair_wait_ms = client->config.fair_wait_ms,
 		.peer_skew_ms = client->config.peer_skew_ms,
 	};
+	describe(options, config.description);
 	if (hf__random_uuid(config.uuid) || hf__random_bytes(seed, sizeof seed))
 		return HF_ESYSTEM;
 	hf__list_init(&client->done);
@@ -97,7 +114,7 @@ static int build(struct hf_client *client, const hf_client_options *options, cha
 {
 	int rc = take_options(client, options);
 	if (!rc)
-		rc = init_parts(client);
+		rc = init_parts(client, options);
 	if (!rc) {
 		rc = hf__redis_init(&client->redis, &client->core, &client->engine, &client->config,
 		                    hf__random_next(&client->core.random), why, size);

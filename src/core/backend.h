@@ -48,6 +48,10 @@ enum hf__verb {
 	HF__PING,
 	/* Who the server is. DONE with a text: words that two servers share if they are not apart. */
 	HF__IDENTIFY,
+	/* What is there: all locks step by step, one of them, the server itself. DONE with rows. */
+	HF__LIST,
+	HF__INSPECT,
+	HF__FACTS,
 	/* The latest token of the name. DONE with count. */
 	HF__TOKEN,
 	/*
@@ -106,6 +110,9 @@ struct hf__answer {
 		*text; /* the holder, or the server's words; may lack a NUL, or be NULL if empty */
 	size_t length; /* of the text */
 	const bool *there; /* RENEW: for each item, whether the hold was there */
+	size_t rows;       /* LIST, INSPECT, FACTS */
+	const char *(*row)(const struct hf__answer *answer, size_t i, size_t *ret_length);
+	const void *source; /* the backend's: where the rows come from */
 };
 
 /* One hold to renew; lease 0 only asks whether it is still there. */
@@ -131,6 +138,7 @@ struct hf__cmd {
 	union {
 		const struct hf__renew_item *item;
 		const unsigned char (*permit)[HF__PERMIT_SIZE]; /* permits given by their ids */
+		const char *words;                              /* LIST: each with its NUL */
 	};
 	int32_t count;
 	uint16_t items; /* renewals, or permits: of an ask those from wire on */

@@ -9,6 +9,7 @@
 #define HF_CORE_CORE_H
 
 #include "base/clock.h"
+#include "base/buffer.h"
 #include "base/list.h"
 #include "base/random.h"
 #include "core/backend.h"
@@ -22,20 +23,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__RENEWALS      4     /* renewal scripts under way at once */
-#define HF__RENEW_MAX     100   /* holds per script */
-#define HF__RENEW_BYTES   16384 /* of their names, so that a script fits into what is there to send */
-#define HF__SLOW_POLL_MS  3000
-#define HF__WATCH_KEEP_MS 1000 /* a subscription outlives its last waiter by this */
-#define HF__CLOSE_MS      1000
-#define HF__NOT_NOW_MS    100 /* between tries while the server is not ready */
-#define HF__LEAST_LEASE   10
-#define HF__LONGEST_MS    INT64_C(315576000000) /* ten years */
-#define HF__DETAIL_SIZE   320
-#define HF__TURN_MS       100   /* between looks at a free lock that is another's turn */
-#define HF__RECORD_MS     20000 /* how long the server remembers a request without an owner */
-#define HF__PERMITS_MAX   1000
-#define HF__VALUES_MAX    100
+#define HF__RENEWALS         4   /* renewal scripts under way at once */
+#define HF__RENEW_MAX        100 /* holds per script */
+#define HF__RENEW_BYTES      16384 /* of their names, so that a script fits into what is there to send */
+#define HF__SLOW_POLL_MS     3000
+#define HF__WATCH_KEEP_MS    1000 /* a subscription outlives its last waiter by this */
+#define HF__CLOSE_MS         1000
+#define HF__NOT_NOW_MS       100 /* between tries while the server is not ready */
+#define HF__LEAST_LEASE      10
+#define HF__LONGEST_MS       INT64_C(315576000000) /* ten years */
+#define HF__DETAIL_SIZE      320
+#define HF__TURN_MS          100   /* between looks at a free lock that is another's turn */
+#define HF__RECORD_MS        20000 /* how long the server remembers a request without an owner */
+#define HF__PERMITS_MAX      1000
+#define HF__DESCRIPTION_SIZE 400
+#define HF__VALUES_MAX       100
 
 /* Kinds that hf_lock_open() does not know; they follow those of hf_kind. */
 enum hf__kind { HF__GROUP = HF_SIMPLE_FAIR + 1, HF__SEMAPHORE, HF__PERMITS, HF__LATCH, HF__KINDS };
@@ -153,6 +155,8 @@ struct hf__op {
 	int64_t lease_ms;         /* 0: the watchdog's */
 	struct hf__list siblings; /* holds of an acquire of several permits, but for the first */
 	const unsigned char (*permit)[HF__PERMIT_SIZE]; /* of a request, `amount` of them; copied */
+	const char *words;       /* of a request, `amount` of them, each with its NUL; copied */
+	struct hf__buffer *rows; /* out, where wanted: rows, each a size_t and that many bytes */
 	int64_t started_at;
 	int64_t number; /* out */
 	int result;     /* out */
@@ -186,7 +190,10 @@ struct hf__look {
 	struct hf__cmd cmd;
 	struct hf__op *op;
 	struct hf__list link; /* in core->looks */
-	unsigned char permit[][HF__PERMIT_SIZE];
+	union {
+		char words[HF__PERMIT_SIZE];
+		unsigned char permit[HF__PERMIT_SIZE];
+	} given[]; /* by the caller */
 };
 
 struct hf__host_ops {
@@ -206,6 +213,7 @@ struct hf__core_config {
 	int64_t peer_skew_ms;
 	int watchdog_batch;
 	char uuid[37];
+	char description[HF__DESCRIPTION_SIZE]; /* of the client, for those who ask; empty: none */
 };
 
 struct hf__core {
@@ -295,6 +303,9 @@ static inline const struct hf__traits *hf__kind_of(const struct hf__lock *lock)
 {
 	return &hf__kind_traits[lock->kind];
 }
+
+/* Its name for people. */
+const char *hf__kind_word(int kind);
 
 /* The pause before the next attempt. */
 int64_t hf__kind_pause(struct hf__core *core, struct hf__op *op);

@@ -28,6 +28,19 @@ const struct hf__traits hf__kind_traits[HF__KINDS] = {
                        .channel = HF__CHANNEL_LATCH},
 };
 
+const char *hf__kind_word(int kind)
+{
+	static const char *const word[HF__KINDS] = {
+		[HF_REENTRANT] = "reentrant", [HF_FAIR] = "fair",
+		[HF_READ] = "read",           [HF_WRITE] = "write",
+		[HF_FENCED] = "fenced",       [HF_SPIN] = "spin",
+		[HF_SIMPLE] = "simple",       [HF_SIMPLE_FAIR] = "simple-fair",
+		[HF__GROUP] = "group",        [HF__SEMAPHORE] = "semaphore",
+		[HF__PERMITS] = "permits",    [HF__LATCH] = "latch",
+	};
+	return word[kind];
+}
+
 static const struct hf__spin default_spin = {.first_ms = 1, .most_ms = 128, .factor = 2};
 
 /* A growing pause has more and more chance in it, so that two who collide drift apart. */

@@ -24,6 +24,9 @@ static bool changes(uint8_t verb)
 	case HF__LOOK:
 	case HF__PING:
 	case HF__IDENTIFY:
+	case HF__LIST:
+	case HF__INSPECT:
+	case HF__FACTS:
 	case HF__TOKEN:
 	case HF__PERMITS_LEASE:
 	case HF__PERMITS_AVAILABLE:
@@ -55,7 +58,7 @@ uint64_t hf__query_permit_wire(const struct hf__core *core, const unsigned char 
 
 static struct hf__hold *own_permit(struct hf__core *core, struct hf__look *look, uint16_t i)
 {
-	uint64_t wire = hf__query_permit_wire(core, look->permit[i]);
+	uint64_t wire = hf__query_permit_wire(core, look->given[i].permit);
 	return wire ? hf__hold_find(look->cmd.lock, wire) : NULL;
 }
 
@@ -132,6 +135,21 @@ static void lose_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 	}
 }
 
+/* Copies the rows out; false without memory. */
+static bool take_rows(struct hf__op *op, const struct hf__answer *answer)
+{
+	for (size_t i = 0; op->rows && i < answer->rows; i++) {
+		size_t length;
+		const char *row = answer->row(answer, i, &length);
+		if (hf__buffer_reserve(op->rows, sizeof length + length))
+			return false;
+		memcpy(op->rows->data + op->rows->length, &length, sizeof length);
+		memcpy(op->rows->data + op->rows->length + sizeof length, row, length);
+		op->rows->length += sizeof length + length;
+	}
+	return true;
+}
+
 static void done(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
                  int64_t now)
 {
@@ -155,7 +173,10 @@ static void done(struct hf__core *core, struct hf__op *op, const struct hf__answ
 	if (length > 0)
 		memcpy(op->text, answer->text, length);
 	op->text[length] = 0;
-	hf__core_succeed(core, op);
+	if (take_rows(op, answer))
+		hf__core_succeed(core, op);
+	else
+		hf__core_finish(core, op, HF_ENOMEM, "no memory for an answer");
 }
 
 /* What was said about permits; true if one that this client held was not there any more. */
@@ -259,10 +280,21 @@ void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64
 		                core->linked ? "" : core->link_why);
 }
 
+/* What the caller gave beside numbers: ids of permits, or words. */
+static size_t given_size(const struct hf__op *op)
+{
+	if (op->permit)
+		return (size_t)op->amount * HF__PERMIT_SIZE;
+	size_t size = 0;
+	for (int32_t i = 0; op->words && i < op->amount; i++)
+		size += strlen(op->words + size) + 1;
+	return size;
+}
+
 static struct hf__look *new_look(struct hf__core *core, struct hf__op *op)
 {
-	uint16_t permits = op->permit ? (uint16_t)op->amount : 0;
-	struct hf__look *look = calloc(1, sizeof(*look) + (size_t)permits * HF__PERMIT_SIZE);
+	size_t given = given_size(op);
+	struct hf__look *look = calloc(1, sizeof(*look) + given);
 	if (!look)
 		return NULL;
 	look->op = op;
@@ -274,10 +306,10 @@ static struct hf__look *new_look(struct hf__core *core, struct hf__op *op)
 		op->lock->refs++;
 	look->cmd.count = op->amount;
 	look->cmd.lease_ms = op->lease_ms;
-	if (permits > 0) {
-		memcpy(look->permit, op->permit, (size_t)permits * HF__PERMIT_SIZE);
-		look->cmd.permit = look->permit;
-		look->cmd.items = permits;
+	if (given > 0) {
+		memcpy(look->given, op->permit ? (const void *)op->permit : op->words, given);
+		look->cmd.words = look->given[0].words;
+		look->cmd.items = (uint16_t)op->amount;
 	}
 	look->cmd.answered = answered;
 	hf__list_init(&look->cmd.link);

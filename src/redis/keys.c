@@ -52,6 +52,7 @@ size_t hf__keys_make(char ret_key[HF__KEYS_MAX], enum hf__keys_name which, const
 		[HF__KEYS_TOKEN] = "redisson_lock_token",
 		[HF__KEYS_PERMITS_CHANNEL] = "redisson_sc",
 		[HF__KEYS_RECORD] = "holdfast_request",
+		[HF__KEYS_HOLDERS] = "holdfast_holder",
 	};
 	char *at = ret_key;
 	switch (which) {

@@ -21,7 +21,8 @@ enum hf__keys_name {
 	HF__KEYS_PERMITS_CHANNEL,
 	HF__KEYS_PERMITS, /* of a semaphore whose permits expire: who has one until when */
 	HF__KEYS_LATCH_CHANNEL,
-	HF__KEYS_RECORD, /* of a request without an owner, and its answer */
+	HF__KEYS_HOLDERS, /* what the descriptions of its holders begin with */
+	HF__KEYS_RECORD,  /* of a request without an owner, and its answer */
 };
 
 /*

@@ -12,38 +12,38 @@
 #define STYLE_VERBS (HF__LOOK + 1)
 
 static const struct hf__recipe plain[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(acquire, "Nk", "lmn"), [HF__SETTLE] = SCRIPT(release, "NC", "mn0"),
-	[HF__RENEW] = SCRIPT(renew, "N", "lm"),   [HF__FORCE] = SCRIPT(force, "NC", "0"),
+	[HF__ASK] = SCRIPT(acquire, "Ndk", "lmny"), [HF__SETTLE] = SCRIPT(release, "NCd", "mn0"),
+	[HF__RENEW] = SCRIPT(renew, "ND", "lmY"),   [HF__FORCE] = SCRIPT(force, "NC", "0"),
 	[HF__LOOK] = SCRIPT(look, "N", "m"),
 };
 
 /* Nobody listens. */
 static const struct hf__recipe spin[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(acquire, "Nk", "lmn"), [HF__SETTLE] = SCRIPT(release, "N", "mn0"),
-	[HF__RENEW] = SCRIPT(renew, "N", "lm"),   [HF__FORCE] = SCRIPT(force, "N", "0"),
+	[HF__ASK] = SCRIPT(acquire, "Ndk", "lmny"), [HF__SETTLE] = SCRIPT(release, "NCd", "mn[]"),
+	[HF__RENEW] = SCRIPT(renew, "ND", "lmY"),   [HF__FORCE] = SCRIPT(force, "NC", "[]"),
 	[HF__LOOK] = SCRIPT(look, "N", "m"),
 };
 
 static const struct hf__recipe fair[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(fair_acquire, "NQEk", "lmnp"),
-	[HF__SETTLE] = SCRIPT(fair_release, "NQEC", "mn0p"),
-	[HF__RENEW] = SCRIPT(renew, "N", "lm"),
+	[HF__ASK] = SCRIPT(fair_acquire, "NQEdk", "lmnpy"),
+	[HF__SETTLE] = SCRIPT(fair_release, "NQECd", "mn0p"),
+	[HF__RENEW] = SCRIPT(renew, "ND", "lmY"),
 	[HF__FORCE] = SCRIPT(fair_force, "NQEC", "0"),
 	[HF__LOOK] = SCRIPT(look, "N", "m"),
 };
 
 static const struct hf__recipe reading[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(read_acquire, "NH", "lmn"),
-	[HF__SETTLE] = SCRIPT(read_release, "NWHP", "m0"),
-	[HF__RENEW] = SCRIPT(read_renew, "NH", "lm"),
+	[HF__ASK] = SCRIPT(read_acquire, "NHd", "lmny"),
+	[HF__SETTLE] = SCRIPT(read_release, "NWHPd", "m0"),
+	[HF__RENEW] = SCRIPT(read_renew, "NHD", "lmY"),
 	[HF__FORCE] = SCRIPT(rw_force, "NW", "[read]0"),
 	[HF__LOOK] = SCRIPT(rw_look, "N", "m[read]"),
 };
 
 static const struct hf__recipe writing[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(write_acquire, "Nk", "lmn"),
-	[HF__SETTLE] = SCRIPT(write_release, "NW", "mn1"),
-	[HF__RENEW] = SCRIPT(renew, "N", "lm"),
+	[HF__ASK] = SCRIPT(write_acquire, "Ndk", "lmny"),
+	[HF__SETTLE] = SCRIPT(write_release, "NWd", "mn1"),
+	[HF__RENEW] = SCRIPT(renew, "ND", "lmY"),
 	[HF__FORCE] = SCRIPT(rw_force, "NW", "[write]1"),
 	[HF__LOOK] = SCRIPT(rw_look, "N", "m[write]"),
 };
@@ -63,9 +63,9 @@ static const struct hf__recipe semaphore[STYLE_VERBS] = {
 };
 
 static const struct hf__recipe permits[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(permits_acquire, "NZS", "nli"),
-	[HF__SETTLE] = SCRIPT(permits_drop, "NSZ", "i"),
-	[HF__RENEW] = SCRIPT(permits_renew, "Z", "li"),
+	[HF__ASK] = SCRIPT(permits_acquire, "NZSD", "nlYi"),
+	[HF__SETTLE] = SCRIPT(permits_drop, "NSZd", "i"),
+	[HF__RENEW] = SCRIPT(permits_renew, "ZD", "liY"),
 };
 
 static const struct hf__recipe latch[STYLE_VERBS] = {
@@ -85,15 +85,18 @@ static const struct hf__recipe *const styles[HF__KINDS] = {
 static const struct hf__recipe others[HF__VERBS] = {
 	[HF__PING] = {.word = "PING", .keys = "", .arguments = ""},
 	[HF__IDENTIFY] = SCRIPT(identify, "", ""),
+	[HF__LIST] = SCRIPT(inspect, "", "w"),
+	[HF__INSPECT] = SCRIPT(inspect, "N", ""),
+	[HF__FACTS] = SCRIPT(facts, "", ""),
 	[HF__TOKEN] = {.word = "GET", .keys = "K", .arguments = ""},
 	[HF__SEMAPHORE_RELEASE] = SCRIPT(semaphore_release, "NSR", "nmat[0]"),
 	[HF__SEMAPHORE_RELEASE_IF] = SCRIPT(semaphore_release, "NSR", "nmat[1]"),
 	[HF__SEMAPHORE_ADD] = SCRIPT(semaphore_add, "NSR", "nmat"),
 	[HF__SEMAPHORE_SET] = SCRIPT(semaphore_set, "NSR", "nmatl"),
 	[HF__SEMAPHORE_DRAIN] = SCRIPT(semaphore_drain, "NR", "mat"),
-	[HF__PERMITS_RELEASE] = SCRIPT(permits_release, "NSZ", "d"),
-	[HF__PERMITS_EXTEND] = SCRIPT(permits_extend, "NZS", "dl"),
-	[HF__PERMITS_LEASE] = SCRIPT(permits_lease, "NZS", "d"),
+	[HF__PERMITS_RELEASE] = SCRIPT(permits_release, "NSZd", "g"),
+	[HF__PERMITS_EXTEND] = SCRIPT(permits_extend, "NZS", "gl"),
+	[HF__PERMITS_LEASE] = SCRIPT(permits_lease, "NZS", "g"),
 	[HF__PERMITS_AVAILABLE] = SCRIPT(permits_count, "NZS", "[available]"),
 	[HF__PERMITS_ACQUIRED] = SCRIPT(permits_count, "NZS", "[acquired]"),
 	[HF__PERMITS_TOTAL] = SCRIPT(permits_count, "NZS", "[total]"),

@@ -4,6 +4,7 @@
 #include "redis/refusal.h"
 #include "redis/request.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define OWNER_SIZE 64 /* at most */
@@ -71,15 +72,40 @@ static char *put_given(char *at, const struct hf__cmd *cmd)
 	return at;
 }
 
+static char *put_words(char *at, const struct hf__cmd *cmd)
+{
+	const char *word = cmd->words;
+	for (uint16_t i = 0; i < cmd->items; i++) {
+		at = hf__request_text(at, word);
+		word += strlen(word) + 1;
+	}
+	return at;
+}
+
+/* What those who ask are told about us: the kind, and what the client says of itself. */
+static char *put_description(char *at, const struct maker *maker)
+{
+	char text[HF__DESCRIPTION_SIZE + 24];
+	const char *words = maker->core->config.description;
+	if (!words[0])
+		return hf__request_text(at, "");
+	snprintf(text, sizeof text, "%s\n%s", hf__kind_word(hf__lock_kind(maker->item.lock)),
+	         words);
+	return hf__request_text(at, text);
+}
+
 /* How many keys or arguments a piece is. */
 static size_t count_piece(char piece, const struct maker *maker)
 {
 	size_t n;
 	switch (piece) {
 	case 'k': return maker->cmd->token;
+	case 'd':
+	case 'y': return maker->core->config.description[0] != 0;
 	case 'v': (void)hf__lock_values(maker->item.lock, &n); return n;
 	case 'i': return permits_of(maker->cmd);
-	case 'd': return maker->cmd->items;
+	case 'g':
+	case 'w': return maker->cmd->items;
 	default: return 1;
 	}
 }
@@ -109,6 +135,8 @@ static char *put_name(char *at, char piece, const struct maker *maker)
 	case 'L': return put_key(at, maker, HF__KEYS_LATCH_CHANNEL);
 	case 'R': return put_key(at, maker, HF__KEYS_RECORD);
 	case 'K': return put_key(at, maker, HF__KEYS_TOKEN);
+	case 'D': return put_key(at, maker, HF__KEYS_HOLDERS);
+	case 'd': return count_piece('d', maker) ? put_key(at, maker, HF__KEYS_HOLDERS) : at;
 	default: return maker->cmd->token ? put_key(at, maker, HF__KEYS_TOKEN) : at;
 	}
 }
@@ -129,7 +157,10 @@ static char *put_piece(char *at, char piece, const struct maker *maker)
 	case 'x': return hf__request_number(at, (int64_t)count_piece('v', maker));
 	case 'v': return put_values(at, maker);
 	case 'i': return put_permits(at, maker);
-	case 'd': return put_given(at, cmd);
+	case 'g': return put_given(at, cmd);
+	case 'w': return put_words(at, cmd);
+	case 'Y': return put_description(at, maker);
+	case 'y': return count_piece('y', maker) ? put_description(at, maker) : at;
 	case 'a': return hf__request_text(at, cmd->again ? "1" : "0");
 	case 't': return hf__request_number(at, HF__RECORD_MS);
 	default: return put_name(at, piece, maker);
@@ -192,6 +223,7 @@ static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
 		size_t arguments = count_pieces(recipe->arguments, &maker);
 		size_t name = maker.item.lock ? hf__lock_name_length(maker.item.lock) : 0;
 		bytes += keys * (name + 2 * OWNER_SIZE) + arguments * OWNER_SIZE;
+		bytes += strlen(core->config.description) + HF__KEYS_MAX;
 		*ret_keys += keys;
 		*ret_arguments += arguments;
 	}
@@ -244,7 +276,8 @@ static bool read_special(const struct hf__resp *resp, const struct hf__cmd *cmd,
                          struct hf__answer *answer)
 {
 	const struct hf__resp_node *text = &resp->node[2];
-	bool may_conflict = cmd->verb != HF__RENEW && cmd->verb != HF__PING;
+	bool may_conflict = cmd->verb != HF__RENEW && cmd->verb != HF__PING &&
+	                    (cmd->verb < HF__LIST || cmd->verb > HF__FACTS);
 	if (resp->node[0].type != HF__RESP_ARRAY || resp->node[0].length != 2 ||
 	    resp->node[1].type != HF__RESP_STRING || text->type != HF__RESP_STRING)
 		return false;
@@ -341,6 +374,30 @@ static bool read_look(const struct hf__resp *resp, const struct hf__cmd *cmd, co
 	return true;
 }
 
+static const char *row_of(const struct hf__answer *answer, size_t i, size_t *ret_length)
+{
+	const struct hf__resp *resp = answer->source;
+	const struct hf__resp_node *node = &resp->node[i + 1];
+	*ret_length = node->length;
+	return answer->text + node->start;
+}
+
+/* An array of texts. */
+static bool read_rows(const struct hf__resp *resp, const char *bytes, struct hf__answer *answer)
+{
+	const struct hf__resp_node *node = resp->node;
+	if (node[0].type != HF__RESP_ARRAY || resp->nodes != node[0].length + 1)
+		return false;
+	for (size_t i = 1; i < resp->nodes; i++)
+		if (node[i].type != HF__RESP_STRING)
+			return false;
+	answer->rows = node[0].length;
+	answer->row = row_of;
+	answer->source = resp;
+	answer->text = bytes;
+	return true;
+}
+
 static bool read_verb(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *answer, bool *there)
 {
@@ -353,6 +410,9 @@ static bool read_verb(const struct hf__resp *resp, const struct hf__cmd *cmd, co
 	case HF__RENEW: return read_renewals(resp, cmd, there, answer);
 	case HF__LOOK: return read_look(resp, cmd, bytes, answer);
 	case HF__PING: return hf__resp_text_is(resp, bytes, 0, "PONG");
+	case HF__LIST:
+	case HF__INSPECT:
+	case HF__FACTS: return read_rows(resp, bytes, answer);
 	case HF__IDENTIFY:
 		set_text(answer, bytes + root->start, root->length);
 		return root->type == HF__RESP_STRING;

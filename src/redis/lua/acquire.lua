@@ -1,14 +1,16 @@
 -- Makes the owner's hold count exactly n and lets the lock last at least the lease.
 -- A repeat changes nothing. Only n = 1 may take a free lock.
 --
--- KEYS: lock[, token if the grant is to have one]
--- ARGV: lease in ms, owner, n
+-- KEYS: lock[, what the holders' descriptions begin with][, token if the grant is to have one]
+-- ARGV: lease in ms, owner, n[, the owner's description]
 -- Returns nil: granted, {'granted', token}
 --         integer: held by another, the lock's PTTL
 --         {'busy', PTTL, 'rw'}: held as a read-write lock
 --         {'gone', holder}: n > 1, and the owner holds nothing here; the holder may be ''
 --         {'conflict', why}: the key is no lock; nothing was changed
-local key, token, lease, me, n = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+local key, lease, me, n = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+local side = ARGV[4] and KEYS[2]
+local token = KEYS[side and 3 or 2]
 if n == '1' and redis.call('exists', key) == 0 then
 	local number
 	if token then
@@ -19,12 +21,18 @@ if n == '1' and redis.call('exists', key) == 0 then
 	end
 	redis.call('hset', key, me, 1)
 	redis.call('pexpire', key, lease)
+	if side then
+		redis.call('set', side .. ':' .. me, ARGV[4], 'px', lease)
+	end
 	return token and {'granted', number}
 end
 if redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)
 	if redis.call('pttl', key) < tonumber(lease) then
 		redis.call('pexpire', key, lease)
+	end
+	if side and redis.call('pttl', side .. ':' .. me) < tonumber(lease) then
+		redis.call('set', side .. ':' .. me, ARGV[4], 'px', lease)
 	end
 	return token and {'granted', redis.call('get', token) or '0'}
 end

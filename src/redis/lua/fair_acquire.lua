@@ -2,19 +2,25 @@
 -- to the first of the queue, or to anyone if there is none. Who does not get it is queued.
 -- A repeat changes nothing. Only n = 1 may take a free lock.
 --
--- KEYS: lock, queue, ends (of the queue's places, in ms since the epoch)[, token]
--- ARGV: lease in ms, owner, n, how long the place is kept in ms, 0: not queued
+-- KEYS: lock, queue, ends (of the queue's places, in ms since the epoch)[, what the holders'
+--       descriptions begin with][, token if the grant is to have one]
+-- ARGV: lease in ms, owner, n, how long the place is kept in ms, 0: not queued[, the owner's description]
 -- Returns nil: granted, {'granted', token}
 --         integer: not now, the lock's PTTL, -2 if it is free and another's turn
 --         {'busy', PTTL, 'rw'}: held as a read-write lock
 --         {'gone', holder}: n > 1, and the owner holds nothing here; the holder may be ''
 --         {'conflict', why}: the key is no lock; nothing was changed
-local key, queue, ends, token = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local key, queue, ends = KEYS[1], KEYS[2], KEYS[3]
 local lease, me, n, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local side = ARGV[5] and KEYS[4]
+local token = KEYS[side and 5 or 4]
 if redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)
 	if redis.call('pttl', key) < tonumber(lease) then
 		redis.call('pexpire', key, lease)
+	end
+	if side and redis.call('pttl', side .. ':' .. me) < tonumber(lease) then
+		redis.call('set', side .. ':' .. me, ARGV[5], 'px', lease)
 	end
 	return token and {'granted', redis.call('get', token) or '0'}
 end
@@ -58,6 +64,9 @@ if fields == 0 and (not first or first == me) then
 	end
 	redis.call('hset', key, me, 1)
 	redis.call('pexpire', key, lease)
+	if side then
+		redis.call('set', side .. ':' .. me, ARGV[5], 'px', lease)
+	end
 	return token and {'granted', number}
 end
 local ttl = redis.call('pttl', key)

@@ -2,7 +2,7 @@
 -- place in the queue, and wakes who is first there. A repeat changes nothing. The lock's time to live
 -- stays as it is.
 --
--- KEYS: lock, queue, ends, channel
+-- KEYS: lock, queue, ends, channel[, what the holders' descriptions begin with]
 -- ARGV: owner, n, message, how long the place was to be kept in ms
 -- Returns integer: done
 --         {'gone', holder}: the owner holds nothing here; the holder may be ''
@@ -48,6 +48,9 @@ if (held or was_queued) and redis.call('exists', key) == 0 then
 	end
 end
 if held then
+	if KEYS[5] then
+		redis.call('del', KEYS[5] .. ':' .. me)
+	end
 	return 1
 end
 return {'gone', redis.call('hlen', key) == 1 and redis.call('hkeys', key)[1] or ''}

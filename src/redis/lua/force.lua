@@ -1,7 +1,7 @@
 -- Removes a lock, whoever holds it, and wakes the waiters.
 --
--- KEYS: lock[, channel, if there is anybody to wake]
--- ARGV: message
+-- KEYS: lock, channel
+-- ARGV: message, '' if nobody is to be woken
 -- Returns 1: removed, 0: there was none
 --         {'conflict', why}: the key is no lock of this kind; nothing was changed
 local key = KEYS[1]
@@ -13,7 +13,7 @@ if not (held and string.find(held[1], ':', 1, true) and tonumber(held[2])) then
 	return {'conflict', 'the key is a hash, but no lock of this kind'}
 end
 redis.call('del', key)
-if KEYS[2] then
+if ARGV[1] ~= '' then
 	redis.call('publish', KEYS[2], ARGV[1])
 end
 return 1

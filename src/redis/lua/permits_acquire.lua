@@ -1,8 +1,8 @@
 -- Takes permits, under one id each, until the lease ends. If all ids are there already this is a
 -- repeat, which only lets them last at least the lease.
 --
--- KEYS: permits, their ends, channel
--- ARGV: how many, lease in ms or -1 for ever, ids
+-- KEYS: permits, their ends, channel, what the holders' descriptions begin with
+-- ARGV: how many, lease in ms or -1 for ever, the owner's description or '', ids
 -- Returns nil: granted
 --         integer: there are too few, ms until the next one ends; -1: none ends by itself
 --         {'gone', ''}: only some of the ids are there; nothing was changed
@@ -23,13 +23,17 @@ local function clean(available, ends, channel, now, limit)
 	end
 end
 
+local function hex(id)
+	return (string.gsub(id, '.', function(c) return string.format('%02x', string.byte(c)) end))
+end
+
 local available, ends, count = KEYS[1], KEYS[2], tonumber(ARGV[1])
 local never = 922337203685477
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local till = ARGV[2] == '-1' and never or now + tonumber(ARGV[2])
 local found, lower = 0, {}
-for i = 3, #ARGV do
+for i = 4, #ARGV do
 	local score = redis.call('zscore', ends, ARGV[i])
 	if score then
 		found = found + 1
@@ -59,6 +63,11 @@ if found == 0 then
 end
 for _, id in ipairs(lower) do
 	redis.call('zadd', ends, string.format('%.0f', till), id)
+end
+for i = 4, #ARGV do
+	if ARGV[3] ~= '' and ARGV[2] ~= '-1' then
+		redis.call('set', KEYS[4] .. ':' .. hex(ARGV[i]), ARGV[3], 'px', ARGV[2])
+	end
 end
 local ttl = redis.call('pttl', available)
 if found == 0 and ttl > 0 then

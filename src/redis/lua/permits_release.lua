@@ -1,6 +1,6 @@
 -- Gives back permits, all of them or none, and wakes waiters.
 --
--- KEYS: permits, channel, their ends
+-- KEYS: permits, channel, their ends[, what the holders' descriptions begin with]
 -- ARGV: ids
 -- Returns integer: how many were given back
 --         {'gone', ''}: one of them was not there or its time was over; nothing was changed
@@ -21,6 +21,10 @@ local function clean(available, ends, channel, now, limit)
 	end
 end
 
+local function hex(id)
+	return (string.gsub(id, '.', function(c) return string.format('%02x', string.byte(c)) end))
+end
+
 local available, ends = KEYS[1], KEYS[3]
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -38,6 +42,9 @@ clean(available, ends, KEYS[2], now, -1)
 local removed = 0
 for _, id in ipairs(ARGV) do
 	removed = removed + redis.call('zrem', ends, id)
+	if KEYS[4] then
+		redis.call('del', KEYS[4] .. ':' .. hex(id))
+	end
 end
 local total = redis.call('incrby', available, removed)
 -- Redisson's waiters expect the total after one permit, and the number of them after several.

@@ -1,8 +1,8 @@
 -- Lets the owner read, and the lock last at least the lease. A repeat changes nothing. One hold per
 -- owner is on the server, however deep it nests; only n = 1 may begin it.
 --
--- KEYS: lock, the hold's own key
--- ARGV: lease in ms, owner, n
+-- KEYS: lock, the hold's own key[, what the holders' descriptions begin with]
+-- ARGV: lease in ms, owner, n[, the owner's description]
 -- Returns nil: granted
 --         integer: held for writing by another, the lock's PTTL
 --         {'busy', PTTL, 'lock'}: held as a lock of another kind
@@ -31,6 +31,9 @@ if redis.call('hexists', key, me) == 0 then
 end
 if redis.call('pttl', hold) < tonumber(lease) then
 	redis.call('set', hold, 1, 'px', lease)
+	if ARGV[4] then
+		redis.call('set', KEYS[3] .. ':' .. me, ARGV[4], 'px', lease)
+	end
 end
 if redis.call('pttl', key) < tonumber(lease) then
 	redis.call('pexpire', key, lease)

@@ -1,12 +1,16 @@
 -- Ends a read hold; the lock lasts as long as the longest of the others, and without any it is gone
 -- and the waiters are woken. A repeat changes nothing.
 --
--- KEYS: lock, channel, the hold's own key, what the holds' own keys begin with
+-- KEYS: lock, channel, the hold's own key, what the holds' own keys begin with[, what the holders'
+--       descriptions begin with]
 -- ARGV: owner, message
 -- Returns integer: done
 --         {'gone', ''}: the owner does not read here
 local key, channel, hold, prefix, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 redis.call('del', hold)
+if KEYS[5] then
+	redis.call('del', KEYS[5] .. ':' .. me)
+end
 if redis.call('hdel', key, me) == 0 then
 	return {'gone', ''}
 end

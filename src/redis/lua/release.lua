@@ -1,15 +1,18 @@
 -- Makes the owner's hold count exactly n, lower than it was; 0 ends the hold and wakes the waiters.
 -- A repeat changes nothing. The lock's time to live stays as it is.
 --
--- KEYS: lock[, channel, if there is anybody to wake]
--- ARGV: owner, n, message
+-- KEYS: lock, channel[, what the holders' descriptions begin with]
+-- ARGV: owner, n, message, '' if nobody is to be woken
 -- Returns integer: done
 --         {'gone', holder}: the owner holds nothing here; the holder may be ''
 local key, me, n = KEYS[1], ARGV[1], ARGV[2]
 if n == '0' then
 	if redis.call('hdel', key, me) == 1 then
-		if KEYS[2] and redis.call('exists', key) == 0 then
+		if ARGV[3] ~= '' and redis.call('exists', key) == 0 then
 			redis.call('publish', KEYS[2], ARGV[3])
+		end
+		if KEYS[3] then
+			redis.call('del', KEYS[3] .. ':' .. me)
 		end
 		return 1
 	end

@@ -1,0 +1,405 @@
+/* Who holds what on the server, and facts about the server itself. */
+#include "api/client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_ROWS  (8u << 20) /* bytes of one step's answer */
+#define MOST_TOLD  200
+#define STEP_WORDS 3
+
+struct holder {
+	const char *owner;
+	int64_t count;
+	const char *host;
+	int64_t pid;
+	const char *text;
+};
+
+struct hf_info {
+	const char *name;
+	size_t name_length;
+	const char *kind;
+	int64_t ttl_ms;
+	int64_t token;
+	size_t holders, waiters;           /* how many there are */
+	size_t holders_told, waiters_told; /* how many are below */
+	struct holder holder[MOST_TOLD];
+	const char *waiter[MOST_TOLD];
+};
+
+const char *hf_info_name(const hf_info *info, size_t *ret_length)
+{
+	if (ret_length)
+		*ret_length = info->name_length;
+	return info->name;
+}
+
+const char *hf_info_kind(const hf_info *info)
+{
+	return info->kind;
+}
+
+int64_t hf_info_ttl(const hf_info *info)
+{
+	return info->ttl_ms;
+}
+
+int64_t hf_info_token(const hf_info *info)
+{
+	return info->token;
+}
+
+size_t hf_info_holders(const hf_info *info)
+{
+	return info->holders;
+}
+
+static const struct holder *holder_at(const hf_info *info, size_t i)
+{
+	static const struct holder none = {.owner = "", .host = "", .text = ""};
+	return i < info->holders_told ? &info->holder[i] : &none;
+}
+
+const char *hf_info_owner(const hf_info *info, size_t i)
+{
+	return holder_at(info, i)->owner;
+}
+
+int64_t hf_info_count(const hf_info *info, size_t i)
+{
+	return holder_at(info, i)->count;
+}
+
+const char *hf_info_host(const hf_info *info, size_t i)
+{
+	return holder_at(info, i)->host;
+}
+
+int64_t hf_info_pid(const hf_info *info, size_t i)
+{
+	return holder_at(info, i)->pid;
+}
+
+const char *hf_info_text(const hf_info *info, size_t i)
+{
+	return holder_at(info, i)->text;
+}
+
+size_t hf_info_waiters(const hf_info *info)
+{
+	return info->waiters;
+}
+
+const char *hf_info_waiter(const hf_info *info, size_t i)
+{
+	return i < info->waiters_told ? info->waiter[i] : "";
+}
+
+/* ---- rows ---- */
+
+/* What is left of a row; fields are cut out of it in place, each with a NUL behind it. */
+struct cursor {
+	char *at;
+	char *end;
+};
+
+/* "5:hello": the next field, or NULL if the row is none. */
+static char *next_field(struct cursor *row, size_t *ret_length)
+{
+	size_t length = 0;
+	char *at = row->at;
+	while (at < row->end && *at >= '0' && *at <= '9' && length < MOST_ROWS)
+		length = length * 10 + (size_t)(*at++ - '0');
+	if (at == row->at || at >= row->end || *at != ':' || length > (size_t)(row->end - at - 1))
+		return NULL;
+	/* The bytes move one to the front, over the colon, which makes room for the NUL. */
+	memmove(at, at + 1, length);
+	at[length] = 0;
+	row->at = at + 1 + length;
+	if (ret_length)
+		*ret_length = length;
+	return at;
+}
+
+static bool read_text(struct cursor *row, const char **ret_text)
+{
+	*ret_text = next_field(row, NULL);
+	return *ret_text;
+}
+
+static bool read_number(struct cursor *row, int64_t *ret_number)
+{
+	const char *text = next_field(row, NULL);
+	if (text)
+		*ret_number = strtoll(text, NULL, 10);
+	return text;
+}
+
+static bool read_size(struct cursor *row, size_t *ret_size)
+{
+	int64_t number;
+	bool good = read_number(row, &number) && number >= 0;
+	if (good)
+		*ret_size = (size_t)number;
+	return good;
+}
+
+/* Lines: kind, host, process, text; as many as there are. */
+static void read_note(char *note, struct holder *holder)
+{
+	holder->host = holder->text = "";
+	holder->pid = 0;
+	char *host = strchr(note, '\n');
+	char *pid = host ? strchr(host + 1, '\n') : NULL;
+	char *text = pid ? strchr(pid + 1, '\n') : NULL;
+	if (!text)
+		return;
+	*pid = *text = 0;
+	holder->host = host + 1;
+	holder->pid = strtoll(pid + 1, NULL, 10);
+	holder->text = text + 1;
+}
+
+static bool read_holder(struct cursor *row, struct holder *holder)
+{
+	if (!read_text(row, &holder->owner) || !read_number(row, &holder->count))
+		return false;
+	char *note = next_field(row, NULL);
+	if (note)
+		read_note(note, holder);
+	return note;
+}
+
+static bool read_info(struct cursor *row, hf_info *info)
+{
+	info->name = next_field(row, &info->name_length);
+	if (!info->name || !read_text(row, &info->kind) || !read_number(row, &info->ttl_ms) ||
+	    !read_number(row, &info->token) || !read_size(row, &info->holders) ||
+	    !read_size(row, &info->waiters))
+		return false;
+	info->holders_told = info->holders < MOST_TOLD ? info->holders : MOST_TOLD;
+	info->waiters_told = info->waiters < MOST_TOLD ? info->waiters : MOST_TOLD;
+	for (size_t i = 0; i < info->holders_told; i++)
+		if (!read_holder(row, &info->holder[i]))
+			return false;
+	for (size_t i = 0; i < info->waiters_told; i++)
+		if (!read_text(row, &info->waiter[i]))
+			return false;
+	return true;
+}
+
+/* Cuts the next row out of the answer; false after the last. */
+static bool next_row(struct hf__buffer *rows, size_t *at, struct cursor *ret_row)
+{
+	size_t length;
+	if (*at >= rows->length)
+		return false;
+	memcpy(&length, rows->data + *at, sizeof length);
+	ret_row->at = rows->data + *at + sizeof length;
+	ret_row->end = ret_row->at + length;
+	*at += sizeof length + length;
+	return true;
+}
+
+/* ---- asking ---- */
+
+struct asking {
+	struct hf_client *client;
+	struct hf__buffer rows;
+	hf_info *info;
+};
+
+static int begin(struct asking *asking, struct hf_client *client, bool with_info)
+{
+	memset(asking, 0, sizeof(*asking));
+	int rc = hf__client_check(client);
+	if (rc)
+		return rc;
+	asking->client = client;
+	asking->info = with_info ? malloc(sizeof(*asking->info)) : NULL;
+	if ((with_info && !asking->info) || hf__buffer_init(&asking->rows, 4096, MOST_ROWS)) {
+		free(asking->info);
+		return hf__error(HF_ENOMEM, "no memory for an answer");
+	}
+	hf__client_ref(client);
+	return 0;
+}
+
+static void end(struct asking *asking)
+{
+	hf__buffer_done(&asking->rows);
+	free(asking->info);
+	hf__client_unref(asking->client);
+}
+
+static int ask(struct asking *asking, enum hf__verb verb, struct hf__lock *lock, const char *words,
+               int32_t n)
+{
+	struct hf__call call;
+	asking->rows.length = 0;
+	hf__call_init(&call, asking->client, HF__OP_REQUEST);
+	call.op.request = (uint8_t)verb;
+	call.op.lock = lock;
+	call.op.words = words;
+	call.op.amount = n;
+	call.op.rows = &asking->rows;
+	return hf__call_run(&call);
+}
+
+static int not_understood(void)
+{
+	return hf__error(HF_EPROTOCOL, "the server's answer about locks is not understood");
+}
+
+/* Tells the rows from this place on. */
+static int tell_rows(struct asking *asking, size_t at, hf_info_fn *tell, void *arg)
+{
+	struct cursor row;
+	int rc = 0;
+	while (!rc && next_row(&asking->rows, &at, &row))
+		rc = read_info(&row, asking->info) ? tell(arg, asking->info) : not_understood();
+	return rc;
+}
+
+/* One walk over all keys of a type. */
+static int walk(struct asking *asking, const char *pattern, const char *type, hf_info_fn *tell,
+                void *arg)
+{
+	char words[2048];
+	char place[24] = "0";
+	int rc;
+	do {
+		struct cursor row;
+		size_t at = 0;
+		int length =
+			snprintf(words, sizeof words, "%s%c%s%c%s", place, 0, pattern, 0, type);
+		if (length < 0 || (size_t)length >= sizeof words)
+			return hf__error(HF_EINVAL, "pattern: longer than 2000 bytes");
+		rc = ask(asking, HF__LIST, NULL, words, STEP_WORDS);
+		if (rc)
+			return rc;
+		if (!next_row(&asking->rows, &at, &row) || row.end - row.at >= (long)sizeof place)
+			return not_understood();
+		snprintf(place, sizeof place, "%.*s", (int)(row.end - row.at), row.at);
+		rc = tell_rows(asking, at, tell, arg);
+	} while (!rc && strcmp(place, "0") != 0);
+	return rc;
+}
+
+/* The walk over permits sees only the names of their sets; the pattern is for the names themselves. */
+struct filter {
+	const char *pattern;
+	hf_info_fn *tell;
+	void *arg;
+};
+
+/* The server's patterns: * ? [a-z] and backslash. */
+static bool matches(const char *pattern, const char *text)
+{
+	for (; *pattern; pattern++, text++) {
+		if (*pattern == '*') {
+			while (pattern[1] == '*')
+				pattern++;
+			do
+				if (matches(pattern + 1, text))
+					return true;
+			while (*text++);
+			return false;
+		}
+		if (!*text)
+			return false;
+		if (*pattern == '[') {
+			bool inverse = pattern[1] == '^', found = false;
+			const char *at = pattern + 1 + inverse;
+			for (; *at && *at != ']'; at++) {
+				if (at[1] == '-' && at[2] && at[2] != ']') {
+					found = found || (*text >= at[0] && *text <= at[2]);
+					at += 2;
+				} else {
+					found = found || *at == *text;
+				}
+			}
+			if (found == inverse)
+				return false;
+			pattern = *at ? at : at - 1;
+			continue;
+		}
+		if (*pattern == '\\' && pattern[1])
+			pattern++;
+		if (*pattern != '?' && *pattern != *text)
+			return false;
+	}
+	return !*text;
+}
+
+static int tell_matching(void *arg, const hf_info *info)
+{
+	const struct filter *filter = arg;
+	return matches(filter->pattern, info->name) ? filter->tell(filter->arg, info) : 0;
+}
+
+int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, void *arg)
+{
+	struct asking asking;
+	struct filter filter = {.pattern = pattern ? pattern : "*", .tell = tell, .arg = arg};
+	if (!client || !tell)
+		return hf__error(HF_EINVAL, "client or tell: NULL");
+	int rc = begin(&asking, client, true);
+	if (rc)
+		return rc;
+	rc = walk(&asking, filter.pattern, "hash", tell, arg);
+	if (!rc)
+		rc = walk(&asking, "*", "zset", tell_matching, &filter);
+	end(&asking);
+	return rc;
+}
+
+int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, void *arg)
+{
+	struct asking asking;
+	struct hf__handle handle;
+	if (!client || !name || !tell)
+		return hf__error(HF_EINVAL, "client, name or tell: NULL");
+	int rc = hf__handle_open(&handle, client, HF_REENTRANT, name);
+	if (rc)
+		return rc;
+	rc = begin(&asking, client, true);
+	if (!rc) {
+		struct cursor place;
+		size_t at = 0;
+		rc = ask(&asking, HF__INSPECT, handle.record, NULL, 0);
+		if (!rc && !next_row(&asking.rows, &at, &place))
+			rc = not_understood();
+		if (!rc)
+			rc = tell_rows(&asking, at, tell, arg);
+		end(&asking);
+	}
+	hf__handle_close(&handle);
+	return rc;
+}
+
+int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg)
+{
+	struct asking asking;
+	if (!client || !tell)
+		return hf__error(HF_EINVAL, "client or tell: NULL");
+	int rc = begin(&asking, client, false);
+	if (rc)
+		return rc;
+	rc = ask(&asking, HF__FACTS, NULL, NULL, 0);
+	struct cursor row;
+	size_t at = 0;
+	while (!rc && next_row(&asking.rows, &at, &row)) {
+		char fact[512];
+		snprintf(fact, sizeof fact, "%.*s", (int)(row.end - row.at), row.at);
+		char *value = strchr(fact, '=');
+		if (!value)
+			continue;
+		*value = 0;
+		tell(arg, fact, value + 1);
+	}
+	end(&asking);
+	return rc;
+}

@@ -1,0 +1,132 @@
+-- Tells which locks there are: of one name, or in one step of a walk over all keys.
+--
+-- KEYS: [name]
+-- ARGV: without a name: cursor, pattern, 'hash' or 'zset'
+-- Returns {cursor of the next step, '0' after the last; then a text for each lock}. A text is a row of
+--         fields, each its length, a colon and its bytes: name, kind, PTTL, token or '', how many
+--         holders, how many waiters; of each holder: owner, count, description; of each waiter: owner.
+--         No more than 200 of each are told.
+local most = 200
+
+local function field(value)
+	value = tostring(value)
+	return #value .. ':' .. value
+end
+
+local function prefixed(prefix, name)
+	if string.find(name, '{', 1, true) then
+		return prefix .. ':' .. name
+	end
+	return prefix .. ':{' .. name .. '}'
+end
+
+local function is_owner(text)
+	return string.find(text, '^%x+%-%x+%-%x+%-%x+%-%x+:')
+end
+
+local function row(name, kind, ttl, holders, waiters)
+	local token = redis.pcall('get', prefixed('redisson_lock_token', name))
+	local side = prefixed('holdfast_holder', name)
+	local fields = {field(name), '', field(ttl), field(type(token) == 'string' and token or ''),
+		field(#holders), field(#waiters)}
+	for i = 1, math.min(#holders, most) do
+		local text = redis.pcall('get', side .. ':' .. holders[i][1])
+		text = type(text) == 'string' and text or ''
+		local told = string.match(text, '^[%w-]+\n')
+		if i == 1 and told and kind ~= 'read' and kind ~= 'write' then
+			kind = string.sub(told, 1, -2)
+		end
+		local owner = string.gsub(holders[i][1], ':write$', '')
+		table.insert(fields, field(owner) .. field(holders[i][2]) .. field(text))
+	end
+	for i = 1, math.min(#waiters, most) do
+		table.insert(fields, field(waiters[i]))
+	end
+	fields[2] = field(kind)
+	return table.concat(fields)
+end
+
+local function queue_of(name)
+	local waiters = redis.pcall('lrange', prefixed('redisson_lock_queue', name), 0, -1)
+	return waiters.err and {} or waiters
+end
+
+local function look_at_hash(name)
+	local n = redis.call('hlen', name)
+	if n == 0 or n > 3000 then
+		return nil
+	end
+	local pairs_of, holders, kind = redis.call('hgetall', name), {}, nil
+	local values = {}
+	for i = 1, #pairs_of, 2 do
+		values[pairs_of[i]] = pairs_of[i + 1]
+	end
+	local mode = values.mode
+	for i = 1, #pairs_of, 2 do
+		local key, value = pairs_of[i], pairs_of[i + 1]
+		if is_owner(key) and tonumber(value) then
+			table.insert(holders, {key, value})
+		elseif #key == 22 and is_owner(value) and values[key .. ':' .. value .. ':expire_time'] then
+			kind = 'group'
+			table.insert(holders, {value, values[key .. ':' .. value .. ':lock_count'] or 0})
+		end
+	end
+	if #holders == 0 or (not mode and not kind and n > 1) then
+		return nil
+	end
+	local waiters = queue_of(name)
+	kind = kind or mode or (#waiters > 0 and 'fair' or 'reentrant')
+	return row(name, kind, redis.call('pttl', name), holders, waiters)
+end
+
+local function look_at_permits(key)
+	local name = string.match(key, '^{([^{}]+)}:timeout$') or string.match(key, '^(.*{.*):timeout$')
+	local available = name and redis.pcall('get', name)
+	if type(available) ~= 'string' or not tonumber(available) then
+		return nil
+	end
+	local members, holders, last = redis.call('zrange', key, 0, -1, 'withscores'), {}, 0
+	for i = 1, #members, 2 do
+		if #members[i] ~= 16 then
+			return nil
+		end
+		local id = string.gsub(members[i], '.', function(c) return string.format('%02x', string.byte(c)) end)
+		table.insert(holders, {id, 1})
+		last = tonumber(members[i + 1])
+	end
+	local time = redis.call('time')
+	local now = time[1] * 1000 + math.floor(time[2] / 1000)
+	return row(name, 'permits', last > 1e14 and -1 or string.format('%.0f', math.max(last - now, 0)),
+		holders, {})
+end
+
+if KEYS[1] then
+	local kind = redis.call('type', KEYS[1]).ok
+	local found
+	if kind == 'hash' then
+		found = look_at_hash(KEYS[1])
+	elseif kind == 'string' then
+		local braced = string.find(KEYS[1], '{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
+		if redis.call('exists', braced .. ':timeout') == 1 then
+			found = look_at_permits(braced .. ':timeout')
+		end
+	elseif kind == 'none' and #queue_of(KEYS[1]) > 0 then
+		found = row(KEYS[1], 'fair', -2, {}, queue_of(KEYS[1]))
+	end
+	return {'0', found}
+end
+local pattern = ARGV[3] == 'zset' and '*:timeout' or ARGV[2]
+local step = redis.call('scan', ARGV[1], 'match', pattern, 'count', 500, 'type', ARGV[3])
+local rows = {step[1]}
+for _, key in ipairs(step[2]) do
+	local found
+	if ARGV[3] == 'hash' then
+		found = look_at_hash(key)
+	else
+		found = look_at_permits(key)
+	end
+	if found then
+		table.insert(rows, found)
+	end
+end
+return rows
