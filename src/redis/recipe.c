@@ -13,21 +13,21 @@
 
 static const struct hf__recipe plain[STYLE_VERBS] = {
 	[HF__ASK] = SCRIPT(acquire, "Ndk", "lmny"), [HF__SETTLE] = SCRIPT(release, "NCd", "mn0"),
-	[HF__RENEW] = SCRIPT(renew, "ND", "lmY"),   [HF__FORCE] = SCRIPT(force, "NC", "0"),
+	[HF__RENEW] = SCRIPT(renew, "Nd", "lm"),    [HF__FORCE] = SCRIPT(force, "NC", "0"),
 	[HF__LOOK] = SCRIPT(look, "N", "m"),
 };
 
 /* Nobody listens. */
 static const struct hf__recipe spin[STYLE_VERBS] = {
 	[HF__ASK] = SCRIPT(acquire, "Ndk", "lmny"), [HF__SETTLE] = SCRIPT(release, "NCd", "mn[]"),
-	[HF__RENEW] = SCRIPT(renew, "ND", "lmY"),   [HF__FORCE] = SCRIPT(force, "NC", "[]"),
+	[HF__RENEW] = SCRIPT(renew, "Nd", "lm"),    [HF__FORCE] = SCRIPT(force, "NC", "[]"),
 	[HF__LOOK] = SCRIPT(look, "N", "m"),
 };
 
 static const struct hf__recipe fair[STYLE_VERBS] = {
 	[HF__ASK] = SCRIPT(fair_acquire, "NQEdk", "lmnpy"),
 	[HF__SETTLE] = SCRIPT(fair_release, "NQECd", "mn0p"),
-	[HF__RENEW] = SCRIPT(renew, "ND", "lmY"),
+	[HF__RENEW] = SCRIPT(renew, "Nd", "lm"),
 	[HF__FORCE] = SCRIPT(fair_force, "NQEC", "0"),
 	[HF__LOOK] = SCRIPT(look, "N", "m"),
 };
@@ -35,7 +35,7 @@ static const struct hf__recipe fair[STYLE_VERBS] = {
 static const struct hf__recipe reading[STYLE_VERBS] = {
 	[HF__ASK] = SCRIPT(read_acquire, "NHd", "lmny"),
 	[HF__SETTLE] = SCRIPT(read_release, "NWHPd", "m0"),
-	[HF__RENEW] = SCRIPT(read_renew, "NHD", "lmY"),
+	[HF__RENEW] = SCRIPT(read_renew, "NHd", "lm"),
 	[HF__FORCE] = SCRIPT(rw_force, "NW", "[read]0"),
 	[HF__LOOK] = SCRIPT(rw_look, "N", "m[read]"),
 };
@@ -43,7 +43,7 @@ static const struct hf__recipe reading[STYLE_VERBS] = {
 static const struct hf__recipe writing[STYLE_VERBS] = {
 	[HF__ASK] = SCRIPT(write_acquire, "Ndk", "lmny"),
 	[HF__SETTLE] = SCRIPT(write_release, "NWd", "mn1"),
-	[HF__RENEW] = SCRIPT(renew, "ND", "lmY"),
+	[HF__RENEW] = SCRIPT(renew, "Nd", "lm"),
 	[HF__FORCE] = SCRIPT(rw_force, "NW", "[write]1"),
 	[HF__LOOK] = SCRIPT(rw_look, "N", "m[write]"),
 };
@@ -63,9 +63,9 @@ static const struct hf__recipe semaphore[STYLE_VERBS] = {
 };
 
 static const struct hf__recipe permits[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(permits_acquire, "NZSD", "nlYi"),
+	[HF__ASK] = SCRIPT(permits_acquire, "NZSd", "nlYi"),
 	[HF__SETTLE] = SCRIPT(permits_drop, "NSZd", "i"),
-	[HF__RENEW] = SCRIPT(permits_renew, "ZD", "liY"),
+	[HF__RENEW] = SCRIPT(permits_renew, "Zd", "li"),
 };
 
 static const struct hf__recipe latch[STYLE_VERBS] = {

@@ -11,8 +11,8 @@
  *
  * Keys: N the lock's name, C its channel, W that of read-write locks, Q a fair lock's queue, E the ends
  * of its places, K the token, k the token if one is wanted, H a read hold's own key, P what those begin
- * with, S the permits' channel, Z the permits given, L the latch's channel, R the request's record, D
- * what the holders' descriptions begin with, d the same if this client describes itself.
+ * with, S the permits' channel, Z the permits given, L the latch's channel, R the request's record, d
+ * what the holders' descriptions begin with if this client describes itself.
  *
  * Arguments: l lease, m owner, n count, p place, 0 and 1 messages, x number of values, v the values,
  * i ids of permits asked for, g ids of permits given, a whether it is a repeat, t time to live of the

@@ -135,7 +135,6 @@ static char *put_name(char *at, char piece, const struct maker *maker)
 	case 'L': return put_key(at, maker, HF__KEYS_LATCH_CHANNEL);
 	case 'R': return put_key(at, maker, HF__KEYS_RECORD);
 	case 'K': return put_key(at, maker, HF__KEYS_TOKEN);
-	case 'D': return put_key(at, maker, HF__KEYS_HOLDERS);
 	case 'd': return count_piece('d', maker) ? put_key(at, maker, HF__KEYS_HOLDERS) : at;
 	default: return maker->cmd->token ? put_key(at, maker, HF__KEYS_TOKEN) : at;
 	}

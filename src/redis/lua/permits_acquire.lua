@@ -1,7 +1,7 @@
 -- Takes permits, under one id each, until the lease ends. If all ids are there already this is a
 -- repeat, which only lets them last at least the lease.
 --
--- KEYS: permits, their ends, channel, what the holders' descriptions begin with
+-- KEYS: permits, their ends, channel[, what the holders' descriptions begin with]
 -- ARGV: how many, lease in ms or -1 for ever, the owner's description or '', ids
 -- Returns nil: granted
 --         integer: there are too few, ms until the next one ends; -1: none ends by itself
@@ -65,7 +65,7 @@ for _, id in ipairs(lower) do
 	redis.call('zadd', ends, string.format('%.0f', till), id)
 end
 for i = 4, #ARGV do
-	if ARGV[3] ~= '' and ARGV[2] ~= '-1' then
+	if KEYS[4] and ARGV[2] ~= '-1' then
 		redis.call('set', KEYS[4] .. ':' .. hex(ARGV[i]), ARGV[3], 'px', ARGV[2])
 	end
 end

@@ -1,8 +1,8 @@
 -- Lets permits last at least their lease again; a lease of 0 only asks whether the permit is there.
 -- What became of one key never stops the others.
 --
--- KEYS: for each permit: the ends of all, what the holders' descriptions begin with
--- ARGV: for each permit: lease in ms, id, the owner's description or ''
+-- KEYS: for each permit: the ends of all[, what the holders' descriptions begin with]
+-- ARGV: for each permit: lease in ms, id
 -- Returns for each permit 1: it is there, or 0
 local function hex(id)
 	return (string.gsub(id, '.', function(c) return string.format('%02x', string.byte(c)) end))
@@ -11,15 +11,16 @@ end
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local found = {}
-for i = 1, #KEYS / 2 do
-	local ends, side = KEYS[2 * i - 1], KEYS[2 * i]
-	local lease, id, text = tonumber(ARGV[3 * i - 2]), ARGV[3 * i - 1], ARGV[3 * i]
+local each = #KEYS / (#ARGV / 2)
+for i = 1, #ARGV / 2 do
+	local ends, side = KEYS[each * (i - 1) + 1], each == 2 and KEYS[2 * i]
+	local lease, id = tonumber(ARGV[2 * i - 1]), ARGV[2 * i]
 	local score = tonumber(redis.pcall('zscore', ends, id))
 	if score and lease > 0 and score < now + lease then
 		redis.call('zadd', ends, string.format('%.0f', now + lease), id)
 	end
-	if score and lease > 0 and text ~= '' then
-		redis.call('set', side .. ':' .. hex(id), text, 'px', lease)
+	if score and lease > 0 and side then
+		redis.call('pexpire', side .. ':' .. hex(id), lease)
 	end
 	found[i] = score and 1 or 0
 end
