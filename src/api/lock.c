@@ -284,10 +284,14 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *options)
 	if (!rc)
 		rc = run(lock, &wish, NULL);
 	/* This thread may have been kept from running since the grant. */
-	if (!rc && remaining(lock, wish.owner, NULL) == 0)
-		rc = hf__error(HF_ELOST,
-		               "lost: granted, but its lease ended before this thread ran again");
-	return rc;
+	if (rc || remaining(lock, wish.owner, NULL) > 0)
+		return rc;
+	if (lock->many) {
+		struct hf__wish undo = {.verb = HF__OP_RELEASE, .owner = wish.owner};
+		(void)run(lock, &undo, NULL);
+	}
+	return hf__error(HF_ELOST,
+	                 "lost: granted, but its lease ended before this thread ran again");
 }
 
 int hf_lock_release_with(hf_lock *lock, const hf_release_options *options)

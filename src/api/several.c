@@ -244,6 +244,16 @@ void hf__several_undo(struct hf__work *work, enum hf__phase phase)
 	work->got = 0;
 }
 
+/* One of those taken first was lost before the last was taken: from the beginning, if there is time. */
+static void lost_meanwhile(struct hf__work *work, int64_t now)
+{
+	bool again = work->wish.wait_ms != HF_NOWAIT && left_of(work, now) > 0;
+	work->result = HF_ELOST;
+	snprintf(work->detail, sizeof work->detail,
+	         "lost: a member was lost before the others were taken");
+	hf__several_undo(work, again ? HF__PHASE_AGAIN : HF__PHASE_UNDO);
+}
+
 static void took(struct hf__work *work, const struct hf__part *part, int64_t now)
 {
 	struct hf__several *several = work->several;
@@ -255,6 +265,8 @@ static void took(struct hf__work *work, const struct hf__part *part, int64_t now
 			ask_to_take(work, now);
 		else if (work->wish.lease_ms && several->n > 1)
 			ask_to_extend(work, HF__PHASE_EVEN);
+		else if (hf__several_remaining(several, work->wish.owner, now, NULL) == 0)
+			lost_meanwhile(work, now);
 	} else if (sliced && work->got) {
 		ask_to_extend(work, HF__PHASE_KEEP);
 	} else {
@@ -273,10 +285,12 @@ static void evened(struct hf__work *work, int64_t now)
 			ask_to_take(work, now);
 		return;
 	}
+	if (work->part[failed].result == HF_ELOST) {
+		lost_meanwhile(work, now);
+		return;
+	}
 	hf__several_fail(work, &work->part[failed]);
-	bool again = work->result == HF_ELOST && work->wish.wait_ms != HF_NOWAIT &&
-	             left_of(work, now) > 0;
-	hf__several_undo(work, again ? HF__PHASE_AGAIN : HF__PHASE_UNDO);
+	hf__several_undo(work, HF__PHASE_UNDO);
 }
 
 /* The next round of an acquire of all members; none is the end. */

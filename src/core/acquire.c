@@ -148,9 +148,12 @@ static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t 
 static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
                      int64_t now)
 {
-	struct hf__hold *own = answer->channel == HF__CHANNEL_WAITER ? op->hold : NULL;
+	bool ordered = answer->channel == HF__CHANNEL_WAITER;
+	struct hf__hold *own = ordered ? op->hold : NULL;
 	bool watched = hf__lock_is_watched(op->lock, answer->channel, own);
-	if (hf__lock_watch(core, op->lock, answer->channel, own))
+	/* Who holds it as a lock without order tells nobody in particular. */
+	if ((ordered && hf__lock_watch(core, op->lock, HF__CHANNEL_LOCK, NULL)) ||
+	    hf__lock_watch(core, op->lock, answer->channel, own))
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
 	else if (!watched && !HF__MUTANT(NO_SECOND_ASK))
 		hf__acquire_ask(core, op->hold, now);

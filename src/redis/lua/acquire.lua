@@ -45,9 +45,11 @@ if fields == 1 then
 	if not (string.find(held[1], ':', 1, true) and tonumber(held[2])) then
 		return {'conflict', 'the key is a hash, but no lock'}
 	end
-elseif redis.call('hget', key, 'mode') then
-	return {'busy', redis.call('pttl', key), 'rw'}
 else
+	local mode = redis.call('hget', key, 'mode')
+	if mode == 'read' or mode == 'write' then
+		return {'busy', redis.call('pttl', key), 'rw'}
+	end
 	return {'conflict', 'the key is a hash, but no lock'}
 end
 return redis.call('pttl', key)

@@ -28,7 +28,8 @@ local fields = redis.call('hlen', key)
 if n ~= '1' then
 	return {'gone', fields == 1 and redis.call('hkeys', key)[1] or ''}
 end
-local is_rw = fields > 1 and redis.call('hget', key, 'mode')
+local mode = fields > 1 and redis.call('hget', key, 'mode')
+local is_rw = mode == 'read' or mode == 'write'
 if fields > 1 and not is_rw then
 	return {'conflict', 'the key is a hash, but no lock'}
 elseif fields == 1 then

@@ -7,8 +7,15 @@
 --         {'conflict', why}: the key is no group
 local key, me = KEYS[1], ARGV[1]
 local fields = redis.call('hlen', key)
-if fields > 0 and (fields < 3 or redis.call('hexists', key, 'mode') == 1) then
+if fields > 2 and redis.call('hexists', key, 'mode') == 1 then
 	return {'conflict', 'the key is a hash, but no group'}
+elseif fields == 1 or fields == 2 then
+	-- Too few for a hold, but Java may leave this much of one.
+	for _, field in ipairs(redis.call('hkeys', key)) do
+		if not (string.find(field, ':expire_time$') or string.find(field, ':lock_count$')) then
+			return {'conflict', 'the key is a hash, but no group'}
+		end
+	end
 end
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -14,7 +14,10 @@ if fields == 1 then
 		return {'conflict', 'the key is a hash, but no lock'}
 	end
 	holder = held[1]
-elseif fields > 1 and not redis.call('hget', key, 'mode') then
-	return {'conflict', 'the key is a hash, but no lock'}
+elseif fields > 1 then
+	local mode = redis.call('hget', key, 'mode')
+	if mode ~= 'read' and mode ~= 'write' then
+		return {'conflict', 'the key is a hash, but no lock'}
+	end
 end
 return {redis.call('pttl', key), count, holder}

@@ -10,6 +10,9 @@
 --         {'conflict', why}: the key is no lock; nothing was changed
 local key, hold, lease, me, n = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 local mode = redis.call('hget', key, 'mode')
+if mode ~= 'read' and mode ~= 'write' then
+	mode = nil
+end
 if not mode and redis.call('exists', key) == 1 then
 	local held = redis.call('hlen', key) == 1 and redis.call('hgetall', key)
 	if n ~= '1' then

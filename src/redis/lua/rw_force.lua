@@ -7,7 +7,7 @@
 local key = KEYS[1]
 local mode = redis.call('hget', key, 'mode')
 if mode ~= ARGV[1] then
-	if not mode and redis.call('exists', key) == 1 then
+	if mode ~= 'read' and mode ~= 'write' and redis.call('exists', key) == 1 then
 		return {'conflict', 'the key is a hash, but no lock of this kind'}
 	end
 	return 0

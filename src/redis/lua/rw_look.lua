@@ -7,6 +7,9 @@
 local key, me, half = KEYS[1], ARGV[1], ARGV[2]
 local count = tonumber(redis.call('hget', key, me)) or 0
 local mode = redis.call('hget', key, 'mode')
+if mode ~= 'read' and mode ~= 'write' then
+	mode = nil
+end
 local holder = ''
 for _, field in ipairs(redis.call('hkeys', key)) do
 	local writer = string.match(field, '^(.*):write$')
@@ -16,10 +19,11 @@ for _, field in ipairs(redis.call('hkeys', key)) do
 		holder = field
 	end
 end
+if not mode and redis.call('exists', key) == 1 and
+	not (redis.call('hlen', key) == 1 and string.find(holder, ':', 1, true)) then
+	return {'conflict', 'the key is a hash, but no lock'}
+end
 if holder == '' then
 	return {-2, 0, ''}
-end
-if not mode and not string.find(holder, ':', 1, true) then
-	return {'conflict', 'the key is a hash, but no lock'}
 end
 return {redis.call('pttl', key), count, holder}

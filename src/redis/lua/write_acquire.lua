@@ -40,7 +40,8 @@ if redis.call('exists', key) == 0 then
 	return token and {'granted', number}
 end
 local ttl = redis.call('pttl', key)
-if redis.call('hexists', key, 'mode') == 1 then
+local mode = redis.call('hget', key, 'mode')
+if mode == 'read' or mode == 'write' then
 	return ttl
 end
 local held = redis.call('hlen', key) == 1 and redis.call('hgetall', key)
