@@ -17,12 +17,12 @@ build = CMAKE_GENERATOR="$(ninja)" cmake --preset $(1) $(CONFIGURE) >build/$(1).
 	{ cat build/$(1).log; exit 1; }; \
 	cmake --build build/$(1) -j $(JOBS) --target $(2)
 
-all: need-build ## build the library, the examples and the benchmarks (the default)
-	@$(call build,release,holdfast holdfast_static examples bench)
+all: need-build ## build the library, the command, the examples and the benchmarks (the default)
+	@$(call build,release,holdfast holdfast_static holdfast_command examples bench)
 
 demo: need-build need-server ## build, and watch locks being taken, waited for and lost
-	@$(call build,release,examples)
-	@build/release/examples/demo
+	@$(call build,release,holdfast_command)
+	@build/release/holdfast demo
 
 test: need-build need-test ## build and run every test
 	@$(call build,release,all)
@@ -31,6 +31,10 @@ test: need-build need-test ## build and run every test
 test-servers: need-build need-test need-servers ## run the live tests against other server versions
 	@$(call build,release,live_tests)
 	@tools/test-servers
+
+interop: need-build need-test ## run the tests that share locks with Java's Redisson
+	@$(call build,release,interop_tests)
+	@tools/run-interop
 
 asan: need-build need-test ## run every test with the address and undefined sanitizers
 	@$(call build,asan,all)
@@ -88,5 +92,5 @@ need-%:
 	@tools/need $*
 
 .NOTPARALLEL:
-.PHONY: all demo test test-servers asan tsan valgrind sim fuzz bench-quick lint format install \
-	check-install clean help
+.PHONY: all demo test test-servers interop asan tsan valgrind sim fuzz bench-quick lint format \
+	install check-install clean help

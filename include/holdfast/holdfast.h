@@ -424,6 +424,12 @@ HF_API int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size);
  */
 HF_API int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token);
 
+/*
+ * The identity of this owner's hold as the server has it, "<uuid>:<number>", cut to size with its NUL.
+ * Local. HF_ENOTHELD if there is no hold.
+ */
+HF_API int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t size);
+
 /* The latest token given on this name, whoever holds the lock; 0 if there was none. Asks the server. */
 HF_API int hf_lock_last_token(hf_lock *lock, int64_t *ret_token);
 
@@ -643,6 +649,16 @@ HF_API int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *te
 /* Facts about the server that matter to locks, as it calls them: "maxmemory_policy", "allkeys-lru". */
 typedef void hf_fact_fn(void *arg, const char *name, const char *value);
 HF_API int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg);
+
+/* ---- the embedded server -------------------------------------------------------------------- */
+
+/*
+ * About the private server of "embedded:", of this user and host. Status: 1 if it runs, 0 if not;
+ * ret_directory, if not NULL, gets where it keeps its data and ret_pid its process. Stop ends it, and
+ * its locks are kept for the next start; 1 if it ran, 0 if not. Errors as ever.
+ */
+HF_API int hf_embedded_status(char *ret_directory, size_t size, int64_t *ret_pid);
+HF_API int hf_embedded_stop(void);
 
 /* ---- events --------------------------------------------------------------------------------- */
 

@@ -403,3 +403,29 @@ int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg)
 	end(&asking);
 	return rc;
 }
+
+/* ---- the embedded server ---- */
+
+int hf_embedded_status(char *ret_directory, size_t size, int64_t *ret_pid)
+{
+	char why[HF__DETAIL_SIZE] = "no memory";
+	long pid;
+	int rc = hf__embedded_status(ret_directory, size, &pid, why, sizeof why);
+	if (rc)
+		return hf__error(rc, "%s", why);
+	if (ret_pid)
+		*ret_pid = pid;
+	hf__error_clear();
+	return pid > 0;
+}
+
+int hf_embedded_stop(void)
+{
+	char why[HF__DETAIL_SIZE] = "no memory";
+	bool ran;
+	int rc = hf__embedded_stop(10000, &ran, why, sizeof why);
+	if (rc)
+		return hf__error(rc, "%s", why);
+	hf__error_clear();
+	return ran;
+}

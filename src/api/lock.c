@@ -429,6 +429,30 @@ int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 	return 0;
 }
 
+int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t size)
+{
+	uint64_t wire = 0;
+	if (!ret_identity || size == 0)
+		return hf__error(HF_EINVAL, "ret_identity: NULL or of no size");
+	int rc = check(lock);
+	if (!rc)
+		rc = refuse_many(lock);
+	if (rc)
+		return rc;
+	struct hf_client *client = lock->at.client;
+	int before = hf__call_guard();
+	hf__engine_lock(&client->engine);
+	const struct hf__hold *hold = hf__hold_find(lock->at.record, owner_number(owner));
+	if (hold && hold->state == HF__HOLD_HELD)
+		wire = hold->cmd.wire;
+	hf__engine_unlock(&client->engine);
+	hf__call_unguard(before);
+	if (!wire)
+		return hf__error(HF_ENOTHELD, "%s: not held by this owner", lock->at.record->name);
+	snprintf(ret_identity, size, "%s:%" PRIu64, client->core.config.uuid, wire);
+	return 0;
+}
+
 /* ---- asynchronous ---- */
 
 int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *options, hf_done_fn *done,

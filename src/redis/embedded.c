@@ -282,7 +282,7 @@ static enum health ask_server(struct start *start)
  * A server that was just started does not listen yet. Its process is known by the pid file, and told
  * from a later process of the same number by its working directory.
  */
-static bool has_process(struct start *start)
+static long find_process(struct start *start)
 {
 	char text[32] = "";
 	char link[64];
@@ -295,13 +295,17 @@ static bool has_process(struct start *start)
 	if (fd >= 0)
 		(void)close(fd);
 	if (pid <= 0)
-		return false;
+		return 0;
 	(void)snprintf(link, sizeof(link), "/proc/%ld/cwd", pid);
 	if (stat(link, &its) == 0)
 		return fstat(start->dir_fd, &ours) == 0 && ours.st_dev == its.st_dev &&
-		       ours.st_ino == its.st_ino;
+		                       ours.st_ino == its.st_ino
+		               ? pid
+		               : 0;
 	/* Where /proc tells nothing, a process of ours with that number has to do. */
-	return (errno == EACCES || access("/proc/self", F_OK) < 0) && kill((pid_t)pid, 0) == 0;
+	bool there =
+		(errno == EACCES || access("/proc/self", F_OK) < 0) && kill((pid_t)pid, 0) == 0;
+	return there ? pid : 0;
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
@@ -590,7 +594,7 @@ static int step(struct start *start)
 	if (!start->is_locked)
 		return try_lock(start);
 	rc = read_report(start);
-	if (rc < 0 || start->report_fd >= 0 || has_process(start))
+	if (rc < 0 || start->report_fd >= 0 || find_process(start))
 		return rc;
 	if (start->is_started)
 		return refuse(start, "'%.200s' ended at once; see '%.300s/" LOG_FILE "'",
@@ -670,4 +674,55 @@ void hf__embedded_done(struct hf__embedded *embedded)
 	free(embedded->path);
 	embedded->path = NULL;
 	embedded->dir_fd = -1;
+}
+
+/* ---- looking and ending ---------------------------------------------------------------------- */
+
+/* Nothing is made: without a directory there is no server. */
+static int find_server(struct start *start, long *ret_pid)
+{
+	int rc = name_directory(start);
+
+	*ret_pid = 0;
+	if (rc == 0 && access(start->dir, F_OK) == 0) {
+		rc = open_directory(start);
+		if (rc == 0)
+			*ret_pid = find_process(start);
+	}
+	return rc;
+}
+
+int hf__embedded_status(char *ret_directory, size_t size, long *ret_pid, char *why, size_t why_size)
+{
+	struct start start = {
+		.dir_fd = -1, .lock_fd = -1, .report_fd = -1, .why = why, .why_size = why_size};
+	int rc = find_server(&start, ret_pid);
+
+	if (rc == 0 && ret_directory)
+		(void)snprintf(ret_directory, size, "%s", start.dir);
+	finish(&start, rc);
+	return rc;
+}
+
+int hf__embedded_stop(int64_t timeout_ms, bool *ret_ran, char *why, size_t why_size)
+{
+	struct start start = {
+		.dir_fd = -1, .lock_fd = -1, .report_fd = -1, .why = why, .why_size = why_size};
+	const struct timespec pause = {.tv_nsec = 10000000};
+	long pid;
+	int rc = find_server(&start, &pid);
+
+	*ret_ran = pid > 0;
+	start.deadline_at = now_ms() + timeout_ms;
+	if (rc == 0 && pid > 0 && kill((pid_t)pid, SIGTERM) < 0 && errno != ESRCH)
+		rc = refuse(&start, "cannot end process %ld: %m", pid);
+	while (rc == 0 && pid > 0 && find_process(&start) == pid) {
+		if (remaining_ms(&start) == 0)
+			rc = refuse(&start, "process %ld did not end in %lld ms", pid,
+			            (long long)timeout_ms);
+		else
+			(void)nanosleep(&pause, NULL);
+	}
+	finish(&start, rc);
+	return rc;
 }

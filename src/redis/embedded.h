@@ -2,6 +2,7 @@
 #ifndef HF_REDIS_EMBEDDED_H
 #define HF_REDIS_EMBEDDED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,5 +29,12 @@ void hf__embedded_done(struct hf__embedded *embedded);
  */
 int hf__embedded_find(const char *wanted, const char *directories, char **ret_file, char *why,
                       size_t why_size);
+
+/* Where it is, and its process, 0 if it does not run. 0, HF_ENOMEM or HF_ESYSTEM. */
+int hf__embedded_status(char *ret_directory, size_t size, long *ret_pid, char *why,
+                        size_t why_size);
+
+/* Ends it, and waits for that. */
+int hf__embedded_stop(int64_t timeout_ms, bool *ret_ran, char *why, size_t why_size);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * A tour of Holdfast in about fifteen seconds: demo [URL]
+ * holdfast demo: a tour in about fifteen seconds.
  *
  * Every line tells when (seconds from the start), who, and what. The exit status is 0 only if all of
  * it went as the headings say. Without a URL it runs on an embedded server of its own, which it stops
  * at the end; the last section of this file does that and has nothing to do with locks.
  */
-#include <holdfast/holdfast.h>
+#include "cli.h"
 
 #include <ftw.h>
 #include <pthread.h>
@@ -361,8 +361,12 @@ static int run_with_server(void)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-int main(int argc, char **argv)
+int cli_demo(int argc, char **argv)
 {
+	if (argc > 2 || (argc == 2 && strcmp(argv[1], "--help") == 0)) {
+		cli_show_help("demo");
+		return argc > 2 ? EXIT_USAGE : 0;
+	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	clock_gettime(CLOCK_MONOTONIC, &begun);
 	return argc > 1 ? run_story(argv[1]) : run_with_server();

@@ -1,0 +1,80 @@
+/* What the parts of the command share. */
+#ifndef HF_CLI_H
+#define HF_CLI_H
+
+#include <holdfast/holdfast.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Exit statuses, beside the child's own and 128+n. */
+enum {
+	EXIT_NOT_ACQUIRED = 1,
+	EXIT_USAGE = 64,
+	EXIT_NO_LOCK = 65,     /* the key is no lock */
+	EXIT_UNREACHABLE = 69, /* or an outcome that is not known */
+	EXIT_SYSTEM = 71,
+	EXIT_REFUSED = 77,
+	EXIT_CONFIG = 78,
+	EXIT_LOST = 80, /* the child was signalled because of the lock */
+	EXIT_UNCONFIRMED = 81,
+	EXIT_MAX_HOLD = 124,
+	EXIT_CANNOT_RUN = 126,
+	EXIT_NOT_FOUND = 127,
+};
+
+/* ---- text.c ---- */
+/* "1.5s", "200ms", "2m": milliseconds, or -1 with the reason told. */
+int64_t cli_duration(const char *option, const char *text);
+/* 250 ms, 12.5 s, 3 min: for people. */
+const char *cli_span(int64_t ms, char ret_text[32]);
+/* Writes a text as a JSON string. */
+void cli_json_text(FILE *out, const char *text, size_t length);
+/* Writes any bytes so that a terminal shows them and nothing else happens. */
+void cli_plain_text(FILE *out, const char *text, size_t length);
+/* One line on stderr: what happened, and what to do. */
+void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same for a call of the library that failed, the last one; returns the exit status it means. */
+int cli_failed(int error);
+int cli_failed_with(int error, const char *detail);
+int cli_status_of(int error);
+
+/* ---- settings.c ---- */
+struct cli_settings {
+	const char *url; /* from --url; NULL: elsewhere */
+	const char *password_file;
+};
+/* Takes an option that all commands know; true if it was one. */
+bool cli_take_common(struct cli_settings *settings, int letter, const char *value);
+/*
+ * Opens the client of these settings; options are filled in where the settings say so. 0, or the exit
+ * status with the reason told.
+ */
+int cli_open(const struct cli_settings *settings, hf_client_options *options,
+             hf_client **ret_client);
+
+enum { CLI_URL = 1000, CLI_PASSWORD_FILE, CLI_OWN };
+#define CLI_COMMON_OPTIONS                                                                         \
+	{"url", required_argument, NULL, CLI_URL},                                                 \
+	{                                                                                          \
+		"password-file", required_argument, NULL, CLI_PASSWORD_FILE                        \
+	}
+
+/* ---- the commands ---- */
+int cli_run(int argc, char **argv);
+int cli_ls(int argc, char **argv);
+int cli_who(int argc, char **argv);
+int cli_unlock(int argc, char **argv);
+int cli_ping(int argc, char **argv);
+int cli_embedded(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
+int cli_demo(int argc, char **argv);
+int cli_help(int argc, char **argv);
+
+/* ---- help.c ---- */
+/* Prints the help of a command. */
+void cli_show_help(const char *command);
+
+#endif

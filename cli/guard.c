@@ -1,0 +1,226 @@
+/* The guard process: starts the command, and sees to it that nothing of it outlives the lock. */
+#include "guard.h"
+
+#include "tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+int64_t guard_clock(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+bool guard_tell(const struct guard *guard, const struct guard_message *message)
+{
+	size_t size = offsetof(struct guard_message, text) + (size_t)message->length;
+	ssize_t sent;
+	do
+		sent = send(guard->fd, message, size, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent >= 0;
+}
+
+int guard_hear(const struct guard *guard, struct guard_message *ret_message)
+{
+	ssize_t size;
+	do
+		size = recv(guard->fd, ret_message, sizeof(*ret_message), MSG_DONTWAIT);
+	while (size < 0 && errno == EINTR);
+	if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		return 0;
+	if (size < (ssize_t)offsetof(struct guard_message, text))
+		return -1;
+	ret_message->length = (int)((size_t)size - offsetof(struct guard_message, text));
+	return 1;
+}
+
+/* ---- in the guard ---- */
+
+struct here {
+	struct guard up; /* the way to holdfast */
+	const struct guard_plan *plan;
+	pid_t child; /* 0 before it is started */
+	int signals;
+};
+
+static void tell_up(const struct here *here, enum guard_word word, int number)
+{
+	struct guard_message message = {.word = word, .number = number};
+	(void)guard_tell(&here->up, &message);
+}
+
+/* In the child, up to its own program; nothing of ours is left in it then. */
+static _Noreturn void become_command(const struct guard_plan *plan, const struct guard_message *go,
+                                     int report_fd)
+{
+	const char *end = go->text + go->length;
+	for (const char *at = go->text; at < end; at += strlen(at) + 1)
+		(void)putenv(strdup(at));
+	if (plan->own_group) {
+		(void)setpgid(0, 0);
+		(void)tcsetpgrp(plan->terminal, getpgrp());
+	} else {
+		(void)setpgid(0, plan->group);
+	}
+	if (plan->child_ignored)
+		(void)signal(SIGCHLD, SIG_IGN);
+	(void)sigprocmask(SIG_SETMASK, &plan->mask, NULL);
+	execvp(plan->argv[0], plan->argv);
+	int error = errno;
+	(void)!write(report_fd, &error, sizeof error);
+	_exit(127);
+}
+
+static void start_command(struct here *here, const struct guard_message *go)
+{
+	int report[2], error = 0;
+	if (pipe2(report, O_CLOEXEC)) {
+		tell_up(here, GUARD_CANNOT, errno);
+		return;
+	}
+	here->child = fork();
+	if (here->child == 0)
+		become_command(here->plan, go, report[1]);
+	if (here->child < 0)
+		error = errno;
+	close(report[1]);
+	if (here->child > 0 && here->plan->own_group)
+		(void)setpgid(here->child, here->child);
+	ssize_t size = 0;
+	if (!error)
+		do
+			size = read(report[0], &error, sizeof error);
+		while (size < 0 && errno == EINTR);
+	close(report[0]);
+	if (error)
+		tell_up(here, GUARD_CANNOT, error);
+	else
+		tell_up(here, GUARD_STARTED, here->child);
+}
+
+/* Kills until there is nobody left to wait for. */
+static _Noreturn void kill_all(void)
+{
+	while (tree_signal(getpid(), 0, SIGKILL) >= 0) {
+		pid_t pid;
+		do
+			pid = waitpid(-1, NULL, WNOHANG);
+		while (pid > 0);
+		if (pid < 0 && errno == ECHILD)
+			break;
+		struct timespec pause = {.tv_nsec = 2000000};
+		nanosleep(&pause, NULL);
+	}
+	_exit(0);
+}
+
+/* Takes what has ended; the end of everything is the end of the guard. */
+static void reap(struct here *here)
+{
+	struct signalfd_siginfo info;
+	int status;
+	pid_t pid;
+	while (read(here->signals, &info, sizeof info) > 0)
+		continue;
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+		if (pid != here->child)
+			continue;
+		if (WIFSTOPPED(status))
+			tell_up(here, GUARD_STOPPED, WSTOPSIG(status));
+		else
+			tell_up(here, GUARD_ENDED, status);
+	}
+	if (pid < 0 && errno == ECHILD && here->child)
+		_exit(0);
+}
+
+static void obey(struct here *here)
+{
+	struct guard_message message;
+	int heard;
+	while ((heard = guard_hear(&here->up, &message)) > 0) {
+		if (message.word == GUARD_GO)
+			start_command(here, &message);
+		else
+			_exit(0);
+	}
+	if (heard < 0)
+		kill_all(); /* holdfast is gone */
+}
+
+static void check_time(struct here *here)
+{
+	int64_t at = atomic_load(&here->up.shared->kill_at);
+	if (!here->child || at == 0 || guard_clock() < at || atomic_load(&here->up.shared->killed))
+		return;
+	atomic_store(&here->up.shared->killed, true);
+	(void)tree_signal(getpid(), 0, SIGKILL);
+}
+
+/* Never sleeps past the moment, which holdfast moves on; an old one only means a look too many. */
+static int sleep_ms(const struct here *here)
+{
+	int64_t at = atomic_load(&here->up.shared->kill_at);
+	if (!here->child || at == 0)
+		return -1;
+	if (atomic_load(&here->up.shared->killed))
+		return 20; /* until all are gone */
+	int64_t left = at - guard_clock();
+	return left < 0 ? 0 : left < 60000 ? (int)left : 60000;
+}
+
+static _Noreturn void be_guard(const struct guard_plan *plan, int fd, struct guard_shared *shared)
+{
+	struct here here = {.up = {.fd = fd, .shared = shared}, .plan = plan};
+	sigset_t child;
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	(void)prctl(PR_SET_NAME, "holdfast-guard");
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+	(void)setpgid(0, 0);
+	here.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (here.signals < 0)
+		_exit(1);
+	struct pollfd polled[2] = {{.fd = fd, .events = POLLIN},
+	                           {.fd = here.signals, .events = POLLIN}};
+	for (;;) {
+		(void)poll(polled, 2, sleep_ms(&here));
+		obey(&here);
+		reap(&here);
+		check_time(&here);
+		if (atomic_load(&shared->killed))
+			(void)tree_signal(getpid(), 0, SIGKILL); /* those it left meanwhile */
+	}
+}
+
+int guard_start(struct guard *guard, const struct guard_plan *plan)
+{
+	int fd[2];
+	guard->shared = mmap(NULL, sizeof(*guard->shared), PROT_READ | PROT_WRITE,
+	                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (guard->shared == MAP_FAILED)
+		return -1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd))
+		return -1;
+	guard->fd = fd[0];
+	guard->pid = fork();
+	if (guard->pid == 0) {
+		close(fd[0]);
+		be_guard(plan, fd[1], guard->shared);
+	}
+	close(fd[1]);
+	return guard->pid < 0 ? -1 : 0;
+}

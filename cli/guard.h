@@ -1,0 +1,65 @@
+/*
+ * The guard: a small process between holdfast and the command.
+ *
+ * It starts the command, adopts what the command leaves behind, and kills all of it if holdfast is
+ * killed, or at the last moment before the lock ends if holdfast does not (because it is stopped).
+ * It is forked before there is any thread, and uses nothing of the library.
+ */
+#ifndef HF_CLI_GUARD_H
+#define HF_CLI_GUARD_H
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* What both see. */
+struct guard_shared {
+	_Atomic int64_t kill_at; /* CLOCK_BOOTTIME ms; 0: not yet, INT64_MAX: never */
+	_Atomic bool killed;     /* the guard has killed the tree because of that */
+};
+
+/* How the command is to be started; all before the fork of the guard. */
+struct guard_plan {
+	char **argv;
+	sigset_t mask;      /* as the caller had it */
+	bool child_ignored; /* SIGCHLD, by the caller */
+	bool own_group;     /* the command gets the terminal's foreground group */
+	int terminal;       /* then: its descriptor */
+	pid_t group;        /* else: the group it is in, the caller's */
+};
+
+enum guard_word {
+	GUARD_GO = 1,  /* to it: start the command; followed by NAME=VALUE texts, each with a NUL */
+	GUARD_LET_GO,  /* to it: end, and let what lives on live */
+	GUARD_STARTED, /* from it: number is the process */
+	GUARD_CANNOT,  /* number is errno */
+	GUARD_STOPPED, /* number is the signal */
+	GUARD_ENDED,   /* number is what wait() says */
+};
+
+struct guard_message {
+	int word;
+	int number;
+	char text[4096];
+	int length; /* of the text */
+};
+
+struct guard {
+	pid_t pid;
+	int fd; /* a message at a time; its end is the guard's end */
+	struct guard_shared *shared;
+};
+
+/* Forks the guard, which waits for the word; 0, or -1 with errno. */
+int guard_start(struct guard *guard, const struct guard_plan *plan);
+/* false if it is gone. */
+bool guard_tell(const struct guard *guard, const struct guard_message *message);
+/* 1: a message, 0: none now, -1: the guard is gone. */
+int guard_hear(const struct guard *guard, struct guard_message *ret_message);
+
+int64_t guard_clock(void);
+
+#endif

@@ -1,0 +1,160 @@
+/* The hold of run: a lock, or a permit, behind one face. */
+#include "run.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void done(void *arg, int result, int64_t number, const char *text)
+{
+	struct run_hold *hold = arg;
+	(void)number;
+	hold->finished = true;
+	hold->result = result;
+	snprintf(hold->detail, sizeof hold->detail, "%s", result ? hf_error_detail() : "");
+	if (!result && text)
+		snprintf(hold->id, sizeof hold->id, "%s", text);
+}
+
+/* Only the program's name, as arguments carry secrets, unless all of it was asked for. */
+static void describe(const struct run_options *options, char *ret_text, size_t size)
+{
+	if (!options->command) {
+		snprintf(ret_text, size, "holdfast");
+		return;
+	}
+	if (!options->show_args) {
+		const char *slash = strrchr(options->command[0], '/');
+		snprintf(ret_text, size, "%s", slash ? slash + 1 : options->command[0]);
+		return;
+	}
+	size_t used = 0;
+	for (char **word = options->command; *word && used < size; word++)
+		used += (size_t)snprintf(ret_text + used, size - used, "%s%s",
+		                         word == options->command ? "" : " ", *word);
+}
+
+/* The first user says how many there are; whoever thinks otherwise is told so. */
+static int check_permits(struct run_hold *hold, const struct run_options *options)
+{
+	int64_t total;
+	int rc = options->permits ? hf_permits_try_set(hold->permits, options->permits, NULL) : 0;
+	if (!rc)
+		rc = hf_permits_total(hold->permits, &total);
+	if (rc)
+		return cli_failed(rc);
+	if (!options->permits && total == 0) {
+		cli_complain("%s: there is no such semaphore; --permits N makes one",
+		             options->name);
+		return EXIT_CONFIG;
+	}
+	if (options->permits && total != options->permits) {
+		cli_complain("%s: has %" PRId64 " permits, not %" PRId64 "; nothing was changed",
+		             options->name, total, options->permits);
+		return EXIT_CONFIG;
+	}
+	return 0;
+}
+
+static int open_handles(struct run_hold *hold, const struct run_options *options)
+{
+	int rc = hf_owner_new(&hold->owner);
+	if (!rc)
+		rc = hf_cancel_new(&hold->cancel);
+	if (rc)
+		return cli_failed(rc);
+	rc = options->how == RUN_PERMITS
+	             ? hf_permits_open(hold->client, options->name, &hold->permits)
+	             : hf_lock_open(hold->client, options->kind, options->name, &hold->lock);
+	if (rc)
+		return cli_failed(rc);
+	rc = hf_client_fd(hold->client);
+	if (rc < 0)
+		return cli_failed(rc);
+	return options->how == RUN_PERMITS ? check_permits(hold, options) : 0;
+}
+
+int hold_open(struct run_hold *hold, const struct run_options *options)
+{
+	char text[256];
+	hf_client_options client = {.watchdog_ms = options->watchdog_ms, .describe = text};
+	describe(options, text, sizeof text);
+	/* A lock is asked for without a word before, so that one round trip is enough. */
+	client.lazy = options->how == RUN_LOCK;
+	int rc = cli_open(&options->settings, &client, &hold->client);
+	return rc ? rc : open_handles(hold, options);
+}
+
+void hold_close(struct run_hold *hold)
+{
+	(void)hf_client_close(hold->client);
+	hf_lock_close(hold->lock);
+	hf_permits_close(hold->permits);
+	hf_owner_free(hold->owner);
+	hf_cancel_free(hold->cancel);
+}
+
+int hold_acquire(struct run_hold *hold, const struct run_options *options)
+{
+	hold->finished = false;
+	if (hold->permits)
+		return hf_permits_acquire_async(hold->permits, 1,
+		                                HF_PERMITS(.wait_ms = options->wait_ms,
+		                                           .lease_ms = options->lease_ms,
+		                                           .cancel = hold->cancel),
+		                                done, hold);
+	return hf_lock_acquire_async(hold->lock,
+	                             HF_ACQUIRE(.wait_ms = options->wait_ms,
+	                                        .lease_ms = options->lease_ms, .owner = hold->owner,
+	                                        .cancel = hold->cancel, .token = options->token),
+	                             done, hold);
+}
+
+int hold_release(struct run_hold *hold, int64_t wait_ms)
+{
+	hold->finished = false;
+	if (hold->permits)
+		return hf_permits_release_async(hold->permits, &hold->id, 1, done, hold);
+	return hf_lock_release_async(
+		hold->lock, HF_RELEASE(.wait_ms = wait_ms, .owner = hold->owner), done, hold);
+}
+
+int64_t hold_remaining(const struct run_hold *hold)
+{
+	return hold->permits ? hf_permits_remaining(hold->permits, hold->id)
+	                     : hf_lock_remaining(hold->lock, hold->owner);
+}
+
+bool hold_is_lost(const struct run_hold *hold)
+{
+	hf_state state = hold->permits ? hf_permits_state(hold->permits, hold->id)
+	                               : hf_lock_state(hold->lock, hold->owner);
+	return state == HF_LOST || state == HF_FREE;
+}
+
+int64_t hold_token(const struct run_hold *hold)
+{
+	int64_t token = 0;
+	if (hold->lock)
+		(void)hf_lock_token(hold->lock, hold->owner, &token);
+	return token;
+}
+
+void hold_owner(const struct run_hold *hold, char *ret_text, size_t size)
+{
+	if (hold->permits)
+		snprintf(ret_text, size, "%s", hold->id);
+	else if (hf_lock_identity(hold->lock, hold->owner, ret_text, size))
+		ret_text[0] = 0;
+}
+
+int hold_failed(const struct run_hold *hold, const struct run_options *options)
+{
+	if (cli_status_of(hold->result) == EXIT_NOT_ACQUIRED) {
+		if (options->verbose)
+			cli_complain("%s: %s", hf_strerror(hold->result), hold->detail);
+		return options->conflict_status;
+	}
+	return cli_failed_with(hold->result, hold->detail);
+}

@@ -1,0 +1,70 @@
+/* The run command: what was asked for, and what is under way. */
+#ifndef HF_CLI_RUN_H
+#define HF_CLI_RUN_H
+
+#include "cli.h"
+#include "guard.h"
+
+/* How the lock is taken. */
+enum run_kind { RUN_LOCK, RUN_PERMITS };
+
+struct run_options {
+	struct cli_settings settings;
+	const char *name;
+	char **command; /* NULL: hold until the end of input or a signal */
+	enum run_kind how;
+	hf_kind kind;
+	int64_t permits;  /* 0: as many as there are */
+	int64_t wait_ms;  /* 0: for ever; HF_NOWAIT */
+	int64_t lease_ms; /* fixed; 0: renewed */
+	int64_t watchdog_ms;
+	int64_t grace_ms, kill_ms;
+	int64_t at_least_ms, splay_ms, max_hold_ms;
+	int conflict_status;
+	int status_fd;    /* -1: none */
+	bool close_early; /* -o */
+	bool no_fork;
+	bool verbose, json, token, show_args;
+	const char *on_lost;
+};
+
+/* Fills them from the words behind "run"; 0, or the exit status with the reason told. */
+int run_read_options(int argc, char **argv, struct run_options *ret_options);
+
+/* What is held, whatever its kind. */
+struct run_hold {
+	hf_client *client;
+	hf_owner *owner;
+	hf_lock *lock;       /* or */
+	hf_permits *permits; /* with */
+	hf_permit_id id;
+	hf_cancel *cancel;
+	bool finished; /* the call under way */
+	int result;
+	char detail[400];
+};
+
+/* ---- hold.c ---- */
+/* Opens client and handles; 0, or the exit status with the reason told. */
+int hold_open(struct run_hold *hold, const struct run_options *options);
+void hold_close(struct run_hold *hold);
+/* Start the call; finished and result tell of its end. */
+int hold_acquire(struct run_hold *hold, const struct run_options *options);
+int hold_release(struct run_hold *hold, int64_t wait_ms);
+int64_t hold_remaining(const struct run_hold *hold);
+/* The hold ended on the server, not by time. */
+bool hold_is_lost(const struct run_hold *hold);
+int64_t hold_token(const struct run_hold *hold);
+/* Its owner as the server has it. */
+void hold_owner(const struct run_hold *hold, char *ret_text, size_t size);
+/* The exit status of a failed acquire, with the reason told. */
+int hold_failed(const struct run_hold *hold, const struct run_options *options);
+
+/* ---- tell.c: events, and the line while waiting ---- */
+void tell_event(const struct run_options *options, const char *event, const struct run_hold *hold,
+                const char *more);
+/* Draws or redraws the line; who holds the lock is asked now and then. */
+void tell_waiting(const struct run_options *options, struct run_hold *hold, int64_t waited_ms);
+void tell_waiting_over(void);
+
+#endif

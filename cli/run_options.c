@@ -1,0 +1,295 @@
+/* The options of run: flock's letters and our own words. */
+#include "run.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	FAIR = CLI_OWN,
+	KIND,
+	PERMITS,
+	WATCHDOG,
+	LEASE,
+	GRACE,
+	AT_LEAST,
+	SPLAY,
+	MAX_HOLD,
+	ON_LOST,
+	TOKEN,
+	JSON,
+	STATUS_FD,
+	SHOW_ARGS,
+	VERBOSE
+};
+
+static const struct option long_options[] = {
+	CLI_COMMON_OPTIONS,
+	{"shared", no_argument, NULL, 's'},
+	{"exclusive", no_argument, NULL, 'x'},
+	{"nb", no_argument, NULL, 'n'},
+	{"nonblock", no_argument, NULL, 'n'},
+	{"wait", required_argument, NULL, 'w'},
+	{"timeout", required_argument, NULL, 'w'},
+	{"conflict-exit-code", required_argument, NULL, 'E'},
+	{"close", no_argument, NULL, 'o'},
+	{"command", required_argument, NULL, 'c'},
+	{"no-fork", no_argument, NULL, 'F'},
+	{"verbose", no_argument, NULL, VERBOSE},
+	{"fair", no_argument, NULL, FAIR},
+	{"kind", required_argument, NULL, KIND},
+	{"permits", required_argument, NULL, PERMITS},
+	{"watchdog", required_argument, NULL, WATCHDOG},
+	{"lease", required_argument, NULL, LEASE},
+	{"grace", required_argument, NULL, GRACE},
+	{"at-least", required_argument, NULL, AT_LEAST},
+	{"splay", required_argument, NULL, SPLAY},
+	{"max-hold", required_argument, NULL, MAX_HOLD},
+	{"on-lost", required_argument, NULL, ON_LOST},
+	{"token", no_argument, NULL, TOKEN},
+	{"json", no_argument, NULL, JSON},
+	{"status-fd", required_argument, NULL, STATUS_FD},
+	{"show-args", no_argument, NULL, SHOW_ARGS},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+/* What was said, before it is known whether it goes together. */
+struct draft {
+	struct run_options *out;
+	const char *shell; /* of -c */
+	const char *kind;
+	bool shared, exclusive, fair, no_wait;
+	bool has_wait, has_lease, has_watchdog, has_grace;
+};
+
+static int usage(const char *text)
+{
+	cli_complain("%s; see holdfast run --help", text);
+	return EXIT_USAGE;
+}
+
+static int take_time(const char *option, const char *text, int64_t *ret_ms, bool *ret_given)
+{
+	*ret_ms = cli_duration(option, text);
+	if (ret_given)
+		*ret_given = true;
+	return *ret_ms < 0 ? EXIT_USAGE : 0;
+}
+
+static int take_number(const char *option, const char *text, int64_t low, int64_t high,
+                       int64_t *ret_number)
+{
+	char *end;
+	long long number = strtoll(text, &end, 10);
+	bool good = *text >= '0' && *text <= '9' && *end == 0 && number >= low && number <= high;
+	if (!good) {
+		cli_complain("%s: '%s' is not a number from %" PRId64 " to %" PRId64, option, text,
+		             low, high);
+		return EXIT_USAGE;
+	}
+	*ret_number = number;
+	return 0;
+}
+
+static int take_status_fd(struct draft *draft, const char *text)
+{
+	int64_t number = 0;
+	int rc = take_number("--status-fd", text, 0, 1 << 20, &number);
+	draft->out->status_fd = (int)number;
+	if (!rc && dup2((int)number, (int)number) < 0) {
+		cli_complain("--status-fd: %s is not an open descriptor", text);
+		rc = EXIT_USAGE;
+	}
+	return rc;
+}
+
+static int take_flag(struct draft *draft, int letter)
+{
+	struct run_options *out = draft->out;
+	switch (letter) {
+	case 's': draft->shared = true; break;
+	case 'x':
+	case 'e': draft->exclusive = true; break;
+	case 'n': draft->no_wait = true; break;
+	case 'o': out->close_early = true; break;
+	case 'F': out->no_fork = true; break;
+	case FAIR: draft->fair = true; break;
+	case TOKEN: out->token = true; break;
+	case JSON: out->json = true; break;
+	case SHOW_ARGS: out->show_args = true; break;
+	case VERBOSE: out->verbose = true; break;
+	default: return EXIT_USAGE; /* getopt has told why */
+	}
+	return 0;
+}
+
+static int take_option(struct draft *draft, int letter, const char *value)
+{
+	struct run_options *out = draft->out;
+	int64_t number = 0;
+	int rc = 0;
+	if (cli_take_common(&out->settings, letter, value))
+		return 0;
+	switch (letter) {
+	case 'w': return take_time("--wait", value, &out->wait_ms, &draft->has_wait);
+	case 'E':
+		rc = take_number("--conflict-exit-code", value, 0, 255, &number);
+		out->conflict_status = (int)number;
+		return rc;
+	case 'c': draft->shell = value; return 0;
+	case KIND: draft->kind = value; return 0;
+	case PERMITS: return take_number("--permits", value, 1, INT32_MAX, &out->permits);
+	case WATCHDOG:
+		return take_time("--watchdog", value, &out->watchdog_ms, &draft->has_watchdog);
+	case LEASE: return take_time("--lease", value, &out->lease_ms, &draft->has_lease);
+	case GRACE: return take_time("--grace", value, &out->grace_ms, &draft->has_grace);
+	case AT_LEAST: return take_time("--at-least", value, &out->at_least_ms, NULL);
+	case SPLAY: return take_time("--splay", value, &out->splay_ms, NULL);
+	case MAX_HOLD: return take_time("--max-hold", value, &out->max_hold_ms, NULL);
+	case ON_LOST: out->on_lost = value; return 0;
+	case STATUS_FD: return take_status_fd(draft, value);
+	default: return take_flag(draft, letter);
+	}
+}
+
+static int choose_kind(struct draft *draft)
+{
+	static const struct {
+		const char *word;
+		hf_kind kind;
+	} kinds[] = {{"reentrant", HF_REENTRANT}, {"fair", HF_FAIR},     {"read", HF_READ},
+	             {"write", HF_WRITE},         {"fenced", HF_FENCED}, {"spin", HF_SPIN}};
+	struct run_options *out = draft->out;
+	bool semaphore = draft->kind && strcmp(draft->kind, "semaphore") == 0;
+	int ways = draft->shared + draft->exclusive + draft->fair + (draft->kind && !semaphore) +
+	           (out->permits > 0 || semaphore);
+	if (ways > 1)
+		return usage("of -s, -x, --fair, --kind and --permits only one");
+	out->how = out->permits > 0 || semaphore ? RUN_PERMITS : RUN_LOCK;
+	out->kind = draft->shared      ? HF_READ
+	            : draft->exclusive ? HF_WRITE
+	            : draft->fair      ? HF_FAIR
+	                               : HF_REENTRANT;
+	if (!draft->kind || semaphore)
+		return 0;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		if (strcmp(kinds[i].word, draft->kind) != 0)
+			continue;
+		out->kind = kinds[i].kind;
+		return 0;
+	}
+	return usage("--kind: one of reentrant, fair, read, write, fenced, spin, semaphore");
+}
+
+/* The times must leave room for a fault, or the child would be killed by every hiccup. */
+static int check_times(struct draft *draft)
+{
+	struct run_options *out = draft->out;
+	int64_t lease = draft->has_lease ? out->lease_ms : out->watchdog_ms;
+	int64_t least = draft->has_lease ? 10 : 100;
+	if (lease < least) {
+		cli_complain("%s: at least %" PRId64 " ms",
+		             draft->has_lease ? "--lease" : "--watchdog", least);
+		return EXIT_USAGE;
+	}
+	int64_t drift = lease / 100 + 2;
+	if (!draft->has_grace)
+		out->grace_ms = lease / 10 < 5000 ? lease / 10 : 5000;
+	out->kill_ms = lease / 20 < 50 ? 50 : lease / 20 > 2000 ? 2000 : lease / 20;
+	int64_t renewal = draft->has_lease ? 0 : lease / 3 + lease / 9;
+	int64_t taken = renewal + drift + out->grace_ms + out->kill_ms;
+	if (taken < lease)
+		return 0;
+	if (draft->has_lease)
+		cli_complain("--lease of %" PRId64 " ms is too short: drift %" PRId64
+		             " + grace %" PRId64 " + kill %" PRId64 " ms leave nothing",
+		             lease, drift, out->grace_ms, out->kill_ms);
+	else
+		cli_complain("--watchdog of %" PRId64 " ms is too short: renewal %" PRId64
+		             " + one try %" PRId64 " + drift %" PRId64 " + grace %" PRId64
+		             " + kill %" PRId64 " ms leave nothing",
+		             lease, lease / 3, lease / 9, drift, out->grace_ms, out->kill_ms);
+	return EXIT_USAGE;
+}
+
+static int check_together(struct draft *draft)
+{
+	struct run_options *out = draft->out;
+	if (draft->has_lease && draft->has_watchdog)
+		return usage("--lease and --watchdog exclude each other");
+	if (out->no_fork && out->on_lost)
+		return usage("-F and --on-lost exclude each other: nobody is left to notice");
+	if (out->no_fork && !draft->has_lease)
+		return usage("-F needs --lease: nobody is left to renew");
+	if (out->no_fork && (out->at_least_ms || out->max_hold_ms || out->close_early))
+		return usage(
+			"-F excludes -o, --at-least and --max-hold: nobody is left to do that");
+	if (out->token && (out->kind == HF_READ || out->how == RUN_PERMITS))
+		return usage("--token: only for what excludes");
+	if (out->status_fd >= 0 && !out->json)
+		return usage("--status-fd: only with --json");
+	if (draft->no_wait || (draft->has_wait && out->wait_ms == 0))
+		out->wait_ms = HF_NOWAIT;
+	int rc = choose_kind(draft);
+	return rc ? rc : check_times(draft);
+}
+
+/* NAME, then -c STRING or a command, with one -- between. */
+static int take_words(struct draft *draft, int argc, char **argv)
+{
+	static char *shell[4];
+	struct run_options *out = draft->out;
+	if (argc == 0)
+		return usage("NAME is missing");
+	out->name = argv[0];
+	argc--;
+	argv++;
+	if (argc >= 1 && !draft->shell &&
+	    (strcmp(argv[0], "-c") == 0 || strcmp(argv[0], "--command") == 0)) {
+		if (argc != 2)
+			return usage("-c: one string behind it, and nothing else");
+		draft->shell = argv[1];
+		argc = 0;
+	}
+	if (argc >= 1 && strcmp(argv[0], "--") == 0) {
+		argc--;
+		argv++;
+	}
+	if (draft->shell && argc > 0)
+		return usage("-c and a command exclude each other");
+	if (draft->shell) {
+		const char *program = getenv("SHELL");
+		shell[0] = (char *)(program && *program ? program : "/bin/sh");
+		shell[1] = (char *)"-c";
+		shell[2] = (char *)draft->shell;
+		out->command = shell;
+	} else if (argc > 0) {
+		out->command = argv;
+	}
+	if (out->no_fork && !out->command)
+		return usage("-F needs a command");
+	return 0;
+}
+
+int run_read_options(int argc, char **argv, struct run_options *ret_options)
+{
+	struct draft draft = {.out = ret_options};
+	int letter, rc = 0;
+	*ret_options = (struct run_options){
+		.watchdog_ms = 30000, .conflict_status = EXIT_NOT_ACQUIRED, .status_fd = -1};
+	optind = 0;
+	while (!rc &&
+	       (letter = getopt_long(argc, argv, "+sxenw:E:oc:Fh", long_options, NULL)) != -1) {
+		if (letter == 'h') {
+			cli_show_help("run");
+			exit(0);
+		}
+		rc = take_option(&draft, letter, optarg);
+	}
+	if (!rc)
+		rc = take_words(&draft, argc - optind, argv + optind);
+	return rc ? rc : check_together(&draft);
+}
