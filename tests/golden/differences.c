@@ -1,0 +1,536 @@
+/*
+ * Where we differ from Java on purpose: the stories as they must go with our library.
+ *
+ * Nothing else may differ. The owners' numbers are no matter of this table: the stories have names in
+ * their place.
+ */
+#define _GNU_SOURCE
+#include "golden/differences.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/check.h"
+
+#define MAX_SITES 8
+
+/*
+ * Steps of the stories whose title matches, counted from 1, and how they go with us. The lines are
+ * those of the files, each of which sets or adds something, and these:
+ *
+ *   silent             nothing is said
+ *   waiting            no earlier call ends
+ *   bare               there are no keys
+ *   drop PATTERN       keys like this are not there
+ *   ttl PATTERN MS     keys like this last this long
+ *   slow               what ends here may end seconds later
+ */
+struct site {
+	const char *title;
+	int from, to;
+	const char *lines;
+};
+
+/* Changes one step of a story. Returns whether it did. */
+typedef bool rule_fn(struct stories *stories, struct story *story, int i);
+
+struct difference {
+	const char *what;
+	const char *harmless; /* why Java's processes get along with it */
+	rule_fn *rule;        /* what holds everywhere, before the sites */
+	struct site sites[MAX_SITES];
+};
+
+/* ---- rules ---- */
+
+static bool is_of(const struct story *story, const char *file)
+{
+	return strncmp(story->title, file, strlen(file)) == 0;
+}
+
+static const char *keep(struct stories *stories, char *text)
+{
+	return texts_keep(&stories->texts, text);
+}
+
+static bool allow_requests(struct stories *stories, struct story *story, int i)
+{
+	(void)stories;
+	story->step[i].has_requests =
+		is_of(story, "semaphore:") || is_of(story, "permits:") || is_of(story, "latch:");
+	return story->step[i].has_requests;
+}
+
+/* One hold without a lease in the stories: it lasts from the step that shows it first. */
+static bool limit_permits(struct stories *stories, struct story *story, int i)
+{
+	static const char never[] = "922337203685477";
+	struct story_step *step = &story->step[i];
+	bool is_met = false;
+	for (int k = 0; k < step->keys; k++) {
+		for (int j = 0; j < step->key[k].items; j++) {
+			struct story_item *item = &step->key[k].item[j];
+			if (!item->value || strcmp(item->value, never) != 0)
+				continue;
+			int first = i;
+			while (story_find_key(&story->step[first - 1], step->key[k].name))
+				first--;
+			item->value = keep(stories, check_format("<T+%lld>",
+			                                         story->step[first].at_ms + 30000));
+			is_met = true;
+		}
+	}
+	if (is_met && step->result && strcmp(step->result, "-1") == 0)
+		step->result = "~29000";
+	return is_met;
+}
+
+static const char *first_owner(struct story_step *step, const char *lock)
+{
+	const struct story_key *key = story_find_key(step, lock);
+	return key ? key->item[0].name : "";
+}
+
+/* Ours are times, and grow only when the lock changes hands. */
+static bool replace_tokens(struct stories *stories, struct story *story, int i)
+{
+	static const char prefix[] = "redisson_lock_token:{";
+	struct story_step *step = &story->step[i];
+	bool is_met = false;
+	if (strstr(step->call, "Token ") && atoll(step->result) > 0) {
+		step->result = "<token>";
+		is_met = true;
+	}
+	for (int k = 0; k < step->keys; k++) {
+		struct story_key *key = &step->key[k];
+		if (strncmp(key->name, prefix, strlen(prefix)) != 0)
+			continue;
+		char *lock = check_copy(key->name + strlen(prefix),
+		                        strlen(key->name + strlen(prefix)) - 1);
+		bool is_new = *first_owner(step, lock) &&
+		              (i == 0 ||
+		               strcmp(first_owner(step - 1, lock), first_owner(step, lock)) != 0);
+		key->item[0].name = is_new ? "<token+>" : "<token=>";
+		keep(stories, lock);
+		is_met = true;
+	}
+	return is_met;
+}
+
+static bool is_hold_key(const struct story_key *key)
+{
+	return strstr(key->name, ":rwlock_timeout:");
+}
+
+/* The first key of a hold lasts as long as the longest of them. */
+static bool drop_other_holds(struct story_step *step)
+{
+	bool is_met = false;
+	for (int k = step->keys - 1; k >= 0; k--) {
+		struct story_key *key = &step->key[k];
+		size_t length = strlen(key->name);
+		if (!is_hold_key(key) || key->name[length - 1] == '1')
+			continue;
+		for (int other = 0; other < step->keys; other++)
+			if (strncmp(step->key[other].name, key->name, length - 1) == 0 &&
+			    step->key[other].pttl_ms < key->pttl_ms)
+				step->key[other].pttl_ms = key->pttl_ms;
+		story_drop_key(step, key);
+		is_met = true;
+	}
+	return is_met;
+}
+
+static bool nest_readers(struct stories *stories, struct story *story, int i)
+{
+	struct story_step *step = &story->step[i];
+	(void)stories;
+	bool is_met = drop_other_holds(step);
+	for (int k = 0; k < step->keys; k++) {
+		struct story_key *key = &step->key[k];
+		if (!story_find_value(key, "mode"))
+			continue;
+		for (int j = 0; j < key->items; j++)
+			if (strcmp(key->item[j].name, "mode") != 0 &&
+			    !strstr(key->item[j].name, ":write"))
+				key->item[j].value = "1";
+	}
+	return is_met;
+}
+
+static bool is_unlock(const struct story_step *step)
+{
+	return strstr(step->call, " unlock ");
+}
+
+static bool silence_strangers(struct stories *stories, struct story *story, int i)
+{
+	struct story_step *step = &story->step[i];
+	(void)stories;
+	if (!is_unlock(step) || strncmp(step->result, "error", 5) != 0 || !step->messages)
+		return false;
+	step->messages = 0;
+	return true;
+}
+
+/* The lock of a call on a fair one, or NULL. */
+static const char *fair_lock(const struct story_step *step)
+{
+	const char *fair = strstr(step->call, "fair ");
+	if (!fair || !strstr(step->call, "nlock ") || strcmp(step->result, "true") != 0)
+		return NULL;
+	return fair + strlen("fair ");
+}
+
+static bool refuse_fair_strangers(struct stories *stories, struct story *story, int i)
+{
+	struct story_step *step = &story->step[i];
+	const char *lock = fair_lock(step);
+	(void)stories;
+	if (!lock || story_find_key(step - 1, lock))
+		return false;
+	step->result = "error IllegalMonitorStateException";
+	return true;
+}
+
+static bool wake_plain_waiters(struct stories *stories, struct story *story, int i)
+{
+	struct story_step *step = &story->step[i];
+	const char *lock = fair_lock(step);
+	if (!lock || story_find_key(step, lock) || step->messages)
+		return false;
+	step->message[step->messages++] = (struct story_message){
+		keep(stories, check_format("redisson_lock__channel:{%s}", lock)), "0"};
+	return true;
+}
+
+/* The same values in the fields of Java's default codec and of its StringCodec. */
+static const struct hash {
+	const char *kryo, *string;
+} hashes[] = {
+	{"1YYJvWKPQAOHqhq/jABzZA", "sMUTHC2Ql4EaCGlDp3W/MQ"}, /* test1 */
+	{"Jf+x6Qlu6nCEmB92PmiUNA", "436CZJNgLJy17cg3htdgnw"}, /* test2 */
+	{"PwiPTANX+ANwByVqRU4iRg", "BuMAgKUAZEZULlzpuQlPaw"}, /* test3, its second not recorded */
+	{"xlFkXAEowi21EJq3jIyssg", "DqvoYruF5eyLDrILcprmBw"}, /* student:001 */
+	{"Jon6GCcO+0QSJkhre5wXYA", "qwvAS12pR0CgRitaypEjUw"}, /* a */
+	{"j4fGMdw7DsVJQiajTh1/dg", "08hr0B8iaf3PoSsWAS8sWA"}, /* 0123456789abcdef, twice */
+	{"GZZ/iJ194HZB4C5SUb165A", "VjlgQDRPSK889um0d9QvSg"}, /* the same and an X */
+	{"vs4ZmNrVBgN8mZeV79K9NQ", "4KIPJaphtmVIfVFFOBnyUQ"}, /* été */
+	{"8kZ0F42HzoQfW3jDxQ6f4g", "t6rZwibGo2uy1OSmNVe8pg"}, /* nothing */
+};
+
+static bool replace_hash(struct stories *stories, struct story_item *item)
+{
+	for (size_t i = 0; i < sizeof hashes / sizeof *hashes; i++) {
+		size_t length = strlen(hashes[i].kryo);
+		if (strncmp(item->name, hashes[i].kryo, length) != 0)
+			continue;
+		item->name =
+			keep(stories, check_format("%s%s", hashes[i].string, item->name + length));
+		return true;
+	}
+	return false;
+}
+
+static bool use_string_codec(struct stories *stories, struct story *story, int i)
+{
+	struct story_step *step = &story->step[i];
+	bool is_met = false;
+	for (int k = 0; k < step->keys; k++)
+		for (int j = 0; j < step->key[k].items; j++)
+			is_met |= replace_hash(stories, &step->key[k].item[j]);
+	return is_met;
+}
+
+/* ---- the table ---- */
+
+#define NOT_THE_HOLDER "gives error IllegalMonitorStateException"
+
+/* clang-format off */
+static const struct difference differences[] = {
+	{
+		"Values of a group are hashed as Java's StringCodec has them.",
+		"Java's side must be opened with StringCodec; the default codec's bytes are Java's own.",
+		.rule = use_string_codec,
+	}, {
+		"Operations without an owner leave a record, holdfast_request:..., for a short time.",
+		"Java never looks at these keys, and they end by themselves.",
+		.rule = allow_requests,
+	}, {
+		"A permit taken without a lease has the watchdog's, and is renewed; Java's never ends.",
+		"Java treats it as any permit with a lease; after a crash it gets the permit back.",
+		.rule = limit_permits,
+	}, {
+		"A token is the server's time in microseconds or more, and re-entry keeps it.",
+		"The counter still only grows, and Java's next token is this one plus one.",
+		.rule = replace_tokens,
+	}, {
+		"A reader that nests counts once on the server, and has one key for its hold.",
+		"Java sees one live hold with its end, which is all that its scripts look at.",
+		.rule = nest_readers,
+	}, {
+		"A release by somebody who does not hold the lock sends nothing.",
+		"Java's message is a false alarm: who hears it asks, and waits on.",
+		.rule = silence_strangers,
+	}, {
+		"A release of a fair lock that is not there says so; Java calls it a success.",
+		"Nothing is on the wire either way.",
+		.rule = refuse_fair_strangers,
+	}, {
+		"A fair lock given up with nobody in its queue says so on the plain channel.",
+		"Java's fair waiters do not listen there; a plain one of the same name wakes and asks.",
+		.rule = wake_plain_waiters,
+		.sites = {
+			{"multi: fair and fenced members*", 2, 2, "says redisson_lock__channel:{mf} 0"},
+		},
+	}, {
+		"Re-entry with a shorter lease does not shorten the hold, nor does leaving a level.",
+		"Java waits for a message or asks again; it only ever sees a longer time to live.",
+		.sites = {
+			{"[lfs]*: finite lease, *", 2, 3, "ttl *1x 5000"},
+			{"rw: write half: finite lease, *", 3, 3, "ttl *1x 5000"},
+			{"rw: write, read inside, *", 4, 4, "ttl wr 20000\nttl *:1 4000"},
+			{"rw: write, read inside, *", 5, 5, "ttl wr 20000"},
+			{"rw: read leases of different length", 4, 4, "ttl le 9000\nttl *<B.t1>*:1 9000"},
+			{"redlock: one member is taken", 3, 4, "ttl m[13] 30000"},
+			{"faster: two values*", 10, 10,
+			 "key grp hash 28000 "
+			 "sMUTHC2Ql4EaCGlDp3W/MQ=<A.t1> sMUTHC2Ql4EaCGlDp3W/MQ:<A.t1>:lock_count=1 "
+			 "sMUTHC2Ql4EaCGlDp3W/MQ:<A.t1>:expire_time=<T+40023> "
+			 "436CZJNgLJy17cg3htdgnw=<A.t1> 436CZJNgLJy17cg3htdgnw:<A.t1>:lock_count=1 "
+			 "436CZJNgLJy17cg3htdgnw:<A.t1>:expire_time=<T+40023>"},
+		},
+	}, {
+		"A reader's nested lease keeps its hold alive; Java throws that reader out early.",
+		"A Java writer waits until the reader has left or its longest lease has ended.",
+		.sites = {
+			{"rw: read leases of different length", 5, 5,
+			 "key le hash 8000 mode=read <A.t1>=1 <B.t1>=1\n"
+			 "key {le}:<B.t1>:rwlock_timeout:1 string 8000 1"},
+			{"rw: read leases of different length", 6, 6,
+			 "silent\nkey le hash 8000 mode=read <B.t1>=1\n"
+			 "key {le}:<B.t1>:rwlock_timeout:1 string 8000 1"},
+			{"rw: read leases of different length", 7, 7,
+			 "gives true\nsays redisson_rwlock:{le} 0"},
+		},
+	}, {
+		"Re-entry of a writer does not add its lease to what is left.",
+		"Java sees the time to live of one lease, as after a first acquire.",
+		.sites = {
+			{"rw: write half: acquire, *", 2, 9, "ttl w1 30000"},
+			{"rw: write half: acquire, *", 6, 6, "gives ~30000"},
+			{"rw: write half: finite lease, *", 2, 2, "ttl w1x 5000"},
+			{"rw: downgrade", 2, 2, "ttl dg 30000"},
+		},
+	}, {
+		"A writer that goes on reading wakes the waiters; with Java they sleep on.",
+		"Java's readers get in, as they do when they ask by themselves; its writers ask and wait.",
+		.sites = {
+			{"rw: downgrade", 8, 8,
+			 "says redisson_rwlock:{dg} 1\nends B.t1 tryLock read dg 3000 5000 -> true"},
+			{"rw: downgrade", 8, 8,
+			 "key dg hash 29000 mode=read <A.t1>=1 <B.t1>=1\n"
+			 "key {dg}:<B.t1>:rwlock_timeout:1 string 5000 1"},
+			{"rw: downgrade", 9, 9,
+			 "key dg hash 30000 mode=read <A.t1>=1 <B.t1>=1 <B.t2>=1\n"
+			 "key {dg}:<B.t1>:rwlock_timeout:1 string 5000 1"},
+			{"rw: downgrade", 10, 10,
+			 "key dg hash 29000 mode=read <A.t1>=1 <B.t1>=1\n"
+			 "key {dg}:<B.t1>:rwlock_timeout:1 string 5000 1"},
+			{"rw: downgrade", 11, 11,
+			 "waiting\nkey dg hash 26000 mode=read <A.t1>=1 <B.t1>=1\n"
+			 "key {dg}:<B.t1>:rwlock_timeout:1 string 1800 1"},
+			{"rw: downgrade", 12, 12,
+			 "silent\nkey dg hash 1800 mode=read <B.t1>=1\n"
+			 "key {dg}:<B.t1>:rwlock_timeout:1 string 1800 1"},
+		},
+	}, {
+		"A reader that asks to write is told at once that it would wait for itself.",
+		"Nothing is on the wire; Java's attempt fails too, or waits for ever.",
+		.sites = {
+			{"rw: two readers, then a writer", 5, 5, NOT_THE_HOLDER},
+		},
+	}, {
+		"A reader that was forced out removes the key of its hold when it releases.",
+		"The key is nobody's; Java leaves it to end by itself.",
+		.sites = {
+			{"rw: read half: force unlock", 5, 6, "drop *:rwlock_timeout:1"},
+			{"rw: force unlock by mode", 7, 8, "drop *:rwlock_timeout:1"},
+		},
+	}, {
+		"Names with an open or an empty brace are refused.",
+		"Java's names of that sort cannot be locked from here, so nothing can be locked twice.",
+		.sites = {
+			{"lock: names*", 5, 10, "gives error invalid name\nbare\nsilent"},
+		},
+	}, {
+		"A lease that has lapsed is not used again for a lock taken without one.",
+		"A defect of Java: its own lock ends early. Ours is renewed.",
+		.sites = {
+			{"lock: Java defect*", 3, 4, "key stale hash 30000 <A.t1>=1"},
+			{"lock: Java defect*", 5, 5,
+			 "gives true\nbare\nsays redisson_lock__channel:{stale} 0"},
+		},
+	}, {
+		"A fair waiter that is cancelled leaves the queue.",
+		"A defect of Java: others wait 300 s for one that is gone. With us nobody does.",
+		.sites = {
+			{"fair: Java defect*", 3, 4, "drop redisson_lock_*"},
+			{"fair: Java defect*", 4, 4, "silent\nsays redisson_lock__channel:{in} 0"},
+			{"fair: Java defect*", 5, 5, "gives true\nbare\nkey in hash 30000 <A.t2>=1"},
+			{"fair: Java defect*", 6, 6, "gives false\nkey in hash 30000 <A.t2>=1"},
+			{"fair: Java defect*", 7, 7,
+			 NOT_THE_HOLDER "\nsilent\nkey in hash 30000 <A.t2>=1"},
+		},
+	}, {
+		"Leaving a level of a group wakes nobody.",
+		"Java's message is a false alarm: who hears it asks, and waits on.",
+		.sites = {
+			{"faster: two values*", 10, 10, "silent"},
+		},
+	}, {
+		"A multi-lock sends its lease to each member, and leaves the token's key without an end.",
+		"Java's token would begin at 1 again after its key has ended; ours goes on growing.",
+		.sites = {
+			{"multi: fair and fenced members*", 1, 2, "ttl redisson_lock_token:* -1"},
+		},
+	}, {
+		"Behind a hold of its own process a waiter trusts that hold, for 3.6 s after a force.",
+		"Meanwhile Java may take the lock, as it might have without anybody waiting.",
+		.sites = {
+			{"lock: force unlock", 4, 4, "slow"},
+			{"spin: force unlock", 4, 4, "slow"},
+			{"fenced: force unlock", 4, 4, "slow"},
+			{"nonreentrant: force unlock", 4, 4, "slow"},
+			{"rw: write half: force unlock", 4, 4, "slow"},
+		},
+	}, {
+		"A red lock asks all its servers at once, and gives back what an attempt in vain got.",
+		"Who waits for that member gets a message and asks; Java does the same in its own order.",
+		.sites = {
+			{"redlock: two members are taken", 3, 3, "says redisson_lock__channel:{m3} 0"},
+		},
+	}, {
+		"A renewal comes up to a thirtieth of the lease sooner, to share a script with others.",
+		"Java sees a time to live that is set anew a little sooner.",
+		.sites = {
+			{"faster: two values*", 9, 9, "ttl grp 28000"},
+		},
+	}, {
+		"Giving back a permit whose time is over changes nothing; the next who asks collects it.",
+		"Java's waiters sleep until the next permit ends at most, and then collect it themselves.",
+		.sites = {
+			{"permits: *", 27, 27,
+			 "silent\nkey pe string -1 1\nkey {pe}:timeout zset -1 "
+			 "<permit3>=<T+13403> <permit4>=<T+14297> <permit7>=<T+5794>"},
+			{"permits: *", 28, 28,
+			 "key pe string 60000 1\nkey {pe}:timeout zset 60000 "
+			 "<permit3>=<T+13403> <permit4>=<T+14297> <permit7>=<T+5794>"},
+			{"permits: *", 29, 29, "says redisson_sc:{pe} 2"},
+		},
+	}, {
+		"Who waits for a latch is woken when the latch is deleted.",
+		"A Java process that waits sleeps on until its time is over, whoever deletes.",
+		.sites = {
+			{"latch: count down", 13, 13, "ends B.t1 await latch la 1500 -> true"},
+			{"latch: count down", 14, 14, "waiting"},
+		},
+	},
+};
+/* clang-format on */
+
+#define COUNT ((int)(sizeof differences / sizeof *differences))
+
+/* ---- applying ---- */
+
+static void drop_keys(struct story_step *step, const char *pattern)
+{
+	for (int k = step->keys - 1; k >= 0; k--)
+		if (fnmatch(pattern, step->key[k].name, 0) == 0)
+			story_drop_key(step, &step->key[k]);
+}
+
+static bool set_ttl(struct story_step *step, char *arguments)
+{
+	char *space = strrchr(arguments, ' ');
+	bool is_met = false;
+	*space = 0;
+	for (int k = 0; k < step->keys; k++) {
+		if (fnmatch(arguments, step->key[k].name, 0) != 0)
+			continue;
+		step->key[k].pttl_ms = atoll(space + 1);
+		is_met = true;
+	}
+	return is_met;
+}
+
+static bool change_step(struct story_step *step, char *line)
+{
+	if (strcmp(line, "silent") == 0)
+		step->messages = 0;
+	else if (strcmp(line, "waiting") == 0)
+		step->ends = 0;
+	else if (strcmp(line, "bare") == 0)
+		step->keys = 0;
+	else if (strcmp(line, "slow") == 0)
+		step->is_slow = true;
+	else if (strncmp(line, "drop ", 5) == 0)
+		drop_keys(step, line + 5);
+	else if (strncmp(line, "ttl ", 4) == 0)
+		return set_ttl(step, line + 4);
+	else
+		return story_read_line(step, line);
+	return true;
+}
+
+static void change_site(struct stories *stories, const struct site *site, struct story_step *step)
+{
+	char *lines = check_copy(site->lines, strlen(site->lines));
+	char *rest = lines;
+	keep(stories, lines);
+	for (char *line; (line = strsep(&rest, "\n"));)
+		if (!change_step(step, line))
+			check_fail("%s does not fit step %s", site->title, step->call);
+}
+
+static int apply_sites(struct stories *stories, const struct difference *difference,
+                       struct story *story)
+{
+	int met = 0;
+	for (const struct site *site = difference->sites;
+	     site < difference->sites + MAX_SITES && site->title; site++) {
+		if (fnmatch(site->title, story->title, 0) != 0)
+			continue;
+		if (site->to > story->steps)
+			check_fail("%s has no step %d", story->title, site->to);
+		for (int i = site->from; i <= site->to; i++)
+			change_site(stories, site, &story->step[i - 1]);
+		met += site->to - site->from + 1;
+	}
+	return met;
+}
+
+void differences_apply(struct stories *stories, int *ret_met)
+{
+	for (int d = 0; d < COUNT; d++) {
+		ret_met[d] = 0;
+		for (int s = 0; s < stories->count; s++) {
+			struct story *story = stories->story[s];
+			for (int i = 0; differences[d].rule && i < story->steps; i++)
+				ret_met[d] += differences[d].rule(stories, story, i);
+			ret_met[d] += apply_sites(stories, &differences[d], story);
+		}
+	}
+}
+
+int differences_count(void)
+{
+	return COUNT;
+}
+
+const char *differences_name(int i)
+{
+	return differences[i].what;
+}

@@ -1,0 +1,35 @@
+/* Looks at all that is in the servers, and compares it with what a step expects. */
+#ifndef TESTS_GOLDEN_LOOK_H
+#define TESTS_GOLDEN_LOOK_H
+
+#include "golden/names.h"
+#include "golden/story.h"
+#include "support/raw.h"
+
+/* Stories with longer waits are played this much faster, with a watchdog that is faster too. */
+#define LOOK_FAST 3
+
+/* How far a time may be from the recorded one. */
+#define LOOK_TOLERANCE_MS 1500
+
+#define LOOK_MAX_KEYS 24
+
+/* How the names of our records of requests begin, by which a repeated request is known. */
+#define LOOK_REQUESTS "holdfast_request:"
+
+/* Where a story stands in time, and what it knows of the tokens. */
+struct look_scale {
+	int scale;              /* the recorded times are divided by this */
+	long long origin_epoch; /* milliseconds of the wall clock when the story began */
+	long long token;        /* the last one in the server, 0 before the first */
+};
+
+/* Compares the whole keyspace. Returns NULL and takes over what was learned, or both sides as a text
+ * for people. */
+char *look_compare(struct raw *const *raws, int servers, struct story_step *step,
+                   struct names *names, struct look_scale *scale);
+
+/* Whether a time is near enough to the recorded one. */
+bool look_is_near(long long ms, long long recorded_ms, const struct look_scale *scale);
+
+#endif

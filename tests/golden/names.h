@@ -1,0 +1,62 @@
+/* Who is who: identities and permits as they are on the server, and as the stories name them. */
+#ifndef TESTS_GOLDEN_NAMES_H
+#define TESTS_GOLDEN_NAMES_H
+
+#include "golden/story.h"
+
+#define NAMES_MAX_CLIENTS 9
+#define NAMES_MAX_HOLDS   32
+#define NAMES_MAX_PERMITS 12
+
+/*
+ * A story calls an owner <A.t1>: thread t1 of process A. Ours on the server is "<uuid>:<number>" with
+ * a number of its own for every acquisition of every lock. A number gets its owner when it is first
+ * seen where the story expects that owner, and keeps it as long as the story names the owner there;
+ * the owner's next number must be a higher one.
+ *
+ * The struct can be copied, so that a look can be tried without believing it.
+ */
+struct names {
+	int clients;
+	struct names_client {
+		char letter;
+		char uuid[37];
+	} client[NAMES_MAX_CLIENTS];
+	int holds;
+	struct names_hold {
+		char who[8];
+		char tag[32];     /* of the keys that the lock has */
+		long long number; /* 0 before the first */
+		long long last;   /* the highest number it had before */
+		int order;        /* of its call among all calls */
+	} hold[NAMES_MAX_HOLDS];
+	int calls;
+	int permits;
+	struct names_permit {
+		char name[16];
+		char id[33];
+	} permit[NAMES_MAX_PERMITS];
+};
+
+void names_add_client(struct names *names, char letter, const char *uuid);
+
+/* Says that the owner calls for the lock, so that its number is higher than those of earlier calls. */
+void names_call(struct names *names, const char *who, const char *lock);
+
+/* The real id of "<permit1>", or NULL. */
+const char *names_find_permit(const struct names *names, const char *name);
+
+/* Says that a permit of that id was given. */
+void names_add_permit(struct names *names, const char *name, const char *id);
+
+/* Finds the owners of all numbers in the keys, as far as the step expects them there. */
+void names_learn(struct names *names, struct story_step *step, const struct story_key *keys,
+                 int count);
+
+/* The text in the stories' words, malloc'ed. near is the key or channel in which it was seen. */
+char *names_translate(const struct names *names, const char *near, const char *text);
+
+/* Forgets the numbers of all owners that the step does not name any more. */
+void names_forget(struct names *names, struct story_step *step);
+
+#endif

@@ -1,0 +1,412 @@
+/* Plays a story: every step at its recorded time, and after each a look at everything. */
+#define _GNU_SOURCE
+#include "golden/player.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "golden/calls.h"
+#include "golden/look.h"
+#include "support/check.h"
+#include "support/clock.h"
+#include "support/proxy.h"
+#include "support/server.h"
+
+#define MAX_HEARD 16
+
+/* How long a thing may take that took no time in the recording. */
+#define PATIENCE_MS 1500
+#define SLOW_MS     5000
+
+/* After the last step nothing more may be said for this long. */
+#define SILENCE_MS 100
+
+/* A wait this long is for the watchdog, and can be had with a faster one. */
+#define LONG_WAIT_S 10
+
+#define WATCHDOG_MS  30000
+#define FAIR_WAIT_MS 300000
+
+struct player {
+	struct story *story;
+	struct story_step *step;
+	struct cast cast;
+	struct test_server *server[CALLS_MAX_SERVERS];
+	struct raw *ear[CALLS_MAX_SERVERS];
+	struct proxy *proxy; /* before the process that will be killed */
+	struct look_scale scale;
+	long long origin; /* when the story began */
+	int heard;
+	struct story_message message[MAX_HEARD];
+	struct texts texts;
+};
+
+static long long lag_ms;
+
+long long player_lag_ms(void)
+{
+	return lag_ms;
+}
+
+static void note_lag(long long due)
+{
+	long long lag = test_now_ms() - due;
+	if (lag > lag_ms)
+		lag_ms = lag;
+}
+
+__attribute__((format(printf, 2, 3))) static _Noreturn void fail_step(const struct player *player,
+                                                                      const char *format, ...)
+{
+	va_list list;
+	char *text = NULL;
+	va_start(list, format);
+	if (vasprintf(&text, format, list) < 0)
+		abort();
+	va_end(list);
+	const struct story_step *step = player->step;
+	check_fail("step %d (%s; %s), %lld ms late at most:\n  %s",
+	           (int)(step - player->story->step) + 1, step->call, step->what, lag_ms, text);
+}
+
+/* ---- time and messages ---- */
+
+static void keep_message(struct player *player, const struct raw_reply *reply)
+{
+	if (player->heard == MAX_HEARD)
+		fail_step(player, "more than %d messages", MAX_HEARD);
+	const struct raw_reply *channel = reply->children[2];
+	const struct raw_reply *payload = reply->children[3];
+	player->message[player->heard++] = (struct story_message){
+		texts_keep(&player->texts, check_copy(channel->text, channel->length)),
+		texts_keep(&player->texts, check_copy(payload->text, payload->length)),
+	};
+}
+
+/* Hears what is said until then; with a call, until that is over. Returns whether it is. */
+static bool listen_until(struct player *player, long long until, const struct call *call)
+{
+	int servers = player->cast.servers;
+	for (int i = 0;; i = (i + 1) % servers) {
+		long long left = until - test_now_ms();
+		bool is_over = call && atomic_load(&call->is_over);
+		int patience = servers > 1 || call ? 2 : 20;
+		if (left < patience)
+			patience = left > 0 && !is_over ? (int)left : 0;
+		struct raw_reply *reply = raw_next_message(player->ear[i], patience);
+		if (reply)
+			keep_message(player, reply);
+		raw_reply_free(reply);
+		if (reply || i < servers - 1 || (!is_over && left > 0))
+			continue;
+		if (!is_over)
+			note_lag(until);
+		return is_over;
+	}
+}
+
+static long long due_at(const struct player *player, long long recorded_ms)
+{
+	return player->origin + recorded_ms / player->scale.scale;
+}
+
+/* When the step is over: the next one begins, or a while after the last. */
+static long long end_of_step(const struct player *player)
+{
+	const struct story_step *next = player->step + 1;
+	if (next < player->story->step + player->story->steps)
+		return due_at(player, next->at_ms);
+	long long soon = test_now_ms() + SILENCE_MS;
+	long long due = due_at(player, player->step->at_ms) + SILENCE_MS;
+	return soon > due ? soon : due;
+}
+
+static bool is_same_message(const struct player *player, const struct story_message *heard,
+                            const struct story_message *expected)
+{
+	const char *near = heard->channel;
+	char *channel = names_translate(&player->cast.names, near, heard->channel);
+	bool is_same = strcmp(channel, expected->channel) == 0 &&
+	               strcmp(heard->payload, expected->payload) == 0;
+	free(channel);
+	return is_same;
+}
+
+/* Their order means nothing where they were said to different locks. */
+static void check_messages(struct player *player)
+{
+	const struct story_step *step = player->step;
+	for (int i = 0; i < step->messages; i++) {
+		int j = 0;
+		while (j < player->heard &&
+		       !is_same_message(player, &player->message[j], &step->message[i]))
+			j++;
+		if (j == player->heard)
+			fail_step(player, "%s was not said on %s", step->message[i].payload,
+			          step->message[i].channel);
+		player->message[j] = player->message[--player->heard];
+	}
+	if (player->heard)
+		fail_step(player, "%s was said on %s", player->message[0].payload,
+		          player->message[0].channel);
+}
+
+/* ---- results ---- */
+
+/* New permits get the names that the story has for them. */
+static bool are_permits(struct player *player, char *text, const char *expected)
+{
+	char *rest, *more;
+	char *names = texts_keep(&player->texts, check_copy(expected, strlen(expected)));
+	char *id = strtok_r(text, " ", &rest);
+	char *name = strtok_r(names, " ", &more);
+	while (id && name) {
+		if (strlen(id) != 32 || strspn(id, "0123456789abcdef") != 32)
+			return false;
+		names_add_permit(&player->cast.names, name, id);
+		id = strtok_r(NULL, " ", &rest);
+		name = strtok_r(NULL, " ", &more);
+	}
+	return !id && !name;
+}
+
+static bool is_last_token(struct player *player, const struct call *call, const char *text)
+{
+	char *key = check_format("redisson_lock_token:{%s}", call->word[3]);
+	char *token = raw_text(player->cast.raw[0], "GET", key, NULL);
+	bool is_same = strcmp(text, token ? token : "0") == 0;
+	free(token);
+	free(key);
+	return is_same;
+}
+
+static void check_result(struct player *player, struct call *call, const char *expected)
+{
+	char text[400];
+	bool is_right;
+	call_tell(call, text, sizeof text);
+	char *said = texts_keep(&player->texts, check_copy(text, strlen(text)));
+	if (*expected == '~')
+		is_right = look_is_near(atoll(text), atoll(expected + 1), &player->scale);
+	else if (strcmp(expected, "<token>") == 0)
+		is_right = is_last_token(player, call, text);
+	else if (strncmp(expected, "<permit", 7) == 0)
+		is_right = are_permits(player, text, expected);
+	else
+		is_right = strcmp(text, expected) == 0;
+	if (!is_right)
+		fail_step(player, "%s gave %s, not %s", call->line, said, expected);
+}
+
+static void await_result(struct player *player, struct call *call, const char *expected)
+{
+	long long now = test_now_ms();
+	long long end = end_of_step(player);
+	long long patience = player->step->is_slow ? SLOW_MS : PATIENCE_MS;
+	if (!listen_until(player, (end > now ? end : now) + patience, call))
+		fail_step(player, "%s still waits, and should give %s", call->line, expected);
+	check_result(player, call, expected);
+}
+
+/* Nothing else may have ended. */
+static void check_waiting(struct player *player)
+{
+	char text[400];
+	for (int i = 0; i < player->cast.calls; i++) {
+		struct call *call = player->cast.call[i];
+		if (call->was_told || !atomic_load(&call->is_over))
+			continue;
+		call_tell(call, text, sizeof text);
+		fail_step(player, "%s gave %s, and should wait", call->line, text);
+	}
+}
+
+/* ---- steps ---- */
+
+static void kill_process(struct player *player)
+{
+	proxy_drop_requests(player->proxy, true);
+	proxy_refuse(player->proxy, true);
+	proxy_cut(player->proxy);
+}
+
+static void check_raw(struct player *player, const char *key, const char *expected)
+{
+	if (raw_integer(player->cast.raw[0], "DEL", key, NULL) != atoll(expected))
+		fail_step(player, "%s was not deleted", key);
+}
+
+static void make_step(struct player *player)
+{
+	struct story_step *step = player->step;
+	double seconds;
+	if (sscanf(step->call, "(wait %lf s)", &seconds) == 1) {
+		long long until = due_at(player, step->at_ms) +
+		                  (long long)(seconds * 1000) / player->scale.scale;
+		(void)listen_until(player, until, NULL);
+	} else if (strncmp(step->call, "kill", 4) == 0) {
+		kill_process(player);
+	} else if (strncmp(step->call, "interrupt ", 10) == 0) {
+		call_interrupt(&player->cast, step->call + 10);
+	} else if (strncmp(step->call, "DEL ", 4) == 0) {
+		check_raw(player, step->call + 4, step->result);
+	} else {
+		struct call *call = call_start(&player->cast, step->call);
+		if (strcmp(step->result, "blocks") != 0)
+			await_result(player, call, step->result);
+	}
+	for (int i = 0; i < step->ends; i++)
+		await_result(player, call_find(&player->cast, step->end[i].call),
+		             step->end[i].result);
+}
+
+static void check_keys(struct player *player)
+{
+	struct cast *cast = &player->cast;
+	long long until = test_now_ms() + PATIENCE_MS;
+	if (!player->step->is_slow)
+		note_lag(end_of_step(player));
+	for (;;) {
+		char *wrong = look_compare(cast->raw, cast->servers, player->step, &cast->names,
+		                           &player->scale);
+		if (!wrong)
+			return;
+		if (test_now_ms() >= until)
+			fail_step(player, "the keys differ\n%s", texts_keep(&player->texts, wrong));
+		free(wrong);
+		test_pause();
+	}
+}
+
+/* What we do later on purpose puts off all that follows. */
+static void put_off(struct player *player)
+{
+	long long over = test_now_ms() - end_of_step(player);
+	if (!player->step->is_slow || over <= 0)
+		return;
+	player->origin += over;
+	player->scale.origin_epoch += over;
+}
+
+static void play_step(struct player *player)
+{
+	struct story_step *step = player->step;
+	(void)listen_until(player, due_at(player, step->at_ms), NULL);
+	make_step(player);
+	check_keys(player);
+	put_off(player);
+	(void)listen_until(player, end_of_step(player), NULL);
+	check_messages(player);
+	check_waiting(player);
+	names_forget(&player->cast.names, step);
+}
+
+/* ---- the whole ---- */
+
+/* Stories in which all times are the watchdog's can be played faster. */
+static int choose_scale(const struct story *story)
+{
+	double longest = 0;
+	for (int i = 0; i < story->steps; i++) {
+		const char *call = story->step[i].call;
+		double seconds;
+		if (sscanf(call, "(wait %lf s)", &seconds) == 1)
+			longest = seconds > longest ? seconds : longest;
+		else if (strspn(strrchr(call, ' '), " 0123456789") == strlen(strrchr(call, ' ')))
+			return 1;
+	}
+	return longest >= LONG_WAIT_S ? LOOK_FAST : 1;
+}
+
+static const char *url_for(struct player *player, char letter, int server)
+{
+	const char *url = test_server_url(player->server[server]);
+	char kill[40];
+	snprintf(kill, sizeof kill, "kill -9 of client %c", letter);
+	for (int i = 0; i < player->story->steps; i++) {
+		if (strcmp(player->story->step[i].call, kill) != 0)
+			continue;
+		player->proxy = proxy_start(url);
+		return proxy_url(player->proxy);
+	}
+	return url;
+}
+
+static int64_t fair_wait_of(const struct player *player, char letter)
+{
+	const struct story *story = player->story;
+	if (story->hasty == letter)
+		return story->hasty_ms;
+	return FAIR_WAIT_MS / player->scale.scale;
+}
+
+static void open_actor(struct player *player, char letter)
+{
+	struct cast *cast = &player->cast;
+	struct actor *actor = &cast->actor[cast->actors++];
+	char uuid[37];
+	actor->letter = letter;
+	for (int i = 0; i < cast->servers; i++) {
+		int rc = hf_client_open(url_for(player, letter, i),
+		                        HF_CLIENT(.watchdog_ms = WATCHDOG_MS / player->scale.scale,
+		                                  .fair_wait_ms = fair_wait_of(player, letter)),
+		                        &actor->client[i]);
+		if (rc == 0)
+			rc = hf_client_uuid(actor->client[i], uuid);
+		if (rc)
+			check_fail("process %c does not start: %s", letter, hf_error_detail());
+		names_add_client(&cast->names, letter, uuid);
+	}
+}
+
+static void open_stage(struct player *player)
+{
+	const struct story *story = player->story;
+	struct cast *cast = &player->cast;
+	struct timespec now;
+	cast->servers = strncmp(story->title, "redlock:", 8) == 0 ? CALLS_MAX_SERVERS : 1;
+	for (int i = 0; i < cast->servers; i++) {
+		player->server[i] = test_server_start(NULL);
+		cast->raw[i] = raw_connect(player->server[i]);
+		player->ear[i] = raw_connect(player->server[i]);
+		raw_reply_free(raw_command(player->ear[i], "PSUBSCRIBE", "*", NULL));
+	}
+	for (const char *letter = story->clients; *letter; letter++)
+		open_actor(player, *letter);
+	player->origin = test_now_ms();
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	player->scale.origin_epoch = now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
+static void close_stage(struct player *player)
+{
+	struct cast *cast = &player->cast;
+	for (int i = 0; i < cast->actors; i++)
+		for (int j = 0; j < cast->servers; j++)
+			if (hf_client_close(cast->actor[i].client[j]))
+				check_fail("process %c does not end", cast->actor[i].letter);
+	call_clear(cast);
+	proxy_stop(player->proxy);
+	for (int i = 0; i < cast->servers; i++) {
+		raw_close(player->ear[i]);
+		raw_close(cast->raw[i]);
+		test_server_stop(player->server[i]);
+	}
+	texts_clear(&player->texts);
+}
+
+void player_play(struct story *story)
+{
+	struct player *player = check_alloc(sizeof(*player));
+	player->story = story;
+	player->step = story->step;
+	player->scale.scale = choose_scale(story);
+	lag_ms = 0;
+	open_stage(player);
+	for (; player->step < story->step + story->steps; player->step++)
+		play_step(player);
+	close_stage(player);
+	free(player);
+}
