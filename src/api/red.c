@@ -250,7 +250,8 @@ static void ask_all(struct hf__work *work, int64_t now)
 	limit = limit < LEAST_LIMIT_MS  ? LEAST_LIMIT_MS
 	        : limit > MOST_LIMIT_MS ? MOST_LIMIT_MS
 	                                : limit;
-	if (work->deadline != HF__NEVER && work->rounds > 0 && limit > work->deadline - now)
+	work->cut = work->deadline != HF__NEVER && work->rounds > 0 && limit > work->deadline - now;
+	if (work->cut)
 		limit = work->deadline - now > 1 ? work->deadline - now : 1;
 	wish.wait_ms = HF_NOWAIT;
 	wish.limit_ms = limit;
@@ -262,7 +263,9 @@ static void ask_all(struct hf__work *work, int64_t now)
 static void too_few(struct hf__work *work, size_t heard, size_t got)
 {
 	const struct hf__several *several = work->several;
-	work->result = heard < several->need ? HF_ENOQUORUM : HF_EBUSY;
+	/* That a round at the very end was not answered says nothing. */
+	work->heard = heard >= several->need || (work->cut && work->heard);
+	work->result = work->heard ? HF_EBUSY : HF_ENOQUORUM;
 	snprintf(work->detail, sizeof work->detail,
 	         "%s: %zu of %zu servers granted it and %zu answered; %zu are needed",
 	         several->member[0].lock.at.record->name, got, several->n, heard, several->need);
@@ -281,15 +284,40 @@ static void take_the_rest(struct hf__work *work)
 	}
 }
 
+/* Answers that another attempt would not change. */
+static bool is_final(int result)
+{
+	switch (result) {
+	case 0:
+	case HF_EBUSY:
+	case HF_ETIMEDOUT:
+	case HF_EUNREACHABLE:
+	case HF_EUNKNOWN:
+	case HF_ENOTNOW: return false;
+	default: return true;
+	}
+}
+
 static void asked(struct hf__work *work, int64_t now)
 {
-	size_t heard = 0, got = 0;
+	size_t heard = 0, got = 0, final = 0;
+	const struct hf__part *last = NULL;
 	for (size_t i = 0; i < work->parts; i++) {
 		int result = work->part[i].result;
 		heard += result == 0 || result == HF_EBUSY;
 		got += result == 0;
 		if (result == 0)
 			work->got |= UINT64_C(1) << work->part[i].member;
+		if (is_final(result)) {
+			last = &work->part[i];
+			final++;
+		}
+	}
+	if (work->several->n - final < work->several->need) {
+		hf__several_fail(work, last);
+		work->parts = 0;
+		hf__several_undo(work, HF__PHASE_UNDO);
+		return;
 	}
 	if (got < work->several->need ||
 	    hf__several_remaining(work->several, work->wish.owner, now, NULL) == 0) {
@@ -324,9 +352,10 @@ void hf__red_plan(struct hf__work *work, int64_t now)
 	switch (work->phase) {
 	case HF__PHASE_ASK:
 		asked(work, now);
-		if (work->parts == 0 && work->result)
+		if (work->parts == 0 && work->result && work->phase == HF__PHASE_AGAIN)
 			next_attempt(work, now); /* there was nothing to give back */
 		break;
+	case HF__PHASE_UNDO: work->parts = 0; break;
 	case HF__PHASE_AGAIN:
 		work->parts = 0;
 		next_attempt(work, now);

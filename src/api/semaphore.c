@@ -71,6 +71,8 @@ static int prepare_set(struct hf__call *call, const hf_semaphore *semaphore, int
                        int64_t ttl_ms)
 {
 	int rc = prepare(call, semaphore, HF__SEMAPHORE_SET, permits);
+	if (!rc)
+		rc = check_permits(permits);
 	if (!rc && ttl_ms)
 		rc = hf__options_check_lease(ttl_ms);
 	if (!rc)

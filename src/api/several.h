@@ -53,6 +53,8 @@ struct hf__work {
 	enum hf__phase phase;
 	size_t at;                /* the member that is being taken */
 	uint64_t got;             /* a bit per member taken */
+	bool heard;               /* red: a round was answered by enough servers */
+	bool cut;                 /* red: this one had less time than it should */
 	uint32_t rounds;          /* red: attempts so far */
 	size_t parts;             /* asked in this round; 0: the call is at its end */
 	_Atomic uint32_t pending; /* of these */

@@ -15,10 +15,18 @@ static void ask_later(struct hf__core *core, struct hf__op *op, int64_t at)
 
 static void leave_queue(struct hf__core *core, struct hf__op *op, int64_t now)
 {
+	struct hf__lock *lock = op->lock;
 	if (hf__list_empty(&op->link))
 		return;
+	bool first = lock->queue.next == &op->link;
 	hf__list_remove(&op->link);
-	hf__lock_left(core, op->lock, now);
+	hf__lock_left(core, lock, now);
+	if (!first || hf__list_empty(&lock->queue) || !hf__wheel_running(&op->retry))
+		return;
+	/* Nothing has changed on the server, so who is first now asks when this one would have. */
+	struct hf__op *next = hf__list_item(lock->queue.next, struct hf__op, link);
+	if (!next->hold->cmd.in_flight && !hf__wheel_running(&next->retry))
+		ask_later(core, next, op->retry.at);
 }
 
 /* The call has left: an attempt ends with it, a hold goes on. */
@@ -102,7 +110,7 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 		hold->renew_at = hf__watchdog_next(hold->cmd.sent_at, core->config.watchdog_ms);
 	}
 	hf__hold_arm(core, hold);
-	core->stats.grants++;
+	core->stats.grants += op->lock->kind == HF__PERMITS ? (uint64_t)op->amount : 1;
 	leave_queue(core, op, now);
 	part_siblings(core, op, hold);
 	op->number = hold->token;
@@ -140,7 +148,10 @@ static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t 
 	if (hf__kind_of(op->lock)->ordered && ttl_ms <= 0)
 		return hf__random_jitter(&core->random,
 		                         HF__TURN_MS); /* another's turn: it may be late */
-	int64_t pause = hf__random_jitter(&core->random, HF__SLOW_POLL_MS);
+	int64_t poll = HF__SLOW_POLL_MS;
+	if (op->hold->cmd.place_ms > 0 && op->hold->cmd.place_ms / 3 < poll)
+		poll = op->hold->cmd.place_ms / 3 + 1; /* the place lasts as long as we ask */
+	int64_t pause = hf__random_jitter(&core->random, poll);
 	return ttl_ms >= 0 && ttl_ms < pause ? ttl_ms + 1 : pause;
 }
 
@@ -177,6 +188,11 @@ static void busy(struct hf__core *core, struct hf__op *op, const struct hf__answ
 		return;
 	}
 	count_wait(core, op);
+	if (op->late) {
+		core->stats.timeouts++;
+		hf__acquire_give_up(core, op, HF_ETIMEDOUT, now);
+		return;
+	}
 	if (hf__kind_of(op->lock)->spins)
 		ask_later(core, op, now + hf__kind_pause(core, op));
 	else
@@ -345,6 +361,8 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	struct hf__op *op = hold->op;
 	hf__wheel_stop(&core->wheel, &op->retry);
+	if (op->deadline.at <= now)
+		return; /* its time is over, and it will be told so in this turn */
 	if (!core->linked) {
 		core->backend_ops->want_link(core->backend);
 		return;
@@ -479,6 +497,13 @@ void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = op->hold;
 	bool traceless = hf__kind_of(op->lock)->trace == HF__TRACE_NONE;
+	/* An answer that is about to come tells more than that there is none. */
+	bool fresh = hold && hold->cmd.in_flight && now - hold->cmd.sent_at < HF__LATE_MS;
+	if (fresh && !op->late && !traceless && op->waited) {
+		op->late = true;
+		hf__wheel_start(&core->wheel, &op->deadline, hold->cmd.sent_at + HF__LATE_MS);
+		return;
+	}
 	bool unknown = hold && !traceless && (hold->cmd.in_flight || hold->doubtful);
 	int result = unknown         ? HF_EUNKNOWN
 	             : !core->linked ? HF_EUNREACHABLE
@@ -511,9 +536,13 @@ void hf__acquire_wake(struct hf__core *core, const struct hf__watch *watch, int6
 	int64_t left = hf__kind_of(lock)->queues ? 1 : counted ? number : INT64_MAX;
 	lock->refs++;
 	hf__list_each_safe (link, after, &lock->queue) {
-		if (left-- <= 0)
+		struct hf__op *op = hf__list_item(link, struct hf__op, link);
+		if (left <= 0)
 			break;
-		hf__hold_resume(core, hf__list_item(link, struct hf__op, link)->hold, now);
+		/* Who wants more than there is must not stand in the way of the others. */
+		if (!counted || op->amount <= number)
+			left--;
+		hf__hold_resume(core, op->hold, now);
 	}
 	hf__lock_unref(core, lock);
 }

@@ -33,6 +33,7 @@
 #define HF__LEAST_LEASE      10
 #define HF__LONGEST_MS       INT64_C(315576000000) /* ten years */
 #define HF__DETAIL_SIZE      320
+#define HF__LATE_MS          30    /* an ask younger than this is waited for at the end of a wait */
 #define HF__TURN_MS          100   /* between looks at a free lock that is another's turn */
 #define HF__RECORD_MS        20000 /* how long the server remembers a request without an owner */
 #define HF__PERMITS_MAX      1000
@@ -172,6 +173,7 @@ struct hf__op {
 	bool is_parked;               /* waits for another verb of its hold */
 	bool cancelled;               /* wanted; waits for an answer under way */
 	bool waited;                  /* counted as a wait */
+	bool late;                    /* its time is over, but an answer is about to come */
 	char detail[HF__DETAIL_SIZE]; /* out: the facts of a failure */
 	char text[128];               /* out: the holder */
 };
@@ -327,6 +329,8 @@ void hf__lock_unref(struct hf__core *core, struct hf__lock *lock);
 void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock);
 /* Lets the first of the queue ask, unless a thread of this process is known to hold the lock. */
 void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now);
+/* The first of the queue knows when to ask next. */
+bool hf__lock_is_waiting(const struct hf__lock *lock);
 /* Calls that waited for a verb of this owner start over. */
 void hf__lock_unpark(struct hf__core *core, struct hf__lock *lock, uint64_t owner, int64_t now);
 void hf__lock_park(struct hf__core *core, struct hf__op *op);

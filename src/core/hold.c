@@ -153,10 +153,12 @@ void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	struct hf__lock *lock = hold->cmd.lock;
 	uint64_t owner = hold->owner;
+	bool was_held = hold->state != HF__HOLD_ASKING;
 	lock->refs++;
 	free_hold(core, hold);
 	hf__lock_unpark(core, lock, owner, now);
-	hf__lock_next(core, lock, now);
+	if (was_held || !hf__lock_is_waiting(lock))
+		hf__lock_next(core, lock, now);
 	hf__lock_unref(core, lock);
 	if (core->closing && core->holds == 0)
 		hf__core_succeed(core, core->closing);
@@ -368,6 +370,7 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		lease_ms = hold->cmd.lease_ms; /* an extension may have run unanswered */
 	if (hold->was_watched && lease_ms < core->config.watchdog_ms)
 		lease_ms = core->config.watchdog_ms;
+	lease_ms += hold->cmd.place_ms; /* a place in a queue lasts longer */
 	hold->ended_at = hf__clock_after(now, core->closed ? HF__CLOSE_MS : lease_ms);
 	hf__hold_resume(core, hold, now);
 	hf__lock_next(core, lock, now);

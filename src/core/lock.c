@@ -154,6 +154,14 @@ void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 	hf__acquire_ask(core, hold, now);
 }
 
+bool hf__lock_is_waiting(const struct hf__lock *lock)
+{
+	if (hf__list_empty(&lock->queue))
+		return false;
+	const struct hf__op *first = hf__list_item(lock->queue.next, struct hf__op, link);
+	return hf__wheel_running(&first->retry);
+}
+
 void hf__lock_park(struct hf__core *core, struct hf__op *op)
 {
 	op->is_parked = true;

@@ -180,17 +180,20 @@ static void done(struct hf__core *core, struct hf__op *op, const struct hf__answ
 }
 
 /* What was said about permits; true if one that this client held was not there any more. */
-static bool settle_permits(struct hf__core *core, struct hf__look *look, enum hf__outcome outcome,
-                           int64_t now)
+static bool settle_permits(struct hf__core *core, struct hf__look *look,
+                           const struct hf__answer *answer, enum hf__outcome outcome, int64_t now)
 {
 	bool ours = false;
-	for (uint16_t i = 0; outcome == HF__GONE && i < look->cmd.items; i++)
-		ours = ours || own_permit(core, look, i);
-	if (look->cmd.verb == HF__PERMITS_RELEASE)
-		each_permit(core, look,
-		            outcome == HF__DONE || look->cmd.items == 1 ? end_release
-		                                                        : leave_release,
-		            now);
+	for (uint16_t i = 0; outcome == HF__GONE && i < look->cmd.items; i++) {
+		bool named = answer->length == HF__PERMIT_SIZE &&
+		             memcmp(answer->text, look->given[i].permit, HF__PERMIT_SIZE) == 0;
+		ours = ours || ((named || look->cmd.items == 1) && own_permit(core, look, i));
+	}
+	if (look->cmd.verb == HF__PERMITS_RELEASE) {
+		bool over = outcome == HF__DONE || look->cmd.items == 1;
+		each_permit(core, look, over ? end_release : leave_release, now);
+		core->stats.releases += outcome == HF__DONE ? look->cmd.items : 0;
+	}
 	struct hf__hold *hold =
 		look->cmd.verb == HF__PERMITS_EXTEND ? own_permit(core, look, 0) : NULL;
 	if (hold && outcome == HF__DONE)
@@ -207,7 +210,7 @@ static void finish(struct hf__core *core, struct hf__look *look, struct hf__op *
 	/* A repeat finds what the first one did. */
 	if (outcome == HF__GONE && look->cmd.verb == HF__PERMITS_RELEASE && look->cmd.again)
 		outcome = HF__DONE;
-	bool ours = settle_permits(core, look, outcome, now);
+	bool ours = settle_permits(core, look, answer, outcome, now);
 	if (outcome == HF__DONE)
 		done(core, op, answer, now);
 	else if (outcome == HF__GONE)

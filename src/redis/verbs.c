@@ -296,12 +296,13 @@ static bool read_special(const struct hf__resp *resp, const struct hf__cmd *cmd,
 static bool read_digits(const char *text, size_t length, int64_t *ret_number)
 {
 	int64_t number = 0;
-	if (length == 0 || length > 18)
+	if (length == 0)
 		return false;
 	for (size_t i = 0; i < length; i++) {
-		if (text[i] < '0' || text[i] > '9')
+		bool digit = text[i] >= '0' && text[i] <= '9';
+		if (!digit || __builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, text[i] - '0', &number))
 			return false;
-		number = number * 10 + (text[i] - '0');
 	}
 	*ret_number = number;
 	return true;

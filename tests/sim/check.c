@@ -139,7 +139,8 @@ static int64_t limit_of(const struct client *client, const struct call *call)
 	int64_t timeout_ms = client->core.config.command_timeout_ms;
 	if (op->verb == HF__OP_ACQUIRE && op->wait_ms == 0)
 		return call->cancelled_at ? call->cancelled_at + timeout_ms : HF__NEVER;
-	return op->started_at + (op->wait_ms > 0 ? op->wait_ms : timeout_ms);
+	int64_t late = op->verb == HF__OP_ACQUIRE ? HF__LATE_MS : 0;
+	return op->started_at + (op->wait_ms > 0 ? op->wait_ms : timeout_ms) + late;
 }
 
 static void check_call(struct client *client, const struct call *call)

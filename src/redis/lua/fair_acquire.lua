@@ -40,6 +40,12 @@ elseif fields == 1 then
 end
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local ttl = redis.call('pttl', key)
+-- Who asks lives, and keeps its place however long the lock is held.
+local mine = wait ~= '0' and redis.call('zscore', ends, me)
+if mine and tonumber(mine) < now + math.max(ttl, 0) + tonumber(wait) then
+	redis.call('zadd', ends, string.format('%.0f', now + math.max(ttl, 0) + tonumber(wait)), me)
+end
 -- Places whose time is over, or that lost their end, are nobody's.
 local first = redis.call('lindex', queue, 0)
 while first do
@@ -54,14 +60,23 @@ end
 if fields == 0 and (not first or first == me) then
 	local number
 	if token then
-		number = math.max((tonumber(redis.call('get', token)) or 0) + 1, time[1] * 1000000 + time[2])
-		number = string.format('%.0f', number)
-		redis.call('set', token, number)
+		local counted = redis.pcall('incr', token)
+		if type(counted) == 'table' then
+			return {'conflict', 'the key of its token holds no number'}
+		elseif counted < time[1] * 1000000 + time[2] then
+			redis.call('set', token, string.format('%.0f', time[1] * 1000000 + time[2]))
+		end
+		redis.call('persist', token)
+		number = redis.call('get', token)
 	end
 	redis.call('lpop', queue)
 	redis.call('zrem', ends, me)
-	for _, waiter in ipairs(redis.call('zrange', ends, 0, -1)) do
-		redis.call('zincrby', ends, '-' .. wait, waiter)
+	-- Those who stay wait for one less; but until this hold ends it is nobody's turn.
+	local waiters = redis.call('zrange', ends, 0, -1, 'withscores')
+	for i = 1, #waiters, 2 do
+		local old = tonumber(waiters[i + 1])
+		local least = math.min(old, now + tonumber(lease) + tonumber(wait))
+		redis.call('zadd', ends, string.format('%.0f', math.max(old - tonumber(wait), least)), waiters[i])
 	end
 	redis.call('hset', key, me, 1)
 	redis.call('pexpire', key, lease)
@@ -70,7 +85,6 @@ if fields == 0 and (not first or first == me) then
 	end
 	return token and {'granted', number}
 end
-local ttl = redis.call('pttl', key)
 if wait ~= '0' and not redis.call('zscore', ends, me) then
 	local last = redis.call('lindex', queue, -1)
 	local last_ms = last and redis.call('zscore', ends, last)

@@ -19,11 +19,13 @@ local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local was_queued = redis.call('zrem', ends, me) == 1
 if was_queued then
-	-- Those behind it need not wait for it.
-	local behind = false
+	-- Those behind it need not wait for it; but until the present hold ends it is nobody's turn.
+	local behind, ttl = false, math.max(redis.call('pttl', key), 0)
 	for _, waiter in ipairs(redis.call('lrange', queue, 0, -1)) do
-		if behind then
-			redis.call('zincrby', ends, '-' .. wait, waiter)
+		local old = behind and tonumber(redis.call('zscore', ends, waiter) or '')
+		if old then
+			local least = math.min(old, now + ttl + tonumber(wait))
+			redis.call('zadd', ends, string.format('%.0f', math.max(old - tonumber(wait), least)), waiter)
 		end
 		behind = behind or waiter == me
 	end

@@ -3,7 +3,7 @@
 -- KEYS: permits, channel, their ends[, what the holders' descriptions begin with]
 -- ARGV: ids
 -- Returns integer: how many were given back
---         {'gone', ''}: one of them was not there or its time was over; nothing was changed
+--         {'gone', id}: this one was not there or its time was over; nothing was changed
 --         {'conflict', why}: the key holds no permits; nothing was changed
 
 -- Gives back permits whose time is over, and wakes waiters.
@@ -31,7 +31,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 for _, id in ipairs(ARGV) do
 	local score = redis.call('zscore', ends, id)
 	if not score or tonumber(score) <= now then
-		return {'gone', ''}
+		return {'gone', id}
 	end
 end
 local value = redis.call('get', available)

@@ -27,10 +27,14 @@ end
 if redis.call('exists', key) == 0 then
 	local number
 	if token then
-		local time = redis.call('time')
-		number = math.max((tonumber(redis.call('get', token)) or 0) + 1, time[1] * 1000000 + time[2])
-		number = string.format('%.0f', number)
-		redis.call('set', token, number)
+		local time, counted = redis.call('time'), redis.pcall('incr', token)
+		if type(counted) == 'table' then
+			return {'conflict', 'the key of its token holds no number'}
+		elseif counted < time[1] * 1000000 + time[2] then
+			redis.call('set', token, string.format('%.0f', time[1] * 1000000 + time[2]))
+		end
+		redis.call('persist', token)
+		number = redis.call('get', token)
 	end
 	redis.call('hset', key, 'mode', 'write', me, 1)
 	redis.call('pexpire', key, lease)

@@ -537,16 +537,33 @@ static void released_hold_lets_the_next_ask_at_once(void **state)
 	}
 }
 
-static void waiter_that_gives_up_lets_the_next_ask(void **state)
+/* Nothing changed on the server when a waiter left, so the poll goes on as it was. */
+static void waiter_that_gives_up_leaves_its_poll_to_the_next(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *first = wait_for_it(fake, 1, -1);
 	struct hf__op *second = fake_acquire(fake, 2);
 	hf__core_cancel(&fake->core, first, fake->now);
 	check_result(first, HF_ECANCELLED);
+	check_nothing_sent(fake);
+	fake_advance(fake, HF__SLOW_POLL_MS * 6 / 5 + 1);
 	(void)check_sent(fake, HF__ASK, 1);
 	fake_answer(fake, HF__GRANTED);
 	check_result(second, 0);
+}
+
+static void waiters_whose_time_ends_together_all_time_out(void **state)
+{
+	struct fake *fake = *state;
+	struct hf__op *first = wait_for_it(fake, 1, -1);
+	struct hf__op *op[3];
+	for (int i = 0; i < 3; i++)
+		op[i] = fake_acquire_within(fake, (uint64_t)i + 2, 300);
+	fake_advance(fake, 301);
+	for (int i = 0; i < 3; i++)
+		check_result(op[i], HF_ETIMEDOUT);
+	check_nothing_sent(fake);
+	hf__core_cancel(&fake->core, first, fake->now);
 }
 
 static void waiter_behind_a_lost_hold_asks_when_it_ends(void **state)
@@ -662,7 +679,8 @@ int main(void)
 		fake_test(server_that_is_never_ready_is_named_at_the_deadline),
 		fake_test(only_the_first_of_five_waiters_asks),
 		fake_test(released_hold_lets_the_next_ask_at_once),
-		fake_test(waiter_that_gives_up_lets_the_next_ask),
+		fake_test(waiter_that_gives_up_leaves_its_poll_to_the_next),
+		fake_test(waiters_whose_time_ends_together_all_time_out),
 		fake_test(waiter_behind_a_lost_hold_asks_when_it_ends),
 		fake_test(waiter_behind_a_hold_of_this_process_polls_slowly),
 		fake_test(calls_of_one_owner_wait_for_each_other_in_order),
