@@ -29,13 +29,32 @@ static void leave_queue(struct hf__core *core, struct hf__op *op, int64_t now)
 		ask_later(core, next, op->retry.at);
 }
 
+void hf__acquire_correct(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	bool counted = hf__kind_of(hold->cmd.lock)->nesting == HF__NEST_COUNTED;
+	if (!hold->doubtful || !core->linked || hold->cmd.in_flight)
+		return;
+	hold->doubtful = false;
+	if (counted)
+		hf__release_settle(core, hold, now);
+}
+
+static void let_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	hold->op = NULL;
+	if (hold->state == HF__HOLD_HELD)
+		hf__acquire_correct(core, hold, now);
+	if (!hold->cmd.in_flight)
+		hf__hold_idle(core, hold, now);
+}
+
 /* The call has left: an attempt ends with it, a hold goes on. */
 static void let_go(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->state == HF__HOLD_ASKING)
 		hf__hold_abandon(core, hold, now);
 	else
-		hf__hold_idle(core, hold, now);
+		let_idle(core, hold, now);
 }
 
 void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, int64_t now)
@@ -234,6 +253,12 @@ static void unanswered(struct hf__core *core, struct hf__op *op, const struct hf
 static void gone(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
                  const struct hf__answer *answer, int64_t now)
 {
+	if (hold->state == HF__HOLD_ASKING) {
+		/* Of several permits that an unanswered ask had taken, one is gone: so are all. */
+		hold->doubtful = true;
+		hf__acquire_give_up(core, op, HF_EUNKNOWN, now);
+		return;
+	}
 	if (hold->state == HF__HOLD_HELD)
 		hf__hold_lose(core, hold, HF__LOST_GONE, now);
 	hf__hold_finish_lost(core, op, hold, answer->text, answer->length, now);
@@ -244,10 +269,8 @@ static void gone(struct hf__core *core, struct hf__op *op, struct hf__hold *hold
 static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct hf__answer *answer,
                     int64_t now)
 {
-	if (answer->outcome == HF__GRANTED || answer->outcome == HF__UNKNOWN)
-		hold->doubtful = true;
-	else if (answer->outcome == HF__BUSY)
-		hold->doubtful = hold->cmd.place_ms > 0;
+	if (answer->outcome == HF__BUSY)
+		hold->placed = hold->cmd.place_ms > 0;
 	bool traceless = hf__kind_of(hold->cmd.lock)->trace == HF__TRACE_NONE;
 	if ((hold->doubtful || hold->placed) && !traceless)
 		hf__hold_resume(core, hold, now);
@@ -263,10 +286,14 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	if (answer->outcome == HF__UNKNOWN)
 		core->stats.unknowns++;
 	if (!op) {
+		if (answer->outcome == HF__GRANTED || answer->outcome == HF__UNKNOWN)
+			hold->doubtful = true;
+		else if (answer->outcome == HF__BUSY)
+			hold->doubtful = false;
 		if (hold->state == HF__HOLD_CLEANING)
 			cleaned(core, hold, answer, now);
 		else
-			hf__hold_idle(core, hold, now);
+			let_idle(core, hold, now);
 		return;
 	}
 	switch (answer->outcome) {
@@ -334,6 +361,8 @@ static void prepare_ask(struct hf__core *core, struct hf__hold *hold)
 	const struct hf__traits *traits = hf__kind_of(op->lock);
 	struct hf__cmd *cmd = &hold->cmd;
 	bool takes = traits->trace != HF__TRACE_LEASE;
+	if (takes && !hold->doubtful)
+		cmd->wire = ++core->last_request;
 	cmd->verb = HF__ASK;
 	cmd->lease_ms = takes ? HF__RECORD_MS : lease_of(core, op);
 	cmd->count = traits->nesting == HF__NEST_APART ? op->amount : hold->count + 1;
@@ -368,7 +397,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		return;
 	}
 	if (hold->doubtful && hf__kind_of(op->lock)->trace == HF__TRACE_TAKEN &&
-	    now >= hold->valid_until) {
+	    (now >= hold->valid_until || hf__core_forgot(core, hold->cmd.wire))) {
 		hf__acquire_give_up(core, op, HF_EUNKNOWN, now);
 		return;
 	}

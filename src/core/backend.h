@@ -15,7 +15,8 @@
 #include <stdint.h>
 
 #define HF__PERMIT_SIZE 16
-#define HF__VALUE_SIZE  22 /* of a group's value, hashed */
+#define HF__RECORDS     1024 /* requests without an owner that a server can tell apart at once */
+#define HF__VALUE_SIZE  22   /* of a group's value, hashed */
 
 struct hf__core;
 struct hf__lock;

@@ -33,9 +33,10 @@
 #define HF__LEAST_LEASE      10
 #define HF__LONGEST_MS       INT64_C(315576000000) /* ten years */
 #define HF__DETAIL_SIZE      320
-#define HF__LATE_MS          30    /* an ask younger than this is waited for at the end of a wait */
-#define HF__TURN_MS          100   /* between looks at a free lock that is another's turn */
-#define HF__RECORD_MS        20000 /* how long the server remembers a request without an owner */
+#define HF__LATE_MS          30 /* an ask younger than this is waited for at the end of a wait */
+#define HF__PLACE_MS         3600000 /* so long a place in a queue is tried to be given up */
+#define HF__TURN_MS          100     /* between looks at a free lock that is another's turn */
+#define HF__RECORD_MS        20000   /* how long the server remembers a request without an owner */
 #define HF__PERMITS_MAX      1000
 #define HF__DESCRIPTION_SIZE 400
 #define HF__VALUES_MAX       100
@@ -192,6 +193,7 @@ struct hf__look {
 	struct hf__cmd cmd;
 	struct hf__op *op;
 	struct hf__list link; /* in core->looks */
+	bool was_watched;     /* the permit that is being extended */
 	union {
 		char words[HF__PERMIT_SIZE];
 		unsigned char permit[HF__PERMIT_SIZE];
@@ -233,6 +235,7 @@ struct hf__core {
 	struct hf__list renew;  /* holds to renew now */
 	struct hf__list unsent; /* commands there was no room for; answered in the next turn */
 	struct hf__renewal renewal[HF__RENEWALS];
+	uint64_t last_request;          /* number of the latest request without an owner */
 	unsigned char permit_prefix[8]; /* of the ids of this client's permits */
 	struct hf__op *closing;         /* the call that closes, until all is released */
 	uint32_t holds;                 /* of any state but lost and dead */
@@ -372,6 +375,9 @@ int64_t hf__hold_valid_until(int64_t sent_at, int64_t lease_ms);
 /* A server confirmed the lease: believe it if it is still in time; false if not. */
 bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms, int64_t now);
+/* It may end sooner than believed: at the end of this lease. */
+void hf__hold_shorten(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
+                      int64_t lease_ms);
 /* It has a new end, sooner or later than the old one. */
 void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                         int64_t lease_ms);
@@ -404,6 +410,13 @@ void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 void hf__acquire_cancel(struct hf__core *core, struct hf__op *op, int64_t now);
 /* Ends the call without the lock. */
 void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, int64_t now);
+/* The server may count a level that nobody has: puts that right if it can be done now. */
+void hf__acquire_correct(struct hf__core *core, struct hf__hold *hold, int64_t now);
+/* The record of this request may be another's by now, so that a repeat would not be known. */
+static inline bool hf__core_forgot(const struct hf__core *core, uint64_t request)
+{
+	return core->last_request - request >= HF__RECORDS;
+}
 /* Frees the holds of permits that were not granted. */
 void hf__acquire_drop_siblings(struct hf__op *op);
 void hf__extend_start(struct hf__core *core, struct hf__op *op, int64_t now);

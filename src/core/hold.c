@@ -207,6 +207,16 @@ static int64_t until_of(const struct hf__core *core, const struct hf__hold *hold
 	return until - (skew < lease_ms / 4 ? skew : lease_ms / 4);
 }
 
+void hf__hold_shorten(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
+                      int64_t lease_ms)
+{
+	int64_t until = until_of(core, hold, sent_at, lease_ms);
+	if (until < hold->valid_until)
+		hold->valid_until = until;
+	publish(hold);
+	hf__hold_arm(core, hold);
+}
+
 void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                         int64_t lease_ms)
 {
@@ -370,7 +380,8 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		lease_ms = hold->cmd.lease_ms; /* an extension may have run unanswered */
 	if (hold->was_watched && lease_ms < core->config.watchdog_ms)
 		lease_ms = core->config.watchdog_ms;
-	lease_ms += hold->cmd.place_ms; /* a place in a queue lasts longer */
+	if (hold->placed || hold->cmd.place_ms > 0)
+		lease_ms = HF__PLACE_MS; /* which may last long, and keeps others waiting */
 	hold->ended_at = hf__clock_after(now, core->closed ? HF__CLOSE_MS : lease_ms);
 	hf__hold_resume(core, hold, now);
 	hf__lock_next(core, lock, now);
@@ -389,6 +400,8 @@ void hf__hold_resume(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		return;
 	if (hold->state == HF__HOLD_CLEANING)
 		clean(core, hold, now);
+	else if (!hold->op && hold->state == HF__HOLD_HELD)
+		hf__acquire_correct(core, hold, now);
 	else if (hold->op && hold->op->verb == HF__OP_RELEASE)
 		hf__release_settle(core, hold, now);
 	else if (hold->op && !waits_its_turn(hold))

@@ -101,14 +101,35 @@ static void leave_release(struct hf__core *core, struct hf__hold *hold, int64_t 
 	hf__hold_abandon(core, hold, now);
 }
 
+/* It may be executed from now on, and what it makes shorter must not be believed longer. */
+static void begin_extend(struct hf__core *core, struct hf__look *look, int64_t now)
+{
+	struct hf__hold *hold = own_permit(core, look, 0);
+	if (!hold || hold->state != HF__HOLD_HELD)
+		return;
+	look->was_watched = hold->watched_from;
+	hold->watched_from = 0;
+	hf__watchdog_drop(core, hold);
+	hf__hold_shorten(core, hold, now, look->cmd.lease_ms);
+}
+
+/* It was not executed: the watchdog goes on. */
+static void undo_extend(struct hf__core *core, struct hf__look *look, int64_t now)
+{
+	struct hf__hold *hold = own_permit(core, look, 0);
+	if (!hold || hold->state != HF__HOLD_HELD || !look->was_watched)
+		return;
+	hold->watched_from = 1;
+	hold->renew_at = now;
+	hf__hold_arm(core, hold);
+}
+
 /* The new end is the caller's, no more the watchdog's. */
 static void extended(struct hf__core *core, const struct hf__look *look, struct hf__hold *hold,
                      int64_t now)
 {
 	if (hold->state != HF__HOLD_HELD)
 		return;
-	hf__watchdog_drop(core, hold);
-	hold->watched_from = 0;
 	hf__hold_set_lease(core, hold, look->cmd.sent_at, look->cmd.lease_ms);
 	(void)hf__hold_check(core, hold, now);
 }
@@ -190,7 +211,7 @@ static bool settle_permits(struct hf__core *core, struct hf__look *look,
 		ours = ours || ((named || look->cmd.items == 1) && own_permit(core, look, i));
 	}
 	if (look->cmd.verb == HF__PERMITS_RELEASE) {
-		bool over = outcome == HF__DONE || look->cmd.items == 1;
+		bool over = outcome == HF__DONE || (look->cmd.items == 1 && outcome == HF__GONE);
 		each_permit(core, look, over ? end_release : leave_release, now);
 		core->stats.releases += outcome == HF__DONE ? look->cmd.items : 0;
 	}
@@ -200,16 +221,29 @@ static bool settle_permits(struct hf__core *core, struct hf__look *look,
 		extended(core, look, hold, now);
 	else if (hold && outcome == HF__GONE && hold->state == HF__HOLD_HELD)
 		hf__hold_lose(core, hold, HF__LOST_GONE, now);
+	else if (hold && outcome != HF__UNKNOWN && !look->cmd.again)
+		undo_extend(core, look, now);
 	return ours;
+}
+
+/* All permits of the request were held by this client when it began. */
+static bool were_all_ours(struct hf__core *core, struct hf__look *look)
+{
+	for (uint16_t i = 0; i < look->cmd.items; i++) {
+		const struct hf__hold *hold = own_permit(core, look, i);
+		if (!hold || hold->state != HF__HOLD_RELEASING)
+			return false;
+	}
+	return true;
 }
 
 static void finish(struct hf__core *core, struct hf__look *look, struct hf__op *op,
                    const struct hf__answer *answer, int64_t now)
 {
 	enum hf__outcome outcome = answer->outcome;
-	/* A repeat finds what the first one did. */
+	/* A repeat finds what the first one did, if that had to succeed; else nobody knows. */
 	if (outcome == HF__GONE && look->cmd.verb == HF__PERMITS_RELEASE && look->cmd.again)
-		outcome = HF__DONE;
+		outcome = were_all_ours(core, look) ? HF__DONE : HF__UNKNOWN;
 	bool ours = settle_permits(core, look, answer, outcome, now);
 	if (outcome == HF__DONE)
 		done(core, op, answer, now);
@@ -219,7 +253,7 @@ static void finish(struct hf__core *core, struct hf__look *look, struct hf__op *
 			"%s: the permit is not there: expired, given back, or never granted",
 			op->lock->name);
 	else if (outcome == HF__UNKNOWN)
-		hf__core_finish(core, op, HF_EUNKNOWN, "not answered: %s", core->link_why);
+		hf__core_finish(core, op, HF_EUNKNOWN, "not answered in time: %s", core->link_why);
 	else
 		hf__core_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);
 }
@@ -230,7 +264,8 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	struct hf__look *look = hf__list_item(cmd, struct hf__look, cmd);
 	struct hf__op *op = look->op;
 	/* What may have been done by force is not done again: another may hold the lock by now. */
-	bool unknown = answer->outcome == HF__UNKNOWN && may_repeat(cmd->verb);
+	bool unknown = answer->outcome == HF__UNKNOWN && may_repeat(cmd->verb) &&
+	               (!changes(cmd->verb) || !hf__core_forgot(core, cmd->wire));
 	bool again = unknown || answer->outcome == HF__UNSENT || answer->outcome == HF__NOT_NOW;
 	if (answer->outcome == HF__UNKNOWN)
 		core->stats.unknowns++;
@@ -257,6 +292,9 @@ void hf__query_resume(struct hf__core *core, struct hf__look *look, int64_t now)
 		op->look = NULL;
 		drop_look(core, look);
 		hf__core_succeed(core, op);
+	} else if (look->cmd.again && changes(look->cmd.verb) &&
+	           hf__core_forgot(core, look->cmd.wire)) {
+		hf__query_leave(core, op, HF_EUNKNOWN, now);
 	} else if (!look->cmd.in_flight)
 		hf__core_submit(core, &look->cmd, now, core->config.command_timeout_ms);
 }
@@ -338,9 +376,11 @@ void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		look->cmd.wire = hold->cmd.wire;
 		op->number = hold->count;
 	} else if (changes(look->cmd.verb)) {
-		look->cmd.wire = core->host_ops->number(core->host, 1);
+		look->cmd.wire = ++core->last_request;
 	}
 	if (look->cmd.verb == HF__PERMITS_RELEASE)
 		each_permit(core, look, begin_release, now);
+	else if (look->cmd.verb == HF__PERMITS_EXTEND)
+		begin_extend(core, look, now);
 	hf__query_resume(core, look, now);
 }

@@ -7,9 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Requests of one client share this many records, so that they are few and yet seldom collide. */
-#define RECORDS 1024
-
 static char *put(char *at, const char *text)
 {
 	size_t length = strlen(text);
@@ -67,7 +64,7 @@ size_t hf__keys_make(char ret_key[HF__KEYS_MAX], enum hf__keys_name which, const
 		at = put_tagged(put(at, "redisson_countdownlatch__channel__"), name, true);
 		break;
 	case HF__KEYS_RECORD:
-		at = put_number(put_prefixed(at, prefix[which], name), uuid, wire % RECORDS);
+		at = put_number(put_prefixed(at, prefix[which], name), uuid, wire % HF__RECORDS);
 		break;
 	default: at = put_prefixed(at, prefix[which], name);
 	}

@@ -417,9 +417,13 @@ static bool read_verb(const struct hf__resp *resp, const struct hf__cmd *cmd, co
 		set_text(answer, bytes + root->start, root->length);
 		return root->type == HF__RESP_STRING;
 	case HF__TOKEN:
-		return root->type == HF__RESP_NULL ||
-		       (root->type == HF__RESP_STRING &&
-		        read_digits(bytes + root->start, root->length, &answer->count));
+		if (root->type == HF__RESP_STRING &&
+		    !read_digits(bytes + root->start, root->length, &answer->count)) {
+			answer->outcome = HF__FAILED;
+			answer->error = HF_ECONFLICT;
+			set_text(answer, "the key of its token holds no number", 36);
+		}
+		return root->type == HF__RESP_NULL || root->type == HF__RESP_STRING;
 	default: answer->count = root->integer; return root->type == HF__RESP_INTEGER;
 	}
 }

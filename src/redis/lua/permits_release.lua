@@ -12,10 +12,11 @@ local function clean(available, ends, channel, now, limit)
 	if #ids == 0 then
 		return
 	end
-	local total = redis.call('incrby', available, #ids)
+	-- First what a full server allows; the rest of the script is then allowed too.
 	for _, id in ipairs(ids) do
 		redis.call('zrem', ends, id)
 	end
+	local total = redis.call('incrby', available, #ids)
 	if total > 0 then
 		redis.call('publish', channel, string.format('%.0f', total))
 	end
