@@ -194,6 +194,7 @@ struct hf__look {
 	struct hf__op *op;
 	struct hf__list link; /* in core->looks */
 	bool was_watched;     /* the permit that is being extended */
+	int64_t known_until;  /* a repeat is known as such; HF__NEVER: it need not be */
 	union {
 		char words[HF__PERMIT_SIZE];
 		unsigned char permit[HF__PERMIT_SIZE];

@@ -56,6 +56,13 @@ uint64_t hf__query_permit_wire(const struct hf__core *core, const unsigned char 
 	return wire;
 }
 
+/* A repeat would be taken for a new request: the server has forgotten it, or another has its record. */
+static bool is_forgotten(const struct hf__core *core, const struct hf__look *look, int64_t now)
+{
+	return look->cmd.again && changes(look->cmd.verb) &&
+	       (now >= look->known_until || hf__core_forgot(core, look->cmd.wire));
+}
+
 static struct hf__hold *own_permit(struct hf__core *core, struct hf__look *look, uint16_t i)
 {
 	uint64_t wire = hf__query_permit_wire(core, look->given[i].permit);
@@ -264,12 +271,13 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	struct hf__look *look = hf__list_item(cmd, struct hf__look, cmd);
 	struct hf__op *op = look->op;
 	/* What may have been done by force is not done again: another may hold the lock by now. */
-	bool unknown = answer->outcome == HF__UNKNOWN && may_repeat(cmd->verb) &&
-	               (!changes(cmd->verb) || !hf__core_forgot(core, cmd->wire));
+	bool unknown = answer->outcome == HF__UNKNOWN && may_repeat(cmd->verb);
 	bool again = unknown || answer->outcome == HF__UNSENT || answer->outcome == HF__NOT_NOW;
 	if (answer->outcome == HF__UNKNOWN)
 		core->stats.unknowns++;
 	if (op && again && !(answer->outcome == HF__UNSENT && core->linked)) {
+		if (unknown && !cmd->again)
+			look->known_until = cmd->sent_at + HF__RECORD_MS * 9 / 10;
 		cmd->again = cmd->again || unknown;
 		if (answer->outcome == HF__NOT_NOW)
 			hf__core_not_now(core, op, answer, now);
@@ -292,8 +300,7 @@ void hf__query_resume(struct hf__core *core, struct hf__look *look, int64_t now)
 		op->look = NULL;
 		drop_look(core, look);
 		hf__core_succeed(core, op);
-	} else if (look->cmd.again && changes(look->cmd.verb) &&
-	           hf__core_forgot(core, look->cmd.wire)) {
+	} else if (is_forgotten(core, look, now)) {
 		hf__query_leave(core, op, HF_EUNKNOWN, now);
 	} else if (!look->cmd.in_flight)
 		hf__core_submit(core, &look->cmd, now, core->config.command_timeout_ms);

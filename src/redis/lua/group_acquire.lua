@@ -50,9 +50,10 @@ for i = 4, #ARGV do
 		redis.call('hset', key, mine .. ':expire_time', string.format('%.0f', now + lease))
 	end
 end
--- A group that somebody made to last for ever stays so.
-local ttl = redis.call('pttl', key)
-if fields == 0 or ttl >= 0 and ttl < lease then
-	redis.call('pexpire', key, ARGV[1])
+-- The group outlives its fields, which decide: Java takes a lapsed value the moment it lapses, and would
+-- lose it again with a group that ends in that moment. One that lasts for ever stays so.
+local ttl, longer = redis.call('pttl', key), lease + 500
+if fields == 0 or ttl >= 0 and ttl < longer then
+	redis.call('pexpire', key, longer)
 end
 return nil

@@ -23,9 +23,10 @@ local function renew(key, me, lease, first, last)
 			redis.call('hset', key, field, string.format('%.0f', now + lease))
 		end
 	end
+	-- The group outlives its fields.
 	local ttl = redis.call('pttl', key)
-	if ttl >= 0 and ttl < lease then
-		redis.call('pexpire', key, lease)
+	if ttl >= 0 and ttl < lease + 500 then
+		redis.call('pexpire', key, lease + 500)
 	end
 end
 
