@@ -168,8 +168,9 @@ static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t 
 		return hf__random_jitter(&core->random,
 		                         HF__TURN_MS); /* another's turn: it may be late */
 	int64_t poll = HF__SLOW_POLL_MS;
-	if (op->hold->cmd.place_ms > 0 && op->hold->cmd.place_ms / 3 < poll)
-		poll = op->hold->cmd.place_ms / 3 + 1; /* the place lasts as long as we ask */
+	/* A place lasts as long as we ask, or as the whole of a wait that has an end. */
+	if (op->wait_ms == 0 && op->hold->cmd.place_ms > 0 && op->hold->cmd.place_ms / 3 < poll)
+		poll = op->hold->cmd.place_ms / 3 + 1;
 	int64_t pause = hf__random_jitter(&core->random, poll);
 	return ttl_ms >= 0 && ttl_ms < pause ? ttl_ms + 1 : pause;
 }

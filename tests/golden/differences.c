@@ -87,6 +87,29 @@ static bool limit_permits(struct stories *stories, struct story *story, int i)
 	return is_met;
 }
 
+/* A place lasts at least as if it were the first and had been taken just now. */
+static bool lengthen_places(struct stories *stories, struct story *story, int i)
+{
+	struct story_step *step = &story->step[i];
+	long long ends_ms = i + 1 < story->steps ? story->step[i + 1].at_ms : step->at_ms + 3000;
+	bool is_met = false;
+	for (int k = 0; k < step->keys; k++) {
+		struct story_key *key = &step->key[k];
+		if (strncmp(key->name, "redisson_lock_timeout:", 22) != 0)
+			continue;
+		for (int j = 0; j < key->items; j++) {
+			long long recorded = atoll(key->item[j].value + 3);
+			long long latest = ends_ms + 330000;
+			if (latest <= recorded)
+				continue;
+			key->item[j].value =
+				keep(stories, check_format("<T+%lld..%lld>", recorded, latest));
+			is_met = true;
+		}
+	}
+	return is_met;
+}
+
 static const char *first_owner(struct story_step *step, const char *lock)
 {
 	const struct story_key *key = story_find_key(step, lock);
@@ -278,6 +301,10 @@ static const struct difference differences[] = {
 		"A release of a fair lock that is not there says so; Java calls it a success.",
 		"Nothing is on the wire either way.",
 		.rule = refuse_fair_strangers,
+	}, {
+		"A place in a fair queue lasts while its waiter asks, and at least until the hold can end.",
+		"Java too drops a waiter only when that time has passed; one that died it drops later.",
+		.rule = lengthen_places,
 	}, {
 		"A fair lock given up with nobody in its queue says so on the plain channel.",
 		"Java's fair waiters do not listen there; a plain one of the same name wakes and asks.",

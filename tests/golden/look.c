@@ -180,8 +180,11 @@ static bool is_same_value(const char *text, const char *expected, struct look_sc
 		return is_token(text, expected, scale);
 	if (strncmp(expected, "<T+", 3) != 0)
 		return strcmp(text, expected) == 0;
-	long long off = atoll(text) - scale->origin_epoch - atoll(expected + 3) / scale->scale;
-	return llabs(off) <= LOOK_TOLERANCE_MS;
+	/* "<T+5>", or "<T+5..7>" for whatever is between. */
+	const char *last = strstr(expected, "..");
+	long long at = atoll(text) - scale->origin_epoch;
+	return at >= atoll(expected + 3) / scale->scale - LOOK_TOLERANCE_MS &&
+	       at <= atoll(last ? last + 2 : expected + 3) / scale->scale + LOOK_TOLERANCE_MS;
 }
 
 static bool is_same_key(const struct story_key *key, const struct story_key *expected,
