@@ -1,6 +1,7 @@
 /*
- * Holdfast for C++17: clients and locks as objects, and locks that work with std::unique_lock,
- * std::lock_guard and std::scoped_lock. Header only; link with the C library.
+ * Holdfast for C++17: clients, locks and synchronizers as objects, and locks that work with
+ * std::unique_lock, std::lock_guard, std::scoped_lock and std::shared_lock. Header only; link with the C
+ * library.
  *
  *   holdfast::client client("redis://localhost");
  *   holdfast::lock orders(client, "orders");
@@ -32,9 +33,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace holdfast
 {
@@ -42,7 +45,7 @@ namespace holdfast
 /* A failed call: its HF_E… number, and a text with the detail. */
 class error : public std::runtime_error
 {
-public:
+      public:
 	/* Takes the detail of this thread's last failed call. */
 	explicit error(int code) : std::runtime_error(describe(code)), code_(code)
 	{
@@ -53,7 +56,7 @@ public:
 		return code_;
 	}
 
-private:
+      private:
 	static std::string describe(int code)
 	{
 		std::string text = hf_strerror(code);
@@ -82,7 +85,7 @@ inline hf_client_options options() noexcept
 /* What is open to one server; closes in its destructor, which releases what it holds. */
 class client
 {
-public:
+      public:
 	/* A null URL takes $HOLDFAST_URL. */
 	explicit client(const char *url, const hf_client_options *options = nullptr)
 	{
@@ -134,30 +137,31 @@ public:
 		return handle_;
 	}
 
-private:
+      private:
 	hf_client *handle_ = nullptr;
 };
 
 /*
- * A reentrant lock: meets TimedLockable. One object may be shared by any number of threads; objects of
- * the same name are the same lock. It may outlive its client, and then throws HF_ECLOSED.
+ * What all locks have: meets TimedLockable. One object may be shared by any number of threads; objects of
+ * the same kind and name are the same lock. It may outlive its client, and then throws HF_ECLOSED.
  */
-class reentrant_lock
+class basic_lock
 {
-public:
+      public:
 	/* Without a lease the watchdog renews it; with one it ends by itself, and so is lost. */
-	reentrant_lock(const client &owner, const std::string &name,
-	               std::chrono::milliseconds lease = std::chrono::milliseconds::zero())
+	basic_lock(const client &owner, hf_kind kind, const std::string &name,
+	           std::chrono::milliseconds lease = std::chrono::milliseconds::zero(),
+	           const hf_lock_options *options = nullptr)
 	    : lease_ms_(lease.count())
 	{
-		check(hf_lock_open(owner.get(), HF_REENTRANT, name.c_str(), &handle_));
+		check(hf_lock_open_with(owner.get(), kind, name.c_str(), options, &handle_));
 	}
 
-	reentrant_lock(const reentrant_lock &) = delete;
-	reentrant_lock &operator=(const reentrant_lock &) = delete;
+	basic_lock(const basic_lock &) = delete;
+	basic_lock &operator=(const basic_lock &) = delete;
 
 	/* What is held stays held: it belongs to the client. */
-	~reentrant_lock()
+	~basic_lock()
 	{
 		hf_lock_close(handle_);
 	}
@@ -231,19 +235,49 @@ public:
 		return hf_lock_state(handle_, nullptr);
 	}
 
+	/* The number of the calling thread's hold, to be checked by what the lock protects; 0 without one. */
+	std::int64_t token() const
+	{
+		std::int64_t number = 0;
+		check(hf_lock_token(handle_, nullptr, &number));
+		return number;
+	}
+
+	/* Takes it from whoever holds it; false if nobody did. */
+	bool force_release()
+	{
+		int was_held = 0;
+		check(hf_lock_force_release(handle_, &was_held));
+		return was_held != 0;
+	}
+
+	/* Makes each grant from now on have a token, also if the kind is not fenced. */
+	void want_token(bool wanted = true) noexcept
+	{
+		token_ = wanted;
+	}
+
 	/* For the C functions; still the object's. */
 	hf_lock *get() const noexcept
 	{
 		return handle_;
 	}
 
-private:
+      protected:
+	explicit basic_lock(std::chrono::milliseconds lease) : lease_ms_(lease.count())
+	{
+	}
+
+	hf_lock *handle_ = nullptr;
+
+      private:
 	int acquire(std::int64_t wait) noexcept
 	{
 		hf_acquire_options made{};
 		made.size = sizeof made;
 		made.wait_ms = wait;
 		made.lease_ms = lease_ms_;
+		made.token = token_;
 		return hf_lock_acquire(handle_, &made);
 	}
 
@@ -267,13 +301,321 @@ private:
 		return std::chrono::ceil<std::chrono::milliseconds>(wait).count();
 	}
 
-	hf_lock *handle_ = nullptr;
 	std::int64_t lease_ms_;
+	std::atomic<bool> token_{false};
 	std::atomic<int> last_unlock_{0};
 };
 
+/* A lock of one kind. */
+template <hf_kind Kind> class lock_of : public basic_lock
+{
+      public:
+	lock_of(const client &owner, const std::string &name,
+	        std::chrono::milliseconds lease = std::chrono::milliseconds::zero())
+	    : basic_lock(owner, Kind, name, lease)
+	{
+	}
+};
+
+using reentrant_lock = lock_of<HF_REENTRANT>;
+using fair_lock = lock_of<HF_FAIR>;
+using fenced_lock = lock_of<HF_FENCED>;
+using spin_lock = lock_of<HF_SPIN>;
+using simple_lock = lock_of<HF_SIMPLE>;
+using simple_fair_lock = lock_of<HF_SIMPLE_FAIR>;
+
 /* A class named lock could not have a member lock(). */
 using lock = reentrant_lock;
+
+/*
+ * A read-write lock: meets SharedTimedMutex, so std::unique_lock writes and std::shared_lock reads. A
+ * thread that writes may read too, and keep reading; one that reads and asks to write throws HF_EDEADLOCK.
+ */
+class rw_lock : public lock_of<HF_WRITE>
+{
+      public:
+	rw_lock(const client &owner, const std::string &name,
+	        std::chrono::milliseconds lease = std::chrono::milliseconds::zero())
+	    : lock_of<HF_WRITE>(owner, name, lease), reader_(owner, name, lease)
+	{
+	}
+
+	void lock_shared()
+	{
+		reader_.lock();
+	}
+
+	bool try_lock_shared()
+	{
+		return reader_.try_lock();
+	}
+
+	template <class Rep, class Period>
+	bool try_lock_shared_for(const std::chrono::duration<Rep, Period> &wait)
+	{
+		return reader_.try_lock_for(wait);
+	}
+
+	template <class Clock, class Duration>
+	bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration> &deadline)
+	{
+		return reader_.try_lock_until(deadline);
+	}
+
+	void unlock_shared() noexcept
+	{
+		reader_.unlock();
+	}
+
+	/* The half that reads, for all else. */
+	basic_lock &reader() noexcept
+	{
+		return reader_;
+	}
+
+      private:
+	lock_of<HF_READ> reader_;
+};
+
+/* Values of a group, locked together. */
+class group_lock : public basic_lock
+{
+      public:
+	group_lock(const client &owner, const std::string &group,
+	           const std::vector<std::string> &values,
+	           std::chrono::milliseconds lease = std::chrono::milliseconds::zero())
+	    : basic_lock(lease)
+	{
+		std::vector<const char *> texts;
+		for (const std::string &value : values)
+			texts.push_back(value.c_str());
+		check(hf_lock_open_group(owner.get(), group.c_str(), texts.data(), texts.size(),
+		                         &handle_));
+	}
+};
+
+/* Several locks as one: all of them or none. The objects given may be destroyed before it. */
+class multi_lock : public basic_lock
+{
+      public:
+	explicit multi_lock(std::initializer_list<const basic_lock *> members,
+	                    std::chrono::milliseconds lease = std::chrono::milliseconds::zero())
+	    : basic_lock(lease)
+	{
+		std::vector<hf_lock *> handles;
+		for (const basic_lock *member : members)
+			handles.push_back(member->get());
+		check(hf_lock_open_multi(handles.data(), handles.size(), &handle_));
+	}
+};
+
+/* One lock on independent servers, held while the majority of them holds it. */
+class red_lock : public basic_lock
+{
+      public:
+	explicit red_lock(std::initializer_list<const basic_lock *> members,
+	                  std::chrono::milliseconds lease = std::chrono::milliseconds::zero())
+	    : basic_lock(lease)
+	{
+		std::vector<hf_lock *> handles;
+		for (const basic_lock *member : members)
+			handles.push_back(member->get());
+		check(hf_lock_open_red(handles.data(), handles.size(), &handle_));
+	}
+};
+
+namespace detail
+{
+/* Milliseconds to wait: nothing is one attempt, a negative number for ever. */
+inline hf_wait_options waiting(std::chrono::milliseconds wait) noexcept
+{
+	hf_wait_options made{};
+	made.size = sizeof made;
+	made.wait_ms = wait.count() < 0 ? 0 : wait.count() == 0 ? HF_NOWAIT : wait.count();
+	return made;
+}
+
+inline bool got(int code)
+{
+	if (code == HF_EBUSY || code == HF_ETIMEDOUT)
+		return false;
+	check(code);
+	return true;
+}
+} // namespace detail
+
+/* Waits for ever. */
+constexpr std::chrono::milliseconds for_ever{-1};
+
+/* Permits that nobody owns. */
+class semaphore
+{
+      public:
+	semaphore(const client &owner, const std::string &name)
+	{
+		check(hf_semaphore_open(owner.get(), name.c_str(), &handle_));
+	}
+
+	semaphore(const semaphore &) = delete;
+	semaphore &operator=(const semaphore &) = delete;
+
+	~semaphore()
+	{
+		hf_semaphore_close(handle_);
+	}
+
+	/* False if there were not enough in time. */
+	bool acquire(std::int64_t permits = 1, std::chrono::milliseconds wait = for_ever)
+	{
+		hf_wait_options options = detail::waiting(wait);
+		return detail::got(hf_semaphore_acquire(handle_, permits, &options));
+	}
+
+	void release(std::int64_t permits = 1)
+	{
+		check(hf_semaphore_release(handle_, permits));
+	}
+
+	/* Makes it with so many if there is none. */
+	bool try_set(std::int64_t permits)
+	{
+		int done = 0;
+		check(hf_semaphore_try_set(handle_, permits, 0, &done));
+		return done != 0;
+	}
+
+	std::int64_t available() const
+	{
+		std::int64_t number = 0;
+		check(hf_semaphore_available(handle_, &number));
+		return number;
+	}
+
+	hf_semaphore *get() const noexcept
+	{
+		return handle_;
+	}
+
+      private:
+	hf_semaphore *handle_ = nullptr;
+};
+
+/* Permits that expire, each with an id of 32 digits. */
+class permits
+{
+      public:
+	permits(const client &owner, const std::string &name)
+	{
+		check(hf_permits_open(owner.get(), name.c_str(), &handle_));
+	}
+
+	permits(const permits &) = delete;
+	permits &operator=(const permits &) = delete;
+
+	~permits()
+	{
+		hf_permits_close(handle_);
+	}
+
+	/* The id of one permit; empty if there was none in time. Without a lease it is renewed. */
+	std::string acquire(std::chrono::milliseconds wait = for_ever,
+	                    std::chrono::milliseconds lease = std::chrono::milliseconds::zero())
+	{
+		hf_permits_options options{};
+		options.size = sizeof options;
+		options.wait_ms = detail::waiting(wait).wait_ms;
+		options.lease_ms = lease.count();
+		hf_permit_id id{};
+		return detail::got(hf_permits_acquire(handle_, 1, &options, &id)) ? std::string(id)
+		                                                                  : std::string();
+	}
+
+	void release(const std::string &id)
+	{
+		hf_permit_id text{};
+		id.copy(text, sizeof text - 1);
+		check(hf_permits_release(handle_, &text, 1));
+	}
+
+	std::chrono::milliseconds remaining(const std::string &id) const noexcept
+	{
+		return std::chrono::milliseconds(hf_permits_remaining(handle_, id.c_str()));
+	}
+
+	bool try_set(std::int64_t total)
+	{
+		int done = 0;
+		check(hf_permits_try_set(handle_, total, &done));
+		return done != 0;
+	}
+
+	std::int64_t available() const
+	{
+		std::int64_t number = 0;
+		check(hf_permits_available(handle_, &number));
+		return number;
+	}
+
+	hf_permits *get() const noexcept
+	{
+		return handle_;
+	}
+
+      private:
+	hf_permits *handle_ = nullptr;
+};
+
+/* A count that goes down to nothing, and those who wait for that. */
+class latch
+{
+      public:
+	latch(const client &owner, const std::string &name)
+	{
+		check(hf_latch_open(owner.get(), name.c_str(), &handle_));
+	}
+
+	latch(const latch &) = delete;
+	latch &operator=(const latch &) = delete;
+
+	~latch()
+	{
+		hf_latch_close(handle_);
+	}
+
+	bool try_set(std::int64_t count)
+	{
+		int done = 0;
+		check(hf_latch_try_set(handle_, count, &done));
+		return done != 0;
+	}
+
+	void count_down()
+	{
+		check(hf_latch_count_down(handle_));
+	}
+
+	std::int64_t count() const
+	{
+		std::int64_t number = 0;
+		check(hf_latch_count(handle_, &number));
+		return number;
+	}
+
+	/* False if it was not open in time. */
+	bool wait(std::chrono::milliseconds wait = for_ever)
+	{
+		hf_wait_options options = detail::waiting(wait);
+		return detail::got(hf_latch_wait(handle_, &options));
+	}
+
+	hf_latch *get() const noexcept
+	{
+		return handle_;
+	}
+
+      private:
+	hf_latch *handle_ = nullptr;
+};
 
 } // namespace holdfast
 

@@ -1,0 +1,163 @@
+/* The C++ wrapper on a real server: guards take and give back, and what fails throws. */
+#include <holdfast/holdfast.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <thread>
+
+using namespace std::chrono_literals;
+
+static int failures;
+
+static void check_that(bool good, const char *text, int line)
+{
+	if (good)
+		return;
+	failures++;
+	std::fprintf(stderr, "line %d: not true: %s\n", line, text);
+}
+
+#define CHECK(what) check_that((what), #what, __LINE__)
+
+/* Runs it in another thread, which is another owner. */
+template <class Function> static auto elsewhere(Function function)
+{
+	decltype(function()) result{};
+	std::thread([&] { result = function(); }).join();
+	return result;
+}
+
+template <class Work> static int thrown(Work work)
+{
+	try {
+		work();
+	} catch (const holdfast::error &error) {
+		return error.code();
+	}
+	return 0;
+}
+
+template <class Lock> static void guard_holds_and_gives_back(Lock &lock)
+{
+	{
+		std::unique_lock guard(lock, 5s);
+		CHECK(guard.owns_lock());
+		CHECK(lock.remaining() > 0ms);
+		CHECK(lock.state() == HF_HELD);
+		CHECK(!elsewhere([&] { return lock.try_lock(); }));
+		CHECK(!elsewhere([&] { return lock.try_lock_for(30ms); }));
+	}
+	CHECK(lock.last_unlock() == 0);
+	CHECK(lock.state() == HF_FREE);
+	CHECK(elsewhere([&] {
+		bool got = lock.try_lock();
+		if (got)
+			lock.unlock();
+		return got;
+	}));
+	CHECK(thrown([&] { lock.release(); }) == HF_ENOTHELD);
+}
+
+static void readers_share_and_writers_do_not(const holdfast::client &client)
+{
+	holdfast::rw_lock lock(client, "cpp-rw");
+	{
+		std::shared_lock reading(lock);
+		CHECK(elsewhere([&] {
+			std::shared_lock other(lock, std::try_to_lock);
+			return other.owns_lock();
+		}));
+		CHECK(!elsewhere([&] { return lock.try_lock(); }));
+		CHECK(thrown([&] { lock.lock(); }) == HF_EDEADLOCK);
+	}
+	std::unique_lock writing(lock);
+	CHECK(!elsewhere([&] { return lock.try_lock_shared_for(30ms); }));
+}
+
+static void tokens_grow(const holdfast::client &client)
+{
+	holdfast::fenced_lock lock(client, "cpp-fenced");
+	lock.lock();
+	std::int64_t first = lock.token();
+	lock.unlock();
+	lock.lock();
+	CHECK(first > 0 && lock.token() > first);
+	CHECK(lock.force_release());
+	lock.unlock();
+	CHECK(lock.last_unlock() == HF_ELOST);
+	CHECK(thrown([&] { (void)lock.token(); }) == HF_ENOTHELD);
+}
+
+static void several_are_one(const holdfast::client &client)
+{
+	holdfast::reentrant_lock a(client, "cpp-a");
+	holdfast::fair_lock b(client, "cpp-b");
+	holdfast::multi_lock both({&a, &b});
+	holdfast::group_lock one(client, "cpp-group", {"x", "y"});
+	holdfast::group_lock other(client, "cpp-group", {"y", "z"});
+	{
+		std::scoped_lock guard(both, one);
+		CHECK(!elsewhere([&] { return a.try_lock(); }));
+		CHECK(!elsewhere([&] { return b.try_lock(); }));
+		CHECK(!elsewhere([&] { return other.try_lock(); }));
+	}
+	CHECK(other.try_lock());
+	other.unlock();
+	CHECK(thrown([&] { holdfast::red_lock red({&a, &b}); }) == HF_EINVAL);
+}
+
+static void synchronizers_count(const holdfast::client &client)
+{
+	holdfast::semaphore semaphore(client, "cpp-semaphore");
+	CHECK(semaphore.try_set(2) && !semaphore.try_set(3));
+	CHECK(semaphore.acquire(2) && !semaphore.acquire(1, 0ms) && !semaphore.acquire(1, 30ms));
+	semaphore.release(2);
+	CHECK(semaphore.available() == 2);
+
+	holdfast::permits permits(client, "cpp-permits");
+	CHECK(permits.try_set(1));
+	std::string id = permits.acquire();
+	CHECK(id.size() == 32 && permits.remaining(id) > 0ms);
+	CHECK(permits.acquire(0ms).empty());
+	permits.release(id);
+	CHECK(permits.available() == 1);
+	CHECK(thrown([&] { permits.release(id); }) == HF_ENOTHELD);
+
+	holdfast::latch latch(client, "cpp-latch");
+	CHECK(latch.try_set(1) && latch.count() == 1 && !latch.wait(30ms));
+	std::thread opener([&] { latch.count_down(); });
+	CHECK(latch.wait(5s));
+	opener.join();
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2) {
+		std::fprintf(stderr, "usage: wrapper_test URL\n");
+		return 2;
+	}
+	try {
+		holdfast::client client(argv[1]);
+		holdfast::lock plain(client, "cpp-plain");
+		holdfast::fair_lock fair(client, "cpp-fair");
+		holdfast::spin_lock spin(client, "cpp-spin", 5s);
+		holdfast::simple_lock simple(client, "cpp-simple");
+		guard_holds_and_gives_back(plain);
+		guard_holds_and_gives_back(fair);
+		guard_holds_and_gives_back(spin);
+		guard_holds_and_gives_back(simple);
+		readers_share_and_writers_do_not(client);
+		tokens_grow(client);
+		several_are_one(client);
+		synchronizers_count(client);
+		CHECK(thrown([&] { holdfast::lock bad(client, "{"); }) == HF_EINVAL);
+	} catch (const holdfast::error &error) {
+		std::fprintf(stderr, "%s\n", error.what());
+		return 1;
+	}
+	return failures ? 1 : 0;
+}
