@@ -1,14 +1,12 @@
 # Compiler and linker flags that hold for every target.
-set(HF_WARNINGS
-  -Wall -Wextra -Wshadow -Wstrict-prototypes -Wpointer-arith
-  -Wmissing-prototypes -Wvla)
-add_compile_options(${HF_WARNINGS})
+add_compile_options(-Wall -Wextra -Wshadow -Wpointer-arith -Wvla
+  "$<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes;-Wmissing-prototypes>")
 if(HF_WERROR)
   add_compile_options(-Werror)
 endif()
 
 # Defined empty, so that a file which says #define _GNU_SOURCE itself defines the same.
-add_compile_options(-D_GNU_SOURCE=)
+add_compile_options($<$<COMPILE_LANGUAGE:C>:-D_GNU_SOURCE=>)
 
 if(HF_SANITIZE)
   add_compile_options(-fsanitize=${HF_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
