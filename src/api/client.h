@@ -50,11 +50,20 @@ struct hf__handle {
 	struct hf__lock *record;
 };
 
+/* Kept small: a program may have one for each lock it holds. */
 struct hf_lock {
-	struct hf__handle at;     /* empty, if it is a combination */
-	struct hf__spin spin;     /* how it waits, if it is a spin lock */
-	struct hf__several *many; /* the members of a combination, or NULL */
+	struct hf__handle at; /* without a record it is a combination */
+	union {
+		struct hf__spin spin;        /* how it waits, if it is a spin lock */
+		struct hf__several *several; /* the members of a combination */
+	};
 };
+
+/* The members of a combination, NULL of any other lock. */
+static inline struct hf__several *hf__lock_many(const struct hf_lock *lock)
+{
+	return lock->at.record ? NULL : lock->several;
+}
 
 struct hf_semaphore {
 	struct hf__handle at;

@@ -37,9 +37,9 @@ static int check_spin(const hf_lock_options *options, hf_kind kind, struct hf__s
 		return hf__error(HF_EINVAL, "spin_factor: %d is not between 1 and 1000", factor);
 	if (first < 1 || first > 60000 || most < 1 || most > 60000)
 		return hf__error(HF_EINVAL, "spin_ms, spin_max_ms: not between 1 and 60000");
-	*ret_spin = (struct hf__spin){.first_ms = (uint32_t)first,
-	                              .most_ms = (uint32_t)(most < first ? first : most),
-	                              .factor = (uint32_t)factor};
+	*ret_spin = (struct hf__spin){.first_ms = (uint16_t)first,
+	                              .most_ms = (uint16_t)(most < first ? first : most),
+	                              .factor = (uint16_t)factor};
 	return 0;
 }
 
@@ -122,8 +122,8 @@ void hf_lock_close(hf_lock *lock)
 {
 	if (!lock)
 		return;
-	if (lock->many)
-		hf__several_close(lock->many);
+	if (hf__lock_many(lock))
+		hf__several_close(hf__lock_many(lock));
 	else
 		hf__handle_close(&lock->at);
 	free(lock);
@@ -154,7 +154,7 @@ static int need_owner(const hf_owner *owner)
 
 static int check_token(const hf_lock *lock, int token)
 {
-	bool can = !lock->many && lock->at.record->kind != HF_READ &&
+	bool can = !hf__lock_many(lock) && lock->at.record->kind != HF_READ &&
 	           lock->at.record->kind != HF__GROUP;
 	return !token || can ? 0 : hf__error(HF_EINVAL, "token: this kind has none");
 }
@@ -244,8 +244,8 @@ static int need(const void *ret)
 static int run(const hf_lock *lock, const struct hf__wish *wish, int64_t *ret_number)
 {
 	struct hf__call call;
-	if (lock->many)
-		return hf__several_run(lock->many, wish, ret_number);
+	if (hf__lock_many(lock))
+		return hf__several_run(hf__lock_many(lock), wish, ret_number);
 	hf__lock_prepare(&call, lock, wish);
 	return hf__call_number(&call, ret_number);
 }
@@ -262,8 +262,8 @@ static int run_int(const hf_lock *lock, const struct hf__wish *wish, int *ret)
 static int start(const hf_lock *lock, const struct hf__wish *wish, hf_done_fn *done, void *arg)
 {
 	struct hf__call call;
-	if (lock->many)
-		return hf__several_start(lock->many, wish, done, arg);
+	if (hf__lock_many(lock))
+		return hf__several_start(hf__lock_many(lock), wish, done, arg);
 	hf__lock_prepare(&call, lock, wish);
 	return hf__call_start(&call, done, arg);
 }
@@ -271,8 +271,9 @@ static int start(const hf_lock *lock, const struct hf__wish *wish, hf_done_fn *d
 static int64_t remaining(const hf_lock *lock, uint64_t owner, hf_state *ret_state)
 {
 	int64_t now = hf__clock_ms();
-	return lock->many ? hf__several_remaining(lock->many, owner, now, ret_state)
-	                  : hf__lock_remaining(lock->at.record, owner, now, ret_state);
+	return hf__lock_many(lock)
+	               ? hf__several_remaining(hf__lock_many(lock), owner, now, ret_state)
+	               : hf__lock_remaining(lock->at.record, owner, now, ret_state);
 }
 
 /* ---- synchronous ---- */
@@ -286,7 +287,7 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *options)
 	/* This thread may have been kept from running since the grant. */
 	if (rc || remaining(lock, wish.owner, NULL) > 0)
 		return rc;
-	if (lock->many) {
+	if (hf__lock_many(lock)) {
 		struct hf__wish undo = {.verb = HF__OP_RELEASE, .owner = wish.owner};
 		(void)run(lock, &undo, NULL);
 	}
@@ -367,7 +368,8 @@ int hf_lock_last_token(hf_lock *lock, int64_t *ret_token)
 
 static int refuse_many(const hf_lock *lock)
 {
-	return lock->many ? hf__error(HF_ENOTSUP, "a multi or red lock has many holders") : 0;
+	return hf__lock_many(lock) ? hf__error(HF_ENOTSUP, "a multi or red lock has many holders")
+	                           : 0;
 }
 
 int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size)

@@ -50,7 +50,7 @@ static int check_members(hf_lock *const *members, size_t n, size_t least, size_t
 	for (size_t i = 0; i < n; i++) {
 		if (!members[i])
 			return hf__error(HF_EINVAL, "members[%zu]: NULL", i);
-		if (members[i]->many)
+		if (hf__lock_many(members[i]))
 			return hf__error(HF_EINVAL, "members[%zu]: is itself a combination", i);
 		int rc = hf__client_check(members[i]->at.client);
 		if (rc)
@@ -100,7 +100,7 @@ static int open_several(hf_lock *const *members, size_t n, size_t need, hf_lock 
 		free(lock);
 		return rc;
 	}
-	lock->many = several;
+	lock->several = several;
 	lock->at.client = several->member[0].lock.at.client;
 	*ret_lock = lock;
 	return 0;

@@ -139,7 +139,7 @@ struct hf__hold {
 
 /* How a spin lock waits; all zero: as usual. */
 struct hf__spin {
-	uint32_t first_ms, most_ms, factor;
+	uint16_t first_ms, most_ms, factor;
 };
 
 /* A user's call. */
