@@ -315,8 +315,9 @@ HF_API int hf_lock_open_group(hf_client *client, const char *group, const char *
 
 /*
  * Several locks as one, of any kinds and on any clients: all of them or none, within one deadline.
- * They are taken in one order, that of their names, whatever order they are given in, so that two of
- * these over the same locks cannot wait for each other. It has the locks itself: the handles given
+ * They are taken in one order, that of their names (of equal names: of their servers' URLs, which must
+ * then be the same everywhere), whatever order they are given in, so that two of these over the same
+ * locks cannot wait for each other. It has the locks itself: the handles given
  * may be closed. 1 to 64 members; none may be one of these or a red lock.
  *
  * All verbs work on it but holder. A verb of a member that fails is undone or reported as the verb of

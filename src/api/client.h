@@ -186,7 +186,7 @@ int hf__several_run(struct hf__several *several, const struct hf__wish *wish, in
 int hf__several_start(struct hf__several *several, const struct hf__wish *wish, hf_done_fn *done,
                       void *arg);
 /* Local: what enough of the members guarantee. */
-int64_t hf__several_remaining(const struct hf__several *several, uint64_t owner, int64_t now,
+int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64_t now,
                               hf_state *ret_state);
 /* A hold of this record was lost: a red lock that still has its majority takes it again. */
 void hf__several_lost(struct hf_client *client, const struct hf__lock *record, uint64_t owner);

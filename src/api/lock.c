@@ -420,7 +420,7 @@ int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 	int before = hf__call_guard();
 	hf__engine_lock(&client->engine);
 	const struct hf__hold *hold = hf__hold_find(lock->at.record, owner_number(owner));
-	bool held = hold && hold->state == HF__HOLD_HELD;
+	bool held = hold && hold->state == HF__HOLD_HELD && hf__clock_ms() < hold->valid_until;
 	if (held)
 		token = hold->token;
 	hf__engine_unlock(&client->engine);

@@ -151,11 +151,6 @@ static void ignore(void *arg, int result, int64_t number, const char *text)
 	(void)arg, (void)result, (void)number, (void)text;
 }
 
-static bool is_held(const struct hf__several *several, uint64_t owner)
-{
-	return hf__several_remaining(several, owner, hf__clock_ms(), NULL) > 0;
-}
-
 static void free_retake(struct retake *retake)
 {
 	pthread_mutex_lock(&retake->several->mutex);
@@ -166,23 +161,35 @@ static void free_retake(struct retake *retake)
 	free(retake);
 }
 
+/* The member counts again, if the others have held the lock without a gap until now. */
+static bool count_again(struct retake *retake)
+{
+	struct hf__several *several = retake->several;
+	hf_state state;
+	pthread_mutex_lock(&several->mutex);
+	struct hf__whole *whole = hf__several_whole(several, retake->owner);
+	bool held = !retake->unwanted && whole &&
+	            hf__several_left(several, whole, hf__clock_ms(), &state) > 0;
+	if (held)
+		whole->left_out &= ~(UINT64_C(1) << (retake->member - several->member));
+	pthread_mutex_unlock(&several->mutex);
+	return held;
+}
+
 static void retaken(void *arg, int result, int64_t number, const char *text)
 {
 	struct retake *retake = arg;
 	struct hf__call call;
 	struct hf__wish give_back = {.verb = HF__OP_RELEASE, .owner = retake->owner};
 	(void)number, (void)text;
-	pthread_mutex_lock(&retake->several->mutex);
-	bool unwanted = retake->unwanted;
-	pthread_mutex_unlock(&retake->several->mutex);
-	if (!result && (unwanted || !is_held(retake->several, retake->owner))) {
+	if (!result && !count_again(retake)) {
 		hf__lock_prepare(&call, &retake->member->lock, &give_back);
 		(void)hf__call_start(&call, ignore, NULL);
 	}
 	free_retake(retake);
 }
 
-/* Waits for the member as long as the lock is held without it. */
+/* Waits for the member as long as the lock is held without it; until then it does not count. */
 static void take_again(struct hf__member *member, uint64_t owner)
 {
 	struct hf__call call;
@@ -196,9 +203,18 @@ static void take_again(struct hf__member *member, uint64_t owner)
 	retake->member = member;
 	retake->owner = owner;
 	wish.cancel = retake->cancel;
+	hf_state state;
 	pthread_mutex_lock(&member->several->mutex);
+	struct hf__whole *whole = hf__several_whole(member->several, owner);
+	bool held = whole && hf__several_left(member->several, whole, hf__clock_ms(), &state) > 0;
+	if (held)
+		whole->left_out |= UINT64_C(1) << (member - member->several->member);
 	hf__list_add(&member->several->retakes, &retake->link);
 	pthread_mutex_unlock(&member->several->mutex);
+	if (!held) {
+		free_retake(retake);
+		return;
+	}
 	hf__lock_prepare(&call, &member->lock, &wish);
 	if (hf__call_start(&call, retaken, retake))
 		free_retake(retake);
@@ -220,8 +236,11 @@ void hf__several_lost(struct hf_client *client, const struct hf__lock *record, u
 	hf__engine_unlock(&client->engine);
 	while (n > 0) {
 		struct hf__several *several = member[--n]->several;
-		if (is_held(several, owner))
+		hf_state state;
+		if (hf__several_remaining(several, owner, hf__clock_ms(), &state) > 0)
 			take_again(member[n], owner);
+		else if (state == HF_LOST)
+			cancel_retakes(several, owner);
 		hf__several_unref(several);
 	}
 }
@@ -319,8 +338,7 @@ static void asked(struct hf__work *work, int64_t now)
 		hf__several_undo(work, HF__PHASE_UNDO);
 		return;
 	}
-	if (got < work->several->need ||
-	    hf__several_remaining(work->several, work->wish.owner, now, NULL) == 0) {
+	if (got < work->several->need || !hf__several_take(work, now)) {
 		too_few(work, heard, got);
 		return;
 	}

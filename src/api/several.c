@@ -28,6 +28,11 @@ void hf__several_unref(struct hf__several *several)
 		return;
 	for (size_t i = 0; i < several->n; i++)
 		hf__handle_close(&several->member[i].lock.at);
+	while (!hf__list_empty(&several->wholes)) {
+		struct hf__list *link = several->wholes.next;
+		hf__list_remove(link);
+		free(hf__list_item(link, struct hf__whole, link));
+	}
 	pthread_mutex_destroy(&several->mutex);
 	free(several);
 }
@@ -71,6 +76,7 @@ static struct hf__several *make(hf_lock *const *members, size_t n, size_t need)
 	atomic_init(&several->refs, 1);
 	pthread_mutex_init(&several->mutex, NULL);
 	hf__list_init(&several->retakes);
+	hf__list_init(&several->wholes);
 	several->n = n;
 	several->need = need;
 	for (size_t i = 0; i < n; i++) {
@@ -146,29 +152,109 @@ static int64_t enough(const struct hf__several *several, int64_t *number)
 	return number[several->need - 1];
 }
 
-int64_t hf__several_remaining(const struct hf__several *several, uint64_t owner, int64_t now,
-                              hf_state *ret_state)
+struct hf__whole *hf__several_whole(struct hf__several *several, uint64_t owner)
+{
+	struct hf__list *link;
+	hf__list_each (link, &several->wholes) {
+		struct hf__whole *whole = hf__list_item(link, struct hf__whole, link);
+		if (whole->owner == owner)
+			return whole;
+	}
+	return NULL;
+}
+
+int64_t hf__several_left(struct hf__several *several, struct hf__whole *whole, int64_t now,
+                         hf_state *ret_state)
 {
 	int64_t left[HF__MEMBERS_MAX];
-	int64_t state[HF__MEMBERS_MAX];
-	/* From worst to best, so that the same rule finds what enough of them are. */
-	static const int64_t rank[] = {
-		[HF_FREE] = 0, [HF_LOST] = 1, [HF_AT_RISK] = 2, [HF_HELD] = 3};
-	static const hf_state of_rank[] = {HF_FREE, HF_LOST, HF_AT_RISK, HF_HELD};
+	int64_t calm[HF__MEMBERS_MAX]; /* held and not at risk */
 	for (size_t i = 0; i < several->n; i++) {
-		hf_state one;
-		left[i] = hf__lock_remaining(several->member[i].lock.at.record, owner, now, &one);
-		state[i] = rank[one];
+		hf_state one = HF_FREE;
+		const struct hf__lock *record = several->member[i].lock.at.record;
+		bool counts = !(whole->left_out >> i & 1);
+		left[i] = counts ? hf__lock_remaining(record, whole->owner, now, &one) : 0;
+		calm[i] = one == HF_HELD;
 	}
-	bool any = false;
-	for (size_t i = 0; i < several->n; i++)
-		any = any || state[i] > 0;
-	int64_t least = enough(several, left);
-	if (ret_state) {
-		hf_state found = of_rank[enough(several, state)];
-		*ret_state = found == HF_FREE && any ? HF_LOST : found;
-	}
+	int64_t least = whole->lost ? 0 : enough(several, left);
+	whole->lost = least == 0;
+	*ret_state = whole->lost ? HF_LOST : enough(several, calm) ? HF_HELD : HF_AT_RISK;
 	return least;
+}
+
+int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64_t now,
+                              hf_state *ret_state)
+{
+	hf_state state = HF_FREE;
+	/* A hold may have been taken through another handle, which had the memory of it. */
+	struct hf__whole elsewhere = {.owner = owner};
+	pthread_mutex_lock(&several->mutex);
+	struct hf__whole *whole = hf__several_whole(several, owner);
+	int64_t left = hf__several_left(several, whole ? whole : &elsewhere, now, &state);
+	if (!whole && left == 0)
+		state = HF_FREE;
+	pthread_mutex_unlock(&several->mutex);
+	if (ret_state)
+		*ret_state = state;
+	return left;
+}
+
+/* ---- what the owner has of the whole ---- */
+
+/* All that is needed was taken: one more level, if it is still there. */
+bool hf__several_take(struct hf__work *work, int64_t now)
+{
+	struct hf__several *several = work->several;
+	hf_state state;
+	pthread_mutex_lock(&several->mutex);
+	struct hf__whole *whole = hf__several_whole(several, work->wish.owner);
+	bool fresh = !whole;
+	if (fresh) {
+		whole = work->spare;
+		whole->owner = work->wish.owner;
+	}
+	bool held = hf__several_left(several, whole, now, &state) > 0;
+	if (fresh)
+		whole->lost = false; /* it may be used for the next attempt */
+	if (held && fresh) {
+		hf__list_add(&several->wholes, &whole->link);
+		work->spare = NULL;
+	}
+	whole->levels += held;
+	pthread_mutex_unlock(&several->mutex);
+	return held;
+}
+
+/* How many levels of a lost hold are to be given back before a new one is taken. */
+static int32_t lost_levels(struct hf__several *several, uint64_t owner, int64_t now)
+{
+	int32_t levels = 0;
+	hf_state state;
+	pthread_mutex_lock(&several->mutex);
+	struct hf__whole *whole = hf__several_whole(several, owner);
+	if (whole && hf__several_left(several, whole, now, &state) == 0) {
+		levels = whole->levels;
+		hf__list_remove(&whole->link);
+		free(whole);
+	}
+	pthread_mutex_unlock(&several->mutex);
+	return levels;
+}
+
+/* Gives up one level: HF_ENOTHELD, HF_ELOST, or 0. */
+static int leave_whole(struct hf__several *several, uint64_t owner, int64_t now)
+{
+	hf_state state;
+	struct hf__whole elsewhere = {.owner = owner};
+	pthread_mutex_lock(&several->mutex);
+	struct hf__whole *whole = hf__several_whole(several, owner);
+	int64_t left = hf__several_left(several, whole ? whole : &elsewhere, now, &state);
+	int rc = left > 0 ? 0 : whole ? HF_ELOST : HF_ENOTHELD;
+	if (whole && --whole->levels == 0) {
+		hf__list_remove(&whole->link);
+		free(whole);
+	}
+	pthread_mutex_unlock(&several->mutex);
+	return rc;
 }
 
 /* The error of a round in which too few succeeded: the one that tells most. */
@@ -257,15 +343,15 @@ static void lost_meanwhile(struct hf__work *work, int64_t now)
 static void took(struct hf__work *work, const struct hf__part *part, int64_t now)
 {
 	struct hf__several *several = work->several;
-	bool sliced =
-		part->result == HF_ETIMEDOUT && part->wish.wait_ms > 0 && left_of(work, now) > 0;
+	bool in_vain = part->result == HF_ETIMEDOUT || part->result == HF_EUNKNOWN;
+	bool sliced = in_vain && part->wish.wait_ms > 0 && left_of(work, now) > 0;
 	if (part->result == 0) {
 		work->got |= UINT64_C(1) << work->at++;
 		if (work->at < several->n)
 			ask_to_take(work, now);
 		else if (work->wish.lease_ms && several->n > 1)
 			ask_to_extend(work, HF__PHASE_EVEN);
-		else if (hf__several_remaining(several, work->wish.owner, now, NULL) == 0)
+		else if (!hf__several_take(work, now))
 			lost_meanwhile(work, now);
 	} else if (sliced && work->got) {
 		ask_to_extend(work, HF__PHASE_KEEP);
@@ -283,6 +369,8 @@ static void evened(struct hf__work *work, int64_t now)
 	if (failed < 0) {
 		if (work->phase == HF__PHASE_KEEP)
 			ask_to_take(work, now);
+		else if (!hf__several_take(work, now))
+			lost_meanwhile(work, now);
 		return;
 	}
 	if (work->part[failed].result == HF_ELOST) {
@@ -330,7 +418,9 @@ static void plan_once(struct hf__work *work)
 		yes += part->result == 0 && part->number;
 		number[i] = part->result ? INT64_MIN : part->number;
 	}
-	if (good < several->need)
+	if (work->wish.verb == HF__OP_RELEASE && work->result)
+		; /* known before the first round */
+	else if (good < several->need)
 		hf__several_fail(work, &work->part[worst(work)]);
 	else if (work->wish.verb == HF__OP_FORCE)
 		work->number = yes > 0;
@@ -341,9 +431,27 @@ static void plan_once(struct hf__work *work)
 	work->parts = 0;
 }
 
+/* What is left of a hold that was lost goes first, a level each round. */
+static bool plan_clearing(struct hf__work *work)
+{
+	struct hf__wish wish = {.verb = HF__OP_RELEASE};
+	work->parts = 0;
+	if (work->clearing == 0)
+		return false;
+	work->clearing--;
+	work->phase = HF__PHASE_CLEAR;
+	hf__several_ask_of(work, UINT64_MAX, &wish);
+	return true;
+}
+
 static void plan(struct hf__work *work)
 {
 	int64_t now = hf__clock_ms();
+	if (work->phase == HF__PHASE_CLEAR || (work->phase == HF__PHASE_BEGIN && work->clearing)) {
+		if (plan_clearing(work))
+			return;
+		work->phase = HF__PHASE_BEGIN;
+	}
 	if (work->wish.verb != HF__OP_ACQUIRE)
 		plan_once(work);
 	else if (work->several->need == work->several->n)
@@ -352,17 +460,48 @@ static void plan(struct hf__work *work)
 		hf__red_plan(work, now);
 }
 
-static void begin(struct hf__work *work, struct hf__several *several, const struct hf__wish *wish)
+static bool needs_a_hold(enum hf__op_verb verb)
+{
+	return verb == HF__OP_EXTEND || verb == HF__OP_IS_HELD || verb == HF__OP_COUNT;
+}
+
+/* Makes the call ready; it may be at its end already, with its result. 0 or HF_ENOMEM. */
+static int begin(struct hf__work *work, struct hf__several *several, const struct hf__wish *wish)
 {
 	int64_t now = hf__clock_ms();
+	hf_state state;
 	memset(work, 0, offsetof(struct hf__work, part));
-	work->detail[0] = 0;
 	work->several = several;
 	work->wish = *wish;
 	work->deadline = wish->wait_ms > 0 ? hf__clock_after(now, wish->wait_ms) : HF__NEVER;
-	if (wish->verb == HF__OP_RELEASE && several->need < several->n)
+	if (wish->verb == HF__OP_ACQUIRE) {
+		work->spare = calloc(1, sizeof(*work->spare));
+		if (!work->spare)
+			return hf__error(HF_ENOMEM, "no memory for a hold");
+		hf__list_init(&work->spare->link);
+		work->clearing = lost_levels(several, wish->owner, now);
+	} else if (wish->verb == HF__OP_RELEASE) {
+		work->result = leave_whole(several, wish->owner, now);
 		hf__red_forget(several, wish->owner);
-	plan(work);
+	} else if (needs_a_hold(wish->verb)) {
+		(void)hf__several_remaining(several, wish->owner, now, &state);
+		bool asks = wish->verb != HF__OP_EXTEND;
+		work->result = state == HF_FREE && !asks ? HF_ENOTHELD : 0;
+		if (state == HF_FREE && asks)
+			return 0; /* the answer is none */
+	}
+	if (work->result)
+		snprintf(work->detail, sizeof work->detail, "%s",
+		         work->result == HF_ELOST ? "lost: too few members hold it" : "not held");
+	if (work->result != HF_ENOTHELD)
+		plan(work);
+	return 0;
+}
+
+static void end(struct hf__work *work)
+{
+	free(work->spare);
+	free(work);
 }
 
 /* ---- rounds ---- */
@@ -426,20 +565,22 @@ int hf__several_run(struct hf__several *several, const struct hf__wish *wish, in
 	if (!work)
 		return hf__error(HF_ENOMEM, "no memory for a call");
 	int before = hf__call_guard();
-	begin(work, several, wish);
-	while (work->parts > 0) {
+	int rc = begin(work, several, wish);
+	while (!rc && work->parts > 0) {
 		run_round(work);
 		plan(work);
 	}
 	hf__call_unguard(before);
-	int rc = work->result;
-	if (rc)
-		(void)hf__error(rc, "%s", work->detail);
-	else
-		hf__error_clear();
+	if (!rc) {
+		rc = work->result;
+		if (rc)
+			(void)hf__error(rc, "%s", work->detail);
+		else
+			hf__error_clear();
+	}
 	if (!rc && ret_number)
 		*ret_number = work->number;
-	free(work);
+	end(work);
 	return rc;
 }
 
@@ -464,7 +605,7 @@ static void complete(struct hf__work *work)
 		hf__error_clear();
 	work->done(work->arg, work->result, work->number, NULL);
 	hf__several_unref(work->several);
-	free(work);
+	end(work);
 }
 
 /* Starts rounds until one is under way, or there are no more. */
@@ -505,15 +646,16 @@ int hf__several_start(struct hf__several *several, const struct hf__wish *wish, 
 	struct hf__work *work = malloc(sizeof(*work));
 	if (!work)
 		return hf__error(HF_ENOMEM, "no memory for a call");
-	begin(work, hf__several_ref(several), wish);
+	int rc = begin(work, hf__several_ref(several), wish);
 	work->done = done;
 	work->arg = arg;
 	/* The first round too runs on the dispatcher, so that a completion never runs in this call. */
 	hf__call_init(&first, several->member[0].lock.at.client, HF__OP_NOTHING);
-	int rc = hf__call_start(&first, nothing, work);
+	if (!rc)
+		rc = hf__call_start(&first, nothing, work);
 	if (rc) {
 		hf__several_unref(several);
-		free(work);
+		end(work);
 	}
 	return rc;
 }

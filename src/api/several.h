@@ -12,17 +12,28 @@ struct hf__member {
 	struct hf__list link; /* in its client's members, of a red lock */
 };
 
+/* What one owner has of the whole, beside what it has of the members. */
+struct hf__whole {
+	struct hf__list link; /* in several->wholes */
+	uint64_t owner;
+	uint64_t left_out; /* a bit per member that does not count: it is being taken again */
+	int32_t levels;
+	bool lost; /* and stays so, whatever becomes of the members */
+};
+
 /* The members and how many of them are needed. */
 struct hf__several {
 	_Atomic uint32_t refs; /* the handle, calls under way, retakes */
 	size_t n, need;
-	pthread_mutex_t mutex;   /* for the list */
+	pthread_mutex_t mutex;   /* for the lists */
+	struct hf__list wholes;  /* owners that hold it */
 	struct hf__list retakes; /* members of a red lock that are being taken again */
 	struct hf__member member[];
 };
 
 enum hf__phase {
 	HF__PHASE_BEGIN,
+	HF__PHASE_CLEAR, /* giving back what is left of a hold that was lost */
 	HF__PHASE_ONCE,  /* a verb that all get at once */
 	HF__PHASE_TAKE,  /* taking one member after the other */
 	HF__PHASE_KEEP,  /* giving those taken a new lease, as the next is waited for long */
@@ -51,6 +62,8 @@ struct hf__work {
 	int64_t number; /* out */
 	int result;     /* out */
 	enum hf__phase phase;
+	struct hf__whole *spare;  /* of an acquire, until it is granted */
+	int32_t clearing;         /* levels left to give back */
 	size_t at;                /* the member that is being taken */
 	uint64_t got;             /* a bit per member taken */
 	bool heard;               /* red: a round was answered by enough servers */
@@ -73,6 +86,14 @@ void hf__several_ask(struct hf__work *work, size_t member, const struct hf__wish
 void hf__several_ask_of(struct hf__work *work, uint64_t members, const struct hf__wish *wish);
 /* Gives back what was taken. */
 void hf__several_undo(struct hf__work *work, enum hf__phase phase);
+
+/* All that is needed was taken: one more level for the owner; false if it is over already. */
+bool hf__several_take(struct hf__work *work, int64_t now);
+/* What the owner has, or NULL; the mutex is held in both. */
+struct hf__whole *hf__several_whole(struct hf__several *several, uint64_t owner);
+/* Milliseconds that enough members guarantee; none is a loss for good. */
+int64_t hf__several_left(struct hf__several *several, struct hf__whole *whole, int64_t now,
+                         hf_state *ret_state);
 
 /* ---- red.c ---- */
 /* Refuses members that are not independent, and asks to be told of losses. */

@@ -1,0 +1,115 @@
+/* What the tests of fair locks share: both kinds, two clients, and looks into the queue. */
+#ifndef TESTS_LIVE_FAIR_H
+#define TESTS_LIVE_FAIR_H
+
+#include "live/live.h"
+
+#define QUEUE   "redisson_lock_queue:{orders}"
+#define ENDS    "redisson_lock_timeout:{orders}"
+#define CHANNEL "redisson_lock__channel:{orders}"
+
+/* A test gets one of these as its state. */
+static hf_kind fair = HF_FAIR;
+static hf_kind simple_fair = HF_SIMPLE_FAIR;
+
+/* Each test has a server of its own, so that waiters of one that failed do not stand in the way. */
+/* clang-format off */
+#define FAIR_STORY(story)        {#story " (fair)", story, live_start, live_stop, &fair}
+#define SIMPLE_FAIR_STORY(story) {#story " (simple fair)", story, live_start, live_stop, &simple_fair}
+/* clang-format on */
+#define BOTH_STORIES(story) FAIR_STORY(story), SIMPLE_FAIR_STORY(story)
+
+/* Two clients with a handle each; the first one's events are seen, and its watchdog may be short. */
+struct world {
+	hf_kind kind;
+	struct seen *seen;
+	hf_client *one;
+	hf_client *two;
+	hf_lock *mine;
+	hf_lock *theirs;
+};
+
+static inline hf_lock *open_fair(hf_client *client, hf_kind kind, const char *name)
+{
+	hf_lock *lock = NULL;
+	ASSERT_OK(hf_lock_open(client, kind, name, &lock));
+	return lock;
+}
+
+static inline void begin_at(struct world *world, hf_kind kind, const char *url, int64_t watchdog_ms,
+                            int64_t fair_wait_ms)
+{
+	memset(world, 0, sizeof(*world));
+	world->seen = check_alloc(sizeof(*world->seen));
+	pthread_mutex_init(&world->seen->mutex, NULL);
+	world->kind = kind;
+	world->one =
+		open_url(url, HF_CLIENT(.watchdog_ms = watchdog_ms, .fair_wait_ms = fair_wait_ms,
+	                                .on_event = see_event, .event_arg = world->seen));
+	world->two = open_url(url, HF_CLIENT(.fair_wait_ms = fair_wait_ms));
+	world->mine = open_fair(world->one, kind, "orders");
+	world->theirs = open_fair(world->two, kind, "orders");
+}
+
+static inline void begin(struct world *world, void **state, int64_t watchdog_ms)
+{
+	begin_at(world, *(hf_kind *)*state, test_server_url(live_server), watchdog_ms, 0);
+}
+
+static inline void close_world(struct world *world)
+{
+	hf_lock_close(world->mine);
+	hf_lock_close(world->theirs);
+	ASSERT_OK(hf_client_close(world->one));
+	ASSERT_OK(hf_client_close(world->two));
+	free(world->seen);
+}
+
+/* How many waiters listen to channels of their own, which end with the owner's name. */
+static inline long long listening(struct raw *raw)
+{
+	struct raw_reply *reply = raw_command(raw, "PUBSUB", "CHANNELS", "*:*-*-*-*-*:*", NULL);
+	assert_int_equal(reply->type, RAW_ARRAY);
+	long long count = (long long)reply->length;
+	raw_reply_free(reply);
+	return count;
+}
+
+/* Nothing is left: no key, no place in a queue, no waiter's channel. */
+static inline void expect_nothing_left(struct raw *raw)
+{
+	WAIT_UNTIL(raw_integer(raw, "DBSIZE", NULL) == 0, SOON_MS);
+	WAIT_UNTIL(listening(raw) == 0, SOON_MS);
+}
+
+static inline void end(struct world *world)
+{
+	expect_nothing_left(live_raw);
+	close_world(world);
+}
+
+static inline long long queued(struct raw *raw)
+{
+	return raw_integer(raw, "LLEN", QUEUE, NULL);
+}
+
+/* Who has the i-th place. */
+static inline void read_place(int i, char *ret_owner, size_t size)
+{
+	char index[16];
+	snprintf(index, sizeof index, "%d", i);
+	char *owner = raw_text(live_raw, "LINDEX", QUEUE, index, NULL);
+	assert_non_null(owner);
+	snprintf(ret_owner, size, "%s", owner);
+	free(owner);
+}
+
+/* Starts a waiter and waits until it is the n-th in the queue and hears what it is told. */
+static inline struct waiter *queue_up(hf_lock *lock, const hf_acquire_options *options, long long n)
+{
+	struct waiter *waiter = waiter_start(lock, options);
+	WAIT_UNTIL(queued(live_raw) == n && listening(live_raw) == n, SOON_MS);
+	return waiter;
+}
+
+#endif

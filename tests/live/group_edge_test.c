@@ -1,0 +1,411 @@
+/* Groups at their edges: killed processes and connections, odd keys, asynchronous calls, crowds. */
+#define _GNU_SOURCE
+#include "live/group.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- processes that are killed ---- */
+
+/* Takes the values, or waits for them, until it is killed. Forked while there are no threads. */
+static pid_t start_process(int64_t watchdog_ms)
+{
+	pid_t pid = fork();
+	if (pid != 0)
+		return pid;
+	static const char *const values[] = {"test1", "test2"};
+	hf_client *client;
+	hf_lock *lock;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (hf_client_open(test_server_url(live_server), HF_CLIENT(.watchdog_ms = watchdog_ms),
+	                   &client) ||
+	    hf_lock_open_group(client, "students", values, 2, &lock) || hf_lock_acquire(lock, NULL))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static void kill_process(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void values_of_killed_processes_are_free_within_their_lease(void **state)
+{
+	pid_t holder = start_process(1500);
+
+	(void)state;
+	assert_true(holder > 0);
+	WAIT_UNTIL(key_exists(live_raw, "students"), SOON_MS);
+	pid_t waiter = start_process(1500);
+	assert_true(waiter > 0);
+	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
+	kill_process(waiter);
+	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
+	hf_client *client = open_client(NULL);
+	hf_lock *lock = GROUP(client, "test2");
+	/* They stay held for more than a lease while the holder lives. */
+	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 1800)), HF_ETIMEDOUT);
+	kill_process(holder);
+	long long killed_at = test_now_ms();
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 6000)));
+	ASSERT_BETWEEN(test_now_ms() - killed_at, 0, 1500 + 1000);
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- connections and scripts ---- */
+
+static void kill_connections(void)
+{
+	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "normal", NULL));
+	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
+}
+
+static void killed_connections_are_made_again(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	BEGIN(&pair, 6000);
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	struct waiter *waiter = waiter_start(pair.theirs, NULL);
+	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
+	kill_connections();
+	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
+	WAIT_UNTIL(stats_of(pair.one).reconnects == 1 && stats_of(pair.one).renewals >= 1, SOON_MS);
+	WAIT_UNTIL(stats_of(pair.two).reconnects == 1 && subscribers(live_raw, CHANNEL) == 1,
+	           SOON_MS);
+	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
+	assert_false(atomic_load(&waiter->over));
+	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
+	long long released_at = test_now_ms();
+	ASSERT_OK(hf_lock_release(pair.mine));
+	waiter_expect(waiter, 0);
+	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
+	assert_int_equal(stats_of(pair.one).losses, 0);
+	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	expect_no_keys();
+	end(&pair);
+}
+
+static void close_releases_what_is_held_and_answers_the_waiters(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	BEGIN(&pair, 30000);
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	struct waiter *mine = waiter_start(pair.mine, NULL);
+	struct waiter *waiter = waiter_start(pair.theirs, NULL);
+	WAIT_UNTIL(stats_of(pair.one).waiting == 1 && stats_of(pair.two).attempts == 2, SOON_MS);
+	long long closed_at = test_now_ms();
+	ASSERT_OK(hf_client_close(pair.one));
+	waiter_expect(mine, HF_ECLOSED);
+	waiter_expect(waiter, 0);
+	ASSERT_BETWEEN(waiter->ended_at - closed_at, 0, 1500);
+	ASSERT_RC(hf_lock_acquire(pair.mine, NULL), HF_ECLOSED);
+	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_FREE);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(mine);
+	waiter_free(waiter);
+	expect_nothing_left();
+	hf_lock_close(pair.mine);
+	hf_lock_close(pair.theirs);
+	ASSERT_OK(hf_client_close(pair.two));
+}
+
+/* ---- questions ---- */
+
+static void queries_tell_what_the_server_has(void **state)
+{
+	struct pair pair;
+	char holder[128];
+	int64_t number = -7;
+	int yes = -7;
+
+	(void)state;
+	BEGIN(&pair, 30000);
+	hf_lock *part = GROUP(pair.two, "test2", "a");
+	ASSERT_OK(hf_lock_is_locked(part, &yes));
+	assert_int_equal(yes, 0);
+	ASSERT_OK(hf_lock_ttl(part, &number));
+	assert_int_equal(number, -2);
+	ASSERT_OK(hf_lock_holder(part, holder, sizeof holder));
+	assert_string_equal(holder, "");
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	/* Any of the values counts for is_locked, all of them for is_held. */
+	ASSERT_OK(hf_lock_is_locked(part, &yes));
+	assert_int_equal(yes, 1);
+	ASSERT_OK(hf_lock_is_held(part, NULL, &yes));
+	assert_int_equal(yes, 0);
+	ASSERT_OK(hf_lock_is_held(pair.mine, NULL, &yes));
+	assert_int_equal(yes, 1);
+	ASSERT_OK(hf_lock_is_held(pair.theirs, NULL, &yes));
+	assert_int_equal(yes, 0);
+	ASSERT_OK(hf_lock_hold_count(pair.mine, NULL, &number));
+	assert_int_equal(number, 2);
+	ASSERT_OK(hf_lock_hold_count(part, NULL, &number));
+	assert_int_equal(number, 0);
+	ASSERT_OK(hf_lock_ttl(part, &number));
+	ASSERT_BETWEEN(number, 25000, 30000);
+	ASSERT_OK(hf_lock_holder(part, holder, sizeof holder));
+	char *field = field_of(TEST2);
+	assert_string_equal(holder, field);
+	free(field);
+	ASSERT_RC(hf_lock_token(pair.mine, NULL, &number), HF_EINVAL);
+	ASSERT_RC(hf_lock_last_token(pair.mine, &number), HF_EINVAL);
+	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_release(pair.mine));
+	hf_stats stats = stats_of(pair.one);
+	assert_int_equal(stats.grants, 2);
+	assert_int_equal(stats.releases, 2);
+	assert_int_equal(stats.held, 0);
+	assert_int_equal(stats.losses, 0);
+	hf_lock_close(part);
+	end(&pair);
+}
+
+static void owners_of_one_client_exclude_each_other(void **state)
+{
+	struct pair pair;
+	hf_owner *owner = new_owner();
+
+	(void)state;
+	BEGIN(&pair, 30000);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.owner = owner)));
+	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_RC(hf_lock_release(pair.mine), HF_ENOTHELD);
+	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_FREE);
+	assert_int_equal(hf_lock_state(pair.mine, owner), HF_HELD);
+	struct waiter *waiter = waiter_start(pair.mine, NULL);
+	WAIT_UNTIL(stats_of(pair.one).waiting == 1, SOON_MS);
+	ASSERT_OK(hf_lock_release_with(pair.mine, HF_RELEASE(.owner = owner)));
+	waiter_expect(waiter, 0);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	hf_owner_free(owner);
+	expect_no_keys();
+	end(&pair);
+}
+
+/* ---- asynchronous forms ---- */
+
+struct done {
+	atomic_int calls;
+	int result;
+	int64_t number;
+	char text[128];
+};
+
+static void on_done(void *arg, int result, int64_t number, const char *text)
+{
+	struct done *done = arg;
+	done->result = result;
+	done->number = number;
+	snprintf(done->text, sizeof done->text, "%s", text ? text : "");
+	atomic_fetch_add(&done->calls, 1);
+}
+
+/* Waits for the completion and hands its number out. */
+static int64_t await(struct done *done, int result)
+{
+	WAIT_UNTIL(atomic_load(&done->calls) > 0, SOON_MS);
+	assert_int_equal(atomic_exchange(&done->calls, 0), 1);
+	assert_int_equal(done->result, result);
+	return done->number;
+}
+
+static void every_verb_has_an_asynchronous_form(void **state)
+{
+	struct pair pair;
+	struct done done = {0};
+	struct done other = {0};
+	hf_owner *owner = new_owner();
+
+	(void)state;
+	BEGIN(&pair, 30000);
+	ASSERT_OK(hf_lock_acquire_async(pair.mine, HF_ACQUIRE(.owner = owner), on_done, &done));
+	await(&done, 0);
+	assert_true(value_is_of(TEST1, pair.one));
+	ASSERT_OK(hf_lock_acquire_async(pair.theirs, HF_ACQUIRE(.owner = owner), on_done, &other));
+	WAIT_UNTIL(stats_of(pair.two).attempts == 2, SOON_MS);
+	ASSERT_OK(hf_lock_is_locked_async(pair.mine, on_done, &done));
+	assert_int_equal(await(&done, 0), 1);
+	ASSERT_OK(hf_lock_is_held_async(pair.mine, owner, on_done, &done));
+	assert_int_equal(await(&done, 0), 1);
+	ASSERT_OK(hf_lock_hold_count_async(pair.mine, owner, on_done, &done));
+	assert_int_equal(await(&done, 0), 1);
+	ASSERT_OK(hf_lock_extend_async(pair.mine, owner, 50000, on_done, &done));
+	await(&done, 0);
+	ASSERT_OK(hf_lock_ttl_async(pair.mine, on_done, &done));
+	ASSERT_BETWEEN(await(&done, 0), 40000, 50000);
+	ASSERT_OK(hf_lock_holder_async(pair.mine, on_done, &done));
+	await(&done, 0);
+	char *field = field_of(TEST1);
+	assert_string_equal(done.text, field);
+	free(field);
+	assert_int_equal(atomic_load(&other.calls), 0);
+	ASSERT_OK(hf_lock_release_async(pair.mine, HF_RELEASE(.owner = owner), on_done, &done));
+	await(&done, 0);
+	await(&other, 0);
+	ASSERT_OK(hf_lock_force_release_async(pair.mine, on_done, &done));
+	assert_int_equal(await(&done, 0), 1);
+	ASSERT_OK(hf_lock_release_async(pair.theirs, HF_RELEASE(.owner = owner), on_done, &other));
+	await(&other, HF_ELOST);
+	expect_no_keys();
+	hf_owner_free(owner);
+	end(&pair);
+}
+
+/* ---- keys that are no groups ---- */
+
+static void expect_conflict(hf_lock *lock)
+{
+	int64_t number;
+	int yes;
+	struct raw_reply *before = raw_command(live_raw, "DUMP", "students", NULL);
+	assert_int_equal(before->type, RAW_TEXT);
+	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_ECONFLICT);
+	ASSERT_CONTAINS(hf_error_detail(), "students");
+	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 2000)), HF_ECONFLICT);
+	ASSERT_RC(hf_lock_is_locked(lock, &yes), HF_ECONFLICT);
+	ASSERT_RC(hf_lock_ttl(lock, &number), HF_ECONFLICT);
+	ASSERT_RC(hf_lock_release(lock), HF_ENOTHELD);
+	struct raw_reply *after = raw_command(live_raw, "DUMP", "students", NULL);
+	assert_int_equal(after->length, before->length);
+	assert_memory_equal(after->text, before->text, before->length);
+	raw_reply_free(before);
+	raw_reply_free(after);
+	assert_int_equal(raw_integer(live_raw, "DEL", "students", NULL), 1);
+}
+
+static void key_that_is_no_group_is_a_conflict_and_stays_untouched(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	BEGIN(&pair, 30000);
+	hf_lock *plain = open_lock(pair.two, "students");
+	raw_ok(live_raw, "SET", "students", "value", NULL);
+	expect_conflict(pair.mine);
+	(void)raw_integer(live_raw, "RPUSH", "students", "a", NULL);
+	expect_conflict(pair.mine);
+	(void)raw_integer(live_raw, "HSET", "students", "mode", "read", "x:1", "1", "y:1", "1",
+	                  NULL);
+	expect_conflict(pair.mine);
+	ASSERT_OK(hf_lock_acquire(plain, NULL));
+	expect_conflict(pair.mine);
+	ASSERT_RC(hf_lock_release(plain), HF_ELOST);
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	ASSERT_RC(hf_lock_acquire(plain, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_ECONFLICT);
+	assert_int_equal(fields(), 6);
+	ASSERT_OK(hf_lock_release(pair.mine));
+	hf_lock_close(plain);
+	end(&pair);
+}
+
+static void what_java_leaves_of_a_lapsed_hold_is_no_conflict(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	BEGIN(&pair, 30000);
+	/* Another took the value after that, and gave it back: its own fields are gone again. */
+	(void)raw_integer(live_raw, "HSET", "students", TEST1 ":gone:7:expire_time", "1000",
+	                  TEST1 ":gone:7:lock_count", "1", NULL);
+	assert_int_equal(raw_integer(live_raw, "PEXPIRE", "students", "60000", NULL), 1);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = 1000)));
+	assert_true(value_is_of(TEST1, pair.one));
+	ASSERT_OK(hf_lock_release(pair.mine));
+	end(&pair);
+}
+
+/* ---- many at once ---- */
+
+#define CLIENTS 3
+#define EACH    3
+#define ROUNDS  15
+
+struct crowd {
+	hf_client *client[CLIENTS];
+	hf_lock *lock[CLIENTS][3]; /* of two values each */
+	long long counter[3];      /* of each value; only the lock protects it */
+	atomic_int next;
+	atomic_int failures;
+	char detail[400];
+};
+
+static void *work(void *arg)
+{
+	struct crowd *crowd = arg;
+	int number = atomic_fetch_add(&crowd->next, 1);
+	for (int i = 0; i < ROUNDS; i++) {
+		int first = (number + i) % 3;
+		hf_lock *lock = crowd->lock[number % CLIENTS][first];
+		int rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 60000));
+		if (!rc) {
+			crowd->counter[first]++;
+			crowd->counter[(first + 1) % 3]++;
+			rc = hf_lock_release(lock);
+		}
+		if (rc && atomic_fetch_add(&crowd->failures, 1) == 0)
+			snprintf(crowd->detail, sizeof crowd->detail, "%d: %s", rc,
+			         hf_error_detail());
+	}
+	return NULL;
+}
+
+static void overlapping_values_lose_no_update(void **state)
+{
+	static const char *const value[] = {"test1", "test2", "a"};
+	struct crowd crowd = {0};
+	pthread_t thread[CLIENTS * EACH];
+
+	(void)state;
+	for (int i = 0; i < CLIENTS; i++) {
+		crowd.client[i] = open_client(NULL);
+		for (int j = 0; j < 3; j++)
+			crowd.lock[i][j] = GROUP(crowd.client[i], value[j], value[(j + 1) % 3]);
+	}
+	for (int i = 0; i < CLIENTS * EACH; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, work, &crowd), 0);
+	for (int i = 0; i < CLIENTS * EACH; i++)
+		pthread_join(thread[i], NULL);
+	if (atomic_load(&crowd.failures))
+		fail_msg("%d calls failed, the first with %s", atomic_load(&crowd.failures),
+		         crowd.detail);
+	assert_int_equal(crowd.counter[0] + crowd.counter[1] + crowd.counter[2],
+	                 2 * CLIENTS * EACH * ROUNDS);
+	expect_nothing_left();
+	for (int i = 0; i < CLIENTS; i++) {
+		for (int j = 0; j < 3; j++)
+			hf_lock_close(crowd.lock[i][j]);
+		assert_int_equal(stats_of(crowd.client[i]).held, 0);
+		ASSERT_OK(hf_client_close(crowd.client[i]));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LIVE_STORY(values_of_killed_processes_are_free_within_their_lease),
+		LIVE_STORY(killed_connections_are_made_again),
+		LIVE_STORY(close_releases_what_is_held_and_answers_the_waiters),
+		LIVE_STORY(queries_tell_what_the_server_has),
+		LIVE_STORY(owners_of_one_client_exclude_each_other),
+		LIVE_STORY(every_verb_has_an_asynchronous_form),
+		LIVE_STORY(key_that_is_no_group_is_a_conflict_and_stays_untouched),
+		LIVE_STORY(what_java_leaves_of_a_lapsed_hold_is_no_conflict),
+		LIVE_STORY(overlapping_values_lose_no_update),
+	};
+
+	return cmocka_run_group_tests(tests, live_start, live_stop);
+}

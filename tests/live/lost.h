@@ -1,0 +1,197 @@
+/* Requests and replies that get lost on the way, played for one verb after the other. */
+#ifndef TESTS_LIVE_LOST_H
+#define TESTS_LIVE_LOST_H
+
+#include "live/sync.h"
+
+#include "support/proxy.h"
+
+/* How long a call waits that nobody answers. */
+#define UNANSWERED_MS 250
+
+#define ANY_LOOK (-3)
+
+/* Answered, but by a wrong number. */
+#define WRONG 1000
+
+/* A client behind a proxy, with all that the stories work on. */
+struct world {
+	struct proxy *proxy;
+	hf_client *client;
+	hf_owner *owner;
+	hf_lock *lock;
+	hf_lock *parts[2]; /* of a multi lock */
+	hf_semaphore *semaphore;
+	hf_permits *permits;
+	hf_latch *latch;
+	hf_permit_id ids[2];
+	int64_t wait_ms; /* of acquires */
+	int done;        /* out */
+	int64_t number;  /* out */
+};
+
+/* What one verb changes, as told by the look of its object. */
+struct story {
+	const char *name;
+	void (*prepare)(struct world *world); /* may be NULL */
+	int (*run)(struct world *world);
+	long long (*look)(struct world *world);
+	long long before;  /* the look before, and after a query */
+	long long after;   /* the look once it was done */
+	long long unknown; /* the look in the end if nobody answered; ANY_LOOK is not checked */
+	int result;        /* of the call then; 0: not played without an answer */
+};
+
+enum fault { REHEARSAL, REPLY_LOST, REQUEST_LOST, NEVER_ANSWERED, FAULTS };
+
+static const char *const fault_names[FAULTS] = {"rehearsal", "reply lost", "request lost",
+                                                "never answered"};
+
+#define COUNT(stories) (sizeof(stories) / sizeof *(stories))
+
+/* ---- playing them ---- */
+
+static inline void begin(struct world *world, void (*open)(struct world *world), enum fault fault)
+{
+	int64_t timeout_ms = fault == NEVER_ANSWERED ? UNANSWERED_MS : 0;
+	memset(world, 0, sizeof(*world));
+	raw_ok(live_raw, "FLUSHALL", NULL);
+	world->wait_ms = fault == NEVER_ANSWERED ? UNANSWERED_MS : 8000;
+	world->done = 1;
+	world->proxy = proxy_start(test_server_url(live_server));
+	world->client =
+		open_url(proxy_url(world->proxy), HF_CLIENT(.command_timeout_ms = timeout_ms));
+	world->owner = new_owner();
+	open(world);
+}
+
+static inline void end(struct world *world)
+{
+	hf_lock_close(world->lock);
+	hf_lock_close(world->parts[0]);
+	hf_lock_close(world->parts[1]);
+	hf_semaphore_close(world->semaphore);
+	hf_permits_close(world->permits);
+	hf_latch_close(world->latch);
+	ASSERT_OK(hf_client_close(world->client));
+	hf_owner_free(world->owner);
+	proxy_stop(world->proxy);
+}
+
+/* The verb in a thread of its own. */
+struct runner {
+	pthread_t thread;
+	struct world *world;
+	const struct story *story;
+	atomic_bool over;
+	int result;
+	char detail[400];
+};
+
+static inline void *run_story(void *arg)
+{
+	struct runner *runner = arg;
+	runner->result = runner->story->run(runner->world);
+	snprintf(runner->detail, sizeof runner->detail, "%s", hf_error_detail());
+	atomic_store(&runner->over, true);
+	return NULL;
+}
+
+static inline void start_runner(struct runner *runner, struct world *world,
+                                const struct story *story)
+{
+	*runner = (struct runner){.world = world, .story = story};
+	assert_int_equal(pthread_create(&runner->thread, NULL, run_story, runner), 0);
+}
+
+/* The connection breaks after the server did it, or before it heard of it. */
+static inline void lose(struct world *world, enum fault fault, struct runner *runner,
+                        const struct story *story)
+{
+	long long calls = command_calls(live_raw, "evalsha");
+	long long bytes = proxy_request_bytes(world->proxy);
+	if (fault == REPLY_LOST)
+		proxy_hold_replies(world->proxy, true);
+	else if (fault == REQUEST_LOST)
+		proxy_hold_requests(world->proxy, true);
+	else if (fault == NEVER_ANSWERED)
+		proxy_drop_replies(world->proxy, true);
+	start_runner(runner, world, story);
+	if (fault == REQUEST_LOST)
+		WAIT_UNTIL(proxy_request_bytes(world->proxy) > bytes, SOON_MS);
+	else
+		WAIT_UNTIL(command_calls(live_raw, "evalsha") > calls, SOON_MS);
+	if (fault == NEVER_ANSWERED)
+		WAIT_UNTIL(atomic_load(&runner->over), SOON_MS);
+	if (fault == REQUEST_LOST)
+		assert_int_equal(command_calls(live_raw, "evalsha"), calls);
+	/* What is held is lost with its connection; what the next one says must not be dropped. */
+	proxy_drop_replies(world->proxy, false);
+	proxy_cut(world->proxy);
+	proxy_hold_replies(world->proxy, false);
+	proxy_hold_requests(world->proxy, false);
+}
+
+/* Where nobody answered it is not known, or for a wait that changes nothing it is late. */
+static inline bool is_expected(const struct story *story, enum fault fault, int result)
+{
+	if (fault != NEVER_ANSWERED)
+		return result == 0;
+	if (story->result == HF_ETIMEDOUT)
+		return result == HF_ETIMEDOUT || result == HF_EUNREACHABLE;
+	return result == story->result;
+}
+
+static inline void expect_look(struct world *world, const struct story *story, long long wanted,
+                               const char *when)
+{
+	long long ends_at = test_now_ms() + SOON_MS;
+	long long seen = story->look(world);
+	while (seen != wanted && test_now_ms() < ends_at) {
+		test_pause();
+		seen = story->look(world);
+	}
+	if (seen != wanted)
+		fail_msg("%s, %s: the server has %lld, not %lld", story->name, when, seen, wanted);
+}
+
+static inline void play(const struct story *story, void (*open)(struct world *world),
+                        void (*settle)(struct world *world), enum fault fault)
+{
+	struct runner runner;
+	struct world world;
+
+	begin(&world, open, fault);
+	if (story->prepare)
+		story->prepare(&world);
+	expect_look(&world, story, story->before, "before");
+	if (fault == REHEARSAL)
+		start_runner(&runner, &world, story);
+	else
+		lose(&world, fault, &runner, story);
+	WAIT_UNTIL(atomic_load(&runner.over), SOON_MS);
+	assert_int_equal(pthread_join(runner.thread, NULL), 0);
+	if (!is_expected(story, fault, runner.result))
+		fail_msg("%s, %s: got %d (%s)", story->name, fault_names[fault], runner.result,
+		         runner.detail);
+	long long wanted = fault == NEVER_ANSWERED ? story->unknown : story->after;
+	if (wanted != ANY_LOOK)
+		expect_look(&world, story, wanted, fault_names[fault]);
+	/* It was the first and the only time. */
+	assert_int_equal(world.done, 1);
+	if (settle)
+		settle(&world);
+	end(&world);
+}
+
+/* The rehearsal makes the server know the scripts, so that one command is one execution. */
+static inline void play_all(const struct story *stories, size_t n,
+                            void (*open)(struct world *world), void (*settle)(struct world *world))
+{
+	for (size_t i = 0; i < n; i++)
+		for (int fault = 0; fault < FAULTS; fault++)
+			if (fault != NEVER_ANSWERED || stories[i].result)
+				play(&stories[i], open, settle, (enum fault)fault);
+}
+
+#endif

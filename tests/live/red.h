@@ -1,0 +1,183 @@
+/* What the tests of red locks share: five independent servers, and sides that lock on all of them. */
+#ifndef TESTS_LIVE_RED_H
+#define TESTS_LIVE_RED_H
+
+#include "live/live.h"
+
+#include <dirent.h>
+
+#define SERVERS 5
+#define NAME    "orders"
+#define CHANNEL "redisson_lock__channel:{orders}"
+
+static struct test_server *server[SERVERS];
+static struct raw *raw[SERVERS];
+
+static inline int start_servers(void **state)
+{
+	(void)state;
+	for (int i = 0; i < SERVERS; i++) {
+		server[i] = test_server_start(NULL);
+		raw[i] = raw_connect(server[i]);
+	}
+	return 0;
+}
+
+static inline int stop_servers(void **state)
+{
+	(void)state;
+	for (int i = 0; i < SERVERS; i++) {
+		raw_close(raw[i]);
+		test_server_stop(server[i]);
+	}
+	return 0;
+}
+
+/* Dies and comes back empty. */
+static inline void restart_server(int i)
+{
+	raw_close(raw[i]);
+	test_server_restart(server[i]);
+	raw[i] = raw_connect(server[i]);
+}
+
+/* Whatever the test before has left: all servers run, and are empty. */
+static inline int flush_servers(void **state)
+{
+	(void)state;
+	for (int i = 0; i < SERVERS; i++) {
+		test_server_thaw(server[i]);
+		struct raw *up = raw_try_connect_url(test_server_unix_url(server[i]));
+		raw_close(up);
+		if (!up)
+			restart_server(i);
+		raw_ok(raw[i], "FLUSHALL", NULL);
+	}
+	return 0;
+}
+
+#define RED_STORY(name) cmocka_unit_test_setup(name, flush_servers)
+
+/* One process, so to say: a client for each server, and the red lock over them. */
+struct side {
+	struct seen seen;
+	int n;
+	hf_client *client[SERVERS];
+	hf_lock *member[SERVERS];
+	hf_lock *red;
+};
+
+static inline void open_side(struct side *side, int n, int64_t watchdog_ms)
+{
+	memset(side, 0, sizeof(*side));
+	pthread_mutex_init(&side->seen.mutex, NULL);
+	side->n = n;
+	for (int i = 0; i < n; i++) {
+		side->client[i] =
+			open_url(test_server_url(server[i]),
+		                 HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = see_event,
+		                           .event_arg = &side->seen));
+		side->member[i] = open_lock(side->client[i], NAME);
+	}
+	ASSERT_OK(hf_lock_open_red(side->member, (size_t)n, &side->red));
+}
+
+static inline void close_side(struct side *side)
+{
+	hf_lock_close(side->red);
+	for (int i = 0; i < side->n; i++) {
+		hf_lock_close(side->member[i]);
+		ASSERT_OK(hf_client_close(side->client[i]));
+	}
+}
+
+/* How many calls and holds the side's clients have. */
+static inline int waiting_of(struct side *side)
+{
+	int waiting = 0;
+	for (int i = 0; i < side->n; i++)
+		waiting += (int)stats_of(side->client[i]).waiting;
+	return waiting;
+}
+
+static inline int holds_of(struct side *side)
+{
+	int holds = 0;
+	for (int i = 0; i < side->n; i++)
+		holds += (int)stats_of(side->client[i]).held;
+	return holds;
+}
+
+/* Whether the side holds the lock on this server. One look: it may come and go meanwhile. */
+static inline bool is_ours(struct side *side, int i)
+{
+	char uuid[37];
+	struct raw_reply *reply = raw_command(raw[i], "HKEYS", NAME, NULL);
+	assert_int_equal(reply->type, RAW_ARRAY);
+	assert_int_equal(hf_client_uuid(side->client[i], uuid), 0);
+	bool is = reply->length == 1 && strncmp(reply->children[0]->text, uuid, 36) == 0;
+	raw_reply_free(reply);
+	return is;
+}
+
+/* On how many servers the side holds the lock; all of them must answer. */
+static inline int servers_held(struct side *side)
+{
+	int held = 0;
+	for (int i = 0; i < side->n; i++)
+		held += is_ours(side, i);
+	return held;
+}
+
+static inline long long keys_left(void)
+{
+	long long keys = 0;
+	for (int i = 0; i < SERVERS; i++)
+		keys += raw_integer(raw[i], "DBSIZE", NULL);
+	return keys;
+}
+
+static inline long long channels_left(void)
+{
+	long long count = 0;
+	for (int i = 0; i < SERVERS; i++)
+		count += channels(raw[i]);
+	return count;
+}
+
+/*
+ * No key, no hold and no call. What a frozen server was asked for may stay for a lease, of 6 s at
+ * most in these tests, and a subscription outlives its last waiter by a second.
+ */
+static inline void expect_nothing_left(struct side *side)
+{
+	WAIT_UNTIL(keys_left() == 0 && holds_of(side) == 0 && waiting_of(side) == 0, 8000);
+	WAIT_UNTIL(channels_left() == 0, SOON_MS);
+	assert_int_equal(keys_left(), 0);
+}
+
+/* Somebody else holds the lock on this server, whoever had it. */
+static inline void give_away(int i)
+{
+	raw_ok(raw[i], "MULTI", NULL);
+	raw_reply_free(raw_command(raw[i], "DEL", NAME, NULL));
+	raw_reply_free(raw_command(raw[i], "HSET", NAME, "somebody:1", "1", NULL));
+	raw_reply_free(raw_command(raw[i], "PEXPIRE", NAME, "60000", NULL));
+	struct raw_reply *reply = raw_command(raw[i], "EXEC", NULL);
+	assert_int_equal(reply->type, RAW_ARRAY);
+	raw_reply_free(reply);
+}
+
+/* The threads of this process. */
+static inline int threads(void)
+{
+	int count = 0;
+	DIR *dir = opendir("/proc/self/task");
+	assert_non_null(dir);
+	for (struct dirent *entry; (entry = readdir(dir));)
+		count += entry->d_name[0] != '.';
+	closedir(dir);
+	return count;
+}
+
+#endif

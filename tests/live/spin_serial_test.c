@@ -1,0 +1,156 @@
+/* The pauses of the spin lock: how often it asks while it waits. */
+#define _GNU_SOURCE
+#include "live/live.h"
+
+/* A lock that is held, and a client that asks for it in vain. */
+struct watch {
+	hf_client *one;
+	hf_client *two;
+	hf_lock *mine;
+	hf_lock *theirs;
+};
+
+static void begin(struct watch *watch, const hf_lock_options *options)
+{
+	watch->one = open_client(NULL);
+	watch->two = open_client(NULL);
+	ASSERT_OK(hf_lock_open(watch->one, HF_SPIN, "orders", &watch->mine));
+	ASSERT_OK(hf_lock_open_with(watch->two, HF_SPIN, "orders", options, &watch->theirs));
+	ASSERT_OK(hf_lock_acquire(watch->mine, NULL));
+}
+
+static void end(struct watch *watch)
+{
+	ASSERT_OK(hf_lock_release(watch->mine));
+	hf_lock_close(watch->mine);
+	hf_lock_close(watch->theirs);
+	ASSERT_OK(hf_client_close(watch->one));
+	ASSERT_OK(hf_client_close(watch->two));
+}
+
+/* How often it asks in so much time. */
+static uint64_t asks_within(const hf_lock_options *options, int64_t wait_ms)
+{
+	struct watch watch;
+	begin(&watch, options);
+	/* An ask may be under way when the time is over. */
+	int rc = hf_lock_acquire(watch.theirs, HF_ACQUIRE(.wait_ms = wait_ms));
+	assert_true(rc == HF_ETIMEDOUT || rc == HF_EUNKNOWN);
+	uint64_t asks = stats_of(watch.two).attempts;
+	assert_int_equal(stats_of(watch.two).waits, 1);
+	end(&watch);
+	return asks;
+}
+
+/* When the first asks were made, as seen in the counter: early ones may be seen late. */
+static void see_asks(const hf_lock_options *options, long long *ret_at, int n)
+{
+	struct watch watch;
+	begin(&watch, options);
+	hf_cancel *cancel = new_cancel();
+	struct waiter *waiter = waiter_start(watch.theirs, HF_ACQUIRE(.cancel = cancel));
+	for (int i = 0; i < n;) {
+		uint64_t asks = stats_of(watch.two).attempts;
+		long long now = test_now_ms();
+		while (i < n && (uint64_t)i < asks)
+			ret_at[i++] = now;
+		test_pause();
+	}
+	hf_cancel_fire(cancel);
+	waiter_expect(waiter, HF_ECANCELLED);
+	waiter_free(waiter);
+	hf_cancel_free(cancel);
+	end(&watch);
+}
+
+/*
+ * The most asks are counted exactly, since a pause is never shorter than it should be. How many fewer
+ * there are depends on the machine, so the least is about half of it.
+ */
+
+static void growing_pause_starts_small_and_stops_growing_at_the_most(void **state)
+{
+	(void)state;
+	/* At 0, 10, 40, 130, and from then on every 100 ms up to 930. */
+	ASSERT_BETWEEN(
+		asks_within(HF_LOCK(.spin_ms = 10, .spin_factor = 3, .spin_max_ms = 100), 1000), 6,
+		12);
+}
+
+static void pauses_grow_by_the_factor(void **state)
+{
+	long long at[4];
+
+	(void)state;
+	see_asks(HF_LOCK(.spin_ms = 50, .spin_factor = 4, .spin_max_ms = 60000), at, 4);
+	/* 50, 200 and a bit, 800 and a bit; what delays one ask delays all that follow. */
+	ASSERT_BETWEEN(at[1] - at[0], 25, 1000);
+	ASSERT_BETWEEN(at[2] - at[0], 225, 2000);
+	ASSERT_BETWEEN(at[3] - at[0], 1025, 4000);
+	assert_true(at[3] - at[2] > at[1] - at[0]);
+}
+
+static void constant_pause_stays_as_it_is(void **state)
+{
+	(void)state;
+	/* At 0, 30, 60 and so on up to 570, perhaps 600. */
+	ASSERT_BETWEEN(asks_within(HF_LOCK(.spin_ms = 30, .spin_factor = 1), 600), 9, 21);
+}
+
+static void constant_pause_is_64_ms_where_nothing_is_said(void **state)
+{
+	(void)state;
+	/* At 0, 64, 128 and so on up to 640. */
+	ASSERT_BETWEEN(asks_within(HF_LOCK(.spin_factor = 1), 650), 5, 11);
+}
+
+static void usual_pause_doubles_from_1_to_128_ms(void **state)
+{
+	(void)state;
+	/* At 0, 1, 3, 7, 15, 31, 63, 127, and from then on every 128 ms up to 895. */
+	ASSERT_BETWEEN(asks_within(NULL, 1000), 7, 14);
+}
+
+static void most_below_the_first_pause_is_the_first_pause(void **state)
+{
+	(void)state;
+	ASSERT_BETWEEN(asks_within(HF_LOCK(.spin_ms = 100, .spin_max_ms = 10), 550), 3, 6);
+}
+
+static void waiters_do_not_ask_more_often_together(void **state)
+{
+	struct waiter *waiter[8];
+	struct watch watch;
+	hf_cancel *cancel = new_cancel();
+
+	(void)state;
+	begin(&watch, HF_LOCK(.spin_factor = 1, .spin_ms = 50));
+	long long started_at = test_now_ms();
+	for (int i = 0; i < 8; i++)
+		waiter[i] = waiter_start(watch.theirs, HF_ACQUIRE(.cancel = cancel));
+	WAIT_UNTIL(stats_of(watch.two).attempts >= 8, SOON_MS);
+	/* Only one of them asks, so this took seven pauses. */
+	ASSERT_BETWEEN(test_now_ms() - started_at, 7 * 50 - 10, SOON_MS);
+	hf_cancel_fire(cancel);
+	for (int i = 0; i < 8; i++) {
+		waiter_expect(waiter[i], HF_ECANCELLED);
+		waiter_free(waiter[i]);
+	}
+	hf_cancel_free(cancel);
+	end(&watch);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LIVE_STORY(growing_pause_starts_small_and_stops_growing_at_the_most),
+		LIVE_STORY(pauses_grow_by_the_factor),
+		LIVE_STORY(constant_pause_stays_as_it_is),
+		LIVE_STORY(constant_pause_is_64_ms_where_nothing_is_said),
+		LIVE_STORY(usual_pause_doubles_from_1_to_128_ms),
+		LIVE_STORY(most_below_the_first_pause_is_the_first_pause),
+		LIVE_STORY(waiters_do_not_ask_more_often_together),
+	};
+
+	return cmocka_run_group_tests(tests, live_start, live_stop);
+}
