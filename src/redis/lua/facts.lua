@@ -9,7 +9,7 @@ for line in string.gmatch(redis.call('info'), '[^\r\n]+') do
 	end
 end
 local rows = {}
-for _, name in ipairs({'redis_version', 'valkey_version', 'server_name', 'redis_mode', 'role', 'run_id',
+for _, name in ipairs({'redis_version', 'valkey_version', 'server_name', 'redis_mode', 'server_mode', 'role', 'run_id',
 	'connected_slaves', 'master_link_status', 'maxmemory', 'maxmemory_policy', 'used_memory',
 	'aof_enabled', 'aof_last_write_status', 'rdb_last_bgsave_status', 'loading',
 	'uptime_in_seconds', 'connected_clients', 'maxclients'}) do

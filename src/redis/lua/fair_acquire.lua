@@ -62,7 +62,11 @@ if fields == 0 and (not first or first == me) then
 	if token then
 		local counted = redis.pcall('incr', token)
 		if type(counted) == 'table' then
-			return {'conflict', 'the key of its token holds no number'}
+			local why = counted.err
+			if string.find(why, 'integer') or string.find(why, 'overflow') or string.find(why, 'WRONGTYPE') then
+				return {'conflict', 'the key of its token holds no number'}
+			end
+			return counted
 		elseif counted < time[1] * 1000000 + time[2] then
 			redis.call('set', token, string.format('%.0f', time[1] * 1000000 + time[2]))
 		end

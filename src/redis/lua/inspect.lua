@@ -7,6 +7,8 @@
 --         holders, how many waiters; of each holder: owner, count, description; of each waiter: owner.
 --         No more than 200 of each are told.
 local most = 200
+local time = redis.call('time')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local function field(value)
 	value = tostring(value)
@@ -46,14 +48,31 @@ local function row(name, kind, ttl, holders, waiters)
 	return table.concat(fields)
 end
 
+-- Those whose time is not over.
 local function queue_of(name)
-	local waiters = redis.pcall('lrange', prefixed('redisson_lock_queue', name), 0, -1)
-	return waiters.err and {} or waiters
+	local waiters, living = redis.pcall('lrange', prefixed('redisson_lock_queue', name), 0, -1), {}
+	for _, waiter in ipairs(waiters.err and {} or waiters) do
+		local ends = redis.pcall('zscore', prefixed('redisson_lock_timeout', name), waiter)
+		if type(ends) == 'string' and tonumber(ends) > now then
+			table.insert(living, waiter)
+		end
+	end
+	return living
+end
+
+-- One field tells whether the others are worth a look: most hashes are no locks.
+local function may_be_lock(name, n)
+	if n == 1 or redis.call('hexists', name, 'mode') == 1 then
+		return true
+	end
+	local field = redis.call('hrandfield', name)
+	return #field == 22 or string.find(field, '^......................:.+:expire_time$') or
+		string.find(field, '^......................:.+:lock_count$')
 end
 
 local function look_at_hash(name)
 	local n = redis.call('hlen', name)
-	if n == 0 or n > 3000 then
+	if n == 0 or n > 3000 or not may_be_lock(name, n) then
 		return nil
 	end
 	local pairs_of, holders, kind = redis.call('hgetall', name), {}, nil
@@ -66,7 +85,8 @@ local function look_at_hash(name)
 		local key, value = pairs_of[i], pairs_of[i + 1]
 		if is_owner(key) and tonumber(value) then
 			table.insert(holders, {key, value})
-		elseif #key == 22 and is_owner(value) and values[key .. ':' .. value .. ':expire_time'] then
+		elseif #key == 22 and is_owner(value) and
+			(tonumber(values[key .. ':' .. value .. ':expire_time']) or 0) > now then
 			kind = 'group'
 			table.insert(holders, {value, values[key .. ':' .. value .. ':lock_count'] or 0})
 		end
@@ -90,12 +110,15 @@ local function look_at_permits(key)
 		if #members[i] ~= 16 then
 			return nil
 		end
-		local id = string.gsub(members[i], '.', function(c) return string.format('%02x', string.byte(c)) end)
-		table.insert(holders, {id, 1})
 		last = tonumber(members[i + 1])
+		local id = string.gsub(members[i], '.', function(c) return string.format('%02x', string.byte(c)) end)
+		if last > now then
+			table.insert(holders, {id, 1})
+		end
 	end
-	local time = redis.call('time')
-	local now = time[1] * 1000 + math.floor(time[2] / 1000)
+	if #holders == 0 then
+		return nil
+	end
 	return row(name, 'permits', last > 1e14 and -1 or string.format('%.0f', math.max(last - now, 0)),
 		holders, {})
 end
