@@ -18,7 +18,9 @@ struct retake {
 	struct hf__member *member;
 	struct hf_cancel *cancel;
 	uint64_t owner;
-	bool unwanted; /* the owner has given the lock up */
+	bool unwanted;            /* the owner has given the lock up */
+	_Atomic uint32_t pending; /* members that are asked whether they hold */
+	_Atomic uint32_t yes;     /* of these */
 };
 
 /* ---- opening ---- */
@@ -176,17 +178,54 @@ static bool count_again(struct retake *retake)
 	return held;
 }
 
+static void give_back(struct retake *retake)
+{
+	struct hf__call call;
+	struct hf__wish wish = {.verb = HF__OP_RELEASE, .owner = retake->owner};
+	hf__lock_prepare(&call, &retake->member->lock, &wish);
+	(void)hf__call_start(&call, ignore, NULL);
+}
+
+/* The last of the others has answered: were they enough, at a time when this one was held too? */
+static void one_less(struct retake *retake)
+{
+	if (atomic_fetch_sub(&retake->pending, 1) != 1)
+		return;
+	if (atomic_load(&retake->yes) < retake->several->need || !count_again(retake))
+		give_back(retake);
+	free_retake(retake);
+}
+
+static void other_answered(void *arg, int result, int64_t number, const char *text)
+{
+	struct retake *retake = arg;
+	(void)text;
+	if (!result && number)
+		atomic_fetch_add(&retake->yes, 1);
+	one_less(retake);
+}
+
+/* What the others believe may be as old as their last renewal, so their servers are asked. */
 static void retaken(void *arg, int result, int64_t number, const char *text)
 {
 	struct retake *retake = arg;
+	struct hf__several *several = retake->several;
 	struct hf__call call;
-	struct hf__wish give_back = {.verb = HF__OP_RELEASE, .owner = retake->owner};
+	struct hf__wish wish = {.verb = HF__OP_IS_HELD, .owner = retake->owner};
 	(void)number, (void)text;
-	if (!result && !count_again(retake)) {
-		hf__lock_prepare(&call, &retake->member->lock, &give_back);
-		(void)hf__call_start(&call, ignore, NULL);
+	if (result) {
+		free_retake(retake);
+		return;
 	}
-	free_retake(retake);
+	atomic_store(&retake->pending, (uint32_t)several->n);
+	for (size_t i = 0; i < several->n; i++) {
+		if (&several->member[i] == retake->member)
+			continue;
+		hf__lock_prepare(&call, &several->member[i].lock, &wish);
+		if (hf__call_start(&call, other_answered, retake))
+			one_less(retake);
+	}
+	one_less(retake);
 }
 
 /* Waits for the member as long as the lock is held without it; until then it does not count. */
@@ -297,7 +336,8 @@ static void take_the_rest(struct hf__work *work)
 {
 	for (size_t i = 0; i < work->several->n; i++) {
 		int result = work->part[i].result;
-		bool away = result == HF_EUNREACHABLE || result == HF_EUNKNOWN;
+		bool away = result == HF_EUNREACHABLE || result == HF_EUNKNOWN ||
+		            result == HF_ETIMEDOUT || result == HF_ENOTNOW;
 		if (away && !work->wish.lease_ms)
 			take_again(&work->several->member[i], work->wish.owner);
 	}
@@ -356,6 +396,10 @@ static void next_attempt(struct hf__work *work, int64_t now)
 		snprintf(work->detail, sizeof work->detail, "cancelled");
 	} else if (work->wish.wait_ms != HF_NOWAIT && now < work->deadline) {
 		pause.wait_ms = pause_of(work, now);
+		/* With less time than an answer takes there is no attempt any more. */
+		work->over = work->deadline - now - pause.wait_ms < LEAST_LIMIT_MS;
+		if (work->over)
+			pause.wait_ms = work->deadline - now;
 		work->rounds++;
 		work->phase = HF__PHASE_PAUSE;
 		hf__several_ask(work, 0, &pause);
@@ -382,8 +426,10 @@ void hf__red_plan(struct hf__work *work, int64_t now)
 		work->parts = 0;
 		if (result)
 			hf__several_fail(work, &work->part[0]);
-		else
+		else if (!work->over)
 			ask_all(work, now);
+		else if (work->result == HF_EBUSY)
+			work->result = HF_ETIMEDOUT;
 		break;
 	default: ask_all(work, now);
 	}

@@ -68,6 +68,7 @@ struct hf__work {
 	uint64_t got;             /* a bit per member taken */
 	bool heard;               /* red: a round was answered by enough servers */
 	bool cut;                 /* red: this one had less time than it should */
+	bool over;                /* red: this pause is the last */
 	uint32_t rounds;          /* red: attempts so far */
 	size_t parts;             /* asked in this round; 0: the call is at its end */
 	_Atomic uint32_t pending; /* of these */

@@ -157,12 +157,15 @@ int hf__engine_user_fd(struct hf__engine *engine)
 {
 	uint64_t one = 1;
 	hf__engine_lock(engine);
-	if (engine->user_fd < 0)
+	bool is_new = engine->user_fd < 0;
+	if (is_new)
 		engine->user_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	int fd = engine->user_fd;
 	hf__engine_unlock(engine);
 	if (fd < 0)
 		return HF_ESYSTEM;
+	if (!is_new)
+		return fd;
 	end_dispatcher(engine);
 	/* Whatever was due before is due now; one needless wake-up does no harm. */
 	(void)!write(fd, &one, sizeof one);

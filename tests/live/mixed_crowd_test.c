@@ -238,7 +238,7 @@ static void print_table(void)
 		              read_field("mixed:codes", field));
 	}
 	raw_reply_free(fields);
-	for (int i = 0; i < SORTS; i++) {
+	for (int i = 0; i < LATCH; i++) {
 		char key[64];
 		(void)snprintf(key, sizeof key, "mixed:longest:%s", sort_names[i]);
 		print_message("  %-30s longest wait %8lld ms\n", sort_names[i],

@@ -204,7 +204,7 @@ static void release_lets_every_kind_of_waiter_in(void **state)
 static void end_of_the_lease_lets_every_kind_of_waiter_in(void **state)
 {
 	hf_kind kind = *(const hf_kind *)*state;
-	long long ends_at[KINDS];
+	long long ends_at[KINDS] = {0};
 	struct meeting meeting;
 
 	long long before = test_now_ms();

@@ -1,8 +1,6 @@
-/* Red locks whose servers die, freeze and forget, while they are taken, held and given up. */
+/* Red locks some of whose servers are dead or frozen when they are taken. */
 #define _GNU_SOURCE
 #include "live/red.h"
-
-/* ---- servers that are away when the lock is taken ---- */
 
 static void frozen_minority_is_not_waited_for(void **state)
 {
@@ -14,7 +12,7 @@ static void frozen_minority_is_not_waited_for(void **state)
 	long long started_at = test_now_ms();
 	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000)));
 	/* A thirtieth of the lease, and some time for a loaded machine. */
-	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 1500);
+	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 2500);
 	assert_int_equal(hf_lock_state(side.red, NULL), HF_HELD);
 	ASSERT_BETWEEN(hf_lock_remaining(side.red, NULL), 1, 6000 - 62);
 	/* As soon as it can it joins. */
@@ -36,7 +34,7 @@ static void dead_minority_is_not_waited_for(void **state)
 	test_server_freeze(server[3]);
 	long long started_at = test_now_ms();
 	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000)));
-	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 1500);
+	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 2500);
 	assert_int_equal(hf_lock_state(side.red, NULL), HF_HELD);
 	assert_true(is_ours(&side, 1));
 	assert_true(is_ours(&side, 2));
@@ -210,279 +208,6 @@ static void server_that_was_never_there_costs_nothing(void **state)
 	close_side(&side);
 }
 
-/* ---- servers that go while the lock is held ---- */
-
-static void release_reaches_a_frozen_server_later(void **state)
-{
-	struct side side;
-
-	(void)state;
-	open_side(&side, 3, 3000);
-	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000)));
-	test_server_freeze(server[2]);
-	ASSERT_OK(hf_lock_release_with(side.red, HF_RELEASE(.wait_ms = 300)));
-	assert_int_equal(hf_lock_state(side.red, NULL), HF_FREE);
-	assert_int_equal(raw_integer(raw[0], "DBSIZE", NULL), 0);
-	assert_int_equal(raw_integer(raw[1], "DBSIZE", NULL), 0);
-	long long thawed_at = test_now_ms();
-	test_server_thaw(server[2]);
-	WAIT_UNTIL(keys_left() == 0, SOON_MS);
-	ASSERT_BETWEEN(test_now_ms() - thawed_at, 0, 3000 + 500);
-	expect_nothing_left(&side);
-	close_side(&side);
-}
-
-static void member_that_came_back_empty_is_taken_again(void **state)
-{
-	struct side side;
-
-	(void)state;
-	open_side(&side, 3, 1500);
-	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000)));
-	assert_int_equal(servers_held(&side), 3);
-	for (int i = 0; i < 3; i++) {
-		restart_server(i);
-		/* It is held all the time, by the other two. */
-		long long ends_at = test_now_ms() + 10000;
-		while (servers_held(&side) < 3) {
-			assert_true(hf_lock_remaining(side.red, NULL) > 0);
-			assert_int_not_equal(hf_lock_state(side.red, NULL), HF_LOST);
-			assert_true(test_now_ms() < ends_at);
-			test_pause();
-		}
-		WAIT_UNTIL(seen_count(&side.seen, HF_LOST) == i + 1, SOON_MS);
-		WAIT_UNTIL(stats_of(side.client[i]).held == 1, SOON_MS);
-	}
-	uint64_t renewals = stats_of(side.client[0]).renewals;
-	WAIT_UNTIL(stats_of(side.client[0]).renewals >= renewals + 2, SOON_MS);
-	assert_int_equal(hf_lock_state(side.red, NULL), HF_HELD);
-	ASSERT_OK(hf_lock_release(side.red));
-	expect_nothing_left(&side);
-	close_side(&side);
-}
-
-static void member_that_was_forced_away_is_taken_again_when_it_is_free(void **state)
-{
-	struct side side;
-
-	(void)state;
-	open_side(&side, 3, 1500);
-	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000)));
-	give_away(0);
-	WAIT_UNTIL(seen_count(&side.seen, HF_LOST) == 1, SOON_MS);
-	WAIT_UNTIL(subscribers(raw[0], CHANNEL) == 1, SOON_MS);
-	assert_int_equal(hf_lock_state(side.red, NULL), HF_HELD);
-	assert_int_equal(servers_held(&side), 2);
-	assert_int_equal(raw_integer(raw[0], "DEL", NAME, NULL), 1);
-	assert_int_equal(raw_integer(raw[0], "PUBLISH", CHANNEL, "0", NULL), 1);
-	WAIT_UNTIL(servers_held(&side) == 3, SOON_MS);
-	/* The release ends an attempt that is still under way. */
-	give_away(1);
-	WAIT_UNTIL(seen_count(&side.seen, HF_LOST) == 2, SOON_MS);
-	WAIT_UNTIL(subscribers(raw[1], CHANNEL) == 1, SOON_MS);
-	ASSERT_OK(hf_lock_release(side.red));
-	WAIT_UNTIL(waiting_of(&side) == 0, SOON_MS);
-	assert_int_equal(raw_integer(raw[1], "DEL", NAME, NULL), 1);
-	(void)raw_integer(raw[1], "PUBLISH", CHANNEL, "0", NULL);
-	expect_nothing_left(&side);
-	close_side(&side);
-}
-
-static void lost_majority_is_told(void **state)
-{
-	struct side side;
-
-	(void)state;
-	open_side(&side, 3, 1500);
-	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000)));
-	give_away(0);
-	give_away(2);
-	WAIT_UNTIL(hf_lock_state(side.red, NULL) == HF_LOST, SOON_MS);
-	assert_int_equal(hf_lock_remaining(side.red, NULL), 0);
-	WAIT_UNTIL(seen_count(&side.seen, HF_LOST) >= 2, SOON_MS);
-	assert_int_equal(hf_lock_state(side.red, NULL), HF_LOST);
-	ASSERT_RC(hf_lock_release(side.red), HF_ELOST);
-	assert_int_equal(raw_integer(raw[1], "DBSIZE", NULL), 0);
-	assert_int_equal(servers_held(&side), 0);
-	/* What others hold is theirs, and is not taken when they are done. */
-	assert_int_equal(keys_left(), 2);
-	assert_int_equal(raw_integer(raw[0], "DEL", NAME, NULL), 1);
-	assert_int_equal(raw_integer(raw[2], "DEL", NAME, NULL), 1);
-	(void)raw_integer(raw[0], "PUBLISH", CHANNEL, "0", NULL);
-	(void)raw_integer(raw[2], "PUBLISH", CHANNEL, "0", NULL);
-	expect_nothing_left(&side);
-	assert_int_equal(hf_lock_state(side.red, NULL), HF_FREE);
-	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 5000)));
-	ASSERT_OK(hf_lock_release(side.red));
-	expect_nothing_left(&side);
-	close_side(&side);
-}
-
-static void lost_majority_stays_lost_until_the_release(void **state)
-{
-	struct side side;
-
-	(void)state;
-	open_side(&side, 3, 1500);
-	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000)));
-	give_away(0);
-	WAIT_UNTIL(subscribers(raw[0], CHANNEL) == 1, SOON_MS);
-	give_away(2);
-	WAIT_UNTIL(hf_lock_state(side.red, NULL) == HF_LOST, SOON_MS);
-	WAIT_UNTIL(seen_count(&side.seen, HF_LOST) == 2, SOON_MS);
-	/* Another had the majority. That it is done does not give the lock back. */
-	for (int i = 0; i < 3; i += 2) {
-		assert_int_equal(raw_integer(raw[i], "DEL", NAME, NULL), 1);
-		(void)raw_integer(raw[i], "PUBLISH", CHANNEL, "0", NULL);
-	}
-	uint64_t renewals = stats_of(side.client[1]).renewals;
-	while (stats_of(side.client[1]).renewals < renewals + 3) {
-		assert_int_equal(hf_lock_state(side.red, NULL), HF_LOST);
-		assert_int_equal(hf_lock_remaining(side.red, NULL), 0);
-		test_pause();
-	}
-	assert_false(is_ours(&side, 0));
-	assert_false(is_ours(&side, 2));
-	ASSERT_RC(hf_lock_release(side.red), HF_ELOST);
-	expect_nothing_left(&side);
-	close_side(&side);
-}
-
-static void majority_that_was_gone_at_once_is_lost(void **state)
-{
-	struct side side;
-
-	(void)state;
-	open_side(&side, 3, 1500);
-	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000)));
-	assert_int_equal(servers_held(&side), 3);
-	/* Anybody could have had it, and given it back, before the next renewal. */
-	assert_int_equal(raw_integer(raw[0], "DEL", NAME, NULL), 1);
-	assert_int_equal(raw_integer(raw[1], "DEL", NAME, NULL), 1);
-	WAIT_UNTIL(hf_lock_state(side.red, NULL) == HF_LOST, 3000);
-	ASSERT_RC(hf_lock_release(side.red), HF_ELOST);
-	expect_nothing_left(&side);
-	close_side(&side);
-}
-
-static void frozen_minority_costs_nothing(void **state)
-{
-	struct side side;
-
-	(void)state;
-	open_side(&side, 3, 1200);
-	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000)));
-	test_server_freeze(server[0]);
-	/* Until that member's own lease has ended, and longer. */
-	WAIT_UNTIL(seen_count(&side.seen, HF_LOST) == 1, SOON_MS);
-	uint64_t renewals = stats_of(side.client[1]).renewals;
-	WAIT_UNTIL(stats_of(side.client[1]).renewals >= renewals + 3, SOON_MS);
-	assert_int_equal(hf_lock_state(side.red, NULL), HF_HELD);
-	test_server_thaw(server[0]);
-	WAIT_UNTIL(servers_held(&side) == 3, 10000);
-	ASSERT_OK(hf_lock_release(side.red));
-	expect_nothing_left(&side);
-	close_side(&side);
-}
-
-static void frozen_majority_costs_the_lock_before_it_can_be_given_away(void **state)
-{
-	struct side side;
-
-	(void)state;
-	open_side(&side, 3, 1200);
-	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000)));
-	WAIT_UNTIL(stats_of(side.client[0]).renewals >= 1, SOON_MS);
-	test_server_freeze(server[0]);
-	test_server_freeze(server[1]);
-	long long frozen_at = test_now_ms();
-	for (;;) {
-		long long now = test_now_ms();
-		if (hf_lock_state(side.red, NULL) == HF_LOST)
-			break;
-		if (now >= frozen_at + 1200)
-			fail_msg("held %lld ms after the last renewal", now - frozen_at);
-		test_pause();
-	}
-	test_server_thaw(server[0]);
-	test_server_thaw(server[1]);
-	ASSERT_RC(hf_lock_release(side.red), HF_ELOST);
-	expect_nothing_left(&side);
-	close_side(&side);
-}
-
-static void fixed_lease_is_never_renewed_by_taking_again(void **state)
-{
-	struct side side;
-
-	(void)state;
-	open_side(&side, 3, 600);
-	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 5000, .lease_ms = 2500)));
-	/* Told at once, as it is our own client; the other two go on to the end of their lease. */
-	ASSERT_OK(hf_lock_force_release(side.member[0], NULL));
-	assert_int_equal(hf_lock_state(side.red, NULL), HF_HELD);
-	WAIT_UNTIL(hf_lock_state(side.red, NULL) == HF_LOST, SOON_MS);
-	WAIT_UNTIL(keys_left() == 0, 1500);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(stats_of(side.client[i]).renewals, 0);
-	ASSERT_RC(hf_lock_release(side.red), HF_ELOST);
-	expect_nothing_left(&side);
-	close_side(&side);
-}
-
-static void close_does_not_wait_for_frozen_servers(void **state)
-{
-	struct side side;
-	int before = threads();
-
-	(void)state;
-	open_side(&side, 3, 6000);
-	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000)));
-	give_away(0);
-	test_server_freeze(server[1]);
-	long long started_at = test_now_ms();
-	close_side(&side);
-	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 4000);
-	WAIT_UNTIL(threads() == before, SOON_MS);
-	test_server_thaw(server[1]);
-	WAIT_UNTIL(!key_exists(raw[1], NAME) && !key_exists(raw[2], NAME), 7000);
-}
-
-static void kill_connections(int i)
-{
-	raw_reply_free(raw_command(raw[i], "CLIENT", "KILL", "TYPE", "normal", NULL));
-	raw_reply_free(raw_command(raw[i], "CLIENT", "KILL", "TYPE", "pubsub", NULL));
-}
-
-static void killed_connections_are_made_again(void **state)
-{
-	struct side side;
-	struct side other;
-
-	(void)state;
-	open_side(&side, 3, 6000);
-	open_side(&other, 3, 6000);
-	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000)));
-	struct waiter *waiter = waiter_start(other.red, HF_ACQUIRE(.wait_ms = 20000));
-	for (int i = 0; i < 3; i++)
-		kill_connections(i);
-	WAIT_UNTIL(stats_of(side.client[0]).reconnects >= 1 &&
-	                   stats_of(side.client[2]).reconnects >= 1,
-	           SOON_MS);
-	WAIT_UNTIL(stats_of(other.client[1]).reconnects >= 1, SOON_MS);
-	assert_int_equal(hf_lock_state(side.red, NULL), HF_HELD);
-	assert_false(atomic_load(&waiter->over));
-	ASSERT_OK(hf_lock_release(side.red));
-	waiter_expect(waiter, 0);
-	assert_int_equal(hf_lock_state(other.red, waiter->options.owner), HF_HELD);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
-	expect_nothing_left(&side);
-	expect_nothing_left(&other);
-	close_side(&side);
-	close_side(&other);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -494,17 +219,6 @@ int main(void)
 		RED_STORY(waiter_goes_on_when_the_majority_is_back),
 		RED_STORY(cancel_does_not_wait_for_frozen_servers),
 		RED_STORY(server_that_was_never_there_costs_nothing),
-		RED_STORY(release_reaches_a_frozen_server_later),
-		RED_STORY(member_that_came_back_empty_is_taken_again),
-		RED_STORY(member_that_was_forced_away_is_taken_again_when_it_is_free),
-		RED_STORY(lost_majority_is_told),
-		RED_STORY(lost_majority_stays_lost_until_the_release),
-		RED_STORY(majority_that_was_gone_at_once_is_lost),
-		RED_STORY(frozen_minority_costs_nothing),
-		RED_STORY(frozen_majority_costs_the_lock_before_it_can_be_given_away),
-		RED_STORY(fixed_lease_is_never_renewed_by_taking_again),
-		RED_STORY(close_does_not_wait_for_frozen_servers),
-		RED_STORY(killed_connections_are_made_again),
 	};
 
 	return cmocka_run_group_tests(tests, start_servers, stop_servers);
