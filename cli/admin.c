@@ -14,31 +14,33 @@ struct admin {
 	bool force, yes;
 };
 
-static const struct option long_options[] = {
+static const struct option unlock_options[] = {
 	CLI_COMMON_OPTIONS,
+	{"help", no_argument, NULL, 'h'},
 	{"force", no_argument, NULL, FORCE},
 	{"yes", no_argument, NULL, YES},
+	{NULL, 0, NULL, 0},
+};
+static const struct option ping_options[] = {
+	CLI_COMMON_OPTIONS,
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+static const struct option embedded_options[] = {
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
 
-static int read_options(int argc, char **argv, const char *command, struct admin *admin)
+static int read_options(int argc, char **argv, const char *command, const struct option *options,
+                        struct admin *admin)
 {
 	int letter;
 	optind = 0;
-	while ((letter = getopt_long(argc, argv, "+h", long_options, NULL)) != -1) {
-		if (cli_take_common(&admin->settings, letter, optarg))
-			continue;
-		if (letter == FORCE)
-			admin->force = true;
-		else if (letter == YES)
-			admin->yes = true;
-		else if (letter == 'h') {
-			cli_show_help(command);
-			exit(0);
-		} else {
+	while ((letter = cli_next_option(argc, argv, command, options, &admin->settings)) != -1) {
+		if (letter == '?')
 			return EXIT_USAGE;
-		}
+		admin->force = admin->force || letter == FORCE;
+		admin->yes = admin->yes || letter == YES;
 	}
 	return 0;
 }
@@ -67,14 +69,13 @@ static bool is_sure(const struct admin *admin, const char *name)
 	char answer[16];
 	if (admin->yes)
 		return true;
-	if (!isatty(STDIN_FILENO)) {
-		cli_complain("not a terminal: --yes says that you are sure");
-		return false;
-	}
 	fputs("Take the lock ", stderr);
 	cli_plain_text(stderr, name, strlen(name));
-	fputs(" away from its holder, who goes on for a while without it? [y/N] ", stderr);
-	return fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y');
+	fputs(" away from its holder, who may go on for a while without it? [y/N] ", stderr);
+	bool sure = fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y');
+	if (!sure)
+		cli_complain("%s: left as it was", name);
+	return sure;
 }
 
 static int force_release(hf_client *client, const char *name, hf_kind kind)
@@ -88,7 +89,25 @@ static int force_release(hf_client *client, const char *name, hf_kind kind)
 	hf_lock_close(lock);
 	if (rc)
 		return cli_failed(rc);
-	return was_held ? 0 : 1;
+	if (!was_held)
+		cli_complain("%s: nobody holds it any more", name);
+	return was_held ? 0 : EXIT_NOT_ACQUIRED;
+}
+
+/* Nobody holds it, or it is no lock. */
+static int tell_not_held(hf_client *client, const char *name)
+{
+	hf_lock *lock;
+	int locked;
+	int rc = hf_lock_open(client, HF_REENTRANT, name, &lock);
+	if (rc)
+		return cli_failed(rc);
+	rc = hf_lock_is_locked(lock, &locked);
+	hf_lock_close(lock);
+	if (rc)
+		return cli_failed(rc);
+	cli_complain("%s: nobody holds it", name);
+	return EXIT_NOT_ACQUIRED;
 }
 
 static int unlock(const struct admin *admin, hf_client *client, const char *name)
@@ -98,32 +117,41 @@ static int unlock(const struct admin *admin, hf_client *client, const char *name
 	if (rc)
 		return cli_failed(rc);
 	if (target.other) {
-		cli_complain(
-			"%s: is no lock but a group or a semaphore, which cannot be unlocked as "
-			"a whole",
-			name);
+		cli_complain("%s: a group or a semaphore, which cannot be unlocked as a whole; "
+		             "holdfast who shows the holders",
+		             name);
 		return EXIT_NO_LOCK;
 	}
-	if (!target.found) {
-		cli_complain("%s: nobody holds it", name);
-		return 1;
+	if (!target.found)
+		return tell_not_held(client, name);
+	return is_sure(admin, name) ? force_release(client, name, target.kind) : EXIT_NOT_ACQUIRED;
+}
+
+static int check_unlock(const struct admin *admin, int words)
+{
+	if (words != 1 || !admin->force) {
+		cli_complain("unlock: only with --force, and one NAME at a time; see holdfast "
+		             "unlock --help");
+		return EXIT_USAGE;
 	}
-	return is_sure(admin, name) ? force_release(client, name, target.kind) : 1;
+	if (!admin->yes && !isatty(STDIN_FILENO)) {
+		cli_complain("unlock: there is no terminal to ask on; --yes says that you are "
+		             "sure");
+		return EXIT_USAGE;
+	}
+	return 0;
 }
 
 int cli_unlock(int argc, char **argv)
 {
 	struct admin admin = {0};
 	hf_client *client;
-	int rc = read_options(argc, argv, "unlock", &admin);
-	if (!rc && (argc - optind != 1 || !admin.force)) {
-		cli_complain("unlock --force NAME: only by force, and one at a time; see holdfast "
-		             "unlock "
-		             "--help");
-		rc = EXIT_USAGE;
-	}
+	int rc = read_options(argc, argv, "unlock", unlock_options, &admin);
 	if (!rc)
-		rc = cli_open(&admin.settings, &(hf_client_options){0}, &client);
+		rc = check_unlock(&admin, argc - optind);
+	/* A wrong name is told before anyone is asked. */
+	if (!rc)
+		rc = cli_open(&admin.settings, &(hf_client_options){.lazy = 1}, &client);
 	if (rc)
 		return rc;
 	rc = unlock(&admin, client, argv[optind]);
@@ -138,9 +166,9 @@ int cli_ping(int argc, char **argv)
 	struct admin admin = {0};
 	hf_client *client;
 	int64_t us;
-	int rc = read_options(argc, argv, "ping", &admin);
-	if (!rc && (argc != optind || admin.force || admin.yes)) {
-		cli_complain("ping takes no words; see holdfast ping --help");
+	int rc = read_options(argc, argv, "ping", ping_options, &admin);
+	if (!rc && argc != optind) {
+		cli_complain("ping: takes no words; see holdfast ping --help");
 		rc = EXIT_USAGE;
 	}
 	if (!rc)
@@ -166,9 +194,11 @@ static int embedded_status(void)
 	if (rc < 0)
 		return cli_failed(rc);
 	if (rc)
-		printf("running, pid %" PRId64 ", in %s\n", pid, directory);
+		printf("running, pid %" PRId64 ", in ", pid);
 	else
-		printf("not running, would be in %s\n", directory);
+		fputs("not running, would be in ", stdout);
+	cli_plain_text(stdout, directory, strlen(directory));
+	putchar('\n');
 	return rc ? 0 : 1;
 }
 
@@ -184,13 +214,13 @@ static int embedded_stop(void)
 int cli_embedded(int argc, char **argv)
 {
 	struct admin admin = {0};
-	int rc = read_options(argc, argv, "embedded", &admin);
+	int rc = read_options(argc, argv, "embedded", embedded_options, &admin);
 	if (rc)
 		return rc;
 	if (argc - optind == 1 && strcmp(argv[optind], "status") == 0)
 		return embedded_status();
 	if (argc - optind == 1 && strcmp(argv[optind], "stop") == 0)
 		return embedded_stop();
-	cli_complain("embedded status or embedded stop; see holdfast embedded --help");
+	cli_complain("embedded: status or stop is needed; see holdfast embedded --help");
 	return EXIT_USAGE;
 }

@@ -28,13 +28,13 @@ enum {
 /* ---- text.c ---- */
 /* "1.5s", "200ms", "2m": milliseconds, or -1 with the reason told. */
 int64_t cli_duration(const char *option, const char *text);
-/* 250 ms, 12.5 s, 3 min: for people. */
+/* 250ms, 12.5s, 3min: for people, and one word for awk. */
 const char *cli_span(int64_t ms, char ret_text[32]);
 /* Writes a text as a JSON string. */
 void cli_json_text(FILE *out, const char *text, size_t length);
 /* Writes any bytes so that a terminal shows them and nothing else happens. */
 void cli_plain_text(FILE *out, const char *text, size_t length);
-/* One line on stderr: what happened, and what to do. */
+/* One line on stderr, whatever bytes are in it: what happened, and what to do. Hides passwords. */
 void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same for a call of the library that failed, the last one; returns the exit status it means. */
 int cli_failed(int error);
@@ -46,6 +46,13 @@ struct cli_settings {
 	const char *url; /* from --url; NULL: elsewhere */
 	const char *password_file;
 };
+struct option; /* of getopt_long */
+/*
+ * The next option that is the command's own, -1 after the last, '?' if it is wrong and that was told.
+ * The common ones are taken on the way, and --help ends the program.
+ */
+int cli_next_option(int argc, char **argv, const char *command, const struct option *options,
+                    struct cli_settings *settings);
 /* Takes an option that all commands know; true if it was one. */
 bool cli_take_common(struct cli_settings *settings, int letter, const char *value);
 /*
@@ -54,6 +61,9 @@ bool cli_take_common(struct cli_settings *settings, int letter, const char *valu
  */
 int cli_open(const struct cli_settings *settings, hf_client_options *options,
              hf_client **ret_client);
+
+/* The user that the server sees, as the settings say; "default" where they say nothing. */
+void cli_user(const struct cli_settings *settings, char *ret_user, size_t size);
 
 enum { CLI_URL = 1000, CLI_PASSWORD_FILE, CLI_OWN };
 #define CLI_COMMON_OPTIONS                                                                         \

@@ -8,6 +8,7 @@
 #include "cli.h"
 
 #include <ftw.h>
+#include <getopt.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -27,6 +29,7 @@
 static struct timespec begun;
 static _Atomic int failures;
 static _Atomic int at_risk_events, lost_events;
+static const char *password_file;
 
 /* ---- telling ---- */
 
@@ -218,7 +221,10 @@ static _Noreturn void hold_until_killed(const char *url, int ready_fd)
 {
 	hf_client *client;
 	hf_lock *lock;
-	int ok = worked(hf_client_open(url, HF_CLIENT(.watchdog_ms = WATCHDOG_MS), &client),
+	int ok = worked(hf_client_open(url,
+	                               HF_CLIENT(.watchdog_ms = WATCHDOG_MS,
+	                                         .password_file = password_file),
+	                               &client),
 	                "child", "open") &&
 	         worked(hf_lock_open(client, HF_REENTRANT, "demo:child", &lock), "child", "open") &&
 	         worked(hf_lock_acquire(lock, NULL), "child", "acquire");
@@ -238,8 +244,11 @@ static pid_t start_holder(const char *url)
 		return -1;
 	fflush(stdout);
 	pid_t pid = fork();
-	if (pid == 0)
+	if (pid == 0) {
+		/* It never ends by itself, not even if the story is killed. */
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		hold_until_killed(url, fds[1]);
+	}
 	close(fds[1]);
 	expect(pid > 0 && read(fds[0], &byte, 1) == 1, "the child gets the lock");
 	close(fds[0]);
@@ -277,7 +286,9 @@ static void kill_holder(hf_client *client, const char *url)
 static int run_story(const char *url)
 {
 	hf_client *client;
-	if (!worked(hf_client_open(url, HF_CLIENT(.watchdog_ms = WATCHDOG_MS, .on_event = on_event),
+	if (!worked(hf_client_open(url,
+	                           HF_CLIENT(.watchdog_ms = WATCHDOG_MS, .on_event = on_event,
+	                                     .password_file = password_file),
 	                           &client),
 	            "demo", "open"))
 		return 1;
@@ -319,21 +330,10 @@ static int remove_one(const char *path, const struct stat *info, int type, struc
 	return remove(path);
 }
 
-/* The server removes its socket when it ends. */
 static void stop_server(void)
 {
-	char path[256];
-	int pid = 0;
-	snprintf(path, sizeof path, "%s/redis.pid", server_dir);
-	FILE *file = fopen(path, "re");
-	if (file && fscanf(file, "%d", &pid) == 1 && pid > 1)
-		kill(pid, SIGTERM);
-	if (file)
-		fclose(file);
-	snprintf(path, sizeof path, "%s/redis.sock", server_dir);
-	for (int tries = 0; pid > 1 && tries < 200 && access(path, F_OK) == 0; tries++)
-		work_ms(10);
-	work_ms(50);
+	int rc = hf_embedded_stop();
+	must(rc < 0 ? rc : 0, "demo", "stop the server");
 	(void)nftw(server_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -358,16 +358,30 @@ static int run_with_server(void)
 	while (story_pid > 0 && waitpid(story_pid, &status, 0) < 0)
 		continue;
 	stop_server();
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
+
+static const struct option long_options[] = {
+	CLI_COMMON_OPTIONS,
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
 
 int cli_demo(int argc, char **argv)
 {
-	if (argc > 2 || (argc == 2 && strcmp(argv[1], "--help") == 0)) {
-		cli_show_help("demo");
-		return argc > 2 ? EXIT_USAGE : 0;
+	struct cli_settings settings = {0};
+	int letter;
+	optind = 0;
+	while ((letter = cli_next_option(argc, argv, "demo", long_options, &settings)) != -1)
+		if (letter == '?')
+			return EXIT_USAGE;
+	if (argc - optind > (settings.url ? 0 : 1)) {
+		cli_complain("demo: one URL at most; see holdfast demo --help");
+		return EXIT_USAGE;
 	}
+	const char *url = argc > optind ? argv[optind] : settings.url;
+	password_file = settings.password_file;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	clock_gettime(CLOCK_MONOTONIC, &begun);
-	return argc > 1 ? run_story(argv[1]) : run_with_server();
+	return url ? run_story(url) : run_with_server();
 }

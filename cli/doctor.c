@@ -19,6 +19,8 @@ struct doctor {
 	} fact[FACTS];
 	size_t facts;
 	int64_t local_us; /* when they were asked */
+	char why[400];    /* the first failure of a lock */
+	bool replica;
 	bool sick;
 };
 
@@ -28,14 +30,19 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-static const char acl_line[] =
-	"ACL SETUSER <user> on ><password> ~* &* +@read +@write +@scripting +@pubsub +@connection "
-	"+time +info +client|kill +client|setname -@dangerous +info";
+/* Every command that a script or a connection of the library uses, and nothing else. */
+static const char rights[] =
+	"~* &* +hello +auth +select +ping +client|setname +client|kill +eval +evalsha "
+	"+subscribe +unsubscribe +publish +info +time +scan +type +exists +del +get +set "
+	"+incr +incrby +decr +decrby +pexpire +persist +pttl +hget +hset +hdel +hlen +hkeys "
+	"+hgetall +hexists +hrandfield +lindex +lpop +lrange +lrem +rpush +zadd +zcount "
+	"+zincrby +zrange +zrangebyscore +zrem +zscore";
 
 static bool colourful(void)
 {
 	const char *no = getenv("NO_COLOR");
-	return isatty(STDOUT_FILENO) && !(no && *no);
+	const char *term = getenv("TERM");
+	return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
 enum verdict { GOOD, NOTE, BAD };
@@ -48,12 +55,15 @@ __attribute__((format(printf, 5, 6))) static void say(struct doctor *doctor, enu
 	static const char *const word[] = {"ok", "note", "BAD"};
 	static const char *const colour[] = {"\033[32m", "\033[33m", "\033[31m"};
 	bool colours = colourful();
+	char found[512];
 	va_list args;
 	printf("%s%-4s%s  %-12s ", colours ? colour[verdict] : "", word[verdict],
 	       colours ? "\033[0m" : "", subject);
 	va_start(args, format);
-	vprintf(format, args);
+	int length = vsnprintf(found, sizeof found, format, args);
 	va_end(args);
+	/* Much of it was said by the server. */
+	cli_plain_text(stdout, found, length < 0 ? 0 : strlen(found));
 	printf("%s%s\n", *remedy ? "; " : "", remedy);
 	doctor->sick = doctor->sick || verdict == BAD;
 }
@@ -86,11 +96,24 @@ static bool fact_is(const struct doctor *doctor, const char *name, const char *v
 static void look_at_version(struct doctor *doctor)
 {
 	const char *valkey = fact(doctor, "valkey_version");
-	say(doctor, GOOD, "version", "", "%s %s", *valkey ? "Valkey" : "Redis",
-	    *valkey ? valkey : fact(doctor, "redis_version"));
-	if (!fact_is(doctor, "role", "master"))
-		say(doctor, BAD, "role", "connect to the primary", "this server is a %s",
-		    fact(doctor, "role"));
+	const char *version = *valkey ? valkey : fact(doctor, "redis_version");
+	const char *name = *valkey ? "Valkey" : "Redis";
+	int major = 0, minor = 0;
+	(void)sscanf(version, "%d.%d", &major, &minor);
+	if (*valkey || major * 100 + minor >= 602)
+		say(doctor, GOOD, "version", "", "%s %s", name, version);
+	else
+		say(doctor, BAD, "version", "install Redis 6.2 or later, or Valkey", "%s %s", name,
+		    version);
+}
+
+/* Only the one server that takes the writes can keep locks. */
+static void look_at_role(struct doctor *doctor)
+{
+	doctor->replica = !fact_is(doctor, "role", "master");
+	if (doctor->replica)
+		say(doctor, BAD, "role", "connect to the primary",
+		    "this server is a replica, which takes no locks");
 }
 
 static void look_at_eviction(struct doctor *doctor)
@@ -108,17 +131,25 @@ static void look_at_eviction(struct doctor *doctor)
 		    "%s, harmless only as long as there is no maxmemory", policy);
 }
 
-static void look_at_data(struct doctor *doctor)
+static void look_at_disk(struct doctor *doctor)
 {
 	bool aof = fact_is(doctor, "aof_enabled", "1");
-	if (aof)
+	if (fact_is(doctor, "rdb_last_bgsave_status", "err") ||
+	    fact_is(doctor, "aof_last_write_status", "err"))
+		say(doctor, BAD, "persistence", "look at the server's log and its disk",
+		    "the last write to disk failed: the server may refuse locks");
+	else if (aof)
 		say(doctor, GOOD, "persistence", "", "append-only file is on");
 	else
 		say(doctor, NOTE, "persistence", "set appendonly yes if that matters",
 		    "no append-only file: a server that restarts may forget locks, and give one "
 		    "twice");
+}
+
+static void look_at_replicas(struct doctor *doctor)
+{
 	if (fact_is(doctor, "connected_slaves", "0"))
-		say(doctor, NOTE, "replicas", "",
+		say(doctor, NOTE, "replicas", "add one, and see the guarantees about failover",
 		    "none: while this server is down nobody gets a lock");
 	else
 		say(doctor, NOTE, "replicas",
@@ -146,23 +177,40 @@ static void look_at_clock(struct doctor *doctor)
 
 /* ---- a lock, taken and fought for ---- */
 
+/* Notes the first failure: what follows may clear its detail. */
+static int note_failure(struct doctor *doctor, int before, int rc)
+{
+	if (!before && rc)
+		snprintf(doctor->why, sizeof doctor->why, "%s", hf_error_detail());
+	return before ? before : rc;
+}
+
+/* Somebody else asks for a lock that is held. */
+static int contend(hf_lock *lock, hf_owner *owner)
+{
+	int rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 20, .owner = owner));
+	if (!rc) /* readers share */
+		rc = hf_lock_release_with(lock, HF_RELEASE(.owner = owner));
+	return rc == HF_ETIMEDOUT ? 0 : rc;
+}
+
 /* What the rights of this user allow; 0 or an error. */
-static int try_lock(hf_client *client, const char *name)
+static int try_lock(struct doctor *doctor, hf_client *client, hf_kind kind, const char *name)
 {
 	hf_lock *lock = NULL;
 	hf_owner *first = NULL, *second = NULL;
-	int rc = hf_lock_open(client, HF_FAIR, name, &lock);
+	int rc = hf_lock_open(client, kind, name, &lock);
 	if (!rc)
 		rc = hf_owner_new(&first);
 	if (!rc)
 		rc = hf_owner_new(&second);
 	if (!rc)
 		rc = hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 5000, .owner = first));
+	rc = note_failure(doctor, 0, rc);
 	if (!rc) {
-		rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 50, .owner = second));
-		rc = rc == HF_ETIMEDOUT ? 0 : rc;
-		int released = hf_lock_release_with(lock, HF_RELEASE(.owner = first));
-		rc = rc ? rc : released;
+		rc = note_failure(doctor, 0, contend(lock, second));
+		rc = note_failure(doctor, rc,
+		                  hf_lock_release_with(lock, HF_RELEASE(.owner = first)));
 	}
 	hf_owner_free(first);
 	hf_owner_free(second);
@@ -170,18 +218,37 @@ static int try_lock(hf_client *client, const char *name)
 	return rc;
 }
 
+static void tell_denied(struct doctor *doctor, const char *detail)
+{
+	char user[128], line[1024];
+	cli_user(&doctor->settings, user, sizeof user);
+	snprintf(line, sizeof line, "ACL SETUSER %s %s", user, rights);
+	say(doctor, BAD, "rights", line, "%s", detail);
+}
+
+/* A lock of each layout. */
+static int try_all(struct doctor *doctor, hf_client *client)
+{
+	static const hf_kind kinds[] = {HF_FAIR, HF_READ, HF_WRITE, HF_REENTRANT};
+	char name[64];
+	int rc = 0;
+	snprintf(name, sizeof name, "holdfast:doctor:%ld", (long)getpid());
+	for (size_t i = 0; !rc && i < sizeof kinds / sizeof *kinds; i++)
+		rc = try_lock(doctor, client, kinds[i], name);
+	return rc;
+}
+
 static void look_at_rights(struct doctor *doctor, hf_client *client)
 {
-	char name[64];
-	snprintf(name, sizeof name, "holdfast:doctor:%ld", (long)getpid());
-	int rc = try_lock(client, name);
+	int rc = try_all(doctor, client);
 	if (!rc)
 		say(doctor, GOOD, "rights", "",
-		    "scripts run, messages are published and heard, a lock was taken and released");
+		    "scripts run, messages are published and heard, locks were taken and released");
 	else if (rc == HF_EDENIED)
-		say(doctor, BAD, "rights", acl_line, "%s", hf_error_detail());
+		tell_denied(doctor, doctor->why);
 	else
-		say(doctor, BAD, "lock", "", "%s: %s", hf_strerror(rc), hf_error_detail());
+		say(doctor, BAD, "lock", "nobody gets one before that is mended", "%s: %s",
+		    hf_strerror(rc), doctor->why);
 }
 
 static int examine(struct doctor *doctor, hf_client *client)
@@ -190,36 +257,35 @@ static int examine(struct doctor *doctor, hf_client *client)
 	int rc = hf_client_facts(client, note_fact, doctor);
 	clock_gettime(CLOCK_REALTIME, &now);
 	doctor->local_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-	if (rc && rc != HF_EDENIED)
-		return cli_failed(rc);
-	if (rc) {
-		say(doctor, BAD, "rights", acl_line, "INFO is not allowed: %s", hf_error_detail());
-	} else {
-		look_at_version(doctor);
-		look_at_eviction(doctor);
-		look_at_data(doctor);
-		look_at_clock(doctor);
+	if (rc == HF_EDENIED) {
+		tell_denied(doctor, hf_error_detail());
+		return 1;
 	}
-	look_at_rights(doctor, client);
+	if (rc)
+		return cli_failed(rc);
+	look_at_version(doctor);
+	look_at_role(doctor);
+	look_at_eviction(doctor);
+	look_at_disk(doctor);
+	look_at_replicas(doctor);
+	look_at_clock(doctor);
+	if (!doctor->replica)
+		look_at_rights(doctor, client);
 	return doctor->sick;
 }
 
 int cli_doctor(int argc, char **argv)
 {
-	struct doctor doctor = {0};
+	static struct doctor doctor;
 	hf_client *client;
 	int letter;
 	optind = 0;
-	while ((letter = getopt_long(argc, argv, "+h", long_options, NULL)) != -1) {
-		if (letter == 'h') {
-			cli_show_help("doctor");
-			return 0;
-		}
-		if (!cli_take_common(&doctor.settings, letter, optarg))
+	while ((letter = cli_next_option(argc, argv, "doctor", long_options, &doctor.settings)) !=
+	       -1)
+		if (letter == '?')
 			return EXIT_USAGE;
-	}
 	if (argc != optind) {
-		cli_complain("doctor takes no words; see holdfast doctor --help");
+		cli_complain("doctor: takes no words; see holdfast doctor --help");
 		return EXIT_USAGE;
 	}
 	int rc = cli_open(&doctor.settings, &(hf_client_options){0}, &client);

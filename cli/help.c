@@ -1,12 +1,16 @@
 /* Help: the short text of each command, and its man page. */
 #include "cli.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SERVER_OPTIONS                                                                             \
-	"      --url URL             the server; else $HOLDFAST_URL, the configuration file\n"     \
-	"      --password-file FILE  its first line is the password\n"
+	"      --url URL             the server; else $HOLDFAST_URL, then a file\n"                \
+	"      --password-file FILE  its first line is the password\n"                             \
+	"      --help                this text\n"
 
 static const struct {
 	const char *command;
@@ -31,47 +35,47 @@ static const struct {
              "  --help, --version\n"
              "\n"
              "Each command tells its options with --help.\n"},
-	{"run",
-         "Usage: holdfast run [OPTION]... NAME [--] COMMAND [ARG]...\n"
-         "       holdfast run [OPTION]... NAME -c STRING\n"
-         "       holdfast run [OPTION]... NAME\n"
-         "\n"
-         "Runs COMMAND while holding the lock NAME. The command and all it started are stopped\n"
-         "before anyone else can get the lock. Without COMMAND it holds until the end of input.\n"
-         "\n"
-         "As flock(1):\n"
-         "  -s, --shared              a shared lock, for readers\n"
-         "  -x, -e, --exclusive       an exclusive lock, for writers\n"
-         "  -n, --nonblock            fail at once instead of waiting\n"
-         "  -w, --wait SECONDS        wait no longer than that\n"
-         "  -E, --conflict-exit-code N  status when the lock was not got, instead of 1\n"
-         "  -o, --close               release when COMMAND ends, let its children go on\n"
-         "  -c, --command STRING      run STRING with the shell\n"
-         "  -F, --no-fork             become COMMAND; needs --lease\n"
-         "      --verbose             tell on stderr what happens\n"
-         "Kinds:\n"
-         "      --fair                first come, first served\n"
-         "      --kind KIND           reentrant, fair, read, write, fenced, spin, semaphore\n"
-         "      --permits N           at most N at once\n"
-         "      --token               a number that grows with each grant, in HOLDFAST_TOKEN\n"
-         "Times (seconds, or with ms, s, m, h, d):\n"
-         "      --watchdog TIME       the lease that is renewed (30s)\n"
-         "      --lease TIME          a fixed lease, never renewed\n"
-         "      --grace TIME          between SIGTERM and SIGKILL (a tenth of the lease, 5s at "
-         "most)\n"
-         "      --at-least TIME       hold the lock at least that long\n"
-         "      --max-hold TIME       stop COMMAND after that: status 124\n"
-         "      --splay TIME          wait a random part of it before the first attempt\n"
-         "Telling:\n"
-         "      --on-lost COMMAND     run this when the lock was lost and all is stopped\n"
-         "      --json                events, one a line, on stderr\n"
-         "      --status-fd N         or there\n"
-         "      --show-args           let others see all of COMMAND, not only its name\n"
-         "Server:\n" SERVER_OPTIONS "\n"
-         "Status: that of COMMAND, 128+n if it died of signal n, 1 not acquired, 64 usage,\n"
-         "65 the key is no lock, 69 server unreachable, 77 refused, 78 configuration,\n"
-         "80 stopped because of the lock, 81 release not confirmed, 124 --max-hold,\n"
-         "126 and 127 COMMAND cannot be run or found.\n"},
+	{"run", "Usage: holdfast run [OPTION]... NAME [--] COMMAND [ARG]...\n"
+                "       holdfast run [OPTION]... NAME -c STRING\n"
+                "       holdfast run [OPTION]... NAME\n"
+                "\n"
+                "Runs COMMAND while holding the lock NAME. The command and all it started are\n"
+                "stopped before anyone else can get the lock. Without COMMAND it holds until the\n"
+                "end of input.\n"
+                "\n"
+                "As flock(1):\n"
+                "  -s, --shared              a shared lock, for readers\n"
+                "  -x, -e, --exclusive       an exclusive lock, for writers\n"
+                "  -n, --nonblock            fail at once instead of waiting\n"
+                "  -w, --wait SECONDS        wait no longer than that\n"
+                "  -E, --conflict-exit-code N  status when the lock was not got, instead of 1\n"
+                "  -o, --close               release when COMMAND ends, let its children go on\n"
+                "  -c, --command STRING      run STRING with the shell\n"
+                "  -F, --no-fork             become COMMAND; needs --lease\n"
+                "      --verbose             tell on stderr what happens\n"
+                "Kinds:\n"
+                "      --fair                first come, first served\n"
+                "      --kind KIND           reentrant, fair, read, write, fenced, spin or\n"
+                "                            semaphore\n"
+                "      --permits N           at most N at once\n"
+                "      --token               a number that grows, in HOLDFAST_TOKEN\n"
+                "Times (seconds, or with ms, s, m, h, d):\n"
+                "      --watchdog TIME       the lease that is renewed (30s)\n"
+                "      --lease TIME          a fixed lease, never renewed\n"
+                "      --grace TIME          between SIGTERM and SIGKILL (lease / 10, 5s at most)\n"
+                "      --at-least TIME       hold the lock at least that long\n"
+                "      --max-hold TIME       stop COMMAND after that: status 124\n"
+                "      --splay TIME          wait a random part of it before the first attempt\n"
+                "Telling:\n"
+                "      --on-lost COMMAND     run this when the lock was lost and all is stopped\n"
+                "      --json                events, one a line, on stderr\n"
+                "      --status-fd N         or there\n"
+                "      --show-args           let others see all of COMMAND, not only its name\n"
+                "Server:\n" SERVER_OPTIONS "\n"
+                "Status: that of COMMAND, 128+n if it died of signal n, 1 not acquired, 64 usage,\n"
+                "65 the key is no lock, 69 server unreachable, 77 refused, 78 configuration,\n"
+                "80 stopped because of the lock, 81 release not confirmed, 124 --max-hold,\n"
+                "126 and 127 COMMAND cannot be run or found.\n"},
 	{"ls", "Usage: holdfast ls [OPTION]... [PATTERN]\n"
                "\n"
                "Lists the locks on the server whose names match PATTERN (*, ?, [a-z]).\n"
@@ -79,14 +83,16 @@ static const struct {
                "      --json                one array of objects\n" SERVER_OPTIONS},
 	{"who", "Usage: holdfast who [OPTION]... NAME\n"
                 "\n"
-                "Tells who holds NAME; status 1 if nobody does.\n"
+                "Tells who holds NAME; status 1 if nobody does, 65 if it is no lock.\n"
                 "\n"
-                "      --kind semaphore      look at a bare semaphore, which nothing marks as one\n"
+                "      --kind semaphore      look at a semaphore that nothing marks as one\n"
                 "      --json                one array of objects\n" SERVER_OPTIONS},
 	{"unlock", "Usage: holdfast unlock --force [OPTION]... NAME\n"
                    "\n"
                    "Takes the lock away from its holder, who learns of it at its next renewal.\n"
+                   "Status 1 if nobody holds it, or the answer was no.\n"
                    "\n"
+                   "      --force               has to be there\n"
                    "      --yes                 do not ask\n" SERVER_OPTIONS},
 	{"ping", "Usage: holdfast ping [OPTION]...\n"
                  "\n"
@@ -95,17 +101,22 @@ static const struct {
 	{"embedded",
          "Usage: holdfast embedded status|stop\n"
          "\n"
-         "The private server of this user and host: whether it runs, and its end. Its locks\n"
-         "are kept for the next start.\n"},
-	{"doctor",
-         "Usage: holdfast doctor [OPTION]...\n"
+         "The private server of this user and host: whether it runs, and its end. Its\n"
+         "locks are kept for the next start. Status of status: 0 if it runs, 1 if not.\n"
          "\n"
-         "Checks the server for what endangers locks, one line each with the remedy; status 0\n"
-         "if all is well.\n"
-         "\n" SERVER_OPTIONS},
+         "      --help                this text\n"},
+	{"doctor", "Usage: holdfast doctor [OPTION]...\n"
+                   "\n"
+                   "Checks the server for what endangers locks, one line each with the remedy.\n"
+                   "Status 0 if all is well, 1 if a line is BAD.\n"
+                   "\n" SERVER_OPTIONS},
 	{"demo", "Usage: holdfast demo [URL]\n"
                  "\n"
-                 "A tour in about fifteen seconds; without URL on a server of its own.\n"},
+                 "A tour in about fifteen seconds; without URL on a server of its own.\n"
+                 "\n"
+                 "      --url URL             the same as URL\n"
+                 "      --password-file FILE  its first line is the password\n"
+                 "      --help                this text\n"},
 	{"help", "Usage: holdfast help [COMMAND]\n"
                  "\n"
                  "Opens the manual of COMMAND, or prints its help where there is none.\n"},
@@ -126,15 +137,36 @@ static bool is_command(const char *word)
 	return false;
 }
 
+/* Whether man has the page, asked without a word to anyone. */
+static bool has_page(const char *page)
+{
+	int status = 1;
+	pid_t pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR);
+		(void)dup2(null, STDOUT_FILENO);
+		(void)dup2(null, STDERR_FILENO);
+		execlp("man", "man", "-w", "1", page, (char *)NULL);
+		_exit(127);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		continue;
+	return pid > 0 && status == 0;
+}
+
 int cli_help(int argc, char **argv)
 {
 	const char *command = argc > 1 ? argv[1] : "";
-	if (!is_command(command)) {
-		cli_complain("'%s' is no command; see holdfast --help", command);
+	if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0) {
+		cli_show_help("help");
+		return 0;
+	}
+	if (argc > 2 || !is_command(command)) {
+		cli_complain("help: '%s' is no command; see holdfast --help", argv[argc - 1]);
 		return EXIT_USAGE;
 	}
 	const char *page = strcmp(command, "run") == 0 ? "holdfast-run" : "holdfast";
-	if (isatty(STDOUT_FILENO))
+	if (isatty(STDOUT_FILENO) && has_page(page))
 		execlp("man", "man", "1", page, (char *)NULL);
 	cli_show_help(command);
 	return 0;

@@ -7,40 +7,74 @@
 #include <string.h>
 #include <unistd.h>
 
+#define BATCH 1000 /* rows that share their widths */
+
 enum { JSON = CLI_OWN, KIND };
+enum { NAME, LOCK_KIND, TTL, TOKEN, COUNT, HOST, PID, COMMAND, OWNER, COLUMNS };
+
+static const struct {
+	const char *title;
+	bool right;
+} columns[COLUMNS] = {{"NAME", false}, {"KIND", false},    {"TTL", true},
+                      {"TOKEN", true}, {"COUNT", true},    {"HOST", false},
+                      {"PID", true},   {"COMMAND", false}, {"OWNER", false}};
+
+/* Rows wait here until enough are known to choose the widths; they only ever grow. */
+struct table {
+	char *cells[BATCH][COLUMNS];
+	size_t rows;
+	size_t width[COLUMNS];
+	bool titled;
+};
 
 struct list {
 	struct cli_settings settings;
 	bool json;
-	const char *kind;
-	size_t n; /* locks told so far */
+	bool number; /* of --kind semaphore */
+	size_t n;    /* locks told so far */
+	bool held;   /* one of them, by anyone */
+	bool no_memory;
+	struct table table;
 };
 
-static const struct option long_options[] = {
+static const struct option who_options[] = {
 	CLI_COMMON_OPTIONS,
 	{"json", no_argument, NULL, JSON},
+	{"help", no_argument, NULL, 'h'},
 	{"kind", required_argument, NULL, KIND},
+	{NULL, 0, NULL, 0},
+};
+static const struct option ls_options[] = {
+	CLI_COMMON_OPTIONS,
+	{"json", no_argument, NULL, JSON},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
 
-static int read_options(int argc, char **argv, const char *command, struct list *list)
+/* One NAME or at most one PATTERN is to be left. */
+static int read_options(int argc, char **argv, const struct option *options, struct list *list)
 {
+	bool who = options == who_options;
+	const char *command = who ? "who" : "ls";
 	int letter;
 	optind = 0;
-	while ((letter = getopt_long(argc, argv, "+h", long_options, NULL)) != -1) {
-		if (cli_take_common(&list->settings, letter, optarg))
+	while ((letter = cli_next_option(argc, argv, command, options, &list->settings)) != -1) {
+		if (letter == '?')
+			return EXIT_USAGE;
+		list->json = list->json || letter == JSON;
+		if (letter != KIND)
 			continue;
-		if (letter == JSON)
-			list->json = true;
-		else if (letter == KIND && strcmp(command, "who") == 0)
-			list->kind = optarg;
-		else if (letter == 'h') {
-			cli_show_help(command);
-			exit(0);
-		} else {
+		list->number = strcmp(optarg, "semaphore") == 0;
+		if (!list->number) {
+			cli_complain("who --kind: only semaphore; other kinds are found by "
+			             "themselves");
 			return EXIT_USAGE;
 		}
+	}
+	if (argc - optind > 1 || (who && argc - optind != 1)) {
+		cli_complain(who ? "who: one NAME is needed; see holdfast who --help"
+		                 : "ls: one PATTERN at most; see holdfast ls --help");
+		return EXIT_USAGE;
 	}
 	return 0;
 }
@@ -51,6 +85,21 @@ static void json_field(const char *name, const char *text)
 {
 	printf(",\"%s\":", name);
 	cli_json_text(stdout, text, strlen(text));
+}
+
+static void json_number(const char *name, int64_t number, bool known)
+{
+	if (known)
+		printf(",\"%s\":%" PRId64, name, number);
+	else
+		printf(",\"%s\":null", name);
+}
+
+/* No more than 200 of each are told; that there are others must not be kept silent. */
+static void json_left_out(const char *name, size_t n, size_t told)
+{
+	if (n > told)
+		printf(",\"%s\":%zu", name, n - told);
 }
 
 static void json_holder(const hf_info *info, size_t i)
@@ -71,174 +120,288 @@ static void json_holder(const hf_info *info, size_t i)
 static int tell_json(void *arg, const hf_info *info)
 {
 	struct list *list = arg;
-	size_t length;
+	size_t i, length;
 	const char *name = hf_info_name(info, &length);
 	printf("%s\n {\"name\":", list->n++ ? "," : "");
 	cli_json_text(stdout, name, length);
 	json_field("kind", hf_info_kind(info));
-	printf(",\"ttl_ms\":%" PRId64 ",\"holders\":[", hf_info_ttl(info));
-	for (size_t i = 0; *hf_info_owner(info, i); i++)
+	json_number("ttl_ms", hf_info_ttl(info), hf_info_ttl(info) >= 0);
+	fputs(",\"holders\":[", stdout);
+	for (i = 0; *hf_info_owner(info, i); i++)
 		json_holder(info, i);
-	fputs("],\"waiters\":[", stdout);
-	for (size_t i = 0; *hf_info_waiter(info, i); i++) {
+	putchar(']');
+	json_left_out("more_holders", hf_info_holders(info), i);
+	fputs(",\"waiters\":[", stdout);
+	for (i = 0; *hf_info_waiter(info, i); i++) {
 		fputs(i ? "," : "", stdout);
 		cli_json_text(stdout, hf_info_waiter(info, i), strlen(hf_info_waiter(info, i)));
 	}
-	if (hf_info_token(info))
-		printf("],\"token\":%" PRId64 "}", hf_info_token(info));
-	else
-		fputs("],\"token\":null}", stdout);
+	putchar(']');
+	json_left_out("more_waiters", hf_info_waiters(info), i);
+	json_number("token", hf_info_token(info), hf_info_token(info) > 0);
+	putchar('}');
+	list->held = list->held || hf_info_holders(info) > 0;
 	return 0;
 }
 
 /* ---- columns ---- */
 
-/* A text of others in a column of its own. */
-static void column(const char *text, size_t length, int width)
+static size_t letters(const char *text)
 {
-	char *shown = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&shown, &size);
-	if (!out)
+	size_t n = 0;
+	for (; *text; text++)
+		n += (*text & 0xc0) != 0x80;
+	return n;
+}
+
+static void print_cell(const struct table *table, int column, const char *text)
+{
+	size_t used = letters(text);
+	int pad = used < table->width[column] ? (int)(table->width[column] - used) : 0;
+	if (columns[column].right)
+		printf("%*s%s ", pad, "", text);
+	else if (column == COLUMNS - 1)
+		printf("%s\n", text);
+	else
+		printf("%s%*s ", text, pad, "");
+}
+
+static void measure(struct table *table)
+{
+	for (int c = 0; c < COLUMNS; c++) {
+		size_t title = letters(columns[c].title);
+		if (table->width[c] < title)
+			table->width[c] = title;
+		for (size_t r = 0; r < table->rows; r++) {
+			size_t width = letters(table->cells[r][c]);
+			if (table->width[c] < width)
+				table->width[c] = width;
+		}
+	}
+}
+
+static void print_table(struct table *table)
+{
+	if (table->rows == 0)
 		return;
-	cli_plain_text(out, text, length);
+	measure(table);
+	for (int c = 0; c < COLUMNS && !table->titled; c++)
+		print_cell(table, c, columns[c].title);
+	table->titled = true;
+	for (size_t r = 0; r < table->rows; r++) {
+		for (int c = 0; c < COLUMNS; c++) {
+			print_cell(table, c, table->cells[r][c]);
+			free(table->cells[r][c]);
+		}
+	}
+	table->rows = 0;
+}
+
+/* A text of others, made safe; "-" for none. */
+static char *make_cell(const char *text, size_t length)
+{
+	char *cell = NULL;
+	size_t size;
+	FILE *out = open_memstream(&cell, &size);
+	if (!out)
+		return NULL;
+	cli_plain_text(out, length ? text : "-", length ? length : 1);
 	fclose(out);
-	int letters = 0;
-	for (size_t i = 0; i < size; i++)
-		letters += (shown[i] & 0xc0) != 0x80;
-	printf("%s%*s ", shown, letters < width ? width - letters : 0, "");
-	free(shown);
+	return cell;
 }
 
-static void column_text(const char *text, int width)
+static void add_row(struct list *list, const hf_info *info, const char *const cells[COLUMNS])
 {
-	column(text, strlen(text), width);
+	struct table *table = &list->table;
+	size_t length;
+	const char *name = hf_info_name(info, &length);
+	if (table->rows == BATCH)
+		print_table(table);
+	char **row = table->cells[table->rows];
+	bool good = true;
+	for (int c = 0; c < COLUMNS; c++) {
+		row[c] =
+			c == NAME ? make_cell(name, length) : make_cell(cells[c], strlen(cells[c]));
+		good = good && row[c];
+	}
+	if (good) {
+		table->rows++;
+		return;
+	}
+	list->no_memory = true;
+	for (int c = 0; c < COLUMNS; c++)
+		free(row[c]);
 }
 
-static void show_ttl(int64_t ttl_ms)
+static void add_holder(struct list *list, const hf_info *info, size_t i)
 {
-	char text[32];
-	printf("%-8s ", ttl_ms == -1 ? "no end" : ttl_ms < 0 ? "free" : cli_span(ttl_ms, text));
+	char ttl[32], token[32] = "", count[32] = "", pid[32] = "";
+	int64_t ttl_ms = hf_info_ttl(info);
+	if (hf_info_token(info))
+		snprintf(token, sizeof token, "%" PRId64, hf_info_token(info));
+	if (hf_info_holders(info) > 0)
+		snprintf(count, sizeof count, "%" PRId64, hf_info_count(info, i));
+	if (hf_info_pid(info, i))
+		snprintf(pid, sizeof pid, "%" PRId64, hf_info_pid(info, i));
+	add_row(list, info,
+	        (const char *const[COLUMNS]){"", hf_info_kind(info),
+	                                     ttl_ms == -1 ? ""
+	                                     : ttl_ms < 0 ? "free"
+	                                                  : cli_span(ttl_ms, ttl),
+	                                     token, count, hf_info_host(info, i), pid,
+	                                     hf_info_text(info, i), hf_info_owner(info, i)});
 }
 
-static void show_holder(const hf_info *info, size_t i)
+/* A row without a holder: who waits, or how many are not told. */
+static void add_note(struct list *list, const hf_info *info, const char *kind, const char *owner)
 {
-	char text[32];
-	printf("%5" PRId64 " ", hf_info_count(info, i));
-	snprintf(text, sizeof text, hf_info_pid(info, i) ? "%" PRId64 : "-", hf_info_pid(info, i));
-	column_text(*hf_info_host(info, i) ? hf_info_host(info, i) : "-", 12);
-	printf("%7s ", text);
-	column_text(*hf_info_text(info, i) ? hf_info_text(info, i) : "-", 14);
-	column_text(hf_info_owner(info, i), 0);
-	putchar('\n');
+	add_row(list, info, (const char *const[COLUMNS]){"", kind, "", "", "", "", "", "", owner});
+}
+
+static void add_left_out(struct list *list, const hf_info *info, const char *what, size_t n)
+{
+	char text[48];
+	snprintf(text, sizeof text, "and %zu more", n);
+	if (n > 0)
+		add_note(list, info, what, text);
 }
 
 static int tell_columns(void *arg, const hf_info *info)
 {
 	struct list *list = arg;
-	char token[32];
-	size_t length, n = hf_info_holders(info);
-	const char *name = hf_info_name(info, &length);
-	if (list->n++ == 0)
-		printf("%-24s %-10s %-8s %-16s %5s %-12s %7s %-14s %s\n", "NAME", "KIND", "TTL",
-		       "TOKEN", "COUNT", "HOST", "PID", "COMMAND", "OWNER");
-	snprintf(token, sizeof token, hf_info_token(info) ? "%" PRId64 : "-", hf_info_token(info));
-	for (size_t i = 0; i == 0 || *hf_info_owner(info, i); i++) {
-		column(name, length, 24);
-		printf("%-10s ", hf_info_kind(info));
-		show_ttl(hf_info_ttl(info));
-		printf("%-16s ", token);
-		if (n == 0)
-			puts("-");
-		else
-			show_holder(info, i);
+	char kind[48];
+	size_t i;
+	list->n++;
+	list->held = list->held || hf_info_holders(info) > 0;
+	for (i = 0; i == 0 || *hf_info_owner(info, i); i++)
+		add_holder(list, info, i);
+	if (hf_info_holders(info) > i)
+		add_left_out(list, info, hf_info_kind(info), hf_info_holders(info) - i);
+	for (i = 0; *hf_info_waiter(info, i); i++) {
+		snprintf(kind, sizeof kind, "waiter-%zu", i + 1);
+		add_note(list, info, kind, hf_info_waiter(info, i));
 	}
-	for (size_t i = 0; *hf_info_waiter(info, i); i++) {
-		printf("%-24s %zu. ", "  waiting", i + 1);
-		column_text(hf_info_waiter(info, i), 0);
-		putchar('\n');
-	}
+	add_left_out(list, info, "waiters", hf_info_waiters(info) - i);
 	return 0;
 }
 
 /* ---- the commands ---- */
 
+static hf_info_fn *begin(const struct list *list)
+{
+	if (list->json)
+		putchar('[');
+	return list->json ? tell_json : tell_columns;
+}
+
+static int end(struct list *list, int rc)
+{
+	print_table(&list->table);
+	if (list->json)
+		puts(list->n ? "\n]" : "]");
+	if (!rc && list->no_memory) {
+		cli_complain("no memory for all of the list; try a narrower pattern");
+		rc = EXIT_SYSTEM;
+	}
+	return rc;
+}
+
 int cli_ls(int argc, char **argv)
 {
-	struct list list = {0};
+	static struct list list;
 	hf_client *client;
-	int rc = read_options(argc, argv, "ls", &list);
-	if (!rc && argc - optind > 1) {
-		cli_complain("one PATTERN at most; see holdfast ls --help");
-		rc = EXIT_USAGE;
-	}
+	int rc = read_options(argc, argv, ls_options, &list);
 	if (!rc)
 		rc = cli_open(&list.settings, &(hf_client_options){0}, &client);
 	if (rc)
 		return rc;
-	if (list.json)
-		putchar('[');
-	rc = hf_client_list(client, argv[optind], list.json ? tell_json : tell_columns, &list);
-	if (list.json)
-		puts(list.n ? "\n]" : "]");
+	rc = hf_client_list(client, argv[optind], begin(&list), &list);
 	if (rc)
 		rc = cli_failed(rc);
+	rc = end(&list, rc);
 	(void)hf_client_close(client);
+	return rc;
+}
+
+/* The number of a semaphore or latch; 0, or an error of the library. */
+static int ask_number(hf_client *client, const char *name, int64_t *ret_number)
+{
+	hf_semaphore *semaphore;
+	int rc = hf_semaphore_open(client, name, &semaphore);
+	if (!rc) {
+		rc = hf_semaphore_available(semaphore, ret_number);
+		hf_semaphore_close(semaphore);
+	}
 	return rc;
 }
 
 /* A bare number on the server: nothing marks it as what it is, so it must be asked for. */
 static int look_at_number(struct list *list, hf_client *client, const char *name)
 {
-	hf_semaphore *semaphore;
 	int64_t available;
-	int rc = hf_semaphore_open(client, name, &semaphore);
-	if (rc)
-		return cli_failed(rc);
-	rc = hf_semaphore_available(semaphore, &available);
-	hf_semaphore_close(semaphore);
+	int rc = ask_number(client, name, &available);
 	if (rc)
 		return cli_failed(rc);
 	if (list->json) {
 		fputs("\n {\"name\":", stdout);
 		cli_json_text(stdout, name, strlen(name));
-		printf(",\"kind\":\"semaphore\",\"available\":%" PRId64
-		       ",\"ttl_ms\":null,\"holders\":[],\"waiters\":[],\"token\":null}",
+		printf(",\"kind\":\"semaphore\",\"ttl_ms\":null,\"holders\":[],\"waiters\":[],"
+		       "\"token\":null,\"available\":%" PRId64 "}",
 		       available);
 	} else {
-		printf("%s: %" PRId64 " permits available\n", name, available);
+		cli_plain_text(stdout, name, strlen(name));
+		printf(": %" PRId64 " permits available\n", available);
 	}
 	list->n++;
+	list->held = true;
 	return 0;
+}
+
+/* Nothing was found: there is no key, or it is something else. 0 or the exit status, told. */
+static int look_for_other(hf_client *client, const char *name)
+{
+	hf_lock *lock;
+	int locked;
+	int64_t number;
+	int rc = hf_lock_open(client, HF_REENTRANT, name, &lock);
+	if (!rc) {
+		rc = hf_lock_is_locked(lock, &locked);
+		hf_lock_close(lock);
+	}
+	if (rc == HF_ECONFLICT && ask_number(client, name, &number) == 0) {
+		cli_complain("%s: a number, and nobody is known to hold a part of it; --kind "
+		             "semaphore shows it",
+		             name);
+		return EXIT_NOT_ACQUIRED;
+	}
+	if (rc == HF_ECONFLICT) {
+		cli_complain("%s: the key is no lock", name);
+		return EXIT_NO_LOCK;
+	}
+	return rc ? cli_failed(rc) : 0;
 }
 
 static int look(struct list *list, hf_client *client, const char *name)
 {
-	int rc = hf_client_inspect(client, name, list->json ? tell_json : tell_columns, list);
+	int rc = hf_client_inspect(client, name, begin(list), list);
 	if (rc)
 		return cli_failed(rc);
-	bool number = list->kind && strcmp(list->kind, "semaphore") == 0;
-	return number && list->n == 0 ? look_at_number(list, client, name) : 0;
+	if (list->n > 0)
+		return 0;
+	return list->number ? look_at_number(list, client, name) : look_for_other(client, name);
 }
 
 int cli_who(int argc, char **argv)
 {
-	struct list list = {0};
+	static struct list list;
 	hf_client *client;
-	int rc = read_options(argc, argv, "who", &list);
-	if (!rc && argc - optind != 1) {
-		cli_complain("one NAME; see holdfast who --help");
-		rc = EXIT_USAGE;
-	}
+	int rc = read_options(argc, argv, who_options, &list);
+	/* A wrong name is told before anyone is asked. */
 	if (!rc)
-		rc = cli_open(&list.settings, &(hf_client_options){0}, &client);
+		rc = cli_open(&list.settings, &(hf_client_options){.lazy = 1}, &client);
 	if (rc)
 		return rc;
-	if (list.json)
-		putchar('[');
-	rc = look(&list, client, argv[optind]);
-	if (list.json)
-		puts(list.n ? "\n]" : "]");
+	rc = end(&list, look(&list, client, argv[optind]));
 	(void)hf_client_close(client);
-	return rc ? rc : list.n ? 0 : 1;
+	return rc ? rc : list.held ? 0 : EXIT_NOT_ACQUIRED;
 }

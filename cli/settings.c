@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,21 +11,25 @@
 /* What a configuration file may say. */
 struct entry {
 	const char *key;
+	bool of_server; /* goes with the url, and is not for another */
 	char *value;
+	int file; /* which said it: 1, 2 */
 };
 
 enum { URL, PASSWORD_FILE, USER, TLS_CA, TLS_CERT, TLS_KEY, TLS_SERVER_NAME, NAME_PREFIX, ENTRIES };
 
 static struct entry entries[ENTRIES] = {
-	[URL] = {"url", NULL},
-	[PASSWORD_FILE] = {"password_file", NULL},
-	[USER] = {"user", NULL},
-	[TLS_CA] = {"tls_ca", NULL},
-	[TLS_CERT] = {"tls_cert", NULL},
-	[TLS_KEY] = {"tls_key", NULL},
-	[TLS_SERVER_NAME] = {"tls_server_name", NULL},
-	[NAME_PREFIX] = {"name_prefix", NULL},
+	[URL] = {.key = "url"},
+	[PASSWORD_FILE] = {.key = "password_file", .of_server = true},
+	[USER] = {.key = "user", .of_server = true},
+	[TLS_CA] = {.key = "tls_ca", .of_server = true},
+	[TLS_CERT] = {.key = "tls_cert", .of_server = true},
+	[TLS_KEY] = {.key = "tls_key", .of_server = true},
+	[TLS_SERVER_NAME] = {.key = "tls_server_name", .of_server = true},
+	[NAME_PREFIX] = {.key = "name_prefix"},
 };
+
+/* ---- options ---- */
 
 bool cli_take_common(struct cli_settings *settings, int letter, const char *value)
 {
@@ -37,6 +42,35 @@ bool cli_take_common(struct cli_settings *settings, int letter, const char *valu
 	return true;
 }
 
+/* Only the option's name: what follows may be a URL with a password. */
+static void refuse_option(const char *command, int letter, const char *word)
+{
+	cli_complain("%s: %.*s %s; see holdfast %s --help", command, (int)strcspn(word, "="), word,
+	             letter == ':' ? "needs a value" : "is no option of it, or takes no value",
+	             command);
+}
+
+int cli_next_option(int argc, char **argv, const char *command, const struct option *options,
+                    struct cli_settings *settings)
+{
+	int letter;
+	opterr = 0;
+	do
+		letter = getopt_long(argc, argv, ":h", options, NULL);
+	while (cli_take_common(settings, letter, optarg));
+	if (letter == 'h') {
+		cli_show_help(command);
+		exit(fflush(stdout) ? EXIT_SYSTEM : 0);
+	}
+	if (letter == '?' || letter == ':') {
+		refuse_option(command, letter, argv[optind - 1]);
+		return '?';
+	}
+	return letter;
+}
+
+/* ---- files ---- */
+
 static char *trim(char *text)
 {
 	while (*text == ' ' || *text == '\t')
@@ -47,114 +81,170 @@ static char *trim(char *text)
 	return text;
 }
 
-/* What an earlier file said stays. */
-static bool take_entry(const char *key, const char *value)
+/*
+ * What an earlier file said stays. A file whose url is not taken says nothing about how to get into
+ * another server, or its password would be shown to that one.
+ */
+static const char *take_value(struct entry *entry, int file, const char *value)
 {
-	for (int i = 0; i < ENTRIES; i++) {
-		if (strcmp(entries[i].key, key) != 0)
-			continue;
-		if (!entries[i].value)
-			entries[i].value = strdup(value);
-		return true;
-	}
-	return false;
+	if (entry->value && entry->file == file)
+		return "is there twice; remove one";
+	bool stranger = entry->of_server && entries[URL].value && entries[URL].file != file;
+	if (entry->value || stranger)
+		return NULL;
+	entry->value = strdup(value);
+	entry->file = file;
+	return entry->value ? NULL : "no memory";
 }
 
-static int read_line(const char *path, int number, char *line)
+static struct entry *find_entry(const char *key)
+{
+	for (int i = 0; i < ENTRIES; i++)
+		if (strcmp(entries[i].key, key) == 0)
+			return &entries[i];
+	return NULL;
+}
+
+/* NULL, or what is wrong with the line. */
+static const char *read_line(int file, char *line)
 {
 	char *key = trim(line);
 	if (!*key || *key == '#')
-		return 0;
+		return NULL;
 	char *equals = strchr(key, '=');
-	if (!equals) {
-		cli_complain("%s:%d: not 'key = value'", path, number);
-		return EXIT_CONFIG;
-	}
+	if (!equals)
+		return "is not 'key = value'";
 	*equals = 0;
-	key = trim(key);
-	if (take_entry(key, trim(equals + 1)))
+	struct entry *entry = find_entry(trim(key));
+	if (!entry)
+		return "has an unknown key; known are url, password_file, user, tls_ca, tls_cert, "
+		       "tls_key, tls_server_name and name_prefix";
+	return take_value(entry, file, trim(equals + 1));
+}
+
+static int read_lines(FILE *stream, const char *path, int file)
+{
+	char line[LINE_SIZE];
+	for (int number = 1; fgets(line, sizeof line, stream); number++) {
+		bool cut = strlen(line) == sizeof line - 1 && line[sizeof line - 2] != '\n';
+		const char *wrong = cut ? "is too long" : read_line(file, line);
+		if (wrong) {
+			cli_complain("%s: line %d %s", path, number, wrong);
+			return EXIT_CONFIG;
+		}
+	}
+	if (!ferror(stream))
 		return 0;
-	fprintf(stderr, "holdfast: %s:%d: unknown key '", path, number);
-	cli_plain_text(stderr, key, strlen(key));
-	fputs("'; known are", stderr);
-	for (int i = 0; i < ENTRIES; i++)
-		fprintf(stderr, "%s %s", i ? "," : "", entries[i].key);
-	fputc('\n', stderr);
+	cli_complain("%s: %s", path, strerror(errno));
 	return EXIT_CONFIG;
 }
 
-static int read_file(const char *path)
+/* A file that is not there says nothing. */
+static int read_file(const char *path, int file)
 {
-	char line[LINE_SIZE];
-	int rc = 0;
-	FILE *file = fopen(path, "re");
-	if (!file) {
+	FILE *stream = fopen(path, "re");
+	if (!stream) {
 		if (errno == ENOENT || errno == ENOTDIR)
 			return 0;
-		cli_complain("%s: %s", path, strerror(errno));
+		cli_complain("%s: %s; it must be readable, or not there", path, strerror(errno));
 		return EXIT_CONFIG;
 	}
-	for (int number = 1; !rc && fgets(line, sizeof line, file); number++)
-		rc = read_line(path, number, line);
-	if (!rc && ferror(file)) {
-		cli_complain("%s: %s", path, strerror(errno));
-		rc = EXIT_CONFIG;
-	}
-	fclose(file);
+	int rc = read_lines(stream, path, file);
+	fclose(stream);
 	return rc;
 }
 
 static int read_files(void)
 {
-	char path[LINE_SIZE];
+	char path[LINE_SIZE] = "";
 	const char *folder = getenv("XDG_CONFIG_HOME");
 	const char *home = getenv("HOME");
-	int length = -1;
+	int length = 0;
 	if (folder && *folder == '/')
 		length = snprintf(path, sizeof path, "%s/holdfast/config", folder);
 	else if (home && *home)
 		length = snprintf(path, sizeof path, "%s/.config/holdfast/config", home);
-	int rc = length > 0 && (size_t)length < sizeof path ? read_file(path) : 0;
-	return rc ? rc : read_file("/etc/holdfast/config");
+	if (length < 0 || (size_t)length >= sizeof path) {
+		cli_complain("XDG_CONFIG_HOME or HOME: too long for a path");
+		return EXIT_CONFIG;
+	}
+	int rc = length > 0 ? read_file(path, 1) : 0;
+	return rc ? rc : read_file("/etc/holdfast/config", 2);
 }
 
-static void fill(const char **place, int entry)
-{
-	if (!*place)
-		*place = entries[entry].value;
-}
+/* ---- the client ---- */
 
-static const char *find_url(const struct cli_settings *settings)
+/* The URL, and whether what the files say about a server is about this one; NULL: there is none. */
+static const char *find_url(const struct cli_settings *settings, bool *ret_is_theirs)
 {
 	const char *url = settings->url ? settings->url : getenv("HOLDFAST_URL");
-	if (url && *url)
+	if (settings->url || (url && *url)) {
+		*ret_is_theirs = !entries[URL].value && strncmp(url, "embedded:", 9) != 0;
 		return url;
-	if (entries[URL].value)
-		return entries[URL].value;
-	cli_complain("no server is configured: using a private one, for this user and this host "
-	             "only (--url embedded: is silent)");
-	return "embedded:";
+	}
+	*ret_is_theirs = true;
+	return entries[URL].value;
+}
+
+static void fill(const char **place, int entry, bool is_theirs)
+{
+	if (!*place && (is_theirs || !entries[entry].of_server))
+		*place = entries[entry].value;
 }
 
 int cli_open(const struct cli_settings *settings, hf_client_options *options,
              hf_client **ret_client)
 {
+	bool is_theirs;
 	int rc = read_files();
 	if (rc)
 		return rc;
-	const char *url = find_url(settings);
+	const char *url = find_url(settings, &is_theirs);
+	if (!url) {
+		cli_complain("no server is configured: using a private one, for this user and this "
+		             "host only (--url embedded: is silent)");
+		url = "embedded:";
+		is_theirs = false;
+	}
 	options->size = sizeof(*options);
 	options->password_file = settings->password_file;
-	fill(&options->password_file, PASSWORD_FILE);
-	fill(&options->user, USER);
-	fill(&options->tls_ca_file, TLS_CA);
-	fill(&options->tls_cert_file, TLS_CERT);
-	fill(&options->tls_key_file, TLS_KEY);
-	fill(&options->tls_server_name, TLS_SERVER_NAME);
-	fill(&options->name_prefix, NAME_PREFIX);
+	fill(&options->password_file, PASSWORD_FILE, is_theirs);
+	fill(&options->user, USER, is_theirs);
+	fill(&options->tls_ca_file, TLS_CA, is_theirs);
+	fill(&options->tls_cert_file, TLS_CERT, is_theirs);
+	fill(&options->tls_key_file, TLS_KEY, is_theirs);
+	fill(&options->tls_server_name, TLS_SERVER_NAME, is_theirs);
+	fill(&options->name_prefix, NAME_PREFIX, is_theirs);
 	rc = hf_client_open(url, options, ret_client);
 	if (!rc)
 		return 0;
 	int status = cli_failed(rc);
 	return rc == HF_EINVAL || rc == HF_ESYSTEM ? EXIT_CONFIG : status;
+}
+
+/* "redis://user:password@host": the part before the colon, if it is plain. */
+static bool user_of_url(const char *url, char *ret_user, size_t size)
+{
+	const char *at = url ? strstr(url, "://") : NULL;
+	if (!at)
+		return false;
+	at += 3;
+	size_t length = strcspn(at, ":@/?%");
+	bool has_user =
+		length > 0 && length < size && strchr(":@", at[length]) && strchr(at + length, '@');
+	if (has_user)
+		snprintf(ret_user, size, "%.*s", (int)length, at);
+	return has_user;
+}
+
+void cli_user(const struct cli_settings *settings, char *ret_user, size_t size)
+{
+	bool is_theirs;
+	const char *url = find_url(settings, &is_theirs);
+	const char *user = is_theirs ? entries[USER].value : NULL;
+	if (!user && user_of_url(url, ret_user, size))
+		return;
+	if (!user)
+		user = getenv("HOLDFAST_USER");
+	snprintf(ret_user, size, "%s", user && *user ? user : "default");
 }

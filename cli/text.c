@@ -4,19 +4,8 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
-#include <unistd.h>
 
 #define TEN_YEARS_MS INT64_C(315576000000)
-
-void cli_complain(const char *format, ...)
-{
-	va_list args;
-	fputs("holdfast: ", stderr);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
 
 /* ---- durations ---- */
 
@@ -76,54 +65,62 @@ int64_t cli_duration(const char *option, const char *text)
 const char *cli_span(int64_t ms, char ret_text[32])
 {
 	if (ms < 1000)
-		snprintf(ret_text, 32, "%" PRId64 " ms", ms);
+		snprintf(ret_text, 32, "%" PRId64 "ms", ms);
 	else if (ms < 60000)
-		snprintf(ret_text, 32, "%.1f s", (double)ms / 1000);
+		snprintf(ret_text, 32, "%.1fs", (double)ms / 1000);
 	else if (ms < 3600000)
-		snprintf(ret_text, 32, "%" PRId64 " min", ms / 60000);
+		snprintf(ret_text, 32, "%" PRId64 "min", ms / 60000);
 	else
-		snprintf(ret_text, 32, "%.1f h", (double)ms / 3600000);
+		snprintf(ret_text, 32, "%.1fh", (double)ms / 3600000);
 	return ret_text;
 }
 
 /* ---- texts of others ---- */
 
 /* The bytes of the UTF-8 character that starts here, or 0 if there is none. */
-static size_t character(const unsigned char *s, size_t left)
+static size_t read_character(const unsigned char *s, size_t left, uint32_t *ret_point)
 {
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 	size_t length = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
 	if (length == 0 || length > left || s[0] > 0xf4)
 		return 0;
-	for (size_t i = 1; i < length; i++)
+	uint32_t point = length == 1 ? s[0] : s[0] & (0x7fu >> length);
+	for (size_t i = 1; i < length; i++) {
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
-	bool overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
-	bool surrogate = s[0] == 0xed && s[1] > 0x9f;
-	return overlong || surrogate || (s[0] == 0xf4 && s[1] > 0x8f) ? 0 : length;
+		point = point << 6 | (s[i] & 0x3fu);
+	}
+	bool surrogate = point >= 0xd800 && point <= 0xdfff;
+	*ret_point = point;
+	return point < least[length] || surrogate || point > 0x10ffff ? 0 : length;
 }
 
-/* C0, DEL, C1, and the marks that turn the direction of writing. */
-static bool is_unsafe(const unsigned char *s, size_t length)
+/* Controls, what takes no room, and what turns the direction of writing. */
+static bool is_unsafe(uint32_t point)
 {
-	if (length == 1)
-		return s[0] < 0x20 || s[0] == 0x7f;
-	if (length == 2)
-		return s[0] == 0xc2 && s[1] < 0xa0;
-	bool marks = length == 3 && s[0] == 0xe2 && s[1] == 0x80 && s[2] >= 0x8b && s[2] <= 0xaf;
-	bool isolates = length == 3 && s[0] == 0xe2 && s[1] == 0x81 && s[2] >= 0xa0;
-	return marks || isolates;
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {{0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},      {0x61c, 0x61c},
+	              {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x206f},
+	              {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+		if (point >= ranges[i].first && point <= ranges[i].last)
+			return true;
+	return false;
 }
 
-void cli_plain_text(FILE *out, const char *text, size_t length)
+/* Unsafe bytes become \xNN; a backslash is doubled where that must be told from a real one. */
+static void write_escaped(FILE *out, const char *text, size_t length, bool doubles)
 {
 	const unsigned char *at = (const unsigned char *)text;
 	while (length > 0) {
-		size_t n = character(at, length);
-		if (n == 0 || is_unsafe(at, n)) {
+		uint32_t point;
+		size_t n = read_character(at, length, &point);
+		if (n == 0 || is_unsafe(point)) {
 			n = n ? n : 1;
 			for (size_t i = 0; i < n; i++)
 				fprintf(out, "\\x%02x", at[i]);
-		} else if (*at == '\\') {
+		} else if (point == '\\' && doubles) {
 			fputs("\\\\", out);
 		} else {
 			fwrite(at, 1, n, out);
@@ -133,18 +130,33 @@ void cli_plain_text(FILE *out, const char *text, size_t length)
 	}
 }
 
+void cli_plain_text(FILE *out, const char *text, size_t length)
+{
+	write_escaped(out, text, length, true);
+}
+
+static void write_json_escape(FILE *out, uint32_t point)
+{
+	if (point < 0x10000)
+		fprintf(out, "\\u%04x", (unsigned)point);
+	else
+		fprintf(out, "\\u%04x\\u%04x", (unsigned)(0xd800 + ((point - 0x10000) >> 10)),
+		        (unsigned)(0xdc00 + ((point - 0x10000) & 0x3ff)));
+}
+
 void cli_json_text(FILE *out, const char *text, size_t length)
 {
 	const unsigned char *at = (const unsigned char *)text;
 	fputc('"', out);
 	while (length > 0) {
-		size_t n = character(at, length);
+		uint32_t point;
+		size_t n = read_character(at, length, &point);
 		if (n == 0)
 			fputs("\xef\xbf\xbd", out); /* a byte that is no text */
-		else if (*at == '"' || *at == '\\')
-			fprintf(out, "\\%c", *at);
-		else if (*at < 0x20 || *at == 0x7f)
-			fprintf(out, "\\u%04x", *at);
+		else if (point == '"' || point == '\\')
+			fprintf(out, "\\%c", (int)point);
+		else if (is_unsafe(point))
+			write_json_escape(out, point);
 		else
 			fwrite(at, 1, n, out);
 		n = n ? n : 1;
@@ -152,6 +164,40 @@ void cli_json_text(FILE *out, const char *text, size_t length)
 		length -= n;
 	}
 	fputc('"', out);
+}
+
+/* ---- complaints ---- */
+
+/* Overwrites what stands between :// and the last @ of a word: it may be a password. */
+static void hide_secrets(char *text)
+{
+	for (char *at = strstr(text, "://"); at; at = strstr(at, "://")) {
+		at += 3;
+		char *last = NULL;
+		for (char *c = at; *c && *c != ' ' && *c != '\'' && *c != '\n'; c++)
+			if (*c == '@')
+				last = c;
+		if (!last)
+			continue;
+		size_t stars = last - at < 3 ? (size_t)(last - at) : 3;
+		memmove(at + stars, last, strlen(last) + 1);
+		memset(at, '*', stars);
+	}
+}
+
+void cli_complain(const char *format, ...)
+{
+	char text[4096];
+	va_list args;
+	va_start(args, format);
+	int length = vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	if (length < 0)
+		text[0] = 0;
+	hide_secrets(text);
+	fputs("holdfast: ", stderr);
+	write_escaped(stderr, text, strlen(text), false);
+	fputc('\n', stderr);
 }
 
 /* ---- failures ---- */
@@ -182,16 +228,23 @@ static const char *advice(int error)
 	switch (error) {
 	case HF_ECONFLICT: return "; the key was not touched: choose another name";
 	case HF_EUNREACHABLE: return "; is the server running, and the URL right?";
-	case HF_EAUTH: return "; see --password-file";
+	case HF_EAUTH: return "; check the user, and the password in --password-file";
 	case HF_EDENIED: return "; 'holdfast doctor' prints the ACL line that is needed";
 	case HF_EREADONLY: return "; connect to the primary";
+	case HF_EFULL: return "; give the server more memory";
+	case HF_ENOTNOW: return "; try again when it is";
+	case HF_EPROTOCOL: return "; is that a Redis or Valkey server?";
+	case HF_ETLS: return "; rediss:// needs a server with TLS, and tls_ca its authority";
 	default: return "";
 	}
 }
 
 int cli_failed_with(int error, const char *detail)
 {
-	cli_complain("%s%s%s%s", hf_strerror(error), *detail ? ": " : "", detail, advice(error));
+	/* These two say nothing that the detail does not say better. */
+	bool plain = *detail && (error == HF_EINVAL || error == HF_ESYSTEM);
+	cli_complain("%s%s%s%s", plain ? "" : hf_strerror(error), *detail && !plain ? ": " : "",
+	             detail, advice(error));
 	return cli_status_of(error);
 }
 

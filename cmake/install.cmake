@@ -3,6 +3,9 @@ include(CMakePackageConfigHelpers)
 
 set(HF_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast)
 
+# The command finds the library beside it, wherever both are installed.
+file(RELATIVE_PATH HF_TO_LIB ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+set_target_properties(holdfast_command PROPERTIES INSTALL_RPATH "$ORIGIN/${HF_TO_LIB}")
 install(TARGETS holdfast_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS holdfast holdfast_static EXPORT HoldfastTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
@@ -29,3 +32,10 @@ foreach(section 1 3 5 7)
   file(GLOB pages CONFIGURE_DEPENDS docs/man/*.${section})
   install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
 endforeach()
+
+# Each shell looks for a name of its own.
+set(HF_SHARE ${CMAKE_INSTALL_DATAROOTDIR})
+install(FILES completions/holdfast.bash RENAME holdfast
+  DESTINATION ${HF_SHARE}/bash-completion/completions)
+install(FILES completions/_holdfast DESTINATION ${HF_SHARE}/zsh/site-functions)
+install(FILES completions/holdfast.fish DESTINATION ${HF_SHARE}/fish/vendor_completions.d)

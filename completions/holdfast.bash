@@ -1,0 +1,124 @@
+# Completion of holdfast for bash.
+# shellcheck shell=bash
+
+# Names of locks, where asking costs little: a server is named, or the private one runs already.
+_holdfast_names() {
+	local config=${XDG_CONFIG_HOME:-$HOME/.config}/holdfast/config
+	if [[ -z ${HOLDFAST_URL-} && $# -eq 0 && ! -e $config && ! -e /etc/holdfast/config ]]; then
+		holdfast embedded status &>/dev/null || return
+	fi
+	timeout 1 holdfast ls "$@" --json 2>/dev/null | sed -n 's/^ {"name":"\([^"\\]*\)".*/\1/p'
+}
+
+_holdfast_reply() {
+	mapfile -t COMPREPLY < <(compgen "$@")
+}
+
+# Names may hold blanks, so they are taken by lines and quoted.
+_holdfast_reply_names() {
+	local cur=$1 name
+	shift
+	while IFS= read -r name; do
+		[[ $name == "$cur"* ]] && COMPREPLY+=("$(printf %q "$name")")
+	done < <(_holdfast_names "$@")
+	if declare -F __ltrim_colon_completions >/dev/null; then
+		__ltrim_colon_completions "$cur"
+	fi
+}
+
+_holdfast_options() {
+	local server='--url --password-file --help'
+	case $1 in
+	run) echo "-s -x -e -n -w -E -o -c -F --shared --exclusive --nonblock --wait --conflict-exit-code
+		--close --command --no-fork --verbose --fair --kind --permits --token --watchdog --lease
+		--grace --at-least --max-hold --splay --on-lost --json --status-fd --show-args $server" ;;
+	ls) echo "--json $server" ;;
+	who) echo "--json --kind $server" ;;
+	unlock) echo "--force --yes $server" ;;
+	ping | doctor | demo) echo "$server" ;;
+	embedded) echo --help ;;
+	esac
+}
+
+# Whether an option takes its value from the next word.
+_holdfast_takes_value() {
+	case $1 in
+	-w | -E | -c | --wait | --timeout | --conflict-exit-code | --command | --kind | --permits | \
+		--watchdog | --lease | --grace | --at-least | --max-hold | --splay | --on-lost | --status-fd | \
+		--url | --password-file) return 0 ;;
+	esac
+	return 1
+}
+
+# The value of an option; 1 if the word before is none that takes one.
+_holdfast_value() {
+	local command=$1 prev=$2 cur=$3
+	case $prev in
+	--password-file) _holdfast_reply -f -- "$cur" ;;
+	--kind)
+		if [[ $command == who ]]; then
+			_holdfast_reply -W semaphore -- "$cur"
+		else
+			_holdfast_reply -W 'reentrant fair read write fenced spin semaphore' -- "$cur"
+		fi
+		;;
+	--url) _holdfast_reply -W 'redis:// rediss:// redis+unix:/// embedded:' -- "$cur" ;;
+	*) _holdfast_takes_value "$prev" ;;
+	esac
+}
+
+_holdfast() {
+	local cur prev words cword
+	COMPREPLY=()
+	if declare -F _get_comp_words_by_ref >/dev/null; then
+		_get_comp_words_by_ref -n := cur prev words cword
+	else
+		words=("${COMP_WORDS[@]}")
+		cword=$COMP_CWORD
+		cur=${words[cword]}
+		prev=${words[cword - 1]}
+	fi
+	local commands='run ls who unlock ping doctor embedded demo help'
+	if ((cword == 1)); then
+		_holdfast_reply -W "$commands --help --version" -- "$cur"
+		return
+	fi
+
+	# Which command, its server, and where its first plain word stands.
+	local command=${words[1]} at=2 plain=0
+	local -a server=()
+	[[ " $commands " == *" $command "* ]] || { command=run at=1; }
+	for ((; at < cword; at++)); do
+		case ${words[at]} in
+		--) ((at + 1 < cword)) && plain=$((at + 1)) && break ;;
+		--url | --password-file) server+=("${words[at]}" "${words[at + 1]}") ;;
+		--url=* | --password-file=*) server+=("${words[at]}") ;;
+		-*) ;;
+		*)
+			_holdfast_takes_value "${words[at - 1]}" && continue
+			plain=$at
+			break
+			;;
+		esac
+	done
+
+	if ((plain)); then
+		[[ $command == run ]] || return
+		((cword > plain && cword - plain == 1)) && _holdfast_reply -c -- "$cur" && return
+		[[ ${words[plain + 1]} == -- ]] && ((cword - plain == 2)) && _holdfast_reply -c -- "$cur" && return
+		_holdfast_reply -f -- "$cur"
+		return
+	fi
+	_holdfast_value "$command" "$prev" "$cur" && return
+	if [[ $cur == -* ]]; then
+		_holdfast_reply -W "$(_holdfast_options "$command")" -- "$cur"
+		return
+	fi
+	case $command in
+	run | who | unlock) _holdfast_reply_names "$cur" "${server[@]}" ;;
+	embedded) _holdfast_reply -W 'status stop' -- "$cur" ;;
+	help) _holdfast_reply -W "$commands" -- "$cur" ;;
+	esac
+}
+
+complete -o bashdefault -o default -F _holdfast holdfast

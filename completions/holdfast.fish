@@ -1,0 +1,89 @@
+# Completion of holdfast for fish.
+
+set -l commands run ls who unlock ping doctor embedded demo help
+
+# Names of locks, where asking costs little: a server is named, or the private one runs already.
+function __holdfast_names
+    set -l config ~/.config
+    set -q XDG_CONFIG_HOME; and set config $XDG_CONFIG_HOME
+    if test -z "$HOLDFAST_URL" -a ! -e $config/holdfast/config -a ! -e /etc/holdfast/config
+        holdfast embedded status >/dev/null 2>&1; or return
+    end
+    timeout 1 holdfast ls --json 2>/dev/null | string replace -rf '^ \{"name":"([^"\\\\]*)".*' '$1'
+end
+
+# What stands behind the command's options: name, command and its arguments.
+function __holdfast_plain_words
+    set -l takes_value 0
+    for word in (commandline -opc)[3..-1]
+        if test $takes_value = 1
+            set takes_value 0
+            continue
+        end
+        switch $word
+            case -w -E -c --wait --timeout --conflict-exit-code --command --kind --permits --watchdog \
+                    --lease --grace --at-least --max-hold --splay --on-lost --status-fd --url --password-file
+                set takes_value 1
+            case '-*'
+            case '*'
+                echo $word
+        end
+    end
+end
+
+function __holdfast_needs_name
+    __fish_seen_subcommand_from run who unlock; and test (count (__holdfast_plain_words)) -eq 0
+end
+
+complete -c holdfast -f
+complete -c holdfast -n __fish_is_first_arg -a run -d 'run a command while holding a lock'
+complete -c holdfast -n __fish_is_first_arg -a ls -d 'list the locks on the server'
+complete -c holdfast -n __fish_is_first_arg -a who -d 'tell who holds a lock'
+complete -c holdfast -n __fish_is_first_arg -a unlock -d 'take a lock away from its holder'
+complete -c holdfast -n __fish_is_first_arg -a ping -d 'measure one round trip to the server'
+complete -c holdfast -n __fish_is_first_arg -a doctor -d 'look for what endangers locks'
+complete -c holdfast -n __fish_is_first_arg -a embedded -d 'the private server of this user'
+complete -c holdfast -n __fish_is_first_arg -a demo -d 'watch locks at work'
+complete -c holdfast -n __fish_is_first_arg -a help -d 'open the manual of a command'
+complete -c holdfast -n __fish_is_first_arg -l version -d 'print the version'
+complete -c holdfast -l help -d 'print a short help'
+
+complete -c holdfast -n '__fish_seen_subcommand_from embedded' -a 'status stop'
+complete -c holdfast -n '__fish_seen_subcommand_from help' -a "$commands"
+complete -c holdfast -n __holdfast_needs_name -a '(__holdfast_names)' -d lock
+
+set -l server '__fish_seen_subcommand_from run ls who unlock ping doctor demo'
+complete -c holdfast -n $server -l url -x -a 'redis:// rediss:// redis+unix:/// embedded:' -d 'the server'
+complete -c holdfast -n $server -l password-file -r -F -d 'its first line is the password'
+complete -c holdfast -n '__fish_seen_subcommand_from ls who' -l json -d 'one array of objects'
+complete -c holdfast -n '__fish_seen_subcommand_from who' -l kind -x -a semaphore -d 'look at a bare number'
+complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l force -d 'has to be there'
+complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l yes -d 'do not ask'
+
+set -l run '__fish_seen_subcommand_from run; and test (count (__holdfast_plain_words)) -eq 0'
+complete -c holdfast -n $run -s s -l shared -d 'a shared lock'
+complete -c holdfast -n $run -s x -s e -l exclusive -d 'an exclusive lock'
+complete -c holdfast -n $run -s n -l nonblock -d 'do not wait'
+complete -c holdfast -n $run -s w -l wait -x -d 'wait no longer than that'
+complete -c holdfast -n $run -s E -l conflict-exit-code -x -d 'status if not acquired'
+complete -c holdfast -n $run -s o -l close -d 'release when the command ends'
+complete -c holdfast -n $run -s c -l command -x -d 'run a string with the shell'
+complete -c holdfast -n $run -s F -l no-fork -d 'become the command'
+complete -c holdfast -n $run -l verbose -d 'tell what happens'
+complete -c holdfast -n $run -l fair -d 'first come, first served'
+complete -c holdfast -n $run -l kind -x -a 'reentrant fair read write fenced spin semaphore' -d 'kind of lock'
+complete -c holdfast -n $run -l permits -x -d 'at most so many at once'
+complete -c holdfast -n $run -l token -d 'a number that grows with each grant'
+complete -c holdfast -n $run -l watchdog -x -d 'the lease that is renewed'
+complete -c holdfast -n $run -l lease -x -d 'a fixed lease'
+complete -c holdfast -n $run -l grace -x -d 'between SIGTERM and SIGKILL'
+complete -c holdfast -n $run -l at-least -x -d 'hold at least that long'
+complete -c holdfast -n $run -l max-hold -x -d 'end the command after that'
+complete -c holdfast -n $run -l splay -x -d 'wait a random part of it first'
+complete -c holdfast -n $run -l on-lost -x -d 'run this if the lock was lost'
+complete -c holdfast -n $run -l json -d 'events, one a line'
+complete -c holdfast -n $run -l status-fd -x -d 'where the events go'
+complete -c holdfast -n $run -l show-args -d 'let others see the whole command'
+set -l started '__fish_seen_subcommand_from run; and test (count (__holdfast_plain_words))'
+complete -c holdfast -n "$started -eq 1" -a '(__fish_complete_command)'
+complete -c holdfast -n "$started -gt 1" -F
