@@ -125,6 +125,7 @@ static void copy_wish(struct hf__op *copy, const struct hf__op *op)
 	copy->spin = op->spin;
 	copy->request = op->request;
 	copy->token = op->token;
+	copy->nested = op->nested;
 }
 
 static struct hf__call *copy_call(const struct hf__call *call, void *arg)

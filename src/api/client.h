@@ -175,6 +175,7 @@ struct hf__wish {
 	struct hf_cancel *cancel;
 	bool by_thread; /* the owner is the calling thread */
 	bool token;
+	bool nested; /* only one more level of a hold that is there */
 };
 void hf__lock_prepare(struct hf__call *call, const struct hf_lock *lock,
                       const struct hf__wish *wish);

@@ -70,6 +70,7 @@ static void news(void *host, struct hf__hold *hold)
 	if (!client->on_event && hf__list_empty(&client->members)) {
 		while (hf__hold_next_news(hold, &state))
 			continue;
+		hf__list_remove(&hold->news);
 		return;
 	}
 	if (hf__list_empty(&hold->news))

@@ -177,10 +177,10 @@ static bool read_info(struct cursor *row, hf_info *info)
 	info->name = next_field(row, &info->name_length);
 	if (!info->name || !read_text(row, &info->kind) || !read_number(row, &info->ttl_ms) ||
 	    !read_number(row, &info->token) || !read_size(row, &info->holders) ||
-	    !read_size(row, &info->waiters))
+	    !read_size(row, &info->waiters) || !read_size(row, &info->holders_told) ||
+	    !read_size(row, &info->waiters_told) || info->holders_told > MOST_TOLD ||
+	    info->waiters_told > MOST_TOLD)
 		return false;
-	info->holders_told = info->holders < MOST_TOLD ? info->holders : MOST_TOLD;
-	info->waiters_told = info->waiters < MOST_TOLD ? info->waiters : MOST_TOLD;
 	for (size_t i = 0; i < info->holders_told; i++)
 		if (!read_holder(row, &info->holder[i]))
 			return false;

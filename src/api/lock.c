@@ -142,6 +142,7 @@ void hf__lock_prepare(struct hf__call *call, const struct hf_lock *lock,
 	call->op.lease_ms = wish->lease_ms;
 	call->op.spin = lock->spin;
 	call->op.token = wish->token;
+	call->op.nested = wish->nested;
 	call->op.request = wish->request;
 	call->op.thread = wish->by_thread ? hf__thread_ref() : NULL;
 	call->cancel = wish->cancel;

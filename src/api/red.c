@@ -172,8 +172,11 @@ static bool count_again(struct retake *retake)
 	struct hf__whole *whole = hf__several_whole(several, retake->owner);
 	bool held = !retake->unwanted && whole &&
 	            hf__several_left(several, whole, hf__clock_ms(), &state) > 0;
-	if (held)
-		whole->left_out &= ~(UINT64_C(1) << (retake->member - several->member));
+	if (held) {
+		size_t at = (size_t)(retake->member - several->member);
+		whole->left_out &= ~(UINT64_C(1) << at);
+		whole->level[at] = 1;
+	}
 	pthread_mutex_unlock(&several->mutex);
 	return held;
 }
@@ -246,8 +249,10 @@ static void take_again(struct hf__member *member, uint64_t owner)
 	pthread_mutex_lock(&member->several->mutex);
 	struct hf__whole *whole = hf__several_whole(member->several, owner);
 	bool held = whole && hf__several_left(member->several, whole, hf__clock_ms(), &state) > 0;
-	if (held)
+	if (held) {
 		whole->left_out |= UINT64_C(1) << (member - member->several->member);
+		whole->level[member - member->several->member] = 0;
+	}
 	hf__list_add(&member->several->retakes, &retake->link);
 	pthread_mutex_unlock(&member->several->mutex);
 	if (!held) {
@@ -276,7 +281,9 @@ void hf__several_lost(struct hf_client *client, const struct hf__lock *record, u
 	while (n > 0) {
 		struct hf__several *several = member[--n]->several;
 		hf_state state;
-		if (hf__several_remaining(several, owner, hf__clock_ms(), &state) > 0)
+		int64_t now = hf__clock_ms();
+		bool taken = hf__lock_remaining(record, owner, now, NULL) > 0; /* by a newer call */
+		if (hf__several_remaining(several, owner, now, &state) > 0 && !taken)
 			take_again(member[n], owner);
 		else if (state == HF_LOST)
 			cancel_retakes(several, owner);
@@ -374,6 +381,8 @@ static void asked(struct hf__work *work, int64_t now)
 	}
 	if (work->several->n - final < work->several->need) {
 		hf__several_fail(work, last);
+		if (work->wish.nested && work->result == HF_ENOTHELD)
+			work->result = HF_ELOST;
 		work->parts = 0;
 		hf__several_undo(work, HF__PHASE_UNDO);
 		return;

@@ -166,8 +166,8 @@ struct hf__whole *hf__several_whole(struct hf__several *several, uint64_t owner)
 int64_t hf__several_left(struct hf__several *several, struct hf__whole *whole, int64_t now,
                          hf_state *ret_state)
 {
-	int64_t left[HF__MEMBERS_MAX];
-	int64_t calm[HF__MEMBERS_MAX]; /* held and not at risk */
+	int64_t left[HF__MEMBERS_MAX] = {0};
+	int64_t calm[HF__MEMBERS_MAX] = {0}; /* held and not at risk */
 	for (size_t i = 0; i < several->n; i++) {
 		hf_state one = HF_FREE;
 		const struct hf__lock *record = several->member[i].lock.at.record;
@@ -220,6 +220,8 @@ bool hf__several_take(struct hf__work *work, int64_t now)
 		work->spare = NULL;
 	}
 	whole->levels += held;
+	for (size_t i = 0; held && i < several->n; i++)
+		whole->level[i] += work->got >> i & 1;
 	pthread_mutex_unlock(&several->mutex);
 	return held;
 }
@@ -240,21 +242,50 @@ static int32_t lost_levels(struct hf__several *several, uint64_t owner, int64_t 
 	return levels;
 }
 
-/* Gives up one level: HF_ENOTHELD, HF_ELOST, or 0. */
-static int leave_whole(struct hf__several *several, uint64_t owner, int64_t now)
+/* Members that have more levels than are left give one up. */
+static uint64_t lower(const struct hf__several *several, struct hf__whole *whole)
 {
+	uint64_t members = 0;
+	whole->levels--;
+	for (size_t i = 0; i < several->n; i++) {
+		if (whole->level[i] <= whole->levels)
+			continue;
+		whole->level[i]--;
+		members |= UINT64_C(1) << i;
+	}
+	return members;
+}
+
+/* Gives up one level: HF_ENOTHELD, HF_ELOST, or 0. */
+static int leave_whole(struct hf__work *work, int64_t now)
+{
+	struct hf__several *several = work->several;
+	uint64_t owner = work->wish.owner;
 	hf_state state;
 	struct hf__whole elsewhere = {.owner = owner};
 	pthread_mutex_lock(&several->mutex);
 	struct hf__whole *whole = hf__several_whole(several, owner);
 	int64_t left = hf__several_left(several, whole ? whole : &elsewhere, now, &state);
 	int rc = left > 0 ? 0 : whole ? HF_ELOST : HF_ENOTHELD;
-	if (whole && --whole->levels == 0) {
+	work->leaving = whole ? lower(several, whole) : UINT64_MAX;
+	bool gone = !whole || whole->levels == 0;
+	if (whole && gone) {
 		hf__list_remove(&whole->link);
 		free(whole);
 	}
 	pthread_mutex_unlock(&several->mutex);
+	if (gone)
+		hf__red_forget(several, owner);
 	return rc;
+}
+
+/* The owner has it already, so this can only be one more level. */
+static bool is_nested(struct hf__several *several, uint64_t owner)
+{
+	pthread_mutex_lock(&several->mutex);
+	bool nested = hf__several_whole(several, owner);
+	pthread_mutex_unlock(&several->mutex);
+	return nested;
 }
 
 /* The error of a round in which too few succeeded: the one that tells most. */
@@ -333,7 +364,8 @@ void hf__several_undo(struct hf__work *work, enum hf__phase phase)
 /* One of those taken first was lost before the last was taken: from the beginning, if there is time. */
 static void lost_meanwhile(struct hf__work *work, int64_t now)
 {
-	bool again = work->wish.wait_ms != HF_NOWAIT && left_of(work, now) > 0;
+	bool again =
+		!work->wish.nested && work->wish.wait_ms != HF_NOWAIT && left_of(work, now) > 0;
 	work->result = HF_ELOST;
 	snprintf(work->detail, sizeof work->detail,
 	         "lost: a member was lost before the others were taken");
@@ -355,6 +387,8 @@ static void took(struct hf__work *work, const struct hf__part *part, int64_t now
 			lost_meanwhile(work, now);
 	} else if (sliced && work->got) {
 		ask_to_extend(work, HF__PHASE_KEEP);
+	} else if (work->wish.nested && part->result == HF_ENOTHELD) {
+		lost_meanwhile(work, now);
 	} else {
 		hf__several_fail(work, part);
 		hf__several_undo(work, HF__PHASE_UNDO);
@@ -401,26 +435,26 @@ static void plan_all(struct hf__work *work, int64_t now)
 	}
 }
 
-/* A verb that all members get at once. */
+/* A verb that all members get at once, or those that it is about. */
 static void plan_once(struct hf__work *work)
 {
 	struct hf__several *several = work->several;
-	int64_t number[HF__MEMBERS_MAX];
-	size_t good = 0, yes = 0;
+	int64_t number[HF__MEMBERS_MAX] = {0};
+	bool release = work->wish.verb == HF__OP_RELEASE;
+	size_t good = several->n - work->parts, yes = 0;
 	if (work->phase == HF__PHASE_BEGIN) {
 		work->phase = HF__PHASE_ONCE;
-		hf__several_ask_of(work, UINT64_MAX, &work->wish);
+		hf__several_ask_of(work, release ? work->leaving : UINT64_MAX, &work->wish);
 		return;
 	}
-	for (size_t i = 0; i < several->n; i++) {
+	for (size_t i = 0; i < work->parts; i++) {
 		const struct hf__part *part = &work->part[i];
 		good += part->result == 0;
 		yes += part->result == 0 && part->number;
 		number[i] = part->result ? INT64_MIN : part->number;
 	}
-	if (work->wish.verb == HF__OP_RELEASE && work->result)
-		; /* known before the first round */
-	else if (good < several->need)
+	bool known = release && work->result; /* since before the first round */
+	if (!known && good < several->need)
 		hf__several_fail(work, &work->part[worst(work)]);
 	else if (work->wish.verb == HF__OP_FORCE)
 		work->number = yes > 0;
@@ -475,14 +509,15 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 	work->wish = *wish;
 	work->deadline = wish->wait_ms > 0 ? hf__clock_after(now, wish->wait_ms) : HF__NEVER;
 	if (wish->verb == HF__OP_ACQUIRE) {
-		work->spare = calloc(1, sizeof(*work->spare));
+		work->spare = calloc(1, sizeof(*work->spare) +
+		                                several->n * sizeof(work->spare->level[0]));
 		if (!work->spare)
 			return hf__error(HF_ENOMEM, "no memory for a hold");
 		hf__list_init(&work->spare->link);
 		work->clearing = lost_levels(several, wish->owner, now);
+		work->wish.nested = is_nested(several, wish->owner);
 	} else if (wish->verb == HF__OP_RELEASE) {
-		work->result = leave_whole(several, wish->owner, now);
-		hf__red_forget(several, wish->owner);
+		work->result = leave_whole(work, now);
 	} else if (needs_a_hold(wish->verb)) {
 		(void)hf__several_remaining(several, wish->owner, now, &state);
 		bool asks = wish->verb != HF__OP_EXTEND;

@@ -18,7 +18,8 @@ struct hf__whole {
 	uint64_t owner;
 	uint64_t left_out; /* a bit per member that does not count: it is being taken again */
 	int32_t levels;
-	bool lost; /* and stays so, whatever becomes of the members */
+	bool lost;       /* and stays so, whatever becomes of the members */
+	int32_t level[]; /* of each member, which may be fewer */
 };
 
 /* The members and how many of them are needed. */
@@ -63,6 +64,7 @@ struct hf__work {
 	int result;     /* out */
 	enum hf__phase phase;
 	struct hf__whole *spare;  /* of an acquire, until it is granted */
+	uint64_t leaving;         /* a bit per member that a release gives up a level of */
 	int32_t clearing;         /* levels left to give back */
 	size_t at;                /* the member that is being taken */
 	uint64_t got;             /* a bit per member taken */

@@ -291,6 +291,8 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 			hold->doubtful = true;
 		else if (answer->outcome == HF__BUSY)
 			hold->doubtful = false;
+		if (answer->outcome == HF__GONE && hold->state == HF__HOLD_HELD)
+			hf__hold_lose(core, hold, HF__LOST_GONE, now);
 		if (hold->state == HF__HOLD_CLEANING)
 			cleaned(core, hold, answer, now);
 		else
@@ -493,7 +495,9 @@ void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		hf__hold_end(core, hold, now);
 		hold = NULL;
 	}
-	if (!hold && waits_for_itself(core, op, now))
+	if (!hold && op->nested)
+		hf__core_finish(core, op, HF_ENOTHELD, "%s: not held any more", op->lock->name);
+	else if (!hold && waits_for_itself(core, op, now))
 		hf__core_finish(core, op, HF_EDEADLOCK,
 		                "%s: this owner holds it for reading, and would wait for itself; "
 		                "release that first",

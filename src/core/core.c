@@ -342,10 +342,11 @@ void hf__core_link_failed(struct hf__core *core, int error, const char *why, int
 void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
                    int64_t now)
 {
-	struct hf__lock *lock = watch->lock;
+	const struct hf__lock *lock = watch->lock;
 	core->stats.wakeups++;
 	if (hf__list_empty(&lock->queue))
 		return;
+#ifdef HF_MUTANTS
 	struct hf__hold *hold = hf__list_item(lock->queue.next, struct hf__op, link)->hold;
 	if (HF__MUTANT(WAKE_IS_GRANT) && !hold->cmd.in_flight && hold->cell) {
 		struct hf__answer answer = {.outcome = HF__GRANTED};
@@ -353,6 +354,7 @@ void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t
 		hold->cmd.answered(core, &hold->cmd, &answer, now);
 		return;
 	}
+#endif
 	hf__acquire_wake(core, watch, number, now);
 }
 
@@ -372,14 +374,15 @@ void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int e
                            const char *text, size_t length, int64_t now)
 {
 	struct hf__list refused;
-	struct hf__op *only = watch->hold ? watch->hold->op : NULL;
+	bool one = watch->hold;
+	struct hf__op *only = one ? watch->hold->op : NULL;
 	struct hf__lock *lock = forget_watch(watch);
 	lock->refs++;
 	hf__list_init(&refused);
 	if (only) {
 		hf__list_remove(&only->link);
 		hf__list_add(&refused, &only->link);
-	} else {
+	} else if (!one) {
 		hf__list_move(&refused, &lock->queue);
 	}
 	while (!hf__list_empty(&refused)) {
@@ -389,6 +392,7 @@ void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int e
 		                text);
 		hf__hold_abandon(core, hold, now);
 	}
+	hf__lock_left(core, lock, now);
 	hf__lock_unref(core, lock);
 }
 

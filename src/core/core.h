@@ -170,6 +170,7 @@ struct hf__op {
 	uint8_t verb;
 	uint8_t request;              /* enum hf__verb of HF__OP_REQUEST */
 	bool token;                   /* wanted */
+	bool nested;                  /* only one more level of a hold that is there */
 	bool active;                  /* started and not finished */
 	bool is_parked;               /* waits for another verb of its hold */
 	bool cancelled;               /* wanted; waits for an answer under way */

@@ -145,6 +145,7 @@ static void free_hold(struct hf__core *core, struct hf__hold *hold)
 		hold->dead = true;
 		hold->cmd.lock->refs++;
 	} else {
+		hf__list_remove(&hold->news);
 		free(hold);
 	}
 }

@@ -314,6 +314,8 @@ void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64
 	look->op = NULL;
 	if (look->cmd.verb == HF__PERMITS_RELEASE)
 		each_permit(core, look, leave_release, now);
+	else if (look->cmd.verb == HF__PERMITS_EXTEND && !sent)
+		undo_extend(core, look, now);
 	if (sent && changes(look->cmd.verb) && result != HF_ECLOSED)
 		result = HF_EUNKNOWN;
 	if (!look->cmd.in_flight)

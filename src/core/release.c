@@ -64,6 +64,17 @@ static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct h
 		hf__wheel_start(&core->wheel, &hold->timer, wait ? hold->ended_at : at);
 }
 
+/* Nobody waits for it: the hold goes on, unless the server has it no more. */
+static void level_settled(struct hf__core *core, struct hf__hold *hold, enum hf__outcome outcome,
+                          int64_t now)
+{
+	if (outcome == HF__UNKNOWN)
+		hold->doubtful = true;
+	else if (outcome == HF__GONE && hold->state == HF__HOLD_HELD)
+		hf__hold_lose(core, hold, HF__LOST_GONE, now);
+	hf__hold_idle(core, hold, now);
+}
+
 static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                      int64_t now)
 {
@@ -77,7 +88,7 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		else if (hold->state == HF__HOLD_LOST && hold->count == 0)
 			hf__hold_end(core, hold, now);
 		else
-			hf__hold_idle(core, hold, now);
+			level_settled(core, hold, answer->outcome, now);
 		return;
 	}
 	switch (answer->outcome) {

@@ -110,5 +110,7 @@ static const struct hf__recipe others[HF__VERBS] = {
 
 const struct hf__recipe *hf__recipe_of(int kind, int verb)
 {
-	return verb < STYLE_VERBS ? &styles[kind][verb] : &others[verb];
+	if (verb < STYLE_VERBS)
+		return &styles[kind][verb];
+	return &others[verb];
 }

@@ -222,9 +222,14 @@ static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
 		size_t arguments = count_pieces(recipe->arguments, &maker);
 		size_t name = maker.item.lock ? hf__lock_name_length(maker.item.lock) : 0;
 		bytes += keys * (name + 2 * OWNER_SIZE) + arguments * OWNER_SIZE;
-		bytes += strlen(core->config.description) + HF__KEYS_MAX;
+		bytes += strlen(core->config.description);
 		*ret_keys += keys;
 		*ret_arguments += arguments;
+	}
+	const char *word = cmd->verb == HF__LIST ? cmd->words : NULL;
+	for (uint16_t i = 0; word && i < cmd->items; i++) {
+		bytes += strlen(word);
+		word += strlen(word) + 1;
 	}
 	return hf__request_size(3 + *ret_keys + *ret_arguments, bytes);
 }

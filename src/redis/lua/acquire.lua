@@ -42,7 +42,8 @@ if redis.call('hexists', key, me) == 1 then
 	if side and redis.call('pttl', side .. ':' .. me) < tonumber(lease) then
 		redis.call('set', side .. ':' .. me, ARGV[4], 'px', lease)
 	end
-	return token and {'granted', redis.call('get', token) or '0'}
+	local stored = token and redis.pcall('get', token)
+	return token and {'granted', type(stored) == 'string' and string.match(stored, '^%d+$') or '0'}
 end
 local fields = redis.call('hlen', key)
 if n ~= '1' then

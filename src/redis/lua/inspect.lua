@@ -4,9 +4,9 @@
 -- ARGV: without a name: cursor, pattern, 'hash' or 'zset'
 -- Returns {cursor of the next step, '0' after the last; then a text for each lock}. A text is a row of
 --         fields, each its length, a colon and its bytes: name, kind, PTTL, token or '', how many
---         holders, how many waiters; of each holder: owner, count, description; of each waiter: owner.
---         No more than 200 of each are told.
-local most = 200
+--         holders, how many waiters, how many of either are told, as all must fit into an answer; of each
+--         holder: owner, count, description; of each waiter: owner.
+local most, room = 200, 60000
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -29,23 +29,35 @@ end
 local function row(name, kind, ttl, holders, waiters)
 	local token = redis.pcall('get', prefixed('redisson_lock_token', name))
 	local side = prefixed('holdfast_holder', name)
-	local fields = {field(name), '', field(ttl), field(type(token) == 'string' and token or ''),
-		field(#holders), field(#waiters)}
+	local told, size, first = {}, #name + 200, kind
+	local told_holders, told_waiters = 0, 0
 	for i = 1, math.min(#holders, most) do
 		local text = redis.pcall('get', side .. ':' .. holders[i][1])
-		text = type(text) == 'string' and text or ''
-		local told = string.match(text, '^[%w-]+\n')
-		if i == 1 and told and kind ~= 'read' and kind ~= 'write' then
-			kind = string.sub(told, 1, -2)
+		text = type(text) == 'string' and #text < 1000 and text or ''
+		local word = string.match(text, '^[%w-]+\n')
+		if i == 1 and word and kind ~= 'read' and kind ~= 'write' then
+			first = string.sub(word, 1, -2)
 		end
 		local owner = string.gsub(holders[i][1], ':write$', '')
-		table.insert(fields, field(owner) .. field(holders[i][2]) .. field(text))
+		local entry = field(owner) .. field(holders[i][2]) .. field(text)
+		if size + #entry > room then
+			break
+		end
+		size, told_holders = size + #entry, i
+		table.insert(told, entry)
 	end
 	for i = 1, math.min(#waiters, most) do
-		table.insert(fields, field(waiters[i]))
+		local entry = field(waiters[i])
+		if size + #entry > room then
+			break
+		end
+		size, told_waiters = size + #entry, i
+		table.insert(told, entry)
 	end
-	fields[2] = field(kind)
-	return table.concat(fields)
+	return field(name) .. field(first) .. field(ttl) ..
+		field(type(token) == 'string' and string.match(token, '^%d+$') or '') ..
+		field(#holders) .. field(#waiters) .. field(told_holders) .. field(told_waiters) ..
+		table.concat(told)
 end
 
 -- Those whose time is not over.
@@ -139,11 +151,14 @@ if KEYS[1] then
 	return {'0', found}
 end
 local pattern = ARGV[3] == 'zset' and '*:timeout' or ARGV[2]
-local step = redis.call('scan', ARGV[1], 'match', pattern, 'count', 500, 'type', ARGV[3])
+local step = redis.call('scan', ARGV[1], 'match', pattern, 'count', 100, 'type', ARGV[3])
 local rows = {step[1]}
+room = math.floor(100000 / (#step[2] + 1))
 for _, key in ipairs(step[2]) do
 	local found
-	if ARGV[3] == 'hash' then
+	if #key > room - 300 then
+		found = nil -- no client names a lock that long
+	elseif ARGV[3] == 'hash' then
 		found = look_at_hash(key)
 	else
 		found = look_at_permits(key)
