@@ -6,6 +6,7 @@ prefix ?= /usr/local
 JOBS ?= $(shell nproc)
 SEEDS ?= 20000
 SECONDS ?= 60
+ROUNDS ?= 200
 export HF_TEST_SERVER ?= $(shell command -v redis-server || command -v valkey-server || echo redis-server)
 
 # The build below has its own job control and its own variables.
@@ -54,6 +55,14 @@ sim: need-build need-test ## run the simulator: make sim SEEDS=1000000
 	@$(call build,release,sim)
 	@build/release/tests/sim --seeds $(SEEDS)
 
+mixed: need-build need-test ## run all kinds mixed, 16 threads in each of 4 processes: make mixed SECONDS=60
+	@$(call build,release,live_mixed_crowd)
+	@build/release/tests/live_mixed_crowd $(SECONDS)
+
+torture: need-build need-test ## run commands under locks through random faults: make torture ROUNDS=1000
+	@$(call build,release,torture)
+	@build/release/tests/torture --rounds $(ROUNDS)
+
 fuzz: need-build need-test need-fuzz ## fuzz each target for a while: make fuzz SECONDS=600
 	@$(call build,fuzz,fuzzers)
 	@tools/run-fuzz $(SECONDS)
@@ -73,7 +82,7 @@ format: need-lint ## format all C files
 
 install: CONFIGURE = -DCMAKE_INSTALL_PREFIX=$(prefix)
 install: need-build ## install: make install prefix=/usr DESTDIR=/tmp/stage
-	@$(call build,release,holdfast holdfast_static)
+	@$(call build,release,holdfast holdfast_static holdfast_command)
 	@DESTDIR="$(DESTDIR)" cmake --install build/release
 
 check-install: need-build need-install ## install somewhere, and build programs against that
@@ -92,5 +101,5 @@ need-%:
 	@tools/need $*
 
 .NOTPARALLEL:
-.PHONY: all demo test test-servers interop asan tsan valgrind sim fuzz bench-quick lint format \
-	install check-install clean help
+.PHONY: all demo test test-servers interop asan tsan valgrind sim mixed torture fuzz bench-quick lint \
+	format install check-install clean help

@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define AGAIN_MS 20 /* between looks for those that are still to be killed */
+
 int64_t guard_clock(void)
 {
 	struct timespec now;
@@ -47,13 +49,26 @@ int guard_hear(const struct guard *guard, struct guard_message *ret_message)
 	return 1;
 }
 
+void guard_prepare(const struct guard_plan *plan, const struct guard_message *go)
+{
+	const char *end = go->text + go->length;
+	(void)unsetenv("HOLDFAST_TOKEN"); /* that of an outer lock would be taken for ours */
+	for (const char *at = go->text; at < end; at += strlen(at) + 1)
+		(void)putenv(strdup(at));
+	if (plan->child_ignored)
+		(void)signal(SIGCHLD, SIG_IGN);
+	(void)sigprocmask(SIG_SETMASK, &plan->mask, NULL);
+}
+
 /* ---- in the guard ---- */
 
 struct here {
 	struct guard up; /* the way to holdfast */
 	const struct guard_plan *plan;
-	pid_t child; /* 0 before it is started */
+	pid_t child;     /* 0 before it is started */
+	bool child_left; /* it was waited for: its number may be another's by now */
 	int signals;
+	int report; /* ends when the child has become the command; -1 then */
 };
 
 static void tell_up(const struct here *here, enum guard_word word, int number)
@@ -62,31 +77,44 @@ static void tell_up(const struct here *here, enum guard_word word, int number)
 	(void)guard_tell(&here->up, &message);
 }
 
+/* The command leads the terminal's foreground only if that is still its caller's. */
+static void take_place(const struct guard_plan *plan)
+{
+	if (!plan->own_group) {
+		(void)setpgid(0, plan->group);
+		return;
+	}
+	(void)setpgid(0, 0);
+	if (tcgetpgrp(plan->terminal) == plan->group)
+		(void)tcsetpgrp(plan->terminal, getpgrp());
+}
+
 /* In the child, up to its own program; nothing of ours is left in it then. */
 static _Noreturn void become_command(const struct guard_plan *plan, const struct guard_message *go,
                                      int report_fd)
 {
-	const char *end = go->text + go->length;
-	for (const char *at = go->text; at < end; at += strlen(at) + 1)
-		(void)putenv(strdup(at));
-	if (plan->own_group) {
-		(void)setpgid(0, 0);
-		(void)tcsetpgrp(plan->terminal, getpgrp());
-	} else {
-		(void)setpgid(0, plan->group);
-	}
-	if (plan->child_ignored)
-		(void)signal(SIGCHLD, SIG_IGN);
-	(void)sigprocmask(SIG_SETMASK, &plan->mask, NULL);
+	take_place(plan);
+	guard_prepare(plan, go);
 	execvp(plan->argv[0], plan->argv);
 	int error = errno;
 	(void)!write(report_fd, &error, sizeof error);
 	_exit(127);
 }
 
+static bool is_time_over(const struct here *here)
+{
+	int64_t at = atomic_load(&here->up.shared->kill_at);
+	return at != 0 && guard_clock() >= at;
+}
+
 static void start_command(struct here *here, const struct guard_message *go)
 {
-	int report[2], error = 0;
+	int report[2];
+	if (is_time_over(here)) {
+		atomic_store(&here->up.shared->killed, true);
+		tell_up(here, GUARD_ALL_ENDED, 0);
+		_exit(0);
+	}
 	if (pipe2(report, O_CLOEXEC)) {
 		tell_up(here, GUARD_CANNOT, errno);
 		return;
@@ -94,37 +122,54 @@ static void start_command(struct here *here, const struct guard_message *go)
 	here->child = fork();
 	if (here->child == 0)
 		become_command(here->plan, go, report[1]);
-	if (here->child < 0)
-		error = errno;
+	if (here->child < 0) {
+		tell_up(here, GUARD_CANNOT, errno);
+		_exit(0);
+	}
 	close(report[1]);
-	if (here->child > 0 && here->plan->own_group)
+	if (here->plan->own_group)
 		(void)setpgid(here->child, here->child);
-	ssize_t size = 0;
-	if (!error)
-		do
-			size = read(report[0], &error, sizeof error);
-		while (size < 0 && errno == EINTR);
-	close(report[0]);
-	if (error)
-		tell_up(here, GUARD_CANNOT, error);
-	else
+	here->report = report[0];
+}
+
+/* The start has succeeded when the report ends without a word. */
+static void hear_report(struct here *here)
+{
+	int error = 0;
+	ssize_t size = read(here->report, &error, sizeof error);
+	if (size < 0 && errno == EINTR)
+		return;
+	close(here->report);
+	here->report = -1;
+	if (size != (ssize_t)sizeof error) {
 		tell_up(here, GUARD_STARTED, here->child);
+		return;
+	}
+	(void)waitpid(here->child, NULL, 0);
+	tell_up(here, GUARD_CANNOT, error);
+	_exit(0);
+}
+
+static void kill_tree(const struct here *here)
+{
+	if (here->child && !here->child_left)
+		(void)kill(here->child, SIGKILL); /* should there be no /proc to look into */
+	(void)tree_signal(getpid(), 0, SIGKILL);
 }
 
 /* Kills until there is nobody left to wait for. */
-static _Noreturn void kill_all(void)
+static _Noreturn void kill_all(struct here *here)
 {
-	while (tree_signal(getpid(), 0, SIGKILL) >= 0) {
+	const struct timespec pause = {.tv_nsec = 2000000};
+	for (;;) {
 		pid_t pid;
-		do
-			pid = waitpid(-1, NULL, WNOHANG);
-		while (pid > 0);
+		kill_tree(here);
+		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+			here->child_left = here->child_left || pid == here->child;
 		if (pid < 0 && errno == ECHILD)
-			break;
-		struct timespec pause = {.tv_nsec = 2000000};
+			_exit(0);
 		nanosleep(&pause, NULL);
 	}
-	_exit(0);
 }
 
 /* Takes what has ended; the end of everything is the end of the guard. */
@@ -136,15 +181,19 @@ static void reap(struct here *here)
 	while (read(here->signals, &info, sizeof info) > 0)
 		continue;
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-		if (pid != here->child)
+		if (pid != here->child || here->child_left)
 			continue;
-		if (WIFSTOPPED(status))
+		if (WIFSTOPPED(status)) {
 			tell_up(here, GUARD_STOPPED, WSTOPSIG(status));
-		else
-			tell_up(here, GUARD_ENDED, status);
+			continue;
+		}
+		here->child_left = true;
+		tell_up(here, GUARD_ENDED, status);
 	}
-	if (pid < 0 && errno == ECHILD && here->child)
+	if (pid < 0 && errno == ECHILD && here->child) {
+		tell_up(here, GUARD_ALL_ENDED, 0);
 		_exit(0);
+	}
 }
 
 static void obey(struct here *here)
@@ -152,22 +201,23 @@ static void obey(struct here *here)
 	struct guard_message message;
 	int heard;
 	while ((heard = guard_hear(&here->up, &message)) > 0) {
-		if (message.word == GUARD_GO)
+		if (message.word == GUARD_GO && !here->child)
 			start_command(here, &message);
 		else
 			_exit(0);
 	}
 	if (heard < 0)
-		kill_all(); /* holdfast is gone */
+		kill_all(here); /* holdfast is gone */
 }
 
+/* Again and again: some may have been left by those that were killed. */
 static void check_time(struct here *here)
 {
-	int64_t at = atomic_load(&here->up.shared->kill_at);
-	if (!here->child || at == 0 || guard_clock() < at || atomic_load(&here->up.shared->killed))
+	struct guard_shared *shared = here->up.shared;
+	if (!here->child || !(is_time_over(here) || atomic_load(&shared->killed)))
 		return;
-	atomic_store(&here->up.shared->killed, true);
-	(void)tree_signal(getpid(), 0, SIGKILL);
+	atomic_store(&shared->killed, true);
+	kill_tree(here);
 }
 
 /* Never sleeps past the moment, which holdfast moves on; an old one only means a look too many. */
@@ -177,14 +227,14 @@ static int sleep_ms(const struct here *here)
 	if (!here->child || at == 0)
 		return -1;
 	if (atomic_load(&here->up.shared->killed))
-		return 20; /* until all are gone */
+		return AGAIN_MS;
 	int64_t left = at - guard_clock();
 	return left < 0 ? 0 : left < 60000 ? (int)left : 60000;
 }
 
 static _Noreturn void be_guard(const struct guard_plan *plan, int fd, struct guard_shared *shared)
 {
-	struct here here = {.up = {.fd = fd, .shared = shared}, .plan = plan};
+	struct here here = {.up = {.fd = fd, .shared = shared}, .plan = plan, .report = -1};
 	sigset_t child;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
@@ -194,15 +244,17 @@ static _Noreturn void be_guard(const struct guard_plan *plan, int fd, struct gua
 	here.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (here.signals < 0)
 		_exit(1);
-	struct pollfd polled[2] = {{.fd = fd, .events = POLLIN},
-	                           {.fd = here.signals, .events = POLLIN}};
 	for (;;) {
-		(void)poll(polled, 2, sleep_ms(&here));
+		struct pollfd polled[3] = {{.fd = fd, .events = POLLIN},
+		                           {.fd = here.signals, .events = POLLIN},
+		                           {.fd = here.report, .events = POLLIN}};
+		(void)poll(polled, 3, sleep_ms(&here));
 		obey(&here);
-		reap(&here);
+		if (polled[2].revents)
+			hear_report(&here);
+		if (here.report < 0)
+			reap(&here);
 		check_time(&here);
-		if (atomic_load(&shared->killed))
-			(void)tree_signal(getpid(), 0, SIGKILL); /* those it left meanwhile */
 	}
 }
 

@@ -17,7 +17,7 @@
 
 /* What both see. */
 struct guard_shared {
-	_Atomic int64_t kill_at; /* CLOCK_BOOTTIME ms; 0: not yet, INT64_MAX: never */
+	_Atomic int64_t kill_at; /* CLOCK_BOOTTIME ms; 0: not yet */
 	_Atomic bool killed;     /* the guard has killed the tree because of that */
 };
 
@@ -28,16 +28,17 @@ struct guard_plan {
 	bool child_ignored; /* SIGCHLD, by the caller */
 	bool own_group;     /* the command gets the terminal's foreground group */
 	int terminal;       /* then: its descriptor */
-	pid_t group;        /* else: the group it is in, the caller's */
+	pid_t group;        /* the caller's; else the command stays in it */
 };
 
 enum guard_word {
 	GUARD_GO = 1,  /* to it: start the command; followed by NAME=VALUE texts, each with a NUL */
 	GUARD_LET_GO,  /* to it: end, and let what lives on live */
 	GUARD_STARTED, /* from it: number is the process */
-	GUARD_CANNOT,  /* number is errno */
+	GUARD_CANNOT,  /* number is errno; nothing runs */
 	GUARD_STOPPED, /* number is the signal */
-	GUARD_ENDED,   /* number is what wait() says */
+	GUARD_ENDED,   /* the command: number is what wait() says */
+	GUARD_ALL_ENDED, /* and all it started; the guard's last word */
 };
 
 struct guard_message {
@@ -48,8 +49,8 @@ struct guard_message {
 };
 
 struct guard {
-	pid_t pid;
-	int fd; /* a message at a time; its end is the guard's end */
+	pid_t pid; /* 0 when it is gone */
+	int fd;    /* a message at a time; its end is the guard's end */
 	struct guard_shared *shared;
 };
 
@@ -59,6 +60,12 @@ int guard_start(struct guard *guard, const struct guard_plan *plan);
 bool guard_tell(const struct guard *guard, const struct guard_message *message);
 /* 1: a message, 0: none now, -1: the guard is gone. */
 int guard_hear(const struct guard *guard, struct guard_message *ret_message);
+
+/*
+ * Makes this process ready to become the command, as the caller had it: variables (those of GUARD_GO),
+ * signals. Only the program itself is missing then.
+ */
+void guard_prepare(const struct guard_plan *plan, const struct guard_message *go);
 
 int64_t guard_clock(void);
 

@@ -9,12 +9,19 @@
 static void done(void *arg, int result, int64_t number, const char *text)
 {
 	struct run_hold *hold = arg;
-	(void)number;
 	hold->finished = true;
 	hold->result = result;
+	hold->number = number;
 	snprintf(hold->detail, sizeof hold->detail, "%s", result ? hf_error_detail() : "");
 	if (!result && text)
 		snprintf(hold->id, sizeof hold->id, "%s", text);
+}
+
+/* Nothing to do: that there is an event wakes the loop, which looks at the hold by itself. */
+static void wake(void *arg, const hf_event *event)
+{
+	(void)arg;
+	(void)event;
 }
 
 /* Only the program's name, as arguments carry secrets, unless all of it was asked for. */
@@ -35,28 +42,6 @@ static void describe(const struct run_options *options, char *ret_text, size_t s
 		                         word == options->command ? "" : " ", *word);
 }
 
-/* The first user says how many there are; whoever thinks otherwise is told so. */
-static int check_permits(struct run_hold *hold, const struct run_options *options)
-{
-	int64_t total;
-	int rc = options->permits ? hf_permits_try_set(hold->permits, options->permits, NULL) : 0;
-	if (!rc)
-		rc = hf_permits_total(hold->permits, &total);
-	if (rc)
-		return cli_failed(rc);
-	if (!options->permits && total == 0) {
-		cli_complain("%s: there is no such semaphore; --permits N makes one",
-		             options->name);
-		return EXIT_CONFIG;
-	}
-	if (options->permits && total != options->permits) {
-		cli_complain("%s: has %" PRId64 " permits, not %" PRId64 "; nothing was changed",
-		             options->name, total, options->permits);
-		return EXIT_CONFIG;
-	}
-	return 0;
-}
-
 static int open_handles(struct run_hold *hold, const struct run_options *options)
 {
 	int rc = hf_owner_new(&hold->owner);
@@ -69,19 +54,18 @@ static int open_handles(struct run_hold *hold, const struct run_options *options
 	             : hf_lock_open(hold->client, options->kind, options->name, &hold->lock);
 	if (rc)
 		return cli_failed(rc);
-	rc = hf_client_fd(hold->client);
-	if (rc < 0)
-		return cli_failed(rc);
-	return options->how == RUN_PERMITS ? check_permits(hold, options) : 0;
+	/* Asked for once: asking makes it readable. */
+	hold->fd = hf_client_fd(hold->client);
+	return hold->fd < 0 ? cli_failed(hold->fd) : 0;
 }
 
 int hold_open(struct run_hold *hold, const struct run_options *options)
 {
 	char text[256];
-	hf_client_options client = {.watchdog_ms = options->watchdog_ms, .describe = text};
+	/* Lazy: the first thing sent is the request for the lock, and signals are heard from the start. */
+	hf_client_options client = {
+		.watchdog_ms = options->watchdog_ms, .describe = text, .lazy = 1, .on_event = wake};
 	describe(options, text, sizeof text);
-	/* A lock is asked for without a word before, so that one round trip is enough. */
-	client.lazy = options->how == RUN_LOCK;
 	int rc = cli_open(&options->settings, &client, &hold->client);
 	return rc ? rc : open_handles(hold, options);
 }
@@ -120,16 +104,50 @@ int hold_release(struct run_hold *hold, int64_t wait_ms)
 		hold->lock, HF_RELEASE(.wait_ms = wait_ms, .owner = hold->owner), done, hold);
 }
 
+/* The first user says how many there are. */
+int hold_make_permits(struct run_hold *hold, const struct run_options *options)
+{
+	hold->finished = false;
+	return hf_permits_try_set_async(hold->permits, options->permits, done, hold);
+}
+
+int hold_ask_permits(struct run_hold *hold)
+{
+	hold->finished = false;
+	return hf_permits_total_async(hold->permits, done, hold);
+}
+
+int hold_check_permits(const struct run_hold *hold, const struct run_options *options)
+{
+	int64_t total = hold->number;
+	if (!options->permits && total == 0) {
+		cli_complain("%s: there is no such semaphore; --permits N makes one",
+		             options->name);
+		return EXIT_CONFIG;
+	}
+	if (options->permits && total != options->permits) {
+		cli_complain("%s: has %" PRId64 " permits, not %" PRId64 "; nothing was changed",
+		             options->name, total, options->permits);
+		return EXIT_CONFIG;
+	}
+	return 0;
+}
+
 int64_t hold_remaining(const struct run_hold *hold)
 {
 	return hold->permits ? hf_permits_remaining(hold->permits, hold->id)
 	                     : hf_lock_remaining(hold->lock, hold->owner);
 }
 
+hf_state hold_state(const struct run_hold *hold)
+{
+	return hold->permits ? hf_permits_state(hold->permits, hold->id)
+	                     : hf_lock_state(hold->lock, hold->owner);
+}
+
 bool hold_is_lost(const struct run_hold *hold)
 {
-	hf_state state = hold->permits ? hf_permits_state(hold->permits, hold->id)
-	                               : hf_lock_state(hold->lock, hold->owner);
+	hf_state state = hold_state(hold);
 	return state == HF_LOST || state == HF_FREE;
 }
 

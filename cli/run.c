@@ -15,17 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #define TICK_MS    1000 /* the loop looks at least this often */
-#define REAP_MS    50   /* while processes are being killed */
+#define REAP_MS    20   /* while processes are being killed */
+#define RETRY_MS   50   /* between tries to give a permit back */
 #define ON_LOST_MS 10000
+#define NEVER      INT64_MAX
 
 /* Why the command's processes are being stopped. */
-enum stop_reason { GOES_ON, BY_LOCK, BY_MAX_HOLD, BY_GUARD };
+enum stop_reason { GOES_ON, BY_MAX_HOLD, BY_LOCK, BY_GUARD };
 
 struct run {
 	struct run_options options;
@@ -35,17 +38,19 @@ struct run {
 	sigset_t caught;
 	int signals;
 	int input;      /* without a command: what is read until its end; else -1 */
-	int got_signal; /* while waiting, or without a command */
-	int64_t started_at, acquired_at;
+	int got_signal; /* while there is no command to pass it on to */
+	int64_t acquired_at;
 	int64_t valid_until;
+	int64_t tick_ms; /* a tenth of the lease at most, so that the guard knows of renewals */
 	pid_t child;
-	bool ended; /* the command itself */
-	bool gone;  /* and all it started */
-	int status; /* what wait() said of the command */
-	int cannot; /* errno of its start */
+	bool ended;      /* the command itself */
+	bool gone;       /* and all it started */
+	bool guard_dead; /* before its last word */
+	int status;      /* what wait() said of the command */
+	int cannot;      /* errno of its start */
 	enum stop_reason reason;
 	bool term_sent, kill_sent;
-	int64_t kill_at; /* after TERM because of max-hold */
+	bool risk_told, loss_told;
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -55,7 +60,7 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- signals and the terminal ---- */
 
-/* All that can be caught and is not the fault of an instruction. */
+/* All that can be caught, was not ignored by the caller, and is not the fault of an instruction. */
 static void catch_signals(struct run *run)
 {
 	static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT};
@@ -63,6 +68,10 @@ static void catch_signals(struct run *run)
 	sigfillset(&run->caught);
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
 		sigdelset(&run->caught, faults[i]);
+	for (int number = 1; number < NSIG; number++)
+		if (number != SIGCHLD && sigaction(number, NULL, &before) == 0 &&
+		    before.sa_handler == SIG_IGN)
+			sigdelset(&run->caught, number);
 	(void)sigprocmask(SIG_SETMASK, &run->caught, &run->plan.mask);
 	(void)sigaction(SIGCHLD, NULL, &before);
 	run->plan.child_ignored = before.sa_handler == SIG_IGN;
@@ -75,117 +84,203 @@ static void look_at_terminal(struct run *run)
 {
 	run->plan.group = getpgrp();
 	run->plan.terminal = STDIN_FILENO;
-	run->plan.own_group = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&
-	                      tcgetpgrp(STDIN_FILENO) == getpgrp();
+	run->plan.own_group =
+		tcgetpgrp(STDIN_FILENO) == getpgrp() && tcgetpgrp(STDOUT_FILENO) == getpgrp();
 }
 
-static void take_terminal_back(const struct run *run)
+/* To the command, if we have it: in the background nobody's terminal is touched. */
+static void give_terminal(const struct run *run)
 {
-	if (run->plan.own_group)
+	if (run->plan.own_group && run->child > 0 && tcgetpgrp(run->plan.terminal) == getpgrp())
+		(void)tcsetpgrp(run->plan.terminal, run->child);
+}
+
+/* From the command, or from a group of its that is dead. */
+static void take_terminal(const struct run *run)
+{
+	pid_t group = run->plan.own_group ? tcgetpgrp(run->plan.terminal) : -1;
+	if (group <= 0 || group == getpgrp())
+		return;
+	if (group == run->child || (kill(-group, 0) && errno == ESRCH))
 		(void)tcsetpgrp(run->plan.terminal, getpgrp());
+}
+
+/*
+ * All of the command's processes are the guard's, or ours once it is dead. Ours is the embedded server
+ * too, if we were the ones to start it; nobody asked for its end.
+ */
+static pid_t find_tree(const struct run *run, pid_t *ret_spared)
+{
+	int64_t server = 0;
+	*ret_spared = 0;
+	if (!run->guard_dead && run->guard.pid > 0)
+		return run->guard.pid;
+	if (hf_embedded_status(NULL, 0, &server) == 1)
+		*ret_spared = (pid_t)server;
+	return getpid();
 }
 
 static void signal_tree(const struct run *run, int signal)
 {
-	(void)tree_signal(getpid(), run->guard.pid, signal);
+	pid_t spared, root = find_tree(run, &spared);
+	(void)tree_signal(root, spared, signal);
+}
+
+static bool is_tree_alive(const struct run *run)
+{
+	pid_t spared, root = find_tree(run, &spared);
+	return tree_lives(root, spared);
 }
 
 static void signal_command(const struct run *run, int signal)
 {
-	if (run->plan.own_group && run->child > 0)
-		(void)kill(-run->child, signal);
-	else
+	if (!run->plan.own_group || run->ended || kill(-run->child, signal))
 		signal_tree(run, signal);
 }
 
 /* ---- the lock's time ---- */
 
-static void look_at_lock(struct run *run)
+/* Once, until all is well again. */
+static void tell_risk(struct run *run)
 {
-	int64_t left = hold_remaining(&run->hold);
-	int64_t until = left > 0 ? guard_clock() + left : 0;
-	if (left > 0)
-		run->valid_until = until;
-	if (run->guard.shared)
-		atomic_store(&run->guard.shared->kill_at, run->valid_until - run->options.kill_ms);
+	if (!run->risk_told)
+		tell_event(&run->options, "at-risk", &run->hold, NULL);
+	run->risk_told = true;
 }
 
+/* The clock is read first: if we are stopped in between, the time is too short and not too long. */
+static void look_at_lock(struct run *run)
+{
+	int64_t now = guard_clock();
+	int64_t left = hold_remaining(&run->hold);
+	hf_state state = hold_state(&run->hold);
+	if (left > 0)
+		run->valid_until = now + left;
+	if (run->guard.shared)
+		atomic_store(&run->guard.shared->kill_at, run->valid_until - run->options.kill_ms);
+	if (state == HF_AT_RISK)
+		tell_risk(run);
+	else if (!run->term_sent)
+		run->risk_told = false;
+}
+
+/* Told once, and the first reason stays but for those that say more about the lock. */
 static void stop(struct run *run, enum stop_reason reason)
 {
+	if (reason == BY_LOCK && !run->loss_told && run->kill_sent) {
+		tell_event(&run->options, "lost", NULL, NULL);
+		run->loss_told = true;
+	}
 	if (run->reason == GOES_ON || run->reason == BY_MAX_HOLD)
 		run->reason = reason;
 }
 
 static void kill_now(struct run *run, enum stop_reason reason)
 {
-	stop(run, reason);
-	run->kill_sent = true;
 	signal_tree(run, SIGKILL);
+	run->kill_sent = true;
+	stop(run, reason);
 }
 
 static void term_now(struct run *run, enum stop_reason reason)
 {
 	stop(run, reason);
+	if (run->term_sent)
+		return;
+	if (reason == BY_LOCK)
+		tell_risk(run);
 	run->term_sent = true;
 	signal_tree(run, SIGTERM);
 	signal_tree(run, SIGCONT);
 }
 
+static int64_t max_hold_at(const struct run *run)
+{
+	return run->options.has_max_hold ? run->acquired_at + run->options.max_hold_ms : NEVER;
+}
+
 /* TERM and KILL at their times; when the server says the hold is gone there is no time left. */
 static void enforce(struct run *run)
 {
-	const struct run_options *options = &run->options;
 	int64_t now = guard_clock();
-	int64_t kill_at = run->valid_until - options->kill_ms;
-	if (atomic_load(&run->guard.shared->killed))
-		stop(run, BY_GUARD);
-	if (hold_is_lost(&run->hold) || now >= kill_at) {
-		if (run->reason != BY_LOCK || !run->kill_sent)
-			tell_event(options, "lost", NULL, NULL);
+	int64_t grace = run->options.grace_ms;
+	int64_t kill_at = run->valid_until - run->options.kill_ms;
+	int64_t most_at = max_hold_at(run);
+	bool guard_killed = atomic_load(&run->guard.shared->killed);
+	if (guard_killed || hold_is_lost(&run->hold) || now >= kill_at)
 		kill_now(run, BY_LOCK);
-	} else if (now >= kill_at - options->grace_ms && !run->term_sent) {
-		tell_event(options, "at-risk", &run->hold, NULL);
+	else if (run->guard_dead)
+		kill_now(run, BY_GUARD);
+	else if (now >= kill_at - grace)
 		term_now(run, BY_LOCK);
-	} else if (options->max_hold_ms && now >= run->acquired_at + options->max_hold_ms) {
-		if (!run->term_sent) {
-			term_now(run, BY_MAX_HOLD);
-			run->kill_at = now + options->grace_ms;
-		} else if (run->reason == BY_MAX_HOLD && now >= run->kill_at) {
-			kill_now(run, BY_MAX_HOLD);
-		}
-	}
+	else if (most_at != NEVER && now >= most_at + grace)
+		kill_now(run, BY_MAX_HOLD);
+	else if (now >= most_at)
+		term_now(run, BY_MAX_HOLD);
+	else if (run->kill_sent)
+		signal_tree(run, SIGKILL);
+	if (run->guard_dead)
+		run->gone = !is_tree_alive(run);
 }
 
+/* The next moment at which enforce has something to do, as time from now. */
 static int64_t next_look(const struct run *run)
 {
-	const struct run_options *options = &run->options;
 	int64_t now = guard_clock();
-	int64_t kill_at = run->valid_until - options->kill_ms;
-	int64_t at = now + TICK_MS;
-	at = least(at, run->term_sent ? kill_at : kill_at - options->grace_ms);
-	if (options->max_hold_ms)
-		at = least(at, run->term_sent && run->kill_at
-		                       ? run->kill_at
-		                       : run->acquired_at + options->max_hold_ms);
-	if (run->kill_sent || run->reason == BY_GUARD)
-		at = least(at, now + REAP_MS);
-	return at > now ? at - now : 1;
+	int64_t kill_at = run->valid_until - run->options.kill_ms;
+	int64_t most_at = max_hold_at(run);
+	const int64_t moments[] = {kill_at - run->options.grace_ms, kill_at, most_at,
+	                           most_at == NEVER ? NEVER : most_at + run->options.grace_ms};
+	bool killing = run->kill_sent || run->guard_dead;
+	int64_t at = now + (killing ? REAP_MS : run->tick_ms);
+	for (size_t i = 0; i < sizeof moments / sizeof *moments; i++)
+		if (moments[i] > now)
+			at = least(at, moments[i]);
+	return at - now;
 }
 
 /* ---- what comes in ---- */
 
-/* The whole job stops; on the way back the lock is looked at before anything else moves. */
-static void stop_with_command(struct run *run)
+/* The lock is looked at before anything moves again. */
+static void continue_command(struct run *run)
 {
-	take_terminal_back(run);
-	(void)kill(getpid(), SIGSTOP);
 	look_at_lock(run);
 	enforce(run);
-	if (run->reason != GOES_ON)
+	if (run->kill_sent)
 		return;
-	if (run->plan.own_group && run->child > 0 && tcgetpgrp(run->plan.terminal) == getpgrp())
-		(void)tcsetpgrp(run->plan.terminal, run->child);
+	give_terminal(run);
 	signal_command(run, SIGCONT);
+}
+
+/*
+ * As Ctrl-Z would: not where nobody could continue us, which the kernel knows. The continuation takes
+ * away what is left of the signal.
+ */
+static void stop_here(const struct run *run, pid_t whom)
+{
+	sigset_t stops;
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGTSTP);
+	(void)kill(whom, SIGTSTP);
+	(void)sigprocmask(SIG_UNBLOCK, &stops, NULL);
+	(void)sigprocmask(SIG_SETMASK, &run->caught, NULL);
+}
+
+/* The command has stopped, and so do we, with those who would have stopped if it were in our group. */
+static void stop_with_command(struct run *run)
+{
+	take_terminal(run);
+	stop_here(run, run->plan.own_group ? 0 : getpid());
+	continue_command(run);
+}
+
+/* Only the guard and what it left to us: the library waits for its own. */
+static void reap(struct run *run)
+{
+	if (run->guard.pid > 0 && waitpid(run->guard.pid, NULL, WNOHANG) == run->guard.pid)
+		run->guard.pid = 0;
+	while (run->guard_dead && waitpid(-1, NULL, WNOHANG) > 0)
+		continue;
 }
 
 static void handle_signal(struct run *run, const struct signalfd_siginfo *info)
@@ -193,26 +288,29 @@ static void handle_signal(struct run *run, const struct signalfd_siginfo *info)
 	int signal = (int)info->ssi_signo;
 	/* What the terminal sends to our group the command has got by itself, if it is in it. */
 	bool shared = info->ssi_code > 0 && !run->plan.own_group;
-	switch (signal) {
-	case SIGCHLD:
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			continue;
-		break;
-	case SIGTSTP:
-	case SIGTTIN:
-	case SIGTTOU:
+	bool stops = signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+	if (signal == SIGCONT) {
+		continue_command(run);
+	} else if (stops && (!run->plan.own_group || run->ended)) {
 		if (!shared)
-			signal_command(run, SIGSTOP);
+			signal_tree(run, SIGSTOP);
 		stop_with_command(run);
-		break;
-	case SIGCONT: break;
+	} else if (!shared) {
+		signal_command(run, signal); /* if it stops, the guard tells */
+	}
+}
+
+/* Before there is a command and after it: most end us, as they would by themselves. */
+static void note_signal(struct run *run, int signal)
+{
+	switch (signal) {
+	case SIGTSTP:
+	case SIGTTIN: stop_here(run, getpid()); break;
+	case SIGCONT:
 	case SIGWINCH:
-		if (run->plan.own_group)
-			signal_command(run, signal);
-		break;
-	default:
-		if (!shared)
-			signal_command(run, signal);
+	case SIGURG:
+	case SIGTTOU: break;
+	default: run->got_signal = signal;
 	}
 }
 
@@ -220,14 +318,40 @@ static void hear_signals(struct run *run)
 {
 	struct signalfd_siginfo info;
 	while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-		if (run->child)
+		bool by_write = info.ssi_signo == SIGPIPE && info.ssi_pid == (uint32_t)getpid();
+		if (info.ssi_signo == SIGCHLD)
+			reap(run);
+		else if (run->child && !by_write)
 			handle_signal(run, &info);
-		else if (info.ssi_signo == SIGTSTP || info.ssi_signo == SIGTTIN)
-			(void)kill(getpid(), SIGSTOP);
-		else if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGCONT &&
-		         info.ssi_signo != SIGWINCH && info.ssi_signo != SIGURG &&
-		         info.ssi_signo != SIGPIPE && info.ssi_signo != SIGTTOU)
-			run->got_signal = (int)info.ssi_signo;
+		else if (!by_write)
+			note_signal(run, (int)info.ssi_signo);
+	}
+}
+
+static void hear_word(struct run *run, const struct guard_message *message)
+{
+	switch (message->word) {
+	case GUARD_STARTED:
+		run->child = message->number;
+		if (run->got_signal)
+			signal_command(run, run->got_signal);
+		run->got_signal = 0;
+		break;
+	case GUARD_CANNOT:
+		run->cannot = message->number;
+		run->gone = true;
+		break;
+	case GUARD_STOPPED:
+		if (run->plan.own_group && !run->ended)
+			stop_with_command(run);
+		break;
+	case GUARD_ENDED:
+		run->ended = true;
+		run->status = message->number;
+		take_terminal(run); /* what is left of the tree is ours to interrupt */
+		break;
+	case GUARD_ALL_ENDED: run->gone = true; break;
+	default: break;
 	}
 }
 
@@ -235,46 +359,40 @@ static void hear_guard(struct run *run)
 {
 	struct guard_message message;
 	int heard;
-	while ((heard = guard_hear(&run->guard, &message)) > 0) {
-		switch (message.word) {
-		case GUARD_STARTED: run->child = message.number; break;
-		case GUARD_CANNOT:
-			run->cannot = message.number;
-			run->gone = true;
-			break;
-		case GUARD_STOPPED:
-			if (run->plan.own_group && !run->ended)
-				stop_with_command(run);
-			break;
-		case GUARD_ENDED:
-			run->ended = true;
-			run->status = message.number;
-			break;
-		default: break;
+	while (!run->gone && (heard = guard_hear(&run->guard, &message)) != 0) {
+		if (heard < 0) {
+			run->guard_dead = true;
+			return;
 		}
+		hear_word(run, &message);
 	}
-	if (heard == 0 || run->gone)
-		return;
-	/* It ends when all have ended; if some live on, it was killed. */
-	if (run->ended && !tree_lives(getpid(), 0)) {
-		run->gone = true;
-	} else if (run->child) {
-		stop(run, BY_GUARD);
-		(void)tree_signal(getpid(), 0, SIGKILL);
-		run->gone = !tree_lives(getpid(), 0);
-	} else {
-		run->gone = true;
-	}
+}
+
+/* The terminal's input is that of the foreground. */
+static int input_of(const struct run *run)
+{
+	bool elsewhere =
+		run->input >= 0 && isatty(run->input) && tcgetpgrp(run->input) != getpgrp();
+	return elsewhere ? -1 : run->input;
+}
+
+static void read_input(struct run *run)
+{
+	char bytes[4096];
+	ssize_t size = read(run->input, bytes, sizeof bytes);
+	if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
+		run->input = -1;
 }
 
 /* Waits for something to happen, and lets it. */
 static void turn(struct run *run, int64_t timeout_ms)
 {
+	bool deaf = run->gone || run->guard_dead;
 	struct pollfd polled[] = {
 		{.fd = run->signals, .events = POLLIN},
-		{.fd = hf_client_fd(run->hold.client), .events = POLLIN},
-		{.fd = run->gone ? -1 : run->guard.fd, .events = POLLIN},
-		{.fd = run->input, .events = POLLIN},
+		{.fd = run->hold.fd, .events = POLLIN},
+		{.fd = deaf ? -1 : run->guard.fd, .events = POLLIN},
+		{.fd = input_of(run), .events = POLLIN},
 	};
 	(void)poll(polled, 4, (int)least(timeout_ms, 60000));
 	hear_signals(run);
@@ -282,57 +400,83 @@ static void turn(struct run *run, int64_t timeout_ms)
 		(void)hf_client_dispatch(run->hold.client);
 	if (polled[2].revents)
 		hear_guard(run);
-	if (polled[3].revents) {
-		char bytes[4096];
-		ssize_t size = read(run->input, bytes, sizeof bytes);
-		if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
-			run->input = -1;
-	}
+	if (polled[3].revents)
+		read_input(run);
 }
 
 /* ---- stages ---- */
 
-static int wait_splay(struct run *run)
+static void wait_splay(struct run *run)
 {
-	int64_t span = run->options.splay_ms;
-	unsigned seed = (unsigned)guard_clock() ^ (unsigned)getpid() * 2654435761u;
-	int64_t until = guard_clock() +
-	                (span ? (int64_t)((double)rand_r(&seed) / RAND_MAX * (double)span) : 0);
+	uint64_t chance = 0;
+	if (!run->options.splay_ms || getrandom(&chance, sizeof chance, 0) < 0)
+		return;
+	int64_t until = guard_clock() + (int64_t)(chance % (uint64_t)run->options.splay_ms);
 	while (!run->got_signal && guard_clock() < until)
 		turn(run, until - guard_clock());
-	return run->got_signal;
 }
 
-/* 0, or the exit status. */
-static int acquire(struct run *run)
+/* Waits for the end of a call that was started; rc is what the start said. */
+static int await(struct run *run, int rc)
 {
-	const struct run_options *options = &run->options;
-	int64_t begun = guard_clock();
+	while (!rc && !run->hold.finished && !run->got_signal)
+		turn(run, TICK_MS);
+	return rc ? rc : run->hold.finished ? run->hold.result : HF_ECANCELLED;
+}
+
+/* 0, or the exit status. Whoever thinks of another number than the first user is told so. */
+static int agree_on_permits(struct run *run)
+{
+	int rc = 0;
+	if (run->options.permits)
+		rc = await(run, hold_make_permits(&run->hold, &run->options));
+	if (!rc)
+		rc = await(run, hold_ask_permits(&run->hold));
+	if (run->got_signal)
+		return 128 + run->got_signal;
+	return rc ? cli_failed_with(rc, run->hold.detail)
+	          : hold_check_permits(&run->hold, &run->options);
+}
+
+/* The call itself goes on to its end, also when a signal has cancelled it. */
+static void wait_for_lock(struct run *run, int64_t begun)
+{
 	bool told = false;
-	int rc = hold_acquire(&run->hold, options);
-	if (rc)
-		return cli_failed(rc);
 	while (!run->hold.finished) {
 		int64_t waited = guard_clock() - begun;
-		if (!told && waited >= 100) {
-			tell_event(options, "waiting", NULL, NULL);
-			told = true;
-		}
-		tell_waiting(options, &run->hold, waited);
+		if (!told && waited >= 100)
+			tell_event(&run->options, "waiting", NULL, NULL);
+		told = told || waited >= 100;
+		if (!run->got_signal)
+			tell_waiting(&run->options, &run->hold, waited);
 		turn(run, waited < 500 ? 100 : TICK_MS);
 		if (run->got_signal)
 			hf_cancel_fire(run->hold.cancel);
 	}
 	tell_waiting_over();
-	if (run->hold.result == HF_ECANCELLED)
-		return 128 + run->got_signal;
-	if (run->hold.result)
-		return hold_failed(&run->hold, options);
+}
+
+/* Whether the lock was got, else the exit status, which may be any; got it may be after a signal too. */
+static bool acquire(struct run *run, int *ret_status)
+{
+	const struct run_options *options = &run->options;
+	int64_t begun = guard_clock();
+	int rc = hold_acquire(&run->hold, options);
+	if (rc) {
+		*ret_status = cli_failed(rc);
+		return false;
+	}
+	wait_for_lock(run, begun);
+	if (run->hold.result) {
+		*ret_status =
+			run->got_signal ? 128 + run->got_signal : hold_failed(&run->hold, options);
+		return false;
+	}
 	run->acquired_at = guard_clock();
 	if (options->verbose)
 		cli_complain("getting lock took %.6f seconds",
 		             (double)(run->acquired_at - begun) / 1000);
-	return 0;
+	return true;
 }
 
 static void add_variable(struct guard_message *go, const char *name, const char *value)
@@ -359,92 +503,125 @@ static void fill_variables(const struct run *run, struct guard_message *go)
 		add_variable(go, "HOLDFAST_TOKEN", text);
 }
 
-/* Holdfast becomes the command: the lock ends by itself. */
-static int become(struct run *run)
-{
-	struct guard_message go = {0};
-	fill_variables(run, &go);
-	for (const char *at = go.text; at < go.text + go.length; at += strlen(at) + 1)
-		(void)putenv(strdup(at));
-	if (run->plan.child_ignored)
-		(void)signal(SIGCHLD, SIG_IGN);
-	(void)sigprocmask(SIG_SETMASK, &run->plan.mask, NULL);
-	execvp(run->options.command[0], run->options.command);
-	int error = errno;
-	cli_complain("%s: %s", run->options.command[0], strerror(error));
-	return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
-}
-
-static void start_command(struct run *run)
-{
-	struct guard_message go = {.word = GUARD_GO};
-	fill_variables(run, &go);
-	if (run->options.verbose)
-		cli_complain("executing %s", run->options.command[0]);
-	if (!guard_tell(&run->guard, &go))
-		run->gone = true;
-}
-
 /* The command, up to the end of all that it started, or of itself with -o. */
 static void supervise(struct run *run)
 {
-	start_command(run);
-	while (!run->gone && !(run->ended && run->options.close_early)) {
+	struct guard_message go = {.word = GUARD_GO}, let_go = {.word = GUARD_LET_GO};
+	fill_variables(run, &go);
+	if (run->options.verbose)
+		cli_complain("executing %s", run->options.command[0]);
+	run->guard_dead = !guard_tell(&run->guard, &go);
+	for (;;) {
 		look_at_lock(run);
-		if (run->child)
-			enforce(run);
-		if (run->gone)
+		enforce(run);
+		if (run->gone || (run->ended && run->options.close_early))
 			break;
+		if (!run->ended)
+			give_terminal(run); /* a shell's fg does not tell a job that runs */
 		turn(run, next_look(run));
 	}
-	take_terminal_back(run);
-	if (!run->gone) {
-		struct guard_message let_go = {.word = GUARD_LET_GO};
+	take_terminal(run);
+	if (!run->gone)
 		(void)guard_tell(&run->guard, &let_go);
-	}
+	run->gone = true;
 	run->child = 0;
 }
 
-/* Without a command: until the end of input or a signal. */
+/* Without a command: until the end of input, a signal, or its time. */
 static void hold_on(struct run *run)
 {
 	run->input = STDIN_FILENO;
-	while (run->input >= 0 && !run->got_signal && !hold_is_lost(&run->hold)) {
+	while (run->input >= 0 && !run->got_signal && run->reason == GOES_ON) {
 		look_at_lock(run);
-		turn(run, TICK_MS);
+		if (hold_is_lost(&run->hold)) {
+			tell_event(&run->options, "lost", NULL, NULL);
+			run->reason = BY_LOCK;
+		} else if (guard_clock() >= max_hold_at(run)) {
+			run->reason = BY_MAX_HOLD;
+		} else {
+			turn(run, least(run->tick_ms, max_hold_at(run) - guard_clock()));
+		}
 	}
-	if (hold_is_lost(&run->hold))
-		run->reason = BY_LOCK;
+	run->input = -1;
 }
 
 static void hold_at_least(struct run *run)
 {
 	int64_t until = run->acquired_at + run->options.at_least_ms;
 	while (guard_clock() < until && !run->got_signal && !hold_is_lost(&run->hold))
-		turn(run, least(until - guard_clock(), TICK_MS));
+		turn(run, least(until - guard_clock(), run->tick_ms));
 }
 
-/* 0, or the exit status: it is tried until the lock has ended by itself. */
+/*
+ * Tried until the lock has ended by itself, or somebody does not want to wait for that. The library
+ * does it for locks; for permits it is done here.
+ */
+static int try_release(struct run *run)
+{
+	bool unsure = false;
+	run->got_signal = 0;
+	for (;;) {
+		int64_t left = run->valid_until - guard_clock();
+		int rc = await(run, hold_release(&run->hold, left > 1000 ? left : 1000));
+		/* It was there when the answer got lost, so that release has removed it. */
+		if (unsure && (rc == HF_ELOST || rc == HF_ENOTHELD))
+			return 0;
+		bool again = rc == HF_EUNKNOWN || rc == HF_EUNREACHABLE;
+		bool over = run->got_signal || guard_clock() >= run->valid_until;
+		if (!again || !run->hold.permits || over)
+			return rc;
+		unsure = unsure || rc == HF_EUNKNOWN;
+		turn(run, RETRY_MS);
+	}
+}
+
+/* 0, or the exit status. */
 static int release(struct run *run)
 {
-	int64_t left = hold_remaining(&run->hold);
-	int rc = hold_release(&run->hold, left > 1000 ? left : 1000);
-	while (!rc && !run->hold.finished)
-		turn(run, TICK_MS);
-	if (!rc)
-		rc = run->hold.result;
+	int rc = try_release(run);
+	const char *detail = run->hold.detail;
 	if (rc == HF_ELOST || rc == HF_ENOTHELD) {
 		if (run->reason == GOES_ON)
-			cli_complain("%s: %s", run->options.name, run->hold.detail);
+			cli_complain("%s: %s", run->options.name, detail);
 		return EXIT_LOST;
 	}
 	if (rc) {
 		tell_event(&run->options, "release-unconfirmed", NULL, NULL);
-		cli_complain("%s: release not confirmed: %s", run->options.name, run->hold.detail);
+		cli_complain("%s: release not confirmed, the lock ends with its lease%s%s",
+		             run->options.name, *detail ? ": " : "", detail);
 		return EXIT_UNCONFIRMED;
 	}
 	tell_event(&run->options, "released", NULL, NULL);
 	return 0;
+}
+
+static int status_of_start(const char *program, int error)
+{
+	cli_complain("%s: %s", program, strerror(error));
+	return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+}
+
+/* Holdfast becomes the command: the lock ends by itself. */
+static int become(struct run *run)
+{
+	struct guard_message go = {0};
+	fill_variables(run, &go);
+	guard_prepare(&run->plan, &go);
+	execvp(run->options.command[0], run->options.command);
+	int status = status_of_start(run->options.command[0], errno);
+	(void)sigprocmask(SIG_SETMASK, &run->caught, NULL);
+	int released = release(run);
+	return released ? released : status;
+}
+
+static _Noreturn void become_on_lost(const struct run *run)
+{
+	struct guard_message go = {0};
+	add_variable(&go, "HOLDFAST_NAME", run->options.name);
+	(void)setpgid(0, 0);
+	guard_prepare(&run->plan, &go);
+	execl("/bin/sh", "sh", "-c", run->options.on_lost, (char *)NULL);
+	_exit(EXIT_NOT_FOUND);
 }
 
 /* After the last of the command's processes is dead, and for ten seconds at most. */
@@ -453,18 +630,12 @@ static void run_on_lost(const struct run *run)
 	const struct timespec pause = {.tv_nsec = 20000000};
 	int64_t until = guard_clock() + ON_LOST_MS;
 	pid_t pid = fork();
-	if (pid == 0) {
-		(void)setenv("HOLDFAST_NAME", run->options.name, 1);
-		(void)setpgid(0, 0);
-		(void)sigprocmask(SIG_SETMASK, &run->plan.mask, NULL);
-		execl("/bin/sh", "sh", "-c", run->options.on_lost, (char *)NULL);
-		_exit(127);
-	}
+	if (pid == 0)
+		become_on_lost(run);
 	while (pid > 0 && waitpid(pid, NULL, WNOHANG) == 0) {
 		if (guard_clock() >= until) {
-			(void)kill(-pid, SIGKILL);
-			(void)waitpid(pid, NULL, 0);
-			return;
+			(void)tree_signal(pid, 0, SIGKILL);
+			(void)kill(pid, SIGKILL);
 		}
 		nanosleep(&pause, NULL);
 	}
@@ -472,48 +643,53 @@ static void run_on_lost(const struct run *run)
 
 static int status_of_command(const struct run *run)
 {
-	if (run->cannot) {
-		cli_complain("%s: %s", run->options.command[0], strerror(run->cannot));
-		return run->cannot == ENOENT || run->cannot == ENOTDIR ? EXIT_NOT_FOUND
-		                                                       : EXIT_CANNOT_RUN;
-	}
+	if (run->reason == BY_MAX_HOLD)
+		return EXIT_MAX_HOLD;
+	if (run->reason != GOES_ON)
+		return EXIT_LOST;
+	if (run->cannot)
+		return status_of_start(run->options.command[0], run->cannot);
 	if (!run->options.command)
 		return run->got_signal ? 128 + run->got_signal : 0;
 	return WIFSIGNALED(run->status) ? 128 + WTERMSIG(run->status) : WEXITSTATUS(run->status);
+}
+
+static void tell_why(const struct run *run)
+{
+	const char *ran = run->options.command ? "; what ran under it was stopped" : "";
+	if (run->reason == BY_GUARD)
+		cli_complain("%s: the guard process was killed%s", run->options.name, ran);
+	else
+		cli_complain("%s: the lock was %s%s", run->options.name,
+		             hold_is_lost(&run->hold) ? "lost" : "at risk", ran);
 }
 
 static int finish(struct run *run)
 {
 	char more[64];
 	int status = status_of_command(run);
-	bool lost = run->reason == BY_LOCK || run->reason == BY_GUARD;
-	if (run->reason == BY_MAX_HOLD)
-		status = EXIT_MAX_HOLD;
-	if (lost) {
-		status = EXIT_LOST;
-		cli_complain("%s: the lock was %s; what ran under it was stopped",
-		             run->options.name, hold_is_lost(&run->hold) ? "lost" : "at risk");
-		if (run->options.on_lost)
-			run_on_lost(run);
-	}
+	bool lost = status == EXIT_LOST && run->reason != GOES_ON;
+	if (lost)
+		tell_why(run);
 	snprintf(more, sizeof more, "\"status\":%d", status);
 	tell_event(&run->options, "exit", NULL, more);
-	if (run->options.at_least_ms)
+	if (!lost && run->options.at_least_ms)
 		hold_at_least(run);
 	int released = release(run);
-	return released && !(lost && released == EXIT_UNCONFIRMED) ? released : status;
+	if ((lost || released == EXIT_LOST) && run->options.on_lost)
+		run_on_lost(run);
+	return lost || !released ? status : released;
 }
 
 static int under_lock(struct run *run)
 {
-	int rc = hold_open(&run->hold, &run->options);
-	if (!rc && wait_splay(run))
-		rc = 128 + run->got_signal;
-	if (!rc)
-		rc = acquire(run);
-	if (rc) {
-		hold_close(&run->hold);
+	int rc = run->options.how == RUN_PERMITS ? agree_on_permits(run) : 0;
+	if (rc || !acquire(run, &rc))
 		return rc;
+	if (run->got_signal) {
+		int signal = run->got_signal;
+		(void)try_release(run);
+		return 128 + signal;
 	}
 	look_at_lock(run);
 	tell_event(&run->options, "acquired", &run->hold, NULL);
@@ -523,9 +699,27 @@ static int under_lock(struct run *run)
 		supervise(run);
 	else
 		hold_on(run);
-	rc = finish(run);
+	return finish(run);
+}
+
+static int open_and_run(struct run *run)
+{
+	int rc = hold_open(&run->hold, &run->options);
+	if (!rc)
+		wait_splay(run);
+	if (!rc)
+		rc = run->got_signal ? 128 + run->got_signal : under_lock(run);
+	tell_done();
 	hold_close(&run->hold);
 	return rc;
+}
+
+/* Where the caller closed one of the first three, no descriptor of ours may take its place. */
+static void fill_standard_descriptors(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
 int cli_run(int argc, char **argv)
@@ -535,6 +729,9 @@ int cli_run(int argc, char **argv)
 	int rc = run_read_options(argc, argv, &run.options);
 	if (rc)
 		return rc;
+	fill_standard_descriptors();
+	int64_t lease = run.options.lease_ms ? run.options.lease_ms : run.options.watchdog_ms;
+	run.tick_ms = least(TICK_MS, lease / 10);
 	look_at_terminal(&run);
 	catch_signals(&run);
 	run.plan.argv = run.options.command;
@@ -545,7 +742,7 @@ int cli_run(int argc, char **argv)
 			return EXIT_SYSTEM;
 		}
 	}
-	rc = under_lock(&run);
+	rc = open_and_run(&run);
 	fflush(NULL);
 	return rc;
 }

@@ -20,6 +20,7 @@ struct run_options {
 	int64_t watchdog_ms;
 	int64_t grace_ms, kill_ms;
 	int64_t at_least_ms, splay_ms, max_hold_ms;
+	bool has_max_hold;
 	int conflict_status;
 	int status_fd;    /* -1: none */
 	bool close_early; /* -o */
@@ -39,20 +40,29 @@ struct run_hold {
 	hf_permits *permits; /* with */
 	hf_permit_id id;
 	hf_cancel *cancel;
+	int fd;        /* readable when completions are due */
 	bool finished; /* the call under way */
 	int result;
+	int64_t number; /* that it gave */
 	char detail[400];
 };
 
 /* ---- hold.c ---- */
-/* Opens client and handles; 0, or the exit status with the reason told. */
+/* Opens client and handles, sends nothing; 0, or the exit status with the reason told. */
 int hold_open(struct run_hold *hold, const struct run_options *options);
 void hold_close(struct run_hold *hold);
-/* Start the call; finished and result tell of its end. */
+/* Each starts a call, 0 or an error; finished and result tell of its end. */
 int hold_acquire(struct run_hold *hold, const struct run_options *options);
 int hold_release(struct run_hold *hold, int64_t wait_ms);
+/* Permits only: make them if there are none, and ask how many there are. */
+int hold_make_permits(struct run_hold *hold, const struct run_options *options);
+int hold_ask_permits(struct run_hold *hold);
+/* Whether that is what was asked for: 0, or the exit status with the reason told. */
+int hold_check_permits(const struct run_hold *hold, const struct run_options *options);
+
 int64_t hold_remaining(const struct run_hold *hold);
-/* The hold ended on the server, not by time. */
+/* HF_FREE and HF_LOST: the server or the clock has ended the hold. */
+hf_state hold_state(const struct run_hold *hold);
 bool hold_is_lost(const struct run_hold *hold);
 int64_t hold_token(const struct run_hold *hold);
 /* Its owner as the server has it. */
@@ -63,8 +73,10 @@ int hold_failed(const struct run_hold *hold, const struct run_options *options);
 /* ---- tell.c: events, and the line while waiting ---- */
 void tell_event(const struct run_options *options, const char *event, const struct run_hold *hold,
                 const char *more);
-/* Draws or redraws the line; who holds the lock is asked now and then. */
+/* Draws or redraws the line; who holds the lock is asked now and then, in a thread of its own. */
 void tell_waiting(const struct run_options *options, struct run_hold *hold, int64_t waited_ms);
 void tell_waiting_over(void);
+/* Before the client is closed: waits for that thread. */
+void tell_done(void);
 
 #endif

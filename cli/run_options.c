@@ -7,6 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LONGEST_WAIT_S 300000000.0 /* more than nine years */
+#define PEER_SKEW_MS   1000        /* what the library takes off the lease of permits, at most */
+
 enum {
 	FAIR = CLI_OWN,
 	KIND,
@@ -94,6 +97,20 @@ static int take_number(const char *option, const char *text, int64_t low, int64_
 	return 0;
 }
 
+/* As flock, any number of seconds: what is beyond all times is no limit. */
+static int take_wait(struct draft *draft, const char *text)
+{
+	size_t digits = strspn(text, "0123456789");
+	size_t number = digits + (text[digits] == '.');
+	number += strspn(text + number, "0123456789");
+	bool plain = digits > 0 && (text[number] == 0 || strcmp(text + number, "s") == 0);
+	if (!plain || strtod(text, NULL) < LONGEST_WAIT_S)
+		return take_time("--wait", text, &draft->out->wait_ms, &draft->has_wait);
+	draft->out->wait_ms = 0;
+	draft->has_wait = false;
+	return 0;
+}
+
 static int take_status_fd(struct draft *draft, const char *text)
 {
 	int64_t number = 0;
@@ -121,7 +138,7 @@ static int take_flag(struct draft *draft, int letter)
 	case JSON: out->json = true; break;
 	case SHOW_ARGS: out->show_args = true; break;
 	case VERBOSE: out->verbose = true; break;
-	default: return EXIT_USAGE; /* getopt has told why */
+	default: return EXIT_USAGE;
 	}
 	return 0;
 }
@@ -134,7 +151,7 @@ static int take_option(struct draft *draft, int letter, const char *value)
 	if (cli_take_common(&out->settings, letter, value))
 		return 0;
 	switch (letter) {
-	case 'w': return take_time("--wait", value, &out->wait_ms, &draft->has_wait);
+	case 'w': return take_wait(draft, value);
 	case 'E':
 		rc = take_number("--conflict-exit-code", value, 0, 255, &number);
 		out->conflict_status = (int)number;
@@ -148,7 +165,7 @@ static int take_option(struct draft *draft, int letter, const char *value)
 	case GRACE: return take_time("--grace", value, &out->grace_ms, &draft->has_grace);
 	case AT_LEAST: return take_time("--at-least", value, &out->at_least_ms, NULL);
 	case SPLAY: return take_time("--splay", value, &out->splay_ms, NULL);
-	case MAX_HOLD: return take_time("--max-hold", value, &out->max_hold_ms, NULL);
+	case MAX_HOLD: return take_time("--max-hold", value, &out->max_hold_ms, &out->has_max_hold);
 	case ON_LOST: out->on_lost = value; return 0;
 	case STATUS_FD: return take_status_fd(draft, value);
 	default: return take_flag(draft, letter);
@@ -196,6 +213,8 @@ static int check_times(struct draft *draft)
 		return EXIT_USAGE;
 	}
 	int64_t drift = lease / 100 + 2;
+	if (out->how == RUN_PERMITS)
+		drift += lease / 4 < PEER_SKEW_MS ? lease / 4 : PEER_SKEW_MS;
 	if (!draft->has_grace)
 		out->grace_ms = lease / 10 < 5000 ? lease / 10 : 5000;
 	out->kill_ms = lease / 20 < 50 ? 50 : lease / 20 > 2000 ? 2000 : lease / 20;
@@ -218,13 +237,16 @@ static int check_times(struct draft *draft)
 static int check_together(struct draft *draft)
 {
 	struct run_options *out = draft->out;
+	int rc = choose_kind(draft);
+	if (rc)
+		return rc;
 	if (draft->has_lease && draft->has_watchdog)
 		return usage("--lease and --watchdog exclude each other");
 	if (out->no_fork && out->on_lost)
 		return usage("-F and --on-lost exclude each other: nobody is left to notice");
 	if (out->no_fork && !draft->has_lease)
 		return usage("-F needs --lease: nobody is left to renew");
-	if (out->no_fork && (out->at_least_ms || out->max_hold_ms || out->close_early))
+	if (out->no_fork && (out->at_least_ms || out->has_max_hold || out->close_early))
 		return usage(
 			"-F excludes -o, --at-least and --max-hold: nobody is left to do that");
 	if (out->token && (out->kind == HF_READ || out->how == RUN_PERMITS))
@@ -233,8 +255,7 @@ static int check_together(struct draft *draft)
 		return usage("--status-fd: only with --json");
 	if (draft->no_wait || (draft->has_wait && out->wait_ms == 0))
 		out->wait_ms = HF_NOWAIT;
-	int rc = choose_kind(draft);
-	return rc ? rc : check_times(draft);
+	return check_times(draft);
 }
 
 /* NAME, then -c STRING or a command, with one -- between. */
@@ -274,20 +295,33 @@ static int take_words(struct draft *draft, int argc, char **argv)
 	return 0;
 }
 
+/* Without its value, which may be a secret. */
+static int refuse_option(int letter, const char *word)
+{
+	const char *why = letter == ':' ? "needs a value" : "there is no such option";
+	if (strncmp(word, "--", 2) == 0)
+		cli_complain("%.*s: %s; see holdfast run --help", (int)strcspn(word, "="), word,
+		             why);
+	else
+		cli_complain("-%c: %s; see holdfast run --help", optopt, why);
+	return EXIT_USAGE;
+}
+
 int run_read_options(int argc, char **argv, struct run_options *ret_options)
 {
 	struct draft draft = {.out = ret_options};
 	int letter, rc = 0;
 	*ret_options = (struct run_options){
 		.watchdog_ms = 30000, .conflict_status = EXIT_NOT_ACQUIRED, .status_fd = -1};
-	optind = 0;
+	optind = opterr = 0;
 	while (!rc &&
-	       (letter = getopt_long(argc, argv, "+sxenw:E:oc:Fh", long_options, NULL)) != -1) {
+	       (letter = getopt_long(argc, argv, "+:sxenw:E:oc:Fh", long_options, NULL)) != -1) {
 		if (letter == 'h') {
 			cli_show_help("run");
-			exit(0);
+			exit(fflush(stdout) ? EXIT_SYSTEM : 0);
 		}
-		rc = take_option(&draft, letter, optarg);
+		rc = letter == '?' || letter == ':' ? refuse_option(letter, argv[optind - 1])
+		                                    : take_option(&draft, letter, optarg);
 	}
 	if (!rc)
 		rc = take_words(&draft, argc - optind, argv + optind);

@@ -2,15 +2,15 @@
 #include "run.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #define SILENT_MS 400  /* a wait this short is not worth a line */
 #define ASK_MS    2000 /* between questions who holds the lock */
-
-static bool line_shown;
 
 void tell_event(const struct run_options *options, const char *event, const struct run_hold *hold,
                 const char *more)
@@ -41,70 +41,151 @@ void tell_event(const struct run_options *options, const char *event, const stru
 	free(text);
 }
 
-/* ---- the line ---- */
+/* ---- who holds it ---- */
 
-struct holder_text {
-	FILE *out;
-};
+/* The question may take as long as the server likes, so a thread asks it while the loop goes on. */
+static struct {
+	pthread_t thread;
+	pthread_mutex_t mutex;
+	bool started; /* only the loop looks at it */
+	bool running; /* mutex held */
+	char *answer; /* mutex held; NULL: none yet */
+	int64_t asked_at;
+	hf_client *client;
+	const char *name;
+} question = {.mutex = PTHREAD_MUTEX_INITIALIZER, .asked_at = -ASK_MS};
+
+static bool line_shown;
+
+static void describe_lease(FILE *out, int64_t ttl_ms)
+{
+	char span[32];
+	if (ttl_ms >= 0)
+		fprintf(out, " for another %s if not renewed", cli_span(ttl_ms, span));
+}
 
 static int describe_holder(void *arg, const hf_info *info)
 {
-	FILE *out = ((struct holder_text *)arg)->out;
+	FILE *out = arg;
 	size_t n = hf_info_holders(info);
 	if (n == 0)
 		return 0;
 	const char *host = hf_info_host(info, 0);
-	const char *text = hf_info_text(info, 0);
+	const char *who = *host ? hf_info_text(info, 0) : hf_info_owner(info, 0);
+	fputs(", held by ", out);
+	cli_plain_text(out, who, strlen(who));
 	if (*host) {
-		fputs(", held by ", out);
-		cli_plain_text(out, text, strlen(text));
 		fprintf(out, " (pid %" PRId64 " on ", hf_info_pid(info, 0));
 		cli_plain_text(out, host, strlen(host));
 		fputs(")", out);
-	} else {
-		fputs(", held by ", out);
-		cli_plain_text(out, hf_info_owner(info, 0), strlen(hf_info_owner(info, 0)));
 	}
 	if (n > 1)
 		fprintf(out, " and %zu more", n - 1);
+	describe_lease(out, hf_info_ttl(info));
 	if (hf_info_waiters(info) > 0)
 		fprintf(out, "; %zu in the queue", hf_info_waiters(info));
 	return 0;
 }
 
-/* Who holds it, as last asked; asking must not hold up the wait for long, so it is done seldom. */
-static const char *holder_line(const struct run_options *options, struct run_hold *hold,
-                               int64_t waited_ms)
+static void *ask(void *arg)
 {
-	static char *text;
-	static int64_t asked_at = -ASK_MS;
-	size_t length;
-	if (waited_ms - asked_at < ASK_MS)
-		return text ? text : "";
-	asked_at = waited_ms;
-	free(text);
-	text = NULL;
-	struct holder_text holder = {.out = open_memstream(&text, &length)};
-	if (!holder.out)
-		return "";
-	(void)hf_client_inspect(hold->client, options->name, describe_holder, &holder);
-	fclose(holder.out);
-	return text ? text : "";
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+	(void)arg;
+	if (out) {
+		(void)hf_client_inspect(question.client, question.name, describe_holder, out);
+		fclose(out);
+	}
+	pthread_mutex_lock(&question.mutex);
+	free(question.answer);
+	question.answer = text;
+	question.running = false;
+	pthread_mutex_unlock(&question.mutex);
+	return NULL;
+}
+
+void tell_done(void)
+{
+	if (question.started)
+		(void)pthread_join(question.thread, NULL);
+	question.started = false;
+	free(question.answer);
+	question.answer = NULL;
+}
+
+/* Puts the question again if the last answer is old, unless the server is still at it. */
+static void ask_now_and_then(const struct run_options *options, const struct run_hold *hold,
+                             int64_t waited_ms)
+{
+	pthread_mutex_lock(&question.mutex);
+	bool busy = question.running || waited_ms - question.asked_at < ASK_MS;
+	if (!busy)
+		question.running = true;
+	pthread_mutex_unlock(&question.mutex);
+	if (busy)
+		return; /* or no thread could be made, which is no reason to disturb the wait */
+	if (question.started)
+		(void)pthread_join(question.thread, NULL);
+	question.asked_at = waited_ms;
+	question.client = hold->client;
+	question.name = options->name;
+	question.started = pthread_create(&question.thread, NULL, ask, NULL) == 0;
+}
+
+/* ---- the line ---- */
+
+/* The bytes of a text that fit into so many columns; a character counts as one. */
+static size_t cut(const char *text, size_t columns)
+{
+	size_t at = 0;
+	while (text[at] && columns > 0) {
+		at++;
+		while (((unsigned char)text[at] & 0xc0) == 0x80)
+			at++;
+		columns--;
+	}
+	return at;
+}
+
+static bool may_draw(const struct run_options *options)
+{
+	return !options->json && isatty(STDERR_FILENO) && tcgetpgrp(STDERR_FILENO) == getpgrp();
+}
+
+static void draw(const char *text)
+{
+	struct winsize size = {0};
+	const char *term = getenv("TERM");
+	const char *no_colour = getenv("NO_COLOR");
+	bool plain = (no_colour && *no_colour) || !term || strcmp(term, "dumb") == 0;
+	size_t columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1
+	                         ? size.ws_col - 1u
+	                         : 79;
+	fprintf(stderr, "\r\033[K%s%.*s%s", plain ? "" : "\033[2m", (int)cut(text, columns), text,
+	        plain ? "" : "\033[0m");
+	fflush(stderr);
+	line_shown = true;
 }
 
 void tell_waiting(const struct run_options *options, struct run_hold *hold, int64_t waited_ms)
 {
-	if (waited_ms < SILENT_MS || !isatty(STDERR_FILENO) || options->json)
+	char *text = NULL;
+	size_t length = 0;
+	if (waited_ms < SILENT_MS || !may_draw(options))
 		return;
-	const char *term = getenv("TERM");
-	const char *no_colour = getenv("NO_COLOR");
-	bool plain = (no_colour && *no_colour) || !term || strcmp(term, "dumb") == 0;
-	const char *holder = holder_line(options, hold, waited_ms);
-	fprintf(stderr, "\r\033[K%sholdfast: waiting for ", plain ? "" : "\033[2m");
-	cli_plain_text(stderr, options->name, strlen(options->name));
-	fprintf(stderr, ", %" PRId64 " s%s%s", waited_ms / 1000, holder, plain ? "" : "\033[0m");
-	fflush(stderr);
-	line_shown = true;
+	ask_now_and_then(options, hold, waited_ms);
+	FILE *out = open_memstream(&text, &length);
+	if (!out)
+		return;
+	fputs("holdfast: waiting for ", out);
+	cli_plain_text(out, options->name, strlen(options->name));
+	pthread_mutex_lock(&question.mutex);
+	fprintf(out, ", %" PRId64 " s%s", waited_ms / 1000, question.answer ? question.answer : "");
+	pthread_mutex_unlock(&question.mutex);
+	fclose(out);
+	draw(text);
+	free(text);
 }
 
 void tell_waiting_over(void)

@@ -2,6 +2,7 @@
 #include "tree.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,26 +81,35 @@ static void read_all(struct processes *all)
 	closedir(proc);
 }
 
+static int compare(const void *a, const void *b)
+{
+	const struct process *one = a, *other = b;
+	return one->pid < other->pid ? -1 : one->pid > other->pid;
+}
+
+static struct process *find(const struct processes *all, pid_t pid)
+{
+	const struct process key = {.pid = pid};
+	return bsearch(&key, all->at, all->n, sizeof(*all->at), compare);
+}
+
 /* Marks the descendants; a parent may come after its child in the list, so until nothing changes. */
 static void mark(struct processes *all, pid_t root, pid_t spared)
 {
-	bool changed = true;
+	bool changed = all->n > 0;
+	if (changed)
+		qsort(all->at, all->n, sizeof(*all->at), compare);
 	while (changed) {
 		changed = false;
 		for (size_t i = 0; i < all->n; i++) {
 			struct process *one = &all->at[i];
-			bool below = one->parent == root;
-			for (size_t j = 0; !below && j < all->n; j++)
-				below = all->at[j].pid == one->parent && all->at[j].ours;
-			if (one->ours || !below)
+			if (one->ours || one->pid == spared)
 				continue;
-			one->ours = true;
-			changed = true;
+			const struct process *parent = find(all, one->parent);
+			one->ours = one->parent == root || (parent && parent->ours);
+			changed = changed || one->ours;
 		}
 	}
-	for (size_t i = 0; i < all->n; i++)
-		if (all->at[i].pid == spared)
-			all->at[i].ours = false;
 }
 
 static bool is_dead(const struct process *process)
@@ -113,7 +123,7 @@ static bool send_to(const struct process *process, int signal)
 	struct process now;
 	int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
 	if (fd < 0)
-		return kill(process->pid, signal) == 0; /* an old kernel */
+		return errno == ENOSYS && kill(process->pid, signal) == 0; /* an old kernel */
 	bool same = read_process(process->pid, &now) && now.started == process->started;
 	bool sent = same && syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0) == 0;
 	close(fd);

@@ -6,8 +6,8 @@
 #include <sys/types.h>
 
 /*
- * Sends a signal to all descendants of `root` but for `spared`, again and again until a look finds none
- * that has not got it. Returns how many got it.
+ * Sends a signal to all descendants of `root` but for `spared` and its own, again and again until a look
+ * finds none that has not got it. Returns how many got it.
  */
 int tree_signal(pid_t root, pid_t spared, int signal);
 

@@ -3,6 +3,8 @@
 #include "core/core.h"
 #include "redis/lua_scripts.h"
 
+#include <assert.h>
+
 #define SCRIPT(name, k, a)                                                                         \
 	{                                                                                          \
 		.text = hf__lua_##name, .length = sizeof hf__lua_##name - 1,                       \
@@ -110,7 +112,6 @@ static const struct hf__recipe others[HF__VERBS] = {
 
 const struct hf__recipe *hf__recipe_of(int kind, int verb)
 {
-	if (verb < STYLE_VERBS)
-		return &styles[kind][verb];
-	return &others[verb];
+	assert(verb >= 0 && verb < HF__VERBS);
+	return (verb < STYLE_VERBS ? styles[kind] : others) + verb;
 }

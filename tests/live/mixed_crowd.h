@@ -15,7 +15,7 @@
 #define VALUES      4     /* of each group */
 #define CODES       64
 
-/* What is used; the first are those of hf_kind. */
+/* What is used; 1 to 8 are the kinds of hf_kind. */
 enum sort { MULTI, GROUP = HF_SIMPLE_FAIR + 1, SEMAPHORE, PERMITS, LATCH, SORTS };
 
 static const char *const sort_names[SORTS] = {

@@ -86,10 +86,9 @@ static long long count_sections(void)
 static void kill_connection(struct crowd *crowd)
 {
 	char *list = raw_text(live_raw, "CLIENT", "LIST", NULL);
-	char *at = list;
 	char *rest = NULL;
 	int skip = (int)(test_now_ms() % PROCESSES);
-	for (char *line = strtok_r(at, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+	for (char *line = strtok_r(list, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		char id[32];
 		if (!strstr(line, " name=holdfast ") || skip-- > 0 ||
 		    sscanf(line, "id=%31s", id) != 1)

@@ -1,0 +1,203 @@
+/* holdfast unlock and ping. */
+#include "cli/cli.h"
+
+#define JAVA "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
+
+static bool exists(const char *key)
+{
+	return raw_integer(cli_raw, "EXISTS", key, NULL) == 1;
+}
+
+static void make_lock(const char *name)
+{
+	assert_int_equal(raw_integer(cli_raw, "HSET", name, JAVA ":1", "1", NULL), 1);
+}
+
+/* ---- unlock ---- */
+
+static void lock_of_java_is_taken_away(void **state)
+{
+	(void)state;
+	struct raw *ear = raw_connect(cli_server);
+	raw_subscribe(ear, "redisson_lock__channel:{x}");
+	make_lock("x");
+	CLI_CALL(cli_url(), 0, "unlock", "--force", "--yes", "x");
+	assert_false(exists("x"));
+	struct raw_reply *message = raw_next_message(ear, CLI_SOON_MS);
+	assert_non_null(message);
+	assert_string_equal(message->children[2]->text, "0");
+	raw_reply_free(message);
+	raw_close(ear);
+}
+
+static void waiter_gets_what_is_taken_away(void **state)
+{
+	(void)state;
+	make_lock("x");
+	struct cli *waiter = cli_start(cli_url(), "run", "x", "--", "echo", "mine", NULL);
+	WAIT_UNTIL(raw_integer(cli_raw, "EVAL", "return #redis.call('pubsub', 'channels', '*{x}')",
+	                       "0", NULL) == 1,
+	           CLI_SOON_MS);
+	CLI_CALL(cli_url(), 0, "unlock", "x", "--force", "--yes");
+	CLI_EXPECT(waiter, 0);
+	assert_string_equal(cli_output(waiter), "mine\n");
+	cli_free(waiter);
+}
+
+static void every_kind_is_unlocked(void **state)
+{
+	(void)state;
+	const char *const kinds[] = {"reentrant", "fair", "read", "write", "fenced", "spin"};
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		struct cli *holder = cli_start(cli_url(), "run", "--kind", kinds[i], kinds[i], "--",
+		                               "sleep", "60", NULL);
+		WAIT_UNTIL(exists(kinds[i]), CLI_SOON_MS);
+		CLI_CALL(cli_url(), 0, "unlock", "--force", "--yes", kinds[i]);
+		assert_false(exists(kinds[i]));
+		cli_free(holder);
+	}
+}
+
+static void free_lock_cannot_be_unlocked(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "unlock", "--force", "--yes", "x", NULL);
+	CLI_EXPECT(cli, 1);
+	assert_string_equal(cli_errors(cli), "holdfast: x: nobody holds it\n");
+	cli_free(cli);
+}
+
+static void what_is_no_lock_is_left_alone(void **state)
+{
+	(void)state;
+	raw_ok(cli_raw, "SET", "text", "hello", NULL);
+	raw_integer(cli_raw, "HSET", "hash", "colour", "red", NULL);
+	raw_integer(cli_raw, "HSET", "odd", "mode", "odd", JAVA ":1", "1", NULL);
+	raw_ok(cli_raw, "SET", "permits", "1", NULL);
+	raw_integer(cli_raw, "ZADD", "{permits}:timeout", "922337203685477", "0123456789abcdef",
+	            NULL);
+	CLI_CALL(cli_url(), 65, "unlock", "--force", "--yes", "text");
+	CLI_CALL(cli_url(), 65, "unlock", "--force", "--yes", "hash");
+	CLI_CALL(cli_url(), 65, "unlock", "--force", "--yes", "odd");
+	CLI_CALL(cli_url(), 65, "unlock", "--force", "--yes", "permits");
+	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 5);
+}
+
+static void force_has_to_be_said(void **state)
+{
+	(void)state;
+	make_lock("x");
+	CLI_CALL(cli_url(), 64, "unlock", "x");
+	CLI_CALL(cli_url(), 64, "unlock", "--yes", "x");
+	CLI_CALL(cli_url(), 64, "unlock", "--force", "--yes");
+	CLI_CALL(cli_url(), 64, "unlock", "--force", "--yes", "x", "y");
+	assert_true(exists("x"));
+}
+
+static void without_a_terminal_yes_is_needed(void **state)
+{
+	(void)state;
+	make_lock("x");
+	struct cli *cli = cli_start(cli_url(), "unlock", "--force", "x", NULL);
+	CLI_EXPECT(cli, 64);
+	assert_non_null(strstr(cli_errors(cli), "--yes"));
+	assert_true(exists("x"));
+	cli_free(cli);
+}
+
+static int answer(const char *typed)
+{
+	const char *const argv[] = {cli_path(), "unlock", "--force", "x", NULL};
+	struct cli_terminal *terminal = cli_terminal_start(cli_url(), argv);
+	CLI_WAIT_TERMINAL(terminal, "Take the lock x away");
+	CLI_WAIT_TERMINAL(terminal, "[y/N] ");
+	assert_true(exists("x"));
+	cli_terminal_type(terminal, typed);
+	int status = cli_terminal_wait(terminal, CLI_SOON_MS);
+	cli_terminal_free(terminal);
+	return status;
+}
+
+static void terminal_is_asked(void **state)
+{
+	(void)state;
+	make_lock("x");
+	assert_int_equal(answer("n\n"), 1);
+	assert_true(exists("x"));
+	assert_int_equal(answer("\n"), 1);
+	assert_true(exists("x"));
+	assert_int_equal(answer("\x04"), 1); /* end of input */
+	assert_true(exists("x"));
+	assert_int_equal(answer("y\n"), 0);
+	assert_false(exists("x"));
+}
+
+/* ---- ping ---- */
+
+static void ping_tells_a_time(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "ping", NULL);
+	CLI_EXPECT(cli, 0);
+	char *rest;
+	assert_true(strtod(cli_output(cli), &rest) > 0);
+	assert_string_equal(rest, " ms\n");
+	assert_string_equal(cli_errors(cli), "");
+	cli_free(cli);
+}
+
+static void server_that_is_away_is_69(void **state)
+{
+	(void)state;
+	const char *const commands[] = {"ping", "ls", "doctor"};
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		struct cli *cli = cli_start("redis://127.0.0.1:1", commands[i], NULL);
+		CLI_EXPECT(cli, 69);
+		const char *text = cli_errors(cli);
+		assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+		assert_non_null(strstr(text, "is the server running"));
+		cli_free(cli);
+	}
+	CLI_CALL("redis://127.0.0.1:1", 69, "who", "x");
+	CLI_CALL("redis://127.0.0.1:1", 69, "unlock", "--force", "--yes", "x");
+}
+
+static void server_that_is_stopped_is_69_in_time(void **state)
+{
+	(void)state;
+	test_server_freeze(cli_server);
+	long long begun = test_now_ms();
+	struct cli *cli = cli_start(cli_url(), "ping", NULL);
+	int status = cli_wait(cli, CLI_SOON_MS);
+	test_server_thaw(cli_server);
+	assert_int_equal(status, 69);
+	assert_in_range(test_now_ms() - begun, 1000, 10000);
+	cli_free(cli);
+}
+
+static void ping_takes_no_words(void **state)
+{
+	(void)state;
+	CLI_CALL(cli_url(), 64, "ping", "x");
+	CLI_CALL(cli_url(), 64, "ping", "--force");
+	CLI_CALL(cli_url(), 64, "doctor", "x");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CLI_STORY(lock_of_java_is_taken_away),
+		CLI_STORY(waiter_gets_what_is_taken_away),
+		CLI_STORY(every_kind_is_unlocked),
+		CLI_STORY(free_lock_cannot_be_unlocked),
+		CLI_STORY(what_is_no_lock_is_left_alone),
+		CLI_STORY(force_has_to_be_said),
+		CLI_STORY(without_a_terminal_yes_is_needed),
+		CLI_STORY(terminal_is_asked),
+		CLI_STORY(ping_tells_a_time),
+		CLI_STORY(server_that_is_away_is_69),
+		CLI_STORY(server_that_is_stopped_is_69_in_time),
+		CLI_STORY(ping_takes_no_words),
+	};
+	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
+}

@@ -1,0 +1,416 @@
+/* Drives the real command: processes, their outputs, terminals, and the server they share. */
+#define _GNU_SOURCE
+#include "cli/cli.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <termios.h>
+
+#define MOST_WORDS 64
+
+extern char **environ;
+
+struct test_server *cli_server;
+struct raw *cli_raw;
+
+const char *cli_path(void)
+{
+	return HF_COMMAND;
+}
+
+bool cli_is_slow(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+	return true;
+#endif
+#endif
+	return false;
+}
+
+/* ---- starting ---- */
+
+/* The test's own environment without anything that steers the command. */
+static void set_environment(const char *url)
+{
+	for (size_t i = 0; environ[i];) {
+		if (strncmp(environ[i], "HOLDFAST_", 9) == 0) {
+			char *name = strndup(environ[i], strcspn(environ[i], "="));
+			(void)unsetenv(name);
+			free(name);
+		} else {
+			i++;
+		}
+	}
+	(void)setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
+	if (url)
+		(void)setenv("HOLDFAST_URL", url, 1);
+}
+
+/* In the forked child; the kernel kills it when the test program ends. */
+static _Noreturn void become(const char *url, const char *const *argv, pid_t parent)
+{
+	sigset_t none;
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(127);
+	set_environment(url);
+	(void)execvp(argv[0], (char *const *)(uintptr_t)argv);
+	fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
+	_exit(127);
+}
+
+static int open_nameless(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC);
+	if (fd < 0)
+		check_fail("memfd_create: %s", strerror(errno));
+	return fd;
+}
+
+struct cli *cli_start_program(const char *url, const char *const *argv)
+{
+	struct cli *cli = check_alloc(sizeof(*cli));
+	int in[2];
+	if (pipe2(in, O_CLOEXEC))
+		check_fail("pipe2: %s", strerror(errno));
+	cli->out = open_nameless("out");
+	cli->err = open_nameless("err");
+	cli->in = in[1];
+	pid_t parent = getpid();
+	(void)fflush(NULL);
+	cli->pid = fork();
+	if (cli->pid < 0)
+		check_fail("fork: %s", strerror(errno));
+	if (cli->pid == 0) {
+		(void)setsid();
+		(void)dup2(in[0], STDIN_FILENO);
+		(void)dup2(cli->out, STDOUT_FILENO);
+		(void)dup2(cli->err, STDERR_FILENO);
+		become(url, argv, parent);
+	}
+	(void)close(in[0]);
+	return cli;
+}
+
+struct cli *cli_start_words(const char *url, const char *const *words)
+{
+	const char *argv[MOST_WORDS + 2] = {cli_path()};
+	for (size_t i = 0; words[i]; i++) {
+		if (i == MOST_WORDS)
+			check_fail("a command has at most %d words", MOST_WORDS);
+		argv[i + 1] = words[i];
+	}
+	return cli_start_program(url, argv);
+}
+
+struct cli *cli_start(const char *url, ...)
+{
+	const char *words[MOST_WORDS + 1];
+	size_t n = 0;
+	va_list list;
+	va_start(list, url);
+	while ((words[n] = va_arg(list, const char *)))
+		if (++n > MOST_WORDS)
+			check_fail("a command has at most %d words", MOST_WORDS);
+	va_end(list);
+	return cli_start_words(url, words);
+}
+
+/* ---- what became of it ---- */
+
+void cli_close_input(struct cli *cli)
+{
+	if (cli->in >= 0)
+		(void)close(cli->in);
+	cli->in = -1;
+}
+
+static int status_of(int status)
+{
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+bool cli_has_ended(struct cli *cli)
+{
+	struct rusage usage;
+	int status;
+	if (cli->ended)
+		return true;
+	if (wait4(cli->pid, &status, WNOHANG, &usage) != cli->pid)
+		return false;
+	cli->ended = true;
+	cli->status = status_of(status);
+	cli->rss_kb = usage.ru_maxrss;
+	cli->cpu_ms = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000LL +
+	              (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+	return true;
+}
+
+int cli_wait(struct cli *cli, long long timeout_ms)
+{
+	long long ends_at = test_now_ms() + timeout_ms;
+	while (!cli_has_ended(cli)) {
+		if (test_now_ms() > ends_at)
+			check_fail("still running after %lld ms; it printed: %s%s", timeout_ms,
+			           cli_output(cli), cli_errors(cli));
+		test_pause();
+	}
+	return cli->status;
+}
+
+/* The text stays valid for the next few calls, so that two can be shown in one message. */
+static const char *read_file(int fd)
+{
+	static char *texts[8];
+	static size_t next;
+	char **text = &texts[next++ % 8];
+	off_t size = lseek(fd, 0, SEEK_CUR);
+	free(*text);
+	*text = check_alloc((size_t)size + 1);
+	if (pread(fd, *text, (size_t)size, 0) != size)
+		check_fail("pread: %s", strerror(errno));
+	return *text;
+}
+
+const char *cli_output(struct cli *cli)
+{
+	return read_file(cli->out);
+}
+
+const char *cli_errors(struct cli *cli)
+{
+	return read_file(cli->err);
+}
+
+void cli_free(struct cli *cli)
+{
+	if (!cli)
+		return;
+	if (!cli_has_ended(cli)) {
+		(void)kill(cli->pid, SIGKILL);
+		(void)waitpid(cli->pid, NULL, 0);
+	}
+	cli_close_input(cli);
+	(void)close(cli->out);
+	(void)close(cli->err);
+	free(cli);
+}
+
+/* ---- processes ---- */
+
+/* The fields of /proc/PID/stat from the state on; false if there is no such process. */
+static bool read_stat(pid_t pid, char *ret_text, size_t size)
+{
+	char path[64], text[1024];
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return false;
+	size_t length = fread(text, 1, sizeof text - 1, file);
+	(void)fclose(file);
+	text[length] = 0;
+	char *rest = strrchr(text, ')');
+	if (!rest)
+		return false;
+	snprintf(ret_text, size, "%s", rest + 2);
+	return true;
+}
+
+char cli_process_state(pid_t pid)
+{
+	char text[1024];
+	return read_stat(pid, text, sizeof text) ? text[0] : 0;
+}
+
+bool cli_is_alive(pid_t pid)
+{
+	char state = cli_process_state(pid);
+	return state && state != 'Z' && state != 'X';
+}
+
+static bool has_name(pid_t pid, const char *name)
+{
+	char path[64], text[64] = "";
+	snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return false;
+	char *line = fgets(text, sizeof text, file);
+	(void)fclose(file);
+	text[strcspn(text, "\n")] = 0;
+	return line && strcmp(text, name) == 0;
+}
+
+pid_t cli_child_named(pid_t parent, const char *name)
+{
+	char text[1024];
+	pid_t found = 0;
+	const struct dirent *entry;
+	DIR *proc = opendir("/proc");
+	while (!found && (entry = readdir(proc))) {
+		pid_t pid = (pid_t)atoi(entry->d_name);
+		int its_parent;
+		if (pid > 0 && read_stat(pid, text, sizeof text) &&
+		    sscanf(text, "%*c %d", &its_parent) == 1 && its_parent == parent &&
+		    has_name(pid, name))
+			found = pid;
+	}
+	(void)closedir(proc);
+	return found;
+}
+
+pid_t cli_guard(const struct cli *cli)
+{
+	return cli_child_named(cli->pid, "holdfast-guard");
+}
+
+long long cli_cpu_ms(pid_t pid)
+{
+	char text[1024];
+	unsigned long user, system;
+	if (!read_stat(pid, text, sizeof text) ||
+	    sscanf(text, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) !=
+	            2)
+		check_fail("there is no process %d", (int)pid);
+	return (long long)(user + system) * 1000 / sysconf(_SC_CLK_TCK);
+}
+
+/* ---- a terminal ---- */
+
+struct cli_terminal *cli_terminal_start(const char *url, const char *const *argv)
+{
+	struct cli_terminal *terminal = check_alloc(sizeof(*terminal));
+	const struct winsize size = {.ws_row = 24, .ws_col = 80};
+	terminal->fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (terminal->fd < 0 || grantpt(terminal->fd) || unlockpt(terminal->fd))
+		check_fail("no terminal: %s", strerror(errno));
+	(void)ioctl(terminal->fd, TIOCSWINSZ, &size);
+	const char *name = ptsname(terminal->fd);
+	pid_t parent = getpid();
+	(void)fflush(NULL);
+	terminal->pid = fork();
+	if (terminal->pid == 0) {
+		(void)setsid();
+		int fd = open(name, O_RDWR);
+		(void)ioctl(fd, TIOCSCTTY, 0);
+		for (int i = 0; i < 3; i++)
+			(void)dup2(fd, i);
+		if (fd > 2)
+			(void)close(fd);
+		(void)setenv("TERM", "xterm", 1);
+		become(url, argv, parent);
+	}
+	terminal->room = 4096;
+	terminal->text = check_alloc(terminal->room);
+	return terminal;
+}
+
+void cli_terminal_type(struct cli_terminal *terminal, const char *text)
+{
+	if (write(terminal->fd, text, strlen(text)) != (ssize_t)strlen(text))
+		check_fail("cannot type: %s", strerror(errno));
+}
+
+const char *cli_terminal_text(struct cli_terminal *terminal)
+{
+	struct pollfd polled = {.fd = terminal->fd, .events = POLLIN};
+	while (poll(&polled, 1, 0) > 0 && (polled.revents & POLLIN)) {
+		if (terminal->length + 1024 > terminal->room) {
+			terminal->room *= 2;
+			terminal->text = realloc(terminal->text, terminal->room);
+			assert_non_null(terminal->text);
+		}
+		ssize_t size = read(terminal->fd, terminal->text + terminal->length, 1023);
+		if (size <= 0)
+			break;
+		terminal->length += (size_t)size;
+		terminal->text[terminal->length] = 0;
+	}
+	return terminal->text;
+}
+
+void cli_terminal_clear(struct cli_terminal *terminal)
+{
+	(void)cli_terminal_text(terminal);
+	terminal->length = 0;
+	terminal->text[0] = 0;
+}
+
+pid_t cli_terminal_foreground(const struct cli_terminal *terminal)
+{
+	return tcgetpgrp(terminal->fd);
+}
+
+int cli_terminal_wait(struct cli_terminal *terminal, long long timeout_ms)
+{
+	long long ends_at = test_now_ms() + timeout_ms;
+	int status;
+	while (waitpid(terminal->pid, &status, WNOHANG) != terminal->pid) {
+		(void)cli_terminal_text(terminal);
+		if (test_now_ms() > ends_at)
+			check_fail("still running after %lld ms; the terminal shows: %s",
+			           timeout_ms, terminal->text);
+		test_pause();
+	}
+	(void)cli_terminal_text(terminal);
+	terminal->pid = 0;
+	return status_of(status);
+}
+
+void cli_terminal_free(struct cli_terminal *terminal)
+{
+	if (!terminal)
+		return;
+	if (terminal->pid) {
+		(void)kill(terminal->pid, SIGKILL);
+		(void)waitpid(terminal->pid, NULL, 0);
+	}
+	(void)close(terminal->fd);
+	free(terminal->text);
+	free(terminal);
+}
+
+/* ---- one server for a test program ---- */
+
+int cli_start_server(void **state)
+{
+	(void)state;
+	cli_server = test_server_start(&(struct test_server_options){.appendonly = true});
+	cli_raw = raw_connect(cli_server);
+	return 0;
+}
+
+int cli_stop_server(void **state)
+{
+	(void)state;
+	raw_close(cli_raw);
+	test_server_stop(cli_server);
+	return 0;
+}
+
+int cli_flush_server(void **state)
+{
+	(void)state;
+	raw_ok(cli_raw, "FLUSHALL", NULL);
+	return 0;
+}
+
+const char *cli_url(void)
+{
+	return test_server_url(cli_server);
+}

@@ -1,0 +1,154 @@
+/* Drives the real command: starts it, talks to it, looks at what it printed and what became of it. */
+#ifndef TESTS_CLI_CLI_H
+#define TESTS_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "support/check.h"
+#include "support/clock.h"
+#include "support/raw.h"
+#include "support/server.h"
+
+/* Only a broken test waits that long. */
+#define CLI_SOON_MS 15000
+
+/* The path of the command under test. */
+const char *cli_path(void);
+
+/* Whether the command is built with a sanitizer, which costs it time and memory. */
+bool cli_is_slow(void);
+
+/* ---- one run of the command ---- */
+
+/* Started in a session of its own; it is killed when the test program ends. */
+struct cli {
+	pid_t pid;
+	int in;           /* a pipe to its input; -1 once it is closed */
+	int out, err;     /* files without a name, with all it printed so far */
+	bool ended;       /* and then: */
+	int status;       /* its exit status, 128+n if it died of a signal */
+	long long rss_kb; /* the most memory it had */
+	long long cpu_ms; /* the time it used, its children's not counted */
+};
+
+/*
+ * Starts holdfast with these words. url becomes HOLDFAST_URL; NULL: none. Configuration files of the
+ * machine and other HOLDFAST_ variables are kept away from it.
+ */
+struct cli *cli_start(const char *url, ...) __attribute__((sentinel));
+struct cli *cli_start_words(const char *url, const char *const *words);
+
+/* The same for any program, found in PATH. */
+struct cli *cli_start_program(const char *url, const char *const *argv);
+
+/* Ends its input. */
+void cli_close_input(struct cli *cli);
+
+/* Whether it has ended by now; then status is known. */
+bool cli_has_ended(struct cli *cli);
+
+/* Waits for its end and returns the status; fails the test if it takes too long. */
+int cli_wait(struct cli *cli, long long timeout_ms);
+
+/* What it printed so far, as text; valid until the next call for the same run. */
+const char *cli_output(struct cli *cli);
+const char *cli_errors(struct cli *cli);
+
+/* Kills it if need be, and frees it. Takes NULL. */
+void cli_free(struct cli *cli);
+
+/* Waits and checks the status; a wrong one is shown with what was printed. */
+#define CLI_EXPECT(cli, wanted)                                                                    \
+	do {                                                                                       \
+		int cli_status_ = cli_wait(cli, CLI_SOON_MS);                                      \
+		if (cli_status_ != (wanted))                                                       \
+			fail_msg("status %d, not %d; it printed: %s%s", cli_status_, (wanted),     \
+			         cli_output(cli), cli_errors(cli));                                \
+	} while (0)
+
+/* Runs holdfast to its end with an empty input, checks the status, and frees it. */
+#define CLI_CALL(url, wanted, ...)                                                                 \
+	do {                                                                                       \
+		struct cli *cli_run_ = cli_start(url, __VA_ARGS__, NULL);                          \
+		cli_close_input(cli_run_);                                                         \
+		CLI_EXPECT(cli_run_, wanted);                                                      \
+		cli_free(cli_run_);                                                                \
+	} while (0)
+
+/* Waits until one of the outputs has this text in it. */
+#define CLI_WAIT_OUTPUT(cli, text) WAIT_UNTIL(strstr(cli_output(cli), text) != NULL, CLI_SOON_MS)
+#define CLI_WAIT_ERRORS(cli, text) WAIT_UNTIL(strstr(cli_errors(cli), text) != NULL, CLI_SOON_MS)
+
+/* ---- processes ---- */
+
+/* Whether there is such a process, and it is no zombie. */
+bool cli_is_alive(pid_t pid);
+
+/* Its state as in ps: R, S, T, …; 0 if there is none. */
+char cli_process_state(pid_t pid);
+
+/* The first child with this name (as in ps -o comm), or 0. */
+pid_t cli_child_named(pid_t parent, const char *name);
+
+/* The guard of a run that has a command. */
+pid_t cli_guard(const struct cli *cli);
+
+/* Processor time that a living process has used so far. */
+long long cli_cpu_ms(pid_t pid);
+
+/* ---- a terminal ---- */
+
+/* A program on a terminal of its own, which the test types on and reads from. */
+struct cli_terminal {
+	pid_t pid;
+	int fd;
+	char *text; /* all that was shown so far */
+	size_t length, room;
+};
+
+/* Starts argv as the leader of the terminal's session, its foreground group. */
+struct cli_terminal *cli_terminal_start(const char *url, const char *const *argv);
+void cli_terminal_type(struct cli_terminal *terminal, const char *text);
+/* All that was shown so far. */
+const char *cli_terminal_text(struct cli_terminal *terminal);
+/* Forgets what was shown so far. */
+void cli_terminal_clear(struct cli_terminal *terminal);
+/* The terminal's foreground group. */
+pid_t cli_terminal_foreground(const struct cli_terminal *terminal);
+int cli_terminal_wait(struct cli_terminal *terminal, long long timeout_ms);
+void cli_terminal_free(struct cli_terminal *terminal);
+
+#define CLI_WAIT_TERMINAL(terminal, shown)                                                         \
+	do {                                                                                       \
+		long long cli_ends_at_ = test_now_ms() + CLI_SOON_MS;                              \
+		while (!strstr(cli_terminal_text(terminal), shown)) {                              \
+			if (test_now_ms() > cli_ends_at_)                                          \
+				fail_msg("the terminal does not show '%s' but '%s'", shown,        \
+				         cli_terminal_text(terminal));                             \
+			test_pause();                                                              \
+		}                                                                                  \
+	} while (0)
+
+/* ---- one server for a test program ---- */
+
+extern struct test_server *cli_server;
+extern struct raw *cli_raw; /* looks into it */
+
+/* Group setup and teardown of cmocka: the server. */
+int cli_start_server(void **state);
+int cli_stop_server(void **state);
+/* Setup of each story: the server is empty, and runs. */
+int cli_flush_server(void **state);
+
+/* The address of that server. */
+const char *cli_url(void);
+
+/* A story that begins on an empty server. */
+#define CLI_STORY(name) cmocka_unit_test_setup(name, cli_flush_server)
+
+#endif

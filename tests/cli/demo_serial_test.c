@@ -1,0 +1,89 @@
+/* holdfast demo: it ends well, and leaves no server behind. */
+#include "cli/cli.h"
+#include "support/temp.h"
+
+#include <dirent.h>
+#include <signal.h>
+
+static char *folder;
+
+static int make_folder(void **state)
+{
+	(void)state;
+	folder = temp_dir_make();
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	temp_dir_remove(folder);
+	return 0;
+}
+
+static struct cli *start_demo(void)
+{
+	char *variable = check_format("HOLDFAST_EMBEDDED_DIR=%s", folder);
+	const char *const argv[] = {"env", variable, cli_path(), "demo", NULL};
+	struct cli *cli = cli_start_program(NULL, argv);
+	free(variable);
+	return cli;
+}
+
+/* Its server had a directory of its own in there. */
+static size_t count_leftovers(void)
+{
+	size_t n = 0;
+	DIR *dir = opendir(folder);
+	assert_non_null(dir);
+	for (struct dirent *entry; (entry = readdir(dir));)
+		n += entry->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+static void demo_ends_well_and_cleans_up(void **state)
+{
+	(void)state;
+	struct cli *cli = start_demo();
+	int status = cli_wait(cli, 4 * CLI_SOON_MS);
+	if (status != 0)
+		fail_msg("status %d: %s%s", status, cli_output(cli), cli_errors(cli));
+	assert_non_null(strstr(cli_output(cli), "All of it behaved as told."));
+	assert_null(strstr(cli_output(cli), "THIS IS WRONG"));
+	assert_string_equal(cli_errors(cli), "");
+	assert_int_equal(count_leftovers(), 0);
+	cli_free(cli);
+}
+
+static void interrupted_demo_cleans_up(void **state)
+{
+	(void)state;
+	struct cli *cli = start_demo();
+	CLI_WAIT_OUTPUT(cli, "has the lock and works for a second");
+	assert_int_equal(count_leftovers(), 1);
+	assert_int_equal(kill(cli->pid, SIGTERM), 0);
+	CLI_EXPECT(cli, 128 + SIGTERM);
+	assert_int_equal(count_leftovers(), 0);
+	cli_free(cli);
+}
+
+static void server_that_is_away_fails_the_demo(void **state)
+{
+	(void)state;
+	CLI_CALL(NULL, 1, "demo", "redis://127.0.0.1:1");
+	CLI_CALL(NULL, 1, "demo", "--url", "redis://127.0.0.1:1");
+	CLI_CALL(NULL, 64, "demo", "--url", "redis://127.0.0.1:1", "redis://127.0.0.1:1");
+}
+
+#define STORY(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORY(demo_ends_well_and_cleans_up),
+		STORY(interrupted_demo_cleans_up),
+		STORY(server_that_is_away_fails_the_demo),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

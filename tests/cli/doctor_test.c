@@ -1,0 +1,307 @@
+/* holdfast doctor: what it finds on good and bad servers, and that its remedies work. */
+#include "cli/cli.h"
+
+#include <stdlib.h>
+
+static struct cli *examine(const char *url, int status)
+{
+	struct cli *cli = cli_start(url, "doctor", NULL);
+	CLI_EXPECT(cli, status);
+	assert_string_equal(cli_errors(cli), "");
+	return cli;
+}
+
+/* The line about a subject; "" if there is none. */
+static const char *line_about(struct cli *cli, const char *subject)
+{
+	static char line[2048];
+	const char *text = cli_output(cli);
+	for (; *text; text += strcspn(text, "\n") + 1) {
+		if (strncmp(text + 6, subject, strlen(subject)) != 0)
+			continue;
+		snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
+		return line;
+	}
+	return "";
+}
+
+static void expect_line(struct cli *cli, const char *verdict, const char *subject,
+                        const char *wanted)
+{
+	const char *line = line_about(cli, subject);
+	if (strncmp(line, verdict, strlen(verdict)) != 0 || !strstr(line, wanted))
+		fail_msg("no '%s %s … %s' in '%s'", verdict, subject, wanted, cli_output(cli));
+}
+
+static void good_server_is_status_0(void **state)
+{
+	(void)state;
+	raw_ok(cli_raw, "CONFIG", "SET", "appendonly", "yes", NULL);
+	struct cli *cli = examine(cli_url(), 0);
+	raw_ok(cli_raw, "CONFIG", "SET", "appendonly", "no", NULL);
+	expect_line(cli, "ok ", "version", "");
+	expect_line(cli, "ok ", "eviction", "noeviction");
+	expect_line(cli, "ok ", "persistence", "append-only");
+	expect_line(cli, "ok ", "clock", " ms from this host's");
+	expect_line(cli, "ok ", "rights", "locks were taken and released");
+	assert_null(strstr(cli_output(cli), "\033"));
+	cli_free(cli);
+	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
+}
+
+static void missing_persistence_is_a_note(void **state)
+{
+	(void)state;
+	struct cli *cli = examine(cli_url(), 0);
+	expect_line(cli, "note", "persistence", "give one twice; set appendonly yes");
+	expect_line(cli, "note", "replicas", "nobody gets a lock");
+	cli_free(cli);
+}
+
+static void eviction_with_a_limit_is_bad(void **state)
+{
+	(void)state;
+	const char *const policies[] = {"allkeys-lru", "volatile-ttl", "allkeys-random"};
+	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "100mb", NULL);
+	for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+		raw_ok(cli_raw, "CONFIG", "SET", "maxmemory-policy", policies[i], NULL);
+		struct cli *cli = examine(cli_url(), 1);
+		expect_line(cli, "BAD ", "eviction", policies[i]);
+		expect_line(cli, "BAD ", "eviction", "; set maxmemory-policy noeviction");
+		cli_free(cli);
+	}
+	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "0", NULL);
+	struct cli *cli = examine(cli_url(), 0);
+	expect_line(cli, "note", "eviction", "no maxmemory");
+	cli_free(cli);
+	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory-policy", "noeviction", NULL);
+}
+
+static void full_server_is_bad(void **state)
+{
+	(void)state;
+	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "1", NULL);
+	struct cli *cli = examine(cli_url(), 1);
+	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "0", NULL);
+	expect_line(cli, "BAD ", "lock", "out of memory");
+	cli_free(cli);
+}
+
+static void replica_is_bad(void **state)
+{
+	(void)state;
+	struct test_server *primary =
+		test_server_start(&(struct test_server_options){.kind = TEST_SERVER_TCP});
+	const char *port = strrchr(test_server_url(primary), ':') + 1;
+	raw_ok(cli_raw, "REPLICAOF", "127.0.0.1", port, NULL);
+	struct raw *raw = raw_connect(primary);
+	WAIT_UNTIL(raw_integer(raw, "WAIT", "1", "10", NULL) == 1, CLI_SOON_MS);
+	struct cli *cli = examine(cli_url(), 1);
+	expect_line(cli, "BAD ", "role", "; connect to the primary");
+	assert_string_equal(line_about(cli, "rights"), "");
+	cli_free(cli);
+	cli = examine(test_server_url(primary), 0);
+	expect_line(cli, "note", "replicas", "1: a failover may forget");
+	cli_free(cli);
+	raw_ok(cli_raw, "REPLICAOF", "NO", "ONE", NULL);
+	raw_close(raw);
+	test_server_stop(primary);
+}
+
+static void colour_is_for_terminals_only(void **state)
+{
+	(void)state;
+	const char *const plain[] = {"env", "TERM=xterm", "NO_COLOR=1", cli_path(), "doctor", NULL};
+	const char *const dumb[] = {"env", "TERM=dumb", cli_path(), "doctor", NULL};
+	const char *const colour[] = {"env",      "-u",     "NO_COLOR", "TERM=xterm",
+	                              cli_path(), "doctor", NULL};
+	const char *const *const ways[] = {plain, dumb, colour};
+	for (size_t i = 0; i < 3; i++) {
+		struct cli_terminal *terminal = cli_terminal_start(cli_url(), ways[i]);
+		assert_int_equal(cli_terminal_wait(terminal, CLI_SOON_MS), 0);
+		CLI_WAIT_TERMINAL(terminal, "rights");
+		assert_int_equal(strstr(cli_terminal_text(terminal), "\033[32m") != NULL, i == 2);
+		cli_terminal_free(terminal);
+	}
+}
+
+/* ---- rights ---- */
+
+#define USER_URL(user)                                                                             \
+	check_format("redis+unix://" user ":pw@%s",                                                \
+	             strstr(test_server_unix_url(cli_server), "///") + 2)
+
+/* Sends a line as it stands; it must be answered by OK. */
+static void send_line(const char *line)
+{
+	const char *words[128];
+	size_t lengths[128], n = 0;
+	char *copy = check_copy(line, strlen(line));
+	char *rest = copy;
+	for (char *word; n < 128 && (word = strtok_r(rest, " ", &rest)); n++) {
+		words[n] = word;
+		lengths[n] = strlen(word);
+	}
+	struct raw_reply *reply = raw_command_words(cli_raw, n, words, lengths);
+	if (reply->type != RAW_STATUS)
+		fail_msg("%s: %s", line, reply->text ? reply->text : "no status");
+	raw_reply_free(reply);
+	free(copy);
+}
+
+/* What the doctor says is missing for this user. */
+static char *ask_for_line(const char *url, const char *user)
+{
+	char *begin = check_format("ACL SETUSER %s ", user);
+	struct cli *cli = examine(url, 1);
+	const char *line = strstr(line_about(cli, "rights"), begin);
+	assert_non_null(line);
+	char *copy = check_copy(line, strlen(line));
+	cli_free(cli);
+	free(begin);
+	return copy;
+}
+
+static void everything_works(const char *url)
+{
+	const char *const kinds[] = {"reentrant", "fair", "read", "write", "fenced", "spin"};
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		CLI_CALL(url, 0, "run", "--kind", kinds[i], kinds[i], "--", "true");
+		struct cli *holder = cli_start(url, "run", "--watchdog", "3", "--kind", kinds[i],
+		                               kinds[i], "--", "sleep", "60", NULL);
+		WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", kinds[i], NULL) == 1, CLI_SOON_MS);
+		CLI_CALL(url, 0, "who", kinds[i]);
+		if (strcmp(kinds[i], "read") != 0)
+			CLI_CALL(url, 1, "run", "-w", "0.5", "--kind", kinds[i], kinds[i], "true");
+		CLI_CALL(url, 0, "unlock", "--force", "--yes", kinds[i]);
+		cli_free(holder);
+	}
+	CLI_CALL(url, 0, "run", "--token", "x", "--", "true");
+	CLI_CALL(url, 0, "run", "--permits", "2", "permits", "--", "true");
+	CLI_CALL(url, 0, "who", "--kind", "semaphore", "permits");
+	CLI_CALL(url, 0, "ls");
+	CLI_CALL(url, 0, "ping");
+	CLI_CALL(url, 0, "doctor");
+}
+
+static void line_of_the_doctor_is_all_that_is_needed(void **state)
+{
+	(void)state;
+	send_line("ACL SETUSER few reset on >pw");
+	char *url = USER_URL("few");
+	char *line = ask_for_line(url, "few");
+	send_line(line);
+	everything_works(url);
+	/* And not more than that. */
+	struct raw *raw = raw_connect_as(cli_server, "few", "pw");
+	struct raw_reply *reply = raw_command(raw, "FLUSHALL", NULL);
+	assert_int_equal(reply->type, RAW_ERROR);
+	raw_reply_free(reply);
+	raw_close(raw);
+	free(line);
+	free(url);
+}
+
+/* Whatever the scripts will call one day, the line has it. */
+static void line_of_the_doctor_has_every_command_of_the_scripts(void **state)
+{
+	(void)state;
+	char word[64];
+	char *folder = check_copy(__FILE__, strlen(__FILE__) - strlen("tests/cli/doctor_test.c"));
+	char *search =
+		check_format("cat %ssrc/redis/lua/*.lua | grep -oE \"redis.p?call\\('[a-z]+'\" "
+	                     "| grep -oE \"'[a-z]+\" | sort -u",
+	                     folder);
+	send_line("ACL SETUSER few reset on >pw");
+	char *url = USER_URL("few");
+	char *line = ask_for_line(url, "few");
+	struct cli *cli = cli_start_program(NULL, (const char *const[]){"sh", "-c", search, NULL});
+	CLI_EXPECT(cli, 0);
+	size_t n = 0;
+	for (const char *at = cli_output(cli); sscanf(at, "'%60s", word) == 1; n++) {
+		char *right = check_format(" +%s ", word);
+		char *padded = check_format("%s ", line);
+		if (!strstr(padded, right))
+			fail_msg("no '%s' in '%s'", right, line);
+		free(padded);
+		free(right);
+		at += strcspn(at, "\n") + 1;
+	}
+	assert_true(n > 20);
+	cli_free(cli);
+	free(line);
+	free(url);
+	free(search);
+	free(folder);
+}
+
+/* The manual shows the same line, broken where it likes. */
+static void manual_has_the_line_of_the_doctor(void **state)
+{
+	(void)state;
+	char *folder = check_copy(__FILE__, strlen(__FILE__) - strlen("tests/cli/doctor_test.c"));
+	char *script = check_format("sed -n '/^ACL SETUSER/,/^.Ed/p' %sdocs/man/holdfast.1 | "
+	                            "grep -v '^.Ed' | xargs echo",
+	                            folder);
+	send_line("ACL SETUSER user reset on >pw");
+	char *url = USER_URL("user");
+	char *line = ask_for_line(url, "user");
+	struct cli *cli = cli_start_program(NULL, (const char *const[]){"sh", "-c", script, NULL});
+	CLI_EXPECT(cli, 0);
+	const char *shown = cli_output(cli);
+	assert_int_equal(strlen(shown), strlen(line) + 1);
+	assert_memory_equal(shown, line, strlen(line));
+	cli_free(cli);
+	free(line);
+	free(url);
+	free(script);
+	free(folder);
+}
+
+static void each_missing_right_is_noticed(void **state)
+{
+	(void)state;
+	const char *const missing[] = {"-evalsha",  "-info",        "-subscribe", "-publish",
+	                               "-pexpire",  "-hset",        "-zscore",    "-time",
+	                               "resetkeys", "resetchannels"};
+	char *url = USER_URL("some");
+	for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+		char *line =
+			check_format("ACL SETUSER some reset on >pw ~* &* +@all %s", missing[i]);
+		send_line(line);
+		free(line);
+		free(ask_for_line(url, "some"));
+	}
+	free(url);
+}
+
+static void denied_command_names_the_doctor(void **state)
+{
+	(void)state;
+	send_line("ACL SETUSER few reset on >pw");
+	char *url = USER_URL("few");
+	struct cli *cli = cli_start(url, "run", "x", "--", "true", NULL);
+	CLI_EXPECT(cli, 77);
+	assert_non_null(strstr(cli_errors(cli), "holdfast doctor"));
+	cli_free(cli);
+	CLI_CALL(url, 77, "ls");
+	free(url);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CLI_STORY(good_server_is_status_0),
+		CLI_STORY(missing_persistence_is_a_note),
+		CLI_STORY(eviction_with_a_limit_is_bad),
+		CLI_STORY(full_server_is_bad),
+		CLI_STORY(replica_is_bad),
+		CLI_STORY(colour_is_for_terminals_only),
+		CLI_STORY(line_of_the_doctor_is_all_that_is_needed),
+		CLI_STORY(line_of_the_doctor_has_every_command_of_the_scripts),
+		CLI_STORY(manual_has_the_line_of_the_doctor),
+		CLI_STORY(each_missing_right_is_noticed),
+		CLI_STORY(denied_command_names_the_doctor),
+	};
+	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
+}

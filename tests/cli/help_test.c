@@ -1,0 +1,188 @@
+/* Help, versions, and which command a first word means. */
+#include "cli/cli.h"
+#include "support/temp.h"
+
+#include <holdfast/holdfast.h>
+
+#include <sys/stat.h>
+
+static const char *const commands[] = {"run",      "ls",     "who",  "unlock", "ping",
+                                       "embedded", "doctor", "demo", "help"};
+#define COMMANDS (sizeof commands / sizeof *commands)
+
+/* No server is ever asked here. */
+#define NOWHERE "redis://127.0.0.1:1"
+
+static void expect_help(struct cli *cli, const char *command)
+{
+	CLI_EXPECT(cli, 0);
+	char *usage = check_format("Usage: holdfast %s", command);
+	assert_memory_equal(cli_output(cli), usage, strlen(usage));
+	assert_string_equal(cli_errors(cli), "");
+	free(usage);
+	cli_free(cli);
+}
+
+static void every_command_has_help(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COMMANDS; i++) {
+		expect_help(cli_start(NOWHERE, commands[i], "--help", NULL), commands[i]);
+		expect_help(cli_start(NOWHERE, commands[i], "-h", NULL), commands[i]);
+		expect_help(cli_start(NOWHERE, "help", commands[i], NULL), commands[i]);
+	}
+	expect_help(cli_start(NOWHERE, "--help", NULL), "run");
+	expect_help(cli_start(NOWHERE, "help", NULL), "run");
+}
+
+/* Lines that fit a terminal. */
+static void help_fits_a_terminal(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COMMANDS; i++) {
+		struct cli *cli = cli_start(NOWHERE, commands[i], "--help", NULL);
+		CLI_EXPECT(cli, 0);
+		for (const char *line = cli_output(cli); *line; line += strcspn(line, "\n") + 1)
+			if (strcspn(line, "\n") > 80)
+				fail_msg("too long: %.*s", (int)strcspn(line, "\n"), line);
+		cli_free(cli);
+	}
+}
+
+static void version_is_that_of_the_library(void **state)
+{
+	(void)state;
+	char *wanted = check_format("holdfast %s\n", hf_version());
+	struct cli *cli = cli_start(NOWHERE, "--version", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_string_equal(cli_output(cli), wanted);
+	cli_free(cli);
+	free(wanted);
+}
+
+static void expect_complaint(const char *wanted, const char *const *words)
+{
+	struct cli *cli = cli_start_words(NOWHERE, words);
+	CLI_EXPECT(cli, 64);
+	const char *text = cli_errors(cli);
+	assert_memory_equal(text, "holdfast: ", 10);
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	if (!strstr(text, wanted))
+		fail_msg("no '%s' in '%s'", wanted, text);
+	assert_string_equal(cli_output(cli), "");
+	cli_free(cli);
+}
+#define EXPECT_COMPLAINT(wanted, ...)                                                              \
+	expect_complaint(wanted, (const char *const[]){__VA_ARGS__, NULL})
+
+static void word_alone_is_usage(void **state)
+{
+	(void)state;
+	EXPECT_COMPLAINT("is no command", "backup");
+	EXPECT_COMPLAINT("is no command", "lss");
+	EXPECT_COMPLAINT("is no command", "");
+	expect_complaint("missing", (const char *const[]){NULL});
+	EXPECT_COMPLAINT("NAME", "run");
+}
+
+static void wrong_option_is_one_line_with_a_remedy(void **state)
+{
+	(void)state;
+	for (size_t i = 1; i < COMMANDS - 1; i++) {
+		char *wanted = check_format("see holdfast %s --help", commands[i]);
+		EXPECT_COMPLAINT(wanted, commands[i], "--nonsense");
+		EXPECT_COMPLAINT(wanted, commands[i], "-Z");
+		free(wanted);
+	}
+	EXPECT_COMPLAINT("needs a value", "ls", "--url");
+	EXPECT_COMPLAINT("--json", "ls", "--json=yes");
+}
+
+static void help_of_what_is_no_command_is_usage(void **state)
+{
+	(void)state;
+	EXPECT_COMPLAINT("is no command", "help", "backup");
+	EXPECT_COMPLAINT("is no command", "help", "run", "it");
+}
+
+static void first_word_that_is_a_command_is_the_command(void **state)
+{
+	(void)state;
+	for (size_t i = 1; i < COMMANDS; i++) {
+		/* As a lock it would be asked for on a server that is not there: 69. */
+		if (strcmp(commands[i], "ls") == 0)
+			EXPECT_COMPLAINT("PATTERN", "ls", "echo", "hello");
+		else
+			CLI_CALL(NOWHERE, 64, commands[i], "echo", "hello");
+	}
+	CLI_CALL(NOWHERE, 69, "--", "ls", "echo", "hello");
+	CLI_CALL(NOWHERE, 69, "run", "ls", "echo", "hello");
+	CLI_CALL(NOWHERE, 69, "backup", "echo", "hello");
+}
+
+/* ---- the manual ---- */
+
+/* A man of our own, which has the pages or not, and tells how it was called. */
+static char *make_man(const char *status)
+{
+	char *dir = temp_dir_make();
+	char *path = check_format("%s/man", dir);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fprintf(file, "#!/bin/sh\necho \"manual: $*\"\nexit %s\n", status);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(chmod(path, 0755), 0);
+	free(path);
+	return dir;
+}
+
+static struct cli_terminal *help_on_terminal(const char *dir, const char *command)
+{
+	char *path = check_format("PATH=%s:/usr/bin:/bin", dir);
+	const char *const argv[] = {"env", path, cli_path(), "help", command, NULL};
+	struct cli_terminal *terminal = cli_terminal_start(NOWHERE, argv);
+	assert_int_equal(cli_terminal_wait(terminal, CLI_SOON_MS), 0);
+	free(path);
+	return terminal;
+}
+
+static void help_opens_the_manual_on_a_terminal(void **state)
+{
+	(void)state;
+	char *dir = make_man("0");
+	struct cli_terminal *terminal = help_on_terminal(dir, "run");
+	CLI_WAIT_TERMINAL(terminal, "manual: 1 holdfast-run");
+	cli_terminal_free(terminal);
+	terminal = help_on_terminal(dir, "doctor");
+	CLI_WAIT_TERMINAL(terminal, "manual: 1 holdfast\r\n");
+	assert_null(strstr(cli_terminal_text(terminal), "-w"));
+	cli_terminal_free(terminal);
+	temp_dir_remove(dir);
+}
+
+static void help_without_a_manual_is_the_short_text(void **state)
+{
+	(void)state;
+	char *dir = make_man("16");
+	struct cli_terminal *terminal = help_on_terminal(dir, "ping");
+	CLI_WAIT_TERMINAL(terminal, "Usage: holdfast ping");
+	assert_null(strstr(cli_terminal_text(terminal), "manual"));
+	cli_terminal_free(terminal);
+	temp_dir_remove(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_command_has_help),
+		cmocka_unit_test(help_fits_a_terminal),
+		cmocka_unit_test(version_is_that_of_the_library),
+		cmocka_unit_test(word_alone_is_usage),
+		cmocka_unit_test(wrong_option_is_one_line_with_a_remedy),
+		cmocka_unit_test(help_of_what_is_no_command_is_usage),
+		cmocka_unit_test(first_word_that_is_a_command_is_the_command),
+		cmocka_unit_test(help_opens_the_manual_on_a_terminal),
+		cmocka_unit_test(help_without_a_manual_is_the_short_text),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,409 @@
+/* holdfast ls and who: what is on the server, whoever put it there. */
+#include "cli/cli.h"
+#include "cli/json.h"
+
+#define JAVA  "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
+#define OTHER "1a2b3c4d-0000-4000-8000-00000000abcd"
+
+static void hset(const char *key, const char *field, const char *value)
+{
+	assert_int_equal(raw_integer(cli_raw, "HSET", key, field, value, NULL), 1);
+}
+
+static void expire(const char *key, const char *ms)
+{
+	assert_int_equal(raw_integer(cli_raw, "PEXPIRE", key, ms, NULL), 1);
+}
+
+/* The locks as Redisson leaves them on the server. */
+static void make_java_locks(void)
+{
+	hset("j:plain", JAVA ":41", "2");
+	expire("j:plain", "30000");
+	hset("j:fair", JAVA ":42", "1");
+	expire("j:fair", "30000");
+	raw_integer(cli_raw, "RPUSH", "redisson_lock_queue:{j:fair}", OTHER ":1", OTHER ":2", NULL);
+	raw_integer(cli_raw, "ZADD", "redisson_lock_timeout:{j:fair}", "99999999999999", OTHER ":1",
+	            "99999999999999", OTHER ":2", NULL);
+	hset("j:write", "mode", "write");
+	hset("j:write", JAVA ":43:write", "1");
+	expire("j:write", "30000");
+	hset("j:read", "mode", "read");
+	hset("j:read", JAVA ":44", "1");
+	hset("j:read", OTHER ":45", "3");
+	expire("j:read", "30000");
+	hset("j:fenced", JAVA ":46", "1");
+	expire("j:fenced", "30000");
+	raw_ok(cli_raw, "SET", "redisson_lock_token:{j:fenced}", "77", NULL);
+	hset("j:group", "sMUTHC2Ql4EaCGlDp3W/MQ", JAVA ":47");
+	hset("j:group", "sMUTHC2Ql4EaCGlDp3W/MQ:" JAVA ":47:expire_time", "99999999999999");
+	hset("j:group", "sMUTHC2Ql4EaCGlDp3W/MQ:" JAVA ":47:lock_count", "1");
+	expire("j:group", "30000");
+	raw_ok(cli_raw, "SET", "j:permits", "1", NULL);
+	raw_integer(cli_raw, "ZADD", "{j:permits}:timeout", "922337203685477", "0123456789abcdef",
+	            NULL);
+}
+
+/* The part of the output that is about one lock; "" if there is none. */
+static const char *about(const char *json, const char *name)
+{
+	static char text[4096];
+	char *wanted = check_format("{\"name\":\"%s\"", name);
+	const char *at = strstr(json, wanted);
+	free(wanted);
+	if (!at)
+		return "";
+	snprintf(text, sizeof text, "%.*s", (int)strcspn(at, "\n"), at);
+	return text;
+}
+
+static void expect_in(const char *text, const char *wanted)
+{
+	if (!strstr(text, wanted))
+		fail_msg("no '%s' in '%s'", wanted, text);
+}
+
+static struct cli *list_json(const char *pattern)
+{
+	struct cli *cli = cli_start(cli_url(), "ls", "--json", pattern, NULL);
+	CLI_EXPECT(cli, 0);
+	assert_true(json_is_valid(cli_output(cli)));
+	assert_string_equal(cli_errors(cli), "");
+	return cli;
+}
+
+static void locks_of_java_are_listed(void **state)
+{
+	(void)state;
+	make_java_locks();
+	struct cli *cli = list_json(NULL);
+	const char *all = cli_output(cli);
+	expect_in(about(all, "j:plain"), "\"kind\":\"reentrant\"");
+	expect_in(about(all, "j:plain"), "{\"owner\":\"" JAVA ":41\",\"count\":2,\"host\":null,"
+	                                 "\"pid\":null,\"command\":null}");
+	expect_in(about(all, "j:fair"), "\"kind\":\"fair\"");
+	expect_in(about(all, "j:fair"), "\"waiters\":[\"" OTHER ":1\",\"" OTHER ":2\"]");
+	expect_in(about(all, "j:write"), "\"kind\":\"write\"");
+	expect_in(about(all, "j:write"), "\"owner\":\"" JAVA ":43\"");
+	expect_in(about(all, "j:read"), "\"kind\":\"read\"");
+	expect_in(about(all, "j:read"), "\"owner\":\"" OTHER ":45\",\"count\":3");
+	expect_in(about(all, "j:fenced"), "\"token\":77}");
+	expect_in(about(all, "j:group"), "\"kind\":\"group\"");
+	expect_in(about(all, "j:group"), "\"owner\":\"" JAVA ":47\"");
+	expect_in(about(all, "j:permits"), "\"kind\":\"permits\"");
+	expect_in(about(all, "j:permits"), "\"ttl_ms\":null");
+	cli_free(cli);
+}
+
+static void pattern_selects_names(void **state)
+{
+	(void)state;
+	make_java_locks();
+	struct cli *cli = list_json("j:*e?");
+	assert_string_equal(about(cli_output(cli), "j:plain"), "");
+	assert_string_equal(about(cli_output(cli), "j:read"), "");
+	expect_in(about(cli_output(cli), "j:fenced"), "fenced");
+	cli_free(cli);
+	cli = list_json("j:permit[a-z]");
+	expect_in(about(cli_output(cli), "j:permits"), "permits");
+	assert_string_equal(about(cli_output(cli), "j:fenced"), "");
+	cli_free(cli);
+}
+
+static void holders_that_are_left_out_are_counted(void **state)
+{
+	(void)state;
+	static const char readers[] = "redis.call('hset', 'x', 'mode', 'read') for i = 1, 250 do "
+				      "redis.call('hset', 'x', '" JAVA ":' .. i, 1) end";
+	raw_reply_free(raw_command(cli_raw, "EVAL", readers, "0", NULL));
+	struct cli *cli = list_json(NULL);
+	expect_in(about(cli_output(cli), "x"), "{\"owner\":\"" JAVA ":");
+	expect_in(cli_output(cli), "],\"more_holders\":50,\"waiters\":[]");
+	cli_free(cli);
+	cli = cli_start(cli_url(), "who", "x", NULL);
+	CLI_EXPECT(cli, 0);
+	expect_in(cli_output(cli), "and 50 more\n");
+	cli_free(cli);
+}
+
+static void empty_server_lists_nothing(void **state)
+{
+	(void)state;
+	struct cli *cli = list_json(NULL);
+	assert_string_equal(cli_output(cli), "[]\n");
+	cli_free(cli);
+	cli = cli_start(cli_url(), "ls", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_string_equal(cli_output(cli), "");
+	cli_free(cli);
+}
+
+static void columns_line_up(void **state)
+{
+	(void)state;
+	make_java_locks();
+	struct cli *cli = cli_start(cli_url(), "ls", NULL);
+	CLI_EXPECT(cli, 0);
+	const char *title = cli_output(cli);
+	assert_memory_equal(title, "NAME ", 5);
+	long owner_at = strstr(title, "OWNER") - title;
+	size_t rows = 0;
+	for (const char *row = strchr(title, '\n') + 1; *row; row = strchr(row, '\n') + 1, rows++) {
+		size_t length = strcspn(row, "\n");
+		assert_true(length > (size_t)owner_at);
+		assert_int_equal(row[owner_at - 1], ' ');
+		assert_int_not_equal(row[owner_at], ' ');
+		assert_int_not_equal(row[length - 1], ' ');
+	}
+	assert_int_equal(rows, 7 + 1 + 2); /* one more reader, and two who wait */
+	expect_in(title, "waiter-1");
+	cli_free(cli);
+}
+
+/* ---- many keys ---- */
+
+static const char fill[] = "for i = 1, 4000 do "
+			   "  redis.call('hset', 'other:' .. i, 'name', 'x', 'visits', i) "
+			   "  redis.call('set', 'text:' .. i, i) "
+			   "  redis.call('rpush', 'list:' .. i, 'a', 'b') "
+			   "  redis.call('sadd', 'set:' .. i, 'a') "
+			   "  redis.call('zadd', 'zset:' .. i .. ':timeout', 1, 'a') "
+			   "  redis.call('xadd', 'stream:' .. i, '*', 'a', 'b') "
+			   "  redis.call('hset', 'many:' .. i, '" JAVA ":' .. i, 1) "
+			   "  redis.call('pexpire', 'many:' .. i, 600000) "
+			   "end "
+			   "for i = 1, 5000 do redis.call('hset', 'wide', 'f' .. i, i) end";
+
+static size_t count(const char *text, const char *wanted)
+{
+	size_t n = 0;
+	for (const char *at = text; (at = strstr(at, wanted)); at += strlen(wanted))
+		n++;
+	return n;
+}
+
+static void thousands_of_keys_are_walked_in_steps(void **state)
+{
+	(void)state;
+	raw_reply_free(raw_command(cli_raw, "EVAL", fill, "0", NULL));
+	raw_ok(cli_raw, "CONFIG", "RESETSTAT", NULL);
+	long long before = raw_integer(cli_raw, "DBSIZE", NULL);
+	struct cli *cli = list_json(NULL);
+	const char *all = cli_output(cli);
+	assert_true(count(all, "{\"name\":\"many:") >= 4000);
+	assert_int_equal(count(all, "{\"name\":"), count(all, "{\"name\":\"many:"));
+	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), before);
+	cli_free(cli);
+	char *stats = raw_text(cli_raw, "INFO", "commandstats", NULL);
+	assert_null(strstr(stats, "cmdstat_keys:"));
+	expect_in(stats, "cmdstat_scan:");
+	/* A call for each of the 28 000 keys would show; what the script does inside is not a call. */
+	const char *calls = strstr(stats, "cmdstat_evalsha:calls=");
+	assert_non_null(calls);
+	assert_in_range(strtoll(calls + 22, NULL, 10), 28, 28000 / 50);
+	/* Only what may be a lock is read whole. */
+	const char *reads = strstr(stats, "cmdstat_hgetall:calls=");
+	assert_non_null(reads);
+	assert_in_range(strtoll(reads + 22, NULL, 10), 4000, 5000);
+	free(stats);
+}
+
+static void unrelated_keys_are_left_alone(void **state)
+{
+	(void)state;
+	raw_reply_free(raw_command(cli_raw, "EVAL", fill, "0", NULL));
+	char *before = raw_text(cli_raw, "DEBUG", "DIGEST", NULL);
+	CLI_CALL(cli_url(), 0, "ls", "--json");
+	CLI_CALL(cli_url(), 1, "who", "nobody");
+	char *after = raw_text(cli_raw, "DEBUG", "DIGEST", NULL);
+	assert_string_equal(before, after);
+	free(before);
+	free(after);
+}
+
+static void more_rows_than_a_batch_are_all_shown(void **state)
+{
+	(void)state;
+	raw_reply_free(raw_command(cli_raw, "EVAL", fill, "0", NULL));
+	struct cli *cli = cli_start(cli_url(), "ls", "many:1*", NULL);
+	CLI_EXPECT(cli, 0);
+	/* 1, 1x, 1xx, 1xxx */
+	assert_true(count(cli_output(cli), "\nmany:1") >= 1 + 10 + 100 + 1000);
+	assert_int_equal(count(cli_output(cli), "NAME"), 1);
+	cli_free(cli);
+}
+
+/* ---- who ---- */
+
+static void free_lock_is_status_1(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "who", "x", NULL);
+	CLI_EXPECT(cli, 1);
+	assert_string_equal(cli_output(cli), "");
+	cli_free(cli);
+	cli = cli_start(cli_url(), "who", "x", "--json", NULL);
+	CLI_EXPECT(cli, 1);
+	assert_string_equal(cli_output(cli), "[]\n");
+	cli_free(cli);
+}
+
+static void free_lock_with_a_queue_is_status_1(void **state)
+{
+	(void)state;
+	raw_integer(cli_raw, "RPUSH", "redisson_lock_queue:{x}", OTHER ":1", NULL);
+	raw_integer(cli_raw, "ZADD", "redisson_lock_timeout:{x}", "99999999999999", OTHER ":1",
+	            NULL);
+	struct cli *cli = cli_start(cli_url(), "who", "x", "--json", NULL);
+	CLI_EXPECT(cli, 1);
+	expect_in(cli_output(cli), "\"holders\":[],\"waiters\":[\"" OTHER ":1\"]");
+	assert_true(json_is_valid(cli_output(cli)));
+	cli_free(cli);
+}
+
+/* What nobody has cleared away yet, but is over. */
+static void what_has_ended_is_not_shown(void **state)
+{
+	(void)state;
+	raw_ok(cli_raw, "SET", "permits", "1", NULL);
+	raw_integer(cli_raw, "ZADD", "{permits}:timeout", "1000", "0123456789abcdef", NULL);
+	hset("group", "sMUTHC2Ql4EaCGlDp3W/MQ", JAVA ":47");
+	hset("group", "sMUTHC2Ql4EaCGlDp3W/MQ:" JAVA ":47:expire_time", "1000");
+	hset("group", "sMUTHC2Ql4EaCGlDp3W/MQ:" JAVA ":47:lock_count", "1");
+	hset("fair", JAVA ":42", "1");
+	raw_integer(cli_raw, "RPUSH", "redisson_lock_queue:{fair}", OTHER ":1", NULL);
+	raw_integer(cli_raw, "ZADD", "redisson_lock_timeout:{fair}", "1000", OTHER ":1", NULL);
+	struct cli *cli = list_json(NULL);
+	assert_string_equal(about(cli_output(cli), "permits"), "");
+	assert_string_equal(about(cli_output(cli), "group"), "");
+	expect_in(about(cli_output(cli), "fair"), "\"waiters\":[]");
+	cli_free(cli);
+	CLI_CALL(cli_url(), 1, "who", "permits");
+}
+
+static void key_that_is_no_lock_is_status_65(void **state)
+{
+	(void)state;
+	raw_integer(cli_raw, "RPUSH", "x", "a", NULL);
+	hset("hash", "colour", "red");
+	CLI_CALL(cli_url(), 65, "who", "x");
+	CLI_CALL(cli_url(), 65, "who", "hash");
+}
+
+static void holder_of_this_command_has_host_pid_and_program(void **state)
+{
+	(void)state;
+	char host[256] = "";
+	struct cli *holder = cli_start(cli_url(), "run", "x", "--", "sleep", "60", NULL);
+	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	struct cli *cli = cli_start(cli_url(), "who", "--json", "x", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_int_equal(gethostname(host, sizeof host - 1), 0);
+	char *wanted = check_format("\"count\":1,\"host\":\"%s\",\"pid\":%d,\"command\":\"sleep\"}",
+	                            host, (int)holder->pid);
+	expect_in(cli_output(cli), wanted);
+	assert_null(strstr(cli_output(cli), "60\""));
+	free(wanted);
+	cli_free(cli);
+	cli_free(holder);
+}
+
+static void arguments_are_shown_if_asked_for(void **state)
+{
+	(void)state;
+	struct cli *holder =
+		cli_start(cli_url(), "run", "--show-args", "x", "--", "sleep", "61", NULL);
+	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	struct cli *cli = cli_start(cli_url(), "who", "--json", "x", NULL);
+	CLI_EXPECT(cli, 0);
+	expect_in(cli_output(cli), "\"command\":\"sleep 61\"");
+	cli_free(cli);
+	cli_free(holder);
+}
+
+static void bare_number_is_shown_as_a_semaphore(void **state)
+{
+	(void)state;
+	raw_ok(cli_raw, "SET", "s", "3", NULL);
+	struct cli *cli = list_json(NULL);
+	assert_string_equal(cli_output(cli), "[]\n");
+	cli_free(cli);
+	cli = cli_start(cli_url(), "who", "s", NULL);
+	CLI_EXPECT(cli, 1);
+	expect_in(cli_errors(cli), "--kind semaphore");
+	cli_free(cli);
+	cli = cli_start(cli_url(), "who", "--kind", "semaphore", "s", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_string_equal(cli_output(cli), "s: 3 permits available\n");
+	cli_free(cli);
+	cli = cli_start(cli_url(), "who", "--json", "--kind", "semaphore", "s", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_true(json_is_valid(cli_output(cli)));
+	expect_in(cli_output(cli), "\"available\":3");
+	cli_free(cli);
+	CLI_CALL(cli_url(), 64, "who", "--kind", "fair", "s");
+}
+
+static void semaphore_of_run_is_listed_while_a_permit_is_out(void **state)
+{
+	(void)state;
+	struct cli *holder =
+		cli_start(cli_url(), "run", "--permits", "3", "p", "sleep", "60", NULL);
+	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "{p}:timeout", NULL) == 1, CLI_SOON_MS);
+	struct cli *cli = list_json(NULL);
+	expect_in(about(cli_output(cli), "p"), "\"kind\":\"permits\"");
+	expect_in(about(cli_output(cli), "p"), "\"command\":\"sleep\"");
+	cli_free(cli);
+	cli_free(holder);
+}
+
+/* ---- others ---- */
+
+static void wrong_words_are_usage(void **state)
+{
+	(void)state;
+	CLI_CALL(cli_url(), 64, "ls", "a", "b");
+	CLI_CALL(cli_url(), 64, "ls", "--kind", "semaphore");
+	CLI_CALL(cli_url(), 64, "ls", "--nonsense");
+	CLI_CALL(cli_url(), 64, "who");
+	CLI_CALL(cli_url(), 64, "who", "a", "b");
+	CLI_CALL(cli_url(), 64, "who", "--url");
+}
+
+static void output_that_cannot_be_written_is_no_success(void **state)
+{
+	(void)state;
+	make_java_locks();
+	char *line = check_format("exec %s ls >/dev/full", cli_path());
+	struct cli *cli =
+		cli_start_program(cli_url(), (const char *const[]){"sh", "-c", line, NULL});
+	CLI_EXPECT(cli, 71);
+	expect_in(cli_errors(cli), "cannot be written");
+	cli_free(cli);
+	free(line);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CLI_STORY(locks_of_java_are_listed),
+		CLI_STORY(pattern_selects_names),
+		CLI_STORY(holders_that_are_left_out_are_counted),
+		CLI_STORY(empty_server_lists_nothing),
+		CLI_STORY(columns_line_up),
+		CLI_STORY(thousands_of_keys_are_walked_in_steps),
+		CLI_STORY(unrelated_keys_are_left_alone),
+		CLI_STORY(more_rows_than_a_batch_are_all_shown),
+		CLI_STORY(free_lock_is_status_1),
+		CLI_STORY(free_lock_with_a_queue_is_status_1),
+		CLI_STORY(what_has_ended_is_not_shown),
+		CLI_STORY(key_that_is_no_lock_is_status_65),
+		CLI_STORY(holder_of_this_command_has_host_pid_and_program),
+		CLI_STORY(arguments_are_shown_if_asked_for),
+		CLI_STORY(bare_number_is_shown_as_a_semaphore),
+		CLI_STORY(semaphore_of_run_is_listed_while_a_permit_is_out),
+		CLI_STORY(wrong_words_are_usage),
+		CLI_STORY(output_that_cannot_be_written_is_no_success),
+	};
+	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
+}

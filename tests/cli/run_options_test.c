@@ -1,0 +1,637 @@
+/* Every option of run, and every exit status that needs no fault of the server. */
+#define _GNU_SOURCE
+#include "cli/cli.h"
+
+#include <signal.h>
+
+static const char *owner_of(const char *key)
+{
+	static char owner[128];
+	struct raw_reply *reply = raw_command(cli_raw, "HKEYS", key, NULL);
+	owner[0] = 0;
+	for (size_t i = 0; i < reply->length; i++)
+		if (strcmp(reply->children[i]->text, "mode") != 0)
+			snprintf(owner, sizeof owner, "%s", reply->children[i]->text);
+	raw_reply_free(reply);
+	return owner;
+}
+
+/* A run that holds until its input ends. */
+static struct cli *hold_with(const char *option, const char *name)
+{
+	struct cli *cli = option ? cli_start(cli_url(), "run", option, name, "--", "sh", "-c",
+	                                     "echo up; cat >/dev/null", NULL)
+	                         : cli_start(cli_url(), "run", name, "--", "sh", "-c",
+	                                     "echo up; cat >/dev/null", NULL);
+	CLI_WAIT_OUTPUT(cli, "up");
+	return cli;
+}
+
+static void end_hold(struct cli *cli)
+{
+	cli_close_input(cli);
+	CLI_EXPECT(cli, 0);
+	cli_free(cli);
+}
+
+/* ---- the command line ---- */
+
+static void status_is_that_of_the_command(void **state)
+{
+	(void)state;
+	CLI_CALL(cli_url(), 0, "run", "x", "--", "true");
+	CLI_CALL(cli_url(), 7, "run", "x", "--", "sh", "-c", "exit 7");
+	CLI_CALL(cli_url(), 255, "run", "x", "--", "sh", "-c", "exit 255");
+	CLI_CALL(cli_url(), 137, "run", "x", "--", "sh", "-c", "kill -9 $$");
+	CLI_CALL(cli_url(), 143, "run", "x", "--", "sh", "-c", "kill $$");
+	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
+}
+
+static void options_end_at_the_name(void **state)
+{
+	(void)state;
+	struct cli *cli =
+		cli_start(cli_url(), "run", "x", "printf", "%s|", "-n", "--json", "--", "-c", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_string_equal(cli_output(cli), "-n|--json|--|-c|");
+	cli_free(cli);
+	cli = cli_start(cli_url(), "run", "--", "x", "--", "printf", "%s|", "--", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_string_equal(cli_output(cli), "--|");
+	cli_free(cli);
+}
+
+static void short_form_runs_the_command(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "x", "printf", "%s|", "-n", "a", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_string_equal(cli_output(cli), "-n|a|");
+	cli_free(cli);
+	CLI_CALL(cli_url(), 3, "-n", "x", "--", "sh", "-c", "exit 3");
+	CLI_CALL(cli_url(), 4, "x", "-c", "exit 4");
+	CLI_CALL(cli_url(), 64, "x");
+}
+
+static void string_goes_to_the_shell_before_or_after_the_name(void **state)
+{
+	(void)state;
+	CLI_CALL(cli_url(), 5, "run", "-c", "exit 5", "x");
+	CLI_CALL(cli_url(), 6, "run", "x", "-c", "exit 6");
+	CLI_CALL(cli_url(), 7, "run", "--command", "exit 7", "x");
+	CLI_CALL(cli_url(), 8, "run", "x", "--command", "exit 8");
+	CLI_CALL(cli_url(), 64, "run", "x", "-c", "exit 6", "more");
+	CLI_CALL(cli_url(), 64, "run", "x", "-c");
+	CLI_CALL(cli_url(), 64, "run", "-c", "exit 5", "x", "true");
+}
+
+/* Each a line of words after "run", all of them wrong. */
+static void wrong_options_are_64(void **state)
+{
+	static const char *const lines[][8] = {
+		{"", "true"},
+		{"-Q", "x", "true"},
+		{"--nosuch", "x", "true"},
+		{"--nosuch=secret", "x", "true"},
+		{"-sQ", "x", "true"},
+		{"-w"},
+		{"--lease"},
+		{"-w", "abc", "x", "true"},
+		{"-w", "-1", "x", "true"},
+		{"-E", "256", "x", "true"},
+		{"-E", "-1", "x", "true"},
+		{"-E", "x", "x", "true"},
+		{"--watchdog", "1e3", "x", "true"},
+		{"--watchdog", "nan", "x", "true"},
+		{"--watchdog", "inf", "x", "true"},
+		{"--watchdog", "+3", "x", "true"},
+		{"--watchdog", "-3", "x", "true"},
+		{"--watchdog", "0x10", "x", "true"},
+		{"--watchdog", "3y", "x", "true"},
+		{"--watchdog", "3 s", "x", "true"},
+		{"--watchdog", "", "x", "true"},
+		{"--watchdog", "0", "x", "true"},
+		{"--watchdog", "4000d", "x", "true"},
+		{"--watchdog", "300ms", "--grace", "200ms", "x", "true"},
+		{"--watchdog", "10", "--grace", "5", "x", "true"},
+		{"--lease", "10", "--grace", "9.5", "x", "true"},
+		{"--lease", "0", "x", "true"},
+		{"--lease", "5", "--watchdog", "5", "x", "true"},
+		{"-F", "x", "true"},
+		{"-F", "--lease", "5", "x"},
+		{"-F", "--lease", "5", "--on-lost", "true", "x", "true"},
+		{"-s", "--fair", "x", "true"},
+		{"-s", "--permits", "2", "x", "true"},
+		{"-s", "-x", "x", "true"},
+		{"-s", "--token", "x", "true"},
+		{"--kind", "read", "--token", "x", "true"},
+		{"--permits", "2", "--token", "x", "true"},
+		{"--kind", "odd", "x", "true"},
+		{"--kind", "spin", "--fair", "x", "true"},
+		{"--permits", "0", "x", "true"},
+		{"--permits", "many", "x", "true"},
+		{"--status-fd", "99", "--json", "x", "true"},
+		{"--status-fd", "1", "x", "true"},
+	};
+	(void)state;
+	CLI_CALL(cli_url(), 64, "run");
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		const char *words[10] = {"run"};
+		memcpy(words + 1, lines[i], sizeof lines[i]);
+		struct cli *cli = cli_start_words(cli_url(), words);
+		int status = cli_wait(cli, CLI_SOON_MS);
+		assert_null(strstr(cli_errors(cli), "secret"));
+		if (status != 64 || !strstr(cli_errors(cli), "holdfast: ") ||
+		    strchr(cli_errors(cli), '\n')[1])
+			fail_msg("%s %s: %d: %s", words[1], words[2] ? words[2] : "", status,
+			         cli_errors(cli));
+		cli_free(cli);
+	}
+	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
+}
+
+static void times_that_leave_nothing_are_told_with_their_numbers(void **state)
+{
+	(void)state;
+	struct cli *cli =
+		cli_start(cli_url(), "run", "--watchdog", "10", "--grace", "5", "x", "true", NULL);
+	CLI_EXPECT(cli, 64);
+	assert_non_null(strstr(cli_errors(cli), "10000"));
+	assert_non_null(strstr(cli_errors(cli), "3333"));
+	assert_non_null(strstr(cli_errors(cli), "1111"));
+	assert_non_null(strstr(cli_errors(cli), "5000"));
+	cli_free(cli);
+	CLI_CALL(cli_url(), 0, "run", "--watchdog", "10", "--grace", "4.9", "x", "true");
+	CLI_CALL(cli_url(), 0, "run", "--lease", "10", "--grace", "9", "x", "true");
+}
+
+static void times_have_units(void **state)
+{
+	static const char *const times[] = {"5",  "5s",        "5000ms", "0.5m",
+	                                    "1h", "1d",        "5.25",   "3650d",
+	                                    ".5", "315576000", "0.001d", "2500ms"};
+	(void)state;
+	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+		CLI_CALL(cli_url(), 0, "run", "--lease", times[i], "x", "--", "true");
+}
+
+static void bad_names_are_64(void **state)
+{
+	char longest[514], too_long[514];
+	(void)state;
+	memset(longest, 'a', sizeof longest);
+	memcpy(too_long, longest, sizeof longest);
+	longest[512] = too_long[513] = 0;
+	CLI_CALL(cli_url(), 0, "run", longest, "true");
+	CLI_CALL(cli_url(), 64, "run", too_long, "true");
+	CLI_CALL(cli_url(), 64, "run", "a\tb", "true");
+	CLI_CALL(cli_url(), 64, "run", "a\xff", "true");
+	CLI_CALL(cli_url(), 64, "run", "{}", "true");
+	CLI_CALL(cli_url(), 64, "run", "a{b", "true");
+	CLI_CALL(cli_url(), 64, "run", "--permits", "2", "a{b", "true");
+	CLI_CALL(cli_url(), 0, "run", "{a}b", "true");
+	CLI_CALL("redis+unix:///nonexistent/socket", 64, "run", "a{b", "true");
+}
+
+/* ---- waiting ---- */
+
+static void busy_lock_is_1_or_the_given_code(void **state)
+{
+	(void)state;
+	struct cli *holder = hold_with(NULL, "x");
+	CLI_CALL(cli_url(), 1, "run", "-n", "x", "--", "true");
+	CLI_CALL(cli_url(), 1, "run", "--nonblock", "x", "--", "true");
+	CLI_CALL(cli_url(), 1, "run", "--nb", "x", "--", "true");
+	CLI_CALL(cli_url(), 42, "run", "-nE", "42", "x", "--", "true");
+	CLI_CALL(cli_url(), 0, "run", "-n", "--conflict-exit-code", "0", "x", "--", "false");
+	CLI_CALL(cli_url(), 43, "run", "-xnE43", "x", "--", "true");
+	CLI_CALL(cli_url(), 1, "run", "-w", "0", "x", "--", "true");
+	long long begun = test_now_ms();
+	CLI_CALL(cli_url(), 44, "run", "-w", "0.3", "-E44", "x", "--", "true");
+	CLI_CALL(cli_url(), 1, "run", "--timeout", ".1", "x", "--", "true");
+	assert_in_range(test_now_ms() - begun, 400, 5000);
+	end_hold(holder);
+}
+
+static void waiter_gets_the_lock_when_it_is_free(void **state)
+{
+	static const char *const waits[] = {"10", "99999999999999999999"};
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct cli *holder = hold_with(NULL, "x");
+		struct cli *waiter = cli_start(cli_url(), "run", "--wait", waits[i], "x", "--",
+		                               "echo", "mine", NULL);
+		test_pause();
+		assert_string_equal(cli_output(waiter), "");
+		end_hold(holder);
+		CLI_EXPECT(waiter, 0);
+		assert_string_equal(cli_output(waiter), "mine\n");
+		assert_string_equal(cli_errors(waiter), "");
+		cli_free(waiter);
+	}
+}
+
+static void signal_while_waiting_ends_it_and_leaves_nothing(void **state)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+	(void)state;
+	struct cli *holder = hold_with("--fair", "x");
+	long long keys = raw_integer(cli_raw, "DBSIZE", NULL);
+	for (size_t i = 0; i < 4; i++) {
+		struct cli *waiter =
+			cli_start(cli_url(), "run", "--fair", "x", "--", "echo", "mine", NULL);
+		WAIT_UNTIL(raw_integer(cli_raw, "DBSIZE", NULL) > keys, CLI_SOON_MS);
+		assert_int_equal(kill(waiter->pid, signals[i]), 0);
+		CLI_EXPECT(waiter, 128 + signals[i]);
+		assert_string_equal(cli_output(waiter), "");
+		WAIT_UNTIL(raw_integer(cli_raw, "DBSIZE", NULL) == keys, CLI_SOON_MS);
+		cli_free(waiter);
+	}
+	end_hold(holder);
+}
+
+static void signal_during_splay_ends_it(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "--splay", "1d", "x", "--", "true", NULL);
+	WAIT_UNTIL(cli_guard(cli) > 0, CLI_SOON_MS);
+	assert_int_equal(kill(cli->pid, SIGTERM), 0);
+	CLI_EXPECT(cli, 143);
+	cli_free(cli);
+	CLI_CALL(cli_url(), 0, "run", "--splay", "50ms", "x", "--", "true");
+}
+
+/* ---- kinds ---- */
+
+static void readers_share_and_exclude_writers(void **state)
+{
+	(void)state;
+	struct cli *reader = hold_with("-s", "x");
+	CLI_CALL(cli_url(), 0, "run", "-n", "--shared", "x", "--", "true");
+	CLI_CALL(cli_url(), 0, "run", "-n", "--kind", "read", "x", "--", "true");
+	CLI_CALL(cli_url(), 1, "run", "-n", "-x", "x", "--", "true");
+	CLI_CALL(cli_url(), 1, "run", "-n", "x", "--", "true");
+	struct cli *writer =
+		cli_start(cli_url(), "run", "--exclusive", "x", "--", "echo", "mine", NULL);
+	struct cli *plain = cli_start(cli_url(), "run", "x", "--", "echo", "mine", NULL);
+	end_hold(reader);
+	CLI_EXPECT(writer, 0);
+	CLI_EXPECT(plain, 0);
+	cli_free(writer);
+	cli_free(plain);
+	struct cli *holder = hold_with("-e", "x");
+	CLI_CALL(cli_url(), 1, "run", "-n", "-s", "x", "--", "true");
+	CLI_CALL(cli_url(), 1, "run", "-n", "-x", "x", "--", "true");
+	end_hold(holder);
+}
+
+static void every_exclusive_kind_excludes(void **state)
+{
+	static const char *const kinds[] = {"reentrant", "fair", "write", "fenced", "spin"};
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		struct cli *holder = cli_start(cli_url(), "run", "--kind", kinds[i], "x", "--",
+		                               "sh", "-c", "echo up; cat", NULL);
+		CLI_WAIT_OUTPUT(holder, "up");
+		CLI_CALL(cli_url(), 1, "run", "-n", "--kind", kinds[i], "x", "--", "true");
+		CLI_CALL(cli_url(), 1, "run", "-n", "x", "--", "true");
+		end_hold(holder);
+	}
+}
+
+static void permits_let_so_many_in(void **state)
+{
+	(void)state;
+	CLI_CALL(cli_url(), 78, "run", "-n", "--kind", "semaphore", "x", "--", "true");
+	struct cli *one = cli_start(cli_url(), "run", "--permits", "2", "x", "--", "sh", "-c",
+	                            "echo up; cat", NULL);
+	CLI_WAIT_OUTPUT(one, "up");
+	struct cli *two = cli_start(cli_url(), "run", "--kind", "semaphore", "x", "--", "sh", "-c",
+	                            "echo up; cat", NULL);
+	CLI_WAIT_OUTPUT(two, "up");
+	CLI_CALL(cli_url(), 1, "run", "-n", "--permits", "2", "x", "--", "true");
+	CLI_CALL(cli_url(), 78, "run", "-n", "--permits", "3", "x", "--", "true");
+	struct cli *three =
+		cli_start(cli_url(), "run", "--permits", "2", "x", "--", "echo", "mine", NULL);
+	end_hold(one);
+	CLI_EXPECT(three, 0);
+	cli_free(three);
+	CLI_CALL(cli_url(), 0, "run", "-n", "--permits", "2", "x", "--", "true");
+	end_hold(two);
+}
+
+static void token_grows_with_every_grant_of_any_exclusive_kind(void **state)
+{
+	static const char *const kinds[] = {"reentrant", "fair", "write", "spin", "fenced"};
+	long long last = 0;
+	(void)state;
+	for (size_t i = 0; i < 5; i++) {
+		struct cli *cli = cli_start(cli_url(), "run", "--kind", kinds[i],
+		                            i < 4 ? "--token" : "--verbose", "x", "--", "sh", "-c",
+		                            "echo $HOLDFAST_TOKEN", NULL);
+		CLI_EXPECT(cli, 0);
+		long long token = atoll(cli_output(cli));
+		if (token <= last)
+			fail_msg("%s: %lld after %lld", kinds[i], token, last);
+		last = token;
+		cli_free(cli);
+	}
+}
+
+/* ---- what the command sees ---- */
+
+static const char *line_of(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+	if (!at)
+		fail_msg("there is no %s in %s", name, text);
+	return at + strlen(name);
+}
+
+static void command_sees_its_lock_in_the_environment(void **state)
+{
+	(void)state;
+	struct cli *cli =
+		cli_start(cli_url(), "run", "a name", "--", "sh", "-c", "env; echo up; cat", NULL);
+	CLI_WAIT_OUTPUT(cli, "up\n");
+	const char *text = cli_output(cli);
+	double deadline = atof(line_of(text, "HOLDFAST_DEADLINE="));
+	double now = (double)test_now_ms() / 1000;
+	assert_true(strncmp(line_of(text, "HOLDFAST_NAME="), "a name\n", 7) == 0);
+	assert_true(strncmp(line_of(text, "HOLDFAST_OWNER="), owner_of("a name"), 38) == 0);
+	assert_true(strlen(owner_of("a name")) >= 38);
+	assert_true(deadline > now + 25 && deadline < now + 30);
+	assert_null(strstr(text, "HOLDFAST_TOKEN"));
+	end_hold(cli);
+}
+
+static void token_of_an_outer_lock_is_not_inherited(void **state)
+{
+	(void)state;
+	struct cli *cli =
+		cli_start(cli_url(), "run", "--token", "outer", "--", cli_path(), "run", "inner",
+	                  "--", "sh", "-c", "echo [$HOLDFAST_NAME$HOLDFAST_TOKEN]", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_string_equal(cli_output(cli), "[inner]\n");
+	cli_free(cli);
+}
+
+static void side_key_has_the_name_of_the_program_only(void **state)
+{
+	char key[256];
+	(void)state;
+	for (int all = 0; all < 2; all++) {
+		struct cli *cli =
+			cli_start(cli_url(), "run", all ? "--show-args" : "--verbose", "x", "--",
+		                  "/bin/sh", "-c", "echo up; cat", "secret", NULL);
+		CLI_WAIT_OUTPUT(cli, "up");
+		snprintf(key, sizeof key, "holdfast_holder:{x}:%s", owner_of("x"));
+		char *note = raw_text(cli_raw, "GET", key, NULL);
+		assert_non_null(note);
+		assert_true((strstr(note, "secret") != NULL) == all);
+		assert_non_null(strstr(note, "sh"));
+		free(note);
+		end_hold(cli);
+		assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
+	}
+}
+
+/* ---- what ends it ---- */
+
+static void command_that_cannot_run_is_126_and_none_127(void **state)
+{
+	(void)state;
+	CLI_CALL(cli_url(), 127, "run", "x", "--", "no-such-program");
+	CLI_CALL(cli_url(), 127, "run", "x", "--", "/no/such/program");
+	CLI_CALL(cli_url(), 126, "run", "x", "--", "/etc/passwd");
+	CLI_CALL(cli_url(), 126, "run", "x", "--", "/");
+	CLI_CALL(cli_url(), 127, "run", "-F", "--lease", "9", "x", "--", "no-such-program");
+	CLI_CALL(cli_url(), 126, "run", "-F", "--lease", "9", "x", "--", "/etc/passwd");
+	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
+}
+
+static void key_that_is_no_lock_is_65_and_untouched(void **state)
+{
+	static const char *const options[] = {"--verbose", "-s", "-x", "--fair", "--permits=2"};
+	(void)state;
+	raw_ok(cli_raw, "SET", "x", "precious", NULL);
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+		if (i == 4)
+			raw_integer(cli_raw, "RPUSH", "y", "precious", NULL);
+		CLI_CALL(cli_url(), 65, "run", options[i], i == 4 ? "y" : "x", "--", "true");
+	}
+	char *value = raw_text(cli_raw, "GET", "x", NULL);
+	assert_string_equal(value, "precious");
+	free(value);
+	assert_int_equal(raw_integer(cli_raw, "PTTL", "x", NULL), -1);
+	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 2);
+}
+
+static void max_hold_is_124(void **state)
+{
+	(void)state;
+	long long begun = test_now_ms();
+	CLI_CALL(cli_url(), 124, "run", "--max-hold", "200ms", "x", "--", "sleep", "60");
+	CLI_CALL(cli_url(), 124, "run", "--max-hold", "200ms", "--grace", "200ms", "x", "--", "sh",
+	         "-c", "trap '' TERM; while :; do sleep 1; done");
+	assert_in_range(test_now_ms() - begun, 600, 5000);
+	CLI_CALL(cli_url(), 3, "run", "--max-hold", "30", "x", "--", "sh", "-c", "exit 3");
+	struct cli *holder = cli_start(cli_url(), "run", "--max-hold", "200ms", "x", NULL);
+	CLI_EXPECT(holder, 124);
+	cli_free(holder);
+	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
+}
+
+static void lock_stays_at_least_so_long(void **state)
+{
+	(void)state;
+	long long begun = test_now_ms();
+	struct cli *cli = cli_start(cli_url(), "run", "--at-least", "500ms", "x", "--", "sh", "-c",
+	                            "echo up; exit 9", NULL);
+	CLI_WAIT_OUTPUT(cli, "up");
+	CLI_CALL(cli_url(), 1, "run", "-n", "x", "--", "true");
+	CLI_EXPECT(cli, 9);
+	assert_in_range(test_now_ms() - begun, 500, 5000);
+	cli_free(cli);
+}
+
+static void fixed_lease_is_not_renewed_and_the_command_gone_before_its_end(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "--lease", "600ms", "x", "--", "sh", "-c",
+	                            "trap '' TERM; echo up; while :; do sleep 1; done", NULL);
+	CLI_WAIT_OUTPUT(cli, "up");
+	CLI_EXPECT(cli, 80);
+	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
+	cli_free(cli);
+}
+
+static void no_fork_becomes_the_command_and_keeps_the_lock(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "-F", "--lease", "30", "x", "--", "sh", "-c",
+	                            "echo $$ $HOLDFAST_NAME; exit 5", NULL);
+	CLI_EXPECT(cli, 5);
+	assert_int_equal(atoi(cli_output(cli)), cli->pid);
+	assert_non_null(strstr(cli_output(cli), " x\n"));
+	assert_in_range(raw_integer(cli_raw, "PTTL", "x", NULL), 20000, 30000);
+	cli_free(cli);
+}
+
+static void without_a_command_it_holds_until_the_end_of_input(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "x", NULL);
+	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	assert_int_equal(write(cli->in, "ignored\n", 8), 8);
+	CLI_CALL(cli_url(), 1, "run", "-n", "x", "--", "true");
+	assert_false(cli_has_ended(cli));
+	cli_close_input(cli);
+	CLI_EXPECT(cli, 0);
+	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
+	cli_free(cli);
+}
+
+static void without_a_command_a_signal_releases(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "x", NULL);
+	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	assert_int_equal(kill(cli->pid, SIGTERM), 0);
+	CLI_EXPECT(cli, 143);
+	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
+	cli_free(cli);
+}
+
+static void without_a_command_a_lost_lock_is_80(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", "1s", "x", NULL);
+	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	raw_ok(cli_raw, "FLUSHALL", NULL);
+	CLI_EXPECT(cli, 80);
+	cli_free(cli);
+}
+
+/* ---- telling ---- */
+
+static void verbose_tells_as_flock_does(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "--verbose", "x", "--", "true", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_non_null(strstr(cli_errors(cli), "getting lock took 0."));
+	assert_non_null(strstr(cli_errors(cli), "executing true"));
+	assert_string_equal(cli_output(cli), "");
+	cli_free(cli);
+	cli = cli_start(cli_url(), "run", "x", "--", "true", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_string_equal(cli_errors(cli), "");
+	cli_free(cli);
+}
+
+/* The events in order, apart by spaces. */
+static const char *events_in(const char *text)
+{
+	static char events[1024];
+	events[0] = 0;
+	for (const char *at = text; (at = strstr(at, "{\"event\":\"")); at++) {
+		size_t used = strlen(events);
+		const char *word = at + strlen("{\"event\":\"");
+		snprintf(events + used, sizeof events - used, "%.*s ", (int)strcspn(word, "\""),
+		         word);
+	}
+	return events;
+}
+
+static void events_are_told_as_json(void **state)
+{
+	(void)state;
+	struct cli *holder = hold_with(NULL, "a\"b");
+	struct cli *cli =
+		cli_start(cli_url(), "run", "--json", "a\"b", "--", "sh", "-c", "exit 4", NULL);
+	CLI_WAIT_ERRORS(cli, "waiting");
+	end_hold(holder);
+	CLI_EXPECT(cli, 4);
+	const char *text = cli_errors(cli);
+	assert_string_equal(events_in(text), "waiting acquired exit released ");
+	assert_non_null(strstr(text, "\"name\":\"a\\\"b\""));
+	assert_non_null(strstr(text, "\"owner\":\""));
+	assert_non_null(strstr(text, "\"status\":4"));
+	cli_free(cli);
+}
+
+static void events_of_a_loss_are_told_once_each(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "--json", "--status-fd", "1", "--watchdog",
+	                            "1s", "x", "--", "sh", "-c", "trap '' TERM; sleep 60", NULL);
+	CLI_WAIT_OUTPUT(cli, "acquired");
+	raw_ok(cli_raw, "FLUSHALL", NULL);
+	CLI_EXPECT(cli, 80);
+	assert_string_equal(events_in(cli_output(cli)), "acquired lost exit ");
+	cli_free(cli);
+	cli = cli_start(cli_url(), "run", "--json", "--lease", "3s", "--grace", "2s", "x", "--",
+	                "sleep", "60", NULL);
+	CLI_EXPECT(cli, 80);
+	assert_string_equal(events_in(cli_errors(cli)), "acquired at-risk exit released ");
+	cli_free(cli);
+}
+
+static void on_lost_runs_after_the_command_is_dead(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", "1s", "--on-lost",
+	                            "echo lost $HOLDFAST_NAME; kill -0 $(cat $0 2>/dev/null) "
+	                            "2>/dev/null && echo alive",
+	                            "x", "--", "sh", "-c", "echo up; exec sleep 60", NULL);
+	CLI_WAIT_OUTPUT(cli, "up");
+	raw_ok(cli_raw, "FLUSHALL", NULL);
+	CLI_EXPECT(cli, 80);
+	assert_string_equal(cli_output(cli), "up\nlost x\n");
+	cli_free(cli);
+	cli = cli_start(cli_url(), "run", "--on-lost", "echo lost", "x", "--", "true", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_string_equal(cli_output(cli), "");
+	cli_free(cli);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CLI_STORY(status_is_that_of_the_command),
+		CLI_STORY(options_end_at_the_name),
+		CLI_STORY(short_form_runs_the_command),
+		CLI_STORY(string_goes_to_the_shell_before_or_after_the_name),
+		CLI_STORY(wrong_options_are_64),
+		CLI_STORY(times_that_leave_nothing_are_told_with_their_numbers),
+		CLI_STORY(times_have_units),
+		CLI_STORY(bad_names_are_64),
+		CLI_STORY(busy_lock_is_1_or_the_given_code),
+		CLI_STORY(waiter_gets_the_lock_when_it_is_free),
+		CLI_STORY(signal_while_waiting_ends_it_and_leaves_nothing),
+		CLI_STORY(signal_during_splay_ends_it),
+		CLI_STORY(readers_share_and_exclude_writers),
+		CLI_STORY(every_exclusive_kind_excludes),
+		CLI_STORY(permits_let_so_many_in),
+		CLI_STORY(token_grows_with_every_grant_of_any_exclusive_kind),
+		CLI_STORY(command_sees_its_lock_in_the_environment),
+		CLI_STORY(token_of_an_outer_lock_is_not_inherited),
+		CLI_STORY(side_key_has_the_name_of_the_program_only),
+		CLI_STORY(command_that_cannot_run_is_126_and_none_127),
+		CLI_STORY(key_that_is_no_lock_is_65_and_untouched),
+		CLI_STORY(max_hold_is_124),
+		CLI_STORY(lock_stays_at_least_so_long),
+		CLI_STORY(fixed_lease_is_not_renewed_and_the_command_gone_before_its_end),
+		CLI_STORY(no_fork_becomes_the_command_and_keeps_the_lock),
+		CLI_STORY(without_a_command_it_holds_until_the_end_of_input),
+		CLI_STORY(without_a_command_a_signal_releases),
+		CLI_STORY(without_a_command_a_lost_lock_is_80),
+		CLI_STORY(verbose_tells_as_flock_does),
+		CLI_STORY(events_are_told_as_json),
+		CLI_STORY(events_of_a_loss_are_told_once_each),
+		CLI_STORY(on_lost_runs_after_the_command_is_dead),
+	};
+
+	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
+}

@@ -1,0 +1,279 @@
+/* Which server: options, environment, configuration files, and no secret in any complaint. */
+#include "cli/cli.h"
+#include "support/temp.h"
+
+#include <sys/stat.h>
+
+#define NOWHERE "redis://127.0.0.1:1"
+#define SECRET  "s3kr1t"
+
+static char *home; /* of the configuration: XDG_CONFIG_HOME */
+
+static int make_home(void **state)
+{
+	home = temp_dir_make();
+	char *dir = check_format("%s/holdfast", home);
+	int rc = mkdir(dir, 0700);
+	free(dir);
+	return rc ? rc : cli_flush_server(state);
+}
+
+static int remove_home(void **state)
+{
+	(void)state;
+	temp_dir_remove(home);
+	return 0;
+}
+
+static char *write_file(const char *name, const char *text)
+{
+	char *path = check_format("%s/%s", home, name);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	assert_true(fputs(text, file) >= 0);
+	assert_int_equal(fclose(file), 0);
+	return path;
+}
+
+__attribute__((format(printf, 1, 2))) static void configure(const char *format, ...)
+{
+	char text[8192];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	free(write_file("holdfast/config", text));
+}
+
+/* Runs holdfast with the configuration; url is HOLDFAST_URL. */
+static struct cli *start_configured(const char *url, const char *const *words)
+{
+	char *folder = check_format("XDG_CONFIG_HOME=%s", home);
+	char *embedded = check_format("HOLDFAST_EMBEDDED_DIR=%s/none", home);
+	const char *argv[32] = {"env", folder, embedded, "HOLDFAST_SERVER=/nonexistent",
+	                        cli_path()};
+	for (size_t i = 0; words[i]; i++)
+		argv[i + 5] = words[i];
+	struct cli *cli = cli_start_program(url, argv);
+	cli_close_input(cli);
+	(void)cli_wait(cli, CLI_SOON_MS);
+	free(folder);
+	free(embedded);
+	return cli;
+}
+
+static void expect(int status, const char *wanted, const char *url, const char *const *words)
+{
+	struct cli *cli = start_configured(url, words);
+	CLI_EXPECT(cli, status);
+	const char *text = cli_errors(cli);
+	if (!strstr(text, wanted))
+		fail_msg("no '%s' in '%s'", wanted, text);
+	if (status && strchr(text, '\n') != text + strlen(text) - 1)
+		fail_msg("not one line: %s", text);
+	if (strstr(text, SECRET))
+		fail_msg("the secret is in '%s'", text);
+	cli_free(cli);
+}
+#define EXPECT(status, wanted, url, ...)                                                           \
+	expect(status, wanted, url, (const char *const[]){__VA_ARGS__, NULL})
+
+/* ---- which server ---- */
+
+static void option_wins_over_environment_and_file(void **state)
+{
+	(void)state;
+	configure("url = " NOWHERE "\n");
+	EXPECT(0, "", NOWHERE, "ping", "--url", cli_url());
+}
+
+static void environment_wins_over_file(void **state)
+{
+	(void)state;
+	configure("url = " NOWHERE "\n");
+	EXPECT(0, "", cli_url(), "ping");
+	EXPECT(69, "127.0.0.1:1", NULL, "ping");
+}
+
+static void file_names_the_server(void **state)
+{
+	(void)state;
+	configure("# the locks\n\n  url=%s  \r\n\tname_prefix = pre:\n", cli_url());
+	EXPECT(0, "", NULL, "ping");
+	EXPECT(0, "", NULL, "run", "x", "--", "true");
+	EXPECT(0, "", "", "ping"); /* an empty variable is none */
+}
+
+static void prefix_of_the_file_is_used(void **state)
+{
+	(void)state;
+	configure("url = %s\nname_prefix = pre:\n", cli_url());
+	raw_integer(cli_raw, "HSET", "pre:x", "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a:1", "1", NULL);
+	EXPECT(0, "", NULL, "who", "x");
+	EXPECT(1, "", NULL, "run", "-n", "--verbose", "x", "true");
+}
+
+static void empty_option_is_not_forgotten(void **state)
+{
+	(void)state;
+	EXPECT(78, "", cli_url(), "ping", "--url", "");
+}
+
+/* ---- bad files ---- */
+
+static void unknown_key_is_78(void **state)
+{
+	(void)state;
+	configure("url = %s\nurll = x\n", cli_url());
+	EXPECT(78, "line 2 has an unknown key; known are url,", NULL, "ping");
+	/* Even if all is said elsewhere: nobody would notice the mistake otherwise. */
+	EXPECT(78, "line 2", cli_url(), "run", "x", "true");
+}
+
+static void line_without_a_value_is_78(void **state)
+{
+	(void)state;
+	configure("url\n");
+	EXPECT(78, "line 1 is not 'key = value'", NULL, "ping");
+	configure("url =\n");
+	EXPECT(78, "", NULL, "ping");
+	configure("password_file = a\npassword_file = b\n");
+	EXPECT(78, "line 2 is there twice", NULL, "ping");
+	configure("url = %04096d\n", 0);
+	EXPECT(78, "line 1 is too long", NULL, "ping");
+}
+
+static void file_that_cannot_be_read_is_78(void **state)
+{
+	(void)state;
+	char *path = check_format("%s/holdfast/config", home);
+	assert_int_equal(mkdir(path, 0700), 0);
+	EXPECT(78, "holdfast/config", NULL, "ping");
+	free(path);
+}
+
+static void bad_url_is_78(void **state)
+{
+	(void)state;
+	const char *const bad[] = {"http://x",
+	                           "redis://u:" SECRET "@h:99999",
+	                           "redis://:" SECRET "@h/x",
+	                           "redis://h?nonsense=1",
+	                           "nonsense",
+	                           "redis://u:" SECRET "@"};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		EXPECT(78, "", NULL, "ping", "--url", bad[i]);
+		EXPECT(78, "", bad[i], "run", "x", "true");
+		configure("url = %s\n", bad[i]);
+		EXPECT(78, "", NULL, "ls");
+	}
+}
+
+/* ---- passwords ---- */
+
+static void set_password(void)
+{
+	raw_ok(cli_raw, "CONFIG", "SET", "requirepass", SECRET, NULL);
+}
+
+static int clear_password(void **state)
+{
+	raw_reply_free(raw_command(cli_raw, "CONFIG", "SET", "requirepass", "", NULL));
+	return remove_home(state);
+}
+
+static void password_file_lets_in(void **state)
+{
+	(void)state;
+	char *path = write_file("password", SECRET "\n");
+	set_password();
+	EXPECT(77, "password", cli_url(), "ping");
+	EXPECT(0, "", cli_url(), "ping", "--password-file", path);
+	EXPECT(0, "", cli_url(), "run", "--password-file", path, "x", "true");
+	configure("url = %s\npassword_file = %s\n", cli_url(), path);
+	EXPECT(0, "", NULL, "ping");
+	free(path);
+}
+
+static void wrong_password_is_77_and_not_shown(void **state)
+{
+	(void)state;
+	char *path = write_file("password", SECRET "-wrong\n");
+	set_password();
+	EXPECT(77, "check the user", cli_url(), "ping", "--password-file", path);
+	EXPECT(77, "check the user", cli_url(), "run", "--password-file", path, "x", "true");
+	EXPECT(77, "check the user", cli_url(), "who", "--password-file", path, "x");
+	free(path);
+}
+
+static void missing_password_file_is_78(void **state)
+{
+	(void)state;
+	EXPECT(78, "/nonexistent/file", cli_url(), "ping", "--password-file", "/nonexistent/file");
+	EXPECT(78, "/nonexistent/file", cli_url(), "run", "--password-file", "/nonexistent/file",
+	       "x", "true");
+	configure("password_file = /nonexistent/other\n");
+	EXPECT(78, "/nonexistent/other", cli_url(), "ping");
+}
+
+/* The password of the configured server is no business of another. */
+static void password_of_the_file_is_only_for_its_server(void **state)
+{
+	(void)state;
+	char *path = write_file("password", SECRET "\n");
+	configure("url = " NOWHERE "\npassword_file = %s\nuser = somebody\n", path);
+	EXPECT(0, "", cli_url(), "ping"); /* with a password it would be refused */
+	EXPECT(0, "", NULL, "ping", "--url", cli_url());
+	configure("password_file = %s\nuser = somebody\n", path);
+	EXPECT(77, "", cli_url(), "ping"); /* of no server in particular: used */
+	free(path);
+}
+
+static void secret_in_a_url_is_never_shown(void **state)
+{
+	(void)state;
+	EXPECT(64, "***@", NULL, "redis://u:" SECRET "@h");
+	EXPECT(64, "***@", NULL, "help", "redis://:" SECRET "@h");
+	EXPECT(64, "--urll", NULL, "ping", "--urll=redis://:" SECRET "@h");
+	EXPECT(69, "127.0.0.1:1", NULL, "ping", "--url", "redis://u:" SECRET "@127.0.0.1:1");
+	EXPECT(69, "127.0.0.1:1", NULL, "run", "--url", "redis://u:" SECRET "@127.0.0.1:1", "x",
+	       "true");
+}
+
+/* ---- no server at all ---- */
+
+static void without_a_server_the_private_one_is_said(void **state)
+{
+	(void)state;
+	/* Two lines: the choice, and that it cannot be started. */
+	struct cli *cli = start_configured(NULL, (const char *const[]){"ping", NULL});
+	CLI_EXPECT(cli, 78);
+	assert_non_null(strstr(cli_errors(cli), "no server is configured: using a private one"));
+	cli_free(cli);
+	EXPECT(78, "HOLDFAST_SERVER", NULL, "ping", "--url", "embedded:");
+}
+
+#define STORY(name)          cmocka_unit_test_setup_teardown(name, make_home, remove_home)
+#define PASSWORD_STORY(name) cmocka_unit_test_setup_teardown(name, make_home, clear_password)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORY(option_wins_over_environment_and_file),
+		STORY(environment_wins_over_file),
+		STORY(file_names_the_server),
+		STORY(prefix_of_the_file_is_used),
+		STORY(empty_option_is_not_forgotten),
+		STORY(unknown_key_is_78),
+		STORY(line_without_a_value_is_78),
+		STORY(file_that_cannot_be_read_is_78),
+		STORY(bad_url_is_78),
+		PASSWORD_STORY(password_file_lets_in),
+		PASSWORD_STORY(wrong_password_is_77_and_not_shown),
+		STORY(missing_password_file_is_78),
+		STORY(password_of_the_file_is_only_for_its_server),
+		STORY(secret_in_a_url_is_never_shown),
+		STORY(without_a_server_the_private_one_is_said),
+	};
+	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
+}
