@@ -86,7 +86,7 @@ static void only_shared_values_exclude_and_none_is_taken_alone(void **state)
 static void every_value_needs_to_be_one(void **state)
 {
 	static const char *const none[] = {"a", NULL};
-	char text[101][8];
+	char text[101][16];
 	const char *many[101];
 	hf_lock *lock = NULL;
 	hf_client *client = open_client(NULL);
