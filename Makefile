@@ -49,7 +49,7 @@ tsan: need-build need-test ## run every test with the thread sanitizer
 # child looks like a leak.
 valgrind: need-build need-test need-valgrind ## run the tests under valgrind, where that makes sense
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
-	@tools/run-tests valgrind -L 'unit|wire|live' -LE timing -E 'support|embedded|crowd|garbage|oom|redis_tls'
+	@tools/run-tests valgrind -L 'unit|wire|live' -LE timing -E 'support|embedded|crowd|garbage|oom|redis_tls|wire_fork|multi_edge|cpp'
 
 sim: need-build need-test ## run the simulator: make sim SEEDS=1000000
 	@$(call build,release,sim)

@@ -121,7 +121,7 @@ static void members_that_cannot_be_combined_are_refused(void **state)
 	(void)state;
 	begin(&world, 30000);
 	for (int i = 0; i < 65; i++) {
-		char name[16];
+		char name[32];
 		snprintf(name, sizeof name, "member-%d", i);
 		many[i] = open_lock(world.one, name);
 	}

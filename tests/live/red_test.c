@@ -332,7 +332,7 @@ static void members_are_renewed_until_they_are_released(void **state)
 
 static void expect_refused(hf_client *const *client, int n)
 {
-	hf_lock *member[SERVERS];
+	hf_lock *member[SERVERS] = {0};
 	hf_lock *red = NULL;
 	for (int i = 0; i < n; i++)
 		member[i] = open_lock(client[i], NAME);
