@@ -24,7 +24,9 @@ static int remove_folder(void **state)
 static struct cli *start_demo(void)
 {
 	char *variable = check_format("HOLDFAST_EMBEDDED_DIR=%s", folder);
-	const char *const argv[] = {"env", variable, cli_path(), "demo", NULL};
+	/* The demo forks with threads about, which the thread sanitizer only takes if told so. */
+	const char *const argv[] = {"env",      variable, "TSAN_OPTIONS=die_after_fork=0",
+	                            cli_path(), "demo",   NULL};
 	struct cli *cli = cli_start_program(NULL, argv);
 	free(variable);
 	return cli;
