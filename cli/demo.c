@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define WATCHDOG_MS 3000 /* ten times shorter than the default: nobody likes to wait */
-#define SLACK_MS    1500  /* for a busy machine */
+#define SLACK_MS    1500 /* for a busy machine */
 
 static struct timespec begun;
 static _Atomic int failures;
