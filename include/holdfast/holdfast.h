@@ -435,8 +435,8 @@ HF_API int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, 
 HF_API int hf_lock_last_token(hf_lock *lock, int64_t *ret_token);
 
 /*
- * What this process can rely on, without asking anyone: local, lock-free, cheap enough to call
- * before every write. Milliseconds until valid-until, 0 if the owner does not hold the lock, lost
+ * What this process can rely on, without asking anyone: local, lock-free (but for multi and red locks,
+ * which have a mutex), cheap enough to call before every write. Milliseconds until valid-until, 0 if the owner does not hold the lock, lost
  * it, or has begun to release it.
  */
 HF_API int64_t hf_lock_remaining(hf_lock *lock, hf_owner *owner);

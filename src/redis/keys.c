@@ -53,7 +53,6 @@ size_t hf__keys_make(char ret_key[HF__KEYS_MAX], enum hf__keys_name which, const
 	};
 	char *at = ret_key;
 	switch (which) {
-	case HF__KEYS_LOCK: at = put(at, name); break;
 	case HF__KEYS_HOLD:
 		at = put_number(put_tagged(at, name, false), uuid, wire);
 		at = put(at, ":rwlock_timeout:1");

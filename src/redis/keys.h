@@ -10,7 +10,6 @@
 #define HF__KEYS_MAX 640 /* longer than any name made here */
 
 enum hf__keys_name {
-	HF__KEYS_LOCK,       /* the name itself */
 	HF__KEYS_CHANNEL,    /* where releases are published */
 	HF__KEYS_RW_CHANNEL, /* the same of read-write locks */
 	HF__KEYS_QUEUE,      /* of a fair lock: its waiters, in order */

@@ -301,18 +301,126 @@ static void live(struct life *life, const char *url)
 	end_life(life);
 }
 
+/* ---- a life with all kinds ------------------------------------------------------------------- */
+
+/* One owner takes it, another waits in vain, and both give back what they got. */
+static void meet(struct life *life, hf_lock *lock)
+{
+	(void)CALL(0, 0, hf_lock_acquire(lock, HF_ACQUIRE(.owner = life->owner, .wait_ms = 2000)));
+	(void)CALL(HF_ETIMEDOUT, 0,
+	           hf_lock_acquire(lock, HF_ACQUIRE(.owner = life->third, .wait_ms = 10)));
+	(void)CALL(0, HF_ENOTHELD, hf_lock_release_with(lock, HF_RELEASE(.owner = life->owner)));
+	(void)CALL(HF_ENOTHELD, 0, hf_lock_release_with(lock, HF_RELEASE(.owner = life->third)));
+}
+
+static void meet_at_each_kind(struct life *life)
+{
+	static const hf_kind kinds[] = {HF_FAIR, HF_READ, HF_WRITE, HF_FENCED, HF_SPIN, HF_SIMPLE};
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		hf_lock *lock = NULL;
+		if (CALL(0, 0, hf_lock_open(life->client, kinds[i], "kind", &lock)) == 0)
+			meet(life, lock);
+		hf_lock_close(lock);
+	}
+}
+
+static void meet_at_several(struct life *life)
+{
+	static const char *const values[] = {"a", "b"};
+	hf_lock *group = NULL, *both = NULL;
+	if (CALL(0, 0, hf_lock_open_group(life->client, "group", values, 2, &group)) == 0)
+		meet(life, group);
+	if (CALL(0, 0, hf_lock_open_multi((hf_lock *[]){life->lock, life->other_lock}, 2, &both)) ==
+	    0) {
+		meet(life, both);
+		if (CALL(0, 0,
+		         hf_lock_acquire_async(both, HF_ACQUIRE(.owner = life->owner), note_done,
+		                               &life->acquired)) == 0)
+			wait_done(life, &life->acquired, "of a multi lock", 0, 0);
+		(void)CALL(0, HF_ENOTHELD,
+		           hf_lock_release_with(both, HF_RELEASE(.owner = life->owner)));
+	}
+	hf_lock_close(both);
+	hf_lock_close(group);
+}
+
+static void count_up_and_down(struct life *life)
+{
+	hf_semaphore *semaphore = NULL;
+	hf_latch *latch = NULL;
+	if (CALL(0, 0, hf_semaphore_open(life->client, "semaphore", &semaphore)) == 0) {
+		(void)CALL(0, 0, hf_semaphore_try_set(semaphore, 1, 0, NULL));
+		(void)CALL(0, HF_EBUSY,
+		           hf_semaphore_acquire(semaphore, 1, HF_WAIT(.wait_ms = HF_NOWAIT)));
+		(void)CALL(HF_ETIMEDOUT, 0,
+		           hf_semaphore_acquire(semaphore, 1, HF_WAIT(.wait_ms = 10)));
+		(void)CALL(0, 0, hf_semaphore_release(semaphore, 1));
+	}
+	if (CALL(0, 0, hf_latch_open(life->client, "latch", &latch)) == 0) {
+		(void)CALL(0, 0, hf_latch_try_set(latch, 1, NULL));
+		(void)CALL(HF_ETIMEDOUT, 0, hf_latch_wait(latch, HF_WAIT(.wait_ms = 10)));
+		(void)CALL(0, 0, hf_latch_count_down(latch));
+	}
+	hf_semaphore_close(semaphore);
+	hf_latch_close(latch);
+}
+
+static void take_permits(struct life *life)
+{
+	hf_permits *permits = NULL;
+	hf_permit_id ids[3];
+	if (CALL(0, 0, hf_permits_open(life->client, "permits", &permits)) == 0) {
+		(void)CALL(0, 0, hf_permits_set(permits, 3));
+		int rc =
+			CALL(0, HF_EBUSY,
+		             hf_permits_acquire(permits, 3, HF_PERMITS(.wait_ms = HF_NOWAIT), ids));
+		if (rc == 0) {
+			(void)CALL(0, 0, hf_permits_extend(permits, ids[0], 5000));
+			(void)CALL(0, 0, hf_permits_release(permits, ids, 3));
+		}
+	}
+	hf_permits_close(permits);
+}
+
+static int ignore_info(void *arg, const hf_info *info)
+{
+	(void)arg;
+	return hf_info_holders(info) > 200;
+}
+
+static void ignore_fact(void *arg, const char *name, const char *value)
+{
+	(void)arg, (void)name, (void)value;
+}
+
+static void live_with_all_kinds(struct life *life, const char *url)
+{
+	if (begin_life(life, url)) {
+		meet_at_each_kind(life);
+		meet_at_several(life);
+		count_up_and_down(life);
+		take_permits(life);
+		(void)CALL(0, 0, hf_client_list(life->client, "*", ignore_info, NULL));
+		(void)CALL(0, 0, hf_client_inspect(life->client, "kind", ignore_info, NULL));
+		(void)CALL(0, 0, hf_client_facts(life->client, ignore_fact, NULL));
+	}
+	end_life(life);
+}
+
 /* ---- tests ----------------------------------------------------------------------------------- */
+
+typedef void live_fn(struct life *life, const char *url);
 
 static struct test_server *server;
 
 /* A life with allocation `from` failing; returns how many it asked for. */
-static long live_short_of_memory(const char *url, long from, bool only_one)
+static long live_short_of_memory(live_fn *live_so, const char *url, long from, bool only_one)
 {
 	struct life life = {0};
 	(void)alarm(20);
 	begin_watching(from, only_one);
-	live(&life, url);
-	long count = end_watching();
+	live_so(&life, url);
+	long allocations = end_watching();
 	(void)alarm(0);
 	if (life.wrong[0])
 		fail_msg("allocation %ld fails, %s: %s", from, only_one ? "alone" : "and all after",
@@ -320,15 +428,15 @@ static long live_short_of_memory(const char *url, long from, bool only_one)
 	if (alive != 0)
 		fail_msg("allocation %ld fails, %s: %ld not freed", from,
 		         only_one ? "alone" : "and all after", (long)alive);
-	return count;
+	return allocations;
 }
 
-static void live_until_nothing_fails(const char *url, bool only_one)
+static void live_until_nothing_fails(live_fn *live_so, const char *url, bool only_one)
 {
 	struct raw *raw = raw_connect(server);
 	long from = 0, count;
 	do {
-		count = live_short_of_memory(url, ++from, only_one);
+		count = live_short_of_memory(live_so, url, ++from, only_one);
 		raw_ok(raw, "FLUSHALL", NULL);
 		raw_ok(raw, "SCRIPT", "FLUSH", NULL);
 	} while (count >= from);
@@ -340,22 +448,31 @@ static void live_until_nothing_fails(const char *url, bool only_one)
 static void life_with_all_the_memory_there_is(void **state)
 {
 	(void)state;
-	long count = live_short_of_memory(test_server_url(server), 0, true);
+	long count = live_short_of_memory(live, test_server_url(server), 0, true);
 	assert_true(count > 20);
 }
 
 static void one_failed_allocation_is_survived_wherever_it_is(void **state)
 {
 	(void)state;
-	live_until_nothing_fails(test_server_url(server), true);
-	live_until_nothing_fails(test_server_unix_url(server), true);
+	live_until_nothing_fails(live, test_server_url(server), true);
+	live_until_nothing_fails(live, test_server_unix_url(server), true);
 }
 
 static void end_of_memory_is_survived_wherever_it_comes(void **state)
 {
 	(void)state;
-	live_until_nothing_fails(test_server_url(server), false);
-	live_until_nothing_fails(test_server_unix_url(server), false);
+	live_until_nothing_fails(live, test_server_url(server), false);
+	live_until_nothing_fails(live, test_server_unix_url(server), false);
+}
+
+static void failed_allocations_are_survived_by_every_kind(void **state)
+{
+	(void)state;
+	assert_true(live_short_of_memory(live_with_all_kinds, test_server_unix_url(server), 0,
+	                                 true) > 60);
+	live_until_nothing_fails(live_with_all_kinds, test_server_unix_url(server), true);
+	live_until_nothing_fails(live_with_all_kinds, test_server_unix_url(server), false);
 }
 
 /* ---- holders ---- */
@@ -490,6 +607,7 @@ int main(void)
 		cmocka_unit_test(life_with_all_the_memory_there_is),
 		cmocka_unit_test(one_failed_allocation_is_survived_wherever_it_is),
 		cmocka_unit_test(end_of_memory_is_survived_wherever_it_comes),
+		cmocka_unit_test(failed_allocations_are_survived_by_every_kind),
 		cmocka_unit_test(renewing_needs_no_memory),
 		cmocka_unit_test(renewing_the_longest_names_needs_no_memory),
 		cmocka_unit_test(reconnecting_to_renew_needs_no_memory),

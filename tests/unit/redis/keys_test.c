@@ -34,12 +34,6 @@ static void name_with_a_tag_keeps_it(void **state)
 	check_key(HF__KEYS_PERMITS, "{a}:b", "{a}:b:timeout");
 }
 
-static void lock_itself_has_the_bare_name(void **state)
-{
-	(void)state;
-	check_key(HF__KEYS_LOCK, "orders", "orders");
-}
-
 static void suffixed_names_put_the_tag_first(void **state)
 {
 	(void)state;
@@ -72,7 +66,7 @@ static void longest_name_has_room(void **state)
 	char name[513], key[HF__KEYS_MAX];
 	memset(name, 'n', 512);
 	name[512] = 0;
-	for (int which = HF__KEYS_LOCK; which <= HF__KEYS_RECORD; which++)
+	for (int which = HF__KEYS_CHANNEL; which <= HF__KEYS_RECORD; which++)
 		assert_true(hf__keys_make(key, (enum hf__keys_name)which, name, UUID, UINT64_MAX) <
 		            HF__KEYS_MAX);
 }
@@ -82,7 +76,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(name_without_braces_becomes_the_tag),
 		cmocka_unit_test(name_with_a_tag_keeps_it),
-		cmocka_unit_test(lock_itself_has_the_bare_name),
 		cmocka_unit_test(suffixed_names_put_the_tag_first),
 		cmocka_unit_test(latch_channel_is_always_braced),
 		cmocka_unit_test(records_of_a_client_are_few),
