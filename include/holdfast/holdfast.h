@@ -236,6 +236,7 @@ typedef struct hf_stats {
 	uint64_t commands;       /* commands sent, of all kinds */
 	uint64_t held;           /* holds now */
 	uint64_t waiting;        /* calls waiting for a lock now */
+	uint64_t handovers;      /* grants handed over by a release in this process */
 } hf_stats;
 
 /* A snapshot of the client's counters, filled up to ret_stats->size. */

@@ -63,7 +63,9 @@ static void run_inside(struct hf__call *call)
 	struct hf__engine *engine = &call->client->engine;
 	hf__engine_task_init(&call->task);
 	hf__engine_lock(engine);
-	start(call, hf__clock_ms());
+	int64_t now = hf__clock_ms();
+	start(call, now);
+	call->task.idle = hf__lock_waits_here(&call->op, now);
 	hf__engine_wait(engine, &call->task);
 }
 

@@ -46,6 +46,14 @@ int64_t hf_event_remaining(const hf_event *event)
 
 /* ---- the core's host; mutex held ---- */
 
+static void listens(void *host, struct hf__op *op)
+{
+	struct hf_client *client = host;
+	struct hf__call *call = hf__list_item(op, struct hf__call, op);
+	if (!call->done && !call->inner)
+		hf__engine_listen(&client->engine, &call->task);
+}
+
 static void finish(void *host, struct hf__op *op)
 {
 	struct hf_client *client = host;
@@ -100,7 +108,7 @@ static uint64_t number(void *host, uint32_t n)
 }
 
 const struct hf__host_ops hf__dispatch_host = {
-	.finish = finish, .news = news, .log = log_line, .number = number};
+	.finish = finish, .listens = listens, .news = news, .log = log_line, .number = number};
 
 /* ---- callbacks, without the mutex ---- */
 

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-static int64_t lease_of(const struct hf__core *core, const struct hf__op *op)
+int64_t hf__acquire_lease(const struct hf__core *core, const struct hf__op *op)
 {
 	return op->lease_ms ? op->lease_ms : core->config.watchdog_ms;
 }
@@ -25,6 +25,7 @@ static void leave_queue(struct hf__core *core, struct hf__op *op, int64_t now)
 		return;
 	/* Nothing has changed on the server, so who is first now asks when this one would have. */
 	struct hf__op *next = hf__list_item(lock->queue.next, struct hf__op, link);
+	next->rests = op->rests;
 	if (!next->hold->cmd.in_flight && !hf__wheel_running(&next->retry))
 		ask_later(core, next, op->retry.at);
 }
@@ -121,8 +122,11 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
                     int64_t now)
 {
 	hold->doubtful = false;
-	if (hold->count++ == 0)
+	if (hold->count++ == 0) {
 		hold->token = token;
+		if (hold->moves == 0)
+			hold->moving_since = (uint32_t)now;
+	}
 	if (!op->lease_ms && !hold->watched_from) {
 		hold->watched_from = hold->count;
 		hold->was_watched = true;
@@ -175,6 +179,12 @@ static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t 
 	return ttl_ms >= 0 && ttl_ms < pause ? ttl_ms + 1 : pause;
 }
 
+static void sleep_on(struct hf__core *core, struct hf__op *op, int64_t ttl_ms, int64_t now)
+{
+	ask_later(core, op, now + pause_of(core, op, ttl_ms));
+	core->host_ops->listens(core->host, op);
+}
+
 /* Listens for the release, asks once more where that is new, and sleeps. */
 static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
                      int64_t now)
@@ -189,7 +199,7 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
 	else if (!watched && !HF__MUTANT(NO_SECOND_ASK))
 		hf__acquire_ask(core, op->hold, now);
 	else
-		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms));
+		sleep_on(core, op, answer->ttl_ms, now);
 }
 
 static void busy(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
@@ -320,6 +330,34 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	}
 }
 
+/* One of this process gave it to us: that ends its release, whatever becomes of ours. */
+static void moved(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
+                  int64_t now)
+{
+	struct hf__hold *hold = hf__list_item(cmd, struct hf__hold, cmd);
+	struct hf__lock *lock = cmd->lock;
+	uint64_t from = cmd->from;
+	lock->refs++;
+	if (answer->outcome == HF__GRANTED) {
+		core->stats.handovers++;
+		answered(core, cmd, answer, now);
+		hf__release_moved(core, lock, from, now);
+	} else {
+		hold->moves = 0;
+		if (HF__MUTANT(BLIND_MOVE) && answer->outcome == HF__UNKNOWN)
+			hf__release_moved(core, lock, from, now);
+		else
+			hf__release_not_moved(core, lock, from, answer->outcome, now);
+		if (answer->outcome != HF__GONE)
+			answered(core, cmd, answer, now);
+		else if (hold->op)
+			hf__acquire_ask(core, hold, now);
+		else
+			cleaned(core, hold, answer, now);
+	}
+	hf__lock_unref(core, lock);
+}
+
 static void extended(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                      int64_t now)
 {
@@ -367,7 +405,7 @@ static void prepare_ask(struct hf__core *core, struct hf__hold *hold)
 	if (takes && !hold->doubtful)
 		cmd->wire = ++core->last_request;
 	cmd->verb = HF__ASK;
-	cmd->lease_ms = takes ? HF__RECORD_MS : lease_of(core, op);
+	cmd->lease_ms = takes ? HF__RECORD_MS : hf__acquire_lease(core, op);
 	cmd->count = traits->nesting == HF__NEST_APART ? op->amount : hold->count + 1;
 	cmd->items = op->lock->kind == HF__PERMITS ? (uint16_t)op->amount : 0;
 	cmd->place_ms = place_of(core, op);
@@ -377,6 +415,16 @@ static void prepare_ask(struct hf__core *core, struct hf__hold *hold)
 	if (hold->state == HF__HOLD_ASKING)
 		hold->lease_ms = cmd->lease_ms;
 	core->stats.attempts++;
+}
+
+static void prepare_move(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *from)
+{
+	prepare_ask(core, hold);
+	hold->moves = from->moves + 1;
+	hold->moving_since = from->moving_since;
+	hold->cmd.verb = HF__MOVE;
+	hold->cmd.from = from->cmd.wire;
+	hold->cmd.answered = moved;
 }
 
 /* An extension never takes a lock that is free: it renews what is there. */
@@ -389,10 +437,27 @@ static void prepare_extend(struct hf__hold *hold)
 	hold->cmd.answered = extended;
 }
 
+static void submit(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	int64_t limit_ms = hold->cmd.lease_ms / 9;
+	hold->cmd.user = HF__CMD_OF_HOLD;
+	hf__core_submit(core, &hold->cmd, now, limit_ms > 50 ? limit_ms : 50);
+}
+
+void hf__acquire_from(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *from,
+                      int64_t now)
+{
+	hf__wheel_stop(&core->wheel, &hold->op->retry);
+	hf__hold_take_cell(hold);
+	prepare_move(core, hold, from);
+	submit(core, hold, now);
+}
+
 void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	struct hf__op *op = hold->op;
 	hf__wheel_stop(&core->wheel, &op->retry);
+	op->rests = false;
 	if (op->deadline.at <= now)
 		return; /* its time is over, and it will be told so in this turn */
 	if (!core->linked) {
@@ -409,9 +474,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		prepare_extend(hold);
 	else
 		prepare_ask(core, hold);
-	hold->cmd.user = HF__CMD_OF_HOLD;
-	int64_t limit_ms = hold->cmd.lease_ms / 9;
-	hf__core_submit(core, &hold->cmd, now, limit_ms > 50 ? limit_ms : 50);
+	submit(core, hold, now);
 }
 
 /* The holds of all permits but the first, before they are asked for; false without memory. */
@@ -571,7 +634,7 @@ void hf__acquire_wake(struct hf__core *core, const struct hf__watch *watch, int6
 	lock->refs++;
 	hf__list_each_safe (link, after, &lock->queue) {
 		struct hf__op *op = hf__list_item(link, struct hf__op, link);
-		if (left <= 0)
+		if (left <= 0 || op->rests)
 			break;
 		/* Who wants more than there is must not stand in the way of the others. */
 		if (!counted || op->amount <= number)

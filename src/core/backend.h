@@ -33,9 +33,15 @@ enum hf__verb {
 	HF__ASK,
 	/*
 	 * Make the count exactly `count`, lower than it was; 0 removes the hold, its place in a queue,
-	 * and all else that an ask may have left. DONE, GONE.
+	 * and all else that an ask may have left. DONE, with count: how many were told that it is free.
+	 * GONE.
 	 */
 	HF__SETTLE,
+	/*
+	 * Move the hold of wire owner `from` to the wire owner, count 1, for the lease. A repeat changes
+	 * nothing. GRANTED, GONE if neither holds it.
+	 */
+	HF__MOVE,
 	/*
 	 * Let each of `items` last at least its lease; without items the command's own lock. DONE
 	 * with a result per item.
@@ -140,6 +146,7 @@ struct hf__cmd {
 		const struct hf__renew_item *item;
 		const unsigned char (*permit)[HF__PERMIT_SIZE]; /* permits given by their ids */
 		const char *words;                              /* LIST: each with its NUL */
+		uint64_t from;                                  /* MOVE: number of the wire owner */
 	};
 	int32_t count;
 	uint16_t items; /* renewals, or permits: of an ask those from wire on */

@@ -35,6 +35,9 @@
 #define HF__DETAIL_SIZE      320
 #define HF__LATE_MS          30 /* an ask younger than this is waited for at the end of a wait */
 #define HF__PLACE_MS         3600000 /* so long a place in a queue is tried to be given up */
+#define HF__MOVES_MAX        64      /* hand-overs in a row inside this process */
+#define HF__MOVES_MS         50      /* and how long they may go on */
+#define HF__REST_MS          5       /* then others have this long to ask first */
 #define HF__TURN_MS          100     /* between looks at a free lock that is another's turn */
 #define HF__RECORD_MS        20000   /* how long the server remembers a request without an owner */
 #define HF__PERMITS_MAX      1000
@@ -121,20 +124,22 @@ struct hf__hold {
 		int64_t ended_at; /* lost: since when; cleaning: given up then */
 	};
 	int32_t count;
-	int32_t watched_from; /* the outermost level without a lease of its own; 0: none */
-	uint16_t slot;        /* its place in the renewal script it is in */
-	uint8_t script;       /* which one: 1 and up; 0: none */
+	int32_t watched_from;  /* the outermost level without a lease of its own; 0: none */
+	uint32_t moving_since; /* when the first hold of a row of hand-overs was taken: low bits */
+	uint16_t slot;         /* its place in the renewal script it is in */
+	uint8_t script;        /* which one: 1 and up; 0: none */
 	uint8_t state;
 	uint8_t reason;
 	uint8_t tries;  /* renewals missed in a row */
 	uint8_t untold; /* states not told yet, oldest in the low bits, two bits each */
 	uint8_t untold_n;
-	bool has_cell;
-	bool at_risk;
-	bool was_watched; /* has had a level without a lease */
-	bool doubtful;    /* a verb of it may have run unanswered */
-	bool placed;      /* stands in a queue on the server */
-	bool dead;        /* over; kept only for its news */
+	uint8_t moves; /* hand-overs in a row until it had it */
+	bool has_cell : 1;
+	bool at_risk : 1;
+	bool was_watched : 1; /* has had a level without a lease */
+	bool doubtful : 1;    /* a verb of it may have run unanswered */
+	bool placed : 1;      /* stands in a queue on the server */
+	bool dead : 1;        /* over; kept only for its news */
 };
 
 /* How a spin lock waits; all zero: as usual. */
@@ -175,6 +180,7 @@ struct hf__op {
 	bool is_parked;               /* waits for another verb of its hold */
 	bool cancelled;               /* wanted; waits for an answer under way */
 	bool waited;                  /* counted as a wait */
+	bool rests;                   /* lets others ask first, until its retry */
 	bool late;                    /* its time is over, but an answer is about to come */
 	char detail[HF__DETAIL_SIZE]; /* out: the facts of a failure */
 	char text[128];               /* out: the holder */
@@ -205,6 +211,8 @@ struct hf__look {
 struct hf__host_ops {
 	/* The call is finished: result, number, detail and text are final. */
 	void (*finish)(void *host, struct hf__op *op);
+	/* The call waits for a message from now on. */
+	void (*listens)(void *host, struct hf__op *op);
 	/* The hold has news: hf__hold_next_news() hands it out. */
 	void (*news)(void *host, struct hf__hold *hold);
 	void (*log)(void *host, hf_log_level level, const char *line);
@@ -298,6 +306,7 @@ struct hf__traits {
 	enum hf__trace trace;
 	enum hf__channel channel; /* of its own */
 	bool queues;              /* the waiters of a client queue here, and only the first asks */
+	bool moves;               /* and who releases may hand it to the first of them */
 	bool ordered;             /* each waiter has a place in a queue on the server */
 	bool spins;               /* waits by asking, not by listening */
 	bool skewed;              /* its ends are compared with clocks of other hosts */
@@ -334,6 +343,8 @@ void hf__lock_unref(struct hf__core *core, struct hf__lock *lock);
 void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock);
 /* Lets the first of the queue ask, unless a thread of this process is known to hold the lock. */
 void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now);
+/* The call waits for a hold of this process to end, and for nothing that comes from the server. */
+bool hf__lock_waits_here(const struct hf__op *op, int64_t now);
 /* The first of the queue knows when to ask next. */
 bool hf__lock_is_waiting(const struct hf__lock *lock);
 /* Calls that waited for a verb of this owner start over. */
@@ -408,6 +419,11 @@ void hf__hold_told(struct hf__core *core, struct hf__hold *hold);
 /* ---- acquire.c ---- */
 void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now);
 void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now);
+/* The lease it is to have. */
+int64_t hf__acquire_lease(const struct hf__core *core, const struct hf__op *op);
+/* Takes the lock over from a hold of this process that is being released. */
+void hf__acquire_from(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *from,
+                      int64_t now);
 void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now);
 void hf__acquire_cancel(struct hf__core *core, struct hf__op *op, int64_t now);
 /* Ends the call without the lock. */
@@ -431,6 +447,10 @@ void hf__acquire_wake(struct hf__core *core, const struct hf__watch *watch, int6
 void hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now);
 void hf__release_settle(struct hf__core *core, struct hf__hold *hold, int64_t now);
 void hf__release_deadline(struct hf__core *core, struct hf__op *op, int64_t now);
+/* What became of handing the hold of this wire owner over. */
+void hf__release_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
+void hf__release_not_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
+                           enum hf__outcome outcome, int64_t now);
 
 /* ---- watchdog.c ---- */
 /* Puts the hold on the list of those to renew. */
@@ -466,6 +486,7 @@ enum hf__mutant {
 	HF__MUTANT_NESTED_SHORTENS, /* a nested acquire shortens the lease */
 	HF__MUTANT_NO_DRIFT,        /* no margin for clocks that run apart */
 	HF__MUTANT_WAKE_IS_GRANT,   /* a wake-up is taken for a grant */
+	HF__MUTANT_BLIND_MOVE,      /* a hand-over without an answer is taken for done */
 	HF__MUTANTS
 };
 

@@ -7,10 +7,10 @@ enum family { PLAIN, READERS, GROUPS, PERMITS };
 #define INLINE .ordered = true, .channel = HF__CHANNEL_WAITER, .family = PLAIN
 
 const struct hf__traits hf__kind_traits[HF__KINDS] = {
-	[HF_REENTRANT] = {ALONE},
-	[HF_FENCED] = {ALONE},
+	[HF_REENTRANT] = {ALONE, .moves = true},
+	[HF_FENCED] = {ALONE, .moves = true},
 	[HF_SPIN] = {ALONE, .spins = true},
-	[HF_SIMPLE] = {ALONE, .nesting = HF__NEST_NEVER},
+	[HF_SIMPLE] = {ALONE, .moves = true, .nesting = HF__NEST_NEVER},
 	[HF_WRITE] = {ALONE, .channel = HF__CHANNEL_RW},
 	[HF_READ] = {.nesting = HF__NEST_HERE, .channel = HF__CHANNEL_RW, .family = READERS},
 	[HF_FAIR] = {INLINE},

@@ -142,7 +142,7 @@ void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 		return;
 	struct hf__op *op = hf__list_item(lock->queue.next, struct hf__op, link);
 	struct hf__hold *hold = op->hold;
-	if (hold->cmd.in_flight)
+	if (hold->cmd.in_flight || op->rests)
 		return;
 	if (held_here(lock, now)) {
 		/* The release wakes us. The poll is for a hold that was taken away unseen. */
@@ -152,6 +152,13 @@ void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 		return;
 	}
 	hf__acquire_ask(core, hold, now);
+}
+
+bool hf__lock_waits_here(const struct hf__op *op, int64_t now)
+{
+	return op->active && op->hold && !hf__list_empty(&op->link) && !op->is_parked &&
+	       hf__kind_of(op->lock)->queues && !op->hold->cmd.in_flight &&
+	       held_here(op->lock, now);
 }
 
 bool hf__lock_is_waiting(const struct hf__lock *lock)

@@ -3,9 +3,29 @@
 
 #include <inttypes.h>
 
-static void released(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t now)
+static struct hf__op *first_waiter(const struct hf__lock *lock)
+{
+	return hf__list_empty(&lock->queue) ? NULL
+	                                    : hf__list_item(lock->queue.next, struct hf__op, link);
+}
+
+/* Those of other processes who were told ask first. If there are none, nobody waits for them. */
+static void end_rest(struct hf__core *core, struct hf__lock *lock, int64_t told, int64_t now)
+{
+	struct hf__op *next = first_waiter(lock);
+	if (!next || !next->rests)
+		return;
+	if (told > hf__lock_is_watched(lock, HF__CHANNEL_LOCK, NULL))
+		hf__wheel_start(&core->wheel, &next->retry, now + HF__REST_MS);
+	else
+		next->rests = false;
+}
+
+static void released(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t told,
+                     int64_t now)
 {
 	core->stats.releases++;
+	end_rest(core, hold->cmd.lock, told, now);
 	op->number = hold->count;
 	hf__core_succeed(core, op);
 	if (hold->count == 0)
@@ -17,6 +37,7 @@ static void released(struct hf__core *core, struct hf__op *op, struct hf__hold *
 static void was_lost(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
                      const char *holder, size_t length, int64_t now)
 {
+	end_rest(core, hold->cmd.lock, 0, now);
 	if (hold->state != HF__HOLD_LOST)
 		hf__hold_lose(core, hold, HF__LOST_GONE, now);
 	hf__hold_finish_lost(core, op, hold, holder, length, now);
@@ -29,6 +50,7 @@ static void was_lost(struct hf__core *core, struct hf__op *op, struct hf__hold *
 /* The call leaves without a word from the server; the last level goes on being removed. */
 static void leave(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
+	end_rest(core, hold->cmd.lock, 0, now);
 	if (hold->state == HF__HOLD_RELEASING) {
 		hold->doubtful = true;
 		hf__hold_abandon(core, hold, now);
@@ -96,13 +118,13 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		if (hold->state == HF__HOLD_LOST)
 			was_lost(core, op, hold, NULL, 0, now);
 		else
-			released(core, op, hold, now);
+			released(core, op, hold, answer->count, now);
 		break;
 	case HF__GONE:
 		/* A repeat finds what the first one did; and what was given up in time may end. */
 		if (hold->state == HF__HOLD_RELEASING &&
 		    (hold->doubtful || now >= hold->valid_until))
-			released(core, op, hold, now);
+			released(core, op, hold, 0, now);
 		else
 			was_lost(core, op, hold, answer->text, answer->length, now);
 		break;
@@ -143,6 +165,61 @@ void hf__release_settle(struct hf__core *core, struct hf__hold *hold, int64_t no
 	hf__core_submit(core, &hold->cmd, now, core->config.command_timeout_ms);
 }
 
+/*
+ * Gives the hold straight to the first who waits for it here, in one round trip, so that the lock is
+ * never free in between. Not for ever: others wait too, and they only hear of a release.
+ */
+static bool hand_over(struct hf__core *core, const struct hf__hold *hold, int64_t now)
+{
+	struct hf__op *next = first_waiter(hold->cmd.lock);
+	if (!hf__kind_of(hold->cmd.lock)->moves || hold->state != HF__HOLD_RELEASING ||
+	    !core->linked || !next || next->hold->cmd.in_flight || next->deadline.at <= now)
+		return false;
+	/* Waiters elsewhere sleep as long as it seemed to last: it must not end sooner unheard. */
+	int64_t lease_ms = hf__acquire_lease(core, next);
+	if (lease_ms < hold->lease_ms || lease_ms < hold->cmd.lease_ms)
+		return false;
+	if (hold->moves >= HF__MOVES_MAX || (uint32_t)now - hold->moving_since >= HF__MOVES_MS) {
+		next->rests = true;
+		return false;
+	}
+	hf__acquire_from(core, next->hold, hold, now);
+	return true;
+}
+
+/* The hold of this wire owner whose release waits for a hand-over, or NULL. */
+static struct hf__hold *find_moving(struct hf__lock *lock, uint64_t wire)
+{
+	struct hf__list *link;
+	hf__list_each (link, &lock->holds) {
+		struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
+		if (hold->cmd.wire == wire)
+			return hold->op && !hold->cmd.in_flight ? hold : NULL;
+	}
+	return NULL;
+}
+
+void hf__release_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
+{
+	struct hf__hold *hold = find_moving(lock, wire);
+	if (hold && hold->state == HF__HOLD_LOST)
+		was_lost(core, hold->op, hold, NULL, 0, now);
+	else if (hold)
+		released(core, hold->op, hold, 0, now);
+}
+
+/* It goes the usual way. */
+void hf__release_not_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
+                           enum hf__outcome outcome, int64_t now)
+{
+	struct hf__hold *hold = find_moving(lock, wire);
+	if (!hold)
+		return;
+	if (outcome == HF__UNKNOWN)
+		hold->doubtful = true;
+	hf__release_settle(core, hold, now);
+}
+
 void hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = hf__hold_find(op->lock, op->owner);
@@ -169,12 +246,12 @@ void hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		hold->state = HF__HOLD_RELEASING;
 		hf__hold_hide(core, hold);
 	}
-	if (!here)
+	if (!here && !hand_over(core, hold, now))
 		hf__release_settle(core, hold, now);
-	else if (hold->state == HF__HOLD_LOST)
+	else if (here && hold->state == HF__HOLD_LOST)
 		was_lost(core, op, hold, NULL, 0, now);
-	else
-		released(core, op, hold, now);
+	else if (here)
+		released(core, op, hold, 0, now);
 }
 
 void hf__release_deadline(struct hf__core *core, struct hf__op *op, int64_t now)

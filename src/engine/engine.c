@@ -309,7 +309,7 @@ static void drive(struct hf__engine *engine, struct hf__task *task)
 
 static void follow(struct hf__engine *engine, struct hf__task *task)
 {
-	hf__list_add(&engine->followers, &task->link);
+	hf__list_add(task->idle ? &engine->idlers : &engine->followers, &task->link);
 	uint16_t slot = task->slot;
 	uint32_t turn = hf__sleep_turn(&engine->sleep, slot);
 	unlock(engine, true);
@@ -331,6 +331,7 @@ void hf__engine_task_init(struct hf__task *task)
 	atomic_init(&task->done, false);
 	atomic_init(&task->leads, false);
 	task->finished = false;
+	task->idle = false;
 	task->slot = hf__sleep_slot();
 }
 
@@ -348,11 +349,20 @@ void hf__engine_finish(struct hf__engine *engine, struct hf__task *task)
 	hf__list_add(&engine->finished, &task->link);
 }
 
+void hf__engine_listen(struct hf__engine *engine, struct hf__task *task)
+{
+	if (task->idle && !hf__list_empty(&task->link)) {
+		hf__list_remove(&task->link);
+		hf__list_add(&engine->followers, &task->link);
+	}
+	task->idle = false;
+}
+
 void hf__engine_wait(struct hf__engine *engine, struct hf__task *task)
 {
 	if (task->finished) {
 		hf__engine_unlock(engine);
-	} else if (engine->leader) {
+	} else if (engine->leader || task->idle) {
 		follow(engine, task);
 	} else {
 		engine->leader = task;

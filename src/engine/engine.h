@@ -24,6 +24,7 @@ struct hf__task {
 	_Atomic bool done;    /* set last, without the mutex */
 	_Atomic bool leads;   /* the role was passed to it; likewise */
 	bool finished;        /* mutex held */
+	bool idle;            /* waits for another task and not for input: need not drive */
 	uint16_t slot;
 };
 
@@ -47,6 +48,7 @@ struct hf__engine {
 	struct hf__port port;
 	struct hf__sleep sleep;
 	struct hf__list followers; /* tasks whose threads sleep */
+	struct hf__list idlers;    /* the idle ones of these */
 	struct hf__list finished;  /* tasks to be woken when the mutex is next given up */
 	struct hf__task *leader;   /* who has the role; NULL: nobody */
 	struct hf__task keeper_task;
@@ -86,6 +88,8 @@ void hf__engine_unlock(struct hf__engine *engine);
 void hf__engine_task_init(struct hf__task *task);
 /* The task is finished. Mutex held. */
 void hf__engine_finish(struct hf__engine *engine, struct hf__task *task);
+/* An idle task waits for input from now on. Mutex held. */
+void hf__engine_listen(struct hf__engine *engine, struct hf__task *task);
 /* Waits until the task is finished. Called with the mutex held, returns without it. */
 void hf__engine_wait(struct hf__engine *engine, struct hf__task *task);
 

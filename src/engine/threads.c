@@ -77,6 +77,7 @@ int hf__engine_init(struct hf__engine *engine, const struct hf__machine_ops *ops
 	engine->user_fd = -1;
 	engine->keeper_planned = HF__NEVER;
 	hf__list_init(&engine->followers);
+	hf__list_init(&engine->idlers);
 	hf__list_init(&engine->finished);
 	hf__engine_task_init(&engine->keeper_task);
 	pthread_mutex_init(&engine->mutex, NULL);

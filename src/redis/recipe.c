@@ -15,8 +15,8 @@
 
 static const struct hf__recipe plain[STYLE_VERBS] = {
 	[HF__ASK] = SCRIPT(acquire, "Ndk", "lmny"), [HF__SETTLE] = SCRIPT(release, "NCd", "mn0"),
-	[HF__RENEW] = SCRIPT(renew, "Nd", "lm"),    [HF__FORCE] = SCRIPT(force, "NC", "0"),
-	[HF__LOOK] = SCRIPT(look, "N", "m"),
+	[HF__MOVE] = SCRIPT(move, "Ndk", "lmfy"),   [HF__RENEW] = SCRIPT(renew, "Nd", "lm"),
+	[HF__FORCE] = SCRIPT(force, "NC", "0"),     [HF__LOOK] = SCRIPT(look, "N", "m"),
 };
 
 /* Nobody listens. */

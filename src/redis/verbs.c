@@ -33,11 +33,10 @@ static char *put_key(char *at, const struct maker *maker, enum hf__keys_name whi
 	return hf__request_bytes(at, key, length);
 }
 
-static char *put_owner(char *at, const struct maker *maker)
+static char *put_owner(char *at, const struct maker *maker, uint64_t wire)
 {
 	bool writes = hf__lock_kind(maker->item.lock) == HF_WRITE;
-	return hf__request_owner(at, maker->core->config.uuid, maker->item.wire,
-	                         writes ? ":write" : "");
+	return hf__request_owner(at, maker->core->config.uuid, wire, writes ? ":write" : "");
 }
 
 static char *put_values(char *at, const struct maker *maker)
@@ -148,7 +147,8 @@ static char *put_piece(char *at, char piece, const struct maker *maker)
 		return hf__request_bytes(at, hf__lock_name(maker->item.lock),
 		                         hf__lock_name_length(maker->item.lock));
 	case 'l': return hf__request_number(at, maker->item.lease_ms);
-	case 'm': return put_owner(at, maker);
+	case 'm': return put_owner(at, maker, maker->item.wire);
+	case 'f': return put_owner(at, maker, cmd->from);
 	case 'n': return hf__request_number(at, cmd->count);
 	case 'p': return hf__request_number(at, cmd->place_ms);
 	case '0': return hf__request_text(at, "0");
@@ -268,6 +268,7 @@ static bool may_be_gone(const struct hf__cmd *cmd)
 	switch (cmd->verb) {
 	case HF__ASK: return cmd->count > 1 || hf__lock_kind(cmd->lock) == HF__PERMITS;
 	case HF__SETTLE:
+	case HF__MOVE:
 	case HF__PERMITS_RELEASE:
 	case HF__PERMITS_EXTEND:
 	case HF__PERMITS_LEASE: return true;
@@ -411,7 +412,8 @@ static bool read_verb(const struct hf__resp *resp, const struct hf__cmd *cmd, co
 	if (read_special(resp, cmd, bytes, answer))
 		return true;
 	switch (cmd->verb) {
-	case HF__ASK: return read_ask(resp, cmd, bytes, answer);
+	case HF__ASK:
+	case HF__MOVE: return read_ask(resp, cmd, bytes, answer);
 	case HF__RENEW: return read_renewals(resp, cmd, there, answer);
 	case HF__LOOK: return read_look(resp, cmd, bytes, answer);
 	case HF__PING: return hf__resp_text_is(resp, bytes, 0, "PONG");

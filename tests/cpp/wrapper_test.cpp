@@ -49,7 +49,7 @@ template <class Lock> static void guard_holds_and_gives_back(Lock &lock)
 		CHECK(lock.remaining() > 0ms);
 		CHECK(lock.state() == HF_HELD);
 		CHECK(!elsewhere([&] { return lock.try_lock(); }));
-		CHECK(!elsewhere([&] { return lock.try_lock_for(30ms); }));
+		CHECK(!elsewhere([&] { return lock.try_lock_for(200ms); }));
 	}
 	CHECK(lock.last_unlock() == 0);
 	CHECK(lock.state() == HF_FREE);
@@ -75,7 +75,7 @@ static void readers_share_and_writers_do_not(const holdfast::client &client)
 		CHECK(thrown([&] { lock.lock(); }) == HF_EDEADLOCK);
 	}
 	std::unique_lock writing(lock);
-	CHECK(!elsewhere([&] { return lock.try_lock_shared_for(30ms); }));
+	CHECK(!elsewhere([&] { return lock.try_lock_shared_for(200ms); }));
 }
 
 static void tokens_grow(const holdfast::client &client)
@@ -114,7 +114,7 @@ static void synchronizers_count(const holdfast::client &client)
 {
 	holdfast::semaphore semaphore(client, "cpp-semaphore");
 	CHECK(semaphore.try_set(2) && !semaphore.try_set(3));
-	CHECK(semaphore.acquire(2) && !semaphore.acquire(1, 0ms) && !semaphore.acquire(1, 30ms));
+	CHECK(semaphore.acquire(2) && !semaphore.acquire(1, 0ms) && !semaphore.acquire(1, 200ms));
 	semaphore.release(2);
 	CHECK(semaphore.available() == 2);
 
@@ -128,7 +128,7 @@ static void synchronizers_count(const holdfast::client &client)
 	CHECK(thrown([&] { permits.release(id); }) == HF_ENOTHELD);
 
 	holdfast::latch latch(client, "cpp-latch");
-	CHECK(latch.try_set(1) && latch.count() == 1 && !latch.wait(30ms));
+	CHECK(latch.try_set(1) && latch.count() == 1 && !latch.wait(200ms));
 	std::thread opener([&] { latch.count_down(); });
 	CHECK(latch.wait(5s));
 	opener.join();

@@ -171,13 +171,28 @@ static void check_waiter(struct client *client, int name)
 	           client->index, name, (long long)((world->now - entry->free_since) / 1000));
 }
 
+/* A release that is handed over waits for the command of the hold it goes to. */
+static bool is_moving(const struct hf__op *op)
+{
+	struct hf__list *link;
+	if (op->verb != HF__OP_RELEASE || !op->hold)
+		return false;
+	hf__list_each (link, &op->lock->holds) {
+		const struct hf__cmd *cmd = &hf__list_item(link, struct hf__hold, link)->cmd;
+		if (cmd->in_flight && cmd->verb == HF__MOVE && cmd->from == op->hold->cmd.wire)
+			return true;
+	}
+	return false;
+}
+
 /* With a connection every call has a command under way, a timer, or somebody to wait for. */
 static void check_stuck(struct client *client, const struct call *call)
 {
 	const struct hf__op *op = &call->op;
 	const struct hf__cmd *cmd = op->look ? &op->look->cmd : op->hold ? &op->hold->cmd : NULL;
 	bool queued = !op->look && !hf__list_empty(&op->link);
-	if (client->conn && cmd && !cmd->in_flight && !queued && !hf__wheel_running(&op->retry))
+	if (client->conn && cmd && !cmd->in_flight && !queued && !hf__wheel_running(&op->retry) &&
+	    !is_moving(op))
 		check_fail(client->world, "stuck", "client %d: verb %d waits for nothing",
 		           client->index, op->verb);
 }
@@ -268,7 +283,7 @@ void check_submit(struct client *client, const struct hf__cmd *cmd)
 		check_fail(world, "submit", "too many of something for the simulator");
 	if (cmd->verb == HF__RENEW)
 		check_renewals(client, cmd);
-	if (cmd->verb != HF__ASK)
+	if (cmd->verb != HF__ASK && cmd->verb != HF__MOVE)
 		return;
 	/* A count of 1 may take a free lock, so it must never be asked for a hold. */
 	if (cmd->count == 1 &&

@@ -65,6 +65,7 @@ static struct request request_of(struct client *client, struct hf__cmd *cmd)
 		.client = client->index,
 		.name = cmd->verb == HF__RENEW || !cmd->lock ? 0 : link_name(cmd->lock),
 		.wire = cmd->verb == HF__RENEW ? 0 : cmd->wire,
+		.from = cmd->verb == HF__MOVE ? cmd->from : 0,
 		.lease_ms = cmd->lease_ms,
 		.sent_at = cmd->sent_at,
 		.answer_by = cmd->answer_by,

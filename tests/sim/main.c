@@ -143,8 +143,9 @@ static int run_one(const struct options *options)
 
 #ifdef HF_MUTANTS
 static const char *const mutant_names[HF__MUTANTS] = {
-	"none",           "reply time", "reused wire",     "no second ask", "double release",
-	"renew released", "one miss",   "nested shortens", "no drift",      "wake is grant",
+	"none",           "reply time",     "reused wire", "no second ask",
+	"double release", "renew released", "one miss",    "nested shortens",
+	"no drift",       "wake is grant",  "blind move",
 };
 
 static void run_mutant(int mutant, uint64_t first, uint64_t seeds)

@@ -86,7 +86,28 @@ static bool settle(struct world *world, const struct request *request, struct re
 	if (entry->count > 0)
 		return false;
 	remove_entry(world, entry, world->now);
+	struct hf__list *link;
+	hf__list_each (link, &world->conns)
+		reply->count += hf__list_item(link, struct conn, link)->watch[request->name];
 	return true;
+}
+
+static void move(struct world *world, const struct request *request, struct reply *reply)
+{
+	struct entry *entry = &world->entry[request->name];
+	reply->outcome = HF__GRANTED;
+	if (holds(entry, request, request->from)) {
+		*entry = (struct entry){.there = true,
+		                        .client = request->client,
+		                        .wire = request->wire,
+		                        .count = 1,
+		                        .expires_ms = server_now(world) + request->lease_ms};
+	} else if (holds(entry, request, request->wire)) {
+		raise_expiry(world, entry, request->lease_ms);
+	} else {
+		reply->outcome = HF__GONE;
+		name_holder(entry, reply);
+	}
 }
 
 static void renew(struct world *world, const struct request *request, struct reply *reply)
@@ -156,6 +177,7 @@ static bool run_verb(struct world *world, const struct request *request, struct 
 	switch (request->verb) {
 	case HF__ASK: ask(world, request, reply); return false;
 	case HF__SETTLE: return settle(world, request, reply);
+	case HF__MOVE: move(world, request, reply); return false;
 	case HF__RENEW: renew(world, request, reply); return false;
 	case HF__FORCE: return force(world, request, reply);
 	case HF__LOOK: look(world, request, reply); return false;
@@ -180,7 +202,7 @@ void model_run(struct world *world, struct conn *conn, const struct request *req
 	struct reply reply = {.kind = REPLY_ANSWER, .name = request->name};
 	model_expire(world);
 	if (!conn->live && request->verb != HF__LOOK)
-		world->wire[request->wire].tainted = true;
+		world->wire[request->wire].tainted = world->wire[request->from].tainted = true;
 	if (watch(world, conn, request))
 		return;
 	bool freed = false;

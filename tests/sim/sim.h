@@ -36,6 +36,7 @@ struct request {
 	int client;
 	int name;
 	uint64_t wire;
+	uint64_t from; /* of a move */
 	int64_t lease_ms;
 	int64_t sent_at; /* client's clock, as the next */
 	int64_t answer_by;

@@ -3,18 +3,19 @@
 --
 -- KEYS: lock, channel[, what the holders' descriptions begin with]
 -- ARGV: owner, n, message, '' if nobody is to be woken
--- Returns integer: done
+-- Returns integer: done, and so many were told that it is free
 --         {'gone', holder}: the owner holds nothing here; the holder may be ''
 local key, me, n = KEYS[1], ARGV[1], ARGV[2]
 if n == '0' then
 	if redis.call('hdel', key, me) == 1 then
+		local told = 0
 		if ARGV[3] ~= '' and redis.call('exists', key) == 0 then
-			redis.call('publish', KEYS[2], ARGV[3])
+			told = redis.call('publish', KEYS[2], ARGV[3])
 		end
 		if KEYS[3] then
 			redis.call('del', KEYS[3] .. ':' .. me)
 		end
-		return 1
+		return told
 	end
 elseif redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)

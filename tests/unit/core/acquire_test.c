@@ -519,24 +519,6 @@ static void only_the_first_of_five_waiters_asks(void **state)
 		check_waits(op[i]);
 }
 
-static void released_hold_lets_the_next_ask_at_once(void **state)
-{
-	struct fake *fake = *state;
-	struct hf__op *op[3];
-	(void)fake_hold(fake, 9, 0);
-	for (uint64_t i = 0; i < 3; i++)
-		op[i] = fake_acquire(fake, i + 1);
-	check_nothing_sent(fake);
-	for (uint64_t i = 0; i < 3; i++) {
-		fake_release_done(fake, i ? i : 9, 0);
-		(void)check_sent(fake, HF__ASK, 1);
-		assert_int_equal(fake_pending(fake), 1);
-		fake_answer(fake, HF__GRANTED);
-		check_result(op[i], 0);
-		check_nothing_sent(fake);
-	}
-}
-
 /* Nothing changed on the server when a waiter left, so the poll goes on as it was. */
 static void waiter_that_gives_up_leaves_its_poll_to_the_next(void **state)
 {
@@ -678,7 +660,6 @@ int main(void)
 		fake_test(server_that_is_not_ready_is_asked_again_soon),
 		fake_test(server_that_is_never_ready_is_named_at_the_deadline),
 		fake_test(only_the_first_of_five_waiters_asks),
-		fake_test(released_hold_lets_the_next_ask_at_once),
 		fake_test(waiter_that_gives_up_leaves_its_poll_to_the_next),
 		fake_test(waiters_whose_time_ends_together_all_time_out),
 		fake_test(waiter_behind_a_lost_hold_asks_when_it_ends),

@@ -81,6 +81,12 @@ static inline void fake_finish(void *host, struct hf__op *op)
 	((struct fake *)host)->finished++;
 }
 
+static inline void fake_listens(void *host, struct hf__op *op)
+{
+	(void)host;
+	assert_true(op->active);
+}
+
 static inline void fake_news(void *host, struct hf__hold *hold)
 {
 	if (hf__list_empty(&hold->news))
@@ -348,7 +354,8 @@ static inline int fake_setup(void **state)
 {
 	static const struct hf__backend_ops backend_ops = {fake_submit, fake_watch, fake_unwatch,
 	                                                   fake_want_link};
-	static const struct hf__host_ops host_ops = {fake_finish, fake_news, fake_log, fake_number};
+	static const struct hf__host_ops host_ops = {fake_finish, fake_listens, fake_news, fake_log,
+	                                             fake_number};
 	static const struct hf__core_config config = {.command_timeout_ms = FAKE_TIMEOUT,
 	                                              .watchdog_ms = FAKE_WATCHDOG,
 	                                              .watchdog_batch = HF__RENEW_MAX};
