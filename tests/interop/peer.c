@@ -1,4 +1,4 @@
-/* A Java process with Redisson in it, driven line by line. */
+/* A Java process with Redisson or Curator in it, driven line by line. */
 #define _GNU_SOURCE
 #include "interop/peer.h"
 
@@ -81,12 +81,33 @@ static void list_ports(char *ret_ports, size_t size, const char *url,
 		                         strrchr(*more, ':') + 1);
 }
 
-/* The quick compiler and the small collector start soonest, which is what counts here. */
-static void start_java(struct peer *peer, const char *url, const struct peer_options *options)
+/*
+ * The words are a class and its arguments. The quick compiler and the small collector start soonest,
+ * which is what counts here.
+ */
+static void start_java(struct peer *peer, const char *variable, const char *const words[5])
 {
-	const char *classpath = getenv("HF_INTEROP_CLASSPATH");
+	const char *classpath = getenv(variable);
 	if (!classpath)
-		check_skip("HF_INTEROP_CLASSPATH is not set; make interop sets it");
+		check_skip("%s is not set; make interop sets it", variable);
+	const char *argv[] = {"java",
+	                      "-XX:TieredStopAtLevel=1",
+	                      "-XX:+UseSerialGC",
+	                      "-Xmx256m",
+	                      "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+	                      "-cp",
+	                      classpath,
+	                      words[0],
+	                      words[1],
+	                      words[2],
+	                      words[3],
+	                      words[4],
+	                      NULL};
+	start_process(peer, argv);
+}
+
+static void start_redisson(struct peer *peer, const char *url, const struct peer_options *options)
+{
 	char ports[128];
 	char watchdog[24];
 	char fair_wait[24];
@@ -95,19 +116,24 @@ static void start_java(struct peer *peer, const char *url, const struct peer_opt
 	         options && options->watchdog_ms ? options->watchdog_ms : 30000);
 	snprintf(fair_wait, sizeof(fair_wait), "%lld",
 	         options && options->fair_wait_ms ? options->fair_wait_ms : 300000);
-	const char *argv[] = {"java",
-	                      "-XX:TieredStopAtLevel=1",
-	                      "-XX:+UseSerialGC",
-	                      "-Xmx256m",
-	                      "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
-	                      "-cp",
-	                      classpath,
-	                      "holdfast.Peer",
-	                      ports,
-	                      watchdog,
-	                      fair_wait,
-	                      NULL};
-	start_process(peer, argv);
+	start_java(peer, "HF_INTEROP_CLASSPATH",
+	           (const char *const[5]){"holdfast.redisson.Peer", ports, watchdog, fair_wait});
+}
+
+static void start_curator(struct peer *peer, const char *servers,
+                          const struct curator_options *options)
+{
+	static const char scheme[] = "zk://";
+	char session[24];
+	if (strncmp(servers, scheme, sizeof(scheme) - 1) == 0)
+		servers += sizeof(scheme) - 1;
+	snprintf(session, sizeof(session), "%lld",
+	         options && options->session_ms ? options->session_ms : 8000);
+	const char *folder = options && options->folder ? options->folder : "";
+	const char *credentials = options && options->credentials ? options->credentials : "";
+	start_java(peer, "HF_INTEROP_CURATOR_CLASSPATH",
+	           (const char *const[5]){"holdfast.curator.Peer", servers, session, folder,
+	                                  credentials});
 }
 
 /* ---- answers ---- */
@@ -311,13 +337,26 @@ bool peer_is_true(struct peer *peer, const char *format, ...)
 
 /* ---- the peer ---- */
 
-struct peer *peer_start(const char *url, const struct peer_options *options)
+static void wait_ready(struct peer *peer)
 {
-	struct peer *peer = check_alloc(sizeof(*peer));
-	start_java(peer, url, options);
 	(void)add_pending(peer, "ready");
 	struct answer ready = peer_wait(peer, "ready", START_MS);
 	snprintf(peer->uuid, sizeof(peer->uuid), "%.36s", ready.text);
+}
+
+struct peer *peer_start(const char *url, const struct peer_options *options)
+{
+	struct peer *peer = check_alloc(sizeof(*peer));
+	start_redisson(peer, url, options);
+	wait_ready(peer);
+	return peer;
+}
+
+struct peer *peer_start_curator(const char *servers, const struct curator_options *options)
+{
+	struct peer *peer = check_alloc(sizeof(*peer));
+	start_curator(peer, servers, options);
+	wait_ready(peer);
 	return peer;
 }
 

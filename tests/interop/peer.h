@@ -1,4 +1,4 @@
-/* A Java process with Redisson in it, driven line by line. */
+/* A Java process with Redisson or Curator in it, driven line by line. */
 #ifndef TESTS_INTEROP_PEER_H
 #define TESTS_INTEROP_PEER_H
 
@@ -11,6 +11,13 @@ struct peer_options {
 	long long watchdog_ms;        /* 0: Redisson's own default, as the next */
 	long long fair_wait_ms;       /* when fair waiters count as dead */
 	const char *const *more_urls; /* further servers up to NULL, for red locks */
+};
+
+/* All are optional. */
+struct curator_options {
+	long long session_ms;    /* 0: 8 seconds */
+	const char *folder;      /* Curator's namespace: lies before all paths */
+	const char *credentials; /* "user:password" of digest; its nodes are for that user only */
 };
 
 /* How a call in Java ended. */
@@ -27,10 +34,16 @@ struct answer {
  */
 struct peer *peer_start(const char *url, const struct peer_options *options);
 
+/*
+ * The same for the classes of $HF_INTEROP_CURATOR_CLASSPATH and "host:port,host:port/chroot", with or
+ * without zk:// before it.
+ */
+struct peer *peer_start_curator(const char *servers, const struct curator_options *options);
+
 /* Kills the process and frees the peer. Takes NULL. */
 void peer_kill(struct peer *peer);
 
-/* The identity of its Redisson client. */
+/* The identity of its Redisson client, or the number of the session that Curator began with. */
 const char *peer_uuid(const struct peer *peer);
 
 /* Whether this version of Redisson has the kind. */

@@ -1,14 +1,10 @@
 /* A Redisson process that a test drives line by line. */
-package holdfast;
+package holdfast.redisson;
 
-import java.io.BufferedReader;
+import holdfast.lines.Lines;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import org.redisson.Redisson;
 import org.redisson.api.RedissonClient;
 import org.redisson.client.codec.StringCodec;
@@ -17,10 +13,6 @@ import org.redisson.config.Config;
 /**
  * Started with the ports of its servers, apart by commas, the watchdog's lease and the time after which
  * fair waiters count as dead. All but red locks live on the first server.
- *
- * <p>A line in is "THREAD VERB KIND NAME ARGUMENT…". Each thread does its own lines in order, so one that
- * blocks does not block the others. When the call has ended the answer is "THREAD ok MS VALUE" or
- * "THREAD error MS EXCEPTION MESSAGE", where MS is how long it took. The process ends with its input.
  */
 public final class Peer {
     private Peer() {}
@@ -31,18 +23,8 @@ public final class Peer {
         for (String port : ports) {
             clients.add(Redisson.create(config(port, Long.parseLong(args[1]), Long.parseLong(args[2]))));
         }
-        say("ready ok 0 " + clients.get(0).getId());
-        obey(clients, Integer.parseInt(ports[0]));
-        Runtime.getRuntime().halt(0);
-    }
-
-    private static void obey(List<RedissonClient> clients, int port) throws IOException {
-        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        Map<String, Worker> workers = new HashMap<>();
-        for (String line = input.readLine(); line != null; line = input.readLine()) {
-            String[] words = line.split(" ");
-            workers.computeIfAbsent(words[0], name -> new Worker(clients, port)).submit(words);
-        }
+        int port = Integer.parseInt(ports[0]);
+        Lines.serve(clients.get(0).getId(), () -> new Worker(clients, port));
     }
 
     /* Values are plain text, which groups need; few connections, so that the process starts soon. */
@@ -58,11 +40,5 @@ public final class Peer {
                 .setConnectionMinimumIdleSize(2)
                 .setConnectionPoolSize(24);
         return config;
-    }
-
-    /* One line at a time, whole. */
-    static synchronized void say(String line) {
-        System.out.println(line);
-        System.out.flush();
     }
 }

@@ -1,5 +1,5 @@
 /* Counts under a lock: a number on the server that nothing but the lock protects. */
-package holdfast;
+package holdfast.redisson;
 
 import java.io.BufferedInputStream;
 import java.io.IOException;

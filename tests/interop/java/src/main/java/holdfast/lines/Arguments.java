@@ -1,10 +1,10 @@
 /* The words of a line behind the name. */
-package holdfast;
+package holdfast.lines;
 
 import java.util.Arrays;
 import java.util.List;
 
-final class Arguments {
+public final class Arguments {
     private static final int FIRST = 4;
 
     private final String[] words;
@@ -13,20 +13,20 @@ final class Arguments {
         this.words = words;
     }
 
-    String text(int index) {
+    public String text(int index) {
         return words[FIRST + index];
     }
 
-    long number(int index) {
+    public long number(int index) {
         return Long.parseLong(text(index));
     }
 
-    int integer(int index) {
+    public int integer(int index) {
         return Integer.parseInt(text(index));
     }
 
     /* All words from this one on. */
-    List<String> texts(int index) {
-        return Arrays.asList(words).subList(FIRST + index, words.length);
+    public List<String> texts(int index) {
+        return Arrays.asList(words).subList(Math.min(FIRST + index, words.length), words.length);
     }
 }

@@ -1,5 +1,5 @@
 /* The Redisson objects of one thread, by kind and name. */
-package holdfast;
+package holdfast.redisson;
 
 import java.util.Arrays;
 import java.util.HashMap;

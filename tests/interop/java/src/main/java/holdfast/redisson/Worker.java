@@ -1,9 +1,9 @@
-/* One thread of the peer, which does the lines that name it. */
-package holdfast;
+/* What one thread of the peer does for its lines. */
+package holdfast.redisson;
 
+import holdfast.lines.Arguments;
+import holdfast.lines.Lines;
 import java.util.List;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import org.redisson.api.RCountDownLatch;
 import org.redisson.api.RFencedLock;
@@ -12,10 +12,9 @@ import org.redisson.api.RPermitExpirableSemaphore;
 import org.redisson.api.RSemaphore;
 import org.redisson.api.RedissonClient;
 
-final class Worker {
+final class Worker implements Lines.Calls {
     private static final TimeUnit MS = TimeUnit.MILLISECONDS;
 
-    private final ExecutorService thread = Executors.newSingleThreadExecutor();
     private final Objects objects;
     private final Counter counter;
 
@@ -24,26 +23,8 @@ final class Worker {
         counter = new Counter(objects, port);
     }
 
-    void submit(String[] words) {
-        thread.submit(() -> answer(words));
-    }
-
-    private void answer(String[] words) {
-        long start = System.nanoTime();
-        String outcome;
-        String text;
-        try {
-            text = String.valueOf(call(words[1], words[2], words[3], new Arguments(words)));
-            outcome = "ok";
-        } catch (Throwable error) {
-            text = error.getClass().getSimpleName() + " " + error.getMessage();
-            outcome = "error";
-        }
-        long took = MS.convert(System.nanoTime() - start, TimeUnit.NANOSECONDS);
-        Peer.say(words[0] + " " + outcome + " " + took + " " + text.replaceAll("\\s+", " "));
-    }
-
-    private Object call(String verb, String kind, String name, Arguments args) throws Exception {
+    @Override
+    public Object call(String verb, String kind, String name, Arguments args) throws Exception {
         if (verb.equals("supports")) {
             return objects.supports(kind);
         }

@@ -1,0 +1,84 @@
+/* The recorded stories of ZooKeeper: what Java called, what it was told, and which nodes there were. */
+#ifndef TESTS_GOLDEN_ZK_STORY_H
+#define TESTS_GOLDEN_ZK_STORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "support/zk_raw.h"
+
+#define ZK_STORY_MAX_STEPS 24
+#define ZK_STORY_MAX_WORDS 8
+#define ZK_STORY_MAX_NODES 12
+#define ZK_STORY_MAX_MAKES 24
+#define ZK_STORY_MAX_ROWS  4
+#define ZK_STORY_MAX_TELLS 4
+
+/* The data of nodes for which nobody gave any: the address of the caller's host. */
+#define ZK_STORY_ADDRESS "<address>"
+
+struct zk_story_data {
+	const char *bytes; /* ends with a NUL that does not count */
+	int length;
+};
+
+/* A node as it was after a step. */
+struct zk_story_node {
+	const char *path; /* with <guid1> and the like */
+	enum zk_raw_mode mode;
+	const char *
+		owner; /* "a", "b", "o", "a#2" for a's second session; NULL if it is not ephemeral */
+	int version;
+	int born; /* its place among all nodes of the story in the order of creation */
+	struct zk_story_data data;
+	const char *acl;
+};
+
+/* A node that was created in a step, whether or not it lived to the step's end. */
+struct zk_story_make {
+	const char *client;
+	const char *path;
+	enum zk_raw_mode mode;
+	struct zk_story_data data;
+};
+
+struct zk_story_step {
+	const char *tag;    /* of a call that may block, or NULL */
+	const char *thread; /* or NULL for the main thread */
+	int words;
+	const char *word[ZK_STORY_MAX_WORDS]; /* verb and arguments */
+	const char *result;                   /* NULL if there is none, or not yet */
+	int rows;
+	const char *row[ZK_STORY_MAX_ROWS]; /* participants, in order */
+	int tells;
+	const char *tell[ZK_STORY_MAX_TELLS]; /* "state a LOST", "revoke la", "leader la yes" */
+	int makes;
+	struct zk_story_make make[ZK_STORY_MAX_MAKES];
+	int nodes; /* all of them after the step, parents first */
+	struct zk_story_node node[ZK_STORY_MAX_NODES];
+};
+
+struct zk_story {
+	char *title; /* "file: name" */
+	int steps;
+	struct zk_story_step step[ZK_STORY_MAX_STEPS];
+};
+
+struct zk_stories {
+	int count;
+	struct zk_story **story;
+	size_t line_count;
+	char **lines; /* what the texts point into */
+};
+
+/* Adds the stories of one file. A line that is not understood fails the test. */
+void zk_stories_read(struct zk_stories *stories, const char *dir, const char *file);
+void zk_stories_clear(struct zk_stories *stories);
+
+/* Adds one line, of which it keeps a copy. Returns false if it is not understood. */
+bool zk_stories_add(struct zk_stories *stories, const char *file, const char *line);
+
+/* The node of that path after the step, or NULL. */
+const struct zk_story_node *zk_story_find(const struct zk_story_step *step, const char *path);
+
+#endif

@@ -1,0 +1,65 @@
+/* What the peer does for a line, whichever thread asks. */
+package holdfast.curator;
+
+import holdfast.lines.Arguments;
+import holdfast.lines.Lines;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.curator.framework.CuratorFramework;
+
+/**
+ * An object is made when a line names it first, and stays. Verbs of every kind:
+ * <ul>
+ * <li>events: what its listeners were told, in order
+ * <li>await_events COUNT WAIT_MS: whether they were told so many things
+ * <li>count KEY ROUNDS WAIT_MS: see Counter
+ * </ul>
+ */
+final class Calls implements Lines.Calls {
+    private final Map<String, Lines.Calls> kinds = new HashMap<>();
+    private final Events events;
+    private final Counter counter;
+
+    Calls(CuratorFramework client, String servers, Events events) {
+        this.events = events;
+        Locks locks = new Locks(client, events);
+        SharedCounts counts = new SharedCounts(client, events);
+        Semaphores semaphores = new Semaphores(client, counts);
+        counter = new Counter(client, locks, semaphores);
+        for (String kind : Locks.KINDS) {
+            kinds.put(kind, locks);
+        }
+        kinds.put("semaphore", semaphores);
+        kinds.put("shared_count", counts);
+        kinds.put("barrier", new Barriers(client));
+        kinds.put("double_barrier", new DoubleBarriers(client));
+        kinds.put("latch", new Latches(client, events));
+        kinds.put("selector", new Selectors(client, events));
+        kinds.put("node", new Nodes(client));
+        kinds.put("client", new Session(client, servers));
+    }
+
+    @Override
+    public Object call(String verb, String kind, String name, Arguments args) throws Exception {
+        switch (verb) {
+            case "supports":
+                return kinds.containsKey(kind);
+            case "events":
+                return events.of(kind, name);
+            case "await_events":
+                return events.of(kind, name).await(args.number(0), args.number(1));
+            case "count":
+                return counter.count(kind, name, args.text(0), args.number(1), args.number(2));
+            default:
+                return family(kind).call(verb, kind, name, args);
+        }
+    }
+
+    private Lines.Calls family(String kind) {
+        Lines.Calls family = kinds.get(kind);
+        if (family == null) {
+            throw new IllegalArgumentException("no kind is named " + kind);
+        }
+        return family;
+    }
+}

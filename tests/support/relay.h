@@ -1,0 +1,37 @@
+/*
+ * Lines between loopback addresses that a test can cut.
+ *
+ * Each line listens at its own address, 127.1.0.2 and the like, and leads to the same port of 127.0.0.1.
+ * Callers that tell where they can be called back would have others go round the lines; a line can
+ * change what they tell. All lines share one thread.
+ */
+#ifndef TESTS_SUPPORT_RELAY_H
+#define TESTS_SUPPORT_RELAY_H
+
+#include <stdbool.h>
+
+#define RELAY_MAX_LINES 16
+
+struct relay;
+
+struct relay_line {
+	char address[16];
+	int port;
+	/* Replaces 127.0.0.1 in the first bytes that a caller sends, and so must be as long; or empty. */
+	char call_back[16];
+};
+
+/* Returns NULL if somebody listens already where a line should begin. */
+struct relay *relay_start(const struct relay_line *lines, int count);
+
+/* Closes all connections and frees the relay. Takes NULL. */
+void relay_stop(struct relay *relay);
+
+/*
+ * A cut line is a dead network: nothing passes, not even the end of a connection, and new connections
+ * get no further than the system takes them by itself. When it is whole again, all goes on from there.
+ * Any thread.
+ */
+void relay_cut(struct relay *relay, int line, bool on);
+
+#endif
