@@ -1,14 +1,16 @@
-/* The two commands of one lock and unlock, learned from what the library really sends. */
+/*
+ * The two commands of one lock and unlock, as the library really sends them, for programs without it.
+ *
+ * `holdfast --learn URL` prints them, `limits --pair FILE` reads them: the client's UUID on a line, and
+ * then twice a number of words and the words, one a line. Only that server knows the scripts then.
+ */
 #ifndef BENCH_PAIR_H
 #define BENCH_PAIR_H
-
-#include <holdfast/holdfast.h>
 
 #include "raw.h"
 
 #define PAIR_MAX_WORDS 16
 #define PAIR_GRANTED   "$-1\r\n"
-#define PAIR_RELEASED  ":1\r\n"
 #define PAIR_NAME      "bench:learned"
 
 struct command {
@@ -22,12 +24,6 @@ struct pair {
 	char uuid[37]; /* of the client that was watched; owners begin with it */
 };
 
-static inline void check(int rc, const char *what)
-{
-	if (rc < 0)
-		fail("%s: %s: %s", what, hf_strerror(rc), hf_error_detail());
-}
-
 static inline void command_free(struct command *command)
 {
 	for (size_t i = 0; i < command->count; i++)
@@ -35,72 +31,64 @@ static inline void command_free(struct command *command)
 	command->count = 0;
 }
 
-/* Reads one quoted word of MONITOR, whose escapes are those of C. Returns what follows it. */
-static inline const char *parse_word(const char *text, char **ret_word)
+static inline void pair_free(struct pair *pair)
 {
-	char *out = *ret_word = alloc_zeroed(strlen(text) + 1, 1);
-	for (text++; *text && *text != '"'; text++) {
-		if (*text != '\\') {
-			*out++ = *text;
-		} else if (*++text == 'x') {
-			char digits[3] = {text[1], text[2], 0};
-			*out++ = (char)strtol(digits, NULL, 16);
-			text += 2;
-		} else {
-			const char *escape = strchr("n\nr\rt\ta\ab\b", *text);
-			*out++ = escape ? escape[1] : *text;
-		}
-	}
-	return *text ? text + 1 : text;
+	command_free(&pair->acquire);
+	command_free(&pair->release);
 }
 
-static inline void parse_command(const char *line, struct command *command)
+/* ---- the file ---- */
+
+static inline void print_command(const struct command *command)
 {
-	command->count = 0;
-	for (line = strchr(line, '"'); line && *line; line = strchr(line, '"')) {
-		if (command->count == PAIR_MAX_WORDS)
-			fail("a command of more than %d words", PAIR_MAX_WORDS);
-		line = parse_word(line, &command->words[command->count++]);
-	}
+	printf("%zu\n", command->count);
+	for (size_t i = 0; i < command->count; i++)
+		printf("%s\n", command->words[i]);
 }
 
-/* Twice, since the first time may have to bring the scripts to the server. */
-static inline void lock_twice(hf_client *client)
+static inline void print_pair(const struct pair *pair)
 {
-	hf_lock *lock;
-	check(hf_lock_open(client, HF_REENTRANT, PAIR_NAME, &lock), "open");
-	for (int i = 0; i < 2; i++) {
-		check(hf_lock_acquire(lock, NULL), "acquire");
-		check(hf_lock_release(lock), "release");
-	}
-	hf_lock_close(lock);
+	printf("%s\n", pair->uuid);
+	print_command(&pair->acquire);
+	print_command(&pair->release);
 }
 
-/* Watches the library by MONITOR and keeps the last two commands that run a script. */
-static inline void learn_pair(int port, hf_client *client, struct pair *ret_pair)
+/* The next line without its newline; the caller frees it. */
+static inline char *read_word(FILE *file)
 {
-	static const char end[] = "bench-has-learned";
-	static char line[16384];
-	int monitor = connect_port(port), control = connect_port(port);
-	memset(ret_pair, 0, sizeof(*ret_pair));
-	check(hf_client_uuid(client, ret_pair->uuid), "uuid");
-	send_line(monitor, "MONITOR");
-	expect_reply(monitor, "+OK\r\n", 5);
-	lock_twice(client);
-	dprintf(control, "ECHO %s\r\n", end);
-	do {
-		recv_line(monitor, line, sizeof(line));
-		if (!strcasestr(line, "\"evalsha\""))
-			continue;
-		command_free(&ret_pair->acquire);
-		ret_pair->acquire = ret_pair->release;
-		parse_command(line, &ret_pair->release);
-	} while (!strstr(line, end));
-	close(monitor);
-	close(control);
-	if (ret_pair->acquire.count == 0)
-		fail("the library sent no EVALSHA");
+	char *line = NULL;
+	size_t size = 0;
+	if (getline(&line, &size, file) < 0)
+		fail("the file of the pair is cut off");
+	line[strcspn(line, "\n")] = '\0';
+	return line;
 }
+
+static inline void read_command(FILE *file, struct command *ret_command)
+{
+	char *count = read_word(file);
+	ret_command->count = strtoul(count, NULL, 10);
+	free(count);
+	if (ret_command->count < 1 || ret_command->count > PAIR_MAX_WORDS)
+		fail("the file of the pair has a command of %zu words", ret_command->count);
+	for (size_t i = 0; i < ret_command->count; i++)
+		ret_command->words[i] = read_word(file);
+}
+
+static inline void read_pair(const char *path, struct pair *ret_pair)
+{
+	FILE *file = fopen(path, "re");
+	if (!file)
+		fail("cannot read %s: %s", path, strerror(errno));
+	char *uuid = read_word(file);
+	snprintf(ret_pair->uuid, sizeof(ret_pair->uuid), "%s", uuid);
+	free(uuid);
+	read_command(file, &ret_pair->acquire);
+	read_command(file, &ret_pair->release);
+	fclose(file);
+}
+
+/* ---- for other locks and owners ---- */
 
 /* The word with the learned name replaced wherever it stands, or the owner if it is one. */
 static inline char *replace_word(const struct pair *pair, const char *word, const char *name,
@@ -124,22 +112,15 @@ static inline char *replace_word(const struct pair *pair, const char *word, cons
 	return out.data;
 }
 
-/* The same command for another lock and another owner, the n-th of the same client. */
-static inline struct command adapt_command(const struct pair *pair, const struct command *command,
-                                           const char *name, int n)
+/* The same command for another lock and another owner, the n-th of the same client, encoded. */
+static inline struct bytes make_bytes(const struct pair *pair, const struct command *command,
+                                      const char *name, long n)
 {
 	char owner[64];
 	struct command adapted = {.count = command->count};
-	snprintf(owner, sizeof(owner), "%s:%d", pair->uuid, 1000 + n);
+	snprintf(owner, sizeof(owner), "%s:%ld", pair->uuid, 1000 + n);
 	for (size_t i = 0; i < command->count; i++)
 		adapted.words[i] = replace_word(pair, command->words[i], name, owner);
-	return adapted;
-}
-
-static inline struct bytes make_bytes(const struct pair *pair, const struct command *command,
-                                      const char *name, int n)
-{
-	struct command adapted = adapt_command(pair, command, name, n);
 	struct bytes bytes = encode_words(adapted.count, adapted.words);
 	command_free(&adapted);
 	return bytes;

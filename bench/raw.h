@@ -2,64 +2,35 @@
 #ifndef BENCH_RAW_H
 #define BENCH_RAW_H
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
+
+#include "common.h"
 
 struct bytes {
 	char *data; /* malloc'ed */
 	size_t length;
 };
 
-/* A benchmark that cannot measure has nothing to say: it ends. */
-_Noreturn static inline void fail(const char *format, ...)
+/* The port of "redis://127.0.0.1:PORT"; every server of the benchmark is on this machine. */
+static inline int url_port(const char *url)
 {
-	va_list args;
-	va_start(args, format);
-	fputs("bench: ", stderr);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
-	va_end(args);
-	exit(2);
-}
-
-static inline void *alloc_zeroed(size_t count, size_t size)
-{
-	void *memory = calloc(count, size);
-	if (!memory)
-		fail("out of memory");
-	return memory;
-}
-
-/* Connects to a loopback port. Returns the descriptor or the negative errno. */
-static inline int try_connect(int port)
-{
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address))) {
-		int error = errno;
-		close(fd);
-		return -error;
-	}
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	return fd;
+	const char *colon = strrchr(url, ':');
+	long port = colon ? strtol(colon + 1, NULL, 10) : 0;
+	if (port < 1 || port > 65535)
+		fail("no port in %s", url);
+	return (int)port;
 }
 
 static inline int connect_port(int port)
 {
-	int fd = try_connect(port);
-	if (fd < 0)
-		fail("cannot connect to port %d: %s", port, strerror(-fd));
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
+		fail("cannot connect to port %d: %s", port, strerror(errno));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	return fd;
 }
 

@@ -1,0 +1,130 @@
+"""From single runs to figures: medians with their spread, and ratios within a round."""
+import statistics
+
+ONE_CORE = "one core"
+COUNTED = ("pairs", "grants", "operations")
+SCRIPTS = {"eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro"}
+
+
+class Figure:
+    """A median with the lowest and the highest value."""
+
+    def __init__(self, values, against=None):
+        values = list(values)
+        self.median, self.low, self.high = statistics.median(values), min(values), max(values)
+        self.count = len(values)
+        self.against = against  # which row it is compared with, if that was to be found out
+
+    @classmethod
+    def from_dict(cls, values):
+        return cls([values["low"], values["median"], values["high"]])
+
+    def as_dict(self):
+        return {"median": self.median, "low": self.low, "high": self.high, "count": self.count,
+                **({"against": self.against} if self.against else {})}
+
+
+def derive(run, shares):
+    """Adds to a run what can be computed from it: rates, and what one pair or grant cost."""
+    count = next(run[key] for key in COUNTED if key in run)
+    run["rate"] = count / run["seconds"]
+    if run.get("changes") is not None:
+        run["changes_rate"] = run["changes"] / run["seconds"]
+        run["changes_share"] = run["changes"] / count if count else None
+    if not count:
+        return
+    run["client_cpu_us"] = run["client_cpu"] / count * 1e6
+    if run.get("ping_ms"):
+        run["round_trips"] = run["seconds"] * 1000 / count / run["ping_ms"]
+    server = run.get("server")
+    if server:
+        run["commands"], run["server_us"] = (part / count for part in add_commands(server["commands"], shares))
+        run["server_cpu_us"] = server["cpu"] / count * 1e6
+        run["bytes_in"], run["bytes_out"] = server["bytes_in"] / count, server["bytes_out"] / count
+
+
+def add_commands(commands, shares):
+    """Commands that clients sent, and the microseconds they took; those inside scripts are part of the script."""
+    has_scripts = any(name in SCRIPTS for name in commands)
+    calls, time_us = 0, 0
+    for name, (count, usec) in commands.items():
+        share = 1 if name in SCRIPTS or not has_scripts else shares.get(name, 0)
+        calls += count * share
+        time_us += usec * share
+    return calls, time_us
+
+
+class Figures:
+    """Looks figures up in the results of a run."""
+
+    def __init__(self, results):
+        self.results = results
+        self.titles = {peer["key"]: peer["title"] for peer in results["peers"]}
+        self.groups = {peer["key"]: peer["group"] for peer in results["peers"]}
+        self.index = {}
+        for run in results["runs"]:
+            item = run["item"]
+            shares = results["shares"].get(item.split("-", 2)[2] if item.startswith("delay-") else item, {})
+            derive(run, shares.get(run["row"], {}))
+            self.index.setdefault((run["mode"], item, run["row"]), {})[run["round"]] = run
+
+    def rows(self, item, mode=ONE_CORE):
+        return [key for key in self.titles if (mode, item, key) in self.index]
+
+    def values(self, item, row, metric, mode=ONE_CORE):
+        """By round."""
+        runs = self.index.get((mode, item, row), {})
+        return {number: run[metric] for number, run in runs.items() if run.get(metric) is not None}
+
+    def figure(self, item, row, metric, mode=ONE_CORE):
+        values = self.values(item, row, metric, mode).values()
+        return Figure(values) if values else None
+
+    def ratio(self, item, row, other, metric="rate", mode=ONE_CORE, other_metric=None):
+        """To another row of the same round."""
+        mine, theirs = self.values(item, row, metric, mode), self.values(item, other, other_metric or metric, mode)
+        ratios = [value / theirs[number] for number, value in mine.items() if theirs.get(number)]
+        return Figure(ratios, self.titles.get(other)) if ratios else None
+
+    def to_bare(self, item, row, mode=ONE_CORE, metric="rate"):
+        """To the bare loop of the same round."""
+        base = "pipelined" if item.startswith("async") else "bare"
+        return self.ratio(item, row, base, metric, mode, "rate")
+
+    def best(self, item, groups, metric="rate", mode=ONE_CORE, lowest=False):
+        """The row of these groups that is ahead."""
+        known = [(self.figure(item, row, metric, mode), row) for row in self.rows(item, mode)
+                 if self.groups[row] in groups]
+        known = [(figure.median, row) for figure, row in known if figure]
+        return (min(known) if lowest else max(known))[1] if known else None
+
+    def to_best(self, item, groups, metric="rate", mode=ONE_CORE, lowest=False):
+        """Holdfast's ratio to the best of these groups."""
+        best = self.best(item, groups, metric, mode, lowest)
+        return self.ratio(item, "holdfast", best, metric, mode) if best else None
+
+    # ---- held locks ----
+
+    def held(self, row, count, is_used=False):
+        for entry in self.results["held"]:
+            if (entry["row"], entry["count"], entry["pairs_before"] > 0) == (row, count, is_used):
+                return entry
+        return None
+
+    def held_figure(self, row, count, metric, is_used=False):
+        entry = self.held(row, count, is_used)
+        return Figure(window[metric] for window in entry["windows"]) if entry else None
+
+    # ---- starts ----
+
+    def start_values(self, row, metric="ms"):
+        return {start["round"]: start[metric] for start in self.results["starts"] if start["row"] == row}
+
+    def start_figure(self, row, metric="ms"):
+        values = self.start_values(row, metric).values()
+        return Figure(values) if values else None
+
+    def start_ratio(self, row, other):
+        mine, theirs = self.start_values(row), self.start_values(other)
+        ratios = [value / theirs[number] for number, value in mine.items() if number in theirs]
+        return Figure(ratios, self.titles.get(other)) if ratios else None

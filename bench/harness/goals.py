@@ -1,0 +1,106 @@
+"""What Holdfast is to reach, as data: each goal with where its value comes from."""
+from .figures import Figure
+
+REDISSON = ["redisson"]
+OTHERS = ["redisson", "peer"]
+
+
+def held_ratio(figures, count, metric):
+    """Holdfast's share of what the thriftiest Redisson takes."""
+    mine = figures.held_figure("holdfast", count, metric)
+    theirs = [(figures.held_figure(row, count, metric), row) for row in figures.titles if figures.groups[row] == "redisson"]
+    theirs = [(figure.median, row) for figure, row in theirs if figure]
+    if not mine or not theirs:
+        return None
+    least, row = min(theirs)
+    return Figure([mine.low / least, mine.median / least, mine.high / least], figures.titles[row])
+
+
+def after_use(figures, row):
+    """Renewal scripts after other locks were used, as a multiple of those without."""
+    used, fresh = (figures.held_figure(row, 1000, "renewal_scripts", is_used) for is_used in (True, False))
+    if not used or not fresh or not fresh.median:
+        return None
+    return Figure([used.low / fresh.median, used.median / fresh.median, used.high / fresh.median])
+
+
+def held_answer(figures, count, read):
+    entry = figures.held("holdfast", count)
+    value = read(entry) if entry else None
+    return None if value is None else Figure([value])
+
+
+def start_to_best(figures):
+    others = [(figures.start_figure(row), row) for row in figures.titles if figures.groups[row] in OTHERS]
+    others = [(figure.median, row) for figure, row in others if figure]
+    return figures.start_ratio("holdfast", min(others)[1]) if others else None
+
+
+# Work, what, how it compares, bound, value. A value counts as it is printed, with two decimals.
+GOALS = [
+    (1, "one thread: pairs, of the bare loop", ">=", 0.91, lambda f: f.to_bare("own-1", "holdfast")),
+    (1, "one thread: pairs, of the best peer", ">=", 1.0, lambda f: f.to_best("own-1", OTHERS)),
+    (1, "one thread: pairs, of Redisson", ">=", 2.7, lambda f: f.to_best("own-1", REDISSON)),
+    (1, "one thread, 1 ms each way: pairs, of the bare loop", ">=", 0.98,
+     lambda f: f.to_bare("delay-1-own-1", "holdfast")),
+    (1, "one thread, 1 ms each way: pairs, of the best peer", ">=", 1.0,
+     lambda f: f.to_best("delay-1-own-1", OTHERS)),
+    (2, "16 threads: pairs, of the bare loop", ">=", 2.1, lambda f: f.to_bare("own-16", "holdfast")),
+    (2, "64 threads: pairs, of the bare loop", ">=", 2.5, lambda f: f.to_bare("own-64", "holdfast")),
+    (2, "64 threads, one core each: pairs, of the bare loop", ">=", 2.0,
+     lambda f: f.to_bare("own-64", "holdfast", "one core each")),
+    (2, "16 threads: pairs, of rslock", ">=", 0.95, lambda f: f.ratio("own-16", "holdfast", "rslock")),
+    (2, "64 threads: pairs, of rslock", ">=", 0.95, lambda f: f.ratio("own-64", "holdfast", "rslock")),
+    (2, "16 threads: pairs, of Redisson", ">=", 5, lambda f: f.to_best("own-16", REDISSON)),
+    (2, "64 threads: pairs, of Redisson", ">=", 5, lambda f: f.to_best("own-64", REDISSON)),
+    (2, "asynchronous: pairs, of the pipelined loop", ">=", 0.9, lambda f: f.to_bare("async-64", "holdfast")),
+    (2, "asynchronous: pairs, of rslock", ">=", 1.7, lambda f: f.ratio("async-64", "holdfast", "rslock")),
+    (3, "8 threads: grants, of bare pairs", ">=", 1.4, lambda f: f.to_bare("hand-8", "holdfast")),
+    (3, "8 threads: commands per grant", "<=", 1.2, lambda f: f.figure("hand-8", "holdfast", "commands")),
+    (3, "8 threads: changes, of all grants", ">=", 0.9, lambda f: f.figure("hand-8", "holdfast", "changes_share")),
+    (3, "8 threads: grants, of Redisson", ">=", 7, lambda f: f.to_best("hand-8", REDISSON)),
+    (3, "8 threads: changes, of Redisson", ">=", 14, lambda f: f.to_best("hand-8", REDISSON, "changes_rate")),
+    (3, "8 threads, 1 ms each way: round trips per grant", "<=", 1.2,
+     lambda f: f.figure("delay-1-hand-8", "holdfast", "round_trips")),
+    (3, "8 threads, 1 ms each way: grants, of Redisson", ">=", 1.6, lambda f: f.to_best("delay-1-hand-8", REDISSON)),
+    (3, "8 processes of 4 threads: commands per grant", "<=", 6,
+     lambda f: f.figure("hand-8x4", "holdfast", "commands")),
+    (3, "8 processes of 4 threads: grants, of Redisson", ">=", 3, lambda f: f.to_best("hand-8x4", REDISSON)),
+    (4, "fair, 8 threads: commands per grant", "<=", 4, lambda f: f.figure("fair-8", "holdfast", "commands")),
+    (4, "fair, 8 threads: grants, of Redisson", ">=", 4, lambda f: f.to_best("fair-8", REDISSON)),
+    (5, "read-write: operations, of Redisson", ">=", 4, lambda f: f.to_best("rw-16", REDISSON)),
+    (5, "read-write: writers' p50, of Redisson", "<=", 0.2,
+     lambda f: f.to_best("rw-16", REDISSON, "write_p50", lowest=True)),
+    (6, "100 000 held locks: bytes of memory each", "<=", 512,
+     lambda f: held_answer(f, 100000, lambda entry: entry["answer"].get("bytes_per_lock"))),
+    (6, "100 000 held locks: renewal lag p99.9 in seconds", "<", 2.5,
+     lambda f: held_answer(f, 100000, lambda entry: entry["lag_ms"]["p999"] / 1000)),
+    (6, "100 000 held locks: lost", "<=", 0,
+     lambda f: held_answer(f, 100000, lambda entry: entry["answer"]["lost"] + entry["keys_gone"])),
+    (6, "10 000 held locks: client CPU, of Redisson", "<=", 0.25, lambda f: held_ratio(f, 10000, "client_cpu")),
+    (6, "1 000 held locks: renewals after use, of those without", "<=", 1.1, lambda f: after_use(f, "holdfast")),
+    (7, "start to first lock: time, of the bare program", "<=", 2, lambda f: f.start_ratio("holdfast", "bare")),
+    (7, "start to first lock: time, of the fastest peer", "<=", 1, start_to_best),
+    (8, "server time per pair, of the bare scripts", "<=", 1.05,
+     lambda f: f.ratio("own-1", "holdfast", "bare", "server_us")),
+    (8, "server time per pair, of Redisson", "<=", 0.6,
+     lambda f: f.to_best("own-1", REDISSON, "server_us", lowest=True)),
+]
+
+
+def is_reached(value, comparison, bound):
+    value = round(value, 2)
+    return {">=": value >= bound, "<=": value <= bound, "<": value < bound}[comparison]
+
+
+def check_goals(figures, works):
+    """All goals of these works; one without a value was not measured."""
+    checked = []
+    for work, text, comparison, bound, compute in GOALS:
+        if work not in works:
+            continue
+        figure = compute(figures)
+        checked.append({"work": work, "goal": text, "comparison": comparison, "bound": bound,
+                        "reached": figure.as_dict() if figure else None,
+                        "is_ok": is_reached(figure.median, comparison, bound) if figure else None})
+    return checked

@@ -1,0 +1,238 @@
+"""Writes what was found: tables in Markdown for people, everything in JSON for programs."""
+import json
+import os
+
+from .figures import ONE_CORE, Figure, Figures
+from .goals import check_goals
+from .held import INTERVAL_MS
+
+EACH = "one core each"
+
+
+def spread(figure, digits=2, factor=1):
+    """The median and behind it the lowest and the highest value."""
+    if figure is None:
+        return "–"
+    median, low, high = (f"{value * factor:.{digits}f}" for value in (figure.median, figure.low, figure.high))
+    return median if low == high else f"{median} ({low}–{high})"
+
+
+def middle(figure, digits=0, factor=1):
+    return "–" if figure is None else f"{figure.median * factor:.{digits}f}"
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+class Report:
+    """All tables of one run."""
+
+    def __init__(self, results):
+        self.results = results
+        self.figures = Figures(results)
+        self.works = results["options"]["works"]
+        self.goals = check_goals(self.figures, self.works)
+
+    def title(self, row):
+        return f"**{self.figures.titles[row]}**" if row == "holdfast" else self.figures.titles[row]
+
+    def sorted_rows(self, items, mode=ONE_CORE, metric="rate"):
+        """Rows with a figure for any of these, the fastest in the first of them on top."""
+        items = [items] if isinstance(items, str) else items
+        rows = [row for row in self.figures.titles if any(row in self.figures.rows(item, mode) for item in items)]
+
+        def speed(row):
+            figures = [self.figures.figure(item, row, metric, mode) for item in items]
+            return tuple(-(figure.median if figure else 0) for figure in figures)
+
+        return sorted(rows, key=speed)
+
+    # ---- the works ----
+
+    def goals_table(self):
+        rows = []
+        for goal in self.goals:
+            reached, text, against = goal["reached"], "not measured", ""
+            if reached:
+                text, against = spread(Figure.from_dict(reached)), reached.get("against", "")
+            sign = {">=": "≥", "<=": "≤", "<": "<"}[goal["comparison"]]
+            verdict = {True: "ok", False: "**short**", None: "–"}[goal["is_ok"]]
+            rows.append([str(goal["work"]), goal["goal"], against, f"{sign} {goal['bound']:g}", text, verdict])
+        return table(["work", "goal", "beside", "to reach", "reached", ""], rows)
+
+    def work_1(self):
+        f = self.figures
+        rows = [[self.title(row), spread(f.to_bare("own-1", row)), spread(f.to_bare("own-1", row, EACH)),
+                 *(middle(f.figure("own-1", row, metric)) for metric in ("p50", "p99", "p999"))]
+                for row in self.sorted_rows("own-1")]
+        return ("One thread locks and unlocks a free lock. Pairs per second, as a ratio to the bare loop.\n\n" +
+                table(["", "one core", EACH, "p50 µs", "p99 µs", "p99.9 µs"], rows))
+
+    def work_2(self):
+        f = self.figures
+        rows = [[self.title(row), *(spread(f.to_bare(f"own-{threads}", row, mode))
+                                    for mode in (ONE_CORE, EACH) for threads in (16, 64))]
+                for row in self.sorted_rows(["own-64", "own-16"])]
+        text = ("Each thread has its own lock. Pairs per second, as a ratio to the bare loop with as many threads.\n\n" +
+                table(["", "16, one core", "64, one core", f"16, {EACH}", f"64, {EACH}"], rows))
+        rows = [[self.title(row), spread(f.to_bare("async-64", row)), middle(f.figure("async-64", row, "client_cpu_us"), 1)]
+                for row in self.sorted_rows("async-64")]
+        return (text + "\n\nAsynchronous: 64 locks in flight from one thread, one core. Ratio to the pipelined loop.\n\n" +
+                table(["", "pairs", "client CPU µs per pair"], rows))
+
+    def contest_table(self, item, is_fair=False, mode=ONE_CORE):
+        f = self.figures
+        head = ["", "grants", "changes", "changes of grants", "gap p50 ms", "gap p99 ms", "longest wait ms",
+                "commands per grant"] + (["in order"] if is_fair else [])
+        rows = []
+        for row in self.sorted_rows(item, mode):
+            if row == "bare":
+                continue
+            rows.append([self.title(row), spread(f.to_bare(item, row, mode)),
+                         spread(f.to_bare(item, row, mode, "changes_rate"), 3),
+                         middle(f.figure(item, row, "changes_share", mode), 2),
+                         middle(f.figure(item, row, "gap_p50", mode), 3, 0.001),
+                         middle(f.figure(item, row, "gap_p99", mode), 3, 0.001),
+                         middle(f.figure(item, row, "wait_max", mode), 1, 0.001),
+                         spread(f.figure(item, row, "commands", mode))] +
+                        ([middle(f.figure(item, row, "order_kept", mode), 2)] if is_fair else []))
+        return table(head, rows)
+
+    def contest_parts(self, parts, is_fair=False):
+        return "\n\n".join(f"{title}:\n\n{self.contest_table(item, is_fair, mode)}" for item, title, mode in parts
+                           if self.figures.rows(item, mode))
+
+    def work_3(self):
+        text = ("All threads want the same lock. Grants and changes per second, as a ratio to pairs of the bare loop with one "
+                "thread. A *change* is a grant to another thread than the last one: libraries that poll let one thread "
+                "take the lock again and again while the others sleep, so their grants without changes mean nothing. *Gap*: "
+                "from just before the release to the next holder's grant, of changes only.\n\n")
+        return text + self.contest_parts(
+            [(f"hand-{threads}", f"{threads} threads of one process", ONE_CORE) for threads in (2, 8, 32)] +
+            [("hand-8x4", "8 processes of 4 threads each", ONE_CORE), ("hand-8", f"8 threads, {EACH}", EACH)])
+
+    def work_4(self):
+        text = ("The same with the fair lock. *In order*: grants that came in the order of asking.\n\n")
+        return text + self.contest_parts(
+            [(f"fair-{threads}", f"{threads} threads of one process", ONE_CORE) for threads in (2, 8, 32)], True)
+
+    def work_5(self):
+        f = self.figures
+        rows = [[self.title(row), spread(f.to_bare("rw-16", row)),
+                 *(middle(f.figure("rw-16", row, metric), 2, 0.001)
+                   for metric in ("read_p50", "read_p99", "write_p50", "write_p99")),
+                 spread(f.figure("rw-16", row, "commands"))]
+                for row in self.sorted_rows("rw-16") if row != "bare"]
+        return ("16 threads on one read-write lock, 5 % of them writing. Operations per second, as a ratio to pairs of the bare "
+                "loop with one thread; times to acquire.\n\n" +
+                table(["", "operations", "read p50 ms", "read p99 ms", "write p50 ms", "write p99 ms", "commands each"], rows))
+
+    def work_6(self):
+        f, rows = self.figures, []
+        for entry in self.results["held"]:
+            key = (entry["row"], entry["count"])
+            used = entry["pairs_before"] > 0
+            answer, lag = entry["answer"], entry["lag_ms"]["p999"]
+            rows.append([self.title(entry["row"]), f"{entry['count']:,}".replace(",", " "),
+                         f"after {entry['pairs_before']} pairs" if used else "none",
+                         spread(f.held_figure(*key, "client_cpu", used), 2, 1000),
+                         spread(f.held_figure(*key, "server_cpu", used), 2, 1000),
+                         spread(f.held_figure(*key, "renewal_scripts", used), 1),
+                         f"{answer['bytes_per_lock']:.0f}" if answer.get("bytes_per_lock") is not None else "–",
+                         "–" if lag is None or used else f"{lag:.0f}", str(answer["lost"] + entry["keys_gone"])])
+        rows.sort(key=lambda row: (row[2] != "none", len(row[1]), row[1]))
+        return (f"Locks that are taken and kept by the watchdog. One run each; the spread is over its "
+                f"five intervals of {INTERVAL_MS // 1000} s, in each of which every lock is renewed once. CPU in milliseconds per second.\n\n" +
+                table(["", "locks", "use before", "client CPU", "server CPU", "renewal scripts per s",
+                       "bytes per lock", "lag p99.9 ms", "lost"], rows))
+
+    def work_7(self):
+        f = self.figures
+        rows = [row for row in f.titles if f.start_figure(row)]
+        rows.sort(key=lambda row: f.start_figure(row).median)
+        return ("From before the process exists to its first lock held, and resident memory then.\n\n" +
+                table(["", "time, of the bare program", "ms", "resident MB"],
+                      [[self.title(row), spread(f.start_ratio(row, "bare"), 1), spread(f.start_figure(row), 1),
+                        middle(f.start_figure(row, "rss_kib"), 1, 1 / 1024)] for row in rows]))
+
+    def work_8(self):
+        f = self.figures
+        rows = [row for row in self.sorted_rows("own-1") if f.figure("own-1", row, "server_us")]
+        rows.sort(key=lambda row: f.figure("own-1", row, "server_us").median)
+        return ("What one pair costs with one thread (the runs of work 1). *Server time*: in commands, as the server counts it; "
+                "*server CPU*: with all its system calls. Plain-SET libraries cannot re-enter, which costs the "
+                "server less.\n\n" +
+                table(["", "server time, of the bare scripts", "µs", "server CPU µs", "client CPU µs", "commands",
+                       "bytes to server", "bytes back"],
+                      [[self.title(row), spread(f.ratio("own-1", row, "bare", "server_us")),
+                        *(middle(f.figure("own-1", row, metric), digits) for metric, digits in
+                          (("server_us", 1), ("server_cpu_us", 1), ("client_cpu_us", 1), ("commands", 2),
+                           ("bytes_in", 0), ("bytes_out", 0)))] for row in rows]))
+
+    def work_9(self):
+        parts = []
+        for delay in sorted({ping["delay_ms"] for ping in self.results["pings"]}):
+            pings = [ping["ms"] for ping in self.results["pings"] if ping["delay_ms"] == delay]
+            items = [f"delay-{delay}-{item}" for item in ("own-1", "own-16", "hand-8")]
+            f = self.figures
+            rows = [[self.title(row), *(spread(f.to_bare(item, row)) if row != "bare" or "hand" not in item else "–"
+                                        for item in items),
+                     *(middle(f.figure(items[2], row, metric), 2) if row != "bare" else "–"
+                       for metric in ("changes_share", "round_trips"))]
+                    for row in self.sorted_rows([items[2], items[0]])]
+            parts.append(f"{delay} ms each way (PING takes {sorted(pings)[len(pings) // 2]:.2f} ms):\n\n" + table(
+                ["", "1 thread", "16 threads, a lock each", "8 threads, one lock", "changes of grants",
+                 "round trips per grant"], rows))
+        return ("Works 1 to 3 through a proxy that holds everything back, one core. Ratios to the bare loop: with as many "
+                "threads, and with one thread for the one lock.\n\n" + "\n\n".join(parts))
+
+    # ---- the whole ----
+
+    def absolute_table(self):
+        f, rows = self.figures, []
+        columns = [("own-1", "rate"), ("own-16", "rate"), ("own-64", "rate"), ("async-64", "rate"), ("hand-8", "rate"),
+                   ("hand-8", "changes_rate"), ("hand-8x4", "rate"), ("fair-8", "rate"), ("rw-16", "rate")]
+        for row in f.titles:
+            # The bare loop only locks and unlocks a free lock, whatever it stands beside.
+            cells = [middle(f.figure(item, row, metric)) if row != "bare" or item.startswith("own") else "–"
+                     for item, metric in columns]
+            if any(cell != "–" for cell in cells):
+                rows.append([f.titles[row], *cells])
+        return table(["", "1 thread", "16", "64", "async", "hand-over 8", "changes 8", "hand-over 8×4", "fair 8",
+                      "read-write"], rows)
+
+    def missing_rows(self):
+        lines = [f"- {peer['title']}: left out, {peer['skipped']}" for peer in self.results["peers"] if peer["skipped"]]
+        lines += [f"- {self.figures.titles[note['row']]}, {note['item']}: {note['why']}" for note in self.results["notes"]]
+        return "\n".join(lines)
+
+    def markdown(self):
+        names = {1: "One thread, free lock", 2: "A lock for each thread", 3: "Hand-over of one lock", 4: "Fair lock",
+                 5: "Read-mostly", 6: "Held locks", 7: "Start", 8: "Cost of a pair", 9: "Added latency"}
+        machine, options = self.results["machine"], self.results["options"]
+        parts = ["# Results of the benchmark",
+                 f"{options['rounds']} interleaved rounds of {options['seconds']:g} s for each figure; "
+                 "medians, in brackets the lowest and the highest. How it is measured: "
+                 "[the benchmark's page](../README.md).",
+                 "## Goals", self.goals_table()]
+        for number, name in names.items():
+            if number in self.works and not (options["quick"] and number in (4, 5, 6, 7, 9)):
+                parts += [f"## {number}. {name}", getattr(self, f"work_{number}")()]
+        missing = self.missing_rows()
+        parts += ["## Left out", missing] if missing else []
+        parts += ["## Footnote: the machine, and medians per second",
+                  f"{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}, {machine['server']}"
+                  + (f", ZooKeeper {machine['zookeeper']}" if machine["zookeeper"] else "") +
+                  f"; {machine['date']}. Absolute figures hold for this machine only."]
+        parts += [self.absolute_table()] if self.results["runs"] else []
+        return "\n\n".join(parts) + "\n"
+
+    def write(self, directory):
+        self.results["goals"] = self.goals
+        with open(os.path.join(directory, "results.json"), "w", encoding="utf-8") as file:
+            json.dump(self.results, file, indent=1)
+            file.write("\n")
+        with open(os.path.join(directory, "results.md"), "w", encoding="utf-8") as file:
+            file.write(self.markdown())
