@@ -278,7 +278,8 @@ typedef enum hf_kind {
 	HF_SPIN =
 		6, /* getSpinLock(): counted, waits by asking again and again, publishes nothing */
 	HF_SIMPLE = 7,     /* getNonReentrantLock(): its owner gets HF_EDEADLOCK if it asks again */
-	HF_SIMPLE_FAIR = 8 /* getNonReentrantFairLock(): the same, in order */
+	HF_SIMPLE_FAIR = 8, /* getNonReentrantFairLock(): the same, in order */
+	HF_PLAIN = 9 /* ZooKeeper only: the lock's node itself, as made by hand with `create -e` */
 } hf_kind;
 
 typedef struct hf_lock_options {

@@ -1,6 +1,6 @@
 /* Gathers a client's settings from options, URL and environment, and checks them. */
 #define _GNU_SOURCE
-#include "redis/config.h"
+#include "core/config.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* What a client needs to know to connect, gathered from options, URL and environment. */
-#ifndef HF_REDIS_CONFIG_H
-#define HF_REDIS_CONFIG_H
+#ifndef HF_CORE_CONFIG_H
+#define HF_CORE_CONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>
