@@ -1,6 +1,7 @@
 /* Clients: opening, closing, and what can be asked of one. */
 #include "api/client.h"
 #include "redis/redis.h"
+#include "zk/new.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +116,8 @@ static int build(struct hf_client *client, const hf_client_options *options, cha
 	if (!rc)
 		rc = init_parts(client, options);
 	if (!rc) {
-		rc = hf__redis_new(&client->core, &client->engine, &client->config, why, size);
+		rc = (client->config.zookeeper ? hf__zk_new : hf__redis_new)(
+			&client->core, &client->engine, &client->config, why, size);
 		if (!rc && (rc = hf__engine_init(&client->engine, &hf__dispatch_machine, client)))
 			client->core.backend_ops->free(client->core.backend);
 	}
@@ -216,9 +218,7 @@ int hf_client_close(hf_client *client)
 	wait_for_calls(client);
 	hf__engine_stop(&client->engine);
 	(void)hf__engine_dispatch(&client->engine);
-	hf__engine_lock(&client->engine);
 	client->core.backend_ops->close(client->core.backend);
-	hf__engine_unlock(&client->engine);
 	hf__client_unref(client);
 	hf__error_clear();
 	return 0;

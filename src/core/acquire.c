@@ -416,8 +416,11 @@ static void extended(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 static uint32_t place_of(const struct hf__core *core, const struct hf__op *op)
 {
 	int64_t wait_ms = op->wait_ms ? op->wait_ms : core->config.fair_wait_ms;
-	if (!hf__kind_of(op->lock)->ordered || op->wait_ms == HF_NOWAIT)
+	if (op->wait_ms == HF_NOWAIT)
 		return 0;
+	if (!hf__kind_of(op->lock)->ordered)
+		return hf__kind_of(op->lock)
+		        ->session; /* any time: it is told when its turn comes */
 	return wait_ms < INT32_MAX ? (uint32_t)wait_ms : INT32_MAX;
 }
 
