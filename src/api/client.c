@@ -1,5 +1,7 @@
 /* Clients: opening, closing, and what can be asked of one. */
 #include "api/client.h"
+#include "redis/redis.h"
+#include "zk/new.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +48,7 @@ void hf__client_unref(struct hf_client *client)
 	if (atomic_fetch_sub(&client->refs, 1) != 1)
 		return;
 	hf__core_done(&client->core);
-	hf__redis_done(&client->redis);
+	client->core.backend_ops->free(client->core.backend);
 	hf__engine_done(&client->engine);
 	hf__config_done(&client->config);
 	free_fork_page(client->ours);
@@ -102,8 +104,6 @@ static int init_parts(struct hf_client *client, const hf_client_options *options
 	hf__core_init(&client->core, &config, seed[0], hf__clock_ms());
 	client->core.host_ops = &hf__dispatch_host;
 	client->core.host = client;
-	client->core.backend_ops = &hf__redis_ops;
-	client->core.backend = &client->redis;
 	atomic_init(&client->refs, 1);
 	client->ours = new_fork_page();
 	return client->ours ? 0 : HF_ESYSTEM;
@@ -116,12 +116,10 @@ static int build(struct hf_client *client, const hf_client_options *options, cha
 	if (!rc)
 		rc = init_parts(client, options);
 	if (!rc) {
-		rc = hf__redis_init(&client->redis, &client->core, &client->engine, &client->config,
-		                    hf__random_next(&client->core.random), why, size);
-		if (!rc)
-			rc = hf__engine_init(&client->engine, &hf__dispatch_machine, client);
-		if (rc)
-			hf__redis_done(&client->redis);
+		rc = (client->config.zookeeper ? hf__zk_new : hf__redis_new)(
+			&client->core, &client->engine, &client->config, why, size);
+		if (!rc && (rc = hf__engine_init(&client->engine, &hf__dispatch_machine, client)))
+			client->core.backend_ops->free(client->core.backend);
 	}
 	if (rc) {
 		free_fork_page(client->ours);
@@ -209,9 +207,7 @@ int hf_client_close(hf_client *client)
 		return 0;
 	if (hf__client_check(client)) {
 		hf__engine_close_fds(&client->engine);
-		if (client->redis.embedded.dir_fd >= 0)
-			close(client->redis.embedded.dir_fd);
-		client->redis.embedded.dir_fd = -1;
+		client->core.backend_ops->forked(client->core.backend);
 		return 0;
 	}
 	if (hf__engine_in_callback(&client->engine))
@@ -222,9 +218,7 @@ int hf_client_close(hf_client *client)
 	wait_for_calls(client);
 	hf__engine_stop(&client->engine);
 	(void)hf__engine_dispatch(&client->engine);
-	hf__engine_lock(&client->engine);
-	hf__redis_close(&client->redis);
-	hf__engine_unlock(&client->engine);
+	client->core.backend_ops->close(client->core.backend);
 	hf__client_unref(client);
 	hf__error_clear();
 	return 0;

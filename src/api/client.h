@@ -2,9 +2,9 @@
 #ifndef HF_API_CLIENT_H
 #define HF_API_CLIENT_H
 
+#include "core/config.h"
 #include "core/core.h"
 #include "engine/engine.h"
-#include "redis/redis.h"
 
 #include <holdfast/holdfast.h>
 
@@ -24,7 +24,6 @@ struct hf__log_line {
 struct hf_client {
 	struct hf__engine engine;
 	struct hf__core core;
-	struct hf__redis redis;
 	struct hf__config config;
 	const _Atomic bool *ours; /* on a page that a fork wipes: false in the child */
 	_Atomic uint32_t refs;    /* the client itself and its lock handles */

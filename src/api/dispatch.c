@@ -264,14 +264,14 @@ static int64_t due(void *machine)
 {
 	struct hf_client *client = machine;
 	int64_t core = hf__core_due(&client->core);
-	int64_t redis = hf__redis_due(&client->redis);
-	return core < redis ? core : redis;
+	int64_t backend = client->core.backend_ops->due(client->core.backend);
+	return core < backend ? core : backend;
 }
 
 static void turn(void *machine, int64_t now)
 {
 	struct hf_client *client = machine;
-	hf__redis_turn(&client->redis, now);
+	client->core.backend_ops->turn(client->core.backend, now);
 	hf__core_turn(&client->core, now);
 }
 
@@ -280,7 +280,8 @@ static bool busy(void *machine)
 	struct hf_client *client = machine;
 	/* Callbacks mostly lead to further calls, so the keeper stays for them. */
 	bool callbacks = !hf__list_empty(&client->done) || atomic_load(&client->engine.dispatching);
-	return client->async_calls > 0 || callbacks || hf__redis_busy(&client->redis);
+	return client->async_calls > 0 || callbacks ||
+	       client->core.backend_ops->busy(client->core.backend);
 }
 
 /* The first thread in the order of the wire; beyond a few it makes no difference. */
@@ -289,7 +290,7 @@ static struct hf__task *first(void *machine)
 	struct hf_client *client = machine;
 	const struct hf__list *link;
 	int looked = 0;
-	hf__list_each (link, &client->redis.waiting) {
+	hf__list_each (link, client->core.backend_ops->waiting(client->core.backend)) {
 		struct hf__op *op = hf__core_op_of(hf__list_item(link, struct hf__cmd, link));
 		struct hf__call *call = op ? hf__list_item(op, struct hf__call, op) : NULL;
 		if (call && !call->done && !call->inner && !hf__list_empty(&call->task.link))

@@ -1,5 +1,6 @@
 /* Who holds what on the server, and facts about the server itself. */
 #include "api/client.h"
+#include "redis/embedded.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -43,13 +43,23 @@ static int check_spin(const hf_lock_options *options, hf_kind kind, struct hf__s
 	return 0;
 }
 
+/* As what the client's backend keeps that kind. */
+static int open_form(hf_lock *lock, hf_client *client, hf_kind kind, const char *name)
+{
+	const char *why = "";
+	int form = client->core.backend_ops->form((int)kind, &why);
+	if (form == 0)
+		return hf__error(HF_EINVAL, "kind: %s", why);
+	return hf__handle_open(&lock->at, client, form, name);
+}
+
 int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
                       const hf_lock_options *options, hf_lock **ret_lock)
 {
 	hf_lock_options ours;
 	if (!client || !name || !ret_lock)
 		return hf__error(HF_EINVAL, "client, name or ret_lock: NULL");
-	if (kind < HF_REENTRANT || kind > HF_SIMPLE_FAIR)
+	if (kind < HF_REENTRANT || kind > HF_PLAIN)
 		return hf__error(HF_EINVAL, "kind: %d is none", (int)kind);
 	hf_lock *lock = calloc(1, sizeof(*lock));
 	if (!lock)
@@ -58,7 +68,7 @@ int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
 	if (!rc)
 		rc = check_spin(&ours, kind, &lock->spin);
 	if (!rc)
-		rc = hf__handle_open(&lock->at, client, (int)kind, name);
+		rc = open_form(lock, client, kind, name);
 	if (rc) {
 		free(lock);
 		return rc;

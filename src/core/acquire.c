@@ -130,8 +130,9 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	if (!op->lease_ms && !hold->watched_from) {
 		hold->watched_from = hold->count;
 		hold->was_watched = true;
-		hold->renew_at = hf__watchdog_next(hold->cmd.sent_at, core->config.watchdog_ms);
 	}
+	if (hf__hold_is_renewed(hold) && hold->renew_at == HF__NEVER)
+		hold->renew_at = hf__watchdog_next(hold->cmd.sent_at, core->config.watchdog_ms);
 	hf__hold_arm(core, hold);
 	core->stats.grants += op->lock->kind == HF__PERMITS ? (uint64_t)op->amount : 1;
 	leave_queue(core, op, now);
@@ -179,9 +180,9 @@ static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t 
 	return ttl_ms >= 0 && ttl_ms < pause ? ttl_ms + 1 : pause;
 }
 
-static void sleep_on(struct hf__core *core, struct hf__op *op, int64_t ttl_ms, int64_t now)
+static void sleep_on(struct hf__core *core, struct hf__op *op, int64_t pause_ms, int64_t now)
 {
-	ask_later(core, op, now + pause_of(core, op, ttl_ms));
+	ask_later(core, op, now + pause_ms);
 	core->host_ops->listens(core->host, op);
 }
 
@@ -190,6 +191,10 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
                      int64_t now)
 {
 	bool ordered = answer->channel == HF__CHANNEL_WAITER;
+	if (answer->watched) {
+		sleep_on(core, op, HF__WATCHED_POLL_MS, now);
+		return;
+	}
 	struct hf__hold *own = ordered ? op->hold : NULL;
 	bool watched = hf__lock_is_watched(op->lock, answer->channel, own);
 	/* Who holds it as a lock without order tells nobody in particular. */
@@ -199,14 +204,20 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
 	else if (!watched && !HF__MUTANT(NO_SECOND_ASK))
 		hf__acquire_ask(core, op->hold, now);
 	else
-		sleep_on(core, op, answer->ttl_ms, now);
+		sleep_on(core, op, pause_of(core, op, answer->ttl_ms), now);
+}
+
+/* Whoever asked in vain stands in a queue on the server. */
+static bool leaves_place(const struct hf__hold *hold)
+{
+	return hold->cmd.place_ms > 0 || hf__kind_of(hold->cmd.lock)->session;
 }
 
 static void busy(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
                  int64_t now)
 {
 	op->hold->doubtful = false;
-	op->hold->placed = op->hold->cmd.place_ms > 0;
+	op->hold->placed = leaves_place(op->hold);
 	op->refusal = 0;
 	op->number = answer->ttl_ms;
 	if (op->cancelled) {
@@ -281,12 +292,27 @@ static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct h
                     int64_t now)
 {
 	if (answer->outcome == HF__BUSY)
-		hold->placed = hold->cmd.place_ms > 0;
+		hold->placed = leaves_place(hold);
 	bool traceless = hf__kind_of(hold->cmd.lock)->trace == HF__TRACE_NONE;
 	if ((hold->doubtful || hold->placed) && !traceless)
 		hf__hold_resume(core, hold, now);
 	else
 		hf__hold_end(core, hold, now);
+}
+
+/* A session knows no leases: when a level of one is over is for us to know. */
+static bool confirm_ask(struct hf__core *core, const struct hf__op *op, struct hf__hold *hold,
+                        int64_t now)
+{
+	int64_t before = hold->end_at;
+	int64_t end =
+		op->lease_ms ? hf__hold_valid_until(hold->cmd.sent_at, op->lease_ms) : HF__NEVER;
+	if (hold->count == 0 || end > hold->end_at)
+		hold->end_at = end;
+	if (hf__hold_confirm(core, hold, hold->cmd.sent_at, hold->cmd.lease_ms, now))
+		return true;
+	hold->end_at = before;
+	return false;
 }
 
 static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
@@ -315,7 +341,7 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 			taken(core, op, hold, now);
 		else if (hold->state == HF__HOLD_LOST)
 			gone(core, op, hold, answer, now);
-		else if (hf__hold_confirm(core, hold, cmd->sent_at, cmd->lease_ms, now))
+		else if (confirm_ask(core, op, hold, now))
 			granted(core, op, hold, answer->token, now);
 		else if (hold->state == HF__HOLD_ASKING)
 			granted_late(core, op, hold, now);
@@ -378,7 +404,7 @@ static void extended(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		unanswered(core, op, answer, now);
 	} else if (hold->state == HF__HOLD_LOST || !answer->there[0]) {
 		gone(core, op, hold, answer, now);
-	} else if (hf__hold_confirm(core, hold, cmd->sent_at, cmd->lease_ms, now)) {
+	} else if (confirm_ask(core, op, hold, now)) {
 		hf__hold_arm(core, hold);
 		hf__core_succeed(core, op);
 		hf__hold_idle(core, hold, now);
@@ -390,8 +416,11 @@ static void extended(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 static uint32_t place_of(const struct hf__core *core, const struct hf__op *op)
 {
 	int64_t wait_ms = op->wait_ms ? op->wait_ms : core->config.fair_wait_ms;
-	if (!hf__kind_of(op->lock)->ordered || op->wait_ms == HF_NOWAIT)
+	if (op->wait_ms == HF_NOWAIT)
 		return 0;
+	if (!hf__kind_of(op->lock)->ordered)
+		return hf__kind_of(op->lock)
+		        ->session; /* any time: it is told when its turn comes */
 	return wait_ms < INT32_MAX ? (uint32_t)wait_ms : INT32_MAX;
 }
 
@@ -405,7 +434,9 @@ static void prepare_ask(struct hf__core *core, struct hf__hold *hold)
 	if (takes && !hold->doubtful)
 		cmd->wire = ++core->last_request;
 	cmd->verb = HF__ASK;
-	cmd->lease_ms = takes ? HF__RECORD_MS : hf__acquire_lease(core, op);
+	cmd->lease_ms = takes             ? HF__RECORD_MS
+	                : traits->session ? core->config.watchdog_ms
+	                                  : hf__acquire_lease(core, op);
 	cmd->count = traits->nesting == HF__NEST_APART ? op->amount : hold->count + 1;
 	cmd->items = op->lock->kind == HF__PERMITS ? (uint16_t)op->amount : 0;
 	cmd->place_ms = place_of(core, op);
@@ -428,10 +459,11 @@ static void prepare_move(struct hf__core *core, struct hf__hold *hold, const str
 }
 
 /* An extension never takes a lock that is free: it renews what is there. */
-static void prepare_extend(struct hf__hold *hold)
+static void prepare_extend(const struct hf__core *core, struct hf__hold *hold)
 {
+	bool session = hf__kind_of(hold->cmd.lock)->session;
 	hold->cmd.verb = HF__RENEW;
-	hold->cmd.lease_ms = hold->op->lease_ms;
+	hold->cmd.lease_ms = session ? core->config.watchdog_ms : hold->op->lease_ms;
 	hold->cmd.item = NULL;
 	hold->cmd.items = 1;
 	hold->cmd.answered = extended;
@@ -471,7 +503,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	}
 	hf__hold_take_cell(hold);
 	if (op->verb == HF__OP_EXTEND)
-		prepare_extend(hold);
+		prepare_extend(core, hold);
 	else
 		prepare_ask(core, hold);
 	submit(core, hold, now);
@@ -511,7 +543,7 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 		return;
 	}
 	hf__list_add(&op->lock->queue, &op->link);
-	hf__wheel_stop(&core->wheel, &op->lock->timer);
+	hf__lock_joined(core, op->lock);
 	const struct hf__hold *held = op->lock->held;
 	op->number = held && held->valid_until > now ? held->valid_until - now : 0;
 	if (!traits->queues)
@@ -520,6 +552,17 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 		hf__lock_next(core, op->lock, now);
 	if (core->linked && !hold->cmd.in_flight)
 		count_wait(core, op);
+}
+
+/* The session carries all levels, so the server need not know. A later end is soon confirmed. */
+static void nest_here(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t now)
+{
+	int64_t end = op->lease_ms ? hf__hold_valid_until(now, op->lease_ms) : HF__NEVER;
+	if (end > hold->end_at) {
+		hold->end_at = end;
+		hold->renew_at = now;
+	}
+	granted(core, op, hold, hold->token, now);
 }
 
 static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
@@ -537,14 +580,19 @@ static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__ho
 	}
 	hold->op = op;
 	op->hold = hold;
-	hf__acquire_ask(core, hold, now);
+	if (hf__kind_of(op->lock)->session)
+		nest_here(core, op, hold, now);
+	else
+		hf__acquire_ask(core, hold, now);
 }
 
 /* The owner reads what it asks to write: it would wait for its own read hold to end. */
 static bool waits_for_itself(struct hf__core *core, const struct hf__op *op, int64_t now)
 {
 	struct hf__lock *other =
-		op->lock->kind == HF_WRITE ? hf__lock_find(core, HF_READ, op->lock->name) : NULL;
+		hf__kind_of(op->lock)->writes
+			? hf__lock_find(core, hf__kind_of(op->lock)->half, op->lock->name)
+			: NULL;
 	struct hf__hold *reads = other ? hf__hold_find(other, op->owner) : NULL;
 	return reads && reads->state == HF__HOLD_HELD && now < reads->valid_until;
 }
@@ -555,7 +603,7 @@ void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	struct hf__hold *hold = apart ? NULL : hf__hold_find(op->lock, op->owner);
 	if (hold && !hf__hold_busy(hold) && hf__hold_check(core, hold, now)) {
 		/* What was lost is lost; this is a new acquisition. */
-		hf__hold_end(core, hold, now);
+		hf__hold_forget(core, hold, now);
 		hold = NULL;
 	}
 	if (!hold && op->nested)

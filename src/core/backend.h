@@ -9,6 +9,7 @@
 #define HF_CORE_BACKEND_H
 
 #include "base/list.h"
+#include "engine/wheel.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -113,6 +114,7 @@ struct hf__answer {
 	int64_t count;            /* FORCE, LOOK and the rest */
 	int64_t token;            /* GRANTED: 0 without one */
 	enum hf__channel channel; /* BUSY: what to watch */
+	bool watched; /* BUSY: hf__core_wake_owner() will tell, there is nothing to watch */
 	const char
 		*text; /* the holder, or the server's words; may lack a NUL, or be NULL if empty */
 	size_t length; /* of the text */
@@ -168,6 +170,7 @@ struct hf__watch {
 	struct hf__hold *hold; /* whose waiter channel it is, or NULL */
 	uint64_t wire;         /* of that hold */
 	uint8_t channel;
+	struct hf__timer timer; /* the core's: ends it */
 };
 
 /* One item of a renewal. */
@@ -190,6 +193,22 @@ struct hf__backend_ops {
 	void (*unwatch)(void *backend, struct hf__watch *watch);
 	/* The core wants a connection: connect now if there is none. */
 	void (*want_link)(void *backend);
+
+	/* What this backend keeps a lock of that public kind as; 0 and why if it has no such lock. */
+	int (*form)(int kind, const char **ret_why);
+	/* When it must be turned at the latest. */
+	int64_t (*due)(void *backend);
+	/* Input was read or time has passed: does all there is to do. Driver only. */
+	void (*turn)(void *backend, int64_t now);
+	/* Connecting, or waiting for an answer. */
+	bool (*busy)(void *backend);
+	/* The commands under way, in the order in which answers come. */
+	const struct hf__list *(*waiting)(void *backend);
+	/* Closes the connection; the engine's threads have ended. */
+	void (*close)(void *backend);
+	/* In a forked child: closes descriptors, touches nothing else. */
+	void (*forked)(void *backend);
+	void (*free)(void *backend);
 };
 
 /* Hands an answer up; the command is the core's again. */
@@ -208,6 +227,12 @@ void hf__core_link_failed(struct hf__core *core, int error, const char *why, int
 /* The lock may have become free, or so many permits. */
 void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
                    int64_t now);
+/* The same for one who was answered BUSY with `watched`. */
+void hf__core_wake_owner(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
+/* The server has this hold no more. */
+void hf__core_gone(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
+/* What a hold without a lease of its own lasts from now on: a session was agreed upon. */
+void hf__core_set_watchdog(struct hf__core *core, int64_t watchdog_ms);
 /* The channel cannot be listened to; the watch is the core's again. */
 void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
                            const char *text, size_t length, int64_t now);

@@ -225,7 +225,7 @@ static void fire(struct hf__core *core, struct hf__timer *timer, int64_t now)
 	case HF__TIMER_HOLD:
 		hf__hold_timer(core, hf__list_item(timer, struct hf__hold, timer), now);
 		break;
-	default: hf__lock_timer(core, hf__list_item(timer, struct hf__lock, timer));
+	default: hf__lock_timer(core, hf__list_item(timer, struct hf__watch, timer));
 	}
 }
 
@@ -358,14 +358,48 @@ void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t
 	hf__acquire_wake(core, watch, number, now);
 }
 
+static struct hf__hold *find_wire(struct hf__lock *lock, uint64_t wire)
+{
+	struct hf__list *link;
+	hf__list_each (link, &lock->holds) {
+		struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
+		if (hold->cmd.wire == wire)
+			return hold;
+	}
+	return NULL;
+}
+
+void hf__core_wake_owner(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
+{
+	struct hf__hold *hold = find_wire(lock, wire);
+	core->stats.wakeups++;
+	if (hold && hold->op)
+		hf__hold_resume(core, hold, now);
+}
+
+void hf__core_gone(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
+{
+	struct hf__hold *hold = find_wire(lock, wire);
+	if (hold && hold->state == HF__HOLD_HELD)
+		hf__hold_lose(core, hold, HF__LOST_GONE, now);
+	if (hold)
+		hold->stays = false;
+}
+
+void hf__core_set_watchdog(struct hf__core *core, int64_t watchdog_ms)
+{
+	core->config.watchdog_ms = watchdog_ms;
+}
+
 /* Takes it out of the lock's list; the backend has let it go already. */
-static struct hf__lock *forget_watch(struct hf__watch *watch)
+static struct hf__lock *forget_watch(struct hf__core *core, struct hf__watch *watch)
 {
 	struct hf__lock *lock = watch->lock;
 	struct hf__watch **at = &lock->watches;
 	while (*at != watch)
 		at = &(*at)->next;
 	*at = watch->next;
+	hf__wheel_stop(&core->wheel, &watch->timer);
 	free(watch);
 	return lock;
 }
@@ -376,7 +410,7 @@ void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int e
 	struct hf__list refused;
 	bool one = watch->hold;
 	struct hf__op *only = one ? watch->hold->op : NULL;
-	struct hf__lock *lock = forget_watch(watch);
+	struct hf__lock *lock = forget_watch(core, watch);
 	lock->refs++;
 	hf__list_init(&refused);
 	if (only) {

@@ -27,7 +27,8 @@
 #define HF__RENEW_MAX        100 /* holds per script */
 #define HF__RENEW_BYTES      16384 /* of their names, so that a script fits into what is there to send */
 #define HF__SLOW_POLL_MS     3000
-#define HF__WATCH_KEEP_MS    1000 /* a subscription outlives its last waiter by this */
+#define HF__WATCHED_POLL_MS  60000 /* where the server tells each waiter by itself */
+#define HF__WATCH_KEEP_MS    1000  /* a subscription outlives its last waiter by this */
 #define HF__CLOSE_MS         1000
 #define HF__NOT_NOW_MS       100 /* between tries while the server is not ready */
 #define HF__LEAST_LEASE      10
@@ -45,7 +46,19 @@
 #define HF__VALUES_MAX       100
 
 /* Kinds that hf_lock_open() does not know; they follow those of hf_kind. */
-enum hf__kind { HF__GROUP = HF_SIMPLE_FAIR + 1, HF__SEMAPHORE, HF__PERMITS, HF__LATCH, HF__KINDS };
+enum hf__kind {
+	HF__GROUP = HF_PLAIN + 1,
+	HF__SEMAPHORE,
+	HF__PERMITS,
+	HF__LATCH,
+	/* Nodes that last as long as the session of their maker. */
+	HF__NODE_MUTEX,
+	HF__NODE_READ,
+	HF__NODE_WRITE,
+	HF__NODE_SIMPLE,
+	HF__NODE_PLAIN,
+	HF__KINDS
+};
 
 enum hf__op_verb {
 	HF__OP_ACQUIRE,
@@ -67,7 +80,7 @@ enum hf__op_verb {
 
 enum hf__cmd_user { HF__CMD_OF_HOLD = 1, HF__CMD_OF_LOOK, HF__CMD_OF_RENEWAL };
 
-enum hf__timer_tag { HF__TIMER_DEADLINE = 1, HF__TIMER_RETRY, HF__TIMER_HOLD, HF__TIMER_LOCK };
+enum hf__timer_tag { HF__TIMER_DEADLINE = 1, HF__TIMER_RETRY, HF__TIMER_HOLD, HF__TIMER_WATCH };
 
 /* What one owner may read of its hold without the mutex. Never freed before its lock record. */
 struct hf__cell {
@@ -84,7 +97,6 @@ struct hf__lock {
 	struct hf__cell cell;         /* the first of its cells */
 	struct hf__list holds;        /* all holds and attempts */
 	struct hf__list queue;        /* acquires that wait; only the first asks */
-	struct hf__timer timer;       /* ends the watch */
 	struct hf__hold *held;        /* exclusive: our hold, held or being released */
 	struct hf__watch *watches;    /* channels listened to */
 	uint32_t refs;  /* handles, commands under way, parked calls, holds with news */
@@ -119,6 +131,7 @@ struct hf__hold {
 	int64_t lease_ms; /* the lease behind valid_until */
 	int64_t valid_until;
 	int64_t renew_at; /* HF__NEVER: not renewed, or waiting for a connection */
+	int64_t end_at;   /* of a session's: when it ends whatever the session does */
 	union {
 		int64_t token;    /* held */
 		int64_t ended_at; /* lost: since when; cleaning: given up then */
@@ -140,6 +153,7 @@ struct hf__hold {
 	bool doubtful : 1;    /* a verb of it may have run unanswered */
 	bool placed : 1;      /* stands in a queue on the server */
 	bool dead : 1;        /* over; kept only for its news */
+	bool stays : 1;       /* lost, but the server may still have it */
 };
 
 /* How a spin lock waits; all zero: as usual. */
@@ -309,6 +323,9 @@ struct hf__traits {
 	bool moves;               /* and who releases may hand it to the first of them */
 	bool ordered;             /* each waiter has a place in a queue on the server */
 	bool spins;               /* waits by asking, not by listening */
+	bool session;             /* a hold lasts as long as the session, unless we end it */
+	uint8_t half;             /* of a read-write lock: the kind of the other half */
+	bool writes;              /* and this is the half that excludes */
 	bool skewed;              /* its ends are compared with clocks of other hosts */
 	uint8_t family;           /* holds of one family are renewed by one script */
 };
@@ -357,9 +374,11 @@ bool hf__lock_is_watched(const struct hf__lock *lock, enum hf__channel channel,
                          const struct hf__hold *hold);
 /* Ends the watches of this hold's own; without a hold those of all. */
 void hf__lock_unwatch(struct hf__core *core, struct hf__lock *lock, const struct hf__hold *hold);
-/* The queue lost a member: the watch may end soon. */
+/* The queue has a member: no watch ends. */
+void hf__lock_joined(struct hf__core *core, struct hf__lock *lock);
+/* The queue lost a member: the watches may end soon. */
 void hf__lock_left(struct hf__core *core, struct hf__lock *lock, int64_t now);
-void hf__lock_timer(struct hf__core *core, struct hf__lock *lock);
+void hf__lock_timer(struct hf__core *core, const struct hf__watch *watch);
 /* Lock-free: the milliseconds left, 0 if this owner holds nothing valid; ret_state may be NULL. */
 int64_t hf__lock_remaining(const struct hf__lock *lock, uint64_t owner, int64_t now,
                            hf_state *ret_state);
@@ -379,6 +398,13 @@ static inline bool hf__hold_busy(const struct hf__hold *hold)
 {
 	return hold->op || hold->cmd.in_flight;
 }
+/* It is renewed until it is given up. */
+static inline bool hf__hold_is_renewed(const struct hf__hold *hold)
+{
+	return hold->watched_from || hf__kind_of(hold->cmd.lock)->session;
+}
+/* A lost one that was heard of: it ends, or what is left of it on the server is removed. */
+void hf__hold_forget(struct hf__core *core, struct hf__hold *hold, int64_t now);
 /* The call leaves the hold, which goes on. */
 void hf__hold_idle(struct hf__core *core, struct hf__hold *hold, int64_t now);
 /* Gives the hold a cell if it has none. */

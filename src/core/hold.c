@@ -94,6 +94,7 @@ static struct hf__hold *make_hold(struct hf__lock *lock)
 	hold->cmd.lock = lock;
 	hold->state = HF__HOLD_ASKING;
 	hold->renew_at = HF__NEVER;
+	hold->end_at = HF__NEVER;
 	return hold;
 }
 
@@ -102,8 +103,10 @@ static uint64_t wire_of(struct hf__core *core, const struct hf__lock *lock, uint
 {
 	if (hf__kind_of(lock)->nesting == HF__NEST_APART)
 		return owner;
-	struct hf__lock *other =
-		lock->kind == HF_READ ? hf__lock_find(core, HF_WRITE, lock->name) : NULL;
+	const struct hf__traits *traits = hf__kind_of(lock);
+	struct hf__lock *other = traits->half && !traits->writes
+	                                 ? hf__lock_find(core, traits->half, lock->name)
+	                                 : NULL;
 	struct hf__hold *writes = other ? hf__hold_find(other, owner) : NULL;
 	if (writes && writes->state == HF__HOLD_HELD)
 		return writes->cmd.wire;
@@ -165,9 +168,23 @@ void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		hf__core_succeed(core, core->closing);
 }
 
+void hf__hold_forget(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	if (!hold->stays) {
+		hf__hold_end(core, hold, now);
+		return;
+	}
+	core->holds++;
+	hold->doubtful = true;
+	hold->state = HF__HOLD_RELEASING;
+	hf__hold_abandon(core, hold, now);
+}
+
 void hf__hold_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->op = NULL;
+	if (hold->state == HF__HOLD_LOST && hold->stays)
+		hf__hold_resume(core, hold, now);
 	hf__lock_unpark(core, hold->cmd.lock, hold->owner, now);
 }
 
@@ -203,6 +220,8 @@ static int64_t until_of(const struct hf__core *core, const struct hf__hold *hold
 {
 	int64_t until = hf__hold_valid_until(sent_at, lease_ms);
 	int64_t skew = core->config.peer_skew_ms;
+	if (hf__kind_of(hold->cmd.lock)->session)
+		return until < hold->end_at ? until : hold->end_at;
 	if (!hf__kind_of(hold->cmd.lock)->skewed)
 		return until;
 	return until - (skew < lease_ms / 4 ? skew : lease_ms / 4);
@@ -274,11 +293,17 @@ void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf
 	hf__hold_arm(core, hold);
 }
 
+/* It ended because nobody confirmed it, not because it was to end. */
+static bool outran_renewal(const struct hf__hold *hold)
+{
+	return hf__hold_is_renewed(hold) && hold->valid_until < hold->end_at;
+}
+
 bool hf__hold_check(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->state == HF__HOLD_HELD && now >= hold->valid_until)
 		hf__hold_lose(core, hold,
-		              hold->watched_from ? HF__LOST_UNREACHABLE : HF__LOST_EXPIRED, now);
+		              outran_renewal(hold) ? HF__LOST_UNREACHABLE : HF__LOST_EXPIRED, now);
 	return hold->state == HF__HOLD_LOST;
 }
 
@@ -302,6 +327,10 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	hf__hold_explain(hold, now, why, sizeof why);
 	hf__core_log(core, HF_LOG_WARN, "%s: %s", hold->cmd.lock->name, why);
 	add_news(core, hold, HF_LOST);
+	/* The session may go on, and with it what this hold is on the server. */
+	hold->stays = timed && hf__kind_of(hold->cmd.lock)->session;
+	if (hold->stays && !hold->op)
+		hf__hold_resume(core, hold, now);
 	hf__lock_next(core, hold->cmd.lock, now);
 }
 
@@ -321,7 +350,7 @@ void hf__hold_arm(struct hf__core *core, struct hf__hold *hold)
 	if (!hold->at_risk && risk_at(hold) < at)
 		at = risk_at(hold);
 	bool renewing = hold->script || !hf__list_empty(&hold->renew);
-	if (hold->watched_from && !renewing && hold->renew_at < at)
+	if (hf__hold_is_renewed(hold) && !renewing && hold->renew_at < at)
 		at = hold->renew_at;
 	hf__wheel_start(&core->wheel, &hold->timer, at);
 }
@@ -335,7 +364,7 @@ static void held_timer(struct hf__core *core, struct hf__hold *hold, int64_t now
 		core->stats.at_risk++;
 		add_news(core, hold, HF_AT_RISK);
 	}
-	if (hold->watched_from && now >= hold->renew_at)
+	if (hf__hold_is_renewed(hold) && now >= hold->renew_at)
 		hf__watchdog_want(core, hold);
 	hf__hold_arm(core, hold);
 }
@@ -381,7 +410,7 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		lease_ms = hold->cmd.lease_ms; /* an extension may have run unanswered */
 	if (hold->was_watched && lease_ms < core->config.watchdog_ms)
 		lease_ms = core->config.watchdog_ms;
-	if (hold->placed || hold->cmd.place_ms > 0)
+	if (hold->placed || hold->cmd.place_ms > 0 || hf__kind_of(lock)->session)
 		lease_ms = HF__PLACE_MS; /* which may last long, and keeps others waiting */
 	hold->ended_at = hf__clock_after(now, core->closed ? HF__CLOSE_MS : lease_ms);
 	hf__hold_resume(core, hold, now);
@@ -403,6 +432,8 @@ void hf__hold_resume(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		clean(core, hold, now);
 	else if (!hold->op && hold->state == HF__HOLD_HELD)
 		hf__acquire_correct(core, hold, now);
+	else if (!hold->op && hold->state == HF__HOLD_LOST && hold->stays)
+		hf__release_settle(core, hold, now);
 	else if (hold->op && hold->op->verb == HF__OP_RELEASE)
 		hf__release_settle(core, hold, now);
 	else if (hold->op && !waits_its_turn(hold))

@@ -1,18 +1,23 @@
 /* What the kinds differ in, as far as waiting, holding and nesting go. */
 #include "core/core.h"
 
-enum family { PLAIN, READERS, GROUPS, PERMITS };
+enum family { PLAIN, READERS, GROUPS, PERMITS, NODES };
 
 #define ALONE  .queues = true, .family = PLAIN /* one holder, no order */
 #define INLINE .ordered = true, .channel = HF__CHANNEL_WAITER, .family = PLAIN
+#define NODE                                                                                       \
+	.session = true, .channel = HF__CHANNEL_WAITER, .nesting = HF__NEST_HERE, .family = NODES
 
 const struct hf__traits hf__kind_traits[HF__KINDS] = {
 	[HF_REENTRANT] = {ALONE, .moves = true},
 	[HF_FENCED] = {ALONE, .moves = true},
 	[HF_SPIN] = {ALONE, .spins = true},
 	[HF_SIMPLE] = {ALONE, .moves = true, .nesting = HF__NEST_NEVER},
-	[HF_WRITE] = {ALONE, .channel = HF__CHANNEL_RW},
-	[HF_READ] = {.nesting = HF__NEST_HERE, .channel = HF__CHANNEL_RW, .family = READERS},
+	[HF_WRITE] = {ALONE, .channel = HF__CHANNEL_RW, .half = HF_READ, .writes = true},
+	[HF_READ] = {.nesting = HF__NEST_HERE,
+                     .channel = HF__CHANNEL_RW,
+                     .half = HF_WRITE,
+                     .family = READERS},
 	[HF_FAIR] = {INLINE},
 	[HF_SIMPLE_FAIR] = {INLINE, .nesting = HF__NEST_NEVER},
 	[HF__GROUP] = {.queues = true, .skewed = true, .family = GROUPS},
@@ -26,6 +31,17 @@ const struct hf__traits hf__kind_traits[HF__KINDS] = {
 	[HF__LATCH] = {.nesting = HF__NEST_APART,
                        .trace = HF__TRACE_NONE,
                        .channel = HF__CHANNEL_LATCH},
+	[HF__NODE_MUTEX] = {NODE},
+	[HF__NODE_READ] = {NODE, .half = HF__NODE_WRITE},
+	[HF__NODE_WRITE] = {NODE, .half = HF__NODE_READ, .writes = true},
+	[HF__NODE_SIMPLE] = {.session = true,
+                             .channel = HF__CHANNEL_WAITER,
+                             .nesting = HF__NEST_NEVER,
+                             .family = NODES},
+	[HF__NODE_PLAIN] = {.session = true,
+                            .channel = HF__CHANNEL_WAITER,
+                            .nesting = HF__NEST_NEVER,
+                            .family = NODES},
 };
 
 const char *hf__kind_word(int kind)
@@ -37,6 +53,9 @@ const char *hf__kind_word(int kind)
 		[HF_SIMPLE] = "simple",       [HF_SIMPLE_FAIR] = "simple-fair",
 		[HF__GROUP] = "group",        [HF__SEMAPHORE] = "semaphore",
 		[HF__PERMITS] = "permits",    [HF__LATCH] = "latch",
+		[HF_PLAIN] = "plain",         [HF__NODE_MUTEX] = "reentrant",
+		[HF__NODE_READ] = "read",     [HF__NODE_WRITE] = "write",
+		[HF__NODE_SIMPLE] = "simple", [HF__NODE_PLAIN] = "plain",
 	};
 	return word[kind];
 }

@@ -31,7 +31,6 @@ static struct hf__lock *new_lock(struct hf__core *core, const struct lock_key *k
 		return NULL;
 	hf__list_init(&lock->holds);
 	hf__list_init(&lock->queue);
-	hf__wheel_timer_init(&lock->timer, HF__TIMER_LOCK);
 	lock->kind = (uint8_t)key->kind;
 	lock->length = (uint16_t)key->length;
 	lock->values = (uint8_t)key->n;
@@ -50,12 +49,6 @@ static void free_cells(struct hf__lock *lock)
 		free(cell);
 		cell = next;
 	}
-}
-
-static void end_watches(struct hf__core *core, struct hf__lock *lock)
-{
-	hf__wheel_stop(&core->wheel, &lock->timer);
-	hf__lock_unwatch(core, lock, NULL);
 }
 
 /* Another owner of this process holds the lock, as far as we know. */
@@ -130,7 +123,7 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
 {
 	if (lock->refs > 0 || !hf__list_empty(&lock->holds) || !hf__list_empty(&lock->queue))
 		return;
-	end_watches(core, lock);
+	hf__lock_unwatch(core, lock, NULL);
 	hf__table_remove(&core->locks, &lock->by_key);
 	free_cells(lock);
 	free(lock);
@@ -220,6 +213,7 @@ int hf__lock_watch(struct hf__core *core, struct hf__lock *lock, enum hf__channe
 	watch->hold = hold;
 	watch->wire = hold ? hold->cmd.wire : 0;
 	watch->channel = (uint8_t)channel;
+	hf__wheel_timer_init(&watch->timer, HF__TIMER_WATCH);
 	if (core->backend_ops->watch(core->backend, watch)) {
 		free(watch);
 		return HF_ENOMEM;
@@ -239,21 +233,29 @@ void hf__lock_unwatch(struct hf__core *core, struct hf__lock *lock, const struct
 			continue;
 		}
 		*at = watch->next;
+		hf__wheel_stop(&core->wheel, &watch->timer);
 		core->backend_ops->unwatch(core->backend, watch);
 		free(watch);
 	}
 }
 
+void hf__lock_joined(struct hf__core *core, struct hf__lock *lock)
+{
+	for (struct hf__watch *watch = lock->watches; watch; watch = watch->next)
+		hf__wheel_stop(&core->wheel, &watch->timer);
+}
+
 void hf__lock_left(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	if (lock->watches && hf__list_empty(&lock->queue))
-		hf__wheel_start(&core->wheel, &lock->timer, now + HF__WATCH_KEEP_MS);
+		hf__wheel_start(&core->wheel, &lock->watches->timer, now + HF__WATCH_KEEP_MS);
 }
 
-void hf__lock_timer(struct hf__core *core, struct hf__lock *lock)
+void hf__lock_timer(struct hf__core *core, const struct hf__watch *watch)
 {
+	struct hf__lock *lock = watch->lock;
 	if (hf__list_empty(&lock->queue))
-		end_watches(core, lock);
+		hf__lock_unwatch(core, lock, NULL);
 	hf__lock_drop_unused(core, lock);
 }
 

@@ -42,7 +42,7 @@ static void was_lost(struct hf__core *core, struct hf__op *op, struct hf__hold *
 		hf__hold_lose(core, hold, HF__LOST_GONE, now);
 	hf__hold_finish_lost(core, op, hold, holder, length, now);
 	if (hold->count == 0)
-		hf__hold_end(core, hold, now);
+		hf__hold_forget(core, hold, now);
 	else
 		hf__hold_idle(core, hold, now);
 }
@@ -55,7 +55,7 @@ static void leave(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		hold->doubtful = true;
 		hf__hold_abandon(core, hold, now);
 	} else if (hold->count == 0 && !hold->cmd.in_flight) {
-		hf__hold_end(core, hold, now);
+		hf__hold_forget(core, hold, now);
 	} else {
 		hf__hold_idle(core, hold, now);
 	}
@@ -104,11 +104,14 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	struct hf__op *op = hold->op;
 	if (answer->outcome == HF__UNKNOWN)
 		core->stats.unknowns++;
+	if (hold->state == HF__HOLD_LOST &&
+	    (answer->outcome == HF__DONE || answer->outcome == HF__GONE))
+		hold->stays = false;
 	if (!op) {
 		if (hold->state == HF__HOLD_CLEANING)
 			cleaned(core, hold, answer, now);
 		else if (hold->state == HF__HOLD_LOST && hold->count == 0)
-			hf__hold_end(core, hold, now);
+			hf__hold_forget(core, hold, now);
 		else
 			level_settled(core, hold, answer->outcome, now);
 		return;
@@ -160,7 +163,7 @@ void hf__release_settle(struct hf__core *core, struct hf__hold *hold, int64_t no
 	if (hold->cmd.lease_ms < hold->lease_ms)
 		hold->cmd.lease_ms =
 			hold->lease_ms; /* an unanswered extension may have made it longer */
-	hold->cmd.count = HF__MUTANT(DOUBLE_RELEASE) ? -1 : hold->count;
+	hold->cmd.count = HF__MUTANT(DOUBLE_RELEASE) ? -1 : hold->stays ? 0 : hold->count;
 	hold->cmd.answered = answered;
 	hf__core_submit(core, &hold->cmd, now, core->config.command_timeout_ms);
 }
@@ -240,6 +243,7 @@ void hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	bool here = hf__kind_of(op->lock)->nesting == HF__NEST_HERE && hold->count > 0;
 	if (hold->watched_from > hold->count && !HF__MUTANT(RENEW_RELEASED)) {
 		hold->watched_from = 0;
+		hold->end_at = hold->valid_until;
 		hf__list_remove(&hold->renew);
 	}
 	if (hold->state == HF__HOLD_HELD && hold->count == 0) {

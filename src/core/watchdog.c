@@ -142,7 +142,7 @@ static void fill(struct hf__core *core, struct hf__renewal *renewal, int64_t now
 		renewal->item[slot] = (struct hf__renew_item){
 			.lock = hold->cmd.lock,
 			.wire = hold->cmd.wire,
-			.lease_ms = hold->watched_from ? core->config.watchdog_ms : 0,
+			.lease_ms = hf__hold_is_renewed(hold) ? core->config.watchdog_ms : 0,
 		};
 	}
 }

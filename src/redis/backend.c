@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int submit(void *backend, struct hf__cmd *cmd)
 {
@@ -29,27 +30,19 @@ static void want_link(void *backend)
 	hf__conn_want(backend, hf__clock_ms());
 }
 
-const struct hf__backend_ops hf__redis_ops = {
-	.submit = submit,
-	.watch = watch,
-	.unwatch = unwatch,
-	.want_link = want_link,
-};
-
 static void init_own(struct hf__cmd *cmd, enum hf__redis_verb verb)
 {
 	cmd->verb = (uint8_t)verb;
 	hf__list_init(&cmd->link);
 }
 
-int hf__redis_init(struct hf__redis *redis, struct hf__core *core, struct hf__engine *engine,
-                   struct hf__config *config, uint64_t seed, char *why, size_t size)
+static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engine *engine,
+                 struct hf__config *config)
 {
-	memset(redis, 0, sizeof(*redis));
 	redis->core = core;
 	redis->engine = engine;
 	redis->config = config;
-	redis->random.state = seed;
+	redis->random.state = hf__random_next(&core->random);
 	redis->answer_by = HF__NEVER;
 	redis->subscribe_at = HF__NEVER;
 	redis->embedded.dir_fd = -1;
@@ -59,27 +52,42 @@ int hf__redis_init(struct hf__redis *redis, struct hf__core *core, struct hf__en
 	init_own(&redis->hello, HF__REDIS_HELLO);
 	init_own(&redis->select, HF__REDIS_SELECT);
 	init_own(&redis->kill, HF__REDIS_KILL);
-	if (config->embedded)
-		return hf__embedded_start(&redis->embedded, config->connect_timeout_ms, why, size);
-	return config->tls ? hf__tls_new(config, &redis->tls, why, size) : 0;
 }
 
-void hf__redis_close(struct hf__redis *redis)
+static int form(int kind, const char **ret_why)
 {
+	*ret_why = "a plain node is ZooKeeper's; on Redis and Valkey use the reentrant kind";
+	return kind == HF_PLAIN ? 0 : kind;
+}
+
+static void close_link(void *backend)
+{
+	struct hf__redis *redis = backend;
 	redis->state = HF__CONN_IDLE;
 	hf__port_close(&redis->engine->port, false);
 }
 
-void hf__redis_done(struct hf__redis *redis)
+static void forked(void *backend)
 {
+	struct hf__redis *redis = backend;
+	if (redis->embedded.dir_fd >= 0)
+		close(redis->embedded.dir_fd);
+	redis->embedded.dir_fd = -1;
+}
+
+static void free_redis(void *backend)
+{
+	struct hf__redis *redis = backend;
 	hf__resolve_drop(redis->resolve);
 	hf__subs_done(redis);
 	hf__tls_free(redis->tls);
 	hf__embedded_done(&redis->embedded);
+	free(redis);
 }
 
-int64_t hf__redis_due(const struct hf__redis *redis)
+static int64_t due_at(void *backend)
 {
+	const struct hf__redis *redis = backend;
 	int64_t due = redis->answer_by;
 	if (redis->state == HF__CONN_WAITING && redis->retry_at < due)
 		due = redis->retry_at;
@@ -90,9 +98,15 @@ int64_t hf__redis_due(const struct hf__redis *redis)
 	return due;
 }
 
-bool hf__redis_busy(const struct hf__redis *redis)
+static bool busy(void *backend)
 {
+	const struct hf__redis *redis = backend;
 	return hf__conn_is_attempting(redis) || !hf__list_empty(&redis->waiting);
+}
+
+static const struct hf__list *waiting(void *backend)
+{
+	return &((const struct hf__redis *)backend)->waiting;
 }
 
 char *hf__redis_room(struct hf__redis *redis, size_t bytes)
@@ -309,8 +323,9 @@ static void check_trouble(struct hf__redis *redis, int64_t now)
 	hf__conn_drop(redis, trouble == EPROTO ? HF_ETLS : HF_EUNREACHABLE, redis->why, now);
 }
 
-void hf__redis_turn(struct hf__redis *redis, int64_t now)
+static void turn(void *backend, int64_t now)
 {
+	struct hf__redis *redis = backend;
 	if (redis->state >= HF__CONN_GREETING)
 		read_input(redis, now);
 	check_trouble(redis, now);
@@ -320,4 +335,40 @@ void hf__redis_turn(struct hf__redis *redis, int64_t now)
 		hf__subs_renew(redis);
 	}
 	hf__conn_step(redis, now);
+}
+
+static const struct hf__backend_ops ops = {
+	.submit = submit,
+	.watch = watch,
+	.unwatch = unwatch,
+	.want_link = want_link,
+	.form = form,
+	.due = due_at,
+	.turn = turn,
+	.busy = busy,
+	.waiting = waiting,
+	.close = close_link,
+	.forked = forked,
+	.free = free_redis,
+};
+
+int hf__redis_new(struct hf__core *core, struct hf__engine *engine, struct hf__config *config,
+                  char *why, size_t size)
+{
+	struct hf__redis *redis = calloc(1, sizeof(*redis));
+	if (!redis)
+		return HF_ENOMEM;
+	init(redis, core, engine, config);
+	int rc = 0;
+	if (config->embedded)
+		rc = hf__embedded_start(&redis->embedded, config->connect_timeout_ms, why, size);
+	else if (config->tls)
+		rc = hf__tls_new(config, &redis->tls, why, size);
+	if (rc) {
+		free_redis(redis);
+		return rc;
+	}
+	core->backend = redis;
+	core->backend_ops = &ops;
+	return 0;
 }

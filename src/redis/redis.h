@@ -12,7 +12,7 @@
 #include "base/table.h"
 #include "core/core.h"
 #include "engine/engine.h"
-#include "redis/config.h"
+#include "core/config.h"
 #include "redis/embedded.h"
 #include "redis/keys.h"
 #include "redis/resp.h"
@@ -92,16 +92,9 @@ struct hf__redis {
 };
 
 /* ---- backend.c ---- */
-extern const struct hf__backend_ops hf__redis_ops;
-int hf__redis_init(struct hf__redis *redis, struct hf__core *core, struct hf__engine *engine,
-                   struct hf__config *config, uint64_t seed, char *why, size_t size);
-/* Closes the connection; the threads have ended. */
-void hf__redis_close(struct hf__redis *redis);
-void hf__redis_done(struct hf__redis *redis);
-int64_t hf__redis_due(const struct hf__redis *redis);
-void hf__redis_turn(struct hf__redis *redis, int64_t now);
-/* Connecting, or waiting for an answer. */
-bool hf__redis_busy(const struct hf__redis *redis);
+/* Makes it the core's backend; 0 or an error with why. */
+int hf__redis_new(struct hf__core *core, struct hf__engine *engine, struct hf__config *config,
+                  char *why, size_t size);
 /* Where to write the next request, with room for so many bytes; NULL if there is no memory. */
 char *hf__redis_room(struct hf__redis *redis, size_t bytes);
 /* The request was written up to `end`: its command joins those that wait for an answer. */

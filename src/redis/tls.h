@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "redis/config.h"
+#include "core/config.h"
 
 struct hf__tls;
 

@@ -202,7 +202,7 @@ static void check_watch(struct client *client, int name)
 {
 	const struct hf__lock *lock = client->lock[name];
 	if (client->watch[name] && !client->closing && hf__list_empty(&lock->queue) &&
-	    !hf__wheel_running(&lock->timer))
+	    !hf__wheel_running(&lock->watches->timer))
 		check_fail(client->world, "watch", "client %d: name %d is watched for nobody",
 		           client->index, name);
 }

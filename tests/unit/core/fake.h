@@ -352,8 +352,10 @@ static inline void check_nothing_told(struct fake *fake)
 
 static inline int fake_setup(void **state)
 {
-	static const struct hf__backend_ops backend_ops = {fake_submit, fake_watch, fake_unwatch,
-	                                                   fake_want_link};
+	static const struct hf__backend_ops backend_ops = {.submit = fake_submit,
+	                                                   .watch = fake_watch,
+	                                                   .unwatch = fake_unwatch,
+	                                                   .want_link = fake_want_link};
 	static const struct hf__host_ops host_ops = {fake_finish, fake_listens, fake_news, fake_log,
 	                                             fake_number};
 	static const struct hf__core_config config = {.command_timeout_ms = FAKE_TIMEOUT,

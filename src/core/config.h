@@ -1,6 +1,6 @@
 /* What a client needs to know to connect, gathered from options, URL and environment. */
-#ifndef HF_REDIS_CONFIG_H
-#define HF_REDIS_CONFIG_H
+#ifndef HF_CORE_CONFIG_H
+#define HF_CORE_CONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,7 +33,14 @@ struct hf__config {
 	char *name_prefix; /* NULL: none */
 	int watchdog_batch;
 	bool lazy;
-	char *shown; /* the address without secrets, for messages: "redis://host:6379/0" */
+	bool zookeeper;
+	char *hosts;        /* of ZooKeeper: host:port,host:port */
+	char *chroot;       /* of ZooKeeper: "" or "/path"; never NULL */
+	int64_t session_ms; /* of ZooKeeper, as wished for */
+	char *auth;         /* of ZooKeeper: "user:password", or NULL */
+	char *acl;          /* as given, or NULL */
+	bool acl_open;      /* everybody may use our nodes */
+	char *shown;        /* the address without secrets, for messages: "redis://host:6379/0" */
 };
 
 /*

@@ -1,6 +1,6 @@
 /* Gathers a client's settings from options, URL and environment, and checks them. */
 #define _GNU_SOURCE
-#include "redis/config.h"
+#include "core/config.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -64,6 +64,9 @@ static const struct setting settings[] = {
 	{"name_prefix", NULL, TEXT, PLACE(name_prefix), 0, 0, 0},
 	{"watchdog_batch", NULL, COUNT, PLACE(watchdog_batch), 1, 100, 100},
 	{"lazy", NULL, FLAG, PLACE(lazy), 0, 1, 0},
+	{"session", NULL, DURATION, PLACE(session_ms), 100, DAY_MS, 30000},
+	{"auth", "HOLDFAST_AUTH", TEXT, PLACE(auth), 0, 0, 0},
+	{"acl", NULL, TEXT, PLACE(acl), 0, 0, 0},
 };
 
 #define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
@@ -92,6 +95,19 @@ __attribute__((format(printf, 2, 3))) static int refuse(struct draft *draft, con
 static bool is_named(const struct setting *setting, const char *key)
 {
 	return strcmp(setting->key, key) == 0;
+}
+
+static bool is_for_zookeeper(const struct setting *setting)
+{
+	return is_named(setting, "session") || is_named(setting, "auth") ||
+	       is_named(setting, "acl");
+}
+
+static bool is_for_redis(const struct setting *setting)
+{
+	return is_named(setting, "db") || is_named(setting, "subscribe_timeout") ||
+	       is_named(setting, "fair_wait") || is_named(setting, "peer_skew") ||
+	       is_named(setting, "client_name") || is_named(setting, "user");
 }
 
 static bool is_for_tls(const struct setting *setting)
@@ -138,7 +154,8 @@ static int note_in_url(struct draft *draft, const char *key, const char *value)
 static int note_all_in_url(struct draft *draft)
 {
 	const struct hf__url *url = &draft->url;
-	bool has_database = !draft->cfg->socket_path && url->path[0] == '/' && url->path[1];
+	bool has_database = !draft->cfg->socket_path && !draft->cfg->zookeeper &&
+	                    url->path[0] == '/' && url->path[1];
 	int rc = 0;
 
 	if (url->user && *url->user)
@@ -183,6 +200,49 @@ static int take_embedded(struct draft *draft)
 	return 0;
 }
 
+/* The library takes no host without its port. */
+static int take_hosts(struct draft *draft)
+{
+	const char *at = draft->url.authority;
+	size_t room = strlen(at) + 1;
+	for (const char *comma = at; (comma = strchr(comma, ',')); comma++)
+		room++;
+	char *out = malloc(room * 6);
+	if (!out)
+		return HF_ENOMEM;
+	draft->cfg->hosts = out;
+	while (*at) {
+		size_t length = strcspn(at, ",");
+		const char *colon = memchr(at, ':', length);
+		const char *bracket = memchr(at, ']', length);
+		if (bracket)
+			colon = memchr(bracket, ':', length - (size_t)(bracket - at));
+		if (length == 0 || colon == at)
+			return refuse(draft, "host: one of the list is empty");
+		out += sprintf(out, "%s%.*s%s", out > draft->cfg->hosts ? "," : "", (int)length, at,
+		               colon ? "" : ":2181");
+		at += length + (at[length] == ',');
+	}
+	return out > draft->cfg->hosts ? 0 : refuse(draft, "host: missing");
+}
+
+static int take_zookeeper(struct draft *draft)
+{
+	const char *path = draft->url.path;
+	size_t length = strlen(path);
+	draft->cfg->zookeeper = true;
+	if (!draft->url.authority || !*draft->url.authority)
+		return refuse(draft, "host: missing");
+	if (draft->url.user || draft->url.password)
+		return refuse(draft, "user: ZooKeeper takes auth=digest:user:password instead");
+	while (length > 0 && path[length - 1] == '/')
+		length--;
+	if (length > 256 || strstr(path, "//") || strstr(path, "/./") || strstr(path, "/../"))
+		return refuse(draft, "chroot: not a path of at most 256 bytes");
+	draft->cfg->chroot = strndup(path, length);
+	return draft->cfg->chroot ? take_hosts(draft) : HF_ENOMEM;
+}
+
 static int take_address(struct draft *draft)
 {
 	static const struct {
@@ -193,6 +253,7 @@ static int take_address(struct draft *draft)
 		{"redis", false, take_tcp},       {"rediss", true, take_tcp},
 		{"valkey", false, take_tcp},      {"valkeys", true, take_tcp},
 		{"redis+unix", false, take_unix}, {"embedded", false, take_embedded},
+		{"zk", false, take_zookeeper},
 	};
 
 	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
@@ -203,7 +264,7 @@ static int take_address(struct draft *draft)
 	}
 	return refuse(draft,
 	              "scheme: '%.20s' is not one of redis, rediss, valkey, valkeys, redis+unix, "
-	              "embedded",
+	              "embedded, zk",
 	              draft->url.scheme);
 }
 
@@ -239,6 +300,8 @@ static int copy_text(struct draft *draft, const char *name, const char *text, ch
 static const char *variable_of(struct draft *draft, const struct setting *setting)
 {
 	if (is_for_tls(setting) ? !draft->cfg->tls : draft->cfg->embedded)
+		return NULL;
+	if (is_for_zookeeper(setting) != draft->cfg->zookeeper)
 		return NULL;
 	return read_variable(setting->variable);
 }
@@ -465,8 +528,27 @@ static bool is_in_options(struct draft *draft, const struct setting *setting)
 	return option_number(draft, setting) != 0;
 }
 
+/* Names the setting that the scheme has no use for, if it was given. */
+static int check_fit(struct draft *draft, const struct setting *setting)
+{
+	bool given = draft->in_url[setting - settings] ||
+	             (setting->kind != SECRET && is_in_options(draft, setting));
+	if (!given)
+		return 0;
+	if (draft->cfg->zookeeper && (is_for_redis(setting) || setting->kind == SECRET))
+		return refuse(draft, "%s: ZooKeeper has none", setting->key);
+	if (!draft->cfg->zookeeper && is_for_zookeeper(setting))
+		return refuse(draft, "%s: only for zk://", setting->key);
+	return 0;
+}
+
 static int settle(struct draft *draft, const struct setting *setting)
 {
+	int rc = check_fit(draft, setting);
+	if (rc)
+		return rc;
+	if (draft->cfg->zookeeper && (setting->kind == SECRET || is_named(setting, "user")))
+		return 0;
 	if (setting->kind == SECRET)
 		return settle_login(draft);
 	if (is_for_tls(setting) && !draft->cfg->tls &&
@@ -493,13 +575,46 @@ static int settle_tls(struct draft *draft)
 	return 0;
 }
 
+static int settle_zookeeper(struct draft *draft)
+{
+	static const char digest[] = "digest:";
+	struct hf__config *cfg = draft->cfg;
+	bool has_watchdog = draft->options.watchdog_ms != 0;
+	for (size_t i = 0; i < SETTING_COUNT; i++)
+		has_watchdog =
+			has_watchdog || (is_named(&settings[i], "watchdog") && draft->in_url[i]);
+	if (!cfg->zookeeper)
+		return 0;
+	if (has_watchdog)
+		cfg->session_ms = cfg->watchdog_ms;
+	cfg->watchdog_ms = cfg->session_ms;
+	if (cfg->session_ms > INT32_MAX)
+		return refuse(draft, "watchdog: too long for a session");
+	if (cfg->auth) {
+		size_t length = strlen(digest);
+		if (strncmp(cfg->auth, digest, length) != 0 || !strchr(cfg->auth + length, ':'))
+			return refuse(draft, "auth: not digest:user:password");
+		memmove(cfg->auth, cfg->auth + length, strlen(cfg->auth) - length + 1);
+	}
+	cfg->acl_open = !cfg->auth;
+	if (cfg->acl && strcmp(cfg->acl, "open") == 0)
+		cfg->acl_open = true;
+	else if (cfg->acl && strcmp(cfg->acl, "creator") != 0)
+		return refuse(draft, "acl: '%.20s' is neither open nor creator", cfg->acl);
+	else if (cfg->acl && !cfg->auth)
+		return refuse(draft, "acl: creator needs auth=");
+	return 0;
+}
+
 static int make_shown(struct draft *draft)
 {
 	struct hf__config *cfg = draft->cfg;
 	bool is_ip6 = cfg->host && strchr(cfg->host, ':');
 	int n;
 
-	if (cfg->host)
+	if (cfg->zookeeper)
+		n = asprintf(&cfg->shown, "zk://%s%s", cfg->hosts, cfg->chroot);
+	else if (cfg->host)
 		n = asprintf(&cfg->shown, "%s://%s%s%s:%d/%d", draft->url.scheme, is_ip6 ? "[" : "",
 		             cfg->host, is_ip6 ? "]" : "", cfg->port, cfg->database);
 	else if (cfg->socket_path)
@@ -523,6 +638,8 @@ static int fill(struct draft *draft)
 		rc = settle(draft, &settings[i]);
 	if (rc == 0)
 		rc = settle_tls(draft);
+	if (rc == 0)
+		rc = settle_zookeeper(draft);
 	if (rc == 0)
 		rc = make_shown(draft);
 	return rc;
@@ -556,6 +673,12 @@ void hf__config_done(struct hf__config *cfg)
 {
 	if (cfg->password)
 		explicit_bzero(cfg->password, strlen(cfg->password));
+	if (cfg->auth)
+		explicit_bzero(cfg->auth, strlen(cfg->auth));
+	free(cfg->auth);
+	free(cfg->acl);
+	free(cfg->hosts);
+	free(cfg->chroot);
 	free(cfg->host);
 	free(cfg->socket_path);
 	free(cfg->user);

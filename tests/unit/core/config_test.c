@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "redis/config.h"
+#include "core/config.h"
 
 static struct hf__config cfg;
 static char why[512];

@@ -1,0 +1,276 @@
+/* The ZooKeeper backend as the core sees it. */
+#include "zk/zk.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- answers ---- */
+
+void hf__zk_answer(struct hf__zk *zk, struct hf__cmd *cmd, const struct hf__answer *answer,
+                   int64_t now)
+{
+	hf__list_remove(&cmd->link);
+	hf__core_answer(zk->core, cmd, answer, now);
+}
+
+void hf__zk_answer_soon(struct hf__zk *zk, struct hf__cmd *cmd, enum hf__outcome outcome)
+{
+	hf__list_remove(&cmd->link);
+	cmd->place = (uint64_t)outcome;
+	hf__list_add(&zk->ready, &cmd->link);
+}
+
+void hf__zk_answer_failed(struct hf__zk *zk, struct hf__cmd *cmd, int rc, const char *what,
+                          int64_t now)
+{
+	char text[200];
+	snprintf(text, sizeof text, "%s: %s", what, zk->library.error(rc));
+	hf__zk_answer(zk, cmd,
+	              &(struct hf__answer){.outcome = HF__FAILED,
+	                                   .error = HF_EREFUSED,
+	                                   .text = text,
+	                                   .length = strlen(text)},
+	              now);
+}
+
+static void answer_ready(struct hf__zk *zk, int64_t now)
+{
+	static const char text[] = "ZooKeeper has nothing of the kind";
+	while (!hf__list_empty(&zk->ready)) {
+		struct hf__cmd *cmd = hf__list_item(zk->ready.next, struct hf__cmd, link);
+		struct hf__answer answer = {.outcome = (enum hf__outcome)cmd->place};
+		if (answer.outcome == HF__FAILED) {
+			answer.error = HF_ENOTSUP;
+			answer.text = text;
+			answer.length = sizeof text - 1;
+		}
+		hf__zk_answer(zk, cmd, &answer, now);
+	}
+}
+
+/* ---- what the core calls ---- */
+
+static int submit(void *backend, struct hf__cmd *cmd)
+{
+	struct hf__zk *zk = backend;
+	hf__list_add(&zk->waiting, &cmd->link);
+	if (cmd->answer_by < zk->answer_by)
+		zk->answer_by = cmd->answer_by;
+	int rc = hf__verbs_submit(zk, cmd);
+	if (rc)
+		hf__list_remove(&cmd->link);
+	return rc;
+}
+
+/* Waiters are told one by one, so there is nothing to listen to. */
+static int watch(void *backend, struct hf__watch *watched)
+{
+	(void)backend;
+	(void)watched;
+	return 0;
+}
+
+static void unwatch(void *backend, struct hf__watch *watched)
+{
+	(void)backend;
+	(void)watched;
+}
+
+static void want_link(void *backend)
+{
+	hf__session_want(backend, hf__clock_ms());
+}
+
+static int form(int kind, const char **ret_why)
+{
+	switch (kind) {
+	case HF_REENTRANT:
+	case HF_FAIR: /* which all of them are here */
+	case HF_FENCED: return HF__NODE_MUTEX;
+	case HF_READ: return HF__NODE_READ;
+	case HF_WRITE: return HF__NODE_WRITE;
+	case HF_PLAIN: return HF__NODE_PLAIN;
+	case HF_SPIN:
+		*ret_why = "a spin lock asks again and again; ZooKeeper tells each waiter when it "
+			   "is its "
+			   "turn, so use the reentrant kind";
+		return 0;
+	default: *ret_why = "there is no such kind on ZooKeeper"; return 0;
+	}
+}
+
+static int64_t due(void *backend)
+{
+	const struct hf__zk *zk = backend;
+	if (!hf__list_empty(&zk->inbox) || !hf__list_empty(&zk->notices) ||
+	    !hf__list_empty(&zk->ready))
+		return 0;
+	int64_t at = hf__session_due(zk);
+	if (zk->guard_at < at && zk->state == HF__SESSION_UP)
+		at = zk->guard_at;
+	if (zk->answer_by < at && !hf__list_empty(&zk->waiting))
+		at = zk->answer_by;
+	return at;
+}
+
+static bool busy(void *backend)
+{
+	const struct hf__zk *zk = backend;
+	return (zk->state > HF__SESSION_NONE && zk->state < HF__SESSION_UP) ||
+	       !hf__list_empty(&zk->waiting) || !hf__list_empty(&zk->ready);
+}
+
+static const struct hf__list *waiting(void *backend)
+{
+	return &((const struct hf__zk *)backend)->waiting;
+}
+
+/* ---- a turn ---- */
+
+static void take_results(struct hf__zk *zk, int64_t now)
+{
+	while (!hf__list_empty(&zk->inbox)) {
+		struct hf__request *request =
+			hf__list_item(zk->inbox.next, struct hf__request, link);
+		hf__list_remove(&request->link);
+		/* What a session that is over had to say is of no interest. */
+		if (request->session == zk->sessions && (!request->node || !request->node->dead))
+			request->done(zk, request, now);
+		else if (request->watcher && request->session == zk->sessions)
+			hf__request_drop_watcher(request->watcher);
+		if (request->node)
+			hf__node_release(zk, request->node, now);
+		hf__request_free(request);
+	}
+}
+
+static void take_notices(struct hf__zk *zk, int64_t now)
+{
+	while (!hf__list_empty(&zk->notices)) {
+		struct hf__watcher *watcher =
+			hf__list_item(zk->notices.next, struct hf__watcher, link);
+		bool current = watcher->session->number == zk->sessions;
+		struct hf__watcher copy = *watcher;
+		hf__request_drop_watcher(watcher);
+		if (current)
+			hf__node_noticed(zk, &copy, now);
+	}
+}
+
+/* A command without an answer for too long means that the connection is not what it seems. */
+static void check_overdue(struct hf__zk *zk, int64_t now)
+{
+	struct hf__list *link;
+	char why[120];
+	zk->answer_by = HF__NEVER;
+	hf__list_each (link, &zk->waiting) {
+		const struct hf__cmd *cmd = hf__list_item(link, struct hf__cmd, link);
+		if (cmd->answer_by <= now) {
+			snprintf(why, sizeof why, "no answer in %" PRId64 " ms",
+			         now - cmd->sent_at);
+			hf__session_doubt(zk, why);
+			return;
+		}
+		if (cmd->answer_by < zk->answer_by)
+			zk->answer_by = cmd->answer_by;
+	}
+}
+
+static void turn(void *backend, int64_t now)
+{
+	struct hf__zk *zk = backend;
+	take_results(zk, now);
+	take_notices(zk, now);
+	answer_ready(zk, now);
+	check_overdue(zk, now);
+	hf__session_turn(zk, now);
+	if (zk->state == HF__SESSION_UP && now >= zk->guard_at)
+		hf__node_guard(zk);
+}
+
+/* ---- life ---- */
+
+static void free_requests(struct hf__list *list)
+{
+	while (!hf__list_empty(list))
+		hf__request_free(hf__list_item(list->next, struct hf__request, link));
+}
+
+/* Nothing comes from the library any more, so what it had in its hands is ours. */
+static void close_link(void *backend)
+{
+	struct hf__zk *zk = backend;
+	hf__session_close(zk);
+	free_requests(&zk->requests);
+	free_requests(&zk->inbox);
+	hf__node_free_all(zk);
+}
+
+/* The library hides its descriptors; they end with the child. */
+static void forked(void *backend)
+{
+	(void)backend;
+}
+
+static void free_zk(void *backend)
+{
+	struct hf__zk *zk = backend;
+	hf__table_done(&zk->nodes);
+	free(zk);
+}
+
+static void init_acl(struct hf__zk *zk)
+{
+	static char world[] = "world", anyone[] = "anyone", auth[] = "auth", nobody[] = "";
+	bool own = zk->config->auth && !zk->config->acl_open;
+	zk->acl.perms = 31;
+	zk->acl.id.scheme = own ? auth : world;
+	zk->acl.id.id = own ? nobody : anyone;
+	zk->acls.count = 1;
+	zk->acls.data = &zk->acl;
+}
+
+static const struct hf__backend_ops ops = {
+	.submit = submit,
+	.watch = watch,
+	.unwatch = unwatch,
+	.want_link = want_link,
+	.form = form,
+	.due = due,
+	.turn = turn,
+	.busy = busy,
+	.waiting = waiting,
+	.close = close_link,
+	.forked = forked,
+	.free = free_zk,
+};
+
+int hf__zk_new(struct hf__core *core, struct hf__engine *engine, struct hf__config *config,
+               char *why, size_t size)
+{
+	struct hf__zk *zk = calloc(1, sizeof(*zk));
+	if (!zk)
+		return HF_ENOMEM;
+	int rc = hf__library_load(&zk->library, why, size);
+	if (rc) {
+		free(zk);
+		return rc;
+	}
+	zk->core = core;
+	zk->engine = engine;
+	zk->config = config;
+	zk->guard_at = zk->answer_by = HF__NEVER;
+	hf__list_init(&zk->waiting);
+	hf__list_init(&zk->ready);
+	hf__list_init(&zk->inbox);
+	hf__list_init(&zk->notices);
+	hf__list_init(&zk->requests);
+	hf__list_init(&zk->held);
+	hf__table_init(&zk->nodes, (uint32_t)hf__random_next(&core->random));
+	init_acl(zk);
+	core->backend = zk;
+	core->backend_ops = &ops;
+	return 0;
+}

@@ -1,0 +1,39 @@
+/* The functions of ZooKeeper's own client library, which is loaded when the first client needs it. */
+#ifndef HF_ZK_LIBRARY_H
+#define HF_ZK_LIBRARY_H
+
+#include <stddef.h>
+#include <zookeeper/zookeeper.h>
+
+struct hf__library {
+	zhandle_t *(*init)(const char *hosts, watcher_fn watcher, int timeout, const clientid_t *id,
+	                   void *context, int flags);
+	int (*close)(zhandle_t *handle);
+	int (*state)(zhandle_t *handle);
+	int (*recv_timeout)(zhandle_t *handle);
+	const clientid_t *(*client_id)(zhandle_t *handle);
+	const void *(*context)(zhandle_t *handle);
+	int (*set_delay)(zhandle_t *handle, int ms);
+	int (*add_auth)(zhandle_t *handle, const char *scheme, const char *cert, int length,
+	                void_completion_t done, const void *arg);
+	void (*set_log_level)(ZooLogLevel level);
+	const char *(*error)(int rc);
+	int (*create)(zhandle_t *handle, const char *path, const char *value, int length,
+	              const struct ACL_vector *acl, int mode, string_stat_completion_t done,
+	              const void *arg);
+	int (*remove)(zhandle_t *handle, const char *path, int version, void_completion_t done,
+	              const void *arg);
+	int (*exists)(zhandle_t *handle, const char *path, watcher_fn watcher, void *context,
+	              stat_completion_t done, const void *arg);
+	int (*get)(zhandle_t *handle, const char *path, watcher_fn watcher, void *context,
+	           data_completion_t done, const void *arg);
+	int (*set)(zhandle_t *handle, const char *path, const char *value, int length, int version,
+	           stat_completion_t done, const void *arg);
+	int (*list)(zhandle_t *handle, const char *path, int watch, strings_completion_t done,
+	            const void *arg);
+};
+
+/* 0, or HF_ENOTSUP with why. */
+int hf__library_load(struct hf__library *library, char *why, size_t size);
+
+#endif

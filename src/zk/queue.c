@@ -1,0 +1,114 @@
+/* The order of lock nodes, as Curator has it. */
+#include "zk/queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const marker[] = {
+	[HF__QUEUE_MUTEX] = "lock-",
+	[HF__QUEUE_READ] = "__READ__",
+	[HF__QUEUE_WRITE] = "__WRIT__",
+};
+
+void hf__queue_name(char ret_name[HF__QUEUE_NAME], const char *guid, enum hf__queue_role role)
+{
+	snprintf(ret_name, HF__QUEUE_NAME, "_c_%s-%s", guid, marker[role]);
+}
+
+/* What is behind the last occurrence of the word, or NULL. */
+static const char *behind(const char *name, const char *word)
+{
+	const char *found = NULL;
+	for (const char *at = name; (at = strstr(at, word)); at++)
+		found = at + strlen(word);
+	return found;
+}
+
+enum hf__queue_role hf__queue_role(const char *name)
+{
+	if (behind(name, marker[HF__QUEUE_WRITE]))
+		return HF__QUEUE_WRITE;
+	if (behind(name, marker[HF__QUEUE_READ]))
+		return HF__QUEUE_READ;
+	return behind(name, marker[HF__QUEUE_MUTEX]) ? HF__QUEUE_MUTEX : HF__QUEUE_STRANGER;
+}
+
+const char *hf__queue_suffix(const char *name)
+{
+	enum hf__queue_role role = hf__queue_role(name);
+	return role == HF__QUEUE_STRANGER ? name : behind(name, marker[role]);
+}
+
+bool hf__queue_number(const char *name, int64_t *ret_number)
+{
+	const char *suffix = hf__queue_suffix(name);
+	char *end;
+	*ret_number = strtoll(suffix, &end, 10);
+	return end != suffix && *end == 0;
+}
+
+bool hf__queue_is_of(const char *name, const char *guid)
+{
+	return strncmp(name, "_c_", 3) == 0 && strncmp(name + 3, guid, HF__QUEUE_GUID - 1) == 0 &&
+	       name[3 + HF__QUEUE_GUID - 1] == '-';
+}
+
+/* Readers do not stand in each other's way. */
+static bool excludes(enum hf__queue_role one, enum hf__queue_role other)
+{
+	return one != HF__QUEUE_READ || other != HF__QUEUE_READ;
+}
+
+enum hf__turn hf__queue_turn(char *const *names, size_t n, const char *own, size_t *ret_before)
+{
+	const char *mine = hf__queue_suffix(own);
+	enum hf__queue_role role = hf__queue_role(own);
+	const char *nearest = NULL;
+	bool there = false;
+	for (size_t i = 0; i < n; i++) {
+		enum hf__queue_role other = hf__queue_role(names[i]);
+		const char *suffix = hf__queue_suffix(names[i]);
+		there = there || strcmp(names[i], own) == 0;
+		if (other == HF__QUEUE_STRANGER || !excludes(role, other) ||
+		    strcmp(suffix, mine) >= 0 || (nearest && strcmp(suffix, nearest) < 0))
+			continue;
+		nearest = suffix;
+		*ret_before = i;
+	}
+	if (!there)
+		return HF__TURN_MISSING;
+	return nearest ? HF__TURN_WAIT : HF__TURN_MINE;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const char *x = *(char *const *)a, *y = *(char *const *)b;
+	bool x_strange = hf__queue_role(x) == HF__QUEUE_STRANGER;
+	bool y_strange = hf__queue_role(y) == HF__QUEUE_STRANGER;
+	if (x_strange != y_strange)
+		return x_strange - y_strange;
+	int order = strcmp(hf__queue_suffix(x), hf__queue_suffix(y));
+	/* A writer that goes on reading keeps its number; the write node is the older one. */
+	return order ? order : (int)hf__queue_role(y) - (int)hf__queue_role(x);
+}
+
+void hf__queue_sort(char **names, size_t n)
+{
+	qsort(names, n, sizeof *names, compare);
+}
+
+size_t hf__queue_holders(char **names, size_t n)
+{
+	hf__queue_sort(names, n);
+	if (n == 0 || hf__queue_role(names[0]) == HF__QUEUE_STRANGER)
+		return 0;
+	size_t holders = 1;
+	/* Behind a writer that reads too stands its own read node, with the same number. */
+	while (holders < n &&
+	       (hf__queue_role(names[holders]) == HF__QUEUE_READ &&
+	        (hf__queue_role(names[0]) == HF__QUEUE_READ ||
+	         strcmp(hf__queue_suffix(names[0]), hf__queue_suffix(names[holders])) == 0)))
+		holders++;
+	return holders;
+}

@@ -1,0 +1,257 @@
+/* Requests: into the library, and from its threads into the inbox. */
+#include "zk/zk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* No version is ever that high, so it changes nothing; but the quorum has to say so. */
+#define NO_VERSION 0x7fffffff
+
+/* The library has these as objects, which a library that is loaded later cannot be linked with. */
+enum { ZOO_SESSION_EVENT_TYPE = -1, ZOO_DELETED_EVENT_TYPE = 2 };
+enum { STATE_EXPIRED = -112, STATE_AUTH_FAILED = -113, STATE_CONNECTED = 3 };
+
+bool hf__request_is_lost(int rc)
+{
+	return rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZRUNTIMEINCONSISTENCY ||
+	       rc == ZSESSIONMOVED || rc == ZMARSHALLINGERROR || rc == ZSYSTEMERROR ||
+	       rc == ZTHROTTLEDOP || rc == ZNOTREADONLY;
+}
+
+bool hf__request_is_dead(int rc)
+{
+	return rc == ZSESSIONEXPIRED || rc == ZINVALIDSTATE || rc == ZCLOSING || rc == ZAUTHFAILED;
+}
+
+struct hf__request *hf__request_new(struct hf__zk *zk, hf__request_fn *done, struct hf__node *node)
+{
+	struct hf__request *request = calloc(1, sizeof(*request));
+	if (!request)
+		return NULL;
+	request->zk = zk;
+	request->done = done;
+	request->node = node;
+	request->session = zk->sessions;
+	if (node)
+		node->requests++;
+	hf__list_add(&zk->requests, &request->link);
+	return request;
+}
+
+void hf__request_free(struct hf__request *request)
+{
+	for (size_t i = 0; i < request->count; i++)
+		free(request->names[i]);
+	free(request->names);
+	free(request->text);
+	hf__list_remove(&request->link);
+	free(request);
+}
+
+/* ---- on the library's threads ---- */
+
+/* Everything this thread does for us: it leaves the result where the driver finds it. */
+static void post(struct hf__request *request, int rc)
+{
+	struct hf__zk *zk = request->zk;
+	request->rc = rc;
+	hf__engine_lock(zk->engine);
+	hf__list_remove(&request->link);
+	hf__list_add(&zk->inbox, &request->link);
+	hf__engine_unlock(zk->engine);
+}
+
+static struct hf__request *mine(const void *arg)
+{
+	return (struct hf__request *)(uintptr_t)arg;
+}
+
+static void on_nothing(int rc, const void *arg)
+{
+	post(mine(arg), rc);
+}
+
+static void on_stat(int rc, const struct Stat *stat, const void *arg)
+{
+	if (stat)
+		mine(arg)->stat = *stat;
+	post(mine(arg), rc);
+}
+
+static void on_text(int rc, const char *text, const struct Stat *stat, const void *arg)
+{
+	struct hf__request *request = mine(arg);
+	if (stat)
+		request->stat = *stat;
+	if (rc == ZOK && text && !(request->text = strdup(text)))
+		rc = ZSYSTEMERROR;
+	post(request, rc);
+}
+
+static void on_data(int rc, const char *data, int length, const struct Stat *stat, const void *arg)
+{
+	struct hf__request *request = mine(arg);
+	if (stat)
+		request->stat = *stat;
+	if (rc == ZOK && length > 0) {
+		request->text = malloc((size_t)length);
+		if (request->text)
+			memcpy(request->text, data, (size_t)length);
+		request->length = request->text ? length : 0;
+	}
+	post(request, rc);
+}
+
+static bool copy_names(struct hf__request *request, const struct String_vector *names)
+{
+	size_t n = (size_t)names->count;
+	request->names = calloc(n + 1, sizeof(*request->names));
+	for (; request->names && request->count < n; request->count++) {
+		request->names[request->count] = strdup(names->data[request->count]);
+		if (!request->names[request->count])
+			return false;
+	}
+	return request->names;
+}
+
+static void on_names(int rc, const struct String_vector *names, const void *arg)
+{
+	struct hf__request *request = mine(arg);
+	if (rc == ZOK && !copy_names(request, names))
+		rc = ZSYSTEMERROR;
+	post(request, rc);
+}
+
+/* Session events come to every watcher and mean nothing there. */
+static void on_event(zhandle_t *handle, int type, int state, const char *path, void *arg)
+{
+	struct hf__watcher *watcher = arg;
+	struct hf__zk *zk = watcher->session->zk;
+	(void)handle;
+	(void)state;
+	(void)path;
+	if (type == ZOO_SESSION_EVENT_TYPE)
+		return;
+	hf__engine_lock(zk->engine);
+	watcher->deleted = type == ZOO_DELETED_EVENT_TYPE;
+	hf__list_remove(&watcher->link);
+	hf__list_add(&zk->notices, &watcher->link);
+	hf__engine_unlock(zk->engine);
+}
+
+void hf__request_on_session(zhandle_t *handle, int type, int state, const char *path, void *arg)
+{
+	struct hf__session *session = arg;
+	struct hf__zk *zk = session->zk;
+	(void)handle;
+	(void)path;
+	if (type != ZOO_SESSION_EVENT_TYPE)
+		return;
+	hf__engine_lock(zk->engine);
+	session->connected = state == STATE_CONNECTED;
+	if (state == STATE_EXPIRED)
+		session->expired = true;
+	else if (state == STATE_AUTH_FAILED)
+		session->auth_failed = true;
+	else if (state != STATE_CONNECTED)
+		session->suspended = true;
+	zk->session_news = true;
+	hf__engine_unlock(zk->engine);
+}
+
+struct hf__watcher *hf__request_watcher(struct hf__zk *zk, const struct hf__node *node, bool own)
+{
+	struct hf__session *session = zk->session;
+	struct hf__watcher *watcher = NULL;
+	if (!session)
+		return NULL;
+	if (!hf__list_empty(&session->idle)) {
+		watcher = hf__list_item(session->idle.next, struct hf__watcher, link);
+		hf__list_remove(&watcher->link);
+	} else if ((watcher = calloc(1, sizeof(*watcher)))) {
+		hf__list_init(&watcher->link);
+		watcher->session = session;
+	}
+	if (!watcher)
+		return NULL;
+	watcher->wire = node->wire;
+	watcher->lock = node->lock;
+	watcher->own = own;
+	hf__list_add(&session->watchers, &watcher->link);
+	return watcher;
+}
+
+void hf__request_drop_watcher(struct hf__watcher *watcher)
+{
+	hf__list_remove(&watcher->link);
+	hf__list_add(&watcher->session->idle, &watcher->link);
+}
+
+/* ---- into the library ---- */
+
+/* What it refuses at once takes the same way as an answer. The mutex is held. */
+static void refused(struct hf__request *request, int rc)
+{
+	struct hf__zk *zk = request->zk;
+	if (rc == ZOK)
+		return;
+	request->rc = rc;
+	hf__list_remove(&request->link);
+	hf__list_add(&zk->inbox, &request->link);
+}
+
+static zhandle_t *handle_of(const struct hf__request *request)
+{
+	return request->zk->session ? request->zk->session->handle : NULL;
+}
+
+void hf__request_create(struct hf__request *request, const char *path, const char *data, int mode)
+{
+	struct hf__zk *zk = request->zk;
+	zhandle_t *handle = handle_of(request);
+	refused(request, !handle ? ZINVALIDSTATE
+	                         : zk->library.create(handle, path, data, (int)strlen(data),
+	                                              &zk->acls, mode, on_text, request));
+}
+
+void hf__request_remove(struct hf__request *request, const char *path)
+{
+	zhandle_t *handle = handle_of(request);
+	refused(request,
+	        !handle ? ZINVALIDSTATE
+	                : request->zk->library.remove(handle, path, -1, on_nothing, request));
+}
+
+void hf__request_list(struct hf__request *request, const char *path)
+{
+	zhandle_t *handle = handle_of(request);
+	refused(request, !handle ? ZINVALIDSTATE
+	                         : request->zk->library.list(handle, path, 0, on_names, request));
+}
+
+void hf__request_exists(struct hf__request *request, const char *path, struct hf__watcher *watcher)
+{
+	zhandle_t *handle = handle_of(request);
+	request->watcher = watcher;
+	refused(request,
+	        !handle ? ZINVALIDSTATE
+	                : request->zk->library.exists(handle, path, watcher ? on_event : NULL,
+	                                              watcher, on_stat, request));
+}
+
+void hf__request_get(struct hf__request *request, const char *path, struct hf__watcher *watcher)
+{
+	zhandle_t *handle = handle_of(request);
+	request->watcher = watcher;
+	refused(request, !handle ? ZINVALIDSTATE
+	                         : request->zk->library.get(handle, path, watcher ? on_event : NULL,
+	                                                    watcher, on_data, request));
+}
+
+void hf__request_beat(struct hf__request *request, const char *path)
+{
+	zhandle_t *handle = handle_of(request);
+	refused(request, !handle ? ZINVALIDSTATE
+	                         : request->zk->library.set(handle, path, "", 0, NO_VERSION,
+	                                                    on_stat, request));
+}

@@ -1,0 +1,293 @@
+/* The session: handles come and go on a thread of their own, since the library may block in both. */
+#include "zk/zk.h"
+
+#include "base/thread.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROBE_MS 500 /* between probes that were not answered */
+
+enum { STATE_CONNECTED = 3 };
+
+/* ---- the opener's thread ---- */
+
+static void free_watchers(struct hf__list *list)
+{
+	while (!hf__list_empty(list)) {
+		struct hf__watcher *watcher = hf__list_item(list->next, struct hf__watcher, link);
+		hf__list_remove(&watcher->link);
+		free(watcher);
+	}
+}
+
+/* Waits for the library's threads, which may be waiting for the mutex. */
+static void close_session(struct hf__zk *zk, struct hf__session *session)
+{
+	if (!session)
+		return;
+	if (session->handle)
+		(void)zk->library.close(session->handle);
+	free_watchers(&session->watchers);
+	free_watchers(&session->idle);
+	free(session);
+}
+
+/* Called while the library may hold locks of its own: it does nothing. */
+static void on_auth(int rc, const void *arg)
+{
+	(void)rc;
+	(void)arg;
+}
+
+static void open_handle(struct hf__zk *zk, struct hf__session *session)
+{
+	const struct hf__config *config = zk->config;
+	zk->library.set_log_level((ZooLogLevel)0);
+	session->handle = zk->library.init(config->hosts, hf__request_on_session,
+	                                   (int)config->session_ms, NULL, session, 0);
+	if (!session->handle)
+		return;
+	/* By default it looks the hosts up again at every turn of its loop. */
+	(void)zk->library.set_delay(session->handle, -1);
+	if (config->auth)
+		(void)zk->library.add_auth(session->handle, "digest", config->auth,
+		                           (int)strlen(config->auth), on_auth, NULL);
+}
+
+static void *opener_main(void *arg)
+{
+	struct hf__session *session = arg;
+	struct hf__zk *zk = session->zk;
+	close_session(zk, zk->closing);
+	open_handle(zk, session);
+	hf__engine_lock(zk->engine);
+	zk->closing = NULL;
+	zk->opened = session;
+	zk->opener_done = true;
+	hf__engine_unlock(zk->engine);
+	return NULL;
+}
+
+/* ---- under the mutex ---- */
+
+static void fail(struct hf__zk *zk, int error, const char *why, int64_t now)
+{
+	snprintf(zk->why, sizeof zk->why, "%s", why);
+	hf__core_link_failed(zk->core, error, zk->why, now);
+}
+
+static void open_session(struct hf__zk *zk, int64_t now)
+{
+	struct hf__session *session = calloc(1, sizeof(*session));
+	zk->connect_by = hf__clock_after(now, zk->config->connect_timeout_ms);
+	if (!session) {
+		zk->state = HF__SESSION_NONE;
+		fail(zk, HF_ENOMEM, "no memory for a session", now);
+		return;
+	}
+	session->zk = zk;
+	session->number = ++zk->sessions;
+	hf__list_init(&session->watchers);
+	hf__list_init(&session->idle);
+	zk->was_up = false;
+	zk->state = HF__SESSION_OPENING;
+	if (hf__thread_start(&zk->opener, opener_main, session, 0)) {
+		free(session);
+		zk->state = HF__SESSION_NONE;
+		fail(zk, HF_ESYSTEM, "cannot start a thread", now);
+		return;
+	}
+	zk->has_opener = true;
+}
+
+void hf__session_want(struct hf__zk *zk, int64_t now)
+{
+	if (zk->state == HF__SESSION_NONE)
+		open_session(zk, now);
+}
+
+static void answer_unknown(struct hf__zk *zk, int64_t now)
+{
+	struct hf__list lost;
+	struct hf__answer answer = {.outcome = HF__UNKNOWN,
+	                            .error = HF_EUNREACHABLE,
+	                            .text = zk->why,
+	                            .length = strlen(zk->why)};
+	hf__list_init(&lost);
+	hf__list_move(&lost, &zk->waiting);
+	hf__list_move(&lost, &zk->ready);
+	struct hf__list *link;
+	hf__list_each (link, &zk->requests)
+		hf__list_item(link, struct hf__request, link)->cmd = NULL;
+	hf__list_each (link, &zk->inbox)
+		hf__list_item(link, struct hf__request, link)->cmd = NULL;
+	struct hf__table_link *at = NULL;
+	while ((at = hf__table_next(&zk->nodes, at)))
+		hf__table_item(at, struct hf__node, by_wire)->cmd = NULL;
+	while (!hf__list_empty(&lost)) {
+		struct hf__cmd *cmd = hf__list_item(lost.next, struct hf__cmd, link);
+		hf__list_remove(&cmd->link);
+		hf__core_answer(zk->core, cmd, &answer, now);
+	}
+}
+
+static void link_down(struct hf__zk *zk, int error, const char *why, int64_t now)
+{
+	if (why != zk->why)
+		snprintf(zk->why, sizeof zk->why, "%s", why);
+	zk->doubted = false;
+	if (zk->state == HF__SESSION_UP)
+		hf__core_link_down(zk->core, error, zk->why, now);
+	zk->state = HF__SESSION_WAITING;
+	zk->connect_by = hf__clock_after(now, zk->config->connect_timeout_ms);
+	answer_unknown(zk, now);
+}
+
+void hf__session_doubt(struct hf__zk *zk, const char *why)
+{
+	if (zk->state != HF__SESSION_UP || zk->doubted)
+		return;
+	zk->doubted = true;
+	snprintf(zk->why, sizeof zk->why, "%s", why);
+}
+
+static void link_up(struct hf__zk *zk, int64_t now)
+{
+	zk->state = HF__SESSION_UP;
+	zk->was_up = true;
+	zk->session_id = zk->library.client_id(zk->session->handle)->client_id;
+	hf__core_set_watchdog(zk->core, zk->library.recv_timeout(zk->session->handle));
+	hf__core_link_up(zk->core, now);
+}
+
+/* The library says that it is connected; an answer proves it. The chroot must be there. */
+static void probed(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	char why[200];
+	if (zk->state != HF__SESSION_PROBING)
+		return;
+	if (request->rc == ZOK || (request->rc == ZNONODE && zk->config->chroot[0] == 0)) {
+		link_up(zk, now);
+	} else if (request->rc == ZNONODE) {
+		zk->state = HF__SESSION_REFUSED;
+		snprintf(why, sizeof why,
+		         "chroot: there is no node %.120s; it is never made by itself",
+		         zk->config->chroot);
+		fail(zk, HF_EINVAL, why, now);
+	} else if (request->rc == ZNOAUTH) {
+		zk->state = HF__SESSION_REFUSED;
+		fail(zk, HF_EREFUSED, "the server does not let us look at the chroot", now);
+	} else {
+		zk->state = HF__SESSION_WAITING;
+		zk->probe_at = now + PROBE_MS;
+	}
+}
+
+static void probe(struct hf__zk *zk)
+{
+	struct hf__request *request = hf__request_new(zk, probed, NULL);
+	if (!request)
+		return;
+	zk->state = HF__SESSION_PROBING;
+	hf__request_exists(request, zk->config->chroot[0] ? zk->config->chroot : "/", NULL);
+}
+
+static void expired(struct hf__zk *zk, int64_t now)
+{
+	link_down(zk, HF_EUNREACHABLE, "the server ended the session", now);
+	hf__node_drop_all(zk, now);
+	zk->closing = zk->session;
+	zk->session = NULL;
+	open_session(zk, now);
+}
+
+static void take_opened(struct hf__zk *zk, int64_t now)
+{
+	struct hf__session *session = zk->opened;
+	zk->opener_done = false;
+	zk->has_opener = false;
+	zk->opened = NULL;
+	pthread_join(zk->opener, NULL);
+	if (session->handle) {
+		zk->session = session;
+		zk->state = HF__SESSION_WAITING;
+		zk->probe_at = now;
+		zk->session_news = true;
+		return;
+	}
+	zk->closing = session;
+	zk->state = HF__SESSION_NONE;
+	fail(zk, HF_EUNREACHABLE, "the name of a server cannot be resolved", now);
+}
+
+static void take_news(struct hf__zk *zk, int64_t now)
+{
+	struct hf__session *session = zk->session;
+	zk->session_news = false;
+	if (!session)
+		return;
+	if (session->expired) {
+		expired(zk, now);
+		return;
+	}
+	if (session->auth_failed && zk->state != HF__SESSION_REFUSED) {
+		link_down(zk, HF_EAUTH, "the server refused the credentials", now);
+		zk->state = HF__SESSION_REFUSED;
+		fail(zk, HF_EAUTH, "the server refused the credentials", now);
+		return;
+	}
+	if (session->suspended) {
+		session->suspended = false;
+		if (zk->state == HF__SESSION_UP || zk->state == HF__SESSION_PROBING)
+			link_down(zk, HF_EUNREACHABLE, "the connection to the server is lost", now);
+	}
+	zk->probe_at = now;
+}
+
+void hf__session_turn(struct hf__zk *zk, int64_t now)
+{
+	if (zk->opener_done)
+		take_opened(zk, now);
+	if (zk->session_news)
+		take_news(zk, now);
+	if (zk->doubted) {
+		link_down(zk, HF_EUNREACHABLE, zk->why, now);
+		zk->probe_at = now + PROBE_MS;
+	}
+	if (zk->state == HF__SESSION_WAITING && zk->session && now >= zk->probe_at &&
+	    zk->library.state(zk->session->handle) == STATE_CONNECTED)
+		probe(zk);
+	bool trying = zk->state > HF__SESSION_NONE && zk->state < HF__SESSION_UP;
+	if (trying && now >= zk->connect_by) {
+		char why[200];
+		zk->connect_by = hf__clock_after(now, zk->config->connect_timeout_ms);
+		snprintf(why, sizeof why, "no server of %.100s answers, tried for %" PRId64 " ms",
+		         zk->config->shown, zk->config->connect_timeout_ms);
+		fail(zk, HF_EUNREACHABLE, why, now);
+	}
+}
+
+int64_t hf__session_due(const struct hf__zk *zk)
+{
+	if (zk->opener_done || zk->session_news || zk->doubted)
+		return 0;
+	if (zk->state == HF__SESSION_NONE || zk->state >= HF__SESSION_UP)
+		return HF__NEVER;
+	bool waits = zk->state == HF__SESSION_WAITING && zk->session && zk->session->connected;
+	return waits && zk->probe_at < zk->connect_by ? zk->probe_at : zk->connect_by;
+}
+
+void hf__session_close(struct hf__zk *zk)
+{
+	if (zk->has_opener)
+		pthread_join(zk->opener, NULL);
+	zk->has_opener = false;
+	close_session(zk, zk->closing);
+	close_session(zk, zk->opened);
+	close_session(zk, zk->session);
+	zk->closing = zk->opened = zk->session = NULL;
+	zk->state = HF__SESSION_NONE;
+}
