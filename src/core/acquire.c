@@ -489,7 +489,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	struct hf__op *op = hold->op;
 	hf__wheel_stop(&core->wheel, &op->retry);
-	op->rests = false;
+	op->rests = op->yields = false;
 	if (op->deadline.at <= now)
 		return; /* its time is over, and it will be told so in this turn */
 	if (!core->linked) {
@@ -546,7 +546,11 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 	hf__lock_joined(core, op->lock);
 	const struct hf__hold *held = op->lock->held;
 	op->number = held && held->valid_until > now ? held->valid_until - now : 0;
-	if (!traits->queues)
+	int64_t yields_until = hf__lock_yields(core, op, now);
+	op->yields = yields_until > now && core->linked;
+	if (op->yields)
+		ask_later(core, op, yields_until);
+	else if (!traits->queues)
 		hf__acquire_ask(core, hold, now);
 	else if (op->lock->queue.next == &op->link)
 		hf__lock_next(core, op->lock, now);

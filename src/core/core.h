@@ -39,6 +39,7 @@
 #define HF__MOVES_MAX        64      /* hand-overs in a row inside this process */
 #define HF__MOVES_MS         50      /* and how long they may go on */
 #define HF__REST_MS          5       /* then others have this long to ask first */
+#define HF__YIELD_MS         5       /* so long a reader lets a writer of its process go first */
 #define HF__TURN_MS          100     /* between looks at a free lock that is another's turn */
 #define HF__RECORD_MS        20000   /* how long the server remembers a request without an owner */
 #define HF__PERMITS_MAX      1000
@@ -195,6 +196,7 @@ struct hf__op {
 	bool cancelled;               /* wanted; waits for an answer under way */
 	bool waited;                  /* counted as a wait */
 	bool rests;                   /* lets others ask first, until its retry */
+	bool yields;                  /* a reader: lets a writer of this process go first */
 	bool late;                    /* its time is over, but an answer is about to come */
 	char detail[HF__DETAIL_SIZE]; /* out: the facts of a failure */
 	char text[128];               /* out: the holder */
@@ -362,6 +364,8 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock);
 void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now);
 /* The call waits for a hold of this process to end, and for nothing that comes from the server. */
 bool hf__lock_waits_here(const struct hf__op *op, int64_t now);
+/* Until when a reader lets a writer of its process go first; 0: there is none. */
+int64_t hf__lock_yields(struct hf__core *core, const struct hf__op *op, int64_t now);
 /* The first of the queue knows when to ask next. */
 bool hf__lock_is_waiting(const struct hf__lock *lock);
 /* Calls that waited for a verb of this owner start over. */

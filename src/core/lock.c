@@ -129,9 +129,47 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
 	free(lock);
 }
 
+/*
+ * Readers come in whenever they like, so a writer would wait for a moment without any. Those of its own
+ * process keep back a little instead: until it has had its turn, or HF__YIELD_MS.
+ */
+int64_t hf__lock_yields(struct hf__core *core, const struct hf__op *op, int64_t now)
+{
+	const struct hf__traits *traits = hf__kind_of(op->lock);
+	if (!traits->half || traits->writes || traits->session)
+		return 0;
+	const struct hf__lock *writer = hf__lock_find(core, traits->half, op->lock->name);
+	if (!writer)
+		return 0;
+	if (!held_here(writer, now))
+		return hf__list_empty(&writer->queue) ? 0 : now + HF__YIELD_MS;
+	if (writer->held->owner == op->owner)
+		return 0;
+	return now + hf__random_jitter(&core->random, HF__SLOW_POLL_MS);
+}
+
+/* The writer has had its turn: those who kept back ask now, and before the next writer does. */
+static void let_read(struct hf__core *core, const struct hf__lock *writer, int64_t now)
+{
+	struct hf__lock *lock = hf__lock_find(core, hf__kind_of(writer)->half, writer->name);
+	struct hf__list *link, *after;
+	if (!lock)
+		return;
+	lock->refs++;
+	hf__list_each_safe (link, after, &lock->queue) {
+		struct hf__op *op = hf__list_item(link, struct hf__op, link);
+		if (op->yields)
+			hf__hold_resume(core, op->hold, now);
+	}
+	hf__lock_unref(core, lock);
+}
+
 void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
-	if (!hf__kind_of(lock)->queues || hf__list_empty(&lock->queue) || core->closed)
+	const struct hf__traits *traits = hf__kind_of(lock);
+	if (traits->writes && !traits->session && !core->closed && !held_here(lock, now))
+		let_read(core, lock, now);
+	if (!traits->queues || hf__list_empty(&lock->queue) || core->closed)
 		return;
 	struct hf__op *op = hf__list_item(lock->queue.next, struct hf__op, link);
 	struct hf__hold *hold = op->hold;
@@ -150,8 +188,8 @@ void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 bool hf__lock_waits_here(const struct hf__op *op, int64_t now)
 {
 	return op->active && op->hold && !hf__list_empty(&op->link) && !op->is_parked &&
-	       hf__kind_of(op->lock)->queues && !op->hold->cmd.in_flight &&
-	       held_here(op->lock, now);
+	       !op->hold->cmd.in_flight &&
+	       (op->yields || (hf__kind_of(op->lock)->queues && held_here(op->lock, now)));
 }
 
 bool hf__lock_is_waiting(const struct hf__lock *lock)
