@@ -65,7 +65,8 @@ static void run_inside(struct hf__call *call)
 	hf__engine_lock(engine);
 	int64_t now = hf__clock_ms();
 	start(call, now);
-	call->task.idle = hf__lock_waits_here(&call->op, now);
+	if (hf__lock_waits_here(&call->op, now))
+		hf__engine_idle(engine, &call->task);
 	hf__engine_wait(engine, &call->task);
 }
 

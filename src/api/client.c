@@ -253,6 +253,21 @@ int hf_client_ping(hf_client *client, int64_t *ret_us)
 	return rc;
 }
 
+int hf_client_lease(hf_client *client, int64_t *ret_ms)
+{
+	if (!client || !ret_ms)
+		return hf__error(HF_EINVAL, "client or ret_ms: NULL");
+	int rc = hf__client_check(client);
+	if (rc)
+		return rc;
+	int before = hf__call_guard();
+	hf__engine_lock(&client->engine);
+	*ret_ms = client->core.config.watchdog_ms;
+	hf__engine_unlock(&client->engine);
+	hf__call_unguard(before);
+	return 0;
+}
+
 int hf_client_fd(hf_client *client)
 {
 	if (!client)

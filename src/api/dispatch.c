@@ -54,6 +54,14 @@ static void listens(void *host, struct hf__op *op)
 		hf__engine_listen(&client->engine, &call->task);
 }
 
+static void idles(void *host, struct hf__op *op)
+{
+	struct hf_client *client = host;
+	struct hf__call *call = hf__list_item(op, struct hf__call, op);
+	if (!call->done && !call->inner)
+		hf__engine_idle(&client->engine, &call->task);
+}
+
 static void finish(void *host, struct hf__op *op)
 {
 	struct hf_client *client = host;
@@ -107,8 +115,12 @@ static uint64_t number(void *host, uint32_t n)
 	return hf__number_on_wire(n);
 }
 
-const struct hf__host_ops hf__dispatch_host = {
-	.finish = finish, .listens = listens, .news = news, .log = log_line, .number = number};
+const struct hf__host_ops hf__dispatch_host = {.finish = finish,
+                                               .listens = listens,
+                                               .idles = idles,
+                                               .news = news,
+                                               .log = log_line,
+                                               .number = number};
 
 /* ---- callbacks, without the mutex ---- */
 

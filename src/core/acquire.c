@@ -191,6 +191,13 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
                      int64_t now)
 {
 	bool ordered = answer->channel == HF__CHANNEL_WAITER;
+	if (hf__kind_of(op->lock)->ordered && hf__lock_held_here(op->lock, now)) {
+		/* Who releases it is of this process, and hears whose turn it is then. */
+		op->here = true;
+		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms));
+		core->host_ops->idles(core->host, op);
+		return;
+	}
 	if (answer->watched) {
 		sleep_on(core, op, HF__WATCHED_POLL_MS, now);
 		return;
@@ -218,6 +225,10 @@ static void busy(struct hf__core *core, struct hf__op *op, const struct hf__answ
 {
 	op->hold->doubtful = false;
 	op->hold->placed = leaves_place(op->hold);
+	if (op->lock->held == op->hold) {
+		op->lock->held = NULL; /* so it was not its turn after all */
+		hf__lock_next(core, op->lock, now);
+	}
 	op->refusal = 0;
 	op->number = answer->ttl_ms;
 	if (op->cancelled) {
@@ -489,7 +500,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	struct hf__op *op = hold->op;
 	hf__wheel_stop(&core->wheel, &op->retry);
-	op->rests = op->yields = false;
+	op->rests = op->here = false;
 	if (op->deadline.at <= now)
 		return; /* its time is over, and it will be told so in this turn */
 	if (!core->linked) {
@@ -547,8 +558,8 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 	const struct hf__hold *held = op->lock->held;
 	op->number = held && held->valid_until > now ? held->valid_until - now : 0;
 	int64_t yields_until = hf__lock_yields(core, op, now);
-	op->yields = yields_until > now && core->linked;
-	if (op->yields)
+	op->here = yields_until > now && core->linked;
+	if (op->here)
 		ask_later(core, op, yields_until);
 	else if (!traits->queues)
 		hf__acquire_ask(core, hold, now);

@@ -113,6 +113,7 @@ struct hf__answer {
 	int64_t ttl_ms;           /* BUSY, LOOK; BUSY: -2 if it is free, but another's turn */
 	int64_t count;            /* FORCE, LOOK and the rest */
 	int64_t token;            /* GRANTED: 0 without one */
+	uint64_t next;            /* SETTLE: the wire owner of ours whose turn it is now, or 0 */
 	enum hf__channel channel; /* BUSY: what to watch */
 	bool watched; /* BUSY: hf__core_wake_owner() will tell, there is nothing to watch */
 	const char

@@ -196,7 +196,7 @@ struct hf__op {
 	bool cancelled;               /* wanted; waits for an answer under way */
 	bool waited;                  /* counted as a wait */
 	bool rests;                   /* lets others ask first, until its retry */
-	bool yields;                  /* a reader: lets a writer of this process go first */
+	bool here;                    /* waits for somebody of this process to let it go on */
 	bool late;                    /* its time is over, but an answer is about to come */
 	char detail[HF__DETAIL_SIZE]; /* out: the facts of a failure */
 	char text[128];               /* out: the holder */
@@ -227,8 +227,9 @@ struct hf__look {
 struct hf__host_ops {
 	/* The call is finished: result, number, detail and text are final. */
 	void (*finish)(void *host, struct hf__op *op);
-	/* The call waits for a message from now on. */
+	/* The call waits for a message from now on; or it waits for a hold of this process only. */
 	void (*listens)(void *host, struct hf__op *op);
+	void (*idles)(void *host, struct hf__op *op);
 	/* The hold has news: hf__hold_next_news() hands it out. */
 	void (*news)(void *host, struct hf__hold *hold);
 	void (*log)(void *host, hf_log_level level, const char *line);
@@ -364,6 +365,8 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock);
 void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now);
 /* The call waits for a hold of this process to end, and for nothing that comes from the server. */
 bool hf__lock_waits_here(const struct hf__op *op, int64_t now);
+/* Another owner of this process holds the lock, as far as we know. */
+bool hf__lock_held_here(const struct hf__lock *lock, int64_t now);
 /* Until when a reader lets a writer of its process go first; 0: there is none. */
 int64_t hf__lock_yields(struct hf__core *core, const struct hf__op *op, int64_t now);
 /* The first of the queue knows when to ask next. */

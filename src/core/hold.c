@@ -258,7 +258,7 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 	if (fresh) {
 		hold->state = HF__HOLD_HELD;
 		hold->placed = false;
-		if (hf__kind_of(hold->cmd.lock)->queues)
+		if (hf__kind_of(hold->cmd.lock)->queues || hf__kind_of(hold->cmd.lock)->ordered)
 			hold->cmd.lock->held = hold;
 	}
 	if (fresh || until > hold->valid_until || HF__MUTANT(NESTED_SHORTENS)) {
@@ -271,7 +271,7 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 	}
 	publish(hold);
 	/* That we got it proves that another owner of this process has it no more. */
-	if (fresh && before && before->state == HF__HOLD_HELD)
+	if (fresh && before && before != hold && before->state == HF__HOLD_HELD)
 		hf__hold_lose(core, before, HF__LOST_GONE, now);
 	return true;
 }

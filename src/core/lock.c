@@ -51,11 +51,14 @@ static void free_cells(struct hf__lock *lock)
 	}
 }
 
-/* Another owner of this process holds the lock, as far as we know. */
-static bool held_here(const struct hf__lock *lock, int64_t now)
+bool hf__lock_held_here(const struct hf__lock *lock, int64_t now)
 {
 	const struct hf__hold *hold = lock->held;
-	return hold && (hold->state == HF__HOLD_RELEASING || now < hold->valid_until);
+	if (!hold)
+		return false;
+	/* One whose turn it is and that asks has it as good as got it. */
+	return hold->state == HF__HOLD_RELEASING || now < hold->valid_until ||
+	       (hold->state == HF__HOLD_ASKING && hold->cmd.in_flight);
 }
 
 const char *hf__lock_name(const struct hf__lock *lock)
@@ -141,41 +144,53 @@ int64_t hf__lock_yields(struct hf__core *core, const struct hf__op *op, int64_t 
 	const struct hf__lock *writer = hf__lock_find(core, traits->half, op->lock->name);
 	if (!writer)
 		return 0;
-	if (!held_here(writer, now))
+	if (!hf__lock_held_here(writer, now))
 		return hf__list_empty(&writer->queue) ? 0 : now + HF__YIELD_MS;
 	if (writer->held->owner == op->owner)
 		return 0;
 	return now + hf__random_jitter(&core->random, HF__SLOW_POLL_MS);
 }
 
-/* The writer has had its turn: those who kept back ask now, and before the next writer does. */
-static void let_read(struct hf__core *core, const struct hf__lock *writer, int64_t now)
+/* Those who waited for somebody of this process ask for themselves now. */
+static void let_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
-	struct hf__lock *lock = hf__lock_find(core, hf__kind_of(writer)->half, writer->name);
 	struct hf__list *link, *after;
-	if (!lock)
-		return;
 	lock->refs++;
 	hf__list_each_safe (link, after, &lock->queue) {
 		struct hf__op *op = hf__list_item(link, struct hf__op, link);
-		if (op->yields)
-			hf__hold_resume(core, op->hold, now);
+		if (!op->here)
+			continue;
+		/* Its turn will be told by another process; if it cannot listen it asks once more. */
+		if (hf__kind_of(lock)->ordered)
+			(void)(hf__lock_watch(core, lock, HF__CHANNEL_LOCK, NULL) ||
+			       hf__lock_watch(core, lock, HF__CHANNEL_WAITER, op->hold));
+		hf__hold_resume(core, op->hold, now);
 	}
 	hf__lock_unref(core, lock);
+}
+
+/* The writer has had its turn: readers go on, and ask before the next writer does. */
+static void let_read(struct hf__core *core, const struct hf__lock *writer, int64_t now)
+{
+	struct hf__lock *lock = hf__lock_find(core, hf__kind_of(writer)->half, writer->name);
+	if (lock)
+		let_all(core, lock, now);
 }
 
 void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	const struct hf__traits *traits = hf__kind_of(lock);
-	if (traits->writes && !traits->session && !core->closed && !held_here(lock, now))
+	if (traits->writes && !traits->session && !core->closed && !hf__lock_held_here(lock, now))
 		let_read(core, lock, now);
+	if (traits->ordered && !core->closed && !hf__lock_held_here(lock, now))
+		let_all(core, lock, now);
 	if (!traits->queues || hf__list_empty(&lock->queue) || core->closed)
 		return;
 	struct hf__op *op = hf__list_item(lock->queue.next, struct hf__op, link);
 	struct hf__hold *hold = op->hold;
 	if (hold->cmd.in_flight || op->rests)
 		return;
-	if (held_here(lock, now)) {
+	if (hf__lock_held_here(lock, now)) {
 		/* The release wakes us. The poll is for a hold that was taken away unseen. */
 		if (!hf__wheel_running(&op->retry))
 			hf__wheel_start(&core->wheel, &op->retry,
@@ -189,7 +204,7 @@ bool hf__lock_waits_here(const struct hf__op *op, int64_t now)
 {
 	return op->active && op->hold && !hf__list_empty(&op->link) && !op->is_parked &&
 	       !op->hold->cmd.in_flight &&
-	       (op->yields || (hf__kind_of(op->lock)->queues && held_here(op->lock, now)));
+	       (op->here || (hf__kind_of(op->lock)->queues && hf__lock_held_here(op->lock, now)));
 }
 
 bool hf__lock_is_waiting(const struct hf__lock *lock)
@@ -285,8 +300,10 @@ void hf__lock_joined(struct hf__core *core, struct hf__lock *lock)
 
 void hf__lock_left(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
-	if (lock->watches && hf__list_empty(&lock->queue))
-		hf__wheel_start(&core->wheel, &lock->watches->timer, now + HF__WATCH_KEEP_MS);
+	if (!hf__list_empty(&lock->queue))
+		return;
+	for (struct hf__watch *watch = lock->watches; watch; watch = watch->next)
+		hf__wheel_start(&core->wheel, &watch->timer, now + HF__WATCH_KEEP_MS);
 }
 
 void hf__lock_timer(struct hf__core *core, const struct hf__watch *watch)

@@ -21,6 +21,20 @@ static void end_rest(struct hf__core *core, struct hf__lock *lock, int64_t told,
 		next->rests = false;
 }
 
+/* It is the turn of one of this process, so the others go on waiting here. */
+static void pass_to(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
+{
+	struct hf__list *link;
+	hf__list_each (link, &lock->queue) {
+		struct hf__op *op = hf__list_item(link, struct hf__op, link);
+		if (!op->here || op->hold->cmd.wire != wire)
+			continue;
+		lock->held = op->hold;
+		hf__hold_resume(core, op->hold, now);
+		return;
+	}
+}
+
 static void released(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t told,
                      int64_t now)
 {
@@ -118,6 +132,8 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	}
 	switch (answer->outcome) {
 	case HF__DONE:
+		if (answer->next)
+			pass_to(core, hold->cmd.lock, answer->next, now);
 		if (hold->state == HF__HOLD_LOST)
 			was_lost(core, op, hold, NULL, 0, now);
 		else

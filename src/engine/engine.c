@@ -286,43 +286,62 @@ static void drive_once(struct hf__engine *engine, const struct hf__task *task)
 		look(engine);
 }
 
-/* The driver is done: somebody else takes over, if anybody needs to. Mutex held, then not. */
-static void pass_on(struct hf__engine *engine)
+/* The driver is done: somebody else takes over, if anybody needs to. Mutex held. */
+static struct hf__task *next_leader(struct hf__engine *engine)
 {
 	struct hf__task *next = engine->ops->first(engine->machine);
 	if (!next && !hf__list_empty(&engine->followers))
 		next = hf__list_item(engine->followers.next, struct hf__task, link);
 	engine->leader = next;
-	if (next)
+	if (next) {
 		hf__list_remove(&next->link);
-	else
+		next->idle = false;
+	} else {
 		check_plans(engine);
-	release(engine, next, true);
+	}
+	return next;
 }
 
-static void drive(struct hf__engine *engine, struct hf__task *task)
+static void pass_on(struct hf__engine *engine)
 {
-	while (!task->finished)
-		drive_once(engine, task);
-	pass_on(engine);
+	release(engine, next_leader(engine), true);
 }
 
-static void follow(struct hf__engine *engine, struct hf__task *task)
+static void drive(struct hf__engine *engine, struct hf__task *task);
+
+/* Sleeps until the task is done or has the role. Mutex held, then not. `leads`: it has it now. */
+static void follow(struct hf__engine *engine, struct hf__task *task, bool leads)
 {
+	struct hf__task *next = leads ? next_leader(engine) : NULL;
 	hf__list_add(task->idle ? &engine->idlers : &engine->followers, &task->link);
 	uint16_t slot = task->slot;
 	uint32_t turn = hf__sleep_turn(&engine->sleep, slot);
-	unlock(engine, true);
+	if (leads)
+		release(engine, next, false);
+	else
+		unlock(engine, true);
 	while (!atomic_load(&task->done) && !atomic_load(&task->leads)) {
 		hf__sleep_wait(&engine->sleep, slot, turn);
 		turn = hf__sleep_turn(&engine->sleep, slot);
 	}
-	bool leads = atomic_load(&task->leads);
+	bool chosen = atomic_load(&task->leads);
 	lower_woken(engine);
-	if (!leads)
+	if (!chosen)
 		return;
 	hf__engine_lock(engine);
+	atomic_store(&task->leads, false);
 	drive(engine, task);
+}
+
+/* Until the task is finished, or has nothing to wait for on the wire. */
+static void drive(struct hf__engine *engine, struct hf__task *task)
+{
+	while (!task->finished && !task->idle)
+		drive_once(engine, task);
+	if (task->finished)
+		pass_on(engine);
+	else
+		follow(engine, task, true);
 }
 
 void hf__engine_task_init(struct hf__task *task)
@@ -349,6 +368,17 @@ void hf__engine_finish(struct hf__engine *engine, struct hf__task *task)
 	hf__list_add(&engine->finished, &task->link);
 }
 
+void hf__engine_idle(struct hf__engine *engine, struct hf__task *task)
+{
+	task->idle = true;
+	if (task == engine->leader && engine->polling)
+		kick(engine->driver_fd);
+	if (task == engine->leader || hf__list_empty(&task->link))
+		return;
+	hf__list_remove(&task->link);
+	hf__list_add(&engine->idlers, &task->link);
+}
+
 void hf__engine_listen(struct hf__engine *engine, struct hf__task *task)
 {
 	if (task->idle && !hf__list_empty(&task->link)) {
@@ -363,7 +393,7 @@ void hf__engine_wait(struct hf__engine *engine, struct hf__task *task)
 	if (task->finished) {
 		hf__engine_unlock(engine);
 	} else if (engine->leader || task->idle) {
-		follow(engine, task);
+		follow(engine, task, false);
 	} else {
 		engine->leader = task;
 		drive(engine, task);

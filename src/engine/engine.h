@@ -88,7 +88,9 @@ void hf__engine_unlock(struct hf__engine *engine);
 void hf__engine_task_init(struct hf__task *task);
 /* The task is finished. Mutex held. */
 void hf__engine_finish(struct hf__engine *engine, struct hf__task *task);
-/* An idle task waits for input from now on. Mutex held. */
+/* The task waits for another one from now on, and need not drive. Mutex held, as in the next. */
+void hf__engine_idle(struct hf__engine *engine, struct hf__task *task);
+/* An idle task waits for input from now on. */
 void hf__engine_listen(struct hf__engine *engine, struct hf__task *task);
 /* Waits until the task is finished. Called with the mutex held, returns without it. */
 void hf__engine_wait(struct hf__engine *engine, struct hf__task *task);

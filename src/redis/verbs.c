@@ -360,6 +360,32 @@ static bool read_renewals(const struct hf__resp *resp, const struct hf__cmd *cmd
 	return true;
 }
 
+/* The number in the owner's name if it is one of ours, else 0. */
+static uint64_t own_wire(const struct hf__core *core, const char *owner, size_t length)
+{
+	size_t prefix = strlen(core->config.uuid);
+	int64_t wire;
+	if (length <= prefix + 1 || memcmp(owner, core->config.uuid, prefix) != 0 ||
+	    !read_digits(owner + prefix + 1, length - prefix - 1, &wire))
+		return 0;
+	return (uint64_t)wire;
+}
+
+/* A number, or {'next', waiter}. */
+static bool read_settled(const struct hf__redis *redis, const char *bytes,
+                         struct hf__answer *answer)
+{
+	const struct hf__resp_node *node = redis->resp.node;
+	answer->count = node[0].integer;
+	if (node[0].type == HF__RESP_INTEGER)
+		return true;
+	if (node[0].type != HF__RESP_ARRAY || node[0].length != 2 ||
+	    node[2].type != HF__RESP_STRING || !hf__resp_text_is(&redis->resp, bytes, 1, "next"))
+		return false;
+	answer->next = own_wire(redis->core, bytes + node[2].start, node[2].length);
+	return true;
+}
+
 /* {PTTL, count, holder}; of a semaphore or latch just the number. */
 static bool read_look(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *answer)
@@ -404,9 +430,10 @@ static bool read_rows(const struct hf__resp *resp, const char *bytes, struct hf_
 	return true;
 }
 
-static bool read_verb(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
+static bool read_verb(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *answer, bool *there)
 {
+	const struct hf__resp *resp = &redis->resp;
 	const struct hf__resp_node *root = &resp->node[0];
 	answer->outcome = HF__DONE;
 	if (read_special(resp, cmd, bytes, answer))
@@ -414,6 +441,7 @@ static bool read_verb(const struct hf__resp *resp, const struct hf__cmd *cmd, co
 	switch (cmd->verb) {
 	case HF__ASK:
 	case HF__MOVE: return read_ask(resp, cmd, bytes, answer);
+	case HF__SETTLE: return read_settled(redis, bytes, answer);
 	case HF__RENEW: return read_renewals(resp, cmd, there, answer);
 	case HF__LOOK: return read_look(resp, cmd, bytes, answer);
 	case HF__PING: return hf__resp_text_is(resp, bytes, 0, "PONG");
@@ -442,7 +470,7 @@ bool hf__verbs_decode(const struct hf__redis *redis, const struct hf__cmd *cmd, 
 	const struct hf__resp_node *root = &resp->node[0];
 	*ret_answer = (struct hf__answer){.text = ""};
 	if (root->type != HF__RESP_ERROR)
-		return read_verb(resp, cmd, bytes, ret_answer, there);
+		return read_verb(redis, cmd, bytes, ret_answer, there);
 	ret_answer->outcome =
 		hf__refusal_read(bytes + root->start, root->length, &ret_answer->error);
 	set_text(ret_answer, bytes + root->start, root->length);

@@ -121,8 +121,12 @@ static void listens(void *host, struct hf__op *op)
 	(void)op;
 }
 
-static const struct hf__host_ops host_ops = {
-	.finish = finish, .listens = listens, .news = news, .log = log_line, .number = number};
+static const struct hf__host_ops host_ops = {.finish = finish,
+                                             .listens = listens,
+                                             .idles = listens,
+                                             .news = news,
+                                             .log = log_line,
+                                             .number = number};
 
 void client_tell_news(struct client *client)
 {

@@ -5,6 +5,7 @@
 -- KEYS: lock, queue, ends, channel[, what the holders' descriptions begin with]
 -- ARGV: owner, n, message, how long the place was to be kept in ms
 -- Returns integer: done
+--         {'next', waiter}: done, and that one was told that it is its turn
 --         {'gone', holder}: the owner holds nothing here; the holder may be ''
 local key, queue, ends, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local me, n, message, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -53,6 +54,6 @@ if held then
 	if KEYS[5] then
 		redis.call('del', KEYS[5] .. ':' .. me)
 	end
-	return 1
+	return first and {'next', first} or 1
 end
 return {'gone', redis.call('hlen', key) == 1 and redis.call('hkeys', key)[1] or ''}

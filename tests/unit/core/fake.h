@@ -356,8 +356,8 @@ static inline int fake_setup(void **state)
 	                                                   .watch = fake_watch,
 	                                                   .unwatch = fake_unwatch,
 	                                                   .want_link = fake_want_link};
-	static const struct hf__host_ops host_ops = {fake_finish, fake_listens, fake_news, fake_log,
-	                                             fake_number};
+	static const struct hf__host_ops host_ops = {fake_finish, fake_listens, fake_listens,
+	                                             fake_news,   fake_log,     fake_number};
 	static const struct hf__core_config config = {.command_timeout_ms = FAKE_TIMEOUT,
 	                                              .watchdog_ms = FAKE_WATCHDOG,
 	                                              .watchdog_batch = HF__RENEW_MAX};
