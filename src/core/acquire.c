@@ -532,6 +532,13 @@ static bool make_siblings(struct hf__op *op, const struct hf__hold *first)
 	return true;
 }
 
+/* Others of this lock may ask before it, so it takes its cell now. */
+static void keep_back(struct hf__core *core, struct hf__op *op, int64_t until)
+{
+	hf__hold_take_cell(op->hold);
+	ask_later(core, op, until);
+}
+
 static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	const struct hf__traits *traits = hf__kind_of(op->lock);
@@ -560,7 +567,7 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 	int64_t yields_until = hf__lock_yields(core, op, now);
 	op->here = yields_until > now && core->linked;
 	if (op->here)
-		ask_later(core, op, yields_until);
+		keep_back(core, op, yields_until);
 	else if (!traits->queues)
 		hf__acquire_ask(core, hold, now);
 	else if (op->lock->queue.next == &op->link)

@@ -90,6 +90,21 @@ static void reader_that_does_not_wait_asks_at_once(void **state)
 	check_result(reader, 0);
 }
 
+static void reader_that_came_later_may_ask_before_one_that_keeps_back(void **state)
+{
+	struct fake *fake = *state;
+	struct hf__lock *write = open_half(fake, HF_WRITE), *read = open_half(fake, HF_READ);
+	(void)wait_to_write(fake, write);
+	struct hf__op *first = read_as(fake, read, READER);
+	struct hf__op *second = fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = ANOTHER,
+	                                   .lock = read, .wait_ms = HF_NOWAIT);
+	fake_answer(fake, HF__GRANTED);
+	check_result(second, 0);
+	fake_advance(fake, HF__YIELD_MS);
+	fake_answer(fake, HF__GRANTED);
+	check_result(first, 0);
+}
+
 static void writer_that_gives_up_lets_readers_go(void **state)
 {
 	struct fake *fake = *state;
@@ -110,6 +125,7 @@ int main(void)
 		fake_test(readers_ask_before_the_next_writer_when_one_has_had_its_turn),
 		fake_test(writer_reads_inside_its_own_hold_at_once),
 		fake_test(reader_that_does_not_wait_asks_at_once),
+		fake_test(reader_that_came_later_may_ask_before_one_that_keeps_back),
 		fake_test(writer_that_gives_up_lets_readers_go),
 	};
 
