@@ -21,65 +21,67 @@ build = CMAKE_GENERATOR="$(ninja)" cmake --preset $(1) $(CONFIGURE) >build/$(1).
 all: need-build ## build the library, the command, the examples and the benchmarks (the default)
 	@$(call build,release,holdfast holdfast_static holdfast_command examples bench)
 
-demo: need-build need-server ## build, and watch locks being taken, waited for and lost
+demo: need-build-server ## build, and watch locks being taken, waited for and lost
 	@$(call build,release,holdfast_command)
 	@build/release/holdfast demo
 
-test: need-build need-test ## build and run every test
+test: need-build-test-zookeeper ## build and run every test
 	@$(call build,release,all)
 	@tools/run-tests release
 
-test-servers: need-build need-test need-servers ## run the live tests against other server versions
+test-servers: need-build-test-servers ## run the live tests against other server versions
 	@$(call build,release,live_tests)
 	@tools/test-servers
 
-interop: need-build need-test ## run the tests that share locks with Java's Redisson
+# What cannot be installed is skipped, and tools/run-interop says so. ZooKeeper comes before the build.
+interop: need-build-test ## run the tests that share locks with Java's Redisson and Curator
+	@tools/need interop || true
 	@$(call build,release,interop_tests)
 	@tools/run-interop
 
-asan: need-build need-test ## run every test with the address and undefined sanitizers
+asan: need-build-test-zookeeper ## run every test with the address and undefined sanitizers
 	@$(call build,asan,all)
 	@tools/run-tests asan
 
-tsan: need-build need-test ## run every test with the thread sanitizer
+tsan: need-build-test-zookeeper ## run every test with the thread sanitizer
 	@$(call build,tsan,all)
 	@tools/run-tests tsan
 
 # Left out: what measures time or memory, crowds the machine, executes itself, or whose forked
 # child looks like a leak.
-valgrind: need-build need-test need-valgrind ## run the tests under valgrind, where that makes sense
+valgrind: need-build-test-valgrind ## run the tests under valgrind, where that makes sense
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
 	@tools/run-tests valgrind -L 'unit|wire|live' -LE timing -E 'support|embedded|crowd|garbage|oom|redis_tls|wire_fork|multi_edge|cpp'
 
-sim: need-build need-test ## run the simulator: make sim SEEDS=1000000
+sim: need-build-test ## run the simulator: make sim SEEDS=1000000
 	@$(call build,release,sim)
 	@build/release/tests/sim --seeds $(SEEDS)
 
-mixed: need-build need-test ## run all kinds mixed, 16 threads in each of 4 processes: make mixed SECONDS=60
+mixed: need-build-test ## run all kinds mixed, 16 threads in each of 4 processes: make mixed SECONDS=60
 	@$(call build,release,live_mixed_crowd)
 	@build/release/tests/live_mixed_crowd $(SECONDS)
 
-torture: need-build need-test ## run commands under locks through random faults: make torture ROUNDS=1000
+torture: need-build-test ## run commands under locks through random faults: make torture ROUNDS=1000
 	@$(call build,release,torture)
 	@build/release/tests/torture --rounds $(ROUNDS)
 
-fuzz: need-build need-test need-fuzz ## fuzz each target for a while: make fuzz SECONDS=600
+fuzz: need-build-test-fuzz ## fuzz each target for a while: make fuzz SECONDS=600
 	@$(call build,fuzz,fuzzers)
 	@tools/run-fuzz $(SECONDS)
 
 # What only some peers or the plots need may be missing: the harness says what it leaves out.
-bench: need-build need-bench ## measure Holdfast beside others, 40 minutes: make bench BENCH='--work 1,3'
+bench: need-build-bench ## measure Holdfast beside others, 40 minutes: make bench BENCH='--work 1,3'
 	@for group in plots interop zookeeper; do \
 		tools/need $$group || echo "bench: goes on without $$group"; \
 	done
 	@$(call build,release,bench)
 	@bench/run $(BENCH)
 
-bench-quick: need-build need-bench ## the same in short, 4 minutes: against the limits and Redisson
+bench-quick: need-build-bench ## the same in short, 4 minutes: against the limits and Redisson
 	@$(call build,release,bench)
 	@bench/run --quick $(BENCH)
 
-lint: need-build need-test need-lint ## check includes, format, and what the linters say
+lint: need-build-test-lint ## check includes, format, and what the linters say
 	@$(call build,debug,holdfast_lua)
 	@tools/lint build/debug
 
@@ -91,7 +93,7 @@ install: need-build ## install: make install prefix=/usr DESTDIR=/tmp/stage
 	@$(call build,release,holdfast holdfast_static holdfast_command)
 	@DESTDIR="$(DESTDIR)" cmake --install build/release
 
-check-install: need-build need-install ## install somewhere, and build programs against that
+check-install: need-build-install ## install somewhere, and build programs against that
 	@tools/check-install
 
 clean: ## remove everything that was built
@@ -101,10 +103,10 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | \
 		while IFS='|' read -r target text; do printf '  %-14s %s\n' "$$target" "$$text"; done
 
-# need-GROUP installs the packages of a group where they are missing.
+# need-GROUP-GROUP installs the packages of these groups where they are missing, all at once.
 need-%:
 	@mkdir -p build
-	@tools/need $*
+	@tools/need $(subst -, ,$*)
 
 .NOTPARALLEL:
 .PHONY: all demo test test-servers interop asan tsan valgrind sim mixed torture fuzz bench bench-quick lint \

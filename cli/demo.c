@@ -204,7 +204,7 @@ static void lose(hf_client *client)
 	expect(hf_lock_remaining(visitor.lock, NULL) == 0, "nothing remains after the lease");
 	int rc = hf_lock_release(visitor.lock);
 	tell("slow", "releases: %s", hf_strerror(rc));
-	tell("slow", "details:  %s", hf_error_detail());
+	tell("slow", "details: %s", hf_error_detail());
 	expect(rc == HF_ELOST, "the release says that the lock was lost");
 	expect(strstr(hf_error_detail(), "now held by") != NULL, "and who has it now");
 	pthread_join(thread, NULL);

@@ -89,11 +89,30 @@ static void take_place(const struct guard_plan *plan)
 		(void)tcsetpgrp(plan->terminal, getpgrp());
 }
 
+/*
+ * From now on what the terminal sends to the group gets here too. Holdfast passes on what came before,
+ * while all signals wait here: so none is lost, and none counts twice.
+ */
+static void wait_at_gate(const struct here *here)
+{
+	char byte;
+	ssize_t size;
+	tell_up(here, GUARD_JOINED, getpid());
+	do
+		size = read(here->up.gate, &byte, 1);
+	while (size < 0 && errno == EINTR);
+	if (size != 1)
+		_exit(127); /* holdfast is gone */
+}
+
 /* In the child, up to its own program; nothing of ours is left in it then. */
-static _Noreturn void become_command(const struct guard_plan *plan, const struct guard_message *go,
+static _Noreturn void become_command(const struct here *here, const struct guard_message *go,
                                      int report_fd)
 {
+	const struct guard_plan *plan = here->plan;
 	take_place(plan);
+	if (!plan->own_group)
+		wait_at_gate(here);
 	guard_prepare(plan, go);
 	execvp(plan->argv[0], plan->argv);
 	int error = errno;
@@ -121,7 +140,7 @@ static void start_command(struct here *here, const struct guard_message *go)
 	}
 	here->child = fork();
 	if (here->child == 0)
-		become_command(here->plan, go, report[1]);
+		become_command(here, go, report[1]);
 	if (here->child < 0) {
 		tell_up(here, GUARD_CANNOT, errno);
 		_exit(0);
@@ -232,9 +251,9 @@ static int sleep_ms(const struct here *here)
 	return left < 0 ? 0 : left < 60000 ? (int)left : 60000;
 }
 
-static _Noreturn void be_guard(const struct guard_plan *plan, int fd, struct guard_shared *shared)
+static _Noreturn void be_guard(const struct guard_plan *plan, const struct guard *up)
 {
-	struct here here = {.up = {.fd = fd, .shared = shared}, .plan = plan, .report = -1};
+	struct here here = {.up = *up, .plan = plan, .report = -1};
 	sigset_t child;
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
@@ -245,7 +264,7 @@ static _Noreturn void be_guard(const struct guard_plan *plan, int fd, struct gua
 	if (here.signals < 0)
 		_exit(1);
 	for (;;) {
-		struct pollfd polled[3] = {{.fd = fd, .events = POLLIN},
+		struct pollfd polled[3] = {{.fd = up->fd, .events = POLLIN},
 		                           {.fd = here.signals, .events = POLLIN},
 		                           {.fd = here.report, .events = POLLIN}};
 		(void)poll(polled, 3, sleep_ms(&here));
@@ -260,19 +279,23 @@ static _Noreturn void be_guard(const struct guard_plan *plan, int fd, struct gua
 
 int guard_start(struct guard *guard, const struct guard_plan *plan)
 {
-	int fd[2];
+	int fd[2], gate[2];
 	guard->shared = mmap(NULL, sizeof(*guard->shared), PROT_READ | PROT_WRITE,
 	                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (guard->shared == MAP_FAILED)
 		return -1;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) || pipe2(gate, O_CLOEXEC))
 		return -1;
 	guard->fd = fd[0];
+	guard->gate = gate[1];
 	guard->pid = fork();
 	if (guard->pid == 0) {
+		const struct guard up = {.fd = fd[1], .gate = gate[0], .shared = guard->shared};
 		close(fd[0]);
-		be_guard(plan, fd[1], guard->shared);
+		close(gate[1]);
+		be_guard(plan, &up);
 	}
 	close(fd[1]);
+	close(gate[0]);
 	return guard->pid < 0 ? -1 : 0;
 }

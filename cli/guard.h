@@ -34,6 +34,7 @@ struct guard_plan {
 enum guard_word {
 	GUARD_GO = 1,  /* to it: start the command; followed by NAME=VALUE texts, each with a NUL */
 	GUARD_LET_GO,  /* to it: end, and let what lives on live */
+	GUARD_JOINED,  /* from the coming command, which waits at the gate: number is the process */
 	GUARD_STARTED, /* from it: number is the process */
 	GUARD_CANNOT,  /* number is errno; nothing runs */
 	GUARD_STOPPED, /* number is the signal */
@@ -51,6 +52,7 @@ struct guard_message {
 struct guard {
 	pid_t pid; /* 0 when it is gone */
 	int fd;    /* a message at a time; its end is the guard's end */
+	int gate;  /* a byte lets what has joined our group become the command */
 	struct guard_shared *shared;
 };
 

@@ -74,10 +74,11 @@ static _Noreturn void become(const char *url, const char *const *argv, pid_t par
 	_exit(127);
 }
 
+/* Appended to, since the kernel lets writers that share a position overwrite each other. */
 static int open_nameless(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC);
-	if (fd < 0)
+	if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND))
 		check_fail("memfd_create: %s", strerror(errno));
 	return fd;
 }
@@ -179,7 +180,7 @@ static const char *read_file(int fd)
 	static char *texts[8];
 	static size_t next;
 	char **text = &texts[next++ % 8];
-	off_t size = lseek(fd, 0, SEEK_CUR);
+	off_t size = lseek(fd, 0, SEEK_END);
 	free(*text);
 	*text = check_alloc((size_t)size + 1);
 	if (pread(fd, *text, (size_t)size, 0) != size)
@@ -313,6 +314,7 @@ struct cli_terminal *cli_terminal_start(const char *url, const char *const *argv
 		if (fd > 2)
 			(void)close(fd);
 		(void)setenv("TERM", "xterm", 1);
+		(void)setenv("HISTFILE", "", 1); /* the user's would be cut and added to */
 		become(url, argv, parent);
 	}
 	terminal->room = 4096;
