@@ -57,9 +57,11 @@ static int note_kind(void *arg, const hf_info *info)
 	struct target *target = arg;
 	const char *kind = hf_info_kind(info);
 	target->found = hf_info_holders(info) > 0;
-	target->other = strcmp(kind, "group") == 0 || strcmp(kind, "permits") == 0;
+	target->other = strcmp(kind, "group") == 0 || strcmp(kind, "permits") == 0 ||
+	                strcmp(kind, "latch") == 0;
 	target->kind = strcmp(kind, "read") == 0    ? HF_READ
 	               : strcmp(kind, "write") == 0 ? HF_WRITE
+	               : strcmp(kind, "plain") == 0 ? HF_PLAIN
 	                                            : HF_FAIR; /* wakes fair waiters and others */
 	return 0;
 }
@@ -113,13 +115,17 @@ static int tell_not_held(hf_client *client, const char *name)
 static int unlock(const struct admin *admin, hf_client *client, const char *name)
 {
 	struct target target = {0};
-	int rc = hf_client_inspect(client, name, note_kind, &target);
+	int rc = cli_check_name(&admin->settings, client, name);
 	if (rc)
-		return cli_failed(rc);
+		return rc;
+	rc = hf_client_inspect(client, name, note_kind, &target);
+	if (rc)
+		return cli_failed_later(rc, hf_error_detail());
 	if (target.other) {
-		cli_complain("%s: a group or a semaphore, which cannot be unlocked as a whole; "
-		             "holdfast who shows the holders",
-		             name);
+		cli_complain(
+			"%s: a group, a latch or a semaphore, which cannot be unlocked as a whole; "
+			"holdfast who shows the holders",
+			name);
 		return EXIT_NO_LOCK;
 	}
 	if (!target.found)

@@ -40,6 +40,8 @@ void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)))
 int cli_failed(int error);
 int cli_failed_with(int error, const char *detail);
 int cli_status_of(int error);
+/* The same after the server was reached for: the chroot of a URL may turn out to be missing. */
+int cli_failed_later(int error, const char *detail);
 
 /* ---- settings.c ---- */
 struct cli_settings {
@@ -61,6 +63,14 @@ bool cli_take_common(struct cli_settings *settings, int letter, const char *valu
  */
 int cli_open(const struct cli_settings *settings, hf_client_options *options,
              hf_client **ret_client);
+
+/* One more client of the same server; 0 or an error of the library, not told. */
+int cli_reopen(const struct cli_settings *settings, hf_client **ret_client);
+
+/* Whether that client's server is ZooKeeper; known once it was opened. */
+bool cli_is_zookeeper(const struct cli_settings *settings);
+/* Whether that server can have such a name; 0, or the exit status with the reason told. Asks nobody. */
+int cli_check_name(const struct cli_settings *settings, hf_client *client, const char *name);
 
 /* The user that the server sees, as the settings say; "default" where they say nothing. */
 void cli_user(const struct cli_settings *settings, char *ret_user, size_t size);

@@ -1,5 +1,5 @@
 /* holdfast doctor: looks for what has cost others months. */
-#include "cli.h"
+#include "doctor.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -8,21 +8,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#define FACTS 32
-
-struct doctor {
-	struct cli_settings settings;
-	struct {
-		char name[40];
-		char value[80];
-	} fact[FACTS];
-	size_t facts;
-	int64_t local_us; /* when they were asked */
-	char why[400];    /* the first failure of a lock */
-	bool replica;
-	bool sick;
-};
 
 static const struct option long_options[] = {
 	CLI_COMMON_OPTIONS,
@@ -45,12 +30,8 @@ static bool colourful(void)
 	return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
-enum verdict { GOOD, NOTE, BAD };
-
-/* One line each: the verdict, what was looked at, what was found, what to do. */
-__attribute__((format(printf, 5, 6))) static void say(struct doctor *doctor, enum verdict verdict,
-                                                      const char *subject, const char *remedy,
-                                                      const char *format, ...)
+void say(struct doctor *doctor, enum verdict verdict, const char *subject, const char *remedy,
+         const char *format, ...)
 {
 	static const char *const word[] = {"ok", "note", "BAD"};
 	static const char *const colour[] = {"\033[32m", "\033[33m", "\033[31m"};
@@ -71,14 +52,14 @@ __attribute__((format(printf, 5, 6))) static void say(struct doctor *doctor, enu
 static void note_fact(void *arg, const char *name, const char *value)
 {
 	struct doctor *doctor = arg;
-	if (doctor->facts == FACTS)
+	if (doctor->facts == DOCTOR_FACTS)
 		return;
 	snprintf(doctor->fact[doctor->facts].name, sizeof doctor->fact[0].name, "%s", name);
 	snprintf(doctor->fact[doctor->facts].value, sizeof doctor->fact[0].value, "%s", value);
 	doctor->facts++;
 }
 
-static const char *fact(const struct doctor *doctor, const char *name)
+const char *fact(const struct doctor *doctor, const char *name)
 {
 	for (size_t i = 0; i < doctor->facts; i++)
 		if (strcmp(doctor->fact[i].name, name) == 0)
@@ -158,7 +139,7 @@ static void look_at_replicas(struct doctor *doctor)
 		    fact(doctor, "connected_slaves"));
 }
 
-static void look_at_clock(struct doctor *doctor)
+void look_at_clock(struct doctor *doctor, const char *who_compares)
 {
 	int64_t server = strtoll(fact(doctor, "time_us"), NULL, 10);
 	int64_t apart = (server - doctor->local_us) / 1000;
@@ -169,10 +150,7 @@ static void look_at_clock(struct doctor *doctor)
 		say(doctor, GOOD, "clock", "", "%+" PRId64 " ms from this host's", apart);
 	else
 		say(doctor, NOTE, "clock", "synchronise both hosts (NTP)",
-		    "%+" PRId64
-		    " ms from this host's: fair queues and permits shared with Java compare "
-		    "them",
-		    apart);
+		    "%+" PRId64 " ms from this host's: %s", apart, who_compares);
 }
 
 /* ---- a lock, taken and fought for ---- */
@@ -186,34 +164,32 @@ static int note_failure(struct doctor *doctor, int before, int rc)
 }
 
 /* Somebody else asks for a lock that is held. */
-static int contend(hf_lock *lock, hf_owner *owner)
+static int contend(hf_client *other, hf_kind kind, const char *name, int64_t wait_ms)
 {
-	int rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 20, .owner = owner));
+	hf_lock *lock;
+	int rc = hf_lock_open(other, kind, name, &lock);
+	if (rc)
+		return rc;
+	rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = wait_ms));
 	if (!rc) /* readers share */
-		rc = hf_lock_release_with(lock, HF_RELEASE(.owner = owner));
+		rc = hf_lock_release(lock);
+	hf_lock_close(lock);
 	return rc == HF_ETIMEDOUT ? 0 : rc;
 }
 
 /* What the rights of this user allow; 0 or an error. */
-static int try_lock(struct doctor *doctor, hf_client *client, hf_kind kind, const char *name)
+static int try_lock(struct doctor *doctor, hf_client *const clients[2], hf_kind kind,
+                    const char *name, int64_t wait_ms)
 {
 	hf_lock *lock = NULL;
-	hf_owner *first = NULL, *second = NULL;
-	int rc = hf_lock_open(client, kind, name, &lock);
+	int rc = hf_lock_open(clients[0], kind, name, &lock);
 	if (!rc)
-		rc = hf_owner_new(&first);
-	if (!rc)
-		rc = hf_owner_new(&second);
-	if (!rc)
-		rc = hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 5000, .owner = first));
+		rc = hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 5000));
 	rc = note_failure(doctor, 0, rc);
 	if (!rc) {
-		rc = note_failure(doctor, 0, contend(lock, second));
-		rc = note_failure(doctor, rc,
-		                  hf_lock_release_with(lock, HF_RELEASE(.owner = first)));
+		rc = note_failure(doctor, 0, contend(clients[1], kind, name, wait_ms));
+		rc = note_failure(doctor, rc, hf_lock_release(lock));
 	}
-	hf_owner_free(first);
-	hf_owner_free(second);
 	hf_lock_close(lock);
 	return rc;
 }
@@ -226,21 +202,24 @@ static void tell_denied(struct doctor *doctor, const char *detail)
 	say(doctor, BAD, "rights", line, "%s", detail);
 }
 
-/* A lock of each layout. */
-static int try_all(struct doctor *doctor, hf_client *client)
+/* Those who fight are of two clients: one alone settles it without the server. */
+int try_all(struct doctor *doctor, hf_client *client, int64_t wait_ms)
 {
 	static const hf_kind kinds[] = {HF_FAIR, HF_READ, HF_WRITE, HF_REENTRANT};
+	hf_client *clients[2] = {client, NULL};
 	char name[64];
-	int rc = 0;
 	snprintf(name, sizeof name, "holdfast:doctor:%ld", (long)getpid());
+	int rc = cli_reopen(&doctor->settings, &clients[1]);
+	rc = note_failure(doctor, 0, rc);
 	for (size_t i = 0; !rc && i < sizeof kinds / sizeof *kinds; i++)
-		rc = try_lock(doctor, client, kinds[i], name);
+		rc = try_lock(doctor, clients, kinds[i], name, wait_ms);
+	(void)hf_client_close(clients[1]);
 	return rc;
 }
 
 static void look_at_rights(struct doctor *doctor, hf_client *client)
 {
-	int rc = try_all(doctor, client);
+	int rc = try_all(doctor, client, 20);
 	if (!rc)
 		say(doctor, GOOD, "rights", "",
 		    "scripts run, messages are published and heard, locks were taken and released");
@@ -251,12 +230,18 @@ static void look_at_rights(struct doctor *doctor, hf_client *client)
 		    hf_strerror(rc), doctor->why);
 }
 
-static int examine(struct doctor *doctor, hf_client *client)
+int ask_facts(struct doctor *doctor, hf_client *client)
 {
 	struct timespec now;
 	int rc = hf_client_facts(client, note_fact, doctor);
 	clock_gettime(CLOCK_REALTIME, &now);
 	doctor->local_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+	return rc;
+}
+
+static int examine(struct doctor *doctor, hf_client *client)
+{
+	int rc = ask_facts(doctor, client);
 	if (rc == HF_EDENIED) {
 		tell_denied(doctor, hf_error_detail());
 		return 1;
@@ -268,7 +253,7 @@ static int examine(struct doctor *doctor, hf_client *client)
 	look_at_eviction(doctor);
 	look_at_disk(doctor);
 	look_at_replicas(doctor);
-	look_at_clock(doctor);
+	look_at_clock(doctor, "fair queues and permits shared with Java compare them");
 	if (!doctor->replica)
 		look_at_rights(doctor, client);
 	return doctor->sick;
@@ -291,7 +276,7 @@ int cli_doctor(int argc, char **argv)
 	int rc = cli_open(&doctor.settings, &(hf_client_options){0}, &client);
 	if (rc)
 		return rc;
-	rc = examine(&doctor, client);
+	rc = (cli_is_zookeeper(&doctor.settings) ? examine_zookeeper : examine)(&doctor, client);
 	(void)hf_client_close(client);
 	return rc;
 }

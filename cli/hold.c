@@ -42,9 +42,21 @@ static void describe(const struct run_options *options, char *ret_text, size_t s
 		                         word == options->command ? "" : " ", *word);
 }
 
+/* What there is none of, or not yet. */
+static int check_zookeeper(const struct run_hold *hold, const struct run_options *options)
+{
+	if (!hold->zookeeper || options->how != RUN_PERMITS)
+		return 0;
+	cli_complain("--permits, --kind semaphore: not on ZooKeeper");
+	return EXIT_USAGE;
+}
+
 static int open_handles(struct run_hold *hold, const struct run_options *options)
 {
-	int rc = hf_owner_new(&hold->owner);
+	int rc = cli_check_name(&options->settings, hold->client, options->name);
+	if (rc)
+		return rc;
+	rc = hf_owner_new(&hold->owner);
 	if (!rc)
 		rc = hf_cancel_new(&hold->cancel);
 	if (rc)
@@ -67,6 +79,10 @@ int hold_open(struct run_hold *hold, const struct run_options *options)
 		.watchdog_ms = options->watchdog_ms, .describe = text, .lazy = 1, .on_event = wake};
 	describe(options, text, sizeof text);
 	int rc = cli_open(&options->settings, &client, &hold->client);
+	if (rc)
+		return rc;
+	hold->zookeeper = cli_is_zookeeper(&options->settings);
+	rc = check_zookeeper(hold, options);
 	return rc ? rc : open_handles(hold, options);
 }
 
@@ -151,17 +167,46 @@ bool hold_is_lost(const struct run_hold *hold)
 	return state == HF_LOST || state == HF_FREE;
 }
 
-int64_t hold_token(const struct run_hold *hold)
+/* On ZooKeeper every hold has one, for whoever asked for it. */
+int64_t hold_token(const struct run_hold *hold, const struct run_options *options)
 {
 	int64_t token = 0;
-	if (hold->lock)
+	if (hold->lock && (options->token || options->kind == HF_FENCED))
 		(void)hf_lock_token(hold->lock, hold->owner, &token);
 	return token;
 }
 
+int64_t hold_lease(const struct run_hold *hold)
+{
+	int64_t lease_ms = 0;
+	(void)hf_client_lease(hold->client, &lease_ms);
+	return lease_ms;
+}
+
+/* Many may read at once: ours is the one with this host and process. */
+static int note_owner(void *arg, const hf_info *info)
+{
+	struct run_hold *hold = arg;
+	char host[256] = "";
+	(void)gethostname(host, sizeof host - 1);
+	for (size_t i = 0; *hf_info_owner(info, i); i++)
+		if (hf_info_pid(info, i) == getpid() &&
+		    strncmp(hf_info_host(info, i), host, 64) == 0)
+			snprintf(hold->node, sizeof hold->node, "%s", hf_info_owner(info, i));
+	return 0;
+}
+
+void hold_find_owner(struct run_hold *hold, const struct run_options *options)
+{
+	if (hold->zookeeper)
+		(void)hf_client_inspect(hold->client, options->name, note_owner, hold);
+}
+
 void hold_owner(const struct run_hold *hold, char *ret_text, size_t size)
 {
-	if (hold->permits)
+	if (hold->zookeeper)
+		snprintf(ret_text, size, "%s", hold->node);
+	else if (hold->permits)
 		snprintf(ret_text, size, "%s", hold->id);
 	else if (hf_lock_identity(hold->lock, hold->owner, ret_text, size))
 		ret_text[0] = 0;
@@ -174,5 +219,5 @@ int hold_failed(const struct run_hold *hold, const struct run_options *options)
 			cli_complain("%s: %s", hf_strerror(hold->result), hold->detail);
 		return options->conflict_status;
 	}
-	return cli_failed_with(hold->result, hold->detail);
+	return cli_failed_later(hold->result, hold->detail);
 }

@@ -383,9 +383,18 @@ static int look_for_other(hf_client *client, const char *name)
 
 static int look(struct list *list, hf_client *client, const char *name)
 {
-	int rc = hf_client_inspect(client, name, begin(list), list);
+	hf_info_fn *tell = begin(list);
+	int rc = cli_check_name(&list->settings, client, name);
 	if (rc)
-		return cli_failed(rc);
+		return rc;
+	if (list->number && cli_is_zookeeper(&list->settings)) {
+		cli_complain(
+			"who --kind: not on ZooKeeper, where all kinds are found by themselves");
+		return EXIT_USAGE;
+	}
+	rc = hf_client_inspect(client, name, tell, list);
+	if (rc)
+		return cli_failed_later(rc, hf_error_detail());
 	if (list->n > 0)
 		return 0;
 	return list->number ? look_at_number(list, client, name) : look_for_other(client, name);

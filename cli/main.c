@@ -15,10 +15,21 @@ static const struct {
 
 static const char *const hint = "see holdfast --help";
 
+/* Words that are to become commands, and so are no names for the short form of run. */
+static bool is_reserved(const char *word)
+{
+	return strcmp(word, "elect") == 0 || strcmp(word, "revoke") == 0;
+}
+
 static int run_command(int argc, char **argv)
 {
 	static char program[] = "holdfast"; /* what getopt's own messages begin with */
 	const char *word = argc > 1 ? argv[1] : "";
+	if (is_reserved(word)) {
+		cli_complain("%s: not in this release; for a lock of that name say holdfast run %s",
+		             word, word);
+		return EXIT_USAGE;
+	}
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
 		if (strcmp(word, commands[i].name) != 0)
 			continue;

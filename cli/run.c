@@ -41,7 +41,9 @@ struct run {
 	int got_signal; /* while there is no command to pass it on to */
 	int64_t acquired_at;
 	int64_t valid_until;
-	int64_t tick_ms; /* a tenth of the lease at most, so that the guard knows of renewals */
+	int64_t lease_ms; /* what the library renews */
+	int refused;      /* the exit status if that is too short */
+	int64_t tick_ms;  /* a tenth of the lease at most, so that the guard knows of renewals */
 	pid_t child;
 	bool ended;      /* the command itself */
 	bool gone;       /* and all it started */
@@ -328,15 +330,27 @@ static void hear_signals(struct run *run)
 	}
 }
 
+static void note_child(struct run *run, pid_t child)
+{
+	run->child = child;
+	if (run->got_signal)
+		signal_command(run, run->got_signal);
+	run->got_signal = 0;
+}
+
+/* Signals wait in it and do not queue: one that it has got by itself becomes one with ours. */
+static void open_gate(struct run *run, pid_t child)
+{
+	hear_signals(run);
+	note_child(run, child);
+	(void)!write(run->guard.gate, "", 1);
+}
+
 static void hear_word(struct run *run, const struct guard_message *message)
 {
 	switch (message->word) {
-	case GUARD_STARTED:
-		run->child = message->number;
-		if (run->got_signal)
-			signal_command(run, run->got_signal);
-		run->got_signal = 0;
-		break;
+	case GUARD_JOINED: open_gate(run, message->number); break;
+	case GUARD_STARTED: note_child(run, message->number); break;
 	case GUARD_CANNOT:
 		run->cannot = message->number;
 		run->gone = true;
@@ -438,6 +452,18 @@ static int agree_on_permits(struct run *run)
 	          : hold_check_permits(&run->hold, &run->options);
 }
 
+/* A session is agreed upon with the servers, and may turn out shorter than wished for. */
+static void look_at_lease(struct run *run)
+{
+	int64_t lease = hold_lease(&run->hold);
+	if (run->refused || lease == run->lease_ms)
+		return;
+	run->lease_ms = lease;
+	run->refused = run_set_times(&run->options, lease, run->hold.zookeeper);
+	int64_t fixed = run->options.lease_ms;
+	run->tick_ms = least(TICK_MS, (fixed ? least(fixed, lease) : lease) / 10);
+}
+
 /* The call itself goes on to its end, also when a signal has cancelled it. */
 static void wait_for_lock(struct run *run, int64_t begun)
 {
@@ -450,7 +476,8 @@ static void wait_for_lock(struct run *run, int64_t begun)
 		if (!run->got_signal)
 			tell_waiting(&run->options, &run->hold, waited);
 		turn(run, waited < 500 ? 100 : TICK_MS);
-		if (run->got_signal)
+		look_at_lease(run);
+		if (run->got_signal || run->refused)
 			hf_cancel_fire(run->hold.cancel);
 	}
 	tell_waiting_over();
@@ -468,8 +495,9 @@ static bool acquire(struct run *run, int *ret_status)
 	}
 	wait_for_lock(run, begun);
 	if (run->hold.result) {
-		*ret_status =
-			run->got_signal ? 128 + run->got_signal : hold_failed(&run->hold, options);
+		*ret_status = run->got_signal ? 128 + run->got_signal
+		              : run->refused  ? run->refused
+		                              : hold_failed(&run->hold, options);
 		return false;
 	}
 	run->acquired_at = guard_clock();
@@ -490,14 +518,14 @@ static void add_variable(struct guard_message *go, const char *name, const char 
 /* What the command may know of its lock. */
 static void fill_variables(const struct run *run, struct guard_message *go)
 {
-	char text[64];
+	char text[RUN_NAME_SIZE];
 	add_variable(go, "HOLDFAST_NAME", run->options.name);
 	hold_owner(&run->hold, text, sizeof text);
 	add_variable(go, "HOLDFAST_OWNER", text);
 	snprintf(text, sizeof text, "%" PRId64 ".%03d", run->valid_until / 1000,
 	         (int)(run->valid_until % 1000));
 	add_variable(go, "HOLDFAST_DEADLINE", text);
-	int64_t token = hold_token(&run->hold);
+	int64_t token = hold_token(&run->hold, &run->options);
 	snprintf(text, sizeof text, "%" PRId64, token);
 	if (token)
 		add_variable(go, "HOLDFAST_TOKEN", text);
@@ -691,6 +719,12 @@ static int under_lock(struct run *run)
 		(void)try_release(run);
 		return 128 + signal;
 	}
+	look_at_lease(run);
+	if (run->refused) {
+		(void)try_release(run);
+		return run->refused;
+	}
+	hold_find_owner(&run->hold, &run->options);
 	look_at_lock(run);
 	tell_event(&run->options, "acquired", &run->hold, NULL);
 	if (run->options.no_fork)
@@ -705,6 +739,10 @@ static int under_lock(struct run *run)
 static int open_and_run(struct run *run)
 {
 	int rc = hold_open(&run->hold, &run->options);
+	if (!rc) {
+		look_at_lease(run);
+		rc = run->refused;
+	}
 	if (!rc)
 		wait_splay(run);
 	if (!rc)
@@ -730,8 +768,6 @@ int cli_run(int argc, char **argv)
 	if (rc)
 		return rc;
 	fill_standard_descriptors();
-	int64_t lease = run.options.lease_ms ? run.options.lease_ms : run.options.watchdog_ms;
-	run.tick_ms = least(TICK_MS, lease / 10);
 	look_at_terminal(&run);
 	catch_signals(&run);
 	run.plan.argv = run.options.command;

@@ -8,17 +8,21 @@
 /* How the lock is taken. */
 enum run_kind { RUN_LOCK, RUN_PERMITS };
 
+#define RUN_NO_GRACE  ((int64_t)-1)
+#define RUN_NAME_SIZE 520 /* of a name or an owner, with its NUL */
+
 struct run_options {
 	struct cli_settings settings;
 	const char *name;
 	char **command; /* NULL: hold until the end of input or a signal */
 	enum run_kind how;
 	hf_kind kind;
-	int64_t permits;  /* 0: as many as there are */
-	int64_t wait_ms;  /* 0: for ever; HF_NOWAIT */
-	int64_t lease_ms; /* fixed; 0: renewed */
-	int64_t watchdog_ms;
-	int64_t grace_ms, kill_ms;
+	int64_t permits;           /* 0: as many as there are */
+	int64_t wait_ms;           /* 0: for ever; HF_NOWAIT */
+	int64_t lease_ms;          /* fixed; 0: renewed */
+	int64_t watchdog_ms;       /* 0: as the library has it */
+	int64_t asked_grace_ms;    /* RUN_NO_GRACE: a part of the lease */
+	int64_t grace_ms, kill_ms; /* once the lease is known */
 	int64_t at_least_ms, splay_ms, max_hold_ms;
 	bool has_max_hold;
 	int conflict_status;
@@ -32,6 +36,12 @@ struct run_options {
 /* Fills them from the words behind "run"; 0, or the exit status with the reason told. */
 int run_read_options(int argc, char **argv, struct run_options *ret_options);
 
+/*
+ * Sets grace and kill time for a renewed lease of this length; `session`: a fixed one lasts no longer
+ * than what is renewed. 0, or the exit status with the numbers told.
+ */
+int run_set_times(struct run_options *options, int64_t renewed_ms, bool session);
+
 /* What is held, whatever its kind. */
 struct run_hold {
 	hf_client *client;
@@ -44,6 +54,8 @@ struct run_hold {
 	bool finished; /* the call under way */
 	int result;
 	int64_t number; /* that it gave */
+	bool zookeeper;
+	char node[RUN_NAME_SIZE]; /* of ZooKeeper: its owner there, once it was asked for */
 	char detail[400];
 };
 
@@ -64,8 +76,11 @@ int64_t hold_remaining(const struct run_hold *hold);
 /* HF_FREE and HF_LOST: the server or the clock has ended the hold. */
 hf_state hold_state(const struct run_hold *hold);
 bool hold_is_lost(const struct run_hold *hold);
-int64_t hold_token(const struct run_hold *hold);
-/* Its owner as the server has it. */
+int64_t hold_token(const struct run_hold *hold, const struct run_options *options);
+/* What the library renews. */
+int64_t hold_lease(const struct run_hold *hold);
+/* Its owner as the server has it, which ZooKeeper is asked for once. */
+void hold_find_owner(struct run_hold *hold, const struct run_options *options);
 void hold_owner(const struct run_hold *hold, char *ret_text, size_t size);
 /* The exit status of a failed acquire, with the reason told. */
 int hold_failed(const struct run_hold *hold, const struct run_options *options);

@@ -65,7 +65,7 @@ struct draft {
 	const char *shell; /* of -c */
 	const char *kind;
 	bool shared, exclusive, fair, no_wait;
-	bool has_wait, has_lease, has_watchdog, has_grace;
+	bool has_wait, has_lease, has_watchdog;
 };
 
 static int usage(const char *text)
@@ -162,7 +162,7 @@ static int take_option(struct draft *draft, int letter, const char *value)
 	case WATCHDOG:
 		return take_time("--watchdog", value, &out->watchdog_ms, &draft->has_watchdog);
 	case LEASE: return take_time("--lease", value, &out->lease_ms, &draft->has_lease);
-	case GRACE: return take_time("--grace", value, &out->grace_ms, &draft->has_grace);
+	case GRACE: return take_time("--grace", value, &out->asked_grace_ms, NULL);
 	case AT_LEAST: return take_time("--at-least", value, &out->at_least_ms, NULL);
 	case SPLAY: return take_time("--splay", value, &out->splay_ms, NULL);
 	case MAX_HOLD: return take_time("--max-hold", value, &out->max_hold_ms, &out->has_max_hold);
@@ -178,7 +178,8 @@ static int choose_kind(struct draft *draft)
 		const char *word;
 		hf_kind kind;
 	} kinds[] = {{"reentrant", HF_REENTRANT}, {"fair", HF_FAIR},     {"read", HF_READ},
-	             {"write", HF_WRITE},         {"fenced", HF_FENCED}, {"spin", HF_SPIN}};
+	             {"write", HF_WRITE},         {"fenced", HF_FENCED}, {"spin", HF_SPIN},
+	             {"plain", HF_PLAIN}};
 	struct run_options *out = draft->out;
 	bool semaphore = draft->kind && strcmp(draft->kind, "semaphore") == 0;
 	int ways = draft->shared + draft->exclusive + draft->fair + (draft->kind && !semaphore) +
@@ -198,40 +199,77 @@ static int choose_kind(struct draft *draft)
 		out->kind = kinds[i].kind;
 		return 0;
 	}
-	return usage("--kind: one of reentrant, fair, read, write, fenced, spin, semaphore");
+	return usage("--kind: one of reentrant, fair, read, write, fenced, spin, plain, semaphore");
+}
+
+/* ---- times ---- */
+
+static int64_t drift_of(const struct run_options *options, int64_t lease)
+{
+	int64_t drift = lease / 100 + 2;
+	if (options->how == RUN_PERMITS)
+		drift += lease / 4 < PEER_SKEW_MS ? lease / 4 : PEER_SKEW_MS;
+	return drift;
+}
+
+static int check_fixed(const struct run_options *options, int64_t lease)
+{
+	int64_t drift = drift_of(options, lease);
+	if (drift + options->grace_ms + options->kill_ms < lease)
+		return 0;
+	cli_complain("--lease of %" PRId64 " ms is too short: drift %" PRId64 " + grace %" PRId64
+	             " + kill %" PRId64 " ms leave nothing",
+	             lease, drift, options->grace_ms, options->kill_ms);
+	return EXIT_USAGE;
+}
+
+static int check_renewed(const struct run_options *options, int64_t lease, bool session)
+{
+	int64_t drift = drift_of(options, lease);
+	if (lease / 3 + lease / 9 + drift + options->grace_ms + options->kill_ms < lease)
+		return 0;
+	cli_complain("%s %" PRId64 " ms is too short: renewal %" PRId64 " + one try %" PRId64
+	             " + drift %" PRId64 " + grace %" PRId64 " + kill %" PRId64 " ms leave nothing",
+	             session ? "the session's lease of" : "--watchdog of", lease, lease / 3,
+	             lease / 9, drift, options->grace_ms, options->kill_ms);
+	return EXIT_USAGE;
 }
 
 /* The times must leave room for a fault, or the child would be killed by every hiccup. */
+int run_set_times(struct run_options *options, int64_t renewed_ms, bool session)
+{
+	int64_t fixed = options->lease_ms;
+	int64_t lease = fixed && !(session && renewed_ms < fixed) ? fixed : renewed_ms;
+	int64_t part = lease / 10 < 5000 ? lease / 10 : 5000;
+	options->grace_ms =
+		options->asked_grace_ms == RUN_NO_GRACE ? part : options->asked_grace_ms;
+	options->kill_ms = lease / 20 < 50 ? 50 : lease / 20 > 2000 ? 2000 : lease / 20;
+	if (session && options->no_fork && fixed > renewed_ms) {
+		cli_complain("-F: nobody is left to keep the session, which ends after %" PRId64
+		             " ms, before the lease of %" PRId64 " ms",
+		             renewed_ms, fixed);
+		return EXIT_USAGE;
+	}
+	int rc = fixed ? check_fixed(options, fixed) : 0;
+	if (!rc && (!fixed || session))
+		rc = check_renewed(options, renewed_ms, session);
+	return rc;
+}
+
+/* What is known without the server. */
 static int check_times(struct draft *draft)
 {
 	struct run_options *out = draft->out;
 	int64_t lease = draft->has_lease ? out->lease_ms : out->watchdog_ms;
 	int64_t least = draft->has_lease ? 10 : 100;
+	if (!draft->has_lease && !draft->has_watchdog)
+		return 0;
 	if (lease < least) {
 		cli_complain("%s: at least %" PRId64 " ms",
 		             draft->has_lease ? "--lease" : "--watchdog", least);
 		return EXIT_USAGE;
 	}
-	int64_t drift = lease / 100 + 2;
-	if (out->how == RUN_PERMITS)
-		drift += lease / 4 < PEER_SKEW_MS ? lease / 4 : PEER_SKEW_MS;
-	if (!draft->has_grace)
-		out->grace_ms = lease / 10 < 5000 ? lease / 10 : 5000;
-	out->kill_ms = lease / 20 < 50 ? 50 : lease / 20 > 2000 ? 2000 : lease / 20;
-	int64_t renewal = draft->has_lease ? 0 : lease / 3 + lease / 9;
-	int64_t taken = renewal + drift + out->grace_ms + out->kill_ms;
-	if (taken < lease)
-		return 0;
-	if (draft->has_lease)
-		cli_complain("--lease of %" PRId64 " ms is too short: drift %" PRId64
-		             " + grace %" PRId64 " + kill %" PRId64 " ms leave nothing",
-		             lease, drift, out->grace_ms, out->kill_ms);
-	else
-		cli_complain("--watchdog of %" PRId64 " ms is too short: renewal %" PRId64
-		             " + one try %" PRId64 " + drift %" PRId64 " + grace %" PRId64
-		             " + kill %" PRId64 " ms leave nothing",
-		             lease, lease / 3, lease / 9, drift, out->grace_ms, out->kill_ms);
-	return EXIT_USAGE;
+	return run_set_times(out, lease, false);
 }
 
 static int check_together(struct draft *draft)
@@ -311,8 +349,9 @@ int run_read_options(int argc, char **argv, struct run_options *ret_options)
 {
 	struct draft draft = {.out = ret_options};
 	int letter, rc = 0;
-	*ret_options = (struct run_options){
-		.watchdog_ms = 30000, .conflict_status = EXIT_NOT_ACQUIRED, .status_fd = -1};
+	*ret_options = (struct run_options){.asked_grace_ms = RUN_NO_GRACE,
+	                                    .conflict_status = EXIT_NOT_ACQUIRED,
+	                                    .status_fd = -1};
 	optind = opterr = 0;
 	while (!rc &&
 	       (letter = getopt_long(argc, argv, "+:sxenw:E:oc:Fh", long_options, NULL)) != -1) {

@@ -192,6 +192,21 @@ static void fill(const char **place, int entry, bool is_theirs)
 		*place = entries[entry].value;
 }
 
+static int open_client(const struct cli_settings *settings, const char *url, bool is_theirs,
+                       hf_client_options *options, hf_client **ret_client)
+{
+	options->size = sizeof(*options);
+	options->password_file = settings->password_file;
+	fill(&options->password_file, PASSWORD_FILE, is_theirs);
+	fill(&options->user, USER, is_theirs);
+	fill(&options->tls_ca_file, TLS_CA, is_theirs);
+	fill(&options->tls_cert_file, TLS_CERT, is_theirs);
+	fill(&options->tls_key_file, TLS_KEY, is_theirs);
+	fill(&options->tls_server_name, TLS_SERVER_NAME, is_theirs);
+	fill(&options->name_prefix, NAME_PREFIX, is_theirs);
+	return hf_client_open(url, options, ret_client);
+}
+
 int cli_open(const struct cli_settings *settings, hf_client_options *options,
              hf_client **ret_client)
 {
@@ -206,20 +221,58 @@ int cli_open(const struct cli_settings *settings, hf_client_options *options,
 		url = "embedded:";
 		is_theirs = false;
 	}
-	options->size = sizeof(*options);
-	options->password_file = settings->password_file;
-	fill(&options->password_file, PASSWORD_FILE, is_theirs);
-	fill(&options->user, USER, is_theirs);
-	fill(&options->tls_ca_file, TLS_CA, is_theirs);
-	fill(&options->tls_cert_file, TLS_CERT, is_theirs);
-	fill(&options->tls_key_file, TLS_KEY, is_theirs);
-	fill(&options->tls_server_name, TLS_SERVER_NAME, is_theirs);
-	fill(&options->name_prefix, NAME_PREFIX, is_theirs);
-	rc = hf_client_open(url, options, ret_client);
+	rc = open_client(settings, url, is_theirs, options, ret_client);
 	if (!rc)
 		return 0;
 	int status = cli_failed(rc);
-	return rc == HF_EINVAL || rc == HF_ESYSTEM ? EXIT_CONFIG : status;
+	bool ours = rc == HF_EINVAL || rc == HF_ESYSTEM || rc == HF_ENOTSUP;
+	return ours ? EXIT_CONFIG : status;
+}
+
+int cli_reopen(const struct cli_settings *settings, hf_client **ret_client)
+{
+	bool is_theirs = false;
+	const char *url = find_url(settings, &is_theirs);
+	if (!url)
+		is_theirs = false;
+	return open_client(settings, url ? url : "embedded:", is_theirs, &(hf_client_options){0},
+	                   ret_client);
+}
+
+bool cli_is_zookeeper(const struct cli_settings *settings)
+{
+	bool is_theirs;
+	const char *url = find_url(settings, &is_theirs);
+	return url && strncmp(url, "zk:", 3) == 0;
+}
+
+/* A path below the chroot: parts with one slash between, none of them a way up. */
+static bool is_path(const char *name)
+{
+	for (const char *part = name;; part++) {
+		size_t length = strcspn(part, "/");
+		bool dots = strncmp(part, "..", length) == 0 && length <= 2;
+		if (length == 0 || dots)
+			return false;
+		part += length;
+		if (!*part)
+			return true;
+	}
+}
+
+int cli_check_name(const struct cli_settings *settings, hf_client *client, const char *name)
+{
+	hf_lock *lock;
+	int rc = hf_lock_open(client, HF_REENTRANT, name, &lock);
+	if (rc)
+		return cli_failed(rc);
+	hf_lock_close(lock);
+	if (!cli_is_zookeeper(settings) || is_path(name))
+		return 0;
+	cli_complain("%s: no path below the chroot: words with one slash between, none of them . "
+	             "or ..",
+	             name);
+	return EXIT_USAGE;
 }
 
 /* "redis://user:password@host": the part before the colon, if it is plain. */

@@ -28,10 +28,12 @@ void tell_event(const struct run_options *options, const char *event, const stru
 	        (long long)now.tv_sec, now.tv_nsec / 1000000);
 	cli_json_text(out, options->name, strlen(options->name));
 	if (hold) {
-		char owner[64];
+		char owner[RUN_NAME_SIZE];
 		hold_owner(hold, owner, sizeof owner);
-		if (owner[0])
-			fprintf(out, ",\"owner\":\"%s\"", owner);
+		if (owner[0]) {
+			fputs(",\"owner\":", out);
+			cli_json_text(out, owner, strlen(owner));
+		}
 		fprintf(out, ",\"remaining_ms\":%" PRId64, hold_remaining(hold));
 	}
 	fprintf(out, "%s%s}\n", more ? "," : "", more ? more : "");

@@ -218,7 +218,8 @@ int cli_status_of(int error)
 	case HF_EREADONLY:
 	case HF_ENOTNOW:
 	case HF_EFULL: return EXIT_REFUSED;
-	case HF_EINVAL: return EXIT_USAGE;
+	case HF_EINVAL:
+	case HF_ENOTSUP: return EXIT_USAGE;
 	default: return EXIT_SYSTEM;
 	}
 }
@@ -241,8 +242,8 @@ static const char *advice(int error)
 
 int cli_failed_with(int error, const char *detail)
 {
-	/* These two say nothing that the detail does not say better. */
-	bool plain = *detail && (error == HF_EINVAL || error == HF_ESYSTEM);
+	/* These say nothing that the detail does not say better. */
+	bool plain = *detail && (error == HF_EINVAL || error == HF_ESYSTEM || error == HF_ENOTSUP);
 	cli_complain("%s%s%s%s", plain ? "" : hf_strerror(error), *detail && !plain ? ": " : "",
 	             detail, advice(error));
 	return cli_status_of(error);
@@ -251,4 +252,11 @@ int cli_failed_with(int error, const char *detail)
 int cli_failed(int error)
 {
 	return cli_failed_with(error, hf_error_detail());
+}
+
+int cli_failed_later(int error, const char *detail)
+{
+	bool chroot = error == HF_EINVAL && strstr(detail, "chroot: ");
+	int status = cli_failed_with(error, detail);
+	return chroot ? EXIT_CONFIG : status;
 }

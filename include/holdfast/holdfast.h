@@ -212,6 +212,13 @@ HF_API int hf_client_uuid(hf_client *client, char ret_uuid[37]);
 HF_API int hf_client_ping(hf_client *client, int64_t *ret_us);
 
 /*
+ * The lease of locks taken without one, in milliseconds: the watchdog's. On ZooKeeper as much as can be
+ * relied on of the session that was agreed upon with the servers; before there is one, the session as
+ * wished for. Local.
+ */
+HF_API int hf_client_lease(hf_client *client, int64_t *ret_ms);
+
+/*
  * For event loops: a descriptor that becomes readable when callbacks are due. From the first call
  * of this on, callbacks run only inside hf_client_dispatch() and no dispatcher thread exists. The
  * descriptor belongs to the client. Returns it, or an error.

@@ -311,13 +311,23 @@ static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct h
 		hf__hold_end(core, hold, now);
 }
 
+/* When the level that is asked for ends by itself; noted if it has a lease of its own. */
+static int64_t end_of(const struct hf__op *op, struct hf__hold *hold, int64_t sent_at)
+{
+	if (!op->lease_ms)
+		return HF__NEVER;
+	int64_t end = hf__hold_valid_until(sent_at, op->lease_ms);
+	if (end > hold->leased_until)
+		hold->leased_until = end;
+	return end;
+}
+
 /* A session knows no leases: when a level of one is over is for us to know. */
 static bool confirm_ask(struct hf__core *core, const struct hf__op *op, struct hf__hold *hold,
                         int64_t now)
 {
 	int64_t before = hold->end_at;
-	int64_t end =
-		op->lease_ms ? hf__hold_valid_until(hold->cmd.sent_at, op->lease_ms) : HF__NEVER;
+	int64_t end = end_of(op, hold, hold->cmd.sent_at);
 	if (hold->count == 0 || end > hold->end_at)
 		hold->end_at = end;
 	if (hf__hold_confirm(core, hold, hold->cmd.sent_at, hold->cmd.lease_ms, now))
@@ -579,7 +589,7 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 /* The session carries all levels, so the server need not know. A later end is soon confirmed. */
 static void nest_here(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t now)
 {
-	int64_t end = op->lease_ms ? hf__hold_valid_until(now, op->lease_ms) : HF__NEVER;
+	int64_t end = end_of(op, hold, now);
 	if (end > hold->end_at) {
 		hold->end_at = end;
 		hold->renew_at = now;

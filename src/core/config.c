@@ -226,6 +226,21 @@ static int take_hosts(struct draft *draft)
 	return out > draft->cfg->hosts ? 0 : refuse(draft, "host: missing");
 }
 
+/* Each part has a name, and none is . or .. */
+static bool is_path(const char *path, size_t length)
+{
+	const char *end = path + length;
+	while (path < end) {
+		const char *next = memchr(path + 1, '/', (size_t)(end - path - 1));
+		size_t part = (size_t)((next ? next : end) - path - 1);
+		if (part == 0 || (part == 1 && path[1] == '.') ||
+		    (part == 2 && path[1] == '.' && path[2] == '.'))
+			return false;
+		path = next ? next : end;
+	}
+	return true;
+}
+
 static int take_zookeeper(struct draft *draft)
 {
 	const char *path = draft->url.path;
@@ -237,7 +252,7 @@ static int take_zookeeper(struct draft *draft)
 		return refuse(draft, "user: ZooKeeper takes auth=digest:user:password instead");
 	while (length > 0 && path[length - 1] == '/')
 		length--;
-	if (length > 256 || strstr(path, "//") || strstr(path, "/./") || strstr(path, "/../"))
+	if (length > 256 || !is_path(path, length))
 		return refuse(draft, "chroot: not a path of at most 256 bytes");
 	draft->cfg->chroot = strndup(path, length);
 	return draft->cfg->chroot ? take_hosts(draft) : HF_ENOMEM;

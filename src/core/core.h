@@ -131,8 +131,9 @@ struct hf__hold {
 	uint64_t owner;
 	int64_t lease_ms; /* the lease behind valid_until */
 	int64_t valid_until;
-	int64_t renew_at; /* HF__NEVER: not renewed, or waiting for a connection */
-	int64_t end_at;   /* of a session's: when it ends whatever the session does */
+	int64_t renew_at;     /* HF__NEVER: not renewed, or waiting for a connection */
+	int64_t end_at;       /* of a session's: when it ends whatever the session does */
+	int64_t leased_until; /* the latest end of its levels with a lease of their own */
 	union {
 		int64_t token;    /* held */
 		int64_t ended_at; /* lost: since when; cleaning: given up then */

@@ -259,7 +259,8 @@ void hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	bool here = hf__kind_of(op->lock)->nesting == HF__NEST_HERE && hold->count > 0;
 	if (hold->watched_from > hold->count && !HF__MUTANT(RENEW_RELEASED)) {
 		hold->watched_from = 0;
-		hold->end_at = hold->valid_until;
+		hold->end_at = hold->valid_until > hold->leased_until ? hold->valid_until
+		                                                      : hold->leased_until;
 		hf__list_remove(&hold->renew);
 	}
 	if (hold->state == HF__HOLD_HELD && hold->count == 0) {

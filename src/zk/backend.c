@@ -129,6 +129,14 @@ static const struct hf__list *waiting(void *backend)
 
 /* ---- a turn ---- */
 
+/* What the quorum has answered, whatever it said, proves the session of then. */
+static void note_proof(struct hf__zk *zk, const struct hf__request *request)
+{
+	if (request->quorum_at > zk->quorum_at && !hf__request_is_lost(request->rc) &&
+	    !hf__request_is_dead(request->rc))
+		zk->quorum_at = request->quorum_at;
+}
+
 static void take_results(struct hf__zk *zk, int64_t now)
 {
 	while (!hf__list_empty(&zk->inbox)) {
@@ -136,6 +144,8 @@ static void take_results(struct hf__zk *zk, int64_t now)
 			hf__list_item(zk->inbox.next, struct hf__request, link);
 		hf__list_remove(&request->link);
 		/* What a session that is over had to say is of no interest. */
+		if (request->session == zk->sessions)
+			note_proof(zk, request);
 		if (request->session == zk->sessions && (!request->node || !request->node->dead))
 			request->done(zk, request, now);
 		else if (request->watcher && request->session == zk->sessions)
@@ -187,15 +197,20 @@ static void turn(void *backend, int64_t now)
 	check_overdue(zk, now);
 	hf__session_turn(zk, now);
 	if (zk->state == HF__SESSION_UP && now >= zk->guard_at)
-		hf__node_guard(zk);
+		hf__node_guard(zk, now);
 }
 
 /* ---- life ---- */
 
-static void free_requests(struct hf__list *list)
+static void free_requests(struct hf__zk *zk, struct hf__list *list)
 {
-	while (!hf__list_empty(list))
-		hf__request_free(hf__list_item(list->next, struct hf__request, link));
+	while (!hf__list_empty(list)) {
+		struct hf__request *request = hf__list_item(list->next, struct hf__request, link);
+		struct hf__node *node = request->node;
+		hf__request_free(request);
+		if (node)
+			hf__node_release(zk, node, 0);
+	}
 }
 
 /* Nothing comes from the library any more, so what it had in its hands is ours. */
@@ -203,8 +218,10 @@ static void close_link(void *backend)
 {
 	struct hf__zk *zk = backend;
 	hf__session_close(zk);
-	free_requests(&zk->requests);
-	free_requests(&zk->inbox);
+	zk->doubted = true; /* so that nothing begins any more */
+	free_requests(zk, &zk->requests);
+	free_requests(zk, &zk->inbox);
+	hf__inspect_free_all(zk);
 	hf__node_free_all(zk);
 }
 

@@ -130,7 +130,8 @@ void hf__node_gone(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	if (node->granted)
 		hf__core_gone(zk->core, node->lock, node->wire, now);
 	if (node->cmd) {
-		node->granted = false;
+		hf__list_remove(&node->link);
+		node->granted = node->guarded = false;
 		node->state = HF__NODE_NEW;
 	} else {
 		bury(zk, node);
@@ -206,9 +207,14 @@ static void fail_rc(struct hf__zk *zk, struct hf__node *node, int rc, int64_t no
 {
 	bool conflict = rc == ZNOCHILDRENFOREPHEMERALS;
 	bool auth = rc == ZNOAUTH || rc == ZINVALIDACL;
-	fail(zk, node, conflict ? HF_ECONFLICT : HF_EREFUSED,
+	bool path = rc == ZBADARGUMENTS;
+	fail(zk, node,
+	     conflict ? HF_ECONFLICT
+	     : path   ? HF_EINVAL
+	              : HF_EREFUSED,
 	     conflict ? "the path is a node that cannot have children: a plain lock?"
 	     : auth   ? "the server does not allow it: not authorized; see auth= and acl="
+	     : path   ? "name: no path; none of its parts may be empty, '.' or '..'"
 	              : zk->library.error(rc),
 	     now);
 }
@@ -217,6 +223,9 @@ static void grant(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	node->granted = true;
 	node->waits = false;
+	/* What only one server has said counts from when the quorum was last heard of. */
+	if (zk->quorum_at < node->cmd->sent_at)
+		node->cmd->sent_at = zk->quorum_at;
 	if (hf__list_empty(&node->link))
 		hf__list_add(&zk->held, &node->link);
 	if (!node->guarded && zk->guard_at == HF__NEVER)
@@ -287,6 +296,14 @@ static bool is_used_up(const struct hf__node *node)
 	return !hf__queue_number(node->name, &number) || number < 0 || number >= HF__QUEUE_LAST;
 }
 
+/* Somebody has deleted our node: at the end of the queue with a new one. */
+static void start_anew(struct hf__zk *zk, struct hf__node *node, int64_t now)
+{
+	node->state = HF__NODE_NEW;
+	node->guid[0] = 0;
+	advance(zk, node, now);
+}
+
 static void take_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__request *listed,
                       int64_t now)
 {
@@ -300,11 +317,7 @@ static void take_turn(struct hf__zk *zk, struct hf__node *node, const struct hf_
 	}
 	switch (hf__queue_turn(listed->names, listed->count, node->name, &before)) {
 	case HF__TURN_MINE: grant(zk, node, now); break;
-	case HF__TURN_MISSING:
-		node->state = HF__NODE_NEW;
-		node->guid[0] = 0;
-		advance(zk, node, now);
-		break;
+	case HF__TURN_MISSING: start_anew(zk, node, now); break;
 	case HF__TURN_WAIT:
 		if (node->cmd->place_ms == 0) {
 			busy(zk, node, now);
@@ -383,12 +396,16 @@ static void listed_first(struct hf__zk *zk, struct hf__request *request, int64_t
 		return;
 	if (node->cmd->verb != HF__ASK || node->error)
 		advance(zk, node, now);
-	else if (node->state == HF__NODE_NEW && request->rc == ZNONODE)
-		make_parents(zk, node, now);
+	else if (request->rc != ZOK && request->rc != ZNONODE)
+		fail_rc(zk, node, request->rc, now);
 	else if (node->state == HF__NODE_THERE && request->rc == ZOK)
 		take_turn(zk, node, request, now);
-	else if (node->state == HF__NODE_THERE || node->state == HF__NODE_NEW)
-		fail_rc(zk, node, request->rc, now);
+	else if (node->state == HF__NODE_THERE)
+		start_anew(zk, node, now);
+	else if (node->state == HF__NODE_NEW && request->rc == ZNONODE)
+		make_parents(zk, node, now);
+	else if (node->state == HF__NODE_NEW)
+		advance(zk, node, now); /* another has made the folder meanwhile */
 }
 
 static void note_made(struct hf__node *node, const struct hf__request *request)
@@ -499,10 +516,10 @@ static void found_stat(struct hf__zk *zk, struct hf__request *request, int64_t n
 	advance(zk, node, now);
 }
 
-static void ask_stat(struct hf__zk *zk, struct hf__node *node)
+static void ask_stat(struct hf__zk *zk, struct hf__node *node, hf__request_fn *done)
 {
 	char path[HF__ZK_PATH];
-	struct hf__request *request = hf__request_new(zk, found_stat, node);
+	struct hf__request *request = hf__request_new(zk, done, node);
 	hf__node_path(zk, node, path);
 	if (request)
 		hf__request_exists(request, path, NULL);
@@ -523,7 +540,7 @@ static void searched(struct hf__zk *zk, struct hf__request *request, int64_t now
 		if (!hf__queue_is_of(request->names[i], node->guid))
 			continue;
 		snprintf(node->name, sizeof node->name, "%s", request->names[i]);
-		ask_stat(zk, node);
+		ask_stat(zk, node, found_stat);
 		return;
 	}
 	node->state = HF__NODE_NEW;
@@ -607,7 +624,7 @@ static void removed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 		              now);
 }
 
-static void remove_node(struct hf__zk *zk, struct hf__node *node)
+static void delete_node(struct hf__zk *zk, struct hf__node *node)
 {
 	char path[HF__ZK_PATH];
 	struct hf__request *request = hf__request_new(zk, removed, node);
@@ -618,11 +635,48 @@ static void remove_node(struct hf__zk *zk, struct hf__node *node)
 		hf__session_doubt(zk, "no memory for a request");
 }
 
+static void checked(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__node *node = request->node;
+	if (!node->cmd || is_over(zk, request))
+		return;
+	if (request->rc == ZOK && request->stat.czxid == node->czxid) {
+		delete_node(zk, node);
+		return;
+	}
+	request->rc = ZNONODE;
+	removed(zk, request, now);
+}
+
+/* The name of a plain lock is everybody's: what another has made there meanwhile must stay. */
+static void remove_node(struct hf__zk *zk, struct hf__node *node)
+{
+	if (is_plain(node))
+		ask_stat(zk, node, checked);
+	else
+		delete_node(zk, node);
+}
+
 static void end(struct hf__zk *zk, struct hf__node *node)
 {
 	struct hf__cmd *cmd = take_cmd(node);
 	bury(zk, node);
 	hf__zk_answer_soon(zk, cmd, HF__DONE);
+}
+
+/* A list is the word of one server, which may be cut off: what is granted needs the quorum's too. */
+static void list_again(struct hf__zk *zk, struct hf__node *node)
+{
+	char path[HF__ZK_PATH];
+	bool proven = node->cmd->sent_at - zk->quorum_at < zk->core->config.watchdog_ms / 3;
+	struct hf__request *beat = proven ? NULL : hf__request_new(zk, beaten, node);
+	hf__node_path(zk, node, path);
+	if (beat)
+		hf__request_beat(beat, path);
+	else if (!proven)
+		hf__session_doubt(zk, "no memory for a request");
+	if (beat || proven)
+		list(zk, node, listed_first);
 }
 
 /* Does the next thing for the node's command, unless an earlier one is under way. */
@@ -646,7 +700,7 @@ static void advance(struct hf__zk *zk, struct hf__node *node, int64_t now)
 		else if (is_plain(node))
 			grant(zk, node, now);
 		else
-			list(zk, node, listed_first);
+			list_again(zk, node);
 	}
 }
 
@@ -690,8 +744,12 @@ static void guarded(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	if (request->rc != ZOK && request->rc != ZNONODE)
 		hf__request_drop_watcher(request->watcher);
 	node->guarded = request->rc == ZOK;
-	if (request->rc == ZNONODE && node->granted && !node->dead)
+	bool ours = request->rc == ZOK && request->stat.czxid == node->czxid;
+	bool sure = request->rc == ZOK || request->rc == ZNONODE;
+	if (sure && !ours && node->granted)
 		hf__node_gone(zk, node, now);
+	else if (!node->guarded && zk->guard_at == HF__NEVER)
+		zk->guard_at = now + GUARD_MS; /* by then there is a connection again */
 }
 
 static void guard(struct hf__zk *zk, struct hf__node *node)
@@ -709,7 +767,7 @@ static void guard(struct hf__zk *zk, struct hf__node *node)
 	hf__request_exists(request, path, watcher);
 }
 
-void hf__node_guard(struct hf__zk *zk)
+void hf__node_guard(struct hf__zk *zk, int64_t now)
 {
 	struct hf__list *link;
 	zk->guard_at = HF__NEVER;
@@ -717,6 +775,8 @@ void hf__node_guard(struct hf__zk *zk)
 		struct hf__node *node = hf__list_item(link, struct hf__node, link);
 		if (!node->guarded && node->requests == 0)
 			guard(zk, node);
+		else if (!node->guarded)
+			zk->guard_at = now + GUARD_MS;
 	}
 }
 

@@ -95,7 +95,8 @@ static int compare(const void *a, const void *b)
 
 void hf__queue_sort(char **names, size_t n)
 {
-	qsort(names, n, sizeof *names, compare);
+	if (n > 1)
+		qsort(names, n, sizeof *names, compare);
 }
 
 size_t hf__queue_holders(char **names, size_t n)

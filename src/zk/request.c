@@ -196,6 +196,7 @@ static void refused(struct hf__request *request, int rc)
 	if (rc == ZOK)
 		return;
 	request->rc = rc;
+	request->quorum_at = 0;
 	hf__list_remove(&request->link);
 	hf__list_add(&zk->inbox, &request->link);
 }
@@ -209,6 +210,7 @@ void hf__request_create(struct hf__request *request, const char *path, const cha
 {
 	struct hf__zk *zk = request->zk;
 	zhandle_t *handle = handle_of(request);
+	request->quorum_at = hf__clock_ms();
 	refused(request, !handle ? ZINVALIDSTATE
 	                         : zk->library.create(handle, path, data, (int)strlen(data),
 	                                              &zk->acls, mode, on_text, request));
@@ -217,6 +219,7 @@ void hf__request_create(struct hf__request *request, const char *path, const cha
 void hf__request_remove(struct hf__request *request, const char *path)
 {
 	zhandle_t *handle = handle_of(request);
+	request->quorum_at = hf__clock_ms();
 	refused(request,
 	        !handle ? ZINVALIDSTATE
 	                : request->zk->library.remove(handle, path, -1, on_nothing, request));
@@ -251,6 +254,7 @@ void hf__request_get(struct hf__request *request, const char *path, struct hf__w
 void hf__request_beat(struct hf__request *request, const char *path)
 {
 	zhandle_t *handle = handle_of(request);
+	request->quorum_at = hf__clock_ms();
 	refused(request, !handle ? ZINVALIDSTATE
 	                         : request->zk->library.set(handle, path, "", 0, NO_VERSION,
 	                                                    on_stat, request));

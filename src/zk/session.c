@@ -154,12 +154,23 @@ void hf__session_doubt(struct hf__zk *zk, const char *why)
 	snprintf(zk->why, sizeof zk->why, "%s", why);
 }
 
+/*
+ * What of the session can be relied on, counted from a request that the quorum has answered. A follower
+ * tells the leader of its clients' signs of life every half tick, requests among them, and may be cut off
+ * before it has told of the latest. The one before it is a third of the session old at most, as long as
+ * the library waits before it sends one by itself; a tick is half a session at most.
+ */
+static int64_t sure_part(int64_t session_ms)
+{
+	return session_ms * 3 / 5;
+}
+
 static void link_up(struct hf__zk *zk, int64_t now)
 {
 	zk->state = HF__SESSION_UP;
 	zk->was_up = true;
 	zk->session_id = zk->library.client_id(zk->session->handle)->client_id;
-	hf__core_set_watchdog(zk->core, zk->library.recv_timeout(zk->session->handle));
+	hf__core_set_watchdog(zk->core, sure_part(zk->library.recv_timeout(zk->session->handle)));
 	hf__core_link_up(zk->core, now);
 }
 
@@ -199,6 +210,8 @@ static void expired(struct hf__zk *zk, int64_t now)
 {
 	link_down(zk, HF_EUNREACHABLE, "the server ended the session", now);
 	hf__node_drop_all(zk, now);
+	zk->quorum_at = 0;
+	zk->beating = false; /* the answer of a session that is over is not heard */
 	zk->closing = zk->session;
 	zk->session = NULL;
 	open_session(zk, now);
@@ -285,6 +298,9 @@ void hf__session_close(struct hf__zk *zk)
 	if (zk->has_opener)
 		pthread_join(zk->opener, NULL);
 	zk->has_opener = false;
+	/* Those that have fired and were not heard are their session's again. */
+	while (!hf__list_empty(&zk->notices))
+		hf__request_drop_watcher(hf__list_item(zk->notices.next, struct hf__watcher, link));
 	close_session(zk, zk->closing);
 	close_session(zk, zk->opened);
 	close_session(zk, zk->session);

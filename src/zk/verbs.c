@@ -219,6 +219,10 @@ int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 		force_path(zk, cmd, path, true);
 		return 0;
 	case HF__PING: return ping(zk, cmd);
+	case HF__LIST:
+	case HF__INSPECT:
+	case HF__FACTS:
+	case HF__TOKEN: return hf__inspect_submit(zk, cmd);
 	default: hf__zk_answer_soon(zk, cmd, HF__FAILED); return 0;
 	}
 }

@@ -70,9 +70,11 @@ struct hf__request {
 	struct hf__zk *zk;
 	hf__request_fn *done;
 	struct hf__node *node;
-	struct hf__cmd *cmd; /* of a verb without a node; NULL once it was answered */
+	struct hf__cmd *cmd;               /* of a verb without a node; NULL once it was answered */
+	struct hf__inspection *inspection; /* valid as long as there is the command */
 	struct hf__watcher *watcher;
 	uint32_t session;
+	int64_t quorum_at; /* when it left, if only the quorum can answer it; else 0 */
 	int rc;
 	struct Stat stat;
 	char *text; /* path, or data */
@@ -116,6 +118,7 @@ struct hf__zk {
 	int64_t probe_at;
 	int64_t answer_by;        /* no command is overdue before */
 	int64_t guard_at;         /* nodes held by then are watched */
+	int64_t quorum_at;        /* the latest that the quorum answered left then */
 	struct hf__list waiting;  /* commands without an answer */
 	struct hf__list ready;    /* commands whose answer is known; their outcome is in `place` */
 	struct hf__list inbox;    /* results */
@@ -123,12 +126,14 @@ struct hf__zk {
 	struct hf__list requests; /* under way */
 	struct hf__list held;
 	struct hf__table nodes;
-	uint64_t beat;     /* the number of the latest one */
-	bool beating;      /* it is under way */
-	bool was_up;       /* this session */
-	bool session_news; /* its state has changed */
-	bool doubted;      /* `why` says why */
-	bool opener_done;  /* to be joined */
+	struct hf__inspection *inspections; /* newest first */
+	uint32_t walks;                     /* so many so far */
+	uint64_t beat;                      /* the number of the latest one */
+	bool beating;                       /* it is under way */
+	bool was_up;                        /* this session */
+	bool session_news;                  /* its state has changed */
+	bool doubted;                       /* `why` says why */
+	bool opener_done;                   /* to be joined */
 	bool has_opener;
 	pthread_t opener;
 	struct hf__session *closing; /* what the opener is to close first */
@@ -182,9 +187,9 @@ bool hf__request_is_dead(int rc);
 struct hf__node *hf__node_find(struct hf__zk *zk, const struct hf__lock *lock, uint64_t wire);
 /* A command for an acquisition: ASK or SETTLE; 0 or HF_ENOMEM. */
 int hf__node_submit(struct hf__zk *zk, struct hf__cmd *cmd);
-/* The session has ended: no node of it is there any more. */
 /* A request for it is over. */
 void hf__node_release(struct hf__zk *zk, struct hf__node *node, int64_t now);
+/* The session has ended: no node of it is there any more. */
 void hf__node_drop_all(struct hf__zk *zk, int64_t now);
 /* At the end of all. */
 void hf__node_free_all(struct hf__zk *zk);
@@ -192,7 +197,7 @@ void hf__node_free_all(struct hf__zk *zk);
 void hf__node_gone(struct hf__zk *zk, struct hf__node *node, int64_t now);
 void hf__node_noticed(struct hf__zk *zk, const struct hf__watcher *watcher, int64_t now);
 /* Watches all that are held and not watched yet. */
-void hf__node_guard(struct hf__zk *zk);
+void hf__node_guard(struct hf__zk *zk, int64_t now);
 /* The lock's folder, or its node if it is a plain one. */
 void hf__node_folder(const struct hf__zk *zk, const struct hf__lock *lock,
                      char ret_path[HF__ZK_PATH]);
@@ -203,5 +208,11 @@ void hf__node_path(const struct hf__zk *zk, const struct hf__node *node,
 int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd);
 /* A beat for the renewals that wait, if none is under way. */
 void hf__verbs_beat(struct hf__zk *zk);
+
+/* ---- inspect.c ---- */
+/* LIST, INSPECT, FACTS, TOKEN; 0 or HF_ENOMEM. */
+int hf__inspect_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+/* At the end of all: what commands without an answer, and walks that nobody ended, have left. */
+void hf__inspect_free_all(struct hf__zk *zk);
 
 #endif

@@ -20,7 +20,7 @@ static char why[512];
 static int clear_environment(void **state)
 {
 	static const char *const names[] = {"URL",    "USER",     "PASSWORD", "PASSWORD_FILE",
-	                                    "TLS_CA", "TLS_CERT", "TLS_KEY"};
+	                                    "TLS_CA", "TLS_CERT", "TLS_KEY",  "AUTH"};
 	char name[64];
 
 	(void)state;
@@ -216,7 +216,7 @@ static void wrong_addresses_are_named(void **state)
 {
 	(void)state;
 	check_refused("redi://h", "scheme: 'redi' is not one of redis, rediss, valkey, valkeys, "
-	                          "redis+unix, embedded");
+	                          "redis+unix, embedded, zk");
 	check_refused("redis:", "host: missing");
 	check_refused("redis:///3", "host: missing");
 	check_refused("redis://h1,h2", "host: only one is supported");
@@ -230,7 +230,7 @@ static void unknown_query_key_lists_the_known_ones(void **state)
 	              "query: 'tmeout' is not one of user, password_file, db, client_name, tls_ca, "
 	              "tls_cert, tls_key, tls_server_name, tls_insecure, connect_timeout, "
 	              "command_timeout, subscribe_timeout, watchdog, fair_wait, peer_skew, "
-	              "name_prefix, watchdog_batch, lazy");
+	              "name_prefix, watchdog_batch, lazy, session, auth, acl");
 	assert_int_equal(
 		hf__config_init(&cfg, "redis://h?password=hunter2", NULL, why, sizeof(why)),
 		HF_EINVAL);
@@ -424,6 +424,90 @@ static void done_takes_a_zeroed_config_and_leaves_one(void **state)
 	assert_memory_equal(&cfg, &zeroes, sizeof(cfg));
 }
 
+/* ---- ZooKeeper ---- */
+
+static void zookeeper_takes_hosts_and_chroot(void **state)
+{
+	(void)state;
+	take("zk://one:2182,two,[::1]:2183,[::2]/a/b", NULL);
+	assert_true(cfg.zookeeper);
+	assert_string_equal(cfg.hosts, "one:2182,two:2181,[::1]:2183,[::2]:2181");
+	assert_string_equal(cfg.chroot, "/a/b");
+	assert_string_equal(cfg.shown, "zk://one:2182,two:2181,[::1]:2183,[::2]:2181/a/b");
+	assert_int_equal(cfg.session_ms, 30000);
+	assert_int_equal(cfg.watchdog_ms, 30000);
+	assert_null(cfg.auth);
+	assert_true(cfg.acl_open);
+	take("zk://one", NULL);
+	assert_string_equal(cfg.hosts, "one:2181");
+	assert_string_equal(cfg.chroot, "");
+	take("zk://one/", NULL);
+	assert_string_equal(cfg.chroot, "");
+	take("zk://one/a/", NULL);
+	assert_string_equal(cfg.chroot, "/a");
+}
+
+static void session_is_the_watchdog_of_zookeeper(void **state)
+{
+	(void)state;
+	take("zk://one?session=12s", NULL);
+	assert_int_equal(cfg.session_ms, 12000);
+	assert_int_equal(cfg.watchdog_ms, 12000);
+	take("zk://one?session=12s&watchdog=8s", NULL);
+	assert_int_equal(cfg.session_ms, 8000);
+	assert_int_equal(cfg.watchdog_ms, 8000);
+	take("zk://one?session=12s", HF_CLIENT(.watchdog_ms = 7000));
+	assert_int_equal(cfg.session_ms, 7000);
+	assert_int_equal(cfg.watchdog_ms, 7000);
+}
+
+static void digest_of_zookeeper_is_kept_secret(void **state)
+{
+	(void)state;
+	take("zk://one?auth=digest:me:secret", NULL);
+	assert_string_equal(cfg.auth, "me:secret");
+	assert_false(cfg.acl_open);
+	assert_null(strstr(cfg.shown, "secret"));
+	take("zk://one?auth=digest:me:secret&acl=open", NULL);
+	assert_true(cfg.acl_open);
+	take("zk://one?auth=digest:me:secret&acl=creator", NULL);
+	assert_false(cfg.acl_open);
+	setenv("HOLDFAST_AUTH", "digest:you:hidden", 1);
+	take("zk://one", NULL);
+	assert_string_equal(cfg.auth, "you:hidden");
+	take("zk://one?auth=digest:me:secret", NULL);
+	assert_string_equal(cfg.auth, "me:secret");
+	unsetenv("HOLDFAST_AUTH");
+}
+
+static void wrong_urls_of_zookeeper_are_named(void **state)
+{
+	char url[400];
+	(void)state;
+	check_refused("zk://", "host: missing");
+	check_refused("zk:///a", "host: missing");
+	check_refused("zk://one,,two", "host: one of the list is empty");
+	check_refused("zk://one,:2181", "host: one of the list is empty");
+	check_refused("zk://one//a", "chroot: not a path of at most 256 bytes");
+	check_refused("zk://one/a/../b", "chroot: not a path of at most 256 bytes");
+	check_refused("zk://one/a/./b", "chroot: not a path of at most 256 bytes");
+	snprintf(url, sizeof url, "zk://one/%0300d", 0);
+	check_refused(url, "chroot: not a path of at most 256 bytes");
+	check_refused("zk://one?auth=me:secret", "auth: not digest:user:password");
+	check_refused("zk://one?auth=digest:me", "auth: not digest:user:password");
+	check_refused("zk://one?acl=creator", "acl: creator needs auth=");
+	check_refused("zk://one?acl=mine", "acl: 'mine' is neither open nor creator");
+	check_refused("zk://me:secret@one",
+	              "user: ZooKeeper takes auth=digest:user:password instead");
+	check_refused("zk://one?db=1", "db: ZooKeeper has none");
+	check_refused("zk://one?client_name=me", "client_name: ZooKeeper has none");
+	check_refused("redis://one?session=12s", "session: only for zk://");
+	check_refused("redis://one?auth=digest:me:secret", "auth: only for zk://");
+	check_refused("redis://one?acl=open", "acl: only for zk://");
+	check_refused_with("zk://one", HF_CLIENT(.watchdog_ms = INT64_C(3000000000)),
+	                   "watchdog: too long for a session");
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, clear_environment, drop_config)
 
 int main(void)
@@ -447,6 +531,10 @@ int main(void)
 		STORY(password_is_the_first_line_of_its_file),
 		STORY(password_file_comes_from_url_and_environment),
 		STORY(unusable_password_file_is_named),
+		STORY(zookeeper_takes_hosts_and_chroot),
+		STORY(session_is_the_watchdog_of_zookeeper),
+		STORY(digest_of_zookeeper_is_kept_secret),
+		STORY(wrong_urls_of_zookeeper_are_named),
 		STORY(done_takes_a_zeroed_config_and_leaves_one),
 	};
 

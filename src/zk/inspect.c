@@ -1,0 +1,800 @@
+/* Who holds what below the chroot, and what the servers say of themselves: answers of many requests. */
+#define _GNU_SOURCE
+#include "zk/zk.h"
+
+#include "base/buffer.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_TOLD   200         /* of holders and of waiters, in one row */
+#define MOST_NOTE   1000        /* bytes of a holder's description */
+#define MOST_BYTES  (32u << 20) /* of rows, or of paths to visit */
+#define MOST_WALKS  4           /* that nobody has gone on with */
+#define STEP_VISITS 500
+#define STEP_MS     500
+#define STEP_BYTES  (1u << 20)
+
+static const char config_path[] = "/zookeeper/config";
+
+/* What the children of a folder are together. */
+enum folder { FOLDER_QUEUE, FOLDER_LEASES, FOLDER_LATCH, FOLDER_OTHER };
+
+/*
+ * One command under way, or a walk between two of its steps. Every request of it carries the command,
+ * so one that comes back without belongs to a command that was answered as unknown, and changes nothing.
+ */
+struct hf__inspection {
+	struct hf__inspection *next; /* in zk->inspections */
+	struct hf__cmd *cmd;
+	uint32_t walk;           /* its number; 0: about one name, or about the servers */
+	uint32_t visits;         /* in this step */
+	char cursor[24];         /* the first row, if it is not empty */
+	struct hf__buffer rows;  /* each behind its length */
+	size_t row_count;        /* without the cursor */
+	struct hf__buffer paths; /* of a walk, to be visited, each with its NUL: the last is next */
+	struct hf__buffer fields; /* of the holders that are known already */
+	char path[HF__ZK_PATH];   /* what is being looked at */
+	char **names;             /* its children, in order */
+	size_t count;
+	size_t holders, waiters; /* holders first, then waiters, then strangers */
+	size_t asked;            /* so many holders are asked about */
+	size_t known;            /* so many of them are known */
+	size_t told;             /* and so many are in the fields */
+	bool visiting;           /* the path is not done with */
+	bool no_memory;          /* for one of the holders */
+	int64_t token;
+	const char *kind;
+};
+
+static void visit_next(struct hf__zk *zk, struct hf__inspection *at, int64_t now);
+
+/* ---- life ---- */
+
+static void drop_names(struct hf__inspection *at)
+{
+	for (size_t i = 0; i < at->count; i++)
+		free(at->names[i]);
+	free(at->names);
+	at->names = NULL;
+	at->count = at->holders = at->waiters = at->asked = at->known = at->told = 0;
+	at->fields.length = 0;
+	at->no_memory = false;
+	at->token = 0;
+}
+
+static void unlink_inspection(struct hf__zk *zk, struct hf__inspection *at)
+{
+	struct hf__inspection **link = &zk->inspections;
+	while (*link != at)
+		link = &(*link)->next;
+	*link = at->next;
+}
+
+static void link_inspection(struct hf__zk *zk, struct hf__inspection *at)
+{
+	at->next = zk->inspections;
+	zk->inspections = at;
+}
+
+static void free_unlinked(struct hf__inspection *at)
+{
+	drop_names(at);
+	hf__buffer_done(&at->rows);
+	hf__buffer_done(&at->paths);
+	hf__buffer_done(&at->fields);
+	free(at);
+}
+
+static void free_inspection(struct hf__zk *zk, struct hf__inspection *at)
+{
+	unlink_inspection(zk, at);
+	free_unlinked(at);
+}
+
+void hf__inspect_free_all(struct hf__zk *zk)
+{
+	while (zk->inspections)
+		free_inspection(zk, zk->inspections);
+}
+
+static bool is_waiting(const struct hf__zk *zk, const struct hf__cmd *cmd)
+{
+	struct hf__list *link;
+	hf__list_each (link, &zk->waiting)
+		if (hf__list_item(link, struct hf__cmd, link) == cmd)
+			return true;
+	return false;
+}
+
+/* Those whose command is gone; of walks the newest stay, as their next step may come yet. */
+static void drop_stale(struct hf__zk *zk)
+{
+	struct hf__inspection *at = zk->inspections, *next;
+	size_t walks = 0;
+	for (; at; at = next) {
+		next = at->next;
+		bool stale = !at->cmd || !is_waiting(zk, at->cmd);
+		if (stale && (!at->walk || ++walks > MOST_WALKS))
+			free_inspection(zk, at);
+	}
+}
+
+static struct hf__inspection *new_inspection(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	drop_stale(zk);
+	struct hf__inspection *at = calloc(1, sizeof(*at));
+	if (!at)
+		return NULL;
+	link_inspection(zk, at);
+	at->cmd = cmd;
+	if (hf__buffer_init(&at->rows, 512, MOST_BYTES) ||
+	    hf__buffer_init(&at->paths, 512, MOST_BYTES) ||
+	    hf__buffer_init(&at->fields, 512, MOST_BYTES)) {
+		free_inspection(zk, at);
+		return NULL;
+	}
+	return at;
+}
+
+/* ---- answers ---- */
+
+static const char *row_at(const struct hf__answer *answer, size_t i, size_t *ret_length)
+{
+	const struct hf__inspection *at = answer->source;
+	const char *row = at->rows.data;
+	if (at->cursor[0] && i == 0) {
+		*ret_length = strlen(at->cursor);
+		return at->cursor;
+	}
+	for (i -= at->cursor[0] != 0;; i--) {
+		memcpy(ret_length, row, sizeof *ret_length);
+		row += sizeof *ret_length;
+		if (i == 0)
+			return row;
+		row += *ret_length;
+	}
+}
+
+/* The command has all its rows; a walk that is not over stays for its next step. */
+static void finish(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+{
+	struct hf__cmd *cmd = at->cmd;
+	bool over = strcmp(at->cursor, "0") == 0 || !at->cursor[0];
+	struct hf__answer answer = {.outcome = HF__DONE,
+	                            .rows = at->row_count + (at->cursor[0] != 0),
+	                            .row = row_at,
+	                            .source = at};
+	/* Whoever is answered may ask again at once, and stale ones are freed then. */
+	unlink_inspection(zk, at);
+	at->cmd = NULL;
+	hf__zk_answer(zk, cmd, &answer, now);
+	at->rows.length = at->row_count = 0;
+	if (over)
+		free_unlinked(at);
+	else
+		link_inspection(zk, at);
+}
+
+static void fail_memory(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+{
+	static const char text[] = "no memory for what is below the path";
+	struct hf__cmd *cmd = at->cmd;
+	free_inspection(zk, at);
+	hf__zk_answer(zk, cmd,
+	              &(struct hf__answer){.outcome = HF__FAILED,
+	                                   .error = HF_ENOMEM,
+	                                   .text = text,
+	                                   .length = sizeof text - 1},
+	              now);
+}
+
+static void fail_rc(struct hf__zk *zk, struct hf__inspection *at, int rc, int64_t now)
+{
+	struct hf__cmd *cmd = at->cmd;
+	free_inspection(zk, at);
+	hf__zk_answer_failed(zk, cmd, rc, "the lock cannot be looked at", now);
+}
+
+/* Whether the command still waits and this is a result. */
+static bool is_answer(struct hf__zk *zk, const struct hf__request *request)
+{
+	if (!request->cmd)
+		return false;
+	if (!hf__request_is_lost(request->rc) && !hf__request_is_dead(request->rc))
+		return true;
+	hf__session_doubt(zk, zk->library.error(request->rc));
+	return false;
+}
+
+static struct hf__request *new_request(struct hf__zk *zk, struct hf__inspection *at,
+                                       hf__request_fn *done)
+{
+	struct hf__request *request = hf__request_new(zk, done, NULL);
+	if (!request)
+		return NULL;
+	request->cmd = at->cmd;
+	request->inspection = at;
+	return request;
+}
+
+/* ---- rows ---- */
+
+static int add_field(struct hf__buffer *buffer, const char *text, size_t length)
+{
+	char prefix[24];
+	int n = snprintf(prefix, sizeof prefix, "%zu:", length);
+	if (hf__buffer_reserve(buffer, (size_t)n + length))
+		return HF_ENOMEM;
+	hf__buffer_add(buffer, prefix, (size_t)n);
+	if (length > 0)
+		hf__buffer_add(buffer, text, length);
+	return 0;
+}
+
+static int add_text(struct hf__buffer *buffer, const char *text)
+{
+	return add_field(buffer, text, strlen(text));
+}
+
+static int add_number(struct hf__buffer *buffer, int64_t number)
+{
+	char text[24];
+	snprintf(text, sizeof text, "%" PRId64, number);
+	return add_text(buffer, text);
+}
+
+/* The name of the lock at this path, as users give it. */
+static const char *name_of(const struct hf__zk *zk, const char *path)
+{
+	size_t length = strlen(zk->config->chroot) + 1;
+	return strlen(path) > length ? path + length : "";
+}
+
+/* Notes begin with a word for the kind; in a plain lock's its GUID stands there, as it was written. */
+static int add_holder(struct hf__inspection *at, const char *owner, const char *data, size_t length)
+{
+	char note[MOST_NOTE + 16] = "";
+	int n = 0;
+	if (length > 0 && length < MOST_NOTE)
+		n = snprintf(note, sizeof note, "%s%s%.*s",
+		             strcmp(at->kind, "plain") ? at->kind : "",
+		             strcmp(at->kind, "plain") ? "\n" : "", (int)length, data);
+	if (add_text(&at->fields, owner) || add_number(&at->fields, 1) ||
+	    add_field(&at->fields, note, (size_t)n))
+		return HF_ENOMEM;
+	at->told++;
+	return 0;
+}
+
+static int add_row_fields(struct hf__inspection *at, const char *name)
+{
+	struct hf__buffer *rows = &at->rows;
+	size_t told = at->waiters < MOST_TOLD ? at->waiters : MOST_TOLD;
+	int rc = add_text(rows, name) || add_text(rows, at->kind) || add_number(rows, -1) ||
+	         add_number(rows, at->token) || add_number(rows, (int64_t)at->holders) ||
+	         add_number(rows, (int64_t)at->waiters) || add_number(rows, (int64_t)at->told) ||
+	         add_number(rows, (int64_t)told) || hf__buffer_reserve(rows, at->fields.length);
+	if (!rc)
+		hf__buffer_add(rows, at->fields.data, at->fields.length);
+	for (size_t i = 0; !rc && i < told; i++)
+		rc = add_text(rows, at->names[at->holders + i]);
+	return rc ? HF_ENOMEM : 0;
+}
+
+static int add_row(const struct hf__zk *zk, struct hf__inspection *at)
+{
+	char path[HF__ZK_PATH];
+	size_t length = 0, begin = at->rows.length;
+	snprintf(path, sizeof path, "%s", at->path);
+	if (strcmp(at->kind, "permits") == 0)
+		*strrchr(path, '/') = 0; /* the folder of leases is a part of it */
+	if (hf__buffer_reserve(&at->rows, sizeof length))
+		return HF_ENOMEM;
+	hf__buffer_add(&at->rows, &length, sizeof length);
+	if (add_row_fields(at, name_of(zk, path)))
+		return HF_ENOMEM;
+	length = at->rows.length - begin - sizeof length;
+	memcpy(at->rows.data + begin, &length, sizeof length);
+	at->row_count++;
+	return 0;
+}
+
+/* ---- a folder ---- */
+
+static bool has_word(const char *name, const char *word)
+{
+	const char *at = strstr(name, word);
+	return at && strspn(at + strlen(word), "0123456789") == strlen(at + strlen(word)) &&
+	       at[strlen(word)];
+}
+
+static const char *sequence_of(const char *name)
+{
+	const char *dash = strrchr(name, '-');
+	return dash ? dash + 1 : name;
+}
+
+static int compare_sequences(const void *a, const void *b)
+{
+	return strcmp(sequence_of(*(char *const *)a), sequence_of(*(char *const *)b));
+}
+
+static enum folder folder_of(const struct hf__inspection *at)
+{
+	size_t queue = 0, leases = 0, latch = 0;
+	for (size_t i = 0; i < at->count; i++) {
+		queue += hf__queue_role(at->names[i]) != HF__QUEUE_STRANGER;
+		leases += has_word(at->names[i], "lease-");
+		latch += has_word(at->names[i], "latch-");
+	}
+	if (queue > 0)
+		return FOLDER_QUEUE;
+	if (leases > 0 && leases == at->count)
+		return FOLDER_LEASES;
+	return latch > 0 && latch == at->count ? FOLDER_LATCH : FOLDER_OTHER;
+}
+
+/* Puts the children in order and counts who holds and who waits. */
+static enum folder sort_out(struct hf__inspection *at)
+{
+	static const char *const kinds[] = {[HF__QUEUE_MUTEX] = "reentrant",
+	                                    [HF__QUEUE_READ] = "read",
+	                                    [HF__QUEUE_WRITE] = "write"};
+	enum folder folder = folder_of(at);
+	size_t members = at->count;
+	if (folder == FOLDER_QUEUE) {
+		at->holders = hf__queue_holders(at->names, at->count);
+		while (hf__queue_role(at->names[members - 1]) == HF__QUEUE_STRANGER)
+			members--;
+		at->kind = kinds[hf__queue_role(at->names[0])];
+	} else if (folder != FOLDER_OTHER) {
+		qsort(at->names, at->count, sizeof *at->names, compare_sequences);
+		at->holders = folder == FOLDER_LEASES ? at->count : 1;
+		at->kind = folder == FOLDER_LEASES ? "permits" : "latch";
+	} else {
+		members = 0;
+	}
+	at->waiters = members - at->holders;
+	return folder;
+}
+
+static bool has_child(const struct hf__inspection *at, const char *name)
+{
+	for (size_t i = 0; i < at->count; i++)
+		if (strcmp(at->names[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* The path of a child; false if it is longer than any path of ours. */
+static bool join(const struct hf__inspection *at, const char *child, char ret_path[HF__ZK_PATH])
+{
+	int n = snprintf(ret_path, HF__ZK_PATH, "%s/%s", strcmp(at->path, "/") ? at->path : "",
+	                 child);
+	return n > 0 && n < HF__ZK_PATH;
+}
+
+/* Notes the children that are no members, to be visited too. */
+static int push_children(struct hf__inspection *at)
+{
+	bool semaphore = has_child(at, "locks") && has_child(at, "leases");
+	char path[HF__ZK_PATH];
+	for (size_t i = at->count; i > at->holders + at->waiters; i--) {
+		const char *name = at->names[i - 1];
+		bool hidden = (semaphore && strcmp(name, "locks") == 0) ||
+		              (strcmp(at->path, "/") == 0 && strcmp(name, "zookeeper") == 0);
+		if (hidden || !join(at, name, path))
+			continue;
+		if (hf__buffer_reserve(&at->paths, strlen(path) + 1))
+			return HF_ENOMEM;
+		hf__buffer_add(&at->paths, path, strlen(path) + 1);
+	}
+	return 0;
+}
+
+/* ---- requests ---- */
+
+static void seen(struct hf__zk *zk, struct hf__request *request, int64_t now);
+static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now);
+
+static void tell(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+{
+	if (add_row(zk, at))
+		fail_memory(zk, at, now);
+	else
+		visit_next(zk, at, now);
+}
+
+/* Answers come in the order of the requests, so this is about the next holder. */
+static void got_holder(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__inspection *at = request->inspection;
+	if (!is_answer(zk, request))
+		return;
+	size_t i = at->known++;
+	size_t length = request->rc == ZOK && request->length > 0 ? (size_t)request->length : 0;
+	if (i == 0 && request->rc == ZOK)
+		at->token = request->stat.czxid;
+	if (add_holder(at, at->names[i], request->text, length))
+		at->no_memory = true;
+	if (at->known < at->asked)
+		return;
+	if (at->no_memory)
+		fail_memory(zk, at, now);
+	else
+		tell(zk, at, now);
+}
+
+static void ask_holders(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+{
+	char path[HF__ZK_PATH];
+	for (; at->asked < at->holders && at->asked < MOST_TOLD; at->asked++) {
+		bool fits = join(at, at->names[at->asked], path);
+		struct hf__request *request = fits ? new_request(zk, at, got_holder) : NULL;
+		if (!request)
+			break; /* the others count as left out */
+		hf__request_get(request, path, NULL);
+	}
+	at->visits += (uint32_t)at->asked;
+	if (at->asked == 0)
+		fail_memory(zk, at, now);
+}
+
+static void ask_list(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+{
+	struct hf__request *request = new_request(zk, at, listed);
+	if (request)
+		hf__request_list(request, at->path);
+	else
+		fail_memory(zk, at, now);
+}
+
+static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__inspection *at = request->inspection;
+	if (!is_answer(zk, request))
+		return;
+	if (request->rc != ZOK) {
+		if (!at->walk && request->rc != ZNONODE)
+			fail_rc(zk, at, request->rc, now);
+		else
+			visit_next(zk, at, now);
+		return;
+	}
+	at->names = request->names;
+	at->count = request->count;
+	request->names = NULL;
+	request->count = 0;
+	enum folder folder = sort_out(at);
+	bool semaphore = has_child(at, "locks") && has_child(at, "leases");
+	if (at->walk && push_children(at)) {
+		fail_memory(zk, at, now);
+	} else if (folder != FOLDER_OTHER) {
+		ask_holders(zk, at, now);
+	} else if (!at->walk && semaphore && strlen(at->path) + 8 < sizeof at->path) {
+		drop_names(at);
+		memcpy(at->path + strlen(at->path), "/leases", 8);
+		ask_list(zk, at, now);
+	} else {
+		visit_next(zk, at, now);
+	}
+}
+
+/* The node is the lock. */
+static void got_plain(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__inspection *at = request->inspection;
+	if (!is_answer(zk, request))
+		return;
+	if (request->rc == ZNONODE) {
+		visit_next(zk, at, now);
+		return;
+	}
+	at->holders = 1;
+	at->kind = "plain";
+	at->token = request->stat.czxid;
+	size_t length = request->rc == ZOK && request->length > 0 ? (size_t)request->length : 0;
+	if (add_holder(at, name_of(zk, at->path), request->text, length))
+		fail_memory(zk, at, now);
+	else
+		tell(zk, at, now);
+}
+
+static void seen(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__inspection *at = request->inspection;
+	if (!is_answer(zk, request))
+		return;
+	if (request->rc == ZOK && request->stat.ephemeralOwner != 0) {
+		struct hf__request *get = new_request(zk, at, got_plain);
+		if (get)
+			hf__request_get(get, at->path, NULL);
+		else
+			fail_memory(zk, at, now);
+	} else if (request->rc == ZOK && request->stat.numChildren > 0) {
+		ask_list(zk, at, now);
+	} else if (request->rc == ZOK || request->rc == ZNONODE || at->walk) {
+		visit_next(zk, at, now);
+	} else {
+		fail_rc(zk, at, request->rc, now);
+	}
+}
+
+static int visit(struct hf__zk *zk, struct hf__inspection *at)
+{
+	struct hf__request *request = new_request(zk, at, seen);
+	if (!request)
+		return HF_ENOMEM;
+	at->visits++;
+	at->visiting = true;
+	hf__request_exists(request, at->path, NULL);
+	return 0;
+}
+
+static void pop_path(struct hf__inspection *at)
+{
+	size_t begin = at->paths.length - 1;
+	while (begin > 0 && at->paths.data[begin - 1])
+		begin--;
+	snprintf(at->path, sizeof at->path, "%s", at->paths.data + begin);
+	at->paths.length = begin;
+}
+
+static void visit_next(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+{
+	drop_names(at);
+	at->visiting = false;
+	bool over = !at->walk || at->paths.length == 0;
+	bool enough = at->visits >= STEP_VISITS || now - at->cmd->sent_at >= STEP_MS ||
+	              at->rows.length >= STEP_BYTES;
+	if (over || enough) {
+		snprintf(at->cursor, sizeof at->cursor, "%" PRIu32, over ? 0 : at->walk);
+		finish(zk, at, now);
+		return;
+	}
+	pop_path(at);
+	if (visit(zk, at))
+		fail_memory(zk, at, now);
+}
+
+/* ---- facts ---- */
+
+__attribute__((format(printf, 2, 3))) static int add_fact(struct hf__inspection *at,
+                                                          const char *format, ...)
+{
+	char text[480];
+	va_list args;
+	va_start(args, format);
+	int n = vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	size_t length = n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
+	if (hf__buffer_reserve(&at->rows, sizeof length + length))
+		return HF_ENOMEM;
+	hf__buffer_add(&at->rows, &length, sizeof length);
+	hf__buffer_add(&at->rows, text, length);
+	at->row_count++;
+	return 0;
+}
+
+/* Lines "server.1=host:port:port:role;address"; a server alone says nothing. */
+static int add_servers(struct hf__inspection *at, const char *data, size_t length)
+{
+	int voters = 0, observers = 0;
+	for (size_t i = 0; i < length;) {
+		const char *line = data + i, *end = memchr(line, '\n', length - i);
+		size_t size = end ? (size_t)(end - line) : length - i;
+		if (size > 7 && memcmp(line, "server.", 7) == 0)
+			*(memmem(line, size, ":observer", 9) ? &observers : &voters) += 1;
+		i += size + 1;
+	}
+	return add_fact(at, "voters=%d", voters) || add_fact(at, "observers=%d", observers);
+}
+
+/* When the leader made a node of ours tells its clock. */
+static void got_time(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__inspection *at = request->inspection;
+	if (!is_answer(zk, request))
+		return;
+	if (request->rc == ZOK &&
+	    add_fact(at, "time_us=%" PRId64, (int64_t)request->stat.ctime * 1000))
+		fail_memory(zk, at, now);
+	else
+		finish(zk, at, now);
+}
+
+static void got_config(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__inspection *at = request->inspection;
+	char path[HF__ZK_PATH];
+	if (!is_answer(zk, request))
+		return;
+	size_t length = request->length > 0 ? (size_t)request->length : 0;
+	int rc = add_fact(at, "server=zookeeper") || add_fact(at, "hosts=%s", zk->config->hosts) ||
+	         add_fact(at, "chroot=%s", zk->config->chroot) ||
+	         add_fact(at, "session_ms=%" PRId64,
+	                  (int64_t)zk->library.recv_timeout(zk->session->handle)) ||
+	         add_fact(at, "session_wanted_ms=%" PRId64, zk->config->session_ms) ||
+	         add_fact(at, "config=%s",
+	                  request->rc == ZOK ? "read" : zk->library.error(request->rc)) ||
+	         (request->rc == ZOK && add_servers(at, request->text, length));
+	struct hf__request *next = NULL;
+	if (!rc && !hf__list_empty(&zk->held))
+		next = new_request(zk, at, got_time);
+	if (rc) {
+		fail_memory(zk, at, now);
+	} else if (next) {
+		hf__node_path(zk, hf__list_item(zk->held.next, struct hf__node, link), path);
+		hf__request_exists(next, path, NULL);
+	} else {
+		finish(zk, at, now);
+	}
+}
+
+static int start_facts(struct hf__zk *zk, struct hf__inspection *at)
+{
+	struct hf__request *request = new_request(zk, at, got_config);
+	if (!request)
+		return HF_ENOMEM;
+	hf__request_get(request, config_path, NULL);
+	return 0;
+}
+
+/* ---- the latest token ---- */
+
+static void answer_token(struct hf__zk *zk, struct hf__cmd *cmd, int64_t token, int64_t now)
+{
+	hf__zk_answer(zk, cmd, &(struct hf__answer){.outcome = HF__DONE, .count = token}, now);
+}
+
+static void got_token(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	if (!is_answer(zk, request))
+		return;
+	if (request->rc != ZOK && request->rc != ZNONODE)
+		hf__zk_answer_failed(zk, request->cmd, request->rc, "the token cannot be read",
+		                     now);
+	else
+		answer_token(zk, request->cmd, request->rc == ZOK ? request->stat.czxid : 0, now);
+}
+
+/* The newest node, who waits included: no later holder has a lower number. */
+static void listed_for_token(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
+	if (!is_answer(zk, request))
+		return;
+	struct hf__cmd *cmd = request->cmd;
+	size_t n = request->count;
+	if (request->rc != ZOK && request->rc != ZNONODE) {
+		hf__zk_answer_failed(zk, cmd, request->rc, "the token cannot be read", now);
+		return;
+	}
+	hf__queue_sort(request->names, n);
+	while (n > 0 && hf__queue_role(request->names[n - 1]) == HF__QUEUE_STRANGER)
+		n--;
+	struct hf__request *next = n > 0 ? hf__request_new(zk, got_token, NULL) : NULL;
+	if (n == 0) {
+		answer_token(zk, cmd, 0, now);
+	} else if (!next) {
+		hf__session_doubt(zk, "no memory for a request");
+	} else {
+		next->cmd = cmd;
+		hf__node_folder(zk, cmd->lock, folder);
+		snprintf(path, sizeof path, "%s/%s", folder, request->names[n - 1]);
+		hf__request_exists(next, path, NULL);
+	}
+}
+
+static int start_token(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	bool plain = hf__lock_kind(cmd->lock) == HF__NODE_PLAIN;
+	char path[HF__ZK_PATH];
+	struct hf__request *request =
+		hf__request_new(zk, plain ? got_token : listed_for_token, NULL);
+	if (!request)
+		return HF_ENOMEM;
+	request->cmd = cmd;
+	hf__node_folder(zk, cmd->lock, path);
+	if (plain)
+		hf__request_exists(request, path, NULL);
+	else
+		hf__request_list(request, path);
+	return 0;
+}
+
+/* ---- walks ---- */
+
+static struct hf__inspection *find_walk(const struct hf__zk *zk, uint64_t number)
+{
+	struct hf__inspection *at = zk->inspections;
+	while (at && (at->walk == 0 || at->walk != number))
+		at = at->next;
+	return at;
+}
+
+/* Goes on where the last step ended; a path that was not done with is visited again. */
+static int go_on(struct hf__zk *zk, struct hf__inspection *at)
+{
+	drop_names(at);
+	at->visits = 0;
+	if (!at->visiting)
+		pop_path(at);
+	return visit(zk, at);
+}
+
+static int start_walk(struct hf__zk *zk, struct hf__cmd *cmd, uint64_t number)
+{
+	struct hf__inspection *at = number ? find_walk(zk, number) : new_inspection(zk, cmd);
+	if (!at && number) {
+		hf__zk_answer_soon(zk, cmd, HF__FAILED);
+		return 0;
+	}
+	if (!at)
+		return HF_ENOMEM;
+	at->cmd = cmd;
+	if (number == 0) {
+		at->walk = ++zk->walks ? zk->walks : ++zk->walks;
+		at->visiting = true;
+		snprintf(at->path, sizeof at->path, "%s",
+		         zk->config->chroot[0] ? zk->config->chroot : "/");
+	}
+	int rc = go_on(zk, at);
+	if (rc)
+		free_inspection(zk, at);
+	return rc;
+}
+
+static void nothing_seen(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	if (is_answer(zk, request))
+		visit_next(zk, request->inspection, now);
+}
+
+/* Whoever asks walks twice, by the types of another server. One of the two finds nothing. */
+static int walk_over_nothing(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	struct hf__inspection *at = new_inspection(zk, cmd);
+	struct hf__request *request = at ? new_request(zk, at, nothing_seen) : NULL;
+	if (request)
+		hf__request_exists(request, zk->config->chroot[0] ? zk->config->chroot : "/", NULL);
+	else if (at)
+		free_inspection(zk, at);
+	return request ? 0 : HF_ENOMEM;
+}
+
+/* The words: a cursor; a pattern, applied by whoever asked to the second walk; the type of the walk. */
+static int start_list(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	const char *pattern = cmd->words + strlen(cmd->words) + 1;
+	const char *type = pattern + strlen(pattern) + 1;
+	if (strcmp(type, "zset") != 0)
+		return walk_over_nothing(zk, cmd);
+	return start_walk(zk, cmd, strtoull(cmd->words, NULL, 10));
+}
+
+static int start_inspection(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	struct hf__inspection *at = new_inspection(zk, cmd);
+	if (!at)
+		return HF_ENOMEM;
+	if (cmd->lock)
+		hf__node_folder(zk, cmd->lock, at->path);
+	int rc = cmd->verb == HF__FACTS ? start_facts(zk, at) : visit(zk, at);
+	if (rc)
+		free_inspection(zk, at);
+	return rc;
+}
+
+int hf__inspect_submit(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	switch (cmd->verb) {
+	case HF__TOKEN: return start_token(zk, cmd);
+	case HF__LIST: return start_list(zk, cmd);
+	default: return start_inspection(zk, cmd);
+	}
+}

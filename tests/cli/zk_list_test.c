@@ -1,0 +1,352 @@
+/* holdfast ls, who, unlock, ping and doctor on ZooKeeper. */
+#include "cli/json.h"
+#include "cli/zk.h"
+
+#include <signal.h>
+
+#define JAVA "_c_0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
+
+/* Makes a numbered node of the eye's; its name is valid until the next call. */
+static const char *make_node(const char *path, const char *data)
+{
+	static char name[128];
+	char *made;
+	assert_int_equal(
+		zk_raw_create(zk_eye, path, data, ZK_RAW_EPHEMERAL_SEQUENTIAL, &made, NULL), 0);
+	snprintf(name, sizeof name, "%s", strrchr(made, '/') + 1);
+	free(made);
+	return name;
+}
+
+/* The part of the output that is about one lock; "" if there is none. */
+static const char *about(const char *json, const char *name)
+{
+	static char text[4096];
+	char *wanted = check_format("{\"name\":\"%s\"", name);
+	const char *at = strstr(json, wanted);
+	free(wanted);
+	snprintf(text, sizeof text, "%.*s", at ? (int)strcspn(at, "\n") : 0, at ? at : "");
+	return text;
+}
+
+static struct cli *show_json(const char *command, const char *word)
+{
+	struct cli *cli = cli_start(zk_url(), command, "--json", word, NULL);
+	CLI_EXPECT(cli, 0);
+	assert_true(json_is_valid(cli_output(cli)));
+	assert_string_equal(cli_errors(cli), "");
+	return cli;
+}
+
+/* ---- ls and who ---- */
+
+static void make_locks_of_others(void)
+{
+	zk_make("/j", "", ZK_RAW_CONTAINER);
+	zk_make("/j/mutex", "", ZK_RAW_CONTAINER);
+	(void)make_node("/j/mutex/" JAVA "-lock-", "10.0.0.1");
+	(void)make_node("/j/mutex/" JAVA "-lock-", "10.0.0.2");
+	zk_make("/j/rw", "", ZK_RAW_CONTAINER);
+	(void)make_node("/j/rw/" JAVA "-__READ__", "");
+	(void)make_node("/j/rw/" JAVA "-__READ__", "");
+	(void)make_node("/j/rw/" JAVA "-__WRIT__", "");
+	zk_make("/j/rw/below", "", ZK_RAW_CONTAINER);
+	(void)make_node("/j/rw/below/" JAVA "-__WRIT__", "");
+	zk_make("/j/plain", "by hand", ZK_RAW_EPHEMERAL);
+	zk_make("/j/empty", "", ZK_RAW_CONTAINER);
+	zk_make("/j/config", "not a lock", ZK_RAW_PERSISTENT);
+	zk_make("/j/config/child", "neither", ZK_RAW_PERSISTENT);
+	zk_make("/j/sem", "", ZK_RAW_CONTAINER);
+	zk_make("/j/sem/leases", "", ZK_RAW_CONTAINER);
+	zk_make("/j/sem/locks", "", ZK_RAW_CONTAINER);
+	(void)make_node("/j/sem/leases/" JAVA "-lease-", "");
+	(void)make_node("/j/sem/leases/" JAVA "-lease-", "");
+	(void)make_node("/j/sem/locks/" JAVA "-lock-", "");
+}
+
+static void locks_of_others_are_listed(void **state)
+{
+	(void)state;
+	make_locks_of_others();
+	struct cli *cli = show_json("ls", NULL);
+	const char *all = cli_output(cli);
+	expect_in(about(all, "j/mutex"),
+	          "\"kind\":\"reentrant\",\"ttl_ms\":null,\"holders\":[{\"owner\":\"" JAVA
+	          "-lock-0000000000\",\"count\":1,\"host\":null,\"pid\":null,\"command\":null}],"
+	          "\"waiters\":[\"" JAVA "-lock-0000000001\"]");
+	expect_in(about(all, "j/rw"), "\"kind\":\"read\"");
+	expect_in(about(all, "j/rw"), JAVA "-__READ__0000000001\",\"count\":1");
+	expect_in(about(all, "j/rw"), "\"waiters\":[\"" JAVA "-__WRIT__0000000002\"]");
+	expect_in(about(all, "j/rw/below"), "\"kind\":\"write\"");
+	expect_in(about(all, "j/plain"), "\"kind\":\"plain\"");
+	expect_in(about(all, "j/plain"), "\"owner\":\"j/plain\"");
+	expect_in(about(all, "j/sem"), "\"kind\":\"permits\"");
+	expect_in(about(all, "j/sem"), "-lease-0000000001");
+	assert_string_equal(about(all, "j/sem/locks"), "");
+	assert_string_equal(about(all, "j/empty"), "");
+	assert_string_equal(about(all, "j/config"), "");
+	assert_string_equal(about(all, "zookeeper"), "");
+	cli_free(cli);
+	struct cli *one = show_json("who", "j/sem");
+	expect_in(about(cli_output(one), "j/sem"), "\"kind\":\"permits\"");
+	cli_free(one);
+}
+
+static void pattern_selects_paths(void **state)
+{
+	(void)state;
+	make_locks_of_others();
+	struct cli *cli = show_json("ls", "*m?tex");
+	expect_in(about(cli_output(cli), "j/mutex"), "reentrant");
+	assert_string_equal(about(cli_output(cli), "j/rw"), "");
+	cli_free(cli);
+}
+
+static void empty_tree_lists_nothing(void **state)
+{
+	(void)state;
+	struct cli *cli = show_json("ls", NULL);
+	assert_string_equal(cli_output(cli), "[]\n");
+	cli_free(cli);
+	CLI_CALL(zk_url(), 1, "who", "x");
+}
+
+static void token_is_that_of_the_holder(void **state)
+{
+	(void)state;
+	struct zk_raw_stat stat;
+	zk_make("/x", "", ZK_RAW_CONTAINER);
+	char *path = check_format("/x/%s", make_node("/x/" JAVA "-lock-", ""));
+	(void)make_node("/x/" JAVA "-lock-", "");
+	assert_int_equal(zk_raw_exists(zk_eye, path, &stat), 0);
+	char *wanted = check_format("\"token\":%lld}", (long long)stat.czxid);
+	struct cli *cli = show_json("who", "x");
+	expect_in(cli_output(cli), wanted);
+	cli_free(cli);
+	free(wanted);
+	free(path);
+}
+
+static void run_shows_host_process_and_program(void **state)
+{
+	(void)state;
+	const char *const kinds[] = {"reentrant", "read", "write", "fenced", "plain"};
+	char host[256] = "";
+	assert_int_equal(gethostname(host, sizeof host - 1), 0);
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		struct cli *holder = cli_start(zk_url(), "run", "--kind", kinds[i], "x", "--", "sh",
+		                               "-c", UNTIL_INPUT_ENDS, NULL);
+		(void)command_of(holder);
+		char *wanted = check_format("\"host\":\"%.64s\",\"pid\":%d,\"command\":\"sh\"}",
+		                            host, (int)holder->pid);
+		struct cli *cli = show_json("who", "x");
+		expect_in(cli_output(cli), wanted);
+		cli_free(cli);
+		cli_close_input(holder);
+		CLI_EXPECT(holder, 0);
+		cli_free(holder);
+		free(wanted);
+		(void)zk_raw_delete_tree(zk_eye, "/x");
+	}
+}
+
+static void columns_show_who_waits_in_order(void **state)
+{
+	(void)state;
+	zk_make("/x", "", ZK_RAW_CONTAINER);
+	for (int i = 0; i < 3; i++)
+		(void)make_node("/x/" JAVA "-lock-", "");
+	struct cli *cli = cli_start(zk_url(), "who", "x", NULL);
+	CLI_EXPECT(cli, 0);
+	expect_in(cli_output(cli), "NAME KIND");
+	const char *first = strstr(cli_output(cli), "waiter-1");
+	assert_non_null(first);
+	expect_in(first, "lock-0000000001\n");
+	expect_in(first, "waiter-2");
+	expect_in(strstr(first, "waiter-2"), "lock-0000000002\n");
+	cli_free(cli);
+}
+
+static void readers_beyond_200_are_counted(void **state)
+{
+	(void)state;
+	zk_make("/x", "", ZK_RAW_CONTAINER);
+	for (int i = 0; i < 230; i++)
+		(void)make_node("/x/" JAVA "-__READ__", "");
+	for (int i = 0; i < 210; i++)
+		(void)make_node("/x/" JAVA "-__WRIT__", "");
+	struct cli *cli = show_json("ls", NULL);
+	expect_in(cli_output(cli), "],\"more_holders\":30,\"waiters\":[");
+	expect_in(cli_output(cli), "],\"more_waiters\":10,");
+	cli_free(cli);
+}
+
+/* More nodes than one step visits: the walk has several, and tells each lock once. */
+static void large_tree_is_walked_in_steps(void **state)
+{
+	(void)state;
+	char path[64];
+	for (int i = 0; i < 700; i++) {
+		snprintf(path, sizeof path, "/t%03d", i);
+		zk_make(path, "", ZK_RAW_CONTAINER);
+		if (i % 7 == 0) {
+			snprintf(path, sizeof path, "/t%03d/" JAVA "-lock-", i);
+			(void)make_node(path, "");
+		}
+	}
+	struct cli *cli = show_json("ls", NULL);
+	int locks = 0;
+	for (const char *at = cli_output(cli); (at = strstr(at, "{\"name\"")); at++)
+		locks++;
+	assert_int_equal(locks, 100);
+	expect_in(about(cli_output(cli), "t693"), "reentrant");
+	cli_free(cli);
+}
+
+static void data_of_others_cannot_disturb(void **state)
+{
+	(void)state;
+	zk_make("/x", "", ZK_RAW_CONTAINER);
+	(void)make_node("/x/" JAVA "-lock-", "\033[2J\n12x\n\"quoted\"\nmore");
+	struct cli *cli = show_json("who", "x");
+	cli_free(cli);
+	cli = cli_start(zk_url(), "who", "x", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_null(strchr(cli_output(cli), '\033'));
+	cli_free(cli);
+}
+
+/* ---- unlock ---- */
+
+static void unlock_removes_the_holder_only(void **state)
+{
+	(void)state;
+	zk_make("/x", "", ZK_RAW_CONTAINER);
+	(void)make_node("/x/" JAVA "-lock-", "");
+	(void)make_node("/x/" JAVA "-lock-", "");
+	CLI_CALL(zk_url(), 64, "unlock", "x");
+	CLI_CALL(zk_url(), 0, "unlock", "--force", "--yes", "x");
+	char *left = zk_only_child("/x");
+	expect_in(left, "lock-0000000001");
+	free(left);
+	zk_make("/p", "", ZK_RAW_EPHEMERAL);
+	CLI_CALL(zk_url(), 0, "unlock", "--force", "--yes", "p");
+	assert_int_equal(zk_raw_exists(zk_eye, "/p", NULL), ZK_RAW_NO_NODE);
+	CLI_CALL(zk_url(), 1, "unlock", "--force", "--yes", "p");
+}
+
+static void semaphore_cannot_be_unlocked_as_a_whole(void **state)
+{
+	(void)state;
+	make_locks_of_others();
+	CLI_CALL(zk_url(), 65, "unlock", "--force", "--yes", "j/sem");
+	assert_int_equal(zk_count("/j/sem/leases"), 2);
+}
+
+/* ---- ping and doctor ---- */
+
+static void ping_tells_a_time(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(zk_url(), "ping", NULL);
+	CLI_EXPECT(cli, 0);
+	expect_in(cli_output(cli), " ms\n");
+	cli_free(cli);
+	CLI_CALL("zk://127.0.0.1:1", 69, "ping");
+}
+
+static void expect_line(struct cli *cli, const char *verdict, const char *subject,
+                        const char *wanted)
+{
+	for (const char *text = cli_output(cli); *text; text += strcspn(text, "\n") + 1) {
+		char line[2048];
+		snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
+		if (strncmp(line, verdict, strlen(verdict)) == 0 &&
+		    strncmp(line + 6, subject, strlen(subject)) == 0 && strstr(line, wanted))
+			return;
+	}
+	fail_msg("no '%s %s … %s' in '%s'", verdict, subject, wanted, cli_output(cli));
+}
+
+static void doctor_looks_at_a_server_alone(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(zk_url(), "doctor", NULL);
+	CLI_EXPECT(cli, 0);
+	assert_string_equal(cli_errors(cli), "");
+	expect_line(cli, "ok", "words", "srvr and conf");
+	expect_line(cli, "ok", "version", "ZooKeeper 3.");
+	expect_line(cli, "note", "ensemble", "one server alone");
+	expect_line(cli, "ok", "quorum", "all 1 serve");
+	expect_line(cli, "ok", "tick", "500 ms; sessions last 1000 to 60000 ms");
+	expect_line(cli, "ok", "session", "30000 ms, as wished for");
+	expect_line(cli, "ok", "clock", " ms from this host's");
+	expect_line(cli, "ok", "rights", "taken, waited for and released");
+	cli_free(cli);
+	char *url = check_format("%s?session=100s", zk_url());
+	cli = cli_start(url, "doctor", NULL);
+	CLI_EXPECT(cli, 0);
+	expect_line(cli, "note", "session", "60000 ms instead of 100000 ms");
+	cli_free(cli);
+	free(url);
+}
+
+static void doctor_sees_missing_rights(void **state)
+{
+	(void)state;
+	char *url = check_format("%s/shut", zk_url());
+	zk_raw_use_acl(zk_eye, "world:anyone:r");
+	zk_make("/shut", "", ZK_RAW_PERSISTENT);
+	struct cli *cli = cli_start(url, "doctor", NULL);
+	CLI_EXPECT(cli, 1);
+	expect_line(cli, "BAD", "rights", "not authorized");
+	cli_free(cli);
+	CLI_CALL(url, 77, "run", "x", "--", "true");
+	free(url);
+}
+
+static void doctor_counts_the_ensemble(void **state)
+{
+	(void)state;
+	struct test_zookeeper *three =
+		test_zookeeper_start(&(struct test_zookeeper_options){.servers = 3});
+	char *all = check_format("zk://%s", test_zookeeper_hosts(three));
+	struct cli *cli = cli_start(all, "doctor", NULL);
+	CLI_EXPECT(cli, 0);
+	expect_line(cli, "ok", "ensemble", "3 servers that vote, 0 observers");
+	expect_line(cli, "ok", "quorum", "all 3 serve, 2 are needed");
+	cli_free(cli);
+	cli = cli_start(test_zookeeper_url(three, 0), "doctor", NULL);
+	CLI_EXPECT(cli, 0);
+	expect_line(cli, "note", "URL", "names 1 of 3 servers");
+	cli_free(cli);
+	test_zookeeper_kill(three, test_zookeeper_follower(three));
+	cli = cli_start(all, "doctor", NULL);
+	CLI_EXPECT(cli, 0);
+	expect_line(cli, "note", "quorum", "2 of the 3 named in the URL serve, of 3 in all");
+	cli_free(cli);
+	free(all);
+	test_zookeeper_stop(three);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ZK_STORY(locks_of_others_are_listed),
+		ZK_STORY(pattern_selects_paths),
+		ZK_STORY(empty_tree_lists_nothing),
+		ZK_STORY(token_is_that_of_the_holder),
+		ZK_STORY(run_shows_host_process_and_program),
+		ZK_STORY(columns_show_who_waits_in_order),
+		ZK_STORY(readers_beyond_200_are_counted),
+		ZK_STORY(large_tree_is_walked_in_steps),
+		ZK_STORY(data_of_others_cannot_disturb),
+		ZK_STORY(unlock_removes_the_holder_only),
+		ZK_STORY(semaphore_cannot_be_unlocked_as_a_whole),
+		ZK_STORY(ping_tells_a_time),
+		ZK_STORY(doctor_looks_at_a_server_alone),
+		ZK_STORY(doctor_sees_missing_rights),
+		ZK_STORY(doctor_counts_the_ensemble),
+	};
+	return cmocka_run_group_tests_name("cli_zk_list", tests, zk_start, zk_stop);
+}

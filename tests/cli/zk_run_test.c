@@ -1,0 +1,362 @@
+/* holdfast run on ZooKeeper: nodes, statuses, variables, and what is refused. */
+#include "cli/zk.h"
+
+#include <signal.h>
+
+static char *url_with(const char *rest)
+{
+	return check_format("%s%s", zk_url(), rest);
+}
+
+/* ---- what runs ---- */
+
+static void name_is_the_path_and_the_node_tells_who(void **state)
+{
+	(void)state;
+	struct zk_raw_data data;
+	struct zk_raw_stat stat;
+	struct cli *cli =
+		cli_start(zk_url(), "run", "a/b", "--", "sh", "-c",
+	                  "echo $HOLDFAST_OWNER $HOLDFAST_NAME $HOLDFAST_TOKEN; cat", NULL);
+	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
+	char *node = zk_only_child("/a/b");
+	assert_int_equal(zk_raw_get(zk_eye, node, &data, &stat), 0);
+	char *said = check_format("%s a/b\n", strrchr(node, '/') + 1);
+	assert_string_equal(cli_output(cli), said);
+	char *wanted = check_format("\n%d\nsh", (int)cli->pid);
+	expect_in(data.bytes, wanted);
+	assert_true(stat.owner != 0);
+	cli_close_input(cli);
+	CLI_EXPECT(cli, 0);
+	assert_string_equal(cli_errors(cli), "");
+	assert_int_equal(zk_count("/a/b"), 0);
+	cli_free(cli);
+	free(wanted);
+	free(said);
+	free(node);
+	free(data.bytes);
+}
+
+static void status_of_the_command_is_passed_on(void **state)
+{
+	(void)state;
+	CLI_CALL(zk_url(), 0, "run", "x", "--", "true");
+	CLI_CALL(zk_url(), 7, "run", "x", "--", "sh", "-c", "exit 7");
+	CLI_CALL(zk_url(), 128 + 15, "run", "x", "--", "sh", "-c", "kill -TERM $$");
+	CLI_CALL(zk_url(), 127, "run", "x", "--", "/nonexistent/program");
+	assert_int_equal(zk_count("/x"), 0);
+}
+
+static void busy_lock_is_1_and_leaves_nothing(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(zk_url(), "run", "x", NULL);
+	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
+	CLI_CALL(zk_url(), 1, "run", "-n", "x", "--", "true");
+	CLI_CALL(zk_url(), 9, "run", "-n", "-E", "9", "x", "--", "true");
+	CLI_CALL(zk_url(), 1, "run", "-w", "0.2", "x", "--", "true");
+	CLI_CALL(zk_url(), 1, "run", "-n", "-x", "x", "--", "true");
+	CLI_CALL(zk_url(), 1, "run", "-n", "-s", "x", "--", "true");
+	assert_int_equal(zk_count("/x"), 1);
+	cli_close_input(cli);
+	CLI_EXPECT(cli, 0);
+	cli_free(cli);
+}
+
+static void node_of_java_is_waited_for(void **state)
+{
+	(void)state;
+	char *node;
+	zk_make("/x", "", ZK_RAW_CONTAINER);
+	assert_int_equal(zk_raw_create(zk_eye, "/x/_c_0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a-lock-",
+	                               "127.0.0.1", ZK_RAW_EPHEMERAL_SEQUENTIAL, &node, NULL),
+	                 0);
+	struct cli *cli = cli_start(zk_url(), "run", "x", "--", "echo", "mine", NULL);
+	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
+	assert_string_equal(cli_output(cli), "");
+	assert_int_equal(zk_raw_delete(zk_eye, node, -1), 0);
+	CLI_EXPECT(cli, 0);
+	assert_string_equal(cli_output(cli), "mine\n");
+	cli_free(cli);
+	free(node);
+}
+
+static void signal_while_waiting_leaves_nothing(void **state)
+{
+	(void)state;
+	struct cli *holder = cli_start(zk_url(), "run", "x", NULL);
+	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
+	struct cli *cli = cli_start(zk_url(), "run", "x", "--", "true", NULL);
+	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
+	assert_int_equal(kill(cli->pid, SIGINT), 0);
+	CLI_EXPECT(cli, 128 + SIGINT);
+	assert_int_equal(zk_count("/x"), 1);
+	cli_free(cli);
+	cli_close_input(holder);
+	CLI_EXPECT(holder, 0);
+	cli_free(holder);
+}
+
+static void readers_share_and_writers_do_not(void **state)
+{
+	(void)state;
+	struct cli *reader = cli_start(zk_url(), "run", "-s", "x", NULL);
+	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
+	char *node = zk_only_child("/x");
+	expect_in(node, "-__READ__");
+	free(node);
+	CLI_CALL(zk_url(), 0, "run", "-n", "-s", "x", "--", "true");
+	CLI_CALL(zk_url(), 1, "run", "-n", "-x", "x", "--", "true");
+	cli_close_input(reader);
+	CLI_EXPECT(reader, 0);
+	cli_free(reader);
+	struct cli *writer = cli_start(zk_url(), "run", "-x", "x", NULL);
+	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
+	node = zk_only_child("/x");
+	expect_in(node, "-__WRIT__");
+	free(node);
+	CLI_CALL(zk_url(), 1, "run", "-n", "-s", "x", "--", "true");
+	cli_close_input(writer);
+	CLI_EXPECT(writer, 0);
+	cli_free(writer);
+}
+
+/* With several readers, each is told its own node. */
+static void each_reader_knows_its_own_node(void **state)
+{
+	(void)state;
+	const char *const says = "echo $HOLDFAST_OWNER; cat";
+	struct cli *one = cli_start(zk_url(), "run", "-s", "x", "--", "sh", "-c", says, NULL);
+	WAIT_UNTIL(strchr(cli_output(one), '\n') != NULL, CLI_SOON_MS);
+	struct cli *two = cli_start(zk_url(), "run", "-s", "x", "--", "sh", "-c", says, NULL);
+	WAIT_UNTIL(strchr(cli_output(two), '\n') != NULL, CLI_SOON_MS);
+	expect_in(cli_output(one), "__READ__0000000000\n");
+	expect_in(cli_output(two), "__READ__0000000001\n");
+	cli_free(one);
+	cli_free(two);
+}
+
+static void plain_lock_is_the_node_itself(void **state)
+{
+	(void)state;
+	struct zk_raw_stat stat;
+	struct cli *cli = cli_start(zk_url(), "run", "--kind", "plain", "a/p", NULL);
+	WAIT_UNTIL(zk_raw_exists(zk_eye, "/a/p", &stat) == 0, CLI_SOON_MS);
+	assert_true(stat.owner != 0);
+	CLI_CALL(zk_url(), 1, "run", "-n", "--kind", "plain", "a/p", "--", "true");
+	cli_close_input(cli);
+	CLI_EXPECT(cli, 0);
+	assert_int_equal(zk_raw_exists(zk_eye, "/a/p", NULL), ZK_RAW_NO_NODE);
+	cli_free(cli);
+}
+
+static void plain_lock_made_by_hand_is_waited_for(void **state)
+{
+	(void)state;
+	zk_make("/p", "", ZK_RAW_EPHEMERAL);
+	struct cli *cli =
+		cli_start(zk_url(), "run", "--kind", "plain", "p", "--", "echo", "mine", NULL);
+	WAIT_UNTIL(test_zookeeper_value(zk, 0, "zk_watch_count") > 0, CLI_SOON_MS);
+	assert_string_equal(cli_output(cli), "");
+	assert_int_equal(zk_raw_delete(zk_eye, "/p", -1), 0);
+	CLI_EXPECT(cli, 0);
+	assert_string_equal(cli_output(cli), "mine\n");
+	cli_free(cli);
+}
+
+static void token_is_the_czxid(void **state)
+{
+	(void)state;
+	const char *const ways[][2] = {{"--token", NULL}, {"--kind=fenced", NULL}};
+	for (size_t i = 0; i < 2; i++) {
+		struct zk_raw_stat stat;
+		struct cli *cli = cli_start(zk_url(), "run", ways[i][0], "x", "--", "sh", "-c",
+		                            "echo $HOLDFAST_TOKEN; cat", NULL);
+		WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
+		char *node = zk_only_child("/x");
+		assert_int_equal(zk_raw_exists(zk_eye, node, &stat), 0);
+		assert_int_equal(atoll(cli_output(cli)), stat.czxid);
+		cli_close_input(cli);
+		CLI_EXPECT(cli, 0);
+		cli_free(cli);
+		free(node);
+	}
+}
+
+/* The lease ends here and not on the server: the command is gone, and so is the node. */
+static void fixed_lease_stops_the_command_and_removes_the_node(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(zk_url(), "run", "--lease", "1s", "x", "--", "sh", "-c",
+	                            UNTIL_INPUT_ENDS, NULL);
+	pid_t pid = command_of(cli);
+	long long begun = test_now_ms();
+	WAIT_UNTIL(!cli_is_alive(pid), CLI_SOON_MS);
+	assert_in_range(test_now_ms() - begun, 0, 1000);
+	CLI_EXPECT(cli, 80);
+	assert_int_equal(zk_count("/x"), 0);
+	cli_free(cli);
+}
+
+/* ---- what is refused ---- */
+
+static void expect_refusal(const char *url, int status, const char *wanted,
+                           const char *const *words)
+{
+	struct cli *cli = cli_start_words(url, words);
+	cli_close_input(cli);
+	CLI_EXPECT(cli, status);
+	expect_in(cli_errors(cli), wanted);
+	assert_string_equal(cli_output(cli), "");
+	cli_free(cli);
+}
+
+static void what_zookeeper_has_not_is_64(void **state)
+{
+	(void)state;
+	const char *const spin[] = {"run", "--kind", "spin", "x", "--", "true", NULL};
+	const char *const permits[] = {"run", "--permits", "2", "x", "--", "true", NULL};
+	const char *const number[] = {"who", "--kind", "semaphore", "x", NULL};
+	const char *const elect[] = {"elect", "x", "--", "true", NULL};
+	const char *const revoke[] = {"revoke", "x", NULL};
+	expect_refusal(zk_url(), 64, "a spin lock asks again and again", spin);
+	expect_refusal(zk_url(), 64, "not on ZooKeeper", permits);
+	expect_refusal(zk_url(), 64, "not on ZooKeeper", number);
+	expect_refusal(zk_url(), 64, "elect: not in this release", elect);
+	expect_refusal(zk_url(), 64, "revoke: not in this release", revoke);
+}
+
+static void name_that_is_no_path_is_64(void **state)
+{
+	(void)state;
+	const char *const names[] = {"/x", "x/", "a//b", ".", "a/..", "a/./b", "/"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const char *const run[] = {"run", names[i], "--", "true", NULL};
+		const char *const who[] = {"who", names[i], NULL};
+		expect_refusal(zk_url(), 64, "no path below the chroot", run);
+		expect_refusal(zk_url(), 64, "no path below the chroot", who);
+	}
+	CLI_CALL(zk_url(), 0, "run", ".a/..b/...", "--", "true");
+}
+
+static void missing_chroot_is_78_and_is_not_made(void **state)
+{
+	(void)state;
+	char *url = url_with("/no/such");
+	const char *const run[] = {"run", "x", "--", "true", NULL};
+	const char *const ls[] = {"ls", NULL};
+	const char *const who[] = {"who", "x", NULL};
+	const char *const unlock[] = {"unlock", "--force", "--yes", "x", NULL};
+	const char *const ping[] = {"ping", NULL};
+	const char *const doctor[] = {"doctor", NULL};
+	const char *const *const all[] = {run, ls, who, unlock, ping, doctor};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		expect_refusal(url, 78, "there is no node /no/such", all[i]);
+	assert_int_equal(zk_raw_exists(zk_eye, "/no", NULL), ZK_RAW_NO_NODE);
+	free(url);
+}
+
+static void chroot_stands_before_the_name(void **state)
+{
+	(void)state;
+	char *url = url_with("/base");
+	zk_make("/base", "", ZK_RAW_PERSISTENT);
+	struct cli *cli = cli_start(url, "run", "a/b", NULL);
+	WAIT_UNTIL(zk_count("/base/a/b") == 1, CLI_SOON_MS);
+	struct cli *who = cli_start(url, "ls", NULL);
+	CLI_EXPECT(who, 0);
+	expect_in(cli_output(who), "\na/b ");
+	cli_free(who);
+	cli_free(cli);
+	free(url);
+}
+
+static void wrong_urls_are_78(void **state)
+{
+	(void)state;
+	const char *const rests[] = {"?session=abc", "?session=-1", "?db=1", "?auth=secret",
+	                             "?acl=some"};
+	const char *const run[] = {"run", "x", "--", "true", NULL};
+	for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
+		char *url = url_with(rests[i]);
+		expect_refusal(url, 78, "", run);
+		free(url);
+	}
+}
+
+static void no_server_is_69(void **state)
+{
+	(void)state;
+	CLI_CALL("zk://127.0.0.1:1", 69, "run", "x", "--", "true");
+}
+
+/* ---- the session is the lease ---- */
+
+static void session_too_short_for_the_grace_is_64(void **state)
+{
+	(void)state;
+	char *shorter = url_with("?session=4s");
+	const char *const by_default[] = {"run", "--grace", "16s", "x", "--", "true", NULL};
+	const char *const by_url[] = {"run", "--grace", "2200ms", "x", "--", "true", NULL};
+	const char *const longer[] = {"run", "--grace", "16s",  "--watchdog", "60s",
+	                              "x",   "--",      "true", NULL};
+	const char *const granted[] = {"run", "--watchdog", "200s", "--grace", "40s",
+	                               "x",   "--",         "true", NULL};
+	expect_refusal(zk_url(), 64, "is too short: renewal", by_default);
+	expect_refusal(shorter, 64, "is too short: renewal", by_url);
+	CLI_CALL(shorter, 0, "run", "x", "--", "true");
+	struct cli *cli = cli_start_words(shorter, longer);
+	CLI_EXPECT(cli, 0);
+	cli_free(cli);
+	/* The servers agree to 60 s at most. */
+	expect_refusal(zk_url(), 64, "is too short: renewal", granted);
+	assert_int_equal(zk_count("/x"), 0);
+	free(shorter);
+}
+
+static void lock_held_by_another_does_not_hide_a_short_session(void **state)
+{
+	(void)state;
+	struct cli *holder = cli_start(zk_url(), "run", "x", NULL);
+	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
+	const char *const words[] = {"run", "--watchdog", "200s", "--grace", "40s",
+	                             "x",   "--",         "true", NULL};
+	expect_refusal(zk_url(), 64, "is too short: renewal", words);
+	assert_int_equal(zk_count("/x"), 1);
+	cli_free(holder);
+}
+
+static void session_of_no_fork_must_outlast_the_lease(void **state)
+{
+	(void)state;
+	const char *const words[] = {"run", "-F", "--lease", "50s", "x", "--", "true", NULL};
+	expect_refusal(zk_url(), 64, "nobody is left to keep the session", words);
+	CLI_CALL(zk_url(), 0, "run", "-F", "--lease", "3s", "x", "--", "true");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ZK_STORY(name_is_the_path_and_the_node_tells_who),
+		ZK_STORY(status_of_the_command_is_passed_on),
+		ZK_STORY(busy_lock_is_1_and_leaves_nothing),
+		ZK_STORY(node_of_java_is_waited_for),
+		ZK_STORY(signal_while_waiting_leaves_nothing),
+		ZK_STORY(readers_share_and_writers_do_not),
+		ZK_STORY(each_reader_knows_its_own_node),
+		ZK_STORY(plain_lock_is_the_node_itself),
+		ZK_STORY(plain_lock_made_by_hand_is_waited_for),
+		ZK_STORY(token_is_the_czxid),
+		ZK_STORY(fixed_lease_stops_the_command_and_removes_the_node),
+		ZK_STORY(what_zookeeper_has_not_is_64),
+		ZK_STORY(name_that_is_no_path_is_64),
+		ZK_STORY(missing_chroot_is_78_and_is_not_made),
+		ZK_STORY(chroot_stands_before_the_name),
+		ZK_STORY(wrong_urls_are_78),
+		ZK_STORY(no_server_is_69),
+		ZK_STORY(session_too_short_for_the_grace_is_64),
+		ZK_STORY(lock_held_by_another_does_not_hide_a_short_session),
+		ZK_STORY(session_of_no_fork_must_outlast_the_lease),
+	};
+	return cmocka_run_group_tests_name("cli_zk_run", tests, zk_start, zk_stop);
+}

@@ -1,0 +1,789 @@
+/* The mutex on a real ZooKeeper: its nodes, its order, its waiters, and what is left behind. */
+#define _GNU_SOURCE
+#include "live/zk.h"
+
+#include "support/process.h"
+
+#include <unistd.h>
+
+/* ---- what it is on the server ---- */
+
+/* _c_<uuid>-lock-<ten digits> */
+static void check_protected_name(const char *name)
+{
+	static const char shape[] = "_c_xxxxxxxx-xxxx-4xxx-xxxx-xxxxxxxxxxxx-lock-dddddddddd";
+	assert_int_equal(strlen(name), strlen(shape));
+	for (size_t i = 3; shape[i]; i++) {
+		const char *set = shape[i] == 'x'              ? "0123456789abcdef"
+		                  : shape[i] == 'd' && i >= 45 ? "0123456789"
+		                                               : (char[]){shape[i], 0};
+		if (!strchr(set, name[i]))
+			fail_msg("%s: not %s", name, shape);
+	}
+	assert_int_equal(strncmp(name, "_c_", 3), 0);
+}
+
+static void lock_is_a_protected_node_of_the_session(void **state)
+{
+	char path[700];
+	struct zk_raw_stat stat;
+	struct zk_raw_data data;
+	hf_client *client = open_zk("");
+	hf_lock *lock = open_kind(client, HF_REENTRANT, "a/b/c");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	static const char *const parents[] = {"/a", "/a/b", "/a/b/c"};
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(zk_raw_exists(zk_eye, parents[i], &stat), 0);
+		assert_int_equal(stat.owner, 0);
+		assert_int_equal(stat.length, 0);
+	}
+	read_only_child(zk_eye, "/a/b/c", path, sizeof path, &stat);
+	check_protected_name(strrchr(path, '/') + 1);
+	assert_string_equal(path + strlen(path) - 10, "0000000000");
+	assert_true(stat.owner != 0);
+	assert_int_equal(stat.version, 0);
+	assert_true(stat.czxid > 0);
+	assert_int_equal(token_of(lock, NULL), stat.czxid);
+	assert_int_equal(zk_raw_get(zk_eye, path, &data, NULL), 0);
+	assert_string_not_equal(data.bytes, "__REVOKE__");
+	free(data.bytes);
+	char *acl = NULL;
+	assert_int_equal(zk_raw_acl(zk_eye, path, &acl), 0);
+	assert_string_equal(acl, "world:anyone:cdrwa");
+	free(acl);
+	ASSERT_OK(hf_lock_release(lock));
+	assert_int_equal(count_children(zk_eye, "/a/b/c"), 0);
+	ASSERT_RC(hf_lock_release(lock), HF_ENOTHELD);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void every_kind_of_mutex_is_the_same_node(void **state)
+{
+	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR, HF_FENCED};
+	char path[700];
+	struct zk_raw_stat stat;
+	hf_client *client = open_zk("");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		hf_lock *lock = open_kind(client, kinds[i], "orders");
+		ASSERT_OK(hf_lock_acquire(lock, NULL));
+		read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+		check_protected_name(strrchr(path, '/') + 1);
+		assert_int_equal(token_of(lock, NULL), stat.czxid);
+		ASSERT_OK(hf_lock_release(lock));
+		hf_lock_close(lock);
+	}
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void what_has_no_meaning_here_is_refused(void **state)
+{
+	hf_client *client = open_zk("");
+	hf_lock *lock = NULL;
+
+	(void)state;
+	ASSERT_RC(hf_lock_open(client, HF_SPIN, "orders", &lock), HF_EINVAL);
+	ASSERT_CONTAINS(hf_error_detail(), "spin");
+	assert_null(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void description_is_the_nodes_data(void **state)
+{
+	char path[700];
+	struct zk_raw_stat stat;
+	struct zk_raw_data data;
+	hf_client *client = open_at(test_zookeeper_url(zk_server, 0), "",
+	                            HF_CLIENT(.describe = "nightly report"));
+	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	assert_int_equal(zk_raw_get(zk_eye, path, &data, NULL), 0);
+	ASSERT_CONTAINS(data.bytes, "nightly report");
+	free(data.bytes);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void token_grows_even_when_the_folder_begins_anew(void **state)
+{
+	hf_client *client = open_zk("");
+	hf_lock *lock = open_kind(client, HF_FENCED, "orders");
+	int64_t last = 0;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		ASSERT_OK(hf_lock_acquire(lock, NULL));
+		assert_true(token_of(lock, NULL) > last);
+		last = token_of(lock, NULL);
+		ASSERT_OK(hf_lock_release(lock));
+		if (i == 1)
+			assert_int_equal(zk_raw_delete_tree(zk_eye, "/orders"), 0);
+	}
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- one holder ---- */
+
+static void nested_levels_send_nothing(void **state)
+{
+	struct zk_raw_stat stat;
+	char before[700], after[700];
+	hf_client *client = open_zk("");
+	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	read_only_child(zk_eye, "/orders", before, sizeof before, &stat);
+	uint64_t commands = stats_of(client).commands;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
+	ASSERT_OK(hf_lock_release(lock));
+	ASSERT_OK(hf_lock_release(lock));
+	assert_int_equal(stats_of(client).commands, commands);
+	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
+	read_only_child(zk_eye, "/orders", after, sizeof after, &stat);
+	assert_string_equal(before, after);
+	ASSERT_OK(hf_lock_release(lock));
+	assert_int_equal(stats_of(client).commands, commands + 1);
+	assert_int_equal(count_children(zk_eye, "/orders"), 0);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void looks_tell_what_the_server_has(void **state)
+{
+	int flag;
+	int64_t number;
+	char holder[200], identity[200], path[700];
+	struct zk_raw_stat stat;
+	hf_client *one = open_zk("");
+	hf_client *two = open_zk("");
+	hf_lock *mine = open_kind(one, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_kind(two, HF_REENTRANT, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_is_locked(mine, &flag));
+	assert_int_equal(flag, 0);
+	ASSERT_OK(hf_lock_ttl(mine, &number));
+	assert_int_equal(number, -2);
+	ASSERT_OK(hf_lock_holder(mine, holder, sizeof holder));
+	assert_string_equal(holder, "");
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	ASSERT_OK(hf_lock_is_locked(theirs, &flag));
+	assert_int_equal(flag, 1);
+	ASSERT_OK(hf_lock_is_held(theirs, NULL, &flag));
+	assert_int_equal(flag, 0);
+	ASSERT_OK(hf_lock_is_held(mine, NULL, &flag));
+	assert_int_equal(flag, 1);
+	ASSERT_OK(hf_lock_ttl(theirs, &number));
+	assert_int_equal(number, -1);
+	ASSERT_OK(hf_lock_holder(theirs, holder, sizeof holder));
+	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	assert_string_equal(holder, strrchr(path, '/') + 1);
+	ASSERT_OK(hf_lock_identity(mine, NULL, identity, sizeof identity));
+	assert_true(identity[0] != 0);
+	ASSERT_OK(hf_client_ping(one, NULL));
+	hf_lock_close(mine);
+	hf_lock_close(theirs);
+	ASSERT_OK(hf_client_close(one));
+	ASSERT_OK(hf_client_close(two));
+	assert_int_equal(count_children(zk_eye, "/orders"), 0);
+}
+
+static void force_takes_it_away_and_the_holder_is_told(void **state)
+{
+	int was_held = -1;
+	hf_client *one = open_zk("");
+	hf_client *two = open_zk("");
+	hf_lock *mine = open_kind(one, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_kind(two, HF_REENTRANT, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_force_release(theirs, &was_held));
+	assert_int_equal(was_held, 0);
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	struct waiter *waiter = waiter_start(theirs, NULL);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
+	ASSERT_OK(hf_lock_force_release(theirs, &was_held));
+	assert_int_equal(was_held, 1);
+	waiter_expect(waiter, 0);
+	WAIT_UNTIL(hf_lock_state(mine, NULL) == HF_LOST, 2000);
+	ASSERT_RC(hf_lock_release(mine), HF_ELOST);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	hf_lock_close(mine);
+	hf_lock_close(theirs);
+	ASSERT_OK(hf_client_close(one));
+	ASSERT_OK(hf_client_close(two));
+}
+
+static void extend_outlives_the_first_lease_and_never_shortens(void **state)
+{
+	hf_client *client = open_zk("");
+	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+
+	(void)state;
+	ASSERT_RC(hf_lock_extend(lock, NULL, 5000), HF_ENOTHELD);
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 6000)));
+	ASSERT_BETWEEN(hf_lock_remaining(lock, NULL), 3000, 6000);
+	ASSERT_OK(hf_lock_extend(lock, NULL, 1000));
+	ASSERT_BETWEEN(hf_lock_remaining(lock, NULL), 3000, 6000);
+	ASSERT_OK(hf_lock_extend(lock, NULL, 12000));
+	ASSERT_BETWEEN(hf_lock_remaining(lock, NULL), 9000, 12000);
+	ASSERT_OK(hf_lock_release(lock));
+	assert_int_equal(count_children(zk_eye, "/orders"), 0);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- waiters ---- */
+
+static void one_attempt_and_a_short_wait_leave_no_node(void **state)
+{
+	hf_client *one = open_zk("");
+	hf_client *two = open_zk("");
+	hf_lock *mine = open_kind(one, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_kind(two, HF_REENTRANT, "orders");
+	hf_cancel *cancel = new_cancel();
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	ASSERT_RC(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 1, SOON_MS);
+	long long started_at = test_now_ms();
+	ASSERT_RC(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = 200)), HF_ETIMEDOUT);
+	ASSERT_BETWEEN(test_now_ms() - started_at, 195, 2000);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 1, SOON_MS);
+	struct waiter *waiter = waiter_start(theirs, HF_ACQUIRE(.cancel = cancel));
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
+	hf_cancel_fire(cancel);
+	waiter_expect(waiter, HF_ECANCELLED);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 1, SOON_MS);
+	waiter_free(waiter);
+	assert_int_equal(hf_lock_state(mine, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(mine));
+	ASSERT_OK(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
+	ASSERT_OK(hf_lock_release(theirs));
+	hf_cancel_free(cancel);
+	hf_lock_close(mine);
+	hf_lock_close(theirs);
+	ASSERT_OK(hf_client_close(one));
+	ASSERT_OK(hf_client_close(two));
+}
+
+#define QUEUE 20
+
+static void twenty_waiters_of_two_clients_are_served_in_order(void **state)
+{
+	struct waiter *waiters[QUEUE];
+	hf_client *one = open_zk("");
+	hf_client *two = open_zk("");
+	hf_lock *mine = open_kind(one, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_kind(two, HF_REENTRANT, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	for (int i = 0; i < QUEUE; i++) {
+		waiters[i] = waiter_start(i % 2 ? mine : theirs, NULL);
+		WAIT_UNTIL(count_children(zk_eye, "/orders") == i + 2, SOON_MS);
+	}
+	int64_t last = token_of(mine, NULL);
+	ASSERT_OK(hf_lock_release(mine));
+	for (int i = 0; i < QUEUE; i++) {
+		waiter_expect(waiters[i], 0);
+		for (int j = i + 1; j < QUEUE; j++)
+			assert_false(atomic_load(&waiters[j]->over));
+		int64_t token = token_of(waiters[i]->lock, waiters[i]->options.owner);
+		assert_true(token > last);
+		last = token;
+		ASSERT_OK(waiter_release(waiters[i]));
+		waiter_free(waiters[i]);
+	}
+	assert_int_equal(count_children(zk_eye, "/orders"), 0);
+	hf_lock_close(mine);
+	hf_lock_close(theirs);
+	ASSERT_OK(hf_client_close(one));
+	ASSERT_OK(hf_client_close(two));
+}
+
+static void waiter_in_the_middle_that_leaves_wakes_nobody_early(void **state)
+{
+	hf_cancel *cancel = new_cancel();
+	hf_client *client = open_zk("");
+	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	struct waiter *second = waiter_start(lock, HF_ACQUIRE(.cancel = cancel));
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
+	struct waiter *third = waiter_start(lock, NULL);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 3, SOON_MS);
+	/* The holder's node, and that of the second. */
+	WAIT_UNTIL(test_zookeeper_value(zk_server, 0, "zk_watch_count") == 2, SOON_MS);
+	hf_cancel_fire(cancel);
+	waiter_expect(second, HF_ECANCELLED);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
+	/* The third is woken by that, and has to see that the first still holds it. */
+	WAIT_UNTIL(stats_of(client).wakeups >= 1, SOON_MS);
+	ASSERT_OK(hf_client_ping(client, NULL));
+	assert_false(atomic_load(&third->over));
+	ASSERT_OK(hf_lock_release(lock));
+	waiter_expect(third, 0);
+	ASSERT_OK(waiter_release(third));
+	waiter_free(second);
+	waiter_free(third);
+	hf_cancel_free(cancel);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* What many asynchronous acquires got, in the order in which they got it. */
+struct crowd {
+	pthread_mutex_t mutex;
+	hf_lock *lock;
+	int over; /* completions so far */
+	int granted;
+	int last_result;
+	int64_t last_token;
+	bool out_of_order;
+};
+
+struct member {
+	struct crowd *crowd;
+	hf_owner *owner;
+};
+
+static void on_released(void *arg, int result, int64_t number, const char *text)
+{
+	(void)arg;
+	(void)result;
+	(void)number;
+	(void)text;
+}
+
+static void on_member(void *arg, int result, int64_t number, const char *text)
+{
+	struct member *member = arg;
+	struct crowd *crowd = member->crowd;
+	(void)text;
+	pthread_mutex_lock(&crowd->mutex);
+	crowd->over++;
+	crowd->granted += result == 0;
+	crowd->last_result = result;
+	if (result == 0 && number <= crowd->last_token)
+		crowd->out_of_order = true;
+	if (result == 0)
+		crowd->last_token = number;
+	pthread_mutex_unlock(&crowd->mutex);
+	if (result == 0)
+		(void)hf_lock_release_async(crowd->lock, HF_RELEASE(.owner = member->owner),
+		                            on_released, NULL);
+}
+
+static int crowd_over(struct crowd *crowd)
+{
+	pthread_mutex_lock(&crowd->mutex);
+	int over = crowd->over;
+	pthread_mutex_unlock(&crowd->mutex);
+	return over;
+}
+
+static struct member *crowd_start(struct crowd *crowd, hf_lock *lock, int n)
+{
+	struct member *members = check_alloc((size_t)n * sizeof(*members));
+	pthread_mutex_init(&crowd->mutex, NULL);
+	crowd->lock = lock;
+	for (int i = 0; i < n; i++) {
+		members[i] = (struct member){.crowd = crowd, .owner = new_owner()};
+		ASSERT_OK(hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = members[i].owner),
+		                                on_member, &members[i]));
+	}
+	return members;
+}
+
+static void crowd_end(struct member *members, int n)
+{
+	for (int i = 0; i < n; i++)
+		hf_owner_free(members[i].owner);
+	free(members);
+}
+
+#define MANY 500
+
+static void five_hundred_waiters_are_woken_one_at_a_time(void **state)
+{
+	struct crowd crowd = {0};
+	hf_client *client = open_zk("");
+	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	struct member *members = crowd_start(&crowd, lock, MANY);
+	/* Each watches one node, the one before its own; the holder its own one. */
+	WAIT_UNTIL(test_zookeeper_value(zk_server, 0, "zk_watch_count") >= MANY, 20000);
+	ASSERT_BETWEEN(test_zookeeper_value(zk_server, 0, "zk_watch_count"), MANY, MANY + 1);
+	assert_int_equal(count_children(zk_eye, "/orders"), MANY + 1);
+	assert_int_equal(stats_of(client).wakeups, 0);
+	ASSERT_OK(hf_lock_release(lock));
+	WAIT_UNTIL(crowd_over(&crowd) == MANY, 30000);
+	assert_int_equal(crowd.granted, MANY);
+	assert_false(crowd.out_of_order);
+	assert_int_equal(stats_of(client).wakeups, MANY);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 0, SOON_MS);
+	WAIT_UNTIL(test_zookeeper_value(zk_server, 0, "zk_watch_count") == 0, SOON_MS);
+	crowd_end(members, MANY);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void closing_a_client_ends_a_hundred_waiters(void **state)
+{
+	struct crowd crowd = {0};
+	hf_client *one = open_zk("");
+	hf_client *two = open_zk("");
+	hf_lock *mine = open_kind(one, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_kind(two, HF_REENTRANT, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	struct member *members = crowd_start(&crowd, theirs, 100);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 101, 10000);
+	hf_lock_close(theirs);
+	long long started_at = test_now_ms();
+	ASSERT_OK(hf_client_close(two));
+	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 6000);
+	assert_int_equal(crowd.over, 100);
+	assert_int_equal(crowd.granted, 0);
+	assert_int_equal(crowd.last_result, HF_ECLOSED);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 1, SOON_MS);
+	assert_int_equal(hf_lock_state(mine, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(mine));
+	crowd_end(members, 100);
+	hf_lock_close(mine);
+	ASSERT_OK(hf_client_close(one));
+}
+
+/* A loop that tries for a moment again and again must not gather watches. */
+static void waits_that_end_in_vain_do_not_pile_up_watches(void **state)
+{
+	hf_client *one = open_zk("");
+	hf_client *two = open_zk("");
+	hf_lock *mine = open_kind(one, HF_REENTRANT, "orders");
+	hf_lock *theirs = open_kind(two, HF_REENTRANT, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	for (int i = 0; i < 12; i++)
+		ASSERT_RC(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = 150)), HF_ETIMEDOUT);
+	assert_true(test_zookeeper_value(zk_server, 0, "zk_watch_count") <= 3);
+	uint64_t wakeups = stats_of(two).wakeups;
+	ASSERT_OK(hf_lock_release(mine));
+	ASSERT_OK(hf_client_ping(two, NULL));
+	assert_int_equal(stats_of(two).wakeups, wakeups);
+	hf_lock_close(mine);
+	hf_lock_close(theirs);
+	ASSERT_OK(hf_client_close(one));
+	ASSERT_OK(hf_client_close(two));
+}
+
+/* ---- others on the path ---- */
+
+static void strangers_in_the_folder_hold_nothing(void **state)
+{
+	hf_client *client = open_zk("");
+	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+
+	(void)state;
+	assert_int_equal(zk_raw_create(zk_eye, "/orders", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
+	assert_int_equal(zk_raw_create(zk_eye, "/orders/0", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
+	assert_int_equal(zk_raw_create(zk_eye, "/orders/paid", "x", ZK_RAW_EPHEMERAL, NULL, NULL),
+	                 0);
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 3000)));
+	assert_int_equal(count_children(zk_eye, "/orders"), 3);
+	ASSERT_OK(hf_lock_release(lock));
+	assert_int_equal(count_children(zk_eye, "/orders"), 2);
+	assert_int_equal(zk_raw_delete(zk_eye, "/orders/paid", -1), 0);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void node_made_by_hand_is_waited_for(void **state)
+{
+	char *path = NULL;
+	hf_client *client = open_zk("");
+	hf_lock *lock = open_kind(client, HF_REENTRANT, "orders");
+
+	(void)state;
+	assert_int_equal(zk_raw_create(zk_eye, "/orders", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
+	assert_int_equal(zk_raw_create(zk_eye, "/orders/lock-", "by hand",
+	                               ZK_RAW_EPHEMERAL_SEQUENTIAL, &path, NULL),
+	                 0);
+	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	struct waiter *waiter = waiter_start(lock, NULL);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
+	/* A change of the data wakes, and is no reason to believe anything. */
+	WAIT_UNTIL(test_zookeeper_value(zk_server, 0, "zk_watch_count") == 1, SOON_MS);
+	assert_int_equal(zk_raw_set(zk_eye, path, "__REVOKE__", -1), 0);
+	WAIT_UNTIL(stats_of(client).wakeups == 1, SOON_MS);
+	WAIT_UNTIL(test_zookeeper_value(zk_server, 0, "zk_watch_count") == 1, SOON_MS);
+	assert_false(atomic_load(&waiter->over));
+	assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
+	waiter_expect(waiter, 0);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	free(path);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- where it is ---- */
+
+static void chroot_is_put_before_every_path(void **state)
+{
+	assert_int_equal(zk_raw_create(zk_eye, "/apps", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
+	assert_int_equal(zk_raw_create(zk_eye, "/apps/shop", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
+	hf_client *client = open_zk("/apps/shop");
+	hf_lock *lock = open_kind(client, HF_REENTRANT, "a/orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	assert_int_equal(count_children(zk_eye, "/apps/shop/a/orders"), 1);
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void missing_chroot_is_named_and_not_made(void **state)
+{
+	char url[200];
+	hf_client *client = NULL;
+
+	(void)state;
+	snprintf(url, sizeof url, "%s/nowhere/at/all", test_zookeeper_url(zk_server, 0));
+	ASSERT_RC(hf_client_open(url, NULL, &client), HF_EINVAL);
+	ASSERT_CONTAINS(hf_error_detail(), "chroot");
+	ASSERT_CONTAINS(hf_error_detail(), "/nowhere/at/all");
+	assert_int_equal(zk_raw_exists(zk_eye, "/nowhere", NULL), ZK_RAW_NO_NODE);
+}
+
+static void chroot_that_vanishes_is_not_made_again(void **state)
+{
+	assert_int_equal(zk_raw_create(zk_eye, "/apps", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
+	hf_client *client = open_zk("/apps");
+	hf_lock *lock = open_kind(client, HF_REENTRANT, "a/orders");
+
+	(void)state;
+	assert_int_equal(zk_raw_delete(zk_eye, "/apps", -1), 0);
+	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 3000)), HF_EINVAL);
+	ASSERT_CONTAINS(hf_error_detail(), "chroot");
+	assert_int_equal(zk_raw_exists(zk_eye, "/apps", NULL), ZK_RAW_NO_NODE);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void name_that_is_no_path_is_refused(void **state)
+{
+	static const char *const names[] = {"a//b", "/a", "a/", "a/./b", "../a", "."};
+	hf_client *client = open_zk("");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		hf_lock *lock = NULL;
+		int rc = hf_lock_open(client, HF_REENTRANT, names[i], &lock);
+		if (rc == 0)
+			rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 3000));
+		if (rc != HF_EINVAL)
+			fail_msg("%s: %d (%s)", names[i], rc, hf_error_detail());
+		ASSERT_CONTAINS(hf_error_detail(), "name");
+		hf_lock_close(lock);
+	}
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void digest_keeps_others_out(void **state)
+{
+	char path[700];
+	struct zk_raw_stat stat;
+	char *acl = NULL;
+	hf_client *mine = open_zk("?auth=digest:me:secret");
+	hf_client *wrong = open_zk("?auth=digest:me:wrong");
+	hf_lock *lock = open_kind(mine, HF_REENTRANT, "orders");
+	hf_lock *other = open_kind(wrong, HF_REENTRANT, "orders");
+	struct zk_raw *raw = zk_raw_open(test_zookeeper_host(zk_server, 0), 0);
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	assert_int_equal(zk_raw_auth(raw, "digest", "me:secret"), 0);
+	read_only_child(raw, "/orders", path, sizeof path, &stat);
+	assert_int_equal(zk_raw_acl(raw, path, &acl), 0);
+	ASSERT_CONTAINS(acl, "digest:me:");
+	ASSERT_CONTAINS(acl, ":cdrwa");
+	free(acl);
+	assert_int_equal(zk_raw_acl(raw, "/orders", &acl), 0);
+	ASSERT_CONTAINS(acl, "digest:me:");
+	free(acl);
+	int rc = hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 3000));
+	assert_true(rc == HF_EREFUSED || rc == HF_EDENIED || rc == HF_EAUTH);
+	ASSERT_CONTAINS(hf_error_detail(), "auth");
+	assert_int_equal(count_children(raw, "/orders"), 1);
+	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(lock));
+	assert_int_equal(zk_raw_delete(raw, "/orders", -1), 0);
+	zk_raw_close(raw);
+	hf_lock_close(lock);
+	hf_lock_close(other);
+	ASSERT_OK(hf_client_close(mine));
+	ASSERT_OK(hf_client_close(wrong));
+}
+
+static void open_acl_lets_everybody_in(void **state)
+{
+	hf_client *mine = open_zk("?auth=digest:me:secret&acl=open");
+	hf_client *wrong = open_zk("?auth=digest:me:wrong&acl=open");
+	hf_lock *lock = open_kind(mine, HF_REENTRANT, "orders");
+	hf_lock *other = open_kind(wrong, HF_REENTRANT, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	ASSERT_RC(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_OK(hf_lock_release(lock));
+	ASSERT_OK(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 3000)));
+	ASSERT_OK(hf_lock_release(other));
+	hf_lock_close(lock);
+	hf_lock_close(other);
+	ASSERT_OK(hf_client_close(mine));
+	ASSERT_OK(hf_client_close(wrong));
+}
+
+/* ---- processes and threads ---- */
+
+static hf_client *parent_client;
+static hf_lock *parent_lock;
+
+static void use_in_child(int pipe_fd)
+{
+	char line[100];
+	int length =
+		snprintf(line, sizeof line, "%d %d %d", hf_lock_acquire(parent_lock, NULL),
+	                 hf_lock_release(parent_lock), (int)hf_lock_remaining(parent_lock, NULL));
+	(void)!write(pipe_fd, line, (size_t)length);
+	hf_lock_close(parent_lock);
+	(void)hf_client_close(parent_client);
+	_exit(0);
+}
+
+static void forked_child_touches_nothing(void **state)
+{
+	char output[200], expected[100];
+	parent_client = open_zk("");
+	parent_lock = open_kind(parent_client, HF_REENTRANT, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(parent_lock, NULL));
+	assert_int_equal(process_fork(use_in_child, output, sizeof output), 0);
+	snprintf(expected, sizeof expected, "%d %d 0", HF_EFORKED, HF_EFORKED);
+	assert_string_equal(output, expected);
+	ASSERT_OK(hf_client_ping(parent_client, NULL));
+	assert_int_equal(hf_lock_state(parent_lock, NULL), HF_HELD);
+	assert_int_equal(count_children(zk_eye, "/orders"), 1);
+	ASSERT_OK(hf_lock_release(parent_lock));
+	hf_lock_close(parent_lock);
+	ASSERT_OK(hf_client_close(parent_client));
+}
+
+#define THREADS 8
+#define ROUNDS  40
+
+static long counted; /* without protection but the lock's */
+
+/* Returns what went wrong, or NULL. */
+static char *explain(const char *verb, int rc)
+{
+	return check_format("%s: %d (%s: %s)", verb, rc, hf_strerror(rc), hf_error_detail());
+}
+
+static void *count_up(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		int rc = hf_lock_acquire(arg, NULL);
+		if (rc)
+			return explain("acquire", rc);
+		long seen = counted;
+		if (i % 8 == 0)
+			test_pause();
+		counted = seen + 1;
+		rc = hf_lock_release(arg);
+		if (rc)
+			return explain("release", rc);
+	}
+	return NULL;
+}
+
+static void threads_of_two_clients_never_lose_a_count(void **state)
+{
+	pthread_t threads[2 * THREADS];
+	hf_client *clients[2];
+	hf_lock *locks[2];
+
+	(void)state;
+	counted = 0;
+	for (int i = 0; i < 2; i++) {
+		clients[i] = open_zk("");
+		locks[i] = open_kind(clients[i], i ? HF_FAIR : HF_REENTRANT, "orders");
+	}
+	for (int i = 0; i < 2 * THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, count_up, locks[i % 2]), 0);
+	for (int i = 0; i < 2 * THREADS; i++) {
+		void *wrong;
+		assert_int_equal(pthread_join(threads[i], &wrong), 0);
+		if (wrong)
+			fail_msg("%s", (char *)wrong);
+	}
+	assert_int_equal(counted, 2 * THREADS * ROUNDS);
+	assert_int_equal(count_children(zk_eye, "/orders"), 0);
+	for (int i = 0; i < 2; i++) {
+		hf_lock_close(locks[i]);
+		ASSERT_OK(hf_client_close(clients[i]));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ZK_STORY(lock_is_a_protected_node_of_the_session),
+		ZK_STORY(every_kind_of_mutex_is_the_same_node),
+		ZK_STORY(what_has_no_meaning_here_is_refused),
+		ZK_STORY(description_is_the_nodes_data),
+		ZK_STORY(token_grows_even_when_the_folder_begins_anew),
+		ZK_STORY(nested_levels_send_nothing),
+		ZK_STORY(looks_tell_what_the_server_has),
+		ZK_STORY(force_takes_it_away_and_the_holder_is_told),
+		ZK_STORY(extend_outlives_the_first_lease_and_never_shortens),
+		ZK_STORY(one_attempt_and_a_short_wait_leave_no_node),
+		ZK_STORY(twenty_waiters_of_two_clients_are_served_in_order),
+		ZK_STORY(waiter_in_the_middle_that_leaves_wakes_nobody_early),
+		ZK_STORY(five_hundred_waiters_are_woken_one_at_a_time),
+		ZK_STORY(closing_a_client_ends_a_hundred_waiters),
+		ZK_STORY(waits_that_end_in_vain_do_not_pile_up_watches),
+		ZK_STORY(strangers_in_the_folder_hold_nothing),
+		ZK_STORY(node_made_by_hand_is_waited_for),
+		ZK_STORY(chroot_is_put_before_every_path),
+		ZK_STORY(missing_chroot_is_named_and_not_made),
+		ZK_STORY(chroot_that_vanishes_is_not_made_again),
+		ZK_STORY(name_that_is_no_path_is_refused),
+		ZK_STORY(digest_keeps_others_out),
+		ZK_STORY(open_acl_lets_everybody_in),
+		ZK_STORY(forked_child_touches_nothing),
+		ZK_STORY(threads_of_two_clients_never_lose_a_count),
+	};
+	return cmocka_run_group_tests(tests, zk_start, zk_stop);
+}

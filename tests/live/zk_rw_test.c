@@ -1,0 +1,306 @@
+/* The read-write lock on a real ZooKeeper: its nodes, who waits for whom, and the downgrade. */
+#define _GNU_SOURCE
+#include "live/zk.h"
+
+/* Two clients with both halves of one lock. */
+struct pair {
+	hf_client *one, *two;
+	hf_lock *read, *write;             /* of the first */
+	hf_lock *their_read, *their_write; /* of the second */
+};
+
+static void pair_begin(struct pair *pair)
+{
+	pair->one = open_zk("");
+	pair->two = open_zk("");
+	pair->read = open_kind(pair->one, HF_READ, "orders");
+	pair->write = open_kind(pair->one, HF_WRITE, "orders");
+	pair->their_read = open_kind(pair->two, HF_READ, "orders");
+	pair->their_write = open_kind(pair->two, HF_WRITE, "orders");
+}
+
+static void pair_end(struct pair *pair)
+{
+	hf_lock_close(pair->read);
+	hf_lock_close(pair->write);
+	hf_lock_close(pair->their_read);
+	hf_lock_close(pair->their_write);
+	ASSERT_OK(hf_client_close(pair->one));
+	ASSERT_OK(hf_client_close(pair->two));
+	WAIT_UNTIL(count_children(zk_eye, "/orders") <= 0, SOON_MS);
+}
+
+/* The number of the folder's only child that has the marker. */
+static void read_number(const char *marker, char ret_number[11], struct zk_raw_stat *ret_stat)
+{
+	struct zk_raw_names names;
+	int found = 0;
+	char path[700];
+	assert_int_equal(zk_raw_children(zk_eye, "/orders", &names, NULL), 0);
+	for (int i = 0; i < names.count; i++) {
+		const char *at = strstr(names.name[i], marker);
+		if (!at)
+			continue;
+		found++;
+		snprintf(ret_number, 11, "%s", at + strlen(marker));
+		snprintf(path, sizeof path, "/orders/%s", names.name[i]);
+		assert_int_equal(zk_raw_exists(zk_eye, path, ret_stat), 0);
+	}
+	zk_raw_names_clear(&names);
+	assert_int_equal(found, 1);
+}
+
+static void readers_share_and_keep_writers_out(void **state)
+{
+	struct pair pair;
+	struct zk_raw_stat stat;
+	char path[700];
+
+	(void)state;
+	pair_begin(&pair);
+	ASSERT_OK(hf_lock_acquire(pair.read, NULL));
+	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	ASSERT_CONTAINS(path, "-__READ__0000000000");
+	assert_int_equal(strncmp(path, "/orders/_c_", 11), 0);
+	ASSERT_OK(hf_lock_acquire(pair.their_read, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
+	assert_int_equal(count_children(zk_eye, "/orders"), 2);
+	struct waiter *writer = waiter_start(pair.write, NULL);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 3, SOON_MS);
+	ASSERT_OK(hf_lock_release(pair.read));
+	ASSERT_OK(hf_client_ping(pair.one, NULL));
+	assert_false(atomic_load(&writer->over));
+	ASSERT_OK(hf_lock_release(pair.their_read));
+	waiter_expect(writer, 0);
+	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	ASSERT_CONTAINS(path, "-__WRIT__0000000002");
+	assert_int_equal(token_of(pair.write, writer->options.owner), stat.czxid);
+	ASSERT_RC(hf_lock_acquire(pair.their_read, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_RC(hf_lock_acquire(pair.their_write, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_OK(waiter_release(writer));
+	waiter_free(writer);
+	pair_end(&pair);
+}
+
+static void reader_behind_a_waiting_writer_waits_too(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_begin(&pair);
+	ASSERT_OK(hf_lock_acquire(pair.read, NULL));
+	struct waiter *writer = waiter_start(pair.their_write, NULL);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
+	struct waiter *reader = waiter_start(pair.their_read, NULL);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 3, SOON_MS);
+	struct waiter *another = waiter_start(pair.read, NULL);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 4, SOON_MS);
+	assert_false(atomic_load(&reader->over));
+	ASSERT_OK(hf_lock_release(pair.read));
+	waiter_expect(writer, 0);
+	assert_false(atomic_load(&reader->over) || atomic_load(&another->over));
+	ASSERT_OK(waiter_release(writer));
+	/* Both were behind the same writer, and go together. */
+	waiter_expect(reader, 0);
+	waiter_expect(another, 0);
+	ASSERT_OK(waiter_release(reader));
+	ASSERT_OK(waiter_release(another));
+	waiter_free(writer);
+	waiter_free(reader);
+	waiter_free(another);
+	pair_end(&pair);
+}
+
+static void writer_that_gives_up_lets_the_readers_behind_it_in(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_begin(&pair);
+	ASSERT_OK(hf_lock_acquire(pair.read, NULL));
+	struct waiter *writer = waiter_start(pair.their_write, HF_ACQUIRE(.wait_ms = 1500));
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
+	struct waiter *reader = waiter_start(pair.their_read, NULL);
+	waiter_expect(writer, HF_ETIMEDOUT);
+	waiter_expect(reader, 0);
+	ASSERT_OK(waiter_release(reader));
+	ASSERT_OK(hf_lock_release(pair.read));
+	waiter_free(writer);
+	waiter_free(reader);
+	pair_end(&pair);
+}
+
+static void writer_that_goes_on_reading_keeps_its_place(void **state)
+{
+	struct pair pair;
+	struct zk_raw_stat stat;
+	char of_write[11], of_read[11];
+
+	(void)state;
+	pair_begin(&pair);
+	ASSERT_OK(hf_lock_acquire(pair.write, NULL));
+	read_number("__WRIT__", of_write, &stat);
+	struct waiter *writer = waiter_start(pair.their_write, NULL);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
+	ASSERT_OK(hf_lock_acquire(pair.read, HF_ACQUIRE(.wait_ms = SOON_MS)));
+	assert_int_equal(count_children(zk_eye, "/orders"), 3);
+	read_number("__READ__", of_read, &stat);
+	assert_string_equal(of_read, of_write);
+	assert_true(stat.owner != 0);
+	ASSERT_OK(hf_lock_release(pair.write));
+	/* The waiting writer looks again, and waits for the reader from now on. */
+	WAIT_UNTIL(stats_of(pair.two).wakeups >= 1, SOON_MS);
+	ASSERT_OK(hf_client_ping(pair.two, NULL));
+	assert_false(atomic_load(&writer->over));
+	assert_int_equal(count_children(zk_eye, "/orders"), 2);
+	ASSERT_OK(hf_lock_release(pair.read));
+	waiter_expect(writer, 0);
+	ASSERT_OK(waiter_release(writer));
+	waiter_free(writer);
+	pair_end(&pair);
+}
+
+static void reader_of_another_owner_waits_for_the_writer(void **state)
+{
+	struct pair pair;
+	hf_owner *owner = new_owner();
+
+	(void)state;
+	pair_begin(&pair);
+	ASSERT_OK(hf_lock_acquire(pair.write, NULL));
+	ASSERT_RC(hf_lock_acquire(pair.read, HF_ACQUIRE(.owner = owner, .wait_ms = HF_NOWAIT)),
+	          HF_EBUSY);
+	ASSERT_RC(hf_lock_acquire(pair.read, HF_ACQUIRE(.owner = owner, .wait_ms = 300)),
+	          HF_ETIMEDOUT);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 1, SOON_MS);
+	ASSERT_OK(hf_lock_release(pair.write));
+	hf_owner_free(owner);
+	pair_end(&pair);
+}
+
+static void reader_that_asks_to_write_is_told_that_it_cannot_be(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_begin(&pair);
+	ASSERT_OK(hf_lock_acquire(pair.read, NULL));
+	ASSERT_RC(hf_lock_acquire(pair.write, NULL), HF_EDEADLOCK);
+	assert_int_equal(count_children(zk_eye, "/orders"), 1);
+	ASSERT_OK(hf_lock_release(pair.read));
+	pair_end(&pair);
+}
+
+static void both_halves_nest(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_begin(&pair);
+	ASSERT_OK(hf_lock_acquire(pair.write, NULL));
+	ASSERT_OK(hf_lock_acquire(pair.write, NULL));
+	ASSERT_OK(hf_lock_acquire(pair.read, NULL));
+	ASSERT_OK(hf_lock_acquire(pair.read, NULL));
+	assert_int_equal(count_children(zk_eye, "/orders"), 2);
+	ASSERT_OK(hf_lock_release(pair.write));
+	ASSERT_OK(hf_lock_release(pair.read));
+	assert_int_equal(count_children(zk_eye, "/orders"), 2);
+	ASSERT_OK(hf_lock_release(pair.write));
+	assert_int_equal(count_children(zk_eye, "/orders"), 1);
+	ASSERT_OK(hf_lock_release(pair.read));
+	assert_int_equal(count_children(zk_eye, "/orders"), 0);
+	pair_end(&pair);
+}
+
+static void mutex_on_the_same_path_is_busy(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	pair_begin(&pair);
+	hf_lock *mutex = open_kind(pair.two, HF_REENTRANT, "orders");
+	ASSERT_OK(hf_lock_acquire(pair.read, NULL));
+	ASSERT_RC(hf_lock_acquire(mutex, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_OK(hf_lock_release(pair.read));
+	ASSERT_OK(hf_lock_acquire(mutex, HF_ACQUIRE(.wait_ms = SOON_MS)));
+	ASSERT_RC(hf_lock_acquire(pair.read, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_RC(hf_lock_acquire(pair.write, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_OK(hf_lock_release(mutex));
+	hf_lock_close(mutex);
+	pair_end(&pair);
+}
+
+/* ---- a mix of both ---- */
+
+struct mixer {
+	pthread_t thread;
+	hf_lock *read, *write;
+	unsigned seed;
+	char *wrong;
+};
+
+static atomic_int readers_in, writers_in;
+static atomic_bool readers_met;
+
+static void *mix(void *arg)
+{
+	struct mixer *mixer = arg;
+	for (int i = 0; i < 40; i++) {
+		bool writes = rand_r(&mixer->seed) % 4 == 0;
+		hf_lock *lock = writes ? mixer->write : mixer->read;
+		int rc = hf_lock_acquire(lock, NULL);
+		if (rc) {
+			mixer->wrong = check_format("%d: %s", rc, hf_error_detail());
+			break;
+		}
+		atomic_int *in = writes ? &writers_in : &readers_in;
+		int same = atomic_fetch_add(in, 1);
+		if (writes ? same > 0 || readers_in > 0 : writers_in > 0)
+			mixer->wrong = "a writer was not alone";
+		if (!writes && same > 0)
+			readers_met = true;
+		test_pause();
+		atomic_fetch_sub(in, 1);
+		rc = hf_lock_release(lock);
+		if (rc)
+			mixer->wrong = check_format("%d: %s", rc, hf_error_detail());
+	}
+	return NULL;
+}
+
+static void writers_are_alone_and_readers_meet(void **state)
+{
+	struct pair pair;
+	struct mixer mixers[8];
+
+	(void)state;
+	pair_begin(&pair);
+	for (int i = 0; i < 8; i++) {
+		mixers[i] = (struct mixer){.read = i % 2 ? pair.read : pair.their_read,
+		                           .write = i % 2 ? pair.write : pair.their_write,
+		                           .seed = (unsigned)i};
+		assert_int_equal(pthread_create(&mixers[i].thread, NULL, mix, &mixers[i]), 0);
+	}
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(pthread_join(mixers[i].thread, NULL), 0);
+		if (mixers[i].wrong)
+			fail_msg("%s", mixers[i].wrong);
+	}
+	assert_true(readers_met);
+	pair_end(&pair);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ZK_STORY(readers_share_and_keep_writers_out),
+		ZK_STORY(reader_behind_a_waiting_writer_waits_too),
+		ZK_STORY(writer_that_gives_up_lets_the_readers_behind_it_in),
+		ZK_STORY(writer_that_goes_on_reading_keeps_its_place),
+		ZK_STORY(reader_of_another_owner_waits_for_the_writer),
+		ZK_STORY(reader_that_asks_to_write_is_told_that_it_cannot_be),
+		ZK_STORY(both_halves_nest),
+		ZK_STORY(mutex_on_the_same_path_is_busy),
+		ZK_STORY(writers_are_alone_and_readers_meet),
+	};
+	return cmocka_run_group_tests(tests, zk_start, zk_stop);
+}
