@@ -73,6 +73,11 @@ static void run_inside(struct hf__call *call)
 int hf__call_run(struct hf__call *call)
 {
 	struct hf_client *client = call->client;
+	/* Who calls again and again must not keep a close waiting. */
+	if (call->op.verb != HF__OP_CLOSE && atomic_load(&client->closing)) {
+		hf__thread_unref(call->op.thread);
+		return hf__error(HF_ECLOSED, "the client is closed");
+	}
 	if (!hf__cancel_join(call->cancel, call)) {
 		hf__thread_unref(call->op.thread);
 		return cancelled_before();

@@ -38,12 +38,14 @@ static const struct refusal *find_code(const char *text, size_t length)
 
 /*
  * Servers before 7.0 wrap an error of a command inside a script: "ERR Error running script (call to
- * f_…): @user_script:3: WRONGTYPE Operation …". The code is the first word that is one.
+ * f_…): @user_script:3: WRONGTYPE Operation …", or "@user_script: 14: -OOM …" where the script itself
+ * passes it on. The code is the first word that is one.
  */
 static const struct refusal *find_inside(const char *text, size_t length)
 {
-	static const char wrapped[] = "ERR Error running script";
-	if (length < sizeof wrapped - 1 || memcmp(text, wrapped, sizeof wrapped - 1) != 0)
+	static const char wrapped[] = "ERR Error running script", passed_on[] = "@user_script";
+	if ((length < sizeof wrapped - 1 || memcmp(text, wrapped, sizeof wrapped - 1) != 0) &&
+	    (length < sizeof passed_on - 1 || memcmp(text, passed_on, sizeof passed_on - 1) != 0))
 		return NULL;
 	for (size_t i = 1; i < length; i++) {
 		if (text[i - 1] != ' ' && text[i - 1] != '-')

@@ -388,6 +388,19 @@ static void make_parents(struct hf__zk *zk, struct hf__node *node, int64_t now)
 		make_folder(zk, node, strlen(path));
 }
 
+/* Somebody has the path as a plain lock: a node that can have no children. */
+static void wait_for_plain(struct hf__zk *zk, struct hf__node *node, int64_t now)
+{
+	char path[HF__ZK_PATH];
+	node->blocked = false;
+	if (node->cmd->place_ms == 0) {
+		busy(zk, node, now);
+		return;
+	}
+	hf__node_folder(zk, node->lock, path);
+	watch_before(zk, node, path);
+}
+
 /* The list that went out behind the creation. */
 static void listed_first(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
@@ -398,6 +411,8 @@ static void listed_first(struct hf__zk *zk, struct hf__request *request, int64_t
 		advance(zk, node, now);
 	else if (request->rc != ZOK && request->rc != ZNONODE)
 		fail_rc(zk, node, request->rc, now);
+	else if (node->blocked)
+		wait_for_plain(zk, node, now);
 	else if (node->state == HF__NODE_THERE && request->rc == ZOK)
 		take_turn(zk, node, request, now);
 	else if (node->state == HF__NODE_THERE)
@@ -427,7 +442,9 @@ static void made(struct hf__zk *zk, struct hf__request *request, int64_t now)
 		note_made(node, request);
 	} else {
 		node->state = HF__NODE_NEW;
-		if (node->cmd && request->rc != ZNONODE && !hf__request_is_dead(request->rc))
+		node->blocked = request->rc == ZNOCHILDRENFOREPHEMERALS;
+		if (node->cmd && request->rc != ZNONODE && !node->blocked &&
+		    !hf__request_is_dead(request->rc))
 			fail_rc(zk, node, request->rc, now);
 	}
 }

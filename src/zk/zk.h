@@ -53,6 +53,7 @@ struct hf__node {
 	bool granted;
 	bool guarded; /* its deletion by others is watched for */
 	bool waits;   /* for the deletion of the node before it */
+	bool blocked; /* by a plain lock in the place of its folder */
 	bool dead;    /* nobody's; freed with its last request */
 	int error;    /* the command fails with it once the node is gone */
 	char why[120];

@@ -106,7 +106,7 @@ static void release_leaves_what_another_has_made_alone(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void mutex_below_a_plain_lock_is_a_conflict(void **state)
+static void mutex_waits_for_a_plain_lock_on_its_path(void **state)
 {
 	hf_client *client = open_zk("");
 	hf_lock *plain = open_kind(client, HF_PLAIN, "lock");
@@ -114,10 +114,13 @@ static void mutex_below_a_plain_lock_is_a_conflict(void **state)
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(plain, NULL));
-	int rc = hf_lock_acquire(mutex, HF_ACQUIRE(.wait_ms = 1000));
-	assert_true(rc == HF_ECONFLICT || rc == HF_EBUSY);
+	ASSERT_RC(hf_lock_acquire(mutex, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	struct waiter *waiter = waiter_start(mutex, NULL);
+	WAIT_UNTIL(stats_of(client).waits == 1, SOON_MS);
 	assert_int_equal(hf_lock_state(plain, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(plain));
+	waiter_expect(waiter, 0);
+	waiter_free(waiter);
 	hf_lock_close(plain);
 	hf_lock_close(mutex);
 	ASSERT_OK(hf_client_close(client));
@@ -170,7 +173,7 @@ int main(void)
 		ZK_STORY(node_that_stays_for_good_is_busy_too),
 		ZK_STORY(node_deleted_and_made_by_another_is_lost_and_left_alone),
 		ZK_STORY(release_leaves_what_another_has_made_alone),
-		ZK_STORY(mutex_below_a_plain_lock_is_a_conflict),
+		ZK_STORY(mutex_waits_for_a_plain_lock_on_its_path),
 		ZK_STORY(waiters_of_two_clients_all_get_it_once),
 	};
 	return cmocka_run_group_tests(tests, zk_start, zk_stop);
