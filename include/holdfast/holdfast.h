@@ -170,10 +170,10 @@ typedef struct hf_client_options {
 	int64_t peer_skew_ms; /* peer_skew; default 1000: how far the clocks of Java peers may be off.
 	                         Permits and groups, whose ends Java compares with its own clock, are
 	                         believed that much shorter, but by a quarter of the lease at most */
-	int64_t session_ms;   /* session; ZooKeeper only, default 30000; watchdog_ms wins. The servers
+	int64_t session_ms; /* session; ZooKeeper only, default 30000; watchdog_ms wins. The servers
 	                         may agree to less or more */
-	const char *auth;     /* auth; ZooKeeper only: "digest:user:password" */
-	const char *acl;      /* acl; ZooKeeper only: "open", or "creator", the default with auth */
+	const char *auth;   /* auth; ZooKeeper only: "digest:user:password" */
+	const char *acl;    /* acl; ZooKeeper only: "open", or "creator", the default with auth */
 } hf_client_options;
 
 #define HF_CLIENT(...) (&(hf_client_options){.size = sizeof(hf_client_options), __VA_ARGS__})
@@ -289,7 +289,7 @@ typedef enum hf_kind {
 	HF_FENCED = 5, /* getFencedLock(): counted, every grant has a token */
 	HF_SPIN =
 		6, /* getSpinLock(): counted, waits by asking again and again, publishes nothing */
-	HF_SIMPLE = 7,     /* getNonReentrantLock(): its owner gets HF_EDEADLOCK if it asks again */
+	HF_SIMPLE = 7, /* getNonReentrantLock(): its owner gets HF_EDEADLOCK if it asks again */
 	HF_SIMPLE_FAIR = 8, /* getNonReentrantFairLock(): the same, in order */
 	HF_PLAIN = 9 /* ZooKeeper only: the lock's node itself, as made by hand with `create -e` */
 } hf_kind;

@@ -15,7 +15,8 @@ static void end_rest(struct hf__core *core, struct hf__lock *lock, int64_t told,
 	struct hf__op *next = first_waiter(lock);
 	if (!next || !next->rests)
 		return;
-	if (told > hf__lock_is_watched(lock, HF__CHANNEL_LOCK, NULL))
+	int ourselves = hf__lock_is_watched(lock, HF__CHANNEL_LOCK, NULL) ? 1 : 0;
+	if (told > ourselves)
 		hf__wheel_start(&core->wheel, &next->retry, now + HF__REST_MS);
 	else
 		next->rests = false;

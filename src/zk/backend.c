@@ -165,7 +165,7 @@ static void take_notices(struct hf__zk *zk, int64_t now)
 		struct hf__watcher copy = *watcher;
 		hf__request_drop_watcher(watcher);
 		if (current)
-			hf__node_noticed(zk, &copy, now);
+			hf__guard_noticed(zk, &copy, now);
 	}
 }
 
@@ -197,7 +197,7 @@ static void turn(void *backend, int64_t now)
 	check_overdue(zk, now);
 	hf__session_turn(zk, now);
 	if (zk->state == HF__SESSION_UP && now >= zk->guard_at)
-		hf__node_guard(zk, now);
+		hf__guard_all(zk, now);
 }
 
 /* ---- life ---- */

@@ -21,7 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ZK_PATH 1280 /* of any path: folder, node, number */
+#define HF__ZK_PATH  1280 /* of any path: folder, node, number */
+#define HF__GUARD_MS 500  /* so soon after a grant the deletion by others is noticed */
 
 enum hf__session_state {
 	HF__SESSION_NONE,    /* nobody wants one */
@@ -196,14 +197,16 @@ void hf__node_drop_all(struct hf__zk *zk, int64_t now);
 void hf__node_free_all(struct hf__zk *zk);
 /* It is not there any more. */
 void hf__node_gone(struct hf__zk *zk, struct hf__node *node, int64_t now);
-void hf__node_noticed(struct hf__zk *zk, const struct hf__watcher *watcher, int64_t now);
-/* Watches all that are held and not watched yet. */
-void hf__node_guard(struct hf__zk *zk, int64_t now);
 /* The lock's folder, or its node if it is a plain one. */
 void hf__node_folder(const struct hf__zk *zk, const struct hf__lock *lock,
                      char ret_path[HF__ZK_PATH]);
 void hf__node_path(const struct hf__zk *zk, const struct hf__node *node,
                    char ret_path[HF__ZK_PATH]);
+
+/* ---- guard.c ---- */
+/* Watches all that are held and not watched yet. */
+void hf__guard_all(struct hf__zk *zk, int64_t now);
+void hf__guard_noticed(struct hf__zk *zk, const struct hf__watcher *watcher, int64_t now);
 
 /* ---- verbs.c ---- */
 int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd);
