@@ -286,6 +286,11 @@ static void kill_holder(hf_client *client, const char *url)
 static int run_story(const char *url)
 {
 	hf_client *client;
+	if (strncmp(url, "zk://", 5) == 0) {
+		fputs("demo: what it shows is Redis's and Valkey's; try holdfast run with this URL\n",
+		      stderr);
+		return 64;
+	}
 	if (!worked(hf_client_open(url,
 	                           HF_CLIENT(.watchdog_ms = WATCHDOG_MS, .on_event = on_event,
 	                                     .password_file = password_file),

@@ -59,7 +59,7 @@ _holdfast_value() {
 		if [[ $command == who ]]; then
 			_holdfast_reply -W semaphore -- "$cur"
 		else
-			_holdfast_reply -W 'reentrant fair read write fenced spin semaphore' -- "$cur"
+			_holdfast_reply -W 'reentrant fair read write fenced spin semaphore plain' -- "$cur"
 		fi
 		;;
 	--url) _holdfast_reply -W 'redis:// rediss:// redis+unix:/// embedded:' -- "$cur" ;;
