@@ -429,6 +429,8 @@ static const struct difference differences[] = {
 		.sites = {
 			{"lock: force unlock", 4, 4, "slow"},
 			{"spin: force unlock", 4, 4, "slow"},
+			{"fair: force unlock", 4, 4, "slow"},
+			{"nonreentrantfair: force unlock", 4, 4, "slow"},
 			{"fenced: force unlock", 4, 4, "slow"},
 			{"nonreentrant: force unlock", 4, 4, "slow"},
 			{"rw: write half: force unlock", 4, 4, "slow"},
