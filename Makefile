@@ -41,11 +41,17 @@ interop: need-build-test ## run the tests that share locks with Java's Redisson 
 
 asan: need-build-test-zookeeper ## run every test with the address and undefined sanitizers
 	@$(call build,asan,all)
-	@tools/run-tests asan
+	@tools/run-tests asan -LE long
 
 tsan: need-build-test-zookeeper ## run every test with the thread sanitizer
 	@$(call build,tsan,all)
-	@tools/run-tests tsan
+	@tools/run-tests tsan -LE long
+
+long: need-build-test-zookeeper ## run with the sanitizers what asan and tsan leave out for its length
+	@$(call build,asan,all)
+	@tools/run-tests asan -L long
+	@$(call build,tsan,all)
+	@tools/run-tests tsan -L long
 
 # Left out: what measures time or memory, crowds the machine, executes itself, or whose forked
 # child looks like a leak.
@@ -109,5 +115,5 @@ need-%:
 	@tools/need $(subst -, ,$*)
 
 .NOTPARALLEL:
-.PHONY: all demo test test-servers interop asan tsan valgrind sim mixed torture fuzz bench bench-quick lint \
+.PHONY: all demo test test-servers interop asan tsan long valgrind sim mixed torture fuzz bench bench-quick lint \
 	format install check-install clean help

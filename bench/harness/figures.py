@@ -113,7 +113,7 @@ class Figures:
 
     def held_figure(self, row, count, metric, is_used=False):
         entry = self.held(row, count, is_used)
-        return Figure(window[metric] for window in entry["windows"]) if entry else None
+        return Figure(window[metric] for window in entry["windows"]) if entry and entry["windows"] else None
 
     # ---- starts ----
 

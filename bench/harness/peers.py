@@ -34,7 +34,7 @@ class Row:
 
 def redisson(key, version, pools, title):
     return Row(key, f"Redisson {version}, {title}", f"redisson-{version}", ["--pools", pools], group="redisson",
-               is_jvm=True, warm_seconds=6)
+               is_jvm=True, warm_seconds=2)
 
 
 ROWS = [
@@ -53,7 +53,7 @@ ROWS = [
     Row("redis-py", "redis-py, hiredis (Python)", "python", warm_seconds=1),
     Row("redis-semaphore", "redis-semaphore (Node)", "node", ["redis-semaphore"], is_async=True, warm_seconds=3),
     Row("redlock", "redlock (Node)", "node", ["redlock"], is_async=True, warm_seconds=3),
-    Row("curator", "Curator (ZooKeeper)", "curator", server="zookeeper", is_jvm=True, warm_seconds=6),
+    Row("curator", "Curator (ZooKeeper)", "curator", server="zookeeper", is_jvm=True, warm_seconds=2),
     Row("zookeeper", "bare loop in C (ZooKeeper)", "zookeeper", group="limit", server="zookeeper"),
 ]
 

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 
 COLORS = ["#1b6ca8", "#e08214", "#5aae61", "#9970ab"]
+PLAIN = "#b4bcc4"
 HEAD = """
 set terminal svg size {width},{height} font 'Helvetica,Arial,sans-serif,13' background '#ffffff' rounded
 set output '{path}'
@@ -19,7 +20,8 @@ class Bars:
     """Horizontal bars: a group for each row, in it a bar for each series."""
 
     def __init__(self, title, axis, series, rows, unit="%.2f", is_log=False):
-        self.title, self.axis, self.series = title, axis, series
+        self.title, self.axis = title, axis
+        self.series = series  # one without a name: Holdfast has a colour of its own instead
         self.rows = rows  # (label, [Figure or None for each series])
         self.unit, self.is_log = unit, is_log
 
@@ -39,7 +41,7 @@ class Bars:
         return max(values, default=1) * (4 if self.is_log else 1.13)
 
     def blocks(self, name):
-        """Data of each series: centre, half height, value, lowest, highest."""
+        """Data of each series: centre, half height, value, lowest, highest, colour."""
         thick = 0.8 / len(self.series)
         text = ""
         for index in range(len(self.series)):
@@ -49,9 +51,14 @@ class Bars:
                 if figure and figure.median > 0:
                     y = len(self.rows) - 1 - number + 0.4 - thick * (index + 0.5)
                     low = max(figure.low, self.low() or 0)
-                    text += f"{y:.4f} {thick * 0.44:.4f} {figure.median:.6g} {low:.6g} {figure.high:.6g}\n"
+                    text += (f"{y:.4f} {thick * 0.44:.4f} {figure.median:.6g} {low:.6g} {figure.high:.6g} "
+                             f"{self.color(number, index)}\n")
             text += "EOD\n"
         return text
+
+    def color(self, number, index):
+        is_plain = not any(self.series) and "Bold" not in self.rows[number][0]
+        return int((PLAIN if is_plain else COLORS[index])[1:], 16)
 
     def commands(self, name, has_labels=True):
         labels = ", ".join(f"\"{label if has_labels else ''}\" {len(self.rows) - 1 - number}"
@@ -60,9 +67,10 @@ class Bars:
         plots = []
         for index in range(len(self.series)):
             data = f"${name}{index}"
-            plots.append(f"{data} using ({low}):1:({low}):3:($1-$2):($1+$2) with boxxyerror lc rgb '{COLORS[index]}'")
+            plots.append(f"{data} using ({low}):1:({low}):3:($1-$2):($1+$2):6 with boxxyerror lc rgb variable")
             plots.append(f"{data} using 4:1:($5-$4):(0) with vectors nohead lw 1 lc rgb '#333333'")
-            plots.append(f"{data} using 5:1:(sprintf(\"  {self.unit}\",$3)) with labels left font ',10' tc rgb '#333333'")
+            plots.append(f"{data} using 5:1:(sprintf(\"  {self.unit}\",$3)) with labels left font ',10' "
+                         "tc rgb '#333333'")
         return "\n".join([
             f"set title \"{self.title}\"", f"set xlabel \"{self.axis}\"",
             "set logscale x" if self.is_log else "unset logscale x",
@@ -163,7 +171,8 @@ def draw_held(figures, path):
     if not rows:
         return None
     return HEAD.format(width=760, height=420, path=path) + text + "\n".join([
-        "set title 'Keeping locks: what the watchdog costs the client'", "set logscale xy", "set grid ytics", "set key inside bottom right vertical reverse Left",
+        "set title 'Keeping locks: what the watchdog costs the client'", "set logscale xy", "set grid ytics",
+        "set key inside bottom right vertical reverse Left",
         "set xlabel 'locks held'", "set ylabel 'per cent of a core'", "set format x '%.0f'", "set format y '%g'",
         "set xrange [700:150000]",
         "plot " + ", \\\n ".join(plots)]) + "\n"

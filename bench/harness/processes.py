@@ -25,6 +25,20 @@ def cpu_seconds(pid):
     return time.clock_gettime((~pid << 3) | 2)
 
 
+def compiler_seconds(pid):
+    """The time that the compiler threads of a JVM have been running."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/comm", encoding="utf-8") as comm:
+                name = comm.read()
+            with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="utf-8") as times:
+                total += int(times.read().split()[0]) if "CompilerThre" in name else 0
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return total / 1e9
+
+
 def status_kib(pid, field):
     """A line of /proc/PID/status, in KiB."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as status:
@@ -55,7 +69,7 @@ class Process:
         return self.child.pid
 
     def pin(self, cores):
-        """Moves all threads. One that starts meanwhile inherits from one that has moved, or is moved in the next turn."""
+        """Moves all threads. One that starts meanwhile is moved in the next turn, if it has to."""
         moved = set()
         while True:
             threads = {int(name) for name in os.listdir(f"/proc/{self.pid}/task")} - moved

@@ -17,6 +17,15 @@ def spread(figure, digits=2, factor=1):
     return median if low == high else f"{median} ({low}–{high})"
 
 
+def small(figure):
+    """The same for what may be far below one."""
+    if figure is None:
+        return "–"
+    median, low, high = (f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
+                         for value in (figure.median, figure.low, figure.high))
+    return median if low == high else f"{median} ({low}–{high})"
+
+
 def middle(figure, digits=0, factor=1):
     return "–" if figure is None else f"{figure.median * factor:.{digits}f}"
 
@@ -53,7 +62,10 @@ class Report:
 
     def goals_table(self):
         rows = []
+        is_part = self.results["options"]["is_part"]
         for goal in self.goals:
+            if is_part and not goal["reached"]:
+                continue
             reached, text, against = goal["reached"], "not measured", ""
             if reached:
                 text, against = spread(Figure.from_dict(reached)), reached.get("against", "")
@@ -72,11 +84,11 @@ class Report:
 
     def work_2(self):
         f = self.figures
-        rows = [[self.title(row), *(spread(f.to_bare(f"own-{threads}", row, mode))
-                                    for mode in (ONE_CORE, EACH) for threads in (16, 64))]
+        rows = [[self.title(row), *(spread(f.to_bare(item, row, mode)) for item, mode in
+                                    (("own-16", ONE_CORE), ("own-64", ONE_CORE), ("own-64", EACH)))]
                 for row in self.sorted_rows(["own-64", "own-16"])]
         text = ("Each thread has its own lock. Pairs per second, as a ratio to the bare loop with as many threads.\n\n" +
-                table(["", "16, one core", "64, one core", f"16, {EACH}", f"64, {EACH}"], rows))
+                table(["", "16 threads, one core", "64 threads, one core", f"64 threads, {EACH}"], rows))
         rows = [[self.title(row), spread(f.to_bare("async-64", row)), middle(f.figure("async-64", row, "client_cpu_us"), 1)]
                 for row in self.sorted_rows("async-64")]
         return (text + "\n\nAsynchronous: 64 locks in flight from one thread, one core. Ratio to the pipelined loop.\n\n" +
@@ -91,8 +103,8 @@ class Report:
             if row == "bare":
                 continue
             rows.append([self.title(row), spread(f.to_bare(item, row, mode)),
-                         spread(f.to_bare(item, row, mode, "changes_rate"), 3),
-                         middle(f.figure(item, row, "changes_share", mode), 2),
+                         small(f.to_bare(item, row, mode, "changes_rate")),
+                         middle(f.figure(item, row, "changes_share", mode), 3),
                          middle(f.figure(item, row, "gap_p50", mode), 3, 0.001),
                          middle(f.figure(item, row, "gap_p99", mode), 3, 0.001),
                          middle(f.figure(item, row, "wait_max", mode), 1, 0.001),

@@ -116,7 +116,7 @@ class RedisServer:
 
     def answers(self):
         if self.process.child.poll() is not None:
-            raise processes.PeerError(f"the server ended at once; see the log")
+            raise processes.PeerError("the server ended at once")
         try:
             Connection(self.port).close()
             return True

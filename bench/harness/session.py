@@ -1,17 +1,39 @@
 """The running peers of one run: started once, stopped while others are measured, asked in turn."""
 import os
 import sys
+import time
 
 from . import processes, servers
 
 ANSWER_SECONDS = 40  # how much longer than asked for an answer may take
 WARM_SECONDS = 0.3  # right before each figure
-JVM_WARM_UP = ["own 16 2", "hand 8 2.5", "fair 8 1", "rw 16 1"]  # and first a plain warm-up, see Row
+JVM_WARM_FIRST = ["fair 8 0.8", "rw 16 0.8"]
+JVM_WARM_UP = ["own 1 1.2", "own 16 0.8", "hand 8 1.2"]  # again and again
+JVM_WARM_SECONDS = (10, 35)  # for so long, until the compiler has little to do
+JVM_COMPILING = 0.1  # cores
+JVM_WARM_ESTIMATE = 18
+CROWD_JVM_WARM_SECONDS = (20, 80)  # eight of them at once
+CROWD_JVM_WARM_ESTIMATE = 50
 DROP_AFTER = 4  # failures of a peer
 
 
 def say(text):
     print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def wait_for_compiler(pids, seconds, work):
+    """Works until little is compiled: until then code is slow, and the compiler takes the core from it."""
+    def compiled():
+        return sum(processes.compiler_seconds(pid) for pid in pids)
+
+    shortest, longest = seconds
+    began_at = time.monotonic()
+    while time.monotonic() - began_at < longest:
+        before, cycle_at = compiled(), time.monotonic()
+        work()
+        now = time.monotonic()
+        if (compiled() - before) / (now - cycle_at) < JVM_COMPILING and now - began_at > shortest:
+            return
 
 
 class Machine:
@@ -102,10 +124,20 @@ class Session:
         return process
 
     def warm_up(self, row, process):
-        """What comes before the first figure."""
+        """What comes before the first figure, on all cores, since some runtimes compile meanwhile."""
+        process.pin(self.machine.measured | self.machine.elsewhere)
         process.ask(f"warm {row.warm_seconds} {self.names.next()}", row.warm_seconds + ANSWER_SECONDS)
-        for command in JVM_WARM_UP if row.is_jvm else []:
-            process.ask(f"{command} {self.names.next()}", ANSWER_SECONDS)
+        if row.is_jvm:
+            self.warm_up_jvm(process)
+        process.pin(self.machine.client_cores(self.mode))
+
+    def warm_up_jvm(self, process):
+        def ask(commands):
+            for command in commands:
+                process.ask(f"{command} {self.names.next()}", ANSWER_SECONDS)
+
+        ask(JVM_WARM_FIRST)
+        wait_for_compiler([process.pid], JVM_WARM_SECONDS, lambda: ask(JVM_WARM_UP))
 
     def note_failure(self, row, error):
         """Says what went wrong, and gives the row up if that was not the first time."""
@@ -176,26 +208,44 @@ class Crowd:
     """Several processes of one row on one lock."""
 
     def __init__(self, session, row, count):
-        self.session, self.row = session, row
+        self.session, self.row, self.count = session, row, count
         self.board = Board(session.directory, f"{row.key}-crowd")
-        self.members = [session.spawn(row, session.redis.url, self.board, ["--processes", str(count)])
-                        if row.key != "holdfast" else session.spawn(row, session.redis.url, self.board)
-                        for _ in range(count)]
+        self.members = []
 
-    def ask_all(self, command, seconds, others=None):
-        for member in self.members:
-            member.send(f"{command} {seconds} {self.session.names.next() if command == 'warm' else self.name}")
-        return [member.read_answer(seconds + 3 * ANSWER_SECONDS, others) for member in self.members]
+    def start(self):
+        """All processes, warmed up on all cores there are, since several runtimes compile at once."""
+        # Only runtimes that cannot map the board have to know how many they are.
+        options = ["--processes", str(self.count)] if self.row.program == "node" else []
+        for _ in range(self.count):
+            self.members.append(self.session.spawn(self.row, self.session.redis.url, self.board, options))
+        machine = self.session.machine
+        self.pin(machine.measured | machine.elsewhere)
+        self.warm_up()
+        self.pin(machine.client_cores(self.session.mode))
+        self.pause()
 
     def warm_up(self):
-        """On all cores there are, since several runtimes compile at once."""
-        everywhere = self.session.machine.measured | self.session.machine.elsewhere
-        self.pin(everywhere)
-        self.name = self.session.names.next()
-        self.ask_all("warm", 12 if self.row.is_jvm else 2)
-        self.ask_all("hand 4", 3 if self.row.is_jvm else 1)
-        self.pin(self.session.machine.client_cores(self.session.mode))
-        self.pause()
+        def cycle():
+            self.warm(2)
+            self.contend("hand 4", 2)
+
+        if self.row.is_jvm:
+            wait_for_compiler([member.pid for member in self.members], CROWD_JVM_WARM_SECONDS, cycle)
+        else:
+            cycle()
+
+    def warm(self, seconds):
+        """Each on locks of its own."""
+        self.ask_all([f"warm {seconds} {self.session.names.next()}" for _ in self.members], seconds)
+
+    def contend(self, command, seconds, others=None):
+        """All on the same lock."""
+        return self.ask_all([f"{command} {seconds} {self.session.names.next()}"] * len(self.members), seconds, others)
+
+    def ask_all(self, lines, seconds, others=None):
+        for member, line in zip(self.members, lines):
+            member.send(line)
+        return [member.read_answer(seconds + 3 * ANSWER_SECONDS, others) for member in self.members]
 
     def pin(self, cores):
         for member in self.members:
@@ -212,13 +262,11 @@ class Crowd:
     def measure(self, threads, seconds, monitor=None):
         for member in self.members:
             member.resume()
-        self.ask_all("warm", WARM_SECONDS)
+        self.warm(WARM_SECONDS)
         self.board.clear()
-        self.name = self.session.names.next()
         cpu = self.read_cpu()
         self.session.redis.begin()
-        others = {monitor: monitor.read} if monitor else None
-        answers = self.ask_all(f"hand {threads}", seconds, others)
+        answers = self.contend(f"hand {threads}", seconds, {monitor: monitor.read} if monitor else None)
         counts = self.session.redis.read_counts()
         cpu = self.read_cpu() - cpu
         self.pause()

@@ -1,9 +1,11 @@
 """The works: what is measured, in which order, and about how long that takes."""
 import os
+import select
+import signal
 import time
 
 from . import held, processes, servers
-from .session import WARM_SECONDS, Cast, Crowd, say
+from .session import CROWD_JVM_WARM_ESTIMATE, JVM_WARM_ESTIMATE, WARM_SECONDS, Cast, Crowd, say
 
 OVERHEAD_SECONDS = 0.15  # of a figure, beside its own time and the warm-up
 MONITOR_SECONDS = 0.25
@@ -12,6 +14,7 @@ CROWD_ROWS = ["holdfast", "rslock", "redislock", "redis-py"]  # and the best Red
 DELAYS_MS = [1, 10]
 DELAY_ROWS = ["bare", "move", "holdfast", "redisson4", "redisson4-small", "rslock", "redislock", "redis-semaphore"]
 STARTS, JVM_STARTS = 15, 5
+START_SECONDS = 60  # a start that takes longer has failed
 QUICK_ROWS = ["bare", "pipelined", "move", "holdfast", "redisson4-small"]
 
 
@@ -30,6 +33,8 @@ class Item:
             return f"own {self.count if self.kind == 'own' else 1}" if self.kind != "async" else None
         if row.key == "pipelined":
             return f"{self.kind} {self.count}" if self.kind in ("own", "async") and self.count > 1 else None
+        if row.key == "zookeeper":
+            return f"own {self.count}" if self.kind == "own" else None
         if row.key == "move":
             return f"{self.kind} {self.count}" if self.kind == "hand" else None
         if self.kind == "async" and row.is_async:
@@ -39,7 +44,7 @@ class Item:
 
 ITEMS = [
     Item(1, "own", 1, "one thread, free lock", True),
-    Item(2, "own", 16, "16 threads, a lock each", True),
+    Item(2, "own", 16, "16 threads, a lock each"),
     Item(2, "own", 64, "64 threads, a lock each", True),
     Item(2, "async", 64, "asynchronous, 64 in flight from one thread"),
     Item(3, "hand", 2, "one lock, 2 threads"),
@@ -56,6 +61,10 @@ CROWD_TITLE = f"one lock, {CROWD_PROCESSES} processes of {CROWD_THREADS} threads
 RICH_GROUPS = ("holdfast", "redisson")
 
 
+def warm_up_seconds(row):
+    return row.warm_seconds + (JVM_WARM_ESTIMATE if row.is_jvm else 0.3)
+
+
 class Step:
     """A part of the run whose time can be told before."""
 
@@ -70,6 +79,7 @@ class Works:
         self.session, self.rows, self.options, self.progress = session, rows, options, progress
         self.programs = programs
         self.cast = Cast(session)
+        self.proxy = self.delayed = None  # a cast behind the proxy
         self.runs, self.held, self.starts, self.pings = [], [], [], []
         self.notes = {}  # (item, row): why there is no figure
         self.shares = {}  # item: row: command: part of its calls that clients made
@@ -105,7 +115,7 @@ class Works:
         return seconds * self.options.rounds + sample
 
     def plan_start_up(self):
-        seconds = sum(row.warm_seconds + (8.5 if row.is_jvm else 0.2) for row in self.live_rows())
+        seconds = sum(warm_up_seconds(row) for row in self.live_rows())
         return Step(0, "starting the peers and warming them up", seconds, self.start_up)
 
     def plan_item(self, item, mode):
@@ -114,8 +124,9 @@ class Works:
 
     def plan_crowd(self):
         rows = self.crowd_rows()
-        figure = self.options.seconds + WARM_SECONDS + 0.7
-        seconds = sum(figure * (self.options.rounds + 1) + (25 if row.is_jvm else 6) for row in rows)
+        figure = self.crowd_seconds() + WARM_SECONDS + 0.7
+        seconds = sum(figure * (self.options.rounds + 1) + (CROWD_JVM_WARM_ESTIMATE + 10 if row.is_jvm else 6)
+                      for row in rows)
         return Step(3, f"one core: {CROWD_TITLE}", seconds, self.run_crowds)
 
     def plan_starts(self):
@@ -128,7 +139,7 @@ class Works:
         if self.options.quick:
             return []
         rows = self.live_rows(DELAY_ROWS)
-        warm = sum(row.warm_seconds + (8.5 if row.is_jvm else 0.5) for row in rows)
+        warm = sum(warm_up_seconds(row) for row in rows)
         steps = [Step(9, "starting peers behind the proxy", warm, self.start_delayed)]
         for delay in DELAYS_MS:
             for item in DELAY_ITEMS:
@@ -208,18 +219,25 @@ class Works:
         return max(rows, key=lambda row: sorted(grants[row.key] or [0])[len(grants[row.key]) // 2], default=None)
 
     def crowd_rows(self):
-        best = self.best_redisson()
+        # Eight processes with a compiler each take too long to warm up for a quick run.
+        best = None if self.options.quick else self.best_redisson()
         return [row for row in self.live_rows() if row.key in CROWD_ROWS or row is best]
+
+    def crowd_seconds(self):
+        """Twice the usual: some peers do not count what is granted after the end, which would weigh too much."""
+        return 2 * self.options.seconds
 
     def run_crowds(self):
         self.session.set_mode("one core")
         crowds = []
         for row in self.crowd_rows():
             self.progress.detail(f"starting {CROWD_PROCESSES} processes of {row.title}")
+            crowd = Crowd(self.session, row, CROWD_PROCESSES)
             try:
-                crowds.append(Crowd(self.session, row, CROWD_PROCESSES))
-                crowds[-1].warm_up()
+                crowd.start()
+                crowds.append(crowd)
             except processes.PeerError as error:
+                crowd.end()
                 self.session.note_failure(row, error)
         item = Item(3, "hand", f"{CROWD_PROCESSES}x{CROWD_THREADS}", CROWD_TITLE)
         bare = next(row for row in self.rows if row.key == "bare")
@@ -235,7 +253,7 @@ class Works:
 
     def add_crowd_figure(self, crowds, crowd, item, number):
         try:
-            answer = crowd.measure(CROWD_THREADS, self.options.seconds)
+            answer = crowd.measure(CROWD_THREADS, self.crowd_seconds())
             self.runs.append({"mode": "one core", "item": item.key, "row": crowd.row.key, "round": number, **answer})
         except processes.PeerError as error:
             self.end_crowd(crowds, crowd, error)
@@ -274,30 +292,26 @@ class Works:
     def start_once(self, row):
         """From before the process exists to its first lock, by the shortest way to start one."""
         argv = self.session.start_argv_of(row, self.session.names.next())
-        to_child, input_end = os.pipe()
-        output_end, from_child = os.pipe()
-        actions = [(os.POSIX_SPAWN_DUP2, to_child, 0), (os.POSIX_SPAWN_DUP2, from_child, 1),
+        child_input, to_child = os.pipe()
+        from_child, child_output = os.pipe()
+        actions = [(os.POSIX_SPAWN_DUP2, child_input, 0), (os.POSIX_SPAWN_DUP2, child_output, 1),
                    (os.POSIX_SPAWN_DUP2, self.session.log.fileno(), 2)]
         processes.pin_self(self.session.machine.measured)
-        begin = time.perf_counter()
+        began_at = time.perf_counter()
         child = os.posix_spawn(argv[0], argv, os.environ, file_actions=actions)
+        os.close(child_output)
         try:
-            os.close(from_child)
-            text = b""
-            while not text.endswith(b"\n"):
-                part = os.read(output_end, 100)
-                if not part:
-                    break
-                text += part
-            seconds = time.perf_counter() - begin
-            if text != b"held\n":
-                raise processes.PeerError(f"--start said {text!r}")
-            return {"ms": seconds * 1000, "rss_kib": processes.status_kib(child, "VmRSS"),
-                    "peak_kib": processes.status_kib(child, "VmHWM")}
+            with os.fdopen(from_child, "rb") as output:
+                line = output.readline() if select.select([output], [], [], START_SECONDS)[0] else b""
+                seconds = time.perf_counter() - began_at
+                if line != b"held\n":
+                    raise processes.PeerError(f"--start said {line!r}")
+                return {"ms": seconds * 1000, "rss_kib": processes.status_kib(child, "VmRSS"),
+                        "peak_kib": processes.status_kib(child, "VmHWM")}
         finally:
-            os.write(input_end, b"\n")
-            for end in (to_child, input_end, output_end):
-                os.close(end)
+            os.kill(child, signal.SIGKILL)
+            os.close(child_input)
+            os.close(to_child)
             os.waitpid(child, 0)
             processes.pin_self(self.session.machine.elsewhere)
 
@@ -317,6 +331,8 @@ class Works:
                 self.session.note_failure(row, error)
 
     def run_delayed(self, delay, item):
+        if not self.delayed:
+            return
         self.proxy.set_ms(delay)
         seconds = self.options.seconds * (1.5 if delay >= 10 else 1)
         for number in range(self.options.rounds):

@@ -259,7 +259,7 @@ static void server_that_is_restarted_keeps_hold_and_waiter(void **state)
 	struct world world;
 
 	(void)state;
-	world_begin(&world, NULL, 20000);
+	world_begin(&world, NULL, 40000);
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	int64_t token = token_of(world.mine, NULL);
 	struct waiter *waiter = waiter_start(world.theirs, NULL);
@@ -269,7 +269,7 @@ static void server_that_is_restarted_keeps_hold_and_waiter(void **state)
 	test_zookeeper_restart(world.zookeeper, 0);
 	world.eye = zk_raw_open(test_zookeeper_host(world.zookeeper, 0), 0);
 	WAIT_UNTIL(stats_of(world.one).reconnects >= 1 && stats_of(world.two).reconnects >= 1,
-	           9000);
+	           22000);
 	WAIT_UNTIL(hf_lock_state(world.mine, NULL) == HF_HELD, SOON_MS);
 	assert_int_equal(count_children(world.eye, "/orders"), 2);
 	assert_false(atomic_load(&waiter->over));
