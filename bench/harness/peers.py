@@ -54,6 +54,7 @@ ROWS = [
     Row("redis-semaphore", "redis-semaphore (Node)", "node", ["redis-semaphore"], is_async=True, warm_seconds=3),
     Row("redlock", "redlock (Node)", "node", ["redlock"], is_async=True, warm_seconds=3),
     Row("curator", "Curator (ZooKeeper)", "curator", server="zookeeper", is_jvm=True, warm_seconds=2),
+    Row("holdfast-zk", "Holdfast (ZooKeeper)", "holdfast", server="zookeeper"),
     Row("zookeeper", "bare loop in C (ZooKeeper)", "zookeeper", group="limit", server="zookeeper"),
 ]
 

@@ -94,7 +94,7 @@ class Works:
 
     def takes_part(self, item, row):
         rich = item.kind not in ("fair", "rw", "held") or row.group in RICH_GROUPS
-        return rich or row.key in ("bare", "curator")
+        return rich or row.key in ("bare", "curator", "holdfast-zk")
 
     def plan(self):
         """The steps in order."""

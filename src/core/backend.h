@@ -205,7 +205,7 @@ struct hf__backend_ops {
 	bool (*busy)(void *backend);
 	/* The commands under way, in the order in which answers come. */
 	const struct hf__list *(*waiting)(void *backend);
-	/* Closes the connection; the engine's threads have ended. */
+	/* Closes the connection; the engine's threads have ended. Without the mutex, as the next two. */
 	void (*close)(void *backend);
 	/* In a forked child: closes descriptors, touches nothing else. */
 	void (*forked)(void *backend);

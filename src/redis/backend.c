@@ -63,8 +63,10 @@ static int form(int kind, const char **ret_why)
 static void close_link(void *backend)
 {
 	struct hf__redis *redis = backend;
+	hf__engine_lock(redis->engine);
 	redis->state = HF__CONN_IDLE;
 	hf__port_close(&redis->engine->port, false);
+	hf__engine_unlock(redis->engine);
 }
 
 static void forked(void *backend)

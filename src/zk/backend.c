@@ -218,11 +218,14 @@ static void close_link(void *backend)
 {
 	struct hf__zk *zk = backend;
 	hf__session_close(zk);
+	hf__engine_lock(zk->engine);
 	zk->doubted = true; /* so that nothing begins any more */
 	free_requests(zk, &zk->requests);
 	free_requests(zk, &zk->inbox);
 	hf__inspect_free_all(zk);
 	hf__node_free_all(zk);
+	zk->doubted = false;
+	hf__engine_unlock(zk->engine);
 }
 
 /* The library hides its descriptors; they end with the child. */

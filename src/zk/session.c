@@ -23,6 +23,19 @@ static void free_watchers(struct hf__list *list)
 	}
 }
 
+/* Those that have fired and were not heard are their session's again. */
+static void take_back(struct hf__zk *zk, const struct hf__session *session)
+{
+	struct hf__list *link, *after;
+	hf__engine_lock(zk->engine);
+	hf__list_each_safe (link, after, &zk->notices) {
+		struct hf__watcher *watcher = hf__list_item(link, struct hf__watcher, link);
+		if (watcher->session == session)
+			hf__request_drop_watcher(watcher);
+	}
+	hf__engine_unlock(zk->engine);
+}
+
 /* Waits for the library's threads, which may be waiting for the mutex. */
 static void close_session(struct hf__zk *zk, struct hf__session *session)
 {
@@ -30,6 +43,7 @@ static void close_session(struct hf__zk *zk, struct hf__session *session)
 		return;
 	if (session->handle)
 		(void)zk->library.close(session->handle);
+	take_back(zk, session);
 	free_watchers(&session->watchers);
 	free_watchers(&session->idle);
 	free(session);
@@ -295,15 +309,15 @@ int64_t hf__session_due(const struct hf__zk *zk)
 
 void hf__session_close(struct hf__zk *zk)
 {
+	/* The engine's threads have ended, so nobody else joins it. */
 	if (zk->has_opener)
 		pthread_join(zk->opener, NULL);
-	zk->has_opener = false;
-	/* Those that have fired and were not heard are their session's again. */
-	while (!hf__list_empty(&zk->notices))
-		hf__request_drop_watcher(hf__list_item(zk->notices.next, struct hf__watcher, link));
-	close_session(zk, zk->closing);
-	close_session(zk, zk->opened);
-	close_session(zk, zk->session);
+	hf__engine_lock(zk->engine);
+	struct hf__session *session[] = {zk->closing, zk->opened, zk->session};
 	zk->closing = zk->opened = zk->session = NULL;
+	zk->has_opener = false;
 	zk->state = HF__SESSION_NONE;
+	hf__engine_unlock(zk->engine);
+	for (size_t i = 0; i < sizeof session / sizeof *session; i++)
+		close_session(zk, session[i]);
 }

@@ -1,4 +1,4 @@
-//! Benchmark peer: rslock on one thread of tokio, all tasks over its one multiplexed connection.
+//! Benchmark peer: rslock on the usual runtime of tokio, all tasks over its one multiplexed connection.
 
 mod board;
 mod clock;
@@ -120,7 +120,7 @@ fn serve(runtime: &Runtime, manager: &LockManager, board: &str) -> Result<(), Fa
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let runtime = Builder::new_multi_thread().enable_all().build()?;
     let manager = LockManager::new(vec![arguments.url.as_str()]);
     match arguments.start {
         true => start_only(&runtime, &manager, &arguments.subject),
