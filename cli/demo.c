@@ -287,7 +287,8 @@ static int run_story(const char *url)
 {
 	hf_client *client;
 	if (strncmp(url, "zk://", 5) == 0) {
-		fputs("demo: what it shows is Redis's and Valkey's; try holdfast run with this URL\n",
+		fputs("demo: what it shows is Redis's and Valkey's; try holdfast run with this "
+		      "URL\n",
 		      stderr);
 		return 64;
 	}
