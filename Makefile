@@ -25,7 +25,7 @@ demo: need-build-server ## build, and watch locks being taken, waited for and lo
 	@$(call build,release,holdfast_command)
 	@build/release/holdfast demo
 
-test: need-build-test-zookeeper ## build and run every test
+test: need-build-test maybe-zookeeper ## build and run every test
 	@$(call build,release,all)
 	@tools/run-tests release
 
@@ -39,15 +39,15 @@ interop: need-build-test ## run the tests that share locks with Java's Redisson 
 	@$(call build,release,interop_tests)
 	@tools/run-interop
 
-asan: need-build-test-zookeeper ## run every test with the address and undefined sanitizers
+asan: need-build-test maybe-zookeeper ## run every test with the address and undefined sanitizers
 	@$(call build,asan,all)
 	@tools/run-tests asan -LE long
 
-tsan: need-build-test-zookeeper ## run every test with the thread sanitizer
+tsan: need-build-test maybe-zookeeper ## run every test with the thread sanitizer
 	@$(call build,tsan,all)
 	@tools/run-tests tsan -LE long
 
-long: need-build-test-zookeeper ## run with the sanitizers what asan and tsan leave out for its length
+long: need-build-test maybe-zookeeper ## run with the sanitizers what asan and tsan leave out for its length
 	@$(call build,asan,all)
 	@tools/run-tests asan -L long
 	@$(call build,tsan,all)
@@ -114,6 +114,10 @@ need-%:
 	@mkdir -p build
 	@tools/need $(subst -, ,$*)
 
+# Without it the tests that need it are skipped, and say so.
+maybe-zookeeper:
+	@tools/need zookeeper || echo "goes on without ZooKeeper"
+
 .NOTPARALLEL:
 .PHONY: all demo test test-servers interop asan tsan long valgrind sim mixed torture fuzz bench bench-quick lint \
-	format install check-install clean help
+	format install check-install clean help maybe-zookeeper
