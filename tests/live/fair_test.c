@@ -60,6 +60,28 @@ static void holder_reenters_past_the_queue_and_counts(void **state)
 	end(&world);
 }
 
+/* The release is answered with whose turn it is: each asks twice, and nobody listens. */
+static void waiters_of_the_holders_client_need_no_messages(void **state)
+{
+	struct world world;
+	struct waiter *waiters[3];
+
+	begin(&world, state, 0);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	for (int i = 0; i < 3; i++)
+		waiters[i] = queue_up(world.mine, NULL, i + 1);
+	assert_int_equal(listening(live_raw), 0);
+	ASSERT_OK(hf_lock_release(world.mine));
+	for (int i = 0; i < 3; i++) {
+		waiter_expect(waiters[i], 0);
+		ASSERT_OK(waiter_release(waiters[i]));
+		waiter_free(waiters[i]);
+	}
+	assert_int_equal(stats_of(world.one).attempts, 1 + 3 * 2);
+	assert_int_equal(stats_of(world.one).wakeups, 0);
+	end(&world);
+}
+
 static void nested_acquire_never_shortens_the_lease(void **state)
 {
 	struct world world;
@@ -606,6 +628,7 @@ int main(void)
 		FAIR_STORY(nested_acquire_never_shortens_the_lease),
 		SIMPLE_FAIR_STORY(holder_of_a_simple_lock_that_asks_again_would_wait_for_itself),
 		SIMPLE_FAIR_STORY(second_wait_of_one_owner_for_a_simple_lock_is_told_in_the_end),
+		BOTH_STORIES(waiters_of_the_holders_client_need_no_messages),
 		BOTH_STORIES(two_owners_of_one_client_exclude_each_other),
 		BOTH_STORIES(waiter_is_woken_by_the_message_on_a_channel_of_its_own),
 		BOTH_STORIES(try_while_held_is_busy_at_once_and_takes_no_place),

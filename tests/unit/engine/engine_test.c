@@ -98,6 +98,50 @@ static void role_passes_on_when_the_driver_is_done(void **state)
 	WAIT_UNTIL(is_led_by(machine, NULL), PATIENCE_MS);
 }
 
+/* What hf__engine_idle and _listen are told while the mutex is held. */
+static void change(struct machine *machine, struct asker *asker,
+                   void (*how)(struct hf__engine *engine, struct hf__task *task))
+{
+	hf__engine_lock(&machine->engine);
+	how(&machine->engine, &asker->question.task);
+	hf__engine_unlock(&machine->engine);
+}
+
+static void driver_that_waits_for_nothing_gives_the_role_up(void **state)
+{
+	struct machine *machine = *state;
+	struct asker leader, follower;
+	start_leader(&leader, machine, "one");
+	start_follower(&follower, machine, "two");
+	change(machine, &leader, hf__engine_idle);
+	WAIT_UNTIL(is_led_by(machine, &follower.question.task), PATIENCE_MS);
+	say(machine, "1\n2\n");
+	join_soon(leader.thread);
+	join_soon(follower.thread);
+	assert_string_equal(leader.question.answer, "1");
+	assert_string_equal(follower.question.answer, "2");
+}
+
+static void idle_follower_is_passed_over_until_it_listens(void **state)
+{
+	struct machine *machine = *state;
+	struct asker leader, idle, follower;
+	start_leader(&leader, machine, "one");
+	start_follower(&idle, machine, "two");
+	start_follower(&follower, machine, "three");
+	change(machine, &idle, hf__engine_idle);
+	change(machine, &leader, hf__engine_idle);
+	WAIT_UNTIL(is_led_by(machine, &follower.question.task), PATIENCE_MS);
+	change(machine, &idle, hf__engine_listen);
+	change(machine, &follower, hf__engine_idle);
+	WAIT_UNTIL(is_led_by(machine, &idle.question.task), PATIENCE_MS);
+	say(machine, "1\n2\n3\n");
+	join_soon(leader.thread);
+	join_soon(idle.thread);
+	join_soon(follower.thread);
+	assert_string_equal(follower.question.answer, "3");
+}
+
 static void role_goes_to_the_task_that_the_machine_names(void **state)
 {
 	struct machine *machine = *state;
@@ -374,6 +418,8 @@ int main(void)
 		engine_test(threads_share_a_port_and_each_gets_its_own_answers),
 		engine_test(follower_sends_while_the_driver_polls),
 		engine_test(role_passes_on_when_the_driver_is_done),
+		engine_test(driver_that_waits_for_nothing_gives_the_role_up),
+		engine_test(idle_follower_is_passed_over_until_it_listens),
 		engine_test(role_goes_to_the_task_that_the_machine_names),
 		engine_test(driver_is_woken_when_another_finishes_its_task),
 		engine_test(driver_whose_task_is_finished_during_its_send_does_not_sleep),
