@@ -1,5 +1,6 @@
 /*
- * Holdfast: distributed locks and synchronizers on Redis and Valkey, shared with Java's Redisson.
+ * Holdfast: distributed locks and synchronizers on Redis and Valkey, shared with Java's Redisson, and on
+ * ZooKeeper, shared with Java's Curator.
  *
  * Caveats first.
  *
@@ -25,6 +26,8 @@
  * - Strings that go in are copied. Strings that come out belong to the caller's buffer.
  * - Options are structs that carry their own size, so that later releases can add to them. Make
  *   them with the macros: HF_ACQUIRE(.wait_ms = 5000). NULL stands for all defaults.
+ * - What a server has no form for answers HF_ENOTSUP when it is opened, and the detail says what to use
+ *   there. Redis also stands for Valkey.
  *
  * Licence: Apache-2.0.
  */
@@ -110,16 +113,20 @@ typedef struct hf_event hf_event;
 typedef struct hf_semaphore hf_semaphore;
 typedef struct hf_permits hf_permits;
 typedef struct hf_latch hf_latch;
+typedef struct hf_barrier hf_barrier;
+typedef struct hf_double_barrier hf_double_barrier;
 
 /* What a holder can believe. At risk: less than a third of the lease is left. */
 typedef enum hf_state {
 	HF_FREE = 0,    /* not held by this owner */
 	HF_HELD = 1,    /* held */
 	HF_AT_RISK = 2, /* held, but renewals do not get through or a fixed lease nears its end */
-	HF_LOST = 3     /* held no more, and not released */
+	HF_LOST = 3,    /* held no more, and not released */
+	HF_REVOKED = 4  /* only in events: held, and somebody asks its owner to give it up */
 } hf_state;
 
-/* Called on every change of a hold's state, on the dispatcher thread (see hf_client_fd). */
+/* Called on every change of a hold's state, and when one is asked for (HF_REVOKED), on the dispatcher
+ * thread (see hf_client_fd). */
 typedef void hf_event_fn(void *arg, const hf_event *event);
 
 typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARN, HF_LOG_ERROR } hf_log_level;
@@ -149,8 +156,8 @@ typedef struct hf_client_options {
 	const char *tls_ca_file;      /* tls_ca; default: the system's store; HOLDFAST_TLS_CA */
 	const char *tls_cert_file;    /* tls_cert: client certificate; HOLDFAST_TLS_CERT */
 	const char *tls_key_file;     /* tls_key: its key; HOLDFAST_TLS_KEY */
-	const char *tls_server_name;  /* tls_server_name; default: the URL's host */
-	int tls_insecure;             /* tls_insecure=yes: encrypt, but trust anybody */
+	const char *tls_server_name;  /* tls_server_name; default: the URL's host; not zks:// */
+	int tls_insecure;             /* tls_insecure=yes: encrypt, but trust anybody; not zks:// */
 	int64_t connect_timeout_ms;   /* connect_timeout; default 5000, whole handshake included */
 	int64_t command_timeout_ms;   /* command_timeout; default 3000 */
 	int64_t subscribe_timeout_ms; /* subscribe_timeout; default 7500 */
@@ -187,6 +194,11 @@ typedef struct hf_client_options {
  *   redis+unix:///path/to/socket[?…]                                unix socket
  *   embedded:                                                       a private server of this user and host
  *   zk://host[:2181][,host[:2181]…][/chroot][?option=value&…]       ZooKeeper; the chroot must exist
+ *   zks://host[:2281]…                                              the same with TLS
+ *
+ * zks:// needs all of tls_ca, tls_cert and tls_key, and a libzookeeper_mt that was built with OpenSSL;
+ * Debian's was not, which is HF_ENOTSUP. That library trusts the system's store beside tls_ca, and checks
+ * no names. Where that is not enough, zk:// to a local tunnel that does, such as stunnel or socat, is.
  *
  * A NULL URL takes $HOLDFAST_URL. Starts one thread, the keeper.
  *
@@ -278,6 +290,10 @@ HF_API void hf_cancel_free(hf_cancel *cancel);
  * The kinds, and what Redisson calls them. All but HF_READ exclude. On one name all of them exclude
  * each other between Holdfast processes, a write hold and any other kind too; Java's read-write lock
  * does not see the others, so with Java peers one name keeps to one kind.
+ *
+ * On ZooKeeper waiters are served in order, but for HF_PLAIN. HF_REENTRANT, HF_FAIR and HF_FENCED are one lock
+ * there, Curator's InterProcessMutex; HF_READ and HF_WRITE are its InterProcessReadWriteLock; HF_SIMPLE and
+ * HF_SIMPLE_FAIR are its InterProcessSemaphoreMutex, which does not see the other kinds. No HF_SPIN.
  */
 typedef enum hf_kind {
 	HF_REENTRANT = 1, /* getLock(): counted, no order among waiters */
@@ -291,7 +307,10 @@ typedef enum hf_kind {
 		6, /* getSpinLock(): counted, waits by asking again and again, publishes nothing */
 	HF_SIMPLE = 7, /* getNonReentrantLock(): its owner gets HF_EDEADLOCK if it asks again */
 	HF_SIMPLE_FAIR = 8, /* getNonReentrantFairLock(): the same, in order */
-	HF_PLAIN = 9 /* ZooKeeper only: the lock's node itself, as made by hand with `create -e` */
+	HF_PLAIN = 9, /* ZooKeeper only: the lock's node itself, as made by hand with `create -e` */
+	HF_LEADER = 10 /* leadership: who acquires is a candidate until it is elected, who releases
+	                  resigns. Curator's LeaderLatch; on Redis a fair lock. With .value a
+	                  candidate says who it is, and hf_client_inspect() tells who they are */
 } hf_kind;
 
 typedef struct hf_lock_options {
@@ -313,7 +332,8 @@ typedef struct hf_lock_options {
  * number of threads may share one handle.
  *
  * The name: 1 to 512 bytes of UTF-8, no control characters, braces only as a closed, non-empty
- * tag: "orders", "{orders}:42". HF_EINVAL with the reason otherwise.
+ * tag: "orders", "{orders}:42". On ZooKeeper it is a path below the chroot: "shop/orders". HF_EINVAL with
+ * the reason otherwise.
  */
 HF_API int hf_lock_open(hf_client *client, hf_kind kind, const char *name, hf_lock **ret_lock);
 HF_API int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
@@ -322,7 +342,7 @@ HF_API int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
 /*
  * Several values of one group, locked together or not at all, all in one hash: Redisson's
  * getMultiLock(group, values), as a Java client with StringCodec makes it. Counted. 1 to 100 values;
- * their order means nothing, and one given twice counts once.
+ * their order means nothing, and one given twice counts once. HF_ENOTSUP on ZooKeeper.
  */
 HF_API int hf_lock_open_group(hf_client *client, const char *group, const char *const *values,
                               size_t n, hf_lock **ret_lock);
@@ -334,8 +354,8 @@ HF_API int hf_lock_open_group(hf_client *client, const char *group, const char *
  * locks cannot wait for each other. It has the locks itself: the handles given
  * may be closed. 1 to 64 members; none may be one of these or a red lock.
  *
- * All verbs work on it but holder. A verb of a member that fails is undone or reported as the verb of
- * the whole; the detail names the member. Remaining and ttl are the least of the members', and
+ * All verbs work on it but holder and revoke. A verb of a member that fails is undone or reported as the
+ * verb of the whole; the detail names the member. Remaining and ttl are the least of the members', and
  * is_locked tells whether any is.
  */
 HF_API int hf_lock_open_multi(hf_lock *const *members, size_t n, hf_lock **ret_lock);
@@ -367,7 +387,15 @@ typedef struct hf_acquire_options {
 	hf_owner *owner;  /* NULL: the calling thread; asynchronous calls need one */
 	hf_cancel *cancel; /* stops the wait */
 	int token;         /* 1: with a token also if the kind is not HF_FENCED; not for HF_READ,
-	                      groups, multi and red locks. It leaves a key on the server for good */
+	                      groups, multi and red locks. It leaves a key on Redis for good. On
+	                      ZooKeeper each hold has one */
+	const char *value; /* for others to read, as hf_info_text(); 1000 bytes at most. On ZooKeeper the
+	                      data of the node, from the wait on: what Curator's LeaderLatch (HF_LEADER)
+	                      and LeaderSelector (HF_REENTRANT) call the id. On Redis instead of the text
+	                      of .describe, while held, if the client has .describe. Not for multi and
+	                      red locks */
+	int revocable;     /* 1: an event HF_REVOKED tells that hf_lock_revoke() or Java asks for the
+	                      lock. ZooKeeper only, HF_ENOTSUP elsewhere and of multi and red locks */
 } hf_acquire_options;
 
 #define HF_ACQUIRE(...) (&(hf_acquire_options){.size = sizeof(hf_acquire_options), __VA_ARGS__})
@@ -415,9 +443,17 @@ HF_API int hf_lock_extend(hf_lock *lock, hf_owner *owner, int64_t lease_ms);
 
 /*
  * Takes the lock away from whoever holds it, and wakes the waiters. ret_was_held, if not NULL, gets
- * 1 or 0. Only for operators: the holder learns of it at its next renewal.
+ * 1 or 0. Only for operators: the holder learns of it at its next renewal, on ZooKeeper in half a second.
  */
 HF_API int hf_lock_force_release(hf_lock *lock, int *ret_was_held);
+
+/*
+ * Asks those who hold the lock now to give it up, each time anew: Curator's Revoker. Who took it as
+ * revocable is told, Java holders too, and does what it likes about it; the others do not notice. What they
+ * left to read (.value, .describe) is overwritten. ret_asked, if not NULL, gets 1, or 0 if nobody holds it.
+ * HF_ENOTSUP on Redis.
+ */
+HF_API int hf_lock_revoke(hf_lock *lock, int *ret_asked);
 
 /* What the server says now. Each waits for its answer, the command timeout at most. */
 HF_API int hf_lock_is_locked(hf_lock *lock, int *ret_locked);
@@ -428,8 +464,8 @@ HF_API int hf_lock_hold_count(hf_lock *lock, hf_owner *owner, int64_t *ret_count
 HF_API int hf_lock_ttl(hf_lock *lock, int64_t *ret_ttl_ms);
 
 /*
- * The holder's identity as the server has it, "<uuid>:<number>", cut to size with its NUL; empty if
- * the lock is free. One of them, if there are several.
+ * The holder's identity as the server has it, "<uuid>:<number>", on ZooKeeper the name of its node, cut to
+ * size with its NUL; empty if the lock is free. One of them, if there are several.
  */
 HF_API int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size);
 
@@ -440,8 +476,8 @@ HF_API int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size);
 HF_API int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token);
 
 /*
- * The identity of this owner's hold as the server has it, "<uuid>:<number>", cut to size with its NUL.
- * Local. HF_ENOTHELD if there is no hold.
+ * The identity of this owner's hold as the server has it, "<uuid>:<number>", on ZooKeeper the name of its
+ * node, cut to size with its NUL. Local. HF_ENOTHELD if there is no hold.
  */
 HF_API int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t size);
 
@@ -478,6 +514,7 @@ HF_API int hf_lock_release_async(hf_lock *lock, const hf_release_options *option
 HF_API int hf_lock_extend_async(hf_lock *lock, hf_owner *owner, int64_t lease_ms, hf_done_fn *done,
                                 void *arg);
 HF_API int hf_lock_force_release_async(hf_lock *lock, hf_done_fn *done, void *arg);
+HF_API int hf_lock_revoke_async(hf_lock *lock, hf_done_fn *done, void *arg);
 HF_API int hf_lock_is_locked_async(hf_lock *lock, hf_done_fn *done, void *arg);
 HF_API int hf_lock_is_held_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg);
 HF_API int hf_lock_hold_count_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg);
@@ -500,7 +537,7 @@ typedef struct hf_wait_options {
  * A number of permits that anybody takes and anybody gives: Redisson's getSemaphore(). Nobody owns
  * them: those of a process that died are gone, which hf_permits does better. A repeat after a lost
  * answer never takes or gives twice; where that cannot be known in time the answer is HF_EUNKNOWN.
- * Permits: 0 to 2147483647; 0 of them succeeds and sends nothing.
+ * Permits: 0 to 2147483647; 0 of them succeeds and sends nothing. HF_ENOTSUP on ZooKeeper.
  */
 HF_API int hf_semaphore_open(hf_client *client, const char *name, hf_semaphore **ret_semaphore);
 HF_API void hf_semaphore_close(hf_semaphore *semaphore);
@@ -541,6 +578,13 @@ HF_API int hf_semaphore_available_async(hf_semaphore *semaphore, hf_done_fn *don
  * id, 32 hexadecimal digits, and who knows the id may give it back or extend it, Java processes too.
  * One taken without a lease is renewed by the watchdog until it is given back, so a process that dies
  * loses its permits to the others. States and events are those of locks; the event's owner is the id.
+ *
+ * On ZooKeeper it is Curator's InterProcessSemaphoreV2. Only the permits that are taken are stored there,
+ * not how many there are: every process has to know that. hf_permits_set() and its like tell this client,
+ * which remembers it while it has a handle of the name; or hf_permits_total_from() names a node that says it
+ * to all. Acquire is HF_EINVAL before, and if it wants more than there are. Only the client that took a
+ * permit can give it back or extend it. Several are taken one by one, and given back if not all can be had
+ * in time: two who want several may keep each other waiting.
  */
 typedef char hf_permit_id[33];
 
@@ -580,6 +624,12 @@ HF_API int hf_permits_total(hf_permits *permits, int64_t *ret_permits);
 HF_API int hf_permits_try_set(hf_permits *permits, int64_t total, int *ret_done);
 /* Makes the total this many, whatever it was. */
 HF_API int hf_permits_set(hf_permits *permits, int64_t total);
+/*
+ * ZooKeeper only: from now on the total is what the node of this name says, Curator's SharedCount. Changes
+ * are noticed. hf_permits_try_set() makes the node, and hf_permits_set() and hf_permits_add() change it, for
+ * all. It must not be below the name of the permits.
+ */
+HF_API int hf_permits_total_from(hf_permits *permits, const char *name);
 /* Adds to the total; negative numbers take away. */
 HF_API int hf_permits_add(hf_permits *permits, int64_t n);
 
@@ -601,7 +651,8 @@ HF_API int hf_permits_add_async(hf_permits *permits, int64_t n, hf_done_fn *done
 
 /* ---- latches -------------------------------------------------------------------------------- */
 
-/* A count that goes down to nothing, and those who wait for that: Redisson's getCountDownLatch(). */
+/* A count that goes down to nothing, and those who wait for that: Redisson's getCountDownLatch().
+ * HF_ENOTSUP on ZooKeeper. */
 HF_API int hf_latch_open(hf_client *client, const char *name, hf_latch **ret_latch);
 HF_API void hf_latch_close(hf_latch *latch);
 
@@ -622,12 +673,57 @@ HF_API int hf_latch_wait_async(hf_latch *latch, const hf_wait_options *options, 
                                void *arg);
 HF_API int hf_latch_delete_async(hf_latch *latch, hf_done_fn *done, void *arg);
 
+/* ---- barriers ------------------------------------------------------------------------------- */
+
+/*
+ * A gate: while it is set who comes to it waits, and when anybody removes it all go on. It belongs to nobody
+ * and outlives its maker. Curator's DistributedBarrier; on Redis a latch with a count of 1.
+ */
+HF_API int hf_barrier_open(hf_client *client, const char *name, hf_barrier **ret_barrier);
+HF_API void hf_barrier_close(hf_barrier *barrier);
+
+/* Sets it, and removes it; 0 too if it was so before. */
+HF_API int hf_barrier_set(hf_barrier *barrier);
+HF_API int hf_barrier_remove(hf_barrier *barrier);
+HF_API int hf_barrier_is_set(hf_barrier *barrier, int *ret_set);
+/* Waits until it is not set. HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED. */
+HF_API int hf_barrier_wait(hf_barrier *barrier, const hf_wait_options *options);
+
+HF_API int hf_barrier_set_async(hf_barrier *barrier, hf_done_fn *done, void *arg);
+HF_API int hf_barrier_remove_async(hf_barrier *barrier, hf_done_fn *done, void *arg);
+HF_API int hf_barrier_is_set_async(hf_barrier *barrier, hf_done_fn *done, void *arg);
+HF_API int hf_barrier_wait_async(hf_barrier *barrier, const hf_wait_options *options,
+                                 hf_done_fn *done, void *arg);
+
+/*
+ * So many members go in together and come out together: Curator's DistributedDoubleBarrier. A handle is one
+ * member, whichever thread uses it. HF_ENOTSUP on Redis.
+ */
+HF_API int hf_double_barrier_open(hf_client *client, const char *name, int members,
+                                  hf_double_barrier **ret_barrier);
+/* Frees the handle. Who is in stays in until its client is closed. NULL is allowed. */
+HF_API void hf_double_barrier_close(hf_double_barrier *barrier);
+
+/*
+ * Waits until all have come. HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED: not in, and not counted
+ * any more. HF_EDEADLOCK: this handle is in, or on its way.
+ */
+HF_API int hf_double_barrier_enter(hf_double_barrier *barrier, const hf_wait_options *options);
+/*
+ * Goes, and waits until all have gone. HF_ENOTHELD: it is not in, or has gone already. HF_ELOST: the session
+ * ended while it was in. HF_EBUSY, HF_ETIMEDOUT, HF_ECANCELLED: not all have gone in time; if this one is in
+ * still, as hf_double_barrier_state() tells, it has to leave again.
+ */
+HF_API int hf_double_barrier_leave(hf_double_barrier *barrier, const hf_wait_options *options);
+/* As hf_lock_state(): whether it is in. Local. */
+HF_API hf_state hf_double_barrier_state(hf_double_barrier *barrier);
+
 /* ---- who holds what ------------------------------------------------------------------------- */
 
 /*
  * A holder can say who it is: a client opened with .describe leaves a note beside each hold of a lock or
  * permit, a key HF_HOLDER_PREFIX:{<name>}:<owner> that ends with the hold. The note is four lines: kind,
- * host, process id, and the text of .describe.
+ * host, process id, and the text of .describe. On ZooKeeper it is the data of the node, without the kind.
  */
 #define HF_HOLDER_PREFIX "holdfast_holder"
 
@@ -635,7 +731,8 @@ HF_API int hf_latch_delete_async(hf_latch *latch, hf_done_fn *done, void *arg);
 typedef struct hf_info hf_info;
 
 HF_API const char *hf_info_name(const hf_info *info, size_t *ret_length); /* any bytes; and a NUL */
-/* "reentrant", "fair", "read", "write", "group" or "permits", and what describers say more exactly. */
+/* "reentrant", "fair", "read", "write", "group", "permits", "leader" or "plain", and on Redis what describers
+ * say more exactly. On ZooKeeper a simple lock is "permits". */
 HF_API const char *hf_info_kind(const hf_info *info);
 HF_API int64_t hf_info_ttl(const hf_info *info);   /* ms; -1: no end, -2: free, but waited for */
 HF_API int64_t hf_info_token(const hf_info *info); /* the latest; 0: none */
@@ -646,9 +743,11 @@ HF_API int64_t hf_info_count(const hf_info *info, size_t i);
 HF_API const char *hf_info_host(const hf_info *info, size_t i);
 HF_API int64_t hf_info_pid(const hf_info *info, size_t i); /* 0: not known */
 HF_API const char *hf_info_text(const hf_info *info, size_t i);
-/* Those in the queue of a fair lock, in order. */
+/* Those in the queue, in order: of fair locks, on ZooKeeper of all but permits. And what each says of itself
+ * there if it is a candidate for leadership, else "". */
 HF_API size_t hf_info_waiters(const hf_info *info);
 HF_API const char *hf_info_waiter(const hf_info *info, size_t i);
+HF_API const char *hf_info_waiter_text(const hf_info *info, size_t i);
 
 /* Called in the calling thread; anything but 0 ends the list, and is returned. */
 typedef int hf_info_fn(void *arg, const hf_info *info);
@@ -680,7 +779,8 @@ HF_API int hf_embedded_stop(void);
 /* About the hold that changed; valid during the callback. */
 HF_API hf_state hf_event_state(const hf_event *event);
 HF_API const char *hf_event_name(const hf_event *event);  /* of the lock */
-HF_API const char *hf_event_owner(const hf_event *event); /* "<uuid>:<number>" as on the server */
+/* "<uuid>:<number>", on Redis as on the server; of a permit its id. */
+HF_API const char *hf_event_owner(const hf_event *event);
 HF_API const char *hf_event_detail(const hf_event *event);
 /* Milliseconds until valid-until when the event was made; 0 when lost. */
 HF_API int64_t hf_event_remaining(const hf_event *event);

@@ -34,6 +34,7 @@
 #include <chrono>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -251,6 +252,26 @@ class basic_lock
 		return was_held != 0;
 	}
 
+	/* Asks whoever holds it to give it up; false if nobody does. ZooKeeper only. */
+	bool revoke()
+	{
+		int asked = 0;
+		check(hf_lock_revoke(handle_, &asked));
+		return asked != 0;
+	}
+
+	/* What others can read of who waits and holds from now on. Before threads share the object. */
+	void set_value(std::string value)
+	{
+		value_ = std::move(value);
+	}
+
+	/* Makes each hold from now on one that can be asked for: HF_REVOKED is told. ZooKeeper only. */
+	void want_revocable(bool wanted = true) noexcept
+	{
+		revocable_ = wanted;
+	}
+
 	/* Makes each grant from now on have a token, also if the kind is not fenced. */
 	void want_token(bool wanted = true) noexcept
 	{
@@ -278,6 +299,8 @@ class basic_lock
 		made.wait_ms = wait;
 		made.lease_ms = lease_ms_;
 		made.token = token_;
+		made.value = value_ ? value_->c_str() : nullptr;
+		made.revocable = revocable_;
 		return hf_lock_acquire(handle_, &made);
 	}
 
@@ -302,7 +325,9 @@ class basic_lock
 	}
 
 	std::int64_t lease_ms_;
+	std::optional<std::string> value_;
 	std::atomic<bool> token_{false};
+	std::atomic<bool> revocable_{false};
 	std::atomic<int> last_unlock_{0};
 };
 
@@ -323,6 +348,10 @@ using fenced_lock = lock_of<HF_FENCED>;
 using spin_lock = lock_of<HF_SPIN>;
 using simple_lock = lock_of<HF_SIMPLE>;
 using simple_fair_lock = lock_of<HF_SIMPLE_FAIR>;
+using plain_lock = lock_of<HF_PLAIN>; /* ZooKeeper only */
+
+/* Who locks it is a candidate until it leads, and resigns by unlocking; set_value() says who it is. */
+using leader_lock = lock_of<HF_LEADER>;
 
 /* A class named lock could not have a member lock(). */
 using lock = reentrant_lock;
@@ -447,7 +476,7 @@ inline bool got(int code)
 /* Waits for ever. */
 constexpr std::chrono::milliseconds for_ever{-1};
 
-/* Permits that nobody owns. */
+/* Permits that nobody owns; not on ZooKeeper. */
 class semaphore
 {
       public:
@@ -549,6 +578,24 @@ class permits
 		return done != 0;
 	}
 
+	/* On ZooKeeper every client has to say how many there are, or total_from() says where it stands. */
+	void set(std::int64_t total)
+	{
+		check(hf_permits_set(handle_, total));
+	}
+
+	void total_from(const std::string &name)
+	{
+		check(hf_permits_total_from(handle_, name.c_str()));
+	}
+
+	std::int64_t total() const
+	{
+		std::int64_t number = 0;
+		check(hf_permits_total(handle_, &number));
+		return number;
+	}
+
 	std::int64_t available() const
 	{
 		std::int64_t number = 0;
@@ -565,7 +612,7 @@ class permits
 	hf_permits *handle_ = nullptr;
 };
 
-/* A count that goes down to nothing, and those who wait for that. */
+/* A count that goes down to nothing, and those who wait for that; not on ZooKeeper. */
 class latch
 {
       public:
@@ -615,6 +662,103 @@ class latch
 
       private:
 	hf_latch *handle_ = nullptr;
+};
+
+/* A gate: who comes waits while it is set. */
+class barrier
+{
+      public:
+	barrier(const client &owner, const std::string &name)
+	{
+		check(hf_barrier_open(owner.get(), name.c_str(), &handle_));
+	}
+
+	barrier(const barrier &) = delete;
+	barrier &operator=(const barrier &) = delete;
+
+	~barrier()
+	{
+		hf_barrier_close(handle_);
+	}
+
+	void set()
+	{
+		check(hf_barrier_set(handle_));
+	}
+
+	void remove()
+	{
+		check(hf_barrier_remove(handle_));
+	}
+
+	bool is_set() const
+	{
+		int set = 0;
+		check(hf_barrier_is_set(handle_, &set));
+		return set != 0;
+	}
+
+	/* False if it was not removed in time. */
+	bool wait(std::chrono::milliseconds wait = for_ever)
+	{
+		hf_wait_options options = detail::waiting(wait);
+		return detail::got(hf_barrier_wait(handle_, &options));
+	}
+
+	hf_barrier *get() const noexcept
+	{
+		return handle_;
+	}
+
+      private:
+	hf_barrier *handle_ = nullptr;
+};
+
+/* One of so many members that go in together and come out together. ZooKeeper only. */
+class double_barrier
+{
+      public:
+	double_barrier(const client &owner, const std::string &name, int members)
+	{
+		check(hf_double_barrier_open(owner.get(), name.c_str(), members, &handle_));
+	}
+
+	double_barrier(const double_barrier &) = delete;
+	double_barrier &operator=(const double_barrier &) = delete;
+
+	/* Who is in stays in until its client is closed. */
+	~double_barrier()
+	{
+		hf_double_barrier_close(handle_);
+	}
+
+	/* False if not all came in time; then this member is not in either. */
+	bool enter(std::chrono::milliseconds wait = for_ever)
+	{
+		hf_wait_options options = detail::waiting(wait);
+		return detail::got(hf_double_barrier_enter(handle_, &options));
+	}
+
+	/* False if not all went in time; state() tells whether this member has to leave again. */
+	bool leave(std::chrono::milliseconds wait = for_ever)
+	{
+		hf_wait_options options = detail::waiting(wait);
+		return detail::got(hf_double_barrier_leave(handle_, &options));
+	}
+
+	/* Whether this member is in. */
+	hf_state state() const noexcept
+	{
+		return hf_double_barrier_state(handle_);
+	}
+
+	hf_double_barrier *get() const noexcept
+	{
+		return handle_;
+	}
+
+      private:
+	hf_double_barrier *handle_ = nullptr;
 };
 
 } // namespace holdfast

@@ -16,6 +16,7 @@ void hf__call_init(struct hf__call *call, struct hf_client *client, enum hf__op_
 	call->done = NULL;
 	call->inner = NULL;
 	call->ids = NULL;
+	call->value = NULL;
 	hf__list_init(&call->in_cancel);
 	hf__list_init(&call->in_done);
 }
@@ -128,6 +129,9 @@ static void copy_wish(struct hf__op *copy, const struct hf__op *op)
 	copy->limit_ms = op->limit_ms;
 	copy->lease_ms = op->lease_ms;
 	copy->permit = op->permit;
+	copy->value = op->value;
+	copy->from = op->from;
+	copy->revocable = op->revocable;
 	copy->words = op->words;
 	copy->amount = op->amount;
 	copy->spin = op->spin;
@@ -146,7 +150,18 @@ static struct hf__call *copy_call(const struct hf__call *call, void *arg)
 	copy->cancel = call->cancel;
 	copy->ids = call->ids;
 	copy->arg = arg;
+	if (call->op.value && !(copy->value = strdup(call->op.value))) {
+		free(copy);
+		return NULL;
+	}
+	copy->op.value = copy->value;
 	return copy;
+}
+
+static void free_copy(struct hf__call *copy)
+{
+	free(copy->value);
+	free(copy);
 }
 
 /* 0, or an error: then nothing was started. */
@@ -176,13 +191,13 @@ int hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg)
 		return hf__error(HF_ENOMEM, "no memory for a call");
 	copy->done = done;
 	if (!hf__cancel_join(copy->cancel, copy)) {
-		free(copy);
+		free_copy(copy);
 		return cancelled_before();
 	}
 	int rc = start_copy(copy);
 	if (rc) {
 		hf__cancel_leave(copy->cancel, copy);
-		free(copy);
+		free_copy(copy);
 	}
 	return rc;
 }
@@ -200,7 +215,7 @@ int hf__call_start_inner(const struct hf__call *call, void (*inner)(struct hf__c
 	int rc = start_copy(copy);
 	if (rc) {
 		hf__thread_unref(call->op.thread);
-		free(copy);
+		free_copy(copy);
 	}
 	return rc;
 }

@@ -14,6 +14,7 @@
 
 #define HF__LOG_LINES 32
 #define HF__LOG_SIZE  384
+#define HF__NAME_SIZE 513
 
 struct hf__log_line {
 	hf_log_level level;
@@ -76,6 +77,17 @@ struct hf_latch {
 	struct hf__handle at;
 };
 
+struct hf_barrier {
+	struct hf__handle at;
+};
+
+struct hf_double_barrier {
+	struct hf__handle in, out;
+	int members;
+	pthread_mutex_t mutex;
+	uint64_t inside; /* the owner that has come in; 0: nobody */
+};
+
 struct hf_owner {
 	uint64_t number;
 };
@@ -97,7 +109,8 @@ struct hf__call {
 	hf_done_fn *done; /* NULL: synchronous */
 	void *arg;
 	void (*inner)(struct hf__call *call); /* instead of done: ends it under the mutex */
-	char *ids; /* of permits: room for their text, freed with the call */
+	char *ids;   /* of permits: room for their text, freed with the call */
+	char *value; /* of an asynchronous call: a copy, freed with it */
 };
 
 /* ---- error.c ---- */
@@ -151,6 +164,15 @@ int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kin
 /* The same for values of a group: n of HF__VALUE_SIZE bytes, sorted. */
 int hf__handle_open_group(struct hf__handle *handle, struct hf_client *client, const char *name,
                           const char *values, size_t n);
+/* The same for a kind as this client's backend keeps it; `what` names the argument that is wrong. */
+int hf__handle_open_form(struct hf__handle *handle, struct hf_client *client, int kind,
+                         const char *what, const char *name);
+/* The name on the server: the caller's own, or what the client's settings make of it. 0 or HF_EINVAL. */
+int hf__handle_map_name(const struct hf_client *client, const char *name,
+                        char ret_name[HF__NAME_SIZE]);
+/* Makes a call that waits ready. */
+int hf__handle_wait(struct hf__call *call, const struct hf__handle *handle, const char *what,
+                    const hf_wait_options *options);
 /* One more handle of the same object. */
 void hf__handle_copy(struct hf__handle *handle, const struct hf__handle *from);
 void hf__handle_close(struct hf__handle *handle);
@@ -172,7 +194,9 @@ struct hf__wish {
 	uint64_t owner;
 	int64_t wait_ms, limit_ms, lease_ms;
 	struct hf_cancel *cancel;
-	bool by_thread; /* the owner is the calling thread */
+	const char *value; /* to be read beside the hold */
+	bool by_thread;    /* the owner is the calling thread */
+	bool revocable;
 	bool token;
 	bool nested; /* only one more level of a hold that is there */
 };

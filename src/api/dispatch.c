@@ -161,6 +161,7 @@ static void complete(struct hf__call *call)
 		write_ids(call);
 	call->done(call->arg, op->result, op->number, op->result ? NULL : text);
 	free(call->ids);
+	free(call->value);
 	free(call);
 }
 
@@ -188,7 +189,7 @@ static void fill_event(struct hf_client *client, struct hf__hold *hold, hf_event
 	event->record = hold->cmd.lock;
 	event->number = hold->owner;
 	event->was_watched = hold->was_watched;
-	if (hold->cmd.lock->kind == HF__PERMITS)
+	if (hf__kind_of(hold->cmd.lock)->several)
 		hf__permits_id(client, hold->cmd.wire, event->owner);
 	else
 		snprintf(event->owner, sizeof event->owner, "%s:%" PRIu64, client->core.config.uuid,
@@ -198,7 +199,10 @@ static void fill_event(struct hf_client *client, struct hf__hold *hold, hf_event
 	else
 		snprintf(event->detail, sizeof event->detail,
 		         "%s: %" PRId64 " ms of a lease of %" PRId64 " ms left",
-		         event->state == HF_AT_RISK ? "at risk" : "held", event->remaining_ms,
+		         event->state == HF_AT_RISK   ? "at risk"
+		         : event->state == HF_REVOKED ? "asked for"
+		                                      : "held",
+		         event->remaining_ms,
 		         hold->lease_ms);
 }
 

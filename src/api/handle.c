@@ -5,35 +5,43 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAME_SIZE 513
+static const char *fault_of(const struct hf_client *client, const char *name)
+{
+	const char *fault = hf__name_check(name);
+	return fault || !client->core.backend_ops->fault ? fault
+	                                                 : client->core.backend_ops->fault(name);
+}
 
-/* The name on the server: the caller's own, or what the client's settings make of it. */
-static int map_name(const struct hf_client *client, const char *name, char ret_name[NAME_SIZE])
+int hf__handle_map_name(const struct hf_client *client, const char *name,
+                        char ret_name[HF__NAME_SIZE])
 {
 	const char *fault = hf__name_check(name);
 	if (fault)
 		return hf__error(HF_EINVAL, "%s", fault);
 	if (client->map_name) {
 		ret_name[0] = 0;
-		int rc = client->map_name(client->map_arg, name, ret_name, NAME_SIZE);
+		int rc = client->map_name(client->map_arg, name, ret_name, HF__NAME_SIZE);
 		if (rc)
 			return hf__error(HF_EINVAL, "name: map_name refused it with %d", rc);
 	} else {
 		const char *prefix = client->config.name_prefix ? client->config.name_prefix : "";
-		if (snprintf(ret_name, NAME_SIZE, "%s%s", prefix, name) >= NAME_SIZE)
+		if (snprintf(ret_name, HF__NAME_SIZE, "%s%s", prefix, name) >= HF__NAME_SIZE)
 			return hf__error(HF_EINVAL, "name: longer than 512 bytes with its prefix");
 	}
-	fault = memchr(ret_name, 0, NAME_SIZE) ? hf__name_check(ret_name) : "name: has no end";
+	fault = memchr(ret_name, 0, HF__NAME_SIZE) ? fault_of(client, ret_name)
+	                                           : "name: has no end";
+	if (fault && strcmp(name, ret_name) == 0)
+		return hf__error(HF_EINVAL, "%s", fault);
 	return fault ? hf__error(HF_EINVAL, "%s, as map_name or the prefix made it", fault) : 0;
 }
 
 static int open_record(struct hf__handle *handle, struct hf_client *client, int kind,
                        const char *name, const char *values, size_t n)
 {
-	char mapped[NAME_SIZE];
+	char mapped[HF__NAME_SIZE];
 	int rc = hf__client_check(client);
 	if (!rc)
-		rc = map_name(client, name, mapped);
+		rc = hf__handle_map_name(client, name, mapped);
 	if (rc)
 		return rc;
 	int before = hf__call_guard();
@@ -58,9 +66,22 @@ int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kin
 	return open_record(handle, client, kind, name, NULL, 0);
 }
 
+int hf__handle_open_form(struct hf__handle *handle, struct hf_client *client, int kind,
+                         const char *what, const char *name)
+{
+	const char *why = "";
+	int form = client->core.backend_ops->form(kind, &why);
+	if (form == 0)
+		return hf__error(HF_ENOTSUP, "%s: %s", what, why);
+	return hf__handle_open(handle, client, form, name);
+}
+
 int hf__handle_open_group(struct hf__handle *handle, struct hf_client *client, const char *name,
                           const char *values, size_t n)
 {
+	const char *why = "";
+	if (!client->core.backend_ops->form(HF__GROUP, &why))
+		return hf__error(HF_ENOTSUP, "group: %s", why);
 	return open_record(handle, client, HF__GROUP, name, values, n);
 }
 
@@ -111,5 +132,22 @@ int hf__handle_request(struct hf__call *call, const struct hf__handle *handle, c
 		return hf__error(HF_EINVAL, "%s: %" PRId64 " is out of range", what, amount);
 	call->op.request = (uint8_t)verb;
 	call->op.amount = (int32_t)amount;
+	return 0;
+}
+
+int hf__handle_wait(struct hf__call *call, const struct hf__handle *handle, const char *what,
+                    const hf_wait_options *options)
+{
+	hf_wait_options ours = {0};
+	int rc = hf__handle_request(call, handle, what, HF__ASK, 1);
+	if (!rc)
+		rc = hf__options_copy(&ours, sizeof ours, options, "HF_WAIT");
+	if (!rc)
+		rc = hf__options_check_wait(ours.wait_ms);
+	if (rc)
+		return rc;
+	call->op.verb = HF__OP_ACQUIRE;
+	call->op.wait_ms = ours.wait_ms;
+	call->cancel = ours.cancel;
 	return 0;
 }

@@ -28,6 +28,7 @@ struct hf_info {
 	size_t holders_told, waiters_told; /* how many are below */
 	struct holder holder[MOST_TOLD];
 	const char *waiter[MOST_TOLD];
+	const char *waiter_text[MOST_TOLD];
 };
 
 const char *hf_info_name(const hf_info *info, size_t *ret_length)
@@ -96,6 +97,11 @@ size_t hf_info_waiters(const hf_info *info)
 const char *hf_info_waiter(const hf_info *info, size_t i)
 {
 	return i < info->waiters_told ? info->waiter[i] : "";
+}
+
+const char *hf_info_waiter_text(const hf_info *info, size_t i)
+{
+	return i < info->waiters_told ? info->waiter_text[i] : "";
 }
 
 /* ---- rows ---- */
@@ -173,6 +179,20 @@ static bool read_holder(struct cursor *row, struct holder *holder)
 	return note;
 }
 
+/* Its name; behind that, where it is known, what it says of itself: words of its own, or a note's lines. */
+static bool read_waiter(struct cursor *row, const char **ret_name, const char **ret_text)
+{
+	char *name = next_field(row, NULL);
+	char *words = name ? strchr(name, '\n') : NULL;
+	char *pid = words ? strchr(words + 1, '\n') : NULL;
+	char *text = pid ? strchr(pid + 1, '\n') : NULL;
+	*ret_name = name;
+	*ret_text = text ? text + 1 : words ? words + 1 : "";
+	if (words)
+		*words = 0;
+	return name;
+}
+
 static bool read_info(struct cursor *row, hf_info *info)
 {
 	info->name = next_field(row, &info->name_length);
@@ -186,7 +206,7 @@ static bool read_info(struct cursor *row, hf_info *info)
 		if (!read_holder(row, &info->holder[i]))
 			return false;
 	for (size_t i = 0; i < info->waiters_told; i++)
-		if (!read_text(row, &info->waiter[i]))
+		if (!read_waiter(row, &info->waiter[i], &info->waiter_text[i]))
 			return false;
 	return true;
 }

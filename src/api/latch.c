@@ -11,7 +11,7 @@ int hf_latch_open(hf_client *client, const char *name, hf_latch **ret_latch)
 	hf_latch *latch = malloc(sizeof(*latch));
 	if (!latch)
 		return hf__error(HF_ENOMEM, "no memory for a latch");
-	int rc = hf__handle_open(&latch->at, client, HF__LATCH, name);
+	int rc = hf__handle_open_form(&latch->at, client, HF__LATCH, "latch", name);
 	if (rc) {
 		free(latch);
 		return rc;
@@ -43,18 +43,7 @@ static int prepare_set(struct hf__call *call, const hf_latch *latch, int64_t cou
 static int prepare_wait(struct hf__call *call, const hf_latch *latch,
                         const hf_wait_options *options)
 {
-	hf_wait_options ours = {0};
-	int rc = prepare(call, latch, HF__ASK, 1);
-	if (!rc)
-		rc = hf__options_copy(&ours, sizeof ours, options, "HF_WAIT");
-	if (!rc)
-		rc = hf__options_check_wait(ours.wait_ms);
-	if (rc)
-		return rc;
-	call->op.verb = HF__OP_ACQUIRE;
-	call->op.wait_ms = ours.wait_ms;
-	call->cancel = ours.cancel;
-	return 0;
+	return hf__handle_wait(call, latch ? &latch->at : NULL, "latch", options);
 }
 
 int hf_latch_try_set(hf_latch *latch, int64_t count, int *ret_done)

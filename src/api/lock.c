@@ -43,23 +43,13 @@ static int check_spin(const hf_lock_options *options, hf_kind kind, struct hf__s
 	return 0;
 }
 
-/* As what the client's backend keeps that kind. */
-static int open_form(hf_lock *lock, hf_client *client, hf_kind kind, const char *name)
-{
-	const char *why = "";
-	int form = client->core.backend_ops->form((int)kind, &why);
-	if (form == 0)
-		return hf__error(HF_EINVAL, "kind: %s", why);
-	return hf__handle_open(&lock->at, client, form, name);
-}
-
 int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
                       const hf_lock_options *options, hf_lock **ret_lock)
 {
 	hf_lock_options ours;
 	if (!client || !name || !ret_lock)
 		return hf__error(HF_EINVAL, "client, name or ret_lock: NULL");
-	if (kind < HF_REENTRANT || kind > HF_PLAIN)
+	if (kind < HF_REENTRANT || kind > HF_LEADER)
 		return hf__error(HF_EINVAL, "kind: %d is none", (int)kind);
 	hf_lock *lock = calloc(1, sizeof(*lock));
 	if (!lock)
@@ -68,7 +58,7 @@ int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
 	if (!rc)
 		rc = check_spin(&ours, kind, &lock->spin);
 	if (!rc)
-		rc = open_form(lock, client, kind, name);
+		rc = hf__handle_open_form(&lock->at, client, (int)kind, "kind", name);
 	if (rc) {
 		free(lock);
 		return rc;
@@ -152,6 +142,8 @@ void hf__lock_prepare(struct hf__call *call, const struct hf_lock *lock,
 	call->op.lease_ms = wish->lease_ms;
 	call->op.spin = lock->spin;
 	call->op.token = wish->token;
+	call->op.value = wish->value;
+	call->op.revocable = wish->revocable;
 	call->op.nested = wish->nested;
 	call->op.request = wish->request;
 	call->op.thread = wish->by_thread ? hf__thread_ref() : NULL;
@@ -170,6 +162,22 @@ static int check_token(const hf_lock *lock, int token)
 	return !token || can ? 0 : hf__error(HF_EINVAL, "token: this kind has none");
 }
 
+static int check_value(const hf_lock *lock, const char *value)
+{
+	if (value && hf__lock_many(lock))
+		return hf__error(HF_EINVAL, "value: give it to the members");
+	if (value && strlen(value) > HF__PUBLISHED_MAX)
+		return hf__error(HF_EINVAL, "value: longer than %d bytes", HF__PUBLISHED_MAX);
+	return 0;
+}
+
+static int check_revocable(const hf_lock *lock, int revocable)
+{
+	if (!revocable || (!hf__lock_many(lock) && hf__kind_of(lock->at.record)->session))
+		return 0;
+	return hf__error(HF_ENOTSUP, "revocable: only locks on ZooKeeper can be asked for");
+}
+
 static int wish_acquire(struct hf__wish *wish, const hf_lock *lock,
                         const hf_acquire_options *options, bool async)
 {
@@ -185,6 +193,10 @@ static int wish_acquire(struct hf__wish *wish, const hf_lock *lock,
 		rc = need_owner(ours.owner);
 	if (!rc)
 		rc = check_token(lock, ours.token);
+	if (!rc)
+		rc = check_value(lock, ours.value);
+	if (!rc)
+		rc = check_revocable(lock, ours.revocable);
 	if (rc)
 		return rc;
 	*wish = (struct hf__wish){.verb = HF__OP_ACQUIRE,
@@ -193,7 +205,9 @@ static int wish_acquire(struct hf__wish *wish, const hf_lock *lock,
 	                          .wait_ms = ours.wait_ms,
 	                          .lease_ms = ours.lease_ms,
 	                          .cancel = ours.cancel,
-	                          .token = ours.token != 0};
+	                          .token = ours.token != 0,
+	                          .value = ours.value,
+	                          .revocable = ours.revocable != 0};
 	return 0;
 }
 
@@ -325,6 +339,22 @@ int hf_lock_extend(hf_lock *lock, hf_owner *owner, int64_t lease_ms)
 	return rc ? rc : run(lock, &wish, NULL);
 }
 
+static int wish_revoke(struct hf__wish *wish, const hf_lock *lock)
+{
+	int rc = wish_of(wish, lock, HF__OP_REQUEST, NULL);
+	if (!rc)
+		rc = check_revocable(lock, 1);
+	wish->request = HF__REVOKE;
+	return rc;
+}
+
+int hf_lock_revoke(hf_lock *lock, int *ret_asked)
+{
+	struct hf__wish wish;
+	int rc = wish_revoke(&wish, lock);
+	return rc ? rc : run_int(lock, &wish, ret_asked);
+}
+
 int hf_lock_force_release(hf_lock *lock, int *ret_was_held)
 {
 	struct hf__wish wish;
@@ -444,7 +474,7 @@ int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 
 int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t size)
 {
-	uint64_t wire = 0;
+	bool held = false;
 	if (!ret_identity || size == 0)
 		return hf__error(HF_EINVAL, "ret_identity: NULL or of no size");
 	int rc = check(lock);
@@ -456,13 +486,14 @@ int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t 
 	int before = hf__call_guard();
 	hf__engine_lock(&client->engine);
 	const struct hf__hold *hold = hf__hold_find(lock->at.record, owner_number(owner));
-	if (hold && hold->state == HF__HOLD_HELD)
-		wire = hold->cmd.wire;
+	held = hold && hold->state == HF__HOLD_HELD;
+	if (held)
+		client->core.backend_ops->identity(client->core.backend, lock->at.record,
+		                                   hold->cmd.wire, ret_identity, size);
 	hf__engine_unlock(&client->engine);
 	hf__call_unguard(before);
-	if (!wire)
+	if (!held)
 		return hf__error(HF_ENOTHELD, "%s: not held by this owner", lock->at.record->name);
-	snprintf(ret_identity, size, "%s:%" PRIu64, client->core.config.uuid, wire);
 	return 0;
 }
 
@@ -498,6 +529,13 @@ int hf_lock_force_release_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
 	struct hf__wish wish;
 	int rc = wish_of(&wish, lock, HF__OP_FORCE, NULL);
+	return rc ? rc : start(lock, &wish, done, arg);
+}
+
+int hf_lock_revoke_async(hf_lock *lock, hf_done_fn *done, void *arg)
+{
+	struct hf__wish wish;
+	int rc = wish_revoke(&wish, lock);
 	return rc ? rc : start(lock, &wish, done, arg);
 }
 

@@ -14,7 +14,7 @@ int hf_permits_open(hf_client *client, const char *name, hf_permits **ret_permit
 	hf_permits *permits = malloc(sizeof(*permits));
 	if (!permits)
 		return hf__error(HF_ENOMEM, "no memory for permits");
-	int rc = hf__handle_open(&permits->at, client, HF__PERMITS, name);
+	int rc = hf__handle_open_form(&permits->at, client, HF__PERMITS, "permits", name);
 	if (rc) {
 		free(permits);
 		return rc;
@@ -222,6 +222,23 @@ int hf_permits_try_set(hf_permits *permits, int64_t total, int *ret_done)
 	struct hf__call call;
 	int rc = prepare_total(&call, permits, HF__PERMITS_TRY_SET, total);
 	return rc ? rc : hf__call_int(&call, ret_done);
+}
+
+int hf_permits_total_from(hf_permits *permits, const char *name)
+{
+	struct hf__call call;
+	char mapped[HF__NAME_SIZE];
+	int rc = prepare(&call, permits, HF__PERMITS_FROM, 1);
+	if (!rc && !name)
+		rc = hf__error(HF_EINVAL, "name: NULL");
+	if (!rc && !hf__kind_of(permits->at.record)->session)
+		rc = hf__error(HF_ENOTSUP, "on Redis and Valkey the total is stored with the permits");
+	if (!rc)
+		rc = hf__handle_map_name(permits->at.client, name, mapped);
+	if (rc)
+		return rc;
+	call.op.words = mapped;
+	return hf__call_run(&call);
 }
 
 int hf_permits_set(hf_permits *permits, int64_t total)

@@ -75,7 +75,7 @@ void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, i
 		hf__core_finish(core, op, core->linked ? result : core->link_error,
 		                "%s: tried for %" PRId64 " ms: %s", lock->name, waited,
 		                core->link_why);
-	else if (result == HF_EBUSY || (result == HF_ETIMEDOUT && op->waited))
+	else if ((result == HF_EBUSY || (result == HF_ETIMEDOUT && op->waited)) && op->number >= 0)
 		hf__core_finish(core, op, result,
 		                "%s: waited %" PRId64 " ms; the holder's lease had %" PRId64
 		                " ms left when last asked",
@@ -134,7 +134,7 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	if (hf__hold_is_renewed(hold) && hold->renew_at == HF__NEVER)
 		hold->renew_at = hf__watchdog_next(hold->cmd.sent_at, core->config.watchdog_ms);
 	hf__hold_arm(core, hold);
-	core->stats.grants += op->lock->kind == HF__PERMITS ? (uint64_t)op->amount : 1;
+	core->stats.grants += hf__kind_of(op->lock)->several ? (uint64_t)op->amount : 1;
 	leave_queue(core, op, now);
 	part_siblings(core, op, hold);
 	op->number = hold->token;
@@ -459,9 +459,11 @@ static void prepare_ask(struct hf__core *core, struct hf__hold *hold)
 	                : traits->session ? core->config.watchdog_ms
 	                                  : hf__acquire_lease(core, op);
 	cmd->count = traits->nesting == HF__NEST_APART ? op->amount : hold->count + 1;
-	cmd->items = op->lock->kind == HF__PERMITS ? (uint16_t)op->amount : 0;
+	cmd->items = traits->several ? (uint16_t)op->amount : 0;
+	cmd->from = op->from;
 	cmd->place_ms = place_of(core, op);
 	cmd->token = op->token || op->lock->kind == HF_FENCED;
+	cmd->revocable = op->revocable;
 	cmd->again = hold->doubtful;
 	cmd->answered = answered;
 	if (hold->state == HF__HOLD_ASKING)
@@ -533,7 +535,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 /* The holds of all permits but the first, before they are asked for; false without memory. */
 static bool make_siblings(struct hf__op *op, const struct hf__hold *first)
 {
-	for (int32_t i = 1; op->lock->kind == HF__PERMITS && i < op->amount; i++) {
+	for (int32_t i = 1; hf__kind_of(op->lock)->several && i < op->amount; i++) {
 		struct hf__hold *hold = hf__hold_new_sibling(first, (uint32_t)i);
 		if (!hold)
 			return false;
@@ -552,9 +554,9 @@ static void keep_back(struct hf__core *core, struct hf__op *op, int64_t until)
 static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	const struct hf__traits *traits = hf__kind_of(op->lock);
-	bool permits = op->lock->kind == HF__PERMITS;
 	if (traits->nesting == HF__NEST_APART)
-		op->owner = core->host_ops->number(core->host, permits ? (uint32_t)op->amount : 1);
+		op->owner = core->host_ops->number(core->host,
+		                                   traits->several ? (uint32_t)op->amount : 1);
 	struct hf__hold *hold = hf__hold_new(core, op->lock, op->owner);
 	if (!hold || !make_siblings(op, hold)) {
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
@@ -696,6 +698,15 @@ void hf__acquire_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 	op->cancelled = true;
 	if (!op->hold || !op->hold->cmd.in_flight)
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
+}
+
+void hf__acquire_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
+{
+	struct hf__list *link, *after;
+	lock->refs++;
+	hf__list_each_safe (link, after, &lock->queue)
+		hf__hold_resume(core, hf__list_item(link, struct hf__op, link)->hold, now);
+	hf__lock_unref(core, lock);
 }
 
 void hf__acquire_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,

@@ -50,6 +50,8 @@ enum hf__verb {
 	HF__RENEW,
 	/* Remove the lock, whoever holds it. DONE with count 1 if it was there, else 0. */
 	HF__FORCE,
+	/* Ask whoever holds it to give it up. DONE with count 1 if there was somebody, else 0. */
+	HF__REVOKE,
 	/* Read: DONE with ttl_ms, the wire owner's count and the holder's identity. */
 	HF__LOOK,
 	/* A round trip. DONE. */
@@ -81,6 +83,7 @@ enum hf__verb {
 	HF__PERMITS_TRY_SET,
 	HF__PERMITS_SET,
 	HF__PERMITS_ADD,
+	HF__PERMITS_FROM, /* the total is what the node says that `words` name */
 	HF__LATCH_SET,
 	HF__LATCH_DOWN,
 	HF__LATCH_DELETE,
@@ -149,7 +152,7 @@ struct hf__cmd {
 		const struct hf__renew_item *item;
 		const unsigned char (*permit)[HF__PERMIT_SIZE]; /* permits given by their ids */
 		const char *words;                              /* LIST: each with its NUL */
-		uint64_t from;                                  /* MOVE: number of the wire owner */
+		uint64_t from; /* MOVE, and an ask to leave: number of the wire owner */
 	};
 	int32_t count;
 	uint16_t items; /* renewals, or permits: of an ask those from wire on */
@@ -158,8 +161,9 @@ struct hf__cmd {
 	uint32_t place_ms; /* a fair ask: how long its place in the queue is kept; 0: wants none */
 	bool in_flight;    /* submitted and not answered */
 	bool whole_text;   /* the backend's: the script itself was sent, not its hash */
-	bool again;        /* one like it may have run unanswered */
-	bool token;        /* a grant is to have a token */
+	bool again : 1;     /* one like it may have run unanswered */
+	bool token : 1;     /* a grant is to have a token */
+	bool revocable : 1; /* who holds it wants to know when it is asked for */
 };
 
 /* One interest in a channel. The core's; the backend has it from watch() to unwatch(). */
@@ -197,6 +201,13 @@ struct hf__backend_ops {
 
 	/* What this backend keeps a lock of that public kind as; 0 and why if it has no such lock. */
 	int (*form)(int kind, const char **ret_why);
+	/* What is wrong with the name beyond what is wrong everywhere, or NULL. */
+	const char *(*fault)(const char *name);
+	/* The record is freed: what is known of it can go. */
+	void (*forget)(void *backend, const struct hf__lock *lock);
+	/* What the hold of this wire owner is called on the server; empty if it is not known. */
+	void (*identity)(void *backend, const struct hf__lock *lock, uint64_t wire, char *ret_text,
+	                 size_t size);
 	/* When it must be turned at the latest. */
 	int64_t (*due)(void *backend);
 	/* Input was read or time has passed: does all there is to do. Driver only. */
@@ -230,6 +241,12 @@ void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t
                    int64_t now);
 /* The same for one who was answered BUSY with `watched`. */
 void hf__core_wake_owner(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
+/* The same for all who wait for the lock. */
+void hf__core_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now);
+/* Somebody asks for this hold. */
+void hf__core_asked(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
+/* What the caller of an ask wants to be read beside its hold, or NULL. */
+const char *hf__core_value(const struct hf__cmd *cmd);
 /* The server has this hold no more. */
 void hf__core_gone(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
 /* What a hold without a lease of its own lasts from now on: a session was agreed upon. */

@@ -200,10 +200,11 @@ static int take_embedded(struct draft *draft)
 	return 0;
 }
 
-/* The library takes no host without its port. */
+/* The library takes no host without its port. For TLS ZooKeeper has no port of its own: 2281 is usual. */
 static int take_hosts(struct draft *draft)
 {
 	const char *at = draft->url.authority;
+	const char *port = draft->cfg->tls ? ":2281" : ":2181";
 	size_t room = strlen(at) + 1;
 	for (const char *comma = at; (comma = strchr(comma, ',')); comma++)
 		room++;
@@ -220,7 +221,7 @@ static int take_hosts(struct draft *draft)
 		if (length == 0 || colon == at)
 			return refuse(draft, "host: one of the list is empty");
 		out += sprintf(out, "%s%.*s%s", out > draft->cfg->hosts ? "," : "", (int)length, at,
-		               colon ? "" : ":2181");
+		               colon ? "" : port);
 		at += length + (at[length] == ',');
 	}
 	return out > draft->cfg->hosts ? 0 : refuse(draft, "host: missing");
@@ -268,7 +269,7 @@ static int take_address(struct draft *draft)
 		{"redis", false, take_tcp},       {"rediss", true, take_tcp},
 		{"valkey", false, take_tcp},      {"valkeys", true, take_tcp},
 		{"redis+unix", false, take_unix}, {"embedded", false, take_embedded},
-		{"zk", false, take_zookeeper},
+		{"zk", false, take_zookeeper},    {"zks", true, take_zookeeper},
 	};
 
 	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
@@ -279,7 +280,7 @@ static int take_address(struct draft *draft)
 	}
 	return refuse(draft,
 	              "scheme: '%.20s' is not one of redis, rediss, valkey, valkeys, redis+unix, "
-	              "embedded, zk",
+	              "embedded, zk, zks",
 	              draft->url.scheme);
 }
 
@@ -316,7 +317,7 @@ static const char *variable_of(struct draft *draft, const struct setting *settin
 {
 	if (is_for_tls(setting) ? !draft->cfg->tls : draft->cfg->embedded)
 		return NULL;
-	if (is_for_zookeeper(setting) != draft->cfg->zookeeper)
+	if (!is_for_tls(setting) && is_for_zookeeper(setting) != draft->cfg->zookeeper)
 		return NULL;
 	return read_variable(setting->variable);
 }
@@ -554,6 +555,12 @@ static int check_fit(struct draft *draft, const struct setting *setting)
 		return refuse(draft, "%s: ZooKeeper has none", setting->key);
 	if (!draft->cfg->zookeeper && is_for_zookeeper(setting))
 		return refuse(draft, "%s: only for zk://", setting->key);
+	if (draft->cfg->zookeeper && draft->cfg->tls && is_named(setting, "tls_server_name"))
+		return refuse(draft, "%s: ZooKeeper's client library checks no names",
+		              setting->key);
+	if (draft->cfg->zookeeper && draft->cfg->tls && is_named(setting, "tls_insecure"))
+		return refuse(draft, "%s: ZooKeeper's client library checks every certificate",
+		              setting->key);
 	return 0;
 }
 
@@ -568,17 +575,45 @@ static int settle(struct draft *draft, const struct setting *setting)
 		return settle_login(draft);
 	if (is_for_tls(setting) && !draft->cfg->tls &&
 	    (draft->in_url[setting - settings] || is_in_options(draft, setting)))
-		return refuse(
-			draft,
-			"%s: the URL is not a TLS one; those begin with rediss:// or valkeys://",
-			setting->key);
+		return refuse(draft,
+		              "%s: the URL is not a TLS one; those begin with rediss://, "
+		              "valkeys:// or zks://",
+		              setting->key);
 	return setting->kind == TEXT ? settle_text(draft, setting) : settle_number(draft, setting);
+}
+
+/* ZooKeeper's library wants all three files, and takes them as one text with commas between. */
+static int settle_zookeeper_tls(struct draft *draft)
+{
+	const struct hf__config *cfg = draft->cfg;
+	const struct {
+		const char *name, *file;
+	} files[] = {
+		{"tls_ca", cfg->tls_ca_file},
+		{"tls_cert", cfg->tls_cert_file},
+		{"tls_key", cfg->tls_key_file},
+	};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		if (!files[i].file)
+			return refuse(draft,
+			              "%s: missing; ZooKeeper's client library wants tls_ca, "
+			              "tls_cert and tls_key",
+			              files[i].name);
+		if (strchr(files[i].file, ','))
+			return refuse(draft,
+			              "%s: ZooKeeper's client library takes no comma in a path",
+			              files[i].name);
+	}
+	return 0;
 }
 
 static int settle_tls(struct draft *draft)
 {
 	struct hf__config *cfg = draft->cfg;
 
+	if (cfg->tls && cfg->zookeeper)
+		return settle_zookeeper_tls(draft);
 	if (!cfg->tls_cert_file != !cfg->tls_key_file)
 		return refuse(draft, "%s: needs %s too",
 		              cfg->tls_cert_file ? "tls_cert" : "tls_key",
@@ -628,7 +663,7 @@ static int make_shown(struct draft *draft)
 	int n;
 
 	if (cfg->zookeeper)
-		n = asprintf(&cfg->shown, "zk://%s%s", cfg->hosts, cfg->chroot);
+		n = asprintf(&cfg->shown, "%s://%s%s", draft->url.scheme, cfg->hosts, cfg->chroot);
 	else if (cfg->host)
 		n = asprintf(&cfg->shown, "%s://%s%s%s:%d/%d", draft->url.scheme, is_ip6 ? "[" : "",
 		             cfg->host, is_ip6 ? "]" : "", cfg->port, cfg->database);

@@ -19,10 +19,10 @@ struct hf__config {
 	char *password;    /* NULL: do not authenticate; never NULL if there is a user */
 	int database;      /* 0 to 65535 */
 	char *client_name; /* never NULL */
-	char *tls_ca_file; /* NULL: the system's store */
+	char *tls_ca_file; /* NULL: the system's store; never with TLS to ZooKeeper, as the next two */
 	char *tls_cert_file;   /* NULL: no client certificate */
 	char *tls_key_file;    /* given exactly if tls_cert_file is */
-	char *tls_server_name; /* never NULL with TLS */
+	char *tls_server_name; /* never NULL with TLS to Redis, always to ZooKeeper */
 	bool tls_insecure;
 	int64_t connect_timeout_ms;
 	int64_t command_timeout_ms;

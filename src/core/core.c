@@ -377,6 +377,26 @@ void hf__core_wake_owner(struct hf__core *core, struct hf__lock *lock, uint64_t 
 		hf__hold_resume(core, hold, now);
 }
 
+void hf__core_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
+{
+	core->stats.wakeups++;
+	hf__acquire_wake_all(core, lock, now);
+}
+
+void hf__core_asked(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
+{
+	struct hf__hold *hold = find_wire(lock, wire);
+	(void)now;
+	if (hold)
+		hf__hold_asked(core, hold);
+}
+
+const char *hf__core_value(const struct hf__cmd *cmd)
+{
+	const struct hf__op *op = hf__core_op_of(cmd);
+	return op ? op->value : NULL;
+}
+
 void hf__core_gone(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
 {
 	struct hf__hold *hold = find_wire(lock, wire);

@@ -45,19 +45,28 @@
 #define HF__PERMITS_MAX      1000
 #define HF__DESCRIPTION_SIZE 400
 #define HF__VALUES_MAX       100
+#define HF__PUBLISHED_MAX    1000 /* of what a caller wants to be read beside its hold */
 
 /* Kinds that hf_lock_open() does not know; they follow those of hf_kind. */
 enum hf__kind {
-	HF__GROUP = HF_PLAIN + 1,
+	HF__GROUP = HF_LEADER + 1,
 	HF__SEMAPHORE,
 	HF__PERMITS,
 	HF__LATCH,
+	HF__BARRIER,
+	HF__MEMBER, /* of a double barrier */
+	HF__EXIT,   /* the way out of one */
 	/* Nodes that last as long as the session of their maker. */
 	HF__NODE_MUTEX,
 	HF__NODE_READ,
 	HF__NODE_WRITE,
 	HF__NODE_SIMPLE,
 	HF__NODE_PLAIN,
+	HF__NODE_LEADER,
+	HF__NODE_PERMITS,
+	HF__NODE_BARRIER,
+	HF__NODE_MEMBER,
+	HF__NODE_EXIT,
 	HF__KINDS
 };
 
@@ -178,6 +187,8 @@ struct hf__op {
 	int64_t lease_ms;         /* 0: the watchdog's */
 	struct hf__list siblings; /* holds of an acquire of several permits, but for the first */
 	const unsigned char (*permit)[HF__PERMIT_SIZE]; /* of a request, `amount` of them; copied */
+	const char *value;       /* to be read beside the hold; the caller's */
+	uint64_t from;           /* the owner that wants to leave a double barrier */
 	const char *words;       /* of a request, `amount` of them, each with its NUL; copied */
 	struct hf__buffer *rows; /* out, where wanted: rows, each a size_t and that many bytes */
 	int64_t started_at;
@@ -191,6 +202,7 @@ struct hf__op {
 	uint8_t verb;
 	uint8_t request;              /* enum hf__verb of HF__OP_REQUEST */
 	bool token;                   /* wanted */
+	bool revocable;               /* wants to know when it is asked for */
 	bool nested;                  /* only one more level of a hold that is there */
 	bool active;                  /* started and not finished */
 	bool is_parked;               /* waits for another verb of its hold */
@@ -328,6 +340,7 @@ struct hf__traits {
 	bool ordered;             /* each waiter has a place in a queue on the server */
 	bool spins;               /* waits by asking, not by listening */
 	bool session;             /* a hold lasts as long as the session, unless we end it */
+	bool several;             /* one acquire may be for several holds */
 	uint8_t half;             /* of a read-write lock: the kind of the other half */
 	bool writes;              /* and this is the half that excludes */
 	bool skewed;              /* its ends are compared with clocks of other hosts */
@@ -432,6 +445,8 @@ void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t se
 bool hf__hold_check(struct hf__core *core, struct hf__hold *hold, int64_t now);
 void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_reason reason,
                    int64_t now);
+/* Somebody asks its owner to give it up. */
+void hf__hold_asked(struct hf__core *core, struct hf__hold *hold);
 /* Stops believing without a loss: the owner gave it up. */
 void hf__hold_hide(struct hf__core *core, struct hf__hold *hold);
 /* Sets the timer to whatever comes first. */
@@ -473,6 +488,8 @@ static inline bool hf__core_forgot(const struct hf__core *core, uint64_t request
 void hf__acquire_drop_siblings(struct hf__op *op);
 void hf__extend_start(struct hf__core *core, struct hf__op *op, int64_t now);
 
+/* All of the queue may ask now. */
+void hf__acquire_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now);
 /* A message: so many may ask now. */
 void hf__acquire_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
                       int64_t now);

@@ -34,7 +34,7 @@ static void add_news(struct hf__core *core, struct hf__hold *hold, hf_state stat
 		hold->untold >>= 4;
 		hold->untold_n = 2;
 	}
-	hold->untold |= (uint8_t)((unsigned)state << (2 * hold->untold_n));
+	hold->untold |= (uint8_t)(((unsigned)state & 3u) << (2 * hold->untold_n));
 	hold->untold_n++;
 	core->host_ops->news(core->host, hold);
 }
@@ -240,6 +240,16 @@ void hf__hold_shorten(struct hf__core *core, struct hf__hold *hold, int64_t sent
 void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                         int64_t lease_ms)
 {
+	/* A session goes on; that the hold ends is for us to know. */
+	if (hf__kind_of(hold->cmd.lock)->session) {
+		hold->end_at = hf__hold_valid_until(sent_at, lease_ms);
+		if (hold->valid_until > hold->end_at)
+			hold->valid_until = hold->end_at;
+		hold->renew_at = sent_at;
+		publish(hold);
+		hf__hold_arm(core, hold);
+		return;
+	}
 	hold->lease_ms = lease_ms;
 	hold->valid_until = until_of(core, hold, sent_at, lease_ms);
 	hold->at_risk = false;
@@ -477,11 +487,18 @@ void hf__hold_finish_lost(struct hf__core *core, struct hf__op *op, const struct
 		hf__core_finish(core, op, HF_ELOST, "%s", why);
 }
 
+void hf__hold_asked(struct hf__core *core, struct hf__hold *hold)
+{
+	if (hold->state == HF__HOLD_HELD)
+		add_news(core, hold, HF_REVOKED);
+}
+
 bool hf__hold_next_news(struct hf__hold *hold, hf_state *ret_state)
 {
 	if (hold->untold_n == 0)
 		return false;
-	*ret_state = (hf_state)(hold->untold & 3);
+	/* None is told that it is free, so nothing stands for being asked. */
+	*ret_state = hold->untold & 3 ? (hf_state)(hold->untold & 3) : HF_REVOKED;
 	hold->untold >>= 2;
 	hold->untold_n--;
 	return true;

@@ -27,6 +27,7 @@ const struct hf__traits hf__kind_traits[HF__KINDS] = {
 	[HF__PERMITS] = {.nesting = HF__NEST_APART,
                          .channel = HF__CHANNEL_PERMITS,
                          .skewed = true,
+                         .several = true,
                          .family = PERMITS},
 	[HF__LATCH] = {.nesting = HF__NEST_APART,
                        .trace = HF__TRACE_NONE,
@@ -42,6 +43,22 @@ const struct hf__traits hf__kind_traits[HF__KINDS] = {
                             .channel = HF__CHANNEL_WAITER,
                             .nesting = HF__NEST_NEVER,
                             .family = NODES},
+	[HF__NODE_LEADER] = {NODE},
+	[HF__NODE_PERMITS] = {.session = true,
+                              .several = true,
+                              .channel = HF__CHANNEL_WAITER,
+                              .nesting = HF__NEST_APART,
+                              .family = NODES},
+	[HF__NODE_MEMBER] = {.session = true,
+                             .channel = HF__CHANNEL_WAITER,
+                             .nesting = HF__NEST_APART,
+                             .family = NODES},
+	[HF__NODE_BARRIER] = {.nesting = HF__NEST_APART,
+                              .trace = HF__TRACE_NONE,
+                              .channel = HF__CHANNEL_WAITER},
+	[HF__NODE_EXIT] = {.nesting = HF__NEST_APART,
+                           .trace = HF__TRACE_NONE,
+                           .channel = HF__CHANNEL_WAITER},
 };
 
 const char *hf__kind_word(int kind)
@@ -56,6 +73,11 @@ const char *hf__kind_word(int kind)
 		[HF_PLAIN] = "plain",         [HF__NODE_MUTEX] = "reentrant",
 		[HF__NODE_READ] = "read",     [HF__NODE_WRITE] = "write",
 		[HF__NODE_SIMPLE] = "simple", [HF__NODE_PLAIN] = "plain",
+		[HF_LEADER] = "leader",       [HF__NODE_LEADER] = "leader",
+		[HF__BARRIER] = "barrier",    [HF__NODE_BARRIER] = "barrier",
+		[HF__MEMBER] = "member",      [HF__NODE_MEMBER] = "member",
+		[HF__EXIT] = "exit",          [HF__NODE_EXIT] = "exit",
+		[HF__NODE_PERMITS] = "permits",
 	};
 	return word[kind];
 }

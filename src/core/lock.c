@@ -127,6 +127,8 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
 	if (lock->refs > 0 || !hf__list_empty(&lock->holds) || !hf__list_empty(&lock->queue))
 		return;
 	hf__lock_unwatch(core, lock, NULL);
+	if (core->backend_ops->forget)
+		core->backend_ops->forget(core->backend, lock);
 	hf__table_remove(&core->locks, &lock->by_key);
 	free_cells(lock);
 	free(lock);

@@ -56,8 +56,28 @@ static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engi
 
 static int form(int kind, const char **ret_why)
 {
-	*ret_why = "a plain node is ZooKeeper's; on Redis and Valkey use the reentrant kind";
-	return kind == HF_PLAIN ? 0 : kind;
+	switch (kind) {
+	case HF_PLAIN:
+		*ret_why = "a plain node is ZooKeeper's; on Redis and Valkey use the reentrant "
+			   "kind";
+		return 0;
+	case HF__MEMBER:
+	case HF__EXIT:
+		*ret_why = "members of a double barrier must go with their process, so it needs "
+			   "the sessions of ZooKeeper";
+		return 0;
+	case HF_LEADER: return HF_FAIR; /* who came first leads, and the others are in order */
+	case HF__BARRIER: return HF__LATCH;
+	default: return kind;
+	}
+}
+
+static void identity(void *backend, const struct hf__lock *lock, uint64_t wire, char *ret_text,
+                     size_t size)
+{
+	const struct hf__redis *redis = backend;
+	(void)lock;
+	snprintf(ret_text, size, "%s:%" PRIu64, redis->core->config.uuid, wire);
 }
 
 static void close_link(void *backend)
@@ -345,6 +365,7 @@ static const struct hf__backend_ops ops = {
 	.unwatch = unwatch,
 	.want_link = want_link,
 	.form = form,
+	.identity = identity,
 	.due = due_at,
 	.turn = turn,
 	.busy = busy,

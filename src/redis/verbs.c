@@ -84,12 +84,16 @@ static char *put_words(char *at, const struct hf__cmd *cmd)
 /* What those who ask are told about us: the kind, and what the client says of itself. */
 static char *put_description(char *at, const struct maker *maker)
 {
-	char text[HF__DESCRIPTION_SIZE + 24];
+	char text[HF__DESCRIPTION_SIZE + HF__PUBLISHED_MAX + 24];
 	const char *words = maker->core->config.description;
+	const char *value = hf__core_value(maker->cmd);
 	if (!words[0])
 		return hf__request_text(at, "");
-	snprintf(text, sizeof text, "%s\n%s", hf__kind_word(hf__lock_kind(maker->item.lock)),
-	         words);
+	int host = (int)strcspn(words, "\n");
+	int pid = (int)strcspn(words + host + 1, "\n");
+	/* The third line is the caller's own, if it wants that. */
+	snprintf(text, sizeof text, "%s\n%.*s%s", hf__kind_word(hf__lock_kind(maker->item.lock)),
+	         value ? host + pid + 2 : (int)strlen(words), words, value ? value : "");
 	return hf__request_text(at, text);
 }
 
@@ -214,7 +218,8 @@ static uint16_t items_of(const struct hf__cmd *cmd)
 static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
                       const struct hf__recipe *recipe, size_t *ret_keys, size_t *ret_arguments)
 {
-	size_t bytes = 128 + (cmd->whole_text ? recipe->length : 0);
+	const char *value = hf__core_value(cmd);
+	size_t bytes = 128 + (cmd->whole_text ? recipe->length : 0) + (value ? strlen(value) : 0);
 	*ret_keys = *ret_arguments = 0;
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
 		struct maker maker = {.core = core, .cmd = cmd, .item = item_of(cmd, i)};

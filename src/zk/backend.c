@@ -22,31 +22,56 @@ void hf__zk_answer_soon(struct hf__zk *zk, struct hf__cmd *cmd, enum hf__outcome
 	hf__list_add(&zk->ready, &cmd->link);
 }
 
-void hf__zk_answer_failed(struct hf__zk *zk, struct hf__cmd *cmd, int rc, const char *what,
-                          int64_t now)
+void hf__zk_answer_count(struct hf__zk *zk, struct hf__cmd *cmd, int64_t count, int64_t now)
 {
-	char text[200];
-	snprintf(text, sizeof text, "%s: %s", what, zk->library.error(rc));
+	hf__zk_answer(zk, cmd, &(struct hf__answer){.outcome = HF__DONE, .count = count}, now);
+}
+
+void hf__zk_answer_error(struct hf__zk *zk, struct hf__cmd *cmd, int error, const char *text,
+                         int64_t now)
+{
 	hf__zk_answer(zk, cmd,
 	              &(struct hf__answer){.outcome = HF__FAILED,
-	                                   .error = HF_EREFUSED,
+	                                   .error = error,
 	                                   .text = text,
 	                                   .length = strlen(text)},
 	              now);
 }
 
+void hf__zk_answer_failed(struct hf__zk *zk, struct hf__cmd *cmd, int rc, const char *what,
+                          int64_t now)
+{
+	char text[200];
+	snprintf(text, sizeof text, "%s: %s", what, zk->library.error(rc));
+	hf__zk_answer_error(zk, cmd, HF_EREFUSED, text, now);
+}
+
+/* What else belongs to an answer that was put off. */
+static void complete(struct hf__zk *zk, const struct hf__cmd *cmd, struct hf__answer *answer)
+{
+	const struct hf__node *node = NULL;
+	if (answer->outcome == HF__GRANTED)
+		node = hf__node_find(zk, cmd->lock, cmd->wire);
+	if (node)
+		answer->token = node->czxid;
+	if (answer->outcome == HF__GONE && cmd->verb != HF__SETTLE) {
+		answer->text = (const char *)cmd->permit[cmd->count];
+		answer->length = HF__PERMIT_SIZE;
+	}
+}
+
 static void answer_ready(struct hf__zk *zk, int64_t now)
 {
-	static const char text[] = "ZooKeeper has nothing of the kind";
 	while (!hf__list_empty(&zk->ready)) {
 		struct hf__cmd *cmd = hf__list_item(zk->ready.next, struct hf__cmd, link);
-		struct hf__answer answer = {.outcome = (enum hf__outcome)cmd->place};
-		if (answer.outcome == HF__FAILED) {
-			answer.error = HF_ENOTSUP;
-			answer.text = text;
-			answer.length = sizeof text - 1;
-		}
-		hf__zk_answer(zk, cmd, &answer, now);
+		struct hf__answer answer = {.outcome = (enum hf__outcome)cmd->place,
+		                            .count = cmd->count};
+		complete(zk, cmd, &answer);
+		if (answer.outcome == HF__FAILED)
+			hf__zk_answer_error(zk, cmd, HF_ENOTSUP,
+			                    "ZooKeeper has nothing of the kind", now);
+		else
+			hf__zk_answer(zk, cmd, &answer, now);
 	}
 }
 
@@ -92,13 +117,59 @@ static int form(int kind, const char **ret_why)
 	case HF_READ: return HF__NODE_READ;
 	case HF_WRITE: return HF__NODE_WRITE;
 	case HF_PLAIN: return HF__NODE_PLAIN;
+	case HF_SIMPLE:
+	case HF_SIMPLE_FAIR: return HF__NODE_SIMPLE;
+	case HF_LEADER: return HF__NODE_LEADER;
+	case HF__PERMITS: return HF__NODE_PERMITS;
+	case HF__BARRIER: return HF__NODE_BARRIER;
+	case HF__MEMBER: return HF__NODE_MEMBER;
+	case HF__EXIT: return HF__NODE_EXIT;
 	case HF_SPIN:
 		*ret_why = "a spin lock asks again and again; ZooKeeper tells each waiter when it "
-			   "is its "
-			   "turn, so use the reentrant kind";
+			   "is its turn, so use the reentrant kind";
+		return 0;
+	case HF__SEMAPHORE:
+		*ret_why = "on ZooKeeper permits always have a holder: use hf_permits";
+		return 0;
+	case HF__LATCH:
+		*ret_why = "ZooKeeper's peers have no latch that counts: use hf_barrier";
+		return 0;
+	case HF__GROUP:
+		*ret_why = "a group is one key of Redis; take the locks as a multi-lock";
 		return 0;
 	default: *ret_why = "there is no such kind on ZooKeeper"; return 0;
 	}
+}
+
+/* Names are paths here. */
+static const char *fault(const char *name)
+{
+	for (const char *part = name;; part = strchr(part, '/') + 1) {
+		size_t length = strcspn(part, "/");
+		if (length == 0)
+			return "name: a path below the chroot, so no part of it may be empty";
+		if (part[0] == '.' && (length == 1 || (length == 2 && part[1] == '.')))
+			return "name: a path on ZooKeeper, so no part of it may be '.' or '..'";
+		if (!part[length])
+			return NULL;
+	}
+}
+
+/* The record ends. */
+static void forget(void *backend, const struct hf__lock *lock)
+{
+	struct hf__zk *zk = backend;
+	struct hf__place *place = hf__place_find(zk, lock);
+	if (place)
+		hf__place_free(zk, place);
+}
+
+static void identity(void *backend, const struct hf__lock *lock, uint64_t wire, char *ret_text,
+                     size_t size)
+{
+	const struct hf__node *node = hf__node_find(backend, lock, wire);
+	bool plain = hf__lock_kind(lock) == HF__NODE_PLAIN;
+	snprintf(ret_text, size, "%s", !node ? "" : plain ? hf__lock_name(lock) : node->name);
 }
 
 static int64_t due(void *backend)
@@ -143,13 +214,16 @@ static void take_results(struct hf__zk *zk, int64_t now)
 		struct hf__request *request =
 			hf__list_item(zk->inbox.next, struct hf__request, link);
 		hf__list_remove(&request->link);
-		/* What a session that is over had to say is of no interest. */
-		if (request->session == zk->sessions)
+		/* What a session that is over had to say is of no interest; its watchers may be gone. */
+		bool current = request->session == zk->sessions;
+		if (current)
 			note_proof(zk, request);
-		if (request->session == zk->sessions && (!request->node || !request->node->dead))
+		if (current && request->watcher)
+			request->watcher->asks--;
+		if (current && (!request->node || !request->node->dead))
 			request->done(zk, request, now);
-		else if (request->watcher && request->session == zk->sessions)
-			hf__request_drop_watcher(request->watcher);
+		if (current && request->watcher)
+			hf__watch_tidy(zk, request->watcher);
 		if (request->node)
 			hf__node_release(zk, request->node, now);
 		hf__request_free(request);
@@ -158,15 +232,9 @@ static void take_results(struct hf__zk *zk, int64_t now)
 
 static void take_notices(struct hf__zk *zk, int64_t now)
 {
-	while (!hf__list_empty(&zk->notices)) {
-		struct hf__watcher *watcher =
-			hf__list_item(zk->notices.next, struct hf__watcher, link);
-		bool current = watcher->session->number == zk->sessions;
-		struct hf__watcher copy = *watcher;
-		hf__request_drop_watcher(watcher);
-		if (current)
-			hf__guard_noticed(zk, &copy, now);
-	}
+	while (!hf__list_empty(&zk->notices))
+		hf__watch_fired(zk, hf__list_item(zk->notices.next, struct hf__watcher, notice),
+		                now);
 }
 
 /* A command without an answer for too long means that the connection is not what it seems. */
@@ -224,6 +292,7 @@ static void close_link(void *backend)
 	free_requests(zk, &zk->inbox);
 	hf__inspect_free_all(zk);
 	hf__node_free_all(zk);
+	hf__place_free_all(zk);
 	zk->doubted = false;
 	hf__engine_unlock(zk->engine);
 }
@@ -237,7 +306,10 @@ static void forked(void *backend)
 static void free_zk(void *backend)
 {
 	struct hf__zk *zk = backend;
+	hf__place_free_all(zk);
 	hf__table_done(&zk->nodes);
+	hf__table_done(&zk->places);
+	hf__table_done(&zk->watchers);
 	free(zk);
 }
 
@@ -258,6 +330,9 @@ static const struct hf__backend_ops ops = {
 	.unwatch = unwatch,
 	.want_link = want_link,
 	.form = form,
+	.fault = fault,
+	.forget = forget,
+	.identity = identity,
 	.due = due,
 	.turn = turn,
 	.busy = busy,
@@ -273,7 +348,7 @@ int hf__zk_new(struct hf__core *core, struct hf__engine *engine, struct hf__conf
 	struct hf__zk *zk = calloc(1, sizeof(*zk));
 	if (!zk)
 		return HF_ENOMEM;
-	int rc = hf__library_load(&zk->library, why, size);
+	int rc = hf__library_load(&zk->library, config, why, size);
 	if (rc) {
 		free(zk);
 		return rc;
@@ -289,6 +364,8 @@ int hf__zk_new(struct hf__core *core, struct hf__engine *engine, struct hf__conf
 	hf__list_init(&zk->requests);
 	hf__list_init(&zk->held);
 	hf__table_init(&zk->nodes, (uint32_t)hf__random_next(&core->random));
+	hf__table_init(&zk->places, (uint32_t)hf__random_next(&core->random));
+	hf__table_init(&zk->watchers, (uint32_t)hf__random_next(&core->random));
 	init_acl(zk);
 	core->backend = zk;
 	core->backend_ops = &ops;

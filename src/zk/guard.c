@@ -1,33 +1,52 @@
-/* Watching over nodes: that ours is not deleted by others, and that the one before it is. */
+/* Watching over nodes: that ours is not deleted by others or asked for, and when its turn comes. */
 #include "zk/zk.h"
+
+#include <string.h>
+
+static const char message[] = HF__ASK_BACK;
+
+static void note_message(struct hf__zk *zk, struct hf__node *node,
+                         const struct hf__request *request, int64_t now)
+{
+	bool asked = request->rc == ZOK && request->length == sizeof message - 1 &&
+	             memcmp(request->text, message, sizeof message - 1) == 0;
+	/* What was heard once is not told again because of a reconnect. */
+	if (asked && request->stat.version != node->heard) {
+		node->heard = request->stat.version;
+		hf__core_asked(zk->core, node->lock, node->wire, now);
+	}
+}
 
 static void guarded(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
-	if (request->rc != ZOK && request->rc != ZNONODE)
-		hf__request_drop_watcher(request->watcher);
 	node->guarded = request->rc == ZOK;
 	bool ours = request->rc == ZOK && request->stat.czxid == node->czxid;
 	bool sure = request->rc == ZOK || request->rc == ZNONODE;
+	if (!node->guarded)
+		hf__watch_leave(node);
 	if (sure && !ours && node->granted)
 		hf__node_gone(zk, node, now);
 	else if (!node->guarded && zk->guard_at == HF__NEVER)
 		zk->guard_at = now + HF__GUARD_MS; /* by then there is a connection again */
+	else if (ours && node->granted && node->revocable)
+		note_message(zk, node, request, now);
 }
 
 static void guard(struct hf__zk *zk, struct hf__node *node)
 {
 	char path[HF__ZK_PATH];
-	struct hf__watcher *watcher = hf__request_watcher(zk, node, true);
-	struct hf__request *request = watcher ? hf__request_new(zk, guarded, node) : NULL;
-	if (!request) {
-		if (watcher)
-			hf__request_drop_watcher(watcher);
-		return; /* the next renewal finds out too */
-	}
-	node->guarded = true;
 	hf__node_path(zk, node, path);
-	hf__request_exists(request, path, watcher);
+	struct hf__watcher *watcher = hf__watch_at(zk, path, false);
+	struct hf__request *request = watcher ? hf__request_new(zk, guarded, node) : NULL;
+	if (!request)
+		return; /* the next renewal finds out too */
+	node->guarded = true;
+	hf__watch_join(watcher, node);
+	if (node->revocable)
+		hf__request_get(request, path, watcher);
+	else
+		hf__request_exists(request, path, watcher);
 }
 
 void hf__guard_all(struct hf__zk *zk, int64_t now)
@@ -43,17 +62,16 @@ void hf__guard_all(struct hf__zk *zk, int64_t now)
 	}
 }
 
-void hf__guard_noticed(struct hf__zk *zk, const struct hf__watcher *watcher, int64_t now)
+void hf__guard_noticed(struct hf__zk *zk, struct hf__node *node, const struct hf__watcher *watcher,
+                       int64_t now)
 {
-	struct hf__node *node = hf__node_find(zk, watcher->lock, watcher->wire);
-	if (!node)
-		return;
-	if (!watcher->own && node->waits) {
+	node->ready = node->ready || watcher->created;
+	if (!node->granted && node->waits) {
 		node->waits = false;
-		hf__core_wake_owner(zk->core, node->lock, node->wire, now);
-	} else if (watcher->own && watcher->deleted) {
+		hf__core_wake_owner(zk->core, node->lock, node->asker, now);
+	} else if (node->granted && watcher->deleted) {
 		hf__node_gone(zk, node, now);
-	} else if (watcher->own) {
+	} else if (node->granted) {
 		node->guarded = false;
 		guard(zk, node);
 	}

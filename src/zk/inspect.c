@@ -21,7 +21,7 @@
 static const char config_path[] = "/zookeeper/config";
 
 /* What the children of a folder are together. */
-enum folder { FOLDER_QUEUE, FOLDER_LEASES, FOLDER_LATCH, FOLDER_OTHER };
+enum folder { FOLDER_QUEUE, FOLDER_LEASES, FOLDER_OTHER };
 
 /*
  * One command under way, or a walk between two of its steps. Every request of it carries the command,
@@ -41,10 +41,11 @@ struct hf__inspection {
 	char **names;             /* its children, in order */
 	size_t count;
 	size_t holders, waiters; /* holders first, then waiters, then strangers */
-	size_t asked;            /* so many holders are asked about */
-	size_t known;            /* so many of them are known */
+	size_t asked;            /* so many of them are asked about */
+	size_t known;            /* so many of those are known */
 	size_t told;             /* and so many are in the fields */
 	bool visiting;           /* the path is not done with */
+	bool in_leases;          /* it is that of a semaphore's leases, and of nothing else */
 	bool no_memory;          /* for one of the holders */
 	int64_t token;
 	const char *kind;
@@ -199,17 +200,6 @@ static void fail_rc(struct hf__zk *zk, struct hf__inspection *at, int rc, int64_
 	hf__zk_answer_failed(zk, cmd, rc, "the lock cannot be looked at", now);
 }
 
-/* Whether the command still waits and this is a result. */
-static bool is_answer(struct hf__zk *zk, const struct hf__request *request)
-{
-	if (!request->cmd)
-		return false;
-	if (!hf__request_is_lost(request->rc) && !hf__request_is_dead(request->rc))
-		return true;
-	hf__session_doubt(zk, zk->library.error(request->rc));
-	return false;
-}
-
 static struct hf__request *new_request(struct hf__zk *zk, struct hf__inspection *at,
                                        hf__request_fn *done)
 {
@@ -254,15 +244,26 @@ static const char *name_of(const struct hf__zk *zk, const char *path)
 	return strlen(path) > length ? path + length : "";
 }
 
-/* Notes begin with a word for the kind; in a plain lock's its GUID stands there, as it was written. */
+/*
+ * A note begins with a word for the kind. In a plain lock its GUID comes first, which says nothing here. Words
+ * of another form are the last line of a note without the others.
+ */
 static int add_holder(struct hf__inspection *at, const char *owner, const char *data, size_t length)
 {
 	char note[MOST_NOTE + 16] = "";
 	int n = 0;
-	if (length > 0 && length < MOST_NOTE)
-		n = snprintf(note, sizeof note, "%s%s%.*s",
-		             strcmp(at->kind, "plain") ? at->kind : "",
-		             strcmp(at->kind, "plain") ? "\n" : "", (int)length, data);
+	const size_t guid = HF__QUEUE_GUID - 1;
+	bool plain = strcmp(at->kind, "plain") == 0;
+	if (plain && length >= guid && (length == guid || data[guid] == '\n')) {
+		size_t skipped = length > guid ? guid + 1 : guid;
+		data += skipped;
+		length -= skipped;
+	}
+	const char *line = length > 0 ? memchr(data, '\n', length) : NULL;
+	bool ours = line && memchr(line + 1, '\n', length - (size_t)(line + 1 - data));
+	if (length > 0 && length <= MOST_NOTE)
+		n = snprintf(note, sizeof note, "%s\n%s%.*s", at->kind, ours ? "" : "\n\n",
+		             (int)length, data);
 	if (add_text(&at->fields, owner) || add_number(&at->fields, 1) ||
 	    add_field(&at->fields, note, (size_t)n))
 		return HF_ENOMEM;
@@ -325,17 +326,14 @@ static int compare_sequences(const void *a, const void *b)
 
 static enum folder folder_of(const struct hf__inspection *at)
 {
-	size_t queue = 0, leases = 0, latch = 0;
+	size_t queue = 0, leases = 0;
 	for (size_t i = 0; i < at->count; i++) {
 		queue += hf__queue_role(at->names[i]) != HF__QUEUE_STRANGER;
 		leases += has_word(at->names[i], "lease-");
-		latch += has_word(at->names[i], "latch-");
 	}
 	if (queue > 0)
 		return FOLDER_QUEUE;
-	if (leases > 0 && leases == at->count)
-		return FOLDER_LEASES;
-	return latch > 0 && latch == at->count ? FOLDER_LATCH : FOLDER_OTHER;
+	return leases > 0 && leases == at->count ? FOLDER_LEASES : FOLDER_OTHER;
 }
 
 /* Puts the children in order and counts who holds and who waits. */
@@ -343,7 +341,8 @@ static enum folder sort_out(struct hf__inspection *at)
 {
 	static const char *const kinds[] = {[HF__QUEUE_MUTEX] = "reentrant",
 	                                    [HF__QUEUE_READ] = "read",
-	                                    [HF__QUEUE_WRITE] = "write"};
+	                                    [HF__QUEUE_WRITE] = "write",
+	                                    [HF__QUEUE_LATCH] = "leader"};
 	enum folder folder = folder_of(at);
 	size_t members = at->count;
 	if (folder == FOLDER_QUEUE) {
@@ -351,10 +350,10 @@ static enum folder sort_out(struct hf__inspection *at)
 		while (hf__queue_role(at->names[members - 1]) == HF__QUEUE_STRANGER)
 			members--;
 		at->kind = kinds[hf__queue_role(at->names[0])];
-	} else if (folder != FOLDER_OTHER) {
+	} else if (folder == FOLDER_LEASES) {
 		qsort(at->names, at->count, sizeof *at->names, compare_sequences);
-		at->holders = folder == FOLDER_LEASES ? at->count : 1;
-		at->kind = folder == FOLDER_LEASES ? "permits" : "latch";
+		at->holders = at->count;
+		at->kind = "permits";
 	} else {
 		members = 0;
 	}
@@ -409,17 +408,31 @@ static void tell(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
 		visit_next(zk, at, now);
 }
 
-/* Answers come in the order of the requests, so this is about the next holder. */
+/* What a candidate says of itself stands behind its name. */
+static int add_words(struct hf__inspection *at, size_t i, const char *data, size_t length)
+{
+	char *longer = NULL;
+	if (length == 0 || length > MOST_NOTE)
+		return 0;
+	if (asprintf(&longer, "%s\n%.*s", at->names[i], (int)length, data) < 0)
+		return HF_ENOMEM;
+	free(at->names[i]);
+	at->names[i] = longer;
+	return 0;
+}
+
+/* Answers come in the order of the requests, so this is about the next one. */
 static void got_holder(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	struct hf__inspection *at = request->inspection;
-	if (!is_answer(zk, request))
+	if (!hf__request_is_answer(zk, request))
 		return;
 	size_t i = at->known++;
 	size_t length = request->rc == ZOK && request->length > 0 ? (size_t)request->length : 0;
 	if (i == 0 && request->rc == ZOK)
 		at->token = request->stat.czxid;
-	if (add_holder(at, at->names[i], request->text, length))
+	if (i < at->holders ? add_holder(at, at->names[i], request->text, length)
+	                    : add_words(at, i, request->text, length))
 		at->no_memory = true;
 	if (at->known < at->asked)
 		return;
@@ -432,7 +445,9 @@ static void got_holder(struct hf__zk *zk, struct hf__request *request, int64_t n
 static void ask_holders(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
 {
 	char path[HF__ZK_PATH];
-	for (; at->asked < at->holders && at->asked < MOST_TOLD; at->asked++) {
+	bool all = strcmp(at->kind, "leader") == 0;
+	size_t wanted = at->holders + (all ? at->waiters : 0);
+	for (; at->asked < wanted && at->asked < MOST_TOLD; at->asked++) {
 		bool fits = join(at, at->names[at->asked], path);
 		struct hf__request *request = fits ? new_request(zk, at, got_holder) : NULL;
 		if (!request)
@@ -448,7 +463,7 @@ static void ask_list(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
 {
 	struct hf__request *request = new_request(zk, at, listed);
 	if (request)
-		hf__request_list(request, at->path);
+		hf__request_list(request, at->path, NULL);
 	else
 		fail_memory(zk, at, now);
 }
@@ -456,7 +471,7 @@ static void ask_list(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
 static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	struct hf__inspection *at = request->inspection;
-	if (!is_answer(zk, request))
+	if (!hf__request_is_answer(zk, request))
 		return;
 	if (request->rc != ZOK) {
 		if (!at->walk && request->rc != ZNONODE)
@@ -470,13 +485,15 @@ static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	request->names = NULL;
 	request->count = 0;
 	enum folder folder = sort_out(at);
-	bool semaphore = has_child(at, "locks") && has_child(at, "leases");
+	/* Its gate, the folder of locks, may have been removed while nobody waited there. */
+	bool semaphore = !at->walk && !at->in_leases && has_child(at, "leases");
 	if (at->walk && push_children(at)) {
 		fail_memory(zk, at, now);
-	} else if (folder != FOLDER_OTHER) {
+	} else if (folder == FOLDER_LEASES || (folder == FOLDER_QUEUE && !at->in_leases)) {
 		ask_holders(zk, at, now);
-	} else if (!at->walk && semaphore && strlen(at->path) + 8 < sizeof at->path) {
+	} else if (semaphore && strlen(at->path) + 8 < sizeof at->path) {
 		drop_names(at);
+		at->in_leases = true;
 		memcpy(at->path + strlen(at->path), "/leases", 8);
 		ask_list(zk, at, now);
 	} else {
@@ -488,7 +505,7 @@ static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 static void got_plain(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	struct hf__inspection *at = request->inspection;
-	if (!is_answer(zk, request))
+	if (!hf__request_is_answer(zk, request))
 		return;
 	if (request->rc == ZNONODE) {
 		visit_next(zk, at, now);
@@ -507,7 +524,7 @@ static void got_plain(struct hf__zk *zk, struct hf__request *request, int64_t no
 static void seen(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	struct hf__inspection *at = request->inspection;
-	if (!is_answer(zk, request))
+	if (!hf__request_is_answer(zk, request))
 		return;
 	if (request->rc == ZOK && request->stat.ephemeralOwner != 0) {
 		struct hf__request *get = new_request(zk, at, got_plain);
@@ -598,7 +615,7 @@ static int add_servers(struct hf__inspection *at, const char *data, size_t lengt
 static void got_time(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	struct hf__inspection *at = request->inspection;
-	if (!is_answer(zk, request))
+	if (!hf__request_is_answer(zk, request))
 		return;
 	if (request->rc == ZOK &&
 	    add_fact(at, "time_us=%" PRId64, (int64_t)request->stat.ctime * 1000))
@@ -611,7 +628,7 @@ static void got_config(struct hf__zk *zk, struct hf__request *request, int64_t n
 {
 	struct hf__inspection *at = request->inspection;
 	char path[HF__ZK_PATH];
-	if (!is_answer(zk, request))
+	if (!hf__request_is_answer(zk, request))
 		return;
 	size_t length = request->length > 0 ? (size_t)request->length : 0;
 	int rc = add_fact(at, "server=zookeeper") || add_fact(at, "hosts=%s", zk->config->hosts) ||
@@ -641,69 +658,6 @@ static int start_facts(struct hf__zk *zk, struct hf__inspection *at)
 	if (!request)
 		return HF_ENOMEM;
 	hf__request_get(request, config_path, NULL);
-	return 0;
-}
-
-/* ---- the latest token ---- */
-
-static void answer_token(struct hf__zk *zk, struct hf__cmd *cmd, int64_t token, int64_t now)
-{
-	hf__zk_answer(zk, cmd, &(struct hf__answer){.outcome = HF__DONE, .count = token}, now);
-}
-
-static void got_token(struct hf__zk *zk, struct hf__request *request, int64_t now)
-{
-	if (!is_answer(zk, request))
-		return;
-	if (request->rc != ZOK && request->rc != ZNONODE)
-		hf__zk_answer_failed(zk, request->cmd, request->rc, "the token cannot be read",
-		                     now);
-	else
-		answer_token(zk, request->cmd, request->rc == ZOK ? request->stat.czxid : 0, now);
-}
-
-/* The newest node, who waits included: no later holder has a lower number. */
-static void listed_for_token(struct hf__zk *zk, struct hf__request *request, int64_t now)
-{
-	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
-	if (!is_answer(zk, request))
-		return;
-	struct hf__cmd *cmd = request->cmd;
-	size_t n = request->count;
-	if (request->rc != ZOK && request->rc != ZNONODE) {
-		hf__zk_answer_failed(zk, cmd, request->rc, "the token cannot be read", now);
-		return;
-	}
-	hf__queue_sort(request->names, n);
-	while (n > 0 && hf__queue_role(request->names[n - 1]) == HF__QUEUE_STRANGER)
-		n--;
-	struct hf__request *next = n > 0 ? hf__request_new(zk, got_token, NULL) : NULL;
-	if (n == 0) {
-		answer_token(zk, cmd, 0, now);
-	} else if (!next) {
-		hf__session_doubt(zk, "no memory for a request");
-	} else {
-		next->cmd = cmd;
-		hf__node_folder(zk, cmd->lock, folder);
-		snprintf(path, sizeof path, "%s/%s", folder, request->names[n - 1]);
-		hf__request_exists(next, path, NULL);
-	}
-}
-
-static int start_token(struct hf__zk *zk, struct hf__cmd *cmd)
-{
-	bool plain = hf__lock_kind(cmd->lock) == HF__NODE_PLAIN;
-	char path[HF__ZK_PATH];
-	struct hf__request *request =
-		hf__request_new(zk, plain ? got_token : listed_for_token, NULL);
-	if (!request)
-		return HF_ENOMEM;
-	request->cmd = cmd;
-	hf__node_folder(zk, cmd->lock, path);
-	if (plain)
-		hf__request_exists(request, path, NULL);
-	else
-		hf__request_list(request, path);
 	return 0;
 }
 
@@ -751,7 +705,7 @@ static int start_walk(struct hf__zk *zk, struct hf__cmd *cmd, uint64_t number)
 
 static void nothing_seen(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
-	if (is_answer(zk, request))
+	if (hf__request_is_answer(zk, request))
 		visit_next(zk, request->inspection, now);
 }
 
@@ -793,7 +747,6 @@ static int start_inspection(struct hf__zk *zk, struct hf__cmd *cmd)
 int hf__inspect_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	switch (cmd->verb) {
-	case HF__TOKEN: return start_token(zk, cmd);
 	case HF__LIST: return start_list(zk, cmd);
 	default: return start_inspection(zk, cmd);
 	}

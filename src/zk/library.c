@@ -1,10 +1,16 @@
-/* Loads libzookeeper_mt. */
+/* Loads libzookeeper_mt, and opens handles, with TLS where it has it. */
+#define _GNU_SOURCE
 #include "zk/library.h"
+
+#include "base/thread.h"
 
 #include <holdfast/holdfast.h>
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FILE_NAME "libzookeeper_mt.so.2"
@@ -35,12 +41,81 @@ static const struct symbol symbols[] = {
 	SYMBOL("zoo_awexists", exists),
 	SYMBOL("zoo_awget", get),
 	SYMBOL("zoo_aset", set),
-	SYMBOL("zoo_aget_children", list),
+	SYMBOL("zoo_awget_children", list),
 };
 
-/* It stays loaded: its threads may be on their way out for a moment after a close. */
-int hf__library_load(struct hf__library *library, char *why, size_t size)
+/* ---- the files of TLS ---- */
+
+/* What is wrong with it, or NULL. */
+static const char *find_fault(FILE *stream, const char *kind)
 {
+	bool is_there = false, is_encrypted = false;
+	char *line = NULL;
+	size_t room = 0;
+	while (getline(&line, &room, stream) >= 0) {
+		bool begins = strncmp(line, "-----BEGIN ", 11) == 0;
+		is_there = is_there || (begins && strstr(line, kind));
+		if (begins || strncmp(line, "Proc-Type:", 10) == 0)
+			is_encrypted = is_encrypted || strstr(line, "ENCRYPTED");
+	}
+	free(line);
+	if (ferror(stream))
+		return "it cannot be read";
+	if (!is_there)
+		return "not the right kind of PEM file";
+	return is_encrypted ? "it is encrypted" : NULL;
+}
+
+static int check_file(const char *setting, const char *file, const char *kind, char *why,
+                      size_t size)
+{
+	FILE *stream = fopen(file, "re");
+	if (!stream) {
+		snprintf(why, size, "%s: cannot use '%.200s': %m", setting, file);
+		return HF_ETLS;
+	}
+	const char *wrong = find_fault(stream, kind);
+	(void)fclose(stream);
+	if (!wrong)
+		return 0;
+	snprintf(why, size, "%s: cannot use '%.200s': %s", setting, file, wrong);
+	return HF_ETLS;
+}
+
+/* The library would read files that it cannot use over and over, as fast as it can, and tell nobody. */
+static int check_files(const struct hf__config *config, char *why, size_t size)
+{
+	int rc = check_file("tls_ca", config->tls_ca_file, " CERTIFICATE-----", why, size);
+	if (!rc)
+		rc = check_file("tls_cert", config->tls_cert_file, " CERTIFICATE-----", why, size);
+	if (!rc)
+		rc = check_file("tls_key", config->tls_key_file, " PRIVATE KEY-----", why, size);
+	return rc;
+}
+
+/* ---- the library ---- */
+
+static int find_tls(struct hf__library *library, void *file, char *why, size_t size)
+{
+	void *found = dlsym(file, "zookeeper_init_ssl");
+	if (!found) {
+		snprintf(why, size,
+		         "zks: %s was built without TLS, as Debian's is; use one that was built "
+		         "with OpenSSL, or zk:// and a local tunnel, such as stunnel or socat",
+		         FILE_NAME);
+		return HF_ENOTSUP;
+	}
+	memcpy(&library->init_tls, &found, sizeof found);
+	return 0;
+}
+
+/* It stays loaded: its threads may be on their way out for a moment after a close. */
+int hf__library_load(struct hf__library *library, const struct hf__config *config, char *why,
+                     size_t size)
+{
+	int rc = config->tls ? check_files(config, why, size) : 0;
+	if (rc)
+		return rc;
 	void *file = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
 	if (!file) {
 		snprintf(why, size,
@@ -57,5 +132,65 @@ int hf__library_load(struct hf__library *library, char *why, size_t size)
 		}
 		memcpy((char *)library + symbols[i].at, &found, sizeof found);
 	}
-	return 0;
+	return config->tls ? find_tls(library, file, why, size) : 0;
+}
+
+/* ---- handles ---- */
+
+/* The password of a key without one is not looked at; but newer libraries want all four parts. */
+static char *join_files(const struct hf__config *config)
+{
+	char *files = NULL;
+	if (asprintf(&files, "%s,%s,%s,none", config->tls_ca_file, config->tls_cert_file,
+	             config->tls_key_file) < 0)
+		return NULL;
+	return files;
+}
+
+/* The library takes the files apart with strtok, which knows one text at a time. */
+static zhandle_t *open_tls(const struct hf__library *library, const struct hf__config *config,
+                           watcher_fn watcher, void *context)
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	char *files = join_files(config);
+	if (!files)
+		return NULL;
+	pthread_mutex_lock(&mutex);
+	zhandle_t *handle = library->init_tls(config->hosts, files, watcher,
+	                                      (int)config->session_ms, NULL, context, 0);
+	pthread_mutex_unlock(&mutex);
+	free(files);
+	return handle;
+}
+
+zhandle_t *hf__library_open(const struct hf__library *library, const struct hf__config *config,
+                            watcher_fn watcher, void *context)
+{
+	if (config->tls)
+		return open_tls(library, config, watcher, context);
+	return library->init(config->hosts, watcher, (int)config->session_ms, NULL, context, 0);
+}
+
+struct closing {
+	const struct hf__library *library;
+	zhandle_t *handle;
+};
+
+static void *close_main(void *arg)
+{
+	const struct closing *closing = arg;
+	(void)closing->library->close(closing->handle);
+	return NULL;
+}
+
+/* To write with TLS where the connection is gone raises SIGPIPE, which threads of ours have blocked. */
+void hf__library_close(const struct hf__library *library, const struct hf__config *config,
+                       zhandle_t *handle)
+{
+	struct closing closing = {.library = library, .handle = handle};
+	pthread_t thread;
+	if (config->tls && hf__thread_start(&thread, close_main, &closing, 0) == 0)
+		pthread_join(thread, NULL);
+	else
+		(void)library->close(handle);
 }

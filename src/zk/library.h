@@ -2,12 +2,17 @@
 #ifndef HF_ZK_LIBRARY_H
 #define HF_ZK_LIBRARY_H
 
+#include "core/config.h"
+
 #include <stddef.h>
 #include <zookeeper/zookeeper.h>
 
 struct hf__library {
 	zhandle_t *(*init)(const char *hosts, watcher_fn watcher, int timeout, const clientid_t *id,
 	                   void *context, int flags);
+	/* NULL where the library was built without TLS. The files are "ca,cert,key,password". */
+	zhandle_t *(*init_tls)(const char *hosts, const char *files, watcher_fn watcher,
+	                       int timeout, const clientid_t *id, void *context, int flags);
 	int (*close)(zhandle_t *handle);
 	int (*state)(zhandle_t *handle);
 	int (*recv_timeout)(zhandle_t *handle);
@@ -29,11 +34,26 @@ struct hf__library {
 	           data_completion_t done, const void *arg);
 	int (*set)(zhandle_t *handle, const char *path, const char *value, int length, int version,
 	           stat_completion_t done, const void *arg);
-	int (*list)(zhandle_t *handle, const char *path, int watch, strings_completion_t done,
-	            const void *arg);
+	int (*list)(zhandle_t *handle, const char *path, watcher_fn watcher, void *context,
+	            strings_completion_t done, const void *arg);
 };
 
-/* 0, or HF_ENOTSUP with why. */
-int hf__library_load(struct hf__library *library, char *why, size_t size);
+/*
+ * What the config needs of it. Returns 0, or with why: HF_ENOTSUP, or HF_ETLS if a file for TLS cannot be
+ * used.
+ */
+int hf__library_load(struct hf__library *library, const struct hf__config *config, char *why,
+                     size_t size);
+
+/*
+ * A handle that connects by itself; NULL if a name cannot be resolved, or without memory. To be called on a
+ * thread of ours: the library's threads take over what signals it has blocked.
+ */
+zhandle_t *hf__library_open(const struct hf__library *library, const struct hf__config *config,
+                            watcher_fn watcher, void *context);
+
+/* Waits for the library's threads. Any thread but those. */
+void hf__library_close(const struct hf__library *library, const struct hf__config *config,
+                       zhandle_t *handle);
 
 #endif

@@ -9,6 +9,8 @@ static const char *const marker[] = {
 	[HF__QUEUE_MUTEX] = "lock-",
 	[HF__QUEUE_READ] = "__READ__",
 	[HF__QUEUE_WRITE] = "__WRIT__",
+	[HF__QUEUE_LATCH] = "latch-",
+	[HF__QUEUE_LEASE] = "lease-",
 };
 
 void hf__queue_name(char ret_name[HF__QUEUE_NAME], const char *guid, enum hf__queue_role role)
@@ -31,13 +33,16 @@ enum hf__queue_role hf__queue_role(const char *name)
 		return HF__QUEUE_WRITE;
 	if (behind(name, marker[HF__QUEUE_READ]))
 		return HF__QUEUE_READ;
+	if (behind(name, marker[HF__QUEUE_LATCH]))
+		return HF__QUEUE_LATCH;
 	return behind(name, marker[HF__QUEUE_MUTEX]) ? HF__QUEUE_MUTEX : HF__QUEUE_STRANGER;
 }
 
 const char *hf__queue_suffix(const char *name)
 {
 	enum hf__queue_role role = hf__queue_role(name);
-	return role == HF__QUEUE_STRANGER ? name : behind(name, marker[role]);
+	const char *lease = role == HF__QUEUE_STRANGER ? behind(name, marker[HF__QUEUE_LEASE]) : NULL;
+	return role != HF__QUEUE_STRANGER ? behind(name, marker[role]) : lease ? lease : name;
 }
 
 bool hf__queue_number(const char *name, int64_t *ret_number)

@@ -12,7 +12,14 @@
 /* Suffixes are 31 bits, and stick at their end: shortly before that nobody is let in any more. */
 #define HF__QUEUE_LAST ((INT64_C(1) << 31) - (INT64_C(1) << 20))
 
-enum hf__queue_role { HF__QUEUE_MUTEX, HF__QUEUE_READ, HF__QUEUE_WRITE, HF__QUEUE_STRANGER };
+enum hf__queue_role {
+	HF__QUEUE_MUTEX,
+	HF__QUEUE_READ,
+	HF__QUEUE_WRITE,
+	HF__QUEUE_LATCH, /* of leaders */
+	HF__QUEUE_LEASE, /* of semaphores; they have no order, so in a queue one is a stranger */
+	HF__QUEUE_STRANGER,
+};
 
 /* "_c_<guid>-lock-" and the like, to which the server adds the number. */
 void hf__queue_name(char ret_name[HF__QUEUE_NAME], const char *guid, enum hf__queue_role role);

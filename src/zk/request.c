@@ -8,7 +8,7 @@
 #define NO_VERSION 0x7fffffff
 
 /* The library has these as objects, which a library that is loaded later cannot be linked with. */
-enum { ZOO_SESSION_EVENT_TYPE = -1, ZOO_DELETED_EVENT_TYPE = 2 };
+enum { SESSION_EVENT = -1 };
 enum { STATE_EXPIRED = -112, STATE_AUTH_FAILED = -113, STATE_CONNECTED = 3 };
 
 bool hf__request_is_lost(int rc)
@@ -21,6 +21,16 @@ bool hf__request_is_lost(int rc)
 bool hf__request_is_dead(int rc)
 {
 	return rc == ZSESSIONEXPIRED || rc == ZINVALIDSTATE || rc == ZCLOSING || rc == ZAUTHFAILED;
+}
+
+bool hf__request_is_answer(struct hf__zk *zk, const struct hf__request *request)
+{
+	if (!request->cmd)
+		return false;
+	if (!hf__request_is_lost(request->rc) && !hf__request_is_dead(request->rc))
+		return true;
+	hf__session_doubt(zk, zk->library.error(request->rc));
+	return false;
 }
 
 struct hf__request *hf__request_new(struct hf__zk *zk, hf__request_fn *done, struct hf__node *node)
@@ -44,11 +54,19 @@ void hf__request_free(struct hf__request *request)
 		free(request->names[i]);
 	free(request->names);
 	free(request->text);
+	free(request->path);
 	hf__list_remove(&request->link);
 	free(request);
 }
 
 /* ---- on the library's threads ---- */
+
+/* Whether the library has the watch now; results and events come in the order in which they were made. */
+static void note_watch(const struct hf__request *request, int rc)
+{
+	if (request->watcher && (rc == ZOK || (rc == ZNONODE && request->or_nothing)))
+		request->watcher->armed = true;
+}
 
 /* Everything this thread does for us: it leaves the result where the driver finds it. */
 static void post(struct hf__request *request, int rc)
@@ -56,6 +74,7 @@ static void post(struct hf__request *request, int rc)
 	struct hf__zk *zk = request->zk;
 	request->rc = rc;
 	hf__engine_lock(zk->engine);
+	note_watch(request, rc);
 	hf__list_remove(&request->link);
 	hf__list_add(&zk->inbox, &request->link);
 	hf__engine_unlock(zk->engine);
@@ -97,6 +116,8 @@ static void on_data(int rc, const char *data, int length, const struct Stat *sta
 		request->text = malloc((size_t)length);
 		if (request->text)
 			memcpy(request->text, data, (size_t)length);
+		else
+			rc = ZSYSTEMERROR; /* the answer is lost; it was not that there is nothing */
 		request->length = request->text ? length : 0;
 	}
 	post(request, rc);
@@ -122,30 +143,13 @@ static void on_names(int rc, const struct String_vector *names, const void *arg)
 	post(request, rc);
 }
 
-/* Session events come to every watcher and mean nothing there. */
-static void on_event(zhandle_t *handle, int type, int state, const char *path, void *arg)
-{
-	struct hf__watcher *watcher = arg;
-	struct hf__zk *zk = watcher->session->zk;
-	(void)handle;
-	(void)state;
-	(void)path;
-	if (type == ZOO_SESSION_EVENT_TYPE)
-		return;
-	hf__engine_lock(zk->engine);
-	watcher->deleted = type == ZOO_DELETED_EVENT_TYPE;
-	hf__list_remove(&watcher->link);
-	hf__list_add(&zk->notices, &watcher->link);
-	hf__engine_unlock(zk->engine);
-}
-
 void hf__request_on_session(zhandle_t *handle, int type, int state, const char *path, void *arg)
 {
 	struct hf__session *session = arg;
 	struct hf__zk *zk = session->zk;
 	(void)handle;
 	(void)path;
-	if (type != ZOO_SESSION_EVENT_TYPE)
+	if (type != SESSION_EVENT)
 		return;
 	hf__engine_lock(zk->engine);
 	session->connected = state == STATE_CONNECTED;
@@ -157,34 +161,6 @@ void hf__request_on_session(zhandle_t *handle, int type, int state, const char *
 		session->suspended = true;
 	zk->session_news = true;
 	hf__engine_unlock(zk->engine);
-}
-
-struct hf__watcher *hf__request_watcher(struct hf__zk *zk, const struct hf__node *node, bool own)
-{
-	struct hf__session *session = zk->session;
-	struct hf__watcher *watcher = NULL;
-	if (!session)
-		return NULL;
-	if (!hf__list_empty(&session->idle)) {
-		watcher = hf__list_item(session->idle.next, struct hf__watcher, link);
-		hf__list_remove(&watcher->link);
-	} else if ((watcher = calloc(1, sizeof(*watcher)))) {
-		hf__list_init(&watcher->link);
-		watcher->session = session;
-	}
-	if (!watcher)
-		return NULL;
-	watcher->wire = node->wire;
-	watcher->lock = node->lock;
-	watcher->own = own;
-	hf__list_add(&session->watchers, &watcher->link);
-	return watcher;
-}
-
-void hf__request_drop_watcher(struct hf__watcher *watcher)
-{
-	hf__list_remove(&watcher->link);
-	hf__list_add(&watcher->session->idle, &watcher->link);
 }
 
 /* ---- into the library ---- */
@@ -206,14 +182,23 @@ static zhandle_t *handle_of(const struct hf__request *request)
 	return request->zk->session ? request->zk->session->handle : NULL;
 }
 
-void hf__request_create(struct hf__request *request, const char *path, const char *data, int mode)
+static watcher_fn set_watch(struct hf__request *request, struct hf__watcher *watcher)
+{
+	request->watcher = watcher;
+	if (watcher)
+		watcher->asks++;
+	return watcher ? hf__watch_on_event : NULL;
+}
+
+void hf__request_create(struct hf__request *request, const char *path, const char *data,
+                        size_t length, int mode)
 {
 	struct hf__zk *zk = request->zk;
 	zhandle_t *handle = handle_of(request);
 	request->quorum_at = hf__clock_ms();
 	refused(request, !handle ? ZINVALIDSTATE
-	                         : zk->library.create(handle, path, data, (int)strlen(data),
-	                                              &zk->acls, mode, on_text, request));
+	                         : zk->library.create(handle, path, data, (int)length, &zk->acls,
+	                                              mode, on_text, request));
 }
 
 void hf__request_remove(struct hf__request *request, const char *path)
@@ -225,37 +210,45 @@ void hf__request_remove(struct hf__request *request, const char *path)
 	                : request->zk->library.remove(handle, path, -1, on_nothing, request));
 }
 
-void hf__request_list(struct hf__request *request, const char *path)
+void hf__request_list(struct hf__request *request, const char *path, struct hf__watcher *watcher)
 {
 	zhandle_t *handle = handle_of(request);
+	watcher_fn told = set_watch(request, watcher);
 	refused(request, !handle ? ZINVALIDSTATE
-	                         : request->zk->library.list(handle, path, 0, on_names, request));
+	                         : request->zk->library.list(handle, path, told, watcher, on_names,
+	                                                     request));
 }
 
 void hf__request_exists(struct hf__request *request, const char *path, struct hf__watcher *watcher)
 {
 	zhandle_t *handle = handle_of(request);
-	request->watcher = watcher;
-	refused(request,
-	        !handle ? ZINVALIDSTATE
-	                : request->zk->library.exists(handle, path, watcher ? on_event : NULL,
-	                                              watcher, on_stat, request));
+	watcher_fn told = set_watch(request, watcher);
+	request->or_nothing = true;
+	refused(request, !handle ? ZINVALIDSTATE
+	                         : request->zk->library.exists(handle, path, told, watcher, on_stat,
+	                                                       request));
 }
 
 void hf__request_get(struct hf__request *request, const char *path, struct hf__watcher *watcher)
 {
 	zhandle_t *handle = handle_of(request);
-	request->watcher = watcher;
+	watcher_fn told = set_watch(request, watcher);
 	refused(request, !handle ? ZINVALIDSTATE
-	                         : request->zk->library.get(handle, path, watcher ? on_event : NULL,
-	                                                    watcher, on_data, request));
+	                         : request->zk->library.get(handle, path, told, watcher, on_data,
+	                                                    request));
 }
 
-void hf__request_beat(struct hf__request *request, const char *path)
+void hf__request_set(struct hf__request *request, const char *path, const char *data, size_t length,
+                     int version)
 {
 	zhandle_t *handle = handle_of(request);
 	request->quorum_at = hf__clock_ms();
 	refused(request, !handle ? ZINVALIDSTATE
-	                         : request->zk->library.set(handle, path, "", 0, NO_VERSION,
-	                                                    on_stat, request));
+	                         : request->zk->library.set(handle, path, data, (int)length,
+	                                                    version, on_stat, request));
+}
+
+void hf__request_beat(struct hf__request *request, const char *path)
+{
+	hf__request_set(request, path, "", 0, NO_VERSION);
 }

@@ -14,25 +14,14 @@ enum { STATE_CONNECTED = 3 };
 
 /* ---- the opener's thread ---- */
 
-static void free_watchers(struct hf__list *list)
-{
-	while (!hf__list_empty(list)) {
-		struct hf__watcher *watcher = hf__list_item(list->next, struct hf__watcher, link);
-		hf__list_remove(&watcher->link);
-		free(watcher);
-	}
-}
-
-/* Those that have fired and were not heard are their session's again. */
-static void take_back(struct hf__zk *zk, const struct hf__session *session)
+/* What its watchers had to say and was not heard is of no interest any more. */
+static void drop_notices(struct hf__zk *zk, const struct hf__session *session)
 {
 	struct hf__list *link, *after;
 	hf__engine_lock(zk->engine);
-	hf__list_each_safe (link, after, &zk->notices) {
-		struct hf__watcher *watcher = hf__list_item(link, struct hf__watcher, link);
-		if (watcher->session == session)
-			hf__request_drop_watcher(watcher);
-	}
+	hf__list_each_safe (link, after, &zk->notices)
+		if (hf__list_item(link, struct hf__watcher, notice)->session == session)
+			hf__list_remove(link);
 	hf__engine_unlock(zk->engine);
 }
 
@@ -42,10 +31,9 @@ static void close_session(struct hf__zk *zk, struct hf__session *session)
 	if (!session)
 		return;
 	if (session->handle)
-		(void)zk->library.close(session->handle);
-	take_back(zk, session);
-	free_watchers(&session->watchers);
-	free_watchers(&session->idle);
+		hf__library_close(&zk->library, zk->config, session->handle);
+	drop_notices(zk, session);
+	hf__watch_free_all(session);
 	free(session);
 }
 
@@ -60,8 +48,7 @@ static void open_handle(struct hf__zk *zk, struct hf__session *session)
 {
 	const struct hf__config *config = zk->config;
 	zk->library.set_log_level((ZooLogLevel)0);
-	session->handle = zk->library.init(config->hosts, hf__request_on_session,
-	                                   (int)config->session_ms, NULL, session, 0);
+	session->handle = hf__library_open(&zk->library, config, hf__request_on_session, session);
 	if (!session->handle)
 		return;
 	/* By default it looks the hosts up again at every turn of its loop. */
@@ -90,6 +77,7 @@ static void *opener_main(void *arg)
 static void fail(struct hf__zk *zk, int error, const char *why, int64_t now)
 {
 	snprintf(zk->why, sizeof zk->why, "%s", why);
+	zk->probe_at = now + PROBE_MS;
 	hf__core_link_failed(zk->core, error, zk->why, now);
 }
 
@@ -105,7 +93,6 @@ static void open_session(struct hf__zk *zk, int64_t now)
 	session->zk = zk;
 	session->number = ++zk->sessions;
 	hf__list_init(&session->watchers);
-	hf__list_init(&session->idle);
 	zk->was_up = false;
 	zk->state = HF__SESSION_OPENING;
 	if (hf__thread_start(&zk->opener, opener_main, session, 0)) {
@@ -211,11 +198,13 @@ static void probed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	}
 }
 
-static void probe(struct hf__zk *zk)
+static void probe(struct hf__zk *zk, int64_t now)
 {
 	struct hf__request *request = hf__request_new(zk, probed, NULL);
-	if (!request)
+	if (!request) {
+		zk->probe_at = now + PROBE_MS;
 		return;
+	}
 	zk->state = HF__SESSION_PROBING;
 	hf__request_exists(request, zk->config->chroot[0] ? zk->config->chroot : "/", NULL);
 }
@@ -223,6 +212,7 @@ static void probe(struct hf__zk *zk)
 static void expired(struct hf__zk *zk, int64_t now)
 {
 	link_down(zk, HF_EUNREACHABLE, "the server ended the session", now);
+	hf__watch_drop_all(zk);
 	hf__node_drop_all(zk, now);
 	zk->quorum_at = 0;
 	zk->beating = false; /* the answer of a session that is over is not heard */
@@ -274,25 +264,35 @@ static void take_news(struct hf__zk *zk, int64_t now)
 	zk->probe_at = now;
 }
 
+/* A session was wanted and could not be opened; whoever waits for one since then does not ask again. */
+static bool is_wanted(const struct hf__zk *zk)
+{
+	return zk->state == HF__SESSION_NONE && zk->core->was_linked && hf__core_needs_link(zk->core);
+}
+
 void hf__session_turn(struct hf__zk *zk, int64_t now)
 {
 	if (zk->opener_done)
 		take_opened(zk, now);
 	if (zk->session_news)
 		take_news(zk, now);
+	if (is_wanted(zk) && now >= zk->probe_at)
+		open_session(zk, now);
 	if (zk->doubted) {
 		link_down(zk, HF_EUNREACHABLE, zk->why, now);
 		zk->probe_at = now + PROBE_MS;
 	}
 	if (zk->state == HF__SESSION_WAITING && zk->session && now >= zk->probe_at &&
 	    zk->library.state(zk->session->handle) == STATE_CONNECTED)
-		probe(zk);
+		probe(zk, now);
 	bool trying = zk->state > HF__SESSION_NONE && zk->state < HF__SESSION_UP;
 	if (trying && now >= zk->connect_by) {
 		char why[200];
 		zk->connect_by = hf__clock_after(now, zk->config->connect_timeout_ms);
-		snprintf(why, sizeof why, "no server of %.100s answers, tried for %" PRId64 " ms",
-		         zk->config->shown, zk->config->connect_timeout_ms);
+		snprintf(why, sizeof why, "no server of %.100s answers%s, tried for %" PRId64 " ms",
+		         zk->config->shown,
+		         /* The library does not tell. */
+		         zk->config->tls ? ", or TLS fails" : "", zk->config->connect_timeout_ms);
 		fail(zk, HF_EUNREACHABLE, why, now);
 	}
 }
@@ -301,6 +301,8 @@ int64_t hf__session_due(const struct hf__zk *zk)
 {
 	if (zk->opener_done || zk->session_news || zk->doubted)
 		return 0;
+	if (is_wanted(zk))
+		return zk->probe_at;
 	if (zk->state == HF__SESSION_NONE || zk->state >= HF__SESSION_UP)
 		return HF__NEVER;
 	bool waits = zk->state == HF__SESSION_WAITING && zk->session && zk->session->connected;
@@ -317,6 +319,7 @@ void hf__session_close(struct hf__zk *zk)
 	zk->closing = zk->opened = zk->session = NULL;
 	zk->has_opener = false;
 	zk->state = HF__SESSION_NONE;
+	hf__watch_drop_all(zk);
 	hf__engine_unlock(zk->engine);
 	for (size_t i = 0; i < sizeof session / sizeof *session; i++)
 		close_session(zk, session[i]);

@@ -86,21 +86,17 @@ void hf__verbs_beat(struct hf__zk *zk)
 
 /* ---- looking ---- */
 
-/* Whether the answer belongs to a command that still waits for it, and is one. */
-static bool is_answer(struct hf__zk *zk, const struct hf__request *request)
+/* Of leases all hold; they have no order. */
+static size_t holders_of(const struct hf__lock *lock, struct hf__request *listed)
 {
-	if (!request->cmd)
-		return false;
-	if (!hf__request_is_lost(request->rc) && !hf__request_is_dead(request->rc))
-		return true;
-	hf__session_doubt(zk, zk->library.error(request->rc));
-	return false;
+	return hf__lease_is_kind(lock) ? listed->count
+	                               : hf__queue_holders(listed->names, listed->count);
 }
 
 static void looked(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	struct hf__answer answer = {.outcome = HF__DONE, .ttl_ms = -2};
-	if (!is_answer(zk, request))
+	if (!hf__request_is_answer(zk, request))
 		return;
 	struct hf__cmd *cmd = request->cmd;
 	if (request->rc != ZOK && request->rc != ZNONODE) {
@@ -113,7 +109,7 @@ static void looked(struct hf__zk *zk, struct hf__request *request, int64_t now)
 		answer.ttl_ms = request->rc == ZOK ? -1 : -2;
 		answer.text = hf__lock_name(cmd->lock);
 		answer.length = request->rc == ZOK ? hf__lock_name_length(cmd->lock) : 0;
-	} else if (hf__queue_holders(request->names, request->count) > 0) {
+	} else if (holders_of(cmd->lock, request) > 0) {
 		answer.ttl_ms = -1;
 		answer.text = request->names[0];
 		answer.length = strlen(answer.text);
@@ -121,59 +117,106 @@ static void looked(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	hf__zk_answer(zk, cmd, &answer, now);
 }
 
-/* ---- force ---- */
+/* ---- what holders are made to do, or asked ---- */
 
-static void forced(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void reached(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
-	if (!is_answer(zk, request))
+	if (!hf__request_is_answer(zk, request))
 		return;
 	if (request->rc != ZOK && request->rc != ZNONODE)
-		hf__zk_answer_failed(zk, request->cmd, request->rc, "the node cannot be removed",
+		hf__zk_answer_failed(zk, request->cmd, request->rc,
+		                     request->cmd->verb == HF__REVOKE
+		                             ? "the holder cannot be asked"
+		                             : "the node cannot be removed",
 		                     now);
 	else
-		hf__zk_answer(
-			zk, request->cmd,
-			&(struct hf__answer){.outcome = HF__DONE, .count = request->rc == ZOK},
-			now);
+		hf__zk_answer_count(zk, request->cmd, request->rc == ZOK, now);
 }
 
-static void force_path(struct hf__zk *zk, struct hf__cmd *cmd, const char *path, bool last)
+/* Force removes the node; to revoke is to write the message that Curator knows into it. */
+static void reach(struct hf__zk *zk, struct hf__cmd *cmd, const char *path, bool last)
 {
-	struct hf__request *request = hf__request_new(zk, forced, NULL);
+	static const char message[] = HF__ASK_BACK;
+	struct hf__request *request = hf__request_new(zk, reached, NULL);
 	if (!request) {
 		hf__session_doubt(zk, "no memory for a request");
 		return;
 	}
 	request->cmd = last ? cmd : NULL;
-	hf__request_remove(request, path);
+	if (cmd->verb == HF__REVOKE)
+		hf__request_set(request, path, message, sizeof message - 1, -1);
+	else
+		hf__request_remove(request, path);
 }
 
-static void listed_to_force(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void listed_to_reach(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
-	if (!is_answer(zk, request))
+	if (!hf__request_is_answer(zk, request))
 		return;
 	struct hf__cmd *cmd = request->cmd;
-	size_t holders = hf__queue_holders(request->names, request->count);
+	size_t holders = holders_of(cmd->lock, request);
 	if (request->rc != ZOK && request->rc != ZNONODE) {
 		hf__zk_answer_failed(zk, cmd, request->rc, "the lock cannot be looked at", now);
 		return;
 	}
 	if (holders == 0) {
-		hf__zk_answer(zk, cmd, &(struct hf__answer){.outcome = HF__DONE}, now);
+		hf__zk_answer_count(zk, cmd, 0, now);
 		return;
 	}
 	hf__node_folder(zk, cmd->lock, folder);
 	for (size_t i = 0; i < holders; i++) {
 		snprintf(path, sizeof path, "%s/%s", folder, request->names[i]);
-		force_path(zk, cmd, path, i + 1 == holders);
+		reach(zk, cmd, path, i + 1 == holders);
+	}
+}
+
+/* ---- the latest token ---- */
+
+static void got_token(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	if (!hf__request_is_answer(zk, request))
+		return;
+	if (request->rc != ZOK && request->rc != ZNONODE)
+		hf__zk_answer_failed(zk, request->cmd, request->rc, "the token cannot be read",
+		                     now);
+	else
+		hf__zk_answer_count(zk, request->cmd, request->rc == ZOK ? request->stat.czxid : 0, now);
+}
+
+/* The newest node, who waits included: no later holder has a lower number. */
+static void listed_for_token(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
+	if (!hf__request_is_answer(zk, request))
+		return;
+	struct hf__cmd *cmd = request->cmd;
+	size_t n = request->count;
+	if (request->rc != ZOK && request->rc != ZNONODE) {
+		hf__zk_answer_failed(zk, cmd, request->rc, "the token cannot be read", now);
+		return;
+	}
+	hf__queue_sort(request->names, n);
+	while (n > 0 && !hf__lease_is_kind(cmd->lock) &&
+	       hf__queue_role(request->names[n - 1]) == HF__QUEUE_STRANGER)
+		n--;
+	struct hf__request *next = n > 0 ? hf__request_new(zk, got_token, NULL) : NULL;
+	if (n == 0) {
+		hf__zk_answer_count(zk, cmd, 0, now);
+	} else if (!next) {
+		hf__session_doubt(zk, "no memory for a request");
+	} else {
+		next->cmd = cmd;
+		hf__node_folder(zk, cmd->lock, folder);
+		snprintf(path, sizeof path, "%s/%s", folder, request->names[n - 1]);
+		hf__request_exists(next, path, NULL);
 	}
 }
 
 static void pinged(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
-	if (is_answer(zk, request))
-		hf__zk_answer(zk, request->cmd, &(struct hf__answer){.outcome = HF__DONE}, now);
+	if (hf__request_is_answer(zk, request))
+		hf__zk_answer_count(zk, request->cmd, 0, now);
 }
 
 static int ask_about(struct hf__zk *zk, struct hf__cmd *cmd, hf__request_fn *done)
@@ -187,7 +230,7 @@ static int ask_about(struct hf__zk *zk, struct hf__cmd *cmd, hf__request_fn *don
 	if (hf__lock_kind(cmd->lock) == HF__NODE_PLAIN)
 		hf__request_exists(request, path, NULL);
 	else
-		hf__request_list(request, path);
+		hf__request_list(request, path, NULL);
 	return 0;
 }
 
@@ -201,8 +244,26 @@ static int ping(struct hf__zk *zk, struct hf__cmd *cmd)
 	return 0;
 }
 
+static int reach_holders(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	char path[HF__ZK_PATH];
+	if (hf__lock_kind(cmd->lock) != HF__NODE_PLAIN)
+		return ask_about(zk, cmd, listed_to_reach);
+	hf__node_folder(zk, cmd->lock, path);
+	reach(zk, cmd, path, true);
+	return 0;
+}
+
+static bool is_barrier(const struct hf__lock *lock)
+{
+	return lock && (hf__lock_kind(lock) == HF__NODE_BARRIER ||
+	                hf__lock_kind(lock) == HF__NODE_EXIT);
+}
+
 int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 {
+	if (is_barrier(cmd->lock))
+		return hf__barrier_submit(zk, cmd);
 	switch (cmd->verb) {
 	case HF__ASK:
 	case HF__SETTLE: return hf__node_submit(zk, cmd);
@@ -212,17 +273,25 @@ int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 		return 0;
 	case HF__LOOK: return ask_about(zk, cmd, looked);
 	case HF__FORCE:
-		if (hf__lock_kind(cmd->lock) != HF__NODE_PLAIN)
-			return ask_about(zk, cmd, listed_to_force);
-		char path[HF__ZK_PATH];
-		hf__node_folder(zk, cmd->lock, path);
-		force_path(zk, cmd, path, true);
-		return 0;
+	case HF__REVOKE: return reach_holders(zk, cmd);
 	case HF__PING: return ping(zk, cmd);
 	case HF__LIST:
 	case HF__INSPECT:
-	case HF__FACTS:
-	case HF__TOKEN: return hf__inspect_submit(zk, cmd);
+	case HF__FACTS: return hf__inspect_submit(zk, cmd);
+	case HF__TOKEN:
+		return ask_about(zk, cmd,
+		                 hf__lock_kind(cmd->lock) == HF__NODE_PLAIN ? got_token
+		                                                            : listed_for_token);
+	case HF__PERMITS_RELEASE:
+	case HF__PERMITS_EXTEND:
+	case HF__PERMITS_LEASE:
+	case HF__PERMITS_AVAILABLE:
+	case HF__PERMITS_ACQUIRED:
+	case HF__PERMITS_TOTAL:
+	case HF__PERMITS_TRY_SET:
+	case HF__PERMITS_SET:
+	case HF__PERMITS_ADD:
+	case HF__PERMITS_FROM: return hf__permits_submit(zk, cmd);
 	default: hf__zk_answer_soon(zk, cmd, HF__FAILED); return 0;
 	}
 }

@@ -22,7 +22,16 @@
 #include <stdint.h>
 
 #define HF__ZK_PATH  1280 /* of any path: folder, node, number */
+#define HF__ASK_BACK "__REVOKE__" /* what Curator writes into a node that is to be given up */
 #define HF__GUARD_MS 500  /* so soon after a grant the deletion by others is noticed */
+
+/* As the library has them, but constants. */
+enum hf__mode {
+	HF__MODE_PERSISTENT = 0,
+	HF__MODE_EPHEMERAL = 1,
+	HF__MODE_NUMBERED = 3, /* and ephemeral */
+	HF__MODE_CONTAINER = 4,
+};
 
 enum hf__session_state {
 	HF__SESSION_NONE,    /* nobody wants one */
@@ -40,26 +49,57 @@ enum hf__node_state {
 	HF__NODE_THERE,
 };
 
+/* Which of an acquisition's nodes is being worked on: of a semaphore's there are two. */
+enum hf__part {
+	HF__PART_LOCK,
+	HF__PART_GATE,  /* one at a time comes to the leases: a mutex in P/locks */
+	HF__PART_LEASE, /* in P/leases */
+};
+
 /* What one acquisition is on the server. */
 struct hf__node {
 	struct hf__table_link by_wire;
-	struct hf__list link; /* in zk->held while granted */
+	struct hf__list link;        /* in zk->held while granted */
+	struct hf__list in_watch;    /* in the watcher's list */
+	struct hf__watcher *watcher; /* of the node before it, or once granted of its own; or NULL */
 	struct hf__lock *lock;
 	uint64_t wire;
+	uint64_t asker;      /* the first wire owner of the acquisition it is a part of */
 	struct hf__cmd *cmd; /* what it works for, or NULL */
+	char *gate;          /* the name of its gate, while that may be there */
 	int64_t czxid;
+	int32_t heard;     /* the version of its data with the latest request to give it up */
 	uint32_t requests; /* under way */
-	uint16_t made;     /* of its folder: so much of the path is being made */
 	uint8_t state;
+	uint8_t part;
 	bool granted;
+	bool revocable;
 	bool guarded; /* its deletion by others is watched for */
-	bool waits;   /* for the deletion of the node before it */
+	bool waits;   /* to be told that it is its turn */
 	bool blocked; /* by a plain lock in the place of its folder */
+	bool lone;    /* was made without a list behind it */
+	bool leased;  /* its lease counts, and its gate is gone */
+	bool ready;   /* the members of its barrier have all come */
 	bool dead;    /* nobody's; freed with its last request */
 	int error;    /* the command fails with it once the node is gone */
 	char why[120];
 	char guid[HF__QUEUE_GUID];
 	char name[HF__QUEUE_NAME]; /* of the child */
+};
+
+/* What is known of a record beside its nodes; ends with the record. */
+struct hf__place {
+	struct hf__table_link by_lock;
+	struct hf__lock *lock;
+	struct hf__list interests;
+	/* The latest node of ours that was alone in the folder. */
+	uint32_t alone_session;
+	int64_t alone_number, alone_czxid;
+	bool alone_left; /* and was removed */
+	/* Of a semaphore. */
+	int32_t total;     /* of its permits; 0: not known */
+	char *total_path;  /* the node that says so; NULL: nobody but us */
+	bool total_is_old; /* that node is to be read again */
 };
 
 struct hf__zk;
@@ -77,6 +117,10 @@ struct hf__request {
 	struct hf__watcher *watcher;
 	uint32_t session;
 	int64_t quorum_at; /* when it left, if only the quorum can answer it; else 0 */
+	char *path;        /* whose folders are being made, */
+	size_t made;       /* so much of it now, */
+	hf__request_fn *then; /* and what follows */
+	bool or_nothing;      /* the watch is set also where there is no node */
 	int rc;
 	struct Stat stat;
 	char *text; /* path, or data */
@@ -85,14 +129,29 @@ struct hf__request {
 	size_t count;
 };
 
-/* A watch for one event of one node; reused after that, and freed with its session. */
+/* All who wait for something in this lock want to know of what a watcher sees. */
+struct hf__interest {
+	struct hf__list in_watch, in_place;
+	struct hf__place *place;
+};
+
+/*
+ * A watch on one path, for whoever of us wants to know. The library is given each path's watcher again
+ * and again and keeps it once. It is freed when nobody wants it and the library does not have it.
+ */
 struct hf__watcher {
-	struct hf__list link; /* in session->watchers, or zk->notices once it has fired */
+	struct hf__table_link by_path; /* in zk->watchers, while its session is the present one */
+	struct hf__list link;          /* in session->watchers */
+	struct hf__list notice;        /* in zk->notices once it has fired */
+	struct hf__list nodes;         /* to be told, one by one */
+	struct hf__list interests;
 	struct hf__session *session;
-	uint64_t wire;
-	const struct hf__lock *lock;
-	bool own;     /* the node itself, not the one before it */
-	bool deleted; /* what happened to it */
+	uint32_t asks; /* requests that set it, under way or not heard yet */
+	bool armed;    /* the library has it, as far as it has told */
+	bool children; /* of the children, not of the node */
+	bool deleted;  /* what happened to the node */
+	bool created;
+	char path[];
 };
 
 /* A handle; lives until the library has let it go. */
@@ -101,7 +160,6 @@ struct hf__session {
 	zhandle_t *handle;
 	uint32_t number;
 	struct hf__list watchers;
-	struct hf__list idle; /* watchers to be used again */
 	/* What the library has said since it was last looked at. */
 	bool connected, suspended, expired, auth_failed;
 };
@@ -128,6 +186,8 @@ struct hf__zk {
 	struct hf__list requests; /* under way */
 	struct hf__list held;
 	struct hf__table nodes;
+	struct hf__table places;
+	struct hf__table watchers;
 	struct hf__inspection *inspections; /* newest first */
 	uint32_t walks;                     /* so many so far */
 	uint64_t beat;                      /* the number of the latest one */
@@ -147,8 +207,11 @@ struct hf__zk {
 /* ---- backend.c ---- */
 void hf__zk_answer(struct hf__zk *zk, struct hf__cmd *cmd, const struct hf__answer *answer,
                    int64_t now);
-/* Answers it in the next turn. */
+/* Answers it in the next turn, with the command's count. */
 void hf__zk_answer_soon(struct hf__zk *zk, struct hf__cmd *cmd, enum hf__outcome outcome);
+void hf__zk_answer_count(struct hf__zk *zk, struct hf__cmd *cmd, int64_t count, int64_t now);
+void hf__zk_answer_error(struct hf__zk *zk, struct hf__cmd *cmd, int error, const char *text,
+                         int64_t now);
 void hf__zk_answer_failed(struct hf__zk *zk, struct hf__cmd *cmd, int rc, const char *what,
                           int64_t now);
 
@@ -165,15 +228,14 @@ void hf__session_close(struct hf__zk *zk);
 /* A request ready to be handed to the library, or NULL without memory. */
 struct hf__request *hf__request_new(struct hf__zk *zk, hf__request_fn *done, struct hf__node *node);
 /* These hand it over; what the library refuses at once comes by the inbox too. */
-void hf__request_create(struct hf__request *request, const char *path, const char *data, int mode);
+void hf__request_create(struct hf__request *request, const char *path, const char *data,
+                        size_t length, int mode);
 void hf__request_remove(struct hf__request *request, const char *path);
-void hf__request_list(struct hf__request *request, const char *path);
+void hf__request_set(struct hf__request *request, const char *path, const char *data, size_t length,
+                     int version);
+void hf__request_list(struct hf__request *request, const char *path, struct hf__watcher *watcher);
 void hf__request_exists(struct hf__request *request, const char *path, struct hf__watcher *watcher);
 void hf__request_get(struct hf__request *request, const char *path, struct hf__watcher *watcher);
-/* A watcher for this node's own deletion, or for that of the one before it; NULL without memory. */
-struct hf__watcher *hf__request_watcher(struct hf__zk *zk, const struct hf__node *node, bool own);
-/* It has fired and was heard, or was never set. */
-void hf__request_drop_watcher(struct hf__watcher *watcher);
 /* Goes through the quorum and changes nothing. */
 void hf__request_beat(struct hf__request *request, const char *path);
 void hf__request_free(struct hf__request *request);
@@ -184,11 +246,70 @@ void hf__request_on_session(zhandle_t *handle, int type, int state, const char *
 bool hf__request_is_lost(int rc);
 /* The handle is dead, or on its way. */
 bool hf__request_is_dead(int rc);
+/* Whether the answer belongs to a command that still waits for it, and is one. */
+bool hf__request_is_answer(struct hf__zk *zk, const struct hf__request *request);
+
+/* ---- folder.c ---- */
+/*
+ * Makes what is missing of the folders above the path, then calls `then` with the result: ZOK, ZNONODE if
+ * the chroot itself is missing, or what else went wrong.
+ */
+void hf__folder_make(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd,
+                     const char *path, hf__request_fn *then, int64_t now);
+
+/* ---- place.c ---- */
+struct hf__place *hf__place_find(struct hf__zk *zk, const struct hf__lock *lock);
+/* Makes one if there is none; NULL without memory. */
+struct hf__place *hf__place_of(struct hf__zk *zk, struct hf__lock *lock);
+void hf__place_free(struct hf__zk *zk, struct hf__place *place);
+void hf__place_free_all(struct hf__zk *zk);
+/* The node was made and is alone in its folder; or it is not. */
+void hf__place_set_alone(struct hf__zk *zk, const struct hf__node *node, bool alone);
+/* The node was removed. */
+void hf__place_note_removed(struct hf__zk *zk, const struct hf__node *node);
+/* A node made now is likely to be alone. */
+bool hf__place_was_alone(struct hf__zk *zk, const struct hf__lock *lock);
+/* It is alone: nothing was made in its folder since the last one that was. */
+bool hf__place_is_alone(struct hf__zk *zk, const struct hf__node *node);
+
+/* ---- watch.c ---- */
+/* The watcher of this path and session; NULL without memory, or without a session. */
+struct hf__watcher *hf__watch_at(struct hf__zk *zk, const char *path, bool children);
+void hf__watch_join(struct hf__watcher *watcher, struct hf__node *node);
+/* 0 or HF_ENOMEM. */
+int hf__watch_join_place(struct hf__watcher *watcher, struct hf__place *place);
+void hf__watch_leave(struct hf__node *node);
+void hf__watch_leave_place(struct hf__place *place);
+/* What the library calls when something has happened at the path. */
+void hf__watch_on_event(zhandle_t *handle, int type, int state, const char *path, void *watcher);
+/* Tells who wanted to know of it. */
+void hf__watch_fired(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now);
+/* Frees it if nobody needs it any more. */
+void hf__watch_tidy(struct hf__zk *zk, struct hf__watcher *watcher);
+/* Nobody of the session that ends is told anything more. */
+void hf__watch_drop_all(struct hf__zk *zk);
+void hf__watch_free_all(struct hf__session *session);
 
 /* ---- node.c ---- */
 struct hf__node *hf__node_find(struct hf__zk *zk, const struct hf__lock *lock, uint64_t wire);
 /* A command for an acquisition: ASK or SETTLE; 0 or HF_ENOMEM. */
 int hf__node_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+/* The next thing for the node's command, unless an earlier one is under way. */
+void hf__node_advance(struct hf__zk *zk, struct hf__node *node, int64_t now);
+/* The node works for the command from now on. */
+void hf__node_give(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd);
+/* The node of this wire owner, made if need be; NULL without memory. */
+struct hf__node *hf__node_of(struct hf__zk *zk, const struct hf__cmd *cmd, uint64_t wire);
+void hf__node_grant(struct hf__zk *zk, struct hf__node *node, int64_t now);
+/* It has to wait: it is told when to look again. */
+void hf__node_busy(struct hf__zk *zk, struct hf__node *node, int64_t now);
+/* The command fails, after the node is gone. */
+void hf__node_fail(struct hf__zk *zk, struct hf__node *node, int error, const char *why,
+                   int64_t now);
+void hf__node_fail_rc(struct hf__zk *zk, struct hf__node *node, int rc, int64_t now);
+/* The answer is none, or nobody waits for it; the session finds out. */
+bool hf__node_is_over(struct hf__zk *zk, const struct hf__request *request);
+struct hf__cmd *hf__node_take_cmd(struct hf__node *node);
 /* A request for it is over. */
 void hf__node_release(struct hf__zk *zk, struct hf__node *node, int64_t now);
 /* The session has ended: no node of it is there any more. */
@@ -197,16 +318,58 @@ void hf__node_drop_all(struct hf__zk *zk, int64_t now);
 void hf__node_free_all(struct hf__zk *zk);
 /* It is not there any more. */
 void hf__node_gone(struct hf__zk *zk, struct hf__node *node, int64_t now);
-/* The lock's folder, or its node if it is a plain one. */
+/* Where the holders are: the lock's folder, its leases, or its node if it is a plain one. */
 void hf__node_folder(const struct hf__zk *zk, const struct hf__lock *lock,
                      char ret_path[HF__ZK_PATH]);
+void hf__node_part_folder(const struct hf__zk *zk, const struct hf__lock *lock, enum hf__part part,
+                          char ret_path[HF__ZK_PATH]);
 void hf__node_path(const struct hf__zk *zk, const struct hf__node *node,
                    char ret_path[HF__ZK_PATH]);
+/* Of another node in the same folder. */
+void hf__node_child(const struct hf__zk *zk, const struct hf__node *node, const char *child,
+                    char ret_path[HF__ZK_PATH]);
+
+/* ---- make.c ---- */
+/* Makes the node, and finds out whether it is its turn. */
+void hf__make(struct hf__zk *zk, struct hf__node *node);
+/* The node is there: whether it is its turn. */
+void hf__make_list(struct hf__zk *zk, struct hf__node *node);
+/* The node may be there: looks for it. */
+void hf__make_search(struct hf__zk *zk, struct hf__node *node);
+/* Somebody has deleted it: at the end of the queue with a new one. */
+void hf__make_anew(struct hf__zk *zk, struct hf__node *node, int64_t now);
 
 /* ---- guard.c ---- */
 /* Watches all that are held and not watched yet. */
 void hf__guard_all(struct hf__zk *zk, int64_t now);
-void hf__guard_noticed(struct hf__zk *zk, const struct hf__watcher *watcher, int64_t now);
+/* Something has happened to what this node watches. */
+void hf__guard_noticed(struct hf__zk *zk, struct hf__node *node, const struct hf__watcher *watcher,
+                       int64_t now);
+
+/* ---- lease.c ---- */
+/* Whether locks of this kind are semaphores. */
+bool hf__lease_is_kind(const struct hf__lock *lock);
+/* It is its turn at the gate. */
+void hf__lease_enter(struct hf__zk *zk, struct hf__node *node, int64_t now);
+/* Its lease is there; the list says how many there are. */
+void hf__lease_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__request *listed,
+                    int64_t now);
+/* Goes on with the next node of the same acquisition, or answers. */
+void hf__lease_next(struct hf__zk *zk, struct hf__node *node, int64_t now);
+/* A node of a release is gone: goes on with the next one, or answers. */
+void hf__lease_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost, int64_t now);
+
+/* ---- permits.c ---- */
+/* Verbs of permits; 0 or HF_ENOMEM. */
+int hf__permits_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+/* The number of permits must be read first: then the node goes on. */
+bool hf__permits_read_total(struct hf__zk *zk, struct hf__node *node);
+
+/* ---- barrier.c ---- */
+int hf__barrier_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+/* A member of a double barrier is there; the list says who else. */
+void hf__barrier_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__request *listed,
+                      int64_t now);
 
 /* ---- verbs.c ---- */
 int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd);
@@ -214,7 +377,7 @@ int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd);
 void hf__verbs_beat(struct hf__zk *zk);
 
 /* ---- inspect.c ---- */
-/* LIST, INSPECT, FACTS, TOKEN; 0 or HF_ENOMEM. */
+/* LIST, INSPECT, FACTS; 0 or HF_ENOMEM. */
 int hf__inspect_submit(struct hf__zk *zk, struct hf__cmd *cmd);
 /* At the end of all: what commands without an answer, and walks that nobody ended, have left. */
 void hf__inspect_free_all(struct hf__zk *zk);

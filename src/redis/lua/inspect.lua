@@ -33,7 +33,7 @@ local function row(name, kind, ttl, holders, waiters)
 	local told_holders, told_waiters = 0, 0
 	for i = 1, math.min(#holders, most) do
 		local text = redis.pcall('get', side .. ':' .. holders[i][1])
-		text = type(text) == 'string' and #text < 1000 and text or ''
+		text = type(text) == 'string' and #text < 1500 and text or ''
 		local word = string.match(text, '^[%w-]+\n')
 		if i == 1 and word and kind ~= 'read' and kind ~= 'write' then
 			first = string.sub(word, 1, -2)

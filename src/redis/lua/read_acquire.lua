@@ -34,7 +34,7 @@ if redis.call('hexists', key, me) == 0 then
 end
 if redis.call('pttl', hold) < tonumber(lease) then
 	redis.call('set', hold, 1, 'px', lease)
-	if ARGV[4] then
+	if ARGV[4] and redis.call('pexpire', KEYS[3] .. ':' .. me, lease) == 0 then
 		redis.call('set', KEYS[3] .. ':' .. me, ARGV[4], 'px', lease)
 	end
 end

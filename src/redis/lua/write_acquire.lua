@@ -16,7 +16,8 @@ if redis.call('hexists', key, me) == 1 then
 	if redis.call('pttl', key) < tonumber(lease) then
 		redis.call('pexpire', key, lease)
 	end
-	if side and redis.call('pttl', side .. ':' .. me) < tonumber(lease) then
+	if side and redis.call('pttl', side .. ':' .. me) < tonumber(lease) and
+		redis.call('pexpire', side .. ':' .. me, lease) == 0 then
 		redis.call('set', side .. ':' .. me, ARGV[4], 'px', lease)
 	end
 	local stored = token and redis.pcall('get', token)

@@ -1,0 +1,336 @@
+/* Barriers as Curator has them: a node that keeps everybody waiting, and members that come and go together. */
+#include "zk/zk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char ready[] = "ready";
+
+static void no_memory(struct hf__zk *zk)
+{
+	hf__session_doubt(zk, "no memory for a request");
+}
+
+static struct hf__request *new_request(struct hf__zk *zk, struct hf__cmd *cmd, hf__request_fn *done)
+{
+	struct hf__request *request = hf__request_new(zk, done, NULL);
+	if (request)
+		request->cmd = cmd;
+	return request;
+}
+
+static void answer_ask(struct hf__zk *zk, struct hf__cmd *cmd, bool granted, int64_t now)
+{
+	hf__zk_answer(zk, cmd,
+	              &(struct hf__answer){.outcome = granted ? HF__GRANTED : HF__BUSY,
+	                                   .ttl_ms = -1,
+	                                   .channel = HF__CHANNEL_WAITER,
+	                                   .watched = true},
+	              now);
+}
+
+/* ---- a barrier: the node itself ---- */
+
+static void made(struct hf__zk *zk, struct hf__request *request, int64_t now);
+
+static int set(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	char path[HF__ZK_PATH];
+	const char *words = zk->core->config.description;
+	struct hf__request *request = new_request(zk, cmd, made);
+	if (!request)
+		return HF_ENOMEM;
+	hf__node_folder(zk, cmd->lock, path);
+	hf__request_create(request, path, words, strlen(words), HF__MODE_PERSISTENT);
+	return 0;
+}
+
+static void made_folders(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	if (!hf__request_is_answer(zk, request))
+		return;
+	if (request->rc != ZOK)
+		hf__zk_answer_failed(zk, request->cmd, request->rc,
+		                     "the folder of the barrier cannot be made", now);
+	else if (set(zk, request->cmd))
+		no_memory(zk);
+}
+
+static void made(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__cmd *cmd = request->cmd;
+	char path[HF__ZK_PATH];
+	if (!hf__request_is_answer(zk, request))
+		return;
+	if (request->rc == ZNONODE) {
+		hf__node_folder(zk, cmd->lock, path);
+		hf__folder_make(zk, NULL, cmd, path, made_folders, now);
+	} else if (request->rc == ZOK || request->rc == ZNODEEXISTS) {
+		hf__zk_answer_count(zk, cmd, request->rc == ZOK, now);
+	} else {
+		hf__zk_answer_failed(zk, cmd, request->rc, "the barrier cannot be made", now);
+	}
+}
+
+static void removed(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	if (!hf__request_is_answer(zk, request))
+		return;
+	if (request->rc == ZOK || request->rc == ZNONODE)
+		hf__zk_answer_count(zk, request->cmd, request->rc == ZOK, now);
+	else
+		hf__zk_answer_failed(zk, request->cmd, request->rc, "the barrier cannot be removed",
+		                     now);
+}
+
+/* Asked whether it is there, or to be let through. A get leaves no watch on nothing. */
+static void looked(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__cmd *cmd = request->cmd;
+	if (!hf__request_is_answer(zk, request))
+		return;
+	struct hf__place *place = request->watcher ? hf__place_of(zk, cmd->lock) : NULL;
+	if (request->rc != ZOK && request->rc != ZNONODE)
+		hf__zk_answer_failed(zk, cmd, request->rc, "the barrier cannot be looked at", now);
+	else if (cmd->verb != HF__ASK)
+		hf__zk_answer_count(zk, cmd, request->rc == ZOK, now);
+	else if (request->rc == ZOK && (!place || hf__watch_join_place(request->watcher, place)))
+		no_memory(zk);
+	else
+		answer_ask(zk, cmd, request->rc == ZNONODE, now);
+}
+
+static int look(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	char path[HF__ZK_PATH];
+	hf__node_folder(zk, cmd->lock, path);
+	bool waits = cmd->verb == HF__ASK;
+	struct hf__watcher *watcher = waits ? hf__watch_at(zk, path, false) : NULL;
+	struct hf__request *request =
+		waits && !watcher ? NULL : new_request(zk, cmd, looked);
+	if (!request)
+		return HF_ENOMEM;
+	hf__request_get(request, path, watcher);
+	return 0;
+}
+
+static int remove_barrier(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	char path[HF__ZK_PATH];
+	struct hf__request *request = new_request(zk, cmd, removed);
+	if (!request)
+		return HF_ENOMEM;
+	hf__node_folder(zk, cmd->lock, path);
+	hf__request_remove(request, path);
+	return 0;
+}
+
+/* ---- coming in together ---- */
+
+/* So many children but for "ready", and which of them comes first and last. */
+static size_t count_members(const struct hf__request *listed, const char **ret_lowest,
+                            const char **ret_highest)
+{
+	size_t n = 0;
+	*ret_lowest = *ret_highest = "";
+	for (size_t i = 0; i < listed->count; i++) {
+		const char *name = listed->names[i];
+		if (strcmp(name, ready) == 0)
+			continue;
+		if (n == 0 || strcmp(name, *ret_lowest) < 0)
+			*ret_lowest = name;
+		if (n == 0 || strcmp(name, *ret_highest) > 0)
+			*ret_highest = name;
+		n++;
+	}
+	return n;
+}
+
+static bool has_child(const struct hf__request *listed, const char *name)
+{
+	for (size_t i = 0; i < listed->count; i++)
+		if (strcmp(listed->names[i], name) == 0)
+			return true;
+	return false;
+}
+
+static void made_ready(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__node *node = request->node;
+	if (hf__node_is_over(zk, request))
+		return;
+	if (request->rc == ZOK || request->rc == ZNODEEXISTS)
+		hf__node_grant(zk, node, now);
+	else
+		hf__node_fail_rc(zk, node, request->rc, now);
+}
+
+static void watched_ready(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__node *node = request->node;
+	if (hf__node_is_over(zk, request))
+		return;
+	bool told = request->rc == ZNONODE && node->watcher;
+	node->waits = told;
+	if (request->rc == ZOK)
+		hf__node_grant(zk, node, now);
+	else if (request->rc != ZNONODE)
+		hf__node_fail_rc(zk, node, request->rc, now);
+	else if (told)
+		hf__node_busy(zk, node, now);
+	else
+		hf__node_advance(zk, node, now);
+}
+
+static void make_ready(struct hf__zk *zk, struct hf__node *node)
+{
+	char path[HF__ZK_PATH];
+	struct hf__request *request = hf__request_new(zk, made_ready, node);
+	hf__node_child(zk, node, ready, path);
+	if (request)
+		hf__request_create(request, path, "", 0, HF__MODE_PERSISTENT);
+	else
+		no_memory(zk);
+}
+
+static void watch_ready(struct hf__zk *zk, struct hf__node *node)
+{
+	char path[HF__ZK_PATH];
+	hf__node_child(zk, node, ready, path);
+	struct hf__watcher *watcher = hf__watch_at(zk, path, false);
+	struct hf__request *request = watcher ? hf__request_new(zk, watched_ready, node) : NULL;
+	if (!request) {
+		no_memory(zk);
+		return;
+	}
+	hf__watch_join(watcher, node);
+	hf__request_exists(request, path, watcher);
+}
+
+void hf__barrier_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__request *listed,
+                      int64_t now)
+{
+	const char *lowest, *highest;
+	size_t members = count_members(listed, &lowest, &highest);
+	if (!has_child(listed, node->name))
+		hf__make_anew(zk, node, now);
+	else if (node->ready || has_child(listed, ready))
+		hf__node_grant(zk, node, now);
+	else if (members >= (size_t)node->cmd->count)
+		make_ready(zk, node);
+	else if (node->cmd->place_ms == 0)
+		hf__node_busy(zk, node, now);
+	else
+		watch_ready(zk, node);
+}
+
+/* ---- and going out together ---- */
+
+static void cleared(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	if (!hf__request_is_answer(zk, request))
+		return;
+	if (request->rc == ZOK || request->rc == ZNONODE)
+		answer_ask(zk, request->cmd, true, now);
+	else
+		hf__zk_answer_failed(zk, request->cmd, request->rc, "'ready' cannot be removed",
+		                     now);
+}
+
+static void clear(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	char folder[HF__ZK_PATH], path[HF__ZK_PATH + sizeof ready];
+	struct hf__request *request = new_request(zk, cmd, cleared);
+	if (!request) {
+		no_memory(zk);
+		return;
+	}
+	hf__node_folder(zk, cmd->lock, folder);
+	snprintf(path, sizeof path, "%s/%s", folder, ready);
+	hf__request_remove(request, path);
+}
+
+static void look_at_exit(struct hf__zk *zk, struct hf__cmd *cmd, const char *member);
+
+static void watched_member(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__cmd *cmd = request->cmd;
+	if (!hf__request_is_answer(zk, request))
+		return;
+	struct hf__place *place = hf__place_of(zk, cmd->lock);
+	if (request->rc == ZNONODE) {
+		look_at_exit(zk, cmd, NULL);
+	} else if (request->rc != ZOK) {
+		hf__zk_answer_failed(zk, cmd, request->rc, "a member cannot be looked at", now);
+	} else if (!place || hf__watch_join_place(request->watcher, place)) {
+		no_memory(zk);
+	} else {
+		answer_ask(zk, cmd, false, now);
+	}
+}
+
+/*
+ * The first of all stays until the others have gone, so that whoever looks sees that some are inside. The
+ * others go at once, and then wait for it. Who is the last removes "ready".
+ */
+static void listed_at_exit(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__cmd *cmd = request->cmd;
+	const char *lowest, *highest;
+	if (!hf__request_is_answer(zk, request))
+		return;
+	if (request->rc != ZOK && request->rc != ZNONODE) {
+		hf__zk_answer_failed(zk, cmd, request->rc, "the members cannot be listed", now);
+		return;
+	}
+	size_t members = count_members(request, &lowest, &highest);
+	struct hf__lock *in = hf__lock_find(zk->core, HF__NODE_MEMBER, hf__lock_name(cmd->lock));
+	const struct hf__node *own = in ? hf__node_find(zk, in, cmd->from) : NULL;
+	if (!own && cmd->from)
+		answer_ask(zk, cmd, true, now); /* it is lost, as its release will say */
+	else if (!own && !has_child(request, ready))
+		answer_ask(zk, cmd, true, now); /* who is there now has come for the next time */
+	else if (!own && members == 0)
+		clear(zk, cmd);
+	else if (!own)
+		look_at_exit(zk, cmd, lowest);
+	else if (members > 1 && strcmp(lowest, own->name) == 0)
+		look_at_exit(zk, cmd, highest);
+	else
+		answer_ask(zk, cmd, true, now); /* it may delete its node */
+}
+
+/* Watches this member, or without one lists them all. */
+static void look_at_exit(struct hf__zk *zk, struct hf__cmd *cmd, const char *member)
+{
+	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
+	hf__node_folder(zk, cmd->lock, folder);
+	snprintf(path, sizeof path, "%s/%s", folder, member ? member : "");
+	struct hf__watcher *watcher = member ? hf__watch_at(zk, path, false) : NULL;
+	struct hf__request *request =
+		member && !watcher
+			? NULL
+			: new_request(zk, cmd, member ? watched_member : listed_at_exit);
+	if (!request)
+		no_memory(zk);
+	else if (member)
+		hf__request_get(request, path, watcher);
+	else
+		hf__request_list(request, folder, NULL);
+}
+
+/* ---- commands ---- */
+
+int hf__barrier_submit(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	if (hf__lock_kind(cmd->lock) == HF__NODE_EXIT) {
+		look_at_exit(zk, cmd, NULL);
+		return 0;
+	}
+	switch (cmd->verb) {
+	case HF__LATCH_SET: return set(zk, cmd);
+	case HF__LATCH_DELETE: return remove_barrier(zk, cmd);
+	default: return look(zk, cmd);
+	}
+}

@@ -1,0 +1,105 @@
+/*
+ * Semaphores as Curator has them. Who wants a permit takes the gate, a mutex in P/locks, makes its lease in
+ * P/leases, waits there until no more leases are left than there are permits, and opens the gate again. So
+ * one at a time waits at the leases and the others in order at the gate. A simple mutex is one permit.
+ */
+#include "zk/zk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool hf__lease_is_kind(const struct hf__lock *lock)
+{
+	int kind = hf__lock_kind(lock);
+	return kind == HF__NODE_SIMPLE || kind == HF__NODE_PERMITS;
+}
+
+void hf__lease_enter(struct hf__zk *zk, struct hf__node *node, int64_t now)
+{
+	node->gate = strdup(node->name);
+	if (!node->gate) {
+		hf__session_doubt(zk, "no memory for a name");
+		return;
+	}
+	node->part = HF__PART_LEASE;
+	hf__make_anew(zk, node, now);
+}
+
+static void opened_gate(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__node *node = request->node;
+	if (hf__node_is_over(zk, request))
+		return;
+	if (request->rc != ZOK && request->rc != ZNONODE) {
+		hf__node_fail_rc(zk, node, request->rc, now);
+		return;
+	}
+	free(node->gate);
+	node->gate = NULL;
+	node->leased = true;
+	hf__node_advance(zk, node, now);
+}
+
+static void open_gate(struct hf__zk *zk, struct hf__node *node)
+{
+	char folder[HF__ZK_PATH], path[HF__ZK_PATH + HF__QUEUE_NAME];
+	struct hf__request *request = hf__request_new(zk, opened_gate, node);
+	if (!request) {
+		hf__session_doubt(zk, "no memory for a request");
+		return;
+	}
+	hf__node_part_folder(zk, node->lock, HF__PART_GATE, folder);
+	snprintf(path, sizeof path, "%s/%s", folder, node->gate ? node->gate : "");
+	hf__request_remove(request, path);
+}
+
+static bool is_listed(const struct hf__request *listed, const char *name)
+{
+	for (size_t i = 0; i < listed->count; i++)
+		if (strcmp(listed->names[i], name) == 0)
+			return true;
+	return false;
+}
+
+void hf__lease_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__request *listed,
+                    int64_t now)
+{
+	bool simple = hf__lock_kind(node->lock) == HF__NODE_SIMPLE;
+	const struct hf__place *place = hf__place_find(zk, node->lock);
+	if (!is_listed(listed, node->name)) {
+		hf__make_anew(zk, node, now);
+		return;
+	}
+	if (!simple && hf__permits_read_total(zk, node))
+		return;
+	int32_t total = simple ? 1 : place ? place->total : 0;
+	if (total < 1 || (uint32_t)total < node->cmd->items)
+		hf__node_fail(zk, node, HF_EINVAL,
+		              total < 1 ? "nobody has said how many permits there are; see "
+		                          "hf_permits_set"
+		                        : "more permits than there are",
+		              now);
+	else if (listed->count <= (size_t)total)
+		open_gate(zk, node);
+	else if (node->waits || node->cmd->place_ms == 0)
+		hf__node_busy(zk, node, now);
+	else
+		hf__make_list(zk, node); /* one was given back meanwhile */
+}
+
+/* The node has its lease. Several permits are taken one after the other, as Curator does it. */
+void hf__lease_next(struct hf__zk *zk, struct hf__node *node, int64_t now)
+{
+	struct hf__cmd *cmd = node->cmd;
+	uint64_t place = node->wire - cmd->wire + 1;
+	if (place >= cmd->items) {
+		hf__node_grant(zk, node, now);
+		return;
+	}
+	struct hf__node *next = hf__node_of(zk, cmd, cmd->wire + place);
+	if (next)
+		hf__node_give(zk, next, hf__node_take_cmd(node));
+	else
+		hf__session_doubt(zk, "no memory for a lease");
+}

@@ -1,0 +1,354 @@
+/*
+ * The verbs of permits beside acquiring them. How many there are is not stored with them: every process has
+ * its own number, or all read it from one node, Curator's SharedCount.
+ */
+#include "zk/zk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TOTAL_SIZE 4 /* of the number in its node: big-endian and signed */
+
+static void no_memory(struct hf__zk *zk)
+{
+	hf__session_doubt(zk, "no memory for a request");
+}
+
+/* ---- giving back, by id ---- */
+
+static struct hf__node *held_node(struct hf__zk *zk, const struct hf__cmd *cmd, int32_t i)
+{
+	uint64_t wire = hf__query_permit_wire(zk->core, cmd->permit[i]);
+	struct hf__node *node = wire ? hf__node_find(zk, cmd->lock, wire) : NULL;
+	return node && node->granted ? node : NULL;
+}
+
+/* The first that is not there any more, or -1. */
+static int32_t missing(struct hf__zk *zk, const struct hf__cmd *cmd)
+{
+	for (int32_t i = 0; i < cmd->items; i++)
+		if (!held_node(zk, cmd, i))
+			return i;
+	return -1;
+}
+
+static void answer_gone(struct hf__zk *zk, struct hf__cmd *cmd, int32_t i, int64_t now)
+{
+	hf__zk_answer(zk, cmd,
+	              &(struct hf__answer){.outcome = HF__GONE,
+	                                   .text = (const char *)cmd->permit[i],
+	                                   .length = HF__PERMIT_SIZE},
+	              now);
+}
+
+/* The count says which of them was lost: the one before it. */
+static void release_next(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now)
+{
+	struct hf__node *node = NULL;
+	while (!node && cmd->place < cmd->items)
+		node = held_node(zk, cmd, (int32_t)cmd->place++);
+	if (node)
+		hf__node_give(zk, node, cmd);
+	else if (cmd->count > 0)
+		answer_gone(zk, cmd, cmd->count - 1, now);
+	else
+		hf__zk_answer_count(zk, cmd, 0, now);
+}
+
+void hf__lease_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost, int64_t now)
+{
+	if (lost)
+		cmd->count = (int32_t)cmd->place;
+	release_next(zk, cmd, now);
+}
+
+/* All of them or none. */
+static void submit_by_id(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	int32_t i = missing(zk, cmd);
+	cmd->place = 0;
+	/* A session keeps what it has as long as it lasts. */
+	cmd->count = i >= 0 ? i : cmd->verb == HF__PERMITS_LEASE ? -1 : 0;
+	if (i < 0 && cmd->verb == HF__PERMITS_RELEASE)
+		release_next(zk, cmd, 0);
+	else
+		hf__zk_answer_soon(zk, cmd, i >= 0 ? HF__GONE : HF__DONE);
+}
+
+/* ---- how many there are ---- */
+
+static bool decode(const struct hf__request *request, int32_t *ret_total)
+{
+	const unsigned char *byte = (const unsigned char *)request->text;
+	if (request->rc != ZOK || request->length != TOTAL_SIZE)
+		return false;
+	*ret_total = (int32_t)((uint32_t)byte[0] << 24 | (uint32_t)byte[1] << 16 |
+	                       (uint32_t)byte[2] << 8 | byte[3]);
+	return true;
+}
+
+static void encode(int32_t total, char ret_bytes[TOTAL_SIZE])
+{
+	for (int i = 0; i < TOTAL_SIZE; i++)
+		ret_bytes[i] = (char)((uint32_t)total >> (24 - 8 * i));
+}
+
+static bool note_total(struct hf__place *place, const struct hf__request *request)
+{
+	if (!decode(request, &place->total)) {
+		place->total = 0;
+		return false;
+	}
+	/* Where it is not told of a change, it is read every time. */
+	place->total_is_old = !request->watcher || hf__watch_join_place(request->watcher, place);
+	return true;
+}
+
+static const char no_total[] = "the node with the number of permits is missing or has no four bytes; "
+			       "see hf_permits_try_set";
+
+static void read_for_node(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__node *node = request->node;
+	struct hf__place *place = hf__place_find(zk, node->lock);
+	if (hf__node_is_over(zk, request))
+		return;
+	if (!place || !note_total(place, request))
+		hf__node_fail(zk, node, HF_EINVAL, no_total, now);
+	else
+		hf__node_advance(zk, node, now);
+}
+
+static void get_total(struct hf__zk *zk, const struct hf__place *place,
+                      struct hf__request *request)
+{
+	struct hf__watcher *watcher = hf__watch_at(zk, place->total_path, false);
+	hf__request_get(request, place->total_path, watcher);
+}
+
+bool hf__permits_read_total(struct hf__zk *zk, struct hf__node *node)
+{
+	const struct hf__place *place = hf__place_find(zk, node->lock);
+	if (!place || !place->total_path || !place->total_is_old)
+		return false;
+	struct hf__request *request = hf__request_new(zk, read_for_node, node);
+	if (request)
+		get_total(zk, place, request);
+	else
+		no_memory(zk);
+	return true;
+}
+
+/* ---- questions ---- */
+
+static void counted(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__cmd *cmd = request->cmd;
+	if (!hf__request_is_answer(zk, request))
+		return;
+	const struct hf__place *place = hf__place_find(zk, cmd->lock);
+	int64_t total = place ? place->total : 0;
+	int64_t taken = (int64_t)request->count;
+	if (request->rc != ZOK && request->rc != ZNONODE)
+		hf__zk_answer_failed(zk, cmd, request->rc, "the leases cannot be listed", now);
+	else if (cmd->verb == HF__PERMITS_ACQUIRED)
+		hf__zk_answer_count(zk, cmd, taken, now);
+	else
+		hf__zk_answer_count(zk, cmd, total > taken ? total - taken : 0, now);
+}
+
+static void count_leases(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	char path[HF__ZK_PATH];
+	struct hf__request *request = hf__request_new(zk, counted, NULL);
+	if (!request) {
+		no_memory(zk);
+		return;
+	}
+	request->cmd = cmd;
+	hf__node_folder(zk, cmd->lock, path);
+	hf__request_list(request, path, NULL);
+}
+
+static void read_for_cmd(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__cmd *cmd = request->cmd;
+	if (!hf__request_is_answer(zk, request))
+		return;
+	struct hf__place *place = hf__place_find(zk, cmd->lock);
+	if (!place || !note_total(place, request))
+		hf__zk_answer_error(zk, cmd, HF_EINVAL, no_total, now);
+	else if (cmd->verb == HF__PERMITS_TOTAL)
+		hf__zk_answer_count(zk, cmd, place->total, now);
+	else
+		count_leases(zk, cmd);
+}
+
+/* ---- setting the shared number ---- */
+
+static void send_total(struct hf__zk *zk, struct hf__cmd *cmd);
+
+static void made_folders(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	if (!hf__request_is_answer(zk, request))
+		return;
+	if (request->rc == ZOK)
+		send_total(zk, request->cmd);
+	else
+		hf__zk_answer_failed(zk, request->cmd, request->rc,
+		                     "the folder of the number of permits cannot be made", now);
+}
+
+/* Made or set. A repeat finds what the first one did. */
+static void sent_total(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__cmd *cmd = request->cmd;
+	if (!hf__request_is_answer(zk, request))
+		return;
+	const struct hf__place *place = hf__place_find(zk, cmd->lock);
+	bool tries = cmd->verb == HF__PERMITS_TRY_SET;
+	if (request->rc == ZNONODE && place)
+		hf__folder_make(zk, NULL, cmd, place->total_path, made_folders, now);
+	else if (request->rc == ZOK)
+		hf__zk_answer_count(zk, cmd, 1, now);
+	else if (request->rc == ZNODEEXISTS && tries && cmd->again)
+		hf__zk_answer_error(zk, cmd, HF_EUNKNOWN,
+		                    "it was sent twice, so nobody knows whether it was there before",
+		                    now);
+	else if (request->rc == ZNODEEXISTS && tries)
+		hf__zk_answer_count(zk, cmd, 0, now);
+	else if (request->rc == ZNODEEXISTS || request->rc == ZBADVERSION)
+		send_total(zk, cmd); /* another was faster */
+	else
+		hf__zk_answer_failed(zk, cmd, request->rc, "the number of permits cannot be set",
+		                     now);
+}
+
+static void write_total(struct hf__zk *zk, struct hf__cmd *cmd, int32_t total, int version,
+                        bool make)
+{
+	char bytes[TOTAL_SIZE];
+	const struct hf__place *place = hf__place_find(zk, cmd->lock);
+	struct hf__request *request = hf__request_new(zk, sent_total, NULL);
+	if (!request || !place) {
+		no_memory(zk);
+		return;
+	}
+	request->cmd = cmd;
+	encode(total, bytes);
+	if (make)
+		hf__request_create(request, place->total_path, bytes, sizeof bytes,
+		                   HF__MODE_PERSISTENT);
+	else
+		hf__request_set(request, place->total_path, bytes, sizeof bytes, version);
+}
+
+static void read_to_change(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	struct hf__cmd *cmd = request->cmd;
+	int32_t total = 0;
+	if (!hf__request_is_answer(zk, request))
+		return;
+	bool adds = cmd->verb == HF__PERMITS_ADD;
+	if (request->rc == ZNONODE && !adds)
+		write_total(zk, cmd, cmd->count, 0, true);
+	else if (!decode(request, &total))
+		hf__zk_answer_error(zk, cmd, HF_EINVAL, no_total, now);
+	else
+		write_total(zk, cmd, adds ? total + cmd->count : cmd->count, request->stat.version,
+		            false);
+}
+
+static void send_total(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	const struct hf__place *place = hf__place_find(zk, cmd->lock);
+	if (cmd->verb == HF__PERMITS_TRY_SET) {
+		write_total(zk, cmd, cmd->count, 0, true);
+		return;
+	}
+	struct hf__request *request = place ? hf__request_new(zk, read_to_change, NULL) : NULL;
+	if (!request) {
+		no_memory(zk);
+		return;
+	}
+	request->cmd = cmd;
+	hf__request_get(request, place->total_path, NULL);
+}
+
+/* ---- commands ---- */
+
+/* The number is ours alone: what is set here is known at once. */
+static void set_here(struct hf__zk *zk, struct hf__place *place, struct hf__cmd *cmd)
+{
+	if (cmd->verb == HF__PERMITS_TRY_SET && place->total > 0) {
+		cmd->count = 0;
+	} else {
+		place->total =
+			cmd->verb == HF__PERMITS_ADD ? place->total + cmd->count : cmd->count;
+		cmd->count = 1;
+	}
+	hf__zk_answer_soon(zk, cmd, HF__DONE);
+}
+
+static int take_from(struct hf__zk *zk, struct hf__place *place, struct hf__cmd *cmd)
+{
+	char path[HF__ZK_PATH];
+	snprintf(path, sizeof path, "%s/%s", zk->config->chroot, cmd->words);
+	char *copy = strdup(path);
+	if (!copy)
+		return HF_ENOMEM;
+	free(place->total_path);
+	place->total_path = copy;
+	place->total_is_old = true;
+	hf__zk_answer_soon(zk, cmd, HF__DONE);
+	return 0;
+}
+
+static int submit_set(struct hf__zk *zk, struct hf__place *place, struct hf__cmd *cmd)
+{
+	if (!place->total_path)
+		set_here(zk, place, cmd);
+	else if (cmd->verb == HF__PERMITS_ADD && cmd->again)
+		hf__zk_answer_soon(zk, cmd, HF__UNKNOWN);
+	else
+		send_total(zk, cmd);
+	return 0;
+}
+
+static int submit_question(struct hf__zk *zk, const struct hf__place *place, struct hf__cmd *cmd)
+{
+	bool shared = place->total_path && cmd->verb != HF__PERMITS_ACQUIRED;
+	if (!shared && cmd->verb == HF__PERMITS_TOTAL) {
+		cmd->count = place->total;
+		hf__zk_answer_soon(zk, cmd, HF__DONE);
+		return 0;
+	}
+	if (!shared) {
+		count_leases(zk, cmd);
+		return 0;
+	}
+	struct hf__request *request = hf__request_new(zk, read_for_cmd, NULL);
+	if (!request)
+		return HF_ENOMEM;
+	request->cmd = cmd;
+	get_total(zk, place, request);
+	return 0;
+}
+
+int hf__permits_submit(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	struct hf__place *place = hf__place_of(zk, cmd->lock);
+	if (!place)
+		return HF_ENOMEM;
+	switch (cmd->verb) {
+	case HF__PERMITS_FROM: return take_from(zk, place, cmd);
+	case HF__PERMITS_TRY_SET:
+	case HF__PERMITS_SET:
+	case HF__PERMITS_ADD: return submit_set(zk, place, cmd);
+	case HF__PERMITS_AVAILABLE:
+	case HF__PERMITS_ACQUIRED:
+	case HF__PERMITS_TOTAL: return submit_question(zk, place, cmd);
+	default: submit_by_id(zk, cmd); return 0;
+	}
+}

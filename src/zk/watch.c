@@ -1,0 +1,178 @@
+/* Watches by their path: who is to be told when something happens there. */
+#include "zk/zk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The library has these as objects, which a library that is loaded later cannot be linked with. */
+enum { SESSION_EVENT = -1, CREATED_EVENT = 1, DELETED_EVENT = 2 };
+
+struct watch_key {
+	const char *path;
+	bool children;
+};
+
+static bool same_watcher(const struct hf__table_link *link, const void *key)
+{
+	const struct hf__watcher *watcher = hf__table_item(link, struct hf__watcher, by_path);
+	const struct watch_key *want = key;
+	return watcher->children == want->children && strcmp(watcher->path, want->path) == 0;
+}
+
+static struct hf__watcher *new_watcher(struct hf__zk *zk, const struct watch_key *key,
+                                       uint32_t hash)
+{
+	size_t size = strlen(key->path) + 1;
+	struct hf__watcher *watcher = calloc(1, sizeof(*watcher) + size);
+	if (!watcher)
+		return NULL;
+	memcpy(watcher->path, key->path, size);
+	watcher->children = key->children;
+	watcher->session = zk->session;
+	hf__list_init(&watcher->notice);
+	hf__list_init(&watcher->nodes);
+	hf__list_init(&watcher->interests);
+	hf__list_add(&zk->session->watchers, &watcher->link);
+	hf__table_add(&zk->watchers, &watcher->by_path, hash);
+	return watcher;
+}
+
+struct hf__watcher *hf__watch_at(struct hf__zk *zk, const char *path, bool children)
+{
+	struct watch_key key = {.path = path, .children = children};
+	uint32_t hash = hf__table_hash(&zk->watchers, path, strlen(path));
+	struct hf__table_link *link = hf__table_find(&zk->watchers, hash, same_watcher, &key);
+	if (link)
+		return hf__table_item(link, struct hf__watcher, by_path);
+	return zk->session ? new_watcher(zk, &key, hash) : NULL;
+}
+
+void hf__watch_leave(struct hf__node *node)
+{
+	hf__list_remove(&node->in_watch);
+	node->watcher = NULL;
+}
+
+static void end_interest(struct hf__interest *interest)
+{
+	hf__list_remove(&interest->in_watch);
+	hf__list_remove(&interest->in_place);
+	free(interest);
+}
+
+void hf__watch_leave_place(struct hf__place *place)
+{
+	while (!hf__list_empty(&place->interests))
+		end_interest(hf__list_item(place->interests.next, struct hf__interest, in_place));
+}
+
+void hf__watch_join(struct hf__watcher *watcher, struct hf__node *node)
+{
+	hf__watch_leave(node);
+	hf__list_add(&watcher->nodes, &node->in_watch);
+	node->watcher = watcher;
+}
+
+int hf__watch_join_place(struct hf__watcher *watcher, struct hf__place *place)
+{
+	struct hf__list *link;
+	hf__list_each (link, &watcher->interests)
+		if (hf__list_item(link, struct hf__interest, in_watch)->place == place)
+			return 0;
+	struct hf__interest *interest = malloc(sizeof(*interest));
+	if (!interest)
+		return HF_ENOMEM;
+	interest->place = place;
+	hf__list_add(&watcher->interests, &interest->in_watch);
+	hf__list_add(&place->interests, &interest->in_place);
+	return 0;
+}
+
+/* Session events come to every watcher and mean nothing there. */
+void hf__watch_on_event(zhandle_t *handle, int type, int state, const char *path, void *arg)
+{
+	struct hf__watcher *watcher = arg;
+	struct hf__zk *zk = watcher->session->zk;
+	(void)handle;
+	(void)state;
+	(void)path;
+	if (type == SESSION_EVENT)
+		return;
+	hf__engine_lock(zk->engine);
+	watcher->armed = false;
+	watcher->deleted = watcher->deleted || type == DELETED_EVENT;
+	watcher->created = watcher->created || type == CREATED_EVENT;
+	if (hf__list_empty(&watcher->notice))
+		hf__list_add(&zk->notices, &watcher->notice);
+	hf__engine_unlock(zk->engine);
+}
+
+/* Who is told may wait for it again, so those lists are taken off before. */
+static void tell_all(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now)
+{
+	struct hf__list nodes, interests;
+	hf__list_init(&nodes);
+	hf__list_init(&interests);
+	hf__list_move(&nodes, &watcher->nodes);
+	hf__list_move(&interests, &watcher->interests);
+	while (!hf__list_empty(&nodes)) {
+		struct hf__node *node = hf__list_item(nodes.next, struct hf__node, in_watch);
+		hf__watch_leave(node);
+		hf__guard_noticed(zk, node, watcher, now);
+	}
+	while (!hf__list_empty(&interests)) {
+		struct hf__interest *interest =
+			hf__list_item(interests.next, struct hf__interest, in_watch);
+		struct hf__place *place = interest->place;
+		end_interest(interest);
+		place->total_is_old = true;
+		hf__core_wake_all(zk->core, place->lock, now);
+	}
+}
+
+void hf__watch_fired(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now)
+{
+	hf__list_remove(&watcher->notice);
+	if (watcher->session != zk->session)
+		return; /* what a session that is over had to say is of no interest */
+	tell_all(zk, watcher, now);
+	watcher->deleted = watcher->created = false;
+	hf__watch_tidy(zk, watcher);
+}
+
+void hf__watch_tidy(struct hf__zk *zk, struct hf__watcher *watcher)
+{
+	if (watcher->armed || watcher->asks > 0 || !hf__list_empty(&watcher->notice) ||
+	    !hf__list_empty(&watcher->nodes) || !hf__list_empty(&watcher->interests))
+		return;
+	hf__table_remove(&zk->watchers, &watcher->by_path);
+	hf__list_remove(&watcher->link);
+	free(watcher);
+}
+
+void hf__watch_drop_all(struct hf__zk *zk)
+{
+	struct hf__table_link *at;
+	while ((at = hf__table_next(&zk->watchers, NULL))) {
+		struct hf__watcher *watcher = hf__table_item(at, struct hf__watcher, by_path);
+		hf__table_remove(&zk->watchers, at);
+		while (!hf__list_empty(&watcher->nodes))
+			hf__watch_leave(hf__list_item(watcher->nodes.next, struct hf__node, in_watch));
+		while (!hf__list_empty(&watcher->interests)) {
+			struct hf__interest *interest = hf__list_item(
+				watcher->interests.next, struct hf__interest, in_watch);
+			interest->place->total_is_old = true;
+			end_interest(interest);
+		}
+	}
+}
+
+void hf__watch_free_all(struct hf__session *session)
+{
+	while (!hf__list_empty(&session->watchers)) {
+		struct hf__watcher *watcher =
+			hf__list_item(session->watchers.next, struct hf__watcher, link);
+		hf__list_remove(&watcher->link);
+		free(watcher);
+	}
+}
