@@ -59,6 +59,12 @@ valgrind: need-build-test-valgrind ## run the tests under valgrind, where that m
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
 	@tools/run-tests valgrind -L 'unit|wire|live' -LE timing -E 'support|embedded|crowd|garbage|oom|redis_tls|wire_fork|multi_edge|cpp'
 
+builds: need-build-test-valgrind-lint maybe-zookeeper ## build what asan, tsan, valgrind and lint run
+	@$(call build,asan,all)
+	@$(call build,tsan,all)
+	@$(call build,valgrind,unit_tests wire_tests live_tests)
+	@$(call build,debug,holdfast_lua)
+
 sim: need-build-test ## run the simulator: make sim SEEDS=1000000
 	@$(call build,release,sim)
 	@build/release/tests/sim --seeds $(SEEDS)
@@ -119,5 +125,5 @@ maybe-zookeeper:
 	@tools/need zookeeper || echo "goes on without ZooKeeper"
 
 .NOTPARALLEL:
-.PHONY: all demo test test-servers interop asan tsan long valgrind sim mixed torture fuzz bench bench-quick lint \
+.PHONY: all demo test test-servers interop asan tsan long builds valgrind sim mixed torture fuzz bench bench-quick lint \
 	format install check-install clean help maybe-zookeeper

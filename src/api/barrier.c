@@ -42,7 +42,11 @@ int hf_barrier_set(hf_barrier *barrier)
 {
 	struct hf__call call;
 	int rc = prepare(&call, barrier, HF__LATCH_SET, 1);
-	return rc ? rc : hf__call_run(&call);
+	if (!rc)
+		rc = hf__call_run(&call);
+	/* What was there already may be something else. */
+	bool made = rc || call.op.number > 0;
+	return made || hf_barrier_is_set(barrier, NULL) != HF_ECONFLICT ? rc : HF_ECONFLICT;
 }
 
 int hf_barrier_remove(hf_barrier *barrier)

@@ -264,7 +264,7 @@ static void end(struct hf__zk *zk, struct hf__node *node, bool lost, int64_t now
 		memcpy(next->why, why, sizeof why);
 		hf__node_give(zk, next, cmd);
 	} else if (release) {
-		hf__lease_removed(zk, cmd, lost, now);
+		hf__permits_removed(zk, cmd, lost, now);
 	} else if (error) {
 		hf__zk_answer_error(zk, cmd, error, why, now);
 	} else {

@@ -56,7 +56,7 @@ static void release_next(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now)
 		hf__zk_answer_count(zk, cmd, 0, now);
 }
 
-void hf__lease_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost, int64_t now)
+void hf__permits_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost, int64_t now)
 {
 	if (lost)
 		cmd->count = (int32_t)cmd->place;

@@ -356,12 +356,12 @@ void hf__lease_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__r
                     int64_t now);
 /* Goes on with the next node of the same acquisition, or answers. */
 void hf__lease_next(struct hf__zk *zk, struct hf__node *node, int64_t now);
-/* A node of a release is gone: goes on with the next one, or answers. */
-void hf__lease_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost, int64_t now);
 
 /* ---- permits.c ---- */
 /* Verbs of permits; 0 or HF_ENOMEM. */
 int hf__permits_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+/* A node of a release is gone: goes on with the next one, or answers. */
+void hf__permits_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost, int64_t now);
 /* The number of permits must be read first: then the node goes on. */
 bool hf__permits_read_total(struct hf__zk *zk, struct hf__node *node);
 
