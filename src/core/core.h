@@ -37,7 +37,9 @@
 #define HF__LATE_MS          30 /* an ask younger than this is waited for at the end of a wait */
 #define HF__PLACE_MS         3600000 /* so long a place in a queue is tried to be given up */
 #define HF__MOVES_MAX        64      /* hand-overs in a row inside this process */
-#define HF__MOVES_MS         50      /* and how long they may go on */
+#define HF__MOVES_MS         50      /* and how long they may go on, */
+#define HF__MOVES_TRIPS      32      /* or so many round trips, if that is longer, */
+#define HF__MOVES_MOST_MS    1000    /* but no longer than that */
 #define HF__REST_MS          5       /* then others have this long to ask first */
 #define HF__YIELD_MS         5       /* so long a reader lets a writer of its process go first */
 #define HF__TURN_MS          100     /* between looks at a free lock that is another's turn */
@@ -148,10 +150,14 @@ struct hf__hold {
 		int64_t ended_at; /* lost: since when; cleaning: given up then */
 	};
 	int32_t count;
-	int32_t watched_from;  /* the outermost level without a lease of its own; 0: none */
-	uint32_t moving_since; /* when the first hold of a row of hand-overs was taken: low bits */
-	uint16_t slot;         /* its place in the renewal script it is in */
-	uint8_t script;        /* which one: 1 and up; 0: none */
+	int32_t watched_from; /* the outermost level without a lease of its own; 0: none */
+	union {
+		uint32_t
+			moving_since; /* when the first hold of a row of hand-overs was taken: low bits */
+		uint32_t leased_ms; /* of a session's: the lease behind leased_until */
+	};
+	uint16_t slot;  /* its place in the renewal script it is in */
+	uint8_t script; /* which one: 1 and up; 0: none */
 	uint8_t state;
 	uint8_t reason;
 	uint8_t tries;  /* renewals missed in a row */
@@ -279,6 +285,7 @@ struct hf__core {
 	unsigned char permit_prefix[8]; /* of the ids of this client's permits */
 	struct hf__op *closing;         /* the call that closes, until all is released */
 	uint32_t holds;                 /* of any state but lost and dead */
+	int64_t move_ms;                /* what the latest hand-over took */
 	bool linked;
 	bool was_linked;
 	bool closed;
@@ -449,6 +456,10 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 void hf__hold_asked(struct hf__core *core, struct hf__hold *hold);
 /* Stops believing without a loss: the owner gave it up. */
 void hf__hold_hide(struct hf__core *core, struct hf__hold *hold);
+/* The lease behind valid_until: that of the session, or what ends the hold before. */
+int64_t hf__hold_lease(const struct hf__hold *hold);
+/* A level has a lease of its own, which ends then; of a session that is for us to know. */
+void hf__hold_note_end(struct hf__hold *hold, int64_t end, int64_t lease_ms);
 /* Sets the timer to whatever comes first. */
 void hf__hold_arm(struct hf__core *core, struct hf__hold *hold);
 void hf__hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now);

@@ -185,6 +185,15 @@ void hf__release_settle(struct hf__core *core, struct hf__hold *hold, int64_t no
 	hf__core_submit(core, &hold->cmd, now, core->config.command_timeout_ms);
 }
 
+/* How long a row of hand-overs may last. Where a round trip takes long, so does everybody's turn. */
+static uint32_t row_ms(const struct hf__core *core)
+{
+	int64_t ms = core->move_ms * HF__MOVES_TRIPS;
+	return ms < HF__MOVES_MS        ? HF__MOVES_MS
+	       : ms > HF__MOVES_MOST_MS ? HF__MOVES_MOST_MS
+	                                : (uint32_t)ms;
+}
+
 /*
  * Gives the hold straight to the first who waits for it here, in one round trip, so that the lock is
  * never free in between. Not for ever: others wait too, and they only hear of a release.
@@ -199,7 +208,7 @@ static bool hand_over(struct hf__core *core, const struct hf__hold *hold, int64_
 	int64_t lease_ms = hf__acquire_lease(core, next);
 	if (lease_ms < hold->lease_ms || lease_ms < hold->cmd.lease_ms)
 		return false;
-	if (hold->moves >= HF__MOVES_MAX || (uint32_t)now - hold->moving_since >= HF__MOVES_MS) {
+	if (hold->moves >= HF__MOVES_MAX || (uint32_t)now - hold->moving_since >= row_ms(core)) {
 		next->rests = true;
 		return false;
 	}
@@ -252,9 +261,10 @@ void hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		hf__lock_park(core, op);
 		return;
 	}
-	hf__hold_check(core, hold, now);
+	/* Ours from here on: if its time is over just now, nobody but us removes what is left of it. */
 	hold->op = op;
 	op->hold = hold;
+	hf__hold_check(core, hold, now);
 	hold->count--;
 	hold->doubtful = false;
 	bool here = hf__kind_of(op->lock)->nesting == HF__NEST_HERE && hold->count > 0;

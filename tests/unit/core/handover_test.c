@@ -145,7 +145,7 @@ static void waiter_with_a_shorter_lease_asks_by_itself(void **state)
 }
 
 /* Hands the lock on until a release is one; returns the last waiter, who is first now. */
-static struct hf__op *hand_on(struct fake *fake, uint64_t *ret_moves)
+static struct hf__op *hand_on_slowly(struct fake *fake, int64_t trip_ms, uint64_t *ret_moves)
 {
 	(void)fake_hold(fake, 1, 0);
 	for (*ret_moves = 0;; ++*ret_moves) {
@@ -154,9 +154,15 @@ static struct hf__op *hand_on(struct fake *fake, uint64_t *ret_moves)
 		struct hf__cmd *cmd = hf__list_item(fake->sent.next, struct hf__cmd, link);
 		if (cmd->verb == HF__SETTLE)
 			return waiter;
+		fake_advance(fake, trip_ms);
 		fake_answer(fake, HF__GRANTED);
 		check_result(waiter, 0);
 	}
+}
+
+static struct hf__op *hand_on(struct fake *fake, uint64_t *ret_moves)
+{
+	return hand_on_slowly(fake, 0, ret_moves);
 }
 
 static void after_many_in_a_row_those_who_listen_ask_first(void **state)
@@ -228,6 +234,24 @@ static void hold_kept_for_long_is_released_to_all(void **state)
 	check_result(waiter, 0);
 }
 
+static void where_a_round_trip_is_long_so_is_a_row(void **state)
+{
+	uint64_t moves;
+	(void)hand_on_slowly(*state, 10, &moves);
+	assert_int_equal(moves, HF__MOVES_TRIPS);
+	fake_answer(*state, HF__DONE);
+	fake_answer(*state, HF__GRANTED);
+}
+
+static void no_row_is_longer_than_a_second(void **state)
+{
+	uint64_t moves;
+	(void)hand_on_slowly(*state, 100, &moves);
+	assert_int_equal(moves, HF__MOVES_MOST_MS / 100);
+	fake_answer(*state, HF__DONE);
+	fake_answer(*state, HF__GRANTED);
+}
+
 static void rest_passes_to_the_next_when_its_waiter_leaves(void **state)
 {
 	struct fake *fake = *state;
@@ -274,6 +298,8 @@ int main(void)
 		fake_test(own_message_does_not_end_the_rest),
 		fake_test(own_subscription_is_nobody_else),
 		fake_test(hold_kept_for_long_is_released_to_all),
+		fake_test(where_a_round_trip_is_long_so_is_a_row),
+		fake_test(no_row_is_longer_than_a_second),
 		fake_test(rest_passes_to_the_next_when_its_waiter_leaves),
 		fake_test(closing_while_it_is_handed_over_removes_both),
 	};
