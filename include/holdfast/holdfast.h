@@ -389,13 +389,13 @@ typedef struct hf_acquire_options {
 	int token;         /* 1: with a token also if the kind is not HF_FENCED; not for HF_READ,
 	                      groups, multi and red locks. It leaves a key on Redis for good. On
 	                      ZooKeeper each hold has one */
-	const char *value; /* for others to read, as hf_info_text(); 1000 bytes at most. On ZooKeeper the
-	                      data of the node, from the wait on: what Curator's LeaderLatch (HF_LEADER)
-	                      and LeaderSelector (HF_REENTRANT) call the id. On Redis instead of the text
-	                      of .describe, while held, if the client has .describe. Not for multi and
-	                      red locks */
-	int revocable;     /* 1: an event HF_REVOKED tells that hf_lock_revoke() or Java asks for the
-	                      lock. ZooKeeper only, HF_ENOTSUP elsewhere and of multi and red locks */
+	const char *value; /* for others to read, as hf_info_text(); 1000 bytes at most. On
+	                      ZooKeeper the data of the node, from the wait on: the id of Curator's
+	                      LeaderLatch (HF_LEADER) or LeaderSelector (HF_REENTRANT). On Redis
+	                      instead of the text of .describe, while held, if the client has
+	                      .describe. Not for multi and red locks */
+	int revocable;     /* 1: an event HF_REVOKED tells that hf_lock_revoke() or Java asks for
+	                      it. HF_ENOTSUP on Redis, and of multi and red locks */
 } hf_acquire_options;
 
 #define HF_ACQUIRE(...) (&(hf_acquire_options){.size = sizeof(hf_acquire_options), __VA_ARGS__})
@@ -731,8 +731,8 @@ HF_API hf_state hf_double_barrier_state(hf_double_barrier *barrier);
 typedef struct hf_info hf_info;
 
 HF_API const char *hf_info_name(const hf_info *info, size_t *ret_length); /* any bytes; and a NUL */
-/* "reentrant", "fair", "read", "write", "group", "permits", "leader" or "plain", and on Redis what describers
- * say more exactly. On ZooKeeper a simple lock is "permits". */
+/* "reentrant", "fair", "read", "write", "group", "permits", "leader", "plain" or "double-barrier", and on Redis
+ * what describers say more exactly. On ZooKeeper a simple lock is "permits". */
 HF_API const char *hf_info_kind(const hf_info *info);
 HF_API int64_t hf_info_ttl(const hf_info *info);   /* ms; -1: no end, -2: free, but waited for */
 HF_API int64_t hf_info_token(const hf_info *info); /* the latest; 0: none */
@@ -778,7 +778,7 @@ HF_API int hf_embedded_stop(void);
 
 /* About the hold that changed; valid during the callback. */
 HF_API hf_state hf_event_state(const hf_event *event);
-HF_API const char *hf_event_name(const hf_event *event);  /* of the lock */
+HF_API const char *hf_event_name(const hf_event *event); /* of the lock */
 /* "<uuid>:<number>", on Redis as on the server; of a permit its id. */
 HF_API const char *hf_event_owner(const hf_event *event);
 HF_API const char *hf_event_detail(const hf_event *event);

@@ -166,7 +166,9 @@ static const uint64_t busy = UINT64_MAX;
 int hf_double_barrier_enter(hf_double_barrier *barrier, const hf_wait_options *options)
 {
 	struct hf__call call;
-	int rc = hf__handle_wait(&call, barrier ? &barrier->in : NULL, "barrier", options);
+	if (!barrier)
+		return hf__error(HF_EINVAL, "barrier: NULL");
+	int rc = hf__handle_wait(&call, &barrier->in, "barrier", options);
 	if (rc)
 		return rc;
 	if (!change(barrier, 0, busy))
@@ -223,6 +225,9 @@ int hf_double_barrier_leave(hf_double_barrier *barrier, const hf_wait_options *o
 {
 	if (!barrier)
 		return hf__error(HF_EINVAL, "barrier: NULL");
+	int rc = hf__client_check(barrier->in.client);
+	if (rc)
+		return rc;
 	uint64_t owner = inside(barrier);
 	if (owner == 0 || owner == busy || !change(barrier, owner, busy))
 		return hf__error(HF_ENOTHELD, "this handle is not in");

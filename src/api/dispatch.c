@@ -202,8 +202,7 @@ static void fill_event(struct hf_client *client, struct hf__hold *hold, hf_event
 		         event->state == HF_AT_RISK   ? "at risk"
 		         : event->state == HF_REVOKED ? "asked for"
 		                                      : "held",
-		         event->remaining_ms,
-		         hold->lease_ms);
+		         event->remaining_ms, hf__hold_lease(hold));
 }
 
 static bool take_news(struct hf_client *client, hf_event *ret_event)

@@ -232,7 +232,8 @@ int hf_permits_total_from(hf_permits *permits, const char *name)
 	if (!rc && !name)
 		rc = hf__error(HF_EINVAL, "name: NULL");
 	if (!rc && !hf__kind_of(permits->at.record)->session)
-		rc = hf__error(HF_ENOTSUP, "on Redis and Valkey the total is stored with the permits");
+		rc = hf__error(HF_ENOTSUP,
+		               "on Redis and Valkey the total is stored with the permits");
 	if (!rc)
 		rc = hf__handle_map_name(permits->at.client, name, mapped);
 	if (rc)

@@ -124,7 +124,7 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	hold->doubtful = false;
 	if (hold->count++ == 0) {
 		hold->token = token;
-		if (hold->moves == 0)
+		if (hold->moves == 0 && hf__kind_of(op->lock)->moves)
 			hold->moving_since = (uint32_t)now;
 	}
 	if (!op->lease_ms && !hold->watched_from) {
@@ -318,7 +318,7 @@ static int64_t end_of(const struct hf__op *op, struct hf__hold *hold, int64_t se
 		return HF__NEVER;
 	int64_t end = hf__hold_valid_until(sent_at, op->lease_ms);
 	if (end > hold->leased_until)
-		hold->leased_until = end;
+		hf__hold_note_end(hold, end, op->lease_ms);
 	return end;
 }
 
@@ -387,6 +387,7 @@ static void moved(struct hf__core *core, struct hf__cmd *cmd, const struct hf__a
 	lock->refs++;
 	if (answer->outcome == HF__GRANTED) {
 		core->stats.handovers++;
+		core->move_ms = now - cmd->sent_at;
 		answered(core, cmd, answer, now);
 		hf__release_moved(core, lock, from, now);
 	} else {

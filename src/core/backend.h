@@ -157,10 +157,10 @@ struct hf__cmd {
 	int32_t count;
 	uint16_t items; /* renewals, or permits: of an ask those from wire on */
 	uint8_t verb;
-	uint8_t user;      /* the core's: what it is part of */
-	uint32_t place_ms; /* a fair ask: how long its place in the queue is kept; 0: wants none */
-	bool in_flight;    /* submitted and not answered */
-	bool whole_text;   /* the backend's: the script itself was sent, not its hash */
+	uint8_t user;       /* the core's: what it is part of */
+	uint32_t place_ms;  /* a fair ask: how long its place in the queue is kept; 0: wants none */
+	bool in_flight;     /* submitted and not answered */
+	bool whole_text;    /* the backend's: the script itself was sent, not its hash */
 	bool again : 1;     /* one like it may have run unanswered */
 	bool token : 1;     /* a grant is to have a token */
 	bool revocable : 1; /* who holds it wants to know when it is asked for */

@@ -13,9 +13,23 @@ static int64_t drift_of(int64_t lease_ms)
 	return HF__MUTANT(NO_DRIFT) ? 0 : lease_ms / 100 + 2;
 }
 
+int64_t hf__hold_lease(const struct hf__hold *hold)
+{
+	bool fixed = hf__kind_of(hold->cmd.lock)->session &&
+	             hold->valid_until == hold->leased_until && hold->end_at == hold->leased_until;
+	return fixed ? hold->leased_ms : hold->lease_ms;
+}
+
+void hf__hold_note_end(struct hf__hold *hold, int64_t end, int64_t lease_ms)
+{
+	hold->leased_until = end;
+	if (hf__kind_of(hold->cmd.lock)->session)
+		hold->leased_ms = lease_ms < UINT32_MAX ? (uint32_t)lease_ms : UINT32_MAX;
+}
+
 static int64_t risk_at(const struct hf__hold *hold)
 {
-	return hold->valid_until - hold->lease_ms / 3;
+	return hold->valid_until - hf__hold_lease(hold) / 3;
 }
 
 /* The owner comes last: who finds it finds the rest. */
@@ -243,6 +257,7 @@ void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t se
 	/* A session goes on; that the hold ends is for us to know. */
 	if (hf__kind_of(hold->cmd.lock)->session) {
 		hold->end_at = hf__hold_valid_until(sent_at, lease_ms);
+		hf__hold_note_end(hold, hold->end_at, lease_ms);
 		if (hold->valid_until > hold->end_at)
 			hold->valid_until = hold->end_at;
 		hold->renew_at = sent_at;
@@ -296,6 +311,9 @@ void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf
 	hold->state = HF__HOLD_HELD;
 	hold->lease_ms = first->lease_ms;
 	hold->valid_until = first->valid_until;
+	hold->end_at = first->end_at;
+	hold->leased_until = first->leased_until;
+	hold->leased_ms = first->leased_ms;
 	hold->renew_at = first->renew_at;
 	hold->watched_from = first->watched_from;
 	hold->was_watched = first->was_watched;
@@ -456,7 +474,7 @@ void hf__hold_explain(const struct hf__hold *hold, int64_t now, char *ret_text, 
 	switch (hold->reason) {
 	case HF__LOST_EXPIRED:
 		snprintf(ret_text, size, "lost: lease of %" PRId64 " ms ended %" PRId64 " ms ago",
-		         hold->lease_ms, ago);
+		         hf__hold_lease(hold), ago);
 		break;
 	case HF__LOST_UNREACHABLE:
 		snprintf(ret_text, size,

@@ -95,8 +95,10 @@ static void begin_release(struct hf__core *core, struct hf__hold *hold, int64_t 
 
 static void end_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
-	if (hold->state == HF__HOLD_RELEASING || hold->state == HF__HOLD_LOST)
+	if (hold->state == HF__HOLD_RELEASING)
 		hf__hold_end(core, hold, now);
+	else if (hold->state == HF__HOLD_LOST)
+		hf__hold_forget(core, hold, now); /* what is left of it may be on its way out */
 }
 
 /* The request was refused, or nobody knows: what is ours is given back in the background. */

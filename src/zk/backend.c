@@ -22,6 +22,11 @@ void hf__zk_answer_soon(struct hf__zk *zk, struct hf__cmd *cmd, enum hf__outcome
 	hf__list_add(&zk->ready, &cmd->link);
 }
 
+void hf__zk_gets_on(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	cmd->answer_by = hf__clock_after(hf__clock_ms(), zk->core->config.command_timeout_ms);
+}
+
 void hf__zk_answer_count(struct hf__zk *zk, struct hf__cmd *cmd, int64_t count, int64_t now)
 {
 	hf__zk_answer(zk, cmd, &(struct hf__answer){.outcome = HF__DONE, .count = count}, now);
@@ -67,7 +72,9 @@ static void answer_ready(struct hf__zk *zk, int64_t now)
 		struct hf__answer answer = {.outcome = (enum hf__outcome)cmd->place,
 		                            .count = cmd->count};
 		complete(zk, cmd, &answer);
-		if (answer.outcome == HF__FAILED)
+		if (answer.outcome == HF__FAILED && cmd->verb == HF__PERMITS_ADD)
+			hf__zk_answer_error(zk, cmd, HF_EINVAL, HF__TOTAL_RANGE, now);
+		else if (answer.outcome == HF__FAILED)
 			hf__zk_answer_error(zk, cmd, HF_ENOTSUP,
 			                    "ZooKeeper has nothing of the kind", now);
 		else
@@ -281,14 +288,15 @@ static void free_requests(struct hf__zk *zk, struct hf__list *list)
 	}
 }
 
-/* Nothing comes from the library any more, so what it had in its hands is ours. */
+/* Nothing comes from the library any more, so what it had in its hands is ours, unless it keeps it. */
 static void close_link(void *backend)
 {
 	struct hf__zk *zk = backend;
 	hf__session_close(zk);
 	hf__engine_lock(zk->engine);
 	zk->doubted = true; /* so that nothing begins any more */
-	free_requests(zk, &zk->requests);
+	if (!zk->left)
+		free_requests(zk, &zk->requests);
 	free_requests(zk, &zk->inbox);
 	hf__inspect_free_all(zk);
 	hf__node_free_all(zk);
@@ -310,7 +318,7 @@ static void free_zk(void *backend)
 	hf__table_done(&zk->nodes);
 	hf__table_done(&zk->places);
 	hf__table_done(&zk->watchers);
-	free(zk);
+	hf__session_unref(zk);
 }
 
 static void init_acl(struct hf__zk *zk)
@@ -356,6 +364,8 @@ int hf__zk_new(struct hf__core *core, struct hf__engine *engine, struct hf__conf
 	zk->core = core;
 	zk->engine = engine;
 	zk->config = config;
+	pthread_mutex_init(&zk->door, NULL);
+	zk->owners = 1;
 	zk->guard_at = zk->answer_by = HF__NEVER;
 	hf__list_init(&zk->waiting);
 	hf__list_init(&zk->ready);

@@ -107,8 +107,7 @@ static int look(struct hf__zk *zk, struct hf__cmd *cmd)
 	hf__node_folder(zk, cmd->lock, path);
 	bool waits = cmd->verb == HF__ASK;
 	struct hf__watcher *watcher = waits ? hf__watch_at(zk, path, false) : NULL;
-	struct hf__request *request =
-		waits && !watcher ? NULL : new_request(zk, cmd, looked);
+	struct hf__request *request = waits && !watcher ? NULL : new_request(zk, cmd, looked);
 	if (!request)
 		return HF_ENOMEM;
 	hf__request_get(request, path, watcher);
@@ -309,9 +308,8 @@ static void look_at_exit(struct hf__zk *zk, struct hf__cmd *cmd, const char *mem
 	snprintf(path, sizeof path, "%s/%s", folder, member ? member : "");
 	struct hf__watcher *watcher = member ? hf__watch_at(zk, path, false) : NULL;
 	struct hf__request *request =
-		member && !watcher
-			? NULL
-			: new_request(zk, cmd, member ? watched_member : listed_at_exit);
+		member && !watcher ? NULL
+				   : new_request(zk, cmd, member ? watched_member : listed_at_exit);
 	if (!request)
 		no_memory(zk);
 	else if (member)

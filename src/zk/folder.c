@@ -53,8 +53,7 @@ static void made(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	} else if (request->rc == ZOK || request->rc == ZNODEEXISTS) {
 		request->rc = ZOK;
 		if (request->made < whole) {
-			go_on(zk, request,
-			      (size_t)(strchr(path + request->made + 1, '/') - path));
+			go_on(zk, request, (size_t)(strchr(path + request->made + 1, '/') - path));
 			return;
 		}
 	}

@@ -21,7 +21,7 @@
 static const char config_path[] = "/zookeeper/config";
 
 /* What the children of a folder are together. */
-enum folder { FOLDER_QUEUE, FOLDER_LEASES, FOLDER_OTHER };
+enum folder { FOLDER_QUEUE, FOLDER_LEASES, FOLDER_MEMBERS, FOLDER_OTHER };
 
 /*
  * One command under way, or a walk between two of its steps. Every request of it carries the command,
@@ -324,15 +324,31 @@ static int compare_sequences(const void *a, const void *b)
 	return strcmp(sequence_of(*(char *const *)a), sequence_of(*(char *const *)b));
 }
 
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Members of a double barrier are GUIDs and nothing more. */
+static bool is_guid(const char *name)
+{
+	return strlen(name) == HF__QUEUE_GUID - 1 &&
+	       strspn(name, "0123456789abcdef-") == HF__QUEUE_GUID - 1;
+}
+
 static enum folder folder_of(const struct hf__inspection *at)
 {
-	size_t queue = 0, leases = 0;
+	size_t queue = 0, leases = 0, members = 0, ready = 0;
 	for (size_t i = 0; i < at->count; i++) {
 		queue += hf__queue_role(at->names[i]) != HF__QUEUE_STRANGER;
 		leases += has_word(at->names[i], "lease-");
+		members += is_guid(at->names[i]);
+		ready += strcmp(at->names[i], "ready") == 0;
 	}
 	if (queue > 0)
 		return FOLDER_QUEUE;
+	if (members > 0 && members + ready == at->count)
+		return FOLDER_MEMBERS;
 	return leases > 0 && leases == at->count ? FOLDER_LEASES : FOLDER_OTHER;
 }
 
@@ -354,6 +370,11 @@ static enum folder sort_out(struct hf__inspection *at)
 		qsort(at->names, at->count, sizeof *at->names, compare_sequences);
 		at->holders = at->count;
 		at->kind = "permits";
+	} else if (folder == FOLDER_MEMBERS) {
+		qsort(at->names, at->count, sizeof *at->names, compare_names);
+		members -= !is_guid(at->names[members - 1]); /* "ready" comes last */
+		at->holders = members;
+		at->kind = "double-barrier";
 	} else {
 		members = 0;
 	}
@@ -489,7 +510,7 @@ static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	bool semaphore = !at->walk && !at->in_leases && has_child(at, "leases");
 	if (at->walk && push_children(at)) {
 		fail_memory(zk, at, now);
-	} else if (folder == FOLDER_LEASES || (folder == FOLDER_QUEUE && !at->in_leases)) {
+	} else if (folder == FOLDER_LEASES || (folder != FOLDER_OTHER && !at->in_leases)) {
 		ask_holders(zk, at, now);
 	} else if (semaphore && strlen(at->path) + 8 < sizeof at->path) {
 		drop_names(at);

@@ -37,10 +37,13 @@ static void opened_gate(struct hf__zk *zk, struct hf__request *request, int64_t 
 	}
 	free(node->gate);
 	node->gate = NULL;
-	node->leased = true;
 	hf__node_advance(zk, node, now);
 }
 
+/*
+ * From here on the permit is ours, whatever becomes of the answer: behind the gate another may make its lease
+ * before we hear of it, and to count again would be to wait for each other.
+ */
 static void open_gate(struct hf__zk *zk, struct hf__node *node)
 {
 	char folder[HF__ZK_PATH], path[HF__ZK_PATH + HF__QUEUE_NAME];
@@ -51,6 +54,7 @@ static void open_gate(struct hf__zk *zk, struct hf__node *node)
 	}
 	hf__node_part_folder(zk, node->lock, HF__PART_GATE, folder);
 	snprintf(path, sizeof path, "%s/%s", folder, node->gate ? node->gate : "");
+	node->leased = true;
 	hf__request_remove(request, path);
 }
 
@@ -62,25 +66,40 @@ static bool is_listed(const struct hf__request *listed, const char *name)
 	return false;
 }
 
+static bool is_simple(const struct hf__node *node)
+{
+	return hf__lock_kind(node->lock) == HF__NODE_SIMPLE;
+}
+
+bool hf__lease_refuse(struct hf__zk *zk, struct hf__node *node, int64_t now)
+{
+	const struct hf__place *place = hf__place_find(zk, node->lock);
+	if (is_simple(node) || (place && place->total_path && place->total_is_old))
+		return false;
+	int32_t total = place ? place->total : 0;
+	if (total >= 1 && (uint32_t)total >= node->cmd->items)
+		return false;
+	hf__node_fail(zk, node, HF_EINVAL,
+	              total < 1 ? "nobody has said how many permits there are; see hf_permits_set"
+	                        : "more permits than there are",
+	              now);
+	return true;
+}
+
 void hf__lease_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__request *listed,
                     int64_t now)
 {
-	bool simple = hf__lock_kind(node->lock) == HF__NODE_SIMPLE;
 	const struct hf__place *place = hf__place_find(zk, node->lock);
 	if (!is_listed(listed, node->name)) {
 		hf__make_anew(zk, node, now);
 		return;
 	}
-	if (!simple && hf__permits_read_total(zk, node))
+	if (!is_simple(node) && hf__permits_read_total(zk, node))
 		return;
-	int32_t total = simple ? 1 : place ? place->total : 0;
-	if (total < 1 || (uint32_t)total < node->cmd->items)
-		hf__node_fail(zk, node, HF_EINVAL,
-		              total < 1 ? "nobody has said how many permits there are; see "
-		                          "hf_permits_set"
-		                        : "more permits than there are",
-		              now);
-	else if (listed->count <= (size_t)total)
+	if (hf__lease_refuse(zk, node, now))
+		return;
+	int32_t total = is_simple(node) || !place ? 1 : place->total;
+	if (listed->count <= (size_t)total)
 		open_gate(zk, node);
 	else if (node->waits || node->cmd->place_ms == 0)
 		hf__node_busy(zk, node, now);
@@ -93,10 +112,20 @@ void hf__lease_next(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	struct hf__cmd *cmd = node->cmd;
 	uint64_t place = node->wire - cmd->wire + 1;
+	if (node->gate) {
+		open_gate(zk, node);
+		return;
+	}
 	if (place >= cmd->items) {
 		hf__node_grant(zk, node, now);
 		return;
 	}
+	const struct hf__op *op = hf__core_op_of(cmd);
+	if (!op || op->cancelled) {
+		hf__node_busy(zk, node, now); /* nobody wants the rest; what is there is removed */
+		return;
+	}
+	hf__zk_gets_on(zk, cmd);
 	struct hf__node *next = hf__node_of(zk, cmd, cmd->wire + place);
 	if (next)
 		hf__node_give(zk, next, hf__node_take_cmd(node));

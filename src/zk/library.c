@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "zk/library.h"
 
-#include "base/thread.h"
-
 #include <holdfast/holdfast.h>
 
 #include <dlfcn.h>
@@ -169,28 +167,4 @@ zhandle_t *hf__library_open(const struct hf__library *library, const struct hf__
 	if (config->tls)
 		return open_tls(library, config, watcher, context);
 	return library->init(config->hosts, watcher, (int)config->session_ms, NULL, context, 0);
-}
-
-struct closing {
-	const struct hf__library *library;
-	zhandle_t *handle;
-};
-
-static void *close_main(void *arg)
-{
-	const struct closing *closing = arg;
-	(void)closing->library->close(closing->handle);
-	return NULL;
-}
-
-/* To write with TLS where the connection is gone raises SIGPIPE, which threads of ours have blocked. */
-void hf__library_close(const struct hf__library *library, const struct hf__config *config,
-                       zhandle_t *handle)
-{
-	struct closing closing = {.library = library, .handle = handle};
-	pthread_t thread;
-	if (config->tls && hf__thread_start(&thread, close_main, &closing, 0) == 0)
-		pthread_join(thread, NULL);
-	else
-		(void)library->close(handle);
 }

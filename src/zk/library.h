@@ -52,8 +52,4 @@ int hf__library_load(struct hf__library *library, const struct hf__config *confi
 zhandle_t *hf__library_open(const struct hf__library *library, const struct hf__config *config,
                             watcher_fn watcher, void *context);
 
-/* Waits for the library's threads. Any thread but those. */
-void hf__library_close(const struct hf__library *library, const struct hf__config *config,
-                       zhandle_t *handle);
-
 #endif

@@ -51,8 +51,7 @@ static void list(struct hf__zk *zk, struct hf__node *node, hf__request_fn *done)
 	folder_of(zk, node, path);
 	bool leases = node->part == HF__PART_LEASE;
 	struct hf__watcher *watcher = leases ? hf__watch_at(zk, path, true) : NULL;
-	struct hf__request *request =
-		leases && !watcher ? NULL : hf__request_new(zk, done, node);
+	struct hf__request *request = leases && !watcher ? NULL : hf__request_new(zk, done, node);
 	if (request)
 		hf__request_list(request, path, watcher);
 	else
@@ -79,7 +78,8 @@ static void watched_before(struct hf__zk *zk, struct hf__request *request, int64
 	else if (node->waits)
 		hf__node_busy(zk, node, now);
 	else
-		hf__node_advance(zk, node, now); /* the event was there before the answer was heard */
+		hf__node_advance(zk, node,
+		                 now); /* the event was there before the answer was heard */
 }
 
 static void watch_before(struct hf__zk *zk, struct hf__node *node, const char *path)
@@ -149,6 +149,8 @@ static void take_turn(struct hf__zk *zk, struct hf__node *node, const struct hf_
 		hf__lease_turn(zk, node, listed, now);
 		return;
 	}
+	if (node->part == HF__PART_GATE && hf__lease_refuse(zk, node, now))
+		return;
 	switch (hf__queue_turn(listed->names, listed->count, node->name, &before)) {
 	case HF__TURN_MINE: my_turn(zk, node, listed->count == 1, now); break;
 	case HF__TURN_MISSING: hf__make_anew(zk, node, now); break;

@@ -14,7 +14,7 @@ static bool is_plain(const struct hf__node *node)
 }
 
 void hf__node_part_folder(const struct hf__zk *zk, const struct hf__lock *lock, enum hf__part part,
-                      char ret_path[HF__ZK_PATH])
+                          char ret_path[HF__ZK_PATH])
 {
 	static const char *const below[] = {
 		[HF__PART_LOCK] = "", [HF__PART_GATE] = "/locks", [HF__PART_LEASE] = "/leases"};
@@ -25,7 +25,8 @@ void hf__node_part_folder(const struct hf__zk *zk, const struct hf__lock *lock, 
 void hf__node_folder(const struct hf__zk *zk, const struct hf__lock *lock,
                      char ret_path[HF__ZK_PATH])
 {
-	hf__node_part_folder(zk, lock, hf__lease_is_kind(lock) ? HF__PART_LEASE : HF__PART_LOCK, ret_path);
+	hf__node_part_folder(zk, lock, hf__lease_is_kind(lock) ? HF__PART_LEASE : HF__PART_LOCK,
+	                     ret_path);
 }
 
 void hf__node_child(const struct hf__zk *zk, const struct hf__node *node, const char *child,
@@ -174,7 +175,8 @@ bool hf__node_is_over(struct hf__zk *zk, const struct hf__request *request)
 }
 
 /* The node must not stay behind, so it goes first. */
-void hf__node_fail(struct hf__zk *zk, struct hf__node *node, int error, const char *why, int64_t now)
+void hf__node_fail(struct hf__zk *zk, struct hf__node *node, int error, const char *why,
+                   int64_t now)
 {
 	node->error = error;
 	snprintf(node->why, sizeof node->why, "%s", why);
@@ -187,14 +189,14 @@ void hf__node_fail_rc(struct hf__zk *zk, struct hf__node *node, int rc, int64_t 
 	bool auth = rc == ZNOAUTH || rc == ZINVALIDACL;
 	bool path = rc == ZBADARGUMENTS;
 	hf__node_fail(zk, node,
-	     conflict ? HF_ECONFLICT
-	     : path   ? HF_EINVAL
-	              : HF_EREFUSED,
-	     conflict ? "the path is a node that cannot have children: a plain lock?"
-	     : auth   ? "the server does not allow it: not authorized; see auth= and acl="
-	     : path   ? "name: no path; none of its parts may be empty, '.' or '..'"
-	              : zk->library.error(rc),
-	     now);
+	              conflict ? HF_ECONFLICT
+	              : path   ? HF_EINVAL
+	                       : HF_EREFUSED,
+	              conflict ? "the path is a node that cannot have children: a plain lock?"
+	              : auth   ? "the server does not allow it: not authorized; see auth= and acl="
+	              : path   ? "name: no path; none of its parts may be empty, '.' or '..'"
+	                       : zk->library.error(rc),
+	              now);
 }
 
 /* ---- grants ---- */
@@ -264,7 +266,7 @@ static void end(struct hf__zk *zk, struct hf__node *node, bool lost, int64_t now
 		memcpy(next->why, why, sizeof why);
 		hf__node_give(zk, next, cmd);
 	} else if (release) {
-		hf__permits_removed(zk, cmd, lost, now);
+		hf__permits_removed(zk, cmd, lost);
 	} else if (error) {
 		hf__zk_answer_error(zk, cmd, error, why, now);
 	} else {
@@ -403,7 +405,7 @@ static struct hf__node *pick(struct hf__zk *zk, const struct hf__cmd *cmd)
 		node = hf__node_find(zk, cmd->lock, cmd->wire + i);
 		if (!node && asks)
 			return hf__node_of(zk, cmd, cmd->wire + i);
-		if (node && !(asks && node->leased))
+		if (node && !(asks && node->leased && !node->gate))
 			return node;
 	}
 	if (cmd->items > 0)

@@ -33,45 +33,43 @@ static int32_t missing(struct hf__zk *zk, const struct hf__cmd *cmd)
 	return -1;
 }
 
-static void answer_gone(struct hf__zk *zk, struct hf__cmd *cmd, int32_t i, int64_t now)
-{
-	hf__zk_answer(zk, cmd,
-	              &(struct hf__answer){.outcome = HF__GONE,
-	                                   .text = (const char *)cmd->permit[i],
-	                                   .length = HF__PERMIT_SIZE},
-	              now);
-}
-
 /* The count says which of them was lost: the one before it. */
-static void release_next(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now)
+static void release_next(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	struct hf__node *node = NULL;
 	while (!node && cmd->place < cmd->items)
 		node = held_node(zk, cmd, (int32_t)cmd->place++);
-	if (node)
+	hf__zk_gets_on(zk, cmd);
+	if (node) {
 		hf__node_give(zk, node, cmd);
-	else if (cmd->count > 0)
-		answer_gone(zk, cmd, cmd->count - 1, now);
-	else
-		hf__zk_answer_count(zk, cmd, 0, now);
+		return;
+	}
+	bool lost = cmd->count > 0;
+	cmd->count -= lost;
+	hf__zk_answer_soon(zk, cmd, lost ? HF__GONE : HF__DONE);
 }
 
-void hf__permits_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost, int64_t now)
+void hf__permits_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost)
 {
 	if (lost)
 		cmd->count = (int32_t)cmd->place;
-	release_next(zk, cmd, now);
+	release_next(zk, cmd);
 }
 
-/* All of them or none. */
+/* All of them or none; but a repeat may find that some were given back before the answer was lost. */
 static void submit_by_id(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	int32_t i = missing(zk, cmd);
 	cmd->place = 0;
+	if (cmd->verb == HF__PERMITS_RELEASE && cmd->again) {
+		cmd->count = i + 1;
+		release_next(zk, cmd);
+		return;
+	}
 	/* A session keeps what it has as long as it lasts. */
 	cmd->count = i >= 0 ? i : cmd->verb == HF__PERMITS_LEASE ? -1 : 0;
 	if (i < 0 && cmd->verb == HF__PERMITS_RELEASE)
-		release_next(zk, cmd, 0);
+		release_next(zk, cmd);
 	else
 		hf__zk_answer_soon(zk, cmd, i >= 0 ? HF__GONE : HF__DONE);
 }
@@ -105,8 +103,9 @@ static bool note_total(struct hf__place *place, const struct hf__request *reques
 	return true;
 }
 
-static const char no_total[] = "the node with the number of permits is missing or has no four bytes; "
-			       "see hf_permits_try_set";
+static const char no_total[] =
+	"the node with the number of permits is missing or has no four bytes; "
+	"see hf_permits_try_set";
 
 static void read_for_node(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
@@ -120,8 +119,7 @@ static void read_for_node(struct hf__zk *zk, struct hf__request *request, int64_
 		hf__node_advance(zk, node, now);
 }
 
-static void get_total(struct hf__zk *zk, const struct hf__place *place,
-                      struct hf__request *request)
+static void get_total(struct hf__zk *zk, const struct hf__place *place, struct hf__request *request)
 {
 	struct hf__watcher *watcher = hf__watch_at(zk, place->total_path, false);
 	hf__request_get(request, place->total_path, watcher);
@@ -187,6 +185,16 @@ static void read_for_cmd(struct hf__zk *zk, struct hf__request *request, int64_t
 
 /* ---- setting the shared number ---- */
 
+/* What the command makes of a total; false, and nothing changed, if that is no number for it. */
+static bool compute(const struct hf__cmd *cmd, int32_t total, int32_t *ret_total)
+{
+	int64_t sum = cmd->verb == HF__PERMITS_ADD ? (int64_t)total + cmd->count : cmd->count;
+	if (sum < INT32_MIN || sum > INT32_MAX)
+		return false;
+	*ret_total = (int32_t)sum;
+	return true;
+}
+
 static void send_total(struct hf__zk *zk, struct hf__cmd *cmd);
 
 static void made_folders(struct hf__zk *zk, struct hf__request *request, int64_t now)
@@ -213,9 +221,9 @@ static void sent_total(struct hf__zk *zk, struct hf__request *request, int64_t n
 	else if (request->rc == ZOK)
 		hf__zk_answer_count(zk, cmd, 1, now);
 	else if (request->rc == ZNODEEXISTS && tries && cmd->again)
-		hf__zk_answer_error(zk, cmd, HF_EUNKNOWN,
-		                    "it was sent twice, so nobody knows whether it was there before",
-		                    now);
+		hf__zk_answer_error(
+			zk, cmd, HF_EUNKNOWN,
+			"it was sent twice, so nobody knows whether it was there before", now);
 	else if (request->rc == ZNODEEXISTS && tries)
 		hf__zk_answer_count(zk, cmd, 0, now);
 	else if (request->rc == ZNODEEXISTS || request->rc == ZBADVERSION)
@@ -250,14 +258,14 @@ static void read_to_change(struct hf__zk *zk, struct hf__request *request, int64
 	int32_t total = 0;
 	if (!hf__request_is_answer(zk, request))
 		return;
-	bool adds = cmd->verb == HF__PERMITS_ADD;
-	if (request->rc == ZNONODE && !adds)
+	if (request->rc == ZNONODE && cmd->verb != HF__PERMITS_ADD)
 		write_total(zk, cmd, cmd->count, 0, true);
 	else if (!decode(request, &total))
 		hf__zk_answer_error(zk, cmd, HF_EINVAL, no_total, now);
+	else if (!compute(cmd, total, &total))
+		hf__zk_answer_error(zk, cmd, HF_EINVAL, HF__TOTAL_RANGE, now);
 	else
-		write_total(zk, cmd, adds ? total + cmd->count : cmd->count, request->stat.version,
-		            false);
+		write_total(zk, cmd, total, request->stat.version, false);
 }
 
 static void send_total(struct hf__zk *zk, struct hf__cmd *cmd)
@@ -278,17 +286,15 @@ static void send_total(struct hf__zk *zk, struct hf__cmd *cmd)
 
 /* ---- commands ---- */
 
-/* The number is ours alone: what is set here is known at once. */
+/* The number is ours alone: what is set here is known at once, to those who wait too. */
 static void set_here(struct hf__zk *zk, struct hf__place *place, struct hf__cmd *cmd)
 {
-	if (cmd->verb == HF__PERMITS_TRY_SET && place->total > 0) {
-		cmd->count = 0;
-	} else {
-		place->total =
-			cmd->verb == HF__PERMITS_ADD ? place->total + cmd->count : cmd->count;
-		cmd->count = 1;
-	}
-	hf__zk_answer_soon(zk, cmd, HF__DONE);
+	bool sets = cmd->verb != HF__PERMITS_TRY_SET || place->total < 1;
+	bool fits = !sets || compute(cmd, place->total, &place->total);
+	cmd->count = sets;
+	hf__zk_answer_soon(zk, cmd, fits ? HF__DONE : HF__FAILED);
+	if (sets && fits)
+		hf__core_wake_all(zk->core, place->lock, hf__clock_ms());
 }
 
 static int take_from(struct hf__zk *zk, struct hf__place *place, struct hf__cmd *cmd)

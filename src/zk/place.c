@@ -93,5 +93,6 @@ bool hf__place_is_alone(struct hf__zk *zk, const struct hf__node *node)
 	    number != place->alone_number + 1)
 		return false;
 	int64_t between = node->czxid - place->alone_czxid;
-	return node->czxid >> 32 == place->alone_czxid >> 32 && between > 0 && between <= number + 1;
+	return node->czxid >> 32 == place->alone_czxid >> 32 && between > 0 &&
+	       between <= number + 1;
 }

@@ -6,11 +6,8 @@
 #include <string.h>
 
 static const char *const marker[] = {
-	[HF__QUEUE_MUTEX] = "lock-",
-	[HF__QUEUE_READ] = "__READ__",
-	[HF__QUEUE_WRITE] = "__WRIT__",
-	[HF__QUEUE_LATCH] = "latch-",
-	[HF__QUEUE_LEASE] = "lease-",
+	[HF__QUEUE_MUTEX] = "lock-",  [HF__QUEUE_READ] = "__READ__", [HF__QUEUE_WRITE] = "__WRIT__",
+	[HF__QUEUE_LATCH] = "latch-", [HF__QUEUE_LEASE] = "lease-",
 };
 
 void hf__queue_name(char ret_name[HF__QUEUE_NAME], const char *guid, enum hf__queue_role role)
@@ -41,7 +38,8 @@ enum hf__queue_role hf__queue_role(const char *name)
 const char *hf__queue_suffix(const char *name)
 {
 	enum hf__queue_role role = hf__queue_role(name);
-	const char *lease = role == HF__QUEUE_STRANGER ? behind(name, marker[HF__QUEUE_LEASE]) : NULL;
+	const char *lease =
+		role == HF__QUEUE_STRANGER ? behind(name, marker[HF__QUEUE_LEASE]) : NULL;
 	return role != HF__QUEUE_STRANGER ? behind(name, marker[role]) : lease ? lease : name;
 }
 

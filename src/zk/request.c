@@ -68,16 +68,20 @@ static void note_watch(const struct hf__request *request, int rc)
 		request->watcher->armed = true;
 }
 
-/* Everything this thread does for us: it leaves the result where the driver finds it. */
-static void post(struct hf__request *request, int rc)
+/*
+ * Everything this thread does for us: it leaves the result where the driver finds it. Where there was no memory
+ * to keep it, the answer is lost, but the watch is not.
+ */
+static void post(struct hf__request *request, int rc, bool kept)
 {
 	struct hf__zk *zk = request->zk;
-	request->rc = rc;
-	hf__engine_lock(zk->engine);
+	request->rc = kept ? rc : ZSYSTEMERROR;
+	if (!hf__session_enter(zk))
+		return;
 	note_watch(request, rc);
 	hf__list_remove(&request->link);
 	hf__list_add(&zk->inbox, &request->link);
-	hf__engine_unlock(zk->engine);
+	hf__session_leave(zk);
 }
 
 static struct hf__request *mine(const void *arg)
@@ -87,14 +91,14 @@ static struct hf__request *mine(const void *arg)
 
 static void on_nothing(int rc, const void *arg)
 {
-	post(mine(arg), rc);
+	post(mine(arg), rc, true);
 }
 
 static void on_stat(int rc, const struct Stat *stat, const void *arg)
 {
 	if (stat)
 		mine(arg)->stat = *stat;
-	post(mine(arg), rc);
+	post(mine(arg), rc, true);
 }
 
 static void on_text(int rc, const char *text, const struct Stat *stat, const void *arg)
@@ -102,9 +106,10 @@ static void on_text(int rc, const char *text, const struct Stat *stat, const voi
 	struct hf__request *request = mine(arg);
 	if (stat)
 		request->stat = *stat;
-	if (rc == ZOK && text && !(request->text = strdup(text)))
-		rc = ZSYSTEMERROR;
-	post(request, rc);
+	bool wanted = rc == ZOK && text;
+	if (wanted)
+		request->text = strdup(text);
+	post(request, rc, !wanted || request->text);
 }
 
 static void on_data(int rc, const char *data, int length, const struct Stat *stat, const void *arg)
@@ -112,15 +117,12 @@ static void on_data(int rc, const char *data, int length, const struct Stat *sta
 	struct hf__request *request = mine(arg);
 	if (stat)
 		request->stat = *stat;
-	if (rc == ZOK && length > 0) {
-		request->text = malloc((size_t)length);
-		if (request->text)
-			memcpy(request->text, data, (size_t)length);
-		else
-			rc = ZSYSTEMERROR; /* the answer is lost; it was not that there is nothing */
-		request->length = request->text ? length : 0;
+	bool wanted = rc == ZOK && length > 0;
+	if (wanted && (request->text = malloc((size_t)length))) {
+		memcpy(request->text, data, (size_t)length);
+		request->length = length;
 	}
-	post(request, rc);
+	post(request, rc, !wanted || request->text);
 }
 
 static bool copy_names(struct hf__request *request, const struct String_vector *names)
@@ -138,9 +140,7 @@ static bool copy_names(struct hf__request *request, const struct String_vector *
 static void on_names(int rc, const struct String_vector *names, const void *arg)
 {
 	struct hf__request *request = mine(arg);
-	if (rc == ZOK && !copy_names(request, names))
-		rc = ZSYSTEMERROR;
-	post(request, rc);
+	post(request, rc, rc != ZOK || copy_names(request, names));
 }
 
 void hf__request_on_session(zhandle_t *handle, int type, int state, const char *path, void *arg)
@@ -149,9 +149,8 @@ void hf__request_on_session(zhandle_t *handle, int type, int state, const char *
 	struct hf__zk *zk = session->zk;
 	(void)handle;
 	(void)path;
-	if (type != SESSION_EVENT)
+	if (type != SESSION_EVENT || !hf__session_enter(zk))
 		return;
-	hf__engine_lock(zk->engine);
 	session->connected = state == STATE_CONNECTED;
 	if (state == STATE_EXPIRED)
 		session->expired = true;
@@ -160,7 +159,7 @@ void hf__request_on_session(zhandle_t *handle, int type, int state, const char *
 	else if (state != STATE_CONNECTED)
 		session->suspended = true;
 	zk->session_news = true;
-	hf__engine_unlock(zk->engine);
+	hf__session_leave(zk);
 }
 
 /* ---- into the library ---- */
@@ -233,9 +232,9 @@ void hf__request_get(struct hf__request *request, const char *path, struct hf__w
 {
 	zhandle_t *handle = handle_of(request);
 	watcher_fn told = set_watch(request, watcher);
-	refused(request, !handle ? ZINVALIDSTATE
-	                         : request->zk->library.get(handle, path, told, watcher, on_data,
-	                                                    request));
+	refused(request,
+	        !handle ? ZINVALIDSTATE
+	                : request->zk->library.get(handle, path, told, watcher, on_data, request));
 }
 
 void hf__request_set(struct hf__request *request, const char *path, const char *data, size_t length,

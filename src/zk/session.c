@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROBE_MS 500 /* between probes that were not answered */
+#define PROBE_MS 500  /* between probes that were not answered */
+#define CLOSE_MS 2000 /* for the library to end a handle with TLS */
 
 enum { STATE_CONNECTED = 3 };
 
@@ -25,16 +26,19 @@ static void drop_notices(struct hf__zk *zk, const struct hf__session *session)
 	hf__engine_unlock(zk->engine);
 }
 
-/* Waits for the library's threads, which may be waiting for the mutex. */
-static void close_session(struct hf__zk *zk, struct hf__session *session)
+static void free_session(struct hf__zk *zk, struct hf__session *session)
 {
-	if (!session)
-		return;
-	if (session->handle)
-		hf__library_close(&zk->library, zk->config, session->handle);
 	drop_notices(zk, session);
 	hf__watch_free_all(session);
 	free(session);
+}
+
+/* Waits for the library's threads, which may be waiting for the mutex. */
+static void close_session(struct hf__zk *zk, struct hf__session *session)
+{
+	if (session->handle)
+		(void)zk->library.close(session->handle);
+	free_session(zk, session);
 }
 
 /* Called while the library may hold locks of its own: it does nothing. */
@@ -62,7 +66,8 @@ static void *opener_main(void *arg)
 {
 	struct hf__session *session = arg;
 	struct hf__zk *zk = session->zk;
-	close_session(zk, zk->closing);
+	if (zk->closing)
+		close_session(zk, zk->closing);
 	open_handle(zk, session);
 	hf__engine_lock(zk->engine);
 	zk->closing = NULL;
@@ -267,7 +272,8 @@ static void take_news(struct hf__zk *zk, int64_t now)
 /* A session was wanted and could not be opened; whoever waits for one since then does not ask again. */
 static bool is_wanted(const struct hf__zk *zk)
 {
-	return zk->state == HF__SESSION_NONE && zk->core->was_linked && hf__core_needs_link(zk->core);
+	return zk->state == HF__SESSION_NONE && zk->core->was_linked &&
+	       hf__core_needs_link(zk->core);
 }
 
 void hf__session_turn(struct hf__zk *zk, int64_t now)
@@ -309,6 +315,107 @@ int64_t hf__session_due(const struct hf__zk *zk)
 	return waits && zk->probe_at < zk->connect_by ? zk->probe_at : zk->connect_by;
 }
 
+/* ---- the end ---- */
+
+/*
+ * A handshake has no limit in the library, and while one lasts no handle can be closed: with a server that
+ * says nothing for ever. Such a handle is left behind, and whatever belongs to it waits for its end.
+ */
+static void *ender_main(void *arg)
+{
+	struct hf__session *session = arg;
+	struct hf__zk *zk = session->zk;
+	(void)zk->library.close(session->handle);
+	pthread_mutex_lock(&zk->door);
+	session->has_ended = true;
+	pthread_cond_signal(&session->end);
+	bool left = session->left;
+	pthread_mutex_unlock(&zk->door);
+	if (left) {
+		pthread_cond_destroy(&session->end);
+		hf__watch_free_all(session);
+		free(session);
+		hf__session_unref(zk);
+	}
+	return NULL;
+}
+
+static int start_ender(struct hf__session *session, pthread_t *ret_ender)
+{
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&session->end, &attr);
+	pthread_condattr_destroy(&attr);
+	return hf__thread_start(ret_ender, ender_main, session, 0);
+}
+
+/* False if the handle is left behind; from then on nothing that the library says is heard. */
+static bool wait_for_end(struct hf__zk *zk, struct hf__session *session)
+{
+	struct timespec by;
+	int rc = 0;
+	clock_gettime(CLOCK_MONOTONIC, &by);
+	by.tv_sec += CLOSE_MS / 1000;
+	pthread_mutex_lock(&zk->door);
+	while (!session->has_ended && rc == 0)
+		rc = pthread_cond_timedwait(&session->end, &zk->door, &by);
+	bool has_ended = session->has_ended;
+	if (!has_ended) {
+		drop_notices(zk, session);
+		session->left = zk->left = true;
+		zk->owners++;
+	}
+	pthread_mutex_unlock(&zk->door);
+	return has_ended;
+}
+
+/* A thread of ours has SIGPIPE blocked, which the library's writes with TLS may raise. */
+static void end_session(struct hf__zk *zk, struct hf__session *session)
+{
+	pthread_t ender;
+	bool tls = session->handle && zk->config->tls;
+	if (!tls || start_ender(session, &ender)) {
+		close_session(zk, session);
+	} else if (wait_for_end(zk, session)) {
+		pthread_join(ender, NULL);
+		pthread_cond_destroy(&session->end);
+		free_session(zk, session);
+	} else {
+		pthread_detach(ender);
+	}
+}
+
+bool hf__session_enter(struct hf__zk *zk)
+{
+	pthread_mutex_lock(&zk->door);
+	if (!zk->left) {
+		hf__engine_lock(zk->engine);
+		return true;
+	}
+	pthread_mutex_unlock(&zk->door);
+	return false;
+}
+
+void hf__session_leave(struct hf__zk *zk)
+{
+	hf__engine_unlock(zk->engine);
+	pthread_mutex_unlock(&zk->door);
+}
+
+void hf__session_unref(struct hf__zk *zk)
+{
+	pthread_mutex_lock(&zk->door);
+	bool last = --zk->owners == 0;
+	pthread_mutex_unlock(&zk->door);
+	if (!last)
+		return;
+	while (!hf__list_empty(&zk->requests))
+		hf__request_free(hf__list_item(zk->requests.next, struct hf__request, link));
+	pthread_mutex_destroy(&zk->door);
+	free(zk);
+}
+
 void hf__session_close(struct hf__zk *zk)
 {
 	/* The engine's threads have ended, so nobody else joins it. */
@@ -322,5 +429,6 @@ void hf__session_close(struct hf__zk *zk)
 	hf__watch_drop_all(zk);
 	hf__engine_unlock(zk->engine);
 	for (size_t i = 0; i < sizeof session / sizeof *session; i++)
-		close_session(zk, session[i]);
+		if (session[i])
+			end_session(zk, session[i]);
 }

@@ -86,11 +86,13 @@ void hf__verbs_beat(struct hf__zk *zk)
 
 /* ---- looking ---- */
 
-/* Of leases all hold; they have no order. */
+/* Of leases all count; who waits at them has made the last one. */
 static size_t holders_of(const struct hf__lock *lock, struct hf__request *listed)
 {
-	return hf__lease_is_kind(lock) ? listed->count
-	                               : hf__queue_holders(listed->names, listed->count);
+	if (!hf__lease_is_kind(lock))
+		return hf__queue_holders(listed->names, listed->count);
+	hf__queue_sort(listed->names, listed->count);
+	return listed->count;
 }
 
 static void looked(struct hf__zk *zk, struct hf__request *request, int64_t now)
@@ -181,7 +183,8 @@ static void got_token(struct hf__zk *zk, struct hf__request *request, int64_t no
 		hf__zk_answer_failed(zk, request->cmd, request->rc, "the token cannot be read",
 		                     now);
 	else
-		hf__zk_answer_count(zk, request->cmd, request->rc == ZOK ? request->stat.czxid : 0, now);
+		hf__zk_answer_count(zk, request->cmd, request->rc == ZOK ? request->stat.czxid : 0,
+		                    now);
 }
 
 /* The newest node, who waits included: no later holder has a lower number. */
@@ -256,8 +259,8 @@ static int reach_holders(struct hf__zk *zk, struct hf__cmd *cmd)
 
 static bool is_barrier(const struct hf__lock *lock)
 {
-	return lock && (hf__lock_kind(lock) == HF__NODE_BARRIER ||
-	                hf__lock_kind(lock) == HF__NODE_EXIT);
+	return lock &&
+	       (hf__lock_kind(lock) == HF__NODE_BARRIER || hf__lock_kind(lock) == HF__NODE_EXIT);
 }
 
 int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd)

@@ -96,15 +96,14 @@ void hf__watch_on_event(zhandle_t *handle, int type, int state, const char *path
 	(void)handle;
 	(void)state;
 	(void)path;
-	if (type == SESSION_EVENT)
+	if (type == SESSION_EVENT || !hf__session_enter(zk))
 		return;
-	hf__engine_lock(zk->engine);
 	watcher->armed = false;
 	watcher->deleted = watcher->deleted || type == DELETED_EVENT;
 	watcher->created = watcher->created || type == CREATED_EVENT;
 	if (hf__list_empty(&watcher->notice))
 		hf__list_add(&zk->notices, &watcher->notice);
-	hf__engine_unlock(zk->engine);
+	hf__session_leave(zk);
 }
 
 /* Who is told may wait for it again, so those lists are taken off before. */
@@ -157,7 +156,8 @@ void hf__watch_drop_all(struct hf__zk *zk)
 		struct hf__watcher *watcher = hf__table_item(at, struct hf__watcher, by_path);
 		hf__table_remove(&zk->watchers, at);
 		while (!hf__list_empty(&watcher->nodes))
-			hf__watch_leave(hf__list_item(watcher->nodes.next, struct hf__node, in_watch));
+			hf__watch_leave(
+				hf__list_item(watcher->nodes.next, struct hf__node, in_watch));
 		while (!hf__list_empty(&watcher->interests)) {
 			struct hf__interest *interest = hf__list_item(
 				watcher->interests.next, struct hf__interest, in_watch);

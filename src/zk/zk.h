@@ -21,9 +21,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ZK_PATH  1280 /* of any path: folder, node, number */
-#define HF__ASK_BACK "__REVOKE__" /* what Curator writes into a node that is to be given up */
-#define HF__GUARD_MS 500  /* so soon after a grant the deletion by others is noticed */
+#define HF__ZK_PATH     1280         /* of any path: folder, node, number */
+#define HF__ASK_BACK    "__REVOKE__" /* what Curator writes into a node that is to be given up */
+#define HF__TOTAL_RANGE "the total would be out of range"
+#define HF__GUARD_MS    500 /* so soon after a grant the deletion by others is noticed */
 
 /* As the library has them, but constants. */
 enum hf__mode {
@@ -59,9 +60,10 @@ enum hf__part {
 /* What one acquisition is on the server. */
 struct hf__node {
 	struct hf__table_link by_wire;
-	struct hf__list link;        /* in zk->held while granted */
-	struct hf__list in_watch;    /* in the watcher's list */
-	struct hf__watcher *watcher; /* of the node before it, or once granted of its own; or NULL */
+	struct hf__list link;     /* in zk->held while granted */
+	struct hf__list in_watch; /* in the watcher's list */
+	struct hf__watcher
+		*watcher; /* of the node before it, or once granted of its own; or NULL */
 	struct hf__lock *lock;
 	uint64_t wire;
 	uint64_t asker;      /* the first wire owner of the acquisition it is a part of */
@@ -78,7 +80,7 @@ struct hf__node {
 	bool waits;   /* to be told that it is its turn */
 	bool blocked; /* by a plain lock in the place of its folder */
 	bool lone;    /* was made without a list behind it */
-	bool leased;  /* its lease counts, and its gate is gone */
+	bool leased;  /* its lease counts; its gate is gone, or to be opened yet */
 	bool ready;   /* the members of its barrier have all come */
 	bool dead;    /* nobody's; freed with its last request */
 	int error;    /* the command fails with it once the node is gone */
@@ -116,9 +118,9 @@ struct hf__request {
 	struct hf__inspection *inspection; /* valid as long as there is the command */
 	struct hf__watcher *watcher;
 	uint32_t session;
-	int64_t quorum_at; /* when it left, if only the quorum can answer it; else 0 */
-	char *path;        /* whose folders are being made, */
-	size_t made;       /* so much of it now, */
+	int64_t quorum_at;    /* when it left, if only the quorum can answer it; else 0 */
+	char *path;           /* whose folders are being made, */
+	size_t made;          /* so much of it now, */
 	hf__request_fn *then; /* and what follows */
 	bool or_nothing;      /* the watch is set also where there is no node */
 	int rc;
@@ -162,6 +164,10 @@ struct hf__session {
 	struct hf__list watchers;
 	/* What the library has said since it was last looked at. */
 	bool connected, suspended, expired, auth_failed;
+	/* Guarded by the backend's door; used if a thread ends it. */
+	bool has_ended;
+	bool left; /* nobody waits for that */
+	pthread_cond_t end;
 };
 
 struct hf__zk {
@@ -199,6 +205,10 @@ struct hf__zk {
 	bool has_opener;
 	pthread_t opener;
 	struct hf__session *closing; /* what the opener is to close first */
+	/* What the library's threads pass before they take the mutex, which may be gone behind it. */
+	pthread_mutex_t door;
+	bool left;  /* guarded by `door`: a handle is left behind, and nobody listens to it */
+	int owners; /* guarded by `door`: the client, and one for each handle left behind */
 	struct ACL acl;
 	struct ACL_vector acls;
 	char why[200];
@@ -209,6 +219,8 @@ void hf__zk_answer(struct hf__zk *zk, struct hf__cmd *cmd, const struct hf__answ
                    int64_t now);
 /* Answers it in the next turn, with the command's count. */
 void hf__zk_answer_soon(struct hf__zk *zk, struct hf__cmd *cmd, enum hf__outcome outcome);
+/* Of a command of many steps one more was answered: it has time for the next. */
+void hf__zk_gets_on(struct hf__zk *zk, struct hf__cmd *cmd);
 void hf__zk_answer_count(struct hf__zk *zk, struct hf__cmd *cmd, int64_t count, int64_t now);
 void hf__zk_answer_error(struct hf__zk *zk, struct hf__cmd *cmd, int error, const char *text,
                          int64_t now);
@@ -223,6 +235,11 @@ int64_t hf__session_due(const struct hf__zk *zk);
 void hf__session_doubt(struct hf__zk *zk, const char *why);
 /* Ends the handle; not under the mutex. */
 void hf__session_close(struct hf__zk *zk);
+/* The library's threads: takes the mutex, to be left again; false if nobody listens any more. */
+bool hf__session_enter(struct hf__zk *zk);
+void hf__session_leave(struct hf__zk *zk);
+/* Frees the backend with the last of its owners. */
+void hf__session_unref(struct hf__zk *zk);
 
 /* ---- request.c ---- */
 /* A request ready to be handed to the library, or NULL without memory. */
@@ -349,6 +366,8 @@ void hf__guard_noticed(struct hf__zk *zk, struct hf__node *node, const struct hf
 /* ---- lease.c ---- */
 /* Whether locks of this kind are semaphores. */
 bool hf__lease_is_kind(const struct hf__lock *lock);
+/* It wants more than there is, as far as that is known: then its command fails. */
+bool hf__lease_refuse(struct hf__zk *zk, struct hf__node *node, int64_t now);
 /* It is its turn at the gate. */
 void hf__lease_enter(struct hf__zk *zk, struct hf__node *node, int64_t now);
 /* Its lease is there; the list says how many there are. */
@@ -361,7 +380,7 @@ void hf__lease_next(struct hf__zk *zk, struct hf__node *node, int64_t now);
 /* Verbs of permits; 0 or HF_ENOMEM. */
 int hf__permits_submit(struct hf__zk *zk, struct hf__cmd *cmd);
 /* A node of a release is gone: goes on with the next one, or answers. */
-void hf__permits_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost, int64_t now);
+void hf__permits_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost);
 /* The number of permits must be read first: then the node goes on. */
 bool hf__permits_read_total(struct hf__zk *zk, struct hf__node *node);
 

@@ -216,7 +216,7 @@ static void wrong_addresses_are_named(void **state)
 {
 	(void)state;
 	check_refused("redi://h", "scheme: 'redi' is not one of redis, rediss, valkey, valkeys, "
-	                          "redis+unix, embedded, zk");
+	                          "redis+unix, embedded, zk, zks");
 	check_refused("redis:", "host: missing");
 	check_refused("redis:///3", "host: missing");
 	check_refused("redis://h1,h2", "host: only one is supported");
@@ -301,19 +301,20 @@ static void texts_are_checked(void **state)
 	free(huge);
 }
 
+#define NOT_TLS ": the URL is not a TLS one; those begin with rediss://, valkeys:// or zks://"
+
 static void tls_settings_need_a_tls_url(void **state)
 {
 	(void)state;
-	check_refused("redis://h?tls_ca=/ca",
-	              "tls_ca: the URL is not a TLS one; those begin with rediss:// or valkeys://");
-	check_refused_with(
-		"redis://h", HF_CLIENT(.tls_insecure = 1),
-		"tls_insecure: the URL is not a TLS one; those begin with rediss:// or valkeys://");
-	check_refused_with(
-		"embedded:", HF_CLIENT(.tls_key_file = "/key"),
-		"tls_key: the URL is not a TLS one; those begin with rediss:// or valkeys://");
+	check_refused("redis://h?tls_ca=/ca", "tls_ca" NOT_TLS);
+	check_refused("zk://h?tls_cert=/cert", "tls_cert" NOT_TLS);
+	check_refused_with("redis://h", HF_CLIENT(.tls_insecure = 1), "tls_insecure" NOT_TLS);
+	check_refused_with("embedded:", HF_CLIENT(.tls_key_file = "/key"), "tls_key" NOT_TLS);
+	check_refused_with("zk://h", HF_CLIENT(.tls_server_name = "n"), "tls_server_name" NOT_TLS);
 	setenv("HOLDFAST_TLS_CA", "/envca", 1);
 	take("redis://h", NULL);
+	assert_null(cfg.tls_ca_file);
+	take("zk://h", NULL);
 	assert_null(cfg.tls_ca_file);
 }
 
@@ -508,6 +509,58 @@ static void wrong_urls_of_zookeeper_are_named(void **state)
 	                   "watchdog: too long for a session");
 }
 
+static void zookeeper_with_tls_takes_three_files(void **state)
+{
+	(void)state;
+	take("zks://one,two:2182,[::1]/a?tls_ca=/ca&tls_cert=/cert&tls_key=/key", NULL);
+	assert_true(cfg.zookeeper);
+	assert_true(cfg.tls);
+	assert_string_equal(cfg.hosts, "one:2281,two:2182,[::1]:2281");
+	assert_string_equal(cfg.chroot, "/a");
+	assert_string_equal(cfg.shown, "zks://one:2281,two:2182,[::1]:2281/a");
+	assert_string_equal(cfg.tls_ca_file, "/ca");
+	assert_string_equal(cfg.tls_cert_file, "/cert");
+	assert_string_equal(cfg.tls_key_file, "/key");
+	assert_null(cfg.tls_server_name);
+	setenv("HOLDFAST_TLS_CA", "/envca", 1);
+	setenv("HOLDFAST_TLS_CERT", "/envcert", 1);
+	setenv("HOLDFAST_TLS_KEY", "/envkey", 1);
+	take("zks://one?tls_cert=/cert", HF_CLIENT(.tls_key_file = "/key"));
+	assert_string_equal(cfg.tls_ca_file, "/envca");
+	assert_string_equal(cfg.tls_cert_file, "/cert");
+	assert_string_equal(cfg.tls_key_file, "/key");
+	take("zk://one", NULL);
+	assert_false(cfg.tls);
+}
+
+#define LIBRARY ": ZooKeeper's client library "
+#define MISSING ": missing; ZooKeeper's client library wants tls_ca, tls_cert and tls_key"
+
+static void what_zookeeper_cannot_do_with_tls_is_named(void **state)
+{
+	(void)state;
+	check_refused("zks://one", "tls_ca" MISSING);
+	check_refused("zks://one?tls_cert=/c&tls_key=/k", "tls_ca" MISSING);
+	check_refused("zks://one?tls_ca=/a&tls_key=/k", "tls_cert" MISSING);
+	check_refused("zks://one?tls_ca=/a&tls_cert=/c", "tls_key" MISSING);
+	check_refused("zks://one?tls_ca=/a,b&tls_cert=/c&tls_key=/k",
+	              "tls_ca" LIBRARY "takes no comma in a path");
+	check_refused("zks://one?tls_ca=/a&tls_cert=/c%2Cd&tls_key=/k",
+	              "tls_cert" LIBRARY "takes no comma in a path");
+	check_refused_with("zks://one?tls_ca=/a&tls_cert=/c", HF_CLIENT(.tls_key_file = ",k"),
+	                   "tls_key" LIBRARY "takes no comma in a path");
+	check_refused("zks://one?tls_server_name=n", "tls_server_name" LIBRARY "checks no names");
+	check_refused_with("zks://one", HF_CLIENT(.tls_server_name = "n"),
+	                   "tls_server_name" LIBRARY "checks no names");
+	check_refused("zks://one?tls_insecure=yes",
+	              "tls_insecure" LIBRARY "checks every certificate");
+	check_refused_with("zks://one", HF_CLIENT(.tls_insecure = 1),
+	                   "tls_insecure" LIBRARY "checks every certificate");
+	check_refused("zks://one?db=1", "db: ZooKeeper has none");
+	check_refused("zks://me:secret@one",
+	              "user: ZooKeeper takes auth=digest:user:password instead");
+}
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, clear_environment, drop_config)
 
 int main(void)
@@ -535,6 +588,8 @@ int main(void)
 		STORY(session_is_the_watchdog_of_zookeeper),
 		STORY(digest_of_zookeeper_is_kept_secret),
 		STORY(wrong_urls_of_zookeeper_are_named),
+		STORY(zookeeper_with_tls_takes_three_files),
+		STORY(what_zookeeper_cannot_do_with_tls_is_named),
 		STORY(done_takes_a_zeroed_config_and_leaves_one),
 	};
 
