@@ -18,8 +18,7 @@ static int hex_digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Turns %20 and the like into bytes, in place; a lone % is nothing. */
-static struct zk_story_data decode(char *text)
+struct zk_story_data zk_story_decode(char *text)
 {
 	char *to = text;
 	if (strcmp(text, "%") == 0)
@@ -89,7 +88,7 @@ static bool read_node(struct zk_story_step *step, char *line)
 	struct zk_story_node *node = &step->node[step->nodes++];
 	node->path = words[0];
 	node->owner = strcmp(words[2], "-") ? words[2] : NULL;
-	node->data = decode(words[5]);
+	node->data = zk_story_decode(words[5]);
 	node->acl = count == 7 ? words[6] : "world:anyone:cdrwa";
 	return *node->path == '/' && read_mode(words[1], &node->mode) &&
 	       read_number(words[3], &node->version) && read_number(words[4], &node->born);
@@ -104,7 +103,7 @@ static bool read_make(struct zk_story_step *step, char *line)
 	struct zk_story_make *make = &step->make[step->makes++];
 	make->client = words[0];
 	make->path = words[1];
-	make->data = decode(words[3]);
+	make->data = zk_story_decode(words[3]);
 	return *make->path == '/' && read_mode(words[2], &make->mode);
 }
 
@@ -142,7 +141,7 @@ static bool read_detail(struct zk_story_step *step, char *line)
 
 /* ---- a file ---- */
 
-static void add_story(struct zk_stories *stories, const char *file, const char *name)
+static struct zk_story *add_story(struct zk_stories *stories, char *title)
 {
 	size_t size = (size_t)(stories->count + 1) * sizeof(*stories->story);
 	struct zk_story **grown = realloc(stories->story, size);
@@ -150,18 +149,20 @@ static void add_story(struct zk_stories *stories, const char *file, const char *
 		abort();
 	stories->story = grown;
 	struct zk_story *story = check_alloc(sizeof(*story));
-	story->title = check_format("%s: %s", file, name);
+	story->title = title;
 	stories->story[stories->count++] = story;
+	return story;
 }
 
 /* [&tag] [thread:] verb arguments */
-static bool add_step(struct zk_story *story, char *line)
+static bool read_call(struct zk_story_step *step, char *line)
 {
 	char *words[ZK_STORY_MAX_WORDS + 2];
 	int count = split(line, words, ZK_STORY_MAX_WORDS + 2), at = 0;
-	if (count < 1 || story->steps == ZK_STORY_MAX_STEPS)
+	if (count < 1)
 		return false;
-	struct zk_story_step *step = &story->step[story->steps++];
+	step->tag = step->thread = NULL;
+	step->words = 0;
 	if (*words[at] == '&')
 		step->tag = words[at++] + 1;
 	char *colon = at < count ? strchr(words[at], ':') : NULL;
@@ -173,6 +174,11 @@ static bool add_step(struct zk_story *story, char *line)
 		if (!add_text(step->word, &step->words, ZK_STORY_MAX_WORDS, words[at++]))
 			return false;
 	return step->words > 0;
+}
+
+static bool add_step(struct zk_story *story, char *line)
+{
+	return story->steps < ZK_STORY_MAX_STEPS && read_call(&story->step[story->steps++], line);
 }
 
 static bool copy_nodes(struct zk_story *story)
@@ -200,7 +206,7 @@ bool zk_stories_add(struct zk_stories *stories, const char *file, const char *te
 {
 	char *line = keep_line(stories, text), *rest;
 	if ((rest = after(line, "story "))) {
-		add_story(stories, file, rest);
+		(void)add_story(stories, check_format("%s: %s", file, rest));
 		return true;
 	}
 	struct zk_story *story = stories->count ? stories->story[stories->count - 1] : NULL;
@@ -229,6 +235,38 @@ void zk_stories_read(struct zk_stories *stories, const char *dir, const char *fi
 	free(line);
 	(void)fclose(in);
 	free(path);
+}
+
+/* ---- changes ---- */
+
+struct zk_story *zk_stories_add_copy(struct zk_stories *stories, const struct zk_story *story,
+                                     const char *title)
+{
+	struct zk_story *copy = add_story(stories, check_copy(title, strlen(title)));
+	copy->steps = story->steps;
+	memcpy(copy->step, story->step, sizeof(copy->step));
+	return copy;
+}
+
+struct zk_story_step *zk_story_insert(struct zk_story *story, int at)
+{
+	struct zk_story_step *step = &story->step[at];
+	if (at < 0 || at > story->steps || story->steps == ZK_STORY_MAX_STEPS)
+		check_fail("%s has no room at step %d", story->title, at);
+	memmove(step + 1, step, (size_t)(story->steps - at) * sizeof(*step));
+	memset(step, 0, sizeof(*step));
+	story->steps++;
+	return step;
+}
+
+bool zk_stories_set_call(struct zk_stories *stories, struct zk_story_step *step, const char *call)
+{
+	return read_call(step, keep_line(stories, call));
+}
+
+bool zk_stories_add_detail(struct zk_stories *stories, struct zk_story_step *step, const char *line)
+{
+	return read_detail(step, keep_line(stories, line));
 }
 
 void zk_stories_clear(struct zk_stories *stories)

@@ -7,7 +7,7 @@
 
 #include "support/zk_raw.h"
 
-#define ZK_STORY_MAX_STEPS 24
+#define ZK_STORY_MAX_STEPS 28
 #define ZK_STORY_MAX_WORDS 8
 #define ZK_STORY_MAX_NODES 12
 #define ZK_STORY_MAX_MAKES 24
@@ -16,6 +16,9 @@
 
 /* The data of nodes for which nobody gave any: the address of the caller's host. */
 #define ZK_STORY_ADDRESS "<address>"
+
+/* What this library writes in its place: the note of the client, or nothing. No file has it. */
+#define ZK_STORY_NOTE "<note>"
 
 struct zk_story_data {
 	const char *bytes; /* ends with a NUL that does not count */
@@ -48,6 +51,8 @@ struct zk_story_step {
 	int words;
 	const char *word[ZK_STORY_MAX_WORDS]; /* verb and arguments */
 	const char *result;                   /* NULL if there is none, or not yet */
+	const char *leases;                   /* no file has it: "L1=node L2=node", or NULL */
+	bool is_unseen;                       /* no file has it: the nodes are in motion then */
 	int rows;
 	const char *row[ZK_STORY_MAX_ROWS]; /* participants, in order */
 	int tells;
@@ -77,6 +82,21 @@ void zk_stories_clear(struct zk_stories *stories);
 
 /* Adds one line, of which it keeps a copy. Returns false if it is not understood. */
 bool zk_stories_add(struct zk_stories *stories, const char *file, const char *line);
+
+/* A copy of the story, to go another way; it has the texts of the first. */
+struct zk_story *zk_stories_add_copy(struct zk_stories *stories, const struct zk_story *story,
+                                     const char *title);
+
+/* Makes room for a step; the others go behind it. */
+struct zk_story_step *zk_story_insert(struct zk_story *story, int at);
+
+/* What stands behind "do", and a line below it. Each keeps a copy; false if it is not understood. */
+bool zk_stories_set_call(struct zk_stories *stories, struct zk_story_step *step, const char *call);
+bool zk_stories_add_detail(struct zk_stories *stories, struct zk_story_step *step,
+                           const char *line);
+
+/* Turns %20 and the like into bytes, in place; a lone % is nothing. */
+struct zk_story_data zk_story_decode(char *text);
 
 /* The node of that path after the step, or NULL. */
 const struct zk_story_node *zk_story_find(const struct zk_story_step *step, const char *path);

@@ -1,0 +1,21 @@
+/* The calls of a story, made with this library. */
+#ifndef TESTS_GOLDEN_ZK_CALLS_H
+#define TESTS_GOLDEN_ZK_CALLS_H
+
+#include "golden-zk/story.h"
+
+/* What a call of the library gave, in the words of the stories. */
+struct calls_answer {
+	char gives[200];  /* empty: nothing */
+	char detail[200]; /* for messages */
+	int rows;
+	char row[ZK_STORY_MAX_ROWS][128];
+};
+
+/* Makes the call of a step. Fails the test if nobody knows how. */
+void calls_do(const struct zk_story_step *step, struct calls_answer *ret_answer);
+
+/* Waits for the ends of all calls that nobody has waited for. */
+void calls_end(void);
+
+#endif
