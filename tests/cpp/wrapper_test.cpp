@@ -1,45 +1,13 @@
 /* The C++ wrapper on a real server: guards take and give back, and what fails throws. */
-#include <holdfast/holdfast.hpp>
+#include "check.hpp"
 
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
-#include <thread>
 
 using namespace std::chrono_literals;
-
-static int failures;
-
-static void check_that(bool good, const char *text, int line)
-{
-	if (good)
-		return;
-	failures++;
-	std::fprintf(stderr, "line %d: not true: %s\n", line, text);
-}
-
-#define CHECK(what) check_that((what), #what, __LINE__)
-
-/* Runs it in another thread, which is another owner. */
-template <class Function> static auto elsewhere(Function function)
-{
-	decltype(function()) result{};
-	std::thread([&] { result = function(); }).join();
-	return result;
-}
-
-template <class Work> static int thrown(Work work)
-{
-	try {
-		work();
-	} catch (const holdfast::error &error) {
-		return error.code();
-	}
-	return 0;
-}
 
 template <class Lock> static void guard_holds_and_gives_back(Lock &lock)
 {
@@ -125,13 +93,55 @@ static void synchronizers_count(const holdfast::client &client)
 	CHECK(permits.acquire(0ms).empty());
 	permits.release(id);
 	CHECK(permits.available() == 1);
+	permits.set(2);
+	CHECK(permits.total() == 2);
 	CHECK(thrown([&] { permits.release(id); }) == HF_ENOTHELD);
 
 	holdfast::latch latch(client, "cpp-latch");
 	CHECK(latch.try_set(1) && latch.count() == 1 && !latch.wait(200ms));
-	std::thread opener([&] { latch.count_down(); });
+	beside opener([&] { latch.count_down(); });
 	CHECK(latch.wait(5s));
-	opener.join();
+}
+
+static void barrier_keeps_everybody_waiting(const holdfast::client &client)
+{
+	holdfast::barrier barrier(client, "cpp-barrier");
+	CHECK(barrier.wait(0ms) && !barrier.is_set());
+	barrier.set();
+	barrier.set();
+	CHECK(barrier.is_set() && !barrier.wait(0ms) && !barrier.wait(200ms));
+	beside opener([&] { barrier.remove(); });
+	CHECK(barrier.wait(5s));
+	barrier.remove();
+}
+
+static void value_is_read_beside_the_hold(const std::string &url)
+{
+	hf_client_options options = holdfast::options();
+	options.describe = "the client's own words";
+	holdfast::client client(url, &options);
+	holdfast::leader_lock leader(client, "cpp-value");
+	leader.set_value("candidate one");
+	std::lock_guard guard(leader);
+	std::string text;
+	hf_info_fn *tell = [](void *arg, const hf_info *info) {
+		*static_cast<std::string *>(arg) = hf_info_text(info, 0);
+		return 0;
+	};
+	CHECK(hf_client_inspect(client.get(), "cpp-value", tell, &text) == 0);
+	CHECK(text == "candidate one");
+}
+
+static void what_needs_zookeeper_says_so(const holdfast::client &client)
+{
+	holdfast::lock lock(client, "cpp-unsupported");
+	holdfast::permits permits(client, "cpp-unsupported-permits");
+	CHECK(thrown([&] { lock.revoke(); }) == HF_ENOTSUP);
+	CHECK(thrown([&] { permits.total_from("total"); }) == HF_ENOTSUP);
+	CHECK(thrown([&] { holdfast::double_barrier two(client, "d", 2); }) == HF_ENOTSUP);
+	CHECK(thrown([&] { holdfast::plain_lock plain(client, "p"); }) == HF_ENOTSUP);
+	lock.want_revocable();
+	CHECK(thrown([&] { lock.lock(); }) == HF_ENOTSUP);
 }
 
 int main(int argc, char **argv)
@@ -150,10 +160,15 @@ int main(int argc, char **argv)
 		guard_holds_and_gives_back(fair);
 		guard_holds_and_gives_back(spin);
 		guard_holds_and_gives_back(simple);
+		holdfast::leader_lock leader(client, "cpp-leader");
+		guard_holds_and_gives_back(leader);
 		readers_share_and_writers_do_not(client);
 		tokens_grow(client);
 		several_are_one(client);
 		synchronizers_count(client);
+		barrier_keeps_everybody_waiting(client);
+		value_is_read_beside_the_hold(argv[1]);
+		what_needs_zookeeper_says_so(client);
 		CHECK(thrown([&] { holdfast::lock bad(client, "{"); }) == HF_EINVAL);
 	} catch (const holdfast::error &error) {
 		std::fprintf(stderr, "%s\n", error.what());
