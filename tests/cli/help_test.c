@@ -6,8 +6,8 @@
 
 #include <sys/stat.h>
 
-static const char *const commands[] = {"run",      "ls",     "who",  "unlock", "ping",
-                                       "embedded", "doctor", "demo", "help"};
+static const char *const commands[] = {"run",  "elect",  "ls",       "who",  "unlock", "revoke",
+                                       "ping", "doctor", "embedded", "demo", "help"};
 #define COMMANDS (sizeof commands / sizeof *commands)
 
 /* No server is ever asked here. */
@@ -31,8 +31,8 @@ static void every_command_has_help(void **state)
 		expect_help(cli_start(NOWHERE, commands[i], "-h", NULL), commands[i]);
 		expect_help(cli_start(NOWHERE, "help", commands[i], NULL), commands[i]);
 	}
-	expect_help(cli_start(NOWHERE, "--help", NULL), "run");
-	expect_help(cli_start(NOWHERE, "help", NULL), "run");
+	expect_help(cli_start(NOWHERE, "--help", NULL), "run|elect");
+	expect_help(cli_start(NOWHERE, "help", NULL), "run|elect");
 }
 
 /* Lines that fit a terminal. */
@@ -112,6 +112,8 @@ static void first_word_that_is_a_command_is_the_command(void **state)
 		/* As a lock it would be asked for on a server that is not there: 69. */
 		if (strcmp(commands[i], "ls") == 0)
 			EXPECT_COMPLAINT("PATTERN", "ls", "echo", "hello");
+		else if (strcmp(commands[i], "elect") == 0)
+			EXPECT_COMPLAINT("of run, not of elect", "elect", "-s", "echo", "hello");
 		else
 			CLI_CALL(NOWHERE, 64, commands[i], "echo", "hello");
 	}
@@ -151,6 +153,9 @@ static void help_opens_the_manual_on_a_terminal(void **state)
 	(void)state;
 	char *dir = make_man("0");
 	struct cli_terminal *terminal = help_on_terminal(dir, "run");
+	CLI_WAIT_TERMINAL(terminal, "manual: 1 holdfast-run");
+	cli_terminal_free(terminal);
+	terminal = help_on_terminal(dir, "elect");
 	CLI_WAIT_TERMINAL(terminal, "manual: 1 holdfast-run");
 	cli_terminal_free(terminal);
 	terminal = help_on_terminal(dir, "doctor");

@@ -87,8 +87,53 @@ static inline void expect_in(const char *text, const char *wanted)
 		fail_msg("no '%s' in '%s'", wanted, text);
 }
 
+/* Runs it to its end with an empty input: it prints nothing but a complaint with this text. */
+static inline void expect_refusal(const char *url, int status, const char *wanted,
+                                  const char *const *words)
+{
+	struct cli *cli = cli_start_words(url, words);
+	cli_close_input(cli);
+	CLI_EXPECT(cli, status);
+	expect_in(cli_errors(cli), wanted);
+	assert_string_equal(cli_output(cli), "");
+	cli_free(cli);
+}
+#define EXPECT_REFUSAL(url, status, wanted, ...)                                                   \
+	expect_refusal(url, status, wanted, (const char *const[]){__VA_ARGS__, NULL})
+
+/* The command must not be stopped for that long. */
+static inline void let_live(struct cli *cli, pid_t pid, long long ms)
+{
+	for (long long until = test_now_ms() + ms; test_now_ms() < until; test_pause())
+		if (!cli_is_alive(pid) || cli_has_ended(cli))
+			fail_msg("the command was stopped: %s", cli_errors(cli));
+}
+
+static inline long long time_to_death(pid_t pid)
+{
+	long long begun = test_now_ms();
+	WAIT_UNTIL(!cli_is_alive(pid), CLI_SOON_MS);
+	return test_now_ms() - begun;
+}
+
+/* What stands in a node is this. */
+static inline void expect_data(const char *path, const char *wanted)
+{
+	struct zk_raw_data data;
+	assert_int_equal(zk_raw_get(zk_eye, path, &data, NULL), 0);
+	assert_string_equal(data.bytes, wanted);
+	free(data.bytes);
+}
+
 /* A command that ignores SIGTERM, tells its process and lasts as long as its input. */
 #define UNTIL_INPUT_ENDS "trap '' TERM; echo $$; cat >/dev/null"
+
+static inline void finish(struct cli *cli)
+{
+	cli_close_input(cli);
+	CLI_EXPECT(cli, 0);
+	cli_free(cli);
+}
 
 static inline pid_t command_of(struct cli *cli)
 {

@@ -62,6 +62,10 @@ static void make_locks_of_others(void)
 	(void)make_node("/j/sem/leases/" JAVA "-lease-", "");
 	(void)make_node("/j/sem/leases/" JAVA "-lease-", "");
 	(void)make_node("/j/sem/locks/" JAVA "-lock-", "");
+	zk_make("/j/latch", "", ZK_RAW_CONTAINER);
+	(void)make_node("/j/latch/" JAVA "-latch-", "node-7");
+	(void)make_node("/j/latch/" JAVA "-latch-", "");
+	(void)make_node("/j/latch/" JAVA "-latch-", "the \"third\"");
 }
 
 static void locks_of_others_are_listed(void **state)
@@ -82,6 +86,15 @@ static void locks_of_others_are_listed(void **state)
 	expect_in(about(all, "j/plain"), "\"owner\":\"j/plain\"");
 	expect_in(about(all, "j/sem"), "\"kind\":\"permits\"");
 	expect_in(about(all, "j/sem"), "-lease-0000000001");
+	expect_in(about(all, "j/latch"), "\"kind\":\"leader\"");
+	expect_in(about(all, "j/latch"),
+	          "\"waiters\":[\"" JAVA "-latch-0000000001\",\"" JAVA "-latch-0000000002\"]");
+	expect_in(about(all, "j/latch"),
+	          "\"participants\":[{\"owner\":\"" JAVA
+	          "-latch-0000000000\",\"text\":\"node-7\",\"leader\":true},{\"owner\":\"" JAVA
+	          "-latch-0000000001\",\"text\":\"\",\"leader\":false},{\"owner\":\"" JAVA
+	          "-latch-0000000002\",\"text\":\"the \\\"third\\\"\",\"leader\":false}]");
+	assert_null(strstr(about(all, "j/mutex"), "participants"));
 	assert_string_equal(about(all, "j/sem/locks"), "");
 	assert_string_equal(about(all, "j/empty"), "");
 	assert_string_equal(about(all, "j/config"), "");
@@ -167,6 +180,63 @@ static void columns_show_who_waits_in_order(void **state)
 	cli_free(cli);
 }
 
+static void columns_show_what_candidates_say(void **state)
+{
+	(void)state;
+	make_locks_of_others();
+	struct cli *cli = cli_start(zk_url(), "who", "j/latch", NULL);
+	CLI_EXPECT(cli, 0);
+	expect_in(cli_output(cli), " node-7 ");
+	expect_in(cli_output(cli), " the \"third\" ");
+	const char *last = strstr(cli_output(cli), "waiter-2");
+	assert_non_null(last);
+	expect_in(last, " the \"third\" ");
+	cli_free(cli);
+}
+
+/* The gate of a semaphore is a container, which the server removes once nobody waits there. */
+static void semaphore_without_its_gate_is_found(void **state)
+{
+	(void)state;
+	zk_make("/x", "", ZK_RAW_CONTAINER);
+	zk_make("/x/leases", "", ZK_RAW_CONTAINER);
+	(void)make_node("/x/leases/" JAVA "-lease-", "");
+	struct cli *cli = show_json("who", "x");
+	expect_in(about(cli_output(cli), "x"), "\"kind\":\"permits\"");
+	cli_free(cli);
+	CLI_CALL(zk_url(), 0, "unlock", "--force", "--yes", "x");
+	assert_int_equal(zk_count("/x/leases"), 0);
+}
+
+/* A lock below that is called as the leases are is another one. */
+static void lock_that_is_called_leases_is_not_taken_for_some(void **state)
+{
+	(void)state;
+	zk_make("/x", "", ZK_RAW_CONTAINER);
+	zk_make("/x/leases", "", ZK_RAW_CONTAINER);
+	(void)make_node("/x/leases/" JAVA "-lock-", "");
+	CLI_CALL(zk_url(), 1, "who", "x");
+	CLI_CALL(zk_url(), 0, "who", "x/leases");
+	CLI_CALL(zk_url(), 1, "unlock", "--force", "--yes", "x");
+	assert_int_equal(zk_count("/x/leases"), 1);
+}
+
+static void double_barrier_is_one_row_and_no_lock(void **state)
+{
+	(void)state;
+	zk_make("/b", "", ZK_RAW_CONTAINER);
+	zk_make("/b/0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a", "", ZK_RAW_EPHEMERAL);
+	zk_make("/b/1f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a", "", ZK_RAW_EPHEMERAL);
+	zk_make("/b/ready", "", ZK_RAW_PERSISTENT);
+	struct cli *cli = show_json("ls", NULL);
+	expect_in(about(cli_output(cli), "b"), "\"kind\":\"double-barrier\"");
+	assert_null(strstr(cli_output(cli), "\"name\":\"b/"));
+	cli_free(cli);
+	EXPECT_REFUSAL(zk_url(), 65, "cannot be unlocked", "unlock", "--force", "--yes", "b");
+	EXPECT_REFUSAL(zk_url(), 65, "cannot be asked for", "revoke", "b");
+	assert_int_equal(zk_count("/b"), 3);
+}
+
 static void readers_beyond_200_are_counted(void **state)
 {
 	(void)state;
@@ -235,12 +305,44 @@ static void unlock_removes_the_holder_only(void **state)
 	CLI_CALL(zk_url(), 1, "unlock", "--force", "--yes", "p");
 }
 
-static void semaphore_cannot_be_unlocked_as_a_whole(void **state)
+static void unlock_removes_all_leases_of_a_semaphore(void **state)
 {
 	(void)state;
 	make_locks_of_others();
-	CLI_CALL(zk_url(), 65, "unlock", "--force", "--yes", "j/sem");
-	assert_int_equal(zk_count("/j/sem/leases"), 2);
+	CLI_CALL(zk_url(), 0, "unlock", "--force", "--yes", "j/sem");
+	assert_int_equal(zk_count("/j/sem/leases"), 0);
+	assert_int_equal(zk_count("/j/sem/locks"), 1);
+	CLI_CALL(zk_url(), 1, "unlock", "--force", "--yes", "j/sem");
+}
+
+static void unlock_removes_the_leader_only(void **state)
+{
+	(void)state;
+	make_locks_of_others();
+	CLI_CALL(zk_url(), 0, "unlock", "--force", "--yes", "j/latch");
+	assert_int_equal(zk_count("/j/latch"), 2);
+	struct cli *cli = show_json("who", "j/latch");
+	expect_in(cli_output(cli), "\"participants\":[{\"owner\":\"" JAVA
+	                           "-latch-0000000001\",\"text\":\"\",\"leader\":true}");
+	cli_free(cli);
+}
+
+/* Who holds one of our own kinds is stopped when it is unlocked. */
+static void unlock_stops_permits_simple_locks_and_leaders(void **state)
+{
+	(void)state;
+	const char *const ways[][2] = {
+		{"run", "--permits=2"}, {"run", "--kind=simple"}, {"elect", "--show-args"}};
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		struct cli *cli = cli_start(zk_url(), ways[i][0], ways[i][1], "x", "--", "sh", "-c",
+		                            UNTIL_INPUT_ENDS, NULL);
+		pid_t pid = command_of(cli);
+		CLI_CALL(zk_url(), 0, "unlock", "--force", "--yes", "x");
+		assert_in_range(time_to_death(pid), 0, 3000);
+		CLI_EXPECT(cli, 80);
+		cli_free(cli);
+		(void)zk_raw_delete_tree(zk_eye, "/x");
+	}
 }
 
 /* ---- ping and doctor ---- */
@@ -338,11 +440,17 @@ int main(void)
 		ZK_STORY(token_is_that_of_the_holder),
 		ZK_STORY(run_shows_host_process_and_program),
 		ZK_STORY(columns_show_who_waits_in_order),
+		ZK_STORY(columns_show_what_candidates_say),
+		ZK_STORY(semaphore_without_its_gate_is_found),
+		ZK_STORY(lock_that_is_called_leases_is_not_taken_for_some),
+		ZK_STORY(double_barrier_is_one_row_and_no_lock),
 		ZK_STORY(readers_beyond_200_are_counted),
 		ZK_STORY(large_tree_is_walked_in_steps),
 		ZK_STORY(data_of_others_cannot_disturb),
 		ZK_STORY(unlock_removes_the_holder_only),
-		ZK_STORY(semaphore_cannot_be_unlocked_as_a_whole),
+		ZK_STORY(unlock_removes_all_leases_of_a_semaphore),
+		ZK_STORY(unlock_removes_the_leader_only),
+		ZK_STORY(unlock_stops_permits_simple_locks_and_leaders),
 		ZK_STORY(ping_tells_a_time),
 		ZK_STORY(doctor_looks_at_a_server_alone),
 		ZK_STORY(doctor_sees_missing_rights),

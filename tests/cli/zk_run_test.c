@@ -198,32 +198,128 @@ static void fixed_lease_stops_the_command_and_removes_the_node(void **state)
 	cli_free(cli);
 }
 
-/* ---- what is refused ---- */
+/* ---- permits ---- */
 
-static void expect_refusal(const char *url, int status, const char *wanted,
-                           const char *const *words)
+static struct cli *start_permit(const char *number)
 {
-	struct cli *cli = cli_start_words(url, words);
-	cli_close_input(cli);
-	CLI_EXPECT(cli, status);
-	expect_in(cli_errors(cli), wanted);
-	assert_string_equal(cli_output(cli), "");
-	cli_free(cli);
+	struct cli *cli = cli_start(zk_url(), "run", "--permits", number, "x", "--", "sh", "-c",
+	                            UNTIL_INPUT_ENDS, NULL);
+	(void)command_of(cli);
+	return cli;
 }
+
+static void permits_are_leases_and_no_more_than_were_said(void **state)
+{
+	(void)state;
+	struct cli *one = start_permit("2"), *two = start_permit("2");
+	assert_int_equal(zk_count("/x/leases"), 2);
+	assert_int_equal(zk_count("/x/locks"), 0);
+	CLI_CALL(zk_url(), 1, "run", "-n", "--permits", "2", "x", "--", "true");
+	CLI_CALL(zk_url(), 1, "run", "-w", "0.2", "--permits", "2", "x", "--", "true");
+	assert_int_equal(zk_count("/x/leases"), 2);
+	assert_int_equal(zk_count("/x/locks"), 0);
+	finish(one);
+	CLI_CALL(zk_url(), 0, "run", "-n", "--permits", "2", "x", "--", "true");
+	finish(two);
+	assert_int_equal(zk_count("/x/leases"), 0);
+}
+
+/* Nothing is stored, so nobody is told that others think of another number. */
+static void number_of_permits_is_a_convention(void **state)
+{
+	(void)state;
+	struct cli *one = start_permit("1");
+	CLI_CALL(zk_url(), 1, "run", "-n", "--permits", "1", "x", "--", "true");
+	CLI_CALL(zk_url(), 0, "run", "-n", "--permits", "2", "x", "--", "true");
+	CLI_CALL(zk_url(), 0, "run", "-n", "--kind", "semaphore", "--permits", "2", "x", "--",
+	         "true");
+	finish(one);
+}
+
+static void permit_that_is_given_back_is_the_next_ones(void **state)
+{
+	(void)state;
+	struct cli *one = start_permit("1");
+	struct cli *next =
+		cli_start(zk_url(), "run", "--permits", "1", "x", "--", "echo", "mine", NULL);
+	WAIT_UNTIL(zk_count("/x/leases") == 2, CLI_SOON_MS);
+	assert_string_equal(cli_output(next), "");
+	finish(one);
+	CLI_EXPECT(next, 0);
+	assert_string_equal(cli_output(next), "mine\n");
+	cli_free(next);
+}
+
+static void signal_while_waiting_for_a_permit_leaves_nothing(void **state)
+{
+	(void)state;
+	struct cli *one = start_permit("1");
+	struct cli *next = cli_start(zk_url(), "run", "--permits", "1", "x", "--", "true", NULL);
+	WAIT_UNTIL(zk_count("/x/leases") == 2, CLI_SOON_MS);
+	assert_int_equal(kill(next->pid, SIGINT), 0);
+	CLI_EXPECT(next, 128 + SIGINT);
+	assert_int_equal(zk_count("/x/leases"), 1);
+	assert_int_equal(zk_count("/x/locks"), 0);
+	cli_free(next);
+	finish(one);
+}
+
+static void lease_deleted_by_hand_stops_the_command_within_2_s(void **state)
+{
+	(void)state;
+	const char *const ways[] = {"--permits=1", "--kind=simple"};
+	for (size_t i = 0; i < 2; i++) {
+		struct cli *cli = cli_start(zk_url(), "run", ways[i], "x", "--", "sh", "-c",
+		                            UNTIL_INPUT_ENDS, NULL);
+		pid_t pid = command_of(cli);
+		char *lease = zk_only_child("/x/leases");
+		assert_int_equal(zk_raw_delete(zk_eye, lease, -1), 0);
+		assert_in_range(time_to_death(pid), 0, 2000);
+		CLI_EXPECT(cli, 80);
+		cli_free(cli);
+		free(lease);
+	}
+}
+
+/* A second for the clocks of Java peers is taken off on Redis only. */
+static void times_of_permits_are_those_of_the_session(void **state)
+{
+	(void)state;
+	CLI_CALL(zk_url(), 0, "run", "--permits", "1", "--watchdog", "10s", "--grace", "2500ms",
+	         "x", "--", "true");
+	EXPECT_REFUSAL(zk_url(), 64, "is too short: renewal", "run", "--permits", "1", "--watchdog",
+	               "10s", "--grace", "3500ms", "x", "--", "true");
+	CLI_CALL(zk_url(), 0, "run", "--permits", "1", "--lease", "4s", "--grace", "3500ms", "x",
+	         "--", "true");
+}
+
+static void simple_lock_excludes_and_knows_its_lease(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(zk_url(), "run", "--kind", "simple", "x", "--", "sh", "-c",
+	                            "echo $HOLDFAST_OWNER; cat", NULL);
+	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
+	char *lease = zk_only_child("/x/leases");
+	char *said = check_format("%s\n", strrchr(lease, '/') + 1);
+	assert_string_equal(cli_output(cli), said);
+	CLI_CALL(zk_url(), 1, "run", "-n", "--kind", "simple", "x", "--", "true");
+	CLI_CALL(zk_url(), 1, "run", "-n", "--permits", "1", "x", "--", "true");
+	finish(cli);
+	assert_int_equal(zk_count("/x/leases"), 0);
+	free(said);
+	free(lease);
+}
+
+/* ---- what is refused ---- */
 
 static void what_zookeeper_has_not_is_64(void **state)
 {
 	(void)state;
-	const char *const spin[] = {"run", "--kind", "spin", "x", "--", "true", NULL};
-	const char *const permits[] = {"run", "--permits", "2", "x", "--", "true", NULL};
-	const char *const number[] = {"who", "--kind", "semaphore", "x", NULL};
-	const char *const elect[] = {"elect", "x", "--", "true", NULL};
-	const char *const revoke[] = {"revoke", "x", NULL};
-	expect_refusal(zk_url(), 64, "a spin lock asks again and again", spin);
-	expect_refusal(zk_url(), 64, "not on ZooKeeper", permits);
-	expect_refusal(zk_url(), 64, "not on ZooKeeper", number);
-	expect_refusal(zk_url(), 64, "elect: not in this release", elect);
-	expect_refusal(zk_url(), 64, "revoke: not in this release", revoke);
+	EXPECT_REFUSAL(zk_url(), 64, "a spin lock asks again and again", "run", "--kind", "spin",
+	               "x", "--", "true");
+	EXPECT_REFUSAL(zk_url(), 64, "--permits N", "run", "--kind", "semaphore", "x", "--",
+	               "true");
+	EXPECT_REFUSAL(zk_url(), 64, "not on ZooKeeper", "who", "--kind", "semaphore", "x");
 }
 
 static void name_that_is_no_path_is_64(void **state)
@@ -233,8 +329,8 @@ static void name_that_is_no_path_is_64(void **state)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		const char *const run[] = {"run", names[i], "--", "true", NULL};
 		const char *const who[] = {"who", names[i], NULL};
-		expect_refusal(zk_url(), 64, "no path below the chroot", run);
-		expect_refusal(zk_url(), 64, "no path below the chroot", who);
+		expect_refusal(zk_url(), 64, "name: a path", run);
+		expect_refusal(zk_url(), 64, "name: a path", who);
 	}
 	CLI_CALL(zk_url(), 0, "run", ".a/..b/...", "--", "true");
 }
@@ -246,10 +342,14 @@ static void missing_chroot_is_78_and_is_not_made(void **state)
 	const char *const run[] = {"run", "x", "--", "true", NULL};
 	const char *const ls[] = {"ls", NULL};
 	const char *const who[] = {"who", "x", NULL};
+	const char *const permits[] = {"run", "--permits", "2", "x", "--", "true", NULL};
+	const char *const elect[] = {"elect", "x", "--", "true", NULL};
 	const char *const unlock[] = {"unlock", "--force", "--yes", "x", NULL};
+	const char *const revoke[] = {"revoke", "x", NULL};
 	const char *const ping[] = {"ping", NULL};
 	const char *const doctor[] = {"doctor", NULL};
-	const char *const *const all[] = {run, ls, who, unlock, ping, doctor};
+	const char *const *const all[] = {run,    permits, elect, ls,    who,
+	                                  unlock, revoke,  ping,  doctor};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		expect_refusal(url, 78, "there is no node /no/such", all[i]);
 	assert_int_equal(zk_raw_exists(zk_eye, "/no", NULL), ZK_RAW_NO_NODE);
@@ -279,7 +379,7 @@ static void wrong_urls_are_78(void **state)
 	const char *const run[] = {"run", "x", "--", "true", NULL};
 	for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
 		char *url = url_with(rests[i]);
-		expect_refusal(url, 78, "", run);
+		expect_refusal(url, 78, "holdfast: ", run);
 		free(url);
 	}
 }
@@ -348,6 +448,13 @@ int main(void)
 		ZK_STORY(plain_lock_made_by_hand_is_waited_for),
 		ZK_STORY(token_is_the_czxid),
 		ZK_STORY(fixed_lease_stops_the_command_and_removes_the_node),
+		ZK_STORY(permits_are_leases_and_no_more_than_were_said),
+		ZK_STORY(number_of_permits_is_a_convention),
+		ZK_STORY(permit_that_is_given_back_is_the_next_ones),
+		ZK_STORY(signal_while_waiting_for_a_permit_leaves_nothing),
+		ZK_STORY(lease_deleted_by_hand_stops_the_command_within_2_s),
+		ZK_STORY(times_of_permits_are_those_of_the_session),
+		ZK_STORY(simple_lock_excludes_and_knows_its_lease),
 		ZK_STORY(what_zookeeper_has_not_is_64),
 		ZK_STORY(name_that_is_no_path_is_64),
 		ZK_STORY(missing_chroot_is_78_and_is_not_made),

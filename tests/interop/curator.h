@@ -4,12 +4,18 @@
 
 #include "interop/interop.h"
 
+#include <sys/mman.h>
+
+#include "support/temp.h"
 #include "support/zk_raw.h"
 #include "support/zookeeper.h"
 
 /* What a process that was killed keeps after its end, and how late that end may be noticed. */
 #define SESSION_MS 4000
 #define TICK_MS    500
+
+/* The same of a process that lives for nothing but to be killed. */
+#define VICTIM_MS 2000
 
 /* ---- both sides, one for all tests of a program ---- */
 
@@ -123,16 +129,42 @@ static inline struct shared_lock shared_other(const struct shared_lock *shared, 
 	return other;
 }
 
-/* How many nodes the lock has; none if its folder is not there. */
-static inline int count_nodes(const struct shared_lock *shared)
+/* How many nodes there are in the folder; none if it is not there. */
+static inline int count_children(const char *path)
 {
 	struct zk_raw_names names = {0};
-	int rc = zk_raw_children(curator_look, shared->path, &names, NULL);
+	int rc = zk_raw_children(curator_look, path, &names, NULL);
 	if (rc && rc != ZK_RAW_NO_NODE)
-		check_fail("the children of %s: %d", shared->path, rc);
+		check_fail("the children of %s: %d", path, rc);
 	int count = names.count;
 	zk_raw_names_clear(&names);
 	return count;
+}
+
+/* The same for a folder in it. */
+static inline int count_below(const char *path, const char *child)
+{
+	char *whole = check_format("%s/%s", path, child);
+	int count = count_children(whole);
+	free(whole);
+	return count;
+}
+
+/* How many nodes the lock has. */
+static inline int count_nodes(const struct shared_lock *shared)
+{
+	return count_children(shared->path);
+}
+
+/* Those of a semaphore: who comes to the leases one at a time, and the leases. */
+static inline int count_gates(const char *path)
+{
+	return count_below(path, "locks");
+}
+
+static inline int count_leases(const char *path)
+{
+	return count_below(path, "leases");
 }
 
 /* Ends a story: nobody holds the lock, and nobody waits for it. */
@@ -228,6 +260,218 @@ static inline int hold_until_killed(char **argv)
 	victim_is_ready();
 	for (;;)
 		(void)pause();
+}
+
+/* ---- many who come again and again: threads here, and threads in Java ---- */
+
+/* None of them waits longer. */
+#define PATIENCE_MS 30000
+
+/* In a file that all have in their memory; Java has the same numbers. */
+struct crowd {
+	_Atomic int inside; /* now */
+	_Atomic int visits; /* so many so far */
+	_Atomic int side;   /* of the latest visitor: 1 is ours, 2 is Java's */
+};
+
+/* What they visit, and what they do there. */
+struct visit {
+	const char *java; /* what Java goes through: kind and name */
+	const char *java_name;
+	int java_threads;
+	int rounds;    /* of each thread */
+	int linger_us; /* at most, inside a crowd and between two rounds */
+	int pause_ms; /* at most, between two rounds now and then, so that others have it for themselves */
+	struct crowd *crowd; /* NULL: each adds one to the number in the file */
+	char *dir;
+	char *file;
+};
+
+/* One thread in C. */
+struct visitor {
+	pthread_t thread;
+	hf_lock *lock;       /* what it goes through: this, */
+	hf_permits *permits; /* or one of these */
+	const struct visit *visit;
+	unsigned seed;
+	int result;
+	char detail[400];
+	int most;        /* inside at once, as far as it saw */
+	int changes;     /* so often somebody else had been there since */
+	long last_count; /* what it wrote */
+};
+
+/* What is not there is 0. */
+static inline long counter_read(const char *file)
+{
+	char text[24] = "";
+	FILE *in = fopen(file, "re");
+	if (!in)
+		return 0;
+	(void)fgets(text, sizeof text, in);
+	(void)fclose(in);
+	return atol(text);
+}
+
+static inline void counter_write(const char *file, long number)
+{
+	FILE *out = fopen(file, "we");
+	if (!out || fprintf(out, "%ld", number) < 0 || fclose(out))
+		abort();
+}
+
+static inline void visitor_linger(struct visitor *visitor)
+{
+	if (visitor->visit->linger_us > 0)
+		(void)usleep((unsigned)rand_r(&visitor->seed) %
+		             (unsigned)visitor->visit->linger_us);
+}
+
+static inline void visitor_rest(struct visitor *visitor)
+{
+	unsigned most_us = (unsigned)visitor->visit->pause_ms * 1000;
+	if (most_us > 0 && rand_r(&visitor->seed) % 16 == 0)
+		(void)usleep((unsigned)rand_r(&visitor->seed) % most_us);
+	visitor_linger(visitor);
+}
+
+static inline void visitor_count(struct visitor *visitor)
+{
+	long number = counter_read(visitor->visit->file);
+	visitor->changes += number != visitor->last_count;
+	visitor->last_count = number + 1;
+	counter_write(visitor->visit->file, number + 1);
+}
+
+static inline void visitor_stay(struct visitor *visitor)
+{
+	struct crowd *crowd = visitor->visit->crowd;
+	int inside = atomic_fetch_add(&crowd->inside, 1) + 1;
+	(void)atomic_fetch_add(&crowd->visits, 1);
+	visitor->changes += atomic_exchange(&crowd->side, 1) != 1;
+	visitor_linger(visitor);
+	int left = atomic_fetch_sub(&crowd->inside, 1);
+	int most = inside > left ? inside : left;
+	if (most > visitor->most)
+		visitor->most = most;
+}
+
+static inline int visitor_go_once(struct visitor *visitor)
+{
+	hf_permit_id id;
+	int rc = visitor->lock ? hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS))
+	                       : hf_permits_acquire(visitor->permits, 1,
+	                                            HF_PERMITS(.wait_ms = PATIENCE_MS), &id);
+	if (rc)
+		return rc;
+	if (visitor->visit->crowd)
+		visitor_stay(visitor);
+	else
+		visitor_count(visitor);
+	return visitor->lock ? hf_lock_release(visitor->lock)
+	                     : hf_permits_release(visitor->permits, &id, 1);
+}
+
+static inline void *visitor_run(void *arg)
+{
+	struct visitor *visitor = arg;
+	for (int i = 0; i < visitor->visit->rounds && !visitor->result; i++) {
+		visitor->result = visitor_go_once(visitor);
+		if (visitor->result)
+			snprintf(visitor->detail, sizeof visitor->detail, "%s", hf_error_detail());
+		visitor_rest(visitor);
+	}
+	return NULL;
+}
+
+static inline struct crowd *crowd_map(const char *file)
+{
+	int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, sizeof(struct crowd)), 0);
+	void *map = mmap(NULL, sizeof(struct crowd), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(map != MAP_FAILED);
+	(void)close(fd);
+	return map;
+}
+
+static inline void visit_open(struct visit *visit, bool as_crowd)
+{
+	visit->dir = temp_dir_make();
+	visit->file = check_format("%s/number", visit->dir);
+	visit->crowd = as_crowd ? crowd_map(visit->file) : NULL;
+}
+
+static inline void visit_close(struct visit *visit)
+{
+	if (visit->crowd)
+		(void)munmap(visit->crowd, sizeof(*visit->crowd));
+	temp_dir_remove(visit->dir);
+	free(visit->file);
+}
+
+/* So often somebody was there. */
+static inline long visit_total(const struct visit *visit)
+{
+	return visit->crowd ? atomic_load(&visit->crowd->visits) : counter_read(visit->file);
+}
+
+static inline void visit_send_java(const struct visit *visit)
+{
+	for (int i = 0; i < visit->java_threads; i++)
+		peer_send(curator_peer, "v%d %s %s %s %s%s %d 0 %d", i,
+		          visit->crowd ? "crowd" : "count", visit->java, visit->java_name,
+		          visit->crowd ? "" : "file:", visit->file, visit->rounds,
+		          visit->crowd ? visit->linger_us : visit->pause_ms);
+}
+
+/* Returns how many were inside at most, as far as Java saw; 0 where it was not looked at. */
+static inline int visit_finish_java(const struct visit *visit)
+{
+	int most = 0;
+	for (int i = 0; i < visit->java_threads; i++) {
+		char thread[16];
+		int done = 0, seen = 0;
+		snprintf(thread, sizeof thread, "v%d", i);
+		struct answer answer = peer_wait(curator_peer, thread, 2LL * PATIENCE_MS);
+		if (!answer.ok || sscanf(answer.text, "%d %d", &done, &seen) != 2)
+			fail_msg("Java: %s", answer.text);
+		assert_int_equal(done, visit->rounds);
+		most = seen > most ? seen : most;
+	}
+	return most;
+}
+
+/*
+ * All go at once, those in C when Java has begun, for a JVM is slow at first. Returns how many were inside
+ * at most, or of those who count how often C came after another. All rounds were done then, and C came
+ * after others often enough to call it a mixed company.
+ */
+static inline int visit_run(const struct visit *visit, struct visitor *visitors, int n)
+{
+	int changes = 0;
+	visit_send_java(visit);
+	WAIT_UNTIL(visit_total(visit) > 0, 2 * SOON_MS);
+	for (int i = 0; i < n; i++) {
+		visitors[i].visit = visit;
+		visitors[i].seed = (unsigned)i + 1;
+		assert_int_equal(
+			pthread_create(&visitors[i].thread, NULL, visitor_run, &visitors[i]), 0);
+	}
+	for (int i = 0; i < n; i++)
+		assert_int_equal(pthread_join(visitors[i].thread, NULL), 0);
+	int most = visit_finish_java(visit);
+	for (int i = 0; i < n; i++) {
+		if (visitors[i].result)
+			fail_msg("C: %d (%s: %s)", visitors[i].result,
+			         hf_strerror(visitors[i].result), visitors[i].detail);
+		most = visitors[i].most > most ? visitors[i].most : most;
+		changes += visitors[i].changes;
+	}
+	print_message("%ld visits, %d by C after another\n", visit_total(visit), changes);
+	assert_int_equal(visit_total(visit), visit->rounds * (visit->java_threads + n));
+	assert_true(changes >= 20);
+	return visit->crowd ? most : changes;
 }
 
 /* ---- programs ---- */

@@ -86,7 +86,7 @@ static void what_has_no_meaning_here_is_refused(void **state)
 	hf_lock *lock = NULL;
 
 	(void)state;
-	ASSERT_RC(hf_lock_open(client, HF_SPIN, "orders", &lock), HF_EINVAL);
+	ASSERT_RC(hf_lock_open(client, HF_SPIN, "orders", &lock), HF_ENOTSUP);
 	ASSERT_CONTAINS(hf_error_detail(), "spin");
 	assert_null(lock);
 	ASSERT_OK(hf_client_close(client));

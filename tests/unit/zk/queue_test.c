@@ -17,6 +17,8 @@
 #define LOCK(guid, number)  "_c_" guid "-lock-" number
 #define READ(guid, number)  "_c_" guid "-__READ__" number
 #define WRITE(guid, number) "_c_" guid "-__WRIT__" number
+#define LATCH(guid, number) "_c_" guid "-latch-" number
+#define LEASE(guid, number) "_c_" guid "-lease-" number
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -45,6 +47,10 @@ static void name_is_the_protected_one(void **state)
 	assert_string_equal(name, "_c_" GUID_A "-__READ__");
 	hf__queue_name(name, GUID_A, HF__QUEUE_WRITE);
 	assert_string_equal(name, "_c_" GUID_A "-__WRIT__");
+	hf__queue_name(name, GUID_A, HF__QUEUE_LATCH);
+	assert_string_equal(name, "_c_" GUID_A "-latch-");
+	hf__queue_name(name, GUID_A, HF__QUEUE_LEASE);
+	assert_string_equal(name, "_c_" GUID_A "-lease-");
 	/* The server adds up to eleven characters. */
 	assert_true(strlen(name) + 11 < HF__QUEUE_NAME);
 }
@@ -54,6 +60,9 @@ static void node_is_known_by_its_guid(void **state)
 	(void)state;
 	assert_true(hf__queue_is_of(LOCK(GUID_A, "0000000001"), GUID_A));
 	assert_true(hf__queue_is_of(WRITE(GUID_A, "0000000001"), GUID_A));
+	assert_true(hf__queue_is_of(LATCH(GUID_A, "0000000001"), GUID_A));
+	assert_true(hf__queue_is_of(LEASE(GUID_A, "0000000001"), GUID_A));
+	assert_false(hf__queue_is_of(LEASE(GUID_B, "0000000001"), GUID_A));
 	assert_false(hf__queue_is_of(LOCK(GUID_B, "0000000001"), GUID_A));
 	assert_false(hf__queue_is_of(GUID_A "-lock-0000000001", GUID_A));
 	assert_false(hf__queue_is_of("_c_" GUID_A, GUID_A));
@@ -72,8 +81,10 @@ static void role_is_what_the_name_contains(void **state)
 	assert_int_equal(hf__queue_role("anything-lock-0000000007"), HF__QUEUE_MUTEX);
 	assert_int_equal(hf__queue_role("0000000000"), HF__QUEUE_STRANGER);
 	assert_int_equal(hf__queue_role("orders"), HF__QUEUE_STRANGER);
-	assert_int_equal(hf__queue_role("_c_" GUID_A "-lease-0000000001"), HF__QUEUE_STRANGER);
-	assert_int_equal(hf__queue_role("_c_" GUID_A "-latch-0000000001"), HF__QUEUE_STRANGER);
+	assert_int_equal(hf__queue_role(LATCH(GUID_A, "0000000001")), HF__QUEUE_LATCH);
+	assert_int_equal(hf__queue_role("latch-0000000001"), HF__QUEUE_LATCH);
+	/* In a queue a lease is a stranger: it holds, but not by its place. */
+	assert_int_equal(hf__queue_role(LEASE(GUID_A, "0000000001")), HF__QUEUE_STRANGER);
 	assert_int_equal(hf__queue_role(""), HF__QUEUE_STRANGER);
 }
 
@@ -84,6 +95,9 @@ static void suffix_is_behind_the_last_marker(void **state)
 	assert_string_equal(hf__queue_suffix("lock-lock-0000000042"), "0000000042");
 	assert_string_equal(hf__queue_suffix("__READ__-__READ__0000000042"), "0000000042");
 	assert_string_equal(hf__queue_suffix("__WRIT____WRIT__0000000042"), "0000000042");
+	assert_string_equal(hf__queue_suffix(LATCH(GUID_A, "0000000042")), "0000000042");
+	assert_string_equal(hf__queue_suffix(LEASE(GUID_A, "0000000042")), "0000000042");
+	assert_string_equal(hf__queue_suffix("lease-lease-0000000042"), "0000000042");
 	assert_string_equal(hf__queue_suffix("orders"), "orders");
 	assert_string_equal(hf__queue_suffix("lock-"), "");
 }
@@ -101,6 +115,11 @@ static void number_is_signed_and_whole(void **state)
 	assert_int_equal(number, INT64_C(-2147483648));
 	assert_true(hf__queue_number(LOCK(GUID_A, "2146435071"), &number));
 	assert_true(number < HF__QUEUE_LAST);
+	assert_true(hf__queue_number(LEASE(GUID_A, "0000000043"), &number));
+	assert_int_equal(number, 43);
+	assert_true(hf__queue_number(LATCH(GUID_A, "0000000044"), &number));
+	assert_int_equal(number, 44);
+	assert_false(hf__queue_number(LEASE(GUID_A, "x"), &number));
 	assert_false(hf__queue_number(LOCK(GUID_A, ""), &number));
 	assert_false(hf__queue_number(LOCK(GUID_A, "0000000042x"), &number));
 	assert_false(hf__queue_number("orders", &number));
@@ -162,6 +181,19 @@ static void gaps_in_the_numbers_do_not_matter(void **state)
 	check_turn(names, COUNT(names), names[0], NULL);
 	check_turn(names, COUNT(names), names[1], names[0]);
 	check_turn(names, COUNT(names), names[2], names[1]);
+}
+
+/* ---- turns of leaders ---- */
+
+static void candidates_stand_in_line_as_a_mutex_does(void **state)
+{
+	static const char *const names[] = {
+		LATCH(GUID_C, "0000000003"), LATCH(GUID_B, "0000000001"),
+		LEASE(GUID_A, "0000000000"), LATCH(GUID_A, "0000000002")};
+	(void)state;
+	check_turn(names, COUNT(names), names[1], NULL);
+	check_turn(names, COUNT(names), names[3], names[1]);
+	check_turn(names, COUNT(names), names[0], names[3]);
 }
 
 /* ---- turns of the read-write lock ---- */
@@ -239,8 +271,22 @@ static void order_is_that_of_the_numbers_with_strangers_last(void **state)
 	assert_string_equal(names[4], "orders");
 }
 
+static void leases_are_in_the_order_of_their_numbers(void **state)
+{
+	char *names[] = {LEASE(GUID_A, "0000000010"), "orders", LEASE(GUID_C, "0000000009"),
+	                 LEASE(GUID_B, "0000000011")};
+	(void)state;
+	hf__queue_sort(names, COUNT(names));
+	assert_string_equal(names[0], LEASE(GUID_C, "0000000009"));
+	assert_string_equal(names[1], LEASE(GUID_A, "0000000010"));
+	assert_string_equal(names[2], LEASE(GUID_B, "0000000011"));
+	assert_string_equal(names[3], "orders");
+}
+
 static void holders_are_one_writer_or_the_first_readers(void **state)
 {
+	char *leaders[] = {LATCH(GUID_A, "0000000002"), LATCH(GUID_B, "0000000001")};
+	char *leased[] = {LEASE(GUID_A, "0000000002"), LEASE(GUID_B, "0000000001")};
 	char *mutex[] = {LOCK(GUID_B, "0000000002"), LOCK(GUID_A, "0000000001")};
 	char *readers[] = {WRITE(GUID_C, "0000000003"), READ(GUID_B, "0000000002"),
 	                   READ(GUID_A, "0000000001"), READ(GUID_A, "0000000004")};
@@ -253,6 +299,8 @@ static void holders_are_one_writer_or_the_first_readers(void **state)
 	check_holders(readers, COUNT(readers), 2, READ(GUID_A, "0000000001"));
 	check_holders(writer, COUNT(writer), 1, WRITE(GUID_A, "0000000001"));
 	check_holders(both, COUNT(both), 2, WRITE(GUID_A, "0000000001"));
+	check_holders(leaders, COUNT(leaders), 1, LATCH(GUID_B, "0000000001"));
+	check_holders(leased, COUNT(leased), 0, NULL);
 	check_holders(strangers, COUNT(strangers), 0, NULL);
 	check_holders(NULL, 0, 0, NULL);
 }
@@ -270,12 +318,14 @@ int main(void)
 		cmocka_unit_test(strangers_hold_nothing),
 		cmocka_unit_test(node_made_by_hand_takes_part),
 		cmocka_unit_test(gaps_in_the_numbers_do_not_matter),
+		cmocka_unit_test(candidates_stand_in_line_as_a_mutex_does),
 		cmocka_unit_test(readers_do_not_wait_for_each_other),
 		cmocka_unit_test(writer_waits_for_the_nearest_of_any_kind),
 		cmocka_unit_test(reader_waits_for_the_nearest_writer_before_it),
 		cmocka_unit_test(mutex_and_read_write_lock_exclude_each_other),
 		cmocka_unit_test(reader_with_its_writers_number_does_not_wait),
 		cmocka_unit_test(order_is_that_of_the_numbers_with_strangers_last),
+		cmocka_unit_test(leases_are_in_the_order_of_their_numbers),
 		cmocka_unit_test(holders_are_one_writer_or_the_first_readers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,20 +12,24 @@ import org.apache.curator.framework.CuratorFramework;
  * <ul>
  * <li>events: what its listeners were told, in order
  * <li>await_events COUNT WAIT_MS: whether they were told so many things
- * <li>count KEY ROUNDS WAIT_MS: see Counter
+ * <li>count KEY ROUNDS WAIT_MS [PAUSE_MS]: see Counter
+ * <li>crowd FILE ROUNDS WAIT_MS LINGER_US: see Crowd
  * </ul>
  */
 final class Calls implements Lines.Calls {
     private final Map<String, Lines.Calls> kinds = new HashMap<>();
     private final Events events;
     private final Counter counter;
+    private final Crowd crowd;
 
     Calls(CuratorFramework client, String servers, Events events) {
         this.events = events;
         Locks locks = new Locks(client, events);
         SharedCounts counts = new SharedCounts(client, events);
         Semaphores semaphores = new Semaphores(client, counts);
-        counter = new Counter(client, locks, semaphores);
+        Guards guards = new Guards(locks, semaphores);
+        counter = new Counter(client, guards);
+        crowd = new Crowd(guards);
         for (String kind : Locks.KINDS) {
             kinds.put(kind, locks);
         }
@@ -49,10 +53,19 @@ final class Calls implements Lines.Calls {
             case "await_events":
                 return events.of(kind, name).await(args.number(0), args.number(1));
             case "count":
-                return counter.count(kind, name, args.text(0), args.number(1), args.number(2));
+                return counter.count(
+                        kind, name, args.text(0), args.number(1), args.number(2), pauseMs(args));
+            case "crowd":
+                return crowd.visit(
+                        kind, name, args.text(0), args.number(1), args.number(2), args.number(3));
             default:
                 return family(kind).call(verb, kind, name, args);
         }
+    }
+
+    /* May be left out. */
+    private static long pauseMs(Arguments args) {
+        return args.texts(3).isEmpty() ? 0 : args.number(3);
     }
 
     private Lines.Calls family(String kind) {

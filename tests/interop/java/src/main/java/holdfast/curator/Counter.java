@@ -6,33 +6,18 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
-import org.apache.curator.framework.recipes.locks.InterProcessLock;
-import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
-import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.zookeeper.KeeperException.NoNodeException;
 
 final class Counter {
     private static final String FILE = "file:";
 
     private final CuratorFramework client;
-    private final Locks locks;
-    private final Semaphores semaphores;
+    private final Guards guards;
 
-    Counter(CuratorFramework client, Locks locks, Semaphores semaphores) {
+    Counter(CuratorFramework client, Guards guards) {
         this.client = client;
-        this.locks = locks;
-        this.semaphores = semaphores;
-    }
-
-    private interface Leave {
-        void run() throws Exception;
-    }
-
-    /* What is done around one round: enters, and returns how to leave; null if it did not get in. */
-    private interface Guard {
-        Leave enter(long waitMs) throws Exception;
+        this.guards = guards;
     }
 
     /* A number in decimal digits; what does not exist is 0. */
@@ -45,22 +30,24 @@ final class Counter {
     /**
      * Adds one to the key so many times, as a read and a write. The key is the path of a node, or
      * "file:" and that of a file. Readers read twice instead. Waits no longer than waitMs each time, if
-     * that is more than 0, and leaves the round out otherwise. Returns how many rounds it did, and in
-     * how many a reader saw the number change.
+     * that is more than 0, and leaves the round out otherwise. Pauses between two rounds now
+     * and then, up to pauseMs. Returns how many rounds it did, and in how many a reader saw the number
+     * change.
      */
-    String count(String kind, String name, String key, long rounds, long waitMs) throws Exception {
-        Guard guard = guard(kind, name);
+    String count(String kind, String name, String key, long rounds, long waitMs, long pauseMs)
+            throws Exception {
+        Guards.Guard guard = guards.of(kind, name);
         Cell cell = cell(key);
-        long wait = waitMs > 0 ? waitMs : Integer.MAX_VALUE;
         long done = 0;
         long torn = 0;
         for (long i = 0; i < rounds; i++) {
-            Leave leave = guard.enter(wait);
+            Guards.Leave leave = guard.enter(Guards.forWait(waitMs));
             if (leave != null) {
                 torn += countOnce(cell, kind.equals("read")) ? 0 : 1;
                 done++;
                 leave.run();
             }
+            Guards.rest(pauseMs);
         }
         return done + " " + torn;
     }
@@ -78,25 +65,6 @@ final class Counter {
         return key.startsWith(FILE)
                 ? new FileCell(Path.of(key.substring(FILE.length())))
                 : new NodeCell(client, key);
-    }
-
-    private Guard guard(String kind, String name) {
-        switch (kind) {
-            case "none":
-                return waitMs -> () -> {};
-            case "semaphore":
-                return semaphoreGuard(semaphores.semaphore(name));
-            default:
-                InterProcessLock lock = locks.lock(kind, name);
-                return waitMs -> lock.acquire(waitMs, TimeUnit.MILLISECONDS) ? lock::release : null;
-        }
-    }
-
-    private static Guard semaphoreGuard(InterProcessSemaphoreV2 semaphore) {
-        return waitMs -> {
-            Lease lease = semaphore.acquire(waitMs, TimeUnit.MILLISECONDS);
-            return lease == null ? null : () -> semaphore.returnLease(lease);
-        };
     }
 
     private record NodeCell(CuratorFramework client, String path) implements Cell {

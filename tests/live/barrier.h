@@ -1,0 +1,166 @@
+/* What the tests of barriers share: calls that wait at one, each in a thread of its own. */
+#ifndef TESTS_LIVE_BARRIER_H
+#define TESTS_LIVE_BARRIER_H
+
+#include "live/sync.h"
+
+static inline hf_barrier *open_barrier(hf_client *client, const char *name)
+{
+	hf_barrier *barrier = NULL;
+	ASSERT_OK(hf_barrier_open(client, name, &barrier));
+	return barrier;
+}
+
+static inline int is_set(hf_barrier *barrier)
+{
+	int set = -7;
+	ASSERT_OK(hf_barrier_is_set(barrier, &set));
+	return set;
+}
+
+static inline int pass_now(hf_barrier *barrier)
+{
+	return hf_barrier_wait(barrier, HF_WAIT(.wait_ms = HF_NOWAIT));
+}
+
+/* ---- a call that waits, in a thread of its own ---- */
+
+enum step { PASS, ENTER, LEAVE };
+
+struct guest {
+	enum step step;
+	void *barrier; /* an hf_barrier, or for the other steps an hf_double_barrier */
+	hf_wait_options options;
+	pthread_t thread;
+	atomic_bool over;
+	int result;
+	long long started_at;
+	long long ended_at;
+	char detail[400];
+};
+
+static inline void *guest_run(void *arg)
+{
+	struct guest *guest = arg;
+	guest->result = guest->step == PASS ? hf_barrier_wait(guest->barrier, &guest->options)
+	                : guest->step == ENTER
+	                        ? hf_double_barrier_enter(guest->barrier, &guest->options)
+	                        : hf_double_barrier_leave(guest->barrier, &guest->options);
+	guest->ended_at = test_now_ms();
+	snprintf(guest->detail, sizeof guest->detail, "%s", hf_error_detail());
+	atomic_store(&guest->over, true);
+	return NULL;
+}
+
+static inline struct guest *guest_start(enum step step, void *barrier,
+                                        const hf_wait_options *options)
+{
+	struct guest *guest = check_alloc(sizeof(*guest));
+	guest->step = step;
+	guest->barrier = barrier;
+	guest->options = options ? *options : *HF_WAIT(.wait_ms = 0);
+	guest->started_at = test_now_ms();
+	assert_int_equal(pthread_create(&guest->thread, NULL, guest_run, guest), 0);
+	return guest;
+}
+
+static inline bool guest_is_over(struct guest *guest)
+{
+	return atomic_load(&guest->over);
+}
+
+/* Waits for the end of the call, checks its result and frees it. */
+static inline void guest_expect(struct guest *guest, int result)
+{
+	WAIT_UNTIL(guest_is_over(guest), 20000);
+	if (guest->result != result)
+		fail_msg("the call got %d (%s: %s), not %d", guest->result,
+		         hf_strerror(guest->result), guest->detail, result);
+	assert_int_equal(pthread_join(guest->thread, NULL), 0);
+	free(guest);
+}
+
+/* ---- members of a double barrier that come in and go out, round after round ---- */
+
+#define PLAYERS     4
+#define MOST_ROUNDS 100
+
+struct player {
+	pthread_t thread;
+	hf_double_barrier *barrier;
+	struct players *all;
+	int number;
+	char wrong[500];
+};
+
+struct players {
+	struct player player[PLAYERS];
+	int rounds;
+	atomic_int came[MOST_ROUNDS];
+	atomic_int went[MOST_ROUNDS];
+	atomic_int over;
+};
+
+static inline bool check_step(struct player *player, int round, const char *what, int rc, int seen)
+{
+	if (rc == 0 && seen == PLAYERS)
+		return true;
+	snprintf(player->wrong, sizeof player->wrong, "player %d, round %d: %s: %d (%s), %d of %d",
+	         player->number, round, what, rc, rc ? hf_error_detail() : "", seen, PLAYERS);
+	return false;
+}
+
+/* Nobody is in before all have come, and nobody is out before all go. */
+static inline bool play_round(struct player *player, int round)
+{
+	struct players *all = player->all;
+	atomic_fetch_add(&all->came[round], 1);
+	int rc = hf_double_barrier_enter(player->barrier, HF_WAIT(.wait_ms = 20000));
+	if (!check_step(player, round, "enter", rc, atomic_load(&all->came[round])))
+		return false;
+	atomic_fetch_add(&all->went[round], 1);
+	rc = hf_double_barrier_leave(player->barrier, HF_WAIT(.wait_ms = 20000));
+	return check_step(player, round, "leave", rc, atomic_load(&all->went[round]));
+}
+
+static inline void *play(void *arg)
+{
+	struct player *player = arg;
+	for (int i = 0; i < player->all->rounds && play_round(player, i); i++)
+		continue;
+	atomic_fetch_add(&player->all->over, 1);
+	return NULL;
+}
+
+/* One after the other is of the next of the clients. */
+static inline void players_start(struct players *players, hf_client *const *clients, int n,
+                                 int rounds)
+{
+	memset(players, 0, sizeof(*players));
+	players->rounds = rounds;
+	for (int i = 0; i < PLAYERS; i++) {
+		struct player *player = &players->player[i];
+		player->all = players;
+		player->number = i;
+		ASSERT_OK(
+			hf_double_barrier_open(clients[i % n], "phase", PLAYERS, &player->barrier));
+	}
+	for (int i = 0; i < PLAYERS; i++)
+		assert_int_equal(
+			pthread_create(&players->player[i].thread, NULL, play, &players->player[i]),
+			0);
+}
+
+/* Waits for the end of the game, and checks that nothing went wrong. */
+static inline void players_expect(struct players *players)
+{
+	for (int i = 0; i < PLAYERS; i++) {
+		assert_int_equal(pthread_join(players->player[i].thread, NULL), 0);
+		hf_double_barrier_close(players->player[i].barrier);
+	}
+	for (int i = 0; i < PLAYERS; i++)
+		if (players->player[i].wrong[0])
+			fail_msg("%s", players->player[i].wrong);
+}
+
+#endif

@@ -1,0 +1,334 @@
+/* Leadership on Redis: a fair lock, whose candidates can say something of themselves. */
+#define _GNU_SOURCE
+#include "live/leader.h"
+
+#include <unistd.h>
+
+#define QUEUE "redisson_lock_queue:{elect}"
+
+/* Two clients for one office; the first describes itself. */
+struct pair {
+	hf_client *one;
+	hf_client *two;
+	hf_lock *mine;
+	hf_lock *theirs;
+};
+
+static hf_lock *open_kind(hf_client *client, hf_kind kind)
+{
+	hf_lock *lock = NULL;
+	ASSERT_OK(hf_lock_open(client, kind, "elect", &lock));
+	return lock;
+}
+
+static void begin(struct pair *pair, const char *describe, int64_t watchdog_ms)
+{
+	pair->one = sync_open(HF_CLIENT(.describe = describe, .watchdog_ms = watchdog_ms));
+	pair->two = sync_open(NULL);
+	pair->mine = open_kind(pair->one, HF_LEADER);
+	pair->theirs = open_kind(pair->two, HF_LEADER);
+}
+
+static void end(struct pair *pair)
+{
+	hf_lock_close(pair->mine);
+	hf_lock_close(pair->theirs);
+	ASSERT_OK(sync_close(pair->one));
+	ASSERT_OK(sync_close(pair->two));
+	WAIT_UNTIL(count_keys(live_raw) == 0, SOON_MS);
+}
+
+static long long queued(void)
+{
+	return raw_integer(live_raw, "LLEN", QUEUE, NULL);
+}
+
+static struct waiter *stand(hf_lock *lock, const char *value, long long n)
+{
+	struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.value = value));
+	WAIT_UNTIL(queued() == n, SOON_MS);
+	return waiter;
+}
+
+static void expect_text(hf_client *client, const char *text)
+{
+	struct told told;
+	look_at(client, "elect", &told);
+	assert_int_equal(told.rows, 1);
+	assert_string_equal(told.text, text);
+}
+
+/* ---- the order ---- */
+
+#define CANDIDATES 5
+
+static void leader_is_a_fair_lock(void **state)
+{
+	struct waiter *waiters[CANDIDATES];
+	struct told told;
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, NULL, 0);
+	hf_lock *fair = open_kind(pair.two, HF_FAIR);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
+	assert_true(is_held_by(live_raw, "elect", pair.one));
+	/* Those who call it a fair lock stand in the same queue. */
+	ASSERT_RC(hf_lock_acquire(fair, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	for (int i = 0; i < CANDIDATES; i++)
+		waiters[i] = stand(i == 2 ? fair : i % 2 ? pair.mine : pair.theirs, "next", i + 1);
+	look_at(pair.two, "elect", &told);
+	assert_string_equal(told.kind, "fair");
+	assert_int_equal(told.holders, 1);
+	assert_int_equal(told.waiters, CANDIDATES);
+	assert_string_equal(told.text, "");
+	for (int i = 0; i < CANDIDATES; i++) {
+		assert_true(told.waiter[i][0] != 0);
+		assert_string_equal(told.waiter_text[i], "");
+	}
+	ASSERT_OK(hf_lock_release(pair.mine));
+	for (int i = 0; i < CANDIDATES; i++) {
+		waiter_expect(waiters[i], 0);
+		for (int j = i + 1; j < CANDIDATES; j++)
+			assert_false(atomic_load(&waiters[j]->over));
+		ASSERT_OK(waiter_release(waiters[i]));
+		waiter_free(waiters[i]);
+	}
+	hf_lock_close(fair);
+	end(&pair);
+}
+
+static void candidate_that_gives_up_leaves_nothing(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, "clerk", 0);
+	ASSERT_OK(hf_lock_acquire(pair.theirs, NULL));
+	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT, .value = "a")),
+	          HF_EBUSY);
+	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = 150, .value = "a")),
+	          HF_ETIMEDOUT);
+	WAIT_UNTIL(queued() == 0, SOON_MS);
+	WAIT_UNTIL(count_keys(live_raw) == 1, SOON_MS);
+	ASSERT_OK(hf_lock_release(pair.theirs));
+	end(&pair);
+}
+
+/* ---- what they say ---- */
+
+static void value_is_the_last_line_of_the_note(void **state)
+{
+	struct told told;
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, "clerk", 0);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
+	look_at(pair.two, "elect", &told);
+	assert_string_equal(told.kind, "fair");
+	assert_string_equal(told.text, "node-a");
+	assert_int_equal(told.pid, getpid());
+	assert_true(told.host[0] != 0);
+	ASSERT_OK(hf_lock_release(pair.mine));
+	/* Without one it is what the client says of itself. */
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	expect_text(pair.two, "clerk");
+	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "")));
+	expect_text(pair.two, "");
+	ASSERT_OK(hf_lock_release(pair.mine));
+	end(&pair);
+}
+
+static void without_a_description_the_value_goes_nowhere(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, NULL, 0);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
+	assert_int_equal(count_keys(live_raw), 1);
+	expect_text(pair.two, "");
+	ASSERT_OK(hf_lock_release(pair.mine));
+	end(&pair);
+}
+
+static void every_leader_shows_its_own_value(void **state)
+{
+	static const char *const values[] = {"node-1", "node-2", "node-3", "node-4", "node-5"};
+	struct waiter *waiters[CANDIDATES];
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, "clerk", 0);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-0")));
+	for (int i = 0; i < CANDIDATES; i++)
+		waiters[i] = stand(pair.mine, values[i], i + 1);
+	expect_text(pair.two, "node-0");
+	ASSERT_OK(hf_lock_release(pair.mine));
+	for (int i = 0; i < CANDIDATES; i++) {
+		waiter_expect(waiters[i], 0);
+		expect_text(pair.two, values[i]);
+		ASSERT_OK(waiter_release(waiters[i]));
+		waiter_free(waiters[i]);
+	}
+	end(&pair);
+}
+
+static void value_stays_while_it_is_renewed_and_nested(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, "clerk", 900);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
+	uint64_t renewals = stats_of(pair.one).renewals;
+	WAIT_UNTIL(stats_of(pair.one).renewals >= renewals + 2, SOON_MS);
+	expect_text(pair.two, "node-a");
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	expect_text(pair.two, "node-a");
+	ASSERT_OK(hf_lock_extend(pair.mine, NULL, 5000));
+	expect_text(pair.two, "node-a");
+	renewals = stats_of(pair.one).renewals;
+	WAIT_UNTIL(stats_of(pair.one).renewals >= renewals + 1, SOON_MS);
+	ASSERT_OK(hf_lock_release(pair.mine));
+	expect_text(pair.two, "node-a");
+	ASSERT_OK(hf_lock_release(pair.mine));
+	end(&pair);
+}
+
+static void value_of_every_kind_is_shown(void **state)
+{
+	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR,  HF_FENCED, HF_SIMPLE,
+	                                HF_READ,      HF_WRITE, HF_SPIN};
+	hf_client *client = sync_open(HF_CLIENT(.describe = "clerk"));
+
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		hf_lock *lock = open_kind(client, kinds[i]);
+		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.value = "node-a")));
+		expect_text(client, "node-a");
+		if (kinds[i] != HF_SIMPLE) {
+			ASSERT_OK(hf_lock_acquire(lock, NULL));
+			expect_text(client, "node-a");
+			ASSERT_OK(hf_lock_release(lock));
+		}
+		ASSERT_OK(hf_lock_release(lock));
+		hf_lock_close(lock);
+	}
+	ASSERT_OK(sync_close(client));
+}
+
+/* From one owner of this process to the next without a release in between. */
+static void value_goes_with_a_hand_over(void **state)
+{
+	hf_client *client = sync_open(HF_CLIENT(.describe = "clerk"));
+	hf_lock *lock = open_kind(client, HF_REENTRANT);
+	uint64_t handovers = 0;
+
+	(void)state;
+	for (int i = 0; i < 20 && handovers == 0; i++) {
+		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.value = "node-a")));
+		struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.value = "node-b"));
+		WAIT_UNTIL(stats_of(client).waiting == 1, SOON_MS);
+		ASSERT_OK(hf_lock_release(lock));
+		waiter_expect(waiter, 0);
+		expect_text(client, "node-b");
+		ASSERT_OK(waiter_release(waiter));
+		waiter_free(waiter);
+		handovers = stats_of(client).handovers;
+	}
+	assert_true(handovers > 0);
+	hf_lock_close(lock);
+	ASSERT_OK(sync_close(client));
+	WAIT_UNTIL(count_keys(live_raw) == 0, SOON_MS);
+}
+
+static void value_has_a_limit(void **state)
+{
+	struct pair pair;
+	hf_lock *multi = NULL;
+	char *most = long_text(1000), *more = long_text(1001);
+
+	(void)state;
+	begin(&pair, "clerk", 0);
+	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = more)), HF_EINVAL);
+	ASSERT_CONTAINS(hf_error_detail(), "value");
+	assert_int_equal(stats_of(pair.one).commands, 0);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = most)));
+	expect_text(pair.two, most);
+	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_open_multi(&pair.mine, 1, &multi));
+	ASSERT_RC(hf_lock_acquire(multi, HF_ACQUIRE(.value = "x")), HF_EINVAL);
+	hf_lock_close(multi);
+	free(most);
+	free(more);
+	end(&pair);
+}
+
+static void value_of_an_asynchronous_candidate_is_copied(void **state)
+{
+	struct done first = {0}, second = {0}, released = {0};
+	struct pair pair;
+	hf_owner *owners[] = {new_owner(), new_owner()};
+
+	(void)state;
+	begin(&pair, "clerk", 0);
+	stand_async(pair.mine, owners[0], "node-a", &first);
+	WAIT_UNTIL(atomic_load(&first.calls) == 1, SOON_MS);
+	assert_int_equal(first.result, 0);
+	expect_text(pair.two, "node-a");
+	stand_async(pair.mine, owners[1], "node-b", &second);
+	WAIT_UNTIL(queued() == 1, SOON_MS);
+	ASSERT_OK(hf_lock_release_async(pair.mine, HF_RELEASE(.owner = owners[0]), note_done,
+	                                &released));
+	WAIT_UNTIL(atomic_load(&second.calls) == 1, SOON_MS);
+	assert_int_equal(second.result, 0);
+	expect_text(pair.two, "node-b");
+	WAIT_UNTIL(atomic_load(&released.calls) == 1, SOON_MS);
+	ASSERT_OK(hf_lock_release_with(pair.mine, HF_RELEASE(.owner = owners[1])));
+	hf_owner_free(owners[0]);
+	hf_owner_free(owners[1]);
+	end(&pair);
+}
+
+/* ---- what only sessions can do ---- */
+
+static void nobody_can_be_asked_for_a_lock(void **state)
+{
+	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR, HF_READ, HF_WRITE, HF_LEADER};
+	hf_client *client = sync_open(NULL);
+	int asked = -7;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		hf_lock *lock = open_kind(client, kinds[i]);
+		ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.revocable = 1)), HF_ENOTSUP);
+		ASSERT_CONTAINS(hf_error_detail(), "ZooKeeper");
+		ASSERT_RC(hf_lock_revoke(lock, &asked), HF_ENOTSUP);
+		ASSERT_RC(hf_lock_revoke_async(lock, never_done, NULL), HF_ENOTSUP);
+		hf_lock_close(lock);
+	}
+	assert_int_equal(asked, -7);
+	assert_int_equal(stats_of(client).commands, 0);
+	ASSERT_OK(sync_close(client));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SYNC_STORY(leader_is_a_fair_lock),
+		SYNC_STORY(candidate_that_gives_up_leaves_nothing),
+		SYNC_STORY(value_is_the_last_line_of_the_note),
+		SYNC_STORY(without_a_description_the_value_goes_nowhere),
+		SYNC_STORY(every_leader_shows_its_own_value),
+		SYNC_STORY(value_stays_while_it_is_renewed_and_nested),
+		SYNC_STORY(value_of_every_kind_is_shown),
+		SYNC_STORY(value_goes_with_a_hand_over),
+		SYNC_STORY(value_has_a_limit),
+		SYNC_STORY(value_of_an_asynchronous_candidate_is_copied),
+		SYNC_STORY(nobody_can_be_asked_for_a_lock),
+	};
+	return cmocka_run_group_tests(tests, live_start, live_stop);
+}

@@ -1,0 +1,313 @@
+/* Permits on ZooKeeper while answers are lost and connections break. */
+#define _GNU_SOURCE
+#include "live/zk_permits_faults.h"
+
+/* ---- answers that are lost ---- */
+
+/* What the server has come to when the connection breaks, before its answers are there. */
+struct step {
+	const char *what;
+	int gates, leases;
+};
+
+static const struct step steps[] = {
+	{"gate made", 1, 0}, {"lease made", 1, 1}, {"gate opened", 0, 1}};
+
+#define STEPS ((int)(sizeof steps / sizeof *steps))
+
+static void wait_for_step(const struct step *step)
+{
+	long long ends_at = test_now_ms() + SOON_MS;
+	while (gates() != step->gates || leases() != step->leases)
+		if (test_now_ms() > ends_at)
+			fail_msg("%s: not seen", step->what);
+}
+
+static void lost_answer_at_any_step_leaves_one_lease(void **state)
+{
+	(void)state;
+	begin_behind(NULL, 1, 10000);
+	make_folders();
+	for (int i = 0; i < STEPS; i++) {
+		proxy_delay(proxy, 150);
+		struct call *call = CALL(.permits = pair.mine, .n = 1);
+		wait_for_step(&steps[i]);
+		proxy_cut(proxy);
+		proxy_delay(proxy, 0);
+		call_expect(call, 0);
+		WAIT_NODES(0, 1);
+		assert_int_equal(hf_permits_state(pair.mine, call->ids[0]), HF_HELD);
+		call_give(call);
+		WAIT_NODES(0, 0);
+	}
+	assert_int_equal(stats_of(pair.one).losses, 0);
+	end();
+}
+
+static void lost_answer_that_nobody_waits_for_leaves_nothing(void **state)
+{
+	(void)state;
+	begin_behind(NULL, 1, 10000);
+	make_folders();
+	for (int i = 0; i < STEPS; i++) {
+		proxy_delay(proxy, 100);
+		hf_cancel *cancel = new_cancel();
+		struct call *call =
+			CALL(.permits = pair.mine, .n = 1, .wait_ms = 4000, .cancel = cancel);
+		wait_for_step(&steps[i]);
+		proxy_refuse(proxy, true);
+		proxy_cut(proxy);
+		proxy_delay(proxy, 0);
+		hf_cancel_fire(cancel);
+		WAIT_UNTIL(call_is_over(call), 6000);
+		assert_true(call->result == HF_ECANCELLED || call->result == HF_EUNKNOWN);
+		proxy_refuse(proxy, false);
+		WAIT_NODES(0, 0);
+		call_free(call);
+		hf_cancel_free(cancel);
+		assert_int_equal(stats_of(pair.one).held, 0);
+	}
+	end();
+}
+
+static void lost_request_at_any_step_is_sent_again(void **state)
+{
+	(void)state;
+	begin_behind(NULL, 1, 10000);
+	make_folders();
+	for (int i = 0; i < STEPS - 1; i++) {
+		proxy_delay(proxy, 100);
+		struct call *call = CALL(.permits = pair.mine, .n = 1);
+		wait_for_step(&steps[i]);
+		/* The answers arrive, and what is sent then does not. */
+		proxy_drop_requests(proxy, true);
+		long long bytes = proxy_request_bytes(proxy);
+		WAIT_UNTIL(proxy_request_bytes(proxy) > bytes, SOON_MS);
+		proxy_cut(proxy);
+		proxy_drop_requests(proxy, false);
+		proxy_delay(proxy, 0);
+		call_expect(call, 0);
+		WAIT_NODES(0, 1);
+		call_give(call);
+		WAIT_NODES(0, 0);
+	}
+	end();
+}
+
+/* A release in a thread of its own. */
+struct release {
+	pthread_t thread;
+	hf_permit_id ids[3];
+	int result;
+};
+
+static void *run_release(void *arg)
+{
+	struct release *release = arg;
+	release->result = give_all(pair.mine, release->ids, 3);
+	return NULL;
+}
+
+/* Of three the server has deleted one, or two, or all, when the connection breaks. */
+static void lost_answer_to_a_release_of_several_is_a_release(void **state)
+{
+	struct release release;
+
+	(void)state;
+	command_timeout_ms = 10000;
+	begin_behind(NULL, 3, 20000);
+	for (int left = 2; left >= 0; left--) {
+		take(pair.mine, 3, 0, release.ids);
+		proxy_delay(proxy, 60);
+		assert_int_equal(pthread_create(&release.thread, NULL, run_release, &release), 0);
+		long long ends_at = test_now_ms() + SOON_MS;
+		while (leases() > left)
+			assert_true(test_now_ms() < ends_at);
+		proxy_cut(proxy);
+		proxy_delay(proxy, 0);
+		assert_int_equal(pthread_join(release.thread, NULL), 0);
+		assert_int_equal(release.result, 0);
+		assert_int_equal(leases(), 0);
+		assert_int_equal(stats_of(pair.one).held, 0);
+	}
+	assert_int_equal(stats_of(pair.one).losses, 0);
+	end();
+}
+
+static void release_that_cannot_be_sent_is_done_later(void **state)
+{
+	hf_permit_id ids[2];
+
+	(void)state;
+	begin_behind(NULL, 2, 20000);
+	take(pair.mine, 2, 0, ids);
+	proxy_refuse(proxy, true);
+	proxy_cut(proxy);
+	/* It did not even leave, but is given up from the call on. */
+	ASSERT_RC(give_all(pair.mine, ids, 2), HF_EUNREACHABLE);
+	assert_int_equal(hf_permits_remaining(pair.mine, ids[0]), 0);
+	assert_int_equal(leases(), 2);
+	proxy_refuse(proxy, false);
+	WAIT_UNTIL(leases() == 0, 10000);
+	end();
+}
+
+/* ---- connections that break ---- */
+
+static void connection_cut_while_waiting_leaves_one_lease(void **state)
+{
+	hf_permit_id id;
+
+	(void)state;
+	begin_behind(NULL, 1, 10000);
+	take(pair.theirs, 1, 0, &id);
+	struct call *first = CALL(.permits = pair.mine, .n = 1);
+	WAIT_NODES(1, 2);
+	struct call *second = CALL(.permits = pair.mine, .n = 1);
+	WAIT_NODES(2, 2);
+	for (int i = 0; i < 3; i++) {
+		uint64_t reconnects = stats_of(pair.one).reconnects;
+		proxy_cut(proxy);
+		WAIT_UNTIL(stats_of(pair.one).reconnects > reconnects, 10000);
+		ASSERT_OK(hf_client_ping(pair.one, NULL));
+		assert_int_equal(gates(), 2);
+		assert_int_equal(leases(), 2);
+	}
+	assert_false(call_is_over(first) || call_is_over(second));
+	ASSERT_OK(give(pair.theirs, id));
+	call_expect(first, 0);
+	WAIT_NODES(1, 2);
+	call_give(first);
+	call_expect(second, 0);
+	WAIT_NODES(0, 1);
+	call_give(second);
+	WAIT_NODES(0, 0);
+	end();
+}
+
+static void permit_given_back_during_a_broken_connection_is_heard_of(void **state)
+{
+	hf_permit_id ids[2];
+
+	(void)state;
+	begin_behind(NULL, 2, 20000);
+	take(pair.theirs, 2, 0, ids);
+	struct call *first = CALL(.permits = pair.mine, .n = 1);
+	WAIT_NODES(1, 3);
+	struct call *second = CALL(.permits = pair.mine, .n = 1);
+	WAIT_NODES(2, 3);
+	proxy_refuse(proxy, true);
+	proxy_cut(proxy);
+	ASSERT_OK(give_all(pair.theirs, ids, 2));
+	assert_int_equal(leases(), 1);
+	assert_false(call_is_over(first));
+	proxy_refuse(proxy, false);
+	call_expect(first, 0);
+	call_expect(second, 0);
+	WAIT_NODES(0, 2);
+	call_give(first);
+	call_give(second);
+	end();
+}
+
+static void long_partition_costs_the_permit_before_it_is_given_away(void **state)
+{
+	hf_permit_id id;
+	char path[700];
+
+	(void)state;
+	begin_behind(NULL, 1, 4000);
+	take(pair.mine, 1, 0, &id);
+	newest_child(zk_eye, LEASES, path, sizeof path);
+	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	WAIT_NODES(1, 2);
+	proxy_hold_requests(proxy, true);
+	proxy_hold_replies(proxy, true);
+	long long ends_at = test_now_ms() + 8000;
+	while (hf_permits_state(pair.mine, id) != HF_LOST) {
+		bool gone = zk_raw_exists(zk_eye, path, NULL) == ZK_RAW_NO_NODE;
+		if (gone && hf_permits_remaining(pair.mine, id) > 0)
+			fail_msg("the server has given it away, and it is still believed");
+		assert_true(test_now_ms() < ends_at);
+		test_pause();
+	}
+	call_expect(call, 0);
+	proxy_hold_requests(proxy, false);
+	proxy_hold_replies(proxy, false);
+	ASSERT_RC(give(pair.mine, id), HF_ELOST);
+	ASSERT_RC(try_take(pair.mine, 1, 1500), HF_ETIMEDOUT);
+	call_give(call);
+	WAIT_NODES(0, 0);
+	end();
+}
+
+/* Each permit is four round trips: as long as they go on, nobody doubts the connection. */
+static void many_permits_on_a_slow_line_take_their_time(void **state)
+{
+	enum { WANTED = 40 };
+	hf_permit_id ids[WANTED];
+
+	(void)state;
+	begin_behind(NULL, WANTED, 20000);
+	proxy_delay(proxy, 15);
+	ASSERT_OK(hf_permits_acquire(pair.mine, WANTED, HF_PERMITS(.wait_ms = 20000), ids));
+	assert_int_equal(stats_of(pair.one).reconnects, 0);
+	assert_int_equal(leases(), WANTED);
+	proxy_delay(proxy, 0);
+	ASSERT_OK(give_all(pair.mine, ids, WANTED));
+	assert_int_equal(leases(), 0);
+	end();
+}
+
+/* Who has left takes no more of them. */
+static void many_permits_on_a_slow_line_are_left_half_way(void **state)
+{
+	hf_permit_id ids[200];
+	hf_cancel *cancel = new_cancel();
+
+	(void)state;
+	begin_behind(NULL, 200, 20000);
+	for (int i = 0; i < 2; i++) {
+		proxy_delay(proxy, 15);
+		struct done *done = check_alloc(sizeof(*done));
+		ASSERT_OK(hf_permits_acquire_async(
+			pair.mine, 200,
+			HF_PERMITS(.wait_ms = i ? 1000 : 0, .cancel = i ? NULL : cancel), note_done,
+			done));
+		WAIT_UNTIL(leases() >= 3, SOON_MS);
+		long long left_at = test_now_ms();
+		hf_cancel_fire(cancel);
+		WAIT_UNTIL(atomic_load(&done->calls) == 1, SOON_MS);
+		ASSERT_BETWEEN(test_now_ms() - left_at, 0, 2000);
+		assert_true(done->result == (i ? HF_EUNKNOWN : HF_ECANCELLED));
+		int most = leases();
+		proxy_delay(proxy, 0);
+		while (leases() > 0) {
+			assert_true(leases() <= most + 2);
+			assert_true(test_now_ms() - left_at < 15000);
+		}
+		WAIT_NODES(0, 0);
+		free(done);
+	}
+	take(pair.mine, 3, 0, ids);
+	ASSERT_OK(give_all(pair.mine, ids, 3));
+	hf_cancel_free(cancel);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FAULT_STORY(lost_answer_at_any_step_leaves_one_lease),
+		FAULT_STORY(lost_answer_that_nobody_waits_for_leaves_nothing),
+		FAULT_STORY(lost_request_at_any_step_is_sent_again),
+		FAULT_STORY(lost_answer_to_a_release_of_several_is_a_release),
+		FAULT_STORY(release_that_cannot_be_sent_is_done_later),
+		FAULT_STORY(connection_cut_while_waiting_leaves_one_lease),
+		FAULT_STORY(permit_given_back_during_a_broken_connection_is_heard_of),
+		FAULT_STORY(long_partition_costs_the_permit_before_it_is_given_away),
+		FAULT_STORY(many_permits_on_a_slow_line_take_their_time),
+		FAULT_STORY(many_permits_on_a_slow_line_are_left_half_way),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,546 @@
+/* Asking for a lock on a real ZooKeeper: who is told, how often, and who is not. */
+#define _GNU_SOURCE
+#include "live/sync.h"
+#include "live/zk.h"
+
+#include "support/proxy.h"
+
+#define MESSAGE "__REVOKE__"
+
+/* A holder whose events are seen, and another client. */
+struct pair {
+	struct seen *seen;
+	hf_client *one;
+	hf_client *two;
+	hf_lock *mine;
+	hf_lock *theirs;
+};
+
+static hf_client *open_seeing(const char *url, struct seen *seen)
+{
+	return open_url(url, HF_CLIENT(.on_event = see_event, .event_arg = seen));
+}
+
+static void begin_at(struct pair *pair, const char *url, hf_kind kind)
+{
+	pair->seen = check_alloc(sizeof(*pair->seen));
+	pthread_mutex_init(&pair->seen->mutex, NULL);
+	pair->one = open_seeing(url, pair->seen);
+	pair->two = open_zk("");
+	pair->mine = open_kind(pair->one, kind, "orders");
+	pair->theirs = open_kind(pair->two, kind, "orders");
+}
+
+static void begin(struct pair *pair, hf_kind kind)
+{
+	begin_at(pair, test_zookeeper_url(zk_server, 0), kind);
+}
+
+static void end(struct pair *pair)
+{
+	hf_lock_close(pair->mine);
+	hf_lock_close(pair->theirs);
+	ASSERT_OK(hf_client_close(pair->one));
+	ASSERT_OK(hf_client_close(pair->two));
+	free(pair->seen);
+}
+
+static long long watches(void)
+{
+	return test_zookeeper_value(zk_server, 0, "zk_watch_count");
+}
+
+static int ask_for(hf_lock *lock)
+{
+	int asked = -7;
+	ASSERT_OK(hf_lock_revoke(lock, &asked));
+	return asked;
+}
+
+/* How many events of any kind there were. */
+static int events(struct seen *seen)
+{
+	pthread_mutex_lock(&seen->mutex);
+	int n = seen->events;
+	pthread_mutex_unlock(&seen->mutex);
+	return n;
+}
+
+static hf_state last_state(struct seen *seen)
+{
+	pthread_mutex_lock(&seen->mutex);
+	hf_state state = seen->events > 0 ? seen->states[seen->events - 1] : HF_FREE;
+	pthread_mutex_unlock(&seen->mutex);
+	return state;
+}
+
+/* The server is to tell of the next change of the only node that is watched. */
+static void expect_watched(void)
+{
+	WAIT_UNTIL(watches() == 1, SOON_MS);
+}
+
+static void expect_data(const char *path, const char *expected)
+{
+	struct zk_raw_data data;
+	assert_int_equal(zk_raw_get(zk_eye, path, &data, NULL), 0);
+	assert_string_equal(data.bytes, expected);
+	free(data.bytes);
+}
+
+/* ---- asking ---- */
+
+static void nobody_is_asked_for_a_free_lock(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, HF_REENTRANT);
+	assert_int_equal(ask_for(pair.theirs), 0);
+	assert_int_equal(count_children(zk_eye, "/orders"), -1);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
+	ASSERT_OK(hf_lock_release(pair.mine));
+	assert_int_equal(ask_for(pair.theirs), 0);
+	assert_int_equal(count_children(zk_eye, "/orders"), 0);
+	ASSERT_OK(hf_lock_revoke(pair.theirs, NULL));
+	assert_int_equal(events(pair.seen), 0);
+	ASSERT_RC(hf_lock_revoke(NULL, NULL), HF_EINVAL);
+	end(&pair);
+}
+
+static void holder_is_told_once_for_each_request(void **state)
+{
+	char path[700], owner[64];
+	struct zk_raw_stat stat;
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, HF_REENTRANT);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
+	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	hf_client_uuid(pair.one, owner);
+	for (int i = 1; i <= 5; i++) {
+		expect_watched();
+		assert_int_equal(ask_for(pair.theirs), 1);
+		WAIT_UNTIL(seen_count(pair.seen, HF_REVOKED) == i, SOON_MS);
+		expect_data(path, MESSAGE);
+	}
+	ASSERT_OK(hf_client_ping(pair.one, NULL));
+	assert_int_equal(events(pair.seen), 5);
+	assert_string_equal(pair.seen->name, "orders");
+	assert_int_equal(strncmp(pair.seen->owner, owner, 36), 0);
+	ASSERT_CONTAINS(pair.seen->detail, "asked for");
+	assert_true(pair.seen->remaining[0] > 0);
+	/* It is no more than a wish. */
+	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
+	assert_true(hf_lock_remaining(pair.mine, NULL) > 0);
+	hf_stats stats = stats_of(pair.one);
+	assert_int_equal(stats.held, 1);
+	assert_int_equal(stats.losses, 0);
+	assert_int_equal(stats.at_risk, 0);
+	assert_int_equal(stats.wakeups, 0);
+	assert_int_equal(stats.grants, 1);
+	ASSERT_OK(hf_lock_release(pair.mine));
+	assert_int_equal(events(pair.seen), 5);
+	end(&pair);
+}
+
+static void every_kind_can_be_asked_for(void **state)
+{
+	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR,  HF_FENCED,      HF_READ,  HF_WRITE,
+	                                HF_SIMPLE,    HF_PLAIN, HF_SIMPLE_FAIR, HF_LEADER};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		struct pair pair;
+		begin(&pair, kinds[i]);
+		ASSERT_OK(
+			hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1, .wait_ms = SOON_MS)));
+		assert_int_equal(ask_for(pair.theirs), 1);
+		WAIT_UNTIL(seen_count(pair.seen, HF_REVOKED) == 1, SOON_MS);
+		assert_string_equal(pair.seen->name, "orders");
+		assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
+		ASSERT_OK(hf_lock_release(pair.mine));
+		assert_int_equal(ask_for(pair.theirs), 0);
+		assert_int_equal(events(pair.seen), 1);
+		end(&pair);
+		assert_int_equal(zk_sweep(state), 0);
+	}
+}
+
+static void message_by_hand_is_told_and_other_words_are_not(void **state)
+{
+	static const char *const others[] = {"hello", "", "__REVOKE__ ", "__REVOKE_", "__revoke__"};
+	char path[700];
+	struct zk_raw_stat stat;
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, HF_REENTRANT);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1, .value = "mine")));
+	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	expect_data(path, "mine");
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		expect_watched();
+		assert_int_equal(zk_raw_set(zk_eye, path, others[i], -1), 0);
+	}
+	expect_watched();
+	ASSERT_OK(hf_client_ping(pair.one, NULL));
+	assert_int_equal(events(pair.seen), 0);
+	for (int i = 1; i <= 3; i++) {
+		expect_watched();
+		assert_int_equal(zk_raw_set(zk_eye, path, MESSAGE, -1), 0);
+		WAIT_UNTIL(seen_count(pair.seen, HF_REVOKED) == i, SOON_MS);
+		expect_watched();
+		assert_int_equal(zk_raw_set(zk_eye, path, "thanks", -1), 0);
+	}
+	expect_watched();
+	ASSERT_OK(hf_client_ping(pair.one, NULL));
+	assert_int_equal(events(pair.seen), 3);
+	ASSERT_OK(hf_lock_release(pair.mine));
+	end(&pair);
+}
+
+/* Some may be told together; the last one is told in any case. */
+static void burst_of_requests_is_told_at_least_once(void **state)
+{
+	char path[700];
+	struct zk_raw_stat stat;
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, HF_REENTRANT);
+	for (int i = 0; i < 5; i++) {
+		int before = events(pair.seen);
+		ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
+		read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+		for (int j = 0; j < 10; j++)
+			assert_int_equal(zk_raw_set(zk_eye, path, MESSAGE, -1), 0);
+		WAIT_UNTIL(events(pair.seen) > before, SOON_MS);
+		expect_watched();
+		ASSERT_OK(hf_client_ping(pair.one, NULL));
+		assert_true(events(pair.seen) - before <= 10);
+		ASSERT_OK(hf_lock_release(pair.mine));
+	}
+	assert_int_equal(seen_count(pair.seen, HF_REVOKED), events(pair.seen));
+	end(&pair);
+}
+
+/* ---- who is not told ---- */
+
+static void holder_that_did_not_want_to_know_is_not_told(void **state)
+{
+	char path[700];
+	struct zk_raw_stat stat;
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, HF_REENTRANT);
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	expect_watched();
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(ask_for(pair.theirs), 1);
+		expect_watched();
+	}
+	expect_data(path, MESSAGE);
+	ASSERT_OK(hf_client_ping(pair.one, NULL));
+	assert_int_equal(events(pair.seen), 0);
+	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
+	/* Its deletion is noticed all the same. */
+	assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
+	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, 2000);
+	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
+	end(&pair);
+}
+
+static void wish_to_know_ends_with_the_hold(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, HF_REENTRANT);
+	for (int i = 1; i <= 3; i++) {
+		ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
+		assert_int_equal(ask_for(pair.theirs), 1);
+		WAIT_UNTIL(events(pair.seen) == i, SOON_MS);
+		ASSERT_OK(hf_lock_release(pair.mine));
+		ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+		assert_int_equal(ask_for(pair.theirs), 1);
+		expect_watched();
+		ASSERT_OK(hf_client_ping(pair.one, NULL));
+		ASSERT_OK(hf_lock_release(pair.mine));
+		assert_int_equal(events(pair.seen), i);
+	}
+	end(&pair);
+}
+
+static void holder_of_another_program_gets_the_message_and_waiters_do_not(void **state)
+{
+	char *path = NULL;
+	struct pair pair;
+	struct zk_raw_names names;
+
+	(void)state;
+	begin(&pair, HF_REENTRANT);
+	assert_int_equal(zk_raw_create(zk_eye, "/orders", "", ZK_RAW_CONTAINER, NULL, NULL), 0);
+	assert_int_equal(zk_raw_create(zk_eye, "/orders/lock-", "java", ZK_RAW_EPHEMERAL_SEQUENTIAL,
+	                               &path, NULL),
+	                 0);
+	struct waiter *waiter =
+		waiter_start(pair.mine, HF_ACQUIRE(.revocable = 1, .value = "waits"));
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
+	assert_int_equal(ask_for(pair.theirs), 1);
+	expect_data(path, MESSAGE);
+	assert_int_equal(zk_raw_children(zk_eye, "/orders", &names, NULL), 0);
+	for (int i = 0; i < names.count; i++) {
+		char other[700];
+		snprintf(other, sizeof other, "/orders/%s", names.name[i]);
+		if (strcmp(other, path) != 0)
+			expect_data(other, "waits");
+	}
+	zk_raw_names_clear(&names);
+	assert_int_equal(events(pair.seen), 0);
+	assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
+	waiter_expect(waiter, 0);
+	assert_int_equal(ask_for(pair.theirs), 1);
+	WAIT_UNTIL(events(pair.seen) == 1, SOON_MS);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	free(path);
+	end(&pair);
+}
+
+static void combined_lock_cannot_be_asked_for(void **state)
+{
+	hf_lock *multi = NULL;
+	struct pair pair;
+	int asked = -7;
+
+	(void)state;
+	begin(&pair, HF_REENTRANT);
+	hf_lock *parts[] = {pair.mine, open_kind(pair.one, HF_REENTRANT, "paid")};
+	ASSERT_OK(hf_lock_open_multi(parts, 2, &multi));
+	ASSERT_RC(hf_lock_acquire(multi, HF_ACQUIRE(.revocable = 1)), HF_ENOTSUP);
+	ASSERT_RC(hf_lock_revoke(multi, &asked), HF_ENOTSUP);
+	ASSERT_RC(hf_lock_revoke_async(multi, never_done, NULL), HF_ENOTSUP);
+	assert_int_equal(asked, -7);
+	assert_int_equal(count_children(zk_eye, "/orders"), -1);
+	hf_lock_close(multi);
+	hf_lock_close(parts[1]);
+	end(&pair);
+}
+
+/* ---- when ---- */
+
+static void message_that_came_while_it_waited_is_told_after_the_grant(void **state)
+{
+	char path[700], own[700] = "";
+	struct zk_raw_stat stat;
+	struct zk_raw_names names;
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, HF_REENTRANT);
+	ASSERT_OK(hf_lock_acquire(pair.theirs, NULL));
+	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	struct waiter *waiter = waiter_start(pair.mine, HF_ACQUIRE(.revocable = 1));
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
+	assert_int_equal(zk_raw_children(zk_eye, "/orders", &names, NULL), 0);
+	for (int i = 0; i < names.count; i++)
+		if (strcmp(names.name[i], strrchr(path, '/') + 1) != 0)
+			snprintf(own, sizeof own, "/orders/%s", names.name[i]);
+	zk_raw_names_clear(&names);
+	assert_int_equal(zk_raw_set(zk_eye, own, MESSAGE, -1), 0);
+	ASSERT_OK(hf_client_ping(pair.one, NULL));
+	assert_int_equal(events(pair.seen), 0);
+	ASSERT_OK(hf_lock_release(pair.theirs));
+	waiter_expect(waiter, 0);
+	WAIT_UNTIL(events(pair.seen) == 1, SOON_MS);
+	assert_int_equal(last_state(pair.seen), HF_REVOKED);
+	/* Once, and then again for the next. */
+	expect_watched();
+	ASSERT_OK(hf_client_ping(pair.one, NULL));
+	assert_int_equal(events(pair.seen), 1);
+	assert_int_equal(ask_for(pair.theirs), 1);
+	WAIT_UNTIL(events(pair.seen) == 2, SOON_MS);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	end(&pair);
+}
+
+static void reconnect_tells_nothing_twice_and_forgets_nothing(void **state)
+{
+	char path[700];
+	struct zk_raw_stat stat;
+	struct proxy *proxy = proxy_start(test_zookeeper_url(zk_server, 0));
+	struct pair pair;
+
+	(void)state;
+	begin_at(&pair, proxy_url(proxy), HF_REENTRANT);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
+	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	assert_int_equal(ask_for(pair.theirs), 1);
+	WAIT_UNTIL(events(pair.seen) == 1, SOON_MS);
+	expect_watched();
+	for (int i = 1; i <= 2; i++) {
+		proxy_cut(proxy);
+		WAIT_UNTIL(stats_of(pair.one).reconnects == (uint64_t)i, 10000);
+		expect_watched();
+		ASSERT_OK(hf_client_ping(pair.one, NULL));
+		assert_int_equal(events(pair.seen), 1);
+	}
+	/* What is written while nobody hears is told afterwards. */
+	proxy_refuse(proxy, true);
+	proxy_cut(proxy);
+	assert_int_equal(ask_for(pair.theirs), 1);
+	assert_int_equal(events(pair.seen), 1);
+	proxy_refuse(proxy, false);
+	WAIT_UNTIL(events(pair.seen) == 2, 10000);
+	expect_watched();
+	ASSERT_OK(hf_client_ping(pair.one, NULL));
+	assert_int_equal(events(pair.seen), 2);
+	assert_int_equal(seen_count(pair.seen, HF_REVOKED), 2);
+	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(pair.mine));
+	end(&pair);
+	proxy_stop(proxy);
+}
+
+static void request_comes_before_the_loss_and_never_after(void **state)
+{
+	char path[700];
+	struct zk_raw_stat stat;
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, HF_REENTRANT);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
+	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+	assert_int_equal(ask_for(pair.theirs), 1);
+	WAIT_UNTIL(events(pair.seen) == 1, SOON_MS);
+	assert_int_equal(last_state(pair.seen), HF_REVOKED);
+	assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
+	WAIT_UNTIL(events(pair.seen) == 2, SOON_MS);
+	assert_int_equal(last_state(pair.seen), HF_LOST);
+	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
+	/* At once: whatever is told of the request, the loss is told, and is the last. */
+	for (int i = 1; i <= 10; i++) {
+		ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
+		read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
+		assert_int_equal(zk_raw_set(zk_eye, path, MESSAGE, -1), 0);
+		assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
+		WAIT_UNTIL(seen_count(pair.seen, HF_LOST) == i + 1, SOON_MS);
+		assert_int_equal(last_state(pair.seen), HF_LOST);
+		ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
+	}
+	ASSERT_OK(hf_client_ping(pair.one, NULL));
+	assert_int_equal(last_state(pair.seen), HF_LOST);
+	end(&pair);
+}
+
+/* ---- several holders ---- */
+
+static void all_readers_are_asked(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, HF_READ);
+	struct seen *seen = check_alloc(sizeof(*seen));
+	pthread_mutex_init(&seen->mutex, NULL);
+	hf_client *third = open_seeing(test_zookeeper_url(zk_server, 0), seen);
+	hf_lock *reads = open_kind(third, HF_READ, "orders");
+	hf_lock *writes = open_kind(pair.two, HF_WRITE, "orders");
+	hf_owner *owner = new_owner();
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1, .owner = owner)));
+	ASSERT_OK(hf_lock_acquire(reads, HF_ACQUIRE(.revocable = 1)));
+	struct waiter *writer = waiter_start(writes, NULL);
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 4, SOON_MS);
+	assert_int_equal(ask_for(pair.theirs), 1);
+	WAIT_UNTIL(events(pair.seen) == 2 && events(seen) == 1, SOON_MS);
+	/* Whoever wants to write asks the same ones. */
+	assert_int_equal(ask_for(writes), 1);
+	WAIT_UNTIL(events(pair.seen) == 4 && events(seen) == 2, SOON_MS);
+	assert_false(atomic_load(&writer->over));
+	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_release_with(pair.mine, HF_RELEASE(.owner = owner)));
+	ASSERT_OK(hf_lock_release(reads));
+	waiter_expect(writer, 0);
+	ASSERT_OK(waiter_release(writer));
+	waiter_free(writer);
+	hf_owner_free(owner);
+	hf_lock_close(reads);
+	hf_lock_close(writes);
+	ASSERT_OK(hf_client_close(third));
+	free(seen);
+	end(&pair);
+}
+
+/* ---- together ---- */
+
+struct polite {
+	hf_lock *lock;
+	hf_owner *owner;
+	atomic_int asked;
+	struct done released;
+};
+
+static void give_up(void *arg, const hf_event *event)
+{
+	struct polite *polite = arg;
+	if (hf_event_state(event) != HF_REVOKED || atomic_fetch_add(&polite->asked, 1) > 0)
+		return;
+	(void)hf_lock_release_async(polite->lock, HF_RELEASE(.owner = polite->owner), note_done,
+	                            &polite->released);
+}
+
+static void holder_that_gives_it_up_when_asked_lets_the_next_have_it(void **state)
+{
+	struct polite polite = {.owner = new_owner()};
+	hf_client *holder = open_at(test_zookeeper_url(zk_server, 0), "",
+	                            HF_CLIENT(.on_event = give_up, .event_arg = &polite));
+	hf_client *other = open_zk("");
+	hf_lock *wanted = open_kind(other, HF_REENTRANT, "orders");
+
+	(void)state;
+	polite.lock = open_kind(holder, HF_REENTRANT, "orders");
+	ASSERT_OK(hf_lock_acquire(polite.lock, HF_ACQUIRE(.owner = polite.owner, .revocable = 1)));
+	struct waiter *waiter = waiter_start(wanted, HF_ACQUIRE(.wait_ms = 10000));
+	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
+	EXPECT_DONE(hf_lock_revoke_async(wanted, DONE), 0, 1);
+	waiter_expect(waiter, 0);
+	WAIT_UNTIL(atomic_load(&polite.released.calls) == 1, SOON_MS);
+	assert_int_equal(polite.released.result, 0);
+	assert_int_equal(atomic_load(&polite.asked), 1);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	EXPECT_DONE(hf_lock_revoke_async(wanted, DONE), 0, 0);
+	hf_lock_close(polite.lock);
+	hf_lock_close(wanted);
+	ASSERT_OK(hf_client_close(holder));
+	ASSERT_OK(hf_client_close(other));
+	hf_owner_free(polite.owner);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ZK_STORY(nobody_is_asked_for_a_free_lock),
+		ZK_STORY(holder_is_told_once_for_each_request),
+		ZK_STORY(every_kind_can_be_asked_for),
+		ZK_STORY(message_by_hand_is_told_and_other_words_are_not),
+		ZK_STORY(burst_of_requests_is_told_at_least_once),
+		ZK_STORY(holder_that_did_not_want_to_know_is_not_told),
+		ZK_STORY(wish_to_know_ends_with_the_hold),
+		ZK_STORY(holder_of_another_program_gets_the_message_and_waiters_do_not),
+		ZK_STORY(combined_lock_cannot_be_asked_for),
+		ZK_STORY(message_that_came_while_it_waited_is_told_after_the_grant),
+		ZK_STORY(reconnect_tells_nothing_twice_and_forgets_nothing),
+		ZK_STORY(request_comes_before_the_loss_and_never_after),
+		ZK_STORY(all_readers_are_asked),
+		ZK_STORY(holder_that_gives_it_up_when_asked_lets_the_next_have_it),
+	};
+	return cmocka_run_group_tests(tests, zk_start, zk_stop);
+}

@@ -1,0 +1,402 @@
+/* The simple mutex on a real ZooKeeper: a semaphore with one permit, as Curator has it. */
+#define _GNU_SOURCE
+#include "live/zk.h"
+
+#define GATES  "/orders/locks"
+#define LEASES "/orders/leases"
+
+struct pair {
+	struct seen seen;
+	hf_client *one;
+	hf_client *two;
+	hf_lock *mine;
+	hf_lock *theirs;
+};
+
+/* Not on the stack: what a failed test leaves is closed after it. */
+static struct pair pair;
+
+static void begin(hf_kind theirs)
+{
+	memset(&pair, 0, sizeof pair);
+	pthread_mutex_init(&pair.seen.mutex, NULL);
+	pair.one = open_at(test_zookeeper_url(zk_server, 0), "",
+	                   HF_CLIENT(.on_event = see_event, .event_arg = &pair.seen));
+	pair.two = open_zk("");
+	pair.mine = open_kind(pair.one, HF_SIMPLE, "orders");
+	pair.theirs = open_kind(pair.two, theirs, "orders");
+}
+
+static int close_pair(void **state)
+{
+	hf_client *clients[] = {pair.one, pair.two};
+	(void)state;
+	pair.one = pair.two = NULL;
+	for (int i = 0; i < 2; i++)
+		(void)hf_client_close(clients[i]);
+	return 0;
+}
+
+static void end(void)
+{
+	hf_client *clients[] = {pair.one, pair.two};
+	hf_lock_close(pair.mine);
+	hf_lock_close(pair.theirs);
+	pair.one = pair.two = NULL;
+	for (int i = 0; i < 2; i++)
+		ASSERT_OK(hf_client_close(clients[i]));
+}
+
+#define SIMPLE_STORY(name) cmocka_unit_test_setup_teardown(name, zk_sweep, close_pair)
+
+static int count_at(const char *path)
+{
+	int count = count_children(zk_eye, path);
+	return count < 0 ? 0 : count;
+}
+
+#define WAIT_NODES(gates, leases)                                                                  \
+	WAIT_UNTIL(count_at(GATES) == (gates) && count_at(LEASES) == (leases), SOON_MS)
+
+/* ---- what it is on the server ---- */
+
+static void lock_is_a_lease_and_a_gate_while_it_is_waited_for(void **state)
+{
+	struct zk_raw_stat stat;
+	char path[700], identity[100];
+
+	(void)state;
+	begin(HF_SIMPLE_FAIR);
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	assert_int_equal(count_children(zk_eye, "/orders"), 2);
+	WAIT_NODES(0, 1);
+	read_only_child(zk_eye, LEASES, path, sizeof path, &stat);
+	ASSERT_CONTAINS(path, "/_c_");
+	ASSERT_CONTAINS(path, "-lease-0000000000");
+	assert_true(stat.owner != 0);
+	assert_int_equal(token_of(pair.mine, NULL), stat.czxid);
+	ASSERT_OK(hf_lock_identity(pair.mine, NULL, identity, sizeof identity));
+	assert_string_equal(identity, strrchr(path, '/') + 1);
+	struct waiter *waiter = waiter_start(pair.theirs, NULL);
+	WAIT_NODES(1, 2);
+	read_only_child(zk_eye, GATES, path, sizeof path, &stat);
+	ASSERT_CONTAINS(path, "/_c_");
+	ASSERT_CONTAINS(path, "-lock-0000000001");
+	ASSERT_OK(hf_lock_release(pair.mine));
+	waiter_expect(waiter, 0);
+	WAIT_NODES(0, 1);
+	ASSERT_OK(waiter_release(waiter));
+	assert_int_equal(count_at(LEASES), 0);
+	ASSERT_RC(hf_lock_release(pair.mine), HF_ENOTHELD);
+	waiter_free(waiter);
+	end();
+}
+
+static void value_is_the_data_of_the_lease(void **state)
+{
+	struct zk_raw_data data;
+	struct zk_raw_stat stat;
+	char path[700];
+
+	(void)state;
+	begin(HF_SIMPLE);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "mine for now")));
+	read_only_child(zk_eye, LEASES, path, sizeof path, &stat);
+	assert_int_equal(zk_raw_get(zk_eye, path, &data, NULL), 0);
+	assert_string_equal(data.bytes, "mine for now");
+	free(data.bytes);
+	ASSERT_OK(hf_lock_release(pair.mine));
+	end();
+}
+
+/* ---- one holder ---- */
+
+static void owner_that_asks_again_would_wait_for_itself(void **state)
+{
+	(void)state;
+	begin(HF_SIMPLE);
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	ASSERT_RC(hf_lock_acquire(pair.mine, NULL), HF_EDEADLOCK);
+	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EDEADLOCK);
+	WAIT_NODES(0, 1);
+	hf_lock *fair = open_kind(pair.one, HF_SIMPLE_FAIR, "orders");
+	ASSERT_RC(hf_lock_acquire(fair, NULL), HF_EDEADLOCK);
+	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(fair));
+	ASSERT_RC(hf_lock_release(pair.mine), HF_ENOTHELD);
+	WAIT_NODES(0, 0);
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	ASSERT_OK(hf_lock_release(pair.mine));
+	hf_lock_close(fair);
+	end();
+}
+
+static void owners_and_clients_exclude_each_other(void **state)
+{
+	hf_owner *owner = new_owner();
+
+	(void)state;
+	begin(HF_SIMPLE);
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	ASSERT_RC(hf_lock_acquire(pair.theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT, .owner = owner)),
+	          HF_EBUSY);
+	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = 500, .owner = owner)),
+	          HF_ETIMEDOUT);
+	WAIT_NODES(0, 1);
+	ASSERT_RC(hf_lock_release_with(pair.mine, HF_RELEASE(.owner = owner)), HF_ENOTHELD);
+	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
+	hf_cancel *cancel = new_cancel();
+	struct waiter *waiter = waiter_start(pair.theirs, HF_ACQUIRE(.cancel = cancel));
+	WAIT_NODES(1, 2);
+	hf_cancel_fire(cancel);
+	waiter_expect(waiter, HF_ECANCELLED);
+	WAIT_NODES(0, 1);
+	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_acquire(pair.theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
+	ASSERT_OK(hf_lock_release(pair.theirs));
+	waiter_free(waiter);
+	hf_cancel_free(cancel);
+	hf_owner_free(owner);
+	end();
+}
+
+static void looks_tell_what_the_server_has(void **state)
+{
+	char holder[200], identity[200];
+	int64_t number;
+	int flag;
+
+	(void)state;
+	begin(HF_SIMPLE);
+	ASSERT_OK(hf_lock_is_locked(pair.mine, &flag));
+	assert_int_equal(flag, 0);
+	ASSERT_OK(hf_lock_ttl(pair.mine, &number));
+	assert_int_equal(number, -2);
+	ASSERT_OK(hf_lock_holder(pair.mine, holder, sizeof holder));
+	assert_string_equal(holder, "");
+	ASSERT_OK(hf_lock_last_token(pair.mine, &number));
+	assert_int_equal(number, 0);
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	ASSERT_OK(hf_lock_is_locked(pair.theirs, &flag));
+	assert_int_equal(flag, 1);
+	ASSERT_OK(hf_lock_is_held(pair.mine, NULL, &flag));
+	assert_int_equal(flag, 1);
+	ASSERT_OK(hf_lock_hold_count(pair.mine, NULL, &number));
+	assert_int_equal(number, 1);
+	ASSERT_OK(hf_lock_is_held(pair.theirs, NULL, &flag));
+	assert_int_equal(flag, 0);
+	ASSERT_OK(hf_lock_ttl(pair.theirs, &number));
+	assert_int_equal(number, -1);
+	ASSERT_OK(hf_lock_holder(pair.theirs, holder, sizeof holder));
+	ASSERT_OK(hf_lock_identity(pair.mine, NULL, identity, sizeof identity));
+	assert_string_equal(holder, identity);
+	ASSERT_OK(hf_lock_last_token(pair.theirs, &number));
+	assert_int_equal(number, token_of(pair.mine, NULL));
+	ASSERT_OK(hf_lock_release(pair.mine));
+	ASSERT_OK(hf_lock_is_locked(pair.theirs, &flag));
+	assert_int_equal(flag, 0);
+	end();
+}
+
+/* The server lists children in no order, so it takes several rounds to be deceived. */
+static void holder_is_not_mistaken_for_who_waits(void **state)
+{
+	char holder[200], identity[200];
+
+	(void)state;
+	begin(HF_SIMPLE);
+	for (int i = 0; i < 8; i++) {
+		ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+		struct waiter *waiter = waiter_start(pair.theirs, NULL);
+		WAIT_NODES(1, 2);
+		ASSERT_OK(hf_lock_identity(pair.mine, NULL, identity, sizeof identity));
+		ASSERT_OK(hf_lock_holder(pair.theirs, holder, sizeof holder));
+		assert_string_equal(holder, identity);
+		ASSERT_OK(hf_lock_release(pair.mine));
+		waiter_expect(waiter, 0);
+		ASSERT_OK(waiter_release(waiter));
+		waiter_free(waiter);
+	}
+	end();
+}
+
+static void token_grows_even_when_the_folders_begin_anew(void **state)
+{
+	int64_t last = 0;
+
+	(void)state;
+	begin(HF_SIMPLE);
+	for (int i = 0; i < 6; i++) {
+		hf_lock *lock = i % 2 ? pair.mine : pair.theirs;
+		ASSERT_OK(hf_lock_acquire(lock, NULL));
+		assert_true(token_of(lock, NULL) > last);
+		last = token_of(lock, NULL);
+		ASSERT_OK(hf_lock_release(lock));
+		if (i == 2)
+			assert_int_equal(zk_raw_delete_tree(zk_eye, "/orders"), 0);
+	}
+	end();
+}
+
+static void force_takes_it_away_and_the_next_one_has_it(void **state)
+{
+	int was_held = -1;
+
+	(void)state;
+	begin(HF_SIMPLE);
+	ASSERT_OK(hf_lock_force_release(pair.theirs, &was_held));
+	assert_int_equal(was_held, 0);
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	ASSERT_OK(hf_lock_force_release(pair.theirs, &was_held));
+	assert_int_equal(was_held, 1);
+	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, 2000);
+	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 1, 1000);
+	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	int64_t token = token_of(pair.mine, NULL);
+	struct waiter *waiter = waiter_start(pair.theirs, NULL);
+	WAIT_NODES(1, 2);
+	ASSERT_OK(hf_lock_force_release(pair.theirs, &was_held));
+	assert_int_equal(was_held, 1);
+	waiter_expect(waiter, 0);
+	assert_true(token_of(pair.theirs, waiter->options.owner) > token);
+	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, 2000);
+	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
+	WAIT_NODES(0, 1);
+	assert_int_equal(hf_lock_state(pair.theirs, waiter->options.owner), HF_HELD);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	end();
+}
+
+static void fixed_lease_ends_and_is_extended(void **state)
+{
+	(void)state;
+	begin(HF_SIMPLE);
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.lease_ms = 1500)));
+	long long started_at = test_now_ms();
+	ASSERT_OK(hf_lock_extend(pair.mine, NULL, 3500));
+	struct waiter *waiter = waiter_start(pair.theirs, NULL);
+	WAIT_NODES(1, 2);
+	WAIT_UNTIL(test_now_ms() - started_at > 2000, 3000);
+	assert_int_not_equal(hf_lock_state(pair.mine, NULL), HF_LOST);
+	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, SOON_MS);
+	ASSERT_BETWEEN(test_now_ms() - started_at, 3300, 5500);
+	waiter_expect(waiter, 0);
+	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
+	WAIT_NODES(0, 1);
+	ASSERT_OK(waiter_release(waiter));
+	waiter_free(waiter);
+	end();
+}
+
+/* ---- waiters ---- */
+
+#define QUEUE 12
+
+static void waiters_of_two_clients_are_served_in_order(void **state)
+{
+	struct waiter *waiters[QUEUE];
+
+	(void)state;
+	begin(HF_SIMPLE_FAIR);
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	for (int i = 0; i < QUEUE; i++) {
+		waiters[i] = waiter_start(i % 2 ? pair.mine : pair.theirs, NULL);
+		WAIT_NODES(i + 1, 2);
+	}
+	int64_t last = token_of(pair.mine, NULL);
+	ASSERT_OK(hf_lock_release(pair.mine));
+	for (int i = 0; i < QUEUE; i++) {
+		waiter_expect(waiters[i], 0);
+		for (int j = i + 1; j < QUEUE; j++)
+			assert_false(atomic_load(&waiters[j]->over));
+		int64_t token = token_of(waiters[i]->lock, waiters[i]->options.owner);
+		assert_true(token > last);
+		last = token;
+		long long released_at = test_now_ms();
+		ASSERT_OK(waiter_release(waiters[i]));
+		if (i + 1 < QUEUE) {
+			waiter_expect(waiters[i + 1], 0);
+			ASSERT_BETWEEN(waiters[i + 1]->ended_at - released_at, -50, 1500);
+		}
+		waiter_free(waiters[i]);
+	}
+	WAIT_NODES(0, 0);
+	end();
+}
+
+static void plain_lock_in_its_place_is_a_conflict(void **state)
+{
+	(void)state;
+	begin(HF_PLAIN);
+	ASSERT_OK(hf_lock_acquire(pair.theirs, NULL));
+	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = 3000)), HF_ECONFLICT);
+	ASSERT_OK(hf_lock_release(pair.theirs));
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = 3000)));
+	ASSERT_OK(hf_lock_release(pair.mine));
+	end();
+}
+
+#define THREADS 5
+#define ROUNDS  25
+
+static long counted; /* without protection but the lock's */
+
+static void *count_up(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		int rc = hf_lock_acquire(arg, NULL);
+		long seen = counted;
+		if (i % 8 == 0)
+			test_pause();
+		counted = seen + 1;
+		if (!rc)
+			rc = hf_lock_release(arg);
+		if (rc)
+			return check_format("%d (%s: %s)", rc, hf_strerror(rc), hf_error_detail());
+	}
+	return NULL;
+}
+
+static void threads_of_two_clients_never_lose_a_count(void **state)
+{
+	pthread_t threads[2 * THREADS];
+
+	(void)state;
+	begin(HF_SIMPLE);
+	counted = 0;
+	for (int i = 0; i < 2 * THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, count_up,
+		                                i % 2 ? pair.mine : pair.theirs),
+		                 0);
+	for (int i = 0; i < 2 * THREADS; i++) {
+		void *wrong;
+		assert_int_equal(pthread_join(threads[i], &wrong), 0);
+		if (wrong)
+			fail_msg("%s", (char *)wrong);
+	}
+	assert_int_equal(counted, 2 * THREADS * ROUNDS);
+	WAIT_NODES(0, 0);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		SIMPLE_STORY(lock_is_a_lease_and_a_gate_while_it_is_waited_for),
+		SIMPLE_STORY(value_is_the_data_of_the_lease),
+		SIMPLE_STORY(owner_that_asks_again_would_wait_for_itself),
+		SIMPLE_STORY(owners_and_clients_exclude_each_other),
+		SIMPLE_STORY(looks_tell_what_the_server_has),
+		SIMPLE_STORY(holder_is_not_mistaken_for_who_waits),
+		SIMPLE_STORY(token_grows_even_when_the_folders_begin_anew),
+		SIMPLE_STORY(force_takes_it_away_and_the_next_one_has_it),
+		SIMPLE_STORY(fixed_lease_ends_and_is_extended),
+		SIMPLE_STORY(waiters_of_two_clients_are_served_in_order),
+		SIMPLE_STORY(plain_lock_in_its_place_is_a_conflict),
+		SIMPLE_STORY(threads_of_two_clients_never_lose_a_count),
+	};
+	return cmocka_run_group_tests(tests, zk_start, zk_stop);
+}
