@@ -25,9 +25,9 @@ demo: need-build-server ## build, and watch locks being taken, waited for and lo
 	@$(call build,release,holdfast_command)
 	@build/release/holdfast demo
 
-test: need-build-test maybe-zookeeper ## build and run every test
+test: need-build-test maybe-zookeeper ## build and run the tests, but for the longest
 	@$(call build,release,all)
-	@tools/run-tests release
+	@tools/run-tests release -LE long
 
 test-servers: need-build-test-servers ## run the live tests against other server versions
 	@$(call build,release,live_tests)
@@ -41,23 +41,25 @@ interop: need-build-test ## run the tests that share locks with Java's Redisson 
 
 asan: need-build-test maybe-zookeeper ## run every test with the address and undefined sanitizers
 	@$(call build,asan,all)
-	@tools/run-tests asan -LE long
+	@tools/run-tests asan -LE 'long|session'
 
 tsan: need-build-test maybe-zookeeper ## run every test with the thread sanitizer
 	@$(call build,tsan,all)
-	@tools/run-tests tsan -LE long
+	@tools/run-tests tsan -LE 'long|session'
 
-long: need-build-test maybe-zookeeper ## run with the sanitizers what asan and tsan leave out for its length
+long: need-build-test maybe-zookeeper ## run what the others leave out for its length, half an hour: ZooKeeper's faults
+	@$(call build,release,all)
+	@tools/run-tests release -L long
 	@$(call build,asan,all)
-	@tools/run-tests asan -L long
+	@tools/run-tests asan -L 'long|session'
 	@$(call build,tsan,all)
-	@tools/run-tests tsan -L long
+	@tools/run-tests tsan -L 'long|session'
 
 # Left out: what measures time or memory, crowds the machine, executes itself, or whose forked
 # child looks like a leak.
 valgrind: need-build-test-valgrind ## run the tests under valgrind, where that makes sense
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
-	@tools/run-tests valgrind -L 'unit|wire|live' -LE timing -E 'support|embedded|crowd|garbage|oom|redis_tls|wire_fork|multi_edge|cpp'
+	@tools/run-tests valgrind -L 'unit|wire|live' -LE timing -E 'support|embedded|crowd|garbage|oom|redis_tls|wire_fork|multi_edge|cpp|zk_(alone|watch|golden|tls)'
 
 builds: need-build-test-valgrind-lint maybe-zookeeper ## build what asan, tsan, valgrind and lint run
 	@$(call build,asan,all)

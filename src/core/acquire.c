@@ -80,6 +80,8 @@ void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, i
 		                "%s: waited %" PRId64 " ms; the holder's lease had %" PRId64
 		                " ms left when last asked",
 		                lock->name, waited, op->number);
+	else if (result == HF_EBUSY || result == HF_ETIMEDOUT)
+		hf__core_finish(core, op, result, "%s: waited %" PRId64 " ms", lock->name, waited);
 	else
 		hf__core_finish(core, op, result, "%s: after %" PRId64 " ms", lock->name, waited);
 	if (hold)

@@ -85,7 +85,9 @@ static void each_permit(struct hf__core *core, struct hf__look *look, each_permi
 /* Given up from now on, whatever the answer will be. */
 static void begin_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
-	(void)now;
+	/* Of a session only we know that its time is over. */
+	if (hf__kind_of(hold->cmd.lock)->session)
+		(void)hf__hold_check(core, hold, now);
 	if (hold->state != HF__HOLD_HELD)
 		return;
 	hf__hold_hide(core, hold);

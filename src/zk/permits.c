@@ -17,11 +17,12 @@ static void no_memory(struct hf__zk *zk)
 
 /* ---- giving back, by id ---- */
 
+/* One that another command works on is lost, and being removed. */
 static struct hf__node *held_node(struct hf__zk *zk, const struct hf__cmd *cmd, int32_t i)
 {
 	uint64_t wire = hf__query_permit_wire(zk->core, cmd->permit[i]);
 	struct hf__node *node = wire ? hf__node_find(zk, cmd->lock, wire) : NULL;
-	return node && node->granted ? node : NULL;
+	return node && node->granted && (!node->cmd || node->cmd == cmd) ? node : NULL;
 }
 
 /* The first that is not there any more, or -1. */

@@ -83,7 +83,8 @@ bool hf__place_was_alone(struct hf__zk *zk, const struct hf__lock *lock)
  * A folder counts what is made in it. If the last node of ours stood alone there and is removed, and this
  * one has the next number, nothing can stand before it. But a folder that is removed and made again counts
  * from nothing: then, in one epoch, as many transactions lie between the two as were needed to come to the
- * same number again, and the nodes' czxids tell that there were fewer.
+ * same number again, and the nodes' czxids tell that there were fewer. (No recipe makes lock nodes many at
+ * once, in one transaction.)
  */
 bool hf__place_is_alone(struct hf__zk *zk, const struct hf__node *node)
 {

@@ -84,9 +84,9 @@ static void holder_from_another_epoch_is_waited_for(void **state)
 	/* The folder again, up to the number that the client waits for, in few transactions. */
 	assert_int_equal(zk_raw_delete(eye, "/orders", -1), 0);
 	assert_int_equal(zk_raw_create(eye, "/orders", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
-	assert_int_equal(zk_raw_create(eye, "/orders/lock-", "", ZK_RAW_EPHEMERAL_SEQUENTIAL, &path,
-	                               NULL),
-	                 0);
+	assert_int_equal(
+		zk_raw_create(eye, "/orders/lock-", "", ZK_RAW_EPHEMERAL_SEQUENTIAL, &path, NULL),
+		0);
 	for (int i = 1; i < 5; i++)
 		assert_int_equal(zk_raw_create(eye, "/orders/x-", "", ZK_RAW_EPHEMERAL_SEQUENTIAL,
 		                               NULL, NULL),
@@ -255,7 +255,8 @@ int main(void)
 		cmocka_unit_test(new_leader_is_a_new_beginning),
 		cmocka_unit_test(holder_from_another_epoch_is_waited_for),
 		cmocka_unit_test(lost_creation_is_found_again_at_a_server_that_lagged),
-		cmocka_unit_test(lost_creation_that_nobody_waits_for_is_removed_by_a_server_that_lagged),
+		cmocka_unit_test(
+			lost_creation_that_nobody_waits_for_is_removed_by_a_server_that_lagged),
 		cmocka_unit_test(lost_creation_of_a_lease_is_found_again_at_a_server_that_lagged),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

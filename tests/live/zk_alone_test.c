@@ -34,7 +34,8 @@ static void expect_busy(struct taker *taker)
 
 static void free_lock_taken_again_costs_two_requests(void **state)
 {
-	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR, HF_FENCED, HF_READ, HF_WRITE, HF_LEADER};
+	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR,  HF_FENCED,
+	                                HF_READ,      HF_WRITE, HF_LEADER};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -122,7 +123,8 @@ static void other_owner_of_the_same_client_is_kept_out(void **state)
 	taker_begin(&taker, HF_REENTRANT, "orders", 2);
 	for (int i = 0; i < 3; i++) {
 		ASSERT_OK(hf_lock_acquire(taker.lock, NULL));
-		ASSERT_RC(hf_lock_acquire(taker.lock, HF_ACQUIRE(.owner = other, .wait_ms = HF_NOWAIT)),
+		ASSERT_RC(hf_lock_acquire(taker.lock,
+		                          HF_ACQUIRE(.owner = other, .wait_ms = HF_NOWAIT)),
 		          HF_EBUSY);
 		ASSERT_RC(hf_lock_acquire(taker.lock, HF_ACQUIRE(.owner = other, .wait_ms = 30)),
 		          HF_ETIMEDOUT);
@@ -233,11 +235,13 @@ static void node_without_a_number_of_its_own_in_between_is_seen(void **state)
 	assert_int_equal(taker_cost(&taker), LISTED);
 	assert_int_equal(taker_cost(&taker), QUICK);
 	/* One that claims the first place, as a reader inside its write hold does. */
-	make("/orders/_c_11111111-1111-4111-8111-111111111111-lock-0000000000", ZK_RAW_EPHEMERAL, NULL);
+	make("/orders/_c_11111111-1111-4111-8111-111111111111-lock-0000000000", ZK_RAW_EPHEMERAL,
+	     NULL);
 	expect_busy(&taker);
 	assert_int_equal(
 		zk_raw_delete(zk_eye,
-	                      "/orders/_c_11111111-1111-4111-8111-111111111111-lock-0000000000", -1),
+	                      "/orders/_c_11111111-1111-4111-8111-111111111111-lock-0000000000",
+	                      -1),
 		0);
 	assert_int_equal(taker_cost(&taker), LISTED);
 	assert_int_equal(taker_cost(&taker), QUICK);
@@ -286,8 +290,9 @@ static void readers_and_writers_of_a_client_see_each_other(void **state)
 		assert_int_equal(taker_cost(&taker), QUICK);
 		/* A reader: writers are kept out, and another reader is let in. */
 		ASSERT_OK(hf_lock_acquire(reads, HF_ACQUIRE(.owner = one)));
-		ASSERT_RC(hf_lock_acquire(taker.lock, HF_ACQUIRE(.owner = two, .wait_ms = HF_NOWAIT)),
-		          HF_EBUSY);
+		ASSERT_RC(
+			hf_lock_acquire(taker.lock, HF_ACQUIRE(.owner = two, .wait_ms = HF_NOWAIT)),
+			HF_EBUSY);
 		ASSERT_OK(hf_lock_acquire(reads, HF_ACQUIRE(.owner = two, .wait_ms = HF_NOWAIT)));
 		ASSERT_OK(hf_lock_release_with(reads, HF_RELEASE(.owner = one)));
 		expect_busy(&taker);

@@ -46,14 +46,12 @@ static char *data_of(const char *path)
 }
 
 /* A participant as another program makes it. */
-static char *make_peer(const char *value)
+static void make_peer(const char *value, char **ret_path)
 {
-	char *path = NULL;
 	assert_int_equal(zk_raw_create(zk_eye,
 	                               "/elect/_c_0b0b0b0b-1111-4222-8333-444444444444-latch-",
-	                               value, ZK_RAW_EPHEMERAL_SEQUENTIAL, &path, NULL),
+	                               value, ZK_RAW_EPHEMERAL_SEQUENTIAL, ret_path, NULL),
 	                 0);
-	return path;
 }
 
 /* ---- what it is on the server ---- */
@@ -336,11 +334,12 @@ static void peer_before_us_leads_and_peer_behind_us_waits(void **state)
 	(void)state;
 	begin(&pair);
 	assert_int_equal(zk_raw_create(zk_eye, "/elect", "", ZK_RAW_CONTAINER, NULL, NULL), 0);
-	char *before = make_peer("java-1");
+	char *before, *behind;
+	make_peer("java-1", &before);
 	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	WAIT_UNTIL(count_children(zk_eye, "/elect") == 1, SOON_MS);
 	struct waiter *waiter = stand(pair.mine, "node-a", 2);
-	char *behind = make_peer("java-2");
+	make_peer("java-2", &behind);
 	look_at(pair.two, "elect", &told);
 	assert_string_equal(told.kind, "leader");
 	assert_string_equal(told.text, "java-1");
@@ -476,7 +475,8 @@ static void notes_of_candidates_are_read_by_their_lines(void **state)
 	struct waiter *silent = stand(pair.mine, NULL, 3);
 	struct waiter *lines = stand(pair.mine, "two\nlines", 4);
 	char *huge = long_text(3000);
-	char *peer = make_peer(huge);
+	char *peer;
+	make_peer(huge, &peer);
 	look_at(pair.two, "elect", &told);
 	assert_string_equal(told.text, "nightly report");
 	assert_int_equal(told.pid, getpid());

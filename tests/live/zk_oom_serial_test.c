@@ -2,14 +2,15 @@
  * Fails every allocation of a ZooKeeper client's life in turn; nothing may crash, hang, leak, be left on the
  * server or be said that is not so.
  *
- * Only what this program itself asks for can fail: the linker puts the functions below between its objects
- * and the C library. ZooKeeper's own library is loaded later, by dlopen, and keeps the real ones: it does not
+ * Only what this program itself asks for can fail: the linker puts functions of ours between its objects and
+ * the C library. ZooKeeper's own library is loaded later, by dlopen, and keeps the real ones: it does not
  * survive without memory, which is not ours to repair.
  */
 #define _GNU_SOURCE
 #include "live/zk.h"
 
 #include "base/thread.h"
+#include "live/shortage.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -20,140 +21,6 @@
 #define WAIT_MS     400   /* of calls that should succeed */
 #define MOMENT_MS   10    /* of those that should not */
 #define PATIENCE_MS 10000 /* of this test */
-
-/* ---- allocations that fail ------------------------------------------------------------------- */
-
-#define REAL(type, name, ...) extern type __real_##name(__VA_ARGS__) __attribute__((weak))
-REAL(void *, malloc, size_t size);
-REAL(void *, calloc, size_t count, size_t size);
-REAL(void *, realloc, void *old, size_t size);
-REAL(void, free, void *memory);
-REAL(int, pthread_create, pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *),
-     void *arg);
-
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-void __wrap_free(void *memory);
-char *__wrap_strdup(const char *text);
-char *__wrap_strndup(const char *text, size_t most);
-int __wrap_vasprintf(char **ret_text, const char *format, va_list list)
-	__attribute__((format(printf, 2, 0)));
-int __wrap_asprintf(char **ret_text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *),
-                          void *arg);
-
-/* How much of it fails: one allocation; all until the call under way has returned; all for good. */
-enum shortage { ONE_FAILS, CALL_FAILS, ALL_FAIL, SHORTAGES };
-
-static const char *const shortage_names[] = {"alone", "and all of its call", "and all after it"};
-
-static atomic_bool is_watching;        /* allocations that are not freed are counted */
-static atomic_bool is_numbering;       /* allocations have numbers, and may fail */
-static atomic_bool is_over;            /* the call whose allocations failed has returned */
-static atomic_long asked;              /* allocations since then */
-static atomic_long alive;              /* those not freed yet */
-static atomic_long failing_from;       /* the number of the first that fails; 0: none */
-static atomic_int shortage;
-static _Thread_local bool is_the_test; /* allocations of this thread are its own affair */
-
-static bool is_failing(void)
-{
-	if (!is_numbering || is_the_test)
-		return false;
-	long number = ++asked, from = failing_from;
-	if (from == 0 || number < from)
-		return false;
-	return shortage == ONE_FAILS ? number == from : shortage == ALL_FAIL || !is_over;
-}
-
-static void *count_alive(void *memory)
-{
-	if (memory && is_watching && !is_the_test)
-		alive++;
-	return memory;
-}
-
-void *__wrap_malloc(size_t size)
-{
-	return is_failing() ? NULL : count_alive(__real_malloc(size));
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return is_failing() ? NULL : count_alive(__real_calloc(count, size));
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-	if (is_failing())
-		return NULL;
-	void *memory = __real_realloc(old, size);
-	return old ? memory : count_alive(memory);
-}
-
-void __wrap_free(void *memory)
-{
-	if (memory && is_watching && !is_the_test)
-		alive--;
-	__real_free(memory);
-}
-
-char *__wrap_strdup(const char *text)
-{
-	size_t size = strlen(text) + 1;
-	char *copy = __wrap_malloc(size);
-	return copy ? memcpy(copy, text, size) : NULL;
-}
-
-char *__wrap_strndup(const char *text, size_t most)
-{
-	size_t length = strnlen(text, most);
-	char *copy = __wrap_calloc(1, length + 1);
-	return copy ? memcpy(copy, text, length) : NULL;
-}
-
-int __wrap_vasprintf(char **ret_text, const char *format, va_list list)
-{
-	va_list again;
-	va_copy(again, list);
-	int length = vsnprintf(NULL, 0, format, again);
-	va_end(again);
-	*ret_text = __wrap_malloc((size_t)length + 1);
-	return *ret_text ? vsnprintf(*ret_text, (size_t)length + 1, format, list) : -1;
-}
-
-int __wrap_asprintf(char **ret_text, const char *format, ...)
-{
-	va_list list;
-	va_start(list, format);
-	int length = __wrap_vasprintf(ret_text, format, list);
-	va_end(list);
-	return length;
-}
-
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *),
-                          void *arg)
-{
-	return is_failing() ? EAGAIN : __real_pthread_create(thread, attr, body, arg);
-}
-
-static void begin_watching(long from, enum shortage how)
-{
-	asked = 0;
-	alive = 0;
-	failing_from = from;
-	shortage = how;
-	is_over = false;
-	is_watching = true;
-}
-
-static long end_watching(void)
-{
-	is_watching = false;
-	is_numbering = false;
-	return asked;
-}
 
 /* ---- a life ---------------------------------------------------------------------------------- */
 
@@ -333,14 +200,16 @@ static void hand_on(struct life *life, hf_lock *lock, const char *between, const
 {
 	char path[400];
 	(void)take(life, lock, life->one, between, name, path, sizeof path);
-	int rc = CALL(0, 0,
-	              hf_lock_acquire_async(lock,
-	                                    HF_ACQUIRE(.owner = life->two, .wait_ms = WAIT_MS),
-	                                    note_done, &life->done));
+	int rc =
+		CALL(0, 0,
+	             hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = life->two, .wait_ms = WAIT_MS),
+	                                   note_done, &life->done));
 	give(life, lock, life->one, path);
 	if (rc || wait_done(life, "hf_lock_acquire_async", 0, HF_ETIMEDOUT))
 		return;
-	rc = CALL(0, 0, hf_lock_release_async(lock, HF_RELEASE(.owner = life->two), note_done, &life->done));
+	rc = CALL(0, 0,
+	          hf_lock_release_async(lock, HF_RELEASE(.owner = life->two), note_done,
+	                                &life->done));
 	if (rc == 0)
 		(void)wait_done(life, "hf_lock_release_async", 0, 0);
 }
@@ -401,7 +270,8 @@ static void live_with_readers(struct life *life)
 	hf_lock *reads = NULL, *writes = NULL;
 	int rc = CALL(0, 0, hf_lock_open(life->client, HF_READ, full_name(life, "rw"), &reads));
 	if (rc == 0)
-		rc = CALL(0, 0, hf_lock_open(life->client, HF_WRITE, full_name(life, "rw"), &writes));
+		rc = CALL(0, 0,
+		          hf_lock_open(life->client, HF_WRITE, full_name(life, "rw"), &writes));
 	if (rc == 0) {
 		rc = take(life, reads, life->one, "/", "rw", read_path, sizeof read_path);
 		want(life, writes, life->two, rc == 0);
@@ -434,7 +304,8 @@ static void take_permits(struct life *life, hf_permits *permits, const char *nam
 {
 	int64_t number;
 	hf_permit_id ids[2], more[2];
-	int rc = CALL(0, HF_EINVAL, hf_permits_acquire(permits, 2, HF_PERMITS(.wait_ms = WAIT_MS), ids));
+	int rc = CALL(0, HF_EINVAL,
+	              hf_permits_acquire(permits, 2, HF_PERMITS(.wait_ms = WAIT_MS), ids));
 	if (rc == 0 && count_leases(life, name) < 2)
 		note_wrong(life, "two permits, and %d leases", count_leases(life, name));
 	int unusual = rc || !three ? 0 : HF_ETIMEDOUT;
@@ -479,7 +350,9 @@ static void live_with_barrier(struct life *life)
 		note_wrong(life, "the barrier is set, and said to be not");
 	(void)CALL(HF_ETIMEDOUT, rc ? 0 : HF_ETIMEDOUT,
 	           hf_barrier_wait(barrier, HF_WAIT(.wait_ms = MOMENT_MS)));
-	rc = CALL(0, 0, hf_barrier_wait_async(barrier, HF_WAIT(.wait_ms = WAIT_MS), note_done, &life->done));
+	rc = CALL(0, 0,
+	          hf_barrier_wait_async(barrier, HF_WAIT(.wait_ms = WAIT_MS), note_done,
+	                                &life->done));
 	int removed = CALL(0, 0, hf_barrier_remove(barrier));
 	if (removed == 0 && is_there(life, path))
 		note_wrong(life, "the barrier is removed, and there");
@@ -491,13 +364,15 @@ static void live_with_barrier(struct life *life)
 static void live_with_double_barrier(struct life *life)
 {
 	hf_double_barrier *alone = NULL, *together = NULL;
-	if (CALL(0, 0, hf_double_barrier_open(life->client, full_name(life, "one"), 1, &alone)) == 0) {
+	if (CALL(0, 0, hf_double_barrier_open(life->client, full_name(life, "one"), 1, &alone)) ==
+	    0) {
 		int rc = CALL(0, 0, hf_double_barrier_enter(alone, HF_WAIT(.wait_ms = WAIT_MS)));
 		(void)CALL(rc ? HF_ENOTHELD : 0, 0,
 		           hf_double_barrier_leave(alone, HF_WAIT(.wait_ms = WAIT_MS)));
 		(void)hf_double_barrier_state(alone);
 	}
-	if (CALL(0, 0, hf_double_barrier_open(life->client, full_name(life, "two"), 2, &together)) == 0)
+	if (CALL(0, 0,
+	         hf_double_barrier_open(life->client, full_name(life, "two"), 2, &together)) == 0)
 		(void)CALL(HF_ETIMEDOUT, HF_ETIMEDOUT,
 		           hf_double_barrier_enter(together, HF_WAIT(.wait_ms = MOMENT_MS)));
 	hf_double_barrier_close(alone);
@@ -524,15 +399,17 @@ static void live_with_lists(struct life *life)
 	long seen = 0;
 	hf_lock *lock = NULL;
 	(void)snprintf(pattern, sizeof pattern, "%s/*", life->name);
-	if (CALL(0, 0, hf_lock_open(life->client, HF_REENTRANT, full_name(life, "a/orders"), &lock)))
+	if (CALL(0, 0,
+	         hf_lock_open(life->client, HF_REENTRANT, full_name(life, "a/orders"), &lock)))
 		return;
 	int held = take(life, lock, life->one, "/", "a/orders", path, sizeof path);
 	int rc = CALL(0, 0, hf_client_list(life->client, pattern, count_holders, &seen));
 	if (held == 0 && rc == 0 && seen != 1)
 		note_wrong(life, "listed %ld holders, not 1", seen);
 	seen = 0;
-	rc = CALL(0, 0,
-	          hf_client_inspect(life->client, full_name(life, "a/orders"), count_holders, &seen));
+	rc = CALL(
+		0, 0,
+		hf_client_inspect(life->client, full_name(life, "a/orders"), count_holders, &seen));
 	if (held == 0 && rc == 0 && seen != 1)
 		note_wrong(life, "inspected %ld holders, not 1", seen);
 	(void)CALL(0, 0, hf_client_facts(life->client, ignore_fact, NULL));
@@ -613,7 +490,8 @@ static void live_on_after_the_session(struct life *life)
 		if (rc && rc != HF_ENOMEM && shortage == ONE_FAILS)
 			note_wrong(life, "one failed allocation, and the waiter got %d", rc);
 		if (rc == 0)
-			(void)CALL(0, 0, hf_lock_release_with(lock, HF_RELEASE(.owner = life->two)));
+			(void)CALL(0, 0,
+			           hf_lock_release_with(lock, HF_RELEASE(.owner = life->two)));
 	}
 	hf_lock_close(lock);
 }
@@ -668,14 +546,14 @@ static void live(struct life *life, const struct kind *kind)
 {
 	life->done.count = 0;
 	is_numbering = kind->from_the_start;
-	int rc = CALL(0, 0,
-	              hf_client_open(life->url,
-	                             HF_CLIENT(.on_event = ignore_event, .on_log = ignore_line,
-	                                       .command_timeout_ms = 1000,
-	                                       .watchdog_ms = kind->session_ms ? kind->session_ms
-	                                                                       : 20000,
-	                                       .describe = "short of memory"),
-	                             &life->client));
+	int rc = CALL(
+		0, 0,
+		hf_client_open(life->url,
+	                       HF_CLIENT(.on_event = ignore_event, .on_log = ignore_line,
+	                                 .command_timeout_ms = 1000,
+	                                 .watchdog_ms = kind->session_ms ? kind->session_ms : 20000,
+	                                 .describe = "short of memory"),
+	                       &life->client));
 	is_numbering = true;
 	if (rc == 0) {
 		kind->live(life);
@@ -732,7 +610,8 @@ static bool live_until_nothing_fails(struct life *life, const struct kind *kind,
 			break;
 	}
 	if (count >= 0)
-		(void)fprintf(stderr, "%s, %s: %ld allocations\n", kind->name, shortage_names[how], count);
+		(void)fprintf(stderr, "%s, %s: %ld allocations\n", kind->name, shortage_names[how],
+		              count);
 	/* The life is worth its name only if it asks for memory all over the place. */
 	return count > 10;
 }
@@ -780,7 +659,8 @@ static void live_in_all_kinds(enum shortage how)
 		while (waitpid(lives[i], &status, 0) < 0 && errno == EINTR)
 			;
 		if (status != 0) {
-			print_message("%s, %s: status %x\n", kinds[i].name, shortage_names[how], status);
+			print_message("%s, %s: status %x\n", kinds[i].name, shortage_names[how],
+			              status);
 			failed++;
 		}
 	}

@@ -295,6 +295,87 @@ static void many_permits_on_a_slow_line_are_left_half_way(void **state)
 	end();
 }
 
+/* ---- all of it at once ---- */
+
+#define WORKERS 8
+#define TOTAL   3
+
+struct worker {
+	pthread_t thread;
+	hf_permits *permits;
+	int n;
+	int got;
+	char *wrong;
+};
+
+static atomic_bool over;
+static atomic_int inside, most_inside;
+
+/* What was not taken, or may have been, is no failure here; what was taken must be ours alone. */
+static void *take_and_give(void *arg)
+{
+	struct worker *worker = arg;
+	hf_permit_id ids[2];
+	while (!atomic_load(&over) && !worker->wrong) {
+		int rc = hf_permits_acquire(worker->permits, worker->n, HF_PERMITS(.wait_ms = 1500),
+		                            ids);
+		if (rc && rc != HF_ETIMEDOUT && rc != HF_EUNKNOWN && rc != HF_EUNREACHABLE)
+			worker->wrong = check_format("acquire: %d (%s)", rc, hf_error_detail());
+		if (rc)
+			continue;
+		int now = atomic_fetch_add(&inside, worker->n) + worker->n;
+		if (now > atomic_load(&most_inside))
+			atomic_store(&most_inside, now);
+		test_pause();
+		atomic_fetch_sub(&inside, worker->n);
+		worker->got++;
+		rc = give_all(worker->permits, ids, worker->n);
+		if (rc && rc != HF_EUNKNOWN && rc != HF_EUNREACHABLE)
+			worker->wrong = check_format("release: %d (%s)", rc, hf_error_detail());
+	}
+	return NULL;
+}
+
+/* The sessions outlive all of it, so nobody ever has one too many, and nothing stays. */
+static void connections_that_break_all_the_time_cost_nobody_a_permit(void **state)
+{
+	struct worker workers[WORKERS] = {0};
+	int got = 0;
+
+	(void)state;
+	atomic_store(&over, false);
+	atomic_store(&inside, 0);
+	atomic_store(&most_inside, 0);
+	start_all(NULL);
+	begin_at(proxy_url(proxy), proxy_url(proxy), TOTAL, 30000);
+	for (int i = 0; i < WORKERS; i++) {
+		workers[i].permits = i % 2 ? pair.mine : pair.theirs;
+		workers[i].n = i < 2 ? 2 : 1;
+		assert_int_equal(
+			pthread_create(&workers[i].thread, NULL, take_and_give, &workers[i]), 0);
+	}
+	for (int i = 0; i < 25; i++) {
+		long long cut_at = test_now_ms();
+		proxy_delay(proxy, i % 3 * 4);
+		WAIT_UNTIL(test_now_ms() - cut_at > 200 + i * 37 % 100, SOON_MS);
+		proxy_cut(proxy);
+	}
+	atomic_store(&over, true);
+	for (int i = 0; i < WORKERS; i++) {
+		assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+		if (workers[i].wrong)
+			fail_msg("%s", workers[i].wrong);
+		got += workers[i].got;
+	}
+	assert_true(got >= 10);
+	ASSERT_BETWEEN(atomic_load(&most_inside), 1, TOTAL);
+	proxy_delay(proxy, 0);
+	WAIT_UNTIL(gates() == 0 && leases() == 0, 10000);
+	assert_int_equal(stats_of(pair.one).held + stats_of(pair.two).held, 0);
+	assert_int_equal(stats_of(pair.one).losses + stats_of(pair.two).losses, 0);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -308,6 +389,7 @@ int main(void)
 		FAULT_STORY(long_partition_costs_the_permit_before_it_is_given_away),
 		FAULT_STORY(many_permits_on_a_slow_line_take_their_time),
 		FAULT_STORY(many_permits_on_a_slow_line_are_left_half_way),
+		FAULT_STORY(connections_that_break_all_the_time_cost_nobody_a_permit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -291,6 +291,34 @@ static void fixed_lease_ends_and_is_extended(void **state)
 	end();
 }
 
+static void session_that_ends_loses_it_and_the_next_one_has_it(void **state)
+{
+	(void)state;
+	begin(HF_SIMPLE);
+	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
+	int64_t token = token_of(pair.mine, NULL);
+	struct waiter *waiter = waiter_start(pair.theirs, NULL);
+	WAIT_NODES(1, 2);
+	/* First that of who waits, which costs nothing but its place. */
+	int64_t session = first_owner(zk_eye, GATES);
+	zk_raw_expire(test_zookeeper_host(zk_server, 0), session);
+	WAIT_UNTIL(first_owner(zk_eye, GATES) != session, 10000);
+	WAIT_NODES(1, 2);
+	assert_false(atomic_load(&waiter->over));
+	zk_raw_expire(test_zookeeper_host(zk_server, 0), first_owner(zk_eye, LEASES));
+	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, SOON_MS);
+	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 1, 1000);
+	waiter_expect(waiter, 0);
+	assert_true(token_of(pair.theirs, waiter->options.owner) > token);
+	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
+	WAIT_NODES(0, 1);
+	ASSERT_OK(waiter_release(waiter));
+	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = SOON_MS)));
+	ASSERT_OK(hf_lock_release(pair.mine));
+	waiter_free(waiter);
+	end();
+}
+
 /* ---- waiters ---- */
 
 #define QUEUE 12
@@ -394,6 +422,7 @@ int main(void)
 		SIMPLE_STORY(token_grows_even_when_the_folders_begin_anew),
 		SIMPLE_STORY(force_takes_it_away_and_the_next_one_has_it),
 		SIMPLE_STORY(fixed_lease_ends_and_is_extended),
+		SIMPLE_STORY(session_that_ends_loses_it_and_the_next_one_has_it),
 		SIMPLE_STORY(waiters_of_two_clients_are_served_in_order),
 		SIMPLE_STORY(plain_lock_in_its_place_is_a_conflict),
 		SIMPLE_STORY(threads_of_two_clients_never_lose_a_count),

@@ -50,8 +50,8 @@ static void complain(struct user *user, const char *what, long long number)
 static int check(struct user *user, const char *call, int rc, int usual)
 {
 	long long elapsed = test_now_ms() - user->called_at;
-	if (rc != 0 && rc != usual && rc != HF_EUNKNOWN && rc != HF_EUNREACHABLE && rc != HF_EBUSY &&
-	    rc != HF_ETIMEDOUT)
+	if (rc != 0 && rc != usual && rc != HF_EUNKNOWN && rc != HF_EUNREACHABLE &&
+	    rc != HF_EBUSY && rc != HF_ETIMEDOUT)
 		complain(user, call, rc);
 	if (elapsed > PATIENCE_MS)
 		complain(user, call, elapsed);
@@ -103,7 +103,8 @@ static void wait_until_lost(struct user *user, hf_lock *lock)
 	while (!is_lost(lock) && test_now_ms() < ends_at)
 		test_pause();
 	if (!is_lost(lock))
-		complain(user, "another got it, and the holder is not told", hf_lock_state(lock, NULL));
+		complain(user, "another got it, and the holder is not told",
+		         hf_lock_state(lock, NULL));
 }
 
 /*
@@ -278,7 +279,8 @@ static void use_double_barrier(struct storm *storm, struct user *user)
 			continue;
 		test_pause();
 		while (!storm->over &&
-		       (rc = USE(HF_ELOST, hf_double_barrier_leave(barrier, HF_WAIT(.wait_ms = CALL_MS)))) &&
+		       (rc = USE(HF_ELOST,
+		                 hf_double_barrier_leave(barrier, HF_WAIT(.wait_ms = CALL_MS)))) &&
 		       rc != HF_ELOST && hf_double_barrier_state(barrier) != HF_FREE)
 			;
 	}
@@ -346,9 +348,9 @@ static int rage(long long for_ms)
 static void start_users(struct storm *storm, struct user *users, int *ret_count, hf_client *client,
                         const char *prefix)
 {
-	static use_fn *const uses[] = {use_mutex,    use_mutex,     use_mutex,   use_writer,
-	                               use_reader,   use_simple,    use_simple,  use_permits,
-	                               use_for_long, use_questions, use_lists,   use_barrier,
+	static use_fn *const uses[] = {use_mutex,         use_mutex,     use_mutex,  use_writer,
+	                               use_reader,        use_simple,    use_simple, use_permits,
+	                               use_for_long,      use_questions, use_lists,  use_barrier,
 	                               use_double_barrier};
 	for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
 		struct user *user = &users[(*ret_count)++];
@@ -373,8 +375,11 @@ static void check_calm(hf_client *client, const char *prefix)
 	static const struct {
 		hf_kind kind;
 		const char *name;
-	} locks[] = {{HF_REENTRANT, "orders"}, {HF_WRITE, "ledger"}, {HF_READ, "ledger"},
-	             {HF_SIMPLE, "simple"},    {HF_LEADER, "other"}};
+	} locks[] = {{HF_REENTRANT, "orders"},
+	             {HF_WRITE, "ledger"},
+	             {HF_READ, "ledger"},
+	             {HF_SIMPLE, "simple"},
+	             {HF_LEADER, "other"}};
 	for (size_t i = 0; i < sizeof locks / sizeof *locks; i++) {
 		char name[100];
 		snprintf(name, sizeof name, "%s%s", prefix, locks[i].name);
@@ -397,10 +402,10 @@ static void sessions_that_end_under_everything_are_survived(void **state)
 	seed = (unsigned)time(NULL);
 	print_message("seed %u\n", seed);
 	assert_int_equal(zk_raw_create(zk_eye, "/storm", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
-	hf_client *whole = open_at(test_zookeeper_url(zk_server, 0), "",
-	                           HF_CLIENT(.watchdog_ms = 6000));
-	hf_client *below = open_at(test_zookeeper_url(zk_server, 0), "/storm",
-	                           HF_CLIENT(.watchdog_ms = 6000));
+	hf_client *whole =
+		open_at(test_zookeeper_url(zk_server, 0), "", HF_CLIENT(.watchdog_ms = 6000));
+	hf_client *below =
+		open_at(test_zookeeper_url(zk_server, 0), "/storm", HF_CLIENT(.watchdog_ms = 6000));
 	start_users(&storm, users, &count, whole, "storm/");
 	start_users(&storm, users, &count, below, "");
 	int ended = rage(STORM_MS);
@@ -502,7 +507,8 @@ static void fleet_end(struct fleet *fleet)
 {
 	for (int i = 0; i < MANY; i++) {
 		bool lost = hf_lock_state(fleet->locks[i], fleet->owners[i]) == HF_LOST;
-		ASSERT_RC(hf_lock_release_with(fleet->locks[i], HF_RELEASE(.owner = fleet->owners[i])),
+		ASSERT_RC(hf_lock_release_with(fleet->locks[i],
+		                               HF_RELEASE(.owner = fleet->owners[i])),
 		          lost ? HF_ELOST : 0);
 		hf_lock_close(fleet->locks[i]);
 		hf_owner_free(fleet->owners[i]);

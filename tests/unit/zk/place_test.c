@@ -222,7 +222,8 @@ static void numbers_at_their_end_are_not_alone(void **state)
 
 static void name_without_a_number_is_not_alone(void **state)
 {
-	static const char *const names[] = {"", "_c_x-lock-", "_c_x-lock-12a", "lease", "_c_x-lock-0x1"};
+	static const char *const names[] = {"", "_c_x-lock-", "_c_x-lock-12a", "lease",
+	                                    "_c_x-lock-0x1"};
 	struct bench *bench = *state;
 	struct hf__node node = {.lock = bench->orders, .czxid = EPOCH(1) + 102};
 	leave_alone(bench, 0, EPOCH(1) + 100);
