@@ -1,4 +1,4 @@
-/* holdfast unlock, ping and embedded. */
+/* holdfast unlock, revoke, ping and embedded. */
 #include "cli.h"
 
 #include <getopt.h>
@@ -21,7 +21,8 @@ static const struct option unlock_options[] = {
 	{"yes", no_argument, NULL, YES},
 	{NULL, 0, NULL, 0},
 };
-static const struct option ping_options[] = {
+/* Of the commands that have none of their own. */
+static const struct option common_options[] = {
 	CLI_COMMON_OPTIONS,
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
@@ -45,55 +46,56 @@ static int read_options(int argc, char **argv, const char *command, const struct
 	return 0;
 }
 
-/* ---- unlock ---- */
+/* ---- what a name is ---- */
 
 struct target {
 	hf_kind kind;
-	bool found, other;
+	bool zookeeper;
+	bool found;
+	bool other; /* nothing that could be taken away or asked for as a whole */
 };
 
+/* On ZooKeeper leases all lie in one folder, whoever has them, so one simple lock reaches all. */
 static int note_kind(void *arg, const hf_info *info)
 {
+	static const struct {
+		const char *word;
+		hf_kind kind;
+	} kinds[] = {{"read", HF_READ},
+	             {"write", HF_WRITE},
+	             {"plain", HF_PLAIN},
+	             {"leader", HF_LEADER},
+	             {"permits", HF_SIMPLE}};
 	struct target *target = arg;
 	const char *kind = hf_info_kind(info);
 	target->found = hf_info_holders(info) > 0;
-	target->other = strcmp(kind, "group") == 0 || strcmp(kind, "permits") == 0 ||
-	                strcmp(kind, "latch") == 0;
-	target->kind = strcmp(kind, "read") == 0    ? HF_READ
-	               : strcmp(kind, "write") == 0 ? HF_WRITE
-	               : strcmp(kind, "plain") == 0 ? HF_PLAIN
-	                                            : HF_FAIR; /* wakes fair waiters and others */
+	target->other = strcmp(kind, "group") == 0 || strcmp(kind, "double-barrier") == 0 ||
+	                (strcmp(kind, "permits") == 0 && !target->zookeeper);
+	target->kind = HF_FAIR; /* wakes fair waiters and others */
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (strcmp(kind, kinds[i].word) == 0)
+			target->kind = kinds[i].kind;
 	return 0;
 }
 
-static bool is_sure(const struct admin *admin, const char *name)
+/* 0, or the exit status with the reason told. */
+static int find_target(const struct cli_settings *settings, hf_client *client, const char *name,
+                       struct target *ret_target)
 {
-	char answer[16];
-	if (admin->yes)
-		return true;
-	fputs("Take the lock ", stderr);
-	cli_plain_text(stderr, name, strlen(name));
-	fputs(" away from its holder, who may go on for a while without it? [y/N] ", stderr);
-	bool sure = fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y');
-	if (!sure)
-		cli_complain("%s: left as it was", name);
-	return sure;
+	*ret_target = (struct target){.zookeeper = cli_is_zookeeper(settings)};
+	int rc = cli_check_name(client, name);
+	if (rc)
+		return rc;
+	rc = hf_client_inspect(client, name, note_kind, ret_target);
+	return rc ? cli_failed_later(rc, hf_error_detail()) : 0;
 }
 
-static int force_release(hf_client *client, const char *name, hf_kind kind)
+static int tell_other(const char *name, const char *done)
 {
-	hf_lock *lock;
-	int was_held = 0;
-	int rc = hf_lock_open(client, kind, name, &lock);
-	if (rc)
-		return cli_failed(rc);
-	rc = hf_lock_force_release(lock, &was_held);
-	hf_lock_close(lock);
-	if (rc)
-		return cli_failed(rc);
-	if (!was_held)
-		cli_complain("%s: nobody holds it any more", name);
-	return was_held ? 0 : EXIT_NOT_ACQUIRED;
+	cli_complain("%s: a group, a semaphore or a barrier, which cannot be %s as a whole; "
+	             "holdfast who shows the holders",
+	             name, done);
+	return EXIT_NO_LOCK;
 }
 
 /* Nobody holds it, or it is no lock. */
@@ -112,25 +114,53 @@ static int tell_not_held(hf_client *client, const char *name)
 	return EXIT_NOT_ACQUIRED;
 }
 
+/* Takes it away from its holders, or asks them for it; 0, or the exit status with the reason told. */
+static int reach_holders(hf_client *client, const char *name, hf_kind kind,
+                         int (*reach)(hf_lock *lock, int *ret_was_held))
+{
+	hf_lock *lock;
+	int was_held = 0;
+	int rc = hf_lock_open(client, kind, name, &lock);
+	if (rc)
+		return cli_failed(rc);
+	rc = reach(lock, &was_held);
+	hf_lock_close(lock);
+	if (rc)
+		return cli_failed(rc);
+	if (!was_held)
+		cli_complain("%s: nobody holds it any more", name);
+	return was_held ? 0 : EXIT_NOT_ACQUIRED;
+}
+
+/* ---- unlock ---- */
+
+static bool is_sure(const struct admin *admin, const char *name)
+{
+	char answer[16];
+	if (admin->yes)
+		return true;
+	fputs("Take the lock ", stderr);
+	cli_plain_text(stderr, name, strlen(name));
+	fputs(" away from its holder, who may go on for a while without it? [y/N] ", stderr);
+	bool sure = fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y');
+	if (!sure)
+		cli_complain("%s: left as it was", name);
+	return sure;
+}
+
 static int unlock(const struct admin *admin, hf_client *client, const char *name)
 {
-	struct target target = {0};
-	int rc = cli_check_name(&admin->settings, client, name);
+	struct target target;
+	int rc = find_target(&admin->settings, client, name, &target);
 	if (rc)
 		return rc;
-	rc = hf_client_inspect(client, name, note_kind, &target);
-	if (rc)
-		return cli_failed_later(rc, hf_error_detail());
-	if (target.other) {
-		cli_complain(
-			"%s: a group, a latch or a semaphore, which cannot be unlocked as a whole; "
-			"holdfast who shows the holders",
-			name);
-		return EXIT_NO_LOCK;
-	}
+	if (target.other)
+		return tell_other(name, "unlocked");
 	if (!target.found)
 		return tell_not_held(client, name);
-	return is_sure(admin, name) ? force_release(client, name, target.kind) : EXIT_NOT_ACQUIRED;
+	if (!is_sure(admin, name))
+		return EXIT_NOT_ACQUIRED;
+	return reach_holders(client, name, target.kind, hf_lock_force_release);
 }
 
 static int check_unlock(const struct admin *admin, int words)
@@ -165,6 +195,44 @@ int cli_unlock(int argc, char **argv)
 	return rc;
 }
 
+/* ---- revoke ---- */
+
+static int ask_holder(const struct admin *admin, hf_client *client, const char *name)
+{
+	struct target target;
+	if (!cli_is_zookeeper(&admin->settings)) {
+		cli_complain("revoke: only on ZooKeeper can a lock be asked for; holdfast unlock "
+		             "takes it away");
+		return EXIT_USAGE;
+	}
+	int rc = find_target(&admin->settings, client, name, &target);
+	if (rc)
+		return rc;
+	if (target.other)
+		return tell_other(name, "asked for");
+	if (!target.found)
+		return tell_not_held(client, name);
+	return reach_holders(client, name, target.kind, hf_lock_revoke);
+}
+
+int cli_revoke(int argc, char **argv)
+{
+	struct admin admin = {0};
+	hf_client *client;
+	int rc = read_options(argc, argv, "revoke", common_options, &admin);
+	if (!rc && argc - optind != 1) {
+		cli_complain("revoke: one NAME is needed; see holdfast revoke --help");
+		rc = EXIT_USAGE;
+	}
+	if (!rc)
+		rc = cli_open(&admin.settings, &(hf_client_options){.lazy = 1}, &client);
+	if (rc)
+		return rc;
+	rc = ask_holder(&admin, client, argv[optind]);
+	(void)hf_client_close(client);
+	return rc;
+}
+
 /* ---- ping ---- */
 
 int cli_ping(int argc, char **argv)
@@ -172,7 +240,7 @@ int cli_ping(int argc, char **argv)
 	struct admin admin = {0};
 	hf_client *client;
 	int64_t us;
-	int rc = read_options(argc, argv, "ping", ping_options, &admin);
+	int rc = read_options(argc, argv, "ping", common_options, &admin);
 	if (!rc && argc != optind) {
 		cli_complain("ping: takes no words; see holdfast ping --help");
 		rc = EXIT_USAGE;

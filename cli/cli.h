@@ -70,7 +70,7 @@ int cli_reopen(const struct cli_settings *settings, hf_client **ret_client);
 /* Whether that client's server is ZooKeeper; known once it was opened. */
 bool cli_is_zookeeper(const struct cli_settings *settings);
 /* Whether that server can have such a name; 0, or the exit status with the reason told. Asks nobody. */
-int cli_check_name(const struct cli_settings *settings, hf_client *client, const char *name);
+int cli_check_name(hf_client *client, const char *name);
 
 /* The user that the server sees, as the settings say; "default" where they say nothing. */
 void cli_user(const struct cli_settings *settings, char *ret_user, size_t size);
@@ -84,9 +84,11 @@ enum { CLI_URL = 1000, CLI_PASSWORD_FILE, CLI_OWN };
 
 /* ---- the commands ---- */
 int cli_run(int argc, char **argv);
+int cli_elect(int argc, char **argv);
 int cli_ls(int argc, char **argv);
 int cli_who(int argc, char **argv);
 int cli_unlock(int argc, char **argv);
+int cli_revoke(int argc, char **argv);
 int cli_ping(int argc, char **argv);
 int cli_embedded(int argc, char **argv);
 int cli_doctor(int argc, char **argv);

@@ -286,7 +286,7 @@ static void kill_holder(hf_client *client, const char *url)
 static int run_story(const char *url)
 {
 	hf_client *client;
-	if (strncmp(url, "zk://", 5) == 0) {
+	if (strncmp(url, "zk://", 5) == 0 || strncmp(url, "zks://", 6) == 0) {
 		fputs("demo: what it shows is Redis's and Valkey's; try holdfast run with this "
 		      "URL\n",
 		      stderr);

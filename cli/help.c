@@ -12,20 +12,44 @@
 	"      --password-file FILE  its first line is the password\n"                             \
 	"      --help                this text\n"
 
+#define TOKEN_OPTION "      --token               a number that grows, in HOLDFAST_TOKEN\n"
+
+#define TIME_OPTIONS                                                                               \
+	"      --watchdog TIME       the lease that is renewed (30s)\n"                            \
+	"      --lease TIME          a fixed lease, never renewed\n"                               \
+	"      --grace TIME          between SIGTERM and SIGKILL (lease / 10, 5s at most)\n"       \
+	"      --at-least TIME       hold the lock at least that long\n"                           \
+	"      --max-hold TIME       stop COMMAND after that: status 124\n"                        \
+	"      --splay TIME          wait a random part of it before the first attempt\n"
+
+#define TELL_OPTIONS                                                                               \
+	"      --on-lost COMMAND     run this when the lock was lost and all is stopped\n"         \
+	"      --json                events, one a line, on stderr\n"                              \
+	"      --status-fd N         or there\n"                                                   \
+	"      --show-args           let others see all of COMMAND, not only its name\n"
+
+#define STATUSES                                                                                   \
+	"Status: that of COMMAND, 128+n if it died of signal n, 1 not acquired, 64 usage,\n"       \
+	"65 the key is no lock, 69 server unreachable, 77 refused, 78 configuration,\n"            \
+	"80 stopped because of the lock, 81 release not confirmed, 124 --max-hold,\n"              \
+	"126 and 127 COMMAND cannot be run or found.\n"
+
 static const struct {
 	const char *command;
 	const char *text;
 } helps[] = {
-	{"", "Usage: holdfast run [OPTION]... NAME [--] COMMAND [ARG]...\n"
+	{"", "Usage: holdfast run|elect [OPTION]... NAME [--] COMMAND [ARG]...\n"
              "       holdfast NAME COMMAND [ARG]...\n"
-             "       holdfast ls|who|unlock|ping|doctor|embedded|demo|help [OPTION]...\n"
+             "       holdfast ls|who|unlock|revoke|ping|doctor|embedded|demo|help [OPTION]...\n"
              "\n"
              "Runs commands under locks that many hosts share.\n"
              "\n"
              "  run       run a command while holding a lock, and never beyond it\n"
+             "  elect     run a command while being the leader\n"
              "  ls        list the locks on the server, of Java programs too\n"
              "  who       tell who holds a lock\n"
              "  unlock    take a lock away from its holder\n"
+             "  revoke    ask the holder of a lock to give it up\n"
              "  ping      measure one round trip to the server\n"
              "  doctor    look for what endangers locks on this server\n"
              "  embedded  the private server of this user: status, stop\n"
@@ -55,27 +79,33 @@ static const struct {
                 "      --verbose             tell on stderr what happens\n"
                 "Kinds:\n"
                 "      --fair                first come, first served\n"
-                "      --kind KIND           reentrant, fair, read, write, fenced, spin,\n"
+                "      --kind KIND           reentrant, fair, read, write, fenced, simple, spin,\n"
                 "                            semaphore, or on ZooKeeper plain\n"
-                "      --permits N           at most N at once\n"
-                "      --token               a number that grows, in HOLDFAST_TOKEN\n"
-                "Times (seconds, or with ms, s, m, h, d):\n"
-                "      --watchdog TIME       the lease that is renewed (30s)\n"
-                "      --lease TIME          a fixed lease, never renewed\n"
-                "      --grace TIME          between SIGTERM and SIGKILL (lease / 10, 5s at most)\n"
-                "      --at-least TIME       hold the lock at least that long\n"
-                "      --max-hold TIME       stop COMMAND after that: status 124\n"
-                "      --splay TIME          wait a random part of it before the first attempt\n"
-                "Telling:\n"
-                "      --on-lost COMMAND     run this when the lock was lost and all is stopped\n"
-                "      --json                events, one a line, on stderr\n"
-                "      --status-fd N         or there\n"
-                "      --show-args           let others see all of COMMAND, not only its name\n"
-                "Server:\n" SERVER_OPTIONS "\n"
-                "Status: that of COMMAND, 128+n if it died of signal n, 1 not acquired, 64 usage,\n"
-                "65 the key is no lock, 69 server unreachable, 77 refused, 78 configuration,\n"
-                "80 stopped because of the lock, 81 release not confirmed, 124 --max-hold,\n"
-                "126 and 127 COMMAND cannot be run or found.\n"},
+                "      --permits N           at most N at once\n" TOKEN_OPTION
+                "      --revocable           on ZooKeeper: stop when somebody asks for the lock\n"
+                "Times (seconds, or with ms, s, m, h, d):\n" TIME_OPTIONS "Telling:\n" TELL_OPTIONS
+                "Server:\n" SERVER_OPTIONS "\n" STATUSES},
+	{"elect",
+         "Usage: holdfast elect [OPTION]... NAME [--] COMMAND [ARG]...\n"
+         "       holdfast elect [OPTION]... NAME -c STRING\n"
+         "       holdfast elect [OPTION]... NAME\n"
+         "\n"
+         "Is a candidate for NAME until elected, and runs COMMAND while it is the leader:\n"
+         "Curator's LeaderLatch, or on Redis a fair lock. All else is as with run, also\n"
+         "that COMMAND is stopped before another can be the leader.\n"
+         "\n"
+         "  -n, --nonblock            fail at once if another is the leader\n"
+         "  -w, --wait SECONDS        be a candidate no longer than that\n"
+         "  -E, --conflict-exit-code N  status when not elected, instead of 1\n"
+         "  -o, --close               resign when COMMAND ends, let its children go on\n"
+         "  -c, --command STRING      run STRING with the shell\n"
+         "  -F, --no-fork             become COMMAND; needs --lease\n"
+         "      --verbose             tell on stderr what happens\n"
+         "      --id TEXT             what others read of this candidate, instead of\n"
+         "                            host, process and program\n" TOKEN_OPTION
+         "      --revocable           on ZooKeeper: resign when somebody asks for it\n"
+         "Times (seconds, or with ms, s, m, h, d):\n" TIME_OPTIONS "Telling:\n" TELL_OPTIONS
+         "Server:\n" SERVER_OPTIONS "\n" STATUSES},
 	{"ls", "Usage: holdfast ls [OPTION]... [PATTERN]\n"
                "\n"
                "Lists the locks on the server whose names match PATTERN (*, ?, [a-z]).\n"
@@ -94,6 +124,13 @@ static const struct {
                    "\n"
                    "      --force               has to be there\n"
                    "      --yes                 do not ask\n" SERVER_OPTIONS},
+	{"revoke",
+         "Usage: holdfast revoke [OPTION]... NAME\n"
+         "\n"
+         "Asks whoever holds NAME to give it up, Java programs too. Those who took it as\n"
+         "revocable are told, others go on. Does not wait for an answer. ZooKeeper only.\n"
+         "Status 1 if nobody holds it.\n"
+         "\n" SERVER_OPTIONS},
 	{"ping", "Usage: holdfast ping [OPTION]...\n"
                  "\n"
                  "Measures one round trip to the server.\n"
@@ -165,7 +202,8 @@ int cli_help(int argc, char **argv)
 		cli_complain("help: '%s' is no command; see holdfast --help", argv[argc - 1]);
 		return EXIT_USAGE;
 	}
-	const char *page = strcmp(command, "run") == 0 ? "holdfast-run" : "holdfast";
+	bool runs = strcmp(command, "run") == 0 || strcmp(command, "elect") == 0;
+	const char *page = runs ? "holdfast-run" : "holdfast";
 	if (isatty(STDOUT_FILENO) && has_page(page))
 		execlp("man", "man", "1", page, (char *)NULL);
 	cli_show_help(command);

@@ -2,9 +2,7 @@
 #include "run.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static void done(void *arg, int result, int64_t number, const char *text)
 {
@@ -17,11 +15,11 @@ static void done(void *arg, int result, int64_t number, const char *text)
 		snprintf(hold->id, sizeof hold->id, "%s", text);
 }
 
-/* Nothing to do: that there is an event wakes the loop, which looks at the hold by itself. */
+/* That there is an event wakes the loop, which looks at the hold by itself; requests are only told. */
 static void wake(void *arg, const hf_event *event)
 {
-	(void)arg;
-	(void)event;
+	struct run_hold *hold = arg;
+	hold->asked = hold->asked || hf_event_state(event) == HF_REVOKED;
 }
 
 /* Only the program's name, as arguments carry secrets, unless all of it was asked for. */
@@ -42,18 +40,23 @@ static void describe(const struct run_options *options, char *ret_text, size_t s
 		                         word == options->command ? "" : " ", *word);
 }
 
-/* What there is none of, or not yet. */
-static int check_zookeeper(const struct run_hold *hold, const struct run_options *options)
+/* What only one of the servers has. */
+static int check_server(const struct run_hold *hold, const struct run_options *options)
 {
-	if (!hold->zookeeper || options->how != RUN_PERMITS)
-		return 0;
-	cli_complain("--permits, --kind semaphore: not on ZooKeeper");
-	return EXIT_USAGE;
+	const char *why = NULL;
+	if (hold->zookeeper && options->how == RUN_PERMITS && !options->permits)
+		why = "--kind semaphore: on ZooKeeper nothing says how many permits there are; "
+		      "--permits N does";
+	if (!hold->zookeeper && options->revocable)
+		why = "--revocable: only on ZooKeeper can a lock be asked for";
+	if (why)
+		cli_complain("%s", why);
+	return why ? EXIT_USAGE : 0;
 }
 
 static int open_handles(struct run_hold *hold, const struct run_options *options)
 {
-	int rc = cli_check_name(&options->settings, hold->client, options->name);
+	int rc = cli_check_name(hold->client, options->name);
 	if (rc)
 		return rc;
 	rc = hf_owner_new(&hold->owner);
@@ -75,14 +78,17 @@ int hold_open(struct run_hold *hold, const struct run_options *options)
 {
 	char text[256];
 	/* Lazy: the first thing sent is the request for the lock, and signals are heard from the start. */
-	hf_client_options client = {
-		.watchdog_ms = options->watchdog_ms, .describe = text, .lazy = 1, .on_event = wake};
+	hf_client_options client = {.watchdog_ms = options->watchdog_ms,
+	                            .describe = text,
+	                            .lazy = 1,
+	                            .on_event = wake,
+	                            .event_arg = hold};
 	describe(options, text, sizeof text);
 	int rc = cli_open(&options->settings, &client, &hold->client);
 	if (rc)
 		return rc;
 	hold->zookeeper = cli_is_zookeeper(&options->settings);
-	rc = check_zookeeper(hold, options);
+	rc = check_server(hold, options);
 	return rc ? rc : open_handles(hold, options);
 }
 
@@ -104,11 +110,12 @@ int hold_acquire(struct run_hold *hold, const struct run_options *options)
 		                                           .lease_ms = options->lease_ms,
 		                                           .cancel = hold->cancel),
 		                                done, hold);
-	return hf_lock_acquire_async(hold->lock,
-	                             HF_ACQUIRE(.wait_ms = options->wait_ms,
-	                                        .lease_ms = options->lease_ms, .owner = hold->owner,
-	                                        .cancel = hold->cancel, .token = options->token),
-	                             done, hold);
+	return hf_lock_acquire_async(
+		hold->lock,
+		HF_ACQUIRE(.wait_ms = options->wait_ms, .lease_ms = options->lease_ms,
+	                   .owner = hold->owner, .cancel = hold->cancel, .token = options->token,
+	                   .value = options->id, .revocable = options->revocable),
+		done, hold);
 }
 
 int hold_release(struct run_hold *hold, int64_t wait_ms)
@@ -120,11 +127,13 @@ int hold_release(struct run_hold *hold, int64_t wait_ms)
 		hold->lock, HF_RELEASE(.wait_ms = wait_ms, .owner = hold->owner), done, hold);
 }
 
-/* The first user says how many there are. */
+/* The first user says how many there are; on ZooKeeper each for itself. */
 int hold_make_permits(struct run_hold *hold, const struct run_options *options)
 {
 	hold->finished = false;
-	return hf_permits_try_set_async(hold->permits, options->permits, done, hold);
+	return hold->zookeeper
+	               ? hf_permits_set_async(hold->permits, options->permits, done, hold)
+	               : hf_permits_try_set_async(hold->permits, options->permits, done, hold);
 }
 
 int hold_ask_permits(struct run_hold *hold)
@@ -183,30 +192,9 @@ int64_t hold_lease(const struct run_hold *hold)
 	return lease_ms;
 }
 
-/* Many may read at once: ours is the one with this host and process. */
-static int note_owner(void *arg, const hf_info *info)
-{
-	struct run_hold *hold = arg;
-	char host[256] = "";
-	(void)gethostname(host, sizeof host - 1);
-	for (size_t i = 0; *hf_info_owner(info, i); i++)
-		if (hf_info_pid(info, i) == getpid() &&
-		    strncmp(hf_info_host(info, i), host, 64) == 0)
-			snprintf(hold->node, sizeof hold->node, "%s", hf_info_owner(info, i));
-	return 0;
-}
-
-void hold_find_owner(struct run_hold *hold, const struct run_options *options)
-{
-	if (hold->zookeeper)
-		(void)hf_client_inspect(hold->client, options->name, note_owner, hold);
-}
-
 void hold_owner(const struct run_hold *hold, char *ret_text, size_t size)
 {
-	if (hold->zookeeper)
-		snprintf(ret_text, size, "%s", hold->node);
-	else if (hold->permits)
+	if (hold->permits)
 		snprintf(ret_text, size, "%s", hold->id);
 	else if (hf_lock_identity(hold->lock, hold->owner, ret_text, size))
 		ret_text[0] = 0;

@@ -117,6 +117,27 @@ static void json_holder(const hf_info *info, size_t i)
 	putchar('}');
 }
 
+/* Whoever wants to lead, in order and the leader first, and what each says of itself. */
+static void json_participants(const hf_info *info)
+{
+	size_t leaders = 0;
+	fputs(",\"participants\":[", stdout);
+	while (*hf_info_owner(info, leaders))
+		leaders++;
+	for (size_t i = 0; i < leaders || *hf_info_waiter(info, i - leaders); i++) {
+		bool leads = i < leaders;
+		const char *owner =
+			leads ? hf_info_owner(info, i) : hf_info_waiter(info, i - leaders);
+		const char *text =
+			leads ? hf_info_text(info, i) : hf_info_waiter_text(info, i - leaders);
+		printf("%s{\"owner\":", i ? "," : "");
+		cli_json_text(stdout, owner, strlen(owner));
+		json_field("text", text);
+		printf(",\"leader\":%s}", leads ? "true" : "false");
+	}
+	putchar(']');
+}
+
 static int tell_json(void *arg, const hf_info *info)
 {
 	struct list *list = arg;
@@ -138,6 +159,8 @@ static int tell_json(void *arg, const hf_info *info)
 	}
 	putchar(']');
 	json_left_out("more_waiters", hf_info_waiters(info), i);
+	if (strcmp(hf_info_kind(info), "leader") == 0)
+		json_participants(info);
 	json_number("token", hf_info_token(info), hf_info_token(info) > 0);
 	putchar('}');
 	list->held = list->held || hf_info_holders(info) > 0;
@@ -253,9 +276,11 @@ static void add_holder(struct list *list, const hf_info *info, size_t i)
 }
 
 /* A row without a holder: who waits, or how many are not told. */
-static void add_note(struct list *list, const hf_info *info, const char *kind, const char *owner)
+static void add_note(struct list *list, const hf_info *info, const char *kind, const char *text,
+                     const char *owner)
 {
-	add_row(list, info, (const char *const[COLUMNS]){"", kind, "", "", "", "", "", "", owner});
+	add_row(list, info,
+	        (const char *const[COLUMNS]){"", kind, "", "", "", "", "", text, owner});
 }
 
 static void add_left_out(struct list *list, const hf_info *info, const char *what, size_t n)
@@ -263,7 +288,7 @@ static void add_left_out(struct list *list, const hf_info *info, const char *wha
 	char text[48];
 	snprintf(text, sizeof text, "and %zu more", n);
 	if (n > 0)
-		add_note(list, info, what, text);
+		add_note(list, info, what, "", text);
 }
 
 static int tell_columns(void *arg, const hf_info *info)
@@ -279,7 +304,7 @@ static int tell_columns(void *arg, const hf_info *info)
 		add_left_out(list, info, hf_info_kind(info), hf_info_holders(info) - i);
 	for (i = 0; *hf_info_waiter(info, i); i++) {
 		snprintf(kind, sizeof kind, "waiter-%zu", i + 1);
-		add_note(list, info, kind, hf_info_waiter(info, i));
+		add_note(list, info, kind, hf_info_waiter_text(info, i), hf_info_waiter(info, i));
 	}
 	add_left_out(list, info, "waiters", hf_info_waiters(info) - i);
 	return 0;
@@ -384,7 +409,7 @@ static int look_for_other(hf_client *client, const char *name)
 static int look(struct list *list, hf_client *client, const char *name)
 {
 	hf_info_fn *tell = begin(list);
-	int rc = cli_check_name(&list->settings, client, name);
+	int rc = cli_check_name(client, name);
 	if (rc)
 		return rc;
 	if (list->number && cli_is_zookeeper(&list->settings)) {

@@ -8,28 +8,18 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } commands[] = {
-	{"run", cli_run},       {"ls", cli_ls},     {"who", cli_who},
-	{"unlock", cli_unlock}, {"ping", cli_ping}, {"embedded", cli_embedded},
-	{"doctor", cli_doctor}, {"demo", cli_demo}, {"help", cli_help},
+	{"run", cli_run},   {"elect", cli_elect},   {"ls", cli_ls},
+	{"who", cli_who},   {"unlock", cli_unlock}, {"revoke", cli_revoke},
+	{"ping", cli_ping}, {"doctor", cli_doctor}, {"embedded", cli_embedded},
+	{"demo", cli_demo}, {"help", cli_help},
 };
 
 static const char *const hint = "see holdfast --help";
-
-/* Words that are to become commands, and so are no names for the short form of run. */
-static bool is_reserved(const char *word)
-{
-	return strcmp(word, "elect") == 0 || strcmp(word, "revoke") == 0;
-}
 
 static int run_command(int argc, char **argv)
 {
 	static char program[] = "holdfast"; /* what getopt's own messages begin with */
 	const char *word = argc > 1 ? argv[1] : "";
-	if (is_reserved(word)) {
-		cli_complain("%s: not in this release; for a lock of that name say holdfast run %s",
-		             word, word);
-		return EXIT_USAGE;
-	}
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
 		if (strcmp(word, commands[i].name) != 0)
 			continue;

@@ -1,5 +1,5 @@
 /*
- * holdfast run: a command under a lock, and never beyond it.
+ * holdfast run and elect: a command under a lock or as the leader, and never beyond it.
  *
  * One loop looks at signals, at the guard, at the lock and at the clock. The lock is renewed by the
  * library; what is decided here is when the command has to stop.
@@ -18,17 +18,15 @@
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define TICK_MS    1000 /* the loop looks at least this often */
-#define REAP_MS    20   /* while processes are being killed */
-#define RETRY_MS   50   /* between tries to give a permit back */
-#define ON_LOST_MS 10000
-#define NEVER      INT64_MAX
+#define TICK_MS  1000 /* the loop looks at least this often */
+#define REAP_MS  20   /* while processes are being killed */
+#define RETRY_MS 50   /* between tries to give a permit back */
+#define NEVER    INT64_MAX
 
 /* Why the command's processes are being stopped. */
-enum stop_reason { GOES_ON, BY_MAX_HOLD, BY_LOCK, BY_GUARD };
+enum stop_reason { GOES_ON, BY_MAX_HOLD, BY_REQUEST, BY_LOCK, BY_GUARD };
 
 struct run {
 	struct run_options options;
@@ -40,6 +38,7 @@ struct run {
 	int input;      /* without a command: what is read until its end; else -1 */
 	int got_signal; /* while there is no command to pass it on to */
 	int64_t acquired_at;
+	int64_t asked_at; /* when somebody asked for the lock; NEVER: nobody did */
 	int64_t valid_until;
 	int64_t lease_ms; /* what the library renews */
 	int refused;      /* the exit status if that is too short */
@@ -150,9 +149,19 @@ static void tell_risk(struct run *run)
 	run->risk_told = true;
 }
 
+/* The request to give the lock up counts from when it is heard, and the first one is enough. */
+static void look_for_request(struct run *run)
+{
+	if (!run->hold.asked || run->asked_at != NEVER)
+		return;
+	run->asked_at = guard_clock();
+	tell_event(&run->options, "revoked", &run->hold, NULL);
+}
+
 /* The clock is read first: if we are stopped in between, the time is too short and not too long. */
 static void look_at_lock(struct run *run)
 {
+	look_for_request(run);
 	int64_t now = guard_clock();
 	int64_t left = hold_remaining(&run->hold);
 	hf_state state = hold_state(&run->hold);
@@ -173,7 +182,7 @@ static void stop(struct run *run, enum stop_reason reason)
 		tell_event(&run->options, "lost", NULL, NULL);
 		run->loss_told = true;
 	}
-	if (run->reason == GOES_ON || run->reason == BY_MAX_HOLD)
+	if (run->reason < BY_LOCK)
 		run->reason = reason;
 }
 
@@ -187,8 +196,8 @@ static void kill_now(struct run *run, enum stop_reason reason)
 static void term_now(struct run *run, enum stop_reason reason)
 {
 	stop(run, reason);
-	if (run->term_sent)
-		return;
+	if (run->term_sent || !run->child)
+		return; /* or it is sent once the command is there */
 	if (reason == BY_LOCK)
 		tell_risk(run);
 	run->term_sent = true;
@@ -196,9 +205,13 @@ static void term_now(struct run *run, enum stop_reason reason)
 	signal_tree(run, SIGCONT);
 }
 
-static int64_t max_hold_at(const struct run *run)
+/* When the command has to go though the lock is safe, and why; NEVER if it may stay. */
+static int64_t leave_at(const struct run *run, enum stop_reason *ret_reason)
 {
-	return run->options.has_max_hold ? run->acquired_at + run->options.max_hold_ms : NEVER;
+	int64_t most_at =
+		run->options.has_max_hold ? run->acquired_at + run->options.max_hold_ms : NEVER;
+	*ret_reason = run->asked_at < most_at ? BY_REQUEST : BY_MAX_HOLD;
+	return least(run->asked_at, most_at);
 }
 
 /* TERM and KILL at their times; when the server says the hold is gone there is no time left. */
@@ -207,7 +220,8 @@ static void enforce(struct run *run)
 	int64_t now = guard_clock();
 	int64_t grace = run->options.grace_ms;
 	int64_t kill_at = run->valid_until - run->options.kill_ms;
-	int64_t most_at = max_hold_at(run);
+	enum stop_reason why;
+	int64_t go_at = leave_at(run, &why);
 	bool guard_killed = atomic_load(&run->guard.shared->killed);
 	if (guard_killed || hold_is_lost(&run->hold) || now >= kill_at)
 		kill_now(run, BY_LOCK);
@@ -215,10 +229,10 @@ static void enforce(struct run *run)
 		kill_now(run, BY_GUARD);
 	else if (now >= kill_at - grace)
 		term_now(run, BY_LOCK);
-	else if (most_at != NEVER && now >= most_at + grace)
-		kill_now(run, BY_MAX_HOLD);
-	else if (now >= most_at)
-		term_now(run, BY_MAX_HOLD);
+	else if (go_at != NEVER && now >= go_at + grace)
+		kill_now(run, why);
+	else if (now >= go_at)
+		term_now(run, why);
 	else if (run->kill_sent)
 		signal_tree(run, SIGKILL);
 	if (run->guard_dead)
@@ -230,9 +244,10 @@ static int64_t next_look(const struct run *run)
 {
 	int64_t now = guard_clock();
 	int64_t kill_at = run->valid_until - run->options.kill_ms;
-	int64_t most_at = max_hold_at(run);
-	const int64_t moments[] = {kill_at - run->options.grace_ms, kill_at, most_at,
-	                           most_at == NEVER ? NEVER : most_at + run->options.grace_ms};
+	enum stop_reason why;
+	int64_t go_at = leave_at(run, &why);
+	const int64_t moments[] = {kill_at - run->options.grace_ms, kill_at, go_at,
+	                           go_at == NEVER ? NEVER : go_at + run->options.grace_ms};
 	bool killing = run->kill_sent || run->guard_dead;
 	int64_t at = now + (killing ? REAP_MS : run->tick_ms);
 	for (size_t i = 0; i < sizeof moments / sizeof *moments; i++)
@@ -438,18 +453,19 @@ static int await(struct run *run, int rc)
 	return rc ? rc : run->hold.finished ? run->hold.result : HF_ECANCELLED;
 }
 
-/* 0, or the exit status. Whoever thinks of another number than the first user is told so. */
+/* 0, or the exit status. Whoever thinks of another number than the one that is stored is told so. */
 static int agree_on_permits(struct run *run)
 {
 	int rc = 0;
 	if (run->options.permits)
 		rc = await(run, hold_make_permits(&run->hold, &run->options));
-	if (!rc)
+	if (!rc && !run->hold.zookeeper)
 		rc = await(run, hold_ask_permits(&run->hold));
 	if (run->got_signal)
 		return 128 + run->got_signal;
-	return rc ? cli_failed_with(rc, run->hold.detail)
-	          : hold_check_permits(&run->hold, &run->options);
+	if (rc)
+		return cli_failed_later(rc, run->hold.detail);
+	return run->hold.zookeeper ? 0 : hold_check_permits(&run->hold, &run->options);
 }
 
 /* A session is agreed upon with the servers, and may turn out shorter than wished for. */
@@ -555,19 +571,21 @@ static void supervise(struct run *run)
 	run->child = 0;
 }
 
-/* Without a command: until the end of input, a signal, or its time. */
+/* Without a command: until the end of input, a signal, its time, or a request. */
 static void hold_on(struct run *run)
 {
 	run->input = STDIN_FILENO;
 	while (run->input >= 0 && !run->got_signal && run->reason == GOES_ON) {
+		enum stop_reason why;
 		look_at_lock(run);
+		int64_t go_at = leave_at(run, &why);
 		if (hold_is_lost(&run->hold)) {
 			tell_event(&run->options, "lost", NULL, NULL);
 			run->reason = BY_LOCK;
-		} else if (guard_clock() >= max_hold_at(run)) {
-			run->reason = BY_MAX_HOLD;
+		} else if (guard_clock() >= go_at) {
+			run->reason = why;
 		} else {
-			turn(run, least(run->tick_ms, max_hold_at(run) - guard_clock()));
+			turn(run, least(run->tick_ms, go_at - guard_clock()));
 		}
 	}
 	run->input = -1;
@@ -576,7 +594,8 @@ static void hold_on(struct run *run)
 static void hold_at_least(struct run *run)
 {
 	int64_t until = run->acquired_at + run->options.at_least_ms;
-	while (guard_clock() < until && !run->got_signal && !hold_is_lost(&run->hold))
+	while (guard_clock() < until && !run->got_signal && !run->hold.asked &&
+	       !hold_is_lost(&run->hold))
 		turn(run, least(until - guard_clock(), run->tick_ms));
 }
 
@@ -642,33 +661,6 @@ static int become(struct run *run)
 	return released ? released : status;
 }
 
-static _Noreturn void become_on_lost(const struct run *run)
-{
-	struct guard_message go = {0};
-	add_variable(&go, "HOLDFAST_NAME", run->options.name);
-	(void)setpgid(0, 0);
-	guard_prepare(&run->plan, &go);
-	execl("/bin/sh", "sh", "-c", run->options.on_lost, (char *)NULL);
-	_exit(EXIT_NOT_FOUND);
-}
-
-/* After the last of the command's processes is dead, and for ten seconds at most. */
-static void run_on_lost(const struct run *run)
-{
-	const struct timespec pause = {.tv_nsec = 20000000};
-	int64_t until = guard_clock() + ON_LOST_MS;
-	pid_t pid = fork();
-	if (pid == 0)
-		become_on_lost(run);
-	while (pid > 0 && waitpid(pid, NULL, WNOHANG) == 0) {
-		if (guard_clock() >= until) {
-			(void)tree_signal(pid, 0, SIGKILL);
-			(void)kill(pid, SIGKILL);
-		}
-		nanosleep(&pause, NULL);
-	}
-}
-
 static int status_of_command(const struct run *run)
 {
 	if (run->reason == BY_MAX_HOLD)
@@ -687,6 +679,8 @@ static void tell_why(const struct run *run)
 	const char *ran = run->options.command ? "; what ran under it was stopped" : "";
 	if (run->reason == BY_GUARD)
 		cli_complain("%s: the guard process was killed%s", run->options.name, ran);
+	else if (run->reason == BY_REQUEST)
+		cli_complain("%s: somebody asked for the lock%s", run->options.name, ran);
 	else
 		cli_complain("%s: the lock was %s%s", run->options.name,
 		             hold_is_lost(&run->hold) ? "lost" : "at risk", ran);
@@ -705,7 +699,7 @@ static int finish(struct run *run)
 		hold_at_least(run);
 	int released = release(run);
 	if ((lost || released == EXIT_LOST) && run->options.on_lost)
-		run_on_lost(run);
+		tell_lost(&run->options, &run->plan);
 	return lost || !released ? status : released;
 }
 
@@ -724,7 +718,6 @@ static int under_lock(struct run *run)
 		(void)try_release(run);
 		return run->refused;
 	}
-	hold_find_owner(&run->hold, &run->options);
 	look_at_lock(run);
 	tell_event(&run->options, "acquired", &run->hold, NULL);
 	if (run->options.no_fork)
@@ -760,11 +753,11 @@ static void fill_standard_descriptors(void)
 			(void)!open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
-int cli_run(int argc, char **argv)
+static int run_words(int argc, char **argv, bool elects)
 {
-	static struct run run = {.input = -1};
+	static struct run run = {.input = -1, .asked_at = NEVER};
 	run.guard.fd = -1;
-	int rc = run_read_options(argc, argv, &run.options);
+	int rc = run_read_options(argc, argv, elects, &run.options);
 	if (rc)
 		return rc;
 	fill_standard_descriptors();
@@ -781,4 +774,14 @@ int cli_run(int argc, char **argv)
 	rc = open_and_run(&run);
 	fflush(NULL);
 	return rc;
+}
+
+int cli_run(int argc, char **argv)
+{
+	return run_words(argc, argv, false);
+}
+
+int cli_elect(int argc, char **argv)
+{
+	return run_words(argc, argv, true);
 }

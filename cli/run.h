@@ -1,4 +1,4 @@
-/* The run command: what was asked for, and what is under way. */
+/* The commands run and elect: what was asked for, and what is under way. */
 #ifndef HF_CLI_RUN_H
 #define HF_CLI_RUN_H
 
@@ -14,6 +14,7 @@ enum run_kind { RUN_LOCK, RUN_PERMITS };
 struct run_options {
 	struct cli_settings settings;
 	const char *name;
+	const char *id; /* of a candidate, for others to read; NULL: host, process and program */
 	char **command; /* NULL: hold until the end of input or a signal */
 	enum run_kind how;
 	hf_kind kind;
@@ -29,12 +30,13 @@ struct run_options {
 	int status_fd;    /* -1: none */
 	bool close_early; /* -o */
 	bool no_fork;
+	bool revocable; /* ends when somebody asks for the lock */
 	bool verbose, json, token, show_args;
 	const char *on_lost;
 };
 
-/* Fills them from the words behind "run"; 0, or the exit status with the reason told. */
-int run_read_options(int argc, char **argv, struct run_options *ret_options);
+/* Fills them from the words behind "run" or "elect"; 0, or the exit status with the reason told. */
+int run_read_options(int argc, char **argv, bool elects, struct run_options *ret_options);
 
 /*
  * Sets grace and kill time for a renewed lease of this length; `session`: a fixed one lasts no longer
@@ -55,7 +57,7 @@ struct run_hold {
 	int result;
 	int64_t number; /* that it gave */
 	bool zookeeper;
-	char node[RUN_NAME_SIZE]; /* of ZooKeeper: its owner there, once it was asked for */
+	bool asked; /* somebody wants it */
 	char detail[400];
 };
 
@@ -66,7 +68,10 @@ void hold_close(struct run_hold *hold);
 /* Each starts a call, 0 or an error; finished and result tell of its end. */
 int hold_acquire(struct run_hold *hold, const struct run_options *options);
 int hold_release(struct run_hold *hold, int64_t wait_ms);
-/* Permits only: make them if there are none, and ask how many there are. */
+/*
+ * Permits only: says how many there are, which makes them if there are none. On ZooKeeper nothing is
+ * stored, and that is all; elsewhere the server is asked how many there are now.
+ */
 int hold_make_permits(struct run_hold *hold, const struct run_options *options);
 int hold_ask_permits(struct run_hold *hold);
 /* Whether that is what was asked for: 0, or the exit status with the reason told. */
@@ -79,13 +84,12 @@ bool hold_is_lost(const struct run_hold *hold);
 int64_t hold_token(const struct run_hold *hold, const struct run_options *options);
 /* What the library renews. */
 int64_t hold_lease(const struct run_hold *hold);
-/* Its owner as the server has it, which ZooKeeper is asked for once. */
-void hold_find_owner(struct run_hold *hold, const struct run_options *options);
+/* Its owner as the server has it; of a permit its id. Asks nobody. */
 void hold_owner(const struct run_hold *hold, char *ret_text, size_t size);
 /* The exit status of a failed acquire, with the reason told. */
 int hold_failed(const struct run_hold *hold, const struct run_options *options);
 
-/* ---- tell.c: events, and the line while waiting ---- */
+/* ---- tell.c: events, the line while waiting, and the command of --on-lost ---- */
 void tell_event(const struct run_options *options, const char *event, const struct run_hold *hold,
                 const char *more);
 /* Draws or redraws the line; who holds the lock is asked now and then, in a thread of its own. */
@@ -93,5 +97,7 @@ void tell_waiting(const struct run_options *options, struct run_hold *hold, int6
 void tell_waiting_over(void);
 /* Before the client is closed: waits for that thread. */
 void tell_done(void);
+/* Runs the command of --on-lost, as the plan has it for the command itself, ten seconds at most. */
+void tell_lost(const struct run_options *options, const struct guard_plan *plan);
 
 #endif

@@ -1,4 +1,4 @@
-/* The options of run: flock's letters and our own words. */
+/* The options of run and elect: flock's letters and our own words. */
 #include "run.h"
 
 #include <getopt.h>
@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #define LONGEST_WAIT_S 300000000.0 /* more than nine years */
-#define PEER_SKEW_MS   1000        /* what the library takes off the lease of permits, at most */
+#define PEER_SKEW_MS   1000 /* what the library takes off a permit's lease on Redis, at most */
+#define LONGEST_ID     1000 /* that the library takes */
 
 enum {
 	FAIR = CLI_OWN,
@@ -25,7 +26,9 @@ enum {
 	JSON,
 	STATUS_FD,
 	SHOW_ARGS,
-	VERBOSE
+	VERBOSE,
+	REVOCABLE,
+	ID
 };
 
 static const struct option long_options[] = {
@@ -55,9 +58,14 @@ static const struct option long_options[] = {
 	{"json", no_argument, NULL, JSON},
 	{"status-fd", required_argument, NULL, STATUS_FD},
 	{"show-args", no_argument, NULL, SHOW_ARGS},
+	{"revocable", no_argument, NULL, REVOCABLE},
+	{"id", required_argument, NULL, ID},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
+
+/* The command whose options these are. */
+static const char *command;
 
 /* What was said, before it is known whether it goes together. */
 struct draft {
@@ -66,11 +74,12 @@ struct draft {
 	const char *kind;
 	bool shared, exclusive, fair, no_wait;
 	bool has_wait, has_lease, has_watchdog;
+	bool elects;
 };
 
 static int usage(const char *text)
 {
-	cli_complain("%s; see holdfast run --help", text);
+	cli_complain("%s; see holdfast %s --help", text, command);
 	return EXIT_USAGE;
 }
 
@@ -123,6 +132,17 @@ static int take_status_fd(struct draft *draft, const char *text)
 	return rc;
 }
 
+/* A line of its own in whatever shows it. */
+static int take_id(struct draft *draft, const char *text)
+{
+	if (!draft->elects)
+		return usage("--id: only of elect");
+	if (strlen(text) > LONGEST_ID || strpbrk(text, "\r\n"))
+		return usage("--id: one line of at most 1000 bytes");
+	draft->out->id = text;
+	return 0;
+}
+
 static int take_flag(struct draft *draft, int letter)
 {
 	struct run_options *out = draft->out;
@@ -138,6 +158,7 @@ static int take_flag(struct draft *draft, int letter)
 	case JSON: out->json = true; break;
 	case SHOW_ARGS: out->show_args = true; break;
 	case VERBOSE: out->verbose = true; break;
+	case REVOCABLE: out->revocable = true; break;
 	default: return EXIT_USAGE;
 	}
 	return 0;
@@ -168,6 +189,7 @@ static int take_option(struct draft *draft, int letter, const char *value)
 	case MAX_HOLD: return take_time("--max-hold", value, &out->max_hold_ms, &out->has_max_hold);
 	case ON_LOST: out->on_lost = value; return 0;
 	case STATUS_FD: return take_status_fd(draft, value);
+	case ID: return take_id(draft, value);
 	default: return take_flag(draft, letter);
 	}
 }
@@ -179,17 +201,20 @@ static int choose_kind(struct draft *draft)
 		hf_kind kind;
 	} kinds[] = {{"reentrant", HF_REENTRANT}, {"fair", HF_FAIR},     {"read", HF_READ},
 	             {"write", HF_WRITE},         {"fenced", HF_FENCED}, {"spin", HF_SPIN},
-	             {"plain", HF_PLAIN}};
+	             {"plain", HF_PLAIN},         {"simple", HF_SIMPLE}};
 	struct run_options *out = draft->out;
 	bool semaphore = draft->kind && strcmp(draft->kind, "semaphore") == 0;
 	int ways = draft->shared + draft->exclusive + draft->fair + (draft->kind && !semaphore) +
 	           (out->permits > 0 || semaphore);
+	if (ways > 0 && draft->elects)
+		return usage("-s, -x, --fair, --kind and --permits: of run, not of elect");
 	if (ways > 1)
 		return usage("of -s, -x, --fair, --kind and --permits only one");
 	out->how = out->permits > 0 || semaphore ? RUN_PERMITS : RUN_LOCK;
 	out->kind = draft->shared      ? HF_READ
 	            : draft->exclusive ? HF_WRITE
 	            : draft->fair      ? HF_FAIR
+	            : draft->elects    ? HF_LEADER
 	                               : HF_REENTRANT;
 	if (!draft->kind || semaphore)
 		return 0;
@@ -199,22 +224,23 @@ static int choose_kind(struct draft *draft)
 		out->kind = kinds[i].kind;
 		return 0;
 	}
-	return usage("--kind: one of reentrant, fair, read, write, fenced, spin, plain, semaphore");
+	return usage("--kind: one of reentrant, fair, read, write, fenced, spin, simple, plain, "
+	             "semaphore");
 }
 
 /* ---- times ---- */
 
-static int64_t drift_of(const struct run_options *options, int64_t lease)
+static int64_t drift_of(const struct run_options *options, int64_t lease, bool session)
 {
 	int64_t drift = lease / 100 + 2;
-	if (options->how == RUN_PERMITS)
+	if (options->how == RUN_PERMITS && !session)
 		drift += lease / 4 < PEER_SKEW_MS ? lease / 4 : PEER_SKEW_MS;
 	return drift;
 }
 
-static int check_fixed(const struct run_options *options, int64_t lease)
+static int check_fixed(const struct run_options *options, int64_t lease, bool session)
 {
-	int64_t drift = drift_of(options, lease);
+	int64_t drift = drift_of(options, lease, session);
 	if (drift + options->grace_ms + options->kill_ms < lease)
 		return 0;
 	cli_complain("--lease of %" PRId64 " ms is too short: drift %" PRId64 " + grace %" PRId64
@@ -225,7 +251,7 @@ static int check_fixed(const struct run_options *options, int64_t lease)
 
 static int check_renewed(const struct run_options *options, int64_t lease, bool session)
 {
-	int64_t drift = drift_of(options, lease);
+	int64_t drift = drift_of(options, lease, session);
 	if (lease / 3 + lease / 9 + drift + options->grace_ms + options->kill_ms < lease)
 		return 0;
 	cli_complain("%s %" PRId64 " ms is too short: renewal %" PRId64 " + one try %" PRId64
@@ -250,7 +276,7 @@ int run_set_times(struct run_options *options, int64_t renewed_ms, bool session)
 		             renewed_ms, fixed);
 		return EXIT_USAGE;
 	}
-	int rc = fixed ? check_fixed(options, fixed) : 0;
+	int rc = fixed ? check_fixed(options, fixed, session) : 0;
 	if (!rc && (!fixed || session))
 		rc = check_renewed(options, renewed_ms, session);
 	return rc;
@@ -269,7 +295,8 @@ static int check_times(struct draft *draft)
 		             draft->has_lease ? "--lease" : "--watchdog", least);
 		return EXIT_USAGE;
 	}
-	return run_set_times(out, lease, false);
+	/* What permits lose to the clocks of others depends on the server. */
+	return out->how == RUN_PERMITS ? 0 : run_set_times(out, lease, false);
 }
 
 static int check_together(struct draft *draft)
@@ -289,6 +316,9 @@ static int check_together(struct draft *draft)
 			"-F excludes -o, --at-least and --max-hold: nobody is left to do that");
 	if (out->token && (out->kind == HF_READ || out->how == RUN_PERMITS))
 		return usage("--token: only for what excludes");
+	if (out->revocable && (out->no_fork || out->how == RUN_PERMITS))
+		return usage(out->no_fork ? "-F excludes --revocable: nobody is left to hear of it"
+		                          : "--revocable: not for permits");
 	if (out->status_fd >= 0 && !out->json)
 		return usage("--status-fd: only with --json");
 	if (draft->no_wait || (draft->has_wait && out->wait_ms == 0))
@@ -338,17 +368,18 @@ static int refuse_option(int letter, const char *word)
 {
 	const char *why = letter == ':' ? "needs a value" : "there is no such option";
 	if (strncmp(word, "--", 2) == 0)
-		cli_complain("%.*s: %s; see holdfast run --help", (int)strcspn(word, "="), word,
-		             why);
+		cli_complain("%.*s: %s; see holdfast %s --help", (int)strcspn(word, "="), word, why,
+		             command);
 	else
-		cli_complain("-%c: %s; see holdfast run --help", optopt, why);
+		cli_complain("-%c: %s; see holdfast %s --help", optopt, why, command);
 	return EXIT_USAGE;
 }
 
-int run_read_options(int argc, char **argv, struct run_options *ret_options)
+int run_read_options(int argc, char **argv, bool elects, struct run_options *ret_options)
 {
-	struct draft draft = {.out = ret_options};
+	struct draft draft = {.out = ret_options, .elects = elects};
 	int letter, rc = 0;
+	command = elects ? "elect" : "run";
 	*ret_options = (struct run_options){.asked_grace_ms = RUN_NO_GRACE,
 	                                    .conflict_status = EXIT_NOT_ACQUIRED,
 	                                    .status_fd = -1};
@@ -356,7 +387,7 @@ int run_read_options(int argc, char **argv, struct run_options *ret_options)
 	while (!rc &&
 	       (letter = getopt_long(argc, argv, "+:sxenw:E:oc:Fh", long_options, NULL)) != -1) {
 		if (letter == 'h') {
-			cli_show_help("run");
+			cli_show_help(command);
 			exit(fflush(stdout) ? EXIT_SYSTEM : 0);
 		}
 		rc = letter == '?' || letter == ':' ? refuse_option(letter, argv[optind - 1])

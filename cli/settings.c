@@ -243,36 +243,17 @@ bool cli_is_zookeeper(const struct cli_settings *settings)
 {
 	bool is_theirs;
 	const char *url = find_url(settings, &is_theirs);
-	return url && strncmp(url, "zk:", 3) == 0;
+	return url && (strncmp(url, "zk:", 3) == 0 || strncmp(url, "zks:", 4) == 0);
 }
 
-/* A path below the chroot: parts with one slash between, none of them a way up. */
-static bool is_path(const char *name)
-{
-	for (const char *part = name;; part++) {
-		size_t length = strcspn(part, "/");
-		bool dots = strncmp(part, "..", length) == 0 && length <= 2;
-		if (length == 0 || dots)
-			return false;
-		part += length;
-		if (!*part)
-			return true;
-	}
-}
-
-int cli_check_name(const struct cli_settings *settings, hf_client *client, const char *name)
+int cli_check_name(hf_client *client, const char *name)
 {
 	hf_lock *lock;
 	int rc = hf_lock_open(client, HF_REENTRANT, name, &lock);
 	if (rc)
 		return cli_failed(rc);
 	hf_lock_close(lock);
-	if (!cli_is_zookeeper(settings) || is_path(name))
-		return 0;
-	cli_complain("%s: no path below the chroot: words with one slash between, none of them . "
-	             "or ..",
-	             name);
-	return EXIT_USAGE;
+	return 0;
 }
 
 /* "redis://user:password@host": the part before the colon, if it is plain. */

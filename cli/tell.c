@@ -1,16 +1,20 @@
-/* What run tells: events as JSON, and a line on the terminal while it waits. */
+/* What run tells: events as JSON, a line while it waits, and the command of --on-lost. */
 #include "run.h"
+
+#include "tree.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define SILENT_MS 400  /* a wait this short is not worth a line */
-#define ASK_MS    2000 /* between questions who holds the lock */
+#define SILENT_MS  400   /* a wait this short is not worth a line */
+#define ASK_MS     2000  /* between questions who holds the lock */
+#define ON_LOST_MS 10000 /* for the command of --on-lost */
 
 void tell_event(const struct run_options *options, const char *event, const struct run_hold *hold,
                 const char *more)
@@ -73,7 +77,8 @@ static int describe_holder(void *arg, const hf_info *info)
 	if (n == 0)
 		return 0;
 	const char *host = hf_info_host(info, 0);
-	const char *who = *host ? hf_info_text(info, 0) : hf_info_owner(info, 0);
+	const char *text = hf_info_text(info, 0);
+	const char *who = *host || *text ? text : hf_info_owner(info, 0);
 	fputs(", held by ", out);
 	cli_plain_text(out, who, strlen(who));
 	if (*host) {
@@ -195,4 +200,33 @@ void tell_waiting_over(void)
 	if (line_shown)
 		fputs("\r\033[K", stderr);
 	line_shown = false;
+}
+
+/* ---- a loss ---- */
+
+static _Noreturn void become_on_lost(const struct run_options *options,
+                                     const struct guard_plan *plan)
+{
+	static const struct guard_message nothing;
+	(void)setenv("HOLDFAST_NAME", options->name, 1);
+	(void)setpgid(0, 0);
+	guard_prepare(plan, &nothing);
+	execl("/bin/sh", "sh", "-c", options->on_lost, (char *)NULL);
+	_exit(EXIT_NOT_FOUND);
+}
+
+void tell_lost(const struct run_options *options, const struct guard_plan *plan)
+{
+	const struct timespec pause = {.tv_nsec = 20000000};
+	int64_t until = guard_clock() + ON_LOST_MS;
+	pid_t pid = fork();
+	if (pid == 0)
+		become_on_lost(options, plan);
+	while (pid > 0 && waitpid(pid, NULL, WNOHANG) == 0) {
+		if (guard_clock() >= until) {
+			(void)tree_signal(pid, 0, SIGKILL);
+			(void)kill(pid, SIGKILL);
+		}
+		nanosleep(&pause, NULL);
+	}
 }

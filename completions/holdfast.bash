@@ -28,14 +28,16 @@ _holdfast_reply_names() {
 
 _holdfast_options() {
 	local server='--url --password-file --help'
+	local running="-n -w -E -o -c -F --nonblock --wait --conflict-exit-code --close --command --no-fork
+		--verbose --token --revocable --watchdog --lease --grace --at-least --max-hold --splay --on-lost
+		--json --status-fd --show-args $server"
 	case $1 in
-	run) echo "-s -x -e -n -w -E -o -c -F --shared --exclusive --nonblock --wait --conflict-exit-code
-		--close --command --no-fork --verbose --fair --kind --permits --token --watchdog --lease
-		--grace --at-least --max-hold --splay --on-lost --json --status-fd --show-args $server" ;;
+	run) echo "-s -x -e --shared --exclusive --fair --kind --permits $running" ;;
+	elect) echo "--id $running" ;;
 	ls) echo "--json $server" ;;
 	who) echo "--json --kind $server" ;;
 	unlock) echo "--force --yes $server" ;;
-	ping | doctor | demo) echo "$server" ;;
+	revoke | ping | doctor | demo) echo "$server" ;;
 	embedded) echo --help ;;
 	esac
 }
@@ -43,7 +45,7 @@ _holdfast_options() {
 # Whether an option takes its value from the next word.
 _holdfast_takes_value() {
 	case $1 in
-	-w | -E | -c | --wait | --timeout | --conflict-exit-code | --command | --kind | --permits | \
+	-w | -E | -c | --wait | --timeout | --conflict-exit-code | --command | --kind | --permits | --id | \
 		--watchdog | --lease | --grace | --at-least | --max-hold | --splay | --on-lost | --status-fd | \
 		--url | --password-file) return 0 ;;
 	esac
@@ -59,10 +61,10 @@ _holdfast_value() {
 		if [[ $command == who ]]; then
 			_holdfast_reply -W semaphore -- "$cur"
 		else
-			_holdfast_reply -W 'reentrant fair read write fenced spin semaphore plain' -- "$cur"
+			_holdfast_reply -W 'reentrant fair read write fenced simple spin semaphore plain' -- "$cur"
 		fi
 		;;
-	--url) _holdfast_reply -W 'redis:// rediss:// redis+unix:/// embedded:' -- "$cur" ;;
+	--url) _holdfast_reply -W 'redis:// rediss:// redis+unix:/// zk:// embedded:' -- "$cur" ;;
 	*) _holdfast_takes_value "$prev" ;;
 	esac
 }
@@ -78,7 +80,7 @@ _holdfast() {
 		cur=${words[cword]}
 		prev=${words[cword - 1]}
 	fi
-	local commands='run ls who unlock ping doctor embedded demo help'
+	local commands='run elect ls who unlock revoke ping doctor embedded demo help'
 	if ((cword == 1)); then
 		_holdfast_reply -W "$commands --help --version" -- "$cur"
 		return
@@ -103,7 +105,7 @@ _holdfast() {
 	done
 
 	if ((plain)); then
-		[[ $command == run ]] || return
+		[[ $command == run || $command == elect ]] || return
 		((cword > plain && cword - plain == 1)) && _holdfast_reply -c -- "$cur" && return
 		[[ ${words[plain + 1]} == -- ]] && ((cword - plain == 2)) && _holdfast_reply -c -- "$cur" && return
 		_holdfast_reply -f -- "$cur"
@@ -115,7 +117,7 @@ _holdfast() {
 		return
 	fi
 	case $command in
-	run | who | unlock) _holdfast_reply_names "$cur" "${server[@]}" ;;
+	run | elect | who | unlock | revoke) _holdfast_reply_names "$cur" "${server[@]}" ;;
 	embedded) _holdfast_reply -W 'status stop' -- "$cur" ;;
 	help) _holdfast_reply -W "$commands" -- "$cur" ;;
 	esac

@@ -1,6 +1,6 @@
 # Completion of holdfast for fish.
 
-set -l commands run ls who unlock ping doctor embedded demo help
+set -l commands run elect ls who unlock revoke ping doctor embedded demo help
 
 # Names of locks, where asking costs little: a server is named, or the private one runs already.
 function __holdfast_names
@@ -21,7 +21,7 @@ function __holdfast_plain_words
             continue
         end
         switch $word
-            case -w -E -c --wait --timeout --conflict-exit-code --command --kind --permits --watchdog \
+            case -w -E -c --wait --timeout --conflict-exit-code --command --kind --permits --id --watchdog \
                     --lease --grace --at-least --max-hold --splay --on-lost --status-fd --url --password-file
                 set takes_value 1
             case '-*'
@@ -32,14 +32,16 @@ function __holdfast_plain_words
 end
 
 function __holdfast_needs_name
-    __fish_seen_subcommand_from run who unlock; and test (count (__holdfast_plain_words)) -eq 0
+    __fish_seen_subcommand_from run elect who unlock revoke; and test (count (__holdfast_plain_words)) -eq 0
 end
 
 complete -c holdfast -f
 complete -c holdfast -n __fish_is_first_arg -a run -d 'run a command while holding a lock'
+complete -c holdfast -n __fish_is_first_arg -a elect -d 'run a command while being the leader'
 complete -c holdfast -n __fish_is_first_arg -a ls -d 'list the locks on the server'
 complete -c holdfast -n __fish_is_first_arg -a who -d 'tell who holds a lock'
 complete -c holdfast -n __fish_is_first_arg -a unlock -d 'take a lock away from its holder'
+complete -c holdfast -n __fish_is_first_arg -a revoke -d 'ask the holder of a lock to give it up'
 complete -c holdfast -n __fish_is_first_arg -a ping -d 'measure one round trip to the server'
 complete -c holdfast -n __fish_is_first_arg -a doctor -d 'look for what endangers locks'
 complete -c holdfast -n __fish_is_first_arg -a embedded -d 'the private server of this user'
@@ -52,17 +54,23 @@ complete -c holdfast -n '__fish_seen_subcommand_from embedded' -a 'status stop'
 complete -c holdfast -n '__fish_seen_subcommand_from help' -a "$commands"
 complete -c holdfast -n __holdfast_needs_name -a '(__holdfast_names)' -d lock
 
-set -l server '__fish_seen_subcommand_from run ls who unlock ping doctor demo'
-complete -c holdfast -n $server -l url -x -a 'redis:// rediss:// redis+unix:/// embedded:' -d 'the server'
+set -l server '__fish_seen_subcommand_from run elect ls who unlock revoke ping doctor demo'
+complete -c holdfast -n $server -l url -x -a 'redis:// rediss:// redis+unix:/// zk:// embedded:' -d 'the server'
 complete -c holdfast -n $server -l password-file -r -F -d 'its first line is the password'
 complete -c holdfast -n '__fish_seen_subcommand_from ls who' -l json -d 'one array of objects'
 complete -c holdfast -n '__fish_seen_subcommand_from who' -l kind -x -a semaphore -d 'look at a bare number'
 complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l force -d 'has to be there'
 complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l yes -d 'do not ask'
 
-set -l run '__fish_seen_subcommand_from run; and test (count (__holdfast_plain_words)) -eq 0'
-complete -c holdfast -n $run -s s -l shared -d 'a shared lock'
-complete -c holdfast -n $run -s x -s e -l exclusive -d 'an exclusive lock'
+set -l lock '__fish_seen_subcommand_from run; and test (count (__holdfast_plain_words)) -eq 0'
+complete -c holdfast -n $lock -s s -l shared -d 'a shared lock'
+complete -c holdfast -n $lock -s x -s e -l exclusive -d 'an exclusive lock'
+complete -c holdfast -n $lock -l fair -d 'first come, first served'
+complete -c holdfast -n $lock -l kind -x -a 'reentrant fair read write fenced simple spin semaphore plain' -d 'kind of lock'
+complete -c holdfast -n $lock -l permits -x -d 'at most so many at once'
+set -l elect '__fish_seen_subcommand_from elect; and test (count (__holdfast_plain_words)) -eq 0'
+complete -c holdfast -n $elect -l id -x -d 'what others read of us'
+set -l run '__fish_seen_subcommand_from run elect; and test (count (__holdfast_plain_words)) -eq 0'
 complete -c holdfast -n $run -s n -l nonblock -d 'do not wait'
 complete -c holdfast -n $run -s w -l wait -x -d 'wait no longer than that'
 complete -c holdfast -n $run -s E -l conflict-exit-code -x -d 'status if not acquired'
@@ -70,10 +78,8 @@ complete -c holdfast -n $run -s o -l close -d 'release when the command ends'
 complete -c holdfast -n $run -s c -l command -x -d 'run a string with the shell'
 complete -c holdfast -n $run -s F -l no-fork -d 'become the command'
 complete -c holdfast -n $run -l verbose -d 'tell what happens'
-complete -c holdfast -n $run -l fair -d 'first come, first served'
-complete -c holdfast -n $run -l kind -x -a 'reentrant fair read write fenced spin semaphore plain' -d 'kind of lock'
-complete -c holdfast -n $run -l permits -x -d 'at most so many at once'
 complete -c holdfast -n $run -l token -d 'a number that grows with each grant'
+complete -c holdfast -n $run -l revocable -d 'stop when somebody asks for the lock'
 complete -c holdfast -n $run -l watchdog -x -d 'the lease that is renewed'
 complete -c holdfast -n $run -l lease -x -d 'a fixed lease'
 complete -c holdfast -n $run -l grace -x -d 'between SIGTERM and SIGKILL'
@@ -84,6 +90,6 @@ complete -c holdfast -n $run -l on-lost -x -d 'run this if the lock was lost'
 complete -c holdfast -n $run -l json -d 'events, one a line'
 complete -c holdfast -n $run -l status-fd -x -d 'where the events go'
 complete -c holdfast -n $run -l show-args -d 'let others see the whole command'
-set -l started '__fish_seen_subcommand_from run; and test (count (__holdfast_plain_words))'
+set -l started '__fish_seen_subcommand_from run elect; and test (count (__holdfast_plain_words))'
 complete -c holdfast -n "$started -eq 1" -a '(__fish_complete_command)'
 complete -c holdfast -n "$started -gt 1" -F
