@@ -324,12 +324,13 @@ static int64_t end_of(const struct hf__op *op, struct hf__hold *hold, int64_t se
 	return end;
 }
 
-/* A session knows no leases: when a level of one is over is for us to know. */
+/* A session knows no leases: when a level of one is over is for us to know, and it begins now. */
 static bool confirm_ask(struct hf__core *core, const struct hf__op *op, struct hf__hold *hold,
                         int64_t now)
 {
+	bool session = hf__kind_of(hold->cmd.lock)->session;
 	int64_t before = hold->end_at;
-	int64_t end = end_of(op, hold, hold->cmd.sent_at);
+	int64_t end = end_of(op, hold, session ? now : hold->cmd.sent_at);
 	if (hold->count == 0 || end > hold->end_at)
 		hold->end_at = end;
 	if (hf__hold_confirm(core, hold, hold->cmd.sent_at, hold->cmd.lease_ms, now))

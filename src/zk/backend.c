@@ -72,7 +72,9 @@ static void answer_ready(struct hf__zk *zk, int64_t now)
 		struct hf__answer answer = {.outcome = (enum hf__outcome)cmd->place,
 		                            .count = cmd->count};
 		complete(zk, cmd, &answer);
-		if (answer.outcome == HF__FAILED && cmd->verb == HF__PERMITS_ADD)
+		if (cmd->verb == HF__RENEW)
+			hf__verbs_answer_renewal(zk, cmd, now);
+		else if (answer.outcome == HF__FAILED && cmd->verb == HF__PERMITS_ADD)
 			hf__zk_answer_error(zk, cmd, HF_EINVAL, HF__TOTAL_RANGE, now);
 		else if (answer.outcome == HF__FAILED)
 			hf__zk_answer_error(zk, cmd, HF_ENOTSUP,

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define BEAT_PART 12 /* of a lease: so long a beat serves whatever is to be renewed */
+
 /* ---- renewal ---- */
 
 static bool is_there(struct hf__zk *zk, const struct hf__renew_item *item)
@@ -13,7 +15,7 @@ static bool is_there(struct hf__zk *zk, const struct hf__renew_item *item)
 }
 
 /* The session lives, as of when the command was sent; so does every node of it that we know of. */
-static void answer_renewal(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now)
+void hf__verbs_answer_renewal(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now)
 {
 	bool there[HF__RENEW_MAX];
 	for (uint16_t i = 0; i < cmd->items; i++) {
@@ -45,7 +47,7 @@ static void beaten(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	if (request->node && request->rc == ZNONODE && !request->node->dead)
 		hf__node_gone(zk, request->node, now);
 	while ((cmd = renewal_of(zk, zk->beat)))
-		answer_renewal(zk, cmd, now);
+		hf__verbs_answer_renewal(zk, cmd, now);
 	hf__verbs_beat(zk);
 }
 
@@ -82,6 +84,19 @@ void hf__verbs_beat(struct hf__zk *zk)
 	else
 		snprintf(path, sizeof path, "%s", zk->config->chroot[0] ? zk->config->chroot : "/");
 	hf__request_beat(request, path);
+}
+
+/* What the quorum has said a moment ago is good for all that is renewed now, counted from then. */
+static void renew(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	if (cmd->sent_at - zk->quorum_at < zk->core->config.watchdog_ms / BEAT_PART) {
+		if (zk->quorum_at < cmd->sent_at)
+			cmd->sent_at = zk->quorum_at;
+		hf__zk_answer_soon(zk, cmd, HF__DONE);
+		return;
+	}
+	cmd->place = zk->beat + 1;
+	hf__verbs_beat(zk);
 }
 
 /* ---- looking ---- */
@@ -270,10 +285,7 @@ int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 	switch (cmd->verb) {
 	case HF__ASK:
 	case HF__SETTLE: return hf__node_submit(zk, cmd);
-	case HF__RENEW:
-		cmd->place = zk->beat + 1;
-		hf__verbs_beat(zk);
-		return 0;
+	case HF__RENEW: renew(zk, cmd); return 0;
 	case HF__LOOK: return ask_about(zk, cmd, looked);
 	case HF__FORCE:
 	case HF__REVOKE: return reach_holders(zk, cmd);

@@ -392,6 +392,8 @@ void hf__barrier_turn(struct hf__zk *zk, struct hf__node *node, const struct hf_
 
 /* ---- verbs.c ---- */
 int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+/* The session lives as of when the command was sent, and so does what we know of its nodes. */
+void hf__verbs_answer_renewal(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now);
 /* A beat for the renewals that wait, if none is under way. */
 void hf__verbs_beat(struct hf__zk *zk);
 

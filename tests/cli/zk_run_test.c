@@ -198,6 +198,28 @@ static void fixed_lease_stops_the_command_and_removes_the_node(void **state)
 	cli_free(cli);
 }
 
+/* Its lease begins with its turn, however long it has waited. */
+static void waiter_with_a_short_lease_gets_its_turn_at_once(void **state)
+{
+	(void)state;
+	const char *const kinds[] = {"reentrant", "plain"};
+	for (size_t i = 0; i < 2; i++) {
+		struct cli *holder = cli_start(zk_url(), "run", "--kind", kinds[i], "x", "--", "sh",
+		                               "-c", UNTIL_INPUT_ENDS, NULL);
+		pid_t pid = command_of(holder);
+		struct cli *cli = cli_start(zk_url(), "run", "--kind", kinds[i], "--lease", "1s",
+		                            "x", "--", "true", NULL);
+		let_live(holder, pid, 1500);
+		assert_false(cli_has_ended(cli));
+		finish(holder);
+		long long begun = test_now_ms();
+		CLI_EXPECT(cli, 0);
+		assert_in_range(test_now_ms() - begun, 0, 2500);
+		cli_free(cli);
+		(void)zk_raw_delete_tree(zk_eye, "/x");
+	}
+}
+
 /* ---- permits ---- */
 
 static struct cli *start_permit(const char *number)
@@ -448,6 +470,7 @@ int main(void)
 		ZK_STORY(plain_lock_made_by_hand_is_waited_for),
 		ZK_STORY(token_is_the_czxid),
 		ZK_STORY(fixed_lease_stops_the_command_and_removes_the_node),
+		ZK_STORY(waiter_with_a_short_lease_gets_its_turn_at_once),
 		ZK_STORY(permits_are_leases_and_no_more_than_were_said),
 		ZK_STORY(number_of_permits_is_a_convention),
 		ZK_STORY(permit_that_is_given_back_is_the_next_ones),

@@ -229,8 +229,8 @@ static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(voi
 	raw_ok(live_raw, "MULTI", NULL);
 	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
 	raw_reply_free(raw_command(live_raw, "DEL", "orders", NULL));
-	raw_reply_free(raw_command(live_raw, "EXEC", NULL));
 	long long deleted_at = test_now_ms();
+	raw_reply_free(raw_command(live_raw, "EXEC", NULL));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - deleted_at, 0, 1500);
 	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);

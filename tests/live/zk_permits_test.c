@@ -695,7 +695,8 @@ static void *take_and_give(void *arg)
 		int64_t wait_ms = worker->n > 1 ? 200 : 0;
 		int rc = hf_permits_acquire(worker->permits, worker->n,
 		                            HF_PERMITS(.wait_ms = wait_ms), ids);
-		if (rc == HF_ETIMEDOUT && worker->n > 1)
+		/* A server that is slow today has not even answered in time. */
+		if ((rc == HF_ETIMEDOUT || rc == HF_EUNKNOWN) && worker->n > 1)
 			continue;
 		int now = atomic_fetch_add(&inside, worker->n) + worker->n;
 		if (now > atomic_load(&most_inside))
