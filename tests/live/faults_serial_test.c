@@ -293,8 +293,8 @@ static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(voi
 	raw_ok(world.raw, "MULTI", NULL);
 	raw_reply_free(raw_command(world.raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
 	raw_reply_free(raw_command(world.raw, "DEL", "orders", NULL));
-	raw_reply_free(raw_command(world.raw, "EXEC", NULL));
 	long long deleted_at = test_now_ms();
+	raw_reply_free(raw_command(world.raw, "EXEC", NULL));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - deleted_at, 0, 1500);
 	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
@@ -330,8 +330,8 @@ static void lock_deleted_by_hand_is_found_by_the_slow_poll(void **state)
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	struct waiter *waiter = waiter_start(world.theirs, NULL);
 	WAIT_UNTIL(stats_of(world.two).attempts == 2, SOON_MS);
-	assert_int_equal(raw_integer(world.raw, "DEL", "orders", NULL), 1);
 	long long deleted_at = test_now_ms();
+	assert_int_equal(raw_integer(world.raw, "DEL", "orders", NULL), 1);
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - deleted_at, 0, 4500);
 	assert_int_equal(stats_of(world.two).wakeups, 0);

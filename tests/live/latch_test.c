@@ -393,8 +393,8 @@ static void latch_deleted_by_hand_is_found_by_the_slow_poll(void **state)
 	(void)state;
 	begin(&pair, 1);
 	struct call *call = sleeper(&pair);
-	assert_int_equal(raw_integer(live_raw, "DEL", "orders", NULL), 1);
 	long long deleted_at = test_now_ms();
+	assert_int_equal(raw_integer(live_raw, "DEL", "orders", NULL), 1);
 	call_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - deleted_at, 0, POLL_MS);
 	assert_int_equal(stats_of(pair.two).wakeups, 0);

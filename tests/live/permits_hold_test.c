@@ -167,8 +167,8 @@ static void deleted_permits_are_told_by_the_next_renewal(void **state)
 	(void)state;
 	begin(&pair, 2, 1500);
 	take(pair.mine, 2, 0, ids);
-	assert_int_equal(raw_integer(live_raw, "DEL", ENDS, NULL), 1);
 	long long deleted_at = test_now_ms();
+	assert_int_equal(raw_integer(live_raw, "DEL", ENDS, NULL), 1);
 	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 2, SOON_MS);
 	ASSERT_BETWEEN(seen_at(&pair.seen, HF_LOST) - deleted_at, 0, 2000);
 	assert_int_equal(hf_permits_state(pair.mine, ids[0]), HF_LOST);
