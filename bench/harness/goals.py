@@ -86,6 +86,14 @@ GOALS = [
      lambda f: f.ratio("own-1", "holdfast", "bare", "server_us")),
     (8, "server time per pair, of Redisson", "<=", 0.6,
      lambda f: f.to_best("own-1", REDISSON, "server_us", lowest=True)),
+    (1, "ZooKeeper, one thread: pairs, of Curator", ">=", 1.3, lambda f: f.ratio("own-1", "holdfast-zk", "curator")),
+    (1, "ZooKeeper, one thread: pairs, of the bare loop there", ">=", 1.0,
+     lambda f: f.ratio("own-1", "holdfast-zk", "zookeeper")),
+    (2, "ZooKeeper, 16 threads: pairs, of Curator", ">=", 1.3, lambda f: f.ratio("own-16", "holdfast-zk", "curator")),
+    (3, "ZooKeeper, 8 threads: grants, of Curator", ">=", 2, lambda f: f.ratio("hand-8", "holdfast-zk", "curator")),
+    (3, "ZooKeeper, 32 threads: grants, of Curator", ">=", 2, lambda f: f.ratio("hand-32", "holdfast-zk", "curator")),
+    (7, "ZooKeeper, start to first lock: time, of Curator", "<=", 0.1,
+     lambda f: f.start_ratio("holdfast-zk", "curator")),
 ]
 
 

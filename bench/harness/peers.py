@@ -19,7 +19,7 @@ class Row:
     def __init__(self, key, title, program, options=(), group="peer", server="redis", is_jvm=False,
                  is_async=False, warm_seconds=0.5):
         self.key, self.title, self.program, self.options = key, title, program, list(options)
-        self.group = group  # limit, holdfast, redisson or peer
+        self.group = group  # limit, holdfast, redisson, peer, or zookeeper: Holdfast there
         self.server = server
         self.is_jvm = is_jvm
         self.is_async = is_async  # its threads are tasks of one thread, so that is its asynchronous form too
@@ -54,7 +54,7 @@ ROWS = [
     Row("redis-semaphore", "redis-semaphore (Node)", "node", ["redis-semaphore"], is_async=True, warm_seconds=3),
     Row("redlock", "redlock (Node)", "node", ["redlock"], is_async=True, warm_seconds=3),
     Row("curator", "Curator (ZooKeeper)", "curator", server="zookeeper", is_jvm=True, warm_seconds=2),
-    Row("holdfast-zk", "Holdfast (ZooKeeper)", "holdfast", server="zookeeper"),
+    Row("holdfast-zk", "Holdfast (ZooKeeper)", "holdfast", group="zookeeper", server="zookeeper"),
     Row("zookeeper", "bare loop in C (ZooKeeper)", "zookeeper", group="limit", server="zookeeper"),
 ]
 
