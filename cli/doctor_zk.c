@@ -20,6 +20,7 @@
 struct ensemble {
 	int asked, up, leaders, alone;
 	char version[64];
+	bool tls;           /* words of four letters are not for such a port */
 	bool conf;          /* one told its configuration */
 	bool words_refused; /* one answers, but not to this */
 	int64_t tick_ms, least_ms, most_ms;
@@ -114,6 +115,8 @@ static void ask_server(struct ensemble *ensemble, const char *address)
 {
 	char text[ANSWER_SIZE];
 	ensemble->asked++;
+	if (ensemble->tls)
+		return;
 	ask_word(address, "srvr", text);
 	const char *mode = line_of(text, "Mode: ");
 	const char *version = line_of(text, "Zookeeper version: ");
@@ -151,7 +154,10 @@ static void ask_servers(struct ensemble *ensemble, const char *hosts)
 
 static void look_at_words(struct doctor *doctor, const struct ensemble *ensemble)
 {
-	if (ensemble->up > 0 && ensemble->conf)
+	if (ensemble->tls)
+		say(doctor, NOTE, "words", "see the servers' own ports",
+		    "not asked over TLS: what they would tell is not known");
+	else if (ensemble->up > 0 && ensemble->conf)
 		say(doctor, GOOD, "words", "", "srvr and conf are answered");
 	else
 		say(doctor, NOTE, "words", "set 4lw.commands.whitelist=srvr,conf",
@@ -258,6 +264,7 @@ int examine_zookeeper(struct doctor *doctor, hf_client *client)
 	int rc = ask_with_node(doctor, client);
 	if (rc)
 		return rc;
+	ensemble.tls = strcmp(fact(doctor, "tls"), "yes") == 0;
 	ask_servers(&ensemble, fact(doctor, "hosts"));
 	look_at_words(doctor, &ensemble);
 	look_at_ensemble(doctor, &ensemble);

@@ -64,7 +64,7 @@ _holdfast_value() {
 			_holdfast_reply -W 'reentrant fair read write fenced simple spin semaphore plain' -- "$cur"
 		fi
 		;;
-	--url) _holdfast_reply -W 'redis:// rediss:// redis+unix:/// zk:// embedded:' -- "$cur" ;;
+	--url) _holdfast_reply -W 'redis:// rediss:// redis+unix:/// zk:// zks:// embedded:' -- "$cur" ;;
 	*) _holdfast_takes_value "$prev" ;;
 	esac
 }

@@ -55,7 +55,7 @@ complete -c holdfast -n '__fish_seen_subcommand_from help' -a "$commands"
 complete -c holdfast -n __holdfast_needs_name -a '(__holdfast_names)' -d lock
 
 set -l server '__fish_seen_subcommand_from run elect ls who unlock revoke ping doctor demo'
-complete -c holdfast -n $server -l url -x -a 'redis:// rediss:// redis+unix:/// zk:// embedded:' -d 'the server'
+complete -c holdfast -n $server -l url -x -a 'redis:// rediss:// redis+unix:/// zk:// zks:// embedded:' -d 'the server'
 complete -c holdfast -n $server -l password-file -r -F -d 'its first line is the password'
 complete -c holdfast -n '__fish_seen_subcommand_from ls who' -l json -d 'one array of objects'
 complete -c holdfast -n '__fish_seen_subcommand_from who' -l kind -x -a semaphore -d 'look at a bare number'

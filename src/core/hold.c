@@ -342,6 +342,7 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	hold->state = HF__HOLD_LOST;
 	hold->reason = (uint8_t)reason;
 	bool timed = reason == HF__LOST_EXPIRED || reason == HF__LOST_UNREACHABLE;
+	hold->lease_ms = hf__hold_lease(hold);
 	hold->ended_at = timed ? hold->valid_until : now;
 	hold->valid_until = 0;
 	hf__wheel_stop(&core->wheel, &hold->timer);

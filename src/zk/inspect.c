@@ -653,6 +653,7 @@ static void got_config(struct hf__zk *zk, struct hf__request *request, int64_t n
 		return;
 	size_t length = request->length > 0 ? (size_t)request->length : 0;
 	int rc = add_fact(at, "server=zookeeper") || add_fact(at, "hosts=%s", zk->config->hosts) ||
+	         add_fact(at, "tls=%s", zk->config->tls ? "yes" : "no") ||
 	         add_fact(at, "chroot=%s", zk->config->chroot) ||
 	         add_fact(at, "session_ms=%" PRId64,
 	                  (int64_t)zk->library.recv_timeout(zk->session->handle)) ||

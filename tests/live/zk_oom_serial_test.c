@@ -483,12 +483,13 @@ static void live_on_after_the_session(struct life *life)
 		                                    note_done, &life->done));
 		end_session(owner_of(life, path));
 		wait_until_lost(life, lock, life->one);
-		(void)CALL(HF_ELOST, HF_ELOST,
-		           hf_lock_release_with(lock, HF_RELEASE(.owner = life->one)));
+		/* No other call is made until then: it would help. */
 		if (rc == 0)
 			rc = wait_done(life, "hf_lock_acquire_async", 0, HF_ETIMEDOUT);
 		if (rc && rc != HF_ENOMEM && shortage == ONE_FAILS)
 			note_wrong(life, "one failed allocation, and the waiter got %d", rc);
+		(void)CALL(HF_ELOST, HF_ELOST,
+		           hf_lock_release_with(lock, HF_RELEASE(.owner = life->one)));
 		if (rc == 0)
 			(void)CALL(0, 0,
 			           hf_lock_release_with(lock, HF_RELEASE(.owner = life->two)));
