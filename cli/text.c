@@ -235,7 +235,8 @@ static const char *advice(int error)
 	case HF_EFULL: return "; give the server more memory";
 	case HF_ENOTNOW: return "; try again when it is";
 	case HF_EPROTOCOL: return "; is that a Redis or Valkey server?";
-	case HF_ETLS: return "; rediss:// and zks:// need a server with TLS, and tls_ca its authority";
+	case HF_ETLS:
+		return "; rediss:// and zks:// need a server with TLS, and tls_ca its authority";
 	default: return "";
 	}
 }

@@ -394,7 +394,7 @@ typedef struct hf_acquire_options {
 	                      LeaderLatch (HF_LEADER) or LeaderSelector (HF_REENTRANT). On Redis
 	                      instead of the text of .describe, while held, if the client has
 	                      .describe. Not for multi and red locks */
-	int revocable;     /* 1: an event HF_REVOKED tells that hf_lock_revoke() or Java asks for it; the
+	int revocable; /* 1: an event HF_REVOKED tells that hf_lock_revoke() or Java asks for it; the
 	                      first level decides. HF_ENOTSUP on Redis, and of multi and red locks */
 } hf_acquire_options;
 

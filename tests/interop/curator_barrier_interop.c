@@ -261,17 +261,20 @@ static void member_passes(struct team *team, int member)
 		fail_msg("the member in Java got \"%s\"", answer.text);
 }
 
-/* All but the last have come, or gone as far as they can; then the last one, and all have passed. */
+/*
+ * All but the last have come, or gone as far as they can; then the last one, and all have passed. In front of
+ * the entrance all others are waiting. On the way out that cannot be told: a member in Java goes, and lets
+ * the others go, as soon as it sees only one that is left.
+ */
 static void pass_together(struct team *team, int last, bool leaves)
 {
 	for (int i = 1; i < MEMBERS; i++)
 		member_starts(team, (last + i) % MEMBERS, leaves);
-	/* In front of the entrance all others are waiting; on the way out the last may wait for us. */
-	if (!leaves)
-		WAIT_UNTIL(count_children(team->path) == MEMBERS - 1, SOON_MS);
-	else
+	if (leaves)
 		WAIT_UNTIL(count_children(team->path) <= 3, SOON_MS); /* two, and "ready" */
-	for (int i = 1; i < MEMBERS; i++)
+	else
+		WAIT_UNTIL(count_children(team->path) == MEMBERS - 1, SOON_MS);
+	for (int i = 1; !leaves && i < MEMBERS; i++)
 		assert_false(member_has_passed(team, (last + i) % MEMBERS));
 	member_starts(team, last, leaves);
 	for (int i = 0; i < MEMBERS; i++)
