@@ -370,8 +370,8 @@ HF_API int hf_lock_open_multi(hf_lock *const *members, size_t n, hf_lock **ret_l
  * majority holds is taken again. A member's loss is an event of that member; whether the red lock is
  * lost, hf_lock_state() of this handle tells.
  *
- * HF_EINVAL: two members are on one server, or on a server and its replica; told at open as far as
- * the servers can be asked. HF_ENOQUORUM from acquire: too few servers answered.
+ * HF_ENOTSUP with members on ZooKeeper. HF_EINVAL: two members are on one server, or on a server and its
+ * replica; told at open as far as the servers can be asked. HF_ENOQUORUM from acquire: too few answered.
  */
 HF_API int hf_lock_open_red(hf_lock *const *members, size_t n, hf_lock **ret_lock);
 

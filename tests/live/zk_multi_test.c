@@ -454,6 +454,23 @@ static void opposite_orders_of_one_client_do_not_wait_for_each_other(void **stat
 	end();
 }
 
+static void red_lock_of_zookeeper_is_refused(void **state)
+{
+	hf_lock *red = NULL;
+	hf_lock *members[3];
+
+	(void)state;
+	begin(0);
+	members[0] = open_kind(world.redis_one, HF_REENTRANT, "a");
+	members[1] = open_kind(world.zk_one, HF_REENTRANT, "a");
+	members[2] = open_kind(world.zk_two, HF_REENTRANT, "a");
+	ASSERT_RC(hf_lock_open_red(members, 3, &red), HF_ENOTSUP);
+	ASSERT_CONTAINS(hf_error_detail(), "members[1]");
+	for (int i = 0; i < 3; i++)
+		hf_lock_close(members[i]);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -470,6 +487,7 @@ int main(void)
 		MULTI_STORY(opposite_orders_do_not_wait_for_each_other),
 		MULTI_STORY(opposite_orders_on_both_servers_do_not_wait_for_each_other),
 		MULTI_STORY(opposite_orders_of_one_client_do_not_wait_for_each_other),
+		MULTI_STORY(red_lock_of_zookeeper_is_refused),
 	};
 	return cmocka_run_group_tests(tests, start_both, stop_both);
 }
