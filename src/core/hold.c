@@ -184,7 +184,7 @@ void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now)
 
 void hf__hold_forget(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
-	if (!hold->stays) {
+	if (!hold->stays && !hold->cmd.in_flight) {
 		hf__hold_end(core, hold, now);
 		return;
 	}
