@@ -12,6 +12,7 @@
 #include <holdfast/holdfast.h>
 
 #include "base/thread.h"
+#include "live/shortage.h"
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/raw.h"
@@ -20,129 +21,19 @@
 #define PATIENCE_MS 10000
 #define LOCKS       250
 
-/* ---- allocations that fail ------------------------------------------------------------------- */
-
-/* The linker puts these between the library and the C library; without it they are absent. */
-#define REAL(type, name, ...) extern type __real_##name(__VA_ARGS__) __attribute__((weak))
-REAL(void *, malloc, size_t size);
-REAL(void *, calloc, size_t count, size_t size);
-REAL(void *, realloc, void *old, size_t size);
-REAL(void, free, void *memory);
-REAL(int, pthread_create, pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *),
-     void *arg);
-
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-void __wrap_free(void *memory);
-char *__wrap_strdup(const char *text);
-int __wrap_vasprintf(char **ret_text, const char *format, va_list list)
-	__attribute__((format(printf, 2, 0)));
-int __wrap_asprintf(char **ret_text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *),
-                          void *arg);
-
-static atomic_bool is_watching;        /* allocations are counted */
-static atomic_long asked;              /* allocations since then */
-static atomic_long alive;              /* those not freed yet */
-static atomic_long failing_from;       /* the number of the first that fails; 0: none */
-static atomic_bool only_one_fails;     /* that one, or all from then on */
-static _Thread_local bool is_the_test; /* allocations of this thread are its own affair */
-
-static bool is_failing(void)
-{
-	if (!is_watching || is_the_test)
-		return false;
-	long number = ++asked, from = failing_from;
-	return from > 0 && (only_one_fails ? number == from : number >= from);
-}
-
-static void *count_alive(void *memory)
-{
-	if (memory && is_watching && !is_the_test)
-		alive++;
-	return memory;
-}
-
-void *__wrap_malloc(size_t size)
-{
-	return is_failing() ? NULL : count_alive(__real_malloc(size));
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-	return is_failing() ? NULL : count_alive(__real_calloc(count, size));
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-	if (is_failing())
-		return NULL;
-	void *memory = __real_realloc(old, size);
-	return old ? memory : count_alive(memory);
-}
-
-void __wrap_free(void *memory)
-{
-	if (memory && is_watching && !is_the_test)
-		alive--;
-	__real_free(memory);
-}
-
-char *__wrap_strdup(const char *text)
-{
-	size_t size = strlen(text) + 1;
-	char *copy = __wrap_malloc(size);
-	return copy ? memcpy(copy, text, size) : NULL;
-}
-
-int __wrap_vasprintf(char **ret_text, const char *format, va_list list)
-{
-	va_list again;
-	va_copy(again, list);
-	int length = vsnprintf(NULL, 0, format, again);
-	va_end(again);
-	*ret_text = __wrap_malloc((size_t)length + 1);
-	return *ret_text ? vsnprintf(*ret_text, (size_t)length + 1, format, list) : -1;
-}
-
-int __wrap_asprintf(char **ret_text, const char *format, ...)
-{
-	va_list list;
-	va_start(list, format);
-	int length = __wrap_vasprintf(ret_text, format, list);
-	va_end(list);
-	return length;
-}
-
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *),
-                          void *arg)
-{
-	return is_failing() ? EAGAIN : __real_pthread_create(thread, attr, body, arg);
-}
-
 /* From now on allocation `from` fails, or all from there on; 0 only counts. */
-static void begin_watching(long from, bool only_one)
+static void begin_counting(long from, enum shortage how)
 {
-	asked = 0;
-	alive = 0;
-	failing_from = from;
-	only_one_fails = only_one;
-	is_watching = true;
-}
-
-static long end_watching(void)
-{
-	is_watching = false;
-	return asked;
+	begin_watching(from, how);
+	is_numbering = true;
 }
 
 static void report_hang(int signal_number)
 {
 	char text[100];
 	(void)signal_number;
-	int length = snprintf(text, sizeof text, "hung with allocation %ld failing (%s)\n",
-	                      (long)failing_from, only_one_fails ? "alone" : "and all after it");
+	int length = snprintf(text, sizeof text, "hung with allocation %ld failing, %s\n",
+	                      (long)failing_from, shortage_names[shortage]);
 	(void)!write(STDERR_FILENO, text, (size_t)length);
 	abort();
 }
@@ -418,7 +309,7 @@ static long live_short_of_memory(live_fn *live_so, const char *url, long from, b
 {
 	struct life life = {0};
 	(void)alarm(20);
-	begin_watching(from, only_one);
+	begin_counting(from, only_one ? ONE_FAILS : ALL_FAIL);
 	live_so(&life, url);
 	long allocations = end_watching();
 	(void)alarm(0);
@@ -527,7 +418,7 @@ static void hold_without_memory(int length)
 {
 	struct holder holder;
 	begin_holding(&holder, length, 3000);
-	begin_watching(1, false);
+	begin_counting(1, ALL_FAIL);
 	wait_for_renewals(&holder, 4);
 	long count = end_watching();
 	assert_int_equal(stats_of(&holder).losses, 0);
@@ -555,7 +446,7 @@ static void reconnecting_to_renew_needs_no_memory(void **state)
 	struct raw *raw = raw_connect(server);
 	begin_holding(&holder, 1, 3000);
 	is_the_test = true;
-	begin_watching(1, false);
+	begin_counting(1, ALL_FAIL);
 	raw_reply_free(raw_command(raw, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
 	WAIT_UNTIL(stats_of(&holder).reconnects == 1, PATIENCE_MS);
 	wait_for_renewals(&holder, 2);
@@ -573,7 +464,7 @@ static void failing_calls_do_not_touch_the_holds(void **state)
 	hf_lock *lock = NULL;
 	hf_owner *owner = NULL;
 	begin_holding(&holder, 1, 3000);
-	begin_watching(1, false);
+	begin_counting(1, ALL_FAIL);
 	assert_int_equal(hf_lock_open(holder.client, HF_REENTRANT, "new", &lock), HF_ENOMEM);
 	assert_int_equal(hf_owner_new(&owner), HF_ENOMEM);
 	assert_int_equal(hf_lock_ttl(holder.locks[0], &(int64_t){0}), HF_ENOMEM);

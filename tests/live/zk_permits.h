@@ -2,7 +2,7 @@
 #ifndef TESTS_LIVE_ZK_PERMITS_H
 #define TESTS_LIVE_ZK_PERMITS_H
 
-#include "live/sync.h"
+#include "live/permit_calls.h"
 #include "live/zk.h"
 
 #define GATES   "/orders/locks"
@@ -134,34 +134,6 @@ static inline void newest_child(struct zk_raw *eye, const char *folder, char *re
 }
 
 /* ---- calls ---- */
-
-static inline int64_t available(hf_permits *permits)
-{
-	int64_t number = NO_NUMBER;
-	ASSERT_OK(hf_permits_available(permits, &number));
-	return number;
-}
-
-static inline int64_t acquired(hf_permits *permits)
-{
-	int64_t number = NO_NUMBER;
-	ASSERT_OK(hf_permits_acquired(permits, &number));
-	return number;
-}
-
-static inline int64_t total(hf_permits *permits)
-{
-	int64_t number = NO_NUMBER;
-	ASSERT_OK(hf_permits_total(permits, &number));
-	return number;
-}
-
-/* Takes n of them at once, or fails the test. */
-static inline void take(hf_permits *permits, int n, int64_t lease_ms, hf_permit_id *ids)
-{
-	ASSERT_OK(hf_permits_acquire(permits, n,
-	                             HF_PERMITS(.wait_ms = SOON_MS, .lease_ms = lease_ms), ids));
-}
 
 static inline int try_take(hf_permits *permits, int n, int64_t wait_ms)
 {

@@ -1,0 +1,35 @@
+/* Calls of permits that must succeed, with their numbers. */
+#ifndef TESTS_LIVE_PERMIT_CALLS_H
+#define TESTS_LIVE_PERMIT_CALLS_H
+
+#include "live/sync.h"
+
+static inline int64_t available(hf_permits *permits)
+{
+	int64_t number = NO_NUMBER;
+	ASSERT_OK(hf_permits_available(permits, &number));
+	return number;
+}
+
+static inline int64_t acquired(hf_permits *permits)
+{
+	int64_t number = NO_NUMBER;
+	ASSERT_OK(hf_permits_acquired(permits, &number));
+	return number;
+}
+
+static inline int64_t total(hf_permits *permits)
+{
+	int64_t number = NO_NUMBER;
+	ASSERT_OK(hf_permits_total(permits, &number));
+	return number;
+}
+
+/* Takes n of them at once, or fails the test. */
+static inline void take(hf_permits *permits, int n, int64_t lease_ms, hf_permit_id *ids)
+{
+	ASSERT_OK(hf_permits_acquire(permits, n,
+	                             HF_PERMITS(.wait_ms = SOON_MS, .lease_ms = lease_ms), ids));
+}
+
+#endif
