@@ -192,7 +192,8 @@ static void fixed_lease_stops_the_command_and_removes_the_node(void **state)
 	pid_t pid = command_of(cli);
 	long long begun = test_now_ms();
 	WAIT_UNTIL(!cli_is_alive(pid), CLI_SOON_MS);
-	assert_in_range(test_now_ms() - begun, 0, 1000);
+	/* Far less than the session; how soon a dead process is seen is up to the machine. */
+	assert_in_range(test_now_ms() - begun, 0, 2000);
 	CLI_EXPECT(cli, 80);
 	assert_int_equal(zk_count("/x"), 0);
 	cli_free(cli);
