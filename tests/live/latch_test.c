@@ -409,8 +409,8 @@ static void latch_opened_while_the_connection_is_dead_is_found_at_once(void **st
 	(void)state;
 	begin(&pair, 1);
 	struct call *call = sleeper(&pair);
-	kill_and_run(live_raw, "DEL", "orders", NULL);
 	long long opened_at = test_now_ms();
+	kill_and_run(live_raw, "DEL", "orders", NULL);
 	call_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - opened_at, 0, WOKEN_MS);
 	assert_int_equal(stats_of(pair.two).reconnects, 1);

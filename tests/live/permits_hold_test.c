@@ -427,8 +427,8 @@ static void permits_given_by_hand_are_found_by_the_slow_poll(void **state)
 	(void)state;
 	begin(&pair, 0, 0);
 	struct call *call = sleeper(&pair, 2);
-	assert_int_equal(raw_integer(live_raw, "INCRBY", "orders", "2", NULL), 2);
 	long long given_at = test_now_ms();
+	assert_int_equal(raw_integer(live_raw, "INCRBY", "orders", "2", NULL), 2);
 	call_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - given_at, 0, POLL_MS);
 	assert_int_equal(stats_of(pair.two).wakeups, 0);
@@ -443,8 +443,8 @@ static void permits_given_while_the_connection_is_dead_are_found_at_once(void **
 	(void)state;
 	begin(&pair, 0, 0);
 	struct call *call = sleeper(&pair, 1);
-	kill_and_run(live_raw, "INCRBY", "orders", "1");
 	long long given_at = test_now_ms();
+	kill_and_run(live_raw, "INCRBY", "orders", "1");
 	call_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - given_at, 0, WOKEN_MS);
 	assert_int_equal(stats_of(pair.two).reconnects, 1);
