@@ -118,7 +118,8 @@ static int build(struct hf_client *client, const hf_client_options *options, cha
 	if (!rc) {
 		rc = (client->config.zookeeper ? hf__zk_new : hf__redis_new)(
 			&client->core, &client->engine, &client->config, why, size);
-		if (!rc && (rc = hf__engine_init(&client->engine, &hf__dispatch_machine, client)))
+		if (!rc && (rc = hf__engine_init(&client->engine, &hf__dispatch_machine, client,
+		                                 client->config.zookeeper)))
 			client->core.backend_ops->free(client->core.backend);
 	}
 	if (rc) {

@@ -24,11 +24,12 @@ static void kick(int fd)
 	(void)!write(fd, &one, sizeof one);
 }
 
+
 void hf__engine_port_changed(struct hf__engine *engine)
 {
 	engine->keeper_blind = false;
 	if (engine->keeper_sleeps)
-		kick(engine->keeper_fd);
+		engine->kicks_keeper = true;
 }
 
 static void drain(int fd)
@@ -40,6 +41,18 @@ static void drain(int fd)
 void hf__engine_lock(struct hf__engine *engine)
 {
 	pthread_mutex_lock(&engine->mutex);
+}
+
+/* Whoever is kicked takes the mutex first, so the kicks come when it is free. */
+static void give_up(struct hf__engine *engine)
+{
+	bool driver = engine->kicks_driver, keeper = engine->kicks_keeper;
+	engine->kicks_driver = engine->kicks_keeper = false;
+	pthread_mutex_unlock(&engine->mutex);
+	if (driver)
+		kick(engine->driver_fd);
+	if (keeper)
+		kick(engine->keeper_fd);
 }
 
 /* ---- writing ---- */
@@ -97,7 +110,7 @@ static void write_out(struct hf__engine *engine)
 		else
 			fail_send(port, (int)-n);
 		if ((port->blocked || port->trouble) && engine->polling)
-			kick(engine->driver_fd);
+			engine->kicks_driver = true;
 		if (port->trouble)
 			return;
 	}
@@ -141,12 +154,12 @@ static int count(const struct hf__list *list)
 /* One thread fewer is about to run; the last one writes what all have left. */
 static void lower_woken(struct hf__engine *engine)
 {
-	if (atomic_fetch_sub(&engine->woken, 1) != 1)
+	if (atomic_fetch_sub(&engine->woken, 1) != 1 || engine->fed)
 		return;
 	pthread_mutex_lock(&engine->mutex);
 	if (engine->polling && hf__port_has_output(&engine->port))
 		write_out(engine);
-	pthread_mutex_unlock(&engine->mutex);
+	give_up(engine);
 }
 
 static void tell_dispatcher(struct hf__engine *engine, int user_fd)
@@ -157,18 +170,24 @@ static void tell_dispatcher(struct hf__engine *engine, int user_fd)
 		hf__sleep_wake_word(&engine->posts);
 }
 
+/* Something is under way whose answer must be read, and nobody waits for it. */
+static bool needs_reader(struct hf__engine *engine)
+{
+	return !engine->fed && engine->ops->busy(engine->machine);
+}
+
 /* Sees that whoever must wake up earlier than planned does. Mutex held. */
 static void check_plans(struct hf__engine *engine)
 {
 	int64_t due = engine->ops->due(engine->machine);
 	if (engine->polling && due < engine->planned) {
 		engine->planned = due;
-		kick(engine->driver_fd);
+		engine->kicks_driver = true;
 	}
 	if (!engine->leader && engine->keeper_sleeps &&
-	    (due < engine->keeper_planned || engine->ops->busy(engine->machine))) {
+	    (due < engine->keeper_planned || needs_reader(engine))) {
 		engine->keeper_sleeps = false; /* one kick is enough */
-		kick(engine->keeper_fd);
+		engine->kicks_keeper = true;
 	}
 }
 
@@ -179,7 +198,7 @@ static void check_plans(struct hf__engine *engine)
 static void release(struct hf__engine *engine, struct hf__task *leader, bool leaving)
 {
 	if (!leader && !leaving && !engine->posted && hf__list_empty(&engine->finished)) {
-		pthread_mutex_unlock(&engine->mutex);
+		give_up(engine);
 		return;
 	}
 	struct hf__list finished;
@@ -193,7 +212,7 @@ static void release(struct hf__engine *engine, struct hf__task *leader, bool lea
 	engine->posted = false;
 	if (posted)
 		atomic_fetch_add(&engine->posts, 1);
-	pthread_mutex_unlock(&engine->mutex);
+	give_up(engine);
 	if (!hf__list_empty(&finished) || leader)
 		wake(engine, &finished, leader);
 	if (posted)
@@ -202,13 +221,36 @@ static void release(struct hf__engine *engine, struct hf__task *leader, bool lea
 		lower_woken(engine);
 }
 
+/* Chooses who has the role next, if anybody needs to. Mutex held. */
+static struct hf__task *next_leader(struct hf__engine *engine)
+{
+	struct hf__task *next = NULL;
+	if (!engine->fed || engine->ops->due(engine->machine) <= hf__clock_ms()) {
+		next = engine->ops->first(engine->machine);
+		if (!next && !hf__list_empty(&engine->followers))
+			next = hf__list_item(engine->followers.next, struct hf__task, link);
+	}
+	engine->leader = next;
+	if (next) {
+		hf__list_remove(&next->link);
+		next->idle = false;
+	} else {
+		check_plans(engine);
+	}
+	return next;
+}
+
 static void unlock(struct hf__engine *engine, bool may_write)
 {
+	struct hf__task *leader = NULL;
 	if (may_write && engine->polling && hf__port_has_output(&engine->port) &&
 	    enough_gathered(engine))
 		write_out(engine);
-	check_plans(engine);
-	release(engine, NULL, false);
+	if (engine->fed && !engine->leader)
+		leader = next_leader(engine);
+	else
+		check_plans(engine);
+	release(engine, leader, false);
 }
 
 /* What callbacks leave is written in one piece when they are over. */
@@ -278,28 +320,16 @@ static void look(struct hf__engine *engine)
 /* One round as the driver, for the task. Mutex held. */
 static void drive_once(struct hf__engine *engine, const struct hf__task *task)
 {
+	if (engine->fed) {
+		engine->ops->turn(engine->machine, hf__clock_ms());
+		return;
+	}
 	if (hf__port_has_output(&engine->port) &&
 	    (atomic_load(&engine->woken) == 0 || engine->gathered_long))
 		write_out(engine);
 	/* Writing gives the mutex up: whoever finished the task meanwhile saw nobody to kick. */
 	if (!task->finished)
 		look(engine);
-}
-
-/* The driver is done: somebody else takes over, if anybody needs to. Mutex held. */
-static struct hf__task *next_leader(struct hf__engine *engine)
-{
-	struct hf__task *next = engine->ops->first(engine->machine);
-	if (!next && !hf__list_empty(&engine->followers))
-		next = hf__list_item(engine->followers.next, struct hf__task, link);
-	engine->leader = next;
-	if (next) {
-		hf__list_remove(&next->link);
-		next->idle = false;
-	} else {
-		check_plans(engine);
-	}
-	return next;
 }
 
 static void pass_on(struct hf__engine *engine)
@@ -336,8 +366,11 @@ static void follow(struct hf__engine *engine, struct hf__task *task, bool leads)
 /* Until the task is finished, or has nothing to wait for on the wire. */
 static void drive(struct hf__engine *engine, struct hf__task *task)
 {
-	while (!task->finished && !task->idle)
+	bool more = true;
+	while (more && !task->finished && !task->idle) {
 		drive_once(engine, task);
+		more = !engine->fed;
+	}
 	if (task->finished)
 		pass_on(engine);
 	else
@@ -359,7 +392,7 @@ void hf__engine_finish(struct hf__engine *engine, struct hf__task *task)
 	task->finished = true;
 	if (task == engine->leader) {
 		if (engine->polling)
-			kick(engine->driver_fd);
+			engine->kicks_driver = true;
 		return;
 	}
 	if (hf__list_empty(&task->link))
@@ -372,7 +405,7 @@ void hf__engine_idle(struct hf__engine *engine, struct hf__task *task)
 {
 	task->idle = true;
 	if (task == engine->leader && engine->polling)
-		kick(engine->driver_fd);
+		engine->kicks_driver = true;
 	if (task == engine->leader || hf__list_empty(&task->link))
 		return;
 	hf__list_remove(&task->link);
@@ -392,7 +425,7 @@ void hf__engine_wait(struct hf__engine *engine, struct hf__task *task)
 {
 	if (task->finished) {
 		hf__engine_unlock(engine);
-	} else if (engine->leader || task->idle) {
+	} else if (engine->leader || task->idle || engine->fed) {
 		follow(engine, task, false);
 	} else {
 		engine->leader = task;
@@ -406,7 +439,7 @@ void hf__engine_flush(struct hf__engine *engine)
 		write_out(engine);
 	if (engine->polling && engine->leader == &engine->keeper_task &&
 	    !engine->ops->busy(engine->machine))
-		kick(engine->driver_fd); /* the keeper waited for these callbacks only */
+		engine->kicks_driver = true; /* the keeper waited for these callbacks only */
 }
 
 /* ---- the keeper ---- */
@@ -416,8 +449,7 @@ static void keeper_drives(struct hf__engine *engine)
 	engine->leader = &engine->keeper_task;
 	do
 		drive_once(engine, &engine->keeper_task);
-	while (!engine->stopping && hf__list_empty(&engine->followers) &&
-	       engine->ops->busy(engine->machine));
+	while (!engine->stopping && hf__list_empty(&engine->followers) && needs_reader(engine));
 	pass_on(engine);
 	hf__engine_lock(engine);
 }
@@ -447,7 +479,7 @@ static int64_t plan_sleep(struct hf__engine *engine, int64_t now, int64_t due)
 static void wake_driver(struct hf__engine *engine)
 {
 	if (engine->polling && engine->ops->due(engine->machine) <= hf__clock_ms())
-		kick(engine->driver_fd);
+		engine->kicks_driver = true;
 }
 
 /* A hang-up is noticed while nobody reads; data alone does not wake the keeper. */
@@ -482,7 +514,7 @@ void hf__engine_keep(struct hf__engine *engine)
 	int64_t now = hf__clock_ms();
 	int64_t due = engine->ops->due(engine->machine);
 	bool hung_up = engine->keeper_blind && engine->port.fd >= 0;
-	if (!engine->leader && (due <= now || hung_up || engine->ops->busy(engine->machine)))
+	if (!engine->leader && (due <= now || hung_up || needs_reader(engine)))
 		keeper_drives(engine);
 	else
 		keeper_sleeps(engine, now, due);

@@ -5,6 +5,8 @@
  * of its tasks takes the driver's role if it is free: it polls, reads and turns the machine until its
  * task is finished, then passes the role on. Other threads leave their bytes in the port and sleep.
  * The keeper thread drives when nobody waits and something is due; the dispatcher runs callbacks.
+ * If threads of some library bring the input, nobody polls: one of those who wait is woken to drive
+ * when there is something to do.
  */
 #ifndef HF_ENGINE_ENGINE_H
 #define HF_ENGINE_ENGINE_H
@@ -63,17 +65,21 @@ struct hf__engine {
 	int keeper_fd;                /* eventfd: the same for the keeper */
 	int alarm_fd;                 /* timerfd: when the keeper's sleep ends */
 	int user_fd;                  /* eventfd of the user's own loop; -1: none */
+	bool fed; /* other threads bring the machine's input: nobody polls for it */
 	bool polling;
 	bool gathered_long; /* output was held back for as long as it may be */
 	bool keeper_sleeps;
 	bool keeper_blind; /* it has seen a hang-up that the driver must handle */
 	bool posted;       /* callbacks are due and nobody was told */
+	bool kicks_driver; /* when the mutex is given up */
+	bool kicks_keeper; /* likewise */
 	bool has_keeper, has_dispatcher;
 	bool stopping;
 };
 
-/* Starts the keeper; 0, HF_ENOMEM or HF_ESYSTEM. */
-int hf__engine_init(struct hf__engine *engine, const struct hf__machine_ops *ops, void *machine);
+/* Starts the keeper; 0, HF_ENOMEM or HF_ESYSTEM. `fed`: the port is not used. */
+int hf__engine_init(struct hf__engine *engine, const struct hf__machine_ops *ops, void *machine,
+                    bool fed);
 /* Ends the threads. Nobody may be waiting any more. */
 void hf__engine_stop(struct hf__engine *engine);
 /* Frees the rest, after a stop. */

@@ -69,11 +69,13 @@ static void *dispatcher_main(void *arg)
 	return NULL;
 }
 
-int hf__engine_init(struct hf__engine *engine, const struct hf__machine_ops *ops, void *machine)
+int hf__engine_init(struct hf__engine *engine, const struct hf__machine_ops *ops, void *machine,
+                    bool fed)
 {
 	memset(engine, 0, sizeof(*engine));
 	engine->ops = ops;
 	engine->machine = machine;
+	engine->fed = fed;
 	engine->user_fd = -1;
 	engine->keeper_planned = HF__NEVER;
 	hf__list_init(&engine->followers);

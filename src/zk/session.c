@@ -4,6 +4,7 @@
 #include "base/thread.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,10 +63,20 @@ static void open_handle(struct hf__zk *zk, struct hf__session *session)
 		                           (int)strlen(config->auth), on_auth, NULL);
 }
 
+/*
+ * The library's threads inherit it. They pass things on in small steps: each would interrupt whoever woke it,
+ * twice per request, instead of waiting for that thread to go to sleep, which it is about to do.
+ */
+static void be_patient(void)
+{
+	(void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &(struct sched_param){0});
+}
+
 static void *opener_main(void *arg)
 {
 	struct hf__session *session = arg;
 	struct hf__zk *zk = session->zk;
+	be_patient();
 	if (zk->closing)
 		close_session(zk, zk->closing);
 	open_handle(zk, session);

@@ -1,8 +1,6 @@
 /* Checks the driver's role: who drives, who sleeps, who is woken, what the keeper does. */
 #include "machine.h"
 
-#define THREADS 32
-#define ROUNDS  100
 #define BIG     (4 * 1024 * 1024)
 
 /* ---- waiting and driving ---- */
@@ -28,42 +26,11 @@ static void task_finished_before_the_wait_needs_no_answer(void **state)
 	assert_true(is_led_by(machine, NULL));
 }
 
-struct crowd_member {
-	pthread_t thread;
-	struct machine *machine;
-	int number;
-	int wrong; /* answers that were another's */
-};
-
-static void *ask_many(void *arg)
-{
-	struct crowd_member *member = arg;
-	struct question question;
-	for (int i = 0; i < ROUNDS; i++) {
-		char line[32];
-		snprintf(line, sizeof line, "%d of thread %d", i, member->number);
-		ask(member->machine, &question, line);
-		member->wrong += strcmp(question.answer, line) != 0;
-	}
-	return NULL;
-}
-
 static void threads_share_a_port_and_each_gets_its_own_answers(void **state)
 {
 	struct machine *machine = *state;
-	struct crowd_member *crowd = check_alloc(THREADS * sizeof(*crowd));
 	start_echo(machine);
-	for (int i = 0; i < THREADS; i++) {
-		crowd[i].machine = machine;
-		crowd[i].number = i;
-		assert_int_equal(pthread_create(&crowd[i].thread, NULL, ask_many, &crowd[i]), 0);
-	}
-	for (int i = 0; i < THREADS; i++) {
-		join_soon(crowd[i].thread);
-		assert_int_equal(crowd[i].wrong, 0);
-	}
-	free(crowd);
-	assert_int_equal(machine->engine.port.unanswered, 0);
+	crowd_asks(machine);
 	assert_int_equal(machine->engine.port.unwritten, 0);
 	assert_false(hf__port_has_output(&machine->engine.port));
 }
@@ -296,14 +263,6 @@ static void connection_given_up_during_a_send_is_closed_by_the_sender(void **sta
 
 /* ---- the keeper ---- */
 
-static int answered(struct machine *machine)
-{
-	hf__engine_lock(&machine->engine);
-	int count = machine->answered;
-	hf__engine_unlock(&machine->engine);
-	return count;
-}
-
 static int hang_ups(struct machine *machine)
 {
 	hf__engine_lock(&machine->engine);
@@ -339,22 +298,6 @@ static void keeper_hands_the_role_to_a_thread_that_waits(void **state)
 	say(machine, "2\n");
 	join_soon(asker.thread);
 	assert_string_equal(asker.question.answer, "2");
-}
-
-static void set_due(struct machine *machine, int64_t at)
-{
-	hf__engine_lock(&machine->engine);
-	machine->due = at;
-	machine->turned_at = 0;
-	hf__engine_unlock(&machine->engine);
-}
-
-static int64_t turned_at(struct machine *machine)
-{
-	hf__engine_lock(&machine->engine);
-	int64_t at = machine->turned_at;
-	hf__engine_unlock(&machine->engine);
-	return at;
 }
 
 static void keeper_turns_the_machine_when_it_is_due(void **state)

@@ -24,7 +24,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 10000
+#define PATIENCE_MS  10000
+#define CROWD        32
+#define CROWD_ROUNDS 100
 
 struct question {
 	struct hf__list link; /* in machine->asked, in the order of the wire */
@@ -299,6 +301,71 @@ static inline void start_follower(struct asker *asker, struct machine *machine, 
 	WAIT_UNTIL(follows(machine, asker), PATIENCE_MS);
 }
 
+/* ---- many threads ---- */
+
+struct crowd_member {
+	pthread_t thread;
+	struct machine *machine;
+	int number;
+	int wrong; /* answers that were another's */
+};
+
+static inline void *ask_many(void *arg)
+{
+	struct crowd_member *member = arg;
+	struct question question;
+	for (int i = 0; i < CROWD_ROUNDS; i++) {
+		char line[32];
+		snprintf(line, sizeof line, "%d of thread %d", i, member->number);
+		ask(member->machine, &question, line);
+		member->wrong += strcmp(question.answer, line) != 0;
+	}
+	return NULL;
+}
+
+/* Each gets its own answers. */
+static inline void crowd_asks(struct machine *machine)
+{
+	struct crowd_member *crowd = check_alloc(CROWD * sizeof(*crowd));
+	for (int i = 0; i < CROWD; i++) {
+		crowd[i].machine = machine;
+		crowd[i].number = i;
+		assert_int_equal(pthread_create(&crowd[i].thread, NULL, ask_many, &crowd[i]), 0);
+	}
+	for (int i = 0; i < CROWD; i++) {
+		join_soon(crowd[i].thread);
+		assert_int_equal(crowd[i].wrong, 0);
+	}
+	free(crowd);
+	assert_int_equal(machine->engine.port.unanswered, 0);
+}
+
+/* ---- looking at it ---- */
+
+static inline int answered(struct machine *machine)
+{
+	hf__engine_lock(&machine->engine);
+	int count = machine->answered;
+	hf__engine_unlock(&machine->engine);
+	return count;
+}
+
+static inline void set_due(struct machine *machine, int64_t at)
+{
+	hf__engine_lock(&machine->engine);
+	machine->due = at;
+	machine->turned_at = 0;
+	hf__engine_unlock(&machine->engine);
+}
+
+static inline int64_t turned_at(struct machine *machine)
+{
+	hf__engine_lock(&machine->engine);
+	int64_t at = machine->turned_at;
+	hf__engine_unlock(&machine->engine);
+	return at;
+}
+
 /* ---- the far end ---- */
 
 static inline bool is_readable(int fd, int timeout_ms)
@@ -364,14 +431,21 @@ static inline void disconnect_peer(struct machine *machine)
 
 /* ---- life ---- */
 
-static inline int setup(void **state)
+static inline struct machine *new_machine(bool fed)
 {
 	static const struct hf__machine_ops ops = {
 		.due = due, .turn = turn, .busy = busy, .first = first, .dispatch = dispatch};
 	struct machine *machine = check_alloc(sizeof(*machine));
 	hf__list_init(&machine->asked);
 	machine->due = HF__NEVER;
-	assert_int_equal(hf__engine_init(&machine->engine, &ops, machine), 0);
+	machine->peer = -1;
+	assert_int_equal(hf__engine_init(&machine->engine, &ops, machine, fed), 0);
+	return machine;
+}
+
+static inline int setup(void **state)
+{
+	struct machine *machine = new_machine(false);
 	connect_machine(machine);
 	*state = machine;
 	return 0;
