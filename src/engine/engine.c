@@ -24,7 +24,6 @@ static void kick(int fd)
 	(void)!write(fd, &one, sizeof one);
 }
 
-
 void hf__engine_port_changed(struct hf__engine *engine)
 {
 	engine->keeper_blind = false;

@@ -69,7 +69,10 @@ static void open_handle(struct hf__zk *zk, struct hf__session *session)
  */
 static void be_patient(void)
 {
-	(void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &(struct sched_param){0});
+	struct sched_param param;
+	int policy;
+	if (!pthread_getschedparam(pthread_self(), &policy, &param) && policy == SCHED_OTHER)
+		(void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &param);
 }
 
 static void *opener_main(void *arg)
@@ -299,9 +302,12 @@ void hf__session_turn(struct hf__zk *zk, int64_t now)
 		link_down(zk, HF_EUNREACHABLE, zk->why, now);
 		zk->probe_at = now + PROBE_MS;
 	}
-	if (zk->state == HF__SESSION_WAITING && zk->session && now >= zk->probe_at &&
-	    zk->library.state(zk->session->handle) == STATE_CONNECTED)
-		probe(zk, now);
+	if (zk->state == HF__SESSION_WAITING && zk->session && now >= zk->probe_at) {
+		if (zk->library.state(zk->session->handle) == STATE_CONNECTED)
+			probe(zk, now);
+		else
+			zk->probe_at = now + PROBE_MS;
+	}
 	bool trying = zk->state > HF__SESSION_NONE && zk->state < HF__SESSION_UP;
 	if (trying && now >= zk->connect_by) {
 		char why[200];

@@ -2,6 +2,9 @@
 #define _GNU_SOURCE
 #include "live/zk_faults.h"
 
+#include <dirent.h>
+#include <sched.h>
+
 /* ---- nodes that somebody deletes ---- */
 
 static void node_deleted_by_somebody_is_noticed(void **state)
@@ -317,6 +320,34 @@ static void folder_reaped_while_in_use_is_made_again(void **state)
 	world_end(&world);
 }
 
+/* ---- threads ---- */
+
+static int count_patient_threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	struct dirent *entry;
+	int count = 0;
+	assert_non_null(tasks);
+	while ((entry = readdir(tasks)))
+		if (entry->d_name[0] != '.')
+			count += sched_getscheduler(atoi(entry->d_name)) == SCHED_BATCH;
+	closedir(tasks);
+	return count;
+}
+
+static void only_the_librarys_threads_are_patient(void **state)
+{
+	struct world world;
+	int policy = sched_getscheduler(0);
+
+	(void)state;
+	world_begin(&world, NULL, 30000);
+	/* Two for each session; whoever has chosen another way to be scheduled keeps it. */
+	assert_int_equal(count_patient_threads(), policy == SCHED_OTHER ? 4 : 0);
+	assert_int_equal(sched_getscheduler(0), policy);
+	world_end(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -331,6 +362,7 @@ int main(void)
 		cmocka_unit_test(lease_longer_than_the_session_lasts_as_long_as_it_says),
 		cmocka_unit_test(extension_carries_on_beyond_the_first_lease),
 		cmocka_unit_test(folder_reaped_while_in_use_is_made_again),
+		cmocka_unit_test(only_the_librarys_threads_are_patient),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

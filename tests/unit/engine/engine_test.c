@@ -1,7 +1,7 @@
 /* Checks the driver's role: who drives, who sleeps, who is woken, what the keeper does. */
 #include "machine.h"
 
-#define BIG     (4 * 1024 * 1024)
+#define BIG (4 * 1024 * 1024)
 
 /* ---- waiting and driving ---- */
 
