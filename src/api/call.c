@@ -164,11 +164,12 @@ static void free_copy(struct hf__call *copy)
 	free(copy);
 }
 
-/* 0, or an error: then nothing was started. */
+/* 0, or an error: then nothing was started. Whoever hears of its end may close everything before we return. */
 static int start_copy(struct hf__call *copy)
 {
 	struct hf_client *client = copy->client;
 	int before = hf__call_guard();
+	hf__client_ref(client);
 	hf__engine_lock(&client->engine);
 	int rc = client->core.closed ? HF_ECLOSED
 	         : copy->inner       ? 0
@@ -176,6 +177,7 @@ static int start_copy(struct hf__call *copy)
 	if (!rc)
 		start_inside(copy);
 	hf__engine_unlock(&client->engine);
+	hf__client_unref(client);
 	hf__call_unguard(before);
 	if (!rc)
 		return 0;

@@ -336,10 +336,11 @@ static void pass_on(struct hf__engine *engine)
 	release(engine, next_leader(engine), true);
 }
 
-static void drive(struct hf__engine *engine, struct hf__task *task);
-
-/* Sleeps until the task is done or has the role. Mutex held, then not. `leads`: it has it now. */
-static void follow(struct hf__engine *engine, struct hf__task *task, bool leads)
+/*
+ * Sleeps until the task is done or has the role, and says which: then the mutex is held again. `leads`: it
+ * has the role now, and gives it up.
+ */
+static bool follow(struct hf__engine *engine, struct hf__task *task, bool leads)
 {
 	struct hf__task *next = leads ? next_leader(engine) : NULL;
 	hf__list_add(task->idle ? &engine->idlers : &engine->followers, &task->link);
@@ -356,24 +357,20 @@ static void follow(struct hf__engine *engine, struct hf__task *task, bool leads)
 	bool chosen = atomic_load(&task->leads);
 	lower_woken(engine);
 	if (!chosen)
-		return;
+		return false;
 	hf__engine_lock(engine);
 	atomic_store(&task->leads, false);
-	drive(engine, task);
+	return true;
 }
 
-/* Until the task is finished, or has nothing to wait for on the wire. */
-static void drive(struct hf__engine *engine, struct hf__task *task)
+/* Until the task is finished, or has nothing to wait for on the wire. Mutex held. */
+static void drive(struct hf__engine *engine, const struct hf__task *task)
 {
 	bool more = true;
 	while (more && !task->finished && !task->idle) {
 		drive_once(engine, task);
 		more = !engine->fed;
 	}
-	if (task->finished)
-		pass_on(engine);
-	else
-		follow(engine, task, true);
 }
 
 void hf__engine_task_init(struct hf__task *task)
@@ -422,13 +419,22 @@ void hf__engine_listen(struct hf__engine *engine, struct hf__task *task)
 
 void hf__engine_wait(struct hf__engine *engine, struct hf__task *task)
 {
+	bool leads = !engine->leader && !task->idle && !engine->fed;
 	if (task->finished) {
 		hf__engine_unlock(engine);
-	} else if (engine->leader || task->idle || engine->fed) {
-		follow(engine, task, false);
-	} else {
+		return;
+	}
+	if (leads)
 		engine->leader = task;
+	else
+		leads = follow(engine, task, false);
+	while (leads) {
 		drive(engine, task);
+		if (task->finished) {
+			pass_on(engine);
+			return;
+		}
+		leads = follow(engine, task, true);
 	}
 }
 

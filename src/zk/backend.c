@@ -229,7 +229,8 @@ static void take_results(struct hf__zk *zk, int64_t now)
 			note_proof(zk, request);
 		if (current && request->watcher)
 			request->watcher->asks--;
-		if (current && (!request->node || !request->node->dead))
+		bool dead = request->node && request->node->dead;
+		if (current && (!dead || request->of_all))
 			request->done(zk, request, now);
 		if (current && request->watcher)
 			hf__watch_tidy(zk, request->watcher);

@@ -77,6 +77,7 @@ void hf__verbs_beat(struct hf__zk *zk)
 		hf__session_doubt(zk, "no memory for a request");
 		return;
 	}
+	request->of_all = true;
 	zk->beat++;
 	zk->beating = true;
 	if (node)

@@ -123,6 +123,7 @@ struct hf__request {
 	size_t made;          /* so much of it now, */
 	hf__request_fn *then; /* and what follows */
 	bool or_nothing;      /* the watch is set also where there is no node */
+	bool of_all;          /* it concerns more than its node, so it is heard when that is dead too */
 	int rc;
 	struct Stat stat;
 	char *text; /* path, or data */

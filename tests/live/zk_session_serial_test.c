@@ -55,6 +55,36 @@ static void node_deleted_right_after_the_grant_is_noticed(void **state)
 	world_end(&world);
 }
 
+/* The answer to a renewal comes when its node is known to be gone; the next renewals depend on it. */
+static void node_deleted_while_it_is_renewed_costs_that_hold_alone(void **state)
+{
+	struct world world;
+	struct zk_raw_stat stat;
+	char path[700];
+
+	(void)state;
+	world_begin(&world, NULL, 6000);
+	hf_lock *other = open_lock(world.one, "other");
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	read_only_child(world.eye, "/orders", path, sizeof path, &stat);
+	uint64_t renewals = stats_of(world.one).renewals;
+	WAIT_UNTIL(stats_of(world.one).renewals > renewals, SOON_MS);
+	proxy_hold_requests(world.proxy, true);
+	long long sent = proxy_request_bytes(world.proxy);
+	WAIT_UNTIL(proxy_request_bytes(world.proxy) > sent, SOON_MS);
+	assert_int_equal(zk_raw_delete(world.eye, path, -1), 0);
+	WAIT_UNTIL(hf_lock_state(world.mine, NULL) == HF_LOST, 1000);
+	proxy_hold_requests(world.proxy, false);
+	ASSERT_OK(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = SOON_MS)));
+	renewals = stats_of(world.one).renewals;
+	WAIT_UNTIL(stats_of(world.one).renewals >= renewals + 4, 10000);
+	assert_int_equal(hf_lock_state(other, NULL), HF_HELD);
+	assert_int_equal(seen_count(&world.seen, HF_LOST), 1);
+	ASSERT_OK(hf_lock_release(other));
+	hf_lock_close(other);
+	world_end(&world);
+}
+
 static void node_of_a_waiter_deleted_by_somebody_is_made_anew(void **state)
 {
 	struct world world;
@@ -353,6 +383,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(node_deleted_by_somebody_is_noticed),
 		cmocka_unit_test(node_deleted_right_after_the_grant_is_noticed),
+		cmocka_unit_test(node_deleted_while_it_is_renewed_costs_that_hold_alone),
 		cmocka_unit_test(node_of_a_waiter_deleted_by_somebody_is_made_anew),
 		cmocka_unit_test(session_expired_while_held_is_lost_and_replaced),
 		cmocka_unit_test(session_expired_while_waiting_costs_only_the_place),
