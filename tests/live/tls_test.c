@@ -82,7 +82,7 @@ static void connection_that_breaks_is_made_again(void **state)
 	struct test_server *server = start_server(certs->server_cert, certs->server_key, false);
 	struct proxy *proxy = proxy_start(test_server_url(server));
 	hf_client *client = open_url(proxy_url(proxy),
-	                             HF_CLIENT(.tls_ca_file = certs->ca, .watchdog_ms = 3000));
+	                             HF_CLIENT(.tls_ca_file = certs->ca, .watchdog_ms = 30000));
 	hf_lock *lock = open_lock(client, "orders");
 
 	(void)state;
