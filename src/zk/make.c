@@ -237,8 +237,9 @@ static void made(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	}
 	if (request->rc == ZOK) {
 		note_made(node, request);
-		if (node->lone && node->cmd && asks(node) && !is_used_up(node) &&
-		    hf__place_is_alone(zk, node))
+		bool alone = hf__place_is_alone(zk, node);
+		hf__place_note_own(zk, node);
+		if (alone && node->lone && node->cmd && asks(node) && !is_used_up(node))
 			my_turn(zk, node, true, now);
 		return;
 	}

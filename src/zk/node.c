@@ -300,6 +300,8 @@ static void removed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 		hf__node_advance(zk, node, now);
 	} else {
 		hf__place_note_removed(zk, node);
+		if (request->rc == ZOK)
+			hf__place_note_own(zk, node);
 		end(zk, node, request->rc == ZNONODE && node->granted, now);
 	}
 }

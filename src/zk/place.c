@@ -46,6 +46,30 @@ void hf__place_free_all(struct hf__zk *zk)
 		hf__place_free(zk, hf__table_item(at, struct hf__place, by_lock));
 }
 
+/* ---- alone in the folder ---- */
+
+static uint64_t *own_writes(struct hf__zk *zk, const struct hf__lock *lock)
+{
+	uint32_t hash =
+		hf__table_hash(&zk->places, hf__lock_name(lock), hf__lock_name_length(lock));
+	return &zk->own_writes[hash % HF__OWN_WRITES];
+}
+
+/* What this client has written so far, but for what may have been in the lock's own folder. */
+static uint64_t own_elsewhere(struct hf__zk *zk, const struct hf__lock *lock)
+{
+	return zk->all_own_writes - *own_writes(zk, lock);
+}
+
+void hf__place_note_own(struct hf__zk *zk, const struct hf__node *node)
+{
+	int kind = hf__lock_kind(node->lock);
+	if (kind != HF__NODE_MUTEX && kind != HF__NODE_READ && kind != HF__NODE_WRITE)
+		return;
+	zk->all_own_writes++;
+	(*own_writes(zk, node->lock))++;
+}
+
 void hf__place_set_alone(struct hf__zk *zk, const struct hf__node *node, bool alone)
 {
 	int64_t number;
@@ -55,11 +79,14 @@ void hf__place_set_alone(struct hf__zk *zk, const struct hf__node *node, bool al
 		return;
 	place->alone_session = 0;
 	place->alone_left = false;
-	if (!alone || !hf__queue_number(node->name, &number))
+	if (!alone || !hf__queue_number(node->name, &number)) {
+		place->crowded = false;
 		return;
+	}
 	place->alone_session = zk->sessions;
 	place->alone_number = number;
 	place->alone_czxid = node->czxid;
+	place->alone_own = own_elsewhere(zk, node->lock);
 }
 
 void hf__place_note_removed(struct hf__zk *zk, const struct hf__node *node)
@@ -76,7 +103,8 @@ static bool is_empty(const struct hf__zk *zk, const struct hf__place *place)
 
 bool hf__place_was_alone(struct hf__zk *zk, const struct hf__lock *lock)
 {
-	return is_empty(zk, hf__place_find(zk, lock));
+	const struct hf__place *place = hf__place_find(zk, lock);
+	return is_empty(zk, place) && !place->crowded;
 }
 
 /*
@@ -84,16 +112,19 @@ bool hf__place_was_alone(struct hf__zk *zk, const struct hf__lock *lock)
  * one has the next number, nothing can stand before it. But a folder that is removed and made again counts
  * from nothing: then, in one epoch, as many transactions lie between the two as were needed to come to the
  * same number again, and the nodes' czxids tell that there were fewer. (No recipe makes lock nodes many at
- * once, in one transaction.)
+ * once, in one transaction.) What this client did in other folders meanwhile does not count: a session's
+ * answers come in the order of its transactions.
  */
 bool hf__place_is_alone(struct hf__zk *zk, const struct hf__node *node)
 {
 	int64_t number;
-	const struct hf__place *place = hf__place_find(zk, node->lock);
+	struct hf__place *place = hf__place_find(zk, node->lock);
 	if (!is_empty(zk, place) || !hf__queue_number(node->name, &number) ||
 	    number != place->alone_number + 1)
 		return false;
-	int64_t between = node->czxid - place->alone_czxid;
-	return node->czxid >> 32 == place->alone_czxid >> 32 && between > 0 &&
-	       between <= number + 1;
+	int64_t between = node->czxid - place->alone_czxid -
+	                  (int64_t)(own_elsewhere(zk, node->lock) - place->alone_own);
+	place->crowded = node->czxid >> 32 != place->alone_czxid >> 32 || between <= 0 ||
+	                 between > number + 1;
+	return !place->crowded;
 }

@@ -25,6 +25,7 @@
 #define HF__ASK_BACK    "__REVOKE__" /* what Curator writes into a node that is to be given up */
 #define HF__TOTAL_RANGE "the total would be out of range"
 #define HF__GUARD_MS    500 /* so soon after a grant the deletion by others is noticed */
+#define HF__OWN_WRITES  256 /* counts, each for some of the names */
 
 /* As the library has them, but constants. */
 enum hf__mode {
@@ -97,7 +98,9 @@ struct hf__place {
 	/* The latest node of ours that was alone in the folder. */
 	uint32_t alone_session;
 	int64_t alone_number, alone_czxid;
-	bool alone_left; /* and was removed */
+	bool alone_left;    /* and was removed */
+	uint64_t alone_own; /* what we had written elsewhere by then */
+	bool crowded;       /* so much was written by others that nothing could be told from that */
 	/* Of a semaphore. */
 	int32_t total;     /* of its permits; 0: not known */
 	char *total_path;  /* the node that says so; NULL: nobody but us */
@@ -197,6 +200,8 @@ struct hf__zk {
 	struct hf__table watchers;
 	struct hf__inspection *inspections; /* newest first */
 	uint32_t walks;                     /* so many so far */
+	uint64_t all_own_writes;            /* nodes of locks made or removed, and answered */
+	uint64_t own_writes[HF__OWN_WRITES]; /* the same by the hash of the lock's name */
 	uint64_t beat;                      /* the number of the latest one */
 	bool beating;                       /* it is under way */
 	bool was_up;                        /* this session */
@@ -283,6 +288,8 @@ void hf__place_free(struct hf__zk *zk, struct hf__place *place);
 void hf__place_free_all(struct hf__zk *zk);
 /* The node was made and is alone in its folder; or it is not. */
 void hf__place_set_alone(struct hf__zk *zk, const struct hf__node *node, bool alone);
+/* The server has answered that the node was made, or removed, now and by us. */
+void hf__place_note_own(struct hf__zk *zk, const struct hf__node *node);
 /* The node was removed. */
 void hf__place_note_removed(struct hf__zk *zk, const struct hf__node *node);
 /* A node made now is likely to be alone. */
