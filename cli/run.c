@@ -36,7 +36,8 @@ struct run {
 	sigset_t caught;
 	int signals;
 	int input;      /* without a command: what is read until its end; else -1 */
-	int got_signal; /* while there is no command to pass it on to */
+	int got_signal;     /* the latest while there is no command to pass it on to */
+	sigset_t early;     /* all of these */
 	int64_t acquired_at;
 	int64_t asked_at; /* when somebody asked for the lock; NEVER: nobody did */
 	int64_t valid_until;
@@ -327,7 +328,7 @@ static void note_signal(struct run *run, int signal)
 	case SIGWINCH:
 	case SIGURG:
 	case SIGTTOU: break;
-	default: run->got_signal = signal;
+	default: run->got_signal = signal; sigaddset(&run->early, signal);
 	}
 }
 
@@ -348,8 +349,10 @@ static void hear_signals(struct run *run)
 static void note_child(struct run *run, pid_t child)
 {
 	run->child = child;
-	if (run->got_signal)
-		signal_command(run, run->got_signal);
+	for (int signal = 1; signal <= SIGRTMAX; signal++)
+		if (sigismember(&run->early, signal) == 1)
+			signal_command(run, signal);
+	sigemptyset(&run->early);
 	run->got_signal = 0;
 }
 
@@ -605,7 +608,7 @@ static void hold_at_least(struct run *run)
  */
 static int try_release(struct run *run)
 {
-	bool unsure = false;
+	bool unsure = false, was_ours = !hold_is_lost(&run->hold);
 	run->got_signal = 0;
 	for (;;) {
 		int64_t left = run->valid_until - guard_clock();
@@ -617,7 +620,7 @@ static int try_release(struct run *run)
 		bool over = run->got_signal || guard_clock() >= run->valid_until;
 		if (!again || !run->hold.permits || over)
 			return rc;
-		unsure = unsure || rc == HF_EUNKNOWN;
+		unsure = unsure || rc == HF_EUNKNOWN || was_ours;
 		turn(run, RETRY_MS);
 	}
 }

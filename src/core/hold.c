@@ -356,8 +356,8 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	hf__hold_explain(hold, now, why, sizeof why);
 	hf__core_log(core, HF_LOG_WARN, "%s: %s", hold->cmd.lock->name, why);
 	add_news(core, hold, HF_LOST);
-	/* The session may go on, and with it what this hold is on the server. */
-	hold->stays = timed && hf__kind_of(hold->cmd.lock)->session;
+	/* The session may go on, and with it what this hold is on the server; force may have hit another's. */
+	hold->stays = (timed || reason == HF__LOST_FORCED) && hf__kind_of(hold->cmd.lock)->session;
 	if (hold->stays && !hold->op)
 		hf__hold_resume(core, hold, now);
 	hf__lock_next(core, hold->cmd.lock, now);

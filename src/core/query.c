@@ -11,10 +11,14 @@ static const uint8_t verb_of[] = {
 	[HF__OP_PING] = HF__PING,   [HF__OP_LINK] = HF__PING,
 };
 
-/* Verbs that may be repeated: they change nothing, or the same again, or know a repeat. */
-static bool may_repeat(uint8_t verb)
+/*
+ * What may be repeated: it changes nothing, or the same again, or knows a repeat. The rest would hit whoever
+ * came after the first time; so would the removal of a barrier, where the server keeps no record of it.
+ */
+static bool may_repeat(const struct hf__cmd *cmd)
 {
-	return verb != HF__FORCE;
+	bool barrier = cmd->verb == HF__LATCH_DELETE && cmd->lock->kind == HF__NODE_BARRIER;
+	return cmd->verb != HF__FORCE && cmd->verb != HF__REVOKE && !barrier;
 }
 
 /* Verbs after which something may have changed. */
@@ -275,7 +279,7 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	struct hf__look *look = hf__list_item(cmd, struct hf__look, cmd);
 	struct hf__op *op = look->op;
 	/* What may have been done by force is not done again: another may hold the lock by now. */
-	bool unknown = answer->outcome == HF__UNKNOWN && may_repeat(cmd->verb);
+	bool unknown = answer->outcome == HF__UNKNOWN && may_repeat(cmd);
 	bool again = unknown || answer->outcome == HF__UNSENT || answer->outcome == HF__NOT_NOW;
 	if (answer->outcome == HF__UNKNOWN)
 		core->stats.unknowns++;

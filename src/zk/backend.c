@@ -217,6 +217,14 @@ static void note_proof(struct hf__zk *zk, const struct hf__request *request)
 		zk->quorum_at = request->quorum_at;
 }
 
+/* A command may take many steps, each of which may take as long as one. */
+static void note_progress(struct hf__zk *zk, const struct hf__request *request)
+{
+	struct hf__cmd *cmd = request->node ? request->node->cmd : request->cmd;
+	if (cmd && !hf__request_is_lost(request->rc) && !hf__request_is_dead(request->rc))
+		hf__zk_gets_on(zk, cmd);
+}
+
 static void take_results(struct hf__zk *zk, int64_t now)
 {
 	while (!hf__list_empty(&zk->inbox)) {
@@ -229,6 +237,8 @@ static void take_results(struct hf__zk *zk, int64_t now)
 			note_proof(zk, request);
 		if (current && request->watcher)
 			request->watcher->asks--;
+		if (current)
+			note_progress(zk, request);
 		bool dead = request->node && request->node->dead;
 		if (current && (!dead || request->of_all))
 			request->done(zk, request, now);

@@ -20,7 +20,7 @@ static void note_message(struct hf__zk *zk, struct hf__node *node,
 static void guarded(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
-	node->guarded = request->rc == ZOK;
+	node->guarded = request->rc == ZOK && node->granted;
 	bool ours = request->rc == ZOK && request->stat.czxid == node->czxid;
 	bool sure = request->rc == ZOK || request->rc == ZNONODE;
 	if (!node->guarded)
@@ -33,16 +33,21 @@ static void guarded(struct hf__zk *zk, struct hf__request *request, int64_t now)
 		note_message(zk, node, request, now);
 }
 
-static void guard(struct hf__zk *zk, struct hf__node *node)
+/* Where there is no room for another watch, the node is looked at this once. */
+static void guard(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	char path[HF__ZK_PATH];
 	hf__node_path(zk, node, path);
-	struct hf__watcher *watcher = hf__watch_at(zk, path, false);
-	struct hf__request *request = watcher ? hf__request_new(zk, guarded, node) : NULL;
-	if (!request)
-		return; /* the next renewal finds out too */
+	bool room = hf__watch_has_room(zk);
+	struct hf__watcher *watcher = room ? hf__watch_at(zk, path, false) : NULL;
+	struct hf__request *request = watcher || !room ? hf__request_new(zk, guarded, node) : NULL;
+	if (!request) {
+		zk->guard_at = now + HF__GUARD_MS;
+		return;
+	}
 	node->guarded = true;
-	hf__watch_join(watcher, node);
+	if (watcher)
+		hf__watch_join(watcher, node);
 	if (node->revocable)
 		hf__request_get(request, path, watcher);
 	else
@@ -56,7 +61,7 @@ void hf__guard_all(struct hf__zk *zk, int64_t now)
 	hf__list_each (link, &zk->held) {
 		struct hf__node *node = hf__list_item(link, struct hf__node, link);
 		if (!node->guarded && node->requests == 0)
-			guard(zk, node);
+			guard(zk, node, now);
 		else if (!node->guarded)
 			zk->guard_at = now + HF__GUARD_MS;
 	}
@@ -73,6 +78,6 @@ void hf__guard_noticed(struct hf__zk *zk, struct hf__node *node, const struct hf
 		hf__node_gone(zk, node, now);
 	} else if (node->granted) {
 		node->guarded = false;
-		guard(zk, node);
+		guard(zk, node, now);
 	}
 }

@@ -117,7 +117,8 @@ void hf__lease_next(struct hf__zk *zk, struct hf__node *node, int64_t now)
 		return;
 	}
 	if (place >= cmd->items) {
-		hf__node_grant(zk, node, now);
+		if (hf__make_prove(zk, node))
+			hf__node_grant(zk, node, now);
 		return;
 	}
 	const struct hf__op *op = hf__core_op_of(cmd);

@@ -224,6 +224,7 @@ static void note_made(struct hf__node *node, const struct hf__request *request)
 	snprintf(node->name, sizeof node->name, "%s", slash ? slash + 1 : request->text);
 	node->czxid = request->stat.czxid;
 	node->state = HF__NODE_THERE;
+	node->blocked = false;
 }
 
 static void made(struct hf__zk *zk, struct hf__request *request, int64_t now)
@@ -246,6 +247,8 @@ static void made(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	node->state = HF__NODE_NEW;
 	node->blocked = request->rc == ZNOCHILDRENFOREPHEMERALS;
 	hf__place_set_alone(zk, node, false);
+	if (node->cmd && hf__request_is_dead(request->rc))
+		hf__session_doubt(zk, zk->library.error(request->rc));
 	if (node->cmd && request->rc != ZNONODE && !node->blocked &&
 	    !hf__request_is_dead(request->rc))
 		hf__node_fail_rc(zk, node, request->rc, now);
@@ -298,7 +301,7 @@ static const struct hf__node *writer_of(struct hf__zk *zk, const struct hf__node
 			? hf__lock_find(zk->core, HF__NODE_WRITE, hf__lock_name(node->lock))
 			: NULL;
 	const struct hf__node *writer = writes ? hf__node_find(zk, writes, node->wire) : NULL;
-	return writer && writer->granted ? writer : NULL;
+	return writer && writer->granted && !writer->leaving ? writer : NULL;
 }
 
 static void name_node(struct hf__zk *zk, struct hf__node *node, int *ret_mode)
@@ -395,15 +398,26 @@ static void searched(struct hf__zk *zk, struct hf__request *request, int64_t now
 	hf__node_advance(zk, node, now);
 }
 
+/* Another owner of this client has the plain lock. */
+static bool is_anothers(struct hf__zk *zk, const struct hf__node *node, int64_t czxid)
+{
+	struct hf__table_link *at = NULL;
+	while ((at = hf__table_next(&zk->nodes, at))) {
+		const struct hf__node *other = hf__table_item(at, struct hf__node, by_wire);
+		if (other != node && other->lock == node->lock && other->czxid == czxid)
+			return true;
+	}
+	return false;
+}
+
+/* Its data may have been written over, so it is known by its session. */
 static void searched_plain(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
-	size_t length = strlen(node->guid);
 	if (hf__node_is_over(zk, request))
 		return;
 	bool ours = request->rc == ZOK && request->stat.ephemeralOwner == zk->session_id &&
-	            (size_t)request->length >= length &&
-	            memcmp(request->text, node->guid, length) == 0;
+	            !is_anothers(zk, node, request->stat.czxid);
 	node->czxid = request->stat.czxid;
 	node->state = ours ? HF__NODE_THERE : HF__NODE_NEW;
 	hf__node_advance(zk, node, now);
@@ -413,8 +427,7 @@ static void searched_plain(struct hf__zk *zk, struct hf__request *request, int64
 static void beaten(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	(void)now;
-	if (hf__request_is_lost(request->rc) && request->node->cmd)
-		hf__session_doubt(zk, zk->library.error(request->rc));
+	(void)hf__node_is_over(zk, request);
 }
 
 static bool beat(struct hf__zk *zk, struct hf__node *node, const char *path)
@@ -451,12 +464,36 @@ void hf__make_search(struct hf__zk *zk, struct hf__node *node)
 		no_memory(zk);
 }
 
+static bool is_proven(const struct hf__zk *zk, const struct hf__node *node)
+{
+	return node->cmd->sent_at - zk->quorum_at < zk->core->config.watchdog_ms / 3;
+}
+
 /* A list is the word of one server, which may be cut off: what is granted needs the quorum's too. */
 void hf__make_list(struct hf__zk *zk, struct hf__node *node)
 {
 	char path[HF__ZK_PATH];
-	bool proven = node->cmd->sent_at - zk->quorum_at < zk->core->config.watchdog_ms / 3;
 	hf__node_path(zk, node, path);
-	if (proven || beat(zk, node, path))
+	if (is_proven(zk, node) || beat(zk, node, path))
 		list(zk, node, listed);
+}
+
+static void proven(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	if (!hf__node_is_over(zk, request) && request->rc == ZNONODE)
+		hf__node_gone(zk, request->node, now);
+}
+
+bool hf__make_prove(struct hf__zk *zk, struct hf__node *node)
+{
+	char path[HF__ZK_PATH];
+	if (is_proven(zk, node))
+		return true;
+	struct hf__request *request = hf__request_new(zk, proven, node);
+	hf__node_path(zk, node, path);
+	if (request)
+		hf__request_beat(request, path);
+	else
+		no_memory(zk);
+	return false;
 }

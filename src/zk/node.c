@@ -80,7 +80,7 @@ static void reset(struct hf__node *node)
 	node->gate = NULL;
 	node->part = hf__lease_is_kind(node->lock) ? HF__PART_GATE : HF__PART_LOCK;
 	node->state = HF__NODE_NEW;
-	node->granted = node->guarded = node->leased = node->ready = false;
+	node->granted = node->guarded = node->leased = node->ready = node->leaving = false;
 	node->heard = -1;
 	hf__watch_leave(node);
 }
@@ -127,6 +127,7 @@ void hf__node_gone(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	if (node->granted)
 		hf__core_gone(zk->core, node->lock, node->wire, now);
 	if (node->cmd) {
+		node->taken = node->granted && node->cmd->verb != HF__ASK;
 		hf__list_remove(&node->link);
 		reset(node);
 	} else {
@@ -302,7 +303,7 @@ static void removed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 		hf__place_note_removed(zk, node);
 		if (request->rc == ZOK)
 			hf__place_note_own(zk, node);
-		end(zk, node, request->rc == ZNONODE && node->granted, now);
+		end(zk, node, request->rc == ZNONODE && (node->granted || node->taken), now);
 	}
 }
 
@@ -311,6 +312,7 @@ static void delete_node(struct hf__zk *zk, struct hf__node *node)
 	char path[HF__ZK_PATH];
 	struct hf__request *request = hf__request_new(zk, removed, node);
 	hf__node_path(zk, node, path);
+	node->leaving = true;
 	if (request)
 		hf__request_remove(request, path);
 	else
@@ -371,7 +373,7 @@ void hf__node_advance(struct hf__zk *zk, struct hf__node *node, int64_t now)
 		if (asks)
 			hf__make(zk, node);
 		else
-			end(zk, node, false, now);
+			end(zk, node, node->taken, now);
 		break;
 	case HF__NODE_MAKING: break;
 	case HF__NODE_UNKNOWN: hf__make_search(zk, node); break;
@@ -383,8 +385,21 @@ void hf__node_advance(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	}
 }
 
+/* A grant that came too late is asked for again: nothing is held before that is answered. */
+static void take_back(struct hf__node *node)
+{
+	node->granted = node->guarded = false;
+	hf__list_remove(&node->link);
+	if (is_plain(node) && node->state == HF__NODE_THERE)
+		node->state = HF__NODE_UNKNOWN; /* nothing else would tell whether it is still there */
+}
+
 void hf__node_give(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd)
 {
+	if (node->cmd && node->cmd != cmd)
+		hf__zk_answer_soon(zk, node->cmd, HF__UNKNOWN); /* nobody waits for it any more */
+	if (cmd->verb == HF__ASK && node->granted)
+		take_back(node);
 	node->cmd = cmd;
 	node->waits = false;
 	if (!node->granted)

@@ -99,8 +99,11 @@ static bool note_total(struct hf__place *place, const struct hf__request *reques
 		place->total = 0;
 		return false;
 	}
-	/* Where it is not told of a change, it is read every time. */
-	place->total_is_old = !request->watcher || hf__watch_join_place(request->watcher, place);
+	/* Where it is not told of a change, it is read every time. It may be another node's by now. */
+	const struct hf__watcher *watcher = request->watcher;
+	place->total_is_old = !watcher || !place->total_path ||
+	                      strcmp(watcher->path, place->total_path) != 0 ||
+	                      hf__watch_join_place(request->watcher, place);
 	return true;
 }
 
@@ -259,7 +262,10 @@ static void read_to_change(struct hf__zk *zk, struct hf__request *request, int64
 	int32_t total = 0;
 	if (!hf__request_is_answer(zk, request))
 		return;
-	if (request->rc == ZNONODE && cmd->verb != HF__PERMITS_ADD)
+	const struct hf__place *place = hf__place_find(zk, cmd->lock);
+	if (!place || strcmp(request->path, place->total_path) != 0)
+		send_total(zk, cmd); /* another node counts by now */
+	else if (request->rc == ZNONODE && cmd->verb != HF__PERMITS_ADD)
 		write_total(zk, cmd, cmd->count, 0, true);
 	else if (!decode(request, &total))
 		hf__zk_answer_error(zk, cmd, HF_EINVAL, no_total, now);
@@ -277,12 +283,16 @@ static void send_total(struct hf__zk *zk, struct hf__cmd *cmd)
 		return;
 	}
 	struct hf__request *request = place ? hf__request_new(zk, read_to_change, NULL) : NULL;
+	if (request && !(request->path = strdup(place->total_path))) {
+		hf__request_free(request);
+		request = NULL;
+	}
 	if (!request) {
 		no_memory(zk);
 		return;
 	}
 	request->cmd = cmd;
-	hf__request_get(request, place->total_path, NULL);
+	hf__request_get(request, request->path, NULL);
 }
 
 /* ---- commands ---- */

@@ -104,13 +104,14 @@ static void open_session(struct hf__zk *zk, int64_t now)
 {
 	struct hf__session *session = calloc(1, sizeof(*session));
 	zk->connect_by = hf__clock_after(now, zk->config->connect_timeout_ms);
+	zk->sessions++; /* whatever becomes of it, the one before is over */
 	if (!session) {
 		zk->state = HF__SESSION_NONE;
 		fail(zk, HF_ENOMEM, "no memory for a session", now);
 		return;
 	}
 	session->zk = zk;
-	session->number = ++zk->sessions;
+	session->number = zk->sessions;
 	hf__list_init(&session->watchers);
 	zk->was_up = false;
 	zk->state = HF__SESSION_OPENING;

@@ -39,6 +39,7 @@ static struct hf__cmd *renewal_of(struct hf__zk *zk, uint64_t beat)
 static void beaten(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	struct hf__cmd *cmd;
+	uint64_t beat = zk->beat; /* an answered renewal may send the next one */
 	zk->beating = false;
 	if (hf__request_is_lost(request->rc) || hf__request_is_dead(request->rc)) {
 		hf__session_doubt(zk, zk->library.error(request->rc));
@@ -46,7 +47,7 @@ static void beaten(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	}
 	if (request->node && request->rc == ZNONODE && !request->node->dead)
 		hf__node_gone(zk, request->node, now);
-	while ((cmd = renewal_of(zk, zk->beat)))
+	while ((cmd = renewal_of(zk, beat)))
 		hf__verbs_answer_renewal(zk, cmd, now);
 	hf__verbs_beat(zk);
 }
@@ -141,6 +142,9 @@ static void reached(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	if (!hf__request_is_answer(zk, request))
 		return;
+	request->cmd->place |= request->rc == ZOK;
+	if (!request->last)
+		return;
 	if (request->rc != ZOK && request->rc != ZNONODE)
 		hf__zk_answer_failed(zk, request->cmd, request->rc,
 		                     request->cmd->verb == HF__REVOKE
@@ -148,7 +152,7 @@ static void reached(struct hf__zk *zk, struct hf__request *request, int64_t now)
 		                             : "the node cannot be removed",
 		                     now);
 	else
-		hf__zk_answer_count(zk, request->cmd, request->rc == ZOK, now);
+		hf__zk_answer_count(zk, request->cmd, (int64_t)request->cmd->place, now);
 }
 
 /* Force removes the node; to revoke is to write the message that Curator knows into it. */
@@ -160,7 +164,8 @@ static void reach(struct hf__zk *zk, struct hf__cmd *cmd, const char *path, bool
 		hf__session_doubt(zk, "no memory for a request");
 		return;
 	}
-	request->cmd = last ? cmd : NULL;
+	request->cmd = cmd;
+	request->last = last;
 	if (cmd->verb == HF__REVOKE)
 		hf__request_set(request, path, message, sizeof message - 1, -1);
 	else

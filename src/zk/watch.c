@@ -7,6 +7,9 @@
 /* The library has these as objects, which a library that is loaded later cannot be linked with. */
 enum { SESSION_EVENT = -1, CREATED_EVENT = 1, DELETED_EVENT = 2 };
 
+#define WATCH_BYTES     4            /* beside the path */
+#define WATCH_BYTES_MAX (900 * 1024) /* of nodes that are held */
+
 struct watch_key {
 	const char *path;
 	bool children;
@@ -27,6 +30,7 @@ static struct hf__watcher *new_watcher(struct hf__zk *zk, const struct watch_key
 	if (!watcher)
 		return NULL;
 	memcpy(watcher->path, key->path, size);
+	zk->watched_bytes += WATCH_BYTES + size;
 	watcher->children = key->children;
 	watcher->session = zk->session;
 	hf__list_init(&watcher->notice);
@@ -45,6 +49,15 @@ struct hf__watcher *hf__watch_at(struct hf__zk *zk, const char *path, bool child
 	if (link)
 		return hf__table_item(link, struct hf__watcher, by_path);
 	return zk->session ? new_watcher(zk, &key, hash) : NULL;
+}
+
+/*
+ * After a reconnect the library names all its watches in one packet, and servers take packets up to a
+ * megabyte: with more the session could never be resumed. What is left is for those who wait.
+ */
+bool hf__watch_has_room(const struct hf__zk *zk)
+{
+	return zk->watched_bytes < WATCH_BYTES_MAX;
 }
 
 void hf__watch_leave(struct hf__node *node)
@@ -146,12 +159,14 @@ void hf__watch_tidy(struct hf__zk *zk, struct hf__watcher *watcher)
 		return;
 	hf__table_remove(&zk->watchers, &watcher->by_path);
 	hf__list_remove(&watcher->link);
+	zk->watched_bytes -= WATCH_BYTES + strlen(watcher->path) + 1;
 	free(watcher);
 }
 
 void hf__watch_drop_all(struct hf__zk *zk)
 {
 	struct hf__table_link *at;
+	zk->watched_bytes = 0;
 	while ((at = hf__table_next(&zk->watchers, NULL))) {
 		struct hf__watcher *watcher = hf__table_item(at, struct hf__watcher, by_path);
 		hf__table_remove(&zk->watchers, at);

@@ -83,6 +83,8 @@ struct hf__node {
 	bool lone;    /* was made without a list behind it */
 	bool leased;  /* its lease counts; its gate is gone, or to be opened yet */
 	bool ready;   /* the members of its barrier have all come */
+	bool leaving; /* its removal was asked for, and may have happened */
+	bool taken;   /* it was removed by somebody while it was being given back */
 	bool dead;    /* nobody's; freed with its last request */
 	int error;    /* the command fails with it once the node is gone */
 	char why[120];
@@ -127,6 +129,7 @@ struct hf__request {
 	hf__request_fn *then; /* and what follows */
 	bool or_nothing;      /* the watch is set also where there is no node */
 	bool of_all;          /* it concerns more than its node, so it is heard when that is dead too */
+	bool last;            /* of several for one command */
 	int rc;
 	struct Stat stat;
 	char *text; /* path, or data */
@@ -198,6 +201,7 @@ struct hf__zk {
 	struct hf__table nodes;
 	struct hf__table places;
 	struct hf__table watchers;
+	size_t watched_bytes; /* of their paths */
 	struct hf__inspection *inspections; /* newest first */
 	uint32_t walks;                     /* so many so far */
 	uint64_t all_own_writes;            /* nodes of locks made or removed, and answered */
@@ -300,6 +304,8 @@ bool hf__place_is_alone(struct hf__zk *zk, const struct hf__node *node);
 /* ---- watch.c ---- */
 /* The watcher of this path and session; NULL without memory, or without a session. */
 struct hf__watcher *hf__watch_at(struct hf__zk *zk, const char *path, bool children);
+/* Another watch on a node that is held can be afforded. */
+bool hf__watch_has_room(const struct hf__zk *zk);
 void hf__watch_join(struct hf__watcher *watcher, struct hf__node *node);
 /* 0 or HF_ENOMEM. */
 int hf__watch_join_place(struct hf__watcher *watcher, struct hf__place *place);
@@ -359,6 +365,8 @@ void hf__node_child(const struct hf__zk *zk, const struct hf__node *node, const 
 void hf__make(struct hf__zk *zk, struct hf__node *node);
 /* The node is there: whether it is its turn. */
 void hf__make_list(struct hf__zk *zk, struct hf__node *node);
+/* The quorum was heard of lately enough for a grant; if not, it is asked, and the node advances then. */
+bool hf__make_prove(struct hf__zk *zk, struct hf__node *node);
 /* The node may be there: looks for it. */
 void hf__make_search(struct hf__zk *zk, struct hf__node *node);
 /* Somebody has deleted it: at the end of the queue with a new one. */
