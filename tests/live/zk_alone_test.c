@@ -338,7 +338,7 @@ static void make_again(const char *folder, int nodes, char **ret_holder)
 static void write_elsewhere(struct taker *taker, int folders, int times)
 {
 	for (int i = 0; i < folders; i++) {
-		char name[20];
+		char name[32];
 		snprintf(name, sizeof name, "elsewhere%d", i);
 		hf_lock *other = open_lock(taker->client, name);
 		for (int j = 0; j < times / 2; j++) {
