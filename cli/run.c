@@ -36,8 +36,8 @@ struct run {
 	sigset_t caught;
 	int signals;
 	int input;      /* without a command: what is read until its end; else -1 */
-	int got_signal;     /* the latest while there is no command to pass it on to */
-	sigset_t early;     /* all of these */
+	int got_signal; /* the latest while there is no command to pass it on to */
+	sigset_t early; /* all of these */
 	int64_t acquired_at;
 	int64_t asked_at; /* when somebody asked for the lock; NEVER: nobody did */
 	int64_t valid_until;

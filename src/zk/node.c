@@ -391,7 +391,8 @@ static void take_back(struct hf__node *node)
 	node->granted = node->guarded = false;
 	hf__list_remove(&node->link);
 	if (is_plain(node) && node->state == HF__NODE_THERE)
-		node->state = HF__NODE_UNKNOWN; /* nothing else would tell whether it is still there */
+		node->state =
+			HF__NODE_UNKNOWN; /* nothing else would tell whether it is still there */
 }
 
 void hf__node_give(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd)

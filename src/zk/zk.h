@@ -128,8 +128,8 @@ struct hf__request {
 	size_t made;          /* so much of it now, */
 	hf__request_fn *then; /* and what follows */
 	bool or_nothing;      /* the watch is set also where there is no node */
-	bool of_all;          /* it concerns more than its node, so it is heard when that is dead too */
-	bool last;            /* of several for one command */
+	bool of_all; /* it concerns more than its node, so it is heard when that is dead too */
+	bool last;   /* of several for one command */
 	int rc;
 	struct Stat stat;
 	char *text; /* path, or data */
@@ -201,17 +201,17 @@ struct hf__zk {
 	struct hf__table nodes;
 	struct hf__table places;
 	struct hf__table watchers;
-	size_t watched_bytes; /* of their paths */
-	struct hf__inspection *inspections; /* newest first */
-	uint32_t walks;                     /* so many so far */
-	uint64_t all_own_writes;            /* nodes of locks made or removed, and answered */
+	size_t watched_bytes;                /* of their paths */
+	struct hf__inspection *inspections;  /* newest first */
+	uint32_t walks;                      /* so many so far */
+	uint64_t all_own_writes;             /* nodes of locks made or removed, and answered */
 	uint64_t own_writes[HF__OWN_WRITES]; /* the same by the hash of the lock's name */
-	uint64_t beat;                      /* the number of the latest one */
-	bool beating;                       /* it is under way */
-	bool was_up;                        /* this session */
-	bool session_news;                  /* its state has changed */
-	bool doubted;                       /* `why` says why */
-	bool opener_done;                   /* to be joined */
+	uint64_t beat;                       /* the number of the latest one */
+	bool beating;                        /* it is under way */
+	bool was_up;                         /* this session */
+	bool session_news;                   /* its state has changed */
+	bool doubted;                        /* `why` says why */
+	bool opener_done;                    /* to be joined */
 	bool has_opener;
 	pthread_t opener;
 	struct hf__session *closing; /* what the opener is to close first */

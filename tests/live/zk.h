@@ -7,6 +7,12 @@
 #include "support/zk_raw.h"
 #include "support/zookeeper.h"
 
+/*
+ * Until a client whose session was ended knows of it, or has the next one. Mostly at once; but who reconnects
+ * while the server ends the session may get no answer, and its library waits for one for two thirds of it.
+ */
+#define ENDED_MS 30000
+
 /* ---- one server for all tests of a program ---- */
 
 static struct test_zookeeper *zk_server;

@@ -493,7 +493,7 @@ static void session_that_was_replaced_begins_anew(void **state)
 		int64_t ended = taker.session;
 		ASSERT_OK(hf_lock_acquire(sign, NULL));
 		zk_raw_expire(test_zookeeper_host(zk_server, 0), ended);
-		WAIT_UNTIL(hf_lock_state(sign, NULL) == HF_LOST, 10000);
+		WAIT_UNTIL(hf_lock_state(sign, NULL) == HF_LOST, ENDED_MS);
 		ASSERT_RC(hf_lock_release(sign), HF_ELOST);
 		taker_take(&taker, zk_eye, "/orders");
 		assert_true(taker.session != ended);

@@ -167,7 +167,7 @@ static void session_of_the_members_that_ends_loses_it(void **state)
 	hf_lock *multi = open_two(world.zk_one, false);
 	ASSERT_OK(hf_lock_acquire(multi, NULL));
 	zk_raw_expire(test_zookeeper_host(zk_server, 0), first_owner(zk_eye, "/a"));
-	WAIT_UNTIL(hf_lock_state(multi, NULL) == HF_LOST, SOON_MS);
+	WAIT_UNTIL(hf_lock_state(multi, NULL) == HF_LOST, ENDED_MS);
 	assert_int_equal(hf_lock_remaining(multi, NULL), 0);
 	WAIT_UNTIL(seen_count(&world.seen, HF_LOST) == 2, 2000);
 	ASSERT_RC(hf_lock_release(multi), HF_ELOST);
@@ -281,7 +281,7 @@ static void loss_of_either_member_is_the_loss_of_all(void **state)
 			assert_int_equal(raw_integer(live_raw, "DEL", "b", NULL), 1);
 		else
 			zk_raw_expire(test_zookeeper_host(zk_server, 0), first_owner(zk_eye, "/a"));
-		WAIT_UNTIL(hf_lock_state(multi, NULL) == HF_LOST, SOON_MS);
+		WAIT_UNTIL(hf_lock_state(multi, NULL) == HF_LOST, ENDED_MS);
 		assert_int_equal(hf_lock_remaining(multi, NULL), 0);
 		WAIT_UNTIL(seen_count(&world.seen, HF_LOST) == i + 1, 2000);
 		/* The member that is left is held until it is given back. */

@@ -96,7 +96,7 @@ static inline int leases(void)
 
 /* Waits until so many are at the gate and in the folder of the leases. */
 #define WAIT_NODES(want_gates, want_leases)                                                        \
-	WAIT_UNTIL(gates() == (want_gates) && leases() == (want_leases), SOON_MS)
+	WAIT_UNTIL(gates() == (want_gates) && leases() == (want_leases), ENDED_MS)
 
 /* _c_<uuid><marker><ten digits> */
 static inline void check_name(const char *name, const char *marker, const char *number)

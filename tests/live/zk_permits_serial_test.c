@@ -26,7 +26,7 @@ static void session_expired_while_held_is_lost_and_told(void **state)
 	struct zk_raw_stat stat;
 	int64_t session = first_owner(zk_eye, LEASES);
 	zk_raw_expire(test_zookeeper_host(zk_server, 0), session);
-	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 2, SOON_MS);
+	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 2, ENDED_MS);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(hf_permits_state(pair.mine, ids[i]), HF_LOST);
 		assert_int_equal(hf_permits_remaining(pair.mine, ids[i]), 0);

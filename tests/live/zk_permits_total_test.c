@@ -417,7 +417,7 @@ static void total_that_changes_between_sessions_is_noticed(void **state)
 	read_only_child(zk_eye, LEASES, path, sizeof path, &stat);
 	zk_raw_expire(test_zookeeper_host(zk_server, 0), stat.owner);
 	set_size(SIZE_BYTES(2));
-	WAIT_UNTIL(hf_permits_state(pair.mine, ids[0]) == HF_LOST, SOON_MS);
+	WAIT_UNTIL(hf_permits_state(pair.mine, ids[0]) == HF_LOST, ENDED_MS);
 	take(pair.mine, 2, 0, ids);
 	assert_int_equal(leases(), 2);
 	struct call *call = CALL(.permits = pair.mine, .n = 1);

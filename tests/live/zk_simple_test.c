@@ -56,7 +56,7 @@ static int count_at(const char *path)
 }
 
 #define WAIT_NODES(gates, leases)                                                                  \
-	WAIT_UNTIL(count_at(GATES) == (gates) && count_at(LEASES) == (leases), SOON_MS)
+	WAIT_UNTIL(count_at(GATES) == (gates) && count_at(LEASES) == (leases), ENDED_MS)
 
 /* ---- what it is on the server ---- */
 
@@ -302,11 +302,11 @@ static void session_that_ends_loses_it_and_the_next_one_has_it(void **state)
 	/* First that of who waits, which costs nothing but its place. */
 	int64_t session = first_owner(zk_eye, GATES);
 	zk_raw_expire(test_zookeeper_host(zk_server, 0), session);
-	WAIT_UNTIL(first_owner(zk_eye, GATES) != session, 10000);
+	WAIT_UNTIL(first_owner(zk_eye, GATES) != session, ENDED_MS);
 	WAIT_NODES(1, 2);
 	assert_false(atomic_load(&waiter->over));
 	zk_raw_expire(test_zookeeper_host(zk_server, 0), first_owner(zk_eye, LEASES));
-	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, SOON_MS);
+	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, ENDED_MS);
 	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 1, 1000);
 	waiter_expect(waiter, 0);
 	assert_true(token_of(pair.theirs, waiter->options.owner) > token);

@@ -316,8 +316,8 @@ static void hold_whose_session_has_ended_is_lost_and_taken_anew(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	int64_t session = first_owner(zk_eye, "/orders");
 	zk_raw_expire(test_zookeeper_host(zk_server, 0), session);
-	WAIT_UNTIL(hf_lock_state(lock, NULL) == HF_LOST, SOON_MS);
-	WAIT_UNTIL(seen_count(&seen, HF_LOST) == 1, SOON_MS);
+	WAIT_UNTIL(hf_lock_state(lock, NULL) == HF_LOST, ENDED_MS);
+	WAIT_UNTIL(seen_count(&seen, HF_LOST) == 1, ENDED_MS);
 	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
 	assert_true(first_owner(zk_eye, "/orders") != session);
