@@ -390,9 +390,9 @@ static void take_back(struct hf__node *node)
 {
 	node->granted = node->guarded = false;
 	hf__list_remove(&node->link);
+	/* Others are listed; a plain one is looked for, since it may be gone. */
 	if (is_plain(node) && node->state == HF__NODE_THERE)
-		node->state =
-			HF__NODE_UNKNOWN; /* nothing else would tell whether it is still there */
+		node->state = HF__NODE_UNKNOWN;
 }
 
 void hf__node_give(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd)
