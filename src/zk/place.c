@@ -120,11 +120,10 @@ bool hf__place_is_alone(struct hf__zk *zk, const struct hf__node *node)
 	int64_t number;
 	struct hf__place *place = hf__place_find(zk, node->lock);
 	if (!is_empty(zk, place) || !hf__queue_number(node->name, &number) ||
-	    number != place->alone_number + 1)
+	    number != place->alone_number + 1 || node->czxid >> 32 != place->alone_czxid >> 32)
 		return false;
 	int64_t between = node->czxid - place->alone_czxid -
 	                  (int64_t)(own_elsewhere(zk, node->lock) - place->alone_own);
-	place->crowded = node->czxid >> 32 != place->alone_czxid >> 32 || between <= 0 ||
-	                 between > number + 1;
+	place->crowded = between <= 0 || between > number + 1;
 	return !place->crowded;
 }
