@@ -398,26 +398,36 @@ static void searched(struct hf__zk *zk, struct hf__request *request, int64_t now
 	hf__node_advance(zk, node, now);
 }
 
-/* Another owner of this client has the plain lock. */
-static bool is_anothers(struct hf__zk *zk, const struct hf__node *node, int64_t czxid)
+/* What is in the plain lock's node begins with the GUID of this one. */
+static bool is_signed(const struct hf__request *got, const struct hf__node *node)
+{
+	size_t length = strlen(node->guid);
+	return length > 0 && (size_t)got->length >= length &&
+	       memcmp(got->text, node->guid, length) == 0;
+}
+
+/* The plain lock's node is that of another owner of this client. */
+static bool is_anothers(struct hf__zk *zk, const struct hf__request *got)
 {
 	struct hf__table_link *at = NULL;
 	while ((at = hf__table_next(&zk->nodes, at))) {
 		const struct hf__node *other = hf__table_item(at, struct hf__node, by_wire);
-		if (other != node && other->lock == node->lock && other->czxid == czxid)
+		bool has = other->state == HF__NODE_THERE && other->czxid == got->stat.czxid;
+		if (other != got->node && other->lock == got->node->lock &&
+		    (has || is_signed(got, other)))
 			return true;
 	}
 	return false;
 }
 
-/* Its data may have been written over, so it is known by its session. */
+/* What it says may have been written over: then it is ours if its session is, and nobody else of us has it. */
 static void searched_plain(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	if (hf__node_is_over(zk, request))
 		return;
 	bool ours = request->rc == ZOK && request->stat.ephemeralOwner == zk->session_id &&
-	            !is_anothers(zk, node, request->stat.czxid);
+	            (is_signed(request, node) || !is_anothers(zk, request));
 	node->czxid = request->stat.czxid;
 	node->state = ours ? HF__NODE_THERE : HF__NODE_NEW;
 	hf__node_advance(zk, node, now);

@@ -61,6 +61,7 @@ static uint64_t own_elsewhere(struct hf__zk *zk, const struct hf__lock *lock)
 	return zk->all_own_writes - *own_writes(zk, lock);
 }
 
+/* Only what is made in the folder of its name itself, so that there is no doubt which folder it was. */
 void hf__place_note_own(struct hf__zk *zk, const struct hf__node *node)
 {
 	int kind = hf__lock_kind(node->lock);
