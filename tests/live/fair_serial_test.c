@@ -56,14 +56,17 @@ static void expect_place_ends(int i, long long after_ms)
 	ASSERT_BETWEEN(after_hold_ms, after_ms - ABOUT_MS, after_ms + ABOUT_MS);
 }
 
-/* Puts somebody into the queue by hand; ends_at 0 leaves it without an end. */
+/*
+ * Puts somebody into the queue by hand; ends_at 0 leaves it without an end. The end comes first: who asks in
+ * between would throw out a place without one.
+ */
 static void put_place(const char *verb, const char *owner, long long ends_at)
 {
 	char score[32];
 	snprintf(score, sizeof score, "%lld", ends_at);
-	assert_true(raw_integer(live_raw, verb, QUEUE, owner, NULL) > 0);
 	if (ends_at)
 		assert_int_equal(raw_integer(live_raw, "ZADD", ENDS, score, owner, NULL), 1);
+	assert_true(raw_integer(live_raw, verb, QUEUE, owner, NULL) > 0);
 }
 
 static void begin_with(struct world *world, void **state, int64_t watchdog_ms, int64_t fair_wait_ms)
