@@ -311,6 +311,41 @@ static void readers_that_came_beside_a_force_leave_nothing_behind(void **state)
 	world_end(&world);
 }
 
+/* ---- renewals one after another ---- */
+
+/* So long that the first beat is too old for the second renewal, and shorter than a renewal may take. */
+#define SLOW_MS 265
+
+static void note_extended(void *arg, int result, int64_t number, const char *text)
+{
+	(void)number;
+	(void)text;
+	assert_int_equal(result, 0);
+	atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static void second_renewal_is_answered_by_a_beat_of_its_own(void **state)
+{
+	struct world world;
+	atomic_int done = 0;
+	hf_owner *owner = new_owner();
+
+	(void)state;
+	world_begin(&world, NULL, LONG_SESSION_MS);
+	ASSERT_OK(hf_lock_acquire(world.mine, HF_ACQUIRE(.owner = owner)));
+	pass_time(2 * SLOW_MS); /* until what proved the acquire is too old for a renewal */
+	proxy_delay(world.proxy, SLOW_MS);
+	for (int i = 0; i < 2; i++)
+		ASSERT_OK(hf_lock_extend_async(world.mine, owner, 60000, note_extended, &done));
+	WAIT_UNTIL(atomic_load(&done) == 2, SOON_MS);
+	/* What it proves is as old as its beat. */
+	assert_true(hf_lock_remaining(world.mine, owner) <= LONG_SESSION_MS * 3 / 5 - 2 * SLOW_MS);
+	proxy_delay(world.proxy, 0);
+	ASSERT_OK(hf_lock_release_with(world.mine, HF_RELEASE(.owner = owner)));
+	hf_owner_free(owner);
+	world_end(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +354,7 @@ int main(void)
 		cmocka_unit_test(node_deleted_before_its_late_grant_is_made_anew),
 		cmocka_unit_test(waiter_forgets_a_plain_lock_that_is_gone),
 		cmocka_unit_test(readers_that_came_beside_a_force_leave_nothing_behind),
+		cmocka_unit_test(second_renewal_is_answered_by_a_beat_of_its_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
