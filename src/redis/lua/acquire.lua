@@ -14,18 +14,7 @@ local token = KEYS[side and 3 or 2]
 if n == '1' and redis.call('exists', key) == 0 then
 	local number
 	if token then
-		local time, counted = redis.call('time'), redis.pcall('incr', token)
-		if type(counted) == 'table' then
-			local why = counted.err
-			if string.find(why, 'integer') or string.find(why, 'overflow') or string.find(why, 'WRONGTYPE') then
-				return {'conflict', 'the key of its token holds no number'}
-			end
-			return counted
-		elseif counted < time[1] * 1000000 + time[2] then
-			redis.call('set', token, string.format('%.0f', time[1] * 1000000 + time[2]))
-		end
-		redis.call('persist', token)
-		number = redis.call('get', token)
+		-- include: next_token
 	end
 	redis.call('hset', key, me, 1)
 	redis.call('pexpire', key, lease)

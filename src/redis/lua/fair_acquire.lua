@@ -40,40 +40,18 @@ elseif fields == 1 then
 		return {'conflict', 'the key is a hash, but no lock'}
 	end
 end
-local time = redis.call('time')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include: now
 local ttl = redis.call('pttl', key)
 -- Who asks lives, and keeps its place however long the lock is held.
 local mine = wait ~= '0' and redis.call('zscore', ends, me)
 if mine and tonumber(mine) < now + math.max(ttl, 0) + tonumber(wait) then
 	redis.call('zadd', ends, string.format('%.0f', now + math.max(ttl, 0) + tonumber(wait)), me)
 end
--- Places whose time is over, or that lost their end, are nobody's.
-local first = redis.call('lindex', queue, 0)
-while first do
-	local last_ms = redis.call('zscore', ends, first)
-	if last_ms and tonumber(last_ms) > now then
-		break
-	end
-	redis.call('zrem', ends, first)
-	redis.call('lpop', queue)
-	first = redis.call('lindex', queue, 0)
-end
+-- include: first_in_queue
 if fields == 0 and (not first or first == me) then
 	local number
 	if token then
-		local counted = redis.pcall('incr', token)
-		if type(counted) == 'table' then
-			local why = counted.err
-			if string.find(why, 'integer') or string.find(why, 'overflow') or string.find(why, 'WRONGTYPE') then
-				return {'conflict', 'the key of its token holds no number'}
-			end
-			return counted
-		elseif counted < time[1] * 1000000 + time[2] then
-			redis.call('set', token, string.format('%.0f', time[1] * 1000000 + time[2]))
-		end
-		redis.call('persist', token)
-		number = redis.call('get', token)
+		-- include: next_token
 	end
 	redis.call('lpop', queue)
 	redis.call('zrem', ends, me)

@@ -13,17 +13,7 @@ if not (held and string.find(held[1], ':', 1, true) and tonumber(held[2])) then
 	return {'conflict', 'the key is a hash, but no lock of this kind'}
 end
 redis.call('del', key)
-local time = redis.call('time')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local first = redis.call('lindex', queue, 0)
-while first do
-	local last_ms = redis.call('zscore', ends, first)
-	if last_ms and tonumber(last_ms) > now then
-		break
-	end
-	redis.call('zrem', ends, first)
-	redis.call('lpop', queue)
-	first = redis.call('lindex', queue, 0)
-end
+-- include: now
+-- include: first_in_queue
 redis.call('publish', first and channel .. ':' .. first or channel, ARGV[1])
 return 1

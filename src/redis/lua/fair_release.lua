@@ -16,8 +16,7 @@ if n ~= '0' then
 	redis.call('hset', key, me, n)
 	return 0
 end
-local time = redis.call('time')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include: now
 local was_queued = redis.call('zrem', ends, me) == 1
 if was_queued then
 	-- Those behind it need not wait for it; but until the present hold ends it is nobody's turn.
@@ -32,16 +31,7 @@ if was_queued then
 	end
 	redis.call('lrem', queue, 0, me)
 end
-local first = redis.call('lindex', queue, 0)
-while first do
-	local last_ms = redis.call('zscore', ends, first)
-	if last_ms and tonumber(last_ms) > now then
-		break
-	end
-	redis.call('zrem', ends, first)
-	redis.call('lpop', queue)
-	first = redis.call('lindex', queue, 0)
-end
+-- include: first_in_queue
 local held = redis.call('hdel', key, me) == 1
 if (held or was_queued) and redis.call('exists', key) == 0 then
 	if first then

@@ -17,8 +17,7 @@ elseif fields == 1 or fields == 2 then
 		end
 	end
 end
-local time = redis.call('time')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include: now
 local ttl, count, first = -2, math.huge, ''
 for i = 2, #ARGV do
 	local holder = redis.call('hget', key, ARGV[i]) or ''

@@ -4,8 +4,7 @@
 -- KEYS: groups
 -- ARGV: for each group: lease in ms, owner, how many values, hash of each value
 -- Returns for each group 1: the owner holds all of the values, or 0
-local time = redis.call('time')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include: now
 
 local function holds(key, me, first, last)
 	for i = first, last do

@@ -7,8 +7,7 @@
 --         holders, how many waiters, how many of either are told, as all must fit into an answer; of each
 --         holder: owner, count, description; of each waiter: owner.
 local most, room = 200, 60000
-local time = redis.call('time')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include: now
 
 local function field(value)
 	value = tostring(value)

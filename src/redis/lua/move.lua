@@ -11,18 +11,7 @@ local side = ARGV[4] and KEYS[2]
 local token = KEYS[side and 3 or 2]
 local number
 if token and redis.call('hexists', key, from) == 1 then
-	local time, counted = redis.call('time'), redis.pcall('incr', token)
-	if type(counted) == 'table' then
-		local why = counted.err
-		if string.find(why, 'integer') or string.find(why, 'overflow') or string.find(why, 'WRONGTYPE') then
-			return {'conflict', 'the key of its token holds no number'}
-		end
-		return counted
-	elseif counted < time[1] * 1000000 + time[2] then
-		redis.call('set', token, string.format('%.0f', time[1] * 1000000 + time[2]))
-	end
-	redis.call('persist', token)
-	number = redis.call('get', token)
+	-- include: next_token
 end
 if redis.call('hdel', key, from) == 1 then
 	redis.call('hset', key, me, 1)

@@ -8,30 +8,13 @@
 --         {'gone', ''}: only some of the ids are there; nothing was changed
 --         {'conflict', why}: the key holds no permits; nothing was changed
 
--- Gives back permits whose time is over, and wakes waiters.
-local function clean(available, ends, channel, now, limit)
-	local ids = redis.call('zrangebyscore', ends, 0, now, 'limit', 0, limit)
-	if #ids == 0 then
-		return
-	end
-	-- First what a full server allows; the rest of the script is then allowed too.
-	for _, id in ipairs(ids) do
-		redis.call('zrem', ends, id)
-	end
-	local total = redis.call('incrby', available, #ids)
-	if total > 0 then
-		redis.call('publish', channel, string.format('%.0f', total))
-	end
-end
+-- include: clean_permits
 
-local function hex(id)
-	return (string.gsub(id, '.', function(c) return string.format('%02x', string.byte(c)) end))
-end
+-- include: hex
 
 local available, ends, count = KEYS[1], KEYS[2], tonumber(ARGV[1])
 local never = 922337203685477
-local time = redis.call('time')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include: now
 local till = ARGV[2] == '-1' and never or now + tonumber(ARGV[2])
 local found, lower = 0, {}
 for i = 4, #ARGV do

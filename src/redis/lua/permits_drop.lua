@@ -6,9 +6,7 @@
 --         {'gone', ''}: none was there
 --         {'conflict', why}: the key holds no permits; nothing was changed
 
-local function hex(id)
-	return (string.gsub(id, '.', function(c) return string.format('%02x', string.byte(c)) end))
-end
+-- include: hex
 
 local available, ends = KEYS[1], KEYS[3]
 local value = redis.call('get', available)

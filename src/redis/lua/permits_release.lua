@@ -6,29 +6,12 @@
 --         {'gone', id}: this one was not there or its time was over; nothing was changed
 --         {'conflict', why}: the key holds no permits; nothing was changed
 
--- Gives back permits whose time is over, and wakes waiters.
-local function clean(available, ends, channel, now, limit)
-	local ids = redis.call('zrangebyscore', ends, 0, now, 'limit', 0, limit)
-	if #ids == 0 then
-		return
-	end
-	-- First what a full server allows; the rest of the script is then allowed too.
-	for _, id in ipairs(ids) do
-		redis.call('zrem', ends, id)
-	end
-	local total = redis.call('incrby', available, #ids)
-	if total > 0 then
-		redis.call('publish', channel, string.format('%.0f', total))
-	end
-end
+-- include: clean_permits
 
-local function hex(id)
-	return (string.gsub(id, '.', function(c) return string.format('%02x', string.byte(c)) end))
-end
+-- include: hex
 
 local available, ends = KEYS[1], KEYS[3]
-local time = redis.call('time')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include: now
 for _, id in ipairs(ARGV) do
 	local score = redis.call('zscore', ends, id)
 	if not score or tonumber(score) <= now then

@@ -4,12 +4,9 @@
 -- KEYS: for each permit: the ends of all[, what the holders' descriptions begin with]
 -- ARGV: for each permit: lease in ms, id
 -- Returns for each permit 1: it is there, or 0
-local function hex(id)
-	return (string.gsub(id, '.', function(c) return string.format('%02x', string.byte(c)) end))
-end
+-- include: hex
 
-local time = redis.call('time')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- include: now
 local found = {}
 local each = #KEYS / (#ARGV / 2)
 for i = 1, #ARGV / 2 do
