@@ -267,7 +267,7 @@ static void refused(struct hf__core *core, struct hf__op *op, const struct hf__a
 static void doubt(struct hf__hold *hold)
 {
 	if (!hold->doubtful && hf__kind_of(hold->cmd.lock)->trace == HF__TRACE_TAKEN)
-		hold->valid_until = hold->cmd.sent_at + HF__RECORD_MS * 9 / 10;
+		hold->valid_until = hold->cmd.sent_at + HF__TAKEN_MS * 9 / 10;
 	hold->doubtful = true;
 }
 
@@ -450,7 +450,7 @@ static uint32_t place_of(const struct hf__core *core, const struct hf__op *op)
 }
 
 /* One more level, or a first one. */
-static void prepare_ask(struct hf__core *core, struct hf__hold *hold)
+static void prepare_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	const struct hf__op *op = hold->op;
 	const struct hf__traits *traits = hf__kind_of(op->lock);
@@ -458,8 +458,12 @@ static void prepare_ask(struct hf__core *core, struct hf__hold *hold)
 	bool takes = traits->trace != HF__TRACE_LEASE;
 	if (takes && !hold->doubtful)
 		cmd->wire = ++core->last_request;
+	if (traits->trace == HF__TRACE_TAKEN && !hold->recorded) {
+		cmd->record = hf__record_take(core, cmd->wire, now);
+		hold->recorded = true;
+	}
 	cmd->verb = HF__ASK;
-	cmd->lease_ms = takes             ? HF__RECORD_MS
+	cmd->lease_ms = takes             ? HF__TAKEN_MS
 	                : traits->session ? core->config.watchdog_ms
 	                                  : hf__acquire_lease(core, op);
 	cmd->count = traits->nesting == HF__NEST_APART ? op->amount : hold->count + 1;
@@ -475,9 +479,10 @@ static void prepare_ask(struct hf__core *core, struct hf__hold *hold)
 	core->stats.attempts++;
 }
 
-static void prepare_move(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *from)
+static void prepare_move(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *from,
+                         int64_t now)
 {
-	prepare_ask(core, hold);
+	prepare_ask(core, hold, now);
 	hold->moves = from->moves + 1;
 	hold->moving_since = from->moving_since;
 	hold->cmd.verb = HF__MOVE;
@@ -508,7 +513,7 @@ void hf__acquire_from(struct hf__core *core, struct hf__hold *hold, const struct
 {
 	hf__wheel_stop(&core->wheel, &hold->op->retry);
 	hf__hold_take_cell(hold);
-	prepare_move(core, hold, from);
+	prepare_move(core, hold, from, now);
 	submit(core, hold, now);
 }
 
@@ -524,7 +529,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		return;
 	}
 	if (hold->doubtful && hf__kind_of(op->lock)->trace == HF__TRACE_TAKEN &&
-	    (now >= hold->valid_until || hf__core_forgot(core, hold->cmd.wire))) {
+	    now >= hold->valid_until) {
 		hf__acquire_give_up(core, op, HF_EUNKNOWN, now);
 		return;
 	}
@@ -532,7 +537,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	if (op->verb == HF__OP_EXTEND)
 		prepare_extend(core, hold);
 	else
-		prepare_ask(core, hold);
+		prepare_ask(core, hold, now);
 	submit(core, hold, now);
 }
 

@@ -66,8 +66,9 @@ enum hf__verb {
 	HF__TOKEN,
 	/*
 	 * What semaphores, permits and latches know beyond that: DONE with count. Where a second
-	 * execution would change more than the first, `wire` names the request and `again` tells that
-	 * it may have run before. GONE: a permit is not there.
+	 * execution would change more than the first, `wire` numbers the request and `record` says
+	 * where the server notes that it has run; `again`: it may have run before. GONE: a permit is
+	 * not there.
 	 */
 	HF__SEMAPHORE_RELEASE,
 	HF__SEMAPHORE_RELEASE_IF,
@@ -155,7 +156,8 @@ struct hf__cmd {
 		uint64_t from; /* MOVE, and an ask to leave: number of the wire owner */
 	};
 	int32_t count;
-	uint16_t items; /* renewals, or permits: of an ask those from wire on */
+	uint16_t items;  /* renewals, or permits: of an ask those from wire on */
+	uint16_t record; /* of a request without an owner: which of the client's records it uses */
 	uint8_t verb;
 	uint8_t user;       /* the core's: what it is part of */
 	uint32_t place_ms;  /* a fair ask: how long its place in the queue is kept; 0: wants none */

@@ -43,7 +43,8 @@
 #define HF__REST_MS          5       /* then others have this long to ask first */
 #define HF__YIELD_MS         5       /* so long a reader lets a writer of its process go first */
 #define HF__TURN_MS          100     /* between looks at a free lock that is another's turn */
-#define HF__RECORD_MS        20000   /* how long the server remembers a request without an owner */
+#define HF__RECORD_MS        20000   /* how long the server remembers a request without an owner, */
+#define HF__TAKEN_MS         3600000 /* and one that took permits, which may have to be given back */
 #define HF__PERMITS_MAX      1000
 #define HF__DESCRIPTION_SIZE 400
 #define HF__VALUES_MAX       100
@@ -171,6 +172,7 @@ struct hf__hold {
 	bool placed : 1;      /* stands in a queue on the server */
 	bool dead : 1;        /* over; kept only for its news */
 	bool stays : 1;       /* lost, but the server may still have it */
+	bool recorded : 1;    /* its asks use the record that cmd names */
 };
 
 /* How a spin lock waits; all zero: as usual. */
@@ -236,7 +238,8 @@ struct hf__look {
 	struct hf__op *op;
 	struct hf__list link; /* in core->looks */
 	bool was_watched;     /* the permit that is being extended */
-	int64_t known_until;  /* a repeat is known as such; HF__NEVER: it need not be */
+	bool recorded;        /* it uses the record that cmd names, */
+	int64_t known_until;  /* by which a repeat is recognised until then */
 	union {
 		char words[HF__PERMIT_SIZE];
 		unsigned char permit[HF__PERMIT_SIZE];
@@ -281,11 +284,12 @@ struct hf__core {
 	struct hf__list renew;  /* holds to renew now */
 	struct hf__list unsent; /* commands there was no room for; answered in the next turn */
 	struct hf__renewal renewal[HF__RENEWALS];
-	uint64_t last_request;          /* number of the latest request without an owner */
-	unsigned char permit_prefix[8]; /* of the ids of this client's permits */
-	struct hf__op *closing;         /* the call that closes, until all is released */
-	uint32_t holds;                 /* of any state but lost and dead */
-	int64_t move_ms;                /* what the latest hand-over took */
+	uint64_t last_request;               /* number of the latest request without an owner */
+	int64_t record_free_at[HF__RECORDS]; /* HF__NEVER: in use */
+	unsigned char permit_prefix[8];      /* of the ids of this client's permits */
+	struct hf__op *closing;              /* the call that closes, until all is released */
+	uint32_t holds;                      /* of any state but lost and dead */
+	int64_t move_ms;                     /* what the latest hand-over took */
 	bool linked;
 	bool was_linked;
 	bool closed;
@@ -490,11 +494,6 @@ void hf__acquire_cancel(struct hf__core *core, struct hf__op *op, int64_t now);
 void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, int64_t now);
 /* The server may count a level that nobody has: puts that right if it can be done now. */
 void hf__acquire_correct(struct hf__core *core, struct hf__hold *hold, int64_t now);
-/* The record of this request may be another's by now, so that a repeat would not be known. */
-static inline bool hf__core_forgot(const struct hf__core *core, uint64_t request)
-{
-	return core->last_request - request >= HF__RECORDS;
-}
 /* Frees the holds of permits that were not granted. */
 void hf__acquire_drop_siblings(struct hf__op *op);
 void hf__extend_start(struct hf__core *core, struct hf__op *op, int64_t now);
@@ -523,6 +522,12 @@ void hf__watchdog_drop(struct hf__core *core, struct hf__hold *hold);
 void hf__watchdog_flush(struct hf__core *core, int64_t now);
 /* When a hold confirmed by a request of that time is renewed. */
 int64_t hf__watchdog_next(int64_t sent_at, int64_t lease_ms);
+
+/* ---- record.c ---- */
+/* A record for a request that is about to be sent. */
+uint16_t hf__record_take(struct hf__core *core, uint64_t request, int64_t now);
+/* It may be used for another request from then on. */
+void hf__record_free(struct hf__core *core, uint16_t record, int64_t at);
 
 /* ---- query.c ---- */
 void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now);

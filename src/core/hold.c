@@ -74,6 +74,8 @@ static void unlink_hold(struct hf__core *core, struct hf__hold *hold)
 	hf__list_remove(&hold->link);
 	if (hold->state != HF__HOLD_LOST)
 		core->holds--;
+	if (hold->recorded)
+		hf__record_free(core, hold->cmd.record, 0);
 }
 
 struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner)

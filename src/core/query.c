@@ -60,11 +60,10 @@ uint64_t hf__query_permit_wire(const struct hf__core *core, const unsigned char 
 	return wire;
 }
 
-/* A repeat would be taken for a new request: the server has forgotten it, or another has its record. */
-static bool is_forgotten(const struct hf__core *core, const struct hf__look *look, int64_t now)
+/* A repeat would be taken for a new request, since the server has forgotten the first one. */
+static bool is_forgotten(const struct hf__look *look, int64_t now)
 {
-	return look->cmd.again && changes(look->cmd.verb) &&
-	       (now >= look->known_until || hf__core_forgot(core, look->cmd.wire));
+	return look->cmd.again && changes(look->cmd.verb) && now >= look->known_until;
 }
 
 static struct hf__hold *own_permit(struct hf__core *core, struct hf__look *look, uint16_t i)
@@ -155,6 +154,8 @@ static void drop_look(struct hf__core *core, struct hf__look *look)
 {
 	struct hf__lock *lock = look->cmd.lock;
 	hf__list_remove(&look->link);
+	if (look->recorded)
+		hf__record_free(core, look->cmd.record, look->known_until);
 	free(look);
 	if (lock)
 		hf__lock_unref(core, lock);
@@ -281,11 +282,14 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	/* What may have been done by force is not done again: another may hold the lock by now. */
 	bool unknown = answer->outcome == HF__UNKNOWN && may_repeat(cmd);
 	bool again = unknown || answer->outcome == HF__UNSENT || answer->outcome == HF__NOT_NOW;
-	if (answer->outcome == HF__UNKNOWN)
+	if (answer->outcome == HF__UNKNOWN) {
 		core->stats.unknowns++;
-	if (op && again && !(answer->outcome == HF__UNSENT && core->linked)) {
-		if (unknown && !cmd->again)
+		if (!look->known_until)
 			look->known_until = cmd->sent_at + HF__RECORD_MS * 9 / 10;
+	} else if (!again) {
+		look->known_until = 0; /* its record has served its purpose */
+	}
+	if (op && again && !(answer->outcome == HF__UNSENT && core->linked)) {
 		cmd->again = cmd->again || unknown;
 		if (answer->outcome == HF__NOT_NOW)
 			hf__core_not_now(core, op, answer, now);
@@ -308,7 +312,7 @@ void hf__query_resume(struct hf__core *core, struct hf__look *look, int64_t now)
 		op->look = NULL;
 		drop_look(core, look);
 		hf__core_succeed(core, op);
-	} else if (is_forgotten(core, look, now)) {
+	} else if (is_forgotten(look, now)) {
 		hf__query_leave(core, op, HF_EUNKNOWN, now);
 	} else if (!look->cmd.in_flight)
 		hf__core_submit(core, &look->cmd, now, core->config.command_timeout_ms);
@@ -394,6 +398,8 @@ void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		op->number = hold->count;
 	} else if (changes(look->cmd.verb)) {
 		look->cmd.wire = ++core->last_request;
+		look->cmd.record = hf__record_take(core, look->cmd.wire, now);
+		look->recorded = true;
 	}
 	if (look->cmd.verb == HF__PERMITS_RELEASE)
 		each_permit(core, look, begin_release, now);

@@ -63,7 +63,7 @@ size_t hf__keys_make(char ret_key[HF__KEYS_MAX], enum hf__keys_name which, const
 		at = put_tagged(put(at, "redisson_countdownlatch__channel__"), name, true);
 		break;
 	case HF__KEYS_RECORD:
-		at = put_number(put_prefixed(at, prefix[which], name), uuid, wire % HF__RECORDS);
+		at = put_number(put_prefixed(at, prefix[which], name), uuid, wire);
 		break;
 	default: at = put_prefixed(at, prefix[which], name);
 	}

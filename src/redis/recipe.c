@@ -59,8 +59,8 @@ static const struct hf__recipe group[STYLE_VERBS] = {
 };
 
 static const struct hf__recipe semaphore[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(semaphore_acquire, "NR", "nmat"),
-	[HF__SETTLE] = SCRIPT(semaphore_undo, "NSR", "m"),
+	[HF__ASK] = SCRIPT(semaphore_acquire, "NR", "nmla"),
+	[HF__SETTLE] = SCRIPT(semaphore_undo, "NSR", "ml"),
 	[HF__LOOK] = SCRIPT(semaphore_look, "N", ""),
 };
 
@@ -91,23 +91,23 @@ static const struct hf__recipe others[HF__VERBS] = {
 	[HF__INSPECT] = SCRIPT(inspect, "N", ""),
 	[HF__FACTS] = SCRIPT(facts, "", ""),
 	[HF__TOKEN] = {.word = "GET", .keys = "K", .arguments = ""},
-	[HF__SEMAPHORE_RELEASE] = SCRIPT(semaphore_release, "NSR", "nmat[0]"),
-	[HF__SEMAPHORE_RELEASE_IF] = SCRIPT(semaphore_release, "NSR", "nmat[1]"),
-	[HF__SEMAPHORE_ADD] = SCRIPT(semaphore_add, "NSR", "nmat"),
-	[HF__SEMAPHORE_SET] = SCRIPT(semaphore_set, "NSR", "nmatl"),
-	[HF__SEMAPHORE_DRAIN] = SCRIPT(semaphore_drain, "NR", "mat"),
+	[HF__SEMAPHORE_RELEASE] = SCRIPT(semaphore_release, "NSR", "nmt[0]"),
+	[HF__SEMAPHORE_RELEASE_IF] = SCRIPT(semaphore_release, "NSR", "nmt[1]"),
+	[HF__SEMAPHORE_ADD] = SCRIPT(semaphore_add, "NSR", "nmt"),
+	[HF__SEMAPHORE_SET] = SCRIPT(semaphore_set, "NSR", "nmtl"),
+	[HF__SEMAPHORE_DRAIN] = SCRIPT(semaphore_drain, "NR", "mt"),
 	[HF__PERMITS_RELEASE] = SCRIPT(permits_release, "NSZd", "g"),
 	[HF__PERMITS_EXTEND] = SCRIPT(permits_extend, "NZS", "gl"),
 	[HF__PERMITS_LEASE] = SCRIPT(permits_lease, "NZS", "g"),
 	[HF__PERMITS_AVAILABLE] = SCRIPT(permits_count, "NZS", "[available]"),
 	[HF__PERMITS_ACQUIRED] = SCRIPT(permits_count, "NZS", "[acquired]"),
 	[HF__PERMITS_TOTAL] = SCRIPT(permits_count, "NZS", "[total]"),
-	[HF__PERMITS_TRY_SET] = SCRIPT(semaphore_set, "NSR", "nmatl"),
-	[HF__PERMITS_SET] = SCRIPT(permits_set, "NSZ", "n"),
-	[HF__PERMITS_ADD] = SCRIPT(permits_add, "NSR", "nmat"),
-	[HF__LATCH_SET] = SCRIPT(latch_set, "NLR", "nmat"),
-	[HF__LATCH_DOWN] = SCRIPT(latch_down, "NLR", "mat"),
-	[HF__LATCH_DELETE] = SCRIPT(latch_delete, "NLR", "mat"),
+	[HF__PERMITS_TRY_SET] = SCRIPT(semaphore_set, "NSR", "nmtl"),
+	[HF__PERMITS_SET] = SCRIPT(permits_set, "NSRZ", "nmt"),
+	[HF__PERMITS_ADD] = SCRIPT(permits_add, "NSR", "nmt"),
+	[HF__LATCH_SET] = SCRIPT(latch_set, "NLR", "nmt"),
+	[HF__LATCH_DOWN] = SCRIPT(latch_down, "NLR", "mt"),
+	[HF__LATCH_DELETE] = SCRIPT(latch_delete, "NLR", "mt"),
 };
 
 const struct hf__recipe *hf__recipe_of(int kind, int verb)

@@ -21,6 +21,7 @@ static const struct refusal {
 	{"NOPROTO", HF__FAILED, HF_EPROTOCOL},    {"MOVED", HF__FAILED, HF_EREFUSED},
 	{"ASK", HF__FAILED, HF_EREFUSED},         {"CROSSSLOT", HF__FAILED, HF_EREFUSED},
 	{"DENIED", HF__FAILED, HF_EREFUSED},      {"NOSCRIPT", HF__FAILED, HF_EREFUSED},
+	{"LATE", HF__FAILED, HF_EUNKNOWN}, /* our own: another request has its record */
 };
 
 #define REFUSALS (sizeof refusals / sizeof *refusals)

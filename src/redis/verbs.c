@@ -28,8 +28,9 @@ static struct hf__renew_item item_of(const struct hf__cmd *cmd, uint16_t i)
 static char *put_key(char *at, const struct maker *maker, enum hf__keys_name which)
 {
 	char key[HF__KEYS_MAX];
+	uint64_t number = which == HF__KEYS_RECORD ? maker->cmd->record : maker->item.wire;
 	size_t length = hf__keys_make(key, which, hf__lock_name(maker->item.lock),
-	                              maker->core->config.uuid, maker->item.wire);
+	                              maker->core->config.uuid, number);
 	return hf__request_bytes(at, key, length);
 }
 
@@ -271,7 +272,7 @@ static void set_text(struct hf__answer *answer, const char *text, size_t length)
 static bool may_be_gone(const struct hf__cmd *cmd)
 {
 	switch (cmd->verb) {
-	case HF__ASK: return cmd->count > 1 || hf__lock_kind(cmd->lock) == HF__PERMITS;
+	case HF__ASK:
 	case HF__SETTLE:
 	case HF__MOVE:
 	case HF__PERMITS_RELEASE:

@@ -42,10 +42,10 @@ struct story {
 	int result;        /* of the call then; 0: not played without an answer */
 };
 
-enum fault { REHEARSAL, REPLY_LOST, REQUEST_LOST, NEVER_ANSWERED, FAULTS };
+enum fault { REHEARSAL, REPLY_LOST, REQUEST_LOST, REQUEST_LATE, NEVER_ANSWERED, FAULTS };
 
 static const char *const fault_names[FAULTS] = {"rehearsal", "reply lost", "request lost",
-                                                "never answered"};
+                                                "request after its repeat", "never answered"};
 
 #define COUNT(stories) (sizeof(stories) / sizeof *(stories))
 
@@ -104,7 +104,7 @@ static inline void start_runner(struct runner *runner, struct world *world,
 	assert_int_equal(pthread_create(&runner->thread, NULL, run_story, runner), 0);
 }
 
-/* The connection breaks after the server did it, or before it heard of it. */
+/* The connection breaks after the server did it, or before it heard of it, or before it hears of it late. */
 static inline void lose(struct world *world, enum fault fault, struct runner *runner,
                         const struct story *story)
 {
@@ -112,22 +112,25 @@ static inline void lose(struct world *world, enum fault fault, struct runner *ru
 	long long bytes = proxy_request_bytes(world->proxy);
 	if (fault == REPLY_LOST)
 		proxy_hold_replies(world->proxy, true);
-	else if (fault == REQUEST_LOST)
+	else if (fault == REQUEST_LOST || fault == REQUEST_LATE)
 		proxy_hold_requests(world->proxy, true);
 	else if (fault == NEVER_ANSWERED)
 		proxy_drop_replies(world->proxy, true);
 	start_runner(runner, world, story);
-	if (fault == REQUEST_LOST)
+	if (fault == REQUEST_LOST || fault == REQUEST_LATE)
 		WAIT_UNTIL(proxy_request_bytes(world->proxy) > bytes, SOON_MS);
 	else
 		WAIT_UNTIL(command_calls(live_raw, "evalsha") > calls, SOON_MS);
 	if (fault == NEVER_ANSWERED)
 		WAIT_UNTIL(atomic_load(&runner->over), SOON_MS);
-	if (fault == REQUEST_LOST)
+	if (fault == REQUEST_LOST || fault == REQUEST_LATE)
 		assert_int_equal(command_calls(live_raw, "evalsha"), calls);
 	/* What is held is lost with its connection; what the next one says must not be dropped. */
 	proxy_drop_replies(world->proxy, false);
-	proxy_cut(world->proxy);
+	if (fault == REQUEST_LATE)
+		proxy_strand(world->proxy);
+	else
+		proxy_cut(world->proxy);
 	proxy_hold_replies(world->proxy, false);
 	proxy_hold_requests(world->proxy, false);
 }
@@ -155,6 +158,15 @@ static inline void expect_look(struct world *world, const struct story *story, l
 		fail_msg("%s, %s: the server has %lld, not %lld", story->name, when, seen, wanted);
 }
 
+/* The request itself arrives, and changes nothing that its repeat has not changed. */
+static inline void deliver_late(struct world *world, const struct story *story)
+{
+	long long calls = command_calls(live_raw, "evalsha");
+	proxy_deliver_stranded(world->proxy);
+	assert_true(command_calls(live_raw, "evalsha") > calls);
+	expect_look(world, story, story->after, "once the request has arrived late");
+}
+
 static inline void play(const struct story *story, void (*open)(struct world *world),
                         void (*settle)(struct world *world), enum fault fault)
 {
@@ -177,6 +189,8 @@ static inline void play(const struct story *story, void (*open)(struct world *wo
 	long long wanted = fault == NEVER_ANSWERED ? story->unknown : story->after;
 	if (wanted != ANY_LOOK)
 		expect_look(&world, story, wanted, fault_names[fault]);
+	if (fault == REQUEST_LATE)
+		deliver_late(&world, story);
 	/* It was the first and the only time. */
 	assert_int_equal(world.done, 1);
 	if (settle)

@@ -348,6 +348,74 @@ static void nothing_is_counted_twice_when_connections_break_all_the_time(void **
 
 /* ---- calls that leave before the answer ---- */
 
+/* Nobody waits for it any more when it arrives, so it must take nothing for good. */
+static void request_that_arrives_after_it_was_undone_takes_nothing(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, open_all, NEVER_ANSWERED);
+	five_free(&world);
+	ASSERT_OK(acquire_semaphore(&world)); /* so that the script is known */
+	long long bytes = proxy_request_bytes(world.proxy);
+	proxy_hold_requests(world.proxy, true);
+	ASSERT_RC(acquire_semaphore(&world), HF_EUNKNOWN);
+	assert_true(proxy_request_bytes(world.proxy) > bytes);
+	long long undone = command_calls(live_raw, "eval") + command_calls(live_raw, "evalsha");
+	proxy_strand(world.proxy);
+	proxy_hold_requests(world.proxy, false);
+	WAIT_UNTIL(command_calls(live_raw, "eval") + command_calls(live_raw, "evalsha") > undone,
+	           SOON_MS);
+	ASSERT_OK(hf_client_ping(world.client, NULL));
+	proxy_deliver_stranded(world.proxy);
+	assert_int_equal(number_at(live_raw, "orders"), 3);
+	end(&world);
+}
+
+/* The outage lasts longer than the server remembers other requests. */
+static void permits_taken_before_a_long_outage_are_given_back_after_it(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, open_all, NEVER_ANSWERED);
+	five_free(&world);
+	proxy_hold_replies(world.proxy, true);
+	ASSERT_RC(acquire_semaphore(&world), HF_EUNKNOWN);
+	WAIT_UNTIL(number_at(live_raw, "orders") == 3, SOON_MS);
+	/* The records expire as if this time had passed. */
+	struct raw_reply *keys = raw_command(live_raw, "KEYS", "holdfast_request:*", NULL);
+	assert_true(keys->length > 0);
+	for (size_t i = 0; i < keys->length; i++) {
+		long long left = key_pttl(live_raw, keys->children[i]->text) - 30000;
+		char text[24];
+		snprintf(text, sizeof text, "%lld", left);
+		(void)raw_integer(live_raw, "PEXPIRE", keys->children[i]->text, text, NULL);
+	}
+	raw_reply_free(keys);
+	proxy_cut(world.proxy);
+	proxy_hold_replies(world.proxy, false);
+	WAIT_UNTIL(number_at(live_raw, "orders") == 5, SOON_MS);
+	end(&world);
+}
+
+static void requests_one_after_the_other_share_one_record(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, open_all, REPLY_LOST);
+	five_free(&world);
+	for (int i = 0; i < 100; i++) {
+		ASSERT_OK(acquire_semaphore(&world));
+		ASSERT_OK(release_semaphore(&world));
+	}
+	struct raw_reply *keys = raw_command(live_raw, "KEYS", "holdfast_request:*", NULL);
+	assert_int_equal(keys->length, 1);
+	raw_reply_free(keys);
+	end(&world);
+}
+
 static void cancelled_while_unanswered_is_given_back(void **state)
 {
 	(void)state;
@@ -750,6 +818,9 @@ int main(void)
 		SYNC_STORY(latch_is_changed_once),
 		SYNC_STORY(very_many_unanswered_releases_give_once_each),
 		SYNC_STORY(nothing_is_counted_twice_when_connections_break_all_the_time),
+		SYNC_STORY(request_that_arrives_after_it_was_undone_takes_nothing),
+		SYNC_STORY(permits_taken_before_a_long_outage_are_given_back_after_it),
+		SYNC_STORY(requests_one_after_the_other_share_one_record),
 		SYNC_STORY(cancelled_while_unanswered_is_given_back),
 		SYNC_STORY(closed_while_unanswered_is_given_back),
 		SYNC_STORY(frozen_server_takes_nothing_in_the_end),

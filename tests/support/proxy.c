@@ -71,8 +71,11 @@ struct proxy {
 	atomic_size_t slice;
 	atomic_int connections;
 	atomic_int cuts_asked, cuts_done;
+	atomic_bool keeps_requests; /* of a cut: what is held becomes stranded */
 	struct link *links[MAX_LINKS];
 	int link_count;
+	struct link *stranded[MAX_LINKS]; /* the test's, while no cut is asked for */
+	int stranded_count;
 };
 
 /* ---- one direction -------------------------------------------------------------------------- */
@@ -270,11 +273,23 @@ static void serve_link(struct proxy *proxy, struct link *link, const struct poll
 	}
 }
 
+/* The client sees a reset; the requests that are held, and the way to the server, are kept. */
+static void strand_links(struct proxy *proxy)
+{
+	while (proxy->link_count && proxy->stranded_count < MAX_LINKS) {
+		struct link *link = proxy->links[--proxy->link_count];
+		net_reset(link->client);
+		proxy->stranded[proxy->stranded_count++] = link;
+	}
+}
+
 static void obey_cuts(struct proxy *proxy)
 {
 	int asked = proxy->cuts_asked;
 	if (asked == proxy->cuts_done)
 		return;
+	if (proxy->keeps_requests)
+		strand_links(proxy);
 	free_all_links(proxy, true);
 	proxy->cuts_done = asked;
 }
@@ -343,6 +358,7 @@ void proxy_stop(struct proxy *proxy)
 	proxy->is_stopped = true;
 	wake(proxy);
 	(void)pthread_join(proxy->thread, NULL);
+	proxy_deliver_stranded(proxy);
 	(void)close(proxy->listen_fd);
 	(void)close(proxy->wake_fd);
 	temp_dir_remove(proxy->dir);
@@ -393,12 +409,48 @@ static bool is_cut(void *arg)
 	return proxy->cuts_done == proxy->cuts_asked;
 }
 
-void proxy_cut(struct proxy *proxy)
+static void cut(struct proxy *proxy, bool keeps_requests)
 {
+	proxy->keeps_requests = keeps_requests;
 	proxy->cuts_asked++;
 	wake(proxy);
 	if (!wait_until(is_cut, proxy, STOP_TIMEOUT_MS))
 		check_fail("the proxy does not obey");
+}
+
+void proxy_cut(struct proxy *proxy)
+{
+	cut(proxy, false);
+}
+
+void proxy_strand(struct proxy *proxy)
+{
+	cut(proxy, true);
+}
+
+/* The server has executed all of it once it has read the end and closed its side. */
+static void deliver(struct link *link)
+{
+	struct flow *requests = &link->flows[0];
+	char ignored[4096];
+	while (requests->first) {
+		struct chunk *chunk = requests->first;
+		if (send(link->upstream, chunk->bytes + chunk->at, chunk->size - chunk->at,
+		         MSG_NOSIGNAL) < 0)
+			break; /* the server has ended the connection */
+		remove_first(requests);
+	}
+	(void)shutdown(link->upstream, SHUT_WR);
+	while (recv(link->upstream, ignored, sizeof ignored, 0) > 0)
+		continue;
+	link->client = -1;
+	free_link(link, false);
+}
+
+void proxy_deliver_stranded(struct proxy *proxy)
+{
+	while (proxy->stranded_count)
+		deliver(proxy->stranded[--proxy->stranded_count]);
 }
 
 void proxy_delay(struct proxy *proxy, int delay_ms)

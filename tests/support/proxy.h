@@ -34,6 +34,13 @@ void proxy_drop_replies(struct proxy *proxy, bool on);
  * it is done. */
 void proxy_cut(struct proxy *proxy);
 
+/*
+ * Breaks all connections at the client's side only. Requests that are held stay with the proxy, until
+ * they are delivered late, each on the connection it was sent on; returns when the server has executed them.
+ */
+void proxy_strand(struct proxy *proxy);
+void proxy_deliver_stranded(struct proxy *proxy);
+
 /* Closes new connections at once. */
 void proxy_refuse(struct proxy *proxy, bool on);
 

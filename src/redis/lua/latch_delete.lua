@@ -1,16 +1,17 @@
 -- Removes a latch, and tells the waiters. A repeat of a request that did changes nothing.
 --
 -- KEYS: latch, channel, record
--- ARGV: request id, 1 for a repeat, ms to remember the request
+-- ARGV: request id, ms to remember the request
 -- Returns 1: removed, 0: there was none
 --         {'conflict', why}: the key is no latch; nothing was changed
-local key, id = KEYS[1], ARGV[1]
-local record = ARGV[2] == '1' and redis.call('get', KEYS[3])
-if record and string.sub(record, 1, #id + 1) == id .. ' ' then
-	return tonumber(string.sub(record, #id + 2))
+local key, record, id = KEYS[1], KEYS[3], ARGV[1]
+-- include: record
+if answer then
+	return tonumber(answer)
 end
 local value = redis.call('get', key)
 if not value then
+	redis.pcall('set', record, id .. ' 0', 'px', ARGV[2])
 	return 0
 end
 if not string.find(value, '^%-?%d+$') then
@@ -18,5 +19,5 @@ if not string.find(value, '^%-?%d+$') then
 end
 redis.call('del', key)
 redis.call('publish', KEYS[2], '1')
-redis.call('set', KEYS[3], id .. ' 1', 'px', ARGV[3])
+redis.call('set', record, id .. ' 1', 'px', ARGV[2])
 return 1

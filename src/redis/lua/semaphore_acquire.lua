@@ -1,22 +1,27 @@
 -- Takes permits of a semaphore. A repeat of a request that took them takes nothing.
 --
 -- KEYS: semaphore, record
--- ARGV: permits, request id, 1 for a repeat, ms to remember the request
+-- ARGV: permits, request id, ms to remember the request, 1 for a repeat
 -- Returns nil: granted
 --         -1: there are too few, and nobody knows for how long
+--         {'gone', ''}: the request was undone before it arrived
 --         {'conflict', why}: the key is no semaphore; nothing was changed
-local key, id = KEYS[1], ARGV[2]
-local record = ARGV[3] == '1' and redis.call('get', KEYS[2])
-if record and string.sub(record, 1, #id + 1) == id .. ' ' then
-	return nil
+local key, record, id = KEYS[1], KEYS[2], ARGV[2]
+-- include: record
+if answer then
+	return answer == '0' and {'gone', ''} or nil
 end
 local value = redis.call('get', key)
 if value and not string.find(value, '^%-?%d+$') then
 	return {'conflict', 'the key is a string, but no number'}
 end
 if not value or tonumber(value) < tonumber(ARGV[1]) then
+	if ARGV[4] == '1' then
+		-- The first one may still be on its way, and must not take what nobody waits for.
+		redis.pcall('set', record, id .. ' 0', 'px', ARGV[3])
+	end
 	return -1
 end
 redis.call('decrby', key, ARGV[1])
-redis.call('set', KEYS[2], id .. ' ' .. ARGV[1], 'px', ARGV[4])
+redis.call('set', record, id .. ' ' .. ARGV[1], 'px', ARGV[3])
 return nil

@@ -1,0 +1,28 @@
+/*
+ * The server's records of requests without an owner: which one a request of ours uses.
+ *
+ * A record holds the number of a request and what it answered, so that a repeat changes nothing, and a
+ * request that arrives after a later one in the same record is known to be late. A record is not used
+ * again before its request was answered, or the server has forgotten it.
+ */
+#include "core/core.h"
+
+#include <assert.h>
+
+uint16_t hf__record_take(struct hf__core *core, uint64_t request, int64_t now)
+{
+	for (uint16_t i = 0; i < HF__RECORDS; i++) {
+		if (core->record_free_at[i] > now)
+			continue;
+		core->record_free_at[i] = HF__NEVER;
+		return i;
+	}
+	/* With that many in flight, a repeat may find a later request in its record; it is refused then. */
+	return (uint16_t)(request % HF__RECORDS);
+}
+
+void hf__record_free(struct hf__core *core, uint16_t record, int64_t at)
+{
+	assert(record < HF__RECORDS);
+	core->record_free_at[record] = at;
+}
