@@ -468,7 +468,7 @@ static void prepare_ask(struct hf__core *core, struct hf__hold *hold, int64_t no
 	                                  : hf__acquire_lease(core, op);
 	cmd->count = traits->nesting == HF__NEST_APART ? op->amount : hold->count + 1;
 	cmd->items = traits->several ? (uint16_t)op->amount : 0;
-	cmd->from = op->from;
+	cmd->from = op->from ? op->from : hf__hold_writer(core, op->lock, op->owner);
 	cmd->place_ms = place_of(core, op);
 	cmd->token = op->token || op->lock->kind == HF_FENCED;
 	cmd->revocable = op->revocable;

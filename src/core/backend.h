@@ -153,7 +153,11 @@ struct hf__cmd {
 		const struct hf__renew_item *item;
 		const unsigned char (*permit)[HF__PERMIT_SIZE]; /* permits given by their ids */
 		const char *words;                              /* LIST: each with its NUL */
-		uint64_t from; /* MOVE, and an ask to leave: number of the wire owner */
+		/*
+		 * Another wire owner. MOVE: whose hold it was; an ask to leave: who leaves; an ask to
+		 * read: the same owner's writer, or 0.
+		 */
+		uint64_t from;
 	};
 	int32_t count;
 	uint16_t items;  /* renewals, or permits: of an ask those from wire on */

@@ -418,6 +418,8 @@ int64_t hf__lock_remaining(const struct hf__lock *lock, uint64_t owner, int64_t 
 /* ---- hold.c ---- */
 struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner);
 struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint64_t owner);
+/* Of the reading half: the wire owner of this owner's write hold, which lets it read inside; 0: it has none. */
+uint64_t hf__hold_writer(struct hf__core *core, const struct hf__lock *lock, uint64_t owner);
 /* One more of the same acquisition, not in the lock's list before it is granted; NULL without memory. */
 struct hf__hold *hf__hold_new_sibling(const struct hf__hold *first, uint32_t number);
 /* Frees one that was never granted. */

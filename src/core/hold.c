@@ -114,19 +114,21 @@ static struct hf__hold *make_hold(struct hf__lock *lock)
 	return hold;
 }
 
-/* Who reads inside its own write hold is the same one on the server, which lets it in by that. */
-static uint64_t wire_of(struct hf__core *core, const struct hf__lock *lock, uint64_t owner)
+uint64_t hf__hold_writer(struct hf__core *core, const struct hf__lock *lock, uint64_t owner)
 {
-	if (hf__kind_of(lock)->nesting == HF__NEST_APART)
-		return owner;
 	const struct hf__traits *traits = hf__kind_of(lock);
 	struct hf__lock *other = traits->half && !traits->writes
 	                                 ? hf__lock_find(core, traits->half, lock->name)
 	                                 : NULL;
 	struct hf__hold *writes = other ? hf__hold_find(other, owner) : NULL;
-	if (writes && writes->state == HF__HOLD_HELD)
-		return writes->cmd.wire;
-	return HF__MUTANT(REUSED_WIRE) ? owner : core->host_ops->number(core->host, 1);
+	return writes && writes->state == HF__HOLD_HELD ? writes->cmd.wire : 0;
+}
+
+static uint64_t new_wire(struct hf__core *core, const struct hf__lock *lock, uint64_t owner)
+{
+	if (hf__kind_of(lock)->nesting == HF__NEST_APART || HF__MUTANT(REUSED_WIRE))
+		return owner;
+	return core->host_ops->number(core->host, 1);
 }
 
 struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint64_t owner)
@@ -134,7 +136,7 @@ struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint
 	struct hf__hold *hold = make_hold(lock);
 	if (!hold)
 		return NULL;
-	hold->cmd.wire = wire_of(core, lock, owner);
+	hold->cmd.wire = new_wire(core, lock, owner);
 	hold->owner = owner;
 	hf__list_add(&lock->holds, &hold->link);
 	core->holds++;

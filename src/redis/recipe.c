@@ -35,7 +35,7 @@ static const struct hf__recipe fair[STYLE_VERBS] = {
 };
 
 static const struct hf__recipe reading[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(read_acquire, "NHd", "lmny"),
+	[HF__ASK] = SCRIPT(read_acquire, "NHd", "lmnry"),
 	[HF__SETTLE] = SCRIPT(read_release, "NWHPd", "m0"),
 	[HF__RENEW] = SCRIPT(read_renew, "NHd", "lm"),
 	[HF__FORCE] = SCRIPT(rw_force, "NW", "[read]0"),

@@ -40,6 +40,14 @@ static char *put_owner(char *at, const struct maker *maker, uint64_t wire)
 	return hf__request_owner(at, maker->core->config.uuid, wire, writes ? ":write" : "");
 }
 
+/* Who reads inside its own write hold is let in by that. */
+static char *put_writer(char *at, const struct maker *maker)
+{
+	uint64_t writer = maker->cmd->from;
+	return writer ? hf__request_owner(at, maker->core->config.uuid, writer, ":write")
+	              : hf__request_text(at, "");
+}
+
 static char *put_values(char *at, const struct maker *maker)
 {
 	size_t n;
@@ -154,6 +162,7 @@ static char *put_piece(char *at, char piece, const struct maker *maker)
 	case 'l': return hf__request_number(at, maker->item.lease_ms);
 	case 'm': return put_owner(at, maker, maker->item.wire);
 	case 'f': return put_owner(at, maker, cmd->from);
+	case 'r': return put_writer(at, maker);
 	case 'n': return hf__request_number(at, cmd->count);
 	case 'p': return hf__request_number(at, cmd->place_ms);
 	case '0': return hf__request_text(at, "0");

@@ -300,7 +300,7 @@ static const struct hf__node *writer_of(struct hf__zk *zk, const struct hf__node
 		hf__lock_kind(node->lock) == HF__NODE_READ
 			? hf__lock_find(zk->core, HF__NODE_WRITE, hf__lock_name(node->lock))
 			: NULL;
-	const struct hf__node *writer = writes ? hf__node_find(zk, writes, node->wire) : NULL;
+	const struct hf__node *writer = writes ? hf__node_find(zk, writes, node->cmd->from) : NULL;
 	return writer && writer->granted && !writer->leaving ? writer : NULL;
 }
 

@@ -10,12 +10,14 @@
 #include "support/check.h"
 
 #define UUID_LENGTH 36
+#define WRITE       ":write"
 
 /* An owner as it stands in a text of the server. */
 struct sight {
 	const struct names_client *client;
 	const char *from, *to;
 	long long number;
+	bool writes;
 };
 
 /* What all keys and channels of one lock have in common. */
@@ -40,7 +42,8 @@ static bool next_sight(const struct names *names, const char *text, struct sight
 			if (text[UUID_LENGTH] != ':' || !isdigit((unsigned char)*end))
 				continue;
 			long long number = strtoll(end, &end, 10);
-			*ret_sight = (struct sight){client, text, end, number};
+			bool writes = strncmp(end, WRITE, strlen(WRITE)) == 0;
+			*ret_sight = (struct sight){client, text, end, number, writes};
 			return true;
 		}
 	}
@@ -58,34 +61,40 @@ static struct names_hold *find_number(const struct names *names, char letter, co
 	return NULL;
 }
 
-static struct names_hold *need_hold(struct names *names, const char *who, const char *tag)
+static struct names_hold *need_hold(struct names *names, const char *who, const char *tag,
+                                    bool writes)
 {
 	for (int i = 0; i < names->holds; i++)
-		if (strcmp(names->hold[i].who, who) == 0 && strcmp(names->hold[i].tag, tag) == 0)
+		if (strcmp(names->hold[i].who, who) == 0 && strcmp(names->hold[i].tag, tag) == 0 &&
+		    names->hold[i].writes == writes)
 			return &names->hold[i];
 	if (names->holds == NAMES_MAX_HOLDS)
 		check_fail("a story has more than %d holds", NAMES_MAX_HOLDS);
 	struct names_hold *hold = &names->hold[names->holds++];
 	snprintf(hold->who, sizeof hold->who, "%s", who);
 	snprintf(hold->tag, sizeof hold->tag, "%s", tag);
+	hold->writes = writes;
 	return hold;
 }
 
 /* ---- what the step expects ---- */
 
-static bool is_named(const char *text, const char *who)
+static bool is_named(const char *text, const struct names_hold *hold)
 {
 	char mark[16];
-	snprintf(mark, sizeof mark, "<%s>", who);
-	return text && strstr(text, mark);
+	snprintf(mark, sizeof mark, "<%s>", hold->who);
+	const char *found = text ? strstr(text, mark) : NULL;
+	if (!found)
+		return false;
+	return (strncmp(found + strlen(mark), WRITE, strlen(WRITE)) == 0) == hold->writes;
 }
 
-static bool is_in_key(const struct story_key *key, const char *who)
+static bool is_in_key(const struct story_key *key, const struct names_hold *hold)
 {
-	bool found = is_named(key->name, who);
+	bool found = is_named(key->name, hold);
 	for (int i = 0; i < key->items; i++)
-		found = found || is_named(key->item[i].name, who) ||
-		        is_named(key->item[i].value, who);
+		found = found || is_named(key->item[i].name, hold) ||
+		        is_named(key->item[i].value, hold);
 	return found;
 }
 
@@ -94,7 +103,7 @@ static bool is_expected(const struct story_step *step, const struct names_hold *
 	char tag[sizeof hold->tag];
 	for (int i = 0; i < step->keys; i++) {
 		copy_tag(tag, sizeof tag, step->key[i].name);
-		if (strcmp(tag, hold->tag) == 0 && is_in_key(&step->key[i], hold->who))
+		if (strcmp(tag, hold->tag) == 0 && is_in_key(&step->key[i], hold))
 			return true;
 	}
 	return false;
@@ -104,13 +113,14 @@ static bool is_expected(const struct story_step *step, const struct names_hold *
 
 /* The owner of that process whose call is the oldest of those that wait for their number. */
 static struct names_hold *find_nameless(struct names *names, const struct story_step *step,
-                                        char letter, const char *tag, long long number)
+                                        const struct sight *sight, const char *tag)
 {
 	struct names_hold *found = NULL;
 	for (int i = 0; i < names->holds; i++) {
 		struct names_hold *hold = &names->hold[i];
-		if (hold->who[0] != letter || hold->number || hold->last >= number ||
-		    strcmp(hold->tag, tag) != 0 || !is_expected(step, hold))
+		if (hold->who[0] != sight->client->letter || hold->writes != sight->writes ||
+		    hold->number || hold->last >= sight->number || strcmp(hold->tag, tag) != 0 ||
+		    !is_expected(step, hold))
 			continue;
 		if (!found || hold->order < found->order)
 			found = hold;
@@ -159,8 +169,7 @@ void names_learn(struct names *names, struct story_step *step, const struct stor
 			find_lowest_in_key(names, &keys[i], at_least, &lowest, tag, sizeof tag);
 		if (!lowest.client)
 			return;
-		struct names_hold *hold =
-			find_nameless(names, step, lowest.client->letter, tag, lowest.number);
+		struct names_hold *hold = find_nameless(names, step, &lowest, tag);
 		if (hold)
 			hold->number = lowest.number;
 		else
@@ -194,9 +203,12 @@ void names_call(struct names *names, const char *who, const char *lock)
 {
 	char tag[32];
 	copy_tag(tag, sizeof tag, lock);
-	struct names_hold *hold = need_hold(names, who, tag);
-	if (!hold->number)
-		hold->order = ++names->calls;
+	names->calls++;
+	for (int writes = 0; writes < 2; writes++) {
+		struct names_hold *hold = need_hold(names, who, tag, writes);
+		if (!hold->number)
+			hold->order = names->calls;
+	}
 }
 
 const char *names_find_permit(const struct names *names, const char *name)

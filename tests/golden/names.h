@@ -5,14 +5,15 @@
 #include "golden/story.h"
 
 #define NAMES_MAX_CLIENTS 9
-#define NAMES_MAX_HOLDS   32
+#define NAMES_MAX_HOLDS   64
 #define NAMES_MAX_PERMITS 12
 
 /*
  * A story calls an owner <A.t1>: thread t1 of process A. Ours on the server is "<uuid>:<number>" with
  * a number of its own for every acquisition of every lock. A number gets its owner when it is first
  * seen where the story expects that owner, and keeps it as long as the story names the owner there;
- * the owner's next number must be a higher one.
+ * the owner's next number must be a higher one. Who writes, "<A.t1>:write" in a story, has a number of its
+ * own for that, beside the one with which it reads.
  *
  * The struct can be copied, so that a look can be tried without believing it.
  */
@@ -26,6 +27,7 @@ struct names {
 	struct names_hold {
 		char who[8];
 		char tag[32];     /* of the keys that the lock has */
+		bool writes;      /* its number stands before ":write" */
 		long long number; /* 0 before the first */
 		long long last;   /* the highest number it had before */
 		int order;        /* of its call among all calls */

@@ -180,6 +180,47 @@ static void multi_lock_is_changed_once(void **state)
 	(void)state;
 	play_lock(MULTI, true);
 }
+/* ---- a writer that reads: two holds of one owner ---- */
+
+static void open_both_halves(struct world *world)
+{
+	ASSERT_OK(hf_lock_open(world->client, HF_WRITE, "orders", &world->parts[0]));
+	ASSERT_OK(hf_lock_open(world->client, HF_READ, "orders", &world->lock));
+}
+
+/* The first read hold inside the write hold is over; the release that ended it arrives after the next began. */
+static void late_release_of_a_reader_leaves_its_next_hold_alone(void **state)
+{
+	static const struct story release = {.name = "release", .run = release_lock};
+	struct runner runner;
+	struct world world;
+	hf_client *peer = sync_open(NULL);
+	hf_lock *theirs = NULL;
+
+	(void)state;
+	begin(&world, open_both_halves, REQUEST_LATE);
+	ASSERT_OK(hf_lock_acquire(world.parts[0], HF_ACQUIRE(.owner = world.owner)));
+	lock_once(&world);
+	ASSERT_OK(release_lock(&world)); /* so that the script is known */
+	lock_once(&world);
+	lose(&world, REQUEST_LATE, &runner, &release);
+	WAIT_UNTIL(atomic_load(&runner.over), SOON_MS);
+	assert_int_equal(pthread_join(runner.thread, NULL), 0);
+	assert_int_equal(runner.result, 0);
+	lock_once(&world);
+	ASSERT_OK(hf_lock_release_with(world.parts[0], HF_RELEASE(.owner = world.owner)));
+	proxy_deliver_stranded(world.proxy);
+	assert_true(hf_lock_remaining(world.lock, world.owner) > 0);
+	ASSERT_OK(hf_lock_open(peer, HF_WRITE, "orders", &theirs));
+	ASSERT_RC(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_OK(release_lock(&world));
+	ASSERT_OK(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = SOON_MS)));
+	ASSERT_OK(hf_lock_release(theirs));
+	hf_lock_close(theirs);
+	ASSERT_OK(sync_close(peer));
+	end(&world);
+}
+
 /* ---- force: a repeat could take the lock from who came later ---- */
 
 static void force_is_not_repeated(void **state)
@@ -223,6 +264,7 @@ int main(void)
 		SYNC_STORY(simple_locks_are_changed_once),
 		SYNC_STORY(group_is_changed_once),
 		SYNC_STORY(multi_lock_is_changed_once),
+		SYNC_STORY(late_release_of_a_reader_leaves_its_next_hold_alone),
 		SYNC_STORY(force_is_not_repeated),
 	};
 

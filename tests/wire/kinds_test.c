@@ -598,7 +598,7 @@ static void wait_for_a_latch_leaves_nothing_to_undo(void **state)
 
 /* clang-format off */
 #define FAIR_ASK    S_EXPECT("EVALSHA", "*", "3", "orders", QUEUE, QUEUE_ENDS, "30000", "*", "1", "8000")
-#define READ_ASK    S_EXPECT("EVALSHA", "*", "2", "orders", "*", "30000", "*", "1")
+#define READ_ASK    S_EXPECT("EVALSHA", "*", "2", "orders", "*", "30000", "*", "1", "")
 #define FENCED_ASK  S_EXPECT("EVALSHA", "*", "2", "orders", TOKEN, "30000", "*", "1")
 #define TOKEN_GRANT "*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n"
 /* clang-format on */

@@ -2,13 +2,14 @@
 -- owner is on the server, however deep it nests; only n = 1 may begin it.
 --
 -- KEYS: lock, the hold's own key[, what the holders' descriptions begin with]
--- ARGV: lease in ms, owner, n[, the owner's description]
+-- ARGV: lease in ms, owner, n, the writer (with ':write') if the same one reads inside its write hold, or
+--       ''[, the owner's description]
 -- Returns nil: granted
 --         integer: held for writing by another, the lock's PTTL
 --         {'busy', PTTL, 'lock'}: held as a lock of another kind
 --         {'gone', ''}: n > 1, and the owner does not read here
 --         {'conflict', why}: the key is no lock; nothing was changed
-local key, hold, lease, me, n = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+local key, hold, lease, me, n, writer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local mode = redis.call('hget', key, 'mode')
 if mode ~= 'read' and mode ~= 'write' then
 	mode = nil
@@ -25,7 +26,7 @@ end
 if redis.call('hexists', key, me) == 0 then
 	if n ~= '1' then
 		return {'gone', ''}
-	elseif mode == 'write' and redis.call('hexists', key, me .. ':write') == 0 then
+	elseif mode == 'write' and (writer == '' or redis.call('hexists', key, writer) == 0) then
 		return redis.call('pttl', key)
 	elseif not mode then
 		redis.call('hset', key, 'mode', 'read')
@@ -34,8 +35,8 @@ if redis.call('hexists', key, me) == 0 then
 end
 if redis.call('pttl', hold) < tonumber(lease) then
 	redis.call('set', hold, 1, 'px', lease)
-	if ARGV[4] and redis.call('pexpire', KEYS[3] .. ':' .. me, lease) == 0 then
-		redis.call('set', KEYS[3] .. ':' .. me, ARGV[4], 'px', lease)
+	if ARGV[5] and redis.call('pexpire', KEYS[3] .. ':' .. me, lease) == 0 then
+		redis.call('set', KEYS[3] .. ':' .. me, ARGV[5], 'px', lease)
 	end
 end
 if redis.call('pttl', key) < tonumber(lease) then
