@@ -277,6 +277,7 @@ static void expect_conflict(hf_lock *lock)
 	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 2000)), HF_ECONFLICT);
 	ASSERT_RC(hf_lock_is_locked(lock, &yes), HF_ECONFLICT);
 	ASSERT_RC(hf_lock_ttl(lock, &number), HF_ECONFLICT);
+	ASSERT_RC(hf_lock_force_release(lock, &yes), HF_ECONFLICT);
 	ASSERT_RC(hf_lock_release(lock), HF_ENOTHELD);
 	struct raw_reply *after = raw_command(live_raw, "DUMP", "students", NULL);
 	assert_int_equal(after->length, before->length);
@@ -299,6 +300,18 @@ static void key_that_is_no_group_is_a_conflict_and_stays_untouched(void **state)
 	expect_conflict(pair.mine);
 	(void)raw_integer(live_raw, "HSET", "students", "mode", "read", "x:1", "1", "y:1", "1",
 	                  NULL);
+	expect_conflict(pair.mine);
+	(void)raw_integer(live_raw, "HSET", "students", "name", "x", "city", "y", "born", "1999",
+	                  NULL);
+	expect_conflict(pair.mine);
+	/* A field as long as a hashed value is not one, unless its value is a holder. */
+	(void)raw_integer(live_raw, "HSET", "students", "abcdefghijklmnopqrstuv", "x", NULL);
+	expect_conflict(pair.mine);
+	for (int i = 0; i < 100; i++) {
+		char field[16];
+		snprintf(field, sizeof field, "field-%d", i);
+		(void)raw_integer(live_raw, "HSET", "students", field, "x", NULL);
+	}
 	expect_conflict(pair.mine);
 	ASSERT_OK(hf_lock_acquire(plain, NULL));
 	expect_conflict(pair.mine);

@@ -8,18 +8,9 @@
 --         {'gone', ''}: n > 1, and the owner does not hold all of them
 --         {'conflict', why}: the key is no group; nothing was changed
 local key, lease, me, n = KEYS[1], tonumber(ARGV[1]), ARGV[2], ARGV[3]
-local fields = redis.call('hlen', key)
-if fields > 2 and redis.call('hexists', key, 'mode') == 1 then
-	return {'conflict', 'the key is a hash, but no group'}
-elseif fields == 1 or fields == 2 then
-	-- Too few for a hold, but Java may leave this much of one.
-	for _, field in ipairs(redis.call('hkeys', key)) do
-		if not (string.find(field, ':expire_time$') or string.find(field, ':lock_count$')) then
-			return {'conflict', 'the key is a hash, but no group'}
-		end
-	end
-end
+-- include: check_group
 -- include: now
+local is_new = redis.call('exists', key) == 0
 local others, ends, all_mine = {}, 0, true
 for i = 4, #ARGV do
 	local holder = redis.call('hget', key, ARGV[i])
@@ -52,7 +43,7 @@ end
 -- The group outlives its fields, which decide: Java takes a lapsed value the moment it lapses, and would
 -- lose it again with a group that ends in that moment. One that lasts for ever stays so.
 local ttl, longer = redis.call('pttl', key), lease + 500
-if fields == 0 or ttl >= 0 and ttl < longer then
+if is_new or ttl >= 0 and ttl < longer then
 	redis.call('pexpire', key, longer)
 end
 return nil

@@ -3,7 +3,11 @@
 -- KEYS: group, channel
 -- ARGV: message, hash of each value
 -- Returns 1: some were held, 0: none was
+--         {'conflict', why}: the key is no group; nothing was changed
+--         {'warning', command, error, one of these}: the message failed, the rest is done
+-- include: try
 local key, removed = KEYS[1], 0
+-- include: check_group
 for i = 2, #ARGV do
 	local holder = redis.call('hget', key, ARGV[i])
 	if holder then
@@ -13,6 +17,6 @@ for i = 2, #ARGV do
 	end
 end
 if removed == 1 then
-	redis.call('publish', KEYS[2], ARGV[1])
+	try('publish', KEYS[2], ARGV[1])
 end
-return removed
+return reply(removed)

@@ -6,17 +6,7 @@
 --          does not hold all of them; the first holder found, or ''}
 --         {'conflict', why}: the key is no group
 local key, me = KEYS[1], ARGV[1]
-local fields = redis.call('hlen', key)
-if fields > 2 and redis.call('hexists', key, 'mode') == 1 then
-	return {'conflict', 'the key is a hash, but no group'}
-elseif fields == 1 or fields == 2 then
-	-- Too few for a hold, but Java may leave this much of one.
-	for _, field in ipairs(redis.call('hkeys', key)) do
-		if not (string.find(field, ':expire_time$') or string.find(field, ':lock_count$')) then
-			return {'conflict', 'the key is a hash, but no group'}
-		end
-	end
-end
+-- include: check_group
 -- include: now
 local ttl, count, first = -2, math.huge, ''
 for i = 2, #ARGV do

@@ -1,0 +1,18 @@
+-- Messages and notes must not fail the verb they belong to: they are tried, and the answer reports what failed.
+local warning
+local function try(...)
+	local result = redis.pcall(...)
+	if type(result) == 'table' and result.err then
+		warning = warning or {'warning', (...), result.err}
+		return false
+	end
+	return result
+end
+
+local function reply(value)
+	if warning then
+		warning[4] = value
+		return warning
+	end
+	return value
+end
