@@ -260,6 +260,10 @@ static void refused(struct hf__core *core, struct hf__op *op, const struct hf__a
 	leave_queue(core, op, now);
 	hf__core_finish(core, op, answer->error, "%s: %.*s", op->lock->name, (int)answer->length,
 	                answer->text);
+	/* A right that is missing may have stopped it half way. */
+	if (hold->cmd.verb == HF__ASK &&
+	    (answer->error == HF_EDENIED || answer->error == HF_EREFUSED))
+		hold->doubtful = true;
 	let_go(core, hold, now);
 }
 

@@ -93,7 +93,10 @@ static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct h
 		hold->lease_ms / 12 < HF__SLOW_POLL_MS ? hold->lease_ms / 12 + 1 : HF__SLOW_POLL_MS;
 	int64_t at = now + hf__random_jitter(&core->random, pause);
 	bool wait = !core->linked || at > hold->ended_at;
-	if (answer->outcome == HF__GONE || (answer->outcome == HF__DONE && hold->cmd.count == 0))
+	/* What was refused will be refused again, unless the server becomes writable in time. */
+	bool over = answer->outcome == HF__GONE ||
+	            (answer->outcome == HF__FAILED && answer->error != HF_EREADONLY);
+	if (over || (answer->outcome == HF__DONE && hold->cmd.count == 0))
 		hf__hold_end(core, hold, now);
 	else if (answer->outcome == HF__DONE)
 		hf__hold_resume(core, hold, now); /* that was a level; now the rest */

@@ -89,6 +89,7 @@ struct hf__redis {
 	uint32_t failures;         /* attempts in a row */
 	int last_error;            /* of the attempt under way */
 	char why[200];
+	char warned[200]; /* the latest warning of a script that was logged */
 };
 
 /* ---- backend.c ---- */
@@ -117,7 +118,7 @@ void hf__conn_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now
 /* Adds the request; 0 or HF_ENOMEM. */
 int hf__verbs_encode(struct hf__redis *redis, struct hf__cmd *cmd);
 /* Reads the reply in redis->resp; false if it is none. `there` has room for HF__RENEW_MAX. */
-bool hf__verbs_decode(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
+bool hf__verbs_decode(struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *ret_answer, bool *there);
 
 /* ---- subs.c ---- */

@@ -400,6 +400,16 @@ int hf__resp_feed(struct hf__resp *resp, const char *bytes, size_t length)
 	return resp->why ? FAILED : READY;
 }
 
+void hf__resp_keep(struct hf__resp *resp, uint32_t node)
+{
+	uint32_t end = resp->node[node].end;
+	for (uint32_t i = node; i < end; i++) {
+		resp->node[i - node] = resp->node[i];
+		resp->node[i - node].end -= node;
+	}
+	resp->nodes = end - node;
+}
+
 const struct hf__resp_node *hf__resp_child(const struct hf__resp *resp, uint32_t parent, uint32_t i)
 {
 	uint32_t child = parent + 1;

@@ -84,6 +84,9 @@ int hf__resp_feed(struct hf__resp *resp, const char *bytes, size_t length);
 
 /* The readers below are for complete replies. */
 
+/* Makes the node, with all below it, the whole reply. */
+void hf__resp_keep(struct hf__resp *resp, uint32_t node);
+
 /* The i-th direct child of node parent, or NULL if there is none. Takes i steps. */
 const struct hf__resp_node *hf__resp_child(const struct hf__resp *resp, uint32_t parent,
                                            uint32_t i);

@@ -478,11 +478,50 @@ static bool read_verb(const struct hf__redis *redis, const struct hf__cmd *cmd, 
 	}
 }
 
-bool hf__verbs_decode(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
+/* What a user that lacks this right misses. */
+static const char *consequence_of(const struct hf__resp *resp, const char *bytes)
+{
+	if (hf__resp_text_is(resp, bytes, 2, "publish"))
+		return "waiters were not notified and notice only when they ask again; the user "
+		       "needs +publish and a pattern for the lock's channels";
+	if (hf__resp_text_is(resp, bytes, 2, "queue"))
+		return "the lock was released, but its queue could not be cleaned up";
+	return "the lock itself is as the call says, but its description or time to live may not "
+	       "be; the user needs the rights that holdfast doctor prints";
+}
+
+/* Logged once, and again when something else is wrong. */
+static void log_warning(struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes)
+{
+	const struct hf__resp_node *what = &redis->resp.node[2], *why = &redis->resp.node[3];
+	char line[sizeof redis->warned];
+	snprintf(line, sizeof line, "%.*s: %.*s", (int)what->length, bytes + what->start,
+	         (int)why->length, bytes + why->start);
+	if (strcmp(line, redis->warned) == 0)
+		return;
+	memcpy(redis->warned, line, sizeof line);
+	hf__core_log(redis->core, HF_LOG_WARN, "%s: %s (%s)", hf__lock_name(cmd->lock), line,
+	             consequence_of(&redis->resp, bytes));
+}
+
+/* {'warning', command, error, reply}: the verb was done, and something that goes with it was not. */
+static void take_warning(struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes)
+{
+	const struct hf__resp_node *node = redis->resp.node;
+	if (!cmd->lock || node[0].type != HF__RESP_ARRAY || node[0].length != 4 ||
+	    !hf__resp_text_is(&redis->resp, bytes, 1, "warning") ||
+	    node[2].type != HF__RESP_STRING || node[3].type != HF__RESP_STRING)
+		return;
+	log_warning(redis, cmd, bytes);
+	hf__resp_keep(&redis->resp, 4);
+}
+
+bool hf__verbs_decode(struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *ret_answer, bool *there)
 {
 	const struct hf__resp *resp = &redis->resp;
 	const struct hf__resp_node *root = &resp->node[0];
+	take_warning(redis, cmd, bytes);
 	*ret_answer = (struct hf__answer){.text = ""};
 	if (root->type != HF__RESP_ERROR)
 		return read_verb(redis, cmd, bytes, ret_answer, there);

@@ -192,11 +192,30 @@ static void expect_release_denied(const char *rule, const char *part)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void release_without_permission_to_publish_is_denied_with_the_reason(void **state)
+static void release_without_permission_to_remove_the_hold_is_denied_with_the_reason(void **state)
 {
 	(void)state;
-	expect_release_denied("&", "channel");
-	expect_release_denied("-publish", "command");
+	expect_release_denied("-hdel", "command");
+}
+
+static void release_without_permission_to_publish_releases_and_logs_the_reason(void **state)
+{
+	static const char *const rules[] = {"&", "-publish"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+		seen.log[0] = 0;
+		hf_client *client = open_without(rules[i]);
+		hf_lock *lock = open_lock(client, "orders");
+		ASSERT_OK(hf_lock_acquire(lock, NULL));
+		ASSERT_OK(hf_lock_release(lock));
+		assert_false(key_exists(live_raw, "orders"));
+		hf_lock_close(lock);
+		ASSERT_OK(hf_client_close(client));
+		assert_true(seen_in_log(&seen, "orders: publish: "));
+		assert_true(seen_in_log(&seen, "+publish"));
+		check_secret();
+	}
 }
 
 static void expect_wait_denied(const char *rule, const char *part)
@@ -349,7 +368,8 @@ int main(void)
 		LIVE_STORY(user_is_taken_from_url_option_or_environment),
 		LIVE_STORY(password_that_is_changed_meanwhile_is_told),
 		LIVE_STORY(acquire_without_permission_is_denied_with_the_reason),
-		LIVE_STORY(release_without_permission_to_publish_is_denied_with_the_reason),
+		LIVE_STORY(release_without_permission_to_remove_the_hold_is_denied_with_the_reason),
+		LIVE_STORY(release_without_permission_to_publish_releases_and_logs_the_reason),
 		LIVE_STORY(wait_without_permission_to_subscribe_is_denied_with_the_reason),
 		LIVE_STORY(permission_to_kill_clients_is_not_needed),
 		LIVE_STORY(database_is_that_of_the_url_or_the_option),

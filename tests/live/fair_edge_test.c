@@ -411,6 +411,24 @@ static void queue_that_is_no_queue_is_a_conflict_and_stays_untouched(void **stat
 	end(&world);
 }
 
+/* The hold goes all the same, and the owner's next acquire does not wait for a clean-up that cannot work. */
+static void queue_that_is_no_queue_does_not_keep_the_hold(void **state)
+{
+	struct world world;
+
+	begin(&world, state, 0);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	raw_ok(live_raw, "SET", QUEUE, "value", NULL);
+	raw_ok(live_raw, "SET", ENDS, "value", NULL);
+	ASSERT_OK(hf_lock_release(world.mine));
+	assert_false(key_exists(live_raw, "orders"));
+	ASSERT_RC(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = 1000)), HF_ECONFLICT);
+	assert_int_equal(raw_integer(live_raw, "DEL", QUEUE, ENDS, NULL), 2);
+	ASSERT_OK(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = 1000)));
+	ASSERT_OK(hf_lock_release(world.mine));
+	end(&world);
+}
+
 static void key_replaced_while_waited_for_ends_the_wait(void **state)
 {
 	struct world world;
@@ -604,6 +622,7 @@ int main(void)
 		SIMPLE_FAIR_STORY(server_that_comes_back_empty_costs_the_hold_and_not_the_wait),
 		BOTH_STORIES(key_that_is_no_lock_is_a_conflict_and_stays_untouched),
 		BOTH_STORIES(queue_that_is_no_queue_is_a_conflict_and_stays_untouched),
+		BOTH_STORIES(queue_that_is_no_queue_does_not_keep_the_hold),
 		FAIR_STORY(key_replaced_while_waited_for_ends_the_wait),
 		BOTH_STORIES(names_of_queue_and_channel_follow_the_name_and_its_braces),
 		BOTH_STORIES(bad_names_are_refused_with_the_reason),

@@ -446,8 +446,9 @@ static void largest_reply_is_read(void **state)
 	memset(large + n, 'x', 65000);
 	strcpy(large + n + 65000, "\r\n");
 	const struct script_step steps[] = {
-		S_HELLO, S_EXPECT_ASK, S_SEND_BYTES(large, strlen(large)),
-		S_GRANT, S_RELEASE,    S_END,
+		S_HELLO,          S_EXPECT_ASK, S_SEND_BYTES(large, strlen(large)),
+		S_EXPECT_RELEASE, S_SEND(GONE), S_GRANT,
+		S_RELEASE,        S_END,
 	};
 	struct wire wire = wire_start(steps, NULL);
 	EXPECT_RC(&wire, HF_EREFUSED, hf_lock_acquire(wire.lock, NULL));

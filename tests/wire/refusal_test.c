@@ -3,6 +3,8 @@
 
 #include "wire/wire.h"
 
+#include <stdatomic.h>
+
 #define WRAPPED(error)                                                                             \
 	"ERR Error running script (call to f_0123456789abcdef0123456789abcdef01234567): "          \
 	"@user_script:3: " error
@@ -100,11 +102,22 @@ static void refused_acquire_is_told_in_the_servers_words(void **state)
 		char reply[512], said[100];
 		(void)snprintf(reply, sizeof reply, "-%s\r\n", refusals[i].text);
 		(void)snprintf(said, sizeof said, "%s", refusals[i].text);
+		/* A missing right may have stopped the script half way, so the hold is removed once. */
+		bool settles = refusals[i].error == HF_EDENIED || refusals[i].error == HF_EREFUSED;
 		const struct script_step steps[] = {
+			S_HELLO,
+			S_EXPECT_ASK,
+			S_SEND_BYTES(reply, strlen(reply)),
+			S_EXPECT_RELEASE,
+			S_SEND(GONE),
+			S_QUIET(10),
+			S_END,
+		};
+		const struct script_step quiet[] = {
 			S_HELLO,     S_EXPECT_ASK, S_SEND_BYTES(reply, strlen(reply)),
 			S_QUIET(10), S_END,
 		};
-		struct wire wire = wire_start(steps, NULL);
+		struct wire wire = wire_start(settles ? steps : quiet, NULL);
 		int rc = hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS));
 		if (rc != refusals[i].error)
 			print_error("case %zu: %s\n", i, refusals[i].text);
@@ -169,6 +182,65 @@ static void refused_release_is_tried_on_in_the_background(void **state)
 	wire_finish(&wire);
 }
 
+/* What is refused for another reason than a read-only server will be refused again. */
+static void refused_clean_up_is_not_repeated(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_GRANT,
+		S_EXPECT_RELEASE,
+		S_SEND("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"),
+		S_EXPECT_RELEASE,
+		S_SEND("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"),
+		S_GRANT,
+		S_RELEASE,
+		S_QUIET(50),
+		S_END,
+	};
+	struct wire wire = wire_start(steps, NULL);
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
+	EXPECT_RC(&wire, HF_ECONFLICT, hf_lock_release(wire.lock));
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+/* Counts the lines about the publisher. */
+static void count_publisher(void *arg, hf_log_level level, const char *line)
+{
+	(void)level;
+	if (strstr(line, "publish: NOPERM of the publisher"))
+		atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+/* The lock is released; only its message could not be sent. */
+static void warning_of_a_script_is_logged_once_and_the_verb_is_done(void **state)
+{
+	(void)state;
+	static const char warning[] = "*4\r\n$7\r\nwarning\r\n$7\r\npublish\r\n$23\r\n"
+				      "NOPERM of the publisher\r\n:0\r\n";
+	atomic_int lines = 0;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_GRANT,
+		S_EXPECT_RELEASE,
+		S_SEND_BYTES(warning, sizeof warning - 1),
+		S_GRANT,
+		S_EXPECT_RELEASE,
+		S_SEND_BYTES(warning, sizeof warning - 1),
+		S_END,
+	};
+	struct wire wire =
+		wire_start(steps, HF_CLIENT(.on_log = count_publisher, .log_arg = &lines));
+	for (int i = 0; i < 2; i++) {
+		EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
+		EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	}
+	wire_finish(&wire);
+	assert_int_equal(lines, 1);
+}
+
 static void refused_renewal_is_tried_again_until_it_is_confirmed(void **state)
 {
 	(void)state;
@@ -221,6 +293,8 @@ int main(void)
 		cmocka_unit_test(error_may_be_a_bulk_error),
 		cmocka_unit_test(conflict_of_the_script_is_told),
 		cmocka_unit_test(refused_release_is_tried_on_in_the_background),
+		cmocka_unit_test(refused_clean_up_is_not_repeated),
+		cmocka_unit_test(warning_of_a_script_is_logged_once_and_the_verb_is_done),
 		cmocka_unit_test(refused_renewal_is_tried_again_until_it_is_confirmed),
 		cmocka_unit_test(refused_question_is_told),
 	};

@@ -8,8 +8,10 @@
 --         {'busy', PTTL, 'rw'}: held as a read-write lock
 --         {'gone', holder}: n > 1, and the owner holds nothing here; the holder may be ''
 --         {'conflict', why}: the key is no lock; nothing was changed
+--         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, n = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local side = ARGV[4] and KEYS[2]
+local description = ARGV[4]
+local side = description and KEYS[2]
 local token = KEYS[side and 3 or 2]
 if n == '1' and redis.call('exists', key) == 0 then
 	local number
@@ -18,22 +20,13 @@ if n == '1' and redis.call('exists', key) == 0 then
 	end
 	redis.call('hset', key, me, 1)
 	redis.call('pexpire', key, lease)
-	if side then
-		redis.call('set', side .. ':' .. me, ARGV[4], 'px', lease)
-	end
-	return token and {'granted', number}
+	local note = side and redis.pcall('set', side .. ':' .. me, description, 'px', lease)
+	local granted = token and {'granted', number}
+	return note and note.err and {'warning', 'set', note.err, granted or false} or granted
 end
 if redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)
-	if redis.call('pttl', key) < tonumber(lease) then
-		redis.call('pexpire', key, lease)
-	end
-	if side and redis.call('pttl', side .. ':' .. me) < tonumber(lease) and
-		redis.call('pexpire', side .. ':' .. me, lease) == 0 then
-		redis.call('set', side .. ':' .. me, ARGV[4], 'px', lease)
-	end
-	local stored = token and redis.pcall('get', token)
-	return token and {'granted', type(stored) == 'string' and string.match(stored, '^%d+$') or '0'}
+	-- include: hold_again
 end
 local fields = redis.call('hlen', key)
 if n ~= '1' then

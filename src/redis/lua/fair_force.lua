@@ -4,6 +4,8 @@
 -- ARGV: message
 -- Returns 1: removed, 0: there was none
 --         {'conflict', why}: the key is no lock of this kind; nothing was changed
+--         {'warning', command, error, one of these}: the message failed, the rest is done
+-- include: try
 local key, queue, ends, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 if redis.call('exists', key) == 0 then
 	return 0
@@ -15,5 +17,5 @@ end
 redis.call('del', key)
 -- include: now
 -- include: first_in_queue
-redis.call('publish', first and channel .. ':' .. first or channel, ARGV[1])
-return 1
+try('publish', first and channel .. ':' .. first or channel, ARGV[1])
+return reply(1)

@@ -5,21 +5,30 @@
 -- KEYS: lock, queue, ends, channel[, what the holders' descriptions begin with]
 -- ARGV: owner, n, message, how long the place was to be kept in ms
 -- Returns integer: done
---         {'next', waiter}: done, and that one was told that it is its turn
+--         {'next', waiter}: done, and that one was woken, as it is its turn
 --         {'gone', holder}: the owner holds nothing here; the holder may be ''
+--         {'warning', what, error, one of these}: the queue, the message or the description failed, the rest is done
+-- include: try
 local key, queue, ends, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local me, n, message, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if n ~= '0' then
 	if redis.call('hexists', key, me) == 0 then
 		return {'gone', redis.call('hlen', key) == 1 and redis.call('hkeys', key)[1] or ''}
 	end
+	-- include: allow_writes
 	redis.call('hset', key, me, n)
 	return 0
 end
+-- What is wrong with the queue must not keep the hold, nor the reverse.
+local removed = redis.pcall('hdel', key, me)
+local held = removed == 1
 -- include: now
-local was_queued = redis.call('zrem', ends, me) == 1
-if was_queued then
-	-- Those behind it need not wait for it; but until the present hold ends it is nobody's turn.
+
+-- Those behind it need not wait for it; but until the present hold ends it is nobody's turn.
+local function leave_queue()
+	if redis.call('zrem', ends, me) == 0 then
+		return false
+	end
 	local behind, ttl = false, math.max(redis.call('pttl', key), 0)
 	for _, waiter in ipairs(redis.call('lrange', queue, 0, -1)) do
 		local old = behind and tonumber(redis.call('zscore', ends, waiter) or '')
@@ -30,20 +39,36 @@ if was_queued then
 		behind = behind or waiter == me
 	end
 	redis.call('lrem', queue, 0, me)
+	return true
 end
--- include: first_in_queue
-local held = redis.call('hdel', key, me) == 1
+
+local function find_first()
+	-- include: first_in_queue
+	return first
+end
+
+local was_queued, first = false, nil
+local fine, failure = pcall(function()
+	was_queued = leave_queue()
+	first = find_first()
+end)
+if not fine then
+	warning = {'warning', 'queue', type(failure) == 'table' and failure.err or failure}
+end
+if type(removed) == 'table' then
+	return removed
+end
 if (held or was_queued) and redis.call('exists', key) == 0 then
 	if first then
-		redis.call('publish', channel .. ':' .. first, message)
+		try('publish', channel .. ':' .. first, message)
 	elseif held then
-		redis.call('publish', channel, message)
+		try('publish', channel, message)
 	end
 end
 if held then
 	if KEYS[5] then
-		redis.call('del', KEYS[5] .. ':' .. me)
+		try('del', KEYS[5] .. ':' .. me)
 	end
-	return first and {'next', first} or 1
+	return reply(first and {'next', first} or 1)
 end
-return {'gone', redis.call('hlen', key) == 1 and redis.call('hkeys', key)[1] or ''}
+return reply({'gone', redis.call('hlen', key) == 1 and redis.call('hkeys', key)[1] or ''})

@@ -4,6 +4,8 @@
 -- ARGV: message, '' if nobody is to be woken
 -- Returns 1: removed, 0: there was none
 --         {'conflict', why}: the key is no lock of this kind; nothing was changed
+--         {'warning', command, error, one of these}: the message failed, the rest is done
+-- include: try
 local key = KEYS[1]
 if redis.call('exists', key) == 0 then
 	return 0
@@ -14,6 +16,6 @@ if not (held and string.find(held[1], ':', 1, true) and tonumber(held[2])) then
 end
 redis.call('del', key)
 if ARGV[1] ~= '' then
-	redis.call('publish', KEYS[2], ARGV[1])
+	try('publish', KEYS[2], ARGV[1])
 end
-return 1
+return reply(1)

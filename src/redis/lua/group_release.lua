@@ -6,6 +6,8 @@
 -- Returns integer: done
 --         {'gone', ''}: the owner did not hold all of them; 0 gave back those it did hold, any
 --         other n changed nothing
+--         {'warning', command, error, one of these}: the message failed, the rest is done
+-- include: try
 local key, me, n = KEYS[1], ARGV[1], ARGV[2]
 local mine, all_mine = {}, true
 for i = 4, #ARGV do
@@ -25,15 +27,16 @@ if n == '0' then
 		redis.call('hdel', key, field .. ':expire_time', field .. ':lock_count')
 	end
 	if #mine > 0 then
-		redis.call('publish', KEYS[2], ARGV[3])
+		try('publish', KEYS[2], ARGV[3])
 	end
 end
 if not all_mine then
-	return {'gone', ''}
+	return reply({'gone', ''})
 end
 if n == '0' then
-	return 1
+	return reply(1)
 end
+-- include: allow_writes
 for _, value in ipairs(mine) do
 	redis.call('hset', key, value .. ':' .. me .. ':lock_count', n)
 end

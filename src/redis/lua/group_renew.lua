@@ -16,6 +16,7 @@ local function holds(key, me, first, last)
 end
 
 local function renew(key, me, lease, first, last)
+	-- include: allow_writes
 	for i = first, last do
 		local field = ARGV[i] .. ':' .. me .. ':expire_time'
 		if (tonumber(redis.call('hget', key, field)) or 0) < now + lease then

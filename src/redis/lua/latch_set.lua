@@ -4,6 +4,8 @@
 -- KEYS: latch, channel, record
 -- ARGV: count, request id, ms to remember the request
 -- Returns 1: made, 0: the key was there already
+--         {'warning', command, error, one of these}: the message failed, the rest is done
+-- include: try
 local key, record, id = KEYS[1], KEYS[3], ARGV[2]
 -- include: record
 if answer then
@@ -13,7 +15,7 @@ if redis.call('exists', key) == 1 then
 	redis.pcall('set', record, id .. ' 0', 'px', ARGV[3])
 	return 0
 end
-redis.call('set', key, ARGV[1])
-redis.call('publish', KEYS[2], '1')
 redis.call('set', record, id .. ' 1', 'px', ARGV[3])
-return 1
+redis.call('set', key, ARGV[1])
+try('publish', KEYS[2], '1')
+return reply(1)

@@ -5,9 +5,11 @@
 -- ARGV: lease in ms, the new owner, the old one[, the new owner's description]
 -- Returns nil: moved, {'granted', token}
 --         {'gone', holder}: neither owner holds anything here; the holder may be ''
---         {'conflict', why}: the key of the token is none; nothing was changed
+--         {'conflict', why}: the key of the token holds no number; nothing was changed
+--         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, from = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local side = ARGV[4] and KEYS[2]
+local description = ARGV[4]
+local side = description and KEYS[2]
 local token = KEYS[side and 3 or 2]
 local number
 if token and redis.call('hexists', key, from) == 1 then
@@ -16,20 +18,12 @@ end
 if redis.call('hdel', key, from) == 1 then
 	redis.call('hset', key, me, 1)
 	redis.call('pexpire', key, lease)
-	if side then
-		redis.call('del', side .. ':' .. from)
-		redis.call('set', side .. ':' .. me, ARGV[4], 'px', lease)
-	end
-	return token and {'granted', number}
+	local note = side and redis.pcall('del', side .. ':' .. from) and
+		redis.pcall('set', side .. ':' .. me, description, 'px', lease)
+	local granted = token and {'granted', number}
+	return note and note.err and {'warning', 'set', note.err, granted or false} or granted
 end
 if redis.call('hexists', key, me) == 1 then
-	if redis.call('pttl', key) < tonumber(lease) then
-		redis.call('pexpire', key, lease)
-	end
-	if side and redis.call('pttl', side .. ':' .. me) < tonumber(lease) then
-		redis.call('set', side .. ':' .. me, ARGV[4], 'px', lease)
-	end
-	local stored = token and redis.pcall('get', token)
-	return token and {'granted', type(stored) == 'string' and string.match(stored, '^%d+$') or '0'}
+	-- include: hold_again
 end
 return {'gone', redis.call('hlen', key) == 1 and redis.call('hkeys', key)[1] or ''}

@@ -7,7 +7,9 @@
 --         integer: there are too few, ms until the next one ends; -1: none ends by itself
 --         {'gone', ''}: only some of the ids are there; nothing was changed
 --         {'conflict', why}: the key holds no permits; nothing was changed
+--         {'warning', command, error, one of these}: a message or description failed, the rest is done
 
+-- include: try
 -- include: clean_permits
 
 -- include: hex
@@ -39,22 +41,26 @@ if found == 0 then
 	if not value or tonumber(value) < count then
 		local next_end = tonumber(redis.call('zrange', ends, 0, 0, 'withscores')[2])
 		if not next_end or next_end >= never then
-			return -1
+			return reply(-1)
 		end
-		return math.max(next_end - now, 1)
+		return reply(math.max(next_end - now, 1))
 	end
-	redis.call('decrby', available, ARGV[1])
+	-- Both must be allowed, or permits would be taken that nobody has.
+	redis.call('decrby', available, 0)
 end
 for _, id in ipairs(lower) do
 	redis.call('zadd', ends, string.format('%.0f', till), id)
 end
+if found == 0 then
+	redis.call('decrby', available, ARGV[1])
+end
 for i = 4, #ARGV do
 	if KEYS[4] and ARGV[2] ~= '-1' then
-		redis.call('set', KEYS[4] .. ':' .. hex(ARGV[i]), ARGV[3], 'px', ARGV[2])
+		try('set', KEYS[4] .. ':' .. hex(ARGV[i]), ARGV[3], 'px', ARGV[2])
 	end
 end
 local ttl = redis.call('pttl', available)
 if found == 0 and ttl > 0 then
 	redis.call('pexpire', ends, ttl)
 end
-return nil
+return reply(false)

@@ -5,6 +5,8 @@
 -- ARGV: permits, request id, ms to remember the request
 -- Returns 1: done
 --         {'conflict', why}: the key holds no permits; nothing was changed
+--         {'warning', command, error, one of these}: the message failed, the rest is done
+-- include: try
 local available, record, id = KEYS[1], KEYS[3], ARGV[2]
 -- include: record
 if answer then
@@ -14,10 +16,10 @@ local value = redis.call('get', available)
 if value and not string.find(value, '^%-?%d+$') then
 	return {'conflict', 'the key is a string, but no number'}
 end
-redis.call('incrby', available, ARGV[1])
-redis.call('persist', available)
-if tonumber(ARGV[1]) > 0 then
-	redis.call('publish', KEYS[2], ARGV[1])
-end
 redis.call('set', record, id .. ' 1', 'px', ARGV[3])
-return 1
+redis.call('incrby', available, ARGV[1])
+try('persist', available)
+if tonumber(ARGV[1]) > 0 then
+	try('publish', KEYS[2], ARGV[1])
+end
+return reply(1)

@@ -4,7 +4,9 @@
 -- ARGV: 'available', 'acquired' or 'total'
 -- Returns integer: how many; there may be less than none available
 --         {'conflict', why}: the key holds no permits; nothing was changed
+--         {'warning', command, error, one of these}: a message failed, the rest is done
 
+-- include: try
 -- include: clean_permits
 
 local available, ends = KEYS[1], KEYS[2]
@@ -16,13 +18,13 @@ end
 clean(available, ends, KEYS[3], now, -1)
 local acquired = redis.call('zcount', ends, 0, '+inf')
 if ARGV[1] == 'acquired' then
-	return acquired
+	return reply(acquired)
 end
 value = redis.call('get', available)
 if not value then
-	return 0
+	return reply(0)
 end
 if ARGV[1] == 'total' then
-	return tonumber(value) + acquired
+	return reply(tonumber(value) + acquired)
 end
-return tonumber(value)
+return reply(tonumber(value))

@@ -5,7 +5,9 @@
 -- Returns integer: ms, -1 for ever
 --         {'gone', ''}: the permit is not there or its time was over
 --         {'conflict', why}: the key holds no permits; nothing was changed
+--         {'warning', command, error, one of these}: a message failed, the rest is done
 
+-- include: try
 -- include: clean_permits
 
 local available, ends = KEYS[1], KEYS[2]
@@ -17,9 +19,9 @@ end
 clean(available, ends, KEYS[3], now, -1)
 local till = tonumber(redis.call('zscore', ends, ARGV[1]))
 if not till then
-	return {'gone', ''}
+	return reply({'gone', ''})
 end
 if till >= 922337203685477 then
-	return -1
+	return reply(-1)
 end
-return till - now
+return reply(till - now)

@@ -5,7 +5,9 @@
 -- Returns integer: how many were given back
 --         {'gone', id}: this one was not there or its time was over; nothing was changed
 --         {'conflict', why}: the key holds no permits; nothing was changed
+--         {'warning', command, error, one of these}: the message or a description failed, the rest is done
 
+-- include: try
 -- include: clean_permits
 
 -- include: hex
@@ -23,14 +25,20 @@ if value and not string.find(value, '^%-?%d+$') then
 	return {'conflict', 'the key is a string, but no number'}
 end
 clean(available, ends, KEYS[2], now, -1)
-local removed = 0
+-- The same id may be named twice.
+local given, removed = {}, 0
 for _, id in ipairs(ARGV) do
-	removed = removed + redis.call('zrem', ends, id)
+	removed = removed + (given[id] and 0 or 1)
+	given[id] = true
+end
+redis.call('zrem', ends, '') -- changes nothing, and lets a full server allow what follows
+local total = redis.call('incrby', available, removed)
+for id in pairs(given) do
+	redis.call('zrem', ends, id)
 	if KEYS[4] then
-		redis.call('del', KEYS[4] .. ':' .. hex(id))
+		try('del', KEYS[4] .. ':' .. hex(id))
 	end
 end
-local total = redis.call('incrby', available, removed)
 -- Redisson's waiters expect the total after one permit, and the number of them after several.
-redis.call('publish', KEYS[2], string.format('%.0f', #ARGV == 1 and total or removed))
-return removed
+try('publish', KEYS[2], string.format('%.0f', #ARGV == 1 and total or removed))
+return reply(removed)

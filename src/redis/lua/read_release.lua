@@ -6,19 +6,22 @@
 -- ARGV: owner, message
 -- Returns integer: done
 --         {'gone', ''}: the owner does not read here
+--         {'warning', command, error, one of these}: something failed that is not the hold itself
+-- include: try
 local key, channel, hold, prefix, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
-redis.call('del', hold)
+local held = redis.call('hdel', key, me) == 1
+try('del', hold)
 if KEYS[5] then
-	redis.call('del', KEYS[5] .. ':' .. me)
+	try('del', KEYS[5] .. ':' .. me)
 end
-if redis.call('hdel', key, me) == 0 then
-	return {'gone', ''}
+if not held then
+	return reply({'gone', ''})
 end
 local fields = redis.call('hgetall', key)
 local longest = -1
 for i = 1, #fields, 2 do
 	if fields[i] == 'mode' and fields[i + 1] == 'write' then
-		return 1
+		return reply(1)
 	end
 	for count = tonumber(fields[i + 1]) or 0, 1, -1 do
 		local ttl = redis.call('pttl', prefix .. ':' .. fields[i] .. ':rwlock_timeout:' .. count)
@@ -26,9 +29,9 @@ for i = 1, #fields, 2 do
 	end
 end
 if longest > 0 then
-	redis.call('pexpire', key, longest)
+	try('pexpire', key, longest)
 else
-	redis.call('del', key)
-	redis.call('publish', channel, ARGV[2])
+	try('del', key)
+	try('publish', channel, ARGV[2])
 end
-return 1
+return reply(1)

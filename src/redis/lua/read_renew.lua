@@ -11,7 +11,8 @@ for i = 1, #ARGV / 2 do
 	local key, hold, side = KEYS[at + 1], KEYS[at + 2], each == 3 and KEYS[at + 3]
 	local lease, me = tonumber(ARGV[2 * i - 1]), ARGV[2 * i]
 	if redis.pcall('hexists', key, me) == 1 then
-		if lease > 0 and redis.call('pttl', hold) < lease then
+		-- What needs no memory comes first, so that a full server allows the rest.
+		if lease > 0 and redis.call('pttl', hold) < lease and redis.call('pexpire', hold, lease) == 0 then
 			redis.call('set', hold, 1, 'px', lease)
 		end
 		if lease > 0 and redis.call('pttl', key) < lease then

@@ -3,21 +3,26 @@
 --
 -- KEYS: lock, channel[, what the holders' descriptions begin with]
 -- ARGV: owner, n, message, '' if nobody is to be woken
--- Returns integer: done, and so many were told that it is free
+-- Returns integer: done; how many clients received the message
 --         {'gone', holder}: the owner holds nothing here; the holder may be ''
+--         {'warning', command, error, one of these}: the message or the description failed, the rest is done
 local key, me, n = KEYS[1], ARGV[1], ARGV[2]
 if n == '0' then
 	if redis.call('hdel', key, me) == 1 then
-		local told = 0
+		local received = 0
 		if ARGV[3] ~= '' and redis.call('exists', key) == 0 then
-			told = redis.call('publish', KEYS[2], ARGV[3])
+			received = redis.pcall('publish', KEYS[2], ARGV[3])
 		end
-		if KEYS[3] then
-			redis.call('del', KEYS[3] .. ':' .. me)
+		local note = KEYS[3] and redis.pcall('del', KEYS[3] .. ':' .. me)
+		if type(received) == 'table' then
+			return {'warning', 'publish', received.err, 0}
+		elseif type(note) == 'table' then
+			return {'warning', 'del', note.err, received}
 		end
-		return told
+		return received
 	end
 elseif redis.call('hexists', key, me) == 1 then
+	-- include: allow_writes
 	redis.call('hset', key, me, n)
 	return 0
 end

@@ -4,6 +4,8 @@
 -- ARGV: 'read' or 'write', message
 -- Returns 1: removed, 0: it was not held in this mode
 --         {'conflict', why}: the key is no lock of this kind; nothing was changed
+--         {'warning', command, error, one of these}: the message failed, the rest is done
+-- include: try
 local key = KEYS[1]
 local mode = redis.call('hget', key, 'mode')
 if mode ~= ARGV[1] then
@@ -13,5 +15,5 @@ if mode ~= ARGV[1] then
 	return 0
 end
 redis.call('del', key)
-redis.call('publish', KEYS[2], ARGV[2])
-return 1
+try('publish', KEYS[2], ARGV[2])
+return reply(1)

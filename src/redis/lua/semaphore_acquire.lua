@@ -22,6 +22,8 @@ if not value or tonumber(value) < tonumber(ARGV[1]) then
 	end
 	return -1
 end
-redis.call('decrby', key, ARGV[1])
+-- Nothing is taken without a record of it, nor recorded without being allowed to take it.
+redis.call('decrby', key, 0)
 redis.call('set', record, id .. ' ' .. ARGV[1], 'px', ARGV[3])
+redis.call('decrby', key, ARGV[1])
 return nil

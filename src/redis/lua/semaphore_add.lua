@@ -5,6 +5,8 @@
 -- ARGV: permits, request id, ms to remember the request
 -- Returns 1: done
 --         {'conflict', why}: the key is no semaphore; nothing was changed
+--         {'warning', command, error, one of these}: the message failed, the rest is done
+-- include: try
 local key, record, id = KEYS[1], KEYS[3], ARGV[2]
 -- include: record
 if answer then
@@ -14,8 +16,8 @@ local value = redis.call('get', key)
 if value and not string.find(value, '^%-?%d+$') then
 	return {'conflict', 'the key is a string, but no number'}
 end
-local total = redis.call('incrby', key, ARGV[1])
-redis.call('persist', key)
-redis.call('publish', KEYS[2], string.format('%.0f', total))
 redis.call('set', record, id .. ' 1', 'px', ARGV[3])
-return 1
+local total = redis.call('incrby', key, ARGV[1])
+try('persist', key)
+try('publish', KEYS[2], string.format('%.0f', total))
+return reply(1)

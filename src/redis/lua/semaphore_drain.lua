@@ -18,6 +18,6 @@ end
 if not string.find(value, '^%-?%d+$') then
 	return {'conflict', 'the key is a string, but no number'}
 end
-redis.call('set', key, 0)
 redis.call('set', record, id .. ' ' .. value, 'px', ARGV[2])
+redis.call('set', key, 0)
 return tonumber(value)

@@ -5,6 +5,8 @@
 --       1 if the semaphore must be there already
 -- Returns 1: done, 0: there is no such semaphore
 --         {'conflict', why}: the key is no semaphore; nothing was changed
+--         {'warning', command, error, one of these}: the message failed, the rest is done
+-- include: try
 local key, record, id = KEYS[1], KEYS[3], ARGV[2]
 -- include: record
 if answer then
@@ -20,7 +22,7 @@ if not value and ARGV[4] == '1' then
 	redis.call('set', record, id .. ' 0', 'px', ARGV[3])
 	return 0
 end
-local total = redis.call('incrby', key, ARGV[1])
-redis.call('publish', KEYS[2], string.format('%.0f', total))
 redis.call('set', record, id .. ' 1', 'px', ARGV[3])
-return 1
+local total = redis.call('incrby', key, ARGV[1])
+try('publish', KEYS[2], string.format('%.0f', total))
+return reply(1)

@@ -5,6 +5,8 @@
 -- ARGV: permits, request id, ms to remember the request,
 --       ms that the semaphore lasts, 0 for ever
 -- Returns 1: made, 0: the key was there already
+--         {'warning', command, error, one of these}: the message failed, the rest is done
+-- include: try
 local key, record, id = KEYS[1], KEYS[3], ARGV[2]
 -- include: record
 if answer then
@@ -14,11 +16,11 @@ if redis.call('exists', key) == 1 then
 	redis.pcall('set', record, id .. ' 0', 'px', ARGV[3])
 	return 0
 end
+redis.call('set', record, id .. ' 1', 'px', ARGV[3])
 if ARGV[4] == '0' then
 	redis.call('set', key, ARGV[1])
 else
 	redis.call('set', key, ARGV[1], 'px', ARGV[4])
 end
-redis.call('publish', KEYS[2], ARGV[1])
-redis.call('set', record, id .. ' 1', 'px', ARGV[3])
-return 1
+try('publish', KEYS[2], ARGV[1])
+return reply(1)

@@ -6,6 +6,8 @@
 -- Returns 1: given back
 --         {'gone', ''}: the request took nothing
 --         {'conflict', why}: the key is no semaphore; nothing was changed
+--         {'warning', command, error, one of these}: the message failed, the rest is done
+-- include: try
 local key, record, id = KEYS[1], KEYS[3], ARGV[1]
 -- include: record
 local value = redis.call('get', key)
@@ -14,11 +16,11 @@ if value and not string.find(value, '^%-?%d+$') then
 end
 -- On a full server this is allowed, and lets the rest be allowed too.
 redis.call('pexpire', record, ARGV[2])
-local taken = tonumber(answer or '0')
 redis.call('set', record, id .. ' 0', 'px', ARGV[2])
+local taken = tonumber(answer or '0')
 if taken == 0 then
 	return {'gone', ''}
 end
 local total = redis.call('incrby', key, taken)
-redis.call('publish', KEYS[2], string.format('%.0f', total))
-return 1
+try('publish', KEYS[2], string.format('%.0f', total))
+return reply(1)

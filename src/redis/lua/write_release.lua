@@ -5,11 +5,14 @@
 -- ARGV: owner (with ':write'), n, message
 -- Returns integer: done
 --         {'gone', ''}: the owner does not write here
+--         {'warning', command, error, one of these}: the message or the description failed, the rest is done
+-- include: try
 local key, me, n = KEYS[1], ARGV[1], ARGV[2]
 if n ~= '0' then
 	if redis.call('hexists', key, me) == 0 then
 		return {'gone', ''}
 	end
+	-- include: allow_writes
 	redis.call('hset', key, me, n)
 	return 0
 end
@@ -17,12 +20,12 @@ if redis.call('hdel', key, me) == 0 then
 	return {'gone', ''}
 end
 if redis.call('hlen', key) == 1 then
-	redis.call('del', key)
+	try('del', key)
 else
-	redis.call('hset', key, 'mode', 'read')
+	try('hset', key, 'mode', 'read')
 end
 if KEYS[3] then
-	redis.call('del', KEYS[3] .. ':' .. me)
+	try('del', KEYS[3] .. ':' .. me)
 end
-redis.call('publish', KEYS[2], ARGV[3])
-return 1
+try('publish', KEYS[2], ARGV[3])
+return reply(1)
