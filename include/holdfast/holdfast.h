@@ -172,8 +172,8 @@ typedef struct hf_client_options {
 	const char *name_prefix; /* name_prefix: put before every name */
 	hf_name_fn *map_name;    /* instead of a prefix: Redisson's NameMapper */
 	void *map_arg;
-	int64_t fair_wait_ms; /* fair_wait; default 300000: a fair waiter without a limit counts as
-	                         dead, and loses its place, when its turn is this much overdue */
+	int64_t fair_wait_ms; /* fair_wait; default 300000: how long a fair waiter without a limit keeps
+	                         its place for Java's waiters when its turn is overdue */
 	int64_t peer_skew_ms; /* peer_skew; default 1000: how far the clocks of Java peers may be off.
 	                         Permits and groups, whose ends Java compares with its own clock, are
 	                         believed that much shorter, but by a quarter of the lease at most */
@@ -448,6 +448,15 @@ HF_API int hf_lock_extend(hf_lock *lock, hf_owner *owner, int64_t lease_ms);
 HF_API int hf_lock_force_release(hf_lock *lock, int *ret_was_held);
 
 /*
+ * Removes one waiter from the lock's wait queue on the server, for operators: the owner of a place in it, as
+ * hf_info_waiter() reports it. If it still lives, its acquire joins the queue again at the end. A waiter of
+ * Holdfast's that died is removed without this, a watchdog lease after its last sign of life; a Java waiter on Redis
+ * keeps its place for minutes. ret_removed, if not NULL, gets 1, or 0 if it was not in the queue. HF_ENOTSUP: locks of
+ * this kind have no wait queue on the server; on Redis only fair locks and leaders have one.
+ */
+HF_API int hf_lock_remove_waiter(hf_lock *lock, const char *waiter, int *ret_removed);
+
+/*
  * Asks those who hold the lock now to give it up, each time anew: Curator's Revoker. Who took it as
  * revocable is told, Java holders too, and does what it likes about it; the others do not notice. What they
  * left to read (.value, .describe) is overwritten. ret_asked, if not NULL, gets 1, or 0 if nobody holds it.
@@ -514,6 +523,8 @@ HF_API int hf_lock_release_async(hf_lock *lock, const hf_release_options *option
 HF_API int hf_lock_extend_async(hf_lock *lock, hf_owner *owner, int64_t lease_ms, hf_done_fn *done,
                                 void *arg);
 HF_API int hf_lock_force_release_async(hf_lock *lock, hf_done_fn *done, void *arg);
+HF_API int hf_lock_remove_waiter_async(hf_lock *lock, const char *waiter, hf_done_fn *done,
+                                       void *arg);
 HF_API int hf_lock_revoke_async(hf_lock *lock, hf_done_fn *done, void *arg);
 HF_API int hf_lock_is_locked_async(hf_lock *lock, hf_done_fn *done, void *arg);
 HF_API int hf_lock_is_held_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg);

@@ -252,6 +252,14 @@ class basic_lock
 		return was_held != 0;
 	}
 
+	/* Removes one waiter from the wait queue on the server; false if it was not there. */
+	bool remove_waiter(const std::string &waiter)
+	{
+		int removed = 0;
+		check(hf_lock_remove_waiter(handle_, waiter.c_str(), &removed));
+		return removed != 0;
+	}
+
 	/* Asks whoever holds it to give it up; false if nobody does. ZooKeeper only. */
 	bool revoke()
 	{

@@ -195,6 +195,7 @@ struct hf__wish {
 	int64_t wait_ms, limit_ms, lease_ms;
 	struct hf_cancel *cancel;
 	const char *value; /* to be read beside the hold */
+	const char *word;  /* of a request that names something */
 	bool by_thread;    /* the owner is the calling thread */
 	bool revocable;
 	bool token;

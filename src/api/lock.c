@@ -146,6 +146,8 @@ void hf__lock_prepare(struct hf__call *call, const struct hf_lock *lock,
 	call->op.revocable = wish->revocable;
 	call->op.nested = wish->nested;
 	call->op.request = wish->request;
+	call->op.words = wish->word;
+	call->op.amount = wish->word != NULL;
 	call->op.thread = wish->by_thread ? hf__thread_ref() : NULL;
 	call->cancel = wish->cancel;
 }
@@ -355,6 +357,28 @@ int hf_lock_revoke(hf_lock *lock, int *ret_asked)
 	return rc ? rc : run_int(lock, &wish, ret_asked);
 }
 
+static int wish_remove_waiter(struct hf__wish *wish, const hf_lock *lock, const char *waiter)
+{
+	int rc = wish_of(wish, lock, HF__OP_REQUEST, NULL);
+	if (!rc && (!waiter || !*waiter || strlen(waiter) > HF__WAITER_MAX))
+		rc = hf__error(HF_EINVAL, "waiter: %s",
+		               !waiter || !*waiter ? "missing" : "too long");
+	const struct hf__traits *traits =
+		rc || hf__lock_many(lock) ? NULL : hf__kind_of(lock->at.record);
+	if (!rc && (!traits || !(traits->ordered || traits->session)))
+		rc = hf__error(HF_ENOTSUP, "locks of this kind have no wait queue on the server");
+	wish->request = HF__DROP_WAITER;
+	wish->word = waiter;
+	return rc;
+}
+
+int hf_lock_remove_waiter(hf_lock *lock, const char *waiter, int *ret_removed)
+{
+	struct hf__wish wish;
+	int rc = wish_remove_waiter(&wish, lock, waiter);
+	return rc ? rc : run_int(lock, &wish, ret_removed);
+}
+
 int hf_lock_force_release(hf_lock *lock, int *ret_was_held)
 {
 	struct hf__wish wish;
@@ -529,6 +553,13 @@ int hf_lock_force_release_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
 	struct hf__wish wish;
 	int rc = wish_of(&wish, lock, HF__OP_FORCE, NULL);
+	return rc ? rc : start(lock, &wish, done, arg);
+}
+
+int hf_lock_remove_waiter_async(hf_lock *lock, const char *waiter, hf_done_fn *done, void *arg)
+{
+	struct hf__wish wish;
+	int rc = wish_remove_waiter(&wish, lock, waiter);
 	return rc ? rc : start(lock, &wish, done, arg);
 }
 

@@ -175,6 +175,9 @@ static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t 
 		return hf__random_jitter(&core->random,
 		                         HF__TURN_MS); /* another's turn: it may be late */
 	int64_t poll = HF__SLOW_POLL_MS;
+	/* A waiter that does not ask for the watchdog's lease counts as dead. */
+	if (hf__kind_of(op->lock)->ordered && core->config.watchdog_ms / 4 < poll)
+		poll = core->config.watchdog_ms / 4 + 1;
 	/* A place lasts as long as we ask, or as the whole of a wait that has an end. */
 	if (op->wait_ms == 0 && op->hold->cmd.place_ms > 0 && op->hold->cmd.place_ms / 3 < poll)
 		poll = op->hold->cmd.place_ms / 3 + 1;

@@ -62,6 +62,8 @@ enum hf__verb {
 	HF__LIST,
 	HF__INSPECT,
 	HF__FACTS,
+	/* Remove the waiter that `words` name from the lock's queue. DONE with count 1 if it was there, else 0. */
+	HF__DROP_WAITER,
 	/* The latest token of the name. DONE with count. */
 	HF__TOKEN,
 	/*

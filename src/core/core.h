@@ -48,6 +48,7 @@
 #define HF__PERMITS_MAX      1000
 #define HF__DESCRIPTION_SIZE 400
 #define HF__VALUES_MAX       100
+#define HF__WAITER_MAX       200  /* bytes of what names a waiter on the server */
 #define HF__PUBLISHED_MAX    1000 /* of what a caller wants to be read beside its hold */
 
 /* Kinds that hf_lock_open() does not know; they follow those of hf_kind. */

@@ -46,6 +46,7 @@ size_t hf__keys_make(char ret_key[HF__KEYS_MAX], enum hf__keys_name which, const
 		[HF__KEYS_RW_CHANNEL] = "redisson_rwlock",
 		[HF__KEYS_QUEUE] = "redisson_lock_queue",
 		[HF__KEYS_ENDS] = "redisson_lock_timeout",
+		[HF__KEYS_ALIVE] = "holdfast_alive",
 		[HF__KEYS_TOKEN] = "redisson_lock_token",
 		[HF__KEYS_PERMITS_CHANNEL] = "redisson_sc",
 		[HF__KEYS_RECORD] = "holdfast_request",

@@ -14,6 +14,7 @@ enum hf__keys_name {
 	HF__KEYS_RW_CHANNEL, /* the same of read-write locks */
 	HF__KEYS_QUEUE,      /* of a fair lock: its waiters, in order */
 	HF__KEYS_ENDS,       /* and until when each keeps its place */
+	HF__KEYS_ALIVE,      /* and until when those of Holdfast count as alive */
 	HF__KEYS_TOKEN,      /* the latest token */
 	HF__KEYS_HOLD,       /* of one read hold */
 	HF__KEYS_HOLDS,      /* what those begin with */

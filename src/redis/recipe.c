@@ -27,10 +27,10 @@ static const struct hf__recipe spin[STYLE_VERBS] = {
 };
 
 static const struct hf__recipe fair[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(fair_acquire, "NQEdk", "lmnpy"),
-	[HF__SETTLE] = SCRIPT(fair_release, "NQECd", "mn0p"),
+	[HF__ASK] = SCRIPT(fair_acquire, "NQEAdk", "lmnphy"),
+	[HF__SETTLE] = SCRIPT(fair_release, "NQECAd", "mn0p"),
 	[HF__RENEW] = SCRIPT(renew, "Nd", "lm"),
-	[HF__FORCE] = SCRIPT(fair_force, "NQEC", "0"),
+	[HF__FORCE] = SCRIPT(fair_force, "NQECA", "0"),
 	[HF__LOOK] = SCRIPT(look, "N", "m"),
 };
 
@@ -90,6 +90,7 @@ static const struct hf__recipe others[HF__VERBS] = {
 	[HF__LIST] = SCRIPT(inspect, "", "w"),
 	[HF__INSPECT] = SCRIPT(inspect, "N", ""),
 	[HF__FACTS] = SCRIPT(facts, "", ""),
+	[HF__DROP_WAITER] = SCRIPT(fair_drop, "NQECA", "0w"),
 	[HF__TOKEN] = {.word = "GET", .keys = "K", .arguments = ""},
 	[HF__SEMAPHORE_RELEASE] = SCRIPT(semaphore_release, "NSR", "nmt[0]"),
 	[HF__SEMAPHORE_RELEASE_IF] = SCRIPT(semaphore_release, "NSR", "nmt[1]"),

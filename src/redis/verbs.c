@@ -140,6 +140,7 @@ static char *put_name(char *at, char piece, const struct maker *maker)
 	case 'W': return put_key(at, maker, HF__KEYS_RW_CHANNEL);
 	case 'Q': return put_key(at, maker, HF__KEYS_QUEUE);
 	case 'E': return put_key(at, maker, HF__KEYS_ENDS);
+	case 'A': return put_key(at, maker, HF__KEYS_ALIVE);
 	case 'H': return put_key(at, maker, HF__KEYS_HOLD);
 	case 'P': return put_key(at, maker, HF__KEYS_HOLDS);
 	case 'S': return put_key(at, maker, HF__KEYS_PERMITS_CHANNEL);
@@ -165,6 +166,7 @@ static char *put_piece(char *at, char piece, const struct maker *maker)
 	case 'r': return put_writer(at, maker);
 	case 'n': return hf__request_number(at, cmd->count);
 	case 'p': return hf__request_number(at, cmd->place_ms);
+	case 'h': return hf__request_number(at, maker->core->config.watchdog_ms);
 	case '0': return hf__request_text(at, "0");
 	case '1': return hf__request_text(at, "1");
 	case 'x': return hf__request_number(at, (int64_t)count_piece('v', maker));
@@ -241,7 +243,8 @@ static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
 		*ret_keys += keys;
 		*ret_arguments += arguments;
 	}
-	const char *word = cmd->verb == HF__LIST ? cmd->words : NULL;
+	bool has_words = cmd->verb == HF__LIST || cmd->verb == HF__DROP_WAITER;
+	const char *word = has_words ? cmd->words : NULL;
 	for (uint16_t i = 0; word && i < cmd->items; i++) {
 		bytes += strlen(word);
 		word += strlen(word) + 1;

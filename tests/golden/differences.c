@@ -63,6 +63,17 @@ static bool allow_requests(struct stories *stories, struct story *story, int i)
 	return story->step[i].has_requests;
 }
 
+/* As long as somebody waits, and no longer. */
+static bool allow_signs_of_life(struct stories *stories, struct story *story, int i)
+{
+	struct story_step *step = &story->step[i];
+	(void)stories;
+	for (int k = 0; k < step->keys; k++)
+		step->has_alive = step->has_alive ||
+		                  strncmp(step->key[k].name, "redisson_lock_queue:", 20) == 0;
+	return step->has_alive;
+}
+
 /* One hold without a lease in the stories: it lasts from the step that shows it first. */
 static bool limit_permits(struct stories *stories, struct story *story, int i)
 {
@@ -281,6 +292,10 @@ static const struct difference differences[] = {
 		"Operations without an owner leave a record, holdfast_request:..., for a short time.",
 		"Java never looks at these keys, and they end by themselves.",
 		.rule = allow_requests,
+	}, {
+		"A waiter in a fair queue leaves a sign of life, holdfast_alive:..., as long as it waits.",
+		"Java never looks at it; a place that Java has taken has none, and keeps its end.",
+		.rule = allow_signs_of_life,
 	}, {
 		"A permit taken without a lease has the watchdog's, and is renewed; Java's never ends.",
 		"Java treats it as any permit with a lease; after a crash it gets the permit back.",

@@ -86,14 +86,20 @@ static void add_key(struct dump *dump, struct raw *raw, const char *name)
 		dump->keys++;
 }
 
-static void read_server(struct dump *dump, struct raw *raw, bool has_requests)
+static bool begins_with(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+static void read_server(struct dump *dump, struct raw *raw, const struct story_step *step)
 {
 	struct raw_reply *names = raw_command(raw, "KEYS", "*", NULL);
 	for (size_t i = 0; i < names->length; i++) {
 		const char *name = copy_text(&dump->texts, names->children[i]);
-		bool is_request = strncmp(name, LOOK_REQUESTS, strlen(LOOK_REQUESTS)) == 0;
-		/* A record without an end would stay for ever, so it is shown as a key. */
-		if (is_request && has_requests && raw_integer(raw, "PTTL", name, NULL) != -1)
+		bool is_ours = (step->has_requests && begins_with(name, LOOK_REQUESTS)) ||
+		               (step->has_alive && begins_with(name, LOOK_ALIVE));
+		/* Without an end it would stay for ever, so it is shown as a key. */
+		if (is_ours && raw_integer(raw, "PTTL", name, NULL) != -1)
 			continue;
 		add_key(dump, raw, name);
 	}
@@ -245,7 +251,7 @@ char *look_compare(struct raw *const *raws, int servers, struct story_step *step
 	struct look_scale tried = *scale;
 	char *wrong = NULL;
 	for (int i = 0; i < servers; i++)
-		read_server(dump, raws[i], step->has_requests);
+		read_server(dump, raws[i], step);
 	names_learn(&learned, step, dump->key, dump->keys);
 	translate_keys(dump, &learned);
 	sort_keys(step->key, step->keys);

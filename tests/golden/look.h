@@ -16,6 +16,8 @@
 
 /* How the names of our records of requests begin, by which a repeated request is known. */
 #define LOOK_REQUESTS "holdfast_request:"
+/* And those of the signs of life of our fair waiters. */
+#define LOOK_ALIVE "holdfast_alive:"
 
 /* Where a story stands in time, and what it knows of the tokens. */
 struct look_scale {

@@ -59,6 +59,7 @@ struct story_step {
 	struct story_key key[STORY_MAX_KEYS];
 	bool is_slow;      /* what ends here may end seconds later */
 	bool has_requests; /* our records of requests may be there */
+	bool has_alive;    /* and signs of life of fair waiters */
 };
 
 struct story {

@@ -179,6 +179,57 @@ static void the_dead_do_not_hold_up_the_line(void **state)
 	subject_close(subject);
 }
 
+/* ---- signs of life ---- */
+
+#define ROUND  6 /* three in C, three in Java */
+#define GRANTS 50
+
+static bool is_java(int i)
+{
+	return i % 2 == 1;
+}
+
+/* Now and then the lock is held for longer than a silent waiter of ours would be believed to live. */
+static void hold_for_a_while(int grant)
+{
+	long long until = test_now_ms() + (grant % 17 == 8 ? 2500 : 20);
+	while (test_now_ms() < until)
+		test_pause();
+}
+
+static void the_living_keep_their_places_for_many_grants(void **state)
+{
+	struct subject *subject = subject_open(&fair_kind);
+	struct subject ours = *subject; /* with waiters that count as dead after a second */
+	struct place places[ROUND];
+	(void)state;
+	hf_client *client = open_url(test_server_url(live_server), HF_CLIENT(.watchdog_ms = 1000));
+	ours.lock = open_kind(client, &fair_kind, subject->name);
+	java_takes(subject, "t1", LONG_MS);
+	for (int i = 0; i < ROUND; i++)
+		places[i] = place_take(&ours, is_java(i), i + 1);
+	java_releases(subject, "t1");
+	for (int grant = 0; grant < GRANTS; grant++) {
+		struct place *place = &places[grant % ROUND], *next = &places[(grant + 1) % ROUND];
+		bool is_last_round = grant >= GRANTS - ROUND;
+		WAIT_UNTIL(place_has_lock(place), SOON_MS);
+		hold_for_a_while(grant);
+		for (int i = 1; i < ROUND && (!is_last_round || grant + i < GRANTS); i++)
+			if (place_has_lock(&places[(grant + i) % ROUND]))
+				fail_msg("grant %d: somebody overtook", grant);
+		assert_int_equal(queue_length(subject),
+		                 is_last_round ? GRANTS - grant - 1 : ROUND - 1);
+		place_release(&ours, place);
+		if (is_last_round)
+			continue;
+		WAIT_UNTIL(place_has_lock(next), SOON_MS);
+		*place = place_take(&ours, is_java(grant % ROUND), ROUND - 1);
+	}
+	hf_lock_close(ours.lock);
+	ASSERT_OK(hf_client_close(client));
+	subject_close(subject);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +242,7 @@ int main(int argc, char **argv)
 		STORY(nobody_jumps_the_line, simple_fair),
 		STORY(who_gives_up_leaves_the_others_in_order, simple_fair),
 		TEST(the_dead_do_not_hold_up_the_line),
+		TEST(the_living_keep_their_places_for_many_grants),
 	};
 	if (argc > 3 && strcmp(argv[1], "--wait") == 0)
 		return wait_until_killed(argv[2], argv[3]);

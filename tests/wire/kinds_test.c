@@ -597,7 +597,7 @@ static void wait_for_a_latch_leaves_nothing_to_undo(void **state)
 /* ---- locks of every kind ---- */
 
 /* clang-format off */
-#define FAIR_ASK    S_EXPECT("EVALSHA", "*", "3", "orders", QUEUE, QUEUE_ENDS, "30000", "*", "1", "8000")
+#define FAIR_ASK    S_EXPECT("EVALSHA", "*", "4", "orders", QUEUE, QUEUE_ENDS, "holdfast_alive:{orders}", "30000", "*", "1", "8000", "30000")
 #define READ_ASK    S_EXPECT("EVALSHA", "*", "2", "orders", "*", "30000", "*", "1", "")
 #define FENCED_ASK  S_EXPECT("EVALSHA", "*", "2", "orders", TOKEN, "30000", "*", "1")
 #define TOKEN_GRANT "*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n"
@@ -610,13 +610,13 @@ struct lock_story {
 
 static const struct lock_story lock_stories[] = {
 	{HF_REENTRANT, LOST(S_EXPECT_ASK, S_EXPECT_ASK, 5, 3)},
-	{HF_FAIR, LOST(FAIR_ASK, FAIR_ASK, 7, 3)},
+	{HF_FAIR, LOST(FAIR_ASK, FAIR_ASK, 8, 3)},
 	{HF_READ, LOST(READ_ASK, READ_ASK, 6, 4)},
 	{HF_WRITE, LOST(S_EXPECT_ASK, S_EXPECT_ASK, 5, 3)},
 	{HF_FENCED, LOST(FENCED_ASK, FENCED_ASK, 6, 3)},
 	{HF_SPIN, LOST(S_EXPECT_ASK, S_EXPECT_ASK, 5, 3)},
 	{HF_SIMPLE, LOST(S_EXPECT_ASK, S_EXPECT_ASK, 5, 3)},
-	{HF_SIMPLE_FAIR, LOST(FAIR_ASK, FAIR_ASK, 7, 3)},
+	{HF_SIMPLE_FAIR, LOST(FAIR_ASK, FAIR_ASK, 8, 3)},
 };
 
 static void unanswered_ask_of_every_kind_is_repeated_for_the_same_owner(void **state)

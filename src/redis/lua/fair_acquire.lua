@@ -2,20 +2,21 @@
 -- to the first of the queue, or to anyone if there is none. Who does not get it is queued.
 -- A repeat changes nothing. Only n = 1 may take a free lock.
 --
--- KEYS: lock, queue, ends (of the queue's places, in ms since the epoch)[, what the holders'
---       descriptions begin with][, token if the grant is to have one]
--- ARGV: lease in ms, owner, n, how long the place is kept in ms, 0: not queued[, the owner's description]
+-- KEYS: lock, queue, ends (of the queue's places, in ms since the epoch), alive (until when each of our waiters
+--       counts as alive)[, what the holders' descriptions begin with][, token if the grant is to have one]
+-- ARGV: lease in ms, owner, n, how long the place is kept in ms, 0: not queued, how long a waiter that does not ask
+--       counts as alive in ms[, the owner's description]
 -- Returns nil: granted, {'granted', token}
 --         integer: not now, the lock's PTTL, -2 if it is free and another's turn
 --         {'busy', PTTL, 'rw'}: held as a read-write lock
 --         {'gone', holder}: n > 1, and the owner holds nothing here; the holder may be ''
 --         {'conflict', why}: the key is no lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
-local key, queue, ends = KEYS[1], KEYS[2], KEYS[3]
+local key, queue, ends, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local lease, me, n, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local description = ARGV[5]
-local side = description and KEYS[4]
-local token = KEYS[side and 5 or 4]
+local description = ARGV[6]
+local side = description and KEYS[5]
+local token = KEYS[side and 6 or 5]
 if redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)
 	-- include: hold_again
@@ -41,6 +42,9 @@ local mine = wait ~= '0' and redis.call('zscore', ends, me)
 if mine and tonumber(mine) < now + math.max(ttl, 0) + tonumber(wait) then
 	redis.call('zadd', ends, string.format('%.0f', now + math.max(ttl, 0) + tonumber(wait)), me)
 end
+if mine then
+	-- include: show_life
+end
 -- include: first_in_queue
 if fields == 0 and (not first or first == me) then
 	local number
@@ -49,6 +53,7 @@ if fields == 0 and (not first or first == me) then
 	end
 	redis.call('lpop', queue)
 	redis.call('zrem', ends, me)
+	redis.call('zrem', alive, me)
 	-- Those who stay wait for one less; but until this hold ends it is nobody's turn.
 	local waiters = redis.call('zrange', ends, 0, -1, 'withscores')
 	for i = 1, #waiters, 2 do
@@ -68,6 +73,7 @@ if wait ~= '0' and not redis.call('zscore', ends, me) then
 	local from = last_ms and tonumber(last_ms) or now + ttl
 	redis.call('zadd', ends, string.format('%.0f', from + tonumber(wait)), me)
 	redis.call('rpush', queue, me)
+	-- include: show_life
 end
 if is_rw then
 	return {'busy', ttl, 'rw'}

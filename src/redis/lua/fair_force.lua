@@ -1,12 +1,12 @@
 -- Removes a fair lock, whoever holds it, and wakes who is first in the queue.
 --
--- KEYS: lock, queue, ends, channel
+-- KEYS: lock, queue, ends, channel, alive
 -- ARGV: message
 -- Returns 1: removed, 0: there was none
 --         {'conflict', why}: the key is no lock of this kind; nothing was changed
 --         {'warning', command, error, one of these}: the message failed, the rest is done
 -- include: try
-local key, queue, ends, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local key, queue, ends, channel, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 if redis.call('exists', key) == 0 then
 	return 0
 end

@@ -2,14 +2,14 @@
 -- place in the queue, and wakes who is first there. A repeat changes nothing. The lock's time to live
 -- stays as it is.
 --
--- KEYS: lock, queue, ends, channel[, what the holders' descriptions begin with]
+-- KEYS: lock, queue, ends, channel, alive[, what the holders' descriptions begin with]
 -- ARGV: owner, n, message, how long the place was to be kept in ms
 -- Returns integer: done
 --         {'next', waiter}: done, and that one was woken, as it is its turn
 --         {'gone', holder}: the owner holds nothing here; the holder may be ''
 --         {'warning', what, error, one of these}: the queue, the message or the description failed, the rest is done
 -- include: try
-local key, queue, ends, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local key, queue, ends, channel, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local me, n, message, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if n ~= '0' then
 	if redis.call('hexists', key, me) == 0 then
@@ -38,6 +38,7 @@ local function leave_queue()
 		end
 		behind = behind or waiter == me
 	end
+	redis.call('zrem', alive, me)
 	redis.call('lrem', queue, 0, me)
 	return true
 end
@@ -51,6 +52,9 @@ local was_queued, first = false, nil
 local fine, failure = pcall(function()
 	was_queued = leave_queue()
 	first = find_first()
+	if not first then
+		redis.call('del', alive) -- of waiters that Java has removed
+	end
 end)
 if not fine then
 	warning = {'warning', 'queue', type(failure) == 'table' and failure.err or failure}
@@ -66,8 +70,8 @@ if (held or was_queued) and redis.call('exists', key) == 0 then
 	end
 end
 if held then
-	if KEYS[5] then
-		try('del', KEYS[5] .. ':' .. me)
+	if KEYS[6] then
+		try('del', KEYS[6] .. ':' .. me)
 	end
 	return reply(first and {'next', first} or 1)
 end

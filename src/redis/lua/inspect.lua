@@ -64,7 +64,9 @@ local function queue_of(name)
 	local waiters, living = redis.pcall('lrange', prefixed('redisson_lock_queue', name), 0, -1), {}
 	for _, waiter in ipairs(waiters.err and {} or waiters) do
 		local ends = redis.pcall('zscore', prefixed('redisson_lock_timeout', name), waiter)
-		if type(ends) == 'string' and tonumber(ends) > now then
+		local alive = redis.pcall('zscore', prefixed('holdfast_alive', name), waiter)
+		local is_dead = type(alive) == 'string' and tonumber(alive) <= now
+		if type(ends) == 'string' and tonumber(ends) > now and not is_dead then
 			table.insert(living, waiter)
 		end
 	end
