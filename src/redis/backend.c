@@ -10,9 +10,27 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Holds of one family are renewed by one script. */
+static uint32_t renewal_bit(const struct hf__cmd *cmd)
+{
+	return UINT32_C(1) << hf__kind_of(hf__backend_item(cmd, 0).lock)->family;
+}
+
+/*
+ * The watchdog's first renewal on a connection carries its script, so that it takes one round trip whatever
+ * has become of the server's script cache.
+ */
 static int submit(void *backend, struct hf__cmd *cmd)
 {
-	return hf__verbs_encode(backend, cmd);
+	struct hf__redis *redis = backend;
+	bool is_watchdogs = cmd->verb == HF__RENEW && cmd->item;
+	if (is_watchdogs && !(redis->renewals & renewal_bit(cmd))) {
+		cmd->whole_text = true;
+		if (!hf__verbs_encode(redis, cmd))
+			return 0;
+		cmd->whole_text = false; /* the hash needs less room */
+	}
+	return hf__verbs_encode(redis, cmd);
 }
 
 static int watch(void *backend, struct hf__watch *watched)
@@ -175,15 +193,29 @@ static bool is_noscript(const struct hf__redis *redis, const struct hf__cmd *cmd
 	       hf__refusal_is_noscript(bytes + root->start, root->length);
 }
 
-/* The script is sent once more, now with its text; it was not executed. */
+/*
+ * The script is sent once more, now with its text. It was not executed, and the server has answered: the
+ * repeat has as much time as the first try had.
+ */
 static void resend(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now)
 {
 	struct hf__answer no_room = {
 		.outcome = HF__UNSENT, .error = HF_ENOMEM, .text = "no memory for a command"};
+	int64_t limit_ms = cmd->answer_by - cmd->sent_at;
 	no_room.length = strlen(no_room.text);
+	cmd->sent_at = now;
+	cmd->answer_by = hf__clock_after(now, limit_ms);
 	cmd->whole_text = true;
 	if (hf__verbs_encode(redis, cmd))
 		hf__core_answer(redis->core, cmd, &no_room, now);
+}
+
+/* The server has the script now, or the user may not send it: from here on its hash is better. */
+static void note_renewal(struct hf__redis *redis, const struct hf__cmd *cmd,
+                         const struct hf__answer *answer)
+{
+	if (cmd->verb == HF__RENEW && answer->outcome != HF__NOT_NOW)
+		redis->renewals |= renewal_bit(cmd);
 }
 
 static void answer_core(struct hf__redis *redis, struct hf__cmd *cmd, const char *bytes,
@@ -198,6 +230,7 @@ static void answer_core(struct hf__redis *redis, struct hf__cmd *cmd, const char
 		take(redis, cmd);
 		redis->answered = true;
 		redis->failures = 0;
+		note_renewal(redis, cmd, &answer);
 		hf__core_answer(redis->core, cmd, &answer, now);
 	} else {
 		/* It may have been executed, and who knows what the next reply belongs to. */

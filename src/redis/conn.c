@@ -144,6 +144,7 @@ void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t 
 		redis->failures++;
 	redis->server_id = 0;
 	redis->answered = false;
+	redis->renewals = 0;
 	redis->state = HF__CONN_IDLE;
 	if (was_up)
 		hf__core_link_down(redis->core, error, reason, now);

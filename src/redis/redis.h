@@ -85,6 +85,7 @@ struct hf__redis {
 	char given_up_address[64]; /* our end of it, as the server writes it */
 	int64_t subscribe_at;      /* subscriptions that were refused for now are tried again */
 	bool answered;             /* a command on this connection was */
+	uint32_t renewals;         /* families whose renewal was answered on this connection */
 	size_t consumed;           /* bytes of the input handled in this turn */
 	uint32_t failures;         /* attempts in a row */
 	int last_error;            /* of the attempt under way */

@@ -172,7 +172,7 @@ static void all_holds_are_renewed_at_once_after_a_reconnect(void **state)
 		S_SEND(GRANTED),
 		S_CLOSE,
 		S_RECONNECTED,
-		S_EXPECT("EVALSHA", "*", "2", "*", "*", "30000", "*", "30000", "*"),
+		S_EXPECT("EVAL", "*", "2", "*", "*", "30000", "*", "30000", "*"),
 		S_SEND("*2\r\n:1\r\n:1\r\n"),
 		S_QUIET(50),
 		S_END,

@@ -245,11 +245,16 @@ static void refused_renewal_is_tried_again_until_it_is_confirmed(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
-		S_HELLO,          S_GRANT,
-		S_EXPECT_RENEWAL, S_SEND("-OOM command not allowed\r\n"),
-		S_EXPECT_RENEWAL, S_SEND("-LOADING\r\n"),
-		S_EXPECT_RENEWAL, S_SEND("*1\r\n:1\r\n"),
-		S_RELEASE,        S_END,
+		S_HELLO,
+		S_GRANT,
+		S_EXPECT_RENEWAL,
+		S_SEND("-OOM command not allowed\r\n"),
+		S_EXPECT_NEXT_RENEWAL,
+		S_SEND("-LOADING\r\n"),
+		S_EXPECT_NEXT_RENEWAL,
+		S_SEND("*1\r\n:1\r\n"),
+		S_RELEASE,
+		S_END,
 	};
 	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 3000));
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));

@@ -214,10 +214,14 @@ static void renewals_come_at_a_third_of_the_lease(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
-		S_HELLO,          S_GRANT,
-		S_EXPECT_RENEWAL, S_SEND("*1\r\n:1\r\n"),
-		S_EXPECT_RENEWAL, S_SEND("*1\r\n:1\r\n"),
-		S_RELEASE,        S_END,
+		S_HELLO,
+		S_GRANT,
+		S_EXPECT_RENEWAL,
+		S_SEND("*1\r\n:1\r\n"),
+		S_EXPECT_NEXT_RENEWAL,
+		S_SEND("*1\r\n:1\r\n"),
+		S_RELEASE,
+		S_END,
 	};
 	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 900));
 	long long began_at = test_now_ms();
@@ -226,6 +230,61 @@ static void renewals_come_at_a_third_of_the_lease(void **state)
 		WAIT_UNTIL(stats_of(wire.client).renewals == i, PATIENCE_MS);
 		assert_in_range(test_now_ms() - began_at, 300 * i - 40 * i, 300 * i + SLACK_MS);
 	}
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+/* A try may take a ninth of the lease: one round trip that is slow does, two of them do not. */
+static void first_renewal_of_a_connection_takes_one_slow_round_trip(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_GRANT,
+		S_EXPECT_RENEWAL,
+		S_DELAY(250),
+		S_SEND("*1\r\n:1\r\n"),
+		S_EXPECT_NEXT_RENEWAL,
+		S_DELAY(250),
+		S_SEND("*1\r\n:1\r\n"),
+		S_RELEASE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 3000));
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	WAIT_UNTIL(stats_of(wire.client).renewals == 2, PATIENCE_MS);
+	assert_int_equal(stats_of(wire.client).renewal_failures, 0);
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+/* The server has answered, and nothing was executed: what is sent again begins anew. */
+static void script_that_is_sent_again_has_all_its_time_again(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_EXPECT_ASK,
+		S_DELAY(250),
+		S_SEND(NOSCRIPT),
+		S_EXPECT("EVAL", "*", "1", "orders", "3000", "*", "1"),
+		S_DELAY(250),
+		S_SEND(GRANTED),
+		S_EXPECT_RENEWAL,
+		S_SEND("*1\r\n:1\r\n"),
+		S_EXPECT_NEXT_RENEWAL,
+		S_DELAY(250),
+		S_SEND(NOSCRIPT),
+		S_EXPECT_RENEWAL,
+		S_DELAY(250),
+		S_SEND("*1\r\n:1\r\n"),
+		S_RELEASE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 3000));
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	WAIT_UNTIL(stats_of(wire.client).renewals == 2, PATIENCE_MS);
+	assert_int_equal(stats_of(wire.client).renewal_failures, 0);
 	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
 	wire_finish(&wire);
 }
@@ -247,6 +306,8 @@ int main(void)
 		cmocka_unit_test(release_ends_on_time_without_an_answer),
 		cmocka_unit_test(close_takes_a_second_at_most),
 		cmocka_unit_test(renewals_come_at_a_third_of_the_lease),
+		cmocka_unit_test(first_renewal_of_a_connection_takes_one_slow_round_trip),
+		cmocka_unit_test(script_that_is_sent_again_has_all_its_time_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,8 @@
 /* The client's words. */
 #define S_EXPECT_ASK         S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*", "1")
 #define S_EXPECT_RELEASE     S_EXPECT("EVALSHA", "*", "2", "orders", CHANNEL, "*", "0", "0")
-#define S_EXPECT_RENEWAL     S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*")
+#define S_EXPECT_RENEWAL     S_EXPECT("EVAL", "*", "1", "orders", "*", "*") /* the first of a connection */
+#define S_EXPECT_NEXT_RENEWAL S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*")
 #define S_EXPECT_SUBSCRIBE   S_EXPECT("SUBSCRIBE", CHANNEL)
 #define S_EXPECT_UNSUBSCRIBE S_EXPECT("UNSUBSCRIBE", CHANNEL)
 #define S_PING               S_EXPECT("PING"), S_SEND("+PONG\r\n")
