@@ -248,7 +248,7 @@ static void reply(struct hf__redis *redis, const char *bytes, int64_t now)
 		answer_core(redis, cmd, bytes, now);
 	} else if (cmd->verb < HF__REDIS_SUBSCRIBE) {
 		take(redis, cmd);
-		hf__conn_answered(redis, cmd, now);
+		hf__greet_answered(redis, cmd, now);
 	} else if (root->type == HF__RESP_ERROR) {
 		take(redis, cmd);
 		hf__subs_answered(redis, cmd, bytes + root->start, root->length, now);

@@ -112,8 +112,14 @@ void hf__conn_want(struct hf__redis *redis, int64_t now);
 void hf__conn_step(struct hf__redis *redis, int64_t now);
 /* Gives the connection up, or the attempt to make one. */
 void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t now);
-/* An answer to a command of the connection's own. */
-void hf__conn_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now);
+/* The server has answered all of the greeting. */
+void hf__conn_up(struct hf__redis *redis, int64_t now);
+
+/* ---- greet.c ---- */
+/* Says hello, all in one write. */
+void hf__greet_begin(struct hf__redis *redis, int64_t now);
+/* An answer to a command of the greeting. */
+void hf__greet_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now);
 
 /* ---- verbs.c ---- */
 /* Adds the request; 0 or HF_ENOMEM. */

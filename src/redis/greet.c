@@ -1,0 +1,138 @@
+/* The greeting: the first words on a connection, and what the server answers to them. */
+#include "redis/redis.h"
+#include "redis/refusal.h"
+#include "redis/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *put_hello(char *at, const struct hf__config *config, const char *user)
+{
+	at = hf__request_begin(at, config->password ? 7 : 4);
+	at = hf__request_text(at, "HELLO");
+	at = hf__request_text(at, "3");
+	if (config->password) {
+		at = hf__request_text(at, "AUTH");
+		at = hf__request_text(at, user);
+		at = hf__request_text(at, config->password);
+	}
+	at = hf__request_text(at, "SETNAME");
+	return hf__request_text(at, config->client_name);
+}
+
+/* All in one write; the answers come in order. */
+void hf__greet_begin(struct hf__redis *redis, int64_t now)
+{
+	const struct hf__config *config = redis->config;
+	const char *user = config->user ? config->user : "default";
+	size_t bytes = 256 + strlen(config->client_name) + strlen(user) +
+	               (config->password ? strlen(config->password) : 0);
+	redis->state = HF__CONN_GREETING;
+	redis->engine->port.watched_raw = false;
+	char *at = hf__redis_room(redis, hf__request_size(16, bytes));
+	if (!at) {
+		hf__conn_drop(redis, HF_ENOMEM, "no memory for a command", now);
+		return;
+	}
+	at = put_hello(at, config, user);
+	hf__redis_sent(redis, &redis->hello, at);
+	if (config->database) {
+		at = hf__request_begin(at, 2);
+		at = hf__request_text(at, "SELECT");
+		at = hf__request_number(at, config->database);
+		hf__redis_sent(redis, &redis->select, at);
+	}
+	if (redis->given_up) {
+		/* What the old connection still carries must not be executed behind our back. */
+		at = hf__request_begin(at, 6);
+		at = hf__request_text(at, "CLIENT");
+		at = hf__request_text(at, "KILL");
+		at = hf__request_text(at, "ID");
+		at = hf__request_number(at, redis->given_up);
+		at = hf__request_text(at, "ADDR");
+		at = hf__request_text(at, redis->given_up_address);
+		hf__redis_sent(redis, &redis->kill, at);
+	}
+}
+
+/* ---- answers ---- */
+
+/* The value of a key in the reply's top-level map, or 0. */
+static uint32_t find_value(const struct hf__redis *redis, const char *bytes, const char *key)
+{
+	const struct hf__resp *resp = &redis->resp;
+	uint32_t at = 1;
+	if (resp->node[0].type != HF__RESP_MAP)
+		return 0;
+	while (at < resp->nodes) {
+		uint32_t value = resp->node[at].end;
+		if (hf__resp_text_is(resp, bytes, at, key))
+			return value;
+		at = resp->node[value].end;
+	}
+	return 0;
+}
+
+/* "6.2.14" is 602; -1 if it is no version. */
+static long read_version(const char *text, size_t length)
+{
+	char copy[8] = "";
+	char *end;
+	memcpy(copy, text, length < sizeof copy ? length : sizeof copy - 1);
+	long major = strtol(copy, &end, 10);
+	if (end == copy || *end != '.')
+		return -1;
+	return major * 100 + strtol(end + 1, NULL, 10);
+}
+
+static void refuse_greeting(struct hf__redis *redis, const char *text, size_t length, int64_t now)
+{
+	char why[sizeof redis->why];
+	int error;
+	(void)hf__refusal_read(text, length, &error);
+	bool old = memmem(text, length, "unknown command", 15) != NULL;
+	if (old)
+		error = HF_EPROTOCOL;
+	snprintf(why, sizeof why, "%.*s%s", (int)(length < 150 ? length : 150), text,
+	         old ? " (Redis 6.2 or later is needed)" : "");
+	hf__conn_drop(redis, error, why, now);
+}
+
+/* Why the server will not do, or NULL. */
+static const char *find_fault(struct hf__redis *redis, const char *bytes, int *ret_error)
+{
+	const struct hf__resp *resp = &redis->resp;
+	uint32_t version = find_value(redis, bytes, "version");
+	uint32_t mode = find_value(redis, bytes, "mode");
+	uint32_t id = find_value(redis, bytes, "id");
+	*ret_error = HF_EPROTOCOL;
+	if (!version || resp->node[version].type != HF__RESP_STRING)
+		return "HELLO 3 was not answered by a map with a version";
+	*ret_error = HF_EREFUSED;
+	if (read_version(bytes + resp->node[version].start, resp->node[version].length) < 602)
+		return "the server is too old: Redis 6.2 or later is needed";
+	if (mode && hf__resp_text_is(resp, bytes, mode, "sentinel"))
+		return "this is a Sentinel, not a server that holds data";
+	if (mode && hf__resp_text_is(resp, bytes, mode, "cluster"))
+		return "this is a node of a Redis Cluster, which is not supported yet";
+	if (id)
+		(void)hf__resp_integer(resp, bytes, id, &redis->server_id);
+	return NULL;
+}
+
+void hf__greet_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now)
+{
+	const struct hf__resp_node *root = &redis->resp.node[0];
+	const char *bytes = redis->engine->port.in.data + redis->consumed;
+	int error = 0;
+	if (root->type == HF__RESP_ERROR && cmd->verb != HF__REDIS_KILL) {
+		refuse_greeting(redis, bytes + root->start, root->length, now);
+		return;
+	}
+	const char *fault = cmd->verb == HF__REDIS_HELLO ? find_fault(redis, bytes, &error) : NULL;
+	if (fault)
+		hf__conn_drop(redis, error, fault, now);
+	else if (hf__list_empty(&redis->waiting))
+		hf__conn_up(redis, now);
+}
