@@ -108,26 +108,21 @@ static int check_bytes(struct parse *parse)
 	return 0;
 }
 
-/*
- * Somebody who forgot "@host" has the password where the port should be, so only digits too large
- * for a port are shown.
- */
+/* Somebody who forgot "@host" has the password where the port should be, so nothing of it is shown. */
 static int parse_port(struct parse *parse, const char *from, const char *end)
 {
+	static const char hint[] = "; a password needs '@' and the host after it";
 	int port = 0;
 
 	if (from == end)
 		return refuse(parse, "port: missing behind the ':'");
 	for (const char *at = from; at < end; at++)
 		if (*at < '0' || *at > '9')
-			return refuse(parse, "port: not a number");
+			return refuse(parse, "port: not a number%s", hint);
 	for (const char *at = from; at < end && port <= 65535; at++)
 		port = port * 10 + (*at - '0');
-	if (port > 65535)
-		return refuse(parse, "port: '%.*s' is above 65535",
-		              (int)(end - from > 20 ? 20 : end - from), from);
-	if (port == 0)
-		return refuse(parse, "port: 0 is none");
+	if (port == 0 || port > 65535)
+		return refuse(parse, "port: not between 1 and 65535%s", hint);
 	parse->url->port = port;
 	return 0;
 }
@@ -174,8 +169,35 @@ static int parse_plain(struct parse *parse, const char *from, const char *end)
 	if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
 		return refuse(parse, "host: more than one ':'; an IPv6 address needs brackets");
 	rc = copy_decoded(parse, from, colon ? colon : end, &parse->url->host);
+	/* What was a user and a password before its separators were escaped must not pass for a host. */
+	if (rc == 0 && strchr(parse->url->host, ':'))
+		return refuse(parse,
+		              "host: an escaped ':' in it; only users and passwords need that");
 	if (rc == 0 && colon)
 		rc = parse_port(parse, colon + 1, end);
+	return rc;
+}
+
+/* Several hosts: the caller takes them apart, but each port is looked at here. */
+static int parse_list(struct parse *parse, const char *from, const char *end)
+{
+	const char *next;
+	int rc = copy_decoded(parse, from, end, &parse->url->host);
+
+	for (const char *at = from; rc == 0 && at < end; at = next + 1) {
+		const char *comma = memchr(at, ',', (size_t)(end - at));
+		const char *bracket;
+		const char *colon;
+
+		next = comma ? comma : end;
+		bracket = memrchr(at, ']', (size_t)(next - at));
+		if (!bracket)
+			bracket = at;
+		colon = memchr(bracket, ':', (size_t)(next - bracket));
+		if (colon)
+			rc = parse_port(parse, colon + 1, next);
+	}
+	parse->url->port = 0;
 	return rc;
 }
 
@@ -185,7 +207,7 @@ static int parse_hosts(struct parse *parse, const char *from, const char *end)
 
 	parse->url->authority = copy_raw(parse, from, end);
 	if (memchr(from, ',', (size_t)(end - from)))
-		rc = copy_decoded(parse, from, end, &parse->url->host);
+		rc = parse_list(parse, from, end);
 	else if (from < end && *from == '[')
 		rc = parse_bracketed(parse, from, end);
 	else
@@ -193,8 +215,8 @@ static int parse_hosts(struct parse *parse, const char *from, const char *end)
 	if (rc < 0)
 		return rc;
 	for (const char *at = parse->url->host; *at; at++)
-		if (is_control((unsigned char)*at) || *at == ' ')
-			return refuse(parse, "host: holds a space or control character");
+		if (is_control((unsigned char)*at) || *at == ' ' || *at == '@')
+			return refuse(parse, "host: holds a space, a control character or an '@'");
 	return 0;
 }
 

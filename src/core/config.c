@@ -125,7 +125,8 @@ static const char *read_variable(const char *name)
 
 /* ---- the URL --------------------------------------------------------------------------------- */
 
-static int refuse_key(struct draft *draft, const char *key)
+/* What stands there may be the rest of a password with a '?' or a '/' in it, so no value is shown. */
+static int refuse_key(struct draft *draft, size_t place)
 {
 	char known[512] = "";
 
@@ -135,10 +136,10 @@ static int refuse_key(struct draft *draft, const char *key)
 		(void)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
 		               settings[i].key);
 	}
-	return refuse(draft, "query: '%.40s' is not one of %s", key, known);
+	return refuse(draft, "query: option %zu is not one of %s", place, known);
 }
 
-static int note_in_url(struct draft *draft, const char *key, const char *value)
+static int note_in_url(struct draft *draft, const char *key, const char *value, size_t place)
 {
 	for (size_t i = 0; i < SETTING_COUNT; i++) {
 		if (!is_named(&settings[i], key))
@@ -148,7 +149,7 @@ static int note_in_url(struct draft *draft, const char *key, const char *value)
 		draft->in_url[i] = value;
 		return 0;
 	}
-	return refuse_key(draft, key);
+	return refuse_key(draft, place);
 }
 
 static int note_all_in_url(struct draft *draft)
@@ -159,11 +160,11 @@ static int note_all_in_url(struct draft *draft)
 	int rc = 0;
 
 	if (url->user && *url->user)
-		rc = note_in_url(draft, "user", url->user);
+		rc = note_in_url(draft, "user", url->user, 0);
 	if (rc == 0 && has_database)
-		rc = note_in_url(draft, "db", url->path + 1);
+		rc = note_in_url(draft, "db", url->path + 1, 0);
 	for (size_t i = 0; rc == 0 && i < url->pair_count; i++)
-		rc = note_in_url(draft, url->pairs[i].key, url->pairs[i].value);
+		rc = note_in_url(draft, url->pairs[i].key, url->pairs[i].value, i + 1);
 	return rc;
 }
 
@@ -366,12 +367,12 @@ static int parse_number(struct draft *draft, const struct setting *setting, cons
 			value = value * 10 + (*at - '0');
 	unit = unit_of(at, setting->kind);
 	if (at == text || !unit)
-		return refuse(draft, "%s: '%.40s' is not a number%s", setting->key, text,
+		return refuse(draft, "%s: not a number%s", setting->key,
 		              setting->kind == DURATION ? " with unit ms, s or m" : "");
 	value = value > NUMBER_MAX ? NUMBER_MAX : value;
 	if (value * unit < setting->low || value * unit > setting->high)
-		return refuse(draft, "%s: '%.40s' is not between %lld and %lld%s", setting->key,
-		              text, (long long)setting->low, (long long)setting->high,
+		return refuse(draft, "%s: not between %lld and %lld%s", setting->key,
+		              (long long)setting->low, (long long)setting->high,
 		              setting->kind == DURATION ? " ms" : "");
 	*ret_value = value * unit;
 	return 0;
@@ -381,7 +382,7 @@ static int parse_flag(struct draft *draft, const struct setting *setting, const 
                       int64_t *ret_value)
 {
 	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
-		return refuse(draft, "%s: '%.40s' is neither yes nor no", setting->key, text);
+		return refuse(draft, "%s: neither yes nor no", setting->key);
 	*ret_value = *text == 'y';
 	return 0;
 }
@@ -448,6 +449,12 @@ static ssize_t read_line(int fd, char *line, size_t size)
 	return (ssize_t)used;
 }
 
+/* Somebody may have given the password itself; a path shows by its '/'. */
+static const char *shown_path(const char *file)
+{
+	return strchr(file, '/') ? file : "the file";
+}
+
 static int read_password(struct draft *draft, const char *file)
 {
 	char line[TEXT_MAX + 3] =
@@ -458,7 +465,7 @@ static int read_password(struct draft *draft, const char *file)
 	int rc;
 
 	if (used < 0) {
-		(void)refuse(draft, "password_file: cannot read '%.200s': %m", file);
+		(void)refuse(draft, "password_file: cannot read %.200s: %m", shown_path(file));
 		rc = HF_ESYSTEM;
 		goto out;
 	}
@@ -469,7 +476,8 @@ static int read_password(struct draft *draft, const char *file)
 		end--;
 	*end = '\0';
 	if (end == line)
-		rc = refuse(draft, "password_file: the first line of '%.200s' is empty", file);
+		rc = refuse(draft, "password_file: the first line of %.200s is empty",
+		            shown_path(file));
 	else if (strlen(line) != (size_t)(end - line))
 		rc = refuse(draft, "password_file: holds a control character");
 	else
@@ -650,7 +658,7 @@ static int settle_zookeeper(struct draft *draft)
 	if (cfg->acl && strcmp(cfg->acl, "open") == 0)
 		cfg->acl_open = true;
 	else if (cfg->acl && strcmp(cfg->acl, "creator") != 0)
-		return refuse(draft, "acl: '%.20s' is neither open nor creator", cfg->acl);
+		return refuse(draft, "acl: neither open nor creator");
 	else if (cfg->acl && !cfg->auth)
 		return refuse(draft, "acl: creator needs auth=");
 	return 0;

@@ -86,16 +86,39 @@ static long read_version(const char *text, size_t length)
 	return major * 100 + strtol(end + 1, NULL, 10);
 }
 
-static void refuse_greeting(struct hf__redis *redis, const char *text, size_t length, int64_t now)
+/* Puts a refusal into our own words; of the server's at most the code is shown. */
+static void explain(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *text,
+                    size_t length, char *ret_why, size_t size)
+{
+	const struct hf__config *config = redis->config;
+	const char *advice = hf__refusal_advice(text, length);
+	int code = (int)hf__refusal_code(text, length, config->password);
+	const char *shown = code ? text : "no code";
+	code = code ? code : (int)strlen(shown);
+	if (cmd->verb == HF__REDIS_SELECT)
+		snprintf(
+			ret_why, size,
+			"database %d was refused (%.*s); the server has fewer of them, or the user "
+			"lacks +select",
+			config->database, code, shown);
+	else if (advice)
+		snprintf(ret_why, size, "%s", advice);
+	else
+		snprintf(ret_why, size,
+		         "HELLO was refused (%.*s); the server's words are not shown, as they may "
+		         "repeat a password",
+		         code, shown);
+}
+
+static void refuse_greeting(struct hf__redis *redis, const struct hf__cmd *cmd, const char *text,
+                            size_t length, int64_t now)
 {
 	char why[sizeof redis->why];
 	int error;
 	(void)hf__refusal_read(text, length, &error);
-	bool old = memmem(text, length, "unknown command", 15) != NULL;
-	if (old)
+	if (memmem(text, length, "nknown command", 14))
 		error = HF_EPROTOCOL;
-	snprintf(why, sizeof why, "%.*s%s", (int)(length < 150 ? length : 150), text,
-	         old ? " (Redis 6.2 or later is needed)" : "");
+	explain(redis, cmd, text, length, why, sizeof why);
 	hf__conn_drop(redis, error, why, now);
 }
 
@@ -127,7 +150,7 @@ void hf__greet_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t no
 	const char *bytes = redis->engine->port.in.data + redis->consumed;
 	int error = 0;
 	if (root->type == HF__RESP_ERROR && cmd->verb != HF__REDIS_KILL) {
-		refuse_greeting(redis, bytes + root->start, root->length, now);
+		refuse_greeting(redis, cmd, bytes + root->start, root->length, now);
 		return;
 	}
 	const char *fault = cmd->verb == HF__REDIS_HELLO ? find_fault(redis, bytes, &error) : NULL;

@@ -25,15 +25,19 @@ static const struct refusal {
 };
 
 #define REFUSALS (sizeof refusals / sizeof *refusals)
+#define CODE_MAX 20 /* letters of an error code; a longer word is something else */
+
+static bool begins_with(const char *text, size_t length, const char *code)
+{
+	size_t n = strlen(code);
+	return length >= n && memcmp(text, code, n) == 0 && (length == n || text[n] == ' ');
+}
 
 static const struct refusal *find_code(const char *text, size_t length)
 {
-	for (size_t i = 0; i < REFUSALS; i++) {
-		size_t n = strlen(refusals[i].code);
-		if (length >= n && memcmp(text, refusals[i].code, n) == 0 &&
-		    (length == n || text[n] == ' '))
+	for (size_t i = 0; i < REFUSALS; i++)
+		if (begins_with(text, length, refusals[i].code))
 			return &refusals[i];
-	}
 	return NULL;
 }
 
@@ -77,6 +81,45 @@ enum hf__outcome hf__refusal_read(const char *text, size_t length, int *ret_erro
 	}
 	*ret_error = found ? found->error : HF_EREFUSED;
 	return found ? found->outcome : HF__FAILED;
+}
+
+const char *hf__refusal_advice(const char *text, size_t length)
+{
+	static const struct {
+		const char *code, *advice;
+	} known[] = {
+		{"NOAUTH", "NOAUTH: the server wants a password; give it in the URL, as "
+	                   "password_file or in HOLDFAST_PASSWORD"},
+		{"WRONGPASS", "WRONGPASS: the server does not accept this user with this password"},
+		{"NOPERM", "NOPERM: the user may not run HELLO; its ACL needs +hello and +auth"},
+		{"LOADING", "LOADING: the server is still loading its data; try again later"},
+		{"NOPROTO", "NOPROTO: the server does not speak RESP3; Redis 6.2 or later, or "
+	                    "Valkey, is needed"},
+		{"DENIED", "DENIED: the server is in protected mode and accepts only its own host; "
+	                   "give it a password, or set protected-mode to no"},
+	};
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (begins_with(text, length, known[i].code))
+			return known[i].advice;
+	if (memmem(text, length, "max number of clients", 21))
+		return "the server has reached its max number of clients; raise maxclients there";
+	if (memmem(text, length, "nknown command", 14))
+		return "the server does not know HELLO: Redis 6.2 or later, or Valkey, is needed, "
+		       "with this command neither renamed nor withheld by a proxy";
+	return NULL;
+}
+
+size_t hf__refusal_code(const char *text, size_t length, const char *secret)
+{
+	size_t n = 0;
+	size_t size = secret ? strlen(secret) : 0;
+	while (n < length && text[n] >= 'A' && text[n] <= 'Z')
+		n++;
+	if (n == 0 || n > CODE_MAX || (n < length && text[n] != ' '))
+		return 0;
+	if (size == 0 || find_code(text, length) || begins_with(text, length, "ERR"))
+		return n;
+	return memmem(text, n, secret, size) || memmem(secret, size, text, n) ? 0 : n;
 }
 
 int hf__refusal_is_noscript(const char *text, size_t length)

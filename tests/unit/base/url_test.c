@@ -149,6 +149,8 @@ static void scheme_alone_has_no_host(void **state)
 	hf__url_done(&url);
 }
 
+#define HINT "; a password needs '@' and the host after it"
+
 static void wrong_parts_are_named(void **state)
 {
 	(void)state;
@@ -162,19 +164,23 @@ static void wrong_parts_are_named(void **state)
 	check_refused("redis://u:p@", "host: missing");
 	check_refused("redis://:6379", "host: missing");
 	check_refused("redis://?a=b", "host: missing");
-	check_refused("redis://h:70000", "port: '70000' is above 65535");
-	check_refused("redis://h:99999999999999999999999",
-	              "port: '99999999999999999999' is above 65535");
-	check_refused("redis://h:0", "port: 0 is none");
+	check_refused("redis://h:70000", "port: not between 1 and 65535" HINT);
+	check_refused("redis://h:99999999999999999999999", "port: not between 1 and 65535" HINT);
+	check_refused("redis://h:0", "port: not between 1 and 65535" HINT);
 	check_refused("redis://h:", "port: missing behind the ':'");
-	check_refused("redis://h:-1", "port: not a number");
+	check_refused("redis://h:-1", "port: not a number" HINT);
+	check_refused("zk://h:1,i:x", "port: not a number" HINT);
+	check_refused("zk://[::1]:1,[::2]:70000,k", "port: not between 1 and 65535" HINT);
 	check_refused("redis://[::1", "host: '[' without ']'");
 	check_refused("redis://[::1]6379", "host: only a port may follow the ']'");
 	check_refused("redis://[cache]", "host: no IPv6 address in the brackets");
 	check_refused("redis://[]", "host: no IPv6 address in the brackets");
 	check_refused("redis://::1", "host: missing");
 	check_refused("redis://fe80::1", "host: more than one ':'; an IPv6 address needs brackets");
-	check_refused("redis://a%20b", "host: holds a space or control character");
+	check_refused("redis://a%20b", "host: holds a space, a control character or an '@'");
+	check_refused("redis://a%40b", "host: holds a space, a control character or an '@'");
+	check_refused("redis://a%3Ab",
+	              "host: an escaped ':' in it; only users and passwords need that");
 	check_refused("redis://h?=v", "query: '=' without a name at byte 11");
 }
 
@@ -213,6 +219,14 @@ static void misplaced_password_is_never_shown(void **state)
 		"redis://:hunter2@",
 		"redis://u:hunter2@h:1:2",
 		"redis:u:hunter2@h",
+		"redis://u:8642013579",
+		"redis://u%3Ahunter2",
+		"redis://u%3Ahunter2%40h",
+		"redis://u%3Ahunter2%40h:1",
+		"zk://u:hunter2,h",
+		"zk://h,u:hunter2",
+		"zk://u:8642013579,h",
+		"zk://u%3Ahunter2%40h,i",
 	};
 
 	(void)state;
@@ -221,6 +235,7 @@ static void misplaced_password_is_never_shown(void **state)
 		assert_int_equal(hf__url_init(&url, texts[i], why, sizeof(why)), HF_EINVAL);
 		assert_true(why[0]);
 		assert_null(strstr(why, "hunter2"));
+		assert_null(strstr(why, "8642013579"));
 	}
 }
 

@@ -80,11 +80,63 @@ static void unknown_script_is_recognised(void **state)
 	assert_false(hf__refusal_is_noscript("ERR NOSCRIPT", 12));
 }
 
+static void known_refusals_of_a_greeting_have_words_of_our_own(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *says;
+	} known[] = {
+		{"NOAUTH HELLO must be called with the client already authenticated", "NOAUTH: "},
+		{"WRONGPASS invalid username-password pair", "WRONGPASS: "},
+		{"NOPERM this user has no permissions to run the 'hello' command", "+hello"},
+		{"LOADING Redis is loading the dataset in memory", "LOADING: "},
+		{"NOPROTO unsupported protocol version", "RESP3"},
+		{"DENIED Redis is running in protected mode", "protected mode"},
+		{"ERR max number of clients reached", "maxclients"},
+		{"ERR unknown command 'HELLO', with args beginning with: '3'", "6.2 or later"},
+		{"ERR Unknown command HELLO", "6.2 or later"},
+	};
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+		const char *advice = hf__refusal_advice(known[i].text, strlen(known[i].text));
+		assert_non_null(advice);
+		assert_non_null(strstr(advice, known[i].says));
+	}
+	assert_null(hf__refusal_advice("ERR something else", 18));
+	assert_null(hf__refusal_advice("NOAUTHS", 7));
+	assert_null(hf__refusal_advice("", 0));
+}
+
+static size_t code_of(const char *text, const char *secret)
+{
+	return hf__refusal_code(text, strlen(text), secret);
+}
+
+static void code_is_shown_unless_it_may_be_a_secret(void **state)
+{
+	(void)state;
+	assert_int_equal(code_of("ERR no", NULL), 3);
+	assert_int_equal(code_of("NEWCODE", ""), 7);
+	assert_int_equal(code_of("NEWCODE of a later release", "hunter2"), 7);
+	assert_int_equal(code_of("ABCDEFGHIJKLMNOPQRST", NULL), 20);
+	assert_int_equal(code_of("ABCDEFGHIJKLMNOPQRSTU", NULL), 0);
+	assert_int_equal(code_of("hunter2 is wrong", NULL), 0);
+	assert_int_equal(code_of("ERR: no", NULL), 0);
+	assert_int_equal(code_of("", NULL), 0);
+	assert_int_equal(code_of("TOP SECRET", "TOPSECRET"), 0);
+	assert_int_equal(code_of("TOPSECRET is wrong", "TOPSECRET"), 0);
+	assert_int_equal(code_of("NOTOPSECRET", "TOPSECRET"), 0);
+	/* Words that everybody knows give nothing away. */
+	assert_int_equal(code_of("ERR no", "ERRATIC"), 3);
+	assert_int_equal(code_of("NOPERM no", "N"), 6);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_error_has_its_meaning),
 		cmocka_unit_test(unknown_script_is_recognised),
+		cmocka_unit_test(known_refusals_of_a_greeting_have_words_of_our_own),
+		cmocka_unit_test(code_is_shown_unless_it_may_be_a_secret),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
