@@ -68,6 +68,7 @@ static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engi
 	hf__table_init(&redis->subs, (uint32_t)hf__random_next(&redis->random));
 	hf__resp_init(&redis->resp);
 	init_own(&redis->hello, HF__REDIS_HELLO);
+	init_own(&redis->info, HF__REDIS_INFO);
 	init_own(&redis->select, HF__REDIS_SELECT);
 	init_own(&redis->kill, HF__REDIS_KILL);
 }

@@ -1,7 +1,6 @@
 /* The connection's life: resolve, connect, secure, greet, and start over when it breaks. */
 #include "redis/redis.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -96,32 +95,14 @@ static void schedule(struct hf__redis *redis, int64_t now)
 }
 
 /*
- * A connection that we give up, not the server, may still have requests on the way, so the next one
- * has it killed. The server's number alone would not do: after a restart a stranger may have it. With
- * our own address beside it nobody else is hit; connections over unix sockets have none, and live on.
+ * Whoever ended the connection, requests may still be on their way on it, through a proxy for one, so the
+ * next one has it killed. The server's number alone would not do: after a restart a stranger may have it.
+ * With the address next to it nobody else is hit.
  */
 static void note_given_up(struct hf__redis *redis)
 {
-	const struct hf__port *port = &redis->engine->port;
-	struct sockaddr_storage own = {0};
-	socklen_t length = sizeof own;
-	char host[INET6_ADDRSTRLEN];
-	redis->given_up = 0;
-	if (port->trouble || port->in_trouble || redis->server_id == 0 ||
-	    getsockname(port->fd, (struct sockaddr *)&own, &length))
-		return;
-	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&own;
-	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&own;
-	if (own.ss_family == AF_INET && inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host))
-		snprintf(redis->given_up_address, sizeof redis->given_up_address, "%s:%d", host,
-		         ntohs(v4->sin_port));
-	else if (own.ss_family == AF_INET6 &&
-	         inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host))
-		snprintf(redis->given_up_address, sizeof redis->given_up_address, "[%s]:%d", host,
-		         ntohs(v6->sin6_port));
-	else
-		return;
-	redis->given_up = redis->server_id;
+	redis->given_up = redis->seen_as[0] ? redis->server_id : 0;
+	memcpy(redis->given_up_address, redis->seen_as, sizeof redis->given_up_address);
 }
 
 void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t now)
@@ -141,6 +122,7 @@ void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t 
 	if (!was_up || !redis->answered)
 		redis->failures++;
 	redis->server_id = 0;
+	redis->seen_as[0] = 0;
 	redis->answered = false;
 	redis->renewals = 0;
 	redis->state = HF__CONN_IDLE;

@@ -37,6 +37,10 @@ void hf__greet_begin(struct hf__redis *redis, int64_t now)
 	}
 	at = put_hello(at, config, user);
 	hf__redis_sent(redis, &redis->hello, at);
+	at = hf__request_begin(at, 2);
+	at = hf__request_text(at, "CLIENT");
+	at = hf__request_text(at, "INFO");
+	hf__redis_sent(redis, &redis->info, at);
 	if (config->database) {
 		at = hf__request_begin(at, 2);
 		at = hf__request_text(at, "SELECT");
@@ -85,6 +89,61 @@ static long read_version(const char *text, size_t length)
 		return -1;
 	return major * 100 + strtol(end + 1, NULL, 10);
 }
+
+/* ---- what the server calls us ---- */
+
+/* The value of a field of "id=7 addr=10.0.0.9:41234 laddr=…", or NULL. */
+static const char *find_field(const char *text, size_t length, const char *name, size_t *ret_length)
+{
+	const char *end = text + length;
+	size_t n = strlen(name);
+	while (text < end) {
+		const char *next = memchr(text, ' ', (size_t)(end - text));
+		if (!next)
+			next = end;
+		if ((size_t)(next - text) > n && memcmp(text, name, n) == 0) {
+			*ret_length = (size_t)(next - text) - n;
+			return text + n;
+		}
+		text = next + 1;
+	}
+	return NULL;
+}
+
+/* Our own idea of our address, which is the server's if nothing stands in between. */
+static void note_own_address(struct hf__redis *redis)
+{
+	struct hf__address own = {.length = sizeof own.bytes};
+	if (getsockname(redis->engine->port.fd, (struct sockaddr *)&own.bytes, &own.length))
+		return;
+	own.family = own.bytes.ss_family;
+	hf__resolve_show(&own, redis->seen_as, sizeof redis->seen_as);
+}
+
+/*
+ * Behind a proxy or a translated address the server sees another end than we do. Over a unix socket all
+ * have the same one, with port 0, which is of no use.
+ */
+static void note_address(struct hf__redis *redis, const char *text, size_t length)
+{
+	size_t address_length = 0, id_length = 0;
+	const char *address = find_field(text, length, "addr=", &address_length);
+	const char *id = find_field(text, length, "id=", &id_length);
+	char number[24] = "";
+	if (!address || address_length >= sizeof redis->seen_as || !id ||
+	    id_length >= sizeof number) {
+		note_own_address(redis);
+		return;
+	}
+	memcpy(number, id, id_length);
+	redis->server_id = strtoll(number, NULL, 10);
+	if (address_length > 2 && memcmp(address + address_length - 2, ":0", 2) != 0) {
+		memcpy(redis->seen_as, address, address_length);
+		redis->seen_as[address_length] = 0;
+	}
+}
+
+/* ---- refusals ---- */
 
 /* Puts a refusal into our own words; of the server's at most the code is shown. */
 static void explain(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *text,
@@ -148,12 +207,19 @@ void hf__greet_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t no
 {
 	const struct hf__resp_node *root = &redis->resp.node[0];
 	const char *bytes = redis->engine->port.in.data + redis->consumed;
+	bool refused = root->type == HF__RESP_ERROR;
+	const char *fault = NULL;
 	int error = 0;
-	if (root->type == HF__RESP_ERROR && cmd->verb != HF__REDIS_KILL) {
+	if (refused && (cmd->verb == HF__REDIS_HELLO || cmd->verb == HF__REDIS_SELECT)) {
 		refuse_greeting(redis, cmd, bytes + root->start, root->length, now);
 		return;
 	}
-	const char *fault = cmd->verb == HF__REDIS_HELLO ? find_fault(redis, bytes, &error) : NULL;
+	/* Users without the rights to the other two go on without them. */
+	if (cmd->verb == HF__REDIS_HELLO)
+		fault = find_fault(redis, bytes, &error);
+	else if (cmd->verb == HF__REDIS_INFO)
+		note_address(redis, bytes + root->start,
+		             root->type == HF__RESP_STRING ? root->length : 0);
 	if (fault)
 		hf__conn_drop(redis, error, fault, now);
 	else if (hf__list_empty(&redis->waiting))

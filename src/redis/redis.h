@@ -27,6 +27,7 @@
 /* Verbs of the connection itself, beyond those of the core. */
 enum hf__redis_verb {
 	HF__REDIS_HELLO = 100,
+	HF__REDIS_INFO,
 	HF__REDIS_SELECT,
 	HF__REDIS_KILL,
 	HF__REDIS_SUBSCRIBE,
@@ -71,7 +72,7 @@ struct hf__redis {
 	struct hf__random random;
 	struct hf__list waiting; /* commands without an answer, in wire order */
 	struct hf__table subs;
-	struct hf__cmd hello, select, kill;
+	struct hf__cmd hello, info, select, kill;
 	struct hf__resolve *resolve; /* a look-up under way */
 	struct hf__address address[HF__CONN_ADDRESSES];
 	int addresses;
@@ -81,8 +82,9 @@ struct hf__redis {
 	int64_t retry_at;
 	int64_t answer_by;         /* no command's answer is due before */
 	int64_t server_id;         /* what the server calls this connection; 0: not known */
-	int64_t given_up;          /* the same of one that we gave up; 0: none */
-	char given_up_address[64]; /* our end of it, as the server writes it */
+	char seen_as[64];          /* our end of it, as the server sees it; empty: not known */
+	int64_t given_up;          /* the number of the connection before; 0: none */
+	char given_up_address[64]; /* and our end of that */
 	int64_t subscribe_at;      /* subscriptions that were refused for now are tried again */
 	bool answered;             /* a command on this connection was */
 	uint32_t renewals;         /* families whose renewal was answered on this connection */
@@ -149,6 +151,8 @@ int hf__resolve_start(const char *host, int port, int kick_fd, struct hf__resolv
 int hf__resolve_embedded(int64_t timeout_ms, int kick_fd, struct hf__resolve **ret_resolve);
 /* -1: not yet; else how many addresses redis->address has now, 0 with why filled. */
 int hf__resolve_take(struct hf__redis *redis, char *why, size_t size);
+/* "10.0.0.1:6379" or "[::1]:6379", as servers write it; empty if it is neither. */
+void hf__resolve_show(const struct hf__address *address, char *ret_text, size_t size);
 /* The address of a socket; false if its path is too long. */
 bool hf__resolve_unix(const char *path, struct hf__address *ret_address);
 /* Forgets it; its thread ends by itself. */

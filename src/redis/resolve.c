@@ -2,8 +2,10 @@
 #include "redis/redis.h"
 #include "base/thread.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -54,6 +56,19 @@ static void look_up(struct hf__resolve *resolve, int flags)
 	}
 	if (list)
 		freeaddrinfo(list);
+}
+
+void hf__resolve_show(const struct hf__address *address, char *ret_text, size_t size)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address->bytes;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address->bytes;
+	char host[INET6_ADDRSTRLEN];
+	ret_text[0] = 0;
+	if (address->family == AF_INET && inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host))
+		snprintf(ret_text, size, "%s:%d", host, ntohs(v4->sin_port));
+	else if (address->family == AF_INET6 &&
+	         inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host))
+		snprintf(ret_text, size, "[%s]:%d", host, ntohs(v6->sin6_port));
 }
 
 bool hf__resolve_unix(const char *path, struct hf__address *ret_address)

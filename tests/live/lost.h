@@ -128,7 +128,7 @@ static inline void lose(struct world *world, enum fault fault, struct runner *ru
 	/* What is held is lost with its connection; what the next one says must not be dropped. */
 	proxy_drop_replies(world->proxy, false);
 	if (fault == REQUEST_LATE)
-		proxy_strand(world->proxy);
+		proxy_strand(world->proxy, true);
 	else
 		proxy_cut(world->proxy);
 	proxy_hold_replies(world->proxy, false);

@@ -92,11 +92,95 @@ static void holder_that_may_not_send_scripts_goes_on_by_their_hashes(void **stat
 	end(&world);
 }
 
+/* ---- connections that the server does not know to be over ---- */
+
+/* The server's number of the client's connection, 0 if it has none. */
+static long long find_connection(struct world *world)
+{
+	char *list = raw_text(world->raw, "CLIENT", "LIST", NULL);
+	char *name = strstr(list, "name=holdfast");
+	while (name && name > list && name[-1] != '\n')
+		name--;
+	long long id = name ? atoll(name + strlen("id=")) : 0;
+	free(list);
+	return id;
+}
+
+static bool has_connection(struct world *world, long long id)
+{
+	char *wanted = check_format("id=%lld ", id);
+	char *list = raw_text(world->raw, "CLIENT", "LIST", NULL);
+	bool found = strstr(list, wanted);
+	free(list);
+	free(wanted);
+	return found;
+}
+
+/* Makes the client give up a connection that the server keeps, and returns the server's number of it. */
+static long long strand(struct world *world, const hf_client_options *options, bool reset)
+{
+	begin(world, TEST_SERVER_TCP);
+	raw_ok(world->raw, "ACL", "SETUSER", "worker", "on", ">" SECRET, "~*", "&*", "+@all",
+	       "-client", "+client|kill", NULL);
+	open_world(world, options);
+	ASSERT_OK(hf_lock_acquire(world->lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
+	long long id = find_connection(world);
+	assert_int_not_equal(id, 0);
+	proxy_strand(world->proxy, reset);
+	WAIT_UNTIL(stats_of(world->client).reconnects == 1 && stats_of(world->client).renewals >= 1,
+	           SOON_MS);
+	return id;
+}
+
+static void end_stranded(struct world *world)
+{
+	assert_int_equal(hf_lock_state(world->lock, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(world->lock));
+	end(world);
+}
+
+/* The server sees the proxy's address, not the client's. */
+static void connection_given_up_behind_a_proxy_is_killed_on_the_server(void **state)
+{
+	struct world world;
+
+	(void)state;
+	long long id = strand(&world, HF_CLIENT(.watchdog_ms = 3000), false);
+	assert_false(has_connection(&world, id));
+	end_stranded(&world);
+}
+
+static void connection_that_a_proxy_reset_is_killed_on_the_server(void **state)
+{
+	struct world world;
+
+	(void)state;
+	long long id = strand(&world, HF_CLIENT(.watchdog_ms = 3000), true);
+	assert_false(has_connection(&world, id));
+	end_stranded(&world);
+}
+
+/* It cannot know the proxy's address, so the old connection stays; all else is as with that right. */
+static void user_without_the_right_to_client_info_goes_on(void **state)
+{
+	struct world world;
+
+	(void)state;
+	long long id =
+		strand(&world, HF_CLIENT(.watchdog_ms = 3000, .user = "worker", .password = SECRET),
+	               false);
+	assert_true(has_connection(&world, id));
+	end_stranded(&world);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hold_on_a_slow_network_survives_a_cold_script_cache),
 		cmocka_unit_test(holder_that_may_not_send_scripts_goes_on_by_their_hashes),
+		cmocka_unit_test(connection_given_up_behind_a_proxy_is_killed_on_the_server),
+		cmocka_unit_test(connection_that_a_proxy_reset_is_killed_on_the_server),
+		cmocka_unit_test(user_without_the_right_to_client_info_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

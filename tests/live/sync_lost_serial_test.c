@@ -362,7 +362,7 @@ static void request_that_arrives_after_it_was_undone_takes_nothing(void **state)
 	ASSERT_RC(acquire_semaphore(&world), HF_EUNKNOWN);
 	assert_true(proxy_request_bytes(world.proxy) > bytes);
 	long long undone = command_calls(live_raw, "eval") + command_calls(live_raw, "evalsha");
-	proxy_strand(world.proxy);
+	proxy_strand(world.proxy, true);
 	proxy_hold_requests(world.proxy, false);
 	WAIT_UNTIL(command_calls(live_raw, "eval") + command_calls(live_raw, "evalsha") > undone,
 	           SOON_MS);

@@ -71,7 +71,7 @@ struct proxy {
 	atomic_size_t slice;
 	atomic_int connections;
 	atomic_int cuts_asked, cuts_done;
-	atomic_bool keeps_requests; /* of a cut: what is held becomes stranded */
+	enum cut_kind { CUT_ALL, STRAND_AND_RESET, STRAND_SILENTLY } cut_kind; /* set before it is asked for */
 	struct link *links[MAX_LINKS];
 	int link_count;
 	struct link *stranded[MAX_LINKS]; /* the test's, while no cut is asked for */
@@ -196,10 +196,12 @@ static void free_link(struct link *link, bool is_reset)
 		while (link->flows[i].first)
 			remove_first(&link->flows[i]);
 	if (is_reset) {
-		net_reset(link->client);
+		if (link->client >= 0)
+			net_reset(link->client);
 		net_reset(link->upstream);
 	} else {
-		(void)close(link->client);
+		if (link->client >= 0)
+			(void)close(link->client);
 		(void)close(link->upstream);
 	}
 	free(link);
@@ -273,12 +275,15 @@ static void serve_link(struct proxy *proxy, struct link *link, const struct poll
 	}
 }
 
-/* The client sees a reset; the requests that are held, and the way to the server, are kept. */
+/* The requests that are held, and the way to the server, are kept. */
 static void strand_links(struct proxy *proxy)
 {
 	while (proxy->link_count && proxy->stranded_count < MAX_LINKS) {
 		struct link *link = proxy->links[--proxy->link_count];
-		net_reset(link->client);
+		if (proxy->cut_kind == STRAND_AND_RESET) {
+			net_reset(link->client);
+			link->client = -1;
+		}
 		proxy->stranded[proxy->stranded_count++] = link;
 	}
 }
@@ -288,7 +293,7 @@ static void obey_cuts(struct proxy *proxy)
 	int asked = proxy->cuts_asked;
 	if (asked == proxy->cuts_done)
 		return;
-	if (proxy->keeps_requests)
+	if (proxy->cut_kind != CUT_ALL)
 		strand_links(proxy);
 	free_all_links(proxy, true);
 	proxy->cuts_done = asked;
@@ -358,7 +363,8 @@ void proxy_stop(struct proxy *proxy)
 	proxy->is_stopped = true;
 	wake(proxy);
 	(void)pthread_join(proxy->thread, NULL);
-	proxy_deliver_stranded(proxy);
+	while (proxy->stranded_count)
+		free_link(proxy->stranded[--proxy->stranded_count], true);
 	(void)close(proxy->listen_fd);
 	(void)close(proxy->wake_fd);
 	temp_dir_remove(proxy->dir);
@@ -409,9 +415,9 @@ static bool is_cut(void *arg)
 	return proxy->cuts_done == proxy->cuts_asked;
 }
 
-static void cut(struct proxy *proxy, bool keeps_requests)
+static void cut(struct proxy *proxy, enum cut_kind kind)
 {
-	proxy->keeps_requests = keeps_requests;
+	proxy->cut_kind = kind;
 	proxy->cuts_asked++;
 	wake(proxy);
 	if (!wait_until(is_cut, proxy, STOP_TIMEOUT_MS))
@@ -420,12 +426,12 @@ static void cut(struct proxy *proxy, bool keeps_requests)
 
 void proxy_cut(struct proxy *proxy)
 {
-	cut(proxy, false);
+	cut(proxy, CUT_ALL);
 }
 
-void proxy_strand(struct proxy *proxy)
+void proxy_strand(struct proxy *proxy, bool reset_clients)
 {
-	cut(proxy, true);
+	cut(proxy, reset_clients ? STRAND_AND_RESET : STRAND_SILENTLY);
 }
 
 /* The server has executed all of it once it has read the end and closed its side. */
@@ -443,7 +449,6 @@ static void deliver(struct link *link)
 	(void)shutdown(link->upstream, SHUT_WR);
 	while (recv(link->upstream, ignored, sizeof ignored, 0) > 0)
 		continue;
-	link->client = -1;
 	free_link(link, false);
 }
 

@@ -35,10 +35,12 @@ void proxy_drop_replies(struct proxy *proxy, bool on);
 void proxy_cut(struct proxy *proxy);
 
 /*
- * Breaks all connections at the client's side only. Requests that are held stay with the proxy, until
- * they are delivered late, each on the connection it was sent on; returns when the server has executed them.
+ * Leaves the present connections to the server as they are: nothing passes, not even their end. Their clients hear
+ * nothing either, or get an RST. New connections work. Returns when it is done. Requests that are held stay with
+ * the proxy, and can be delivered late, each on the connection it was sent on; that returns when the server has
+ * executed them and the connections have ended.
  */
-void proxy_strand(struct proxy *proxy);
+void proxy_strand(struct proxy *proxy, bool reset_clients);
 void proxy_deliver_stranded(struct proxy *proxy);
 
 /* Closes new connections at once. */

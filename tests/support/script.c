@@ -243,6 +243,14 @@ static bool play_hello(struct script *script)
 	return is_sent;
 }
 
+static bool play_info(struct script *script)
+{
+	static const char *const words[] = {"CLIENT", "INFO", NULL};
+	static const char denied[] =
+		"-NOPERM this user has no permissions to run the 'client|info' command\r\n";
+	return play_expect(script, words) && send_bytes(script, denied, sizeof(denied) - 1);
+}
+
 /* The reply to a command that prepares a connection, or NULL if it is not one of them. */
 static const char *setup_reply(const struct command *command)
 {
@@ -406,7 +414,7 @@ static bool play_step(struct script *script, const struct script_step *step)
 	case SCRIPT_RESET: return play_close(script, true);
 	case SCRIPT_ACCEPT: return play_accept(script);
 	case SCRIPT_ON: return play_on(script, step->number);
-	case SCRIPT_HELLO: return check_open(script) && play_hello(script);
+	case SCRIPT_HELLO: return check_open(script) && play_hello(script) && play_info(script);
 	case SCRIPT_HANDSHAKE: return check_open(script) && play_handshake(script);
 	case SCRIPT_STALL: return play_stall(script);
 	case SCRIPT_CAPTURE: return play_capture(script, step->slot, step->number);

@@ -24,7 +24,8 @@ static void greeting_is_hello_with_the_client_name(void **state)
 	(void)state;
 	static const struct script_step steps[] = {
 		S_EXPECT("HELLO", "3", "SETNAME", "holdfast"),
-		S_SEND(HELLO_MAP("6", "7.0.15", "10", "standalone")),
+		S_EXPECT_INFO,
+		S_SEND(HELLO_MAP("6", "7.0.15", "10", "standalone") INFO),
 		S_PING,
 		S_END,
 	};
@@ -49,6 +50,7 @@ static void greeting_is_these_bytes(void **state)
 	int fd = accept(listener, NULL, NULL);
 	talk_hear(fd, "*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$3\r\nann\r\n$2\r\ns3\r\n"
 	              "$7\r\nSETNAME\r\n$8\r\nholdfast\r\n"
+	              "*2\r\n$6\r\nCLIENT\r\n$4\r\nINFO\r\n"
 	              "*2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n");
 	assert_false(talk_has_input(fd, 20));
 	(void)close(fd);
@@ -64,7 +66,8 @@ static void password_alone_is_for_the_default_user(void **state)
 	(void)state;
 	static const struct script_step steps[] = {
 		S_EXPECT("HELLO", "3", "AUTH", "default", "secret", "SETNAME", "worker-7"),
-		S_SEND(HELLO_MAP("6", "7.0.15", "10", "standalone")),
+		S_EXPECT_INFO,
+		S_SEND(HELLO_MAP("6", "7.0.15", "10", "standalone") INFO),
 		S_PING,
 		S_END,
 	};
@@ -76,8 +79,9 @@ static void database_is_selected_in_the_same_breath(void **state)
 	(void)state;
 	static const struct script_step steps[] = {
 		S_EXPECT("HELLO", "3", "AUTH", "ann", "", "SETNAME", "holdfast"),
+		S_EXPECT_INFO,
 		S_EXPECT("SELECT", "12"),
-		S_SEND(HELLO_MAP("6", "7.0.15", "10", "standalone") "+OK\r\n"),
+		S_SEND(HELLO_MAP("6", "7.0.15", "10", "standalone") INFO "+OK\r\n"),
 		S_PING,
 		S_END,
 	};
@@ -116,7 +120,9 @@ static void servers_that_will_do(void **state)
 	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
 		const struct script_step steps[] = {
 			S_EXPECT("HELLO", "..."),
+			S_EXPECT_INFO,
 			S_SEND_BYTES(replies[i], strlen(replies[i])),
+			S_SEND(INFO),
 			S_PING,
 			S_END,
 		};
@@ -163,6 +169,7 @@ static void refusal_of_the_greeting_is_told(void **state)
 	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
 		const struct script_step steps[] = {
 			S_EXPECT("HELLO", "..."),
+			S_EXPECT_INFO,
 			S_SEND_BYTES(refusals[i].reply, strlen(refusals[i].reply)),
 			S_EXPECT_CLOSE,
 			S_END,
@@ -252,6 +259,7 @@ static void refusal_on_first_use_is_told_at_once(void **state)
 	(void)state;
 	static const struct script_step steps[] = {
 		S_EXPECT("HELLO", "..."),
+		S_EXPECT_INFO,
 		S_SEND("-WRONGPASS invalid username-password pair\r\n"),
 		S_EXPECT_CLOSE,
 		S_END,
@@ -279,10 +287,12 @@ static void refusal_of_a_reconnect_is_told_at_the_deadline(void **state)
 		S_CLOSE,
 		S_ACCEPT,
 		S_EXPECT("HELLO", "..."),
+		S_EXPECT_INFO,
 		S_SEND("-WRONGPASS changed\r\n"),
 		S_EXPECT_CLOSE,
 		S_ACCEPT,
 		S_EXPECT("HELLO", "..."),
+		S_EXPECT_INFO,
 		S_SEND("-WRONGPASS changed\r\n"),
 		S_END,
 	};

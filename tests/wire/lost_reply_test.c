@@ -379,11 +379,84 @@ static void old_connection_is_killed_even_when_an_attempt_fails_between(void **s
 	wire_finish(&wire);
 }
 
-static void connection_that_the_server_closed_is_not_killed(void **state)
+/* What the next greeting kills after this answer to CLIENT INFO; NULL if it kills nobody. */
+static void check_killed(const char *info, const char *id, const char *address, bool tcp)
+{
+	static const char hello[] = "%2\r\n+version\r\n+7.0.0\r\n+id\r\n:5\r\n";
+	const struct script_step killed[] = {
+		S_EXPECT("HELLO", "..."),
+		S_EXPECT_INFO,
+		S_SEND(hello),
+		S_SEND_BYTES(info, strlen(info)),
+		S_EXPECT_ASK,
+		S_RECONNECTED,
+		S_EXPECT("CLIENT", "KILL", "ID", id, "ADDR", address),
+		S_SEND(":1\r\n"),
+		S_GRANT,
+		S_RELEASE,
+		S_END,
+	};
+	const struct script_step left_alone[] = {
+		S_EXPECT("HELLO", "..."),
+		S_EXPECT_INFO,
+		S_SEND(hello),
+		S_SEND_BYTES(info, strlen(info)),
+		S_EXPECT_ASK,
+		S_RECONNECTED,
+		S_GRANT,
+		S_RELEASE,
+		S_END,
+	};
+	const struct script_step *steps = id ? killed : left_alone;
+	struct wire wire = wire_start_on(tcp ? script_start_tcp(steps) : script_start(steps),
+	                                 HF_CLIENT(.command_timeout_ms = 150));
+	acquire(&wire);
+	release(&wire);
+	wire_finish(&wire);
+}
+
+/* Behind a proxy that is not the one we know, and over a unix socket it is of no use. */
+static void old_connection_is_killed_by_the_address_that_the_server_sees(void **state)
+{
+	(void)state;
+	check_killed(INFO, "7", "10.0.0.9:41234", true);
+	check_killed(INFO, "7", "10.0.0.9:41234", false);
+	check_killed("$32\r\nid=12 addr=[2001:db8::7]:50 db=0\r\n", "12", "[2001:db8::7]:50", true);
+	check_killed("=27\r\ntxt:addr=10.0.0.9:5 id=8 x=\r\n", "8", "10.0.0.9:5", true);
+	check_killed("$27\r\nid=7 addr=/run/redis.sock:0\r\n", NULL, NULL, false);
+	check_killed("$27\r\nid=7 addr=/run/redis.sock:0\r\n", NULL, NULL, true);
+	check_killed("$20\r\nid=7 addr=redis.s:0 \r\n", NULL, NULL, true);
+}
+
+/* The greeting has told the number, and the address may be our own. */
+static void old_connection_is_killed_without_the_right_to_ask_for_its_address(void **state)
+{
+	(void)state;
+	static const char *const answers[] = {
+		"-NOPERM this user has no permissions to run the 'client|info' command\r\n",
+		"-ERR unknown subcommand 'INFO'. Try CLIENT HELP.\r\n",
+		"+OK\r\n",
+		"_\r\n",
+		":7\r\n",
+		"$0\r\n\r\n",
+		"$4\r\nid=7\r\n",
+		"$15\r\naddr=10.0.0.9:5\r\n",
+		"$12\r\nid=7 addr= x\r\n",
+		"*1\r\n$15\r\naddr=10.0.0.9:5\r\n",
+	};
+	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+		check_killed(answers[i], "5", "*", true);
+		check_killed(answers[i], NULL, NULL, false);
+	}
+}
+
+/* It may have been somebody in between. */
+static void connection_that_was_closed_at_the_other_end_is_killed_too(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
-		S_HELLO, S_EXPECT_ASK, S_CLOSE, S_RECONNECTED, S_GRANT, S_RELEASE, S_END,
+		S_HELLO,          S_EXPECT_ASK, S_CLOSE,   S_RECONNECTED, S_EXPECT_KILL,
+		S_SEND(":0\r\n"), S_GRANT,      S_RELEASE, S_END,
 	};
 	struct wire wire = wire_start_on(script_start_tcp(steps), NULL);
 	acquire(&wire);
@@ -395,8 +468,8 @@ static void reset_is_like_a_close(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
-		S_HELLO,       S_GRANT,          S_EXPECT_RELEASE, S_RESET,
-		S_RECONNECTED, S_EXPECT_RELEASE, S_SEND(GONE),     S_END,
+		S_HELLO,       S_GRANT,          S_EXPECT_RELEASE, S_RESET,      S_RECONNECTED,
+		S_EXPECT_KILL, S_SEND(":0\r\n"), S_EXPECT_RELEASE, S_SEND(GONE), S_END,
 	};
 	struct wire wire = wire_start_on(script_start_tcp(steps), NULL);
 	acquire(&wire);
@@ -463,7 +536,9 @@ int main(void)
 		cmocka_unit_test(connection_that_was_given_up_is_killed_first),
 		cmocka_unit_test(refused_kill_does_no_harm),
 		cmocka_unit_test(old_connection_is_killed_even_when_an_attempt_fails_between),
-		cmocka_unit_test(connection_that_the_server_closed_is_not_killed),
+		cmocka_unit_test(old_connection_is_killed_by_the_address_that_the_server_sees),
+		cmocka_unit_test(old_connection_is_killed_without_the_right_to_ask_for_its_address),
+		cmocka_unit_test(connection_that_was_closed_at_the_other_end_is_killed_too),
 		cmocka_unit_test(reset_is_like_a_close),
 		cmocka_unit_test(reply_to_a_query_is_asked_for_again),
 		cmocka_unit_test(force_is_not_repeated),

@@ -29,7 +29,8 @@ static void expect_no_greeting(const struct script_step *steps)
 static void server_that_says_nothing_costs_the_connect_timeout(void **state)
 {
 	(void)state;
-	static const struct script_step steps[] = {S_EXPECT("HELLO", "..."), S_EXPECT_CLOSE, S_END};
+	static const struct script_step steps[] = {S_EXPECT("HELLO", "..."), S_EXPECT_INFO,
+	                                           S_EXPECT_CLOSE, S_END};
 	expect_no_greeting(steps);
 }
 
@@ -37,10 +38,8 @@ static void server_that_stops_in_the_greeting_costs_the_connect_timeout(void **s
 {
 	(void)state;
 	static const struct script_step steps[] = {
-		S_EXPECT("HELLO", "..."),
-		S_SEND("%7\r\n$6\r\nserver\r\n$5\r\nred"),
-		S_EXPECT_CLOSE,
-		S_END,
+		S_EXPECT("HELLO", "..."), S_EXPECT_INFO, S_SEND("%7\r\n$6\r\nserver\r\n$5\r\nred"),
+		S_EXPECT_CLOSE,           S_END,
 	};
 	expect_no_greeting(steps);
 }
@@ -50,6 +49,7 @@ static void server_that_drips_costs_the_connect_timeout(void **state)
 	(void)state;
 	static const struct script_step steps[] = {
 		S_EXPECT("HELLO", "..."),
+		S_EXPECT_INFO,
 		S_SEND("%7\r\n"),
 		S_DELAY(100),
 		S_SEND("+a\r\n"),

@@ -337,7 +337,7 @@ static void hash_is_that_of_the_text(void **state)
 	char *url = check_format("redis+unix://%s/peer", dir);
 	int listener = net_listen_unix(net_unix_path(url));
 	struct peer *peer = check_alloc(sizeof(*peer));
-	struct command hello;
+	struct command hello, info;
 	struct done done[4] = {0};
 	hf_client *client = NULL;
 	hf_lock *lock = NULL;
@@ -349,7 +349,9 @@ static void hash_is_that_of_the_text(void **state)
 	peer->fd = accept(listener, NULL, NULL);
 	hear_command(peer, &hello);
 	command_clear(&hello);
-	talk_say(peer->fd, "%1\r\n+version\r\n+7.0.0\r\n");
+	hear_command(peer, &info);
+	command_clear(&info);
+	talk_say(peer->fd, "%1\r\n+version\r\n+7.0.0\r\n" INFO);
 	check_hash(peer, GRANTED);
 	WAIT_UNTIL(done[0].count == 1, PATIENCE_MS);
 	assert_int_equal(hf_lock_extend_async(lock, owner, 60000, note_done, &done[1]), 0);

@@ -22,6 +22,7 @@
 #define HELD     ":30000\r\n" /* by somebody else, for as long as the tests look */
 #define RELEASED ":1\r\n"
 #define GONE     "*2\r\n$4\r\ngone\r\n$0\r\n\r\n"
+#define INFO     "=48\r\ntxt:id=7 addr=10.0.0.9:41234 laddr=10.0.0.1:6379\r\n"
 #define NOSCRIPT "-NOSCRIPT No matching script. Please use EVAL.\r\n"
 
 #define PUSH(kind_length, kind, rest) ">3\r\n$" kind_length "\r\n" kind "\r\n$31\r\n" CHANNEL "\r\n" rest
@@ -36,6 +37,7 @@
 #define S_EXPECT_NEXT_RENEWAL S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*")
 #define S_EXPECT_SUBSCRIBE   S_EXPECT("SUBSCRIBE", CHANNEL)
 #define S_EXPECT_UNSUBSCRIBE S_EXPECT("UNSUBSCRIBE", CHANNEL)
+#define S_EXPECT_INFO        S_EXPECT("CLIENT", "INFO")
 #define S_PING               S_EXPECT("PING"), S_SEND("+PONG\r\n")
 
 /* The next connection. */
