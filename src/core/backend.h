@@ -257,6 +257,11 @@ void hf__core_asked(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
 const char *hf__core_value(const struct hf__cmd *cmd);
 /* The server has this hold no more. */
 void hf__core_gone(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
+/*
+ * When the first of the holds ends that are being renewed; HF__NEVER if there are none. Those with a fixed
+ * lease end then whatever is done about it.
+ */
+int64_t hf__core_nearest_end(const struct hf__core *core);
 /* What a hold without a lease of its own lasts from now on: a session was agreed upon. */
 void hf__core_set_watchdog(struct hf__core *core, int64_t watchdog_ms);
 /* The channel cannot be listened to; the watch is the core's again. */

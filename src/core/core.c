@@ -278,6 +278,23 @@ bool hf__core_needs_link(const struct hf__core *core)
 	return core->holds > 0 || !hf__list_empty(&core->looks);
 }
 
+int64_t hf__core_nearest_end(const struct hf__core *core)
+{
+	struct hf__table_link *at = NULL;
+	int64_t nearest = HF__NEVER;
+	while ((at = hf__table_next(&core->locks, at))) {
+		const struct hf__lock *lock = hf__table_item(at, struct hf__lock, by_key);
+		const struct hf__list *link;
+		hf__list_each (link, &lock->holds) {
+			const struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
+			if (hold->state == HF__HOLD_HELD && hf__hold_is_renewed(hold) &&
+			    hold->valid_until < nearest)
+				nearest = hold->valid_until;
+		}
+	}
+	return nearest;
+}
+
 struct hf__op *hf__core_op_of(const struct hf__cmd *cmd)
 {
 	if (cmd->user == HF__CMD_OF_HOLD)

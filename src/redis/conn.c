@@ -14,6 +14,8 @@
 
 #define FIRST_PAUSE_MS   50
 #define LONGEST_PAUSE_MS 2000
+#define FIRST_ATTEMPT_MS 250
+#define LEAST_MS         10 /* of an attempt or a pause, however little time is left */
 
 static ssize_t plain_recv(void *context, int fd, void *bytes, size_t length, bool wait)
 {
@@ -45,22 +47,50 @@ static ssize_t tls_send(void *context, int fd, const void *bytes, size_t length)
 static const struct hf__transport plain = {.recv = plain_recv, .send = plain_send};
 static const struct hf__transport secure = {.recv = tls_recv, .send = tls_send, .layered = true};
 
-/* ---- giving up ---- */
+/* ---- how long ---- */
+
+/* A holder must get several tries before its lease is over: none takes more than half of what is left. */
+static int64_t within_half(const struct hf__redis *redis, int64_t ms, int64_t now)
+{
+	int64_t end = hf__core_nearest_end(redis->core);
+	int64_t half = end == HF__NEVER ? ms : (end - now) / 2;
+	if (half < LEAST_MS)
+		half = LEAST_MS;
+	return ms < half ? ms : half;
+}
 
 /* Jittered and growing; the first try after a working connection comes at once. */
-static int64_t pause_before(struct hf__redis *redis)
+static int64_t pause_before(struct hf__redis *redis, int64_t now)
 {
 	if (redis->failures == 0)
 		return 0;
 	unsigned doublings = redis->failures < 8 ? redis->failures - 1 : 7;
 	int64_t pause = (int64_t)FIRST_PAUSE_MS << doublings;
-	/* A holder must get several tries before its lease is over. */
 	int64_t twelfth = redis->config->watchdog_ms / 12;
 	int64_t longest = twelfth < LONGEST_PAUSE_MS ? twelfth : LONGEST_PAUSE_MS;
 	if (pause > longest)
 		pause = longest > FIRST_PAUSE_MS ? longest : FIRST_PAUSE_MS;
-	return hf__random_jitter(&redis->random, pause);
+	return within_half(redis, hf__random_jitter(&redis->random, pause), now);
 }
+
+/*
+ * The first contact has all the time there is. A reconnect begins with a short attempt, since the server may
+ * be there again a moment later, and each that fails doubles the next: on a slow network only that leads back.
+ */
+static int64_t attempt_limit(const struct hf__redis *redis, int64_t now)
+{
+	int64_t longest = redis->config->connect_timeout_ms;
+	int64_t limit = redis->config->watchdog_ms / 12;
+	if (!redis->core->was_linked)
+		return longest;
+	if (limit < FIRST_ATTEMPT_MS)
+		limit = FIRST_ATTEMPT_MS;
+	for (uint32_t i = 0; i < redis->failures && limit < longest; i++)
+		limit *= 2;
+	return within_half(redis, limit < longest ? limit : longest, now);
+}
+
+/* ---- giving up ---- */
 
 static void close_port(struct hf__redis *redis, bool reset)
 {
@@ -90,7 +120,7 @@ static void answer_all(struct hf__redis *redis, struct hf__list *waiting, uint64
 
 static void schedule(struct hf__redis *redis, int64_t now)
 {
-	redis->retry_at = now + pause_before(redis);
+	redis->retry_at = now + pause_before(redis, now);
 	redis->state = HF__CONN_WAITING;
 }
 
@@ -137,16 +167,6 @@ void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t 
 }
 
 /* ---- making one ---- */
-
-static int64_t attempt_limit(const struct hf__redis *redis)
-{
-	int64_t limit = redis->config->connect_timeout_ms;
-	int64_t twelfth = redis->config->watchdog_ms / 12;
-	/* A holder that reconnects must not spend its lease on one attempt. */
-	if (redis->core->was_linked && twelfth < limit)
-		limit = twelfth > 250 ? twelfth : 250;
-	return limit;
-}
 
 static void secure_step(struct hf__redis *redis, int64_t now)
 {
@@ -300,7 +320,7 @@ static void find_address(struct hf__redis *redis, int64_t now)
 	}
 	redis->state = HF__CONN_RESOLVING;
 	if (config->embedded)
-		rc = hf__resolve_embedded(attempt_limit(redis), kick_fd, &redis->resolve);
+		rc = hf__resolve_embedded(config->connect_timeout_ms, kick_fd, &redis->resolve);
 	else
 		rc = hf__resolve_start(config->host, config->port, kick_fd, &redis->resolve);
 	if (rc)
@@ -320,7 +340,8 @@ void hf__conn_step(struct hf__redis *redis, int64_t now)
 	/* A thread may still be sending on the old descriptor; it returns at once. */
 	if (redis->state == HF__CONN_WAITING && now >= redis->retry_at &&
 	    !redis->engine->port.sending) {
-		redis->attempt_by = hf__clock_after(now, attempt_limit(redis));
+		redis->attempt_ms = attempt_limit(redis, now);
+		redis->attempt_by = hf__clock_after(now, redis->attempt_ms);
 		find_address(redis, now);
 	} else if (redis->state == HF__CONN_RESOLVING) {
 		resolving_step(redis, now);
@@ -331,7 +352,7 @@ void hf__conn_step(struct hf__redis *redis, int64_t now)
 	}
 	if (hf__conn_is_attempting(redis) && now >= redis->attempt_by) {
 		snprintf(redis->why, sizeof redis->why, "no connection in %" PRId64 " ms",
-		         attempt_limit(redis));
+		         redis->attempt_ms);
 		hf__conn_drop(redis, HF_EUNREACHABLE, redis->why, now);
 	}
 }

@@ -79,6 +79,7 @@ struct hf__redis {
 	int next_address;
 	enum hf__conn_state state;
 	int64_t attempt_by; /* the connection must be up by then */
+	int64_t attempt_ms; /* which is this long after it was begun */
 	int64_t retry_at;
 	int64_t answer_by;         /* no command's answer is due before */
 	int64_t server_id;         /* what the server calls this connection; 0: not known */

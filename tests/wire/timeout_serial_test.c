@@ -289,6 +289,58 @@ static void script_that_is_sent_again_has_all_its_time_again(void **state)
 	wire_finish(&wire);
 }
 
+/* The first attempt after a connection that worked is short, and each that fails doubles the next. */
+static void attempts_to_reconnect_grow_until_one_is_long_enough(void **state)
+{
+	(void)state;
+	static const char hello[] = "%1\r\n+version\r\n+7.0.0\r\n";
+	static const struct script_step steps[] = {
+		S_HELLO,
+		S_GRANT,
+		S_CLOSE,
+		S_ACCEPT,
+		S_EXPECT("HELLO", "..."),
+		S_EXPECT_INFO,
+		S_EXPECT_CLOSE,
+		S_ACCEPT,
+		S_EXPECT("HELLO", "..."),
+		S_EXPECT_INFO,
+		S_DELAY(350),
+		S_SEND(hello),
+		S_SEND(INFO),
+		S_EXPECT_RENEWAL,
+		S_SEND("*1\r\n:1\r\n"),
+		S_RELEASE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 2000));
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
+	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
+#define S_ATTEMPT S_ACCEPT, S_EXPECT("HELLO", "..."), S_EXPECT_INFO, S_EXPECT_CLOSE
+
+/* None may take more than half of what is left, so the third comes long before the end. */
+static void attempts_to_reconnect_leave_a_holder_time_for_more(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_HELLO,   S_GRANT,   S_CLOSE,       S_ATTEMPT,        S_ATTEMPT,
+		S_ATTEMPT, S_ATTEMPT, S_RECONNECTED, S_EXPECT_RENEWAL, S_SEND("*1\r\n:1\r\n"),
+		S_RELEASE, S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 2000));
+	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
+	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_HELD);
+	assert_int_equal(stats_of(wire.client).losses, 0);
+	EXPECT_RC(&wire, 0, hf_lock_release(wire.lock));
+	wire_finish(&wire);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -308,6 +360,8 @@ int main(void)
 		cmocka_unit_test(renewals_come_at_a_third_of_the_lease),
 		cmocka_unit_test(first_renewal_of_a_connection_takes_one_slow_round_trip),
 		cmocka_unit_test(script_that_is_sent_again_has_all_its_time_again),
+		cmocka_unit_test(attempts_to_reconnect_grow_until_one_is_long_enough),
+		cmocka_unit_test(attempts_to_reconnect_leave_a_holder_time_for_more),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,6 +89,22 @@ static void fixed_lease_is_never_renewed(void **state)
 	CHECK_TOLD(fake, HF_AT_RISK, HF_LOST);
 }
 
+/* What is over anyway must not hurry anybody. */
+static void nearest_end_is_that_of_a_hold_that_is_renewed(void **state)
+{
+	struct fake *fake = *state;
+	assert_true(hf__core_nearest_end(&fake->core) == HF__NEVER);
+	(void)fake_acquire_for(fake, 1, 500);
+	assert_true(hf__core_nearest_end(&fake->core) == HF__NEVER);
+	fake_answer(fake, HF__GRANTED);
+	assert_true(hf__core_nearest_end(&fake->core) == HF__NEVER);
+	fake_release_done(fake, 1, 0);
+	struct hf__hold *hold = fake_hold(fake, 1, 0);
+	assert_true(hf__core_nearest_end(&fake->core) == hold->valid_until);
+	(void)fake_release(fake, 1);
+	assert_true(hf__core_nearest_end(&fake->core) == HF__NEVER);
+}
+
 static void released_hold_is_not_renewed_any_more(void **state)
 {
 	struct fake *fake = *state;
@@ -437,6 +453,7 @@ int main(void)
 		fake_test(renewed_hold_lasts_from_the_time_the_renewal_was_sent),
 		fake_test(hold_is_renewed_for_hours),
 		fake_test(fixed_lease_is_never_renewed),
+		fake_test(nearest_end_is_that_of_a_hold_that_is_renewed),
 		fake_test(released_hold_is_not_renewed_any_more),
 		fake_test(answer_for_a_hold_released_meanwhile_is_ignored),
 		fake_test(renewals_of_250_holds_go_out_in_three_scripts),
