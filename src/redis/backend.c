@@ -119,7 +119,7 @@ static void forked(void *backend)
 static void free_redis(void *backend)
 {
 	struct hf__redis *redis = backend;
-	hf__resolve_drop(redis->resolve);
+	hf__resolve_drop(redis);
 	hf__subs_done(redis);
 	hf__tls_free(redis->tls);
 	hf__embedded_done(&redis->embedded);
@@ -129,11 +129,9 @@ static void free_redis(void *backend)
 static int64_t due_at(void *backend)
 {
 	const struct hf__redis *redis = backend;
-	int64_t due = redis->answer_by;
-	if (redis->state == HF__CONN_WAITING && redis->retry_at < due)
-		due = redis->retry_at;
-	if (hf__conn_is_attempting(redis) && redis->attempt_by < due)
-		due = redis->attempt_by;
+	int64_t due = hf__conn_due(redis);
+	if (redis->answer_by < due)
+		due = redis->answer_by;
 	if (redis->state == HF__CONN_UP && redis->subscribe_at < due)
 		due = redis->subscribe_at;
 	return due;
@@ -421,6 +419,8 @@ int hf__redis_new(struct hf__core *core, struct hf__engine *engine, struct hf__c
 		rc = hf__embedded_start(&redis->embedded, config->connect_timeout_ms, why, size);
 	else if (config->tls)
 		rc = hf__tls_new(config, &redis->tls, why, size);
+	if (!rc)
+		rc = hf__conn_init(redis, why, size);
 	if (rc) {
 		free_redis(redis);
 		return rc;

@@ -16,6 +16,7 @@
 #define LONGEST_PAUSE_MS 2000
 #define FIRST_ATTEMPT_MS 250
 #define LEAST_MS         10 /* of an attempt or a pause, however little time is left */
+#define REASON_SIZE      640
 
 static ssize_t plain_recv(void *context, int fd, void *bytes, size_t length, bool wait)
 {
@@ -92,14 +93,6 @@ static int64_t attempt_limit(const struct hf__redis *redis, int64_t now)
 
 /* ---- giving up ---- */
 
-static void close_port(struct hf__redis *redis, bool reset)
-{
-	hf__port_close(&redis->engine->port, reset);
-	if (redis->tls)
-		hf__tls_stop(redis->tls);
-	hf__engine_port_changed(redis->engine);
-}
-
 /* Commands that were offered to the kernel may have been executed. */
 static void answer_all(struct hf__redis *redis, struct hf__list *waiting, uint64_t offered,
                        int error, const char *why, int64_t now)
@@ -118,12 +111,6 @@ static void answer_all(struct hf__redis *redis, struct hf__list *waiting, uint64
 	}
 }
 
-static void schedule(struct hf__redis *redis, int64_t now)
-{
-	redis->retry_at = now + pause_before(redis, now);
-	redis->state = HF__CONN_WAITING;
-}
-
 /*
  * Whoever ended the connection, requests may still be on their way on it, through a proxy for one, so the
  * next one has it killed. The server's number alone would not do: after a restart a stranger may have it.
@@ -135,35 +122,122 @@ static void note_given_up(struct hf__redis *redis)
 	memcpy(redis->given_up_address, redis->seen_as, sizeof redis->given_up_address);
 }
 
-void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t now)
+static void close_connection(struct hf__redis *redis)
 {
-	struct hf__list waiting;
-	char reason[sizeof redis->why + 64];
-	bool was_up = redis->state == HF__CONN_UP;
-	uint64_t offered = redis->engine->port.offered;
-	snprintf(reason, sizeof reason, "%s: %s", redis->config->shown, why);
-	hf__list_init(&waiting);
-	hf__list_move(&waiting, &redis->waiting);
-	redis->answer_by = HF__NEVER;
-	if (was_up)
-		note_given_up(redis);
-	close_port(redis, true);
+	hf__port_close(&redis->engine->port, true);
+	if (redis->tls)
+		hf__tls_stop(redis->tls);
+	hf__engine_port_changed(redis->engine);
 	hf__resp_init(&redis->resp);
-	if (!was_up || !redis->answered)
-		redis->failures++;
+	redis->answer_by = HF__NEVER;
 	redis->server_id = 0;
 	redis->seen_as[0] = 0;
 	redis->answered = false;
 	redis->renewals = 0;
+}
+
+/* Finds the addresses on a thread, unless a look-up is under way; 0 or an error. */
+static int look_up(struct hf__redis *redis)
+{
+	const struct hf__config *config = redis->config;
+	int kick_fd = redis->engine->driver_fd;
+	if (redis->resolve && redis->resolve_is_old && hf__resolve_is_done(redis->resolve))
+		hf__resolve_drop(redis);
+	if (redis->resolve)
+		return 0;
+	redis->resolve_is_old = false;
+	if (config->embedded)
+		return hf__resolve_embedded(config->connect_timeout_ms, kick_fd, &redis->resolve);
+	return hf__resolve_start(config->host, config->port, kick_fd, &redis->resolve);
+}
+
+/*
+ * After a failure the name may lead elsewhere. The next attempt does not wait for the answer: while names
+ * cannot be looked up, a server whose address has not changed is there all the same.
+ */
+static void schedule(struct hf__redis *redis, int64_t now)
+{
+	if (redis->has_name && redis->failures > 0)
+		(void)look_up(redis);
+	redis->retry_at = now + pause_before(redis, now);
+	redis->state = HF__CONN_WAITING;
+}
+
+static void lose_link(struct hf__redis *redis, int error, const char *why, int64_t now)
+{
+	struct hf__list waiting;
+	char reason[REASON_SIZE];
+	uint64_t offered = redis->engine->port.offered;
+	snprintf(reason, sizeof reason, "%s: %s", redis->config->shown, why);
+	hf__list_init(&waiting);
+	hf__list_move(&waiting, &redis->waiting);
+	note_given_up(redis);
+	if (!redis->answered)
+		redis->failures++;
+	close_connection(redis);
 	redis->state = HF__CONN_IDLE;
-	if (was_up)
-		hf__core_link_down(redis->core, error, reason, now);
+	hf__core_link_down(redis->core, error, reason, now);
 	hf__subs_lost(redis);
 	answer_all(redis, &waiting, offered, error, reason, now);
-	if (!was_up)
-		hf__core_link_failed(redis->core, error, reason, now);
 	if (hf__core_needs_link(redis->core))
 		schedule(redis, now);
+}
+
+static void fail_round(struct hf__redis *redis, int64_t now)
+{
+	char reason[REASON_SIZE];
+	snprintf(reason, sizeof reason, "%s: %s", redis->config->shown, redis->round.why);
+	redis->failures++;
+	/* The embedded server has to be started again. */
+	if (redis->config->embedded)
+		redis->addresses = 0;
+	redis->state = HF__CONN_IDLE;
+	hf__core_link_failed(redis->core, redis->round.error, reason, now);
+	if (hf__core_needs_link(redis->core))
+		schedule(redis, now);
+}
+
+static const struct hf__address *current_address(const struct hf__redis *redis)
+{
+	const struct hf__round *round = &redis->round;
+	return &redis->address[(round->first + round->tried - 1) % redis->addresses];
+}
+
+/* What became of the address under way. Being refused says more than not being reached. */
+static void note_failure(struct hf__redis *redis, int error, const char *why)
+{
+	struct hf__round *round = &redis->round;
+	size_t used = strlen(round->why);
+	char address[64] = "";
+	if (redis->has_name && round->tried > 0)
+		hf__resolve_show(current_address(redis), address, sizeof address);
+	snprintf(round->why + used, sizeof round->why - used, "%s%s%s%s", used ? "; " : "", address,
+	         address[0] ? ": " : "", why);
+	if (round->error == 0 || error != HF_EUNREACHABLE)
+		round->error = error;
+}
+
+/* Closes what there is of a connection; its commands are those of the greeting. */
+static void leave_address(struct hf__redis *redis)
+{
+	while (!hf__list_empty(&redis->waiting))
+		hf__list_remove(redis->waiting.next);
+	close_connection(redis);
+}
+
+void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t now)
+{
+	const struct hf__round *round = &redis->round;
+	if (redis->state == HF__CONN_UP) {
+		lose_link(redis, error, why, now);
+		return;
+	}
+	note_failure(redis, error, why);
+	leave_address(redis);
+	if (round->tried > 0 && round->tried < redis->addresses && now < round->end_at)
+		redis->state = HF__CONN_NEXT;
+	else
+		fail_round(redis, now);
 }
 
 /* ---- making one ---- */
@@ -230,12 +304,16 @@ static int open_socket(const struct hf__address *address, bool *ret_made)
 static void connect_next(struct hf__redis *redis, int64_t now)
 {
 	struct hf__port *port = &redis->engine->port;
-	int error = ECONNREFUSED;
-	while (redis->next_address < redis->addresses) {
+	struct hf__round *round = &redis->round;
+	while (round->tried < redis->addresses) {
 		bool made = false;
-		int fd = open_socket(&redis->address[redis->next_address++], &made);
+		int64_t share_ms = (round->end_at - now) / (redis->addresses - round->tried);
+		round->tried++;
+		round->share_ms = share_ms > 1 ? share_ms : 1;
+		round->share_by = hf__clock_after(now, round->share_ms);
+		int fd = open_socket(current_address(redis), &made);
 		if (fd < 0) {
-			error = -fd;
+			note_failure(redis, HF_EUNREACHABLE, strerror(-fd));
 			continue;
 		}
 		hf__port_open(port, fd, redis->tls ? &secure : &plain, redis->tls);
@@ -247,10 +325,7 @@ static void connect_next(struct hf__redis *redis, int64_t now)
 			connected(redis, now);
 		return;
 	}
-	/* The next attempt asks for the addresses again. */
-	redis->addresses = 0;
-	hf__conn_drop(redis, HF_EUNREACHABLE,
-	              strerror(redis->last_error ? redis->last_error : error), now);
+	fail_round(redis, now);
 }
 
 static void connecting_step(struct hf__redis *redis, int64_t now)
@@ -261,12 +336,19 @@ static void connecting_step(struct hf__redis *redis, int64_t now)
 		return;
 	if (getsockopt(redis->engine->port.fd, SOL_SOCKET, SO_ERROR, &error, &length))
 		error = errno;
-	if (!error) {
+	if (error)
+		hf__conn_drop(redis, HF_EUNREACHABLE, strerror(error), now);
+	else
 		connected(redis, now);
-		return;
-	}
-	redis->last_error = error;
-	close_port(redis, false);
+}
+
+/* Begins with the address that worked last, if it is still one of them. */
+static void connect_first(struct hf__redis *redis, int64_t now)
+{
+	redis->round.first = 0;
+	for (int i = 0; i < redis->addresses; i++)
+		if (hf__resolve_same(&redis->address[i], &redis->worked))
+			redis->round.first = i;
 	connect_next(redis, now);
 }
 
@@ -274,59 +356,87 @@ static void resolving_step(struct hf__redis *redis, int64_t now)
 {
 	char why[sizeof redis->why];
 	int found = hf__resolve_take(redis, why, sizeof why);
-	if (found < 0)
-		return;
-	redis->addresses = found;
 	if (found == 0)
 		hf__conn_drop(redis, HF_EUNREACHABLE, why, now);
-	else
-		connect_next(redis, now);
+	else if (found > 0)
+		connect_first(redis, now);
 }
 
-static void connect_socket(struct hf__redis *redis, const char *path, int64_t now)
+/* What was found in the background counts, unless it failed or a connection was made since it was begun. */
+static void take_addresses(struct hf__redis *redis)
 {
-	redis->addresses = hf__resolve_unix(path, redis->address) ? 1 : 0;
-	if (redis->addresses == 0)
-		hf__conn_drop(redis, HF_EINVAL, "the socket's path is too long", now);
-	else
-		connect_next(redis, now);
+	char why[sizeof redis->why];
+	if (redis->resolve && !redis->resolve_is_old)
+		(void)hf__resolve_take(redis, why, sizeof why);
 }
 
-/* Names are looked up anew only when the addresses of last time failed. */
-static void find_address(struct hf__redis *redis, int64_t now)
+static void begin_round(struct hf__redis *redis, int64_t now)
 {
-	const struct hf__config *config = redis->config;
-	int kick_fd = redis->engine->driver_fd;
-	int rc;
-	redis->next_address = 0;
-	redis->last_error = 0;
-	if (redis->resolve) {
-		/* A slow look-up goes on across attempts. */
-		redis->state = HF__CONN_RESOLVING;
-		resolving_step(redis, now);
-		return;
-	}
-	if (config->socket_path) {
-		connect_socket(redis, config->socket_path, now);
-		return;
-	}
-	if (config->embedded && redis->failures == 0) {
-		connect_socket(redis, redis->embedded.path, now);
-		return;
-	}
+	struct hf__round *round = &redis->round;
+	*round = (struct hf__round){.limit_ms = attempt_limit(redis, now)};
+	round->end_at = hf__clock_after(now, round->limit_ms);
+	take_addresses(redis);
 	if (redis->addresses > 0) {
-		connect_next(redis, now);
+		connect_first(redis, now);
 		return;
 	}
 	redis->state = HF__CONN_RESOLVING;
-	if (config->embedded)
-		rc = hf__resolve_embedded(config->connect_timeout_ms, kick_fd, &redis->resolve);
-	else
-		rc = hf__resolve_start(config->host, config->port, kick_fd, &redis->resolve);
+	int rc = look_up(redis);
 	if (rc)
 		hf__conn_drop(redis, rc, "cannot start a thread to find the server", now);
 	else
 		resolving_step(redis, now);
+}
+
+/* The name leads elsewhere by now: it would be in vain to wait for the address under way. */
+static bool has_moved(const struct hf__redis *redis)
+{
+	return redis->state >= HF__CONN_CONNECTING && redis->state < HF__CONN_UP &&
+	       redis->resolve && !redis->resolve_is_old &&
+	       hf__resolve_lacks(redis->resolve, current_address(redis));
+}
+
+static void begin_again(struct hf__redis *redis, int64_t now)
+{
+	leave_address(redis);
+	redis->state = HF__CONN_WAITING;
+	redis->retry_at = now;
+}
+
+/* The time of the address is over, or that of the whole round. */
+static void give_up_waiting(struct hf__redis *redis, int64_t now)
+{
+	const struct hf__round *round = &redis->round;
+	const char *missing = redis->state == HF__CONN_CONNECTING ? "no connection"
+	                      : redis->state == HF__CONN_SECURING ? "no TLS handshake"
+	                                                          : "no answer";
+	if (redis->state != HF__CONN_RESOLVING)
+		snprintf(redis->why, sizeof redis->why, "%s in %" PRId64 " ms", missing,
+		         round->share_ms);
+	else if (redis->config->embedded)
+		snprintf(redis->why, sizeof redis->why,
+		         "the embedded server was not started in %" PRId64 " ms", round->limit_ms);
+	else
+		snprintf(redis->why, sizeof redis->why,
+		         "host '%.100s': not looked up in %" PRId64 " ms", redis->config->host,
+		         round->limit_ms);
+	hf__conn_drop(redis, HF_EUNREACHABLE, redis->why, now);
+}
+
+int hf__conn_init(struct hf__redis *redis, char *why, size_t size)
+{
+	const struct hf__config *config = redis->config;
+	const char *path = config->embedded ? redis->embedded.path : config->socket_path;
+	if (!path) {
+		redis->addresses = hf__resolve_number(config->host, config->port, redis->address);
+		redis->has_name = redis->addresses == 0;
+		return 0;
+	}
+	redis->addresses = hf__resolve_unix(path, redis->address) ? 1 : 0;
+	if (redis->addresses == 1)
+		return 0;
+	snprintf(why, size, "path: too long for a unix socket");
+	return HF_EINVAL;
 }
 
 void hf__conn_want(struct hf__redis *redis, int64_t now)
@@ -335,33 +445,50 @@ void hf__conn_want(struct hf__redis *redis, int64_t now)
 		schedule(redis, now);
 }
 
+int64_t hf__conn_due(const struct hf__redis *redis)
+{
+	switch (redis->state) {
+	case HF__CONN_IDLE:
+	case HF__CONN_UP: return HF__NEVER;
+	case HF__CONN_WAITING: return redis->retry_at;
+	case HF__CONN_RESOLVING: return redis->round.end_at;
+	case HF__CONN_NEXT: return 0;
+	default: return redis->round.share_by;
+	}
+}
+
 void hf__conn_step(struct hf__redis *redis, int64_t now)
 {
 	/* A thread may still be sending on the old descriptor; it returns at once. */
-	if (redis->state == HF__CONN_WAITING && now >= redis->retry_at &&
-	    !redis->engine->port.sending) {
-		redis->attempt_ms = attempt_limit(redis, now);
-		redis->attempt_by = hf__clock_after(now, redis->attempt_ms);
-		find_address(redis, now);
-	} else if (redis->state == HF__CONN_RESOLVING) {
+	bool is_free = !redis->engine->port.sending;
+	if (has_moved(redis))
+		begin_again(redis, now);
+	if (redis->state == HF__CONN_WAITING && now >= redis->retry_at && is_free)
+		begin_round(redis, now);
+	else if (redis->state == HF__CONN_RESOLVING)
 		resolving_step(redis, now);
-	} else if (redis->state == HF__CONN_CONNECTING) {
+	else if (redis->state == HF__CONN_NEXT && is_free)
+		connect_next(redis, now);
+	else if (redis->state == HF__CONN_CONNECTING)
 		connecting_step(redis, now);
-	} else if (redis->state == HF__CONN_SECURING && redis->engine->port.events) {
+	else if (redis->state == HF__CONN_SECURING && redis->engine->port.events)
 		secure_step(redis, now);
-	}
-	if (hf__conn_is_attempting(redis) && now >= redis->attempt_by) {
-		snprintf(redis->why, sizeof redis->why, "no connection in %" PRId64 " ms",
-		         redis->attempt_ms);
-		hf__conn_drop(redis, HF_EUNREACHABLE, redis->why, now);
-	}
+	if (hf__conn_is_attempting(redis) && redis->state != HF__CONN_NEXT &&
+	    now >= hf__conn_due(redis))
+		give_up_waiting(redis, now);
 }
 
 void hf__conn_up(struct hf__redis *redis, int64_t now)
 {
+	char address[64] = "";
 	redis->state = HF__CONN_UP;
 	redis->given_up = 0;
-	hf__core_log(redis->core, HF_LOG_INFO, "connected to %s", redis->config->shown);
+	redis->worked = *current_address(redis);
+	redis->resolve_is_old = true;
+	if (redis->has_name)
+		hf__resolve_show(&redis->worked, address, sizeof address);
+	hf__core_log(redis->core, HF_LOG_INFO, "connected to %s%s%s", redis->config->shown,
+	             address[0] ? " at " : "", address);
 	hf__subs_renew(redis);
 	hf__core_link_up(redis->core, now);
 }

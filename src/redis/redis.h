@@ -37,7 +37,8 @@ enum hf__redis_verb {
 enum hf__conn_state {
 	HF__CONN_IDLE,      /* nobody wants a connection */
 	HF__CONN_WAITING,   /* until retry_at */
-	HF__CONN_RESOLVING, /* the host's name */
+	HF__CONN_RESOLVING, /* there is no address yet */
+	HF__CONN_NEXT,      /* the last address failed; as soon as nobody sends to it, the next is tried */
 	HF__CONN_CONNECTING,
 	HF__CONN_SECURING, /* TLS handshake */
 	HF__CONN_GREETING, /* HELLO and what goes with it */
@@ -48,6 +49,18 @@ struct hf__address {
 	struct sockaddr_storage bytes;
 	socklen_t length;
 	int family;
+};
+
+/* One attempt: a round over all addresses, each of which has its share of the time. */
+struct hf__round {
+	int64_t limit_ms;
+	int64_t end_at;
+	int64_t share_ms; /* of the address under way, from connect() to the last word of the greeting */
+	int64_t share_by;
+	int first;     /* the address that it began with */
+	int tried;     /* addresses that have had their turn, with the one under way */
+	int error;     /* HF_E… */
+	char why[320]; /* what became of each address */
 };
 
 /* A channel; exists while it is watched or the server has not confirmed its end. */
@@ -73,13 +86,14 @@ struct hf__redis {
 	struct hf__list waiting; /* commands without an answer, in wire order */
 	struct hf__table subs;
 	struct hf__cmd hello, info, select, kill;
-	struct hf__resolve *resolve; /* a look-up under way */
+	struct hf__resolve *resolve; /* a look-up under way, or its result; never more than one */
+	bool resolve_is_old;         /* it was begun before the latest connection */
+	bool has_name;               /* the host has to be looked up */
 	struct hf__address address[HF__CONN_ADDRESSES];
 	int addresses;
-	int next_address;
+	struct hf__address worked; /* the latest address that led to a connection; length 0: none */
+	struct hf__round round;
 	enum hf__conn_state state;
-	int64_t attempt_by; /* the connection must be up by then */
-	int64_t attempt_ms; /* which is this long after it was begun */
 	int64_t retry_at;
 	int64_t answer_by;         /* no command's answer is due before */
 	int64_t server_id;         /* what the server calls this connection; 0: not known */
@@ -91,7 +105,6 @@ struct hf__redis {
 	uint32_t renewals;         /* families whose renewal was answered on this connection */
 	size_t consumed;           /* bytes of the input handled in this turn */
 	uint32_t failures;         /* attempts in a row */
-	int last_error;            /* of the attempt under way */
 	char why[200];
 	char warned[200]; /* the latest warning of a script that was logged */
 };
@@ -110,10 +123,14 @@ static inline bool hf__conn_is_attempting(const struct hf__redis *redis)
 {
 	return redis->state >= HF__CONN_RESOLVING && redis->state < HF__CONN_UP;
 }
+/* Finds the address if nothing has to be looked up for it; 0 or HF_EINVAL. */
+int hf__conn_init(struct hf__redis *redis, char *why, size_t size);
 void hf__conn_want(struct hf__redis *redis, int64_t now);
+/* When to call the next at the latest. */
+int64_t hf__conn_due(const struct hf__redis *redis);
 /* Moves the connection on: connecting, handshake, time limits. */
 void hf__conn_step(struct hf__redis *redis, int64_t now);
-/* Gives the connection up, or the attempt to make one. */
+/* Gives the connection up, or the address that an attempt is at. */
 void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t now);
 /* The server has answered all of the greeting. */
 void hf__conn_up(struct hf__redis *redis, int64_t now);
@@ -146,17 +163,26 @@ void hf__subs_done(struct hf__redis *redis);
 
 /* ---- resolve.c ---- */
 struct hf__resolve;
-/* Numbers and sockets at once; names on a thread that kicks the descriptor when done. */
+/* The addresses of a host that is a number, at once: how many, 0 if it is a name. */
+int hf__resolve_number(const char *host, int port, struct hf__address *ret_addresses);
+/* Looks a name up, on a thread that kicks the descriptor when it is done. */
 int hf__resolve_start(const char *host, int port, int kick_fd, struct hf__resolve **ret_resolve);
 /* Starts the embedded server again, on such a thread. */
 int hf__resolve_embedded(int64_t timeout_ms, int kick_fd, struct hf__resolve **ret_resolve);
-/* -1: not yet; else how many addresses redis->address has now, 0 with why filled. */
+bool hf__resolve_is_done(const struct hf__resolve *resolve);
+/* It has found addresses, and this one is not among them. */
+bool hf__resolve_lacks(const struct hf__resolve *resolve, const struct hf__address *address);
+/*
+ * -1: not yet; else how many addresses were found, which replace those of before. 0: none, those of before
+ * stay, and why is filled.
+ */
 int hf__resolve_take(struct hf__redis *redis, char *why, size_t size);
+bool hf__resolve_same(const struct hf__address *one, const struct hf__address *other);
 /* "10.0.0.1:6379" or "[::1]:6379", as servers write it; empty if it is neither. */
 void hf__resolve_show(const struct hf__address *address, char *ret_text, size_t size);
 /* The address of a socket; false if its path is too long. */
 bool hf__resolve_unix(const char *path, struct hf__address *ret_address);
-/* Forgets it; its thread ends by itself. */
-void hf__resolve_drop(struct hf__resolve *resolve);
+/* Forgets it, if there is one; its thread ends by itself. */
+void hf__resolve_drop(struct hf__redis *redis);
 
 #endif

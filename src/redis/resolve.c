@@ -21,7 +21,7 @@ struct hf__resolve {
 	_Atomic bool done;
 	int kick_fd; /* our own copy */
 	int found;
-	int64_t embedded_ms; /* > 0: start the embedded server, and wait so long for it */
+	int64_t embedded_ms; /* > 0: start the embedded server, and wait for it this long at most */
 	struct hf__embedded embedded;
 	struct hf__address address[HF__CONN_ADDRESSES];
 	char why[200]; /* nothing was found */
@@ -39,23 +39,69 @@ static void unref(struct hf__resolve *resolve)
 	free(resolve);
 }
 
-static void look_up(struct hf__resolve *resolve, int flags)
+static struct addrinfo *next_of(struct addrinfo *at, int family, bool same)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags};
+	while (at && (at->ai_family == family) != same)
+		at = at->ai_next;
+	return at;
+}
+
+static void copy_address(struct hf__address *ret_address, const struct addrinfo *from)
+{
+	memcpy(&ret_address->bytes, from->ai_addr, from->ai_addrlen);
+	ret_address->length = from->ai_addrlen;
+	ret_address->family = from->ai_family;
+}
+
+/* The families take turns, so that a network without one of them costs one address (RFC 8305). */
+static int copy_in_turns(struct hf__address *ret_addresses, struct addrinfo *list)
+{
+	int family = list->ai_family;
+	struct addrinfo *next[2] = {next_of(list, family, true), next_of(list, family, false)};
+	int found = 0;
+	for (int turn = 0; found < HF__CONN_ADDRESSES && (next[0] || next[1]); turn = 1 - turn) {
+		if (!next[turn])
+			continue;
+		copy_address(&ret_addresses[found++], next[turn]);
+		next[turn] = next_of(next[turn]->ai_next, family, turn == 0);
+	}
+	return found;
+}
+
+/* 0 or an error of getaddrinfo(). */
+static int look_up(const char *host, const char *port, int flags, struct hf__address *ret_addresses,
+                   int *ret_found)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
 	struct addrinfo *list = NULL;
-	int error = getaddrinfo(resolve->host, resolve->port, &hints, &list);
+	int error = getaddrinfo(host, port, &hints, &list);
+	if (error)
+		return error;
+	*ret_found = copy_in_turns(ret_addresses, list);
+	freeaddrinfo(list);
+	return 0;
+}
+
+static void look_up_name(struct hf__resolve *resolve)
+{
+	int error = look_up(resolve->host, resolve->port, AI_ADDRCONFIG, resolve->address,
+	                    &resolve->found);
 	if (error)
 		snprintf(resolve->why, sizeof resolve->why, "host '%s': %s", resolve->host,
 		         gai_strerror(error));
-	for (struct addrinfo *at = list; at && resolve->found < HF__CONN_ADDRESSES;
-	     at = at->ai_next) {
-		struct hf__address *address = &resolve->address[resolve->found++];
-		memcpy(&address->bytes, at->ai_addr, at->ai_addrlen);
-		address->length = at->ai_addrlen;
-		address->family = at->ai_family;
-	}
-	if (list)
-		freeaddrinfo(list);
+}
+
+int hf__resolve_number(const char *host, int port, struct hf__address *ret_addresses)
+{
+	char digits[8];
+	int found = 0;
+	snprintf(digits, sizeof digits, "%d", port);
+	return look_up(host, digits, AI_NUMERICHOST, ret_addresses, &found) ? 0 : found;
+}
+
+bool hf__resolve_same(const struct hf__address *one, const struct hf__address *other)
+{
+	return one->length == other->length && memcmp(&one->bytes, &other->bytes, one->length) == 0;
 }
 
 void hf__resolve_show(const struct hf__address *address, char *ret_text, size_t size)
@@ -99,7 +145,7 @@ static void *thread_main(void *arg)
 	if (resolve->embedded_ms)
 		start_embedded(resolve);
 	else
-		look_up(resolve, AI_ADDRCONFIG);
+		look_up_name(resolve);
 	atomic_store(&resolve->done, true);
 	(void)!write(resolve->kick_fd, &one, sizeof one);
 	unref(resolve);
@@ -143,12 +189,7 @@ int hf__resolve_start(const char *host, int port, int kick_fd, struct hf__resolv
 	if (!resolve)
 		return HF_ENOMEM;
 	snprintf(resolve->port, sizeof resolve->port, "%d", port);
-	look_up(resolve, AI_NUMERICHOST);
-	if (resolve->found == 0)
-		return run(resolve, kick_fd, ret_resolve);
-	atomic_store(&resolve->done, true);
-	*ret_resolve = resolve;
-	return 0;
+	return run(resolve, kick_fd, ret_resolve);
 }
 
 int hf__resolve_embedded(int64_t timeout_ms, int kick_fd, struct hf__resolve **ret_resolve)
@@ -160,16 +201,34 @@ int hf__resolve_embedded(int64_t timeout_ms, int kick_fd, struct hf__resolve **r
 	return run(resolve, kick_fd, ret_resolve);
 }
 
+bool hf__resolve_is_done(const struct hf__resolve *resolve)
+{
+	return atomic_load(&resolve->done);
+}
+
+bool hf__resolve_lacks(const struct hf__resolve *resolve, const struct hf__address *address)
+{
+	if (!hf__resolve_is_done(resolve))
+		return false;
+	for (int i = 0; i < resolve->found; i++)
+		if (hf__resolve_same(&resolve->address[i], address))
+			return false;
+	return resolve->found > 0;
+}
+
 int hf__resolve_take(struct hf__redis *redis, char *why, size_t size)
 {
 	struct hf__resolve *over = redis->resolve;
-	if (!atomic_load(&over->done))
+	if (!hf__resolve_is_done(over))
 		return -1;
 	int found = over->found;
-	memcpy(redis->address, over->address, sizeof over->address);
 	if (found == 0) {
 		snprintf(why, size, "%s", over->why);
-	} else if (over->embedded_ms) {
+	} else {
+		memcpy(redis->address, over->address, sizeof over->address);
+		redis->addresses = found;
+	}
+	if (found > 0 && over->embedded_ms) {
 		/* The address may lead through a descriptor, so that stays with it. */
 		struct hf__embedded before = redis->embedded;
 		redis->embedded = over->embedded;
@@ -180,8 +239,9 @@ int hf__resolve_take(struct hf__redis *redis, char *why, size_t size)
 	return found;
 }
 
-void hf__resolve_drop(struct hf__resolve *resolve)
+void hf__resolve_drop(struct hf__redis *redis)
 {
-	if (resolve)
-		unref(resolve);
+	if (redis->resolve)
+		unref(redis->resolve);
+	redis->resolve = NULL;
 }

@@ -306,7 +306,7 @@ static void database_that_does_not_exist_is_told(void **state)
 	(void)state;
 	ASSERT_RC(hf_client_open(url_with(":" SECRET "@", "/99"), HF_CLIENT(LOGGED), &client),
 	          HF_EREFUSED);
-	ASSERT_CONTAINS(hf_error_detail(), "DB index");
+	ASSERT_CONTAINS(hf_error_detail(), "database 99");
 	assert_null(client);
 	check_secret();
 }

@@ -22,7 +22,7 @@ static void expect_no_greeting(const struct script_step *steps)
 	          hf_client_open(script_url(wire.script), HF_CLIENT(.connect_timeout_ms = 300),
 	                         &wire.client));
 	EXPECT_LASTED(began_at, 300);
-	EXPECT_DETAIL("no connection in 300 ms");
+	EXPECT_DETAIL("no answer in 300 ms");
 	script_finish(wire.script);
 }
 
