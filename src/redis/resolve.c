@@ -29,6 +29,24 @@ struct hf__resolve {
 	char host[];
 };
 
+/*
+ * The process may end while a thread is in getaddrinfo(); what searches for leaks then finds its record here.
+ * There is no lock that a forked child could inherit.
+ */
+static _Atomic(struct hf__resolve *) running[16];
+
+#define RUNNING (sizeof running / sizeof *running)
+
+/* Puts a record into the place of another, or of none. */
+static void swap_running(struct hf__resolve *from, struct hf__resolve *to)
+{
+	for (size_t i = 0; i < RUNNING; i++) {
+		struct hf__resolve *expected = from;
+		if (atomic_compare_exchange_strong(&running[i], &expected, to))
+			return;
+	}
+}
+
 static void unref(struct hf__resolve *resolve)
 {
 	if (atomic_fetch_sub(&resolve->users, 1) != 1)
@@ -148,6 +166,7 @@ static void *thread_main(void *arg)
 		look_up_name(resolve);
 	atomic_store(&resolve->done, true);
 	(void)!write(resolve->kick_fd, &one, sizeof one);
+	swap_running(resolve, NULL);
 	unref(resolve);
 	return NULL;
 }
@@ -170,10 +189,12 @@ static int run(struct hf__resolve *resolve, int kick_fd, struct hf__resolve **re
 {
 	resolve->kick_fd = fcntl(kick_fd, F_DUPFD_CLOEXEC, 0);
 	atomic_store(&resolve->users, 2);
+	swap_running(NULL, resolve);
 	pthread_t thread;
 	int rc = resolve->kick_fd < 0 ? HF_ESYSTEM
 	                              : hf__thread_start(&thread, thread_main, resolve, 0);
 	if (rc) {
+		swap_running(resolve, NULL);
 		atomic_store(&resolve->users, 1);
 		unref(resolve);
 		return rc;
