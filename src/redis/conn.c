@@ -234,7 +234,7 @@ void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t 
 	}
 	note_failure(redis, error, why);
 	leave_address(redis);
-	if (round->tried > 0 && round->tried < redis->addresses && now < round->end_at)
+	if (round->tried > 0 && round->tried < redis->addresses)
 		redis->state = HF__CONN_NEXT;
 	else
 		fail_round(redis, now);
@@ -309,7 +309,8 @@ static void connect_next(struct hf__redis *redis, int64_t now)
 		bool made = false;
 		int64_t share_ms = (round->end_at - now) / (redis->addresses - round->tried);
 		round->tried++;
-		round->share_ms = share_ms > 1 ? share_ms : 1;
+		/* Where the process itself was slow, the last ones still get their turn. */
+		round->share_ms = share_ms > LEAST_MS ? share_ms : LEAST_MS;
 		round->share_by = hf__clock_after(now, round->share_ms);
 		int fd = open_socket(current_address(redis), &made);
 		if (fd < 0) {

@@ -332,9 +332,10 @@ static void answer_of_the_resolver_ends_the_wait_for_an_address_that_was_left(vo
 
 #define S_TURN_AWAY S_ACCEPT, S_CLOSE
 
+/* Goes away when the test says so, and is back after three attempts. */
 static const struct script_step away_for_a_while[] = {
-	S_HELLO,       S_GRANT, S_CLOSE,   S_TURN_AWAY, S_TURN_AWAY, S_TURN_AWAY,
-	S_RECONNECTED, S_KILLS, S_RENEWED, S_RELEASE,   S_END,
+	S_HELLO,     S_GRANT,       S_STALL, S_CLOSE,   S_TURN_AWAY, S_TURN_AWAY,
+	S_TURN_AWAY, S_RECONNECTED, S_KILLS, S_RENEWED, S_RELEASE,   S_END,
 };
 
 static void hung_resolver_keeps_nobody_from_a_server_that_is_back(void **state)
@@ -344,6 +345,7 @@ static void hung_resolver_keeps_nobody_from_a_server_that_is_back(void **state)
 	resolver_answer(address_of(wire.script));
 	take(&wire, 3000);
 	resolver_hang(true);
+	script_continue(wire.script);
 	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
 	/* One look-up for three failed attempts, and it still waits. */
 	assert_int_equal(resolver_waiting(), 1);
@@ -358,6 +360,7 @@ static void failing_resolver_keeps_nobody_from_a_server_that_is_back(void **stat
 	resolver_answer(address_of(wire.script));
 	take(&wire, 3000);
 	resolver_answer(NULL);
+	script_continue(wire.script);
 	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
 	assert_true(resolver_lookups() > 1);
 	assert_int_equal(resolver_most(), 1);
@@ -400,6 +403,7 @@ static void numbers_are_not_looked_up(void **state)
 	                         &wire.client));
 	EXPECT_RC(&wire, 0, hf_lock_open(wire.client, HF_REENTRANT, "orders", &wire.lock));
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+	script_continue(wire.script);
 	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
 	assert_int_equal(resolver_lookups(), 0);
 	give_back(&wire);
@@ -450,11 +454,13 @@ static void open_ends_in_time_after_a_slow_look_up(void **state)
 static void close_ends_in_time_while_the_resolver_hangs(void **state)
 {
 	(void)state;
-	static const struct script_step steps[] = {S_HELLO, S_GRANT, S_CLOSE, S_TURN_AWAY, S_END};
+	static const struct script_step steps[] = {S_HELLO, S_GRANT,     S_STALL,
+	                                           S_CLOSE, S_TURN_AWAY, S_END};
 	struct wire wire = {.script = script_start_tcp(steps)};
 	resolver_answer(address_of(wire.script));
 	take(&wire, 30000);
 	resolver_hang(true);
+	script_continue(wire.script);
 	WAIT_UNTIL(resolver_waiting() == 1, PATIENCE_MS);
 	long long began_at = test_now_ms();
 	hf_lock_close(wire.lock);
@@ -501,6 +507,7 @@ static void process_may_end_while_a_look_up_is_under_way(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		STORY(process_may_end_while_a_look_up_is_under_way), /* it forks: no threads yet */
 		STORY(address_that_says_nothing_costs_its_share),
 		STORY(address_that_takes_no_connection_costs_its_share),
 		STORY(address_that_refuses_costs_nothing),
@@ -519,7 +526,6 @@ int main(void)
 		STORY(open_ends_in_time_after_a_slow_look_up),
 		STORY(close_ends_in_time_while_the_resolver_hangs),
 		STORY(close_before_the_first_contact_ends_in_time),
-		STORY(process_may_end_while_a_look_up_is_under_way),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
