@@ -120,27 +120,33 @@ static void note_own_address(struct hf__redis *redis)
 	hf__resolve_show(&own, redis->seen_as, sizeof redis->seen_as);
 }
 
+/* The connection that CLIENT INFO is about; 0 if that is not said. */
+static int64_t read_id(const char *text, size_t length)
+{
+	size_t n = 0;
+	const char *id = find_field(text, length, "id=", &n);
+	char digits[24] = "";
+	if (!id || n >= sizeof digits)
+		return 0;
+	memcpy(digits, id, n);
+	return strtoll(digits, NULL, 10);
+}
+
 /*
  * Behind a proxy or a translated address the server sees another end than we do. Over a unix socket all
- * have the same one, with port 0, which is of no use.
+ * have the same one, with port 0, which is of no use. If the number is not the one that came with the
+ * greeting, somebody in between shares connections among clients, and none of them is ours to kill.
  */
 static void note_address(struct hf__redis *redis, const char *text, size_t length)
 {
-	size_t address_length = 0, id_length = 0;
-	const char *address = find_field(text, length, "addr=", &address_length);
-	const char *id = find_field(text, length, "id=", &id_length);
-	char number[24] = "";
-	if (!address || address_length >= sizeof redis->seen_as || !id ||
-	    id_length >= sizeof number) {
+	size_t n = 0;
+	const char *address = find_field(text, length, "addr=", &n);
+	int64_t id = read_id(text, length);
+	if (!address || id == 0)
 		note_own_address(redis);
-		return;
-	}
-	memcpy(number, id, id_length);
-	redis->server_id = strtoll(number, NULL, 10);
-	if (address_length > 2 && memcmp(address + address_length - 2, ":0", 2) != 0) {
-		memcpy(redis->seen_as, address, address_length);
-		redis->seen_as[address_length] = 0;
-	}
+	else if (id == redis->server_id && n < sizeof redis->seen_as && n > 2 &&
+	         memcmp(address + n - 2, ":0", 2) != 0)
+		snprintf(redis->seen_as, sizeof redis->seen_as, "%.*s", (int)n, address);
 }
 
 /* ---- refusals ---- */

@@ -38,7 +38,7 @@ enum hf__conn_state {
 	HF__CONN_IDLE,      /* nobody wants a connection */
 	HF__CONN_WAITING,   /* until retry_at */
 	HF__CONN_RESOLVING, /* there is no address yet */
-	HF__CONN_NEXT,      /* the last address failed; as soon as nobody sends to it, the next is tried */
+	HF__CONN_NEXT, /* the last address failed; as soon as nobody sends to it, the next is tried */
 	HF__CONN_CONNECTING,
 	HF__CONN_SECURING, /* TLS handshake */
 	HF__CONN_GREETING, /* HELLO and what goes with it */

@@ -47,19 +47,20 @@ static void end(struct world *world)
 
 /* ---- scripts the server does not know ---- */
 
+/* A try may take a ninth of the lease: one round trip of 250 ms fits in, two do not. */
 static void hold_on_a_slow_network_survives_a_cold_script_cache(void **state)
 {
 	struct world world;
 
 	(void)state;
 	begin(&world, TEST_SERVER_UNIX);
-	open_world(&world, HF_CLIENT(.watchdog_ms = 3000, SEEN(&world)));
+	open_world(&world, HF_CLIENT(.watchdog_ms = 4000, SEEN(&world)));
 	proxy_delay(world.proxy, 125);
 	ASSERT_OK(hf_lock_acquire(world.lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
-	WAIT_UNTIL(stats_of(world.client).renewals == 2, SOON_MS);
+	WAIT_UNTIL(stats_of(world.client).renewals >= 2, SOON_MS);
 	/* What others do to the cache costs a round trip, and nothing else. */
 	raw_ok(world.raw, "SCRIPT", "FLUSH", NULL);
-	WAIT_UNTIL(stats_of(world.client).renewals == 4, SOON_MS);
+	WAIT_UNTIL(stats_of(world.client).renewals >= 4, SOON_MS);
 	assert_int_equal(stats_of(world.client).renewal_failures, 0);
 	assert_int_equal(stats_of(world.client).reconnects, 0);
 	assert_int_equal(seen_count(&world.seen, HF_AT_RISK), 0);

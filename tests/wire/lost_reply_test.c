@@ -382,7 +382,7 @@ static void old_connection_is_killed_even_when_an_attempt_fails_between(void **s
 /* What the next greeting kills after this answer to CLIENT INFO; NULL if it kills nobody. */
 static void check_killed(const char *info, const char *id, const char *address, bool tcp)
 {
-	static const char hello[] = "%2\r\n+version\r\n+7.0.0\r\n+id\r\n:5\r\n";
+	static const char hello[] = "%2\r\n+version\r\n+7.0.0\r\n+id\r\n:7\r\n";
 	const struct script_step killed[] = {
 		S_EXPECT("HELLO", "..."),
 		S_EXPECT_INFO,
@@ -421,11 +421,13 @@ static void old_connection_is_killed_by_the_address_that_the_server_sees(void **
 	(void)state;
 	check_killed(INFO, "7", "10.0.0.9:41234", true);
 	check_killed(INFO, "7", "10.0.0.9:41234", false);
-	check_killed("$32\r\nid=12 addr=[2001:db8::7]:50 db=0\r\n", "12", "[2001:db8::7]:50", true);
-	check_killed("=27\r\ntxt:addr=10.0.0.9:5 id=8 x=\r\n", "8", "10.0.0.9:5", true);
+	check_killed("$31\r\nid=7 addr=[2001:db8::7]:50 db=0\r\n", "7", "[2001:db8::7]:50", true);
+	check_killed("=27\r\ntxt:addr=10.0.0.9:5 id=7 x=\r\n", "7", "10.0.0.9:5", true);
 	check_killed("$27\r\nid=7 addr=/run/redis.sock:0\r\n", NULL, NULL, false);
 	check_killed("$27\r\nid=7 addr=/run/redis.sock:0\r\n", NULL, NULL, true);
 	check_killed("$20\r\nid=7 addr=redis.s:0 \r\n", NULL, NULL, true);
+	/* A connection that is not the greeted one is shared with others. */
+	check_killed("$20\r\nid=8 addr=10.0.0.9:5\r\n", NULL, NULL, true);
 }
 
 /* The greeting has told the number, and the address may be our own. */
@@ -445,7 +447,7 @@ static void old_connection_is_killed_without_the_right_to_ask_for_its_address(vo
 		"*1\r\n$15\r\naddr=10.0.0.9:5\r\n",
 	};
 	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-		check_killed(answers[i], "5", "*", true);
+		check_killed(answers[i], "7", "*", true);
 		check_killed(answers[i], NULL, NULL, false);
 	}
 }

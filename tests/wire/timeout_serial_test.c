@@ -250,7 +250,7 @@ static void first_renewal_of_a_connection_takes_one_slow_round_trip(void **state
 		S_RELEASE,
 		S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 3000));
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 4000));
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
 	WAIT_UNTIL(stats_of(wire.client).renewals == 2, PATIENCE_MS);
 	assert_int_equal(stats_of(wire.client).renewal_failures, 0);
@@ -267,7 +267,7 @@ static void script_that_is_sent_again_has_all_its_time_again(void **state)
 		S_EXPECT_ASK,
 		S_DELAY(250),
 		S_SEND(NOSCRIPT),
-		S_EXPECT("EVAL", "*", "1", "orders", "3000", "*", "1"),
+		S_EXPECT("EVAL", "*", "1", "orders", "4000", "*", "1"),
 		S_DELAY(250),
 		S_SEND(GRANTED),
 		S_EXPECT_RENEWAL,
@@ -281,7 +281,7 @@ static void script_that_is_sent_again_has_all_its_time_again(void **state)
 		S_RELEASE,
 		S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 3000));
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 4000));
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
 	WAIT_UNTIL(stats_of(wire.client).renewals == 2, PATIENCE_MS);
 	assert_int_equal(stats_of(wire.client).renewal_failures, 0);
