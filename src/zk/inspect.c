@@ -47,6 +47,7 @@ struct hf__inspection {
 	bool visiting;           /* the path is not done with */
 	bool in_leases;          /* it is that of a semaphore's leases, and of nothing else */
 	bool no_memory;          /* for one of the holders */
+	bool no_members;         /* what looked like members of a barrier are folders */
 	int64_t token;
 	const char *kind;
 };
@@ -63,7 +64,7 @@ static void drop_names(struct hf__inspection *at)
 	at->names = NULL;
 	at->count = at->holders = at->waiters = at->asked = at->known = at->told = 0;
 	at->fields.length = 0;
-	at->no_memory = false;
+	at->no_memory = at->no_members = false;
 	at->token = 0;
 }
 
@@ -306,24 +307,6 @@ static int add_row(const struct hf__zk *zk, struct hf__inspection *at)
 
 /* ---- a folder ---- */
 
-static bool has_word(const char *name, const char *word)
-{
-	const char *at = strstr(name, word);
-	return at && strspn(at + strlen(word), "0123456789") == strlen(at + strlen(word)) &&
-	       at[strlen(word)];
-}
-
-static const char *sequence_of(const char *name)
-{
-	const char *dash = strrchr(name, '-');
-	return dash ? dash + 1 : name;
-}
-
-static int compare_sequences(const void *a, const void *b)
-{
-	return strcmp(sequence_of(*(char *const *)a), sequence_of(*(char *const *)b));
-}
-
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -340,8 +323,9 @@ static enum folder folder_of(const struct hf__inspection *at)
 {
 	size_t queue = 0, leases = 0, members = 0, ready = 0;
 	for (size_t i = 0; i < at->count; i++) {
-		queue += hf__queue_role(at->names[i]) != HF__QUEUE_STRANGER;
-		leases += has_word(at->names[i], "lease-");
+		enum hf__queue_role form = hf__queue_form(at->names[i]);
+		queue += form != HF__QUEUE_STRANGER && form != HF__QUEUE_LEASE;
+		leases += form == HF__QUEUE_LEASE;
 		members += is_guid(at->names[i]);
 		ready += strcmp(at->names[i], "ready") == 0;
 	}
@@ -367,7 +351,7 @@ static enum folder sort_out(struct hf__inspection *at)
 			members--;
 		at->kind = kinds[hf__queue_role(at->names[0])];
 	} else if (folder == FOLDER_LEASES) {
-		qsort(at->names, at->count, sizeof *at->names, compare_sequences);
+		hf__queue_sort(at->names, at->count);
 		at->holders = at->count;
 		at->kind = "permits";
 	} else if (folder == FOLDER_MEMBERS) {
@@ -398,12 +382,12 @@ static bool join(const struct hf__inspection *at, const char *child, char ret_pa
 	return n > 0 && n < HF__ZK_PATH;
 }
 
-/* Notes the children that are no members, to be visited too. */
-static int push_children(struct hf__inspection *at)
+/* Notes these children, to be visited too. */
+static int push_children(struct hf__inspection *at, size_t from, size_t to)
 {
 	bool semaphore = has_child(at, "locks") && has_child(at, "leases");
 	char path[HF__ZK_PATH];
-	for (size_t i = at->count; i > at->holders + at->waiters; i--) {
+	for (size_t i = to; i > from; i--) {
 		const char *name = at->names[i - 1];
 		bool hidden = (semaphore && strcmp(name, "locks") == 0) ||
 		              (strcmp(at->path, "/") == 0 && strcmp(name, "zookeeper") == 0);
@@ -442,6 +426,15 @@ static int add_words(struct hf__inspection *at, size_t i, const char *data, size
 	return 0;
 }
 
+/* A lock may be named by a GUID too, and then its folder is not a member. */
+static void leave_members(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+{
+	if (at->walk && push_children(at, 0, at->holders))
+		fail_memory(zk, at, now);
+	else
+		visit_next(zk, at, now);
+}
+
 /* Answers come in the order of the requests, so this is about the next one. */
 static void got_holder(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
@@ -452,6 +445,8 @@ static void got_holder(struct hf__zk *zk, struct hf__request *request, int64_t n
 	size_t length = request->rc == ZOK && request->length > 0 ? (size_t)request->length : 0;
 	if (i == 0 && request->rc == ZOK)
 		at->token = request->stat.czxid;
+	if (request->rc == ZOK && request->stat.ephemeralOwner == 0 && is_guid(at->names[i]))
+		at->no_members = true;
 	if (i < at->holders ? add_holder(at, at->names[i], request->text, length)
 	                    : add_words(at, i, request->text, length))
 		at->no_memory = true;
@@ -459,6 +454,8 @@ static void got_holder(struct hf__zk *zk, struct hf__request *request, int64_t n
 		return;
 	if (at->no_memory)
 		fail_memory(zk, at, now);
+	else if (at->no_members)
+		leave_members(zk, at, now);
 	else
 		tell(zk, at, now);
 }
@@ -508,7 +505,8 @@ static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	enum folder folder = sort_out(at);
 	/* Its gate, the folder of locks, may have been removed while nobody waited there. */
 	bool semaphore = !at->walk && !at->in_leases && has_child(at, "leases");
-	if (at->walk && push_children(at)) {
+	size_t members = at->holders + at->waiters;
+	if (at->walk && push_children(at, members, at->count)) {
 		fail_memory(zk, at, now);
 	} else if (folder == FOLDER_LEASES || (folder != FOLDER_OTHER && !at->in_leases)) {
 		ask_holders(zk, at, now);

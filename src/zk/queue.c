@@ -1,6 +1,7 @@
 /* The order of lock nodes, as Curator has it. */
 #include "zk/queue.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,32 +16,77 @@ void hf__queue_name(char ret_name[HF__QUEUE_NAME], const char *guid, enum hf__qu
 	snprintf(ret_name, HF__QUEUE_NAME, "_c_%s-%s", guid, marker[role]);
 }
 
-/* What is behind the last occurrence of the word, or NULL. */
-static const char *behind(const char *name, const char *word)
+/* As servers write it: ten characters or more, with a sign once a folder has used its numbers up. */
+static bool is_number(const char *text)
+{
+	size_t sign = text[0] == '-';
+	size_t digits = strspn(text + sign, "0123456789");
+	return sign + digits >= 10 && !text[sign + digits];
+}
+
+/*
+ * The number after the marker, which begins the name or follows a dash; NULL if the name is not of this
+ * form. Java takes any name that contains the marker for a lock node, and "clock-sync" is a lock's folder.
+ */
+static const char *number_after(const char *name, const char *word)
 {
 	const char *found = NULL;
 	for (const char *at = name; (at = strstr(at, word)); at++)
-		found = at + strlen(word);
-	return found;
+		found = at;
+	if (!found || (found != name && found[-1] != '-'))
+		return NULL;
+	const char *number = found + strlen(word);
+	return is_number(number) ? number : NULL;
 }
 
 enum hf__queue_role hf__queue_role(const char *name)
 {
-	if (behind(name, marker[HF__QUEUE_WRITE]))
+	if (number_after(name, marker[HF__QUEUE_WRITE]))
 		return HF__QUEUE_WRITE;
-	if (behind(name, marker[HF__QUEUE_READ]))
+	if (number_after(name, marker[HF__QUEUE_READ]))
 		return HF__QUEUE_READ;
-	if (behind(name, marker[HF__QUEUE_LATCH]))
+	if (number_after(name, marker[HF__QUEUE_LATCH]))
 		return HF__QUEUE_LATCH;
-	return behind(name, marker[HF__QUEUE_MUTEX]) ? HF__QUEUE_MUTEX : HF__QUEUE_STRANGER;
+	return number_after(name, marker[HF__QUEUE_MUTEX]) ? HF__QUEUE_MUTEX : HF__QUEUE_STRANGER;
+}
+
+/* With dashes as in Java, or 32 digits as in Go's client. */
+static bool is_guid(const char *text, size_t length)
+{
+	static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+	bool dashes = length == sizeof form - 1;
+	for (size_t i = 0; i < length; i++)
+		if (dashes && form[i] == '-' ? text[i] != '-' : !isxdigit((unsigned char)text[i]))
+			return false;
+	return dashes || length == 32;
+}
+
+/* What stands before the marker in the names that recipes give: nothing, or a GUID. */
+static bool is_prefix(const char *text, size_t length)
+{
+	if (length > 3 && strncmp(text, "_c_", 3) == 0) {
+		text += 3;
+		length -= 3;
+	}
+	return length == 0 || (text[length - 1] == '-' && is_guid(text, length - 1));
+}
+
+enum hf__queue_role hf__queue_form(const char *name)
+{
+	enum hf__queue_role role = hf__queue_role(name);
+	if (role == HF__QUEUE_STRANGER)
+		role = HF__QUEUE_LEASE;
+	const char *number = number_after(name, marker[role]);
+	size_t prefix = number ? (size_t)(number - name) - strlen(marker[role]) : 0;
+	return number && is_prefix(name, prefix) ? role : HF__QUEUE_STRANGER;
 }
 
 const char *hf__queue_suffix(const char *name)
 {
 	enum hf__queue_role role = hf__queue_role(name);
-	const char *lease =
-		role == HF__QUEUE_STRANGER ? behind(name, marker[HF__QUEUE_LEASE]) : NULL;
-	return role != HF__QUEUE_STRANGER ? behind(name, marker[role]) : lease ? lease : name;
+	const char *number =
+		number_after(name, marker[role == HF__QUEUE_STRANGER ? HF__QUEUE_LEASE : role]);
+	return number ? number : name;
 }
 
 bool hf__queue_number(const char *name, int64_t *ret_number)

@@ -23,11 +23,16 @@ enum hf__queue_role {
 
 /* "_c_<guid>-lock-" and the like, to which the server adds the number. */
 void hf__queue_name(char ret_name[HF__QUEUE_NAME], const char *guid, enum hf__queue_role role);
-/* What a child is in the queue; a stranger has no marker. */
+/*
+ * What a child is in the queue. Whatever ends in a marker and a number takes part, also with a prefix of its
+ * own, as an operator may give it; all else is a stranger.
+ */
 enum hf__queue_role hf__queue_role(const char *name);
-/* The text behind the marker: what decides the order. Of a stranger the whole name. */
+/* The same of names exactly as recipes give them, leases included: these tell a lock from a folder of locks. */
+enum hf__queue_role hf__queue_form(const char *name);
+/* The number after the marker as text, which decides the order. Of a stranger the whole name. */
 const char *hf__queue_suffix(const char *name);
-/* As a number; false if it is none. */
+/* As a number; false if it is not one. */
 bool hf__queue_number(const char *name, int64_t *ret_number);
 /* Whether the child was made by whoever has this GUID. */
 bool hf__queue_is_of(const char *name, const char *guid);

@@ -105,6 +105,47 @@ static void locks_of_others_are_listed(void **state)
 	cli_free(one);
 }
 
+/* Folders of locks whose names look like nodes of a lock, of a semaphore or of a barrier. */
+static void folder_of_locks_is_not_taken_for_a_lock(void **state)
+{
+	static const char guid[] = "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a";
+	static const char *const names[] = {
+		"apps/clock-sync",   "apps/backup-lock-2024010112", "apps/unlatch-all",
+		"builds/release-17", "builds/release-18",           "tasks/ready",
+		"apps/a__READ__b",
+	};
+	char path[200];
+	(void)state;
+	zk_make("/apps", "", ZK_RAW_CONTAINER);
+	zk_make("/builds", "", ZK_RAW_CONTAINER);
+	zk_make("/tasks", "", ZK_RAW_CONTAINER);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		snprintf(path, sizeof path, "/%s", names[i]);
+		zk_make(path, "", ZK_RAW_CONTAINER);
+		snprintf(path, sizeof path, "/%s/" JAVA "-lock-", names[i]);
+		(void)make_node(path, "");
+	}
+	snprintf(path, sizeof path, "/tasks/%s", guid);
+	zk_make(path, "", ZK_RAW_CONTAINER);
+	snprintf(path, sizeof path, "/tasks/%s/lock-", guid);
+	(void)make_node(path, "");
+	struct cli *cli = show_json("ls", NULL);
+	const char *all = cli_output(cli);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		expect_in(about(all, names[i]), "\"kind\":\"reentrant\"");
+	snprintf(path, sizeof path, "tasks/%s", guid);
+	expect_in(about(all, path), "\"owner\":\"lock-0000000000\"");
+	assert_string_equal(about(all, "apps"), "");
+	assert_string_equal(about(all, "builds"), "");
+	assert_string_equal(about(all, "tasks"), "");
+	/* Each of them once. */
+	const char *first = strstr(all, "\"tasks/ready\"");
+	assert_null(strstr(first + 1, "\"tasks/ready\""));
+	cli_free(cli);
+	CLI_CALL(zk_url(), 1, "who", "apps");
+	CLI_CALL(zk_url(), 1, "who", "tasks");
+}
+
 static void pattern_selects_paths(void **state)
 {
 	(void)state;
@@ -435,6 +476,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ZK_STORY(locks_of_others_are_listed),
+		ZK_STORY(folder_of_locks_is_not_taken_for_a_lock),
 		ZK_STORY(pattern_selects_paths),
 		ZK_STORY(empty_tree_lists_nothing),
 		ZK_STORY(token_is_that_of_the_holder),

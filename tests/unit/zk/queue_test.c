@@ -71,7 +71,7 @@ static void node_is_known_by_its_guid(void **state)
 	assert_false(hf__queue_is_of("", GUID_A));
 }
 
-static void role_is_what_the_name_contains(void **state)
+static void role_is_what_the_name_ends_in(void **state)
 {
 	(void)state;
 	assert_int_equal(hf__queue_role(LOCK(GUID_A, "0000000001")), HF__QUEUE_MUTEX);
@@ -86,6 +86,52 @@ static void role_is_what_the_name_contains(void **state)
 	/* In a queue a lease is a stranger: it holds, but not by its place. */
 	assert_int_equal(hf__queue_role(LEASE(GUID_A, "0000000001")), HF__QUEUE_STRANGER);
 	assert_int_equal(hf__queue_role(""), HF__QUEUE_STRANGER);
+	/* A folder has used its numbers up. */
+	assert_int_equal(hf__queue_role(LOCK(GUID_A, "-2147483648")), HF__QUEUE_MUTEX);
+	assert_int_equal(hf__queue_role("latch--000000001"), HF__QUEUE_LATCH);
+}
+
+/* Locks may be called that, and then these are their folders. */
+static void name_that_only_contains_a_marker_is_a_stranger(void **state)
+{
+	static const char *const names[] = {
+		"clock-sync", "clock-0000000001",    "block-0000000001", "lock-",
+		"lock-1",     "lock-000000001",      "lock-000000000x",  "lock-0000000001x",
+		"my-lock-2",  "lock-0000000001-a",   "lock--",           "lock-----------",
+		"release-17", "release-0000000017",  "snatch-latch-it",  "nlatch-0000000001",
+		"a__READ__b", "x__WRIT__0000000001", "__READ__1",
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT(names); i++) {
+		assert_int_equal(hf__queue_role(names[i]), HF__QUEUE_STRANGER);
+		assert_int_equal(hf__queue_form(names[i]), HF__QUEUE_STRANGER);
+		assert_string_equal(hf__queue_suffix(names[i]), names[i]);
+	}
+}
+
+static void form_is_that_of_the_recipes(void **state)
+{
+	(void)state;
+	assert_int_equal(hf__queue_form(LOCK(GUID_A, "0000000001")), HF__QUEUE_MUTEX);
+	assert_int_equal(hf__queue_form(LOCK(GUID_A, "-2147483648")), HF__QUEUE_MUTEX);
+	assert_int_equal(hf__queue_form(READ(GUID_A, "0000000001")), HF__QUEUE_READ);
+	assert_int_equal(hf__queue_form(WRITE(GUID_A, "0000000001")), HF__QUEUE_WRITE);
+	assert_int_equal(hf__queue_form(LATCH(GUID_A, "0000000001")), HF__QUEUE_LATCH);
+	assert_int_equal(hf__queue_form(LEASE(GUID_A, "0000000001")), HF__QUEUE_LEASE);
+	assert_int_equal(hf__queue_form("lock-0000000001"), HF__QUEUE_MUTEX);
+	assert_int_equal(hf__queue_form("lease-0000000001"), HF__QUEUE_LEASE);
+	assert_int_equal(hf__queue_form(GUID_A "-lock-0000000001"), HF__QUEUE_MUTEX);
+	/* As Go's client names them. */
+	assert_int_equal(hf__queue_form("_c_0123456789abcdef0123456789abcdef-lock-0000000001"),
+	                 HF__QUEUE_MUTEX);
+	/* These take part in a queue, but do not make a folder one. */
+	assert_int_equal(hf__queue_form("backup-lock-2024010112"), HF__QUEUE_STRANGER);
+	assert_int_equal(hf__queue_role("backup-lock-2024010112"), HF__QUEUE_MUTEX);
+	assert_int_equal(hf__queue_form("_c_-lock-0000000001"), HF__QUEUE_STRANGER);
+	assert_int_equal(hf__queue_form("_c_1234-lock-0000000001"), HF__QUEUE_STRANGER);
+	assert_int_equal(hf__queue_form("_c_11111111x1111-4111-8111-111111111111-lock-0000000001"),
+	                 HF__QUEUE_STRANGER);
+	assert_int_equal(hf__queue_form("re-lease-0000000017"), HF__QUEUE_STRANGER);
 }
 
 static void suffix_is_behind_the_last_marker(void **state)
@@ -94,12 +140,11 @@ static void suffix_is_behind_the_last_marker(void **state)
 	assert_string_equal(hf__queue_suffix(LOCK(GUID_A, "0000000042")), "0000000042");
 	assert_string_equal(hf__queue_suffix("lock-lock-0000000042"), "0000000042");
 	assert_string_equal(hf__queue_suffix("__READ__-__READ__0000000042"), "0000000042");
-	assert_string_equal(hf__queue_suffix("__WRIT____WRIT__0000000042"), "0000000042");
+	assert_string_equal(hf__queue_suffix("__WRIT__-__WRIT__0000000042"), "0000000042");
 	assert_string_equal(hf__queue_suffix(LATCH(GUID_A, "0000000042")), "0000000042");
 	assert_string_equal(hf__queue_suffix(LEASE(GUID_A, "0000000042")), "0000000042");
 	assert_string_equal(hf__queue_suffix("lease-lease-0000000042"), "0000000042");
 	assert_string_equal(hf__queue_suffix("orders"), "orders");
-	assert_string_equal(hf__queue_suffix("lock-"), "");
 }
 
 static void number_is_signed_and_whole(void **state)
@@ -310,7 +355,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(name_is_the_protected_one),
 		cmocka_unit_test(node_is_known_by_its_guid),
-		cmocka_unit_test(role_is_what_the_name_contains),
+		cmocka_unit_test(role_is_what_the_name_ends_in),
+		cmocka_unit_test(name_that_only_contains_a_marker_is_a_stranger),
+		cmocka_unit_test(form_is_that_of_the_recipes),
 		cmocka_unit_test(suffix_is_behind_the_last_marker),
 		cmocka_unit_test(number_is_signed_and_whole),
 		cmocka_unit_test(lowest_number_has_the_turn_whatever_its_guid),
