@@ -42,25 +42,14 @@ static void close_session(struct hf__zk *zk, struct hf__session *session)
 	free_session(zk, session);
 }
 
-/* Called while the library may hold locks of its own: it does nothing. */
-static void on_auth(int rc, const void *arg)
-{
-	(void)rc;
-	(void)arg;
-}
-
 static void open_handle(struct hf__zk *zk, struct hf__session *session)
 {
-	const struct hf__config *config = zk->config;
 	zk->library.set_log_level((ZooLogLevel)0);
-	session->handle = hf__library_open(&zk->library, config, hf__request_on_session, session);
-	if (!session->handle)
-		return;
+	session->handle =
+		hf__library_open(&zk->library, zk->config, hf__request_on_session, session);
 	/* By default it looks the hosts up again at every turn of its loop. */
-	(void)zk->library.set_delay(session->handle, -1);
-	if (config->auth)
-		(void)zk->library.add_auth(session->handle, "digest", config->auth,
-		                           (int)strlen(config->auth), on_auth, NULL);
+	if (session->handle)
+		(void)zk->library.set_delay(session->handle, -1);
 }
 
 /*
@@ -218,9 +207,31 @@ static void probed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	}
 }
 
+/* Called while the library may hold locks of its own: it does nothing. */
+static void on_auth(int rc, const void *arg)
+{
+	(void)rc;
+	(void)arg;
+}
+
+/*
+ * The library does not take them between two connections. Those it has taken go out before all requests that
+ * follow, on this connection and on every later one of the session.
+ */
+static bool give_credentials(struct hf__zk *zk)
+{
+	struct hf__session *session = zk->session;
+	const char *auth = zk->config->auth;
+	if (auth && !session->has_auth)
+		session->has_auth = zk->library.add_auth(session->handle, "digest", auth,
+		                                         (int)strlen(auth), on_auth, NULL) == ZOK;
+	return !auth || session->has_auth;
+}
+
 static void probe(struct hf__zk *zk, int64_t now)
 {
-	struct hf__request *request = hf__request_new(zk, probed, NULL);
+	struct hf__request *request =
+		give_credentials(zk) ? hf__request_new(zk, probed, NULL) : NULL;
 	if (!request) {
 		zk->probe_at = now + PROBE_MS;
 		return;

@@ -169,6 +169,7 @@ struct hf__session {
 	zhandle_t *handle;
 	uint32_t number;
 	struct hf__list watchers;
+	bool has_auth; /* the library has taken the credentials */
 	/* What the library has said since it was last looked at. */
 	bool connected, suspended, expired, auth_failed;
 	/* Guarded by the backend's door; used if a thread ends it. */
