@@ -331,7 +331,7 @@ static void free_zk(void *backend)
 	hf__table_done(&zk->nodes);
 	hf__table_done(&zk->places);
 	hf__table_done(&zk->watchers);
-	hf__session_unref(zk);
+	hf__opener_unref(zk);
 }
 
 static void init_acl(struct hf__zk *zk)
@@ -370,6 +370,8 @@ int hf__zk_new(struct hf__core *core, struct hf__engine *engine, struct hf__conf
 	if (!zk)
 		return HF_ENOMEM;
 	int rc = hf__library_load(&zk->library, config, why, size);
+	if (!rc)
+		rc = hf__library_copy(&zk->servers, config);
 	if (rc) {
 		free(zk);
 		return rc;

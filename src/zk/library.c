@@ -145,26 +145,40 @@ static char *join_files(const struct hf__config *config)
 	return files;
 }
 
-/* The library takes the files apart with strtok, which knows one text at a time. */
-static zhandle_t *open_tls(const struct hf__library *library, const struct hf__config *config,
+int hf__library_copy(struct hf__servers *servers, const struct hf__config *config)
+{
+	servers->hosts = strdup(config->hosts);
+	servers->files = config->tls ? join_files(config) : NULL;
+	servers->session_ms = (int)config->session_ms;
+	if (servers->hosts && (servers->files || !config->tls))
+		return 0;
+	hf__library_forget(servers);
+	return HF_ENOMEM;
+}
+
+void hf__library_forget(struct hf__servers *servers)
+{
+	free(servers->hosts);
+	free(servers->files);
+	servers->hosts = servers->files = NULL;
+}
+
+/* The library takes the files apart with strtok, which knows one text at a time, and in a copy of its own. */
+static zhandle_t *open_tls(const struct hf__library *library, const struct hf__servers *servers,
                            watcher_fn watcher, void *context)
 {
 	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-	char *files = join_files(config);
-	if (!files)
-		return NULL;
 	pthread_mutex_lock(&mutex);
-	zhandle_t *handle = library->init_tls(config->hosts, files, watcher,
-	                                      (int)config->session_ms, NULL, context, 0);
+	zhandle_t *handle = library->init_tls(servers->hosts, servers->files, watcher,
+	                                      servers->session_ms, NULL, context, 0);
 	pthread_mutex_unlock(&mutex);
-	free(files);
 	return handle;
 }
 
-zhandle_t *hf__library_open(const struct hf__library *library, const struct hf__config *config,
+zhandle_t *hf__library_open(const struct hf__library *library, const struct hf__servers *servers,
                             watcher_fn watcher, void *context)
 {
-	if (config->tls)
-		return open_tls(library, config, watcher, context);
-	return library->init(config->hosts, watcher, (int)config->session_ms, NULL, context, 0);
+	if (servers->files)
+		return open_tls(library, servers, watcher, context);
+	return library->init(servers->hosts, watcher, servers->session_ms, NULL, context, 0);
 }

@@ -38,6 +38,17 @@ struct hf__library {
 	            strings_completion_t done, const void *arg);
 };
 
+/* What a handle is opened with: copies, since a thread that opens one may outlive its client. */
+struct hf__servers {
+	char *hosts;
+	char *files; /* of TLS: "ca,cert,key,password"; NULL: without */
+	int session_ms;
+};
+
+/* 0 or HF_ENOMEM. */
+int hf__library_copy(struct hf__servers *servers, const struct hf__config *config);
+void hf__library_forget(struct hf__servers *servers);
+
 /*
  * What the config needs of it. Returns 0, or with why: HF_ENOTSUP, or HF_ETLS if a file for TLS cannot be
  * used.
@@ -49,7 +60,7 @@ int hf__library_load(struct hf__library *library, const struct hf__config *confi
  * A handle that connects by itself; NULL if a name cannot be resolved, or without memory. To be called on a
  * thread of ours: the library's threads take over what signals it has blocked.
  */
-zhandle_t *hf__library_open(const struct hf__library *library, const struct hf__config *config,
+zhandle_t *hf__library_open(const struct hf__library *library, const struct hf__servers *servers,
                             watcher_fn watcher, void *context);
 
 #endif

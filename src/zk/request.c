@@ -76,12 +76,12 @@ static void post(struct hf__request *request, int rc, bool kept)
 {
 	struct hf__zk *zk = request->zk;
 	request->rc = kept ? rc : ZSYSTEMERROR;
-	if (!hf__session_enter(zk))
+	if (!hf__opener_enter(zk))
 		return;
 	note_watch(request, rc);
 	hf__list_remove(&request->link);
 	hf__list_add(&zk->inbox, &request->link);
-	hf__session_leave(zk);
+	hf__opener_leave(zk);
 }
 
 static struct hf__request *mine(const void *arg)
@@ -149,7 +149,7 @@ void hf__request_on_session(zhandle_t *handle, int type, int state, const char *
 	struct hf__zk *zk = session->zk;
 	(void)handle;
 	(void)path;
-	if (type != SESSION_EVENT || !hf__session_enter(zk))
+	if (type != SESSION_EVENT || !hf__opener_enter(zk))
 		return;
 	session->connected = state == STATE_CONNECTED;
 	if (state == STATE_EXPIRED)
@@ -159,7 +159,7 @@ void hf__request_on_session(zhandle_t *handle, int type, int state, const char *
 	else if (state != STATE_CONNECTED)
 		session->suspended = true;
 	zk->session_news = true;
-	hf__session_leave(zk);
+	hf__opener_leave(zk);
 }
 
 /* ---- into the library ---- */

@@ -1,86 +1,13 @@
-/* The session: handles come and go on a thread of their own, since the library may block in both. */
+/* The session: when there is to be one, whether it is to be relied on, and what is wrong with it. */
 #include "zk/zk.h"
 
-#include "base/thread.h"
-
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define PROBE_MS 500  /* between probes that were not answered */
-#define CLOSE_MS 2000 /* for the library to end a handle with TLS */
+#define PROBE_MS 500 /* between probes that were not answered */
 
 enum { STATE_CONNECTED = 3 };
-
-/* ---- the opener's thread ---- */
-
-/* What its watchers had to say and was not heard is of no interest any more. */
-static void drop_notices(struct hf__zk *zk, const struct hf__session *session)
-{
-	struct hf__list *link, *after;
-	hf__engine_lock(zk->engine);
-	hf__list_each_safe (link, after, &zk->notices)
-		if (hf__list_item(link, struct hf__watcher, notice)->session == session)
-			hf__list_remove(link);
-	hf__engine_unlock(zk->engine);
-}
-
-static void free_session(struct hf__zk *zk, struct hf__session *session)
-{
-	drop_notices(zk, session);
-	hf__watch_free_all(session);
-	free(session);
-}
-
-/* Waits for the library's threads, which may be waiting for the mutex. */
-static void close_session(struct hf__zk *zk, struct hf__session *session)
-{
-	if (session->handle)
-		(void)zk->library.close(session->handle);
-	free_session(zk, session);
-}
-
-static void open_handle(struct hf__zk *zk, struct hf__session *session)
-{
-	zk->library.set_log_level((ZooLogLevel)0);
-	session->handle =
-		hf__library_open(&zk->library, zk->config, hf__request_on_session, session);
-	/* By default it looks the hosts up again at every turn of its loop. */
-	if (session->handle)
-		(void)zk->library.set_delay(session->handle, -1);
-}
-
-/*
- * The library's threads inherit it. They pass things on in small steps: each would interrupt whoever woke it,
- * twice per request, instead of waiting for that thread to go to sleep, which it is about to do.
- */
-static void be_patient(void)
-{
-	struct sched_param param;
-	int policy;
-	if (!pthread_getschedparam(pthread_self(), &policy, &param) && policy == SCHED_OTHER)
-		(void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &param);
-}
-
-static void *opener_main(void *arg)
-{
-	struct hf__session *session = arg;
-	struct hf__zk *zk = session->zk;
-	be_patient();
-	if (zk->closing)
-		close_session(zk, zk->closing);
-	open_handle(zk, session);
-	hf__engine_lock(zk->engine);
-	zk->closing = NULL;
-	zk->opened = session;
-	zk->opener_done = true;
-	hf__engine_unlock(zk->engine);
-	return NULL;
-}
-
-/* ---- under the mutex ---- */
 
 static void fail(struct hf__zk *zk, int error, const char *why, int64_t now)
 {
@@ -91,26 +18,23 @@ static void fail(struct hf__zk *zk, int error, const char *why, int64_t now)
 
 static void open_session(struct hf__zk *zk, int64_t now)
 {
-	struct hf__session *session = calloc(1, sizeof(*session));
 	zk->connect_by = hf__clock_after(now, zk->config->connect_timeout_ms);
 	zk->sessions++; /* whatever becomes of it, the one before is over */
+	zk->state = HF__SESSION_NONE;
+	struct hf__session *session = hf__opener_new(zk);
 	if (!session) {
-		zk->state = HF__SESSION_NONE;
 		fail(zk, HF_ENOMEM, "no memory for a session", now);
 		return;
 	}
-	session->zk = zk;
-	session->number = zk->sessions;
-	hf__list_init(&session->watchers);
-	zk->was_up = false;
-	zk->state = HF__SESSION_OPENING;
-	if (hf__thread_start(&zk->opener, opener_main, session, 0)) {
-		free(session);
-		zk->state = HF__SESSION_NONE;
+	session->before = zk->closing;
+	if (hf__opener_open(zk, session)) {
+		hf__opener_free(session);
 		fail(zk, HF_ESYSTEM, "cannot start a thread", now);
 		return;
 	}
-	zk->has_opener = true;
+	zk->closing = NULL;
+	zk->was_up = false;
+	zk->state = HF__SESSION_OPENING;
 }
 
 void hf__session_want(struct hf__zk *zk, int64_t now)
@@ -254,11 +178,7 @@ static void expired(struct hf__zk *zk, int64_t now)
 
 static void take_opened(struct hf__zk *zk, int64_t now)
 {
-	struct hf__session *session = zk->opened;
-	zk->opener_done = false;
-	zk->has_opener = false;
-	zk->opened = NULL;
-	pthread_join(zk->opener, NULL);
+	struct hf__session *session = hf__opener_take(zk);
 	if (session->handle) {
 		zk->session = session;
 		zk->state = HF__SESSION_WAITING;
@@ -266,7 +186,7 @@ static void take_opened(struct hf__zk *zk, int64_t now)
 		zk->session_news = true;
 		return;
 	}
-	zk->closing = session;
+	hf__opener_free(session);
 	zk->state = HF__SESSION_NONE;
 	fail(zk, HF_EUNREACHABLE, "the name of a server cannot be resolved", now);
 }
@@ -302,6 +222,23 @@ static bool is_wanted(const struct hf__zk *zk)
 	       hf__core_needs_link(zk->core);
 }
 
+static void note_late(struct hf__zk *zk, int64_t now)
+{
+	char why[200];
+	int64_t limit_ms = zk->config->connect_timeout_ms;
+	zk->connect_by = hf__clock_after(now, limit_ms);
+	if (zk->state == HF__SESSION_OPENING)
+		snprintf(why, sizeof why,
+		         "the names in %.100s are still being looked up after %" PRId64 " ms",
+		         zk->config->shown, limit_ms);
+	else
+		snprintf(why, sizeof why, "no server of %.100s answers%s, tried for %" PRId64 " ms",
+		         zk->config->shown,
+		         /* The library does not tell. */
+		         zk->config->tls ? ", or TLS fails" : "", limit_ms);
+	fail(zk, HF_EUNREACHABLE, why, now);
+}
+
 void hf__session_turn(struct hf__zk *zk, int64_t now)
 {
 	if (zk->opener_done)
@@ -321,15 +258,8 @@ void hf__session_turn(struct hf__zk *zk, int64_t now)
 			zk->probe_at = now + PROBE_MS;
 	}
 	bool trying = zk->state > HF__SESSION_NONE && zk->state < HF__SESSION_UP;
-	if (trying && now >= zk->connect_by) {
-		char why[200];
-		zk->connect_by = hf__clock_after(now, zk->config->connect_timeout_ms);
-		snprintf(why, sizeof why, "no server of %.100s answers%s, tried for %" PRId64 " ms",
-		         zk->config->shown,
-		         /* The library does not tell. */
-		         zk->config->tls ? ", or TLS fails" : "", zk->config->connect_timeout_ms);
-		fail(zk, HF_EUNREACHABLE, why, now);
-	}
+	if (trying && now >= zk->connect_by)
+		note_late(zk, now);
 }
 
 int64_t hf__session_due(const struct hf__zk *zk)
@@ -344,120 +274,11 @@ int64_t hf__session_due(const struct hf__zk *zk)
 	return waits && zk->probe_at < zk->connect_by ? zk->probe_at : zk->connect_by;
 }
 
-/* ---- the end ---- */
-
-/*
- * A handshake has no limit in the library, and while one lasts no handle can be closed: with a server that
- * says nothing for ever. Such a handle is left behind, and whatever belongs to it waits for its end.
- */
-static void *ender_main(void *arg)
-{
-	struct hf__session *session = arg;
-	struct hf__zk *zk = session->zk;
-	(void)zk->library.close(session->handle);
-	pthread_mutex_lock(&zk->door);
-	session->has_ended = true;
-	pthread_cond_signal(&session->end);
-	bool left = session->left;
-	pthread_mutex_unlock(&zk->door);
-	if (left) {
-		pthread_cond_destroy(&session->end);
-		hf__watch_free_all(session);
-		free(session);
-		hf__session_unref(zk);
-	}
-	return NULL;
-}
-
-static int start_ender(struct hf__session *session, pthread_t *ret_ender)
-{
-	pthread_condattr_t attr;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&session->end, &attr);
-	pthread_condattr_destroy(&attr);
-	return hf__thread_start(ret_ender, ender_main, session, 0);
-}
-
-/* False if the handle is left behind; from then on nothing that the library says is heard. */
-static bool wait_for_end(struct hf__zk *zk, struct hf__session *session)
-{
-	struct timespec by;
-	int rc = 0;
-	clock_gettime(CLOCK_MONOTONIC, &by);
-	by.tv_sec += CLOSE_MS / 1000;
-	pthread_mutex_lock(&zk->door);
-	while (!session->has_ended && rc == 0)
-		rc = pthread_cond_timedwait(&session->end, &zk->door, &by);
-	bool has_ended = session->has_ended;
-	if (!has_ended) {
-		drop_notices(zk, session);
-		session->left = zk->left = true;
-		zk->owners++;
-	}
-	pthread_mutex_unlock(&zk->door);
-	return has_ended;
-}
-
-/* A thread of ours has SIGPIPE blocked, which the library's writes with TLS may raise. */
-static void end_session(struct hf__zk *zk, struct hf__session *session)
-{
-	pthread_t ender;
-	bool tls = session->handle && zk->config->tls;
-	if (!tls || start_ender(session, &ender)) {
-		close_session(zk, session);
-	} else if (wait_for_end(zk, session)) {
-		pthread_join(ender, NULL);
-		pthread_cond_destroy(&session->end);
-		free_session(zk, session);
-	} else {
-		pthread_detach(ender);
-	}
-}
-
-bool hf__session_enter(struct hf__zk *zk)
-{
-	pthread_mutex_lock(&zk->door);
-	if (!zk->left) {
-		hf__engine_lock(zk->engine);
-		return true;
-	}
-	pthread_mutex_unlock(&zk->door);
-	return false;
-}
-
-void hf__session_leave(struct hf__zk *zk)
-{
-	hf__engine_unlock(zk->engine);
-	pthread_mutex_unlock(&zk->door);
-}
-
-void hf__session_unref(struct hf__zk *zk)
-{
-	pthread_mutex_lock(&zk->door);
-	bool last = --zk->owners == 0;
-	pthread_mutex_unlock(&zk->door);
-	if (!last)
-		return;
-	while (!hf__list_empty(&zk->requests))
-		hf__request_free(hf__list_item(zk->requests.next, struct hf__request, link));
-	pthread_mutex_destroy(&zk->door);
-	free(zk);
-}
-
 void hf__session_close(struct hf__zk *zk)
 {
-	/* The engine's threads have ended, so nobody else joins it. */
-	if (zk->has_opener)
-		pthread_join(zk->opener, NULL);
 	hf__engine_lock(zk->engine);
-	struct hf__session *session[] = {zk->closing, zk->opened, zk->session};
-	zk->closing = zk->opened = zk->session = NULL;
-	zk->has_opener = false;
 	zk->state = HF__SESSION_NONE;
 	hf__watch_drop_all(zk);
 	hf__engine_unlock(zk->engine);
-	for (size_t i = 0; i < sizeof session / sizeof *session; i++)
-		if (session[i])
-			end_session(zk, session[i]);
+	hf__opener_close_all(zk);
 }

@@ -109,14 +109,14 @@ void hf__watch_on_event(zhandle_t *handle, int type, int state, const char *path
 	(void)handle;
 	(void)state;
 	(void)path;
-	if (type == SESSION_EVENT || !hf__session_enter(zk))
+	if (type == SESSION_EVENT || !hf__opener_enter(zk))
 		return;
 	watcher->armed = false;
 	watcher->deleted = watcher->deleted || type == DELETED_EVENT;
 	watcher->created = watcher->created || type == CREATED_EVENT;
 	if (hf__list_empty(&watcher->notice))
 		hf__list_add(&zk->notices, &watcher->notice);
-	hf__session_leave(zk);
+	hf__opener_leave(zk);
 }
 
 /* Who is told may wait for it again, so those lists are taken off before. */

@@ -167,15 +167,16 @@ struct hf__watcher {
 struct hf__session {
 	struct hf__zk *zk;
 	zhandle_t *handle;
+	struct hf__session *before; /* what whoever opens this one is to close first */
 	uint32_t number;
 	struct hf__list watchers;
 	bool has_auth; /* the library has taken the credentials */
 	/* What the library has said since it was last looked at. */
 	bool connected, suspended, expired, auth_failed;
-	/* Guarded by the backend's door; used if a thread ends it. */
-	bool has_ended;
-	bool left; /* nobody waits for that */
-	pthread_cond_t end;
+	/* Guarded by the backend's door. */
+	bool busy; /* a thread is opening or closing it */
+	bool left; /* nobody waits for that thread, which frees it */
+	pthread_cond_t done;
 };
 
 struct hf__zk {
@@ -183,8 +184,10 @@ struct hf__zk {
 	struct hf__engine *engine;
 	struct hf__config *config;
 	struct hf__library library;
+	struct hf__servers servers;
 	struct hf__session *session; /* NULL: none */
-	struct hf__session *opened;  /* by the opener, not taken yet */
+	struct hf__session *opening; /* by the opener, until it is taken */
+	struct hf__session *closing; /* to be closed by the next opener */
 	enum hf__session_state state;
 	uint32_t sessions; /* so many so far */
 	int64_t session_id;
@@ -213,13 +216,11 @@ struct hf__zk {
 	bool session_news;                   /* its state has changed */
 	bool doubted;                        /* `why` says why */
 	bool opener_done;                    /* to be joined */
-	bool has_opener;
 	pthread_t opener;
-	struct hf__session *closing; /* what the opener is to close first */
-	/* What the library's threads pass before they take the mutex, which may be gone behind it. */
+	/* What the library's threads pass before they take the mutex, which may be gone by then. */
 	pthread_mutex_t door;
-	bool left;  /* guarded by `door`: a handle is left behind, and nobody listens to it */
-	int owners; /* guarded by `door`: the client, and one for each handle left behind */
+	bool left;  /* guarded by `door`: a thread is left behind, and nobody listens to it */
+	int owners; /* guarded by `door`: the client, and one for each thread left behind */
 	struct ACL acl;
 	struct ACL_vector acls;
 	char why[200];
@@ -244,13 +245,25 @@ void hf__session_turn(struct hf__zk *zk, int64_t now);
 int64_t hf__session_due(const struct hf__zk *zk);
 /* The connection cannot be relied on: in the next turn every command is unknown. */
 void hf__session_doubt(struct hf__zk *zk, const char *why);
-/* Ends the handle; not under the mutex. */
+/* Ends it and all that is left of others; not under the mutex. */
 void hf__session_close(struct hf__zk *zk);
+
+/* ---- opener.c ---- */
+/* A record without a handle yet, or NULL without memory. */
+struct hf__session *hf__opener_new(struct hf__zk *zk);
+/* There is no handle, or none any more. */
+void hf__opener_free(struct hf__session *session);
+/* Starts the opener, which sets opener_done; 0, HF_ENOMEM or HF_ESYSTEM. */
+int hf__opener_open(struct hf__zk *zk, struct hf__session *session);
+/* What the opener has opened, after it is done; without a handle if that has failed. */
+struct hf__session *hf__opener_take(struct hf__zk *zk);
+/* Closes all handles and ends the opener, or leaves behind what takes too long; not under the mutex. */
+void hf__opener_close_all(struct hf__zk *zk);
 /* The library's threads: takes the mutex, to be left again; false if nobody listens any more. */
-bool hf__session_enter(struct hf__zk *zk);
-void hf__session_leave(struct hf__zk *zk);
+bool hf__opener_enter(struct hf__zk *zk);
+void hf__opener_leave(struct hf__zk *zk);
 /* Frees the backend with the last of its owners. */
-void hf__session_unref(struct hf__zk *zk);
+void hf__opener_unref(struct hf__zk *zk);
 
 /* ---- request.c ---- */
 /* A request ready to be handed to the library, or NULL without memory. */

@@ -1,0 +1,281 @@
+/*
+ * Opens and closes handles on threads of their own, since the library may block in both: while a name is
+ * looked up, which has no limit, nor has the handshake of TLS. A thread that does not come back in time when
+ * the client is closed is left behind, and whatever it needs lives until it is done.
+ */
+#include "zk/zk.h"
+
+#include "base/thread.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define CLOSE_MS 2000 /* for the library to end a session that is connected */
+#define LEAVE_MS 100  /* for one that is not: nobody has to be notified of its end */
+
+enum { STATE_CONNECTED = 3 };
+
+/* ---- what the library's threads pass ---- */
+
+bool hf__opener_enter(struct hf__zk *zk)
+{
+	pthread_mutex_lock(&zk->door);
+	if (!zk->left) {
+		hf__engine_lock(zk->engine);
+		return true;
+	}
+	pthread_mutex_unlock(&zk->door);
+	return false;
+}
+
+void hf__opener_leave(struct hf__zk *zk)
+{
+	hf__engine_unlock(zk->engine);
+	pthread_mutex_unlock(&zk->door);
+}
+
+void hf__opener_unref(struct hf__zk *zk)
+{
+	pthread_mutex_lock(&zk->door);
+	bool last = --zk->owners == 0;
+	pthread_mutex_unlock(&zk->door);
+	if (!last)
+		return;
+	while (!hf__list_empty(&zk->requests))
+		hf__request_free(hf__list_item(zk->requests.next, struct hf__request, link));
+	hf__library_forget(&zk->servers);
+	pthread_mutex_destroy(&zk->door);
+	free(zk);
+}
+
+/* ---- records ---- */
+
+struct hf__session *hf__opener_new(struct hf__zk *zk)
+{
+	struct hf__session *session = calloc(1, sizeof(*session));
+	pthread_condattr_t attr;
+	if (!session)
+		return NULL;
+	session->zk = zk;
+	session->number = zk->sessions;
+	hf__list_init(&session->watchers);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&session->done, &attr);
+	pthread_condattr_destroy(&attr);
+	return session;
+}
+
+void hf__opener_free(struct hf__session *session)
+{
+	hf__watch_free_all(session);
+	pthread_cond_destroy(&session->done);
+	free(session);
+}
+
+/* What its watchers had to say and was not heard is of no interest any more. The mutex is held. */
+static void drop_notices(struct hf__zk *zk, const struct hf__session *session)
+{
+	struct hf__list *link, *after;
+	hf__list_each_safe (link, after, &zk->notices)
+		if (hf__list_item(link, struct hf__watcher, notice)->session == session)
+			hf__list_remove(link);
+}
+
+/* ---- on a thread of its own ---- */
+
+/* Waits for the library's threads, which may be waiting for the mutex. */
+static void close_handle(struct hf__zk *zk, struct hf__session *session)
+{
+	if (session->handle)
+		(void)zk->library.close(session->handle);
+	session->handle = NULL;
+}
+
+/* The session that was before this one; whoever leaves this thread behind has dropped its notices. */
+static void close_before(struct hf__zk *zk, struct hf__session *session)
+{
+	struct hf__session *before = session->before;
+	if (!before)
+		return;
+	close_handle(zk, before);
+	if (hf__opener_enter(zk)) {
+		drop_notices(zk, before);
+		session->before = NULL;
+		hf__opener_leave(zk);
+	}
+	hf__opener_free(before);
+}
+
+static void open_handle(struct hf__zk *zk, struct hf__session *session)
+{
+	zk->library.set_log_level((ZooLogLevel)0);
+	session->handle =
+		hf__library_open(&zk->library, &zk->servers, hf__request_on_session, session);
+	/* By default it looks the hosts up again at every turn of its loop. */
+	if (session->handle)
+		(void)zk->library.set_delay(session->handle, -1);
+}
+
+/*
+ * The library's threads inherit it. They pass things on in small steps: each would interrupt whoever woke it,
+ * twice per request, instead of waiting for that thread to go to sleep, which it is about to do.
+ */
+static void be_patient(void)
+{
+	struct sched_param param;
+	int policy;
+	if (!pthread_getschedparam(pthread_self(), &policy, &param) && policy == SCHED_OTHER)
+		(void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &param);
+}
+
+/*
+ * The thread has done its work; false if it was left behind and has to clean up. Whoever sees that a handle
+ * is open joins the thread and holds the mutex, so after that nothing may be waited for.
+ */
+static bool report_done(struct hf__session *session, bool *ret_flag)
+{
+	struct hf__zk *zk = session->zk;
+	pthread_mutex_lock(&zk->door);
+	bool left = session->left;
+	session->busy = false;
+	pthread_cond_signal(&session->done);
+	if (!left && ret_flag) {
+		hf__engine_lock(zk->engine);
+		*ret_flag = true;
+		hf__engine_unlock(zk->engine);
+	}
+	pthread_mutex_unlock(&zk->door);
+	return !left;
+}
+
+static void *opener_main(void *arg)
+{
+	struct hf__session *session = arg;
+	struct hf__zk *zk = session->zk;
+	be_patient();
+	close_before(zk, session);
+	open_handle(zk, session);
+	if (!report_done(session, &zk->opener_done)) {
+		close_handle(zk, session);
+		hf__opener_free(session);
+		hf__opener_unref(zk);
+	}
+	return NULL;
+}
+
+static void *ender_main(void *arg)
+{
+	struct hf__session *session = arg;
+	struct hf__zk *zk = session->zk;
+	close_handle(zk, session);
+	if (!report_done(session, NULL)) {
+		hf__opener_free(session);
+		hf__opener_unref(zk);
+	}
+	return NULL;
+}
+
+/* A thread of ours has SIGPIPE blocked, which the library's writes with TLS may raise. */
+static int start(struct hf__session *session, void *(*body)(void *), pthread_t *ret_thread)
+{
+	session->busy = true;
+	int rc = hf__thread_start(ret_thread, body, session, 0);
+	if (rc)
+		session->busy = false;
+	return rc;
+}
+
+int hf__opener_open(struct hf__zk *zk, struct hf__session *session)
+{
+	int rc = start(session, opener_main, &zk->opener);
+	if (!rc)
+		zk->opening = session;
+	return rc;
+}
+
+struct hf__session *hf__opener_take(struct hf__zk *zk)
+{
+	struct hf__session *session = zk->opening;
+	zk->opener_done = false;
+	zk->opening = NULL;
+	pthread_join(zk->opener, NULL);
+	return session;
+}
+
+/* ---- the end ---- */
+
+/* False if the thread is left behind; from then on nothing that the library says is heard. */
+static bool wait_for_thread(struct hf__zk *zk, struct hf__session *session, int64_t limit_ms)
+{
+	struct timespec by;
+	int rc = 0;
+	clock_gettime(CLOCK_MONOTONIC, &by);
+	by.tv_sec += limit_ms / 1000;
+	by.tv_nsec += limit_ms % 1000 * 1000000;
+	if (by.tv_nsec >= 1000000000) {
+		by.tv_nsec -= 1000000000;
+		by.tv_sec++;
+	}
+	pthread_mutex_lock(&zk->door);
+	while (session->busy && rc == 0)
+		rc = pthread_cond_timedwait(&session->done, &zk->door, &by);
+	bool is_done = !session->busy;
+	if (!is_done) {
+		hf__engine_lock(zk->engine);
+		drop_notices(zk, session);
+		if (session->before)
+			drop_notices(zk, session->before);
+		hf__engine_unlock(zk->engine);
+		session->left = zk->left = true;
+		zk->owners++;
+	}
+	pthread_mutex_unlock(&zk->door);
+	return is_done;
+}
+
+static void end_session(struct hf__zk *zk, struct hf__session *session)
+{
+	pthread_t ender;
+	bool connected = session->handle && zk->library.state(session->handle) == STATE_CONNECTED;
+	if (!session->handle || start(session, ender_main, &ender)) {
+		close_handle(zk, session);
+	} else if (wait_for_thread(zk, session, connected ? CLOSE_MS : LEAVE_MS)) {
+		pthread_join(ender, NULL);
+	} else {
+		pthread_detach(ender);
+		return;
+	}
+	hf__engine_lock(zk->engine);
+	drop_notices(zk, session);
+	hf__engine_unlock(zk->engine);
+	hf__opener_free(session);
+}
+
+/* The engine's threads have ended, so nobody else takes it. */
+static void end_opener(struct hf__zk *zk)
+{
+	struct hf__session *session = zk->opening;
+	if (!session)
+		return;
+	zk->opening = NULL;
+	if (wait_for_thread(zk, session, LEAVE_MS)) {
+		pthread_join(zk->opener, NULL);
+		end_session(zk, session);
+	} else {
+		pthread_detach(zk->opener);
+	}
+}
+
+void hf__opener_close_all(struct hf__zk *zk)
+{
+	hf__engine_lock(zk->engine);
+	struct hf__session *session[] = {zk->closing, zk->session};
+	zk->closing = zk->session = NULL;
+	hf__engine_unlock(zk->engine);
+	end_opener(zk);
+	for (size_t i = 0; i < sizeof session / sizeof *session; i++)
+		if (session[i])
+			end_session(zk, session[i]);
+}
