@@ -5,15 +5,31 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PROBE_MS 500 /* between probes that were not answered */
+#define PROBE_MS         500 /* between probes that were not answered */
+#define FIRST_PAUSE_MS   250 /* after a refusal; the pauses double */
+#define LONGEST_PAUSE_MS 2000
 
 enum { STATE_CONNECTED = 3 };
 
-static void fail(struct hf__zk *zk, int error, const char *why, int64_t now)
+/* It is tried again after the pause, if anybody wants it then. */
+static void fail_for(struct hf__zk *zk, int error, const char *why, int64_t pause_ms, int64_t now)
 {
 	snprintf(zk->why, sizeof zk->why, "%s", why);
-	zk->probe_at = now + PROBE_MS;
+	zk->probe_at = now + pause_ms;
 	hf__core_link_failed(zk->core, error, zk->why, now);
+}
+
+static void fail(struct hf__zk *zk, int error, const char *why, int64_t now)
+{
+	fail_for(zk, error, why, PROBE_MS, now);
+}
+
+/* The server has answered that it does not want us, which may change: somebody makes the chroot. */
+static void fail_refused(struct hf__zk *zk, int error, const char *why, int64_t now)
+{
+	int64_t pause = zk->pause_ms ? 2 * zk->pause_ms : FIRST_PAUSE_MS;
+	zk->pause_ms = pause < LONGEST_PAUSE_MS ? pause : LONGEST_PAUSE_MS;
+	fail_for(zk, error, why, zk->pause_ms, now);
 }
 
 static void open_session(struct hf__zk *zk, int64_t now)
@@ -37,10 +53,23 @@ static void open_session(struct hf__zk *zk, int64_t now)
 	zk->state = HF__SESSION_OPENING;
 }
 
+/* The server has refused us, and may have changed its mind. */
+static void try_again(struct hf__zk *zk, int64_t now)
+{
+	zk->state = HF__SESSION_WAITING;
+	zk->connect_by = hf__clock_after(now, zk->config->connect_timeout_ms);
+	zk->probe_at = now;
+}
+
+/* Who was never connected is answered at the first refusal; others wait, and need not ask any sooner. */
 void hf__session_want(struct hf__zk *zk, int64_t now)
 {
+	if (zk->core->was_linked && now < zk->probe_at)
+		return;
 	if (zk->state == HF__SESSION_NONE)
 		open_session(zk, now);
+	else if (zk->state == HF__SESSION_REFUSED)
+		try_again(zk, now);
 }
 
 static void answer_unknown(struct hf__zk *zk, int64_t now)
@@ -103,28 +132,37 @@ static void link_up(struct hf__zk *zk, int64_t now)
 {
 	zk->state = HF__SESSION_UP;
 	zk->was_up = true;
+	zk->pause_ms = 0;
 	zk->session_id = zk->library.client_id(zk->session->handle)->client_id;
 	hf__core_set_watchdog(zk->core, sure_part(zk->library.recv_timeout(zk->session->handle)));
 	hf__core_link_up(zk->core, now);
 }
 
+static void refuse_chroot(struct hf__zk *zk, int rc, int64_t now)
+{
+	char why[200];
+	zk->state = HF__SESSION_REFUSED;
+	if (rc == ZNONODE)
+		snprintf(why, sizeof why,
+		         "chroot: there is no node %.120s; it is never made by itself",
+		         zk->config->chroot);
+	else
+		snprintf(why, sizeof why,
+		         "chroot: the server does not let us look at %.80s: not authorized; see "
+		         "auth=",
+		         zk->config->chroot[0] ? zk->config->chroot : "/");
+	fail_refused(zk, rc == ZNONODE ? HF_EINVAL : HF_EREFUSED, why, now);
+}
+
 /* The library says that it is connected; an answer proves it. The chroot must be there. */
 static void probed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
-	char why[200];
 	if (zk->state != HF__SESSION_PROBING)
 		return;
 	if (request->rc == ZOK || (request->rc == ZNONODE && zk->config->chroot[0] == 0)) {
 		link_up(zk, now);
-	} else if (request->rc == ZNONODE) {
-		zk->state = HF__SESSION_REFUSED;
-		snprintf(why, sizeof why,
-		         "chroot: there is no node %.120s; it is never made by itself",
-		         zk->config->chroot);
-		fail(zk, HF_EINVAL, why, now);
-	} else if (request->rc == ZNOAUTH) {
-		zk->state = HF__SESSION_REFUSED;
-		fail(zk, HF_EREFUSED, "the server does not let us look at the chroot", now);
+	} else if (request->rc == ZNONODE || request->rc == ZNOAUTH) {
+		refuse_chroot(zk, request->rc, now);
 	} else {
 		zk->state = HF__SESSION_WAITING;
 		zk->probe_at = now + PROBE_MS;
@@ -164,16 +202,32 @@ static void probe(struct hf__zk *zk, int64_t now)
 	hf__request_exists(request, zk->config->chroot[0] ? zk->config->chroot : "/", NULL);
 }
 
-static void expired(struct hf__zk *zk, int64_t now)
+/* The session is over, and so is all that belonged to it. */
+static void drop_session(struct hf__zk *zk, int error, const char *why, int64_t now)
 {
-	link_down(zk, HF_EUNREACHABLE, "the server ended the session", now);
+	link_down(zk, error, why, now);
 	hf__watch_drop_all(zk);
 	hf__node_drop_all(zk, now);
 	zk->quorum_at = 0;
 	zk->beating = false; /* the answer of a session that is over is not heard */
 	zk->closing = zk->session;
 	zk->session = NULL;
+}
+
+static void expired(struct hf__zk *zk, int64_t now)
+{
+	drop_session(zk, HF_EUNREACHABLE, "the server ended the session", now);
 	open_session(zk, now);
+}
+
+/* Its handle is of no use any more, and what it has made stays until the server ends the session. */
+static void refuse_credentials(struct hf__zk *zk, int64_t now)
+{
+	static const char why[] = "the server refused the credentials; see auth=";
+	drop_session(zk, HF_EAUTH, why, now);
+	zk->sessions++;
+	zk->state = HF__SESSION_NONE;
+	fail_refused(zk, HF_EAUTH, why, now);
 }
 
 static void take_opened(struct hf__zk *zk, int64_t now)
@@ -201,10 +255,8 @@ static void take_news(struct hf__zk *zk, int64_t now)
 		expired(zk, now);
 		return;
 	}
-	if (session->auth_failed && zk->state != HF__SESSION_REFUSED) {
-		link_down(zk, HF_EAUTH, "the server refused the credentials", now);
-		zk->state = HF__SESSION_REFUSED;
-		fail(zk, HF_EAUTH, "the server refused the credentials", now);
+	if (session->auth_failed) {
+		refuse_credentials(zk, now);
 		return;
 	}
 	if (session->suspended) {
@@ -215,11 +267,14 @@ static void take_news(struct hf__zk *zk, int64_t now)
 	zk->probe_at = now;
 }
 
-/* A session was wanted and could not be opened; whoever waits for one since then does not ask again. */
+/*
+ * A session was wanted and could not be opened, or the server has refused it; whoever waits for one since
+ * then does not ask again.
+ */
 static bool is_wanted(const struct hf__zk *zk)
 {
-	return zk->state == HF__SESSION_NONE && zk->core->was_linked &&
-	       hf__core_needs_link(zk->core);
+	return (zk->state == HF__SESSION_NONE || zk->state == HF__SESSION_REFUSED) &&
+	       zk->core->was_linked && hf__core_needs_link(zk->core);
 }
 
 static void note_late(struct hf__zk *zk, int64_t now)
@@ -245,8 +300,8 @@ void hf__session_turn(struct hf__zk *zk, int64_t now)
 		take_opened(zk, now);
 	if (zk->session_news)
 		take_news(zk, now);
-	if (is_wanted(zk) && now >= zk->probe_at)
-		open_session(zk, now);
+	if (is_wanted(zk))
+		hf__session_want(zk, now);
 	if (zk->doubted) {
 		link_down(zk, HF_EUNREACHABLE, zk->why, now);
 		zk->probe_at = now + PROBE_MS;

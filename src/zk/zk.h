@@ -41,7 +41,7 @@ enum hf__session_state {
 	HF__SESSION_WAITING, /* for the library to connect */
 	HF__SESSION_PROBING, /* connected, as the library says; the answer to a request is awaited */
 	HF__SESSION_UP,
-	HF__SESSION_REFUSED, /* for good */
+	HF__SESSION_REFUSED, /* connected, but the server does not let us look at the chroot */
 };
 
 enum hf__node_state {
@@ -191,8 +191,9 @@ struct hf__zk {
 	enum hf__session_state state;
 	uint32_t sessions; /* so many so far */
 	int64_t session_id;
-	int64_t connect_by; /* then an attempt has failed */
-	int64_t probe_at;
+	int64_t connect_by;       /* then an attempt has failed */
+	int64_t probe_at;         /* no sooner is it tried again */
+	int64_t pause_ms;         /* the latest after a refusal; 0: none since the session was up */
 	int64_t answer_by;        /* no command is overdue before */
 	int64_t guard_at;         /* nodes held by then are watched */
 	int64_t quorum_at;        /* the latest that the quorum answered left then */

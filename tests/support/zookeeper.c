@@ -456,6 +456,13 @@ void test_zookeeper_restart(struct test_zookeeper *zookeeper, int server)
 		settle(zookeeper);
 }
 
+void test_zookeeper_set_properties(struct test_zookeeper *zookeeper, int server,
+                                   const char *const *properties)
+{
+	zookeeper->options.properties = properties;
+	zk_config_write(zookeeper->configs, zookeeper->size, server, &zookeeper->options);
+}
+
 static void signal_and_wait(struct server *server, int signal_number, int flag)
 {
 	siginfo_t info = {0};

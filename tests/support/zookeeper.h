@@ -56,6 +56,10 @@ void test_zookeeper_kill(struct test_zookeeper *zookeeper, int server);
  * can serve do; with too few for a majority, when the server listens. */
 void test_zookeeper_restart(struct test_zookeeper *zookeeper, int server);
 
+/* With these properties of Java, which must stay, from its next restart on. */
+void test_zookeeper_set_properties(struct test_zookeeper *zookeeper, int server,
+                                   const char *const *properties);
+
 /* SIGSTOP and SIGCONT; each returns when the process has really stopped or gone on. */
 void test_zookeeper_freeze(struct test_zookeeper *zookeeper, int server);
 void test_zookeeper_thaw(struct test_zookeeper *zookeeper, int server);
