@@ -23,6 +23,7 @@ struct ensemble {
 	bool tls;           /* words of four letters are not for such a port */
 	bool conf;          /* one told its configuration */
 	bool words_refused; /* one answers, but not to this */
+	/* The longest tick, and the widest range of sessions. */
 	int64_t tick_ms, least_ms, most_ms;
 };
 
@@ -111,6 +112,23 @@ static int64_t number_of(const char *text, const char *words)
 	return at ? strtoll(at, NULL, 10) : 0;
 }
 
+/* Servers may be configured differently, and any of them may become the leader. */
+static void note_conf(struct ensemble *ensemble, const char *text)
+{
+	int64_t tick_ms = number_of(text, "tickTime=");
+	int64_t least_ms = number_of(text, "minSessionTimeout=");
+	int64_t most_ms = number_of(text, "maxSessionTimeout=");
+	if (tick_ms <= 0)
+		return;
+	if (tick_ms > ensemble->tick_ms)
+		ensemble->tick_ms = tick_ms;
+	if (!ensemble->conf || least_ms < ensemble->least_ms)
+		ensemble->least_ms = least_ms;
+	if (most_ms > ensemble->most_ms)
+		ensemble->most_ms = most_ms;
+	ensemble->conf = true;
+}
+
 static void ask_server(struct ensemble *ensemble, const char *address)
 {
 	char text[ANSWER_SIZE];
@@ -130,13 +148,8 @@ static void ask_server(struct ensemble *ensemble, const char *address)
 	if (version && !ensemble->version[0])
 		snprintf(ensemble->version, sizeof ensemble->version, "%.*s",
 		         (int)strcspn(version, "-, \n"), version);
-	if (ensemble->conf)
-		return;
 	ask_word(address, "conf", text);
-	ensemble->tick_ms = number_of(text, "tickTime=");
-	ensemble->least_ms = number_of(text, "minSessionTimeout=");
-	ensemble->most_ms = number_of(text, "maxSessionTimeout=");
-	ensemble->conf = ensemble->tick_ms > 0;
+	note_conf(ensemble, text);
 }
 
 static void ask_servers(struct ensemble *ensemble, const char *hosts)
@@ -210,15 +223,33 @@ static void look_at_quorum(struct doctor *doctor, const struct ensemble *ensembl
 		    ensemble->up, ensemble->asked, servers, needed);
 }
 
+/*
+ * What followers report to their leader is as old as a tick allows: how long a session can be relied on is
+ * computed for two ticks at least. A server alone has no followers.
+ */
+static void look_at_tick(struct doctor *doctor, const struct ensemble *ensemble)
+{
+	int64_t least_ms = 2 * ensemble->tick_ms;
+	if (!ensemble->conf)
+		return;
+	bool enough = ensemble->alone > 0 || ensemble->least_ms >= least_ms;
+	say(doctor, enough ? GOOD : NOTE, "tick",
+	    enough ? "" : "set minSessionTimeout to two ticks, or leave it out",
+	    "%" PRId64 " ms; sessions last %" PRId64 " to %" PRId64 " ms%s", ensemble->tick_ms,
+	    ensemble->least_ms, ensemble->most_ms,
+	    enough ? "" : ", and locks need one of two ticks");
+}
+
 static void look_at_session(struct doctor *doctor, const struct ensemble *ensemble)
 {
 	int64_t agreed = strtoll(fact(doctor, "session_ms"), NULL, 10);
 	int64_t wanted = strtoll(fact(doctor, "session_wanted_ms"), NULL, 10);
-	if (ensemble->conf)
-		say(doctor, GOOD, "tick", "",
-		    "%" PRId64 " ms; sessions last %" PRId64 " to %" PRId64 " ms",
-		    ensemble->tick_ms, ensemble->least_ms, ensemble->most_ms);
-	if (agreed == wanted)
+	if (ensemble->conf && ensemble->alone == 0 && agreed < 2 * ensemble->tick_ms)
+		say(doctor, BAD, "session", "ask for a longer one: session= in the URL",
+		    "%" PRId64 " ms are less than two ticks of %" PRId64
+		    " ms: a lock could have two holders",
+		    agreed, ensemble->tick_ms);
+	else if (agreed == wanted)
 		say(doctor, GOOD, "session", "", "%" PRId64 " ms, as wished for", agreed);
 	else
 		say(doctor, NOTE, "session", "see minSessionTimeout and maxSessionTimeout",
@@ -269,6 +300,7 @@ int examine_zookeeper(struct doctor *doctor, hf_client *client)
 	look_at_words(doctor, &ensemble);
 	look_at_ensemble(doctor, &ensemble);
 	look_at_quorum(doctor, &ensemble);
+	look_at_tick(doctor, &ensemble);
 	look_at_session(doctor, &ensemble);
 	look_at_clock(doctor, "times in logs differ; locks do not depend on them");
 	look_at_rights(doctor, client);

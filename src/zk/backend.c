@@ -210,11 +210,11 @@ static const struct hf__list *waiting(void *backend)
 /* ---- a turn ---- */
 
 /* What the quorum has answered, whatever it said, proves the session of then. */
-static void note_proof(struct hf__zk *zk, const struct hf__request *request)
+static void note_proof(struct hf__zk *zk, const struct hf__request *request, int64_t now)
 {
-	if (request->quorum_at > zk->quorum_at && !hf__request_is_lost(request->rc) &&
+	if (request->quorum_at && !hf__request_is_lost(request->rc) &&
 	    !hf__request_is_dead(request->rc))
-		zk->quorum_at = request->quorum_at;
+		hf__proof_note(&zk->proof, request->quorum_at, now);
 }
 
 /* A command may take many steps, each of which may take as long as one. */
@@ -234,7 +234,7 @@ static void take_results(struct hf__zk *zk, int64_t now)
 		/* What a session that is over had to say is of no interest; its watchers may be gone. */
 		bool current = request->session == zk->sessions;
 		if (current)
-			note_proof(zk, request);
+			note_proof(zk, request, now);
 		if (current && request->watcher)
 			request->watcher->asks--;
 		if (current)

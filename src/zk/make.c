@@ -476,7 +476,7 @@ void hf__make_search(struct hf__zk *zk, struct hf__node *node)
 
 static bool is_proven(const struct hf__zk *zk, const struct hf__node *node)
 {
-	return node->cmd->sent_at - zk->quorum_at < zk->core->config.watchdog_ms / 3;
+	return node->cmd->sent_at - zk->proof.sure_at < zk->core->config.watchdog_ms / 3;
 }
 
 /* A list is the word of one server, which may be cut off: what is granted needs the quorum's too. */

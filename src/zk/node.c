@@ -217,9 +217,9 @@ static void hold_on(struct hf__zk *zk, struct hf__node *node, int64_t now)
 void hf__node_grant(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	struct hf__cmd *cmd = hf__node_take_cmd(node);
-	/* What only one server has said counts from when the quorum was last heard of. */
-	if (zk->quorum_at < cmd->sent_at)
-		cmd->sent_at = zk->quorum_at;
+	/* What only one server has said counts from when the session was last proven. */
+	if (zk->proof.sure_at < cmd->sent_at)
+		cmd->sent_at = zk->proof.sure_at;
 	hold_on(zk, node, now);
 	for (uint16_t i = 0; i < cmd->items; i++) {
 		struct hf__node *other = hf__node_find(zk, cmd->lock, cmd->wire + i);

@@ -117,24 +117,15 @@ void hf__session_doubt(struct hf__zk *zk, const char *why)
 	snprintf(zk->why, sizeof zk->why, "%s", why);
 }
 
-/*
- * What of the session can be relied on, counted from a request that the quorum has answered. A follower
- * tells the leader of its clients' signs of life every half tick, requests among them, and may be cut off
- * before it has told of the latest. The one before it is a third of the session old at most, as long as
- * the library waits before it sends one by itself; a tick is half a session at most.
- */
-static int64_t sure_part(int64_t session_ms)
-{
-	return session_ms * 3 / 5;
-}
-
 static void link_up(struct hf__zk *zk, int64_t now)
 {
 	zk->state = HF__SESSION_UP;
 	zk->was_up = true;
 	zk->pause_ms = 0;
 	zk->session_id = zk->library.client_id(zk->session->handle)->client_id;
-	hf__core_set_watchdog(zk->core, sure_part(zk->library.recv_timeout(zk->session->handle)));
+	int64_t session_ms = zk->library.recv_timeout(zk->session->handle);
+	hf__proof_begin(&zk->proof, session_ms);
+	hf__core_set_watchdog(zk->core, hf__proof_lease(session_ms));
 	hf__core_link_up(zk->core, now);
 }
 
@@ -208,7 +199,7 @@ static void drop_session(struct hf__zk *zk, int error, const char *why, int64_t 
 	link_down(zk, error, why, now);
 	hf__watch_drop_all(zk);
 	hf__node_drop_all(zk, now);
-	zk->quorum_at = 0;
+	hf__proof_reset(&zk->proof);
 	zk->beating = false; /* the answer of a session that is over is not heard */
 	zk->closing = zk->session;
 	zk->session = NULL;

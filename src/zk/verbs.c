@@ -14,10 +14,12 @@ static bool is_there(struct hf__zk *zk, const struct hf__renew_item *item)
 	return node && node->granted && node->state == HF__NODE_THERE;
 }
 
-/* The session lives, as of when the command was sent; so does every node of it that we know of. */
+/* The session lives, as of when the command was sent or it was last sure to; so does every node of it. */
 void hf__verbs_answer_renewal(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now)
 {
 	bool there[HF__RENEW_MAX];
+	if (zk->proof.sure_at < cmd->sent_at)
+		cmd->sent_at = zk->proof.sure_at;
 	for (uint16_t i = 0; i < cmd->items; i++) {
 		struct hf__renew_item item = hf__backend_item(cmd, i);
 		there[i] = is_there(zk, &item);
@@ -91,9 +93,7 @@ void hf__verbs_beat(struct hf__zk *zk)
 /* What the quorum has said a moment ago is good for all that is renewed now, counted from then. */
 static void renew(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	if (cmd->sent_at - zk->quorum_at < zk->core->config.watchdog_ms / BEAT_PART) {
-		if (zk->quorum_at < cmd->sent_at)
-			cmd->sent_at = zk->quorum_at;
+	if (cmd->sent_at - zk->proof.sure_at < zk->core->config.watchdog_ms / BEAT_PART) {
 		hf__zk_answer_soon(zk, cmd, HF__DONE);
 		return;
 	}

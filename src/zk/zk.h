@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "zk/library.h"
 #include "zk/new.h"
+#include "zk/proof.h"
 #include "zk/queue.h"
 
 #include <pthread.h>
@@ -185,6 +186,7 @@ struct hf__zk {
 	struct hf__config *config;
 	struct hf__library library;
 	struct hf__servers servers;
+	struct hf__proof proof;      /* how long the session is sure to last */
 	struct hf__session *session; /* NULL: none */
 	struct hf__session *opening; /* by the opener, until it is taken */
 	struct hf__session *closing; /* to be closed by the next opener */
@@ -196,7 +198,6 @@ struct hf__zk {
 	int64_t pause_ms;         /* the latest after a refusal; 0: none since the session was up */
 	int64_t answer_by;        /* no command is overdue before */
 	int64_t guard_at;         /* nodes held by then are watched */
-	int64_t quorum_at;        /* the latest that the quorum answered left then */
 	struct hf__list waiting;  /* commands without an answer */
 	struct hf__list ready;    /* commands whose answer is known; their outcome is in `place` */
 	struct hf__list inbox;    /* results */
@@ -423,7 +424,7 @@ void hf__barrier_turn(struct hf__zk *zk, struct hf__node *node, const struct hf_
 
 /* ---- verbs.c ---- */
 int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd);
-/* The session lives as of when the command was sent, and so does what we know of its nodes. */
+/* The session lives as of when it was last sure to, and so does what we know of its nodes. */
 void hf__verbs_answer_renewal(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now);
 /* A beat for the renewals that wait, if none is under way. */
 void hf__verbs_beat(struct hf__zk *zk);

@@ -448,6 +448,28 @@ static void doctor_sees_missing_rights(void **state)
 	free(url);
 }
 
+static void doctor_warns_of_sessions_below_two_ticks(void **state)
+{
+	(void)state;
+	struct test_zookeeper *three = test_zookeeper_start(&(struct test_zookeeper_options){
+		.servers = 3, .tick_ms = 2000, .min_session_ms = 1000});
+	char *url = check_format("zk://%s", test_zookeeper_hosts(three));
+	struct cli *cli = cli_start(url, "doctor", NULL);
+	CLI_EXPECT(cli, 0);
+	expect_line(cli, "note", "tick", "2000 ms; sessions last 1000 to 60000 ms, and locks need");
+	expect_line(cli, "note", "tick", "set minSessionTimeout to two ticks");
+	expect_line(cli, "ok", "session", "30000 ms");
+	cli_free(cli);
+	free(url);
+	url = check_format("zk://%s?session=3900ms", test_zookeeper_hosts(three));
+	cli = cli_start(url, "doctor", NULL);
+	CLI_EXPECT(cli, 1);
+	expect_line(cli, "BAD", "session", "3900 ms are less than two ticks of 2000 ms");
+	cli_free(cli);
+	free(url);
+	test_zookeeper_stop(three);
+}
+
 static void doctor_counts_the_ensemble(void **state)
 {
 	(void)state;
@@ -496,6 +518,7 @@ int main(void)
 		ZK_STORY(ping_tells_a_time),
 		ZK_STORY(doctor_looks_at_a_server_alone),
 		ZK_STORY(doctor_sees_missing_rights),
+		ZK_STORY(doctor_warns_of_sessions_below_two_ticks),
 		ZK_STORY(doctor_counts_the_ensemble),
 	};
 	return cmocka_run_group_tests_name("cli_zk_list", tests, zk_start, zk_stop);

@@ -45,6 +45,7 @@ struct relay {
 	int listen_fd[RELAY_MAX_LINES];
 	struct relay_line lines[RELAY_MAX_LINES];
 	atomic_bool is_cut[RELAY_MAX_LINES];
+	atomic_llong replied_at[RELAY_MAX_LINES];
 	atomic_bool is_stopped;
 	int wake_fd;
 	pthread_t thread;
@@ -203,6 +204,8 @@ static void serve_links(struct relay *relay, const struct pollfd *polled)
 				write_way(link, &link->ways[way]);
 			else
 				read_way(link, &link->ways[way]);
+			if (way == 1 && link->ways[way].fill)
+				relay->replied_at[link->line] = test_now_ms();
 		}
 		change_call_back(link, relay->lines[link->line].call_back);
 	}
@@ -306,6 +309,11 @@ void relay_stop(struct relay *relay)
 	(void)eventfd_write(relay->wake_fd, 1);
 	(void)pthread_join(relay->thread, NULL);
 	free_relay(relay);
+}
+
+long long relay_replied_at(struct relay *relay, int line)
+{
+	return relay->replied_at[line];
 }
 
 void relay_cut(struct relay *relay, int line, bool on)

@@ -34,4 +34,7 @@ void relay_stop(struct relay *relay);
  */
 void relay_cut(struct relay *relay, int line, bool on);
 
+/* When something last came back to whoever called over this line, by test_now_ms(); 0: never. Any thread. */
+long long relay_replied_at(struct relay *relay, int line);
+
 #endif

@@ -509,6 +509,13 @@ void test_zookeeper_isolate(struct test_zookeeper *zookeeper, int server, bool o
 			test_zookeeper_cut(zookeeper, server, i, on);
 }
 
+long long test_zookeeper_heard_at(const struct test_zookeeper *zookeeper, int follower, int leader)
+{
+	if (!zookeeper->relay || follower == leader)
+		check_fail("there is no line to listen to: an ensemble needs can_cut");
+	return relay_replied_at(zookeeper->relay, zookeeper->lines[follower][leader]);
+}
+
 /* ---- addresses ------------------------------------------------------------------------------ */
 
 int test_zookeeper_size(const struct test_zookeeper *zookeeper)

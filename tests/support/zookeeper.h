@@ -76,6 +76,12 @@ void test_zookeeper_isolate(struct test_zookeeper *zookeeper, int server, bool o
 /* ---- a look ---- */
 
 /*
+ * When a follower has last heard of its leader, by test_now_ms(). While nobody writes, these are the leader's
+ * pings, two in a tick. Needs can_cut.
+ */
+long long test_zookeeper_heard_at(const struct test_zookeeper *zookeeper, int follower, int leader);
+
+/*
  * Waits until the servers that run, are not frozen and have a majority within reach have one leader and
  * serve, and returns who that is. A server alone is its own leader.
  */
