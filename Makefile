@@ -12,13 +12,10 @@ export HF_TEST_SERVER ?= $(shell command -v redis-server || command -v valkey-se
 # The build below has its own job control and its own variables.
 unexport MAKEFLAGS
 
-ninja = $$(command -v ninja >/dev/null && echo Ninja || echo Unix Makefiles)
 # $(call build,PRESET,TARGETS): configures, and builds the targets.
-build = CMAKE_GENERATOR="$(ninja)" cmake --preset $(1) $(CONFIGURE) >build/$(1).log 2>&1 || \
-	{ cat build/$(1).log; exit 1; }; \
-	cmake --build build/$(1) -j $(JOBS) --target $(2)
+build = tools/configure $(1) $(CONFIGURE) && cmake --build build/$(1) -j $(JOBS) --target $(2)
 
-all: need-build ## build the library, the command, the examples and the benchmarks (the default)
+all: need-build maybe-zkheaders ## build the library, the command, the examples and the benchmarks (the default)
 	@$(call build,release,holdfast holdfast_static holdfast_command examples bench)
 
 demo: need-build-server ## build, and watch locks being taken, waited for and lost
@@ -103,7 +100,7 @@ format: need-lint ## format all C files
 	@tools/lint --list-c | xargs clang-format -i
 
 install: CONFIGURE = -DCMAKE_INSTALL_PREFIX=$(prefix)
-install: need-build ## install: make install prefix=/usr DESTDIR=/tmp/stage
+install: need-build maybe-zkheaders ## install: make install prefix=/usr DESTDIR=/tmp/stage
 	@$(call build,release,holdfast holdfast_static holdfast_command)
 	@DESTDIR="$(DESTDIR)" cmake --install build/release
 
@@ -122,10 +119,14 @@ need-%:
 	@mkdir -p build
 	@tools/need $(subst -, ,$*)
 
-# Without it the tests that need it are skipped, and say so.
+# Without a server the tests that need one are skipped, and without headers they are not built; both say so.
 maybe-zookeeper:
-	@tools/need zookeeper || echo "goes on without ZooKeeper"
+	@tools/need zookeeper || echo "make: goes on without ZooKeeper"
+
+# Without them the library is built all the same, and zk:// URLs answer HF_ENOTSUP.
+maybe-zkheaders:
+	@tools/need zkheaders || echo "make: goes on without ZooKeeper's headers, and so without zk:// URLs"
 
 .NOTPARALLEL:
 .PHONY: all demo test test-servers interop asan tsan long builds valgrind sim mixed torture fuzz bench bench-quick lint \
-	format install check-install clean help maybe-zookeeper
+	format install check-install clean help maybe-zookeeper maybe-zkheaders
