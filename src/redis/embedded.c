@@ -397,10 +397,17 @@ static _Noreturn void give_up(int report_fd, const char *step)
 	_exit(127);
 }
 
+/* glibc has _Fork since 2.34, musl since 1.2.2. */
+#ifdef __GLIBC__
+#define HAS_BARE_FORK __GLIBC_PREREQ(2, 34)
+#else
+#define HAS_BARE_FORK 1
+#endif
+
 /* In the child. A plain fork may take locks that other threads held. */
 static pid_t fork_again(void)
 {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+#if HAS_BARE_FORK
 	return _Fork();
 #else
 	return fork();

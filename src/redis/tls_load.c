@@ -1,9 +1,12 @@
 /* TLS in the shared library: loads the module and passes everything on to it. */
+#define _GNU_SOURCE
 #include "redis/tls_module.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What the rest of the library holds; `inner` is the module's own. */
 struct hf__tls {
@@ -11,14 +14,60 @@ struct hf__tls {
 	struct hf__tls *inner;
 };
 
+/* Where this library was loaded from, if that was a relative path; otherwise empty. */
+static char own_path[PATH_MAX];
+
+static const char *ask_loader(void)
+{
+	Dl_info info;
+	return dladdr(own_path, &info) ? info.dli_fname : NULL;
+}
+
+/*
+ * The loader knows a library by the path it found it under. With LD_LIBRARY_PATH=. that is a relative one, which
+ * means something else once the program has changed its directory: so it is resolved at once.
+ */
+__attribute__((constructor)) static void resolve_own_path(void)
+{
+	const char *path = ask_loader();
+	if (path && *path != '/' && !realpath(path, own_path))
+		own_path[0] = '\0';
+}
+
+/* The path of the module next to this library. Returns false if it is not known. */
+static bool name_module(char *path, size_t size)
+{
+	const char *own = *own_path ? own_path : ask_loader();
+	if (!own || *own != '/')
+		return false;
+	int length = (int)(strrchr(own, '/') - own);
+	return snprintf(path, size, "%.*s/%s", length, own, HF__TLS_MODULE_FILE) < (int)size;
+}
+
+/*
+ * Where a sanitizer calls dlopen for us, the loader searches the sanitizer's folders in place of ours, so the module
+ * is named by its full path. It may lie elsewhere all the same; if it does not, the first reason counts.
+ */
+static void *open_module(char *why, size_t size)
+{
+	char path[PATH_MAX];
+	bool is_named = name_module(path, sizeof(path));
+	void *file = dlopen(is_named ? path : HF__TLS_MODULE_FILE, RTLD_NOW | RTLD_LOCAL);
+	if (!file)
+		snprintf(why, size, "TLS needs %s next to libholdfast.so: %s", HF__TLS_MODULE_FILE,
+		         dlerror());
+	if (!file && is_named)
+		file = dlopen(HF__TLS_MODULE_FILE, RTLD_NOW | RTLD_LOCAL);
+	return file;
+}
+
 /* It stays loaded: OpenSSL does not like to go. */
 static const struct hf__tls_module *load(char *why, size_t size)
 {
-	void *file = dlopen(HF__TLS_MODULE_FILE, RTLD_NOW | RTLD_LOCAL);
+	void *file = open_module(why, size);
 	const struct hf__tls_module *module = file ? dlsym(file, HF__TLS_MODULE_SYMBOL) : NULL;
-	if (!module)
-		snprintf(why, size, "TLS needs %s beside the library: %s", HF__TLS_MODULE_FILE,
-		         dlerror());
+	if (file && !module)
+		snprintf(why, size, "TLS needs another %s: %s", HF__TLS_MODULE_FILE, dlerror());
 	return module;
 }
 
