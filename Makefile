@@ -99,12 +99,15 @@ lint: need-build-test-lint ## check includes, format, and what the linters say
 format: need-lint ## format all C files
 	@tools/lint --list-c | xargs clang-format -i
 
-install: CONFIGURE = -DCMAKE_INSTALL_PREFIX=$(prefix)
+install: CONFIGURE = "-DCMAKE_INSTALL_PREFIX=$(prefix)"
 install: need-build maybe-zkheaders ## install: make install prefix=/usr DESTDIR=/tmp/stage
 	@$(call build,release,holdfast holdfast_static holdfast_command)
-	@DESTDIR="$(DESTDIR)" cmake --install build/release
+	@DESTDIR="$(DESTDIR)" tools/install add "$(prefix)"
 
-check-install: need-build-install ## install somewhere, and build programs against that
+uninstall: ## remove what make install installed, with the same prefix and DESTDIR
+	@DESTDIR="$(DESTDIR)" tools/install remove "$(prefix)"
+
+check-install: need-build-install ## install somewhere, build programs against that, and uninstall
 	@tools/check-install
 
 clean: ## remove everything that was built
@@ -129,4 +132,4 @@ maybe-zkheaders:
 
 .NOTPARALLEL:
 .PHONY: all demo test test-servers interop asan tsan long builds valgrind sim mixed torture fuzz bench bench-quick lint \
-	format install check-install clean help maybe-zookeeper maybe-zkheaders
+	format install uninstall check-install clean help maybe-zookeeper maybe-zkheaders
