@@ -363,9 +363,13 @@ static int take_words(struct draft *draft, int argc, char **argv)
 	return 0;
 }
 
-/* Without its value, which may be a secret. */
-static int refuse_option(int letter, const char *word)
+/*
+ * Without its value, which may be a secret. If the last word is a letter whose value is missing, musl's optind counts
+ * that as well, and so points one further than glibc's.
+ */
+static int refuse_option(int letter, char **argv)
 {
+	const char *word = argv[optind - 1] ? argv[optind - 1] : argv[optind - 2];
 	const char *why = letter == ':' ? "needs a value" : "there is no such option";
 	if (strncmp(word, "--", 2) == 0)
 		cli_complain("%.*s: %s; see holdfast %s --help", (int)strcspn(word, "="), word, why,
@@ -390,7 +394,7 @@ int run_read_options(int argc, char **argv, bool elects, struct run_options *ret
 			cli_show_help(command);
 			exit(fflush(stdout) ? EXIT_SYSTEM : 0);
 		}
-		rc = letter == '?' || letter == ':' ? refuse_option(letter, argv[optind - 1])
+		rc = letter == '?' || letter == ':' ? refuse_option(letter, argv)
 		                                    : take_option(&draft, letter, optarg);
 	}
 	if (!rc)
