@@ -58,6 +58,12 @@ valgrind: need-build-test-valgrind ## run the tests under valgrind, where that m
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
 	@tools/run-tests valgrind -L 'unit|wire|live' -LE timing -E 'support|embedded|crowd|garbage|oom|redis_tls|wire_fork|multi_edge|cpp|zk_(alone|watch|golden|tls)'
 
+# The headers of the kernel and of ZooKeeper lie among those of glibc, which musl's own must come before.
+musl: CONFIGURE = "-DCMAKE_C_FLAGS=-idirafter /usr/include -idirafter /usr/include/$(shell cc -print-multiarch)"
+musl: need-build-test-musl maybe-zkheaders ## build with the C library musl, and run the unit tests and some others
+	@$(call build,musl,holdfast holdfast_static unit_tests wire_tests live_lock live_embedded cli_run_options)
+	@tools/run-tests musl -R '^(unit_|wire_|live_lock$$|live_embedded$$|cli_run_options$$)' -LE 'session|timing'
+
 builds: need-build-test-valgrind-lint maybe-zookeeper ## build what asan, tsan, valgrind and lint run
 	@$(call build,asan,all)
 	@$(call build,tsan,all)
@@ -131,5 +137,5 @@ maybe-zkheaders:
 	@tools/need zkheaders || echo "make: goes on without ZooKeeper's headers, and so without zk:// URLs"
 
 .NOTPARALLEL:
-.PHONY: all demo test test-servers interop asan tsan long builds valgrind sim mixed torture fuzz bench bench-quick lint \
+.PHONY: all demo test test-servers interop asan tsan long builds valgrind musl sim mixed torture fuzz bench bench-quick lint \
 	format install uninstall check-install clean help maybe-zookeeper maybe-zkheaders

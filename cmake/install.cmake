@@ -11,7 +11,11 @@ install(TARGETS holdfast holdfast_static EXPORT HoldfastTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Nobody links against the module, so it has no plain name.
-install(TARGETS holdfast_tls LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
+if(HF_TLS)
+  install(TARGETS holdfast_tls LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
+  set(HF_PC_REQUIRES "openssl >= 3")
+  set(HF_FIND_OPENSSL "find_dependency(OpenSSL 3)")
+endif()
 install(DIRECTORY include/holdfast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 configure_file(cmake/holdfast.pc.in holdfast.pc @ONLY)

@@ -13,10 +13,12 @@ endfunction()
 
 find_package(Threads REQUIRED)
 
-hf_forget_gone(OPENSSL_INCLUDE_DIR openssl/ssl.h)
-hf_forget_gone(OPENSSL_SSL_LIBRARY)
-hf_forget_gone(OPENSSL_CRYPTO_LIBRARY)
-find_package(OpenSSL 3 REQUIRED)
+if(HF_TLS)
+  hf_forget_gone(OPENSSL_INCLUDE_DIR openssl/ssl.h)
+  hf_forget_gone(OPENSSL_SSL_LIBRARY)
+  hf_forget_gone(OPENSSL_CRYPTO_LIBRARY)
+  find_package(OpenSSL 3 REQUIRED)
+endif()
 
 # ZooKeeper's library is loaded when it is needed; to build, its headers are enough. One benchmark links to it.
 unset(HF_HAVE_ZOOKEEPER CACHE)
@@ -26,11 +28,14 @@ if(HF_ZOOKEEPER)
   find_library(HF_ZOOKEEPER_LIBRARY zookeeper_mt)
 endif()
 
-if(HF_TESTS)
+if(HF_TESTS AND NOT HF_CMOCKA_STAND_IN)
   hf_forget_gone(HF_CMOCKA_DIR cmocka.h)
   hf_forget_gone(HF_CMOCKA)
   find_path(HF_CMOCKA_DIR cmocka.h)
   find_library(HF_CMOCKA cmocka)
+endif()
+
+if(HF_TESTS AND HF_TESTS_CXX)
   # What CMake knows of a compiler that is gone must not be believed of the next one.
   hf_forget_gone(CMAKE_CXX_COMPILER)
   if(NOT CMAKE_CXX_COMPILER)
