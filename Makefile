@@ -116,6 +116,10 @@ uninstall: ## remove what make install installed, with the same prefix and DESTD
 check-install: need-build-install ## install somewhere, build programs against that, and uninstall
 	@tools/check-install
 
+# It clones what is committed. Its packages and its bare Debian stay in build/check-fresh for the next time.
+check-fresh: need-fresh ## run the README's commands on a bare Debian, three times, half an hour; needs root
+	@tools/check-fresh
+
 clean: ## remove everything that was built
 	rm -rf build
 
@@ -138,4 +142,4 @@ maybe-zkheaders:
 
 .NOTPARALLEL:
 .PHONY: all demo test test-servers interop asan tsan long builds valgrind musl sim mixed torture fuzz bench bench-quick lint \
-	format install uninstall check-install clean help maybe-zookeeper maybe-zkheaders
+	format install uninstall check-install check-fresh clean help maybe-zookeeper maybe-zkheaders
