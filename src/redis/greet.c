@@ -78,7 +78,7 @@ static uint32_t find_value(const struct hf__redis *redis, const char *bytes, con
 	return 0;
 }
 
-/* "6.2.14" is 602; -1 if it is no version. */
+/* "6.2.14" is 602; -1 if it is not a version. */
 static long read_version(const char *text, size_t length)
 {
 	char copy[8] = "";

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "live/live.h"
 
-#include "support/certs.h"
 #include "support/proxy.h"
 
 #define SECRET "s3cr3t-word"
@@ -95,43 +94,6 @@ static void holder_that_may_not_send_scripts_goes_on_by_their_hashes(void **stat
 }
 
 /* ---- handshakes that take their time ---- */
-
-/* Certificates, and then HELLO: two round trips, which are more than the first attempt may take. */
-static void hold_survives_a_cut_where_the_handshake_is_slow(void **state)
-{
-	struct world world;
-	struct certs *certs;
-
-	(void)state;
-	if (!test_server_has_tls()) {
-		print_message("the server has no TLS: nothing is tested\n");
-		return;
-	}
-	certs = certs_make();
-	memset(&world, 0, sizeof world);
-	pthread_mutex_init(&world.seen.mutex, NULL);
-	world.server =
-		test_server_start(&(struct test_server_options){.kind = TEST_SERVER_TLS,
-	                                                        .tls_cert = certs->server_cert,
-	                                                        .tls_key = certs->server_key,
-	                                                        .tls_ca = certs->ca});
-	world.raw = raw_connect(world.server);
-	world.proxy = proxy_start(test_server_url(world.server));
-	char *url = check_format("rediss://127.0.0.1%s", strrchr(proxy_url(world.proxy), ':'));
-	world.client = open_url(
-		url, HF_CLIENT(.watchdog_ms = 2000, .tls_ca_file = certs->ca, SEEN(&world)));
-	world.lock = open_lock(world.client, "orders");
-	ASSERT_OK(hf_lock_acquire(world.lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
-	proxy_delay(world.proxy, 65);
-	proxy_cut(world.proxy);
-	WAIT_UNTIL(stats_of(world.client).renewals >= 2, SOON_MS);
-	assert_int_equal(stats_of(world.client).reconnects, 1);
-	assert_int_equal(seen_count(&world.seen, HF_LOST), 0);
-	ASSERT_OK(hf_lock_release(world.lock));
-	end(&world);
-	certs_free(certs);
-	free(url);
-}
 
 static void client_comes_back_where_a_handshake_takes_longer_than_the_lease(void **state)
 {
@@ -236,7 +198,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hold_on_a_slow_network_survives_a_cold_script_cache),
 		cmocka_unit_test(holder_that_may_not_send_scripts_goes_on_by_their_hashes),
-		cmocka_unit_test(hold_survives_a_cut_where_the_handshake_is_slow),
 		cmocka_unit_test(client_comes_back_where_a_handshake_takes_longer_than_the_lease),
 		cmocka_unit_test(connection_given_up_behind_a_proxy_is_killed_on_the_server),
 		cmocka_unit_test(connection_that_a_proxy_reset_is_killed_on_the_server),

@@ -171,6 +171,29 @@ static void server_without_tls_is_refused(void **state)
 	test_server_stop(server);
 }
 
+/* The certificates and then HELLO are two round trips, more than the first attempt may take. */
+static void hold_survives_a_cut_where_the_handshake_is_slow(void **state)
+{
+	struct test_server *server = start_server(certs->server_cert, certs->server_key, false);
+	struct proxy *proxy = proxy_start(test_server_url(server));
+	char *url = check_format("rediss://127.0.0.1%s", strrchr(proxy_url(proxy), ':'));
+	hf_client *client = open_url(url, HF_CLIENT(.tls_ca_file = certs->ca, .watchdog_ms = 3000));
+	hf_lock *lock = open_lock(client, "orders");
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
+	proxy_delay(proxy, 65);
+	proxy_cut(proxy);
+	WAIT_UNTIL(stats_of(client).renewals >= 2, SOON_MS);
+	assert_int_equal(stats_of(client).losses, 0);
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+	proxy_stop(proxy);
+	test_server_stop(server);
+	free(url);
+}
+
 /* Some builds know the options and have no TLS. Without a certificate the server ends at once. */
 static bool is_built_with_tls(void)
 {
@@ -186,6 +209,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(right_certificate_is_trusted_and_locks_work),
 		cmocka_unit_test(connection_that_breaks_is_made_again),
+		cmocka_unit_test(hold_survives_a_cut_where_the_handshake_is_slow),
 		cmocka_unit_test(certificate_of_another_host_is_refused),
 		cmocka_unit_test(expired_certificate_is_refused),
 		cmocka_unit_test(self_signed_certificate_is_refused_unless_anybody_is_trusted),

@@ -238,6 +238,17 @@ static void nobody_there_is_unreachable(void **state)
 	assert_null(client);
 }
 
+static void path_that_no_socket_can_have_is_refused(void **state)
+{
+	(void)state;
+	char url[300] = "redis+unix:///";
+	hf_client *client = NULL;
+	memset(url + strlen(url), 'x', 200);
+	assert_int_equal(hf_client_open(url, HF_CLIENT(.lazy = 1), &client), HF_EINVAL);
+	EXPECT_DETAIL("path: too long for a unix socket");
+	assert_null(client);
+}
+
 static void lazy_client_connects_on_first_use(void **state)
 {
 	(void)state;
@@ -318,6 +329,7 @@ int main(void)
 		cmocka_unit_test(refusal_before_the_greeting_is_read),
 		cmocka_unit_test(close_in_the_middle_of_the_greeting_is_unreachable),
 		cmocka_unit_test(nobody_there_is_unreachable),
+		cmocka_unit_test(path_that_no_socket_can_have_is_refused),
 		cmocka_unit_test(lazy_client_connects_on_first_use),
 		cmocka_unit_test(refusal_on_first_use_is_told_at_once),
 		cmocka_unit_test(refusal_of_a_reconnect_is_told_at_the_deadline),

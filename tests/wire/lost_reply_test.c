@@ -430,7 +430,7 @@ static void old_connection_is_killed_by_the_address_that_the_server_sees(void **
 	check_killed("$20\r\nid=8 addr=10.0.0.9:5\r\n", NULL, NULL, true);
 }
 
-/* The greeting has told the number, and the address may be our own. */
+/* The greeting came with the number, and the address may be our own. */
 static void old_connection_is_killed_without_the_right_to_ask_for_its_address(void **state)
 {
 	(void)state;
