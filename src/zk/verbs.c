@@ -136,6 +136,22 @@ static void looked(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	hf__zk_answer(zk, cmd, &answer, now);
 }
 
+/* Lists the lock's nodes; of a plain lock it looks at the one. */
+static int ask_about(struct hf__zk *zk, struct hf__cmd *cmd, hf__request_fn *done)
+{
+	char path[HF__ZK_PATH];
+	struct hf__request *request = hf__request_new(zk, done, NULL);
+	if (!request)
+		return HF_ENOMEM;
+	request->cmd = cmd;
+	hf__node_folder(zk, cmd->lock, path);
+	if (hf__lock_kind(cmd->lock) == HF__NODE_PLAIN)
+		hf__request_exists(request, path, NULL);
+	else
+		hf__request_list(request, path, NULL);
+	return 0;
+}
+
 /* ---- what holders are made to do, or asked ---- */
 
 static void reached(struct hf__zk *zk, struct hf__request *request, int64_t now)
@@ -194,6 +210,38 @@ static void listed_to_reach(struct hf__zk *zk, struct hf__request *request, int6
 	}
 }
 
+/* Only those who wait: who holds the lock by now keeps it. */
+static void listed_to_drop(struct hf__zk *zk, struct hf__request *request, int64_t now)
+{
+	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
+	if (!hf__request_is_answer(zk, request))
+		return;
+	struct hf__cmd *cmd = request->cmd;
+	if (request->rc != ZOK && request->rc != ZNONODE) {
+		hf__zk_answer_failed(zk, cmd, request->rc, "the lock cannot be looked at", now);
+		return;
+	}
+	size_t i = holders_of(cmd->lock, request);
+	while (i < request->count && strcmp(request->names[i], cmd->words) != 0)
+		i++;
+	if (i == request->count) {
+		hf__zk_answer_count(zk, cmd, 0, now);
+		return;
+	}
+	hf__node_folder(zk, cmd->lock, folder);
+	snprintf(path, sizeof path, "%s/%s", folder, request->names[i]);
+	reach(zk, cmd, path, true);
+}
+
+/* A plain lock has no queue: all who wait for it watch its node. */
+static int drop_waiter(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	if (hf__lock_kind(cmd->lock) != HF__NODE_PLAIN)
+		return ask_about(zk, cmd, listed_to_drop);
+	hf__zk_answer_soon(zk, cmd, HF__FAILED);
+	return 0;
+}
+
 /* ---- the latest token ---- */
 
 static void got_token(struct hf__zk *zk, struct hf__request *request, int64_t now)
@@ -243,21 +291,6 @@ static void pinged(struct hf__zk *zk, struct hf__request *request, int64_t now)
 		hf__zk_answer_count(zk, request->cmd, 0, now);
 }
 
-static int ask_about(struct hf__zk *zk, struct hf__cmd *cmd, hf__request_fn *done)
-{
-	char path[HF__ZK_PATH];
-	struct hf__request *request = hf__request_new(zk, done, NULL);
-	if (!request)
-		return HF_ENOMEM;
-	request->cmd = cmd;
-	hf__node_folder(zk, cmd->lock, path);
-	if (hf__lock_kind(cmd->lock) == HF__NODE_PLAIN)
-		hf__request_exists(request, path, NULL);
-	else
-		hf__request_list(request, path, NULL);
-	return 0;
-}
-
 static int ping(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	struct hf__request *request = hf__request_new(zk, pinged, NULL);
@@ -295,6 +328,7 @@ int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 	case HF__LOOK: return ask_about(zk, cmd, looked);
 	case HF__FORCE:
 	case HF__REVOKE: return reach_holders(zk, cmd);
+	case HF__DROP_WAITER: return drop_waiter(zk, cmd);
 	case HF__PING: return ping(zk, cmd);
 	case HF__LIST:
 	case HF__INSPECT:
