@@ -55,6 +55,13 @@ struct option; /* of getopt_long */
  */
 int cli_next_option(int argc, char **argv, const char *command, const struct option *options,
                     struct cli_settings *settings);
+/*
+ * Says what is wrong with the option that getopt_long() has just refused with this letter. Its value is
+ * not part of the text: it may be a secret. ret_name, if not NULL, gets "--name" or the letter.
+ */
+#define CLI_FAULT_SIZE 128
+void cli_describe_fault(int letter, char **argv, const struct option *options,
+                        char ret_text[CLI_FAULT_SIZE], char ret_name[CLI_FAULT_SIZE]);
 /* Takes an option that all commands know; true if it was one. */
 bool cli_take_common(struct cli_settings *settings, int letter, const char *value);
 /*
@@ -82,8 +89,12 @@ enum { CLI_URL = 1000, CLI_PASSWORD_FILE, CLI_OWN };
 		"password-file", required_argument, NULL, CLI_PASSWORD_FILE                        \
 	}
 
-/* ---- the commands ---- */
+/* ---- the commands; words.c chooses one ---- */
+/* Finds out which command the words mean, and runs it; the exit status. */
+int cli_run_line(int argc, char **argv);
 int cli_run(int argc, char **argv);
+/* holdfast NAME COMMAND…: run without its word. */
+int cli_run_name(int argc, char **argv);
 int cli_elect(int argc, char **argv);
 int cli_ls(int argc, char **argv);
 int cli_who(int argc, char **argv);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,7 +40,7 @@ static const struct {
 	const char *text;
 } helps[] = {
 	{"", "Usage: holdfast run|elect [OPTION]... NAME [--] COMMAND [ARG]...\n"
-             "       holdfast NAME COMMAND [ARG]...\n"
+             "       holdfast [OPTION]... NAME COMMAND [ARG]...\n"
              "       holdfast ls|who|unlock|revoke|ping|doctor|embedded|demo|help [OPTION]...\n"
              "\n"
              "Runs commands under locks that many hosts share.\n"
@@ -58,7 +59,8 @@ static const struct {
              "\n"
              "  --help, --version\n"
              "\n"
-             "Each command tells its options with --help.\n"},
+             "Each command prints its options with --help. They follow the command; only\n"
+             "--url URL and --password-file FILE may stand before it.\n"},
 	{"run", "Usage: holdfast run [OPTION]... NAME [--] COMMAND [ARG]...\n"
                 "       holdfast run [OPTION]... NAME -c STRING\n"
                 "       holdfast run [OPTION]... NAME\n"
@@ -191,15 +193,20 @@ static bool has_page(const char *page)
 	return pid > 0 && status == 0;
 }
 
+static const struct option long_options[] = {
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
 int cli_help(int argc, char **argv)
 {
-	const char *command = argc > 1 ? argv[1] : "";
-	if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0) {
-		cli_show_help("help");
-		return 0;
-	}
-	if (argc > 2 || !is_command(command)) {
-		cli_complain("help: '%s' is no command; see holdfast --help", argv[argc - 1]);
+	struct cli_settings none;
+	optind = 0;
+	while (cli_next_option(argc, argv, "help", long_options, &none) != -1)
+		return EXIT_USAGE;
+	const char *command = argc > optind ? argv[optind] : "";
+	if (argc - optind > 1 || !is_command(command)) {
+		cli_complain("help: unknown command '%s'; see holdfast --help", argv[argc - 1]);
 		return EXIT_USAGE;
 	}
 	bool runs = strcmp(command, "run") == 0 || strcmp(command, "elect") == 0;

@@ -756,11 +756,11 @@ static void fill_standard_descriptors(void)
 			(void)!open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
-static int run_words(int argc, char **argv, bool elects)
+static int run_words(int argc, char **argv, enum run_form form)
 {
 	static struct run run = {.input = -1, .asked_at = NEVER};
 	run.guard.fd = -1;
-	int rc = run_read_options(argc, argv, elects, &run.options);
+	int rc = run_read_options(argc, argv, form, &run.options);
 	if (rc)
 		return rc;
 	fill_standard_descriptors();
@@ -781,10 +781,15 @@ static int run_words(int argc, char **argv, bool elects)
 
 int cli_run(int argc, char **argv)
 {
-	return run_words(argc, argv, false);
+	return run_words(argc, argv, RUN_BY_WORD);
 }
 
 int cli_elect(int argc, char **argv)
 {
-	return run_words(argc, argv, true);
+	return run_words(argc, argv, RUN_ELECTS);
+}
+
+int cli_run_name(int argc, char **argv)
+{
+	return run_words(argc, argv, RUN_BY_NAME);
 }

@@ -5,6 +5,8 @@
 #include "cli.h"
 #include "guard.h"
 
+#include <getopt.h>
+
 /* How the lock is taken. */
 enum run_kind { RUN_LOCK, RUN_PERMITS };
 
@@ -35,8 +37,17 @@ struct run_options {
 	const char *on_lost;
 };
 
-/* Fills them from the words behind "run" or "elect"; 0, or the exit status with the reason told. */
-int run_read_options(int argc, char **argv, bool elects, struct run_options *ret_options);
+/* How it was called: holdfast run, holdfast elect, or holdfast NAME COMMAND. */
+enum run_form { RUN_BY_WORD, RUN_ELECTS, RUN_BY_NAME };
+
+#define RUN_LETTERS      "+:sxenw:E:oc:Fh"
+#define RUN_MOST_OPTIONS 40
+extern const struct option run_long_options[];
+/* Whether the value of an option may be a secret. */
+bool run_is_private(int letter);
+
+/* Fills them from the words after "run" or "elect"; 0, or the exit status with the reason printed. */
+int run_read_options(int argc, char **argv, enum run_form form, struct run_options *ret_options);
 
 /*
  * Sets grace and kill time for a renewed lease of this length; `session`: a fixed one lasts no longer

@@ -31,7 +31,7 @@ enum {
 	ID
 };
 
-static const struct option long_options[] = {
+const struct option run_long_options[] = {
 	CLI_COMMON_OPTIONS,
 	{"shared", no_argument, NULL, 's'},
 	{"exclusive", no_argument, NULL, 'x'},
@@ -63,6 +63,14 @@ static const struct option long_options[] = {
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
+_Static_assert(sizeof run_long_options / sizeof *run_long_options <= RUN_MOST_OPTIONS + 1,
+               "RUN_MOST_OPTIONS");
+
+bool run_is_private(int letter)
+{
+	return letter == CLI_URL || letter == CLI_PASSWORD_FILE || letter == 'c' ||
+	       letter == ON_LOST || letter == ID;
+}
 
 /* The command whose options these are. */
 static const char *command;
@@ -363,33 +371,36 @@ static int take_words(struct draft *draft, int argc, char **argv)
 	return 0;
 }
 
-/*
- * Without its value, which may be a secret. If the last word is a letter whose value is missing, musl's optind counts
- * that as well, and so points one further than glibc's.
- */
 static int refuse_option(int letter, char **argv)
 {
-	const char *word = argv[optind - 1] ? argv[optind - 1] : argv[optind - 2];
-	const char *why = letter == ':' ? "needs a value" : "there is no such option";
-	if (strncmp(word, "--", 2) == 0)
-		cli_complain("%.*s: %s; see holdfast %s --help", (int)strcspn(word, "="), word, why,
-		             command);
-	else
-		cli_complain("-%c: %s; see holdfast %s --help", optopt, why, command);
+	char fault[CLI_FAULT_SIZE];
+	cli_describe_fault(letter, argv, run_long_options, fault, NULL);
+	return usage(fault);
+}
+
+/* The word alone is more likely a command that was mistyped than a lock to be held. */
+static int require_command(const struct run_options *options)
+{
+	if (options->command)
+		return 0;
+	cli_complain(
+		"unknown command '%s'; to run a program under the lock '%s', type: holdfast run "
+		"%s -- PROGRAM; see holdfast --help",
+		options->name, options->name, options->name);
 	return EXIT_USAGE;
 }
 
-int run_read_options(int argc, char **argv, bool elects, struct run_options *ret_options)
+int run_read_options(int argc, char **argv, enum run_form form, struct run_options *ret_options)
 {
-	struct draft draft = {.out = ret_options, .elects = elects};
+	struct draft draft = {.out = ret_options, .elects = form == RUN_ELECTS};
 	int letter, rc = 0;
-	command = elects ? "elect" : "run";
+	command = draft.elects ? "elect" : "run";
 	*ret_options = (struct run_options){.asked_grace_ms = RUN_NO_GRACE,
 	                                    .conflict_status = EXIT_NOT_ACQUIRED,
 	                                    .status_fd = -1};
 	optind = opterr = 0;
 	while (!rc &&
-	       (letter = getopt_long(argc, argv, "+:sxenw:E:oc:Fh", long_options, NULL)) != -1) {
+	       (letter = getopt_long(argc, argv, RUN_LETTERS, run_long_options, NULL)) != -1) {
 		if (letter == 'h') {
 			cli_show_help(command);
 			exit(fflush(stdout) ? EXIT_SYSTEM : 0);
@@ -399,5 +410,7 @@ int run_read_options(int argc, char **argv, bool elects, struct run_options *ret
 	}
 	if (!rc)
 		rc = take_words(&draft, argc - optind, argv + optind);
+	if (!rc && form == RUN_BY_NAME)
+		rc = require_command(ret_options);
 	return rc ? rc : check_together(&draft);
 }

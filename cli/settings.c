@@ -42,12 +42,39 @@ bool cli_take_common(struct cli_settings *settings, int letter, const char *valu
 	return true;
 }
 
-/* Only the option's name: what follows may be a URL with a password. */
-static void refuse_option(const char *command, int letter, const char *word)
+/* Whether an option with a name has this letter, or number, too. */
+static bool is_known(const struct option *options, int letter)
 {
-	cli_complain("%s: %.*s %s; see holdfast %s --help", command, (int)strcspn(word, "="), word,
-	             letter == ':' ? "needs a value" : "is no option of it, or takes no value",
-	             command);
+	for (; options->name; options++)
+		if (options->val == letter)
+			return true;
+	return false;
+}
+
+/*
+ * An unknown letter is optopt, and may stand in the middle of the word that comes next. Anything else
+ * is in the word before. If the last word is a letter whose value is missing, musl's optind counts that as
+ * well, and so points one further than glibc's.
+ */
+void cli_describe_fault(int letter, char **argv, const struct option *options,
+                        char ret_text[CLI_FAULT_SIZE], char ret_name[CLI_FAULT_SIZE])
+{
+	const char *word = argv[optind - 1] ? argv[optind - 1] : argv[optind - 2];
+	bool known = optopt != 0 && is_known(options, optopt);
+	char name[CLI_FAULT_SIZE / 2];
+	if ((optopt != 0 && !known) || strncmp(word, "--", 2) != 0)
+		snprintf(name, sizeof name, "-%c", optopt);
+	else
+		snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+	if (letter == ':')
+		snprintf(ret_text, CLI_FAULT_SIZE, "%s needs a value", name);
+	else if (known)
+		snprintf(ret_text, CLI_FAULT_SIZE, "%s does not take a value", name);
+	else
+		snprintf(ret_text, CLI_FAULT_SIZE, "unknown%s option %s",
+		         optopt ? "" : " or ambiguous", name);
+	if (ret_name)
+		snprintf(ret_name, CLI_FAULT_SIZE, "%s", name);
 }
 
 int cli_next_option(int argc, char **argv, const char *command, const struct option *options,
@@ -63,7 +90,9 @@ int cli_next_option(int argc, char **argv, const char *command, const struct opt
 		exit(fflush(stdout) ? EXIT_SYSTEM : 0);
 	}
 	if (letter == '?' || letter == ':') {
-		refuse_option(command, letter, argv[optind - 1]);
+		char fault[CLI_FAULT_SIZE];
+		cli_describe_fault(letter, argv, options, fault, NULL);
+		cli_complain("%s: %s; see holdfast %s --help", command, fault, command);
 		return '?';
 	}
 	return letter;

@@ -168,20 +168,31 @@ void cli_json_text(FILE *out, const char *text, size_t length)
 
 /* ---- complaints ---- */
 
-/* Overwrites what stands between :// and the last @ of a word: it may be a password. */
+/* Puts at most three stars into the place of a part of a text. */
+static void hide(char *from, char *to)
+{
+	size_t stars = to - from < 3 ? (size_t)(to - from) : 3;
+	memmove(from + stars, to, strlen(to) + 1);
+	memset(from, '*', stars);
+}
+
+/*
+ * A word with a URL in it may have a password between :// and the last @, and another one in ZooKeeper's
+ * option auth.
+ */
 static void hide_secrets(char *text)
 {
+	static const char ends[] = " '\n";
 	for (char *at = strstr(text, "://"); at; at = strstr(at, "://")) {
 		at += 3;
-		char *last = NULL;
-		for (char *c = at; *c && *c != ' ' && *c != '\'' && *c != '\n'; c++)
-			if (*c == '@')
-				last = c;
-		if (!last)
-			continue;
-		size_t stars = last - at < 3 ? (size_t)(last - at) : 3;
-		memmove(at + stars, last, strlen(last) + 1);
-		memset(at, '*', stars);
+		char *last = memrchr(at, '@', strcspn(at, ends));
+		if (last)
+			hide(at, last);
+		char *auth = strstr(at, "auth=");
+		if (auth && auth < at + strcspn(at, ends)) {
+			auth += strlen("auth=");
+			hide(auth, auth + strcspn(auth, " '\n&"));
+		}
 	}
 }
 

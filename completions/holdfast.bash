@@ -81,15 +81,34 @@ _holdfast() {
 		prev=${words[cword - 1]}
 	fi
 	local commands='run elect ls who unlock revoke ping doctor embedded demo help'
-	if ((cword == 1)); then
-		_holdfast_reply -W "$commands --help --version" -- "$cur"
-		return
-	fi
 
 	# Which command, its server, and where its first plain word stands.
-	local command=${words[1]} at=2 plain=0
+	local command='' at=1 plain=0
 	local -a server=()
-	[[ " $commands " == *" $command "* ]] || { command=run at=1; }
+	for (( ; at < cword; at++)); do
+		case ${words[at]} in
+		--url | --password-file)
+			server+=("${words[at]}" "${words[at + 1]}")
+			((at++))
+			;;
+		--url=* | --password-file=*) server+=("${words[at]}") ;;
+		*) break ;;
+		esac
+	done
+	if ((at > cword)); then
+		_holdfast_value '' "$prev" "$cur"
+		return
+	fi
+	if ((at == cword)); then
+		_holdfast_reply -W "$commands --url --password-file --help --version" -- "$cur"
+		return
+	fi
+	command=${words[at]}
+	if [[ " $commands " == *" $command "* ]]; then
+		((at++))
+	else
+		command=run
+	fi
 	for ((; at < cword; at++)); do
 		case ${words[at]} in
 		--) ((at + 1 < cword)) && plain=$((at + 1)) && break ;;

@@ -12,10 +12,10 @@ function __holdfast_names
     timeout 1 holdfast ls --json 2>/dev/null | string replace -rf '^ \{"name":"([^"\\\\]*)".*' '$1'
 end
 
-# What stands behind the command's options: name, command and its arguments.
-function __holdfast_plain_words
+# All words that are not options: the command, name, program and its arguments.
+function __holdfast_all_words
     set -l takes_value 0
-    for word in (commandline -opc)[3..-1]
+    for word in (commandline -opc)[2..-1]
         if test $takes_value = 1
             set takes_value 0
             continue
@@ -31,30 +31,43 @@ function __holdfast_plain_words
     end
 end
 
+# Those after the command.
+function __holdfast_plain_words
+    set -l seen_command 0
+    for word in (__holdfast_all_words)
+        test $seen_command = 1; and echo $word
+        set seen_command 1
+    end
+end
+
+function __holdfast_needs_command
+    test (count (__holdfast_all_words)) -eq 0
+end
+
 function __holdfast_needs_name
     __fish_seen_subcommand_from run elect who unlock revoke; and test (count (__holdfast_plain_words)) -eq 0
 end
 
 complete -c holdfast -f
-complete -c holdfast -n __fish_is_first_arg -a run -d 'run a command while holding a lock'
-complete -c holdfast -n __fish_is_first_arg -a elect -d 'run a command while being the leader'
-complete -c holdfast -n __fish_is_first_arg -a ls -d 'list the locks on the server'
-complete -c holdfast -n __fish_is_first_arg -a who -d 'tell who holds a lock'
-complete -c holdfast -n __fish_is_first_arg -a unlock -d 'take a lock away from its holder'
-complete -c holdfast -n __fish_is_first_arg -a revoke -d 'ask the holder of a lock to give it up'
-complete -c holdfast -n __fish_is_first_arg -a ping -d 'measure one round trip to the server'
-complete -c holdfast -n __fish_is_first_arg -a doctor -d 'look for what endangers locks'
-complete -c holdfast -n __fish_is_first_arg -a embedded -d 'the private server of this user'
-complete -c holdfast -n __fish_is_first_arg -a demo -d 'watch locks at work'
-complete -c holdfast -n __fish_is_first_arg -a help -d 'open the manual of a command'
-complete -c holdfast -n __fish_is_first_arg -l version -d 'print the version'
+complete -c holdfast -n __holdfast_needs_command -a run -d 'run a command while holding a lock'
+complete -c holdfast -n __holdfast_needs_command -a elect -d 'run a command while being the leader'
+complete -c holdfast -n __holdfast_needs_command -a ls -d 'list the locks on the server'
+complete -c holdfast -n __holdfast_needs_command -a who -d 'tell who holds a lock'
+complete -c holdfast -n __holdfast_needs_command -a unlock -d 'take a lock away from its holder'
+complete -c holdfast -n __holdfast_needs_command -a revoke -d 'ask the holder of a lock to give it up'
+complete -c holdfast -n __holdfast_needs_command -a ping -d 'measure one round trip to the server'
+complete -c holdfast -n __holdfast_needs_command -a doctor -d 'look for what endangers locks'
+complete -c holdfast -n __holdfast_needs_command -a embedded -d 'the private server of this user'
+complete -c holdfast -n __holdfast_needs_command -a demo -d 'watch locks at work'
+complete -c holdfast -n __holdfast_needs_command -a help -d 'open the manual of a command'
+complete -c holdfast -n __holdfast_needs_command -l version -d 'print the version'
 complete -c holdfast -l help -d 'print a short help'
 
 complete -c holdfast -n '__fish_seen_subcommand_from embedded' -a 'status stop'
 complete -c holdfast -n '__fish_seen_subcommand_from help' -a "$commands"
 complete -c holdfast -n __holdfast_needs_name -a '(__holdfast_names)' -d lock
 
-set -l server '__fish_seen_subcommand_from run elect ls who unlock revoke ping doctor demo'
+set -l server '__holdfast_needs_command; or __fish_seen_subcommand_from run elect ls who unlock revoke ping doctor demo'
 complete -c holdfast -n $server -l url -x -a 'redis:// rediss:// redis+unix:/// zk:// zks:// embedded:' -d 'the server'
 complete -c holdfast -n $server -l password-file -r -F -d 'its first line is the password'
 complete -c holdfast -n '__fish_seen_subcommand_from ls who' -l json -d 'one array of objects'

@@ -78,9 +78,9 @@ static void expect_complaint(const char *wanted, const char *const *words)
 static void word_alone_is_usage(void **state)
 {
 	(void)state;
-	EXPECT_COMPLAINT("is no command", "backup");
-	EXPECT_COMPLAINT("is no command", "lss");
-	EXPECT_COMPLAINT("is no command", "");
+	EXPECT_COMPLAINT("unknown command", "backup");
+	EXPECT_COMPLAINT("unknown command", "lss");
+	EXPECT_COMPLAINT("unknown command", "");
 	expect_complaint("missing", (const char *const[]){NULL});
 	EXPECT_COMPLAINT("NAME", "run");
 }
@@ -101,8 +101,8 @@ static void wrong_option_is_one_line_with_a_remedy(void **state)
 static void help_of_what_is_no_command_is_usage(void **state)
 {
 	(void)state;
-	EXPECT_COMPLAINT("is no command", "help", "backup");
-	EXPECT_COMPLAINT("is no command", "help", "run", "it");
+	EXPECT_COMPLAINT("unknown command", "help", "backup");
+	EXPECT_COMPLAINT("unknown command", "help", "run", "it");
 }
 
 static void first_word_that_is_a_command_is_the_command(void **state)
@@ -117,7 +117,7 @@ static void first_word_that_is_a_command_is_the_command(void **state)
 		else
 			CLI_CALL(NOWHERE, 64, commands[i], "echo", "hello");
 	}
-	CLI_CALL(NOWHERE, 69, "--", "ls", "echo", "hello");
+	CLI_CALL(NOWHERE, 64, "--", "ls", "echo", "hello");
 	CLI_CALL(NOWHERE, 69, "run", "ls", "echo", "hello");
 	CLI_CALL(NOWHERE, 69, "backup", "echo", "hello");
 }
