@@ -36,6 +36,9 @@ void cli_json_text(FILE *out, const char *text, size_t length);
 void cli_plain_text(FILE *out, const char *text, size_t length);
 /* One line on stderr, whatever bytes are in it: what happened, and what to do. Hides passwords. */
 void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* From now on complaints go through this, which never blocks, and some may be dropped. */
+struct out;
+void cli_complain_through(struct out *out);
 /* The same for a call of the library that failed, the last one; returns the exit status it means. */
 int cli_failed(int error);
 int cli_failed_with(int error, const char *detail);

@@ -228,6 +228,7 @@ static int become(struct run *run)
 {
 	struct guard_message go = {0};
 	fill_variables(run, &go);
+	tell_flush();
 	guard_prepare(&run->plan, &go);
 	execvp(run->options.command[0], run->options.command);
 	int status = status_of_start(run->options.command[0], errno);
@@ -346,8 +347,9 @@ static int run_words(int argc, char **argv, enum run_form form)
 			return EXIT_SYSTEM;
 		}
 	}
+	tell_open(&run.options);
 	rc = open_and_run(&run);
-	fflush(NULL);
+	tell_flush();
 	return rc;
 }
 

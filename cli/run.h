@@ -101,6 +101,13 @@ void hold_owner(const struct run_hold *hold, char *ret_text, size_t size);
 int hold_failed(const struct run_hold *hold, const struct run_options *options);
 
 /* ---- tell.c: events, the line while waiting, and the command of --on-lost ---- */
+/*
+ * From now on no output blocks: that of complaints, of events and of the line. What does not fit is dropped,
+ * and the next event says how many were. Starts no thread before something is written.
+ */
+void tell_open(const struct run_options *options);
+/* Waits a moment for what is not yet written. */
+void tell_flush(void);
 void tell_event(const struct run_options *options, const char *event, const struct run_hold *hold,
                 const char *more);
 /* Draws or redraws the line; who holds the lock is asked now and then, in a thread of its own. */

@@ -1,6 +1,7 @@
 /* What run tells: events as JSON, a line while it waits, and the command of --on-lost. */
 #include "run.h"
 
+#include "out.h"
 #include "tree.h"
 
 #include <inttypes.h>
@@ -15,6 +16,31 @@
 #define SILENT_MS  400   /* a wait this short is not worth a line */
 #define ASK_MS     2000  /* between questions who holds the lock */
 #define ON_LOST_MS 10000 /* for the command of --on-lost */
+#define FLUSH_MS   100   /* at the end, for output that nobody takes */
+#define LINE_SIZE  4096
+
+/* ---- where it goes ---- */
+
+static struct out errors, status; /* status: of --status-fd */
+static struct out *events;        /* one of them */
+static unsigned long dropped;     /* events, since the last one that got through */
+
+void tell_open(const struct run_options *options)
+{
+	out_open(&errors, STDERR_FILENO);
+	out_open(&status, options->status_fd);
+	bool apart = options->status_fd >= 0 && options->status_fd != STDERR_FILENO;
+	events = apart ? &status : &errors;
+	cli_complain_through(&errors);
+}
+
+void tell_flush(void)
+{
+	out_flush(&errors, FLUSH_MS);
+	out_flush(&status, FLUSH_MS);
+}
+
+/* ---- events ---- */
 
 void tell_event(const struct run_options *options, const char *event, const struct run_hold *hold,
                 const char *more)
@@ -25,8 +51,10 @@ void tell_event(const struct run_options *options, const char *event, const stru
 	if (!options->json)
 		return;
 	FILE *out = open_memstream(&text, &length);
-	if (!out)
+	if (!out) {
+		dropped++;
 		return;
+	}
 	clock_gettime(CLOCK_REALTIME, &now);
 	fprintf(out, "{\"event\":\"%s\",\"time\":%lld.%03ld,\"name\":", event,
 	        (long long)now.tv_sec, now.tv_nsec / 1000000);
@@ -40,10 +68,11 @@ void tell_event(const struct run_options *options, const char *event, const stru
 		}
 		fprintf(out, ",\"remaining_ms\":%" PRId64, hold_remaining(hold));
 	}
+	if (dropped)
+		fprintf(out, ",\"dropped\":%lu", dropped);
 	fprintf(out, "%s%s}\n", more ? "," : "", more ? more : "");
-	fclose(out);
-	int fd = options->status_fd >= 0 ? options->status_fd : STDERR_FILENO;
-	(void)!write(fd, text, length);
+	bool whole = fclose(out) == 0;
+	dropped = whole && out_put(events, text, length) ? 0 : dropped + 1;
 	free(text);
 }
 
@@ -169,17 +198,19 @@ static void draw(const char *text)
 	size_t columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1
 	                         ? size.ws_col - 1u
 	                         : 79;
-	fprintf(stderr, "\r\033[K%s%.*s%s", plain ? "" : "\033[2m", (int)cut(text, columns), text,
-	        plain ? "" : "\033[0m");
-	fflush(stderr);
-	line_shown = true;
+	char line[LINE_SIZE];
+	int length = snprintf(line, sizeof line, "\r\033[K%s%.*s%s", plain ? "" : "\033[2m",
+	                      (int)cut(text, columns), text, plain ? "" : "\033[0m");
+	if (length > 0 && length < (int)sizeof line)
+		line_shown = out_put(&errors, line, (size_t)length) || line_shown;
 }
 
 void tell_waiting(const struct run_options *options, struct run_hold *hold, int64_t waited_ms)
 {
 	char *text = NULL;
 	size_t length = 0;
-	if (waited_ms < SILENT_MS || !may_draw(options))
+	/* A terminal that was stopped gets the newest line when it goes on, not all of them. */
+	if (waited_ms < SILENT_MS || !may_draw(options) || !out_is_idle(&errors))
 		return;
 	ask_now_and_then(options, hold, waited_ms);
 	FILE *out = open_memstream(&text, &length);
@@ -197,8 +228,9 @@ void tell_waiting(const struct run_options *options, struct run_hold *hold, int6
 
 void tell_waiting_over(void)
 {
+	static const char clear[] = "\r\033[K";
 	if (line_shown)
-		fputs("\r\033[K", stderr);
+		(void)out_put(&errors, clear, strlen(clear));
 	line_shown = false;
 }
 

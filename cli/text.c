@@ -1,8 +1,10 @@
 /* Texts: durations in and out, JSON, names that may hold anything, complaints. */
 #include "cli.h"
+#include "out.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TEN_YEARS_MS INT64_C(315576000000)
@@ -196,6 +198,40 @@ static void hide_secrets(char *text)
 	}
 }
 
+static struct out *complaints;
+
+void cli_complain_through(struct out *out)
+{
+	complaints = out;
+}
+
+/* A word that was cut may be a URL, of whose password nothing can be known any more. */
+static void drop_last_word(char *text)
+{
+	char *blank = strrchr(text, ' ');
+	if (blank)
+		*blank = 0;
+}
+
+/* In one piece, or others who write to the same place may come in between. */
+static void write_line(const char *text)
+{
+	char *line = NULL;
+	size_t length = 0;
+	FILE *stream = open_memstream(&line, &length);
+	if (!stream)
+		return;
+	fputs("holdfast: ", stream);
+	write_escaped(stream, text, strlen(text), false);
+	fputc('\n', stream);
+	bool whole = fclose(stream) == 0;
+	if (whole && complaints)
+		(void)out_put(complaints, line, length);
+	else if (whole)
+		fwrite(line, 1, length, stderr);
+	free(line);
+}
+
 void cli_complain(const char *format, ...)
 {
 	char text[4096];
@@ -205,10 +241,10 @@ void cli_complain(const char *format, ...)
 	va_end(args);
 	if (length < 0)
 		text[0] = 0;
+	if (length >= (int)sizeof text)
+		drop_last_word(text);
 	hide_secrets(text);
-	fputs("holdfast: ", stderr);
-	write_escaped(stderr, text, strlen(text), false);
-	fputc('\n', stderr);
+	write_line(text);
 }
 
 /* ---- failures ---- */

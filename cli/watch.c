@@ -159,11 +159,11 @@ static void term_now(struct run *run, enum stop_reason reason)
 	stop(run, reason);
 	if (run->term_sent || !run->child)
 		return; /* or it is sent once the command is there */
-	if (reason == BY_LOCK)
-		tell_risk(run);
 	run->term_sent = true;
 	signal_tree(run, SIGTERM);
 	signal_tree(run, SIGCONT);
+	if (reason == BY_LOCK)
+		tell_risk(run);
 }
 
 int64_t watch_leave_at(const struct run *run, enum stop_reason *ret_reason)

@@ -1,0 +1,107 @@
+/* What run writes while nobody reads: it does not wait, and says later how much was dropped. */
+#define _GNU_SOURCE
+#include "support/check.h"
+#include "support/clock.h"
+#include "support/stuck.h"
+
+#include "cli/out.h"
+#include "cli/run.h"
+#include "tests/cli/json.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+/* Long before that a writer that blocks has been killed by the timeout of the test. */
+#define SOON_MS 15000
+
+/* Reads until the text has this in it. */
+static void read_until(struct stuck *stuck, const char *wanted, char *text, size_t size)
+{
+	WAIT_UNTIL((stuck_read(stuck, text, size), strstr(text, wanted) != NULL), SOON_MS);
+}
+
+static void writer_waits_once_and_then_never(void **state)
+{
+	static struct out out;
+	char line[1001], text[OUT_SIZE * 3];
+	(void)state;
+	struct stuck stuck = stuck_pipe();
+	memset(line, 'a', 1000);
+	line[1000] = 0;
+	out_open(&out, stuck.fd);
+	long long begun = test_now_ms();
+	int taken = 0;
+	for (int i = 0; i < 10000; i++)
+		taken += out_put(&out, line, 1000);
+	/* Each that waited for a moment of 10 ms would make it 100 s. */
+	assert_in_range(test_now_ms() - begun, 0, SOON_MS);
+	/* What fits, and what the thread is at, which may be as much. */
+	assert_in_range(taken, OUT_SIZE / 1000, OUT_SIZE / 1000 * 2);
+	assert_false(out_is_idle(&out));
+	stuck_drain(&stuck);
+	WAIT_UNTIL((stuck_read(&stuck, text, sizeof text), out_is_idle(&out)), SOON_MS);
+	stuck_read(&stuck, text, sizeof text);
+	assert_int_equal(strlen(text), (size_t)taken * 1000);
+	assert_true(out_put(&out, "again", 5));
+	read_until(&stuck, "again", text, sizeof text);
+}
+
+/* In order and without holes, as long as somebody reads. */
+static void text_is_written_in_order_when_somebody_reads(void **state)
+{
+	static struct out out;
+	int fds[2];
+	(void)state;
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	out_open(&out, fds[1]);
+	for (int i = 0; i < 5000; i++) {
+		char text[32] = "", wanted[32];
+		snprintf(wanted, sizeof wanted, "line %d\n", i);
+		assert_true(out_put(&out, wanted, strlen(wanted)));
+		out_flush(&out, SOON_MS);
+		assert_int_equal(read(fds[0], text, sizeof text - 1), strlen(wanted));
+		assert_string_equal(text, wanted);
+	}
+}
+
+static void next_event_says_how_many_were_dropped(void **state)
+{
+	struct run_options options = {.name = "x", .json = true};
+	char text[OUT_SIZE * 2], wanted[64];
+	(void)state;
+	struct stuck stuck = stuck_pipe();
+	options.status_fd = stuck.fd;
+	tell_open(&options);
+	for (int i = 0; i < 1000; i++)
+		tell_event(&options, "tick", NULL, NULL);
+	tell_flush();
+	stuck_drain(&stuck);
+	tell_flush();
+	stuck_read(&stuck, text, sizeof text);
+	int got = 0;
+	for (const char *at = text; (at = strstr(at, "\"tick\"")); at++)
+		got++;
+	assert_in_range(got, 1, 999);
+	tell_event(&options, "late", NULL, "\"status\":3");
+	read_until(&stuck, "\"status\":3", text, sizeof text);
+	snprintf(wanted, sizeof wanted, "\"dropped\":%d,\"status\":3}\n", 1000 - got);
+	const char *late = strstr(text, "{\"event\":\"late\"");
+	assert_non_null(late);
+	assert_true(json_is_valid(late));
+	assert_non_null(strstr(late, wanted));
+	tell_event(&options, "next", NULL, NULL);
+	read_until(&stuck, "next", text, sizeof text);
+	assert_null(strstr(strstr(text, "next"), "dropped"));
+	cli_complain_through(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(writer_waits_once_and_then_never),
+		cmocka_unit_test(text_is_written_in_order_when_somebody_reads),
+		cmocka_unit_test(next_event_says_how_many_were_dropped),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

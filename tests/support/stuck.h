@@ -1,0 +1,26 @@
+/* A pipe that is full, and that nobody reads until the test does. */
+#ifndef TESTS_SUPPORT_STUCK_H
+#define TESTS_SUPPORT_STUCK_H
+
+#include <stddef.h>
+
+struct stuck {
+	int fd;     /* to write to; a write blocks */
+	int reader; /* the test's end, which does not block */
+	size_t filled;
+	char *text; /* what was read after that */
+	size_t length;
+};
+
+/* Programs that are started from now on inherit fd; both ends stay open until stuck_close(). */
+struct stuck stuck_pipe(void);
+
+/* Reads away what the pipe was filled with, so that writers go on. */
+void stuck_drain(struct stuck *stuck);
+
+/* Copies all that was written since then, as text; what does not fit is cut. */
+void stuck_read(struct stuck *stuck, char *ret_text, size_t size);
+
+void stuck_close(struct stuck *stuck);
+
+#endif
