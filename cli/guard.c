@@ -1,7 +1,9 @@
 /* The guard process: starts the command, and sees to it that nothing of it outlives the lock. */
 #include "guard.h"
 
-#include "tree.h"
+#include "cli.h"
+#include "out.h"
+#include "proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define AGAIN_MS 20 /* between looks for those that are still to be killed */
+#define FLUSH_MS 100 /* at the end, for output that nobody takes */
 
 int64_t guard_clock(void)
 {
@@ -49,15 +51,27 @@ int guard_hear(const struct guard *guard, struct guard_message *ret_message)
 	return 1;
 }
 
-void guard_prepare(const struct guard_plan *plan, const struct guard_message *go)
+bool guard_prepare(const struct guard_plan *plan, const struct guard_message *go)
 {
 	const char *end = go->text + go->length;
 	(void)unsetenv("HOLDFAST_TOKEN"); /* that of an outer lock would be taken for ours */
-	for (const char *at = go->text; at < end; at += strlen(at) + 1)
-		(void)putenv(strdup(at));
+	for (const char *at = go->text; at < end; at += strlen(at) + 1) {
+		char *variable = strdup(at);
+		if (!variable || putenv(variable))
+			return false;
+	}
 	if (plan->child_ignored)
 		(void)signal(SIGCHLD, SIG_IGN);
 	(void)sigprocmask(SIG_SETMASK, &plan->mask, NULL);
+	return true;
+}
+
+int64_t guard_next_pause(int64_t pause_ms)
+{
+	int64_t next = pause_ms * 2;
+	return next < GUARD_FIRST_PAUSE_MS  ? GUARD_FIRST_PAUSE_MS
+	       : next > GUARD_LAST_PAUSE_MS ? GUARD_LAST_PAUSE_MS
+	                                    : next;
 }
 
 /* ---- in the guard ---- */
@@ -65,16 +79,47 @@ void guard_prepare(const struct guard_plan *plan, const struct guard_message *go
 struct here {
 	struct guard up; /* the way to holdfast */
 	const struct guard_plan *plan;
-	pid_t child;     /* 0 before it is started */
-	bool child_left; /* it was waited for: its number may be another's by now */
+	struct tree tree; /* all below us */
+	pid_t child;      /* 0 before it is started */
+	bool child_left;  /* it was waited for: its number may be another's by now */
+	bool end_untold;  /* of the child: holdfast takes no messages now, since it is stopped */
+	int end_status;   /* what is to be told then */
+	bool orphaned;    /* holdfast is gone */
+	bool killing;     /* all of the tree, until nothing lives */
+	int64_t pause_ms; /* between looks at it */
 	int signals;
 	int report; /* ends when the child has become the command; -1 then */
 };
 
+/* Never waits for holdfast, which may be stopped while there is something to kill; false then. */
+static bool try_to_tell(const struct here *here, enum guard_word word, int number)
+{
+	const struct guard_message message = {.word = word, .number = number};
+	size_t size = offsetof(struct guard_message, text);
+	return send(here->up.fd, &message, size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
+	       errno != EAGAIN;
+}
+
+/* Only where nothing can be missed meanwhile. */
 static void tell_up(const struct here *here, enum guard_word word, int number)
 {
 	struct guard_message message = {.word = word, .number = number};
 	(void)guard_tell(&here->up, &message);
+}
+
+static void tell_end(struct here *here)
+{
+	if (here->end_untold && try_to_tell(here, GUARD_ENDED, here->end_status))
+		here->end_untold = false;
+}
+
+static struct out errors;
+
+static _Noreturn void leave(const struct here *here)
+{
+	cgroup_remove(&here->up.shared->cgroup);
+	out_flush(&errors, FLUSH_MS);
+	_exit(0);
 }
 
 /* The command leads the terminal's foreground only if that is still its caller's. */
@@ -113,8 +158,9 @@ static _Noreturn void become_command(const struct here *here, const struct guard
 	take_place(plan);
 	if (!plan->own_group)
 		wait_at_gate(here);
-	guard_prepare(plan, go);
-	execvp(plan->argv[0], plan->argv);
+	errno = ENOMEM;
+	if (guard_prepare(plan, go))
+		execvp(plan->argv[0], plan->argv);
 	int error = errno;
 	(void)!write(report_fd, &error, sizeof error);
 	_exit(127);
@@ -138,7 +184,7 @@ static void start_command(struct here *here, const struct guard_message *go)
 		tell_up(here, GUARD_CANNOT, errno);
 		return;
 	}
-	here->child = fork();
+	here->child = cgroup_fork(&here->up.shared->cgroup);
 	if (here->child == 0)
 		become_command(here, go, report[1]);
 	if (here->child < 0) {
@@ -165,30 +211,9 @@ static void hear_report(struct here *here)
 		return;
 	}
 	(void)waitpid(here->child, NULL, 0);
+	cgroup_remove(&here->up.shared->cgroup);
 	tell_up(here, GUARD_CANNOT, error);
-	_exit(0);
-}
-
-static void kill_tree(const struct here *here)
-{
-	if (here->child && !here->child_left)
-		(void)kill(here->child, SIGKILL); /* should there be no /proc to look into */
-	(void)tree_signal(getpid(), 0, SIGKILL);
-}
-
-/* Kills until there is nobody left to wait for. */
-static _Noreturn void kill_all(struct here *here)
-{
-	const struct timespec pause = {.tv_nsec = 2000000};
-	for (;;) {
-		pid_t pid;
-		kill_tree(here);
-		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-			here->child_left = here->child_left || pid == here->child;
-		if (pid < 0 && errno == ECHILD)
-			_exit(0);
-		nanosleep(&pause, NULL);
-	}
+	leave(here);
 }
 
 /* Takes what has ended; the end of everything is the end of the guard. */
@@ -200,81 +225,120 @@ static void reap(struct here *here)
 	while (read(here->signals, &info, sizeof info) > 0)
 		continue;
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+		bool stopped = WIFSTOPPED(status);
+		if (!stopped)
+			here->pause_ms = 0; /* killing gets on */
 		if (pid != here->child || here->child_left)
 			continue;
-		if (WIFSTOPPED(status)) {
-			tell_up(here, GUARD_STOPPED, WSTOPSIG(status));
+		if (stopped) {
+			(void)try_to_tell(here, GUARD_STOPPED, WSTOPSIG(status));
 			continue;
 		}
-		here->child_left = true;
-		tell_up(here, GUARD_ENDED, status);
+		here->child_left = here->end_untold = true;
+		here->end_status = status;
 	}
-	if (pid < 0 && errno == ECHILD && here->child) {
-		tell_up(here, GUARD_ALL_ENDED, 0);
-		_exit(0);
-	}
+	tell_end(here);
+	if (pid >= 0 || errno != ECHILD || !here->child)
+		return;
+	/* Nothing lives that could be missed now. */
+	cgroup_remove(&here->up.shared->cgroup);
+	if (here->end_untold)
+		tell_up(here, GUARD_ENDED, here->end_status);
+	tell_up(here, GUARD_ALL_ENDED, 0);
+	leave(here);
+}
+
+static void kill_tree(struct here *here)
+{
+	cgroup_kill(&here->up.shared->cgroup);
+	if (!here->child_left)
+		(void)kill(here->child, SIGKILL); /* should there be no /proc to look into */
+	for (int i = 0; i < TREE_SWEEPS && tree_kill_children(&here->tree) > 0; i++)
+		if (here->report < 0)
+			reap(here);
+	tree_signal(&here->tree, SIGKILL);
+	here->pause_ms = guard_next_pause(here->pause_ms);
 }
 
 static void obey(struct here *here)
 {
 	struct guard_message message;
-	int heard;
-	while ((heard = guard_hear(&here->up, &message)) > 0) {
-		if (message.word == GUARD_GO && !here->child)
+	int heard = 0;
+	while (!here->orphaned && (heard = guard_hear(&here->up, &message)) > 0) {
+		if (message.word == GUARD_GO && !here->child) {
 			start_command(here, &message);
-		else
-			_exit(0);
+		} else if (message.word == GUARD_KILL && here->child) {
+			here->killing = true;
+		} else {
+			cgroup_empty(&here->up.shared->cgroup);
+			leave(here);
+		}
 	}
-	if (heard < 0)
-		kill_all(here); /* holdfast is gone */
+	if (heard >= 0)
+		return;
+	if (!here->child)
+		leave(here);
+	here->orphaned = here->killing = true; /* holdfast is gone */
 }
 
-/* Again and again: some may have been left by those that were killed. */
 static void check_time(struct here *here)
 {
-	struct guard_shared *shared = here->up.shared;
-	if (!here->child || !(is_time_over(here) || atomic_load(&shared->killed)))
+	if (!here->child || here->killing || !is_time_over(here))
 		return;
-	atomic_store(&shared->killed, true);
-	kill_tree(here);
+	atomic_store(&here->up.shared->killed, true);
+	here->killing = true;
 }
 
 /* Never sleeps past the moment, which holdfast moves on; an old one only means a look too many. */
 static int sleep_ms(const struct here *here)
 {
 	int64_t at = atomic_load(&here->up.shared->kill_at);
+	if (here->killing)
+		return (int)here->pause_ms;
+	if (here->end_untold)
+		return GUARD_LAST_PAUSE_MS;
 	if (!here->child || at == 0)
 		return -1;
-	if (atomic_load(&here->up.shared->killed))
-		return AGAIN_MS;
 	int64_t left = at - guard_clock();
 	return left < 0 ? 0 : left < 60000 ? (int)left : 60000;
+}
+
+static _Noreturn void watch(struct here *here)
+{
+	for (;;) {
+		struct pollfd polled[3] = {
+			{.fd = here->orphaned ? -1 : here->up.fd, .events = POLLIN},
+			{.fd = here->signals, .events = POLLIN},
+			{.fd = here->report, .events = POLLIN}};
+		(void)poll(polled, 3, sleep_ms(here));
+		obey(here);
+		if (polled[2].revents)
+			hear_report(here);
+		if (here->report < 0)
+			reap(here);
+		check_time(here);
+		if (here->killing)
+			kill_tree(here);
+	}
 }
 
 static _Noreturn void be_guard(const struct guard_plan *plan, const struct guard *up)
 {
 	struct here here = {.up = *up, .plan = plan, .report = -1};
 	sigset_t child;
+	here.tree = (struct tree){
+		.root = getpid(), .spared_group = plan->group, .reports = &up->shared->reports};
+	out_open(&errors, STDERR_FILENO);
+	cli_complain_through(&errors);
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	(void)prctl(PR_SET_NAME, "holdfast-guard");
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	(void)setpgid(0, 0);
 	here.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (here.signals < 0)
+	if (here.signals < 0 || proc_open())
 		_exit(1);
-	for (;;) {
-		struct pollfd polled[3] = {{.fd = up->fd, .events = POLLIN},
-		                           {.fd = here.signals, .events = POLLIN},
-		                           {.fd = here.report, .events = POLLIN}};
-		(void)poll(polled, 3, sleep_ms(&here));
-		obey(&here);
-		if (polled[2].revents)
-			hear_report(&here);
-		if (here.report < 0)
-			reap(&here);
-		check_time(&here);
-	}
+	watch(&here);
 }
 
 int guard_start(struct guard *guard, const struct guard_plan *plan)
@@ -282,7 +346,7 @@ int guard_start(struct guard *guard, const struct guard_plan *plan)
 	int fd[2], gate[2];
 	guard->shared = mmap(NULL, sizeof(*guard->shared), PROT_READ | PROT_WRITE,
 	                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (guard->shared == MAP_FAILED)
+	if (guard->shared == MAP_FAILED || proc_open())
 		return -1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) || pipe2(gate, O_CLOEXEC))
 		return -1;

@@ -8,6 +8,9 @@
 #ifndef HF_CLI_GUARD_H
 #define HF_CLI_GUARD_H
 
+#include "cgroup.h"
+#include "tree.h"
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,6 +22,8 @@
 struct guard_shared {
 	_Atomic int64_t kill_at; /* CLOCK_BOOTTIME ms; 0: not yet */
 	_Atomic bool killed;     /* the guard has killed the tree because of that */
+	struct tree_reports reports;
+	struct cgroup cgroup; /* of the command; whoever is left removes it */
 };
 
 /* How the command is to be started; all before the fork of the guard. */
@@ -33,6 +38,7 @@ struct guard_plan {
 
 enum guard_word {
 	GUARD_GO = 1,  /* to it: start the command; followed by NAME=VALUE texts, each with a NUL */
+	GUARD_KILL,    /* to it: kill all, until nothing lives */
 	GUARD_LET_GO,  /* to it: end, and let what lives on live */
 	GUARD_JOINED,  /* from the coming command, which waits at the gate: number is the process */
 	GUARD_STARTED, /* from it: number is the process */
@@ -56,7 +62,7 @@ struct guard {
 	struct guard_shared *shared;
 };
 
-/* Forks the guard, which waits for the word; 0, or -1 with errno. */
+/* Opens /proc, and forks the guard, which waits for the word; 0, or -1 with errno. */
 int guard_start(struct guard *guard, const struct guard_plan *plan);
 /* false if it is gone. */
 bool guard_tell(const struct guard *guard, const struct guard_message *message);
@@ -65,9 +71,17 @@ int guard_hear(const struct guard *guard, struct guard_message *ret_message);
 
 /*
  * Makes this process ready to become the command, as the caller had it: variables (those of GUARD_GO),
- * signals. Only the program itself is missing then.
+ * signals. Only the program itself is missing then. False: there is no memory for the variables.
  */
-void guard_prepare(const struct guard_plan *plan, const struct guard_message *go);
+bool guard_prepare(const struct guard_plan *plan, const struct guard_message *go);
+
+/*
+ * Pauses between looks for processes that do not end, though they were killed: short at first, since most
+ * need only a moment, and long for those that cannot be killed.
+ */
+#define GUARD_FIRST_PAUSE_MS 2
+#define GUARD_LAST_PAUSE_MS  200
+int64_t guard_next_pause(int64_t pause_ms);
 
 int64_t guard_clock(void);
 

@@ -229,8 +229,9 @@ static int become(struct run *run)
 	struct guard_message go = {0};
 	fill_variables(run, &go);
 	tell_flush();
-	guard_prepare(&run->plan, &go);
-	execvp(run->options.command[0], run->options.command);
+	errno = ENOMEM;
+	if (guard_prepare(&run->plan, &go))
+		execvp(run->options.command[0], run->options.command);
 	int status = status_of_start(run->options.command[0], errno);
 	(void)sigprocmask(SIG_SETMASK, &run->caught, NULL);
 	int released = release(run);

@@ -242,10 +242,12 @@ static _Noreturn void become_on_lost(const struct run_options *options,
 	static const struct guard_message nothing;
 	(void)setenv("HOLDFAST_NAME", options->name, 1);
 	(void)setpgid(0, 0);
-	guard_prepare(plan, &nothing);
+	(void)guard_prepare(plan, &nothing);
 	execl("/bin/sh", "sh", "-c", options->on_lost, (char *)NULL);
 	_exit(EXIT_NOT_FOUND);
 }
+
+static struct tree_reports reports; /* on the processes of the command of --on-lost */
 
 void tell_lost(const struct run_options *options, const struct guard_plan *plan)
 {
@@ -254,9 +256,10 @@ void tell_lost(const struct run_options *options, const struct guard_plan *plan)
 	pid_t pid = fork();
 	if (pid == 0)
 		become_on_lost(options, plan);
+	const struct tree tree = {.root = pid, .spared_group = plan->group, .reports = &reports};
 	while (pid > 0 && waitpid(pid, NULL, WNOHANG) == 0) {
 		if (guard_clock() >= until) {
-			(void)tree_signal(pid, 0, SIGKILL);
+			tree_signal(&tree, SIGKILL);
 			(void)kill(pid, SIGKILL);
 		}
 		nanosleep(&pause, NULL);

@@ -1,61 +1,45 @@
 /* The processes that a process started, and theirs, found and signalled. */
 #include "tree.h"
 
-#include <dirent.h>
+#include "cli.h"
+#include "guard.h"
+#include "proc.h"
+
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define MOST_LOOKS 50 /* a tree that grows faster than it is found is given up for this time */
-
-struct process {
-	pid_t pid;
-	pid_t parent;
-	char state;
-	unsigned long long started; /* tells it from a later one of the same number */
-	bool ours;
-};
+/* A tree that grows faster than it is found is given up for this time. */
+#define MOST_LOOKS    50
+#define MOST_LOOKS_MS 50
+#define DEEPEST       1000
 
 struct processes {
 	struct process *at;
 	size_t n, room;
+	int error; /* errno of why some are missing; 0: none */
 };
 
-/* "12 (name) S 1 …": the name may hold anything, so all is counted from its last bracket. */
-static bool read_process(pid_t pid, struct process *ret_process)
+static bool is_dead(const struct process *process)
 {
-	char path[64], text[1024];
-	int parent;
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	FILE *file = fopen(path, "re");
-	if (!file)
-		return false;
-	size_t length = fread(text, 1, sizeof text - 1, file);
-	fclose(file);
-	text[length] = 0;
-	const char *rest = strrchr(text, ')');
-	if (!rest || sscanf(rest,
-	                    ") %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
-	                    "%*d %*d %*d %llu",
-	                    &ret_process->state, &parent, &ret_process->started) != 3)
-		return false;
-	ret_process->pid = pid;
-	ret_process->parent = parent;
-	ret_process->ours = false;
-	return true;
+	return process->state == 'Z' || process->state == 'X';
 }
+
+/* ---- all processes ---- */
 
 static bool add(struct processes *all, const struct process *process)
 {
 	if (all->n == all->room) {
 		size_t room = all->room ? all->room * 2 : 256;
 		struct process *at = realloc(all->at, room * sizeof(*at));
-		if (!at)
+		if (!at) {
+			all->error = ENOMEM;
 			return false;
+		}
 		all->at = at;
 		all->room = room;
 	}
@@ -63,22 +47,14 @@ static bool add(struct processes *all, const struct process *process)
 	return true;
 }
 
-static void read_all(struct processes *all)
+static bool add_pid(void *arg, pid_t pid)
 {
+	struct processes *all = arg;
 	struct process process;
-	const struct dirent *entry;
-	DIR *proc = opendir("/proc");
-	all->n = 0;
-	if (!proc)
-		return;
-	while ((entry = readdir(proc))) {
-		char *end;
-		long pid = strtol(entry->d_name, &end, 10);
-		if (*end == 0 && pid > 0 && read_process((pid_t)pid, &process))
-			if (!add(all, &process))
-				break;
-	}
-	closedir(proc);
+	enum proc_look look = proc_read(pid, &process);
+	if (look == PROC_UNKNOWN)
+		all->error = errno;
+	return look != PROC_READ || add(all, &process);
 }
 
 static int compare(const void *a, const void *b)
@@ -90,11 +66,11 @@ static int compare(const void *a, const void *b)
 static struct process *find(const struct processes *all, pid_t pid)
 {
 	const struct process key = {.pid = pid};
-	return bsearch(&key, all->at, all->n, sizeof(*all->at), compare);
+	return all->n ? bsearch(&key, all->at, all->n, sizeof(*all->at), compare) : NULL;
 }
 
 /* Marks the descendants; a parent may come after its child in the list, so until nothing changes. */
-static void mark(struct processes *all, pid_t root, pid_t spared)
+static void mark(struct processes *all, const struct tree *tree)
 {
 	bool changed = all->n > 0;
 	if (changed)
@@ -103,32 +79,158 @@ static void mark(struct processes *all, pid_t root, pid_t spared)
 		changed = false;
 		for (size_t i = 0; i < all->n; i++) {
 			struct process *one = &all->at[i];
-			if (one->ours || one->pid == spared)
+			if (one->ours || one->pid == tree->spared)
 				continue;
 			const struct process *parent = find(all, one->parent);
-			one->ours = one->parent == root || (parent && parent->ours);
+			one->ours = one->parent == tree->root || (parent && parent->ours);
 			changed = changed || one->ours;
 		}
 	}
 }
 
-static bool is_dead(const struct process *process)
+static void look_around(struct processes *all, const struct tree *tree)
 {
-	return process->state == 'Z' || process->state == 'X';
+	all->n = 0;
+	all->error = 0;
+	if (!proc_list(add_pid, all))
+		all->error = errno;
+	mark(all, tree);
 }
 
-/* Only if the number still means the same process. */
-static bool send_to(const struct process *process, int signal)
+/* ---- signals ---- */
+
+static const char *reason_of(int error)
+{
+	return error == EPERM ? "Operation not permitted; does it run as another user?"
+	                      : strerror(error);
+}
+
+/* Whether this is the first to be heard of that process, from whomever of us. */
+static bool is_news(const struct tree *tree, pid_t pid)
+{
+	for (int i = 0; i < TREE_REPORTS; i++) {
+		int before = 0;
+		if (atomic_compare_exchange_strong(&tree->reports->pid[i], &before, pid))
+			return true;
+		if (before == pid)
+			return false;
+	}
+	return false;
+}
+
+static void report(const struct tree *tree, pid_t pid, int error)
+{
+	if (is_news(tree, pid))
+		cli_complain("process %d cannot be signalled: %s", (int)pid, reason_of(error));
+}
+
+static void report_blindness(const struct tree *tree, int error)
+{
+	if (is_news(tree, -1))
+		cli_complain("/proc: %s; some of the command's processes may not be found",
+		             strerror(error));
+}
+
+static bool is_same(const struct process *process)
 {
 	struct process now;
-	int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
-	if (fd < 0)
-		return errno == ENOSYS && kill(process->pid, signal) == 0; /* an old kernel */
-	bool same = read_process(process->pid, &now) && now.started == process->started;
-	bool sent = same && syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0) == 0;
-	close(fd);
-	return sent;
+	enum proc_look look = proc_read(process->pid, &now);
+	return look == PROC_UNKNOWN || (look == PROC_READ && now.started == process->started);
 }
+
+/*
+ * Only if the number still means the same process, which a descriptor of it settles. Where there can be
+ * none, there is a moment between the look and the signal in which the process may end and its number be
+ * given to another; numbers are given again only after all others had their turn.
+ */
+static void send_to(const struct tree *tree, const struct process *process, int signal)
+{
+	int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+	if (fd < 0 && errno == ESRCH)
+		return;
+	bool same = is_same(process);
+	bool sent = same && fd >= 0 && syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0) == 0;
+	bool gone = !same || (fd >= 0 && !sent && errno == ESRCH);
+	if (fd >= 0)
+		close(fd);
+	if (sent || gone || kill(process->pid, signal) == 0 || errno == ESRCH)
+		return;
+	report(tree, process->pid, errno);
+}
+
+/* ---- groups ---- */
+
+static bool is_all_ours(const struct processes *all, pid_t group)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (all->at[i].group == group && !all->at[i].ours)
+			return false;
+	return true;
+}
+
+/*
+ * The kernel kills a group as a whole: no member can fork meanwhile. Each member is asked only once, and
+ * the last look shows that it still is in the group, so that the group's number is not another's by now.
+ */
+static void kill_groups(const struct processes *all, const struct tree *tree)
+{
+	pid_t last = 0;
+	if (all->error)
+		return; /* a member may be one that was not seen */
+	for (size_t i = 0; i < all->n; i++) {
+		const struct process *one = &all->at[i];
+		if (!one->ours || is_dead(one) || one->group == last || one->group <= 1 ||
+		    one->group == tree->spared_group || one->group == getpgrp())
+			continue;
+		last = one->group;
+		if (is_all_ours(all, last) && is_same(one) && getpgid(one->pid) == last)
+			(void)kill(-last, SIGKILL);
+	}
+}
+
+/* ---- without memory ---- */
+
+struct walk {
+	const struct tree *tree;
+	int signal; /* 0: none, only find */
+	bool found;
+};
+
+/* Climbs from a process to its ancestors. */
+static bool is_below(const struct tree *tree, const struct process *process)
+{
+	struct process at = *process;
+	for (int i = 0; i < DEEPEST && at.pid != tree->spared; i++) {
+		if (at.parent == tree->root)
+			return true;
+		if (at.parent <= 1 || proc_read(at.parent, &at) != PROC_READ)
+			return false;
+	}
+	return false;
+}
+
+static bool walk_to(void *arg, pid_t pid)
+{
+	struct walk *walk = arg;
+	struct process process;
+	if (proc_read(pid, &process) != PROC_READ || is_dead(&process) ||
+	    !is_below(walk->tree, &process))
+		return true;
+	walk->found = true;
+	if (walk->signal)
+		send_to(walk->tree, &process, walk->signal);
+	return true;
+}
+
+/* One look at each process, which needs no list. */
+static bool walk(const struct tree *tree, int signal)
+{
+	struct walk walk = {.tree = tree, .signal = signal};
+	(void)proc_list(walk_to, &walk);
+	return walk.found;
+}
+
+/* ---- the tree ---- */
 
 static bool is_known(const struct processes *known, const struct process *process)
 {
@@ -138,36 +240,95 @@ static bool is_known(const struct processes *known, const struct process *proces
 	return false;
 }
 
-int tree_signal(pid_t root, pid_t spared, int signal)
+struct sweep {
+	const struct tree *tree;
+	int n;
+};
+
+/* A child of our own keeps its number until we wait for it, so there is nothing to make sure of. */
+static bool sweep_child(void *arg, pid_t pid)
 {
-	struct processes all = {0}, told = {0};
-	bool news = true;
-	for (int look = 0; news && look < MOST_LOOKS; look++) {
-		news = false;
-		read_all(&all);
-		mark(&all, root, spared);
-		for (size_t i = 0; i < all.n; i++) {
-			const struct process *one = &all.at[i];
-			if (!one->ours || is_dead(one) || is_known(&told, one))
-				continue;
-			(void)send_to(one, signal);
-			news = add(&told, one) || news;
-		}
+	struct sweep *sweep = arg;
+	const struct tree *tree = sweep->tree;
+	struct process process;
+	if (pid == tree->spared)
+		return true;
+	if (tree->root == getpid()) {
+		sweep->n++;
+		if (kill(pid, SIGKILL) && errno != ESRCH)
+			report(tree, pid, errno);
+	} else if (proc_read(pid, &process) == PROC_READ && !is_dead(&process) &&
+	           process.parent == tree->root) {
+		sweep->n++;
+		send_to(tree, &process, SIGKILL);
 	}
-	int n = (int)told.n;
-	free(all.at);
-	free(told.at);
-	return n;
+	return true;
 }
 
-bool tree_lives(pid_t root, pid_t spared)
+int tree_kill_children(const struct tree *tree)
+{
+	struct sweep sweep = {.tree = tree};
+	proc_list_children(tree->root, sweep_child, &sweep);
+	return sweep.n;
+}
+
+/* Those who did not get it yet; whether there were any. */
+static bool signal_new(const struct processes *all, struct processes *told, const struct tree *tree,
+                       int signal)
+{
+	bool news = false;
+	for (size_t i = 0; i < all->n; i++) {
+		const struct process *one = &all->at[i];
+		if (!one->ours || is_dead(one) || is_known(told, one))
+			continue;
+		send_to(tree, one, signal);
+		news = add(told, one) || news;
+	}
+	return news;
+}
+
+void tree_signal(const struct tree *tree, int signal)
+{
+	struct processes all = {0}, told = {0};
+	int64_t until = guard_clock() + MOST_LOOKS_MS;
+	bool news = true;
+	bool sweeps = signal == SIGKILL && tree->root != getpid();
+	for (int i = 0; sweeps && i < TREE_SWEEPS; i++)
+		sweeps = tree_kill_children(tree) > 0 && guard_clock() < until;
+	for (int look = 0; news && look < MOST_LOOKS; look++) {
+		look_around(&all, tree);
+		if (all.error == ENOMEM)
+			break;
+		if (signal == SIGKILL)
+			kill_groups(&all, tree);
+		news = signal_new(&all, &told, tree, signal) && signal != SIGKILL &&
+		       guard_clock() < until;
+	}
+	/* None is to get another signal twice, and a list of who got it is what there was no room for. */
+	if (all.error == ENOMEM && (told.n == 0 || signal == SIGKILL))
+		(void)walk(tree, signal);
+	else if (all.error)
+		report_blindness(tree, all.error);
+	free(all.at);
+	free(told.at);
+}
+
+/* What can be known of them without /proc: whether there is anyone to wait for. */
+static bool has_children(void)
+{
+	siginfo_t info;
+	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+bool tree_lives(const struct tree *tree)
 {
 	struct processes all = {0};
 	bool found = false;
-	read_all(&all);
-	mark(&all, root, spared);
+	look_around(&all, tree);
 	for (size_t i = 0; i < all.n; i++)
 		found = found || (all.at[i].ours && !is_dead(&all.at[i]));
 	free(all.at);
-	return found;
+	if (found || !all.error)
+		return found;
+	return all.error == ENOMEM ? walk(tree, 0) : tree->root != getpid() || has_children();
 }

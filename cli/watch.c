@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define REAP_MS 20 /* while processes are being killed */
+#define SURVIVE_MS 1000 /* a process that lives this long after its kill is worth a word */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -71,33 +71,57 @@ static void take_terminal(const struct run *run)
  * All of the command's processes are the guard's, or ours once it is dead. Ours is the embedded server
  * too, if we were the ones to start it; nobody asked for its end.
  */
-static pid_t find_tree(const struct run *run, pid_t *ret_spared)
+static struct tree find_tree(struct run *run)
 {
+	struct tree tree = {.root = run->guard.pid,
+	                    .spared_group = run->plan.group,
+	                    .reports = &run->guard.shared->reports};
 	int64_t server = 0;
-	*ret_spared = 0;
 	if (!run->guard_dead && run->guard.pid > 0)
-		return run->guard.pid;
+		return tree;
+	/* Where that cannot be asked now, as without descriptors, the last answer counts. */
 	if (hf_embedded_status(NULL, 0, &server) == 1)
-		*ret_spared = (pid_t)server;
-	return getpid();
+		run->server = (pid_t)server;
+	tree.root = getpid();
+	tree.spared = run->server;
+	return tree;
 }
 
-static void signal_tree(const struct run *run, int signal)
+static void signal_tree(struct run *run, int signal)
 {
-	pid_t spared, root = find_tree(run, &spared);
-	(void)tree_signal(root, spared, signal);
+	const struct tree tree = find_tree(run);
+	tree_signal(&tree, signal);
 }
 
-static bool is_tree_alive(const struct run *run)
-{
-	pid_t spared, root = find_tree(run, &spared);
-	return tree_lives(root, spared);
-}
-
-static void signal_command(const struct run *run, int signal)
+static void signal_command(struct run *run, int signal)
 {
 	if (!run->plan.own_group || run->ended || kill(-run->child, signal))
 		signal_tree(run, signal);
+}
+
+/* Only the guard and what it left to us: the library waits for its own. */
+static void reap(struct run *run)
+{
+	if (run->guard.pid > 0 && waitpid(run->guard.pid, NULL, WNOHANG) == run->guard.pid)
+		run->guard.pid = 0;
+	while (run->guard_dead && waitpid(-1, NULL, WNOHANG) > 0) {
+		run->reaped++;
+		run->kill_pause_ms = run->kill_again_at = 0; /* killing gets on */
+	}
+}
+
+/*
+ * A look at all processes takes its time, and misses one that is started meanwhile by one that then ends.
+ * But whoever ends is left to us: if nobody has ended during the look, it has missed none.
+ */
+static bool is_tree_dead(struct run *run)
+{
+	const struct tree tree = find_tree(run);
+	reap(run);
+	unsigned long before = run->reaped;
+	bool alive = tree_lives(&tree);
+	reap(run);
+	return !alive && run->reaped == before;
 }
 
 /* ---- the lock's time ---- */
@@ -147,10 +171,63 @@ static void stop(struct run *run, enum stop_reason reason)
 		run->reason = reason;
 }
 
+/* The lock is not given back while they live, but it may end by itself. */
+static void tell_survivors(struct run *run)
+{
+	const char *name = run->options.name;
+	if (run->gone || guard_clock() < run->killed_at + SURVIVE_MS)
+		return;
+	if (hold_is_lost(&run->hold) && !run->outlived_told) {
+		cli_complain(
+			"%s: some of its processes do not end, though they were killed; the lock "
+			"has ended, and another may hold it",
+			name);
+		run->outlived_told = run->survival_told = true;
+	} else if (!run->survival_told) {
+		cli_complain(
+			"%s: some of its processes do not end, though they were killed; the lock "
+			"is kept until they do, or until its valid-until if it cannot be renewed",
+			name);
+		run->survival_told = true;
+	}
+}
+
+/* What the guard does as long as it lives: those who lost their parents are our children now. */
+static void sweep(struct run *run)
+{
+	const struct tree tree = find_tree(run);
+	for (int i = 0; run->guard_dead && i < TREE_SWEEPS && tree_kill_children(&tree) > 0; i++)
+		reap(run);
+}
+
+/*
+ * The guard kills in a loop of its own; this is for when it is stopped or dead. Looks are repeated at
+ * longer and longer intervals: some processes cannot be killed.
+ */
+static void kill_tree(struct run *run)
+{
+	const struct guard_message order = {.word = GUARD_KILL};
+	int64_t now = guard_clock();
+	if (now < run->kill_again_at)
+		return;
+	if (!run->kill_sent) {
+		run->killed_at = now;
+		(void)guard_tell(&run->guard, &order);
+	}
+	run->kill_sent = true;
+	cgroup_kill(&run->guard.shared->cgroup);
+	sweep(run);
+	signal_tree(run, SIGKILL);
+	run->kill_pause_ms = guard_next_pause(run->kill_pause_ms);
+	run->kill_again_at = guard_clock() + run->kill_pause_ms;
+	if (run->guard_dead)
+		run->gone = is_tree_dead(run);
+	tell_survivors(run);
+}
+
 static void kill_now(struct run *run, enum stop_reason reason)
 {
-	signal_tree(run, SIGKILL);
-	run->kill_sent = true;
+	kill_tree(run);
 	stop(run, reason);
 }
 
@@ -193,10 +270,8 @@ static void enforce(struct run *run)
 		kill_now(run, why);
 	else if (now >= go_at)
 		term_now(run, why);
-	else if (run->kill_sent)
-		signal_tree(run, SIGKILL);
-	if (run->guard_dead)
-		run->gone = !is_tree_alive(run);
+	if (run->kill_sent)
+		kill_tree(run); /* what is left */
 }
 
 /* The next moment at which enforce has something to do, as time from now. */
@@ -209,8 +284,9 @@ static int64_t next_look(const struct run *run)
 	const int64_t moments[] = {kill_at - run->options.grace_ms, kill_at, go_at,
 	                           go_at == WATCH_NEVER ? WATCH_NEVER
 	                                                : go_at + run->options.grace_ms};
-	bool killing = run->kill_sent || run->guard_dead;
-	int64_t at = now + (killing ? REAP_MS : run->tick_ms);
+	int64_t at = now + run->tick_ms;
+	if (run->kill_sent && run->kill_again_at < at)
+		at = run->kill_again_at > now ? run->kill_again_at : now;
 	for (size_t i = 0; i < sizeof moments / sizeof *moments; i++)
 		if (moments[i] > now)
 			at = least(at, moments[i]);
@@ -250,15 +326,6 @@ static void stop_with_command(struct run *run)
 	take_terminal(run);
 	stop_here(run, run->plan.own_group ? 0 : getpid());
 	continue_command(run);
-}
-
-/* Only the guard and what it left to us: the library waits for its own. */
-static void reap(struct run *run)
-{
-	if (run->guard.pid > 0 && waitpid(run->guard.pid, NULL, WNOHANG) == run->guard.pid)
-		run->guard.pid = 0;
-	while (run->guard_dead && waitpid(-1, NULL, WNOHANG) > 0)
-		continue;
 }
 
 static void handle_signal(struct run *run, const struct signalfd_siginfo *info)
@@ -354,6 +421,7 @@ static void hear_guard(struct run *run)
 	while (!run->gone && (heard = guard_hear(&run->guard, &message)) != 0) {
 		if (heard < 0) {
 			run->guard_dead = true;
+			run->kill_pause_ms = run->kill_again_at = 0;
 			return;
 		}
 		hear_word(run, &message);
@@ -404,7 +472,8 @@ void watch_command(struct run *run, const struct guard_message *go)
 	for (;;) {
 		watch_lock(run);
 		enforce(run);
-		if (run->gone || (run->ended && run->options.close_early))
+		bool let_go_now = run->ended && run->options.close_early && !run->kill_sent;
+		if (run->gone || let_go_now)
 			break;
 		if (!run->ended)
 			give_terminal(run); /* a shell's fg does not tell a job that runs */
@@ -413,6 +482,8 @@ void watch_command(struct run *run, const struct guard_message *go)
 	take_terminal(run);
 	if (!run->gone)
 		(void)guard_tell(&run->guard, &let_go);
+	if (run->guard_dead)
+		cgroup_remove(&run->guard.shared->cgroup);
 	run->gone = true;
 	run->child = 0;
 }

@@ -35,6 +35,12 @@ struct run {
 	enum stop_reason reason;
 	bool term_sent, kill_sent;
 	bool risk_told, loss_told;
+	int64_t killed_at;     /* when that began */
+	int64_t kill_again_at; /* the next look at what does not end */
+	int64_t kill_pause_ms; /* to the look after that */
+	bool survival_told, outlived_told;
+	unsigned long reaped; /* processes of a dead guard */
+	pid_t server;         /* the embedded one, if it is known; 0: there was none */
 };
 
 /* Takes all signals over, and opens run->signals. */

@@ -1,6 +1,7 @@
 /* What the command is given, and what becomes of all that it started. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
+#include "cli/family.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -184,38 +185,6 @@ static void closed_outputs_do_not_disturb_the_command(void **state)
 }
 
 /* ---- the tree ---- */
-
-/* Prints the process numbers of: itself, one double-forked, one in a session of its own, one stopped. */
-#define FAMILY                                                                                     \
-	"trap '' TERM; (trap '' TERM; (sh -c 'trap \"\" TERM; echo $$; while :; do sleep 9; "      \
-	"done' "                                                                                   \
-	"&) ); setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 9; done' & "               \
-	"sh -c 'echo $$; kill -STOP $$; echo awake' & "                                            \
-	"echo $$; while :; do sleep 9; done"
-
-struct family {
-	pid_t pid[4];
-};
-
-static struct family read_family(struct cli *cli)
-{
-	struct family family;
-	char more[8];
-	WAIT_UNTIL(sscanf(cli_output(cli), "%d\n%d\n%d\n%d%7[\n]", &family.pid[0], &family.pid[1],
-	                  &family.pid[2], &family.pid[3], more) == 5,
-	           CLI_SOON_MS);
-	for (int i = 0; i < 4; i++)
-		assert_true(cli_is_alive(family.pid[i]));
-	return family;
-}
-
-static bool is_family_dead(const struct family *family)
-{
-	for (int i = 0; i < 4; i++)
-		if (cli_is_alive(family->pid[i]))
-			return false;
-	return true;
-}
 
 static struct cli *start_family(const char *watchdog)
 {

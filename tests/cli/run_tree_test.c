@@ -1,0 +1,607 @@
+/* The command's processes end with the lock, however fast they fork and whatever the kernel refuses. */
+#define _GNU_SOURCE
+#include "cli/cli.h"
+#include "cli/family.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "support/programs.h"
+#include "support/temp.h"
+
+/* For what takes next to no time, on a machine with other work. */
+#define AT_ONCE_MS 2000
+
+/* No cgroup can be made: what is killed then is found by looking for it. */
+#define NO_CGROUP "mkdir=13", "mkdirat=13"
+
+/* A run for which some system calls fail. */
+static struct cli *start_denied(const char *const *denied, const char *const *words)
+{
+	const char *argv[32] = {program_deny()};
+	size_t n = 1;
+	for (; *denied; denied++)
+		argv[n++] = *denied;
+	argv[n++] = "--";
+	argv[n++] = cli_path();
+	argv[n++] = "run";
+	for (; *words; words++)
+		argv[n++] = *words;
+	assert_true(n < sizeof argv / sizeof *argv);
+	return cli_start_program(cli_url(), argv);
+}
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* ---- calls that the kernel refuses ---- */
+
+static const char *const refusals[][4] = {
+	{"pidfd_open=1", NO_CGROUP},        /* EPERM, as older profiles of containers have it */
+	{"pidfd_open=24", NO_CGROUP},       /* EMFILE */
+	{"pidfd_open=38", NO_CGROUP},       /* ENOSYS, of an older kernel */
+	{"pidfd_send_signal=1", NO_CGROUP}, /* EPERM */
+	{"clone3=38", NULL},
+};
+#define REFUSALS (sizeof refusals / sizeof *refusals)
+
+static struct cli *start_family(const char *const *denied, const char *watchdog)
+{
+	return start_denied(denied, WORDS("--watchdog", watchdog, "x", "--", "sh", "-c", FAMILY));
+}
+
+static void family_is_killed_though_calls_are_refused(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < REFUSALS; i++) {
+		struct cli *cli = start_family(refusals[i], "2s");
+		struct family family = read_family(cli);
+		raw_ok(cli_raw, "FLUSHALL", NULL);
+		CLI_EXPECT(cli, 80);
+		assert_true(is_family_dead(&family));
+		cli_free(cli);
+		cli = start_family(refusals[i], "30s");
+		family = read_family(cli);
+		assert_int_equal(kill(cli_guard(cli), SIGKILL), 0);
+		CLI_EXPECT(cli, 80);
+		assert_true(is_family_dead(&family));
+		cli_free(cli);
+		cli = start_family(refusals[i], "30s");
+		family = read_family(cli);
+		assert_int_equal(kill(cli->pid, SIGKILL), 0);
+		WAIT_UNTIL(is_family_dead(&family), AT_ONCE_MS);
+		cli_free(cli);
+		raw_ok(cli_raw, "FLUSHALL", NULL);
+	}
+}
+
+/* By holdfast itself, which is not their parent. */
+static void stopped_guard_does_not_save_the_family(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < REFUSALS; i++) {
+		struct cli *cli = start_family(refusals[i], "2s");
+		struct family family = read_family(cli);
+		pid_t guard = cli_guard(cli);
+		assert_int_equal(kill(guard, SIGSTOP), 0);
+		raw_ok(cli_raw, "FLUSHALL", NULL);
+		WAIT_UNTIL(is_family_dead(&family), 2000 + AT_ONCE_MS);
+		assert_int_equal(kill(guard, SIGCONT), 0);
+		CLI_EXPECT(cli, 80);
+		cli_free(cli);
+	}
+}
+
+static void signals_are_passed_on_though_calls_are_refused(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < REFUSALS; i++) {
+		struct cli *cli = start_denied(
+			refusals[i], WORDS("x", "--", "sh", "-c",
+		                           "trap 'n=$((n+1))' USR1; echo up; read line; echo $n"));
+		CLI_WAIT_OUTPUT(cli, "up");
+		assert_int_equal(kill(cli->pid, SIGUSR1), 0);
+		/* The shell's read ends with the signal. */
+		CLI_EXPECT(cli, 0);
+		assert_string_equal(cli_output(cli), "up\n1\n");
+		cli_free(cli);
+	}
+}
+
+/* ---- no descriptors ---- */
+
+/* From now on a process can open nothing: the limit is the first number that is free. */
+static void take_descriptors(pid_t pid)
+{
+	struct rlimit limit = {0};
+	struct stat info;
+	char *path = NULL;
+	do {
+		free(path);
+		path = check_format("/proc/%d/fd/%llu", (int)pid,
+		                    (unsigned long long)limit.rlim_cur);
+	} while (lstat(path, &info) == 0 && ++limit.rlim_cur);
+	free(path);
+	limit.rlim_max = limit.rlim_cur;
+	if (prlimit(pid, RLIMIT_NOFILE, &limit, NULL))
+		check_fail("prlimit: %s", strerror(errno));
+}
+
+static void family_is_killed_though_there_are_no_descriptors(void **state)
+{
+	static const char *const no_cgroup[] = {NO_CGROUP, NULL};
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct cli *cli = start_family(no_cgroup, i < 2 ? "2s" : "30s");
+		struct family family = read_family(cli);
+		pid_t guard = cli_guard(cli);
+		take_descriptors(guard);
+		take_descriptors(cli->pid);
+		if (i == 1)
+			assert_int_equal(kill(guard, SIGSTOP), 0);
+		if (i < 2)
+			raw_ok(cli_raw, "FLUSHALL", NULL);
+		else
+			assert_int_equal(kill(i == 2 ? guard : cli->pid, SIGKILL), 0);
+		WAIT_UNTIL(is_family_dead(&family), 2000 + AT_ONCE_MS);
+		if (i == 1)
+			assert_int_equal(kill(guard, SIGCONT), 0);
+		CLI_EXPECT(cli, i < 3 ? 80 : 137);
+		cli_free(cli);
+		raw_ok(cli_raw, "FLUSHALL", NULL);
+	}
+}
+
+/* ---- processes that cannot be killed ---- */
+
+static const char *const no_kills[] = {"kill=1", "pidfd_open=1", "pidfd_send_signal=1", NO_CGROUP,
+                                       NULL};
+
+static int count_of(const char *text, const char *part)
+{
+	int count = 0;
+	for (const char *at = text; (at = strstr(at, part)); at += strlen(part))
+		count++;
+	return count;
+}
+
+static pid_t command_of(struct cli *cli)
+{
+	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
+	return atoi(cli_output(cli));
+}
+
+static void expect_one_report(struct cli *cli, pid_t pid)
+{
+	char *report =
+		check_format("process %d cannot be signalled: Operation not permitted", (int)pid);
+	if (count_of(cli_errors(cli), report) != 1)
+		fail_msg("not one '%s' in '%s'", report, cli_errors(cli));
+	free(report);
+}
+
+static void what_survives_the_lock_is_reported(void **state)
+{
+	(void)state;
+	struct cli *cli = start_denied(no_kills, WORDS("--watchdog", "1s", "x", "--", "sh", "-c",
+	                                               "echo $$; exec sleep 4"));
+	pid_t pid = command_of(cli);
+	raw_ok(cli_raw, "FLUSHALL", NULL);
+	CLI_WAIT_ERRORS(cli, "the lock has ended, and another may hold it");
+	assert_true(cli_is_alive(pid));
+	assert_false(cli_has_ended(cli));
+	assert_null(strstr(cli_errors(cli), "was stopped"));
+	CLI_EXPECT(cli, 80);
+	assert_false(cli_is_alive(pid));
+	expect_one_report(cli, pid);
+	assert_int_equal(count_of(cli_errors(cli), "do not end"), 1);
+	cli_free(cli);
+}
+
+/* While nothing endangers the lock, it is kept as long as something runs under it. */
+static void lock_is_kept_while_a_process_survives(void **state)
+{
+	(void)state;
+	struct cli *cli =
+		start_denied(no_kills, WORDS("--watchdog", "1s", "--max-hold", "300ms", "--grace",
+	                                     "0", "x", "--", "sh", "-c", "echo $$; exec sleep 4"));
+	pid_t pid = command_of(cli);
+	CLI_WAIT_ERRORS(cli, "the lock is kept until they do");
+	assert_int_equal(raw_integer(cli_raw, "EXISTS", "x", NULL), 1);
+	while (cli_is_alive(pid)) {
+		bool held = raw_integer(cli_raw, "EXISTS", "x", NULL) == 1;
+		if (!held && cli_is_alive(pid))
+			fail_msg("the lock is free, and the command runs");
+		test_pause();
+	}
+	CLI_EXPECT(cli, 124);
+	expect_one_report(cli, pid);
+	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
+	cli_free(cli);
+}
+
+/* Looking every 2 ms would take a good part of a processor. */
+static void survivors_are_not_looked_for_all_the_time(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct cli *cli =
+			start_denied(no_kills, WORDS("--watchdog", i ? "1s" : "30s", "x", "--",
+		                                     "sh", "-c", "echo $$; exec sleep 5"));
+		pid_t pid = command_of(cli), guard = cli_guard(cli);
+		if (i == 0) {
+			assert_int_equal(kill(cli->pid, SIGKILL), 0);
+			CLI_EXPECT(cli, 137);
+		} else {
+			raw_ok(cli_raw, "FLUSHALL", NULL);
+			CLI_WAIT_ERRORS(cli, "cannot be signalled");
+		}
+		/* The pauses have grown by then. */
+		long long from = test_now_ms() + 500;
+		WAIT_UNTIL(test_now_ms() > from, CLI_SOON_MS);
+		long long before = cli_cpu_ms(guard) + (i ? cli_cpu_ms(cli->pid) : 0);
+		WAIT_UNTIL(test_now_ms() > from + 2000, CLI_SOON_MS);
+		long long used = cli_cpu_ms(guard) + (i ? cli_cpu_ms(cli->pid) : 0) - before;
+		assert_true(cli_is_alive(pid));
+		if (!cli_is_slow())
+			assert_in_range(used, 0, 250);
+		WAIT_UNTIL(!cli_is_alive(guard), CLI_SOON_MS);
+		cli_free(cli);
+		raw_ok(cli_raw, "FLUSHALL", NULL);
+	}
+}
+
+/* ---- chains of processes, each of which starts the next one and ends ---- */
+
+#define CHAINS    "8"
+#define CHAIN_S   "4" /* they end by themselves then, should nobody end them */
+#define STEADY_MS 100 /* without a new process: the chains are dead */
+
+struct counter {
+	char *dir, *path;
+	_Atomic uint64_t *n;
+};
+
+static struct counter open_counter(void)
+{
+	struct counter counter = {.dir = temp_dir_make()};
+	counter.path = check_format("%s/counter", counter.dir);
+	int fd = open(counter.path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(ftruncate(fd, 8), 0);
+	counter.n = mmap(NULL, 8, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(counter.n, MAP_FAILED);
+	(void)close(fd);
+	return counter;
+}
+
+static void close_counter(struct counter *counter)
+{
+	(void)munmap(counter->n, 8);
+	free(counter->path);
+	temp_dir_remove(counter->dir);
+}
+
+/* How long chains go on. */
+static long long time_to_end(const struct counter *counter)
+{
+	long long begun = test_now_ms(), last_at = begun;
+	uint64_t last = atomic_load(counter->n);
+	while (test_now_ms() - last_at < STEADY_MS) {
+		if (atomic_load(counter->n) != last) {
+			last = atomic_load(counter->n);
+			last_at = test_now_ms();
+		}
+		test_pause();
+	}
+	return last_at - begun;
+}
+
+enum blow { KILL_HOLDFAST, KILL_GUARD, LOSE_LOCK, BLOWS };
+
+static void end_chains(const char *const *denied, const char *away, enum blow blow)
+{
+	struct counter counter = open_counter();
+	struct cli *cli = start_denied(denied, WORDS("--watchdog", blow == LOSE_LOCK ? "1s" : "30s",
+	                                             "x", "--", program_chain(), counter.path,
+	                                             CHAIN_S, CHAINS, away));
+	WAIT_UNTIL(atomic_load(counter.n) > 100, CLI_SOON_MS);
+	pid_t guard = cli_guard(cli);
+	if (blow == LOSE_LOCK)
+		raw_ok(cli_raw, "FLUSHALL", NULL);
+	else
+		assert_int_equal(kill(blow == KILL_GUARD ? guard : cli->pid, SIGKILL), 0);
+	/* A loss is noticed at the next renewal. */
+	long long limit = AT_ONCE_MS / 2 + (blow == LOSE_LOCK ? 667 : 0);
+	long long took = time_to_end(&counter);
+	if (took > limit)
+		fail_msg("%s %s %d: chains went on for %lld ms", denied[0] ? denied[0] : "", away,
+		         blow, took);
+	CLI_EXPECT(cli, blow == KILL_HOLDFAST ? 137 : 80);
+	uint64_t n = atomic_load(counter.n);
+	WAIT_UNTIL(!cli_is_alive(guard), CLI_SOON_MS);
+	assert_true(atomic_load(counter.n) == n);
+	cli_free(cli);
+	close_counter(&counter);
+	raw_ok(cli_raw, "FLUSHALL", NULL);
+}
+
+static void chains_of_processes_end_with_the_lock(void **state)
+{
+	static const char *const nothing[] = {NULL};
+	static const char *const no_cgroup[] = {NO_CGROUP, NULL};
+	static const char *const no_pidfd[] = {"pidfd_open=1", NO_CGROUP, NULL};
+	(void)state;
+	for (enum blow blow = 0; blow < BLOWS; blow++) {
+		end_chains(nothing, "here", blow);
+		end_chains(no_cgroup, "here", blow);
+		end_chains(no_cgroup, "away", blow);
+		end_chains(no_pidfd, "here", blow);
+	}
+}
+
+/* ---- those who are not the command's ---- */
+
+/* As below cron: the command is in the group of whoever called holdfast. */
+static void end_below_script(bool cgroup, bool lost, const char *command)
+{
+	const char *argv[] = {"sh",
+	                      "-c",
+	                      "sleep 60 & echo $!; $0 $1 run --watchdog $2 x -- sh -c \"$3\"; "
+	                      "echo survived $?; kill $!; wait",
+	                      cgroup ? "env" : program_deny(),
+	                      NULL,
+	                      lost ? "2s" : "30s",
+	                      command,
+	                      NULL};
+	char *rest = check_format("%s %s", cgroup ? "" : "mkdir=13 mkdirat=13 --", cli_path());
+	argv[4] = rest;
+	struct cli *cli = cli_start_program(cli_url(), argv);
+	WAIT_UNTIL(count_of(cli_output(cli), "\n") == 5, CLI_SOON_MS);
+	pid_t other = atoi(cli_output(cli));
+	pid_t holdfast = cli_child_named(cli->pid, "holdfast");
+	assert_true(holdfast > 0);
+	if (lost)
+		raw_ok(cli_raw, "FLUSHALL", NULL);
+	else
+		assert_int_equal(kill(holdfast, SIGKILL), 0);
+	CLI_WAIT_OUTPUT(cli, lost ? "survived 80" : "survived 137");
+	CLI_EXPECT(cli, 0);
+	assert_false(cli_is_alive(other));
+	cli_free(cli);
+	free(rest);
+	raw_ok(cli_raw, "FLUSHALL", NULL);
+}
+
+static void caller_survives_the_end_of_the_command(void **state)
+{
+	(void)state;
+	struct counter counter = open_counter();
+	char *chains =
+		check_format("echo 1; echo 2; echo 3; echo 4; exec %s %s " CHAIN_S " " CHAINS,
+	                     program_chain(), counter.path);
+	for (int i = 0; i < 8; i++)
+		end_below_script(i & 1, i & 2, i & 4 ? FAMILY : chains);
+	close_counter(&counter);
+	free(chains);
+}
+
+/* ---- a stopped holdfast ---- */
+
+/* Its guard has nobody to talk to, and must not wait for that. */
+static void guard_does_not_wait_for_a_stopped_holdfast(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", "5s", "x", "--", "sh", "-c",
+	                            "echo $$; exec sleep 60", NULL);
+	pid_t pid = command_of(cli);
+	assert_int_equal(kill(cli->pid, SIGSTOP), 0);
+	WAIT_UNTIL(cli_process_state(cli->pid) == 'T', CLI_SOON_MS);
+	/* Each stop is a message; some hundreds fill what lies between the two. */
+	for (int i = 0; i < 2000 && cli_is_alive(pid); i++) {
+		(void)kill(pid, SIGSTOP);
+		WAIT_UNTIL(strchr("TZX", cli_process_state(pid)) != NULL, CLI_SOON_MS);
+		(void)kill(pid, SIGCONT);
+		WAIT_UNTIL(cli_process_state(pid) != 'T', CLI_SOON_MS);
+	}
+	WAIT_UNTIL(!cli_is_alive(pid), 5000);
+	assert_int_equal(kill(cli->pid, SIGCONT), 0);
+	CLI_EXPECT(cli, 80);
+	cli_free(cli);
+}
+
+/* ---- cgroups ---- */
+
+/* The directory of the cgroup v2 of a process, or NULL. */
+static char *cgroup_of(pid_t pid)
+{
+	char line[4096], mount[2048] = "", *found = NULL;
+	char *path = check_format("/proc/%d/cgroup", (int)pid);
+	FILE *mounts = fopen("/proc/self/mounts", "re"), *places = fopen(path, "re");
+	assert_non_null(mounts);
+	while (!*mount && fgets(line, sizeof line, mounts))
+		if (strstr(line, " cgroup2 "))
+			(void)sscanf(line, "%*s %2047s", mount);
+	while (places && *mount && !found && fgets(line, sizeof line, places))
+		if (strncmp(line, "0::/", 4) == 0)
+			found = check_format("%s%.*s", mount, (int)strcspn(line + 3, "\n"),
+			                     line + 3);
+	(void)fclose(mounts);
+	if (places)
+		(void)fclose(places);
+	free(path);
+	return found;
+}
+
+static bool exists(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+/* The cgroup of a command that was just started; NULL if there is none. */
+static char *cgroup_of_command(struct cli *cli)
+{
+	char *cgroup = cgroup_of(command_of(cli));
+	if (cgroup && strstr(cgroup, "/holdfast-"))
+		return cgroup;
+	free(cgroup);
+	return NULL;
+}
+
+static void cgroup_is_removed_whatever_ends_first(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		struct cli *cli = cli_start(cli_url(), "run", "--watchdog", i == 3 ? "1s" : "30s",
+		                            "x", "--", "sh", "-c", "echo $$; cat", NULL);
+		char *cgroup = cgroup_of_command(cli);
+		if (!cgroup) {
+			print_message("cgroup_is_removed_whatever_ends_first: skipped, no cgroup "
+			              "can be made here\n");
+			cli_free(cli);
+			return;
+		}
+		assert_true(exists(cgroup));
+		if (i == 0)
+			cli_close_input(cli);
+		else if (i == 3)
+			raw_ok(cli_raw, "FLUSHALL", NULL);
+		else
+			assert_int_equal(kill(i == 2 ? cli_guard(cli) : cli->pid,
+			                      i == 4 ? SIGTERM : SIGKILL),
+			                 0);
+		static const int statuses[] = {0, 137, 80, 80, 143};
+		CLI_EXPECT(cli, statuses[i]);
+		/* The guard of a holdfast that was killed is not waited for. */
+		if (i == 1)
+			WAIT_UNTIL(!exists(cgroup), CLI_SOON_MS);
+		assert_false(exists(cgroup));
+		free(cgroup);
+		cli_free(cli);
+		raw_ok(cli_raw, "FLUSHALL", NULL);
+	}
+}
+
+/* With -o they go on where their caller is. */
+static void what_is_let_go_leaves_the_cgroup(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "-o", "x", "--", "sh", "-c",
+	                            "echo $$; sleep 60 & echo $!; read line", NULL);
+	char *cgroup = cgroup_of_command(cli), *own = cgroup_of(getpid());
+	WAIT_UNTIL(count_of(cli_output(cli), "\n") == 2, CLI_SOON_MS);
+	pid_t pid = atoi(strchr(cli_output(cli), '\n') + 1);
+	cli_close_input(cli);
+	CLI_EXPECT(cli, 1);
+	assert_true(cli_is_alive(pid));
+	if (cgroup) {
+		WAIT_UNTIL(!exists(cgroup), CLI_SOON_MS);
+		char *now = cgroup_of(pid);
+		assert_string_equal(now, own);
+		free(now);
+	} else {
+		print_message("what_is_let_go_leaves_the_cgroup: skipped, no cgroup can be made "
+		              "here\n");
+	}
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	free(cgroup);
+	free(own);
+	cli_free(cli);
+}
+
+/* The inner one is killed with all it has, and cannot clean up. */
+static void nested_runs_leave_no_cgroup(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", "1s", "x", "--", cli_path(),
+	                            "run", "y", "--", "sh", "-c", "echo $$; cat", NULL);
+	char *cgroup = cgroup_of_command(cli);
+	if (cgroup) {
+		char *outer = check_format("%.*s", (int)(strrchr(cgroup, '/') - cgroup), cgroup);
+		assert_non_null(strstr(outer, "/holdfast-"));
+		raw_integer(cli_raw, "DEL", "x", NULL);
+		CLI_EXPECT(cli, 80);
+		assert_false(exists(outer));
+		free(outer);
+	} else {
+		print_message("nested_runs_leave_no_cgroup: skipped, no cgroup can be made here\n");
+	}
+	free(cgroup);
+	cli_free(cli);
+}
+
+/* Holdfast and its guard were killed together. */
+static void cgroup_of_the_dead_is_removed_by_the_next(void **state)
+{
+	(void)state;
+	struct cli *cli =
+		cli_start(cli_url(), "run", "x", "--", "sh", "-c", "echo $$; exec sleep 60", NULL);
+	char *cgroup = cgroup_of_command(cli);
+	pid_t pid = command_of(cli), guard = cli_guard(cli);
+	assert_int_equal(kill(cli->pid, SIGSTOP), 0);
+	assert_int_equal(kill(guard, SIGSTOP), 0);
+	assert_int_equal(kill(guard, SIGKILL), 0);
+	assert_int_equal(kill(cli->pid, SIGKILL), 0);
+	CLI_EXPECT(cli, 137);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	WAIT_UNTIL(!cli_is_alive(pid) && !cli_process_state(guard), CLI_SOON_MS);
+	cli_free(cli);
+	if (cgroup) {
+		assert_true(exists(cgroup));
+		CLI_CALL(cli_url(), 0, "run", "y", "--", "true");
+		assert_false(exists(cgroup));
+	} else {
+		print_message(
+			"cgroup_of_the_dead_is_removed_by_the_next: skipped, no cgroup can be "
+			"made here\n");
+	}
+	free(cgroup);
+}
+
+static void program_that_cannot_run_leaves_no_cgroup(void **state)
+{
+	(void)state;
+	char *own = cgroup_of(getpid());
+	CLI_CALL(cli_url(), 127, "run", "x", "--", "no-such-program");
+	CLI_CALL(cli_url(), 126, "run", "x", "--", "/");
+	/* Others may be at work here at the same time; whatever is left belongs to one that lives. */
+	DIR *folder = own ? opendir(own) : NULL;
+	const struct dirent *entry;
+	int pid;
+	while (folder && (entry = readdir(folder)))
+		if (sscanf(entry->d_name, "holdfast-%d-", &pid) == 1)
+			WAIT_UNTIL(cli_process_state(pid) != 0 ||
+			                   faccessat(dirfd(folder), entry->d_name, F_OK, 0),
+			           CLI_SOON_MS);
+	if (folder)
+		(void)closedir(folder);
+	else
+		print_message("program_that_cannot_run_leaves_no_cgroup: no cgroup v2 here\n");
+	free(own);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CLI_STORY(family_is_killed_though_calls_are_refused),
+		CLI_STORY(stopped_guard_does_not_save_the_family),
+		CLI_STORY(signals_are_passed_on_though_calls_are_refused),
+		CLI_STORY(family_is_killed_though_there_are_no_descriptors),
+		CLI_STORY(what_survives_the_lock_is_reported),
+		CLI_STORY(lock_is_kept_while_a_process_survives),
+		CLI_STORY(survivors_are_not_looked_for_all_the_time),
+		CLI_STORY(chains_of_processes_end_with_the_lock),
+		CLI_STORY(caller_survives_the_end_of_the_command),
+		CLI_STORY(guard_does_not_wait_for_a_stopped_holdfast),
+		CLI_STORY(cgroup_is_removed_whatever_ends_first),
+		CLI_STORY(what_is_let_go_leaves_the_cgroup),
+		CLI_STORY(nested_runs_leave_no_cgroup),
+		CLI_STORY(cgroup_of_the_dead_is_removed_by_the_next),
+		CLI_STORY(program_that_cannot_run_leaves_no_cgroup),
+	};
+
+	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
+}
