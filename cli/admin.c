@@ -191,7 +191,7 @@ int cli_unlock(int argc, char **argv)
 	if (rc)
 		return rc;
 	rc = unlock(&admin, client, argv[optind]);
-	(void)hf_client_close(client);
+	cli_close(client);
 	return rc;
 }
 
@@ -229,7 +229,7 @@ int cli_revoke(int argc, char **argv)
 	if (rc)
 		return rc;
 	rc = ask_holder(&admin, client, argv[optind]);
-	(void)hf_client_close(client);
+	cli_close(client);
 	return rc;
 }
 
@@ -254,7 +254,7 @@ int cli_ping(int argc, char **argv)
 		rc = cli_failed(rc);
 	else
 		printf("%.3f ms\n", (double)us / 1000);
-	(void)hf_client_close(client);
+	cli_close(client);
 	return rc;
 }
 

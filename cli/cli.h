@@ -74,6 +74,13 @@ bool cli_take_common(struct cli_settings *settings, int letter, const char *valu
 int cli_open(const struct cli_settings *settings, hf_client_options *options,
              hf_client **ret_client);
 
+/*
+ * Closes it, and does not wait longer than the library promises: main() ends the program then, whatever
+ * the library still does.
+ */
+#define CLI_CLOSE_MS 1100
+void cli_close(hf_client *client);
+
 /* One more client of the same server; 0 or an error of the library, not told. */
 int cli_reopen(const struct cli_settings *settings, hf_client **ret_client);
 

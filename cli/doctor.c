@@ -213,7 +213,7 @@ int try_all(struct doctor *doctor, hf_client *client, int64_t wait_ms)
 	rc = note_failure(doctor, 0, rc);
 	for (size_t i = 0; !rc && i < sizeof kinds / sizeof *kinds; i++)
 		rc = try_lock(doctor, clients, kinds[i], name, wait_ms);
-	(void)hf_client_close(clients[1]);
+	cli_close(clients[1]);
 	return rc;
 }
 
@@ -277,6 +277,6 @@ int cli_doctor(int argc, char **argv)
 	if (rc)
 		return rc;
 	rc = (cli_is_zookeeper(&doctor.settings) ? examine_zookeeper : examine)(&doctor, client);
-	(void)hf_client_close(client);
+	cli_close(client);
 	return rc;
 }

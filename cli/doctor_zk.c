@@ -1,5 +1,6 @@
 /* holdfast doctor on ZooKeeper: the ensemble, its majority, sessions, rights. */
 #define _GNU_SOURCE
+#include "aside.h"
 #include "doctor.h"
 
 #include <inttypes.h>
@@ -43,22 +44,48 @@ static bool is_ready(int fd, short events, int64_t until)
 	return left > 0 && poll(&polled, 1, (int)left) == 1;
 }
 
-/* "host:port" or "[host]:port" to a connected socket; -1: it cannot be reached in time. */
-static int connect_to(const char *address, int64_t until)
-{
+/* A name that is being looked up. */
+struct lookup {
 	char host[HOST_SIZE];
-	struct addrinfo wanted = {.ai_socktype = SOCK_STREAM}, *found;
-	snprintf(host, sizeof host, "%s", address);
-	char *port = strrchr(host, ':');
+	struct addrinfo *found; /* NULL: nothing */
+};
+
+/* "host:port" or "[host]:port" */
+static void look_up(void *arg)
+{
+	struct lookup *lookup = arg;
+	struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
+	char *port = strrchr(lookup->host, ':'), *name = lookup->host;
 	if (!port)
-		return -1;
+		return;
 	*port++ = 0;
-	char *name = host;
 	if (*name == '[') {
 		name++;
 		name[strcspn(name, "]")] = 0;
 	}
-	if (getaddrinfo(name, port, &wanted, &found))
+	if (getaddrinfo(name, port, &wanted, &lookup->found))
+		lookup->found = NULL;
+}
+
+/* NULL: there is none, or not in time. A resolver that hangs keeps what it works on. */
+static struct addrinfo *find_address(const char *address, int64_t until)
+{
+	struct lookup *lookup = calloc(1, sizeof(*lookup));
+	if (!lookup)
+		return NULL;
+	snprintf(lookup->host, sizeof lookup->host, "%s", address);
+	if (!aside_call(look_up, lookup, until - clock_ms()))
+		return NULL;
+	struct addrinfo *found = lookup->found;
+	free(lookup);
+	return found;
+}
+
+/* A connected socket; -1: it cannot be reached in time. */
+static int connect_to(const char *address, int64_t until)
+{
+	struct addrinfo *found = find_address(address, until);
+	if (!found)
 		return -1;
 	int fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int error = 0;

@@ -1,4 +1,5 @@
 /* The hold of run: a lock, or a permit, behind one face. */
+#include "aside.h"
 #include "run.h"
 
 #include <inttypes.h>
@@ -92,13 +93,21 @@ int hold_open(struct run_hold *hold, const struct run_options *options)
 	return rc ? rc : open_handles(hold, options);
 }
 
-void hold_close(struct run_hold *hold)
+/* A question under way is waited for first: the client must not vanish under it. */
+static void close_all(void *arg)
 {
+	const struct run_hold *hold = arg;
+	tell_done();
 	(void)hf_client_close(hold->client);
 	hf_lock_close(hold->lock);
 	hf_permits_close(hold->permits);
 	hf_owner_free(hold->owner);
 	hf_cancel_free(hold->cancel);
+}
+
+bool hold_close(struct run_hold *hold, int64_t timeout_ms)
+{
+	return aside_call(close_all, hold, timeout_ms);
 }
 
 int hold_acquire(struct run_hold *hold, const struct run_options *options)

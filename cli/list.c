@@ -344,7 +344,7 @@ int cli_ls(int argc, char **argv)
 	if (rc)
 		rc = cli_failed(rc);
 	rc = end(&list, rc);
-	(void)hf_client_close(client);
+	cli_close(client);
 	return rc;
 }
 
@@ -436,6 +436,6 @@ int cli_who(int argc, char **argv)
 	if (rc)
 		return rc;
 	rc = end(&list, look(&list, client, argv[optind]));
-	(void)hf_client_close(client);
+	cli_close(client);
 	return rc ? rc : list.held ? 0 : EXIT_NOT_ACQUIRED;
 }

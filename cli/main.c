@@ -1,8 +1,10 @@
 /* The command holdfast. */
+#include "aside.h"
 #include "cli.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 int main(int argc, char **argv)
 {
@@ -11,5 +13,7 @@ int main(int argc, char **argv)
 		cli_complain("the output cannot be written: %s", strerror(errno));
 		status = EXIT_SYSTEM;
 	}
+	if (aside_is_left())
+		_exit(status); /* exit() would take away what another thread still uses */
 	return status;
 }

@@ -16,7 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define RETRY_MS 50 /* between tries to give a permit back */
+#define RETRY_MS      50    /* between tries to give a permit back */
+#define CLOSE_SOON_MS 150   /* for the client's end, after a signal */
+#define ON_LOST_MS    10000 /* for the command of --on-lost */
+#define KILL_MS       20    /* between tries to kill that */
+#define GIVE_UP_MS    2000  /* to do so */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -263,6 +267,28 @@ static void tell_why(const struct run *run)
 		             hold_is_lost(&run->hold) ? "lost" : "at risk", ran);
 }
 
+/* Signals are passed on to it, as to any command. */
+static void run_on_lost(struct run *run)
+{
+	static struct tree_reports reports;
+	int64_t until = guard_clock() + ON_LOST_MS;
+	pid_t pid = tell_lost(&run->options, &run->plan);
+	const struct tree tree = {
+		.root = pid, .spared_group = run->plan.group, .reports = &reports};
+	run->got_signal = 0;
+	while (pid > 0 && waitpid(pid, NULL, WNOHANG) == 0) {
+		bool over = guard_clock() >= until;
+		if (run->got_signal || over)
+			(void)kill(-pid, over ? SIGKILL : run->got_signal);
+		run->got_signal = 0;
+		if (over)
+			tree_signal(&tree, SIGKILL);
+		if (guard_clock() >= until + GIVE_UP_MS)
+			return; /* it does not hold a lock */
+		watch_turn(run, over ? KILL_MS : until - guard_clock());
+	}
+}
+
 static int finish(struct run *run)
 {
 	char more[64];
@@ -276,7 +302,7 @@ static int finish(struct run *run)
 		hold_at_least(run);
 	int released = release(run);
 	if ((lost || released == EXIT_LOST) && run->options.on_lost)
-		tell_lost(&run->options, &run->plan);
+		run_on_lost(run);
 	return lost || !released ? status : released;
 }
 
@@ -317,8 +343,8 @@ static int open_and_run(struct run *run)
 		wait_splay(run);
 	if (!rc)
 		rc = run->got_signal ? 128 + run->got_signal : under_lock(run);
-	tell_done();
-	hold_close(&run->hold);
+	/* What the library has to say to the server is on its way by then, if there is one. */
+	(void)hold_close(&run->hold, run->hurry ? CLOSE_SOON_MS : CLI_CLOSE_MS);
 	return rc;
 }
 

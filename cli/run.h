@@ -75,7 +75,8 @@ struct run_hold {
 /* ---- hold.c ---- */
 /* Opens client and handles, sends nothing; 0, or the exit status with the reason told. */
 int hold_open(struct run_hold *hold, const struct run_options *options);
-void hold_close(struct run_hold *hold);
+/* Waits for that no longer; false: it goes on, and the process must end with _exit(). */
+bool hold_close(struct run_hold *hold, int64_t timeout_ms);
 /* Each starts a call, 0 or an error; finished and result tell of its end. */
 int hold_acquire(struct run_hold *hold, const struct run_options *options);
 int hold_release(struct run_hold *hold, int64_t wait_ms);
@@ -113,9 +114,9 @@ void tell_event(const struct run_options *options, const char *event, const stru
 /* Draws or redraws the line; who holds the lock is asked now and then, in a thread of its own. */
 void tell_waiting(const struct run_options *options, struct run_hold *hold, int64_t waited_ms);
 void tell_waiting_over(void);
-/* Before the client is closed: waits for that thread. */
+/* Before the client is closed: waits for that thread. Any thread may do that, once. */
 void tell_done(void);
-/* Runs the command of --on-lost, as the plan has it for the command itself, ten seconds at most. */
-void tell_lost(const struct run_options *options, const struct guard_plan *plan);
+/* Starts the command of --on-lost, in a group of its own, else as the plan has it for the command itself. */
+pid_t tell_lost(const struct run_options *options, const struct guard_plan *plan);
 
 #endif

@@ -1,4 +1,5 @@
 /* Which server, and how to get in: options, environment, configuration files. */
+#include "aside.h"
 #include "cli.h"
 
 #include <errno.h>
@@ -256,6 +257,16 @@ int cli_open(const struct cli_settings *settings, hf_client_options *options,
 	int status = cli_failed(rc);
 	bool ours = rc == HF_EINVAL || rc == HF_ESYSTEM || rc == HF_ENOTSUP;
 	return ours ? EXIT_CONFIG : status;
+}
+
+static void close_client(void *arg)
+{
+	(void)hf_client_close(arg);
+}
+
+void cli_close(hf_client *client)
+{
+	(void)aside_call(close_client, client, CLI_CLOSE_MS);
 }
 
 int cli_reopen(const struct cli_settings *settings, hf_client **ret_client)

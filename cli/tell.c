@@ -2,22 +2,19 @@
 #include "run.h"
 
 #include "out.h"
-#include "tree.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define SILENT_MS  400   /* a wait this short is not worth a line */
-#define ASK_MS     2000  /* between questions who holds the lock */
-#define ON_LOST_MS 10000 /* for the command of --on-lost */
-#define FLUSH_MS   100   /* at the end, for output that nobody takes */
-#define LINE_SIZE  4096
+#define SILENT_MS 400  /* a wait this short is not worth a line */
+#define ASK_MS    2000 /* between questions who holds the lock */
+#define FLUSH_MS  100  /* at the end, for output that nobody takes */
+#define LINE_SIZE 4096
 
 /* ---- where it goes ---- */
 
@@ -247,21 +244,12 @@ static _Noreturn void become_on_lost(const struct run_options *options,
 	_exit(EXIT_NOT_FOUND);
 }
 
-static struct tree_reports reports; /* on the processes of the command of --on-lost */
-
-void tell_lost(const struct run_options *options, const struct guard_plan *plan)
+pid_t tell_lost(const struct run_options *options, const struct guard_plan *plan)
 {
-	const struct timespec pause = {.tv_nsec = 20000000};
-	int64_t until = guard_clock() + ON_LOST_MS;
 	pid_t pid = fork();
 	if (pid == 0)
 		become_on_lost(options, plan);
-	const struct tree tree = {.root = pid, .spared_group = plan->group, .reports = &reports};
-	while (pid > 0 && waitpid(pid, NULL, WNOHANG) == 0) {
-		if (guard_clock() >= until) {
-			tree_signal(&tree, SIGKILL);
-			(void)kill(pid, SIGKILL);
-		}
-		nanosleep(&pause, NULL);
-	}
+	if (pid > 0)
+		(void)setpgid(pid, pid); /* whoever of us is first */
+	return pid;
 }

@@ -334,6 +334,8 @@ static void handle_signal(struct run *run, const struct signalfd_siginfo *info)
 	/* What the terminal sends to our group the command has got by itself, if it is in it. */
 	bool shared = info->ssi_code > 0 && !run->plan.own_group;
 	bool stops = signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+	run->hurry = run->hurry || signal == SIGTERM || signal == SIGINT || signal == SIGHUP ||
+	             signal == SIGQUIT;
 	if (signal == SIGCONT) {
 		continue_command(run);
 	} else if (stops && (!run->plan.own_group || run->ended)) {
@@ -355,7 +357,10 @@ static void note_signal(struct run *run, int signal)
 	case SIGWINCH:
 	case SIGURG:
 	case SIGTTOU: break;
-	default: run->got_signal = signal; sigaddset(&run->early, signal);
+	default:
+		run->got_signal = signal;
+		run->hurry = true;
+		sigaddset(&run->early, signal);
 	}
 }
 

@@ -19,6 +19,7 @@ struct run {
 	int signals;
 	int input;      /* without a command: what is read until its end; else -1 */
 	int got_signal; /* the latest while there is no command to pass it on to */
+	bool hurry;     /* there was one, or the command was sent one that ends programs */
 	sigset_t early; /* all of these */
 	int64_t acquired_at;
 	int64_t asked_at; /* when somebody asked for the lock; WATCH_NEVER: nobody did */

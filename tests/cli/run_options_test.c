@@ -597,6 +597,40 @@ static void on_lost_runs_after_the_command_is_dead(void **state)
 	cli_free(cli);
 }
 
+/* Ten seconds are the limit for one that nobody ends. */
+static void signal_ends_the_command_of_on_lost(void **state)
+{
+	(void)state;
+	struct cli *cli =
+		cli_start(cli_url(), "run", "--watchdog", "1s", "--on-lost", "echo begun; sleep 60",
+	                  "x", "--", "sh", "-c", "echo up; exec sleep 60", NULL);
+	CLI_WAIT_OUTPUT(cli, "up");
+	raw_ok(cli_raw, "FLUSHALL", NULL);
+	CLI_WAIT_OUTPUT(cli, "begun");
+	long long begun = test_now_ms();
+	assert_int_equal(kill(cli->pid, SIGTERM), 0);
+	CLI_EXPECT(cli, 80);
+	assert_in_range(test_now_ms() - begun, 0, 3000);
+	cli_free(cli);
+}
+
+static void command_of_on_lost_that_does_not_end_is_killed(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", "1s", "--on-lost",
+	                            "trap '' TERM; echo $$; while :; do sleep 60; done", "x", "--",
+	                            "sleep", "60", NULL);
+	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	raw_ok(cli_raw, "FLUSHALL", NULL);
+	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
+	long long begun = test_now_ms();
+	pid_t pid = atoi(cli_output(cli));
+	CLI_EXPECT(cli, 80);
+	assert_in_range(test_now_ms() - begun, 9000, 13000);
+	assert_false(cli_is_alive(pid));
+	cli_free(cli);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -632,6 +666,8 @@ int main(void)
 		CLI_STORY(events_are_told_as_json),
 		CLI_STORY(events_of_a_loss_are_told_once_each),
 		CLI_STORY(on_lost_runs_after_the_command_is_dead),
+		CLI_STORY(signal_ends_the_command_of_on_lost),
+		CLI_STORY(command_of_on_lost_that_does_not_end_is_killed),
 	};
 
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);

@@ -343,8 +343,8 @@ static void stopped_server_does_not_delay_ctrl_c(void **state)
 	long long begun = test_now_ms();
 	cli_terminal_type(terminal, CTRL_C);
 	assert_int_equal(cli_terminal_wait(terminal, CLI_SOON_MS), 130);
-	/* The answer to a question under way is waited for, three seconds at most. */
-	assert_in_range(test_now_ms() - begun, 0, 4500);
+	/* A question that is under way is not waited for. */
+	assert_in_range(test_now_ms() - begun, 0, 2000);
 	test_server_thaw(cli_server);
 	cli_terminal_free(terminal);
 	cli_free(holder);

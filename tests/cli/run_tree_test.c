@@ -207,7 +207,7 @@ static void lock_is_kept_while_a_process_survives(void **state)
 {
 	(void)state;
 	struct cli *cli =
-		start_denied(no_kills, WORDS("--watchdog", "1s", "--max-hold", "300ms", "--grace",
+		start_denied(no_kills, WORDS("--watchdog", "10s", "--max-hold", "300ms", "--grace",
 	                                     "0", "x", "--", "sh", "-c", "echo $$; exec sleep 4"));
 	pid_t pid = command_of(cli);
 	CLI_WAIT_ERRORS(cli, "the lock is kept until they do");
