@@ -45,6 +45,7 @@ static void writer_waits_once_and_then_never(void **state)
 	assert_int_equal(strlen(text), (size_t)taken * 1000);
 	assert_true(out_put(&out, "again", 5));
 	read_until(&stuck, "again", text, sizeof text);
+	stuck_close(&stuck); /* its thread has nothing more to write */
 }
 
 /* In order and without holes, as long as somebody reads. */
@@ -63,6 +64,8 @@ static void text_is_written_in_order_when_somebody_reads(void **state)
 		assert_int_equal(read(fds[0], text, sizeof text - 1), strlen(wanted));
 		assert_string_equal(text, wanted);
 	}
+	(void)close(fds[0]);
+	(void)close(fds[1]);
 }
 
 static void next_event_says_how_many_were_dropped(void **state)
@@ -94,6 +97,7 @@ static void next_event_says_how_many_were_dropped(void **state)
 	read_until(&stuck, "next", text, sizeof text);
 	assert_null(strstr(strstr(text, "next"), "dropped"));
 	cli_complain_through(NULL);
+	stuck_close(&stuck);
 }
 
 int main(void)
