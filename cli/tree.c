@@ -131,11 +131,29 @@ static void report_blindness(const struct tree *tree, int error)
 		             strerror(error));
 }
 
-static bool is_same(const struct process *process)
+/* Climbs from a process to its ancestors. */
+static bool is_below(const struct tree *tree, const struct process *process)
+{
+	struct process at = *process;
+	for (int i = 0; i < DEEPEST && at.pid != tree->spared; i++) {
+		if (at.parent == tree->root)
+			return true;
+		if (at.parent <= 1 || proc_read(at.parent, &at) != PROC_READ)
+			return false;
+	}
+	return false;
+}
+
+/*
+ * The same process as in the list, and still below the root. The list was read process by process, and where
+ * numbers are given again quickly a stranger may have got the number of a parent meanwhile.
+ */
+static bool is_same(const struct tree *tree, const struct process *process)
 {
 	struct process now;
 	enum proc_look look = proc_read(process->pid, &now);
-	return look == PROC_UNKNOWN || (look == PROC_READ && now.started == process->started);
+	return look == PROC_UNKNOWN ||
+	       (look == PROC_READ && now.started == process->started && is_below(tree, &now));
 }
 
 /*
@@ -148,7 +166,7 @@ static void send_to(const struct tree *tree, const struct process *process, int 
 	int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
 	if (fd < 0 && errno == ESRCH)
 		return;
-	bool same = is_same(process);
+	bool same = is_same(tree, process);
 	bool sent = same && fd >= 0 && syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0) == 0;
 	bool gone = !same || (fd >= 0 && !sent && errno == ESRCH);
 	if (fd >= 0)
@@ -183,7 +201,7 @@ static void kill_groups(const struct processes *all, const struct tree *tree)
 		    one->group == tree->spared_group || one->group == getpgrp())
 			continue;
 		last = one->group;
-		if (is_all_ours(all, last) && is_same(one) && getpgid(one->pid) == last)
+		if (is_all_ours(all, last) && is_same(tree, one) && getpgid(one->pid) == last)
 			(void)kill(-last, SIGKILL);
 	}
 }
@@ -195,19 +213,6 @@ struct walk {
 	int signal; /* 0: none, only find */
 	bool found;
 };
-
-/* Climbs from a process to its ancestors. */
-static bool is_below(const struct tree *tree, const struct process *process)
-{
-	struct process at = *process;
-	for (int i = 0; i < DEEPEST && at.pid != tree->spared; i++) {
-		if (at.parent == tree->root)
-			return true;
-		if (at.parent <= 1 || proc_read(at.parent, &at) != PROC_READ)
-			return false;
-	}
-	return false;
-}
 
 static bool walk_to(void *arg, pid_t pid)
 {
