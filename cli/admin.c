@@ -7,11 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FORCE = CLI_OWN, YES };
+enum { FORCE = CLI_OWN, YES, WAITER };
 
 struct admin {
 	struct cli_settings settings;
 	bool force, yes;
+	const char *waiter; /* to be removed from the queue; NULL: the holder loses the lock */
 };
 
 static const struct option unlock_options[] = {
@@ -19,6 +20,7 @@ static const struct option unlock_options[] = {
 	{"help", no_argument, NULL, 'h'},
 	{"force", no_argument, NULL, FORCE},
 	{"yes", no_argument, NULL, YES},
+	{"waiter", required_argument, NULL, WAITER},
 	{NULL, 0, NULL, 0},
 };
 /* Of the commands that have none of their own. */
@@ -42,6 +44,8 @@ static int read_options(int argc, char **argv, const char *command, const struct
 			return EXIT_USAGE;
 		admin->force = admin->force || letter == FORCE;
 		admin->yes = admin->yes || letter == YES;
+		if (letter == WAITER)
+			admin->waiter = optarg;
 	}
 	return 0;
 }
@@ -82,7 +86,7 @@ static int note_kind(void *arg, const hf_info *info)
 static int find_target(const struct cli_settings *settings, hf_client *client, const char *name,
                        struct target *ret_target)
 {
-	*ret_target = (struct target){.zookeeper = cli_is_zookeeper(settings)};
+	*ret_target = (struct target){.kind = HF_FAIR, .zookeeper = cli_is_zookeeper(settings)};
 	int rc = cli_check_name(client, name);
 	if (rc)
 		return rc;
@@ -139,13 +143,39 @@ static bool is_sure(const struct admin *admin, const char *name)
 	char answer[16];
 	if (admin->yes)
 		return true;
-	fputs("Take the lock ", stderr);
+	fputs(admin->waiter ? "Remove this waiter from the queue of the lock " : "Take the lock ",
+	      stderr);
 	cli_plain_text(stderr, name, strlen(name));
-	fputs(" away from its holder, who may go on for a while without it? [y/N] ", stderr);
+	fputs(admin->waiter ? "? [y/N] "
+	                    : " away from its holder, who may go on for a while without it? [y/N] ",
+	      stderr);
 	bool sure = fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y');
 	if (!sure)
 		cli_complain("%s: left as it was", name);
 	return sure;
+}
+
+/* The kind of a lock that nobody holds is not known, but only fair ones have a queue then. */
+static int remove_waiter(const struct admin *admin, hf_client *client, const char *name,
+                         hf_kind kind)
+{
+	hf_lock *lock;
+	int removed = 0;
+	int rc = hf_lock_open(client, kind, name, &lock);
+	if (rc)
+		return cli_failed(rc);
+	if (!is_sure(admin, name)) {
+		hf_lock_close(lock);
+		return EXIT_NOT_ACQUIRED;
+	}
+	rc = hf_lock_remove_waiter(lock, admin->waiter, &removed);
+	hf_lock_close(lock);
+	if (rc)
+		return cli_failed(rc);
+	if (!removed)
+		cli_complain("%s: %s does not wait for it; holdfast who %s shows those who do",
+		             name, admin->waiter, name);
+	return removed ? 0 : EXIT_NOT_ACQUIRED;
 }
 
 static int unlock(const struct admin *admin, hf_client *client, const char *name)
@@ -156,6 +186,8 @@ static int unlock(const struct admin *admin, hf_client *client, const char *name
 		return rc;
 	if (target.other)
 		return tell_other(name, "unlocked");
+	if (admin->waiter)
+		return remove_waiter(admin, client, name, target.kind);
 	if (!target.found)
 		return tell_not_held(client, name);
 	if (!is_sure(admin, name))

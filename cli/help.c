@@ -122,9 +122,12 @@ static const struct {
 	{"unlock", "Usage: holdfast unlock --force [OPTION]... NAME\n"
                    "\n"
                    "Takes the lock away from its holder, who learns of it at its next renewal.\n"
-                   "Status 1 if nobody holds it, or the answer was no.\n"
+                   "With --waiter it removes one waiter from the lock's queue instead, such as a\n"
+                   "Java process that died; one that lives joins the queue again.\n"
+                   "Status 1 if nobody holds it, nobody of that ID waits, or the answer was no.\n"
                    "\n"
-                   "      --force               has to be there\n"
+                   "      --force               required\n"
+                   "      --waiter ID           as holdfast who shows it\n"
                    "      --yes                 do not ask\n" SERVER_OPTIONS},
 	{"revoke",
          "Usage: holdfast revoke [OPTION]... NAME\n"

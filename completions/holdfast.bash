@@ -36,7 +36,7 @@ _holdfast_options() {
 	elect) echo "--id $running" ;;
 	ls) echo "--json $server" ;;
 	who) echo "--json --kind $server" ;;
-	unlock) echo "--force --yes $server" ;;
+	unlock) echo "--force --waiter --yes $server" ;;
 	revoke | ping | doctor | demo) echo "$server" ;;
 	embedded) echo --help ;;
 	esac

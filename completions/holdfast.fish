@@ -72,7 +72,8 @@ complete -c holdfast -n $server -l url -x -a 'redis:// rediss:// redis+unix:/// 
 complete -c holdfast -n $server -l password-file -r -F -d 'its first line is the password'
 complete -c holdfast -n '__fish_seen_subcommand_from ls who' -l json -d 'one array of objects'
 complete -c holdfast -n '__fish_seen_subcommand_from who' -l kind -x -a semaphore -d 'look at a bare number'
-complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l force -d 'has to be there'
+complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l force -d 'required'
+complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l waiter -x -d 'remove a waiter from the queue'
 complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l yes -d 'do not ask'
 
 set -l lock '__fish_seen_subcommand_from run; and test (count (__holdfast_plain_words)) -eq 0'

@@ -44,6 +44,33 @@ static void waiter_gets_what_is_taken_away(void **state)
 	cli_free(waiter);
 }
 
+#define QUEUE "redisson_lock_queue:{x}"
+#define ENDS  "redisson_lock_timeout:{x}"
+
+/* A Java process that died while it waited: a place without a sign of life, for minutes. */
+static void dead_java_waiter_is_removed_by_hand(void **state)
+{
+	(void)state;
+	assert_int_equal(raw_integer(cli_raw, "RPUSH", QUEUE, JAVA ":7", NULL), 1);
+	assert_int_equal(raw_integer(cli_raw, "EVAL",
+	                             "return redis.call('zadd', KEYS[1], (redis.call('time')[1] + "
+	                             "300) * 1000, ARGV[1])",
+	                             "1", ENDS, JAVA ":7", NULL),
+	                 1);
+	struct cli *waiter = cli_start(cli_url(), "run", "--fair", "x", "--", "echo", "mine", NULL);
+	WAIT_UNTIL(raw_integer(cli_raw, "LLEN", QUEUE, NULL) == 2, CLI_SOON_MS);
+	struct cli *who = cli_start(cli_url(), "who", "x", NULL);
+	CLI_EXPECT(who, 1);
+	assert_non_null(strstr(cli_output(who), JAVA ":7"));
+	cli_free(who);
+	CLI_CALL(cli_url(), 1, "unlock", "--force", "--yes", "--waiter", "nobody:1", "x");
+	CLI_CALL(cli_url(), 64, "unlock", "--yes", "--waiter", JAVA ":7", "x");
+	CLI_CALL(cli_url(), 0, "unlock", "--force", "--yes", "--waiter", JAVA ":7", "x");
+	CLI_EXPECT(waiter, 0);
+	assert_string_equal(cli_output(waiter), "mine\n");
+	cli_free(waiter);
+}
+
 static void every_kind_is_unlocked(void **state)
 {
 	(void)state;
@@ -188,6 +215,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CLI_STORY(lock_of_java_is_taken_away),
 		CLI_STORY(waiter_gets_what_is_taken_away),
+		CLI_STORY(dead_java_waiter_is_removed_by_hand),
 		CLI_STORY(every_kind_is_unlocked),
 		CLI_STORY(free_lock_cannot_be_unlocked),
 		CLI_STORY(what_is_no_lock_is_left_alone),
