@@ -217,10 +217,26 @@ int try_all(struct doctor *doctor, hf_client *client, int64_t wait_ms)
 	return rc;
 }
 
+/* A message that may not be published fails no call; the library logs it. */
+static void note_warning(void *arg, hf_log_level level, const char *line)
+{
+	struct doctor *doctor = arg;
+	if (level >= HF_LOG_WARN && !doctor->warning[0])
+		snprintf(doctor->warning, sizeof doctor->warning, "%s", line);
+}
+
 static void look_at_rights(struct doctor *doctor, hf_client *client)
 {
-	int rc = try_all(doctor, client, 20);
+	int rc =
+		hf_client_fd(client) < 0 ? HF_ESYSTEM : 0; /* from here on lines come by dispatch */
+	rc = note_failure(doctor, 0, rc);
+	doctor->warning[0] = 0;
 	if (!rc)
+		rc = try_all(doctor, client, 20);
+	(void)hf_client_dispatch(client);
+	if (!rc && doctor->warning[0])
+		tell_denied(doctor, doctor->warning);
+	else if (!rc)
 		say(doctor, GOOD, "rights", "",
 		    "scripts run, messages are published and heard, locks were taken and released");
 	else if (rc == HF_EDENIED)
@@ -273,7 +289,9 @@ int cli_doctor(int argc, char **argv)
 		cli_complain("doctor: takes no words; see holdfast doctor --help");
 		return EXIT_USAGE;
 	}
-	int rc = cli_open(&doctor.settings, &(hf_client_options){0}, &client);
+	int rc =
+		cli_open(&doctor.settings,
+	                 &(hf_client_options){.on_log = note_warning, .log_arg = &doctor}, &client);
 	if (rc)
 		return rc;
 	rc = (cli_is_zookeeper(&doctor.settings) ? examine_zookeeper : examine)(&doctor, client);

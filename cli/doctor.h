@@ -13,8 +13,9 @@ struct doctor {
 		char value[512];
 	} fact[DOCTOR_FACTS];
 	size_t facts;
-	int64_t local_us; /* when they were asked */
-	char why[400];    /* the first failure of a lock */
+	int64_t local_us;  /* when they were asked */
+	char warning[400]; /* what the library logged while locks were tried; empty: nothing */
+	char why[400];     /* the first failure of a lock */
 	bool replica;
 	bool sick;
 };
