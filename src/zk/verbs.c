@@ -67,6 +67,18 @@ static struct hf__node *beat_node(struct hf__zk *zk, const struct hf__cmd *cmd)
 	                                 : hf__list_item(zk->held.next, struct hf__node, link);
 }
 
+/* A renewal that had to wait for the beat before its own has its time from now on. */
+static void restart_limits(struct hf__zk *zk)
+{
+	struct hf__list *link;
+	int64_t now = hf__clock_ms();
+	hf__list_each (link, &zk->waiting) {
+		struct hf__cmd *cmd = hf__list_item(link, struct hf__cmd, link);
+		if (cmd->verb == HF__RENEW && cmd->place == zk->beat)
+			cmd->answer_by = hf__clock_after(now, cmd->answer_by - cmd->sent_at);
+	}
+}
+
 /* One beat serves all renewals that were sent before it. */
 void hf__verbs_beat(struct hf__zk *zk)
 {
@@ -83,6 +95,7 @@ void hf__verbs_beat(struct hf__zk *zk)
 	request->of_all = true;
 	zk->beat++;
 	zk->beating = true;
+	restart_limits(zk);
 	if (node)
 		hf__node_path(zk, node, path);
 	else
