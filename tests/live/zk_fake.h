@@ -20,7 +20,7 @@ struct zk_fake {
 	int port;
 	atomic_bool over;
 	atomic_bool refuses; /* to look at nodes */
-	atomic_int looks;    /* so many were asked for */
+	atomic_int looks;    /* how often that was asked */
 };
 
 static inline bool fake_read(int fd, void *bytes, size_t size)

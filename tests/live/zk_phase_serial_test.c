@@ -11,9 +11,9 @@
 #define HALF_MS (TICK_MS / 2)
 
 #define HOLDERS   6  /* whose last signs of life are spread over those that are bad */
-#define EARLY_MS  40 /* so much before the ping locks are taken, */
-#define CUT_MS    15 /* and so much before it the follower is cut off */
-#define BUCKET_MS 30 /* so much after a whole session the leader ends it, instead of up to a tick */
+#define EARLY_MS  40 /* how long before the ping locks are taken, */
+#define CUT_MS    15 /* and the follower is cut off */
+#define BUCKET_MS 30 /* how long after a whole session the leader ends it */
 
 struct holder {
 	hf_client *client;
@@ -230,7 +230,7 @@ static int cut_off(struct stage *stage)
 	return aimed;
 }
 
-/* Cuts the follower off until so many sessions have ended that early; at least once. */
+/* Cuts the follower off, at least once, until enough sessions have ended that early. */
 static void check_session(int64_t session_ms, int wanted, int tries)
 {
 	struct stage stage;
