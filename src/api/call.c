@@ -15,6 +15,8 @@ void hf__call_init(struct hf__call *call, struct hf_client *client, enum hf__op_
 	call->cancel = NULL;
 	call->done = NULL;
 	call->inner = NULL;
+	call->only = 0;
+	call->ret_wire = NULL;
 	call->ids = NULL;
 	call->value = NULL;
 	hf__list_init(&call->in_cancel);
@@ -59,11 +61,47 @@ void hf__call_leave(struct hf_client *client)
 		hf__sleep_wake_word(&client->inside);
 }
 
+static const char hold_is_gone[] = "lost: the hold that this was about is gone";
+
+static bool is_hold_of(const struct hf__hold *hold, uint64_t owner)
+{
+	return hold->owner == owner &&
+	       (hold->state == HF__HOLD_HELD || hold->state == HF__HOLD_LOST);
+}
+
+const struct hf__hold *hf__call_hold(const struct hf__lock *lock, uint64_t owner)
+{
+	const struct hf__list *link;
+	if (lock->held && is_hold_of(lock->held, owner))
+		return lock->held;
+	hf__list_each (link, &lock->holds) {
+		const struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
+		if (is_hold_of(hold, owner))
+			return hold;
+	}
+	return NULL;
+}
+
+/* The call is about one hold, and the owner has another or none. Mutex held. */
+static bool misses_its_hold(const struct hf__call *call)
+{
+	if (!call->only)
+		return false;
+	const struct hf__hold *hold = hf__call_hold(call->op.lock, call->op.owner);
+	return !hold || hold->cmd.wire != call->only;
+}
+
 static void run_inside(struct hf__call *call)
 {
 	struct hf__engine *engine = &call->client->engine;
 	hf__engine_task_init(&call->task);
 	hf__engine_lock(engine);
+	if (misses_its_hold(call)) {
+		hf__engine_unlock(engine);
+		call->op.result = HF_ELOST;
+		memcpy(call->op.detail, hold_is_gone, sizeof hold_is_gone);
+		return;
+	}
 	int64_t now = hf__clock_ms();
 	start(call, now);
 	if (hf__lock_waits_here(&call->op, now))
@@ -148,6 +186,8 @@ static struct hf__call *copy_call(const struct hf__call *call, void *arg)
 	hf__call_init(copy, call->client, call->op.verb);
 	copy_wish(&copy->op, &call->op);
 	copy->cancel = call->cancel;
+	copy->only = call->only;
+	copy->ret_wire = call->ret_wire;
 	copy->ids = call->ids;
 	copy->arg = arg;
 	if (call->op.value && !(copy->value = strdup(call->op.value))) {
@@ -171,9 +211,10 @@ static int start_copy(struct hf__call *copy)
 	int before = hf__call_guard();
 	hf__client_ref(client);
 	hf__engine_lock(&client->engine);
-	int rc = client->core.closed ? HF_ECLOSED
-	         : copy->inner       ? 0
-	                             : hf__engine_need_dispatcher(&client->engine);
+	int rc = client->core.closed     ? HF_ECLOSED
+	         : misses_its_hold(copy) ? HF_ELOST
+	         : copy->inner           ? 0
+	                                 : hf__engine_need_dispatcher(&client->engine);
 	if (!rc)
 		start_inside(copy);
 	hf__engine_unlock(&client->engine);
@@ -181,7 +222,10 @@ static int start_copy(struct hf__call *copy)
 	hf__call_unguard(before);
 	if (!rc)
 		return 0;
-	return hf__error(rc, rc == HF_ECLOSED ? "the client is closed" : "cannot start a thread");
+	return hf__error(rc, "%s",
+	                 rc == HF_ECLOSED ? "the client is closed"
+	                 : rc == HF_ELOST ? hold_is_gone
+	                                  : "cannot start a thread");
 }
 
 int hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg)

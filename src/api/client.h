@@ -109,8 +109,10 @@ struct hf__call {
 	hf_done_fn *done; /* NULL: synchronous */
 	void *arg;
 	void (*inner)(struct hf__call *call); /* instead of done: ends it under the mutex */
-	char *ids;   /* of permits: room for their text, freed with the call */
-	char *value; /* of an asynchronous call: a copy, freed with it */
+	uint64_t only;      /* not 0: about the owner's hold of this number, or HF_ELOST */
+	uint64_t *ret_wire; /* where the number of the hold goes that was acquired, or NULL */
+	char *ids;          /* of permits: room for their text, freed with the call */
+	char *value;        /* of an asynchronous call: a copy, freed with it */
 };
 
 /* ---- error.c ---- */
@@ -142,6 +144,8 @@ void hf__call_enter(struct hf_client *client);
 void hf__call_leave(struct hf_client *client);
 /* Fills in what all calls have in common. */
 void hf__call_init(struct hf__call *call, struct hf_client *client, enum hf__op_verb verb);
+/* What the owner holds, or has lost and not given up; not what is left of earlier holds. Mutex held. */
+const struct hf__hold *hf__call_hold(const struct hf__lock *lock, uint64_t owner);
 /* Runs it and waits; its result. */
 int hf__call_run(struct hf__call *call);
 /* Starts a copy of it that completes by callback; 0 or an error, then nothing was started. */

@@ -62,10 +62,19 @@ static void idles(void *host, struct hf__op *op)
 		hf__engine_idle(&client->engine, &call->task);
 }
 
+/* Which hold it was that an acquire got: later it may be another. */
+static void note_hold(const struct hf__call *call)
+{
+	const struct hf__hold *hold = hf__call_hold(call->op.lock, call->op.owner);
+	*call->ret_wire = hold ? hold->cmd.wire : 0;
+}
+
 static void finish(void *host, struct hf__op *op)
 {
 	struct hf_client *client = host;
 	struct hf__call *call = hf__list_item(op, struct hf__call, op);
+	if (call->ret_wire && !op->result)
+		note_hold(call);
 	if (!call->done && !call->inner) {
 		hf__engine_finish(&client->engine, &call->task);
 		return;
