@@ -48,6 +48,7 @@ void hf__client_unref(struct hf_client *client)
 	if (atomic_fetch_sub(&client->refs, 1) != 1)
 		return;
 	hf__core_done(&client->core);
+	hf__table_done(&client->several);
 	client->core.backend_ops->free(client->core.backend);
 	hf__engine_done(&client->engine);
 	hf__config_done(&client->config);
@@ -101,6 +102,7 @@ static int init_parts(struct hf_client *client, const hf_client_options *options
 	hf__list_init(&client->done);
 	hf__list_init(&client->news);
 	hf__list_init(&client->members);
+	hf__table_init(&client->several, (uint32_t)seed[1]);
 	hf__core_init(&client->core, &config, seed[0], hf__clock_ms());
 	client->core.host_ops = &hf__dispatch_host;
 	client->core.host = client;
@@ -220,6 +222,7 @@ int hf_client_close(hf_client *client)
 	hf__engine_stop(&client->engine);
 	(void)hf__engine_dispatch(&client->engine);
 	client->core.backend_ops->close(client->core.backend);
+	hf__members_forget(client);
 	hf__client_unref(client);
 	hf__error_clear();
 	return 0;

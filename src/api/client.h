@@ -32,7 +32,8 @@ struct hf_client {
 	_Atomic bool closing;     /* somebody waits for them to leave */
 	struct hf__list done;     /* asynchronous calls to complete */
 	struct hf__list news;     /* holds with news */
-	struct hf__list members;  /* of red locks, to be told of losses */
+	struct hf__list members;  /* of red locks, which hear of losses */
+	struct hf__table several; /* multi and red locks whose first member is of this client */
 	uint32_t async_calls;     /* not finished yet */
 	hf_event_fn *on_event;
 	void *event_arg;
@@ -208,17 +209,20 @@ struct hf__wish {
 void hf__lock_prepare(struct hf__call *call, const struct hf_lock *lock,
                       const struct hf__wish *wish);
 
-/* ---- several.c: several locks as one ---- */
+/* ---- members.c and several.c: several locks as one ---- */
 struct hf__several;
-void hf__several_close(struct hf__several *several);
+void hf__members_close(struct hf__several *several);
+/* The client is closed: nothing is remembered for handles that are opened later. */
+void hf__members_forget(struct hf_client *client);
 int hf__several_run(struct hf__several *several, const struct hf__wish *wish, int64_t *ret_number);
 int hf__several_start(struct hf__several *several, const struct hf__wish *wish, hf_done_fn *done,
                       void *arg);
 /* Local: what enough of the members guarantee. */
 int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64_t now,
                               hf_state *ret_state);
-/* A hold of this record was lost: a red lock that still has its majority takes it again. */
-void hf__several_lost(struct hf_client *client, const struct hf__lock *record, uint64_t owner);
+/* The owner's hold of this number was lost: a red lock that still has its majority takes it again. */
+void hf__several_lost(struct hf_client *client, const struct hf__lock *record, uint64_t owner,
+                      uint64_t wire);
 
 /* ---- dispatch.c ---- */
 extern const struct hf__host_ops hf__dispatch_host;

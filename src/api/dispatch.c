@@ -12,7 +12,7 @@ struct hf_event {
 	hf_state state;
 	const struct hf__lock *record; /* only to compare: it may be gone */
 	uint64_t number;               /* of the owner */
-	bool was_watched;
+	uint64_t wire;                 /* of the hold */
 	int64_t remaining_ms;
 	char name[513];
 	char owner[64];
@@ -197,7 +197,7 @@ static void fill_event(struct hf_client *client, struct hf__hold *hold, hf_event
 	memcpy(event->name, hold->cmd.lock->name, hold->cmd.lock->length + 1u);
 	event->record = hold->cmd.lock;
 	event->number = hold->owner;
-	event->was_watched = hold->was_watched;
+	event->wire = hold->cmd.wire;
 	if (hf__kind_of(hold->cmd.lock)->several)
 		hf__permits_id(client, hold->cmd.wire, event->owner);
 	else
@@ -237,8 +237,8 @@ static int tell_news(struct hf_client *client)
 	hf_event event;
 	int n = 0;
 	while (take_news(client, &event)) {
-		if (event.state == HF_LOST && event.was_watched)
-			hf__several_lost(client, event.record, event.number);
+		if (event.state == HF_LOST)
+			hf__several_lost(client, event.record, event.number, event.wire);
 		if (client->on_event)
 			client->on_event(client->event_arg, &event);
 		n++;

@@ -123,7 +123,7 @@ void hf_lock_close(hf_lock *lock)
 	if (!lock)
 		return;
 	if (hf__lock_many(lock))
-		hf__several_close(hf__lock_many(lock));
+		hf__members_close(hf__lock_many(lock));
 	else
 		hf__handle_close(&lock->at);
 	free(lock);

@@ -3,25 +3,10 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define LEAST_LIMIT_MS 50
-#define MOST_LIMIT_MS  1000
 #define FIRST_PAUSE_MS 8
 #define MOST_PAUSE_MS  256
-
-/* A member that is being taken again for an owner that holds the rest. */
-struct retake {
-	struct hf__list link; /* in several->retakes */
-	struct hf__several *several;
-	struct hf__member *member;
-	struct hf_cancel *cancel;
-	uint64_t owner;
-	bool unwanted;            /* the owner has given the lock up */
-	_Atomic uint32_t pending; /* members that are asked whether they hold */
-	_Atomic uint32_t yes;     /* of these */
-};
 
 /* ---- opening ---- */
 
@@ -30,7 +15,7 @@ static int identify(const struct hf__member *member, char *ret_words, size_t siz
 {
 	struct hf__call call;
 	struct hf__wish wish = {
-		.verb = HF__OP_REQUEST, .request = HF__IDENTIFY, .wait_ms = MOST_LIMIT_MS};
+		.verb = HF__OP_REQUEST, .request = HF__IDENTIFY, .wait_ms = HF__MOST_LIMIT_MS};
 	hf__lock_prepare(&call, &member->lock, &wish);
 	int rc = hf__call_run(&call);
 	ret_words[0] = 0;
@@ -60,7 +45,16 @@ static bool share_a_word(const char *a, const char *b)
 	return false;
 }
 
-static int check_independent(const struct hf__several *several)
+static int one_server(const struct hf__several *several, size_t one, size_t other)
+{
+	return hf__error(HF_EINVAL,
+	                 "members: %s and %s are one server, or one is the other's replica; a "
+	                 "majority of them proves nothing",
+	                 several->member[one].lock.at.client->config.shown,
+	                 several->member[other].lock.at.client->config.shown);
+}
+
+int hf__red_check(const struct hf__several *several)
 {
 	char words[15][128];
 	assert(several->n <= sizeof words / sizeof *words);
@@ -69,46 +63,42 @@ static int check_independent(const struct hf__several *several)
 		int rc = identify(&several->member[i], words[i], sizeof words[i]);
 		if (rc)
 			return rc;
-		for (size_t j = 0; j < i; j++) {
-			const struct hf_client *other = several->member[j].lock.at.client;
-			if (client == other || share_a_word(words[i], words[j]))
-				return hf__error(
-					HF_EINVAL,
-					"members: %s and %s are one server, or one is the "
-					"other's replica; a majority of them proves nothing",
-					other->config.shown, client->config.shown);
-		}
+		for (size_t j = 0; j < i; j++)
+			if (client == several->member[j].lock.at.client ||
+			    share_a_word(words[i], words[j]))
+				return one_server(several, j, i);
 	}
 	return 0;
 }
 
-/* Losses are told on the dispatcher, so there must be one. */
+/* Losses are reported on the dispatcher, so there must be one. */
 static int join(struct hf__member *member)
 {
 	struct hf_client *client = member->lock.at.client;
-	int before = hf__call_guard();
 	hf__engine_lock(&client->engine);
 	int rc = hf__engine_need_dispatcher(&client->engine);
-	if (!rc)
+	if (!rc) {
+		const struct hf__list *last = client->members.prev;
+		member->place = last == &client->members
+		                        ? 1
+		                        : hf__list_item(last, struct hf__member, link)->place + 1;
 		hf__list_add(&client->members, &member->link);
+	}
 	hf__engine_unlock(&client->engine);
-	hf__call_unguard(before);
 	return rc ? hf__error(rc, "cannot start a thread") : 0;
 }
 
 static void part(struct hf__member *member)
 {
 	struct hf_client *client = member->lock.at.client;
-	int before = hf__call_guard();
 	hf__engine_lock(&client->engine);
 	hf__list_remove(&member->link);
 	hf__engine_unlock(&client->engine);
-	hf__call_unguard(before);
 }
 
-int hf__red_begin(struct hf__several *several)
+int hf__red_join(struct hf__several *several)
 {
-	int rc = check_independent(several);
+	int rc = 0;
 	size_t joined = 0;
 	while (!rc && joined < several->n) {
 		rc = join(&several->member[joined]);
@@ -119,175 +109,60 @@ int hf__red_begin(struct hf__several *several)
 	return rc;
 }
 
-/* Ends the attempts of one owner, or (0) of all. */
-static void cancel_retakes(struct hf__several *several, uint64_t owner)
-{
-	struct hf__list *link;
-	pthread_mutex_lock(&several->mutex);
-	hf__list_each (link, &several->retakes) {
-		struct retake *retake = hf__list_item(link, struct retake, link);
-		if (owner && retake->owner != owner)
-			continue;
-		retake->unwanted = true;
-		hf_cancel_fire(retake->cancel);
-	}
-	pthread_mutex_unlock(&several->mutex);
-}
-
-void hf__red_end(struct hf__several *several)
+void hf__red_part(struct hf__several *several)
 {
 	for (size_t i = 0; i < several->n; i++)
 		part(&several->member[i]);
-	cancel_retakes(several, 0);
 }
 
-void hf__red_forget(struct hf__several *several, uint64_t owner)
-{
-	cancel_retakes(several, owner);
-}
+/* ---- losses ---- */
 
-/* ---- taking a member again ---- */
-
-static void ignore(void *arg, int result, int64_t number, const char *text)
+/* The next member of a red lock, after this place, that is this lock; its reference is the caller's. */
+static struct hf__member *next_listener(struct hf_client *client, const struct hf__lock *record,
+                                        uint64_t place)
 {
-	(void)arg, (void)result, (void)number, (void)text;
-}
-
-static void free_retake(struct retake *retake)
-{
-	pthread_mutex_lock(&retake->several->mutex);
-	hf__list_remove(&retake->link);
-	pthread_mutex_unlock(&retake->several->mutex);
-	hf_cancel_free(retake->cancel);
-	hf__several_unref(retake->several);
-	free(retake);
-}
-
-/* The member counts again, if the others have held the lock without a gap until now. */
-static bool count_again(struct retake *retake)
-{
-	struct hf__several *several = retake->several;
-	hf_state state;
-	pthread_mutex_lock(&several->mutex);
-	struct hf__whole *whole = hf__several_whole(several, retake->owner);
-	bool held = !retake->unwanted && whole &&
-	            hf__several_left(several, whole, hf__clock_ms(), &state) > 0;
-	if (held) {
-		size_t at = (size_t)(retake->member - several->member);
-		whole->left_out &= ~(UINT64_C(1) << at);
-		whole->level[at] = 1;
-	}
-	pthread_mutex_unlock(&several->mutex);
-	return held;
-}
-
-static void give_back(struct retake *retake)
-{
-	struct hf__call call;
-	struct hf__wish wish = {.verb = HF__OP_RELEASE, .owner = retake->owner};
-	hf__lock_prepare(&call, &retake->member->lock, &wish);
-	(void)hf__call_start(&call, ignore, NULL);
-}
-
-/* The last of the others has answered: were they enough, at a time when this one was held too? */
-static void one_less(struct retake *retake)
-{
-	if (atomic_fetch_sub(&retake->pending, 1) != 1)
-		return;
-	if (atomic_load(&retake->yes) < retake->several->need || !count_again(retake))
-		give_back(retake);
-	free_retake(retake);
-}
-
-static void other_answered(void *arg, int result, int64_t number, const char *text)
-{
-	struct retake *retake = arg;
-	(void)text;
-	if (!result && number)
-		atomic_fetch_add(&retake->yes, 1);
-	one_less(retake);
-}
-
-/* What the others believe may be as old as their last renewal, so their servers are asked. */
-static void retaken(void *arg, int result, int64_t number, const char *text)
-{
-	struct retake *retake = arg;
-	struct hf__several *several = retake->several;
-	struct hf__call call;
-	struct hf__wish wish = {.verb = HF__OP_IS_HELD, .owner = retake->owner};
-	(void)number, (void)text;
-	if (result) {
-		free_retake(retake);
-		return;
-	}
-	atomic_store(&retake->pending, (uint32_t)several->n);
-	for (size_t i = 0; i < several->n; i++) {
-		if (&several->member[i] == retake->member)
-			continue;
-		hf__lock_prepare(&call, &several->member[i].lock, &wish);
-		if (hf__call_start(&call, other_answered, retake))
-			one_less(retake);
-	}
-	one_less(retake);
-}
-
-/* Waits for the member as long as the lock is held without it; until then it does not count. */
-static void take_again(struct hf__member *member, uint64_t owner)
-{
-	struct hf__call call;
-	struct hf__wish wish = {.verb = HF__OP_ACQUIRE, .owner = owner};
-	struct retake *retake = calloc(1, sizeof(*retake));
-	if (!retake || hf_cancel_new(&retake->cancel)) {
-		free(retake);
-		return;
-	}
-	retake->several = hf__several_ref(member->several);
-	retake->member = member;
-	retake->owner = owner;
-	wish.cancel = retake->cancel;
-	hf_state state;
-	pthread_mutex_lock(&member->several->mutex);
-	struct hf__whole *whole = hf__several_whole(member->several, owner);
-	bool held = whole && hf__several_left(member->several, whole, hf__clock_ms(), &state) > 0;
-	if (held) {
-		whole->left_out |= UINT64_C(1) << (member - member->several->member);
-		whole->level[member - member->several->member] = 0;
-	}
-	hf__list_add(&member->several->retakes, &retake->link);
-	pthread_mutex_unlock(&member->several->mutex);
-	if (!held) {
-		free_retake(retake);
-		return;
-	}
-	hf__lock_prepare(&call, &member->lock, &wish);
-	if (hf__call_start(&call, retaken, retake))
-		free_retake(retake);
-}
-
-void hf__several_lost(struct hf_client *client, const struct hf__lock *record, uint64_t owner)
-{
-	struct hf__member *member[8];
+	struct hf__member *found = NULL;
 	struct hf__list *link;
-	size_t n = 0;
 	hf__engine_lock(&client->engine);
 	hf__list_each (link, &client->members) {
 		struct hf__member *one = hf__list_item(link, struct hf__member, link);
-		if (one->lock.at.record == record && n < sizeof member / sizeof *member) {
-			hf__several_ref(one->several);
-			member[n++] = one;
-		}
+		if (one->lock.at.record != record || one->place <= place)
+			continue;
+		hf__members_ref(one->several);
+		found = one;
+		break;
 	}
 	hf__engine_unlock(&client->engine);
-	while (n > 0) {
-		struct hf__several *several = member[--n]->several;
-		hf_state state;
-		int64_t now = hf__clock_ms();
-		bool taken = hf__lock_remaining(record, owner, now, NULL) > 0; /* by a newer call */
-		if (hf__several_remaining(several, owner, now, &state) > 0 && !taken)
-			take_again(member[n], owner);
-		else if (state == HF_LOST)
-			cancel_retakes(several, owner);
-		hf__several_unref(several);
+	return found;
+}
+
+static void lose(struct hf__member *member, uint64_t owner, uint64_t wire)
+{
+	struct hf__several *several = member->several;
+	pthread_mutex_lock(&several->mutex);
+	struct hf__whole *whole = hf__whole_find(several, owner);
+	if (whole) {
+		whole->users++;
+		hf__whole_lose(whole, (size_t)(member - several->member), wire, hf__clock_ms());
+	}
+	pthread_mutex_unlock(&several->mutex);
+	if (!whole)
+		return;
+	hf__repair_start_all(whole);
+	pthread_mutex_lock(&several->mutex);
+	hf__whole_leave(whole);
+	pthread_mutex_unlock(&several->mutex);
+}
+
+void hf__several_lost(struct hf_client *client, const struct hf__lock *record, uint64_t owner,
+                      uint64_t wire)
+{
+	uint64_t place = 0;
+	struct hf__member *member;
+	while ((member = next_listener(client, record, place))) {
+		place = member->place;
+		lose(member, owner, wire);
+		hf__members_unref(member->several);
 	}
 }
 
@@ -309,12 +184,7 @@ static int64_t pause_of(const struct hf__work *work, int64_t now)
 static void ask_all(struct hf__work *work, int64_t now)
 {
 	struct hf__wish wish = work->wish;
-	const struct hf_client *client = work->several->member[0].lock.at.client;
-	int64_t lease_ms = wish.lease_ms ? wish.lease_ms : client->config.watchdog_ms;
-	int64_t limit = lease_ms / 30;
-	limit = limit < LEAST_LIMIT_MS  ? LEAST_LIMIT_MS
-	        : limit > MOST_LIMIT_MS ? MOST_LIMIT_MS
-	                                : limit;
+	int64_t limit = hf__several_limit(work);
 	work->cut = work->deadline != HF__NEVER && work->rounds > 0 && limit > work->deadline - now;
 	if (work->cut)
 		limit = work->deadline - now > 1 ? work->deadline - now : 1;
@@ -338,16 +208,20 @@ static void too_few(struct hf__work *work, size_t heard, size_t got)
 	hf__several_undo(work, HF__PHASE_AGAIN);
 }
 
-/* Servers that could not be reached join as soon as they can. */
-static void take_the_rest(struct hf__work *work)
+/* One more level, and servers that could not be reached join as soon as they can. */
+static int take(struct hf__work *work, int64_t now)
 {
-	for (size_t i = 0; i < work->several->n; i++) {
+	struct hf__several *several = work->several;
+	pthread_mutex_lock(&several->mutex);
+	int rc = hf__whole_take(work->whole, work, now);
+	for (size_t i = 0; !rc && i < work->parts; i++) {
 		int result = work->part[i].result;
-		bool away = result == HF_EUNREACHABLE || result == HF_EUNKNOWN ||
-		            result == HF_ETIMEDOUT || result == HF_ENOTNOW;
-		if (away && !work->wish.lease_ms)
-			take_again(&work->several->member[i], work->wish.owner);
+		if (result == HF_EUNREACHABLE || result == HF_EUNKNOWN || result == HF_ETIMEDOUT ||
+		    result == HF_ENOTNOW)
+			hf__whole_want(work->whole, work->part[i].member);
 	}
+	pthread_mutex_unlock(&several->mutex);
+	return rc;
 }
 
 /* Answers that another attempt would not change. */
@@ -372,8 +246,6 @@ static void asked(struct hf__work *work, int64_t now)
 		int result = work->part[i].result;
 		heard += result == 0 || result == HF_EBUSY;
 		got += result == 0;
-		if (result == 0)
-			work->got |= UINT64_C(1) << work->part[i].member;
 		if (is_final(result)) {
 			last = &work->part[i];
 			final++;
@@ -387,13 +259,17 @@ static void asked(struct hf__work *work, int64_t now)
 		hf__several_undo(work, HF__PHASE_UNDO);
 		return;
 	}
-	if (got < work->several->need || !hf__several_take(work, now)) {
+	int rc = got < work->several->need ? HF_ETIMEDOUT : take(work, now);
+	if (rc == HF_ETIMEDOUT) {
 		too_few(work, heard, got);
 		return;
 	}
-	take_the_rest(work);
 	work->parts = 0;
-	work->result = 0;
+	work->result = rc;
+	if (!rc)
+		return;
+	snprintf(work->detail, sizeof work->detail, "lost: too few members hold it");
+	hf__several_undo(work, HF__PHASE_UNDO);
 }
 
 static void next_attempt(struct hf__work *work, int64_t now)
@@ -406,7 +282,7 @@ static void next_attempt(struct hf__work *work, int64_t now)
 	} else if (work->wish.wait_ms != HF_NOWAIT && now < work->deadline) {
 		pause.wait_ms = pause_of(work, now);
 		/* With less time than an answer takes there is no attempt any more. */
-		work->over = work->deadline - now - pause.wait_ms < LEAST_LIMIT_MS;
+		work->over = work->deadline - now - pause.wait_ms < HF__LEAST_LIMIT_MS;
 		if (work->over)
 			pause.wait_ms = work->deadline - now;
 		work->rounds++;
@@ -433,9 +309,10 @@ void hf__red_plan(struct hf__work *work, int64_t now)
 		break;
 	case HF__PHASE_PAUSE:
 		work->parts = 0;
-		if (result)
+		if (result &&
+		    result != HF_ECLOSED) /* without that client there may still be enough */
 			hf__several_fail(work, &work->part[0]);
-		else if (!work->over)
+		else if (!work->over || result)
 			ask_all(work, now);
 		else if (work->result == HF_EBUSY)
 			work->result = HF_ETIMEDOUT;

@@ -14,289 +14,131 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- members ---- */
-
-struct hf__several *hf__several_ref(struct hf__several *several)
-{
-	atomic_fetch_add(&several->refs, 1);
-	return several;
-}
-
-void hf__several_unref(struct hf__several *several)
-{
-	if (atomic_fetch_sub(&several->refs, 1) != 1)
-		return;
-	for (size_t i = 0; i < several->n; i++)
-		hf__handle_close(&several->member[i].lock.at);
-	while (!hf__list_empty(&several->wholes)) {
-		struct hf__list *link = several->wholes.next;
-		hf__list_remove(link);
-		free(hf__list_item(link, struct hf__whole, link));
-	}
-	pthread_mutex_destroy(&several->mutex);
-	free(several);
-}
-
-/* The same order for everybody who names the same locks, whatever order they name them in. */
-static int compare_members(const void *a, const void *b)
-{
-	const struct hf_lock *x = &((const struct hf__member *)a)->lock;
-	const struct hf_lock *y = &((const struct hf__member *)b)->lock;
-	int order = strcmp(x->at.record->name, y->at.record->name);
-	if (order == 0)
-		order = (int)x->at.record->kind - (int)y->at.record->kind;
-	return order ? order : strcmp(x->at.client->config.shown, y->at.client->config.shown);
-}
-
-static int check_members(hf_lock *const *members, size_t n, size_t least, size_t most)
-{
-	if (n < least || n > most)
-		return hf__error(HF_EINVAL, "n: %zu is not between %zu and %zu", n, least, most);
-	for (size_t i = 0; i < n; i++) {
-		if (!members[i])
-			return hf__error(HF_EINVAL, "members[%zu]: NULL", i);
-		if (hf__lock_many(members[i]))
-			return hf__error(HF_EINVAL, "members[%zu]: is itself a combination", i);
-		int rc = hf__client_check(members[i]->at.client);
-		if (rc)
-			return rc;
-		for (size_t j = 0; j < i; j++)
-			if (members[j]->at.record == members[i]->at.record)
-				return hf__error(HF_EINVAL, "members[%zu] and [%zu]: the same lock",
-				                 j, i);
-	}
-	return 0;
-}
-
-static struct hf__several *make(hf_lock *const *members, size_t n, size_t need)
-{
-	struct hf__several *several = calloc(1, sizeof(*several) + n * sizeof(struct hf__member));
-	if (!several)
-		return NULL;
-	atomic_init(&several->refs, 1);
-	pthread_mutex_init(&several->mutex, NULL);
-	hf__list_init(&several->retakes);
-	hf__list_init(&several->wholes);
-	several->n = n;
-	several->need = need;
-	for (size_t i = 0; i < n; i++) {
-		struct hf__member *member = &several->member[i];
-		member->lock.spin = members[i]->spin;
-		hf__handle_copy(&member->lock.at, &members[i]->at);
-	}
-	qsort(several->member, n, sizeof(struct hf__member), compare_members);
-	for (size_t i = 0; i < n; i++) {
-		several->member[i].several = several;
-		hf__list_init(&several->member[i].link);
-	}
-	return several;
-}
-
-static int open_several(hf_lock *const *members, size_t n, size_t need, hf_lock **ret_lock)
-{
-	hf_lock *lock = calloc(1, sizeof(*lock));
-	struct hf__several *several = lock ? make(members, n, need) : NULL;
-	if (!several) {
-		free(lock);
-		return hf__error(HF_ENOMEM, "no memory for a lock handle");
-	}
-	int rc = need < n ? hf__red_begin(several) : 0;
-	if (rc) {
-		hf__several_unref(several);
-		free(lock);
-		return rc;
-	}
-	lock->several = several;
-	lock->at.client = several->member[0].lock.at.client;
-	*ret_lock = lock;
-	return 0;
-}
-
-int hf_lock_open_multi(hf_lock *const *members, size_t n, hf_lock **ret_lock)
-{
-	if (!members || !ret_lock)
-		return hf__error(HF_EINVAL, "members or ret_lock: NULL");
-	int rc = check_members(members, n, 1, HF__MEMBERS_MAX);
-	return rc ? rc : open_several(members, n, n, ret_lock);
-}
-
-int hf_lock_open_red(hf_lock *const *members, size_t n, hf_lock **ret_lock)
-{
-	if (!members || !ret_lock)
-		return hf__error(HF_EINVAL, "members or ret_lock: NULL");
-	int rc = check_members(members, n, 3, 15);
-	for (size_t i = 0; !rc && i < n; i++)
-		if (hf__kind_of(members[i]->at.record)->session)
-			rc = hf__error(
-				HF_ENOTSUP,
-				"members[%zu]: on ZooKeeper, where every lock is a majority's "
-				"already",
-				i);
-	return rc ? rc : open_several(members, n, n / 2 + 1, ret_lock);
-}
-
-void hf__several_close(struct hf__several *several)
-{
-	if (hf__client_check(several->member[0].lock.at.client))
-		return;
-	if (several->need < several->n)
-		hf__red_end(several);
-	hf__several_unref(several);
-}
-
-/* ---- what enough members say ---- */
-
-static int compare_numbers(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return x < y ? 1 : x > y ? -1 : 0;
-}
-
-/* As much as `need` of them have at least. */
-static int64_t enough(const struct hf__several *several, int64_t *number)
-{
-	qsort(number, several->n, sizeof(*number), compare_numbers);
-	return number[several->need - 1];
-}
-
-struct hf__whole *hf__several_whole(struct hf__several *several, uint64_t owner)
-{
-	struct hf__list *link;
-	hf__list_each (link, &several->wholes) {
-		struct hf__whole *whole = hf__list_item(link, struct hf__whole, link);
-		if (whole->owner == owner)
-			return whole;
-	}
-	return NULL;
-}
-
-int64_t hf__several_left(struct hf__several *several, struct hf__whole *whole, int64_t now,
-                         hf_state *ret_state)
-{
-	int64_t left[HF__MEMBERS_MAX] = {0};
-	int64_t calm[HF__MEMBERS_MAX] = {0}; /* held and not at risk */
-	for (size_t i = 0; i < several->n; i++) {
-		hf_state one = HF_FREE;
-		const struct hf__lock *record = several->member[i].lock.at.record;
-		bool counts = !(whole->left_out >> i & 1);
-		left[i] = counts ? hf__lock_remaining(record, whole->owner, now, &one) : 0;
-		calm[i] = one == HF_HELD;
-	}
-	int64_t least = whole->lost ? 0 : enough(several, left);
-	whole->lost = least == 0;
-	*ret_state = whole->lost ? HF_LOST : enough(several, calm) ? HF_HELD : HF_AT_RISK;
-	return least;
-}
+/* ---- what the owner has of the whole ---- */
 
 int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64_t now,
                               hf_state *ret_state)
 {
 	hf_state state = HF_FREE;
-	/* A hold may have been taken through another handle, which had the memory of it. */
-	struct hf__whole elsewhere = {.owner = owner};
+	int64_t left = 0;
 	pthread_mutex_lock(&several->mutex);
-	struct hf__whole *whole = hf__several_whole(several, owner);
-	int64_t left = hf__several_left(several, whole ? whole : &elsewhere, now, &state);
-	if (!whole && left == 0)
-		state = HF_FREE;
+	struct hf__whole *whole = hf__whole_find(several, owner);
+	if (whole && whole->levels > 0)
+		left = hf__whole_left(whole, now, &state);
+	else if (!whole) /* the members may have been taken by other handles, or each alone */
+		left = hf__whole_left_elsewhere(several, owner, now, &state);
 	pthread_mutex_unlock(&several->mutex);
 	if (ret_state)
 		*ret_state = state;
 	return left;
 }
 
-/* ---- what the owner has of the whole ---- */
-
-/* All that is needed was taken: one more level, if it is still there. */
-bool hf__several_take(struct hf__work *work, int64_t now)
+/* 0 or HF_ENOMEM. What is left of a hold that was lost is to be given back first. */
+static int begin_acquire(struct hf__work *work, int64_t now)
 {
 	struct hf__several *several = work->several;
 	hf_state state;
 	pthread_mutex_lock(&several->mutex);
-	struct hf__whole *whole = hf__several_whole(several, work->wish.owner);
-	bool fresh = !whole;
-	if (fresh) {
-		whole = work->spare;
-		whole->owner = work->wish.owner;
+	struct hf__whole *whole = hf__whole_use(several, work->wish.owner);
+	work->whole = whole;
+	if (whole && whole->levels > 0 && hf__whole_left(whole, now, &state) == 0) {
+		hf__whole_clear(whole);
+		for (size_t i = 0; i < several->n; i++)
+			if (whole->stake[i].levels > work->clearing)
+				work->clearing = whole->stake[i].levels;
 	}
-	bool held = hf__several_left(several, whole, now, &state) > 0;
-	if (fresh)
-		whole->lost = false; /* it may be used for the next attempt */
-	if (held && fresh) {
-		hf__list_add(&several->wholes, &whole->link);
-		work->spare = NULL;
-	}
-	whole->levels += held;
-	for (size_t i = 0; held && i < several->n; i++)
-		whole->level[i] += work->got >> i & 1;
+	work->wish.nested = whole && whole->levels > 0;
 	pthread_mutex_unlock(&several->mutex);
-	return held;
+	return whole ? 0 : hf__error(HF_ENOMEM, "no memory for a hold");
 }
 
-/* How many levels of a lost hold are to be given back before a new one is taken. */
-static int32_t lost_levels(struct hf__several *several, uint64_t owner, int64_t now)
+/* Taken by other handles, or each alone: those members give a level up that have as many as enough have. */
+static uint64_t leave_elsewhere(struct hf__work *work)
 {
-	int32_t levels = 0;
-	hf_state state;
-	pthread_mutex_lock(&several->mutex);
-	struct hf__whole *whole = hf__several_whole(several, owner);
-	if (whole && hf__several_left(several, whole, now, &state) == 0) {
-		levels = whole->levels;
-		hf__list_remove(&whole->link);
-		free(whole);
-	}
-	pthread_mutex_unlock(&several->mutex);
-	return levels;
-}
-
-/* Members that have more levels than are left give one up. */
-static uint64_t lower(const struct hf__several *several, struct hf__whole *whole)
-{
+	const struct hf__several *several = work->several;
+	int64_t count[HF__MEMBERS_MAX] = {0}, sorted[HF__MEMBERS_MAX];
 	uint64_t members = 0;
-	whole->levels--;
 	for (size_t i = 0; i < several->n; i++) {
-		if (whole->level[i] <= whole->levels)
-			continue;
-		whole->level[i]--;
-		members |= UINT64_C(1) << i;
+		const struct hf__handle *at = &several->member[i].lock.at;
+		hf__engine_lock(&at->client->engine);
+		const struct hf__hold *hold = hf__call_hold(at->record, work->wish.owner);
+		if (hold) {
+			count[i] = hold->count;
+			work->wire[i] = hold->cmd.wire;
+		}
+		hf__engine_unlock(&at->client->engine);
 	}
+	memcpy(sorted, count, sizeof sorted);
+	int64_t levels = hf__whole_enough(several, sorted);
+	for (size_t i = 0; i < several->n; i++)
+		if (count[i] > 0 && count[i] >= levels)
+			members |= UINT64_C(1) << i;
 	return members;
 }
 
-/* Gives up one level: HF_ENOTHELD, HF_ELOST, or 0. */
-static int leave_whole(struct hf__work *work, int64_t now)
+/* Gives up one level: its result is HF_ENOTHELD, HF_ELOST, or 0. Returns 0 or HF_ENOMEM. */
+static int begin_release(struct hf__work *work, int64_t now)
 {
 	struct hf__several *several = work->several;
 	uint64_t owner = work->wish.owner;
 	hf_state state;
-	struct hf__whole elsewhere = {.owner = owner};
+	int rc = 0;
 	pthread_mutex_lock(&several->mutex);
-	struct hf__whole *whole = hf__several_whole(several, owner);
-	int64_t left = hf__several_left(several, whole ? whole : &elsewhere, now, &state);
-	int rc = left > 0 ? 0 : whole ? HF_ELOST : HF_ENOTHELD;
-	work->leaving = whole ? lower(several, whole) : UINT64_MAX;
-	bool gone = !whole || whole->levels == 0;
-	if (whole && gone) {
-		hf__list_remove(&whole->link);
-		free(whole);
+	struct hf__whole *whole = hf__whole_find(several, owner);
+	if (whole && whole->levels > 0) {
+		work->whole = hf__whole_use(several, owner);
+		work->result = hf__whole_left(whole, now, &state) > 0 ? 0 : HF_ELOST;
+		work->leaving = hf__whole_lower(whole, work->wire);
+	} else if (whole || hf__whole_left_elsewhere(several, owner, now, &state) == 0) {
+		work->result = HF_ENOTHELD;
+	} else if ((work->whole = hf__whole_use(several, owner))) {
+		work->leaving = leave_elsewhere(work);
+	} else {
+		rc = hf__error(HF_ENOMEM, "no memory for a release");
 	}
 	pthread_mutex_unlock(&several->mutex);
-	if (gone)
-		hf__red_forget(several, owner);
 	return rc;
 }
 
-/* The owner has it already, so this can only be one more level. */
-static bool is_nested(struct hf__several *several, uint64_t owner)
+/* The member still has the level that it was asked to give up: it is given back in the background. */
+static void owe(const struct hf__work *work, const struct hf__part *part)
 {
-	pthread_mutex_lock(&several->mutex);
-	bool nested = hf__several_whole(several, owner);
-	pthread_mutex_unlock(&several->mutex);
-	return nested;
+	pthread_mutex_lock(&work->several->mutex);
+	hf__whole_add(&work->whole->stake[part->member], part->wire);
+	pthread_mutex_unlock(&work->several->mutex);
 }
 
-/* The error of a round in which too few succeeded: the one that tells most. */
-static int worst(const struct hf__work *work)
+static void note_releases(struct hf__work *work)
+{
+	for (size_t i = 0; i < work->parts; i++) {
+		struct hf__part *part = &work->part[i];
+		if (part->wish.verb != HF__OP_RELEASE || part->result != HF_EBUSY)
+			continue;
+		if (!HF__RED_MUTANT(BUSY_RELEASE))
+			owe(work, part);
+		part->result = HF_EUNKNOWN;
+		snprintf(part->detail, sizeof part->detail,
+		         "%s: another call of this owner was under way; it is released when that "
+		         "ends",
+		         work->several->member[part->member].lock.at.record->name);
+	}
+}
+
+/* The call is at its end: what it left to be done goes on in the background. */
+static void leave(struct hf__work *work)
+{
+	struct hf__whole *whole = work->whole;
+	if (!whole)
+		return;
+	hf__repair_start_all(whole);
+	pthread_mutex_lock(&work->several->mutex);
+	hf__members_keep(work->several);
+	hf__whole_leave(whole);
+	pthread_mutex_unlock(&work->several->mutex);
+	work->whole = NULL;
+}
+
+int hf__several_worst(const struct hf__work *work)
 {
 	static const int order[] = {HF_ELOST, HF_EUNKNOWN};
 	for (size_t o = 0; o < sizeof order / sizeof *order; o++)
@@ -317,7 +159,7 @@ void hf__several_fail(struct hf__work *work, const struct hf__part *part)
 
 /* ---- plans ---- */
 
-static int64_t left_of(const struct hf__work *work, int64_t now)
+int64_t hf__several_time_left(const struct hf__work *work, int64_t now)
 {
 	return work->deadline == HF__NEVER ? HF__NEVER : work->deadline - now;
 }
@@ -327,6 +169,8 @@ void hf__several_ask(struct hf__work *work, size_t member, const struct hf__wish
 {
 	struct hf__part *part = &work->part[work->parts++];
 	*part = (struct hf__part){.work = work, .member = member, .wish = *wish};
+	if (wish->verb == HF__OP_RELEASE)
+		part->wire = work->wire[member];
 	part->wish.owner = work->wish.owner;
 	part->wish.by_thread = work->wish.by_thread && wish->verb == HF__OP_ACQUIRE;
 }
@@ -338,26 +182,14 @@ void hf__several_ask_of(struct hf__work *work, uint64_t members, const struct hf
 			hf__several_ask(work, i, wish);
 }
 
-static void ask_to_take(struct hf__work *work, int64_t now)
+int64_t hf__several_limit(const struct hf__work *work)
 {
-	struct hf__wish wish = work->wish;
-	int64_t left = left_of(work, now);
-	if (wish.wait_ms > 0)
-		wish.wait_ms = left > 0 ? left : 1;
-	/* A fixed lease must not run out while the next member is waited for. */
-	int64_t slice = wish.lease_ms / 3 > 50 ? wish.lease_ms / 3 : 50;
-	if (wish.lease_ms && work->got && wish.wait_ms != HF_NOWAIT &&
-	    (wish.wait_ms == 0 || wish.wait_ms > slice))
-		wish.wait_ms = slice;
-	work->phase = HF__PHASE_TAKE;
-	hf__several_ask(work, work->at, &wish);
-}
-
-static void ask_to_extend(struct hf__work *work, enum hf__phase phase)
-{
-	struct hf__wish wish = {.verb = HF__OP_EXTEND, .lease_ms = work->wish.lease_ms};
-	work->phase = phase;
-	hf__several_ask_of(work, work->got, &wish);
+	const struct hf_client *client = work->several->member[0].lock.at.client;
+	int64_t lease_ms = work->wish.lease_ms ? work->wish.lease_ms : client->config.watchdog_ms;
+	int64_t limit = lease_ms / 30;
+	return limit < HF__LEAST_LIMIT_MS  ? HF__LEAST_LIMIT_MS
+	       : limit > HF__MOST_LIMIT_MS ? HF__MOST_LIMIT_MS
+	                                   : limit;
 }
 
 void hf__several_undo(struct hf__work *work, enum hf__phase phase)
@@ -366,80 +198,6 @@ void hf__several_undo(struct hf__work *work, enum hf__phase phase)
 	work->phase = phase;
 	hf__several_ask_of(work, work->got, &wish);
 	work->got = 0;
-}
-
-/* One of those taken first was lost before the last was taken: from the beginning, if there is time. */
-static void lost_meanwhile(struct hf__work *work, int64_t now)
-{
-	bool again =
-		!work->wish.nested && work->wish.wait_ms != HF_NOWAIT && left_of(work, now) > 0;
-	work->result = HF_ELOST;
-	snprintf(work->detail, sizeof work->detail,
-	         "lost: a member was lost before the others were taken");
-	hf__several_undo(work, again ? HF__PHASE_AGAIN : HF__PHASE_UNDO);
-}
-
-static void took(struct hf__work *work, const struct hf__part *part, int64_t now)
-{
-	struct hf__several *several = work->several;
-	bool in_vain = part->result == HF_ETIMEDOUT || part->result == HF_EUNKNOWN;
-	bool sliced = in_vain && part->wish.wait_ms > 0 && left_of(work, now) > 0;
-	if (part->result == 0) {
-		work->got |= UINT64_C(1) << work->at++;
-		if (work->at < several->n)
-			ask_to_take(work, now);
-		else if (work->wish.lease_ms && several->n > 1)
-			ask_to_extend(work, HF__PHASE_EVEN);
-		else if (!hf__several_take(work, now))
-			lost_meanwhile(work, now);
-	} else if (sliced && work->got) {
-		ask_to_extend(work, HF__PHASE_KEEP);
-	} else if (work->wish.nested && part->result == HF_ENOTHELD) {
-		lost_meanwhile(work, now);
-	} else {
-		hf__several_fail(work, part);
-		hf__several_undo(work, HF__PHASE_UNDO);
-	}
-}
-
-/* Those taken first have the whole lease again, unless one of them was lost meanwhile. */
-static void evened(struct hf__work *work, int64_t now)
-{
-	int failed = worst(work);
-	work->parts = 0;
-	if (failed < 0) {
-		if (work->phase == HF__PHASE_KEEP)
-			ask_to_take(work, now);
-		else if (!hf__several_take(work, now))
-			lost_meanwhile(work, now);
-		return;
-	}
-	if (work->part[failed].result == HF_ELOST) {
-		lost_meanwhile(work, now);
-		return;
-	}
-	hf__several_fail(work, &work->part[failed]);
-	hf__several_undo(work, HF__PHASE_UNDO);
-}
-
-/* The next round of an acquire of all members; none is the end. */
-static void plan_all(struct hf__work *work, int64_t now)
-{
-	struct hf__part part = work->part[0];
-	switch (work->phase) {
-	case HF__PHASE_TAKE:
-		work->parts = 0;
-		took(work, &part, now);
-		break;
-	case HF__PHASE_KEEP:
-	case HF__PHASE_EVEN: evened(work, now); break;
-	case HF__PHASE_UNDO: work->parts = 0; break;
-	default:
-		work->parts = 0;
-		work->at = 0;
-		work->result = 0;
-		ask_to_take(work, now);
-	}
 }
 
 /* A verb that all members get at once, or those that it is about. */
@@ -462,41 +220,62 @@ static void plan_once(struct hf__work *work)
 	}
 	bool known = release && work->result; /* since before the first round */
 	if (!known && good < several->need)
-		hf__several_fail(work, &work->part[worst(work)]);
+		hf__several_fail(work, &work->part[hf__several_worst(work)]);
 	else if (work->wish.verb == HF__OP_FORCE)
 		work->number = yes > 0;
 	else if (work->wish.verb == HF__OP_IS_LOCKED)
 		work->number = yes > several->n - several->need;
 	else
-		work->number = enough(several, number);
+		work->number = hf__whole_enough(several, number);
 	work->parts = 0;
 }
 
-/* What is left of a hold that was lost goes first, a level each round. */
-static bool plan_clearing(struct hf__work *work)
+/* What is left of a hold that was lost goes first, a level of each member that has one in each round. */
+static bool plan_clearing(struct hf__work *work, int64_t now)
 {
-	struct hf__wish wish = {.verb = HF__OP_RELEASE};
+	int64_t limit = hf__several_limit(work), left = hf__several_time_left(work, now);
+	struct hf__wish wish = {.verb = HF__OP_RELEASE,
+	                        .wait_ms = limit < left ? limit
+	                                   : left > 1   ? left
+	                                                : 1};
 	work->parts = 0;
-	if (work->clearing == 0)
-		return false;
-	work->clearing--;
-	work->phase = HF__PHASE_CLEAR;
-	hf__several_ask_of(work, UINT64_MAX, &wish);
-	return true;
+	while (work->clearing > 0 && work->parts == 0) {
+		work->clearing--;
+		work->phase = HF__PHASE_CLEAR;
+		pthread_mutex_lock(&work->several->mutex);
+		uint64_t members = hf__whole_give(work->whole, work->wire);
+		pthread_mutex_unlock(&work->several->mutex);
+		hf__several_ask_of(work, members, &wish);
+	}
+	return work->parts > 0;
+}
+
+/* What was granted in this round. */
+static void note_grants(struct hf__work *work)
+{
+	for (size_t i = 0; i < work->parts; i++) {
+		const struct hf__part *part = &work->part[i];
+		if (part->wish.verb != HF__OP_ACQUIRE || part->result)
+			continue;
+		work->got |= UINT64_C(1) << part->member;
+		work->wire[part->member] = part->wire;
+	}
 }
 
 static void plan(struct hf__work *work)
 {
 	int64_t now = hf__clock_ms();
+	note_grants(work);
+	note_releases(work);
 	if (work->phase == HF__PHASE_CLEAR || (work->phase == HF__PHASE_BEGIN && work->clearing)) {
-		if (plan_clearing(work))
+		if (plan_clearing(work, now))
 			return;
 		work->phase = HF__PHASE_BEGIN;
 	}
 	if (work->wish.verb != HF__OP_ACQUIRE)
 		plan_once(work);
 	else if (work->several->need == work->several->n)
-		plan_all(work, now);
+		hf__multi_plan(work, now);
 	else
 		hf__red_plan(work, now);
 }
@@ -511,20 +290,15 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 {
 	int64_t now = hf__clock_ms();
 	hf_state state;
+	int rc = 0;
 	memset(work, 0, offsetof(struct hf__work, part));
 	work->several = several;
 	work->wish = *wish;
 	work->deadline = wish->wait_ms > 0 ? hf__clock_after(now, wish->wait_ms) : HF__NEVER;
 	if (wish->verb == HF__OP_ACQUIRE) {
-		work->spare = calloc(1, sizeof(*work->spare) +
-		                                several->n * sizeof(work->spare->level[0]));
-		if (!work->spare)
-			return hf__error(HF_ENOMEM, "no memory for a hold");
-		hf__list_init(&work->spare->link);
-		work->clearing = lost_levels(several, wish->owner, now);
-		work->wish.nested = is_nested(several, wish->owner);
+		rc = begin_acquire(work, now);
 	} else if (wish->verb == HF__OP_RELEASE) {
-		work->result = leave_whole(work, now);
+		rc = begin_release(work, now);
 	} else if (needs_a_hold(wish->verb)) {
 		(void)hf__several_remaining(several, wish->owner, now, &state);
 		bool asks = wish->verb != HF__OP_EXTEND;
@@ -532,6 +306,8 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 		if (state == HF_FREE && asks)
 			return 0; /* the answer is none */
 	}
+	if (rc)
+		return rc;
 	if (work->result)
 		snprintf(work->detail, sizeof work->detail, "%s",
 		         work->result == HF_ELOST ? "lost: too few members hold it" : "not held");
@@ -540,18 +316,16 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 	return 0;
 }
 
-static void end(struct hf__work *work)
-{
-	free(work->spare);
-	free(work);
-}
-
 /* ---- rounds ---- */
 
 static void prepare(struct hf__part *part, struct hf__call *call)
 {
 	const struct hf__member *member = &part->work->several->member[part->member];
 	hf__lock_prepare(call, &member->lock, &part->wish);
+	if (part->wish.verb == HF__OP_ACQUIRE)
+		call->ret_wire = &part->wire;
+	if (part->wish.verb == HF__OP_RELEASE && !HF__RED_MUTANT(FOREIGN_RELEASE))
+		call->only = part->wire;
 }
 
 static void note(struct hf__part *part, int result, int64_t number)
@@ -576,6 +350,24 @@ static void part_finished(struct hf__call *call)
 		hf__sleep_wake_word(&work->pending);
 }
 
+/* The result, and its detail for this thread. */
+static int report(const struct hf__work *work)
+{
+	if (work->result)
+		return hf__error(work->result, "%s", work->detail);
+	hf__error_clear();
+	return 0;
+}
+
+/* Notes why a part was not started. A level that cannot be given up later is given up now. */
+static void note_failure(struct hf__part *part, struct hf__call *call, int rc)
+{
+	if (part->wish.verb == HF__OP_RELEASE && (rc == HF_ENOMEM || rc == HF_ESYSTEM))
+		rc = hf__call_run(call);
+	note(part, rc, rc ? 0 : call->op.number);
+	atomic_fetch_sub(&part->work->pending, 1);
+}
+
 static void run_round(struct hf__work *work)
 {
 	struct hf__call call;
@@ -591,10 +383,8 @@ static void run_round(struct hf__work *work)
 		prepare(part, &call);
 		call.cancel = NULL;
 		int rc = hf__call_start_inner(&call, part_finished, part);
-		if (rc) {
-			note(part, rc, 0);
-			atomic_fetch_sub(&work->pending, 1);
-		}
+		if (rc)
+			note_failure(part, &call, rc);
 	}
 	uint32_t pending;
 	while ((pending = atomic_load(&work->pending)) > 0)
@@ -612,17 +402,13 @@ int hf__several_run(struct hf__several *several, const struct hf__wish *wish, in
 		run_round(work);
 		plan(work);
 	}
+	leave(work);
 	hf__call_unguard(before);
-	if (!rc) {
-		rc = work->result;
-		if (rc)
-			(void)hf__error(rc, "%s", work->detail);
-		else
-			hf__error_clear();
-	}
+	if (!rc)
+		rc = report(work);
 	if (!rc && ret_number)
 		*ret_number = work->number;
-	end(work);
+	free(work);
 	return rc;
 }
 
@@ -641,13 +427,11 @@ static void part_completed(void *arg, int result, int64_t number, const char *te
 
 static void complete(struct hf__work *work)
 {
-	if (work->result)
-		(void)hf__error(work->result, "%s", work->detail);
-	else
-		hf__error_clear();
+	leave(work);
+	(void)report(work);
 	work->done(work->arg, work->result, work->number, NULL);
-	hf__several_unref(work->several);
-	end(work);
+	hf__members_unref(work->several);
+	free(work);
 }
 
 /* Starts rounds until one is under way, or there are no more. */
@@ -661,10 +445,8 @@ static void advance(struct hf__work *work)
 			struct hf__part *part = &work->part[i];
 			prepare(part, &call);
 			int rc = hf__call_start(&call, part_completed, part);
-			if (rc) {
-				note(part, rc, 0);
-				atomic_fetch_sub(&work->pending, 1);
-			}
+			if (rc)
+				note_failure(part, &call, rc);
 		}
 		if (atomic_fetch_sub(&work->pending, 1) != 1)
 			return;
@@ -679,6 +461,17 @@ static void nothing(void *arg, int result, int64_t number, const char *text)
 	advance(arg);
 }
 
+/* It was made ready in vain. What it was to give up has been counted off, and is given up nevertheless. */
+static void drop(struct hf__work *work)
+{
+	for (size_t i = 0; i < work->parts; i++)
+		if (work->part[i].wish.verb == HF__OP_RELEASE)
+			owe(work, &work->part[i]);
+	leave(work);
+	hf__members_unref(work->several);
+	free(work);
+}
+
 int hf__several_start(struct hf__several *several, const struct hf__wish *wish, hf_done_fn *done,
                       void *arg)
 {
@@ -688,7 +481,8 @@ int hf__several_start(struct hf__several *several, const struct hf__wish *wish, 
 	struct hf__work *work = malloc(sizeof(*work));
 	if (!work)
 		return hf__error(HF_ENOMEM, "no memory for a call");
-	int rc = begin(work, hf__several_ref(several), wish);
+	int before = hf__call_guard();
+	int rc = begin(work, hf__members_ref(several), wish);
 	work->done = done;
 	work->arg = arg;
 	/* The first round too runs on the dispatcher, so that a completion never runs in this call. */
@@ -696,8 +490,11 @@ int hf__several_start(struct hf__several *several, const struct hf__wish *wish, 
 	if (!rc)
 		rc = hf__call_start(&first, nothing, work);
 	if (rc) {
-		hf__several_unref(several);
-		end(work);
+		char why[HF__DETAIL_SIZE];
+		snprintf(why, sizeof why, "%s", hf_error_detail());
+		drop(work);
+		(void)hf__error(rc, "%s", why);
 	}
+	hf__call_unguard(before);
 	return rc;
 }

@@ -1,0 +1,293 @@
+/*
+ * Repairs: in the background, one at a time for each member and owner, a member is brought to what it should have.
+ * One that was lost, or could not be reached, is taken again while the others hold, and counts as soon as their
+ * servers have confirmed that they do. What it has too much is given back.
+ *
+ * After each step the next one is chosen anew from what the owner has by then. So whatever happens while one is
+ * under way (releases, nested acquires, the loss of the whole, the close of the handle) need only be noted.
+ */
+#include "api/several.h"
+
+#define FIRST_PAUSE_MS 50
+#define MOST_PAUSE_MS  2000
+
+static size_t index_of(const struct hf__stake *stake)
+{
+	return (size_t)(stake - stake->whole->stake);
+}
+
+static const struct hf_lock *lock_of(const struct hf__stake *stake)
+{
+	return &stake->whole->several->member[index_of(stake)].lock;
+}
+
+/* ---- the token that ends a take or a pause. Mutex held. ---- */
+
+static void make_token(struct hf__stake *stake)
+{
+	/* No call has it, and nobody fires it without the mutex. */
+	if (!stake->has_token) {
+		pthread_mutex_init(&stake->cancel.mutex, NULL);
+		hf__list_init(&stake->cancel.calls);
+	}
+	stake->has_token = true;
+	atomic_store(&stake->cancel.fired, false);
+}
+
+void hf__repair_free(struct hf__stake *stake)
+{
+	if (stake->has_token)
+		pthread_mutex_destroy(&stake->cancel.mutex);
+}
+
+/* ---- what is to be done. Mutex held. ---- */
+
+/* The member is to count, and the others hold. */
+static bool is_wanted(const struct hf__stake *stake, int64_t now)
+{
+	struct hf__whole *whole = stake->whole;
+	hf_state state;
+	return stake->wanted && whole->levels > 0 && whole->several->handles > 0 &&
+	       hf__whole_left(whole, now, &state) > 0;
+}
+
+void hf__repair_stop(struct hf__whole *whole)
+{
+	for (size_t i = 0; i < whole->several->n; i++) {
+		struct hf__stake *stake = &whole->stake[i];
+		bool waits = stake->repair == HF__REPAIR_TAKE || stake->repair == HF__REPAIR_PAUSE;
+		bool wanted = stake->wanted && whole->levels > 0 && !whole->lost &&
+		              whole->several->handles > 0;
+		if (waits && !wanted)
+			hf_cancel_fire(&stake->cancel);
+	}
+}
+
+static enum hf__repair choose(const struct hf__stake *stake, int64_t now)
+{
+	bool wanted = is_wanted(stake, now); /* this may be how the loss of the whole is noticed */
+	if (stake->levels > hf__whole_most(stake) && !HF__RED_MUTANT(KEPT))
+		return HF__REPAIR_GIVE;
+	if (!wanted)
+		return HF__REPAIR_NONE;
+	return hf__whole_has(stake) ? HF__REPAIR_CHECK : HF__REPAIR_TAKE;
+}
+
+static void begin(struct hf__stake *stake, enum hf__repair step)
+{
+	stake->repair = (uint8_t)step;
+	stake->subject = step == HF__REPAIR_TAKE ? 0 : stake->wire;
+	stake->era = stake->whole->era;
+	if (step == HF__REPAIR_GIVE)
+		stake->levels--;
+	if (step == HF__REPAIR_TAKE || step == HF__REPAIR_PAUSE)
+		make_token(stake);
+}
+
+/* Enough of the others held it at a time when this one was held too. */
+static bool passes(struct hf__stake *stake, int64_t now)
+{
+	struct hf__whole *whole = stake->whole;
+	bool enough = atomic_load(&stake->yes) >= whole->several->need;
+	if ((!enough && !HF__RED_MUTANT(UNCHECKED)) || stake->era != whole->era ||
+	    stake->subject != stake->wire || !hf__whole_has(stake) || !is_wanted(stake, now))
+		return false;
+	stake->counts = true;
+	stake->wanted = false;
+	return true;
+}
+
+/* Notes what became of the step; true if it is to be tried again, after a pause. */
+static bool note(struct hf__stake *stake, enum hf__repair step, int result, int64_t now)
+{
+	if (step == HF__REPAIR_TAKE && !result) {
+		hf__whole_add(stake, stake->subject);
+		stake->retaken = stake->retaken || stake->levels == 1;
+		stake->wanted = !stake->counts && stake->whole->watched_from > 0;
+	}
+	if (step == HF__REPAIR_TAKE)
+		return result && result != HF_ECANCELLED;
+	if (step == HF__REPAIR_CHECK)
+		return !passes(stake, now);
+	/* Another call of the owner was in the way all the time. */
+	if (step == HF__REPAIR_GIVE && result == HF_EBUSY && !HF__RED_MUTANT(BUSY_RELEASE)) {
+		hf__whole_add(stake, stake->subject);
+		return true;
+	}
+	return false;
+}
+
+/* The step is over; true if another was begun. */
+static bool go_on(struct hf__stake *stake, int result, int64_t now)
+{
+	enum hf__repair done = stake->repair;
+	bool again = note(stake, done, result, now);
+	stake->repair = HF__REPAIR_NONE;
+	if (result == HF_ECLOSED) { /* and with the client went all that it held */
+		stake->levels = 0;
+		stake->counts = stake->wanted = false;
+	}
+	enum hf__repair next = choose(stake, now);
+	bool stuck = done == HF__REPAIR_PAUSE && result && result != HF_ECANCELLED;
+	if (next == HF__REPAIR_NONE || (stuck && next != HF__REPAIR_GIVE))
+		return false;
+	if (again)
+		stake->pauses += stake->pauses < UINT8_MAX;
+	else if (done != HF__REPAIR_PAUSE)
+		stake->pauses = 0;
+	bool waits = again && (next != HF__REPAIR_GIVE || done == HF__REPAIR_GIVE);
+	begin(stake, waits ? HF__REPAIR_PAUSE : next);
+	return true;
+}
+
+/* ---- doing it, without the mutex ---- */
+
+/* The same, with the mutex; after the last step the stake may be gone. */
+static bool end_step(struct hf__stake *stake, int result)
+{
+	struct hf__several *several = stake->whole->several;
+	pthread_mutex_lock(&several->mutex);
+	bool more = go_on(stake, result, hf__clock_ms());
+	if (!more)
+		hf__whole_leave(stake->whole);
+	pthread_mutex_unlock(&several->mutex);
+	if (!more)
+		hf__members_unref(several);
+	return more;
+}
+
+static void carry_on(struct hf__stake *stake);
+
+static void on_end(void *arg, int result, int64_t number, const char *text)
+{
+	(void)number, (void)text;
+	if (end_step(arg, result))
+		carry_on(arg);
+}
+
+static void on_other_answered(void *arg, int result, int64_t number, const char *text)
+{
+	struct hf__stake *stake = arg;
+	if (!result && number)
+		atomic_fetch_add(&stake->yes, 1);
+	if (atomic_fetch_sub(&stake->pending, 1) == 1)
+		on_end(stake, 0, 0, text);
+}
+
+/* Those that count, and the holds by which they do. */
+static uint64_t find_others(const struct hf__stake *stake, uint64_t *ret_wire)
+{
+	const struct hf__whole *whole = stake->whole;
+	uint64_t members = 0;
+	for (size_t i = 0; i < whole->several->n; i++) {
+		ret_wire[i] = whole->stake[i].wire;
+		if (&whole->stake[i] != stake && whole->stake[i].counts)
+			members |= UINT64_C(1) << i;
+	}
+	return members;
+}
+
+/* What the others believe may be as old as their last renewal, so their servers are asked. */
+static bool launch_check(struct hf__stake *stake)
+{
+	struct hf__several *several = stake->whole->several;
+	struct hf__wish wish = {.verb = HF__OP_IS_HELD, .owner = stake->whole->owner};
+	uint64_t wire[HF__MEMBERS_MAX];
+	struct hf__call call;
+	pthread_mutex_lock(&several->mutex);
+	uint64_t members = find_others(stake, wire);
+	pthread_mutex_unlock(&several->mutex);
+	atomic_store(&stake->yes, 0);
+	atomic_store(&stake->pending, 1);
+	for (size_t i = 0; i < several->n; i++) {
+		if (!(members >> i & 1))
+			continue;
+		hf__lock_prepare(&call, &several->member[i].lock, &wish);
+		call.only = wire[i];
+		atomic_fetch_add(&stake->pending, 1);
+		if (hf__call_start(&call, on_other_answered, stake))
+			atomic_fetch_sub(&stake->pending, 1);
+	}
+	return atomic_fetch_sub(&stake->pending, 1) != 1;
+}
+
+static int64_t pause_of(const struct hf__stake *stake)
+{
+	int64_t most = lock_of(stake)->at.client->config.watchdog_ms / 12;
+	int64_t pause = FIRST_PAUSE_MS << (stake->pauses < 6 ? stake->pauses : 6);
+	most = most > MOST_PAUSE_MS ? MOST_PAUSE_MS : most > FIRST_PAUSE_MS ? most : FIRST_PAUSE_MS;
+	return pause < most ? pause : most;
+}
+
+static void prepare(struct hf__stake *stake, struct hf__call *call)
+{
+	struct hf__wish wish = {.owner = stake->whole->owner, .cancel = &stake->cancel};
+	switch (stake->repair) {
+	case HF__REPAIR_TAKE:
+		wish.verb = HF__OP_ACQUIRE;
+		/* Where the owner has a hold already this is an answer away, or that hold is about to end. */
+		if (hf__lock_remaining(lock_of(stake)->at.record, wish.owner, hf__clock_ms(),
+		                       NULL) > 0)
+			wish.wait_ms = HF__MOST_LIMIT_MS;
+		break;
+	case HF__REPAIR_PAUSE:
+		wish.verb = HF__OP_PAUSE;
+		wish.wait_ms = pause_of(stake);
+		break;
+	default: wish.verb = HF__OP_RELEASE; wish.cancel = NULL;
+	}
+	hf__lock_prepare(call, lock_of(stake), &wish);
+	if (stake->repair == HF__REPAIR_TAKE)
+		call->ret_wire = &stake->subject;
+	if (stake->repair == HF__REPAIR_GIVE)
+		call->only = stake->subject;
+}
+
+/* True if it is under way, and may be over already; false with its result if not. */
+static bool launch(struct hf__stake *stake, int *ret_result)
+{
+	struct hf__call call;
+	bool gives = stake->repair == HF__REPAIR_GIVE;
+	*ret_result = 0;
+	if (stake->repair == HF__REPAIR_CHECK)
+		return launch_check(stake);
+	prepare(stake, &call);
+	*ret_result = hf__call_start(&call, on_end, stake);
+	/* Without memory to do it later, it is done now: what is not given back is renewed for ever. */
+	if (gives && (*ret_result == HF_ENOMEM || *ret_result == HF_ESYSTEM))
+		*ret_result = hf__call_run(&call);
+	else if (!*ret_result)
+		return true;
+	return false;
+}
+
+/* Until a step is under way, or none is left. */
+static void carry_on(struct hf__stake *stake)
+{
+	int result;
+	while (!launch(stake, &result))
+		if (!end_step(stake, result))
+			return;
+}
+
+void hf__repair_start(struct hf__stake *stake)
+{
+	struct hf__several *several = stake->whole->several;
+	pthread_mutex_lock(&several->mutex);
+	enum hf__repair step = stake->repair ? HF__REPAIR_NONE : choose(stake, hf__clock_ms());
+	if (step) {
+		stake->whole->users++;
+		hf__members_ref(several);
+		stake->pauses = 0;
+		begin(stake, step);
+	}
+	pthread_mutex_unlock(&several->mutex);
+	if (step)
+		carry_on(stake);
+}
+
+void hf__repair_start_all(struct hf__whole *whole)
+{
+	for (size_t i = 0; i < whole->several->n; i++)
+		hf__repair_start(&whole->stake[i]);
+}
