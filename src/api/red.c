@@ -1,8 +1,11 @@
 /* Red locks: a majority of independent servers, asked all at once, and taken again where one lost it. */
 #include "api/several.h"
 
+#include "engine/sleep.h"
+
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FIRST_PAUSE_MS 8
@@ -10,23 +13,47 @@
 
 /* ---- opening ---- */
 
-/* The words that name a server; empty if it cannot be asked now. */
-static int identify(const struct hf__member *member, char *ret_words, size_t size)
+/* What a server is asked when a lock is opened; the words that name it are empty if it does not answer. */
+struct question {
+	_Atomic uint32_t *pending;
+	int result;
+	char words[128];
+};
+
+/* Under the member's mutex: nothing but the note, and a sign to the thread that waits. */
+static void on_identified(struct hf__call *call)
 {
-	struct hf__call call;
+	struct question *question = call->arg;
+	_Atomic uint32_t *pending = question->pending;
+	question->result = call->op.result;
+	if (!question->result)
+		memcpy(question->words, call->op.text, sizeof question->words);
+	free(call);
+	if (atomic_fetch_sub(pending, 1) == 1)
+		hf__sleep_wake_word(pending);
+}
+
+/* Asks all servers at once, so that those that hang take no longer than one of them. */
+static void identify(const struct hf__several *several, struct question *question)
+{
+	_Atomic uint32_t pending = (uint32_t)several->n;
 	struct hf__wish wish = {
 		.verb = HF__OP_REQUEST, .request = HF__IDENTIFY, .wait_ms = HF__MOST_LIMIT_MS};
-	hf__lock_prepare(&call, &member->lock, &wish);
-	int rc = hf__call_run(&call);
-	ret_words[0] = 0;
-	if (rc == HF_EDENIED)
-		return hf__error(rc,
-		                 "%s: its user may not run INFO, which is needed to see whether "
-		                 "the servers are independent",
-		                 member->lock.at.client->config.shown);
-	if (!rc)
-		snprintf(ret_words, size, "%s", call.op.text);
-	return 0;
+	for (size_t i = 0; i < several->n; i++) {
+		struct hf__call call;
+		question[i] = (struct question){.pending = &pending};
+		hf__lock_prepare(&call, &several->member[i].lock, &wish);
+		int rc = hf__call_start_inner(&call, on_identified, &question[i]);
+		if (!rc)
+			continue;
+		if (rc == HF_ENOMEM && !(rc = hf__call_run(&call)))
+			memcpy(question[i].words, call.op.text, sizeof question[i].words);
+		question[i].result = rc;
+		atomic_fetch_sub(&pending, 1);
+	}
+	uint32_t left;
+	while ((left = atomic_load(&pending)) > 0)
+		hf__sleep_on(&pending, left);
 }
 
 static bool share_a_word(const char *a, const char *b)
@@ -54,21 +81,34 @@ static int one_server(const struct hf__several *several, size_t one, size_t othe
 	                 several->member[other].lock.at.client->config.shown);
 }
 
-int hf__red_check(const struct hf__several *several)
+static int check_answers(const struct hf__several *several, const struct question *question)
 {
-	char words[15][128];
-	assert(several->n <= sizeof words / sizeof *words);
 	for (size_t i = 0; i < several->n; i++) {
-		const struct hf_client *client = several->member[i].lock.at.client;
-		int rc = identify(&several->member[i], words[i], sizeof words[i]);
-		if (rc)
-			return rc;
+		const char *shown = several->member[i].lock.at.client->config.shown;
+		if (question[i].result == HF_EDENIED)
+			return hf__error(HF_EDENIED,
+			                 "%s: its user may not run INFO, which is needed to see "
+			                 "whether the servers are independent",
+			                 shown);
 		for (size_t j = 0; j < i; j++)
-			if (client == several->member[j].lock.at.client ||
-			    share_a_word(words[i], words[j]))
+			if (share_a_word(question[i].words, question[j].words))
 				return one_server(several, j, i);
 	}
 	return 0;
+}
+
+int hf__red_check(const struct hf__several *several)
+{
+	struct question question[15];
+	assert(several->n <= sizeof question / sizeof *question);
+	for (size_t i = 0; i < several->n; i++)
+		for (size_t j = 0; j < i; j++)
+			if (several->member[i].lock.at.client == several->member[j].lock.at.client)
+				return one_server(several, j, i);
+	int before = hf__call_guard();
+	identify(several, question);
+	hf__call_unguard(before);
+	return check_answers(several, question);
 }
 
 /* Losses are reported on the dispatcher, so there must be one. */
