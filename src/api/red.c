@@ -312,6 +312,15 @@ static void asked(struct hf__work *work, int64_t now)
 	hf__several_undo(work, HF__PHASE_UNDO);
 }
 
+/* A member whose client can wait for the rest. */
+static size_t first_open(const struct hf__work *work)
+{
+	size_t i = 0;
+	while (i + 1 < work->several->n && work->closed >> i & 1)
+		i++;
+	return i;
+}
+
 static void next_attempt(struct hf__work *work, int64_t now)
 {
 	struct hf__wish pause = {.verb = HF__OP_PAUSE, .cancel = work->wish.cancel};
@@ -327,7 +336,7 @@ static void next_attempt(struct hf__work *work, int64_t now)
 			pause.wait_ms = work->deadline - now;
 		work->rounds++;
 		work->phase = HF__PHASE_PAUSE;
-		hf__several_ask(work, 0, &pause);
+		hf__several_ask(work, first_open(work), &pause);
 	} else if (work->wish.wait_ms != HF_NOWAIT && work->result == HF_EBUSY) {
 		work->result = HF_ETIMEDOUT;
 	}

@@ -255,6 +255,8 @@ static void note_grants(struct hf__work *work)
 {
 	for (size_t i = 0; i < work->parts; i++) {
 		const struct hf__part *part = &work->part[i];
+		if (part->result == HF_ECLOSED)
+			work->closed |= UINT64_C(1) << part->member;
 		if (part->wish.verb != HF__OP_ACQUIRE || part->result)
 			continue;
 		work->got |= UINT64_C(1) << part->member;
@@ -461,6 +463,18 @@ static void nothing(void *arg, int result, int64_t number, const char *text)
 	advance(arg);
 }
 
+/* The first round too runs on a dispatcher, so that a completion never runs in the call that starts it. */
+static int start_first(const struct hf__several *several, struct hf__work *work)
+{
+	struct hf__call first;
+	int rc = HF_ECLOSED;
+	for (size_t i = 0; rc == HF_ECLOSED && i < several->n; i++) {
+		hf__call_init(&first, several->member[i].lock.at.client, HF__OP_NOTHING);
+		rc = hf__call_start(&first, nothing, work);
+	}
+	return rc;
+}
+
 /* It was made ready in vain. What it was to give up has been counted off, and is given up nevertheless. */
 static void drop(struct hf__work *work)
 {
@@ -475,7 +489,6 @@ static void drop(struct hf__work *work)
 int hf__several_start(struct hf__several *several, const struct hf__wish *wish, hf_done_fn *done,
                       void *arg)
 {
-	struct hf__call first;
 	if (!done)
 		return hf__error(HF_EINVAL, "done: NULL");
 	struct hf__work *work = malloc(sizeof(*work));
@@ -485,10 +498,8 @@ int hf__several_start(struct hf__several *several, const struct hf__wish *wish, 
 	int rc = begin(work, hf__members_ref(several), wish);
 	work->done = done;
 	work->arg = arg;
-	/* The first round too runs on the dispatcher, so that a completion never runs in this call. */
-	hf__call_init(&first, several->member[0].lock.at.client, HF__OP_NOTHING);
 	if (!rc)
-		rc = hf__call_start(&first, nothing, work);
+		rc = start_first(several, work);
 	if (rc) {
 		char why[HF__DETAIL_SIZE];
 		snprintf(why, sizeof why, "%s", hf_error_detail());

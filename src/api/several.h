@@ -113,6 +113,7 @@ struct hf__work {
 	bool cut;                       /* red: this one had less time than it should */
 	bool over;                      /* red: this pause is the last */
 	uint32_t rounds;                /* red: attempts so far */
+	uint64_t closed;                /* red: a bit per member whose client is closed */
 	size_t parts;                   /* asked in this round; 0: the call is at its end */
 	_Atomic uint32_t pending;       /* of these */
 	hf_done_fn *done;
