@@ -70,9 +70,10 @@ builds: need-build-test-valgrind-lint maybe-zookeeper ## build what asan, tsan, 
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
 	@$(call build,debug,holdfast_lua)
 
-sim: need-build-test ## run the simulator: make sim SEEDS=1000000
-	@$(call build,release,sim)
+sim: need-build-test ## run the simulators: make sim SEEDS=1000000
+	@$(call build,release,sim sim_red)
 	@build/release/tests/sim --seeds $(SEEDS)
+	@build/release/tests/sim_red --seeds $(SEEDS)
 
 mixed: need-build-test ## run all kinds mixed, 16 threads in each of 4 processes: make mixed SECONDS=60
 	@$(call build,release,live_mixed_crowd)
