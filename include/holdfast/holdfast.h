@@ -367,8 +367,9 @@ HF_API int hf_lock_open_multi(hf_lock *const *members, size_t n, hf_lock **ret_l
  *
  * 0 from acquire: the majority granted it, and its lease, less the time that took and the drift of
  * clocks, is not over. Remaining is what the majority guarantees. A member that is lost while the
- * majority holds is taken again. A member's loss is an event of that member; whether the red lock is
- * lost, hf_lock_state() of this handle tells.
+ * majority holds is taken again, and one whose server could not be reached joins when it can be: as long
+ * as a level without a lease is open. A member's loss is an event of that member; hf_lock_state() says
+ * whether the red lock is lost. Handles of the same members are one lock, as those of one name are.
  *
  * HF_ENOTSUP with members on ZooKeeper. HF_EINVAL: two members are on one server, or on a server and its
  * replica; told at open as far as the servers can be asked. HF_ENOQUORUM from acquire: too few answered.
