@@ -215,7 +215,8 @@ static void check_orphan(struct client *client, int name)
 	if (!entry->there || entry->client != client->index || !calm(client, CALM_US))
 		return;
 	const struct wire *wire = &world->wire[entry->wire];
-	if (!wire->tainted && !wire->lost && !hold_of_wire(client, name, entry->wire))
+	if (!wire->tainted && !wire->lost && !wire->denied &&
+	    !hold_of_wire(client, name, entry->wire))
 		check_fail(world, "orphan", "client %d: wire %llu was left on the server",
 		           client->index, (unsigned long long)entry->wire);
 }
@@ -408,7 +409,8 @@ void check_closed(struct client *client)
 	for (int i = 0; i < world->names; i++) {
 		const struct entry *entry = &world->entry[i];
 		const struct wire *wire = &world->wire[entry->wire];
-		if (entry->there && entry->client == client->index && !wire->tainted && !wire->lost)
+		if (entry->there && entry->client == client->index && !wire->tainted &&
+		    !wire->lost && !wire->denied)
 			check_fail(world, "close", "client %d: wire %llu outlives its client",
 			           client->index, (unsigned long long)entry->wire);
 	}

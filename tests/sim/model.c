@@ -208,6 +208,8 @@ void model_run(struct world *world, struct conn *conn, const struct request *req
 	bool freed = false;
 	if (!refuse(world, client, &reply))
 		freed = run_verb(world, request, &reply);
+	else if (request->verb == HF__SETTLE && reply.outcome == HF__FAILED)
+		world->wire[request->wire].denied = true;
 	world_trace(world,
 	            "server: client %lld verb %lld name %lld wire %lld count %lld -> outcome %lld",
 	            request->client, request->verb, request->name, (long long)request->wire,

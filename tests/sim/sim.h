@@ -159,6 +159,7 @@ struct wire {
 	bool expired;  /* its lease ended on the server */
 	bool tainted;  /* a request of an abandoned connection may still touch it */
 	bool doubt;    /* a call about its count ended without a word from the server */
+	bool denied;   /* its removal was refused, so only its lease ends it */
 	bool lost;     /* the core said so */
 	bool released; /* its last release answered 0 */
 	int told;      /* times its owner was told that it is lost */
