@@ -83,7 +83,7 @@ static void remove_stale(const char *own)
 	while (folder && (entry = readdir(folder))) {
 		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0)
 			continue;
-		pid_t pid = (pid_t)atoi(entry->d_name + strlen(PREFIX));
+		pid_t pid = (pid_t)strtol(entry->d_name + strlen(PREFIX), NULL, 10);
 		if (pid > 0 && kill(pid, 0) && errno == ESRCH)
 			(void)unlinkat(dirfd(folder), entry->d_name, AT_REMOVEDIR);
 	}

@@ -83,7 +83,7 @@ struct here {
 	pid_t child;      /* 0 before it is started */
 	bool child_left;  /* it was waited for: its number may be another's by now */
 	bool end_untold;  /* of the child: holdfast takes no messages now, since it is stopped */
-	int end_status;   /* what is to be told then */
+	int end_status;   /* what is to be reported then */
 	bool orphaned;    /* holdfast is gone */
 	bool killing;     /* all of the tree, until nothing lives */
 	int64_t pause_ms; /* between looks at it */

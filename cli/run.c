@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define RETRY_MS      50    /* between tries to give a permit back */
-#define CLOSE_SOON_MS 150   /* for the client's end, after a signal */
+#define CLOSE_SOON_MS 100   /* for the client's end, after a signal */
 #define ON_LOST_MS    10000 /* for the command of --on-lost */
 #define KILL_MS       20    /* between tries to kill that */
 #define GIVE_UP_MS    2000  /* to do so */

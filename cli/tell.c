@@ -13,7 +13,7 @@
 
 #define SILENT_MS 400  /* a wait this short is not worth a line */
 #define ASK_MS    2000 /* between questions who holds the lock */
-#define FLUSH_MS  100  /* at the end, for output that nobody takes */
+#define FLUSH_MS  50   /* at the end, for output that nobody takes */
 #define LINE_SIZE 4096
 
 /* ---- where it goes ---- */

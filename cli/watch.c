@@ -160,7 +160,7 @@ void watch_lock(struct run *run)
 		run->risk_told = false;
 }
 
-/* Told once, and the first reason stays but for those that say more about the lock. */
+/* Reported once, and the first reason stays unless a later one says more about the lock. */
 static void stop(struct run *run, enum stop_reason reason)
 {
 	if (reason == BY_LOCK && !run->loss_told && run->kill_sent) {
@@ -174,22 +174,18 @@ static void stop(struct run *run, enum stop_reason reason)
 /* The lock is not given back while they live, but it may end by itself. */
 static void tell_survivors(struct run *run)
 {
-	const char *name = run->options.name;
-	if (run->gone || guard_clock() < run->killed_at + SURVIVE_MS)
+	bool lost = hold_is_lost(&run->hold);
+	if (run->gone || guard_clock() < run->killed_at + SURVIVE_MS ||
+	    (lost ? run->outlived_told : run->survival_told))
 		return;
-	if (hold_is_lost(&run->hold) && !run->outlived_told) {
-		cli_complain(
-			"%s: some of its processes do not end, though they were killed; the lock "
-			"has ended, and another may hold it",
-			name);
-		run->outlived_told = run->survival_told = true;
-	} else if (!run->survival_told) {
-		cli_complain(
-			"%s: some of its processes do not end, though they were killed; the lock "
-			"is kept until they do, or until its valid-until if it cannot be renewed",
-			name);
-		run->survival_told = true;
-	}
+	cli_complain("%s: some of the command's processes do not end, though they were killed; the "
+	             "lock %s",
+	             run->options.name,
+	             lost ? "has ended, and another may hold it"
+	                  : "is kept until they do, or until its valid-until if it cannot be "
+	                    "renewed");
+	run->survival_told = true;
+	run->outlived_told = lost;
 }
 
 /* What the guard does as long as it lives: those who lost their parents are our children now. */

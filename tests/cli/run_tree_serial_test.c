@@ -565,7 +565,7 @@ static void program_that_cannot_run_leaves_no_cgroup(void **state)
 {
 	(void)state;
 	char *own = cgroup_of(getpid());
-	CLI_CALL(cli_url(), 127, "run", "x", "--", "no-such-program");
+	CLI_CALL(cli_url(), 127, "run", "x", "--", "/no/such/program");
 	CLI_CALL(cli_url(), 126, "run", "x", "--", "/");
 	/* Others may be at work here at the same time; whatever is left belongs to one that lives. */
 	DIR *folder = own ? opendir(own) : NULL;
