@@ -449,11 +449,9 @@ HF_API int hf_lock_extend(hf_lock *lock, hf_owner *owner, int64_t lease_ms);
 HF_API int hf_lock_force_release(hf_lock *lock, int *ret_was_held);
 
 /*
- * Removes one waiter from the lock's wait queue on the server, for operators: the owner of a place in it, as
- * hf_info_waiter() reports it. If it still lives, its acquire joins the queue again at the end. A waiter of
- * Holdfast's that died is removed without this, a watchdog lease after its last sign of life; a Java waiter on Redis
- * keeps its place for minutes. ret_removed, if not NULL, gets 1, or 0 if it was not in the queue. HF_ENOTSUP: locks of
- * this kind have no wait queue on the server; on Redis only fair locks and leaders have one.
+ * Removes one waiter, as hf_info_waiter() reports it, from the lock's queue on the server; one that lives joins the
+ * queue again. For operators: a Java waiter that died keeps its place for minutes. ret_removed, if not NULL, gets 1,
+ * or 0 if it did not wait. HF_ENOTSUP: no such queue; on Redis only fair locks and leaders have one.
  */
 HF_API int hf_lock_remove_waiter(hf_lock *lock, const char *waiter, int *ret_removed);
 

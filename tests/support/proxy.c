@@ -56,6 +56,8 @@ struct link {
 	struct flow flows[2];
 };
 
+enum cut_kind { CUT_ALL, STRAND_AND_RESET, STRAND_SILENTLY };
+
 /* Owned by the test; the links belong to the thread. */
 struct proxy {
 	char *upstream_url;
@@ -71,7 +73,7 @@ struct proxy {
 	atomic_size_t slice;
 	atomic_int connections;
 	atomic_int cuts_asked, cuts_done;
-	enum cut_kind { CUT_ALL, STRAND_AND_RESET, STRAND_SILENTLY } cut_kind; /* set before it is asked for */
+	enum cut_kind cut_kind; /* of the cut that is asked for next */
 	struct link *links[MAX_LINKS];
 	int link_count;
 	struct link *stranded[MAX_LINKS]; /* the test's, while no cut is asked for */
