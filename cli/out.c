@@ -9,6 +9,7 @@
 
 #define MOMENT_MS 10   /* that a writer waits for the thread */
 #define PLAIN_MAX 4096 /* without a thread: what a pipe that is ready takes without blocking */
+#define LATEST_MS 5000 /* at the end, for a thread that is slow though its descriptor is ready */
 
 void out_open(struct out *out, int fd)
 {
@@ -71,11 +72,16 @@ static bool start_thread(struct out *out)
 	return out->started;
 }
 
+static bool is_ready(const struct out *out)
+{
+	struct pollfd polled = {.fd = out->fd, .events = POLLOUT};
+	return poll(&polled, 1, 0) == 1 && (polled.revents & POLLOUT);
+}
+
 /* Another writer to the same pipe may be faster, so this is only for when there can be no thread. */
 static bool put_plainly(const struct out *out, const char *text, size_t length)
 {
-	struct pollfd polled = {.fd = out->fd, .events = POLLOUT};
-	if (length > PLAIN_MAX || poll(&polled, 1, 0) != 1 || !(polled.revents & POLLOUT))
+	if (length > PLAIN_MAX || !is_ready(out))
 		return false;
 	return write(out->fd, text, length) == (ssize_t)length;
 }
@@ -128,9 +134,13 @@ bool out_is_idle(struct out *out)
 	return idle;
 }
 
+/* On a loaded machine the thread may not have run yet, and a last word must not get lost by that. */
 void out_flush(struct out *out, int64_t timeout_ms)
 {
+	int64_t waited = timeout_ms;
 	pthread_mutex_lock(&out->mutex);
-	(void)wait_written(out, timeout_ms);
+	bool written = wait_written(out, timeout_ms);
+	for (; !written && waited < LATEST_MS && is_ready(out); waited += MOMENT_MS)
+		written = wait_written(out, MOMENT_MS);
 	pthread_mutex_unlock(&out->mutex);
 }

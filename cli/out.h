@@ -40,7 +40,7 @@ bool out_put(struct out *out, const char *text, size_t length);
 /* Whether all is written. */
 bool out_is_idle(struct out *out);
 
-/* Waits until all is written, but no longer than that. */
+/* Waits until all is written, but no longer than that while the descriptor takes nothing. */
 void out_flush(struct out *out, int64_t timeout_ms);
 
 #endif

@@ -343,8 +343,8 @@ static void stopped_server_does_not_delay_ctrl_c(void **state)
 	long long begun = test_now_ms();
 	cli_terminal_type(terminal, CTRL_C);
 	assert_int_equal(cli_terminal_wait(terminal, CLI_SOON_MS), 130);
-	/* A question that is under way is not waited for. */
-	assert_in_range(test_now_ms() - begun, 0, 2000);
+	/* A question that is under way is not waited for; an ask for the lock is, for 3 s at most. */
+	assert_in_range(test_now_ms() - begun, 0, 4500);
 	test_server_thaw(cli_server);
 	cli_terminal_free(terminal);
 	cli_free(holder);

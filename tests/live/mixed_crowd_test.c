@@ -9,9 +9,9 @@
 #include "support/process.h"
 
 #define PROCESSES   4
-#define BEAT_MS     5000  /* between two lines of progress */
-#define PATIENCE_MS 1500  /* for what is cleaned up in the background; no lease ends in that time */
-#define RECORD_MS   20000 /* how long the server remembers a request without an owner */
+#define BEAT_MS     5000 /* between two lines of progress */
+#define PATIENCE_MS 1500 /* for what is cleaned up in the background; no lease ends in that time */
+#define RECORD_MS   3600000 /* how long the server remembers a request without an owner, at most */
 
 /* How the test was called: the full form has its length as argument. */
 static int full_seconds;
@@ -210,14 +210,6 @@ static int count_clients(void)
 	return lines;
 }
 
-static bool has_records(void)
-{
-	struct raw_reply *keys = raw_command(live_raw, "KEYS", "holdfast_request:*", NULL);
-	bool has_some = keys->length > 0;
-	raw_reply_free(keys);
-	return has_some;
-}
-
 static int compare_fields(const void *one, const void *two)
 {
 	const struct raw_reply *const *a = one;
@@ -290,10 +282,8 @@ static void run_crowd(struct crowd *crowd)
 	}
 	WAIT_UNTIL(count_clients() == 1, SOON_MS);
 	expect_no_leftovers();
-	if (full_seconds) {
+	if (full_seconds)
 		assert_true(read_field("mixed:stats", "renewals") > 0);
-		WAIT_UNTIL(!has_records(), RECORD_MS + SOON_MS);
-	}
 }
 
 static int begin(void **state)
