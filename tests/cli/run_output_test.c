@@ -22,6 +22,17 @@ enum { FULL_ERRORS = 8, FULL_STATUS = 9 };
 
 static struct stuck errors, status;
 
+/* So that nothing that is opened meanwhile gets these numbers. */
+static void reserve_descriptors(void)
+{
+	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+	assert_true(nowhere >= 0);
+	assert_int_equal(dup2(nowhere, FULL_ERRORS), FULL_ERRORS);
+	assert_int_equal(dup2(nowhere, FULL_STATUS), FULL_STATUS);
+	if (nowhere != FULL_ERRORS && nowhere != FULL_STATUS)
+		(void)close(nowhere);
+}
+
 static int fill_pipes(void **state)
 {
 	errors = stuck_pipe();
@@ -34,8 +45,7 @@ static int fill_pipes(void **state)
 static int close_pipes(void **state)
 {
 	(void)state;
-	(void)close(FULL_ERRORS);
-	(void)close(FULL_STATUS);
+	reserve_descriptors();
 	stuck_close(&errors);
 	stuck_close(&status);
 	return 0;
@@ -224,6 +234,7 @@ static void stopped_terminal_does_not_hold_up_a_waiter(void **state)
 
 int main(void)
 {
+	reserve_descriptors();
 	const struct CMUnitTest tests[] = {
 		FULL_STORY(signal_ends_the_run_and_releases_the_lock),
 		FULL_STORY(command_that_ends_frees_the_lock),
