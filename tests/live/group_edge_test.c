@@ -308,7 +308,7 @@ static void key_that_is_no_group_is_a_conflict_and_stays_untouched(void **state)
 	(void)raw_integer(live_raw, "HSET", "students", "abcdefghijklmnopqrstuv", "x", NULL);
 	expect_conflict(pair.mine);
 	for (int i = 0; i < 100; i++) {
-		char field[16];
+		char field[24];
 		snprintf(field, sizeof field, "field-%d", i);
 		(void)raw_integer(live_raw, "HSET", "students", field, "x", NULL);
 	}
