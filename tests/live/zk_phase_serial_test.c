@@ -166,11 +166,12 @@ static void take_all(struct stage *stage)
 static void find_nodes(struct stage *stage)
 {
 	struct zk_raw_stat stat;
+	char node[sizeof stage->holders[0].node];
 	for (int i = 0; i < HOLDERS; i++) {
 		struct holder *holder = &stage->holders[i];
 		holder->deleted_at = 0;
-		read_only_child(stage->eye, holder->folder, holder->node, sizeof holder->node,
-		                &stat);
+		read_only_child(stage->eye, holder->folder, node, sizeof node, &stat);
+		memcpy(holder->node, node, sizeof node);
 	}
 }
 
