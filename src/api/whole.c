@@ -161,8 +161,10 @@ static void begin_era(struct hf__whole *whole)
 	whole->era++;
 	whole->lost = false;
 	whole->watched_from = 0;
-	for (size_t i = 0; i < whole->several->n; i++)
-		whole->stake[i].counts = whole->stake[i].wanted = false;
+	for (size_t i = 0; i < whole->several->n; i++) {
+		struct hf__stake *stake = &whole->stake[i];
+		stake->counts = stake->wanted = stake->retaken = false;
+	}
 }
 
 bool hf__whole_has(const struct hf__stake *stake)
