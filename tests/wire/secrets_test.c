@@ -140,8 +140,8 @@ static void refuse_reconnects(const char *password, const char *echo)
 	};
 	struct script *script = script_start(steps);
 	hf_client *client =
-		open_url(script_url(script), HF_CLIENT(LOGIN(password), SEEN, .watchdog_ms = 400,
-	                                               .command_timeout_ms = 100));
+		open_url(script_url(script), HF_CLIENT(LOGIN(password), SEEN, .watchdog_ms = 1000,
+	                                               .command_timeout_ms = 500));
 	hf_lock *lock = open_lock(client, "orders");
 	int losses = seen_count(&seen, HF_LOST);
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
