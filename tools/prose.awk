@@ -75,11 +75,11 @@ function hide_accepted(text,    i, at) {
 	return text
 }
 
-# Where the pattern is found in the text so that it does not end before a position, or 0.
+# Where the pattern is found in the text so that its words end after a position, or 0.
 function find_after(text, pattern, position,    skipped) {
 	skipped = 0
 	while (match(substr(text, skipped + 1), pattern)) {
-		if (skipped + RSTART + RLENGTH - 1 > position)
+		if (skipped + RSTART + RLENGTH - 1 > position + 1)
 			return skipped + RSTART
 		skipped += RSTART
 	}

@@ -1,4 +1,4 @@
-"""What Holdfast is to reach, as data: each goal with where its value comes from."""
+"""The goals of Holdfast as data: what each compares, and how its value is computed."""
 from .figures import Figure
 
 REDISSON = ["redisson"]
@@ -6,7 +6,7 @@ OTHERS = ["redisson", "peer"]
 
 
 def held_ratio(figures, count, metric):
-    """Holdfast's share of what the thriftiest Redisson takes."""
+    """Holdfast's value as a ratio to that of the Redisson that takes least."""
     mine = figures.held_figure("holdfast", count, metric)
     theirs = [(figures.held_figure(row, count, metric), row) for row in figures.titles
               if figures.groups[row] == "redisson"]
@@ -18,7 +18,7 @@ def held_ratio(figures, count, metric):
 
 
 def after_use(figures, row):
-    """Renewal scripts after other locks were used, as a multiple of those without."""
+    """Renewal scripts after use of other locks, as a ratio to those without."""
     used, fresh = (figures.held_figure(row, 1000, "renewal_scripts", is_used) for is_used in (True, False))
     if not used or not fresh or not fresh.median:
         return None
@@ -37,7 +37,7 @@ def start_to_best(figures):
     return figures.start_ratio("holdfast", min(others)[1]) if others else None
 
 
-# Work, what, how it compares, bound, value. A value counts as it is printed, with two decimals.
+# Workload, what, comparison, bound, value. The value is compared as it is printed, with two decimals.
 GOALS = [
     (1, "one thread: pairs, of the bare loop", ">=", 0.91, lambda f: f.to_bare("own-1", "holdfast")),
     (1, "one thread: pairs, of the best peer", ">=", 1.0, lambda f: f.to_best("own-1", OTHERS)),
@@ -103,7 +103,7 @@ def is_reached(value, comparison, bound):
 
 
 def check_goals(figures, works):
-    """All goals of these works, and what else was measured; one without a value was not."""
+    """All goals of these workloads, and all others that were measured. A goal without a value was not measured."""
     checked = []
     for work, text, comparison, bound, compute in GOALS:
         figure = compute(figures)

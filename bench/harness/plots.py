@@ -17,11 +17,11 @@ set style fill solid 1 noborder
 
 
 class Bars:
-    """Horizontal bars: a group for each row, in it a bar for each series."""
+    """Horizontal bars: a group for each row, with a bar for each series."""
 
     def __init__(self, title, axis, series, rows, unit="%.2f", is_log=False):
         self.title, self.axis = title, axis
-        self.series = series  # one without a name: Holdfast has a colour of its own instead
+        self.series = series  # a single one without a name gives Holdfast its own colour instead
         self.rows = rows  # (label, [Figure or None for each series])
         self.unit, self.is_log = unit, is_log
 
@@ -29,7 +29,7 @@ class Bars:
         return len(self.rows) * (14 * len(self.series) + 10)
 
     def low(self):
-        """Where bars begin: a power of ten below all of them if the axis is logarithmic."""
+        """Where the bars begin: at 0, or at a power of ten below all of them if the axis is logarithmic."""
         values = [figure.median for _, figures in self.rows for figure in figures if figure and figure.median > 0]
         low = 1.0
         while self.is_log and values and low > min(values):
@@ -81,7 +81,7 @@ class Bars:
 
 
 def heading(title, series, width, height):
-    """The title on top, and a line below that says which colour is what: a key would wrap when it likes."""
+    """The title on top, and below it a line that explains the colours. Gnuplot's own key would wrap at random."""
     text = f"set label \"{title}\" at screen 0.5,{1 - 18 / height:.4f} center font ',15'\n"
     widths = [34 + 7.2 * len(name) for name in series]
     x, y = (width - sum(widths)) / 2, 1 - 46 / height
@@ -182,9 +182,9 @@ PLOTS = {"threads": draw_threads, "hand-over": draw_hand_over, "latency": draw_l
 
 
 def draw_all(figures, directory):
-    """Draws what there are figures for. Returns what there is to say about it."""
+    """Draws every plot for which there are figures. Returns messages about the others."""
     if not shutil.which("gnuplot"):
-        return ["no plots, gnuplot not found"]
+        return ["no plots, because gnuplot was not found"]
     problems = []
     for name, draw in PLOTS.items():
         path = os.path.join(directory, name + ".svg")
