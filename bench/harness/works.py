@@ -53,7 +53,7 @@ ITEMS = [
     Item(4, "fair", 2, "fair lock, 2 threads"),
     Item(4, "fair", 8, "fair lock, 8 threads"),
     Item(4, "fair", 32, "fair lock, 32 threads"),
-    Item(5, "rw", 16, "read-write lock, 16 threads, 5 % writers"),
+    Item(5, "rw", 16, "read-write lock, 16 threads, 5 % writes"),
 ]
 DELAY_ITEMS = [item for item in ITEMS if item.key in ("own-1", "own-16", "hand-8")]
 CROWD_TITLE = f"one lock, {CROWD_PROCESSES} processes of {CROWD_THREADS} threads"
