@@ -49,7 +49,8 @@ BEGIN {
 	# These are ordinary English.
 	usual = "there (is|are|was|were|be|(will|can|must|may|should|would) be|(has|have|had) been) no( |$)|" \
 		be " no (longer|more|less|one|later|earlier|sooner|higher|lower|greater|shorter) |" \
-		be " there (a|an|any|anything|no|nothing|something|more|room) "
+		be " there (a|an|any|anything|no|nothing|something|more|room) |" \
+		"so (many|long)( [a-z]+)? that "
 	while ((getline line < allow) > 0)
 		read_exception(line)
 	blanks = sprintf("%400s", "")
@@ -92,12 +93,12 @@ function tail_of(text,    words, n) {
 	return (n > 2 ? words[n - 2] " " : "") (n > 1 ? words[n - 1] " " : "") (n ? words[n] : "")
 }
 
-# Checks a piece of prose. A phrase may have begun in the line before, in the same stream.
+# Checks a piece of prose. A phrase may have begun in the last piece of the same stream, in the line before.
 function check(text, stream,    before, i, at, found) {
 	text = tolower(text)
 	gsub(/[ \t]+/, " ", text)
 	sub(/^ /, "", text)
-	before = stream_line[stream] == FNR - 1 || stream_line[stream] == FNR ? tail[stream] : ""
+	before = stream_line[stream] == FNR - 1 ? tail[stream] : ""
 	stream_line[stream] = FNR
 	tail[stream] = tail_of(text)
 	if (before != "")
@@ -207,10 +208,13 @@ function read_markdown(line) {
 		check(line, "text")
 }
 
+# Most macros mark names and arguments, which are not prose.
 function read_man(line) {
-	sub(/^\.[A-Za-z\\"]+ */, "", line)
-	if (line ~ /[a-z]/)
-		check(line, "text")
+	if (line ~ /^\.(Sh|Ss|Nd|Em|Sy|Dq|Pq|Sq|\\") /)
+		sub(/^[^ ]+ /, "", line)
+	else if (line ~ /^\./)
+		line = "`"
+	check(line, "text")
 }
 
 # Where a line is continued the sign of the comment stands between two words.
