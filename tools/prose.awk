@@ -50,7 +50,8 @@ BEGIN {
 	usual = "there (is|are|was|were|be|(will|can|must|may|should|would) be|(has|have|had) been) no( |$)|" \
 		be " no (longer|more|less|one|later|earlier|sooner|higher|lower|greater|shorter) |" \
 		be " there (a|an|any|anything|no|nothing|something|more|room) |" \
-		"so (many|long)( [a-z]+)? that "
+		"so (many|long)( [a-z]+)? that |" \
+		"(leave|leaves|left|leaving|stay|stays)( [a-z]+)?( [a-z]+)?( [a-z]+)?( [a-z]+)? behind"
 	while ((getline line < allow) > 0)
 		read_exception(line)
 	blanks = sprintf("%400s", "")
