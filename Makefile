@@ -9,10 +9,10 @@ SECONDS ?= 60
 ROUNDS ?= 200
 export HF_TEST_SERVER ?= $(shell command -v redis-server || command -v valkey-server || echo redis-server)
 
-# The build below has its own job control and its own variables.
+# The builds below have their own job control and their own variables.
 unexport MAKEFLAGS
 
-# $(call build,PRESET,TARGETS): configures, and builds the targets.
+# $(call build,PRESET,TARGETS): configures the preset and builds the targets.
 build = tools/configure $(1) $(CONFIGURE) && cmake --build build/$(1) -j $(JOBS) --target $(2)
 
 all: need-build maybe-zkheaders ## build the library, the command, the examples and the benchmarks (the default)
@@ -22,7 +22,7 @@ demo: need-build-server ## build, and watch locks being taken, waited for and lo
 	@$(call build,release,holdfast_command)
 	@build/release/holdfast demo
 
-test: need-build-test maybe-zookeeper ## build and run the tests, but for the longest
+test: need-build-test maybe-zookeeper ## build and run the tests, except the longest
 	@$(call build,release,all)
 	@tools/run-tests release -LE long
 
@@ -30,21 +30,22 @@ test-servers: need-build-test-servers ## run the live tests against other server
 	@$(call build,release,live_tests)
 	@tools/test-servers
 
-# What cannot be installed is skipped, and tools/run-interop says so. ZooKeeper comes before the build.
+# If a package cannot be installed, tools/run-interop skips its tests and says so. ZooKeeper's headers are needed
+# before the build.
 interop: need-build-test ## run the tests that share locks with Java's Redisson and Curator
 	@tools/need interop || true
 	@$(call build,release,interop_tests)
 	@tools/run-interop
 
-asan: need-build-test maybe-zookeeper ## run every test with the address and undefined sanitizers
+asan: need-build-test maybe-zookeeper ## run the tests with the address and undefined sanitizers
 	@$(call build,asan,all)
 	@tools/run-tests asan -LE 'long|session'
 
-tsan: need-build-test maybe-zookeeper ## run every test with the thread sanitizer
+tsan: need-build-test maybe-zookeeper ## run the tests with the thread sanitizer
 	@$(call build,tsan,all)
 	@tools/run-tests tsan -LE 'long|session'
 
-long: need-build-test maybe-zookeeper ## run what the others leave out for its length, half an hour: ZooKeeper's faults
+long: need-build-test maybe-zookeeper ## run the tests that the others leave out, half an hour: ZooKeeper's faults
 	@$(call build,release,all)
 	@tools/run-tests release -L long
 	@$(call build,asan,all)
@@ -52,20 +53,21 @@ long: need-build-test maybe-zookeeper ## run what the others leave out for its l
 	@$(call build,tsan,all)
 	@tools/run-tests tsan -L 'long|session'
 
-# Left out: what measures time or memory, crowds the machine, executes itself, or whose forked
-# child looks like a leak.
-valgrind: need-build-test-valgrind ## run the tests under valgrind, where that makes sense
+# Left out: tests that measure time or memory, that crowd the machine, that execute themselves, or whose
+# forked child looks like a leak.
+valgrind: need-build-test-valgrind ## run most tests under valgrind
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
 	@tools/run-tests valgrind -L 'unit|wire|live' -LE timing -E 'support|embedded|crowd|garbage|oom|redis_tls|wire_fork|multi_edge|cpp|zk_(alone|watch|golden|tls)'
 
-# The headers of the kernel and of ZooKeeper lie among those of glibc, which musl's own must come before.
+# The headers of the kernel and of ZooKeeper are in the same folder as those of glibc, so musl's own must be searched
+# first.
 musl: CONFIGURE = "-DCMAKE_C_FLAGS=-idirafter /usr/include -idirafter /usr/include/$(shell cc -print-multiarch)"
 musl: need-build-test-musl maybe-zkheaders ## build with the C library musl, and run the unit tests and some others
 	@$(call build,musl,holdfast holdfast_static unit_tests wire_tests live_lock live_embedded cli_run_options)
-	@echo "Left out: unit_support_slow_resolver, which would load a library of musl's into a program of glibc's"
+	@echo "Left out: unit_support_slow_resolver, which would load a library built for musl into a program built for glibc"
 	@tools/run-tests musl -R '^(unit_|wire_|live_lock$$|live_embedded$$|cli_run_options$$)' -LE 'session|timing' -E slow_resolver
 
-builds: need-build-test-valgrind-lint maybe-zookeeper ## build what asan, tsan, valgrind and lint run
+builds: need-build-test-valgrind-lint maybe-zookeeper ## build everything that asan, tsan, valgrind and lint need
 	@$(call build,asan,all)
 	@$(call build,tsan,all)
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
@@ -88,19 +90,19 @@ fuzz: need-build-test-fuzz ## fuzz each target for a while: make fuzz SECONDS=60
 	@$(call build,fuzz,fuzzers)
 	@tools/run-fuzz $(SECONDS)
 
-# What only some peers or the plots need may be missing: the harness says what it leaves out.
-bench: need-build-bench ## measure Holdfast beside others, 40 minutes: make bench BENCH='--work 1,3'
+# Packages that only some peers or the plots need may be missing: the harness says what it leaves out.
+bench: need-build-bench ## compare Holdfast with others, 40 minutes: make bench BENCH='--work 1,3'
 	@for group in plots interop zookeeper; do \
-		tools/need $$group || echo "bench: goes on without $$group"; \
+		tools/need $$group || echo "bench: continuing without $$group"; \
 	done
 	@$(call build,release,bench)
 	@bench/run $(BENCH)
 
-bench-quick: need-build-bench ## the same in short, 4 minutes: against the limits and Redisson
+bench-quick: need-build-bench ## the same in 4 minutes: only the limits and Redisson
 	@$(call build,release,bench)
 	@bench/run --quick $(BENCH)
 
-lint: need-build-test-lint ## check includes, format, and what the linters say
+lint: need-build-test-lint ## check includes, prose and format, and run the linters
 	@$(call build,debug,holdfast_lua)
 	@tools/lint build/debug
 
@@ -115,10 +117,10 @@ install: need-build maybe-zkheaders ## install: make install prefix=/usr DESTDIR
 uninstall: ## remove what make install installed, with the same prefix and DESTDIR
 	@DESTDIR="$(DESTDIR)" tools/install remove "$(prefix)"
 
-check-install: need-build-install ## install somewhere, build programs against that, and uninstall
+check-install: need-build-install ## install into a temporary folder, build programs against it, and uninstall
 	@tools/check-install
 
-# It clones what is committed. Its packages and its bare Debian stay in build/check-fresh for the next time.
+# It clones what is committed. Its packages and its bare Debian are kept in build/check-fresh for the next run.
 check-fresh: need-fresh ## run the README's commands on a bare Debian, three times, half an hour; needs root
 	@tools/check-fresh
 
@@ -129,18 +131,18 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | \
 		while IFS='|' read -r target text; do printf '  %-14s %s\n' "$$target" "$$text"; done
 
-# need-GROUP-GROUP installs the packages of these groups where they are missing, all at once.
+# need-GROUP-GROUP installs the missing packages of these groups, all at once.
 need-%:
 	@mkdir -p build
 	@tools/need $(subst -, ,$*)
 
-# Without a server the tests that need one are skipped, and without headers they are not built; both say so.
+# Without a server the tests that need one are skipped; without headers they are not built. Both say so.
 maybe-zookeeper:
-	@tools/need zookeeper || echo "make: goes on without ZooKeeper"
+	@tools/need zookeeper || echo "make: continuing without ZooKeeper"
 
-# Without them the library is built all the same, and zk:// URLs answer HF_ENOTSUP.
+# Without them the library is still built, and zk:// URLs return HF_ENOTSUP.
 maybe-zkheaders:
-	@tools/need zkheaders || echo "make: goes on without ZooKeeper's headers, and so without zk:// URLs"
+	@tools/need zkheaders || echo "make: continuing without ZooKeeper's headers, and so without zk:// URLs"
 
 .NOTPARALLEL:
 .PHONY: all demo test test-servers interop asan tsan long builds valgrind musl sim mixed torture fuzz bench bench-quick lint \

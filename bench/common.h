@@ -1,4 +1,4 @@
-/* What every program of the benchmark needs: failing, memory, and the clock. */
+/* What every benchmark program needs: a way to fail, memory, and the clock. */
 #ifndef BENCH_COMMON_H
 #define BENCH_COMMON_H
 
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A benchmark that cannot measure has nothing more to say: it answers the error and ends. */
+/* A benchmark that cannot measure has nothing else to do: it answers with the error and exits. */
 _Noreturn static inline void fail(const char *format, ...)
 {
 	char text[512];
@@ -23,7 +23,7 @@ _Noreturn static inline void fail(const char *format, ...)
 		if ((unsigned char)*c < ' ' || *c == '"' || *c == '\\')
 			*c = ' ';
 	}
-	/* Never given back, so that two threads that fail make one answer. */
+	/* This is never unlocked, so two threads that fail print only one answer. */
 	flockfile(stdout);
 	fprintf(stderr, "bench: %s\n", text);
 	printf("{\"error\": \"%s\"}\n", text);
@@ -39,7 +39,7 @@ static inline void *alloc_zeroed(size_t count, size_t size)
 	return memory;
 }
 
-/* Nanoseconds of the clock that all processes of the machine share. */
+/* Nanoseconds on the clock that all processes of this machine share. */
 static inline int64_t now_ns(void)
 {
 	struct timespec time;

@@ -1,4 +1,4 @@
-/* What this process costs: memory, time on a core, and wake-ups, as the system counts them. */
+/* What this process costs: memory, CPU time and wake-ups, as the system counts them. */
 #ifndef BENCH_COST_H
 #define BENCH_COST_H
 
@@ -8,7 +8,7 @@
 
 #include "common.h"
 
-/* The sum of all numbers in the file that stand where the format has one. */
+/* The sum of the numbers in all lines of the file that match the format. */
 static inline double sum_fields(const char *path, const char *format)
 {
 	char line[256];
@@ -23,7 +23,7 @@ static inline double sum_fields(const char *path, const char *format)
 	return sum;
 }
 
-/* What no other process shares. */
+/* Memory that is not shared with other processes. */
 static inline double private_kib(void)
 {
 	return sum_fields("/proc/self/smaps_rollup", "Private_%*[A-Za-z]: %lf");
@@ -40,7 +40,7 @@ static inline double allocated_bytes(void)
 	return (double)info.uordblks + (double)info.hblkhd;
 }
 
-/* Seconds that all threads have been running, in the kernel too. */
+/* Seconds for which all threads have been running, including time in the kernel. */
 static inline double cpu_seconds(void)
 {
 	struct rusage usage;
@@ -49,7 +49,7 @@ static inline double cpu_seconds(void)
 	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* How often all threads but the first went to sleep so far. */
+/* How often all threads except the first have gone to sleep so far. */
 static inline double count_switches(void)
 {
 	char path[300];
@@ -66,7 +66,7 @@ static inline double count_switches(void)
 	return sum;
 }
 
-/* Wake-ups in 3 s. What was done before has some of its own, which end within the first pause. */
+/* Wake-ups in 3 s. Earlier work may still cause some, which are over after the first pause. */
 static inline double idle_wakeups(void)
 {
 	pause_seconds(0.3);

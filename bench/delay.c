@@ -1,4 +1,4 @@
-/* A TCP proxy on loopback that holds everything back for a while, both ways, in order. */
+/* A TCP proxy on loopback that delays everything by a fixed time, in both directions, in order. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 enum {
 	CHUNK_MAX = 64 << 10, /* bytes read in one piece */
-	QUEUE_MAX = 64 << 20, /* bytes on their way to one side; with more its connection is cut */
+	QUEUE_MAX = 64 << 20, /* bytes delayed for one side; beyond that its connection is cut */
 };
 
 /* One of the two sockets of a connection. */
@@ -24,20 +24,20 @@ struct side {
 	int fd;
 	bool ended;  /* nothing more will be read from it */
 	bool broken; /* it cannot be written to any more */
-	bool closed; /* it was told that nothing more will come */
+	bool closed; /* its peer was notified that nothing more will be sent */
 	size_t queued;
-	struct chunk *late, **late_end; /* due, but the socket would not take it yet */
+	struct chunk *late, **late_end; /* due, but the socket does not accept it yet */
 	struct side *other;
 	struct connection *connection;
 };
 
-/* Its memory goes after the turn in which both sides were closed. */
+/* It is freed after the turn in which both sides were closed. */
 struct connection {
 	struct side sides[2];
 	struct connection *next_dead;
 };
 
-/* What was read at once. One without data is the end of the stream. */
+/* What was read at once. A chunk without data is the end of the stream. */
 struct chunk {
 	struct chunk *next;
 	struct side *to;
@@ -51,7 +51,7 @@ static struct sockaddr_in target;
 static uint64_t delay_ns, last_due_at;
 static struct connection *dead;
 
-/* Everybody has the same delay, so what is read last is due last, whatever the connection. */
+/* All connections have the same delay, so whatever is read last is due last. */
 static struct chunk *queue, **queue_end = &queue;
 
 static void fail(const char *what)
@@ -80,7 +80,7 @@ static void add_chunk(struct side *to, const char *data, size_t size)
 	if (!chunk)
 		fail("malloc");
 	uint64_t due_at = read_clock() + delay_ns;
-	/* The delay may just have become shorter; nothing overtakes. */
+	/* The delay may just have become shorter, but no chunk may overtake another. */
 	last_due_at = due_at > last_due_at ? due_at : last_due_at;
 	*chunk = (struct chunk){.to = to, .due_at = last_due_at, .size = size};
 	if (size)
@@ -112,7 +112,7 @@ static void read_side(struct side *from)
 	}
 }
 
-/* The end of the stream was delivered. After both ends no chunk names this connection any more. */
+/* The end of the stream was delivered. After both ends, no chunk refers to this connection. */
 static void close_side(struct side *to)
 {
 	to->closed = true;
@@ -125,7 +125,7 @@ static void close_side(struct side *to)
 	dead = to->connection;
 }
 
-/* Whether the chunk is done with. */
+/* Returns whether the chunk is finished. */
 static bool write_chunk(struct chunk *chunk)
 {
 	struct side *to = chunk->to;
@@ -208,7 +208,7 @@ static void init_side(struct connection *connection, int index, int fd)
 	watch(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, side);
 }
 
-/* The server is on this machine: connecting takes no time worth a state of its own. */
+/* The server is on this machine, so connecting is too quick to need a state of its own. */
 static int connect_target(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -245,7 +245,7 @@ static void free_dead(void)
 	}
 }
 
-/* A line on the input is a new delay; the end of the input is the end of the program. */
+/* A line of input is a new delay; at the end of the input the program exits. */
 static void read_delay(void)
 {
 	char line[32] = "";
@@ -304,8 +304,8 @@ int main(int argc, char **argv)
 {
 	long port = argc == 2 ? strtol(argv[1], NULL, 10) : 0;
 	if (port < 1 || port > 65535) {
-		fprintf(stderr,
-		        "usage: delay TARGET-PORT; then microseconds, one line for each change\n");
+		fprintf(stderr, "usage: delay TARGET-PORT; each line of input is a new delay in "
+		                "microseconds\n");
 		return 2;
 	}
 	target = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};

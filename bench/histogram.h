@@ -1,4 +1,4 @@
-/* Counts of durations in 64 steps per power of two: cheap to add to, and exact to 1 %. */
+/* Counts durations in 64 steps per power of two: adding is cheap, and values are exact to 1 %. */
 #ifndef BENCH_HISTOGRAM_H
 #define BENCH_HISTOGRAM_H
 
@@ -6,7 +6,7 @@
 
 #define HISTOGRAM_BITS  6
 #define HISTOGRAM_STEPS (1 << HISTOGRAM_BITS)
-/* Up to 2^42 ns, more than an hour; longer ones count as that. */
+/* Up to 2^42 ns, which is more than an hour; longer durations count as that. */
 #define HISTOGRAM_SLOTS ((42 - HISTOGRAM_BITS + 1) * HISTOGRAM_STEPS)
 
 struct histogram {
@@ -34,7 +34,7 @@ static inline double histogram_value(size_t slot)
 	return (double)low + (double)((uint64_t)1 << shift) / 2;
 }
 
-/* The same duration so many times. */
+/* Adds the same duration this many times. */
 static inline void histogram_add(struct histogram *histogram, int64_t ns, uint32_t times)
 {
 	histogram->slots[histogram_slot(ns > 0 ? (uint64_t)ns : 0)] += times;
@@ -52,7 +52,7 @@ static inline void histogram_merge(struct histogram *into, const struct histogra
 		into->longest = from->longest;
 }
 
-/* Microseconds that this part of all durations, of which there must be one, do not exceed. */
+/* The microseconds that this part of all durations does not exceed. There must be at least one. */
 static inline double histogram_us(const struct histogram *histogram, double part)
 {
 	uint64_t seen = 0;
@@ -64,7 +64,7 @@ static inline double histogram_us(const struct histogram *histogram, double part
 	return (double)histogram->longest / 1000;
 }
 
-/* Prints the field of an answer, with the comma before it. */
+/* Prints a field of an answer, with a comma before it. */
 static inline void print_us(const char *field, const struct histogram *histogram, double part)
 {
 	if (histogram->count > 0)

@@ -2,10 +2,10 @@
  * Holdfast as one of the benchmark's peers, with the library's defaults and one client.
  *
  *   holdfast URL BOARD          answers the harness's commands
- *   holdfast --start URL NAME   takes one lock, says so, and ends after a byte of input
+ *   holdfast --start URL NAME   takes one lock, says so, and exits after a byte of input
  *   holdfast --learn URL        prints what the library sends for a lock and unlock; see pair.h
  *
- * Two works are its own: `memory NAME` and `idle NAME`. Both want a process that did nothing else before.
+ * Only this peer has the workloads `memory NAME` and `idle NAME`. Both need a fresh process.
  */
 #include <holdfast/holdfast.h>
 
@@ -20,9 +20,9 @@
 #define MEMORY_LOCKS     10000
 #define MEMORY_NAME_SIZE 33 /* with its NUL */
 
-/* The file that all processes on one lock share. */
+/* The file that all processes that compete for one lock share. */
 struct board {
-	_Atomic int64_t holder;      /* the last one; negative: it holds the lock now */
+	_Atomic int64_t holder;      /* the last holder; negative while it holds the lock */
 	_Atomic int64_t released_at; /* ns, just before its release */
 };
 
@@ -47,7 +47,7 @@ static hf_lock *open_lock(hf_client *client, hf_kind kind, const char *name)
 	return lock;
 }
 
-/* The i-th lock of those that begin with the name. */
+/* The i-th of the locks whose names begin with this name. */
 static hf_lock *open_numbered(hf_client *client, const char *name, long i)
 {
 	char full[PEER_MAX_NAME + 32];
@@ -55,7 +55,7 @@ static hf_lock *open_numbered(hf_client *client, const char *name, long i)
 	return open_lock(client, HF_REENTRANT, full);
 }
 
-/* ---- each its own lock ---- */
+/* ---- a lock for each thread ---- */
 
 static void *run_own(void *arg)
 {
@@ -92,16 +92,16 @@ static void answer_warm(void *arg, const struct work *work)
 
 /* ---- asynchronous ---- */
 
-/* All owners in flight. Completions run on one thread, so what is not atomic is theirs. */
+/* All owners in flight. Completions run on one thread, so only they use what is not atomic. */
 struct flight {
 	atomic_bool is_over;
 	unsigned long pairs;
 	long running;
 	sem_t landed;
-	struct histogram *times; /* of one chain: enough to know, and free of cost */
+	struct histogram *times; /* of one chain, which is enough and costs nothing */
 };
 
-/* One owner that takes and releases its lock in a chain of completions. */
+/* One owner, which takes and releases its lock in a chain of completions. */
 struct chain {
 	struct flight *flight;
 	hf_lock *lock;
@@ -187,16 +187,16 @@ static void answer_async(void *arg, const struct work *work)
 	print_pairs(&tally, flight.pairs);
 }
 
-/* ---- all on one lock ---- */
+/* ---- one lock for all threads ---- */
 
 enum { TIMES_WAIT, TIMES_GAP };         /* of tally.times */
 enum { COUNT_CHANGES, COUNT_IN_ORDER }; /* of tally.counts */
 
-/* Threads that want the same lock. */
+/* Threads that compete for the same lock. */
 struct contest {
 	struct bench *bench;
 	hf_kind kind;
-	_Atomic int64_t tickets;     /* drawn just before asking */
+	_Atomic int64_t tickets;     /* each drawn just before an acquire */
 	_Atomic int64_t last_ticket; /* of the last grant */
 };
 
@@ -210,7 +210,7 @@ static void put(_Atomic int64_t *number, int64_t value)
 	atomic_store_explicit(number, value, memory_order_relaxed);
 }
 
-/* Enters the board and leaves it again. The caller holds the lock, so nobody else does. */
+/* Enters the board and leaves it again. The caller holds the lock, so nobody else is inside. */
 static void note_grant(struct contest *contest, struct member *member, int64_t ticket,
                        int64_t granted_at)
 {
@@ -222,7 +222,7 @@ static void note_grant(struct contest *contest, struct member *member, int64_t t
 	put(&board->holder, -me);
 	if (last != me && last != 0) {
 		tally->counts[COUNT_CHANGES]++;
-		/* An older one is of an earlier work. */
+		/* An older release belongs to an earlier workload. */
 		if (peek(&board->released_at) >= member->begin_at)
 			histogram_add(&tally->times[TIMES_GAP],
 			              granted_at - peek(&board->released_at), 1);
@@ -414,12 +414,12 @@ static void answer_held(void *arg, const struct work *work)
 
 /* ---- memory and idling ---- */
 
-/* What a client costs, and what each held lock does with its handle open and closed. */
+/* The memory of a client, and of each held lock with its handle open and closed. */
 static void answer_memory(void *arg, const struct work *work)
 {
 	struct bench *bench = arg;
 	hf_lock **locks = alloc_zeroed(MEMORY_LOCKS, sizeof(*locks));
-	/* Its own, since closing it is what releases holds without handles. */
+	/* A client of its own, since only closing it releases holds without handles. */
 	hf_client *client = open_client(bench->url);
 	double before = allocated_bytes();
 	for (int i = 0; i < MEMORY_LOCKS; i++) {
@@ -440,7 +440,7 @@ static void answer_memory(void *arg, const struct work *work)
 	       bench->client_kib, lock_bytes, hold_bytes);
 }
 
-/* How often the library wakes up for nothing, and for a lock that its watchdog renews. */
+/* How often the library wakes up when idle, and when its watchdog renews a lock. */
 static void answer_idle(void *arg, const struct work *work)
 {
 	struct bench *bench = arg;
@@ -478,7 +478,7 @@ static struct board *map_board(const char *path)
 static int run_peer(const char *url, const char *board)
 {
 	struct bench bench = {.url = url, .board = map_board(board)};
-	(void)private_kib(); /* so that reading it is in both */
+	(void)private_kib(); /* so that both readings include the cost of reading */
 	double before = private_kib();
 	bench.client = open_client(url);
 	bench.client_kib = private_kib() - before;

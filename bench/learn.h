@@ -12,7 +12,7 @@ static inline void check(int rc, const char *what)
 		fail("%s: %s: %s", what, hf_strerror(rc), hf_error_detail());
 }
 
-/* Reads one quoted word of MONITOR, whose escapes are those of C. Returns what follows it. */
+/* Reads one quoted word of MONITOR, which has the escapes of C. Returns the rest of the text. */
 static inline const char *parse_word(const char *text, char **ret_word)
 {
 	char *out = *ret_word = alloc_zeroed(strlen(text) + 1, 1);
@@ -41,7 +41,7 @@ static inline void parse_command(const char *line, struct command *command)
 	}
 }
 
-/* Twice, since the first time may have to bring the scripts to the server. */
+/* Runs twice, since the first time may have to send the scripts to the server. */
 static inline void lock_twice(hf_client *client)
 {
 	hf_lock *lock;
@@ -53,7 +53,7 @@ static inline void lock_twice(hf_client *client)
 	hf_lock_close(lock);
 }
 
-/* Watches the library by MONITOR and keeps the last two commands that run a script. */
+/* Watches the library with MONITOR, and keeps the last two commands that run a script. */
 static inline void learn_pair(int port, hf_client *client, struct pair *ret_pair)
 {
 	static const char end[] = "bench-has-learned";

@@ -1,13 +1,13 @@
 /*
- * The limits of machine and server: bare loops on blocking sockets, without the library.
+ * The limits of the machine and the server: bare loops on blocking sockets, without the library.
  *
- *   limits --pair FILE [own] URL BOARD      a connection per thread, one command at a time
- *   limits --pair FILE pipelined URL BOARD  one connection, the commands of all owners in one piece
+ *   limits --pair FILE [own] URL BOARD      a connection for each thread, one command at a time
+ *   limits --pair FILE pipelined URL BOARD  one connection, the commands of all owners in one write
  *   limits move URL BOARD                   one connection, one script per grant that moves the hold
- *   limits --pair FILE --start URL NAME     takes one lock, says so, and ends after a byte of input
+ *   limits --pair FILE --start URL NAME     takes one lock, says so, and exits after a byte of input
  *
- * The first two send the commands of the file, which are the library's own; see pair.h. Nothing here
- * may use the library, or --start would measure its loading too.
+ * The first two send the commands in the file, which are the library's own; see pair.h. Nothing here
+ * may use the library, or --start would also measure how long it takes to load.
  */
 #include "pair.h"
 #include "peer.h"
@@ -15,10 +15,10 @@
 struct bench {
 	int port;
 	struct pair pair;
-	char released[16]; /* the server's reply to a release, as it was once */
+	char released[16]; /* the server's reply to a release, recorded once */
 };
 
-/* One command of the pair for the i-th owner, whose lock is the i-th that begins with the name. */
+/* One command of the pair for the i-th owner and the i-th of the locks that begin with this name. */
 static struct bytes make_numbered(const struct bench *bench, const struct command *command,
                                   const char *name, long i)
 {
@@ -33,7 +33,7 @@ static void run_command(int fd, const struct bytes *command, const char *reply)
 	expect_reply(fd, reply, strlen(reply));
 }
 
-/* ---- a connection per thread ---- */
+/* ---- a connection for each thread ---- */
 
 static void *run_own(void *arg)
 {
@@ -76,7 +76,7 @@ static void warm_own(void *arg, const struct work *work)
 
 /* ---- one connection, all owners in flight ---- */
 
-/* One command of each owner, in one piece. */
+/* One command of each owner, all in one buffer. */
 static struct bytes join_commands(const struct bench *bench, const struct command *command,
                                   const struct work *work)
 {
@@ -93,7 +93,7 @@ static struct bytes join_commands(const struct bench *bench, const struct comman
 	return all;
 }
 
-/* The same reply so many times. */
+/* The same reply, repeated for each owner. */
 static struct bytes repeat_reply(const char *reply, long count)
 {
 	struct bytes all = {.length = strlen(reply) * (size_t)count};
@@ -158,19 +158,19 @@ enum { TIMES_WAIT, TIMES_GAP }; /* of tally.times */
 
 #define MOVE_LEASE "30000"
 
-/* KEYS: lock; ARGV: who has it, who is to have it, lease in ms. */
+/* KEYS: lock; ARGV: the holder, the next holder, the lease in ms. */
 static const char move_script[] = "if redis.call('hdel', KEYS[1], ARGV[1]) == 0 then return 0 end "
 				  "redis.call('hset', KEYS[1], ARGV[2], 1) "
 				  "redis.call('pexpire', KEYS[1], ARGV[3]) "
 				  "return 1";
 
-/* As long as those of real owners, which are a UUID and a number. */
+/* As long as a real owner, which is a UUID and a number. */
 static void name_owner(char owner[64], long i)
 {
 	snprintf(owner, 64, "6d6f7665-0000-4000-8000-000000000000:%ld", 1000 + i);
 }
 
-/* Brings the script to the server. */
+/* Sends the script to the server. */
 static void load_move(int fd, char ret_digest[64])
 {
 	char *words[] = {"SCRIPT", "LOAD", (char *)move_script}, line[64];
@@ -198,7 +198,7 @@ static struct bytes *make_moves(const char *digest, const struct work *work)
 	return moves;
 }
 
-/* Gives the lock to the first owner, or takes it away from whoever has it; one key changes. */
+/* Gives the lock to the first owner, or takes it away from its holder; one key changes. */
 static void place_hold(int fd, const char *name, bool is_held)
 {
 	char owner[64];
@@ -209,7 +209,7 @@ static void place_hold(int fd, const char *name, bool is_held)
 	free(command.data);
 }
 
-/* Each owner asks again when the lock has left it, and so waits for all others. */
+/* Each owner asks again as soon as it has lost the lock, and so waits for all others. */
 static void measure_move(void *arg, const struct work *work, struct tally *ret_tally)
 {
 	const struct bench *bench = arg;
@@ -290,7 +290,7 @@ static const struct variant {
 	{"move", "one script per grant", move_jobs, false},
 };
 
-/* Locks and unlocks once: the server must know the scripts, and a release has a reply to learn. */
+/* Locks and unlocks once: the server must know the scripts, and the reply to a release is recorded. */
 static void try_pair(struct bench *bench)
 {
 	char line[8];
@@ -312,7 +312,7 @@ static int run_peer(const struct variant *variant, struct bench *bench, const ch
 {
 	bench->port = url_port(url);
 	if (variant->needs_pair && bench->pair.acquire.count == 0)
-		fail("%s needs --pair", variant->option);
+		fail("%s: --pair FILE is required", variant->option);
 	if (variant->needs_pair)
 		try_pair(bench);
 	say_ready(variant->peer, "");

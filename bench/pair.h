@@ -1,8 +1,9 @@
 /*
  * The two commands of one lock and unlock, as the library really sends them, for programs without it.
  *
- * `holdfast --learn URL` prints them, `limits --pair FILE` reads them: the client's UUID on a line, and
- * then twice a number of words and the words, one a line. Only that server knows the scripts then.
+ * `holdfast --learn URL` prints them and `limits --pair FILE` reads them. The file has the client's UUID
+ * on a line, and then for each command the number of its words and the words, one per line. Only the
+ * server at that URL knows the scripts.
  */
 #ifndef BENCH_PAIR_H
 #define BENCH_PAIR_H
@@ -21,7 +22,7 @@ struct command {
 struct pair {
 	struct command acquire;
 	struct command release;
-	char uuid[37]; /* of the client that was watched; owners begin with it */
+	char uuid[37]; /* of the client that was watched; its owners begin with it */
 };
 
 static inline void command_free(struct command *command)
@@ -59,7 +60,7 @@ static inline char *read_word(FILE *file)
 	char *line = NULL;
 	size_t size = 0;
 	if (getline(&line, &size, file) < 0)
-		fail("the file of the pair is cut off");
+		fail("the pair file is truncated");
 	line[strcspn(line, "\n")] = '\0';
 	return line;
 }
@@ -70,7 +71,7 @@ static inline void read_command(FILE *file, struct command *ret_command)
 	ret_command->count = strtoul(count, NULL, 10);
 	free(count);
 	if (ret_command->count < 1 || ret_command->count > PAIR_MAX_WORDS)
-		fail("the file of the pair has a command of %zu words", ret_command->count);
+		fail("the pair file has a command of %zu words", ret_command->count);
 	for (size_t i = 0; i < ret_command->count; i++)
 		ret_command->words[i] = read_word(file);
 }
@@ -90,7 +91,7 @@ static inline void read_pair(const char *path, struct pair *ret_pair)
 
 /* ---- for other locks and owners ---- */
 
-/* The word with the learned name replaced wherever it stands, or the owner if it is one. */
+/* The word with every learned name replaced, or the new owner if the word is an owner. */
 static inline char *replace_word(const struct pair *pair, const char *word, const char *name,
                                  const char *owner)
 {
@@ -112,7 +113,7 @@ static inline char *replace_word(const struct pair *pair, const char *word, cons
 	return out.data;
 }
 
-/* The same command for another lock and another owner, the n-th of the same client, encoded. */
+/* Encodes the same command for another lock and another owner, the n-th of the same client. */
 static inline struct bytes make_bytes(const struct pair *pair, const struct command *command,
                                       const char *name, long n)
 {

@@ -1,6 +1,6 @@
 /*
- * One side of the talk with the harness: commands come in by the line, each is answered by one line.
- * And what the works have in common: threads that begin together and stop when the time is over.
+ * The peer's side of the protocol with the harness: each line is a command, and is answered by one line.
+ * Also what the workloads have in common: threads that start together and stop when the time is over.
  */
 #ifndef BENCH_PEER_H
 #define BENCH_PEER_H
@@ -14,9 +14,9 @@
 #define PEER_MAX_THREADS 1000
 #define PEER_MAX_NAME    200
 
-/* ---- the talk ---- */
+/* ---- the protocol ---- */
 
-/* A command: a kind, then numbers if it has any, then the prefix of the names to use. */
+/* A command: a kind, then its numbers if it has any, then the prefix of the names to use. */
 struct work {
 	char kind[16];
 	long count;     /* of threads, locks or requests in flight */
@@ -24,7 +24,7 @@ struct work {
 	char name[PEER_MAX_NAME + 1];
 };
 
-/* What the program can do. Without run: why it cannot. */
+/* One thing that the program can do, or, without run, why it cannot. */
 struct job {
 	const char *kind;
 	void (*run)(void *arg, const struct work *work); /* prints the answer */
@@ -37,7 +37,7 @@ static inline void say_ready(const char *peer, const char *version)
 	fflush(stdout);
 }
 
-/* Takes the line apart: "kind", "kind name", "kind seconds name" or "kind count seconds name". */
+/* Parses the line: "kind", "kind name", "kind seconds name" or "kind count seconds name". */
 static inline void parse_work(char *line, struct work *ret_work)
 {
 	char *words[4], *rest = NULL;
@@ -69,7 +69,7 @@ static inline void run_job(const struct job *jobs, void *arg, const struct work 
 	if (jobs->run)
 		jobs->run(arg, work);
 	else
-		printf("{\"unsupported\": \"%s\"}\n", jobs->why ? jobs->why : "no such work");
+		printf("{\"unsupported\": \"%s\"}\n", jobs->why ? jobs->why : "unknown workload");
 	fflush(stdout);
 }
 
@@ -89,7 +89,7 @@ static inline int serve(const struct job *jobs, void *arg)
 	return 0;
 }
 
-/* The other form of each peer, after the lock is taken: says so and waits for a byte. */
+/* For --start, once the lock is held: prints that it is, and waits for a byte of input. */
 _Noreturn static inline void stay_held(void)
 {
 	char byte;
@@ -100,18 +100,18 @@ _Noreturn static inline void stay_held(void)
 
 /* ---- threads ---- */
 
-/* What one thread, or all of them together, have done. */
+/* What one thread has done, or all of them together. */
 struct tally {
-	double seconds; /* all: from the first to begin to the last to end */
+	double seconds; /* of all threads: from the first start to the last end */
 	uint64_t counts[2];
 	struct histogram times[2];
 };
 
-/* Threads that do the same. */
+/* Threads that do the same work. */
 struct crew {
 	void *arg;
 	const char *name;
-	pthread_barrier_t start; /* everybody is connected and has its locks open */
+	pthread_barrier_t start; /* passed when all are connected and have opened their locks */
 	atomic_bool is_over;
 };
 
@@ -128,7 +128,7 @@ static inline bool is_over(const struct member *member)
 	return atomic_load_explicit(&member->crew->is_over, memory_order_relaxed);
 }
 
-/* Waits for all others. Returns when the loop begins. */
+/* Waits for all others. Returns the time at which the loop starts. */
 static inline int64_t begin_member(struct member *member)
 {
 	pthread_barrier_wait(&member->crew->start);
@@ -136,7 +136,7 @@ static inline int64_t begin_member(struct member *member)
 	return member->begin_at;
 }
 
-/* Counts what has taken since begin_at. Returns the time now, where the next begins. */
+/* Counts the time since begin_at. Returns the time now, at which the next lap begins. */
 static inline int64_t add_lap(struct histogram *histogram, int64_t begin_at)
 {
 	int64_t now = now_ns();
@@ -167,7 +167,7 @@ static inline void join_members(struct member *members, long count, struct tally
 	ret_tally->seconds = (double)(end_at - begin_at) / 1e9;
 }
 
-/* Runs the body in so many threads for so long. */
+/* Runs the body in work->count threads for work->seconds. */
 static inline void run_crew(const struct work *work, void *(*body)(void *), void *arg,
                             struct tally *ret_tally)
 {
@@ -190,11 +190,11 @@ static inline void run_crew(const struct work *work, void *(*body)(void *), void
 	free(members);
 }
 
-/* ---- works that are the same for all ---- */
+/* ---- workloads that are the same for all ---- */
 
 typedef void measure_fn(void *arg, const struct work *work, struct tally *ret_tally);
 
-/* Answers pairs and the latencies of those that were timed. */
+/* Prints the number of pairs, and the latencies of those that were timed. */
 static inline void print_pairs(const struct tally *tally, uint64_t pairs)
 {
 	printf("{\"pairs\": %llu, \"seconds\": %.6f", (unsigned long long)pairs, tally->seconds);
@@ -204,7 +204,7 @@ static inline void print_pairs(const struct tally *tally, uint64_t pairs)
 	printf("}\n");
 }
 
-/* Half of the time alone and half of it with eight. */
+/* Half of the time with one thread and half of it with eight. */
 static inline void warm_up(measure_fn *measure, void *arg, const struct work *work)
 {
 	struct tally tally;

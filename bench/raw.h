@@ -13,7 +13,7 @@ struct bytes {
 	size_t length;
 };
 
-/* The port of "redis://127.0.0.1:PORT"; every server of the benchmark is on this machine. */
+/* The port in "redis://127.0.0.1:PORT"; every server of the benchmark is on this machine. */
 static inline int url_port(const char *url)
 {
 	const char *colon = strrchr(url, ':');
@@ -71,7 +71,7 @@ static inline void expect_reply(int fd, const char *text, size_t length)
 		fail("expected %.*s, got %.*s", (int)length - 2, text, (int)length, reply);
 }
 
-/* Reads to the end of the line; the text has neither CR nor LF. */
+/* Reads to the end of the line. The text that it returns has neither CR nor LF. */
 static inline void recv_line(int fd, char *line, size_t size)
 {
 	size_t length = 0;

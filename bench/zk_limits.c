@@ -1,8 +1,8 @@
 /*
- * The bare loop for ZooKeeper: what its C library makes of the recipe of a lock that is free.
+ * The bare loop for ZooKeeper: the recipe for taking a free lock, with nothing but its C library.
  *
- *   zk_limits URL BOARD         a handle per thread, one request at a time
- *   zk_limits --start URL NAME  takes one lock, says so, and ends after a byte of input
+ *   zk_limits URL BOARD         a handle for each thread, one request at a time
+ *   zk_limits --start URL NAME  takes one lock, says so, and exits after a byte of input
  *
  * The URL is "zk://127.0.0.1:PORT".
  */
@@ -30,7 +30,7 @@ static void on_event(zhandle_t *handle, int type, int state, const char *path, v
 		sem_post(arg);
 }
 
-/* What comes later, at closing too, is nobody's. */
+/* Later events, including those of closing, are ignored. */
 static void ignore_event(zhandle_t *handle, int type, int state, const char *path, void *arg)
 {
 	(void)handle;
@@ -40,19 +40,19 @@ static void ignore_event(zhandle_t *handle, int type, int state, const char *pat
 	(void)arg;
 }
 
-/* Returns when the session is there. */
+/* Returns when the session is established. */
 static zhandle_t *open_session(const char *url)
 {
 	static const char scheme[] = "zk://";
 	sem_t connected;
 	if (strncmp(url, scheme, strlen(scheme)) != 0)
-		fail("no URL of ZooKeeper: %s", url);
+		fail("not a ZooKeeper URL: %s", url);
 	sem_init(&connected, 0, 0);
 	zhandle_t *handle =
 		zookeeper_init(url + strlen(scheme), on_event, SESSION_MS, NULL, &connected, 0);
 	if (!handle)
 		fail("cannot start a session: %s", strerror(errno));
-	/* By default it looks up the server's name at every pass of its loop. */
+	/* By default it resolves the server's name in every pass of its loop. */
 	check(zoo_set_servers_resolution_delay(handle, -1), "resolution delay");
 	while (sem_wait(&connected))
 		continue;
@@ -61,7 +61,7 @@ static zhandle_t *open_session(const char *url)
 	return handle;
 }
 
-/* Makes the node that the waiters of one lock queue up under. */
+/* Creates the node below which the waiters of one lock queue. */
 static void make_lock(zhandle_t *handle, const char *lock)
 {
 	int rc = zoo_create(handle, lock, NULL, -1, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0);
@@ -69,7 +69,7 @@ static void make_lock(zhandle_t *handle, const char *lock)
 		check(rc, "create");
 }
 
-/* Queues up and sees that nobody is before. */
+/* Joins the queue and checks that nobody is ahead. */
 static void take_lock(zhandle_t *handle, const char *lock, char *ret_place, int size)
 {
 	char wish[PEER_MAX_NAME + 64];

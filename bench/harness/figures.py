@@ -1,4 +1,4 @@
-"""From single runs to figures: medians with their spread, and ratios within a round."""
+"""Turns single runs into figures: medians with their spread, and ratios within a round."""
 import statistics
 
 ONE_CORE = "one core"
@@ -13,7 +13,7 @@ class Figure:
         values = list(values)
         self.median, self.low, self.high = statistics.median(values), min(values), max(values)
         self.count = len(values)
-        self.against = against  # which row it is compared with, if that was to be found out
+        self.against = against  # the row it is compared with, if that depends on the results
 
     @classmethod
     def from_dict(cls, values):
@@ -25,7 +25,7 @@ class Figure:
 
 
 def derive(run, shares):
-    """Adds to a run what can be computed from it: rates, and what one pair or grant cost."""
+    """Adds derived values to a run: rates, and the cost of one pair or grant."""
     count = next(run[key] for key in COUNTED if key in run)
     run["rate"] = count / run["seconds"]
     if run.get("changes") is not None:
@@ -44,7 +44,7 @@ def derive(run, shares):
 
 
 def add_commands(commands, shares):
-    """Commands that clients sent, and the microseconds they took; those inside scripts are part of the script."""
+    """The commands that clients sent, and the microseconds that they took; commands inside a script are part of it."""
     has_scripts = any(name in SCRIPTS for name in commands)
     calls, time_us = 0, 0
     for name, (count, usec) in commands.items():
@@ -55,7 +55,7 @@ def add_commands(commands, shares):
 
 
 class Figures:
-    """Looks figures up in the results of a run."""
+    """Finds figures in the results of a run."""
 
     def __init__(self, results):
         self.results = results
@@ -72,7 +72,7 @@ class Figures:
         return [key for key in self.titles if (mode, item, key) in self.index]
 
     def values(self, item, row, metric, mode=ONE_CORE):
-        """By round."""
+        """The values of a metric by round."""
         runs = self.index.get((mode, item, row), {})
         return {number: run[metric] for number, run in runs.items() if run.get(metric) is not None}
 
@@ -81,18 +81,18 @@ class Figures:
         return Figure(values) if values else None
 
     def ratio(self, item, row, other, metric="rate", mode=ONE_CORE, other_metric=None):
-        """To another row of the same round."""
+        """The ratio to another row of the same round."""
         mine, theirs = self.values(item, row, metric, mode), self.values(item, other, other_metric or metric, mode)
         ratios = [value / theirs[number] for number, value in mine.items() if theirs.get(number)]
         return Figure(ratios, self.titles.get(other)) if ratios else None
 
     def to_bare(self, item, row, mode=ONE_CORE, metric="rate"):
-        """To the bare loop of the same round."""
+        """The ratio to the bare loop of the same round."""
         base = "pipelined" if item.startswith("async") else "bare"
         return self.ratio(item, row, base, metric, mode, "rate")
 
     def best(self, item, groups, metric="rate", mode=ONE_CORE, lowest=False):
-        """The row of these groups that is ahead."""
+        """The best row of these groups."""
         known = [(self.figure(item, row, metric, mode), row) for row in self.rows(item, mode)
                  if self.groups[row] in groups]
         known = [(figure.median, row) for figure, row in known if figure]

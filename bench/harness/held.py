@@ -1,4 +1,4 @@
-"""Locks that are only kept: what the watchdog costs, and whether it is in time."""
+"""Held locks: what the watchdog costs, and whether it renews in time."""
 import random
 import time
 
@@ -7,17 +7,17 @@ from .session import ANSWER_SECONDS, Board
 
 LEASE_MS = 30000
 INTERVAL_MS = LEASE_MS // 3  # between two renewals
-WINDOWS = 5  # each one such interval
+WINDOWS = 5  # each lasts one such interval
 SAMPLES_PER_WINDOW = 3
 SAMPLE_KEYS = 2000
-SPARE_SECONDS = 12  # a batch is measured when all of it have taken their locks
+SPARE_SECONDS = 12  # until all entries of a batch have taken their locks
 USE_BEFORE_PAIRS = 1000
-PREFIX = "bench:held:locks:of:orders"  # with a number behind it a name of at most 32 bytes
+PREFIX = "bench:held:locks:of:orders"  # with a number after it, a name of at most 32 bytes
 COUNTS = {"holdfast": [1000, 10000, 100000], "redisson4-small": [1000, 10000], "redisson3-small": [10000]}
 
 
 class Entry:
-    """A row that keeps so many locks, maybe after it has used others."""
+    """A row that keeps this many locks, perhaps after it has used others."""
 
     def __init__(self, row, count, is_used=False):
         self.row, self.count, self.is_used = row, count, is_used
@@ -27,7 +27,7 @@ class Entry:
 
 
 def plan_batches(rows, machine):
-    """What runs side by side, each on a server and, if there are two, a core of its own."""
+    """Which entries run side by side, each on its own server and, if there are two cores, on its own core."""
     entries = {row.key: [Entry(row, count) for count in COUNTS[row.key]] for row in rows if row.key in COUNTS}
     for row in rows:
         if row.key in ("holdfast", "redisson4-small"):
@@ -59,7 +59,7 @@ class Keeping:
         self.pairs_before = self.use_locks() if entry.is_used else 0
         count = min(SAMPLE_KEYS, entry.count)
         self.keys = [f"{PREFIX}:{i}" for i in random.Random(1).sample(range(entry.count), count)]
-        self.expiry = {}  # of each key, on the server's clock
+        self.expiry = {}  # the expiry of each key, on the server's clock
         self.lags, self.windows, self.gone = [], [], set()
 
     def use_locks(self):
@@ -69,12 +69,12 @@ class Keeping:
         return pairs
 
     def begin(self, seconds):
-        """Returns when the locks are taken."""
+        """Returns when all locks are held."""
         self.process.ask(f"held {self.entry.count} {seconds} {PREFIX}", 3 * ANSWER_SECONDS)
         self.ends_at = time.monotonic() + seconds
 
     def has_time(self):
-        """Whether the locks are kept for another window."""
+        """Whether the locks are held for another window."""
         return time.monotonic() + INTERVAL_MS / 1000 + 0.5 < self.ends_at
 
     def begin_window(self):
@@ -91,7 +91,7 @@ class Keeping:
                              "renewal_scripts": scripts / seconds, "seconds": seconds})
 
     def sample(self):
-        """A renewal moves the expiry by the time since the one before, whenever that is seen."""
+        """A renewal moves the expiry by the time since the previous renewal, whenever it is noticed."""
         now, left = self.server.sample_expiry(self.keys)
         for key, ms in zip(self.keys, left):
             if ms < 0:
@@ -134,7 +134,7 @@ def run_window(keepings):
 
 
 def run_windows(keepings, progress):
-    """On a machine that is not quiet, one that took its locks early may not have time for all of them."""
+    """On a busy machine, an entry that took its locks early may not have time for all windows."""
     for number in range(WINDOWS):
         progress.detail(f"interval {number + 1} of {WINDOWS}")
         run_window([keeping for keeping in keepings if keeping.has_time()])
@@ -148,9 +148,9 @@ def run_batch(session, batch, progress):
         for index, entry in enumerate(batch):
             progress.detail(f"starting {entry}")
             keepings.append(Keeping(session, entry, cores[index % 2]))
-        # Those that take their locks quickly come last, and wait for nobody.
+        # Entries that take their locks quickly come last, so that they do not wait for others.
         for keeping in reversed(keepings):
-            progress.detail(f"{keeping.entry} takes its locks")
+            progress.detail(f"{keeping.entry}: taking the locks")
             keeping.begin(WINDOWS * INTERVAL_MS / 1000 + SPARE_SECONDS)
             keeping.sample()
         run_windows(keepings, progress)

@@ -1,4 +1,4 @@
-"""Who is measured: one row of the tables each, and how its program is built and called."""
+"""What is measured: each row of the tables, and how its program is built and called."""
 import hashlib
 import os
 import shutil
@@ -10,7 +10,7 @@ JAVA = ["java", "-XX:ActiveProcessorCount=1", "-XX:+UseSerialGC"]
 
 
 class Missing(Exception):
-    """A tool that a peer is built with is not there, or the build failed."""
+    """A tool that is needed to build a peer is missing, or the build failed."""
 
 
 class Row:
@@ -19,14 +19,14 @@ class Row:
     def __init__(self, key, title, program, options=(), group="peer", server="redis", is_jvm=False,
                  is_async=False, warm_seconds=0.5):
         self.key, self.title, self.program, self.options = key, title, program, list(options)
-        self.group = group  # limit, holdfast, redisson, peer, or zookeeper: Holdfast there
+        self.group = group  # limit, holdfast, redisson, peer, or zookeeper (Holdfast on ZooKeeper)
         self.server = server
         self.is_jvm = is_jvm
-        self.is_async = is_async  # its threads are tasks of one thread, so that is its asynchronous form too
+        self.is_async = is_async  # its threads are tasks of one thread, so this is also its asynchronous form
         self.warm_seconds = warm_seconds  # before the first figure
         self.version = None
         self.argv = None
-        self.skipped = None  # why
+        self.skipped = None  # why it is left out
 
     def __repr__(self):
         return self.key
@@ -60,7 +60,7 @@ ROWS = [
 
 
 def checksum(folders):
-    """Of all files in the folders, so that a changed program is built again."""
+    """The checksum of all files in the folders, so that a changed program is built again."""
     total = hashlib.sha1()
     for folder in folders:
         for path, names, files in sorted(os.walk(folder)):
@@ -99,7 +99,7 @@ class Builder:
         self.built = {}
 
     def resolve(self, row):
-        """Fills in how the row's program is called, or why it cannot be."""
+        """Fills in how to call the row's program, or why it cannot be called."""
         if row.program not in self.built:
             try:
                 self.built[row.program] = self.build(row.program)
@@ -116,10 +116,10 @@ class Builder:
         return getattr(self, "build_" + family)(*([version] if version else []))
 
     def once(self, name, folders, make):
-        """Calls make with a folder to build in, unless that was done before with the same sources."""
+        """Calls make with a folder to build in, unless the same sources were built before."""
         for folder in folders:
             if not os.path.isdir(folder) or not os.listdir(folder):
-                raise Missing(f"there is nothing in {os.path.relpath(folder, self.bench)}")
+                raise Missing(f"{os.path.relpath(folder, self.bench)} is empty")
         target = os.path.join(self.cache, f"{name}-{checksum(folders)}")
         done = os.path.join(target, "built")
         if not os.path.exists(done):
@@ -137,7 +137,7 @@ class Builder:
     def program(self, name):
         path = os.path.join(self.programs, name)
         if not os.path.exists(path):
-            raise Missing(f"{path} is not built; run make all")
+            raise Missing(f"{path} has not been built; run make all")
         return [path]
 
     def build_limits(self):
@@ -203,5 +203,5 @@ class Builder:
 
     def build_zookeeper(self):
         if not os.path.exists(os.path.join(self.programs, "zk_limits")):
-            raise Missing("zk_limits is not built, which needs libzookeeper-mt-dev")
+            raise Missing("zk_limits has not been built; it needs libzookeeper-mt-dev")
         return self.program("zk_limits")

@@ -17,11 +17,11 @@ set style fill solid 1 noborder
 
 
 class Bars:
-    """Horizontal bars: a group for each row, in it a bar for each series."""
+    """Horizontal bars: a group for each row, with a bar for each series."""
 
     def __init__(self, title, axis, series, rows, unit="%.2f", is_log=False):
         self.title, self.axis = title, axis
-        self.series = series  # one without a name: Holdfast has a colour of its own instead
+        self.series = series  # a single one without a name gives Holdfast its own colour instead
         self.rows = rows  # (label, [Figure or None for each series])
         self.unit, self.is_log = unit, is_log
 
@@ -29,7 +29,7 @@ class Bars:
         return len(self.rows) * (14 * len(self.series) + 10)
 
     def low(self):
-        """Where bars begin: a power of ten below all of them if the axis is logarithmic."""
+        """Where the bars begin: at 0, or at a power of ten below all of them if the axis is logarithmic."""
         values = [figure.median for _, figures in self.rows for figure in figures if figure and figure.median > 0]
         low = 1.0
         while self.is_log and values and low > min(values):
@@ -80,9 +80,11 @@ class Bars:
             "plot " + ", \\\n ".join(plots)]) + "\n"
 
 
-def heading(title, series, width, height):
-    """The title on top, and a line below that says which colour is what: a key would wrap when it likes."""
+def heading(title, series, width, height, note=""):
+    """The title on top, and below it a line that explains the colours. Gnuplot's own key would wrap at random."""
     text = f"set label \"{title}\" at screen 0.5,{1 - 18 / height:.4f} center font ',15'\n"
+    if note:
+        text += f"set label \"{note}\" at screen 0.5,{1 - 38 / height:.4f} center font ',12' tc rgb '#444444'\n"
     widths = [34 + 7.2 * len(name) for name in series]
     x, y = (width - sum(widths)) / 2, 1 - 46 / height
     for index, name in enumerate(series if any(series) else []):
@@ -113,17 +115,18 @@ def draw_threads(figures, path):
                 [(label(figures, row), [figures.to_bare(item, row) for item in items]) for row in rows])
     width, height = 860, bars.height() + 130
     return (HEAD.format(width=width, height=height, path=path) + bars.blocks("d") +
-            heading("Lock and unlock, each thread its own lock (one core)", bars.series, width, height) +
+            heading("Each thread locks and unlocks its own lock; client and server share one core", bars.series, width,
+                    height) +
             f"set tmargin at screen {1 - 62 / height:.4f}\nset bmargin at screen {60 / height:.4f}\n" +
             "set lmargin at screen 0.30\nset rmargin at screen 0.98\n" + bars.commands("d"))
 
 
-def two_panels(left, right, path, title):
+def two_panels(left, right, path, title, note=""):
     """Bars side by side for the same rows."""
-    above = 110 if any(left.series) else 85
+    above = 110 if any(left.series) else 93
     width, height = 1040, left.height() + above + 60
     return (HEAD.format(width=width, height=height, path=path) + left.blocks("l") + right.blocks("r") +
-            "set multiplot\n" + heading(title, left.series, width, height) +
+            "set multiplot\n" + heading(title, left.series, width, height, note) +
             f"set tmargin at screen {1 - above / height:.4f}\nset bmargin at screen {60 / height:.4f}\n"
             "set lmargin at screen 0.26\nset rmargin at screen 0.60\n" + left.commands("l") +
             "unset label\nset lmargin at screen 0.64\nset rmargin at screen 0.98\n" + right.commands("r", False) +
@@ -134,12 +137,16 @@ def draw_hand_over(figures, path):
     rows = [row for row in by_speed(figures, "hand-8", figures.rows("hand-8"), "changes_rate") if row != "bare"]
     if not rows:
         return None
-    grants = Bars("Grants", "as a ratio to bare pairs", [""],
+    grants = Bars("Grants: every time a thread gets the lock", "grants per second, as a ratio to the bare loop", [""],
                   [(label(figures, row), [figures.to_bare("hand-8", row)]) for row in rows])
-    changes = Bars("Changes: grants to another thread", "as a ratio to bare pairs (logarithmic)", [""],
+    changes = Bars("Changes: grants to another thread than the last",
+                   "changes per second, as a ratio to the bare loop (log scale)", [""],
                    [(label(figures, row), [figures.to_bare("hand-8", row, metric="changes_rate")]) for row in rows],
                    "%.2g", True)
-    return two_panels(grants, changes, path, "One lock, 8 threads of one process (one core)")
+    return two_panels(grants, changes, path,
+                      "8 threads of one process compete for one lock; client and server share one core",
+                      "1 is the rate at which one thread of a bare C loop locks and unlocks a free lock. Bars: median; "
+                      f"thin lines: lowest and highest of {figures.results['options']['rounds']} rounds.")
 
 
 def draw_latency(figures, path):
@@ -149,10 +156,10 @@ def draw_latency(figures, path):
             if row not in ("bare", "move") and row in figures.rows("delay-1-hand-8")]
     if not rows:
         return None
-    panels = [Bars(f"{delay} ms each way", "as a ratio to the bare loop", series,
+    panels = [Bars(f"{delay} ms each way", "pairs or grants per second, as a ratio to the bare loop", series,
                    [(label(figures, row), [figures.to_bare(f"delay-{delay}-{item}", row) for item in items])
                     for row in rows]) for delay in (1, 10)]
-    return two_panels(*panels, path, "Added latency (one core)")
+    return two_panels(*panels, path, "Added latency; client and server share one core")
 
 
 def draw_held(figures, path):
@@ -171,9 +178,10 @@ def draw_held(figures, path):
     if not rows:
         return None
     return HEAD.format(width=760, height=420, path=path) + text + "\n".join([
-        "set title 'Keeping locks: what the watchdog costs the client'", "set logscale xy", "set grid ytics",
+        "set title 'Held locks: what the watchdog costs the client'", "set logscale xy", "set grid ytics",
         "set key inside bottom right vertical reverse Left",
-        "set xlabel 'locks held'", "set ylabel 'per cent of a core'", "set format x '%.0f'", "set format y '%g'",
+        "set xlabel 'locks held'", "set ylabel 'CPU time of the client, per cent of a core'",
+        "set format x '%.0f'", "set format y '%g'",
         "set xrange [700:150000]",
         "plot " + ", \\\n ".join(plots)]) + "\n"
 
@@ -182,9 +190,9 @@ PLOTS = {"threads": draw_threads, "hand-over": draw_hand_over, "latency": draw_l
 
 
 def draw_all(figures, directory):
-    """Draws what there are figures for. Returns what there is to say about it."""
+    """Draws every plot for which there are figures. Returns messages about the others."""
     if not shutil.which("gnuplot"):
-        return ["no plots, gnuplot not found"]
+        return ["no plots, because gnuplot was not found"]
     problems = []
     for name, draw in PLOTS.items():
         path = os.path.join(directory, name + ".svg")

@@ -1,4 +1,4 @@
-"""Child processes: started on chosen cores, stopped while others are measured, ended in any case."""
+"""Child processes: started on chosen cores, stopped while others are measured, and always terminated."""
 import ctypes
 import json
 import os
@@ -13,7 +13,7 @@ RUNNING = []
 
 
 class PeerError(Exception):
-    """A process did not do what it was asked for."""
+    """A process did not do what it was asked to do."""
 
 
 def pin_self(cores):
@@ -21,12 +21,12 @@ def pin_self(cores):
 
 
 def cpu_seconds(pid):
-    """The time that all threads of a process have been running, to the nanosecond."""
+    """The CPU time of all threads of a process, to the nanosecond."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
 def compiler_seconds(pid):
-    """The time that the compiler threads of a JVM have been running."""
+    """The CPU time of the compiler threads of a JVM."""
     total = 0
     for thread in os.listdir(f"/proc/{pid}/task"):
         try:
@@ -49,14 +49,14 @@ def status_kib(pid, field):
 
 
 class Process:
-    """A program that is talked to line by line."""
+    """A program that reads commands and prints answers line by line."""
 
     def __init__(self, argv, cores, log, environment=None):
         def prepare():
             LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             os.sched_setaffinity(0, cores)
 
-        # Its own session, so that Ctrl-C reaches the harness alone and the harness ends it.
+        # In a session of its own, so that Ctrl-C only reaches the harness, which then ends the process.
         self.child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                                       bufsize=0, start_new_session=True, preexec_fn=prepare,
                                       env={**os.environ, **(environment or {})})
@@ -69,7 +69,7 @@ class Process:
         return self.child.pid
 
     def pin(self, cores):
-        """Moves all threads. One that starts meanwhile is moved in the next turn, if it has to."""
+        """Moves all threads. A thread that starts in the meantime is moved in the next pass."""
         moved = set()
         while True:
             threads = {int(name) for name in os.listdir(f"/proc/{self.pid}/task")} - moved
@@ -92,16 +92,16 @@ class Process:
         try:
             self.child.stdin.write(line.encode() + b"\n")
         except BrokenPipeError as error:
-            raise PeerError(f"{self.name} has ended") from error
+            raise PeerError(f"{self.name} has exited") from error
 
     def read_line(self, timeout, others=None):
-        """The next line. Meanwhile whatever else has something to read is handed to its function."""
+        """Returns the next answer. Until it arrives, input of the others is passed to their functions."""
         others = others or {}
         give_up_at = time.monotonic() + timeout
         while b"\n" not in self.buffer:
             left = give_up_at - time.monotonic()
             if left <= 0:
-                raise PeerError(f"{self.name} gave no answer within {timeout:.0f} s")
+                raise PeerError(f"{self.name} did not answer within {timeout:.0f} s")
             ready, _, _ = select.select([self.child.stdout, *others], [], [], left)
             for source in ready:
                 if source is not self.child.stdout:
@@ -109,7 +109,7 @@ class Process:
                     continue
                 data = os.read(source.fileno(), 65536)
                 if not data:
-                    raise PeerError(f"{self.name} has ended with {self.child.wait()}")
+                    raise PeerError(f"{self.name} exited with status {self.child.wait()}")
                 self.buffer += data
         line, self.buffer = self.buffer.split(b"\n", 1)
         return line.decode()
@@ -119,7 +119,7 @@ class Process:
         try:
             answer = json.loads(line)
         except ValueError as error:
-            raise PeerError(f"{self.name} said: {line[:200]}") from error
+            raise PeerError(f"{self.name} printed something that is not JSON: {line[:200]}") from error
         if "error" in answer:
             raise PeerError(f"{self.name}: {answer['error']}")
         return answer
@@ -129,7 +129,7 @@ class Process:
         return self.read_answer(timeout, others)
 
     def end(self, patience=0):
-        """Ends it: by the end of its input if there is patience, else at once."""
+        """Ends the process: by closing its input if there is time, otherwise at once."""
         if self in RUNNING:
             RUNNING.remove(self)
         if self.child.poll() is None and patience:

@@ -1,4 +1,4 @@
-"""Shows how far the run is: one line that is redrawn on a terminal, a line for each step elsewhere."""
+"""Shows the progress: on a terminal one line that is redrawn, elsewhere a line for each step."""
 import shutil
 import sys
 import time
@@ -22,7 +22,7 @@ class Progress:
         return time.monotonic() - self.began_at
 
     def estimate(self):
-        """The time of the whole: what is over as it was, what is left as planned."""
+        """The expected time of the whole run: finished steps as measured, the others as planned."""
         in_step = time.monotonic() - self.step_began_at
         return self.elapsed() + max(0, self.step_seconds - in_step) + self.planned - self.done
 

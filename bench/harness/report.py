@@ -1,4 +1,4 @@
-"""Writes what was found: tables in Markdown for people, everything in JSON for programs."""
+"""Writes the results: tables in Markdown for people, everything in JSON for programs."""
 import json
 import os
 
@@ -10,7 +10,7 @@ EACH = "one core each"
 
 
 def spread(figure, digits=2, factor=1):
-    """The median and behind it the lowest and the highest value."""
+    """The median, followed by the lowest and the highest value."""
     if figure is None:
         return "–"
     median, low, high = (f"{value * factor:.{digits}f}" for value in (figure.median, figure.low, figure.high))
@@ -18,7 +18,7 @@ def spread(figure, digits=2, factor=1):
 
 
 def small(figure):
-    """The same for what may be far below one."""
+    """The same for values that may be far below one."""
     if figure is None:
         return "–"
     median, low, high = (f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
@@ -48,7 +48,7 @@ class Report:
         return f"**{self.figures.titles[row]}**" if row == "holdfast" else self.figures.titles[row]
 
     def sorted_rows(self, items, mode=ONE_CORE, metric="rate"):
-        """Rows with a figure for any of these, the fastest in the first of them on top."""
+        """The rows with a figure for any of these items, sorted by the first of them, fastest first."""
         items = [items] if isinstance(items, str) else items
         rows = [row for row in self.figures.titles if any(row in self.figures.rows(item, mode) for item in items)]
 
@@ -58,7 +58,7 @@ class Report:
 
         return sorted(rows, key=speed)
 
-    # ---- the works ----
+    # ---- the workloads ----
 
     def goals_table(self):
         rows = []
@@ -70,9 +70,9 @@ class Report:
             if reached:
                 text, against = spread(Figure.from_dict(reached)), reached.get("against", "")
             sign = {">=": "≥", "<=": "≤", "<": "<"}[goal["comparison"]]
-            verdict = {True: "ok", False: "**short**", None: "–"}[goal["is_ok"]]
+            verdict = {True: "ok", False: "**missed**", None: "–"}[goal["is_ok"]]
             rows.append([str(goal["work"]), goal["goal"], against, f"{sign} {goal['bound']:g}", text, verdict])
-        return table(["work", "goal", "beside", "to reach", "reached", ""], rows)
+        return table(["workload", "goal", "compared with", "bound", "measured", ""], rows)
 
     def work_1(self):
         f = self.figures
@@ -96,7 +96,7 @@ class Report:
 
     def contest_table(self, item, is_fair=False, mode=ONE_CORE):
         f = self.figures
-        head = ["", "grants", "changes", "changes of grants", "gap p50 ms", "gap p99 ms", "longest wait ms",
+        head = ["", "grants", "changes", "share of changes", "gap p50 ms", "gap p99 ms", "longest wait ms",
                 "commands per grant"] + (["in order"] if is_fair else [])
         rows = []
         for row in self.sorted_rows(item, mode):
@@ -119,14 +119,14 @@ class Report:
     def work_3(self):
         text = ("All threads want the same lock. Grants and changes per second, as a ratio to pairs of the bare loop with one "
                 "thread. A *change* is a grant to another thread than the last one: libraries that poll let one thread "
-                "take the lock again and again while the others sleep, so their grants without changes mean nothing. *Gap*: "
-                "from just before the release to the next holder's grant, of changes only.\n\n")
+                "take the lock again and again while the others sleep, so their grants without changes mean nothing. A *gap* is "
+                "the time from just before a release to the next holder's grant; only changes are counted.\n\n")
         return text + self.contest_parts(
             [(f"hand-{threads}", f"{threads} threads of one process", ONE_CORE) for threads in (2, 8, 32)] +
             [("hand-8x4", "8 processes of 4 threads each", ONE_CORE), ("hand-8", f"8 threads, {EACH}", EACH)])
 
     def work_4(self):
-        text = ("The same with the fair lock. *In order*: grants that came in the order of asking.\n\n")
+        text = ("The same with the fair lock. *In order*: the share of grants in the order of the requests.\n\n")
         return text + self.contest_parts(
             [(f"fair-{threads}", f"{threads} threads of one process", ONE_CORE) for threads in (2, 8, 32)], True)
 
@@ -137,7 +137,7 @@ class Report:
                    for metric in ("read_p50", "read_p99", "write_p50", "write_p99")),
                  spread(f.figure("rw-16", row, "commands"))]
                 for row in self.sorted_rows("rw-16") if row != "bare"]
-        return ("16 threads on one read-write lock, 5 % of them writing. Operations per second, as a ratio to pairs of the bare "
+        return ("16 threads on one read-write lock, 5 % of the operations are writes. Operations per second, as a ratio to pairs of the bare "
                 "loop with one thread; times to acquire.\n\n" +
                 table(["", "operations", "read p50 ms", "read p99 ms", "write p50 ms", "write p99 ms", "commands each"], rows))
 
@@ -155,7 +155,7 @@ class Report:
                          f"{answer['bytes_per_lock']:.0f}" if answer.get("bytes_per_lock") is not None else "–",
                          "–" if lag is None or used else f"{lag:.0f}", str(answer["lost"] + entry["keys_gone"])])
         rows.sort(key=lambda row: (row[2] != "none", len(row[1]), row[1]))
-        return (f"Locks that are taken and kept by the watchdog. One run each; the spread is over its "
+        return (f"Locks that are taken once and then renewed by the watchdog. One run each; the spread is over its "
                 f"five intervals of {INTERVAL_MS // 1000} s, in each of which every lock is renewed once. CPU in milliseconds per second.\n\n" +
                 table(["", "locks", "use before", "client CPU", "server CPU", "renewal scripts per s",
                        "bytes per lock", "lag p99.9 ms", "lost"], rows))
@@ -164,8 +164,8 @@ class Report:
         f = self.figures
         rows = [row for row in f.titles if f.start_figure(row)]
         rows.sort(key=lambda row: f.start_figure(row).median)
-        return ("From before the process exists to its first lock held, and resident memory then.\n\n" +
-                table(["", "time, of the bare program", "ms", "resident MB"],
+        return ("The time from before the process exists until it holds its first lock, and its resident memory at that point.\n\n" +
+                table(["", "time, ratio to the bare program", "ms", "resident MB"],
                       [[self.title(row), spread(f.start_ratio(row, "bare"), 1), spread(f.start_figure(row), 1),
                         middle(f.start_figure(row, "rss_kib"), 1, 1 / 1024)] for row in rows]))
 
@@ -173,10 +173,10 @@ class Report:
         f = self.figures
         rows = [row for row in self.sorted_rows("own-1") if f.figure("own-1", row, "server_us")]
         rows.sort(key=lambda row: f.figure("own-1", row, "server_us").median)
-        return ("What one pair costs with one thread (the runs of work 1). *Server time*: in commands, as the server counts it; "
-                "*server CPU*: with all its system calls. Plain-SET libraries cannot re-enter, which costs the "
-                "server less.\n\n" +
-                table(["", "server time, of the bare scripts", "µs", "server CPU µs", "client CPU µs", "commands",
+        return ("What one pair costs with one thread (the runs of workload 1). *Server time* is the time spent in commands, as the "
+                "server counts it; *server CPU* includes all its system calls. Libraries that use a plain SET are not "
+                "reentrant, which costs the server less.\n\n" +
+                table(["", "server time, ratio to the bare scripts", "µs", "server CPU µs", "client CPU µs", "commands",
                        "bytes to server", "bytes back"],
                       [[self.title(row), spread(f.ratio("own-1", row, "bare", "server_us")),
                         *(middle(f.figure("own-1", row, metric), digits) for metric, digits in
@@ -195,19 +195,19 @@ class Report:
                        for metric in ("changes_share", "round_trips"))]
                     for row in self.sorted_rows([items[2], items[0]])]
             parts.append(f"{delay} ms each way (PING takes {sorted(pings)[len(pings) // 2]:.2f} ms):\n\n" + table(
-                ["", "1 thread", "16 threads, a lock each", "8 threads, one lock", "changes of grants",
+                ["", "1 thread", "16 threads, a lock each", "8 threads, one lock", "share of changes",
                  "round trips per grant"], rows))
-        return ("Works 1 to 3 through a proxy that holds everything back, one core. Ratios to the bare loop: with as many "
-                "threads, and with one thread for the one lock.\n\n" + "\n\n".join(parts))
+        return ("Workloads 1 to 3 through a proxy that delays everything, one core. Ratios to the bare loop with as many threads; "
+                "for the one lock, to the bare loop with one thread.\n\n" + "\n\n".join(parts))
 
-    # ---- the whole ----
+    # ---- the whole page ----
 
     def absolute_table(self):
         f, rows = self.figures, []
         columns = [("own-1", "rate"), ("own-16", "rate"), ("own-64", "rate"), ("async-64", "rate"), ("hand-8", "rate"),
                    ("hand-8", "changes_rate"), ("hand-8x4", "rate"), ("fair-8", "rate"), ("rw-16", "rate")]
         for row in f.titles:
-            # The bare loop only locks and unlocks a free lock, whatever it stands beside.
+            # The bare loop only locks and unlocks a free lock, so its other figures mean nothing.
             cells = [middle(f.figure(item, row, metric)) if row != "bare" or item.startswith("own") else "–"
                      for item, metric in columns]
             if any(cell != "–" for cell in cells):
@@ -226,8 +226,8 @@ class Report:
         machine, options = self.results["machine"], self.results["options"]
         parts = ["# Results of the benchmark",
                  f"{options['rounds']} interleaved rounds of {options['seconds']:g} s for each figure; "
-                 "medians, in brackets the lowest and the highest. How it is measured: "
-                 "[the benchmark's page](../README.md).",
+                 "medians, with the lowest and the highest in brackets. "
+                 "[The benchmarks' page](../README.md) says how it is measured.",
                  "## Goals", self.goals_table()]
         for number, name in names.items():
             if number in self.works and not (options["quick"] and number in (4, 5, 6, 7, 9)):
@@ -237,7 +237,7 @@ class Report:
         parts += ["## Footnote: the machine, and medians per second",
                   f"{machine['cpu']}, {machine['cores']} cores, Linux {machine['kernel']}, {machine['server']}"
                   + (f", ZooKeeper {machine['zookeeper']}" if machine["zookeeper"] else "") +
-                  f"; {machine['date']}. Absolute figures hold for this machine only."]
+                  f"; {machine['date']}. Absolute figures are valid for this machine only."]
         parts += [self.absolute_table()] if self.results["runs"] else []
         return "\n\n".join(parts) + "\n"
 

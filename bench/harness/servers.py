@@ -8,7 +8,7 @@ import time
 
 from . import processes
 
-# What connecting costs is not what locking costs, and the harness itself sends some of these.
+# Commands that set up a connection are not part of locking, and the harness itself sends some of them.
 SET_UP = {"auth", "client", "command", "config", "dbsize", "hello", "info", "monitor", "readonly", "script", "select"}
 
 SAMPLE_SCRIPT = """
@@ -71,7 +71,7 @@ def encode(words):
 
 
 class Monitor:
-    """Counts which commands came from clients and which from inside scripts."""
+    """Counts which commands clients sent and which ran inside scripts."""
 
     def __init__(self, port):
         self.connection = Connection(port)
@@ -95,7 +95,7 @@ class Monitor:
         self.connection.close()
 
     def shares(self):
-        """For each command, which part of its calls came from clients."""
+        """For each command, the share of its calls that clients sent."""
         names = set(self.top_level) | set(self.nested)
         return {name: self.top_level.get(name, 0) / (self.top_level.get(name, 0) + self.nested.get(name, 0))
                 for name in names}
@@ -116,7 +116,7 @@ class RedisServer:
 
     def answers(self):
         if self.process.child.poll() is not None:
-            raise processes.PeerError("the server ended at once")
+            raise processes.PeerError("the server exited at once")
         try:
             Connection(self.port).close()
             return True
@@ -132,12 +132,12 @@ class RedisServer:
         return f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {info['redis_version']}"
 
     def begin(self):
-        """Counts from here on."""
+        """Starts counting."""
         self.connection.call("CONFIG", "RESETSTAT")
         self.cpu_before = processes.cpu_seconds(self.process.pid)
 
     def read_counts(self):
-        """What happened since begin."""
+        """What was counted since begin()."""
         cpu = processes.cpu_seconds(self.process.pid) - self.cpu_before
         stats, commands = self.info("stats"), {}
         for key, text in self.info("commandstats").items():
@@ -151,7 +151,7 @@ class RedisServer:
                 "bytes_out": int(stats["total_net_output_bytes"])}
 
     def sample_expiry(self, keys):
-        """The server's time in ms and for each key its time to live in ms, negative if it is gone."""
+        """The server's time in ms, and for each key its time to live in ms, negative if the key does not exist."""
         now, *left = self.connection.call("EVAL", SAMPLE_SCRIPT, len(keys), *keys)
         return now, left
 
@@ -220,7 +220,7 @@ class ZooKeeperServer:
         self.version = self.four_letters("srvr").split("version: ")[1].split("-")[0].split(",")[0]
 
     def config(self, home):
-        # Sessions must outlive the time that a client is stopped because others are measured.
+        # Sessions must outlive the time for which a client is stopped while others are measured.
         return "\n".join([
             "tickTime=2000", f"dataDir={home}/data", f"clientPort={self.port}", "clientPortAddress=127.0.0.1",
             "admin.enableServer=false", "4lw.commands.whitelist=*", "maxClientCnxns=0",

@@ -1,20 +1,20 @@
-"""The running peers of one run: started once, stopped while others are measured, asked in turn."""
+"""The running peers of one run: started once, stopped while others are measured, measured in turns."""
 import os
 import sys
 import time
 
 from . import processes, servers
 
-ANSWER_SECONDS = 40  # how much longer than asked for an answer may take
+ANSWER_SECONDS = 40  # how much longer than the measured time an answer may take
 WARM_SECONDS = 0.3  # right before each figure
 JVM_WARM_FIRST = ["fair 8 0.8", "rw 16 0.8"]
 JVM_WARM_UP = ["own 1 1.2", "own 16 0.8", "hand 8 1.2"]  # again and again
-JVM_WARM_SECONDS = (10, 35)  # for so long, until the compiler has little to do
-JVM_COMPILING = 0.1  # cores
+JVM_WARM_SECONDS = (10, 35)  # shortest and longest, until the compiler has little to do
+JVM_COMPILING = 0.1  # cores; with less there is little to compile
 JVM_WARM_ESTIMATE = 18
 CROWD_JVM_WARM_SECONDS = (20, 80)  # eight of them at once
 CROWD_JVM_WARM_ESTIMATE = 50
-DROP_AFTER = 4  # failures of a peer
+DROP_AFTER = 4  # failures, after which a peer is left out
 
 
 def say(text):
@@ -22,7 +22,7 @@ def say(text):
 
 
 def wait_for_compiler(pids, seconds, work):
-    """Works until little is compiled: until then code is slow, and the compiler takes the core from it."""
+    """Runs work() until little is compiled: before that, code is slow and shares its core with the compiler."""
     def compiled():
         return sum(processes.compiler_seconds(pid) for pid in pids)
 
@@ -37,13 +37,13 @@ def wait_for_compiler(pids, seconds, work):
 
 
 class Machine:
-    """Which core is whose."""
+    """Which core is used for what."""
 
     def __init__(self):
         allowed = sorted(os.sched_getaffinity(0))
         self.measured = {allowed[-1]}
         self.second = {allowed[-2]} if len(allowed) > 1 else None
-        self.elsewhere = self.second or self.measured  # for what is not measured
+        self.elsewhere = self.second or self.measured  # for everything that is not measured
 
     def modes(self):
         return ["one core", "one core each"] if self.second else ["one core"]
@@ -53,7 +53,7 @@ class Machine:
 
 
 class Names:
-    """A fresh prefix for lock names each time, all of one length since names go over the wire."""
+    """A fresh prefix for lock names each time. All have the same length, since names are sent over the wire."""
 
     def __init__(self):
         self.count = 0
@@ -64,7 +64,7 @@ class Names:
 
 
 class Board:
-    """The file that all processes on one lock share."""
+    """The file that all processes that compete for one lock share."""
 
     def __init__(self, directory, name):
         self.path = os.path.join(directory, "board-" + name)
@@ -95,11 +95,11 @@ class Session:
         self.zookeeper = servers.ZooKeeperServer(class_path, self.machine.measured, self.log, self.directory)
 
     def learn_pair(self, argv):
-        """The bare loops send what the library sends; it says what that is."""
+        """Records what the library sends, because the bare loops send the same."""
         done = processes.subprocess.run([*argv, "--learn", self.redis.url], stdout=processes.subprocess.PIPE,
                                         stderr=self.log, check=False, timeout=20)
         if done.returncode:
-            raise processes.PeerError("Holdfast could not show what it sends")
+            raise processes.PeerError("Holdfast could not record what it sends (--learn failed)")
         with open(self.pair_file, "wb") as file:
             file.write(done.stdout)
 
@@ -110,7 +110,7 @@ class Session:
         return [program, "--pair", self.pair_file, *options]
 
     def start_argv_of(self, row, name):
-        """How a row is called that only takes one lock."""
+        """How to call a row so that it only takes one lock."""
         argv = self.argv_of(row)
         if row.program == "limits":
             argv = argv[:-1]
@@ -124,7 +124,7 @@ class Session:
         return process
 
     def warm_up(self, row, process):
-        """What comes before the first figure, on all cores, since some runtimes compile meanwhile."""
+        """Warms up before the first figure, on all cores, since some runtimes compile at that time."""
         process.pin(self.machine.measured | self.machine.elsewhere)
         process.ask(f"warm {row.warm_seconds} {self.names.next()}", row.warm_seconds + ANSWER_SECONDS)
         if row.is_jvm:
@@ -140,11 +140,11 @@ class Session:
         wait_for_compiler([process.pid], JVM_WARM_SECONDS, lambda: ask(JVM_WARM_UP))
 
     def note_failure(self, row, error):
-        """Says what went wrong, and gives the row up if that was not the first time."""
+        """Prints what went wrong, and leaves the row out if it has failed too often."""
         say(f"{row.title}: {error}")
         self.failures[row.key] = self.failures.get(row.key, 0) + 1
         if self.failures[row.key] >= DROP_AFTER:
-            row.skipped = f"failed {DROP_AFTER} times, at last: {error}"
+            row.skipped = f"failed {DROP_AFTER} times, most recently: {error}"
             say(f"{row.title}: left out from here on")
 
     def set_mode(self, mode):
@@ -162,7 +162,7 @@ class Cast:
         session.casts.append(self)
 
     def start(self, row):
-        """The row's process, warmed up and stopped."""
+        """Starts the row's process, warms it up and stops it."""
         board = Board(self.session.directory, f"{row.key}-{len(self.session.casts)}")
         process = self.session.spawn(row, self.url or self.session.server_of(row).url, board)
         self.running[row.key] = (process, board)
@@ -185,7 +185,7 @@ class Cast:
         self.session.casts.remove(self)
 
     def measure(self, row, command, seconds, monitor=None):
-        """One figure: the peer's answer, and what server and client spent on it."""
+        """Measures one figure: the peer's answer, and the cost for server and client."""
         session = self.session
         if row.key not in self.running:
             self.start(row)
@@ -205,7 +205,7 @@ class Cast:
 
 
 class Crowd:
-    """Several processes of one row on one lock."""
+    """Several processes of one row that compete for one lock."""
 
     def __init__(self, session, row, count):
         self.session, self.row, self.count = session, row, count
@@ -213,8 +213,8 @@ class Crowd:
         self.members = []
 
     def start(self):
-        """All processes, warmed up on all cores there are, since several runtimes compile at once."""
-        # Only runtimes that cannot map the board have to know how many they are.
+        """Starts all processes and warms them up on all cores, since several runtimes compile at once."""
+        # Only runtimes that cannot map the board need to know the number of processes.
         options = ["--processes", str(self.count)] if self.row.program == "node" else []
         for _ in range(self.count):
             self.members.append(self.session.spawn(self.row, self.session.redis.url, self.board, options))
@@ -235,11 +235,11 @@ class Crowd:
             cycle()
 
     def warm(self, seconds):
-        """Each on locks of its own."""
+        """Lets each process use locks of its own."""
         self.ask_all([f"warm {seconds} {self.session.names.next()}" for _ in self.members], seconds)
 
     def contend(self, command, seconds, others=None):
-        """All on the same lock."""
+        """Lets all processes compete for the same lock."""
         return self.ask_all([f"{command} {seconds} {self.session.names.next()}"] * len(self.members), seconds, others)
 
     def ask_all(self, lines, seconds, others=None):
@@ -277,7 +277,7 @@ class Crowd:
 
 
 def add_up(answers):
-    """Counts are added; of the times the middle one stands for all, of the longest the longest."""
+    """Adds the counts. For times it takes the median, and for the longest wait the maximum."""
     def middle(key):
         known = sorted(answer[key] for answer in answers if answer.get(key) is not None)
         return known[len(known) // 2] if known else None

@@ -1,4 +1,4 @@
-"""The works: what is measured, in which order, and about how long that takes."""
+"""The workloads: what is measured, in which order, and about how long that takes."""
 import os
 import select
 import signal
@@ -7,7 +7,7 @@ import time
 from . import held, processes, servers
 from .session import CROWD_JVM_WARM_ESTIMATE, JVM_WARM_ESTIMATE, WARM_SECONDS, Cast, Crowd, say
 
-OVERHEAD_SECONDS = 0.15  # of a figure, beside its own time and the warm-up
+OVERHEAD_SECONDS = 0.15  # for each figure, besides its own time and the warm-up
 MONITOR_SECONDS = 0.25
 CROWD_PROCESSES, CROWD_THREADS = 8, 4
 CROWD_ROWS = ["holdfast", "rslock", "redislock", "redis-py"]  # and the best Redisson
@@ -27,9 +27,9 @@ class Item:
         self.in_second_mode = in_second_mode
 
     def command_for(self, row):
-        """What the row is asked for, or None if it has no part in this."""
+        """The command for the row, or None if the row does not take part."""
         if row.key == "bare":
-            # Contended locks are compared with pairs of a free lock, which one thread locks and unlocks.
+            # Contended locks are compared with one thread that locks and unlocks a free lock.
             return f"own {self.count if self.kind == 'own' else 1}" if self.kind != "async" else None
         if row.key == "pipelined":
             return f"{self.kind} {self.count}" if self.kind in ("own", "async") and self.count > 1 else None
@@ -53,11 +53,11 @@ ITEMS = [
     Item(4, "fair", 2, "fair lock, 2 threads"),
     Item(4, "fair", 8, "fair lock, 8 threads"),
     Item(4, "fair", 32, "fair lock, 32 threads"),
-    Item(5, "rw", 16, "read-write lock, 16 threads, 5 % writers"),
+    Item(5, "rw", 16, "read-write lock, 16 threads, 5 % writes"),
 ]
 DELAY_ITEMS = [item for item in ITEMS if item.key in ("own-1", "own-16", "hand-8")]
 CROWD_TITLE = f"one lock, {CROWD_PROCESSES} processes of {CROWD_THREADS} threads"
-# Only these two have a fair or a read-write lock, and a watchdog.
+# Only these two have fair locks, read-write locks and a watchdog.
 RICH_GROUPS = ("holdfast", "redisson")
 
 
@@ -66,23 +66,23 @@ def warm_up_seconds(row):
 
 
 class Step:
-    """A part of the run whose time can be told before."""
+    """A part of the run whose time can be estimated."""
 
     def __init__(self, work, title, seconds, run):
         self.work, self.title, self.seconds, self.run = work, title, seconds, run
 
 
 class Works:
-    """All steps of one run, and what they found."""
+    """All steps of one run, and their results."""
 
     def __init__(self, session, rows, options, progress, programs):
         self.session, self.rows, self.options, self.progress = session, rows, options, progress
         self.programs = programs
         self.cast = Cast(session)
-        self.proxy = self.delayed = None  # a cast behind the proxy
+        self.proxy = self.delayed = None  # the peers that use the proxy
         self.runs, self.held, self.starts, self.pings = [], [], [], []
         self.notes = {}  # (item, row): why there is no figure
-        self.shares = {}  # item: row: command: part of its calls that clients made
+        self.shares = {}  # item: row: command: share of its calls that clients made
 
     # ---- the plan ----
 
@@ -140,7 +140,7 @@ class Works:
             return []
         rows = self.live_rows(DELAY_ROWS)
         warm = sum(warm_up_seconds(row) for row in rows)
-        steps = [Step(9, "starting peers behind the proxy", warm, self.start_delayed)]
+        steps = [Step(9, "starting the peers that use the proxy", warm, self.start_delayed)]
         for delay in DELAYS_MS:
             for item in DELAY_ITEMS:
                 seconds = sum(self.figure_seconds(row, False) for row in self.rows_for(item, DELAY_ROWS))
@@ -196,7 +196,7 @@ class Works:
         self.runs.append({"mode": mode, "item": key, "row": row.key, "round": number, **(extra or {}), **answer})
 
     def sample_commands(self, item, row):
-        """One more short run, watched, for the server counts the commands inside scripts as well."""
+        """One more short run under MONITOR, because the server also counts the commands inside scripts."""
         if row.server != "redis" or row.skipped or (item.key, row.key) in self.notes:
             return
         monitor = servers.Monitor(self.session.redis.port)
@@ -212,19 +212,19 @@ class Works:
     # ---- many processes ----
 
     def best_redisson(self):
-        """The one with the most grants so far; before there are any, the first."""
+        """The row with the most grants so far, or the first if there are none."""
         rows = [row for row in self.live_rows() if row.group == "redisson"]
         grants = {row.key: [run["grants"] for run in self.runs if run["row"] == row.key and run["item"] == "hand-8"]
                   for row in rows}
         return max(rows, key=lambda row: sorted(grants[row.key] or [0])[len(grants[row.key]) // 2], default=None)
 
     def crowd_rows(self):
-        # Eight processes with a compiler each take too long to warm up for a quick run.
+        # Eight processes, each with its compiler, take too long to warm up for a quick run.
         best = None if self.options.quick else self.best_redisson()
         return [row for row in self.live_rows() if row.key in CROWD_ROWS or row is best]
 
     def crowd_seconds(self):
-        """Twice the usual: some peers do not count what is granted after the end, which would weigh too much."""
+        """Twice the usual time: some peers do not count grants after the end, which would weigh too much otherwise."""
         return 2 * self.options.seconds
 
     def run_crowds(self):
@@ -290,7 +290,7 @@ class Works:
                     self.session.note_failure(row, error)
 
     def start_once(self, row):
-        """From before the process exists to its first lock, by the shortest way to start one."""
+        """Measures from before the process exists to its first lock, with the fastest way to start a process."""
         argv = self.session.start_argv_of(row, self.session.names.next())
         child_input, to_child = os.pipe()
         from_child, child_output = os.pipe()
@@ -305,7 +305,7 @@ class Works:
                 line = output.readline() if select.select([output], [], [], START_SECONDS)[0] else b""
                 seconds = time.perf_counter() - began_at
                 if line != b"held\n":
-                    raise processes.PeerError(f"--start said {line!r}")
+                    raise processes.PeerError(f"--start printed {line!r}")
                 return {"ms": seconds * 1000, "rss_kib": processes.status_kib(child, "VmRSS"),
                         "peak_kib": processes.status_kib(child, "VmHWM")}
         finally:

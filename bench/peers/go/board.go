@@ -34,14 +34,14 @@ func openBoard(path string) (*board, error) {
 	return (*board)(unsafe.Pointer(&memory[0])), nil
 }
 
-// enter notes the new holder and answers the last one, with the time of its release.
+// enter notes the new holder, and returns the last one with the time of its release.
 func (b *board) enter(me int64) (last int64, releasedAt int64) {
 	last, releasedAt = b.holder.Load(), b.releasedAt.Load()
 	b.holder.Store(me)
 	return last, releasedAt
 }
 
-// isMine tells whether nobody else has entered since.
+// isMine returns whether nobody else has entered since.
 func (b *board) isMine(me int64) bool {
 	return b.holder.Load() == me
 }
@@ -50,18 +50,18 @@ func (b *board) leave(now int64) {
 	b.releasedAt.Store(now)
 }
 
-// The runtime's own clock is CLOCK_MONOTONIC but shows only differences, so it is tied to the system's once.
+// The runtime's own clock is CLOCK_MONOTONIC but only gives differences, so it is aligned with the system's once.
 var (
 	clockBase   = time.Now()
 	clockOffset = clockNow(unix.CLOCK_MONOTONIC)
 )
 
-// now answers nanoseconds of the clock that all processes on the machine share.
+// now returns nanoseconds on the clock that all processes of the machine share.
 func now() int64 {
 	return clockOffset + int64(time.Since(clockBase))
 }
 
-// cpuNow answers the processor time that this process has used, in nanoseconds.
+// cpuNow returns the CPU time that this process has used, in nanoseconds.
 func cpuNow() int64 {
 	return clockNow(unix.CLOCK_PROCESS_CPUTIME_ID)
 }

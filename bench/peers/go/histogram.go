@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// Each power of two is divided into so many buckets.
+	// Each power of two is divided into this many buckets.
 	stepBits = 7
 	steps    = 1 << stepBits
 	// Covers 18 minutes in nanoseconds; longer ones go into the last bucket.
@@ -36,7 +36,7 @@ func (h *histogram) merge(other *histogram) {
 	h.largest = max(h.largest, other.largest)
 }
 
-// quantile answers the microseconds below which this fraction of all lies, nil if there are none.
+// quantile returns the microseconds below which this fraction of all durations lies, or nil if there are none.
 func (h *histogram) quantile(fraction float64) *float64 {
 	rank := max(1, uint64(math.Ceil(float64(h.total)*fraction)))
 	seen := uint64(0)

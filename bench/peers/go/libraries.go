@@ -17,9 +17,9 @@ import (
 
 // locker is one lock for one goroutine.
 type locker interface {
-	// lock returns when the lock is held; tries that the library gives up are repeated at once.
+	// lock returns when the lock is held. If the library gives up an attempt, it is repeated at once.
 	lock() error
-	// unlock fails if the lock was not held any more.
+	// unlock fails if the lock was no longer held.
 	unlock() error
 	// extend sets the lease back to its full length.
 	extend() error
@@ -30,7 +30,7 @@ type library struct {
 	name    string
 	module  string
 	newLock func(name string) locker
-	// connect opens as many connections as so many goroutines can use.
+	// connect opens as many connections as this number of goroutines can use.
 	connect func(goroutines int) error
 }
 
@@ -39,13 +39,13 @@ const (
 	redislockLease = 30 * time.Second
 	// redislock does not retry by default.
 	redislockBackoff = 100 * time.Millisecond
-	// redsync's default, which it does not tell.
+	// redsync's default, which it does not export.
 	redsyncLease = 8 * time.Second
 	// redigo's default is to keep no connection; this keeps one for each goroutine of the largest load.
 	redigoIdle = 64
 )
 
-// openLibrary answers nil if there is no such variant.
+// openLibrary returns nil if there is no such variant.
 func openLibrary(variant, url string) (*library, error) {
 	switch variant {
 	case "redsync-goredis":
@@ -69,7 +69,7 @@ func openLibrary(variant, url string) (*library, error) {
 	return nil, errors.New("unknown variant: " + variant)
 }
 
-// version answers the version of the library that this program was built with.
+// version returns the version of the library that this program was built with.
 func (l *library) version() string {
 	info, _ := debug.ReadBuildInfo()
 	for _, dependency := range info.Deps {

@@ -1,4 +1,4 @@
-// The loads: each answers its result, ready to be written as JSON.
+// The workloads: each returns its result, ready to be written as JSON.
 package main
 
 import (
@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// With one core a goroutine would hardly see two holders unless the holder lets others run. One grant in so many does.
+// With one core a goroutine would hardly notice two holders unless a holder lets others run. One grant in this many does.
 const yieldEvery = 64
 
 var errTwoHolders = errors.New("two holders")
 
-// span is when a load began and when it shall end, in nanoseconds.
+// span is when a workload began and when it is to end, in nanoseconds.
 type span struct{ from, until int64 }
 
-// runAll starts the goroutines, lets them go at once, and returns when all are done or one has failed.
+// runAll starts the goroutines together, and returns when all are done or one has failed.
 func runAll(goroutines int, length time.Duration, work func(i int, s span) error) (s span, err error) {
 	start := make(chan struct{})
 	failures := make(chan error, goroutines)
@@ -165,7 +165,7 @@ func (c *contender) compete(s span) error {
 	return nil
 }
 
-// note counts a grant if it came in time. Whoever still waits at the end has waited until then.
+// note counts a grant if it arrived in time. A wait that is not over at the end counts until then.
 func (c *contender) note(s span, askedAt, grantedAt int64) {
 	last, releasedAt := c.board.enter(c.me)
 	c.wait.add(time.Duration(min(grantedAt, s.until) - askedAt))
@@ -225,7 +225,7 @@ func held(lib *library, count int, length time.Duration, name string, say func(a
 	return answer, releaseAll(locks, answer.Lost)
 }
 
-// renew extends the lock three times per lease until it is told to stop or the lock is lost.
+// renew extends the lock three times per lease until it is stopped or the lock is lost.
 func renew(lock locker, stop <-chan struct{}) error {
 	ticker := time.NewTicker(lock.lease() / 3)
 	defer ticker.Stop()
@@ -241,7 +241,7 @@ func renew(lock locker, stop <-chan struct{}) error {
 	}
 }
 
-// releaseAll bears as many failures as locks are known to be lost.
+// releaseAll accepts as many failures as locks are known to be lost.
 func releaseAll(locks []locker, lost int) error {
 	for _, lock := range locks {
 		if err := lock.unlock(); err != nil {
@@ -260,7 +260,7 @@ func heapBytes() int64 {
 	return int64(stats.HeapAlloc + stats.StackInuse)
 }
 
-// residentKB answers 0 where the system does not tell.
+// residentKB returns 0 if the system does not report it.
 func residentKB() (kb int64) {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {

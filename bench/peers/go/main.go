@@ -101,7 +101,7 @@ func parseLength(seconds string) (time.Duration, error) {
 	return time.Duration(value * float64(time.Second)), err
 }
 
-// startOnly takes one lock as soon as possible, then keeps still until a byte comes.
+// startOnly takes one lock as soon as possible, then waits for a byte of input.
 func startOnly(lib *library, name string) error {
 	if err := lib.newLock(name).lock(); err != nil {
 		return err

@@ -8,15 +8,15 @@ const Redis = require("ioredis");
 // redlock asks for a lease in each call and has no default.
 const REDLOCK_LEASE_MS = 30000;
 
-// The version that is installed; not every package lets its package.json be required.
+// The installed version. Not every package allows its package.json to be required.
 function versionOf(name) {
   const file = path.join(__dirname, "node_modules", name, "package.json");
   return JSON.parse(fs.readFileSync(file, "utf8")).version.replace(/^v/, "");
 }
 
-// Each lock has acquire() and release() for one asynchronous function. Tries that the library gives up are repeated
-// at once; release() fails if the library says that the lock was not held any more.
-// keep(name) takes a lock that the library renews and answers { isLost(), release() }.
+// Each lock has acquire() and release() for one asynchronous function. If the library gives up an attempt, it is
+// repeated at once; release() fails if the library says that the lock was no longer held.
+// keep(name) takes a lock that the library renews, and returns { isLost(), release() }.
 
 function openRedlock(client) {
   const { default: Redlock, ExecutionError } = require("redlock");
@@ -94,7 +94,7 @@ function openSemaphore(client) {
 
 const openers = { redlock: openRedlock, "redis-semaphore": openSemaphore };
 
-// Fails if there is no server, instead of trying again and again as the client does by itself.
+// Fails if there is no server. On its own, the client would keep trying.
 async function openLibrary(variant, url) {
   if (!Object.hasOwn(openers, variant)) throw new Error(`unknown variant: ${variant}`);
   const client = new Redis(url, { lazyConnect: true });

@@ -1,4 +1,4 @@
-// The loads: each answers its result, ready to be written as JSON.
+// The workloads: each returns its result, ready to be written as JSON.
 "use strict";
 
 const v8 = require("node:v8");
@@ -6,8 +6,8 @@ const vm = require("node:vm");
 const { performance } = require("node:perf_hooks");
 const { setTimeout: sleep } = require("node:timers/promises");
 
-// Functions share a thread, and not every library tells whether a release found its lock, so two holders are seen
-// only if one stays for a while. One grant in so many does, about 1 % of the time.
+// Functions share a thread, and not every library reports whether a release found its lock. So two holders are noticed
+// only if one of them stays for a while. One grant in this many does, which takes about 1 % of the time.
 const STAY_EVERY = 4096;
 const STAY_MS = 1;
 
@@ -67,13 +67,13 @@ async function warm(library, length, name) {
   return {};
 }
 
-// Who held the lock last and when it was released. Node cannot map a file, so it is known within this process only.
+// The last holder of the lock, and when it was released. Node cannot map a file, so only this process knows them.
 class Board {
   holder = null;
   releasedAt = 0;
 }
 
-// Counts a grant if it came in time. Whoever still waits at the end has waited until then.
+// Counts a grant if it arrived in time. A wait that is not over at the end counts until then.
 function note(counts, board, span, me, askedAt, grantedAt) {
   const { holder, releasedAt } = board;
   board.holder = me;
@@ -96,7 +96,7 @@ async function compete(lock, counts, board, span, me) {
   }
 }
 
-// With other processes on the same lock the last holder is not known, nor are changes and gaps.
+// With other processes on the same lock, neither the last holder nor changes and gaps are known.
 async function hand(library, count, length, name, processes) {
   const locks = Array.from({ length: count }, () => library.newLock(name));
   const counts = { grants: 0, gaps: [], waits: [] };
@@ -120,7 +120,7 @@ async function hand(library, count, length, name, processes) {
 function heapBytes() {
   v8.setFlagsFromString("--expose-gc");
   const collect = vm.runInNewContext("gc");
-  // The second time frees what the first one only found unused.
+  // The second time frees what the first time has only found to be unused.
   collect();
   collect();
   return process.memoryUsage().heapUsed;

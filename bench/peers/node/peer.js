@@ -28,7 +28,7 @@ function parseArguments(given) {
   return { ...parsed, variant, url, subject };
 }
 
-// Written at once, also where standard output is a pipe.
+// Writes at once, even if standard output is a pipe.
 function say(value) {
   fs.writeSync(1, `${JSON.stringify(value)}\n`);
 }
@@ -59,7 +59,7 @@ async function serve(library, processes) {
   }
 }
 
-// Takes one lock as soon as possible, then keeps still until a byte comes.
+// Takes one lock as soon as possible, then waits for a byte of input.
 async function startOnly(library, name) {
   await library.newLock(name).acquire();
   fs.writeSync(1, "held\n");

@@ -1,4 +1,4 @@
-"""Benchmark peer: the Lock of redis-py with hiredis, a thread for each thread, all settings at their defaults."""
+"""Benchmark peer: the Lock of redis-py with hiredis, one thread for each, all settings at their defaults."""
 
 import asyncio
 import json
@@ -15,8 +15,8 @@ import redis.asyncio
 
 USAGE = "usage: peer.py [--processes N] (URL BOARD | --start URL NAME)"
 
-# A thread keeps the interpreter while it holds, so it would hardly see a second holder.
-# One grant in so many lets the others run.
+# A thread keeps the interpreter while it holds the lock, so it would hardly notice a second holder.
+# One grant in this many lets the others run.
 YIELD_EVERY = 64
 
 now = time.monotonic_ns
@@ -30,13 +30,13 @@ class Board:
             self.words = memoryview(mmap.mmap(file.fileno(), 16)).cast("q")
 
     def enter(self, me):
-        """Note the new holder and answer the last one, with the time of its release."""
+        """Note the new holder, and return the last one with the time of its release."""
         last = self.words[0], self.words[1]
         self.words[0] = me
         return last
 
     def is_mine(self, me):
-        """Tell whether nobody else has entered since."""
+        """Return whether nobody else has entered since."""
         return self.words[0] == me
 
     def leave(self):
@@ -44,7 +44,7 @@ class Board:
 
 
 class Span:
-    """When a load began and when it shall end, in nanoseconds."""
+    """When a workload began and when it is to end, in nanoseconds."""
 
     def __init__(self, seconds):
         self.begin = now()
@@ -59,7 +59,7 @@ def quantile(values, fraction):
 
 
 def run_threads(count, seconds, work):
-    """Run work(i, span) in threads that begin at once; answer the span and what each returned."""
+    """Run work(i, span) in threads that start together. Return the span and the result of each."""
     spans = [queue.SimpleQueue() for _ in range(count)]
     results = queue.SimpleQueue()
 
@@ -84,7 +84,7 @@ def run_threads(count, seconds, work):
 
 
 def connect(client, count):
-    """Open so many connections, which the pool then keeps."""
+    """Open this many connections, which the pool then keeps."""
     pool = client.connection_pool
     for connection in [pool.get_connection() for _ in range(count)]:
         pool.release(connection)
@@ -161,7 +161,7 @@ class Rival:
         self.waits = []
 
     def note(self, span, asked_at, granted_at):
-        """Count a grant if it came in time. Whoever still waits at the end has waited until then."""
+        """Count a grant if it arrived in time. A wait that is not over at the end counts until then."""
         last, released_at = self.board.enter(self.me)
         self.waits.append(min(granted_at, span.until) - asked_at)
         if granted_at >= span.until:
@@ -238,7 +238,7 @@ def serve(url, path):
 
 
 def start_only(url, name):
-    """Take one lock as soon as possible, then keep still until a byte comes."""
+    """Take one lock as soon as possible, then wait for a byte of input."""
     redis.Redis.from_url(url).lock(name).acquire()
     print("held", flush=True)
     os.read(0, 1)
@@ -260,7 +260,7 @@ def main(arguments):
         work(*arguments)
     except Exception as failure:
         say({"error": str(failure) or type(failure).__name__})
-        # Threads that still wait for the lock shall not keep the process.
+        # Threads that still wait for the lock must not keep the process alive.
         os._exit(1)
 
 

@@ -37,7 +37,7 @@ impl Board {
         }
     }
 
-    /// Notes the new holder and answers the last one, with the time of its release.
+    /// Notes the new holder, and returns the last one with the time of its release.
     pub fn enter(&self, me: i64) -> (i64, i64) {
         let last = (self.holder.load(Relaxed), self.released_at.load(Relaxed));
         self.holder.store(me, Relaxed);

@@ -1,16 +1,16 @@
 //! Clocks and memory of this process.
 
-/// Nanoseconds of the clock that all processes on the machine share.
+/// Nanoseconds on the clock that all processes of the machine share.
 pub fn now() -> i64 {
     read_clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Processor time that this process has used, in nanoseconds.
+/// CPU time that this process has used, in nanoseconds.
 pub fn cpu_now() -> i64 {
     read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Bytes that the allocator has given out.
+/// Bytes that are currently allocated.
 pub fn heap_bytes() -> usize {
     // SAFETY: has no preconditions.
     let info = unsafe { libc::mallinfo2() };

@@ -1,6 +1,6 @@
 //! Counts durations in buckets that are at most one per cent wide.
 
-/// Each power of two is divided into so many buckets.
+/// Each power of two is divided into this many buckets.
 const STEPS: usize = 128;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 /// Covers 18 minutes in nanoseconds; longer ones go into the last bucket.
@@ -36,7 +36,7 @@ impl Histogram {
         self.largest = self.largest.max(other.largest);
     }
 
-    /// The duration in microseconds, as JSON, below which this fraction of all lies.
+    /// The duration in microseconds, as JSON, below which this fraction of all durations lies.
     pub fn quantile(&self, fraction: f64) -> String {
         let rank = ((self.total as f64 * fraction).ceil() as u64).max(1);
         let mut seen = 0;

@@ -1,4 +1,4 @@
-//! The loads: each answers its result as a line of JSON.
+//! The workloads: each returns its result as a line of JSON.
 
 use std::error::Error;
 use std::io::Write;
@@ -17,21 +17,21 @@ use crate::histogram::Histogram;
 /// The library asks for a lease in each call and has no default.
 pub const LEASE: Duration = Duration::from_secs(30);
 
-/// Tasks share a thread and the library does not tell whether a release found its lock, so two
-/// holders are seen only if one stays for a while. One grant in so many does, below 1 % of the time.
+/// Tasks share a thread, and the library does not report whether a release found its lock. So two holders are
+/// noticed only if one of them stays for a while. One grant in this many does, which takes below 1 % of the time.
 const STAY_EVERY: u64 = 4096;
 const STAY: Duration = Duration::from_millis(1);
 
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// When a load began and when it shall end, in nanoseconds.
+/// When a workload began and when it is to end, in nanoseconds.
 #[derive(Clone, Copy, Default)]
 struct Span {
     from: i64,
     until: i64,
 }
 
-/// Lets all tasks go at once and answers the span; call it when all of them are spawned.
+/// Starts all tasks together and returns the span. Call it when all of them are spawned.
 fn start_all(start: &watch::Sender<Span>, length: Duration) -> Span {
     let from = now();
     let span = Span {
@@ -117,7 +117,7 @@ impl Grants {
         }
     }
 
-    /// Counts a grant if it came in time. Whoever still waits at the end has waited until then.
+    /// Counts a grant if it arrived in time. A wait that is not over at the end counts until then.
     fn note(&mut self, span: Span, asked_at: i64, granted_at: i64, me: i64, last: (i64, i64)) {
         self.wait.add(granted_at.min(span.until) - asked_at);
         if granted_at >= span.until {

@@ -58,7 +58,7 @@ fn say(line: &str) -> Result<(), Failure> {
     Ok(stdout().flush()?)
 }
 
-/// Takes one lock as soon as possible, then keeps still until a byte comes.
+/// Takes one lock as soon as possible, then waits for a byte of input.
 fn start_only(runtime: &Runtime, manager: &LockManager, name: &str) -> Result<(), Failure> {
     let _lock = runtime.block_on(manager.acquire(name, LEASE))?;
     say("held")?;
@@ -94,7 +94,7 @@ async fn answer(
     }
 }
 
-/// The library connects with the first lock, and this is the only way to hear that it could not.
+/// The library connects with the first lock, and this is the only way to learn that it could not.
 fn connect(runtime: &Runtime, manager: &LockManager) -> Result<(), Failure> {
     let name = format!("ready:{}", std::process::id());
     let lock = runtime.block_on(manager.lock(name.as_str(), LEASE))?;

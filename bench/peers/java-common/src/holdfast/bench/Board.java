@@ -26,17 +26,17 @@ final class Board {
         }
     }
 
-    /* Who holds the lock or held it last; 0 before anybody did. */
+    /* The present or last holder of the lock; 0 before there was one. */
     long holder() {
         return get(HOLDER);
     }
 
-    /* When the last holder released it, by System.nanoTime, which is CLOCK_MONOTONIC; 0 while it is held. */
+    /* When the last holder released it, by System.nanoTime (CLOCK_MONOTONIC); 0 while the lock is held. */
     long releasedAt() {
         return get(RELEASED_AT);
     }
 
-    /* The last holder must have let go before the lock was granted to the next one. */
+    /* The last holder must have released the lock before the next one was granted. */
     void checkFree(long grantedAt) throws TwoHoldersException {
         if (holder() != 0 && (releasedAt() == 0 || releasedAt() > grantedAt)) {
             throw new TwoHoldersException();

@@ -1,4 +1,4 @@
-/* Runs workers side by side, each in its thread, from one moment to another. */
+/* Runs workers side by side, each in its own thread, for a given time. */
 package holdfast.bench;
 
 import java.util.List;
@@ -10,10 +10,10 @@ import java.util.concurrent.Executors;
 
 final class Crew {
     interface Worker {
-        /* What the clock must not see: once through the work, so that connections are there. */
+        /* Runs the work once before the clock starts, so that connections are established. */
         void prepare() throws Exception;
 
-        /* Works until the end; only what is done before it counts. */
+        /* Works until the end. Only what is done before the end counts. */
         void work(long startAt, long endAt) throws Exception;
     }
 

@@ -1,4 +1,4 @@
-/* All threads, and maybe those of other processes, compete for one lock. */
+/* All threads, and perhaps those of other processes, compete for one lock. */
 package holdfast.bench;
 
 import java.util.concurrent.atomic.AtomicLong;
@@ -85,7 +85,7 @@ final class Hand {
             turn(0, 0);
         }
 
-        /* A wait that is not over at the end counts as long as it lasted until then. */
+        /* A wait that is not over at the end counts until then. */
         @Override
         public void work(long startAt, long endAt) throws Exception {
             for (long askedAt = System.nanoTime(); askedAt < endAt; askedAt = System.nanoTime()) {
@@ -110,7 +110,7 @@ final class Hand {
             return grantedAt;
         }
 
-        /* What was released before the start tells nothing about the time between two holders. */
+        /* A release before the start says nothing about the time between two holders. */
         private void count(long ticket, long grantedAt, long startAt) {
             totals.grants++;
             totals.inOrder += ticket > lastTicket ? 1 : 0;

@@ -15,7 +15,7 @@ final class Held {
 
     private Held() {}
 
-    /* The runnable is called when all locks are taken. */
+    /* The runnable is called when all locks are held. */
     static Answer run(Library library, int count, double seconds, String name, Runnable keeping) throws Exception {
         long heap = usedHeap();
         List<Mutex> mutexes = IntStream.range(0, count).mapToObj(i -> library.plain(name + ":" + i)).toList();
@@ -45,7 +45,7 @@ final class Held {
                 .add("rss_kb", rss);
     }
 
-    /* First counts, then releases, so that no lock is lost by the time that releasing others takes. */
+    /* Counts first and releases then, so that no lock is lost while others are being released. */
     private static long release(List<Mutex> mutexes) throws Exception {
         boolean[] held = new boolean[mutexes.size()];
         long lost = 0;

@@ -15,7 +15,7 @@ interface Library {
 
     SharedMutex shared(String name);
 
-    /* The owner tells holders of one process apart, as threads have no part in it. */
+    /* The owner distinguishes holders of one process, since threads play no part in it. */
     AsyncMutex async(String name, long owner);
 
     /* A read-write lock, by its two sides. */

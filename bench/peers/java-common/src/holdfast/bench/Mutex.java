@@ -6,6 +6,6 @@ interface Mutex {
 
     void unlock() throws Exception;
 
-    /* Whether the calling thread still holds it, as far as the library can tell by asking the server. */
+    /* Whether the calling thread still holds it, according to what the library gets from the server. */
     boolean isHeld() throws Exception;
 }

@@ -25,7 +25,7 @@ final class Peer {
         this.output = output;
     }
 
-    /* Ends the process without closing anything: a failed command may have left threads that never end. */
+    /* Exits without closing anything: a failed command may have left threads that never end. */
     static void main(String[] words, Set<String> options, Connector connector) {
         PrintStream output = System.out;
         System.setOut(System.err);
@@ -45,7 +45,7 @@ final class Peer {
         }
     }
 
-    /* The version in what Maven left in a library's jar. */
+    /* The version in the Maven metadata of a library's jar. */
     static String version(Class<?> library, String group, String artifact) {
         Properties properties = new Properties();
         try (InputStream file =

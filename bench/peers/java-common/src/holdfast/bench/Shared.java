@@ -63,7 +63,7 @@ final class Shared {
             read();
         }
 
-        /* A wait that is not over at the end counts as long as it lasted until then. */
+        /* A wait that is not over at the end counts until then. */
         @Override
         public void work(long startAt, long endAt) throws Exception {
             long before = System.nanoTime();

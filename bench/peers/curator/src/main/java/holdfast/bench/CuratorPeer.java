@@ -45,7 +45,7 @@ public final class CuratorPeer implements Library {
         return Peer.version(InterProcessMutex.class, "org.apache.curator", "curator-recipes");
     }
 
-    /* A session that ended while the process was stopped is noticed here, and another one made. */
+    /* Notices a session that expired while the process was stopped, and opens another one. */
     @Override
     public void settle() throws Exception {
         client.checkExists().forPath("/");
@@ -88,7 +88,7 @@ public final class CuratorPeer implements Library {
                 mutex.release();
             }
 
-            /* Curator itself never notices that its node is gone, so the server is asked for it. */
+            /* Curator itself never notices that its node is gone, so this asks the server. */
             @Override
             public boolean isHeld() throws Exception {
                 return mutex.isOwnedByCurrentThread() && !mutex.getParticipantNodes().isEmpty();

@@ -11,7 +11,7 @@ import org.redisson.config.Config;
 import org.redisson.config.SingleServerConfig;
 
 /**
- * With "--pools small" threads and connections are few; otherwise they are as many as Redisson takes by itself.
+ * With "--pools small" there are few threads and connections; otherwise their number is Redisson's default.
  */
 public final class RedissonPeer implements Library {
     private final RedissonClient client;
