@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "core/config.h"
+#include "api/settings.h"
 
-static struct hf__config cfg;
+static struct hf__settings cfg;
 static char why[512];
 
 static int clear_environment(void **state)
@@ -34,14 +34,14 @@ static int clear_environment(void **state)
 static int drop_config(void **state)
 {
 	(void)state;
-	hf__config_done(&cfg);
+	hf__settings_done(&cfg);
 	return 0;
 }
 
 static void take(const char *url, const hf_client_options *options)
 {
-	hf__config_done(&cfg);
-	if (hf__config_init(&cfg, url, options, why, sizeof(why)) != 0)
+	hf__settings_done(&cfg);
+	if (hf__settings_init(&cfg, url, options, why, sizeof(why)) != 0)
 		fail_msg("%s: %s", url ? url : "(null)", why);
 }
 
@@ -49,8 +49,8 @@ static void check_refused_with(const char *url, const hf_client_options *options
                                const char *expected)
 {
 	strcpy(why, "nothing said");
-	hf__config_done(&cfg);
-	assert_int_equal(hf__config_init(&cfg, url, options, why, sizeof(why)), HF_EINVAL);
+	hf__settings_done(&cfg);
+	assert_int_equal(hf__settings_init(&cfg, url, options, why, sizeof(why)), HF_EINVAL);
 	assert_string_equal(why, expected);
 	assert_null(cfg.host);
 }
@@ -255,7 +255,7 @@ static void secret_in_a_wrong_place_is_never_shown(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
 		why[0] = '\0';
-		assert_int_not_equal(hf__config_init(&cfg, urls[i], NULL, why, sizeof(why)), 0);
+		assert_int_not_equal(hf__settings_init(&cfg, urls[i], NULL, why, sizeof(why)), 0);
 		assert_true(why[0]);
 		if (strstr(why, "hunter2"))
 			fail_msg("%s: the password is in \"%s\"", urls[i], why);
@@ -414,13 +414,13 @@ static void unusable_password_file_is_named(void **state)
 	const char *path;
 
 	(void)state;
-	assert_int_equal(hf__config_init(&cfg, "redis://h",
+	assert_int_equal(hf__settings_init(&cfg, "redis://h",
 	                                 HF_CLIENT(.password_file = "/nowhere/x"), why,
 	                                 sizeof(why)),
 	                 HF_ESYSTEM);
 	assert_string_equal(why,
 	                    "password_file: cannot read /nowhere/x: No such file or directory");
-	assert_int_equal(hf__config_init(&cfg, "redis://h", HF_CLIENT(.password_file = "/"), why,
+	assert_int_equal(hf__settings_init(&cfg, "redis://h", HF_CLIENT(.password_file = "/"), why,
 	                                 sizeof(why)),
 	                 HF_ESYSTEM);
 	path = make_file("\nx\n", 3);
@@ -438,12 +438,12 @@ static void unusable_password_file_is_named(void **state)
 
 static void done_takes_a_zeroed_config_and_leaves_one(void **state)
 {
-	struct hf__config zeroes = {0};
+	struct hf__settings zeroes = {0};
 
 	(void)state;
-	hf__config_done(&zeroes);
+	hf__settings_done(&zeroes);
 	take("redis://u:p@h", NULL);
-	hf__config_done(&cfg);
+	hf__settings_done(&cfg);
 	assert_memory_equal(&cfg, &zeroes, sizeof(cfg));
 }
 

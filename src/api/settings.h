@@ -1,6 +1,6 @@
 /* What a client needs to know to connect, gathered from options, URL and environment. */
-#ifndef HF_CORE_CONFIG_H
-#define HF_CORE_CONFIG_H
+#ifndef HF_API_SETTINGS_H
+#define HF_API_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,8 +8,11 @@
 
 #include <holdfast/holdfast.h>
 
+#include "redis/settings.h"
+#include "zk/settings.h"
+
 /* Owns all its texts. */
-struct hf__config {
+struct hf__settings {
 	bool tls;
 	bool embedded;     /* the address is that of the embedded server: no host, no socket path */
 	char *host;        /* NULL for unix sockets and the embedded server */
@@ -34,13 +37,15 @@ struct hf__config {
 	int watchdog_batch;
 	bool lazy;
 	bool zookeeper;
-	char *hosts;        /* of ZooKeeper: host:port,host:port */
-	char *chroot;       /* of ZooKeeper: "" or "/path"; never NULL */
-	int64_t session_ms; /* of ZooKeeper, as wished for */
-	char *auth;         /* of ZooKeeper: "user:password", or NULL */
-	char *acl;          /* as given, or NULL */
-	bool acl_open;      /* everybody may use our nodes */
-	char *shown;        /* the address without secrets, for messages: "redis://host:6379/0" */
+	char *hosts;                     /* of ZooKeeper: host:port,host:port */
+	char *chroot;                    /* of ZooKeeper: "" or "/path"; never NULL */
+	int64_t session_ms;              /* of ZooKeeper, as wished for */
+	char *auth;                      /* of ZooKeeper: "user:password", or NULL */
+	char *acl;                       /* as given, or NULL */
+	bool acl_open;                   /* everybody may use our nodes */
+	struct hf__redis_settings redis; /* what the backend of this URL gets; the other is empty */
+	struct hf__zk_settings zk;
+	char *shown; /* the address without secrets, for messages: "redis://host:6379/0" */
 };
 
 /*
@@ -49,10 +54,10 @@ struct hf__config {
  * Returns 0, HF_EINVAL (the text names the setting), HF_ESYSTEM (the password file cannot be read)
  * or HF_ENOMEM. After a failure the struct is zeroed.
  */
-int hf__config_init(struct hf__config *cfg, const char *url, const hf_client_options *options,
-                    char *why, size_t why_size);
+int hf__settings_init(struct hf__settings *cfg, const char *url, const hf_client_options *options,
+                      char *why, size_t why_size);
 
 /* Wipes the secrets and frees. A zeroed struct is allowed. */
-void hf__config_done(struct hf__config *cfg);
+void hf__settings_done(struct hf__settings *cfg);
 
 #endif

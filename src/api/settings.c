@@ -1,6 +1,6 @@
 /* Gathers a client's settings from options, URL and environment, and checks them. */
 #define _GNU_SOURCE
-#include "core/config.h"
+#include "api/settings.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -33,13 +33,13 @@ struct setting {
 	const char *variable; /* in the environment, or NULL */
 	enum kind kind;
 	size_t option_at; /* offset in hf_client_options */
-	size_t config_at; /* offset in struct hf__config */
+	size_t config_at; /* offset in struct hf__settings */
 	int64_t low;
 	int64_t high;
 	int64_t preset;
 };
 
-#define PLACE(field) offsetof(hf_client_options, field), offsetof(struct hf__config, field)
+#define PLACE(field) offsetof(hf_client_options, field), offsetof(struct hf__settings, field)
 #define TIMEOUT(key, field, preset)                                                                \
 	{                                                                                          \
 		key, NULL, DURATION, PLACE(field), 1, DAY_MS, preset                               \
@@ -73,7 +73,7 @@ static const struct setting settings[] = {
 
 /* A configuration in the making. */
 struct draft {
-	struct hf__config *cfg;
+	struct hf__settings *cfg;
 	hf_client_options options;
 	struct hf__url url;
 	const char *in_url[SETTING_COUNT]; /* what the URL says, in the order of the settings */
@@ -524,7 +524,7 @@ static int settle_password(struct draft *draft)
 /* A user without password still has to log in; the server knows users that need none. */
 static int settle_login(struct draft *draft)
 {
-	struct hf__config *cfg = draft->cfg;
+	struct hf__settings *cfg = draft->cfg;
 	int rc = settle_password(draft);
 
 	if (rc < 0)
@@ -593,7 +593,7 @@ static int settle(struct draft *draft, const struct setting *setting)
 /* ZooKeeper's library wants all three files, and takes them as one text with commas between. */
 static int settle_zookeeper_tls(struct draft *draft)
 {
-	const struct hf__config *cfg = draft->cfg;
+	const struct hf__settings *cfg = draft->cfg;
 	const struct {
 		const char *name, *file;
 	} files[] = {
@@ -618,7 +618,7 @@ static int settle_zookeeper_tls(struct draft *draft)
 
 static int settle_tls(struct draft *draft)
 {
-	struct hf__config *cfg = draft->cfg;
+	struct hf__settings *cfg = draft->cfg;
 
 	if (cfg->tls && cfg->zookeeper)
 		return settle_zookeeper_tls(draft);
@@ -636,7 +636,7 @@ static int settle_tls(struct draft *draft)
 static int settle_zookeeper(struct draft *draft)
 {
 	static const char digest[] = "digest:";
-	struct hf__config *cfg = draft->cfg;
+	struct hf__settings *cfg = draft->cfg;
 	bool has_watchdog = draft->options.watchdog_ms != 0;
 	for (size_t i = 0; i < SETTING_COUNT; i++)
 		has_watchdog =
@@ -666,7 +666,7 @@ static int settle_zookeeper(struct draft *draft)
 
 static int make_shown(struct draft *draft)
 {
-	struct hf__config *cfg = draft->cfg;
+	struct hf__settings *cfg = draft->cfg;
 	bool is_ip6 = cfg->host && strchr(cfg->host, ':');
 	int n;
 
@@ -686,6 +686,47 @@ static int make_shown(struct draft *draft)
 	return HF_ENOMEM;
 }
 
+static struct hf__redis_settings for_redis(const struct hf__settings *cfg)
+{
+	return (struct hf__redis_settings){
+		.shown = cfg->shown,
+		.embedded = cfg->embedded,
+		.host = cfg->host,
+		.port = cfg->port,
+		.socket_path = cfg->socket_path,
+		.tls = cfg->tls,
+		.tls_ca_file = cfg->tls_ca_file,
+		.tls_cert_file = cfg->tls_cert_file,
+		.tls_key_file = cfg->tls_key_file,
+		.tls_server_name = cfg->tls_server_name,
+		.tls_insecure = cfg->tls_insecure,
+		.user = cfg->user,
+		.password = cfg->password,
+		.database = cfg->database,
+		.client_name = cfg->client_name,
+		.connect_timeout_ms = cfg->connect_timeout_ms,
+		.subscribe_timeout_ms = cfg->subscribe_timeout_ms,
+		.watchdog_ms = cfg->watchdog_ms,
+	};
+}
+
+static struct hf__zk_settings for_zookeeper(const struct hf__settings *cfg)
+{
+	return (struct hf__zk_settings){
+		.shown = cfg->shown,
+		.hosts = cfg->hosts,
+		.chroot = cfg->chroot,
+		.tls = cfg->tls,
+		.tls_ca_file = cfg->tls_ca_file,
+		.tls_cert_file = cfg->tls_cert_file,
+		.tls_key_file = cfg->tls_key_file,
+		.auth = cfg->auth,
+		.acl_open = cfg->acl_open,
+		.session_ms = cfg->session_ms,
+		.connect_timeout_ms = cfg->connect_timeout_ms,
+	};
+}
+
 static int fill(struct draft *draft)
 {
 	int rc = take_address(draft);
@@ -700,11 +741,15 @@ static int fill(struct draft *draft)
 		rc = settle_zookeeper(draft);
 	if (rc == 0)
 		rc = make_shown(draft);
+	if (rc == 0 && draft->cfg->zookeeper)
+		draft->cfg->zk = for_zookeeper(draft->cfg);
+	else if (rc == 0)
+		draft->cfg->redis = for_redis(draft->cfg);
 	return rc;
 }
 
-int hf__config_init(struct hf__config *cfg, const char *url, const hf_client_options *options,
-                    char *why, size_t why_size)
+int hf__settings_init(struct hf__settings *cfg, const char *url, const hf_client_options *options,
+                      char *why, size_t why_size)
 {
 	struct draft draft = {.cfg = cfg, .why = why, .why_size = why_size};
 	int rc;
@@ -723,11 +768,11 @@ int hf__config_init(struct hf__config *cfg, const char *url, const hf_client_opt
 	rc = fill(&draft);
 	hf__url_done(&draft.url);
 	if (rc < 0)
-		hf__config_done(cfg);
+		hf__settings_done(cfg);
 	return rc;
 }
 
-void hf__config_done(struct hf__config *cfg)
+void hf__settings_done(struct hf__settings *cfg)
 {
 	if (cfg->password)
 		explicit_bzero(cfg->password, strlen(cfg->password));
