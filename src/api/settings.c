@@ -1,353 +1,176 @@
-/* Gathers a client's settings from options, URL and environment, and checks them. */
+/* Gathers a client's settings from its options, the URL and the environment, and checks them. */
 #define _GNU_SOURCE
-#include "api/settings.h"
+#include "api/draft.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/url.h"
+#define NUMBER_MAX INT64_C(10000000000000) /* parsing stops here; in minutes it still fits */
 
-#define TEXT_MAX     4096 /* bytes of any text setting */
-#define DEFAULT_PORT 6379
-#define DAY_MS       INT64_C(86400000)
-#define YEARS_10_MS  (3650 * DAY_MS)
-#define NUMBER_MAX   INT64_C(10000000000000) /* parsing stops here; in minutes it still fits */
-
-enum kind {
-	TEXT,     /* char * in both structs */
-	COUNT,    /* int in both */
-	DURATION, /* int64_t in both, milliseconds; units in the URL */
-	FLAG,     /* int in the options, bool in the config */
-	SECRET    /* password_file, which is settled together with the password */
-};
-
-/* One row for each key of the URL's query. Messages name the setting by this key. */
-struct setting {
-	const char *key;
-	const char *variable; /* in the environment, or NULL */
-	enum kind kind;
-	size_t option_at; /* offset in hf_client_options */
-	size_t config_at; /* offset in struct hf__settings */
-	int64_t low;
-	int64_t high;
-	int64_t preset;
-};
-
-#define PLACE(field) offsetof(hf_client_options, field), offsetof(struct hf__settings, field)
-#define TIMEOUT(key, field, preset)                                                                \
-	{                                                                                          \
-		key, NULL, DURATION, PLACE(field), 1, DAY_MS, preset                               \
-	}
-
-static const struct setting settings[] = {
-	{"user", "HOLDFAST_USER", TEXT, PLACE(user), 0, 0, 0},
-	{"password_file", "HOLDFAST_PASSWORD_FILE", SECRET, 0, 0, 0, 0, 0},
-	{"db", NULL, COUNT, PLACE(database), 0, 65535, 0},
-	{"client_name", NULL, TEXT, PLACE(client_name), 0, 0, 0},
-	{"tls_ca", "HOLDFAST_TLS_CA", TEXT, PLACE(tls_ca_file), 0, 0, 0},
-	{"tls_cert", "HOLDFAST_TLS_CERT", TEXT, PLACE(tls_cert_file), 0, 0, 0},
-	{"tls_key", "HOLDFAST_TLS_KEY", TEXT, PLACE(tls_key_file), 0, 0, 0},
-	{"tls_server_name", NULL, TEXT, PLACE(tls_server_name), 0, 0, 0},
-	{"tls_insecure", NULL, FLAG, PLACE(tls_insecure), 0, 1, 0},
-	TIMEOUT("connect_timeout", connect_timeout_ms, 5000),
-	TIMEOUT("command_timeout", command_timeout_ms, 3000),
-	TIMEOUT("subscribe_timeout", subscribe_timeout_ms, 7500),
-	{"watchdog", NULL, DURATION, PLACE(watchdog_ms), 100, YEARS_10_MS, 30000},
-	{"fair_wait", NULL, DURATION, PLACE(fair_wait_ms), 100, YEARS_10_MS, 300000},
-	{"peer_skew", NULL, DURATION, PLACE(peer_skew_ms), 1, 60000, 1000},
-	{"name_prefix", NULL, TEXT, PLACE(name_prefix), 0, 0, 0},
-	{"watchdog_batch", NULL, COUNT, PLACE(watchdog_batch), 1, 100, 100},
-	{"lazy", NULL, FLAG, PLACE(lazy), 0, 1, 0},
-	{"session", NULL, DURATION, PLACE(session_ms), 100, DAY_MS, 30000},
-	{"auth", "HOLDFAST_AUTH", TEXT, PLACE(auth), 0, 0, 0},
-	{"acl", NULL, TEXT, PLACE(acl), 0, 0, 0},
-};
-
-#define SETTING_COUNT (sizeof(settings) / sizeof(settings[0]))
-
-/* A configuration in the making. */
-struct draft {
-	struct hf__settings *cfg;
-	hf_client_options options;
-	struct hf__url url;
-	const char *in_url[SETTING_COUNT]; /* what the URL says, in the order of the settings */
-	char *why;
-	size_t why_size;
-};
-
-__attribute__((format(printf, 2, 3))) static int refuse(struct draft *draft, const char *format,
-                                                        ...)
+static bool is_text(const struct hf__setting *setting)
 {
-	va_list args;
-
-	va_start(args, format);
-	(void)vsnprintf(draft->why, draft->why_size, format, args);
-	va_end(args);
-	return HF_EINVAL;
+	return setting->type == HF__SETTING_TEXT || setting->type == HF__SETTING_WORD ||
+	       setting->type == HF__SETTING_USER;
 }
 
-static bool is_named(const struct setting *setting, const char *key)
+static bool is_password(const struct hf__setting *setting)
 {
-	return strcmp(setting->key, key) == 0;
+	return setting->type == HF__SETTING_PASSWORD || setting->type == HF__SETTING_PASSWORD_FILE;
 }
 
-static bool is_for_zookeeper(const struct setting *setting)
+/* Where a text, or the password, is stored. */
+static char **stored_text(struct hf__settings *settings, const struct hf__setting *setting)
 {
-	return is_named(setting, "session") || is_named(setting, "auth") ||
-	       is_named(setting, "acl");
+	assert(is_text(setting) || is_password(setting));
+	return (char **)((char *)settings + setting->stored_at);
 }
 
-static bool is_for_redis(const struct setting *setting)
+static const char *option_text(const struct hf__draft *draft, const struct hf__setting *setting)
 {
-	return is_named(setting, "db") || is_named(setting, "subscribe_timeout") ||
-	       is_named(setting, "fair_wait") || is_named(setting, "peer_skew") ||
-	       is_named(setting, "client_name") || is_named(setting, "user");
+	assert(is_text(setting));
+	return *(const char *const *)((const char *)&draft->options + setting->option_at);
 }
 
-static bool is_for_tls(const struct setting *setting)
+static int64_t option_number(const struct hf__draft *draft, const struct hf__setting *setting)
 {
-	return strncmp(setting->key, "tls_", 4) == 0;
+	const char *at = (const char *)&draft->options + setting->option_at;
+	if (setting->type == HF__SETTING_DURATION)
+		return *(const int64_t *)at;
+	assert(setting->type == HF__SETTING_COUNT || setting->type == HF__SETTING_FLAG);
+	int value = *(const int *)at;
+	return setting->type == HF__SETTING_FLAG ? value != 0 : value;
 }
 
-/* An empty variable counts as unset; programs with raised privileges ignore the environment. */
-static const char *read_variable(const char *name)
+/* Whether the options or the URL have it. A password among the options is not looked at here. */
+static bool is_given(const struct hf__draft *draft, const struct hf__setting *setting)
 {
-	const char *text = name ? secure_getenv(name) : NULL;
+	if (hf__draft_in_url(draft, setting))
+		return true;
+	if (is_password(setting))
+		return false;
+	return is_text(setting) ? option_text(draft, setting) != NULL
+	                        : option_number(draft, setting) != 0;
+}
 
-	return text && *text ? text : NULL;
+/* Why the setting is not for the server of the URL, or NULL. */
+static const char *misfit(const struct hf__draft *draft, const struct hf__setting *setting)
+{
+	bool zookeeper = draft->settings->zookeeper;
+	if (setting->tls && !draft->settings->tls)
+		return "the URL is not a TLS one; those begin with rediss://, valkeys:// or zks://";
+	if (setting->backend == HF__SETTING_ZK && !zookeeper)
+		return "only for zk:// and zks:// URLs";
+	if (setting->backend == HF__SETTING_REDIS && zookeeper)
+		return setting->why_not_zk ? setting->why_not_zk : "not for zk:// and zks:// URLs";
+	return NULL;
 }
 
 /* ---- the URL --------------------------------------------------------------------------------- */
 
-/* What stands there may be the rest of a password with a '?' or a '/' in it, so no value is shown. */
-static int refuse_key(struct draft *draft, size_t place)
+static bool is_in_query(const struct hf__setting *setting)
+{
+	return setting->type != HF__SETTING_PASSWORD;
+}
+
+/* The value is not shown: it may be the rest of a password with a '?' or a '/' in it. */
+static int refuse_key(struct hf__draft *draft, size_t place)
 {
 	char known[512] = "";
-
-	for (size_t i = 0; i < SETTING_COUNT; i++) {
-		size_t used = strlen(known);
-
-		(void)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
-		               settings[i].key);
+	size_t used = 0;
+	for (size_t i = 0; i < HF__SETTING_ROWS; i++) {
+		const struct hf__setting *setting = &hf__setting_table[i];
+		if (is_in_query(setting))
+			used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
+			                         used ? ", " : "", setting->key);
+		assert(used < sizeof(known));
 	}
-	return refuse(draft, "query: option %zu is not one of %s", place, known);
+	return hf__draft_refuse(draft, "query: option %zu is not one of %s", place, known);
 }
 
-static int note_in_url(struct draft *draft, const char *key, const char *value, size_t place)
+static int note(struct hf__draft *draft, const struct hf__setting *setting, const char *value)
 {
-	for (size_t i = 0; i < SETTING_COUNT; i++) {
-		if (!is_named(&settings[i], key))
-			continue;
-		if (draft->in_url[i])
-			return refuse(draft, "%s: given twice in the URL", key);
-		draft->in_url[i] = value;
-		return 0;
-	}
-	return refuse_key(draft, place);
-}
-
-static int note_all_in_url(struct draft *draft)
-{
-	const struct hf__url *url = &draft->url;
-	bool has_database = !draft->cfg->socket_path && !draft->cfg->zookeeper &&
-	                    url->path[0] == '/' && url->path[1];
-	int rc = 0;
-
-	if (url->user && *url->user)
-		rc = note_in_url(draft, "user", url->user, 0);
-	if (rc == 0 && has_database)
-		rc = note_in_url(draft, "db", url->path + 1, 0);
-	for (size_t i = 0; rc == 0 && i < url->pair_count; i++)
-		rc = note_in_url(draft, url->pairs[i].key, url->pairs[i].value, i + 1);
-	return rc;
-}
-
-static int take_tcp(struct draft *draft)
-{
-	const struct hf__url *url = &draft->url;
-
-	if (!url->host || !*url->host)
-		return refuse(draft, "host: missing");
-	if (strchr(url->host, ','))
-		return refuse(draft, "host: only one is supported");
-	draft->cfg->port = url->port ? url->port : DEFAULT_PORT;
-	draft->cfg->host = strdup(url->host);
-	return draft->cfg->host ? 0 : HF_ENOMEM;
-}
-
-static int take_unix(struct draft *draft)
-{
-	const struct hf__url *url = &draft->url;
-
-	if (!url->host || *url->host)
-		return refuse(draft, "host: a unix socket has none; three slashes begin its path");
-	if (!url->path[0] || !url->path[1])
-		return refuse(draft, "path: missing");
-	draft->cfg->socket_path = strdup(url->path);
-	return draft->cfg->socket_path ? 0 : HF_ENOMEM;
-}
-
-static int take_embedded(struct draft *draft)
-{
-	if (draft->url.host || draft->url.path[0])
-		return refuse(draft, "host: embedded: takes neither host nor path");
-	draft->cfg->embedded = true;
+	const char **at = &draft->in_url[setting - hf__setting_table];
+	if (*at)
+		return hf__draft_refuse(draft, "%s: given twice in the URL", setting->key);
+	*at = value;
 	return 0;
 }
 
-/* The library takes no host without its port. For TLS ZooKeeper has no port of its own: 2281 is usual. */
-static int take_hosts(struct draft *draft)
+static int note_pair(struct hf__draft *draft, size_t i)
 {
-	const char *at = draft->url.authority;
-	const char *port = draft->cfg->tls ? ":2281" : ":2181";
-	size_t room = strlen(at) + 1;
-	for (const char *comma = at; (comma = strchr(comma, ',')); comma++)
-		room++;
-	char *out = malloc(room * 6);
-	if (!out)
-		return HF_ENOMEM;
-	draft->cfg->hosts = out;
-	while (*at) {
-		size_t length = strcspn(at, ",");
-		const char *colon = memchr(at, ':', length);
-		const char *bracket = memchr(at, ']', length);
-		if (bracket)
-			colon = memchr(bracket, ':', length - (size_t)(bracket - at));
-		if (length == 0 || colon == at)
-			return refuse(draft, "host: one of the list is empty");
-		out += sprintf(out, "%s%.*s%s", out > draft->cfg->hosts ? "," : "", (int)length, at,
-		               colon ? "" : port);
-		at += length + (at[length] == ',');
+	const struct hf__url_pair *pair = &draft->url.pairs[i];
+	for (size_t row = 0; row < HF__SETTING_ROWS; row++) {
+		const struct hf__setting *setting = &hf__setting_table[row];
+		if (is_in_query(setting) && strcmp(setting->key, pair->key) == 0)
+			return note(draft, setting, pair->value);
 	}
-	return out > draft->cfg->hosts ? 0 : refuse(draft, "host: missing");
+	return refuse_key(draft, i + 1);
 }
 
-/* Each part has a name, and none is . or .. */
-static bool is_path(const char *path, size_t length)
+static int note_url(struct hf__draft *draft)
 {
-	const char *end = path + length;
-	while (path < end) {
-		const char *next = memchr(path + 1, '/', (size_t)(end - path - 1));
-		size_t part = (size_t)((next ? next : end) - path - 1);
-		if (part == 0 || (part == 1 && path[1] == '.') ||
-		    (part == 2 && path[1] == '.' && path[2] == '.'))
-			return false;
-		path = next ? next : end;
-	}
-	return true;
-}
-
-static int take_zookeeper(struct draft *draft)
-{
-	const char *path = draft->url.path;
-	size_t length = strlen(path);
-	draft->cfg->zookeeper = true;
-	if (!draft->url.authority || !*draft->url.authority)
-		return refuse(draft, "host: missing");
-	if (draft->url.user || draft->url.password)
-		return refuse(draft, "user: ZooKeeper takes auth=digest:user:password instead");
-	while (length > 0 && path[length - 1] == '/')
-		length--;
-	if (length > 256 || !is_path(path, length))
-		return refuse(draft, "chroot: not a path of at most 256 bytes");
-	draft->cfg->chroot = strndup(path, length);
-	return draft->cfg->chroot ? take_hosts(draft) : HF_ENOMEM;
-}
-
-static int take_address(struct draft *draft)
-{
-	static const struct {
-		const char *name;
-		bool tls;
-		int (*take)(struct draft *draft);
-	} schemes[] = {
-		{"redis", false, take_tcp},       {"rediss", true, take_tcp},
-		{"valkey", false, take_tcp},      {"valkeys", true, take_tcp},
-		{"redis+unix", false, take_unix}, {"embedded", false, take_embedded},
-		{"zk", false, take_zookeeper},    {"zks", true, take_zookeeper},
-	};
-
-	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
-		if (strcmp(draft->url.scheme, schemes[i].name) != 0)
-			continue;
-		draft->cfg->tls = schemes[i].tls;
-		return schemes[i].take(draft);
-	}
-	return refuse(draft,
-	              "scheme: '%.20s' is not one of redis, rediss, valkey, valkeys, redis+unix, "
-	              "embedded, zk, zks",
-	              draft->url.scheme);
+	const struct hf__url *url = &draft->url;
+	bool has_database = !draft->settings->socket_path && !draft->settings->zookeeper &&
+	                    url->path[0] == '/' && url->path[1];
+	int rc = 0;
+	if (url->user && *url->user)
+		rc = note(draft, HF__DRAFT_ROW(user), url->user);
+	if (rc == 0 && has_database)
+		rc = note(draft, HF__DRAFT_ROW(database), url->path + 1);
+	for (size_t i = 0; rc == 0 && i < url->pair_count; i++)
+		rc = note_pair(draft, i);
+	return rc;
 }
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-static int check_text(struct draft *draft, const char *name, const char *text)
+/*
+ * The environment is about servers in general: a variable that does not fit this one is ignored,
+ * and the embedded server needs none.
+ */
+static const char *variable_of(const struct hf__draft *draft, const struct hf__setting *setting)
 {
-	bool is_client_name = strcmp(name, "client_name") == 0;
-
-	if (strnlen(text, TEXT_MAX + 1) > TEXT_MAX)
-		return refuse(draft, "%s: longer than %d bytes", name, TEXT_MAX);
-	for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-		if (*at < 0x20 || *at == 0x7f)
-			return refuse(draft, "%s: holds a control character", name);
-		/* The server takes no other characters in the name of a client. */
-		if (is_client_name && (*at < '!' || *at > '~'))
-			return refuse(draft, "%s: only printable ASCII without spaces", name);
-	}
-	return 0;
-}
-
-static int copy_text(struct draft *draft, const char *name, const char *text, char **ret_text)
-{
-	int rc = check_text(draft, name, text);
-
-	if (rc < 0)
-		return rc;
-	*ret_text = strdup(text);
-	return *ret_text ? 0 : HF_ENOMEM;
-}
-
-/* The environment speaks about servers in general: what does not fit this one is passed over. */
-static const char *variable_of(struct draft *draft, const struct setting *setting)
-{
-	if (is_for_tls(setting) ? !draft->cfg->tls : draft->cfg->embedded)
+	if (misfit(draft, setting) || draft->settings->embedded)
 		return NULL;
-	if (!is_for_tls(setting) && is_for_zookeeper(setting) != draft->cfg->zookeeper)
-		return NULL;
-	return read_variable(setting->variable);
+	return hf__draft_variable(setting->variable);
 }
 
-static int settle_text(struct draft *draft, const struct setting *setting)
+static bool is_word(const char *text)
 {
-	const char *text = *(const char **)((char *)&draft->options + setting->option_at);
+	while (*text >= '!' && *text <= '~')
+		text++;
+	return !*text;
+}
 
+static int take_text(struct hf__draft *draft, const struct hf__setting *setting)
+{
+	const char *text = option_text(draft, setting);
 	if (!text)
-		text = draft->in_url[setting - settings];
+		text = hf__draft_in_url(draft, setting);
 	if (!text)
 		text = variable_of(draft, setting);
-	if (!text && is_named(setting, "client_name"))
-		text = "holdfast";
-	if (!text || (is_named(setting, "user") && !*text))
+	if (!text)
+		text = setting->text;
+	if (!text || (setting->type == HF__SETTING_USER && !*text))
 		return 0;
 	if (!*text)
-		return refuse(draft, "%s: empty", setting->key);
-	return copy_text(draft, setting->key, text,
-	                 (char **)((char *)draft->cfg + setting->config_at));
+		return hf__draft_refuse(draft, "%s: empty", setting->key);
+	int rc = hf__draft_copy(draft, setting->key, text, stored_text(draft->settings, setting));
+	if (rc == 0 && setting->type == HF__SETTING_WORD && !is_word(text))
+		return hf__draft_refuse(draft, "%s: only printable ASCII without spaces",
+		                        setting->key);
+	return rc;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-static int64_t unit_of(const char *text, enum kind kind)
+static int64_t unit_of(const char *text, enum hf__setting_type type)
 {
 	if (!*text)
 		return 1;
-	if (kind != DURATION)
+	if (type != HF__SETTING_DURATION)
 		return 0;
 	return strcmp(text, "ms") == 0  ? 1
 	       : strcmp(text, "s") == 0 ? 1000
@@ -355,8 +178,8 @@ static int64_t unit_of(const char *text, enum kind kind)
 	                                : 0;
 }
 
-static int parse_number(struct draft *draft, const struct setting *setting, const char *text,
-                        int64_t *ret_value)
+static int parse_number(struct hf__draft *draft, const struct hf__setting *setting,
+                        const char *text, int64_t *ret_value)
 {
 	const char *at = text;
 	int64_t value = 0;
@@ -365,59 +188,52 @@ static int parse_number(struct draft *draft, const struct setting *setting, cons
 	for (; *at >= '0' && *at <= '9'; at++)
 		if (value < NUMBER_MAX)
 			value = value * 10 + (*at - '0');
-	unit = unit_of(at, setting->kind);
+	unit = unit_of(at, setting->type);
 	if (at == text || !unit)
-		return refuse(draft, "%s: not a number%s", setting->key,
-		              setting->kind == DURATION ? " with unit ms, s or m" : "");
+		return hf__draft_refuse(
+			draft, "%s: not a number%s", setting->key,
+			setting->type == HF__SETTING_DURATION ? " with unit ms, s or m" : "");
 	value = value > NUMBER_MAX ? NUMBER_MAX : value;
 	if (value * unit < setting->low || value * unit > setting->high)
-		return refuse(draft, "%s: not between %lld and %lld%s", setting->key,
-		              (long long)setting->low, (long long)setting->high,
-		              setting->kind == DURATION ? " ms" : "");
+		return hf__draft_refuse(draft, "%s: not between %lld and %lld%s", setting->key,
+		                        (long long)setting->low, (long long)setting->high,
+		                        setting->type == HF__SETTING_DURATION ? " ms" : "");
 	*ret_value = value * unit;
 	return 0;
 }
 
-static int parse_flag(struct draft *draft, const struct setting *setting, const char *text,
+static int parse_flag(struct hf__draft *draft, const struct hf__setting *setting, const char *text,
                       int64_t *ret_value)
 {
 	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
-		return refuse(draft, "%s: neither yes nor no", setting->key);
+		return hf__draft_refuse(draft, "%s: neither yes nor no", setting->key);
 	*ret_value = *text == 'y';
 	return 0;
 }
 
-static int64_t option_number(struct draft *draft, const struct setting *setting)
+static void store_number(struct hf__draft *draft, const struct hf__setting *setting, int64_t value)
 {
-	const char *place = (const char *)&draft->options + setting->option_at;
+	char *at = (char *)draft->settings + setting->stored_at;
 
-	if (setting->kind == FLAG)
-		return *(const int *)place != 0;
-	return setting->kind == DURATION ? *(const int64_t *)place : *(const int *)place;
-}
-
-static void store_number(struct draft *draft, const struct setting *setting, int64_t value)
-{
-	char *place = (char *)draft->cfg + setting->config_at;
-
-	if (setting->kind == DURATION)
-		*(int64_t *)place = value;
-	else if (setting->kind == COUNT)
-		*(int *)place = (int)value;
+	if (setting->type == HF__SETTING_DURATION)
+		*(int64_t *)at = value;
+	else if (setting->type == HF__SETTING_COUNT)
+		*(int *)at = (int)value;
 	else
-		*(bool *)place = value != 0;
+		*(bool *)at = value != 0;
 }
 
-static int settle_number(struct draft *draft, const struct setting *setting)
+static int take_number(struct hf__draft *draft, const struct hf__setting *setting)
 {
 	int64_t value = option_number(draft, setting);
-	const char *text = draft->in_url[setting - settings];
+	const char *text = hf__draft_in_url(draft, setting);
 	int rc = 0;
 
 	if (value != 0 && (value < setting->low || value > setting->high))
-		return refuse(draft, "%s: %lld is not between %lld and %lld", setting->key,
-		              (long long)value, (long long)setting->low, (long long)setting->high);
-	if (value == 0 && text && setting->kind == FLAG)
+		return hf__draft_refuse(draft, "%s: %lld is not between %lld and %lld",
+		                        setting->key, (long long)value, (long long)setting->low,
+		                        (long long)setting->high);
+	if (value == 0 && text && setting->type == HF__SETTING_FLAG)
 		rc = parse_flag(draft, setting, text, &value);
 	else if (value == 0 && text)
 		rc = parse_number(draft, setting, text, &value);
@@ -428,370 +244,210 @@ static int settle_number(struct draft *draft, const struct setting *setting)
 	return rc;
 }
 
-/* ---- password -------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
-/* Reads up to size bytes or a newline. Returns the number of bytes, or -1 with errno. */
-static ssize_t read_line(int fd, char *line, size_t size)
+static int take(struct hf__draft *draft, const struct hf__setting *setting)
 {
-	size_t used = 0;
-
-	while (used < size && !memchr(line, '\n', used)) {
-		ssize_t n = read(fd, line + used, size - used);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		if (n == 0)
-			break;
-		used += (size_t)n;
+	const char *why = misfit(draft, setting);
+	if (why && is_given(draft, setting))
+		return hf__draft_refuse(draft, "%s: %s", setting->key, why);
+	switch (setting->type) {
+	case HF__SETTING_TEXT:
+	case HF__SETTING_WORD:
+	case HF__SETTING_USER: return take_text(draft, setting);
+	case HF__SETTING_COUNT:
+	case HF__SETTING_DURATION:
+	case HF__SETTING_FLAG: return take_number(draft, setting);
+	case HF__SETTING_PASSWORD: return 0; /* the row of its file does both */
+	case HF__SETTING_PASSWORD_FILE: return why ? 0 : hf__password_take(draft);
 	}
-	return (ssize_t)used;
+	abort();
 }
 
-/* Somebody may have given the password itself; a path shows by its '/'. */
-static const char *shown_path(const char *file)
+/* ZooKeeper's library requires all three files, and takes them as one text with commas between. */
+static int check_zookeeper_tls(struct hf__draft *draft)
 {
-	return strchr(file, '/') ? file : "the file";
-}
-
-static int read_password(struct draft *draft, const char *file)
-{
-	char line[TEXT_MAX + 3] =
-		""; /* room for "\r\n", and one more to tell that it is too long */
-	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	ssize_t used = fd < 0 ? -1 : read_line(fd, line, sizeof(line) - 1);
-	char *end;
-	int rc;
-
-	if (used < 0) {
-		(void)refuse(draft, "password_file: cannot read %.200s: %m", shown_path(file));
-		rc = HF_ESYSTEM;
-		goto out;
-	}
-	end = memchr(line, '\n', (size_t)used);
-	if (!end)
-		end = line + used;
-	else if (end > line && end[-1] == '\r')
-		end--;
-	*end = '\0';
-	if (end == line)
-		rc = refuse(draft, "password_file: the first line of %.200s is empty",
-		            shown_path(file));
-	else if (strlen(line) != (size_t)(end - line))
-		rc = refuse(draft, "password_file: holds a control character");
-	else
-		rc = copy_text(draft, "password_file", line, &draft->cfg->password);
-out:
-	explicit_bzero(line, sizeof(line));
-	if (fd >= 0)
-		(void)close(fd);
-	return rc;
-}
-
-static const char *password_file_in_url(struct draft *draft)
-{
-	for (size_t i = 0; i < SETTING_COUNT; i++)
-		if (settings[i].kind == SECRET)
-			return draft->in_url[i];
-	return NULL;
-}
-
-/* Option, URL, environment: the first that has a password as text or file is asked alone. */
-static int settle_password(struct draft *draft)
-{
-	bool embedded = draft->cfg->embedded;
-	const struct {
-		const char *text, *file;
-	} sources[] = {
-		{draft->options.password, draft->options.password_file},
-		{draft->url.password, password_file_in_url(draft)},
-		{embedded ? NULL : read_variable("HOLDFAST_PASSWORD"),
-	         embedded ? NULL : read_variable("HOLDFAST_PASSWORD_FILE")},
-	};
-
-	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
-		if (sources[i].text && sources[i].file)
-			return refuse(draft, "password: given both as text and as file");
-		if (sources[i].text)
-			return copy_text(draft, "password", sources[i].text, &draft->cfg->password);
-		if (sources[i].file)
-			return read_password(draft, sources[i].file);
-	}
-	return 0;
-}
-
-/* A user without password still has to log in; the server knows users that need none. */
-static int settle_login(struct draft *draft)
-{
-	struct hf__settings *cfg = draft->cfg;
-	int rc = settle_password(draft);
-
-	if (rc < 0)
-		return rc;
-	if (cfg->embedded && (cfg->user || cfg->password))
-		return refuse(draft, "%s: the embedded server has none",
-		              cfg->user ? "user" : "password");
-	if (cfg->user && !cfg->password) {
-		cfg->password = strdup("");
-		return cfg->password ? 0 : HF_ENOMEM;
-	}
-	if (!cfg->user && cfg->password && !*cfg->password) {
-		free(cfg->password);
-		cfg->password = NULL;
-	}
-	return 0;
-}
-
-/* ---- the whole ------------------------------------------------------------------------------- */
-
-static bool is_in_options(struct draft *draft, const struct setting *setting)
-{
-	if (setting->kind == TEXT)
-		return *(const char **)((char *)&draft->options + setting->option_at) != NULL;
-	return option_number(draft, setting) != 0;
-}
-
-/* Names the setting that the scheme has no use for, if it was given. */
-static int check_fit(struct draft *draft, const struct setting *setting)
-{
-	bool given = draft->in_url[setting - settings] ||
-	             (setting->kind != SECRET && is_in_options(draft, setting));
-	if (!given)
-		return 0;
-	if (draft->cfg->zookeeper && (is_for_redis(setting) || setting->kind == SECRET))
-		return refuse(draft, "%s: ZooKeeper has none", setting->key);
-	if (!draft->cfg->zookeeper && is_for_zookeeper(setting))
-		return refuse(draft, "%s: only for zk://", setting->key);
-	if (draft->cfg->zookeeper && draft->cfg->tls && is_named(setting, "tls_server_name"))
-		return refuse(draft, "%s: ZooKeeper's client library checks no names",
-		              setting->key);
-	if (draft->cfg->zookeeper && draft->cfg->tls && is_named(setting, "tls_insecure"))
-		return refuse(draft, "%s: ZooKeeper's client library checks every certificate",
-		              setting->key);
-	return 0;
-}
-
-static int settle(struct draft *draft, const struct setting *setting)
-{
-	int rc = check_fit(draft, setting);
-	if (rc)
-		return rc;
-	if (draft->cfg->zookeeper && (setting->kind == SECRET || is_named(setting, "user")))
-		return 0;
-	if (setting->kind == SECRET)
-		return settle_login(draft);
-	if (is_for_tls(setting) && !draft->cfg->tls &&
-	    (draft->in_url[setting - settings] || is_in_options(draft, setting)))
-		return refuse(draft,
-		              "%s: the URL is not a TLS one; those begin with rediss://, "
-		              "valkeys:// or zks://",
-		              setting->key);
-	return setting->kind == TEXT ? settle_text(draft, setting) : settle_number(draft, setting);
-}
-
-/* ZooKeeper's library wants all three files, and takes them as one text with commas between. */
-static int settle_zookeeper_tls(struct draft *draft)
-{
-	const struct hf__settings *cfg = draft->cfg;
+	const struct hf__settings *settings = draft->settings;
 	const struct {
 		const char *name, *file;
 	} files[] = {
-		{"tls_ca", cfg->tls_ca_file},
-		{"tls_cert", cfg->tls_cert_file},
-		{"tls_key", cfg->tls_key_file},
+		{"tls_ca", settings->tls_ca_file},
+		{"tls_cert", settings->tls_cert_file},
+		{"tls_key", settings->tls_key_file},
 	};
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		if (!files[i].file)
-			return refuse(draft,
-			              "%s: missing; ZooKeeper's client library wants tls_ca, "
-			              "tls_cert and tls_key",
-			              files[i].name);
+			return hf__draft_refuse(
+				draft,
+				"%s: missing; ZooKeeper's client library wants tls_ca, "
+				"tls_cert and tls_key",
+				files[i].name);
 		if (strchr(files[i].file, ','))
-			return refuse(draft,
-			              "%s: ZooKeeper's client library takes no comma in a path",
-			              files[i].name);
+			return hf__draft_refuse(
+				draft, "%s: ZooKeeper's client library takes no comma in a path",
+				files[i].name);
 	}
 	return 0;
 }
 
-static int settle_tls(struct draft *draft)
+static int take_tls(struct hf__draft *draft)
 {
-	struct hf__settings *cfg = draft->cfg;
+	struct hf__settings *settings = draft->settings;
 
-	if (cfg->tls && cfg->zookeeper)
-		return settle_zookeeper_tls(draft);
-	if (!cfg->tls_cert_file != !cfg->tls_key_file)
-		return refuse(draft, "%s: needs %s too",
-		              cfg->tls_cert_file ? "tls_cert" : "tls_key",
-		              cfg->tls_cert_file ? "tls_key" : "tls_cert");
-	if (cfg->tls && !cfg->tls_server_name) {
-		cfg->tls_server_name = strdup(cfg->host);
-		return cfg->tls_server_name ? 0 : HF_ENOMEM;
+	if (settings->tls && settings->zookeeper)
+		return check_zookeeper_tls(draft);
+	if (!settings->tls_cert_file != !settings->tls_key_file)
+		return hf__draft_refuse(draft, "%s: needs %s too",
+		                        settings->tls_cert_file ? "tls_cert" : "tls_key",
+		                        settings->tls_cert_file ? "tls_key" : "tls_cert");
+	if (settings->tls && !settings->tls_server_name) {
+		settings->tls_server_name = strdup(settings->host);
+		return settings->tls_server_name ? 0 : HF_ENOMEM;
 	}
 	return 0;
 }
 
-static int settle_zookeeper(struct draft *draft)
+/* The session is the lease of everything on ZooKeeper, so the two settings are one there. */
+static int take_session(struct hf__draft *draft)
+{
+	struct hf__settings *settings = draft->settings;
+	if (is_given(draft, HF__DRAFT_ROW(watchdog_ms)))
+		settings->session_ms = settings->watchdog_ms;
+	settings->watchdog_ms = settings->session_ms;
+	if (settings->session_ms > INT32_MAX)
+		return hf__draft_refuse(draft, "watchdog: too long for a session");
+	return 0;
+}
+
+/* Keeps only the user:password of auth. */
+static int take_rights(struct hf__draft *draft)
 {
 	static const char digest[] = "digest:";
-	struct hf__settings *cfg = draft->cfg;
-	bool has_watchdog = draft->options.watchdog_ms != 0;
-	for (size_t i = 0; i < SETTING_COUNT; i++)
-		has_watchdog =
-			has_watchdog || (is_named(&settings[i], "watchdog") && draft->in_url[i]);
-	if (!cfg->zookeeper)
-		return 0;
-	if (has_watchdog)
-		cfg->session_ms = cfg->watchdog_ms;
-	cfg->watchdog_ms = cfg->session_ms;
-	if (cfg->session_ms > INT32_MAX)
-		return refuse(draft, "watchdog: too long for a session");
-	if (cfg->auth) {
+	struct hf__settings *settings = draft->settings;
+	if (settings->auth) {
 		size_t length = strlen(digest);
-		if (strncmp(cfg->auth, digest, length) != 0 || !strchr(cfg->auth + length, ':'))
-			return refuse(draft, "auth: not digest:user:password");
-		memmove(cfg->auth, cfg->auth + length, strlen(cfg->auth) - length + 1);
+		if (strncmp(settings->auth, digest, length) != 0 ||
+		    !strchr(settings->auth + length, ':'))
+			return hf__draft_refuse(draft, "auth: not digest:user:password");
+		memmove(settings->auth, settings->auth + length,
+		        strlen(settings->auth) - length + 1);
 	}
-	cfg->acl_open = !cfg->auth;
-	if (cfg->acl && strcmp(cfg->acl, "open") == 0)
-		cfg->acl_open = true;
-	else if (cfg->acl && strcmp(cfg->acl, "creator") != 0)
-		return refuse(draft, "acl: neither open nor creator");
-	else if (cfg->acl && !cfg->auth)
-		return refuse(draft, "acl: creator needs auth=");
+	settings->acl_open = !settings->auth;
+	if (settings->acl && strcmp(settings->acl, "open") == 0)
+		settings->acl_open = true;
+	else if (settings->acl && strcmp(settings->acl, "creator") != 0)
+		return hf__draft_refuse(draft, "acl: neither open nor creator");
+	else if (settings->acl && !settings->auth)
+		return hf__draft_refuse(draft, "acl: creator needs auth=");
 	return 0;
 }
 
-static int make_shown(struct draft *draft)
-{
-	struct hf__settings *cfg = draft->cfg;
-	bool is_ip6 = cfg->host && strchr(cfg->host, ':');
-	int n;
-
-	if (cfg->zookeeper)
-		n = asprintf(&cfg->shown, "%s://%s%s", draft->url.scheme, cfg->hosts, cfg->chroot);
-	else if (cfg->host)
-		n = asprintf(&cfg->shown, "%s://%s%s%s:%d/%d", draft->url.scheme, is_ip6 ? "[" : "",
-		             cfg->host, is_ip6 ? "]" : "", cfg->port, cfg->database);
-	else if (cfg->socket_path)
-		n = asprintf(&cfg->shown, "%s://%s?db=%d", draft->url.scheme, cfg->socket_path,
-		             cfg->database);
-	else
-		n = asprintf(&cfg->shown, "embedded:?db=%d", cfg->database);
-	if (n >= 0)
-		return 0;
-	cfg->shown = NULL;
-	return HF_ENOMEM;
-}
-
-static struct hf__redis_settings for_redis(const struct hf__settings *cfg)
+static struct hf__redis_settings view_for_redis(const struct hf__settings *settings)
 {
 	return (struct hf__redis_settings){
-		.shown = cfg->shown,
-		.embedded = cfg->embedded,
-		.host = cfg->host,
-		.port = cfg->port,
-		.socket_path = cfg->socket_path,
-		.tls = cfg->tls,
-		.tls_ca_file = cfg->tls_ca_file,
-		.tls_cert_file = cfg->tls_cert_file,
-		.tls_key_file = cfg->tls_key_file,
-		.tls_server_name = cfg->tls_server_name,
-		.tls_insecure = cfg->tls_insecure,
-		.user = cfg->user,
-		.password = cfg->password,
-		.database = cfg->database,
-		.client_name = cfg->client_name,
-		.connect_timeout_ms = cfg->connect_timeout_ms,
-		.subscribe_timeout_ms = cfg->subscribe_timeout_ms,
-		.watchdog_ms = cfg->watchdog_ms,
+		.shown = settings->shown,
+		.embedded = settings->embedded,
+		.host = settings->host,
+		.port = settings->port,
+		.socket_path = settings->socket_path,
+		.tls = settings->tls,
+		.tls_ca_file = settings->tls_ca_file,
+		.tls_cert_file = settings->tls_cert_file,
+		.tls_key_file = settings->tls_key_file,
+		.tls_server_name = settings->tls_server_name,
+		.tls_insecure = settings->tls_insecure,
+		.user = settings->user,
+		.password = settings->password,
+		.database = settings->database,
+		.client_name = settings->client_name,
+		.connect_timeout_ms = settings->connect_timeout_ms,
+		.subscribe_timeout_ms = settings->subscribe_timeout_ms,
+		.watchdog_ms = settings->watchdog_ms,
 	};
 }
 
-static struct hf__zk_settings for_zookeeper(const struct hf__settings *cfg)
+static struct hf__zk_settings view_for_zookeeper(const struct hf__settings *settings)
 {
 	return (struct hf__zk_settings){
-		.shown = cfg->shown,
-		.hosts = cfg->hosts,
-		.chroot = cfg->chroot,
-		.tls = cfg->tls,
-		.tls_ca_file = cfg->tls_ca_file,
-		.tls_cert_file = cfg->tls_cert_file,
-		.tls_key_file = cfg->tls_key_file,
-		.auth = cfg->auth,
-		.acl_open = cfg->acl_open,
-		.session_ms = cfg->session_ms,
-		.connect_timeout_ms = cfg->connect_timeout_ms,
+		.shown = settings->shown,
+		.hosts = settings->hosts,
+		.chroot = settings->chroot,
+		.tls = settings->tls,
+		.tls_ca_file = settings->tls_ca_file,
+		.tls_cert_file = settings->tls_cert_file,
+		.tls_key_file = settings->tls_key_file,
+		.auth = settings->auth,
+		.acl_open = settings->acl_open,
+		.session_ms = settings->session_ms,
+		.connect_timeout_ms = settings->connect_timeout_ms,
 	};
 }
 
-static int fill(struct draft *draft)
+static int fill(struct hf__draft *draft)
 {
-	int rc = take_address(draft);
-
+	struct hf__settings *settings = draft->settings;
+	int rc = hf__address_take(draft);
 	if (rc == 0)
-		rc = note_all_in_url(draft);
-	for (size_t i = 0; rc == 0 && i < SETTING_COUNT; i++)
-		rc = settle(draft, &settings[i]);
+		rc = note_url(draft);
+	for (size_t i = 0; rc == 0 && i < HF__SETTING_ROWS; i++)
+		rc = take(draft, &hf__setting_table[i]);
 	if (rc == 0)
-		rc = settle_tls(draft);
+		rc = take_tls(draft);
+	if (rc == 0 && settings->zookeeper)
+		rc = take_session(draft);
+	if (rc == 0 && settings->zookeeper)
+		rc = take_rights(draft);
 	if (rc == 0)
-		rc = settle_zookeeper(draft);
-	if (rc == 0)
-		rc = make_shown(draft);
-	if (rc == 0 && draft->cfg->zookeeper)
-		draft->cfg->zk = for_zookeeper(draft->cfg);
+		rc = hf__address_show(draft);
+	if (rc == 0 && settings->zookeeper)
+		settings->zk = view_for_zookeeper(settings);
 	else if (rc == 0)
-		draft->cfg->redis = for_redis(draft->cfg);
+		settings->redis = view_for_redis(settings);
 	return rc;
 }
 
-int hf__settings_init(struct hf__settings *cfg, const char *url, const hf_client_options *options,
-                      char *why, size_t why_size)
+int hf__settings_init(struct hf__settings *settings, const char *url,
+                      const hf_client_options *options, char *why, size_t why_size)
 {
-	struct draft draft = {.cfg = cfg, .why = why, .why_size = why_size};
+	struct hf__draft draft = {.settings = settings, .why = why, .why_size = why_size};
 	int rc;
 
-	assert(cfg);
-	memset(cfg, 0, sizeof(*cfg));
+	assert(settings);
+	memset(settings, 0, sizeof(*settings));
 	if (options)
 		draft.options = *options;
 	if (!url)
-		url = read_variable("HOLDFAST_URL");
+		url = hf__draft_variable("HOLDFAST_URL");
 	if (!url)
-		return refuse(&draft, "URL: none given, and HOLDFAST_URL is not set");
+		return hf__draft_refuse(&draft, "URL: none given, and HOLDFAST_URL is not set");
 	rc = hf__url_init(&draft.url, url, why, why_size);
 	if (rc < 0)
 		return rc;
 	rc = fill(&draft);
 	hf__url_done(&draft.url);
 	if (rc < 0)
-		hf__settings_done(cfg);
+		hf__settings_done(settings);
 	return rc;
 }
 
-void hf__settings_done(struct hf__settings *cfg)
+static void free_text(char **text)
 {
-	if (cfg->password)
-		explicit_bzero(cfg->password, strlen(cfg->password));
-	if (cfg->auth)
-		explicit_bzero(cfg->auth, strlen(cfg->auth));
-	free(cfg->auth);
-	free(cfg->acl);
-	free(cfg->hosts);
-	free(cfg->chroot);
-	free(cfg->host);
-	free(cfg->socket_path);
-	free(cfg->user);
-	free(cfg->password);
-	free(cfg->name_prefix);
-	free(cfg->client_name);
-	free(cfg->tls_ca_file);
-	free(cfg->tls_cert_file);
-	free(cfg->tls_key_file);
-	free(cfg->tls_server_name);
-	free(cfg->shown);
-	memset(cfg, 0, sizeof(*cfg));
+	if (*text)
+		explicit_bzero(*text, strlen(*text));
+	free(*text);
+	*text = NULL;
+}
+
+void hf__settings_done(struct hf__settings *settings)
+{
+	char **addresses[] = {&settings->shown, &settings->host, &settings->socket_path,
+	                      &settings->hosts, &settings->chroot};
+	assert(settings);
+	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++)
+		free_text(addresses[i]);
+	for (size_t i = 0; i < HF__SETTING_ROWS; i++)
+		if (is_text(&hf__setting_table[i]) || is_password(&hf__setting_table[i]))
+			free_text(stored_text(settings, &hf__setting_table[i]));
+	memset(settings, 0, sizeof(*settings));
 }

@@ -1,4 +1,4 @@
-/* Checks how options, URL and environment become a configuration, and what is refused. */
+/* Checks how options, URL and environment become settings, and what is refused. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 
 #include "api/settings.h"
 
-static struct hf__settings cfg;
+static struct hf__settings settings;
 static char why[512];
 
 static int clear_environment(void **state)
@@ -31,17 +31,17 @@ static int clear_environment(void **state)
 	return 0;
 }
 
-static int drop_config(void **state)
+static int free_settings(void **state)
 {
 	(void)state;
-	hf__settings_done(&cfg);
+	hf__settings_done(&settings);
 	return 0;
 }
 
 static void take(const char *url, const hf_client_options *options)
 {
-	hf__settings_done(&cfg);
-	if (hf__settings_init(&cfg, url, options, why, sizeof(why)) != 0)
+	hf__settings_done(&settings);
+	if (hf__settings_init(&settings, url, options, why, sizeof(why)) != 0)
 		fail_msg("%s: %s", url ? url : "(null)", why);
 }
 
@@ -49,10 +49,10 @@ static void check_refused_with(const char *url, const hf_client_options *options
                                const char *expected)
 {
 	strcpy(why, "nothing said");
-	hf__settings_done(&cfg);
-	assert_int_equal(hf__settings_init(&cfg, url, options, why, sizeof(why)), HF_EINVAL);
+	hf__settings_done(&settings);
+	assert_int_equal(hf__settings_init(&settings, url, options, why, sizeof(why)), HF_EINVAL);
 	assert_string_equal(why, expected);
-	assert_null(cfg.host);
+	assert_null(settings.host);
 }
 
 static void check_refused(const char *url, const char *expected)
@@ -60,7 +60,7 @@ static void check_refused(const char *url, const char *expected)
 	check_refused_with(url, NULL, expected);
 }
 
-/* Puts the text in a file that has no name any more and gives a path that still opens it. */
+/* Puts the text in a file without a name and returns a path that opens it. */
 static const char *make_file(const char *text, size_t size)
 {
 	static char path[64];
@@ -75,52 +75,56 @@ static const char *make_file(const char *text, size_t size)
 	return path;
 }
 
-static void defaults_are_those_of_the_header(void **state)
+static void defaults_apply_where_nothing_is_given(void **state)
 {
 	(void)state;
 	take("redis://cache1", NULL);
-	assert_false(cfg.tls);
-	assert_false(cfg.embedded);
-	assert_string_equal(cfg.host, "cache1");
-	assert_int_equal(cfg.port, 6379);
-	assert_null(cfg.socket_path);
-	assert_null(cfg.user);
-	assert_null(cfg.password);
-	assert_int_equal(cfg.database, 0);
-	assert_string_equal(cfg.client_name, "holdfast");
-	assert_null(cfg.tls_ca_file);
-	assert_null(cfg.tls_server_name);
-	assert_false(cfg.tls_insecure);
-	assert_int_equal(cfg.connect_timeout_ms, 5000);
-	assert_int_equal(cfg.command_timeout_ms, 3000);
-	assert_int_equal(cfg.subscribe_timeout_ms, 7500);
-	assert_int_equal(cfg.watchdog_ms, 30000);
-	assert_int_equal(cfg.watchdog_batch, 100);
-	assert_false(cfg.lazy);
-	assert_string_equal(cfg.shown, "redis://cache1:6379/0");
+	assert_false(settings.tls);
+	assert_false(settings.embedded);
+	assert_string_equal(settings.host, "cache1");
+	assert_int_equal(settings.port, 6379);
+	assert_null(settings.socket_path);
+	assert_null(settings.user);
+	assert_null(settings.password);
+	assert_int_equal(settings.database, 0);
+	assert_string_equal(settings.client_name, "holdfast");
+	assert_null(settings.tls_ca_file);
+	assert_null(settings.tls_server_name);
+	assert_false(settings.tls_insecure);
+	assert_int_equal(settings.connect_timeout_ms, 5000);
+	assert_int_equal(settings.command_timeout_ms, 3000);
+	assert_int_equal(settings.subscribe_timeout_ms, 7500);
+	assert_int_equal(settings.watchdog_ms, 30000);
+	assert_int_equal(settings.watchdog_batch, 100);
+	assert_false(settings.lazy);
+	assert_string_equal(settings.shown, "redis://cache1:6379/0");
 }
 
-static void every_query_key_is_taken(void **state)
+static void the_query_sets_every_setting(void **state)
 {
 	(void)state;
 	take("rediss://h:1?user=u&db=7&client_name=c&tls_ca=/ca&tls_cert=/cert&tls_key=/key"
 	     "&tls_server_name=n&tls_insecure=yes&connect_timeout=1&command_timeout=2s"
-	     "&subscribe_timeout=3m&watchdog=100ms&watchdog_batch=5&lazy=yes",
+	     "&subscribe_timeout=3m&watchdog=100ms&watchdog_batch=5&lazy=yes&fair_wait=4s"
+	     "&peer_skew=50&name_prefix=x",
 	     NULL);
-	assert_string_equal(cfg.user, "u");
-	assert_int_equal(cfg.database, 7);
-	assert_string_equal(cfg.client_name, "c");
-	assert_string_equal(cfg.tls_ca_file, "/ca");
-	assert_string_equal(cfg.tls_cert_file, "/cert");
-	assert_string_equal(cfg.tls_key_file, "/key");
-	assert_string_equal(cfg.tls_server_name, "n");
-	assert_true(cfg.tls_insecure);
-	assert_int_equal(cfg.connect_timeout_ms, 1);
-	assert_int_equal(cfg.command_timeout_ms, 2000);
-	assert_int_equal(cfg.subscribe_timeout_ms, 180000);
-	assert_int_equal(cfg.watchdog_ms, 100);
-	assert_int_equal(cfg.watchdog_batch, 5);
-	assert_true(cfg.lazy);
+	assert_string_equal(settings.user, "u");
+	assert_int_equal(settings.database, 7);
+	assert_string_equal(settings.client_name, "c");
+	assert_string_equal(settings.tls_ca_file, "/ca");
+	assert_string_equal(settings.tls_cert_file, "/cert");
+	assert_string_equal(settings.tls_key_file, "/key");
+	assert_string_equal(settings.tls_server_name, "n");
+	assert_true(settings.tls_insecure);
+	assert_int_equal(settings.connect_timeout_ms, 1);
+	assert_int_equal(settings.command_timeout_ms, 2000);
+	assert_int_equal(settings.subscribe_timeout_ms, 180000);
+	assert_int_equal(settings.watchdog_ms, 100);
+	assert_int_equal(settings.watchdog_batch, 5);
+	assert_true(settings.lazy);
+	assert_int_equal(settings.fair_wait_ms, 4000);
+	assert_int_equal(settings.peer_skew_ms, 50);
+	assert_string_equal(settings.name_prefix, "x");
 }
 
 static void options_win_over_the_url(void **state)
@@ -132,79 +136,79 @@ static void options_win_over_the_url(void **state)
 	     HF_CLIENT(.user = "me", .password = "mine", .database = 4, .client_name = "d",
 	               .tls_ca_file = "/other", .tls_server_name = "m", .connect_timeout_ms = 9,
 	               .watchdog_ms = 200, .watchdog_batch = 6, .lazy = 1, .tls_insecure = 1));
-	assert_string_equal(cfg.user, "me");
-	assert_string_equal(cfg.password, "mine");
-	assert_int_equal(cfg.database, 4);
-	assert_string_equal(cfg.client_name, "d");
-	assert_string_equal(cfg.tls_ca_file, "/other");
-	assert_string_equal(cfg.tls_server_name, "m");
-	assert_int_equal(cfg.connect_timeout_ms, 9);
-	assert_int_equal(cfg.watchdog_ms, 200);
-	assert_int_equal(cfg.watchdog_batch, 6);
-	assert_true(cfg.lazy);
-	assert_true(cfg.tls_insecure);
+	assert_string_equal(settings.user, "me");
+	assert_string_equal(settings.password, "mine");
+	assert_int_equal(settings.database, 4);
+	assert_string_equal(settings.client_name, "d");
+	assert_string_equal(settings.tls_ca_file, "/other");
+	assert_string_equal(settings.tls_server_name, "m");
+	assert_int_equal(settings.connect_timeout_ms, 9);
+	assert_int_equal(settings.watchdog_ms, 200);
+	assert_int_equal(settings.watchdog_batch, 6);
+	assert_true(settings.lazy);
+	assert_true(settings.tls_insecure);
 }
 
-static void url_wins_over_the_environment(void **state)
+static void the_url_wins_over_the_environment(void **state)
 {
 	(void)state;
 	setenv("HOLDFAST_USER", "envuser", 1);
 	setenv("HOLDFAST_PASSWORD", "envpass", 1);
 	setenv("HOLDFAST_TLS_CA", "/envca", 1);
 	take("rediss://u:p@h?tls_ca=/urlca", NULL);
-	assert_string_equal(cfg.user, "u");
-	assert_string_equal(cfg.password, "p");
-	assert_string_equal(cfg.tls_ca_file, "/urlca");
+	assert_string_equal(settings.user, "u");
+	assert_string_equal(settings.password, "p");
+	assert_string_equal(settings.tls_ca_file, "/urlca");
 	take("rediss://h", NULL);
-	assert_string_equal(cfg.user, "envuser");
-	assert_string_equal(cfg.password, "envpass");
-	assert_string_equal(cfg.tls_ca_file, "/envca");
+	assert_string_equal(settings.user, "envuser");
+	assert_string_equal(settings.password, "envpass");
+	assert_string_equal(settings.tls_ca_file, "/envca");
 	setenv("HOLDFAST_USER", "", 1);
 	take("rediss://h", NULL);
-	assert_null(cfg.user);
+	assert_null(settings.user);
 }
 
-static void missing_url_is_taken_from_the_environment(void **state)
+static void a_missing_url_comes_from_the_environment(void **state)
 {
 	(void)state;
 	check_refused(NULL, "URL: none given, and HOLDFAST_URL is not set");
 	setenv("HOLDFAST_URL", "valkeys://[::1]:7/2", 1);
 	take(NULL, NULL);
-	assert_true(cfg.tls);
-	assert_string_equal(cfg.host, "::1");
-	assert_string_equal(cfg.tls_server_name, "::1");
-	assert_string_equal(cfg.shown, "valkeys://[::1]:7/2");
+	assert_true(settings.tls);
+	assert_string_equal(settings.host, "::1");
+	assert_string_equal(settings.tls_server_name, "::1");
+	assert_string_equal(settings.shown, "valkeys://[::1]:7/2");
 }
 
-static void unix_socket_takes_the_path(void **state)
+static void the_path_of_a_unix_url_is_its_socket(void **state)
 {
 	(void)state;
 	take("redis+unix://:pw@/run/my%20redis.sock?db=2", NULL);
-	assert_null(cfg.host);
-	assert_int_equal(cfg.port, 0);
-	assert_string_equal(cfg.socket_path, "/run/my redis.sock");
-	assert_string_equal(cfg.password, "pw");
-	assert_int_equal(cfg.database, 2);
-	assert_string_equal(cfg.shown, "redis+unix:///run/my redis.sock?db=2");
+	assert_null(settings.host);
+	assert_int_equal(settings.port, 0);
+	assert_string_equal(settings.socket_path, "/run/my redis.sock");
+	assert_string_equal(settings.password, "pw");
+	assert_int_equal(settings.database, 2);
+	assert_string_equal(settings.shown, "redis+unix:///run/my redis.sock?db=2");
 	check_refused("redis+unix://run/redis.sock",
 	              "host: a unix socket has none; three slashes begin its path");
 	check_refused("redis+unix:///", "path: missing");
 	check_refused("redis+unix:", "host: a unix socket has none; three slashes begin its path");
 }
 
-static void embedded_takes_only_options(void **state)
+static void an_embedded_url_has_only_options(void **state)
 {
 	(void)state;
 	setenv("HOLDFAST_USER", "envuser", 1);
 	setenv("HOLDFAST_PASSWORD", "envpass", 1);
 	setenv("HOLDFAST_TLS_CERT", "/cert", 1);
 	take("embedded:?lazy=yes&db=1", NULL);
-	assert_true(cfg.embedded);
-	assert_true(cfg.lazy);
-	assert_int_equal(cfg.database, 1);
-	assert_null(cfg.host);
-	assert_null(cfg.user);
-	assert_null(cfg.password);
+	assert_true(settings.embedded);
+	assert_true(settings.lazy);
+	assert_int_equal(settings.database, 1);
+	assert_null(settings.host);
+	assert_null(settings.user);
+	assert_null(settings.password);
 	check_refused("embedded://h", "host: embedded: takes neither host nor path");
 	check_refused("embedded:///x", "host: embedded: takes neither host nor path");
 	check_refused("embedded:?user=u", "user: the embedded server has none");
@@ -212,7 +216,7 @@ static void embedded_takes_only_options(void **state)
 	                   "password: the embedded server has none");
 }
 
-static void wrong_addresses_are_named(void **state)
+static void a_wrong_address_is_named(void **state)
 {
 	(void)state;
 	check_refused("redi://h", "scheme: 'redi' is not one of redis, rediss, valkey, valkeys, "
@@ -224,7 +228,7 @@ static void wrong_addresses_are_named(void **state)
 	                                 "the host after it");
 }
 
-static void unknown_query_key_lists_the_known_ones(void **state)
+static void an_unknown_query_key_is_answered_with_the_known_ones(void **state)
 {
 	(void)state;
 	check_refused("redis://h?tmeout=3",
@@ -235,7 +239,7 @@ static void unknown_query_key_lists_the_known_ones(void **state)
 }
 
 /* As when "@host" was forgotten, or a password has a '?' or '/' that was not escaped. */
-static void secret_in_a_wrong_place_is_never_shown(void **state)
+static void a_secret_in_the_wrong_place_is_never_shown(void **state)
 {
 	static const char *const urls[] = {
 		"redis://h?password=hunter2",
@@ -255,14 +259,15 @@ static void secret_in_a_wrong_place_is_never_shown(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
 		why[0] = '\0';
-		assert_int_not_equal(hf__settings_init(&cfg, urls[i], NULL, why, sizeof(why)), 0);
+		assert_int_not_equal(hf__settings_init(&settings, urls[i], NULL, why, sizeof(why)),
+		                     0);
 		assert_true(why[0]);
 		if (strstr(why, "hunter2"))
 			fail_msg("%s: the password is in \"%s\"", urls[i], why);
 	}
 }
 
-static void setting_given_twice_is_refused(void **state)
+static void a_setting_given_twice_is_refused(void **state)
 {
 	(void)state;
 	check_refused("redis://h?lazy=yes&lazy=yes", "lazy: given twice in the URL");
@@ -299,9 +304,9 @@ static void numbers_are_checked(void **state)
 	check_refused_with("redis://h", HF_CLIENT(.connect_timeout_ms = -1),
 	                   "connect_timeout: -1 is not between 1 and 86400000");
 	take("redis://h/65535?connect_timeout=1440m&watchdog=315360000s", NULL);
-	assert_int_equal(cfg.watchdog_ms, INT64_C(315360000000));
+	assert_int_equal(settings.watchdog_ms, INT64_C(315360000000));
 	take("redis://h/?db=0", NULL);
-	assert_int_equal(cfg.database, 0);
+	assert_int_equal(settings.database, 0);
 }
 
 static void texts_are_checked(void **state)
@@ -336,42 +341,42 @@ static void tls_settings_need_a_tls_url(void **state)
 	check_refused_with("zk://h", HF_CLIENT(.tls_server_name = "n"), "tls_server_name" NOT_TLS);
 	setenv("HOLDFAST_TLS_CA", "/envca", 1);
 	take("redis://h", NULL);
-	assert_null(cfg.tls_ca_file);
+	assert_null(settings.tls_ca_file);
 	take("zk://h", NULL);
-	assert_null(cfg.tls_ca_file);
+	assert_null(settings.tls_ca_file);
 }
 
-static void certificate_and_key_come_together(void **state)
+static void a_certificate_needs_its_key(void **state)
 {
 	(void)state;
 	check_refused("rediss://h?tls_cert=/c", "tls_cert: needs tls_key too");
 	check_refused("rediss://h?tls_key=/k", "tls_key: needs tls_cert too");
 	setenv("HOLDFAST_TLS_KEY", "/envkey", 1);
 	take("rediss://h?tls_cert=/c", NULL);
-	assert_string_equal(cfg.tls_key_file, "/envkey");
-	assert_string_equal(cfg.tls_server_name, "h");
+	assert_string_equal(settings.tls_key_file, "/envkey");
+	assert_string_equal(settings.tls_server_name, "h");
 }
 
-static void user_and_password_go_together(void **state)
+static void a_user_without_a_password_logs_in_with_an_empty_one(void **state)
 {
 	(void)state;
 	take("redis://u@h", NULL);
-	assert_string_equal(cfg.user, "u");
-	assert_string_equal(cfg.password, "");
+	assert_string_equal(settings.user, "u");
+	assert_string_equal(settings.password, "");
 	take("redis://:p@h", NULL);
-	assert_null(cfg.user);
-	assert_string_equal(cfg.password, "p");
+	assert_null(settings.user);
+	assert_string_equal(settings.password, "p");
 	take("redis://:@h", NULL);
-	assert_null(cfg.password);
+	assert_null(settings.password);
 	take("redis://u:p@h", HF_CLIENT(.user = ""));
-	assert_null(cfg.user);
-	assert_string_equal(cfg.password, "p");
+	assert_null(settings.user);
+	assert_string_equal(settings.password, "p");
 	take("redis://u:p@h", NULL);
-	assert_null(strstr(cfg.shown, "u:"));
-	assert_string_equal(cfg.shown, "redis://h:6379/0");
+	assert_null(strstr(settings.shown, "u:"));
+	assert_string_equal(settings.shown, "redis://h:6379/0");
 }
 
-static void password_is_the_first_line_of_its_file(void **state)
+static void the_password_is_the_first_line_of_its_file(void **state)
 {
 	static const struct {
 		const char *text, *password;
@@ -384,11 +389,11 @@ static void password_is_the_first_line_of_its_file(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		take("redis://h",
 		     HF_CLIENT(.password_file = make_file(cases[i].text, strlen(cases[i].text))));
-		assert_string_equal(cfg.password, cases[i].password);
+		assert_string_equal(settings.password, cases[i].password);
 	}
 }
 
-static void password_file_comes_from_url_and_environment(void **state)
+static void the_password_file_comes_from_url_or_environment(void **state)
 {
 	char url[128];
 
@@ -396,32 +401,32 @@ static void password_file_comes_from_url_and_environment(void **state)
 	snprintf(url, sizeof(url), "redis://h?password_file=%s", make_file("filed\n", 6));
 	setenv("HOLDFAST_PASSWORD", "envpass", 1);
 	take(url, NULL);
-	assert_string_equal(cfg.password, "filed");
+	assert_string_equal(settings.password, "filed");
 	take(url, HF_CLIENT(.password = "given"));
-	assert_string_equal(cfg.password, "given");
+	assert_string_equal(settings.password, "given");
 	unsetenv("HOLDFAST_PASSWORD");
 	setenv("HOLDFAST_PASSWORD_FILE", make_file("env\n", 4), 1);
 	take("redis://h", NULL);
-	assert_string_equal(cfg.password, "env");
+	assert_string_equal(settings.password, "env");
 	setenv("HOLDFAST_PASSWORD", "envpass", 1);
 	check_refused("redis://h", "password: given both as text and as file");
 }
 
-static void unusable_password_file_is_named(void **state)
+static void an_unusable_password_file_is_named(void **state)
 {
 	char huge[4200];
 	char expected[256];
 	const char *path;
 
 	(void)state;
-	assert_int_equal(hf__settings_init(&cfg, "redis://h",
-	                                 HF_CLIENT(.password_file = "/nowhere/x"), why,
-	                                 sizeof(why)),
+	assert_int_equal(hf__settings_init(&settings, "redis://h",
+	                                   HF_CLIENT(.password_file = "/nowhere/x"), why,
+	                                   sizeof(why)),
 	                 HF_ESYSTEM);
 	assert_string_equal(why,
 	                    "password_file: cannot read /nowhere/x: No such file or directory");
-	assert_int_equal(hf__settings_init(&cfg, "redis://h", HF_CLIENT(.password_file = "/"), why,
-	                                 sizeof(why)),
+	assert_int_equal(hf__settings_init(&settings, "redis://h", HF_CLIENT(.password_file = "/"),
+	                                   why, sizeof(why)),
 	                 HF_ESYSTEM);
 	path = make_file("\nx\n", 3);
 	snprintf(expected, sizeof(expected), "password_file: the first line of %s is empty", path);
@@ -433,77 +438,131 @@ static void unusable_password_file_is_named(void **state)
 	                   "password_file: longer than 4096 bytes");
 	huge[4096] = '\n';
 	take("redis://h", HF_CLIENT(.password_file = make_file(huge, sizeof(huge))));
-	assert_int_equal(strlen(cfg.password), 4096);
+	assert_int_equal(strlen(settings.password), 4096);
 }
 
-static void done_takes_a_zeroed_config_and_leaves_one(void **state)
+/* ---- what the backends get ---- */
+
+static void the_redis_backend_gets_its_settings(void **state)
+{
+	(void)state;
+	take("rediss://u:p@h:7/3?client_name=c&tls_ca=/ca&tls_cert=/cert&tls_key=/key"
+	     "&tls_server_name=n&tls_insecure=yes&connect_timeout=1&subscribe_timeout=2"
+	     "&watchdog=300",
+	     NULL);
+	const struct hf__redis_settings *redis = &settings.redis;
+	assert_string_equal(redis->shown, "rediss://h:7/3");
+	assert_false(redis->embedded);
+	assert_string_equal(redis->host, "h");
+	assert_int_equal(redis->port, 7);
+	assert_null(redis->socket_path);
+	assert_true(redis->tls);
+	assert_string_equal(redis->tls_ca_file, "/ca");
+	assert_string_equal(redis->tls_cert_file, "/cert");
+	assert_string_equal(redis->tls_key_file, "/key");
+	assert_string_equal(redis->tls_server_name, "n");
+	assert_true(redis->tls_insecure);
+	assert_string_equal(redis->user, "u");
+	assert_string_equal(redis->password, "p");
+	assert_int_equal(redis->database, 3);
+	assert_string_equal(redis->client_name, "c");
+	assert_int_equal(redis->connect_timeout_ms, 1);
+	assert_int_equal(redis->subscribe_timeout_ms, 2);
+	assert_int_equal(redis->watchdog_ms, 300);
+	take("redis+unix:///s", NULL);
+	assert_string_equal(settings.redis.socket_path, "/s");
+	take("embedded:", NULL);
+	assert_true(settings.redis.embedded);
+}
+
+static void the_zookeeper_backend_gets_its_settings(void **state)
+{
+	(void)state;
+	take("zks://one/a?tls_ca=/ca&tls_cert=/cert&tls_key=/key&auth=digest:me:secret&acl=open"
+	     "&session=12s&connect_timeout=1",
+	     NULL);
+	const struct hf__zk_settings *zk = &settings.zk;
+	assert_string_equal(zk->shown, "zks://one:2281/a");
+	assert_string_equal(zk->hosts, "one:2281");
+	assert_string_equal(zk->chroot, "/a");
+	assert_true(zk->tls);
+	assert_string_equal(zk->tls_ca_file, "/ca");
+	assert_string_equal(zk->tls_cert_file, "/cert");
+	assert_string_equal(zk->tls_key_file, "/key");
+	assert_string_equal(zk->auth, "me:secret");
+	assert_true(zk->acl_open);
+	assert_int_equal(zk->session_ms, 12000);
+	assert_int_equal(zk->connect_timeout_ms, 1);
+}
+
+static void done_accepts_zeroed_settings_and_zeroes_them(void **state)
 {
 	struct hf__settings zeroes = {0};
 
 	(void)state;
 	hf__settings_done(&zeroes);
 	take("redis://u:p@h", NULL);
-	hf__settings_done(&cfg);
-	assert_memory_equal(&cfg, &zeroes, sizeof(cfg));
+	hf__settings_done(&settings);
+	assert_memory_equal(&settings, &zeroes, sizeof(settings));
 }
 
 /* ---- ZooKeeper ---- */
 
-static void zookeeper_takes_hosts_and_chroot(void **state)
+static void a_zookeeper_url_has_hosts_and_a_chroot(void **state)
 {
 	(void)state;
 	take("zk://one:2182,two,[::1]:2183,[::2]/a/b", NULL);
-	assert_true(cfg.zookeeper);
-	assert_string_equal(cfg.hosts, "one:2182,two:2181,[::1]:2183,[::2]:2181");
-	assert_string_equal(cfg.chroot, "/a/b");
-	assert_string_equal(cfg.shown, "zk://one:2182,two:2181,[::1]:2183,[::2]:2181/a/b");
-	assert_int_equal(cfg.session_ms, 30000);
-	assert_int_equal(cfg.watchdog_ms, 30000);
-	assert_null(cfg.auth);
-	assert_true(cfg.acl_open);
+	assert_true(settings.zookeeper);
+	assert_string_equal(settings.hosts, "one:2182,two:2181,[::1]:2183,[::2]:2181");
+	assert_string_equal(settings.chroot, "/a/b");
+	assert_string_equal(settings.shown, "zk://one:2182,two:2181,[::1]:2183,[::2]:2181/a/b");
+	assert_int_equal(settings.session_ms, 30000);
+	assert_int_equal(settings.watchdog_ms, 30000);
+	assert_null(settings.auth);
+	assert_true(settings.acl_open);
 	take("zk://one", NULL);
-	assert_string_equal(cfg.hosts, "one:2181");
-	assert_string_equal(cfg.chroot, "");
+	assert_string_equal(settings.hosts, "one:2181");
+	assert_string_equal(settings.chroot, "");
 	take("zk://one/", NULL);
-	assert_string_equal(cfg.chroot, "");
+	assert_string_equal(settings.chroot, "");
 	take("zk://one/a/", NULL);
-	assert_string_equal(cfg.chroot, "/a");
+	assert_string_equal(settings.chroot, "/a");
 }
 
-static void session_is_the_watchdog_of_zookeeper(void **state)
+static void the_watchdog_wins_over_the_session(void **state)
 {
 	(void)state;
 	take("zk://one?session=12s", NULL);
-	assert_int_equal(cfg.session_ms, 12000);
-	assert_int_equal(cfg.watchdog_ms, 12000);
+	assert_int_equal(settings.session_ms, 12000);
+	assert_int_equal(settings.watchdog_ms, 12000);
 	take("zk://one?session=12s&watchdog=8s", NULL);
-	assert_int_equal(cfg.session_ms, 8000);
-	assert_int_equal(cfg.watchdog_ms, 8000);
+	assert_int_equal(settings.session_ms, 8000);
+	assert_int_equal(settings.watchdog_ms, 8000);
 	take("zk://one?session=12s", HF_CLIENT(.watchdog_ms = 7000));
-	assert_int_equal(cfg.session_ms, 7000);
-	assert_int_equal(cfg.watchdog_ms, 7000);
+	assert_int_equal(settings.session_ms, 7000);
+	assert_int_equal(settings.watchdog_ms, 7000);
 }
 
-static void digest_of_zookeeper_is_kept_secret(void **state)
+static void the_digest_is_kept_secret(void **state)
 {
 	(void)state;
 	take("zk://one?auth=digest:me:secret", NULL);
-	assert_string_equal(cfg.auth, "me:secret");
-	assert_false(cfg.acl_open);
-	assert_null(strstr(cfg.shown, "secret"));
+	assert_string_equal(settings.auth, "me:secret");
+	assert_false(settings.acl_open);
+	assert_null(strstr(settings.shown, "secret"));
 	take("zk://one?auth=digest:me:secret&acl=open", NULL);
-	assert_true(cfg.acl_open);
+	assert_true(settings.acl_open);
 	take("zk://one?auth=digest:me:secret&acl=creator", NULL);
-	assert_false(cfg.acl_open);
+	assert_false(settings.acl_open);
 	setenv("HOLDFAST_AUTH", "digest:you:hidden", 1);
 	take("zk://one", NULL);
-	assert_string_equal(cfg.auth, "you:hidden");
+	assert_string_equal(settings.auth, "you:hidden");
 	take("zk://one?auth=digest:me:secret", NULL);
-	assert_string_equal(cfg.auth, "me:secret");
+	assert_string_equal(settings.auth, "me:secret");
 	unsetenv("HOLDFAST_AUTH");
 }
 
-static void wrong_urls_of_zookeeper_are_named(void **state)
+static void a_wrong_part_of_a_zookeeper_url_is_named(void **state)
 {
 	char url[400];
 	(void)state;
@@ -522,43 +581,43 @@ static void wrong_urls_of_zookeeper_are_named(void **state)
 	check_refused("zk://one?acl=mine", "acl: neither open nor creator");
 	check_refused("zk://me:secret@one",
 	              "user: ZooKeeper takes auth=digest:user:password instead");
-	check_refused("zk://one?db=1", "db: ZooKeeper has none");
-	check_refused("zk://one?client_name=me", "client_name: ZooKeeper has none");
-	check_refused("redis://one?session=12s", "session: only for zk://");
-	check_refused("redis://one?auth=digest:me:secret", "auth: only for zk://");
-	check_refused("redis://one?acl=open", "acl: only for zk://");
+	check_refused("zk://one?db=1", "db: not for zk:// and zks:// URLs");
+	check_refused("zk://one?client_name=me", "client_name: not for zk:// and zks:// URLs");
+	check_refused("redis://one?session=12s", "session: only for zk:// and zks:// URLs");
+	check_refused("redis://one?auth=digest:me:secret", "auth: only for zk:// and zks:// URLs");
+	check_refused("redis://one?acl=open", "acl: only for zk:// and zks:// URLs");
 	check_refused_with("zk://one", HF_CLIENT(.watchdog_ms = INT64_C(3000000000)),
 	                   "watchdog: too long for a session");
 }
 
-static void zookeeper_with_tls_takes_three_files(void **state)
+static void zookeeper_with_tls_needs_three_files(void **state)
 {
 	(void)state;
 	take("zks://one,two:2182,[::1]/a?tls_ca=/ca&tls_cert=/cert&tls_key=/key", NULL);
-	assert_true(cfg.zookeeper);
-	assert_true(cfg.tls);
-	assert_string_equal(cfg.hosts, "one:2281,two:2182,[::1]:2281");
-	assert_string_equal(cfg.chroot, "/a");
-	assert_string_equal(cfg.shown, "zks://one:2281,two:2182,[::1]:2281/a");
-	assert_string_equal(cfg.tls_ca_file, "/ca");
-	assert_string_equal(cfg.tls_cert_file, "/cert");
-	assert_string_equal(cfg.tls_key_file, "/key");
-	assert_null(cfg.tls_server_name);
+	assert_true(settings.zookeeper);
+	assert_true(settings.tls);
+	assert_string_equal(settings.hosts, "one:2281,two:2182,[::1]:2281");
+	assert_string_equal(settings.chroot, "/a");
+	assert_string_equal(settings.shown, "zks://one:2281,two:2182,[::1]:2281/a");
+	assert_string_equal(settings.tls_ca_file, "/ca");
+	assert_string_equal(settings.tls_cert_file, "/cert");
+	assert_string_equal(settings.tls_key_file, "/key");
+	assert_null(settings.tls_server_name);
 	setenv("HOLDFAST_TLS_CA", "/envca", 1);
 	setenv("HOLDFAST_TLS_CERT", "/envcert", 1);
 	setenv("HOLDFAST_TLS_KEY", "/envkey", 1);
 	take("zks://one?tls_cert=/cert", HF_CLIENT(.tls_key_file = "/key"));
-	assert_string_equal(cfg.tls_ca_file, "/envca");
-	assert_string_equal(cfg.tls_cert_file, "/cert");
-	assert_string_equal(cfg.tls_key_file, "/key");
+	assert_string_equal(settings.tls_ca_file, "/envca");
+	assert_string_equal(settings.tls_cert_file, "/cert");
+	assert_string_equal(settings.tls_key_file, "/key");
 	take("zk://one", NULL);
-	assert_false(cfg.tls);
+	assert_false(settings.tls);
 }
 
 #define LIBRARY ": ZooKeeper's client library "
 #define MISSING ": missing; ZooKeeper's client library wants tls_ca, tls_cert and tls_key"
 
-static void what_zookeeper_cannot_do_with_tls_is_named(void **state)
+static void tls_settings_that_zookeeper_lacks_are_refused(void **state)
 {
 	(void)state;
 	check_refused("zks://one", "tls_ca" MISSING);
@@ -578,42 +637,44 @@ static void what_zookeeper_cannot_do_with_tls_is_named(void **state)
 	              "tls_insecure" LIBRARY "checks every certificate");
 	check_refused_with("zks://one", HF_CLIENT(.tls_insecure = 1),
 	                   "tls_insecure" LIBRARY "checks every certificate");
-	check_refused("zks://one?db=1", "db: ZooKeeper has none");
+	check_refused("zks://one?db=1", "db: not for zk:// and zks:// URLs");
 	check_refused("zks://me:secret@one",
 	              "user: ZooKeeper takes auth=digest:user:password instead");
 }
 
-#define STORY(name) cmocka_unit_test_setup_teardown(name, clear_environment, drop_config)
+#define STORY(name) cmocka_unit_test_setup_teardown(name, clear_environment, free_settings)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		STORY(defaults_are_those_of_the_header),
-		STORY(every_query_key_is_taken),
+		STORY(defaults_apply_where_nothing_is_given),
+		STORY(the_query_sets_every_setting),
 		STORY(options_win_over_the_url),
-		STORY(url_wins_over_the_environment),
-		STORY(missing_url_is_taken_from_the_environment),
-		STORY(unix_socket_takes_the_path),
-		STORY(embedded_takes_only_options),
-		STORY(wrong_addresses_are_named),
-		STORY(unknown_query_key_lists_the_known_ones),
-		STORY(secret_in_a_wrong_place_is_never_shown),
-		STORY(setting_given_twice_is_refused),
+		STORY(the_url_wins_over_the_environment),
+		STORY(a_missing_url_comes_from_the_environment),
+		STORY(the_path_of_a_unix_url_is_its_socket),
+		STORY(an_embedded_url_has_only_options),
+		STORY(a_wrong_address_is_named),
+		STORY(an_unknown_query_key_is_answered_with_the_known_ones),
+		STORY(a_secret_in_the_wrong_place_is_never_shown),
+		STORY(a_setting_given_twice_is_refused),
 		STORY(numbers_are_checked),
 		STORY(texts_are_checked),
 		STORY(tls_settings_need_a_tls_url),
-		STORY(certificate_and_key_come_together),
-		STORY(user_and_password_go_together),
-		STORY(password_is_the_first_line_of_its_file),
-		STORY(password_file_comes_from_url_and_environment),
-		STORY(unusable_password_file_is_named),
-		STORY(zookeeper_takes_hosts_and_chroot),
-		STORY(session_is_the_watchdog_of_zookeeper),
-		STORY(digest_of_zookeeper_is_kept_secret),
-		STORY(wrong_urls_of_zookeeper_are_named),
-		STORY(zookeeper_with_tls_takes_three_files),
-		STORY(what_zookeeper_cannot_do_with_tls_is_named),
-		STORY(done_takes_a_zeroed_config_and_leaves_one),
+		STORY(a_certificate_needs_its_key),
+		STORY(a_user_without_a_password_logs_in_with_an_empty_one),
+		STORY(the_password_is_the_first_line_of_its_file),
+		STORY(the_password_file_comes_from_url_or_environment),
+		STORY(an_unusable_password_file_is_named),
+		STORY(a_zookeeper_url_has_hosts_and_a_chroot),
+		STORY(the_watchdog_wins_over_the_session),
+		STORY(the_digest_is_kept_secret),
+		STORY(a_wrong_part_of_a_zookeeper_url_is_named),
+		STORY(zookeeper_with_tls_needs_three_files),
+		STORY(tls_settings_that_zookeeper_lacks_are_refused),
+		STORY(the_redis_backend_gets_its_settings),
+		STORY(the_zookeeper_backend_gets_its_settings),
+		STORY(done_accepts_zeroed_settings_and_zeroes_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
