@@ -16,7 +16,7 @@ static int take_tcp(struct hf__draft *draft)
 	if (!url->host || !*url->host)
 		return hf__draft_refuse(draft, "host: missing");
 	if (strchr(url->host, ','))
-		return hf__draft_refuse(draft, "host: only one is supported");
+		return hf__draft_refuse(draft, "host: a Redis URL takes only one");
 	draft->settings->port = url->port ? url->port : REDIS_PORT;
 	draft->settings->host = strdup(url->host);
 	return draft->settings->host ? 0 : HF_ENOMEM;
@@ -27,8 +27,8 @@ static int take_unix(struct hf__draft *draft)
 	const struct hf__url *url = &draft->url;
 
 	if (!url->host || *url->host)
-		return hf__draft_refuse(
-			draft, "host: a unix socket has none; three slashes begin its path");
+		return hf__draft_refuse(draft,
+		                        "host: a unix socket has none; write redis+unix:///path");
 	if (!url->path[0] || !url->path[1])
 		return hf__draft_refuse(draft, "path: missing");
 	draft->settings->socket_path = strdup(url->path);
@@ -38,7 +38,7 @@ static int take_unix(struct hf__draft *draft)
 static int take_embedded(struct hf__draft *draft)
 {
 	if (draft->url.host || draft->url.path[0])
-		return hf__draft_refuse(draft, "host: embedded: takes neither host nor path");
+		return hf__draft_refuse(draft, "host: embedded: takes neither a host nor a path");
 	draft->settings->embedded = true;
 	return 0;
 }
@@ -65,7 +65,7 @@ static int take_hosts(struct hf__draft *draft)
 		if (bracket)
 			colon = memchr(bracket, ':', length - (size_t)(bracket - at));
 		if (length == 0 || colon == at)
-			return hf__draft_refuse(draft, "host: one of the list is empty");
+			return hf__draft_refuse(draft, "host: one in the list is empty");
 		out += sprintf(out, "%s%.*s%s", out > draft->settings->hosts ? "," : "",
 		               (int)length, at, colon ? "" : port);
 		at += length + (at[length] == ',');
@@ -96,8 +96,8 @@ static int take_zookeeper(struct hf__draft *draft)
 	if (!draft->url.authority || !*draft->url.authority)
 		return hf__draft_refuse(draft, "host: missing");
 	if (draft->url.user || draft->url.password)
-		return hf__draft_refuse(draft,
-		                        "user: ZooKeeper takes auth=digest:user:password instead");
+		return hf__draft_refuse(
+			draft, "user: for ZooKeeper use auth=digest:user:password instead");
 	while (length > 0 && path[length - 1] == '/')
 		length--;
 	if (length > CHROOT_MAX || !is_path(path, length))

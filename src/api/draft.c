@@ -44,7 +44,7 @@ static int check(struct hf__draft *draft, const char *name, const char *text)
 		                        HF__DRAFT_TEXT_MAX);
 	for (const unsigned char *at = (const unsigned char *)text; *at; at++)
 		if (*at < 0x20 || *at == 0x7f)
-			return hf__draft_refuse(draft, "%s: holds a control character", name);
+			return hf__draft_refuse(draft, "%s: contains a control character", name);
 	return 0;
 }
 

@@ -59,7 +59,7 @@ static int read_file(struct hf__draft *draft, const char *file)
 		rc = hf__draft_refuse(draft, "password_file: the first line of %.200s is empty",
 		                      shown_path(file));
 	else if (strlen(line) != (size_t)(end - line))
-		rc = hf__draft_refuse(draft, "password_file: holds a control character");
+		rc = hf__draft_refuse(draft, "password_file: contains a control character");
 	else
 		rc = hf__draft_copy(draft, "password_file", line, &draft->settings->password);
 out:
@@ -86,7 +86,8 @@ static int take_password(struct hf__draft *draft)
 
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		if (sources[i].text && sources[i].file)
-			return hf__draft_refuse(draft, "password: given both as text and as file");
+			return hf__draft_refuse(draft,
+			                        "password: given both as text and as a file");
 		if (sources[i].text)
 			return hf__draft_copy(draft, "password", sources[i].text,
 			                      &draft->settings->password);
@@ -105,7 +106,7 @@ int hf__password_take(struct hf__draft *draft)
 	if (rc < 0)
 		return rc;
 	if (settings->embedded && (settings->user || settings->password))
-		return hf__draft_refuse(draft, "%s: the embedded server has none",
+		return hf__draft_refuse(draft, "%s: not for embedded: URLs",
 		                        settings->user ? "user" : "password");
 	if (settings->user && !settings->password) {
 		settings->password = strdup("");

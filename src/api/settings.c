@@ -59,7 +59,9 @@ static const char *misfit(const struct hf__draft *draft, const struct hf__settin
 {
 	bool zookeeper = draft->settings->zookeeper;
 	if (setting->tls && !draft->settings->tls)
-		return "the URL is not a TLS one; those begin with rediss://, valkeys:// or zks://";
+		return setting->backend == HF__SETTING_REDIS
+		               ? "only for rediss:// and valkeys:// URLs"
+		               : "only for rediss://, valkeys:// and zks:// URLs";
 	if (setting->backend == HF__SETTING_ZK && !zookeeper)
 		return "only for zk:// and zks:// URLs";
 	if (setting->backend == HF__SETTING_REDIS && zookeeper)
@@ -156,10 +158,10 @@ static int take_text(struct hf__draft *draft, const struct hf__setting *setting)
 	if (!text || (setting->type == HF__SETTING_USER && !*text))
 		return 0;
 	if (!*text)
-		return hf__draft_refuse(draft, "%s: empty", setting->key);
+		return hf__draft_refuse(draft, "%s: must not be empty", setting->key);
 	int rc = hf__draft_copy(draft, setting->key, text, stored_text(draft->settings, setting));
 	if (rc == 0 && setting->type == HF__SETTING_WORD && !is_word(text))
-		return hf__draft_refuse(draft, "%s: only printable ASCII without spaces",
+		return hf__draft_refuse(draft, "%s: must be printable ASCII without spaces",
 		                        setting->key);
 	return rc;
 }
@@ -192,7 +194,7 @@ static int parse_number(struct hf__draft *draft, const struct hf__setting *setti
 	if (at == text || !unit)
 		return hf__draft_refuse(
 			draft, "%s: not a number%s", setting->key,
-			setting->type == HF__SETTING_DURATION ? " with unit ms, s or m" : "");
+			setting->type == HF__SETTING_DURATION ? " with the unit ms, s or m" : "");
 	value = value > NUMBER_MAX ? NUMBER_MAX : value;
 	if (value * unit < setting->low || value * unit > setting->high)
 		return hf__draft_refuse(draft, "%s: not between %lld and %lld%s", setting->key,
@@ -206,7 +208,7 @@ static int parse_flag(struct hf__draft *draft, const struct hf__setting *setting
                       int64_t *ret_value)
 {
 	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
-		return hf__draft_refuse(draft, "%s: neither yes nor no", setting->key);
+		return hf__draft_refuse(draft, "%s: must be yes or no", setting->key);
 	*ret_value = *text == 'y';
 	return 0;
 }
@@ -280,12 +282,12 @@ static int check_zookeeper_tls(struct hf__draft *draft)
 		if (!files[i].file)
 			return hf__draft_refuse(
 				draft,
-				"%s: missing; ZooKeeper's client library wants tls_ca, "
+				"%s: missing; ZooKeeper's client library requires tls_ca, "
 				"tls_cert and tls_key",
 				files[i].name);
 		if (strchr(files[i].file, ','))
 			return hf__draft_refuse(
-				draft, "%s: ZooKeeper's client library takes no comma in a path",
+				draft, "%s: ZooKeeper's client library accepts no comma in a path",
 				files[i].name);
 	}
 	return 0;
@@ -298,7 +300,7 @@ static int take_tls(struct hf__draft *draft)
 	if (settings->tls && settings->zookeeper)
 		return check_zookeeper_tls(draft);
 	if (!settings->tls_cert_file != !settings->tls_key_file)
-		return hf__draft_refuse(draft, "%s: needs %s too",
+		return hf__draft_refuse(draft, "%s: requires %s",
 		                        settings->tls_cert_file ? "tls_cert" : "tls_key",
 		                        settings->tls_cert_file ? "tls_key" : "tls_cert");
 	if (settings->tls && !settings->tls_server_name) {
@@ -316,7 +318,7 @@ static int take_session(struct hf__draft *draft)
 		settings->session_ms = settings->watchdog_ms;
 	settings->watchdog_ms = settings->session_ms;
 	if (settings->session_ms > INT32_MAX)
-		return hf__draft_refuse(draft, "watchdog: too long for a session");
+		return hf__draft_refuse(draft, "watchdog: a session lasts 2147483647 ms at most");
 	return 0;
 }
 
@@ -329,7 +331,7 @@ static int take_rights(struct hf__draft *draft)
 		size_t length = strlen(digest);
 		if (strncmp(settings->auth, digest, length) != 0 ||
 		    !strchr(settings->auth + length, ':'))
-			return hf__draft_refuse(draft, "auth: not digest:user:password");
+			return hf__draft_refuse(draft, "auth: must be digest:user:password");
 		memmove(settings->auth, settings->auth + length,
 		        strlen(settings->auth) - length + 1);
 	}
@@ -337,9 +339,9 @@ static int take_rights(struct hf__draft *draft)
 	if (settings->acl && strcmp(settings->acl, "open") == 0)
 		settings->acl_open = true;
 	else if (settings->acl && strcmp(settings->acl, "creator") != 0)
-		return hf__draft_refuse(draft, "acl: neither open nor creator");
+		return hf__draft_refuse(draft, "acl: must be creator or open");
 	else if (settings->acl && !settings->auth)
-		return hf__draft_refuse(draft, "acl: creator needs auth=");
+		return hf__draft_refuse(draft, "acl: creator requires auth");
 	return 0;
 }
 

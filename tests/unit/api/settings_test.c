@@ -191,9 +191,9 @@ static void the_path_of_a_unix_url_is_its_socket(void **state)
 	assert_int_equal(settings.database, 2);
 	assert_string_equal(settings.shown, "redis+unix:///run/my redis.sock?db=2");
 	check_refused("redis+unix://run/redis.sock",
-	              "host: a unix socket has none; three slashes begin its path");
+	              "host: a unix socket has none; write redis+unix:///path");
 	check_refused("redis+unix:///", "path: missing");
-	check_refused("redis+unix:", "host: a unix socket has none; three slashes begin its path");
+	check_refused("redis+unix:", "host: a unix socket has none; write redis+unix:///path");
 }
 
 static void an_embedded_url_has_only_options(void **state)
@@ -209,11 +209,11 @@ static void an_embedded_url_has_only_options(void **state)
 	assert_null(settings.host);
 	assert_null(settings.user);
 	assert_null(settings.password);
-	check_refused("embedded://h", "host: embedded: takes neither host nor path");
-	check_refused("embedded:///x", "host: embedded: takes neither host nor path");
-	check_refused("embedded:?user=u", "user: the embedded server has none");
+	check_refused("embedded://h", "host: embedded: takes neither a host nor a path");
+	check_refused("embedded:///x", "host: embedded: takes neither a host nor a path");
+	check_refused("embedded:?user=u", "user: not for embedded: URLs");
 	check_refused_with("embedded:", HF_CLIENT(.password = "p"),
-	                   "password: the embedded server has none");
+	                   "password: not for embedded: URLs");
 }
 
 static void a_wrong_address_is_named(void **state)
@@ -223,7 +223,7 @@ static void a_wrong_address_is_named(void **state)
 	                          "redis+unix, embedded, zk, zks");
 	check_refused("redis:", "host: missing");
 	check_refused("redis:///3", "host: missing");
-	check_refused("redis://h1,h2", "host: only one is supported");
+	check_refused("redis://h1,h2", "host: a Redis URL takes only one");
 	check_refused("redis://h:70000", "port: not between 1 and 65535; a password needs '@' and "
 	                                 "the host after it");
 }
@@ -284,9 +284,9 @@ static void numbers_are_checked(void **state)
 	check_refused("redis://h/-1", "db: not a number");
 	check_refused("redis://h?db=3s", "db: not a number");
 	check_refused("redis://h?connect_timeout=",
-	              "connect_timeout: not a number with unit ms, s or m");
+	              "connect_timeout: not a number with the unit ms, s or m");
 	check_refused("redis://h?connect_timeout=1h",
-	              "connect_timeout: not a number with unit ms, s or m");
+	              "connect_timeout: not a number with the unit ms, s or m");
 	check_refused("redis://h?connect_timeout=0",
 	              "connect_timeout: not between 1 and 86400000 ms");
 	check_refused("redis://h?command_timeout=1441m",
@@ -296,7 +296,7 @@ static void numbers_are_checked(void **state)
 	              "watchdog: not between 100 and "
 	              "315360000000 ms");
 	check_refused("redis://h?watchdog_batch=101", "watchdog_batch: not between 1 and 100");
-	check_refused("redis://h?lazy=true", "lazy: neither yes nor no");
+	check_refused("redis://h?lazy=true", "lazy: must be yes or no");
 	check_refused_with("redis://h", HF_CLIENT(.watchdog_ms = 5),
 	                   "watchdog: 5 is not between 100 and 315360000000");
 	check_refused_with("redis://h", HF_CLIENT(.database = -1),
@@ -314,14 +314,14 @@ static void texts_are_checked(void **state)
 	char *huge = malloc(4098);
 
 	(void)state;
-	check_refused("redis://u%0a:p@h", "user: holds a control character");
-	check_refused("redis://u:p%7f@h", "password: holds a control character");
+	check_refused("redis://u%0a:p@h", "user: contains a control character");
+	check_refused("redis://u:p%7f@h", "password: contains a control character");
 	check_refused("redis://h?client_name=a%20b",
-	              "client_name: only printable ASCII without spaces");
+	              "client_name: must be printable ASCII without spaces");
 	check_refused("redis://h?client_name=%C3%A9",
-	              "client_name: only printable ASCII without spaces");
-	check_refused("redis://h?client_name=", "client_name: empty");
-	check_refused("rediss://h?tls_ca=", "tls_ca: empty");
+	              "client_name: must be printable ASCII without spaces");
+	check_refused("redis://h?client_name=", "client_name: must not be empty");
+	check_refused("rediss://h?tls_ca=", "tls_ca: must not be empty");
 	memset(huge, 'x', 4097);
 	huge[4097] = '\0';
 	check_refused_with("redis://h", HF_CLIENT(.password = huge),
@@ -329,16 +329,18 @@ static void texts_are_checked(void **state)
 	free(huge);
 }
 
-#define NOT_TLS ": the URL is not a TLS one; those begin with rediss://, valkeys:// or zks://"
+#define NOT_TLS       ": only for rediss://, valkeys:// and zks:// URLs"
+#define NOT_REDIS_TLS ": only for rediss:// and valkeys:// URLs"
 
 static void tls_settings_need_a_tls_url(void **state)
 {
 	(void)state;
 	check_refused("redis://h?tls_ca=/ca", "tls_ca" NOT_TLS);
 	check_refused("zk://h?tls_cert=/cert", "tls_cert" NOT_TLS);
-	check_refused_with("redis://h", HF_CLIENT(.tls_insecure = 1), "tls_insecure" NOT_TLS);
+	check_refused_with("redis://h", HF_CLIENT(.tls_insecure = 1), "tls_insecure" NOT_REDIS_TLS);
 	check_refused_with("embedded:", HF_CLIENT(.tls_key_file = "/key"), "tls_key" NOT_TLS);
-	check_refused_with("zk://h", HF_CLIENT(.tls_server_name = "n"), "tls_server_name" NOT_TLS);
+	check_refused_with("zk://h", HF_CLIENT(.tls_server_name = "n"),
+	                   "tls_server_name" NOT_REDIS_TLS);
 	setenv("HOLDFAST_TLS_CA", "/envca", 1);
 	take("redis://h", NULL);
 	assert_null(settings.tls_ca_file);
@@ -349,8 +351,8 @@ static void tls_settings_need_a_tls_url(void **state)
 static void a_certificate_needs_its_key(void **state)
 {
 	(void)state;
-	check_refused("rediss://h?tls_cert=/c", "tls_cert: needs tls_key too");
-	check_refused("rediss://h?tls_key=/k", "tls_key: needs tls_cert too");
+	check_refused("rediss://h?tls_cert=/c", "tls_cert: requires tls_key");
+	check_refused("rediss://h?tls_key=/k", "tls_key: requires tls_cert");
 	setenv("HOLDFAST_TLS_KEY", "/envkey", 1);
 	take("rediss://h?tls_cert=/c", NULL);
 	assert_string_equal(settings.tls_key_file, "/envkey");
@@ -409,7 +411,7 @@ static void the_password_file_comes_from_url_or_environment(void **state)
 	take("redis://h", NULL);
 	assert_string_equal(settings.password, "env");
 	setenv("HOLDFAST_PASSWORD", "envpass", 1);
-	check_refused("redis://h", "password: given both as text and as file");
+	check_refused("redis://h", "password: given both as text and as a file");
 }
 
 static void an_unusable_password_file_is_named(void **state)
@@ -432,7 +434,7 @@ static void an_unusable_password_file_is_named(void **state)
 	snprintf(expected, sizeof(expected), "password_file: the first line of %s is empty", path);
 	check_refused_with("redis://h", HF_CLIENT(.password_file = path), expected);
 	check_refused_with("redis://h", HF_CLIENT(.password_file = make_file("a\0b\n", 4)),
-	                   "password_file: holds a control character");
+	                   "password_file: contains a control character");
 	memset(huge, 'x', sizeof(huge));
 	check_refused_with("redis://h", HF_CLIENT(.password_file = make_file(huge, sizeof(huge))),
 	                   "password_file: longer than 4096 bytes");
@@ -568,26 +570,26 @@ static void a_wrong_part_of_a_zookeeper_url_is_named(void **state)
 	(void)state;
 	check_refused("zk://", "host: missing");
 	check_refused("zk:///a", "host: missing");
-	check_refused("zk://one,,two", "host: one of the list is empty");
-	check_refused("zk://one,:2181", "host: one of the list is empty");
+	check_refused("zk://one,,two", "host: one in the list is empty");
+	check_refused("zk://one,:2181", "host: one in the list is empty");
 	check_refused("zk://one//a", "chroot: not a path of at most 256 bytes");
 	check_refused("zk://one/a/../b", "chroot: not a path of at most 256 bytes");
 	check_refused("zk://one/a/./b", "chroot: not a path of at most 256 bytes");
 	snprintf(url, sizeof url, "zk://one/%0300d", 0);
 	check_refused(url, "chroot: not a path of at most 256 bytes");
-	check_refused("zk://one?auth=me:secret", "auth: not digest:user:password");
-	check_refused("zk://one?auth=digest:me", "auth: not digest:user:password");
-	check_refused("zk://one?acl=creator", "acl: creator needs auth=");
-	check_refused("zk://one?acl=mine", "acl: neither open nor creator");
+	check_refused("zk://one?auth=me:secret", "auth: must be digest:user:password");
+	check_refused("zk://one?auth=digest:me", "auth: must be digest:user:password");
+	check_refused("zk://one?acl=creator", "acl: creator requires auth");
+	check_refused("zk://one?acl=mine", "acl: must be creator or open");
 	check_refused("zk://me:secret@one",
-	              "user: ZooKeeper takes auth=digest:user:password instead");
+	              "user: for ZooKeeper use auth=digest:user:password instead");
 	check_refused("zk://one?db=1", "db: not for zk:// and zks:// URLs");
 	check_refused("zk://one?client_name=me", "client_name: not for zk:// and zks:// URLs");
 	check_refused("redis://one?session=12s", "session: only for zk:// and zks:// URLs");
 	check_refused("redis://one?auth=digest:me:secret", "auth: only for zk:// and zks:// URLs");
 	check_refused("redis://one?acl=open", "acl: only for zk:// and zks:// URLs");
 	check_refused_with("zk://one", HF_CLIENT(.watchdog_ms = INT64_C(3000000000)),
-	                   "watchdog: too long for a session");
+	                   "watchdog: a session lasts 2147483647 ms at most");
 }
 
 static void zookeeper_with_tls_needs_three_files(void **state)
@@ -615,7 +617,7 @@ static void zookeeper_with_tls_needs_three_files(void **state)
 }
 
 #define LIBRARY ": ZooKeeper's client library "
-#define MISSING ": missing; ZooKeeper's client library wants tls_ca, tls_cert and tls_key"
+#define MISSING ": missing; ZooKeeper's client library requires tls_ca, tls_cert and tls_key"
 
 static void tls_settings_that_zookeeper_lacks_are_refused(void **state)
 {
@@ -625,11 +627,11 @@ static void tls_settings_that_zookeeper_lacks_are_refused(void **state)
 	check_refused("zks://one?tls_ca=/a&tls_key=/k", "tls_cert" MISSING);
 	check_refused("zks://one?tls_ca=/a&tls_cert=/c", "tls_key" MISSING);
 	check_refused("zks://one?tls_ca=/a,b&tls_cert=/c&tls_key=/k",
-	              "tls_ca" LIBRARY "takes no comma in a path");
+	              "tls_ca" LIBRARY "accepts no comma in a path");
 	check_refused("zks://one?tls_ca=/a&tls_cert=/c%2Cd&tls_key=/k",
-	              "tls_cert" LIBRARY "takes no comma in a path");
+	              "tls_cert" LIBRARY "accepts no comma in a path");
 	check_refused_with("zks://one?tls_ca=/a&tls_cert=/c", HF_CLIENT(.tls_key_file = ",k"),
-	                   "tls_key" LIBRARY "takes no comma in a path");
+	                   "tls_key" LIBRARY "accepts no comma in a path");
 	check_refused("zks://one?tls_server_name=n", "tls_server_name" LIBRARY "checks no names");
 	check_refused_with("zks://one", HF_CLIENT(.tls_server_name = "n"),
 	                   "tls_server_name" LIBRARY "checks no names");
@@ -639,7 +641,7 @@ static void tls_settings_that_zookeeper_lacks_are_refused(void **state)
 	                   "tls_insecure" LIBRARY "checks every certificate");
 	check_refused("zks://one?db=1", "db: not for zk:// and zks:// URLs");
 	check_refused("zks://me:secret@one",
-	              "user: ZooKeeper takes auth=digest:user:password instead");
+	              "user: for ZooKeeper use auth=digest:user:password instead");
 }
 
 #define STORY(name) cmocka_unit_test_setup_teardown(name, clear_environment, free_settings)
