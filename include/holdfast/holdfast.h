@@ -432,9 +432,9 @@ typedef enum hf_kind {
 typedef struct hf_lock_options {
 	size_t size; /* filled in by HF_LOCK */
 	/*
-	 * HF_SPIN only. The pause between two attempts begins at spin_ms (default 1) and grows by
-	 * spin_factor (default 2) and a random part to spin_max_ms (default 128). With a factor of
-	 * 1 it stays at spin_ms (default 64).
+	 * HF_SPIN only. The pause between two attempts begins at spin_ms (default 1). Each time it
+	 * is multiplied by spin_factor (default 2) and a random part is added, up to spin_max_ms
+	 * (default 128). With a factor of 1 it stays at spin_ms (default 64).
 	 */
 	int64_t spin_ms;
 	int64_t spin_max_ms;
@@ -623,8 +623,8 @@ HF_API int hf_lock_ttl(hf_lock *lock, int64_t *ret_ttl_ms);
 HF_API int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size);
 
 /*
- * The token of this owner's hold: a number that grows with every grant of the name, whoever gets
- * it, for the protected resource to check. 0 if the hold has no token. HF_ENOTHELD without a hold;
+ * The token of this owner's hold: a number that grows with every grant of the name to any owner,
+ * for the protected resource to check. 0 if the hold has no token. HF_ENOTHELD without a hold;
  * HF_EINVAL for HF_READ, groups, multi and red locks. Local.
  */
 HF_API int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token);
@@ -635,7 +635,7 @@ HF_API int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token);
  */
 HF_API int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t size);
 
-/* The latest token granted on this name, whoever holds the lock now; 0 if there has been none. */
+/* The latest token granted on this name, to any owner; 0 if there has been none. */
 HF_API int hf_lock_last_token(hf_lock *lock, int64_t *ret_token);
 
 /*

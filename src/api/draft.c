@@ -1,4 +1,4 @@
-/* What the parts that gather settings have in common: rows, variables, texts and refusals. */
+/* What all files that gather settings share: rows, variables, texts and refusals. */
 #define _GNU_SOURCE
 #include "api/draft.h"
 

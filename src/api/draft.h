@@ -1,4 +1,4 @@
-/* Settings while they are gathered: what was found where, and what is shared by the parts of it. */
+/* A draft: the settings of a client while they are being gathered. */
 #ifndef HF_API_DRAFT_H
 #define HF_API_DRAFT_H
 

@@ -19,7 +19,7 @@ enum hf__setting_type {
 	HF__SETTING_PASSWORD_FILE /* gathered together with the password */
 };
 
-/* Which URLs a setting is for; TLS comes on top of it. */
+/* Which servers a setting is for; `tls` limits it further. */
 enum hf__setting_backend { HF__SETTING_ANY, HF__SETTING_REDIS, HF__SETTING_ZK };
 
 struct hf__setting {

@@ -43,7 +43,7 @@ static int64_t option_number(const struct hf__draft *draft, const struct hf__set
 	return setting->type == HF__SETTING_FLAG ? value != 0 : value;
 }
 
-/* Whether the options or the URL have it. A password among the options is not looked at here. */
+/* Whether the options or the URL give it. A password in the options never counts as a misfit. */
 static bool is_given(const struct hf__draft *draft, const struct hf__setting *setting)
 {
 	if (hf__draft_in_url(draft, setting))
@@ -55,7 +55,7 @@ static bool is_given(const struct hf__draft *draft, const struct hf__setting *se
 }
 
 /* Why the setting is not for the server of the URL, or NULL. */
-static const char *misfit(const struct hf__draft *draft, const struct hf__setting *setting)
+static const char *explain_misfit(const struct hf__draft *draft, const struct hf__setting *setting)
 {
 	bool zookeeper = draft->settings->zookeeper;
 	if (setting->tls && !draft->settings->tls)
@@ -77,7 +77,7 @@ static bool is_in_query(const struct hf__setting *setting)
 }
 
 /* The value is not shown: it may be the rest of a password with a '?' or a '/' in it. */
-static int refuse_key(struct hf__draft *draft, size_t place)
+static int refuse_key(struct hf__draft *draft, size_t number)
 {
 	char known[512] = "";
 	size_t used = 0;
@@ -88,7 +88,7 @@ static int refuse_key(struct hf__draft *draft, size_t place)
 			                         used ? ", " : "", setting->key);
 		assert(used < sizeof(known));
 	}
-	return hf__draft_refuse(draft, "query: option %zu is not one of %s", place, known);
+	return hf__draft_refuse(draft, "query: option %zu is not one of %s", number, known);
 }
 
 static int note(struct hf__draft *draft, const struct hf__setting *setting, const char *value)
@@ -134,7 +134,7 @@ static int note_url(struct hf__draft *draft)
  */
 static const char *variable_of(const struct hf__draft *draft, const struct hf__setting *setting)
 {
-	if (misfit(draft, setting) || draft->settings->embedded)
+	if (explain_misfit(draft, setting) || draft->settings->embedded)
 		return NULL;
 	return hf__draft_variable(setting->variable);
 }
@@ -250,7 +250,7 @@ static int take_number(struct hf__draft *draft, const struct hf__setting *settin
 
 static int take(struct hf__draft *draft, const struct hf__setting *setting)
 {
-	const char *why = misfit(draft, setting);
+	const char *why = explain_misfit(draft, setting);
 	if (why && is_given(draft, setting))
 		return hf__draft_refuse(draft, "%s: %s", setting->key, why);
 	switch (setting->type) {
@@ -345,7 +345,7 @@ static int take_rights(struct hf__draft *draft)
 	return 0;
 }
 
-static struct hf__redis_settings view_for_redis(const struct hf__settings *settings)
+static struct hf__redis_settings make_redis_view(const struct hf__settings *settings)
 {
 	return (struct hf__redis_settings){
 		.shown = settings->shown,
@@ -369,7 +369,7 @@ static struct hf__redis_settings view_for_redis(const struct hf__settings *setti
 	};
 }
 
-static struct hf__zk_settings view_for_zookeeper(const struct hf__settings *settings)
+static struct hf__zk_settings make_zk_view(const struct hf__settings *settings)
 {
 	return (struct hf__zk_settings){
 		.shown = settings->shown,
@@ -386,7 +386,7 @@ static struct hf__zk_settings view_for_zookeeper(const struct hf__settings *sett
 	};
 }
 
-static int fill(struct hf__draft *draft)
+static int gather(struct hf__draft *draft)
 {
 	struct hf__settings *settings = draft->settings;
 	int rc = hf__address_take(draft);
@@ -403,9 +403,9 @@ static int fill(struct hf__draft *draft)
 	if (rc == 0)
 		rc = hf__address_show(draft);
 	if (rc == 0 && settings->zookeeper)
-		settings->zk = view_for_zookeeper(settings);
+		settings->zk = make_zk_view(settings);
 	else if (rc == 0)
-		settings->redis = view_for_redis(settings);
+		settings->redis = make_redis_view(settings);
 	return rc;
 }
 
@@ -426,7 +426,7 @@ int hf__settings_init(struct hf__settings *settings, const char *url,
 	rc = hf__url_init(&draft.url, url, why, why_size);
 	if (rc < 0)
 		return rc;
-	rc = fill(&draft);
+	rc = gather(&draft);
 	hf__url_done(&draft.url);
 	if (rc < 0)
 		hf__settings_done(settings);

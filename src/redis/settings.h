@@ -1,4 +1,4 @@
-/* What the Redis backend is told about its server. Texts are borrowed from the client. */
+/* What the Redis backend needs to know about its server. Texts are borrowed from the client. */
 #ifndef HF_REDIS_SETTINGS_H
 #define HF_REDIS_SETTINGS_H
 

@@ -564,6 +564,19 @@ static void the_digest_is_kept_secret(void **state)
 	unsetenv("HOLDFAST_AUTH");
 }
 
+static void zookeeper_ignores_a_password(void **state)
+{
+	(void)state;
+	setenv("HOLDFAST_USER", "envuser", 1);
+	setenv("HOLDFAST_PASSWORD", "envpass", 1);
+	take("zk://one", HF_CLIENT(.password = "p", .password_file = "/nowhere/x"));
+	assert_null(settings.user);
+	assert_null(settings.password);
+	check_refused("zk://one?password_file=/x", "password_file: not for zk:// and zks:// URLs");
+	check_refused_with("zk://one", HF_CLIENT(.user = "me"),
+	                   "user: not for zk:// and zks:// URLs");
+}
+
 static void a_wrong_part_of_a_zookeeper_url_is_named(void **state)
 {
 	char url[400];
@@ -671,6 +684,7 @@ int main(void)
 		STORY(a_zookeeper_url_has_hosts_and_a_chroot),
 		STORY(the_watchdog_wins_over_the_session),
 		STORY(the_digest_is_kept_secret),
+		STORY(zookeeper_ignores_a_password),
 		STORY(a_wrong_part_of_a_zookeeper_url_is_named),
 		STORY(zookeeper_with_tls_needs_three_files),
 		STORY(tls_settings_that_zookeeper_lacks_are_refused),
