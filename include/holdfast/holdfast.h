@@ -304,10 +304,10 @@ HF_API int hf_client_open(const char *url, const hf_client_options *options,
                           hf_client **ret_client);
 
 /*
- * Releases all holds, completes every waiting call with HF_ECLOSED, ends the client's threads and
- * runs the callbacks that are left. Blocks for one second at most, on ZooKeeper for two more while
- * the session is closed. Handles opened on the client stay valid, return HF_ECLOSED and are closed
- * as usual.
+ * Releases all holds, completes every waiting call with HF_ECLOSED, stops the client's threads and
+ * runs the callbacks that are left. Waits one second at most for the releases, and on ZooKeeper two
+ * more for the session to close. Handles that were opened on the client stay valid, return
+ * HF_ECLOSED and are closed as usual.
  *
  * HF_EINVAL, and nothing happens, inside one of the client's own callbacks. In a forked child it
  * only closes descriptors.
@@ -387,9 +387,9 @@ HF_API void hf_cancel_free(hf_cancel *cancel);
 /* ---- locks ---------------------------------------------------------------------------------- */
 
 /*
- * The kinds of locks, with Redisson's name for each. All but HF_READ are exclusive. On one name all
- * kinds exclude each other between Holdfast processes, a write hold and any other kind too. Java's
- * read-write lock does not see the other kinds, so with Java peers use one kind for one name.
+ * The kinds of locks, with Redisson's name for each. All but HF_READ are exclusive. Between Holdfast
+ * processes, locks of one name exclude each other whatever their kinds are. Java's read-write lock
+ * does not see the other kinds, so with Java peers use one kind for one name.
  *
  * On ZooKeeper, HF_REENTRANT, HF_FAIR and HF_FENCED are the same lock, Curator's InterProcessMutex.
  * HF_READ and HF_WRITE are its InterProcessReadWriteLock. HF_SIMPLE and HF_SIMPLE_FAIR are its
@@ -492,10 +492,10 @@ HF_API int hf_lock_open_multi(hf_lock *const *members, size_t n, hf_lock **ret_l
  * member's loss is an event of that member; hf_lock_state() says whether the red lock is lost.
  * Handles with the same members are the same lock.
  *
- * Blocks for one second at most, to find out from the servers whether they are independent; those
- * that do not answer are believed. HF_EINVAL: two members are on the same server, or on a server
- * and its replica. HF_EDENIED: a server does not allow INFO. HF_ENOTSUP: a member is on ZooKeeper.
- * An acquire returns HF_ENOQUORUM if too few servers answered.
+ * Blocks for one second at most, to find out from the servers whether they are independent; one
+ * that does not answer counts as independent. HF_EINVAL: two members are on the same server, or on
+ * a server and its replica. HF_EDENIED: a server does not allow INFO. HF_ENOTSUP: a member is on
+ * ZooKeeper. An acquire returns HF_ENOQUORUM if too few servers answered.
  */
 HF_API int hf_lock_open_red(hf_lock *const *members, size_t n, hf_lock **ret_lock);
 
@@ -509,7 +509,7 @@ typedef struct hf_acquire_options {
 	size_t size; /* filled in by HF_ACQUIRE */
 	/* How long to wait; 0: without limit. HF_NOWAIT: try once. */
 	int64_t wait_ms;
-	/* 0: the watchdog's lease, which is renewed. Otherwise a fixed lease, never renewed. */
+	/* 0: the watchdog's lease, which is renewed. Otherwise a fixed lease, 10 at least. */
 	int64_t lease_ms;
 	/* NULL: the calling thread. Asynchronous calls need an owner. */
 	hf_owner *owner;
@@ -770,7 +770,7 @@ typedef struct hf_permits_options {
 	size_t size; /* filled in by HF_PERMITS */
 	/* How long to wait; 0: without limit. HF_NOWAIT: try once. */
 	int64_t wait_ms;
-	/* 0: the watchdog's lease, which is renewed. Otherwise a fixed lease. */
+	/* 0: the watchdog's lease, which is renewed. Otherwise a fixed lease, 10 at least. */
 	int64_t lease_ms;
 	/* Cancels the wait. */
 	hf_cancel *cancel;
