@@ -387,9 +387,9 @@ HF_API void hf_cancel_free(hf_cancel *cancel);
 /* ---- locks ---------------------------------------------------------------------------------- */
 
 /*
- * The kinds of locks, with Redisson's name for each. All but HF_READ are exclusive. Between Holdfast
- * processes, locks of one name exclude each other whatever their kinds are. Java's read-write lock
- * does not see the other kinds, so with Java peers use one kind for one name.
+ * The kinds of locks, with Redisson's name for each. All but HF_READ are exclusive; between
+ * Holdfast processes they exclude every other hold of the same name, whatever its kind. Java's
+ * read-write lock does not see the other kinds, so with Java peers use one kind for one name.
  *
  * On ZooKeeper, HF_REENTRANT, HF_FAIR and HF_FENCED are the same lock, Curator's InterProcessMutex.
  * HF_READ and HF_WRITE are its InterProcessReadWriteLock. HF_SIMPLE and HF_SIMPLE_FAIR are its
