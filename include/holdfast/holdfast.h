@@ -1,33 +1,40 @@
 /*
- * Holdfast: distributed locks and synchronizers on Redis and Valkey, shared with Java's Redisson, and on
- * ZooKeeper, shared with Java's Curator.
+ * Holdfast: distributed locks and synchronizers on Redis, Valkey or ZooKeeper. They are
+ * wire-compatible with Java's Redisson and Curator, so C and Java processes share the same locks.
  *
  * Caveats first.
  *
- * - A lock is a lease. It is yours from the moment a call says so until its valid-until on this
- *   host's CLOCK_BOOTTIME; hf_lock_remaining() tells how long that is. The library never says that
- *   you hold a lock past that point. It cannot stop code that was paused after it asked.
+ * - A lock is a lease. It is yours from the moment a call grants it until its valid-until, a point
+ *   on this host's CLOCK_BOOTTIME; hf_lock_remaining() returns how long that is. The library never
+ *   says that you hold a lock beyond it. It cannot stop code that was paused after the check.
  * - A server that loses its data (flushed, restarted empty, failed over to a replica that lagged)
- *   may grant a lock twice. The first holder is told as soon as the library can know.
- * - A request that was sent and not answered has an unknown outcome. The library settles it by
- *   itself where it can; where time runs out the answer is HF_EUNKNOWN, never a guess.
- * - After fork() the child's handles answer HF_EFORKED and send nothing. Open a new client there.
- * - A hold belongs to its client: it outlives the thread and the lock handle it was taken with, and
- *   is renewed until it is released, lost, or the client is closed.
+ *   may grant a lock twice. The first holder is notified as soon as the library finds out.
+ * - A request that was sent but not answered has an unknown outcome. The library resolves it on its
+ *   own where it can. If time runs out first, the result is HF_EUNKNOWN, never a guess.
+ * - In the child of a fork() the parent's handles return HF_EFORKED and send nothing. Open a new
+ *   client there.
+ * - A hold belongs to its client. It outlives the thread and the lock handle that acquired it, and
+ *   is renewed until it is released or lost, or the client is closed.
  *
  * Conventions.
  *
- * - Functions return 0 or a negative HF_E… number. hf_strerror() gives its text and
- *   hf_error_detail() the facts of the last failure in the calling thread.
- * - Output parameters come last, are named ret_…, and are written on success only.
- * - Durations are milliseconds. 0, or a field left out, is the default.
- * - Every function may be called from any thread, and none may be called from a signal handler.
- *   A blocking call is no cancellation point. Callbacks must return: no longjmp out of them.
- * - Strings that go in are copied. Strings that come out belong to the caller's buffer.
- * - Options are structs that carry their own size, so that later releases can add to them. Make
+ * - Functions return 0 or a negative HF_E… number. hf_strerror() returns the text of that number
+ *   and hf_error_detail() the facts of the calling thread's last failure.
+ * - Output parameters come last, are named ret_…, and are written on success only. They must not be
+ *   NULL unless the comment allows it.
+ * - Durations are in milliseconds. 0, or a field that is left out, means the default.
+ * - A function marked "Local" sends nothing and never waits for the server. Any other function on a
+ *   handle blocks until the server has answered, for command_timeout at most, unless it has a
+ *   wait_ms of its own. Opening and closing a lock or another object is local, too.
+ * - Every function can be called from any thread, but none from a signal handler. A blocking call
+ *   is not a cancellation point. Callbacks must return; they must not longjmp() out.
+ * - Strings and arrays that are passed in are copied. Strings that are returned belong to the
+ *   library; the comment says how long they are valid. All …_close and …_free functions accept
+ *   NULL.
+ * - Options are structs that carry their own size, so that later releases can add fields. Create
  *   them with the macros: HF_ACQUIRE(.wait_ms = 5000). NULL stands for all defaults.
- * - What a server has no form for answers HF_ENOTSUP when it is opened, and the detail says what to use
- *   there. Redis also stands for Valkey.
+ * - "Redis" includes Valkey. Opening an object that the server has no equivalent for returns
+ *   HF_ENOTSUP, and the detail says what to use there.
  *
  * Licence: Apache-2.0.
  */
@@ -51,14 +58,14 @@ extern "C" {
 #define HF_VERSION_MINOR 1
 #define HF_VERSION_PATCH 0
 
-/* The version of the library that is loaded, as "0.1.0". */
+/* The version of the library that is loaded, as "0.1.0". Local. */
 HF_API const char *hf_version(void);
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
 /*
- * The numbers are permanent. They are grouped by who can act on them: -1 to -19 are answers about
- * the lock, -20 to -39 come from the far side, -40 to -59 are the caller's own.
+ * The numbers are permanent. They are grouped by who can act on them: -1 to -19 are about the lock,
+ * -20 to -39 come from the server or the network, -40 to -59 are about the call itself.
  */
 #define HF_ERRORS(X)                                                                               \
 	X(HF_EBUSY, -1, "held by someone else")                                                    \
@@ -67,7 +74,7 @@ HF_API const char *hf_version(void);
 	X(HF_ENOTHELD, -4, "not held by this owner")                                               \
 	X(HF_ELOST, -5, "the lock was lost")                                                       \
 	X(HF_EUNKNOWN, -6, "the outcome is unknown")                                               \
-	X(HF_ECONFLICT, -7, "the key is no lock of this kind")                                     \
+	X(HF_ECONFLICT, -7, "the key is not a lock of this kind")                                  \
 	X(HF_EDEADLOCK, -8, "would wait for itself")                                               \
 	X(HF_EUNREACHABLE, -20, "the server cannot be reached")                                    \
 	X(HF_EREFUSED, -21, "refused by the server")                                               \
@@ -92,19 +99,19 @@ enum hf_error {
 #undef HF__ENUM
 };
 
-/* The fixed text of an error number; never NULL. */
+/* The fixed text of an error number; never NULL. Local. */
 HF_API const char *hf_strerror(int error);
 
 /*
- * One line about the last call of this thread that failed, with its numbers: "lost: lease of 3000
- * ms ended 2012 ms ago; now held by 5c1e…:7". Empty if there was none. In a completion callback it
- * is about the call that completed. Valid until this thread's next call.
+ * One line with the facts of a failure, such as "lost: lease of 3000 ms ended 2012 ms ago; now held
+ * by 5c1e…:7". Read it right after a call of this thread has failed; in a completion callback it is
+ * about the call that completed. Never NULL, and valid until this thread's next call. Local.
  */
 HF_API const char *hf_error_detail(void);
 
 /* ---- clients -------------------------------------------------------------------------------- */
 
-/* A client is what is open to one server. It has an identity of its own, a random UUID. */
+/* A client is one connection to a server, or one session, with an identity of its own: a UUID. */
 typedef struct hf_client hf_client;
 typedef struct hf_lock hf_lock;
 typedef struct hf_owner hf_owner;
@@ -116,169 +123,262 @@ typedef struct hf_latch hf_latch;
 typedef struct hf_barrier hf_barrier;
 typedef struct hf_double_barrier hf_double_barrier;
 
-/* What a holder can believe. At risk: less than a third of the lease is left. */
+/* The state of a hold, as far as this process can know. */
 typedef enum hf_state {
 	HF_FREE = 0,    /* not held by this owner */
 	HF_HELD = 1,    /* held */
-	HF_AT_RISK = 2, /* held, but renewals do not get through or a fixed lease nears its end */
-	HF_LOST = 3,    /* held no more, and not released */
-	HF_REVOKED = 4  /* only in events: held, and somebody asks its owner to give it up */
+	HF_AT_RISK = 2, /* held, but less than a third of the lease is left */
+	HF_LOST = 3,    /* no longer held, and not because its owner released it */
+	HF_REVOKED = 4  /* only in events: held, and somebody asks the owner to give it up */
 } hf_state;
 
-/* Called on every change of a hold's state, and when one is asked for (HF_REVOKED), on the dispatcher
- * thread (see hf_client_fd). */
+/*
+ * Called on every change of a hold's state, and with HF_REVOKED when somebody asks for the hold.
+ * Runs on the dispatcher thread; see hf_client_fd().
+ */
 typedef void hf_event_fn(void *arg, const hf_event *event);
 
 typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARN, HF_LOG_ERROR } hf_log_level;
 
-/* Called with one line without newline, on the dispatcher thread. */
+/* Called with one line, without a newline. Runs on the dispatcher thread. */
 typedef void hf_log_fn(void *arg, hf_log_level level, const char *line);
 
 /*
- * Makes the name on the server from the name in the program: writes it, with its NUL, to ret_name and
- * returns 0. Called in the thread that opens a lock, for each name once. What it makes must be a
- * valid name too, and always the same for the same name. Anything but 0 refuses the name.
+ * Maps a name of the program to the name on the server: writes that, with its NUL, to ret_name and
+ * returns 0; any other result refuses the name. The result must be a valid name, and always the
+ * same for the same name. Runs in the thread of the call that was given the name.
  */
 typedef int hf_name_fn(void *arg, const char *name, char *ret_name, size_t size);
 
 /*
- * Every field is optional. What is given here wins over the URL, the URL over the environment.
- * The name behind each field is that of the URL's query, and in capitals behind HOLDFAST_ that of
- * the environment where there is one.
+ * Every field is optional. A field wins over the URL, and the URL wins over the environment.
+ *
+ * The word before the colon is the name of the setting in the URL's query. There a duration can
+ * have a unit, ms, s or m, and a flag is yes or no. docs/settings.md has all of them as a table,
+ * with their ranges.
  */
 typedef struct hf_client_options {
-	size_t size;                  /* filled in by HF_CLIENT */
-	const char *user;             /* user; environment: HOLDFAST_USER */
-	const char *password;         /* only in the URL's user part; HOLDFAST_PASSWORD */
-	const char *password_file;    /* password_file: first line of it; HOLDFAST_PASSWORD_FILE */
-	int database;                 /* db; default 0 */
-	const char *client_name;      /* client_name; default "holdfast" */
-	const char *tls_ca_file;      /* tls_ca; default: the system's store; HOLDFAST_TLS_CA */
-	const char *tls_cert_file;    /* tls_cert: client certificate; HOLDFAST_TLS_CERT */
-	const char *tls_key_file;     /* tls_key: its key; HOLDFAST_TLS_KEY */
-	const char *tls_server_name;  /* tls_server_name; default: the URL's host; not zks:// */
-	int tls_insecure;             /* tls_insecure=yes: encrypt, but trust anybody; not zks:// */
-	int64_t connect_timeout_ms;   /* connect_timeout; default 5000, whole handshake included */
-	int64_t command_timeout_ms;   /* command_timeout; default 3000 */
-	int64_t subscribe_timeout_ms; /* subscribe_timeout; default 7500 */
-	int64_t watchdog_ms;   /* watchdog; default 30000: the lease of locks taken without one */
-	int watchdog_batch;    /* watchdog_batch; default 100: locks per renewal script, 1 to 100 */
-	int lazy;              /* lazy=yes: connect on first use, not in hf_client_open */
-	hf_event_fn *on_event; /* hold state changes */
+	size_t size; /* filled in by HF_CLIENT */
+	/*
+	 * user: User to log in as; the URL's user part can name it too. Default: the server's
+	 * default user. Environment: HOLDFAST_USER. Only for Redis.
+	 */
+	const char *user;
+	/*
+	 * password: Password; in a URL it stands in the user part, not in the query. Default: none.
+	 * Environment: HOLDFAST_PASSWORD. Only for Redis.
+	 */
+	const char *password;
+	/*
+	 * password_file: File whose first line is the password. Default: none. Environment:
+	 * HOLDFAST_PASSWORD_FILE. Only for Redis.
+	 */
+	const char *password_file;
+	/*
+	 * db: Number of the database; the URL's path can name it too. Default: 0. Only for Redis.
+	 */
+	int database;
+	/*
+	 * client_name: Name of the connection in the server's CLIENT LIST. Default: holdfast. Only
+	 * for Redis.
+	 */
+	const char *client_name;
+	/*
+	 * tls_ca: File of the certificates to trust. Default: the system's store. Environment:
+	 * HOLDFAST_TLS_CA. Only with TLS.
+	 */
+	const char *tls_ca_file;
+	/*
+	 * tls_cert: File of the client certificate. Default: none. Environment: HOLDFAST_TLS_CERT.
+	 * Only with TLS.
+	 */
+	const char *tls_cert_file;
+	/*
+	 * tls_key: File of the client certificate's key. Default: none. Environment:
+	 * HOLDFAST_TLS_KEY. Only with TLS.
+	 */
+	const char *tls_key_file;
+	/*
+	 * tls_server_name: Name that the server's certificate must carry. Default: the URL's host.
+	 * Only with TLS to Redis.
+	 */
+	const char *tls_server_name;
+	/*
+	 * tls_insecure: Encrypt the connection, but accept any certificate. Default: no. Only with
+	 * TLS to Redis.
+	 */
+	int tls_insecure;
+	/*
+	 * connect_timeout: Limit for a connection attempt, up to a connection that can be used.
+	 * Default: 5000 ms.
+	 */
+	int64_t connect_timeout_ms;
+	/* command_timeout: Limit for the reply to one command. Default: 3000 ms. */
+	int64_t command_timeout_ms;
+	/*
+	 * subscribe_timeout: Limit for the reply to one subscription. Default: 7500 ms. Only for
+	 * Redis.
+	 */
+	int64_t subscribe_timeout_ms;
+	/*
+	 * watchdog: Lease of locks that are acquired without one; it is renewed at each third.
+	 * Default: 30000 ms.
+	 */
+	int64_t watchdog_ms;
+	/*
+	 * watchdog_batch: Largest number of locks that one renewal script renews. Default: 100.
+	 */
+	int watchdog_batch;
+	/* lazy: Connect on first use, not when the client is opened. Default: no. */
+	int lazy;
+	/* Called on changes of a hold's state, with event_arg. */
+	hf_event_fn *on_event;
 	void *event_arg;
-	hf_log_fn *on_log; /* what the library does; it prints nothing by itself */
+	/* Called with what the library has to report, with log_arg; it never prints on its own. */
+	hf_log_fn *on_log;
 	void *log_arg;
-	const char *describe;    /* leave a note with this text beside each hold; see hf_info */
-	const char *name_prefix; /* name_prefix: put before every name */
-	hf_name_fn *map_name;    /* instead of a prefix: Redisson's NameMapper */
+	/* Leave a note with this text next to each hold; see hf_info. */
+	const char *describe;
+	/*
+	 * name_prefix: Text put before every name; a program can set map_name instead. Default:
+	 * none.
+	 */
+	const char *name_prefix;
+	/* Maps names, with map_arg; it wins over name_prefix. Redisson's NameMapper. */
+	hf_name_fn *map_name;
 	void *map_arg;
-	int64_t fair_wait_ms; /* fair_wait; default 300000: how long a fair waiter without a limit keeps
-	                         its place for Java's waiters when its turn is overdue */
-	int64_t peer_skew_ms; /* peer_skew; default 1000: how far the clocks of Java peers may be off.
-	                         Permits and groups, whose ends Java compares with its own clock, are
-	                         believed that much shorter, but by a quarter of the lease at most */
-	int64_t session_ms; /* session; ZooKeeper only, default 30000; watchdog_ms wins. The servers
-	                         may agree to less or more */
-	const char *auth;   /* auth; ZooKeeper only: "digest:user:password" */
-	const char *acl;    /* acl; ZooKeeper only: "open", or "creator", the default with auth */
+	/*
+	 * fair_wait: How long a fair waiter without a deadline keeps its place among Java's waiters
+	 * when its turn is overdue. Default: 300000 ms. Only for Redis.
+	 */
+	int64_t fair_wait_ms;
+	/*
+	 * peer_skew: How far the clocks of Java peers may be off; holds of permits and groups count
+	 * as valid for this much less, at most a quarter of their lease. Default: 1000 ms. Only for
+	 * Redis.
+	 */
+	int64_t peer_skew_ms;
+	/*
+	 * session: Session timeout to request from the servers; watchdog, if given, wins. Default:
+	 * 30000 ms. Only for ZooKeeper.
+	 */
+	int64_t session_ms;
+	/*
+	 * auth: Credentials, as digest:user:password. Default: none. Environment: HOLDFAST_AUTH.
+	 * Only for ZooKeeper.
+	 */
+	const char *auth;
+	/*
+	 * acl: Who may use our nodes: creator or open. Default: creator with auth, otherwise open.
+	 * Only for ZooKeeper.
+	 */
+	const char *acl;
 } hf_client_options;
 
 #define HF_CLIENT(...) (&(hf_client_options){.size = sizeof(hf_client_options), __VA_ARGS__})
 
 /*
- * Connects to the server of the URL:
+ * Opens a client for the server of the URL and connects to it. A NULL URL takes $HOLDFAST_URL.
  *
- *   redis://[[user]:password@]host[:6379][/db][?option=value&…]     plain TCP
- *   rediss://…                                                      TLS, certificate and name checked
- *   valkey://…, valkeys://…                                         the same two
- *   redis+unix:///path/to/socket[?…]                                unix socket
- *   embedded:                                                       a private server of this user and host
- *   zk://host[:2181][,host[:2181]…][/chroot][?option=value&…]       ZooKeeper; the chroot must exist
- *   zks://host[:2281]…                                              the same with TLS
+ *   redis://[[user]:password@]host[:6379][/db][?option=value&…]   TCP
+ *   rediss://…                                                    TLS; certificate, name checked
+ *   valkey://…, valkeys://…                                       the same two
+ *   redis+unix:///path/to/socket[?…]                              unix socket
+ *   embedded:                                                     this user's private server
+ *   zk://host[:2181][,host[:2181]…][/chroot][?option=value&…]     ZooKeeper; the chroot must exist
+ *   zks://host[:2281]…                                            the same with TLS
  *
- * zks:// needs all of tls_ca, tls_cert and tls_key, and a libzookeeper_mt that was built with OpenSSL;
- * Debian's was not, which is HF_ENOTSUP. That library trusts the system's store beside tls_ca, and checks
- * no names. Where that is not enough, zk:// to a local tunnel that does, such as stunnel or socat, is.
+ * zks:// needs tls_ca, tls_cert and tls_key, and a libzookeeper_mt that was built with OpenSSL.
+ * Debian's was not, which is HF_ENOTSUP. That library trusts the system's store in addition to
+ * tls_ca, and does not check host names. If that is not enough, use zk:// to a local tunnel that
+ * does, such as stunnel or socat.
  *
- * A NULL URL takes $HOLDFAST_URL. Starts one thread, the keeper.
+ * Blocks until the connection can be used, for connect_timeout at most; with lazy it does not
+ * connect. Starts one thread, the keeper. The caller owns the client and closes it.
  *
- * HF_EINVAL: a part of the URL or an option is wrong; the detail names it.
- * HF_EUNREACHABLE, HF_EAUTH, HF_ETLS, HF_EPROTOCOL, HF_EREFUSED: no usable connection within
- * connect_timeout_ms; the detail says why. HF_ENOMEM, HF_ESYSTEM.
+ * HF_EINVAL: a part of the URL or an option is wrong; the detail names it. HF_EUNREACHABLE,
+ * HF_EAUTH, HF_ETLS, HF_EPROTOCOL, HF_EREFUSED: no usable connection; the detail says why.
+ * HF_ENOMEM, HF_ESYSTEM.
  */
 HF_API int hf_client_open(const char *url, const hf_client_options *options,
                           hf_client **ret_client);
 
 /*
- * Releases all holds (one second at most), answers HF_ECLOSED to all waiting calls, ends its
- * threads and runs what callbacks are left. Lock handles stay valid, answer HF_ECLOSED and are
- * closed as ever. HF_EINVAL if called from one of the client's own callbacks: nothing happens then.
- * NULL is allowed. In a forked child it only closes descriptors.
+ * Releases all holds, completes every waiting call with HF_ECLOSED, stops the client's threads and
+ * runs the callbacks that are left. Waits one second at most for the releases, and on ZooKeeper two
+ * more for the session to close. Handles that were opened on the client stay valid, return
+ * HF_ECLOSED and are closed as usual.
+ *
+ * HF_EINVAL, and nothing happens, inside one of the client's own callbacks. In a forked child it
+ * only closes descriptors.
  */
 HF_API int hf_client_close(hf_client *client);
 
-/* The identity of this client in the owner names on the server: 36 characters and a NUL. */
+/* The identity of this client in owner names on the server: 36 characters and a NUL. Local. */
 HF_API int hf_client_uuid(hf_client *client, char ret_uuid[37]);
 
-/* Sends one PING and waits for the answer; ret_us, if not NULL, gets the round trip's microseconds. */
+/* Makes one round trip to the server; ret_us can be NULL and receives its microseconds. */
 HF_API int hf_client_ping(hf_client *client, int64_t *ret_us);
 
 /*
- * The lease of locks taken without one, in milliseconds: the watchdog's. On ZooKeeper as much as can be
- * relied on of the session that was agreed upon with the servers; before there is one, the session as
- * wished for. Local.
+ * The lease of locks that are acquired without one. On Redis this is watchdog. On ZooKeeper it is
+ * the part of the session, as negotiated with the servers, that can be relied on; before there is a
+ * session it is the one to request. Local.
  */
 HF_API int hf_client_lease(hf_client *client, int64_t *ret_ms);
 
 /*
- * For event loops: a descriptor that becomes readable when callbacks are due. From the first call
- * of this on, callbacks run only inside hf_client_dispatch() and no dispatcher thread exists. The
- * descriptor belongs to the client. Returns it, or an error.
+ * For event loops: returns a descriptor that becomes readable when callbacks are due, or an error.
+ * From the first call on, callbacks run only inside hf_client_dispatch(), and there is no
+ * dispatcher thread. The descriptor belongs to the client. HF_EINVAL inside a callback. Local.
  */
 HF_API int hf_client_fd(hf_client *client);
 
-/* Runs all callbacks that are due now, in the calling thread. Returns how many, or an error. */
+/*
+ * Runs all callbacks that are due, in the calling thread. Returns how many it ran, or an error:
+ * HF_EINVAL before the first hf_client_fd(). Local.
+ */
 HF_API int hf_client_dispatch(hf_client *client);
 
 typedef struct hf_stats {
-	size_t size;              /* set by the caller: sizeof(hf_stats) */
-	uint64_t attempts;        /* asks sent for a lock */
-	uint64_t grants;          /* locks granted, nested ones too */
-	uint64_t releases;        /* releases confirmed */
-	uint64_t waits;           /* acquires that did not get the lock at once */
-	uint64_t timeouts;        /* acquires that ended with HF_ETIMEDOUT */
-	uint64_t renewals;        /* holds renewed */
-	uint64_t renewal_scripts; /* scripts sent for that */
-	uint64_t
-		renewal_failures; /* renewal scripts that were not answered or answered by an error */
-	uint64_t renewal_lag_ms; /* the longest a renewal was confirmed after it was due */
-	uint64_t at_risk;        /* times a hold became at risk */
-	uint64_t losses;         /* holds lost */
-	uint64_t unknowns;       /* requests whose answer never came */
-	uint64_t wakeups;        /* release messages received */
-	uint64_t reconnects;     /* connections made after the first */
-	uint64_t commands;       /* commands sent, of all kinds */
-	uint64_t held;           /* holds now */
-	uint64_t waiting;        /* calls waiting for a lock now */
-	uint64_t handovers;      /* grants handed over by a release in this process */
+	size_t size;               /* set by the caller to sizeof(hf_stats) */
+	uint64_t attempts;         /* asks sent for a lock */
+	uint64_t grants;           /* locks granted, nested levels included */
+	uint64_t releases;         /* releases confirmed */
+	uint64_t waits;            /* acquires that were not granted at once */
+	uint64_t timeouts;         /* acquires that returned HF_ETIMEDOUT */
+	uint64_t renewals;         /* holds renewed */
+	uint64_t renewal_scripts;  /* scripts sent for that */
+	uint64_t renewal_failures; /* of these, not answered or answered with an error */
+	uint64_t renewal_lag_ms;   /* longest time from when a renewal was due to its reply */
+	uint64_t at_risk;          /* times a hold became at risk */
+	uint64_t losses;           /* holds lost */
+	uint64_t unknowns;         /* requests that were never answered */
+	uint64_t wakeups;          /* release messages received */
+	uint64_t reconnects;       /* connections made after the first */
+	uint64_t commands;         /* commands sent, of all kinds */
+	uint64_t held;             /* holds now */
+	uint64_t waiting;          /* calls waiting for a lock now */
+	uint64_t handovers;        /* grants handed over by a release in this process */
 } hf_stats;
 
-/* A snapshot of the client's counters, filled up to ret_stats->size. */
+/* A snapshot of the client's counters; fills in ret_stats->size bytes at most. Local. */
 HF_API int hf_client_stats(hf_client *client, hf_stats *ret_stats);
 
 /* ---- owners and cancel tokens --------------------------------------------------------------- */
 
 /*
- * Who holds, inside this process: the calling thread, or an owner made here, for tasks that move
- * between threads and for asynchronous calls. Usable with every client. Freeing it releases
- * nothing.
+ * An owner is what a hold belongs to inside this process. By default that is the calling thread.
+ * Create an owner for tasks that move between threads and for asynchronous calls. It works with
+ * every client. The caller owns it; freeing it releases nothing. Local.
  */
 HF_API int hf_owner_new(hf_owner **ret_owner);
 HF_API void hf_owner_free(hf_owner *owner);
 
 /*
- * A token that stops the calls it is given to. Firing is sticky: later calls with it end at once.
- * It must outlive the calls that use it. Fire from any thread, callbacks included.
+ * A token that cancels the calls it is passed to. It stays fired: later calls with it return
+ * HF_ECANCELLED at once. The caller owns it, and it must outlive the calls that use it. It can be
+ * fired in any thread, also in callbacks. Local.
  */
 HF_API int hf_cancel_new(hf_cancel **ret_cancel);
 HF_API void hf_cancel_fire(hf_cancel *cancel);
@@ -287,38 +387,54 @@ HF_API void hf_cancel_free(hf_cancel *cancel);
 /* ---- locks ---------------------------------------------------------------------------------- */
 
 /*
- * The kinds, and what Redisson calls them. All but HF_READ exclude. On one name all of them exclude
- * each other between Holdfast processes, a write hold and any other kind too; Java's read-write lock
- * does not see the others, so with Java peers one name keeps to one kind.
+ * The kinds of locks, with Redisson's name for each. All but HF_READ are exclusive; between
+ * Holdfast processes they exclude every other hold of the same name, whatever its kind. Java's
+ * read-write lock does not see the other kinds, so with Java peers use one kind for one name.
  *
- * On ZooKeeper waiters are served in order, but for HF_PLAIN. HF_REENTRANT, HF_FAIR and HF_FENCED are one lock
- * there, Curator's InterProcessMutex; HF_READ and HF_WRITE are its InterProcessReadWriteLock; HF_SIMPLE and
- * HF_SIMPLE_FAIR are its InterProcessSemaphoreMutex, which does not see the other kinds. No HF_SPIN.
+ * On ZooKeeper, HF_REENTRANT, HF_FAIR and HF_FENCED are the same lock, Curator's InterProcessMutex.
+ * HF_READ and HF_WRITE are its InterProcessReadWriteLock. HF_SIMPLE and HF_SIMPLE_FAIR are its
+ * InterProcessSemaphoreMutex, which does not see the other kinds. HF_SPIN does not exist. Waiters
+ * are served in order, except for HF_PLAIN.
+ *
+ * A counted lock can be acquired again by its owner; each acquire needs a release of its own.
  */
 typedef enum hf_kind {
-	HF_REENTRANT = 1, /* getLock(): counted, no order among waiters */
-	HF_FAIR = 2,      /* getFairLock(): counted, first come, first served across processes */
-	HF_READ = 3,      /* getReadWriteLock().readLock(): many at once, counted */
-	HF_WRITE = 4,  /* getReadWriteLock().writeLock(): counted; its owner may also read, and keep
-	                     the read hold when it gives up the write hold. A reader that asks to
-	                     write would wait for itself: HF_EDEADLOCK */
-	HF_FENCED = 5, /* getFencedLock(): counted, every grant has a token */
-	HF_SPIN =
-		6, /* getSpinLock(): counted, waits by asking again and again, publishes nothing */
-	HF_SIMPLE = 7, /* getNonReentrantLock(): its owner gets HF_EDEADLOCK if it asks again */
-	HF_SIMPLE_FAIR = 8, /* getNonReentrantFairLock(): the same, in order */
-	HF_PLAIN = 9, /* ZooKeeper only: the lock's node itself, as made by hand with `create -e` */
-	HF_LEADER = 10 /* leadership: who acquires is a candidate until it is elected, who releases
-	                  resigns. Curator's LeaderLatch; on Redis a fair lock. With .value a
-	                  candidate says who it is, and hf_client_inspect() tells who they are */
+	/* getLock(): counted, waiters in no particular order. */
+	HF_REENTRANT = 1,
+	/* getFairLock(): counted, first come, first served across all processes. */
+	HF_FAIR = 2,
+	/* getReadWriteLock().readLock(): counted, any number of readers at once. */
+	HF_READ = 3,
+	/*
+	 * getReadWriteLock().writeLock(): counted. Its owner may also read, and keep the read hold
+	 * when it releases the write hold. A reader that tries to write would wait for itself:
+	 * HF_EDEADLOCK.
+	 */
+	HF_WRITE = 4,
+	/* getFencedLock(): counted, and every grant has a token. */
+	HF_FENCED = 5,
+	/* getSpinLock(): counted; a waiter polls, and a release publishes nothing. */
+	HF_SPIN = 6,
+	/* getNonReentrantLock(): if its owner acquires it again, that is HF_EDEADLOCK. */
+	HF_SIMPLE = 7,
+	/* getNonReentrantFairLock(): the same, first come, first served. */
+	HF_SIMPLE_FAIR = 8,
+	/* ZooKeeper only: the node of that name itself, as created by hand with `create -e`. */
+	HF_PLAIN = 9,
+	/*
+	 * Leadership: an acquire makes its caller a candidate until it is elected, and a release
+	 * resigns. Curator's LeaderLatch; on Redis a fair lock. A candidate can say who it is with
+	 * .value, and hf_client_inspect() reports all candidates.
+	 */
+	HF_LEADER = 10
 } hf_kind;
 
 typedef struct hf_lock_options {
 	size_t size; /* filled in by HF_LOCK */
 	/*
-	 * HF_SPIN: the pause between two attempts begins at spin_ms (default 1) and grows by
-	 * spin_factor (default 2) to spin_max_ms (default 128), with some chance in it. A factor of 1
-	 * keeps it at spin_ms (default then 64).
+	 * HF_SPIN only. The pause between two attempts begins at spin_ms (default 1). Each time it
+	 * is multiplied by spin_factor (default 2) and a random part is added, up to spin_max_ms
+	 * (default 128). With a factor of 1 it stays at spin_ms (default 64).
 	 */
 	int64_t spin_ms;
 	int64_t spin_max_ms;
@@ -328,190 +444,223 @@ typedef struct hf_lock_options {
 #define HF_LOCK(...) (&(hf_lock_options){.size = sizeof(hf_lock_options), __VA_ARGS__})
 
 /*
- * A handle for one lock. Sends nothing. Handles of the same kind and name are the same lock; any
- * number of threads may share one handle.
+ * Opens a handle for one lock. Handles of the same kind and name on one client are the same lock,
+ * and any number of threads can share a handle. The caller owns the handle and closes it. Local.
  *
- * The name: 1 to 512 bytes of UTF-8, no control characters, braces only as a closed, non-empty
- * tag: "orders", "{orders}:42". On ZooKeeper it is a path below the chroot: "shop/orders". HF_EINVAL with
- * the reason otherwise.
+ * A name is 1 to 512 bytes of UTF-8 without control characters. Braces are allowed only as a
+ * closed, non-empty tag: "orders", "{orders}:42". On ZooKeeper the name is a path below the chroot:
+ * "shop/orders". Any other name is HF_EINVAL, and the detail says why.
  */
 HF_API int hf_lock_open(hf_client *client, hf_kind kind, const char *name, hf_lock **ret_lock);
 HF_API int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
                              const hf_lock_options *options, hf_lock **ret_lock);
 
 /*
- * Several values of one group, locked together or not at all, all in one hash: Redisson's
- * getMultiLock(group, values), as a Java client with StringCodec makes it. Counted. 1 to 100 values;
- * their order means nothing, and one given twice counts once. HF_ENOTSUP on ZooKeeper.
+ * Opens a handle for several values of one group, which are locked together or not at all. They are
+ * stored in one hash: Redisson's getMultiLock(group, values), as a Java client with StringCodec
+ * does it. Counted. 1 to 100 values; their order has no meaning, and duplicates count once.
+ * HF_ENOTSUP on ZooKeeper. Local.
  */
 HF_API int hf_lock_open_group(hf_client *client, const char *group, const char *const *values,
                               size_t n, hf_lock **ret_lock);
 
 /*
- * Several locks as one, of any kinds and on any clients: all of them or none, within one deadline.
- * They are taken in one order, that of their names (of equal names: of their servers' URLs, which must
- * then be the same everywhere), whatever order they are given in, so that two of these over the same
- * locks cannot wait for each other. It has the locks itself: the handles given
- * may be closed. 1 to 64 members; none may be one of these or a red lock.
+ * Opens a multi lock: several locks as one, of any kinds and on any clients. An acquire takes all
+ * of them or none, within one deadline. It takes them in the order of their names, whatever order
+ * they are given in, so two multi locks over the same locks cannot wait for each other. Locks with
+ * equal names are ordered by the URLs of their servers, which must then be the same everywhere.
  *
- * All verbs work on it but holder and revoke. A verb of a member that fails is undone or reported as the
- * verb of the whole; the detail names the member. Remaining and ttl are the least of the members', and
- * is_locked tells whether any is.
+ * 1 to 64 members, none of them a multi or red lock. The members' handles are copied and can be
+ * closed. Local.
+ *
+ * All functions work on it except hf_lock_holder(), hf_lock_identity(), hf_lock_revoke(),
+ * hf_lock_remove_waiter() and those for tokens. If one fails for a member, it is undone or reported
+ * for the whole, and the detail names the member. Remaining and ttl are the least of all members;
+ * is_locked is 1 if any member is locked.
  */
 HF_API int hf_lock_open_multi(hf_lock *const *members, size_t n, hf_lock **ret_lock);
 
 /*
- * One lock on several independent servers, held while the majority of them holds it: a server that
- * loses its data or is down does not lose the lock. Give the lock of each server, each of a client of
- * its own, 3 to 15. They are asked all at once, and each has no more than a short time.
+ * Opens a red lock: one lock on several independent servers, held while a majority of them holds
+ * it. A server that is down or loses its data does not lose the lock. Pass the lock of each server,
+ * 3 to 15 of them, each on a client of its own; their handles are copied and can be closed.
  *
- * 0 from acquire: the majority granted it, and its lease, less the time that took and the drift of
- * clocks, is not over. Remaining is what the majority guarantees. A member that is lost while the
- * majority holds is taken again, and one whose server could not be reached joins when it can be: as long
- * as a level without a lease is open. A member's loss is an event of that member; hf_lock_state() says
- * whether the red lock is lost. Handles of the same members are one lock, as those of one name are.
+ * An acquire asks all servers at once and gives each of them only a short time. 0: a majority
+ * granted the lock, and the lease, less the time that this took and the drift of clocks, has not
+ * expired. Remaining is what the majority guarantees. While a level without a lease is open, a
+ * member that is lost is acquired again, and one that could not be reached joins once it can be. A
+ * member's loss is an event of that member; hf_lock_state() says whether the red lock is lost.
+ * Handles with the same members are the same lock.
  *
- * HF_ENOTSUP with members on ZooKeeper. HF_EINVAL: two members are on one server, or on a server and its
- * replica; told at open as far as the servers can be asked. HF_ENOQUORUM from acquire: too few answered.
+ * Blocks for one second at most, to find out from the servers whether they are independent; one
+ * that does not answer counts as independent. HF_EINVAL: two members are on the same server, or on
+ * a server and its replica. HF_EDENIED: a server does not allow INFO. HF_ENOTSUP: a member is on
+ * ZooKeeper. An acquire returns HF_ENOQUORUM if too few servers answered.
  */
 HF_API int hf_lock_open_red(hf_lock *const *members, size_t n, hf_lock **ret_lock);
 
-/* Frees the handle. Holds stay: they belong to the client. NULL is allowed. */
+/* Frees the handle. Its holds remain: they belong to the client. Local. */
 HF_API void hf_lock_close(hf_lock *lock);
 
+/* As wait_ms: try once, and do not wait for the lock. */
 #define HF_NOWAIT ((int64_t)-1)
 
 typedef struct hf_acquire_options {
-	size_t size;      /* filled in by HF_ACQUIRE */
-	int64_t wait_ms;  /* 0: for ever. HF_NOWAIT: one attempt */
-	int64_t lease_ms; /* 0: the watchdog's lease, renewed. Else fixed, never renewed by itself */
-	hf_owner *owner;  /* NULL: the calling thread; asynchronous calls need one */
-	hf_cancel *cancel; /* stops the wait */
-	int token;         /* 1: with a token also if the kind is not HF_FENCED; not for HF_READ,
-	                      groups, multi and red locks. It leaves a key on Redis for good. On
-	                      ZooKeeper each hold has one */
-	const char *value; /* for others to read, as hf_info_text(); 1000 bytes at most. On
-	                      ZooKeeper the data of the node, from the wait on: the id of Curator's
-	                      LeaderLatch (HF_LEADER) or LeaderSelector (HF_REENTRANT). On Redis
-	                      instead of the text of .describe, while held, if the client has
-	                      .describe. Not for multi and red locks */
-	int revocable; /* 1: an event HF_REVOKED tells that hf_lock_revoke() or Java asks for it; the
-	                      first level decides. HF_ENOTSUP on Redis, and of multi and red locks */
+	size_t size; /* filled in by HF_ACQUIRE */
+	/* How long to wait; 0: without limit. HF_NOWAIT: try once. */
+	int64_t wait_ms;
+	/* 0: the watchdog's lease, which is renewed. Otherwise a fixed lease, 10 at least. */
+	int64_t lease_ms;
+	/* NULL: the calling thread. Asynchronous calls need an owner. */
+	hf_owner *owner;
+	/* Cancels the wait. */
+	hf_cancel *cancel;
+	/*
+	 * 1: the hold gets a token even if the kind is not HF_FENCED. HF_EINVAL for HF_READ,
+	 * groups, multi and red locks. On Redis it leaves a key that never expires. On ZooKeeper
+	 * every hold has a token.
+	 */
+	int token;
+	/*
+	 * A text for others to read with hf_info_text(), 1000 bytes at most. On ZooKeeper it is the
+	 * data of the node from the start of the wait: the id of Curator's LeaderLatch (HF_LEADER)
+	 * or LeaderSelector (HF_REENTRANT). On Redis it replaces the text of .describe while the
+	 * lock is held, if the client has .describe. HF_EINVAL for multi and red locks.
+	 */
+	const char *value;
+	/*
+	 * 1: an event HF_REVOKED reports each time that hf_lock_revoke() or Java asks for the hold.
+	 * The first level decides. HF_ENOTSUP on Redis, and for multi and red locks.
+	 */
+	int revocable;
 } hf_acquire_options;
 
 #define HF_ACQUIRE(...) (&(hf_acquire_options){.size = sizeof(hf_acquire_options), __VA_ARGS__})
 
 /*
- * Takes the lock, or one more level of it if this owner has it already.
+ * Acquires the lock, or one more level of it if this owner holds it already. Blocks for wait_ms.
  *
  * 0: held, and valid now. A nested level never shortens the lease.
- * HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED: not held, nothing left behind.
- * HF_ELOST: a nested acquire found the outer hold gone.
- * HF_EDEADLOCK: this owner holds it already in a way that excludes this; see the kinds.
- * HF_EUNKNOWN: an attempt was sent and not answered in time. Whatever it left on the server is
- * removed in the background or ends with its lease; this owner does not hold the lock.
- * HF_ECONFLICT: the key exists and is no lock, or a lock of another sort; nothing was changed.
- * HF_EUNREACHABLE: no connection in all the time there was.
- * Others as their texts say.
+ * HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED: not held; nothing stays on the server.
+ * HF_ELOST: a nested acquire found that the outer hold is gone, or the lease expired before this
+ * thread ran again.
+ * HF_EDEADLOCK: this owner already holds the lock in a way that excludes this; see the kinds.
+ * HF_EUNKNOWN: an attempt was sent but not answered in time. Whatever it left on the server is
+ * removed in the background or expires with its lease. This owner does not hold the lock.
+ * HF_ECONFLICT: the key exists but is not a lock, or is another kind of lock; nothing was changed.
+ * HF_EUNREACHABLE: there was no connection for the whole time.
+ * Other errors mean what hf_strerror() says.
  */
 HF_API int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *options);
 
 typedef struct hf_release_options {
-	size_t size;     /* filled in by HF_RELEASE */
-	int64_t wait_ms; /* how long to wait for the server's word; default: the command timeout */
-	hf_owner *owner; /* NULL: the calling thread; asynchronous calls need one */
+	size_t size; /* filled in by HF_RELEASE */
+	/* How long to wait for the server's reply; 0: command_timeout. Not HF_NOWAIT. */
+	int64_t wait_ms;
+	/* NULL: the calling thread. Asynchronous calls need an owner. */
+	hf_owner *owner;
 } hf_release_options;
 
 #define HF_RELEASE(...) (&(hf_release_options){.size = sizeof(hf_release_options), __VA_ARGS__})
 
 /*
- * Gives up one level. From the call on the level counts as given up whatever the answer is, and a
- * lock given up whole is never renewed again.
+ * Releases one level. From the start of the call that level counts as released, whatever the result
+ * is, and once the last level is released the lock is never renewed again. Blocks for wait_ms.
  *
- * 0: released. HF_ENOTHELD: this owner holds nothing here. HF_EBUSY: another call of this owner on
- * this lock was under way all the time; nothing was given up. HF_ELOST: the lock had been lost before;
- * the detail says why and who has it now. HF_EUNKNOWN: no answer in wait_ms; the library goes on
- * trying in the background until the lease has ended.
+ * 0: released.
+ * HF_ENOTHELD: this owner does not hold the lock.
+ * HF_EBUSY: another call of this owner on this lock was in progress all the time. Nothing was
+ * released.
+ * HF_ELOST: the lock had already been lost; the detail says why and who holds it now.
+ * HF_EUNKNOWN: no reply within wait_ms. The library keeps trying in the background until the lease
+ * has expired.
  */
 HF_API int hf_lock_release(hf_lock *lock);
 HF_API int hf_lock_release_with(hf_lock *lock, const hf_release_options *options);
 
 /*
- * Makes the hold last at least lease_ms from now; never shortens it. HF_ENOTHELD, HF_ELOST,
- * HF_EUNKNOWN (not answered; the hold goes on as it was).
+ * Extends the hold so that it lasts at least lease_ms from now; never shortens it.
+ * HF_ENOTHELD, HF_ELOST. HF_EUNKNOWN: not answered; the hold continues as it was.
  */
 HF_API int hf_lock_extend(hf_lock *lock, hf_owner *owner, int64_t lease_ms);
 
 /*
- * Takes the lock away from whoever holds it, and wakes the waiters. ret_was_held, if not NULL, gets
- * 1 or 0. Only for operators: the holder learns of it at its next renewal, on ZooKeeper in half a second.
+ * For operators: takes the lock away from whichever owner holds it, and wakes the waiters. The
+ * holder finds out at its next renewal, on ZooKeeper within half a second. ret_was_held can be
+ * NULL and receives 1 or 0.
  */
 HF_API int hf_lock_force_release(hf_lock *lock, int *ret_was_held);
 
 /*
- * Removes one waiter, as hf_info_waiter() reports it, from the lock's queue on the server; one that lives joins the
- * queue again. For operators: a Java waiter that died keeps its place for minutes. ret_removed, if not NULL, gets 1,
- * or 0 if it did not wait. HF_ENOTSUP: no such queue; on Redis only fair locks and leaders have one.
+ * For operators: removes one waiter, named as by hf_info_waiter(), from the server's queue. A Java
+ * waiter that died keeps its place for minutes; a waiter that is alive joins the queue again.
+ * ret_removed can be NULL and receives 1, or 0 if it was not waiting. HF_ENOTSUP: the lock has no
+ * queue on the server; on Redis only fair locks and leaders have one.
  */
 HF_API int hf_lock_remove_waiter(hf_lock *lock, const char *waiter, int *ret_removed);
 
 /*
- * Asks those who hold the lock now to give it up, each time anew: Curator's Revoker. Who took it as
- * revocable is told, Java holders too, and does what it likes about it; the others do not notice. What they
- * left to read (.value, .describe) is overwritten. ret_asked, if not NULL, gets 1, or 0 if nobody holds it.
- * HF_ENOTSUP on Redis.
+ * Asks the current holders to give the lock up: Curator's Revoker. Holders that acquired it as
+ * revocable are notified on every call, Java holders included, and decide for themselves; others do
+ * not notice. The text they left to read (.value, .describe) is overwritten. ret_asked can be NULL
+ * and receives 1, or 0 if nobody holds the lock. HF_ENOTSUP on Redis, and for multi and red locks.
  */
 HF_API int hf_lock_revoke(hf_lock *lock, int *ret_asked);
 
-/* What the server says now. Each waits for its answer, the command timeout at most. */
+/* Ask the server whether anybody holds the lock, whether this owner does, and how many levels. */
 HF_API int hf_lock_is_locked(hf_lock *lock, int *ret_locked);
 HF_API int hf_lock_is_held(hf_lock *lock, hf_owner *owner, int *ret_held);
 HF_API int hf_lock_hold_count(hf_lock *lock, hf_owner *owner, int64_t *ret_count);
 
-/* Milliseconds the server keeps the lock: -2 if it is free, -1 if it has no end. */
+/* How long the server keeps the lock: -2 if it is free, -1 if it does not expire. */
 HF_API int hf_lock_ttl(hf_lock *lock, int64_t *ret_ttl_ms);
 
 /*
- * The holder's identity as the server has it, "<uuid>:<number>", on ZooKeeper the name of its node, cut to
- * size with its NUL; empty if the lock is free. One of them, if there are several.
+ * The holder's identity on the server: "<uuid>:<number>", on ZooKeeper the name of its node. Empty
+ * if the lock is free; one of them if there are several holders. Truncated to size, NUL included.
+ * HF_ENOTSUP for multi and red locks.
  */
 HF_API int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size);
 
 /*
- * The token of this owner's hold: a number that grows with every grant, whoever gets it, to be checked
- * by what the lock protects. Local. HF_ENOTHELD if there is no hold, 0 if it has no token.
+ * The token of this owner's hold: a number that grows with every grant of the name to any owner,
+ * for the protected resource to check. 0 if the hold has no token. HF_ENOTHELD without a hold;
+ * HF_EINVAL for HF_READ, groups, multi and red locks. Local.
  */
 HF_API int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token);
 
 /*
- * The identity of this owner's hold as the server has it, "<uuid>:<number>", on ZooKeeper the name of its
- * node, cut to size with its NUL. Local. HF_ENOTHELD if there is no hold.
+ * The identity of this owner's hold, in the form of hf_lock_holder(). HF_ENOTHELD without a hold.
+ * HF_ENOTSUP for multi and red locks. Local.
  */
 HF_API int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t size);
 
-/* The latest token given on this name, whoever holds the lock; 0 if there was none. Asks the server. */
+/* The latest token granted on this name, to any owner; 0 if there has been none. */
 HF_API int hf_lock_last_token(hf_lock *lock, int64_t *ret_token);
 
 /*
- * What this process can rely on, without asking anyone: local, lock-free (but for multi and red locks,
- * which have a mutex), cheap enough to call before every write. Milliseconds until valid-until, 0 if the owner does not hold the lock, lost
- * it, or has begun to release it.
+ * How long this owner can still rely on the lock: milliseconds until valid-until, or 0 if it does
+ * not hold the lock, has lost it or has begun to release it. Local, and cheap enough to call before
+ * every write. It takes no mutex, except on multi and red locks.
  */
 HF_API int64_t hf_lock_remaining(hf_lock *lock, hf_owner *owner);
 
-/* The same as a state; local and lock-free. */
+/* The same as a state. */
 HF_API hf_state hf_lock_state(hf_lock *lock, hf_owner *owner);
 
 /* ---- asynchronous forms --------------------------------------------------------------------- */
 
 /*
- * The completion of an asynchronous call: its result, a number where the call has one (as the
- * synchronous form's ret_… would get it; the token, for hf_lock_acquire_async), and a text for
- * hf_lock_holder_async, and for hf_permits_acquire_async: the ids, apart by spaces (NULL elsewhere;
- * valid during the callback).
+ * The completion of an asynchronous call. `result` is what the blocking form would return. `number`
+ * is what that would write to its ret_ parameter; hf_lock_acquire_async() passes the token. `text`
+ * is NULL except for hf_lock_holder_async(), which passes the holder, and
+ * hf_permits_acquire_async(), which passes the ids, separated by spaces. It is valid during the
+ * callback.
  *
- * If the starting call returns 0 the completion runs exactly once, on the dispatcher, never inside
- * the call. Otherwise it never runs. A cancel that loses the race to a grant delivers the grant.
+ * A function that ends in _async starts what the function without that suffix does, and returns
+ * without waiting for it. If it returns 0, the completion runs exactly once, on the dispatcher
+ * thread, never inside the call. Otherwise it never runs. If a cancel is too late to stop a grant,
+ * the grant is delivered.
  */
 typedef void hf_done_fn(void *arg, int result, int64_t number, const char *text);
 
@@ -534,38 +683,51 @@ HF_API int hf_lock_last_token_async(hf_lock *lock, hf_done_fn *done, void *arg);
 
 /* ---- semaphores ----------------------------------------------------------------------------- */
 
-/* How long to wait, and what stops it. */
+/* How long to wait, and what can cancel it. */
 typedef struct hf_wait_options {
-	size_t size;       /* filled in by HF_WAIT */
-	int64_t wait_ms;   /* 0: for ever. HF_NOWAIT: one attempt */
-	hf_cancel *cancel; /* stops the wait */
+	size_t size; /* filled in by HF_WAIT */
+	/* How long to wait; 0: without limit. HF_NOWAIT: try once. */
+	int64_t wait_ms;
+	/* Cancels the wait. */
+	hf_cancel *cancel;
 } hf_wait_options;
 
 #define HF_WAIT(...) (&(hf_wait_options){.size = sizeof(hf_wait_options), __VA_ARGS__})
 
 /*
- * A number of permits that anybody takes and anybody gives: Redisson's getSemaphore(). Nobody owns
- * them: those of a process that died are gone, which hf_permits does better. A repeat after a lost
- * answer never takes or gives twice; where that cannot be known in time the answer is HF_EUNKNOWN.
- * Permits: 0 to 2147483647; 0 of them succeeds and sends nothing. HF_ENOTSUP on ZooKeeper.
+ * A semaphore: a number of permits that anybody can acquire and anybody can release. Redisson's
+ * getSemaphore(); HF_ENOTSUP on ZooKeeper. Permits have no owner: if a process dies, its permits
+ * are lost. Use hf_permits if they must come back.
+ *
+ * A request that is repeated after a lost reply never counts twice. If it cannot be known in time
+ * whether it has run, the result is HF_EUNKNOWN. A number of permits is 0 to 2147483647; to acquire
+ * or release 0 of them succeeds and sends nothing.
  */
 HF_API int hf_semaphore_open(hf_client *client, const char *name, hf_semaphore **ret_semaphore);
 HF_API void hf_semaphore_close(hf_semaphore *semaphore);
 
-/* HF_EBUSY, HF_ETIMEDOUT, HF_ECANCELLED: nothing taken. HF_EUNKNOWN: if taken, given back soon. */
+/*
+ * Acquires this many permits, all or none. Blocks for wait_ms. HF_EBUSY (HF_NOWAIT only),
+ * HF_ETIMEDOUT, HF_ECANCELLED: none acquired. HF_EUNKNOWN: if they were acquired after all, they
+ * are released in the background.
+ */
 HF_API int hf_semaphore_acquire(hf_semaphore *semaphore, int64_t permits,
                                 const hf_wait_options *options);
-/* Gives permits, and makes the semaphore if there is none. */
+/* Releases permits, and creates the semaphore if it does not exist. */
 HF_API int hf_semaphore_release(hf_semaphore *semaphore, int64_t permits);
-/* The same if there is one; ret_done, if not NULL, gets 1 or 0. */
+/* Releases permits if the semaphore exists; ret_done can be NULL and receives 1 or 0. */
 HF_API int hf_semaphore_release_if_exists(hf_semaphore *semaphore, int64_t permits, int *ret_done);
-/* Makes it with so many permits if there is none, for ttl_ms or (0) for good. */
+/*
+ * Creates the semaphore with this many permits if it does not exist; ret_done can be NULL and
+ * receives 1 or 0. It expires after ttl_ms; 0: never.
+ */
 HF_API int hf_semaphore_try_set(hf_semaphore *semaphore, int64_t permits, int64_t ttl_ms,
                                 int *ret_done);
-/* Adds to what is available; negative numbers take away, also below zero. */
+/* Adds to the available permits; a negative number takes away, even below zero. */
 HF_API int hf_semaphore_add(hf_semaphore *semaphore, int64_t permits);
-/* Takes all there are; ret_permits, if not NULL, gets how many. */
+/* Acquires all available permits; ret_permits can be NULL and receives their number. */
 HF_API int hf_semaphore_drain(hf_semaphore *semaphore, int64_t *ret_permits);
+/* The number of available permits. */
 HF_API int hf_semaphore_available(hf_semaphore *semaphore, int64_t *ret_permits);
 
 HF_API int hf_semaphore_acquire_async(hf_semaphore *semaphore, int64_t permits,
@@ -584,17 +746,20 @@ HF_API int hf_semaphore_available_async(hf_semaphore *semaphore, hf_done_fn *don
 /* ---- permits that expire -------------------------------------------------------------------- */
 
 /*
- * A semaphore whose permits have an end: Redisson's getPermitExpirableSemaphore(). Each permit has an
- * id, 32 hexadecimal digits, and who knows the id may give it back or extend it, Java processes too.
- * One taken without a lease is renewed by the watchdog until it is given back, so a process that dies
- * loses its permits to the others. States and events are those of locks; the event's owner is the id.
+ * A semaphore whose permits expire: Redisson's getPermitExpirableSemaphore(). Each permit has an
+ * id, 32 hexadecimal digits. Any process that knows the id can release or extend the permit, Java
+ * processes included. A permit acquired without a lease is renewed by the watchdog until it is
+ * released, so the permits of a process that dies come back. States and events are those of locks;
+ * the owner in an event is the id.
  *
- * On ZooKeeper it is Curator's InterProcessSemaphoreV2. Only the permits that are taken are stored there,
- * not how many there are: every process has to know that. hf_permits_set() and its like tell this client,
- * which remembers it while it has a handle of the name; or hf_permits_total_from() names a node that says it
- * to all. Acquire is HF_EINVAL before, and if it wants more than there are. Only the client that took a
- * permit can give it back or extend it. Several are taken one by one, and given back if not all can be had
- * in time: two who want several may keep each other waiting.
+ * On ZooKeeper this is Curator's InterProcessSemaphoreV2. The server stores which permits are
+ * acquired, but not how many there are; every process has to know that. Set it for this client with
+ * hf_permits_set(), hf_permits_try_set() or hf_permits_add(), which lasts while the client has a
+ * handle of that name, or name a node that says it to everybody with hf_permits_total_from(). An
+ * acquire is HF_EINVAL while the total is not known, and if it asks for more than the total. Only
+ * the client that acquired a permit can release or extend it. Several permits are acquired one by
+ * one and released again if not all of them were granted in time, so two callers that want several
+ * can keep each other waiting.
  */
 typedef char hf_permit_id[33];
 
@@ -602,45 +767,55 @@ HF_API int hf_permits_open(hf_client *client, const char *name, hf_permits **ret
 HF_API void hf_permits_close(hf_permits *permits);
 
 typedef struct hf_permits_options {
-	size_t size;       /* filled in by HF_PERMITS */
-	int64_t wait_ms;   /* 0: for ever. HF_NOWAIT: one attempt */
-	int64_t lease_ms;  /* 0: the watchdog's lease, renewed. Else fixed */
-	hf_cancel *cancel; /* stops the wait */
+	size_t size; /* filled in by HF_PERMITS */
+	/* How long to wait; 0: without limit. HF_NOWAIT: try once. */
+	int64_t wait_ms;
+	/* 0: the watchdog's lease, which is renewed. Otherwise a fixed lease, 10 at least. */
+	int64_t lease_ms;
+	/* Cancels the wait. */
+	hf_cancel *cancel;
 } hf_permits_options;
 
 #define HF_PERMITS(...) (&(hf_permits_options){.size = sizeof(hf_permits_options), __VA_ARGS__})
 
-/* Takes n permits, 1 to 1000, all or none; ret_ids has room for n. Errors as hf_lock_acquire. */
+/*
+ * Acquires n permits, 1 to 1000, all or none. ret_ids must have room for n ids. Blocks for wait_ms.
+ * The errors are those of hf_lock_acquire().
+ */
 HF_API int hf_permits_acquire(hf_permits *permits, int n, const hf_permits_options *options,
                               hf_permit_id *ret_ids);
 /*
- * Gives n permits back. HF_ENOTHELD: one of them is not there, or has expired; HF_ELOST: the same of
- * one that this client held; HF_EUNKNOWN: no answer in time. After any of these the permits taken by
- * this client are given back in the background, and those of others stay as they are.
+ * Releases n permits. HF_ENOTHELD: one of them does not exist or has expired. HF_ELOST: the same
+ * for one that this client held. HF_EUNKNOWN: no reply in time. After any of these the permits
+ * acquired by this client are released in the background, and those of others stay as they are.
  */
 HF_API int hf_permits_release(hf_permits *permits, const hf_permit_id *ids, int n);
-/* Gives the permit a new end, lease_ms from now, sooner or later than it was; from then on no watchdog. */
+/*
+ * Lets the permit expire lease_ms from now, whether that is sooner or later than before. From then
+ * on the watchdog no longer renews it.
+ */
 HF_API int hf_permits_extend(hf_permits *permits, const hf_permit_id id, int64_t lease_ms);
-/* Milliseconds the server keeps the permit; -1 without end. HF_ENOTHELD if it has none of that id. */
+/* How long the server keeps the permit; -1: it does not expire. HF_ENOTHELD: it does not exist. */
 HF_API int hf_permits_lease(hf_permits *permits, const hf_permit_id id, int64_t *ret_ms);
-/* As hf_lock_remaining and hf_lock_state, of a permit taken by this client. Local. */
+/* As hf_lock_remaining() and hf_lock_state(), for a permit acquired by this client. Local. */
 HF_API int64_t hf_permits_remaining(hf_permits *permits, const hf_permit_id id);
 HF_API hf_state hf_permits_state(hf_permits *permits, const hf_permit_id id);
-/* Permits nobody has; permits somebody has; both together. */
+/* The number of permits that are available, that are acquired, and of both together. */
 HF_API int hf_permits_available(hf_permits *permits, int64_t *ret_permits);
 HF_API int hf_permits_acquired(hf_permits *permits, int64_t *ret_permits);
 HF_API int hf_permits_total(hf_permits *permits, int64_t *ret_permits);
-/* Makes it with so many permits if there is none; ret_done, if not NULL, gets 1 or 0. */
+/* Sets the total if there is none; ret_done can be NULL and receives 1 or 0. */
 HF_API int hf_permits_try_set(hf_permits *permits, int64_t total, int *ret_done);
-/* Makes the total this many, whatever it was. */
+/* Sets the total, whatever it was. */
 HF_API int hf_permits_set(hf_permits *permits, int64_t total);
 /*
- * ZooKeeper only: from now on the total is what the node of this name says, Curator's SharedCount. Changes
- * are noticed. hf_permits_try_set() makes the node, and hf_permits_set() and hf_permits_add() change it, for
- * all. It must not be below the name of the permits.
+ * ZooKeeper only: from now on the total is what the node of this name says, Curator's SharedCount,
+ * and changes of it are noticed. hf_permits_try_set() creates the node, and hf_permits_set() and
+ * hf_permits_add() change it, for everybody. The node must not be below the name of the permits.
+ * HF_ENOTSUP on Redis.
  */
 HF_API int hf_permits_total_from(hf_permits *permits, const char *name);
-/* Adds to the total; negative numbers take away. */
+/* Adds to the total; a negative number takes away. */
 HF_API int hf_permits_add(hf_permits *permits, int64_t n);
 
 HF_API int hf_permits_acquire_async(hf_permits *permits, int n, const hf_permits_options *options,
@@ -661,19 +836,28 @@ HF_API int hf_permits_add_async(hf_permits *permits, int64_t n, hf_done_fn *done
 
 /* ---- latches -------------------------------------------------------------------------------- */
 
-/* A count that goes down to nothing, and those who wait for that: Redisson's getCountDownLatch().
- * HF_ENOTSUP on ZooKeeper. */
+/*
+ * A latch: a count that is counted down, and calls that wait until it is zero. Redisson's
+ * getCountDownLatch(); HF_ENOTSUP on ZooKeeper.
+ */
 HF_API int hf_latch_open(hf_client *client, const char *name, hf_latch **ret_latch);
 HF_API void hf_latch_close(hf_latch *latch);
 
-/* Sets the count if there is none; ret_done, if not NULL, gets 1 or 0. */
+/* Sets the count if the latch does not exist; ret_done can be NULL and receives 1 or 0. */
 HF_API int hf_latch_try_set(hf_latch *latch, int64_t count, int *ret_done);
-/* One less; at nothing the latch is open and gone. A repeat after a lost answer counts once. */
+/*
+ * Counts down by one. At zero the latch opens and no longer exists. A request that is repeated
+ * after a lost reply counts once.
+ */
 HF_API int hf_latch_count_down(hf_latch *latch);
+/* The count; 0 if the latch does not exist. */
 HF_API int hf_latch_count(hf_latch *latch, int64_t *ret_count);
-/* Waits until the count is nothing. HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED. */
+/*
+ * Waits until the latch does not exist. Blocks for wait_ms. HF_EBUSY (HF_NOWAIT only),
+ * HF_ETIMEDOUT, HF_ECANCELLED: it still does.
+ */
 HF_API int hf_latch_wait(hf_latch *latch, const hf_wait_options *options);
-/* Removes it, and so opens it; ret_done, if not NULL, gets 1 if there was one. */
+/* Deletes the latch, which opens it; ret_done can be NULL and receives 1, or 0 without a latch. */
 HF_API int hf_latch_delete(hf_latch *latch, int *ret_done);
 
 HF_API int hf_latch_try_set_async(hf_latch *latch, int64_t count, hf_done_fn *done, void *arg);
@@ -686,17 +870,22 @@ HF_API int hf_latch_delete_async(hf_latch *latch, hf_done_fn *done, void *arg);
 /* ---- barriers ------------------------------------------------------------------------------- */
 
 /*
- * A gate: while it is set who comes to it waits, and when anybody removes it all go on. It belongs to nobody
- * and outlives its maker. Curator's DistributedBarrier; on Redis a latch with a count of 1.
+ * A barrier: while it is set every caller waits at it, and when anybody removes it all of them
+ * continue. It has no owner and outlives the process that set it. Curator's DistributedBarrier; on
+ * Redis a latch with a count of 1.
  */
 HF_API int hf_barrier_open(hf_client *client, const char *name, hf_barrier **ret_barrier);
 HF_API void hf_barrier_close(hf_barrier *barrier);
 
-/* Sets it, and removes it; 0 too if it was so before. */
+/* Sets and removes the barrier; 0 even if it already was set or removed. */
 HF_API int hf_barrier_set(hf_barrier *barrier);
 HF_API int hf_barrier_remove(hf_barrier *barrier);
+/* 1 if the barrier is set, otherwise 0. */
 HF_API int hf_barrier_is_set(hf_barrier *barrier, int *ret_set);
-/* Waits until it is not set. HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED. */
+/*
+ * Waits until the barrier is not set. Blocks for wait_ms. HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT,
+ * HF_ECANCELLED: it still is.
+ */
 HF_API int hf_barrier_wait(hf_barrier *barrier, const hf_wait_options *options);
 
 HF_API int hf_barrier_set_async(hf_barrier *barrier, hf_done_fn *done, void *arg);
@@ -706,93 +895,119 @@ HF_API int hf_barrier_wait_async(hf_barrier *barrier, const hf_wait_options *opt
                                  hf_done_fn *done, void *arg);
 
 /*
- * So many members go in together and come out together: Curator's DistributedDoubleBarrier. A handle is one
- * member, whichever thread uses it. HF_ENOTSUP on Redis.
+ * A double barrier: a number of members that enter together and leave together. Curator's
+ * DistributedDoubleBarrier; HF_ENOTSUP on Redis. A handle is one member, whichever thread uses it.
  */
 HF_API int hf_double_barrier_open(hf_client *client, const char *name, int members,
                                   hf_double_barrier **ret_barrier);
-/* Frees the handle. Who is in stays in until its client is closed. NULL is allowed. */
+/* Frees the handle. A member that is inside stays inside until its client is closed. */
 HF_API void hf_double_barrier_close(hf_double_barrier *barrier);
 
 /*
- * Waits until all have come. HF_EBUSY (HF_NOWAIT only), HF_ETIMEDOUT, HF_ECANCELLED: not in, and not counted
- * any more. HF_EDEADLOCK: this handle is in, or on its way.
+ * Enters, and waits until all members have arrived. Blocks for wait_ms. HF_EBUSY (HF_NOWAIT only),
+ * HF_ETIMEDOUT, HF_ECANCELLED: not inside, and no longer counted. HF_EDEADLOCK: this handle is
+ * already inside, or another call is entering or leaving with it.
  */
 HF_API int hf_double_barrier_enter(hf_double_barrier *barrier, const hf_wait_options *options);
 /*
- * Goes, and waits until all have gone. HF_ENOTHELD: it is not in, or has gone already. HF_ELOST: the session
- * ended while it was in. HF_EBUSY, HF_ETIMEDOUT, HF_ECANCELLED: not all have gone in time; if this one is in
- * still, as hf_double_barrier_state() tells, it has to leave again.
+ * Leaves, and waits until all members have left. Blocks for wait_ms. HF_ENOTHELD: this handle is
+ * not inside. HF_ELOST: the session expired while it was inside. HF_EBUSY, HF_ETIMEDOUT,
+ * HF_ECANCELLED: not all members have left in time; if hf_double_barrier_state() says that this one
+ * is still inside, it has to leave again.
  */
 HF_API int hf_double_barrier_leave(hf_double_barrier *barrier, const hf_wait_options *options);
-/* As hf_lock_state(): whether it is in. Local. */
+/* Whether this handle is inside, as hf_lock_state(). Local. */
 HF_API hf_state hf_double_barrier_state(hf_double_barrier *barrier);
 
 /* ---- who holds what ------------------------------------------------------------------------- */
 
 /*
- * A holder can say who it is: a client opened with .describe leaves a note beside each hold of a lock or
- * permit, a key HF_HOLDER_PREFIX:{<name>}:<owner> that ends with the hold. The note is four lines: kind,
- * host, process id, and the text of .describe. On ZooKeeper it is the data of the node, without the kind.
+ * A holder can say who it is. A client opened with .describe leaves a note next to each hold of a
+ * lock or permit: a key HF_HOLDER_PREFIX:{<name>}:<owner> that expires with the hold. The note has
+ * four lines: kind, host, process id, and the text of .describe. On ZooKeeper it is the data of the
+ * node, without the kind.
  */
 #define HF_HOLDER_PREFIX "holdfast_holder"
 
-/* About one lock on the server, whoever took it, Java clients too; valid during the callback. */
+/*
+ * One lock on the server, whichever client acquired it, Java clients included. An hf_info and its
+ * texts are valid during the callback. The functions below are local.
+ */
 typedef struct hf_info hf_info;
 
-HF_API const char *hf_info_name(const hf_info *info, size_t *ret_length); /* any bytes; and a NUL */
-/* "reentrant", "fair", "read", "write", "group", "permits", "leader", "plain" or "double-barrier", and on Redis
- * what describers say more exactly. On ZooKeeper a simple lock is "permits". */
+/* The name, with a NUL; it can contain any bytes. ret_length can be NULL. */
+HF_API const char *hf_info_name(const hf_info *info, size_t *ret_length);
+/*
+ * "reentrant", "fair", "read", "write", "group", "permits", "leader", "plain" or "double-barrier".
+ * On Redis the holder's note can be more exact. On ZooKeeper a simple lock is "permits".
+ */
 HF_API const char *hf_info_kind(const hf_info *info);
-HF_API int64_t hf_info_ttl(const hf_info *info);   /* ms; -1: no end, -2: free, but waited for */
-HF_API int64_t hf_info_token(const hf_info *info); /* the latest; 0: none */
-/* How many there are, and of the first 200: who, how deep, and the note's lines, "" without one. */
+/* Milliseconds until it expires; -1: never, -2: free, but there are waiters. */
+HF_API int64_t hf_info_ttl(const hf_info *info);
+/* The latest token; 0: none. */
+HF_API int64_t hf_info_token(const hf_info *info);
+/*
+ * The number of holders, and for each of the first 200: its owner on the server, the number of its
+ * levels, and the host, process id and text of its note; without a note these are "", 0 and "".
+ */
 HF_API size_t hf_info_holders(const hf_info *info);
 HF_API const char *hf_info_owner(const hf_info *info, size_t i);
 HF_API int64_t hf_info_count(const hf_info *info, size_t i);
 HF_API const char *hf_info_host(const hf_info *info, size_t i);
-HF_API int64_t hf_info_pid(const hf_info *info, size_t i); /* 0: not known */
+HF_API int64_t hf_info_pid(const hf_info *info, size_t i);
 HF_API const char *hf_info_text(const hf_info *info, size_t i);
-/* Those in the queue, in order: of fair locks, on ZooKeeper of all but permits. And what each says of itself
- * there if it is a candidate for leadership, else "". */
+/*
+ * The number of waiters in the server's queue, and the first 200 in their order. Fair locks have
+ * such a queue, on ZooKeeper all locks except permits. The text is what a candidate for leadership
+ * says of itself; otherwise it is "".
+ */
 HF_API size_t hf_info_waiters(const hf_info *info);
 HF_API const char *hf_info_waiter(const hf_info *info, size_t i);
 HF_API const char *hf_info_waiter_text(const hf_info *info, size_t i);
 
-/* Called in the calling thread; anything but 0 ends the list, and is returned. */
+/* Called in the calling thread. Any result other than 0 ends the list and is returned. */
 typedef int hf_info_fn(void *arg, const hf_info *info);
 
 /*
- * All locks whose names on the server match the pattern (of SCAN; NULL: all). Walks over all keys in
- * small steps, so what comes and goes meanwhile may be told, not told, or told twice.
+ * Reports all locks whose names on the server match the pattern, in the syntax of SCAN; NULL: all
+ * locks. It walks over all keys in small steps, so a lock that appears or disappears meanwhile may
+ * be reported, not reported, or reported twice. Blocks for command_timeout at most in each step.
  */
 HF_API int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, void *arg);
-/* One lock, of whatever kind; nobody is told anything if it is free. */
+/* Reports one lock, of any kind. If it is free and nobody waits for it, tell() is not called. */
 HF_API int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, void *arg);
 
-/* Facts about the server that matter to locks, as it calls them: "maxmemory_policy", "allkeys-lru". */
+/*
+ * Reports facts about the server that matter to locks, under the server's own names:
+ * "maxmemory_policy", "allkeys-lru". Called in the calling thread; the texts are valid during the
+ * callback.
+ */
 typedef void hf_fact_fn(void *arg, const char *name, const char *value);
 HF_API int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg);
 
 /* ---- the embedded server -------------------------------------------------------------------- */
 
 /*
- * About the private server of "embedded:", of this user and host. Status: 1 if it runs, 0 if not;
- * ret_directory, if not NULL, gets where it keeps its data and ret_pid its process. Stop ends it, and
- * its locks are kept for the next start; 1 if it ran, 0 if not. Errors as ever.
+ * The private server of "embedded:", one for each user and host. Status returns 1 if it is running,
+ * 0 if not, or an error. ret_directory and ret_pid can be NULL, and receive the directory of its
+ * data and its process id. Stop shuts it down and waits for that, 10 seconds at most; its locks are
+ * kept for the next start. It returns 1 if the server was running, 0 if not, or an error.
  */
 HF_API int hf_embedded_status(char *ret_directory, size_t size, int64_t *ret_pid);
 HF_API int hf_embedded_stop(void);
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* About the hold that changed; valid during the callback. */
+/*
+ * The hold that changed: its new state, the name of its lock on the server, its owner and one line
+ * of facts. An event and its texts are valid during the callback. The owner is "<uuid>:<number>",
+ * on Redis as on the server; that of a permit is its id. All of these are local.
+ */
 HF_API hf_state hf_event_state(const hf_event *event);
-HF_API const char *hf_event_name(const hf_event *event); /* of the lock */
-/* "<uuid>:<number>", on Redis as on the server; of a permit its id. */
+HF_API const char *hf_event_name(const hf_event *event);
 HF_API const char *hf_event_owner(const hf_event *event);
 HF_API const char *hf_event_detail(const hf_event *event);
-/* Milliseconds until valid-until when the event was made; 0 when lost. */
+/* Milliseconds until valid-until when the event was created; 0 when lost. */
 HF_API int64_t hf_event_remaining(const hf_event *event);
 
 #ifdef __cplusplus

@@ -51,7 +51,7 @@ void hf__client_unref(struct hf_client *client)
 	hf__table_done(&client->several);
 	client->core.backend_ops->free(client->core.backend);
 	hf__engine_done(&client->engine);
-	hf__config_done(&client->config);
+	hf__settings_done(&client->settings);
 	free_fork_page(client->ours);
 	free(client->log);
 	free(client);
@@ -90,11 +90,11 @@ static int init_parts(struct hf_client *client, const hf_client_options *options
 {
 	uint64_t seed[2];
 	struct hf__core_config config = {
-		.command_timeout_ms = client->config.command_timeout_ms,
-		.watchdog_ms = client->config.watchdog_ms,
-		.watchdog_batch = client->config.watchdog_batch,
-		.fair_wait_ms = client->config.fair_wait_ms,
-		.peer_skew_ms = client->config.peer_skew_ms,
+		.command_timeout_ms = client->settings.command_timeout_ms,
+		.watchdog_ms = client->settings.watchdog_ms,
+		.watchdog_batch = client->settings.watchdog_batch,
+		.fair_wait_ms = client->settings.fair_wait_ms,
+		.peer_skew_ms = client->settings.peer_skew_ms,
 	};
 	describe(options, config.description);
 	if (hf__random_uuid(config.uuid) || hf__random_bytes(seed, sizeof seed))
@@ -111,6 +111,14 @@ static int init_parts(struct hf_client *client, const hf_client_options *options
 	return client->ours ? 0 : HF_ESYSTEM;
 }
 
+static int new_backend(struct hf_client *client, char *why, size_t size)
+{
+	const struct hf__settings *settings = &client->settings;
+	if (settings->zookeeper)
+		return hf__zk_new(&client->core, &client->engine, &settings->zk, why, size);
+	return hf__redis_new(&client->core, &client->engine, &settings->redis, why, size);
+}
+
 /* Everything up to a running engine; on failure all is undone but the client itself. */
 static int build(struct hf_client *client, const hf_client_options *options, char *why, size_t size)
 {
@@ -118,10 +126,9 @@ static int build(struct hf_client *client, const hf_client_options *options, cha
 	if (!rc)
 		rc = init_parts(client, options);
 	if (!rc) {
-		rc = (client->config.zookeeper ? hf__zk_new : hf__redis_new)(
-			&client->core, &client->engine, &client->config, why, size);
+		rc = new_backend(client, why, size);
 		if (!rc && (rc = hf__engine_init(&client->engine, &hf__dispatch_machine, client,
-		                                 client->config.zookeeper)))
+		                                 client->settings.zookeeper)))
 			client->core.backend_ops->free(client->core.backend);
 	}
 	if (rc) {
@@ -136,7 +143,7 @@ static int first_contact(struct hf_client *client)
 	struct hf__call call;
 	hf__call_init(&call, client, HF__OP_LINK);
 	/* The attempt has that limit itself, and knows the reason; this one only comes after it. */
-	call.op.wait_ms = client->config.connect_timeout_ms + 1000;
+	call.op.wait_ms = client->settings.connect_timeout_ms + 1000;
 	return hf__call_run(&call);
 }
 
@@ -150,18 +157,18 @@ static int start(struct hf_client *client)
 		if (rc)
 			return hf__error(rc, "cannot start a thread");
 	}
-	return client->config.lazy ? 0 : first_contact(client);
+	return client->settings.lazy ? 0 : first_contact(client);
 }
 
 static int open_client(const char *url, const hf_client_options *options, struct hf_client *client)
 {
 	char why[HF__DETAIL_SIZE] = "no memory or descriptors for a client";
-	int rc = hf__config_init(&client->config, url, options, why, sizeof why);
+	int rc = hf__settings_init(&client->settings, url, options, why, sizeof why);
 	if (rc)
 		return hf__error(rc, "%s", why);
 	rc = build(client, options, why, sizeof why);
 	if (rc) {
-		hf__config_done(&client->config);
+		hf__settings_done(&client->settings);
 		return hf__error(rc, "%s", why);
 	}
 	return 0;

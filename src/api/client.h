@@ -2,7 +2,7 @@
 #ifndef HF_API_CLIENT_H
 #define HF_API_CLIENT_H
 
-#include "core/config.h"
+#include "api/settings.h"
 #include "core/core.h"
 #include "engine/engine.h"
 
@@ -25,7 +25,7 @@ struct hf__log_line {
 struct hf_client {
 	struct hf__engine engine;
 	struct hf__core core;
-	struct hf__config config;
+	struct hf__settings settings;
 	const _Atomic bool *ours; /* on a page that a fork wipes: false in the child */
 	_Atomic uint32_t refs;    /* the client itself and its lock handles */
 	_Atomic uint32_t inside;  /* calls under way */

@@ -24,7 +24,8 @@ int hf__handle_map_name(const struct hf_client *client, const char *name,
 		if (rc)
 			return hf__error(HF_EINVAL, "name: map_name refused it with %d", rc);
 	} else {
-		const char *prefix = client->config.name_prefix ? client->config.name_prefix : "";
+		const char *prefix =
+			client->settings.name_prefix ? client->settings.name_prefix : "";
 		if (snprintf(ret_name, HF__NAME_SIZE, "%s%s", prefix, name) >= HF__NAME_SIZE)
 			return hf__error(HF_EINVAL, "name: longer than 512 bytes with its prefix");
 	}

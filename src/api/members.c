@@ -58,7 +58,7 @@ static int compare_members(const void *a, const void *b)
 	int order = strcmp(x->at.record->name, y->at.record->name);
 	if (order == 0)
 		order = (int)x->at.record->kind - (int)y->at.record->kind;
-	return order ? order : strcmp(x->at.client->config.shown, y->at.client->config.shown);
+	return order ? order : strcmp(x->at.client->settings.shown, y->at.client->settings.shown);
 }
 
 static int check_members(hf_lock *const *members, size_t n, size_t least, size_t most)

@@ -1,10 +1,10 @@
-/* Options of any release, and what all of them have in common. */
+/* Copies options of any release, and checks what several of them have in common. */
 #include "api/client.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define MAX_SIZE 4096 /* no release has options that large; a size above is garbage */
+#define MAX_SIZE 4096 /* larger than the options of any release; a greater size is garbage */
 
 int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const char *macro)
 {
@@ -20,8 +20,8 @@ int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const 
 	}
 	memset(ret_ours, 0, our_size);
 	if (size < sizeof size || size > MAX_SIZE)
-		return hf__error(HF_EINVAL, "options: size is %zu; make them with %s(...)", size,
-		                 macro);
+		return hf__error(HF_EINVAL, "options: the size is %zu; create them with %s(...)",
+		                 size, macro);
 	for (size_t i = our_size; i < size; i++)
 		if (((const char *)theirs)[i])
 			return hf__error(HF_EINVAL,
@@ -32,9 +32,12 @@ int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const 
 
 int hf__options_check_wait(int64_t wait_ms)
 {
-	if (wait_ms < HF_NOWAIT || wait_ms > HF__LONGEST_MS)
+	if (wait_ms < HF_NOWAIT)
 		return hf__error(HF_EINVAL,
-		                 "wait_ms: %" PRId64 " is not HF_NOWAIT or 0 to %" PRId64, wait_ms,
+		                 "wait_ms: %" PRId64 " is negative; use HF_NOWAIT to try once",
+		                 wait_ms);
+	if (wait_ms > HF__LONGEST_MS)
+		return hf__error(HF_EINVAL, "wait_ms: %" PRId64 " is more than %" PRId64, wait_ms,
 		                 HF__LONGEST_MS);
 	return 0;
 }
@@ -42,7 +45,7 @@ int hf__options_check_wait(int64_t wait_ms)
 int hf__options_check_lease(int64_t lease_ms)
 {
 	if (lease_ms < HF__LEAST_LEASE || lease_ms > HF__LONGEST_MS)
-		return hf__error(HF_EINVAL, "lease_ms: %" PRId64 " is not %d to %" PRId64, lease_ms,
-		                 HF__LEAST_LEASE, HF__LONGEST_MS);
+		return hf__error(HF_EINVAL, "lease_ms: %" PRId64 " is not between %d and %" PRId64,
+		                 lease_ms, HF__LEAST_LEASE, HF__LONGEST_MS);
 	return 0;
 }

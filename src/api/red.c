@@ -77,14 +77,14 @@ static int one_server(const struct hf__several *several, size_t one, size_t othe
 	return hf__error(HF_EINVAL,
 	                 "members: %s and %s are one server, or one is the other's replica; a "
 	                 "majority of them proves nothing",
-	                 several->member[one].lock.at.client->config.shown,
-	                 several->member[other].lock.at.client->config.shown);
+	                 several->member[one].lock.at.client->settings.shown,
+	                 several->member[other].lock.at.client->settings.shown);
 }
 
 static int check_answers(const struct hf__several *several, const struct question *question)
 {
 	for (size_t i = 0; i < several->n; i++) {
-		const char *shown = several->member[i].lock.at.client->config.shown;
+		const char *shown = several->member[i].lock.at.client->settings.shown;
 		if (question[i].result == HF_EDENIED)
 			return hf__error(HF_EDENIED,
 			                 "%s: its user may not run INFO, which is needed to see "

@@ -213,7 +213,7 @@ static bool launch_check(struct hf__stake *stake)
 
 static int64_t pause_of(const struct hf__stake *stake)
 {
-	int64_t most = lock_of(stake)->at.client->config.watchdog_ms / 12;
+	int64_t most = lock_of(stake)->at.client->settings.watchdog_ms / 12;
 	int64_t pause = FIRST_PAUSE_MS << (stake->pauses < 6 ? stake->pauses : 6);
 	most = most > MOST_PAUSE_MS ? MOST_PAUSE_MS : most > FIRST_PAUSE_MS ? most : FIRST_PAUSE_MS;
 	return pause < most ? pause : most;

@@ -185,7 +185,7 @@ void hf__several_ask_of(struct hf__work *work, uint64_t members, const struct hf
 int64_t hf__several_limit(const struct hf__work *work)
 {
 	const struct hf_client *client = work->several->member[0].lock.at.client;
-	int64_t lease_ms = work->wish.lease_ms ? work->wish.lease_ms : client->config.watchdog_ms;
+	int64_t lease_ms = work->wish.lease_ms ? work->wish.lease_ms : client->settings.watchdog_ms;
 	int64_t limit = lease_ms / 30;
 	return limit < HF__LEAST_LIMIT_MS  ? HF__LEAST_LIMIT_MS
 	       : limit > HF__MOST_LIMIT_MS ? HF__MOST_LIMIT_MS

@@ -55,7 +55,7 @@ static void init_own(struct hf__cmd *cmd, enum hf__redis_verb verb)
 }
 
 static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engine *engine,
-                 struct hf__config *config)
+                 const struct hf__redis_settings *config)
 {
 	redis->core = core;
 	redis->engine = engine;
@@ -407,8 +407,8 @@ static const struct hf__backend_ops ops = {
 	.free = free_redis,
 };
 
-int hf__redis_new(struct hf__core *core, struct hf__engine *engine, struct hf__config *config,
-                  char *why, size_t size)
+int hf__redis_new(struct hf__core *core, struct hf__engine *engine,
+                  const struct hf__redis_settings *config, char *why, size_t size)
 {
 	struct hf__redis *redis = calloc(1, sizeof(*redis));
 	if (!redis)

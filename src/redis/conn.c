@@ -139,7 +139,7 @@ static void close_connection(struct hf__redis *redis)
 /* Finds the addresses on a thread, unless a look-up is under way; 0 or an error. */
 static int look_up(struct hf__redis *redis)
 {
-	const struct hf__config *config = redis->config;
+	const struct hf__redis_settings *config = redis->config;
 	int kick_fd = redis->engine->driver_fd;
 	if (redis->resolve && redis->resolve_is_old && hf__resolve_is_done(redis->resolve))
 		hf__resolve_drop(redis);
@@ -426,7 +426,7 @@ static void give_up_waiting(struct hf__redis *redis, int64_t now)
 
 int hf__conn_init(struct hf__redis *redis, char *why, size_t size)
 {
-	const struct hf__config *config = redis->config;
+	const struct hf__redis_settings *config = redis->config;
 	const char *path = config->embedded ? redis->embedded.path : config->socket_path;
 	if (!path) {
 		redis->addresses = hf__resolve_number(config->host, config->port, redis->address);

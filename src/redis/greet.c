@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *put_hello(char *at, const struct hf__config *config, const char *user)
+static char *put_hello(char *at, const struct hf__redis_settings *config, const char *user)
 {
 	at = hf__request_begin(at, config->password ? 7 : 4);
 	at = hf__request_text(at, "HELLO");
@@ -24,7 +24,7 @@ static char *put_hello(char *at, const struct hf__config *config, const char *us
 /* All in one write; the answers come in order. */
 void hf__greet_begin(struct hf__redis *redis, int64_t now)
 {
-	const struct hf__config *config = redis->config;
+	const struct hf__redis_settings *config = redis->config;
 	const char *user = config->user ? config->user : "default";
 	size_t bytes = 256 + strlen(config->client_name) + strlen(user) +
 	               (config->password ? strlen(config->password) : 0);
@@ -155,7 +155,7 @@ static void note_address(struct hf__redis *redis, const char *text, size_t lengt
 static void explain(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *text,
                     size_t length, char *ret_why, size_t size)
 {
-	const struct hf__config *config = redis->config;
+	const struct hf__redis_settings *config = redis->config;
 	const char *advice = hf__refusal_advice(text, length);
 	int code = (int)hf__refusal_code(text, length, config->password);
 	const char *shown = code ? text : "no code";

@@ -12,7 +12,7 @@
 #include "base/table.h"
 #include "core/core.h"
 #include "engine/engine.h"
-#include "core/config.h"
+#include "redis/settings.h"
 #include "redis/embedded.h"
 #include "redis/keys.h"
 #include "redis/resp.h"
@@ -78,7 +78,7 @@ struct hf__sub {
 struct hf__redis {
 	struct hf__core *core;
 	struct hf__engine *engine;
-	struct hf__config *config;
+	const struct hf__redis_settings *config;
 	struct hf__tls *tls; /* NULL: plain */
 	struct hf__embedded embedded;
 	struct hf__resp resp;
@@ -111,8 +111,8 @@ struct hf__redis {
 
 /* ---- backend.c ---- */
 /* Makes it the core's backend; 0 or an error with why. */
-int hf__redis_new(struct hf__core *core, struct hf__engine *engine, struct hf__config *config,
-                  char *why, size_t size);
+int hf__redis_new(struct hf__core *core, struct hf__engine *engine,
+                  const struct hf__redis_settings *config, char *why, size_t size);
 /* Where to write the next request, with room for so many bytes; NULL if there is no memory. */
 char *hf__redis_room(struct hf__redis *redis, size_t bytes);
 /* The request was written up to `end`: its command joins those that wait for an answer. */

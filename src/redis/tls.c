@@ -179,7 +179,8 @@ static int refuse_passphrase(char *buf, int size, int is_writing, void *arg)
 	return -1;
 }
 
-static int load_trust(struct hf__tls *tls, const struct hf__config *cfg, char *why, size_t why_size)
+static int load_trust(struct hf__tls *tls, const struct hf__redis_settings *cfg, char *why,
+                      size_t why_size)
 {
 	if (tls->insecure) {
 		SSL_CTX_set_verify(tls->context, SSL_VERIFY_NONE, NULL);
@@ -193,7 +194,7 @@ static int load_trust(struct hf__tls *tls, const struct hf__config *cfg, char *w
 	return 0;
 }
 
-static int load_identity(struct hf__tls *tls, const struct hf__config *cfg, char *why,
+static int load_identity(struct hf__tls *tls, const struct hf__redis_settings *cfg, char *why,
                          size_t why_size)
 {
 	if (!cfg->tls_cert_file)
@@ -236,7 +237,8 @@ static int take_name(struct hf__tls *tls, const char *name, char *why, size_t wh
 	return tls->server_name ? 0 : HF_ENOMEM;
 }
 
-static int set_up(struct hf__tls *tls, const struct hf__config *cfg, char *why, size_t why_size)
+static int set_up(struct hf__tls *tls, const struct hf__redis_settings *cfg, char *why,
+                  size_t why_size)
 {
 	int rc = make_context(tls);
 
@@ -253,7 +255,8 @@ static int set_up(struct hf__tls *tls, const struct hf__config *cfg, char *why, 
 	return rc;
 }
 
-int hf__tls_new(const struct hf__config *cfg, struct hf__tls **ret_tls, char *why, size_t why_size)
+int hf__tls_new(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, char *why,
+                size_t why_size)
 {
 	struct hf__tls *tls = calloc(1, sizeof(*tls));
 	int rc;

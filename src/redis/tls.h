@@ -6,7 +6,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "core/config.h"
+#include <holdfast/holdfast.h>
+
+#include "redis/settings.h"
 
 struct hf__tls;
 
@@ -14,7 +16,8 @@ struct hf__tls;
  * Loads certificates and keys, once for all connections of a client. Returns 0, HF_ENOMEM, or
  * HF_ETLS with a text that names the setting.
  */
-int hf__tls_new(const struct hf__config *cfg, struct hf__tls **ret_tls, char *why, size_t why_size);
+int hf__tls_new(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, char *why,
+                size_t why_size);
 
 /* NULL is allowed. */
 void hf__tls_free(struct hf__tls *tls);

@@ -71,7 +71,8 @@ static const struct hf__tls_module *load(char *why, size_t size)
 	return module;
 }
 
-int hf__tls_new(const struct hf__config *cfg, struct hf__tls **ret_tls, char *why, size_t why_size)
+int hf__tls_new(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, char *why,
+                size_t why_size)
 {
 	const struct hf__tls_module *module = load(why, why_size);
 	if (!module)

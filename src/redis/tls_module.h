@@ -14,7 +14,8 @@
 
 /* The functions of redis/tls.h; both files come from one build. */
 struct hf__tls_module {
-	int (*new)(const struct hf__config *cfg, struct hf__tls **ret_tls, char *why, size_t size);
+	int (*new)(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, char *why,
+	           size_t size);
 	void (*free)(struct hf__tls *tls);
 	int (*start)(struct hf__tls *tls, int fd);
 	int (*handshake)(struct hf__tls *tls, bool *ret_want_write, char *why, size_t size);

@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-int hf__tls_new(const struct hf__config *cfg, struct hf__tls **ret_tls, char *why, size_t why_size)
+int hf__tls_new(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, char *why,
+                size_t why_size)
 {
 	(void)cfg;
 	(void)ret_tls;

@@ -363,8 +363,8 @@ static const struct hf__backend_ops ops = {
 	.free = free_zk,
 };
 
-int hf__zk_new(struct hf__core *core, struct hf__engine *engine, struct hf__config *config,
-               char *why, size_t size)
+int hf__zk_new(struct hf__core *core, struct hf__engine *engine,
+               const struct hf__zk_settings *config, char *why, size_t size)
 {
 	struct hf__zk *zk = calloc(1, sizeof(*zk));
 	if (!zk)

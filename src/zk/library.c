@@ -81,7 +81,7 @@ static int check_file(const char *setting, const char *file, const char *kind, c
 }
 
 /* The library would read files that it cannot use over and over, as fast as it can, and tell nobody. */
-static int check_files(const struct hf__config *config, char *why, size_t size)
+static int check_files(const struct hf__zk_settings *config, char *why, size_t size)
 {
 	int rc = check_file("tls_ca", config->tls_ca_file, " CERTIFICATE-----", why, size);
 	if (!rc)
@@ -108,7 +108,7 @@ static int find_tls(struct hf__library *library, void *file, char *why, size_t s
 }
 
 /* It stays loaded: its threads may be on their way out for a moment after a close. */
-int hf__library_load(struct hf__library *library, const struct hf__config *config, char *why,
+int hf__library_load(struct hf__library *library, const struct hf__zk_settings *config, char *why,
                      size_t size)
 {
 	int rc = config->tls ? check_files(config, why, size) : 0;
@@ -136,7 +136,7 @@ int hf__library_load(struct hf__library *library, const struct hf__config *confi
 /* ---- handles ---- */
 
 /* The password of a key without one is not looked at; but newer libraries want all four parts. */
-static char *join_files(const struct hf__config *config)
+static char *join_files(const struct hf__zk_settings *config)
 {
 	char *files = NULL;
 	if (asprintf(&files, "%s,%s,%s,none", config->tls_ca_file, config->tls_cert_file,
@@ -145,7 +145,7 @@ static char *join_files(const struct hf__config *config)
 	return files;
 }
 
-int hf__library_copy(struct hf__servers *servers, const struct hf__config *config)
+int hf__library_copy(struct hf__servers *servers, const struct hf__zk_settings *config)
 {
 	servers->hosts = strdup(config->hosts);
 	servers->files = config->tls ? join_files(config) : NULL;

@@ -2,7 +2,9 @@
 #ifndef HF_ZK_LIBRARY_H
 #define HF_ZK_LIBRARY_H
 
-#include "core/config.h"
+#include <holdfast/holdfast.h>
+
+#include "zk/settings.h"
 
 #include <stddef.h>
 #include <zookeeper/zookeeper.h>
@@ -46,14 +48,14 @@ struct hf__servers {
 };
 
 /* 0 or HF_ENOMEM. */
-int hf__library_copy(struct hf__servers *servers, const struct hf__config *config);
+int hf__library_copy(struct hf__servers *servers, const struct hf__zk_settings *config);
 void hf__library_forget(struct hf__servers *servers);
 
 /*
  * What the config needs of it. Returns 0, or with why: HF_ENOTSUP, or HF_ETLS if a file for TLS cannot be
  * used.
  */
-int hf__library_load(struct hf__library *library, const struct hf__config *config, char *why,
+int hf__library_load(struct hf__library *library, const struct hf__zk_settings *config, char *why,
                      size_t size);
 
 /*

@@ -2,12 +2,12 @@
 #ifndef HF_ZK_NEW_H
 #define HF_ZK_NEW_H
 
-#include "core/config.h"
+#include "zk/settings.h"
 #include "core/core.h"
 #include "engine/engine.h"
 
 /* Makes it the core's backend; 0 or an error with why. */
-int hf__zk_new(struct hf__core *core, struct hf__engine *engine, struct hf__config *config,
-               char *why, size_t size);
+int hf__zk_new(struct hf__core *core, struct hf__engine *engine,
+               const struct hf__zk_settings *config, char *why, size_t size);
 
 #endif

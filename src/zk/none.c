@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-int hf__zk_new(struct hf__core *core, struct hf__engine *engine, struct hf__config *config,
-               char *why, size_t size)
+int hf__zk_new(struct hf__core *core, struct hf__engine *engine,
+               const struct hf__zk_settings *config, char *why, size_t size)
 {
 	(void)core;
 	(void)engine;

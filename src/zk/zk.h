@@ -10,7 +10,7 @@
 
 #include "base/list.h"
 #include "base/table.h"
-#include "core/config.h"
+#include "zk/settings.h"
 #include "core/core.h"
 #include "engine/engine.h"
 #include "zk/library.h"
@@ -183,7 +183,7 @@ struct hf__session {
 struct hf__zk {
 	struct hf__core *core;
 	struct hf__engine *engine;
-	struct hf__config *config;
+	const struct hf__zk_settings *config;
 	struct hf__library library;
 	struct hf__servers servers;
 	struct hf__proof proof;      /* how long the session is sure to last */

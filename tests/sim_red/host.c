@@ -103,7 +103,7 @@ int __wrap_hf__call_start_inner(const struct hf__call *call, void (*inner)(struc
 	*copy = *call;
 	copy->arg = arg;
 	copy->op.result = 0;
-	snprintf(copy->op.text, sizeof copy->op.text, "%s", call->client->config.shown);
+	snprintf(copy->op.text, sizeof copy->op.text, "%s", call->client->settings.shown);
 	inner(copy);
 	return 0;
 }
@@ -267,8 +267,8 @@ void host_init(struct node *node)
 	if (!shown)
 		abort();
 	snprintf(shown, 32, "redis://server-%d", server);
-	node->shell.config.shown = shown;
-	node->shell.config.watchdog_ms = client->core.config.watchdog_ms;
+	node->shell.settings.shown = shown;
+	node->shell.settings.watchdog_ms = client->core.config.watchdog_ms;
 	node->shell.ours = &ours;
 	hf__list_init(&node->shell.members);
 	hf__table_init(&node->shell.several, 1);
@@ -299,5 +299,5 @@ void host_free(struct node *node)
 	hf__lock_unref(&client->core, client->lock[0]);
 	hf__core_done(&client->core);
 	hf__table_done(&node->shell.several);
-	free(node->shell.config.shown);
+	free(node->shell.settings.shown);
 }

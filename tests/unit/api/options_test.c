@@ -118,6 +118,8 @@ static void wait_is_nowait_or_up_to_ten_years(void **state)
 		assert_int_equal(hf__options_check_wait(good[i]), 0);
 		check_error(hf__options_check_wait(bad[i]), HF_EINVAL, "wait_ms");
 	}
+	check_error(hf__options_check_wait(-5), HF_EINVAL,
+	            "wait_ms: -5 is negative; use HF_NOWAIT to try once");
 }
 
 static void lease_is_ten_milliseconds_up_to_ten_years(void **state)
@@ -144,7 +146,7 @@ static void every_error_has_its_number_and_its_text(void **state)
 	assert_string_equal(hf_strerror(0), "success");
 }
 
-static void number_that_is_no_error_has_a_text_too(void **state)
+static void a_number_that_is_not_an_error_has_a_text_too(void **state)
 {
 	(void)state;
 	static const int list[] = {1, -9, -39, -46, -1000, INT32_MAX, INT32_MIN};
@@ -390,7 +392,7 @@ int main(void)
 		cmocka_unit_test(wait_is_nowait_or_up_to_ten_years),
 		cmocka_unit_test(lease_is_ten_milliseconds_up_to_ten_years),
 		cmocka_unit_test(every_error_has_its_number_and_its_text),
-		cmocka_unit_test(number_that_is_no_error_has_a_text_too),
+		cmocka_unit_test(a_number_that_is_not_an_error_has_a_text_too),
 		cmocka_unit_test(version_is_that_of_the_header),
 		cmocka_unit_test(detail_is_cut_to_its_size),
 		cmocka_unit_test(detail_belongs_to_its_thread),

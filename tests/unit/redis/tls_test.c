@@ -216,7 +216,7 @@ static int shake_hands(void)
 	}
 }
 
-static int connect_to(struct server *server, struct hf__config *cfg)
+static int connect_to(struct server *server, const struct hf__redis_settings *cfg)
 {
 	strcpy(why, "nothing said");
 	if (!tls)
@@ -270,20 +270,20 @@ static void check_echo(void)
 static void check_refused(const char *cert, const char *ca, const char *name, const char *expected)
 {
 	struct server server = {.cert = cert};
-	struct hf__config cfg = {.tls = true,
-	                         .tls_ca_file = path_of(ca, "pem"),
-	                         .tls_server_name = (char *)(uintptr_t)name};
+	struct hf__redis_settings cfg = {.tls = true,
+	                                 .tls_ca_file = path_of(ca, "pem"),
+	                                 .tls_server_name = (char *)(uintptr_t)name};
 
 	assert_int_equal(connect_to(&server, &cfg), HF_ETLS);
 	assert_string_equal(why, expected);
 	disconnect(&server);
 }
 
-static struct hf__config good_config(void)
+static struct hf__redis_settings good_config(void)
 {
 	static char name[] = "cache1";
 
-	return (struct hf__config){
+	return (struct hf__redis_settings){
 		.tls = true, .tls_ca_file = path_of("ca", "pem"), .tls_server_name = name};
 }
 
@@ -292,7 +292,7 @@ static struct hf__config good_config(void)
 static void certificate_of_the_right_authority_is_accepted(void **state)
 {
 	struct server server = {.cert = "good"};
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 
 	(void)state;
 	assert_int_equal(connect_to(&server, &cfg), 1);
@@ -325,7 +325,7 @@ static void address_is_checked_and_not_sent_as_a_name(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct server server = {.cert = "good"};
-		struct hf__config cfg = good_config();
+		struct hf__redis_settings cfg = good_config();
 
 		cfg.tls_server_name = addresses[i];
 		assert_int_equal(connect_to(&server, &cfg), 1);
@@ -337,7 +337,7 @@ static void address_is_checked_and_not_sent_as_a_name(void **state)
 static void insecure_accepts_anybody(void **state)
 {
 	struct server server = {.cert = "self"};
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 
 	(void)state;
 	cfg.tls_insecure = true;
@@ -350,7 +350,7 @@ static void insecure_accepts_anybody(void **state)
 static void client_certificate_is_presented(void **state)
 {
 	struct server server = {.cert = "good", .client_ca = "ca"};
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 
 	(void)state;
 	cfg.tls_cert_file = path_of("client", "pem");
@@ -364,7 +364,7 @@ static void client_certificate_is_presented(void **state)
 static void missing_client_certificate_is_told(void **state)
 {
 	struct server server = {.cert = "good", .client_ca = "ca"};
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 	char buf[8];
 
 	(void)state;
@@ -378,7 +378,7 @@ static void missing_client_certificate_is_told(void **state)
 static void missing_client_certificate_fails_the_handshake_of_tls_1_2(void **state)
 {
 	struct server server = {.cert = "good", .client_ca = "ca", .max_version = TLS1_2_VERSION};
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 
 	(void)state;
 	assert_int_equal(connect_to(&server, &cfg), HF_ETLS);
@@ -390,7 +390,7 @@ static void missing_client_certificate_fails_the_handshake_of_tls_1_2(void **sta
 static void versions_before_1_2_are_refused(void **state)
 {
 	struct server server = {.cert = "good", .max_version = TLS1_1_VERSION};
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 
 	(void)state;
 	assert_int_equal(connect_to(&server, &cfg), HF_ETLS);
@@ -422,7 +422,7 @@ static void *send_pattern(void *arg)
 static void one_thread_sends_while_another_receives(void **state)
 {
 	struct server server = {.cert = "good"};
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 	static char buf[3000];
 	pthread_t sender;
 	void *outcome;
@@ -446,7 +446,7 @@ static void one_thread_sends_while_another_receives(void **state)
 static void abrupt_end_is_the_end_and_raises_no_signal(void **state)
 {
 	struct server server = {.cert = "good", .manner = HANG_UP_AFTER_HANDSHAKE};
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 	char buf[64];
 
 	(void)state;
@@ -461,7 +461,7 @@ static void abrupt_end_is_the_end_and_raises_no_signal(void **state)
 static void end_in_the_handshake_is_told(void **state)
 {
 	struct server server = {.cert = "good", .manner = HANG_UP_AT_ONCE};
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 
 	(void)state;
 	assert_int_equal(hf__tls_new(&cfg, &tls, why, sizeof(why)), 0);
@@ -477,7 +477,7 @@ static void end_in_the_handshake_is_told(void **state)
 
 static void end_after_hello_is_told(void **state)
 {
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 	char hello[1024];
 	int fds[2];
 	bool want_write;
@@ -502,7 +502,7 @@ static void end_after_hello_is_told(void **state)
 static void server_without_tls_is_told(void **state)
 {
 	struct server server = {.cert = "good", .manner = SPEAK_PLAIN};
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 
 	(void)state;
 	assert_int_equal(hf__tls_new(&cfg, &tls, why, sizeof(why)), 0);
@@ -515,7 +515,7 @@ static void server_without_tls_is_told(void **state)
 
 static void one_object_serves_connection_after_connection(void **state)
 {
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 	char byte;
 
 	(void)state;
@@ -535,7 +535,7 @@ static void one_object_serves_connection_after_connection(void **state)
 static void stop_in_a_forked_child_leaves_the_connection_alone(void **state)
 {
 	struct server server = {.cert = "good"};
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 	int status;
 	pid_t child;
 
@@ -554,7 +554,7 @@ static void stop_in_a_forked_child_leaves_the_connection_alone(void **state)
 	disconnect(&server);
 }
 
-static void check_unusable(struct hf__config *cfg, const char *setting)
+static void check_unusable(const struct hf__redis_settings *cfg, const char *setting)
 {
 	strcpy(why, "nothing said");
 	assert_int_equal(hf__tls_new(cfg, &tls, why, sizeof(why)), HF_ETLS);
@@ -565,7 +565,7 @@ static void check_unusable(struct hf__config *cfg, const char *setting)
 
 static void unusable_files_are_named(void **state)
 {
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 
 	(void)state;
 	cfg.tls_ca_file = "/nowhere/ca.pem";
@@ -587,7 +587,7 @@ static void unusable_files_are_named(void **state)
 
 static void empty_name_is_refused(void **state)
 {
-	struct hf__config cfg = good_config();
+	struct hf__redis_settings cfg = good_config();
 
 	(void)state;
 	cfg.tls_server_name = "";

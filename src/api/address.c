@@ -1,0 +1,157 @@
+/* Takes the address of the servers from a URL: scheme, hosts, ports and path. */
+#define _GNU_SOURCE
+#include "api/draft.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REDIS_PORT 6379
+#define CHROOT_MAX 256 /* bytes */
+
+static int take_tcp(struct hf__draft *draft)
+{
+	const struct hf__url *url = &draft->url;
+
+	if (!url->host || !*url->host)
+		return hf__draft_refuse(draft, "host: missing");
+	if (strchr(url->host, ','))
+		return hf__draft_refuse(draft, "host: a Redis URL takes only one");
+	draft->settings->port = url->port ? url->port : REDIS_PORT;
+	draft->settings->host = strdup(url->host);
+	return draft->settings->host ? 0 : HF_ENOMEM;
+}
+
+static int take_unix(struct hf__draft *draft)
+{
+	const struct hf__url *url = &draft->url;
+
+	if (!url->host || *url->host)
+		return hf__draft_refuse(draft,
+		                        "host: a unix socket has none; write redis+unix:///path");
+	if (!url->path[0] || !url->path[1])
+		return hf__draft_refuse(draft, "path: missing");
+	draft->settings->socket_path = strdup(url->path);
+	return draft->settings->socket_path ? 0 : HF_ENOMEM;
+}
+
+static int take_embedded(struct hf__draft *draft)
+{
+	if (draft->url.host || draft->url.path[0])
+		return hf__draft_refuse(draft, "host: embedded: takes neither a host nor a path");
+	draft->settings->embedded = true;
+	return 0;
+}
+
+/*
+ * ZooKeeper's library takes no host without its port. ZooKeeper has no standard port for TLS; 2281
+ * is the usual one.
+ */
+static int take_hosts(struct hf__draft *draft)
+{
+	const char *at = draft->url.authority;
+	const char *port = draft->settings->tls ? ":2281" : ":2181";
+	size_t room = strlen(at) + 1;
+	for (const char *comma = at; (comma = strchr(comma, ',')); comma++)
+		room++;
+	char *out = malloc(room * 6);
+	if (!out)
+		return HF_ENOMEM;
+	draft->settings->hosts = out;
+	while (*at) {
+		size_t length = strcspn(at, ",");
+		const char *colon = memchr(at, ':', length);
+		const char *bracket = memchr(at, ']', length);
+		if (bracket)
+			colon = memchr(bracket, ':', length - (size_t)(bracket - at));
+		if (length == 0 || colon == at)
+			return hf__draft_refuse(draft, "host: one in the list is empty");
+		out += sprintf(out, "%s%.*s%s", out > draft->settings->hosts ? "," : "",
+		               (int)length, at, colon ? "" : port);
+		at += length + (at[length] == ',');
+	}
+	return out > draft->settings->hosts ? 0 : hf__draft_refuse(draft, "host: missing");
+}
+
+/* Every part has a name, and none is . or .. */
+static bool is_path(const char *path, size_t length)
+{
+	const char *end = path + length;
+	while (path < end) {
+		const char *next = memchr(path + 1, '/', (size_t)(end - path - 1));
+		size_t part = (size_t)((next ? next : end) - path - 1);
+		if (part == 0 || (part == 1 && path[1] == '.') ||
+		    (part == 2 && path[1] == '.' && path[2] == '.'))
+			return false;
+		path = next ? next : end;
+	}
+	return true;
+}
+
+static int take_zookeeper(struct hf__draft *draft)
+{
+	const char *path = draft->url.path;
+	size_t length = strlen(path);
+	draft->settings->zookeeper = true;
+	if (!draft->url.authority || !*draft->url.authority)
+		return hf__draft_refuse(draft, "host: missing");
+	if (draft->url.user || draft->url.password)
+		return hf__draft_refuse(
+			draft, "user: for ZooKeeper use auth=digest:user:password instead");
+	while (length > 0 && path[length - 1] == '/')
+		length--;
+	if (length > CHROOT_MAX || !is_path(path, length))
+		return hf__draft_refuse(draft, "chroot: not a path of at most 256 bytes");
+	draft->settings->chroot = strndup(path, length);
+	return draft->settings->chroot ? take_hosts(draft) : HF_ENOMEM;
+}
+
+int hf__address_take(struct hf__draft *draft)
+{
+	static const struct {
+		const char *name;
+		bool tls;
+		int (*take)(struct hf__draft *draft);
+	} schemes[] = {
+		{"redis", false, take_tcp},       {"rediss", true, take_tcp},
+		{"valkey", false, take_tcp},      {"valkeys", true, take_tcp},
+		{"redis+unix", false, take_unix}, {"embedded", false, take_embedded},
+		{"zk", false, take_zookeeper},    {"zks", true, take_zookeeper},
+	};
+
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		if (strcmp(draft->url.scheme, schemes[i].name) != 0)
+			continue;
+		draft->settings->tls = schemes[i].tls;
+		return schemes[i].take(draft);
+	}
+	return hf__draft_refuse(
+		draft,
+		"scheme: '%.20s' is not one of redis, rediss, valkey, valkeys, redis+unix, "
+		"embedded, zk, zks",
+		draft->url.scheme);
+}
+
+int hf__address_show(struct hf__draft *draft)
+{
+	struct hf__settings *settings = draft->settings;
+	bool is_ip6 = settings->host && strchr(settings->host, ':');
+	int n;
+
+	if (settings->zookeeper)
+		n = asprintf(&settings->shown, "%s://%s%s", draft->url.scheme, settings->hosts,
+		             settings->chroot);
+	else if (settings->host)
+		n = asprintf(&settings->shown, "%s://%s%s%s:%d/%d", draft->url.scheme,
+		             is_ip6 ? "[" : "", settings->host, is_ip6 ? "]" : "", settings->port,
+		             settings->database);
+	else if (settings->socket_path)
+		n = asprintf(&settings->shown, "%s://%s?db=%d", draft->url.scheme,
+		             settings->socket_path, settings->database);
+	else
+		n = asprintf(&settings->shown, "embedded:?db=%d", settings->database);
+	if (n >= 0)
+		return 0;
+	settings->shown = NULL;
+	return HF_ENOMEM;
+}

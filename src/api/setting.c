@@ -1,0 +1,97 @@
+/* The table of settings. A test compares the manual, the header and docs/settings.md with it. */
+#include "api/setting.h"
+
+#include "api/settings.h"
+
+#include <assert.h>
+
+#define DAY_MS      INT64_C(86400000)
+#define YEARS_10_MS (3650 * DAY_MS)
+
+/* Where the option is, and where its value goes. */
+#define STORED_AS(option, setting)                                                                 \
+	.field = #option, .option_at = offsetof(hf_client_options, option),                        \
+	.stored_at = offsetof(struct hf__settings, setting)
+#define FIELD(name) STORED_AS(name, name)
+
+#define TEXT     .type = HF__SETTING_TEXT
+#define DURATION .type = HF__SETTING_DURATION
+#define FLAG     .type = HF__SETTING_FLAG, .high = 1
+#define COUNT    .type = HF__SETTING_COUNT
+#define REDIS    .backend = HF__SETTING_REDIS
+#define ZK       .backend = HF__SETTING_ZK
+#define TLS      .tls = true
+
+#define RANGE(least, most) .low = (least), .high = (most)
+
+/* clang-format off */
+const struct hf__setting hf__setting_table[] = {
+	{.key = "user", FIELD(user), REDIS, .type = HF__SETTING_USER,
+	 .variable = "HOLDFAST_USER", .no_text = "the server's default user",
+	 .about = "User to log in as; the URL's user part can name it too."},
+	{.key = "password", FIELD(password), REDIS, .type = HF__SETTING_PASSWORD,
+	 .variable = "HOLDFAST_PASSWORD", .no_text = "none",
+	 .about = "Password; in a URL it stands in the user part, not in the query."},
+	{.key = "password_file", STORED_AS(password_file, password), REDIS,
+	 .type = HF__SETTING_PASSWORD_FILE,
+	 .variable = "HOLDFAST_PASSWORD_FILE", .no_text = "none",
+	 .about = "File whose first line is the password."},
+	{.key = "db", FIELD(database), REDIS, COUNT, RANGE(0, 65535), .preset = 0,
+	 .about = "Number of the database; the URL's path can name it too."},
+	{.key = "client_name", FIELD(client_name), REDIS, .type = HF__SETTING_WORD,
+	 .text = "holdfast",
+	 .about = "Name of the connection in the server's CLIENT LIST."},
+	{.key = "tls_ca", FIELD(tls_ca_file), TLS, TEXT,
+	 .variable = "HOLDFAST_TLS_CA", .no_text = "the system's store",
+	 .about = "File of the certificates to trust."},
+	{.key = "tls_cert", FIELD(tls_cert_file), TLS, TEXT,
+	 .variable = "HOLDFAST_TLS_CERT", .no_text = "none",
+	 .about = "File of the client certificate."},
+	{.key = "tls_key", FIELD(tls_key_file), TLS, TEXT,
+	 .variable = "HOLDFAST_TLS_KEY", .no_text = "none",
+	 .about = "File of the client certificate's key."},
+	{.key = "tls_server_name", FIELD(tls_server_name), TLS, REDIS, TEXT,
+	 .no_text = "the URL's host",
+	 .why_not_zk = "ZooKeeper's client library checks no names",
+	 .about = "Name that the server's certificate must carry."},
+	{.key = "tls_insecure", FIELD(tls_insecure), TLS, REDIS, FLAG,
+	 .why_not_zk = "ZooKeeper's client library checks every certificate",
+	 .about = "Encrypt the connection, but accept any certificate."},
+	{.key = "connect_timeout", FIELD(connect_timeout_ms), DURATION, RANGE(1, DAY_MS),
+	 .preset = 5000,
+	 .about = "Limit for a connection attempt, up to a connection that can be used."},
+	{.key = "command_timeout", FIELD(command_timeout_ms), DURATION, RANGE(1, DAY_MS),
+	 .preset = 3000,
+	 .about = "Limit for the reply to one command."},
+	{.key = "subscribe_timeout", FIELD(subscribe_timeout_ms), REDIS, DURATION,
+	 RANGE(1, DAY_MS), .preset = 7500,
+	 .about = "Limit for the reply to one subscription."},
+	{.key = "watchdog", FIELD(watchdog_ms), DURATION, RANGE(100, YEARS_10_MS),
+	 .preset = 30000,
+	 .about = "Lease of locks that are acquired without one; it is renewed at each third."},
+	{.key = "fair_wait", FIELD(fair_wait_ms), REDIS, DURATION, RANGE(100, YEARS_10_MS),
+	 .preset = 300000,
+	 .about = "How long a fair waiter without a deadline keeps its place among Java's waiters "
+		  "when its turn is overdue."},
+	{.key = "peer_skew", FIELD(peer_skew_ms), REDIS, DURATION, RANGE(1, 60000),
+	 .preset = 1000,
+	 .about = "How far the clocks of Java peers may be off; holds of permits and groups count "
+		  "as valid for this much less, at most a quarter of their lease."},
+	{.key = "name_prefix", FIELD(name_prefix), TEXT, .no_text = "none",
+	 .about = "Text put before every name; a program can set map_name instead."},
+	{.key = "watchdog_batch", FIELD(watchdog_batch), COUNT, RANGE(1, 100), .preset = 100,
+	 .about = "Largest number of locks that one renewal script renews."},
+	{.key = "lazy", FIELD(lazy), FLAG,
+	 .about = "Connect on first use, not when the client is opened."},
+	{.key = "session", FIELD(session_ms), ZK, DURATION, RANGE(100, DAY_MS), .preset = 30000,
+	 .about = "Session timeout to request from the servers; watchdog, if given, wins."},
+	{.key = "auth", FIELD(auth), ZK, TEXT,
+	 .variable = "HOLDFAST_AUTH", .no_text = "none",
+	 .about = "Credentials, as digest:user:password."},
+	{.key = "acl", FIELD(acl), ZK, TEXT, .no_text = "creator with auth, otherwise open",
+	 .about = "Who may use our nodes: creator or open."},
+};
+/* clang-format on */
+
+static_assert(sizeof(hf__setting_table) == HF__SETTING_ROWS * sizeof(hf__setting_table[0]),
+              "HF__SETTING_ROWS is the number of rows");

@@ -1,0 +1,697 @@
+/* Checks how options, URL and environment become settings, and what is refused. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "api/settings.h"
+
+static struct hf__settings settings;
+static char why[512];
+
+static int clear_environment(void **state)
+{
+	static const char *const names[] = {"URL",    "USER",     "PASSWORD", "PASSWORD_FILE",
+	                                    "TLS_CA", "TLS_CERT", "TLS_KEY",  "AUTH"};
+	char name[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(name, sizeof(name), "HOLDFAST_%s", names[i]);
+		unsetenv(name);
+	}
+	return 0;
+}
+
+static int free_settings(void **state)
+{
+	(void)state;
+	hf__settings_done(&settings);
+	return 0;
+}
+
+static void take(const char *url, const hf_client_options *options)
+{
+	hf__settings_done(&settings);
+	if (hf__settings_init(&settings, url, options, why, sizeof(why)) != 0)
+		fail_msg("%s: %s", url ? url : "(null)", why);
+}
+
+static void check_refused_with(const char *url, const hf_client_options *options,
+                               const char *expected)
+{
+	strcpy(why, "nothing said");
+	hf__settings_done(&settings);
+	assert_int_equal(hf__settings_init(&settings, url, options, why, sizeof(why)), HF_EINVAL);
+	assert_string_equal(why, expected);
+	assert_null(settings.host);
+}
+
+static void check_refused(const char *url, const char *expected)
+{
+	check_refused_with(url, NULL, expected);
+}
+
+/* Puts the text in a file without a name and returns a path that opens it. */
+static const char *make_file(const char *text, size_t size)
+{
+	static char path[64];
+	static int fd = -1;
+
+	if (fd >= 0)
+		close(fd);
+	fd = open("/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, size), size);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return path;
+}
+
+static void defaults_apply_where_nothing_is_given(void **state)
+{
+	(void)state;
+	take("redis://cache1", NULL);
+	assert_false(settings.tls);
+	assert_false(settings.embedded);
+	assert_string_equal(settings.host, "cache1");
+	assert_int_equal(settings.port, 6379);
+	assert_null(settings.socket_path);
+	assert_null(settings.user);
+	assert_null(settings.password);
+	assert_int_equal(settings.database, 0);
+	assert_string_equal(settings.client_name, "holdfast");
+	assert_null(settings.tls_ca_file);
+	assert_null(settings.tls_server_name);
+	assert_false(settings.tls_insecure);
+	assert_int_equal(settings.connect_timeout_ms, 5000);
+	assert_int_equal(settings.command_timeout_ms, 3000);
+	assert_int_equal(settings.subscribe_timeout_ms, 7500);
+	assert_int_equal(settings.watchdog_ms, 30000);
+	assert_int_equal(settings.watchdog_batch, 100);
+	assert_false(settings.lazy);
+	assert_string_equal(settings.shown, "redis://cache1:6379/0");
+}
+
+static void the_query_sets_every_setting(void **state)
+{
+	(void)state;
+	take("rediss://h:1?user=u&db=7&client_name=c&tls_ca=/ca&tls_cert=/cert&tls_key=/key"
+	     "&tls_server_name=n&tls_insecure=yes&connect_timeout=1&command_timeout=2s"
+	     "&subscribe_timeout=3m&watchdog=100ms&watchdog_batch=5&lazy=yes&fair_wait=4s"
+	     "&peer_skew=50&name_prefix=x",
+	     NULL);
+	assert_string_equal(settings.user, "u");
+	assert_int_equal(settings.database, 7);
+	assert_string_equal(settings.client_name, "c");
+	assert_string_equal(settings.tls_ca_file, "/ca");
+	assert_string_equal(settings.tls_cert_file, "/cert");
+	assert_string_equal(settings.tls_key_file, "/key");
+	assert_string_equal(settings.tls_server_name, "n");
+	assert_true(settings.tls_insecure);
+	assert_int_equal(settings.connect_timeout_ms, 1);
+	assert_int_equal(settings.command_timeout_ms, 2000);
+	assert_int_equal(settings.subscribe_timeout_ms, 180000);
+	assert_int_equal(settings.watchdog_ms, 100);
+	assert_int_equal(settings.watchdog_batch, 5);
+	assert_true(settings.lazy);
+	assert_int_equal(settings.fair_wait_ms, 4000);
+	assert_int_equal(settings.peer_skew_ms, 50);
+	assert_string_equal(settings.name_prefix, "x");
+}
+
+static void options_win_over_the_url(void **state)
+{
+	(void)state;
+	take("rediss://u:p@h/3?client_name=c&tls_ca=/"
+	     "ca&tls_server_name=n&connect_timeout=1&watchdog=1s"
+	     "&watchdog_batch=5&lazy=no&tls_insecure=no",
+	     HF_CLIENT(.user = "me", .password = "mine", .database = 4, .client_name = "d",
+	               .tls_ca_file = "/other", .tls_server_name = "m", .connect_timeout_ms = 9,
+	               .watchdog_ms = 200, .watchdog_batch = 6, .lazy = 1, .tls_insecure = 1));
+	assert_string_equal(settings.user, "me");
+	assert_string_equal(settings.password, "mine");
+	assert_int_equal(settings.database, 4);
+	assert_string_equal(settings.client_name, "d");
+	assert_string_equal(settings.tls_ca_file, "/other");
+	assert_string_equal(settings.tls_server_name, "m");
+	assert_int_equal(settings.connect_timeout_ms, 9);
+	assert_int_equal(settings.watchdog_ms, 200);
+	assert_int_equal(settings.watchdog_batch, 6);
+	assert_true(settings.lazy);
+	assert_true(settings.tls_insecure);
+}
+
+static void the_url_wins_over_the_environment(void **state)
+{
+	(void)state;
+	setenv("HOLDFAST_USER", "envuser", 1);
+	setenv("HOLDFAST_PASSWORD", "envpass", 1);
+	setenv("HOLDFAST_TLS_CA", "/envca", 1);
+	take("rediss://u:p@h?tls_ca=/urlca", NULL);
+	assert_string_equal(settings.user, "u");
+	assert_string_equal(settings.password, "p");
+	assert_string_equal(settings.tls_ca_file, "/urlca");
+	take("rediss://h", NULL);
+	assert_string_equal(settings.user, "envuser");
+	assert_string_equal(settings.password, "envpass");
+	assert_string_equal(settings.tls_ca_file, "/envca");
+	setenv("HOLDFAST_USER", "", 1);
+	take("rediss://h", NULL);
+	assert_null(settings.user);
+}
+
+static void a_missing_url_comes_from_the_environment(void **state)
+{
+	(void)state;
+	check_refused(NULL, "URL: none given, and HOLDFAST_URL is not set");
+	setenv("HOLDFAST_URL", "valkeys://[::1]:7/2", 1);
+	take(NULL, NULL);
+	assert_true(settings.tls);
+	assert_string_equal(settings.host, "::1");
+	assert_string_equal(settings.tls_server_name, "::1");
+	assert_string_equal(settings.shown, "valkeys://[::1]:7/2");
+}
+
+static void the_path_of_a_unix_url_is_its_socket(void **state)
+{
+	(void)state;
+	take("redis+unix://:pw@/run/my%20redis.sock?db=2", NULL);
+	assert_null(settings.host);
+	assert_int_equal(settings.port, 0);
+	assert_string_equal(settings.socket_path, "/run/my redis.sock");
+	assert_string_equal(settings.password, "pw");
+	assert_int_equal(settings.database, 2);
+	assert_string_equal(settings.shown, "redis+unix:///run/my redis.sock?db=2");
+	check_refused("redis+unix://run/redis.sock",
+	              "host: a unix socket has none; write redis+unix:///path");
+	check_refused("redis+unix:///", "path: missing");
+	check_refused("redis+unix:", "host: a unix socket has none; write redis+unix:///path");
+}
+
+static void an_embedded_url_has_only_options(void **state)
+{
+	(void)state;
+	setenv("HOLDFAST_USER", "envuser", 1);
+	setenv("HOLDFAST_PASSWORD", "envpass", 1);
+	setenv("HOLDFAST_TLS_CERT", "/cert", 1);
+	take("embedded:?lazy=yes&db=1", NULL);
+	assert_true(settings.embedded);
+	assert_true(settings.lazy);
+	assert_int_equal(settings.database, 1);
+	assert_null(settings.host);
+	assert_null(settings.user);
+	assert_null(settings.password);
+	check_refused("embedded://h", "host: embedded: takes neither a host nor a path");
+	check_refused("embedded:///x", "host: embedded: takes neither a host nor a path");
+	check_refused("embedded:?user=u", "user: not for embedded: URLs");
+	check_refused_with("embedded:", HF_CLIENT(.password = "p"),
+	                   "password: not for embedded: URLs");
+}
+
+static void a_wrong_address_is_named(void **state)
+{
+	(void)state;
+	check_refused("redi://h", "scheme: 'redi' is not one of redis, rediss, valkey, valkeys, "
+	                          "redis+unix, embedded, zk, zks");
+	check_refused("redis:", "host: missing");
+	check_refused("redis:///3", "host: missing");
+	check_refused("redis://h1,h2", "host: a Redis URL takes only one");
+	check_refused("redis://h:70000", "port: not between 1 and 65535; a password needs '@' and "
+	                                 "the host after it");
+}
+
+static void an_unknown_query_key_is_answered_with_the_known_ones(void **state)
+{
+	(void)state;
+	check_refused("redis://h?tmeout=3",
+	              "query: option 1 is not one of user, password_file, db, client_name, tls_ca, "
+	              "tls_cert, tls_key, tls_server_name, tls_insecure, connect_timeout, "
+	              "command_timeout, subscribe_timeout, watchdog, fair_wait, peer_skew, "
+	              "name_prefix, watchdog_batch, lazy, session, auth, acl");
+}
+
+/* As when "@host" was forgotten, or a password has a '?' or '/' that was not escaped. */
+static void a_secret_in_the_wrong_place_is_never_shown(void **state)
+{
+	static const char *const urls[] = {
+		"redis://h?password=hunter2",
+		"redis://u:1?hunter2",
+		"redis://u:1?hunter2=x",
+		"redis://u:1?lazy=yes&hunter2",
+		"redis://u:1/hunter2",
+		"redis://u:1/70000?hunter2",
+		"redis://u:1/3?connect_timeout=hunter2",
+		"redis://h?db=hunter2",
+		"redis://h?lazy=hunter2",
+		"redis://h?password_file=hunter2",
+		"zk://h?acl=hunter2",
+		"zk://h?auth=me:hunter2",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+		why[0] = '\0';
+		assert_int_not_equal(hf__settings_init(&settings, urls[i], NULL, why, sizeof(why)),
+		                     0);
+		assert_true(why[0]);
+		if (strstr(why, "hunter2"))
+			fail_msg("%s: the password is in \"%s\"", urls[i], why);
+	}
+}
+
+static void a_setting_given_twice_is_refused(void **state)
+{
+	(void)state;
+	check_refused("redis://h?lazy=yes&lazy=yes", "lazy: given twice in the URL");
+	check_refused("redis://h/3?db=3", "db: given twice in the URL");
+	check_refused("redis://u:p@h?user=u", "user: given twice in the URL");
+}
+
+static void numbers_are_checked(void **state)
+{
+	(void)state;
+	check_refused("redis://h/x", "db: not a number");
+	check_refused("redis://h/3/", "db: not a number");
+	check_refused("redis://h/65536", "db: not between 0 and 65535");
+	check_refused("redis://h/-1", "db: not a number");
+	check_refused("redis://h?db=3s", "db: not a number");
+	check_refused("redis://h?connect_timeout=",
+	              "connect_timeout: not a number with the unit ms, s or m");
+	check_refused("redis://h?connect_timeout=1h",
+	              "connect_timeout: not a number with the unit ms, s or m");
+	check_refused("redis://h?connect_timeout=0",
+	              "connect_timeout: not between 1 and 86400000 ms");
+	check_refused("redis://h?command_timeout=1441m",
+	              "command_timeout: not between 1 and 86400000 ms");
+	check_refused("redis://h?watchdog=99", "watchdog: not between 100 and 315360000000 ms");
+	check_refused("redis://h?watchdog=99999999999999999999999999999m",
+	              "watchdog: not between 100 and "
+	              "315360000000 ms");
+	check_refused("redis://h?watchdog_batch=101", "watchdog_batch: not between 1 and 100");
+	check_refused("redis://h?lazy=true", "lazy: must be yes or no");
+	check_refused_with("redis://h", HF_CLIENT(.watchdog_ms = 5),
+	                   "watchdog: 5 is not between 100 and 315360000000");
+	check_refused_with("redis://h", HF_CLIENT(.database = -1),
+	                   "db: -1 is not between 0 and 65535");
+	check_refused_with("redis://h", HF_CLIENT(.connect_timeout_ms = -1),
+	                   "connect_timeout: -1 is not between 1 and 86400000");
+	take("redis://h/65535?connect_timeout=1440m&watchdog=315360000s", NULL);
+	assert_int_equal(settings.watchdog_ms, INT64_C(315360000000));
+	take("redis://h/?db=0", NULL);
+	assert_int_equal(settings.database, 0);
+}
+
+static void texts_are_checked(void **state)
+{
+	char *huge = malloc(4098);
+
+	(void)state;
+	check_refused("redis://u%0a:p@h", "user: contains a control character");
+	check_refused("redis://u:p%7f@h", "password: contains a control character");
+	check_refused("redis://h?client_name=a%20b",
+	              "client_name: must be printable ASCII without spaces");
+	check_refused("redis://h?client_name=%C3%A9",
+	              "client_name: must be printable ASCII without spaces");
+	check_refused("redis://h?client_name=", "client_name: must not be empty");
+	check_refused("rediss://h?tls_ca=", "tls_ca: must not be empty");
+	memset(huge, 'x', 4097);
+	huge[4097] = '\0';
+	check_refused_with("redis://h", HF_CLIENT(.password = huge),
+	                   "password: longer than 4096 bytes");
+	free(huge);
+}
+
+#define NOT_TLS       ": only for rediss://, valkeys:// and zks:// URLs"
+#define NOT_REDIS_TLS ": only for rediss:// and valkeys:// URLs"
+
+static void tls_settings_need_a_tls_url(void **state)
+{
+	(void)state;
+	check_refused("redis://h?tls_ca=/ca", "tls_ca" NOT_TLS);
+	check_refused("zk://h?tls_cert=/cert", "tls_cert" NOT_TLS);
+	check_refused_with("redis://h", HF_CLIENT(.tls_insecure = 1), "tls_insecure" NOT_REDIS_TLS);
+	check_refused_with("embedded:", HF_CLIENT(.tls_key_file = "/key"), "tls_key" NOT_TLS);
+	check_refused_with("zk://h", HF_CLIENT(.tls_server_name = "n"),
+	                   "tls_server_name" NOT_REDIS_TLS);
+	setenv("HOLDFAST_TLS_CA", "/envca", 1);
+	take("redis://h", NULL);
+	assert_null(settings.tls_ca_file);
+	take("zk://h", NULL);
+	assert_null(settings.tls_ca_file);
+}
+
+static void a_certificate_needs_its_key(void **state)
+{
+	(void)state;
+	check_refused("rediss://h?tls_cert=/c", "tls_cert: requires tls_key");
+	check_refused("rediss://h?tls_key=/k", "tls_key: requires tls_cert");
+	setenv("HOLDFAST_TLS_KEY", "/envkey", 1);
+	take("rediss://h?tls_cert=/c", NULL);
+	assert_string_equal(settings.tls_key_file, "/envkey");
+	assert_string_equal(settings.tls_server_name, "h");
+}
+
+static void a_user_without_a_password_logs_in_with_an_empty_one(void **state)
+{
+	(void)state;
+	take("redis://u@h", NULL);
+	assert_string_equal(settings.user, "u");
+	assert_string_equal(settings.password, "");
+	take("redis://:p@h", NULL);
+	assert_null(settings.user);
+	assert_string_equal(settings.password, "p");
+	take("redis://:@h", NULL);
+	assert_null(settings.password);
+	take("redis://u:p@h", HF_CLIENT(.user = ""));
+	assert_null(settings.user);
+	assert_string_equal(settings.password, "p");
+	take("redis://u:p@h", NULL);
+	assert_null(strstr(settings.shown, "u:"));
+	assert_string_equal(settings.shown, "redis://h:6379/0");
+}
+
+static void the_password_is_the_first_line_of_its_file(void **state)
+{
+	static const struct {
+		const char *text, *password;
+	} cases[] = {{"one", "one"},
+	             {"two\nmore\n", "two"},
+	             {"three\r\nmore", "three"},
+	             {" f \n", " f "}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		take("redis://h",
+		     HF_CLIENT(.password_file = make_file(cases[i].text, strlen(cases[i].text))));
+		assert_string_equal(settings.password, cases[i].password);
+	}
+}
+
+static void the_password_file_comes_from_url_or_environment(void **state)
+{
+	char url[128];
+
+	(void)state;
+	snprintf(url, sizeof(url), "redis://h?password_file=%s", make_file("filed\n", 6));
+	setenv("HOLDFAST_PASSWORD", "envpass", 1);
+	take(url, NULL);
+	assert_string_equal(settings.password, "filed");
+	take(url, HF_CLIENT(.password = "given"));
+	assert_string_equal(settings.password, "given");
+	unsetenv("HOLDFAST_PASSWORD");
+	setenv("HOLDFAST_PASSWORD_FILE", make_file("env\n", 4), 1);
+	take("redis://h", NULL);
+	assert_string_equal(settings.password, "env");
+	setenv("HOLDFAST_PASSWORD", "envpass", 1);
+	check_refused("redis://h", "password: given both as text and as a file");
+}
+
+static void an_unusable_password_file_is_named(void **state)
+{
+	char huge[4200];
+	char expected[256];
+	const char *path;
+
+	(void)state;
+	assert_int_equal(hf__settings_init(&settings, "redis://h",
+	                                   HF_CLIENT(.password_file = "/nowhere/x"), why,
+	                                   sizeof(why)),
+	                 HF_ESYSTEM);
+	assert_string_equal(why,
+	                    "password_file: cannot read /nowhere/x: No such file or directory");
+	assert_int_equal(hf__settings_init(&settings, "redis://h", HF_CLIENT(.password_file = "/"),
+	                                   why, sizeof(why)),
+	                 HF_ESYSTEM);
+	path = make_file("\nx\n", 3);
+	snprintf(expected, sizeof(expected), "password_file: the first line of %s is empty", path);
+	check_refused_with("redis://h", HF_CLIENT(.password_file = path), expected);
+	check_refused_with("redis://h", HF_CLIENT(.password_file = make_file("a\0b\n", 4)),
+	                   "password_file: contains a control character");
+	memset(huge, 'x', sizeof(huge));
+	check_refused_with("redis://h", HF_CLIENT(.password_file = make_file(huge, sizeof(huge))),
+	                   "password_file: longer than 4096 bytes");
+	huge[4096] = '\n';
+	take("redis://h", HF_CLIENT(.password_file = make_file(huge, sizeof(huge))));
+	assert_int_equal(strlen(settings.password), 4096);
+}
+
+/* ---- what the backends get ---- */
+
+static void the_redis_backend_gets_its_settings(void **state)
+{
+	(void)state;
+	take("rediss://u:p@h:7/3?client_name=c&tls_ca=/ca&tls_cert=/cert&tls_key=/key"
+	     "&tls_server_name=n&tls_insecure=yes&connect_timeout=1&subscribe_timeout=2"
+	     "&watchdog=300",
+	     NULL);
+	const struct hf__redis_settings *redis = &settings.redis;
+	assert_string_equal(redis->shown, "rediss://h:7/3");
+	assert_false(redis->embedded);
+	assert_string_equal(redis->host, "h");
+	assert_int_equal(redis->port, 7);
+	assert_null(redis->socket_path);
+	assert_true(redis->tls);
+	assert_string_equal(redis->tls_ca_file, "/ca");
+	assert_string_equal(redis->tls_cert_file, "/cert");
+	assert_string_equal(redis->tls_key_file, "/key");
+	assert_string_equal(redis->tls_server_name, "n");
+	assert_true(redis->tls_insecure);
+	assert_string_equal(redis->user, "u");
+	assert_string_equal(redis->password, "p");
+	assert_int_equal(redis->database, 3);
+	assert_string_equal(redis->client_name, "c");
+	assert_int_equal(redis->connect_timeout_ms, 1);
+	assert_int_equal(redis->subscribe_timeout_ms, 2);
+	assert_int_equal(redis->watchdog_ms, 300);
+	take("redis+unix:///s", NULL);
+	assert_string_equal(settings.redis.socket_path, "/s");
+	take("embedded:", NULL);
+	assert_true(settings.redis.embedded);
+}
+
+static void the_zookeeper_backend_gets_its_settings(void **state)
+{
+	(void)state;
+	take("zks://one/a?tls_ca=/ca&tls_cert=/cert&tls_key=/key&auth=digest:me:secret&acl=open"
+	     "&session=12s&connect_timeout=1",
+	     NULL);
+	const struct hf__zk_settings *zk = &settings.zk;
+	assert_string_equal(zk->shown, "zks://one:2281/a");
+	assert_string_equal(zk->hosts, "one:2281");
+	assert_string_equal(zk->chroot, "/a");
+	assert_true(zk->tls);
+	assert_string_equal(zk->tls_ca_file, "/ca");
+	assert_string_equal(zk->tls_cert_file, "/cert");
+	assert_string_equal(zk->tls_key_file, "/key");
+	assert_string_equal(zk->auth, "me:secret");
+	assert_true(zk->acl_open);
+	assert_int_equal(zk->session_ms, 12000);
+	assert_int_equal(zk->connect_timeout_ms, 1);
+}
+
+static void done_accepts_zeroed_settings_and_zeroes_them(void **state)
+{
+	struct hf__settings zeroes = {0};
+
+	(void)state;
+	hf__settings_done(&zeroes);
+	take("redis://u:p@h", NULL);
+	hf__settings_done(&settings);
+	assert_memory_equal(&settings, &zeroes, sizeof(settings));
+}
+
+/* ---- ZooKeeper ---- */
+
+static void a_zookeeper_url_has_hosts_and_a_chroot(void **state)
+{
+	(void)state;
+	take("zk://one:2182,two,[::1]:2183,[::2]/a/b", NULL);
+	assert_true(settings.zookeeper);
+	assert_string_equal(settings.hosts, "one:2182,two:2181,[::1]:2183,[::2]:2181");
+	assert_string_equal(settings.chroot, "/a/b");
+	assert_string_equal(settings.shown, "zk://one:2182,two:2181,[::1]:2183,[::2]:2181/a/b");
+	assert_int_equal(settings.session_ms, 30000);
+	assert_int_equal(settings.watchdog_ms, 30000);
+	assert_null(settings.auth);
+	assert_true(settings.acl_open);
+	take("zk://one", NULL);
+	assert_string_equal(settings.hosts, "one:2181");
+	assert_string_equal(settings.chroot, "");
+	take("zk://one/", NULL);
+	assert_string_equal(settings.chroot, "");
+	take("zk://one/a/", NULL);
+	assert_string_equal(settings.chroot, "/a");
+}
+
+static void the_watchdog_wins_over_the_session(void **state)
+{
+	(void)state;
+	take("zk://one?session=12s", NULL);
+	assert_int_equal(settings.session_ms, 12000);
+	assert_int_equal(settings.watchdog_ms, 12000);
+	take("zk://one?session=12s&watchdog=8s", NULL);
+	assert_int_equal(settings.session_ms, 8000);
+	assert_int_equal(settings.watchdog_ms, 8000);
+	take("zk://one?session=12s", HF_CLIENT(.watchdog_ms = 7000));
+	assert_int_equal(settings.session_ms, 7000);
+	assert_int_equal(settings.watchdog_ms, 7000);
+}
+
+static void the_digest_is_kept_secret(void **state)
+{
+	(void)state;
+	take("zk://one?auth=digest:me:secret", NULL);
+	assert_string_equal(settings.auth, "me:secret");
+	assert_false(settings.acl_open);
+	assert_null(strstr(settings.shown, "secret"));
+	take("zk://one?auth=digest:me:secret&acl=open", NULL);
+	assert_true(settings.acl_open);
+	take("zk://one?auth=digest:me:secret&acl=creator", NULL);
+	assert_false(settings.acl_open);
+	setenv("HOLDFAST_AUTH", "digest:you:hidden", 1);
+	take("zk://one", NULL);
+	assert_string_equal(settings.auth, "you:hidden");
+	take("zk://one?auth=digest:me:secret", NULL);
+	assert_string_equal(settings.auth, "me:secret");
+	unsetenv("HOLDFAST_AUTH");
+}
+
+static void zookeeper_ignores_a_password(void **state)
+{
+	(void)state;
+	setenv("HOLDFAST_USER", "envuser", 1);
+	setenv("HOLDFAST_PASSWORD", "envpass", 1);
+	take("zk://one", HF_CLIENT(.password = "p", .password_file = "/nowhere/x"));
+	assert_null(settings.user);
+	assert_null(settings.password);
+	check_refused("zk://one?password_file=/x", "password_file: not for zk:// and zks:// URLs");
+	check_refused_with("zk://one", HF_CLIENT(.user = "me"),
+	                   "user: not for zk:// and zks:// URLs");
+}
+
+static void a_wrong_part_of_a_zookeeper_url_is_named(void **state)
+{
+	char url[400];
+	(void)state;
+	check_refused("zk://", "host: missing");
+	check_refused("zk:///a", "host: missing");
+	check_refused("zk://one,,two", "host: one in the list is empty");
+	check_refused("zk://one,:2181", "host: one in the list is empty");
+	check_refused("zk://one//a", "chroot: not a path of at most 256 bytes");
+	check_refused("zk://one/a/../b", "chroot: not a path of at most 256 bytes");
+	check_refused("zk://one/a/./b", "chroot: not a path of at most 256 bytes");
+	snprintf(url, sizeof url, "zk://one/%0300d", 0);
+	check_refused(url, "chroot: not a path of at most 256 bytes");
+	check_refused("zk://one?auth=me:secret", "auth: must be digest:user:password");
+	check_refused("zk://one?auth=digest:me", "auth: must be digest:user:password");
+	check_refused("zk://one?acl=creator", "acl: creator requires auth");
+	check_refused("zk://one?acl=mine", "acl: must be creator or open");
+	check_refused("zk://me:secret@one",
+	              "user: for ZooKeeper use auth=digest:user:password instead");
+	check_refused("zk://one?db=1", "db: not for zk:// and zks:// URLs");
+	check_refused("zk://one?client_name=me", "client_name: not for zk:// and zks:// URLs");
+	check_refused("redis://one?session=12s", "session: only for zk:// and zks:// URLs");
+	check_refused("redis://one?auth=digest:me:secret", "auth: only for zk:// and zks:// URLs");
+	check_refused("redis://one?acl=open", "acl: only for zk:// and zks:// URLs");
+	check_refused_with("zk://one", HF_CLIENT(.watchdog_ms = INT64_C(3000000000)),
+	                   "watchdog: a session lasts 2147483647 ms at most");
+}
+
+static void zookeeper_with_tls_needs_three_files(void **state)
+{
+	(void)state;
+	take("zks://one,two:2182,[::1]/a?tls_ca=/ca&tls_cert=/cert&tls_key=/key", NULL);
+	assert_true(settings.zookeeper);
+	assert_true(settings.tls);
+	assert_string_equal(settings.hosts, "one:2281,two:2182,[::1]:2281");
+	assert_string_equal(settings.chroot, "/a");
+	assert_string_equal(settings.shown, "zks://one:2281,two:2182,[::1]:2281/a");
+	assert_string_equal(settings.tls_ca_file, "/ca");
+	assert_string_equal(settings.tls_cert_file, "/cert");
+	assert_string_equal(settings.tls_key_file, "/key");
+	assert_null(settings.tls_server_name);
+	setenv("HOLDFAST_TLS_CA", "/envca", 1);
+	setenv("HOLDFAST_TLS_CERT", "/envcert", 1);
+	setenv("HOLDFAST_TLS_KEY", "/envkey", 1);
+	take("zks://one?tls_cert=/cert", HF_CLIENT(.tls_key_file = "/key"));
+	assert_string_equal(settings.tls_ca_file, "/envca");
+	assert_string_equal(settings.tls_cert_file, "/cert");
+	assert_string_equal(settings.tls_key_file, "/key");
+	take("zk://one", NULL);
+	assert_false(settings.tls);
+}
+
+#define LIBRARY ": ZooKeeper's client library "
+#define MISSING ": missing; ZooKeeper's client library requires tls_ca, tls_cert and tls_key"
+
+static void tls_settings_that_zookeeper_lacks_are_refused(void **state)
+{
+	(void)state;
+	check_refused("zks://one", "tls_ca" MISSING);
+	check_refused("zks://one?tls_cert=/c&tls_key=/k", "tls_ca" MISSING);
+	check_refused("zks://one?tls_ca=/a&tls_key=/k", "tls_cert" MISSING);
+	check_refused("zks://one?tls_ca=/a&tls_cert=/c", "tls_key" MISSING);
+	check_refused("zks://one?tls_ca=/a,b&tls_cert=/c&tls_key=/k",
+	              "tls_ca" LIBRARY "accepts no comma in a path");
+	check_refused("zks://one?tls_ca=/a&tls_cert=/c%2Cd&tls_key=/k",
+	              "tls_cert" LIBRARY "accepts no comma in a path");
+	check_refused_with("zks://one?tls_ca=/a&tls_cert=/c", HF_CLIENT(.tls_key_file = ",k"),
+	                   "tls_key" LIBRARY "accepts no comma in a path");
+	check_refused("zks://one?tls_server_name=n", "tls_server_name" LIBRARY "checks no names");
+	check_refused_with("zks://one", HF_CLIENT(.tls_server_name = "n"),
+	                   "tls_server_name" LIBRARY "checks no names");
+	check_refused("zks://one?tls_insecure=yes",
+	              "tls_insecure" LIBRARY "checks every certificate");
+	check_refused_with("zks://one", HF_CLIENT(.tls_insecure = 1),
+	                   "tls_insecure" LIBRARY "checks every certificate");
+	check_refused("zks://one?db=1", "db: not for zk:// and zks:// URLs");
+	check_refused("zks://me:secret@one",
+	              "user: for ZooKeeper use auth=digest:user:password instead");
+}
+
+#define STORY(name) cmocka_unit_test_setup_teardown(name, clear_environment, free_settings)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORY(defaults_apply_where_nothing_is_given),
+		STORY(the_query_sets_every_setting),
+		STORY(options_win_over_the_url),
+		STORY(the_url_wins_over_the_environment),
+		STORY(a_missing_url_comes_from_the_environment),
+		STORY(the_path_of_a_unix_url_is_its_socket),
+		STORY(an_embedded_url_has_only_options),
+		STORY(a_wrong_address_is_named),
+		STORY(an_unknown_query_key_is_answered_with_the_known_ones),
+		STORY(a_secret_in_the_wrong_place_is_never_shown),
+		STORY(a_setting_given_twice_is_refused),
+		STORY(numbers_are_checked),
+		STORY(texts_are_checked),
+		STORY(tls_settings_need_a_tls_url),
+		STORY(a_certificate_needs_its_key),
+		STORY(a_user_without_a_password_logs_in_with_an_empty_one),
+		STORY(the_password_is_the_first_line_of_its_file),
+		STORY(the_password_file_comes_from_url_or_environment),
+		STORY(an_unusable_password_file_is_named),
+		STORY(a_zookeeper_url_has_hosts_and_a_chroot),
+		STORY(the_watchdog_wins_over_the_session),
+		STORY(the_digest_is_kept_secret),
+		STORY(zookeeper_ignores_a_password),
+		STORY(a_wrong_part_of_a_zookeeper_url_is_named),
+		STORY(zookeeper_with_tls_needs_three_files),
+		STORY(tls_settings_that_zookeeper_lacks_are_refused),
+		STORY(the_redis_backend_gets_its_settings),
+		STORY(the_zookeeper_backend_gets_its_settings),
+		STORY(done_accepts_zeroed_settings_and_zeroes_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
