@@ -198,7 +198,7 @@ static void fill_event(struct hf_client *client, struct hf__hold *hold, hf_event
 	event->record = hold->cmd.lock;
 	event->number = hold->owner;
 	event->wire = hold->cmd.wire;
-	if (hf__kind_of(hold->cmd.lock)->several)
+	if (hold->cmd.lock->traits->several)
 		hf__permits_id(client, hold->cmd.wire, event->owner);
 	else
 		snprintf(event->owner, sizeof event->owner, "%s:%" PRIu64, client->core.config.uuid,

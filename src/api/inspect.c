@@ -383,7 +383,7 @@ int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, voi
 	struct hf__handle handle;
 	if (!client || !name || !tell)
 		return hf__error(HF_EINVAL, "client, name or tell: NULL");
-	int rc = hf__handle_open(&handle, client, HF_REENTRANT, name);
+	int rc = hf__handle_open(&handle, client, HF_REENTRANT, "kind", name);
 	if (rc)
 		return rc;
 	rc = begin(&asking, client, true);

@@ -14,7 +14,7 @@ int hf_permits_open(hf_client *client, const char *name, hf_permits **ret_permit
 	hf_permits *permits = malloc(sizeof(*permits));
 	if (!permits)
 		return hf__error(HF_ENOMEM, "no memory for permits");
-	int rc = hf__handle_open_form(&permits->at, client, HF__PERMITS, "permits", name);
+	int rc = hf__handle_open(&permits->at, client, HF__PERMITS, "permits", name);
 	if (rc) {
 		free(permits);
 		return rc;
@@ -231,7 +231,7 @@ int hf_permits_total_from(hf_permits *permits, const char *name)
 	int rc = prepare(&call, permits, HF__PERMITS_FROM, 1);
 	if (!rc && !name)
 		rc = hf__error(HF_EINVAL, "name: NULL");
-	if (!rc && !hf__kind_of(permits->at.record)->session)
+	if (!rc && !permits->at.record->traits->session)
 		rc = hf__error(HF_ENOTSUP,
 		               "on Redis and Valkey the total is stored with the permits");
 	if (!rc)

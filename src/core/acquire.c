@@ -32,7 +32,7 @@ static void leave_queue(struct hf__core *core, struct hf__op *op, int64_t now)
 
 void hf__acquire_correct(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
-	bool counted = hf__kind_of(hold->cmd.lock)->nesting == HF__NEST_COUNTED;
+	bool counted = hold->cmd.lock->traits->nesting == HF__NEST_COUNTED;
 	if (!hold->doubtful || !core->linked || hold->cmd.in_flight)
 		return;
 	hold->doubtful = false;
@@ -91,7 +91,7 @@ void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, i
 /* Permits taken together are holds of their own from now on. */
 static void part_siblings(struct hf__core *core, struct hf__op *op, struct hf__hold *first)
 {
-	if (hf__kind_of(op->lock)->nesting == HF__NEST_APART)
+	if (op->lock->traits->nesting == HF__NEST_APART)
 		first->cmd.items = 1;
 	while (!hf__list_empty(&op->siblings)) {
 		struct hf__hold *hold = hf__list_item(op->siblings.next, struct hf__hold, link);
@@ -126,7 +126,7 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	hold->doubtful = false;
 	if (hold->count++ == 0) {
 		hold->token = token;
-		if (hold->moves == 0 && hf__kind_of(op->lock)->moves)
+		if (hold->moves == 0 && op->lock->traits->moves)
 			hold->moving_since = (uint32_t)now;
 	}
 	if (!op->lease_ms && !hold->watched_from) {
@@ -136,12 +136,12 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	if (hf__hold_is_renewed(hold) && hold->renew_at == HF__NEVER)
 		hold->renew_at = hf__watchdog_next(hold->cmd.sent_at, core->config.watchdog_ms);
 	hf__hold_arm(core, hold);
-	core->stats.grants += hf__kind_of(op->lock)->several ? (uint64_t)op->amount : 1;
+	core->stats.grants += op->lock->traits->several ? (uint64_t)op->amount : 1;
 	leave_queue(core, op, now);
 	part_siblings(core, op, hold);
 	op->number = hold->token;
 	op->owner = hold->owner;
-	if (hf__kind_of(hold->cmd.lock)->ordered)
+	if (hold->cmd.lock->traits->ordered)
 		hf__lock_unwatch(core, hold->cmd.lock, hold);
 	hf__core_succeed(core, op);
 	hf__lock_next(core, hold->cmd.lock, now); /* the next one polls from now on */
@@ -171,12 +171,12 @@ static void count_wait(struct hf__core *core, struct hf__op *op)
 /* How long to sleep if nothing wakes us. */
 static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t ttl_ms)
 {
-	if (hf__kind_of(op->lock)->ordered && ttl_ms <= 0)
+	if (op->lock->traits->ordered && ttl_ms <= 0)
 		return hf__random_jitter(&core->random,
 		                         HF__TURN_MS); /* another's turn: it may be late */
 	int64_t poll = HF__SLOW_POLL_MS;
 	/* A waiter that does not ask for the watchdog's lease counts as dead. */
-	if (hf__kind_of(op->lock)->ordered && core->config.watchdog_ms / 4 < poll)
+	if (op->lock->traits->ordered && core->config.watchdog_ms / 4 < poll)
 		poll = core->config.watchdog_ms / 4 + 1;
 	/* A place lasts as long as we ask, or as the whole of a wait that has an end. */
 	if (op->wait_ms == 0 && op->hold->cmd.place_ms > 0 && op->hold->cmd.place_ms / 3 < poll)
@@ -196,7 +196,7 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
                      int64_t now)
 {
 	bool ordered = answer->channel == HF__CHANNEL_WAITER;
-	if (hf__kind_of(op->lock)->ordered && hf__lock_held_here(op->lock, now)) {
+	if (op->lock->traits->ordered && hf__lock_held_here(op->lock, now)) {
 		/* Who releases it is of this process, and hears whose turn it is then. */
 		op->here = true;
 		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms));
@@ -222,7 +222,7 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
 /* Whoever asked in vain stands in a queue on the server. */
 static bool leaves_place(const struct hf__hold *hold)
 {
-	return hold->cmd.place_ms > 0 || hf__kind_of(hold->cmd.lock)->session;
+	return hold->cmd.place_ms > 0 || hold->cmd.lock->traits->session;
 }
 
 static void busy(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
@@ -250,8 +250,8 @@ static void busy(struct hf__core *core, struct hf__op *op, const struct hf__answ
 		hf__acquire_give_up(core, op, HF_ETIMEDOUT, now);
 		return;
 	}
-	if (hf__kind_of(op->lock)->spins)
-		ask_later(core, op, now + hf__kind_pause(core, op));
+	if (op->lock->traits->spins)
+		ask_later(core, op, now + hf__spin_pause(core, op));
 	else
 		wait_for(core, op, answer, now);
 }
@@ -273,7 +273,7 @@ static void refused(struct hf__core *core, struct hf__op *op, const struct hf__a
 /* It may have run. What it took without a lease the server remembers only for a while. */
 static void doubt(struct hf__hold *hold)
 {
-	if (!hold->doubtful && hf__kind_of(hold->cmd.lock)->trace == HF__TRACE_TAKEN)
+	if (!hold->doubtful && hold->cmd.lock->traits->trace == HF__TRACE_TAKEN)
 		hold->valid_until = hold->cmd.sent_at + HF__TAKEN_MS * 9 / 10;
 	hold->doubtful = true;
 }
@@ -313,7 +313,7 @@ static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct h
 {
 	if (answer->outcome == HF__BUSY)
 		hold->placed = leaves_place(hold);
-	bool traceless = hf__kind_of(hold->cmd.lock)->trace == HF__TRACE_NONE;
+	bool traceless = hold->cmd.lock->traits->trace == HF__TRACE_NONE;
 	if ((hold->doubtful || hold->placed) && !traceless)
 		hf__hold_resume(core, hold, now);
 	else
@@ -335,7 +335,7 @@ static int64_t end_of(const struct hf__op *op, struct hf__hold *hold, int64_t se
 static bool confirm_ask(struct hf__core *core, const struct hf__op *op, struct hf__hold *hold,
                         int64_t now)
 {
-	bool session = hf__kind_of(hold->cmd.lock)->session;
+	bool session = hold->cmd.lock->traits->session;
 	int64_t before = hold->end_at;
 	int64_t end = end_of(op, hold, session ? now : hold->cmd.sent_at);
 	if (hold->count == 0 || end > hold->end_at)
@@ -368,7 +368,7 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	}
 	switch (answer->outcome) {
 	case HF__GRANTED:
-		if (hf__kind_of(cmd->lock)->trace != HF__TRACE_LEASE)
+		if (cmd->lock->traits->trace != HF__TRACE_LEASE)
 			taken(core, op, hold, now);
 		else if (hold->state == HF__HOLD_LOST)
 			gone(core, op, hold, answer, now);
@@ -450,9 +450,8 @@ static uint32_t place_of(const struct hf__core *core, const struct hf__op *op)
 	int64_t wait_ms = op->wait_ms ? op->wait_ms : core->config.fair_wait_ms;
 	if (op->wait_ms == HF_NOWAIT)
 		return 0;
-	if (!hf__kind_of(op->lock)->ordered)
-		return hf__kind_of(op->lock)
-		        ->session; /* any time: it is told when its turn comes */
+	if (!op->lock->traits->ordered)
+		return op->lock->traits->session; /* any time: it is told when its turn comes */
 	return wait_ms < INT32_MAX ? (uint32_t)wait_ms : INT32_MAX;
 }
 
@@ -460,7 +459,7 @@ static uint32_t place_of(const struct hf__core *core, const struct hf__op *op)
 static void prepare_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	const struct hf__op *op = hold->op;
-	const struct hf__traits *traits = hf__kind_of(op->lock);
+	const struct hf__traits *traits = op->lock->traits;
 	struct hf__cmd *cmd = &hold->cmd;
 	bool takes = traits->trace != HF__TRACE_LEASE;
 	if (takes && !hold->doubtful)
@@ -500,7 +499,7 @@ static void prepare_move(struct hf__core *core, struct hf__hold *hold, const str
 /* An extension never takes a lock that is free: it renews what is there. */
 static void prepare_extend(const struct hf__core *core, struct hf__hold *hold)
 {
-	bool session = hf__kind_of(hold->cmd.lock)->session;
+	bool session = hold->cmd.lock->traits->session;
 	hold->cmd.verb = HF__RENEW;
 	hold->cmd.lease_ms = session ? core->config.watchdog_ms : hold->op->lease_ms;
 	hold->cmd.item = NULL;
@@ -535,7 +534,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		core->backend_ops->want_link(core->backend);
 		return;
 	}
-	if (hold->doubtful && hf__kind_of(op->lock)->trace == HF__TRACE_TAKEN &&
+	if (hold->doubtful && op->lock->traits->trace == HF__TRACE_TAKEN &&
 	    now >= hold->valid_until) {
 		hf__acquire_give_up(core, op, HF_EUNKNOWN, now);
 		return;
@@ -551,7 +550,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 /* The holds of all permits but the first, before they are asked for; false without memory. */
 static bool make_siblings(struct hf__op *op, const struct hf__hold *first)
 {
-	for (int32_t i = 1; hf__kind_of(op->lock)->several && i < op->amount; i++) {
+	for (int32_t i = 1; op->lock->traits->several && i < op->amount; i++) {
 		struct hf__hold *hold = hf__hold_new_sibling(first, (uint32_t)i);
 		if (!hold)
 			return false;
@@ -569,7 +568,7 @@ static void keep_back(struct hf__core *core, struct hf__op *op, int64_t until)
 
 static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	const struct hf__traits *traits = hf__kind_of(op->lock);
+	const struct hf__traits *traits = op->lock->traits;
 	if (traits->nesting == HF__NEST_APART)
 		op->owner = core->host_ops->number(core->host,
 		                                   traits->several ? (uint32_t)op->amount : 1);
@@ -618,7 +617,7 @@ static void nest_here(struct hf__core *core, struct hf__op *op, struct hf__hold 
 static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
                          int64_t now)
 {
-	if (hf__kind_of(op->lock)->nesting == HF__NEST_NEVER) {
+	if (op->lock->traits->nesting == HF__NEST_NEVER) {
 		hf__core_finish(core, op, HF_EDEADLOCK,
 		                "%s: this owner holds it already, and it does not nest",
 		                op->lock->name);
@@ -630,7 +629,7 @@ static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__ho
 	}
 	hold->op = op;
 	op->hold = hold;
-	if (hf__kind_of(op->lock)->session)
+	if (op->lock->traits->session)
 		nest_here(core, op, hold, now);
 	else
 		hf__acquire_ask(core, hold, now);
@@ -640,8 +639,8 @@ static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__ho
 static bool waits_for_itself(struct hf__core *core, const struct hf__op *op, int64_t now)
 {
 	struct hf__lock *other =
-		hf__kind_of(op->lock)->writes
-			? hf__lock_find(core, hf__kind_of(op->lock)->half, op->lock->name)
+		op->lock->traits->writes
+			? hf__lock_find(core, op->lock->traits->half, op->lock->name)
 			: NULL;
 	struct hf__hold *reads = other ? hf__hold_find(other, op->owner) : NULL;
 	return reads && reads->state == HF__HOLD_HELD && now < reads->valid_until;
@@ -649,7 +648,7 @@ static bool waits_for_itself(struct hf__core *core, const struct hf__op *op, int
 
 void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	bool apart = hf__kind_of(op->lock)->nesting == HF__NEST_APART;
+	bool apart = op->lock->traits->nesting == HF__NEST_APART;
 	struct hf__hold *hold = apart ? NULL : hf__hold_find(op->lock, op->owner);
 	if (hold && !hf__hold_busy(hold) && hf__hold_check(core, hold, now)) {
 		/* What was lost is lost; this is a new acquisition. */
@@ -691,7 +690,7 @@ void hf__extend_start(struct hf__core *core, struct hf__op *op, int64_t now)
 void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = op->hold;
-	bool traceless = hf__kind_of(op->lock)->trace == HF__TRACE_NONE;
+	bool traceless = op->lock->traits->trace == HF__TRACE_NONE;
 	/* An answer that is about to come tells more than that there is none. */
 	bool fresh = hold && hold->cmd.in_flight && now - hold->cmd.sent_at < HF__LATE_MS;
 	if (fresh && !op->late && !traceless && op->waited) {
@@ -737,7 +736,7 @@ void hf__acquire_wake(struct hf__core *core, const struct hf__watch *watch, int6
 	}
 	/* Readers and those who wait for a latch may all go; of permits there are so many. */
 	bool counted = watch->channel == HF__CHANNEL_PERMITS;
-	int64_t left = hf__kind_of(lock)->queues ? 1 : counted ? number : INT64_MAX;
+	int64_t left = lock->traits->queues ? 1 : counted ? number : INT64_MAX;
 	lock->refs++;
 	hf__list_each_safe (link, after, &lock->queue) {
 		struct hf__op *op = hf__list_item(link, struct hf__op, link);

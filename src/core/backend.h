@@ -11,6 +11,8 @@
 #include "base/list.h"
 #include "engine/wheel.h"
 
+#include <holdfast/holdfast.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +25,18 @@ struct hf__core;
 struct hf__lock;
 struct hf__hold;
 struct hf__cmd;
+
+/* The kinds that hf_lock_open() does not offer. Their numbers follow those of hf_kind. */
+enum hf__kind {
+	HF__GROUP = HF_LEADER + 1,
+	HF__SEMAPHORE,
+	HF__PERMITS,
+	HF__LATCH,
+	HF__BARRIER,
+	HF__MEMBER, /* a member of a double barrier */
+	HF__EXIT,   /* the way out of a double barrier */
+	HF__KINDS
+};
 
 enum hf__verb {
 	/*
@@ -100,6 +114,42 @@ enum hf__channel {
 	HF__CHANNEL_WAITER, /* of a waiter's own */
 	HF__CHANNEL_PERMITS,
 	HF__CHANNEL_LATCH,
+};
+
+enum hf__nesting {
+	HF__NEST_COUNTED, /* each owner has one hold, whose levels the server counts */
+	HF__NEST_HERE,    /* each owner has one hold, whose levels are counted only here */
+	HF__NEST_NEVER,   /* each owner has one hold, which refuses a second level */
+	HF__NEST_APART,   /* there are no owners: every acquire makes a hold of its own */
+};
+
+enum hf__trace {
+	HF__TRACE_LEASE, /* a grant is a hold, which ends */
+	HF__TRACE_TAKEN, /* a grant takes something for good */
+	HF__TRACE_NONE,  /* a grant changes nothing on the server */
+};
+
+/* How locks of one kind behave on one backend. */
+struct hf__traits {
+	/* Kinds with the same number here are one lock on this backend and share its records. */
+	uint8_t kind;
+	/* The kind of the other half of a read-write lock; 0 for every other kind. */
+	uint8_t half;
+	/* One command renews holds of one group only. The backend chooses the numbers. */
+	uint8_t renew_group;
+	enum hf__nesting nesting;
+	enum hf__trace trace;
+	enum hf__channel channel; /* where its releases are announced */
+	bool queues;     /* waiters of one client queue here, and only the first of them asks */
+	bool moves;      /* a release may hand the hold over to the first of that queue */
+	bool ordered;    /* each waiter has a place in a queue on the server */
+	bool spins;      /* waits by asking again, not by listening */
+	bool session;    /* a hold lasts as long as the session, unless this client ends it */
+	bool several;    /* one acquire can be for several holds */
+	bool writes;     /* the half of a read-write lock that excludes */
+	bool skewed;     /* its expiry is compared with the clocks of other hosts */
+	bool tokens;     /* a grant can carry a token */
+	bool unrecorded; /* the server keeps no record of its requests: a removal is not repeated */
 };
 
 enum hf__outcome {
@@ -207,8 +257,8 @@ struct hf__backend_ops {
 	/* The core wants a connection: connect now if there is none. */
 	void (*want_link)(void *backend);
 
-	/* What this backend keeps a lock of that public kind as; 0 and why if it has no such lock. */
-	int (*form)(int kind, const char **ret_why);
+	/* How locks of this kind behave here; NULL and the reason if this backend has none. */
+	const struct hf__traits *(*traits)(int kind, const char **ret_why);
 	/* What is wrong with the name beyond what is wrong everywhere, or NULL. */
 	const char *(*fault)(const char *name);
 	/* The record is freed: what is known of it can go. */
@@ -271,7 +321,9 @@ void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int e
 /* What a backend may know of a lock. */
 const char *hf__lock_name(const struct hf__lock *lock);
 size_t hf__lock_name_length(const struct hf__lock *lock);
+/* The kind that its traits name. */
 int hf__lock_kind(const struct hf__lock *lock);
+const struct hf__traits *hf__lock_traits(const struct hf__lock *lock);
 /* Of a group: its values, HF__VALUE_SIZE bytes each, one behind the other. */
 const char *hf__lock_values(const struct hf__lock *lock, size_t *ret_n);
 

@@ -51,29 +51,6 @@
 #define HF__WAITER_MAX       200  /* bytes of what names a waiter on the server */
 #define HF__PUBLISHED_MAX    1000 /* of what a caller wants to be read beside its hold */
 
-/* Kinds that hf_lock_open() does not know; they follow those of hf_kind. */
-enum hf__kind {
-	HF__GROUP = HF_LEADER + 1,
-	HF__SEMAPHORE,
-	HF__PERMITS,
-	HF__LATCH,
-	HF__BARRIER,
-	HF__MEMBER, /* of a double barrier */
-	HF__EXIT,   /* the way out of one */
-	/* Nodes that last as long as the session of their maker. */
-	HF__NODE_MUTEX,
-	HF__NODE_READ,
-	HF__NODE_WRITE,
-	HF__NODE_SIMPLE,
-	HF__NODE_PLAIN,
-	HF__NODE_LEADER,
-	HF__NODE_PERMITS,
-	HF__NODE_BARRIER,
-	HF__NODE_MEMBER,
-	HF__NODE_EXIT,
-	HF__KINDS
-};
-
 enum hf__op_verb {
 	HF__OP_ACQUIRE,
 	HF__OP_RELEASE,
@@ -113,8 +90,9 @@ struct hf__lock {
 	struct hf__list queue;        /* acquires that wait; only the first asks */
 	struct hf__hold *held;        /* exclusive: our hold, held or being released */
 	struct hf__watch *watches;    /* channels listened to */
-	uint32_t refs;  /* handles, commands under way, parked calls, holds with news */
-	uint8_t values; /* of a group: how many there are, behind the name */
+	uint32_t refs; /* handles, commands under way, parked calls, holds with news */
+	const struct hf__traits *traits; /* how the backend says that this kind behaves */
+	uint8_t values;                  /* of a group: how many there are, behind the name */
 	uint8_t kind;
 	uint16_t length;
 	char name[];
@@ -329,48 +307,13 @@ void hf__core_not_now(struct hf__core *core, struct hf__op *op, const struct hf_
 /* Submits; where there is no room for it, it is answered in the next turn as never sent. */
 void hf__core_submit(struct hf__core *core, struct hf__cmd *cmd, int64_t now, int64_t limit_ms);
 
-/* ---- kind.c: what the kinds differ in ---- */
-enum hf__nesting {
-	HF__NEST_COUNTED, /* one hold per owner, counted on the server */
-	HF__NEST_HERE,    /* one hold per owner, counted here only */
-	HF__NEST_NEVER,   /* one hold per owner, which refuses a second level */
-	HF__NEST_APART,   /* no owners: every acquire is a hold of its own */
-};
-
-enum hf__trace {
-	HF__TRACE_LEASE, /* a grant is a hold, with an end */
-	HF__TRACE_TAKEN, /* a grant takes something for good */
-	HF__TRACE_NONE,  /* a grant changes nothing */
-};
-
-struct hf__traits {
-	enum hf__nesting nesting;
-	enum hf__trace trace;
-	enum hf__channel channel; /* of its own */
-	bool queues;              /* the waiters of a client queue here, and only the first asks */
-	bool moves;               /* and who releases may hand it to the first of them */
-	bool ordered;             /* each waiter has a place in a queue on the server */
-	bool spins;               /* waits by asking, not by listening */
-	bool session;             /* a hold lasts as long as the session, unless we end it */
-	bool several;             /* one acquire may be for several holds */
-	uint8_t half;             /* of a read-write lock: the kind of the other half */
-	bool writes;              /* and this is the half that excludes */
-	bool skewed;              /* its ends are compared with clocks of other hosts */
-	uint8_t family;           /* holds of one family are renewed by one script */
-};
-
-extern const struct hf__traits hf__kind_traits[HF__KINDS];
-
-static inline const struct hf__traits *hf__kind_of(const struct hf__lock *lock)
-{
-	return &hf__kind_traits[lock->kind];
-}
-
+/* ---- kind.c: the kinds by name ---- */
 /* Its name for people. */
 const char *hf__kind_word(int kind);
 
-/* The pause before the next attempt. */
-int64_t hf__kind_pause(struct hf__core *core, struct hf__op *op);
+/* ---- spin.c ---- */
+/* How long a spin lock waits before it asks again. */
+int64_t hf__spin_pause(struct hf__core *core, struct hf__op *op);
 
 /* ---- name.c ---- */
 /* NULL if the name is good, else the reason. */
@@ -436,7 +379,7 @@ static inline bool hf__hold_busy(const struct hf__hold *hold)
 /* It is renewed until it is given up. */
 static inline bool hf__hold_is_renewed(const struct hf__hold *hold)
 {
-	return hold->watched_from || hf__kind_of(hold->cmd.lock)->session;
+	return hold->watched_from || hold->cmd.lock->traits->session;
 }
 /* A lost one that was heard of: it ends, or what is left of it on the server is removed. */
 void hf__hold_forget(struct hf__core *core, struct hf__hold *hold, int64_t now);

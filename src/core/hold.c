@@ -15,15 +15,15 @@ static int64_t drift_of(int64_t lease_ms)
 
 int64_t hf__hold_lease(const struct hf__hold *hold)
 {
-	bool fixed = hf__kind_of(hold->cmd.lock)->session &&
-	             hold->valid_until == hold->leased_until && hold->end_at == hold->leased_until;
+	bool fixed = hold->cmd.lock->traits->session && hold->valid_until == hold->leased_until &&
+	             hold->end_at == hold->leased_until;
 	return fixed ? hold->leased_ms : hold->lease_ms;
 }
 
 void hf__hold_note_end(struct hf__hold *hold, int64_t end, int64_t lease_ms)
 {
 	hold->leased_until = end;
-	if (hf__kind_of(hold->cmd.lock)->session)
+	if (hold->cmd.lock->traits->session)
 		hold->leased_ms = lease_ms < UINT32_MAX ? (uint32_t)lease_ms : UINT32_MAX;
 }
 
@@ -60,7 +60,7 @@ static void unlink_hold(struct hf__core *core, struct hf__hold *hold)
 	hf__watchdog_drop(core, hold);
 	if (hold->cmd.lock->held == hold)
 		hold->cmd.lock->held = NULL;
-	if (hf__kind_of(hold->cmd.lock)->ordered)
+	if (hold->cmd.lock->traits->ordered)
 		hf__lock_unwatch(core, hold->cmd.lock, hold);
 	hf__thread_unref(hold->thread);
 	hold->thread = NULL;
@@ -116,7 +116,7 @@ static struct hf__hold *make_hold(struct hf__lock *lock)
 
 uint64_t hf__hold_writer(struct hf__core *core, const struct hf__lock *lock, uint64_t owner)
 {
-	const struct hf__traits *traits = hf__kind_of(lock);
+	const struct hf__traits *traits = lock->traits;
 	struct hf__lock *other = traits->half && !traits->writes
 	                                 ? hf__lock_find(core, traits->half, lock->name)
 	                                 : NULL;
@@ -126,7 +126,7 @@ uint64_t hf__hold_writer(struct hf__core *core, const struct hf__lock *lock, uin
 
 static uint64_t new_wire(struct hf__core *core, const struct hf__lock *lock, uint64_t owner)
 {
-	if (hf__kind_of(lock)->nesting == HF__NEST_APART || HF__MUTANT(REUSED_WIRE))
+	if (lock->traits->nesting == HF__NEST_APART || HF__MUTANT(REUSED_WIRE))
 		return owner;
 	return core->host_ops->number(core->host, 1);
 }
@@ -238,9 +238,9 @@ static int64_t until_of(const struct hf__core *core, const struct hf__hold *hold
 {
 	int64_t until = hf__hold_valid_until(sent_at, lease_ms);
 	int64_t skew = core->config.peer_skew_ms;
-	if (hf__kind_of(hold->cmd.lock)->session)
+	if (hold->cmd.lock->traits->session)
 		return until < hold->end_at ? until : hold->end_at;
-	if (!hf__kind_of(hold->cmd.lock)->skewed)
+	if (!hold->cmd.lock->traits->skewed)
 		return until;
 	return until - (skew < lease_ms / 4 ? skew : lease_ms / 4);
 }
@@ -259,7 +259,7 @@ void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t se
                         int64_t lease_ms)
 {
 	/* A session goes on; that the hold ends is for us to know. */
-	if (hf__kind_of(hold->cmd.lock)->session) {
+	if (hold->cmd.lock->traits->session) {
 		hold->end_at = hf__hold_valid_until(sent_at, lease_ms);
 		hf__hold_note_end(hold, hold->end_at, lease_ms);
 		if (hold->valid_until > hold->end_at)
@@ -287,7 +287,7 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 	if (fresh) {
 		hold->state = HF__HOLD_HELD;
 		hold->placed = false;
-		if (hf__kind_of(hold->cmd.lock)->queues || hf__kind_of(hold->cmd.lock)->ordered)
+		if (hold->cmd.lock->traits->queues || hold->cmd.lock->traits->ordered)
 			hold->cmd.lock->held = hold;
 	}
 	if (fresh || until > hold->valid_until || HF__MUTANT(NESTED_SHORTENS)) {
@@ -361,7 +361,7 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	hf__core_log(core, HF_LOG_WARN, "%s: %s", hold->cmd.lock->name, why);
 	add_news(core, hold, HF_LOST);
 	/* The session may go on, and with it what this hold is on the server; force may have hit another's. */
-	hold->stays = (timed || reason == HF__LOST_FORCED) && hf__kind_of(hold->cmd.lock)->session;
+	hold->stays = (timed || reason == HF__LOST_FORCED) && hold->cmd.lock->traits->session;
 	if (hold->stays && !hold->op)
 		hf__hold_resume(core, hold, now);
 	hf__lock_next(core, hold->cmd.lock, now);
@@ -426,7 +426,7 @@ void hf__hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
 void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->op = NULL;
-	bool clean = hf__kind_of(hold->cmd.lock)->trace == HF__TRACE_NONE ||
+	bool clean = hold->cmd.lock->traits->trace == HF__TRACE_NONE ||
 	             (!hold->doubtful && !hold->placed);
 	if (!hold->cmd.in_flight && clean) {
 		hf__hold_end(core, hold, now);
@@ -443,7 +443,7 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		lease_ms = hold->cmd.lease_ms; /* an extension may have run unanswered */
 	if (hold->was_watched && lease_ms < core->config.watchdog_ms)
 		lease_ms = core->config.watchdog_ms;
-	if (hold->placed || hold->cmd.place_ms > 0 || hf__kind_of(lock)->session)
+	if (hold->placed || hold->cmd.place_ms > 0 || lock->traits->session)
 		lease_ms = HF__PLACE_MS; /* which may last long, and keeps others waiting */
 	hold->ended_at = hf__clock_after(now, core->closed ? HF__CLOSE_MS : lease_ms);
 	hf__hold_resume(core, hold, now);
@@ -453,7 +453,7 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 /* The call stands in the queue, but not first. */
 static bool waits_its_turn(const struct hf__hold *hold)
 {
-	return hf__kind_of(hold->cmd.lock)->queues && !hf__list_empty(&hold->op->link) &&
+	return hold->cmd.lock->traits->queues && !hf__list_empty(&hold->op->link) &&
 	       hold->cmd.lock->queue.next != &hold->op->link;
 }
 

@@ -10,7 +10,8 @@ struct lock_key {
 	const char *values; /* of a group */
 	size_t length;
 	size_t n;
-	int kind;
+	int kind; /* that of the traits */
+	const struct hf__traits *traits;
 };
 
 static bool same_lock(const struct hf__table_link *link, const void *key)
@@ -31,7 +32,8 @@ static struct hf__lock *new_lock(struct hf__core *core, const struct lock_key *k
 		return NULL;
 	hf__list_init(&lock->holds);
 	hf__list_init(&lock->queue);
-	lock->kind = (uint8_t)key->kind;
+	lock->traits = key->traits;
+	lock->kind = key->traits->kind;
 	lock->length = (uint16_t)key->length;
 	lock->values = (uint8_t)key->n;
 	memcpy(lock->name, key->name, key->length + 1);
@@ -76,14 +78,23 @@ int hf__lock_kind(const struct hf__lock *lock)
 	return lock->kind;
 }
 
+const struct hf__traits *hf__lock_traits(const struct hf__lock *lock)
+{
+	return lock->traits;
+}
+
 const char *hf__lock_values(const struct hf__lock *lock, size_t *ret_n)
 {
 	*ret_n = lock->values;
 	return lock->name + lock->length + 1;
 }
 
-static struct hf__lock *ref(struct hf__core *core, const struct lock_key *key)
+static struct hf__lock *ref(struct hf__core *core, int kind, struct lock_key *key)
 {
+	const char *why = "";
+	key->traits = core->backend_ops->traits(kind, &why);
+	assert(key->traits); /* the caller has checked that the backend has this kind */
+	key->kind = key->traits->kind;
 	uint32_t hash = hf__table_hash(&core->locks, key->name, key->length);
 	struct hf__table_link *link = hf__table_find(&core->locks, hash, same_lock, key);
 	struct hf__lock *lock =
@@ -95,16 +106,15 @@ static struct hf__lock *ref(struct hf__core *core, const struct lock_key *key)
 
 struct hf__lock *hf__lock_ref(struct hf__core *core, int kind, const char *name)
 {
-	struct lock_key key = {.name = name, .length = strlen(name), .kind = kind};
-	return ref(core, &key);
+	struct lock_key key = {.name = name, .length = strlen(name)};
+	return ref(core, kind, &key);
 }
 
 struct hf__lock *hf__lock_ref_group(struct hf__core *core, const char *name, const char *values,
                                     size_t n)
 {
-	struct lock_key key = {
-		.name = name, .length = strlen(name), .kind = HF__GROUP, .values = values, .n = n};
-	return ref(core, &key);
+	struct lock_key key = {.name = name, .length = strlen(name), .values = values, .n = n};
+	return ref(core, HF__GROUP, &key);
 }
 
 struct hf__lock *hf__lock_find(struct hf__core *core, int kind, const char *name)
@@ -140,7 +150,7 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
  */
 int64_t hf__lock_yields(struct hf__core *core, const struct hf__op *op, int64_t now)
 {
-	const struct hf__traits *traits = hf__kind_of(op->lock);
+	const struct hf__traits *traits = op->lock->traits;
 	if (!traits->half || traits->writes || traits->session)
 		return 0;
 	const struct hf__lock *writer = hf__lock_find(core, traits->half, op->lock->name);
@@ -163,7 +173,7 @@ static void let_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 		if (!op->here)
 			continue;
 		/* Its turn will be told by another process; if it cannot listen it asks once more. */
-		if (hf__kind_of(lock)->ordered)
+		if (lock->traits->ordered)
 			(void)(hf__lock_watch(core, lock, HF__CHANNEL_LOCK, NULL) ||
 			       hf__lock_watch(core, lock, HF__CHANNEL_WAITER, op->hold));
 		hf__hold_resume(core, op->hold, now);
@@ -174,14 +184,14 @@ static void let_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 /* The writer has had its turn: readers go on, and ask before the next writer does. */
 static void let_read(struct hf__core *core, const struct hf__lock *writer, int64_t now)
 {
-	struct hf__lock *lock = hf__lock_find(core, hf__kind_of(writer)->half, writer->name);
+	struct hf__lock *lock = hf__lock_find(core, writer->traits->half, writer->name);
 	if (lock)
 		let_all(core, lock, now);
 }
 
 void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
-	const struct hf__traits *traits = hf__kind_of(lock);
+	const struct hf__traits *traits = lock->traits;
 	if (traits->writes && !traits->session && !core->closed && !hf__lock_held_here(lock, now))
 		let_read(core, lock, now);
 	if (traits->ordered && !core->closed && !hf__lock_held_here(lock, now))
@@ -206,7 +216,7 @@ bool hf__lock_waits_here(const struct hf__op *op, int64_t now)
 {
 	return op->active && op->hold && !hf__list_empty(&op->link) && !op->is_parked &&
 	       !op->hold->cmd.in_flight &&
-	       (op->here || (hf__kind_of(op->lock)->queues && hf__lock_held_here(op->lock, now)));
+	       (op->here || (op->lock->traits->queues && hf__lock_held_here(op->lock, now)));
 }
 
 bool hf__lock_is_waiting(const struct hf__lock *lock)

@@ -17,7 +17,7 @@ static const uint8_t verb_of[] = {
  */
 static bool may_repeat(const struct hf__cmd *cmd)
 {
-	bool barrier = cmd->verb == HF__LATCH_DELETE && cmd->lock->kind == HF__NODE_BARRIER;
+	bool barrier = cmd->verb == HF__LATCH_DELETE && cmd->lock->traits->unrecorded;
 	return cmd->verb != HF__FORCE && cmd->verb != HF__REVOKE && !barrier;
 }
 
@@ -89,7 +89,7 @@ static void each_permit(struct hf__core *core, struct hf__look *look, each_permi
 static void begin_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	/* Of a session only we know that its time is over. */
-	if (hf__kind_of(hold->cmd.lock)->session)
+	if (hold->cmd.lock->traits->session)
 		(void)hf__hold_check(core, hold, now);
 	if (hold->state != HF__HOLD_HELD)
 		return;
@@ -200,7 +200,7 @@ static void done(struct hf__core *core, struct hf__op *op, const struct hf__answ
 	case HF__OP_IS_LOCKED: op->number = answer->ttl_ms != -2; break;
 	case HF__OP_IS_HELD: op->number = answer->count > 0; break;
 	case HF__OP_COUNT:
-		if (hf__kind_of(op->lock)->nesting != HF__NEST_HERE || answer->count == 0)
+		if (op->lock->traits->nesting != HF__NEST_HERE || answer->count == 0)
 			op->number = answer->count;
 		break;
 	case HF__OP_REQUEST: op->number = answer->count; break;

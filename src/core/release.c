@@ -204,8 +204,8 @@ static uint32_t row_ms(const struct hf__core *core)
 static bool hand_over(struct hf__core *core, const struct hf__hold *hold, int64_t now)
 {
 	struct hf__op *next = first_waiter(hold->cmd.lock);
-	if (!hf__kind_of(hold->cmd.lock)->moves || hold->state != HF__HOLD_RELEASING ||
-	    !core->linked || !next || next->hold->cmd.in_flight || next->deadline.at <= now)
+	if (!hold->cmd.lock->traits->moves || hold->state != HF__HOLD_RELEASING || !core->linked ||
+	    !next || next->hold->cmd.in_flight || next->deadline.at <= now)
 		return false;
 	/* Waiters elsewhere sleep as long as it seemed to last: it must not end sooner unheard. */
 	int64_t lease_ms = hf__acquire_lease(core, next);
@@ -270,7 +270,7 @@ void hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	hf__hold_check(core, hold, now);
 	hold->count--;
 	hold->doubtful = false;
-	bool here = hf__kind_of(op->lock)->nesting == HF__NEST_HERE && hold->count > 0;
+	bool here = op->lock->traits->nesting == HF__NEST_HERE && hold->count > 0;
 	if (hold->watched_from > hold->count && !HF__MUTANT(RENEW_RELEASED)) {
 		hold->watched_from = 0;
 		hold->end_at = hold->valid_until > hold->leased_until ? hold->valid_until

@@ -115,18 +115,18 @@ static struct hf__renewal *free_renewal(struct hf__core *core)
 	return NULL;
 }
 
-/* One script renews holds of one family; the others wait for theirs. */
+/* One command renews holds of one group; the others wait for the next. */
 static void fill(struct hf__core *core, struct hf__renewal *renewal, int64_t now)
 {
 	struct hf__hold *first = hf__list_item(core->renew.next, struct hf__hold, renew);
-	uint8_t family = hf__kind_of(first->cmd.lock)->family;
+	uint8_t group = first->cmd.lock->traits->renew_group;
 	struct hf__list *link, *after;
 	size_t bytes = 0;
 	renewal->due_at = now;
 	hf__list_each_safe (link, after, &core->renew) {
 		struct hf__hold *hold = hf__list_item(link, struct hf__hold, renew);
 		const struct hf__lock *lock = hold->cmd.lock;
-		if (hf__kind_of(lock)->family != family)
+		if (lock->traits->renew_group != group)
 			continue;
 		bytes += lock->length + lock->values * (HF__VALUE_SIZE + 8u);
 		if (bytes > HF__RENEW_BYTES || renewal->holds == core->config.watchdog_batch)

@@ -1,5 +1,6 @@
 /* The Redis backend as core and engine see it: commands go in, replies and messages come out. */
 #include "redis/redis.h"
+#include "redis/redis_kinds.h"
 #include "redis/refusal.h"
 
 #include <assert.h>
@@ -10,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Holds of one family are renewed by one script. */
+/* Holds of one group are renewed by one script. */
 static uint32_t renewal_bit(const struct hf__cmd *cmd)
 {
-	return UINT32_C(1) << hf__kind_of(hf__backend_item(cmd, 0).lock)->family;
+	return UINT32_C(1) << hf__lock_traits(hf__backend_item(cmd, 0).lock)->renew_group;
 }
 
 /*
@@ -71,24 +72,6 @@ static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engi
 	init_own(&redis->info, HF__REDIS_INFO);
 	init_own(&redis->select, HF__REDIS_SELECT);
 	init_own(&redis->kill, HF__REDIS_KILL);
-}
-
-static int form(int kind, const char **ret_why)
-{
-	switch (kind) {
-	case HF_PLAIN:
-		*ret_why = "a plain node is ZooKeeper's; on Redis and Valkey use the reentrant "
-			   "kind";
-		return 0;
-	case HF__MEMBER:
-	case HF__EXIT:
-		*ret_why = "members of a double barrier must go with their process, so it needs "
-			   "the sessions of ZooKeeper";
-		return 0;
-	case HF_LEADER: return HF_FAIR; /* who came first leads, and the others are in order */
-	case HF__BARRIER: return HF__LATCH;
-	default: return kind;
-	}
 }
 
 static void identity(void *backend, const struct hf__lock *lock, uint64_t wire, char *ret_text,
@@ -396,7 +379,7 @@ static const struct hf__backend_ops ops = {
 	.watch = watch,
 	.unwatch = unwatch,
 	.want_link = want_link,
-	.form = form,
+	.traits = hf__redis_kinds_traits,
 	.identity = identity,
 	.due = due_at,
 	.turn = turn,

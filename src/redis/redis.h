@@ -102,7 +102,7 @@ struct hf__redis {
 	char given_up_address[64]; /* and our end of that */
 	int64_t subscribe_at;      /* subscriptions that were refused for now are tried again */
 	bool answered;             /* a command on this connection was */
-	uint32_t renewals;         /* families whose renewal was answered on this connection */
+	uint32_t renewals;         /* groups whose renewal was answered on this connection */
 	size_t consumed;           /* bytes of the input handled in this turn */
 	uint32_t failures;         /* attempts in a row */
 	char why[200];

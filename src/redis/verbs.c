@@ -338,7 +338,7 @@ static bool read_ask(const struct hf__resp *resp, const struct hf__cmd *cmd, con
 {
 	const struct hf__resp_node *node = resp->node;
 	answer->outcome = HF__BUSY;
-	answer->channel = hf__kind_traits[hf__lock_kind(cmd->lock)].channel;
+	answer->channel = hf__lock_traits(cmd->lock)->channel;
 	if (node[0].type == HF__RESP_NULL) {
 		answer->outcome = HF__GRANTED;
 		return true;

@@ -1,5 +1,6 @@
 /* The ZooKeeper backend as the core sees it. */
 #include "zk/zk.h"
+#include "zk/zk_kinds.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -117,39 +118,6 @@ static void want_link(void *backend)
 	hf__session_want(backend, hf__clock_ms());
 }
 
-static int form(int kind, const char **ret_why)
-{
-	switch (kind) {
-	case HF_REENTRANT:
-	case HF_FAIR: /* which all of them are here */
-	case HF_FENCED: return HF__NODE_MUTEX;
-	case HF_READ: return HF__NODE_READ;
-	case HF_WRITE: return HF__NODE_WRITE;
-	case HF_PLAIN: return HF__NODE_PLAIN;
-	case HF_SIMPLE:
-	case HF_SIMPLE_FAIR: return HF__NODE_SIMPLE;
-	case HF_LEADER: return HF__NODE_LEADER;
-	case HF__PERMITS: return HF__NODE_PERMITS;
-	case HF__BARRIER: return HF__NODE_BARRIER;
-	case HF__MEMBER: return HF__NODE_MEMBER;
-	case HF__EXIT: return HF__NODE_EXIT;
-	case HF_SPIN:
-		*ret_why = "a spin lock asks again and again; ZooKeeper tells each waiter when it "
-			   "is its turn, so use the reentrant kind";
-		return 0;
-	case HF__SEMAPHORE:
-		*ret_why = "on ZooKeeper permits always have a holder: use hf_permits";
-		return 0;
-	case HF__LATCH:
-		*ret_why = "ZooKeeper's peers have no latch that counts: use hf_barrier";
-		return 0;
-	case HF__GROUP:
-		*ret_why = "a group is one key of Redis; take the locks as a multi-lock";
-		return 0;
-	default: *ret_why = "there is no such kind on ZooKeeper"; return 0;
-	}
-}
-
 /* Names are paths here. */
 static const char *fault(const char *name)
 {
@@ -177,7 +145,7 @@ static void identity(void *backend, const struct hf__lock *lock, uint64_t wire, 
                      size_t size)
 {
 	const struct hf__node *node = hf__node_find(backend, lock, wire);
-	bool plain = hf__lock_kind(lock) == HF__NODE_PLAIN;
+	bool plain = hf__lock_kind(lock) == HF_PLAIN;
 	snprintf(ret_text, size, "%s", !node ? "" : plain ? hf__lock_name(lock) : node->name);
 }
 
@@ -350,7 +318,7 @@ static const struct hf__backend_ops ops = {
 	.watch = watch,
 	.unwatch = unwatch,
 	.want_link = want_link,
-	.form = form,
+	.traits = hf__zk_kinds_traits,
 	.fault = fault,
 	.forget = forget,
 	.identity = identity,

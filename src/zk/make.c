@@ -6,12 +6,12 @@
 
 static bool is_plain(const struct hf__node *node)
 {
-	return hf__lock_kind(node->lock) == HF__NODE_PLAIN;
+	return hf__lock_kind(node->lock) == HF_PLAIN;
 }
 
 static bool is_member(const struct hf__node *node)
 {
-	return hf__lock_kind(node->lock) == HF__NODE_MEMBER;
+	return hf__lock_kind(node->lock) == HF__MEMBER;
 }
 
 static bool asks(const struct hf__node *node)
@@ -35,9 +35,9 @@ static enum hf__queue_role role_of(const struct hf__node *node)
 	if (node->part == HF__PART_LEASE)
 		return HF__QUEUE_LEASE;
 	switch (hf__lock_kind(node->lock)) {
-	case HF__NODE_READ: return HF__QUEUE_READ;
-	case HF__NODE_WRITE: return HF__QUEUE_WRITE;
-	case HF__NODE_LEADER: return HF__QUEUE_LATCH;
+	case HF_READ: return HF__QUEUE_READ;
+	case HF_WRITE: return HF__QUEUE_WRITE;
+	case HF_LEADER: return HF__QUEUE_LATCH;
 	default: return HF__QUEUE_MUTEX;
 	}
 }
@@ -297,8 +297,8 @@ static size_t describe(const struct hf__zk *zk, const struct hf__node *node, cha
 static const struct hf__node *writer_of(struct hf__zk *zk, const struct hf__node *node)
 {
 	struct hf__lock *writes =
-		hf__lock_kind(node->lock) == HF__NODE_READ
-			? hf__lock_find(zk->core, HF__NODE_WRITE, hf__lock_name(node->lock))
+		hf__lock_kind(node->lock) == HF_READ
+			? hf__lock_find(zk->core, HF_WRITE, hf__lock_name(node->lock))
 			: NULL;
 	const struct hf__node *writer = writes ? hf__node_find(zk, writes, node->cmd->from) : NULL;
 	return writer && writer->granted && !writer->leaving ? writer : NULL;

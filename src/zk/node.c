@@ -10,7 +10,7 @@
 
 static bool is_plain(const struct hf__node *node)
 {
-	return hf__lock_kind(node->lock) == HF__NODE_PLAIN;
+	return hf__lock_kind(node->lock) == HF_PLAIN;
 }
 
 void hf__node_part_folder(const struct hf__zk *zk, const struct hf__lock *lock, enum hf__part part,

@@ -137,7 +137,7 @@ static void looked(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	}
 	const struct hf__node *own = hf__node_find(zk, cmd->lock, cmd->wire);
 	answer.count = own && own->granted;
-	if (hf__lock_kind(cmd->lock) == HF__NODE_PLAIN) {
+	if (hf__lock_kind(cmd->lock) == HF_PLAIN) {
 		answer.ttl_ms = request->rc == ZOK ? -1 : -2;
 		answer.text = hf__lock_name(cmd->lock);
 		answer.length = request->rc == ZOK ? hf__lock_name_length(cmd->lock) : 0;
@@ -158,7 +158,7 @@ static int ask_about(struct hf__zk *zk, struct hf__cmd *cmd, hf__request_fn *don
 		return HF_ENOMEM;
 	request->cmd = cmd;
 	hf__node_folder(zk, cmd->lock, path);
-	if (hf__lock_kind(cmd->lock) == HF__NODE_PLAIN)
+	if (hf__lock_kind(cmd->lock) == HF_PLAIN)
 		hf__request_exists(request, path, NULL);
 	else
 		hf__request_list(request, path, NULL);
@@ -249,7 +249,7 @@ static void listed_to_drop(struct hf__zk *zk, struct hf__request *request, int64
 /* A plain lock has no queue: all who wait for it watch its node. */
 static int drop_waiter(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	if (hf__lock_kind(cmd->lock) != HF__NODE_PLAIN)
+	if (hf__lock_kind(cmd->lock) != HF_PLAIN)
 		return ask_about(zk, cmd, listed_to_drop);
 	hf__zk_answer_soon(zk, cmd, HF__FAILED);
 	return 0;
@@ -317,7 +317,7 @@ static int ping(struct hf__zk *zk, struct hf__cmd *cmd)
 static int reach_holders(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
-	if (hf__lock_kind(cmd->lock) != HF__NODE_PLAIN)
+	if (hf__lock_kind(cmd->lock) != HF_PLAIN)
 		return ask_about(zk, cmd, listed_to_reach);
 	hf__node_folder(zk, cmd->lock, path);
 	reach(zk, cmd, path, true);
@@ -327,7 +327,7 @@ static int reach_holders(struct hf__zk *zk, struct hf__cmd *cmd)
 static bool is_barrier(const struct hf__lock *lock)
 {
 	return lock &&
-	       (hf__lock_kind(lock) == HF__NODE_BARRIER || hf__lock_kind(lock) == HF__NODE_EXIT);
+	       (hf__lock_kind(lock) == HF__BARRIER || hf__lock_kind(lock) == HF__EXIT);
 }
 
 int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd)
@@ -348,7 +348,7 @@ int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 	case HF__FACTS: return hf__inspect_submit(zk, cmd);
 	case HF__TOKEN:
 		return ask_about(zk, cmd,
-		                 hf__lock_kind(cmd->lock) == HF__NODE_PLAIN ? got_token
+		                 hf__lock_kind(cmd->lock) == HF_PLAIN ? got_token
 		                                                            : listed_for_token);
 	case HF__PERMITS_RELEASE:
 	case HF__PERMITS_EXTEND:

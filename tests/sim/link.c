@@ -1,4 +1,5 @@
 /* The seam's other side: commands become messages, connections break and come back. */
+#include "redis/redis_kinds.h"
 #include "sim.h"
 
 #include <stdio.h>
@@ -132,7 +133,12 @@ static void want_link(void *backend)
 }
 
 const struct hf__backend_ops link_ops = {
-	.submit = submit, .watch = watch, .unwatch = unwatch, .want_link = want_link};
+	.submit = submit,
+	.watch = watch,
+	.unwatch = unwatch,
+	.want_link = want_link,
+	.traits = hf__redis_kinds_traits,
+};
 
 /* ---- answers ---- */
 

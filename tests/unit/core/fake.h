@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "core/core.h"
+#include "redis/redis_kinds.h"
 
 #define FAKE_START    INT64_C(1000000)
 #define FAKE_WATCHDOG INT64_C(30000)
@@ -355,7 +356,8 @@ static inline int fake_setup(void **state)
 	static const struct hf__backend_ops backend_ops = {.submit = fake_submit,
 	                                                   .watch = fake_watch,
 	                                                   .unwatch = fake_unwatch,
-	                                                   .want_link = fake_want_link};
+	                                                   .want_link = fake_want_link,
+	                                                   .traits = hf__redis_kinds_traits};
 	static const struct hf__host_ops host_ops = {fake_finish, fake_listens, fake_listens,
 	                                             fake_news,   fake_log,     fake_number};
 	static const struct hf__core_config config = {.command_timeout_ms = FAKE_TIMEOUT,
