@@ -17,9 +17,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HF__PERMIT_SIZE 16
-#define HF__RECORDS     1024 /* requests without an owner that a server can tell apart at once */
-#define HF__VALUE_SIZE  22   /* of a group's value, hashed */
+#define HF__PERMIT_SIZE      16    /* bytes of a permit's id */
+#define HF__RECORDS          1024  /* of one client on the server, see HF__SEMAPHORE_RELEASE */
+#define HF__RECORD_MS        20000 /* how long the server keeps such a record */
+#define HF__VALUE_SIZE       22    /* bytes of a group's value, hashed */
+#define HF__RENEW_MAX        100   /* holds that one command renews at most */
+#define HF__NOT_NOW_MS       100   /* between attempts while the server is not ready */
+#define HF__DESCRIPTION_SIZE 400   /* of a client, with its NUL */
+#define HF__PUBLISHED_MAX    1000  /* bytes of the value that a caller publishes with its hold */
 
 struct hf__core;
 struct hf__lock;
@@ -200,7 +205,14 @@ struct hf__cmd {
 	int64_t lease_ms;
 	int64_t sent_at;   /* never later than the first byte */
 	int64_t answer_by; /* past this the backend gives the connection up */
-	uint64_t place;    /* the backend's: where in its output the command begins */
+	/* The backend's notes about a command in flight; the core clears them when it submits. */
+	struct {
+		uint64_t offset; /* where in the output its request begins */
+		uint64_t beat;   /* the number of the heartbeat whose answer it waits for */
+		uint32_t step;   /* how many of its parts have been dealt with */
+		uint8_t outcome; /* enum hf__outcome of an answer that is handed up next turn */
+		bool whole_text; /* the script itself was sent, not its hash */
+	} backend;
 	union {
 		const struct hf__renew_item *item;
 		const unsigned char (*permit)[HF__PERMIT_SIZE]; /* permits given by their ids */
@@ -218,7 +230,6 @@ struct hf__cmd {
 	uint8_t user;       /* the core's: what it is part of */
 	uint32_t place_ms;  /* a fair ask: how long its place in the queue is kept; 0: wants none */
 	bool in_flight;     /* submitted and not answered */
-	bool whole_text;    /* the backend's: the script itself was sent, not its hash */
 	bool again : 1;     /* one like it may have run unanswered */
 	bool token : 1;     /* a grant is to have a token */
 	bool revocable : 1; /* who holds it wants to know when it is asked for */
@@ -243,6 +254,17 @@ static inline struct hf__renew_item hf__backend_item(const struct hf__cmd *cmd, 
 		.lock = cmd->lock, .wire = cmd->wire, .lease_ms = cmd->lease_ms};
 	return cmd->item ? cmd->item[i] : own;
 }
+
+/* What the core and its backend need to know of the client's settings. */
+struct hf__core_config {
+	int64_t command_timeout_ms;
+	int64_t watchdog_ms;
+	int64_t fair_wait_ms;
+	int64_t peer_skew_ms;
+	int watchdog_batch;
+	char uuid[37];
+	char description[HF__DESCRIPTION_SIZE]; /* for those who inspect its locks; empty: none */
+};
 
 struct hf__backend_ops {
 	/* 0, or HF_ENOMEM if there is no room for it: then nothing was taken and no answer comes. */
@@ -281,6 +303,20 @@ struct hf__backend_ops {
 	void (*free)(void *backend);
 };
 
+/* ---- what a backend calls, with the client's mutex held ---- */
+
+/* Makes it the core's backend; once, before the first call starts. */
+void hf__core_set_backend(struct hf__core *core, const struct hf__backend_ops *ops, void *backend);
+const struct hf__core_config *hf__core_settings(const struct hf__core *core);
+/* A random number, for seeds. */
+uint64_t hf__core_random(struct hf__core *core);
+void hf__core_log(struct hf__core *core, hf_log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* A call waits for the server, or something is held on it. */
+bool hf__core_needs_link(const struct hf__core *core);
+/* The client has been connected before. */
+bool hf__core_was_linked(const struct hf__core *core);
+
 /* Hands an answer up; the command is the core's again. */
 void hf__core_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                      int64_t now);
@@ -303,8 +339,10 @@ void hf__core_wake_owner(struct hf__core *core, struct hf__lock *lock, uint64_t 
 void hf__core_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now);
 /* Somebody asks for this hold. */
 void hf__core_asked(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
-/* What the caller of an ask wants to be read beside its hold, or NULL. */
+/* The value that the caller of an ask publishes with its hold, or NULL. */
 const char *hf__core_value(const struct hf__cmd *cmd);
+/* A call still waits for this command, and has not been cancelled. */
+bool hf__core_is_wanted(const struct hf__cmd *cmd);
 /* The server has this hold no more. */
 void hf__core_gone(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
 /*
@@ -318,7 +356,20 @@ void hf__core_set_watchdog(struct hf__core *core, int64_t watchdog_ms);
 void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
                            const char *text, size_t length, int64_t now);
 
+/* The id of a permit of this client, as it is stored on the server. */
+void hf__permit_id(const struct hf__core *core, uint64_t wire,
+                   unsigned char ret_id[HF__PERMIT_SIZE]);
+/* The wire owner of a permit that this client took; 0 for any other. */
+uint64_t hf__permit_wire(const struct hf__core *core, const unsigned char id[HF__PERMIT_SIZE]);
+
+/* The kind's name for people. */
+const char *hf__kind_word(int kind);
+
 /* What a backend may know of a lock. */
+/* The record if there is one; no reference is taken. The kind is one that traits name. */
+struct hf__lock *hf__lock_find(struct hf__core *core, int kind, const char *name);
+void hf__lock_add_ref(struct hf__lock *lock);
+void hf__lock_unref(struct hf__core *core, struct hf__lock *lock);
 const char *hf__lock_name(const struct hf__lock *lock);
 size_t hf__lock_name_length(const struct hf__lock *lock);
 /* The kind that its traits name. */

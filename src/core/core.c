@@ -32,6 +32,28 @@ void hf__core_init(struct hf__core *core, const struct hf__core_config *config, 
 		core->permit_prefix[i] = (unsigned char)(hf__random_next(&core->random) >> 32);
 }
 
+void hf__core_set_backend(struct hf__core *core, const struct hf__backend_ops *ops, void *backend)
+{
+	assert(!core->backend_ops && ops);
+	core->backend_ops = ops;
+	core->backend = backend;
+}
+
+const struct hf__core_config *hf__core_settings(const struct hf__core *core)
+{
+	return &core->config;
+}
+
+uint64_t hf__core_random(struct hf__core *core)
+{
+	return hf__random_next(&core->random);
+}
+
+bool hf__core_was_linked(const struct hf__core *core)
+{
+	return core->was_linked;
+}
+
 void hf__core_log(struct hf__core *core, hf_log_level level, const char *format, ...)
 {
 	char line[HF__DETAIL_SIZE + 512];
@@ -85,7 +107,7 @@ void hf__core_submit(struct hf__core *core, struct hf__cmd *cmd, int64_t now, in
 	cmd->sent_at = now;
 	cmd->answer_by = hf__clock_after(now, limit_ms);
 	cmd->in_flight = true;
-	cmd->whole_text = false;
+	memset(&cmd->backend, 0, sizeof cmd->backend);
 	core->stats.commands++;
 	if (core->backend_ops->submit(core->backend, cmd))
 		hf__list_add(&core->unsent, &cmd->link);
@@ -412,6 +434,12 @@ const char *hf__core_value(const struct hf__cmd *cmd)
 {
 	const struct hf__op *op = hf__core_op_of(cmd);
 	return op ? op->value : NULL;
+}
+
+bool hf__core_is_wanted(const struct hf__cmd *cmd)
+{
+	const struct hf__op *op = hf__core_op_of(cmd);
+	return op && !op->cancelled;
 }
 
 void hf__core_gone(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)

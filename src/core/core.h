@@ -23,33 +23,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__RENEWALS         4   /* renewal scripts under way at once */
-#define HF__RENEW_MAX        100 /* holds per script */
-#define HF__RENEW_BYTES      16384 /* of their names, so that a script fits into what is there to send */
-#define HF__SLOW_POLL_MS     3000
-#define HF__WATCHED_POLL_MS  60000 /* where the server tells each waiter by itself */
-#define HF__WATCH_KEEP_MS    1000  /* a subscription outlives its last waiter by this */
-#define HF__CLOSE_MS         1000
-#define HF__NOT_NOW_MS       100 /* between tries while the server is not ready */
-#define HF__LEAST_LEASE      10
-#define HF__LONGEST_MS       INT64_C(315576000000) /* ten years */
-#define HF__DETAIL_SIZE      320
-#define HF__LATE_MS          30 /* an ask younger than this is waited for at the end of a wait */
-#define HF__PLACE_MS         3600000 /* so long a place in a queue is tried to be given up */
-#define HF__MOVES_MAX        64      /* hand-overs in a row inside this process */
-#define HF__MOVES_MS         50      /* and how long they may go on, */
-#define HF__MOVES_TRIPS      32      /* or so many round trips, if that is longer, */
-#define HF__MOVES_MOST_MS    1000    /* but no longer than that */
-#define HF__REST_MS          5       /* then others have this long to ask first */
-#define HF__YIELD_MS         5       /* so long a reader lets a writer of its process go first */
-#define HF__TURN_MS          100     /* between looks at a free lock that is another's turn */
-#define HF__RECORD_MS        20000   /* how long the server remembers a request without an owner, */
-#define HF__TAKEN_MS         3600000 /* and one that took permits, which may have to be given back */
-#define HF__PERMITS_MAX      1000
-#define HF__DESCRIPTION_SIZE 400
-#define HF__VALUES_MAX       100
-#define HF__WAITER_MAX       200  /* bytes of what names a waiter on the server */
-#define HF__PUBLISHED_MAX    1000 /* of what a caller wants to be read beside its hold */
+#define HF__RENEWALS        4     /* renewal scripts under way at once */
+#define HF__RENEW_BYTES     16384 /* of their names, so that a script fits into what is there to send */
+#define HF__SLOW_POLL_MS    3000
+#define HF__WATCHED_POLL_MS 60000 /* where the server tells each waiter by itself */
+#define HF__WATCH_KEEP_MS   1000  /* a subscription outlives its last waiter by this */
+#define HF__CLOSE_MS        1000
+#define HF__LEAST_LEASE     10
+#define HF__LONGEST_MS      INT64_C(315576000000) /* ten years */
+#define HF__DETAIL_SIZE     320
+#define HF__LATE_MS         30 /* an ask younger than this is waited for at the end of a wait */
+#define HF__PLACE_MS        3600000 /* so long a place in a queue is tried to be given up */
+#define HF__MOVES_MAX       64      /* hand-overs in a row inside this process */
+#define HF__MOVES_MS        50      /* and how long they may go on, */
+#define HF__MOVES_TRIPS     32      /* or so many round trips, if that is longer, */
+#define HF__MOVES_MOST_MS   1000    /* but no longer than that */
+#define HF__REST_MS         5       /* then others have this long to ask first */
+#define HF__YIELD_MS        5       /* so long a reader lets a writer of its process go first */
+#define HF__TURN_MS         100     /* between looks at a free lock that is another's turn */
+#define HF__TAKEN_MS        3600000 /* and one that took permits, which may have to be given back */
+#define HF__PERMITS_MAX     1000
+#define HF__VALUES_MAX      100
+#define HF__WAITER_MAX      200 /* bytes of what names a waiter on the server */
 
 enum hf__op_verb {
 	HF__OP_ACQUIRE,
@@ -238,16 +233,6 @@ struct hf__host_ops {
 	uint64_t (*number)(void *host, uint32_t n);
 };
 
-struct hf__core_config {
-	int64_t command_timeout_ms;
-	int64_t watchdog_ms;
-	int64_t fair_wait_ms;
-	int64_t peer_skew_ms;
-	int watchdog_batch;
-	char uuid[37];
-	char description[HF__DESCRIPTION_SIZE]; /* of the client, for those who ask; empty: none */
-};
-
 struct hf__core {
 	struct hf__core_config config;
 	const struct hf__host_ops *host_ops;
@@ -288,8 +273,6 @@ void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now);
 void hf__core_cancel(struct hf__core *core, struct hf__op *op, int64_t now);
 /* Does all that is due. */
 void hf__core_turn(struct hf__core *core, int64_t now);
-/* Somebody waits for the server, or holds something on it. */
-bool hf__core_needs_link(const struct hf__core *core);
 /* The call that a command works for, or NULL. */
 struct hf__op *hf__core_op_of(const struct hf__cmd *cmd);
 /* When the next turn is due at the latest. */
@@ -297,8 +280,6 @@ int64_t hf__core_due(const struct hf__core *core);
 void hf__core_succeed(struct hf__core *core, struct hf__op *op);
 void hf__core_finish(struct hf__core *core, struct hf__op *op, int result, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
-void hf__core_log(struct hf__core *core, hf_log_level level, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 /* Ends it with the refusal noted before. */
 void hf__core_finish_refused(struct hf__core *core, struct hf__op *op);
 /* The server is not ready: notes why and tries the call again soon. */
@@ -306,10 +287,6 @@ void hf__core_not_now(struct hf__core *core, struct hf__op *op, const struct hf_
                       int64_t now);
 /* Submits; where there is no room for it, it is answered in the next turn as never sent. */
 void hf__core_submit(struct hf__core *core, struct hf__cmd *cmd, int64_t now, int64_t limit_ms);
-
-/* ---- kind.c: the kinds by name ---- */
-/* Its name for people. */
-const char *hf__kind_word(int kind);
 
 /* ---- spin.c ---- */
 /* How long a spin lock waits before it asks again. */
@@ -325,9 +302,6 @@ struct hf__lock *hf__lock_ref(struct hf__core *core, int kind, const char *name)
 /* The same for values of a group: n of HF__VALUE_SIZE bytes, sorted. */
 struct hf__lock *hf__lock_ref_group(struct hf__core *core, const char *name, const char *values,
                                     size_t n);
-/* The record if there is one; no reference is taken. */
-struct hf__lock *hf__lock_find(struct hf__core *core, int kind, const char *name);
-void hf__lock_unref(struct hf__core *core, struct hf__lock *lock);
 /* Frees the record if nothing needs it. */
 void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock);
 /* Lets the first of the queue ask, unless a thread of this process is known to hold the lock. */
@@ -478,12 +452,6 @@ void hf__record_free(struct hf__core *core, uint16_t record, int64_t at);
 /* ---- query.c ---- */
 void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now);
 void hf__query_resume(struct hf__core *core, struct hf__look *look, int64_t now);
-/* The permit's id as it is on the server. */
-void hf__query_permit_id(const struct hf__core *core, uint64_t wire,
-                         unsigned char ret_id[HF__PERMIT_SIZE]);
-/* The number of a permit taken by this client, 0 of any other. */
-uint64_t hf__query_permit_wire(const struct hf__core *core,
-                               const unsigned char id[HF__PERMIT_SIZE]);
 /* The call ends without an answer. */
 void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64_t now);
 

@@ -125,6 +125,12 @@ struct hf__lock *hf__lock_find(struct hf__core *core, int kind, const char *name
 	return link ? hf__table_item(link, struct hf__lock, by_key) : NULL;
 }
 
+void hf__lock_add_ref(struct hf__lock *lock)
+{
+	assert(lock->refs < UINT32_MAX);
+	lock->refs++;
+}
+
 void hf__lock_unref(struct hf__core *core, struct hf__lock *lock)
 {
 	assert(lock->refs > 0);

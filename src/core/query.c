@@ -42,24 +42,6 @@ static bool changes(uint8_t verb)
 
 /* ---- permits by their ids ---- */
 
-void hf__query_permit_id(const struct hf__core *core, uint64_t wire,
-                         unsigned char ret_id[HF__PERMIT_SIZE])
-{
-	memcpy(ret_id, core->permit_prefix, 8);
-	for (int i = 0; i < 8; i++)
-		ret_id[8 + i] = (unsigned char)(wire >> (56 - 8 * i));
-}
-
-uint64_t hf__query_permit_wire(const struct hf__core *core, const unsigned char id[HF__PERMIT_SIZE])
-{
-	uint64_t wire = 0;
-	if (memcmp(id, core->permit_prefix, 8) != 0)
-		return 0;
-	for (int i = 0; i < 8; i++)
-		wire = wire << 8 | id[8 + i];
-	return wire;
-}
-
 /* A repeat would be taken for a new request, since the server has forgotten the first one. */
 static bool is_forgotten(const struct hf__look *look, int64_t now)
 {
@@ -68,7 +50,7 @@ static bool is_forgotten(const struct hf__look *look, int64_t now)
 
 static struct hf__hold *own_permit(struct hf__core *core, struct hf__look *look, uint16_t i)
 {
-	uint64_t wire = hf__query_permit_wire(core, look->given[i].permit);
+	uint64_t wire = hf__permit_wire(core, look->given[i].permit);
 	return wire ? hf__hold_find(look->cmd.lock, wire) : NULL;
 }
 

@@ -26,10 +26,10 @@ static int submit(void *backend, struct hf__cmd *cmd)
 	struct hf__redis *redis = backend;
 	bool is_watchdogs = cmd->verb == HF__RENEW && cmd->item;
 	if (is_watchdogs && !(redis->renewals & renewal_bit(cmd))) {
-		cmd->whole_text = true;
+		cmd->backend.whole_text = true;
 		if (!hf__verbs_encode(redis, cmd))
 			return 0;
-		cmd->whole_text = false; /* the hash needs less room */
+		cmd->backend.whole_text = false; /* the hash needs less room */
 	}
 	return hf__verbs_encode(redis, cmd);
 }
@@ -61,7 +61,7 @@ static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engi
 	redis->core = core;
 	redis->engine = engine;
 	redis->config = config;
-	redis->random.state = hf__random_next(&core->random);
+	redis->random.state = hf__core_random(core);
 	redis->answer_by = HF__NEVER;
 	redis->subscribe_at = HF__NEVER;
 	redis->embedded.dir_fd = -1;
@@ -79,7 +79,7 @@ static void identity(void *backend, const struct hf__lock *lock, uint64_t wire, 
 {
 	const struct hf__redis *redis = backend;
 	(void)lock;
-	snprintf(ret_text, size, "%s:%" PRIu64, redis->core->config.uuid, wire);
+	snprintf(ret_text, size, "%s:%" PRIu64, hf__core_settings(redis->core)->uuid, wire);
 }
 
 static void close_link(void *backend)
@@ -142,7 +142,7 @@ void hf__redis_sent(struct hf__redis *redis, struct hf__cmd *cmd, const char *en
 	struct hf__port *port = &redis->engine->port;
 	size_t length = (size_t)(end - port->out.data);
 	assert(length > port->out.length && length <= port->out.capacity);
-	cmd->place = port->appended;
+	cmd->backend.offset = port->appended;
 	port->appended += length - port->out.length;
 	port->out.length = length;
 	port->unwritten++;
@@ -171,7 +171,7 @@ static void take(struct hf__redis *redis, struct hf__cmd *cmd)
 static bool is_noscript(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes)
 {
 	const struct hf__resp_node *root = &redis->resp.node[0];
-	return root->type == HF__RESP_ERROR && cmd->verb != HF__PING && !cmd->whole_text &&
+	return root->type == HF__RESP_ERROR && cmd->verb != HF__PING && !cmd->backend.whole_text &&
 	       hf__refusal_is_noscript(bytes + root->start, root->length);
 }
 
@@ -187,7 +187,7 @@ static void resend(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now)
 	no_room.length = strlen(no_room.text);
 	cmd->sent_at = now;
 	cmd->answer_by = hf__clock_after(now, limit_ms);
-	cmd->whole_text = true;
+	cmd->backend.whole_text = true;
 	if (hf__verbs_encode(redis, cmd))
 		hf__core_answer(redis->core, cmd, &no_room, now);
 }
@@ -408,7 +408,6 @@ int hf__redis_new(struct hf__core *core, struct hf__engine *engine, struct hf__c
 		free_redis(redis);
 		return rc;
 	}
-	core->backend = redis;
-	core->backend_ops = &ops;
+	hf__core_set_backend(core, &ops, redis);
 	return 0;
 }

@@ -8,9 +8,11 @@
 #ifndef HF_REDIS_REDIS_H
 #define HF_REDIS_REDIS_H
 
+#include "base/clock.h"
 #include "base/list.h"
+#include "base/random.h"
 #include "base/table.h"
-#include "core/core.h"
+#include "core/backend.h"
 #include "engine/engine.h"
 #include "core/config.h"
 #include "redis/embedded.h"

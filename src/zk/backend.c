@@ -19,13 +19,14 @@ void hf__zk_answer(struct hf__zk *zk, struct hf__cmd *cmd, const struct hf__answ
 void hf__zk_answer_soon(struct hf__zk *zk, struct hf__cmd *cmd, enum hf__outcome outcome)
 {
 	hf__list_remove(&cmd->link);
-	cmd->place = (uint64_t)outcome;
+	cmd->backend.outcome = (uint8_t)outcome;
 	hf__list_add(&zk->ready, &cmd->link);
 }
 
 void hf__zk_gets_on(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	cmd->answer_by = hf__clock_after(hf__clock_ms(), zk->core->config.command_timeout_ms);
+	cmd->answer_by =
+		hf__clock_after(hf__clock_ms(), hf__core_settings(zk->core)->command_timeout_ms);
 }
 
 void hf__zk_answer_count(struct hf__zk *zk, struct hf__cmd *cmd, int64_t count, int64_t now)
@@ -70,7 +71,7 @@ static void answer_ready(struct hf__zk *zk, int64_t now)
 {
 	while (!hf__list_empty(&zk->ready)) {
 		struct hf__cmd *cmd = hf__list_item(zk->ready.next, struct hf__cmd, link);
-		struct hf__answer answer = {.outcome = (enum hf__outcome)cmd->place,
+		struct hf__answer answer = {.outcome = (enum hf__outcome)cmd->backend.outcome,
 		                            .count = cmd->count};
 		complete(zk, cmd, &answer);
 		if (cmd->verb == HF__RENEW)
@@ -356,11 +357,10 @@ int hf__zk_new(struct hf__core *core, struct hf__engine *engine, struct hf__conf
 	hf__list_init(&zk->notices);
 	hf__list_init(&zk->requests);
 	hf__list_init(&zk->held);
-	hf__table_init(&zk->nodes, (uint32_t)hf__random_next(&core->random));
-	hf__table_init(&zk->places, (uint32_t)hf__random_next(&core->random));
-	hf__table_init(&zk->watchers, (uint32_t)hf__random_next(&core->random));
+	hf__table_init(&zk->nodes, (uint32_t)hf__core_random(core));
+	hf__table_init(&zk->places, (uint32_t)hf__core_random(core));
+	hf__table_init(&zk->watchers, (uint32_t)hf__core_random(core));
 	init_acl(zk);
-	core->backend = zk;
-	core->backend_ops = &ops;
+	hf__core_set_backend(core, &ops, zk);
 	return 0;
 }

@@ -37,7 +37,7 @@ static void made(struct hf__zk *zk, struct hf__request *request, int64_t now);
 static int set(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
-	const char *words = zk->core->config.description;
+	const char *words = hf__core_settings(zk->core)->description;
 	struct hf__request *request = new_request(zk, cmd, made);
 	if (!request)
 		return HF_ENOMEM;

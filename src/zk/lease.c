@@ -121,8 +121,7 @@ void hf__lease_next(struct hf__zk *zk, struct hf__node *node, int64_t now)
 			hf__node_grant(zk, node, now);
 		return;
 	}
-	const struct hf__op *op = hf__core_op_of(cmd);
-	if (!op || op->cancelled) {
+	if (!hf__core_is_wanted(cmd)) {
 		hf__node_busy(zk, node, now); /* nobody wants the rest; what is there is removed */
 		return;
 	}

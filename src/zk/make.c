@@ -286,7 +286,7 @@ static size_t describe(const struct hf__zk *zk, const struct hf__node *node, cha
                        size_t size)
 {
 	const char *value = hf__core_value(node->cmd);
-	const char *words = value ? value : zk->core->config.description;
+	const char *words = value ? value : hf__core_settings(zk->core)->description;
 	int n = is_plain(node) ? snprintf(ret_data, size, "%s%s%s", node->guid,
 	                                  words[0] ? "\n" : "", words)
 	                       : snprintf(ret_data, size, "%s", words);
@@ -476,7 +476,8 @@ void hf__make_search(struct hf__zk *zk, struct hf__node *node)
 
 static bool is_proven(const struct hf__zk *zk, const struct hf__node *node)
 {
-	return node->cmd->sent_at - zk->proof.sure_at < zk->core->config.watchdog_ms / 3;
+	return node->cmd->sent_at - zk->proof.sure_at <
+	       hf__core_settings(zk->core)->watchdog_ms / 3;
 }
 
 /* A list is the word of one server, which may be cut off: what is granted needs the quorum's too. */

@@ -95,7 +95,7 @@ struct hf__node *hf__node_of(struct hf__zk *zk, const struct hf__cmd *cmd, uint6
 	node->lock = cmd->lock;
 	node->wire = wire;
 	node->asker = cmd->wire;
-	node->lock->refs++;
+	hf__lock_add_ref(node->lock);
 	reset(node);
 	hf__table_add(&zk->nodes, &node->by_wire, hash_of(zk, node->wire));
 	return node;

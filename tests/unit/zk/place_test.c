@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "core/core.h"
 #include "zk/zk.h"
 
 #define EPOCH(n) ((int64_t)(n) << 32)
