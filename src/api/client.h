@@ -4,6 +4,7 @@
 
 #include "core/config.h"
 #include "core/core.h"
+#include "core/name.h"
 #include "engine/engine.h"
 
 #include <holdfast/holdfast.h>

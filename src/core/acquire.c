@@ -1,5 +1,10 @@
 /* Taking a lock, taking it once more, and making it last longer: everything that asks. */
+#include "core/acquire.h"
 #include "core/core.h"
+#include "core/mutants.h"
+#include "core/record.h"
+#include "core/release.h"
+#include "core/spin.h"
 
 #include <inttypes.h>
 

@@ -1,5 +1,9 @@
 /* The core's life: calls start and finish here, links come and go, time passes. */
 #include "core/core.h"
+#include "core/acquire.h"
+#include "core/mutants.h"
+#include "core/query.h"
+#include "core/release.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -1,5 +1,10 @@
 /* One acquisition: what may be believed of it, its end, and what its owner is told. */
+#include "core/hold.h"
+#include "core/acquire.h"
 #include "core/core.h"
+#include "core/mutants.h"
+#include "core/record.h"
+#include "core/release.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* The names of the kinds, as people read them. */
-#include "core/core.h"
+#include "core/backend.h"
 
 #include <assert.h>
 

@@ -1,4 +1,6 @@
 /* The records: what this client knows of each name, who waits for it here, and its watch. */
+#include "core/lock.h"
+#include "core/acquire.h"
 #include "core/core.h"
 
 #include <assert.h>

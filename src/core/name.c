@@ -1,6 +1,8 @@
 /* Which names a lock may have. */
-#include "core/core.h"
+#include "core/name.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #define MAX_NAME 512

@@ -1,5 +1,7 @@
 /* Questions to the server, and release by force: calls that hold nothing. */
+#include "core/query.h"
 #include "core/core.h"
+#include "core/record.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

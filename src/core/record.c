@@ -5,6 +5,7 @@
  * request that arrives after a later one in the same record is known to be late. A record is not used
  * again before its request was answered, or the server has forgotten it.
  */
+#include "core/record.h"
 #include "core/core.h"
 
 #include <assert.h>

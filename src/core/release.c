@@ -1,5 +1,8 @@
 /* Giving a level up, and removing what a call that has left may have left behind. */
+#include "core/release.h"
+#include "core/acquire.h"
 #include "core/core.h"
+#include "core/mutants.h"
 
 #include <inttypes.h>
 

@@ -1,4 +1,5 @@
 /* How a spin lock waits: it asks again after a pause that grows. */
+#include "core/spin.h"
 #include "core/core.h"
 
 static const struct hf__spin default_spin = {.first_ms = 1, .most_ms = 128, .factor = 2};

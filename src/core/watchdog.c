@@ -1,5 +1,7 @@
 /* The watchdog: renews holds in batches, and notices at once which ones the server no longer has. */
+#include "core/watchdog.h"
 #include "core/core.h"
+#include "core/mutants.h"
 
 /*
  * A third of the lease after it was confirmed, at the start of the thirtieth that falls in, so that

@@ -9,7 +9,10 @@
 
 #include "base/list.h"
 #include "base/random.h"
+#include "core/acquire.h"
 #include "core/core.h"
+#include "core/mutants.h"
+#include "core/query.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -15,7 +15,9 @@
 
 #include <cmocka.h>
 
+#include "core/acquire.h"
 #include "core/core.h"
+#include "core/release.h"
 #include "redis/redis_kinds.h"
 
 #define FAKE_START    INT64_C(1000000)

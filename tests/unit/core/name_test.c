@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/core.h"
+#include "core/name.h"
 
 #define CONTROL "name: contains a control character"
 #define UTF8    "name: not valid UTF-8"
