@@ -3,6 +3,7 @@
 #define HF_API_CLIENT_H
 
 #include "core/config.h"
+#include "core/cmd.h"
 #include "core/core.h"
 #include "core/name.h"
 #include "engine/engine.h"

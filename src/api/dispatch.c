@@ -315,7 +315,7 @@ static struct hf__task *first(void *machine)
 	const struct hf__list *link;
 	int looked = 0;
 	hf__list_each (link, client->core.backend_ops->waiting(client->core.backend)) {
-		struct hf__op *op = hf__core_op_of(hf__list_item(link, struct hf__cmd, link));
+		struct hf__op *op = hf__cmd_op(hf__list_item(link, struct hf__cmd, link));
 		struct hf__call *call = op ? hf__list_item(op, struct hf__call, op) : NULL;
 		if (call && !call->done && !call->inner && !hf__list_empty(&call->task.link))
 			return &call->task;

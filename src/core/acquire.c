@@ -1,5 +1,6 @@
 /* Taking a lock, taking it once more, and making it last longer: everything that asks. */
 #include "core/acquire.h"
+#include "core/cmd.h"
 #include "core/core.h"
 #include "core/mutants.h"
 #include "core/record.h"
@@ -35,21 +36,11 @@ static void leave_queue(struct hf__core *core, struct hf__op *op, int64_t now)
 		ask_later(core, next, op->retry.at);
 }
 
-void hf__acquire_correct(struct hf__core *core, struct hf__hold *hold, int64_t now)
-{
-	bool counted = hold->cmd.lock->traits->nesting == HF__NEST_COUNTED;
-	if (!hold->doubtful || !core->linked || hold->cmd.in_flight)
-		return;
-	hold->doubtful = false;
-	if (counted)
-		hf__release_settle(core, hold, now);
-}
-
 static void let_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->op = NULL;
 	if (hold->state == HF__HOLD_HELD)
-		hf__acquire_correct(core, hold, now);
+		hf__release_correct(core, hold, now);
 	if (!hold->cmd.in_flight)
 		hf__hold_idle(core, hold, now);
 }
@@ -70,25 +61,25 @@ void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, i
 	int64_t waited = now - op->started_at;
 	leave_queue(core, op, now);
 	if (result && result == op->refusal)
-		hf__core_finish_refused(core, op);
+		hf__op_finish_refused(core, op);
 	else if (result == HF_EUNKNOWN)
-		hf__core_finish(core, op, result,
-		                "%s: an attempt was sent and not answered in %" PRId64
-		                " ms; what it may have left is removed in the background",
-		                lock->name, waited);
+		hf__op_finish(core, op, result,
+		              "%s: an attempt was sent and not answered in %" PRId64
+		              " ms; what it may have left is removed in the background",
+		              lock->name, waited);
 	else if (result == HF_EUNREACHABLE)
-		hf__core_finish(core, op, core->linked ? result : core->link_error,
-		                "%s: tried for %" PRId64 " ms: %s", lock->name, waited,
-		                core->link_why);
+		hf__op_finish(core, op, core->linked ? result : core->link_error,
+		              "%s: tried for %" PRId64 " ms: %s", lock->name, waited,
+		              core->link_why);
 	else if ((result == HF_EBUSY || (result == HF_ETIMEDOUT && op->waited)) && op->number >= 0)
-		hf__core_finish(core, op, result,
-		                "%s: waited %" PRId64 " ms; the holder's lease had %" PRId64
-		                " ms left when last asked",
-		                lock->name, waited, op->number);
+		hf__op_finish(core, op, result,
+		              "%s: waited %" PRId64 " ms; the holder's lease had %" PRId64
+		              " ms left when last asked",
+		              lock->name, waited, op->number);
 	else if (result == HF_EBUSY || result == HF_ETIMEDOUT)
-		hf__core_finish(core, op, result, "%s: waited %" PRId64 " ms", lock->name, waited);
+		hf__op_finish(core, op, result, "%s: waited %" PRId64 " ms", lock->name, waited);
 	else
-		hf__core_finish(core, op, result, "%s: after %" PRId64 " ms", lock->name, waited);
+		hf__op_finish(core, op, result, "%s: after %" PRId64 " ms", lock->name, waited);
 	if (hold)
 		let_go(core, hold, now);
 }
@@ -105,15 +96,6 @@ static void part_siblings(struct hf__core *core, struct hf__op *op, struct hf__h
 	}
 }
 
-void hf__acquire_drop_siblings(struct hf__op *op)
-{
-	while (!hf__list_empty(&op->siblings)) {
-		struct hf__hold *hold = hf__list_item(op->siblings.next, struct hf__hold, link);
-		hf__list_remove(&hold->link);
-		hf__hold_drop_sibling(hold);
-	}
-}
-
 /* A grant that is no hold: the call has what it wanted, and nothing is left to look after. */
 static void taken(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t now)
 {
@@ -121,7 +103,7 @@ static void taken(struct hf__core *core, struct hf__op *op, struct hf__hold *hol
 	core->stats.grants++;
 	leave_queue(core, op, now);
 	op->number = 0;
-	hf__core_succeed(core, op);
+	hf__op_succeed(core, op);
 	hf__hold_end(core, hold, now);
 }
 
@@ -148,7 +130,7 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	op->owner = hold->owner;
 	if (hold->cmd.lock->traits->ordered)
 		hf__lock_unwatch(core, hold->cmd.lock, hold);
-	hf__core_succeed(core, op);
+	hf__op_succeed(core, op);
 	hf__lock_next(core, hold->cmd.lock, now); /* the next one polls from now on */
 	hf__hold_idle(core, hold, now);
 }
@@ -266,8 +248,8 @@ static void refused(struct hf__core *core, struct hf__op *op, const struct hf__a
 {
 	struct hf__hold *hold = op->hold;
 	leave_queue(core, op, now);
-	hf__core_finish(core, op, answer->error, "%s: %.*s", op->lock->name, (int)answer->length,
-	                answer->text);
+	hf__op_finish(core, op, answer->error, "%s: %.*s", op->lock->name, (int)answer->length,
+	              answer->text);
 	/* A right that is missing may have stopped it half way. */
 	if (hold->cmd.verb == HF__ASK &&
 	    (answer->error == HF_EDENIED || answer->error == HF_EREFUSED))
@@ -294,7 +276,7 @@ static void unanswered(struct hf__core *core, struct hf__op *op, const struct hf
 	else if (answer->outcome == HF__UNSENT && core->linked)
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
 	else if (answer->outcome == HF__NOT_NOW)
-		hf__core_not_now(core, op, answer, now);
+		hf__op_retry_later(core, op, answer, now);
 }
 
 static void gone(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
@@ -320,7 +302,7 @@ static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct h
 		hold->placed = leaves_place(hold);
 	bool traceless = hold->cmd.lock->traits->trace == HF__TRACE_NONE;
 	if ((hold->doubtful || hold->placed) && !traceless)
-		hf__hold_resume(core, hold, now);
+		core->events->resume(core, hold, now);
 	else
 		hf__hold_end(core, hold, now);
 }
@@ -351,8 +333,8 @@ static bool confirm_ask(struct hf__core *core, const struct hf__op *op, struct h
 	return false;
 }
 
-static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
-                     int64_t now)
+void hf__acquire_on_answer(struct hf__core *core, struct hf__cmd *cmd,
+                           const struct hf__answer *answer, int64_t now)
 {
 	struct hf__hold *hold = hf__list_item(cmd, struct hf__hold, cmd);
 	struct hf__op *op = hold->op;
@@ -392,35 +374,6 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	}
 }
 
-/* One of this process gave it to us: that ends its release, whatever becomes of ours. */
-static void moved(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
-                  int64_t now)
-{
-	struct hf__hold *hold = hf__list_item(cmd, struct hf__hold, cmd);
-	struct hf__lock *lock = cmd->lock;
-	uint64_t from = cmd->from;
-	lock->refs++;
-	if (answer->outcome == HF__GRANTED) {
-		core->stats.handovers++;
-		core->move_ms = now - cmd->sent_at;
-		answered(core, cmd, answer, now);
-		hf__release_moved(core, lock, from, now);
-	} else {
-		hold->moves = 0;
-		if (HF__MUTANT(BLIND_MOVE) && answer->outcome == HF__UNKNOWN)
-			hf__release_moved(core, lock, from, now);
-		else
-			hf__release_not_moved(core, lock, from, answer->outcome, now);
-		if (answer->outcome != HF__GONE)
-			answered(core, cmd, answer, now);
-		else if (hold->op)
-			hf__acquire_ask(core, hold, now);
-		else
-			cleaned(core, hold, answer, now);
-	}
-	hf__lock_unref(core, lock);
-}
-
 static void extended(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                      int64_t now)
 {
@@ -430,7 +383,7 @@ static void extended(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		core->stats.unknowns++;
 	if (!op) {
 		if (hold->state == HF__HOLD_CLEANING)
-			hf__hold_resume(core, hold, now);
+			core->events->resume(core, hold, now);
 		else
 			hf__hold_idle(core, hold, now);
 		return;
@@ -443,7 +396,7 @@ static void extended(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		gone(core, op, hold, answer, now);
 	} else if (confirm_ask(core, op, hold, now)) {
 		hf__hold_arm(core, hold);
-		hf__core_succeed(core, op);
+		hf__op_succeed(core, op);
 		hf__hold_idle(core, hold, now);
 	} else if (hf__hold_check(core, hold, now)) {
 		gone(core, op, hold, answer, now);
@@ -461,7 +414,7 @@ static uint32_t place_of(const struct hf__core *core, const struct hf__op *op)
 }
 
 /* One more level, or a first one. */
-static void prepare_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
+void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	const struct hf__op *op = hold->op;
 	const struct hf__traits *traits = op->lock->traits;
@@ -484,21 +437,10 @@ static void prepare_ask(struct hf__core *core, struct hf__hold *hold, int64_t no
 	cmd->token = op->token || op->lock->kind == HF_FENCED;
 	cmd->revocable = op->revocable;
 	cmd->again = hold->doubtful;
-	cmd->answered = answered;
+	cmd->answered = hf__acquire_on_answer;
 	if (hold->state == HF__HOLD_ASKING)
 		hold->lease_ms = cmd->lease_ms;
 	core->stats.attempts++;
-}
-
-static void prepare_move(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *from,
-                         int64_t now)
-{
-	prepare_ask(core, hold, now);
-	hold->moves = from->moves + 1;
-	hold->moving_since = from->moving_since;
-	hold->cmd.verb = HF__MOVE;
-	hold->cmd.from = from->cmd.wire;
-	hold->cmd.answered = moved;
 }
 
 /* An extension never takes a lock that is free: it renews what is there. */
@@ -512,20 +454,11 @@ static void prepare_extend(const struct hf__core *core, struct hf__hold *hold)
 	hold->cmd.answered = extended;
 }
 
-static void submit(struct hf__core *core, struct hf__hold *hold, int64_t now)
+void hf__acquire_submit(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	int64_t limit_ms = hold->cmd.lease_ms / 9;
 	hold->cmd.user = HF__CMD_OF_HOLD;
-	hf__core_submit(core, &hold->cmd, now, limit_ms > 50 ? limit_ms : 50);
-}
-
-void hf__acquire_from(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *from,
-                      int64_t now)
-{
-	hf__wheel_stop(&core->wheel, &hold->op->retry);
-	hf__hold_take_cell(hold);
-	prepare_move(core, hold, from, now);
-	submit(core, hold, now);
+	hf__cmd_submit(core, &hold->cmd, now, limit_ms > 50 ? limit_ms : 50);
 }
 
 void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
@@ -548,8 +481,8 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	if (op->verb == HF__OP_EXTEND)
 		prepare_extend(core, hold);
 	else
-		prepare_ask(core, hold, now);
-	submit(core, hold, now);
+		hf__acquire_prepare(core, hold, now);
+	hf__acquire_submit(core, hold, now);
 }
 
 /* The holds of all permits but the first, before they are asked for; false without memory. */
@@ -623,13 +556,13 @@ static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__ho
                          int64_t now)
 {
 	if (op->lock->traits->nesting == HF__NEST_NEVER) {
-		hf__core_finish(core, op, HF_EDEADLOCK,
-		                "%s: this owner holds it already, and it does not nest",
-		                op->lock->name);
+		hf__op_finish(core, op, HF_EDEADLOCK,
+		              "%s: this owner holds it already, and it does not nest",
+		              op->lock->name);
 		return;
 	}
 	if (hold->count == INT32_MAX) {
-		hf__core_finish(core, op, HF_EINVAL, "%s: nested too deep", op->lock->name);
+		hf__op_finish(core, op, HF_EINVAL, "%s: nested too deep", op->lock->name);
 		return;
 	}
 	hold->op = op;
@@ -661,12 +594,12 @@ void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		hold = NULL;
 	}
 	if (!hold && op->nested)
-		hf__core_finish(core, op, HF_ENOTHELD, "%s: not held any more", op->lock->name);
+		hf__op_finish(core, op, HF_ENOTHELD, "%s: not held any more", op->lock->name);
 	else if (!hold && waits_for_itself(core, op, now))
-		hf__core_finish(core, op, HF_EDEADLOCK,
-		                "%s: this owner holds it for reading, and would wait for itself; "
-		                "release that first",
-		                op->lock->name);
+		hf__op_finish(core, op, HF_EDEADLOCK,
+		              "%s: this owner holds it for reading, and would wait for itself; "
+		              "release that first",
+		              op->lock->name);
 	else if (!hold)
 		start_fresh(core, op, now);
 	else if (hf__hold_busy(hold) || hold->state != HF__HOLD_HELD)
@@ -675,12 +608,11 @@ void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		start_nested(core, op, hold, now);
 }
 
-void hf__extend_start(struct hf__core *core, struct hf__op *op, int64_t now)
+void hf__acquire_extend(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = hf__hold_find(op->lock, op->owner);
 	if (!hold || (hold->state != HF__HOLD_HELD && hold->state != HF__HOLD_LOST)) {
-		hf__core_finish(core, op, HF_ENOTHELD, "%s: not held by this owner",
-		                op->lock->name);
+		hf__op_finish(core, op, HF_ENOTHELD, "%s: not held by this owner", op->lock->name);
 	} else if (hf__hold_busy(hold)) {
 		hf__lock_park(core, op);
 	} else if (hf__hold_check(core, hold, now)) {
@@ -718,39 +650,4 @@ void hf__acquire_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 	op->cancelled = true;
 	if (!op->hold || !op->hold->cmd.in_flight)
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
-}
-
-void hf__acquire_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
-{
-	struct hf__list *link, *after;
-	lock->refs++;
-	hf__list_each_safe (link, after, &lock->queue)
-		hf__hold_resume(core, hf__list_item(link, struct hf__op, link)->hold, now);
-	hf__lock_unref(core, lock);
-}
-
-void hf__acquire_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
-                      int64_t now)
-{
-	struct hf__lock *lock = watch->lock;
-	struct hf__list *link, *after;
-	if (watch->hold) {
-		if (watch->hold->op)
-			hf__hold_resume(core, watch->hold, now);
-		return;
-	}
-	/* Readers and those who wait for a latch may all go; of permits there are so many. */
-	bool counted = watch->channel == HF__CHANNEL_PERMITS;
-	int64_t left = lock->traits->queues ? 1 : counted ? number : INT64_MAX;
-	lock->refs++;
-	hf__list_each_safe (link, after, &lock->queue) {
-		struct hf__op *op = hf__list_item(link, struct hf__op, link);
-		if (left <= 0 || op->rests)
-			break;
-		/* Who wants more than there is must not stand in the way of the others. */
-		if (!counted || op->amount <= number)
-			left--;
-		hf__hold_resume(core, op->hold, now);
-	}
-	hf__lock_unref(core, lock);
 }

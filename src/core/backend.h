@@ -310,7 +310,7 @@ void hf__core_set_backend(struct hf__core *core, const struct hf__backend_ops *o
 const struct hf__core_config *hf__core_settings(const struct hf__core *core);
 /* A random number, for seeds. */
 uint64_t hf__core_random(struct hf__core *core);
-void hf__core_log(struct hf__core *core, hf_log_level level, const char *format, ...)
+void hf__log_write(struct hf__core *core, hf_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* A call waits for the server, or something is held on it. */
 bool hf__core_needs_link(const struct hf__core *core);

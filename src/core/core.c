@@ -1,12 +1,13 @@
 /* The core's life: calls start and finish here, links come and go, time passes. */
 #include "core/core.h"
 #include "core/acquire.h"
+#include "core/cmd.h"
+#include "core/handover.h"
 #include "core/mutants.h"
 #include "core/query.h"
 #include "core/release.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +16,16 @@
 enum hf__mutant hf__mutant;
 #endif
 
+static void resume(struct hf__core *core, struct hf__hold *hold, int64_t now);
+
+static const struct hf__core_events events = {.start = hf__core_start, .resume = resume};
+
 void hf__core_init(struct hf__core *core, const struct hf__core_config *config, uint64_t seed,
                    int64_t now)
 {
 	memset(core, 0, sizeof(*core));
 	core->config = *config;
+	core->events = &events;
 	core->random.state = seed;
 	core->link_error = HF_EUNREACHABLE;
 	snprintf(core->link_why, sizeof core->link_why, "not connected");
@@ -58,65 +64,6 @@ bool hf__core_was_linked(const struct hf__core *core)
 	return core->was_linked;
 }
 
-void hf__core_log(struct hf__core *core, hf_log_level level, const char *format, ...)
-{
-	char line[HF__DETAIL_SIZE + 512];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(line, sizeof line, format, args);
-	va_end(args);
-	core->host_ops->log(core->host, level, line);
-}
-
-static void finish(struct hf__core *core, struct hf__op *op)
-{
-	assert(op->active);
-	op->active = false;
-	op->hold = NULL;
-	hf__acquire_drop_siblings(op);
-	hf__thread_unref(op->thread);
-	op->thread = NULL;
-	hf__list_remove(&op->link);
-	if (op->is_parked)
-		hf__lock_unref(core, op->lock);
-	hf__wheel_stop(&core->wheel, &op->deadline);
-	hf__wheel_stop(&core->wheel, &op->retry);
-	if (op == core->closing)
-		core->closing = NULL;
-	core->host_ops->finish(core->host, op);
-}
-
-void hf__core_succeed(struct hf__core *core, struct hf__op *op)
-{
-	op->result = 0;
-	op->detail[0] = 0;
-	finish(core, op);
-}
-
-void hf__core_finish(struct hf__core *core, struct hf__op *op, int result, const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	vsnprintf(op->detail, sizeof op->detail, format, args);
-	va_end(args);
-	op->result = result;
-	finish(core, op);
-}
-
-void hf__core_submit(struct hf__core *core, struct hf__cmd *cmd, int64_t now, int64_t limit_ms)
-{
-	assert(core->linked && !cmd->in_flight);
-	if (limit_ms > core->config.command_timeout_ms)
-		limit_ms = core->config.command_timeout_ms;
-	cmd->sent_at = now;
-	cmd->answer_by = hf__clock_after(now, limit_ms);
-	cmd->in_flight = true;
-	memset(&cmd->backend, 0, sizeof cmd->backend);
-	core->stats.commands++;
-	if (core->backend_ops->submit(core->backend, cmd))
-		hf__list_add(&core->unsent, &cmd->link);
-}
-
 static void answer_unsent(struct hf__core *core, int64_t now)
 {
 	static const char text[] = "no memory for a command";
@@ -140,60 +87,69 @@ void hf__core_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	cmd->answered(core, cmd, answer, now);
 }
 
-void hf__core_finish_refused(struct hf__core *core, struct hf__op *op)
+/* ---- how a hold continues ---- */
+
+/* Cleaning ends when the server confirmed it, or when the lease has ended there by itself. */
+static void clean(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
-	op->result = op->refusal;
-	finish(core, op);
+	if (hold->cmd.in_flight)
+		return;
+	if (now >= hold->ended_at) {
+		hf__hold_end(core, hold, now);
+		return;
+	}
+	hf__wheel_start(&core->wheel, &hold->timer, hold->ended_at);
+	hf__release_settle(core, hold, now);
 }
 
-void hf__core_not_now(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
-                      int64_t now)
+/* The call stands in the queue, but not first. */
+static bool waits_its_turn(const struct hf__hold *hold)
 {
-	op->refusal = answer->error;
-	snprintf(op->detail, sizeof op->detail, "%.*s", (int)answer->length, answer->text);
-	hf__wheel_start(&core->wheel, &op->retry,
-	                now + hf__random_jitter(&core->random, HF__NOT_NOW_MS));
+	return hold->cmd.lock->traits->queues && !hf__list_empty(&hold->op->link) &&
+	       hold->cmd.lock->queue.next != &hold->op->link;
+}
+
+static void resume(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	if (hold->cmd.in_flight)
+		return;
+	if (hold->state == HF__HOLD_CLEANING)
+		clean(core, hold, now);
+	else if (!hold->op && hold->state == HF__HOLD_HELD)
+		hf__release_correct(core, hold, now);
+	else if (!hold->op && hold->state == HF__HOLD_LOST && hold->stays)
+		hf__release_settle(core, hold, now);
+	else if (hold->op && hold->op->verb == HF__OP_RELEASE)
+		hf__release_settle(core, hold, now);
+	else if (hold->op && !waits_its_turn(hold))
+		hf__acquire_ask(core, hold, now);
 }
 
 /* ---- calls ---- */
 
-static int64_t deadline_of(const struct hf__core *core, const struct hf__op *op)
-{
-	bool patient = op->verb == HF__OP_ACQUIRE && op->wait_ms == 0;
-	int64_t wait_ms = op->wait_ms > 0    ? op->wait_ms
-	                  : op->limit_ms > 0 ? op->limit_ms
-	                                     : core->config.command_timeout_ms;
-	return patient ? HF__NEVER : hf__clock_after(op->started_at, wait_ms);
-}
-
-static void begin(struct hf__core *core, struct hf__op *op, int64_t now)
-{
-	hf__list_init(&op->link);
-	hf__list_init(&op->siblings);
-	hf__wheel_timer_init(&op->deadline, HF__TIMER_DEADLINE);
-	hf__wheel_timer_init(&op->retry, HF__TIMER_RETRY);
-	op->active = true;
-	op->started_at = now;
-	op->detail[0] = 0;
-	hf__wheel_start(&core->wheel, &op->deadline, deadline_of(core, op));
-}
-
 static void close_all(struct hf__core *core, struct hf__op *closing, int64_t now);
+
+static void release(struct hf__core *core, struct hf__op *op, int64_t now)
+{
+	struct hf__hold *hold = hf__release_start(core, op, now);
+	if (hold && !hf__handover_start(core, hold, now))
+		hf__release_settle(core, hold, now);
+}
 
 void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	if (!op->active)
-		begin(core, op, now);
+		hf__op_begin(core, op, now);
 	if (core->closed) {
-		hf__core_finish(core, op, HF_ECLOSED, "the client is closed");
+		hf__op_finish(core, op, HF_ECLOSED, "the client is closed");
 		return;
 	}
 	switch (op->verb) {
 	case HF__OP_ACQUIRE: hf__acquire_start(core, op, now); break;
-	case HF__OP_RELEASE: hf__release_start(core, op, now); break;
-	case HF__OP_EXTEND: hf__extend_start(core, op, now); break;
+	case HF__OP_RELEASE: release(core, op, now); break;
+	case HF__OP_EXTEND: hf__acquire_extend(core, op, now); break;
 	case HF__OP_CLOSE: close_all(core, op, now); break;
-	case HF__OP_NOTHING: hf__core_succeed(core, op); break;
+	case HF__OP_NOTHING: hf__op_succeed(core, op); break;
 	case HF__OP_PAUSE: hf__list_add(&core->pauses, &op->link); break;
 	default: hf__query_start(core, op, now);
 	}
@@ -203,7 +159,7 @@ void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
 	if (op->verb == HF__OP_CLOSE || op->verb == HF__OP_PAUSE)
-		hf__core_succeed(core, op);
+		hf__op_succeed(core, op);
 	else if (op->look)
 		hf__query_leave(core, op, result, now);
 	else if (op->verb == HF__OP_RELEASE)
@@ -226,7 +182,7 @@ static void deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 void hf__core_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	if (op->active && op->verb == HF__OP_PAUSE)
-		hf__core_finish(core, op, HF_ECANCELLED, "cancelled");
+		hf__op_finish(core, op, HF_ECANCELLED, "cancelled");
 	else if (op->active && op->verb == HF__OP_ACQUIRE && !op->cancelled)
 		hf__acquire_cancel(core, op, now);
 }
@@ -238,7 +194,15 @@ static void retry(struct hf__core *core, struct hf__op *op, int64_t now)
 	if (op->look)
 		hf__query_resume(core, op->look, now);
 	else if (op->hold)
-		hf__hold_resume(core, op->hold, now);
+		resume(core, op->hold, now);
+}
+
+static void hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	if (hold->state == HF__HOLD_HELD || HF__MUTANT(RENEW_RELEASED))
+		hf__hold_timer(core, hold, now);
+	else if (hold->state == HF__HOLD_CLEANING)
+		clean(core, hold, now);
 }
 
 static void fire(struct hf__core *core, struct hf__timer *timer, int64_t now)
@@ -249,7 +213,7 @@ static void fire(struct hf__core *core, struct hf__timer *timer, int64_t now)
 		break;
 	case HF__TIMER_RETRY: retry(core, hf__list_item(timer, struct hf__op, retry), now); break;
 	case HF__TIMER_HOLD:
-		hf__hold_timer(core, hf__list_item(timer, struct hf__hold, timer), now);
+		hold_timer(core, hf__list_item(timer, struct hf__hold, timer), now);
 		break;
 	default: hf__lock_timer(core, hf__list_item(timer, struct hf__watch, timer));
 	}
@@ -321,22 +285,13 @@ int64_t hf__core_nearest_end(const struct hf__core *core)
 	return nearest;
 }
 
-struct hf__op *hf__core_op_of(const struct hf__cmd *cmd)
-{
-	if (cmd->user == HF__CMD_OF_HOLD)
-		return hf__list_item(cmd, struct hf__hold, cmd)->op;
-	if (cmd->user == HF__CMD_OF_LOOK)
-		return hf__list_item(cmd, struct hf__look, cmd)->op;
-	return NULL;
-}
-
 /* ---- links ---- */
 
 static void resume_hold(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->state == HF__HOLD_HELD && !hf__hold_check(core, hold, now))
-		hf__watchdog_want(core, hold);
-	hf__hold_resume(core, hold, now);
+		hf__hold_want_renewal(core, hold);
+	resume(core, hold, now);
 }
 
 void hf__core_link_up(struct hf__core *core, int64_t now)
@@ -356,7 +311,7 @@ void hf__core_link_down(struct hf__core *core, int error, const char *why, int64
 	core->linked = false;
 	core->link_error = error;
 	snprintf(core->link_why, sizeof core->link_why, "%s", why);
-	hf__core_log(core, HF_LOG_WARN, "connection lost: %s", why);
+	hf__log_write(core, HF_LOG_WARN, "connection lost: %s", why);
 }
 
 /* First contact failed: nobody waits for a server that was never there. */
@@ -375,7 +330,7 @@ void hf__core_link_failed(struct hf__core *core, int error, const char *why, int
 {
 	core->link_error = error;
 	snprintf(core->link_why, sizeof core->link_why, "%s", why);
-	hf__core_log(core, HF_LOG_INFO, "cannot connect: %s", why);
+	hf__log_write(core, HF_LOG_INFO, "cannot connect: %s", why);
 	if (core->was_linked)
 		return;
 	each_hold(core, fail_hold, now);
@@ -398,7 +353,7 @@ void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t
 		return;
 	}
 #endif
-	hf__acquire_wake(core, watch, number, now);
+	hf__lock_wake(core, watch, number, now);
 }
 
 static struct hf__hold *find_wire(struct hf__lock *lock, uint64_t wire)
@@ -417,13 +372,13 @@ void hf__core_wake_owner(struct hf__core *core, struct hf__lock *lock, uint64_t 
 	struct hf__hold *hold = find_wire(lock, wire);
 	core->stats.wakeups++;
 	if (hold && hold->op)
-		hf__hold_resume(core, hold, now);
+		resume(core, hold, now);
 }
 
 void hf__core_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	core->stats.wakeups++;
-	hf__acquire_wake_all(core, lock, now);
+	hf__lock_wake_all(core, lock, now);
 }
 
 void hf__core_asked(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
@@ -436,13 +391,13 @@ void hf__core_asked(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
 
 const char *hf__core_value(const struct hf__cmd *cmd)
 {
-	const struct hf__op *op = hf__core_op_of(cmd);
+	const struct hf__op *op = hf__cmd_op(cmd);
 	return op ? op->value : NULL;
 }
 
 bool hf__core_is_wanted(const struct hf__cmd *cmd)
 {
-	const struct hf__op *op = hf__core_op_of(cmd);
+	const struct hf__op *op = hf__cmd_op(cmd);
 	return op && !op->cancelled;
 }
 
@@ -491,8 +446,8 @@ void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int e
 	while (!hf__list_empty(&refused)) {
 		struct hf__op *op = hf__list_item(refused.next, struct hf__op, link);
 		struct hf__hold *hold = op->hold;
-		hf__core_finish(core, op, error, "%s: cannot wait: %.*s", lock->name, (int)length,
-		                text);
+		hf__op_finish(core, op, error, "%s: cannot wait: %.*s", lock->name, (int)length,
+		              text);
 		hf__hold_abandon(core, hold, now);
 	}
 	hf__lock_left(core, lock, now);
@@ -505,7 +460,7 @@ static void close_hold(struct hf__core *core, struct hf__hold *hold, int64_t now
 {
 	struct hf__op *op = hold->op;
 	if (op) {
-		hf__core_finish(core, op, HF_ECLOSED, "the client was closed meanwhile");
+		hf__op_finish(core, op, HF_ECLOSED, "the client was closed meanwhile");
 		hold->op = NULL;
 	}
 	if (hold->state == HF__HOLD_LOST) {
@@ -523,8 +478,8 @@ static void close_hold(struct hf__core *core, struct hf__hold *hold, int64_t now
 static void close_calls(struct hf__core *core, struct hf__list *calls)
 {
 	while (!hf__list_empty(calls))
-		hf__core_finish(core, hf__list_item(calls->next, struct hf__op, link), HF_ECLOSED,
-		                "the client was closed meanwhile");
+		hf__op_finish(core, hf__list_item(calls->next, struct hf__op, link), HF_ECLOSED,
+		              "the client was closed meanwhile");
 }
 
 static void close_look(struct hf__core *core, struct hf__op *op, int64_t now)
@@ -543,7 +498,7 @@ static void close_all(struct hf__core *core, struct hf__op *closing, int64_t now
 	if (!core->closing)
 		return;
 	if (core->holds == 0 || !core->linked)
-		hf__core_succeed(core, closing);
+		hf__op_succeed(core, closing);
 	else
 		hf__wheel_start(&core->wheel, &closing->deadline, now + HF__CLOSE_MS);
 }

@@ -5,6 +5,27 @@
  * The host (the client, or a simulation) owns the mutex and the clock: it calls every function here
  * with the client's mutex held, and passes the time. Calls (struct hf__op) belong to the host until
  * they are started and again once they are finished. Holds belong to the core.
+ *
+ * The files of the core in the order in which to read them. Each calls only those above it;
+ * tools/check-includes reads this list and checks that. What goes the other way is an event
+ * (struct hf__core_events), or an answer that a command's own function takes.
+ *
+ *   name.c       which names a lock may have
+ *   kind.c       the names of the kinds
+ *   permit.c     the ids of permits
+ *   record.c     the server's records of requests without an owner
+ *   spin.c       how a spin lock waits
+ *   log.c        log lines
+ *   cmd.c        commands: how they go down to the backend
+ *   lock.c       lock records: references, wait queue, watches, parked calls
+ *   op.c         calls: how they begin and finish
+ *   hold.c       holds: what can be believed of one, its news, its end
+ *   watchdog.c   renews holds in batches
+ *   release.c    releases levels and cleans up
+ *   acquire.c    acquires and extends
+ *   handover.c   hands a hold over to the next waiter of the same client
+ *   query.c      queries, and every other request that holds nothing
+ *   core.c       starts calls, and receives the events of the seam and of time
  */
 #ifndef HF_CORE_CORE_H
 #define HF_CORE_CORE_H
@@ -25,9 +46,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a command is part of. */
-enum hf__cmd_user { HF__CMD_OF_HOLD = 1, HF__CMD_OF_LOOK, HF__CMD_OF_RENEWAL };
-
 enum hf__timer_tag { HF__TIMER_DEADLINE = 1, HF__TIMER_RETRY, HF__TIMER_HOLD, HF__TIMER_WATCH };
 
 struct hf__host_ops {
@@ -44,10 +62,19 @@ struct hf__host_ops {
 	uint64_t (*number)(void *host, uint32_t n);
 };
 
+/* The events that lower files hand up to core.c. */
+struct hf__core_events {
+	/* A parked call starts again. */
+	void (*start)(struct hf__core *core, struct hf__op *op, int64_t now);
+	/* The hold sends what it waits to send. */
+	void (*resume)(struct hf__core *core, struct hf__hold *hold, int64_t now);
+};
+
 struct hf__core {
 	struct hf__core_config config;
 	const struct hf__host_ops *host_ops;
 	void *host;
+	const struct hf__core_events *events;
 	const struct hf__backend_ops *backend_ops;
 	void *backend;
 	struct hf__wheel wheel;
@@ -85,17 +112,5 @@ void hf__core_cancel(struct hf__core *core, struct hf__op *op, int64_t now);
 void hf__core_turn(struct hf__core *core, int64_t now);
 /* When the next turn is due at the latest. */
 int64_t hf__core_due(const struct hf__core *core);
-/* The call that a command works for, or NULL. */
-struct hf__op *hf__core_op_of(const struct hf__cmd *cmd);
-void hf__core_succeed(struct hf__core *core, struct hf__op *op);
-void hf__core_finish(struct hf__core *core, struct hf__op *op, int result, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-/* Finishes the call with the refusal that was noted before. */
-void hf__core_finish_refused(struct hf__core *core, struct hf__op *op);
-/* The server is not ready: notes why, and tries the call again soon. */
-void hf__core_not_now(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
-                      int64_t now);
-/* Submits the command. If there is no room for it, it is answered next turn as never sent. */
-void hf__core_submit(struct hf__core *core, struct hf__cmd *cmd, int64_t now, int64_t limit_ms);
 
 #endif

@@ -1,10 +1,8 @@
 /* One acquisition: what may be believed of it, its end, and what its owner is told. */
 #include "core/hold.h"
-#include "core/acquire.h"
 #include "core/core.h"
 #include "core/mutants.h"
 #include "core/record.h"
-#include "core/release.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -58,11 +56,25 @@ static void add_news(struct hf__core *core, struct hf__hold *hold, hf_state stat
 	core->host_ops->news(core->host, hold);
 }
 
+void hf__hold_want_renewal(struct hf__core *core, struct hf__hold *hold)
+{
+	if (hf__list_empty(&hold->renew) && !hold->script)
+		hf__list_add(&core->renew, &hold->renew);
+}
+
+void hf__hold_drop_renewal(struct hf__core *core, struct hf__hold *hold)
+{
+	hf__list_remove(&hold->renew);
+	if (hold->script)
+		core->renewal[hold->script - 1].hold[hold->slot] = NULL;
+	hold->script = 0;
+}
+
 static void unlink_hold(struct hf__core *core, struct hf__hold *hold)
 {
 	assert(!hold->cmd.in_flight);
 	hf__wheel_stop(&core->wheel, &hold->timer);
-	hf__watchdog_drop(core, hold);
+	hf__hold_drop_renewal(core, hold);
 	if (hold->cmd.lock->held == hold)
 		hold->cmd.lock->held = NULL;
 	if (hold->cmd.lock->traits->ordered)
@@ -158,12 +170,6 @@ struct hf__hold *hf__hold_new_sibling(const struct hf__hold *first, uint32_t num
 	return hold;
 }
 
-void hf__hold_drop_sibling(struct hf__hold *hold)
-{
-	free(hold->cell);
-	free(hold);
-}
-
 static void free_hold(struct hf__core *core, struct hf__hold *hold)
 {
 	unlink_hold(core, hold);
@@ -188,7 +194,7 @@ void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		hf__lock_next(core, lock, now);
 	hf__lock_unref(core, lock);
 	if (core->closing && core->holds == 0)
-		hf__core_succeed(core, core->closing);
+		hf__op_succeed(core, core->closing);
 }
 
 void hf__hold_forget(struct hf__core *core, struct hf__hold *hold, int64_t now)
@@ -207,7 +213,7 @@ void hf__hold_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->op = NULL;
 	if (hold->state == HF__HOLD_LOST && hold->stays)
-		hf__hold_resume(core, hold, now);
+		core->events->resume(core, hold, now);
 	hf__lock_unpark(core, hold->cmd.lock, hold->owner, now);
 }
 
@@ -355,7 +361,7 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	hold->ended_at = timed ? hold->valid_until : now;
 	hold->valid_until = 0;
 	hf__wheel_stop(&core->wheel, &hold->timer);
-	hf__watchdog_drop(core, hold);
+	hf__hold_drop_renewal(core, hold);
 	atomic_store(&hold->cell->valid_until, 0);
 	if (hold->cmd.lock->held == hold)
 		hold->cmd.lock->held = NULL;
@@ -363,12 +369,12 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	core->stats.losses++;
 	char why[HF__DETAIL_SIZE];
 	hf__hold_explain(hold, now, why, sizeof why);
-	hf__core_log(core, HF_LOG_WARN, "%s: %s", hold->cmd.lock->name, why);
+	hf__log_write(core, HF_LOG_WARN, "%s: %s", hold->cmd.lock->name, why);
 	add_news(core, hold, HF_LOST);
 	/* The session may go on, and with it what this hold is on the server; force may have hit another's. */
 	hold->stays = (timed || reason == HF__LOST_FORCED) && hold->cmd.lock->traits->session;
 	if (hold->stays && !hold->op)
-		hf__hold_resume(core, hold, now);
+		core->events->resume(core, hold, now);
 	hf__lock_next(core, hold->cmd.lock, now);
 }
 
@@ -378,7 +384,7 @@ void hf__hold_hide(struct hf__core *core, struct hf__hold *hold)
 	if (HF__MUTANT(RENEW_RELEASED))
 		return;
 	hf__wheel_stop(&core->wheel, &hold->timer);
-	hf__watchdog_drop(core, hold);
+	hf__hold_drop_renewal(core, hold);
 	hold->renew_at = HF__NEVER;
 }
 
@@ -393,7 +399,7 @@ void hf__hold_arm(struct hf__core *core, struct hf__hold *hold)
 	hf__wheel_start(&core->wheel, &hold->timer, at);
 }
 
-static void held_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
+void hf__hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hf__hold_check(core, hold, now))
 		return;
@@ -403,29 +409,8 @@ static void held_timer(struct hf__core *core, struct hf__hold *hold, int64_t now
 		add_news(core, hold, HF_AT_RISK);
 	}
 	if (hf__hold_is_renewed(hold) && now >= hold->renew_at)
-		hf__watchdog_want(core, hold);
+		hf__hold_want_renewal(core, hold);
 	hf__hold_arm(core, hold);
-}
-
-/* Cleaning ends when the server confirmed it, or when the lease has ended there by itself. */
-static void clean(struct hf__core *core, struct hf__hold *hold, int64_t now)
-{
-	if (hold->cmd.in_flight)
-		return;
-	if (now >= hold->ended_at) {
-		hf__hold_end(core, hold, now);
-		return;
-	}
-	hf__wheel_start(&core->wheel, &hold->timer, hold->ended_at);
-	hf__release_settle(core, hold, now);
-}
-
-void hf__hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
-{
-	if (hold->state == HF__HOLD_HELD || HF__MUTANT(RENEW_RELEASED))
-		held_timer(core, hold, now);
-	else if (hold->state == HF__HOLD_CLEANING)
-		clean(core, hold, now);
 }
 
 void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
@@ -451,31 +436,8 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	if (hold->placed || hold->cmd.place_ms > 0 || lock->traits->session)
 		lease_ms = HF__PLACE_MS; /* which may last long, and keeps others waiting */
 	hold->ended_at = hf__clock_after(now, core->closed ? HF__CLOSE_MS : lease_ms);
-	hf__hold_resume(core, hold, now);
+	core->events->resume(core, hold, now);
 	hf__lock_next(core, lock, now);
-}
-
-/* The call stands in the queue, but not first. */
-static bool waits_its_turn(const struct hf__hold *hold)
-{
-	return hold->cmd.lock->traits->queues && !hf__list_empty(&hold->op->link) &&
-	       hold->cmd.lock->queue.next != &hold->op->link;
-}
-
-void hf__hold_resume(struct hf__core *core, struct hf__hold *hold, int64_t now)
-{
-	if (hold->cmd.in_flight)
-		return;
-	if (hold->state == HF__HOLD_CLEANING)
-		clean(core, hold, now);
-	else if (!hold->op && hold->state == HF__HOLD_HELD)
-		hf__acquire_correct(core, hold, now);
-	else if (!hold->op && hold->state == HF__HOLD_LOST && hold->stays)
-		hf__release_settle(core, hold, now);
-	else if (hold->op && hold->op->verb == HF__OP_RELEASE)
-		hf__release_settle(core, hold, now);
-	else if (hold->op && !waits_its_turn(hold))
-		hf__acquire_ask(core, hold, now);
 }
 
 void hf__hold_explain(const struct hf__hold *hold, int64_t now, char *ret_text, size_t size)
@@ -509,10 +471,10 @@ void hf__hold_finish_lost(struct hf__core *core, struct hf__op *op, const struct
 	char why[HF__DETAIL_SIZE];
 	hf__hold_explain(hold, now, why, sizeof why);
 	if (length > 0)
-		hf__core_finish(core, op, HF_ELOST, "%s; now held by %.*s", why,
-		                (int)(length < 100 ? length : 100), holder);
+		hf__op_finish(core, op, HF_ELOST, "%s; now held by %.*s", why,
+		              (int)(length < 100 ? length : 100), holder);
 	else
-		hf__core_finish(core, op, HF_ELOST, "%s", why);
+		hf__op_finish(core, op, HF_ELOST, "%s", why);
 }
 
 void hf__hold_asked(struct hf__core *core, struct hf__hold *hold)

@@ -94,8 +94,6 @@ void hf__hold_take_cell(struct hf__hold *hold);
 
 /* One more hold of the same acquisition, not in the lock's list yet; NULL without memory. */
 struct hf__hold *hf__hold_new_sibling(const struct hf__hold *first, uint32_t number);
-/* Frees one that was never granted. */
-void hf__hold_drop_sibling(struct hf__hold *hold);
 /* The sibling was granted together with the first. */
 void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *first);
 
@@ -115,8 +113,13 @@ int64_t hf__hold_lease(const struct hf__hold *hold);
 /* A level has a lease of its own, which is over at `end`. */
 void hf__hold_note_end(struct hf__hold *hold, int64_t end, int64_t lease_ms);
 
+/* Puts the hold on the list of those to renew. */
+void hf__hold_want_renewal(struct hf__core *core, struct hf__hold *hold);
+/* Takes the hold off that list, or out of a renewal in flight. */
+void hf__hold_drop_renewal(struct hf__core *core, struct hf__hold *hold);
 /* Sets the timer to whatever is due first. */
 void hf__hold_arm(struct hf__core *core, struct hf__hold *hold);
+/* The timer of a hold that is held has fired. */
 void hf__hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now);
 /* Loses the hold if valid-until has passed; true if it is lost. */
 bool hf__hold_check(struct hf__core *core, struct hf__hold *hold, int64_t now);
@@ -132,8 +135,6 @@ void hf__hold_forget(struct hf__core *core, struct hf__hold *hold, int64_t now);
 void hf__hold_idle(struct hf__core *core, struct hf__hold *hold, int64_t now);
 /* Frees the hold, and lets the calls that waited for this continue. */
 void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now);
-/* Sends what the hold waits to send. */
-void hf__hold_resume(struct hf__core *core, struct hf__hold *hold, int64_t now);
 
 /* Describes why the hold was lost. */
 void hf__hold_explain(const struct hf__hold *hold, int64_t now, char *ret_text, size_t size);

@@ -1,6 +1,5 @@
 /* The records: what this client knows of each name, who waits for it here, and its watch. */
 #include "core/lock.h"
-#include "core/acquire.h"
 #include "core/core.h"
 
 #include <assert.h>
@@ -184,7 +183,7 @@ static void let_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 		if (lock->traits->ordered)
 			(void)(hf__lock_watch(core, lock, HF__CHANNEL_LOCK, NULL) ||
 			       hf__lock_watch(core, lock, HF__CHANNEL_WAITER, op->hold));
-		hf__hold_resume(core, op->hold, now);
+		core->events->resume(core, op->hold, now);
 	}
 	hf__lock_unref(core, lock);
 }
@@ -217,7 +216,7 @@ void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 			                now + hf__random_jitter(&core->random, HF__SLOW_POLL_MS));
 		return;
 	}
-	hf__acquire_ask(core, hold, now);
+	core->events->resume(core, hold, now);
 }
 
 bool hf__lock_waits_here(const struct hf__op *op, int64_t now)
@@ -233,6 +232,47 @@ bool hf__lock_is_waiting(const struct hf__lock *lock)
 		return false;
 	const struct hf__op *first = hf__list_item(lock->queue.next, struct hf__op, link);
 	return hf__wheel_running(&first->retry);
+}
+
+struct hf__op *hf__lock_first_waiter(const struct hf__lock *lock)
+{
+	return hf__list_empty(&lock->queue) ? NULL
+	                                    : hf__list_item(lock->queue.next, struct hf__op, link);
+}
+
+void hf__lock_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
+{
+	struct hf__list *link, *after;
+	lock->refs++;
+	hf__list_each_safe (link, after, &lock->queue)
+		core->events->resume(core, hf__list_item(link, struct hf__op, link)->hold, now);
+	hf__lock_unref(core, lock);
+}
+
+void hf__lock_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
+                   int64_t now)
+{
+	struct hf__lock *lock = watch->lock;
+	struct hf__list *link, *after;
+	if (watch->hold) {
+		if (watch->hold->op)
+			core->events->resume(core, watch->hold, now);
+		return;
+	}
+	/* Readers and those who wait for a latch may all go; of permits there are so many. */
+	bool counted = watch->channel == HF__CHANNEL_PERMITS;
+	int64_t left = lock->traits->queues ? 1 : counted ? number : INT64_MAX;
+	lock->refs++;
+	hf__list_each_safe (link, after, &lock->queue) {
+		struct hf__op *op = hf__list_item(link, struct hf__op, link);
+		if (left <= 0 || op->rests)
+			break;
+		/* Who wants more than there is must not stand in the way of the others. */
+		if (!counted || op->amount <= number)
+			left--;
+		core->events->resume(core, op->hold, now);
+	}
+	hf__lock_unref(core, lock);
 }
 
 void hf__lock_park(struct hf__core *core, struct hf__op *op)
@@ -260,7 +300,7 @@ void hf__lock_unpark(struct hf__core *core, struct hf__lock *lock, uint64_t owne
 		struct hf__op *op = hf__list_item(mine.next, struct hf__op, link);
 		hf__list_remove(&op->link);
 		op->is_parked = false;
-		hf__core_start(core, op, now);
+		core->events->start(core, op, now);
 		hf__lock_unref(core, lock);
 	}
 }

@@ -58,6 +58,14 @@ int64_t hf__lock_yields(struct hf__core *core, const struct hf__op *op, int64_t 
 /* The first of the wait queue knows when to ask next. */
 bool hf__lock_is_waiting(const struct hf__lock *lock);
 
+/* The first of the wait queue, or NULL. */
+struct hf__op *hf__lock_first_waiter(const struct hf__lock *lock);
+/* Lets every waiter ask. */
+void hf__lock_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now);
+/* Lets as many waiters ask as the message on this watch is for. */
+void hf__lock_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
+                   int64_t now);
+
 /* Parks the call until a command of the same hold has been answered. */
 void hf__lock_park(struct hf__core *core, struct hf__op *op);
 /* Starts the parked calls of this owner again. */

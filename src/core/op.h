@@ -86,4 +86,15 @@ struct hf__op {
 	char text[128];               /* out: the holder */
 };
 
+/* Makes the call active and starts its deadline. */
+void hf__op_begin(struct hf__core *core, struct hf__op *op, int64_t now);
+void hf__op_succeed(struct hf__core *core, struct hf__op *op);
+void hf__op_finish(struct hf__core *core, struct hf__op *op, int result, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+/* Finishes the call with the refusal that was noted before. */
+void hf__op_finish_refused(struct hf__core *core, struct hf__op *op);
+/* The server is not ready: notes why, and tries the call again soon. */
+void hf__op_retry_later(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                        int64_t now);
+
 #endif

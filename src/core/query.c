@@ -1,5 +1,6 @@
 /* Questions to the server, and release by force: calls that hold nothing. */
 #include "core/query.h"
+#include "core/cmd.h"
 #include "core/core.h"
 #include "core/record.h"
 
@@ -107,7 +108,7 @@ static void begin_extend(struct hf__core *core, struct hf__look *look, int64_t n
 		return;
 	look->was_watched = hold->watched_from;
 	hold->watched_from = 0;
-	hf__watchdog_drop(core, hold);
+	hf__hold_drop_renewal(core, hold);
 	hf__hold_shorten(core, hold, now, look->cmd.lease_ms);
 }
 
@@ -195,9 +196,9 @@ static void done(struct hf__core *core, struct hf__op *op, const struct hf__answ
 		memcpy(op->text, answer->text, length);
 	op->text[length] = 0;
 	if (take_rows(op, answer))
-		hf__core_succeed(core, op);
+		hf__op_succeed(core, op);
 	else
-		hf__core_finish(core, op, HF_ENOMEM, "no memory for an answer");
+		hf__op_finish(core, op, HF_ENOMEM, "no memory for an answer");
 }
 
 /* What was said about permits; true if one that this client held was not there any more. */
@@ -248,14 +249,13 @@ static void finish(struct hf__core *core, struct hf__look *look, struct hf__op *
 	if (outcome == HF__DONE)
 		done(core, op, answer, now);
 	else if (outcome == HF__GONE)
-		hf__core_finish(
-			core, op, ours ? HF_ELOST : HF_ENOTHELD,
-			"%s: the permit is not there: expired, given back, or never granted",
-			op->lock->name);
+		hf__op_finish(core, op, ours ? HF_ELOST : HF_ENOTHELD,
+		              "%s: the permit is not there: expired, given back, or never granted",
+		              op->lock->name);
 	else if (outcome == HF__UNKNOWN)
-		hf__core_finish(core, op, HF_EUNKNOWN, "not answered in time: %s", core->link_why);
+		hf__op_finish(core, op, HF_EUNKNOWN, "not answered in time: %s", core->link_why);
 	else
-		hf__core_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);
+		hf__op_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);
 }
 
 static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
@@ -276,7 +276,7 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	if (op && again && !(answer->outcome == HF__UNSENT && core->linked)) {
 		cmd->again = cmd->again || unknown;
 		if (answer->outcome == HF__NOT_NOW)
-			hf__core_not_now(core, op, answer, now);
+			hf__op_retry_later(core, op, answer, now);
 		return;
 	}
 	if (op) {
@@ -295,11 +295,11 @@ void hf__query_resume(struct hf__core *core, struct hf__look *look, int64_t now)
 	} else if (op->verb == HF__OP_LINK) {
 		op->look = NULL;
 		drop_look(core, look);
-		hf__core_succeed(core, op);
+		hf__op_succeed(core, op);
 	} else if (is_forgotten(look, now)) {
 		hf__query_leave(core, op, HF_EUNKNOWN, now);
 	} else if (!look->cmd.in_flight)
-		hf__core_submit(core, &look->cmd, now, core->config.command_timeout_ms);
+		hf__cmd_submit(core, &look->cmd, now, core->config.command_timeout_ms);
 }
 
 void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
@@ -317,13 +317,13 @@ void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64
 	if (!look->cmd.in_flight)
 		drop_look(core, look);
 	if (result == op->refusal)
-		hf__core_finish_refused(core, op);
+		hf__op_finish_refused(core, op);
 	else if (op->verb == HF__OP_LINK)
-		hf__core_finish(core, op, result, "%s", core->link_why);
+		hf__op_finish(core, op, result, "%s", core->link_why);
 	else
-		hf__core_finish(core, op, result, "no answer in %" PRId64 " ms%s%s",
-		                now - op->started_at, core->linked ? "" : ": ",
-		                core->linked ? "" : core->link_why);
+		hf__op_finish(core, op, result, "no answer in %" PRId64 " ms%s%s",
+		              now - op->started_at, core->linked ? "" : ": ",
+		              core->linked ? "" : core->link_why);
 }
 
 /* What the caller gave beside numbers: ids of permits, or words. */
@@ -369,12 +369,12 @@ void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	struct hf__hold *hold = about_owner ? hf__hold_find(op->lock, op->owner) : NULL;
 	if (about_owner && (!hold || hold->state != HF__HOLD_HELD)) {
 		op->number = 0;
-		hf__core_succeed(core, op);
+		hf__op_succeed(core, op);
 		return;
 	}
 	struct hf__look *look = new_look(core, op);
 	if (!look) {
-		hf__core_finish(core, op, HF_ENOMEM, "no memory for a command");
+		hf__op_finish(core, op, HF_ENOMEM, "no memory for a command");
 		return;
 	}
 	if (hold) {

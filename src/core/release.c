@@ -1,21 +1,15 @@
 /* Giving a level up, and removing what a call that has left may have left behind. */
 #include "core/release.h"
-#include "core/acquire.h"
+#include "core/cmd.h"
 #include "core/core.h"
 #include "core/mutants.h"
 
 #include <inttypes.h>
 
-static struct hf__op *first_waiter(const struct hf__lock *lock)
-{
-	return hf__list_empty(&lock->queue) ? NULL
-	                                    : hf__list_item(lock->queue.next, struct hf__op, link);
-}
-
 /* Those of other processes who were told ask first. If there are none, nobody waits for them. */
 static void end_rest(struct hf__core *core, struct hf__lock *lock, int64_t told, int64_t now)
 {
-	struct hf__op *next = first_waiter(lock);
+	struct hf__op *next = hf__lock_first_waiter(lock);
 	if (!next || !next->rests)
 		return;
 	int ourselves = hf__lock_is_watched(lock, HF__CHANNEL_LOCK, NULL) ? 1 : 0;
@@ -34,7 +28,7 @@ static void pass_to(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
 		if (!op->here || op->hold->cmd.wire != wire)
 			continue;
 		lock->held = op->hold;
-		hf__hold_resume(core, op->hold, now);
+		core->events->resume(core, op->hold, now);
 		return;
 	}
 }
@@ -45,7 +39,7 @@ static void released(struct hf__core *core, struct hf__op *op, struct hf__hold *
 	core->stats.releases++;
 	end_rest(core, hold->cmd.lock, told, now);
 	op->number = hold->count;
-	hf__core_succeed(core, op);
+	hf__op_succeed(core, op);
 	if (hold->count == 0)
 		hf__hold_end(core, hold, now);
 	else
@@ -82,9 +76,9 @@ static void leave(struct hf__core *core, struct hf__hold *hold, int64_t now)
 static void refused(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
                     const struct hf__answer *answer, int64_t now)
 {
-	hf__core_finish(core, op, answer->error, "%s: %.*s; the lease ends in %" PRId64 " ms",
-	                op->lock->name, (int)answer->length, answer->text,
-	                hold->valid_until > now ? hold->valid_until - now : 0);
+	hf__op_finish(core, op, answer->error, "%s: %.*s; the lease ends in %" PRId64 " ms",
+	              op->lock->name, (int)answer->length, answer->text,
+	              hold->valid_until > now ? hold->valid_until - now : 0);
 	leave(core, hold, now);
 }
 
@@ -102,7 +96,7 @@ static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct h
 	if (over || (answer->outcome == HF__DONE && hold->cmd.count == 0))
 		hf__hold_end(core, hold, now);
 	else if (answer->outcome == HF__DONE)
-		hf__hold_resume(core, hold, now); /* that was a level; now the rest */
+		core->events->resume(core, hold, now); /* that was a level; now the rest */
 	else
 		hf__wheel_start(&core->wheel, &hold->timer, wait ? hold->ended_at : at);
 }
@@ -157,13 +151,13 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	case HF__UNKNOWN: hold->doubtful = true; break;
 	case HF__UNSENT:
 		if (core->linked)
-			hf__core_not_now(core, op, answer, now);
+			hf__op_retry_later(core, op, answer, now);
 		break;
 	case HF__NOT_NOW:
 		if (hold->state == HF__HOLD_LOST)
 			was_lost(core, op, hold, NULL, 0, now);
 		else
-			hf__core_not_now(core, op, answer, now);
+			hf__op_retry_later(core, op, answer, now);
 		break;
 	default:
 		if (hold->state == HF__HOLD_LOST)
@@ -188,38 +182,17 @@ void hf__release_settle(struct hf__core *core, struct hf__hold *hold, int64_t no
 			hold->lease_ms; /* an unanswered extension may have made it longer */
 	hold->cmd.count = HF__MUTANT(DOUBLE_RELEASE) ? -1 : hold->stays ? 0 : hold->count;
 	hold->cmd.answered = answered;
-	hf__core_submit(core, &hold->cmd, now, core->config.command_timeout_ms);
+	hf__cmd_submit(core, &hold->cmd, now, core->config.command_timeout_ms);
 }
 
-/* How long a row of hand-overs may last. Where a round trip takes long, so does everybody's turn. */
-static uint32_t row_ms(const struct hf__core *core)
+void hf__release_correct(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
-	int64_t ms = core->move_ms * HF__MOVES_TRIPS;
-	return ms < HF__MOVES_MS        ? HF__MOVES_MS
-	       : ms > HF__MOVES_MOST_MS ? HF__MOVES_MOST_MS
-	                                : (uint32_t)ms;
-}
-
-/*
- * Gives the hold straight to the first who waits for it here, in one round trip, so that the lock is
- * never free in between. Not for ever: others wait too, and they only hear of a release.
- */
-static bool hand_over(struct hf__core *core, const struct hf__hold *hold, int64_t now)
-{
-	struct hf__op *next = first_waiter(hold->cmd.lock);
-	if (!hold->cmd.lock->traits->moves || hold->state != HF__HOLD_RELEASING || !core->linked ||
-	    !next || next->hold->cmd.in_flight || next->deadline.at <= now)
-		return false;
-	/* Waiters elsewhere sleep as long as it seemed to last: it must not end sooner unheard. */
-	int64_t lease_ms = hf__acquire_lease(core, next);
-	if (lease_ms < hold->lease_ms || lease_ms < hold->cmd.lease_ms)
-		return false;
-	if (hold->moves >= HF__MOVES_MAX || (uint32_t)now - hold->moving_since >= row_ms(core)) {
-		next->rests = true;
-		return false;
-	}
-	hf__acquire_from(core, next->hold, hold, now);
-	return true;
+	bool counted = hold->cmd.lock->traits->nesting == HF__NEST_COUNTED;
+	if (!hold->doubtful || !core->linked || hold->cmd.in_flight)
+		return;
+	hold->doubtful = false;
+	if (counted)
+		hf__release_settle(core, hold, now);
 }
 
 /* The hold of this wire owner whose release waits for a hand-over, or NULL. */
@@ -255,17 +228,16 @@ void hf__release_not_moved(struct hf__core *core, struct hf__lock *lock, uint64_
 	hf__release_settle(core, hold, now);
 }
 
-void hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now)
+struct hf__hold *hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = hf__hold_find(op->lock, op->owner);
 	if (!hold || (hold->state != HF__HOLD_HELD && hold->state != HF__HOLD_LOST)) {
-		hf__core_finish(core, op, HF_ENOTHELD, "%s: not held by this owner",
-		                op->lock->name);
-		return;
+		hf__op_finish(core, op, HF_ENOTHELD, "%s: not held by this owner", op->lock->name);
+		return NULL;
 	}
 	if (hf__hold_busy(hold)) {
 		hf__lock_park(core, op);
-		return;
+		return NULL;
 	}
 	/* Ours from here on: if its time is over just now, nobody but us removes what is left of it. */
 	hold->op = op;
@@ -284,31 +256,31 @@ void hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		hold->state = HF__HOLD_RELEASING;
 		hf__hold_hide(core, hold);
 	}
-	if (!here && !hand_over(core, hold, now))
-		hf__release_settle(core, hold, now);
-	else if (here && hold->state == HF__HOLD_LOST)
+	if (!here)
+		return hold;
+	if (hold->state == HF__HOLD_LOST)
 		was_lost(core, op, hold, NULL, 0, now);
-	else if (here)
+	else
 		released(core, op, hold, 0, now);
+	return NULL;
 }
 
 void hf__release_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = op->hold;
 	if (!hold)
-		hf__core_finish(core, op, HF_EBUSY,
-		                "%s: another call of this owner is under way; nothing was released",
-		                op->lock->name);
+		hf__op_finish(core, op, HF_EBUSY,
+		              "%s: another call of this owner is under way; nothing was released",
+		              op->lock->name);
 	else if (hold->state == HF__HOLD_LOST)
 		hf__hold_finish_lost(core, op, hold, NULL, 0, now);
 	else
-		hf__core_finish(core, op, HF_EUNKNOWN,
-		                "%s: release not confirmed in %" PRId64
-		                " ms%s%s; it is tried until "
-		                "the lease ends in %" PRId64 " ms",
-		                op->lock->name, now - op->started_at, core->linked ? "" : ": ",
-		                core->linked ? "" : core->link_why,
-		                hold->valid_until > now ? hold->valid_until - now : 0);
+		hf__op_finish(core, op, HF_EUNKNOWN,
+		              "%s: release not confirmed in %" PRId64 " ms%s%s; it is tried until "
+		              "the lease ends in %" PRId64 " ms",
+		              op->lock->name, now - op->started_at, core->linked ? "" : ": ",
+		              core->linked ? "" : core->link_why,
+		              hold->valid_until > now ? hold->valid_until - now : 0);
 	if (hold)
 		leave(core, hold, now);
 }

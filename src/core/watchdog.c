@@ -1,5 +1,6 @@
 /* The watchdog: renews holds in batches, and notices at once which ones the server no longer has. */
 #include "core/watchdog.h"
+#include "core/cmd.h"
 #include "core/core.h"
 #include "core/mutants.h"
 
@@ -14,26 +15,12 @@ int64_t hf__watchdog_next(int64_t sent_at, int64_t lease_ms)
 	return grain > 1 ? at - at % grain : at;
 }
 
-void hf__watchdog_want(struct hf__core *core, struct hf__hold *hold)
-{
-	if (hf__list_empty(&hold->renew) && !hold->script)
-		hf__list_add(&core->renew, &hold->renew);
-}
-
-void hf__watchdog_drop(struct hf__core *core, struct hf__hold *hold)
-{
-	hf__list_remove(&hold->renew);
-	if (hold->script)
-		core->renewal[hold->script - 1].hold[hold->slot] = NULL;
-	hold->script = 0;
-}
-
 /* A lock whose thread is gone is renewed for ever, which is seldom meant. */
 static void check_thread(struct hf__core *core, struct hf__hold *hold)
 {
 	if (!hf__thread_has_ended(hold->thread))
 		return;
-	hf__core_log(
+	hf__log_write(
 		core, HF_LOG_WARN,
 		"%s: the thread that took it has ended; it is renewed until the client is closed",
 		hold->cmd.lock->name);
@@ -85,8 +72,8 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 	if (answer->outcome != HF__DONE)
 		core->stats.renewal_failures++;
 	if (answer->outcome == HF__NOT_NOW || answer->outcome == HF__FAILED)
-		hf__core_log(core, HF_LOG_WARN, "renewal refused, it is tried again: %.*s",
-		             (int)answer->length, answer->text);
+		hf__log_write(core, HF_LOG_WARN, "renewal refused, it is tried again: %.*s",
+		              (int)answer->length, answer->text);
 	for (uint16_t i = 0; i < renewal->holds; i++) {
 		struct hf__hold *hold = renewal->hold[i];
 		if (!hold)
@@ -164,6 +151,6 @@ void hf__watchdog_flush(struct hf__core *core, int64_t now)
 		renewal->cmd.items = renewal->holds;
 		renewal->cmd.answered = answered;
 		core->stats.renewal_scripts++;
-		hf__core_submit(core, &renewal->cmd, now, limit_ms > 50 ? limit_ms : 50);
+		hf__cmd_submit(core, &renewal->cmd, now, limit_ms > 50 ? limit_ms : 50);
 	}
 }

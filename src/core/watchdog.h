@@ -16,11 +16,7 @@ struct hf__renewal {
 	struct hf__renew_item item[HF__RENEW_MAX];
 };
 
-/* Puts the hold on the list of those to renew. */
-void hf__watchdog_want(struct hf__core *core, struct hf__hold *hold);
-/* Takes the hold off the list, or out of a renewal in flight. */
-void hf__watchdog_drop(struct hf__core *core, struct hf__hold *hold);
-/* Sends what is on the list. */
+/* Sends renewals for the holds that are due. */
 void hf__watchdog_flush(struct hf__core *core, int64_t now);
 /* When to renew a hold that was confirmed by a request of this time. */
 int64_t hf__watchdog_next(int64_t sent_at, int64_t lease_ms);

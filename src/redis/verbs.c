@@ -506,7 +506,7 @@ static void log_warning(struct hf__redis *redis, const struct hf__cmd *cmd, cons
 	if (strcmp(line, redis->warned) == 0)
 		return;
 	memcpy(redis->warned, line, sizeof line);
-	hf__core_log(redis->core, HF_LOG_WARN, "%s: %s (%s)", hf__lock_name(cmd->lock), line,
+	hf__log_write(redis->core, HF_LOG_WARN, "%s: %s (%s)", hf__lock_name(cmd->lock), line,
 	             consequence_of(&redis->resp, bytes));
 }
 

@@ -10,6 +10,7 @@
 #include "base/list.h"
 #include "base/random.h"
 #include "core/acquire.h"
+#include "core/cmd.h"
 #include "core/core.h"
 #include "core/mutants.h"
 #include "core/query.h"

@@ -17,6 +17,7 @@
 
 #include "core/acquire.h"
 #include "core/core.h"
+#include "core/handover.h"
 #include "core/release.h"
 #include "redis/redis_kinds.h"
 
