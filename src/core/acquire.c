@@ -31,7 +31,8 @@ static void leave_queue(struct hf__core *core, struct hf__op *op, int64_t now)
 		return;
 	/* Nothing has changed on the server, so who is first now asks when this one would have. */
 	struct hf__op *next = hf__list_item(lock->queue.next, struct hf__op, link);
-	next->rests = op->rests;
+	if (op->phase == HF__OP_RESTING)
+		next->phase = HF__OP_RESTING;
 	if (!next->hold->cmd.in_flight && !hf__wheel_running(&next->retry))
 		ask_later(core, next, op->retry.at);
 }
@@ -185,7 +186,7 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
 	bool ordered = answer->channel == HF__CHANNEL_WAITER;
 	if (op->lock->traits->ordered && hf__lock_held_here(op->lock, now)) {
 		/* Who releases it is of this process, and hears whose turn it is then. */
-		op->here = true;
+		op->phase = HF__OP_LOCAL;
 		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms));
 		core->host_ops->idles(core->host, op);
 		return;
@@ -465,7 +466,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	struct hf__op *op = hold->op;
 	hf__wheel_stop(&core->wheel, &op->retry);
-	op->rests = op->here = false;
+	op->phase = HF__OP_RUNNING;
 	if (op->deadline.at <= now)
 		return; /* its time is over, and it will be told so in this turn */
 	if (!core->linked) {
@@ -500,6 +501,7 @@ static bool make_siblings(struct hf__op *op, const struct hf__hold *first)
 /* Others of this lock may ask before it, so it takes its cell now. */
 static void keep_back(struct hf__core *core, struct hf__op *op, int64_t until)
 {
+	op->phase = HF__OP_LOCAL;
 	hf__hold_take_cell(op->hold);
 	ask_later(core, op, until);
 }
@@ -530,8 +532,7 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 	const struct hf__hold *held = op->lock->held;
 	op->number = held && held->valid_until > now ? held->valid_until - now : 0;
 	int64_t yields_until = hf__lock_yields(core, op, now);
-	op->here = yields_until > now && core->linked;
-	if (op->here)
+	if (yields_until > now && core->linked)
 		keep_back(core, op, yields_until);
 	else if (!traits->queues)
 		hf__acquire_ask(core, hold, now);

@@ -24,7 +24,7 @@ struct hf__op *hf__cmd_op(const struct hf__cmd *cmd)
 {
 	if (cmd->user == HF__CMD_OF_HOLD)
 		return hf__list_item(cmd, struct hf__hold, cmd)->op;
-	if (cmd->user == HF__CMD_OF_LOOK)
-		return hf__list_item(cmd, struct hf__look, cmd)->op;
+	if (cmd->user == HF__CMD_OF_QUERY)
+		return hf__list_item(cmd, struct hf__query, cmd)->op;
 	return NULL;
 }

@@ -7,7 +7,7 @@
 struct hf__op;
 
 /* What a command is part of. */
-enum hf__cmd_user { HF__CMD_OF_HOLD = 1, HF__CMD_OF_LOOK, HF__CMD_OF_RENEWAL };
+enum hf__cmd_user { HF__CMD_OF_HOLD = 1, HF__CMD_OF_QUERY, HF__CMD_OF_RENEWAL };
 
 /* Submits the command. If there is no room for it, it is answered next turn as never sent. */
 void hf__cmd_submit(struct hf__core *core, struct hf__cmd *cmd, int64_t now, int64_t limit_ms);

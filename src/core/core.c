@@ -31,7 +31,7 @@ void hf__core_init(struct hf__core *core, const struct hf__core_config *config, 
 	snprintf(core->link_why, sizeof core->link_why, "not connected");
 	hf__wheel_init(&core->wheel, now);
 	hf__table_init(&core->locks, (uint32_t)hf__random_next(&core->random));
-	hf__list_init(&core->looks);
+	hf__list_init(&core->queries);
 	hf__list_init(&core->parked);
 	hf__list_init(&core->pauses);
 	hf__list_init(&core->renew);
@@ -138,7 +138,7 @@ static void release(struct hf__core *core, struct hf__op *op, int64_t now)
 
 void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	if (!op->active)
+	if (!hf__op_is_active(op))
 		hf__op_begin(core, op, now);
 	if (core->closed) {
 		hf__op_finish(core, op, HF_ECLOSED, "the client is closed");
@@ -160,7 +160,7 @@ static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t 
 {
 	if (op->verb == HF__OP_CLOSE || op->verb == HF__OP_PAUSE)
 		hf__op_succeed(core, op);
-	else if (op->look)
+	else if (op->query)
 		hf__query_leave(core, op, result, now);
 	else if (op->verb == HF__OP_RELEASE)
 		hf__release_deadline(core, op, now);
@@ -181,9 +181,11 @@ static void deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 
 void hf__core_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	if (op->active && op->verb == HF__OP_PAUSE)
+	if (!hf__op_is_active(op))
+		return;
+	if (op->verb == HF__OP_PAUSE)
 		hf__op_finish(core, op, HF_ECANCELLED, "cancelled");
-	else if (op->active && op->verb == HF__OP_ACQUIRE && !op->cancelled)
+	else if (op->verb == HF__OP_ACQUIRE && !op->cancelled)
 		hf__acquire_cancel(core, op, now);
 }
 
@@ -191,8 +193,8 @@ void hf__core_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 
 static void retry(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	if (op->look)
-		hf__query_resume(core, op->look, now);
+	if (op->query)
+		hf__query_resume(core, op->query, now);
 	else if (op->hold)
 		resume(core, op->hold, now);
 }
@@ -252,20 +254,20 @@ static void each_hold(struct hf__core *core, each_hold_fn *visit, int64_t now)
 	}
 }
 
-static void each_look(struct hf__core *core,
-                      void (*visit)(struct hf__core *, struct hf__op *, int64_t), int64_t now)
+static void each_query(struct hf__core *core,
+                       void (*visit)(struct hf__core *, struct hf__op *, int64_t), int64_t now)
 {
 	struct hf__list *link, *after;
-	hf__list_each_safe (link, after, &core->looks) {
-		struct hf__look *look = hf__list_item(link, struct hf__look, link);
-		if (look->op)
-			visit(core, look->op, now);
+	hf__list_each_safe (link, after, &core->queries) {
+		struct hf__query *query = hf__list_item(link, struct hf__query, link);
+		if (query->op)
+			visit(core, query->op, now);
 	}
 }
 
 bool hf__core_needs_link(const struct hf__core *core)
 {
-	return core->holds > 0 || !hf__list_empty(&core->looks);
+	return core->holds > 0 || !hf__list_empty(&core->queries);
 }
 
 int64_t hf__core_nearest_end(const struct hf__core *core)
@@ -301,7 +303,7 @@ void hf__core_link_up(struct hf__core *core, int64_t now)
 	core->linked = true;
 	core->was_linked = true;
 	each_hold(core, resume_hold, now);
-	each_look(core, retry, now);
+	each_query(core, retry, now);
 	hf__watchdog_flush(core, now);
 }
 
@@ -321,7 +323,7 @@ static void fail_hold(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		leave(core, hold->op, HF_EUNREACHABLE, now);
 }
 
-static void fail_look(struct hf__core *core, struct hf__op *op, int64_t now)
+static void fail_query(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	hf__query_leave(core, op, core->link_error, now);
 }
@@ -334,7 +336,7 @@ void hf__core_link_failed(struct hf__core *core, int error, const char *why, int
 	if (core->was_linked)
 		return;
 	each_hold(core, fail_hold, now);
-	each_look(core, fail_look, now);
+	each_query(core, fail_query, now);
 }
 
 void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
@@ -482,7 +484,7 @@ static void close_calls(struct hf__core *core, struct hf__list *calls)
 		              "the client was closed meanwhile");
 }
 
-static void close_look(struct hf__core *core, struct hf__op *op, int64_t now)
+static void close_query(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	hf__query_leave(core, op, HF_ECLOSED, now);
 }
@@ -493,7 +495,7 @@ static void close_all(struct hf__core *core, struct hf__op *closing, int64_t now
 	core->closing = closing;
 	close_calls(core, &core->parked);
 	close_calls(core, &core->pauses);
-	each_look(core, close_look, now);
+	each_query(core, close_query, now);
 	each_hold(core, close_hold, now);
 	if (!core->closing)
 		return;
@@ -518,12 +520,12 @@ void hf__core_done(struct hf__core *core)
 			hf__lock_unref(core, renewal->item[--renewal->holds].lock);
 	}
 	each_hold(core, forget_hold, 0);
-	while (!hf__list_empty(&core->looks)) {
-		struct hf__look *look = hf__list_item(core->looks.next, struct hf__look, link);
-		hf__list_remove(&look->link);
-		if (look->cmd.lock)
-			hf__lock_unref(core, look->cmd.lock);
-		free(look);
+	while (!hf__list_empty(&core->queries)) {
+		struct hf__query *query = hf__list_item(core->queries.next, struct hf__query, link);
+		hf__list_remove(&query->link);
+		if (query->cmd.lock)
+			hf__lock_unref(core, query->cmd.lock);
+		free(query);
 	}
 	hf__table_done(&core->locks);
 }

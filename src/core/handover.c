@@ -76,7 +76,7 @@ bool hf__handover_start(struct hf__core *core, const struct hf__hold *hold, int6
 	if (lease_ms < hold->lease_ms || lease_ms < hold->cmd.lease_ms)
 		return false;
 	if (hold->moves >= HF__MOVES_MAX || (uint32_t)now - hold->moving_since >= row_ms(core)) {
-		next->rests = true;
+		next->phase = HF__OP_RESTING;
 		return false;
 	}
 	take_from(core, next->hold, hold, now);

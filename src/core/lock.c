@@ -177,7 +177,7 @@ static void let_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 	lock->refs++;
 	hf__list_each_safe (link, after, &lock->queue) {
 		struct hf__op *op = hf__list_item(link, struct hf__op, link);
-		if (!op->here)
+		if (op->phase != HF__OP_LOCAL)
 			continue;
 		/* Its turn will be told by another process; if it cannot listen it asks once more. */
 		if (lock->traits->ordered)
@@ -207,7 +207,7 @@ void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 		return;
 	struct hf__op *op = hf__list_item(lock->queue.next, struct hf__op, link);
 	struct hf__hold *hold = op->hold;
-	if (hold->cmd.in_flight || op->rests)
+	if (hold->cmd.in_flight || op->phase == HF__OP_RESTING)
 		return;
 	if (hf__lock_held_here(lock, now)) {
 		/* The release wakes us. The poll is for a hold that was taken away unseen. */
@@ -221,9 +221,11 @@ void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 
 bool hf__lock_waits_here(const struct hf__op *op, int64_t now)
 {
-	return op->active && op->hold && !hf__list_empty(&op->link) && !op->is_parked &&
-	       !op->hold->cmd.in_flight &&
-	       (op->here || (op->lock->traits->queues && hf__lock_held_here(op->lock, now)));
+	if (!hf__op_is_active(op) || op->phase == HF__OP_PARKED || !op->hold ||
+	    hf__list_empty(&op->link) || op->hold->cmd.in_flight)
+		return false;
+	return op->phase == HF__OP_LOCAL ||
+	       (op->lock->traits->queues && hf__lock_held_here(op->lock, now));
 }
 
 bool hf__lock_is_waiting(const struct hf__lock *lock)
@@ -265,7 +267,7 @@ void hf__lock_wake(struct hf__core *core, const struct hf__watch *watch, int64_t
 	lock->refs++;
 	hf__list_each_safe (link, after, &lock->queue) {
 		struct hf__op *op = hf__list_item(link, struct hf__op, link);
-		if (left <= 0 || op->rests)
+		if (left <= 0 || op->phase == HF__OP_RESTING)
 			break;
 		/* Who wants more than there is must not stand in the way of the others. */
 		if (!counted || op->amount <= number)
@@ -277,7 +279,7 @@ void hf__lock_wake(struct hf__core *core, const struct hf__watch *watch, int64_t
 
 void hf__lock_park(struct hf__core *core, struct hf__op *op)
 {
-	op->is_parked = true;
+	op->phase = HF__OP_PARKED;
 	op->lock->refs++;
 	hf__list_add(&core->parked, &op->link);
 }
@@ -299,7 +301,7 @@ void hf__lock_unpark(struct hf__core *core, struct hf__lock *lock, uint64_t owne
 	while (!hf__list_empty(&mine)) {
 		struct hf__op *op = hf__list_item(mine.next, struct hf__op, link);
 		hf__list_remove(&op->link);
-		op->is_parked = false;
+		op->phase = HF__OP_RUNNING;
 		core->events->start(core, op, now);
 		hf__lock_unref(core, lock);
 	}

@@ -20,14 +20,15 @@ static void drop_siblings(struct hf__op *op)
 
 static void finish(struct hf__core *core, struct hf__op *op)
 {
-	assert(op->active);
-	op->active = false;
+	assert(hf__op_is_active(op));
+	bool was_parked = op->phase == HF__OP_PARKED;
+	op->phase = HF__OP_IDLE;
 	op->hold = NULL;
 	drop_siblings(op);
 	hf__thread_unref(op->thread);
 	op->thread = NULL;
 	hf__list_remove(&op->link);
-	if (op->is_parked)
+	if (was_parked)
 		hf__lock_unref(core, op->lock);
 	hf__wheel_stop(&core->wheel, &op->deadline);
 	hf__wheel_stop(&core->wheel, &op->retry);
@@ -83,7 +84,8 @@ void hf__op_begin(struct hf__core *core, struct hf__op *op, int64_t now)
 	hf__list_init(&op->siblings);
 	hf__wheel_timer_init(&op->deadline, HF__TIMER_DEADLINE);
 	hf__wheel_timer_init(&op->retry, HF__TIMER_RETRY);
-	op->active = true;
+	assert(!hf__op_is_active(op));
+	op->phase = HF__OP_RUNNING;
 	op->started_at = now;
 	op->detail[0] = 0;
 	hf__wheel_start(&core->wheel, &op->deadline, deadline_of(core, op));

@@ -33,6 +33,15 @@ enum hf__op_verb {
 	HF__OP_CLOSE,
 };
 
+/* Where a call is between its start and its finish. */
+enum hf__op_phase {
+	HF__OP_IDLE,    /* not started, or finished */
+	HF__OP_RUNNING, /* asks, or waits for the server or for its deadline */
+	HF__OP_PARKED,  /* waits for another command of its hold to be answered */
+	HF__OP_RESTING, /* lets waiters elsewhere ask first, until its retry */
+	HF__OP_LOCAL,   /* waits for another call of this client to let it continue */
+};
+
 /* How a spin lock waits; all zero: with the defaults. */
 struct hf__spin {
 	uint16_t first_ms, most_ms, factor;
@@ -45,7 +54,7 @@ struct hf__op {
 	struct hf__timer retry; /* when to ask again */
 	struct hf__lock *lock;
 	struct hf__hold *hold;
-	struct hf__look *look; /* the command of a query */
+	struct hf__query *query; /* the command of a query */
 	/* The calling thread, of an acquire; the op holds a reference. */
 	struct hf__thread *thread;
 	uint64_t owner;
@@ -72,19 +81,21 @@ struct hf__op {
 	uint32_t pause_ms; /* the next one */
 	uint8_t verb;
 	uint8_t request; /* enum hf__verb of HF__OP_REQUEST */
+	uint8_t phase;   /* enum hf__op_phase */
 	bool token;      /* wants a token */
 	bool revocable;  /* wants to know when another client asks for the lock */
 	bool nested;     /* wants only one more level of an existing hold */
-	bool active;     /* started and not finished */
-	bool is_parked;  /* waits for another command of its hold to be answered */
 	bool cancelled;  /* waits for the answer in flight, then finishes */
 	bool waited;     /* counted as a wait */
-	bool rests;      /* lets waiters elsewhere ask first, until its retry */
-	bool here;       /* waits for another call of this client */
 	bool late;       /* its deadline has passed, but an answer is about to arrive */
 	char detail[HF__DETAIL_SIZE]; /* out: the facts of a failure */
 	char text[128];               /* out: the holder */
 };
+
+static inline bool hf__op_is_active(const struct hf__op *op)
+{
+	return op->phase != HF__OP_IDLE;
+}
 
 /* Makes the call active and starts its deadline. */
 void hf__op_begin(struct hf__core *core, struct hf__op *op, int64_t now);

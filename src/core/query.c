@@ -46,25 +46,25 @@ static bool changes(uint8_t verb)
 /* ---- permits by their ids ---- */
 
 /* A repeat would be taken for a new request, since the server has forgotten the first one. */
-static bool is_forgotten(const struct hf__look *look, int64_t now)
+static bool is_forgotten(const struct hf__query *query, int64_t now)
 {
-	return look->cmd.again && changes(look->cmd.verb) && now >= look->known_until;
+	return query->cmd.again && changes(query->cmd.verb) && now >= query->known_until;
 }
 
-static struct hf__hold *own_permit(struct hf__core *core, struct hf__look *look, uint16_t i)
+static struct hf__hold *own_permit(struct hf__core *core, struct hf__query *query, uint16_t i)
 {
-	uint64_t wire = hf__permit_wire(core, look->given[i].permit);
-	return wire ? hf__hold_find(look->cmd.lock, wire) : NULL;
+	uint64_t wire = hf__permit_wire(core, query->given[i].permit);
+	return wire ? hf__hold_find(query->cmd.lock, wire) : NULL;
 }
 
 typedef void each_permit_fn(struct hf__core *core, struct hf__hold *hold, int64_t now);
 
 /* Those of the request's permits that this client has. */
-static void each_permit(struct hf__core *core, struct hf__look *look, each_permit_fn *visit,
+static void each_permit(struct hf__core *core, struct hf__query *query, each_permit_fn *visit,
                         int64_t now)
 {
-	for (uint16_t i = 0; i < look->cmd.items; i++) {
-		struct hf__hold *hold = own_permit(core, look, i);
+	for (uint16_t i = 0; i < query->cmd.items; i++) {
+		struct hf__hold *hold = own_permit(core, query, i);
 		if (hold)
 			visit(core, hold, now);
 	}
@@ -101,22 +101,22 @@ static void leave_release(struct hf__core *core, struct hf__hold *hold, int64_t 
 }
 
 /* It may be executed from now on, and what it makes shorter must not be believed longer. */
-static void begin_extend(struct hf__core *core, struct hf__look *look, int64_t now)
+static void begin_extend(struct hf__core *core, struct hf__query *query, int64_t now)
 {
-	struct hf__hold *hold = own_permit(core, look, 0);
+	struct hf__hold *hold = own_permit(core, query, 0);
 	if (!hold || hold->state != HF__HOLD_HELD)
 		return;
-	look->was_watched = hold->watched_from;
+	query->was_watched = hold->watched_from;
 	hold->watched_from = 0;
 	hf__hold_drop_renewal(core, hold);
-	hf__hold_shorten(core, hold, now, look->cmd.lease_ms);
+	hf__hold_shorten(core, hold, now, query->cmd.lease_ms);
 }
 
 /* It was not executed: the watchdog goes on. */
-static void undo_extend(struct hf__core *core, struct hf__look *look, int64_t now)
+static void undo_extend(struct hf__core *core, struct hf__query *query, int64_t now)
 {
-	struct hf__hold *hold = own_permit(core, look, 0);
-	if (!hold || hold->state != HF__HOLD_HELD || !look->was_watched)
+	struct hf__hold *hold = own_permit(core, query, 0);
+	if (!hold || hold->state != HF__HOLD_HELD || !query->was_watched)
 		return;
 	hold->watched_from = 1;
 	hold->renew_at = now;
@@ -124,24 +124,24 @@ static void undo_extend(struct hf__core *core, struct hf__look *look, int64_t no
 }
 
 /* The new end is the caller's, no more the watchdog's. */
-static void extended(struct hf__core *core, const struct hf__look *look, struct hf__hold *hold,
+static void extended(struct hf__core *core, const struct hf__query *query, struct hf__hold *hold,
                      int64_t now)
 {
 	if (hold->state != HF__HOLD_HELD)
 		return;
-	hf__hold_set_lease(core, hold, look->cmd.sent_at, look->cmd.lease_ms);
+	hf__hold_set_lease(core, hold, query->cmd.sent_at, query->cmd.lease_ms);
 	(void)hf__hold_check(core, hold, now);
 }
 
 /* ---- answers ---- */
 
-static void drop_look(struct hf__core *core, struct hf__look *look)
+static void drop_query(struct hf__core *core, struct hf__query *query)
 {
-	struct hf__lock *lock = look->cmd.lock;
-	hf__list_remove(&look->link);
-	if (look->recorded)
-		hf__record_free(core, look->cmd.record, look->known_until);
-	free(look);
+	struct hf__lock *lock = query->cmd.lock;
+	hf__list_remove(&query->link);
+	if (query->recorded)
+		hf__record_free(core, query->cmd.record, query->known_until);
+	free(query);
 	if (lock)
 		hf__lock_unref(core, lock);
 }
@@ -202,50 +202,50 @@ static void done(struct hf__core *core, struct hf__op *op, const struct hf__answ
 }
 
 /* What was said about permits; true if one that this client held was not there any more. */
-static bool settle_permits(struct hf__core *core, struct hf__look *look,
+static bool settle_permits(struct hf__core *core, struct hf__query *query,
                            const struct hf__answer *answer, enum hf__outcome outcome, int64_t now)
 {
 	bool ours = false;
-	for (uint16_t i = 0; outcome == HF__GONE && i < look->cmd.items; i++) {
+	for (uint16_t i = 0; outcome == HF__GONE && i < query->cmd.items; i++) {
 		bool named = answer->length == HF__PERMIT_SIZE &&
-		             memcmp(answer->text, look->given[i].permit, HF__PERMIT_SIZE) == 0;
-		ours = ours || ((named || look->cmd.items == 1) && own_permit(core, look, i));
+		             memcmp(answer->text, query->given[i].permit, HF__PERMIT_SIZE) == 0;
+		ours = ours || ((named || query->cmd.items == 1) && own_permit(core, query, i));
 	}
-	if (look->cmd.verb == HF__PERMITS_RELEASE) {
-		bool over = outcome == HF__DONE || (look->cmd.items == 1 && outcome == HF__GONE);
-		each_permit(core, look, over ? end_release : leave_release, now);
-		core->stats.releases += outcome == HF__DONE ? look->cmd.items : 0;
+	if (query->cmd.verb == HF__PERMITS_RELEASE) {
+		bool over = outcome == HF__DONE || (query->cmd.items == 1 && outcome == HF__GONE);
+		each_permit(core, query, over ? end_release : leave_release, now);
+		core->stats.releases += outcome == HF__DONE ? query->cmd.items : 0;
 	}
 	struct hf__hold *hold =
-		look->cmd.verb == HF__PERMITS_EXTEND ? own_permit(core, look, 0) : NULL;
+		query->cmd.verb == HF__PERMITS_EXTEND ? own_permit(core, query, 0) : NULL;
 	if (hold && outcome == HF__DONE)
-		extended(core, look, hold, now);
+		extended(core, query, hold, now);
 	else if (hold && outcome == HF__GONE && hold->state == HF__HOLD_HELD)
 		hf__hold_lose(core, hold, HF__LOST_GONE, now);
-	else if (hold && outcome != HF__UNKNOWN && !look->cmd.again)
-		undo_extend(core, look, now);
+	else if (hold && outcome != HF__UNKNOWN && !query->cmd.again)
+		undo_extend(core, query, now);
 	return ours;
 }
 
 /* All permits of the request were held by this client when it began. */
-static bool were_all_ours(struct hf__core *core, struct hf__look *look)
+static bool were_all_ours(struct hf__core *core, struct hf__query *query)
 {
-	for (uint16_t i = 0; i < look->cmd.items; i++) {
-		const struct hf__hold *hold = own_permit(core, look, i);
+	for (uint16_t i = 0; i < query->cmd.items; i++) {
+		const struct hf__hold *hold = own_permit(core, query, i);
 		if (!hold || hold->state != HF__HOLD_RELEASING)
 			return false;
 	}
 	return true;
 }
 
-static void finish(struct hf__core *core, struct hf__look *look, struct hf__op *op,
+static void finish(struct hf__core *core, struct hf__query *query, struct hf__op *op,
                    const struct hf__answer *answer, int64_t now)
 {
 	enum hf__outcome outcome = answer->outcome;
 	/* A repeat finds what the first one did, if that had to succeed; else nobody knows. */
-	if (outcome == HF__GONE && look->cmd.verb == HF__PERMITS_RELEASE && look->cmd.again)
-		outcome = were_all_ours(core, look) ? HF__DONE : HF__UNKNOWN;
-	bool ours = settle_permits(core, look, answer, outcome, now);
+	if (outcome == HF__GONE && query->cmd.verb == HF__PERMITS_RELEASE && query->cmd.again)
+		outcome = were_all_ours(core, query) ? HF__DONE : HF__UNKNOWN;
+	bool ours = settle_permits(core, query, answer, outcome, now);
 	if (outcome == HF__DONE)
 		done(core, op, answer, now);
 	else if (outcome == HF__GONE)
@@ -261,17 +261,17 @@ static void finish(struct hf__core *core, struct hf__look *look, struct hf__op *
 static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                      int64_t now)
 {
-	struct hf__look *look = hf__list_item(cmd, struct hf__look, cmd);
-	struct hf__op *op = look->op;
+	struct hf__query *query = hf__list_item(cmd, struct hf__query, cmd);
+	struct hf__op *op = query->op;
 	/* What may have been done by force is not done again: another may hold the lock by now. */
 	bool unknown = answer->outcome == HF__UNKNOWN && may_repeat(cmd);
 	bool again = unknown || answer->outcome == HF__UNSENT || answer->outcome == HF__NOT_NOW;
 	if (answer->outcome == HF__UNKNOWN) {
 		core->stats.unknowns++;
-		if (!look->known_until)
-			look->known_until = cmd->sent_at + HF__RECORD_MS * 9 / 10;
+		if (!query->known_until)
+			query->known_until = cmd->sent_at + HF__RECORD_MS * 9 / 10;
 	} else if (!again) {
-		look->known_until = 0; /* its record has served its purpose */
+		query->known_until = 0; /* its record has served its purpose */
 	}
 	if (op && again && !(answer->outcome == HF__UNSENT && core->linked)) {
 		cmd->again = cmd->again || unknown;
@@ -280,42 +280,42 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		return;
 	}
 	if (op) {
-		op->look = NULL;
-		look->op = NULL;
-		finish(core, look, op, answer, now);
+		op->query = NULL;
+		query->op = NULL;
+		finish(core, query, op, answer, now);
 	}
-	drop_look(core, look);
+	drop_query(core, query);
 }
 
-void hf__query_resume(struct hf__core *core, struct hf__look *look, int64_t now)
+void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t now)
 {
-	struct hf__op *op = look->op;
+	struct hf__op *op = query->op;
 	if (!core->linked) {
 		core->backend_ops->want_link(core->backend);
 	} else if (op->verb == HF__OP_LINK) {
-		op->look = NULL;
-		drop_look(core, look);
+		op->query = NULL;
+		drop_query(core, query);
 		hf__op_succeed(core, op);
-	} else if (is_forgotten(look, now)) {
+	} else if (is_forgotten(query, now)) {
 		hf__query_leave(core, op, HF_EUNKNOWN, now);
-	} else if (!look->cmd.in_flight)
-		hf__cmd_submit(core, &look->cmd, now, core->config.command_timeout_ms);
+	} else if (!query->cmd.in_flight)
+		hf__cmd_submit(core, &query->cmd, now, core->config.command_timeout_ms);
 }
 
 void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
-	struct hf__look *look = op->look;
-	bool sent = look->cmd.in_flight || look->cmd.again;
-	op->look = NULL;
-	look->op = NULL;
-	if (look->cmd.verb == HF__PERMITS_RELEASE)
-		each_permit(core, look, leave_release, now);
-	else if (look->cmd.verb == HF__PERMITS_EXTEND && !sent)
-		undo_extend(core, look, now);
-	if (sent && changes(look->cmd.verb) && result != HF_ECLOSED)
+	struct hf__query *query = op->query;
+	bool sent = query->cmd.in_flight || query->cmd.again;
+	op->query = NULL;
+	query->op = NULL;
+	if (query->cmd.verb == HF__PERMITS_RELEASE)
+		each_permit(core, query, leave_release, now);
+	else if (query->cmd.verb == HF__PERMITS_EXTEND && !sent)
+		undo_extend(core, query, now);
+	if (sent && changes(query->cmd.verb) && result != HF_ECLOSED)
 		result = HF_EUNKNOWN;
-	if (!look->cmd.in_flight)
-		drop_look(core, look);
+	if (!query->cmd.in_flight)
+		drop_query(core, query);
 	if (result == op->refusal)
 		hf__op_finish_refused(core, op);
 	else if (op->verb == HF__OP_LINK)
@@ -337,30 +337,30 @@ static size_t given_size(const struct hf__op *op)
 	return size;
 }
 
-static struct hf__look *new_look(struct hf__core *core, struct hf__op *op)
+static struct hf__query *new_query(struct hf__core *core, struct hf__op *op)
 {
 	size_t given = given_size(op);
-	struct hf__look *look = calloc(1, sizeof(*look) + given);
-	if (!look)
+	struct hf__query *query = calloc(1, sizeof(*query) + given);
+	if (!query)
 		return NULL;
-	look->op = op;
-	op->look = look;
-	look->cmd.verb = op->verb == HF__OP_REQUEST ? op->request : verb_of[op->verb];
-	look->cmd.user = HF__CMD_OF_LOOK;
-	look->cmd.lock = op->lock;
+	query->op = op;
+	op->query = query;
+	query->cmd.verb = op->verb == HF__OP_REQUEST ? op->request : verb_of[op->verb];
+	query->cmd.user = HF__CMD_OF_QUERY;
+	query->cmd.lock = op->lock;
 	if (op->lock)
 		op->lock->refs++;
-	look->cmd.count = op->amount;
-	look->cmd.lease_ms = op->lease_ms;
+	query->cmd.count = op->amount;
+	query->cmd.lease_ms = op->lease_ms;
 	if (given > 0) {
-		memcpy(look->given, op->permit ? (const void *)op->permit : op->words, given);
-		look->cmd.words = look->given[0].words;
-		look->cmd.items = (uint16_t)op->amount;
+		memcpy(query->given, op->permit ? (const void *)op->permit : op->words, given);
+		query->cmd.words = query->given[0].words;
+		query->cmd.items = (uint16_t)op->amount;
 	}
-	look->cmd.answered = answered;
-	hf__list_init(&look->cmd.link);
-	hf__list_add(&core->looks, &look->link);
-	return look;
+	query->cmd.answered = answered;
+	hf__list_init(&query->cmd.link);
+	hf__list_add(&core->queries, &query->link);
+	return query;
 }
 
 void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
@@ -372,22 +372,22 @@ void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		hf__op_succeed(core, op);
 		return;
 	}
-	struct hf__look *look = new_look(core, op);
-	if (!look) {
+	struct hf__query *query = new_query(core, op);
+	if (!query) {
 		hf__op_finish(core, op, HF_ENOMEM, "no memory for a command");
 		return;
 	}
 	if (hold) {
-		look->cmd.wire = hold->cmd.wire;
+		query->cmd.wire = hold->cmd.wire;
 		op->number = hold->count;
-	} else if (changes(look->cmd.verb)) {
-		look->cmd.wire = ++core->last_request;
-		look->cmd.record = hf__record_take(core, look->cmd.wire, now);
-		look->recorded = true;
+	} else if (changes(query->cmd.verb)) {
+		query->cmd.wire = ++core->last_request;
+		query->cmd.record = hf__record_take(core, query->cmd.wire, now);
+		query->recorded = true;
 	}
-	if (look->cmd.verb == HF__PERMITS_RELEASE)
-		each_permit(core, look, begin_release, now);
-	else if (look->cmd.verb == HF__PERMITS_EXTEND)
-		begin_extend(core, look, now);
-	hf__query_resume(core, look, now);
+	if (query->cmd.verb == HF__PERMITS_RELEASE)
+		each_permit(core, query, begin_release, now);
+	else if (query->cmd.verb == HF__PERMITS_EXTEND)
+		begin_extend(core, query, now);
+	hf__query_resume(core, query, now);
 }

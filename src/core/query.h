@@ -8,10 +8,10 @@
 struct hf__op;
 
 /* The command of such a call; it outlives a call that gives up. */
-struct hf__look {
+struct hf__query {
 	struct hf__cmd cmd;
 	struct hf__op *op;
-	struct hf__list link; /* in core->looks */
+	struct hf__list link; /* in core->queries */
 	bool was_watched;     /* the permit that is being extended was renewed before */
 	bool recorded;        /* it uses the record that cmd names */
 	int64_t known_until;  /* until when the server recognises a repeat by that record */
@@ -22,7 +22,7 @@ struct hf__look {
 };
 
 void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now);
-void hf__query_resume(struct hf__core *core, struct hf__look *look, int64_t now);
+void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t now);
 /* Finishes the call without an answer. */
 void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64_t now);
 

@@ -10,13 +10,13 @@
 static void end_rest(struct hf__core *core, struct hf__lock *lock, int64_t told, int64_t now)
 {
 	struct hf__op *next = hf__lock_first_waiter(lock);
-	if (!next || !next->rests)
+	if (!next || next->phase != HF__OP_RESTING)
 		return;
 	int ourselves = hf__lock_is_watched(lock, HF__CHANNEL_LOCK, NULL) ? 1 : 0;
 	if (told > ourselves)
 		hf__wheel_start(&core->wheel, &next->retry, now + HF__REST_MS);
 	else
-		next->rests = false;
+		next->phase = HF__OP_RUNNING;
 }
 
 /* It is the turn of one of this process, so the others go on waiting here. */
@@ -25,7 +25,7 @@ static void pass_to(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
 	struct hf__list *link;
 	hf__list_each (link, &lock->queue) {
 		struct hf__op *op = hf__list_item(link, struct hf__op, link);
-		if (!op->here || op->hold->cmd.wire != wire)
+		if (op->phase != HF__OP_LOCAL || op->hold->cmd.wire != wire)
 			continue;
 		lock->held = op->hold;
 		core->events->resume(core, op->hold, now);

@@ -481,7 +481,7 @@ static void server_that_is_never_ready_is_named_at_the_deadline(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = fake_acquire_within(fake, 1, 500);
-	while (op->active) {
+	while (hf__op_is_active(op)) {
 		if (fake_pending(fake))
 			fake_reply(fake, (struct hf__answer){.outcome = HF__NOT_NOW,
 			                                     .error = HF_ENOTNOW,

@@ -81,14 +81,14 @@ static inline void fake_want_link(void *backend)
 
 static inline void fake_finish(void *host, struct hf__op *op)
 {
-	assert_false(op->active);
+	assert_false(hf__op_is_active(op));
 	((struct fake *)host)->finished++;
 }
 
 static inline void fake_listens(void *host, struct hf__op *op)
 {
 	(void)host;
-	assert_true(op->active);
+	assert_true(hf__op_is_active(op));
 }
 
 static inline void fake_news(void *host, struct hf__hold *hold)
@@ -184,12 +184,12 @@ static inline struct hf__op *fake_release(struct fake *fake, uint64_t owner)
 
 static inline void check_waits(const struct hf__op *op)
 {
-	assert_true(op->active);
+	assert_true(hf__op_is_active(op));
 }
 
 static inline void check_result(const struct hf__op *op, int result)
 {
-	assert_false(op->active);
+	assert_false(hf__op_is_active(op));
 	if (op->result != result)
 		print_error("detail: %s\n", op->detail);
 	assert_int_equal(op->result, result);

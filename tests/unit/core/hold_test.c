@@ -352,7 +352,7 @@ static void unknown_extend_is_repeated_and_the_hold_goes_on(void **state)
 	check_waits(op);
 	assert_int_equal(fake_state(fake, 1), HF_HELD);
 	fake_link_up(fake);
-	while (op->active)
+	while (hf__op_is_active(op))
 		fake_answer_renewal(fake, true);
 	check_result(op, 0);
 	assert_int_equal(fake_remaining(fake, 1), 90000 - 902);
