@@ -210,7 +210,7 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
 /* Whoever asked in vain stands in a queue on the server. */
 static bool leaves_place(const struct hf__hold *hold)
 {
-	return hold->cmd.place_ms > 0 || hold->cmd.lock->traits->session;
+	return hold->cmd.place_ms > 0 || hold->cmd.lock->policy->keeps_place;
 }
 
 static void busy(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
@@ -313,19 +313,19 @@ static int64_t end_of(const struct hf__op *op, struct hf__hold *hold, int64_t se
 {
 	if (!op->lease_ms)
 		return HF__NEVER;
-	int64_t end = hf__hold_valid_until(sent_at, op->lease_ms);
+	int64_t end = hf__policy_valid_until(sent_at, op->lease_ms);
 	if (end > hold->leased_until)
-		hf__hold_note_end(hold, end, op->lease_ms);
+		hold->cmd.lock->policy->note_end(hold, end, op->lease_ms);
 	return end;
 }
 
-/* A session knows no leases: when a level of one is over is for us to know, and it begins now. */
+/* The lease of a level counts from the request, or from now if only this client counts it. */
 static bool confirm_ask(struct hf__core *core, const struct hf__op *op, struct hf__hold *hold,
                         int64_t now)
 {
-	bool session = hold->cmd.lock->traits->session;
+	bool counted_there = hold->cmd.lock->policy->server_ends;
 	int64_t before = hold->end_at;
-	int64_t end = end_of(op, hold, session ? now : hold->cmd.sent_at);
+	int64_t end = end_of(op, hold, counted_there ? hold->cmd.sent_at : now);
 	if (hold->count == 0 || end > hold->end_at)
 		hold->end_at = end;
 	if (hf__hold_confirm(core, hold, hold->cmd.sent_at, hold->cmd.lease_ms, now))
@@ -410,7 +410,7 @@ static uint32_t place_of(const struct hf__core *core, const struct hf__op *op)
 	if (op->wait_ms == HF_NOWAIT)
 		return 0;
 	if (!op->lock->traits->ordered)
-		return op->lock->traits->session; /* any time: it is told when its turn comes */
+		return op->lock->policy->keeps_place; /* for as long as the call waits */
 	return wait_ms < INT32_MAX ? (uint32_t)wait_ms : INT32_MAX;
 }
 
@@ -428,9 +428,8 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 		hold->recorded = true;
 	}
 	cmd->verb = HF__ASK;
-	cmd->lease_ms = takes             ? HF__TAKEN_MS
-	                : traits->session ? core->config.watchdog_ms
-	                                  : hf__acquire_lease(core, op);
+	cmd->lease_ms = takes ? HF__TAKEN_MS
+	                      : op->lock->policy->lease_to_send(core, hf__acquire_lease(core, op));
 	cmd->count = traits->nesting == HF__NEST_APART ? op->amount : hold->count + 1;
 	cmd->items = traits->several ? (uint16_t)op->amount : 0;
 	cmd->from = op->from ? op->from : hf__hold_writer(core, op->lock, op->owner);
@@ -447,9 +446,8 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 /* An extension never takes a lock that is free: it renews what is there. */
 static void prepare_extend(const struct hf__core *core, struct hf__hold *hold)
 {
-	bool session = hold->cmd.lock->traits->session;
 	hold->cmd.verb = HF__RENEW;
-	hold->cmd.lease_ms = session ? core->config.watchdog_ms : hold->op->lease_ms;
+	hold->cmd.lease_ms = hold->cmd.lock->policy->lease_to_send(core, hold->op->lease_ms);
 	hold->cmd.item = NULL;
 	hold->cmd.items = 1;
 	hold->cmd.answered = extended;
@@ -542,7 +540,7 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 		count_wait(core, op);
 }
 
-/* The session carries all levels, so the server need not know. A later end is soon confirmed. */
+/* The server need not know of the level. If it ends later than the others, a renewal confirms that. */
 static void nest_here(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t now)
 {
 	int64_t end = end_of(op, hold, now);
@@ -568,7 +566,7 @@ static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__ho
 	}
 	hold->op = op;
 	op->hold = hold;
-	if (op->lock->traits->session)
+	if (op->lock->policy->nests_here)
 		nest_here(core, op, hold, now);
 	else
 		hf__acquire_ask(core, hold, now);

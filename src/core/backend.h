@@ -152,6 +152,7 @@ struct hf__traits {
 	bool session;    /* a hold lasts as long as the session, unless this client ends it */
 	bool several;    /* one acquire can be for several holds */
 	bool writes;     /* the half of a read-write lock that excludes */
+	bool yields;     /* readers of a client let its writers go first */
 	bool skewed;     /* its expiry is compared with the clocks of other hosts */
 	bool tokens;     /* a grant can carry a token */
 	bool unrecorded; /* the server keeps no record of its requests: a removal is not repeated */

@@ -17,6 +17,7 @@
  *   spin.c       how a spin lock waits
  *   log.c        log lines
  *   cmd.c        commands: how they go down to the backend
+ *   policy.c     how long a hold lasts: with a lease, or with a session
  *   lock.c       lock records: references, wait queue, watches, parked calls
  *   op.c         calls: how they begin and finish
  *   hold.c       holds: what can be believed of one, its news, its end

@@ -2,6 +2,7 @@
 #include "core/hold.h"
 #include "core/core.h"
 #include "core/mutants.h"
+#include "core/policy.h"
 #include "core/record.h"
 
 #include <assert.h>
@@ -10,24 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Clocks may run this much apart over a lease, and both are read in whole milliseconds. */
-static int64_t drift_of(int64_t lease_ms)
-{
-	return HF__MUTANT(NO_DRIFT) ? 0 : lease_ms / 100 + 2;
-}
-
 int64_t hf__hold_lease(const struct hf__hold *hold)
 {
-	bool fixed = hold->cmd.lock->traits->session && hold->valid_until == hold->leased_until &&
-	             hold->end_at == hold->leased_until;
-	return fixed ? hold->leased_ms : hold->lease_ms;
-}
-
-void hf__hold_note_end(struct hf__hold *hold, int64_t end, int64_t lease_ms)
-{
-	hold->leased_until = end;
-	if (hold->cmd.lock->traits->session)
-		hold->leased_ms = lease_ms < UINT32_MAX ? (uint32_t)lease_ms : UINT32_MAX;
+	return hold->cmd.lock->policy->lease_of(hold);
 }
 
 static int64_t risk_at(const struct hf__hold *hold)
@@ -238,28 +224,10 @@ void hf__hold_take_cell(struct hf__hold *hold)
 	hold->has_cell = true;
 }
 
-int64_t hf__hold_valid_until(int64_t sent_at, int64_t lease_ms)
-{
-	return hf__clock_after(sent_at, lease_ms - drift_of(lease_ms));
-}
-
-/* Some ends are read by others on clocks of their own; of a short lease enough must be left. */
-static int64_t until_of(const struct hf__core *core, const struct hf__hold *hold, int64_t sent_at,
-                        int64_t lease_ms)
-{
-	int64_t until = hf__hold_valid_until(sent_at, lease_ms);
-	int64_t skew = core->config.peer_skew_ms;
-	if (hold->cmd.lock->traits->session)
-		return until < hold->end_at ? until : hold->end_at;
-	if (!hold->cmd.lock->traits->skewed)
-		return until;
-	return until - (skew < lease_ms / 4 ? skew : lease_ms / 4);
-}
-
 void hf__hold_shorten(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms)
 {
-	int64_t until = until_of(core, hold, sent_at, lease_ms);
+	int64_t until = hold->cmd.lock->policy->valid_until(core, hold, sent_at, lease_ms);
 	if (until < hold->valid_until)
 		hold->valid_until = until;
 	publish(hold);
@@ -269,20 +237,7 @@ void hf__hold_shorten(struct hf__core *core, struct hf__hold *hold, int64_t sent
 void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                         int64_t lease_ms)
 {
-	/* A session goes on; that the hold ends is for us to know. */
-	if (hold->cmd.lock->traits->session) {
-		hold->end_at = hf__hold_valid_until(sent_at, lease_ms);
-		hf__hold_note_end(hold, hold->end_at, lease_ms);
-		if (hold->valid_until > hold->end_at)
-			hold->valid_until = hold->end_at;
-		hold->renew_at = sent_at;
-		publish(hold);
-		hf__hold_arm(core, hold);
-		return;
-	}
-	hold->lease_ms = lease_ms;
-	hold->valid_until = until_of(core, hold, sent_at, lease_ms);
-	hold->at_risk = false;
+	hold->cmd.lock->policy->set_lease(core, hold, sent_at, lease_ms);
 	publish(hold);
 	hf__hold_arm(core, hold);
 }
@@ -290,7 +245,8 @@ void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t se
 bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms, int64_t now)
 {
-	int64_t until = until_of(core, hold, HF__MUTANT(REPLY_TIME) ? now : sent_at, lease_ms);
+	int64_t until = hold->cmd.lock->policy->valid_until(
+		core, hold, HF__MUTANT(REPLY_TIME) ? now : sent_at, lease_ms);
 	bool fresh = hold->state == HF__HOLD_ASKING;
 	if (now >= (fresh ? until : hold->valid_until))
 		return false;
@@ -372,7 +328,7 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	hf__log_write(core, HF_LOG_WARN, "%s: %s", hold->cmd.lock->name, why);
 	add_news(core, hold, HF_LOST);
 	/* The session may go on, and with it what this hold is on the server; force may have hit another's. */
-	hold->stays = (timed || reason == HF__LOST_FORCED) && hold->cmd.lock->traits->session;
+	hold->stays = (timed || reason == HF__LOST_FORCED) && !hold->cmd.lock->policy->server_ends;
 	if (hold->stays && !hold->op)
 		core->events->resume(core, hold, now);
 	hf__lock_next(core, hold->cmd.lock, now);
@@ -433,7 +389,7 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		lease_ms = hold->cmd.lease_ms; /* an extension may have run unanswered */
 	if (hold->was_watched && lease_ms < core->config.watchdog_ms)
 		lease_ms = core->config.watchdog_ms;
-	if (hold->placed || hold->cmd.place_ms > 0 || lock->traits->session)
+	if (hold->placed || hold->cmd.place_ms > 0 || !lock->policy->server_ends)
 		lease_ms = HF__PLACE_MS; /* which may last long, and keeps others waiting */
 	hold->ended_at = hf__clock_after(now, core->closed ? HF__CLOSE_MS : lease_ms);
 	core->events->resume(core, hold, now);

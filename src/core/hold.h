@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "core/backend.h"
 #include "core/lock.h"
+#include "core/policy.h"
 #include "engine/wheel.h"
 
 /* How long the client keeps trying to leave the server's queue. */
@@ -81,7 +82,7 @@ static inline bool hf__hold_busy(const struct hf__hold *hold)
 /* It is renewed until it is released. */
 static inline bool hf__hold_is_renewed(const struct hf__hold *hold)
 {
-	return hold->watched_from || hold->cmd.lock->traits->session;
+	return hold->watched_from || hold->cmd.lock->policy->always_renews;
 }
 
 struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner);
@@ -97,8 +98,6 @@ struct hf__hold *hf__hold_new_sibling(const struct hf__hold *first, uint32_t num
 /* The sibling was granted together with the first. */
 void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *first);
 
-/* When a lease that was granted to a request of this time is over for us. */
-int64_t hf__hold_valid_until(int64_t sent_at, int64_t lease_ms);
 /* The server confirmed the lease: extends valid-until; false if the answer came too late. */
 bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms, int64_t now);
@@ -110,8 +109,6 @@ void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t se
                         int64_t lease_ms);
 /* The lease behind valid_until: that of the session, or one that ends the hold before. */
 int64_t hf__hold_lease(const struct hf__hold *hold);
-/* A level has a lease of its own, which is over at `end`. */
-void hf__hold_note_end(struct hf__hold *hold, int64_t end, int64_t lease_ms);
 
 /* Puts the hold on the list of those to renew. */
 void hf__hold_want_renewal(struct hf__core *core, struct hf__hold *hold);

@@ -1,6 +1,7 @@
 /* The records: what this client knows of each name, who waits for it here, and its watch. */
 #include "core/lock.h"
 #include "core/core.h"
+#include "core/policy.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@ static struct hf__lock *new_lock(struct hf__core *core, const struct lock_key *k
 	hf__list_init(&lock->holds);
 	hf__list_init(&lock->queue);
 	lock->traits = key->traits;
+	lock->policy = key->traits->session ? &hf__policy_session : &hf__policy_lease;
 	lock->kind = key->traits->kind;
 	lock->length = (uint16_t)key->length;
 	lock->values = (uint8_t)key->n;
@@ -158,7 +160,7 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
 int64_t hf__lock_yields(struct hf__core *core, const struct hf__op *op, int64_t now)
 {
 	const struct hf__traits *traits = op->lock->traits;
-	if (!traits->half || traits->writes || traits->session)
+	if (!traits->yields || traits->writes)
 		return 0;
 	const struct hf__lock *writer = hf__lock_find(core, traits->half, op->lock->name);
 	if (!writer)
@@ -199,7 +201,7 @@ static void let_read(struct hf__core *core, const struct hf__lock *writer, int64
 void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	const struct hf__traits *traits = lock->traits;
-	if (traits->writes && !traits->session && !core->closed && !hf__lock_held_here(lock, now))
+	if (traits->writes && traits->yields && !core->closed && !hf__lock_held_here(lock, now))
 		let_read(core, lock, now);
 	if (traits->ordered && !core->closed && !hf__lock_held_here(lock, now))
 		let_all(core, lock, now);

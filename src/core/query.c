@@ -73,8 +73,8 @@ static void each_permit(struct hf__core *core, struct hf__query *query, each_per
 /* Given up from now on, whatever the answer will be. */
 static void begin_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
-	/* Of a session only we know that its time is over. */
-	if (hold->cmd.lock->traits->session)
+	/* Only this client knows whether the lease is over. */
+	if (!hold->cmd.lock->policy->server_ends)
 		(void)hf__hold_check(core, hold, now);
 	if (hold->state != HF__HOLD_HELD)
 		return;

@@ -204,7 +204,7 @@ static int64_t late_arrival(struct world *world, const struct client *client,
 	int64_t shift = world_between(world, -1, 1);
 	int64_t fine = world_between(world, 0, 999);
 	int64_t long_after = world_between(world, 0, 2000);
-	int64_t until = hf__hold_valid_until(request->sent_at, request->lease_ms);
+	int64_t until = hf__policy_valid_until(request->sent_at, request->lease_ms);
 	int64_t ms = choice == 0                            ? request->answer_by + long_after
 	             : choice == 1 && request->lease_ms > 0 ? until + shift
 	                                                    : request->answer_by + shift;

@@ -20,10 +20,10 @@ static void nest(struct fake *fake, uint64_t owner, int64_t lease_ms, int32_t co
 static void validity_ends_a_hundredth_and_2_ms_before_the_lease(void **state)
 {
 	(void)state;
-	assert_int_equal(hf__hold_valid_until(5000, 30000), 5000 + 30000 - 300 - 2);
-	assert_int_equal(hf__hold_valid_until(5000, 10), 5000 + 10 - 2);
-	assert_int_equal(hf__hold_valid_until(5000, 199), 5000 + 199 - 1 - 2);
-	assert_int_equal(hf__hold_valid_until(0, HF__LONGEST_MS),
+	assert_int_equal(hf__policy_valid_until(5000, 30000), 5000 + 30000 - 300 - 2);
+	assert_int_equal(hf__policy_valid_until(5000, 10), 5000 + 10 - 2);
+	assert_int_equal(hf__policy_valid_until(5000, 199), 5000 + 199 - 1 - 2);
+	assert_int_equal(hf__policy_valid_until(0, HF__LONGEST_MS),
 	                 HF__LONGEST_MS - HF__LONGEST_MS / 100 - 2);
 }
 
