@@ -383,12 +383,12 @@ void hf__core_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now
 	hf__lock_wake_all(core, lock, now);
 }
 
-void hf__core_asked(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
+void hf__core_revoke(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
 {
 	struct hf__hold *hold = find_wire(lock, wire);
 	(void)now;
 	if (hold)
-		hf__hold_asked(core, hold);
+		hf__hold_revoke(core, hold);
 }
 
 const char *hf__core_value(const struct hf__cmd *cmd)
@@ -403,7 +403,7 @@ bool hf__core_is_wanted(const struct hf__cmd *cmd)
 	return op && !op->cancelled;
 }
 
-void hf__core_gone(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
+void hf__core_lose(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
 {
 	struct hf__hold *hold = find_wire(lock, wire);
 	if (hold && hold->state == HF__HOLD_HELD)

@@ -433,7 +433,7 @@ void hf__hold_finish_lost(struct hf__core *core, struct hf__op *op, const struct
 		hf__op_finish(core, op, HF_ELOST, "%s", why);
 }
 
-void hf__hold_asked(struct hf__core *core, struct hf__hold *hold)
+void hf__hold_revoke(struct hf__core *core, struct hf__hold *hold)
 {
 	if (hold->state == HF__HOLD_HELD)
 		add_news(core, hold, HF_REVOKED);

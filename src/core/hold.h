@@ -139,8 +139,8 @@ void hf__hold_explain(const struct hf__hold *hold, int64_t now, char *ret_text, 
 void hf__hold_finish_lost(struct hf__core *core, struct hf__op *op, const struct hf__hold *hold,
                           const char *holder, size_t length, int64_t now);
 
-/* Another client asks its owner to give it up. */
-void hf__hold_asked(struct hf__core *core, struct hf__hold *hold);
+/* Another client asks the owner to give it up. */
+void hf__hold_revoke(struct hf__core *core, struct hf__hold *hold);
 /* Takes the oldest news; false if there is none. */
 bool hf__hold_next_news(struct hf__hold *hold, hf_state *ret_state);
 /* The host has reported all news: frees the hold if it is dead. */

@@ -125,7 +125,7 @@ static void bury(struct hf__zk *zk, struct hf__node *node)
 void hf__node_gone(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	if (node->granted)
-		hf__core_gone(zk->core, node->lock, node->wire, now);
+		hf__core_lose(zk->core, node->lock, node->wire, now);
 	if (node->cmd) {
 		node->taken = node->granted && node->cmd->verb != HF__ASK;
 		hf__list_remove(&node->link);
