@@ -223,9 +223,9 @@ static bool take_news(struct hf_client *client, hf_event *ret_event)
 		found = hf__hold_next_news(hold, &ret_event->state);
 		if (found)
 			fill_event(client, hold, ret_event);
-		if (hold->untold_n == 0) {
+		if (hold->pending_n == 0) {
 			hf__list_remove(&hold->news);
-			hf__hold_told(&client->core, hold);
+			hf__hold_end_news(&client->core, hold);
 		}
 	}
 	hf__engine_unlock(&client->engine);

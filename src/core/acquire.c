@@ -1,4 +1,4 @@
-/* Taking a lock, taking it once more, and making it last longer: everything that asks. */
+/* Acquiring a lock or one more level of it, and extending a lease: every command that asks. */
 #include "core/acquire.h"
 #include "core/cmd.h"
 #include "core/core.h"
@@ -29,7 +29,7 @@ static void leave_queue(struct hf__core *core, struct hf__op *op, int64_t now)
 	hf__lock_left(core, lock, now);
 	if (!first || hf__list_empty(&lock->queue) || !hf__wheel_running(&op->retry))
 		return;
-	/* Nothing has changed on the server, so who is first now asks when this one would have. */
+	/* Nothing has changed on the server: the next waiter asks when this one would have. */
 	struct hf__op *next = hf__list_item(lock->queue.next, struct hf__op, link);
 	if (op->phase == HF__OP_RESTING)
 		next->phase = HF__OP_RESTING;
@@ -46,7 +46,7 @@ static void let_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		hf__hold_idle(core, hold, now);
 }
 
-/* The call has left: an attempt ends with it, a hold goes on. */
+/* The call has left. An acquisition that was not granted ends with it; a hold continues. */
 static void let_go(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->state == HF__HOLD_ASKING)
@@ -80,12 +80,13 @@ void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, i
 	else if (result == HF_EBUSY || result == HF_ETIMEDOUT)
 		hf__op_finish(core, op, result, "%s: waited %" PRId64 " ms", lock->name, waited);
 	else
-		hf__op_finish(core, op, result, "%s: after %" PRId64 " ms", lock->name, waited);
+		hf__op_finish(core, op, result, "%s: %s after %" PRId64 " ms", lock->name,
+		              result == HF_ECANCELLED ? "cancelled" : "gave up", waited);
 	if (hold)
 		let_go(core, hold, now);
 }
 
-/* Permits taken together are holds of their own from now on. */
+/* Permits that were acquired together are separate holds from now on. */
 static void part_siblings(struct hf__core *core, struct hf__op *op, struct hf__hold *first)
 {
 	if (op->lock->traits->nesting == HF__NEST_APART)
@@ -97,8 +98,9 @@ static void part_siblings(struct hf__core *core, struct hf__op *op, struct hf__h
 	}
 }
 
-/* A grant that is no hold: the call has what it wanted, and nothing is left to look after. */
-static void taken(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t now)
+/* The grant is not a hold: nothing has to be renewed or released. */
+static void finish_taken(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                         int64_t now)
 {
 	hold->doubtful = false;
 	core->stats.grants++;
@@ -108,8 +110,8 @@ static void taken(struct hf__core *core, struct hf__op *op, struct hf__hold *hol
 	hf__hold_end(core, hold, now);
 }
 
-static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t token,
-                    int64_t now)
+static void on_granted(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                       int64_t token, int64_t now)
 {
 	hold->doubtful = false;
 	if (hold->count++ == 0) {
@@ -132,13 +134,13 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	if (hold->cmd.lock->traits->ordered)
 		hf__lock_unwatch(core, hold->cmd.lock, hold);
 	hf__op_succeed(core, op);
-	hf__lock_next(core, hold->cmd.lock, now); /* the next one polls from now on */
+	hf__lock_next(core, hold->cmd.lock, now); /* the next waiter polls from now on */
 	hf__hold_idle(core, hold, now);
 }
 
-/* A grant that came too late to be believed; the server has it, so asking again settles it. */
-static void granted_late(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
-                         int64_t now)
+/* The grant arrived too late to be valid. The server knows the hold, so another ask renews it. */
+static void on_late_grant(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                          int64_t now)
 {
 	hold->doubtful = true;
 	if (op->cancelled)
@@ -156,17 +158,17 @@ static void count_wait(struct hf__core *core, struct hf__op *op)
 	op->waited = true;
 }
 
-/* How long to sleep if nothing wakes us. */
+/* How long to wait if nothing wakes the call up. */
 static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t ttl_ms)
 {
 	if (op->lock->traits->ordered && ttl_ms <= 0)
-		return hf__random_jitter(&core->random,
-		                         HF__TURN_MS); /* another's turn: it may be late */
+		/* It is another waiter's turn, which may not come to take it. */
+		return hf__random_jitter(&core->random, HF__TURN_MS);
 	int64_t poll = HF__SLOW_POLL_MS;
-	/* A waiter that does not ask for the watchdog's lease counts as dead. */
+	/* A waiter that does not ask for as long as the watchdog's lease counts as dead. */
 	if (op->lock->traits->ordered && core->config.watchdog_ms / 4 < poll)
 		poll = core->config.watchdog_ms / 4 + 1;
-	/* A place lasts as long as we ask, or as the whole of a wait that has an end. */
+	/* Without a deadline, only another ask keeps the place for longer than place_ms. */
 	if (op->wait_ms == 0 && op->hold->cmd.place_ms > 0 && op->hold->cmd.place_ms / 3 < poll)
 		poll = op->hold->cmd.place_ms / 3 + 1;
 	int64_t pause = hf__random_jitter(&core->random, poll);
@@ -179,13 +181,13 @@ static void sleep_on(struct hf__core *core, struct hf__op *op, int64_t pause_ms,
 	core->host_ops->listens(core->host, op);
 }
 
-/* Listens for the release, asks once more where that is new, and sleeps. */
+/* Listens for the release and waits; asks once more first if it did not listen before. */
 static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
                      int64_t now)
 {
 	bool ordered = answer->channel == HF__CHANNEL_WAITER;
 	if (op->lock->traits->ordered && hf__lock_held_here(op->lock, now)) {
-		/* Who releases it is of this process, and hears whose turn it is then. */
+		/* This client holds the lock, and its release will say whose turn it is. */
 		op->phase = HF__OP_LOCAL;
 		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms));
 		core->host_ops->idles(core->host, op);
@@ -197,7 +199,7 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
 	}
 	struct hf__hold *own = ordered ? op->hold : NULL;
 	bool watched = hf__lock_is_watched(op->lock, answer->channel, own);
-	/* Who holds it as a lock without order tells nobody in particular. */
+	/* A holder of an unordered kind announces its release on the lock's own channel. */
 	if ((ordered && hf__lock_watch(core, op->lock, HF__CHANNEL_LOCK, NULL)) ||
 	    hf__lock_watch(core, op->lock, answer->channel, own))
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
@@ -207,19 +209,19 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
 		sleep_on(core, op, pause_of(core, op, answer->ttl_ms), now);
 }
 
-/* Whoever asked in vain stands in a queue on the server. */
+/* An ask that was answered BUSY has a place in the server's queue. */
 static bool leaves_place(const struct hf__hold *hold)
 {
 	return hold->cmd.place_ms > 0 || hold->cmd.lock->policy->keeps_place;
 }
 
-static void busy(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
-                 int64_t now)
+static void on_busy(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                    int64_t now)
 {
 	op->hold->doubtful = false;
 	op->hold->placed = leaves_place(op->hold);
 	if (op->lock->held == op->hold) {
-		op->lock->held = NULL; /* so it was not its turn after all */
+		op->lock->held = NULL; /* it was not its turn after all */
 		hf__lock_next(core, op->lock, now);
 	}
 	op->refusal = 0;
@@ -244,21 +246,21 @@ static void busy(struct hf__core *core, struct hf__op *op, const struct hf__answ
 		wait_for(core, op, answer, now);
 }
 
-static void refused(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
-                    int64_t now)
+static void on_refused(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                       int64_t now)
 {
 	struct hf__hold *hold = op->hold;
 	leave_queue(core, op, now);
 	hf__op_finish(core, op, answer->error, "%s: %.*s", op->lock->name, (int)answer->length,
 	              answer->text);
-	/* A right that is missing may have stopped it half way. */
+	/* Without the right to a command, the script may have stopped half way. */
 	if (hold->cmd.verb == HF__ASK &&
 	    (answer->error == HF_EDENIED || answer->error == HF_EREFUSED))
 		hold->doubtful = true;
 	let_go(core, hold, now);
 }
 
-/* It may have run. What it took without a lease the server remembers only for a while. */
+/* The ask may have run. The server remembers only for a while what it took without a lease. */
 static void doubt(struct hf__hold *hold)
 {
 	if (!hold->doubtful && hold->cmd.lock->traits->trace == HF__TRACE_TAKEN)
@@ -266,9 +268,9 @@ static void doubt(struct hf__hold *hold)
 	hold->doubtful = true;
 }
 
-/* No answer, or none that helps: the next connection or the next try goes on. */
-static void unanswered(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
-                       int64_t now)
+/* The outcome is not known, or not final: the next connection or the next retry asks again. */
+static void on_no_answer(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                         int64_t now)
 {
 	if (answer->outcome == HF__UNKNOWN)
 		doubt(op->hold);
@@ -280,11 +282,11 @@ static void unanswered(struct hf__core *core, struct hf__op *op, const struct hf
 		hf__op_retry_later(core, op, answer, now);
 }
 
-static void gone(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
-                 const struct hf__answer *answer, int64_t now)
+static void on_gone(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                    const struct hf__answer *answer, int64_t now)
 {
 	if (hold->state == HF__HOLD_ASKING) {
-		/* Of several permits that an unanswered ask had taken, one is gone: so are all. */
+		/* An unanswered ask took several permits and one of them is gone: none counts. */
 		hold->doubtful = true;
 		hf__acquire_give_up(core, op, HF_EUNKNOWN, now);
 		return;
@@ -296,8 +298,8 @@ static void gone(struct hf__core *core, struct hf__op *op, struct hf__hold *hold
 }
 
 /* The answer to an ask whose call has left. */
-static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct hf__answer *answer,
-                    int64_t now)
+static void on_cleaning_answer(struct hf__core *core, struct hf__hold *hold,
+                               const struct hf__answer *answer, int64_t now)
 {
 	if (answer->outcome == HF__BUSY)
 		hold->placed = leaves_place(hold);
@@ -308,7 +310,7 @@ static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct h
 		hf__hold_end(core, hold, now);
 }
 
-/* When the level that is asked for ends by itself; noted if it has a lease of its own. */
+/* When the requested level expires, which is noted if it has a lease of its own. */
 static int64_t end_of(const struct hf__op *op, struct hf__hold *hold, int64_t sent_at)
 {
 	if (!op->lease_ms)
@@ -349,7 +351,7 @@ void hf__acquire_on_answer(struct hf__core *core, struct hf__cmd *cmd,
 		if (answer->outcome == HF__GONE && hold->state == HF__HOLD_HELD)
 			hf__hold_lose(core, hold, HF__LOST_GONE, now);
 		if (hold->state == HF__HOLD_CLEANING)
-			cleaned(core, hold, answer, now);
+			on_cleaning_answer(core, hold, answer, now);
 		else
 			let_idle(core, hold, now);
 		return;
@@ -357,26 +359,26 @@ void hf__acquire_on_answer(struct hf__core *core, struct hf__cmd *cmd,
 	switch (answer->outcome) {
 	case HF__GRANTED:
 		if (cmd->lock->traits->trace != HF__TRACE_LEASE)
-			taken(core, op, hold, now);
+			finish_taken(core, op, hold, now);
 		else if (hold->state == HF__HOLD_LOST)
-			gone(core, op, hold, answer, now);
+			on_gone(core, op, hold, answer, now);
 		else if (confirm_ask(core, op, hold, now))
-			granted(core, op, hold, answer->token, now);
+			on_granted(core, op, hold, answer->token, now);
 		else if (hold->state == HF__HOLD_ASKING)
-			granted_late(core, op, hold, now);
+			on_late_grant(core, op, hold, now);
 		else if (hf__hold_check(core, hold, now))
-			gone(core, op, hold, answer, now);
+			on_gone(core, op, hold, answer, now);
 		break;
-	case HF__BUSY: busy(core, op, answer, now); break;
-	case HF__GONE: gone(core, op, hold, answer, now); break;
+	case HF__BUSY: on_busy(core, op, answer, now); break;
+	case HF__GONE: on_gone(core, op, hold, answer, now); break;
 	case HF__DONE:
-	case HF__FAILED: refused(core, op, answer, now); break;
-	default: unanswered(core, op, answer, now);
+	case HF__FAILED: on_refused(core, op, answer, now); break;
+	default: on_no_answer(core, op, answer, now);
 	}
 }
 
-static void extended(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
-                     int64_t now)
+static void on_extend_answer(struct hf__core *core, struct hf__cmd *cmd,
+                             const struct hf__answer *answer, int64_t now)
 {
 	struct hf__hold *hold = hf__list_item(cmd, struct hf__hold, cmd);
 	struct hf__op *op = hold->op;
@@ -390,17 +392,17 @@ static void extended(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		return;
 	}
 	if (answer->outcome == HF__FAILED) {
-		refused(core, op, answer, now);
+		on_refused(core, op, answer, now);
 	} else if (answer->outcome != HF__DONE) {
-		unanswered(core, op, answer, now);
+		on_no_answer(core, op, answer, now);
 	} else if (hold->state == HF__HOLD_LOST || !answer->there[0]) {
-		gone(core, op, hold, answer, now);
+		on_gone(core, op, hold, answer, now);
 	} else if (confirm_ask(core, op, hold, now)) {
 		hf__hold_arm(core, hold);
 		hf__op_succeed(core, op);
 		hf__hold_idle(core, hold, now);
 	} else if (hf__hold_check(core, hold, now)) {
-		gone(core, op, hold, answer, now);
+		on_gone(core, op, hold, answer, now);
 	}
 }
 
@@ -414,7 +416,6 @@ static uint32_t place_of(const struct hf__core *core, const struct hf__op *op)
 	return wait_ms < INT32_MAX ? (uint32_t)wait_ms : INT32_MAX;
 }
 
-/* One more level, or a first one. */
 void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	const struct hf__op *op = hold->op;
@@ -443,14 +444,14 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 	core->stats.attempts++;
 }
 
-/* An extension never takes a lock that is free: it renews what is there. */
+/* An extension never takes a free lock: it renews an existing hold. */
 static void prepare_extend(const struct hf__core *core, struct hf__hold *hold)
 {
 	hold->cmd.verb = HF__RENEW;
 	hold->cmd.lease_ms = hold->cmd.lock->policy->lease_to_send(core, hold->op->lease_ms);
 	hold->cmd.item = NULL;
 	hold->cmd.items = 1;
-	hold->cmd.answered = extended;
+	hold->cmd.answered = on_extend_answer;
 }
 
 void hf__acquire_submit(struct hf__core *core, struct hf__hold *hold, int64_t now)
@@ -466,7 +467,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	hf__wheel_stop(&core->wheel, &op->retry);
 	op->phase = HF__OP_RUNNING;
 	if (op->deadline.at <= now)
-		return; /* its time is over, and it will be told so in this turn */
+		return; /* its deadline is due in this turn */
 	if (!core->linked) {
 		core->backend_ops->want_link(core->backend);
 		return;
@@ -484,7 +485,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	hf__acquire_submit(core, hold, now);
 }
 
-/* The holds of all permits but the first, before they are asked for; false without memory. */
+/* Makes the holds of all permits except for the first before it asks; false without memory. */
 static bool make_siblings(struct hf__op *op, const struct hf__hold *first)
 {
 	for (int32_t i = 1; op->lock->traits->several && i < op->amount; i++) {
@@ -496,7 +497,7 @@ static bool make_siblings(struct hf__op *op, const struct hf__hold *first)
 	return true;
 }
 
-/* Others of this lock may ask before it, so it takes its cell now. */
+/* Other calls of this lock may ask first and take the first cell, so it takes its own now. */
 static void keep_back(struct hf__core *core, struct hf__op *op, int64_t until)
 {
 	op->phase = HF__OP_LOCAL;
@@ -540,7 +541,7 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 		count_wait(core, op);
 }
 
-/* The server need not know of the level. If it ends later than the others, a renewal confirms that. */
+/* The server need not know of the level. If it extends the hold, a renewal confirms that. */
 static void nest_here(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t now)
 {
 	int64_t end = end_of(op, hold, now);
@@ -548,7 +549,7 @@ static void nest_here(struct hf__core *core, struct hf__op *op, struct hf__hold 
 		hold->end_at = end;
 		hold->renew_at = now;
 	}
-	granted(core, op, hold, hold->token, now);
+	on_granted(core, op, hold, hold->token, now);
 }
 
 static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
@@ -561,7 +562,8 @@ static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__ho
 		return;
 	}
 	if (hold->count == INT32_MAX) {
-		hf__op_finish(core, op, HF_EINVAL, "%s: nested too deep", op->lock->name);
+		hf__op_finish(core, op, HF_EINVAL, "%s: this owner holds too many levels",
+		              op->lock->name);
 		return;
 	}
 	hold->op = op;
@@ -572,7 +574,7 @@ static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__ho
 		hf__acquire_ask(core, hold, now);
 }
 
-/* The owner reads what it asks to write: it would wait for its own read hold to end. */
+/* The owner has a read hold of the lock that it wants to write, and would wait for itself. */
 static bool waits_for_itself(struct hf__core *core, const struct hf__op *op, int64_t now)
 {
 	struct hf__lock *other =
@@ -588,12 +590,12 @@ void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	bool apart = op->lock->traits->nesting == HF__NEST_APART;
 	struct hf__hold *hold = apart ? NULL : hf__hold_find(op->lock, op->owner);
 	if (hold && !hf__hold_busy(hold) && hf__hold_check(core, hold, now)) {
-		/* What was lost is lost; this is a new acquisition. */
+		/* This is a new acquisition, which does not bring the lost hold back. */
 		hf__hold_forget(core, hold, now);
 		hold = NULL;
 	}
 	if (!hold && op->nested)
-		hf__op_finish(core, op, HF_ENOTHELD, "%s: not held any more", op->lock->name);
+		hf__op_finish(core, op, HF_ENOTHELD, "%s: no longer held", op->lock->name);
 	else if (!hold && waits_for_itself(core, op, now))
 		hf__op_finish(core, op, HF_EDEADLOCK,
 		              "%s: this owner holds it for reading, and would wait for itself; "
@@ -627,7 +629,7 @@ void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = op->hold;
 	bool traceless = op->lock->traits->trace == HF__TRACE_NONE;
-	/* An answer that is about to come tells more than that there is none. */
+	/* An answer that is about to arrive says more than that there is none yet. */
 	bool fresh = hold && hold->cmd.in_flight && now - hold->cmd.sent_at < HF__LATE_MS;
 	if (fresh && !op->late && !traceless && op->waited) {
 		op->late = true;

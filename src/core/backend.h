@@ -293,7 +293,7 @@ struct hf__core_config {
 	int64_t peer_skew_ms;
 	int watchdog_batch;
 	char uuid[37];
-	char description[HF__DESCRIPTION_SIZE]; /* for those who inspect its locks; empty: none */
+	char description[HF__DESCRIPTION_SIZE]; /* shown with its locks; empty: none */
 };
 
 struct hf__backend_ops {

@@ -1,4 +1,4 @@
-/* The core's life: calls start and finish here, links come and go, time passes. */
+/* The core itself: it starts calls, and receives the events of the seam and of time. */
 #include "core/core.h"
 #include "core/acquire.h"
 #include "core/cmd.h"
@@ -89,7 +89,7 @@ void hf__core_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 
 /* ---- how a hold continues ---- */
 
-/* Cleaning ends when the server confirmed it, or when the lease has ended there by itself. */
+/* Cleaning ends when the server confirms it, or when the lease has expired there on its own. */
 static void clean(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->cmd.in_flight)
@@ -102,7 +102,7 @@ static void clean(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	hf__release_settle(core, hold, now);
 }
 
-/* The call stands in the queue, but not first. */
+/* The call is in the wait queue, but not the first. */
 static bool waits_its_turn(const struct hf__hold *hold)
 {
 	return hold->cmd.lock->traits->queues && !hf__list_empty(&hold->op->link) &&
@@ -155,7 +155,7 @@ void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	}
 }
 
-/* Ends a call that gets no more time. */
+/* Finishes a call whose time is over. */
 static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
 	if (op->verb == HF__OP_CLOSE || op->verb == HF__OP_PAUSE)
@@ -236,7 +236,7 @@ int64_t hf__core_due(const struct hf__core *core)
 	return hf__list_empty(&core->unsent) ? hf__wheel_next(&core->wheel) : 0;
 }
 
-/* ---- every lock, every query ---- */
+/* ---- all holds, all queries ---- */
 
 typedef void each_hold_fn(struct hf__core *core, struct hf__hold *hold, int64_t now);
 
@@ -287,7 +287,7 @@ int64_t hf__core_nearest_end(const struct hf__core *core)
 	return nearest;
 }
 
-/* ---- links ---- */
+/* ---- the link ---- */
 
 static void resume_hold(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
@@ -316,7 +316,7 @@ void hf__core_link_down(struct hf__core *core, int error, const char *why, int64
 	hf__log_write(core, HF_LOG_WARN, "connection lost: %s", why);
 }
 
-/* First contact failed: nobody waits for a server that was never there. */
+/* The first connection failed: no call waits for a server that may not exist. */
 static void fail_hold(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->op)
@@ -417,7 +417,7 @@ void hf__core_set_watchdog(struct hf__core *core, int64_t watchdog_ms)
 	core->config.watchdog_ms = watchdog_ms;
 }
 
-/* Takes it out of the lock's list; the backend has let it go already. */
+/* Frees a watch that the backend has let go of. */
 static struct hf__lock *forget_watch(struct hf__core *core, struct hf__watch *watch)
 {
 	struct hf__lock *lock = watch->lock;
@@ -456,7 +456,7 @@ void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int e
 	hf__lock_unref(core, lock);
 }
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
 static void close_hold(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
@@ -508,7 +508,7 @@ static void close_all(struct hf__core *core, struct hf__op *closing, int64_t now
 static void forget_hold(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->cmd.in_flight = false;
-	hold->untold_n = 0;
+	hold->pending_n = 0;
 	hf__hold_end(core, hold, now);
 }
 

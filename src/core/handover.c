@@ -1,11 +1,11 @@
-/* Handing a hold over: a release that gives it straight to the next waiter of the same process. */
+/* Handing a hold over: a release that gives it straight to the next waiter of the same client. */
 #include "core/handover.h"
 #include "core/acquire.h"
 #include "core/core.h"
 #include "core/mutants.h"
 #include "core/release.h"
 
-/* One of this process gave it to us: that ends its release, whatever becomes of ours. */
+/* The answer is for two calls: it finishes the release, and it may be a grant. */
 static void on_move(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                     int64_t now)
 {
@@ -52,7 +52,7 @@ static void take_from(struct hf__core *core, struct hf__hold *hold, const struct
 	hf__acquire_submit(core, hold, now);
 }
 
-/* How long a row of hand-overs may last. Where a round trip takes long, so does everybody's turn. */
+/* How long a row of hand-overs may last: longer if a round trip takes long. */
 static uint32_t row_ms(const struct hf__core *core)
 {
 	int64_t ms = core->move_ms * HF__MOVES_TRIPS;
@@ -62,8 +62,9 @@ static uint32_t row_ms(const struct hf__core *core)
 }
 
 /*
- * Gives the hold straight to the first who waits for it here, in one round trip, so that the lock is
- * never free in between. Not for ever: others wait too, and they only hear of a release.
+ * One round trip gives the hold to the first waiter of this client, so that the lock is never free
+ * in between. A row of hand-overs is limited: other clients wait too, and only a release wakes them
+ * up.
  */
 bool hf__handover_start(struct hf__core *core, const struct hf__hold *hold, int64_t now)
 {
@@ -71,7 +72,7 @@ bool hf__handover_start(struct hf__core *core, const struct hf__hold *hold, int6
 	if (!hold->cmd.lock->traits->moves || hold->state != HF__HOLD_RELEASING || !core->linked ||
 	    !next || next->hold->cmd.in_flight || next->deadline.at <= now)
 		return false;
-	/* Waiters elsewhere sleep as long as it seemed to last: it must not end sooner unheard. */
+	/* Waiters elsewhere sleep until the lease that they saw expires: keep it that long. */
 	int64_t lease_ms = hf__acquire_lease(core, next);
 	if (lease_ms < hold->lease_ms || lease_ms < hold->cmd.lease_ms)
 		return false;

@@ -1,4 +1,4 @@
-/* Handing a hold over: a release that gives it straight to the next waiter of the same process. */
+/* Handing a hold over: a release that gives it straight to the next waiter of the same client. */
 #ifndef HF_CORE_HANDOVER_H
 #define HF_CORE_HANDOVER_H
 

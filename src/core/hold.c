@@ -1,4 +1,4 @@
-/* One acquisition: what may be believed of it, its end, and what its owner is told. */
+/* Holds: how long one is valid, what its owner learns, and how it ends. */
 #include "core/hold.h"
 #include "core/core.h"
 #include "core/mutants.h"
@@ -21,7 +21,7 @@ static int64_t risk_at(const struct hf__hold *hold)
 	return hold->valid_until - hf__hold_lease(hold) / 3;
 }
 
-/* The owner comes last: who finds it finds the rest. */
+/* The owner is stored last, so that a reader that finds it also finds the rest. */
 static void publish(struct hf__hold *hold)
 {
 	struct hf__cell *cell = hold->cell;
@@ -30,15 +30,15 @@ static void publish(struct hf__hold *hold)
 	atomic_store_explicit(&cell->owner, hold->owner, memory_order_release);
 }
 
-/* Two bits per state; a risk that passed before it was told makes room for what follows. */
+/* If four states are pending, a risk that passed before it was reported is dropped. */
 static void add_news(struct hf__core *core, struct hf__hold *hold, hf_state state)
 {
-	if (hold->untold_n == 4) {
-		hold->untold >>= 4;
-		hold->untold_n = 2;
+	if (hold->pending_n == 4) {
+		hold->pending >>= 4;
+		hold->pending_n = 2;
 	}
-	hold->untold |= (uint8_t)(((unsigned)state & 3u) << (2 * hold->untold_n));
-	hold->untold_n++;
+	hold->pending |= (uint8_t)(((unsigned)state & 3u) << (2 * hold->pending_n));
+	hold->pending_n++;
 	core->host_ops->news(core->host, hold);
 }
 
@@ -99,7 +99,7 @@ static struct hf__hold *make_hold(struct hf__lock *lock)
 	struct hf__hold *hold = calloc(1, sizeof(*hold));
 	if (!hold)
 		return NULL;
-	/* Whoever asks must not fail for lack of memory, so what a grant needs is there before. */
+	/* A grant must not fail for lack of memory, so the cell that it needs is allocated now. */
 	bool first = hf__list_empty(&lock->holds);
 	if (!first && !(hold->cell = calloc(1, sizeof(*hold->cell)))) {
 		free(hold);
@@ -159,7 +159,7 @@ struct hf__hold *hf__hold_new_sibling(const struct hf__hold *first, uint32_t num
 static void free_hold(struct hf__core *core, struct hf__hold *hold)
 {
 	unlink_hold(core, hold);
-	if (hold->untold_n > 0) {
+	if (hold->pending_n > 0) {
 		hold->dead = true;
 		hold->cmd.lock->refs++;
 	} else {
@@ -212,7 +212,7 @@ void hf__hold_take_cell(struct hf__hold *hold)
 		struct hf__cell *next = atomic_load(&cell->next);
 		if (!next) {
 			next = hold->cell;
-			assert(next); /* taken along since the hold began */
+			assert(next); /* allocated with the hold */
 			hold->cell = NULL;
 			atomic_store(&cell->next, next);
 		}
@@ -266,7 +266,7 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 		add_news(core, hold, HF_HELD);
 	}
 	publish(hold);
-	/* That we got it proves that another owner of this process has it no more. */
+	/* The grant proves that another owner of this client does not hold the lock any more. */
 	if (fresh && before && before != hold && before->state == HF__HOLD_HELD)
 		hf__hold_lose(core, before, HF__LOST_GONE, now);
 	return true;
@@ -292,7 +292,7 @@ void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf
 	hf__hold_arm(core, hold);
 }
 
-/* It ended because nobody confirmed it, not because it was to end. */
+/* It expired because no renewal was confirmed, not because its lease was over. */
 static bool outran_renewal(const struct hf__hold *hold)
 {
 	return hf__hold_is_renewed(hold) && hold->valid_until < hold->end_at;
@@ -327,7 +327,7 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	hf__hold_explain(hold, now, why, sizeof why);
 	hf__log_write(core, HF_LOG_WARN, "%s: %s", hold->cmd.lock->name, why);
 	add_news(core, hold, HF_LOST);
-	/* The session may go on, and with it what this hold is on the server; force may have hit another's. */
+	/* The server may still have the hold: its session lasts, or force has hit another's. */
 	hold->stays = (timed || reason == HF__LOST_FORCED) && !hold->cmd.lock->policy->server_ends;
 	if (hold->stays && !hold->op)
 		core->events->resume(core, hold, now);
@@ -383,14 +383,14 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		lock->held = NULL;
 	hold->state = HF__HOLD_CLEANING;
 	hold->count = 0;
-	/* Nothing more is sent for it, so by then the server has let it go. */
+	/* Nothing renews the hold any more, so it expires on the server by then. */
 	int64_t lease_ms = hold->lease_ms;
 	if (lease_ms < hold->cmd.lease_ms)
 		lease_ms = hold->cmd.lease_ms; /* an extension may have run unanswered */
 	if (hold->was_watched && lease_ms < core->config.watchdog_ms)
 		lease_ms = core->config.watchdog_ms;
 	if (hold->placed || hold->cmd.place_ms > 0 || !lock->policy->server_ends)
-		lease_ms = HF__PLACE_MS; /* which may last long, and keeps others waiting */
+		lease_ms = HF__PLACE_MS; /* a place may last long, and it keeps others waiting */
 	hold->ended_at = hf__clock_after(now, core->closed ? HF__CLOSE_MS : lease_ms);
 	core->events->resume(core, hold, now);
 	hf__lock_next(core, lock, now);
@@ -441,16 +441,16 @@ void hf__hold_revoke(struct hf__core *core, struct hf__hold *hold)
 
 bool hf__hold_next_news(struct hf__hold *hold, hf_state *ret_state)
 {
-	if (hold->untold_n == 0)
+	if (hold->pending_n == 0)
 		return false;
-	/* None is told that it is free, so nothing stands for being asked. */
-	*ret_state = hold->untold & 3 ? (hf_state)(hold->untold & 3) : HF_REVOKED;
-	hold->untold >>= 2;
-	hold->untold_n--;
+	/* HF_FREE is never reported, so its code (0) stands for HF_REVOKED. */
+	*ret_state = hold->pending & 3 ? (hf_state)(hold->pending & 3) : HF_REVOKED;
+	hold->pending >>= 2;
+	hold->pending_n--;
 	return true;
 }
 
-void hf__hold_told(struct hf__core *core, struct hf__hold *hold)
+void hf__hold_end_news(struct hf__core *core, struct hf__hold *hold)
 {
 	if (!hold->dead)
 		return;

@@ -52,16 +52,16 @@ struct hf__hold {
 	union {
 		/* When the first hold of a row of hand-overs was granted; the low bits. */
 		uint32_t moving_since;
-		/* With a session: the lease behind leased_until. */
+		/* With a session: the lease that leased_until was computed from. */
 		uint32_t leased_ms;
 	};
 	uint16_t slot;  /* its index in the renewal that it is part of */
 	uint8_t script; /* which renewal that is, from 1 on; 0: none */
 	uint8_t state;
 	uint8_t reason;
-	uint8_t tries;  /* renewals missed in a row */
-	uint8_t untold; /* states not reported yet, the oldest in the low bits, two bits each */
-	uint8_t untold_n;
+	uint8_t tries;   /* renewals missed in a row */
+	uint8_t pending; /* states not reported yet, the oldest in the low bits, two bits each */
+	uint8_t pending_n;
 	uint8_t moves; /* hand-overs in a row that led to this hold */
 	bool has_cell : 1;
 	bool at_risk : 1;
@@ -107,7 +107,7 @@ void hf__hold_shorten(struct hf__core *core, struct hf__hold *hold, int64_t sent
 /* The hold has a new lease, shorter or longer than the old one. */
 void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                         int64_t lease_ms);
-/* The lease behind valid_until: that of the session, or one that ends the hold before. */
+/* The lease from which valid_until was computed. */
 int64_t hf__hold_lease(const struct hf__hold *hold);
 
 /* Puts the hold on the list of those to renew. */
@@ -144,6 +144,6 @@ void hf__hold_revoke(struct hf__core *core, struct hf__hold *hold);
 /* Takes the oldest news; false if there is none. */
 bool hf__hold_next_news(struct hf__hold *hold, hf_state *ret_state);
 /* The host has reported all news: frees the hold if it is dead. */
-void hf__hold_told(struct hf__core *core, struct hf__hold *hold);
+void hf__hold_end_news(struct hf__core *core, struct hf__hold *hold);
 
 #endif

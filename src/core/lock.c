@@ -1,4 +1,4 @@
-/* The records: what this client knows of each name, who waits for it here, and its watch. */
+/* Lock records: what this client knows about each name, its waiters, and its watches. */
 #include "core/lock.h"
 #include "core/core.h"
 #include "core/policy.h"
@@ -61,7 +61,7 @@ bool hf__lock_held_here(const struct hf__lock *lock, int64_t now)
 	const struct hf__hold *hold = lock->held;
 	if (!hold)
 		return false;
-	/* One whose turn it is and that asks has it as good as got it. */
+	/* A waiter whose turn it is and whose ask is in flight counts as the holder. */
 	return hold->state == HF__HOLD_RELEASING || now < hold->valid_until ||
 	       (hold->state == HF__HOLD_ASKING && hold->cmd.in_flight);
 }
@@ -154,8 +154,8 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
 }
 
 /*
- * Readers come in whenever they like, so a writer would wait for a moment without any. Those of its own
- * process keep back a little instead: until it has had its turn, or HF__YIELD_MS.
+ * Readers share the lock, so a writer could wait for ever for a moment without any. Readers of its
+ * own client therefore wait until it has had its turn, or for HF__YIELD_MS.
  */
 int64_t hf__lock_yields(struct hf__core *core, const struct hf__op *op, int64_t now)
 {
@@ -172,7 +172,7 @@ int64_t hf__lock_yields(struct hf__core *core, const struct hf__op *op, int64_t 
 	return now + hf__random_jitter(&core->random, HF__SLOW_POLL_MS);
 }
 
-/* Those who waited for somebody of this process ask for themselves now. */
+/* The waiters that waited for another call of this client ask for themselves now. */
 static void let_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	struct hf__list *link, *after;
@@ -181,7 +181,7 @@ static void let_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 		struct hf__op *op = hf__list_item(link, struct hf__op, link);
 		if (op->phase != HF__OP_LOCAL)
 			continue;
-		/* Its turn will be told by another process; if it cannot listen it asks once more. */
+		/* Another client will announce its turn. If it cannot listen, it asks once more. */
 		if (lock->traits->ordered)
 			(void)(hf__lock_watch(core, lock, HF__CHANNEL_LOCK, NULL) ||
 			       hf__lock_watch(core, lock, HF__CHANNEL_WAITER, op->hold));
@@ -190,7 +190,7 @@ static void let_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 	hf__lock_unref(core, lock);
 }
 
-/* The writer has had its turn: readers go on, and ask before the next writer does. */
+/* The writer has had its turn: the readers ask before the next writer does. */
 static void let_read(struct hf__core *core, const struct hf__lock *writer, int64_t now)
 {
 	struct hf__lock *lock = hf__lock_find(core, writer->traits->half, writer->name);
@@ -212,7 +212,7 @@ void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 	if (hold->cmd.in_flight || op->phase == HF__OP_RESTING)
 		return;
 	if (hf__lock_held_here(lock, now)) {
-		/* The release wakes us. The poll is for a hold that was taken away unseen. */
+		/* The release wakes it up; it polls in case the hold was taken away unnoticed. */
 		if (!hf__wheel_running(&op->retry))
 			hf__wheel_start(&core->wheel, &op->retry,
 			                now + hf__random_jitter(&core->random, HF__SLOW_POLL_MS));
@@ -263,7 +263,7 @@ void hf__lock_wake(struct hf__core *core, const struct hf__watch *watch, int64_t
 			core->events->resume(core, watch->hold, now);
 		return;
 	}
-	/* Readers and those who wait for a latch may all go; of permits there are so many. */
+	/* All waiters of a read lock or a latch may ask; of permits, as many as became free. */
 	bool counted = watch->channel == HF__CHANNEL_PERMITS;
 	int64_t left = lock->traits->queues ? 1 : counted ? number : INT64_MAX;
 	lock->refs++;
@@ -271,7 +271,7 @@ void hf__lock_wake(struct hf__core *core, const struct hf__watch *watch, int64_t
 		struct hf__op *op = hf__list_item(link, struct hf__op, link);
 		if (left <= 0 || op->phase == HF__OP_RESTING)
 			break;
-		/* Who wants more than there is must not stand in the way of the others. */
+		/* A call that wants more permits than these must not keep the others waiting. */
 		if (!counted || op->amount <= number)
 			left--;
 		core->events->resume(core, op->hold, now);

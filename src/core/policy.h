@@ -10,7 +10,7 @@ struct hf__policy {
 	/* Valid-until of a hold whose lease was confirmed by a request of this time. */
 	int64_t (*valid_until)(const struct hf__core *core, const struct hf__hold *hold,
 	                       int64_t sent_at, int64_t lease_ms);
-	/* The lease behind the hold's valid-until. */
+	/* The lease from which the hold's valid-until was computed. */
 	int64_t (*lease_of)(const struct hf__hold *hold);
 	/* A level has a lease of its own, which is over at `end`. */
 	void (*note_end)(struct hf__hold *hold, int64_t end, int64_t lease_ms);

@@ -1,4 +1,4 @@
-/* Questions to the server, and release by force: calls that hold nothing. */
+/* Queries, release by force, and requests about permits, semaphores and latches. */
 #include "core/query.h"
 #include "core/cmd.h"
 #include "core/core.h"
@@ -15,8 +15,9 @@ static const uint8_t verb_of[] = {
 };
 
 /*
- * What may be repeated: it changes nothing, or the same again, or knows a repeat. The rest would hit whoever
- * came after the first time; so would the removal of a barrier, where the server keeps no record of it.
+ * A command can be repeated if it changes nothing, has the same effect twice, or is recognised as a
+ * repeat. The second execution of any other command would hit the next holder; so would the removal
+ * of a barrier if the server keeps no record of it.
  */
 static bool may_repeat(const struct hf__cmd *cmd)
 {
@@ -24,7 +25,7 @@ static bool may_repeat(const struct hf__cmd *cmd)
 	return cmd->verb != HF__FORCE && cmd->verb != HF__REVOKE && !barrier;
 }
 
-/* Verbs after which something may have changed. */
+/* Whether the command may change something on the server. */
 static bool changes(uint8_t verb)
 {
 	switch (verb) {
@@ -45,7 +46,7 @@ static bool changes(uint8_t verb)
 
 /* ---- permits by their ids ---- */
 
-/* A repeat would be taken for a new request, since the server has forgotten the first one. */
+/* The server has forgotten the first request, so it would take a repeat for a new one. */
 static bool is_forgotten(const struct hf__query *query, int64_t now)
 {
 	return query->cmd.again && changes(query->cmd.verb) && now >= query->known_until;
@@ -59,7 +60,7 @@ static struct hf__hold *own_permit(struct hf__core *core, struct hf__query *quer
 
 typedef void each_permit_fn(struct hf__core *core, struct hf__hold *hold, int64_t now);
 
-/* Those of the request's permits that this client has. */
+/* Visits the request's permits that this client holds. */
 static void each_permit(struct hf__core *core, struct hf__query *query, each_permit_fn *visit,
                         int64_t now)
 {
@@ -70,7 +71,7 @@ static void each_permit(struct hf__core *core, struct hf__query *query, each_per
 	}
 }
 
-/* Given up from now on, whatever the answer will be. */
+/* The permit counts as released from now on, even if the request fails. */
 static void begin_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	/* Only this client knows whether the lease is over. */
@@ -88,10 +89,10 @@ static void end_release(struct hf__core *core, struct hf__hold *hold, int64_t no
 	if (hold->state == HF__HOLD_RELEASING)
 		hf__hold_end(core, hold, now);
 	else if (hold->state == HF__HOLD_LOST)
-		hf__hold_forget(core, hold, now); /* what is left of it may be on its way out */
+		hf__hold_forget(core, hold, now); /* its removal may be in progress */
 }
 
-/* The request was refused, or nobody knows: what is ours is given back in the background. */
+/* The request was refused or its outcome is unknown: releases our permits in the background. */
 static void leave_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->state != HF__HOLD_RELEASING)
@@ -100,7 +101,7 @@ static void leave_release(struct hf__core *core, struct hf__hold *hold, int64_t 
 	hf__hold_abandon(core, hold, now);
 }
 
-/* It may be executed from now on, and what it makes shorter must not be believed longer. */
+/* The request may run from now on, so valid-until must not be later than the new lease allows. */
 static void begin_extend(struct hf__core *core, struct hf__query *query, int64_t now)
 {
 	struct hf__hold *hold = own_permit(core, query, 0);
@@ -112,7 +113,7 @@ static void begin_extend(struct hf__core *core, struct hf__query *query, int64_t
 	hf__hold_shorten(core, hold, now, query->cmd.lease_ms);
 }
 
-/* It was not executed: the watchdog goes on. */
+/* The request did not run: the watchdog continues. */
 static void undo_extend(struct hf__core *core, struct hf__query *query, int64_t now)
 {
 	struct hf__hold *hold = own_permit(core, query, 0);
@@ -123,9 +124,9 @@ static void undo_extend(struct hf__core *core, struct hf__query *query, int64_t 
 	hf__hold_arm(core, hold);
 }
 
-/* The new end is the caller's, no more the watchdog's. */
-static void extended(struct hf__core *core, const struct hf__query *query, struct hf__hold *hold,
-                     int64_t now)
+/* The lease is the caller's from now on, not the watchdog's. */
+static void on_extended(struct hf__core *core, const struct hf__query *query, struct hf__hold *hold,
+                        int64_t now)
 {
 	if (hold->state != HF__HOLD_HELD)
 		return;
@@ -146,7 +147,7 @@ static void drop_query(struct hf__core *core, struct hf__query *query)
 		hf__lock_unref(core, lock);
 }
 
-/* What our own owners held is lost now, and they are told so. */
+/* The holds of this client are lost, and their owners are notified. */
 static void lose_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	struct hf__list *link, *after;
@@ -172,8 +173,8 @@ static bool take_rows(struct hf__op *op, const struct hf__answer *answer)
 	return true;
 }
 
-static void done(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
-                 int64_t now)
+static void finish_done(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                        int64_t now)
 {
 	size_t length = answer->length < sizeof op->text ? answer->length : sizeof op->text - 1;
 	switch (op->verb) {
@@ -201,7 +202,7 @@ static void done(struct hf__core *core, struct hf__op *op, const struct hf__answ
 		hf__op_finish(core, op, HF_ENOMEM, "no memory for an answer");
 }
 
-/* What was said about permits; true if one that this client held was not there any more. */
+/* Settles the permits of the request; true if a permit that this client held was gone. */
 static bool settle_permits(struct hf__core *core, struct hf__query *query,
                            const struct hf__answer *answer, enum hf__outcome outcome, int64_t now)
 {
@@ -219,7 +220,7 @@ static bool settle_permits(struct hf__core *core, struct hf__query *query,
 	struct hf__hold *hold =
 		query->cmd.verb == HF__PERMITS_EXTEND ? own_permit(core, query, 0) : NULL;
 	if (hold && outcome == HF__DONE)
-		extended(core, query, hold, now);
+		on_extended(core, query, hold, now);
 	else if (hold && outcome == HF__GONE && hold->state == HF__HOLD_HELD)
 		hf__hold_lose(core, hold, HF__LOST_GONE, now);
 	else if (hold && outcome != HF__UNKNOWN && !query->cmd.again)
@@ -227,7 +228,7 @@ static bool settle_permits(struct hf__core *core, struct hf__query *query,
 	return ours;
 }
 
-/* All permits of the request were held by this client when it began. */
+/* This client held all permits of the request when it began. */
 static bool were_all_ours(struct hf__core *core, struct hf__query *query)
 {
 	for (uint16_t i = 0; i < query->cmd.items; i++) {
@@ -242,15 +243,16 @@ static void finish(struct hf__core *core, struct hf__query *query, struct hf__op
                    const struct hf__answer *answer, int64_t now)
 {
 	enum hf__outcome outcome = answer->outcome;
-	/* A repeat finds what the first one did, if that had to succeed; else nobody knows. */
+	/* A repeat finds nothing if the first one ran, as it must have if all permits were ours. */
 	if (outcome == HF__GONE && query->cmd.verb == HF__PERMITS_RELEASE && query->cmd.again)
 		outcome = were_all_ours(core, query) ? HF__DONE : HF__UNKNOWN;
 	bool ours = settle_permits(core, query, answer, outcome, now);
 	if (outcome == HF__DONE)
-		done(core, op, answer, now);
+		finish_done(core, op, answer, now);
 	else if (outcome == HF__GONE)
 		hf__op_finish(core, op, ours ? HF_ELOST : HF_ENOTHELD,
-		              "%s: the permit is not there: expired, given back, or never granted",
+		              "%s: there is no such permit: it expired, was released, or was never "
+		              "granted",
 		              op->lock->name);
 	else if (outcome == HF__UNKNOWN)
 		hf__op_finish(core, op, HF_EUNKNOWN, "not answered in time: %s", core->link_why);
@@ -258,12 +260,12 @@ static void finish(struct hf__core *core, struct hf__query *query, struct hf__op
 		hf__op_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);
 }
 
-static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
-                     int64_t now)
+static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
+                      int64_t now)
 {
 	struct hf__query *query = hf__list_item(cmd, struct hf__query, cmd);
 	struct hf__op *op = query->op;
-	/* What may have been done by force is not done again: another may hold the lock by now. */
+	/* A release by force is not repeated: another client may hold the lock by now. */
 	bool unknown = answer->outcome == HF__UNKNOWN && may_repeat(cmd);
 	bool again = unknown || answer->outcome == HF__UNSENT || answer->outcome == HF__NOT_NOW;
 	if (answer->outcome == HF__UNKNOWN) {
@@ -271,7 +273,7 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		if (!query->known_until)
 			query->known_until = cmd->sent_at + HF__RECORD_MS * 9 / 10;
 	} else if (!again) {
-		query->known_until = 0; /* its record has served its purpose */
+		query->known_until = 0; /* its record can be used again at once */
 	}
 	if (op && again && !(answer->outcome == HF__UNSENT && core->linked)) {
 		cmd->again = cmd->again || unknown;
@@ -326,7 +328,7 @@ void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64
 		              core->linked ? "" : core->link_why);
 }
 
-/* What the caller gave beside numbers: ids of permits, or words. */
+/* The size of the ids of permits, or of the texts, that the caller gave. */
 static size_t given_size(const struct hf__op *op)
 {
 	if (op->permit)
@@ -357,7 +359,7 @@ static struct hf__query *new_query(struct hf__core *core, struct hf__op *op)
 		query->cmd.words = query->given[0].words;
 		query->cmd.items = (uint16_t)op->amount;
 	}
-	query->cmd.answered = answered;
+	query->cmd.answered = on_answer;
 	hf__list_init(&query->cmd.link);
 	hf__list_add(&core->queries, &query->link);
 	return query;

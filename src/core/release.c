@@ -1,4 +1,4 @@
-/* Giving a level up, and removing what a call that has left may have left behind. */
+/* Releasing a level, and removing what a call that has left may have left on the server. */
 #include "core/release.h"
 #include "core/cmd.h"
 #include "core/core.h"
@@ -6,20 +6,20 @@
 
 #include <inttypes.h>
 
-/* Those of other processes who were told ask first. If there are none, nobody waits for them. */
-static void end_rest(struct hf__core *core, struct hf__lock *lock, int64_t told, int64_t now)
+/* Clients that were notified of the release ask first. If there are none, nobody has to rest. */
+static void end_rest(struct hf__core *core, struct hf__lock *lock, int64_t notified, int64_t now)
 {
 	struct hf__op *next = hf__lock_first_waiter(lock);
 	if (!next || next->phase != HF__OP_RESTING)
 		return;
 	int ourselves = hf__lock_is_watched(lock, HF__CHANNEL_LOCK, NULL) ? 1 : 0;
-	if (told > ourselves)
+	if (notified > ourselves)
 		hf__wheel_start(&core->wheel, &next->retry, now + HF__REST_MS);
 	else
 		next->phase = HF__OP_RUNNING;
 }
 
-/* It is the turn of one of this process, so the others go on waiting here. */
+/* It is the turn of a waiter of this client, so its other waiters stay here. */
 static void pass_to(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
 {
 	struct hf__list *link;
@@ -33,11 +33,11 @@ static void pass_to(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
 	}
 }
 
-static void released(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t told,
-                     int64_t now)
+static void finish_released(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                            int64_t notified, int64_t now)
 {
 	core->stats.releases++;
-	end_rest(core, hold->cmd.lock, told, now);
+	end_rest(core, hold->cmd.lock, notified, now);
 	op->number = hold->count;
 	hf__op_succeed(core, op);
 	if (hold->count == 0)
@@ -46,8 +46,8 @@ static void released(struct hf__core *core, struct hf__op *op, struct hf__hold *
 		hf__hold_idle(core, hold, now);
 }
 
-static void was_lost(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
-                     const char *holder, size_t length, int64_t now)
+static void finish_lost(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                        const char *holder, size_t length, int64_t now)
 {
 	end_rest(core, hold->cmd.lock, 0, now);
 	if (hold->state != HF__HOLD_LOST)
@@ -59,7 +59,7 @@ static void was_lost(struct hf__core *core, struct hf__op *op, struct hf__hold *
 		hf__hold_idle(core, hold, now);
 }
 
-/* The call leaves without a word from the server; the last level goes on being removed. */
+/* The call leaves without an answer; the last level is removed in the background. */
 static void leave(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	end_rest(core, hold->cmd.lock, 0, now);
@@ -73,8 +73,8 @@ static void leave(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	}
 }
 
-static void refused(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
-                    const struct hf__answer *answer, int64_t now)
+static void finish_refused(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                           const struct hf__answer *answer, int64_t now)
 {
 	hf__op_finish(core, op, answer->error, "%s: %.*s; the lease ends in %" PRId64 " ms",
 	              op->lock->name, (int)answer->length, answer->text,
@@ -82,28 +82,28 @@ static void refused(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	leave(core, hold, now);
 }
 
-/* Answers for a hold that is nobody's any more. */
-static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct hf__answer *answer,
-                    int64_t now)
+/* The answer for a hold that nobody owns any more. */
+static void on_cleaning_answer(struct hf__core *core, struct hf__hold *hold,
+                               const struct hf__answer *answer, int64_t now)
 {
 	int64_t pause =
 		hold->lease_ms / 12 < HF__SLOW_POLL_MS ? hold->lease_ms / 12 + 1 : HF__SLOW_POLL_MS;
 	int64_t at = now + hf__random_jitter(&core->random, pause);
 	bool wait = !core->linked || at > hold->ended_at;
-	/* What was refused will be refused again, unless the server becomes writable in time. */
+	/* A refusal is final, unless the server becomes writable in time. */
 	bool over = answer->outcome == HF__GONE ||
 	            (answer->outcome == HF__FAILED && answer->error != HF_EREADONLY);
 	if (over || (answer->outcome == HF__DONE && hold->cmd.count == 0))
 		hf__hold_end(core, hold, now);
 	else if (answer->outcome == HF__DONE)
-		core->events->resume(core, hold, now); /* that was a level; now the rest */
+		core->events->resume(core, hold, now); /* that released a level; now the rest */
 	else
 		hf__wheel_start(&core->wheel, &hold->timer, wait ? hold->ended_at : at);
 }
 
-/* Nobody waits for it: the hold goes on, unless the server has it no more. */
-static void level_settled(struct hf__core *core, struct hf__hold *hold, enum hf__outcome outcome,
-                          int64_t now)
+/* No call waits for the answer. The hold continues, unless the server no longer has it. */
+static void on_level_answer(struct hf__core *core, struct hf__hold *hold, enum hf__outcome outcome,
+                            int64_t now)
 {
 	if (outcome == HF__UNKNOWN)
 		hold->doubtful = true;
@@ -112,8 +112,8 @@ static void level_settled(struct hf__core *core, struct hf__hold *hold, enum hf_
 	hf__hold_idle(core, hold, now);
 }
 
-static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
-                     int64_t now)
+static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
+                      int64_t now)
 {
 	struct hf__hold *hold = hf__list_item(cmd, struct hf__hold, cmd);
 	struct hf__op *op = hold->op;
@@ -124,11 +124,11 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		hold->stays = false;
 	if (!op) {
 		if (hold->state == HF__HOLD_CLEANING)
-			cleaned(core, hold, answer, now);
+			on_cleaning_answer(core, hold, answer, now);
 		else if (hold->state == HF__HOLD_LOST && hold->count == 0)
 			hf__hold_forget(core, hold, now);
 		else
-			level_settled(core, hold, answer->outcome, now);
+			on_level_answer(core, hold, answer->outcome, now);
 		return;
 	}
 	switch (answer->outcome) {
@@ -136,17 +136,17 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		if (answer->next)
 			pass_to(core, hold->cmd.lock, answer->next, now);
 		if (hold->state == HF__HOLD_LOST)
-			was_lost(core, op, hold, NULL, 0, now);
+			finish_lost(core, op, hold, NULL, 0, now);
 		else
-			released(core, op, hold, answer->count, now);
+			finish_released(core, op, hold, answer->count, now);
 		break;
 	case HF__GONE:
-		/* A repeat finds what the first one did; and what was given up in time may end. */
+		/* The first execution did it, or the lease expired while the release waited. */
 		if (hold->state == HF__HOLD_RELEASING &&
 		    (hold->doubtful || now >= hold->valid_until))
-			released(core, op, hold, 0, now);
+			finish_released(core, op, hold, 0, now);
 		else
-			was_lost(core, op, hold, answer->text, answer->length, now);
+			finish_lost(core, op, hold, answer->text, answer->length, now);
 		break;
 	case HF__UNKNOWN: hold->doubtful = true; break;
 	case HF__UNSENT:
@@ -155,15 +155,15 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		break;
 	case HF__NOT_NOW:
 		if (hold->state == HF__HOLD_LOST)
-			was_lost(core, op, hold, NULL, 0, now);
+			finish_lost(core, op, hold, NULL, 0, now);
 		else
 			hf__op_retry_later(core, op, answer, now);
 		break;
 	default:
 		if (hold->state == HF__HOLD_LOST)
-			was_lost(core, op, hold, NULL, 0, now);
+			finish_lost(core, op, hold, NULL, 0, now);
 		else
-			refused(core, op, hold, answer, now);
+			finish_refused(core, op, hold, answer, now);
 	}
 }
 
@@ -178,10 +178,9 @@ void hf__release_settle(struct hf__core *core, struct hf__hold *hold, int64_t no
 	hold->cmd.verb = HF__SETTLE;
 	hold->cmd.user = HF__CMD_OF_HOLD;
 	if (hold->cmd.lease_ms < hold->lease_ms)
-		hold->cmd.lease_ms =
-			hold->lease_ms; /* an unanswered extension may have made it longer */
+		hold->cmd.lease_ms = hold->lease_ms;
 	hold->cmd.count = HF__MUTANT(DOUBLE_RELEASE) ? -1 : hold->stays ? 0 : hold->count;
-	hold->cmd.answered = answered;
+	hold->cmd.answered = on_answer;
 	hf__cmd_submit(core, &hold->cmd, now, core->config.command_timeout_ms);
 }
 
@@ -195,7 +194,7 @@ void hf__release_correct(struct hf__core *core, struct hf__hold *hold, int64_t n
 		hf__release_settle(core, hold, now);
 }
 
-/* The hold of this wire owner whose release waits for a hand-over, or NULL. */
+/* The hold of this wire owner if its release waits for a hand-over, else NULL. */
 static struct hf__hold *find_moving(struct hf__lock *lock, uint64_t wire)
 {
 	struct hf__list *link;
@@ -211,12 +210,12 @@ void hf__release_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wi
 {
 	struct hf__hold *hold = find_moving(lock, wire);
 	if (hold && hold->state == HF__HOLD_LOST)
-		was_lost(core, hold->op, hold, NULL, 0, now);
+		finish_lost(core, hold->op, hold, NULL, 0, now);
 	else if (hold)
-		released(core, hold->op, hold, 0, now);
+		finish_released(core, hold->op, hold, 0, now);
 }
 
-/* It goes the usual way. */
+/* The release continues without a hand-over. */
 void hf__release_not_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
                            enum hf__outcome outcome, int64_t now)
 {
@@ -239,7 +238,7 @@ struct hf__hold *hf__release_start(struct hf__core *core, struct hf__op *op, int
 		hf__lock_park(core, op);
 		return NULL;
 	}
-	/* Ours from here on: if its time is over just now, nobody but us removes what is left of it. */
+	/* If the hold turns out to be lost now, this call removes what is left of it. */
 	hold->op = op;
 	op->hold = hold;
 	hf__hold_check(core, hold, now);
@@ -259,9 +258,9 @@ struct hf__hold *hf__release_start(struct hf__core *core, struct hf__op *op, int
 	if (!here)
 		return hold;
 	if (hold->state == HF__HOLD_LOST)
-		was_lost(core, op, hold, NULL, 0, now);
+		finish_lost(core, op, hold, NULL, 0, now);
 	else
-		released(core, op, hold, 0, now);
+		finish_released(core, op, hold, 0, now);
 	return NULL;
 }
 
@@ -270,7 +269,7 @@ void hf__release_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 	struct hf__hold *hold = op->hold;
 	if (!hold)
 		hf__op_finish(core, op, HF_EBUSY,
-		              "%s: another call of this owner is under way; nothing was released",
+		              "%s: another call of this owner is in progress; nothing was released",
 		              op->lock->name);
 	else if (hold->state == HF__HOLD_LOST)
 		hf__hold_finish_lost(core, op, hold, NULL, 0, now);

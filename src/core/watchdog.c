@@ -1,12 +1,12 @@
-/* The watchdog: renews holds in batches, and notices at once which ones the server no longer has. */
+/* The watchdog: renews holds in batches, and learns which ones the server no longer has. */
 #include "core/watchdog.h"
 #include "core/cmd.h"
 #include "core/core.h"
 #include "core/mutants.h"
 
 /*
- * A third of the lease after it was confirmed, at the start of the thirtieth that falls in, so that
- * holds taken at about the same time are renewed by the same script.
+ * A third of the lease after it was confirmed, rounded down to a thirtieth of the lease, so that
+ * one command renews holds that were granted at about the same time.
  */
 int64_t hf__watchdog_next(int64_t sent_at, int64_t lease_ms)
 {
@@ -15,7 +15,7 @@ int64_t hf__watchdog_next(int64_t sent_at, int64_t lease_ms)
 	return grain > 1 ? at - at % grain : at;
 }
 
-/* A lock whose thread is gone is renewed for ever, which is seldom meant. */
+/* A hold whose thread has ended is renewed until the client closes, which is rarely intended. */
 static void check_thread(struct hf__core *core, struct hf__hold *hold)
 {
 	if (!hf__thread_has_ended(hold->thread))
@@ -28,8 +28,8 @@ static void check_thread(struct hf__core *core, struct hf__hold *hold)
 	hold->thread = NULL;
 }
 
-static void renewed(struct hf__core *core, struct hf__hold *hold, const struct hf__renewal *renewal,
-                    int64_t now)
+static void on_renewed(struct hf__core *core, struct hf__hold *hold,
+                       const struct hf__renewal *renewal, int64_t now)
 {
 	int64_t lease_ms = renewal->item[hold->slot].lease_ms;
 	hold->tries = 0;
@@ -49,9 +49,9 @@ static void renewed(struct hf__core *core, struct hf__hold *hold, const struct h
 	hf__hold_arm(core, hold);
 }
 
-/* Without a connection the next one renews all; otherwise it is tried again soon. */
-static void missed(struct hf__core *core, struct hf__hold *hold, enum hf__outcome outcome,
-                   int64_t now)
+/* If the link is down, the next connection renews all holds; otherwise this one is retried soon. */
+static void on_missed(struct hf__core *core, struct hf__hold *hold, enum hf__outcome outcome,
+                      int64_t now)
 {
 	bool cut = outcome == HF__UNKNOWN || outcome == HF__UNSENT;
 	if (hold->tries < UINT8_MAX)
@@ -65,8 +65,8 @@ static void missed(struct hf__core *core, struct hf__hold *hold, enum hf__outcom
 	hf__hold_arm(core, hold);
 }
 
-static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
-                     int64_t now)
+static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
+                      int64_t now)
 {
 	struct hf__renewal *renewal = hf__list_item(cmd, struct hf__renewal, cmd);
 	if (answer->outcome != HF__DONE)
@@ -83,9 +83,9 @@ static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		if (hold->state != HF__HOLD_HELD)
 			continue;
 		if (answer->outcome != HF__DONE)
-			missed(core, hold, answer->outcome, now);
+			on_missed(core, hold, answer->outcome, now);
 		else if (answer->there[i])
-			renewed(core, hold, renewal, now);
+			on_renewed(core, hold, renewal, now);
 		else
 			hf__hold_lose(core, hold, HF__LOST_GONE, now);
 	}
@@ -149,7 +149,7 @@ void hf__watchdog_flush(struct hf__core *core, int64_t now)
 		renewal->cmd.user = HF__CMD_OF_RENEWAL;
 		renewal->cmd.item = renewal->item;
 		renewal->cmd.items = renewal->holds;
-		renewal->cmd.answered = answered;
+		renewal->cmd.answered = on_answer;
 		core->stats.renewal_scripts++;
 		hf__cmd_submit(core, &renewal->cmd, now, limit_ms > 50 ? limit_ms : 50);
 	}

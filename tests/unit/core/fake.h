@@ -329,7 +329,7 @@ static inline void fake_tell(struct fake *fake)
 			assert_true(fake->told_count < FAKE_NEWS);
 			fake->told[fake->told_count++] = told;
 		}
-		hf__hold_told(&fake->core, hold);
+		hf__hold_end_news(&fake->core, hold);
 	}
 }
 
