@@ -63,6 +63,9 @@ struct hf__host_ops {
 	uint64_t (*number)(void *host, uint32_t n);
 };
 
+/* Room for what went wrong with each of several addresses. */
+#define HF__LINK_WHY_SIZE 640
+
 /* The events that lower files hand up to core.c. */
 struct hf__core_events {
 	/* A parked call starts again. */
@@ -97,7 +100,7 @@ struct hf__core {
 	bool was_linked;
 	bool closed;
 	int link_error;
-	char link_why[200];
+	char link_why[HF__LINK_WHY_SIZE]; /* why the link is down */
 	hf_stats stats;
 };
 

@@ -8,7 +8,7 @@
 #include "core/backend.h"
 #include "engine/wheel.h"
 
-#define HF__DETAIL_SIZE 320
+#define HF__DETAIL_SIZE 768 /* room for a reason of HF__LINK_WHY_SIZE */
 #define HF__PERMITS_MAX 1000
 #define HF__VALUES_MAX  100
 #define HF__WAITER_MAX  200 /* bytes of a waiter's name on the server */
@@ -31,6 +31,7 @@ enum hf__op_verb {
 	HF__OP_PAUSE,   /* finishes at its deadline */
 	HF__OP_LINK,    /* finishes as soon as the link is up */
 	HF__OP_CLOSE,
+	HF__OP_VERBS
 };
 
 /* Where a call is between its start and its finish. */
