@@ -88,6 +88,7 @@ const struct hf__traits *hf__lock_traits(const struct hf__lock *lock)
 
 const char *hf__lock_values(const struct hf__lock *lock, size_t *ret_n)
 {
+	assert(ret_n);
 	*ret_n = lock->values;
 	return lock->name + lock->length + 1;
 }

@@ -1,11 +1,13 @@
 /* The ids of permits: a prefix of the client's own, then the wire owner. */
 #include "core/core.h"
 
+#include <assert.h>
 #include <string.h>
 
 void hf__permit_id(const struct hf__core *core, uint64_t wire,
                    unsigned char ret_id[HF__PERMIT_SIZE])
 {
+	assert(wire != 0);
 	memcpy(ret_id, core->permit_prefix, 8);
 	for (int i = 0; i < 8; i++)
 		ret_id[8 + i] = (unsigned char)(wire >> (56 - 8 * i));

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint8_t verb_of[] = {
+static const uint8_t verb_of[HF__OP_VERBS] = {
 	[HF__OP_FORCE] = HF__FORCE, [HF__OP_IS_LOCKED] = HF__LOOK, [HF__OP_IS_HELD] = HF__LOOK,
 	[HF__OP_COUNT] = HF__LOOK,  [HF__OP_TTL] = HF__LOOK,       [HF__OP_HOLDER] = HF__LOOK,
 	[HF__OP_PING] = HF__PING,   [HF__OP_LINK] = HF__PING,
@@ -28,7 +28,7 @@ static bool may_repeat(const struct hf__cmd *cmd)
 /* Whether the command may change something on the server. */
 static bool changes(uint8_t verb)
 {
-	switch (verb) {
+	switch ((enum hf__verb)verb) {
 	case HF__LOOK:
 	case HF__PING:
 	case HF__IDENTIFY:
@@ -40,8 +40,30 @@ static bool changes(uint8_t verb)
 	case HF__PERMITS_AVAILABLE:
 	case HF__PERMITS_ACQUIRED:
 	case HF__PERMITS_TOTAL: return false;
-	default: return true;
+	case HF__ASK:
+	case HF__SETTLE:
+	case HF__MOVE:
+	case HF__RENEW:
+	case HF__FORCE:
+	case HF__REVOKE:
+	case HF__DROP_WAITER:
+	case HF__SEMAPHORE_RELEASE:
+	case HF__SEMAPHORE_RELEASE_IF:
+	case HF__SEMAPHORE_ADD:
+	case HF__SEMAPHORE_SET:
+	case HF__SEMAPHORE_DRAIN:
+	case HF__PERMITS_RELEASE:
+	case HF__PERMITS_EXTEND:
+	case HF__PERMITS_TRY_SET:
+	case HF__PERMITS_SET:
+	case HF__PERMITS_ADD:
+	case HF__PERMITS_FROM:
+	case HF__LATCH_SET:
+	case HF__LATCH_DOWN:
+	case HF__LATCH_DELETE:
+	case HF__VERBS: break;
 	}
+	return true;
 }
 
 /* ---- permits by their ids ---- */
