@@ -26,7 +26,7 @@ static void leave_queue(struct hf__core *core, struct hf__op *op, int64_t now)
 		return;
 	bool first = lock->queue.next == &op->link;
 	hf__list_remove(&op->link);
-	hf__lock_left(core, lock, now);
+	hf__lock_end_watches_soon(core, lock, now);
 	if (!first || hf__list_empty(&lock->queue) || !hf__wheel_running(&op->retry))
 		return;
 	/* Nothing has changed on the server: the next waiter asks when this one would have. */
@@ -110,8 +110,8 @@ static void finish_taken(struct hf__core *core, struct hf__op *op, struct hf__ho
 	hf__hold_end(core, hold, now);
 }
 
-static void on_granted(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
-                       int64_t token, int64_t now)
+static void finish_granted(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                           int64_t token, int64_t now)
 {
 	hold->doubtful = false;
 	if (hold->count++ == 0) {
@@ -336,6 +336,37 @@ static bool confirm_ask(struct hf__core *core, const struct hf__op *op, struct h
 	return false;
 }
 
+/* No call waits for the answer. */
+static void on_late_answer(struct hf__core *core, struct hf__hold *hold,
+                           const struct hf__answer *answer, int64_t now)
+{
+	if (answer->outcome == HF__GRANTED || answer->outcome == HF__UNKNOWN)
+		hold->doubtful = true;
+	else if (answer->outcome == HF__BUSY)
+		hold->doubtful = false;
+	if (answer->outcome == HF__GONE && hold->state == HF__HOLD_HELD)
+		hf__hold_lose(core, hold, HF__LOST_GONE, now);
+	if (hold->state == HF__HOLD_CLEANING)
+		on_cleaning_answer(core, hold, answer, now);
+	else
+		let_idle(core, hold, now);
+}
+
+static void on_grant(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                     const struct hf__answer *answer, int64_t now)
+{
+	if (hold->cmd.lock->traits->trace != HF__TRACE_LEASE)
+		finish_taken(core, op, hold, now);
+	else if (hold->state == HF__HOLD_LOST)
+		on_gone(core, op, hold, answer, now);
+	else if (confirm_ask(core, op, hold, now))
+		finish_granted(core, op, hold, answer->token, now);
+	else if (hold->state == HF__HOLD_ASKING)
+		on_late_grant(core, op, hold, now);
+	else if (hf__hold_check(core, hold, now))
+		on_gone(core, op, hold, answer, now);
+}
+
 void hf__acquire_on_answer(struct hf__core *core, struct hf__cmd *cmd,
                            const struct hf__answer *answer, int64_t now)
 {
@@ -344,31 +375,11 @@ void hf__acquire_on_answer(struct hf__core *core, struct hf__cmd *cmd,
 	if (answer->outcome == HF__UNKNOWN)
 		core->stats.unknowns++;
 	if (!op) {
-		if (answer->outcome == HF__GRANTED || answer->outcome == HF__UNKNOWN)
-			hold->doubtful = true;
-		else if (answer->outcome == HF__BUSY)
-			hold->doubtful = false;
-		if (answer->outcome == HF__GONE && hold->state == HF__HOLD_HELD)
-			hf__hold_lose(core, hold, HF__LOST_GONE, now);
-		if (hold->state == HF__HOLD_CLEANING)
-			on_cleaning_answer(core, hold, answer, now);
-		else
-			let_idle(core, hold, now);
+		on_late_answer(core, hold, answer, now);
 		return;
 	}
 	switch (answer->outcome) {
-	case HF__GRANTED:
-		if (cmd->lock->traits->trace != HF__TRACE_LEASE)
-			finish_taken(core, op, hold, now);
-		else if (hold->state == HF__HOLD_LOST)
-			on_gone(core, op, hold, answer, now);
-		else if (confirm_ask(core, op, hold, now))
-			on_granted(core, op, hold, answer->token, now);
-		else if (hold->state == HF__HOLD_ASKING)
-			on_late_grant(core, op, hold, now);
-		else if (hf__hold_check(core, hold, now))
-			on_gone(core, op, hold, answer, now);
-		break;
+	case HF__GRANTED: on_grant(core, op, hold, answer, now); break;
 	case HF__BUSY: on_busy(core, op, answer, now); break;
 	case HF__GONE: on_gone(core, op, hold, answer, now); break;
 	case HF__DONE:
@@ -527,10 +538,10 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 		return;
 	}
 	hf__list_add(&op->lock->queue, &op->link);
-	hf__lock_joined(core, op->lock);
+	hf__lock_keep_watches(core, op->lock);
 	const struct hf__hold *held = op->lock->held;
 	op->number = held && held->valid_until > now ? held->valid_until - now : 0;
-	int64_t yields_until = hf__lock_yields(core, op, now);
+	int64_t yields_until = hf__lock_yield_until(core, op, now);
 	if (yields_until > now && core->linked)
 		keep_back(core, op, yields_until);
 	else if (!traits->queues)
@@ -549,7 +560,7 @@ static void nest_here(struct hf__core *core, struct hf__op *op, struct hf__hold 
 		hold->end_at = end;
 		hold->renew_at = now;
 	}
-	on_granted(core, op, hold, hold->token, now);
+	finish_granted(core, op, hold, hold->token, now);
 }
 
 static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
@@ -589,7 +600,7 @@ void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	bool apart = op->lock->traits->nesting == HF__NEST_APART;
 	struct hf__hold *hold = apart ? NULL : hf__hold_find(op->lock, op->owner);
-	if (hold && !hf__hold_busy(hold) && hf__hold_check(core, hold, now)) {
+	if (hold && !hf__hold_is_busy(hold) && hf__hold_check(core, hold, now)) {
 		/* This is a new acquisition, which does not bring the lost hold back. */
 		hf__hold_forget(core, hold, now);
 		hold = NULL;
@@ -603,7 +614,7 @@ void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		              op->lock->name);
 	else if (!hold)
 		start_fresh(core, op, now);
-	else if (hf__hold_busy(hold) || hold->state != HF__HOLD_HELD)
+	else if (hf__hold_is_busy(hold) || hold->state != HF__HOLD_HELD)
 		hf__lock_park(core, op);
 	else
 		start_nested(core, op, hold, now);
@@ -614,7 +625,7 @@ void hf__acquire_extend(struct hf__core *core, struct hf__op *op, int64_t now)
 	struct hf__hold *hold = hf__hold_find(op->lock, op->owner);
 	if (!hold || (hold->state != HF__HOLD_HELD && hold->state != HF__HOLD_LOST)) {
 		hf__op_finish(core, op, HF_ENOTHELD, "%s: not held by this owner", op->lock->name);
-	} else if (hf__hold_busy(hold)) {
+	} else if (hf__hold_is_busy(hold)) {
 		hf__lock_park(core, op);
 	} else if (hf__hold_check(core, hold, now)) {
 		hf__hold_finish_lost(core, op, hold, NULL, 0, now);

@@ -202,7 +202,7 @@ static void retry(struct hf__core *core, struct hf__op *op, int64_t now)
 static void hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->state == HF__HOLD_HELD || HF__MUTANT(RENEW_RELEASED))
-		hf__hold_timer(core, hold, now);
+		hf__hold_on_timer(core, hold, now);
 	else if (hold->state == HF__HOLD_CLEANING)
 		clean(core, hold, now);
 }
@@ -217,7 +217,7 @@ static void fire(struct hf__core *core, struct hf__timer *timer, int64_t now)
 	case HF__TIMER_HOLD:
 		hold_timer(core, hf__list_item(timer, struct hf__hold, timer), now);
 		break;
-	default: hf__lock_timer(core, hf__list_item(timer, struct hf__watch, timer));
+	default: hf__lock_on_timer(core, hf__list_item(timer, struct hf__watch, timer));
 	}
 }
 
@@ -461,7 +461,7 @@ void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int e
 		              text);
 		hf__hold_abandon(core, hold, now);
 	}
-	hf__lock_left(core, lock, now);
+	hf__lock_end_watches_soon(core, lock, now);
 	hf__lock_unref(core, lock);
 }
 

@@ -17,13 +17,13 @@ static void on_move(struct hf__core *core, struct hf__cmd *cmd, const struct hf_
 		core->stats.handovers++;
 		core->move_ms = now - cmd->sent_at;
 		hf__acquire_on_answer(core, cmd, answer, now);
-		hf__release_moved(core, lock, from, now);
+		hf__release_on_moved(core, lock, from, now);
 	} else {
 		hold->moves = 0;
 		if (HF__MUTANT(BLIND_MOVE) && answer->outcome == HF__UNKNOWN)
-			hf__release_moved(core, lock, from, now);
+			hf__release_on_moved(core, lock, from, now);
 		else
-			hf__release_not_moved(core, lock, from, answer->outcome, now);
+			hf__release_on_not_moved(core, lock, from, answer->outcome, now);
 		if (answer->outcome == HF__GONE && hold->op)
 			hf__acquire_ask(core, hold, now);
 		else

@@ -44,16 +44,16 @@ static void add_news(struct hf__core *core, struct hf__hold *hold, hf_state stat
 
 void hf__hold_want_renewal(struct hf__core *core, struct hf__hold *hold)
 {
-	if (hf__list_empty(&hold->renew) && !hold->script)
+	if (hf__list_empty(&hold->renew) && !hold->renewal)
 		hf__list_add(&core->renew, &hold->renew);
 }
 
 void hf__hold_drop_renewal(struct hf__core *core, struct hf__hold *hold)
 {
 	hf__list_remove(&hold->renew);
-	if (hold->script)
-		core->renewal[hold->script - 1].hold[hold->slot] = NULL;
-	hold->script = 0;
+	if (hold->renewal)
+		core->renewal[hold->renewal - 1].hold[hold->slot] = NULL;
+	hold->renewal = 0;
 }
 
 static void unlink_hold(struct hf__core *core, struct hf__hold *hold)
@@ -349,13 +349,13 @@ void hf__hold_arm(struct hf__core *core, struct hf__hold *hold)
 	int64_t at = hold->valid_until;
 	if (!hold->at_risk && risk_at(hold) < at)
 		at = risk_at(hold);
-	bool renewing = hold->script || !hf__list_empty(&hold->renew);
+	bool renewing = hold->renewal || !hf__list_empty(&hold->renew);
 	if (hf__hold_is_renewed(hold) && !renewing && hold->renew_at < at)
 		at = hold->renew_at;
 	hf__wheel_start(&core->wheel, &hold->timer, at);
 }
 
-void hf__hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
+void hf__hold_on_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hf__hold_check(core, hold, now))
 		return;

@@ -55,8 +55,8 @@ struct hf__hold {
 		/* With a session: the lease that leased_until was computed from. */
 		uint32_t leased_ms;
 	};
-	uint16_t slot;  /* its index in the renewal that it is part of */
-	uint8_t script; /* which renewal that is, from 1 on; 0: none */
+	uint16_t slot;   /* its index in the renewal that it is part of */
+	uint8_t renewal; /* the number of that renewal, from 1 on; 0: none */
 	uint8_t state;
 	uint8_t reason;
 	uint8_t tries;   /* renewals missed in a row */
@@ -74,7 +74,7 @@ struct hf__hold {
 };
 
 /* A call works with the hold, or its command is in flight. */
-static inline bool hf__hold_busy(const struct hf__hold *hold)
+static inline bool hf__hold_is_busy(const struct hf__hold *hold)
 {
 	return hold->op || hold->cmd.in_flight;
 }
@@ -117,7 +117,7 @@ void hf__hold_drop_renewal(struct hf__core *core, struct hf__hold *hold);
 /* Sets the timer to whatever is due first. */
 void hf__hold_arm(struct hf__core *core, struct hf__hold *hold);
 /* The timer of a hold that is held has fired. */
-void hf__hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now);
+void hf__hold_on_timer(struct hf__core *core, struct hf__hold *hold, int64_t now);
 /* Loses the hold if valid-until has passed; true if it is lost. */
 bool hf__hold_check(struct hf__core *core, struct hf__hold *hold, int64_t now);
 void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_reason reason,

@@ -158,7 +158,7 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
  * Readers share the lock, so a writer could wait for ever for a moment without any. Readers of its
  * own client therefore wait until it has had its turn, or for HF__YIELD_MS.
  */
-int64_t hf__lock_yields(struct hf__core *core, const struct hf__op *op, int64_t now)
+int64_t hf__lock_yield_until(struct hf__core *core, const struct hf__op *op, int64_t now)
 {
 	const struct hf__traits *traits = op->lock->traits;
 	if (!traits->yields || traits->writes)
@@ -357,13 +357,13 @@ void hf__lock_unwatch(struct hf__core *core, struct hf__lock *lock, const struct
 	}
 }
 
-void hf__lock_joined(struct hf__core *core, struct hf__lock *lock)
+void hf__lock_keep_watches(struct hf__core *core, struct hf__lock *lock)
 {
 	for (struct hf__watch *watch = lock->watches; watch; watch = watch->next)
 		hf__wheel_stop(&core->wheel, &watch->timer);
 }
 
-void hf__lock_left(struct hf__core *core, struct hf__lock *lock, int64_t now)
+void hf__lock_end_watches_soon(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	if (!hf__list_empty(&lock->queue))
 		return;
@@ -371,7 +371,7 @@ void hf__lock_left(struct hf__core *core, struct hf__lock *lock, int64_t now)
 		hf__wheel_start(&core->wheel, &watch->timer, now + HF__WATCH_KEEP_MS);
 }
 
-void hf__lock_timer(struct hf__core *core, const struct hf__watch *watch)
+void hf__lock_on_timer(struct hf__core *core, const struct hf__watch *watch)
 {
 	struct hf__lock *lock = watch->lock;
 	if (hf__list_empty(&lock->queue))

@@ -55,7 +55,7 @@ bool hf__lock_waits_here(const struct hf__op *op, int64_t now);
 /* This client holds the lock, as far as it knows. */
 bool hf__lock_held_here(const struct hf__lock *lock, int64_t now);
 /* Until when a reader lets a writer of its client go first; 0 if there is none. */
-int64_t hf__lock_yields(struct hf__core *core, const struct hf__op *op, int64_t now);
+int64_t hf__lock_yield_until(struct hf__core *core, const struct hf__op *op, int64_t now);
 /* The first of the wait queue knows when to ask next. */
 bool hf__lock_is_waiting(const struct hf__lock *lock);
 
@@ -80,11 +80,11 @@ bool hf__lock_is_watched(const struct hf__lock *lock, enum hf__channel channel,
 /* Ends the watches that belong to this hold; without a hold, all watches of the lock. */
 void hf__lock_unwatch(struct hf__core *core, struct hf__lock *lock, const struct hf__hold *hold);
 /* A call has joined the wait queue: the watches stay. */
-void hf__lock_joined(struct hf__core *core, struct hf__lock *lock);
+void hf__lock_keep_watches(struct hf__core *core, struct hf__lock *lock);
 /* A call has left the wait queue: if it was the last, the watches end soon. */
-void hf__lock_left(struct hf__core *core, struct hf__lock *lock, int64_t now);
+void hf__lock_end_watches_soon(struct hf__core *core, struct hf__lock *lock, int64_t now);
 /* The timer of a watch has fired. */
-void hf__lock_timer(struct hf__core *core, const struct hf__watch *watch);
+void hf__lock_on_timer(struct hf__core *core, const struct hf__watch *watch);
 
 /* The milliseconds left, 0 if this owner holds nothing valid. Any thread; ret_state may be NULL. */
 int64_t hf__lock_remaining(const struct hf__lock *lock, uint64_t owner, int64_t now,

@@ -112,6 +112,51 @@ static void on_level_answer(struct hf__core *core, struct hf__hold *hold, enum h
 	hf__hold_idle(core, hold, now);
 }
 
+/* No call waits for the answer. */
+static void on_late_answer(struct hf__core *core, struct hf__hold *hold,
+                           const struct hf__answer *answer, int64_t now)
+{
+	if (hold->state == HF__HOLD_CLEANING)
+		on_cleaning_answer(core, hold, answer, now);
+	else if (hold->state == HF__HOLD_LOST && hold->count == 0)
+		hf__hold_forget(core, hold, now);
+	else
+		on_level_answer(core, hold, answer->outcome, now);
+}
+
+static void on_done(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                    const struct hf__answer *answer, int64_t now)
+{
+	if (answer->next)
+		pass_to(core, hold->cmd.lock, answer->next, now);
+	if (hold->state == HF__HOLD_LOST)
+		finish_lost(core, op, hold, NULL, 0, now);
+	else
+		finish_released(core, op, hold, answer->count, now);
+}
+
+static void on_gone(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                    const struct hf__answer *answer, int64_t now)
+{
+	/* The first execution did it, or the lease expired while the release waited. */
+	bool expected = hold->doubtful || now >= hold->valid_until;
+	if (hold->state == HF__HOLD_RELEASING && expected)
+		finish_released(core, op, hold, 0, now);
+	else
+		finish_lost(core, op, hold, answer->text, answer->length, now);
+}
+
+static void on_refused(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                       const struct hf__answer *answer, int64_t now)
+{
+	if (hold->state == HF__HOLD_LOST)
+		finish_lost(core, op, hold, NULL, 0, now);
+	else if (answer->outcome == HF__NOT_NOW)
+		hf__op_retry_later(core, op, answer, now);
+	else
+		finish_refused(core, op, hold, answer, now);
+}
+
 static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                       int64_t now)
 {
@@ -123,47 +168,18 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 	    (answer->outcome == HF__DONE || answer->outcome == HF__GONE))
 		hold->stays = false;
 	if (!op) {
-		if (hold->state == HF__HOLD_CLEANING)
-			on_cleaning_answer(core, hold, answer, now);
-		else if (hold->state == HF__HOLD_LOST && hold->count == 0)
-			hf__hold_forget(core, hold, now);
-		else
-			on_level_answer(core, hold, answer->outcome, now);
+		on_late_answer(core, hold, answer, now);
 		return;
 	}
 	switch (answer->outcome) {
-	case HF__DONE:
-		if (answer->next)
-			pass_to(core, hold->cmd.lock, answer->next, now);
-		if (hold->state == HF__HOLD_LOST)
-			finish_lost(core, op, hold, NULL, 0, now);
-		else
-			finish_released(core, op, hold, answer->count, now);
-		break;
-	case HF__GONE:
-		/* The first execution did it, or the lease expired while the release waited. */
-		if (hold->state == HF__HOLD_RELEASING &&
-		    (hold->doubtful || now >= hold->valid_until))
-			finish_released(core, op, hold, 0, now);
-		else
-			finish_lost(core, op, hold, answer->text, answer->length, now);
-		break;
+	case HF__DONE: on_done(core, op, hold, answer, now); break;
+	case HF__GONE: on_gone(core, op, hold, answer, now); break;
 	case HF__UNKNOWN: hold->doubtful = true; break;
 	case HF__UNSENT:
 		if (core->linked)
 			hf__op_retry_later(core, op, answer, now);
 		break;
-	case HF__NOT_NOW:
-		if (hold->state == HF__HOLD_LOST)
-			finish_lost(core, op, hold, NULL, 0, now);
-		else
-			hf__op_retry_later(core, op, answer, now);
-		break;
-	default:
-		if (hold->state == HF__HOLD_LOST)
-			finish_lost(core, op, hold, NULL, 0, now);
-		else
-			finish_refused(core, op, hold, answer, now);
+	default: on_refused(core, op, hold, answer, now);
 	}
 }
 
@@ -206,7 +222,7 @@ static struct hf__hold *find_moving(struct hf__lock *lock, uint64_t wire)
 	return NULL;
 }
 
-void hf__release_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
+void hf__release_on_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
 {
 	struct hf__hold *hold = find_moving(lock, wire);
 	if (hold && hold->state == HF__HOLD_LOST)
@@ -216,8 +232,8 @@ void hf__release_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wi
 }
 
 /* The release continues without a hand-over. */
-void hf__release_not_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
-                           enum hf__outcome outcome, int64_t now)
+void hf__release_on_not_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
+                              enum hf__outcome outcome, int64_t now)
 {
 	struct hf__hold *hold = find_moving(lock, wire);
 	if (!hold)
@@ -234,7 +250,7 @@ struct hf__hold *hf__release_start(struct hf__core *core, struct hf__op *op, int
 		hf__op_finish(core, op, HF_ENOTHELD, "%s: not held by this owner", op->lock->name);
 		return NULL;
 	}
-	if (hf__hold_busy(hold)) {
+	if (hf__hold_is_busy(hold)) {
 		hf__lock_park(core, op);
 		return NULL;
 	}

@@ -15,8 +15,8 @@ void hf__release_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 /* The server may count a level that nobody owns: sets its count right if that is possible now. */
 void hf__release_correct(struct hf__core *core, struct hf__hold *hold, int64_t now);
 /* The hold of this wire owner was handed over, or it was not. */
-void hf__release_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
-void hf__release_not_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
-                           enum hf__outcome outcome, int64_t now);
+void hf__release_on_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
+void hf__release_on_not_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
+                              enum hf__outcome outcome, int64_t now);
 
 #endif

@@ -78,7 +78,7 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 		struct hf__hold *hold = renewal->hold[i];
 		if (!hold)
 			continue;
-		hold->script = 0;
+		hold->renewal = 0;
 		renewal->hold[i] = NULL;
 		if (hold->state != HF__HOLD_HELD)
 			continue;
@@ -122,7 +122,7 @@ static void fill(struct hf__core *core, struct hf__renewal *renewal, int64_t now
 			break;
 		uint16_t slot = renewal->holds++;
 		hf__list_remove(&hold->renew);
-		hold->script = (uint8_t)(renewal - core->renewal + 1);
+		hold->renewal = (uint8_t)(renewal - core->renewal + 1);
 		hold->slot = slot;
 		hold->cmd.lock->refs++; /* the command names it even if the hold ends meanwhile */
 		renewal->hold[slot] = hold;

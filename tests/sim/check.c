@@ -119,7 +119,7 @@ static void check_levels(struct client *client, struct owner *owner, int name)
 	if (count != levels->open)
 		check_fail(world, "count", "client %d: %d levels are open, the core counts %d",
 		           client->index, levels->open, count);
-	if (!count || hf__hold_busy(hold))
+	if (!count || hf__hold_is_busy(hold))
 		return;
 	const struct wire *wire = &world->wire[hold->cmd.wire];
 	const struct entry *entry = &world->entry[name];
