@@ -10,7 +10,7 @@ int hf_barrier_open(hf_client *client, const char *name, hf_barrier **ret_barrie
 	hf_barrier *barrier = malloc(sizeof(*barrier));
 	if (!barrier)
 		return hf__error(HF_ENOMEM, "no memory for a barrier");
-	int rc = hf__handle_open_form(&barrier->at, client, HF__BARRIER, "barrier", name);
+	int rc = hf__handle_open(&barrier->at, client, HF__BARRIER, "barrier", name);
 	if (rc) {
 		free(barrier);
 		return rc;
@@ -115,9 +115,9 @@ int hf_double_barrier_open(hf_client *client, const char *name, int members,
 	hf_double_barrier *barrier = calloc(1, sizeof(*barrier));
 	if (!barrier)
 		return hf__error(HF_ENOMEM, "no memory for a barrier");
-	int rc = hf__handle_open_form(&barrier->in, client, HF__MEMBER, "barrier", name);
+	int rc = hf__handle_open(&barrier->in, client, HF__MEMBER, "barrier", name);
 	if (!rc) {
-		rc = hf__handle_open_form(&barrier->out, client, HF__EXIT, "barrier", name);
+		rc = hf__handle_open(&barrier->out, client, HF__EXIT, "barrier", name);
 		if (rc)
 			hf__handle_close(&barrier->in);
 	}

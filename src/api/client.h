@@ -3,7 +3,9 @@
 #define HF_API_CLIENT_H
 
 #include "api/settings.h"
+#include "core/cmd.h"
 #include "core/core.h"
+#include "core/name.h"
 #include "engine/engine.h"
 
 #include <holdfast/holdfast.h>
@@ -163,15 +165,12 @@ int hf__call_number(struct hf__call *call, int64_t *ret);
 int hf__call_int(struct hf__call *call, int *ret);
 
 /* ---- handle.c ---- */
-/* Maps and checks the name, and takes the record; 0 or an error. */
-int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kind,
+/* Maps and checks the name, and takes the record; `what` names the argument that gave the kind. */
+int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kind, const char *what,
                     const char *name);
 /* The same for values of a group: n of HF__VALUE_SIZE bytes, sorted. */
 int hf__handle_open_group(struct hf__handle *handle, struct hf_client *client, const char *name,
                           const char *values, size_t n);
-/* The same for a kind as this client's backend keeps it; `what` names the argument that is wrong. */
-int hf__handle_open_form(struct hf__handle *handle, struct hf_client *client, int kind,
-                         const char *what, const char *name);
 /* The name on the server: the caller's own, or what the client's settings make of it. 0 or HF_EINVAL. */
 int hf__handle_map_name(const struct hf_client *client, const char *name,
                         char ret_name[HF__NAME_SIZE]);

@@ -198,7 +198,7 @@ static void fill_event(struct hf_client *client, struct hf__hold *hold, hf_event
 	event->record = hold->cmd.lock;
 	event->number = hold->owner;
 	event->wire = hold->cmd.wire;
-	if (hf__kind_of(hold->cmd.lock)->several)
+	if (hold->cmd.lock->traits->several)
 		hf__permits_id(client, hold->cmd.wire, event->owner);
 	else
 		snprintf(event->owner, sizeof event->owner, "%s:%" PRIu64, client->core.config.uuid,
@@ -223,9 +223,9 @@ static bool take_news(struct hf_client *client, hf_event *ret_event)
 		found = hf__hold_next_news(hold, &ret_event->state);
 		if (found)
 			fill_event(client, hold, ret_event);
-		if (hold->untold_n == 0) {
+		if (hold->pending_n == 0) {
 			hf__list_remove(&hold->news);
-			hf__hold_told(&client->core, hold);
+			hf__hold_end_news(&client->core, hold);
 		}
 	}
 	hf__engine_unlock(&client->engine);
@@ -315,7 +315,7 @@ static struct hf__task *first(void *machine)
 	const struct hf__list *link;
 	int looked = 0;
 	hf__list_each (link, client->core.backend_ops->waiting(client->core.backend)) {
-		struct hf__op *op = hf__core_op_of(hf__list_item(link, struct hf__cmd, link));
+		struct hf__op *op = hf__cmd_op(hf__list_item(link, struct hf__cmd, link));
 		struct hf__call *call = op ? hf__list_item(op, struct hf__call, op) : NULL;
 		if (call && !call->done && !call->inner && !hf__list_empty(&call->task.link))
 			return &call->task;

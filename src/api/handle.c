@@ -62,26 +62,20 @@ static int open_record(struct hf__handle *handle, struct hf_client *client, int 
 	return 0;
 }
 
-int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kind, const char *name)
-{
-	return open_record(handle, client, kind, name, NULL, 0);
-}
-
-int hf__handle_open_form(struct hf__handle *handle, struct hf_client *client, int kind,
-                         const char *what, const char *name)
+int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kind, const char *what,
+                    const char *name)
 {
 	const char *why = "";
-	int form = client->core.backend_ops->form(kind, &why);
-	if (form == 0)
+	if (!client->core.backend_ops->traits(kind, &why))
 		return hf__error(HF_ENOTSUP, "%s: %s", what, why);
-	return hf__handle_open(handle, client, form, name);
+	return open_record(handle, client, kind, name, NULL, 0);
 }
 
 int hf__handle_open_group(struct hf__handle *handle, struct hf_client *client, const char *name,
                           const char *values, size_t n)
 {
 	const char *why = "";
-	if (!client->core.backend_ops->form(HF__GROUP, &why))
+	if (!client->core.backend_ops->traits(HF__GROUP, &why))
 		return hf__error(HF_ENOTSUP, "group: %s", why);
 	return open_record(handle, client, HF__GROUP, name, values, n);
 }

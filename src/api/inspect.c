@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ROWS  (8u << 20) /* bytes of one step's answer */
-#define MOST_TOLD  200
-#define STEP_WORDS 3
+#define MOST_ROWS   (8u << 20) /* bytes of one step's answer */
+#define MOST_TOLD   200
+#define LIST_WORDS  2 /* of a step: a cursor and the pattern */
+#define CURSOR_SIZE 40
 
 struct holder {
 	const char *owner;
@@ -284,81 +285,92 @@ static int tell_rows(struct asking *asking, size_t at, hf_info_fn *tell, void *a
 	return rc;
 }
 
-/* One walk over all keys of a type. */
-static int walk(struct asking *asking, const char *pattern, const char *type, hf_info_fn *tell,
-                void *arg)
+/* Whether the character is in the set "[…]"; moves the pattern to its last character. */
+static bool is_in_set(const char **pattern, char c)
 {
-	char words[2048];
-	char place[24] = "0";
-	int rc;
-	do {
-		struct cursor row;
-		size_t at = 0;
-		int length =
-			snprintf(words, sizeof words, "%s%c%s%c%s", place, 0, pattern, 0, type);
-		if (length < 0 || (size_t)length >= sizeof words)
-			return hf__error(HF_EINVAL, "pattern: longer than 2000 bytes");
-		rc = ask(asking, HF__LIST, NULL, words, STEP_WORDS);
-		if (rc)
-			return rc;
-		if (!next_row(&asking->rows, &at, &row) || row.end - row.at >= (long)sizeof place)
-			return not_understood();
-		snprintf(place, sizeof place, "%.*s", (int)(row.end - row.at), row.at);
-		rc = tell_rows(asking, at, tell, arg);
-	} while (!rc && strcmp(place, "0") != 0);
-	return rc;
+	const char *at = *pattern + 1;
+	bool inverse = *at == '^', found = false;
+	for (at += inverse; *at && *at != ']'; at++) {
+		if (*at == '\\' && at[1]) {
+			at++;
+			found = found || *at == c;
+		} else if (at[1] == '-' && at[2]) {
+			char low = at[0] < at[2] ? at[0] : at[2];
+			char high = at[0] < at[2] ? at[2] : at[0];
+			found = found || (c >= low && c <= high);
+			at += 2;
+		} else {
+			found = found || *at == c;
+		}
+	}
+	*pattern = *at ? at : at - 1;
+	return found != inverse;
 }
 
-/* The walk over permits sees only the names of their sets; the pattern is for the names themselves. */
+/* The patterns of Redis: * ? [a-z] and backslash. Names may contain any byte. */
+static bool matches(const char *pattern, const char *text, const char *end)
+{
+	for (; *pattern && text < end; pattern++, text++) {
+		if (*pattern == '*') {
+			while (pattern[1] == '*')
+				pattern++;
+			for (; text <= end; text++)
+				if (matches(pattern + 1, text, end))
+					return true;
+			return false;
+		}
+		if (*pattern == '[') {
+			if (!is_in_set(&pattern, *text))
+				return false;
+			continue;
+		}
+		if (*pattern == '\\' && pattern[1])
+			pattern++;
+		else if (*pattern == '?')
+			continue;
+		if (*pattern != *text)
+			return false;
+	}
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern && text == end;
+}
+
+/* Reports the rows whose names match; a backend may have matched them already, or not. */
 struct filter {
 	const char *pattern;
 	hf_info_fn *tell;
 	void *arg;
 };
 
-/* The server's patterns: * ? [a-z] and backslash. */
-static bool matches(const char *pattern, const char *text)
-{
-	for (; *pattern; pattern++, text++) {
-		if (*pattern == '*') {
-			while (pattern[1] == '*')
-				pattern++;
-			do
-				if (matches(pattern + 1, text))
-					return true;
-			while (*text++);
-			return false;
-		}
-		if (!*text)
-			return false;
-		if (*pattern == '[') {
-			bool inverse = pattern[1] == '^', found = false;
-			const char *at = pattern + 1 + inverse;
-			for (; *at && *at != ']'; at++) {
-				if (at[1] == '-' && at[2] && at[2] != ']') {
-					found = found || (*text >= at[0] && *text <= at[2]);
-					at += 2;
-				} else {
-					found = found || *at == *text;
-				}
-			}
-			if (found == inverse)
-				return false;
-			pattern = *at ? at : at - 1;
-			continue;
-		}
-		if (*pattern == '\\' && pattern[1])
-			pattern++;
-		if (*pattern != '?' && *pattern != *text)
-			return false;
-	}
-	return !*text;
-}
-
 static int tell_matching(void *arg, const hf_info *info)
 {
 	const struct filter *filter = arg;
-	return matches(filter->pattern, info->name) ? filter->tell(filter->arg, info) : 0;
+	bool wanted = matches(filter->pattern, info->name, info->name + info->name_length);
+	return wanted ? filter->tell(filter->arg, info) : 0;
+}
+
+/* Each step begins where the cursor of the one before says, until that is "0" again. */
+static int walk(struct asking *asking, struct filter *filter)
+{
+	char words[2048];
+	char cursor[CURSOR_SIZE] = "0";
+	int rc;
+	do {
+		struct cursor row;
+		size_t at = 0;
+		int length = snprintf(words, sizeof words, "%s%c%s", cursor, 0, filter->pattern);
+		if (length < 0 || (size_t)length >= sizeof words)
+			return hf__error(HF_EINVAL, "pattern: longer than 2000 bytes");
+		rc = ask(asking, HF__LIST, NULL, words, LIST_WORDS);
+		if (rc)
+			return rc;
+		if (!next_row(&asking->rows, &at, &row) || row.end - row.at >= (long)sizeof cursor)
+			return not_understood();
+		snprintf(cursor, sizeof cursor, "%.*s", (int)(row.end - row.at), row.at);
+		rc = tell_rows(asking, at, tell_matching, filter);
+	} while (!rc && strcmp(cursor, "0") != 0);
+	return rc;
 }
 
 int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, void *arg)
@@ -370,9 +382,7 @@ int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, voi
 	int rc = begin(&asking, client, true);
 	if (rc)
 		return rc;
-	rc = walk(&asking, filter.pattern, "hash", tell, arg);
-	if (!rc)
-		rc = walk(&asking, "*", "zset", tell_matching, &filter);
+	rc = walk(&asking, &filter);
 	end(&asking);
 	return rc;
 }
@@ -383,7 +393,7 @@ int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, voi
 	struct hf__handle handle;
 	if (!client || !name || !tell)
 		return hf__error(HF_EINVAL, "client, name or tell: NULL");
-	int rc = hf__handle_open(&handle, client, HF_REENTRANT, name);
+	int rc = hf__handle_open(&handle, client, HF_REENTRANT, "kind", name);
 	if (rc)
 		return rc;
 	rc = begin(&asking, client, true);

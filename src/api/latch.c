@@ -11,7 +11,7 @@ int hf_latch_open(hf_client *client, const char *name, hf_latch **ret_latch)
 	hf_latch *latch = malloc(sizeof(*latch));
 	if (!latch)
 		return hf__error(HF_ENOMEM, "no memory for a latch");
-	int rc = hf__handle_open_form(&latch->at, client, HF__LATCH, "latch", name);
+	int rc = hf__handle_open(&latch->at, client, HF__LATCH, "latch", name);
 	if (rc) {
 		free(latch);
 		return rc;

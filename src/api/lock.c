@@ -58,7 +58,7 @@ int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
 	if (!rc)
 		rc = check_spin(&ours, kind, &lock->spin);
 	if (!rc)
-		rc = hf__handle_open_form(&lock->at, client, (int)kind, "kind", name);
+		rc = hf__handle_open(&lock->at, client, (int)kind, "kind", name);
 	if (rc) {
 		free(lock);
 		return rc;
@@ -159,8 +159,7 @@ static int need_owner(const hf_owner *owner)
 
 static int check_token(const hf_lock *lock, int token)
 {
-	bool can = !hf__lock_many(lock) && lock->at.record->kind != HF_READ &&
-	           lock->at.record->kind != HF__GROUP;
+	bool can = !hf__lock_many(lock) && lock->at.record->traits->tokens;
 	return !token || can ? 0 : hf__error(HF_EINVAL, "token: this kind has none");
 }
 
@@ -175,7 +174,7 @@ static int check_value(const hf_lock *lock, const char *value)
 
 static int check_revocable(const hf_lock *lock, int revocable)
 {
-	if (!revocable || (!hf__lock_many(lock) && hf__kind_of(lock->at.record)->session))
+	if (!revocable || (!hf__lock_many(lock) && lock->at.record->traits->session))
 		return 0;
 	return hf__error(HF_ENOTSUP, "revocable: only locks on ZooKeeper can be asked for");
 }
@@ -364,7 +363,7 @@ static int wish_remove_waiter(struct hf__wish *wish, const hf_lock *lock, const 
 		rc = hf__error(HF_EINVAL, "waiter: %s",
 		               !waiter || !*waiter ? "missing" : "too long");
 	const struct hf__traits *traits =
-		rc || hf__lock_many(lock) ? NULL : hf__kind_of(lock->at.record);
+		rc || hf__lock_many(lock) ? NULL : lock->at.record->traits;
 	if (!rc && (!traits || !(traits->ordered || traits->session)))
 		rc = hf__error(HF_ENOTSUP, "locks of this kind have no wait queue on the server");
 	wish->request = HF__DROP_WAITER;

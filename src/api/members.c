@@ -271,7 +271,7 @@ int hf_lock_open_red(hf_lock *const *members, size_t n, hf_lock **ret_lock)
 		return hf__error(HF_EINVAL, "members or ret_lock: NULL");
 	int rc = check_members(members, n, 3, 15);
 	for (size_t i = 0; !rc && i < n; i++)
-		if (hf__kind_of(members[i]->at.record)->session)
+		if (members[i]->at.record->traits->session)
 			rc = hf__error(
 				HF_ENOTSUP,
 				"members[%zu]: on ZooKeeper, where every lock is a majority's "

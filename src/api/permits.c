@@ -14,7 +14,7 @@ int hf_permits_open(hf_client *client, const char *name, hf_permits **ret_permit
 	hf_permits *permits = malloc(sizeof(*permits));
 	if (!permits)
 		return hf__error(HF_ENOMEM, "no memory for permits");
-	int rc = hf__handle_open_form(&permits->at, client, HF__PERMITS, "permits", name);
+	int rc = hf__handle_open(&permits->at, client, HF__PERMITS, "permits", name);
 	if (rc) {
 		free(permits);
 		return rc;
@@ -36,7 +36,7 @@ void hf__permits_id(const struct hf_client *client, uint64_t wire, char ret_text
 {
 	static const char digits[] = "0123456789abcdef";
 	unsigned char id[HF__PERMIT_SIZE];
-	hf__query_permit_id(&client->core, wire, id);
+	hf__permit_id(&client->core, wire, id);
 	for (int i = 0; i < HF__PERMIT_SIZE; i++) {
 		ret_text[2 * i] = digits[id[i] >> 4];
 		ret_text[2 * i + 1] = digits[id[i] & 15];
@@ -231,7 +231,7 @@ int hf_permits_total_from(hf_permits *permits, const char *name)
 	int rc = prepare(&call, permits, HF__PERMITS_FROM, 1);
 	if (!rc && !name)
 		rc = hf__error(HF_EINVAL, "name: NULL");
-	if (!rc && !hf__kind_of(permits->at.record)->session)
+	if (!rc && !permits->at.record->traits->session)
 		rc = hf__error(HF_ENOTSUP,
 		               "on Redis and Valkey the total is stored with the permits");
 	if (!rc)
@@ -264,7 +264,7 @@ hf_state hf_permits_state(hf_permits *permits, const hf_permit_id id)
 	unsigned char read[HF__PERMIT_SIZE];
 	if (!permits || hf__client_check(permits->at.client) || read_id(id, read))
 		return HF_FREE;
-	uint64_t wire = hf__query_permit_wire(&permits->at.client->core, read);
+	uint64_t wire = hf__permit_wire(&permits->at.client->core, read);
 	if (wire)
 		(void)hf__lock_remaining(permits->at.record, wire, hf__clock_ms(), &state);
 	return state;
@@ -275,7 +275,7 @@ int64_t hf_permits_remaining(hf_permits *permits, const hf_permit_id id)
 	unsigned char read[HF__PERMIT_SIZE];
 	if (!permits || hf__client_check(permits->at.client) || read_id(id, read))
 		return 0;
-	uint64_t wire = hf__query_permit_wire(&permits->at.client->core, read);
+	uint64_t wire = hf__permit_wire(&permits->at.client->core, read);
 	return wire ? hf__lock_remaining(permits->at.record, wire, hf__clock_ms(), NULL) : 0;
 }
 

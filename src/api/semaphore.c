@@ -11,7 +11,7 @@ int hf_semaphore_open(hf_client *client, const char *name, hf_semaphore **ret_se
 	hf_semaphore *semaphore = malloc(sizeof(*semaphore));
 	if (!semaphore)
 		return hf__error(HF_ENOMEM, "no memory for a semaphore");
-	int rc = hf__handle_open_form(&semaphore->at, client, HF__SEMAPHORE, "semaphore", name);
+	int rc = hf__handle_open(&semaphore->at, client, HF__SEMAPHORE, "semaphore", name);
 	if (rc) {
 		free(semaphore);
 		return rc;

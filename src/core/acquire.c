@@ -1,5 +1,11 @@
-/* Taking a lock, taking it once more, and making it last longer: everything that asks. */
+/* Acquiring a lock or one more level of it, and extending a lease: every command that asks. */
+#include "core/acquire.h"
+#include "core/cmd.h"
 #include "core/core.h"
+#include "core/mutants.h"
+#include "core/record.h"
+#include "core/release.h"
+#include "core/spin.h"
 
 #include <inttypes.h>
 
@@ -20,36 +26,27 @@ static void leave_queue(struct hf__core *core, struct hf__op *op, int64_t now)
 		return;
 	bool first = lock->queue.next == &op->link;
 	hf__list_remove(&op->link);
-	hf__lock_left(core, lock, now);
+	hf__lock_end_watches_soon(core, lock, now);
 	if (!first || hf__list_empty(&lock->queue) || !hf__wheel_running(&op->retry))
 		return;
-	/* Nothing has changed on the server, so who is first now asks when this one would have. */
+	/* Nothing has changed on the server: the next waiter asks when this one would have. */
 	struct hf__op *next = hf__list_item(lock->queue.next, struct hf__op, link);
-	next->rests = op->rests;
+	if (op->phase == HF__OP_RESTING)
+		next->phase = HF__OP_RESTING;
 	if (!next->hold->cmd.in_flight && !hf__wheel_running(&next->retry))
 		ask_later(core, next, op->retry.at);
-}
-
-void hf__acquire_correct(struct hf__core *core, struct hf__hold *hold, int64_t now)
-{
-	bool counted = hf__kind_of(hold->cmd.lock)->nesting == HF__NEST_COUNTED;
-	if (!hold->doubtful || !core->linked || hold->cmd.in_flight)
-		return;
-	hold->doubtful = false;
-	if (counted)
-		hf__release_settle(core, hold, now);
 }
 
 static void let_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->op = NULL;
 	if (hold->state == HF__HOLD_HELD)
-		hf__acquire_correct(core, hold, now);
+		hf__release_correct(core, hold, now);
 	if (!hold->cmd.in_flight)
 		hf__hold_idle(core, hold, now);
 }
 
-/* The call has left: an attempt ends with it, a hold goes on. */
+/* The call has left. An acquisition that was not granted ends with it; a hold continues. */
 static void let_go(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->state == HF__HOLD_ASKING)
@@ -65,33 +62,34 @@ void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, i
 	int64_t waited = now - op->started_at;
 	leave_queue(core, op, now);
 	if (result && result == op->refusal)
-		hf__core_finish_refused(core, op);
+		hf__op_finish_refused(core, op);
 	else if (result == HF_EUNKNOWN)
-		hf__core_finish(core, op, result,
-		                "%s: an attempt was sent and not answered in %" PRId64
-		                " ms; what it may have left is removed in the background",
-		                lock->name, waited);
+		hf__op_finish(core, op, result,
+		              "%s: an attempt was sent and not answered in %" PRId64
+		              " ms; what it may have left is removed in the background",
+		              lock->name, waited);
 	else if (result == HF_EUNREACHABLE)
-		hf__core_finish(core, op, core->linked ? result : core->link_error,
-		                "%s: tried for %" PRId64 " ms: %s", lock->name, waited,
-		                core->link_why);
+		hf__op_finish(core, op, core->linked ? result : core->link_error,
+		              "%s: tried for %" PRId64 " ms: %s", lock->name, waited,
+		              core->link_why);
 	else if ((result == HF_EBUSY || (result == HF_ETIMEDOUT && op->waited)) && op->number >= 0)
-		hf__core_finish(core, op, result,
-		                "%s: waited %" PRId64 " ms; the holder's lease had %" PRId64
-		                " ms left when last asked",
-		                lock->name, waited, op->number);
+		hf__op_finish(core, op, result,
+		              "%s: waited %" PRId64 " ms; the holder's lease had %" PRId64
+		              " ms left when last asked",
+		              lock->name, waited, op->number);
 	else if (result == HF_EBUSY || result == HF_ETIMEDOUT)
-		hf__core_finish(core, op, result, "%s: waited %" PRId64 " ms", lock->name, waited);
+		hf__op_finish(core, op, result, "%s: waited %" PRId64 " ms", lock->name, waited);
 	else
-		hf__core_finish(core, op, result, "%s: after %" PRId64 " ms", lock->name, waited);
+		hf__op_finish(core, op, result, "%s: %s after %" PRId64 " ms", lock->name,
+		              result == HF_ECANCELLED ? "cancelled" : "gave up", waited);
 	if (hold)
 		let_go(core, hold, now);
 }
 
-/* Permits taken together are holds of their own from now on. */
+/* Permits that were acquired together are separate holds from now on. */
 static void part_siblings(struct hf__core *core, struct hf__op *op, struct hf__hold *first)
 {
-	if (hf__kind_of(op->lock)->nesting == HF__NEST_APART)
+	if (op->lock->traits->nesting == HF__NEST_APART)
 		first->cmd.items = 1;
 	while (!hf__list_empty(&op->siblings)) {
 		struct hf__hold *hold = hf__list_item(op->siblings.next, struct hf__hold, link);
@@ -100,33 +98,25 @@ static void part_siblings(struct hf__core *core, struct hf__op *op, struct hf__h
 	}
 }
 
-void hf__acquire_drop_siblings(struct hf__op *op)
-{
-	while (!hf__list_empty(&op->siblings)) {
-		struct hf__hold *hold = hf__list_item(op->siblings.next, struct hf__hold, link);
-		hf__list_remove(&hold->link);
-		hf__hold_drop_sibling(hold);
-	}
-}
-
-/* A grant that is no hold: the call has what it wanted, and nothing is left to look after. */
-static void taken(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t now)
+/* The grant is not a hold: nothing has to be renewed or released. */
+static void finish_taken(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                         int64_t now)
 {
 	hold->doubtful = false;
 	core->stats.grants++;
 	leave_queue(core, op, now);
 	op->number = 0;
-	hf__core_succeed(core, op);
+	hf__op_succeed(core, op);
 	hf__hold_end(core, hold, now);
 }
 
-static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t token,
-                    int64_t now)
+static void finish_granted(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                           int64_t token, int64_t now)
 {
 	hold->doubtful = false;
 	if (hold->count++ == 0) {
 		hold->token = token;
-		if (hold->moves == 0 && hf__kind_of(op->lock)->moves)
+		if (hold->moves == 0 && op->lock->traits->moves)
 			hold->moving_since = (uint32_t)now;
 	}
 	if (!op->lease_ms && !hold->watched_from) {
@@ -136,21 +126,21 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	if (hf__hold_is_renewed(hold) && hold->renew_at == HF__NEVER)
 		hold->renew_at = hf__watchdog_next(hold->cmd.sent_at, core->config.watchdog_ms);
 	hf__hold_arm(core, hold);
-	core->stats.grants += hf__kind_of(op->lock)->several ? (uint64_t)op->amount : 1;
+	core->stats.grants += op->lock->traits->several ? (uint64_t)op->amount : 1;
 	leave_queue(core, op, now);
 	part_siblings(core, op, hold);
 	op->number = hold->token;
 	op->owner = hold->owner;
-	if (hf__kind_of(hold->cmd.lock)->ordered)
+	if (hold->cmd.lock->traits->ordered)
 		hf__lock_unwatch(core, hold->cmd.lock, hold);
-	hf__core_succeed(core, op);
-	hf__lock_next(core, hold->cmd.lock, now); /* the next one polls from now on */
+	hf__op_succeed(core, op);
+	hf__lock_next(core, hold->cmd.lock, now); /* the next waiter polls from now on */
 	hf__hold_idle(core, hold, now);
 }
 
-/* A grant that came too late to be believed; the server has it, so asking again settles it. */
-static void granted_late(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
-                         int64_t now)
+/* The grant arrived too late to be valid. The server knows the hold, so another ask renews it. */
+static void on_late_grant(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                          int64_t now)
 {
 	hold->doubtful = true;
 	if (op->cancelled)
@@ -168,17 +158,17 @@ static void count_wait(struct hf__core *core, struct hf__op *op)
 	op->waited = true;
 }
 
-/* How long to sleep if nothing wakes us. */
+/* How long to wait if nothing wakes the call up. */
 static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t ttl_ms)
 {
-	if (hf__kind_of(op->lock)->ordered && ttl_ms <= 0)
-		return hf__random_jitter(&core->random,
-		                         HF__TURN_MS); /* another's turn: it may be late */
+	if (op->lock->traits->ordered && ttl_ms <= 0)
+		/* It is another waiter's turn, which may not come to take it. */
+		return hf__random_jitter(&core->random, HF__TURN_MS);
 	int64_t poll = HF__SLOW_POLL_MS;
-	/* A waiter that does not ask for the watchdog's lease counts as dead. */
-	if (hf__kind_of(op->lock)->ordered && core->config.watchdog_ms / 4 < poll)
+	/* A waiter that does not ask for as long as the watchdog's lease counts as dead. */
+	if (op->lock->traits->ordered && core->config.watchdog_ms / 4 < poll)
 		poll = core->config.watchdog_ms / 4 + 1;
-	/* A place lasts as long as we ask, or as the whole of a wait that has an end. */
+	/* Without a deadline, only another ask keeps the place for longer than place_ms. */
 	if (op->wait_ms == 0 && op->hold->cmd.place_ms > 0 && op->hold->cmd.place_ms / 3 < poll)
 		poll = op->hold->cmd.place_ms / 3 + 1;
 	int64_t pause = hf__random_jitter(&core->random, poll);
@@ -191,14 +181,14 @@ static void sleep_on(struct hf__core *core, struct hf__op *op, int64_t pause_ms,
 	core->host_ops->listens(core->host, op);
 }
 
-/* Listens for the release, asks once more where that is new, and sleeps. */
+/* Listens for the release and waits; asks once more first if it did not listen before. */
 static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
                      int64_t now)
 {
 	bool ordered = answer->channel == HF__CHANNEL_WAITER;
-	if (hf__kind_of(op->lock)->ordered && hf__lock_held_here(op->lock, now)) {
-		/* Who releases it is of this process, and hears whose turn it is then. */
-		op->here = true;
+	if (op->lock->traits->ordered && hf__lock_held_here(op->lock, now)) {
+		/* This client holds the lock, and its release will say whose turn it is. */
+		op->phase = HF__OP_LOCAL;
 		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms));
 		core->host_ops->idles(core->host, op);
 		return;
@@ -209,7 +199,7 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
 	}
 	struct hf__hold *own = ordered ? op->hold : NULL;
 	bool watched = hf__lock_is_watched(op->lock, answer->channel, own);
-	/* Who holds it as a lock without order tells nobody in particular. */
+	/* A holder of an unordered kind announces its release on the lock's own channel. */
 	if ((ordered && hf__lock_watch(core, op->lock, HF__CHANNEL_LOCK, NULL)) ||
 	    hf__lock_watch(core, op->lock, answer->channel, own))
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
@@ -219,19 +209,19 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
 		sleep_on(core, op, pause_of(core, op, answer->ttl_ms), now);
 }
 
-/* Whoever asked in vain stands in a queue on the server. */
+/* An ask that was answered BUSY has a place in the server's queue. */
 static bool leaves_place(const struct hf__hold *hold)
 {
-	return hold->cmd.place_ms > 0 || hf__kind_of(hold->cmd.lock)->session;
+	return hold->cmd.place_ms > 0 || hold->cmd.lock->policy->keeps_place;
 }
 
-static void busy(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
-                 int64_t now)
+static void on_busy(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                    int64_t now)
 {
 	op->hold->doubtful = false;
 	op->hold->placed = leaves_place(op->hold);
 	if (op->lock->held == op->hold) {
-		op->lock->held = NULL; /* so it was not its turn after all */
+		op->lock->held = NULL; /* it was not its turn after all */
 		hf__lock_next(core, op->lock, now);
 	}
 	op->refusal = 0;
@@ -250,37 +240,37 @@ static void busy(struct hf__core *core, struct hf__op *op, const struct hf__answ
 		hf__acquire_give_up(core, op, HF_ETIMEDOUT, now);
 		return;
 	}
-	if (hf__kind_of(op->lock)->spins)
-		ask_later(core, op, now + hf__kind_pause(core, op));
+	if (op->lock->traits->spins)
+		ask_later(core, op, now + hf__spin_pause(core, op));
 	else
 		wait_for(core, op, answer, now);
 }
 
-static void refused(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
-                    int64_t now)
+static void on_refused(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                       int64_t now)
 {
 	struct hf__hold *hold = op->hold;
 	leave_queue(core, op, now);
-	hf__core_finish(core, op, answer->error, "%s: %.*s", op->lock->name, (int)answer->length,
-	                answer->text);
-	/* A right that is missing may have stopped it half way. */
+	hf__op_finish(core, op, answer->error, "%s: %.*s", op->lock->name, (int)answer->length,
+	              answer->text);
+	/* Without the right to a command, the script may have stopped half way. */
 	if (hold->cmd.verb == HF__ASK &&
 	    (answer->error == HF_EDENIED || answer->error == HF_EREFUSED))
 		hold->doubtful = true;
 	let_go(core, hold, now);
 }
 
-/* It may have run. What it took without a lease the server remembers only for a while. */
+/* The ask may have run. The server remembers only for a while what it took without a lease. */
 static void doubt(struct hf__hold *hold)
 {
-	if (!hold->doubtful && hf__kind_of(hold->cmd.lock)->trace == HF__TRACE_TAKEN)
+	if (!hold->doubtful && hold->cmd.lock->traits->trace == HF__TRACE_TAKEN)
 		hold->valid_until = hold->cmd.sent_at + HF__TAKEN_MS * 9 / 10;
 	hold->doubtful = true;
 }
 
-/* No answer, or none that helps: the next connection or the next try goes on. */
-static void unanswered(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
-                       int64_t now)
+/* The outcome is not known, or not final: the next connection or the next retry asks again. */
+static void on_no_answer(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                         int64_t now)
 {
 	if (answer->outcome == HF__UNKNOWN)
 		doubt(op->hold);
@@ -289,14 +279,14 @@ static void unanswered(struct hf__core *core, struct hf__op *op, const struct hf
 	else if (answer->outcome == HF__UNSENT && core->linked)
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
 	else if (answer->outcome == HF__NOT_NOW)
-		hf__core_not_now(core, op, answer, now);
+		hf__op_retry_later(core, op, answer, now);
 }
 
-static void gone(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
-                 const struct hf__answer *answer, int64_t now)
+static void on_gone(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                    const struct hf__answer *answer, int64_t now)
 {
 	if (hold->state == HF__HOLD_ASKING) {
-		/* Of several permits that an unanswered ask had taken, one is gone: so are all. */
+		/* An unanswered ask took several permits and one of them is gone: none counts. */
 		hold->doubtful = true;
 		hf__acquire_give_up(core, op, HF_EUNKNOWN, now);
 		return;
@@ -308,36 +298,36 @@ static void gone(struct hf__core *core, struct hf__op *op, struct hf__hold *hold
 }
 
 /* The answer to an ask whose call has left. */
-static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct hf__answer *answer,
-                    int64_t now)
+static void on_cleaning_answer(struct hf__core *core, struct hf__hold *hold,
+                               const struct hf__answer *answer, int64_t now)
 {
 	if (answer->outcome == HF__BUSY)
 		hold->placed = leaves_place(hold);
-	bool traceless = hf__kind_of(hold->cmd.lock)->trace == HF__TRACE_NONE;
+	bool traceless = hold->cmd.lock->traits->trace == HF__TRACE_NONE;
 	if ((hold->doubtful || hold->placed) && !traceless)
-		hf__hold_resume(core, hold, now);
+		core->events->resume(core, hold, now);
 	else
 		hf__hold_end(core, hold, now);
 }
 
-/* When the level that is asked for ends by itself; noted if it has a lease of its own. */
+/* When the requested level expires, which is noted if it has a lease of its own. */
 static int64_t end_of(const struct hf__op *op, struct hf__hold *hold, int64_t sent_at)
 {
 	if (!op->lease_ms)
 		return HF__NEVER;
-	int64_t end = hf__hold_valid_until(sent_at, op->lease_ms);
+	int64_t end = hf__policy_valid_until(sent_at, op->lease_ms);
 	if (end > hold->leased_until)
-		hf__hold_note_end(hold, end, op->lease_ms);
+		hold->cmd.lock->policy->note_end(hold, end, op->lease_ms);
 	return end;
 }
 
-/* A session knows no leases: when a level of one is over is for us to know, and it begins now. */
+/* The lease of a level counts from the request, or from now if only this client counts it. */
 static bool confirm_ask(struct hf__core *core, const struct hf__op *op, struct hf__hold *hold,
                         int64_t now)
 {
-	bool session = hf__kind_of(hold->cmd.lock)->session;
+	bool counted_there = hold->cmd.lock->policy->server_ends;
 	int64_t before = hold->end_at;
-	int64_t end = end_of(op, hold, session ? now : hold->cmd.sent_at);
+	int64_t end = end_of(op, hold, counted_there ? hold->cmd.sent_at : now);
 	if (hold->count == 0 || end > hold->end_at)
 		hold->end_at = end;
 	if (hf__hold_confirm(core, hold, hold->cmd.sent_at, hold->cmd.lease_ms, now))
@@ -346,78 +336,60 @@ static bool confirm_ask(struct hf__core *core, const struct hf__op *op, struct h
 	return false;
 }
 
-static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
-                     int64_t now)
+/* No call waits for the answer. */
+static void on_late_answer(struct hf__core *core, struct hf__hold *hold,
+                           const struct hf__answer *answer, int64_t now)
+{
+	if (answer->outcome == HF__GRANTED || answer->outcome == HF__UNKNOWN)
+		hold->doubtful = true;
+	else if (answer->outcome == HF__BUSY)
+		hold->doubtful = false;
+	if (answer->outcome == HF__GONE && hold->state == HF__HOLD_HELD)
+		hf__hold_lose(core, hold, HF__LOST_GONE, now);
+	if (hold->state == HF__HOLD_CLEANING)
+		on_cleaning_answer(core, hold, answer, now);
+	else
+		let_idle(core, hold, now);
+}
+
+static void on_grant(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                     const struct hf__answer *answer, int64_t now)
+{
+	if (hold->cmd.lock->traits->trace != HF__TRACE_LEASE)
+		finish_taken(core, op, hold, now);
+	else if (hold->state == HF__HOLD_LOST)
+		on_gone(core, op, hold, answer, now);
+	else if (confirm_ask(core, op, hold, now))
+		finish_granted(core, op, hold, answer->token, now);
+	else if (hold->state == HF__HOLD_ASKING)
+		on_late_grant(core, op, hold, now);
+	else if (hf__hold_check(core, hold, now))
+		on_gone(core, op, hold, answer, now);
+}
+
+void hf__acquire_on_answer(struct hf__core *core, struct hf__cmd *cmd,
+                           const struct hf__answer *answer, int64_t now)
 {
 	struct hf__hold *hold = hf__list_item(cmd, struct hf__hold, cmd);
 	struct hf__op *op = hold->op;
 	if (answer->outcome == HF__UNKNOWN)
 		core->stats.unknowns++;
 	if (!op) {
-		if (answer->outcome == HF__GRANTED || answer->outcome == HF__UNKNOWN)
-			hold->doubtful = true;
-		else if (answer->outcome == HF__BUSY)
-			hold->doubtful = false;
-		if (answer->outcome == HF__GONE && hold->state == HF__HOLD_HELD)
-			hf__hold_lose(core, hold, HF__LOST_GONE, now);
-		if (hold->state == HF__HOLD_CLEANING)
-			cleaned(core, hold, answer, now);
-		else
-			let_idle(core, hold, now);
+		on_late_answer(core, hold, answer, now);
 		return;
 	}
 	switch (answer->outcome) {
-	case HF__GRANTED:
-		if (hf__kind_of(cmd->lock)->trace != HF__TRACE_LEASE)
-			taken(core, op, hold, now);
-		else if (hold->state == HF__HOLD_LOST)
-			gone(core, op, hold, answer, now);
-		else if (confirm_ask(core, op, hold, now))
-			granted(core, op, hold, answer->token, now);
-		else if (hold->state == HF__HOLD_ASKING)
-			granted_late(core, op, hold, now);
-		else if (hf__hold_check(core, hold, now))
-			gone(core, op, hold, answer, now);
-		break;
-	case HF__BUSY: busy(core, op, answer, now); break;
-	case HF__GONE: gone(core, op, hold, answer, now); break;
+	case HF__GRANTED: on_grant(core, op, hold, answer, now); break;
+	case HF__BUSY: on_busy(core, op, answer, now); break;
+	case HF__GONE: on_gone(core, op, hold, answer, now); break;
 	case HF__DONE:
-	case HF__FAILED: refused(core, op, answer, now); break;
-	default: unanswered(core, op, answer, now);
+	case HF__FAILED: on_refused(core, op, answer, now); break;
+	default: on_no_answer(core, op, answer, now);
 	}
 }
 
-/* One of this process gave it to us: that ends its release, whatever becomes of ours. */
-static void moved(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
-                  int64_t now)
-{
-	struct hf__hold *hold = hf__list_item(cmd, struct hf__hold, cmd);
-	struct hf__lock *lock = cmd->lock;
-	uint64_t from = cmd->from;
-	lock->refs++;
-	if (answer->outcome == HF__GRANTED) {
-		core->stats.handovers++;
-		core->move_ms = now - cmd->sent_at;
-		answered(core, cmd, answer, now);
-		hf__release_moved(core, lock, from, now);
-	} else {
-		hold->moves = 0;
-		if (HF__MUTANT(BLIND_MOVE) && answer->outcome == HF__UNKNOWN)
-			hf__release_moved(core, lock, from, now);
-		else
-			hf__release_not_moved(core, lock, from, answer->outcome, now);
-		if (answer->outcome != HF__GONE)
-			answered(core, cmd, answer, now);
-		else if (hold->op)
-			hf__acquire_ask(core, hold, now);
-		else
-			cleaned(core, hold, answer, now);
-	}
-	hf__lock_unref(core, lock);
-}
-
-static void extended(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
-                     int64_t now)
+static void on_extend_answer(struct hf__core *core, struct hf__cmd *cmd,
+                             const struct hf__answer *answer, int64_t now)
 {
 	struct hf__hold *hold = hf__list_item(cmd, struct hf__hold, cmd);
 	struct hf__op *op = hold->op;
@@ -425,23 +397,23 @@ static void extended(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 		core->stats.unknowns++;
 	if (!op) {
 		if (hold->state == HF__HOLD_CLEANING)
-			hf__hold_resume(core, hold, now);
+			core->events->resume(core, hold, now);
 		else
 			hf__hold_idle(core, hold, now);
 		return;
 	}
 	if (answer->outcome == HF__FAILED) {
-		refused(core, op, answer, now);
+		on_refused(core, op, answer, now);
 	} else if (answer->outcome != HF__DONE) {
-		unanswered(core, op, answer, now);
+		on_no_answer(core, op, answer, now);
 	} else if (hold->state == HF__HOLD_LOST || !answer->there[0]) {
-		gone(core, op, hold, answer, now);
+		on_gone(core, op, hold, answer, now);
 	} else if (confirm_ask(core, op, hold, now)) {
 		hf__hold_arm(core, hold);
-		hf__core_succeed(core, op);
+		hf__op_succeed(core, op);
 		hf__hold_idle(core, hold, now);
 	} else if (hf__hold_check(core, hold, now)) {
-		gone(core, op, hold, answer, now);
+		on_gone(core, op, hold, answer, now);
 	}
 }
 
@@ -450,17 +422,15 @@ static uint32_t place_of(const struct hf__core *core, const struct hf__op *op)
 	int64_t wait_ms = op->wait_ms ? op->wait_ms : core->config.fair_wait_ms;
 	if (op->wait_ms == HF_NOWAIT)
 		return 0;
-	if (!hf__kind_of(op->lock)->ordered)
-		return hf__kind_of(op->lock)
-		        ->session; /* any time: it is told when its turn comes */
+	if (!op->lock->traits->ordered)
+		return op->lock->policy->keeps_place; /* for as long as the call waits */
 	return wait_ms < INT32_MAX ? (uint32_t)wait_ms : INT32_MAX;
 }
 
-/* One more level, or a first one. */
-static void prepare_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
+void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	const struct hf__op *op = hold->op;
-	const struct hf__traits *traits = hf__kind_of(op->lock);
+	const struct hf__traits *traits = op->lock->traits;
 	struct hf__cmd *cmd = &hold->cmd;
 	bool takes = traits->trace != HF__TRACE_LEASE;
 	if (takes && !hold->doubtful)
@@ -470,9 +440,8 @@ static void prepare_ask(struct hf__core *core, struct hf__hold *hold, int64_t no
 		hold->recorded = true;
 	}
 	cmd->verb = HF__ASK;
-	cmd->lease_ms = takes             ? HF__TAKEN_MS
-	                : traits->session ? core->config.watchdog_ms
-	                                  : hf__acquire_lease(core, op);
+	cmd->lease_ms = takes ? HF__TAKEN_MS
+	                      : op->lock->policy->lease_to_send(core, hf__acquire_lease(core, op));
 	cmd->count = traits->nesting == HF__NEST_APART ? op->amount : hold->count + 1;
 	cmd->items = traits->several ? (uint16_t)op->amount : 0;
 	cmd->from = op->from ? op->from : hf__hold_writer(core, op->lock, op->owner);
@@ -480,62 +449,41 @@ static void prepare_ask(struct hf__core *core, struct hf__hold *hold, int64_t no
 	cmd->token = op->token || op->lock->kind == HF_FENCED;
 	cmd->revocable = op->revocable;
 	cmd->again = hold->doubtful;
-	cmd->answered = answered;
+	cmd->answered = hf__acquire_on_answer;
 	if (hold->state == HF__HOLD_ASKING)
 		hold->lease_ms = cmd->lease_ms;
 	core->stats.attempts++;
 }
 
-static void prepare_move(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *from,
-                         int64_t now)
-{
-	prepare_ask(core, hold, now);
-	hold->moves = from->moves + 1;
-	hold->moving_since = from->moving_since;
-	hold->cmd.verb = HF__MOVE;
-	hold->cmd.from = from->cmd.wire;
-	hold->cmd.answered = moved;
-}
-
-/* An extension never takes a lock that is free: it renews what is there. */
+/* An extension never takes a free lock: it renews an existing hold. */
 static void prepare_extend(const struct hf__core *core, struct hf__hold *hold)
 {
-	bool session = hf__kind_of(hold->cmd.lock)->session;
 	hold->cmd.verb = HF__RENEW;
-	hold->cmd.lease_ms = session ? core->config.watchdog_ms : hold->op->lease_ms;
+	hold->cmd.lease_ms = hold->cmd.lock->policy->lease_to_send(core, hold->op->lease_ms);
 	hold->cmd.item = NULL;
 	hold->cmd.items = 1;
-	hold->cmd.answered = extended;
+	hold->cmd.answered = on_extend_answer;
 }
 
-static void submit(struct hf__core *core, struct hf__hold *hold, int64_t now)
+void hf__acquire_submit(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	int64_t limit_ms = hold->cmd.lease_ms / 9;
 	hold->cmd.user = HF__CMD_OF_HOLD;
-	hf__core_submit(core, &hold->cmd, now, limit_ms > 50 ? limit_ms : 50);
-}
-
-void hf__acquire_from(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *from,
-                      int64_t now)
-{
-	hf__wheel_stop(&core->wheel, &hold->op->retry);
-	hf__hold_take_cell(hold);
-	prepare_move(core, hold, from, now);
-	submit(core, hold, now);
+	hf__cmd_submit(core, &hold->cmd, now, limit_ms > 50 ? limit_ms : 50);
 }
 
 void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	struct hf__op *op = hold->op;
 	hf__wheel_stop(&core->wheel, &op->retry);
-	op->rests = op->here = false;
+	op->phase = HF__OP_RUNNING;
 	if (op->deadline.at <= now)
-		return; /* its time is over, and it will be told so in this turn */
+		return; /* its deadline is due in this turn */
 	if (!core->linked) {
 		core->backend_ops->want_link(core->backend);
 		return;
 	}
-	if (hold->doubtful && hf__kind_of(op->lock)->trace == HF__TRACE_TAKEN &&
+	if (hold->doubtful && op->lock->traits->trace == HF__TRACE_TAKEN &&
 	    now >= hold->valid_until) {
 		hf__acquire_give_up(core, op, HF_EUNKNOWN, now);
 		return;
@@ -544,14 +492,14 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	if (op->verb == HF__OP_EXTEND)
 		prepare_extend(core, hold);
 	else
-		prepare_ask(core, hold, now);
-	submit(core, hold, now);
+		hf__acquire_prepare(core, hold, now);
+	hf__acquire_submit(core, hold, now);
 }
 
-/* The holds of all permits but the first, before they are asked for; false without memory. */
+/* Makes the holds of all permits except for the first before it asks; false without memory. */
 static bool make_siblings(struct hf__op *op, const struct hf__hold *first)
 {
-	for (int32_t i = 1; hf__kind_of(op->lock)->several && i < op->amount; i++) {
+	for (int32_t i = 1; op->lock->traits->several && i < op->amount; i++) {
 		struct hf__hold *hold = hf__hold_new_sibling(first, (uint32_t)i);
 		if (!hold)
 			return false;
@@ -560,16 +508,17 @@ static bool make_siblings(struct hf__op *op, const struct hf__hold *first)
 	return true;
 }
 
-/* Others of this lock may ask before it, so it takes its cell now. */
+/* Other calls of this lock may ask first and take the first cell, so it takes its own now. */
 static void keep_back(struct hf__core *core, struct hf__op *op, int64_t until)
 {
+	op->phase = HF__OP_LOCAL;
 	hf__hold_take_cell(op->hold);
 	ask_later(core, op, until);
 }
 
 static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	const struct hf__traits *traits = hf__kind_of(op->lock);
+	const struct hf__traits *traits = op->lock->traits;
 	if (traits->nesting == HF__NEST_APART)
 		op->owner = core->host_ops->number(core->host,
 		                                   traits->several ? (uint32_t)op->amount : 1);
@@ -589,12 +538,11 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 		return;
 	}
 	hf__list_add(&op->lock->queue, &op->link);
-	hf__lock_joined(core, op->lock);
+	hf__lock_keep_watches(core, op->lock);
 	const struct hf__hold *held = op->lock->held;
 	op->number = held && held->valid_until > now ? held->valid_until - now : 0;
-	int64_t yields_until = hf__lock_yields(core, op, now);
-	op->here = yields_until > now && core->linked;
-	if (op->here)
+	int64_t yields_until = hf__lock_yield_until(core, op, now);
+	if (yields_until > now && core->linked)
 		keep_back(core, op, yields_until);
 	else if (!traits->queues)
 		hf__acquire_ask(core, hold, now);
@@ -604,7 +552,7 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 		count_wait(core, op);
 }
 
-/* The session carries all levels, so the server need not know. A later end is soon confirmed. */
+/* The server need not know of the level. If it extends the hold, a renewal confirms that. */
 static void nest_here(struct hf__core *core, struct hf__op *op, struct hf__hold *hold, int64_t now)
 {
 	int64_t end = end_of(op, hold, now);
@@ -612,36 +560,37 @@ static void nest_here(struct hf__core *core, struct hf__op *op, struct hf__hold 
 		hold->end_at = end;
 		hold->renew_at = now;
 	}
-	granted(core, op, hold, hold->token, now);
+	finish_granted(core, op, hold, hold->token, now);
 }
 
 static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
                          int64_t now)
 {
-	if (hf__kind_of(op->lock)->nesting == HF__NEST_NEVER) {
-		hf__core_finish(core, op, HF_EDEADLOCK,
-		                "%s: this owner holds it already, and it does not nest",
-		                op->lock->name);
+	if (op->lock->traits->nesting == HF__NEST_NEVER) {
+		hf__op_finish(core, op, HF_EDEADLOCK,
+		              "%s: this owner holds it already, and it does not nest",
+		              op->lock->name);
 		return;
 	}
 	if (hold->count == INT32_MAX) {
-		hf__core_finish(core, op, HF_EINVAL, "%s: nested too deep", op->lock->name);
+		hf__op_finish(core, op, HF_EINVAL, "%s: this owner holds too many levels",
+		              op->lock->name);
 		return;
 	}
 	hold->op = op;
 	op->hold = hold;
-	if (hf__kind_of(op->lock)->session)
+	if (op->lock->policy->nests_here)
 		nest_here(core, op, hold, now);
 	else
 		hf__acquire_ask(core, hold, now);
 }
 
-/* The owner reads what it asks to write: it would wait for its own read hold to end. */
+/* The owner has a read hold of the lock that it wants to write, and would wait for itself. */
 static bool waits_for_itself(struct hf__core *core, const struct hf__op *op, int64_t now)
 {
 	struct hf__lock *other =
-		hf__kind_of(op->lock)->writes
-			? hf__lock_find(core, hf__kind_of(op->lock)->half, op->lock->name)
+		op->lock->traits->writes
+			? hf__lock_find(core, op->lock->traits->half, op->lock->name)
 			: NULL;
 	struct hf__hold *reads = other ? hf__hold_find(other, op->owner) : NULL;
 	return reads && reads->state == HF__HOLD_HELD && now < reads->valid_until;
@@ -649,35 +598,34 @@ static bool waits_for_itself(struct hf__core *core, const struct hf__op *op, int
 
 void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	bool apart = hf__kind_of(op->lock)->nesting == HF__NEST_APART;
+	bool apart = op->lock->traits->nesting == HF__NEST_APART;
 	struct hf__hold *hold = apart ? NULL : hf__hold_find(op->lock, op->owner);
-	if (hold && !hf__hold_busy(hold) && hf__hold_check(core, hold, now)) {
-		/* What was lost is lost; this is a new acquisition. */
+	if (hold && !hf__hold_is_busy(hold) && hf__hold_check(core, hold, now)) {
+		/* This is a new acquisition, which does not bring the lost hold back. */
 		hf__hold_forget(core, hold, now);
 		hold = NULL;
 	}
 	if (!hold && op->nested)
-		hf__core_finish(core, op, HF_ENOTHELD, "%s: not held any more", op->lock->name);
+		hf__op_finish(core, op, HF_ENOTHELD, "%s: no longer held", op->lock->name);
 	else if (!hold && waits_for_itself(core, op, now))
-		hf__core_finish(core, op, HF_EDEADLOCK,
-		                "%s: this owner holds it for reading, and would wait for itself; "
-		                "release that first",
-		                op->lock->name);
+		hf__op_finish(core, op, HF_EDEADLOCK,
+		              "%s: this owner holds it for reading, and would wait for itself; "
+		              "release that first",
+		              op->lock->name);
 	else if (!hold)
 		start_fresh(core, op, now);
-	else if (hf__hold_busy(hold) || hold->state != HF__HOLD_HELD)
+	else if (hf__hold_is_busy(hold) || hold->state != HF__HOLD_HELD)
 		hf__lock_park(core, op);
 	else
 		start_nested(core, op, hold, now);
 }
 
-void hf__extend_start(struct hf__core *core, struct hf__op *op, int64_t now)
+void hf__acquire_extend(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = hf__hold_find(op->lock, op->owner);
 	if (!hold || (hold->state != HF__HOLD_HELD && hold->state != HF__HOLD_LOST)) {
-		hf__core_finish(core, op, HF_ENOTHELD, "%s: not held by this owner",
-		                op->lock->name);
-	} else if (hf__hold_busy(hold)) {
+		hf__op_finish(core, op, HF_ENOTHELD, "%s: not held by this owner", op->lock->name);
+	} else if (hf__hold_is_busy(hold)) {
 		hf__lock_park(core, op);
 	} else if (hf__hold_check(core, hold, now)) {
 		hf__hold_finish_lost(core, op, hold, NULL, 0, now);
@@ -691,8 +639,8 @@ void hf__extend_start(struct hf__core *core, struct hf__op *op, int64_t now)
 void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = op->hold;
-	bool traceless = hf__kind_of(op->lock)->trace == HF__TRACE_NONE;
-	/* An answer that is about to come tells more than that there is none. */
+	bool traceless = op->lock->traits->trace == HF__TRACE_NONE;
+	/* An answer that is about to arrive says more than that there is none yet. */
 	bool fresh = hold && hold->cmd.in_flight && now - hold->cmd.sent_at < HF__LATE_MS;
 	if (fresh && !op->late && !traceless && op->waited) {
 		op->late = true;
@@ -714,39 +662,4 @@ void hf__acquire_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 	op->cancelled = true;
 	if (!op->hold || !op->hold->cmd.in_flight)
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
-}
-
-void hf__acquire_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
-{
-	struct hf__list *link, *after;
-	lock->refs++;
-	hf__list_each_safe (link, after, &lock->queue)
-		hf__hold_resume(core, hf__list_item(link, struct hf__op, link)->hold, now);
-	hf__lock_unref(core, lock);
-}
-
-void hf__acquire_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
-                      int64_t now)
-{
-	struct hf__lock *lock = watch->lock;
-	struct hf__list *link, *after;
-	if (watch->hold) {
-		if (watch->hold->op)
-			hf__hold_resume(core, watch->hold, now);
-		return;
-	}
-	/* Readers and those who wait for a latch may all go; of permits there are so many. */
-	bool counted = watch->channel == HF__CHANNEL_PERMITS;
-	int64_t left = hf__kind_of(lock)->queues ? 1 : counted ? number : INT64_MAX;
-	lock->refs++;
-	hf__list_each_safe (link, after, &lock->queue) {
-		struct hf__op *op = hf__list_item(link, struct hf__op, link);
-		if (left <= 0 || op->rests)
-			break;
-		/* Who wants more than there is must not stand in the way of the others. */
-		if (!counted || op->amount <= number)
-			left--;
-		hf__hold_resume(core, op->hold, now);
-	}
-	hf__lock_unref(core, lock);
 }

@@ -1,9 +1,9 @@
 /*
  * The seam between what a lock is and how a server stores it.
  *
- * A command goes down, one answer comes up, exactly once, later, never from inside submit(). The
- * core speaks to a backend only through this header; a backend calls the hf__core_… functions
- * named here. Everything happens under the client's mutex.
+ * A command goes down and exactly one answer comes back, later, never from inside submit(). The
+ * core and its backends know each other only through this header. Everything happens with the
+ * client's mutex held, unless a comment says otherwise.
  */
 #ifndef HF_CORE_BACKEND_H
 #define HF_CORE_BACKEND_H
@@ -11,66 +11,96 @@
 #include "base/list.h"
 #include "engine/wheel.h"
 
+#include <holdfast/holdfast.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define HF__PERMIT_SIZE 16
-#define HF__RECORDS     1024 /* requests without an owner that a server can tell apart at once */
-#define HF__VALUE_SIZE  22   /* of a group's value, hashed */
+#define HF__PERMIT_SIZE      16    /* bytes of a permit's id */
+#define HF__RECORDS          1024  /* of one client on the server, see HF__SEMAPHORE_RELEASE */
+#define HF__RECORD_MS        20000 /* how long the server keeps such a record */
+#define HF__VALUE_SIZE       22    /* bytes of a group's value, hashed */
+#define HF__RENEW_MAX        100   /* holds that one command renews at most */
+#define HF__NOT_NOW_MS       100   /* between attempts while the server is not ready */
+#define HF__DESCRIPTION_SIZE 400   /* of a client, with its NUL */
+#define HF__PUBLISHED_MAX    1000  /* bytes of the value that a caller publishes with its hold */
 
 struct hf__core;
 struct hf__lock;
 struct hf__hold;
 struct hf__cmd;
 
+/* The kinds that hf_lock_open() does not offer. Their numbers follow those of hf_kind. */
+enum hf__kind {
+	HF__GROUP = HF_LEADER + 1,
+	HF__SEMAPHORE,
+	HF__PERMITS,
+	HF__LATCH,
+	HF__BARRIER,
+	HF__MEMBER, /* a member of a double barrier */
+	HF__EXIT,   /* the way out of a double barrier */
+	HF__KINDS
+};
+
+/* What a command does, and the outcomes of its answer. */
 enum hf__verb {
 	/*
-	 * Make the wire owner's count exactly `count` and let the lock last at least `lease_ms`. A
-	 * repeat changes nothing. 1 may take a free lock; more than 1 needs a hold that is there.
-	 * Of kinds without owners: take `count` permits, or see whether the latch is open.
-	 * GRANTED, BUSY (1 only), GONE (more than 1).
+	 * Make the wire owner's count exactly `count`, and let the lock last for at least
+	 * `lease_ms`. A repeat changes nothing. A count of 1 can take a free lock; a higher count
+	 * needs an existing hold. For kinds without owners: take `count` permits, or find out
+	 * whether the latch is open. GRANTED, BUSY (only if count is 1), GONE (only if it is
+	 * higher).
 	 */
 	HF__ASK,
 	/*
-	 * Make the count exactly `count`, lower than it was; 0 removes the hold, its place in a queue,
-	 * and all else that an ask may have left. DONE, with count: how many were told that it is free.
-	 * GONE.
+	 * Make the count exactly `count`, lower than it was. 0 removes the hold, its place in the
+	 * server's queue, and everything else that an ask may have left. DONE, with the number of
+	 * clients that were notified as count; GONE.
 	 */
 	HF__SETTLE,
 	/*
-	 * Move the hold of wire owner `from` to the wire owner, count 1, for the lease. A repeat changes
-	 * nothing. GRANTED, GONE if neither holds it.
+	 * Move the hold of wire owner `from` to the command's wire owner, with a count of 1 and the
+	 * command's lease. A repeat changes nothing. GRANTED; GONE if neither holds the lock.
 	 */
 	HF__MOVE,
 	/*
-	 * Let each of `items` last at least its lease; without items the command's own lock. DONE
-	 * with a result per item.
+	 * Let each of `items` last for at least its lease; without items, the command's own hold.
+	 * DONE, with a result for each item.
 	 */
 	HF__RENEW,
-	/* Remove the lock, whoever holds it. DONE with count 1 if it was there, else 0. */
+	/* Remove the lock, even if another client holds it. DONE, with count 1 if it existed. */
 	HF__FORCE,
-	/* Ask whoever holds it to give it up. DONE with count 1 if there was somebody, else 0. */
+	/* Ask the holder to give the lock up. DONE, with count 1 if there is a holder. */
 	HF__REVOKE,
-	/* Read: DONE with ttl_ms, the wire owner's count and the holder's identity. */
+	/* Read the lock. DONE, with ttl_ms, the wire owner's count, and the holder's identity. */
 	HF__LOOK,
-	/* A round trip. DONE. */
+	/* Make a round trip. DONE. */
 	HF__PING,
-	/* Who the server is. DONE with a text: words that two servers share if they are not apart. */
+	/* Identify the server. DONE, with a text that differs for independent servers. */
 	HF__IDENTIFY,
-	/* What is there: all locks step by step, one of them, the server itself. DONE with rows. */
+	/*
+	 * List the locks, step by step. `words` are a cursor, "0" for the first step, and a pattern
+	 * that the backend can use to leave rows out; the caller matches every row again. DONE,
+	 * with rows: first the cursor of the next step, "0" after the last, then one for each lock.
+	 */
 	HF__LIST,
+	/* Inspect one lock. DONE, with rows: "0", then the lock if it exists. */
 	HF__INSPECT,
+	/* Report facts about the server. DONE, with rows "name=value". */
 	HF__FACTS,
-	/* Remove the waiter that `words` name from the lock's queue. DONE with count 1 if it was there, else 0. */
+	/*
+	 * Remove the waiter that `words` name from the server's queue. DONE, with count 1 if it was
+	 * in the queue.
+	 */
 	HF__DROP_WAITER,
-	/* The latest token of the name. DONE with count. */
+	/* Read the latest token of the name. DONE, with count. */
 	HF__TOKEN,
 	/*
-	 * What semaphores, permits and latches know beyond that: DONE with count. Where a second
-	 * execution would change more than the first, `wire` numbers the request and `record` says
-	 * where the server notes that it has run; `again`: it may have run before. GONE: a permit is
-	 * not there.
+	 * The remaining commands are about semaphores, permits and latches. DONE, with count; GONE
+	 * if a permit does not exist. Where a repeat would change more than the first execution,
+	 * `wire` numbers the request, `record` is the number of the record in which the server
+	 * notes that it has run, and `again` is set if it may have run before.
 	 */
 	HF__SEMAPHORE_RELEASE,
 	HF__SEMAPHORE_RELEASE_IF,
@@ -86,52 +116,102 @@ enum hf__verb {
 	HF__PERMITS_TRY_SET,
 	HF__PERMITS_SET,
 	HF__PERMITS_ADD,
-	HF__PERMITS_FROM, /* the total is what the node says that `words` name */
+	HF__PERMITS_FROM, /* take the total from the node that `words` name */
 	HF__LATCH_SET,
 	HF__LATCH_DOWN,
 	HF__LATCH_DELETE,
 	HF__VERBS
 };
 
-/* Where a sign comes from that a lock may be free. */
+/* Where the message arrives that a lock may be free. */
 enum hf__channel {
 	HF__CHANNEL_LOCK,
 	HF__CHANNEL_RW,
-	HF__CHANNEL_WAITER, /* of a waiter's own */
+	HF__CHANNEL_WAITER, /* each waiter has a channel of its own */
 	HF__CHANNEL_PERMITS,
 	HF__CHANNEL_LATCH,
 };
 
+enum hf__nesting {
+	HF__NEST_COUNTED, /* each owner has one hold, whose levels the server counts */
+	HF__NEST_HERE,    /* each owner has one hold, whose levels are counted only here */
+	HF__NEST_NEVER,   /* each owner has one hold, which refuses a second level */
+	HF__NEST_APART,   /* there are no owners: every acquire makes a hold of its own */
+};
+
+enum hf__trace {
+	HF__TRACE_LEASE, /* a grant is a hold, which ends */
+	HF__TRACE_TAKEN, /* a grant takes something for good */
+	HF__TRACE_NONE,  /* a grant changes nothing on the server */
+};
+
+/* How locks of one kind behave on one backend. */
+struct hf__traits {
+	/* Kinds with the same number here are one lock on this backend and share its records. */
+	uint8_t kind;
+	/* The kind of the other half of a read-write lock; 0 for every other kind. */
+	uint8_t half;
+	/* One command renews holds of one group only. The backend chooses the numbers. */
+	uint8_t renew_group;
+	enum hf__nesting nesting;
+	enum hf__trace trace;
+	enum hf__channel channel; /* where its releases are announced */
+	bool queues;     /* waiters of one client queue here, and only the first of them asks */
+	bool moves;      /* a release may hand the hold over to the first of that queue */
+	bool ordered;    /* each waiter has a place in a queue on the server */
+	bool spins;      /* waits by asking again, not by listening */
+	bool session;    /* a hold lasts as long as the session, unless this client ends it */
+	bool several;    /* one acquire can be for several holds */
+	bool writes;     /* the half of a read-write lock that excludes */
+	bool yields;     /* readers of a client let its writers go first */
+	bool skewed;     /* its expiry is compared with the clocks of other hosts */
+	bool tokens;     /* a grant can carry a token */
+	bool unrecorded; /* the server keeps no record of its requests: a removal is not repeated */
+};
+
 enum hf__outcome {
 	HF__GRANTED,
-	HF__BUSY, /* another holds it; ttl_ms tells for how long at most, < 0 without end */
+	HF__BUSY, /* another owner holds it */
 	HF__DONE,
-	HF__GONE,    /* the server has no such hold; text names the present holder, if any */
-	HF__UNSENT,  /* the command never left */
-	HF__UNKNOWN, /* it left, and no answer will come */
-	HF__NOT_NOW, /* refused and not executed; a later try may do */
+	HF__GONE,    /* the server has no such hold */
+	HF__UNSENT,  /* the command was never sent */
+	HF__UNKNOWN, /* it was sent, and no answer will arrive */
+	HF__NOT_NOW, /* refused and not executed; a later attempt may succeed */
 	HF__FAILED,  /* refused and not executed */
 };
 
 struct hf__answer {
 	enum hf__outcome outcome;
-	int error;                /* UNSENT, UNKNOWN, NOT_NOW, FAILED: HF_E… */
-	int64_t ttl_ms;           /* BUSY, LOOK; BUSY: -2 if it is free, but another's turn */
-	int64_t count;            /* FORCE, LOOK and the rest */
-	int64_t token;            /* GRANTED: 0 without one */
-	uint64_t next;            /* SETTLE: the wire owner of ours whose turn it is now, or 0 */
-	enum hf__channel channel; /* BUSY: what to watch */
-	bool watched; /* BUSY: hf__core_wake_owner() will tell, there is nothing to watch */
-	const char
-		*text; /* the holder, or the server's words; may lack a NUL, or be NULL if empty */
-	size_t length; /* of the text */
-	const bool *there; /* RENEW: for each item, whether the hold was there */
-	size_t rows;       /* LIST, INSPECT, FACTS */
+	/* UNSENT, UNKNOWN, NOT_NOW, FAILED: HF_E… */
+	int error;
+	/*
+	 * BUSY: how long the holder's lease lasts at most; negative if it does not expire, -2 if
+	 * the lock is free but it is another waiter's turn. LOOK: the same, but -2 if it is free.
+	 */
+	int64_t ttl_ms;
+	/* DONE: what the verb says. */
+	int64_t count;
+	/* GRANTED: 0 without a token. */
+	int64_t token;
+	/* SETTLE: the wire owner of this client whose turn it is now, or 0. */
+	uint64_t next;
+	/* BUSY: the channel to watch. */
+	enum hf__channel channel;
+	/* BUSY: hf__core_wake_owner() will wake the waiter, so there is nothing to watch. */
+	bool watched;
+	/* The holder, or the server's error message. May lack a NUL, or be NULL if it is empty. */
+	const char *text;
+	size_t length;
+	/* RENEW: for each item, whether the hold still exists. */
+	const bool *there;
+	/* LIST, INSPECT, FACTS: how many rows there are, and how to read them. */
+	size_t rows;
 	const char *(*row)(const struct hf__answer *answer, size_t i, size_t *ret_length);
-	const void *source; /* the backend's: where the rows come from */
+	/* The backend's: where the rows come from. */
+	const void *source;
 };
 
-/* One hold to renew; lease 0 only asks whether it is still there. */
+/* One hold to renew. A lease of 0 only finds out whether the hold still exists. */
 struct hf__renew_item {
 	struct hf__lock *lock;
 	uint64_t wire;
@@ -141,49 +221,60 @@ struct hf__renew_item {
 typedef void hf__answered_fn(struct hf__core *core, struct hf__cmd *cmd,
                              const struct hf__answer *answer, int64_t now);
 
-/* Owned by the core; the backend has it from submit() until it answers. */
+/* The core owns it; the backend has it from submit() until it answers. */
 struct hf__cmd {
-	struct hf__list link;      /* the backend's */
-	hf__answered_fn *answered; /* filled in by the core, as all below */
+	/* In a list of the backend's. */
+	struct hf__list link;
+	/* Where the answer goes. The core fills in this field and all that follow. */
+	hf__answered_fn *answered;
 	struct hf__lock *lock;
-	uint64_t wire; /* number of the wire owner */
+	uint64_t wire; /* the wire owner, or the number of a request without an owner */
 	int64_t lease_ms;
 	int64_t sent_at;   /* never later than the first byte */
-	int64_t answer_by; /* past this the backend gives the connection up */
-	uint64_t place;    /* the backend's: where in its output the command begins */
+	int64_t answer_by; /* when the backend gives the connection up */
+	/* The backend's notes about a command in flight; the core clears them when it submits. */
+	struct {
+		uint64_t offset; /* where in the output its request begins */
+		uint64_t beat;   /* the number of the heartbeat whose answer it waits for */
+		uint32_t step;   /* how many of its parts have been dealt with */
+		uint8_t outcome; /* enum hf__outcome of an answer that is handed up next turn */
+		bool whole_text; /* the script itself was sent, not its hash */
+	} backend;
 	union {
+		/* RENEW: the holds to renew; NULL: the command's own. */
 		const struct hf__renew_item *item;
-		const unsigned char (*permit)[HF__PERMIT_SIZE]; /* permits given by their ids */
-		const char *words;                              /* LIST: each with its NUL */
+		/* Requests about permits: their ids. */
+		const unsigned char (*permit)[HF__PERMIT_SIZE];
+		/* LIST, DROP_WAITER, PERMITS_FROM: texts, each with its NUL. */
+		const char *words;
 		/*
-		 * Another wire owner. MOVE: whose hold it was; an ask to leave: who leaves; an ask to
-		 * read: the same owner's writer, or 0.
+		 * Another wire owner. MOVE: the holder before; an ask to leave a double barrier:
+		 * the member that leaves; an ask to read: the write hold of the same owner, or 0.
 		 */
 		uint64_t from;
 	};
 	int32_t count;
-	uint16_t items;  /* renewals, or permits: of an ask those from wire on */
-	uint16_t record; /* of a request without an owner: which of the client's records it uses */
-	uint8_t verb;
-	uint8_t user;       /* the core's: what it is part of */
-	uint32_t place_ms;  /* a fair ask: how long its place in the queue is kept; 0: wants none */
+	uint16_t items;     /* how many items, permits or words; of an ask: permits, from wire on */
+	uint16_t record;    /* of a request without an owner: which record it uses */
+	uint8_t verb;       /* enum hf__verb */
+	uint8_t user;       /* the core's: enum hf__cmd_user */
+	uint32_t place_ms;  /* of an ask: how long to keep its place in the queue; 0: wants none */
 	bool in_flight;     /* submitted and not answered */
-	bool whole_text;    /* the backend's: the script itself was sent, not its hash */
-	bool again : 1;     /* one like it may have run unanswered */
-	bool token : 1;     /* a grant is to have a token */
-	bool revocable : 1; /* who holds it wants to know when it is asked for */
+	bool again : 1;     /* the same command may have run unanswered */
+	bool token : 1;     /* a grant needs a token */
+	bool revocable : 1; /* the holder wants to know when another client asks for the lock */
 };
 
-/* One interest in a channel. The core's; the backend has it from watch() to unwatch(). */
+/* One interest in a channel. The core owns it; the backend has it from watch() to unwatch(). */
 struct hf__watch {
-	struct hf__list link;   /* the backend's */
+	struct hf__list link;   /* in a list of the backend's */
 	void *sub;              /* the backend's */
 	struct hf__watch *next; /* the core's */
 	struct hf__lock *lock;
-	struct hf__hold *hold; /* whose waiter channel it is, or NULL */
+	struct hf__hold *hold; /* of a waiter's own channel: the waiter; else NULL */
 	uint64_t wire;         /* of that hold */
 	uint8_t channel;
-	struct hf__timer timer; /* the core's: ends it */
+	struct hf__timer timer; /* the core's: when to end it */
 };
 
 /* One item of a renewal. */
@@ -194,85 +285,130 @@ static inline struct hf__renew_item hf__backend_item(const struct hf__cmd *cmd, 
 	return cmd->item ? cmd->item[i] : own;
 }
 
+/* What the core and its backend need to know of the client's settings. */
+struct hf__core_config {
+	int64_t command_timeout_ms;
+	int64_t watchdog_ms;
+	int64_t fair_wait_ms;
+	int64_t peer_skew_ms;
+	int watchdog_batch;
+	char uuid[37];
+	char description[HF__DESCRIPTION_SIZE]; /* shown with its locks; empty: none */
+};
+
 struct hf__backend_ops {
-	/* 0, or HF_ENOMEM if there is no room for it: then nothing was taken and no answer comes. */
+	/* Takes the command; 0, or HF_ENOMEM if there is no room: then no answer will come. */
 	int (*submit)(void *backend, struct hf__cmd *cmd);
 	/*
-	 * Begin or end to report what comes on this channel by hf__core_wake(). Takes effect before
-	 * any command submitted later, and again after each reconnect before hf__core_link_up(). 0 or
-	 * HF_ENOMEM.
+	 * Start and stop reporting the messages on this channel with hf__core_wake(). A watch takes
+	 * effect before any command that is submitted later, and again after each reconnect before
+	 * hf__core_link_up(). 0 or HF_ENOMEM.
 	 */
 	int (*watch)(void *backend, struct hf__watch *watch);
 	void (*unwatch)(void *backend, struct hf__watch *watch);
-	/* The core wants a connection: connect now if there is none. */
+	/* The core needs a connection: connects now if there is none. */
 	void (*want_link)(void *backend);
 
-	/* What this backend keeps a lock of that public kind as; 0 and why if it has no such lock. */
-	int (*form)(int kind, const char **ret_why);
-	/* What is wrong with the name beyond what is wrong everywhere, or NULL. */
+	/* How locks of this kind behave; NULL and the reason if the backend has no such locks. */
+	const struct hf__traits *(*traits)(int kind, const char **ret_why);
+	/* What is wrong with the name on this backend only, or NULL. May be missing. */
 	const char *(*fault)(const char *name);
-	/* The record is freed: what is known of it can go. */
+	/* The lock record is about to be freed. May be missing. */
 	void (*forget)(void *backend, const struct hf__lock *lock);
-	/* What the hold of this wire owner is called on the server; empty if it is not known. */
+	/* What the hold of this wire owner is called on the server; empty if that is not known. */
 	void (*identity)(void *backend, const struct hf__lock *lock, uint64_t wire, char *ret_text,
 	                 size_t size);
-	/* When it must be turned at the latest. */
+	/* When the next turn is due at the latest. */
 	int64_t (*due)(void *backend);
-	/* Input was read or time has passed: does all there is to do. Driver only. */
+	/* Input was read or time has passed: does everything that is due. Driver only. */
 	void (*turn)(void *backend, int64_t now);
-	/* Connecting, or waiting for an answer. */
+	/* It is connecting, or waits for an answer. */
 	bool (*busy)(void *backend);
-	/* The commands under way, in the order in which answers come. */
+	/* The commands in flight, in the order in which answers arrive. */
 	const struct hf__list *(*waiting)(void *backend);
-	/* Closes the connection; the engine's threads have ended. Without the mutex, as the next two. */
+
+	/* Closes the connection, after the engine's threads have ended. Without the mutex. */
 	void (*close)(void *backend);
-	/* In a forked child: closes descriptors, touches nothing else. */
+	/* In a forked child: closes descriptors and touches nothing else. Without the mutex. */
 	void (*forked)(void *backend);
+	/* Without the mutex. */
 	void (*free)(void *backend);
 };
+
+/* ---- what a backend calls, with the client's mutex held ---- */
+
+/* Makes it the core's backend; once, before the first call starts. */
+void hf__core_set_backend(struct hf__core *core, const struct hf__backend_ops *ops, void *backend);
+const struct hf__core_config *hf__core_settings(const struct hf__core *core);
+/* A random number, for seeds. */
+uint64_t hf__core_random(struct hf__core *core);
+void hf__log_write(struct hf__core *core, hf_log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* A call waits for the server, or something is held on it. */
+bool hf__core_needs_link(const struct hf__core *core);
+/* The client has been connected before. */
+bool hf__core_was_linked(const struct hf__core *core);
 
 /* Hands an answer up; the command is the core's again. */
 void hf__core_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                      int64_t now);
 
-/* The connection works: commands may be submitted. */
+/* The link is up: the core can submit commands. */
 void hf__core_link_up(struct hf__core *core, int64_t now);
 /*
- * It does not any more. The commands under way are answered right after this, as UNKNOWN, or as
- * UNSENT where it is certain that they never left.
+ * The link is down. Right after this, the backend answers the commands in flight: as UNKNOWN, or as
+ * UNSENT if it is certain that they were never sent.
  */
 void hf__core_link_down(struct hf__core *core, int error, const char *why, int64_t now);
 /* An attempt to connect failed. */
 void hf__core_link_failed(struct hf__core *core, int error, const char *why, int64_t now);
-/* The lock may have become free, or so many permits. */
+/* A message on this watch: the lock may be free, or this number of permits. */
 void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
                    int64_t now);
-/* The same for one who was answered BUSY with `watched`. */
+/* The lock may be free for this waiter, which was answered BUSY with `watched`. */
 void hf__core_wake_owner(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
-/* The same for all who wait for the lock. */
+/* The lock may be free for any of its waiters. */
 void hf__core_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now);
-/* Somebody asks for this hold. */
-void hf__core_asked(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
-/* What the caller of an ask wants to be read beside its hold, or NULL. */
+/* Another client asks the owner of this hold to give it up. */
+void hf__core_revoke(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
+/* The value that the caller of an ask publishes with its hold, or NULL. */
 const char *hf__core_value(const struct hf__cmd *cmd);
-/* The server has this hold no more. */
-void hf__core_gone(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
+/* A call still waits for this command, and has not been cancelled. */
+bool hf__core_is_wanted(const struct hf__cmd *cmd);
+/* The server no longer has this hold. */
+void hf__core_lose(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
 /*
- * When the first of the holds ends that are being renewed; HF__NEVER if there are none. Those with a fixed
- * lease end then whatever is done about it.
+ * The earliest valid-until of the holds that are renewed; HF__NEVER if there are none. Holds with a
+ * fixed lease do not count, since no renewal would make them last longer.
  */
 int64_t hf__core_nearest_end(const struct hf__core *core);
-/* What a hold without a lease of its own lasts from now on: a session was agreed upon. */
+/* Sets the lease of holds without a lease of their own: the server has granted a session. */
 void hf__core_set_watchdog(struct hf__core *core, int64_t watchdog_ms);
-/* The channel cannot be listened to; the watch is the core's again. */
+/* The server refuses this watch, which belongs to the core alone again. */
 void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
                            const char *text, size_t length, int64_t now);
 
-/* What a backend may know of a lock. */
+/* The id of a permit of this client, as it is stored on the server. */
+void hf__permit_id(const struct hf__core *core, uint64_t wire,
+                   unsigned char ret_id[HF__PERMIT_SIZE]);
+/* The wire owner of a permit that this client took; 0 for any other. */
+uint64_t hf__permit_wire(const struct hf__core *core, const unsigned char id[HF__PERMIT_SIZE]);
+
+/* The kind as users write it. */
+const char *hf__kind_word(int kind);
+
+/* ---- what a backend can know about a lock ---- */
+
+/* The record if there is one; no reference is taken. The kind is one that traits name. */
+struct hf__lock *hf__lock_find(struct hf__core *core, int kind, const char *name);
+void hf__lock_add_ref(struct hf__lock *lock);
+void hf__lock_unref(struct hf__core *core, struct hf__lock *lock);
 const char *hf__lock_name(const struct hf__lock *lock);
 size_t hf__lock_name_length(const struct hf__lock *lock);
+/* The kind that its traits name. */
 int hf__lock_kind(const struct hf__lock *lock);
-/* Of a group: its values, HF__VALUE_SIZE bytes each, one behind the other. */
+const struct hf__traits *hf__lock_traits(const struct hf__lock *lock);
+/* The values of a group, HF__VALUE_SIZE bytes each, one after the other. */
 const char *hf__lock_values(const struct hf__lock *lock, size_t *ret_n);
 
 #endif

@@ -1,8 +1,13 @@
-/* The core's life: calls start and finish here, links come and go, time passes. */
+/* The core itself: it starts calls, and receives the events of the seam and of time. */
 #include "core/core.h"
+#include "core/acquire.h"
+#include "core/cmd.h"
+#include "core/handover.h"
+#include "core/mutants.h"
+#include "core/query.h"
+#include "core/release.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +16,22 @@
 enum hf__mutant hf__mutant;
 #endif
 
+static void resume(struct hf__core *core, struct hf__hold *hold, int64_t now);
+
+static const struct hf__core_events events = {.start = hf__core_start, .resume = resume};
+
 void hf__core_init(struct hf__core *core, const struct hf__core_config *config, uint64_t seed,
                    int64_t now)
 {
 	memset(core, 0, sizeof(*core));
 	core->config = *config;
+	core->events = &events;
 	core->random.state = seed;
 	core->link_error = HF_EUNREACHABLE;
 	snprintf(core->link_why, sizeof core->link_why, "not connected");
 	hf__wheel_init(&core->wheel, now);
 	hf__table_init(&core->locks, (uint32_t)hf__random_next(&core->random));
-	hf__list_init(&core->looks);
+	hf__list_init(&core->queries);
 	hf__list_init(&core->parked);
 	hf__list_init(&core->pauses);
 	hf__list_init(&core->renew);
@@ -32,63 +42,26 @@ void hf__core_init(struct hf__core *core, const struct hf__core_config *config, 
 		core->permit_prefix[i] = (unsigned char)(hf__random_next(&core->random) >> 32);
 }
 
-void hf__core_log(struct hf__core *core, hf_log_level level, const char *format, ...)
+void hf__core_set_backend(struct hf__core *core, const struct hf__backend_ops *ops, void *backend)
 {
-	char line[HF__DETAIL_SIZE + 512];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(line, sizeof line, format, args);
-	va_end(args);
-	core->host_ops->log(core->host, level, line);
+	assert(!core->backend_ops && ops);
+	core->backend_ops = ops;
+	core->backend = backend;
 }
 
-static void finish(struct hf__core *core, struct hf__op *op)
+const struct hf__core_config *hf__core_settings(const struct hf__core *core)
 {
-	assert(op->active);
-	op->active = false;
-	op->hold = NULL;
-	hf__acquire_drop_siblings(op);
-	hf__thread_unref(op->thread);
-	op->thread = NULL;
-	hf__list_remove(&op->link);
-	if (op->is_parked)
-		hf__lock_unref(core, op->lock);
-	hf__wheel_stop(&core->wheel, &op->deadline);
-	hf__wheel_stop(&core->wheel, &op->retry);
-	if (op == core->closing)
-		core->closing = NULL;
-	core->host_ops->finish(core->host, op);
+	return &core->config;
 }
 
-void hf__core_succeed(struct hf__core *core, struct hf__op *op)
+uint64_t hf__core_random(struct hf__core *core)
 {
-	op->result = 0;
-	op->detail[0] = 0;
-	finish(core, op);
+	return hf__random_next(&core->random);
 }
 
-void hf__core_finish(struct hf__core *core, struct hf__op *op, int result, const char *format, ...)
+bool hf__core_was_linked(const struct hf__core *core)
 {
-	va_list args;
-	va_start(args, format);
-	vsnprintf(op->detail, sizeof op->detail, format, args);
-	va_end(args);
-	op->result = result;
-	finish(core, op);
-}
-
-void hf__core_submit(struct hf__core *core, struct hf__cmd *cmd, int64_t now, int64_t limit_ms)
-{
-	assert(core->linked && !cmd->in_flight);
-	if (limit_ms > core->config.command_timeout_ms)
-		limit_ms = core->config.command_timeout_ms;
-	cmd->sent_at = now;
-	cmd->answer_by = hf__clock_after(now, limit_ms);
-	cmd->in_flight = true;
-	cmd->whole_text = false;
-	core->stats.commands++;
-	if (core->backend_ops->submit(core->backend, cmd))
-		hf__list_add(&core->unsent, &cmd->link);
+	return core->was_linked;
 }
 
 static void answer_unsent(struct hf__core *core, int64_t now)
@@ -109,76 +82,85 @@ static void answer_unsent(struct hf__core *core, int64_t now)
 void hf__core_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                      int64_t now)
 {
-	assert(cmd->in_flight);
+	assert(cmd->in_flight && cmd->answered && answer);
 	cmd->in_flight = false;
 	cmd->answered(core, cmd, answer, now);
 }
 
-void hf__core_finish_refused(struct hf__core *core, struct hf__op *op)
+/* ---- how a hold continues ---- */
+
+/* Cleaning ends when the server confirms it, or when the lease has expired there on its own. */
+static void clean(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
-	op->result = op->refusal;
-	finish(core, op);
+	if (hold->cmd.in_flight)
+		return;
+	if (now >= hold->ended_at) {
+		hf__hold_end(core, hold, now);
+		return;
+	}
+	hf__wheel_start(&core->wheel, &hold->timer, hold->ended_at);
+	hf__release_settle(core, hold, now);
 }
 
-void hf__core_not_now(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
-                      int64_t now)
+/* The call is in the wait queue, but not the first. */
+static bool waits_its_turn(const struct hf__hold *hold)
 {
-	op->refusal = answer->error;
-	snprintf(op->detail, sizeof op->detail, "%.*s", (int)answer->length, answer->text);
-	hf__wheel_start(&core->wheel, &op->retry,
-	                now + hf__random_jitter(&core->random, HF__NOT_NOW_MS));
+	return hold->cmd.lock->traits->queues && !hf__list_empty(&hold->op->link) &&
+	       hold->cmd.lock->queue.next != &hold->op->link;
+}
+
+static void resume(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	if (hold->cmd.in_flight)
+		return;
+	if (hold->state == HF__HOLD_CLEANING)
+		clean(core, hold, now);
+	else if (!hold->op && hold->state == HF__HOLD_HELD)
+		hf__release_correct(core, hold, now);
+	else if (!hold->op && hold->state == HF__HOLD_LOST && hold->stays)
+		hf__release_settle(core, hold, now);
+	else if (hold->op && hold->op->verb == HF__OP_RELEASE)
+		hf__release_settle(core, hold, now);
+	else if (hold->op && !waits_its_turn(hold))
+		hf__acquire_ask(core, hold, now);
 }
 
 /* ---- calls ---- */
 
-static int64_t deadline_of(const struct hf__core *core, const struct hf__op *op)
-{
-	bool patient = op->verb == HF__OP_ACQUIRE && op->wait_ms == 0;
-	int64_t wait_ms = op->wait_ms > 0    ? op->wait_ms
-	                  : op->limit_ms > 0 ? op->limit_ms
-	                                     : core->config.command_timeout_ms;
-	return patient ? HF__NEVER : hf__clock_after(op->started_at, wait_ms);
-}
-
-static void begin(struct hf__core *core, struct hf__op *op, int64_t now)
-{
-	hf__list_init(&op->link);
-	hf__list_init(&op->siblings);
-	hf__wheel_timer_init(&op->deadline, HF__TIMER_DEADLINE);
-	hf__wheel_timer_init(&op->retry, HF__TIMER_RETRY);
-	op->active = true;
-	op->started_at = now;
-	op->detail[0] = 0;
-	hf__wheel_start(&core->wheel, &op->deadline, deadline_of(core, op));
-}
-
 static void close_all(struct hf__core *core, struct hf__op *closing, int64_t now);
+
+static void release(struct hf__core *core, struct hf__op *op, int64_t now)
+{
+	struct hf__hold *hold = hf__release_start(core, op, now);
+	if (hold && !hf__handover_start(core, hold, now))
+		hf__release_settle(core, hold, now);
+}
 
 void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	if (!op->active)
-		begin(core, op, now);
+	if (!hf__op_is_active(op))
+		hf__op_begin(core, op, now);
 	if (core->closed) {
-		hf__core_finish(core, op, HF_ECLOSED, "the client is closed");
+		hf__op_finish(core, op, HF_ECLOSED, "the client is closed");
 		return;
 	}
 	switch (op->verb) {
 	case HF__OP_ACQUIRE: hf__acquire_start(core, op, now); break;
-	case HF__OP_RELEASE: hf__release_start(core, op, now); break;
-	case HF__OP_EXTEND: hf__extend_start(core, op, now); break;
+	case HF__OP_RELEASE: release(core, op, now); break;
+	case HF__OP_EXTEND: hf__acquire_extend(core, op, now); break;
 	case HF__OP_CLOSE: close_all(core, op, now); break;
-	case HF__OP_NOTHING: hf__core_succeed(core, op); break;
+	case HF__OP_NOTHING: hf__op_succeed(core, op); break;
 	case HF__OP_PAUSE: hf__list_add(&core->pauses, &op->link); break;
 	default: hf__query_start(core, op, now);
 	}
 }
 
-/* Ends a call that gets no more time. */
+/* Finishes a call whose time is over. */
 static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
 	if (op->verb == HF__OP_CLOSE || op->verb == HF__OP_PAUSE)
-		hf__core_succeed(core, op);
-	else if (op->look)
+		hf__op_succeed(core, op);
+	else if (op->query)
 		hf__query_leave(core, op, result, now);
 	else if (op->verb == HF__OP_RELEASE)
 		hf__release_deadline(core, op, now);
@@ -199,9 +181,11 @@ static void deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 
 void hf__core_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	if (op->active && op->verb == HF__OP_PAUSE)
-		hf__core_finish(core, op, HF_ECANCELLED, "cancelled");
-	else if (op->active && op->verb == HF__OP_ACQUIRE && !op->cancelled)
+	if (!hf__op_is_active(op))
+		return;
+	if (op->verb == HF__OP_PAUSE)
+		hf__op_finish(core, op, HF_ECANCELLED, "cancelled");
+	else if (op->verb == HF__OP_ACQUIRE && !op->cancelled)
 		hf__acquire_cancel(core, op, now);
 }
 
@@ -209,10 +193,18 @@ void hf__core_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 
 static void retry(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	if (op->look)
-		hf__query_resume(core, op->look, now);
+	if (op->query)
+		hf__query_resume(core, op->query, now);
 	else if (op->hold)
-		hf__hold_resume(core, op->hold, now);
+		resume(core, op->hold, now);
+}
+
+static void hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	if (hold->state == HF__HOLD_HELD || HF__MUTANT(RENEW_RELEASED))
+		hf__hold_on_timer(core, hold, now);
+	else if (hold->state == HF__HOLD_CLEANING)
+		clean(core, hold, now);
 }
 
 static void fire(struct hf__core *core, struct hf__timer *timer, int64_t now)
@@ -223,9 +215,9 @@ static void fire(struct hf__core *core, struct hf__timer *timer, int64_t now)
 		break;
 	case HF__TIMER_RETRY: retry(core, hf__list_item(timer, struct hf__op, retry), now); break;
 	case HF__TIMER_HOLD:
-		hf__hold_timer(core, hf__list_item(timer, struct hf__hold, timer), now);
+		hold_timer(core, hf__list_item(timer, struct hf__hold, timer), now);
 		break;
-	default: hf__lock_timer(core, hf__list_item(timer, struct hf__watch, timer));
+	default: hf__lock_on_timer(core, hf__list_item(timer, struct hf__watch, timer));
 	}
 }
 
@@ -244,7 +236,7 @@ int64_t hf__core_due(const struct hf__core *core)
 	return hf__list_empty(&core->unsent) ? hf__wheel_next(&core->wheel) : 0;
 }
 
-/* ---- every lock, every query ---- */
+/* ---- all holds, all queries ---- */
 
 typedef void each_hold_fn(struct hf__core *core, struct hf__hold *hold, int64_t now);
 
@@ -262,20 +254,20 @@ static void each_hold(struct hf__core *core, each_hold_fn *visit, int64_t now)
 	}
 }
 
-static void each_look(struct hf__core *core,
-                      void (*visit)(struct hf__core *, struct hf__op *, int64_t), int64_t now)
+static void each_query(struct hf__core *core,
+                       void (*visit)(struct hf__core *, struct hf__op *, int64_t), int64_t now)
 {
 	struct hf__list *link, *after;
-	hf__list_each_safe (link, after, &core->looks) {
-		struct hf__look *look = hf__list_item(link, struct hf__look, link);
-		if (look->op)
-			visit(core, look->op, now);
+	hf__list_each_safe (link, after, &core->queries) {
+		struct hf__query *query = hf__list_item(link, struct hf__query, link);
+		if (query->op)
+			visit(core, query->op, now);
 	}
 }
 
 bool hf__core_needs_link(const struct hf__core *core)
 {
-	return core->holds > 0 || !hf__list_empty(&core->looks);
+	return core->holds > 0 || !hf__list_empty(&core->queries);
 }
 
 int64_t hf__core_nearest_end(const struct hf__core *core)
@@ -295,88 +287,86 @@ int64_t hf__core_nearest_end(const struct hf__core *core)
 	return nearest;
 }
 
-struct hf__op *hf__core_op_of(const struct hf__cmd *cmd)
-{
-	if (cmd->user == HF__CMD_OF_HOLD)
-		return hf__list_item(cmd, struct hf__hold, cmd)->op;
-	if (cmd->user == HF__CMD_OF_LOOK)
-		return hf__list_item(cmd, struct hf__look, cmd)->op;
-	return NULL;
-}
-
-/* ---- links ---- */
+/* ---- the link ---- */
 
 static void resume_hold(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->state == HF__HOLD_HELD && !hf__hold_check(core, hold, now))
-		hf__watchdog_want(core, hold);
-	hf__hold_resume(core, hold, now);
+		hf__hold_want_renewal(core, hold);
+	resume(core, hold, now);
 }
 
 void hf__core_link_up(struct hf__core *core, int64_t now)
 {
+	assert(!core->linked);
 	if (core->was_linked)
 		core->stats.reconnects++;
 	core->linked = true;
 	core->was_linked = true;
 	each_hold(core, resume_hold, now);
-	each_look(core, retry, now);
+	each_query(core, retry, now);
 	hf__watchdog_flush(core, now);
 }
 
 void hf__core_link_down(struct hf__core *core, int error, const char *why, int64_t now)
 {
+	assert(core->linked && error && why);
 	(void)now;
 	core->linked = false;
 	core->link_error = error;
 	snprintf(core->link_why, sizeof core->link_why, "%s", why);
-	hf__core_log(core, HF_LOG_WARN, "connection lost: %s", why);
+	hf__log_write(core, HF_LOG_WARN, "connection lost: %s", why);
 }
 
-/* First contact failed: nobody waits for a server that was never there. */
+/* The first connection failed: no call waits for a server that may not exist. */
 static void fail_hold(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->op)
 		leave(core, hold->op, HF_EUNREACHABLE, now);
 }
 
-static void fail_look(struct hf__core *core, struct hf__op *op, int64_t now)
+static void fail_query(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	hf__query_leave(core, op, core->link_error, now);
 }
 
 void hf__core_link_failed(struct hf__core *core, int error, const char *why, int64_t now)
 {
+	assert(!core->linked && error && why);
 	core->link_error = error;
 	snprintf(core->link_why, sizeof core->link_why, "%s", why);
-	hf__core_log(core, HF_LOG_INFO, "cannot connect: %s", why);
+	hf__log_write(core, HF_LOG_INFO, "cannot connect: %s", why);
 	if (core->was_linked)
 		return;
 	each_hold(core, fail_hold, now);
-	each_look(core, fail_look, now);
+	each_query(core, fail_query, now);
+}
+
+/* A deliberate fault. */
+static void grant_without_asking(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	struct hf__answer answer = {.outcome = HF__GRANTED};
+	hold->cmd.sent_at = now;
+	hold->cmd.answered(core, &hold->cmd, &answer, now);
 }
 
 void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
                    int64_t now)
 {
-	const struct hf__lock *lock = watch->lock;
+	assert(watch->lock);
+	const struct hf__op *first = hf__lock_first_waiter(watch->lock);
 	core->stats.wakeups++;
-	if (hf__list_empty(&lock->queue))
+	if (!first)
 		return;
-#ifdef HF_MUTANTS
-	struct hf__hold *hold = hf__list_item(lock->queue.next, struct hf__op, link)->hold;
-	if (HF__MUTANT(WAKE_IS_GRANT) && !hold->cmd.in_flight && hold->cell) {
-		struct hf__answer answer = {.outcome = HF__GRANTED};
-		hold->cmd.sent_at = now;
-		hold->cmd.answered(core, &hold->cmd, &answer, now);
-		return;
-	}
-#endif
-	hf__acquire_wake(core, watch, number, now);
+	if (HF__MUTANT(WAKE_IS_GRANT) && !first->hold->cmd.in_flight && first->hold->cell)
+		grant_without_asking(core, first->hold, now);
+	else
+		hf__lock_wake(core, watch, number, now);
 }
 
 static struct hf__hold *find_wire(struct hf__lock *lock, uint64_t wire)
 {
+	assert(lock && wire);
 	struct hf__list *link;
 	hf__list_each (link, &lock->holds) {
 		struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
@@ -391,30 +381,36 @@ void hf__core_wake_owner(struct hf__core *core, struct hf__lock *lock, uint64_t 
 	struct hf__hold *hold = find_wire(lock, wire);
 	core->stats.wakeups++;
 	if (hold && hold->op)
-		hf__hold_resume(core, hold, now);
+		resume(core, hold, now);
 }
 
 void hf__core_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	core->stats.wakeups++;
-	hf__acquire_wake_all(core, lock, now);
+	hf__lock_wake_all(core, lock, now);
 }
 
-void hf__core_asked(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
+void hf__core_revoke(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
 {
 	struct hf__hold *hold = find_wire(lock, wire);
 	(void)now;
 	if (hold)
-		hf__hold_asked(core, hold);
+		hf__hold_revoke(core, hold);
 }
 
 const char *hf__core_value(const struct hf__cmd *cmd)
 {
-	const struct hf__op *op = hf__core_op_of(cmd);
+	const struct hf__op *op = hf__cmd_op(cmd);
 	return op ? op->value : NULL;
 }
 
-void hf__core_gone(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
+bool hf__core_is_wanted(const struct hf__cmd *cmd)
+{
+	const struct hf__op *op = hf__cmd_op(cmd);
+	return op && !op->cancelled;
+}
+
+void hf__core_lose(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
 {
 	struct hf__hold *hold = find_wire(lock, wire);
 	if (hold && hold->state == HF__HOLD_HELD)
@@ -425,10 +421,11 @@ void hf__core_gone(struct hf__core *core, struct hf__lock *lock, uint64_t wire, 
 
 void hf__core_set_watchdog(struct hf__core *core, int64_t watchdog_ms)
 {
+	assert(watchdog_ms > 0);
 	core->config.watchdog_ms = watchdog_ms;
 }
 
-/* Takes it out of the lock's list; the backend has let it go already. */
+/* Frees a watch that the backend has let go of. */
 static struct hf__lock *forget_watch(struct hf__core *core, struct hf__watch *watch)
 {
 	struct hf__lock *lock = watch->lock;
@@ -444,6 +441,7 @@ static struct hf__lock *forget_watch(struct hf__core *core, struct hf__watch *wa
 void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
                            const char *text, size_t length, int64_t now)
 {
+	assert(watch->lock && error);
 	struct hf__list refused;
 	bool one = watch->hold;
 	struct hf__op *only = one ? watch->hold->op : NULL;
@@ -459,21 +457,21 @@ void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int e
 	while (!hf__list_empty(&refused)) {
 		struct hf__op *op = hf__list_item(refused.next, struct hf__op, link);
 		struct hf__hold *hold = op->hold;
-		hf__core_finish(core, op, error, "%s: cannot wait: %.*s", lock->name, (int)length,
-		                text);
+		hf__op_finish(core, op, error, "%s: cannot wait: %.*s", lock->name, (int)length,
+		              text);
 		hf__hold_abandon(core, hold, now);
 	}
-	hf__lock_left(core, lock, now);
+	hf__lock_end_watches_soon(core, lock, now);
 	hf__lock_unref(core, lock);
 }
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
 static void close_hold(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	struct hf__op *op = hold->op;
 	if (op) {
-		hf__core_finish(core, op, HF_ECLOSED, "the client was closed meanwhile");
+		hf__op_finish(core, op, HF_ECLOSED, "the client was closed meanwhile");
 		hold->op = NULL;
 	}
 	if (hold->state == HF__HOLD_LOST) {
@@ -491,11 +489,11 @@ static void close_hold(struct hf__core *core, struct hf__hold *hold, int64_t now
 static void close_calls(struct hf__core *core, struct hf__list *calls)
 {
 	while (!hf__list_empty(calls))
-		hf__core_finish(core, hf__list_item(calls->next, struct hf__op, link), HF_ECLOSED,
-		                "the client was closed meanwhile");
+		hf__op_finish(core, hf__list_item(calls->next, struct hf__op, link), HF_ECLOSED,
+		              "the client was closed meanwhile");
 }
 
-static void close_look(struct hf__core *core, struct hf__op *op, int64_t now)
+static void close_query(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	hf__query_leave(core, op, HF_ECLOSED, now);
 }
@@ -506,12 +504,12 @@ static void close_all(struct hf__core *core, struct hf__op *closing, int64_t now
 	core->closing = closing;
 	close_calls(core, &core->parked);
 	close_calls(core, &core->pauses);
-	each_look(core, close_look, now);
+	each_query(core, close_query, now);
 	each_hold(core, close_hold, now);
 	if (!core->closing)
 		return;
 	if (core->holds == 0 || !core->linked)
-		hf__core_succeed(core, closing);
+		hf__op_succeed(core, closing);
 	else
 		hf__wheel_start(&core->wheel, &closing->deadline, now + HF__CLOSE_MS);
 }
@@ -519,7 +517,7 @@ static void close_all(struct hf__core *core, struct hf__op *closing, int64_t now
 static void forget_hold(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->cmd.in_flight = false;
-	hold->untold_n = 0;
+	hold->pending_n = 0;
 	hf__hold_end(core, hold, now);
 }
 
@@ -531,12 +529,12 @@ void hf__core_done(struct hf__core *core)
 			hf__lock_unref(core, renewal->item[--renewal->holds].lock);
 	}
 	each_hold(core, forget_hold, 0);
-	while (!hf__list_empty(&core->looks)) {
-		struct hf__look *look = hf__list_item(core->looks.next, struct hf__look, link);
-		hf__list_remove(&look->link);
-		if (look->cmd.lock)
-			hf__lock_unref(core, look->cmd.lock);
-		free(look);
+	while (!hf__list_empty(&core->queries)) {
+		struct hf__query *query = hf__list_item(core->queries.next, struct hf__query, link);
+		hf__list_remove(&query->link);
+		if (query->cmd.lock)
+			hf__lock_unref(core, query->cmd.lock);
+		free(query);
 	}
 	hf__table_done(&core->locks);
 }

@@ -1,5 +1,9 @@
-/* One acquisition: what may be believed of it, its end, and what its owner is told. */
+/* Holds: how long one is valid, what its owner learns, and how it ends. */
+#include "core/hold.h"
 #include "core/core.h"
+#include "core/mutants.h"
+#include "core/policy.h"
+#include "core/record.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -7,24 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Clocks may run this much apart over a lease, and both are read in whole milliseconds. */
-static int64_t drift_of(int64_t lease_ms)
-{
-	return HF__MUTANT(NO_DRIFT) ? 0 : lease_ms / 100 + 2;
-}
-
 int64_t hf__hold_lease(const struct hf__hold *hold)
 {
-	bool fixed = hf__kind_of(hold->cmd.lock)->session &&
-	             hold->valid_until == hold->leased_until && hold->end_at == hold->leased_until;
-	return fixed ? hold->leased_ms : hold->lease_ms;
-}
-
-void hf__hold_note_end(struct hf__hold *hold, int64_t end, int64_t lease_ms)
-{
-	hold->leased_until = end;
-	if (hf__kind_of(hold->cmd.lock)->session)
-		hold->leased_ms = lease_ms < UINT32_MAX ? (uint32_t)lease_ms : UINT32_MAX;
+	return hold->cmd.lock->policy->lease_of(hold);
 }
 
 static int64_t risk_at(const struct hf__hold *hold)
@@ -32,7 +21,7 @@ static int64_t risk_at(const struct hf__hold *hold)
 	return hold->valid_until - hf__hold_lease(hold) / 3;
 }
 
-/* The owner comes last: who finds it finds the rest. */
+/* The owner is stored last, so that a reader that finds it also finds the rest. */
 static void publish(struct hf__hold *hold)
 {
 	struct hf__cell *cell = hold->cell;
@@ -41,26 +30,40 @@ static void publish(struct hf__hold *hold)
 	atomic_store_explicit(&cell->owner, hold->owner, memory_order_release);
 }
 
-/* Two bits per state; a risk that passed before it was told makes room for what follows. */
+/* If four states are pending, a risk that passed before it was reported is dropped. */
 static void add_news(struct hf__core *core, struct hf__hold *hold, hf_state state)
 {
-	if (hold->untold_n == 4) {
-		hold->untold >>= 4;
-		hold->untold_n = 2;
+	if (hold->pending_n == 4) {
+		hold->pending >>= 4;
+		hold->pending_n = 2;
 	}
-	hold->untold |= (uint8_t)(((unsigned)state & 3u) << (2 * hold->untold_n));
-	hold->untold_n++;
+	hold->pending |= (uint8_t)(((unsigned)state & 3u) << (2 * hold->pending_n));
+	hold->pending_n++;
 	core->host_ops->news(core->host, hold);
+}
+
+void hf__hold_want_renewal(struct hf__core *core, struct hf__hold *hold)
+{
+	if (hf__list_empty(&hold->renew) && !hold->renewal)
+		hf__list_add(&core->renew, &hold->renew);
+}
+
+void hf__hold_drop_renewal(struct hf__core *core, struct hf__hold *hold)
+{
+	hf__list_remove(&hold->renew);
+	if (hold->renewal)
+		core->renewal[hold->renewal - 1].hold[hold->slot] = NULL;
+	hold->renewal = 0;
 }
 
 static void unlink_hold(struct hf__core *core, struct hf__hold *hold)
 {
 	assert(!hold->cmd.in_flight);
 	hf__wheel_stop(&core->wheel, &hold->timer);
-	hf__watchdog_drop(core, hold);
+	hf__hold_drop_renewal(core, hold);
 	if (hold->cmd.lock->held == hold)
 		hold->cmd.lock->held = NULL;
-	if (hf__kind_of(hold->cmd.lock)->ordered)
+	if (hold->cmd.lock->traits->ordered)
 		hf__lock_unwatch(core, hold->cmd.lock, hold);
 	hf__thread_unref(hold->thread);
 	hold->thread = NULL;
@@ -96,7 +99,7 @@ static struct hf__hold *make_hold(struct hf__lock *lock)
 	struct hf__hold *hold = calloc(1, sizeof(*hold));
 	if (!hold)
 		return NULL;
-	/* Whoever asks must not fail for lack of memory, so what a grant needs is there before. */
+	/* A grant must not fail for lack of memory, so the cell that it needs is allocated now. */
 	bool first = hf__list_empty(&lock->holds);
 	if (!first && !(hold->cell = calloc(1, sizeof(*hold->cell)))) {
 		free(hold);
@@ -116,7 +119,7 @@ static struct hf__hold *make_hold(struct hf__lock *lock)
 
 uint64_t hf__hold_writer(struct hf__core *core, const struct hf__lock *lock, uint64_t owner)
 {
-	const struct hf__traits *traits = hf__kind_of(lock);
+	const struct hf__traits *traits = lock->traits;
 	struct hf__lock *other = traits->half && !traits->writes
 	                                 ? hf__lock_find(core, traits->half, lock->name)
 	                                 : NULL;
@@ -126,7 +129,7 @@ uint64_t hf__hold_writer(struct hf__core *core, const struct hf__lock *lock, uin
 
 static uint64_t new_wire(struct hf__core *core, const struct hf__lock *lock, uint64_t owner)
 {
-	if (hf__kind_of(lock)->nesting == HF__NEST_APART || HF__MUTANT(REUSED_WIRE))
+	if (lock->traits->nesting == HF__NEST_APART || HF__MUTANT(REUSED_WIRE))
 		return owner;
 	return core->host_ops->number(core->host, 1);
 }
@@ -153,16 +156,10 @@ struct hf__hold *hf__hold_new_sibling(const struct hf__hold *first, uint32_t num
 	return hold;
 }
 
-void hf__hold_drop_sibling(struct hf__hold *hold)
-{
-	free(hold->cell);
-	free(hold);
-}
-
 static void free_hold(struct hf__core *core, struct hf__hold *hold)
 {
 	unlink_hold(core, hold);
-	if (hold->untold_n > 0) {
+	if (hold->pending_n > 0) {
 		hold->dead = true;
 		hold->cmd.lock->refs++;
 	} else {
@@ -183,7 +180,7 @@ void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		hf__lock_next(core, lock, now);
 	hf__lock_unref(core, lock);
 	if (core->closing && core->holds == 0)
-		hf__core_succeed(core, core->closing);
+		hf__op_succeed(core, core->closing);
 }
 
 void hf__hold_forget(struct hf__core *core, struct hf__hold *hold, int64_t now)
@@ -202,7 +199,7 @@ void hf__hold_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->op = NULL;
 	if (hold->state == HF__HOLD_LOST && hold->stays)
-		hf__hold_resume(core, hold, now);
+		core->events->resume(core, hold, now);
 	hf__lock_unpark(core, hold->cmd.lock, hold->owner, now);
 }
 
@@ -215,7 +212,7 @@ void hf__hold_take_cell(struct hf__hold *hold)
 		struct hf__cell *next = atomic_load(&cell->next);
 		if (!next) {
 			next = hold->cell;
-			assert(next); /* taken along since the hold began */
+			assert(next); /* allocated with the hold */
 			hold->cell = NULL;
 			atomic_store(&cell->next, next);
 		}
@@ -227,28 +224,10 @@ void hf__hold_take_cell(struct hf__hold *hold)
 	hold->has_cell = true;
 }
 
-int64_t hf__hold_valid_until(int64_t sent_at, int64_t lease_ms)
-{
-	return hf__clock_after(sent_at, lease_ms - drift_of(lease_ms));
-}
-
-/* Some ends are read by others on clocks of their own; of a short lease enough must be left. */
-static int64_t until_of(const struct hf__core *core, const struct hf__hold *hold, int64_t sent_at,
-                        int64_t lease_ms)
-{
-	int64_t until = hf__hold_valid_until(sent_at, lease_ms);
-	int64_t skew = core->config.peer_skew_ms;
-	if (hf__kind_of(hold->cmd.lock)->session)
-		return until < hold->end_at ? until : hold->end_at;
-	if (!hf__kind_of(hold->cmd.lock)->skewed)
-		return until;
-	return until - (skew < lease_ms / 4 ? skew : lease_ms / 4);
-}
-
 void hf__hold_shorten(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms)
 {
-	int64_t until = until_of(core, hold, sent_at, lease_ms);
+	int64_t until = hold->cmd.lock->policy->valid_until(core, hold, sent_at, lease_ms);
 	if (until < hold->valid_until)
 		hold->valid_until = until;
 	publish(hold);
@@ -258,20 +237,7 @@ void hf__hold_shorten(struct hf__core *core, struct hf__hold *hold, int64_t sent
 void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                         int64_t lease_ms)
 {
-	/* A session goes on; that the hold ends is for us to know. */
-	if (hf__kind_of(hold->cmd.lock)->session) {
-		hold->end_at = hf__hold_valid_until(sent_at, lease_ms);
-		hf__hold_note_end(hold, hold->end_at, lease_ms);
-		if (hold->valid_until > hold->end_at)
-			hold->valid_until = hold->end_at;
-		hold->renew_at = sent_at;
-		publish(hold);
-		hf__hold_arm(core, hold);
-		return;
-	}
-	hold->lease_ms = lease_ms;
-	hold->valid_until = until_of(core, hold, sent_at, lease_ms);
-	hold->at_risk = false;
+	hold->cmd.lock->policy->set_lease(core, hold, sent_at, lease_ms);
 	publish(hold);
 	hf__hold_arm(core, hold);
 }
@@ -279,7 +245,8 @@ void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t se
 bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms, int64_t now)
 {
-	int64_t until = until_of(core, hold, HF__MUTANT(REPLY_TIME) ? now : sent_at, lease_ms);
+	int64_t until = hold->cmd.lock->policy->valid_until(
+		core, hold, HF__MUTANT(REPLY_TIME) ? now : sent_at, lease_ms);
 	bool fresh = hold->state == HF__HOLD_ASKING;
 	if (now >= (fresh ? until : hold->valid_until))
 		return false;
@@ -287,7 +254,7 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 	if (fresh) {
 		hold->state = HF__HOLD_HELD;
 		hold->placed = false;
-		if (hf__kind_of(hold->cmd.lock)->queues || hf__kind_of(hold->cmd.lock)->ordered)
+		if (hold->cmd.lock->traits->queues || hold->cmd.lock->traits->ordered)
 			hold->cmd.lock->held = hold;
 	}
 	if (fresh || until > hold->valid_until || HF__MUTANT(NESTED_SHORTENS)) {
@@ -299,7 +266,7 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 		add_news(core, hold, HF_HELD);
 	}
 	publish(hold);
-	/* That we got it proves that another owner of this process has it no more. */
+	/* The grant proves that another owner of this client does not hold the lock any more. */
 	if (fresh && before && before != hold && before->state == HF__HOLD_HELD)
 		hf__hold_lose(core, before, HF__LOST_GONE, now);
 	return true;
@@ -325,7 +292,7 @@ void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf
 	hf__hold_arm(core, hold);
 }
 
-/* It ended because nobody confirmed it, not because it was to end. */
+/* It expired because no renewal was confirmed, not because its lease was over. */
 static bool outran_renewal(const struct hf__hold *hold)
 {
 	return hf__hold_is_renewed(hold) && hold->valid_until < hold->end_at;
@@ -350,7 +317,7 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	hold->ended_at = timed ? hold->valid_until : now;
 	hold->valid_until = 0;
 	hf__wheel_stop(&core->wheel, &hold->timer);
-	hf__watchdog_drop(core, hold);
+	hf__hold_drop_renewal(core, hold);
 	atomic_store(&hold->cell->valid_until, 0);
 	if (hold->cmd.lock->held == hold)
 		hold->cmd.lock->held = NULL;
@@ -358,12 +325,12 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	core->stats.losses++;
 	char why[HF__DETAIL_SIZE];
 	hf__hold_explain(hold, now, why, sizeof why);
-	hf__core_log(core, HF_LOG_WARN, "%s: %s", hold->cmd.lock->name, why);
+	hf__log_write(core, HF_LOG_WARN, "%s: %s", hold->cmd.lock->name, why);
 	add_news(core, hold, HF_LOST);
-	/* The session may go on, and with it what this hold is on the server; force may have hit another's. */
-	hold->stays = (timed || reason == HF__LOST_FORCED) && hf__kind_of(hold->cmd.lock)->session;
+	/* The server may still have the hold: its session lasts, or force has hit another's. */
+	hold->stays = (timed || reason == HF__LOST_FORCED) && !hold->cmd.lock->policy->server_ends;
 	if (hold->stays && !hold->op)
-		hf__hold_resume(core, hold, now);
+		core->events->resume(core, hold, now);
 	hf__lock_next(core, hold->cmd.lock, now);
 }
 
@@ -373,7 +340,7 @@ void hf__hold_hide(struct hf__core *core, struct hf__hold *hold)
 	if (HF__MUTANT(RENEW_RELEASED))
 		return;
 	hf__wheel_stop(&core->wheel, &hold->timer);
-	hf__watchdog_drop(core, hold);
+	hf__hold_drop_renewal(core, hold);
 	hold->renew_at = HF__NEVER;
 }
 
@@ -382,13 +349,13 @@ void hf__hold_arm(struct hf__core *core, struct hf__hold *hold)
 	int64_t at = hold->valid_until;
 	if (!hold->at_risk && risk_at(hold) < at)
 		at = risk_at(hold);
-	bool renewing = hold->script || !hf__list_empty(&hold->renew);
+	bool renewing = hold->renewal || !hf__list_empty(&hold->renew);
 	if (hf__hold_is_renewed(hold) && !renewing && hold->renew_at < at)
 		at = hold->renew_at;
 	hf__wheel_start(&core->wheel, &hold->timer, at);
 }
 
-static void held_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
+void hf__hold_on_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hf__hold_check(core, hold, now))
 		return;
@@ -398,35 +365,14 @@ static void held_timer(struct hf__core *core, struct hf__hold *hold, int64_t now
 		add_news(core, hold, HF_AT_RISK);
 	}
 	if (hf__hold_is_renewed(hold) && now >= hold->renew_at)
-		hf__watchdog_want(core, hold);
+		hf__hold_want_renewal(core, hold);
 	hf__hold_arm(core, hold);
-}
-
-/* Cleaning ends when the server confirmed it, or when the lease has ended there by itself. */
-static void clean(struct hf__core *core, struct hf__hold *hold, int64_t now)
-{
-	if (hold->cmd.in_flight)
-		return;
-	if (now >= hold->ended_at) {
-		hf__hold_end(core, hold, now);
-		return;
-	}
-	hf__wheel_start(&core->wheel, &hold->timer, hold->ended_at);
-	hf__release_settle(core, hold, now);
-}
-
-void hf__hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
-{
-	if (hold->state == HF__HOLD_HELD || HF__MUTANT(RENEW_RELEASED))
-		held_timer(core, hold, now);
-	else if (hold->state == HF__HOLD_CLEANING)
-		clean(core, hold, now);
 }
 
 void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->op = NULL;
-	bool clean = hf__kind_of(hold->cmd.lock)->trace == HF__TRACE_NONE ||
+	bool clean = hold->cmd.lock->traits->trace == HF__TRACE_NONE ||
 	             (!hold->doubtful && !hold->placed);
 	if (!hold->cmd.in_flight && clean) {
 		hf__hold_end(core, hold, now);
@@ -437,40 +383,17 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		lock->held = NULL;
 	hold->state = HF__HOLD_CLEANING;
 	hold->count = 0;
-	/* Nothing more is sent for it, so by then the server has let it go. */
+	/* Nothing renews the hold any more, so it expires on the server by then. */
 	int64_t lease_ms = hold->lease_ms;
 	if (lease_ms < hold->cmd.lease_ms)
 		lease_ms = hold->cmd.lease_ms; /* an extension may have run unanswered */
 	if (hold->was_watched && lease_ms < core->config.watchdog_ms)
 		lease_ms = core->config.watchdog_ms;
-	if (hold->placed || hold->cmd.place_ms > 0 || hf__kind_of(lock)->session)
-		lease_ms = HF__PLACE_MS; /* which may last long, and keeps others waiting */
+	if (hold->placed || hold->cmd.place_ms > 0 || !lock->policy->server_ends)
+		lease_ms = HF__PLACE_MS; /* a place may last long, and it keeps others waiting */
 	hold->ended_at = hf__clock_after(now, core->closed ? HF__CLOSE_MS : lease_ms);
-	hf__hold_resume(core, hold, now);
+	core->events->resume(core, hold, now);
 	hf__lock_next(core, lock, now);
-}
-
-/* The call stands in the queue, but not first. */
-static bool waits_its_turn(const struct hf__hold *hold)
-{
-	return hf__kind_of(hold->cmd.lock)->queues && !hf__list_empty(&hold->op->link) &&
-	       hold->cmd.lock->queue.next != &hold->op->link;
-}
-
-void hf__hold_resume(struct hf__core *core, struct hf__hold *hold, int64_t now)
-{
-	if (hold->cmd.in_flight)
-		return;
-	if (hold->state == HF__HOLD_CLEANING)
-		clean(core, hold, now);
-	else if (!hold->op && hold->state == HF__HOLD_HELD)
-		hf__acquire_correct(core, hold, now);
-	else if (!hold->op && hold->state == HF__HOLD_LOST && hold->stays)
-		hf__release_settle(core, hold, now);
-	else if (hold->op && hold->op->verb == HF__OP_RELEASE)
-		hf__release_settle(core, hold, now);
-	else if (hold->op && !waits_its_turn(hold))
-		hf__acquire_ask(core, hold, now);
 }
 
 void hf__hold_explain(const struct hf__hold *hold, int64_t now, char *ret_text, size_t size)
@@ -504,13 +427,13 @@ void hf__hold_finish_lost(struct hf__core *core, struct hf__op *op, const struct
 	char why[HF__DETAIL_SIZE];
 	hf__hold_explain(hold, now, why, sizeof why);
 	if (length > 0)
-		hf__core_finish(core, op, HF_ELOST, "%s; now held by %.*s", why,
-		                (int)(length < 100 ? length : 100), holder);
+		hf__op_finish(core, op, HF_ELOST, "%s; now held by %.*s", why,
+		              (int)(length < 100 ? length : 100), holder);
 	else
-		hf__core_finish(core, op, HF_ELOST, "%s", why);
+		hf__op_finish(core, op, HF_ELOST, "%s", why);
 }
 
-void hf__hold_asked(struct hf__core *core, struct hf__hold *hold)
+void hf__hold_revoke(struct hf__core *core, struct hf__hold *hold)
 {
 	if (hold->state == HF__HOLD_HELD)
 		add_news(core, hold, HF_REVOKED);
@@ -518,16 +441,16 @@ void hf__hold_asked(struct hf__core *core, struct hf__hold *hold)
 
 bool hf__hold_next_news(struct hf__hold *hold, hf_state *ret_state)
 {
-	if (hold->untold_n == 0)
+	if (hold->pending_n == 0)
 		return false;
-	/* None is told that it is free, so nothing stands for being asked. */
-	*ret_state = hold->untold & 3 ? (hf_state)(hold->untold & 3) : HF_REVOKED;
-	hold->untold >>= 2;
-	hold->untold_n--;
+	/* HF_FREE is never reported, so its code (0) stands for HF_REVOKED. */
+	*ret_state = hold->pending & 3 ? (hf_state)(hold->pending & 3) : HF_REVOKED;
+	hold->pending >>= 2;
+	hold->pending_n--;
 	return true;
 }
 
-void hf__hold_told(struct hf__core *core, struct hf__hold *hold)
+void hf__hold_end_news(struct hf__core *core, struct hf__hold *hold)
 {
 	if (!hold->dead)
 		return;

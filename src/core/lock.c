@@ -1,5 +1,7 @@
-/* The records: what this client knows of each name, who waits for it here, and its watch. */
+/* Lock records: what this client knows about each name, its waiters, and its watches. */
+#include "core/lock.h"
 #include "core/core.h"
+#include "core/policy.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -10,7 +12,8 @@ struct lock_key {
 	const char *values; /* of a group */
 	size_t length;
 	size_t n;
-	int kind;
+	int kind; /* that of the traits */
+	const struct hf__traits *traits;
 };
 
 static bool same_lock(const struct hf__table_link *link, const void *key)
@@ -31,7 +34,9 @@ static struct hf__lock *new_lock(struct hf__core *core, const struct lock_key *k
 		return NULL;
 	hf__list_init(&lock->holds);
 	hf__list_init(&lock->queue);
-	lock->kind = (uint8_t)key->kind;
+	lock->traits = key->traits;
+	lock->policy = key->traits->session ? &hf__policy_session : &hf__policy_lease;
+	lock->kind = key->traits->kind;
 	lock->length = (uint16_t)key->length;
 	lock->values = (uint8_t)key->n;
 	memcpy(lock->name, key->name, key->length + 1);
@@ -56,7 +61,7 @@ bool hf__lock_held_here(const struct hf__lock *lock, int64_t now)
 	const struct hf__hold *hold = lock->held;
 	if (!hold)
 		return false;
-	/* One whose turn it is and that asks has it as good as got it. */
+	/* A waiter whose turn it is and whose ask is in flight counts as the holder. */
 	return hold->state == HF__HOLD_RELEASING || now < hold->valid_until ||
 	       (hold->state == HF__HOLD_ASKING && hold->cmd.in_flight);
 }
@@ -76,14 +81,24 @@ int hf__lock_kind(const struct hf__lock *lock)
 	return lock->kind;
 }
 
+const struct hf__traits *hf__lock_traits(const struct hf__lock *lock)
+{
+	return lock->traits;
+}
+
 const char *hf__lock_values(const struct hf__lock *lock, size_t *ret_n)
 {
+	assert(ret_n);
 	*ret_n = lock->values;
 	return lock->name + lock->length + 1;
 }
 
-static struct hf__lock *ref(struct hf__core *core, const struct lock_key *key)
+static struct hf__lock *ref(struct hf__core *core, int kind, struct lock_key *key)
 {
+	const char *why = "";
+	key->traits = core->backend_ops->traits(kind, &why);
+	assert(key->traits); /* the caller has checked that the backend has this kind */
+	key->kind = key->traits->kind;
 	uint32_t hash = hf__table_hash(&core->locks, key->name, key->length);
 	struct hf__table_link *link = hf__table_find(&core->locks, hash, same_lock, key);
 	struct hf__lock *lock =
@@ -95,16 +110,15 @@ static struct hf__lock *ref(struct hf__core *core, const struct lock_key *key)
 
 struct hf__lock *hf__lock_ref(struct hf__core *core, int kind, const char *name)
 {
-	struct lock_key key = {.name = name, .length = strlen(name), .kind = kind};
-	return ref(core, &key);
+	struct lock_key key = {.name = name, .length = strlen(name)};
+	return ref(core, kind, &key);
 }
 
 struct hf__lock *hf__lock_ref_group(struct hf__core *core, const char *name, const char *values,
                                     size_t n)
 {
-	struct lock_key key = {
-		.name = name, .length = strlen(name), .kind = HF__GROUP, .values = values, .n = n};
-	return ref(core, &key);
+	struct lock_key key = {.name = name, .length = strlen(name), .values = values, .n = n};
+	return ref(core, HF__GROUP, &key);
 }
 
 struct hf__lock *hf__lock_find(struct hf__core *core, int kind, const char *name)
@@ -113,6 +127,12 @@ struct hf__lock *hf__lock_find(struct hf__core *core, int kind, const char *name
 	uint32_t hash = hf__table_hash(&core->locks, key.name, key.length);
 	struct hf__table_link *link = hf__table_find(&core->locks, hash, same_lock, &key);
 	return link ? hf__table_item(link, struct hf__lock, by_key) : NULL;
+}
+
+void hf__lock_add_ref(struct hf__lock *lock)
+{
+	assert(lock->refs < UINT32_MAX);
+	lock->refs++;
 }
 
 void hf__lock_unref(struct hf__core *core, struct hf__lock *lock)
@@ -135,13 +155,13 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
 }
 
 /*
- * Readers come in whenever they like, so a writer would wait for a moment without any. Those of its own
- * process keep back a little instead: until it has had its turn, or HF__YIELD_MS.
+ * Readers share the lock, so a writer could wait for ever for a moment without any. Readers of its
+ * own client therefore wait until it has had its turn, or for HF__YIELD_MS.
  */
-int64_t hf__lock_yields(struct hf__core *core, const struct hf__op *op, int64_t now)
+int64_t hf__lock_yield_until(struct hf__core *core, const struct hf__op *op, int64_t now)
 {
-	const struct hf__traits *traits = hf__kind_of(op->lock);
-	if (!traits->half || traits->writes || traits->session)
+	const struct hf__traits *traits = op->lock->traits;
+	if (!traits->yields || traits->writes)
 		return 0;
 	const struct hf__lock *writer = hf__lock_find(core, traits->half, op->lock->name);
 	if (!writer)
@@ -153,36 +173,36 @@ int64_t hf__lock_yields(struct hf__core *core, const struct hf__op *op, int64_t 
 	return now + hf__random_jitter(&core->random, HF__SLOW_POLL_MS);
 }
 
-/* Those who waited for somebody of this process ask for themselves now. */
+/* The waiters that waited for another call of this client ask for themselves now. */
 static void let_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	struct hf__list *link, *after;
 	lock->refs++;
 	hf__list_each_safe (link, after, &lock->queue) {
 		struct hf__op *op = hf__list_item(link, struct hf__op, link);
-		if (!op->here)
+		if (op->phase != HF__OP_LOCAL)
 			continue;
-		/* Its turn will be told by another process; if it cannot listen it asks once more. */
-		if (hf__kind_of(lock)->ordered)
+		/* Another client will announce its turn. If it cannot listen, it asks once more. */
+		if (lock->traits->ordered)
 			(void)(hf__lock_watch(core, lock, HF__CHANNEL_LOCK, NULL) ||
 			       hf__lock_watch(core, lock, HF__CHANNEL_WAITER, op->hold));
-		hf__hold_resume(core, op->hold, now);
+		core->events->resume(core, op->hold, now);
 	}
 	hf__lock_unref(core, lock);
 }
 
-/* The writer has had its turn: readers go on, and ask before the next writer does. */
+/* The writer has had its turn: the readers ask before the next writer does. */
 static void let_read(struct hf__core *core, const struct hf__lock *writer, int64_t now)
 {
-	struct hf__lock *lock = hf__lock_find(core, hf__kind_of(writer)->half, writer->name);
+	struct hf__lock *lock = hf__lock_find(core, writer->traits->half, writer->name);
 	if (lock)
 		let_all(core, lock, now);
 }
 
 void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
-	const struct hf__traits *traits = hf__kind_of(lock);
-	if (traits->writes && !traits->session && !core->closed && !hf__lock_held_here(lock, now))
+	const struct hf__traits *traits = lock->traits;
+	if (traits->writes && traits->yields && !core->closed && !hf__lock_held_here(lock, now))
 		let_read(core, lock, now);
 	if (traits->ordered && !core->closed && !hf__lock_held_here(lock, now))
 		let_all(core, lock, now);
@@ -190,23 +210,25 @@ void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 		return;
 	struct hf__op *op = hf__list_item(lock->queue.next, struct hf__op, link);
 	struct hf__hold *hold = op->hold;
-	if (hold->cmd.in_flight || op->rests)
+	if (hold->cmd.in_flight || op->phase == HF__OP_RESTING)
 		return;
 	if (hf__lock_held_here(lock, now)) {
-		/* The release wakes us. The poll is for a hold that was taken away unseen. */
+		/* The release wakes it up; it polls in case the hold was taken away unnoticed. */
 		if (!hf__wheel_running(&op->retry))
 			hf__wheel_start(&core->wheel, &op->retry,
 			                now + hf__random_jitter(&core->random, HF__SLOW_POLL_MS));
 		return;
 	}
-	hf__acquire_ask(core, hold, now);
+	core->events->resume(core, hold, now);
 }
 
 bool hf__lock_waits_here(const struct hf__op *op, int64_t now)
 {
-	return op->active && op->hold && !hf__list_empty(&op->link) && !op->is_parked &&
-	       !op->hold->cmd.in_flight &&
-	       (op->here || (hf__kind_of(op->lock)->queues && hf__lock_held_here(op->lock, now)));
+	if (!hf__op_is_active(op) || op->phase == HF__OP_PARKED || !op->hold ||
+	    hf__list_empty(&op->link) || op->hold->cmd.in_flight)
+		return false;
+	return op->phase == HF__OP_LOCAL ||
+	       (op->lock->traits->queues && hf__lock_held_here(op->lock, now));
 }
 
 bool hf__lock_is_waiting(const struct hf__lock *lock)
@@ -217,9 +239,50 @@ bool hf__lock_is_waiting(const struct hf__lock *lock)
 	return hf__wheel_running(&first->retry);
 }
 
+struct hf__op *hf__lock_first_waiter(const struct hf__lock *lock)
+{
+	return hf__list_empty(&lock->queue) ? NULL
+	                                    : hf__list_item(lock->queue.next, struct hf__op, link);
+}
+
+void hf__lock_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
+{
+	struct hf__list *link, *after;
+	lock->refs++;
+	hf__list_each_safe (link, after, &lock->queue)
+		core->events->resume(core, hf__list_item(link, struct hf__op, link)->hold, now);
+	hf__lock_unref(core, lock);
+}
+
+void hf__lock_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
+                   int64_t now)
+{
+	struct hf__lock *lock = watch->lock;
+	struct hf__list *link, *after;
+	if (watch->hold) {
+		if (watch->hold->op)
+			core->events->resume(core, watch->hold, now);
+		return;
+	}
+	/* All waiters of a read lock or a latch may ask; of permits, as many as became free. */
+	bool counted = watch->channel == HF__CHANNEL_PERMITS;
+	int64_t left = lock->traits->queues ? 1 : counted ? number : INT64_MAX;
+	lock->refs++;
+	hf__list_each_safe (link, after, &lock->queue) {
+		struct hf__op *op = hf__list_item(link, struct hf__op, link);
+		if (left <= 0 || op->phase == HF__OP_RESTING)
+			break;
+		/* A call that wants more permits than these must not keep the others waiting. */
+		if (!counted || op->amount <= number)
+			left--;
+		core->events->resume(core, op->hold, now);
+	}
+	hf__lock_unref(core, lock);
+}
+
 void hf__lock_park(struct hf__core *core, struct hf__op *op)
 {
-	op->is_parked = true;
+	op->phase = HF__OP_PARKED;
 	op->lock->refs++;
 	hf__list_add(&core->parked, &op->link);
 }
@@ -241,8 +304,8 @@ void hf__lock_unpark(struct hf__core *core, struct hf__lock *lock, uint64_t owne
 	while (!hf__list_empty(&mine)) {
 		struct hf__op *op = hf__list_item(mine.next, struct hf__op, link);
 		hf__list_remove(&op->link);
-		op->is_parked = false;
-		hf__core_start(core, op, now);
+		op->phase = HF__OP_RUNNING;
+		core->events->start(core, op, now);
 		hf__lock_unref(core, lock);
 	}
 }
@@ -294,13 +357,13 @@ void hf__lock_unwatch(struct hf__core *core, struct hf__lock *lock, const struct
 	}
 }
 
-void hf__lock_joined(struct hf__core *core, struct hf__lock *lock)
+void hf__lock_keep_watches(struct hf__core *core, struct hf__lock *lock)
 {
 	for (struct hf__watch *watch = lock->watches; watch; watch = watch->next)
 		hf__wheel_stop(&core->wheel, &watch->timer);
 }
 
-void hf__lock_left(struct hf__core *core, struct hf__lock *lock, int64_t now)
+void hf__lock_end_watches_soon(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	if (!hf__list_empty(&lock->queue))
 		return;
@@ -308,7 +371,7 @@ void hf__lock_left(struct hf__core *core, struct hf__lock *lock, int64_t now)
 		hf__wheel_start(&core->wheel, &watch->timer, now + HF__WATCH_KEEP_MS);
 }
 
-void hf__lock_timer(struct hf__core *core, const struct hf__watch *watch)
+void hf__lock_on_timer(struct hf__core *core, const struct hf__watch *watch)
 {
 	struct hf__lock *lock = watch->lock;
 	if (hf__list_empty(&lock->queue))

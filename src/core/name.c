@@ -1,6 +1,8 @@
 /* Which names a lock may have. */
-#include "core/core.h"
+#include "core/name.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #define MAX_NAME 512
@@ -19,9 +21,9 @@ static size_t utf8_length(const unsigned char *s)
 			return 0;
 	size_t at = (size_t)(s[0] - 0xc2);
 	if (at < sizeof lowest_second && s[1] < lowest_second[at])
-		return 0; /* longer than needed */
+		return 0; /* an overlong encoding */
 	if ((s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0; /* surrogates, and what is beyond Unicode */
+		return 0; /* a surrogate, or beyond Unicode */
 	return length;
 }
 
@@ -31,7 +33,7 @@ static bool is_control(const unsigned char *s)
 	return s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
 }
 
-/* What stands between braces places the key, so it must be there, and closed. */
+/* The text between braces decides where the key is stored, so it must not be empty. */
 static const char *check_braces(const char *name)
 {
 	const char *open = NULL;
@@ -41,13 +43,13 @@ static const char *check_braces(const char *name)
 		if (*at == '}' && !open)
 			return "name: '}' without '{' before it";
 		if (*at == '}' && at == open + 1)
-			return "name: empty '{}'";
+			return "name: '{}' must not be empty";
 		if (*at == '{')
 			open = at;
 		else if (*at == '}')
 			open = NULL;
 	}
-	return open ? "name: '{' without '}' behind it" : NULL;
+	return open ? "name: '{' without '}' after it" : NULL;
 }
 
 const char *hf__name_check(const char *name)
@@ -55,7 +57,7 @@ const char *hf__name_check(const char *name)
 	const unsigned char *at = (const unsigned char *)name;
 	size_t length = strnlen(name, MAX_NAME + 1);
 	if (length == 0)
-		return "name: empty";
+		return "name: must not be empty";
 	if (length > MAX_NAME)
 		return "name: longer than 512 bytes";
 	while (*at) {

@@ -1,30 +1,34 @@
-/* Questions to the server, and release by force: calls that hold nothing. */
+/* Queries, release by force, and requests about permits, semaphores and latches. */
+#include "core/query.h"
+#include "core/cmd.h"
 #include "core/core.h"
+#include "core/record.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const uint8_t verb_of[] = {
+static const uint8_t verb_of[HF__OP_VERBS] = {
 	[HF__OP_FORCE] = HF__FORCE, [HF__OP_IS_LOCKED] = HF__LOOK, [HF__OP_IS_HELD] = HF__LOOK,
 	[HF__OP_COUNT] = HF__LOOK,  [HF__OP_TTL] = HF__LOOK,       [HF__OP_HOLDER] = HF__LOOK,
 	[HF__OP_PING] = HF__PING,   [HF__OP_LINK] = HF__PING,
 };
 
 /*
- * What may be repeated: it changes nothing, or the same again, or knows a repeat. The rest would hit whoever
- * came after the first time; so would the removal of a barrier, where the server keeps no record of it.
+ * A command can be repeated if it changes nothing, has the same effect twice, or is recognised as a
+ * repeat. The second execution of any other command would hit the next holder; so would the removal
+ * of a barrier if the server keeps no record of it.
  */
 static bool may_repeat(const struct hf__cmd *cmd)
 {
-	bool barrier = cmd->verb == HF__LATCH_DELETE && cmd->lock->kind == HF__NODE_BARRIER;
+	bool barrier = cmd->verb == HF__LATCH_DELETE && cmd->lock->traits->unrecorded;
 	return cmd->verb != HF__FORCE && cmd->verb != HF__REVOKE && !barrier;
 }
 
-/* Verbs after which something may have changed. */
+/* Whether the command may change something on the server. */
 static bool changes(uint8_t verb)
 {
-	switch (verb) {
+	switch ((enum hf__verb)verb) {
 	case HF__LOOK:
 	case HF__PING:
 	case HF__IDENTIFY:
@@ -36,60 +40,64 @@ static bool changes(uint8_t verb)
 	case HF__PERMITS_AVAILABLE:
 	case HF__PERMITS_ACQUIRED:
 	case HF__PERMITS_TOTAL: return false;
-	default: return true;
+	case HF__ASK:
+	case HF__SETTLE:
+	case HF__MOVE:
+	case HF__RENEW:
+	case HF__FORCE:
+	case HF__REVOKE:
+	case HF__DROP_WAITER:
+	case HF__SEMAPHORE_RELEASE:
+	case HF__SEMAPHORE_RELEASE_IF:
+	case HF__SEMAPHORE_ADD:
+	case HF__SEMAPHORE_SET:
+	case HF__SEMAPHORE_DRAIN:
+	case HF__PERMITS_RELEASE:
+	case HF__PERMITS_EXTEND:
+	case HF__PERMITS_TRY_SET:
+	case HF__PERMITS_SET:
+	case HF__PERMITS_ADD:
+	case HF__PERMITS_FROM:
+	case HF__LATCH_SET:
+	case HF__LATCH_DOWN:
+	case HF__LATCH_DELETE:
+	case HF__VERBS: break;
 	}
+	return true;
 }
 
 /* ---- permits by their ids ---- */
 
-void hf__query_permit_id(const struct hf__core *core, uint64_t wire,
-                         unsigned char ret_id[HF__PERMIT_SIZE])
+/* The server has forgotten the first request, so it would take a repeat for a new one. */
+static bool is_forgotten(const struct hf__query *query, int64_t now)
 {
-	memcpy(ret_id, core->permit_prefix, 8);
-	for (int i = 0; i < 8; i++)
-		ret_id[8 + i] = (unsigned char)(wire >> (56 - 8 * i));
+	return query->cmd.again && changes(query->cmd.verb) && now >= query->known_until;
 }
 
-uint64_t hf__query_permit_wire(const struct hf__core *core, const unsigned char id[HF__PERMIT_SIZE])
+static struct hf__hold *own_permit(struct hf__core *core, struct hf__query *query, uint16_t i)
 {
-	uint64_t wire = 0;
-	if (memcmp(id, core->permit_prefix, 8) != 0)
-		return 0;
-	for (int i = 0; i < 8; i++)
-		wire = wire << 8 | id[8 + i];
-	return wire;
-}
-
-/* A repeat would be taken for a new request, since the server has forgotten the first one. */
-static bool is_forgotten(const struct hf__look *look, int64_t now)
-{
-	return look->cmd.again && changes(look->cmd.verb) && now >= look->known_until;
-}
-
-static struct hf__hold *own_permit(struct hf__core *core, struct hf__look *look, uint16_t i)
-{
-	uint64_t wire = hf__query_permit_wire(core, look->given[i].permit);
-	return wire ? hf__hold_find(look->cmd.lock, wire) : NULL;
+	uint64_t wire = hf__permit_wire(core, query->given[i].permit);
+	return wire ? hf__hold_find(query->cmd.lock, wire) : NULL;
 }
 
 typedef void each_permit_fn(struct hf__core *core, struct hf__hold *hold, int64_t now);
 
-/* Those of the request's permits that this client has. */
-static void each_permit(struct hf__core *core, struct hf__look *look, each_permit_fn *visit,
+/* Visits the request's permits that this client holds. */
+static void each_permit(struct hf__core *core, struct hf__query *query, each_permit_fn *visit,
                         int64_t now)
 {
-	for (uint16_t i = 0; i < look->cmd.items; i++) {
-		struct hf__hold *hold = own_permit(core, look, i);
+	for (uint16_t i = 0; i < query->cmd.items; i++) {
+		struct hf__hold *hold = own_permit(core, query, i);
 		if (hold)
 			visit(core, hold, now);
 	}
 }
 
-/* Given up from now on, whatever the answer will be. */
+/* The permit counts as released from now on, even if the request fails. */
 static void begin_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
-	/* Of a session only we know that its time is over. */
-	if (hf__kind_of(hold->cmd.lock)->session)
+	/* Only this client knows whether the lease is over. */
+	if (!hold->cmd.lock->policy->server_ends)
 		(void)hf__hold_check(core, hold, now);
 	if (hold->state != HF__HOLD_HELD)
 		return;
@@ -103,10 +111,10 @@ static void end_release(struct hf__core *core, struct hf__hold *hold, int64_t no
 	if (hold->state == HF__HOLD_RELEASING)
 		hf__hold_end(core, hold, now);
 	else if (hold->state == HF__HOLD_LOST)
-		hf__hold_forget(core, hold, now); /* what is left of it may be on its way out */
+		hf__hold_forget(core, hold, now); /* its removal may be in progress */
 }
 
-/* The request was refused, or nobody knows: what is ours is given back in the background. */
+/* The request was refused or its outcome is unknown: releases our permits in the background. */
 static void leave_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->state != HF__HOLD_RELEASING)
@@ -115,53 +123,53 @@ static void leave_release(struct hf__core *core, struct hf__hold *hold, int64_t 
 	hf__hold_abandon(core, hold, now);
 }
 
-/* It may be executed from now on, and what it makes shorter must not be believed longer. */
-static void begin_extend(struct hf__core *core, struct hf__look *look, int64_t now)
+/* The request may run from now on, so valid-until must not be later than the new lease allows. */
+static void begin_extend(struct hf__core *core, struct hf__query *query, int64_t now)
 {
-	struct hf__hold *hold = own_permit(core, look, 0);
+	struct hf__hold *hold = own_permit(core, query, 0);
 	if (!hold || hold->state != HF__HOLD_HELD)
 		return;
-	look->was_watched = hold->watched_from;
+	query->was_watched = hold->watched_from;
 	hold->watched_from = 0;
-	hf__watchdog_drop(core, hold);
-	hf__hold_shorten(core, hold, now, look->cmd.lease_ms);
+	hf__hold_drop_renewal(core, hold);
+	hf__hold_shorten(core, hold, now, query->cmd.lease_ms);
 }
 
-/* It was not executed: the watchdog goes on. */
-static void undo_extend(struct hf__core *core, struct hf__look *look, int64_t now)
+/* The request did not run: the watchdog continues. */
+static void undo_extend(struct hf__core *core, struct hf__query *query, int64_t now)
 {
-	struct hf__hold *hold = own_permit(core, look, 0);
-	if (!hold || hold->state != HF__HOLD_HELD || !look->was_watched)
+	struct hf__hold *hold = own_permit(core, query, 0);
+	if (!hold || hold->state != HF__HOLD_HELD || !query->was_watched)
 		return;
 	hold->watched_from = 1;
 	hold->renew_at = now;
 	hf__hold_arm(core, hold);
 }
 
-/* The new end is the caller's, no more the watchdog's. */
-static void extended(struct hf__core *core, const struct hf__look *look, struct hf__hold *hold,
-                     int64_t now)
+/* The lease is the caller's from now on, not the watchdog's. */
+static void on_extended(struct hf__core *core, const struct hf__query *query, struct hf__hold *hold,
+                        int64_t now)
 {
 	if (hold->state != HF__HOLD_HELD)
 		return;
-	hf__hold_set_lease(core, hold, look->cmd.sent_at, look->cmd.lease_ms);
+	hf__hold_set_lease(core, hold, query->cmd.sent_at, query->cmd.lease_ms);
 	(void)hf__hold_check(core, hold, now);
 }
 
 /* ---- answers ---- */
 
-static void drop_look(struct hf__core *core, struct hf__look *look)
+static void drop_query(struct hf__core *core, struct hf__query *query)
 {
-	struct hf__lock *lock = look->cmd.lock;
-	hf__list_remove(&look->link);
-	if (look->recorded)
-		hf__record_free(core, look->cmd.record, look->known_until);
-	free(look);
+	struct hf__lock *lock = query->cmd.lock;
+	hf__list_remove(&query->link);
+	if (query->recorded)
+		hf__record_free(core, query->cmd.record, query->known_until);
+	free(query);
 	if (lock)
 		hf__lock_unref(core, lock);
 }
 
-/* What our own owners held is lost now, and they are told so. */
+/* The holds of this client are lost, and their owners are notified. */
 static void lose_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	struct hf__list *link, *after;
@@ -187,8 +195,8 @@ static bool take_rows(struct hf__op *op, const struct hf__answer *answer)
 	return true;
 }
 
-static void done(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
-                 int64_t now)
+static void finish_done(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                        int64_t now)
 {
 	size_t length = answer->length < sizeof op->text ? answer->length : sizeof op->text - 1;
 	switch (op->verb) {
@@ -200,7 +208,7 @@ static void done(struct hf__core *core, struct hf__op *op, const struct hf__answ
 	case HF__OP_IS_LOCKED: op->number = answer->ttl_ms != -2; break;
 	case HF__OP_IS_HELD: op->number = answer->count > 0; break;
 	case HF__OP_COUNT:
-		if (hf__kind_of(op->lock)->nesting != HF__NEST_HERE || answer->count == 0)
+		if (op->lock->traits->nesting != HF__NEST_HERE || answer->count == 0)
 			op->number = answer->count;
 		break;
 	case HF__OP_REQUEST: op->number = answer->count; break;
@@ -211,138 +219,138 @@ static void done(struct hf__core *core, struct hf__op *op, const struct hf__answ
 		memcpy(op->text, answer->text, length);
 	op->text[length] = 0;
 	if (take_rows(op, answer))
-		hf__core_succeed(core, op);
+		hf__op_succeed(core, op);
 	else
-		hf__core_finish(core, op, HF_ENOMEM, "no memory for an answer");
+		hf__op_finish(core, op, HF_ENOMEM, "no memory for an answer");
 }
 
-/* What was said about permits; true if one that this client held was not there any more. */
-static bool settle_permits(struct hf__core *core, struct hf__look *look,
+/* Settles the permits of the request; true if a permit that this client held was gone. */
+static bool settle_permits(struct hf__core *core, struct hf__query *query,
                            const struct hf__answer *answer, enum hf__outcome outcome, int64_t now)
 {
 	bool ours = false;
-	for (uint16_t i = 0; outcome == HF__GONE && i < look->cmd.items; i++) {
+	for (uint16_t i = 0; outcome == HF__GONE && i < query->cmd.items; i++) {
 		bool named = answer->length == HF__PERMIT_SIZE &&
-		             memcmp(answer->text, look->given[i].permit, HF__PERMIT_SIZE) == 0;
-		ours = ours || ((named || look->cmd.items == 1) && own_permit(core, look, i));
+		             memcmp(answer->text, query->given[i].permit, HF__PERMIT_SIZE) == 0;
+		ours = ours || ((named || query->cmd.items == 1) && own_permit(core, query, i));
 	}
-	if (look->cmd.verb == HF__PERMITS_RELEASE) {
-		bool over = outcome == HF__DONE || (look->cmd.items == 1 && outcome == HF__GONE);
-		each_permit(core, look, over ? end_release : leave_release, now);
-		core->stats.releases += outcome == HF__DONE ? look->cmd.items : 0;
+	if (query->cmd.verb == HF__PERMITS_RELEASE) {
+		bool over = outcome == HF__DONE || (query->cmd.items == 1 && outcome == HF__GONE);
+		each_permit(core, query, over ? end_release : leave_release, now);
+		core->stats.releases += outcome == HF__DONE ? query->cmd.items : 0;
 	}
 	struct hf__hold *hold =
-		look->cmd.verb == HF__PERMITS_EXTEND ? own_permit(core, look, 0) : NULL;
+		query->cmd.verb == HF__PERMITS_EXTEND ? own_permit(core, query, 0) : NULL;
 	if (hold && outcome == HF__DONE)
-		extended(core, look, hold, now);
+		on_extended(core, query, hold, now);
 	else if (hold && outcome == HF__GONE && hold->state == HF__HOLD_HELD)
 		hf__hold_lose(core, hold, HF__LOST_GONE, now);
-	else if (hold && outcome != HF__UNKNOWN && !look->cmd.again)
-		undo_extend(core, look, now);
+	else if (hold && outcome != HF__UNKNOWN && !query->cmd.again)
+		undo_extend(core, query, now);
 	return ours;
 }
 
-/* All permits of the request were held by this client when it began. */
-static bool were_all_ours(struct hf__core *core, struct hf__look *look)
+/* This client held all permits of the request when it began. */
+static bool were_all_ours(struct hf__core *core, struct hf__query *query)
 {
-	for (uint16_t i = 0; i < look->cmd.items; i++) {
-		const struct hf__hold *hold = own_permit(core, look, i);
+	for (uint16_t i = 0; i < query->cmd.items; i++) {
+		const struct hf__hold *hold = own_permit(core, query, i);
 		if (!hold || hold->state != HF__HOLD_RELEASING)
 			return false;
 	}
 	return true;
 }
 
-static void finish(struct hf__core *core, struct hf__look *look, struct hf__op *op,
+static void finish(struct hf__core *core, struct hf__query *query, struct hf__op *op,
                    const struct hf__answer *answer, int64_t now)
 {
 	enum hf__outcome outcome = answer->outcome;
-	/* A repeat finds what the first one did, if that had to succeed; else nobody knows. */
-	if (outcome == HF__GONE && look->cmd.verb == HF__PERMITS_RELEASE && look->cmd.again)
-		outcome = were_all_ours(core, look) ? HF__DONE : HF__UNKNOWN;
-	bool ours = settle_permits(core, look, answer, outcome, now);
+	/* A repeat finds nothing if the first one ran, as it must have if all permits were ours. */
+	if (outcome == HF__GONE && query->cmd.verb == HF__PERMITS_RELEASE && query->cmd.again)
+		outcome = were_all_ours(core, query) ? HF__DONE : HF__UNKNOWN;
+	bool ours = settle_permits(core, query, answer, outcome, now);
 	if (outcome == HF__DONE)
-		done(core, op, answer, now);
+		finish_done(core, op, answer, now);
 	else if (outcome == HF__GONE)
-		hf__core_finish(
-			core, op, ours ? HF_ELOST : HF_ENOTHELD,
-			"%s: the permit is not there: expired, given back, or never granted",
-			op->lock->name);
+		hf__op_finish(core, op, ours ? HF_ELOST : HF_ENOTHELD,
+		              "%s: there is no such permit: it expired, was released, or was never "
+		              "granted",
+		              op->lock->name);
 	else if (outcome == HF__UNKNOWN)
-		hf__core_finish(core, op, HF_EUNKNOWN, "not answered in time: %s", core->link_why);
+		hf__op_finish(core, op, HF_EUNKNOWN, "not answered in time: %s", core->link_why);
 	else
-		hf__core_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);
+		hf__op_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);
 }
 
-static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
-                     int64_t now)
+static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
+                      int64_t now)
 {
-	struct hf__look *look = hf__list_item(cmd, struct hf__look, cmd);
-	struct hf__op *op = look->op;
-	/* What may have been done by force is not done again: another may hold the lock by now. */
+	struct hf__query *query = hf__list_item(cmd, struct hf__query, cmd);
+	struct hf__op *op = query->op;
+	/* A release by force is not repeated: another client may hold the lock by now. */
 	bool unknown = answer->outcome == HF__UNKNOWN && may_repeat(cmd);
 	bool again = unknown || answer->outcome == HF__UNSENT || answer->outcome == HF__NOT_NOW;
 	if (answer->outcome == HF__UNKNOWN) {
 		core->stats.unknowns++;
-		if (!look->known_until)
-			look->known_until = cmd->sent_at + HF__RECORD_MS * 9 / 10;
+		if (!query->known_until)
+			query->known_until = cmd->sent_at + HF__RECORD_MS * 9 / 10;
 	} else if (!again) {
-		look->known_until = 0; /* its record has served its purpose */
+		query->known_until = 0; /* its record can be used again at once */
 	}
 	if (op && again && !(answer->outcome == HF__UNSENT && core->linked)) {
 		cmd->again = cmd->again || unknown;
 		if (answer->outcome == HF__NOT_NOW)
-			hf__core_not_now(core, op, answer, now);
+			hf__op_retry_later(core, op, answer, now);
 		return;
 	}
 	if (op) {
-		op->look = NULL;
-		look->op = NULL;
-		finish(core, look, op, answer, now);
+		op->query = NULL;
+		query->op = NULL;
+		finish(core, query, op, answer, now);
 	}
-	drop_look(core, look);
+	drop_query(core, query);
 }
 
-void hf__query_resume(struct hf__core *core, struct hf__look *look, int64_t now)
+void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t now)
 {
-	struct hf__op *op = look->op;
+	struct hf__op *op = query->op;
 	if (!core->linked) {
 		core->backend_ops->want_link(core->backend);
 	} else if (op->verb == HF__OP_LINK) {
-		op->look = NULL;
-		drop_look(core, look);
-		hf__core_succeed(core, op);
-	} else if (is_forgotten(look, now)) {
+		op->query = NULL;
+		drop_query(core, query);
+		hf__op_succeed(core, op);
+	} else if (is_forgotten(query, now)) {
 		hf__query_leave(core, op, HF_EUNKNOWN, now);
-	} else if (!look->cmd.in_flight)
-		hf__core_submit(core, &look->cmd, now, core->config.command_timeout_ms);
+	} else if (!query->cmd.in_flight)
+		hf__cmd_submit(core, &query->cmd, now, core->config.command_timeout_ms);
 }
 
 void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
-	struct hf__look *look = op->look;
-	bool sent = look->cmd.in_flight || look->cmd.again;
-	op->look = NULL;
-	look->op = NULL;
-	if (look->cmd.verb == HF__PERMITS_RELEASE)
-		each_permit(core, look, leave_release, now);
-	else if (look->cmd.verb == HF__PERMITS_EXTEND && !sent)
-		undo_extend(core, look, now);
-	if (sent && changes(look->cmd.verb) && result != HF_ECLOSED)
+	struct hf__query *query = op->query;
+	bool sent = query->cmd.in_flight || query->cmd.again;
+	op->query = NULL;
+	query->op = NULL;
+	if (query->cmd.verb == HF__PERMITS_RELEASE)
+		each_permit(core, query, leave_release, now);
+	else if (query->cmd.verb == HF__PERMITS_EXTEND && !sent)
+		undo_extend(core, query, now);
+	if (sent && changes(query->cmd.verb) && result != HF_ECLOSED)
 		result = HF_EUNKNOWN;
-	if (!look->cmd.in_flight)
-		drop_look(core, look);
+	if (!query->cmd.in_flight)
+		drop_query(core, query);
 	if (result == op->refusal)
-		hf__core_finish_refused(core, op);
+		hf__op_finish_refused(core, op);
 	else if (op->verb == HF__OP_LINK)
-		hf__core_finish(core, op, result, "%s", core->link_why);
+		hf__op_finish(core, op, result, "%s", core->link_why);
 	else
-		hf__core_finish(core, op, result, "no answer in %" PRId64 " ms%s%s",
-		                now - op->started_at, core->linked ? "" : ": ",
-		                core->linked ? "" : core->link_why);
+		hf__op_finish(core, op, result, "no answer in %" PRId64 " ms%s%s",
+		              now - op->started_at, core->linked ? "" : ": ",
+		              core->linked ? "" : core->link_why);
 }
 
-/* What the caller gave beside numbers: ids of permits, or words. */
+/* The size of the ids of permits, or of the texts, that the caller gave. */
 static size_t given_size(const struct hf__op *op)
 {
 	if (op->permit)
@@ -353,30 +361,30 @@ static size_t given_size(const struct hf__op *op)
 	return size;
 }
 
-static struct hf__look *new_look(struct hf__core *core, struct hf__op *op)
+static struct hf__query *new_query(struct hf__core *core, struct hf__op *op)
 {
 	size_t given = given_size(op);
-	struct hf__look *look = calloc(1, sizeof(*look) + given);
-	if (!look)
+	struct hf__query *query = calloc(1, sizeof(*query) + given);
+	if (!query)
 		return NULL;
-	look->op = op;
-	op->look = look;
-	look->cmd.verb = op->verb == HF__OP_REQUEST ? op->request : verb_of[op->verb];
-	look->cmd.user = HF__CMD_OF_LOOK;
-	look->cmd.lock = op->lock;
+	query->op = op;
+	op->query = query;
+	query->cmd.verb = op->verb == HF__OP_REQUEST ? op->request : verb_of[op->verb];
+	query->cmd.user = HF__CMD_OF_QUERY;
+	query->cmd.lock = op->lock;
 	if (op->lock)
 		op->lock->refs++;
-	look->cmd.count = op->amount;
-	look->cmd.lease_ms = op->lease_ms;
+	query->cmd.count = op->amount;
+	query->cmd.lease_ms = op->lease_ms;
 	if (given > 0) {
-		memcpy(look->given, op->permit ? (const void *)op->permit : op->words, given);
-		look->cmd.words = look->given[0].words;
-		look->cmd.items = (uint16_t)op->amount;
+		memcpy(query->given, op->permit ? (const void *)op->permit : op->words, given);
+		query->cmd.words = query->given[0].words;
+		query->cmd.items = (uint16_t)op->amount;
 	}
-	look->cmd.answered = answered;
-	hf__list_init(&look->cmd.link);
-	hf__list_add(&core->looks, &look->link);
-	return look;
+	query->cmd.answered = on_answer;
+	hf__list_init(&query->cmd.link);
+	hf__list_add(&core->queries, &query->link);
+	return query;
 }
 
 void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
@@ -385,25 +393,25 @@ void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	struct hf__hold *hold = about_owner ? hf__hold_find(op->lock, op->owner) : NULL;
 	if (about_owner && (!hold || hold->state != HF__HOLD_HELD)) {
 		op->number = 0;
-		hf__core_succeed(core, op);
+		hf__op_succeed(core, op);
 		return;
 	}
-	struct hf__look *look = new_look(core, op);
-	if (!look) {
-		hf__core_finish(core, op, HF_ENOMEM, "no memory for a command");
+	struct hf__query *query = new_query(core, op);
+	if (!query) {
+		hf__op_finish(core, op, HF_ENOMEM, "no memory for a command");
 		return;
 	}
 	if (hold) {
-		look->cmd.wire = hold->cmd.wire;
+		query->cmd.wire = hold->cmd.wire;
 		op->number = hold->count;
-	} else if (changes(look->cmd.verb)) {
-		look->cmd.wire = ++core->last_request;
-		look->cmd.record = hf__record_take(core, look->cmd.wire, now);
-		look->recorded = true;
+	} else if (changes(query->cmd.verb)) {
+		query->cmd.wire = ++core->last_request;
+		query->cmd.record = hf__record_take(core, query->cmd.wire, now);
+		query->recorded = true;
 	}
-	if (look->cmd.verb == HF__PERMITS_RELEASE)
-		each_permit(core, look, begin_release, now);
-	else if (look->cmd.verb == HF__PERMITS_EXTEND)
-		begin_extend(core, look, now);
-	hf__query_resume(core, look, now);
+	if (query->cmd.verb == HF__PERMITS_RELEASE)
+		each_permit(core, query, begin_release, now);
+	else if (query->cmd.verb == HF__PERMITS_EXTEND)
+		begin_extend(core, query, now);
+	hf__query_resume(core, query, now);
 }

@@ -1,10 +1,11 @@
 /*
- * The server's records of requests without an owner: which one a request of ours uses.
+ * The server's records of requests without an owner: which one a request uses.
  *
- * A record holds the number of a request and what it answered, so that a repeat changes nothing, and a
- * request that arrives after a later one in the same record is known to be late. A record is not used
- * again before its request was answered, or the server has forgotten it.
+ * A record holds the number of a request and its result. With it, a repeat has no second effect,
+ * and the server recognises a request that arrives after a later one in the same record. A record
+ * is not used again before its request was answered or the server has forgotten it.
  */
+#include "core/record.h"
 #include "core/core.h"
 
 #include <assert.h>
@@ -17,7 +18,7 @@ uint16_t hf__record_take(struct hf__core *core, uint64_t request, int64_t now)
 		core->record_free_at[i] = HF__NEVER;
 		return i;
 	}
-	/* With that many in flight, a repeat may find a later request in its record; it is refused then. */
+	/* All are in use. A repeat may find a later request in its record: then it is refused. */
 	return (uint16_t)(request % HF__RECORDS);
 }
 

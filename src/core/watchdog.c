@@ -1,9 +1,12 @@
-/* The watchdog: renews holds in batches, and notices at once which ones the server no longer has. */
+/* The watchdog: renews holds in batches, and learns which ones the server no longer has. */
+#include "core/watchdog.h"
+#include "core/cmd.h"
 #include "core/core.h"
+#include "core/mutants.h"
 
 /*
- * A third of the lease after it was confirmed, at the start of the thirtieth that falls in, so that
- * holds taken at about the same time are renewed by the same script.
+ * A third of the lease after it was confirmed, rounded down to a thirtieth of the lease, so that
+ * one command renews holds that were granted at about the same time.
  */
 int64_t hf__watchdog_next(int64_t sent_at, int64_t lease_ms)
 {
@@ -12,26 +15,12 @@ int64_t hf__watchdog_next(int64_t sent_at, int64_t lease_ms)
 	return grain > 1 ? at - at % grain : at;
 }
 
-void hf__watchdog_want(struct hf__core *core, struct hf__hold *hold)
-{
-	if (hf__list_empty(&hold->renew) && !hold->script)
-		hf__list_add(&core->renew, &hold->renew);
-}
-
-void hf__watchdog_drop(struct hf__core *core, struct hf__hold *hold)
-{
-	hf__list_remove(&hold->renew);
-	if (hold->script)
-		core->renewal[hold->script - 1].hold[hold->slot] = NULL;
-	hold->script = 0;
-}
-
-/* A lock whose thread is gone is renewed for ever, which is seldom meant. */
+/* A hold whose thread has ended is renewed until the client closes, which is rarely intended. */
 static void check_thread(struct hf__core *core, struct hf__hold *hold)
 {
 	if (!hf__thread_has_ended(hold->thread))
 		return;
-	hf__core_log(
+	hf__log_write(
 		core, HF_LOG_WARN,
 		"%s: the thread that took it has ended; it is renewed until the client is closed",
 		hold->cmd.lock->name);
@@ -39,8 +28,8 @@ static void check_thread(struct hf__core *core, struct hf__hold *hold)
 	hold->thread = NULL;
 }
 
-static void renewed(struct hf__core *core, struct hf__hold *hold, const struct hf__renewal *renewal,
-                    int64_t now)
+static void on_renewed(struct hf__core *core, struct hf__hold *hold,
+                       const struct hf__renewal *renewal, int64_t now)
 {
 	int64_t lease_ms = renewal->item[hold->slot].lease_ms;
 	hold->tries = 0;
@@ -60,9 +49,9 @@ static void renewed(struct hf__core *core, struct hf__hold *hold, const struct h
 	hf__hold_arm(core, hold);
 }
 
-/* Without a connection the next one renews all; otherwise it is tried again soon. */
-static void missed(struct hf__core *core, struct hf__hold *hold, enum hf__outcome outcome,
-                   int64_t now)
+/* If the link is down, the next connection renews all holds; otherwise this one is retried soon. */
+static void on_missed(struct hf__core *core, struct hf__hold *hold, enum hf__outcome outcome,
+                      int64_t now)
 {
 	bool cut = outcome == HF__UNKNOWN || outcome == HF__UNSENT;
 	if (hold->tries < UINT8_MAX)
@@ -76,27 +65,27 @@ static void missed(struct hf__core *core, struct hf__hold *hold, enum hf__outcom
 	hf__hold_arm(core, hold);
 }
 
-static void answered(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
-                     int64_t now)
+static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
+                      int64_t now)
 {
 	struct hf__renewal *renewal = hf__list_item(cmd, struct hf__renewal, cmd);
 	if (answer->outcome != HF__DONE)
 		core->stats.renewal_failures++;
 	if (answer->outcome == HF__NOT_NOW || answer->outcome == HF__FAILED)
-		hf__core_log(core, HF_LOG_WARN, "renewal refused, it is tried again: %.*s",
-		             (int)answer->length, answer->text);
+		hf__log_write(core, HF_LOG_WARN, "renewal refused, it is tried again: %.*s",
+		              (int)answer->length, answer->text);
 	for (uint16_t i = 0; i < renewal->holds; i++) {
 		struct hf__hold *hold = renewal->hold[i];
 		if (!hold)
 			continue;
-		hold->script = 0;
+		hold->renewal = 0;
 		renewal->hold[i] = NULL;
 		if (hold->state != HF__HOLD_HELD)
 			continue;
 		if (answer->outcome != HF__DONE)
-			missed(core, hold, answer->outcome, now);
+			on_missed(core, hold, answer->outcome, now);
 		else if (answer->there[i])
-			renewed(core, hold, renewal, now);
+			on_renewed(core, hold, renewal, now);
 		else
 			hf__hold_lose(core, hold, HF__LOST_GONE, now);
 	}
@@ -115,25 +104,25 @@ static struct hf__renewal *free_renewal(struct hf__core *core)
 	return NULL;
 }
 
-/* One script renews holds of one family; the others wait for theirs. */
+/* One command renews holds of one group; the others wait for the next. */
 static void fill(struct hf__core *core, struct hf__renewal *renewal, int64_t now)
 {
 	struct hf__hold *first = hf__list_item(core->renew.next, struct hf__hold, renew);
-	uint8_t family = hf__kind_of(first->cmd.lock)->family;
+	uint8_t group = first->cmd.lock->traits->renew_group;
 	struct hf__list *link, *after;
 	size_t bytes = 0;
 	renewal->due_at = now;
 	hf__list_each_safe (link, after, &core->renew) {
 		struct hf__hold *hold = hf__list_item(link, struct hf__hold, renew);
 		const struct hf__lock *lock = hold->cmd.lock;
-		if (hf__kind_of(lock)->family != family)
+		if (lock->traits->renew_group != group)
 			continue;
 		bytes += lock->length + lock->values * (HF__VALUE_SIZE + 8u);
 		if (bytes > HF__RENEW_BYTES || renewal->holds == core->config.watchdog_batch)
 			break;
 		uint16_t slot = renewal->holds++;
 		hf__list_remove(&hold->renew);
-		hold->script = (uint8_t)(renewal - core->renewal + 1);
+		hold->renewal = (uint8_t)(renewal - core->renewal + 1);
 		hold->slot = slot;
 		hold->cmd.lock->refs++; /* the command names it even if the hold ends meanwhile */
 		renewal->hold[slot] = hold;
@@ -160,8 +149,8 @@ void hf__watchdog_flush(struct hf__core *core, int64_t now)
 		renewal->cmd.user = HF__CMD_OF_RENEWAL;
 		renewal->cmd.item = renewal->item;
 		renewal->cmd.items = renewal->holds;
-		renewal->cmd.answered = answered;
+		renewal->cmd.answered = on_answer;
 		core->stats.renewal_scripts++;
-		hf__core_submit(core, &renewal->cmd, now, limit_ms > 50 ? limit_ms : 50);
+		hf__cmd_submit(core, &renewal->cmd, now, limit_ms > 50 ? limit_ms : 50);
 	}
 }

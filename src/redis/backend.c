@@ -1,5 +1,6 @@
 /* The Redis backend as core and engine see it: commands go in, replies and messages come out. */
 #include "redis/redis.h"
+#include "redis/redis_kinds.h"
 #include "redis/refusal.h"
 
 #include <assert.h>
@@ -10,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Holds of one family are renewed by one script. */
+/* Holds of one group are renewed by one script. */
 static uint32_t renewal_bit(const struct hf__cmd *cmd)
 {
-	return UINT32_C(1) << hf__kind_of(hf__backend_item(cmd, 0).lock)->family;
+	return UINT32_C(1) << hf__lock_traits(hf__backend_item(cmd, 0).lock)->renew_group;
 }
 
 /*
@@ -25,10 +26,10 @@ static int submit(void *backend, struct hf__cmd *cmd)
 	struct hf__redis *redis = backend;
 	bool is_watchdogs = cmd->verb == HF__RENEW && cmd->item;
 	if (is_watchdogs && !(redis->renewals & renewal_bit(cmd))) {
-		cmd->whole_text = true;
+		cmd->backend.whole_text = true;
 		if (!hf__verbs_encode(redis, cmd))
 			return 0;
-		cmd->whole_text = false; /* the hash needs less room */
+		cmd->backend.whole_text = false; /* the hash needs less room */
 	}
 	return hf__verbs_encode(redis, cmd);
 }
@@ -60,7 +61,7 @@ static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engi
 	redis->core = core;
 	redis->engine = engine;
 	redis->config = config;
-	redis->random.state = hf__random_next(&core->random);
+	redis->random.state = hf__core_random(core);
 	redis->answer_by = HF__NEVER;
 	redis->subscribe_at = HF__NEVER;
 	redis->embedded.dir_fd = -1;
@@ -73,30 +74,12 @@ static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engi
 	init_own(&redis->kill, HF__REDIS_KILL);
 }
 
-static int form(int kind, const char **ret_why)
-{
-	switch (kind) {
-	case HF_PLAIN:
-		*ret_why = "a plain node is ZooKeeper's; on Redis and Valkey use the reentrant "
-			   "kind";
-		return 0;
-	case HF__MEMBER:
-	case HF__EXIT:
-		*ret_why = "members of a double barrier must go with their process, so it needs "
-			   "the sessions of ZooKeeper";
-		return 0;
-	case HF_LEADER: return HF_FAIR; /* who came first leads, and the others are in order */
-	case HF__BARRIER: return HF__LATCH;
-	default: return kind;
-	}
-}
-
 static void identity(void *backend, const struct hf__lock *lock, uint64_t wire, char *ret_text,
                      size_t size)
 {
 	const struct hf__redis *redis = backend;
 	(void)lock;
-	snprintf(ret_text, size, "%s:%" PRIu64, redis->core->config.uuid, wire);
+	snprintf(ret_text, size, "%s:%" PRIu64, hf__core_settings(redis->core)->uuid, wire);
 }
 
 static void close_link(void *backend)
@@ -159,7 +142,7 @@ void hf__redis_sent(struct hf__redis *redis, struct hf__cmd *cmd, const char *en
 	struct hf__port *port = &redis->engine->port;
 	size_t length = (size_t)(end - port->out.data);
 	assert(length > port->out.length && length <= port->out.capacity);
-	cmd->place = port->appended;
+	cmd->backend.offset = port->appended;
 	port->appended += length - port->out.length;
 	port->out.length = length;
 	port->unwritten++;
@@ -188,7 +171,7 @@ static void take(struct hf__redis *redis, struct hf__cmd *cmd)
 static bool is_noscript(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes)
 {
 	const struct hf__resp_node *root = &redis->resp.node[0];
-	return root->type == HF__RESP_ERROR && cmd->verb != HF__PING && !cmd->whole_text &&
+	return root->type == HF__RESP_ERROR && cmd->verb != HF__PING && !cmd->backend.whole_text &&
 	       hf__refusal_is_noscript(bytes + root->start, root->length);
 }
 
@@ -204,7 +187,7 @@ static void resend(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now)
 	no_room.length = strlen(no_room.text);
 	cmd->sent_at = now;
 	cmd->answer_by = hf__clock_after(now, limit_ms);
-	cmd->whole_text = true;
+	cmd->backend.whole_text = true;
 	if (hf__verbs_encode(redis, cmd))
 		hf__core_answer(redis->core, cmd, &no_room, now);
 }
@@ -396,7 +379,7 @@ static const struct hf__backend_ops ops = {
 	.watch = watch,
 	.unwatch = unwatch,
 	.want_link = want_link,
-	.form = form,
+	.traits = hf__redis_kinds_traits,
 	.identity = identity,
 	.due = due_at,
 	.turn = turn,
@@ -425,7 +408,6 @@ int hf__redis_new(struct hf__core *core, struct hf__engine *engine,
 		free_redis(redis);
 		return rc;
 	}
-	core->backend = redis;
-	core->backend_ops = &ops;
+	hf__core_set_backend(core, &ops, redis);
 	return 0;
 }

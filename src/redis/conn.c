@@ -82,7 +82,7 @@ static int64_t attempt_limit(const struct hf__redis *redis, int64_t now)
 {
 	int64_t longest = redis->config->connect_timeout_ms;
 	int64_t limit = redis->config->watchdog_ms / 12;
-	if (!redis->core->was_linked)
+	if (!hf__core_was_linked(redis->core))
 		return longest;
 	if (limit < FIRST_ATTEMPT_MS)
 		limit = FIRST_ATTEMPT_MS;
@@ -100,7 +100,7 @@ static void answer_all(struct hf__redis *redis, struct hf__list *waiting, uint64
 	while (!hf__list_empty(waiting)) {
 		struct hf__cmd *cmd = hf__list_item(waiting->next, struct hf__cmd, link);
 		struct hf__answer answer = {
-			.outcome = cmd->place >= offered ? HF__UNSENT : HF__UNKNOWN,
+			.outcome = cmd->backend.offset >= offered ? HF__UNSENT : HF__UNKNOWN,
 			.error = error == HF_ENOMEM ? HF_EUNREACHABLE : error,
 			.text = why,
 			.length = strlen(why),
@@ -488,7 +488,7 @@ void hf__conn_up(struct hf__redis *redis, int64_t now)
 	redis->resolve_is_old = true;
 	if (redis->has_name)
 		hf__resolve_show(&redis->worked, address, sizeof address);
-	hf__core_log(redis->core, HF_LOG_INFO, "connected to %s%s%s", redis->config->shown,
+	hf__log_write(redis->core, HF_LOG_INFO, "connected to %s%s%s", redis->config->shown,
 	             address[0] ? " at " : "", address);
 	hf__subs_renew(redis);
 	hf__core_link_up(redis->core, now);

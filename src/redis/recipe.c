@@ -1,6 +1,5 @@
 /* Which script does what: for each verb and kind its keys and arguments. */
 #include "redis/recipe.h"
-#include "core/core.h"
 #include "redis/lua_scripts.h"
 
 #include <assert.h>

@@ -8,9 +8,11 @@
 #ifndef HF_REDIS_REDIS_H
 #define HF_REDIS_REDIS_H
 
+#include "base/clock.h"
 #include "base/list.h"
+#include "base/random.h"
 #include "base/table.h"
-#include "core/core.h"
+#include "core/backend.h"
 #include "engine/engine.h"
 #include "redis/settings.h"
 #include "redis/embedded.h"
@@ -102,7 +104,7 @@ struct hf__redis {
 	char given_up_address[64]; /* and our end of that */
 	int64_t subscribe_at;      /* subscriptions that were refused for now are tried again */
 	bool answered;             /* a command on this connection was */
-	uint32_t renewals;         /* families whose renewal was answered on this connection */
+	uint32_t renewals;         /* groups whose renewal was answered on this connection */
 	size_t consumed;           /* bytes of the input handled in this turn */
 	uint32_t failures;         /* attempts in a row */
 	char why[200];

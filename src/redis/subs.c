@@ -87,7 +87,7 @@ static int update(struct hf__redis *redis, struct hf__sub *sub)
 int hf__subs_watch(struct hf__redis *redis, struct hf__watch *watch)
 {
 	char channel[HF__KEYS_MAX];
-	size_t length = hf__keys_watched(channel, watch, redis->core->config.uuid);
+	size_t length = hf__keys_watched(channel, watch, hf__core_settings(redis->core)->uuid);
 	struct hf__sub *sub = find_sub(redis, channel, length);
 	if (!sub)
 		sub = new_sub(redis, channel, length);

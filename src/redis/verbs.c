@@ -30,21 +30,23 @@ static char *put_key(char *at, const struct maker *maker, enum hf__keys_name whi
 	char key[HF__KEYS_MAX];
 	uint64_t number = which == HF__KEYS_RECORD ? maker->cmd->record : maker->item.wire;
 	size_t length = hf__keys_make(key, which, hf__lock_name(maker->item.lock),
-	                              maker->core->config.uuid, number);
+	                              hf__core_settings(maker->core)->uuid, number);
 	return hf__request_bytes(at, key, length);
 }
 
 static char *put_owner(char *at, const struct maker *maker, uint64_t wire)
 {
 	bool writes = hf__lock_kind(maker->item.lock) == HF_WRITE;
-	return hf__request_owner(at, maker->core->config.uuid, wire, writes ? ":write" : "");
+	return hf__request_owner(at, hf__core_settings(maker->core)->uuid, wire,
+	                         writes ? ":write" : "");
 }
 
 /* Who reads inside its own write hold is let in by that. */
 static char *put_writer(char *at, const struct maker *maker)
 {
 	uint64_t writer = maker->cmd->from;
-	return writer ? hf__request_owner(at, maker->core->config.uuid, writer, ":write")
+	return writer ? hf__request_owner(at, hf__core_settings(maker->core)->uuid, writer,
+	                                  ":write")
 	              : hf__request_text(at, "");
 }
 
@@ -67,7 +69,7 @@ static char *put_permits(char *at, const struct maker *maker)
 {
 	unsigned char id[HF__PERMIT_SIZE];
 	for (size_t i = 0; i < permits_of(maker->cmd); i++) {
-		hf__query_permit_id(maker->core, maker->item.wire + i, id);
+		hf__permit_id(maker->core, maker->item.wire + i, id);
 		at = hf__request_bytes(at, id, sizeof id);
 	}
 	return at;
@@ -94,7 +96,7 @@ static char *put_words(char *at, const struct hf__cmd *cmd)
 static char *put_description(char *at, const struct maker *maker)
 {
 	char text[HF__DESCRIPTION_SIZE + HF__PUBLISHED_MAX + 24];
-	const char *words = maker->core->config.description;
+	const char *words = hf__core_settings(maker->core)->description;
 	const char *value = hf__core_value(maker->cmd);
 	if (!words[0])
 		return hf__request_text(at, "");
@@ -113,7 +115,7 @@ static size_t count_piece(char piece, const struct maker *maker)
 	switch (piece) {
 	case 'k': return maker->cmd->token;
 	case 'd':
-	case 'y': return maker->core->config.description[0] != 0;
+	case 'y': return hf__core_settings(maker->core)->description[0] != 0;
 	case 'v': (void)hf__lock_values(maker->item.lock, &n); return n;
 	case 'i': return permits_of(maker->cmd);
 	case 'g':
@@ -166,7 +168,7 @@ static char *put_piece(char *at, char piece, const struct maker *maker)
 	case 'r': return put_writer(at, maker);
 	case 'n': return hf__request_number(at, cmd->count);
 	case 'p': return hf__request_number(at, cmd->place_ms);
-	case 'h': return hf__request_number(at, maker->core->config.watchdog_ms);
+	case 'h': return hf__request_number(at, hf__core_settings(maker->core)->watchdog_ms);
 	case '0': return hf__request_text(at, "0");
 	case '1': return hf__request_text(at, "1");
 	case 'x': return hf__request_number(at, (int64_t)count_piece('v', maker));
@@ -205,7 +207,7 @@ static char *put_start(char *at, const struct hf__recipe *recipe, const struct h
 		return hf__request_text(at, recipe->word);
 	}
 	at = hf__request_begin(at, 3 + keys + arguments);
-	if (cmd->whole_text) {
+	if (cmd->backend.whole_text) {
 		at = hf__request_text(at, "EVAL");
 		at = hf__request_bytes(at, recipe->text, recipe->length);
 	} else {
@@ -231,7 +233,8 @@ static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
                       const struct hf__recipe *recipe, size_t *ret_keys, size_t *ret_arguments)
 {
 	const char *value = hf__core_value(cmd);
-	size_t bytes = 128 + (cmd->whole_text ? recipe->length : 0) + (value ? strlen(value) : 0);
+	size_t bytes =
+		128 + (cmd->backend.whole_text ? recipe->length : 0) + (value ? strlen(value) : 0);
 	*ret_keys = *ret_arguments = 0;
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
 		struct maker maker = {.core = core, .cmd = cmd, .item = item_of(cmd, i)};
@@ -239,7 +242,7 @@ static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
 		size_t arguments = count_pieces(recipe->arguments, &maker);
 		size_t name = maker.item.lock ? hf__lock_name_length(maker.item.lock) : 0;
 		bytes += keys * (name + 2 * OWNER_SIZE) + arguments * OWNER_SIZE;
-		bytes += strlen(core->config.description);
+		bytes += strlen(hf__core_settings(core)->description);
 		*ret_keys += keys;
 		*ret_arguments += arguments;
 	}
@@ -338,7 +341,7 @@ static bool read_ask(const struct hf__resp *resp, const struct hf__cmd *cmd, con
 {
 	const struct hf__resp_node *node = resp->node;
 	answer->outcome = HF__BUSY;
-	answer->channel = hf__kind_traits[hf__lock_kind(cmd->lock)].channel;
+	answer->channel = hf__lock_traits(cmd->lock)->channel;
 	if (node[0].type == HF__RESP_NULL) {
 		answer->outcome = HF__GRANTED;
 		return true;
@@ -381,9 +384,9 @@ static bool read_renewals(const struct hf__resp *resp, const struct hf__cmd *cmd
 /* The number in the owner's name if it is one of ours, else 0. */
 static uint64_t own_wire(const struct hf__core *core, const char *owner, size_t length)
 {
-	size_t prefix = strlen(core->config.uuid);
+	size_t prefix = strlen(hf__core_settings(core)->uuid);
 	int64_t wire;
-	if (length <= prefix + 1 || memcmp(owner, core->config.uuid, prefix) != 0 ||
+	if (length <= prefix + 1 || memcmp(owner, hf__core_settings(core)->uuid, prefix) != 0 ||
 	    !read_digits(owner + prefix + 1, length - prefix - 1, &wire))
 		return 0;
 	return (uint64_t)wire;
@@ -503,7 +506,7 @@ static void log_warning(struct hf__redis *redis, const struct hf__cmd *cmd, cons
 	if (strcmp(line, redis->warned) == 0)
 		return;
 	memcpy(redis->warned, line, sizeof line);
-	hf__core_log(redis->core, HF_LOG_WARN, "%s: %s (%s)", hf__lock_name(cmd->lock), line,
+	hf__log_write(redis->core, HF_LOG_WARN, "%s: %s (%s)", hf__lock_name(cmd->lock), line,
 	             consequence_of(&redis->resp, bytes));
 }
 

@@ -1,5 +1,6 @@
 /* The ZooKeeper backend as the core sees it. */
 #include "zk/zk.h"
+#include "zk/zk_kinds.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,13 +19,14 @@ void hf__zk_answer(struct hf__zk *zk, struct hf__cmd *cmd, const struct hf__answ
 void hf__zk_answer_soon(struct hf__zk *zk, struct hf__cmd *cmd, enum hf__outcome outcome)
 {
 	hf__list_remove(&cmd->link);
-	cmd->place = (uint64_t)outcome;
+	cmd->backend.outcome = (uint8_t)outcome;
 	hf__list_add(&zk->ready, &cmd->link);
 }
 
 void hf__zk_gets_on(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	cmd->answer_by = hf__clock_after(hf__clock_ms(), zk->core->config.command_timeout_ms);
+	cmd->answer_by =
+		hf__clock_after(hf__clock_ms(), hf__core_settings(zk->core)->command_timeout_ms);
 }
 
 void hf__zk_answer_count(struct hf__zk *zk, struct hf__cmd *cmd, int64_t count, int64_t now)
@@ -69,7 +71,7 @@ static void answer_ready(struct hf__zk *zk, int64_t now)
 {
 	while (!hf__list_empty(&zk->ready)) {
 		struct hf__cmd *cmd = hf__list_item(zk->ready.next, struct hf__cmd, link);
-		struct hf__answer answer = {.outcome = (enum hf__outcome)cmd->place,
+		struct hf__answer answer = {.outcome = (enum hf__outcome)cmd->backend.outcome,
 		                            .count = cmd->count};
 		complete(zk, cmd, &answer);
 		if (cmd->verb == HF__RENEW)
@@ -117,39 +119,6 @@ static void want_link(void *backend)
 	hf__session_want(backend, hf__clock_ms());
 }
 
-static int form(int kind, const char **ret_why)
-{
-	switch (kind) {
-	case HF_REENTRANT:
-	case HF_FAIR: /* which all of them are here */
-	case HF_FENCED: return HF__NODE_MUTEX;
-	case HF_READ: return HF__NODE_READ;
-	case HF_WRITE: return HF__NODE_WRITE;
-	case HF_PLAIN: return HF__NODE_PLAIN;
-	case HF_SIMPLE:
-	case HF_SIMPLE_FAIR: return HF__NODE_SIMPLE;
-	case HF_LEADER: return HF__NODE_LEADER;
-	case HF__PERMITS: return HF__NODE_PERMITS;
-	case HF__BARRIER: return HF__NODE_BARRIER;
-	case HF__MEMBER: return HF__NODE_MEMBER;
-	case HF__EXIT: return HF__NODE_EXIT;
-	case HF_SPIN:
-		*ret_why = "a spin lock asks again and again; ZooKeeper tells each waiter when it "
-			   "is its turn, so use the reentrant kind";
-		return 0;
-	case HF__SEMAPHORE:
-		*ret_why = "on ZooKeeper permits always have a holder: use hf_permits";
-		return 0;
-	case HF__LATCH:
-		*ret_why = "ZooKeeper's peers have no latch that counts: use hf_barrier";
-		return 0;
-	case HF__GROUP:
-		*ret_why = "a group is one key of Redis; take the locks as a multi-lock";
-		return 0;
-	default: *ret_why = "there is no such kind on ZooKeeper"; return 0;
-	}
-}
-
 /* Names are paths here. */
 static const char *fault(const char *name)
 {
@@ -177,7 +146,7 @@ static void identity(void *backend, const struct hf__lock *lock, uint64_t wire, 
                      size_t size)
 {
 	const struct hf__node *node = hf__node_find(backend, lock, wire);
-	bool plain = hf__lock_kind(lock) == HF__NODE_PLAIN;
+	bool plain = hf__lock_kind(lock) == HF_PLAIN;
 	snprintf(ret_text, size, "%s", !node ? "" : plain ? hf__lock_name(lock) : node->name);
 }
 
@@ -350,7 +319,7 @@ static const struct hf__backend_ops ops = {
 	.watch = watch,
 	.unwatch = unwatch,
 	.want_link = want_link,
-	.form = form,
+	.traits = hf__zk_kinds_traits,
 	.fault = fault,
 	.forget = forget,
 	.identity = identity,
@@ -388,11 +357,10 @@ int hf__zk_new(struct hf__core *core, struct hf__engine *engine,
 	hf__list_init(&zk->notices);
 	hf__list_init(&zk->requests);
 	hf__list_init(&zk->held);
-	hf__table_init(&zk->nodes, (uint32_t)hf__random_next(&core->random));
-	hf__table_init(&zk->places, (uint32_t)hf__random_next(&core->random));
-	hf__table_init(&zk->watchers, (uint32_t)hf__random_next(&core->random));
+	hf__table_init(&zk->nodes, (uint32_t)hf__core_random(core));
+	hf__table_init(&zk->places, (uint32_t)hf__core_random(core));
+	hf__table_init(&zk->watchers, (uint32_t)hf__core_random(core));
 	init_acl(zk);
-	core->backend = zk;
-	core->backend_ops = &ops;
+	hf__core_set_backend(core, &ops, zk);
 	return 0;
 }

@@ -37,7 +37,7 @@ static void made(struct hf__zk *zk, struct hf__request *request, int64_t now);
 static int set(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
-	const char *words = zk->core->config.description;
+	const char *words = hf__core_settings(zk->core)->description;
 	struct hf__request *request = new_request(zk, cmd, made);
 	if (!request)
 		return HF_ENOMEM;
@@ -284,7 +284,7 @@ static void listed_at_exit(struct hf__zk *zk, struct hf__request *request, int64
 		return;
 	}
 	size_t members = count_members(request, &lowest, &highest);
-	struct hf__lock *in = hf__lock_find(zk->core, HF__NODE_MEMBER, hf__lock_name(cmd->lock));
+	struct hf__lock *in = hf__lock_find(zk->core, HF__MEMBER, hf__lock_name(cmd->lock));
 	const struct hf__node *own = in ? hf__node_find(zk, in, cmd->from) : NULL;
 	if (!own && cmd->from)
 		answer_ask(zk, cmd, true, now); /* it is lost, as its release will say */
@@ -322,7 +322,7 @@ static void look_at_exit(struct hf__zk *zk, struct hf__cmd *cmd, const char *mem
 
 int hf__barrier_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	if (hf__lock_kind(cmd->lock) == HF__NODE_EXIT) {
+	if (hf__lock_kind(cmd->lock) == HF__EXIT) {
 		look_at_exit(zk, cmd, NULL);
 		return 0;
 	}

@@ -13,7 +13,7 @@ static void note_message(struct hf__zk *zk, struct hf__node *node,
 	/* What was heard once is not told again because of a reconnect. */
 	if (asked && request->stat.version != node->heard) {
 		node->heard = request->stat.version;
-		hf__core_asked(zk->core, node->lock, node->wire, now);
+		hf__core_revoke(zk->core, node->lock, node->wire, now);
 	}
 }
 

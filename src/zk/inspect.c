@@ -723,31 +723,9 @@ static int start_walk(struct hf__zk *zk, struct hf__cmd *cmd, uint64_t number)
 	return rc;
 }
 
-static void nothing_seen(struct hf__zk *zk, struct hf__request *request, int64_t now)
-{
-	if (hf__request_is_answer(zk, request))
-		visit_next(zk, request->inspection, now);
-}
-
-/* Whoever asks walks twice, by the types of another server. One of the two finds nothing. */
-static int walk_over_nothing(struct hf__zk *zk, struct hf__cmd *cmd)
-{
-	struct hf__inspection *at = new_inspection(zk, cmd);
-	struct hf__request *request = at ? new_request(zk, at, nothing_seen) : NULL;
-	if (request)
-		hf__request_exists(request, zk->config->chroot[0] ? zk->config->chroot : "/", NULL);
-	else if (at)
-		free_inspection(zk, at);
-	return request ? 0 : HF_ENOMEM;
-}
-
-/* The words: a cursor; a pattern, applied by whoever asked to the second walk; the type of the walk. */
+/* The words are a cursor, and a pattern that the caller applies to what the walk finds. */
 static int start_list(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	const char *pattern = cmd->words + strlen(cmd->words) + 1;
-	const char *type = pattern + strlen(pattern) + 1;
-	if (strcmp(type, "zset") != 0)
-		return walk_over_nothing(zk, cmd);
 	return start_walk(zk, cmd, strtoull(cmd->words, NULL, 10));
 }
 

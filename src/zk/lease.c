@@ -12,7 +12,7 @@
 bool hf__lease_is_kind(const struct hf__lock *lock)
 {
 	int kind = hf__lock_kind(lock);
-	return kind == HF__NODE_SIMPLE || kind == HF__NODE_PERMITS;
+	return kind == HF_SIMPLE || kind == HF__PERMITS;
 }
 
 void hf__lease_enter(struct hf__zk *zk, struct hf__node *node, int64_t now)
@@ -68,7 +68,7 @@ static bool is_listed(const struct hf__request *listed, const char *name)
 
 static bool is_simple(const struct hf__node *node)
 {
-	return hf__lock_kind(node->lock) == HF__NODE_SIMPLE;
+	return hf__lock_kind(node->lock) == HF_SIMPLE;
 }
 
 bool hf__lease_refuse(struct hf__zk *zk, struct hf__node *node, int64_t now)
@@ -121,8 +121,7 @@ void hf__lease_next(struct hf__zk *zk, struct hf__node *node, int64_t now)
 			hf__node_grant(zk, node, now);
 		return;
 	}
-	const struct hf__op *op = hf__core_op_of(cmd);
-	if (!op || op->cancelled) {
+	if (!hf__core_is_wanted(cmd)) {
 		hf__node_busy(zk, node, now); /* nobody wants the rest; what is there is removed */
 		return;
 	}

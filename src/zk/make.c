@@ -6,12 +6,12 @@
 
 static bool is_plain(const struct hf__node *node)
 {
-	return hf__lock_kind(node->lock) == HF__NODE_PLAIN;
+	return hf__lock_kind(node->lock) == HF_PLAIN;
 }
 
 static bool is_member(const struct hf__node *node)
 {
-	return hf__lock_kind(node->lock) == HF__NODE_MEMBER;
+	return hf__lock_kind(node->lock) == HF__MEMBER;
 }
 
 static bool asks(const struct hf__node *node)
@@ -35,9 +35,9 @@ static enum hf__queue_role role_of(const struct hf__node *node)
 	if (node->part == HF__PART_LEASE)
 		return HF__QUEUE_LEASE;
 	switch (hf__lock_kind(node->lock)) {
-	case HF__NODE_READ: return HF__QUEUE_READ;
-	case HF__NODE_WRITE: return HF__QUEUE_WRITE;
-	case HF__NODE_LEADER: return HF__QUEUE_LATCH;
+	case HF_READ: return HF__QUEUE_READ;
+	case HF_WRITE: return HF__QUEUE_WRITE;
+	case HF_LEADER: return HF__QUEUE_LATCH;
 	default: return HF__QUEUE_MUTEX;
 	}
 }
@@ -286,7 +286,7 @@ static size_t describe(const struct hf__zk *zk, const struct hf__node *node, cha
                        size_t size)
 {
 	const char *value = hf__core_value(node->cmd);
-	const char *words = value ? value : zk->core->config.description;
+	const char *words = value ? value : hf__core_settings(zk->core)->description;
 	int n = is_plain(node) ? snprintf(ret_data, size, "%s%s%s", node->guid,
 	                                  words[0] ? "\n" : "", words)
 	                       : snprintf(ret_data, size, "%s", words);
@@ -297,8 +297,8 @@ static size_t describe(const struct hf__zk *zk, const struct hf__node *node, cha
 static const struct hf__node *writer_of(struct hf__zk *zk, const struct hf__node *node)
 {
 	struct hf__lock *writes =
-		hf__lock_kind(node->lock) == HF__NODE_READ
-			? hf__lock_find(zk->core, HF__NODE_WRITE, hf__lock_name(node->lock))
+		hf__lock_kind(node->lock) == HF_READ
+			? hf__lock_find(zk->core, HF_WRITE, hf__lock_name(node->lock))
 			: NULL;
 	const struct hf__node *writer = writes ? hf__node_find(zk, writes, node->cmd->from) : NULL;
 	return writer && writer->granted && !writer->leaving ? writer : NULL;
@@ -476,7 +476,8 @@ void hf__make_search(struct hf__zk *zk, struct hf__node *node)
 
 static bool is_proven(const struct hf__zk *zk, const struct hf__node *node)
 {
-	return node->cmd->sent_at - zk->proof.sure_at < zk->core->config.watchdog_ms / 3;
+	return node->cmd->sent_at - zk->proof.sure_at <
+	       hf__core_settings(zk->core)->watchdog_ms / 3;
 }
 
 /* A list is the word of one server, which may be cut off: what is granted needs the quorum's too. */

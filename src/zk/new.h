@@ -3,7 +3,7 @@
 #define HF_ZK_NEW_H
 
 #include "zk/settings.h"
-#include "core/core.h"
+#include "core/backend.h"
 #include "engine/engine.h"
 
 /* Makes it the core's backend; 0 or an error with why. */

@@ -10,7 +10,7 @@
 
 static bool is_plain(const struct hf__node *node)
 {
-	return hf__lock_kind(node->lock) == HF__NODE_PLAIN;
+	return hf__lock_kind(node->lock) == HF_PLAIN;
 }
 
 void hf__node_part_folder(const struct hf__zk *zk, const struct hf__lock *lock, enum hf__part part,
@@ -95,7 +95,7 @@ struct hf__node *hf__node_of(struct hf__zk *zk, const struct hf__cmd *cmd, uint6
 	node->lock = cmd->lock;
 	node->wire = wire;
 	node->asker = cmd->wire;
-	node->lock->refs++;
+	hf__lock_add_ref(node->lock);
 	reset(node);
 	hf__table_add(&zk->nodes, &node->by_wire, hash_of(zk, node->wire));
 	return node;
@@ -125,7 +125,7 @@ static void bury(struct hf__zk *zk, struct hf__node *node)
 void hf__node_gone(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	if (node->granted)
-		hf__core_gone(zk->core, node->lock, node->wire, now);
+		hf__core_lose(zk->core, node->lock, node->wire, now);
 	if (node->cmd) {
 		node->taken = node->granted && node->cmd->verb != HF__ASK;
 		hf__list_remove(&node->link);

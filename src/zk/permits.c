@@ -20,7 +20,7 @@ static void no_memory(struct hf__zk *zk)
 /* One that another command works on is lost, and being removed. */
 static struct hf__node *held_node(struct hf__zk *zk, const struct hf__cmd *cmd, int32_t i)
 {
-	uint64_t wire = hf__query_permit_wire(zk->core, cmd->permit[i]);
+	uint64_t wire = hf__permit_wire(zk->core, cmd->permit[i]);
 	struct hf__node *node = wire ? hf__node_find(zk, cmd->lock, wire) : NULL;
 	return node && node->granted && (!node->cmd || node->cmd == cmd) ? node : NULL;
 }
@@ -38,8 +38,8 @@ static int32_t missing(struct hf__zk *zk, const struct hf__cmd *cmd)
 static void release_next(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	struct hf__node *node = NULL;
-	while (!node && cmd->place < cmd->items)
-		node = held_node(zk, cmd, (int32_t)cmd->place++);
+	while (!node && cmd->backend.step < cmd->items)
+		node = held_node(zk, cmd, (int32_t)cmd->backend.step++);
 	hf__zk_gets_on(zk, cmd);
 	if (node) {
 		hf__node_give(zk, node, cmd);
@@ -53,7 +53,7 @@ static void release_next(struct hf__zk *zk, struct hf__cmd *cmd)
 void hf__permits_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost)
 {
 	if (lost)
-		cmd->count = (int32_t)cmd->place;
+		cmd->count = (int32_t)cmd->backend.step;
 	release_next(zk, cmd);
 }
 
@@ -61,7 +61,6 @@ void hf__permits_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost)
 static void submit_by_id(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	int32_t i = missing(zk, cmd);
-	cmd->place = 0;
 	if (cmd->verb == HF__PERMITS_RELEASE && cmd->again) {
 		cmd->count = i + 1;
 		release_next(zk, cmd);

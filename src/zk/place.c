@@ -65,7 +65,7 @@ static uint64_t own_elsewhere(struct hf__zk *zk, const struct hf__lock *lock)
 void hf__place_note_own(struct hf__zk *zk, const struct hf__node *node)
 {
 	int kind = hf__lock_kind(node->lock);
-	if (kind != HF__NODE_MUTEX && kind != HF__NODE_READ && kind != HF__NODE_WRITE)
+	if (kind != HF_REENTRANT && kind != HF_READ && kind != HF_WRITE)
 		return;
 	zk->all_own_writes++;
 	(*own_writes(zk, node->lock))++;

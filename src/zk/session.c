@@ -64,7 +64,7 @@ static void try_again(struct hf__zk *zk, int64_t now)
 /* Who was never connected is answered at the first refusal; others wait, and need not ask any sooner. */
 void hf__session_want(struct hf__zk *zk, int64_t now)
 {
-	if (zk->core->was_linked && now < zk->probe_at)
+	if (hf__core_was_linked(zk->core) && now < zk->probe_at)
 		return;
 	if (zk->state == HF__SESSION_NONE)
 		open_session(zk, now);
@@ -265,7 +265,7 @@ static void take_news(struct hf__zk *zk, int64_t now)
 static bool is_wanted(const struct hf__zk *zk)
 {
 	return (zk->state == HF__SESSION_NONE || zk->state == HF__SESSION_REFUSED) &&
-	       zk->core->was_linked && hf__core_needs_link(zk->core);
+	       hf__core_was_linked(zk->core) && hf__core_needs_link(zk->core);
 }
 
 static void note_late(struct hf__zk *zk, int64_t now)

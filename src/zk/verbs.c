@@ -32,7 +32,7 @@ static struct hf__cmd *renewal_of(struct hf__zk *zk, uint64_t beat)
 	struct hf__list *link;
 	hf__list_each (link, &zk->waiting) {
 		struct hf__cmd *cmd = hf__list_item(link, struct hf__cmd, link);
-		if (cmd->verb == HF__RENEW && cmd->place == beat)
+		if (cmd->verb == HF__RENEW && cmd->backend.beat == beat)
 			return cmd;
 	}
 	return NULL;
@@ -74,7 +74,7 @@ static void restart_limits(struct hf__zk *zk)
 	int64_t now = hf__clock_ms();
 	hf__list_each (link, &zk->waiting) {
 		struct hf__cmd *cmd = hf__list_item(link, struct hf__cmd, link);
-		if (cmd->verb == HF__RENEW && cmd->place == zk->beat)
+		if (cmd->verb == HF__RENEW && cmd->backend.beat == zk->beat)
 			cmd->answer_by = hf__clock_after(now, cmd->answer_by - cmd->sent_at);
 	}
 }
@@ -106,11 +106,12 @@ void hf__verbs_beat(struct hf__zk *zk)
 /* What the quorum has said a moment ago is good for all that is renewed now, counted from then. */
 static void renew(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	if (cmd->sent_at - zk->proof.sure_at < zk->core->config.watchdog_ms / BEAT_PART) {
+	if (cmd->sent_at - zk->proof.sure_at <
+	    hf__core_settings(zk->core)->watchdog_ms / BEAT_PART) {
 		hf__zk_answer_soon(zk, cmd, HF__DONE);
 		return;
 	}
-	cmd->place = zk->beat + 1;
+	cmd->backend.beat = zk->beat + 1;
 	hf__verbs_beat(zk);
 }
 
@@ -137,7 +138,7 @@ static void looked(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	}
 	const struct hf__node *own = hf__node_find(zk, cmd->lock, cmd->wire);
 	answer.count = own && own->granted;
-	if (hf__lock_kind(cmd->lock) == HF__NODE_PLAIN) {
+	if (hf__lock_kind(cmd->lock) == HF_PLAIN) {
 		answer.ttl_ms = request->rc == ZOK ? -1 : -2;
 		answer.text = hf__lock_name(cmd->lock);
 		answer.length = request->rc == ZOK ? hf__lock_name_length(cmd->lock) : 0;
@@ -158,7 +159,7 @@ static int ask_about(struct hf__zk *zk, struct hf__cmd *cmd, hf__request_fn *don
 		return HF_ENOMEM;
 	request->cmd = cmd;
 	hf__node_folder(zk, cmd->lock, path);
-	if (hf__lock_kind(cmd->lock) == HF__NODE_PLAIN)
+	if (hf__lock_kind(cmd->lock) == HF_PLAIN)
 		hf__request_exists(request, path, NULL);
 	else
 		hf__request_list(request, path, NULL);
@@ -171,7 +172,7 @@ static void reached(struct hf__zk *zk, struct hf__request *request, int64_t now)
 {
 	if (!hf__request_is_answer(zk, request))
 		return;
-	request->cmd->place |= request->rc == ZOK;
+	request->cmd->backend.step |= request->rc == ZOK;
 	if (!request->last)
 		return;
 	if (request->rc != ZOK && request->rc != ZNONODE)
@@ -181,7 +182,7 @@ static void reached(struct hf__zk *zk, struct hf__request *request, int64_t now)
 		                             : "the node cannot be removed",
 		                     now);
 	else
-		hf__zk_answer_count(zk, request->cmd, (int64_t)request->cmd->place, now);
+		hf__zk_answer_count(zk, request->cmd, request->cmd->backend.step, now);
 }
 
 /* Force removes the node; to revoke is to write the message that Curator knows into it. */
@@ -249,7 +250,7 @@ static void listed_to_drop(struct hf__zk *zk, struct hf__request *request, int64
 /* A plain lock has no queue: all who wait for it watch its node. */
 static int drop_waiter(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	if (hf__lock_kind(cmd->lock) != HF__NODE_PLAIN)
+	if (hf__lock_kind(cmd->lock) != HF_PLAIN)
 		return ask_about(zk, cmd, listed_to_drop);
 	hf__zk_answer_soon(zk, cmd, HF__FAILED);
 	return 0;
@@ -317,7 +318,7 @@ static int ping(struct hf__zk *zk, struct hf__cmd *cmd)
 static int reach_holders(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
-	if (hf__lock_kind(cmd->lock) != HF__NODE_PLAIN)
+	if (hf__lock_kind(cmd->lock) != HF_PLAIN)
 		return ask_about(zk, cmd, listed_to_reach);
 	hf__node_folder(zk, cmd->lock, path);
 	reach(zk, cmd, path, true);
@@ -326,8 +327,7 @@ static int reach_holders(struct hf__zk *zk, struct hf__cmd *cmd)
 
 static bool is_barrier(const struct hf__lock *lock)
 {
-	return lock &&
-	       (hf__lock_kind(lock) == HF__NODE_BARRIER || hf__lock_kind(lock) == HF__NODE_EXIT);
+	return lock && (hf__lock_kind(lock) == HF__BARRIER || hf__lock_kind(lock) == HF__EXIT);
 }
 
 int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd)
@@ -348,8 +348,8 @@ int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 	case HF__FACTS: return hf__inspect_submit(zk, cmd);
 	case HF__TOKEN:
 		return ask_about(zk, cmd,
-		                 hf__lock_kind(cmd->lock) == HF__NODE_PLAIN ? got_token
-		                                                            : listed_for_token);
+		                 hf__lock_kind(cmd->lock) == HF_PLAIN ? got_token
+		                                                      : listed_for_token);
 	case HF__PERMITS_RELEASE:
 	case HF__PERMITS_EXTEND:
 	case HF__PERMITS_LEASE:

@@ -8,10 +8,12 @@
 #ifndef HF_ZK_ZK_H
 #define HF_ZK_ZK_H
 
+#include "base/clock.h"
 #include "base/list.h"
+#include "base/random.h"
 #include "base/table.h"
 #include "zk/settings.h"
-#include "core/core.h"
+#include "core/backend.h"
 #include "engine/engine.h"
 #include "zk/library.h"
 #include "zk/new.h"
@@ -193,14 +195,14 @@ struct hf__zk {
 	enum hf__session_state state;
 	uint32_t sessions; /* so many so far */
 	int64_t session_id;
-	int64_t connect_by;       /* then an attempt has failed */
-	int64_t probe_at;         /* no sooner is it tried again */
-	int64_t pause_ms;         /* the latest after a refusal; 0: none since the session was up */
-	int64_t answer_by;        /* no command is overdue before */
-	int64_t guard_at;         /* nodes held by then are watched */
-	struct hf__list waiting;  /* commands without an answer */
-	struct hf__list ready;    /* commands whose answer is known; their outcome is in `place` */
-	struct hf__list inbox;    /* results */
+	int64_t connect_by;      /* then an attempt has failed */
+	int64_t probe_at;        /* no sooner is it tried again */
+	int64_t pause_ms;        /* the latest after a refusal; 0: none since the session was up */
+	int64_t answer_by;       /* no command is overdue before */
+	int64_t guard_at;        /* nodes held by then are watched */
+	struct hf__list waiting; /* commands without an answer */
+	struct hf__list ready; /* commands whose answer is known; backend.outcome has its outcome */
+	struct hf__list inbox; /* results */
 	struct hf__list notices;  /* watchers that have fired */
 	struct hf__list requests; /* under way */
 	struct hf__list held;

@@ -119,7 +119,7 @@ static void check_levels(struct client *client, struct owner *owner, int name)
 	if (count != levels->open)
 		check_fail(world, "count", "client %d: %d levels are open, the core counts %d",
 		           client->index, levels->open, count);
-	if (!count || hf__hold_busy(hold))
+	if (!count || hf__hold_is_busy(hold))
 		return;
 	const struct wire *wire = &world->wire[hold->cmd.wire];
 	const struct entry *entry = &world->entry[name];
@@ -189,8 +189,8 @@ static bool is_moving(const struct hf__op *op)
 static void check_stuck(struct client *client, const struct call *call)
 {
 	const struct hf__op *op = &call->op;
-	const struct hf__cmd *cmd = op->look ? &op->look->cmd : op->hold ? &op->hold->cmd : NULL;
-	bool queued = !op->look && !hf__list_empty(&op->link);
+	const struct hf__cmd *cmd = op->query ? &op->query->cmd : op->hold ? &op->hold->cmd : NULL;
+	bool queued = !op->query && !hf__list_empty(&op->link);
 	if (client->conn && cmd && !cmd->in_flight && !queued && !hf__wheel_running(&op->retry) &&
 	    !is_moving(op))
 		check_fail(client->world, "stuck", "client %d: verb %d waits for nothing",
@@ -424,7 +424,7 @@ void check_freed(struct client *client)
 	for (int i = 0; i < world->names; i++)
 		watches = watches || client->watch[i];
 	if (core->holds || core->wheel.entries || core->locks.entries || watches ||
-	    !hf__list_empty(&core->looks) || !hf__list_empty(&core->unsent))
+	    !hf__list_empty(&core->queries) || !hf__list_empty(&core->unsent))
 		check_fail(world, "leftover",
 		           "client %d: %u holds, %u timers, %u locks, watches %d are left",
 		           client->index, core->holds, core->wheel.entries, core->locks.entries,

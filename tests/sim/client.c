@@ -137,7 +137,7 @@ void client_tell_news(struct client *client)
 		hf__list_remove(&hold->news);
 		while (hf__hold_next_news(hold, &state))
 			check_told(client, hold, state);
-		hf__hold_told(&client->core, hold);
+		hf__hold_end_news(&client->core, hold);
 	}
 }
 

@@ -1,4 +1,5 @@
 /* The seam's other side: commands become messages, connections break and come back. */
+#include "redis/redis_kinds.h"
 #include "sim.h"
 
 #include <stdio.h>
@@ -132,7 +133,12 @@ static void want_link(void *backend)
 }
 
 const struct hf__backend_ops link_ops = {
-	.submit = submit, .watch = watch, .unwatch = unwatch, .want_link = want_link};
+	.submit = submit,
+	.watch = watch,
+	.unwatch = unwatch,
+	.want_link = want_link,
+	.traits = hf__redis_kinds_traits,
+};
 
 /* ---- answers ---- */
 
@@ -198,7 +204,7 @@ static int64_t late_arrival(struct world *world, const struct client *client,
 	int64_t shift = world_between(world, -1, 1);
 	int64_t fine = world_between(world, 0, 999);
 	int64_t long_after = world_between(world, 0, 2000);
-	int64_t until = hf__hold_valid_until(request->sent_at, request->lease_ms);
+	int64_t until = hf__policy_valid_until(request->sent_at, request->lease_ms);
 	int64_t ms = choice == 0                            ? request->answer_by + long_after
 	             : choice == 1 && request->lease_ms > 0 ? until + shift
 	                                                    : request->answer_by + shift;

@@ -9,7 +9,11 @@
 
 #include "base/list.h"
 #include "base/random.h"
+#include "core/acquire.h"
+#include "core/cmd.h"
 #include "core/core.h"
+#include "core/mutants.h"
+#include "core/query.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -226,9 +226,9 @@ static void report_one(struct node *node)
 	uint64_t owner = hold->owner, wire = hold->cmd.wire;
 	hf_state state = HF_FREE;
 	bool found = hf__hold_next_news(hold, &state);
-	if (hold->untold_n == 0) {
+	if (hold->pending_n == 0) {
 		hf__list_remove(&hold->news);
-		hf__hold_told(&client->core, hold);
+		hf__hold_end_news(&client->core, hold);
 	}
 	if (found && state == HF_LOST) {
 		red.totals.losses++;

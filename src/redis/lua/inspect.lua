@@ -1,7 +1,7 @@
 -- Tells which locks there are: of one name, or in one step of a walk over all keys.
 --
 -- KEYS: [name]
--- ARGV: without a name: cursor, pattern, 'hash' or 'zset'
+-- ARGV: without a name: cursor ('0' for the first step), pattern
 -- Returns {cursor of the next step, '0' after the last; then a text for each lock}. A text is a row of
 --         fields, each its length, a colon and its bytes: name, kind, PTTL, token or '', how many
 --         holders, how many waiters, how many of either are told, as all must fit into an answer; of each
@@ -151,15 +151,23 @@ if KEYS[1] then
 	end
 	return {'0', found}
 end
-local pattern = ARGV[3] == 'zset' and '*:timeout' or ARGV[2]
-local step = redis.call('scan', ARGV[1], 'match', pattern, 'count', 100, 'type', ARGV[3])
-local rows = {step[1]}
+-- Locks are hashes and permits are sorted sets, so one walk over each type follows the other. The name of
+-- permits is only a part of their key, so the caller matches it against the pattern.
+local kind, at = string.match(ARGV[1], '^(%a+):(%d+)$')
+kind, at = kind or 'hash', at or '0'
+local pattern = kind == 'zset' and '*:timeout' or ARGV[2]
+local step = redis.call('scan', at, 'match', pattern, 'count', 100, 'type', kind)
+local following = kind .. ':' .. step[1]
+if step[1] == '0' then
+	following = kind == 'hash' and 'zset:0' or '0'
+end
+local rows = {following}
 room = math.floor(100000 / (#step[2] + 1))
 for _, key in ipairs(step[2]) do
 	local found
 	if #key > room - 300 then
 		found = nil -- no client names a lock that long
-	elseif ARGV[3] == 'hash' then
+	elseif kind == 'hash' then
 		found = look_at_hash(key)
 	else
 		found = look_at_permits(key)

@@ -430,6 +430,20 @@ static void first_contact_that_fails_ends_the_calls(void **state)
 	check_detail(first, "WRONGPASS");
 }
 
+/* Each of many addresses has failed in its own way, and the caller learns all of it. */
+static void a_long_reason_for_a_failed_connection_is_reported_in_full(void **state)
+{
+	struct fake *fake = *state;
+	char why[480] = "";
+	while (strlen(why) < 400)
+		strcat(why, "[2001:db8::1]:6379: connection refused; ");
+	strcat(why, "the last address");
+	struct hf__op *op = fake_acquire(fake, 1);
+	hf__core_link_failed(&fake->core, HF_EUNREACHABLE, why, fake->now);
+	check_result(op, HF_EUNREACHABLE);
+	check_detail(op, why);
+}
+
 static void later_contact_that_fails_ends_nothing(void **state)
 {
 	struct fake *fake = *state;
@@ -481,7 +495,7 @@ static void server_that_is_never_ready_is_named_at_the_deadline(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = fake_acquire_within(fake, 1, 500);
-	while (op->active) {
+	while (hf__op_is_active(op)) {
 		if (fake_pending(fake))
 			fake_reply(fake, (struct hf__answer){.outcome = HF__NOT_NOW,
 			                                     .error = HF_ENOTNOW,
@@ -654,6 +668,7 @@ int main(void)
 		fake_test(ask_that_never_left_is_unreachable_at_the_deadline),
 		fake_test(waiter_asks_again_after_a_reconnect),
 		fake_test_unlinked(first_contact_that_fails_ends_the_calls),
+		fake_test_unlinked(a_long_reason_for_a_failed_connection_is_reported_in_full),
 		fake_test(later_contact_that_fails_ends_nothing),
 		fake_test(command_without_room_ends_the_call_in_the_next_turn),
 		fake_test(refusal_ends_the_call_with_the_servers_words),

@@ -15,7 +15,11 @@
 
 #include <cmocka.h>
 
+#include "core/acquire.h"
 #include "core/core.h"
+#include "core/handover.h"
+#include "core/release.h"
+#include "redis/redis_kinds.h"
 
 #define FAKE_START    INT64_C(1000000)
 #define FAKE_WATCHDOG INT64_C(30000)
@@ -77,14 +81,14 @@ static inline void fake_want_link(void *backend)
 
 static inline void fake_finish(void *host, struct hf__op *op)
 {
-	assert_false(op->active);
+	assert_false(hf__op_is_active(op));
 	((struct fake *)host)->finished++;
 }
 
 static inline void fake_listens(void *host, struct hf__op *op)
 {
 	(void)host;
-	assert_true(op->active);
+	assert_true(hf__op_is_active(op));
 }
 
 static inline void fake_news(void *host, struct hf__hold *hold)
@@ -180,12 +184,12 @@ static inline struct hf__op *fake_release(struct fake *fake, uint64_t owner)
 
 static inline void check_waits(const struct hf__op *op)
 {
-	assert_true(op->active);
+	assert_true(hf__op_is_active(op));
 }
 
 static inline void check_result(const struct hf__op *op, int result)
 {
-	assert_false(op->active);
+	assert_false(hf__op_is_active(op));
 	if (op->result != result)
 		print_error("detail: %s\n", op->detail);
 	assert_int_equal(op->result, result);
@@ -325,7 +329,7 @@ static inline void fake_tell(struct fake *fake)
 			assert_true(fake->told_count < FAKE_NEWS);
 			fake->told[fake->told_count++] = told;
 		}
-		hf__hold_told(&fake->core, hold);
+		hf__hold_end_news(&fake->core, hold);
 	}
 }
 
@@ -355,7 +359,8 @@ static inline int fake_setup(void **state)
 	static const struct hf__backend_ops backend_ops = {.submit = fake_submit,
 	                                                   .watch = fake_watch,
 	                                                   .unwatch = fake_unwatch,
-	                                                   .want_link = fake_want_link};
+	                                                   .want_link = fake_want_link,
+	                                                   .traits = hf__redis_kinds_traits};
 	static const struct hf__host_ops host_ops = {fake_finish, fake_listens, fake_listens,
 	                                             fake_news,   fake_log,     fake_number};
 	static const struct hf__core_config config = {.command_timeout_ms = FAKE_TIMEOUT,

@@ -20,10 +20,10 @@ static void nest(struct fake *fake, uint64_t owner, int64_t lease_ms, int32_t co
 static void validity_ends_a_hundredth_and_2_ms_before_the_lease(void **state)
 {
 	(void)state;
-	assert_int_equal(hf__hold_valid_until(5000, 30000), 5000 + 30000 - 300 - 2);
-	assert_int_equal(hf__hold_valid_until(5000, 10), 5000 + 10 - 2);
-	assert_int_equal(hf__hold_valid_until(5000, 199), 5000 + 199 - 1 - 2);
-	assert_int_equal(hf__hold_valid_until(0, HF__LONGEST_MS),
+	assert_int_equal(hf__policy_valid_until(5000, 30000), 5000 + 30000 - 300 - 2);
+	assert_int_equal(hf__policy_valid_until(5000, 10), 5000 + 10 - 2);
+	assert_int_equal(hf__policy_valid_until(5000, 199), 5000 + 199 - 1 - 2);
+	assert_int_equal(hf__policy_valid_until(0, HF__LONGEST_MS),
 	                 HF__LONGEST_MS - HF__LONGEST_MS / 100 - 2);
 }
 
@@ -352,7 +352,7 @@ static void unknown_extend_is_repeated_and_the_hold_goes_on(void **state)
 	check_waits(op);
 	assert_int_equal(fake_state(fake, 1), HF_HELD);
 	fake_link_up(fake);
-	while (op->active)
+	while (hf__op_is_active(op))
 		fake_answer_renewal(fake, true);
 	check_result(op, 0);
 	assert_int_equal(fake_remaining(fake, 1), 90000 - 902);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/core.h"
+#include "core/name.h"
 
 #define CONTROL "name: contains a control character"
 #define UTF8    "name: not valid UTF-8"
@@ -43,7 +43,7 @@ static void length_is_between_1_and_512_bytes(void **state)
 	char name[514];
 
 	(void)state;
-	check_bad("", "name: empty");
+	check_bad("", "name: must not be empty");
 	check_good("a");
 	memset(name, 'a', sizeof name);
 	name[512] = 0;
@@ -166,14 +166,14 @@ static void closed_tags_are_good(void **state)
 static void wrong_braces_are_refused_with_the_reason(void **state)
 {
 	(void)state;
-	check_bad("{a", "name: '{' without '}' behind it");
-	check_bad("{", "name: '{' without '}' behind it");
-	check_bad("{a}{", "name: '{' without '}' behind it");
+	check_bad("{a", "name: '{' without '}' after it");
+	check_bad("{", "name: '{' without '}' after it");
+	check_bad("{a}{", "name: '{' without '}' after it");
 	check_bad("a}", "name: '}' without '{' before it");
 	check_bad("}{", "name: '}' without '{' before it");
 	check_bad("{a}}", "name: '}' without '{' before it");
-	check_bad("{}", "name: empty '{}'");
-	check_bad("{a}{}", "name: empty '{}'");
+	check_bad("{}", "name: '{}' must not be empty");
+	check_bad("{a}{}", "name: '{}' must not be empty");
 	check_bad("{{a}}", "name: '{' inside '{'");
 	check_bad("{a{b}", "name: '{' inside '{'");
 }

@@ -1,7 +1,7 @@
 /* Names of keys and channels are those of Redisson. */
 #include <string.h>
 
-#include "core/core.h"
+#include "core/backend.h"
 #include "redis/keys.h"
 #include "support/check.h"
 

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "core/core.h"
 #include "zk/zk.h"
 
 #define EPOCH(n) ((int64_t)(n) << 32)
@@ -23,7 +24,7 @@ static struct hf__lock *new_lock(void)
 {
 	struct hf__lock *lock = calloc(1, sizeof(*lock) + 8);
 	assert_non_null(lock);
-	lock->kind = HF__NODE_MUTEX;
+	lock->kind = HF_REENTRANT;
 	return lock;
 }
 

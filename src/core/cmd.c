@@ -1,0 +1,30 @@
+/* Commands: how they go down to the backend. */
+#include "core/cmd.h"
+#include "core/core.h"
+#include "core/query.h"
+
+#include <assert.h>
+#include <string.h>
+
+void hf__cmd_submit(struct hf__core *core, struct hf__cmd *cmd, int64_t now, int64_t limit_ms)
+{
+	assert(core->linked && !cmd->in_flight);
+	if (limit_ms > core->config.command_timeout_ms)
+		limit_ms = core->config.command_timeout_ms;
+	cmd->sent_at = now;
+	cmd->answer_by = hf__clock_after(now, limit_ms);
+	cmd->in_flight = true;
+	memset(&cmd->backend, 0, sizeof cmd->backend);
+	core->stats.commands++;
+	if (core->backend_ops->submit(core->backend, cmd))
+		hf__list_add(&core->unsent, &cmd->link);
+}
+
+struct hf__op *hf__cmd_op(const struct hf__cmd *cmd)
+{
+	if (cmd->user == HF__CMD_OF_HOLD)
+		return hf__list_item(cmd, struct hf__hold, cmd)->op;
+	if (cmd->user == HF__CMD_OF_QUERY)
+		return hf__list_item(cmd, struct hf__query, cmd)->op;
+	return NULL;
+}

@@ -1,0 +1,27 @@
+/* Deliberate faults, which prove that the simulator notices a broken core. Off in the library. */
+#ifndef HF_CORE_MUTANTS_H
+#define HF_CORE_MUTANTS_H
+
+enum hf__mutant {
+	HF__MUTANT_NONE,
+	HF__MUTANT_REPLY_TIME,      /* counts valid-until from the reply */
+	HF__MUTANT_REUSED_WIRE,     /* uses one wire owner for all acquisitions of an owner */
+	HF__MUTANT_NO_SECOND_ASK,   /* sleeps right after subscribing */
+	HF__MUTANT_DOUBLE_RELEASE,  /* a repeated release subtracts twice */
+	HF__MUTANT_RENEW_RELEASED,  /* renews after the release */
+	HF__MUTANT_ONE_MISS_ENDS,   /* stops renewing after one failed renewal */
+	HF__MUTANT_NESTED_SHORTENS, /* a nested acquire shortens the lease */
+	HF__MUTANT_NO_DRIFT,        /* leaves no margin for clocks that run apart */
+	HF__MUTANT_WAKE_IS_GRANT,   /* takes a wake-up for a grant */
+	HF__MUTANT_BLIND_MOVE,      /* takes an unanswered hand-over for done */
+	HF__MUTANTS
+};
+
+#ifdef HF_MUTANTS
+extern enum hf__mutant hf__mutant;
+#define HF__MUTANT(name) (hf__mutant == HF__MUTANT_##name)
+#else
+#define HF__MUTANT(name) 0
+#endif
+
+#endif

@@ -1,0 +1,8 @@
+/* Which names a lock may have. */
+#ifndef HF_CORE_NAME_H
+#define HF_CORE_NAME_H
+
+/* NULL if the name is good, else what is wrong with it. */
+const char *hf__name_check(const char *name);
+
+#endif

@@ -1,0 +1,29 @@
+/* Queries, and every other request that holds nothing. */
+#ifndef HF_CORE_QUERY_H
+#define HF_CORE_QUERY_H
+
+#include "base/list.h"
+#include "core/backend.h"
+
+struct hf__op;
+
+/* The command of such a call; it outlives a call that gives up. */
+struct hf__query {
+	struct hf__cmd cmd;
+	struct hf__op *op;
+	struct hf__list link; /* in core->queries */
+	bool was_watched;     /* the permit that is being extended was renewed before */
+	bool recorded;        /* it uses the record that cmd names */
+	int64_t known_until;  /* until when the server recognises a repeat by that record */
+	union {
+		char words[HF__PERMIT_SIZE];
+		unsigned char permit[HF__PERMIT_SIZE];
+	} given[]; /* by the caller */
+};
+
+void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now);
+void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t now);
+/* Finishes the call without an answer. */
+void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64_t now);
+
+#endif

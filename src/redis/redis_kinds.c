@@ -1,0 +1,65 @@
+/* How each kind of lock behaves on Redis and Valkey. */
+#include "redis/redis_kinds.h"
+
+#include <assert.h>
+
+/* Each group of kinds has a renewal script of its own. */
+enum renew_group { PLAIN, READERS, GROUPS, PERMITS };
+
+/* One holder at a time; waiters are not served in order. */
+#define ALONE .queues = true, .tokens = true, .renew_group = PLAIN
+/* One holder at a time; waiters stand in a queue on the server. */
+#define INLINE .ordered = true, .tokens = true, .channel = HF__CHANNEL_WAITER, .renew_group = PLAIN
+
+_Static_assert(HF__KINDS == 18, "every kind has a row here or a reason why it has none");
+
+static const struct hf__traits traits[HF__KINDS] = {
+	[HF_REENTRANT] = {ALONE, .kind = HF_REENTRANT, .moves = true},
+	[HF_FENCED] = {ALONE, .kind = HF_FENCED, .moves = true},
+	[HF_SPIN] = {ALONE, .kind = HF_SPIN, .spins = true},
+	[HF_SIMPLE] = {ALONE, .kind = HF_SIMPLE, .moves = true, .nesting = HF__NEST_NEVER},
+	[HF_WRITE] = {ALONE, .kind = HF_WRITE, .channel = HF__CHANNEL_RW, .half = HF_READ,
+                      .writes = true, .yields = true},
+	[HF_READ] = {.kind = HF_READ,
+                     .nesting = HF__NEST_HERE,
+                     .channel = HF__CHANNEL_RW,
+                     .half = HF_WRITE,
+                     .yields = true,
+                     .renew_group = READERS},
+	[HF_FAIR] = {INLINE, .kind = HF_FAIR},
+	[HF_SIMPLE_FAIR] = {INLINE, .kind = HF_SIMPLE_FAIR, .nesting = HF__NEST_NEVER},
+	[HF__GROUP] = {.kind = HF__GROUP, .queues = true, .skewed = true, .renew_group = GROUPS},
+	[HF__SEMAPHORE] = {.kind = HF__SEMAPHORE,
+                           .nesting = HF__NEST_APART,
+                           .trace = HF__TRACE_TAKEN,
+                           .channel = HF__CHANNEL_PERMITS},
+	[HF__PERMITS] = {.kind = HF__PERMITS,
+                         .nesting = HF__NEST_APART,
+                         .channel = HF__CHANNEL_PERMITS,
+                         .skewed = true,
+                         .several = true,
+                         .renew_group = PERMITS},
+	[HF__LATCH] = {.kind = HF__LATCH,
+                       .nesting = HF__NEST_APART,
+                       .trace = HF__TRACE_NONE,
+                       .channel = HF__CHANNEL_LATCH},
+};
+
+const struct hf__traits *hf__redis_kinds_traits(int kind, const char **ret_why)
+{
+	assert(kind >= HF_REENTRANT && kind < HF__KINDS);
+	switch (kind) {
+	case HF_PLAIN:
+		*ret_why = "a plain node is ZooKeeper's; on Redis and Valkey use the reentrant "
+			   "kind";
+		return NULL;
+	case HF__MEMBER:
+	case HF__EXIT:
+		*ret_why = "members of a double barrier must go with their process, so it needs "
+			   "the sessions of ZooKeeper";
+		return NULL;
+	case HF_LEADER: return &traits[HF_FAIR]; /* the first candidate leads, the others queue */
+	case HF__BARRIER: return &traits[HF__LATCH]; /* a latch of one count */
+	default: assert(traits[kind].kind == kind); return &traits[kind];
+	}
+}
