@@ -174,7 +174,7 @@ int hf_double_barrier_enter(hf_double_barrier *barrier, const hf_wait_options *o
 	if (!change(barrier, 0, busy))
 		return hf__error(HF_EDEADLOCK, "this handle is in, or on its way, already; every "
 		                               "member needs one of its own");
-	call.op.amount = barrier->members;
+	call.op.want.amount = barrier->members;
 	rc = hf__call_run(&call);
 	(void)change(barrier, busy, rc ? 0 : call.op.owner);
 	return rc;
@@ -190,9 +190,9 @@ static int wait_at_exit(const hf_double_barrier *barrier, uint64_t owner,
 		return rc;
 	if (until != HF__NEVER) {
 		int64_t left = until - hf__clock_ms();
-		call.op.wait_ms = left > 0 ? left : HF_NOWAIT;
+		call.op.want.wait_ms = left > 0 ? left : HF_NOWAIT;
 	}
-	call.op.from = owner;
+	call.op.want.from = owner;
 	return hf__call_run(&call);
 }
 
@@ -200,7 +200,7 @@ static int release(const hf_double_barrier *barrier, uint64_t owner)
 {
 	struct hf__call call;
 	int rc = hf__handle_prepare(&call, &barrier->in, "barrier", HF__OP_RELEASE);
-	call.op.owner = owner;
+	call.op.want.owner = owner;
 	return rc ? rc : hf__call_run(&call);
 }
 

@@ -10,9 +10,8 @@ void hf__call_init(struct hf__call *call, struct hf_client *client, enum hf__op_
 	memset(call, 0, offsetof(struct hf__call, op) + offsetof(struct hf__op, detail));
 	call->op.detail[0] = 0;
 	call->op.text[0] = 0;
-	call->op.verb = (uint8_t)verb;
+	call->op.want.verb = (uint8_t)verb;
 	call->client = client;
-	call->cancel = NULL;
 	call->done = NULL;
 	call->inner = NULL;
 	call->only = 0;
@@ -33,7 +32,7 @@ static void start(struct hf__call *call, int64_t now)
 {
 	bool inner = call->inner; /* those may be over, and freed, right after they began */
 	hf__core_start(&call->client->core, &call->op, now);
-	if (!inner && call->cancel && atomic_load(&call->cancel->fired))
+	if (!inner && call->op.want.cancel && atomic_load(&call->op.want.cancel->fired))
 		hf__core_cancel(&call->client->core, &call->op, now);
 }
 
@@ -87,7 +86,7 @@ static bool misses_its_hold(const struct hf__call *call)
 {
 	if (!call->only)
 		return false;
-	const struct hf__hold *hold = hf__call_hold(call->op.lock, call->op.owner);
+	const struct hf__hold *hold = hf__call_hold(call->op.lock, call->op.want.owner);
 	return !hold || hold->cmd.wire != call->only;
 }
 
@@ -113,18 +112,18 @@ int hf__call_run(struct hf__call *call)
 {
 	struct hf_client *client = call->client;
 	/* Who calls again and again must not keep a close waiting. */
-	if (call->op.verb != HF__OP_CLOSE && atomic_load(&client->closing)) {
+	if (call->op.want.verb != HF__OP_CLOSE && atomic_load(&client->closing)) {
 		hf__thread_unref(call->op.thread);
 		return hf__error(HF_ECLOSED, "the client is closed");
 	}
-	if (!hf__cancel_join(call->cancel, call)) {
+	if (!hf__cancel_join(call->op.want.cancel, call)) {
 		hf__thread_unref(call->op.thread);
 		return cancelled_before();
 	}
 	int before = hf__call_guard();
 	hf__call_enter(client);
 	run_inside(call);
-	hf__cancel_leave(call->cancel, call);
+	hf__cancel_leave(call->op.want.cancel, call);
 	hf__call_leave(client);
 	hf__call_unguard(before);
 	if (call->op.result)
@@ -158,43 +157,23 @@ static void start_inside(struct hf__call *call)
 	start(call, hf__clock_ms());
 }
 
-/* What a caller may ask for; the rest of a call is the core's. */
-static void copy_wish(struct hf__op *copy, const struct hf__op *op)
-{
-	copy->lock = op->lock;
-	copy->owner = op->owner;
-	copy->wait_ms = op->wait_ms;
-	copy->limit_ms = op->limit_ms;
-	copy->lease_ms = op->lease_ms;
-	copy->permit = op->permit;
-	copy->value = op->value;
-	copy->from = op->from;
-	copy->revocable = op->revocable;
-	copy->words = op->words;
-	copy->amount = op->amount;
-	copy->spin = op->spin;
-	copy->request = op->request;
-	copy->token = op->token;
-	copy->nested = op->nested;
-}
-
 static struct hf__call *copy_call(const struct hf__call *call, void *arg)
 {
 	struct hf__call *copy = malloc(sizeof(*copy));
 	if (!copy)
 		return NULL;
-	hf__call_init(copy, call->client, call->op.verb);
-	copy_wish(&copy->op, &call->op);
-	copy->cancel = call->cancel;
+	hf__call_init(copy, call->client, call->op.want.verb);
+	copy->op.lock = call->op.lock;
+	copy->op.want = call->op.want;
 	copy->only = call->only;
 	copy->ret_wire = call->ret_wire;
 	copy->ids = call->ids;
 	copy->arg = arg;
-	if (call->op.value && !(copy->value = strdup(call->op.value))) {
+	if (call->op.want.value && !(copy->value = strdup(call->op.want.value))) {
 		free(copy);
 		return NULL;
 	}
-	copy->op.value = copy->value;
+	copy->op.want.value = copy->value;
 	return copy;
 }
 
@@ -236,13 +215,13 @@ int hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg)
 	if (!copy)
 		return hf__error(HF_ENOMEM, "no memory for a call");
 	copy->done = done;
-	if (!hf__cancel_join(copy->cancel, copy)) {
+	if (!hf__cancel_join(copy->op.want.cancel, copy)) {
 		free_copy(copy);
 		return cancelled_before();
 	}
 	int rc = start_copy(copy);
 	if (rc) {
-		hf__cancel_leave(copy->cancel, copy);
+		hf__cancel_leave(copy->op.want.cancel, copy);
 		free_copy(copy);
 	}
 	return rc;

@@ -136,7 +136,7 @@ static int first_contact(struct hf_client *client)
 	struct hf__call call;
 	hf__call_init(&call, client, HF__OP_LINK);
 	/* The attempt has that limit itself, and knows the reason; this one only comes after it. */
-	call.op.wait_ms = client->config.connect_timeout_ms + 1000;
+	call.op.want.wait_ms = client->config.connect_timeout_ms + 1000;
 	return hf__call_run(&call);
 }
 

@@ -104,7 +104,6 @@ struct hf__call {
 	struct hf__op op;
 	struct hf__task task;
 	struct hf_client *client;
-	struct hf_cancel *cancel;
 	struct hf__list in_cancel;
 	struct hf__list in_done;
 	hf_done_fn *done; /* NULL: synchronous */
@@ -192,30 +191,16 @@ int hf__handle_request(struct hf__call *call, const struct hf__handle *handle, c
 void hf__permits_id(const struct hf_client *client, uint64_t wire, char ret_text[33]);
 
 /* ---- lock.c ---- */
-/* What a caller wants of a lock, checked. */
-struct hf__wish {
-	enum hf__op_verb verb;
-	enum hf__verb request;
-	uint64_t owner;
-	int64_t wait_ms, limit_ms, lease_ms;
-	struct hf_cancel *cancel;
-	const char *value; /* to be read beside the hold */
-	const char *word;  /* of a request that names something */
-	bool by_thread;    /* the owner is the calling thread */
-	bool revocable;
-	bool token;
-	bool nested; /* only one more level of a hold that is there */
-};
 void hf__lock_prepare(struct hf__call *call, const struct hf_lock *lock,
-                      const struct hf__wish *wish);
+                      const struct hf__want *want);
 
 /* ---- members.c and several.c: several locks as one ---- */
 struct hf__several;
 void hf__members_close(struct hf__several *several);
 /* The client is closed: nothing is remembered for handles that are opened later. */
 void hf__members_forget(struct hf_client *client);
-int hf__several_run(struct hf__several *several, const struct hf__wish *wish, int64_t *ret_number);
-int hf__several_start(struct hf__several *several, const struct hf__wish *wish, hf_done_fn *done,
+int hf__several_run(struct hf__several *several, const struct hf__want *want, int64_t *ret_number);
+int hf__several_start(struct hf__several *several, const struct hf__want *want, hf_done_fn *done,
                       void *arg);
 /* Local: what enough of the members guarantee. */
 int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64_t now,

@@ -65,7 +65,7 @@ static void idles(void *host, struct hf__op *op)
 /* Which hold it was that an acquire got: later it may be another. */
 static void note_hold(const struct hf__call *call)
 {
-	const struct hf__hold *hold = hf__call_hold(call->op.lock, call->op.owner);
+	const struct hf__hold *hold = hf__call_hold(call->op.lock, call->op.want.owner);
 	*call->ret_wire = hold ? hold->cmd.wire : 0;
 }
 
@@ -149,10 +149,10 @@ static void take_done(struct hf_client *client, struct hf__list *ret_calls)
 /* The ids of granted permits, apart by spaces. */
 static void write_ids(struct hf__call *call)
 {
-	for (int32_t i = 0; i < call->op.amount; i++) {
+	for (int32_t i = 0; i < call->op.want.amount; i++) {
 		char *at = call->ids + (size_t)i * 33;
 		hf__permits_id(call->client, call->op.owner + (uint64_t)i, at);
-		if (i + 1 < call->op.amount)
+		if (i + 1 < call->op.want.amount)
 			at[32] = ' ';
 	}
 }
@@ -160,12 +160,12 @@ static void write_ids(struct hf__call *call)
 static void complete(struct hf__call *call)
 {
 	struct hf__op *op = &call->op;
-	hf__cancel_leave(call->cancel, call);
+	hf__cancel_leave(call->op.want.cancel, call);
 	if (op->result)
 		(void)hf__error(op->result, "%s", op->detail);
 	else
 		hf__error_clear();
-	const char *text = op->verb == HF__OP_HOLDER ? op->text : call->ids;
+	const char *text = op->want.verb == HF__OP_HOLDER ? op->text : call->ids;
 	if (call->ids && !op->result)
 		write_ids(call);
 	call->done(call->arg, op->result, op->number, op->result ? NULL : text);

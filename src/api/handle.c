@@ -130,8 +130,8 @@ int hf__handle_request(struct hf__call *call, const struct hf__handle *handle, c
 		return rc;
 	if (amount < INT32_MIN || amount > INT32_MAX)
 		return hf__error(HF_EINVAL, "%s: %" PRId64 " is out of range", what, amount);
-	call->op.request = (uint8_t)verb;
-	call->op.amount = (int32_t)amount;
+	call->op.want.request = (uint8_t)verb;
+	call->op.want.amount = (int32_t)amount;
 	return 0;
 }
 
@@ -146,8 +146,8 @@ int hf__handle_wait(struct hf__call *call, const struct hf__handle *handle, cons
 		rc = hf__options_check_wait(ours.wait_ms);
 	if (rc)
 		return rc;
-	call->op.verb = HF__OP_ACQUIRE;
-	call->op.wait_ms = ours.wait_ms;
-	call->cancel = ours.cancel;
+	call->op.want.verb = HF__OP_ACQUIRE;
+	call->op.want.wait_ms = ours.wait_ms;
+	call->op.want.cancel = ours.cancel;
 	return 0;
 }

@@ -261,10 +261,10 @@ static int ask(struct asking *asking, enum hf__verb verb, struct hf__lock *lock,
 	struct hf__call call;
 	asking->rows.length = 0;
 	hf__call_init(&call, asking->client, HF__OP_REQUEST);
-	call.op.request = (uint8_t)verb;
+	call.op.want.request = (uint8_t)verb;
 	call.op.lock = lock;
-	call.op.words = words;
-	call.op.amount = n;
+	call.op.want.words = words;
+	call.op.want.amount = n;
 	call.op.rows = &asking->rows;
 	return hf__call_run(&call);
 }

@@ -132,24 +132,13 @@ void hf_lock_close(hf_lock *lock)
 /* ---- each verb: checked once, run in either form ---- */
 
 void hf__lock_prepare(struct hf__call *call, const struct hf_lock *lock,
-                      const struct hf__wish *wish)
+                      const struct hf__want *want)
 {
-	hf__call_init(call, lock->at.client, wish->verb);
+	hf__call_init(call, lock->at.client, want->verb);
 	call->op.lock = lock->at.record;
-	call->op.owner = wish->owner;
-	call->op.wait_ms = wish->wait_ms;
-	call->op.limit_ms = wish->limit_ms;
-	call->op.lease_ms = wish->lease_ms;
-	call->op.spin = lock->spin;
-	call->op.token = wish->token;
-	call->op.value = wish->value;
-	call->op.revocable = wish->revocable;
-	call->op.nested = wish->nested;
-	call->op.request = wish->request;
-	call->op.words = wish->word;
-	call->op.amount = wish->word != NULL;
-	call->op.thread = wish->by_thread ? hf__thread_ref() : NULL;
-	call->cancel = wish->cancel;
+	call->op.want = *want;
+	call->op.want.spin = lock->spin;
+	call->op.thread = want->by_thread ? hf__thread_ref() : NULL;
 }
 
 static int need_owner(const hf_owner *owner)
@@ -180,7 +169,7 @@ static int check_revocable(const hf_lock *lock, int revocable)
 	return hf__error(HF_ENOTSUP, "revocable: only locks on ZooKeeper can be asked for");
 }
 
-static int wish_acquire(struct hf__wish *wish, const hf_lock *lock,
+static int want_acquire(struct hf__want *want, const hf_lock *lock,
                         const hf_acquire_options *options, bool async)
 {
 	hf_acquire_options ours = {0};
@@ -201,7 +190,7 @@ static int wish_acquire(struct hf__wish *wish, const hf_lock *lock,
 		rc = check_revocable(lock, ours.revocable);
 	if (rc)
 		return rc;
-	*wish = (struct hf__wish){.verb = HF__OP_ACQUIRE,
+	*want = (struct hf__want){.verb = HF__OP_ACQUIRE,
 	                          .owner = owner_number(ours.owner),
 	                          .by_thread = !ours.owner,
 	                          .wait_ms = ours.wait_ms,
@@ -213,7 +202,7 @@ static int wish_acquire(struct hf__wish *wish, const hf_lock *lock,
 	return 0;
 }
 
-static int wish_release(struct hf__wish *wish, const hf_lock *lock,
+static int want_release(struct hf__want *want, const hf_lock *lock,
                         const hf_release_options *options, bool async)
 {
 	hf_release_options ours = {0};
@@ -228,38 +217,38 @@ static int wish_release(struct hf__wish *wish, const hf_lock *lock,
 		rc = need_owner(ours.owner);
 	if (rc)
 		return rc;
-	*wish = (struct hf__wish){
+	*want = (struct hf__want){
 		.verb = HF__OP_RELEASE, .owner = owner_number(ours.owner), .wait_ms = ours.wait_ms};
 	return 0;
 }
 
-static int wish_extend(struct hf__wish *wish, const hf_lock *lock, const hf_owner *owner,
+static int want_extend(struct hf__want *want, const hf_lock *lock, const hf_owner *owner,
                        int64_t lease_ms)
 {
 	int rc = check(lock);
 	if (!rc)
 		rc = hf__options_check_lease(lease_ms);
 	if (!rc)
-		*wish = (struct hf__wish){
+		*want = (struct hf__want){
 			.verb = HF__OP_EXTEND, .owner = owner_number(owner), .lease_ms = lease_ms};
 	return rc;
 }
 
-static int wish_of(struct hf__wish *wish, const hf_lock *lock, enum hf__op_verb verb,
+static int want_of(struct hf__want *want, const hf_lock *lock, enum hf__op_verb verb,
                    const hf_owner *owner)
 {
 	int rc = check(lock);
 	if (!rc)
-		*wish = (struct hf__wish){.verb = verb, .owner = owner_number(owner)};
+		*want = (struct hf__want){.verb = verb, .owner = owner_number(owner)};
 	return rc;
 }
 
-static int wish_token(struct hf__wish *wish, const hf_lock *lock)
+static int want_token(struct hf__want *want, const hf_lock *lock)
 {
-	int rc = wish_of(wish, lock, HF__OP_REQUEST, NULL);
+	int rc = want_of(want, lock, HF__OP_REQUEST, NULL);
 	if (!rc)
 		rc = check_token(lock, 1);
-	wish->request = HF__TOKEN;
+	want->request = HF__TOKEN;
 	return rc;
 }
 
@@ -268,30 +257,30 @@ static int need(const void *ret)
 	return ret ? 0 : hf__error(HF_EINVAL, "the place for the answer: NULL");
 }
 
-static int run(const hf_lock *lock, const struct hf__wish *wish, int64_t *ret_number)
+static int run(const hf_lock *lock, const struct hf__want *want, int64_t *ret_number)
 {
 	struct hf__call call;
 	if (hf__lock_many(lock))
-		return hf__several_run(hf__lock_many(lock), wish, ret_number);
-	hf__lock_prepare(&call, lock, wish);
+		return hf__several_run(hf__lock_many(lock), want, ret_number);
+	hf__lock_prepare(&call, lock, want);
 	return hf__call_number(&call, ret_number);
 }
 
-static int run_int(const hf_lock *lock, const struct hf__wish *wish, int *ret)
+static int run_int(const hf_lock *lock, const struct hf__want *want, int *ret)
 {
 	int64_t number;
-	int rc = run(lock, wish, &number);
+	int rc = run(lock, want, &number);
 	if (!rc && ret)
 		*ret = (int)number;
 	return rc;
 }
 
-static int start(const hf_lock *lock, const struct hf__wish *wish, hf_done_fn *done, void *arg)
+static int start(const hf_lock *lock, const struct hf__want *want, hf_done_fn *done, void *arg)
 {
 	struct hf__call call;
 	if (hf__lock_many(lock))
-		return hf__several_start(hf__lock_many(lock), wish, done, arg);
-	hf__lock_prepare(&call, lock, wish);
+		return hf__several_start(hf__lock_many(lock), want, done, arg);
+	hf__lock_prepare(&call, lock, want);
 	return hf__call_start(&call, done, arg);
 }
 
@@ -307,15 +296,15 @@ static int64_t remaining(const hf_lock *lock, uint64_t owner, hf_state *ret_stat
 
 int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *options)
 {
-	struct hf__wish wish;
-	int rc = wish_acquire(&wish, lock, options, false);
+	struct hf__want want;
+	int rc = want_acquire(&want, lock, options, false);
 	if (!rc)
-		rc = run(lock, &wish, NULL);
+		rc = run(lock, &want, NULL);
 	/* This thread may have been kept from running since the grant. */
-	if (rc || remaining(lock, wish.owner, NULL) > 0)
+	if (rc || remaining(lock, want.owner, NULL) > 0)
 		return rc;
 	if (hf__lock_many(lock)) {
-		struct hf__wish undo = {.verb = HF__OP_RELEASE, .owner = wish.owner};
+		struct hf__want undo = {.verb = HF__OP_RELEASE, .owner = want.owner};
 		(void)run(lock, &undo, NULL);
 	}
 	return hf__error(HF_ELOST,
@@ -324,9 +313,9 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *options)
 
 int hf_lock_release_with(hf_lock *lock, const hf_release_options *options)
 {
-	struct hf__wish wish;
-	int rc = wish_release(&wish, lock, options, false);
-	return rc ? rc : run(lock, &wish, NULL);
+	struct hf__want want;
+	int rc = want_release(&want, lock, options, false);
+	return rc ? rc : run(lock, &want, NULL);
 }
 
 int hf_lock_release(hf_lock *lock)
@@ -336,30 +325,30 @@ int hf_lock_release(hf_lock *lock)
 
 int hf_lock_extend(hf_lock *lock, hf_owner *owner, int64_t lease_ms)
 {
-	struct hf__wish wish;
-	int rc = wish_extend(&wish, lock, owner, lease_ms);
-	return rc ? rc : run(lock, &wish, NULL);
+	struct hf__want want;
+	int rc = want_extend(&want, lock, owner, lease_ms);
+	return rc ? rc : run(lock, &want, NULL);
 }
 
-static int wish_revoke(struct hf__wish *wish, const hf_lock *lock)
+static int want_revoke(struct hf__want *want, const hf_lock *lock)
 {
-	int rc = wish_of(wish, lock, HF__OP_REQUEST, NULL);
+	int rc = want_of(want, lock, HF__OP_REQUEST, NULL);
 	if (!rc)
 		rc = check_revocable(lock, 1);
-	wish->request = HF__REVOKE;
+	want->request = HF__REVOKE;
 	return rc;
 }
 
 int hf_lock_revoke(hf_lock *lock, int *ret_asked)
 {
-	struct hf__wish wish;
-	int rc = wish_revoke(&wish, lock);
-	return rc ? rc : run_int(lock, &wish, ret_asked);
+	struct hf__want want;
+	int rc = want_revoke(&want, lock);
+	return rc ? rc : run_int(lock, &want, ret_asked);
 }
 
-static int wish_remove_waiter(struct hf__wish *wish, const hf_lock *lock, const char *waiter)
+static int want_remove_waiter(struct hf__want *want, const hf_lock *lock, const char *waiter)
 {
-	int rc = wish_of(wish, lock, HF__OP_REQUEST, NULL);
+	int rc = want_of(want, lock, HF__OP_REQUEST, NULL);
 	if (!rc && (!waiter || !*waiter || strlen(waiter) > HF__WAITER_MAX))
 		rc = hf__error(HF_EINVAL, "waiter: %s",
 		               !waiter || !*waiter ? "missing" : "too long");
@@ -367,68 +356,69 @@ static int wish_remove_waiter(struct hf__wish *wish, const hf_lock *lock, const 
 		rc || hf__lock_many(lock) ? NULL : hf__kind_of(lock->at.record);
 	if (!rc && (!traits || !(traits->ordered || traits->session)))
 		rc = hf__error(HF_ENOTSUP, "locks of this kind have no wait queue on the server");
-	wish->request = HF__DROP_WAITER;
-	wish->word = waiter;
+	want->request = HF__DROP_WAITER;
+	want->words = waiter;
+	want->amount = 1;
 	return rc;
 }
 
 int hf_lock_remove_waiter(hf_lock *lock, const char *waiter, int *ret_removed)
 {
-	struct hf__wish wish;
-	int rc = wish_remove_waiter(&wish, lock, waiter);
-	return rc ? rc : run_int(lock, &wish, ret_removed);
+	struct hf__want want;
+	int rc = want_remove_waiter(&want, lock, waiter);
+	return rc ? rc : run_int(lock, &want, ret_removed);
 }
 
 int hf_lock_force_release(hf_lock *lock, int *ret_was_held)
 {
-	struct hf__wish wish;
-	int rc = wish_of(&wish, lock, HF__OP_FORCE, NULL);
-	return rc ? rc : run_int(lock, &wish, ret_was_held);
+	struct hf__want want;
+	int rc = want_of(&want, lock, HF__OP_FORCE, NULL);
+	return rc ? rc : run_int(lock, &want, ret_was_held);
 }
 
 int hf_lock_is_locked(hf_lock *lock, int *ret_locked)
 {
-	struct hf__wish wish;
-	int rc = wish_of(&wish, lock, HF__OP_IS_LOCKED, NULL);
+	struct hf__want want;
+	int rc = want_of(&want, lock, HF__OP_IS_LOCKED, NULL);
 	if (!rc)
 		rc = need(ret_locked);
-	return rc ? rc : run_int(lock, &wish, ret_locked);
+	return rc ? rc : run_int(lock, &want, ret_locked);
 }
 
 int hf_lock_is_held(hf_lock *lock, hf_owner *owner, int *ret_held)
 {
-	struct hf__wish wish;
-	int rc = wish_of(&wish, lock, HF__OP_IS_HELD, owner);
+	struct hf__want want;
+	int rc = want_of(&want, lock, HF__OP_IS_HELD, owner);
 	if (!rc)
 		rc = need(ret_held);
-	return rc ? rc : run_int(lock, &wish, ret_held);
+	return rc ? rc : run_int(lock, &want, ret_held);
 }
 
 int hf_lock_hold_count(hf_lock *lock, hf_owner *owner, int64_t *ret_count)
 {
-	struct hf__wish wish;
-	int rc = wish_of(&wish, lock, HF__OP_COUNT, owner);
+	struct hf__want want;
+	int rc = want_of(&want, lock, HF__OP_COUNT, owner);
 	if (!rc)
 		rc = need(ret_count);
-	return rc ? rc : run(lock, &wish, ret_count);
+	return rc ? rc : run(lock, &want, ret_count);
 }
 
 int hf_lock_ttl(hf_lock *lock, int64_t *ret_ttl_ms)
 {
-	struct hf__wish wish;
-	int rc = wish_of(&wish, lock, HF__OP_TTL, NULL);
+	struct hf__want want;
+	int rc = want_of(&want, lock, HF__OP_TTL, NULL);
 	if (!rc)
 		rc = need(ret_ttl_ms);
-	return rc ? rc : run(lock, &wish, ret_ttl_ms);
+	return rc ? rc : run(lock, &want, ret_ttl_ms);
 }
 
 int hf_lock_last_token(hf_lock *lock, int64_t *ret_token)
 {
-	struct hf__wish wish;
-	int rc = wish_token(&wish, lock);
+	struct hf__want want;
+	int rc = want_token(&want, lock);
 	if (!rc)
 		rc = need(ret_token);
-	return rc ? rc : run(lock, &wish, ret_token);
+	return rc ? rc : run(lock, &want, ret_token);
 }
 
 static int refuse_many(const hf_lock *lock)
@@ -439,16 +429,16 @@ static int refuse_many(const hf_lock *lock)
 
 int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size)
 {
-	struct hf__wish wish;
+	struct hf__want want;
 	struct hf__call call;
 	if (!ret_holder || size == 0)
 		return hf__error(HF_EINVAL, "ret_holder: NULL or of no size");
-	int rc = wish_of(&wish, lock, HF__OP_HOLDER, NULL);
+	int rc = want_of(&want, lock, HF__OP_HOLDER, NULL);
 	if (!rc)
 		rc = refuse_many(lock);
 	if (rc)
 		return rc;
-	hf__lock_prepare(&call, lock, &wish);
+	hf__lock_prepare(&call, lock, &want);
 	rc = hf__call_run(&call);
 	if (!rc)
 		snprintf(ret_holder, size, "%s", call.op.text);
@@ -526,94 +516,94 @@ int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t 
 int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *options, hf_done_fn *done,
                           void *arg)
 {
-	struct hf__wish wish;
-	int rc = wish_acquire(&wish, lock, options, true);
-	return rc ? rc : start(lock, &wish, done, arg);
+	struct hf__want want;
+	int rc = want_acquire(&want, lock, options, true);
+	return rc ? rc : start(lock, &want, done, arg);
 }
 
 int hf_lock_release_async(hf_lock *lock, const hf_release_options *options, hf_done_fn *done,
                           void *arg)
 {
-	struct hf__wish wish;
-	int rc = wish_release(&wish, lock, options, true);
-	return rc ? rc : start(lock, &wish, done, arg);
+	struct hf__want want;
+	int rc = want_release(&want, lock, options, true);
+	return rc ? rc : start(lock, &want, done, arg);
 }
 
 int hf_lock_extend_async(hf_lock *lock, hf_owner *owner, int64_t lease_ms, hf_done_fn *done,
                          void *arg)
 {
-	struct hf__wish wish;
-	int rc = wish_extend(&wish, lock, owner, lease_ms);
+	struct hf__want want;
+	int rc = want_extend(&want, lock, owner, lease_ms);
 	if (!rc)
 		rc = need_owner(owner);
-	return rc ? rc : start(lock, &wish, done, arg);
+	return rc ? rc : start(lock, &want, done, arg);
 }
 
 int hf_lock_force_release_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
-	struct hf__wish wish;
-	int rc = wish_of(&wish, lock, HF__OP_FORCE, NULL);
-	return rc ? rc : start(lock, &wish, done, arg);
+	struct hf__want want;
+	int rc = want_of(&want, lock, HF__OP_FORCE, NULL);
+	return rc ? rc : start(lock, &want, done, arg);
 }
 
 int hf_lock_remove_waiter_async(hf_lock *lock, const char *waiter, hf_done_fn *done, void *arg)
 {
-	struct hf__wish wish;
-	int rc = wish_remove_waiter(&wish, lock, waiter);
-	return rc ? rc : start(lock, &wish, done, arg);
+	struct hf__want want;
+	int rc = want_remove_waiter(&want, lock, waiter);
+	return rc ? rc : start(lock, &want, done, arg);
 }
 
 int hf_lock_revoke_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
-	struct hf__wish wish;
-	int rc = wish_revoke(&wish, lock);
-	return rc ? rc : start(lock, &wish, done, arg);
+	struct hf__want want;
+	int rc = want_revoke(&want, lock);
+	return rc ? rc : start(lock, &want, done, arg);
 }
 
 int hf_lock_is_locked_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
-	struct hf__wish wish;
-	int rc = wish_of(&wish, lock, HF__OP_IS_LOCKED, NULL);
-	return rc ? rc : start(lock, &wish, done, arg);
+	struct hf__want want;
+	int rc = want_of(&want, lock, HF__OP_IS_LOCKED, NULL);
+	return rc ? rc : start(lock, &want, done, arg);
 }
 
 int hf_lock_is_held_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg)
 {
-	struct hf__wish wish;
-	int rc = wish_of(&wish, lock, HF__OP_IS_HELD, owner);
+	struct hf__want want;
+	int rc = want_of(&want, lock, HF__OP_IS_HELD, owner);
 	if (!rc)
 		rc = need_owner(owner);
-	return rc ? rc : start(lock, &wish, done, arg);
+	return rc ? rc : start(lock, &want, done, arg);
 }
 
 int hf_lock_hold_count_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg)
 {
-	struct hf__wish wish;
-	int rc = wish_of(&wish, lock, HF__OP_COUNT, owner);
+	struct hf__want want;
+	int rc = want_of(&want, lock, HF__OP_COUNT, owner);
 	if (!rc)
 		rc = need_owner(owner);
-	return rc ? rc : start(lock, &wish, done, arg);
+	return rc ? rc : start(lock, &want, done, arg);
 }
 
 int hf_lock_ttl_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
-	struct hf__wish wish;
-	int rc = wish_of(&wish, lock, HF__OP_TTL, NULL);
-	return rc ? rc : start(lock, &wish, done, arg);
+	struct hf__want want;
+	int rc = want_of(&want, lock, HF__OP_TTL, NULL);
+	return rc ? rc : start(lock, &want, done, arg);
 }
 
 int hf_lock_holder_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
-	struct hf__wish wish;
-	int rc = wish_of(&wish, lock, HF__OP_HOLDER, NULL);
+	struct hf__want want;
+	int rc = want_of(&want, lock, HF__OP_HOLDER, NULL);
 	if (!rc)
 		rc = refuse_many(lock);
-	return rc ? rc : start(lock, &wish, done, arg);
+	return rc ? rc : start(lock, &want, done, arg);
 }
 
 int hf_lock_last_token_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
-	struct hf__wish wish;
-	int rc = wish_token(&wish, lock);
-	return rc ? rc : start(lock, &wish, done, arg);
+	struct hf__want want;
+	int rc = want_token(&want, lock);
+	return rc ? rc : start(lock, &want, done, arg);
 }

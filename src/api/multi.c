@@ -5,24 +5,24 @@
 
 static void ask_to_take(struct hf__work *work, int64_t now)
 {
-	struct hf__wish wish = work->wish;
+	struct hf__want want = work->want;
 	int64_t left = hf__several_time_left(work, now);
-	if (wish.wait_ms > 0)
-		wish.wait_ms = left > 0 ? left : 1;
+	if (want.wait_ms > 0)
+		want.wait_ms = left > 0 ? left : 1;
 	/* A fixed lease must not run out while the next member is waited for. */
-	int64_t slice = wish.lease_ms / 3 > 50 ? wish.lease_ms / 3 : 50;
-	if (wish.lease_ms && work->got && wish.wait_ms != HF_NOWAIT &&
-	    (wish.wait_ms == 0 || wish.wait_ms > slice))
-		wish.wait_ms = slice;
+	int64_t slice = want.lease_ms / 3 > 50 ? want.lease_ms / 3 : 50;
+	if (want.lease_ms && work->got && want.wait_ms != HF_NOWAIT &&
+	    (want.wait_ms == 0 || want.wait_ms > slice))
+		want.wait_ms = slice;
 	work->phase = HF__PHASE_TAKE;
-	hf__several_ask(work, work->at, &wish);
+	hf__several_ask(work, work->at, &want);
 }
 
 static void ask_to_extend(struct hf__work *work, enum hf__phase phase)
 {
-	struct hf__wish wish = {.verb = HF__OP_EXTEND, .lease_ms = work->wish.lease_ms};
+	struct hf__want want = {.verb = HF__OP_EXTEND, .lease_ms = work->want.lease_ms};
 	work->phase = phase;
-	hf__several_ask_of(work, work->got, &wish);
+	hf__several_ask_of(work, work->got, &want);
 }
 
 /*
@@ -31,7 +31,7 @@ static void ask_to_extend(struct hf__work *work, enum hf__phase phase)
  */
 static void lost_meanwhile(struct hf__work *work, int64_t now, bool whole)
 {
-	bool again = !whole && !work->wish.nested && work->wish.wait_ms != HF_NOWAIT &&
+	bool again = !whole && !work->want.nested && work->want.wait_ms != HF_NOWAIT &&
 	             hf__several_time_left(work, now) > 0;
 	work->result = HF_ELOST;
 	snprintf(work->detail, sizeof work->detail,
@@ -53,18 +53,18 @@ static void took(struct hf__work *work, const struct hf__part *part, int64_t now
 {
 	struct hf__several *several = work->several;
 	bool in_vain = part->result == HF_ETIMEDOUT || part->result == HF_EUNKNOWN;
-	bool sliced = in_vain && part->wish.wait_ms > 0 && hf__several_time_left(work, now) > 0;
+	bool sliced = in_vain && part->want.wait_ms > 0 && hf__several_time_left(work, now) > 0;
 	if (part->result == 0) {
 		work->at++;
 		if (work->at < several->n)
 			ask_to_take(work, now);
-		else if (work->wish.lease_ms && several->n > 1)
+		else if (work->want.lease_ms && several->n > 1)
 			ask_to_extend(work, HF__PHASE_EVEN);
 		else
 			take(work, now);
 	} else if (sliced && work->got) {
 		ask_to_extend(work, HF__PHASE_KEEP);
-	} else if (work->wish.nested && part->result == HF_ENOTHELD) {
+	} else if (work->want.nested && part->result == HF_ENOTHELD) {
 		lost_meanwhile(work, now, false);
 	} else {
 		hf__several_fail(work, part);

@@ -93,10 +93,10 @@ static int prepare_acquire(struct hf__call *call, const hf_permits *permits, int
 		rc = hf__options_check_lease(ours.lease_ms);
 	if (rc)
 		return rc;
-	call->op.verb = HF__OP_ACQUIRE;
-	call->op.wait_ms = ours.wait_ms;
-	call->op.lease_ms = ours.lease_ms;
-	call->cancel = ours.cancel;
+	call->op.want.verb = HF__OP_ACQUIRE;
+	call->op.want.wait_ms = ours.wait_ms;
+	call->op.want.lease_ms = ours.lease_ms;
+	call->op.want.cancel = ours.cancel;
 	return 0;
 }
 
@@ -120,7 +120,7 @@ static int prepare_with_ids(struct hf__call *call, const hf_permits *permits, en
 		free(read);
 		return rc;
 	}
-	call->op.permit = (const unsigned char(*)[HF__PERMIT_SIZE])read;
+	call->op.want.permit = (const unsigned char(*)[HF__PERMIT_SIZE])read;
 	*ret_read = read;
 	return 0;
 }
@@ -133,7 +133,7 @@ static int prepare_extend(struct hf__call *call, const hf_permits *permits, cons
 		rc = prepare_with_ids(call, permits, HF__PERMITS_EXTEND, (const hf_permit_id *)id,
 		                      1, ret_read);
 	if (!rc)
-		call->op.lease_ms = lease_ms;
+		call->op.want.lease_ms = lease_ms;
 	return rc;
 }
 
@@ -238,7 +238,7 @@ int hf_permits_total_from(hf_permits *permits, const char *name)
 		rc = hf__handle_map_name(permits->at.client, name, mapped);
 	if (rc)
 		return rc;
-	call.op.words = mapped;
+	call.op.want.words = mapped;
 	return hf__call_run(&call);
 }
 

@@ -37,12 +37,12 @@ static void on_identified(struct hf__call *call)
 static void identify(const struct hf__several *several, struct question *question)
 {
 	_Atomic uint32_t pending = (uint32_t)several->n;
-	struct hf__wish wish = {
+	struct hf__want want = {
 		.verb = HF__OP_REQUEST, .request = HF__IDENTIFY, .wait_ms = HF__MOST_LIMIT_MS};
 	for (size_t i = 0; i < several->n; i++) {
 		struct hf__call call;
 		question[i] = (struct question){.pending = &pending};
-		hf__lock_prepare(&call, &several->member[i].lock, &wish);
+		hf__lock_prepare(&call, &several->member[i].lock, &want);
 		int rc = hf__call_start_inner(&call, on_identified, &question[i]);
 		if (!rc)
 			continue;
@@ -223,15 +223,15 @@ static int64_t pause_of(const struct hf__work *work, int64_t now)
 
 static void ask_all(struct hf__work *work, int64_t now)
 {
-	struct hf__wish wish = work->wish;
+	struct hf__want want = work->want;
 	int64_t limit = hf__several_limit(work);
 	work->cut = work->deadline != HF__NEVER && work->rounds > 0 && limit > work->deadline - now;
 	if (work->cut)
 		limit = work->deadline - now > 1 ? work->deadline - now : 1;
-	wish.wait_ms = HF_NOWAIT;
-	wish.limit_ms = limit;
+	want.wait_ms = HF_NOWAIT;
+	want.limit_ms = limit;
 	work->phase = HF__PHASE_ASK;
-	hf__several_ask_of(work, UINT64_MAX, &wish);
+	hf__several_ask_of(work, UINT64_MAX, &want);
 }
 
 /* Too few: what was taken is given back before the next attempt, or the end. */
@@ -293,7 +293,7 @@ static void asked(struct hf__work *work, int64_t now)
 	}
 	if (work->several->n - final < work->several->need) {
 		hf__several_fail(work, last);
-		if (work->wish.nested && work->result == HF_ENOTHELD)
+		if (work->want.nested && work->result == HF_ENOTHELD)
 			work->result = HF_ELOST;
 		work->parts = 0;
 		hf__several_undo(work, HF__PHASE_UNDO);
@@ -323,12 +323,12 @@ static size_t first_open(const struct hf__work *work)
 
 static void next_attempt(struct hf__work *work, int64_t now)
 {
-	struct hf__wish pause = {.verb = HF__OP_PAUSE, .cancel = work->wish.cancel};
-	bool fired = work->wish.cancel && atomic_load(&work->wish.cancel->fired);
+	struct hf__want pause = {.verb = HF__OP_PAUSE, .cancel = work->want.cancel};
+	bool fired = work->want.cancel && atomic_load(&work->want.cancel->fired);
 	if (fired) {
 		work->result = HF_ECANCELLED;
 		snprintf(work->detail, sizeof work->detail, "cancelled");
-	} else if (work->wish.wait_ms != HF_NOWAIT && now < work->deadline) {
+	} else if (work->want.wait_ms != HF_NOWAIT && now < work->deadline) {
 		pause.wait_ms = pause_of(work, now);
 		/* With less time than an answer takes there is no attempt any more. */
 		work->over = work->deadline - now - pause.wait_ms < HF__LEAST_LIMIT_MS;
@@ -337,7 +337,7 @@ static void next_attempt(struct hf__work *work, int64_t now)
 		work->rounds++;
 		work->phase = HF__PHASE_PAUSE;
 		hf__several_ask(work, first_open(work), &pause);
-	} else if (work->wish.wait_ms != HF_NOWAIT && work->result == HF_EBUSY) {
+	} else if (work->want.wait_ms != HF_NOWAIT && work->result == HF_EBUSY) {
 		work->result = HF_ETIMEDOUT;
 	}
 }

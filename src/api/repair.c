@@ -191,7 +191,7 @@ static uint64_t find_others(const struct hf__stake *stake, uint64_t *ret_wire)
 static bool launch_check(struct hf__stake *stake)
 {
 	struct hf__several *several = stake->whole->several;
-	struct hf__wish wish = {.verb = HF__OP_IS_HELD, .owner = stake->whole->owner};
+	struct hf__want want = {.verb = HF__OP_IS_HELD, .owner = stake->whole->owner};
 	uint64_t wire[HF__MEMBERS_MAX];
 	struct hf__call call;
 	pthread_mutex_lock(&several->mutex);
@@ -202,7 +202,7 @@ static bool launch_check(struct hf__stake *stake)
 	for (size_t i = 0; i < several->n; i++) {
 		if (!(members >> i & 1))
 			continue;
-		hf__lock_prepare(&call, &several->member[i].lock, &wish);
+		hf__lock_prepare(&call, &several->member[i].lock, &want);
 		call.only = wire[i];
 		atomic_fetch_add(&stake->pending, 1);
 		if (hf__call_start(&call, on_other_answered, stake))
@@ -221,22 +221,22 @@ static int64_t pause_of(const struct hf__stake *stake)
 
 static void prepare(struct hf__stake *stake, struct hf__call *call)
 {
-	struct hf__wish wish = {.owner = stake->whole->owner, .cancel = &stake->cancel};
+	struct hf__want want = {.owner = stake->whole->owner, .cancel = &stake->cancel};
 	switch (stake->repair) {
 	case HF__REPAIR_TAKE:
-		wish.verb = HF__OP_ACQUIRE;
+		want.verb = HF__OP_ACQUIRE;
 		/* Where the owner has a hold already this is an answer away, or that hold is about to end. */
-		if (hf__lock_remaining(lock_of(stake)->at.record, wish.owner, hf__clock_ms(),
+		if (hf__lock_remaining(lock_of(stake)->at.record, want.owner, hf__clock_ms(),
 		                       NULL) > 0)
-			wish.wait_ms = HF__MOST_LIMIT_MS;
+			want.wait_ms = HF__MOST_LIMIT_MS;
 		break;
 	case HF__REPAIR_PAUSE:
-		wish.verb = HF__OP_PAUSE;
-		wish.wait_ms = pause_of(stake);
+		want.verb = HF__OP_PAUSE;
+		want.wait_ms = pause_of(stake);
 		break;
-	default: wish.verb = HF__OP_RELEASE; wish.cancel = NULL;
+	default: want.verb = HF__OP_RELEASE; want.cancel = NULL;
 	}
-	hf__lock_prepare(call, lock_of(stake), &wish);
+	hf__lock_prepare(call, lock_of(stake), &want);
 	if (stake->repair == HF__REPAIR_TAKE)
 		call->ret_wire = &stake->subject;
 	if (stake->repair == HF__REPAIR_GIVE)

@@ -52,9 +52,9 @@ static int prepare_acquire(struct hf__call *call, const hf_semaphore *semaphore,
 		rc = hf__options_check_wait(ours.wait_ms);
 	if (rc)
 		return rc;
-	call->op.verb = permits > 0 ? HF__OP_ACQUIRE : HF__OP_NOTHING;
-	call->op.wait_ms = ours.wait_ms;
-	call->cancel = ours.cancel;
+	call->op.want.verb = permits > 0 ? HF__OP_ACQUIRE : HF__OP_NOTHING;
+	call->op.want.wait_ms = ours.wait_ms;
+	call->op.want.cancel = ours.cancel;
 	return 0;
 }
 
@@ -63,7 +63,7 @@ static int prepare_release(struct hf__call *call, const hf_semaphore *semaphore,
 {
 	int rc = prepare(call, semaphore, verb, permits);
 	if (!rc && permits == 0 && verb == HF__SEMAPHORE_RELEASE)
-		call->op.verb = HF__OP_NOTHING;
+		call->op.want.verb = HF__OP_NOTHING;
 	return rc ? rc : check_permits(permits);
 }
 
@@ -76,7 +76,7 @@ static int prepare_set(struct hf__call *call, const hf_semaphore *semaphore, int
 	if (!rc && ttl_ms)
 		rc = hf__options_check_lease(ttl_ms);
 	if (!rc)
-		call->op.lease_ms = ttl_ms;
+		call->op.want.lease_ms = ttl_ms;
 	return rc;
 }
 

@@ -39,7 +39,7 @@ static int begin_acquire(struct hf__work *work, int64_t now)
 	struct hf__several *several = work->several;
 	hf_state state;
 	pthread_mutex_lock(&several->mutex);
-	struct hf__whole *whole = hf__whole_use(several, work->wish.owner);
+	struct hf__whole *whole = hf__whole_use(several, work->want.owner);
 	work->whole = whole;
 	if (whole && whole->levels > 0 && hf__whole_left(whole, now, &state) == 0) {
 		hf__whole_clear(whole);
@@ -47,7 +47,7 @@ static int begin_acquire(struct hf__work *work, int64_t now)
 			if (whole->stake[i].levels > work->clearing)
 				work->clearing = whole->stake[i].levels;
 	}
-	work->wish.nested = whole && whole->levels > 0;
+	work->want.nested = whole && whole->levels > 0;
 	pthread_mutex_unlock(&several->mutex);
 	return whole ? 0 : hf__error(HF_ENOMEM, "no memory for a hold");
 }
@@ -61,7 +61,7 @@ static uint64_t leave_elsewhere(struct hf__work *work)
 	for (size_t i = 0; i < several->n; i++) {
 		const struct hf__handle *at = &several->member[i].lock.at;
 		hf__engine_lock(&at->client->engine);
-		const struct hf__hold *hold = hf__call_hold(at->record, work->wish.owner);
+		const struct hf__hold *hold = hf__call_hold(at->record, work->want.owner);
 		if (hold) {
 			count[i] = hold->count;
 			work->wire[i] = hold->cmd.wire;
@@ -80,7 +80,7 @@ static uint64_t leave_elsewhere(struct hf__work *work)
 static int begin_release(struct hf__work *work, int64_t now)
 {
 	struct hf__several *several = work->several;
-	uint64_t owner = work->wish.owner;
+	uint64_t owner = work->want.owner;
 	hf_state state;
 	int rc = 0;
 	pthread_mutex_lock(&several->mutex);
@@ -112,7 +112,7 @@ static void note_releases(struct hf__work *work)
 {
 	for (size_t i = 0; i < work->parts; i++) {
 		struct hf__part *part = &work->part[i];
-		if (part->wish.verb != HF__OP_RELEASE || part->result != HF_EBUSY)
+		if (part->want.verb != HF__OP_RELEASE || part->result != HF_EBUSY)
 			continue;
 		if (!HF__RED_MUTANT(BUSY_RELEASE))
 			owe(work, part);
@@ -165,27 +165,27 @@ int64_t hf__several_time_left(const struct hf__work *work, int64_t now)
 }
 
 /* Asks this of a member in the next round. */
-void hf__several_ask(struct hf__work *work, size_t member, const struct hf__wish *wish)
+void hf__several_ask(struct hf__work *work, size_t member, const struct hf__want *want)
 {
 	struct hf__part *part = &work->part[work->parts++];
-	*part = (struct hf__part){.work = work, .member = member, .wish = *wish};
-	if (wish->verb == HF__OP_RELEASE)
+	*part = (struct hf__part){.work = work, .member = member, .want = *want};
+	if (want->verb == HF__OP_RELEASE)
 		part->wire = work->wire[member];
-	part->wish.owner = work->wish.owner;
-	part->wish.by_thread = work->wish.by_thread && wish->verb == HF__OP_ACQUIRE;
+	part->want.owner = work->want.owner;
+	part->want.by_thread = work->want.by_thread && want->verb == HF__OP_ACQUIRE;
 }
 
-void hf__several_ask_of(struct hf__work *work, uint64_t members, const struct hf__wish *wish)
+void hf__several_ask_of(struct hf__work *work, uint64_t members, const struct hf__want *want)
 {
 	for (size_t i = 0; i < work->several->n; i++)
 		if (members >> i & 1)
-			hf__several_ask(work, i, wish);
+			hf__several_ask(work, i, want);
 }
 
 int64_t hf__several_limit(const struct hf__work *work)
 {
 	const struct hf_client *client = work->several->member[0].lock.at.client;
-	int64_t lease_ms = work->wish.lease_ms ? work->wish.lease_ms : client->config.watchdog_ms;
+	int64_t lease_ms = work->want.lease_ms ? work->want.lease_ms : client->config.watchdog_ms;
 	int64_t limit = lease_ms / 30;
 	return limit < HF__LEAST_LIMIT_MS  ? HF__LEAST_LIMIT_MS
 	       : limit > HF__MOST_LIMIT_MS ? HF__MOST_LIMIT_MS
@@ -194,9 +194,9 @@ int64_t hf__several_limit(const struct hf__work *work)
 
 void hf__several_undo(struct hf__work *work, enum hf__phase phase)
 {
-	struct hf__wish wish = {.verb = HF__OP_RELEASE};
+	struct hf__want want = {.verb = HF__OP_RELEASE};
 	work->phase = phase;
-	hf__several_ask_of(work, work->got, &wish);
+	hf__several_ask_of(work, work->got, &want);
 	work->got = 0;
 }
 
@@ -205,11 +205,11 @@ static void plan_once(struct hf__work *work)
 {
 	struct hf__several *several = work->several;
 	int64_t number[HF__MEMBERS_MAX] = {0};
-	bool release = work->wish.verb == HF__OP_RELEASE;
+	bool release = work->want.verb == HF__OP_RELEASE;
 	size_t good = several->n - work->parts, yes = 0;
 	if (work->phase == HF__PHASE_BEGIN) {
 		work->phase = HF__PHASE_ONCE;
-		hf__several_ask_of(work, release ? work->leaving : UINT64_MAX, &work->wish);
+		hf__several_ask_of(work, release ? work->leaving : UINT64_MAX, &work->want);
 		return;
 	}
 	for (size_t i = 0; i < work->parts; i++) {
@@ -221,9 +221,9 @@ static void plan_once(struct hf__work *work)
 	bool known = release && work->result; /* since before the first round */
 	if (!known && good < several->need)
 		hf__several_fail(work, &work->part[hf__several_worst(work)]);
-	else if (work->wish.verb == HF__OP_FORCE)
+	else if (work->want.verb == HF__OP_FORCE)
 		work->number = yes > 0;
-	else if (work->wish.verb == HF__OP_IS_LOCKED)
+	else if (work->want.verb == HF__OP_IS_LOCKED)
 		work->number = yes > several->n - several->need;
 	else
 		work->number = hf__whole_enough(several, number);
@@ -234,7 +234,7 @@ static void plan_once(struct hf__work *work)
 static bool plan_clearing(struct hf__work *work, int64_t now)
 {
 	int64_t limit = hf__several_limit(work), left = hf__several_time_left(work, now);
-	struct hf__wish wish = {.verb = HF__OP_RELEASE,
+	struct hf__want want = {.verb = HF__OP_RELEASE,
 	                        .wait_ms = limit < left ? limit
 	                                   : left > 1   ? left
 	                                                : 1};
@@ -245,7 +245,7 @@ static bool plan_clearing(struct hf__work *work, int64_t now)
 		pthread_mutex_lock(&work->several->mutex);
 		uint64_t members = hf__whole_give(work->whole, work->wire);
 		pthread_mutex_unlock(&work->several->mutex);
-		hf__several_ask_of(work, members, &wish);
+		hf__several_ask_of(work, members, &want);
 	}
 	return work->parts > 0;
 }
@@ -257,7 +257,7 @@ static void note_grants(struct hf__work *work)
 		const struct hf__part *part = &work->part[i];
 		if (part->result == HF_ECLOSED)
 			work->closed |= UINT64_C(1) << part->member;
-		if (part->wish.verb != HF__OP_ACQUIRE || part->result)
+		if (part->want.verb != HF__OP_ACQUIRE || part->result)
 			continue;
 		work->got |= UINT64_C(1) << part->member;
 		work->wire[part->member] = part->wire;
@@ -274,7 +274,7 @@ static void plan(struct hf__work *work)
 			return;
 		work->phase = HF__PHASE_BEGIN;
 	}
-	if (work->wish.verb != HF__OP_ACQUIRE)
+	if (work->want.verb != HF__OP_ACQUIRE)
 		plan_once(work);
 	else if (work->several->need == work->several->n)
 		hf__multi_plan(work, now);
@@ -288,22 +288,22 @@ static bool needs_a_hold(enum hf__op_verb verb)
 }
 
 /* Makes the call ready; it may be at its end already, with its result. 0 or HF_ENOMEM. */
-static int begin(struct hf__work *work, struct hf__several *several, const struct hf__wish *wish)
+static int begin(struct hf__work *work, struct hf__several *several, const struct hf__want *want)
 {
 	int64_t now = hf__clock_ms();
 	hf_state state;
 	int rc = 0;
 	memset(work, 0, offsetof(struct hf__work, part));
 	work->several = several;
-	work->wish = *wish;
-	work->deadline = wish->wait_ms > 0 ? hf__clock_after(now, wish->wait_ms) : HF__NEVER;
-	if (wish->verb == HF__OP_ACQUIRE) {
+	work->want = *want;
+	work->deadline = want->wait_ms > 0 ? hf__clock_after(now, want->wait_ms) : HF__NEVER;
+	if (want->verb == HF__OP_ACQUIRE) {
 		rc = begin_acquire(work, now);
-	} else if (wish->verb == HF__OP_RELEASE) {
+	} else if (want->verb == HF__OP_RELEASE) {
 		rc = begin_release(work, now);
-	} else if (needs_a_hold(wish->verb)) {
-		(void)hf__several_remaining(several, wish->owner, now, &state);
-		bool asks = wish->verb != HF__OP_EXTEND;
+	} else if (needs_a_hold(want->verb)) {
+		(void)hf__several_remaining(several, want->owner, now, &state);
+		bool asks = want->verb != HF__OP_EXTEND;
 		work->result = state == HF_FREE && !asks ? HF_ENOTHELD : 0;
 		if (state == HF_FREE && asks)
 			return 0; /* the answer is none */
@@ -323,10 +323,10 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 static void prepare(struct hf__part *part, struct hf__call *call)
 {
 	const struct hf__member *member = &part->work->several->member[part->member];
-	hf__lock_prepare(call, &member->lock, &part->wish);
-	if (part->wish.verb == HF__OP_ACQUIRE)
+	hf__lock_prepare(call, &member->lock, &part->want);
+	if (part->want.verb == HF__OP_ACQUIRE)
 		call->ret_wire = &part->wire;
-	if (part->wish.verb == HF__OP_RELEASE && !HF__RED_MUTANT(FOREIGN_RELEASE))
+	if (part->want.verb == HF__OP_RELEASE && !HF__RED_MUTANT(FOREIGN_RELEASE))
 		call->only = part->wire;
 }
 
@@ -364,7 +364,7 @@ static int report(const struct hf__work *work)
 /* Notes why a part was not started. A level that cannot be given up later is given up now. */
 static void note_failure(struct hf__part *part, struct hf__call *call, int rc)
 {
-	if (part->wish.verb == HF__OP_RELEASE && (rc == HF_ENOMEM || rc == HF_ESYSTEM))
+	if (part->want.verb == HF__OP_RELEASE && (rc == HF_ENOMEM || rc == HF_ESYSTEM))
 		rc = hf__call_run(call);
 	note(part, rc, rc ? 0 : call->op.number);
 	atomic_fetch_sub(&part->work->pending, 1);
@@ -383,7 +383,7 @@ static void run_round(struct hf__work *work)
 	for (size_t i = 0; i < work->parts; i++) {
 		struct hf__part *part = &work->part[i];
 		prepare(part, &call);
-		call.cancel = NULL;
+		call.op.want.cancel = NULL;
 		int rc = hf__call_start_inner(&call, part_finished, part);
 		if (rc)
 			note_failure(part, &call, rc);
@@ -393,13 +393,13 @@ static void run_round(struct hf__work *work)
 		hf__sleep_on(&work->pending, pending);
 }
 
-int hf__several_run(struct hf__several *several, const struct hf__wish *wish, int64_t *ret_number)
+int hf__several_run(struct hf__several *several, const struct hf__want *want, int64_t *ret_number)
 {
 	struct hf__work *work = malloc(sizeof(*work));
 	if (!work)
 		return hf__error(HF_ENOMEM, "no memory for a call");
 	int before = hf__call_guard();
-	int rc = begin(work, several, wish);
+	int rc = begin(work, several, want);
 	while (!rc && work->parts > 0) {
 		run_round(work);
 		plan(work);
@@ -479,14 +479,14 @@ static int start_first(const struct hf__several *several, struct hf__work *work)
 static void drop(struct hf__work *work)
 {
 	for (size_t i = 0; i < work->parts; i++)
-		if (work->part[i].wish.verb == HF__OP_RELEASE)
+		if (work->part[i].want.verb == HF__OP_RELEASE)
 			owe(work, &work->part[i]);
 	leave(work);
 	hf__members_unref(work->several);
 	free(work);
 }
 
-int hf__several_start(struct hf__several *several, const struct hf__wish *wish, hf_done_fn *done,
+int hf__several_start(struct hf__several *several, const struct hf__want *want, hf_done_fn *done,
                       void *arg)
 {
 	if (!done)
@@ -495,7 +495,7 @@ int hf__several_start(struct hf__several *several, const struct hf__wish *wish, 
 	if (!work)
 		return hf__error(HF_ENOMEM, "no memory for a call");
 	int before = hf__call_guard();
-	int rc = begin(work, hf__members_ref(several), wish);
+	int rc = begin(work, hf__members_ref(several), want);
 	work->done = done;
 	work->arg = arg;
 	if (!rc)

@@ -88,7 +88,7 @@ enum hf__phase {
 struct hf__part {
 	struct hf__work *work;
 	size_t member;
-	struct hf__wish wish;
+	struct hf__want want;
 	uint64_t wire; /* the hold: out of an acquire; of a release the only one that it is for */
 	int result;
 	int64_t number;
@@ -98,7 +98,7 @@ struct hf__part {
 /* A call under way. */
 struct hf__work {
 	struct hf__several *several;
-	struct hf__wish wish;
+	struct hf__want want;
 	int64_t deadline;
 	int64_t number; /* out */
 	int result;     /* out */
@@ -132,8 +132,8 @@ void hf__members_keep(struct hf__several *several);
 /* The call failed as this part did. */
 void hf__several_fail(struct hf__work *work, const struct hf__part *part);
 /* Asks this of a member, or of those of a bit each, in the next round. */
-void hf__several_ask(struct hf__work *work, size_t member, const struct hf__wish *wish);
-void hf__several_ask_of(struct hf__work *work, uint64_t members, const struct hf__wish *wish);
+void hf__several_ask(struct hf__work *work, size_t member, const struct hf__want *want);
+void hf__several_ask_of(struct hf__work *work, uint64_t members, const struct hf__want *want);
 /* Gives back what was taken. */
 void hf__several_undo(struct hf__work *work, enum hf__phase phase);
 /* The part that failed in the way that matters most, or -1. */

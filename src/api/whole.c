@@ -220,7 +220,7 @@ int hf__whole_take(struct hf__whole *whole, const struct hf__work *work, int64_t
 		return fresh ? HF_ETIMEDOUT : HF_ELOST;
 	}
 	whole->levels++;
-	if (!work->wish.lease_ms && !whole->watched_from)
+	if (!work->want.lease_ms && !whole->watched_from)
 		whole->watched_from = whole->levels;
 	count_missing(whole);
 	return 0;

@@ -5,7 +5,7 @@
 
 int64_t hf__acquire_lease(const struct hf__core *core, const struct hf__op *op)
 {
-	return op->lease_ms ? op->lease_ms : core->config.watchdog_ms;
+	return op->want.lease_ms ? op->want.lease_ms : core->config.watchdog_ms;
 }
 
 static void ask_later(struct hf__core *core, struct hf__op *op, int64_t at)
@@ -129,14 +129,14 @@ static void granted(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 		if (hold->moves == 0 && hf__kind_of(op->lock)->moves)
 			hold->moving_since = (uint32_t)now;
 	}
-	if (!op->lease_ms && !hold->watched_from) {
+	if (!op->want.lease_ms && !hold->watched_from) {
 		hold->watched_from = hold->count;
 		hold->was_watched = true;
 	}
 	if (hf__hold_is_renewed(hold) && hold->renew_at == HF__NEVER)
 		hold->renew_at = hf__watchdog_next(hold->cmd.sent_at, core->config.watchdog_ms);
 	hf__hold_arm(core, hold);
-	core->stats.grants += hf__kind_of(op->lock)->several ? (uint64_t)op->amount : 1;
+	core->stats.grants += hf__kind_of(op->lock)->several ? (uint64_t)op->want.amount : 1;
 	leave_queue(core, op, now);
 	part_siblings(core, op, hold);
 	op->number = hold->token;
@@ -155,7 +155,7 @@ static void granted_late(struct hf__core *core, struct hf__op *op, struct hf__ho
 	hold->doubtful = true;
 	if (op->cancelled)
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
-	else if (op->wait_ms == HF_NOWAIT)
+	else if (op->want.wait_ms == HF_NOWAIT)
 		hf__acquire_give_up(core, op, HF_ETIMEDOUT, now);
 	else
 		hf__acquire_ask(core, hold, now);
@@ -179,7 +179,8 @@ static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t 
 	if (hf__kind_of(op->lock)->ordered && core->config.watchdog_ms / 4 < poll)
 		poll = core->config.watchdog_ms / 4 + 1;
 	/* A place lasts as long as we ask, or as the whole of a wait that has an end. */
-	if (op->wait_ms == 0 && op->hold->cmd.place_ms > 0 && op->hold->cmd.place_ms / 3 < poll)
+	if (op->want.wait_ms == 0 && op->hold->cmd.place_ms > 0 &&
+	    op->hold->cmd.place_ms / 3 < poll)
 		poll = op->hold->cmd.place_ms / 3 + 1;
 	int64_t pause = hf__random_jitter(&core->random, poll);
 	return ttl_ms >= 0 && ttl_ms < pause ? ttl_ms + 1 : pause;
@@ -240,7 +241,7 @@ static void busy(struct hf__core *core, struct hf__op *op, const struct hf__answ
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
 		return;
 	}
-	if (op->wait_ms == HF_NOWAIT) {
+	if (op->want.wait_ms == HF_NOWAIT) {
 		hf__acquire_give_up(core, op, HF_EBUSY, now);
 		return;
 	}
@@ -323,11 +324,11 @@ static void cleaned(struct hf__core *core, struct hf__hold *hold, const struct h
 /* When the level that is asked for ends by itself; noted if it has a lease of its own. */
 static int64_t end_of(const struct hf__op *op, struct hf__hold *hold, int64_t sent_at)
 {
-	if (!op->lease_ms)
+	if (!op->want.lease_ms)
 		return HF__NEVER;
-	int64_t end = hf__hold_valid_until(sent_at, op->lease_ms);
+	int64_t end = hf__hold_valid_until(sent_at, op->want.lease_ms);
 	if (end > hold->leased_until)
-		hf__hold_note_end(hold, end, op->lease_ms);
+		hf__hold_note_end(hold, end, op->want.lease_ms);
 	return end;
 }
 
@@ -447,8 +448,8 @@ static void extended(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 
 static uint32_t place_of(const struct hf__core *core, const struct hf__op *op)
 {
-	int64_t wait_ms = op->wait_ms ? op->wait_ms : core->config.fair_wait_ms;
-	if (op->wait_ms == HF_NOWAIT)
+	int64_t wait_ms = op->want.wait_ms ? op->want.wait_ms : core->config.fair_wait_ms;
+	if (op->want.wait_ms == HF_NOWAIT)
 		return 0;
 	if (!hf__kind_of(op->lock)->ordered)
 		return hf__kind_of(op->lock)
@@ -473,12 +474,12 @@ static void prepare_ask(struct hf__core *core, struct hf__hold *hold, int64_t no
 	cmd->lease_ms = takes             ? HF__TAKEN_MS
 	                : traits->session ? core->config.watchdog_ms
 	                                  : hf__acquire_lease(core, op);
-	cmd->count = traits->nesting == HF__NEST_APART ? op->amount : hold->count + 1;
-	cmd->items = traits->several ? (uint16_t)op->amount : 0;
-	cmd->from = op->from ? op->from : hf__hold_writer(core, op->lock, op->owner);
+	cmd->count = traits->nesting == HF__NEST_APART ? op->want.amount : hold->count + 1;
+	cmd->items = traits->several ? (uint16_t)op->want.amount : 0;
+	cmd->from = op->want.from ? op->want.from : hf__hold_writer(core, op->lock, op->want.owner);
 	cmd->place_ms = place_of(core, op);
-	cmd->token = op->token || op->lock->kind == HF_FENCED;
-	cmd->revocable = op->revocable;
+	cmd->token = op->want.token || op->lock->kind == HF_FENCED;
+	cmd->revocable = op->want.revocable;
 	cmd->again = hold->doubtful;
 	cmd->answered = answered;
 	if (hold->state == HF__HOLD_ASKING)
@@ -502,7 +503,7 @@ static void prepare_extend(const struct hf__core *core, struct hf__hold *hold)
 {
 	bool session = hf__kind_of(hold->cmd.lock)->session;
 	hold->cmd.verb = HF__RENEW;
-	hold->cmd.lease_ms = session ? core->config.watchdog_ms : hold->op->lease_ms;
+	hold->cmd.lease_ms = session ? core->config.watchdog_ms : hold->op->want.lease_ms;
 	hold->cmd.item = NULL;
 	hold->cmd.items = 1;
 	hold->cmd.answered = extended;
@@ -541,7 +542,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		return;
 	}
 	hf__hold_take_cell(hold);
-	if (op->verb == HF__OP_EXTEND)
+	if (op->want.verb == HF__OP_EXTEND)
 		prepare_extend(core, hold);
 	else
 		prepare_ask(core, hold, now);
@@ -551,7 +552,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 /* The holds of all permits but the first, before they are asked for; false without memory. */
 static bool make_siblings(struct hf__op *op, const struct hf__hold *first)
 {
-	for (int32_t i = 1; hf__kind_of(op->lock)->several && i < op->amount; i++) {
+	for (int32_t i = 1; hf__kind_of(op->lock)->several && i < op->want.amount; i++) {
 		struct hf__hold *hold = hf__hold_new_sibling(first, (uint32_t)i);
 		if (!hold)
 			return false;
@@ -570,10 +571,11 @@ static void keep_back(struct hf__core *core, struct hf__op *op, int64_t until)
 static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	const struct hf__traits *traits = hf__kind_of(op->lock);
+	uint64_t owner = op->want.owner;
 	if (traits->nesting == HF__NEST_APART)
-		op->owner = core->host_ops->number(core->host,
-		                                   traits->several ? (uint32_t)op->amount : 1);
-	struct hf__hold *hold = hf__hold_new(core, op->lock, op->owner);
+		owner = core->host_ops->number(core->host,
+		                               traits->several ? (uint32_t)op->want.amount : 1);
+	struct hf__hold *hold = hf__hold_new(core, op->lock, owner);
 	if (!hold || !make_siblings(op, hold)) {
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
 		if (hold)
@@ -584,7 +586,7 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 	hold->thread = op->thread;
 	op->thread = NULL;
 	op->hold = hold;
-	if (op->wait_ms == HF_NOWAIT) {
+	if (op->want.wait_ms == HF_NOWAIT) {
 		hf__acquire_ask(core, hold, now);
 		return;
 	}
@@ -643,20 +645,20 @@ static bool waits_for_itself(struct hf__core *core, const struct hf__op *op, int
 		hf__kind_of(op->lock)->writes
 			? hf__lock_find(core, hf__kind_of(op->lock)->half, op->lock->name)
 			: NULL;
-	struct hf__hold *reads = other ? hf__hold_find(other, op->owner) : NULL;
+	struct hf__hold *reads = other ? hf__hold_find(other, op->want.owner) : NULL;
 	return reads && reads->state == HF__HOLD_HELD && now < reads->valid_until;
 }
 
 void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	bool apart = hf__kind_of(op->lock)->nesting == HF__NEST_APART;
-	struct hf__hold *hold = apart ? NULL : hf__hold_find(op->lock, op->owner);
+	struct hf__hold *hold = apart ? NULL : hf__hold_find(op->lock, op->want.owner);
 	if (hold && !hf__hold_busy(hold) && hf__hold_check(core, hold, now)) {
 		/* What was lost is lost; this is a new acquisition. */
 		hf__hold_forget(core, hold, now);
 		hold = NULL;
 	}
-	if (!hold && op->nested)
+	if (!hold && op->want.nested)
 		hf__core_finish(core, op, HF_ENOTHELD, "%s: not held any more", op->lock->name);
 	else if (!hold && waits_for_itself(core, op, now))
 		hf__core_finish(core, op, HF_EDEADLOCK,
@@ -673,7 +675,7 @@ void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 
 void hf__extend_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	struct hf__hold *hold = hf__hold_find(op->lock, op->owner);
+	struct hf__hold *hold = hf__hold_find(op->lock, op->want.owner);
 	if (!hold || (hold->state != HF__HOLD_HELD && hold->state != HF__HOLD_LOST)) {
 		hf__core_finish(core, op, HF_ENOTHELD, "%s: not held by this owner",
 		                op->lock->name);
@@ -744,7 +746,7 @@ void hf__acquire_wake(struct hf__core *core, const struct hf__watch *watch, int6
 		if (left <= 0 || op->rests)
 			break;
 		/* Who wants more than there is must not stand in the way of the others. */
-		if (!counted || op->amount <= number)
+		if (!counted || op->want.amount <= number)
 			left--;
 		hf__hold_resume(core, op->hold, now);
 	}

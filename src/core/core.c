@@ -133,10 +133,10 @@ void hf__core_not_now(struct hf__core *core, struct hf__op *op, const struct hf_
 
 static int64_t deadline_of(const struct hf__core *core, const struct hf__op *op)
 {
-	bool patient = op->verb == HF__OP_ACQUIRE && op->wait_ms == 0;
-	int64_t wait_ms = op->wait_ms > 0    ? op->wait_ms
-	                  : op->limit_ms > 0 ? op->limit_ms
-	                                     : core->config.command_timeout_ms;
+	bool patient = op->want.verb == HF__OP_ACQUIRE && op->want.wait_ms == 0;
+	int64_t wait_ms = op->want.wait_ms > 0    ? op->want.wait_ms
+	                  : op->want.limit_ms > 0 ? op->want.limit_ms
+	                                          : core->config.command_timeout_ms;
 	return patient ? HF__NEVER : hf__clock_after(op->started_at, wait_ms);
 }
 
@@ -162,7 +162,7 @@ void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		hf__core_finish(core, op, HF_ECLOSED, "the client is closed");
 		return;
 	}
-	switch (op->verb) {
+	switch (op->want.verb) {
 	case HF__OP_ACQUIRE: hf__acquire_start(core, op, now); break;
 	case HF__OP_RELEASE: hf__release_start(core, op, now); break;
 	case HF__OP_EXTEND: hf__extend_start(core, op, now); break;
@@ -176,11 +176,11 @@ void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 /* Ends a call that gets no more time. */
 static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
-	if (op->verb == HF__OP_CLOSE || op->verb == HF__OP_PAUSE)
+	if (op->want.verb == HF__OP_CLOSE || op->want.verb == HF__OP_PAUSE)
 		hf__core_succeed(core, op);
 	else if (op->look)
 		hf__query_leave(core, op, result, now);
-	else if (op->verb == HF__OP_RELEASE)
+	else if (op->want.verb == HF__OP_RELEASE)
 		hf__release_deadline(core, op, now);
 	else
 		hf__acquire_give_up(core, op, result, now);
@@ -189,9 +189,9 @@ static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t 
 static void deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	int result = !core->linked ? core->link_error : op->refusal ? op->refusal : HF_EUNREACHABLE;
-	if (op->verb == HF__OP_ACQUIRE || op->verb == HF__OP_EXTEND)
+	if (op->want.verb == HF__OP_ACQUIRE || op->want.verb == HF__OP_EXTEND)
 		hf__acquire_deadline(core, op, now);
-	else if (op->verb == HF__OP_FORCE)
+	else if (op->want.verb == HF__OP_FORCE)
 		leave(core, op, HF_EUNKNOWN, now);
 	else
 		leave(core, op, result, now);
@@ -199,9 +199,9 @@ static void deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 
 void hf__core_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	if (op->active && op->verb == HF__OP_PAUSE)
+	if (op->active && op->want.verb == HF__OP_PAUSE)
 		hf__core_finish(core, op, HF_ECANCELLED, "cancelled");
-	else if (op->active && op->verb == HF__OP_ACQUIRE && !op->cancelled)
+	else if (op->active && op->want.verb == HF__OP_ACQUIRE && !op->cancelled)
 		hf__acquire_cancel(core, op, now);
 }
 
@@ -411,7 +411,7 @@ void hf__core_asked(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
 const char *hf__core_value(const struct hf__cmd *cmd)
 {
 	const struct hf__op *op = hf__core_op_of(cmd);
-	return op ? op->value : NULL;
+	return op ? op->want.value : NULL;
 }
 
 void hf__core_gone(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)

@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "base/random.h"
 #include "core/backend.h"
+#include "core/want.h"
 #include "base/table.h"
 #include "base/thread.h"
 #include "engine/wheel.h"
@@ -72,24 +73,6 @@ enum hf__kind {
 	HF__NODE_MEMBER,
 	HF__NODE_EXIT,
 	HF__KINDS
-};
-
-enum hf__op_verb {
-	HF__OP_ACQUIRE,
-	HF__OP_RELEASE,
-	HF__OP_EXTEND,
-	HF__OP_FORCE,
-	HF__OP_IS_LOCKED,
-	HF__OP_IS_HELD,
-	HF__OP_COUNT,
-	HF__OP_TTL,
-	HF__OP_HOLDER,
-	HF__OP_REQUEST, /* whatever op->request says */
-	HF__OP_PING,
-	HF__OP_NOTHING, /* done at once */
-	HF__OP_PAUSE,   /* done when its time is over */
-	HF__OP_LINK,    /* done as soon as there is a connection */
-	HF__OP_CLOSE,
 };
 
 enum hf__cmd_user { HF__CMD_OF_HOLD = 1, HF__CMD_OF_LOOK, HF__CMD_OF_RENEWAL };
@@ -176,43 +159,25 @@ struct hf__hold {
 	bool recorded : 1;    /* its asks use the record that cmd names */
 };
 
-/* How a spin lock waits; all zero: as usual. */
-struct hf__spin {
-	uint16_t first_ms, most_ms, factor;
-};
-
 /* A user's call. */
 struct hf__op {
 	struct hf__list link; /* in lock->queue or core->parked */
 	struct hf__timer deadline;
 	struct hf__timer retry; /* when to ask again */
+	struct hf__want want;
 	struct hf__lock *lock;
 	struct hf__hold *hold;
 	struct hf__look *look;     /* the command of a query */
 	struct hf__thread *thread; /* of an acquire by the calling thread; its reference is ours */
-	uint64_t owner;
-	int64_t wait_ms;          /* as the caller gave it: HF_NOWAIT, 0 for ever or default */
-	int64_t limit_ms;         /* of HF_NOWAIT, if not 0: how long the one attempt may take */
-	int64_t lease_ms;         /* 0: the watchdog's */
-	struct hf__list siblings; /* holds of an acquire of several permits, but for the first */
-	const unsigned char (*permit)[HF__PERMIT_SIZE]; /* of a request, `amount` of them; copied */
-	const char *value;       /* to be read beside the hold; the caller's */
-	uint64_t from;           /* the owner that wants to leave a double barrier */
-	const char *words;       /* of a request, `amount` of them, each with its NUL; copied */
-	struct hf__buffer *rows; /* out, where wanted: rows, each a size_t and that many bytes */
+	struct hf__list siblings;  /* holds of an acquire of several permits, but for the first */
+	struct hf__buffer *rows;   /* out, where wanted: rows, each a size_t and that many bytes */
 	int64_t started_at;
 	int64_t number; /* out */
+	uint64_t owner; /* out: the owner of the hold that was granted, which may be a new number */
 	int result;     /* out */
 	int refusal;    /* the server was not ready: HF_E…, and the detail says why */
-	int32_t amount; /* permits and counts */
-	struct hf__spin spin;
-	uint32_t pauses;   /* of a spin lock, so far */
-	uint32_t pause_ms; /* the next one */
-	uint8_t verb;
-	uint8_t request;              /* enum hf__verb of HF__OP_REQUEST */
-	bool token;                   /* wanted */
-	bool revocable;               /* wants to know when it is asked for */
-	bool nested;                  /* only one more level of a hold that is there */
+	uint32_t pauses;              /* of a spin lock, so far */
+	uint32_t pause_ms;            /* the next one */
 	bool active;                  /* started and not finished */
 	bool is_parked;               /* waits for another verb of its hold */
 	bool cancelled;               /* wanted; waits for an answer under way */

@@ -467,7 +467,7 @@ void hf__hold_resume(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		hf__acquire_correct(core, hold, now);
 	else if (!hold->op && hold->state == HF__HOLD_LOST && hold->stays)
 		hf__release_settle(core, hold, now);
-	else if (hold->op && hold->op->verb == HF__OP_RELEASE)
+	else if (hold->op && hold->op->want.verb == HF__OP_RELEASE)
 		hf__release_settle(core, hold, now);
 	else if (hold->op && !waits_its_turn(hold))
 		hf__acquire_ask(core, hold, now);

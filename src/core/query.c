@@ -191,7 +191,7 @@ static void done(struct hf__core *core, struct hf__op *op, const struct hf__answ
                  int64_t now)
 {
 	size_t length = answer->length < sizeof op->text ? answer->length : sizeof op->text - 1;
-	switch (op->verb) {
+	switch (op->want.verb) {
 	case HF__OP_FORCE:
 		op->number = answer->count;
 		if (answer->count)
@@ -308,7 +308,7 @@ void hf__query_resume(struct hf__core *core, struct hf__look *look, int64_t now)
 	struct hf__op *op = look->op;
 	if (!core->linked) {
 		core->backend_ops->want_link(core->backend);
-	} else if (op->verb == HF__OP_LINK) {
+	} else if (op->want.verb == HF__OP_LINK) {
 		op->look = NULL;
 		drop_look(core, look);
 		hf__core_succeed(core, op);
@@ -334,7 +334,7 @@ void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64
 		drop_look(core, look);
 	if (result == op->refusal)
 		hf__core_finish_refused(core, op);
-	else if (op->verb == HF__OP_LINK)
+	else if (op->want.verb == HF__OP_LINK)
 		hf__core_finish(core, op, result, "%s", core->link_why);
 	else
 		hf__core_finish(core, op, result, "no answer in %" PRId64 " ms%s%s",
@@ -345,11 +345,11 @@ void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64
 /* What the caller gave beside numbers: ids of permits, or words. */
 static size_t given_size(const struct hf__op *op)
 {
-	if (op->permit)
-		return (size_t)op->amount * HF__PERMIT_SIZE;
+	if (op->want.permit)
+		return (size_t)op->want.amount * HF__PERMIT_SIZE;
 	size_t size = 0;
-	for (int32_t i = 0; op->words && i < op->amount; i++)
-		size += strlen(op->words + size) + 1;
+	for (int32_t i = 0; op->want.words && i < op->want.amount; i++)
+		size += strlen(op->want.words + size) + 1;
 	return size;
 }
 
@@ -361,17 +361,19 @@ static struct hf__look *new_look(struct hf__core *core, struct hf__op *op)
 		return NULL;
 	look->op = op;
 	op->look = look;
-	look->cmd.verb = op->verb == HF__OP_REQUEST ? op->request : verb_of[op->verb];
+	look->cmd.verb =
+		op->want.verb == HF__OP_REQUEST ? op->want.request : verb_of[op->want.verb];
 	look->cmd.user = HF__CMD_OF_LOOK;
 	look->cmd.lock = op->lock;
 	if (op->lock)
 		op->lock->refs++;
-	look->cmd.count = op->amount;
-	look->cmd.lease_ms = op->lease_ms;
+	look->cmd.count = op->want.amount;
+	look->cmd.lease_ms = op->want.lease_ms;
 	if (given > 0) {
-		memcpy(look->given, op->permit ? (const void *)op->permit : op->words, given);
+		memcpy(look->given,
+		       op->want.permit ? (const void *)op->want.permit : op->want.words, given);
 		look->cmd.words = look->given[0].words;
-		look->cmd.items = (uint16_t)op->amount;
+		look->cmd.items = (uint16_t)op->want.amount;
 	}
 	look->cmd.answered = answered;
 	hf__list_init(&look->cmd.link);
@@ -381,8 +383,8 @@ static struct hf__look *new_look(struct hf__core *core, struct hf__op *op)
 
 void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	bool about_owner = op->verb == HF__OP_IS_HELD || op->verb == HF__OP_COUNT;
-	struct hf__hold *hold = about_owner ? hf__hold_find(op->lock, op->owner) : NULL;
+	bool about_owner = op->want.verb == HF__OP_IS_HELD || op->want.verb == HF__OP_COUNT;
+	struct hf__hold *hold = about_owner ? hf__hold_find(op->lock, op->want.owner) : NULL;
 	if (about_owner && (!hold || hold->state != HF__HOLD_HELD)) {
 		op->number = 0;
 		hf__core_succeed(core, op);

@@ -29,17 +29,17 @@ static int64_t think_us(struct world *world)
 
 static void count_level(struct levels *levels, const struct hf__op *op)
 {
-	if (op->verb == HF__OP_ACQUIRE && op->result == 0) {
+	if (op->want.verb == HF__OP_ACQUIRE && op->result == 0) {
 		if (levels->lost)
 			*levels = (struct levels){0};
-		if (op->lease_ms == 0)
+		if (op->want.lease_ms == 0)
 			levels->watched |= 1u << levels->open;
 		levels->open++;
 	}
 	/* A new attempt ended what was left of the lost hold. */
-	if (op->verb == HF__OP_ACQUIRE && op->result != HF_ELOST && levels->lost)
+	if (op->want.verb == HF__OP_ACQUIRE && op->result != HF_ELOST && levels->lost)
 		*levels = (struct levels){0};
-	if (op->verb != HF__OP_RELEASE || levels->open == 0)
+	if (op->want.verb != HF__OP_RELEASE || levels->open == 0)
 		return;
 	if (op->result == HF_ENOTHELD && levels->lost)
 		*levels = (struct levels){0};
@@ -57,7 +57,7 @@ static void finish_call(struct client *client, struct call *call)
 	struct owner *owner = &client->owner[call->owner];
 	world_trace(world,
 	            "client %lld: owner %lld verb %lld name %lld ends with %lld, number %lld",
-	            client->index, call->owner, call->op.verb, call->name, call->op.result,
+	            client->index, call->owner, call->op.want.verb, call->name, call->op.result,
 	            call->op.number);
 	if (!call->busy)
 		check_fail(world, "finish", "a call of client %d finished twice", client->index);
@@ -166,11 +166,11 @@ static void start_call(struct client *client, struct owner *owner, uint8_t verb,
 		.lost_before = levels->lost,
 		.cancel_at = HF__NEVER,
 	};
-	call->op.verb = verb;
+	call->op.want.verb = verb;
 	call->op.lock = client->lock[name];
-	call->op.owner = owner->id;
-	call->op.wait_ms = wait_ms;
-	call->op.lease_ms = lease_ms;
+	call->op.want.owner = owner->id;
+	call->op.want.wait_ms = wait_ms;
+	call->op.want.lease_ms = lease_ms;
 	world_trace(world, "client %lld: owner %lld verb %lld name %lld wait %lld lease %lld",
 	            client->index, call->owner, verb, name, wait_ms, lease_ms);
 	if (verb == HF__OP_ACQUIRE && levels->lost)
@@ -200,7 +200,7 @@ static int open_levels(const struct owner *owner)
 static bool has_acquire(const struct owner *owner)
 {
 	for (int i = 0; i < CALLS; i++)
-		if (owner->call[i].busy && owner->call[i].op.verb == HF__OP_ACQUIRE)
+		if (owner->call[i].busy && owner->call[i].op.want.verb == HF__OP_ACQUIRE)
 			return true;
 	return false;
 }
@@ -277,7 +277,7 @@ static int held_name(const struct owner *owner)
 static bool releases(const struct owner *owner)
 {
 	for (int i = 0; i < CALLS; i++)
-		if (owner->call[i].busy && owner->call[i].op.verb == HF__OP_RELEASE)
+		if (owner->call[i].busy && owner->call[i].op.want.verb == HF__OP_RELEASE)
 			return true;
 	return false;
 }
@@ -330,7 +330,7 @@ void client_cancel_some(struct client *client)
 	int64_t which = world_between(world, 0, client->owners - 1);
 	for (int i = 0; i < CALLS; i++) {
 		struct call *call = &client->owner[which].call[i];
-		if (call->busy && call->op.verb == HF__OP_ACQUIRE)
+		if (call->busy && call->op.want.verb == HF__OP_ACQUIRE)
 			call->cancel_at = world->now;
 	}
 }
@@ -398,7 +398,7 @@ void client_close(struct client *client)
 	world_trace(client->world, "client %lld: closes", client->index, 0, 0, 0, 0, 0);
 	client->closing = true;
 	client->calm_close = client->conn != NULL;
-	client->close_op.verb = HF__OP_CLOSE;
+	client->close_op.want.verb = HF__OP_CLOSE;
 	hf__core_start(&client->core, &client->close_op, client_now(client));
 	client_turn(client);
 }
@@ -440,7 +440,7 @@ void client_kill(struct client *client)
 	link_forget(client);
 	client->core.linked = false;
 	if (!client->closing) {
-		client->close_op.verb = HF__OP_CLOSE;
+		client->close_op.want.verb = HF__OP_CLOSE;
 		hf__core_start(&client->core, &client->close_op, client_now(client));
 	}
 	add_totals(client);

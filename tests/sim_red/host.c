@@ -111,7 +111,7 @@ int __wrap_hf__call_start_inner(const struct hf__call *call, void (*inner)(struc
 static bool misses_its_hold(const struct hf__call *call)
 {
 	const struct hf__hold *hold =
-		call->only ? hf__call_hold(call->op.lock, call->op.owner) : NULL;
+		call->only ? hf__call_hold(call->op.lock, call->op.want.owner) : NULL;
 	return call->only && (!hold || hold->cmd.wire != call->only);
 }
 
@@ -131,7 +131,7 @@ int __wrap_hf__call_start(const struct hf__call *call, hf_done_fn *done, void *a
 	hf__list_init(&copy->in_done);
 	copy->done = done;
 	copy->arg = arg;
-	if (!hf__cancel_join(copy->cancel, copy)) {
+	if (!hf__cancel_join(copy->op.want.cancel, copy)) {
 		free(shot);
 		return HF_ECANCELLED;
 	}
@@ -158,8 +158,8 @@ static void finish(void *host, struct hf__op *op)
 		return;
 	}
 	struct shot *shot = hf__list_item(op, struct shot, call.op);
-	if (op->verb == HF__OP_ACQUIRE && !op->result)
-		shot->wire = hf__call_hold(op->lock, op->owner)->cmd.wire;
+	if (op->want.verb == HF__OP_ACQUIRE && !op->result)
+		shot->wire = hf__call_hold(op->lock, op->want.owner)->cmd.wire;
 	if (shot->call.ret_wire && !op->result)
 		*shot->call.ret_wire = shot->wire;
 	hf__list_add(&node->done, &shot->call.in_done);
@@ -211,7 +211,7 @@ static void complete_one(struct node *node)
 	hf__list_remove(&call->in_done);
 	if (call->op.lock)
 		hf__lock_unref(&node->client->core, call->op.lock);
-	hf__cancel_leave(call->cancel, call);
+	hf__cancel_leave(call->op.want.cancel, call);
 	(void)hf__error(call->op.result, "%s", call->op.detail);
 	red.last_wire = shot->wire;
 	call->done(call->arg, call->op.result, call->op.number, NULL);
@@ -288,7 +288,7 @@ void host_close(struct node *node)
 	if (node->closing)
 		return;
 	node->closing = true;
-	node->close_op.verb = HF__OP_CLOSE;
+	node->close_op.want.verb = HF__OP_CLOSE;
 	hf__core_start(&node->client->core, &node->close_op, actor_now(node->process));
 	client_turn(node->client);
 }
