@@ -165,7 +165,8 @@ static void complete(struct hf__call *call)
 		(void)hf__error(op->result, "%s", op->detail);
 	else
 		hf__error_clear();
-	const char *text = op->want.verb == HF__OP_HOLDER ? op->text : call->ids;
+	bool names_holder = op->want.verb == HF__OP_QUERY && op->want.question == HF__QUERY_HOLDER;
+	const char *text = names_holder ? op->text : call->ids;
 	if (call->ids && !op->result)
 		write_ids(call);
 	call->done(call->arg, op->result, op->number, op->result ? NULL : text);

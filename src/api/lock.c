@@ -243,6 +243,14 @@ static int want_of(struct hf__want *want, const hf_lock *lock, enum hf__op_verb 
 	return rc;
 }
 
+static int want_query(struct hf__want *want, const hf_lock *lock, enum hf__question question,
+                      const hf_owner *owner)
+{
+	int rc = want_of(want, lock, HF__OP_QUERY, owner);
+	want->question = (uint8_t)question;
+	return rc;
+}
+
 static int want_token(struct hf__want *want, const hf_lock *lock)
 {
 	int rc = want_of(want, lock, HF__OP_REQUEST, NULL);
@@ -379,7 +387,7 @@ int hf_lock_force_release(hf_lock *lock, int *ret_was_held)
 int hf_lock_is_locked(hf_lock *lock, int *ret_locked)
 {
 	struct hf__want want;
-	int rc = want_of(&want, lock, HF__OP_IS_LOCKED, NULL);
+	int rc = want_query(&want, lock, HF__QUERY_IS_LOCKED, NULL);
 	if (!rc)
 		rc = need(ret_locked);
 	return rc ? rc : run_int(lock, &want, ret_locked);
@@ -388,7 +396,7 @@ int hf_lock_is_locked(hf_lock *lock, int *ret_locked)
 int hf_lock_is_held(hf_lock *lock, hf_owner *owner, int *ret_held)
 {
 	struct hf__want want;
-	int rc = want_of(&want, lock, HF__OP_IS_HELD, owner);
+	int rc = want_query(&want, lock, HF__QUERY_IS_HELD, owner);
 	if (!rc)
 		rc = need(ret_held);
 	return rc ? rc : run_int(lock, &want, ret_held);
@@ -397,7 +405,7 @@ int hf_lock_is_held(hf_lock *lock, hf_owner *owner, int *ret_held)
 int hf_lock_hold_count(hf_lock *lock, hf_owner *owner, int64_t *ret_count)
 {
 	struct hf__want want;
-	int rc = want_of(&want, lock, HF__OP_COUNT, owner);
+	int rc = want_query(&want, lock, HF__QUERY_COUNT, owner);
 	if (!rc)
 		rc = need(ret_count);
 	return rc ? rc : run(lock, &want, ret_count);
@@ -406,7 +414,7 @@ int hf_lock_hold_count(hf_lock *lock, hf_owner *owner, int64_t *ret_count)
 int hf_lock_ttl(hf_lock *lock, int64_t *ret_ttl_ms)
 {
 	struct hf__want want;
-	int rc = want_of(&want, lock, HF__OP_TTL, NULL);
+	int rc = want_query(&want, lock, HF__QUERY_TTL, NULL);
 	if (!rc)
 		rc = need(ret_ttl_ms);
 	return rc ? rc : run(lock, &want, ret_ttl_ms);
@@ -433,7 +441,7 @@ int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size)
 	struct hf__call call;
 	if (!ret_holder || size == 0)
 		return hf__error(HF_EINVAL, "ret_holder: NULL or of no size");
-	int rc = want_of(&want, lock, HF__OP_HOLDER, NULL);
+	int rc = want_query(&want, lock, HF__QUERY_HOLDER, NULL);
 	if (!rc)
 		rc = refuse_many(lock);
 	if (rc)
@@ -563,14 +571,14 @@ int hf_lock_revoke_async(hf_lock *lock, hf_done_fn *done, void *arg)
 int hf_lock_is_locked_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
 	struct hf__want want;
-	int rc = want_of(&want, lock, HF__OP_IS_LOCKED, NULL);
+	int rc = want_query(&want, lock, HF__QUERY_IS_LOCKED, NULL);
 	return rc ? rc : start(lock, &want, done, arg);
 }
 
 int hf_lock_is_held_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg)
 {
 	struct hf__want want;
-	int rc = want_of(&want, lock, HF__OP_IS_HELD, owner);
+	int rc = want_query(&want, lock, HF__QUERY_IS_HELD, owner);
 	if (!rc)
 		rc = need_owner(owner);
 	return rc ? rc : start(lock, &want, done, arg);
@@ -579,7 +587,7 @@ int hf_lock_is_held_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void
 int hf_lock_hold_count_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg)
 {
 	struct hf__want want;
-	int rc = want_of(&want, lock, HF__OP_COUNT, owner);
+	int rc = want_query(&want, lock, HF__QUERY_COUNT, owner);
 	if (!rc)
 		rc = need_owner(owner);
 	return rc ? rc : start(lock, &want, done, arg);
@@ -588,14 +596,14 @@ int hf_lock_hold_count_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, v
 int hf_lock_ttl_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
 	struct hf__want want;
-	int rc = want_of(&want, lock, HF__OP_TTL, NULL);
+	int rc = want_query(&want, lock, HF__QUERY_TTL, NULL);
 	return rc ? rc : start(lock, &want, done, arg);
 }
 
 int hf_lock_holder_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
 	struct hf__want want;
-	int rc = want_of(&want, lock, HF__OP_HOLDER, NULL);
+	int rc = want_query(&want, lock, HF__QUERY_HOLDER, NULL);
 	if (!rc)
 		rc = refuse_many(lock);
 	return rc ? rc : start(lock, &want, done, arg);

@@ -191,7 +191,8 @@ static uint64_t find_others(const struct hf__stake *stake, uint64_t *ret_wire)
 static bool launch_check(struct hf__stake *stake)
 {
 	struct hf__several *several = stake->whole->several;
-	struct hf__want want = {.verb = HF__OP_IS_HELD, .owner = stake->whole->owner};
+	struct hf__want want = {
+		.verb = HF__OP_QUERY, .question = HF__QUERY_IS_HELD, .owner = stake->whole->owner};
 	uint64_t wire[HF__MEMBERS_MAX];
 	struct hf__call call;
 	pthread_mutex_lock(&several->mutex);

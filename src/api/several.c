@@ -223,7 +223,7 @@ static void plan_once(struct hf__work *work)
 		hf__several_fail(work, &work->part[hf__several_worst(work)]);
 	else if (work->want.verb == HF__OP_FORCE)
 		work->number = yes > 0;
-	else if (work->want.verb == HF__OP_IS_LOCKED)
+	else if (work->want.verb == HF__OP_QUERY && work->want.question == HF__QUERY_IS_LOCKED)
 		work->number = yes > several->n - several->need;
 	else
 		work->number = hf__whole_enough(several, number);
@@ -282,11 +282,6 @@ static void plan(struct hf__work *work)
 		hf__red_plan(work, now);
 }
 
-static bool needs_a_hold(enum hf__op_verb verb)
-{
-	return verb == HF__OP_EXTEND || verb == HF__OP_IS_HELD || verb == HF__OP_COUNT;
-}
-
 /* Makes the call ready; it may be at its end already, with its result. 0 or HF_ENOMEM. */
 static int begin(struct hf__work *work, struct hf__several *several, const struct hf__want *want)
 {
@@ -301,7 +296,7 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 		rc = begin_acquire(work, now);
 	} else if (want->verb == HF__OP_RELEASE) {
 		rc = begin_release(work, now);
-	} else if (needs_a_hold(want->verb)) {
+	} else if (want->verb == HF__OP_EXTEND || hf__want_is_about_owner(want)) {
 		(void)hf__several_remaining(several, want->owner, now, &state);
 		bool asks = want->verb != HF__OP_EXTEND;
 		work->result = state == HF_FREE && !asks ? HF_ENOTHELD : 0;

@@ -6,9 +6,10 @@
 #include <string.h>
 
 static const uint8_t verb_of[] = {
-	[HF__OP_FORCE] = HF__FORCE, [HF__OP_IS_LOCKED] = HF__LOOK, [HF__OP_IS_HELD] = HF__LOOK,
-	[HF__OP_COUNT] = HF__LOOK,  [HF__OP_TTL] = HF__LOOK,       [HF__OP_HOLDER] = HF__LOOK,
-	[HF__OP_PING] = HF__PING,   [HF__OP_LINK] = HF__PING,
+	[HF__OP_FORCE] = HF__FORCE,
+	[HF__OP_QUERY] = HF__LOOK,
+	[HF__OP_PING] = HF__PING,
+	[HF__OP_LINK] = HF__PING,
 };
 
 /*
@@ -187,6 +188,21 @@ static bool take_rows(struct hf__op *op, const struct hf__answer *answer)
 	return true;
 }
 
+/* The number that answers the question. */
+static int64_t read_number(const struct hf__op *op, const struct hf__answer *answer)
+{
+	bool counted_here = hf__kind_of(op->lock)->nesting == HF__NEST_HERE;
+	switch (op->want.question) {
+	case HF__QUERY_IS_LOCKED: return answer->ttl_ms != -2;
+	case HF__QUERY_IS_HELD: return answer->count > 0;
+	case HF__QUERY_COUNT:
+		/* Where the server knows one level only, the count of our own hold stands. */
+		return counted_here && answer->count != 0 ? op->number : answer->count;
+	case HF__QUERY_TTL: return answer->ttl_ms;
+	default: return op->number;
+	}
+}
+
 static void done(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
                  int64_t now)
 {
@@ -197,14 +213,8 @@ static void done(struct hf__core *core, struct hf__op *op, const struct hf__answ
 		if (answer->count)
 			lose_all(core, op->lock, now);
 		break;
-	case HF__OP_IS_LOCKED: op->number = answer->ttl_ms != -2; break;
-	case HF__OP_IS_HELD: op->number = answer->count > 0; break;
-	case HF__OP_COUNT:
-		if (hf__kind_of(op->lock)->nesting != HF__NEST_HERE || answer->count == 0)
-			op->number = answer->count;
-		break;
+	case HF__OP_QUERY: op->number = read_number(op, answer); break;
 	case HF__OP_REQUEST: op->number = answer->count; break;
-	case HF__OP_TTL: op->number = answer->ttl_ms; break;
 	default: break;
 	}
 	if (length > 0)
@@ -383,7 +393,7 @@ static struct hf__look *new_look(struct hf__core *core, struct hf__op *op)
 
 void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	bool about_owner = op->want.verb == HF__OP_IS_HELD || op->want.verb == HF__OP_COUNT;
+	bool about_owner = hf__want_is_about_owner(&op->want);
 	struct hf__hold *hold = about_owner ? hf__hold_find(op->lock, op->want.owner) : NULL;
 	if (about_owner && (!hold || hold->state != HF__HOLD_HELD)) {
 		op->number = 0;

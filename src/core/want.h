@@ -17,17 +17,22 @@ enum hf__op_verb {
 	HF__OP_RELEASE,
 	HF__OP_EXTEND,
 	HF__OP_FORCE,
-	HF__OP_IS_LOCKED,
-	HF__OP_IS_HELD,
-	HF__OP_COUNT,
-	HF__OP_TTL,
-	HF__OP_HOLDER,
+	HF__OP_QUERY,   /* reads the state of a lock; want.question says what is read from it */
 	HF__OP_REQUEST, /* the command that want.request names */
 	HF__OP_PING,
 	HF__OP_NOTHING, /* succeeds at once */
 	HF__OP_PAUSE,   /* succeeds when its time is over */
 	HF__OP_LINK,    /* succeeds as soon as there is a connection */
 	HF__OP_CLOSE,
+};
+
+/* What a query wants to know. */
+enum hf__question {
+	HF__QUERY_IS_LOCKED,
+	HF__QUERY_IS_HELD, /* by the owner, as the next */
+	HF__QUERY_COUNT,
+	HF__QUERY_TTL,
+	HF__QUERY_HOLDER,
 };
 
 /* How a spin lock waits; all zero: with the defaults. */
@@ -50,12 +55,20 @@ struct hf__want {
 	struct hf_cancel *cancel; /* the host's own, or NULL: the core does not read it */
 	int32_t amount;           /* permits, counts */
 	struct hf__spin spin;
-	uint8_t verb;    /* enum hf__op_verb */
-	uint8_t request; /* enum hf__verb of HF__OP_REQUEST */
-	bool by_thread;  /* the owner is the calling thread */
-	bool token;      /* the grant must come with a fencing token */
-	bool revocable;  /* the owner wants to know when somebody asks for the hold */
-	bool nested;     /* only as one more level of an existing hold */
+	uint8_t verb;     /* enum hf__op_verb */
+	uint8_t request;  /* enum hf__verb of HF__OP_REQUEST */
+	uint8_t question; /* enum hf__question of HF__OP_QUERY */
+	bool by_thread;   /* the owner is the calling thread */
+	bool token;       /* the grant must come with a fencing token */
+	bool revocable;   /* the owner wants to know when somebody asks for the hold */
+	bool nested;      /* only as one more level of an existing hold */
 };
+
+/* A query about what the owner itself holds. */
+static inline bool hf__want_is_about_owner(const struct hf__want *want)
+{
+	return want->verb == HF__OP_QUERY &&
+	       (want->question == HF__QUERY_IS_HELD || want->question == HF__QUERY_COUNT);
+}
 
 #endif

@@ -151,8 +151,7 @@ static struct call *free_call(struct owner *owner)
 	return NULL;
 }
 
-static void start_call(struct client *client, struct owner *owner, uint8_t verb, int name,
-                       int64_t wait_ms, int64_t lease_ms)
+static void start_want(struct client *client, struct owner *owner, int name, struct hf__want want)
 {
 	struct world *world = client->world;
 	struct call *call = free_call(owner);
@@ -166,20 +165,25 @@ static void start_call(struct client *client, struct owner *owner, uint8_t verb,
 		.lost_before = levels->lost,
 		.cancel_at = HF__NEVER,
 	};
-	call->op.want.verb = verb;
 	call->op.lock = client->lock[name];
+	call->op.want = want;
 	call->op.want.owner = owner->id;
-	call->op.want.wait_ms = wait_ms;
-	call->op.want.lease_ms = lease_ms;
 	world_trace(world, "client %lld: owner %lld verb %lld name %lld wait %lld lease %lld",
-	            client->index, call->owner, verb, name, wait_ms, lease_ms);
-	if (verb == HF__OP_ACQUIRE && levels->lost)
+	            client->index, call->owner, want.verb, name, want.wait_ms, want.lease_ms);
+	if (want.verb == HF__OP_ACQUIRE && levels->lost)
 		*levels = (struct levels){0};
 	bool twice = world_between(world, 0, 9) == 0;
 	owner->act_at = twice ? world->now + world_between(world, 0, 100000) : HF__NEVER;
-	if (verb == HF__OP_ACQUIRE && world_between(world, 0, 14) == 0)
+	if (want.verb == HF__OP_ACQUIRE && world_between(world, 0, 14) == 0)
 		call->cancel_at = world->now + world_between(world, 0, 500000);
 	hf__core_start(&client->core, &call->op, client_now(client));
+}
+
+static void start_call(struct client *client, struct owner *owner, uint8_t verb, int name,
+                       int64_t wait_ms, int64_t lease_ms)
+{
+	start_want(client, owner, name,
+	           (struct hf__want){.verb = verb, .wait_ms = wait_ms, .lease_ms = lease_ms});
 }
 
 static int64_t some_lease(struct world *world)
@@ -221,10 +225,11 @@ static void acquire(struct client *client, struct owner *owner, int name)
 
 static void query(struct client *client, struct owner *owner, int name)
 {
-	static const uint8_t verbs[] = {HF__OP_IS_LOCKED, HF__OP_IS_HELD, HF__OP_COUNT,
-	                                HF__OP_TTL,       HF__OP_HOLDER,  HF__OP_PING};
-	int64_t choice = world_between(client->world, 0, 5);
-	start_call(client, owner, verbs[choice], name, 0, 0);
+	int64_t choice = world_between(client->world, 0, HF__QUERY_HOLDER + 1);
+	struct hf__want want = {.verb = HF__OP_QUERY, .question = (uint8_t)choice};
+	if (choice > HF__QUERY_HOLDER)
+		want = (struct hf__want){.verb = HF__OP_PING};
+	start_want(client, owner, name, want);
 }
 
 static void release(struct client *client, struct owner *owner, int name)
