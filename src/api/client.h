@@ -61,7 +61,7 @@ struct hf_lock {
 };
 
 /* The members of a combination, NULL of any other lock. */
-static inline struct hf__several *hf__lock_many(const struct hf_lock *lock)
+static inline struct hf__several *hf__locks_several(const struct hf_lock *lock)
 {
 	return lock->at.record ? NULL : lock->several;
 }
@@ -190,9 +190,9 @@ int hf__handle_request(struct hf__call *call, const struct hf__handle *handle, c
 /* The id of a permit of this client, as users see it. */
 void hf__permits_id(const struct hf_client *client, uint64_t wire, char ret_text[33]);
 
-/* ---- lock.c ---- */
-void hf__lock_prepare(struct hf__call *call, const struct hf_lock *lock,
-                      const struct hf__want *want);
+/* ---- locks.c ---- */
+void hf__locks_prepare(struct hf__call *call, const struct hf_lock *lock,
+                       const struct hf__want *want);
 
 /* ---- members.c and several.c: several locks as one ---- */
 struct hf__several;

@@ -68,7 +68,7 @@ static int check_members(hf_lock *const *members, size_t n, size_t least, size_t
 	for (size_t i = 0; i < n; i++) {
 		if (!members[i])
 			return hf__error(HF_EINVAL, "members[%zu]: NULL", i);
-		if (hf__lock_many(members[i]))
+		if (hf__locks_several(members[i]))
 			return hf__error(HF_EINVAL, "members[%zu]: is itself a combination", i);
 		int rc = hf__client_check(members[i]->at.client);
 		if (rc)
@@ -222,7 +222,7 @@ static void remove_handle(struct hf__several *several)
 	pthread_mutex_lock(&several->mutex);
 	if (--several->handles == 0) {
 		if (several->need < several->n)
-			hf__red_part(several);
+			hf__red_leave(several);
 		hf__list_each (link, &several->wholes)
 			hf__repair_stop(hf__list_item(link, struct hf__whole, link));
 		hf__members_keep(several);

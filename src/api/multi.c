@@ -49,12 +49,12 @@ static void take(struct hf__work *work, int64_t now)
 		lost_meanwhile(work, now, rc == HF_ELOST);
 }
 
-static void took(struct hf__work *work, const struct hf__part *part, int64_t now)
+static void took(struct hf__work *work, const struct hf__subcall *sub, int64_t now)
 {
 	struct hf__several *several = work->several;
-	bool in_vain = part->result == HF_ETIMEDOUT || part->result == HF_EUNKNOWN;
-	bool sliced = in_vain && part->want.wait_ms > 0 && hf__several_time_left(work, now) > 0;
-	if (part->result == 0) {
+	bool in_vain = sub->result == HF_ETIMEDOUT || sub->result == HF_EUNKNOWN;
+	bool sliced = in_vain && sub->want.wait_ms > 0 && hf__several_time_left(work, now) > 0;
+	if (sub->result == 0) {
 		work->at++;
 		if (work->at < several->n)
 			ask_to_take(work, now);
@@ -64,10 +64,10 @@ static void took(struct hf__work *work, const struct hf__part *part, int64_t now
 			take(work, now);
 	} else if (sliced && work->got) {
 		ask_to_extend(work, HF__PHASE_KEEP);
-	} else if (work->want.nested && part->result == HF_ENOTHELD) {
+	} else if (work->want.nested && sub->result == HF_ENOTHELD) {
 		lost_meanwhile(work, now, false);
 	} else {
-		hf__several_fail(work, part);
+		hf__several_fail(work, sub);
 		hf__several_undo(work, HF__PHASE_UNDO);
 	}
 }
@@ -76,7 +76,7 @@ static void took(struct hf__work *work, const struct hf__part *part, int64_t now
 static void evened(struct hf__work *work, int64_t now)
 {
 	int failed = hf__several_worst(work);
-	work->parts = 0;
+	work->subs = 0;
 	if (failed < 0) {
 		if (work->phase == HF__PHASE_KEEP)
 			ask_to_take(work, now);
@@ -84,27 +84,27 @@ static void evened(struct hf__work *work, int64_t now)
 			take(work, now);
 		return;
 	}
-	if (work->part[failed].result == HF_ELOST) {
+	if (work->sub[failed].result == HF_ELOST) {
 		lost_meanwhile(work, now, false);
 		return;
 	}
-	hf__several_fail(work, &work->part[failed]);
+	hf__several_fail(work, &work->sub[failed]);
 	hf__several_undo(work, HF__PHASE_UNDO);
 }
 
 void hf__multi_plan(struct hf__work *work, int64_t now)
 {
-	struct hf__part part = work->part[0];
+	struct hf__subcall sub = work->sub[0];
 	switch (work->phase) {
 	case HF__PHASE_TAKE:
-		work->parts = 0;
-		took(work, &part, now);
+		work->subs = 0;
+		took(work, &sub, now);
 		break;
 	case HF__PHASE_KEEP:
 	case HF__PHASE_EVEN: evened(work, now); break;
-	case HF__PHASE_UNDO: work->parts = 0; break;
+	case HF__PHASE_UNDO: work->subs = 0; break;
 	default:
-		work->parts = 0;
+		work->subs = 0;
 		work->at = 0;
 		work->result = 0;
 		ask_to_take(work, now);

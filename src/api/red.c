@@ -42,7 +42,7 @@ static void identify(const struct hf__several *several, struct question *questio
 	for (size_t i = 0; i < several->n; i++) {
 		struct hf__call call;
 		question[i] = (struct question){.pending = &pending};
-		hf__lock_prepare(&call, &several->member[i].lock, &want);
+		hf__locks_prepare(&call, &several->member[i].lock, &want);
 		int rc = hf__call_start_inner(&call, on_identified, &question[i]);
 		if (!rc)
 			continue;
@@ -128,7 +128,7 @@ static int join(struct hf__member *member)
 	return rc ? hf__error(rc, "cannot start a thread") : 0;
 }
 
-static void part(struct hf__member *member)
+static void leave(struct hf__member *member)
 {
 	struct hf_client *client = member->lock.at.client;
 	hf__engine_lock(&client->engine);
@@ -145,14 +145,14 @@ int hf__red_join(struct hf__several *several)
 		joined += !rc;
 	}
 	while (rc && joined > 0)
-		part(&several->member[--joined]);
+		leave(&several->member[--joined]);
 	return rc;
 }
 
-void hf__red_part(struct hf__several *several)
+void hf__red_leave(struct hf__several *several)
 {
 	for (size_t i = 0; i < several->n; i++)
-		part(&several->member[i]);
+		leave(&several->member[i]);
 }
 
 /* ---- losses ---- */
@@ -244,7 +244,7 @@ static void too_few(struct hf__work *work, size_t heard, size_t got)
 	snprintf(work->detail, sizeof work->detail,
 	         "%s: %zu of %zu servers granted it and %zu answered; %zu are needed",
 	         several->member[0].lock.at.record->name, got, several->n, heard, several->need);
-	work->parts = 0;
+	work->subs = 0;
 	hf__several_undo(work, HF__PHASE_AGAIN);
 }
 
@@ -254,11 +254,11 @@ static int take(struct hf__work *work, int64_t now)
 	struct hf__several *several = work->several;
 	pthread_mutex_lock(&several->mutex);
 	int rc = hf__whole_take(work->whole, work, now);
-	for (size_t i = 0; !rc && i < work->parts; i++) {
-		int result = work->part[i].result;
+	for (size_t i = 0; !rc && i < work->subs; i++) {
+		int result = work->sub[i].result;
 		if (result == HF_EUNREACHABLE || result == HF_EUNKNOWN || result == HF_ETIMEDOUT ||
 		    result == HF_ENOTNOW)
-			hf__whole_want(work->whole, work->part[i].member);
+			hf__whole_want(work->whole, work->sub[i].member);
 	}
 	pthread_mutex_unlock(&several->mutex);
 	return rc;
@@ -281,13 +281,13 @@ static bool is_final(int result)
 static void asked(struct hf__work *work, int64_t now)
 {
 	size_t heard = 0, got = 0, final = 0;
-	const struct hf__part *last = NULL;
-	for (size_t i = 0; i < work->parts; i++) {
-		int result = work->part[i].result;
+	const struct hf__subcall *last = NULL;
+	for (size_t i = 0; i < work->subs; i++) {
+		int result = work->sub[i].result;
 		heard += result == 0 || result == HF_EBUSY;
 		got += result == 0;
 		if (is_final(result)) {
-			last = &work->part[i];
+			last = &work->sub[i];
 			final++;
 		}
 	}
@@ -295,7 +295,7 @@ static void asked(struct hf__work *work, int64_t now)
 		hf__several_fail(work, last);
 		if (work->want.nested && work->result == HF_ENOTHELD)
 			work->result = HF_ELOST;
-		work->parts = 0;
+		work->subs = 0;
 		hf__several_undo(work, HF__PHASE_UNDO);
 		return;
 	}
@@ -304,7 +304,7 @@ static void asked(struct hf__work *work, int64_t now)
 		too_few(work, heard, got);
 		return;
 	}
-	work->parts = 0;
+	work->subs = 0;
 	work->result = rc;
 	if (!rc)
 		return;
@@ -344,23 +344,23 @@ static void next_attempt(struct hf__work *work, int64_t now)
 
 void hf__red_plan(struct hf__work *work, int64_t now)
 {
-	int result = work->part[0].result;
+	int result = work->sub[0].result;
 	switch (work->phase) {
 	case HF__PHASE_ASK:
 		asked(work, now);
-		if (work->parts == 0 && work->result && work->phase == HF__PHASE_AGAIN)
+		if (work->subs == 0 && work->result && work->phase == HF__PHASE_AGAIN)
 			next_attempt(work, now); /* there was nothing to give back */
 		break;
-	case HF__PHASE_UNDO: work->parts = 0; break;
+	case HF__PHASE_UNDO: work->subs = 0; break;
 	case HF__PHASE_AGAIN:
-		work->parts = 0;
+		work->subs = 0;
 		next_attempt(work, now);
 		break;
 	case HF__PHASE_PAUSE:
-		work->parts = 0;
+		work->subs = 0;
 		if (result &&
 		    result != HF_ECLOSED) /* without that client there may still be enough */
-			hf__several_fail(work, &work->part[0]);
+			hf__several_fail(work, &work->sub[0]);
 		else if (!work->over || result)
 			ask_all(work, now);
 		else if (work->result == HF_EBUSY)

@@ -203,7 +203,7 @@ static bool launch_check(struct hf__stake *stake)
 	for (size_t i = 0; i < several->n; i++) {
 		if (!(members >> i & 1))
 			continue;
-		hf__lock_prepare(&call, &several->member[i].lock, &want);
+		hf__locks_prepare(&call, &several->member[i].lock, &want);
 		call.only = wire[i];
 		atomic_fetch_add(&stake->pending, 1);
 		if (hf__call_start(&call, on_other_answered, stake))
@@ -237,7 +237,7 @@ static void prepare(struct hf__stake *stake, struct hf__call *call)
 		break;
 	default: want.verb = HF__OP_RELEASE; want.cancel = NULL;
 	}
-	hf__lock_prepare(call, lock_of(stake), &want);
+	hf__locks_prepare(call, lock_of(stake), &want);
 	if (stake->repair == HF__REPAIR_TAKE)
 		call->ret_wire = &stake->subject;
 	if (stake->repair == HF__REPAIR_GIVE)

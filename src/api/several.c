@@ -101,26 +101,26 @@ static int begin_release(struct hf__work *work, int64_t now)
 }
 
 /* The member still has the level that it was asked to give up: it is given back in the background. */
-static void owe(const struct hf__work *work, const struct hf__part *part)
+static void owe(const struct hf__work *work, const struct hf__subcall *sub)
 {
 	pthread_mutex_lock(&work->several->mutex);
-	hf__whole_add(&work->whole->stake[part->member], part->wire);
+	hf__whole_add(&work->whole->stake[sub->member], sub->wire);
 	pthread_mutex_unlock(&work->several->mutex);
 }
 
 static void note_releases(struct hf__work *work)
 {
-	for (size_t i = 0; i < work->parts; i++) {
-		struct hf__part *part = &work->part[i];
-		if (part->want.verb != HF__OP_RELEASE || part->result != HF_EBUSY)
+	for (size_t i = 0; i < work->subs; i++) {
+		struct hf__subcall *sub = &work->sub[i];
+		if (sub->want.verb != HF__OP_RELEASE || sub->result != HF_EBUSY)
 			continue;
 		if (!HF__RED_MUTANT(BUSY_RELEASE))
-			owe(work, part);
-		part->result = HF_EUNKNOWN;
-		snprintf(part->detail, sizeof part->detail,
+			owe(work, sub);
+		sub->result = HF_EUNKNOWN;
+		snprintf(sub->detail, sizeof sub->detail,
 		         "%s: another call of this owner was under way; it is released when that "
 		         "ends",
-		         work->several->member[part->member].lock.at.record->name);
+		         work->several->member[sub->member].lock.at.record->name);
 	}
 }
 
@@ -142,19 +142,19 @@ int hf__several_worst(const struct hf__work *work)
 {
 	static const int order[] = {HF_ELOST, HF_EUNKNOWN};
 	for (size_t o = 0; o < sizeof order / sizeof *order; o++)
-		for (size_t i = 0; i < work->parts; i++)
-			if (work->part[i].result == order[o])
+		for (size_t i = 0; i < work->subs; i++)
+			if (work->sub[i].result == order[o])
 				return (int)i;
-	for (size_t i = 0; i < work->parts; i++)
-		if (work->part[i].result)
+	for (size_t i = 0; i < work->subs; i++)
+		if (work->sub[i].result)
 			return (int)i;
 	return -1;
 }
 
-void hf__several_fail(struct hf__work *work, const struct hf__part *part)
+void hf__several_fail(struct hf__work *work, const struct hf__subcall *sub)
 {
-	work->result = part->result;
-	snprintf(work->detail, sizeof work->detail, "%s", part->detail);
+	work->result = sub->result;
+	snprintf(work->detail, sizeof work->detail, "%s", sub->detail);
 }
 
 /* ---- plans ---- */
@@ -167,12 +167,12 @@ int64_t hf__several_time_left(const struct hf__work *work, int64_t now)
 /* Asks this of a member in the next round. */
 void hf__several_ask(struct hf__work *work, size_t member, const struct hf__want *want)
 {
-	struct hf__part *part = &work->part[work->parts++];
-	*part = (struct hf__part){.work = work, .member = member, .want = *want};
+	struct hf__subcall *sub = &work->sub[work->subs++];
+	*sub = (struct hf__subcall){.work = work, .member = member, .want = *want};
 	if (want->verb == HF__OP_RELEASE)
-		part->wire = work->wire[member];
-	part->want.owner = work->want.owner;
-	part->want.by_thread = work->want.by_thread && want->verb == HF__OP_ACQUIRE;
+		sub->wire = work->wire[member];
+	sub->want.owner = work->want.owner;
+	sub->want.by_thread = work->want.by_thread && want->verb == HF__OP_ACQUIRE;
 }
 
 void hf__several_ask_of(struct hf__work *work, uint64_t members, const struct hf__want *want)
@@ -206,28 +206,28 @@ static void plan_once(struct hf__work *work)
 	struct hf__several *several = work->several;
 	int64_t number[HF__MEMBERS_MAX] = {0};
 	bool release = work->want.verb == HF__OP_RELEASE;
-	size_t good = several->n - work->parts, yes = 0;
+	size_t good = several->n - work->subs, yes = 0;
 	if (work->phase == HF__PHASE_BEGIN) {
 		work->phase = HF__PHASE_ONCE;
 		hf__several_ask_of(work, release ? work->leaving : UINT64_MAX, &work->want);
 		return;
 	}
-	for (size_t i = 0; i < work->parts; i++) {
-		const struct hf__part *part = &work->part[i];
-		good += part->result == 0;
-		yes += part->result == 0 && part->number;
-		number[i] = part->result ? INT64_MIN : part->number;
+	for (size_t i = 0; i < work->subs; i++) {
+		const struct hf__subcall *sub = &work->sub[i];
+		good += sub->result == 0;
+		yes += sub->result == 0 && sub->number;
+		number[i] = sub->result ? INT64_MIN : sub->number;
 	}
 	bool known = release && work->result; /* since before the first round */
 	if (!known && good < several->need)
-		hf__several_fail(work, &work->part[hf__several_worst(work)]);
+		hf__several_fail(work, &work->sub[hf__several_worst(work)]);
 	else if (work->want.verb == HF__OP_FORCE)
 		work->number = yes > 0;
 	else if (work->want.verb == HF__OP_QUERY && work->want.question == HF__QUERY_IS_LOCKED)
 		work->number = yes > several->n - several->need;
 	else
 		work->number = hf__whole_enough(several, number);
-	work->parts = 0;
+	work->subs = 0;
 }
 
 /* What is left of a hold that was lost goes first, a level of each member that has one in each round. */
@@ -238,8 +238,8 @@ static bool plan_clearing(struct hf__work *work, int64_t now)
 	                        .wait_ms = limit < left ? limit
 	                                   : left > 1   ? left
 	                                                : 1};
-	work->parts = 0;
-	while (work->clearing > 0 && work->parts == 0) {
+	work->subs = 0;
+	while (work->clearing > 0 && work->subs == 0) {
 		work->clearing--;
 		work->phase = HF__PHASE_CLEAR;
 		pthread_mutex_lock(&work->several->mutex);
@@ -247,20 +247,20 @@ static bool plan_clearing(struct hf__work *work, int64_t now)
 		pthread_mutex_unlock(&work->several->mutex);
 		hf__several_ask_of(work, members, &want);
 	}
-	return work->parts > 0;
+	return work->subs > 0;
 }
 
 /* What was granted in this round. */
 static void note_grants(struct hf__work *work)
 {
-	for (size_t i = 0; i < work->parts; i++) {
-		const struct hf__part *part = &work->part[i];
-		if (part->result == HF_ECLOSED)
-			work->closed |= UINT64_C(1) << part->member;
-		if (part->want.verb != HF__OP_ACQUIRE || part->result)
+	for (size_t i = 0; i < work->subs; i++) {
+		const struct hf__subcall *sub = &work->sub[i];
+		if (sub->result == HF_ECLOSED)
+			work->closed |= UINT64_C(1) << sub->member;
+		if (sub->want.verb != HF__OP_ACQUIRE || sub->result)
 			continue;
-		work->got |= UINT64_C(1) << part->member;
-		work->wire[part->member] = part->wire;
+		work->got |= UINT64_C(1) << sub->member;
+		work->wire[sub->member] = sub->wire;
 	}
 }
 
@@ -288,7 +288,7 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 	int64_t now = hf__clock_ms();
 	hf_state state;
 	int rc = 0;
-	memset(work, 0, offsetof(struct hf__work, part));
+	memset(work, 0, offsetof(struct hf__work, sub));
 	work->several = several;
 	work->want = *want;
 	work->deadline = want->wait_ms > 0 ? hf__clock_after(now, want->wait_ms) : HF__NEVER;
@@ -315,33 +315,33 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 
 /* ---- rounds ---- */
 
-static void prepare(struct hf__part *part, struct hf__call *call)
+static void prepare(struct hf__subcall *sub, struct hf__call *call)
 {
-	const struct hf__member *member = &part->work->several->member[part->member];
-	hf__lock_prepare(call, &member->lock, &part->want);
-	if (part->want.verb == HF__OP_ACQUIRE)
-		call->ret_wire = &part->wire;
-	if (part->want.verb == HF__OP_RELEASE && !HF__RED_MUTANT(FOREIGN_RELEASE))
-		call->only = part->wire;
+	const struct hf__member *member = &sub->work->several->member[sub->member];
+	hf__locks_prepare(call, &member->lock, &sub->want);
+	if (sub->want.verb == HF__OP_ACQUIRE)
+		call->ret_wire = &sub->wire;
+	if (sub->want.verb == HF__OP_RELEASE && !HF__RED_MUTANT(FOREIGN_RELEASE))
+		call->only = sub->wire;
 }
 
-static void note(struct hf__part *part, int result, int64_t number)
+static void note(struct hf__subcall *sub, int result, int64_t number)
 {
-	part->result = result;
-	part->number = number;
+	sub->result = result;
+	sub->number = number;
 	if (result)
-		snprintf(part->detail, sizeof part->detail, "%s", hf_error_detail());
+		snprintf(sub->detail, sizeof sub->detail, "%s", hf_error_detail());
 }
 
 /* Under the member's mutex: nothing but the note, and a sign to the thread that waits. */
-static void part_finished(struct hf__call *call)
+static void finish_subcall(struct hf__call *call)
 {
-	struct hf__part *part = call->arg;
-	struct hf__work *work = part->work;
-	part->result = call->op.result;
-	part->number = call->op.number;
-	if (part->result)
-		memcpy(part->detail, call->op.detail, sizeof part->detail);
+	struct hf__subcall *sub = call->arg;
+	struct hf__work *work = sub->work;
+	sub->result = call->op.result;
+	sub->number = call->op.number;
+	if (sub->result)
+		memcpy(sub->detail, call->op.detail, sizeof sub->detail);
 	free(call);
 	if (atomic_fetch_sub(&work->pending, 1) == 1)
 		hf__sleep_wake_word(&work->pending);
@@ -356,32 +356,32 @@ static int report(const struct hf__work *work)
 	return 0;
 }
 
-/* Notes why a part was not started. A level that cannot be given up later is given up now. */
-static void note_failure(struct hf__part *part, struct hf__call *call, int rc)
+/* Notes why a subcall was not started. A level that cannot be given up later is given up now. */
+static void note_failure(struct hf__subcall *sub, struct hf__call *call, int rc)
 {
-	if (part->want.verb == HF__OP_RELEASE && (rc == HF_ENOMEM || rc == HF_ESYSTEM))
+	if (sub->want.verb == HF__OP_RELEASE && (rc == HF_ENOMEM || rc == HF_ESYSTEM))
 		rc = hf__call_run(call);
-	note(part, rc, rc ? 0 : call->op.number);
-	atomic_fetch_sub(&part->work->pending, 1);
+	note(sub, rc, rc ? 0 : call->op.number);
+	atomic_fetch_sub(&sub->work->pending, 1);
 }
 
 static void run_round(struct hf__work *work)
 {
 	struct hf__call call;
-	if (work->parts == 1) {
-		prepare(&work->part[0], &call);
+	if (work->subs == 1) {
+		prepare(&work->sub[0], &call);
 		int rc = hf__call_run(&call);
-		note(&work->part[0], rc, call.op.number);
+		note(&work->sub[0], rc, call.op.number);
 		return;
 	}
-	atomic_store(&work->pending, (uint32_t)work->parts);
-	for (size_t i = 0; i < work->parts; i++) {
-		struct hf__part *part = &work->part[i];
-		prepare(part, &call);
+	atomic_store(&work->pending, (uint32_t)work->subs);
+	for (size_t i = 0; i < work->subs; i++) {
+		struct hf__subcall *sub = &work->sub[i];
+		prepare(sub, &call);
 		call.op.want.cancel = NULL;
-		int rc = hf__call_start_inner(&call, part_finished, part);
+		int rc = hf__call_start_inner(&call, finish_subcall, sub);
 		if (rc)
-			note_failure(part, &call, rc);
+			note_failure(sub, &call, rc);
 	}
 	uint32_t pending;
 	while ((pending = atomic_load(&work->pending)) > 0)
@@ -395,7 +395,7 @@ int hf__several_run(struct hf__several *several, const struct hf__want *want, in
 		return hf__error(HF_ENOMEM, "no memory for a call");
 	int before = hf__call_guard();
 	int rc = begin(work, several, want);
-	while (!rc && work->parts > 0) {
+	while (!rc && work->subs > 0) {
 		run_round(work);
 		plan(work);
 	}
@@ -411,15 +411,15 @@ int hf__several_run(struct hf__several *several, const struct hf__want *want, in
 
 static void advance(struct hf__work *work);
 
-static void part_completed(void *arg, int result, int64_t number, const char *text)
+static void complete_subcall(void *arg, int result, int64_t number, const char *text)
 {
-	struct hf__part *part = arg;
+	struct hf__subcall *sub = arg;
 	(void)text;
-	note(part, result, number);
-	if (atomic_fetch_sub(&part->work->pending, 1) != 1)
+	note(sub, result, number);
+	if (atomic_fetch_sub(&sub->work->pending, 1) != 1)
 		return;
-	plan(part->work);
-	advance(part->work);
+	plan(sub->work);
+	advance(sub->work);
 }
 
 static void complete(struct hf__work *work)
@@ -435,15 +435,15 @@ static void complete(struct hf__work *work)
 static void advance(struct hf__work *work)
 {
 	struct hf__call call;
-	while (work->parts > 0) {
-		/* One more than parts, so that the last of them cannot end the round meanwhile. */
-		atomic_store(&work->pending, (uint32_t)work->parts + 1);
-		for (size_t i = 0; i < work->parts; i++) {
-			struct hf__part *part = &work->part[i];
-			prepare(part, &call);
-			int rc = hf__call_start(&call, part_completed, part);
+	while (work->subs > 0) {
+		/* One more than subcalls, so that the last of them cannot end the round meanwhile. */
+		atomic_store(&work->pending, (uint32_t)work->subs + 1);
+		for (size_t i = 0; i < work->subs; i++) {
+			struct hf__subcall *sub = &work->sub[i];
+			prepare(sub, &call);
+			int rc = hf__call_start(&call, complete_subcall, sub);
 			if (rc)
-				note_failure(part, &call, rc);
+				note_failure(sub, &call, rc);
 		}
 		if (atomic_fetch_sub(&work->pending, 1) != 1)
 			return;
@@ -473,9 +473,9 @@ static int start_first(const struct hf__several *several, struct hf__work *work)
 /* It was made ready in vain. What it was to give up has been counted off, and is given up nevertheless. */
 static void drop(struct hf__work *work)
 {
-	for (size_t i = 0; i < work->parts; i++)
-		if (work->part[i].want.verb == HF__OP_RELEASE)
-			owe(work, &work->part[i]);
+	for (size_t i = 0; i < work->subs; i++)
+		if (work->sub[i].want.verb == HF__OP_RELEASE)
+			owe(work, &work->sub[i]);
 	leave(work);
 	hf__members_unref(work->several);
 	free(work);

@@ -85,7 +85,7 @@ enum hf__phase {
 };
 
 /* What one member is asked in a round, and what it said. */
-struct hf__part {
+struct hf__subcall {
 	struct hf__work *work;
 	size_t member;
 	struct hf__want want;
@@ -114,12 +114,12 @@ struct hf__work {
 	bool over;                      /* red: this pause is the last */
 	uint32_t rounds;                /* red: attempts so far */
 	uint64_t closed;                /* red: a bit per member whose client is closed */
-	size_t parts;                   /* asked in this round; 0: the call is at its end */
+	size_t subs;                    /* asked in this round; 0: the call is at its end */
 	_Atomic uint32_t pending;       /* of these */
 	hf_done_fn *done;
 	void *arg;
 	char detail[HF__DETAIL_SIZE];
-	struct hf__part part[HF__MEMBERS_MAX];
+	struct hf__subcall sub[HF__MEMBERS_MAX];
 };
 
 /* ---- members.c ---- */
@@ -129,14 +129,14 @@ void hf__members_unref(struct hf__several *several);
 void hf__members_keep(struct hf__several *several);
 
 /* ---- several.c ---- */
-/* The call failed as this part did. */
-void hf__several_fail(struct hf__work *work, const struct hf__part *part);
+/* The call failed as this sub did. */
+void hf__several_fail(struct hf__work *work, const struct hf__subcall *sub);
 /* Asks this of a member, or of those of a bit each, in the next round. */
 void hf__several_ask(struct hf__work *work, size_t member, const struct hf__want *want);
 void hf__several_ask_of(struct hf__work *work, uint64_t members, const struct hf__want *want);
 /* Gives back what was taken. */
 void hf__several_undo(struct hf__work *work, enum hf__phase phase);
-/* The part that failed in the way that matters most, or -1. */
+/* The sub that failed in the way that matters most, or -1. */
 int hf__several_worst(const struct hf__work *work);
 /* Until the deadline; HF__NEVER without one. */
 int64_t hf__several_time_left(const struct hf__work *work, int64_t now);
@@ -194,7 +194,7 @@ void hf__multi_plan(struct hf__work *work, int64_t now);
 int hf__red_check(const struct hf__several *several);
 /* Begins and ends to hear of losses. Mutex held. */
 int hf__red_join(struct hf__several *several);
-void hf__red_part(struct hf__several *several);
+void hf__red_leave(struct hf__several *several);
 /* The next round of an acquire of the majority. */
 void hf__red_plan(struct hf__work *work, int64_t now);
 

@@ -122,8 +122,8 @@ void hf_lock_close(hf_lock *lock)
 {
 	if (!lock)
 		return;
-	if (hf__lock_many(lock))
-		hf__members_close(hf__lock_many(lock));
+	if (hf__locks_several(lock))
+		hf__members_close(hf__locks_several(lock));
 	else
 		hf__handle_close(&lock->at);
 	free(lock);
@@ -131,8 +131,8 @@ void hf_lock_close(hf_lock *lock)
 
 /* ---- each verb: checked once, run in either form ---- */
 
-void hf__lock_prepare(struct hf__call *call, const struct hf_lock *lock,
-                      const struct hf__want *want)
+void hf__locks_prepare(struct hf__call *call, const struct hf_lock *lock,
+                       const struct hf__want *want)
 {
 	hf__call_init(call, lock->at.client, want->verb);
 	call->op.lock = lock->at.record;
@@ -148,14 +148,14 @@ static int need_owner(const hf_owner *owner)
 
 static int check_token(const hf_lock *lock, int token)
 {
-	bool can = !hf__lock_many(lock) && lock->at.record->kind != HF_READ &&
+	bool can = !hf__locks_several(lock) && lock->at.record->kind != HF_READ &&
 	           lock->at.record->kind != HF__GROUP;
 	return !token || can ? 0 : hf__error(HF_EINVAL, "token: this kind has none");
 }
 
 static int check_value(const hf_lock *lock, const char *value)
 {
-	if (value && hf__lock_many(lock))
+	if (value && hf__locks_several(lock))
 		return hf__error(HF_EINVAL, "value: give it to the members");
 	if (value && strlen(value) > HF__PUBLISHED_MAX)
 		return hf__error(HF_EINVAL, "value: longer than %d bytes", HF__PUBLISHED_MAX);
@@ -164,7 +164,7 @@ static int check_value(const hf_lock *lock, const char *value)
 
 static int check_revocable(const hf_lock *lock, int revocable)
 {
-	if (!revocable || (!hf__lock_many(lock) && hf__kind_of(lock->at.record)->session))
+	if (!revocable || (!hf__locks_several(lock) && hf__kind_of(lock->at.record)->session))
 		return 0;
 	return hf__error(HF_ENOTSUP, "revocable: only locks on ZooKeeper can be asked for");
 }
@@ -268,9 +268,9 @@ static int need(const void *ret)
 static int run(const hf_lock *lock, const struct hf__want *want, int64_t *ret_number)
 {
 	struct hf__call call;
-	if (hf__lock_many(lock))
-		return hf__several_run(hf__lock_many(lock), want, ret_number);
-	hf__lock_prepare(&call, lock, want);
+	if (hf__locks_several(lock))
+		return hf__several_run(hf__locks_several(lock), want, ret_number);
+	hf__locks_prepare(&call, lock, want);
 	return hf__call_number(&call, ret_number);
 }
 
@@ -286,17 +286,17 @@ static int run_int(const hf_lock *lock, const struct hf__want *want, int *ret)
 static int start(const hf_lock *lock, const struct hf__want *want, hf_done_fn *done, void *arg)
 {
 	struct hf__call call;
-	if (hf__lock_many(lock))
-		return hf__several_start(hf__lock_many(lock), want, done, arg);
-	hf__lock_prepare(&call, lock, want);
+	if (hf__locks_several(lock))
+		return hf__several_start(hf__locks_several(lock), want, done, arg);
+	hf__locks_prepare(&call, lock, want);
 	return hf__call_start(&call, done, arg);
 }
 
 static int64_t remaining(const hf_lock *lock, uint64_t owner, hf_state *ret_state)
 {
 	int64_t now = hf__clock_ms();
-	return hf__lock_many(lock)
-	               ? hf__several_remaining(hf__lock_many(lock), owner, now, ret_state)
+	return hf__locks_several(lock)
+	               ? hf__several_remaining(hf__locks_several(lock), owner, now, ret_state)
 	               : hf__lock_remaining(lock->at.record, owner, now, ret_state);
 }
 
@@ -311,7 +311,7 @@ int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *options)
 	/* This thread may have been kept from running since the grant. */
 	if (rc || remaining(lock, want.owner, NULL) > 0)
 		return rc;
-	if (hf__lock_many(lock)) {
+	if (hf__locks_several(lock)) {
 		struct hf__want undo = {.verb = HF__OP_RELEASE, .owner = want.owner};
 		(void)run(lock, &undo, NULL);
 	}
@@ -361,7 +361,7 @@ static int want_remove_waiter(struct hf__want *want, const hf_lock *lock, const 
 		rc = hf__error(HF_EINVAL, "waiter: %s",
 		               !waiter || !*waiter ? "missing" : "too long");
 	const struct hf__traits *traits =
-		rc || hf__lock_many(lock) ? NULL : hf__kind_of(lock->at.record);
+		rc || hf__locks_several(lock) ? NULL : hf__kind_of(lock->at.record);
 	if (!rc && (!traits || !(traits->ordered || traits->session)))
 		rc = hf__error(HF_ENOTSUP, "locks of this kind have no wait queue on the server");
 	want->request = HF__DROP_WAITER;
@@ -431,8 +431,9 @@ int hf_lock_last_token(hf_lock *lock, int64_t *ret_token)
 
 static int refuse_many(const hf_lock *lock)
 {
-	return hf__lock_many(lock) ? hf__error(HF_ENOTSUP, "a multi or red lock has many holders")
-	                           : 0;
+	return hf__locks_several(lock)
+	               ? hf__error(HF_ENOTSUP, "a multi or red lock has many holders")
+	               : 0;
 }
 
 int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size)
@@ -446,7 +447,7 @@ int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size)
 		rc = refuse_many(lock);
 	if (rc)
 		return rc;
-	hf__lock_prepare(&call, lock, &want);
+	hf__locks_prepare(&call, lock, &want);
 	rc = hf__call_run(&call);
 	if (!rc)
 		snprintf(ret_holder, size, "%s", call.op.text);
