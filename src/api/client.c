@@ -104,7 +104,7 @@ static int init_parts(struct hf_client *client, const hf_client_options *options
 	hf__list_init(&client->members);
 	hf__table_init(&client->several, (uint32_t)seed[1]);
 	hf__core_init(&client->core, &config, seed[0], hf__clock_ms());
-	client->core.host_ops = &hf__dispatch_host;
+	client->core.host_ops = &hf__host;
 	client->core.host = client;
 	atomic_init(&client->refs, 1);
 	client->ours = new_fork_page();
@@ -120,7 +120,7 @@ static int build(struct hf_client *client, const hf_client_options *options, cha
 	if (!rc) {
 		rc = (client->config.zookeeper ? hf__zk_new : hf__redis_new)(
 			&client->core, &client->engine, &client->config, why, size);
-		if (!rc && (rc = hf__engine_init(&client->engine, &hf__dispatch_machine, client,
+		if (!rc && (rc = hf__engine_init(&client->engine, &hf__heartbeat, client,
 		                                 client->config.zookeeper)))
 			client->core.backend_ops->free(client->core.backend);
 	}

@@ -115,6 +115,12 @@ struct hf__call {
 	char *value;        /* of an asynchronous call: a copy, freed with it */
 };
 
+/* A thread waits for it. The others complete by callback. */
+static inline bool hf__call_has_thread(const struct hf__call *call)
+{
+	return !call->done && !call->inner;
+}
+
 /* ---- error.c ---- */
 /* Notes the detail for this thread and returns the number. */
 int hf__error(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -209,9 +215,13 @@ int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64
 void hf__several_lost(struct hf_client *client, const struct hf__lock *record, uint64_t owner,
                       uint64_t wire);
 
+/* ---- host.c and heartbeat.c: the client as the core and the engine see it ---- */
+extern const struct hf__host_ops hf__host;
+extern const struct hf__machine_ops hf__heartbeat;
+
 /* ---- dispatch.c ---- */
-extern const struct hf__host_ops hf__dispatch_host;
-extern const struct hf__machine_ops hf__dispatch_machine;
+/* Runs the callbacks that are due and returns their number. Without the mutex. */
+int hf__dispatch_run(void *client);
 
 /* ---- cancel.c ---- */
 /* False if the token has fired already. NULL is allowed in both. */

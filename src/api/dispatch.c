@@ -1,7 +1,5 @@
-/* What core and engine ask of the client: finished calls, news of holds, log lines, callbacks. */
+/* The callbacks of a client: completions of asynchronous calls, news of holds, log lines. */
 #include "api/client.h"
-
-#include "base/number.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,95 +41,6 @@ int64_t hf_event_remaining(const hf_event *event)
 {
 	return event->remaining_ms;
 }
-
-/* ---- the core's host; mutex held ---- */
-
-static void listens(void *host, struct hf__op *op)
-{
-	struct hf_client *client = host;
-	struct hf__call *call = hf__list_item(op, struct hf__call, op);
-	if (!call->done && !call->inner)
-		hf__engine_listen(&client->engine, &call->task);
-}
-
-static void idles(void *host, struct hf__op *op)
-{
-	struct hf_client *client = host;
-	struct hf__call *call = hf__list_item(op, struct hf__call, op);
-	if (!call->done && !call->inner)
-		hf__engine_idle(&client->engine, &call->task);
-}
-
-/* Which hold it was that an acquire got: later it may be another. */
-static void note_hold(const struct hf__call *call)
-{
-	const struct hf__hold *hold = hf__call_hold(call->op.lock, call->op.want.owner);
-	*call->ret_wire = hold ? hold->cmd.wire : 0;
-}
-
-static void finish(void *host, struct hf__op *op)
-{
-	struct hf_client *client = host;
-	struct hf__call *call = hf__list_item(op, struct hf__call, op);
-	if (call->ret_wire && !op->result)
-		note_hold(call);
-	if (!call->done && !call->inner) {
-		hf__engine_finish(&client->engine, &call->task);
-		return;
-	}
-	client->async_calls--;
-	if (call->inner) {
-		call->inner(call);
-		return;
-	}
-	hf__list_add(&client->done, &call->in_done);
-	hf__engine_post(&client->engine);
-}
-
-static void news(void *host, struct hf__hold *hold)
-{
-	struct hf_client *client = host;
-	hf_state state;
-	if (!client->on_event && hf__list_empty(&client->members)) {
-		while (hf__hold_next_news(hold, &state))
-			continue;
-		hf__list_remove(&hold->news);
-		return;
-	}
-	if (hf__list_empty(&hold->news))
-		hf__list_add(&client->news, &hold->news);
-	hf__engine_post(&client->engine);
-}
-
-static void log_line(void *host, hf_log_level level, const char *text)
-{
-	struct hf_client *client = host;
-	if (!client->log)
-		return;
-	if (client->log_count == HF__LOG_LINES) {
-		client->log_missed++;
-		return;
-	}
-	uint32_t at = (client->log_first + client->log_count++) % HF__LOG_LINES;
-	client->log[at].level = level;
-	snprintf(client->log[at].text, HF__LOG_SIZE, "%s", text);
-	hf__engine_post(&client->engine);
-}
-
-static uint64_t number(void *host, uint32_t n)
-{
-	(void)host;
-	return hf__number_on_wire(n);
-}
-
-const struct hf__host_ops hf__dispatch_host = {.finish = finish,
-                                               .listens = listens,
-                                               .idles = idles,
-                                               .news = news,
-                                               .log = log_line,
-                                               .number = number};
-
-/* ---- callbacks, without the mutex ---- */
 
 static void take_done(struct hf_client *client, struct hf__list *ret_calls)
 {
@@ -278,53 +187,7 @@ static int tell_log(struct hf_client *client)
 	return n;
 }
 
-/* ---- the engine's machine ---- */
-
-static int dispatch(void *machine)
+int hf__dispatch_run(void *client)
 {
-	return complete_calls(machine) + tell_news(machine) + tell_log(machine);
+	return complete_calls(client) + tell_news(client) + tell_log(client);
 }
-
-static int64_t due(void *machine)
-{
-	struct hf_client *client = machine;
-	int64_t core = hf__core_due(&client->core);
-	int64_t backend = client->core.backend_ops->due(client->core.backend);
-	return core < backend ? core : backend;
-}
-
-static void turn(void *machine, int64_t now)
-{
-	struct hf_client *client = machine;
-	client->core.backend_ops->turn(client->core.backend, now);
-	hf__core_turn(&client->core, now);
-}
-
-static bool busy(void *machine)
-{
-	struct hf_client *client = machine;
-	/* Callbacks mostly lead to further calls, so the keeper stays for them. */
-	bool callbacks = !hf__list_empty(&client->done) || atomic_load(&client->engine.dispatching);
-	return client->async_calls > 0 || callbacks ||
-	       client->core.backend_ops->busy(client->core.backend);
-}
-
-/* The first thread in the order of the wire; beyond a few it makes no difference. */
-static struct hf__task *first(void *machine)
-{
-	struct hf_client *client = machine;
-	const struct hf__list *link;
-	int looked = 0;
-	hf__list_each (link, client->core.backend_ops->waiting(client->core.backend)) {
-		struct hf__op *op = hf__core_op_of(hf__list_item(link, struct hf__cmd, link));
-		struct hf__call *call = op ? hf__list_item(op, struct hf__call, op) : NULL;
-		if (call && !call->done && !call->inner && !hf__list_empty(&call->task.link))
-			return &call->task;
-		if (++looked == 8)
-			break;
-	}
-	return NULL;
-}
-
-const struct hf__machine_ops hf__dispatch_machine = {
-	.due = due, .turn = turn, .busy = busy, .first = first, .dispatch = dispatch};
