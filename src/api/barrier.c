@@ -26,81 +26,87 @@ void hf_barrier_close(hf_barrier *barrier)
 	free(barrier);
 }
 
-static int prepare(struct hf__call *call, const hf_barrier *barrier, enum hf__verb verb,
-                   int64_t amount)
+static struct hf__spec describe(const hf_barrier *barrier, enum hf__verb verb, int64_t amount)
 {
-	return hf__handle_request(call, barrier ? &barrier->at : NULL, "barrier", verb, amount);
+	return hf__handle_describe_request(barrier ? &barrier->at : NULL, "barrier", verb, amount);
 }
 
-static int prepare_wait(struct hf__call *call, const hf_barrier *barrier,
-                        const hf_wait_options *options)
+/* ---- set ---- */
+
+static struct hf__spec describe_set(const hf_barrier *barrier)
 {
-	return hf__handle_wait(call, barrier ? &barrier->at : NULL, "barrier", options);
+	return describe(barrier, HF__LATCH_SET, 1);
 }
 
 int hf_barrier_set(hf_barrier *barrier)
 {
-	struct hf__call call;
-	int rc = prepare(&call, barrier, HF__LATCH_SET, 1);
-	if (!rc)
-		rc = hf__call_run(&call);
-	/* What was there already may be something else. */
-	bool made = rc || call.op.number > 0;
-	return made || hf_barrier_is_set(barrier, NULL) != HF_ECONFLICT ? rc : HF_ECONFLICT;
-}
-
-int hf_barrier_remove(hf_barrier *barrier)
-{
-	struct hf__call call;
-	int rc = prepare(&call, barrier, HF__LATCH_DELETE, 0);
-	return rc ? rc : hf__call_run(&call);
-}
-
-int hf_barrier_is_set(hf_barrier *barrier, int *ret_set)
-{
-	struct hf__call call;
-	int rc = prepare(&call, barrier, HF__LOOK, 0);
-	if (!rc)
-		rc = hf__call_run(&call);
-	if (!rc && ret_set)
-		*ret_set = call.op.number > 0;
-	return rc;
-}
-
-int hf_barrier_wait(hf_barrier *barrier, const hf_wait_options *options)
-{
-	struct hf__call call;
-	int rc = prepare_wait(&call, barrier, options);
-	return rc ? rc : hf__call_run(&call);
+	int64_t made = 0;
+	int rc = hf__call_number(describe_set(barrier), &made);
+	if (rc || made)
+		return rc;
+	/* What existed already may be something else. */
+	return hf_barrier_is_set(barrier, NULL) == HF_ECONFLICT ? HF_ECONFLICT : 0;
 }
 
 int hf_barrier_set_async(hf_barrier *barrier, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare(&call, barrier, HF__LATCH_SET, 1);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_set(barrier), done, arg);
+}
+
+/* ---- remove ---- */
+
+static struct hf__spec describe_remove(const hf_barrier *barrier)
+{
+	return describe(barrier, HF__LATCH_DELETE, 0);
+}
+
+int hf_barrier_remove(hf_barrier *barrier)
+{
+	return hf__call_number(describe_remove(barrier), NULL);
 }
 
 int hf_barrier_remove_async(hf_barrier *barrier, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare(&call, barrier, HF__LATCH_DELETE, 0);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_remove(barrier), done, arg);
+}
+
+/* ---- is_set ---- */
+
+static struct hf__spec describe_is_set(const hf_barrier *barrier)
+{
+	return describe(barrier, HF__LOOK, 0);
+}
+
+int hf_barrier_is_set(hf_barrier *barrier, int *ret_set)
+{
+	int64_t count;
+	int rc = hf__call_number(describe_is_set(barrier), &count);
+	if (!rc && ret_set)
+		*ret_set = count > 0;
+	return rc;
 }
 
 int hf_barrier_is_set_async(hf_barrier *barrier, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare(&call, barrier, HF__LOOK, 0);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_is_set(barrier), done, arg);
+}
+
+/* ---- wait ---- */
+
+static struct hf__spec describe_wait(const hf_barrier *barrier, const hf_wait_options *options)
+{
+	return hf__handle_describe_wait(barrier ? &barrier->at : NULL, "barrier", 1, options);
+}
+
+int hf_barrier_wait(hf_barrier *barrier, const hf_wait_options *options)
+{
+	return hf__call_number(describe_wait(barrier, options), NULL);
 }
 
 int hf_barrier_wait_async(hf_barrier *barrier, const hf_wait_options *options, hf_done_fn *done,
                           void *arg)
 {
-	struct hf__call call;
-	int rc = prepare_wait(&call, barrier, options);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_wait(barrier, options), done, arg);
 }
 
 /* ---- double barriers ---- */
@@ -168,14 +174,14 @@ int hf_double_barrier_enter(hf_double_barrier *barrier, const hf_wait_options *o
 	struct hf__call call;
 	if (!barrier)
 		return hf__error(HF_EINVAL, "barrier: NULL");
-	int rc = hf__handle_wait(&call, &barrier->in, "barrier", options);
-	if (rc)
-		return rc;
+	struct hf__spec spec =
+		hf__handle_describe_wait(&barrier->in, "barrier", barrier->members, options);
+	if (spec.error)
+		return spec.error;
 	if (!change(barrier, 0, busy))
 		return hf__error(HF_EDEADLOCK, "this handle is in, or on its way, already; every "
 		                               "member needs one of its own");
-	call.op.want.amount = barrier->members;
-	rc = hf__call_run(&call);
+	int rc = hf__call_run(&call, spec);
 	(void)change(barrier, busy, rc ? 0 : call.op.owner);
 	return rc;
 }
@@ -184,24 +190,20 @@ int hf_double_barrier_enter(hf_double_barrier *barrier, const hf_wait_options *o
 static int wait_at_exit(const hf_double_barrier *barrier, uint64_t owner,
                         const hf_wait_options *options, int64_t until)
 {
-	struct hf__call call;
-	int rc = hf__handle_wait(&call, &barrier->out, "barrier", options);
-	if (rc)
-		return rc;
+	struct hf__spec spec = hf__handle_describe_wait(&barrier->out, "barrier", 1, options);
 	if (until != HF__NEVER) {
 		int64_t left = until - hf__clock_ms();
-		call.op.want.wait_ms = left > 0 ? left : HF_NOWAIT;
+		spec.want.wait_ms = left > 0 ? left : HF_NOWAIT;
 	}
-	call.op.want.from = owner;
-	return hf__call_run(&call);
+	spec.want.from = owner;
+	return hf__call_number(spec, NULL);
 }
 
 static int release(const hf_double_barrier *barrier, uint64_t owner)
 {
-	struct hf__call call;
-	int rc = hf__handle_prepare(&call, &barrier->in, "barrier", HF__OP_RELEASE);
-	call.op.want.owner = owner;
-	return rc ? rc : hf__call_run(&call);
+	struct hf__spec spec = hf__handle_describe(&barrier->in, "barrier", HF__OP_RELEASE);
+	spec.want.owner = owner;
+	return hf__call_number(spec, NULL);
 }
 
 static int leave(hf_double_barrier *barrier, uint64_t owner, const hf_wait_options *options)

@@ -1,23 +1,24 @@
 /* Calls: one machine underneath, waited for or completed by callback. */
 #include "api/client.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-void hf__call_init(struct hf__call *call, struct hf_client *client, enum hf__op_verb verb)
+void hf__call_init(struct hf__call *call, const struct hf__spec *spec)
 {
-	/* The texts behind are written before they are read. */
+	assert(!spec->error && !spec->several);
+	/* The texts after that are written before they are read. */
 	memset(call, 0, offsetof(struct hf__call, op) + offsetof(struct hf__op, detail));
 	call->op.detail[0] = 0;
 	call->op.text[0] = 0;
-	call->op.want.verb = (uint8_t)verb;
-	call->client = client;
-	call->done = NULL;
-	call->inner = NULL;
-	call->only = 0;
-	call->ret_wire = NULL;
-	call->ids = NULL;
-	call->value = NULL;
+	call->op.lock = spec->record;
+	call->op.want = spec->want;
+	if (spec->want.by_thread && spec->want.verb == HF__OP_ACQUIRE)
+		call->op.thread = hf__thread_ref();
+	call->client = spec->client;
+	call->only = spec->only;
+	call->ret_wire = spec->ret_wire;
 	hf__list_init(&call->in_cancel);
 	hf__list_init(&call->in_done);
 }
@@ -108,15 +109,16 @@ static void run_inside(struct hf__call *call)
 	hf__engine_wait(engine, &call->task);
 }
 
-int hf__call_run(struct hf__call *call)
+int hf__call_run(struct hf__call *call, struct hf__spec spec)
 {
-	struct hf_client *client = call->client;
-	/* Who calls again and again must not keep a close waiting. */
-	if (call->op.want.verb != HF__OP_CLOSE && atomic_load(&client->closing)) {
-		hf__thread_unref(call->op.thread);
+	struct hf_client *client = spec.client;
+	if (spec.error)
+		return spec.error;
+	/* A thread that calls again and again must not keep a close waiting. */
+	if (spec.want.verb != HF__OP_CLOSE && atomic_load(&client->closing))
 		return hf__error(HF_ECLOSED, "the client is closed");
-	}
-	if (!hf__cancel_join(call->op.want.cancel, call)) {
+	hf__call_init(call, &spec);
+	if (!hf__cancel_join(spec.want.cancel, call)) {
 		hf__thread_unref(call->op.thread);
 		return cancelled_before();
 	}
@@ -132,19 +134,21 @@ int hf__call_run(struct hf__call *call)
 	return 0;
 }
 
-int hf__call_number(struct hf__call *call, int64_t *ret)
+int hf__call_number(struct hf__spec spec, int64_t *ret)
 {
-	int rc = hf__call_run(call);
+	struct hf__call call;
+	int rc = hf__call_run(&call, spec);
 	if (!rc && ret)
-		*ret = call->op.number;
+		*ret = call.op.number;
 	return rc;
 }
 
-int hf__call_int(struct hf__call *call, int *ret)
+int hf__call_int(struct hf__spec spec, int *ret)
 {
-	int rc = hf__call_run(call);
+	int64_t number;
+	int rc = hf__call_number(spec, &number);
 	if (!rc && ret)
-		*ret = (int)call->op.number;
+		*ret = (int)number;
 	return rc;
 }
 
@@ -157,90 +161,101 @@ static void start_inside(struct hf__call *call)
 	start(call, hf__clock_ms());
 }
 
-static struct hf__call *copy_call(const struct hf__call *call, void *arg)
+void hf__call_free(struct hf__call *call)
 {
-	struct hf__call *copy = malloc(sizeof(*copy));
-	if (!copy)
-		return NULL;
-	hf__call_init(copy, call->client, call->op.want.verb);
-	copy->op.lock = call->op.lock;
-	copy->op.want = call->op.want;
-	copy->only = call->only;
-	copy->ret_wire = call->ret_wire;
-	copy->ids = call->ids;
-	copy->arg = arg;
-	if (call->op.want.value && !(copy->value = strdup(call->op.want.value))) {
-		free(copy);
-		return NULL;
+	hf__thread_unref(call->op.thread);
+	free(call->ids);
+	free(call->value);
+	free(call);
+}
+
+/* What the caller's arguments point to may be gone when the call is run, so they are copied. */
+static bool copy_arguments(struct hf__call *call, const struct hf__spec *spec)
+{
+	if (spec->want.value && !(call->value = strdup(spec->want.value)))
+		return false;
+	call->op.want.value = call->value;
+	if (spec->returns_ids)
+		call->ids = malloc((size_t)spec->want.amount * sizeof(hf_permit_id));
+	return call->ids || !spec->returns_ids;
+}
+
+static struct hf__call *new_call(const struct hf__spec *spec, void *arg)
+{
+	struct hf__call *call = malloc(sizeof(*call));
+	if (call) {
+		hf__call_init(call, spec);
+		call->arg = arg;
+		if (copy_arguments(call, spec))
+			return call;
+		hf__call_free(call);
 	}
-	copy->op.want.value = copy->value;
-	return copy;
+	(void)hf__error(HF_ENOMEM, "no memory for a call");
+	return NULL;
 }
 
-static void free_copy(struct hf__call *copy)
+static const char *explain_start(int error)
 {
-	free(copy->value);
-	free(copy);
+	return error == HF_ECLOSED ? "the client is closed"
+	       : error == HF_ELOST ? hold_is_gone
+	                           : "cannot start a thread";
 }
 
-/* 0, or an error: then nothing was started. Whoever hears of its end may close everything before we return. */
-static int start_copy(struct hf__call *copy)
+/*
+ * 0, or an error; then nothing was started. As soon as it has started, its completion may run, and
+ * close everything: only the reference taken here keeps the client until this returns.
+ */
+static int start_new(struct hf__call *call)
 {
-	struct hf_client *client = copy->client;
+	struct hf_client *client = call->client;
 	int before = hf__call_guard();
 	hf__client_ref(client);
 	hf__engine_lock(&client->engine);
 	int rc = client->core.closed     ? HF_ECLOSED
-	         : misses_its_hold(copy) ? HF_ELOST
-	         : copy->inner           ? 0
+	         : misses_its_hold(call) ? HF_ELOST
+	         : call->inner           ? 0
 	                                 : hf__engine_need_dispatcher(&client->engine);
 	if (!rc)
-		start_inside(copy);
+		start_inside(call);
 	hf__engine_unlock(&client->engine);
 	hf__client_unref(client);
 	hf__call_unguard(before);
-	if (!rc)
-		return 0;
-	return hf__error(rc, "%s",
-	                 rc == HF_ECLOSED ? "the client is closed"
-	                 : rc == HF_ELOST ? hold_is_gone
-	                                  : "cannot start a thread");
+	return rc ? hf__error(rc, "%s", explain_start(rc)) : 0;
 }
 
-int hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg)
+int hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg)
 {
+	if (spec.error)
+		return spec.error;
 	if (!done)
 		return hf__error(HF_EINVAL, "done: NULL");
-	struct hf__call *copy = copy_call(call, arg);
-	if (!copy)
-		return hf__error(HF_ENOMEM, "no memory for a call");
-	copy->done = done;
-	if (!hf__cancel_join(copy->op.want.cancel, copy)) {
-		free_copy(copy);
+	assert(!spec.want.by_thread);
+	struct hf__call *call = new_call(&spec, arg);
+	if (!call)
+		return HF_ENOMEM;
+	call->done = done;
+	if (!hf__cancel_join(spec.want.cancel, call)) {
+		hf__call_free(call);
 		return cancelled_before();
 	}
-	int rc = start_copy(copy);
+	int rc = start_new(call);
 	if (rc) {
-		hf__cancel_leave(copy->op.want.cancel, copy);
-		free_copy(copy);
+		hf__cancel_leave(spec.want.cancel, call);
+		hf__call_free(call);
 	}
 	return rc;
 }
 
-int hf__call_start_inner(const struct hf__call *call, void (*inner)(struct hf__call *call),
-                         void *arg)
+int hf__call_start_inner(struct hf__spec spec, void (*inner)(struct hf__call *call), void *arg)
 {
-	struct hf__call *copy = copy_call(call, arg);
-	if (!copy) {
-		hf__thread_unref(call->op.thread);
-		return hf__error(HF_ENOMEM, "no memory for a call");
-	}
-	copy->inner = inner;
-	copy->op.thread = call->op.thread;
-	int rc = start_copy(copy);
-	if (rc) {
-		hf__thread_unref(call->op.thread);
-		free_copy(copy);
-	}
+	assert(!spec.error);
+	spec.want.cancel = NULL;
+	struct hf__call *call = new_call(&spec, arg);
+	if (!call)
+		return HF_ENOMEM;
+	call->inner = inner;
+	int rc = start_new(call);
+	if (rc)
+		hf__call_free(call);
 	return rc;
 }

@@ -133,11 +133,11 @@ static int build(struct hf_client *client, const hf_client_options *options, cha
 
 static int first_contact(struct hf_client *client)
 {
-	struct hf__call call;
-	hf__call_init(&call, client, HF__OP_LINK);
 	/* The attempt has that limit itself, and knows the reason; this one only comes after it. */
-	call.op.want.wait_ms = client->config.connect_timeout_ms + 1000;
-	return hf__call_run(&call);
+	struct hf__spec spec = {
+		.client = client,
+		.want = {.verb = HF__OP_LINK, .wait_ms = client->config.connect_timeout_ms + 1000}};
+	return hf__call_number(spec, NULL);
 }
 
 static int start(struct hf_client *client)
@@ -205,7 +205,7 @@ static void wait_for_calls(struct hf_client *client)
 
 int hf_client_close(hf_client *client)
 {
-	struct hf__call call;
+	struct hf__spec spec = {.client = client, .want = {.verb = HF__OP_CLOSE}};
 	if (!client)
 		return 0;
 	if (hf__client_check(client)) {
@@ -216,8 +216,7 @@ int hf_client_close(hf_client *client)
 	if (hf__engine_in_callback(&client->engine))
 		return hf__error(HF_EINVAL, "a client cannot be closed in one of its callbacks");
 	atomic_store(&client->closing, true);
-	hf__call_init(&call, client, HF__OP_CLOSE);
-	(void)hf__call_run(&call);
+	(void)hf__call_number(spec, NULL);
 	wait_for_calls(client);
 	hf__engine_stop(&client->engine);
 	(void)hf__engine_dispatch(&client->engine);
@@ -241,16 +240,15 @@ int hf_client_uuid(hf_client *client, char ret_uuid[37])
 
 int hf_client_ping(hf_client *client, int64_t *ret_us)
 {
-	struct hf__call call;
+	struct hf__spec spec = {.client = client, .want = {.verb = HF__OP_PING}};
 	if (!client)
 		return hf__error(HF_EINVAL, "client: NULL");
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
-	hf__call_init(&call, client, HF__OP_PING);
 	int64_t before = hf__clock_us();
 	hf__client_ref(client);
-	rc = hf__call_run(&call);
+	rc = hf__call_number(spec, NULL);
 	hf__client_unref(client);
 	if (!rc && ret_us)
 		*ret_us = hf__clock_us() - before;

@@ -2,6 +2,7 @@
 #ifndef HF_API_CLIENT_H
 #define HF_API_CLIENT_H
 
+#include "api/call.h"
 #include "core/config.h"
 #include "core/core.h"
 #include "engine/engine.h"
@@ -99,28 +100,6 @@ struct hf_cancel {
 	struct hf__list calls; /* under way with this token */
 };
 
-/* A call under way: on its thread's stack, or of its own if it is asynchronous. */
-struct hf__call {
-	struct hf__op op;
-	struct hf__task task;
-	struct hf_client *client;
-	struct hf__list in_cancel;
-	struct hf__list in_done;
-	hf_done_fn *done; /* NULL: synchronous */
-	void *arg;
-	void (*inner)(struct hf__call *call); /* instead of done: ends it under the mutex */
-	uint64_t only;      /* not 0: about the owner's hold of this number, or HF_ELOST */
-	uint64_t *ret_wire; /* where the number of the hold goes that was acquired, or NULL */
-	char *ids;          /* of permits: room for their text, freed with the call */
-	char *value;        /* of an asynchronous call: a copy, freed with it */
-};
-
-/* A thread waits for it. The others complete by callback. */
-static inline bool hf__call_has_thread(const struct hf__call *call)
-{
-	return !call->done && !call->inner;
-}
-
 /* ---- error.c ---- */
 /* Notes the detail for this thread and returns the number. */
 int hf__error(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -138,35 +117,6 @@ int hf__client_check(const struct hf_client *client);
 void hf__client_ref(struct hf_client *client);
 void hf__client_unref(struct hf_client *client);
 
-/* ---- call.c ---- */
-/* Around everything that takes the mutex: a thread that is cancelled there would keep it. */
-int hf__call_guard(void);
-void hf__call_unguard(int before);
-/*
- * Around what takes long: a close waits for it. Whoever leaves needs the client for a moment after
- * that, so it must have a reference, as lock handles do.
- */
-void hf__call_enter(struct hf_client *client);
-void hf__call_leave(struct hf_client *client);
-/* Fills in what all calls have in common. */
-void hf__call_init(struct hf__call *call, struct hf_client *client, enum hf__op_verb verb);
-/* What the owner holds, or has lost and not given up; not what is left of earlier holds. Mutex held. */
-const struct hf__hold *hf__call_hold(const struct hf__lock *lock, uint64_t owner);
-/* Runs it and waits; its result. */
-int hf__call_run(struct hf__call *call);
-/* Starts a copy of it that completes by callback; 0 or an error, then nothing was started. */
-int hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg);
-
-/*
- * The same, but `inner` ends it and frees it, wherever it happens to finish, under the client's mutex.
- * No token cancels it, and its lock must outlive it.
- */
-int hf__call_start_inner(const struct hf__call *call, void (*inner)(struct hf__call *call),
-                         void *arg);
-/* Runs it and hands its number out; ret may be NULL. */
-int hf__call_number(struct hf__call *call, int64_t *ret);
-int hf__call_int(struct hf__call *call, int *ret);
-
 /* ---- handle.c ---- */
 /* Maps and checks the name, and takes the record; 0 or an error. */
 int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kind,
@@ -180,25 +130,26 @@ int hf__handle_open_form(struct hf__handle *handle, struct hf_client *client, in
 /* The name on the server: the caller's own, or what the client's settings make of it. 0 or HF_EINVAL. */
 int hf__handle_map_name(const struct hf_client *client, const char *name,
                         char ret_name[HF__NAME_SIZE]);
-/* Makes a call that waits ready. */
-int hf__handle_wait(struct hf__call *call, const struct hf__handle *handle, const char *what,
-                    const hf_wait_options *options);
 /* One more handle of the same object. */
 void hf__handle_copy(struct hf__handle *handle, const struct hf__handle *from);
 void hf__handle_close(struct hf__handle *handle);
-/* Makes a call of this verb ready; `what` names the argument that is NULL. */
-int hf__handle_prepare(struct hf__call *call, const struct hf__handle *handle, const char *what,
-                       enum hf__op_verb verb);
-int hf__handle_request(struct hf__call *call, const struct hf__handle *handle, const char *what,
-                       enum hf__verb verb, int64_t amount);
+/* Describes a call of this verb on the object; `what` is the argument that must not be NULL. */
+struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char *what,
+                                    enum hf__op_verb verb);
+/* Describes a request, with a number that the caller gave. */
+struct hf__spec hf__handle_describe_request(const struct hf__handle *handle, const char *what,
+                                            enum hf__verb request, int64_t amount);
+/* Describes an acquire of that amount, or a wait. */
+struct hf__spec hf__handle_describe_wait(const struct hf__handle *handle, const char *what,
+                                         int64_t amount, const hf_wait_options *options);
 
 /* ---- permits.c ---- */
 /* The id of a permit of this client, as users see it. */
 void hf__permits_id(const struct hf_client *client, uint64_t wire, char ret_text[33]);
 
 /* ---- locks.c ---- */
-void hf__locks_prepare(struct hf__call *call, const struct hf_lock *lock,
-                       const struct hf__want *want);
+/* Describes what is wanted of one lock, which is not a multi or red lock. */
+struct hf__spec hf__locks_describe(const struct hf_lock *lock, const struct hf__want *want);
 
 /* ---- members.c and several.c: several locks as one ---- */
 struct hf__several;

@@ -59,7 +59,7 @@ static void take_done(struct hf_client *client, struct hf__list *ret_calls)
 static void write_ids(struct hf__call *call)
 {
 	for (int32_t i = 0; i < call->op.want.amount; i++) {
-		char *at = call->ids + (size_t)i * 33;
+		char *at = call->ids + (size_t)i * sizeof(hf_permit_id);
 		hf__permits_id(call->client, call->op.owner + (uint64_t)i, at);
 		if (i + 1 < call->op.want.amount)
 			at[32] = ' ';
@@ -79,9 +79,7 @@ static void complete(struct hf__call *call)
 	if (call->ids && !op->result)
 		write_ids(call);
 	call->done(call->arg, op->result, op->number, op->result ? NULL : text);
-	free(call->ids);
-	free(call->value);
-	free(call);
+	hf__call_free(call);
 }
 
 static int complete_calls(struct hf_client *client)

@@ -109,45 +109,42 @@ void hf__handle_close(struct hf__handle *handle)
 	hf__client_unref(client);
 }
 
-int hf__handle_prepare(struct hf__call *call, const struct hf__handle *handle, const char *what,
-                       enum hf__op_verb verb)
+struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char *what,
+                                    enum hf__op_verb verb)
 {
-	if (!handle)
-		return hf__error(HF_EINVAL, "%s: NULL", what);
-	int rc = hf__client_check(handle->client);
-	if (rc)
-		return rc;
-	hf__call_init(call, handle->client, verb);
-	call->op.lock = handle->record;
-	return 0;
+	struct hf__spec spec = {.want = {.verb = (uint8_t)verb}};
+	if (!handle) {
+		spec.error = hf__error(HF_EINVAL, "%s: NULL", what);
+		return spec;
+	}
+	spec.error = hf__client_check(handle->client);
+	spec.client = handle->client;
+	spec.record = handle->record;
+	return spec;
 }
 
-int hf__handle_request(struct hf__call *call, const struct hf__handle *handle, const char *what,
-                       enum hf__verb verb, int64_t amount)
+struct hf__spec hf__handle_describe_request(const struct hf__handle *handle, const char *what,
+                                            enum hf__verb request, int64_t amount)
 {
-	int rc = hf__handle_prepare(call, handle, what, HF__OP_REQUEST);
-	if (rc)
-		return rc;
-	if (amount < INT32_MIN || amount > INT32_MAX)
-		return hf__error(HF_EINVAL, "%s: %" PRId64 " is out of range", what, amount);
-	call->op.want.request = (uint8_t)verb;
-	call->op.want.amount = (int32_t)amount;
-	return 0;
+	struct hf__spec spec = hf__handle_describe(handle, what, HF__OP_REQUEST);
+	if (!spec.error && (amount < INT32_MIN || amount > INT32_MAX))
+		spec.error = hf__error(HF_EINVAL, "%s: %" PRId64 " is out of range", what, amount);
+	spec.want.request = (uint8_t)request;
+	spec.want.amount = (int32_t)amount;
+	return spec;
 }
 
-int hf__handle_wait(struct hf__call *call, const struct hf__handle *handle, const char *what,
-                    const hf_wait_options *options)
+struct hf__spec hf__handle_describe_wait(const struct hf__handle *handle, const char *what,
+                                         int64_t amount, const hf_wait_options *options)
 {
 	hf_wait_options ours = {0};
-	int rc = hf__handle_request(call, handle, what, HF__ASK, 1);
-	if (!rc)
-		rc = hf__options_copy(&ours, sizeof ours, options, "HF_WAIT");
-	if (!rc)
-		rc = hf__options_check_wait(ours.wait_ms);
-	if (rc)
-		return rc;
-	call->op.want.verb = HF__OP_ACQUIRE;
-	call->op.want.wait_ms = ours.wait_ms;
-	call->op.want.cancel = ours.cancel;
-	return 0;
+	struct hf__spec spec = hf__handle_describe_request(handle, what, HF__ASK, amount);
+	if (!spec.error)
+		spec.error = hf__options_copy(&ours, sizeof ours, options, "HF_WAIT");
+	if (!spec.error)
+		spec.error = hf__options_check_wait(ours.wait_ms);
+	spec.want.verb = HF__OP_ACQUIRE;
+	spec.want.wait_ms = ours.wait_ms;
+	spec.want.cancel = ours.cancel;
+	return spec;
 }

@@ -258,15 +258,15 @@ static void end(struct asking *asking)
 static int ask(struct asking *asking, enum hf__verb verb, struct hf__lock *lock, const char *words,
                int32_t n)
 {
-	struct hf__call call;
+	struct hf__spec spec = {.client = asking->client,
+	                        .record = lock,
+	                        .want = {.verb = HF__OP_REQUEST,
+	                                 .request = (uint8_t)verb,
+	                                 .words = words,
+	                                 .amount = n,
+	                                 .rows = &asking->rows}};
 	asking->rows.length = 0;
-	hf__call_init(&call, asking->client, HF__OP_REQUEST);
-	call.op.want.request = (uint8_t)verb;
-	call.op.lock = lock;
-	call.op.want.words = words;
-	call.op.want.amount = n;
-	call.op.rows = &asking->rows;
-	return hf__call_run(&call);
+	return hf__call_number(spec, NULL);
 }
 
 static int not_understood(void)

@@ -4,7 +4,7 @@
 #include "base/highway.h"
 #include "base/number.h"
 
-#include <inttypes.h>
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,21 +129,48 @@ void hf_lock_close(hf_lock *lock)
 	free(lock);
 }
 
-/* ---- each verb: checked once, run in either form ---- */
+/* ---- describing calls ---- */
 
-void hf__locks_prepare(struct hf__call *call, const struct hf_lock *lock,
-                       const struct hf__want *want)
+struct hf__spec hf__locks_describe(const struct hf_lock *lock, const struct hf__want *want)
 {
-	hf__call_init(call, lock->at.client, want->verb);
-	call->op.lock = lock->at.record;
-	call->op.want = *want;
-	call->op.want.spin = lock->spin;
-	call->op.thread = want->by_thread ? hf__thread_ref() : NULL;
+	assert(!hf__locks_several(lock));
+	struct hf__spec spec = {
+		.client = lock->at.client, .record = lock->at.record, .want = *want};
+	spec.want.spin = lock->spin;
+	return spec;
 }
 
-static int need_owner(const hf_owner *owner)
+/* A call without an owner. */
+static struct hf__spec describe(const hf_lock *lock, enum hf__op_verb verb)
 {
-	return owner ? 0 : hf__error(HF_EINVAL, "owner: an asynchronous call needs one");
+	struct hf__spec spec = {.error = check(lock), .want = {.verb = (uint8_t)verb}};
+	if (spec.error)
+		return spec;
+	if (!hf__locks_several(lock))
+		return hf__locks_describe(lock, &spec.want);
+	spec.client = lock->at.client;
+	spec.several = hf__locks_several(lock);
+	return spec;
+}
+
+static void set_owner(struct hf__spec *spec, const hf_owner *owner)
+{
+	spec->want.owner = owner_number(owner);
+	spec->want.by_thread = !owner;
+}
+
+static struct hf__spec describe_request(const hf_lock *lock, enum hf__verb request)
+{
+	struct hf__spec spec = describe(lock, HF__OP_REQUEST);
+	spec.want.request = (uint8_t)request;
+	return spec;
+}
+
+static struct hf__spec describe_query(const hf_lock *lock, enum hf__question question)
+{
+	struct hf__spec spec = describe(lock, HF__OP_QUERY);
+	spec.want.question = (uint8_t)question;
+	return spec;
 }
 
 static int check_token(const hf_lock *lock, int token)
@@ -169,127 +196,39 @@ static int check_revocable(const hf_lock *lock, int revocable)
 	return hf__error(HF_ENOTSUP, "revocable: only locks on ZooKeeper can be asked for");
 }
 
-static int want_acquire(struct hf__want *want, const hf_lock *lock,
-                        const hf_acquire_options *options, bool async)
+static void need(struct hf__spec *spec, const void *ret, const char *name)
 {
-	hf_acquire_options ours = {0};
-	int rc = check(lock);
-	if (!rc)
-		rc = hf__options_copy(&ours, sizeof ours, options, "HF_ACQUIRE");
-	if (!rc)
-		rc = hf__options_check_wait(ours.wait_ms);
-	if (!rc && ours.lease_ms)
-		rc = hf__options_check_lease(ours.lease_ms);
-	if (!rc && async)
-		rc = need_owner(ours.owner);
-	if (!rc)
-		rc = check_token(lock, ours.token);
-	if (!rc)
-		rc = check_value(lock, ours.value);
-	if (!rc)
-		rc = check_revocable(lock, ours.revocable);
-	if (rc)
-		return rc;
-	*want = (struct hf__want){.verb = HF__OP_ACQUIRE,
-	                          .owner = owner_number(ours.owner),
-	                          .by_thread = !ours.owner,
-	                          .wait_ms = ours.wait_ms,
-	                          .lease_ms = ours.lease_ms,
-	                          .cancel = ours.cancel,
-	                          .token = ours.token != 0,
-	                          .value = ours.value,
-	                          .revocable = ours.revocable != 0};
-	return 0;
+	if (!spec->error && !ret)
+		spec->error = hf__error(HF_EINVAL, "%s must not be NULL", name);
 }
 
-static int want_release(struct hf__want *want, const hf_lock *lock,
-                        const hf_release_options *options, bool async)
+/* ---- running them ---- */
+
+static int run(struct hf__spec spec, int64_t *ret_number)
 {
-	hf_release_options ours = {0};
-	int rc = check(lock);
-	if (!rc)
-		rc = hf__options_copy(&ours, sizeof ours, options, "HF_RELEASE");
-	if (!rc && ours.wait_ms < 0)
-		rc = hf__error(HF_EINVAL, "wait_ms: negative");
-	if (!rc)
-		rc = hf__options_check_wait(ours.wait_ms);
-	if (!rc && async)
-		rc = need_owner(ours.owner);
-	if (rc)
-		return rc;
-	*want = (struct hf__want){
-		.verb = HF__OP_RELEASE, .owner = owner_number(ours.owner), .wait_ms = ours.wait_ms};
-	return 0;
+	if (spec.error)
+		return spec.error;
+	return spec.several ? hf__several_run(spec.several, &spec.want, ret_number)
+	                    : hf__call_number(spec, ret_number);
 }
 
-static int want_extend(struct hf__want *want, const hf_lock *lock, const hf_owner *owner,
-                       int64_t lease_ms)
-{
-	int rc = check(lock);
-	if (!rc)
-		rc = hf__options_check_lease(lease_ms);
-	if (!rc)
-		*want = (struct hf__want){
-			.verb = HF__OP_EXTEND, .owner = owner_number(owner), .lease_ms = lease_ms};
-	return rc;
-}
-
-static int want_of(struct hf__want *want, const hf_lock *lock, enum hf__op_verb verb,
-                   const hf_owner *owner)
-{
-	int rc = check(lock);
-	if (!rc)
-		*want = (struct hf__want){.verb = verb, .owner = owner_number(owner)};
-	return rc;
-}
-
-static int want_query(struct hf__want *want, const hf_lock *lock, enum hf__question question,
-                      const hf_owner *owner)
-{
-	int rc = want_of(want, lock, HF__OP_QUERY, owner);
-	want->question = (uint8_t)question;
-	return rc;
-}
-
-static int want_token(struct hf__want *want, const hf_lock *lock)
-{
-	int rc = want_of(want, lock, HF__OP_REQUEST, NULL);
-	if (!rc)
-		rc = check_token(lock, 1);
-	want->request = HF__TOKEN;
-	return rc;
-}
-
-static int need(const void *ret)
-{
-	return ret ? 0 : hf__error(HF_EINVAL, "the place for the answer: NULL");
-}
-
-static int run(const hf_lock *lock, const struct hf__want *want, int64_t *ret_number)
-{
-	struct hf__call call;
-	if (hf__locks_several(lock))
-		return hf__several_run(hf__locks_several(lock), want, ret_number);
-	hf__locks_prepare(&call, lock, want);
-	return hf__call_number(&call, ret_number);
-}
-
-static int run_int(const hf_lock *lock, const struct hf__want *want, int *ret)
+static int run_int(struct hf__spec spec, int *ret)
 {
 	int64_t number;
-	int rc = run(lock, want, &number);
+	int rc = run(spec, &number);
 	if (!rc && ret)
 		*ret = (int)number;
 	return rc;
 }
 
-static int start(const hf_lock *lock, const struct hf__want *want, hf_done_fn *done, void *arg)
+static int start(struct hf__spec spec, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	if (hf__locks_several(lock))
-		return hf__several_start(hf__locks_several(lock), want, done, arg);
-	hf__locks_prepare(&call, lock, want);
-	return hf__call_start(&call, done, arg);
+	if (!spec.error && spec.want.by_thread)
+		spec.error = hf__error(HF_EINVAL, "owner: an asynchronous call needs one");
+	if (spec.error)
+		return spec.error;
+	return spec.several ? hf__several_start(spec.several, &spec.want, done, arg)
+	                    : hf__call_start(spec, done, arg);
 }
 
 static int64_t remaining(const hf_lock *lock, uint64_t owner, hf_state *ret_state)
@@ -300,30 +239,85 @@ static int64_t remaining(const hf_lock *lock, uint64_t owner, hf_state *ret_stat
 	               : hf__lock_remaining(lock->at.record, owner, now, ret_state);
 }
 
-/* ---- synchronous ---- */
+/* ---- acquire ---- */
 
-int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *options)
+static int check_acquire(const hf_lock *lock, const hf_acquire_options *options)
 {
-	struct hf__want want;
-	int rc = want_acquire(&want, lock, options, false);
+	int rc = hf__options_check_wait(options->wait_ms);
+	if (!rc && options->lease_ms)
+		rc = hf__options_check_lease(options->lease_ms);
 	if (!rc)
-		rc = run(lock, &want, NULL);
-	/* This thread may have been kept from running since the grant. */
-	if (rc || remaining(lock, want.owner, NULL) > 0)
-		return rc;
+		rc = check_token(lock, options->token);
+	if (!rc)
+		rc = check_value(lock, options->value);
+	return rc ? rc : check_revocable(lock, options->revocable);
+}
+
+static struct hf__spec describe_acquire(const hf_lock *lock, const hf_acquire_options *options)
+{
+	hf_acquire_options ours = {0};
+	struct hf__spec spec = describe(lock, HF__OP_ACQUIRE);
+	if (!spec.error)
+		spec.error = hf__options_copy(&ours, sizeof ours, options, "HF_ACQUIRE");
+	if (!spec.error)
+		spec.error = check_acquire(lock, &ours);
+	set_owner(&spec, ours.owner);
+	spec.want.wait_ms = ours.wait_ms;
+	spec.want.lease_ms = ours.lease_ms;
+	spec.want.cancel = ours.cancel;
+	spec.want.value = ours.value;
+	spec.want.token = ours.token != 0;
+	spec.want.revocable = ours.revocable != 0;
+	return spec;
+}
+
+/* The lease ended before the thread ran again. A whole that was granted is counted, so it is released. */
+static int fail_late(const hf_lock *lock, uint64_t owner)
+{
 	if (hf__locks_several(lock)) {
-		struct hf__want undo = {.verb = HF__OP_RELEASE, .owner = want.owner};
-		(void)run(lock, &undo, NULL);
+		struct hf__spec undo = describe(lock, HF__OP_RELEASE);
+		undo.want.owner = owner;
+		(void)run(undo, NULL);
 	}
 	return hf__error(HF_ELOST,
 	                 "lost: granted, but its lease ended before this thread ran again");
 }
 
+int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *options)
+{
+	struct hf__spec spec = describe_acquire(lock, options);
+	int rc = run(spec, NULL);
+	if (rc || remaining(lock, spec.want.owner, NULL) > 0)
+		return rc;
+	return fail_late(lock, spec.want.owner);
+}
+
+int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *options, hf_done_fn *done,
+                          void *arg)
+{
+	return start(describe_acquire(lock, options), done, arg);
+}
+
+/* ---- release ---- */
+
+static struct hf__spec describe_release(const hf_lock *lock, const hf_release_options *options)
+{
+	hf_release_options ours = {0};
+	struct hf__spec spec = describe(lock, HF__OP_RELEASE);
+	if (!spec.error)
+		spec.error = hf__options_copy(&ours, sizeof ours, options, "HF_RELEASE");
+	if (!spec.error && ours.wait_ms < 0)
+		spec.error = hf__error(HF_EINVAL, "wait_ms: negative");
+	if (!spec.error)
+		spec.error = hf__options_check_wait(ours.wait_ms);
+	set_owner(&spec, ours.owner);
+	spec.want.wait_ms = ours.wait_ms;
+	return spec;
+}
+
 int hf_lock_release_with(hf_lock *lock, const hf_release_options *options)
 {
-	struct hf__want want;
-	int rc = want_release(&want, lock, options, false);
-	return rc ? rc : run(lock, &want, NULL);
+	return run(describe_release(lock, options), NULL);
 }
 
 int hf_lock_release(hf_lock *lock)
@@ -331,127 +325,214 @@ int hf_lock_release(hf_lock *lock)
 	return hf_lock_release_with(lock, NULL);
 }
 
-int hf_lock_extend(hf_lock *lock, hf_owner *owner, int64_t lease_ms)
+int hf_lock_release_async(hf_lock *lock, const hf_release_options *options, hf_done_fn *done,
+                          void *arg)
 {
-	struct hf__want want;
-	int rc = want_extend(&want, lock, owner, lease_ms);
-	return rc ? rc : run(lock, &want, NULL);
+	return start(describe_release(lock, options), done, arg);
 }
 
-static int want_revoke(struct hf__want *want, const hf_lock *lock)
+/* ---- extend ---- */
+
+static struct hf__spec describe_extend(const hf_lock *lock, const hf_owner *owner, int64_t lease_ms)
 {
-	int rc = want_of(want, lock, HF__OP_REQUEST, NULL);
-	if (!rc)
-		rc = check_revocable(lock, 1);
-	want->request = HF__REVOKE;
-	return rc;
+	struct hf__spec spec = describe(lock, HF__OP_EXTEND);
+	if (!spec.error)
+		spec.error = hf__options_check_lease(lease_ms);
+	set_owner(&spec, owner);
+	spec.want.lease_ms = lease_ms;
+	return spec;
+}
+
+int hf_lock_extend(hf_lock *lock, hf_owner *owner, int64_t lease_ms)
+{
+	return run(describe_extend(lock, owner, lease_ms), NULL);
+}
+
+int hf_lock_extend_async(hf_lock *lock, hf_owner *owner, int64_t lease_ms, hf_done_fn *done,
+                         void *arg)
+{
+	return start(describe_extend(lock, owner, lease_ms), done, arg);
+}
+
+/* ---- revoke ---- */
+
+static struct hf__spec describe_revoke(const hf_lock *lock)
+{
+	struct hf__spec spec = describe_request(lock, HF__REVOKE);
+	if (!spec.error)
+		spec.error = check_revocable(lock, 1);
+	return spec;
 }
 
 int hf_lock_revoke(hf_lock *lock, int *ret_asked)
 {
-	struct hf__want want;
-	int rc = want_revoke(&want, lock);
-	return rc ? rc : run_int(lock, &want, ret_asked);
+	return run_int(describe_revoke(lock), ret_asked);
 }
 
-static int want_remove_waiter(struct hf__want *want, const hf_lock *lock, const char *waiter)
+int hf_lock_revoke_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
-	int rc = want_of(want, lock, HF__OP_REQUEST, NULL);
-	if (!rc && (!waiter || !*waiter || strlen(waiter) > HF__WAITER_MAX))
-		rc = hf__error(HF_EINVAL, "waiter: %s",
-		               !waiter || !*waiter ? "missing" : "too long");
+	return start(describe_revoke(lock), done, arg);
+}
+
+/* ---- remove_waiter ---- */
+
+static int check_waiter(const hf_lock *lock, const char *waiter)
+{
+	if (!waiter || !*waiter || strlen(waiter) > HF__WAITER_MAX)
+		return hf__error(HF_EINVAL, "waiter: %s",
+		                 !waiter || !*waiter ? "missing" : "too long");
 	const struct hf__traits *traits =
-		rc || hf__locks_several(lock) ? NULL : hf__kind_of(lock->at.record);
-	if (!rc && (!traits || !(traits->ordered || traits->session)))
-		rc = hf__error(HF_ENOTSUP, "locks of this kind have no wait queue on the server");
-	want->request = HF__DROP_WAITER;
-	want->words = waiter;
-	want->amount = 1;
-	return rc;
+		hf__locks_several(lock) ? NULL : hf__kind_of(lock->at.record);
+	if (!traits || !(traits->ordered || traits->session))
+		return hf__error(HF_ENOTSUP, "locks of this kind have no wait queue on the server");
+	return 0;
+}
+
+static struct hf__spec describe_remove_waiter(const hf_lock *lock, const char *waiter)
+{
+	struct hf__spec spec = describe_request(lock, HF__DROP_WAITER);
+	if (!spec.error)
+		spec.error = check_waiter(lock, waiter);
+	spec.want.words = waiter;
+	spec.want.amount = 1;
+	return spec;
 }
 
 int hf_lock_remove_waiter(hf_lock *lock, const char *waiter, int *ret_removed)
 {
-	struct hf__want want;
-	int rc = want_remove_waiter(&want, lock, waiter);
-	return rc ? rc : run_int(lock, &want, ret_removed);
+	return run_int(describe_remove_waiter(lock, waiter), ret_removed);
 }
+
+int hf_lock_remove_waiter_async(hf_lock *lock, const char *waiter, hf_done_fn *done, void *arg)
+{
+	return start(describe_remove_waiter(lock, waiter), done, arg);
+}
+
+/* ---- force_release ---- */
 
 int hf_lock_force_release(hf_lock *lock, int *ret_was_held)
 {
-	struct hf__want want;
-	int rc = want_of(&want, lock, HF__OP_FORCE, NULL);
-	return rc ? rc : run_int(lock, &want, ret_was_held);
+	return run_int(describe(lock, HF__OP_FORCE), ret_was_held);
 }
+
+int hf_lock_force_release_async(hf_lock *lock, hf_done_fn *done, void *arg)
+{
+	return start(describe(lock, HF__OP_FORCE), done, arg);
+}
+
+/* ---- is_locked, ttl ---- */
 
 int hf_lock_is_locked(hf_lock *lock, int *ret_locked)
 {
-	struct hf__want want;
-	int rc = want_query(&want, lock, HF__QUERY_IS_LOCKED, NULL);
-	if (!rc)
-		rc = need(ret_locked);
-	return rc ? rc : run_int(lock, &want, ret_locked);
+	struct hf__spec spec = describe_query(lock, HF__QUERY_IS_LOCKED);
+	need(&spec, ret_locked, "ret_locked");
+	return run_int(spec, ret_locked);
 }
 
-int hf_lock_is_held(hf_lock *lock, hf_owner *owner, int *ret_held)
+int hf_lock_is_locked_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
-	struct hf__want want;
-	int rc = want_query(&want, lock, HF__QUERY_IS_HELD, owner);
-	if (!rc)
-		rc = need(ret_held);
-	return rc ? rc : run_int(lock, &want, ret_held);
-}
-
-int hf_lock_hold_count(hf_lock *lock, hf_owner *owner, int64_t *ret_count)
-{
-	struct hf__want want;
-	int rc = want_query(&want, lock, HF__QUERY_COUNT, owner);
-	if (!rc)
-		rc = need(ret_count);
-	return rc ? rc : run(lock, &want, ret_count);
+	return start(describe_query(lock, HF__QUERY_IS_LOCKED), done, arg);
 }
 
 int hf_lock_ttl(hf_lock *lock, int64_t *ret_ttl_ms)
 {
-	struct hf__want want;
-	int rc = want_query(&want, lock, HF__QUERY_TTL, NULL);
-	if (!rc)
-		rc = need(ret_ttl_ms);
-	return rc ? rc : run(lock, &want, ret_ttl_ms);
+	struct hf__spec spec = describe_query(lock, HF__QUERY_TTL);
+	need(&spec, ret_ttl_ms, "ret_ttl_ms");
+	return run(spec, ret_ttl_ms);
 }
 
-int hf_lock_last_token(hf_lock *lock, int64_t *ret_token)
+int hf_lock_ttl_async(hf_lock *lock, hf_done_fn *done, void *arg)
 {
-	struct hf__want want;
-	int rc = want_token(&want, lock);
-	if (!rc)
-		rc = need(ret_token);
-	return rc ? rc : run(lock, &want, ret_token);
+	return start(describe_query(lock, HF__QUERY_TTL), done, arg);
 }
 
-static int refuse_many(const hf_lock *lock)
+/* ---- is_held, hold_count ---- */
+
+static struct hf__spec describe_owners_query(const hf_lock *lock, enum hf__question question,
+                                             const hf_owner *owner)
+{
+	struct hf__spec spec = describe_query(lock, question);
+	set_owner(&spec, owner);
+	return spec;
+}
+
+int hf_lock_is_held(hf_lock *lock, hf_owner *owner, int *ret_held)
+{
+	struct hf__spec spec = describe_owners_query(lock, HF__QUERY_IS_HELD, owner);
+	need(&spec, ret_held, "ret_held");
+	return run_int(spec, ret_held);
+}
+
+int hf_lock_is_held_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg)
+{
+	return start(describe_owners_query(lock, HF__QUERY_IS_HELD, owner), done, arg);
+}
+
+int hf_lock_hold_count(hf_lock *lock, hf_owner *owner, int64_t *ret_count)
+{
+	struct hf__spec spec = describe_owners_query(lock, HF__QUERY_COUNT, owner);
+	need(&spec, ret_count, "ret_count");
+	return run(spec, ret_count);
+}
+
+int hf_lock_hold_count_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg)
+{
+	return start(describe_owners_query(lock, HF__QUERY_COUNT, owner), done, arg);
+}
+
+/* ---- holder ---- */
+
+static int refuse_several(const hf_lock *lock)
 {
 	return hf__locks_several(lock)
 	               ? hf__error(HF_ENOTSUP, "a multi or red lock has many holders")
 	               : 0;
 }
 
+static struct hf__spec describe_holder(const hf_lock *lock)
+{
+	struct hf__spec spec = describe_query(lock, HF__QUERY_HOLDER);
+	if (!spec.error)
+		spec.error = refuse_several(lock);
+	return spec;
+}
+
 int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size)
 {
-	struct hf__want want;
 	struct hf__call call;
 	if (!ret_holder || size == 0)
 		return hf__error(HF_EINVAL, "ret_holder: NULL or of no size");
-	int rc = want_query(&want, lock, HF__QUERY_HOLDER, NULL);
-	if (!rc)
-		rc = refuse_many(lock);
-	if (rc)
-		return rc;
-	hf__locks_prepare(&call, lock, &want);
-	rc = hf__call_run(&call);
+	int rc = hf__call_run(&call, describe_holder(lock));
 	if (!rc)
 		snprintf(ret_holder, size, "%s", call.op.text);
 	return rc;
+}
+
+int hf_lock_holder_async(hf_lock *lock, hf_done_fn *done, void *arg)
+{
+	return start(describe_holder(lock), done, arg);
+}
+
+/* ---- last_token ---- */
+
+static struct hf__spec describe_last_token(const hf_lock *lock)
+{
+	struct hf__spec spec = describe_request(lock, HF__TOKEN);
+	if (!spec.error)
+		spec.error = check_token(lock, 1);
+	return spec;
+}
+
+int hf_lock_last_token(hf_lock *lock, int64_t *ret_token)
+{
+	struct hf__spec spec = describe_last_token(lock);
+	need(&spec, ret_token, "ret_token");
+	return run(spec, ret_token);
+}
+
+int hf_lock_last_token_async(hf_lock *lock, hf_done_fn *done, void *arg)
+{
+	return start(describe_last_token(lock), done, arg);
 }
 
 /* ---- local ---- */
@@ -474,8 +555,8 @@ int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 {
 	int64_t token = 0;
 	int rc = check(lock);
-	if (!rc)
-		rc = need(ret_token);
+	if (!rc && !ret_token)
+		rc = hf__error(HF_EINVAL, "ret_token must not be NULL");
 	if (!rc)
 		rc = check_token(lock, 1);
 	if (rc)
@@ -502,7 +583,7 @@ int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t 
 		return hf__error(HF_EINVAL, "ret_identity: NULL or of no size");
 	int rc = check(lock);
 	if (!rc)
-		rc = refuse_many(lock);
+		rc = refuse_several(lock);
 	if (rc)
 		return rc;
 	struct hf_client *client = lock->at.client;
@@ -518,101 +599,4 @@ int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t 
 	if (!held)
 		return hf__error(HF_ENOTHELD, "%s: not held by this owner", lock->at.record->name);
 	return 0;
-}
-
-/* ---- asynchronous ---- */
-
-int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *options, hf_done_fn *done,
-                          void *arg)
-{
-	struct hf__want want;
-	int rc = want_acquire(&want, lock, options, true);
-	return rc ? rc : start(lock, &want, done, arg);
-}
-
-int hf_lock_release_async(hf_lock *lock, const hf_release_options *options, hf_done_fn *done,
-                          void *arg)
-{
-	struct hf__want want;
-	int rc = want_release(&want, lock, options, true);
-	return rc ? rc : start(lock, &want, done, arg);
-}
-
-int hf_lock_extend_async(hf_lock *lock, hf_owner *owner, int64_t lease_ms, hf_done_fn *done,
-                         void *arg)
-{
-	struct hf__want want;
-	int rc = want_extend(&want, lock, owner, lease_ms);
-	if (!rc)
-		rc = need_owner(owner);
-	return rc ? rc : start(lock, &want, done, arg);
-}
-
-int hf_lock_force_release_async(hf_lock *lock, hf_done_fn *done, void *arg)
-{
-	struct hf__want want;
-	int rc = want_of(&want, lock, HF__OP_FORCE, NULL);
-	return rc ? rc : start(lock, &want, done, arg);
-}
-
-int hf_lock_remove_waiter_async(hf_lock *lock, const char *waiter, hf_done_fn *done, void *arg)
-{
-	struct hf__want want;
-	int rc = want_remove_waiter(&want, lock, waiter);
-	return rc ? rc : start(lock, &want, done, arg);
-}
-
-int hf_lock_revoke_async(hf_lock *lock, hf_done_fn *done, void *arg)
-{
-	struct hf__want want;
-	int rc = want_revoke(&want, lock);
-	return rc ? rc : start(lock, &want, done, arg);
-}
-
-int hf_lock_is_locked_async(hf_lock *lock, hf_done_fn *done, void *arg)
-{
-	struct hf__want want;
-	int rc = want_query(&want, lock, HF__QUERY_IS_LOCKED, NULL);
-	return rc ? rc : start(lock, &want, done, arg);
-}
-
-int hf_lock_is_held_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg)
-{
-	struct hf__want want;
-	int rc = want_query(&want, lock, HF__QUERY_IS_HELD, owner);
-	if (!rc)
-		rc = need_owner(owner);
-	return rc ? rc : start(lock, &want, done, arg);
-}
-
-int hf_lock_hold_count_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, void *arg)
-{
-	struct hf__want want;
-	int rc = want_query(&want, lock, HF__QUERY_COUNT, owner);
-	if (!rc)
-		rc = need_owner(owner);
-	return rc ? rc : start(lock, &want, done, arg);
-}
-
-int hf_lock_ttl_async(hf_lock *lock, hf_done_fn *done, void *arg)
-{
-	struct hf__want want;
-	int rc = want_query(&want, lock, HF__QUERY_TTL, NULL);
-	return rc ? rc : start(lock, &want, done, arg);
-}
-
-int hf_lock_holder_async(hf_lock *lock, hf_done_fn *done, void *arg)
-{
-	struct hf__want want;
-	int rc = want_query(&want, lock, HF__QUERY_HOLDER, NULL);
-	if (!rc)
-		rc = refuse_many(lock);
-	return rc ? rc : start(lock, &want, done, arg);
-}
-
-int hf_lock_last_token_async(hf_lock *lock, hf_done_fn *done, void *arg)
-{
-	struct hf__want want;
-	int rc = want_token(&want, lock);
-	return rc ? rc : start(lock, &want, done, arg);
 }

@@ -28,7 +28,7 @@ static void on_identified(struct hf__call *call)
 	question->result = call->op.result;
 	if (!question->result)
 		memcpy(question->words, call->op.text, sizeof question->words);
-	free(call);
+	hf__call_free(call);
 	if (atomic_fetch_sub(pending, 1) == 1)
 		hf__sleep_wake_word(pending);
 }
@@ -41,12 +41,12 @@ static void identify(const struct hf__several *several, struct question *questio
 		.verb = HF__OP_REQUEST, .request = HF__IDENTIFY, .wait_ms = HF__MOST_LIMIT_MS};
 	for (size_t i = 0; i < several->n; i++) {
 		struct hf__call call;
+		struct hf__spec spec = hf__locks_describe(&several->member[i].lock, &want);
 		question[i] = (struct question){.pending = &pending};
-		hf__locks_prepare(&call, &several->member[i].lock, &want);
-		int rc = hf__call_start_inner(&call, on_identified, &question[i]);
+		int rc = hf__call_start_inner(spec, on_identified, &question[i]);
 		if (!rc)
 			continue;
-		if (rc == HF_ENOMEM && !(rc = hf__call_run(&call)))
+		if (rc == HF_ENOMEM && !(rc = hf__call_run(&call, spec)))
 			memcpy(question[i].words, call.op.text, sizeof question[i].words);
 		question[i].result = rc;
 		atomic_fetch_sub(&pending, 1);

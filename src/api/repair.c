@@ -194,7 +194,6 @@ static bool launch_check(struct hf__stake *stake)
 	struct hf__want want = {
 		.verb = HF__OP_QUERY, .question = HF__QUERY_IS_HELD, .owner = stake->whole->owner};
 	uint64_t wire[HF__MEMBERS_MAX];
-	struct hf__call call;
 	pthread_mutex_lock(&several->mutex);
 	uint64_t members = find_others(stake, wire);
 	pthread_mutex_unlock(&several->mutex);
@@ -203,10 +202,10 @@ static bool launch_check(struct hf__stake *stake)
 	for (size_t i = 0; i < several->n; i++) {
 		if (!(members >> i & 1))
 			continue;
-		hf__locks_prepare(&call, &several->member[i].lock, &want);
-		call.only = wire[i];
+		struct hf__spec spec = hf__locks_describe(&several->member[i].lock, &want);
+		spec.only = wire[i];
 		atomic_fetch_add(&stake->pending, 1);
-		if (hf__call_start(&call, on_other_answered, stake))
+		if (hf__call_start(spec, on_other_answered, stake))
 			atomic_fetch_sub(&stake->pending, 1);
 	}
 	return atomic_fetch_sub(&stake->pending, 1) != 1;
@@ -220,7 +219,7 @@ static int64_t pause_of(const struct hf__stake *stake)
 	return pause < most ? pause : most;
 }
 
-static void prepare(struct hf__stake *stake, struct hf__call *call)
+static struct hf__spec describe(struct hf__stake *stake)
 {
 	struct hf__want want = {.owner = stake->whole->owner, .cancel = &stake->cancel};
 	switch (stake->repair) {
@@ -237,26 +236,26 @@ static void prepare(struct hf__stake *stake, struct hf__call *call)
 		break;
 	default: want.verb = HF__OP_RELEASE; want.cancel = NULL;
 	}
-	hf__locks_prepare(call, lock_of(stake), &want);
+	struct hf__spec spec = hf__locks_describe(lock_of(stake), &want);
 	if (stake->repair == HF__REPAIR_TAKE)
-		call->ret_wire = &stake->subject;
+		spec.ret_wire = &stake->subject;
 	if (stake->repair == HF__REPAIR_GIVE)
-		call->only = stake->subject;
+		spec.only = stake->subject;
+	return spec;
 }
 
 /* True if it is under way, and may be over already; false with its result if not. */
 static bool launch(struct hf__stake *stake, int *ret_result)
 {
-	struct hf__call call;
 	bool gives = stake->repair == HF__REPAIR_GIVE;
 	*ret_result = 0;
 	if (stake->repair == HF__REPAIR_CHECK)
 		return launch_check(stake);
-	prepare(stake, &call);
-	*ret_result = hf__call_start(&call, on_end, stake);
+	struct hf__spec spec = describe(stake);
+	*ret_result = hf__call_start(spec, on_end, stake);
 	/* Without memory to do it later, it is done now: what is not given back is renewed for ever. */
 	if (gives && (*ret_result == HF_ENOMEM || *ret_result == HF_ESYSTEM))
-		*ret_result = hf__call_run(&call);
+		*ret_result = hf__call_number(spec, NULL);
 	else if (!*ret_result)
 		return true;
 	return false;

@@ -172,7 +172,7 @@ void hf__several_ask(struct hf__work *work, size_t member, const struct hf__want
 	if (want->verb == HF__OP_RELEASE)
 		sub->wire = work->wire[member];
 	sub->want.owner = work->want.owner;
-	sub->want.by_thread = work->want.by_thread && want->verb == HF__OP_ACQUIRE;
+	sub->want.by_thread = work->want.by_thread;
 }
 
 void hf__several_ask_of(struct hf__work *work, uint64_t members, const struct hf__want *want)
@@ -315,14 +315,15 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 
 /* ---- rounds ---- */
 
-static void prepare(struct hf__subcall *sub, struct hf__call *call)
+static struct hf__spec describe(struct hf__subcall *sub)
 {
 	const struct hf__member *member = &sub->work->several->member[sub->member];
-	hf__locks_prepare(call, &member->lock, &sub->want);
+	struct hf__spec spec = hf__locks_describe(&member->lock, &sub->want);
 	if (sub->want.verb == HF__OP_ACQUIRE)
-		call->ret_wire = &sub->wire;
+		spec.ret_wire = &sub->wire;
 	if (sub->want.verb == HF__OP_RELEASE && !HF__RED_MUTANT(FOREIGN_RELEASE))
-		call->only = sub->wire;
+		spec.only = sub->wire;
+	return spec;
 }
 
 static void note(struct hf__subcall *sub, int result, int64_t number)
@@ -342,7 +343,7 @@ static void finish_subcall(struct hf__call *call)
 	sub->number = call->op.number;
 	if (sub->result)
 		memcpy(sub->detail, call->op.detail, sizeof sub->detail);
-	free(call);
+	hf__call_free(call);
 	if (atomic_fetch_sub(&work->pending, 1) == 1)
 		hf__sleep_wake_word(&work->pending);
 }
@@ -357,31 +358,29 @@ static int report(const struct hf__work *work)
 }
 
 /* Notes why a subcall was not started. A level that cannot be given up later is given up now. */
-static void note_failure(struct hf__subcall *sub, struct hf__call *call, int rc)
+static void note_failure(struct hf__subcall *sub, int rc)
 {
+	int64_t number = 0;
 	if (sub->want.verb == HF__OP_RELEASE && (rc == HF_ENOMEM || rc == HF_ESYSTEM))
-		rc = hf__call_run(call);
-	note(sub, rc, rc ? 0 : call->op.number);
+		rc = hf__call_number(describe(sub), &number);
+	note(sub, rc, number);
 	atomic_fetch_sub(&sub->work->pending, 1);
 }
 
 static void run_round(struct hf__work *work)
 {
-	struct hf__call call;
 	if (work->subs == 1) {
-		prepare(&work->sub[0], &call);
-		int rc = hf__call_run(&call);
-		note(&work->sub[0], rc, call.op.number);
+		int64_t number = 0;
+		int rc = hf__call_number(describe(&work->sub[0]), &number);
+		note(&work->sub[0], rc, number);
 		return;
 	}
 	atomic_store(&work->pending, (uint32_t)work->subs);
 	for (size_t i = 0; i < work->subs; i++) {
 		struct hf__subcall *sub = &work->sub[i];
-		prepare(sub, &call);
-		call.op.want.cancel = NULL;
-		int rc = hf__call_start_inner(&call, finish_subcall, sub);
+		int rc = hf__call_start_inner(describe(sub), finish_subcall, sub);
 		if (rc)
-			note_failure(sub, &call, rc);
+			note_failure(sub, rc);
 	}
 	uint32_t pending;
 	while ((pending = atomic_load(&work->pending)) > 0)
@@ -434,16 +433,14 @@ static void complete(struct hf__work *work)
 /* Starts rounds until one is under way, or there are no more. */
 static void advance(struct hf__work *work)
 {
-	struct hf__call call;
 	while (work->subs > 0) {
 		/* One more than subcalls, so that the last of them cannot end the round meanwhile. */
 		atomic_store(&work->pending, (uint32_t)work->subs + 1);
 		for (size_t i = 0; i < work->subs; i++) {
 			struct hf__subcall *sub = &work->sub[i];
-			prepare(sub, &call);
-			int rc = hf__call_start(&call, complete_subcall, sub);
+			int rc = hf__call_start(describe(sub), complete_subcall, sub);
 			if (rc)
-				note_failure(sub, &call, rc);
+				note_failure(sub, rc);
 		}
 		if (atomic_fetch_sub(&work->pending, 1) != 1)
 			return;
@@ -461,11 +458,11 @@ static void nothing(void *arg, int result, int64_t number, const char *text)
 /* The first round too runs on a dispatcher, so that a completion never runs in the call that starts it. */
 static int start_first(const struct hf__several *several, struct hf__work *work)
 {
-	struct hf__call first;
 	int rc = HF_ECLOSED;
 	for (size_t i = 0; rc == HF_ECLOSED && i < several->n; i++) {
-		hf__call_init(&first, several->member[i].lock.at.client, HF__OP_NOTHING);
-		rc = hf__call_start(&first, nothing, work);
+		struct hf__spec spec = {.client = several->member[i].lock.at.client,
+		                        .want = {.verb = HF__OP_NOTHING}};
+		rc = hf__call_start(spec, nothing, work);
 	}
 	return rc;
 }

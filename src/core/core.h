@@ -170,7 +170,6 @@ struct hf__op {
 	struct hf__look *look;     /* the command of a query */
 	struct hf__thread *thread; /* of an acquire by the calling thread; its reference is ours */
 	struct hf__list siblings;  /* holds of an acquire of several permits, but for the first */
-	struct hf__buffer *rows;   /* out, where wanted: rows, each a size_t and that many bytes */
 	int64_t started_at;
 	int64_t number; /* out */
 	uint64_t owner; /* out: the owner of the hold that was granted, which may be a new number */

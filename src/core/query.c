@@ -176,14 +176,14 @@ static void lose_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 /* Copies the rows out; false without memory. */
 static bool take_rows(struct hf__op *op, const struct hf__answer *answer)
 {
-	for (size_t i = 0; op->rows && i < answer->rows; i++) {
+	for (size_t i = 0; op->want.rows && i < answer->rows; i++) {
 		size_t length;
 		const char *row = answer->row(answer, i, &length);
-		if (hf__buffer_reserve(op->rows, sizeof length + length))
+		if (hf__buffer_reserve(op->want.rows, sizeof length + length))
 			return false;
-		memcpy(op->rows->data + op->rows->length, &length, sizeof length);
-		memcpy(op->rows->data + op->rows->length + sizeof length, row, length);
-		op->rows->length += sizeof length + length;
+		memcpy(op->want.rows->data + op->want.rows->length, &length, sizeof length);
+		memcpy(op->want.rows->data + op->want.rows->length + sizeof length, row, length);
+		op->want.rows->length += sizeof length + length;
 	}
 	return true;
 }

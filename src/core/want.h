@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct hf__buffer;
 struct hf_cancel;
 
 enum hf__op_verb {
@@ -51,6 +52,7 @@ struct hf__want {
 	/* Of a request: `amount` strings with their NULs, or `amount` permit ids. Copied by the core. */
 	const char *words;
 	const unsigned char (*permit)[HF__PERMIT_SIZE];
+	struct hf__buffer *rows;  /* rows of the answer go here, or NULL */
 	uint64_t from;            /* the owner that wants to leave a double barrier */
 	struct hf_cancel *cancel; /* the host's own, or NULL: the core does not read it */
 	int32_t amount;           /* permits, counts */

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-int __wrap_hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg);
-int __wrap_hf__call_start_inner(const struct hf__call *call, void (*inner)(struct hf__call *call),
+int __wrap_hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg);
+int __wrap_hf__call_start_inner(struct hf__spec spec, void (*inner)(struct hf__call *call),
                                 void *arg);
-int __wrap_hf__call_run(struct hf__call *call);
+int __wrap_hf__call_run(struct hf__call *call, struct hf__spec spec);
+int __wrap_hf__call_number(struct hf__spec spec, int64_t *ret);
 void __wrap_hf_cancel_fire(hf_cancel *cancel);
 void __wrap_hf__handle_copy(struct hf__handle *handle, const struct hf__handle *from);
 void __wrap_hf__handle_close(struct hf__handle *handle);
@@ -87,57 +88,60 @@ void __wrap_hf_cancel_fire(hf_cancel *cancel)
 }
 
 /* Whoever waits would have to let the world go on. */
-int __wrap_hf__call_run(struct hf__call *call)
+int __wrap_hf__call_run(struct hf__call *call, struct hf__spec spec)
 {
-	(void)call;
+	(void)call, (void)spec;
 	watch_fail("blocking", "a call waits in a place where nothing may");
 }
 
+int __wrap_hf__call_number(struct hf__spec spec, int64_t *ret)
+{
+	(void)ret;
+	return __wrap_hf__call_run(NULL, spec);
+}
+
 /* A red lock that is opened asks its servers who they are. */
-int __wrap_hf__call_start_inner(const struct hf__call *call, void (*inner)(struct hf__call *call),
+int __wrap_hf__call_start_inner(struct hf__spec spec, void (*inner)(struct hf__call *call),
                                 void *arg)
 {
-	struct hf__call *copy = malloc(sizeof(*copy));
-	if (!copy)
+	struct hf__call *call = malloc(sizeof(*call));
+	if (!call)
 		abort();
-	*copy = *call;
-	copy->arg = arg;
-	copy->op.result = 0;
-	snprintf(copy->op.text, sizeof copy->op.text, "%s", call->client->config.shown);
-	inner(copy);
+	hf__call_init(call, &spec);
+	call->arg = arg;
+	snprintf(call->op.text, sizeof call->op.text, "%s", spec.client->config.shown);
+	inner(call);
 	return 0;
 }
 
-static bool misses_its_hold(const struct hf__call *call)
+static bool misses_its_hold(const struct hf__spec *spec)
 {
 	const struct hf__hold *hold =
-		call->only ? hf__call_hold(call->op.lock, call->op.want.owner) : NULL;
-	return call->only && (!hold || hold->cmd.wire != call->only);
+		spec->only ? hf__call_hold(spec->record, spec->want.owner) : NULL;
+	return spec->only && (!hold || hold->cmd.wire != spec->only);
 }
 
-int __wrap_hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg)
+int __wrap_hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg)
 {
-	struct node *node = node_of(call->client);
+	struct node *node = node_of(spec.client);
 	if (node->client->core.closed)
 		return HF_ECLOSED;
-	if (misses_its_hold(call))
+	if (misses_its_hold(&spec))
 		return HF_ELOST;
 	struct shot *shot = calloc(1, sizeof(*shot));
 	if (!shot)
 		abort();
-	struct hf__call *copy = &shot->call;
-	*copy = *call;
-	hf__list_init(&copy->in_cancel);
-	hf__list_init(&copy->in_done);
-	copy->done = done;
-	copy->arg = arg;
-	if (!hf__cancel_join(copy->op.want.cancel, copy)) {
+	struct hf__call *call = &shot->call;
+	hf__call_init(call, &spec);
+	call->done = done;
+	call->arg = arg;
+	if (!hf__cancel_join(spec.want.cancel, call)) {
 		free(shot);
 		return HF_ECANCELLED;
 	}
-	if (copy->op.lock)
-		copy->op.lock->refs++;
-	hf__core_start(&node->client->core, &copy->op, actor_now(node->process));
+	if (spec.record)
+		spec.record->refs++;
+	hf__core_start(&node->client->core, &call->op, actor_now(node->process));
 	return 0;
 }
 
