@@ -5,12 +5,13 @@
 
 int hf_barrier_open(hf_client *client, const char *name, hf_barrier **ret_barrier)
 {
-	if (!client || !name || !ret_barrier)
-		return hf__error(HF_EINVAL, "client, name or ret_barrier: NULL");
+	int rc = hf__handle_check_open(client, name, ret_barrier, "ret_barrier");
+	if (rc)
+		return rc;
 	hf_barrier *barrier = malloc(sizeof(*barrier));
 	if (!barrier)
 		return hf__error(HF_ENOMEM, "no memory for a barrier");
-	int rc = hf__handle_open_form(&barrier->at, client, HF__BARRIER, "barrier", name);
+	rc = hf__handle_open_form(&barrier->at, client, HF__BARRIER, "barrier", name);
 	if (rc) {
 		free(barrier);
 		return rc;
@@ -26,16 +27,18 @@ void hf_barrier_close(hf_barrier *barrier)
 	free(barrier);
 }
 
-static struct hf__spec describe(const hf_barrier *barrier, enum hf__verb verb, int64_t amount)
+static struct hf__spec describe(const hf_barrier *barrier, enum hf__verb verb)
 {
-	return hf__handle_describe_request(barrier ? &barrier->at : NULL, "barrier", verb, amount);
+	return hf__handle_describe_request(barrier ? &barrier->at : NULL, "barrier", verb);
 }
 
 /* ---- set ---- */
 
 static struct hf__spec describe_set(const hf_barrier *barrier)
 {
-	return describe(barrier, HF__LATCH_SET, 1);
+	struct hf__spec spec = describe(barrier, HF__LATCH_SET);
+	spec.want.amount = 1;
+	return spec;
 }
 
 int hf_barrier_set(hf_barrier *barrier)
@@ -57,7 +60,7 @@ int hf_barrier_set_async(hf_barrier *barrier, hf_done_fn *done, void *arg)
 
 static struct hf__spec describe_remove(const hf_barrier *barrier)
 {
-	return describe(barrier, HF__LATCH_DELETE, 0);
+	return describe(barrier, HF__LATCH_DELETE);
 }
 
 int hf_barrier_remove(hf_barrier *barrier)
@@ -74,7 +77,7 @@ int hf_barrier_remove_async(hf_barrier *barrier, hf_done_fn *done, void *arg)
 
 static struct hf__spec describe_is_set(const hf_barrier *barrier)
 {
-	return describe(barrier, HF__LOOK, 0);
+	return describe(barrier, HF__LOOK);
 }
 
 int hf_barrier_is_set(hf_barrier *barrier, int *ret_set)
@@ -95,7 +98,7 @@ int hf_barrier_is_set_async(hf_barrier *barrier, hf_done_fn *done, void *arg)
 
 static struct hf__spec describe_wait(const hf_barrier *barrier, const hf_wait_options *options)
 {
-	return hf__handle_describe_wait(barrier ? &barrier->at : NULL, "barrier", 1, options);
+	return hf__handle_describe_wait(barrier ? &barrier->at : NULL, "barrier", options);
 }
 
 int hf_barrier_wait(hf_barrier *barrier, const hf_wait_options *options)
@@ -114,14 +117,15 @@ int hf_barrier_wait_async(hf_barrier *barrier, const hf_wait_options *options, h
 int hf_double_barrier_open(hf_client *client, const char *name, int members,
                            hf_double_barrier **ret_barrier)
 {
-	if (!client || !name || !ret_barrier)
-		return hf__error(HF_EINVAL, "client, name or ret_barrier: NULL");
+	int rc = hf__handle_check_open(client, name, ret_barrier, "ret_barrier");
+	if (rc)
+		return rc;
 	if (members < 1)
 		return hf__error(HF_EINVAL, "members: %d is less than 1", members);
 	hf_double_barrier *barrier = calloc(1, sizeof(*barrier));
 	if (!barrier)
 		return hf__error(HF_ENOMEM, "no memory for a barrier");
-	int rc = hf__handle_open_form(&barrier->in, client, HF__MEMBER, "barrier", name);
+	rc = hf__handle_open_form(&barrier->in, client, HF__MEMBER, "barrier", name);
 	if (!rc) {
 		rc = hf__handle_open_form(&barrier->out, client, HF__EXIT, "barrier", name);
 		if (rc)
@@ -173,14 +177,14 @@ int hf_double_barrier_enter(hf_double_barrier *barrier, const hf_wait_options *o
 {
 	struct hf__call call;
 	if (!barrier)
-		return hf__error(HF_EINVAL, "barrier: NULL");
-	struct hf__spec spec =
-		hf__handle_describe_wait(&barrier->in, "barrier", barrier->members, options);
+		return hf__error_null("barrier");
+	struct hf__spec spec = hf__handle_describe_wait(&barrier->in, "barrier", options);
 	if (spec.error)
 		return spec.error;
 	if (!change(barrier, 0, busy))
-		return hf__error(HF_EDEADLOCK, "this handle is in, or on its way, already; every "
-		                               "member needs one of its own");
+		return hf__error(HF_EDEADLOCK, "this handle has entered already or is about to; "
+		                               "open a handle for each member");
+	spec.want.amount = barrier->members;
 	int rc = hf__call_run(&call, spec);
 	(void)change(barrier, busy, rc ? 0 : call.op.owner);
 	return rc;
@@ -190,7 +194,7 @@ int hf_double_barrier_enter(hf_double_barrier *barrier, const hf_wait_options *o
 static int wait_at_exit(const hf_double_barrier *barrier, uint64_t owner,
                         const hf_wait_options *options, int64_t until)
 {
-	struct hf__spec spec = hf__handle_describe_wait(&barrier->out, "barrier", 1, options);
+	struct hf__spec spec = hf__handle_describe_wait(&barrier->out, "barrier", options);
 	if (until != HF__NEVER) {
 		int64_t left = until - hf__clock_ms();
 		spec.want.wait_ms = left > 0 ? left : HF_NOWAIT;
@@ -226,13 +230,13 @@ static int leave(hf_double_barrier *barrier, uint64_t owner, const hf_wait_optio
 int hf_double_barrier_leave(hf_double_barrier *barrier, const hf_wait_options *options)
 {
 	if (!barrier)
-		return hf__error(HF_EINVAL, "barrier: NULL");
+		return hf__error_null("barrier");
 	int rc = hf__client_check(barrier->in.client);
 	if (rc)
 		return rc;
 	uint64_t owner = inside(barrier);
 	if (owner == 0 || owner == busy || !change(barrier, owner, busy))
-		return hf__error(HF_ENOTHELD, "this handle is not in");
+		return hf__error(HF_ENOTHELD, "this handle has not entered the barrier");
 	return leave(barrier, owner, options);
 }
 

@@ -25,7 +25,7 @@ void hf__call_init(struct hf__call *call, const struct hf__spec *spec)
 
 static int cancelled_before(void)
 {
-	return hf__error(HF_ECANCELLED, "cancelled before it began");
+	return hf__error(HF_ECANCELLED, "cancelled before the call began");
 }
 
 /* The token may have fired between joining it and the start. Mutex held. */
@@ -61,7 +61,7 @@ void hf__call_leave(struct hf_client *client)
 		hf__sleep_wake_word(&client->inside);
 }
 
-static const char hold_is_gone[] = "lost: the hold that this was about is gone";
+static const char hold_is_gone[] = "lost: the hold that this call was about is gone";
 
 static bool is_hold_of(const struct hf__hold *hold, uint64_t owner)
 {
@@ -228,7 +228,7 @@ int hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg)
 	if (spec.error)
 		return spec.error;
 	if (!done)
-		return hf__error(HF_EINVAL, "done: NULL");
+		return hf__error_null("done");
 	assert(!spec.want.by_thread);
 	struct hf__call *call = new_call(&spec, arg);
 	if (!call)

@@ -8,7 +8,7 @@
 int hf_owner_new(hf_owner **ret_owner)
 {
 	if (!ret_owner)
-		return hf__error(HF_EINVAL, "ret_owner: NULL");
+		return hf__error_null("ret_owner");
 	hf_owner *owner = malloc(sizeof(*owner));
 	if (!owner)
 		return hf__error(HF_ENOMEM, "no memory for an owner");
@@ -25,7 +25,7 @@ void hf_owner_free(hf_owner *owner)
 int hf_cancel_new(hf_cancel **ret_cancel)
 {
 	if (!ret_cancel)
-		return hf__error(HF_EINVAL, "ret_cancel: NULL");
+		return hf__error_null("ret_cancel");
 	hf_cancel *cancel = malloc(sizeof(*cancel));
 	if (!cancel)
 		return hf__error(HF_ENOMEM, "no memory for a cancel token");

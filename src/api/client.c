@@ -33,8 +33,9 @@ static void free_fork_page(const _Atomic bool *page)
 int hf__client_check(const struct hf_client *client)
 {
 	if (!atomic_load_explicit(client->ours, memory_order_relaxed))
-		return hf__error(HF_EFORKED,
-		                 "opened by the parent process; open a client in this one");
+		return hf__error(
+			HF_EFORKED,
+			"the client was opened by the parent process; open one after the fork");
 	return 0;
 }
 
@@ -171,7 +172,7 @@ int hf_client_open(const char *url, const hf_client_options *options, hf_client 
 {
 	hf_client_options ours;
 	if (!ret_client)
-		return hf__error(HF_EINVAL, "ret_client: NULL");
+		return hf__error_null("ret_client");
 	int rc = hf__options_copy(&ours, sizeof ours, options, "HF_CLIENT");
 	if (rc)
 		return rc;
@@ -214,7 +215,8 @@ int hf_client_close(hf_client *client)
 		return 0;
 	}
 	if (hf__engine_in_callback(&client->engine))
-		return hf__error(HF_EINVAL, "a client cannot be closed in one of its callbacks");
+		return hf__error(HF_EINVAL,
+		                 "a client cannot be closed in one of its own callbacks");
 	atomic_store(&client->closing, true);
 	(void)hf__call_number(spec, NULL);
 	wait_for_calls(client);
@@ -230,7 +232,7 @@ int hf_client_close(hf_client *client)
 int hf_client_uuid(hf_client *client, char ret_uuid[37])
 {
 	if (!client || !ret_uuid)
-		return hf__error(HF_EINVAL, "client or ret_uuid: NULL");
+		return hf__error_null(!client ? "client" : "ret_uuid");
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
@@ -242,7 +244,7 @@ int hf_client_ping(hf_client *client, int64_t *ret_us)
 {
 	struct hf__spec spec = {.client = client, .want = {.verb = HF__OP_PING}};
 	if (!client)
-		return hf__error(HF_EINVAL, "client: NULL");
+		return hf__error_null("client");
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
@@ -258,7 +260,7 @@ int hf_client_ping(hf_client *client, int64_t *ret_us)
 int hf_client_lease(hf_client *client, int64_t *ret_ms)
 {
 	if (!client || !ret_ms)
-		return hf__error(HF_EINVAL, "client or ret_ms: NULL");
+		return hf__error_null(!client ? "client" : "ret_ms");
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
@@ -273,22 +275,22 @@ int hf_client_lease(hf_client *client, int64_t *ret_ms)
 int hf_client_fd(hf_client *client)
 {
 	if (!client)
-		return hf__error(HF_EINVAL, "client: NULL");
+		return hf__error_null("client");
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
 	if (hf__engine_in_callback(&client->engine))
-		return hf__error(HF_EINVAL, "not in a callback");
+		return hf__error(HF_EINVAL, "hf_client_fd cannot be called in a callback");
 	int before = hf__call_guard();
 	rc = hf__engine_user_fd(&client->engine);
 	hf__call_unguard(before);
-	return rc < 0 ? hf__error(rc, "no descriptor left") : rc;
+	return rc < 0 ? hf__error(rc, "cannot create a file descriptor") : rc;
 }
 
 int hf_client_dispatch(hf_client *client)
 {
 	if (!client)
-		return hf__error(HF_EINVAL, "client: NULL");
+		return hf__error_null("client");
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
@@ -302,7 +304,7 @@ int hf_client_dispatch(hf_client *client)
 	hf__call_leave(client);
 	hf__client_unref(client);
 	hf__call_unguard(before);
-	return asked ? n : hf__error(HF_EINVAL, "hf_client_fd was not called before");
+	return asked ? n : hf__error(HF_EINVAL, "call hf_client_fd first");
 }
 
 /* Holds that count as held, and calls in a queue. */
@@ -324,9 +326,11 @@ int hf_client_stats(hf_client *client, hf_stats *ret_stats)
 {
 	hf_stats stats;
 	if (!client || !ret_stats)
-		return hf__error(HF_EINVAL, "client or ret_stats: NULL");
+		return hf__error_null(!client ? "client" : "ret_stats");
 	if (ret_stats->size < sizeof ret_stats->size)
-		return hf__error(HF_EINVAL, "ret_stats: its size is not set");
+		return hf__error(HF_EINVAL,
+		                 "ret_stats->size: %zu is too small; set it to sizeof(hf_stats)",
+		                 ret_stats->size);
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;

@@ -103,13 +103,16 @@ struct hf_cancel {
 /* ---- error.c ---- */
 /* Notes the detail for this thread and returns the number. */
 int hf__error(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The error of a pointer that must not be NULL; `name` is NULL if all of them were given. */
+int hf__error_null(const char *name);
 void hf__error_clear(void);
 
 /* ---- options.c ---- */
 /* Copies options of any release into ours, zero-filled; 0 or HF_EINVAL. NULL gives zeroes. */
 int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const char *macro);
 int hf__options_check_wait(int64_t wait_ms);
-int hf__options_check_lease(int64_t lease_ms);
+/* `name` is the argument, for the error text. */
+int hf__options_check_lease(const char *name, int64_t lease_ms);
 
 /* ---- client.c ---- */
 /* 0, or HF_EFORKED in a child; comes before any lock is taken. */
@@ -118,6 +121,9 @@ void hf__client_ref(struct hf_client *client);
 void hf__client_unref(struct hf_client *client);
 
 /* ---- handle.c ---- */
+/* Checks the pointers that every open function takes; `ret_name` names the last one. */
+int hf__handle_check_open(const struct hf_client *client, const char *name, const void *ret,
+                          const char *ret_name);
 /* Maps and checks the name, and takes the record; 0 or an error. */
 int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kind,
                     const char *name);
@@ -136,12 +142,14 @@ void hf__handle_close(struct hf__handle *handle);
 /* Describes a call of this verb on the object; `what` is the argument that must not be NULL. */
 struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char *what,
                                     enum hf__op_verb verb);
-/* Describes a request, with a number that the caller gave. */
 struct hf__spec hf__handle_describe_request(const struct hf__handle *handle, const char *what,
-                                            enum hf__verb request, int64_t amount);
-/* Describes an acquire of that amount, or a wait. */
+                                            enum hf__verb request);
+/* Describes an acquire of one permit, or a wait. */
 struct hf__spec hf__handle_describe_wait(const struct hf__handle *handle, const char *what,
-                                         int64_t amount, const hf_wait_options *options);
+                                         const hf_wait_options *options);
+/* Sets the number that the caller gave as this argument, if it is within the limits. */
+void hf__handle_set_amount(struct hf__spec *spec, const char *name, int64_t amount, int64_t least,
+                           int64_t most);
 
 /* ---- permits.c ---- */
 /* The id of a permit of this client, as users see it. */

@@ -41,6 +41,11 @@ int hf__error(int error, const char *format, ...)
 	return error;
 }
 
+int hf__error_null(const char *name)
+{
+	return name ? hf__error(HF_EINVAL, "%s must not be NULL", name) : 0;
+}
+
 void hf__error_clear(void)
 {
 	detail[0] = 0;

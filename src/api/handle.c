@@ -1,6 +1,7 @@
 /* Handles: one object of one client, whatever its kind. */
 #include "api/client.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,17 +23,18 @@ int hf__handle_map_name(const struct hf_client *client, const char *name,
 		ret_name[0] = 0;
 		int rc = client->map_name(client->map_arg, name, ret_name, HF__NAME_SIZE);
 		if (rc)
-			return hf__error(HF_EINVAL, "name: map_name refused it with %d", rc);
+			return hf__error(HF_EINVAL, "name: map_name returned %d", rc);
 	} else {
 		const char *prefix = client->config.name_prefix ? client->config.name_prefix : "";
 		if (snprintf(ret_name, HF__NAME_SIZE, "%s%s", prefix, name) >= HF__NAME_SIZE)
 			return hf__error(HF_EINVAL, "name: longer than 512 bytes with its prefix");
 	}
 	fault = memchr(ret_name, 0, HF__NAME_SIZE) ? fault_of(client, ret_name)
-	                                           : "name: has no end";
+	                                           : "name: map_name returned a name without a NUL";
 	if (fault && strcmp(name, ret_name) == 0)
 		return hf__error(HF_EINVAL, "%s", fault);
-	return fault ? hf__error(HF_EINVAL, "%s, as map_name or the prefix made it", fault) : 0;
+	return fault ? hf__error(HF_EINVAL, "%s (after map_name or name_prefix was applied)", fault)
+	             : 0;
 }
 
 static int open_record(struct hf__handle *handle, struct hf_client *client, int kind,
@@ -59,6 +61,12 @@ static int open_record(struct hf__handle *handle, struct hf_client *client, int 
 		return hf__error(HF_ENOMEM, "no memory for a handle");
 	hf__client_ref(client);
 	return 0;
+}
+
+int hf__handle_check_open(const struct hf_client *client, const char *name, const void *ret,
+                          const char *ret_name)
+{
+	return hf__error_null(!client ? "client" : !name ? "name" : !ret ? ret_name : NULL);
 }
 
 int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kind, const char *name)
@@ -114,7 +122,7 @@ struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char 
 {
 	struct hf__spec spec = {.want = {.verb = (uint8_t)verb}};
 	if (!handle) {
-		spec.error = hf__error(HF_EINVAL, "%s: NULL", what);
+		spec.error = hf__error_null(what);
 		return spec;
 	}
 	spec.error = hf__client_check(handle->client);
@@ -124,27 +132,36 @@ struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char 
 }
 
 struct hf__spec hf__handle_describe_request(const struct hf__handle *handle, const char *what,
-                                            enum hf__verb request, int64_t amount)
+                                            enum hf__verb request)
 {
 	struct hf__spec spec = hf__handle_describe(handle, what, HF__OP_REQUEST);
-	if (!spec.error && (amount < INT32_MIN || amount > INT32_MAX))
-		spec.error = hf__error(HF_EINVAL, "%s: %" PRId64 " is out of range", what, amount);
 	spec.want.request = (uint8_t)request;
-	spec.want.amount = (int32_t)amount;
 	return spec;
 }
 
 struct hf__spec hf__handle_describe_wait(const struct hf__handle *handle, const char *what,
-                                         int64_t amount, const hf_wait_options *options)
+                                         const hf_wait_options *options)
 {
 	hf_wait_options ours = {0};
-	struct hf__spec spec = hf__handle_describe_request(handle, what, HF__ASK, amount);
+	struct hf__spec spec = hf__handle_describe(handle, what, HF__OP_ACQUIRE);
 	if (!spec.error)
 		spec.error = hf__options_copy(&ours, sizeof ours, options, "HF_WAIT");
 	if (!spec.error)
 		spec.error = hf__options_check_wait(ours.wait_ms);
-	spec.want.verb = HF__OP_ACQUIRE;
+	spec.want.amount = 1;
 	spec.want.wait_ms = ours.wait_ms;
 	spec.want.cancel = ours.cancel;
 	return spec;
+}
+
+void hf__handle_set_amount(struct hf__spec *spec, const char *name, int64_t amount, int64_t least,
+                           int64_t most)
+{
+	assert(least >= INT32_MIN && most <= INT32_MAX);
+	if (!spec->error && (amount < least || amount > most))
+		spec->error = hf__error(HF_EINVAL,
+		                        "%s: %" PRId64 " is not between %" PRId64 " and %" PRId64,
+		                        name, amount, least, most);
+	if (!spec->error)
+		spec->want.amount = (int32_t)amount;
 }

@@ -271,7 +271,7 @@ static int ask(struct asking *asking, enum hf__verb verb, struct hf__lock *lock,
 
 static int not_understood(void)
 {
-	return hf__error(HF_EPROTOCOL, "the server's answer about locks is not understood");
+	return hf__error(HF_EPROTOCOL, "the server's list of locks was not understood");
 }
 
 /* Tells the rows from this place on. */
@@ -366,7 +366,7 @@ int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, voi
 	struct asking asking;
 	struct filter filter = {.pattern = pattern ? pattern : "*", .tell = tell, .arg = arg};
 	if (!client || !tell)
-		return hf__error(HF_EINVAL, "client or tell: NULL");
+		return hf__error_null(!client ? "client" : "tell");
 	int rc = begin(&asking, client, true);
 	if (rc)
 		return rc;
@@ -382,7 +382,7 @@ int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, voi
 	struct asking asking;
 	struct hf__handle handle;
 	if (!client || !name || !tell)
-		return hf__error(HF_EINVAL, "client, name or tell: NULL");
+		return hf__error_null(!client ? "client" : !name ? "name" : "tell");
 	int rc = hf__handle_open(&handle, client, HF_REENTRANT, name);
 	if (rc)
 		return rc;
@@ -405,7 +405,7 @@ int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg)
 {
 	struct asking asking;
 	if (!client || !tell)
-		return hf__error(HF_EINVAL, "client or tell: NULL");
+		return hf__error_null(!client ? "client" : "tell");
 	int rc = begin(&asking, client, false);
 	if (rc)
 		return rc;

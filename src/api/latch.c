@@ -1,17 +1,17 @@
 /* Latches: a count that goes down to zero, and callers that wait for that. */
 #include "api/client.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 int hf_latch_open(hf_client *client, const char *name, hf_latch **ret_latch)
 {
-	if (!client || !name || !ret_latch)
-		return hf__error(HF_EINVAL, "client, name or ret_latch: NULL");
+	int rc = hf__handle_check_open(client, name, ret_latch, "ret_latch");
+	if (rc)
+		return rc;
 	hf_latch *latch = malloc(sizeof(*latch));
 	if (!latch)
 		return hf__error(HF_ENOMEM, "no memory for a latch");
-	int rc = hf__handle_open_form(&latch->at, client, HF__LATCH, "latch", name);
+	rc = hf__handle_open_form(&latch->at, client, HF__LATCH, "latch", name);
 	if (rc) {
 		free(latch);
 		return rc;
@@ -27,18 +27,17 @@ void hf_latch_close(hf_latch *latch)
 	free(latch);
 }
 
-static struct hf__spec describe(const hf_latch *latch, enum hf__verb verb, int64_t count)
+static struct hf__spec describe(const hf_latch *latch, enum hf__verb verb)
 {
-	return hf__handle_describe_request(latch ? &latch->at : NULL, "latch", verb, count);
+	return hf__handle_describe_request(latch ? &latch->at : NULL, "latch", verb);
 }
 
 /* ---- try_set ---- */
 
 static struct hf__spec describe_set(const hf_latch *latch, int64_t count)
 {
-	struct hf__spec spec = describe(latch, HF__LATCH_SET, count);
-	if (!spec.error && count < 0)
-		spec.error = hf__error(HF_EINVAL, "count: %" PRId64 " is negative", count);
+	struct hf__spec spec = describe(latch, HF__LATCH_SET);
+	hf__handle_set_amount(&spec, "count", count, 0, INT32_MAX);
 	return spec;
 }
 
@@ -56,7 +55,7 @@ int hf_latch_try_set_async(hf_latch *latch, int64_t count, hf_done_fn *done, voi
 
 static struct hf__spec describe_count_down(const hf_latch *latch)
 {
-	return describe(latch, HF__LATCH_DOWN, 0);
+	return describe(latch, HF__LATCH_DOWN);
 }
 
 int hf_latch_count_down(hf_latch *latch)
@@ -73,7 +72,7 @@ int hf_latch_count_down_async(hf_latch *latch, hf_done_fn *done, void *arg)
 
 static struct hf__spec describe_count(const hf_latch *latch)
 {
-	return describe(latch, HF__LOOK, 0);
+	return describe(latch, HF__LOOK);
 }
 
 int hf_latch_count(hf_latch *latch, int64_t *ret_count)
@@ -90,7 +89,7 @@ int hf_latch_count_async(hf_latch *latch, hf_done_fn *done, void *arg)
 
 static struct hf__spec describe_wait(const hf_latch *latch, const hf_wait_options *options)
 {
-	return hf__handle_describe_wait(latch ? &latch->at : NULL, "latch", 1, options);
+	return hf__handle_describe_wait(latch ? &latch->at : NULL, "latch", options);
 }
 
 int hf_latch_wait(hf_latch *latch, const hf_wait_options *options)
@@ -108,7 +107,7 @@ int hf_latch_wait_async(hf_latch *latch, const hf_wait_options *options, hf_done
 
 static struct hf__spec describe_delete(const hf_latch *latch)
 {
-	return describe(latch, HF__LATCH_DELETE, 0);
+	return describe(latch, HF__LATCH_DELETE);
 }
 
 int hf_latch_delete(hf_latch *latch, int *ret_done)

@@ -5,9 +5,12 @@
 #include "base/number.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MOST_SPIN_MS 60000
 
 static uint64_t owner_number(const hf_owner *owner)
 {
@@ -17,11 +20,19 @@ static uint64_t owner_number(const hf_owner *owner)
 static int check(const hf_lock *lock)
 {
 	if (!lock)
-		return hf__error(HF_EINVAL, "lock: NULL");
+		return hf__error_null("lock");
 	return hf__client_check(lock->at.client);
 }
 
 /* ---- opening ---- */
+
+static int check_pause(const char *name, int64_t pause_ms)
+{
+	if (pause_ms >= 1 && pause_ms <= MOST_SPIN_MS)
+		return 0;
+	return hf__error(HF_EINVAL, "%s: %" PRId64 " is not between 1 and %d", name, pause_ms,
+	                 MOST_SPIN_MS);
+}
 
 static int check_spin(const hf_lock_options *options, hf_kind kind, struct hf__spin *ret_spin)
 {
@@ -32,11 +43,15 @@ static int check_spin(const hf_lock_options *options, hf_kind kind, struct hf__s
 	if (!given)
 		return 0;
 	if (kind != HF_SPIN)
-		return hf__error(HF_EINVAL, "spin_ms: only a spin lock spins");
+		return hf__error(HF_EINVAL,
+		                 "spin_ms, spin_max_ms, spin_factor: only for HF_SPIN locks");
 	if (factor < 1 || factor > 1000)
 		return hf__error(HF_EINVAL, "spin_factor: %d is not between 1 and 1000", factor);
-	if (first < 1 || first > 60000 || most < 1 || most > 60000)
-		return hf__error(HF_EINVAL, "spin_ms, spin_max_ms: not between 1 and 60000");
+	int rc = check_pause("spin_ms", first);
+	if (!rc)
+		rc = check_pause("spin_max_ms", most);
+	if (rc)
+		return rc;
 	*ret_spin = (struct hf__spin){.first_ms = (uint16_t)first,
 	                              .most_ms = (uint16_t)(most < first ? first : most),
 	                              .factor = (uint16_t)factor};
@@ -47,14 +62,15 @@ int hf_lock_open_with(hf_client *client, hf_kind kind, const char *name,
                       const hf_lock_options *options, hf_lock **ret_lock)
 {
 	hf_lock_options ours;
-	if (!client || !name || !ret_lock)
-		return hf__error(HF_EINVAL, "client, name or ret_lock: NULL");
+	int rc = hf__handle_check_open(client, name, ret_lock, "ret_lock");
+	if (rc)
+		return rc;
 	if (kind < HF_REENTRANT || kind > HF_LEADER)
-		return hf__error(HF_EINVAL, "kind: %d is none", (int)kind);
+		return hf__error(HF_EINVAL, "kind: %d is not an hf_kind", (int)kind);
 	hf_lock *lock = calloc(1, sizeof(*lock));
 	if (!lock)
 		return hf__error(HF_ENOMEM, "no memory for a lock handle");
-	int rc = hf__options_copy(&ours, sizeof ours, options, "HF_LOCK");
+	rc = hf__options_copy(&ours, sizeof ours, options, "HF_LOCK");
 	if (!rc)
 		rc = check_spin(&ours, kind, &lock->spin);
 	if (!rc)
@@ -98,18 +114,23 @@ int hf_lock_open_group(hf_client *client, const char *group, const char *const *
                        hf_lock **ret_lock)
 {
 	char hashed[HF__VALUES_MAX][HF__VALUE_SIZE];
-	if (!client || !group || !values || !ret_lock)
-		return hf__error(HF_EINVAL, "client, group, values or ret_lock: NULL");
+	int rc = hf__error_null(!client     ? "client"
+	                        : !group    ? "group"
+	                        : !values   ? "values"
+	                        : !ret_lock ? "ret_lock"
+	                                    : NULL);
+	if (rc)
+		return rc;
 	if (n < 1 || n > HF__VALUES_MAX)
 		return hf__error(HF_EINVAL, "n: %zu is not between 1 and %d", n, HF__VALUES_MAX);
 	for (size_t i = 0; i < n; i++)
 		if (!values[i])
-			return hf__error(HF_EINVAL, "values[%zu]: NULL", i);
+			return hf__error(HF_EINVAL, "values[%zu] must not be NULL", i);
 	hf_lock *lock = calloc(1, sizeof(*lock));
 	if (!lock)
 		return hf__error(HF_ENOMEM, "no memory for a lock handle");
 	n = hash_values(values, n, hashed);
-	int rc = hf__handle_open_group(&lock->at, client, group, hashed[0], n);
+	rc = hf__handle_open_group(&lock->at, client, group, hashed[0], n);
 	if (rc) {
 		free(lock);
 		return rc;
@@ -177,13 +198,15 @@ static int check_token(const hf_lock *lock, int token)
 {
 	bool can = !hf__locks_several(lock) && lock->at.record->kind != HF_READ &&
 	           lock->at.record->kind != HF__GROUP;
-	return !token || can ? 0 : hf__error(HF_EINVAL, "token: this kind has none");
+	return !token || can
+	               ? 0
+	               : hf__error(HF_EINVAL, "token: locks of this kind have no fencing token");
 }
 
 static int check_value(const hf_lock *lock, const char *value)
 {
 	if (value && hf__locks_several(lock))
-		return hf__error(HF_EINVAL, "value: give it to the members");
+		return hf__error(HF_EINVAL, "value: a multi or red lock cannot publish one");
 	if (value && strlen(value) > HF__PUBLISHED_MAX)
 		return hf__error(HF_EINVAL, "value: longer than %d bytes", HF__PUBLISHED_MAX);
 	return 0;
@@ -193,13 +216,13 @@ static int check_revocable(const hf_lock *lock, int revocable)
 {
 	if (!revocable || (!hf__locks_several(lock) && hf__kind_of(lock->at.record)->session))
 		return 0;
-	return hf__error(HF_ENOTSUP, "revocable: only locks on ZooKeeper can be asked for");
+	return hf__error(HF_ENOTSUP, "revocable: only locks on ZooKeeper can be revoked");
 }
 
 static void need(struct hf__spec *spec, const void *ret, const char *name)
 {
 	if (!spec->error && !ret)
-		spec->error = hf__error(HF_EINVAL, "%s must not be NULL", name);
+		spec->error = hf__error_null(name);
 }
 
 /* ---- running them ---- */
@@ -224,7 +247,7 @@ static int run_int(struct hf__spec spec, int *ret)
 static int start(struct hf__spec spec, hf_done_fn *done, void *arg)
 {
 	if (!spec.error && spec.want.by_thread)
-		spec.error = hf__error(HF_EINVAL, "owner: an asynchronous call needs one");
+		spec.error = hf__error(HF_EINVAL, "owner must not be NULL in an asynchronous call");
 	if (spec.error)
 		return spec.error;
 	return spec.several ? hf__several_start(spec.several, &spec.want, done, arg)
@@ -245,7 +268,7 @@ static int check_acquire(const hf_lock *lock, const hf_acquire_options *options)
 {
 	int rc = hf__options_check_wait(options->wait_ms);
 	if (!rc && options->lease_ms)
-		rc = hf__options_check_lease(options->lease_ms);
+		rc = hf__options_check_lease("lease_ms", options->lease_ms);
 	if (!rc)
 		rc = check_token(lock, options->token);
 	if (!rc)
@@ -280,7 +303,7 @@ static int fail_late(const hf_lock *lock, uint64_t owner)
 		(void)run(undo, NULL);
 	}
 	return hf__error(HF_ELOST,
-	                 "lost: granted, but its lease ended before this thread ran again");
+	                 "lost: granted, but the lease expired before this thread ran again");
 }
 
 int hf_lock_acquire(hf_lock *lock, const hf_acquire_options *options)
@@ -307,7 +330,9 @@ static struct hf__spec describe_release(const hf_lock *lock, const hf_release_op
 	if (!spec.error)
 		spec.error = hf__options_copy(&ours, sizeof ours, options, "HF_RELEASE");
 	if (!spec.error && ours.wait_ms < 0)
-		spec.error = hf__error(HF_EINVAL, "wait_ms: negative");
+		spec.error = hf__error(HF_EINVAL,
+		                       "wait_ms: %" PRId64 " is negative; use 0 for the default",
+		                       ours.wait_ms);
 	if (!spec.error)
 		spec.error = hf__options_check_wait(ours.wait_ms);
 	set_owner(&spec, ours.owner);
@@ -337,7 +362,7 @@ static struct hf__spec describe_extend(const hf_lock *lock, const hf_owner *owne
 {
 	struct hf__spec spec = describe(lock, HF__OP_EXTEND);
 	if (!spec.error)
-		spec.error = hf__options_check_lease(lease_ms);
+		spec.error = hf__options_check_lease("lease_ms", lease_ms);
 	set_owner(&spec, owner);
 	spec.want.lease_ms = lease_ms;
 	return spec;
@@ -378,9 +403,10 @@ int hf_lock_revoke_async(hf_lock *lock, hf_done_fn *done, void *arg)
 
 static int check_waiter(const hf_lock *lock, const char *waiter)
 {
-	if (!waiter || !*waiter || strlen(waiter) > HF__WAITER_MAX)
-		return hf__error(HF_EINVAL, "waiter: %s",
-		                 !waiter || !*waiter ? "missing" : "too long");
+	if (!waiter || !*waiter)
+		return hf__error(HF_EINVAL, "waiter must not be NULL or empty");
+	if (strlen(waiter) > HF__WAITER_MAX)
+		return hf__error(HF_EINVAL, "waiter: longer than %d bytes", HF__WAITER_MAX);
 	const struct hf__traits *traits =
 		hf__locks_several(lock) ? NULL : hf__kind_of(lock->at.record);
 	if (!traits || !(traits->ordered || traits->session))
@@ -482,10 +508,18 @@ int hf_lock_hold_count_async(hf_lock *lock, hf_owner *owner, hf_done_fn *done, v
 
 /* ---- holder ---- */
 
+static int check_text(const char *ret_text, size_t size, const char *name)
+{
+	if (ret_text && size == 0)
+		return hf__error(HF_EINVAL, "size must not be 0");
+	return hf__error_null(ret_text ? NULL : name);
+}
+
 static int refuse_several(const hf_lock *lock)
 {
 	return hf__locks_several(lock)
-	               ? hf__error(HF_ENOTSUP, "a multi or red lock has many holders")
+	               ? hf__error(HF_ENOTSUP,
+	                           "a multi or red lock has several holders; ask its members")
 	               : 0;
 }
 
@@ -500,9 +534,10 @@ static struct hf__spec describe_holder(const hf_lock *lock)
 int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size)
 {
 	struct hf__call call;
-	if (!ret_holder || size == 0)
-		return hf__error(HF_EINVAL, "ret_holder: NULL or of no size");
-	int rc = hf__call_run(&call, describe_holder(lock));
+	int rc = check_text(ret_holder, size, "ret_holder");
+	if (rc)
+		return rc;
+	rc = hf__call_run(&call, describe_holder(lock));
 	if (!rc)
 		snprintf(ret_holder, size, "%s", call.op.text);
 	return rc;
@@ -556,7 +591,7 @@ int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 	int64_t token = 0;
 	int rc = check(lock);
 	if (!rc && !ret_token)
-		rc = hf__error(HF_EINVAL, "ret_token must not be NULL");
+		rc = hf__error_null("ret_token");
 	if (!rc)
 		rc = check_token(lock, 1);
 	if (rc)
@@ -579,9 +614,10 @@ int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t size)
 {
 	bool held = false;
-	if (!ret_identity || size == 0)
-		return hf__error(HF_EINVAL, "ret_identity: NULL or of no size");
-	int rc = check(lock);
+	int rc = check_text(ret_identity, size, "ret_identity");
+	if (rc)
+		return rc;
+	rc = check(lock);
 	if (!rc)
 		rc = refuse_several(lock);
 	if (rc)

@@ -61,21 +61,26 @@ static int compare_members(const void *a, const void *b)
 	return order ? order : strcmp(x->at.client->config.shown, y->at.client->config.shown);
 }
 
-static int check_members(hf_lock *const *members, size_t n, size_t least, size_t most)
+static int check_members(hf_lock *const *members, size_t n, hf_lock **ret_lock, size_t least,
+                         size_t most)
 {
+	if (!members || !ret_lock)
+		return hf__error_null(!members ? "members" : "ret_lock");
 	if (n < least || n > most)
 		return hf__error(HF_EINVAL, "n: %zu is not between %zu and %zu", n, least, most);
 	for (size_t i = 0; i < n; i++) {
 		if (!members[i])
-			return hf__error(HF_EINVAL, "members[%zu]: NULL", i);
+			return hf__error(HF_EINVAL, "members[%zu] must not be NULL", i);
 		if (hf__locks_several(members[i]))
-			return hf__error(HF_EINVAL, "members[%zu]: is itself a combination", i);
+			return hf__error(HF_EINVAL, "members[%zu] is itself a multi or red lock",
+			                 i);
 		int rc = hf__client_check(members[i]->at.client);
 		if (rc)
 			return rc;
 		for (size_t j = 0; j < i; j++)
 			if (members[j]->at.record == members[i]->at.record)
-				return hf__error(HF_EINVAL, "members[%zu] and [%zu]: the same lock",
+				return hf__error(HF_EINVAL,
+				                 "members[%zu] and members[%zu] are the same lock",
 				                 j, i);
 	}
 	return 0;
@@ -259,23 +264,19 @@ static int open_several(hf_lock *const *members, size_t n, size_t need, hf_lock 
 
 int hf_lock_open_multi(hf_lock *const *members, size_t n, hf_lock **ret_lock)
 {
-	if (!members || !ret_lock)
-		return hf__error(HF_EINVAL, "members or ret_lock: NULL");
-	int rc = check_members(members, n, 1, HF__MEMBERS_MAX);
+	int rc = check_members(members, n, ret_lock, 1, HF__MEMBERS_MAX);
 	return rc ? rc : open_several(members, n, n, ret_lock);
 }
 
 int hf_lock_open_red(hf_lock *const *members, size_t n, hf_lock **ret_lock)
 {
-	if (!members || !ret_lock)
-		return hf__error(HF_EINVAL, "members or ret_lock: NULL");
-	int rc = check_members(members, n, 3, 15);
+	int rc = check_members(members, n, ret_lock, 3, 15);
 	for (size_t i = 0; !rc && i < n; i++)
 		if (hf__kind_of(members[i]->at.record)->session)
 			rc = hf__error(
 				HF_ENOTSUP,
-				"members[%zu]: on ZooKeeper, where every lock is a majority's "
-				"already",
+				"members[%zu] is on ZooKeeper, where a majority of the servers "
+				"grants every lock already",
 				i);
 	return rc ? rc : open_several(members, n, n / 2 + 1, ret_lock);
 }

@@ -35,7 +35,7 @@ static void lost_meanwhile(struct hf__work *work, int64_t now, bool whole)
 	             hf__several_time_left(work, now) > 0;
 	work->result = HF_ELOST;
 	snprintf(work->detail, sizeof work->detail,
-	         "lost: a member was lost before the others were taken");
+	         "lost: a member was lost before all others were acquired");
 	hf__several_undo(work, again ? HF__PHASE_AGAIN : HF__PHASE_UNDO);
 }
 

@@ -20,29 +20,35 @@ int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const 
 	}
 	memset(ret_ours, 0, our_size);
 	if (size < sizeof size || size > MAX_SIZE)
-		return hf__error(HF_EINVAL, "options: size is %zu; make them with %s(...)", size,
+		return hf__error(HF_EINVAL,
+		                 "options->size is %zu; fill in the options with %s(...)", size,
 		                 macro);
 	for (size_t i = our_size; i < size; i++)
 		if (((const char *)theirs)[i])
 			return hf__error(HF_EINVAL,
-			                 "options: a field is set that this release does not know");
+			                 "options: a field that this release does not know is set");
 	memcpy(ret_ours, theirs, size < our_size ? size : our_size);
 	return 0;
 }
 
 int hf__options_check_wait(int64_t wait_ms)
 {
-	if (wait_ms < HF_NOWAIT || wait_ms > HF__LONGEST_MS)
+	if (wait_ms < HF_NOWAIT)
 		return hf__error(HF_EINVAL,
-		                 "wait_ms: %" PRId64 " is not HF_NOWAIT or 0 to %" PRId64, wait_ms,
-		                 HF__LONGEST_MS);
+		                 "wait_ms: %" PRId64 " is negative; use HF_NOWAIT to try once",
+		                 wait_ms);
+	if (wait_ms > HF__LONGEST_MS)
+		return hf__error(HF_EINVAL,
+		                 "wait_ms: %" PRId64 " is more than %" PRId64
+		                 "; use 0 to wait without limit",
+		                 wait_ms, HF__LONGEST_MS);
 	return 0;
 }
 
-int hf__options_check_lease(int64_t lease_ms)
+int hf__options_check_lease(const char *name, int64_t lease_ms)
 {
 	if (lease_ms < HF__LEAST_LEASE || lease_ms > HF__LONGEST_MS)
-		return hf__error(HF_EINVAL, "lease_ms: %" PRId64 " is not %d to %" PRId64, lease_ms,
-		                 HF__LEAST_LEASE, HF__LONGEST_MS);
+		return hf__error(HF_EINVAL, "%s: %" PRId64 " is not between %d and %" PRId64, name,
+		                 lease_ms, HF__LEAST_LEASE, HF__LONGEST_MS);
 	return 0;
 }

@@ -1,20 +1,19 @@
 /* Permits that expire: each is a hold with an id. */
 #include "api/client.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define ID_LENGTH 32
 
 int hf_permits_open(hf_client *client, const char *name, hf_permits **ret_permits)
 {
-	if (!client || !name || !ret_permits)
-		return hf__error(HF_EINVAL, "client, name or ret_permits: NULL");
+	int rc = hf__handle_check_open(client, name, ret_permits, "ret_permits");
+	if (rc)
+		return rc;
 	hf_permits *permits = malloc(sizeof(*permits));
 	if (!permits)
 		return hf__error(HF_ENOMEM, "no memory for permits");
-	int rc = hf__handle_open_form(&permits->at, client, HF__PERMITS, "permits", name);
+	rc = hf__handle_open_form(&permits->at, client, HF__PERMITS, "permits", name);
 	if (rc) {
 		free(permits);
 		return rc;
@@ -66,16 +65,9 @@ static int read_id(const char *text, unsigned char ret_id[HF__PERMIT_SIZE])
 
 /* ---- describing calls ---- */
 
-static struct hf__spec describe(const hf_permits *permits, enum hf__verb verb, int64_t n)
+static struct hf__spec describe(const hf_permits *permits, enum hf__verb verb)
 {
-	return hf__handle_describe_request(permits ? &permits->at : NULL, "permits", verb, n);
-}
-
-static int check_number(int n)
-{
-	if (n >= 1 && n <= HF__PERMITS_MAX)
-		return 0;
-	return hf__error(HF_EINVAL, "n: %d is not between 1 and %d", n, HF__PERMITS_MAX);
+	return hf__handle_describe_request(permits ? &permits->at : NULL, "permits", verb);
 }
 
 /* Reads the ids into memory that the description owns until the call has begun. */
@@ -97,11 +89,10 @@ static int read_ids(struct hf__spec *spec, const hf_permit_id *ids, int n)
 static struct hf__spec describe_with_ids(const hf_permits *permits, enum hf__verb verb,
                                          const hf_permit_id *ids, int n)
 {
-	struct hf__spec spec = describe(permits, verb, n);
-	if (!spec.error)
-		spec.error = check_number(n);
+	struct hf__spec spec = describe(permits, verb);
+	hf__handle_set_amount(&spec, "n", n, 1, HF__PERMITS_MAX);
 	if (!spec.error && !ids)
-		spec.error = hf__error(HF_EINVAL, "ids: NULL");
+		spec.error = hf__error_null("ids");
 	if (!spec.error)
 		spec.error = read_ids(&spec, ids, n);
 	return spec;
@@ -128,15 +119,14 @@ static struct hf__spec describe_acquire(const hf_permits *permits, int n,
                                         const hf_permits_options *options)
 {
 	hf_permits_options ours = {0};
-	struct hf__spec spec = describe(permits, HF__ASK, n);
-	if (!spec.error)
-		spec.error = check_number(n);
+	struct hf__spec spec = describe(permits, HF__ASK);
+	hf__handle_set_amount(&spec, "n", n, 1, HF__PERMITS_MAX);
 	if (!spec.error)
 		spec.error = hf__options_copy(&ours, sizeof ours, options, "HF_PERMITS");
 	if (!spec.error)
 		spec.error = hf__options_check_wait(ours.wait_ms);
 	if (!spec.error && ours.lease_ms)
-		spec.error = hf__options_check_lease(ours.lease_ms);
+		spec.error = hf__options_check_lease("lease_ms", ours.lease_ms);
 	spec.want.verb = HF__OP_ACQUIRE;
 	spec.want.wait_ms = ours.wait_ms;
 	spec.want.lease_ms = ours.lease_ms;
@@ -151,7 +141,7 @@ int hf_permits_acquire(hf_permits *permits, int n, const hf_permits_options *opt
 	struct hf__call call;
 	struct hf__spec spec = describe_acquire(permits, n, options);
 	if (!spec.error && !ret_ids)
-		spec.error = hf__error(HF_EINVAL, "ret_ids: NULL");
+		spec.error = hf__error_null("ret_ids");
 	int rc = hf__call_run(&call, spec);
 	for (int i = 0; !rc && i < n; i++)
 		hf__permits_id(permits->at.client, call.op.owner + (uint64_t)i, ret_ids[i]);
@@ -186,7 +176,7 @@ int hf_permits_release_async(hf_permits *permits, const hf_permit_id *ids, int n
 
 static struct hf__spec describe_extend(const hf_permits *permits, const char *id, int64_t lease_ms)
 {
-	struct hf__spec spec = {.error = hf__options_check_lease(lease_ms)};
+	struct hf__spec spec = {.error = hf__options_check_lease("lease_ms", lease_ms)};
 	if (!spec.error)
 		spec = describe_with_ids(permits, HF__PERMITS_EXTEND, (const hf_permit_id *)id, 1);
 	spec.want.lease_ms = lease_ms;
@@ -225,41 +215,40 @@ int hf_permits_lease_async(hf_permits *permits, const hf_permit_id id, hf_done_f
 
 int hf_permits_available(hf_permits *permits, int64_t *ret_permits)
 {
-	return hf__call_number(describe(permits, HF__PERMITS_AVAILABLE, 0), ret_permits);
+	return hf__call_number(describe(permits, HF__PERMITS_AVAILABLE), ret_permits);
 }
 
 int hf_permits_available_async(hf_permits *permits, hf_done_fn *done, void *arg)
 {
-	return hf__call_start(describe(permits, HF__PERMITS_AVAILABLE, 0), done, arg);
+	return hf__call_start(describe(permits, HF__PERMITS_AVAILABLE), done, arg);
 }
 
 int hf_permits_acquired(hf_permits *permits, int64_t *ret_permits)
 {
-	return hf__call_number(describe(permits, HF__PERMITS_ACQUIRED, 0), ret_permits);
+	return hf__call_number(describe(permits, HF__PERMITS_ACQUIRED), ret_permits);
 }
 
 int hf_permits_acquired_async(hf_permits *permits, hf_done_fn *done, void *arg)
 {
-	return hf__call_start(describe(permits, HF__PERMITS_ACQUIRED, 0), done, arg);
+	return hf__call_start(describe(permits, HF__PERMITS_ACQUIRED), done, arg);
 }
 
 int hf_permits_total(hf_permits *permits, int64_t *ret_permits)
 {
-	return hf__call_number(describe(permits, HF__PERMITS_TOTAL, 0), ret_permits);
+	return hf__call_number(describe(permits, HF__PERMITS_TOTAL), ret_permits);
 }
 
 int hf_permits_total_async(hf_permits *permits, hf_done_fn *done, void *arg)
 {
-	return hf__call_start(describe(permits, HF__PERMITS_TOTAL, 0), done, arg);
+	return hf__call_start(describe(permits, HF__PERMITS_TOTAL), done, arg);
 }
 
 /* ---- try_set, set, add ---- */
 
 static struct hf__spec describe_total(const hf_permits *permits, enum hf__verb verb, int64_t total)
 {
-	struct hf__spec spec = describe(permits, verb, total);
-	if (!spec.error && total < 0)
-		spec.error = hf__error(HF_EINVAL, "total: %" PRId64 " is negative", total);
+	struct hf__spec spec = describe(permits, verb);
+	hf__handle_set_amount(&spec, "total", total, 0, INT32_MAX);
 	return spec;
 }
 
@@ -283,14 +272,21 @@ int hf_permits_set_async(hf_permits *permits, int64_t total, hf_done_fn *done, v
 	return hf__call_start(describe_total(permits, HF__PERMITS_SET, total), done, arg);
 }
 
+static struct hf__spec describe_add(const hf_permits *permits, int64_t n)
+{
+	struct hf__spec spec = describe(permits, HF__PERMITS_ADD);
+	hf__handle_set_amount(&spec, "n", n, INT32_MIN, INT32_MAX);
+	return spec;
+}
+
 int hf_permits_add(hf_permits *permits, int64_t n)
 {
-	return hf__call_number(describe(permits, HF__PERMITS_ADD, n), NULL);
+	return hf__call_number(describe_add(permits, n), NULL);
 }
 
 int hf_permits_add_async(hf_permits *permits, int64_t n, hf_done_fn *done, void *arg)
 {
-	return hf__call_start(describe(permits, HF__PERMITS_ADD, n), done, arg);
+	return hf__call_start(describe_add(permits, n), done, arg);
 }
 
 /* ---- total_from ---- */
@@ -298,15 +294,17 @@ int hf_permits_add_async(hf_permits *permits, int64_t n, hf_done_fn *done, void 
 int hf_permits_total_from(hf_permits *permits, const char *name)
 {
 	char mapped[HF__NAME_SIZE];
-	struct hf__spec spec = describe(permits, HF__PERMITS_FROM, 1);
+	struct hf__spec spec = describe(permits, HF__PERMITS_FROM);
 	if (!spec.error && !name)
-		spec.error = hf__error(HF_EINVAL, "name: NULL");
+		spec.error = hf__error_null("name");
 	if (!spec.error && !hf__kind_of(permits->at.record)->session)
 		spec.error = hf__error(HF_ENOTSUP,
-		                       "on Redis and Valkey the total is stored with the permits");
+		                       "on Redis and Valkey the total is stored with the permits; "
+		                       "use hf_permits_set");
 	if (!spec.error)
 		spec.error = hf__handle_map_name(permits->at.client, name, mapped);
 	spec.want.words = mapped;
+	spec.want.amount = 1;
 	return hf__call_number(spec, NULL);
 }
 

@@ -75,8 +75,8 @@ static bool share_a_word(const char *a, const char *b)
 static int one_server(const struct hf__several *several, size_t one, size_t other)
 {
 	return hf__error(HF_EINVAL,
-	                 "members: %s and %s are one server, or one is the other's replica; a "
-	                 "majority of them proves nothing",
+	                 "members: %s and %s are one server, or one is a replica of the other; "
+	                 "a majority needs independent servers",
 	                 several->member[one].lock.at.client->config.shown,
 	                 several->member[other].lock.at.client->config.shown);
 }
@@ -87,7 +87,7 @@ static int check_answers(const struct hf__several *several, const struct questio
 		const char *shown = several->member[i].lock.at.client->config.shown;
 		if (question[i].result == HF_EDENIED)
 			return hf__error(HF_EDENIED,
-			                 "%s: its user may not run INFO, which is needed to see "
+			                 "%s: the user lacks the right to run INFO, which shows "
 			                 "whether the servers are independent",
 			                 shown);
 		for (size_t j = 0; j < i; j++)
@@ -242,7 +242,7 @@ static void too_few(struct hf__work *work, size_t heard, size_t got)
 	work->heard = heard >= several->need || (work->cut && work->heard);
 	work->result = work->heard ? HF_EBUSY : HF_ENOQUORUM;
 	snprintf(work->detail, sizeof work->detail,
-	         "%s: %zu of %zu servers granted it and %zu answered; %zu are needed",
+	         "%s: %zu of %zu servers granted the lock and %zu answered; %zu must grant it",
 	         several->member[0].lock.at.record->name, got, several->n, heard, several->need);
 	work->subs = 0;
 	hf__several_undo(work, HF__PHASE_AGAIN);
@@ -308,7 +308,7 @@ static void asked(struct hf__work *work, int64_t now)
 	work->result = rc;
 	if (!rc)
 		return;
-	snprintf(work->detail, sizeof work->detail, "lost: too few members hold it");
+	snprintf(work->detail, sizeof work->detail, "lost: too few members are still held");
 	hf__several_undo(work, HF__PHASE_UNDO);
 }
 

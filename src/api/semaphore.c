@@ -1,17 +1,17 @@
 /* Semaphores: permits without owners. */
 #include "api/client.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 int hf_semaphore_open(hf_client *client, const char *name, hf_semaphore **ret_semaphore)
 {
-	if (!client || !name || !ret_semaphore)
-		return hf__error(HF_EINVAL, "client, name or ret_semaphore: NULL");
+	int rc = hf__handle_check_open(client, name, ret_semaphore, "ret_semaphore");
+	if (rc)
+		return rc;
 	hf_semaphore *semaphore = malloc(sizeof(*semaphore));
 	if (!semaphore)
 		return hf__error(HF_ENOMEM, "no memory for a semaphore");
-	int rc = hf__handle_open_form(&semaphore->at, client, HF__SEMAPHORE, "semaphore", name);
+	rc = hf__handle_open_form(&semaphore->at, client, HF__SEMAPHORE, "semaphore", name);
 	if (rc) {
 		free(semaphore);
 		return rc;
@@ -27,15 +27,17 @@ void hf_semaphore_close(hf_semaphore *semaphore)
 	free(semaphore);
 }
 
-static struct hf__spec describe(const hf_semaphore *semaphore, enum hf__verb verb, int64_t permits)
+static struct hf__spec describe(const hf_semaphore *semaphore, enum hf__verb verb)
 {
-	return hf__handle_describe_request(semaphore ? &semaphore->at : NULL, "semaphore", verb,
-	                                   permits);
+	return hf__handle_describe_request(semaphore ? &semaphore->at : NULL, "semaphore", verb);
 }
 
-static int check_permits(int64_t permits)
+static struct hf__spec describe_with(const hf_semaphore *semaphore, enum hf__verb verb,
+                                     int64_t permits)
 {
-	return permits >= 0 ? 0 : hf__error(HF_EINVAL, "permits: %" PRId64 " is negative", permits);
+	struct hf__spec spec = describe(semaphore, verb);
+	hf__handle_set_amount(&spec, "permits", permits, 0, INT32_MAX);
+	return spec;
 }
 
 /* ---- acquire ---- */
@@ -43,10 +45,9 @@ static int check_permits(int64_t permits)
 static struct hf__spec describe_acquire(const hf_semaphore *semaphore, int64_t permits,
                                         const hf_wait_options *options)
 {
-	struct hf__spec spec = hf__handle_describe_wait(semaphore ? &semaphore->at : NULL,
-	                                                "semaphore", permits, options);
-	if (!spec.error)
-		spec.error = check_permits(permits);
+	struct hf__spec spec =
+		hf__handle_describe_wait(semaphore ? &semaphore->at : NULL, "semaphore", options);
+	hf__handle_set_amount(&spec, "permits", permits, 0, INT32_MAX);
 	if (permits == 0)
 		spec.want.verb = HF__OP_NOTHING;
 	return spec;
@@ -67,9 +68,7 @@ int hf_semaphore_acquire_async(hf_semaphore *semaphore, int64_t permits,
 
 static struct hf__spec describe_release(const hf_semaphore *semaphore, int64_t permits)
 {
-	struct hf__spec spec = describe(semaphore, HF__SEMAPHORE_RELEASE, permits);
-	if (!spec.error)
-		spec.error = check_permits(permits);
+	struct hf__spec spec = describe_with(semaphore, HF__SEMAPHORE_RELEASE, permits);
 	if (permits == 0)
 		spec.want.verb = HF__OP_NOTHING;
 	return spec;
@@ -90,10 +89,7 @@ int hf_semaphore_release_async(hf_semaphore *semaphore, int64_t permits, hf_done
 
 static struct hf__spec describe_release_if(const hf_semaphore *semaphore, int64_t permits)
 {
-	struct hf__spec spec = describe(semaphore, HF__SEMAPHORE_RELEASE_IF, permits);
-	if (!spec.error)
-		spec.error = check_permits(permits);
-	return spec;
+	return describe_with(semaphore, HF__SEMAPHORE_RELEASE_IF, permits);
 }
 
 int hf_semaphore_release_if_exists(hf_semaphore *semaphore, int64_t permits, int *ret_done)
@@ -111,11 +107,9 @@ int hf_semaphore_release_if_exists_async(hf_semaphore *semaphore, int64_t permit
 
 static struct hf__spec describe_set(const hf_semaphore *semaphore, int64_t permits, int64_t ttl_ms)
 {
-	struct hf__spec spec = describe(semaphore, HF__SEMAPHORE_SET, permits);
-	if (!spec.error)
-		spec.error = check_permits(permits);
+	struct hf__spec spec = describe_with(semaphore, HF__SEMAPHORE_SET, permits);
 	if (!spec.error && ttl_ms)
-		spec.error = hf__options_check_lease(ttl_ms);
+		spec.error = hf__options_check_lease("ttl_ms", ttl_ms);
 	spec.want.lease_ms = ttl_ms;
 	return spec;
 }
@@ -135,7 +129,9 @@ int hf_semaphore_try_set_async(hf_semaphore *semaphore, int64_t permits, int64_t
 
 static struct hf__spec describe_add(const hf_semaphore *semaphore, int64_t permits)
 {
-	return describe(semaphore, HF__SEMAPHORE_ADD, permits);
+	struct hf__spec spec = describe(semaphore, HF__SEMAPHORE_ADD);
+	hf__handle_set_amount(&spec, "permits", permits, INT32_MIN, INT32_MAX);
+	return spec;
 }
 
 int hf_semaphore_add(hf_semaphore *semaphore, int64_t permits)
@@ -152,7 +148,7 @@ int hf_semaphore_add_async(hf_semaphore *semaphore, int64_t permits, hf_done_fn 
 
 static struct hf__spec describe_drain(const hf_semaphore *semaphore)
 {
-	return describe(semaphore, HF__SEMAPHORE_DRAIN, 0);
+	return describe(semaphore, HF__SEMAPHORE_DRAIN);
 }
 
 int hf_semaphore_drain(hf_semaphore *semaphore, int64_t *ret_permits)
@@ -169,7 +165,7 @@ int hf_semaphore_drain_async(hf_semaphore *semaphore, hf_done_fn *done, void *ar
 
 static struct hf__spec describe_available(const hf_semaphore *semaphore)
 {
-	return describe(semaphore, HF__LOOK, 0);
+	return describe(semaphore, HF__LOOK);
 }
 
 int hf_semaphore_available(hf_semaphore *semaphore, int64_t *ret_permits)

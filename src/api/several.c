@@ -118,8 +118,8 @@ static void note_releases(struct hf__work *work)
 			owe(work, sub);
 		sub->result = HF_EUNKNOWN;
 		snprintf(sub->detail, sizeof sub->detail,
-		         "%s: another call of this owner was under way; it is released when that "
-		         "ends",
+		         "%s: another call of this owner is in progress; the member is "
+		         "released when that has finished",
 		         work->several->member[sub->member].lock.at.record->name);
 	}
 }
@@ -307,7 +307,8 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 		return rc;
 	if (work->result)
 		snprintf(work->detail, sizeof work->detail, "%s",
-		         work->result == HF_ELOST ? "lost: too few members hold it" : "not held");
+		         work->result == HF_ELOST ? "lost: too few members are still held"
+		                                  : "not held by this owner");
 	if (work->result != HF_ENOTHELD)
 		plan(work);
 	return 0;
@@ -482,7 +483,7 @@ int hf__several_start(struct hf__several *several, const struct hf__want *want, 
                       void *arg)
 {
 	if (!done)
-		return hf__error(HF_EINVAL, "done: NULL");
+		return hf__error_null("done");
 	struct hf__work *work = malloc(sizeof(*work));
 	if (!work)
 		return hf__error(HF_ENOMEM, "no memory for a call");
