@@ -1,4 +1,4 @@
-/* Barriers: one that keeps everybody waiting, and one whose members come and go together. */
+/* Barriers, and double barriers, whose members enter and leave together. */
 #include "api/client.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ int hf_barrier_set(hf_barrier *barrier)
 	int rc = hf__call_number(describe_set(barrier), &made);
 	if (rc || made)
 		return rc;
-	/* What existed already may be something else. */
+	/* The name may exist as something other than a barrier. */
 	return hf_barrier_is_set(barrier, NULL) == HF_ECONFLICT ? HF_ECONFLICT : 0;
 }
 
@@ -151,7 +151,7 @@ void hf_double_barrier_close(hf_double_barrier *barrier)
 	free(barrier);
 }
 
-static uint64_t inside(hf_double_barrier *barrier)
+static uint64_t current_owner(hf_double_barrier *barrier)
 {
 	pthread_mutex_lock(&barrier->mutex);
 	uint64_t owner = barrier->inside;
@@ -159,8 +159,8 @@ static uint64_t inside(hf_double_barrier *barrier)
 	return owner;
 }
 
-/* From one owner to another; false if somebody was faster. */
-static bool change(hf_double_barrier *barrier, uint64_t from, uint64_t to)
+/* Replaces the owner; false if another thread was faster. */
+static bool replace(hf_double_barrier *barrier, uint64_t from, uint64_t to)
 {
 	pthread_mutex_lock(&barrier->mutex);
 	bool done = barrier->inside == from;
@@ -170,7 +170,7 @@ static bool change(hf_double_barrier *barrier, uint64_t from, uint64_t to)
 	return done;
 }
 
-/* Whoever is on its way in or out has the handle to itself. */
+/* A call that enters or leaves has the handle to itself. */
 static const uint64_t busy = UINT64_MAX;
 
 int hf_double_barrier_enter(hf_double_barrier *barrier, const hf_wait_options *options)
@@ -181,16 +181,19 @@ int hf_double_barrier_enter(hf_double_barrier *barrier, const hf_wait_options *o
 	struct hf__spec spec = hf__handle_describe_wait(&barrier->in, "barrier", options);
 	if (spec.error)
 		return spec.error;
-	if (!change(barrier, 0, busy))
+	if (!replace(barrier, 0, busy))
 		return hf__error(HF_EDEADLOCK, "this handle has entered already or is about to; "
 		                               "open a handle for each member");
 	spec.want.amount = barrier->members;
 	int rc = hf__call_run(&call, spec);
-	(void)change(barrier, busy, rc ? 0 : call.op.owner);
+	(void)replace(barrier, busy, rc ? 0 : call.op.owner);
 	return rc;
 }
 
-/* Waits for what lets this member go on: to delete its node, or, once that is gone (owner 0), to leave. */
+/*
+ * Waits until this member may remove its node, or, if it has done that already (owner 0), until all
+ * others have left.
+ */
 static int wait_at_exit(const hf_double_barrier *barrier, uint64_t owner,
                         const hf_wait_options *options, int64_t until)
 {
@@ -219,11 +222,11 @@ static int leave(hf_double_barrier *barrier, uint64_t owner, const hf_wait_optio
 	if (!rc)
 		rc = wait_at_exit(barrier, owner, options, until);
 	if (rc) {
-		(void)change(barrier, busy, owner);
+		(void)replace(barrier, busy, owner);
 		return rc;
 	}
 	rc = release(barrier, owner);
-	(void)change(barrier, busy, 0);
+	(void)replace(barrier, busy, 0);
 	return rc ? rc : wait_at_exit(barrier, 0, options, until);
 }
 
@@ -234,8 +237,8 @@ int hf_double_barrier_leave(hf_double_barrier *barrier, const hf_wait_options *o
 	int rc = hf__client_check(barrier->in.client);
 	if (rc)
 		return rc;
-	uint64_t owner = inside(barrier);
-	if (owner == 0 || owner == busy || !change(barrier, owner, busy))
+	uint64_t owner = current_owner(barrier);
+	if (owner == 0 || owner == busy || !replace(barrier, owner, busy))
 		return hf__error(HF_ENOTHELD, "this handle has not entered the barrier");
 	return leave(barrier, owner, options);
 }
@@ -245,7 +248,7 @@ hf_state hf_double_barrier_state(hf_double_barrier *barrier)
 	hf_state state = HF_FREE;
 	if (!barrier || hf__client_check(barrier->in.client))
 		return HF_FREE;
-	uint64_t owner = inside(barrier);
+	uint64_t owner = current_owner(barrier);
 	if (owner != 0 && owner != busy)
 		(void)hf__lock_remaining(barrier->in.record, owner, hf__clock_ms(), &state);
 	return state;

@@ -1,4 +1,4 @@
-/* Calls: one machine underneath, waited for or completed by callback. */
+/* Runs calls: in a thread that waits, or asynchronously with a callback. */
 #include "api/client.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 void hf__call_init(struct hf__call *call, const struct hf__spec *spec)
 {
 	assert(!spec->error && !spec->several);
-	/* The texts after that are written before they are read. */
+	/* The texts that follow are written before they are read. */
 	memset(call, 0, offsetof(struct hf__call, op) + offsetof(struct hf__op, detail));
 	call->op.detail[0] = 0;
 	call->op.text[0] = 0;
@@ -23,15 +23,15 @@ void hf__call_init(struct hf__call *call, const struct hf__spec *spec)
 	hf__list_init(&call->in_done);
 }
 
-static int cancelled_before(void)
+static int fail_cancelled(void)
 {
 	return hf__error(HF_ECANCELLED, "cancelled before the call began");
 }
 
-/* The token may have fired between joining it and the start. Mutex held. */
+/* Checks the token again, which may have fired since the call joined it. Mutex held. */
 static void start(struct hf__call *call, int64_t now)
 {
-	bool inner = call->inner; /* those may be over, and freed, right after they began */
+	bool inner = call->inner; /* such a call may be finished and freed when this returns */
 	hf__core_start(&call->client->core, &call->op, now);
 	if (!inner && call->op.want.cancel && atomic_load(&call->op.want.cancel->fired))
 		hf__core_cancel(&call->client->core, &call->op, now);
@@ -54,7 +54,7 @@ void hf__call_enter(struct hf_client *client)
 	atomic_fetch_add(&client->inside, 1);
 }
 
-/* The last one out lets a close go on. */
+/* The last one to leave lets the close continue. */
 void hf__call_leave(struct hf_client *client)
 {
 	if (atomic_fetch_sub(&client->inside, 1) == 1 && atomic_load(&client->closing))
@@ -82,7 +82,7 @@ const struct hf__hold *hf__call_hold(const struct hf__lock *lock, uint64_t owner
 	return NULL;
 }
 
-/* The call is about one hold, and the owner has another or none. Mutex held. */
+/* The call is about one hold, but the owner has another one or none. Mutex held. */
 static bool misses_its_hold(const struct hf__call *call)
 {
 	if (!call->only)
@@ -120,7 +120,7 @@ int hf__call_run(struct hf__call *call, struct hf__spec spec)
 	hf__call_init(call, &spec);
 	if (!hf__cancel_join(spec.want.cancel, call)) {
 		hf__thread_unref(call->op.thread);
-		return cancelled_before();
+		return fail_cancelled();
 	}
 	int before = hf__call_guard();
 	hf__call_enter(client);
@@ -169,7 +169,7 @@ void hf__call_free(struct hf__call *call)
 	free(call);
 }
 
-/* What the caller's arguments point to may be gone when the call is run, so they are copied. */
+/* Copies what the arguments point to, which the call outlives. */
 static bool copy_arguments(struct hf__call *call, const struct hf__spec *spec)
 {
 	if (spec->want.value && !(call->value = strdup(spec->want.value)))
@@ -236,7 +236,7 @@ int hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg)
 	call->done = done;
 	if (!hf__cancel_join(spec.want.cancel, call)) {
 		hf__call_free(call);
-		return cancelled_before();
+		return fail_cancelled();
 	}
 	int rc = start_new(call);
 	if (rc) {

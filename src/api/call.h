@@ -53,14 +53,14 @@ static inline bool hf__call_has_thread(const struct hf__call *call)
 }
 
 /*
- * Brackets everything that takes the mutex, because a thread that is cancelled there would keep it.
- * unguard() gets what guard() returned.
+ * Bracket everything that takes the mutex, because a thread that is cancelled there would keep it.
+ * hf__call_unguard() takes what hf__call_guard() returned.
  */
 int hf__call_guard(void);
 void hf__call_unguard(int before);
 /*
- * Bracket whatever takes long: a close waits until all have left. leave() uses the client for a moment
- * after the close may go on, so its caller needs a reference, such as the one of a lock handle.
+ * Bracket whatever takes long: a close waits until all have left. leave() still uses the client
+ * after the close may continue, so its caller needs a reference, such as that of a lock handle.
  */
 void hf__call_enter(struct hf_client *client);
 void hf__call_leave(struct hf_client *client);

@@ -1,4 +1,4 @@
-/* Clients: opening, closing, and what can be asked of one. */
+/* Clients: opening, closing, and what one can say about itself. */
 #include "api/client.h"
 #include "redis/redis.h"
 #include "zk/new.h"
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A page that the kernel wipes in a forked child; NULL if it refuses. */
+/* A page that the kernel wipes in a forked child; NULL on failure. */
 static const _Atomic bool *new_fork_page(void)
 {
 	size_t size = (size_t)sysconf(_SC_PAGESIZE);
@@ -71,7 +71,7 @@ static int take_options(struct hf_client *client, const hf_client_options *optio
 	return client->on_log && !client->log ? HF_ENOMEM : 0;
 }
 
-/* Three lines: host, process, and what the program says of itself. */
+/* Three lines: host, process id, and how the program describes itself. */
 static void describe(const hf_client_options *options, char ret_text[HF__DESCRIPTION_SIZE])
 {
 	char host[256] = "";
@@ -86,7 +86,7 @@ static void describe(const hf_client_options *options, char ret_text[HF__DESCRIP
 			*at = ' ';
 }
 
-/* The parts that need nothing but memory. */
+/* Initialises the parts that need only memory. */
 static int init_parts(struct hf_client *client, const hf_client_options *options)
 {
 	uint64_t seed[2];
@@ -112,7 +112,7 @@ static int init_parts(struct hf_client *client, const hf_client_options *options
 	return client->ours ? 0 : HF_ESYSTEM;
 }
 
-/* Everything up to a running engine; on failure all is undone but the client itself. */
+/* Builds everything up to a running engine. On failure only the client itself is left. */
 static int build(struct hf_client *client, const hf_client_options *options, char *why, size_t size)
 {
 	int rc = take_options(client, options);
@@ -132,9 +132,9 @@ static int build(struct hf_client *client, const hf_client_options *options, cha
 	return rc;
 }
 
-static int first_contact(struct hf_client *client)
+static int connect_first(struct hf_client *client)
 {
-	/* The attempt has that limit itself, and knows the reason; this one only comes after it. */
+	/* The attempt has this limit itself and reports the reason; ours must not be reached first. */
 	struct hf__spec spec = {
 		.client = client,
 		.want = {.verb = HF__OP_LINK, .wait_ms = client->config.connect_timeout_ms + 1000}};
@@ -151,7 +151,7 @@ static int start(struct hf_client *client)
 		if (rc)
 			return hf__error(rc, "cannot start a thread");
 	}
-	return client->config.lazy ? 0 : first_contact(client);
+	return client->config.lazy ? 0 : connect_first(client);
 }
 
 static int open_client(const char *url, const hf_client_options *options, struct hf_client *client)
@@ -196,7 +196,7 @@ int hf_client_open(const char *url, const hf_client_options *options, hf_client 
 	return 0;
 }
 
-/* Waits until the last call is on its way out. */
+/* Waits until the last call has left. */
 static void wait_for_calls(struct hf_client *client)
 {
 	uint32_t inside;
@@ -307,7 +307,7 @@ int hf_client_dispatch(hf_client *client)
 	return asked ? n : hf__error(HF_EINVAL, "call hf_client_fd first");
 }
 
-/* Holds that count as held, and calls in a queue. */
+/* Counts holds and waiting calls. */
 static void count_now(struct hf_client *client, hf_stats *stats)
 {
 	struct hf__table_link *link = NULL;

@@ -8,7 +8,7 @@
 
 struct hf_event {
 	hf_state state;
-	const struct hf__lock *record; /* only to compare: it may be gone */
+	const struct hf__lock *record; /* to be compared only, since it may be freed */
 	uint64_t number;               /* of the owner */
 	uint64_t wire;                 /* of the hold */
 	int64_t remaining_ms;
@@ -55,7 +55,7 @@ static void take_done(struct hf_client *client, struct hf__list *ret_calls)
 	hf__engine_unlock(&client->engine);
 }
 
-/* The ids of granted permits, apart by spaces. */
+/* Writes the ids of the granted permits, separated by spaces. */
 static void write_ids(struct hf__call *call)
 {
 	for (int32_t i = 0; i < call->op.want.amount; i++) {
@@ -140,13 +140,13 @@ static bool take_news(struct hf_client *client, hf_event *ret_event)
 	return found;
 }
 
-static int tell_news(struct hf_client *client)
+static int report_news(struct hf_client *client)
 {
 	hf_event event;
 	int n = 0;
 	while (take_news(client, &event)) {
 		if (event.state == HF_LOST)
-			hf__several_lost(client, event.record, event.number, event.wire);
+			hf__red_handle_loss(client, event.record, event.number, event.wire);
 		if (client->on_event)
 			client->on_event(client->event_arg, &event);
 		n++;
@@ -174,7 +174,7 @@ static bool take_line(struct hf_client *client, struct hf__log_line *ret_line)
 	return found;
 }
 
-static int tell_log(struct hf_client *client)
+static int report_log(struct hf_client *client)
 {
 	struct hf__log_line line;
 	int n = 0;
@@ -187,5 +187,5 @@ static int tell_log(struct hf_client *client)
 
 int hf__dispatch_run(void *client)
 {
-	return complete_calls(client) + tell_news(client) + tell_log(client);
+	return complete_calls(client) + report_news(client) + report_log(client);
 }

@@ -1,4 +1,4 @@
-/* Error texts, and the detail line of each thread. */
+/* Error texts, and the detail of the last error of each thread. */
 #include "api/client.h"
 
 #include <stdarg.h>

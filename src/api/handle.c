@@ -1,4 +1,4 @@
-/* Handles: one object of one client, whatever its kind. */
+/* Handles: an object of a client, of any kind. */
 #include "api/client.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /*
- * The members of multi and red locks: opened as one, shared by all handles that name the same ones, kept while an
- * owner holds them, freed with the last that needs them.
+ * The members of multi and red locks. All handles that name the same members share one set of them.
+ * The set is kept while an owner holds it, and freed with the last reference.
  */
 #include "api/several.h"
 
@@ -29,7 +29,7 @@ static void free_several(struct hf__several *several)
 	free(several);
 }
 
-/* Nobody finds it any more. */
+/* From now on no new handle finds it. */
 static void unlist(struct hf__several *several)
 {
 	struct hf_client *client = several->member[0].lock.at.client;
@@ -50,7 +50,7 @@ void hf__members_unref(struct hf__several *several)
 	hf__call_unguard(before);
 }
 
-/* The same order for everybody who names the same locks, whatever order they name them in. */
+/* One order for all that name the same locks, whatever order they name them in. */
 static int compare_members(const void *a, const void *b)
 {
 	const struct hf_lock *x = &((const struct hf__member *)a)->lock;
@@ -122,7 +122,7 @@ static bool are_same(const struct hf__table_link *link, const void *key)
 	return same;
 }
 
-/* False if the last reference is gone, and it is about to be freed. */
+/* False if the last reference is gone and it is about to be freed. */
 static bool ref_if_alive(struct hf__several *several)
 {
 	uint32_t refs = atomic_load(&several->refs);
@@ -140,7 +140,7 @@ static uint32_t hash_of(const struct hf__table *table, const struct hf__several 
 	return hf__table_hash(table, record, several->n * sizeof(record[0]));
 }
 
-/* One that has the same members, if there is one, else this one, which others will find from now on. */
+/* An existing one with the same members, or else this one, which others find from now on. */
 static struct hf__several *share(struct hf__several *several)
 {
 	struct hf_client *client = several->member[0].lock.at.client;
@@ -161,7 +161,7 @@ static struct hf__several *share(struct hf__several *several)
 	return found;
 }
 
-/* What happened while there was no handle was not heard. */
+/* Finds out about losses that were not reported because there was no handle. */
 static void review(struct hf__several *several)
 {
 	pthread_mutex_lock(&several->mutex);
@@ -178,7 +178,7 @@ static void review(struct hf__several *several)
 	pthread_mutex_unlock(&several->mutex);
 }
 
-/* One more handle. The first one of a red lock makes it hear of losses. */
+/* One more handle. With the first one of a red lock, losses begin to be reported. */
 static int add_handle(struct hf__several *several)
 {
 	pthread_mutex_lock(&several->mutex);
@@ -270,7 +270,7 @@ int hf_lock_open_multi(hf_lock *const *members, size_t n, hf_lock **ret_lock)
 
 int hf_lock_open_red(hf_lock *const *members, size_t n, hf_lock **ret_lock)
 {
-	int rc = check_members(members, n, ret_lock, 3, 15);
+	int rc = check_members(members, n, ret_lock, HF__RED_LEAST, HF__RED_MOST);
 	for (size_t i = 0; !rc && i < n; i++)
 		if (hf__kind_of(members[i]->at.record)->session)
 			rc = hf__error(
@@ -290,7 +290,7 @@ void hf__members_close(struct hf__several *several)
 	hf__call_unguard(before);
 }
 
-/* Takes one out of the client's list, with a reference of the caller's; NULL if there is none. */
+/* Removes one from the client's table and returns a reference to it; NULL if there is none. */
 static struct hf__several *take_listed(struct hf_client *client)
 {
 	struct hf__several *found = NULL;

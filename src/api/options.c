@@ -1,10 +1,11 @@
-/* Options of any release, and what all of them have in common. */
+/* Options of any release, and the checks that several of them share. */
 #include "api/client.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define MAX_SIZE 4096 /* no release has options that large; a size above is garbage */
+/* No release has options that large: a greater size is garbage. */
+#define MAX_SIZE 4096
 
 int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const char *macro)
 {

@@ -1,4 +1,4 @@
-/* Permits that expire: each is a hold with an id. */
+/* Permits that expire: each one is a hold with an id. */
 #include "api/client.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Semaphores: permits without owners. */
+/* Semaphores: permits that have no owner. */
 #include "api/client.h"
 
 #include <stdlib.h>

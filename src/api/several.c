@@ -1,20 +1,22 @@
 /*
- * Several locks as one: multi locks, which want all of their members, and red locks, which want the
- * majority. A multi lock is one that needs as many members as it has.
+ * Several locks as one: multi locks, which need all of their members, and red locks, which need the
+ * majority. For this file a multi lock is one that needs as many members as it has.
  *
- * A call on it goes in rounds: a plan says what is asked of which members next, all of that is asked
- * at once, and when the last answer is there the plan goes on. A waiting thread runs the rounds itself;
- * an asynchronous call runs them where its members' completions run.
+ * A call on several locks runs in rounds. A plan decides which members get which subcall; all
+ * subcalls of a round start at once; when the last one has finished, the plan decides on the next
+ * round. A waiting thread runs the rounds itself; an asynchronous call runs them in the completions
+ * of its subcalls.
  */
 #include "api/several.h"
 
 #include "engine/sleep.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what the owner has of the whole ---- */
+/* ---- what the owner holds ---- */
 
 int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64_t now,
                               hf_state *ret_state)
@@ -25,7 +27,7 @@ int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64
 	struct hf__whole *whole = hf__whole_find(several, owner);
 	if (whole && whole->levels > 0)
 		left = hf__whole_left(whole, now, &state);
-	else if (!whole) /* the members may have been taken by other handles, or each alone */
+	else if (!whole) /* the owner may have acquired the members elsewhere */
 		left = hf__whole_left_elsewhere(several, owner, now, &state);
 	pthread_mutex_unlock(&several->mutex);
 	if (ret_state)
@@ -33,7 +35,7 @@ int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64
 	return left;
 }
 
-/* 0 or HF_ENOMEM. What is left of a hold that was lost is to be given back first. */
+/* 0 or HF_ENOMEM. What is left of a lost hold must be released first. */
 static int begin_acquire(struct hf__work *work, int64_t now)
 {
 	struct hf__several *several = work->several;
@@ -52,7 +54,10 @@ static int begin_acquire(struct hf__work *work, int64_t now)
 	return whole ? 0 : hf__error(HF_ENOMEM, "no memory for a hold");
 }
 
-/* Taken by other handles, or each alone: those members give a level up that have as many as enough have. */
+/*
+ * The owner acquired the members by other handles, or one by one. Those that have at least as many
+ * levels as the whole give one up.
+ */
 static uint64_t leave_elsewhere(struct hf__work *work)
 {
 	const struct hf__several *several = work->several;
@@ -76,7 +81,7 @@ static uint64_t leave_elsewhere(struct hf__work *work)
 	return members;
 }
 
-/* Gives up one level: its result is HF_ENOTHELD, HF_ELOST, or 0. Returns 0 or HF_ENOMEM. */
+/* Gives up one level; work->result is HF_ENOTHELD, HF_ELOST or 0. Returns 0 or HF_ENOMEM. */
 static int begin_release(struct hf__work *work, int64_t now)
 {
 	struct hf__several *several = work->several;
@@ -100,8 +105,8 @@ static int begin_release(struct hf__work *work, int64_t now)
 	return rc;
 }
 
-/* The member still has the level that it was asked to give up: it is given back in the background. */
-static void owe(const struct hf__work *work, const struct hf__subcall *sub)
+/* The member did not release the level, so it is counted again and released in the background. */
+static void count_again(const struct hf__work *work, const struct hf__subcall *sub)
 {
 	pthread_mutex_lock(&work->several->mutex);
 	hf__whole_add(&work->whole->stake[sub->member], sub->wire);
@@ -115,7 +120,7 @@ static void note_releases(struct hf__work *work)
 		if (sub->want.verb != HF__OP_RELEASE || sub->result != HF_EBUSY)
 			continue;
 		if (!HF__RED_MUTANT(BUSY_RELEASE))
-			owe(work, sub);
+			count_again(work, sub);
 		sub->result = HF_EUNKNOWN;
 		snprintf(sub->detail, sizeof sub->detail,
 		         "%s: another call of this owner is in progress; the member is "
@@ -124,7 +129,7 @@ static void note_releases(struct hf__work *work)
 	}
 }
 
-/* The call is at its end: what it left to be done goes on in the background. */
+/* The call finishes. What is left to do continues in the background. */
 static void leave(struct hf__work *work)
 {
 	struct hf__whole *whole = work->whole;
@@ -164,9 +169,9 @@ int64_t hf__several_time_left(const struct hf__work *work, int64_t now)
 	return work->deadline == HF__NEVER ? HF__NEVER : work->deadline - now;
 }
 
-/* Asks this of a member in the next round. */
-void hf__several_ask(struct hf__work *work, size_t member, const struct hf__want *want)
+void hf__several_add(struct hf__work *work, size_t member, const struct hf__want *want)
 {
+	assert(work->subs < HF__MEMBERS_MAX);
 	struct hf__subcall *sub = &work->sub[work->subs++];
 	*sub = (struct hf__subcall){.work = work, .member = member, .want = *want};
 	if (want->verb == HF__OP_RELEASE)
@@ -175,11 +180,11 @@ void hf__several_ask(struct hf__work *work, size_t member, const struct hf__want
 	sub->want.by_thread = work->want.by_thread;
 }
 
-void hf__several_ask_of(struct hf__work *work, uint64_t members, const struct hf__want *want)
+void hf__several_add_each(struct hf__work *work, uint64_t members, const struct hf__want *want)
 {
 	for (size_t i = 0; i < work->several->n; i++)
 		if (members >> i & 1)
-			hf__several_ask(work, i, want);
+			hf__several_add(work, i, want);
 }
 
 int64_t hf__several_limit(const struct hf__work *work)
@@ -196,11 +201,11 @@ void hf__several_undo(struct hf__work *work, enum hf__phase phase)
 {
 	struct hf__want want = {.verb = HF__OP_RELEASE};
 	work->phase = phase;
-	hf__several_ask_of(work, work->got, &want);
+	hf__several_add_each(work, work->got, &want);
 	work->got = 0;
 }
 
-/* A verb that all members get at once, or those that it is about. */
+/* A verb that all members get at once; a release goes to those that give up a level. */
 static void plan_once(struct hf__work *work)
 {
 	struct hf__several *several = work->several;
@@ -209,7 +214,7 @@ static void plan_once(struct hf__work *work)
 	size_t good = several->n - work->subs, yes = 0;
 	if (work->phase == HF__PHASE_BEGIN) {
 		work->phase = HF__PHASE_ONCE;
-		hf__several_ask_of(work, release ? work->leaving : UINT64_MAX, &work->want);
+		hf__several_add_each(work, release ? work->leaving : UINT64_MAX, &work->want);
 		return;
 	}
 	for (size_t i = 0; i < work->subs; i++) {
@@ -218,7 +223,7 @@ static void plan_once(struct hf__work *work)
 		yes += sub->result == 0 && sub->number;
 		number[i] = sub->result ? INT64_MIN : sub->number;
 	}
-	bool known = release && work->result; /* since before the first round */
+	bool known = release && work->result; /* decided before the first round */
 	if (!known && good < several->need)
 		hf__several_fail(work, &work->sub[hf__several_worst(work)]);
 	else if (work->want.verb == HF__OP_FORCE)
@@ -230,7 +235,7 @@ static void plan_once(struct hf__work *work)
 	work->subs = 0;
 }
 
-/* What is left of a hold that was lost goes first, a level of each member that has one in each round. */
+/* Releases what is left of a lost hold: in each round one level of each member that has one. */
 static bool plan_clearing(struct hf__work *work, int64_t now)
 {
 	int64_t limit = hf__several_limit(work), left = hf__several_time_left(work, now);
@@ -245,12 +250,12 @@ static bool plan_clearing(struct hf__work *work, int64_t now)
 		pthread_mutex_lock(&work->several->mutex);
 		uint64_t members = hf__whole_give(work->whole, work->wire);
 		pthread_mutex_unlock(&work->several->mutex);
-		hf__several_ask_of(work, members, &want);
+		hf__several_add_each(work, members, &want);
 	}
 	return work->subs > 0;
 }
 
-/* What was granted in this round. */
+/* Notes what was granted in this round. */
 static void note_grants(struct hf__work *work)
 {
 	for (size_t i = 0; i < work->subs; i++) {
@@ -282,7 +287,7 @@ static void plan(struct hf__work *work)
 		hf__red_plan(work, now);
 }
 
-/* Makes the call ready; it may be at its end already, with its result. 0 or HF_ENOMEM. */
+/* Prepares the call, which may have its result already. 0 or HF_ENOMEM. */
 static int begin(struct hf__work *work, struct hf__several *several, const struct hf__want *want)
 {
 	int64_t now = hf__clock_ms();
@@ -301,7 +306,7 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 		bool asks = want->verb != HF__OP_EXTEND;
 		work->result = state == HF_FREE && !asks ? HF_ENOTHELD : 0;
 		if (state == HF_FREE && asks)
-			return 0; /* the answer is none */
+			return 0; /* the answer is 0 */
 	}
 	if (rc)
 		return rc;
@@ -335,7 +340,7 @@ static void note(struct hf__subcall *sub, int result, int64_t number)
 		snprintf(sub->detail, sizeof sub->detail, "%s", hf_error_detail());
 }
 
-/* Under the member's mutex: nothing but the note, and a sign to the thread that waits. */
+/* Under the member's mutex: notes the result and wakes the waiting thread, and nothing else. */
 static void finish_subcall(struct hf__call *call)
 {
 	struct hf__subcall *sub = call->arg;
@@ -349,7 +354,7 @@ static void finish_subcall(struct hf__call *call)
 		hf__sleep_wake_word(&work->pending);
 }
 
-/* The result, and its detail for this thread. */
+/* Returns the result and sets its detail for this thread. */
 static int report(const struct hf__work *work)
 {
 	if (work->result)
@@ -358,7 +363,10 @@ static int report(const struct hf__work *work)
 	return 0;
 }
 
-/* Notes why a subcall was not started. A level that cannot be given up later is given up now. */
+/*
+ * Notes why a subcall was not started. A level must be released: where there is no memory to do it
+ * later, this thread does it now.
+ */
 static void note_failure(struct hf__subcall *sub, int rc)
 {
 	int64_t number = 0;
@@ -431,11 +439,11 @@ static void complete(struct hf__work *work)
 	free(work);
 }
 
-/* Starts rounds until one is under way, or there are no more. */
+/* Starts rounds until one has to be waited for, or there are no more. */
 static void advance(struct hf__work *work)
 {
 	while (work->subs > 0) {
-		/* One more than subcalls, so that the last of them cannot end the round meanwhile. */
+		/* One more than subcalls, so that the last of them cannot end the round before this loop. */
 		atomic_store(&work->pending, (uint32_t)work->subs + 1);
 		for (size_t i = 0; i < work->subs; i++) {
 			struct hf__subcall *sub = &work->sub[i];
@@ -450,30 +458,30 @@ static void advance(struct hf__work *work)
 	complete(work);
 }
 
-static void nothing(void *arg, int result, int64_t number, const char *text)
+static void begin_rounds(void *arg, int result, int64_t number, const char *text)
 {
 	(void)result, (void)number, (void)text;
 	advance(arg);
 }
 
-/* The first round too runs on a dispatcher, so that a completion never runs in the call that starts it. */
+/* The first round also runs on a dispatcher, so that no completion runs in the call that starts it. */
 static int start_first(const struct hf__several *several, struct hf__work *work)
 {
 	int rc = HF_ECLOSED;
 	for (size_t i = 0; rc == HF_ECLOSED && i < several->n; i++) {
 		struct hf__spec spec = {.client = several->member[i].lock.at.client,
 		                        .want = {.verb = HF__OP_NOTHING}};
-		rc = hf__call_start(spec, nothing, work);
+		rc = hf__call_start(spec, begin_rounds, work);
 	}
 	return rc;
 }
 
-/* It was made ready in vain. What it was to give up has been counted off, and is given up nevertheless. */
+/* The call could not be started. The levels that it was to release are released all the same. */
 static void drop(struct hf__work *work)
 {
 	for (size_t i = 0; i < work->subs; i++)
 		if (work->sub[i].want.verb == HF__OP_RELEASE)
-			owe(work, &work->sub[i]);
+			count_again(work, &work->sub[i]);
 	leave(work);
 	hf__members_unref(work->several);
 	free(work);

@@ -236,7 +236,7 @@ static void report_one(struct node *node)
 	}
 	if (found && state == HF_LOST) {
 		red.totals.losses++;
-		hf__several_lost(&node->shell, record, owner, wire);
+		hf__red_handle_loss(&node->shell, record, owner, wire);
 	}
 }
 
