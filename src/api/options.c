@@ -1,11 +1,10 @@
-/* Options of any release, and the checks that several of them share. */
+/* Copies options of any release, and checks what several of them have in common. */
 #include "api/client.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* No release has options that large: a greater size is garbage. */
-#define MAX_SIZE 4096
+#define MAX_SIZE 4096 /* larger than the options of any release; a greater size is garbage */
 
 int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const char *macro)
 {
@@ -21,13 +20,12 @@ int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const 
 	}
 	memset(ret_ours, 0, our_size);
 	if (size < sizeof size || size > MAX_SIZE)
-		return hf__error(HF_EINVAL,
-		                 "options->size is %zu; fill in the options with %s(...)", size,
-		                 macro);
+		return hf__error(HF_EINVAL, "options: the size is %zu; create them with %s(...)",
+		                 size, macro);
 	for (size_t i = our_size; i < size; i++)
 		if (((const char *)theirs)[i])
 			return hf__error(HF_EINVAL,
-			                 "options: a field that this release does not know is set");
+			                 "options: a field is set that this release does not know");
 	memcpy(ret_ours, theirs, size < our_size ? size : our_size);
 	return 0;
 }
@@ -39,10 +37,8 @@ int hf__options_check_wait(int64_t wait_ms)
 		                 "wait_ms: %" PRId64 " is negative; use HF_NOWAIT to try once",
 		                 wait_ms);
 	if (wait_ms > HF__LONGEST_MS)
-		return hf__error(HF_EINVAL,
-		                 "wait_ms: %" PRId64 " is more than %" PRId64
-		                 "; use 0 to wait without limit",
-		                 wait_ms, HF__LONGEST_MS);
+		return hf__error(HF_EINVAL, "wait_ms: %" PRId64 " is more than %" PRId64, wait_ms,
+		                 HF__LONGEST_MS);
 	return 0;
 }
 
