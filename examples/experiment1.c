@@ -3,9 +3,9 @@
  *
  *   experiment1 [URL [WATCHDOG-MS]]      default: embedded: and 6000
  *
- * A process takes the lock and never gives it back. Expected: the watchdog keeps the lock for as long
- * as the process lives, here twice its lease; after the process was killed the lock is free within
- * one lease. Returns 0 only if it went that way.
+ * A process acquires the lock and never releases it. Expected: the watchdog keeps the lock for as
+ * long as the process lives, here for two leases; after the process is killed, the lock is free
+ * within one lease. Exits with 0 only if that happened.
  */
 #include <holdfast/holdfast.h>
 
@@ -29,7 +29,7 @@ static int64_t elapsed_ms(void)
 	return (now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000;
 }
 
-__attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void report(const char *format, ...)
 {
 	va_list args;
 	printf("%6.3f s  ", (double)elapsed_ms() / 1000);
@@ -39,9 +39,9 @@ __attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
 	putchar('\n');
 }
 
-static int failed(const char *what, int rc)
+static int report_failure(const char *what, int rc)
 {
-	tell("%s: %s (%s)", what, hf_strerror(rc), hf_error_detail());
+	report("%s: %s (%s)", what, hf_strerror(rc), hf_error_detail());
 	return 1;
 }
 
@@ -49,12 +49,12 @@ static int open_lock(const char *url, int64_t watchdog_ms, hf_client **client, h
 {
 	int rc = hf_client_open(url, HF_CLIENT(.watchdog_ms = watchdog_ms), client);
 	if (rc)
-		return failed("open", rc);
+		return report_failure("open", rc);
 	rc = hf_lock_open(*client, HF_REENTRANT, NAME, lock);
-	return rc ? failed("open", rc) : 0;
+	return rc ? report_failure("open", rc) : 0;
 }
 
-/* In the child. */
+/* Runs in the child process. */
 static int hold_for_ever(const char *url, int64_t watchdog_ms, int ready_fd)
 {
 	hf_client *client;
@@ -63,8 +63,8 @@ static int hold_for_ever(const char *url, int64_t watchdog_ms, int ready_fd)
 		return 1;
 	int rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 2 * watchdog_ms));
 	if (rc)
-		return failed("holder: acquire", rc);
-	tell("holder: has the lock without a lease, and never releases it");
+		return report_failure("holder: acquire", rc);
+	report("holder: holds the lock without a lease and never releases it");
 	if (write(ready_fd, "!", 1) != 1)
 		return 1;
 	for (;;)
@@ -86,36 +86,36 @@ static pid_t start_holder(const char *url, int64_t watchdog_ms)
 	return ready ? pid : -1;
 }
 
-/* The lock must be held at every look. */
-static int watch_it_stay(hf_lock *lock, int64_t watchdog_ms)
+/* The lock must be held whenever the server is asked. */
+static int check_it_stays(hf_lock *lock, int64_t watchdog_ms)
 {
 	int64_t until = elapsed_ms() + 2 * watchdog_ms;
 	while (elapsed_ms() < until) {
 		int64_t ttl;
 		int rc = hf_lock_ttl(lock, &ttl);
 		if (rc)
-			return failed("watcher: ttl", rc);
+			return report_failure("watcher: ttl", rc);
 		if (ttl < 0) {
-			tell("watcher: the lock is free, and should not be");
+			report("watcher: the lock is free, but should be held");
 			return 1;
 		}
-		tell("watcher: held, the server keeps it for %d ms", (int)ttl);
+		report("watcher: held; the server keeps it for another %d ms", (int)ttl);
 		usleep((useconds_t)(watchdog_ms / 6 * 1000));
 	}
 	return 0;
 }
 
-static int watch_it_free(hf_lock *lock, int64_t watchdog_ms)
+static int wait_until_free(hf_lock *lock, int64_t watchdog_ms)
 {
 	int64_t killed_at = elapsed_ms();
 	int rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 2 * watchdog_ms));
 	if (rc)
-		return failed("watcher: acquire", rc);
+		return report_failure("watcher: acquire", rc);
 	int64_t took = elapsed_ms() - killed_at;
-	tell("watcher: got the lock %d ms after the holder died", (int)took);
+	report("watcher: got the lock %d ms after the holder died", (int)took);
 	rc = hf_lock_release(lock);
 	if (rc)
-		return failed("watcher: release", rc);
+		return report_failure("watcher: release", rc);
 	return took > watchdog_ms + SLACK_MS;
 }
 
@@ -132,14 +132,14 @@ int main(int argc, char **argv)
 		return 1;
 	int wrong = open_lock(url, watchdog_ms, &client, &lock);
 	if (!wrong)
-		wrong = watch_it_stay(lock, watchdog_ms);
+		wrong = check_it_stays(lock, watchdog_ms);
 	kill(holder, SIGKILL);
 	waitpid(holder, NULL, 0);
-	tell("the holder was killed");
+	report("the holder was killed");
 	if (!wrong)
-		wrong = watch_it_free(lock, watchdog_ms);
+		wrong = wait_until_free(lock, watchdog_ms);
 	hf_lock_close(lock);
 	hf_client_close(client);
-	tell("%s", wrong ? "NOT as expected" : "as expected");
+	report("%s", wrong ? "NOT as expected" : "as expected");
 	return wrong;
 }

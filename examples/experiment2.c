@@ -3,9 +3,10 @@
  *
  *   experiment2 [URL]      default: embedded:
  *
- * Both threads want the lock at the same time. Expected: the second gets in after 3 s, when the lease
- * of the first has ended; both releases, at 5 s and at 8 s, answer that the lock was lost; nothing
- * else breaks: in the end the lock is free and can be taken again. Returns 0 only if it went that way.
+ * Both threads ask for the lock at the same time. Expected: the second one is granted the lock
+ * after 3 s, when the lease of the first has expired; both releases, at 5 s and at 8 s, return
+ * HF_ELOST; nothing else breaks: in the end the lock is free and can be acquired again. Exits
+ * with 0 only if that happened.
  */
 #include <holdfast/holdfast.h>
 
@@ -21,7 +22,7 @@
 struct worker {
 	hf_lock *lock;
 	const char *name;
-	int64_t in_at;
+	int64_t granted_at;
 	int acquired;
 	int released;
 };
@@ -35,7 +36,7 @@ static int64_t elapsed_ms(void)
 	return (now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000;
 }
 
-static void tell(const char *who, const char *what, int rc)
+static void report(const char *who, const char *what, int rc)
 {
 	printf("%6.3f s  %s: %s", (double)elapsed_ms() / 1000, who, what);
 	if (rc)
@@ -46,31 +47,31 @@ static void tell(const char *who, const char *what, int rc)
 static void *work(void *arg)
 {
 	struct worker *worker = arg;
-	tell(worker->name, "asks for the lock with a lease of 3 s", 0);
+	report(worker->name, "asks for the lock with a lease of 3 s", 0);
 	worker->acquired =
 		hf_lock_acquire(worker->lock, HF_ACQUIRE(.wait_ms = 20000, .lease_ms = LEASE_MS));
-	worker->in_at = elapsed_ms();
-	tell(worker->name, worker->acquired ? "acquire" : "is in, and works for 5 s",
-	     worker->acquired);
+	worker->granted_at = elapsed_ms();
+	report(worker->name, worker->acquired ? "acquire" : "holds the lock and works for 5 s",
+	       worker->acquired);
 	if (worker->acquired)
 		return NULL;
 	sleep(WORK_S);
 	worker->released = hf_lock_release(worker->lock);
-	tell(worker->name, "release", worker->released);
+	report(worker->name, "release", worker->released);
 	return NULL;
 }
 
-/* The lock must be free, and good for another round. */
+/* The lock must be free and usable again. */
 static int use_once_more(hf_lock *lock)
 {
 	int locked = 1;
 	int rc = hf_lock_is_locked(lock, &locked);
-	tell("main", locked ? "the lock is still held" : "the lock is free", rc);
+	report("main", locked ? "the lock is still held" : "the lock is free", rc);
 	if (!rc)
 		rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT));
 	if (!rc)
 		rc = hf_lock_release(lock);
-	tell("main", rc ? "use once more" : "took and released it once more", rc);
+	report("main", rc ? "acquire and release again" : "acquired and released it again", rc);
 	return rc || locked;
 }
 
@@ -86,8 +87,9 @@ static int run(hf_lock *lock)
 	pthread_join(thread_b, NULL);
 	if (a.acquired || b.acquired)
 		return 1;
-	int64_t gap = a.in_at < b.in_at ? b.in_at - a.in_at : a.in_at - b.in_at;
-	printf("          the second got in %d ms after the first\n", (int)gap);
+	int64_t gap = a.granted_at < b.granted_at ? b.granted_at - a.granted_at
+	                                          : a.granted_at - b.granted_at;
+	printf("          the second was granted the lock %d ms after the first\n", (int)gap);
 	int wrong = gap < LEASE_MS - SLACK_MS || gap > LEASE_MS + SLACK_MS;
 	wrong |= a.released != HF_ELOST || b.released != HF_ELOST;
 	return use_once_more(lock) || wrong;
@@ -103,10 +105,10 @@ int main(int argc, char **argv)
 	if (!rc)
 		rc = hf_lock_open(client, HF_REENTRANT, "experiment2", &lock);
 	if (rc)
-		tell("main", "open", rc);
+		report("main", "open", rc);
 	int wrong = rc || run(lock);
 	hf_lock_close(lock);
 	hf_client_close(client);
-	tell("main", wrong ? "NOT as expected" : "as expected", 0);
+	report("main", wrong ? "NOT as expected" : "as expected", 0);
 	return wrong;
 }

@@ -3,9 +3,9 @@
  *
  *   experiment3 [URL]      default: embedded:
  *
- * Both threads want the lock at the same time and wait for it at most 6 s. Expected: both get in, one
- * right after the other, the second about 5 s after the first, and both releases work. Returns 0 only
- * if it went that way.
+ * Both threads ask for the lock at the same time and wait for at most 6 s. Expected: both are
+ * granted the lock, the second one as soon as the first releases it, about 5 s later, and both
+ * releases succeed. Exits with 0 only if that happened.
  */
 #include <holdfast/holdfast.h>
 
@@ -21,8 +21,8 @@
 struct worker {
 	hf_lock *lock;
 	const char *name;
-	int64_t in_at;
-	int64_t out_at; /* before its release */
+	int64_t granted_at;
+	int64_t done_at; /* right before the release */
 	int acquired;
 	int released;
 };
@@ -36,7 +36,7 @@ static int64_t elapsed_ms(void)
 	return (now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000;
 }
 
-static void tell(const char *who, const char *what, int rc)
+static void report(const char *who, const char *what, int rc)
 {
 	printf("%6.3f s  %s: %s", (double)elapsed_ms() / 1000, who, what);
 	if (rc)
@@ -47,17 +47,18 @@ static void tell(const char *who, const char *what, int rc)
 static void *work(void *arg)
 {
 	struct worker *worker = arg;
-	tell(worker->name, "asks for the lock, and waits for 6 s at most", 0);
+	report(worker->name, "asks for the lock and waits for at most 6 s", 0);
 	worker->acquired = hf_lock_acquire(worker->lock, HF_ACQUIRE(.wait_ms = WAIT_MS));
-	worker->in_at = elapsed_ms();
-	tell(worker->name, worker->acquired ? "acquire" : "is in, and works for 5 s",
-	     worker->acquired);
+	worker->granted_at = elapsed_ms();
+	report(worker->name, worker->acquired ? "acquire" : "holds the lock and works for 5 s",
+	       worker->acquired);
 	if (worker->acquired)
 		return NULL;
 	sleep(WORK_S);
-	worker->out_at = elapsed_ms();
+	worker->done_at = elapsed_ms();
 	worker->released = hf_lock_release(worker->lock);
-	tell(worker->name, worker->released ? "release" : "released it", worker->released);
+	report(worker->name, worker->released ? "release" : "has released the lock",
+	       worker->released);
 	return NULL;
 }
 
@@ -73,10 +74,12 @@ static int run(hf_lock *lock)
 	pthread_join(thread_b, NULL);
 	if (a.acquired || b.acquired || a.released || b.released)
 		return 1;
-	const struct worker *first = a.in_at <= b.in_at ? &a : &b;
+	const struct worker *first = a.granted_at <= b.granted_at ? &a : &b;
 	const struct worker *second = first == &a ? &b : &a;
-	int64_t gap = second->in_at - first->out_at;
-	printf("          the second got in %d ms after the first began to release\n", (int)gap);
+	int64_t gap = second->granted_at - first->done_at;
+	printf("          the second was granted the lock %d ms after the first began to release "
+	       "it\n",
+	       (int)gap);
 	return gap < 0 || gap > SLACK_MS;
 }
 
@@ -90,10 +93,10 @@ int main(int argc, char **argv)
 	if (!rc)
 		rc = hf_lock_open(client, HF_REENTRANT, "experiment3", &lock);
 	if (rc)
-		tell("main", "open", rc);
+		report("main", "open", rc);
 	int wrong = rc || run(lock);
 	hf_lock_close(lock);
 	hf_client_close(client);
-	tell("main", wrong ? "NOT as expected" : "as expected", 0);
+	report("main", wrong ? "NOT as expected" : "as expected", 0);
 	return wrong;
 }

@@ -1,4 +1,4 @@
-/* The shortest program: take a lock, work, give it back. */
+/* The shortest program: acquires a lock, works, and releases it. */
 #include <holdfast/holdfast.h>
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ int main(int argc, char **argv)
 	if (!rc) {
 		rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 5000));
 		if (rc == HF_ETIMEDOUT) {
-			puts("someone else is at it");
+			puts("somebody else holds the lock");
 		} else if (!rc) {
 			printf("held for at least %lld ms\n",
 			       (long long)hf_lock_remaining(lock, NULL));

@@ -1,6 +1,6 @@
 /*
- * An election: of all who run this with the same URL one leads at a time. Who dies or resigns is followed by
- * the one that has waited longest.
+ * An election: of all processes that run this with the same URL, one leads at a time. When it
+ * dies or resigns, the one that has waited longest takes over.
  *
  *   leader [ID [URL]]      default: somebody, embedded:
  */
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Looks before every step whether it still leads. */
+/* Checks before each step that it still leads. */
 static void lead(hf_lock *leadership, const char *id)
 {
 	for (int step = 1; step <= 3 && hf_lock_remaining(leadership, NULL) > 0; step++) {
@@ -28,10 +28,10 @@ int main(int argc, char **argv)
 	if (!rc)
 		rc = hf_lock_open(client, HF_LEADER, "example/leader", &leadership);
 	if (!rc)
-		rc = hf_lock_acquire(leadership, HF_ACQUIRE(.value = id)); /* until elected */
+		rc = hf_lock_acquire(leadership, HF_ACQUIRE(.value = id)); /* waits until elected */
 	if (!rc) {
 		lead(leadership, id);
-		rc = hf_lock_release(leadership); /* HF_ELOST: somebody else leads already */
+		rc = hf_lock_release(leadership); /* HF_ELOST: another may lead already */
 	}
 	if (rc)
 		fprintf(stderr, "%s: %s\n", hf_strerror(rc), hf_error_detail());

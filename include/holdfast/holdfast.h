@@ -75,22 +75,22 @@ HF_API const char *hf_version(void);
 	X(HF_ELOST, -5, "the lock was lost")                                                       \
 	X(HF_EUNKNOWN, -6, "the outcome is unknown")                                               \
 	X(HF_ECONFLICT, -7, "the key is not a lock of this kind")                                  \
-	X(HF_EDEADLOCK, -8, "would wait for itself")                                               \
+	X(HF_EDEADLOCK, -8, "the owner would wait for itself")                                     \
 	X(HF_EUNREACHABLE, -20, "the server cannot be reached")                                    \
 	X(HF_EREFUSED, -21, "refused by the server")                                               \
 	X(HF_EAUTH, -22, "user or password not accepted")                                          \
 	X(HF_EDENIED, -23, "not permitted by the server's access rules")                           \
-	X(HF_EREADONLY, -24, "the server takes no writes")                                         \
+	X(HF_EREADONLY, -24, "the server is read-only")                                            \
 	X(HF_ENOTNOW, -25, "the server is not ready")                                              \
 	X(HF_EFULL, -26, "the server is out of memory")                                            \
 	X(HF_EPROTOCOL, -27, "the server does not speak the protocol")                             \
 	X(HF_ETLS, -28, "TLS failed")                                                              \
-	X(HF_ENOQUORUM, -29, "no majority of the servers")                                         \
+	X(HF_ENOQUORUM, -29, "too few servers answered for a majority")                            \
 	X(HF_EINVAL, -40, "invalid argument")                                                      \
 	X(HF_EFORKED, -41, "the handle belongs to the parent process")                             \
 	X(HF_ECLOSED, -42, "the client is closed")                                                 \
 	X(HF_ENOMEM, -43, "out of memory")                                                         \
-	X(HF_ESYSTEM, -44, "the operating system refused")                                         \
+	X(HF_ESYSTEM, -44, "the operating system refused a request")                               \
 	X(HF_ENOTSUP, -45, "not supported")
 
 enum hf_error {

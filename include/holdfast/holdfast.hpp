@@ -1,7 +1,7 @@
 /*
  * Holdfast for C++17: clients, locks and synchronizers as objects, and locks that work with
- * std::unique_lock, std::lock_guard, std::scoped_lock and std::shared_lock. Header only; link with the C
- * library.
+ * std::unique_lock, std::lock_guard, std::scoped_lock and std::shared_lock. Header only; link
+ * with the C library.
  *
  *   holdfast::client client("redis://localhost");
  *   holdfast::lock orders(client, "orders");
@@ -15,13 +15,14 @@
  *
  * Caveats first.
  *
- * - A lock is a lease: read the top of holdfast.h. Owning a std::unique_lock means that the lock was
- *   granted; lock::remaining() tells whether it still is.
- * - unlock() never throws, because guards call it in their destructors. Its result is kept in
- *   last_unlock(). To have it thrown, take the lock from its guard with guard.release(), which sends
+ * - A lock is a lease: read the top of holdfast.h. Owning a std::unique_lock means that the lock
+ *   was granted; lock::remaining() says how long it can still be relied on.
+ * - unlock() never throws, because guards call it in their destructors; last_unlock() returns its
+ *   result. To have it thrown, detach the lock from its guard with guard.release(), which sends
  *   nothing, and call release() of the lock itself.
  * - The owner is the calling thread, as for std::mutex: unlock in the thread that locked.
- * - Everything that fails, other than by not getting the lock in time, throws holdfast::error.
+ * - A lock that is not granted in time is reported by the return value; every other failure throws
+ *   holdfast::error.
  *
  * Licence: Apache-2.0.
  */
@@ -43,7 +44,7 @@
 namespace holdfast
 {
 
-/* A failed call: its HF_E… number, and a text with the detail. */
+/* A failed call: its HF_E… number and a text with the detail. */
 class error : public std::runtime_error
 {
       public:
@@ -75,7 +76,7 @@ inline void check(int code)
 		throw error(code);
 }
 
-/* Options with all defaults, to be filled in: auto o = holdfast::options(); o.watchdog_ms = 5000; */
+/* Options with all defaults: auto o = holdfast::options(); o.watchdog_ms = 5000; */
 inline hf_client_options options() noexcept
 {
 	hf_client_options made{};
@@ -83,11 +84,11 @@ inline hf_client_options options() noexcept
 	return made;
 }
 
-/* What is open to one server; closes in its destructor, which releases what it holds. */
+/* A client of one server. Its destructor closes it, which releases all that it holds. */
 class client
 {
       public:
-	/* A null URL takes $HOLDFAST_URL. */
+	/* A null URL stands for $HOLDFAST_URL. */
 	explicit client(const char *url, const hf_client_options *options = nullptr)
 	{
 		check(hf_client_open(url, options, &handle_));
@@ -111,7 +112,7 @@ class client
 	client(const client &) = delete;
 	client &operator=(const client &) = delete;
 
-	/* Not to be run in one of the client's own callbacks. */
+	/* Must not run in one of the client's own callbacks. */
 	~client()
 	{
 		(void)hf_client_close(handle_);
@@ -132,7 +133,7 @@ class client
 		return text;
 	}
 
-	/* For the C functions; still the client's. */
+	/* For use with the C functions; the object keeps ownership. */
 	hf_client *get() const noexcept
 	{
 		return handle_;
@@ -143,13 +144,14 @@ class client
 };
 
 /*
- * What all locks have: meets TimedLockable. One object may be shared by any number of threads; objects of
- * the same kind and name are the same lock. It may outlive its client, and then throws HF_ECLOSED.
+ * What all locks have in common; meets TimedLockable. Any number of threads may share one object;
+ * objects of the same kind and name are the same lock. It may outlive its client, and then throws
+ * HF_ECLOSED.
  */
 class basic_lock
 {
       public:
-	/* Without a lease the watchdog renews it; with one it ends by itself, and so is lost. */
+	/* Without a lease the watchdog renews each hold; with one it expires, and then is lost. */
 	basic_lock(const client &owner, hf_kind kind, const std::string &name,
 	           std::chrono::milliseconds lease = std::chrono::milliseconds::zero(),
 	           const hf_lock_options *options = nullptr)
@@ -161,13 +163,13 @@ class basic_lock
 	basic_lock(const basic_lock &) = delete;
 	basic_lock &operator=(const basic_lock &) = delete;
 
-	/* What is held stays held: it belongs to the client. */
+	/* What is held stays held, because it belongs to the client. */
 	~basic_lock()
 	{
 		hf_lock_close(handle_);
 	}
 
-	/* Waits for ever. */
+	/* Waits without limit. */
 	void lock()
 	{
 		check(acquire(0));
@@ -178,7 +180,7 @@ class basic_lock
 		return got(acquire(HF_NOWAIT));
 	}
 
-	/* Rounded up to milliseconds; nothing or less than nothing is one attempt. */
+	/* The wait is rounded up to milliseconds; zero or less means one attempt. */
 	template <class Rep, class Period>
 	bool try_lock_for(const std::chrono::duration<Rep, Period> &wait)
 	{
@@ -188,7 +190,7 @@ class basic_lock
 	template <class Clock, class Duration>
 	bool try_lock_until(const std::chrono::time_point<Clock, Duration> &deadline)
 	{
-		/* The clock may have been moved while we waited. */
+		/* The clock may have been set back during the wait. */
 		do {
 			if (try_lock_for(deadline - Clock::now()))
 				return true;
@@ -196,23 +198,23 @@ class basic_lock
 		return false;
 	}
 
-	/* Gives up one level, whatever the answer; see last_unlock(). */
+	/* Gives up one level, whatever the server answers; see last_unlock(). */
 	void unlock() noexcept
 	{
 		last_unlock_.store(hf_lock_release(handle_));
 	}
 
 	/*
-	 * The result of the last unlock() through this object, by any thread: 0, HF_ELOST if the lock
-	 * had been lost before, or another HF_E… number. Right after an unlock() in the same thread
-	 * hf_error_detail() has the facts.
+	 * The result of the last unlock() of this object in any thread: 0, HF_ELOST if the lock had
+	 * been lost before, or another HF_E… number. hf_error_detail() has the details if it is called
+	 * right after unlock() in the same thread.
 	 */
 	int last_unlock() const noexcept
 	{
 		return last_unlock_.load();
 	}
 
-	/* unlock() that throws: HF_ELOST, HF_ENOTHELD, HF_EUNKNOWN and the rest. */
+	/* Like unlock(), but throws on HF_ELOST, HF_ENOTHELD, HF_EUNKNOWN and all other errors. */
 	void release()
 	{
 		check(hf_lock_release(handle_));
@@ -224,7 +226,7 @@ class basic_lock
 		check(hf_lock_extend(handle_, nullptr, lease.count()));
 	}
 
-	/* How long the calling thread can rely on the lock; local, cheap, zero if it cannot. */
+	/* How long the calling thread can rely on the lock; zero if it cannot. Sends nothing. */
 	std::chrono::milliseconds remaining() const noexcept
 	{
 		return std::chrono::milliseconds(hf_lock_remaining(handle_, nullptr));
@@ -236,7 +238,7 @@ class basic_lock
 		return hf_lock_state(handle_, nullptr);
 	}
 
-	/* The number of the calling thread's hold, to be checked by what the lock protects; 0 without one. */
+	/* The fencing token of the calling thread's hold; 0 if it was granted without one. */
 	std::int64_t token() const
 	{
 		std::int64_t number = 0;
@@ -244,7 +246,7 @@ class basic_lock
 		return number;
 	}
 
-	/* Takes it from whoever holds it; false if nobody did. */
+	/* Removes the lock, whichever process holds it; false if it was free. */
 	bool force_release()
 	{
 		int was_held = 0;
@@ -252,7 +254,7 @@ class basic_lock
 		return was_held != 0;
 	}
 
-	/* Removes one waiter from the wait queue on the server; false if it was not there. */
+	/* Removes one waiter from the wait queue on the server; false if there was no such waiter. */
 	bool remove_waiter(const std::string &waiter)
 	{
 		int removed = 0;
@@ -260,7 +262,7 @@ class basic_lock
 		return removed != 0;
 	}
 
-	/* Asks whoever holds it to give it up; false if nobody does. ZooKeeper only. */
+	/* Asks the holder to release the lock; false if there is none. ZooKeeper only. */
 	bool revoke()
 	{
 		int asked = 0;
@@ -268,25 +270,25 @@ class basic_lock
 		return asked != 0;
 	}
 
-	/* What others can read of who waits and holds from now on. Before threads share the object. */
+	/* Text that others can read about waiter and holder. Set it before threads share the object. */
 	void set_value(std::string value)
 	{
 		value_ = std::move(value);
 	}
 
-	/* Makes each hold from now on one that can be asked for: HF_REVOKED is told. ZooKeeper only. */
+	/* From now on holds can be revoked: HF_REVOKED is reported. ZooKeeper only. */
 	void want_revocable(bool wanted = true) noexcept
 	{
 		revocable_ = wanted;
 	}
 
-	/* Makes each grant from now on have a token, also if the kind is not fenced. */
+	/* From now on each grant has a fencing token, even if the kind is not fenced. */
 	void want_token(bool wanted = true) noexcept
 	{
 		token_ = wanted;
 	}
 
-	/* For the C functions; still the object's. */
+	/* For use with the C functions; the object keeps ownership. */
 	hf_lock *get() const noexcept
 	{
 		return handle_;
@@ -358,15 +360,16 @@ using simple_lock = lock_of<HF_SIMPLE>;
 using simple_fair_lock = lock_of<HF_SIMPLE_FAIR>;
 using plain_lock = lock_of<HF_PLAIN>; /* ZooKeeper only */
 
-/* Who locks it is a candidate until it leads, and resigns by unlocking; set_value() says who it is. */
+/* lock() makes the caller a candidate until it leads, unlock() resigns; set_value() names it. */
 using leader_lock = lock_of<HF_LEADER>;
 
 /* A class named lock could not have a member lock(). */
 using lock = reentrant_lock;
 
 /*
- * A read-write lock: meets SharedTimedMutex, so std::unique_lock writes and std::shared_lock reads. A
- * thread that writes may read too, and keep reading; one that reads and asks to write throws HF_EDEADLOCK.
+ * A read-write lock; meets SharedTimedMutex, so std::unique_lock writes and std::shared_lock
+ * reads. A thread that writes may also read, and keep reading; a thread that reads and asks to
+ * write gets HF_EDEADLOCK.
  */
 class rw_lock : public lock_of<HF_WRITE>
 {
@@ -404,7 +407,7 @@ class rw_lock : public lock_of<HF_WRITE>
 		reader_.unlock();
 	}
 
-	/* The half that reads, for all else. */
+	/* The reading half, for everything else that a lock can do. */
 	basic_lock &reader() noexcept
 	{
 		return reader_;
@@ -431,7 +434,7 @@ class group_lock : public basic_lock
 	}
 };
 
-/* Several locks as one: all of them or none. The objects given may be destroyed before it. */
+/* Several locks as one: all of them or none. The members may be destroyed before it. */
 class multi_lock : public basic_lock
 {
       public:
@@ -463,7 +466,7 @@ class red_lock : public basic_lock
 
 namespace detail
 {
-/* Milliseconds to wait: nothing is one attempt, a negative number for ever. */
+/* Milliseconds to wait: zero means one attempt, a negative number no limit. */
 inline hf_wait_options waiting(std::chrono::milliseconds wait) noexcept
 {
 	hf_wait_options made{};
@@ -481,10 +484,10 @@ inline bool got(int code)
 }
 } // namespace detail
 
-/* Waits for ever. */
+/* Waits without limit. */
 constexpr std::chrono::milliseconds for_ever{-1};
 
-/* Permits that nobody owns; not on ZooKeeper. */
+/* Permits that have no owner; not on ZooKeeper. */
 class semaphore
 {
       public:
@@ -501,7 +504,7 @@ class semaphore
 		hf_semaphore_close(handle_);
 	}
 
-	/* False if there were not enough in time. */
+	/* False if there were not enough permits in time. */
 	bool acquire(std::int64_t permits = 1, std::chrono::milliseconds wait = for_ever)
 	{
 		hf_wait_options options = detail::waiting(wait);
@@ -513,7 +516,7 @@ class semaphore
 		check(hf_semaphore_release(handle_, permits));
 	}
 
-	/* Makes it with so many if there is none. */
+	/* Creates the semaphore with this many permits; false if it exists already. */
 	bool try_set(std::int64_t permits)
 	{
 		int done = 0;
@@ -554,7 +557,7 @@ class permits
 		hf_permits_close(handle_);
 	}
 
-	/* The id of one permit; empty if there was none in time. Without a lease it is renewed. */
+	/* The id of one permit; empty if none was granted in time. Without a lease it is renewed. */
 	std::string acquire(std::chrono::milliseconds wait = for_ever,
 	                    std::chrono::milliseconds lease = std::chrono::milliseconds::zero())
 	{
@@ -586,7 +589,7 @@ class permits
 		return done != 0;
 	}
 
-	/* On ZooKeeper every client has to say how many there are, or total_from() says where it stands. */
+	/* On ZooKeeper every client must set the total, or name with total_from() where it is stored. */
 	void set(std::int64_t total)
 	{
 		check(hf_permits_set(handle_, total));
@@ -620,7 +623,7 @@ class permits
 	hf_permits *handle_ = nullptr;
 };
 
-/* A count that goes down to nothing, and those who wait for that; not on ZooKeeper. */
+/* A count that goes down to zero, and callers that wait for that; not on ZooKeeper. */
 class latch
 {
       public:
@@ -656,7 +659,7 @@ class latch
 		return number;
 	}
 
-	/* False if it was not open in time. */
+	/* False if the count was not zero in time. */
 	bool wait(std::chrono::milliseconds wait = for_ever)
 	{
 		hf_wait_options options = detail::waiting(wait);
@@ -672,7 +675,7 @@ class latch
 	hf_latch *handle_ = nullptr;
 };
 
-/* A gate: who comes waits while it is set. */
+/* A gate: wait() waits while it is set. */
 class barrier
 {
       public:
@@ -722,7 +725,7 @@ class barrier
 	hf_barrier *handle_ = nullptr;
 };
 
-/* One of so many members that go in together and come out together. ZooKeeper only. */
+/* One of a number of members that enter and leave together. ZooKeeper only. */
 class double_barrier
 {
       public:
@@ -734,27 +737,27 @@ class double_barrier
 	double_barrier(const double_barrier &) = delete;
 	double_barrier &operator=(const double_barrier &) = delete;
 
-	/* Who is in stays in until its client is closed. */
+	/* A member that has entered stays inside until its client is closed. */
 	~double_barrier()
 	{
 		hf_double_barrier_close(handle_);
 	}
 
-	/* False if not all came in time; then this member is not in either. */
+	/* False if not all members came in time; then this one has not entered either. */
 	bool enter(std::chrono::milliseconds wait = for_ever)
 	{
 		hf_wait_options options = detail::waiting(wait);
 		return detail::got(hf_double_barrier_enter(handle_, &options));
 	}
 
-	/* False if not all went in time; state() tells whether this member has to leave again. */
+	/* False if not all members left in time; state() says whether this one must call leave() again. */
 	bool leave(std::chrono::milliseconds wait = for_ever)
 	{
 		hf_wait_options options = detail::waiting(wait);
 		return detail::got(hf_double_barrier_leave(handle_, &options));
 	}
 
-	/* Whether this member is in. */
+	/* HF_HELD while this member is inside. */
 	hf_state state() const noexcept
 	{
 		return hf_double_barrier_state(handle_);

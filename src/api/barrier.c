@@ -1,16 +1,17 @@
-/* Barriers: one that keeps everybody waiting, and one whose members come and go together. */
+/* Barriers, and double barriers, whose members enter and leave together. */
 #include "api/client.h"
 
 #include <stdlib.h>
 
 int hf_barrier_open(hf_client *client, const char *name, hf_barrier **ret_barrier)
 {
-	if (!client || !name || !ret_barrier)
-		return hf__error(HF_EINVAL, "client, name or ret_barrier: NULL");
+	int rc = hf__handle_check_open(client, name, ret_barrier, "ret_barrier");
+	if (rc)
+		return rc;
 	hf_barrier *barrier = malloc(sizeof(*barrier));
 	if (!barrier)
 		return hf__error(HF_ENOMEM, "no memory for a barrier");
-	int rc = hf__handle_open(&barrier->at, client, HF__BARRIER, "barrier", name);
+	rc = hf__handle_open(&barrier->at, client, HF__BARRIER, "barrier", name);
 	if (rc) {
 		free(barrier);
 		return rc;
@@ -26,81 +27,89 @@ void hf_barrier_close(hf_barrier *barrier)
 	free(barrier);
 }
 
-static int prepare(struct hf__call *call, const hf_barrier *barrier, enum hf__verb verb,
-                   int64_t amount)
+static struct hf__spec describe(const hf_barrier *barrier, enum hf__verb verb)
 {
-	return hf__handle_request(call, barrier ? &barrier->at : NULL, "barrier", verb, amount);
+	return hf__handle_describe_request(barrier ? &barrier->at : NULL, "barrier", verb);
 }
 
-static int prepare_wait(struct hf__call *call, const hf_barrier *barrier,
-                        const hf_wait_options *options)
+/* ---- set ---- */
+
+static struct hf__spec describe_set(const hf_barrier *barrier)
 {
-	return hf__handle_wait(call, barrier ? &barrier->at : NULL, "barrier", options);
+	struct hf__spec spec = describe(barrier, HF__LATCH_SET);
+	spec.want.amount = 1;
+	return spec;
 }
 
 int hf_barrier_set(hf_barrier *barrier)
 {
-	struct hf__call call;
-	int rc = prepare(&call, barrier, HF__LATCH_SET, 1);
-	if (!rc)
-		rc = hf__call_run(&call);
-	/* What was there already may be something else. */
-	bool made = rc || call.op.number > 0;
-	return made || hf_barrier_is_set(barrier, NULL) != HF_ECONFLICT ? rc : HF_ECONFLICT;
-}
-
-int hf_barrier_remove(hf_barrier *barrier)
-{
-	struct hf__call call;
-	int rc = prepare(&call, barrier, HF__LATCH_DELETE, 0);
-	return rc ? rc : hf__call_run(&call);
-}
-
-int hf_barrier_is_set(hf_barrier *barrier, int *ret_set)
-{
-	struct hf__call call;
-	int rc = prepare(&call, barrier, HF__LOOK, 0);
-	if (!rc)
-		rc = hf__call_run(&call);
-	if (!rc && ret_set)
-		*ret_set = call.op.number > 0;
-	return rc;
-}
-
-int hf_barrier_wait(hf_barrier *barrier, const hf_wait_options *options)
-{
-	struct hf__call call;
-	int rc = prepare_wait(&call, barrier, options);
-	return rc ? rc : hf__call_run(&call);
+	int64_t made = 0;
+	int rc = hf__call_number(describe_set(barrier), &made);
+	if (rc || made)
+		return rc;
+	/* The name may exist as something other than a barrier. */
+	return hf_barrier_is_set(barrier, NULL) == HF_ECONFLICT ? HF_ECONFLICT : 0;
 }
 
 int hf_barrier_set_async(hf_barrier *barrier, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare(&call, barrier, HF__LATCH_SET, 1);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_set(barrier), done, arg);
+}
+
+/* ---- remove ---- */
+
+static struct hf__spec describe_remove(const hf_barrier *barrier)
+{
+	return describe(barrier, HF__LATCH_DELETE);
+}
+
+int hf_barrier_remove(hf_barrier *barrier)
+{
+	return hf__call_number(describe_remove(barrier), NULL);
 }
 
 int hf_barrier_remove_async(hf_barrier *barrier, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare(&call, barrier, HF__LATCH_DELETE, 0);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_remove(barrier), done, arg);
+}
+
+/* ---- is_set ---- */
+
+static struct hf__spec describe_is_set(const hf_barrier *barrier)
+{
+	return describe(barrier, HF__LOOK);
+}
+
+int hf_barrier_is_set(hf_barrier *barrier, int *ret_set)
+{
+	int64_t count;
+	int rc = hf__call_number(describe_is_set(barrier), &count);
+	if (!rc && ret_set)
+		*ret_set = count > 0;
+	return rc;
 }
 
 int hf_barrier_is_set_async(hf_barrier *barrier, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare(&call, barrier, HF__LOOK, 0);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_is_set(barrier), done, arg);
+}
+
+/* ---- wait ---- */
+
+static struct hf__spec describe_wait(const hf_barrier *barrier, const hf_wait_options *options)
+{
+	return hf__handle_describe_wait(barrier ? &barrier->at : NULL, "barrier", options);
+}
+
+int hf_barrier_wait(hf_barrier *barrier, const hf_wait_options *options)
+{
+	return hf__call_number(describe_wait(barrier, options), NULL);
 }
 
 int hf_barrier_wait_async(hf_barrier *barrier, const hf_wait_options *options, hf_done_fn *done,
                           void *arg)
 {
-	struct hf__call call;
-	int rc = prepare_wait(&call, barrier, options);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_wait(barrier, options), done, arg);
 }
 
 /* ---- double barriers ---- */
@@ -108,14 +117,15 @@ int hf_barrier_wait_async(hf_barrier *barrier, const hf_wait_options *options, h
 int hf_double_barrier_open(hf_client *client, const char *name, int members,
                            hf_double_barrier **ret_barrier)
 {
-	if (!client || !name || !ret_barrier)
-		return hf__error(HF_EINVAL, "client, name or ret_barrier: NULL");
+	int rc = hf__handle_check_open(client, name, ret_barrier, "ret_barrier");
+	if (rc)
+		return rc;
 	if (members < 1)
 		return hf__error(HF_EINVAL, "members: %d is less than 1", members);
 	hf_double_barrier *barrier = calloc(1, sizeof(*barrier));
 	if (!barrier)
 		return hf__error(HF_ENOMEM, "no memory for a barrier");
-	int rc = hf__handle_open(&barrier->in, client, HF__MEMBER, "barrier", name);
+	rc = hf__handle_open(&barrier->in, client, HF__MEMBER, "barrier", name);
 	if (!rc) {
 		rc = hf__handle_open(&barrier->out, client, HF__EXIT, "barrier", name);
 		if (rc)
@@ -141,7 +151,7 @@ void hf_double_barrier_close(hf_double_barrier *barrier)
 	free(barrier);
 }
 
-static uint64_t inside(hf_double_barrier *barrier)
+static uint64_t current_owner(hf_double_barrier *barrier)
 {
 	pthread_mutex_lock(&barrier->mutex);
 	uint64_t owner = barrier->inside;
@@ -149,8 +159,8 @@ static uint64_t inside(hf_double_barrier *barrier)
 	return owner;
 }
 
-/* From one owner to another; false if somebody was faster. */
-static bool change(hf_double_barrier *barrier, uint64_t from, uint64_t to)
+/* Replaces the owner; false if another thread was faster. */
+static bool replace(hf_double_barrier *barrier, uint64_t from, uint64_t to)
 {
 	pthread_mutex_lock(&barrier->mutex);
 	bool done = barrier->inside == from;
@@ -160,48 +170,47 @@ static bool change(hf_double_barrier *barrier, uint64_t from, uint64_t to)
 	return done;
 }
 
-/* Whoever is on its way in or out has the handle to itself. */
+/* A call that enters or leaves has the handle to itself. */
 static const uint64_t busy = UINT64_MAX;
 
 int hf_double_barrier_enter(hf_double_barrier *barrier, const hf_wait_options *options)
 {
 	struct hf__call call;
 	if (!barrier)
-		return hf__error(HF_EINVAL, "barrier: NULL");
-	int rc = hf__handle_wait(&call, &barrier->in, "barrier", options);
-	if (rc)
-		return rc;
-	if (!change(barrier, 0, busy))
-		return hf__error(HF_EDEADLOCK, "this handle is in, or on its way, already; every "
-		                               "member needs one of its own");
-	call.op.amount = barrier->members;
-	rc = hf__call_run(&call);
-	(void)change(barrier, busy, rc ? 0 : call.op.owner);
+		return hf__error_null("barrier");
+	struct hf__spec spec = hf__handle_describe_wait(&barrier->in, "barrier", options);
+	if (spec.error)
+		return spec.error;
+	if (!replace(barrier, 0, busy))
+		return hf__error(HF_EDEADLOCK, "this handle has entered already or is about to; "
+		                               "open a handle for each member");
+	spec.want.amount = barrier->members;
+	int rc = hf__call_run(&call, spec);
+	(void)replace(barrier, busy, rc ? 0 : call.op.owner);
 	return rc;
 }
 
-/* Waits for what lets this member go on: to delete its node, or, once that is gone (owner 0), to leave. */
+/*
+ * Waits until this member may remove its node, or, if it has done that already (owner 0), until all
+ * others have left.
+ */
 static int wait_at_exit(const hf_double_barrier *barrier, uint64_t owner,
                         const hf_wait_options *options, int64_t until)
 {
-	struct hf__call call;
-	int rc = hf__handle_wait(&call, &barrier->out, "barrier", options);
-	if (rc)
-		return rc;
+	struct hf__spec spec = hf__handle_describe_wait(&barrier->out, "barrier", options);
 	if (until != HF__NEVER) {
 		int64_t left = until - hf__clock_ms();
-		call.op.wait_ms = left > 0 ? left : HF_NOWAIT;
+		spec.want.wait_ms = left > 0 ? left : HF_NOWAIT;
 	}
-	call.op.from = owner;
-	return hf__call_run(&call);
+	spec.want.from = owner;
+	return hf__call_number(spec, NULL);
 }
 
 static int release(const hf_double_barrier *barrier, uint64_t owner)
 {
-	struct hf__call call;
-	int rc = hf__handle_prepare(&call, &barrier->in, "barrier", HF__OP_RELEASE);
-	call.op.owner = owner;
-	return rc ? rc : hf__call_run(&call);
+	struct hf__spec spec = hf__handle_describe(&barrier->in, "barrier", HF__OP_RELEASE);
+	spec.want.owner = owner;
+	return hf__call_number(spec, NULL);
 }
 
 static int leave(hf_double_barrier *barrier, uint64_t owner, const hf_wait_options *options)
@@ -213,24 +222,24 @@ static int leave(hf_double_barrier *barrier, uint64_t owner, const hf_wait_optio
 	if (!rc)
 		rc = wait_at_exit(barrier, owner, options, until);
 	if (rc) {
-		(void)change(barrier, busy, owner);
+		(void)replace(barrier, busy, owner);
 		return rc;
 	}
 	rc = release(barrier, owner);
-	(void)change(barrier, busy, 0);
+	(void)replace(barrier, busy, 0);
 	return rc ? rc : wait_at_exit(barrier, 0, options, until);
 }
 
 int hf_double_barrier_leave(hf_double_barrier *barrier, const hf_wait_options *options)
 {
 	if (!barrier)
-		return hf__error(HF_EINVAL, "barrier: NULL");
+		return hf__error_null("barrier");
 	int rc = hf__client_check(barrier->in.client);
 	if (rc)
 		return rc;
-	uint64_t owner = inside(barrier);
-	if (owner == 0 || owner == busy || !change(barrier, owner, busy))
-		return hf__error(HF_ENOTHELD, "this handle is not in");
+	uint64_t owner = current_owner(barrier);
+	if (owner == 0 || owner == busy || !replace(barrier, owner, busy))
+		return hf__error(HF_ENOTHELD, "this handle has not entered the barrier");
 	return leave(barrier, owner, options);
 }
 
@@ -239,7 +248,7 @@ hf_state hf_double_barrier_state(hf_double_barrier *barrier)
 	hf_state state = HF_FREE;
 	if (!barrier || hf__client_check(barrier->in.client))
 		return HF_FREE;
-	uint64_t owner = inside(barrier);
+	uint64_t owner = current_owner(barrier);
 	if (owner != 0 && owner != busy)
 		(void)hf__lock_remaining(barrier->in.record, owner, hf__clock_ms(), &state);
 	return state;

@@ -1,39 +1,39 @@
-/* Calls: one machine underneath, waited for or completed by callback. */
+/* Runs calls: in a thread that waits, or asynchronously with a callback. */
 #include "api/client.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-void hf__call_init(struct hf__call *call, struct hf_client *client, enum hf__op_verb verb)
+void hf__call_init(struct hf__call *call, const struct hf__spec *spec)
 {
-	/* The texts behind are written before they are read. */
+	assert(!spec->error && !spec->several);
+	/* The texts that follow are written before they are read. */
 	memset(call, 0, offsetof(struct hf__call, op) + offsetof(struct hf__op, detail));
 	call->op.detail[0] = 0;
 	call->op.text[0] = 0;
-	call->op.verb = (uint8_t)verb;
-	call->client = client;
-	call->cancel = NULL;
-	call->done = NULL;
-	call->inner = NULL;
-	call->only = 0;
-	call->ret_wire = NULL;
-	call->ids = NULL;
-	call->value = NULL;
+	call->op.lock = spec->record;
+	call->op.want = spec->want;
+	if (spec->want.by_thread && spec->want.verb == HF__OP_ACQUIRE)
+		call->op.thread = hf__thread_ref();
+	call->client = spec->client;
+	call->only = spec->only;
+	call->ret_wire = spec->ret_wire;
 	hf__list_init(&call->in_cancel);
 	hf__list_init(&call->in_done);
 }
 
-static int cancelled_before(void)
+static int fail_cancelled(void)
 {
-	return hf__error(HF_ECANCELLED, "cancelled before it began");
+	return hf__error(HF_ECANCELLED, "cancelled before the call began");
 }
 
-/* The token may have fired between joining it and the start. Mutex held. */
+/* Checks the token again, which may have fired since the call joined it. Mutex held. */
 static void start(struct hf__call *call, int64_t now)
 {
-	bool inner = call->inner; /* those may be over, and freed, right after they began */
+	bool inner = call->inner; /* such a call may be finished and freed when this returns */
 	hf__core_start(&call->client->core, &call->op, now);
-	if (!inner && call->cancel && atomic_load(&call->cancel->fired))
+	if (!inner && call->op.want.cancel && atomic_load(&call->op.want.cancel->fired))
 		hf__core_cancel(&call->client->core, &call->op, now);
 }
 
@@ -54,14 +54,14 @@ void hf__call_enter(struct hf_client *client)
 	atomic_fetch_add(&client->inside, 1);
 }
 
-/* The last one out lets a close go on. */
+/* The last one to leave lets the close continue. */
 void hf__call_leave(struct hf_client *client)
 {
 	if (atomic_fetch_sub(&client->inside, 1) == 1 && atomic_load(&client->closing))
 		hf__sleep_wake_word(&client->inside);
 }
 
-static const char hold_is_gone[] = "lost: the hold that this was about is gone";
+static const char hold_is_gone[] = "lost: the hold that this call was about is gone";
 
 static bool is_hold_of(const struct hf__hold *hold, uint64_t owner)
 {
@@ -82,12 +82,12 @@ const struct hf__hold *hf__call_hold(const struct hf__lock *lock, uint64_t owner
 	return NULL;
 }
 
-/* The call is about one hold, and the owner has another or none. Mutex held. */
+/* The call is about one hold, but the owner has another one or none. Mutex held. */
 static bool misses_its_hold(const struct hf__call *call)
 {
 	if (!call->only)
 		return false;
-	const struct hf__hold *hold = hf__call_hold(call->op.lock, call->op.owner);
+	const struct hf__hold *hold = hf__call_hold(call->op.lock, call->op.want.owner);
 	return !hold || hold->cmd.wire != call->only;
 }
 
@@ -109,22 +109,23 @@ static void run_inside(struct hf__call *call)
 	hf__engine_wait(engine, &call->task);
 }
 
-int hf__call_run(struct hf__call *call)
+int hf__call_run(struct hf__call *call, struct hf__spec spec)
 {
-	struct hf_client *client = call->client;
-	/* Who calls again and again must not keep a close waiting. */
-	if (call->op.verb != HF__OP_CLOSE && atomic_load(&client->closing)) {
-		hf__thread_unref(call->op.thread);
+	struct hf_client *client = spec.client;
+	if (spec.error)
+		return spec.error;
+	/* A thread that calls again and again must not keep a close waiting. */
+	if (spec.want.verb != HF__OP_CLOSE && atomic_load(&client->closing))
 		return hf__error(HF_ECLOSED, "the client is closed");
-	}
-	if (!hf__cancel_join(call->cancel, call)) {
+	hf__call_init(call, &spec);
+	if (!hf__cancel_join(spec.want.cancel, call)) {
 		hf__thread_unref(call->op.thread);
-		return cancelled_before();
+		return fail_cancelled();
 	}
 	int before = hf__call_guard();
 	hf__call_enter(client);
 	run_inside(call);
-	hf__cancel_leave(call->cancel, call);
+	hf__cancel_leave(call->op.want.cancel, call);
 	hf__call_leave(client);
 	hf__call_unguard(before);
 	if (call->op.result)
@@ -133,19 +134,21 @@ int hf__call_run(struct hf__call *call)
 	return 0;
 }
 
-int hf__call_number(struct hf__call *call, int64_t *ret)
+int hf__call_number(struct hf__spec spec, int64_t *ret)
 {
-	int rc = hf__call_run(call);
+	struct hf__call call;
+	int rc = hf__call_run(&call, spec);
 	if (!rc && ret)
-		*ret = call->op.number;
+		*ret = call.op.number;
 	return rc;
 }
 
-int hf__call_int(struct hf__call *call, int *ret)
+int hf__call_int(struct hf__spec spec, int *ret)
 {
-	int rc = hf__call_run(call);
+	int64_t number;
+	int rc = hf__call_number(spec, &number);
 	if (!rc && ret)
-		*ret = (int)call->op.number;
+		*ret = (int)number;
 	return rc;
 }
 
@@ -158,110 +161,101 @@ static void start_inside(struct hf__call *call)
 	start(call, hf__clock_ms());
 }
 
-/* What a caller may ask for; the rest of a call is the core's. */
-static void copy_wish(struct hf__op *copy, const struct hf__op *op)
+void hf__call_free(struct hf__call *call)
 {
-	copy->lock = op->lock;
-	copy->owner = op->owner;
-	copy->wait_ms = op->wait_ms;
-	copy->limit_ms = op->limit_ms;
-	copy->lease_ms = op->lease_ms;
-	copy->permit = op->permit;
-	copy->value = op->value;
-	copy->from = op->from;
-	copy->revocable = op->revocable;
-	copy->words = op->words;
-	copy->amount = op->amount;
-	copy->spin = op->spin;
-	copy->request = op->request;
-	copy->token = op->token;
-	copy->nested = op->nested;
+	hf__thread_unref(call->op.thread);
+	free(call->ids);
+	free(call->value);
+	free(call);
 }
 
-static struct hf__call *copy_call(const struct hf__call *call, void *arg)
+/* Copies what the arguments point to, which the call outlives. */
+static bool copy_arguments(struct hf__call *call, const struct hf__spec *spec)
 {
-	struct hf__call *copy = malloc(sizeof(*copy));
-	if (!copy)
-		return NULL;
-	hf__call_init(copy, call->client, call->op.verb);
-	copy_wish(&copy->op, &call->op);
-	copy->cancel = call->cancel;
-	copy->only = call->only;
-	copy->ret_wire = call->ret_wire;
-	copy->ids = call->ids;
-	copy->arg = arg;
-	if (call->op.value && !(copy->value = strdup(call->op.value))) {
-		free(copy);
-		return NULL;
+	if (spec->want.value && !(call->value = strdup(spec->want.value)))
+		return false;
+	call->op.want.value = call->value;
+	if (spec->returns_ids)
+		call->ids = malloc((size_t)spec->want.amount * sizeof(hf_permit_id));
+	return call->ids || !spec->returns_ids;
+}
+
+static struct hf__call *new_call(const struct hf__spec *spec, void *arg)
+{
+	struct hf__call *call = malloc(sizeof(*call));
+	if (call) {
+		hf__call_init(call, spec);
+		call->arg = arg;
+		if (copy_arguments(call, spec))
+			return call;
+		hf__call_free(call);
 	}
-	copy->op.value = copy->value;
-	return copy;
+	(void)hf__error(HF_ENOMEM, "no memory for a call");
+	return NULL;
 }
 
-static void free_copy(struct hf__call *copy)
+static const char *explain_start(int error)
 {
-	free(copy->value);
-	free(copy);
+	return error == HF_ECLOSED ? "the client is closed"
+	       : error == HF_ELOST ? hold_is_gone
+	                           : "cannot start a thread";
 }
 
-/* 0, or an error: then nothing was started. Whoever hears of its end may close everything before we return. */
-static int start_copy(struct hf__call *copy)
+/*
+ * 0, or an error; then nothing was started. As soon as it has started, its completion may run, and
+ * close everything: only the reference taken here keeps the client until this returns.
+ */
+static int start_new(struct hf__call *call)
 {
-	struct hf_client *client = copy->client;
+	struct hf_client *client = call->client;
 	int before = hf__call_guard();
 	hf__client_ref(client);
 	hf__engine_lock(&client->engine);
 	int rc = client->core.closed     ? HF_ECLOSED
-	         : misses_its_hold(copy) ? HF_ELOST
-	         : copy->inner           ? 0
+	         : misses_its_hold(call) ? HF_ELOST
+	         : call->inner           ? 0
 	                                 : hf__engine_need_dispatcher(&client->engine);
 	if (!rc)
-		start_inside(copy);
+		start_inside(call);
 	hf__engine_unlock(&client->engine);
 	hf__client_unref(client);
 	hf__call_unguard(before);
-	if (!rc)
-		return 0;
-	return hf__error(rc, "%s",
-	                 rc == HF_ECLOSED ? "the client is closed"
-	                 : rc == HF_ELOST ? hold_is_gone
-	                                  : "cannot start a thread");
+	return rc ? hf__error(rc, "%s", explain_start(rc)) : 0;
 }
 
-int hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg)
+int hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg)
 {
+	if (spec.error)
+		return spec.error;
 	if (!done)
-		return hf__error(HF_EINVAL, "done: NULL");
-	struct hf__call *copy = copy_call(call, arg);
-	if (!copy)
-		return hf__error(HF_ENOMEM, "no memory for a call");
-	copy->done = done;
-	if (!hf__cancel_join(copy->cancel, copy)) {
-		free_copy(copy);
-		return cancelled_before();
+		return hf__error_null("done");
+	assert(!spec.want.by_thread);
+	struct hf__call *call = new_call(&spec, arg);
+	if (!call)
+		return HF_ENOMEM;
+	call->done = done;
+	if (!hf__cancel_join(spec.want.cancel, call)) {
+		hf__call_free(call);
+		return fail_cancelled();
 	}
-	int rc = start_copy(copy);
+	int rc = start_new(call);
 	if (rc) {
-		hf__cancel_leave(copy->cancel, copy);
-		free_copy(copy);
+		hf__cancel_leave(spec.want.cancel, call);
+		hf__call_free(call);
 	}
 	return rc;
 }
 
-int hf__call_start_inner(const struct hf__call *call, void (*inner)(struct hf__call *call),
-                         void *arg)
+int hf__call_start_inner(struct hf__spec spec, void (*inner)(struct hf__call *call), void *arg)
 {
-	struct hf__call *copy = copy_call(call, arg);
-	if (!copy) {
-		hf__thread_unref(call->op.thread);
-		return hf__error(HF_ENOMEM, "no memory for a call");
-	}
-	copy->inner = inner;
-	copy->op.thread = call->op.thread;
-	int rc = start_copy(copy);
-	if (rc) {
-		hf__thread_unref(call->op.thread);
-		free_copy(copy);
-	}
+	assert(!spec.error);
+	spec.want.cancel = NULL;
+	struct hf__call *call = new_call(&spec, arg);
+	if (!call)
+		return HF_ENOMEM;
+	call->inner = inner;
+	int rc = start_new(call);
+	if (rc)
+		hf__call_free(call);
 	return rc;
 }

@@ -8,7 +8,7 @@
 int hf_owner_new(hf_owner **ret_owner)
 {
 	if (!ret_owner)
-		return hf__error(HF_EINVAL, "ret_owner: NULL");
+		return hf__error_null("ret_owner");
 	hf_owner *owner = malloc(sizeof(*owner));
 	if (!owner)
 		return hf__error(HF_ENOMEM, "no memory for an owner");
@@ -25,7 +25,7 @@ void hf_owner_free(hf_owner *owner)
 int hf_cancel_new(hf_cancel **ret_cancel)
 {
 	if (!ret_cancel)
-		return hf__error(HF_EINVAL, "ret_cancel: NULL");
+		return hf__error_null("ret_cancel");
 	hf_cancel *cancel = malloc(sizeof(*cancel));
 	if (!cancel)
 		return hf__error(HF_ENOMEM, "no memory for a cancel token");
@@ -36,7 +36,7 @@ int hf_cancel_new(hf_cancel **ret_cancel)
 	return 0;
 }
 
-/* The token's mutex comes before that of a client, never after. */
+/* The token's mutex is taken before the mutex of a client, never after it. */
 void hf_cancel_fire(hf_cancel *cancel)
 {
 	struct hf__list *link;
@@ -49,7 +49,7 @@ void hf_cancel_fire(hf_cancel *cancel)
 		struct hf__call *call = hf__list_item(link, struct hf__call, in_cancel);
 		struct hf_client *client = call->client;
 		if (hf__client_check(client))
-			continue; /* a call of the parent's */
+			continue; /* a call of the parent process */
 		hf__engine_lock(&client->engine);
 		hf__core_cancel(&client->core, &call->op, hf__clock_ms());
 		hf__engine_unlock(&client->engine);

@@ -1,4 +1,4 @@
-/* Clients: opening, closing, and what can be asked of one. */
+/* Clients: opening, closing, and what one can say about itself. */
 #include "api/client.h"
 #include "redis/redis.h"
 #include "zk/new.h"
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A page that the kernel wipes in a forked child; NULL if it refuses. */
+/* A page that the kernel wipes in a forked child; NULL on failure. */
 static const _Atomic bool *new_fork_page(void)
 {
 	size_t size = (size_t)sysconf(_SC_PAGESIZE);
@@ -33,8 +33,9 @@ static void free_fork_page(const _Atomic bool *page)
 int hf__client_check(const struct hf_client *client)
 {
 	if (!atomic_load_explicit(client->ours, memory_order_relaxed))
-		return hf__error(HF_EFORKED,
-		                 "opened by the parent process; open a client in this one");
+		return hf__error(
+			HF_EFORKED,
+			"the client was opened by the parent process; open one after the fork");
 	return 0;
 }
 
@@ -70,7 +71,7 @@ static int take_options(struct hf_client *client, const hf_client_options *optio
 	return client->on_log && !client->log ? HF_ENOMEM : 0;
 }
 
-/* Three lines: host, process, and what the program says of itself. */
+/* Three lines: host, process id, and how the program describes itself. */
 static void describe(const hf_client_options *options, char ret_text[HF__DESCRIPTION_SIZE])
 {
 	char host[256] = "";
@@ -85,7 +86,7 @@ static void describe(const hf_client_options *options, char ret_text[HF__DESCRIP
 			*at = ' ';
 }
 
-/* The parts that need nothing but memory. */
+/* Initialises the parts that need only memory. */
 static int init_parts(struct hf_client *client, const hf_client_options *options)
 {
 	uint64_t seed[2];
@@ -104,7 +105,7 @@ static int init_parts(struct hf_client *client, const hf_client_options *options
 	hf__list_init(&client->members);
 	hf__table_init(&client->several, (uint32_t)seed[1]);
 	hf__core_init(&client->core, &config, seed[0], hf__clock_ms());
-	client->core.host_ops = &hf__dispatch_host;
+	client->core.host_ops = &hf__host;
 	client->core.host = client;
 	atomic_init(&client->refs, 1);
 	client->ours = new_fork_page();
@@ -119,7 +120,7 @@ static int new_backend(struct hf_client *client, char *why, size_t size)
 	return hf__redis_new(&client->core, &client->engine, &settings->redis, why, size);
 }
 
-/* Everything up to a running engine; on failure all is undone but the client itself. */
+/* Builds everything up to a running engine. On failure only the client itself is left. */
 static int build(struct hf_client *client, const hf_client_options *options, char *why, size_t size)
 {
 	int rc = take_options(client, options);
@@ -127,7 +128,7 @@ static int build(struct hf_client *client, const hf_client_options *options, cha
 		rc = init_parts(client, options);
 	if (!rc) {
 		rc = new_backend(client, why, size);
-		if (!rc && (rc = hf__engine_init(&client->engine, &hf__dispatch_machine, client,
+		if (!rc && (rc = hf__engine_init(&client->engine, &hf__heartbeat, client,
 		                                 client->settings.zookeeper)))
 			client->core.backend_ops->free(client->core.backend);
 	}
@@ -138,13 +139,13 @@ static int build(struct hf_client *client, const hf_client_options *options, cha
 	return rc;
 }
 
-static int first_contact(struct hf_client *client)
+static int connect_first(struct hf_client *client)
 {
-	struct hf__call call;
-	hf__call_init(&call, client, HF__OP_LINK);
-	/* The attempt has that limit itself, and knows the reason; this one only comes after it. */
-	call.op.wait_ms = client->settings.connect_timeout_ms + 1000;
-	return hf__call_run(&call);
+	/* The attempt has this limit itself and reports the reason; ours must not be reached first. */
+	struct hf__spec spec = {.client = client,
+	                        .want = {.verb = HF__OP_LINK,
+	                                 .wait_ms = client->settings.connect_timeout_ms + 1000}};
+	return hf__call_number(spec, NULL);
 }
 
 static int start(struct hf_client *client)
@@ -157,7 +158,7 @@ static int start(struct hf_client *client)
 		if (rc)
 			return hf__error(rc, "cannot start a thread");
 	}
-	return client->settings.lazy ? 0 : first_contact(client);
+	return client->settings.lazy ? 0 : connect_first(client);
 }
 
 static int open_client(const char *url, const hf_client_options *options, struct hf_client *client)
@@ -178,7 +179,7 @@ int hf_client_open(const char *url, const hf_client_options *options, hf_client 
 {
 	hf_client_options ours;
 	if (!ret_client)
-		return hf__error(HF_EINVAL, "ret_client: NULL");
+		return hf__error_null("ret_client");
 	int rc = hf__options_copy(&ours, sizeof ours, options, "HF_CLIENT");
 	if (rc)
 		return rc;
@@ -202,7 +203,7 @@ int hf_client_open(const char *url, const hf_client_options *options, hf_client 
 	return 0;
 }
 
-/* Waits until the last call is on its way out. */
+/* Waits until the last call has left. */
 static void wait_for_calls(struct hf_client *client)
 {
 	uint32_t inside;
@@ -212,7 +213,7 @@ static void wait_for_calls(struct hf_client *client)
 
 int hf_client_close(hf_client *client)
 {
-	struct hf__call call;
+	struct hf__spec spec = {.client = client, .want = {.verb = HF__OP_CLOSE}};
 	if (!client)
 		return 0;
 	if (hf__client_check(client)) {
@@ -221,10 +222,10 @@ int hf_client_close(hf_client *client)
 		return 0;
 	}
 	if (hf__engine_in_callback(&client->engine))
-		return hf__error(HF_EINVAL, "a client cannot be closed in one of its callbacks");
+		return hf__error(HF_EINVAL,
+		                 "a client cannot be closed in one of its own callbacks");
 	atomic_store(&client->closing, true);
-	hf__call_init(&call, client, HF__OP_CLOSE);
-	(void)hf__call_run(&call);
+	(void)hf__call_number(spec, NULL);
 	wait_for_calls(client);
 	hf__engine_stop(&client->engine);
 	(void)hf__engine_dispatch(&client->engine);
@@ -238,7 +239,7 @@ int hf_client_close(hf_client *client)
 int hf_client_uuid(hf_client *client, char ret_uuid[37])
 {
 	if (!client || !ret_uuid)
-		return hf__error(HF_EINVAL, "client or ret_uuid: NULL");
+		return hf__error_null(!client ? "client" : "ret_uuid");
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
@@ -248,16 +249,15 @@ int hf_client_uuid(hf_client *client, char ret_uuid[37])
 
 int hf_client_ping(hf_client *client, int64_t *ret_us)
 {
-	struct hf__call call;
+	struct hf__spec spec = {.client = client, .want = {.verb = HF__OP_PING}};
 	if (!client)
-		return hf__error(HF_EINVAL, "client: NULL");
+		return hf__error_null("client");
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
-	hf__call_init(&call, client, HF__OP_PING);
 	int64_t before = hf__clock_us();
 	hf__client_ref(client);
-	rc = hf__call_run(&call);
+	rc = hf__call_number(spec, NULL);
 	hf__client_unref(client);
 	if (!rc && ret_us)
 		*ret_us = hf__clock_us() - before;
@@ -267,7 +267,7 @@ int hf_client_ping(hf_client *client, int64_t *ret_us)
 int hf_client_lease(hf_client *client, int64_t *ret_ms)
 {
 	if (!client || !ret_ms)
-		return hf__error(HF_EINVAL, "client or ret_ms: NULL");
+		return hf__error_null(!client ? "client" : "ret_ms");
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
@@ -282,22 +282,22 @@ int hf_client_lease(hf_client *client, int64_t *ret_ms)
 int hf_client_fd(hf_client *client)
 {
 	if (!client)
-		return hf__error(HF_EINVAL, "client: NULL");
+		return hf__error_null("client");
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
 	if (hf__engine_in_callback(&client->engine))
-		return hf__error(HF_EINVAL, "not in a callback");
+		return hf__error(HF_EINVAL, "hf_client_fd cannot be called in a callback");
 	int before = hf__call_guard();
 	rc = hf__engine_user_fd(&client->engine);
 	hf__call_unguard(before);
-	return rc < 0 ? hf__error(rc, "no descriptor left") : rc;
+	return rc < 0 ? hf__error(rc, "cannot create a file descriptor") : rc;
 }
 
 int hf_client_dispatch(hf_client *client)
 {
 	if (!client)
-		return hf__error(HF_EINVAL, "client: NULL");
+		return hf__error_null("client");
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
@@ -311,10 +311,10 @@ int hf_client_dispatch(hf_client *client)
 	hf__call_leave(client);
 	hf__client_unref(client);
 	hf__call_unguard(before);
-	return asked ? n : hf__error(HF_EINVAL, "hf_client_fd was not called before");
+	return asked ? n : hf__error(HF_EINVAL, "call hf_client_fd first");
 }
 
-/* Holds that count as held, and calls in a queue. */
+/* Counts holds and waiting calls. */
 static void count_now(struct hf_client *client, hf_stats *stats)
 {
 	struct hf__table_link *link = NULL;
@@ -333,9 +333,11 @@ int hf_client_stats(hf_client *client, hf_stats *ret_stats)
 {
 	hf_stats stats;
 	if (!client || !ret_stats)
-		return hf__error(HF_EINVAL, "client or ret_stats: NULL");
+		return hf__error_null(!client ? "client" : "ret_stats");
 	if (ret_stats->size < sizeof ret_stats->size)
-		return hf__error(HF_EINVAL, "ret_stats: its size is not set");
+		return hf__error(HF_EINVAL,
+		                 "ret_stats->size: %zu is too small; set it to sizeof(hf_stats)",
+		                 ret_stats->size);
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;

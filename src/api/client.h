@@ -1,7 +1,8 @@
-/* What is behind an hf_client, and the calls that run on it. */
+/* The insides of an hf_client and of the handles that it hands out. */
 #ifndef HF_API_CLIENT_H
 #define HF_API_CLIENT_H
 
+#include "api/call.h"
 #include "api/settings.h"
 #include "core/cmd.h"
 #include "core/core.h"
@@ -23,20 +24,20 @@ struct hf__log_line {
 	char text[HF__LOG_SIZE];
 };
 
-/* Freed when it is closed and its last lock handle is. */
+/* Freed once the client and the last of its handles are closed. */
 struct hf_client {
 	struct hf__engine engine;
 	struct hf__core core;
 	struct hf__settings settings;
-	const _Atomic bool *ours; /* on a page that a fork wipes: false in the child */
-	_Atomic uint32_t refs;    /* the client itself and its lock handles */
-	_Atomic uint32_t inside;  /* calls under way */
-	_Atomic bool closing;     /* somebody waits for them to leave */
-	struct hf__list done;     /* asynchronous calls to complete */
-	struct hf__list news;     /* holds with news */
-	struct hf__list members;  /* of red locks, which hear of losses */
+	const _Atomic bool *ours; /* on a page that a fork wipes, so it is false in the child */
+	_Atomic uint32_t refs;   /* the client itself, its handles, calls that return without one */
+	_Atomic uint32_t inside; /* calls in progress */
+	_Atomic bool closing;    /* hf_client_close() waits for them to leave */
+	struct hf__list done;    /* asynchronous calls whose completion is due */
+	struct hf__list news;    /* holds with news to report */
+	struct hf__list members; /* of red locks, which are notified of losses */
 	struct hf__table several; /* multi and red locks whose first member is of this client */
-	uint32_t async_calls;     /* not finished yet */
+	uint32_t async_calls;     /* that are not finished */
 	hf_event_fn *on_event;
 	void *event_arg;
 	hf_name_fn *map_name;
@@ -47,23 +48,23 @@ struct hf_client {
 	uint32_t log_first, log_count, log_missed;
 };
 
-/* What all handles begin with: one object of one client. */
+/* What all handles begin with: an object of a client. */
 struct hf__handle {
 	struct hf_client *client;
 	struct hf__lock *record;
 };
 
-/* Kept small: a program may have one for each lock it holds. */
+/* Kept small, since a program may have one for each lock that it holds. */
 struct hf_lock {
-	struct hf__handle at; /* without a record it is a combination */
+	struct hf__handle at; /* without a record: a multi or red lock */
 	union {
-		struct hf__spin spin;        /* how it waits, if it is a spin lock */
-		struct hf__several *several; /* the members of a combination */
+		struct hf__spin spin;        /* of a spin lock: how it waits */
+		struct hf__several *several; /* of a multi or red lock: its members */
 	};
 };
 
-/* The members of a combination, NULL of any other lock. */
-static inline struct hf__several *hf__lock_many(const struct hf_lock *lock)
+/* The members of a multi or red lock; NULL for any other lock. */
+static inline struct hf__several *hf__locks_several(const struct hf_lock *lock)
 {
 	return lock->at.record ? NULL : lock->several;
 }
@@ -88,7 +89,7 @@ struct hf_double_barrier {
 	struct hf__handle in, out;
 	int members;
 	pthread_mutex_t mutex;
-	uint64_t inside; /* the owner that has come in; 0: nobody */
+	uint64_t inside; /* the owner that has entered; 0: none */
 };
 
 struct hf_owner {
@@ -98,137 +99,93 @@ struct hf_owner {
 struct hf_cancel {
 	pthread_mutex_t mutex;
 	_Atomic bool fired;
-	struct hf__list calls; /* under way with this token */
-};
-
-/* A call under way: on its thread's stack, or of its own if it is asynchronous. */
-struct hf__call {
-	struct hf__op op;
-	struct hf__task task;
-	struct hf_client *client;
-	struct hf_cancel *cancel;
-	struct hf__list in_cancel;
-	struct hf__list in_done;
-	hf_done_fn *done; /* NULL: synchronous */
-	void *arg;
-	void (*inner)(struct hf__call *call); /* instead of done: ends it under the mutex */
-	uint64_t only;      /* not 0: about the owner's hold of this number, or HF_ELOST */
-	uint64_t *ret_wire; /* where the number of the hold goes that was acquired, or NULL */
-	char *ids;          /* of permits: room for their text, freed with the call */
-	char *value;        /* of an asynchronous call: a copy, freed with it */
+	struct hf__list calls; /* in progress with this token */
 };
 
 /* ---- error.c ---- */
-/* Notes the detail for this thread and returns the number. */
+/* Sets the detail for this thread and returns the error. */
 int hf__error(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The error of a pointer that must not be NULL; `name` is NULL if all of them were given. */
+int hf__error_null(const char *name);
 void hf__error_clear(void);
 
 /* ---- options.c ---- */
 /* Copies options of any release into ours, zero-filled; 0 or HF_EINVAL. NULL gives zeroes. */
 int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const char *macro);
 int hf__options_check_wait(int64_t wait_ms);
-int hf__options_check_lease(int64_t lease_ms);
+/* `name` is the argument, for the error text. */
+int hf__options_check_lease(const char *name, int64_t lease_ms);
 
 /* ---- client.c ---- */
-/* 0, or HF_EFORKED in a child; comes before any lock is taken. */
+/* 0, or HF_EFORKED in a forked child. To be called before any mutex is taken. */
 int hf__client_check(const struct hf_client *client);
 void hf__client_ref(struct hf_client *client);
 void hf__client_unref(struct hf_client *client);
 
-/* ---- call.c ---- */
-/* Around everything that takes the mutex: a thread that is cancelled there would keep it. */
-int hf__call_guard(void);
-void hf__call_unguard(int before);
-/*
- * Around what takes long: a close waits for it. Whoever leaves needs the client for a moment after
- * that, so it must have a reference, as lock handles do.
- */
-void hf__call_enter(struct hf_client *client);
-void hf__call_leave(struct hf_client *client);
-/* Fills in what all calls have in common. */
-void hf__call_init(struct hf__call *call, struct hf_client *client, enum hf__op_verb verb);
-/* What the owner holds, or has lost and not given up; not what is left of earlier holds. Mutex held. */
-const struct hf__hold *hf__call_hold(const struct hf__lock *lock, uint64_t owner);
-/* Runs it and waits; its result. */
-int hf__call_run(struct hf__call *call);
-/* Starts a copy of it that completes by callback; 0 or an error, then nothing was started. */
-int hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg);
-
-/*
- * The same, but `inner` ends it and frees it, wherever it happens to finish, under the client's mutex.
- * No token cancels it, and its lock must outlive it.
- */
-int hf__call_start_inner(const struct hf__call *call, void (*inner)(struct hf__call *call),
-                         void *arg);
-/* Runs it and hands its number out; ret may be NULL. */
-int hf__call_number(struct hf__call *call, int64_t *ret);
-int hf__call_int(struct hf__call *call, int *ret);
-
 /* ---- handle.c ---- */
-/* Maps and checks the name, and takes the record; `what` names the argument that gave the kind. */
+/* Checks the pointers that every open function takes; `ret_name` names the last one. */
+int hf__handle_check_open(const struct hf_client *client, const char *name, const void *ret,
+                          const char *ret_name);
+/*
+ * Maps and checks the name, and takes a reference to the record. HF_ENOTSUP if the backend does not
+ * have the kind; `what` names the argument that gave the kind.
+ */
 int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kind, const char *what,
                     const char *name);
-/* The same for values of a group: n of HF__VALUE_SIZE bytes, sorted. */
+/* The same for the values of a group: n of them, HF__VALUE_SIZE bytes each, sorted. */
 int hf__handle_open_group(struct hf__handle *handle, struct hf_client *client, const char *name,
                           const char *values, size_t n);
-/* The name on the server: the caller's own, or what the client's settings make of it. 0 or HF_EINVAL. */
+/* The name on the server, after map_name or name_prefix was applied. 0 or HF_EINVAL. */
 int hf__handle_map_name(const struct hf_client *client, const char *name,
                         char ret_name[HF__NAME_SIZE]);
-/* Makes a call that waits ready. */
-int hf__handle_wait(struct hf__call *call, const struct hf__handle *handle, const char *what,
-                    const hf_wait_options *options);
-/* One more handle of the same object. */
+/* Makes one more handle of the same object. */
 void hf__handle_copy(struct hf__handle *handle, const struct hf__handle *from);
 void hf__handle_close(struct hf__handle *handle);
-/* Makes a call of this verb ready; `what` names the argument that is NULL. */
-int hf__handle_prepare(struct hf__call *call, const struct hf__handle *handle, const char *what,
-                       enum hf__op_verb verb);
-int hf__handle_request(struct hf__call *call, const struct hf__handle *handle, const char *what,
-                       enum hf__verb verb, int64_t amount);
+/* Describes a call of this verb on the object; `what` is the argument that must not be NULL. */
+struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char *what,
+                                    enum hf__op_verb verb);
+struct hf__spec hf__handle_describe_request(const struct hf__handle *handle, const char *what,
+                                            enum hf__verb request);
+/* Describes an acquire of one permit, or a wait. */
+struct hf__spec hf__handle_describe_wait(const struct hf__handle *handle, const char *what,
+                                         const hf_wait_options *options);
+/* Sets the number that the caller gave as this argument, if it is within the limits. */
+void hf__handle_set_amount(struct hf__spec *spec, const char *name, int64_t amount, int64_t least,
+                           int64_t most);
 
 /* ---- permits.c ---- */
 /* The id of a permit of this client, as users see it. */
 void hf__permits_id(const struct hf_client *client, uint64_t wire, char ret_text[33]);
 
-/* ---- lock.c ---- */
-/* What a caller wants of a lock, checked. */
-struct hf__wish {
-	enum hf__op_verb verb;
-	enum hf__verb request;
-	uint64_t owner;
-	int64_t wait_ms, limit_ms, lease_ms;
-	struct hf_cancel *cancel;
-	const char *value; /* to be read beside the hold */
-	const char *word;  /* of a request that names something */
-	bool by_thread;    /* the owner is the calling thread */
-	bool revocable;
-	bool token;
-	bool nested; /* only one more level of a hold that is there */
-};
-void hf__lock_prepare(struct hf__call *call, const struct hf_lock *lock,
-                      const struct hf__wish *wish);
+/* ---- locks.c ---- */
+/* Describes what is wanted of one lock, which is not a multi or red lock. */
+struct hf__spec hf__locks_describe(const struct hf_lock *lock, const struct hf__want *want);
 
 /* ---- members.c and several.c: several locks as one ---- */
 struct hf__several;
 void hf__members_close(struct hf__several *several);
-/* The client is closed: nothing is remembered for handles that are opened later. */
+/* The client is closed: no handle that is opened later finds its multi and red locks. */
 void hf__members_forget(struct hf_client *client);
-int hf__several_run(struct hf__several *several, const struct hf__wish *wish, int64_t *ret_number);
-int hf__several_start(struct hf__several *several, const struct hf__wish *wish, hf_done_fn *done,
+int hf__several_run(struct hf__several *several, const struct hf__want *want, int64_t *ret_number);
+int hf__several_start(struct hf__several *several, const struct hf__want *want, hf_done_fn *done,
                       void *arg);
-/* Local: what enough of the members guarantee. */
+/* The milliseconds that enough members guarantee. Sends nothing. */
 int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64_t now,
                               hf_state *ret_state);
-/* The owner's hold of this number was lost: a red lock that still has its majority takes it again. */
-void hf__several_lost(struct hf_client *client, const struct hf__lock *record, uint64_t owner,
-                      uint64_t wire);
+/* This hold was lost. Red locks that contain it, and still have a majority, start a repair. */
+void hf__red_handle_loss(struct hf_client *client, const struct hf__lock *record, uint64_t owner,
+                         uint64_t wire);
+
+/* ---- host.c and heartbeat.c: the client as the core and the engine see it ---- */
+extern const struct hf__host_ops hf__host;
+extern const struct hf__machine_ops hf__heartbeat;
 
 /* ---- dispatch.c ---- */
-extern const struct hf__host_ops hf__dispatch_host;
-extern const struct hf__machine_ops hf__dispatch_machine;
+/* Runs the callbacks that are due and returns their number. Without the mutex. */
+int hf__dispatch_run(void *client);
 
 /* ---- cancel.c ---- */
-/* False if the token has fired already. NULL is allowed in both. */
+/* False if the token has fired already. Both take NULL. */
 bool hf__cancel_join(struct hf_cancel *cancel, struct hf__call *call);
 void hf__cancel_leave(struct hf_cancel *cancel, struct hf__call *call);
 

@@ -1,7 +1,5 @@
-/* What core and engine ask of the client: finished calls, news of holds, log lines, callbacks. */
+/* The callbacks of a client: completions of asynchronous calls, news of holds, log lines. */
 #include "api/client.h"
-
-#include "base/number.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +8,7 @@
 
 struct hf_event {
 	hf_state state;
-	const struct hf__lock *record; /* only to compare: it may be gone */
+	const struct hf__lock *record; /* to be compared only, since it may be freed */
 	uint64_t number;               /* of the owner */
 	uint64_t wire;                 /* of the hold */
 	int64_t remaining_ms;
@@ -44,95 +42,6 @@ int64_t hf_event_remaining(const hf_event *event)
 	return event->remaining_ms;
 }
 
-/* ---- the core's host; mutex held ---- */
-
-static void listens(void *host, struct hf__op *op)
-{
-	struct hf_client *client = host;
-	struct hf__call *call = hf__list_item(op, struct hf__call, op);
-	if (!call->done && !call->inner)
-		hf__engine_listen(&client->engine, &call->task);
-}
-
-static void idles(void *host, struct hf__op *op)
-{
-	struct hf_client *client = host;
-	struct hf__call *call = hf__list_item(op, struct hf__call, op);
-	if (!call->done && !call->inner)
-		hf__engine_idle(&client->engine, &call->task);
-}
-
-/* Which hold it was that an acquire got: later it may be another. */
-static void note_hold(const struct hf__call *call)
-{
-	const struct hf__hold *hold = hf__call_hold(call->op.lock, call->op.owner);
-	*call->ret_wire = hold ? hold->cmd.wire : 0;
-}
-
-static void finish(void *host, struct hf__op *op)
-{
-	struct hf_client *client = host;
-	struct hf__call *call = hf__list_item(op, struct hf__call, op);
-	if (call->ret_wire && !op->result)
-		note_hold(call);
-	if (!call->done && !call->inner) {
-		hf__engine_finish(&client->engine, &call->task);
-		return;
-	}
-	client->async_calls--;
-	if (call->inner) {
-		call->inner(call);
-		return;
-	}
-	hf__list_add(&client->done, &call->in_done);
-	hf__engine_post(&client->engine);
-}
-
-static void news(void *host, struct hf__hold *hold)
-{
-	struct hf_client *client = host;
-	hf_state state;
-	if (!client->on_event && hf__list_empty(&client->members)) {
-		while (hf__hold_next_news(hold, &state))
-			continue;
-		hf__list_remove(&hold->news);
-		return;
-	}
-	if (hf__list_empty(&hold->news))
-		hf__list_add(&client->news, &hold->news);
-	hf__engine_post(&client->engine);
-}
-
-static void log_line(void *host, hf_log_level level, const char *text)
-{
-	struct hf_client *client = host;
-	if (!client->log)
-		return;
-	if (client->log_count == HF__LOG_LINES) {
-		client->log_missed++;
-		return;
-	}
-	uint32_t at = (client->log_first + client->log_count++) % HF__LOG_LINES;
-	client->log[at].level = level;
-	snprintf(client->log[at].text, HF__LOG_SIZE, "%s", text);
-	hf__engine_post(&client->engine);
-}
-
-static uint64_t number(void *host, uint32_t n)
-{
-	(void)host;
-	return hf__number_on_wire(n);
-}
-
-const struct hf__host_ops hf__dispatch_host = {.finish = finish,
-                                               .listens = listens,
-                                               .idles = idles,
-                                               .news = news,
-                                               .log = log_line,
-                                               .number = number};
-
-/* ---- callbacks, without the mutex ---- */
-
 static void take_done(struct hf_client *client, struct hf__list *ret_calls)
 {
 	struct hf__list *link;
@@ -146,13 +55,13 @@ static void take_done(struct hf_client *client, struct hf__list *ret_calls)
 	hf__engine_unlock(&client->engine);
 }
 
-/* The ids of granted permits, apart by spaces. */
+/* Writes the ids of the granted permits, separated by spaces. */
 static void write_ids(struct hf__call *call)
 {
-	for (int32_t i = 0; i < call->op.amount; i++) {
-		char *at = call->ids + (size_t)i * 33;
+	for (int32_t i = 0; i < call->op.want.amount; i++) {
+		char *at = call->ids + (size_t)i * sizeof(hf_permit_id);
 		hf__permits_id(call->client, call->op.owner + (uint64_t)i, at);
-		if (i + 1 < call->op.amount)
+		if (i + 1 < call->op.want.amount)
 			at[32] = ' ';
 	}
 }
@@ -160,18 +69,17 @@ static void write_ids(struct hf__call *call)
 static void complete(struct hf__call *call)
 {
 	struct hf__op *op = &call->op;
-	hf__cancel_leave(call->cancel, call);
+	hf__cancel_leave(call->op.want.cancel, call);
 	if (op->result)
 		(void)hf__error(op->result, "%s", op->detail);
 	else
 		hf__error_clear();
-	const char *text = op->verb == HF__OP_HOLDER ? op->text : call->ids;
+	bool names_holder = op->want.verb == HF__OP_QUERY && op->want.question == HF__QUERY_HOLDER;
+	const char *text = names_holder ? op->text : call->ids;
 	if (call->ids && !op->result)
 		write_ids(call);
 	call->done(call->arg, op->result, op->number, op->result ? NULL : text);
-	free(call->ids);
-	free(call->value);
-	free(call);
+	hf__call_free(call);
 }
 
 static int complete_calls(struct hf_client *client)
@@ -232,13 +140,13 @@ static bool take_news(struct hf_client *client, hf_event *ret_event)
 	return found;
 }
 
-static int tell_news(struct hf_client *client)
+static int report_news(struct hf_client *client)
 {
 	hf_event event;
 	int n = 0;
 	while (take_news(client, &event)) {
 		if (event.state == HF_LOST)
-			hf__several_lost(client, event.record, event.number, event.wire);
+			hf__red_handle_loss(client, event.record, event.number, event.wire);
 		if (client->on_event)
 			client->on_event(client->event_arg, &event);
 		n++;
@@ -266,7 +174,7 @@ static bool take_line(struct hf_client *client, struct hf__log_line *ret_line)
 	return found;
 }
 
-static int tell_log(struct hf_client *client)
+static int report_log(struct hf_client *client)
 {
 	struct hf__log_line line;
 	int n = 0;
@@ -277,53 +185,7 @@ static int tell_log(struct hf_client *client)
 	return n;
 }
 
-/* ---- the engine's machine ---- */
-
-static int dispatch(void *machine)
+int hf__dispatch_run(void *client)
 {
-	return complete_calls(machine) + tell_news(machine) + tell_log(machine);
+	return complete_calls(client) + report_news(client) + report_log(client);
 }
-
-static int64_t due(void *machine)
-{
-	struct hf_client *client = machine;
-	int64_t core = hf__core_due(&client->core);
-	int64_t backend = client->core.backend_ops->due(client->core.backend);
-	return core < backend ? core : backend;
-}
-
-static void turn(void *machine, int64_t now)
-{
-	struct hf_client *client = machine;
-	client->core.backend_ops->turn(client->core.backend, now);
-	hf__core_turn(&client->core, now);
-}
-
-static bool busy(void *machine)
-{
-	struct hf_client *client = machine;
-	/* Callbacks mostly lead to further calls, so the keeper stays for them. */
-	bool callbacks = !hf__list_empty(&client->done) || atomic_load(&client->engine.dispatching);
-	return client->async_calls > 0 || callbacks ||
-	       client->core.backend_ops->busy(client->core.backend);
-}
-
-/* The first thread in the order of the wire; beyond a few it makes no difference. */
-static struct hf__task *first(void *machine)
-{
-	struct hf_client *client = machine;
-	const struct hf__list *link;
-	int looked = 0;
-	hf__list_each (link, client->core.backend_ops->waiting(client->core.backend)) {
-		struct hf__op *op = hf__cmd_op(hf__list_item(link, struct hf__cmd, link));
-		struct hf__call *call = op ? hf__list_item(op, struct hf__call, op) : NULL;
-		if (call && !call->done && !call->inner && !hf__list_empty(&call->task.link))
-			return &call->task;
-		if (++looked == 8)
-			break;
-	}
-	return NULL;
-}
-
-const struct hf__machine_ops hf__dispatch_machine = {
-	.due = due, .turn = turn, .busy = busy, .first = first, .dispatch = dispatch};

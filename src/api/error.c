@@ -1,4 +1,4 @@
-/* Error texts, and the detail line of each thread. */
+/* Error texts, and the detail of the last error of each thread. */
 #include "api/client.h"
 
 #include <stdarg.h>
@@ -39,6 +39,11 @@ int hf__error(int error, const char *format, ...)
 	vsnprintf(detail, sizeof detail, format, args);
 	va_end(args);
 	return error;
+}
+
+int hf__error_null(const char *name)
+{
+	return name ? hf__error(HF_EINVAL, "%s must not be NULL", name) : 0;
 }
 
 void hf__error_clear(void)

@@ -1,6 +1,7 @@
-/* Handles: one object of one client, whatever its kind. */
+/* Handles: an object of a client, of any kind. */
 #include "api/client.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +23,7 @@ int hf__handle_map_name(const struct hf_client *client, const char *name,
 		ret_name[0] = 0;
 		int rc = client->map_name(client->map_arg, name, ret_name, HF__NAME_SIZE);
 		if (rc)
-			return hf__error(HF_EINVAL, "name: map_name refused it with %d", rc);
+			return hf__error(HF_EINVAL, "name: map_name returned %d", rc);
 	} else {
 		const char *prefix =
 			client->settings.name_prefix ? client->settings.name_prefix : "";
@@ -30,10 +31,11 @@ int hf__handle_map_name(const struct hf_client *client, const char *name,
 			return hf__error(HF_EINVAL, "name: longer than 512 bytes with its prefix");
 	}
 	fault = memchr(ret_name, 0, HF__NAME_SIZE) ? fault_of(client, ret_name)
-	                                           : "name: has no end";
+	                                           : "name: map_name returned a name without a NUL";
 	if (fault && strcmp(name, ret_name) == 0)
 		return hf__error(HF_EINVAL, "%s", fault);
-	return fault ? hf__error(HF_EINVAL, "%s, as map_name or the prefix made it", fault) : 0;
+	return fault ? hf__error(HF_EINVAL, "%s (after map_name or name_prefix was applied)", fault)
+	             : 0;
 }
 
 static int open_record(struct hf__handle *handle, struct hf_client *client, int kind,
@@ -60,6 +62,12 @@ static int open_record(struct hf__handle *handle, struct hf_client *client, int 
 		return hf__error(HF_ENOMEM, "no memory for a handle");
 	hf__client_ref(client);
 	return 0;
+}
+
+int hf__handle_check_open(const struct hf_client *client, const char *name, const void *ret,
+                          const char *ret_name)
+{
+	return hf__error_null(!client ? "client" : !name ? "name" : !ret ? ret_name : NULL);
 }
 
 int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kind, const char *what,
@@ -104,45 +112,51 @@ void hf__handle_close(struct hf__handle *handle)
 	hf__client_unref(client);
 }
 
-int hf__handle_prepare(struct hf__call *call, const struct hf__handle *handle, const char *what,
-                       enum hf__op_verb verb)
+struct hf__spec hf__handle_describe(const struct hf__handle *handle, const char *what,
+                                    enum hf__op_verb verb)
 {
-	if (!handle)
-		return hf__error(HF_EINVAL, "%s: NULL", what);
-	int rc = hf__client_check(handle->client);
-	if (rc)
-		return rc;
-	hf__call_init(call, handle->client, verb);
-	call->op.lock = handle->record;
-	return 0;
+	struct hf__spec spec = {.want = {.verb = (uint8_t)verb}};
+	if (!handle) {
+		spec.error = hf__error_null(what);
+		return spec;
+	}
+	spec.error = hf__client_check(handle->client);
+	spec.client = handle->client;
+	spec.record = handle->record;
+	return spec;
 }
 
-int hf__handle_request(struct hf__call *call, const struct hf__handle *handle, const char *what,
-                       enum hf__verb verb, int64_t amount)
+struct hf__spec hf__handle_describe_request(const struct hf__handle *handle, const char *what,
+                                            enum hf__verb request)
 {
-	int rc = hf__handle_prepare(call, handle, what, HF__OP_REQUEST);
-	if (rc)
-		return rc;
-	if (amount < INT32_MIN || amount > INT32_MAX)
-		return hf__error(HF_EINVAL, "%s: %" PRId64 " is out of range", what, amount);
-	call->op.request = (uint8_t)verb;
-	call->op.amount = (int32_t)amount;
-	return 0;
+	struct hf__spec spec = hf__handle_describe(handle, what, HF__OP_REQUEST);
+	spec.want.request = (uint8_t)request;
+	return spec;
 }
 
-int hf__handle_wait(struct hf__call *call, const struct hf__handle *handle, const char *what,
-                    const hf_wait_options *options)
+struct hf__spec hf__handle_describe_wait(const struct hf__handle *handle, const char *what,
+                                         const hf_wait_options *options)
 {
 	hf_wait_options ours = {0};
-	int rc = hf__handle_request(call, handle, what, HF__ASK, 1);
-	if (!rc)
-		rc = hf__options_copy(&ours, sizeof ours, options, "HF_WAIT");
-	if (!rc)
-		rc = hf__options_check_wait(ours.wait_ms);
-	if (rc)
-		return rc;
-	call->op.verb = HF__OP_ACQUIRE;
-	call->op.wait_ms = ours.wait_ms;
-	call->cancel = ours.cancel;
-	return 0;
+	struct hf__spec spec = hf__handle_describe(handle, what, HF__OP_ACQUIRE);
+	if (!spec.error)
+		spec.error = hf__options_copy(&ours, sizeof ours, options, "HF_WAIT");
+	if (!spec.error)
+		spec.error = hf__options_check_wait(ours.wait_ms);
+	spec.want.amount = 1;
+	spec.want.wait_ms = ours.wait_ms;
+	spec.want.cancel = ours.cancel;
+	return spec;
+}
+
+void hf__handle_set_amount(struct hf__spec *spec, const char *name, int64_t amount, int64_t least,
+                           int64_t most)
+{
+	assert(least >= INT32_MIN && most <= INT32_MAX);
+	if (!spec->error && (amount < least || amount > most))
+		spec->error = hf__error(HF_EINVAL,
+		                        "%s: %" PRId64 " is not between %" PRId64 " and %" PRId64,
+		                        name, amount, least, most);
+	if (!spec->error)
+		spec->want.amount = (int32_t)amount;
 }

@@ -1,4 +1,4 @@
-/* Who holds what on the server, and facts about the server itself. */
+/* Lists who holds what on the server, and facts about the server itself. */
 #include "api/client.h"
 #include "redis/embedded.h"
 
@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ROWS   (8u << 20) /* bytes of one step's answer */
-#define MOST_TOLD   200
-#define LIST_WORDS  2 /* of a step: a cursor and the pattern */
+#define MOST_ROWS   (8u << 20) /* bytes in the answer of one step */
+#define MOST_LISTED 200        /* holders or waiters that one row names */
+#define LIST_WORDS  2          /* of a step: a cursor and the pattern */
 #define CURSOR_SIZE 40
 
 struct holder {
@@ -25,11 +25,11 @@ struct hf_info {
 	const char *kind;
 	int64_t ttl_ms;
 	int64_t token;
-	size_t holders, waiters;           /* how many there are */
-	size_t holders_told, waiters_told; /* how many are below */
-	struct holder holder[MOST_TOLD];
-	const char *waiter[MOST_TOLD];
-	const char *waiter_text[MOST_TOLD];
+	size_t holders, waiters;               /* on the server */
+	size_t holders_listed, waiters_listed; /* in the arrays below */
+	struct holder holder[MOST_LISTED];
+	const char *waiter[MOST_LISTED];
+	const char *waiter_text[MOST_LISTED];
 };
 
 const char *hf_info_name(const hf_info *info, size_t *ret_length)
@@ -62,7 +62,7 @@ size_t hf_info_holders(const hf_info *info)
 static const struct holder *holder_at(const hf_info *info, size_t i)
 {
 	static const struct holder none = {.owner = "", .host = "", .text = ""};
-	return i < info->holders_told ? &info->holder[i] : &none;
+	return i < info->holders_listed ? &info->holder[i] : &none;
 }
 
 const char *hf_info_owner(const hf_info *info, size_t i)
@@ -97,23 +97,23 @@ size_t hf_info_waiters(const hf_info *info)
 
 const char *hf_info_waiter(const hf_info *info, size_t i)
 {
-	return i < info->waiters_told ? info->waiter[i] : "";
+	return i < info->waiters_listed ? info->waiter[i] : "";
 }
 
 const char *hf_info_waiter_text(const hf_info *info, size_t i)
 {
-	return i < info->waiters_told ? info->waiter_text[i] : "";
+	return i < info->waiters_listed ? info->waiter_text[i] : "";
 }
 
 /* ---- rows ---- */
 
-/* What is left of a row; fields are cut out of it in place, each with a NUL behind it. */
+/* The rest of a row; fields are cut out of it in place, and a NUL is put after each. */
 struct cursor {
 	char *at;
 	char *end;
 };
 
-/* "5:hello": the next field, or NULL if the row is none. */
+/* Cuts out the next field, such as "5:hello"; NULL if the row is malformed. */
 static char *next_field(struct cursor *row, size_t *ret_length)
 {
 	size_t length = 0;
@@ -122,7 +122,7 @@ static char *next_field(struct cursor *row, size_t *ret_length)
 		length = length * 10 + (size_t)(*at++ - '0');
 	if (at == row->at || at >= row->end || *at != ':' || length > (size_t)(row->end - at - 1))
 		return NULL;
-	/* The bytes move one to the front, over the colon, which makes room for the NUL. */
+	/* Moving the bytes one to the left, over the colon, makes room for the NUL. */
 	memmove(at, at + 1, length);
 	at[length] = 0;
 	row->at = at + 1 + length;
@@ -154,7 +154,7 @@ static bool read_size(struct cursor *row, size_t *ret_size)
 	return good;
 }
 
-/* Lines: kind, host, process, text; as many as there are. */
+/* A note has the lines kind, host, process id and text; the last ones may be missing. */
 static void read_note(char *note, struct holder *holder)
 {
 	holder->host = holder->text = "";
@@ -180,7 +180,7 @@ static bool read_holder(struct cursor *row, struct holder *holder)
 	return note;
 }
 
-/* Its name; behind that, where it is known, what it says of itself: words of its own, or a note's lines. */
+/* The waiter's name; after it, if known, a line with its own text, or the lines of a note. */
 static bool read_waiter(struct cursor *row, const char **ret_name, const char **ret_text)
 {
 	char *name = next_field(row, NULL);
@@ -199,20 +199,20 @@ static bool read_info(struct cursor *row, hf_info *info)
 	info->name = next_field(row, &info->name_length);
 	if (!info->name || !read_text(row, &info->kind) || !read_number(row, &info->ttl_ms) ||
 	    !read_number(row, &info->token) || !read_size(row, &info->holders) ||
-	    !read_size(row, &info->waiters) || !read_size(row, &info->holders_told) ||
-	    !read_size(row, &info->waiters_told) || info->holders_told > MOST_TOLD ||
-	    info->waiters_told > MOST_TOLD)
+	    !read_size(row, &info->waiters) || !read_size(row, &info->holders_listed) ||
+	    !read_size(row, &info->waiters_listed) || info->holders_listed > MOST_LISTED ||
+	    info->waiters_listed > MOST_LISTED)
 		return false;
-	for (size_t i = 0; i < info->holders_told; i++)
+	for (size_t i = 0; i < info->holders_listed; i++)
 		if (!read_holder(row, &info->holder[i]))
 			return false;
-	for (size_t i = 0; i < info->waiters_told; i++)
+	for (size_t i = 0; i < info->waiters_listed; i++)
 		if (!read_waiter(row, &info->waiter[i], &info->waiter_text[i]))
 			return false;
 	return true;
 }
 
-/* Cuts the next row out of the answer; false after the last. */
+/* Finds the next row of the answer; false after the last one. */
 static bool next_row(struct hf__buffer *rows, size_t *at, struct cursor *ret_row)
 {
 	size_t length;
@@ -259,23 +259,23 @@ static void end(struct asking *asking)
 static int ask(struct asking *asking, enum hf__verb verb, struct hf__lock *lock, const char *words,
                int32_t n)
 {
-	struct hf__call call;
+	struct hf__spec spec = {.client = asking->client,
+	                        .record = lock,
+	                        .want = {.verb = HF__OP_REQUEST,
+	                                 .request = (uint8_t)verb,
+	                                 .words = words,
+	                                 .amount = n,
+	                                 .rows = &asking->rows}};
 	asking->rows.length = 0;
-	hf__call_init(&call, asking->client, HF__OP_REQUEST);
-	call.op.request = (uint8_t)verb;
-	call.op.lock = lock;
-	call.op.words = words;
-	call.op.amount = n;
-	call.op.rows = &asking->rows;
-	return hf__call_run(&call);
+	return hf__call_number(spec, NULL);
 }
 
 static int not_understood(void)
 {
-	return hf__error(HF_EPROTOCOL, "the server's answer about locks is not understood");
+	return hf__error(HF_EPROTOCOL, "the server's list of locks was not understood");
 }
 
-/* Tells the rows from this place on. */
+/* Reports the rows from this offset on. */
 static int tell_rows(struct asking *asking, size_t at, hf_info_fn *tell, void *arg)
 {
 	struct cursor row;
@@ -378,7 +378,7 @@ int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, voi
 	struct asking asking;
 	struct filter filter = {.pattern = pattern ? pattern : "*", .tell = tell, .arg = arg};
 	if (!client || !tell)
-		return hf__error(HF_EINVAL, "client or tell: NULL");
+		return hf__error_null(!client ? "client" : "tell");
 	int rc = begin(&asking, client, true);
 	if (rc)
 		return rc;
@@ -392,7 +392,7 @@ int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, voi
 	struct asking asking;
 	struct hf__handle handle;
 	if (!client || !name || !tell)
-		return hf__error(HF_EINVAL, "client, name or tell: NULL");
+		return hf__error_null(!client ? "client" : !name ? "name" : "tell");
 	int rc = hf__handle_open(&handle, client, HF_REENTRANT, "kind", name);
 	if (rc)
 		return rc;
@@ -415,7 +415,7 @@ int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg)
 {
 	struct asking asking;
 	if (!client || !tell)
-		return hf__error(HF_EINVAL, "client or tell: NULL");
+		return hf__error_null(!client ? "client" : "tell");
 	int rc = begin(&asking, client, false);
 	if (rc)
 		return rc;

@@ -1,6 +1,6 @@
 /*
- * The members of multi and red locks: opened as one, shared by all handles that name the same ones, kept while an
- * owner holds them, freed with the last that needs them.
+ * The members of multi and red locks. All handles that name the same members share one set of them.
+ * The set is kept while an owner holds it, and freed with the last reference.
  */
 #include "api/several.h"
 
@@ -29,7 +29,7 @@ static void free_several(struct hf__several *several)
 	free(several);
 }
 
-/* Nobody finds it any more. */
+/* From now on no new handle finds it. */
 static void unlist(struct hf__several *several)
 {
 	struct hf_client *client = several->member[0].lock.at.client;
@@ -50,7 +50,7 @@ void hf__members_unref(struct hf__several *several)
 	hf__call_unguard(before);
 }
 
-/* The same order for everybody who names the same locks, whatever order they name them in. */
+/* One order for all that name the same locks, whatever order they name them in. */
 static int compare_members(const void *a, const void *b)
 {
 	const struct hf_lock *x = &((const struct hf__member *)a)->lock;
@@ -61,21 +61,26 @@ static int compare_members(const void *a, const void *b)
 	return order ? order : strcmp(x->at.client->settings.shown, y->at.client->settings.shown);
 }
 
-static int check_members(hf_lock *const *members, size_t n, size_t least, size_t most)
+static int check_members(hf_lock *const *members, size_t n, hf_lock **ret_lock, size_t least,
+                         size_t most)
 {
+	if (!members || !ret_lock)
+		return hf__error_null(!members ? "members" : "ret_lock");
 	if (n < least || n > most)
 		return hf__error(HF_EINVAL, "n: %zu is not between %zu and %zu", n, least, most);
 	for (size_t i = 0; i < n; i++) {
 		if (!members[i])
-			return hf__error(HF_EINVAL, "members[%zu]: NULL", i);
-		if (hf__lock_many(members[i]))
-			return hf__error(HF_EINVAL, "members[%zu]: is itself a combination", i);
+			return hf__error(HF_EINVAL, "members[%zu] must not be NULL", i);
+		if (hf__locks_several(members[i]))
+			return hf__error(HF_EINVAL, "members[%zu] is itself a multi or red lock",
+			                 i);
 		int rc = hf__client_check(members[i]->at.client);
 		if (rc)
 			return rc;
 		for (size_t j = 0; j < i; j++)
 			if (members[j]->at.record == members[i]->at.record)
-				return hf__error(HF_EINVAL, "members[%zu] and [%zu]: the same lock",
+				return hf__error(HF_EINVAL,
+				                 "members[%zu] and members[%zu] are the same lock",
 				                 j, i);
 	}
 	return 0;
@@ -117,7 +122,7 @@ static bool are_same(const struct hf__table_link *link, const void *key)
 	return same;
 }
 
-/* False if the last reference is gone, and it is about to be freed. */
+/* False if the last reference is gone and it is about to be freed. */
 static bool ref_if_alive(struct hf__several *several)
 {
 	uint32_t refs = atomic_load(&several->refs);
@@ -135,7 +140,7 @@ static uint32_t hash_of(const struct hf__table *table, const struct hf__several 
 	return hf__table_hash(table, record, several->n * sizeof(record[0]));
 }
 
-/* One that has the same members, if there is one, else this one, which others will find from now on. */
+/* An existing one with the same members, or else this one, which others find from now on. */
 static struct hf__several *share(struct hf__several *several)
 {
 	struct hf_client *client = several->member[0].lock.at.client;
@@ -156,7 +161,7 @@ static struct hf__several *share(struct hf__several *several)
 	return found;
 }
 
-/* What happened while there was no handle was not heard. */
+/* Finds out about losses that were not reported because there was no handle. */
 static void review(struct hf__several *several)
 {
 	pthread_mutex_lock(&several->mutex);
@@ -173,7 +178,7 @@ static void review(struct hf__several *several)
 	pthread_mutex_unlock(&several->mutex);
 }
 
-/* One more handle. The first one of a red lock makes it hear of losses. */
+/* One more handle. With the first one of a red lock, losses begin to be reported. */
 static int add_handle(struct hf__several *several)
 {
 	pthread_mutex_lock(&several->mutex);
@@ -222,7 +227,7 @@ static void remove_handle(struct hf__several *several)
 	pthread_mutex_lock(&several->mutex);
 	if (--several->handles == 0) {
 		if (several->need < several->n)
-			hf__red_part(several);
+			hf__red_leave(several);
 		hf__list_each (link, &several->wholes)
 			hf__repair_stop(hf__list_item(link, struct hf__whole, link));
 		hf__members_keep(several);
@@ -259,23 +264,19 @@ static int open_several(hf_lock *const *members, size_t n, size_t need, hf_lock 
 
 int hf_lock_open_multi(hf_lock *const *members, size_t n, hf_lock **ret_lock)
 {
-	if (!members || !ret_lock)
-		return hf__error(HF_EINVAL, "members or ret_lock: NULL");
-	int rc = check_members(members, n, 1, HF__MEMBERS_MAX);
+	int rc = check_members(members, n, ret_lock, 1, HF__MEMBERS_MAX);
 	return rc ? rc : open_several(members, n, n, ret_lock);
 }
 
 int hf_lock_open_red(hf_lock *const *members, size_t n, hf_lock **ret_lock)
 {
-	if (!members || !ret_lock)
-		return hf__error(HF_EINVAL, "members or ret_lock: NULL");
-	int rc = check_members(members, n, 3, 15);
+	int rc = check_members(members, n, ret_lock, HF__RED_LEAST, HF__RED_MOST);
 	for (size_t i = 0; !rc && i < n; i++)
 		if (members[i]->at.record->traits->session)
 			rc = hf__error(
 				HF_ENOTSUP,
-				"members[%zu]: on ZooKeeper, where every lock is a majority's "
-				"already",
+				"members[%zu] is on ZooKeeper, where a majority of the servers "
+				"grants every lock already",
 				i);
 	return rc ? rc : open_several(members, n, n / 2 + 1, ret_lock);
 }
@@ -289,7 +290,7 @@ void hf__members_close(struct hf__several *several)
 	hf__call_unguard(before);
 }
 
-/* Takes one out of the client's list, with a reference of the caller's; NULL if there is none. */
+/* Removes one from the client's table and returns a reference to it; NULL if there is none. */
 static struct hf__several *take_listed(struct hf_client *client)
 {
 	struct hf__several *found = NULL;

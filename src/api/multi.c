@@ -1,112 +1,115 @@
-/* Multi locks: all members, taken one after the other in one order, and given back if one fails. */
+/*
+ * Multi locks: all members are acquired one after the other, always in the same order, and released
+ * again if one of them fails.
+ */
 #include "api/several.h"
 
 #include <stdio.h>
 
-static void ask_to_take(struct hf__work *work, int64_t now)
+static void acquire_next(struct hf__work *work, int64_t now)
 {
-	struct hf__wish wish = work->wish;
+	struct hf__want want = work->want;
 	int64_t left = hf__several_time_left(work, now);
-	if (wish.wait_ms > 0)
-		wish.wait_ms = left > 0 ? left : 1;
-	/* A fixed lease must not run out while the next member is waited for. */
-	int64_t slice = wish.lease_ms / 3 > 50 ? wish.lease_ms / 3 : 50;
-	if (wish.lease_ms && work->got && wish.wait_ms != HF_NOWAIT &&
-	    (wish.wait_ms == 0 || wish.wait_ms > slice))
-		wish.wait_ms = slice;
+	if (want.wait_ms > 0)
+		want.wait_ms = left > 0 ? left : 1;
+	/* A fixed lease must not expire during the wait for the next member. */
+	int64_t slice = want.lease_ms / 3 > 50 ? want.lease_ms / 3 : 50;
+	if (want.lease_ms && work->got && want.wait_ms != HF_NOWAIT &&
+	    (want.wait_ms == 0 || want.wait_ms > slice))
+		want.wait_ms = slice;
 	work->phase = HF__PHASE_TAKE;
-	hf__several_ask(work, work->at, &wish);
+	hf__several_add(work, work->at, &want);
 }
 
-static void ask_to_extend(struct hf__work *work, enum hf__phase phase)
+static void extend_acquired(struct hf__work *work, enum hf__phase phase)
 {
-	struct hf__wish wish = {.verb = HF__OP_EXTEND, .lease_ms = work->wish.lease_ms};
+	struct hf__want want = {.verb = HF__OP_EXTEND, .lease_ms = work->want.lease_ms};
 	work->phase = phase;
-	hf__several_ask_of(work, work->got, &wish);
+	hf__several_add_each(work, work->got, &want);
 }
 
 /*
- * One of those taken first was lost before the last was taken: from the beginning, if there is time. Not if the
- * whole is lost, of which this was to be one more level.
+ * A member was lost before the last one was acquired. The call starts over if there is time, but not
+ * if it was to nest in a hold that is lost.
  */
-static void lost_meanwhile(struct hf__work *work, int64_t now, bool whole)
+static void handle_loss(struct hf__work *work, int64_t now, bool whole)
 {
-	bool again = !whole && !work->wish.nested && work->wish.wait_ms != HF_NOWAIT &&
+	bool again = !whole && !work->want.nested && work->want.wait_ms != HF_NOWAIT &&
 	             hf__several_time_left(work, now) > 0;
 	work->result = HF_ELOST;
 	snprintf(work->detail, sizeof work->detail,
-	         "lost: a member was lost before the others were taken");
+	         "lost: a member was lost before all others were acquired");
 	hf__several_undo(work, again ? HF__PHASE_AGAIN : HF__PHASE_UNDO);
 }
 
-/* All members were taken. */
-static void take(struct hf__work *work, int64_t now)
+/* All members were acquired: counts the level. */
+static void count_level(struct hf__work *work, int64_t now)
 {
 	pthread_mutex_lock(&work->several->mutex);
 	int rc = hf__whole_take(work->whole, work, now);
 	pthread_mutex_unlock(&work->several->mutex);
 	if (rc)
-		lost_meanwhile(work, now, rc == HF_ELOST);
+		handle_loss(work, now, rc == HF_ELOST);
 }
 
-static void took(struct hf__work *work, const struct hf__part *part, int64_t now)
+static void handle_acquire(struct hf__work *work, const struct hf__subcall *sub, int64_t now)
 {
 	struct hf__several *several = work->several;
-	bool in_vain = part->result == HF_ETIMEDOUT || part->result == HF_EUNKNOWN;
-	bool sliced = in_vain && part->wish.wait_ms > 0 && hf__several_time_left(work, now) > 0;
-	if (part->result == 0) {
+	bool in_vain = sub->result == HF_ETIMEDOUT || sub->result == HF_EUNKNOWN;
+	bool sliced = in_vain && sub->want.wait_ms > 0 && hf__several_time_left(work, now) > 0;
+	if (sub->result == 0) {
 		work->at++;
 		if (work->at < several->n)
-			ask_to_take(work, now);
-		else if (work->wish.lease_ms && several->n > 1)
-			ask_to_extend(work, HF__PHASE_EVEN);
+			acquire_next(work, now);
+		else if (work->want.lease_ms && several->n > 1)
+			extend_acquired(work, HF__PHASE_EVEN);
 		else
-			take(work, now);
+			count_level(work, now);
 	} else if (sliced && work->got) {
-		ask_to_extend(work, HF__PHASE_KEEP);
-	} else if (work->wish.nested && part->result == HF_ENOTHELD) {
-		lost_meanwhile(work, now, false);
+		extend_acquired(work, HF__PHASE_KEEP);
+	} else if (work->want.nested && sub->result == HF_ENOTHELD) {
+		handle_loss(work, now, false);
 	} else {
-		hf__several_fail(work, part);
+		hf__several_fail(work, sub);
 		hf__several_undo(work, HF__PHASE_UNDO);
 	}
 }
 
-/* Those taken first have the whole lease again, unless one of them was lost meanwhile. */
-static void evened(struct hf__work *work, int64_t now)
+/* The acquired members have their full lease again, unless one was lost meanwhile. */
+static void handle_extend(struct hf__work *work, int64_t now)
 {
 	int failed = hf__several_worst(work);
-	work->parts = 0;
+	work->subs = 0;
 	if (failed < 0) {
 		if (work->phase == HF__PHASE_KEEP)
-			ask_to_take(work, now);
+			acquire_next(work, now);
 		else
-			take(work, now);
+			count_level(work, now);
 		return;
 	}
-	if (work->part[failed].result == HF_ELOST) {
-		lost_meanwhile(work, now, false);
+	if (work->sub[failed].result == HF_ELOST) {
+		handle_loss(work, now, false);
 		return;
 	}
-	hf__several_fail(work, &work->part[failed]);
+	hf__several_fail(work, &work->sub[failed]);
 	hf__several_undo(work, HF__PHASE_UNDO);
 }
 
 void hf__multi_plan(struct hf__work *work, int64_t now)
 {
-	struct hf__part part = work->part[0];
+	struct hf__subcall sub = work->sub[0];
 	switch (work->phase) {
 	case HF__PHASE_TAKE:
-		work->parts = 0;
-		took(work, &part, now);
+		work->subs = 0;
+		handle_acquire(work, &sub, now);
 		break;
 	case HF__PHASE_KEEP:
-	case HF__PHASE_EVEN: evened(work, now); break;
-	case HF__PHASE_UNDO: work->parts = 0; break;
+	case HF__PHASE_EVEN: handle_extend(work, now); break;
+	case HF__PHASE_UNDO: work->subs = 0; break;
 	default:
-		work->parts = 0;
+		work->subs = 0;
 		work->at = 0;
 		work->result = 0;
-		ask_to_take(work, now);
+		acquire_next(work, now);
 	}
 }

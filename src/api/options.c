@@ -42,10 +42,10 @@ int hf__options_check_wait(int64_t wait_ms)
 	return 0;
 }
 
-int hf__options_check_lease(int64_t lease_ms)
+int hf__options_check_lease(const char *name, int64_t lease_ms)
 {
 	if (lease_ms < HF__LEAST_LEASE || lease_ms > HF__LONGEST_MS)
-		return hf__error(HF_EINVAL, "lease_ms: %" PRId64 " is not between %d and %" PRId64,
+		return hf__error(HF_EINVAL, "%s: %" PRId64 " is not between %d and %" PRId64, name,
 		                 lease_ms, HF__LEAST_LEASE, HF__LONGEST_MS);
 	return 0;
 }

@@ -1,20 +1,19 @@
-/* Permits that expire: each is a hold with an id. */
+/* Permits that expire: each one is a hold with an id. */
 #include "api/client.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define ID_LENGTH 32
 
 int hf_permits_open(hf_client *client, const char *name, hf_permits **ret_permits)
 {
-	if (!client || !name || !ret_permits)
-		return hf__error(HF_EINVAL, "client, name or ret_permits: NULL");
+	int rc = hf__handle_check_open(client, name, ret_permits, "ret_permits");
+	if (rc)
+		return rc;
 	hf_permits *permits = malloc(sizeof(*permits));
 	if (!permits)
 		return hf__error(HF_ENOMEM, "no memory for permits");
-	int rc = hf__handle_open(&permits->at, client, HF__PERMITS, "permits", name);
+	rc = hf__handle_open(&permits->at, client, HF__PERMITS, "permits", name);
 	if (rc) {
 		free(permits);
 		return rc;
@@ -64,196 +63,249 @@ static int read_id(const char *text, unsigned char ret_id[HF__PERMIT_SIZE])
 	return text[ID_LENGTH] ? hf__error(HF_EINVAL, "id: longer than 32 digits") : 0;
 }
 
-/* ---- each verb: prepared once, run in either form ---- */
+/* ---- describing calls ---- */
 
-static int prepare(struct hf__call *call, const hf_permits *permits, enum hf__verb verb, int64_t n)
+static struct hf__spec describe(const hf_permits *permits, enum hf__verb verb)
 {
-	return hf__handle_request(call, permits ? &permits->at : NULL, "permits", verb, n);
+	return hf__handle_describe_request(permits ? &permits->at : NULL, "permits", verb);
 }
 
-static int check_number(int n)
+/* Reads the ids into memory that the description owns until the call has begun. */
+static int read_ids(struct hf__spec *spec, const hf_permit_id *ids, int n)
 {
-	if (n >= 1 && n <= HF__PERMITS_MAX)
-		return 0;
-	return hf__error(HF_EINVAL, "n: %d is not between 1 and %d", n, HF__PERMITS_MAX);
-}
-
-static int prepare_acquire(struct hf__call *call, const hf_permits *permits, int n,
-                           const hf_permits_options *options)
-{
-	hf_permits_options ours = {0};
-	int rc = prepare(call, permits, HF__ASK, n);
-	if (!rc)
-		rc = check_number(n);
-	if (!rc)
-		rc = hf__options_copy(&ours, sizeof ours, options, "HF_PERMITS");
-	if (!rc)
-		rc = hf__options_check_wait(ours.wait_ms);
-	if (!rc && ours.lease_ms)
-		rc = hf__options_check_lease(ours.lease_ms);
-	if (rc)
-		return rc;
-	call->op.verb = HF__OP_ACQUIRE;
-	call->op.wait_ms = ours.wait_ms;
-	call->op.lease_ms = ours.lease_ms;
-	call->cancel = ours.cancel;
-	return 0;
-}
-
-/* The ids in the form of the server; the caller frees them once the call is started. */
-static int prepare_with_ids(struct hf__call *call, const hf_permits *permits, enum hf__verb verb,
-                            const hf_permit_id *ids, int n, void **ret_read)
-{
-	int rc = prepare(call, permits, verb, n);
-	if (!rc)
-		rc = check_number(n);
-	if (!rc && !ids)
-		rc = hf__error(HF_EINVAL, "ids: NULL");
-	if (rc)
-		return rc;
+	int rc = 0;
 	unsigned char(*read)[HF__PERMIT_SIZE] = malloc((size_t)n * HF__PERMIT_SIZE);
 	if (!read)
 		return hf__error(HF_ENOMEM, "no memory for ids");
 	for (int i = 0; !rc && i < n; i++)
 		rc = read_id(ids[i], read[i]);
-	if (rc) {
+	if (rc)
 		free(read);
-		return rc;
-	}
-	call->op.permit = (const unsigned char(*)[HF__PERMIT_SIZE])read;
-	*ret_read = read;
-	return 0;
-}
-
-static int prepare_extend(struct hf__call *call, const hf_permits *permits, const char *id,
-                          int64_t lease_ms, void **ret_read)
-{
-	int rc = hf__options_check_lease(lease_ms);
-	if (!rc)
-		rc = prepare_with_ids(call, permits, HF__PERMITS_EXTEND, (const hf_permit_id *)id,
-		                      1, ret_read);
-	if (!rc)
-		call->op.lease_ms = lease_ms;
+	else
+		spec->want.permit = (const unsigned char(*)[HF__PERMIT_SIZE])read;
 	return rc;
 }
 
-static int prepare_total(struct hf__call *call, const hf_permits *permits, enum hf__verb verb,
-                         int64_t total)
+static struct hf__spec describe_with_ids(const hf_permits *permits, enum hf__verb verb,
+                                         const hf_permit_id *ids, int n)
 {
-	int rc = prepare(call, permits, verb, total);
-	if (!rc && total < 0)
-		rc = hf__error(HF_EINVAL, "total: %" PRId64 " is negative", total);
+	struct hf__spec spec = describe(permits, verb);
+	hf__handle_set_amount(&spec, "n", n, 1, HF__PERMITS_MAX);
+	if (!spec.error && !ids)
+		spec.error = hf__error_null("ids");
+	if (!spec.error)
+		spec.error = read_ids(&spec, ids, n);
+	return spec;
+}
+
+/* The core has copied the ids as soon as the call has begun. */
+static int run_with_ids(struct hf__spec spec, int64_t *ret_number)
+{
+	int rc = hf__call_number(spec, ret_number);
+	free((void *)spec.want.permit);
 	return rc;
 }
 
-/* ---- synchronous ---- */
+static int start_with_ids(struct hf__spec spec, hf_done_fn *done, void *arg)
+{
+	int rc = hf__call_start(spec, done, arg);
+	free((void *)spec.want.permit);
+	return rc;
+}
+
+/* ---- acquire ---- */
+
+static struct hf__spec describe_acquire(const hf_permits *permits, int n,
+                                        const hf_permits_options *options)
+{
+	hf_permits_options ours = {0};
+	struct hf__spec spec = describe(permits, HF__ASK);
+	hf__handle_set_amount(&spec, "n", n, 1, HF__PERMITS_MAX);
+	if (!spec.error)
+		spec.error = hf__options_copy(&ours, sizeof ours, options, "HF_PERMITS");
+	if (!spec.error)
+		spec.error = hf__options_check_wait(ours.wait_ms);
+	if (!spec.error && ours.lease_ms)
+		spec.error = hf__options_check_lease("lease_ms", ours.lease_ms);
+	spec.want.verb = HF__OP_ACQUIRE;
+	spec.want.wait_ms = ours.wait_ms;
+	spec.want.lease_ms = ours.lease_ms;
+	spec.want.cancel = ours.cancel;
+	spec.returns_ids = true;
+	return spec;
+}
 
 int hf_permits_acquire(hf_permits *permits, int n, const hf_permits_options *options,
                        hf_permit_id *ret_ids)
 {
 	struct hf__call call;
-	int rc = prepare_acquire(&call, permits, n, options);
-	if (!rc && !ret_ids)
-		rc = hf__error(HF_EINVAL, "ret_ids: NULL");
-	if (!rc)
-		rc = hf__call_run(&call);
+	struct hf__spec spec = describe_acquire(permits, n, options);
+	if (!spec.error && !ret_ids)
+		spec.error = hf__error_null("ret_ids");
+	int rc = hf__call_run(&call, spec);
 	for (int i = 0; !rc && i < n; i++)
 		hf__permits_id(permits->at.client, call.op.owner + (uint64_t)i, ret_ids[i]);
 	return rc;
 }
 
+int hf_permits_acquire_async(hf_permits *permits, int n, const hf_permits_options *options,
+                             hf_done_fn *done, void *arg)
+{
+	return hf__call_start(describe_acquire(permits, n, options), done, arg);
+}
+
+/* ---- release ---- */
+
+static struct hf__spec describe_release(const hf_permits *permits, const hf_permit_id *ids, int n)
+{
+	return describe_with_ids(permits, HF__PERMITS_RELEASE, ids, n);
+}
+
 int hf_permits_release(hf_permits *permits, const hf_permit_id *ids, int n)
 {
-	struct hf__call call;
-	void *read = NULL;
-	int rc = prepare_with_ids(&call, permits, HF__PERMITS_RELEASE, ids, n, &read);
-	if (!rc)
-		rc = hf__call_run(&call);
-	free(read);
-	return rc;
+	return run_with_ids(describe_release(permits, ids, n), NULL);
+}
+
+int hf_permits_release_async(hf_permits *permits, const hf_permit_id *ids, int n, hf_done_fn *done,
+                             void *arg)
+{
+	return start_with_ids(describe_release(permits, ids, n), done, arg);
+}
+
+/* ---- extend ---- */
+
+static struct hf__spec describe_extend(const hf_permits *permits, const char *id, int64_t lease_ms)
+{
+	struct hf__spec spec = {.error = hf__options_check_lease("lease_ms", lease_ms)};
+	if (!spec.error)
+		spec = describe_with_ids(permits, HF__PERMITS_EXTEND, (const hf_permit_id *)id, 1);
+	spec.want.lease_ms = lease_ms;
+	return spec;
 }
 
 int hf_permits_extend(hf_permits *permits, const hf_permit_id id, int64_t lease_ms)
 {
-	struct hf__call call;
-	void *read = NULL;
-	int rc = prepare_extend(&call, permits, id, lease_ms, &read);
-	if (!rc)
-		rc = hf__call_run(&call);
-	free(read);
-	return rc;
+	return run_with_ids(describe_extend(permits, id, lease_ms), NULL);
+}
+
+int hf_permits_extend_async(hf_permits *permits, const hf_permit_id id, int64_t lease_ms,
+                            hf_done_fn *done, void *arg)
+{
+	return start_with_ids(describe_extend(permits, id, lease_ms), done, arg);
+}
+
+/* ---- lease ---- */
+
+static struct hf__spec describe_lease(const hf_permits *permits, const char *id)
+{
+	return describe_with_ids(permits, HF__PERMITS_LEASE, (const hf_permit_id *)id, 1);
 }
 
 int hf_permits_lease(hf_permits *permits, const hf_permit_id id, int64_t *ret_ms)
 {
-	struct hf__call call;
-	void *read = NULL;
-	int rc = prepare_with_ids(&call, permits, HF__PERMITS_LEASE, (const hf_permit_id *)id, 1,
-	                          &read);
-	if (!rc)
-		rc = hf__call_number(&call, ret_ms);
-	free(read);
-	return rc;
+	return run_with_ids(describe_lease(permits, id), ret_ms);
 }
+
+int hf_permits_lease_async(hf_permits *permits, const hf_permit_id id, hf_done_fn *done, void *arg)
+{
+	return start_with_ids(describe_lease(permits, id), done, arg);
+}
+
+/* ---- available, acquired, total ---- */
 
 int hf_permits_available(hf_permits *permits, int64_t *ret_permits)
 {
-	struct hf__call call;
-	int rc = prepare(&call, permits, HF__PERMITS_AVAILABLE, 0);
-	return rc ? rc : hf__call_number(&call, ret_permits);
+	return hf__call_number(describe(permits, HF__PERMITS_AVAILABLE), ret_permits);
+}
+
+int hf_permits_available_async(hf_permits *permits, hf_done_fn *done, void *arg)
+{
+	return hf__call_start(describe(permits, HF__PERMITS_AVAILABLE), done, arg);
 }
 
 int hf_permits_acquired(hf_permits *permits, int64_t *ret_permits)
 {
-	struct hf__call call;
-	int rc = prepare(&call, permits, HF__PERMITS_ACQUIRED, 0);
-	return rc ? rc : hf__call_number(&call, ret_permits);
+	return hf__call_number(describe(permits, HF__PERMITS_ACQUIRED), ret_permits);
+}
+
+int hf_permits_acquired_async(hf_permits *permits, hf_done_fn *done, void *arg)
+{
+	return hf__call_start(describe(permits, HF__PERMITS_ACQUIRED), done, arg);
 }
 
 int hf_permits_total(hf_permits *permits, int64_t *ret_permits)
 {
-	struct hf__call call;
-	int rc = prepare(&call, permits, HF__PERMITS_TOTAL, 0);
-	return rc ? rc : hf__call_number(&call, ret_permits);
+	return hf__call_number(describe(permits, HF__PERMITS_TOTAL), ret_permits);
+}
+
+int hf_permits_total_async(hf_permits *permits, hf_done_fn *done, void *arg)
+{
+	return hf__call_start(describe(permits, HF__PERMITS_TOTAL), done, arg);
+}
+
+/* ---- try_set, set, add ---- */
+
+static struct hf__spec describe_total(const hf_permits *permits, enum hf__verb verb, int64_t total)
+{
+	struct hf__spec spec = describe(permits, verb);
+	hf__handle_set_amount(&spec, "total", total, 0, INT32_MAX);
+	return spec;
 }
 
 int hf_permits_try_set(hf_permits *permits, int64_t total, int *ret_done)
 {
-	struct hf__call call;
-	int rc = prepare_total(&call, permits, HF__PERMITS_TRY_SET, total);
-	return rc ? rc : hf__call_int(&call, ret_done);
+	return hf__call_int(describe_total(permits, HF__PERMITS_TRY_SET, total), ret_done);
 }
 
-int hf_permits_total_from(hf_permits *permits, const char *name)
+int hf_permits_try_set_async(hf_permits *permits, int64_t total, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	char mapped[HF__NAME_SIZE];
-	int rc = prepare(&call, permits, HF__PERMITS_FROM, 1);
-	if (!rc && !name)
-		rc = hf__error(HF_EINVAL, "name: NULL");
-	if (!rc && !permits->at.record->traits->session)
-		rc = hf__error(HF_ENOTSUP,
-		               "on Redis and Valkey the total is stored with the permits");
-	if (!rc)
-		rc = hf__handle_map_name(permits->at.client, name, mapped);
-	if (rc)
-		return rc;
-	call.op.words = mapped;
-	return hf__call_run(&call);
+	return hf__call_start(describe_total(permits, HF__PERMITS_TRY_SET, total), done, arg);
 }
 
 int hf_permits_set(hf_permits *permits, int64_t total)
 {
-	struct hf__call call;
-	int rc = prepare_total(&call, permits, HF__PERMITS_SET, total);
-	return rc ? rc : hf__call_run(&call);
+	return hf__call_number(describe_total(permits, HF__PERMITS_SET, total), NULL);
+}
+
+int hf_permits_set_async(hf_permits *permits, int64_t total, hf_done_fn *done, void *arg)
+{
+	return hf__call_start(describe_total(permits, HF__PERMITS_SET, total), done, arg);
+}
+
+static struct hf__spec describe_add(const hf_permits *permits, int64_t n)
+{
+	struct hf__spec spec = describe(permits, HF__PERMITS_ADD);
+	hf__handle_set_amount(&spec, "n", n, INT32_MIN, INT32_MAX);
+	return spec;
 }
 
 int hf_permits_add(hf_permits *permits, int64_t n)
 {
-	struct hf__call call;
-	int rc = prepare(&call, permits, HF__PERMITS_ADD, n);
-	return rc ? rc : hf__call_run(&call);
+	return hf__call_number(describe_add(permits, n), NULL);
+}
+
+int hf_permits_add_async(hf_permits *permits, int64_t n, hf_done_fn *done, void *arg)
+{
+	return hf__call_start(describe_add(permits, n), done, arg);
+}
+
+/* ---- total_from ---- */
+
+int hf_permits_total_from(hf_permits *permits, const char *name)
+{
+	char mapped[HF__NAME_SIZE];
+	struct hf__spec spec = describe(permits, HF__PERMITS_FROM);
+	if (!spec.error && !name)
+		spec.error = hf__error_null("name");
+	if (!spec.error && !permits->at.record->traits->session)
+		spec.error = hf__error(HF_ENOTSUP,
+		                       "on Redis and Valkey the total is stored with the permits; "
+		                       "use hf_permits_set");
+	if (!spec.error)
+		spec.error = hf__handle_map_name(permits->at.client, name, mapped);
+	spec.want.words = mapped;
+	spec.want.amount = 1;
+	return hf__call_number(spec, NULL);
 }
 
 /* ---- local ---- */
@@ -277,100 +329,4 @@ int64_t hf_permits_remaining(hf_permits *permits, const hf_permit_id id)
 		return 0;
 	uint64_t wire = hf__permit_wire(&permits->at.client->core, read);
 	return wire ? hf__lock_remaining(permits->at.record, wire, hf__clock_ms(), NULL) : 0;
-}
-
-/* ---- asynchronous ---- */
-
-int hf_permits_acquire_async(hf_permits *permits, int n, const hf_permits_options *options,
-                             hf_done_fn *done, void *arg)
-{
-	struct hf__call call;
-	int rc = prepare_acquire(&call, permits, n, options);
-	if (rc)
-		return rc;
-	call.ids = malloc((size_t)n * (ID_LENGTH + 1));
-	if (!call.ids)
-		return hf__error(HF_ENOMEM, "no memory for ids");
-	rc = hf__call_start(&call, done, arg);
-	if (rc)
-		free(call.ids);
-	return rc;
-}
-
-int hf_permits_release_async(hf_permits *permits, const hf_permit_id *ids, int n, hf_done_fn *done,
-                             void *arg)
-{
-	struct hf__call call;
-	void *read = NULL;
-	int rc = prepare_with_ids(&call, permits, HF__PERMITS_RELEASE, ids, n, &read);
-	if (!rc)
-		rc = hf__call_start(&call, done, arg);
-	free(read);
-	return rc;
-}
-
-int hf_permits_extend_async(hf_permits *permits, const hf_permit_id id, int64_t lease_ms,
-                            hf_done_fn *done, void *arg)
-{
-	struct hf__call call;
-	void *read = NULL;
-	int rc = prepare_extend(&call, permits, id, lease_ms, &read);
-	if (!rc)
-		rc = hf__call_start(&call, done, arg);
-	free(read);
-	return rc;
-}
-
-int hf_permits_lease_async(hf_permits *permits, const hf_permit_id id, hf_done_fn *done, void *arg)
-{
-	struct hf__call call;
-	void *read = NULL;
-	int rc = prepare_with_ids(&call, permits, HF__PERMITS_LEASE, (const hf_permit_id *)id, 1,
-	                          &read);
-	if (!rc)
-		rc = hf__call_start(&call, done, arg);
-	free(read);
-	return rc;
-}
-
-int hf_permits_available_async(hf_permits *permits, hf_done_fn *done, void *arg)
-{
-	struct hf__call call;
-	int rc = prepare(&call, permits, HF__PERMITS_AVAILABLE, 0);
-	return rc ? rc : hf__call_start(&call, done, arg);
-}
-
-int hf_permits_acquired_async(hf_permits *permits, hf_done_fn *done, void *arg)
-{
-	struct hf__call call;
-	int rc = prepare(&call, permits, HF__PERMITS_ACQUIRED, 0);
-	return rc ? rc : hf__call_start(&call, done, arg);
-}
-
-int hf_permits_total_async(hf_permits *permits, hf_done_fn *done, void *arg)
-{
-	struct hf__call call;
-	int rc = prepare(&call, permits, HF__PERMITS_TOTAL, 0);
-	return rc ? rc : hf__call_start(&call, done, arg);
-}
-
-int hf_permits_try_set_async(hf_permits *permits, int64_t total, hf_done_fn *done, void *arg)
-{
-	struct hf__call call;
-	int rc = prepare_total(&call, permits, HF__PERMITS_TRY_SET, total);
-	return rc ? rc : hf__call_start(&call, done, arg);
-}
-
-int hf_permits_set_async(hf_permits *permits, int64_t total, hf_done_fn *done, void *arg)
-{
-	struct hf__call call;
-	int rc = prepare_total(&call, permits, HF__PERMITS_SET, total);
-	return rc ? rc : hf__call_start(&call, done, arg);
-}
-
-int hf_permits_add_async(hf_permits *permits, int64_t n, hf_done_fn *done, void *arg)
-{
-	struct hf__call call;
-	int rc = prepare(&call, permits, HF__PERMITS_ADD, n);
-	return rc ? rc : hf__call_start(&call, done, arg);
 }

@@ -1,4 +1,7 @@
-/* Red locks: a majority of independent servers, asked all at once, and taken again where one lost it. */
+/*
+ * Red locks: a majority of independent servers. All are tried at once, and a member that is lost
+ * while the majority holds is acquired again.
+ */
 #include "api/several.h"
 
 #include "engine/sleep.h"
@@ -13,42 +16,42 @@
 
 /* ---- opening ---- */
 
-/* What a server is asked when a lock is opened; the words that name it are empty if it does not answer. */
-struct question {
+/* What a server says about itself when a red lock is opened. */
+struct identity {
 	_Atomic uint32_t *pending;
 	int result;
-	char words[128];
+	char words[128]; /* that name the server; empty if it did not answer */
 };
 
-/* Under the member's mutex: nothing but the note, and a sign to the thread that waits. */
+/* Under the member's mutex: notes the result and wakes the waiting thread, and nothing else. */
 static void on_identified(struct hf__call *call)
 {
-	struct question *question = call->arg;
-	_Atomic uint32_t *pending = question->pending;
-	question->result = call->op.result;
-	if (!question->result)
-		memcpy(question->words, call->op.text, sizeof question->words);
-	free(call);
+	struct identity *identity = call->arg;
+	_Atomic uint32_t *pending = identity->pending;
+	identity->result = call->op.result;
+	if (!identity->result)
+		memcpy(identity->words, call->op.text, sizeof identity->words);
+	hf__call_free(call);
 	if (atomic_fetch_sub(pending, 1) == 1)
 		hf__sleep_wake_word(pending);
 }
 
-/* Asks all servers at once, so that those that hang take no longer than one of them. */
-static void identify(const struct hf__several *several, struct question *question)
+/* Asks all servers at once, so that several that hang take no longer than one. */
+static void identify(const struct hf__several *several, struct identity *identity)
 {
 	_Atomic uint32_t pending = (uint32_t)several->n;
-	struct hf__wish wish = {
+	struct hf__want want = {
 		.verb = HF__OP_REQUEST, .request = HF__IDENTIFY, .wait_ms = HF__MOST_LIMIT_MS};
 	for (size_t i = 0; i < several->n; i++) {
 		struct hf__call call;
-		question[i] = (struct question){.pending = &pending};
-		hf__lock_prepare(&call, &several->member[i].lock, &wish);
-		int rc = hf__call_start_inner(&call, on_identified, &question[i]);
+		struct hf__spec spec = hf__locks_describe(&several->member[i].lock, &want);
+		identity[i] = (struct identity){.pending = &pending};
+		int rc = hf__call_start_inner(spec, on_identified, &identity[i]);
 		if (!rc)
 			continue;
-		if (rc == HF_ENOMEM && !(rc = hf__call_run(&call)))
-			memcpy(question[i].words, call.op.text, sizeof question[i].words);
-		question[i].result = rc;
+		if (rc == HF_ENOMEM && !(rc = hf__call_run(&call, spec)))
+			memcpy(identity[i].words, call.op.text, sizeof identity[i].words);
+		identity[i].result = rc;
 		atomic_fetch_sub(&pending, 1);
 	}
 	uint32_t left;
@@ -72,46 +75,46 @@ static bool share_a_word(const char *a, const char *b)
 	return false;
 }
 
-static int one_server(const struct hf__several *several, size_t one, size_t other)
+static int refuse_shared_server(const struct hf__several *several, size_t one, size_t other)
 {
 	return hf__error(HF_EINVAL,
-	                 "members: %s and %s are one server, or one is the other's replica; a "
-	                 "majority of them proves nothing",
+	                 "members: %s and %s are one server, or one is a replica of the other; "
+	                 "a majority needs independent servers",
 	                 several->member[one].lock.at.client->settings.shown,
 	                 several->member[other].lock.at.client->settings.shown);
 }
 
-static int check_answers(const struct hf__several *several, const struct question *question)
+static int check_answers(const struct hf__several *several, const struct identity *identity)
 {
 	for (size_t i = 0; i < several->n; i++) {
 		const char *shown = several->member[i].lock.at.client->settings.shown;
-		if (question[i].result == HF_EDENIED)
+		if (identity[i].result == HF_EDENIED)
 			return hf__error(HF_EDENIED,
-			                 "%s: its user may not run INFO, which is needed to see "
+			                 "%s: the user lacks the right to run INFO, which shows "
 			                 "whether the servers are independent",
 			                 shown);
 		for (size_t j = 0; j < i; j++)
-			if (share_a_word(question[i].words, question[j].words))
-				return one_server(several, j, i);
+			if (share_a_word(identity[i].words, identity[j].words))
+				return refuse_shared_server(several, j, i);
 	}
 	return 0;
 }
 
 int hf__red_check(const struct hf__several *several)
 {
-	struct question question[15];
-	assert(several->n <= sizeof question / sizeof *question);
+	struct identity identity[HF__RED_MOST];
+	assert(several->n <= HF__RED_MOST);
 	for (size_t i = 0; i < several->n; i++)
 		for (size_t j = 0; j < i; j++)
 			if (several->member[i].lock.at.client == several->member[j].lock.at.client)
-				return one_server(several, j, i);
+				return refuse_shared_server(several, j, i);
 	int before = hf__call_guard();
-	identify(several, question);
+	identify(several, identity);
 	hf__call_unguard(before);
-	return check_answers(several, question);
+	return check_answers(several, identity);
 }
 
-/* Losses are reported on the dispatcher, so there must be one. */
+/* Losses are reported by the dispatcher, so there must be one. */
 static int join(struct hf__member *member)
 {
 	struct hf_client *client = member->lock.at.client;
@@ -119,16 +122,16 @@ static int join(struct hf__member *member)
 	int rc = hf__engine_need_dispatcher(&client->engine);
 	if (!rc) {
 		const struct hf__list *last = client->members.prev;
-		member->place = last == &client->members
-		                        ? 1
-		                        : hf__list_item(last, struct hf__member, link)->place + 1;
+		member->number = last == &client->members
+		                         ? 1
+		                         : hf__list_item(last, struct hf__member, link)->number + 1;
 		hf__list_add(&client->members, &member->link);
 	}
 	hf__engine_unlock(&client->engine);
 	return rc ? hf__error(rc, "cannot start a thread") : 0;
 }
 
-static void part(struct hf__member *member)
+static void leave(struct hf__member *member)
 {
 	struct hf_client *client = member->lock.at.client;
 	hf__engine_lock(&client->engine);
@@ -145,28 +148,28 @@ int hf__red_join(struct hf__several *several)
 		joined += !rc;
 	}
 	while (rc && joined > 0)
-		part(&several->member[--joined]);
+		leave(&several->member[--joined]);
 	return rc;
 }
 
-void hf__red_part(struct hf__several *several)
+void hf__red_leave(struct hf__several *several)
 {
 	for (size_t i = 0; i < several->n; i++)
-		part(&several->member[i]);
+		leave(&several->member[i]);
 }
 
 /* ---- losses ---- */
 
-/* The next member of a red lock, after this place, that is this lock; its reference is the caller's. */
+/* The next member of a red lock, after this number, that is this lock. The caller gets a reference. */
 static struct hf__member *next_listener(struct hf_client *client, const struct hf__lock *record,
-                                        uint64_t place)
+                                        uint64_t number)
 {
 	struct hf__member *found = NULL;
 	struct hf__list *link;
 	hf__engine_lock(&client->engine);
 	hf__list_each (link, &client->members) {
 		struct hf__member *one = hf__list_item(link, struct hf__member, link);
-		if (one->lock.at.record != record || one->place <= place)
+		if (one->lock.at.record != record || one->number <= number)
 			continue;
 		hf__members_ref(one->several);
 		found = one;
@@ -194,13 +197,13 @@ static void lose(struct hf__member *member, uint64_t owner, uint64_t wire)
 	pthread_mutex_unlock(&several->mutex);
 }
 
-void hf__several_lost(struct hf_client *client, const struct hf__lock *record, uint64_t owner,
-                      uint64_t wire)
+void hf__red_handle_loss(struct hf_client *client, const struct hf__lock *record, uint64_t owner,
+                         uint64_t wire)
 {
-	uint64_t place = 0;
+	uint64_t number = 0;
 	struct hf__member *member;
-	while ((member = next_listener(client, record, place))) {
-		place = member->place;
+	while ((member = next_listener(client, record, number))) {
+		number = member->number;
 		lose(member, owner, wire);
 		hf__members_unref(member->several);
 	}
@@ -221,50 +224,50 @@ static int64_t pause_of(const struct hf__work *work, int64_t now)
 	return pause < left ? pause : left;
 }
 
-static void ask_all(struct hf__work *work, int64_t now)
+static void acquire_all(struct hf__work *work, int64_t now)
 {
-	struct hf__wish wish = work->wish;
+	struct hf__want want = work->want;
 	int64_t limit = hf__several_limit(work);
 	work->cut = work->deadline != HF__NEVER && work->rounds > 0 && limit > work->deadline - now;
 	if (work->cut)
 		limit = work->deadline - now > 1 ? work->deadline - now : 1;
-	wish.wait_ms = HF_NOWAIT;
-	wish.limit_ms = limit;
+	want.wait_ms = HF_NOWAIT;
+	want.limit_ms = limit;
 	work->phase = HF__PHASE_ASK;
-	hf__several_ask_of(work, UINT64_MAX, &wish);
+	hf__several_add_each(work, UINT64_MAX, &want);
 }
 
-/* Too few: what was taken is given back before the next attempt, or the end. */
-static void too_few(struct hf__work *work, size_t heard, size_t got)
+/* Too few servers granted the lock: releases it on those before the next attempt, or the end. */
+static void retreat(struct hf__work *work, size_t heard, size_t got)
 {
 	const struct hf__several *several = work->several;
-	/* That a round at the very end was not answered says nothing. */
+	/* A round that the deadline cut short says nothing if it was not answered. */
 	work->heard = heard >= several->need || (work->cut && work->heard);
 	work->result = work->heard ? HF_EBUSY : HF_ENOQUORUM;
 	snprintf(work->detail, sizeof work->detail,
-	         "%s: %zu of %zu servers granted it and %zu answered; %zu are needed",
+	         "%s: %zu of %zu servers granted the lock and %zu answered; %zu must grant it",
 	         several->member[0].lock.at.record->name, got, several->n, heard, several->need);
-	work->parts = 0;
+	work->subs = 0;
 	hf__several_undo(work, HF__PHASE_AGAIN);
 }
 
-/* One more level, and servers that could not be reached join as soon as they can. */
-static int take(struct hf__work *work, int64_t now)
+/* Counts one more level. Servers that could not be reached join as soon as they can. */
+static int count_level(struct hf__work *work, int64_t now)
 {
 	struct hf__several *several = work->several;
 	pthread_mutex_lock(&several->mutex);
 	int rc = hf__whole_take(work->whole, work, now);
-	for (size_t i = 0; !rc && i < work->parts; i++) {
-		int result = work->part[i].result;
+	for (size_t i = 0; !rc && i < work->subs; i++) {
+		int result = work->sub[i].result;
 		if (result == HF_EUNREACHABLE || result == HF_EUNKNOWN || result == HF_ETIMEDOUT ||
 		    result == HF_ENOTNOW)
-			hf__whole_want(work->whole, work->part[i].member);
+			hf__whole_want(work->whole, work->sub[i].member);
 	}
 	pthread_mutex_unlock(&several->mutex);
 	return rc;
 }
 
-/* Answers that another attempt would not change. */
+/* Results that another attempt would not change. */
 static bool is_final(int result)
 {
 	switch (result) {
@@ -278,41 +281,41 @@ static bool is_final(int result)
 	}
 }
 
-static void asked(struct hf__work *work, int64_t now)
+static void handle_answers(struct hf__work *work, int64_t now)
 {
 	size_t heard = 0, got = 0, final = 0;
-	const struct hf__part *last = NULL;
-	for (size_t i = 0; i < work->parts; i++) {
-		int result = work->part[i].result;
+	const struct hf__subcall *last = NULL;
+	for (size_t i = 0; i < work->subs; i++) {
+		int result = work->sub[i].result;
 		heard += result == 0 || result == HF_EBUSY;
 		got += result == 0;
 		if (is_final(result)) {
-			last = &work->part[i];
+			last = &work->sub[i];
 			final++;
 		}
 	}
 	if (work->several->n - final < work->several->need) {
 		hf__several_fail(work, last);
-		if (work->wish.nested && work->result == HF_ENOTHELD)
+		if (work->want.nested && work->result == HF_ENOTHELD)
 			work->result = HF_ELOST;
-		work->parts = 0;
+		work->subs = 0;
 		hf__several_undo(work, HF__PHASE_UNDO);
 		return;
 	}
-	int rc = got < work->several->need ? HF_ETIMEDOUT : take(work, now);
+	int rc = got < work->several->need ? HF_ETIMEDOUT : count_level(work, now);
 	if (rc == HF_ETIMEDOUT) {
-		too_few(work, heard, got);
+		retreat(work, heard, got);
 		return;
 	}
-	work->parts = 0;
+	work->subs = 0;
 	work->result = rc;
 	if (!rc)
 		return;
-	snprintf(work->detail, sizeof work->detail, "lost: too few members hold it");
+	snprintf(work->detail, sizeof work->detail, "lost: too few members are still held");
 	hf__several_undo(work, HF__PHASE_UNDO);
 }
 
-/* A member whose client can wait for the rest. */
+/* The first member whose client is open, which can run the pause. */
 static size_t first_open(const struct hf__work *work)
 {
 	size_t i = 0;
@@ -321,51 +324,50 @@ static size_t first_open(const struct hf__work *work)
 	return i;
 }
 
-static void next_attempt(struct hf__work *work, int64_t now)
+static void plan_attempt(struct hf__work *work, int64_t now)
 {
-	struct hf__wish pause = {.verb = HF__OP_PAUSE, .cancel = work->wish.cancel};
-	bool fired = work->wish.cancel && atomic_load(&work->wish.cancel->fired);
+	struct hf__want pause = {.verb = HF__OP_PAUSE, .cancel = work->want.cancel};
+	bool fired = work->want.cancel && atomic_load(&work->want.cancel->fired);
 	if (fired) {
 		work->result = HF_ECANCELLED;
 		snprintf(work->detail, sizeof work->detail, "cancelled");
-	} else if (work->wish.wait_ms != HF_NOWAIT && now < work->deadline) {
+	} else if (work->want.wait_ms != HF_NOWAIT && now < work->deadline) {
 		pause.wait_ms = pause_of(work, now);
-		/* With less time than an answer takes there is no attempt any more. */
+		/* There is no further attempt in less time than an answer takes. */
 		work->over = work->deadline - now - pause.wait_ms < HF__LEAST_LIMIT_MS;
 		if (work->over)
 			pause.wait_ms = work->deadline - now;
 		work->rounds++;
 		work->phase = HF__PHASE_PAUSE;
-		hf__several_ask(work, first_open(work), &pause);
-	} else if (work->wish.wait_ms != HF_NOWAIT && work->result == HF_EBUSY) {
+		hf__several_add(work, first_open(work), &pause);
+	} else if (work->want.wait_ms != HF_NOWAIT && work->result == HF_EBUSY) {
 		work->result = HF_ETIMEDOUT;
 	}
 }
 
 void hf__red_plan(struct hf__work *work, int64_t now)
 {
-	int result = work->part[0].result;
+	int result = work->sub[0].result;
 	switch (work->phase) {
 	case HF__PHASE_ASK:
-		asked(work, now);
-		if (work->parts == 0 && work->result && work->phase == HF__PHASE_AGAIN)
-			next_attempt(work, now); /* there was nothing to give back */
+		handle_answers(work, now);
+		if (work->subs == 0 && work->result && work->phase == HF__PHASE_AGAIN)
+			plan_attempt(work, now); /* there was nothing to release */
 		break;
-	case HF__PHASE_UNDO: work->parts = 0; break;
+	case HF__PHASE_UNDO: work->subs = 0; break;
 	case HF__PHASE_AGAIN:
-		work->parts = 0;
-		next_attempt(work, now);
+		work->subs = 0;
+		plan_attempt(work, now);
 		break;
 	case HF__PHASE_PAUSE:
-		work->parts = 0;
-		if (result &&
-		    result != HF_ECLOSED) /* without that client there may still be enough */
-			hf__several_fail(work, &work->part[0]);
+		work->subs = 0;
+		if (result && result != HF_ECLOSED) /* the other members may still be enough */
+			hf__several_fail(work, &work->sub[0]);
 		else if (!work->over || result)
-			ask_all(work, now);
+			acquire_all(work, now);
 		else if (work->result == HF_EBUSY)
 			work->result = HF_ETIMEDOUT;
 		break;
-	default: ask_all(work, now);
+	default: acquire_all(work, now);
 	}
 }

@@ -1,10 +1,11 @@
 /*
- * Repairs: in the background, one at a time for each member and owner, a member is brought to what it should have.
- * One that was lost, or could not be reached, is taken again while the others hold, and counts as soon as their
- * servers have confirmed that they do. What it has too much is given back.
+ * Repairs: background work that brings a member to the number of levels that it should have, one step
+ * at a time for each member and owner. A member that was lost or could not be reached is acquired
+ * again while the others hold the lock; it counts once their servers have confirmed that they do.
+ * Levels that it has too many are released.
  *
- * After each step the next one is chosen anew from what the owner has by then. So whatever happens while one is
- * under way (releases, nested acquires, the loss of the whole, the close of the handle) need only be noted.
+ * After each step the next one is chosen from what the owner holds by then. So whatever happens in
+ * between (releases, nested acquires, the loss of the whole, the closing of the handle) is only noted.
  */
 #include "api/several.h"
 
@@ -21,11 +22,11 @@ static const struct hf_lock *lock_of(const struct hf__stake *stake)
 	return &stake->whole->several->member[index_of(stake)].lock;
 }
 
-/* ---- the token that ends a take or a pause. Mutex held. ---- */
+/* ---- the token that ends an acquire or a pause. Mutex held. ---- */
 
 static void make_token(struct hf__stake *stake)
 {
-	/* No call has it, and nobody fires it without the mutex. */
+	/* No call uses it now, and it is only fired with the mutex held. */
 	if (!stake->has_token) {
 		pthread_mutex_init(&stake->cancel.mutex, NULL);
 		hf__list_init(&stake->cancel.calls);
@@ -40,9 +41,9 @@ void hf__repair_free(struct hf__stake *stake)
 		pthread_mutex_destroy(&stake->cancel.mutex);
 }
 
-/* ---- what is to be done. Mutex held. ---- */
+/* ---- what to do next. Mutex held. ---- */
 
-/* The member is to count, and the others hold. */
+/* The member is to count, and the others still hold the lock. */
 static bool is_wanted(const struct hf__stake *stake, int64_t now)
 {
 	struct hf__whole *whole = stake->whole;
@@ -65,7 +66,7 @@ void hf__repair_stop(struct hf__whole *whole)
 
 static enum hf__repair choose(const struct hf__stake *stake, int64_t now)
 {
-	bool wanted = is_wanted(stake, now); /* this may be how the loss of the whole is noticed */
+	bool wanted = is_wanted(stake, now); /* may be what notices the loss of the whole */
 	if (stake->levels > hf__whole_most(stake) && !HF__RED_MUTANT(KEPT))
 		return HF__REPAIR_GIVE;
 	if (!wanted)
@@ -84,7 +85,7 @@ static void begin(struct hf__stake *stake, enum hf__repair step)
 		make_token(stake);
 }
 
-/* Enough of the others held it at a time when this one was held too. */
+/* Enough of the others held the lock while this one was held too. */
 static bool passes(struct hf__stake *stake, int64_t now)
 {
 	struct hf__whole *whole = stake->whole;
@@ -97,7 +98,7 @@ static bool passes(struct hf__stake *stake, int64_t now)
 	return true;
 }
 
-/* Notes what became of the step; true if it is to be tried again, after a pause. */
+/* Notes the result of the step; true if it is to be tried again after a pause. */
 static bool note(struct hf__stake *stake, enum hf__repair step, int result, int64_t now)
 {
 	if (step == HF__REPAIR_TAKE && !result) {
@@ -109,7 +110,7 @@ static bool note(struct hf__stake *stake, enum hf__repair step, int result, int6
 		return result && result != HF_ECANCELLED;
 	if (step == HF__REPAIR_CHECK)
 		return !passes(stake, now);
-	/* Another call of the owner was in the way all the time. */
+	/* Another call of the owner was in progress all the time. */
 	if (step == HF__REPAIR_GIVE && result == HF_EBUSY && !HF__RED_MUTANT(BUSY_RELEASE)) {
 		hf__whole_add(stake, stake->subject);
 		return true;
@@ -117,13 +118,13 @@ static bool note(struct hf__stake *stake, enum hf__repair step, int result, int6
 	return false;
 }
 
-/* The step is over; true if another was begun. */
-static bool go_on(struct hf__stake *stake, int result, int64_t now)
+/* Ends the step; true if another one was begun. */
+static bool choose_next(struct hf__stake *stake, int result, int64_t now)
 {
 	enum hf__repair done = stake->repair;
 	bool again = note(stake, done, result, now);
 	stake->repair = HF__REPAIR_NONE;
-	if (result == HF_ECLOSED) { /* and with the client went all that it held */
+	if (result == HF_ECLOSED) { /* all holds ended with the client */
 		stake->levels = 0;
 		stake->counts = stake->wanted = false;
 	}
@@ -142,12 +143,12 @@ static bool go_on(struct hf__stake *stake, int result, int64_t now)
 
 /* ---- doing it, without the mutex ---- */
 
-/* The same, with the mutex; after the last step the stake may be gone. */
+/* The same, taking the mutex. After the last step the stake may be freed. */
 static bool end_step(struct hf__stake *stake, int result)
 {
 	struct hf__several *several = stake->whole->several;
 	pthread_mutex_lock(&several->mutex);
-	bool more = go_on(stake, result, hf__clock_ms());
+	bool more = choose_next(stake, result, hf__clock_ms());
 	if (!more)
 		hf__whole_leave(stake->whole);
 	pthread_mutex_unlock(&several->mutex);
@@ -158,7 +159,7 @@ static bool end_step(struct hf__stake *stake, int result)
 
 static void carry_on(struct hf__stake *stake);
 
-static void on_end(void *arg, int result, int64_t number, const char *text)
+static void on_step_done(void *arg, int result, int64_t number, const char *text)
 {
 	(void)number, (void)text;
 	if (end_step(arg, result))
@@ -171,10 +172,10 @@ static void on_other_answered(void *arg, int result, int64_t number, const char 
 	if (!result && number)
 		atomic_fetch_add(&stake->yes, 1);
 	if (atomic_fetch_sub(&stake->pending, 1) == 1)
-		on_end(stake, 0, 0, text);
+		on_step_done(stake, 0, 0, text);
 }
 
-/* Those that count, and the holds by which they do. */
+/* The members that count, other than this one, and their holds. */
 static uint64_t find_others(const struct hf__stake *stake, uint64_t *ret_wire)
 {
 	const struct hf__whole *whole = stake->whole;
@@ -187,13 +188,13 @@ static uint64_t find_others(const struct hf__stake *stake, uint64_t *ret_wire)
 	return members;
 }
 
-/* What the others believe may be as old as their last renewal, so their servers are asked. */
+/* What is known of the others may be as old as their last renewal, so their servers are asked. */
 static bool launch_check(struct hf__stake *stake)
 {
 	struct hf__several *several = stake->whole->several;
-	struct hf__wish wish = {.verb = HF__OP_IS_HELD, .owner = stake->whole->owner};
+	struct hf__want want = {
+		.verb = HF__OP_QUERY, .question = HF__QUERY_IS_HELD, .owner = stake->whole->owner};
 	uint64_t wire[HF__MEMBERS_MAX];
-	struct hf__call call;
 	pthread_mutex_lock(&several->mutex);
 	uint64_t members = find_others(stake, wire);
 	pthread_mutex_unlock(&several->mutex);
@@ -202,10 +203,10 @@ static bool launch_check(struct hf__stake *stake)
 	for (size_t i = 0; i < several->n; i++) {
 		if (!(members >> i & 1))
 			continue;
-		hf__lock_prepare(&call, &several->member[i].lock, &wish);
-		call.only = wire[i];
+		struct hf__spec spec = hf__locks_describe(&several->member[i].lock, &want);
+		spec.only = wire[i];
 		atomic_fetch_add(&stake->pending, 1);
-		if (hf__call_start(&call, on_other_answered, stake))
+		if (hf__call_start(spec, on_other_answered, stake))
 			atomic_fetch_sub(&stake->pending, 1);
 	}
 	return atomic_fetch_sub(&stake->pending, 1) != 1;
@@ -219,49 +220,49 @@ static int64_t pause_of(const struct hf__stake *stake)
 	return pause < most ? pause : most;
 }
 
-static void prepare(struct hf__stake *stake, struct hf__call *call)
+static struct hf__spec describe(struct hf__stake *stake)
 {
-	struct hf__wish wish = {.owner = stake->whole->owner, .cancel = &stake->cancel};
+	struct hf__want want = {.owner = stake->whole->owner, .cancel = &stake->cancel};
 	switch (stake->repair) {
 	case HF__REPAIR_TAKE:
-		wish.verb = HF__OP_ACQUIRE;
-		/* Where the owner has a hold already this is an answer away, or that hold is about to end. */
-		if (hf__lock_remaining(lock_of(stake)->at.record, wish.owner, hf__clock_ms(),
+		want.verb = HF__OP_ACQUIRE;
+		/* If the owner has a hold already, one answer decides, or that hold is about to end. */
+		if (hf__lock_remaining(lock_of(stake)->at.record, want.owner, hf__clock_ms(),
 		                       NULL) > 0)
-			wish.wait_ms = HF__MOST_LIMIT_MS;
+			want.wait_ms = HF__MOST_LIMIT_MS;
 		break;
 	case HF__REPAIR_PAUSE:
-		wish.verb = HF__OP_PAUSE;
-		wish.wait_ms = pause_of(stake);
+		want.verb = HF__OP_PAUSE;
+		want.wait_ms = pause_of(stake);
 		break;
-	default: wish.verb = HF__OP_RELEASE; wish.cancel = NULL;
+	default: want.verb = HF__OP_RELEASE; want.cancel = NULL;
 	}
-	hf__lock_prepare(call, lock_of(stake), &wish);
+	struct hf__spec spec = hf__locks_describe(lock_of(stake), &want);
 	if (stake->repair == HF__REPAIR_TAKE)
-		call->ret_wire = &stake->subject;
+		spec.ret_wire = &stake->subject;
 	if (stake->repair == HF__REPAIR_GIVE)
-		call->only = stake->subject;
+		spec.only = stake->subject;
+	return spec;
 }
 
-/* True if it is under way, and may be over already; false with its result if not. */
+/* True if the step was started (it may even be finished); false, with its result, if not. */
 static bool launch(struct hf__stake *stake, int *ret_result)
 {
-	struct hf__call call;
 	bool gives = stake->repair == HF__REPAIR_GIVE;
 	*ret_result = 0;
 	if (stake->repair == HF__REPAIR_CHECK)
 		return launch_check(stake);
-	prepare(stake, &call);
-	*ret_result = hf__call_start(&call, on_end, stake);
-	/* Without memory to do it later, it is done now: what is not given back is renewed for ever. */
+	struct hf__spec spec = describe(stake);
+	*ret_result = hf__call_start(spec, on_step_done, stake);
+	/* A level that is not released is renewed for ever, so without memory for later it is done now. */
 	if (gives && (*ret_result == HF_ENOMEM || *ret_result == HF_ESYSTEM))
-		*ret_result = hf__call_run(&call);
+		*ret_result = hf__call_number(spec, NULL);
 	else if (!*ret_result)
 		return true;
 	return false;
 }
 
-/* Until a step is under way, or none is left. */
+/* Launches steps until one has to be waited for, or none is left. */
 static void carry_on(struct hf__stake *stake)
 {
 	int result;

@@ -1,17 +1,17 @@
-/* Semaphores: permits without owners. */
+/* Semaphores: permits that have no owner. */
 #include "api/client.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 int hf_semaphore_open(hf_client *client, const char *name, hf_semaphore **ret_semaphore)
 {
-	if (!client || !name || !ret_semaphore)
-		return hf__error(HF_EINVAL, "client, name or ret_semaphore: NULL");
+	int rc = hf__handle_check_open(client, name, ret_semaphore, "ret_semaphore");
+	if (rc)
+		return rc;
 	hf_semaphore *semaphore = malloc(sizeof(*semaphore));
 	if (!semaphore)
 		return hf__error(HF_ENOMEM, "no memory for a semaphore");
-	int rc = hf__handle_open(&semaphore->at, client, HF__SEMAPHORE, "semaphore", name);
+	rc = hf__handle_open(&semaphore->at, client, HF__SEMAPHORE, "semaphore", name);
 	if (rc) {
 		free(semaphore);
 		return rc;
@@ -27,159 +27,153 @@ void hf_semaphore_close(hf_semaphore *semaphore)
 	free(semaphore);
 }
 
-static int prepare(struct hf__call *call, const hf_semaphore *semaphore, enum hf__verb verb,
-                   int64_t permits)
+static struct hf__spec describe(const hf_semaphore *semaphore, enum hf__verb verb)
 {
-	return hf__handle_request(call, semaphore ? &semaphore->at : NULL, "semaphore", verb,
-	                          permits);
+	return hf__handle_describe_request(semaphore ? &semaphore->at : NULL, "semaphore", verb);
 }
 
-static int check_permits(int64_t permits)
+static struct hf__spec describe_with(const hf_semaphore *semaphore, enum hf__verb verb,
+                                     int64_t permits)
 {
-	return permits >= 0 ? 0 : hf__error(HF_EINVAL, "permits: %" PRId64 " is negative", permits);
+	struct hf__spec spec = describe(semaphore, verb);
+	hf__handle_set_amount(&spec, "permits", permits, 0, INT32_MAX);
+	return spec;
 }
 
-static int prepare_acquire(struct hf__call *call, const hf_semaphore *semaphore, int64_t permits,
-                           const hf_wait_options *options)
-{
-	hf_wait_options ours = {0};
-	int rc = prepare(call, semaphore, HF__ASK, permits);
-	if (!rc)
-		rc = check_permits(permits);
-	if (!rc)
-		rc = hf__options_copy(&ours, sizeof ours, options, "HF_WAIT");
-	if (!rc)
-		rc = hf__options_check_wait(ours.wait_ms);
-	if (rc)
-		return rc;
-	call->op.verb = permits > 0 ? HF__OP_ACQUIRE : HF__OP_NOTHING;
-	call->op.wait_ms = ours.wait_ms;
-	call->cancel = ours.cancel;
-	return 0;
-}
+/* ---- acquire ---- */
 
-static int prepare_release(struct hf__call *call, const hf_semaphore *semaphore, enum hf__verb verb,
-                           int64_t permits)
+static struct hf__spec describe_acquire(const hf_semaphore *semaphore, int64_t permits,
+                                        const hf_wait_options *options)
 {
-	int rc = prepare(call, semaphore, verb, permits);
-	if (!rc && permits == 0 && verb == HF__SEMAPHORE_RELEASE)
-		call->op.verb = HF__OP_NOTHING;
-	return rc ? rc : check_permits(permits);
-}
-
-static int prepare_set(struct hf__call *call, const hf_semaphore *semaphore, int64_t permits,
-                       int64_t ttl_ms)
-{
-	int rc = prepare(call, semaphore, HF__SEMAPHORE_SET, permits);
-	if (!rc)
-		rc = check_permits(permits);
-	if (!rc && ttl_ms)
-		rc = hf__options_check_lease(ttl_ms);
-	if (!rc)
-		call->op.lease_ms = ttl_ms;
-	return rc;
+	struct hf__spec spec =
+		hf__handle_describe_wait(semaphore ? &semaphore->at : NULL, "semaphore", options);
+	hf__handle_set_amount(&spec, "permits", permits, 0, INT32_MAX);
+	if (permits == 0)
+		spec.want.verb = HF__OP_NOTHING;
+	return spec;
 }
 
 int hf_semaphore_acquire(hf_semaphore *semaphore, int64_t permits, const hf_wait_options *options)
 {
-	struct hf__call call;
-	int rc = prepare_acquire(&call, semaphore, permits, options);
-	return rc ? rc : hf__call_run(&call);
+	return hf__call_number(describe_acquire(semaphore, permits, options), NULL);
 }
-
-int hf_semaphore_release(hf_semaphore *semaphore, int64_t permits)
-{
-	struct hf__call call;
-	int rc = prepare_release(&call, semaphore, HF__SEMAPHORE_RELEASE, permits);
-	return rc ? rc : hf__call_run(&call);
-}
-
-int hf_semaphore_release_if_exists(hf_semaphore *semaphore, int64_t permits, int *ret_done)
-{
-	struct hf__call call;
-	int rc = prepare_release(&call, semaphore, HF__SEMAPHORE_RELEASE_IF, permits);
-	return rc ? rc : hf__call_int(&call, ret_done);
-}
-
-int hf_semaphore_try_set(hf_semaphore *semaphore, int64_t permits, int64_t ttl_ms, int *ret_done)
-{
-	struct hf__call call;
-	int rc = prepare_set(&call, semaphore, permits, ttl_ms);
-	return rc ? rc : hf__call_int(&call, ret_done);
-}
-
-int hf_semaphore_add(hf_semaphore *semaphore, int64_t permits)
-{
-	struct hf__call call;
-	int rc = prepare(&call, semaphore, HF__SEMAPHORE_ADD, permits);
-	return rc ? rc : hf__call_run(&call);
-}
-
-int hf_semaphore_drain(hf_semaphore *semaphore, int64_t *ret_permits)
-{
-	struct hf__call call;
-	int rc = prepare(&call, semaphore, HF__SEMAPHORE_DRAIN, 0);
-	return rc ? rc : hf__call_number(&call, ret_permits);
-}
-
-int hf_semaphore_available(hf_semaphore *semaphore, int64_t *ret_permits)
-{
-	struct hf__call call;
-	int rc = prepare(&call, semaphore, HF__LOOK, 0);
-	return rc ? rc : hf__call_number(&call, ret_permits);
-}
-
-/* ---- asynchronous ---- */
 
 int hf_semaphore_acquire_async(hf_semaphore *semaphore, int64_t permits,
                                const hf_wait_options *options, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare_acquire(&call, semaphore, permits, options);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_acquire(semaphore, permits, options), done, arg);
+}
+
+/* ---- release ---- */
+
+static struct hf__spec describe_release(const hf_semaphore *semaphore, int64_t permits)
+{
+	struct hf__spec spec = describe_with(semaphore, HF__SEMAPHORE_RELEASE, permits);
+	if (permits == 0)
+		spec.want.verb = HF__OP_NOTHING;
+	return spec;
+}
+
+int hf_semaphore_release(hf_semaphore *semaphore, int64_t permits)
+{
+	return hf__call_number(describe_release(semaphore, permits), NULL);
 }
 
 int hf_semaphore_release_async(hf_semaphore *semaphore, int64_t permits, hf_done_fn *done,
                                void *arg)
 {
-	struct hf__call call;
-	int rc = prepare_release(&call, semaphore, HF__SEMAPHORE_RELEASE, permits);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_release(semaphore, permits), done, arg);
+}
+
+/* ---- release_if_exists ---- */
+
+static struct hf__spec describe_release_if(const hf_semaphore *semaphore, int64_t permits)
+{
+	return describe_with(semaphore, HF__SEMAPHORE_RELEASE_IF, permits);
+}
+
+int hf_semaphore_release_if_exists(hf_semaphore *semaphore, int64_t permits, int *ret_done)
+{
+	return hf__call_int(describe_release_if(semaphore, permits), ret_done);
 }
 
 int hf_semaphore_release_if_exists_async(hf_semaphore *semaphore, int64_t permits, hf_done_fn *done,
                                          void *arg)
 {
-	struct hf__call call;
-	int rc = prepare_release(&call, semaphore, HF__SEMAPHORE_RELEASE_IF, permits);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_release_if(semaphore, permits), done, arg);
+}
+
+/* ---- try_set ---- */
+
+static struct hf__spec describe_set(const hf_semaphore *semaphore, int64_t permits, int64_t ttl_ms)
+{
+	struct hf__spec spec = describe_with(semaphore, HF__SEMAPHORE_SET, permits);
+	if (!spec.error && ttl_ms)
+		spec.error = hf__options_check_lease("ttl_ms", ttl_ms);
+	spec.want.lease_ms = ttl_ms;
+	return spec;
+}
+
+int hf_semaphore_try_set(hf_semaphore *semaphore, int64_t permits, int64_t ttl_ms, int *ret_done)
+{
+	return hf__call_int(describe_set(semaphore, permits, ttl_ms), ret_done);
 }
 
 int hf_semaphore_try_set_async(hf_semaphore *semaphore, int64_t permits, int64_t ttl_ms,
                                hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare_set(&call, semaphore, permits, ttl_ms);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_set(semaphore, permits, ttl_ms), done, arg);
+}
+
+/* ---- add ---- */
+
+static struct hf__spec describe_add(const hf_semaphore *semaphore, int64_t permits)
+{
+	struct hf__spec spec = describe(semaphore, HF__SEMAPHORE_ADD);
+	hf__handle_set_amount(&spec, "permits", permits, INT32_MIN, INT32_MAX);
+	return spec;
+}
+
+int hf_semaphore_add(hf_semaphore *semaphore, int64_t permits)
+{
+	return hf__call_number(describe_add(semaphore, permits), NULL);
 }
 
 int hf_semaphore_add_async(hf_semaphore *semaphore, int64_t permits, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare(&call, semaphore, HF__SEMAPHORE_ADD, permits);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_add(semaphore, permits), done, arg);
+}
+
+/* ---- drain ---- */
+
+static struct hf__spec describe_drain(const hf_semaphore *semaphore)
+{
+	return describe(semaphore, HF__SEMAPHORE_DRAIN);
+}
+
+int hf_semaphore_drain(hf_semaphore *semaphore, int64_t *ret_permits)
+{
+	return hf__call_number(describe_drain(semaphore), ret_permits);
 }
 
 int hf_semaphore_drain_async(hf_semaphore *semaphore, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare(&call, semaphore, HF__SEMAPHORE_DRAIN, 0);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_drain(semaphore), done, arg);
+}
+
+/* ---- available ---- */
+
+static struct hf__spec describe_available(const hf_semaphore *semaphore)
+{
+	return describe(semaphore, HF__LOOK);
+}
+
+int hf_semaphore_available(hf_semaphore *semaphore, int64_t *ret_permits)
+{
+	return hf__call_number(describe_available(semaphore), ret_permits);
 }
 
 int hf_semaphore_available_async(hf_semaphore *semaphore, hf_done_fn *done, void *arg)
 {
-	struct hf__call call;
-	int rc = prepare(&call, semaphore, HF__LOOK, 0);
-	return rc ? rc : hf__call_start(&call, done, arg);
+	return hf__call_start(describe_available(semaphore), done, arg);
 }

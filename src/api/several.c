@@ -1,20 +1,22 @@
 /*
- * Several locks as one: multi locks, which want all of their members, and red locks, which want the
- * majority. A multi lock is one that needs as many members as it has.
+ * Several locks as one: multi locks, which need all of their members, and red locks, which need the
+ * majority. For this file a multi lock is one that needs as many members as it has.
  *
- * A call on it goes in rounds: a plan says what is asked of which members next, all of that is asked
- * at once, and when the last answer is there the plan goes on. A waiting thread runs the rounds itself;
- * an asynchronous call runs them where its members' completions run.
+ * A call on several locks runs in rounds. A plan decides which members get which subcall; all
+ * subcalls of a round start at once; when the last one has finished, the plan decides on the next
+ * round. A waiting thread runs the rounds itself; an asynchronous call runs them in the completions
+ * of its subcalls.
  */
 #include "api/several.h"
 
 #include "engine/sleep.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what the owner has of the whole ---- */
+/* ---- what the owner holds ---- */
 
 int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64_t now,
                               hf_state *ret_state)
@@ -25,7 +27,7 @@ int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64
 	struct hf__whole *whole = hf__whole_find(several, owner);
 	if (whole && whole->levels > 0)
 		left = hf__whole_left(whole, now, &state);
-	else if (!whole) /* the members may have been taken by other handles, or each alone */
+	else if (!whole) /* the owner may have acquired the members elsewhere */
 		left = hf__whole_left_elsewhere(several, owner, now, &state);
 	pthread_mutex_unlock(&several->mutex);
 	if (ret_state)
@@ -33,13 +35,13 @@ int64_t hf__several_remaining(struct hf__several *several, uint64_t owner, int64
 	return left;
 }
 
-/* 0 or HF_ENOMEM. What is left of a hold that was lost is to be given back first. */
+/* 0 or HF_ENOMEM. What is left of a lost hold must be released first. */
 static int begin_acquire(struct hf__work *work, int64_t now)
 {
 	struct hf__several *several = work->several;
 	hf_state state;
 	pthread_mutex_lock(&several->mutex);
-	struct hf__whole *whole = hf__whole_use(several, work->wish.owner);
+	struct hf__whole *whole = hf__whole_use(several, work->want.owner);
 	work->whole = whole;
 	if (whole && whole->levels > 0 && hf__whole_left(whole, now, &state) == 0) {
 		hf__whole_clear(whole);
@@ -47,12 +49,15 @@ static int begin_acquire(struct hf__work *work, int64_t now)
 			if (whole->stake[i].levels > work->clearing)
 				work->clearing = whole->stake[i].levels;
 	}
-	work->wish.nested = whole && whole->levels > 0;
+	work->want.nested = whole && whole->levels > 0;
 	pthread_mutex_unlock(&several->mutex);
 	return whole ? 0 : hf__error(HF_ENOMEM, "no memory for a hold");
 }
 
-/* Taken by other handles, or each alone: those members give a level up that have as many as enough have. */
+/*
+ * The owner acquired the members by other handles, or one by one. Those that have at least as many
+ * levels as the whole give one up.
+ */
 static uint64_t leave_elsewhere(struct hf__work *work)
 {
 	const struct hf__several *several = work->several;
@@ -61,7 +66,7 @@ static uint64_t leave_elsewhere(struct hf__work *work)
 	for (size_t i = 0; i < several->n; i++) {
 		const struct hf__handle *at = &several->member[i].lock.at;
 		hf__engine_lock(&at->client->engine);
-		const struct hf__hold *hold = hf__call_hold(at->record, work->wish.owner);
+		const struct hf__hold *hold = hf__call_hold(at->record, work->want.owner);
 		if (hold) {
 			count[i] = hold->count;
 			work->wire[i] = hold->cmd.wire;
@@ -76,11 +81,11 @@ static uint64_t leave_elsewhere(struct hf__work *work)
 	return members;
 }
 
-/* Gives up one level: its result is HF_ENOTHELD, HF_ELOST, or 0. Returns 0 or HF_ENOMEM. */
+/* Gives up one level; work->result is HF_ENOTHELD, HF_ELOST or 0. Returns 0 or HF_ENOMEM. */
 static int begin_release(struct hf__work *work, int64_t now)
 {
 	struct hf__several *several = work->several;
-	uint64_t owner = work->wish.owner;
+	uint64_t owner = work->want.owner;
 	hf_state state;
 	int rc = 0;
 	pthread_mutex_lock(&several->mutex);
@@ -100,31 +105,31 @@ static int begin_release(struct hf__work *work, int64_t now)
 	return rc;
 }
 
-/* The member still has the level that it was asked to give up: it is given back in the background. */
-static void owe(const struct hf__work *work, const struct hf__part *part)
+/* The member did not release the level, so it is counted again and released in the background. */
+static void count_again(const struct hf__work *work, const struct hf__subcall *sub)
 {
 	pthread_mutex_lock(&work->several->mutex);
-	hf__whole_add(&work->whole->stake[part->member], part->wire);
+	hf__whole_add(&work->whole->stake[sub->member], sub->wire);
 	pthread_mutex_unlock(&work->several->mutex);
 }
 
 static void note_releases(struct hf__work *work)
 {
-	for (size_t i = 0; i < work->parts; i++) {
-		struct hf__part *part = &work->part[i];
-		if (part->wish.verb != HF__OP_RELEASE || part->result != HF_EBUSY)
+	for (size_t i = 0; i < work->subs; i++) {
+		struct hf__subcall *sub = &work->sub[i];
+		if (sub->want.verb != HF__OP_RELEASE || sub->result != HF_EBUSY)
 			continue;
 		if (!HF__RED_MUTANT(BUSY_RELEASE))
-			owe(work, part);
-		part->result = HF_EUNKNOWN;
-		snprintf(part->detail, sizeof part->detail,
-		         "%s: another call of this owner was under way; it is released when that "
-		         "ends",
-		         work->several->member[part->member].lock.at.record->name);
+			count_again(work, sub);
+		sub->result = HF_EUNKNOWN;
+		snprintf(sub->detail, sizeof sub->detail,
+		         "%s: another call of this owner is in progress; the member is "
+		         "released when that has finished",
+		         work->several->member[sub->member].lock.at.record->name);
 	}
 }
 
-/* The call is at its end: what it left to be done goes on in the background. */
+/* The call finishes. What is left to do continues in the background. */
 static void leave(struct hf__work *work)
 {
 	struct hf__whole *whole = work->whole;
@@ -142,19 +147,19 @@ int hf__several_worst(const struct hf__work *work)
 {
 	static const int order[] = {HF_ELOST, HF_EUNKNOWN};
 	for (size_t o = 0; o < sizeof order / sizeof *order; o++)
-		for (size_t i = 0; i < work->parts; i++)
-			if (work->part[i].result == order[o])
+		for (size_t i = 0; i < work->subs; i++)
+			if (work->sub[i].result == order[o])
 				return (int)i;
-	for (size_t i = 0; i < work->parts; i++)
-		if (work->part[i].result)
+	for (size_t i = 0; i < work->subs; i++)
+		if (work->sub[i].result)
 			return (int)i;
 	return -1;
 }
 
-void hf__several_fail(struct hf__work *work, const struct hf__part *part)
+void hf__several_fail(struct hf__work *work, const struct hf__subcall *sub)
 {
-	work->result = part->result;
-	snprintf(work->detail, sizeof work->detail, "%s", part->detail);
+	work->result = sub->result;
+	snprintf(work->detail, sizeof work->detail, "%s", sub->detail);
 }
 
 /* ---- plans ---- */
@@ -164,28 +169,28 @@ int64_t hf__several_time_left(const struct hf__work *work, int64_t now)
 	return work->deadline == HF__NEVER ? HF__NEVER : work->deadline - now;
 }
 
-/* Asks this of a member in the next round. */
-void hf__several_ask(struct hf__work *work, size_t member, const struct hf__wish *wish)
+void hf__several_add(struct hf__work *work, size_t member, const struct hf__want *want)
 {
-	struct hf__part *part = &work->part[work->parts++];
-	*part = (struct hf__part){.work = work, .member = member, .wish = *wish};
-	if (wish->verb == HF__OP_RELEASE)
-		part->wire = work->wire[member];
-	part->wish.owner = work->wish.owner;
-	part->wish.by_thread = work->wish.by_thread && wish->verb == HF__OP_ACQUIRE;
+	assert(work->subs < HF__MEMBERS_MAX);
+	struct hf__subcall *sub = &work->sub[work->subs++];
+	*sub = (struct hf__subcall){.work = work, .member = member, .want = *want};
+	if (want->verb == HF__OP_RELEASE)
+		sub->wire = work->wire[member];
+	sub->want.owner = work->want.owner;
+	sub->want.by_thread = work->want.by_thread;
 }
 
-void hf__several_ask_of(struct hf__work *work, uint64_t members, const struct hf__wish *wish)
+void hf__several_add_each(struct hf__work *work, uint64_t members, const struct hf__want *want)
 {
 	for (size_t i = 0; i < work->several->n; i++)
 		if (members >> i & 1)
-			hf__several_ask(work, i, wish);
+			hf__several_add(work, i, want);
 }
 
 int64_t hf__several_limit(const struct hf__work *work)
 {
 	const struct hf_client *client = work->several->member[0].lock.at.client;
-	int64_t lease_ms = work->wish.lease_ms ? work->wish.lease_ms : client->settings.watchdog_ms;
+	int64_t lease_ms = work->want.lease_ms ? work->want.lease_ms : client->settings.watchdog_ms;
 	int64_t limit = lease_ms / 30;
 	return limit < HF__LEAST_LIMIT_MS  ? HF__LEAST_LIMIT_MS
 	       : limit > HF__MOST_LIMIT_MS ? HF__MOST_LIMIT_MS
@@ -194,73 +199,73 @@ int64_t hf__several_limit(const struct hf__work *work)
 
 void hf__several_undo(struct hf__work *work, enum hf__phase phase)
 {
-	struct hf__wish wish = {.verb = HF__OP_RELEASE};
+	struct hf__want want = {.verb = HF__OP_RELEASE};
 	work->phase = phase;
-	hf__several_ask_of(work, work->got, &wish);
+	hf__several_add_each(work, work->got, &want);
 	work->got = 0;
 }
 
-/* A verb that all members get at once, or those that it is about. */
+/* A verb that all members get at once; a release goes to those that give up a level. */
 static void plan_once(struct hf__work *work)
 {
 	struct hf__several *several = work->several;
 	int64_t number[HF__MEMBERS_MAX] = {0};
-	bool release = work->wish.verb == HF__OP_RELEASE;
-	size_t good = several->n - work->parts, yes = 0;
+	bool release = work->want.verb == HF__OP_RELEASE;
+	size_t good = several->n - work->subs, yes = 0;
 	if (work->phase == HF__PHASE_BEGIN) {
 		work->phase = HF__PHASE_ONCE;
-		hf__several_ask_of(work, release ? work->leaving : UINT64_MAX, &work->wish);
+		hf__several_add_each(work, release ? work->leaving : UINT64_MAX, &work->want);
 		return;
 	}
-	for (size_t i = 0; i < work->parts; i++) {
-		const struct hf__part *part = &work->part[i];
-		good += part->result == 0;
-		yes += part->result == 0 && part->number;
-		number[i] = part->result ? INT64_MIN : part->number;
+	for (size_t i = 0; i < work->subs; i++) {
+		const struct hf__subcall *sub = &work->sub[i];
+		good += sub->result == 0;
+		yes += sub->result == 0 && sub->number;
+		number[i] = sub->result ? INT64_MIN : sub->number;
 	}
-	bool known = release && work->result; /* since before the first round */
+	bool known = release && work->result; /* decided before the first round */
 	if (!known && good < several->need)
-		hf__several_fail(work, &work->part[hf__several_worst(work)]);
-	else if (work->wish.verb == HF__OP_FORCE)
+		hf__several_fail(work, &work->sub[hf__several_worst(work)]);
+	else if (work->want.verb == HF__OP_FORCE)
 		work->number = yes > 0;
-	else if (work->wish.verb == HF__OP_IS_LOCKED)
+	else if (work->want.verb == HF__OP_QUERY && work->want.question == HF__QUERY_IS_LOCKED)
 		work->number = yes > several->n - several->need;
 	else
 		work->number = hf__whole_enough(several, number);
-	work->parts = 0;
+	work->subs = 0;
 }
 
-/* What is left of a hold that was lost goes first, a level of each member that has one in each round. */
+/* Releases what is left of a lost hold: in each round one level of each member that has one. */
 static bool plan_clearing(struct hf__work *work, int64_t now)
 {
 	int64_t limit = hf__several_limit(work), left = hf__several_time_left(work, now);
-	struct hf__wish wish = {.verb = HF__OP_RELEASE,
+	struct hf__want want = {.verb = HF__OP_RELEASE,
 	                        .wait_ms = limit < left ? limit
 	                                   : left > 1   ? left
 	                                                : 1};
-	work->parts = 0;
-	while (work->clearing > 0 && work->parts == 0) {
+	work->subs = 0;
+	while (work->clearing > 0 && work->subs == 0) {
 		work->clearing--;
 		work->phase = HF__PHASE_CLEAR;
 		pthread_mutex_lock(&work->several->mutex);
 		uint64_t members = hf__whole_give(work->whole, work->wire);
 		pthread_mutex_unlock(&work->several->mutex);
-		hf__several_ask_of(work, members, &wish);
+		hf__several_add_each(work, members, &want);
 	}
-	return work->parts > 0;
+	return work->subs > 0;
 }
 
-/* What was granted in this round. */
+/* Notes what was granted in this round. */
 static void note_grants(struct hf__work *work)
 {
-	for (size_t i = 0; i < work->parts; i++) {
-		const struct hf__part *part = &work->part[i];
-		if (part->result == HF_ECLOSED)
-			work->closed |= UINT64_C(1) << part->member;
-		if (part->wish.verb != HF__OP_ACQUIRE || part->result)
+	for (size_t i = 0; i < work->subs; i++) {
+		const struct hf__subcall *sub = &work->sub[i];
+		if (sub->result == HF_ECLOSED)
+			work->closed |= UINT64_C(1) << sub->member;
+		if (sub->want.verb != HF__OP_ACQUIRE || sub->result)
 			continue;
-		work->got |= UINT64_C(1) << part->member;
-		work->wire[part->member] = part->wire;
+		work->got |= UINT64_C(1) << sub->member;
+		work->wire[sub->member] = sub->wire;
 	}
 }
 
@@ -274,7 +279,7 @@ static void plan(struct hf__work *work)
 			return;
 		work->phase = HF__PHASE_BEGIN;
 	}
-	if (work->wish.verb != HF__OP_ACQUIRE)
+	if (work->want.verb != HF__OP_ACQUIRE)
 		plan_once(work);
 	else if (work->several->need == work->several->n)
 		hf__multi_plan(work, now);
@@ -282,37 +287,33 @@ static void plan(struct hf__work *work)
 		hf__red_plan(work, now);
 }
 
-static bool needs_a_hold(enum hf__op_verb verb)
-{
-	return verb == HF__OP_EXTEND || verb == HF__OP_IS_HELD || verb == HF__OP_COUNT;
-}
-
-/* Makes the call ready; it may be at its end already, with its result. 0 or HF_ENOMEM. */
-static int begin(struct hf__work *work, struct hf__several *several, const struct hf__wish *wish)
+/* Prepares the call, which may have its result already. 0 or HF_ENOMEM. */
+static int begin(struct hf__work *work, struct hf__several *several, const struct hf__want *want)
 {
 	int64_t now = hf__clock_ms();
 	hf_state state;
 	int rc = 0;
-	memset(work, 0, offsetof(struct hf__work, part));
+	memset(work, 0, offsetof(struct hf__work, sub));
 	work->several = several;
-	work->wish = *wish;
-	work->deadline = wish->wait_ms > 0 ? hf__clock_after(now, wish->wait_ms) : HF__NEVER;
-	if (wish->verb == HF__OP_ACQUIRE) {
+	work->want = *want;
+	work->deadline = want->wait_ms > 0 ? hf__clock_after(now, want->wait_ms) : HF__NEVER;
+	if (want->verb == HF__OP_ACQUIRE) {
 		rc = begin_acquire(work, now);
-	} else if (wish->verb == HF__OP_RELEASE) {
+	} else if (want->verb == HF__OP_RELEASE) {
 		rc = begin_release(work, now);
-	} else if (needs_a_hold(wish->verb)) {
-		(void)hf__several_remaining(several, wish->owner, now, &state);
-		bool asks = wish->verb != HF__OP_EXTEND;
+	} else if (want->verb == HF__OP_EXTEND || hf__want_is_about_owner(want)) {
+		(void)hf__several_remaining(several, want->owner, now, &state);
+		bool asks = want->verb != HF__OP_EXTEND;
 		work->result = state == HF_FREE && !asks ? HF_ENOTHELD : 0;
 		if (state == HF_FREE && asks)
-			return 0; /* the answer is none */
+			return 0; /* the answer is 0 */
 	}
 	if (rc)
 		return rc;
 	if (work->result)
 		snprintf(work->detail, sizeof work->detail, "%s",
-		         work->result == HF_ELOST ? "lost: too few members hold it" : "not held");
+		         work->result == HF_ELOST ? "lost: too few members are still held"
+		                                  : "not held by this owner");
 	if (work->result != HF_ENOTHELD)
 		plan(work);
 	return 0;
@@ -320,39 +321,40 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 
 /* ---- rounds ---- */
 
-static void prepare(struct hf__part *part, struct hf__call *call)
+static struct hf__spec describe(struct hf__subcall *sub)
 {
-	const struct hf__member *member = &part->work->several->member[part->member];
-	hf__lock_prepare(call, &member->lock, &part->wish);
-	if (part->wish.verb == HF__OP_ACQUIRE)
-		call->ret_wire = &part->wire;
-	if (part->wish.verb == HF__OP_RELEASE && !HF__RED_MUTANT(FOREIGN_RELEASE))
-		call->only = part->wire;
+	const struct hf__member *member = &sub->work->several->member[sub->member];
+	struct hf__spec spec = hf__locks_describe(&member->lock, &sub->want);
+	if (sub->want.verb == HF__OP_ACQUIRE)
+		spec.ret_wire = &sub->wire;
+	if (sub->want.verb == HF__OP_RELEASE && !HF__RED_MUTANT(FOREIGN_RELEASE))
+		spec.only = sub->wire;
+	return spec;
 }
 
-static void note(struct hf__part *part, int result, int64_t number)
+static void note(struct hf__subcall *sub, int result, int64_t number)
 {
-	part->result = result;
-	part->number = number;
+	sub->result = result;
+	sub->number = number;
 	if (result)
-		snprintf(part->detail, sizeof part->detail, "%s", hf_error_detail());
+		snprintf(sub->detail, sizeof sub->detail, "%s", hf_error_detail());
 }
 
-/* Under the member's mutex: nothing but the note, and a sign to the thread that waits. */
-static void part_finished(struct hf__call *call)
+/* Under the member's mutex: notes the result and wakes the waiting thread, and nothing else. */
+static void finish_subcall(struct hf__call *call)
 {
-	struct hf__part *part = call->arg;
-	struct hf__work *work = part->work;
-	part->result = call->op.result;
-	part->number = call->op.number;
-	if (part->result)
-		memcpy(part->detail, call->op.detail, sizeof part->detail);
-	free(call);
+	struct hf__subcall *sub = call->arg;
+	struct hf__work *work = sub->work;
+	sub->result = call->op.result;
+	sub->number = call->op.number;
+	if (sub->result)
+		memcpy(sub->detail, call->op.detail, sizeof sub->detail);
+	hf__call_free(call);
 	if (atomic_fetch_sub(&work->pending, 1) == 1)
 		hf__sleep_wake_word(&work->pending);
 }
 
-/* The result, and its detail for this thread. */
+/* Returns the result and sets its detail for this thread. */
 static int report(const struct hf__work *work)
 {
 	if (work->result)
@@ -361,46 +363,47 @@ static int report(const struct hf__work *work)
 	return 0;
 }
 
-/* Notes why a part was not started. A level that cannot be given up later is given up now. */
-static void note_failure(struct hf__part *part, struct hf__call *call, int rc)
+/*
+ * Notes why a subcall was not started. A level must be released: where there is no memory to do it
+ * later, this thread does it now.
+ */
+static void note_failure(struct hf__subcall *sub, int rc)
 {
-	if (part->wish.verb == HF__OP_RELEASE && (rc == HF_ENOMEM || rc == HF_ESYSTEM))
-		rc = hf__call_run(call);
-	note(part, rc, rc ? 0 : call->op.number);
-	atomic_fetch_sub(&part->work->pending, 1);
+	int64_t number = 0;
+	if (sub->want.verb == HF__OP_RELEASE && (rc == HF_ENOMEM || rc == HF_ESYSTEM))
+		rc = hf__call_number(describe(sub), &number);
+	note(sub, rc, number);
+	atomic_fetch_sub(&sub->work->pending, 1);
 }
 
 static void run_round(struct hf__work *work)
 {
-	struct hf__call call;
-	if (work->parts == 1) {
-		prepare(&work->part[0], &call);
-		int rc = hf__call_run(&call);
-		note(&work->part[0], rc, call.op.number);
+	if (work->subs == 1) {
+		int64_t number = 0;
+		int rc = hf__call_number(describe(&work->sub[0]), &number);
+		note(&work->sub[0], rc, number);
 		return;
 	}
-	atomic_store(&work->pending, (uint32_t)work->parts);
-	for (size_t i = 0; i < work->parts; i++) {
-		struct hf__part *part = &work->part[i];
-		prepare(part, &call);
-		call.cancel = NULL;
-		int rc = hf__call_start_inner(&call, part_finished, part);
+	atomic_store(&work->pending, (uint32_t)work->subs);
+	for (size_t i = 0; i < work->subs; i++) {
+		struct hf__subcall *sub = &work->sub[i];
+		int rc = hf__call_start_inner(describe(sub), finish_subcall, sub);
 		if (rc)
-			note_failure(part, &call, rc);
+			note_failure(sub, rc);
 	}
 	uint32_t pending;
 	while ((pending = atomic_load(&work->pending)) > 0)
 		hf__sleep_on(&work->pending, pending);
 }
 
-int hf__several_run(struct hf__several *several, const struct hf__wish *wish, int64_t *ret_number)
+int hf__several_run(struct hf__several *several, const struct hf__want *want, int64_t *ret_number)
 {
 	struct hf__work *work = malloc(sizeof(*work));
 	if (!work)
 		return hf__error(HF_ENOMEM, "no memory for a call");
 	int before = hf__call_guard();
-	int rc = begin(work, several, wish);
-	while (!rc && work->parts > 0) {
+	int rc = begin(work, several, want);
+	while (!rc && work->subs > 0) {
 		run_round(work);
 		plan(work);
 	}
@@ -416,15 +419,15 @@ int hf__several_run(struct hf__several *several, const struct hf__wish *wish, in
 
 static void advance(struct hf__work *work);
 
-static void part_completed(void *arg, int result, int64_t number, const char *text)
+static void complete_subcall(void *arg, int result, int64_t number, const char *text)
 {
-	struct hf__part *part = arg;
+	struct hf__subcall *sub = arg;
 	(void)text;
-	note(part, result, number);
-	if (atomic_fetch_sub(&part->work->pending, 1) != 1)
+	note(sub, result, number);
+	if (atomic_fetch_sub(&sub->work->pending, 1) != 1)
 		return;
-	plan(part->work);
-	advance(part->work);
+	plan(sub->work);
+	advance(sub->work);
 }
 
 static void complete(struct hf__work *work)
@@ -436,19 +439,17 @@ static void complete(struct hf__work *work)
 	free(work);
 }
 
-/* Starts rounds until one is under way, or there are no more. */
+/* Starts rounds until one has to be waited for, or there are no more. */
 static void advance(struct hf__work *work)
 {
-	struct hf__call call;
-	while (work->parts > 0) {
-		/* One more than parts, so that the last of them cannot end the round meanwhile. */
-		atomic_store(&work->pending, (uint32_t)work->parts + 1);
-		for (size_t i = 0; i < work->parts; i++) {
-			struct hf__part *part = &work->part[i];
-			prepare(part, &call);
-			int rc = hf__call_start(&call, part_completed, part);
+	while (work->subs > 0) {
+		/* One more than subcalls, so that the last of them cannot end the round before this loop. */
+		atomic_store(&work->pending, (uint32_t)work->subs + 1);
+		for (size_t i = 0; i < work->subs; i++) {
+			struct hf__subcall *sub = &work->sub[i];
+			int rc = hf__call_start(describe(sub), complete_subcall, sub);
 			if (rc)
-				note_failure(part, &call, rc);
+				note_failure(sub, rc);
 		}
 		if (atomic_fetch_sub(&work->pending, 1) != 1)
 			return;
@@ -457,45 +458,45 @@ static void advance(struct hf__work *work)
 	complete(work);
 }
 
-static void nothing(void *arg, int result, int64_t number, const char *text)
+static void begin_rounds(void *arg, int result, int64_t number, const char *text)
 {
 	(void)result, (void)number, (void)text;
 	advance(arg);
 }
 
-/* The first round too runs on a dispatcher, so that a completion never runs in the call that starts it. */
+/* The first round also runs on a dispatcher, so that no completion runs in the call that starts it. */
 static int start_first(const struct hf__several *several, struct hf__work *work)
 {
-	struct hf__call first;
 	int rc = HF_ECLOSED;
 	for (size_t i = 0; rc == HF_ECLOSED && i < several->n; i++) {
-		hf__call_init(&first, several->member[i].lock.at.client, HF__OP_NOTHING);
-		rc = hf__call_start(&first, nothing, work);
+		struct hf__spec spec = {.client = several->member[i].lock.at.client,
+		                        .want = {.verb = HF__OP_NOTHING}};
+		rc = hf__call_start(spec, begin_rounds, work);
 	}
 	return rc;
 }
 
-/* It was made ready in vain. What it was to give up has been counted off, and is given up nevertheless. */
+/* The call could not be started. The levels that it was to release are released all the same. */
 static void drop(struct hf__work *work)
 {
-	for (size_t i = 0; i < work->parts; i++)
-		if (work->part[i].wish.verb == HF__OP_RELEASE)
-			owe(work, &work->part[i]);
+	for (size_t i = 0; i < work->subs; i++)
+		if (work->sub[i].want.verb == HF__OP_RELEASE)
+			count_again(work, &work->sub[i]);
 	leave(work);
 	hf__members_unref(work->several);
 	free(work);
 }
 
-int hf__several_start(struct hf__several *several, const struct hf__wish *wish, hf_done_fn *done,
+int hf__several_start(struct hf__several *several, const struct hf__want *want, hf_done_fn *done,
                       void *arg)
 {
 	if (!done)
-		return hf__error(HF_EINVAL, "done: NULL");
+		return hf__error_null("done");
 	struct hf__work *work = malloc(sizeof(*work));
 	if (!work)
 		return hf__error(HF_ENOMEM, "no memory for a call");
 	int before = hf__call_guard();
-	int rc = begin(work, hf__members_ref(several), wish);
+	int rc = begin(work, hf__members_ref(several), want);
 	work->done = done;
 	work->arg = arg;
 	if (!rc)

@@ -1,10 +1,10 @@
 /*
- * What an owner has of several locks as one: levels of the whole, and of each member's hold.
+ * What an owner holds of several locks as one: levels of the whole, and levels of each member's hold.
  *
- * A member may have fewer levels than the whole: it was not reached by a nested acquire, or was lost and taken
- * again. What it has is counted when a server has granted it, and counted off when it is asked to give it up; so
- * what is counted is always what is left to be given up. Levels belong to one hold, which has a number that never
- * comes again: those of a hold that was lost are never mistaken for levels of the next.
+ * A member may have fewer levels than the whole, because a nested acquire did not reach it, or because
+ * it was lost and acquired again. A level is counted when a server has granted it, and no longer when
+ * its release is started; so the count is always what is left to release. Levels belong to one hold,
+ * whose wire owner is never used again: levels of a lost hold are never mistaken for those of the next.
  */
 #include "api/several.h"
 
@@ -70,7 +70,7 @@ void hf__whole_leave(struct hf__whole *whole)
 	free(whole);
 }
 
-/* ---- what enough members say ---- */
+/* ---- what enough members have ---- */
 
 static int compare_numbers(const void *a, const void *b)
 {
@@ -84,7 +84,7 @@ int64_t hf__whole_enough(const struct hf__several *several, int64_t *number)
 	return number[several->need - 1];
 }
 
-/* Without a whole all members count. */
+/* What enough members guarantee. Without a whole all members count. */
 static int64_t measure(const struct hf__several *several, const struct hf__whole *whole,
                        uint64_t owner, int64_t now, hf_state *ret_state)
 {
@@ -127,7 +127,7 @@ int64_t hf__whole_left_elsewhere(const struct hf__several *several, uint64_t own
 	return least;
 }
 
-/* ---- levels come ---- */
+/* ---- more levels ---- */
 
 void hf__whole_add(struct hf__stake *stake, uint64_t wire)
 {
@@ -138,7 +138,7 @@ void hf__whole_add(struct hf__stake *stake, uint64_t wire)
 	}
 	if (stake->levels == 0)
 		stake->retaken = false;
-	/* Of a hold that another one has followed nothing is left. */
+	/* A hold with a lower number has ended, and nothing is left of it. */
 	if (wire == stake->wire)
 		stake->levels++;
 }
@@ -149,7 +149,7 @@ static void remove_level(struct hf__stake *stake, uint64_t wire)
 		stake->levels--;
 }
 
-/* It counted, and is not there any more. */
+/* The member counted, and is not held any more. */
 static void miss(struct hf__stake *stake)
 {
 	stake->counts = false;
@@ -179,8 +179,8 @@ bool hf__whole_has(const struct hf__stake *stake)
 	return has;
 }
 
-/* Those that were lost since they were taken, before this could be noted, are missing. */
-static void count_missing(struct hf__whole *whole)
+/* Notes members that were lost after they were acquired and before the level was counted. */
+static void find_missing(struct hf__whole *whole)
 {
 	for (size_t i = 0; i < whole->several->n; i++)
 		if (whole->stake[i].counts && !hf__whole_has(&whole->stake[i]))
@@ -193,7 +193,7 @@ static void add_all(struct hf__whole *whole, const struct hf__work *work, bool f
 		struct hf__stake *stake = &whole->stake[i];
 		if (!(work->got >> i & 1))
 			continue;
-		/* A nested level of another hold than before: that one was lost in between. */
+		/* The nested level belongs to a later hold, so the earlier one was lost in between. */
 		if (stake->counts && work->wire[i] > stake->wire)
 			miss(stake);
 		hf__whole_add(stake, work->wire[i]);
@@ -220,9 +220,9 @@ int hf__whole_take(struct hf__whole *whole, const struct hf__work *work, int64_t
 		return fresh ? HF_ETIMEDOUT : HF_ELOST;
 	}
 	whole->levels++;
-	if (!work->wish.lease_ms && !whole->watched_from)
+	if (!work->want.lease_ms && !whole->watched_from)
 		whole->watched_from = whole->levels;
-	count_missing(whole);
+	find_missing(whole);
 	return 0;
 }
 
@@ -237,13 +237,13 @@ void hf__whole_want(struct hf__whole *whole, size_t member)
 		stake->wanted = true;
 }
 
-/* ---- levels go ---- */
+/* ---- fewer levels ---- */
 
 int32_t hf__whole_most(const struct hf__stake *stake)
 {
 	const struct hf__whole *whole = stake->whole;
 	bool has_use = stake->counts || (!whole->lost && whole->several->handles > 0);
-	/* Where no other level is renewed, this one must not be either. */
+	/* If no other level is renewed, this one must not be renewed either. */
 	if (stake->retaken && !whole->watched_from)
 		has_use = false;
 	return has_use ? whole->levels : 0;
@@ -263,7 +263,7 @@ uint64_t hf__whole_give(struct hf__whole *whole, uint64_t *ret_wire)
 	return members;
 }
 
-/* No level is renewed any more, so nothing is taken again, and what was goes. */
+/* No level is renewed any more: no member is acquired again, and those that were are released. */
 static void stop_watching(struct hf__whole *whole)
 {
 	whole->watched_from = 0;
@@ -296,7 +296,7 @@ void hf__whole_clear(struct hf__whole *whole)
 void hf__whole_review(struct hf__whole *whole, int64_t now)
 {
 	hf_state state;
-	count_missing(whole);
+	find_missing(whole);
 	if (whole->levels > 0)
 		(void)hf__whole_left(whole, now, &state);
 }

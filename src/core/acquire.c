@@ -11,7 +11,7 @@
 
 int64_t hf__acquire_lease(const struct hf__core *core, const struct hf__op *op)
 {
-	return op->lease_ms ? op->lease_ms : core->config.watchdog_ms;
+	return op->want.lease_ms ? op->want.lease_ms : core->config.watchdog_ms;
 }
 
 static void ask_later(struct hf__core *core, struct hf__op *op, int64_t at)
@@ -119,14 +119,14 @@ static void finish_granted(struct hf__core *core, struct hf__op *op, struct hf__
 		if (hold->moves == 0 && op->lock->traits->moves)
 			hold->moving_since = (uint32_t)now;
 	}
-	if (!op->lease_ms && !hold->watched_from) {
+	if (!op->want.lease_ms && !hold->watched_from) {
 		hold->watched_from = hold->count;
 		hold->was_watched = true;
 	}
 	if (hf__hold_is_renewed(hold) && hold->renew_at == HF__NEVER)
 		hold->renew_at = hf__watchdog_next(hold->cmd.sent_at, core->config.watchdog_ms);
 	hf__hold_arm(core, hold);
-	core->stats.grants += op->lock->traits->several ? (uint64_t)op->amount : 1;
+	core->stats.grants += op->lock->traits->several ? (uint64_t)op->want.amount : 1;
 	leave_queue(core, op, now);
 	part_siblings(core, op, hold);
 	op->number = hold->token;
@@ -145,7 +145,7 @@ static void on_late_grant(struct hf__core *core, struct hf__op *op, struct hf__h
 	hold->doubtful = true;
 	if (op->cancelled)
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
-	else if (op->wait_ms == HF_NOWAIT)
+	else if (op->want.wait_ms == HF_NOWAIT)
 		hf__acquire_give_up(core, op, HF_ETIMEDOUT, now);
 	else
 		hf__acquire_ask(core, hold, now);
@@ -169,7 +169,8 @@ static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t 
 	if (op->lock->traits->ordered && core->config.watchdog_ms / 4 < poll)
 		poll = core->config.watchdog_ms / 4 + 1;
 	/* Without a deadline, only another ask keeps the place for longer than place_ms. */
-	if (op->wait_ms == 0 && op->hold->cmd.place_ms > 0 && op->hold->cmd.place_ms / 3 < poll)
+	if (op->want.wait_ms == 0 && op->hold->cmd.place_ms > 0 &&
+	    op->hold->cmd.place_ms / 3 < poll)
 		poll = op->hold->cmd.place_ms / 3 + 1;
 	int64_t pause = hf__random_jitter(&core->random, poll);
 	return ttl_ms >= 0 && ttl_ms < pause ? ttl_ms + 1 : pause;
@@ -230,7 +231,7 @@ static void on_busy(struct hf__core *core, struct hf__op *op, const struct hf__a
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
 		return;
 	}
-	if (op->wait_ms == HF_NOWAIT) {
+	if (op->want.wait_ms == HF_NOWAIT) {
 		hf__acquire_give_up(core, op, HF_EBUSY, now);
 		return;
 	}
@@ -313,11 +314,11 @@ static void on_cleaning_answer(struct hf__core *core, struct hf__hold *hold,
 /* When the requested level expires, which is noted if it has a lease of its own. */
 static int64_t end_of(const struct hf__op *op, struct hf__hold *hold, int64_t sent_at)
 {
-	if (!op->lease_ms)
+	if (!op->want.lease_ms)
 		return HF__NEVER;
-	int64_t end = hf__policy_valid_until(sent_at, op->lease_ms);
+	int64_t end = hf__policy_valid_until(sent_at, op->want.lease_ms);
 	if (end > hold->leased_until)
-		hold->cmd.lock->policy->note_end(hold, end, op->lease_ms);
+		hold->cmd.lock->policy->note_end(hold, end, op->want.lease_ms);
 	return end;
 }
 
@@ -419,8 +420,8 @@ static void on_extend_answer(struct hf__core *core, struct hf__cmd *cmd,
 
 static uint32_t place_of(const struct hf__core *core, const struct hf__op *op)
 {
-	int64_t wait_ms = op->wait_ms ? op->wait_ms : core->config.fair_wait_ms;
-	if (op->wait_ms == HF_NOWAIT)
+	int64_t wait_ms = op->want.wait_ms ? op->want.wait_ms : core->config.fair_wait_ms;
+	if (op->want.wait_ms == HF_NOWAIT)
 		return 0;
 	if (!op->lock->traits->ordered)
 		return op->lock->policy->keeps_place; /* for as long as the call waits */
@@ -442,12 +443,12 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 	cmd->verb = HF__ASK;
 	cmd->lease_ms = takes ? HF__TAKEN_MS
 	                      : op->lock->policy->lease_to_send(core, hf__acquire_lease(core, op));
-	cmd->count = traits->nesting == HF__NEST_APART ? op->amount : hold->count + 1;
-	cmd->items = traits->several ? (uint16_t)op->amount : 0;
-	cmd->from = op->from ? op->from : hf__hold_writer(core, op->lock, op->owner);
+	cmd->count = traits->nesting == HF__NEST_APART ? op->want.amount : hold->count + 1;
+	cmd->items = traits->several ? (uint16_t)op->want.amount : 0;
+	cmd->from = op->want.from ? op->want.from : hf__hold_writer(core, op->lock, op->want.owner);
 	cmd->place_ms = place_of(core, op);
-	cmd->token = op->token || op->lock->kind == HF_FENCED;
-	cmd->revocable = op->revocable;
+	cmd->token = op->want.token || op->lock->kind == HF_FENCED;
+	cmd->revocable = op->want.revocable;
 	cmd->again = hold->doubtful;
 	cmd->answered = hf__acquire_on_answer;
 	if (hold->state == HF__HOLD_ASKING)
@@ -459,7 +460,7 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 static void prepare_extend(const struct hf__core *core, struct hf__hold *hold)
 {
 	hold->cmd.verb = HF__RENEW;
-	hold->cmd.lease_ms = hold->cmd.lock->policy->lease_to_send(core, hold->op->lease_ms);
+	hold->cmd.lease_ms = hold->cmd.lock->policy->lease_to_send(core, hold->op->want.lease_ms);
 	hold->cmd.item = NULL;
 	hold->cmd.items = 1;
 	hold->cmd.answered = on_extend_answer;
@@ -489,7 +490,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		return;
 	}
 	hf__hold_take_cell(hold);
-	if (op->verb == HF__OP_EXTEND)
+	if (op->want.verb == HF__OP_EXTEND)
 		prepare_extend(core, hold);
 	else
 		hf__acquire_prepare(core, hold, now);
@@ -499,7 +500,7 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 /* Makes the holds of all permits except for the first before it asks; false without memory. */
 static bool make_siblings(struct hf__op *op, const struct hf__hold *first)
 {
-	for (int32_t i = 1; op->lock->traits->several && i < op->amount; i++) {
+	for (int32_t i = 1; op->lock->traits->several && i < op->want.amount; i++) {
 		struct hf__hold *hold = hf__hold_new_sibling(first, (uint32_t)i);
 		if (!hold)
 			return false;
@@ -519,10 +520,11 @@ static void keep_back(struct hf__core *core, struct hf__op *op, int64_t until)
 static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	const struct hf__traits *traits = op->lock->traits;
+	uint64_t owner = op->want.owner;
 	if (traits->nesting == HF__NEST_APART)
-		op->owner = core->host_ops->number(core->host,
-		                                   traits->several ? (uint32_t)op->amount : 1);
-	struct hf__hold *hold = hf__hold_new(core, op->lock, op->owner);
+		owner = core->host_ops->number(core->host,
+		                               traits->several ? (uint32_t)op->want.amount : 1);
+	struct hf__hold *hold = hf__hold_new(core, op->lock, owner);
 	if (!hold || !make_siblings(op, hold)) {
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
 		if (hold)
@@ -533,7 +535,7 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 	hold->thread = op->thread;
 	op->thread = NULL;
 	op->hold = hold;
-	if (op->wait_ms == HF_NOWAIT) {
+	if (op->want.wait_ms == HF_NOWAIT) {
 		hf__acquire_ask(core, hold, now);
 		return;
 	}
@@ -592,20 +594,20 @@ static bool waits_for_itself(struct hf__core *core, const struct hf__op *op, int
 		op->lock->traits->writes
 			? hf__lock_find(core, op->lock->traits->half, op->lock->name)
 			: NULL;
-	struct hf__hold *reads = other ? hf__hold_find(other, op->owner) : NULL;
+	struct hf__hold *reads = other ? hf__hold_find(other, op->want.owner) : NULL;
 	return reads && reads->state == HF__HOLD_HELD && now < reads->valid_until;
 }
 
 void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	bool apart = op->lock->traits->nesting == HF__NEST_APART;
-	struct hf__hold *hold = apart ? NULL : hf__hold_find(op->lock, op->owner);
+	struct hf__hold *hold = apart ? NULL : hf__hold_find(op->lock, op->want.owner);
 	if (hold && !hf__hold_is_busy(hold) && hf__hold_check(core, hold, now)) {
 		/* This is a new acquisition, which does not bring the lost hold back. */
 		hf__hold_forget(core, hold, now);
 		hold = NULL;
 	}
-	if (!hold && op->nested)
+	if (!hold && op->want.nested)
 		hf__op_finish(core, op, HF_ENOTHELD, "%s: no longer held", op->lock->name);
 	else if (!hold && waits_for_itself(core, op, now))
 		hf__op_finish(core, op, HF_EDEADLOCK,
@@ -622,7 +624,7 @@ void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 
 void hf__acquire_extend(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	struct hf__hold *hold = hf__hold_find(op->lock, op->owner);
+	struct hf__hold *hold = hf__hold_find(op->lock, op->want.owner);
 	if (!hold || (hold->state != HF__HOLD_HELD && hold->state != HF__HOLD_LOST)) {
 		hf__op_finish(core, op, HF_ENOTHELD, "%s: not held by this owner", op->lock->name);
 	} else if (hf__hold_is_busy(hold)) {

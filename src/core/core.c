@@ -119,7 +119,7 @@ static void resume(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		hf__release_correct(core, hold, now);
 	else if (!hold->op && hold->state == HF__HOLD_LOST && hold->stays)
 		hf__release_settle(core, hold, now);
-	else if (hold->op && hold->op->verb == HF__OP_RELEASE)
+	else if (hold->op && hold->op->want.verb == HF__OP_RELEASE)
 		hf__release_settle(core, hold, now);
 	else if (hold->op && !waits_its_turn(hold))
 		hf__acquire_ask(core, hold, now);
@@ -144,7 +144,7 @@ void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		hf__op_finish(core, op, HF_ECLOSED, "the client is closed");
 		return;
 	}
-	switch (op->verb) {
+	switch (op->want.verb) {
 	case HF__OP_ACQUIRE: hf__acquire_start(core, op, now); break;
 	case HF__OP_RELEASE: release(core, op, now); break;
 	case HF__OP_EXTEND: hf__acquire_extend(core, op, now); break;
@@ -158,11 +158,11 @@ void hf__core_start(struct hf__core *core, struct hf__op *op, int64_t now)
 /* Finishes a call whose time is over. */
 static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
-	if (op->verb == HF__OP_CLOSE || op->verb == HF__OP_PAUSE)
+	if (op->want.verb == HF__OP_CLOSE || op->want.verb == HF__OP_PAUSE)
 		hf__op_succeed(core, op);
 	else if (op->query)
 		hf__query_leave(core, op, result, now);
-	else if (op->verb == HF__OP_RELEASE)
+	else if (op->want.verb == HF__OP_RELEASE)
 		hf__release_deadline(core, op, now);
 	else
 		hf__acquire_give_up(core, op, result, now);
@@ -171,9 +171,9 @@ static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t 
 static void deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	int result = !core->linked ? core->link_error : op->refusal ? op->refusal : HF_EUNREACHABLE;
-	if (op->verb == HF__OP_ACQUIRE || op->verb == HF__OP_EXTEND)
+	if (op->want.verb == HF__OP_ACQUIRE || op->want.verb == HF__OP_EXTEND)
 		hf__acquire_deadline(core, op, now);
-	else if (op->verb == HF__OP_FORCE)
+	else if (op->want.verb == HF__OP_FORCE)
 		leave(core, op, HF_EUNKNOWN, now);
 	else
 		leave(core, op, result, now);
@@ -183,9 +183,9 @@ void hf__core_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	if (!hf__op_is_active(op))
 		return;
-	if (op->verb == HF__OP_PAUSE)
+	if (op->want.verb == HF__OP_PAUSE)
 		hf__op_finish(core, op, HF_ECANCELLED, "cancelled");
-	else if (op->verb == HF__OP_ACQUIRE && !op->cancelled)
+	else if (op->want.verb == HF__OP_ACQUIRE && !op->cancelled)
 		hf__acquire_cancel(core, op, now);
 }
 
@@ -401,7 +401,7 @@ void hf__core_revoke(struct hf__core *core, struct hf__lock *lock, uint64_t wire
 const char *hf__core_value(const struct hf__cmd *cmd)
 {
 	const struct hf__op *op = hf__cmd_op(cmd);
-	return op ? op->value : NULL;
+	return op ? op->want.value : NULL;
 }
 
 bool hf__core_is_wanted(const struct hf__cmd *cmd)

@@ -168,7 +168,7 @@ int64_t hf__lock_yield_until(struct hf__core *core, const struct hf__op *op, int
 		return 0;
 	if (!hf__lock_held_here(writer, now))
 		return hf__list_empty(&writer->queue) ? 0 : now + HF__YIELD_MS;
-	if (writer->held->owner == op->owner)
+	if (writer->held->owner == op->want.owner)
 		return 0;
 	return now + hf__random_jitter(&core->random, HF__SLOW_POLL_MS);
 }
@@ -273,7 +273,7 @@ void hf__lock_wake(struct hf__core *core, const struct hf__watch *watch, int64_t
 		if (left <= 0 || op->phase == HF__OP_RESTING)
 			break;
 		/* A call that wants more permits than these must not keep the others waiting. */
-		if (!counted || op->amount <= number)
+		if (!counted || op->want.amount <= number)
 			left--;
 		core->events->resume(core, op->hold, now);
 	}
@@ -296,7 +296,7 @@ void hf__lock_unpark(struct hf__core *core, struct hf__lock *lock, uint64_t owne
 	hf__list_init(&mine);
 	hf__list_each_safe (link, after, &core->parked) {
 		struct hf__op *op = hf__list_item(link, struct hf__op, link);
-		if (op->lock != lock || op->owner != owner)
+		if (op->lock != lock || op->want.owner != owner)
 			continue;
 		hf__list_remove(link);
 		hf__list_add(&mine, link);

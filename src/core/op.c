@@ -71,10 +71,10 @@ void hf__op_retry_later(struct hf__core *core, struct hf__op *op, const struct h
 
 static int64_t deadline_of(const struct hf__core *core, const struct hf__op *op)
 {
-	bool patient = op->verb == HF__OP_ACQUIRE && op->wait_ms == 0;
-	int64_t wait_ms = op->wait_ms > 0    ? op->wait_ms
-	                  : op->limit_ms > 0 ? op->limit_ms
-	                                     : core->config.command_timeout_ms;
+	bool patient = op->want.verb == HF__OP_ACQUIRE && op->want.wait_ms == 0;
+	int64_t wait_ms = op->want.wait_ms > 0    ? op->want.wait_ms
+	                  : op->want.limit_ms > 0 ? op->want.limit_ms
+	                                          : core->config.command_timeout_ms;
 	return patient ? HF__NEVER : hf__clock_after(op->started_at, wait_ms);
 }
 

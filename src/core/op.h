@@ -2,10 +2,9 @@
 #ifndef HF_CORE_OP_H
 #define HF_CORE_OP_H
 
-#include "base/buffer.h"
 #include "base/list.h"
 #include "base/thread.h"
-#include "core/backend.h"
+#include "core/want.h"
 #include "engine/wheel.h"
 
 #define HF__DETAIL_SIZE 768 /* room for a reason of HF__LINK_WHY_SIZE */
@@ -14,25 +13,6 @@
 #define HF__WAITER_MAX  200 /* bytes of a waiter's name on the server */
 #define HF__LEAST_LEASE 10
 #define HF__LONGEST_MS  INT64_C(315576000000) /* ten years */
-
-enum hf__op_verb {
-	HF__OP_ACQUIRE,
-	HF__OP_RELEASE,
-	HF__OP_EXTEND,
-	HF__OP_FORCE,
-	HF__OP_IS_LOCKED,
-	HF__OP_IS_HELD,
-	HF__OP_COUNT,
-	HF__OP_TTL,
-	HF__OP_HOLDER,
-	HF__OP_REQUEST, /* sends the command that op->request names */
-	HF__OP_PING,
-	HF__OP_NOTHING, /* finishes at once */
-	HF__OP_PAUSE,   /* finishes at its deadline */
-	HF__OP_LINK,    /* finishes as soon as the link is up */
-	HF__OP_CLOSE,
-	HF__OP_VERBS
-};
 
 /* Where a call is between its start and its finish. */
 enum hf__op_phase {
@@ -43,52 +23,30 @@ enum hf__op_phase {
 	HF__OP_LOCAL,   /* waits for another call of this client to let it continue */
 };
 
-/* How a spin lock waits; all zero: with the defaults. */
-struct hf__spin {
-	uint16_t first_ms, most_ms, factor;
-};
-
 /* The host owns it until it starts and again once it is finished. */
 struct hf__op {
 	struct hf__list link; /* in lock->queue, core->parked or core->pauses */
 	struct hf__timer deadline;
 	struct hf__timer retry; /* when to ask again */
+	struct hf__want want;
 	struct hf__lock *lock;
 	struct hf__hold *hold;
 	struct hf__query *query; /* the command of a query */
 	/* The calling thread, of an acquire; the op holds a reference. */
 	struct hf__thread *thread;
-	uint64_t owner;
-	int64_t wait_ms;  /* HF_NOWAIT, the milliseconds to wait, or 0: for ever, or the default */
-	int64_t limit_ms; /* of HF_NOWAIT: how long the one attempt may take; 0: the default */
-	int64_t lease_ms; /* 0: the watchdog's */
 	/* The holds of an acquire of several permits, except for the first. */
 	struct hf__list siblings;
-	/* The ids of a request about permits, `amount` of them; copied. */
-	const unsigned char (*permit)[HF__PERMIT_SIZE];
-	const char *value; /* published with the hold; the caller's */
-	uint64_t from;     /* the owner that wants to leave a double barrier */
-	/* The arguments of a request, `amount` of them, each with its NUL; copied. */
-	const char *words;
-	/* Out, if wanted: rows, each a size_t and that many bytes. */
-	struct hf__buffer *rows;
 	int64_t started_at;
 	int64_t number; /* out */
+	uint64_t owner; /* out: the owner of the hold that was granted, which may be a new number */
 	int result;     /* out */
 	int refusal;    /* HF_E…: why the server was not ready, with the reason in detail */
-	int32_t amount; /* permits and counts */
-	struct hf__spin spin;
 	uint32_t pauses;   /* of a spin lock, so far */
 	uint32_t pause_ms; /* the next one */
-	uint8_t verb;
-	uint8_t request; /* enum hf__verb of HF__OP_REQUEST */
-	uint8_t phase;   /* enum hf__op_phase */
-	bool token;      /* wants a token */
-	bool revocable;  /* wants to know when another client asks for the lock */
-	bool nested;     /* wants only one more level of an existing hold */
-	bool cancelled;  /* waits for the answer in flight, then finishes */
-	bool waited;     /* counted as a wait */
-	bool late;       /* its deadline has passed, but an answer is about to arrive */
+	uint8_t phase;     /* enum hf__op_phase */
+	bool cancelled;    /* waits for the answer in flight, then finishes */
+	bool waited;       /* counted as a wait */
+	bool late;         /* its deadline has passed, but an answer is about to arrive */
 	char detail[HF__DETAIL_SIZE]; /* out: the facts of a failure */
 	char text[128];               /* out: the holder */
 };

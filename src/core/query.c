@@ -1,5 +1,6 @@
 /* Queries, release by force, and requests about permits, semaphores and latches. */
 #include "core/query.h"
+#include "base/buffer.h"
 #include "core/cmd.h"
 #include "core/core.h"
 #include "core/record.h"
@@ -9,9 +10,10 @@
 #include <string.h>
 
 static const uint8_t verb_of[HF__OP_VERBS] = {
-	[HF__OP_FORCE] = HF__FORCE, [HF__OP_IS_LOCKED] = HF__LOOK, [HF__OP_IS_HELD] = HF__LOOK,
-	[HF__OP_COUNT] = HF__LOOK,  [HF__OP_TTL] = HF__LOOK,       [HF__OP_HOLDER] = HF__LOOK,
-	[HF__OP_PING] = HF__PING,   [HF__OP_LINK] = HF__PING,
+	[HF__OP_FORCE] = HF__FORCE,
+	[HF__OP_QUERY] = HF__LOOK,
+	[HF__OP_PING] = HF__PING,
+	[HF__OP_LINK] = HF__PING,
 };
 
 /*
@@ -183,36 +185,45 @@ static void lose_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 /* Copies the rows out; false without memory. */
 static bool take_rows(struct hf__op *op, const struct hf__answer *answer)
 {
-	for (size_t i = 0; op->rows && i < answer->rows; i++) {
+	for (size_t i = 0; op->want.rows && i < answer->rows; i++) {
 		size_t length;
 		const char *row = answer->row(answer, i, &length);
-		if (hf__buffer_reserve(op->rows, sizeof length + length))
+		if (hf__buffer_reserve(op->want.rows, sizeof length + length))
 			return false;
-		memcpy(op->rows->data + op->rows->length, &length, sizeof length);
-		memcpy(op->rows->data + op->rows->length + sizeof length, row, length);
-		op->rows->length += sizeof length + length;
+		memcpy(op->want.rows->data + op->want.rows->length, &length, sizeof length);
+		memcpy(op->want.rows->data + op->want.rows->length + sizeof length, row, length);
+		op->want.rows->length += sizeof length + length;
 	}
 	return true;
+}
+
+/* The number that answers the question. */
+static int64_t read_number(const struct hf__op *op, const struct hf__answer *answer)
+{
+	bool counted_here = op->lock->traits->nesting == HF__NEST_HERE;
+	switch (op->want.question) {
+	case HF__QUERY_IS_LOCKED: return answer->ttl_ms != -2;
+	case HF__QUERY_IS_HELD: return answer->count > 0;
+	case HF__QUERY_COUNT:
+		/* Where the server knows one level only, the count of our own hold stands. */
+		return counted_here && answer->count != 0 ? op->number : answer->count;
+	case HF__QUERY_TTL: return answer->ttl_ms;
+	default: return op->number;
+	}
 }
 
 static void finish_done(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
                         int64_t now)
 {
 	size_t length = answer->length < sizeof op->text ? answer->length : sizeof op->text - 1;
-	switch (op->verb) {
+	switch (op->want.verb) {
 	case HF__OP_FORCE:
 		op->number = answer->count;
 		if (answer->count)
 			lose_all(core, op->lock, now);
 		break;
-	case HF__OP_IS_LOCKED: op->number = answer->ttl_ms != -2; break;
-	case HF__OP_IS_HELD: op->number = answer->count > 0; break;
-	case HF__OP_COUNT:
-		if (op->lock->traits->nesting != HF__NEST_HERE || answer->count == 0)
-			op->number = answer->count;
-		break;
+	case HF__OP_QUERY: op->number = read_number(op, answer); break;
 	case HF__OP_REQUEST: op->number = answer->count; break;
-	case HF__OP_TTL: op->number = answer->ttl_ms; break;
 	default: break;
 	}
 	if (length > 0)
@@ -316,7 +327,7 @@ void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t no
 	struct hf__op *op = query->op;
 	if (!core->linked) {
 		core->backend_ops->want_link(core->backend);
-	} else if (op->verb == HF__OP_LINK) {
+	} else if (op->want.verb == HF__OP_LINK) {
 		op->query = NULL;
 		drop_query(core, query);
 		hf__op_succeed(core, op);
@@ -342,7 +353,7 @@ void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64
 		drop_query(core, query);
 	if (result == op->refusal)
 		hf__op_finish_refused(core, op);
-	else if (op->verb == HF__OP_LINK)
+	else if (op->want.verb == HF__OP_LINK)
 		hf__op_finish(core, op, result, "%s", core->link_why);
 	else
 		hf__op_finish(core, op, result, "no answer in %" PRId64 " ms%s%s",
@@ -353,11 +364,11 @@ void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64
 /* The size of the ids of permits, or of the texts, that the caller gave. */
 static size_t given_size(const struct hf__op *op)
 {
-	if (op->permit)
-		return (size_t)op->amount * HF__PERMIT_SIZE;
+	if (op->want.permit)
+		return (size_t)op->want.amount * HF__PERMIT_SIZE;
 	size_t size = 0;
-	for (int32_t i = 0; op->words && i < op->amount; i++)
-		size += strlen(op->words + size) + 1;
+	for (int32_t i = 0; op->want.words && i < op->want.amount; i++)
+		size += strlen(op->want.words + size) + 1;
 	return size;
 }
 
@@ -369,17 +380,19 @@ static struct hf__query *new_query(struct hf__core *core, struct hf__op *op)
 		return NULL;
 	query->op = op;
 	op->query = query;
-	query->cmd.verb = op->verb == HF__OP_REQUEST ? op->request : verb_of[op->verb];
+	query->cmd.verb =
+		op->want.verb == HF__OP_REQUEST ? op->want.request : verb_of[op->want.verb];
 	query->cmd.user = HF__CMD_OF_QUERY;
 	query->cmd.lock = op->lock;
 	if (op->lock)
 		op->lock->refs++;
-	query->cmd.count = op->amount;
-	query->cmd.lease_ms = op->lease_ms;
+	query->cmd.count = op->want.amount;
+	query->cmd.lease_ms = op->want.lease_ms;
 	if (given > 0) {
-		memcpy(query->given, op->permit ? (const void *)op->permit : op->words, given);
+		memcpy(query->given,
+		       op->want.permit ? (const void *)op->want.permit : op->want.words, given);
 		query->cmd.words = query->given[0].words;
-		query->cmd.items = (uint16_t)op->amount;
+		query->cmd.items = (uint16_t)op->want.amount;
 	}
 	query->cmd.answered = on_answer;
 	hf__list_init(&query->cmd.link);
@@ -389,8 +402,8 @@ static struct hf__query *new_query(struct hf__core *core, struct hf__op *op)
 
 void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	bool about_owner = op->verb == HF__OP_IS_HELD || op->verb == HF__OP_COUNT;
-	struct hf__hold *hold = about_owner ? hf__hold_find(op->lock, op->owner) : NULL;
+	bool about_owner = hf__want_is_about_owner(&op->want);
+	struct hf__hold *hold = about_owner ? hf__hold_find(op->lock, op->want.owner) : NULL;
 	if (about_owner && (!hold || hold->state != HF__HOLD_HELD)) {
 		op->number = 0;
 		hf__op_succeed(core, op);

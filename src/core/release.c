@@ -245,7 +245,7 @@ void hf__release_on_not_moved(struct hf__core *core, struct hf__lock *lock, uint
 
 struct hf__hold *hf__release_start(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	struct hf__hold *hold = hf__hold_find(op->lock, op->owner);
+	struct hf__hold *hold = hf__hold_find(op->lock, op->want.owner);
 	if (!hold || (hold->state != HF__HOLD_HELD && hold->state != HF__HOLD_LOST)) {
 		hf__op_finish(core, op, HF_ENOTHELD, "%s: not held by this owner", op->lock->name);
 		return NULL;

@@ -7,7 +7,7 @@ static const struct hf__spin default_spin = {.first_ms = 1, .most_ms = 128, .fac
 /* The longer the pause, the more of it is random, so that two waiters that collide drift apart. */
 int64_t hf__spin_pause(struct hf__core *core, struct hf__op *op)
 {
-	const struct hf__spin *spin = op->spin.factor ? &op->spin : &default_spin;
+	const struct hf__spin *spin = op->want.spin.factor ? &op->want.spin : &default_spin;
 	uint32_t pause = op->pauses == 0 ? spin->first_ms : op->pause_ms;
 	op->pauses++;
 	if (spin->factor == 1 || pause >= spin->most_ms) {

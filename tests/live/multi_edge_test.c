@@ -131,7 +131,7 @@ static void members_that_cannot_be_combined_are_refused(void **state)
 	ASSERT_RC(hf_lock_open_multi(many, 2, NULL), HF_EINVAL);
 	hf_lock *twice = open_lock(world.one, "member-1");
 	ASSERT_RC(hf_lock_open_multi((hf_lock *[]){many[0], many[1], twice}, 3, &multi), HF_EINVAL);
-	ASSERT_CONTAINS(hf_error_detail(), "[1] and [2]");
+	ASSERT_CONTAINS(hf_error_detail(), "members[1] and members[2]");
 	ASSERT_RC(hf_lock_open_multi((hf_lock *[]){many[0], NULL}, 2, &multi), HF_EINVAL);
 	assert_null(multi);
 	ASSERT_OK(hf_lock_open_multi(many, 64, &multi));

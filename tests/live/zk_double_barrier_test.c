@@ -428,7 +428,7 @@ static void handle_is_for_one_member(void **state)
 	struct guest *guest = guest_start(ENTER, one, NULL);
 	WAIT_UNTIL(count_children(zk_eye, "/phase") == 1, SOON_MS);
 	ASSERT_RC(hf_double_barrier_enter(one, NULL), HF_EDEADLOCK);
-	ASSERT_CONTAINS(hf_error_detail(), "one of its own");
+	ASSERT_CONTAINS(hf_error_detail(), "a handle for each member");
 	ASSERT_RC(hf_double_barrier_leave(one, NULL), HF_ENOTHELD);
 	assert_int_equal(hf_double_barrier_state(one), HF_FREE);
 	ASSERT_OK(hf_double_barrier_enter(two, NULL));

@@ -137,10 +137,10 @@ static int64_t limit_of(const struct client *client, const struct call *call)
 {
 	const struct hf__op *op = &call->op;
 	int64_t timeout_ms = client->core.config.command_timeout_ms;
-	if (op->verb == HF__OP_ACQUIRE && op->wait_ms == 0)
+	if (op->want.verb == HF__OP_ACQUIRE && op->want.wait_ms == 0)
 		return call->cancelled_at ? call->cancelled_at + timeout_ms : HF__NEVER;
-	int64_t late = op->verb == HF__OP_ACQUIRE ? HF__LATE_MS : 0;
-	return op->started_at + (op->wait_ms > 0 ? op->wait_ms : timeout_ms) + late;
+	int64_t late = op->want.verb == HF__OP_ACQUIRE ? HF__LATE_MS : 0;
+	return op->started_at + (op->want.wait_ms > 0 ? op->want.wait_ms : timeout_ms) + late;
 }
 
 static void check_call(struct client *client, const struct call *call)
@@ -148,7 +148,8 @@ static void check_call(struct client *client, const struct call *call)
 	int64_t limit = limit_of(client, call);
 	if (limit < HF__NEVER && client_now(client) > limit + 2)
 		check_fail(client->world, "bound", "client %d: verb %d is %lld ms past its bound",
-		           client->index, call->op.verb, (long long)(client_now(client) - limit));
+		           client->index, call->op.want.verb,
+		           (long long)(client_now(client) - limit));
 }
 
 /* A waiter whose lock is free must be asking; nobody else will wake it. */
@@ -175,7 +176,7 @@ static void check_waiter(struct client *client, int name)
 static bool is_moving(const struct hf__op *op)
 {
 	struct hf__list *link;
-	if (op->verb != HF__OP_RELEASE || !op->hold)
+	if (op->want.verb != HF__OP_RELEASE || !op->hold)
 		return false;
 	hf__list_each (link, &op->lock->holds) {
 		const struct hf__cmd *cmd = &hf__list_item(link, struct hf__hold, link)->cmd;
@@ -194,7 +195,7 @@ static void check_stuck(struct client *client, const struct call *call)
 	if (client->conn && cmd && !cmd->in_flight && !queued && !hf__wheel_running(&op->retry) &&
 	    !is_moving(op))
 		check_fail(client->world, "stuck", "client %d: verb %d waits for nothing",
-		           client->index, op->verb);
+		           client->index, op->want.verb);
 }
 
 /* A watch without waiters ends by its timer. */
@@ -304,9 +305,9 @@ static void check_acquired(struct client *client, struct owner *owner, struct ca
 	if (result == 0 && believed(client, owner, call->name) <= 0)
 		check_fail(world, "grant", "client %d: acquired, and nothing is left of it",
 		           client->index);
-	if (result == HF_EBUSY && call->op.wait_ms != HF_NOWAIT)
+	if (result == HF_EBUSY && call->op.want.wait_ms != HF_NOWAIT)
 		check_fail(world, "result", "client %d: busy, though it waited", client->index);
-	if (result == HF_ETIMEDOUT && call->op.wait_ms == 0)
+	if (result == HF_ETIMEDOUT && call->op.want.wait_ms == 0)
 		check_fail(world, "result", "client %d: timed out of for ever", client->index);
 	if (result == HF_ECANCELLED && !call->cancelled_at)
 		check_fail(world, "result", "client %d: cancelled by nobody", client->index);
@@ -341,7 +342,7 @@ static void check_released(struct client *client, struct owner *owner, struct ca
 
 void check_finish(struct client *client, struct owner *owner, struct call *call)
 {
-	int verb = call->op.verb;
+	int verb = call->op.want.verb;
 	int result = call->op.result;
 	struct hf__hold *hold = hf__hold_find(client->lock[call->name], owner->id);
 	bool exact = verb == HF__OP_ACQUIRE || verb == HF__OP_RELEASE;

@@ -29,17 +29,17 @@ static int64_t think_us(struct world *world)
 
 static void count_level(struct levels *levels, const struct hf__op *op)
 {
-	if (op->verb == HF__OP_ACQUIRE && op->result == 0) {
+	if (op->want.verb == HF__OP_ACQUIRE && op->result == 0) {
 		if (levels->lost)
 			*levels = (struct levels){0};
-		if (op->lease_ms == 0)
+		if (op->want.lease_ms == 0)
 			levels->watched |= 1u << levels->open;
 		levels->open++;
 	}
 	/* A new attempt ended what was left of the lost hold. */
-	if (op->verb == HF__OP_ACQUIRE && op->result != HF_ELOST && levels->lost)
+	if (op->want.verb == HF__OP_ACQUIRE && op->result != HF_ELOST && levels->lost)
 		*levels = (struct levels){0};
-	if (op->verb != HF__OP_RELEASE || levels->open == 0)
+	if (op->want.verb != HF__OP_RELEASE || levels->open == 0)
 		return;
 	if (op->result == HF_ENOTHELD && levels->lost)
 		*levels = (struct levels){0};
@@ -57,7 +57,7 @@ static void finish_call(struct client *client, struct call *call)
 	struct owner *owner = &client->owner[call->owner];
 	world_trace(world,
 	            "client %lld: owner %lld verb %lld name %lld ends with %lld, number %lld",
-	            client->index, call->owner, call->op.verb, call->name, call->op.result,
+	            client->index, call->owner, call->op.want.verb, call->name, call->op.result,
 	            call->op.number);
 	if (!call->busy)
 		check_fail(world, "finish", "a call of client %d finished twice", client->index);
@@ -151,8 +151,7 @@ static struct call *free_call(struct owner *owner)
 	return NULL;
 }
 
-static void start_call(struct client *client, struct owner *owner, uint8_t verb, int name,
-                       int64_t wait_ms, int64_t lease_ms)
+static void start_want(struct client *client, struct owner *owner, int name, struct hf__want want)
 {
 	struct world *world = client->world;
 	struct call *call = free_call(owner);
@@ -166,20 +165,25 @@ static void start_call(struct client *client, struct owner *owner, uint8_t verb,
 		.lost_before = levels->lost,
 		.cancel_at = HF__NEVER,
 	};
-	call->op.verb = verb;
 	call->op.lock = client->lock[name];
-	call->op.owner = owner->id;
-	call->op.wait_ms = wait_ms;
-	call->op.lease_ms = lease_ms;
+	call->op.want = want;
+	call->op.want.owner = owner->id;
 	world_trace(world, "client %lld: owner %lld verb %lld name %lld wait %lld lease %lld",
-	            client->index, call->owner, verb, name, wait_ms, lease_ms);
-	if (verb == HF__OP_ACQUIRE && levels->lost)
+	            client->index, call->owner, want.verb, name, want.wait_ms, want.lease_ms);
+	if (want.verb == HF__OP_ACQUIRE && levels->lost)
 		*levels = (struct levels){0};
 	bool twice = world_between(world, 0, 9) == 0;
 	owner->act_at = twice ? world->now + world_between(world, 0, 100000) : HF__NEVER;
-	if (verb == HF__OP_ACQUIRE && world_between(world, 0, 14) == 0)
+	if (want.verb == HF__OP_ACQUIRE && world_between(world, 0, 14) == 0)
 		call->cancel_at = world->now + world_between(world, 0, 500000);
 	hf__core_start(&client->core, &call->op, client_now(client));
+}
+
+static void start_call(struct client *client, struct owner *owner, uint8_t verb, int name,
+                       int64_t wait_ms, int64_t lease_ms)
+{
+	start_want(client, owner, name,
+	           (struct hf__want){.verb = verb, .wait_ms = wait_ms, .lease_ms = lease_ms});
 }
 
 static int64_t some_lease(struct world *world)
@@ -200,7 +204,7 @@ static int open_levels(const struct owner *owner)
 static bool has_acquire(const struct owner *owner)
 {
 	for (int i = 0; i < CALLS; i++)
-		if (owner->call[i].busy && owner->call[i].op.verb == HF__OP_ACQUIRE)
+		if (owner->call[i].busy && owner->call[i].op.want.verb == HF__OP_ACQUIRE)
 			return true;
 	return false;
 }
@@ -221,10 +225,11 @@ static void acquire(struct client *client, struct owner *owner, int name)
 
 static void query(struct client *client, struct owner *owner, int name)
 {
-	static const uint8_t verbs[] = {HF__OP_IS_LOCKED, HF__OP_IS_HELD, HF__OP_COUNT,
-	                                HF__OP_TTL,       HF__OP_HOLDER,  HF__OP_PING};
-	int64_t choice = world_between(client->world, 0, 5);
-	start_call(client, owner, verbs[choice], name, 0, 0);
+	int64_t choice = world_between(client->world, 0, HF__QUERY_HOLDER + 1);
+	struct hf__want want = {.verb = HF__OP_QUERY, .question = (uint8_t)choice};
+	if (choice > HF__QUERY_HOLDER)
+		want = (struct hf__want){.verb = HF__OP_PING};
+	start_want(client, owner, name, want);
 }
 
 static void release(struct client *client, struct owner *owner, int name)
@@ -277,7 +282,7 @@ static int held_name(const struct owner *owner)
 static bool releases(const struct owner *owner)
 {
 	for (int i = 0; i < CALLS; i++)
-		if (owner->call[i].busy && owner->call[i].op.verb == HF__OP_RELEASE)
+		if (owner->call[i].busy && owner->call[i].op.want.verb == HF__OP_RELEASE)
 			return true;
 	return false;
 }
@@ -330,7 +335,7 @@ void client_cancel_some(struct client *client)
 	int64_t which = world_between(world, 0, client->owners - 1);
 	for (int i = 0; i < CALLS; i++) {
 		struct call *call = &client->owner[which].call[i];
-		if (call->busy && call->op.verb == HF__OP_ACQUIRE)
+		if (call->busy && call->op.want.verb == HF__OP_ACQUIRE)
 			call->cancel_at = world->now;
 	}
 }
@@ -398,7 +403,7 @@ void client_close(struct client *client)
 	world_trace(client->world, "client %lld: closes", client->index, 0, 0, 0, 0, 0);
 	client->closing = true;
 	client->calm_close = client->conn != NULL;
-	client->close_op.verb = HF__OP_CLOSE;
+	client->close_op.want.verb = HF__OP_CLOSE;
 	hf__core_start(&client->core, &client->close_op, client_now(client));
 	client_turn(client);
 }
@@ -440,7 +445,7 @@ void client_kill(struct client *client)
 	link_forget(client);
 	client->core.linked = false;
 	if (!client->closing) {
-		client->close_op.verb = HF__OP_CLOSE;
+		client->close_op.want.verb = HF__OP_CLOSE;
 		hf__core_start(&client->core, &client->close_op, client_now(client));
 	}
 	add_totals(client);

@@ -195,7 +195,7 @@ static void release(struct actor *actor, struct hf_lock *lock, int set, int serv
 
 static void query(struct actor *actor, struct hf_lock *lock, int set)
 {
-	struct ask *ask = new_ask(actor, HF__OP_COUNT, set, -1);
+	struct ask *ask = new_ask(actor, HF__OP_QUERY, set, -1);
 	if (universe_between(0, 1))
 		check_started(ask, hf_lock_hold_count_async(lock, &actor->owner, on_done, ask));
 	else

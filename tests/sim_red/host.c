@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-int __wrap_hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg);
-int __wrap_hf__call_start_inner(const struct hf__call *call, void (*inner)(struct hf__call *call),
+int __wrap_hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg);
+int __wrap_hf__call_start_inner(struct hf__spec spec, void (*inner)(struct hf__call *call),
                                 void *arg);
-int __wrap_hf__call_run(struct hf__call *call);
+int __wrap_hf__call_run(struct hf__call *call, struct hf__spec spec);
+int __wrap_hf__call_number(struct hf__spec spec, int64_t *ret);
 void __wrap_hf_cancel_fire(hf_cancel *cancel);
 void __wrap_hf__handle_copy(struct hf__handle *handle, const struct hf__handle *from);
 void __wrap_hf__handle_close(struct hf__handle *handle);
@@ -87,57 +88,60 @@ void __wrap_hf_cancel_fire(hf_cancel *cancel)
 }
 
 /* Whoever waits would have to let the world go on. */
-int __wrap_hf__call_run(struct hf__call *call)
+int __wrap_hf__call_run(struct hf__call *call, struct hf__spec spec)
 {
-	(void)call;
+	(void)call, (void)spec;
 	watch_fail("blocking", "a call waits in a place where nothing may");
 }
 
+int __wrap_hf__call_number(struct hf__spec spec, int64_t *ret)
+{
+	(void)ret;
+	return __wrap_hf__call_run(NULL, spec);
+}
+
 /* A red lock that is opened asks its servers who they are. */
-int __wrap_hf__call_start_inner(const struct hf__call *call, void (*inner)(struct hf__call *call),
+int __wrap_hf__call_start_inner(struct hf__spec spec, void (*inner)(struct hf__call *call),
                                 void *arg)
 {
-	struct hf__call *copy = malloc(sizeof(*copy));
-	if (!copy)
+	struct hf__call *call = malloc(sizeof(*call));
+	if (!call)
 		abort();
-	*copy = *call;
-	copy->arg = arg;
-	copy->op.result = 0;
-	snprintf(copy->op.text, sizeof copy->op.text, "%s", call->client->settings.shown);
-	inner(copy);
+	hf__call_init(call, &spec);
+	call->arg = arg;
+	snprintf(call->op.text, sizeof call->op.text, "%s", spec.client->settings.shown);
+	inner(call);
 	return 0;
 }
 
-static bool misses_its_hold(const struct hf__call *call)
+static bool misses_its_hold(const struct hf__spec *spec)
 {
 	const struct hf__hold *hold =
-		call->only ? hf__call_hold(call->op.lock, call->op.owner) : NULL;
-	return call->only && (!hold || hold->cmd.wire != call->only);
+		spec->only ? hf__call_hold(spec->record, spec->want.owner) : NULL;
+	return spec->only && (!hold || hold->cmd.wire != spec->only);
 }
 
-int __wrap_hf__call_start(const struct hf__call *call, hf_done_fn *done, void *arg)
+int __wrap_hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg)
 {
-	struct node *node = node_of(call->client);
+	struct node *node = node_of(spec.client);
 	if (node->client->core.closed)
 		return HF_ECLOSED;
-	if (misses_its_hold(call))
+	if (misses_its_hold(&spec))
 		return HF_ELOST;
 	struct shot *shot = calloc(1, sizeof(*shot));
 	if (!shot)
 		abort();
-	struct hf__call *copy = &shot->call;
-	*copy = *call;
-	hf__list_init(&copy->in_cancel);
-	hf__list_init(&copy->in_done);
-	copy->done = done;
-	copy->arg = arg;
-	if (!hf__cancel_join(copy->cancel, copy)) {
+	struct hf__call *call = &shot->call;
+	hf__call_init(call, &spec);
+	call->done = done;
+	call->arg = arg;
+	if (!hf__cancel_join(spec.want.cancel, call)) {
 		free(shot);
 		return HF_ECANCELLED;
 	}
-	if (copy->op.lock)
-		copy->op.lock->refs++;
-	hf__core_start(&node->client->core, &copy->op, actor_now(node->process));
+	if (spec.record)
+		spec.record->refs++;
+	hf__core_start(&node->client->core, &call->op, actor_now(node->process));
 	return 0;
 }
 
@@ -158,8 +162,8 @@ static void finish(void *host, struct hf__op *op)
 		return;
 	}
 	struct shot *shot = hf__list_item(op, struct shot, call.op);
-	if (op->verb == HF__OP_ACQUIRE && !op->result)
-		shot->wire = hf__call_hold(op->lock, op->owner)->cmd.wire;
+	if (op->want.verb == HF__OP_ACQUIRE && !op->result)
+		shot->wire = hf__call_hold(op->lock, op->want.owner)->cmd.wire;
 	if (shot->call.ret_wire && !op->result)
 		*shot->call.ret_wire = shot->wire;
 	hf__list_add(&node->done, &shot->call.in_done);
@@ -211,7 +215,7 @@ static void complete_one(struct node *node)
 	hf__list_remove(&call->in_done);
 	if (call->op.lock)
 		hf__lock_unref(&node->client->core, call->op.lock);
-	hf__cancel_leave(call->cancel, call);
+	hf__cancel_leave(call->op.want.cancel, call);
 	(void)hf__error(call->op.result, "%s", call->op.detail);
 	red.last_wire = shot->wire;
 	call->done(call->arg, call->op.result, call->op.number, NULL);
@@ -232,7 +236,7 @@ static void report_one(struct node *node)
 	}
 	if (found && state == HF_LOST) {
 		red.totals.losses++;
-		hf__several_lost(&node->shell, record, owner, wire);
+		hf__red_handle_loss(&node->shell, record, owner, wire);
 	}
 }
 
@@ -288,7 +292,7 @@ void host_close(struct node *node)
 	if (node->closing)
 		return;
 	node->closing = true;
-	node->close_op.verb = HF__OP_CLOSE;
+	node->close_op.want.verb = HF__OP_CLOSE;
 	hf__core_start(&node->client->core, &node->close_op, actor_now(node->process));
 	client_turn(node->client);
 }

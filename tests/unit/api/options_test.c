@@ -128,8 +128,8 @@ static void lease_is_ten_milliseconds_up_to_ten_years(void **state)
 	static const int64_t good[] = {HF__LEAST_LEASE, HF__LEAST_LEASE + 1, 30000, HF__LONGEST_MS};
 	static const int64_t bad[] = {INT64_MIN, 0, HF__LEAST_LEASE - 1, HF__LONGEST_MS + 1};
 	for (size_t i = 0; i < 4; i++) {
-		assert_int_equal(hf__options_check_lease(good[i]), 0);
-		check_error(hf__options_check_lease(bad[i]), HF_EINVAL, "lease_ms");
+		assert_int_equal(hf__options_check_lease("lease_ms", good[i]), 0);
+		check_error(hf__options_check_lease("lease_ms", bad[i]), HF_EINVAL, "lease_ms");
 	}
 }
 
@@ -138,11 +138,11 @@ static void lease_is_ten_milliseconds_up_to_ten_years(void **state)
 static void every_error_has_its_number_and_its_text(void **state)
 {
 	(void)state;
-#define CHECK_TEXT(name, number, text)                                                             \
+#define CHECK_ONE(name, number, text)                                                              \
 	assert_int_equal(name, number);                                                            \
 	assert_string_equal(hf_strerror(number), text);
-	HF_ERRORS(CHECK_TEXT)
-#undef CHECK_TEXT
+	HF_ERRORS(CHECK_ONE)
+#undef CHECK_ONE
 	assert_string_equal(hf_strerror(0), "success");
 }
 
@@ -367,6 +367,57 @@ static void stats_are_filled_up_to_the_callers_size(void **state)
 	assert_true(stats.releases == UINT64_MAX);
 }
 
+#define CHECK_TEXT(call, text)                                                                     \
+	do {                                                                                       \
+		CHECK_INVALID(call);                                                               \
+		assert_string_equal(hf_error_detail(), text);                                      \
+	} while (0)
+
+static void an_error_names_the_pointer_that_is_null(void **state)
+{
+	struct handles *handles = *state;
+	hf_client *client = handles->client;
+	hf_lock *lock = handles->lock, *other;
+	hf_latch *latch;
+	CHECK_TEXT(hf_lock_open(NULL, HF_REENTRANT, "orders", &other), "client must not be NULL");
+	CHECK_TEXT(hf_lock_open(client, HF_REENTRANT, NULL, &other), "name must not be NULL");
+	CHECK_TEXT(hf_lock_open(client, HF_REENTRANT, "orders", NULL), "ret_lock must not be NULL");
+	CHECK_TEXT(hf_latch_open(client, NULL, &latch), "name must not be NULL");
+	CHECK_TEXT(hf_latch_open(client, "orders", NULL), "ret_latch must not be NULL");
+	CHECK_TEXT(hf_latch_count_down(NULL), "latch must not be NULL");
+	CHECK_TEXT(hf_lock_ttl(NULL, NULL), "lock must not be NULL");
+	CHECK_TEXT(hf_lock_ttl(lock, NULL), "ret_ttl_ms must not be NULL");
+	CHECK_TEXT(hf_lock_is_locked(lock, NULL), "ret_locked must not be NULL");
+	CHECK_TEXT(hf_lock_holder(lock, NULL, 10), "ret_holder must not be NULL");
+	CHECK_TEXT(hf_lock_holder(lock, (char[1]){0}, 0), "size must not be 0");
+	CHECK_TEXT(hf_lock_is_locked_async(lock, NULL, NULL), "done must not be NULL");
+	CHECK_TEXT(hf_lock_acquire_async(lock, NULL, done, NULL),
+	           "owner must not be NULL in an asynchronous call");
+}
+
+static void an_error_says_what_was_expected(void **state)
+{
+	struct handles *handles = *state;
+	hf_client *client = handles->client;
+	hf_lock *lock = handles->lock, *other;
+	hf_semaphore *semaphore;
+	CHECK_TEXT(hf_lock_open(client, (hf_kind)77, "orders", &other),
+	           "kind: 77 is not an hf_kind");
+	CHECK_TEXT(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = -5)),
+	           "wait_ms: -5 is negative; use HF_NOWAIT to try once");
+	CHECK_TEXT(hf_lock_release_with(lock, HF_RELEASE(.wait_ms = HF_NOWAIT)),
+	           "wait_ms: -1 is negative; use 0 for the default");
+	CHECK_TEXT(hf_lock_extend(lock, NULL, 9), "lease_ms: 9 is not between 10 and 315576000000");
+	assert_int_equal(hf_semaphore_open(client, "permits", &semaphore), 0);
+	CHECK_TEXT(hf_semaphore_acquire(semaphore, -1, NULL),
+	           "permits: -1 is not between 0 and 2147483647");
+	CHECK_TEXT(hf_semaphore_add(semaphore, INT64_C(1) << 31),
+	           "permits: 2147483648 is not between -2147483648 and 2147483647");
+	CHECK_TEXT(hf_semaphore_try_set(semaphore, 1, 5, NULL),
+	           "ttl_ms: 5 is not between 10 and 315576000000");
+	hf_semaphore_close(semaphore);
+}
+
 #define handles_test(name) cmocka_unit_test_setup_teardown(name, open_handles, close_handles)
 
 static void size_that_is_garbage_is_refused(void **state)
@@ -404,6 +455,8 @@ int main(void)
 		handles_test(options_out_of_range_are_refused),
 		handles_test(asynchronous_calls_need_a_completion),
 		handles_test(asynchronous_calls_about_an_owner_need_one),
+		handles_test(an_error_names_the_pointer_that_is_null),
+		handles_test(an_error_says_what_was_expected),
 		handles_test(stats_are_filled_up_to_the_callers_size),
 	};
 

@@ -631,7 +631,7 @@ static void locks_of_other_names_do_not_wait_for_each_other(void **state)
 	struct fake *fake = *state;
 	struct hf__lock *other = fake_lock(fake, "invoices");
 	(void)fake_acquire(fake, 1);
-	(void)fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = 1, .lock = other);
+	(void)fake_start_on(fake, other, .verb = HF__OP_ACQUIRE, .owner = 1);
 	assert_int_equal(fake_pending(fake), 2);
 }
 

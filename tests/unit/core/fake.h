@@ -147,19 +147,18 @@ static inline struct hf__lock *fake_lock(struct fake *fake, const char *name)
 	return lock;
 }
 
-static inline struct hf__op *fake_call(struct fake *fake, struct hf__op call)
+static inline struct hf__op *fake_call(struct fake *fake, struct hf__lock *lock,
+                                       struct hf__want want)
 {
 	assert_true(fake->ops < FAKE_OPS);
 	struct hf__op *op = &fake->op[fake->ops++];
-	*op = call;
-	if (!op->lock)
-		op->lock = fake->lock[0];
-	op->result = 1;
+	*op = (struct hf__op){.lock = lock, .want = want, .result = 1};
 	hf__core_start(&fake->core, op, fake->now);
 	return op;
 }
 
-#define fake_start(fake, ...) fake_call((fake), (struct hf__op){__VA_ARGS__})
+#define fake_start(fake, ...)          fake_call((fake), (fake)->lock[0], (struct hf__want){__VA_ARGS__})
+#define fake_start_on(fake, lock, ...) fake_call((fake), (lock), (struct hf__want){__VA_ARGS__})
 
 /* Waits for ever, with the watchdog's lease. */
 static inline struct hf__op *fake_acquire(struct fake *fake, uint64_t owner)

@@ -492,8 +492,8 @@ static void close_ends_all_calls_and_releases_all_holds(void **state)
 	struct hf__lock *other = fake_lock(fake, "invoices");
 	(void)fake_hold(fake, 1, 0);
 	struct hf__op *waiter = fake_acquire(fake, 2);
-	struct hf__op *asker = fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = 3, .lock = other);
-	struct hf__op *parked = fake_start(fake, .verb = HF__OP_ACQUIRE, .owner = 3, .lock = other);
+	struct hf__op *asker = fake_start_on(fake, other, .verb = HF__OP_ACQUIRE, .owner = 3);
+	struct hf__op *parked = fake_start_on(fake, other, .verb = HF__OP_ACQUIRE, .owner = 3);
 	struct hf__op *ping = fake_start(fake, .verb = HF__OP_PING);
 	struct hf__op *closing = fake_start(fake, .verb = HF__OP_CLOSE);
 	check_result(waiter, HF_ECLOSED);

@@ -24,8 +24,7 @@ static struct hf__lock *open_session_lock(struct fake *fake, struct hf__backend_
 
 static struct hf__op *acquire(struct fake *fake, struct hf__lock *lock, int64_t lease_ms)
 {
-	return fake_start(fake, .verb = HF__OP_ACQUIRE, .lock = lock, .owner = 1,
-	                  .lease_ms = lease_ms);
+	return fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .owner = 1, .lease_ms = lease_ms);
 }
 
 static void valid_until_counts_from_the_request_less_the_drift(void **state)

@@ -6,6 +6,12 @@ static struct hf__op *ask(struct fake *fake, enum hf__op_verb verb, uint64_t own
 	return fake_start(fake, .verb = (uint8_t)verb, .owner = owner);
 }
 
+static struct hf__op *query(struct fake *fake, enum hf__question question, uint64_t owner)
+{
+	return fake_start(fake, .verb = HF__OP_QUERY, .question = (uint8_t)question,
+	                  .owner = owner);
+}
+
 static void answer_look(struct fake *fake, int64_t ttl_ms, int64_t count, const char *holder)
 {
 	(void)fake_sent(fake, HF__LOOK);
@@ -40,7 +46,7 @@ static void lock_is_locked_unless_the_server_has_no_such_key(void **state)
 	} list[] = {{-2, 0}, {-1, 1}, {0, 1}, {30000, 1}};
 	struct fake *fake = *state;
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-		struct hf__op *op = ask(fake, HF__OP_IS_LOCKED, 1);
+		struct hf__op *op = query(fake, HF__QUERY_IS_LOCKED, 1);
 		check_waits(op);
 		answer_look(fake, list[i].ttl_ms, 0, NULL);
 		check_result(op, 0);
@@ -53,7 +59,7 @@ static void ttl_is_what_the_server_says(void **state)
 	static const int64_t list[] = {-2, -1, 0, 1, 29999, HF__LONGEST_MS};
 	struct fake *fake = *state;
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-		struct hf__op *op = ask(fake, HF__OP_TTL, 1);
+		struct hf__op *op = query(fake, HF__QUERY_TTL, 1);
 		answer_look(fake, list[i], 0, NULL);
 		check_result(op, 0);
 		assert_int_equal(op->number, list[i]);
@@ -63,11 +69,11 @@ static void ttl_is_what_the_server_says(void **state)
 static void holder_is_copied_as_the_server_has_it(void **state)
 {
 	struct fake *fake = *state;
-	struct hf__op *op = ask(fake, HF__OP_HOLDER, 1);
+	struct hf__op *op = query(fake, HF__QUERY_HOLDER, 1);
 	answer_look(fake, 1000, 0, "5c1e:7");
 	check_result(op, 0);
 	assert_string_equal(op->text, "5c1e:7");
-	op = ask(fake, HF__OP_HOLDER, 1);
+	op = query(fake, HF__QUERY_HOLDER, 1);
 	answer_look(fake, -2, 0, NULL);
 	check_result(op, 0);
 	assert_string_equal(op->text, "");
@@ -79,7 +85,7 @@ static void holder_too_long_for_the_text_is_cut(void **state)
 	char longest[2 * sizeof(((struct hf__op *)0)->text)];
 	memset(longest, 'x', sizeof longest - 1);
 	longest[sizeof longest - 1] = 0;
-	struct hf__op *op = ask(fake, HF__OP_HOLDER, 1);
+	struct hf__op *op = query(fake, HF__QUERY_HOLDER, 1);
 	answer_look(fake, 1000, 0, longest);
 	check_result(op, 0);
 	assert_int_equal(strlen(op->text), sizeof op->text - 1);
@@ -100,8 +106,8 @@ static void ping_is_done_by_any_answer(void **state)
 static void owner_without_a_hold_needs_no_server(void **state)
 {
 	struct fake *fake = *state;
-	struct hf__op *held = ask(fake, HF__OP_IS_HELD, 1);
-	struct hf__op *count = ask(fake, HF__OP_COUNT, 1);
+	struct hf__op *held = query(fake, HF__QUERY_IS_HELD, 1);
+	struct hf__op *count = query(fake, HF__QUERY_COUNT, 1);
 	check_result(held, 0);
 	check_result(count, 0);
 	assert_int_equal(held->number, 0);
@@ -113,12 +119,12 @@ static void owner_with_a_hold_is_asked_for_by_its_name_on_the_wire(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__hold *hold = fake_hold(fake, 1, 0);
-	struct hf__op *op = ask(fake, HF__OP_IS_HELD, 1);
+	struct hf__op *op = query(fake, HF__QUERY_IS_HELD, 1);
 	assert_true(fake_sent(fake, HF__LOOK)->wire == hold->cmd.wire);
 	answer_look(fake, 30000, 1, NULL);
 	check_result(op, 0);
 	assert_int_equal(op->number, 1);
-	op = ask(fake, HF__OP_COUNT, 1);
+	op = query(fake, HF__QUERY_COUNT, 1);
 	answer_look(fake, 30000, 3, NULL);
 	check_result(op, 0);
 	assert_int_equal(op->number, 3);
@@ -128,7 +134,7 @@ static void hold_that_the_server_does_not_have_is_not_held(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
-	struct hf__op *held = ask(fake, HF__OP_IS_HELD, 1);
+	struct hf__op *held = query(fake, HF__QUERY_IS_HELD, 1);
 	answer_look(fake, -2, 0, NULL);
 	check_result(held, 0);
 	assert_int_equal(held->number, 0);
@@ -138,7 +144,7 @@ static void owner_that_waits_for_the_lock_holds_nothing(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *acquire = fake_acquire(fake, 1);
-	struct hf__op *held = ask(fake, HF__OP_IS_HELD, 1);
+	struct hf__op *held = query(fake, HF__QUERY_IS_HELD, 1);
 	check_result(held, 0);
 	assert_int_equal(held->number, 0);
 	fake_answer(fake, HF__GRANTED);
@@ -263,7 +269,7 @@ static void link_call_ends_in_time_without_an_answer(void **state)
 static void question_waits_for_a_connection(void **state)
 {
 	struct fake *fake = *state;
-	struct hf__op *op = ask(fake, HF__OP_TTL, 1);
+	struct hf__op *op = query(fake, HF__QUERY_TTL, 1);
 	check_waits(op);
 	check_nothing_sent(fake);
 	assert_true(fake->wants > 0);
@@ -275,10 +281,15 @@ static void question_waits_for_a_connection(void **state)
 
 static void questions_are_repeated_after_a_cut(void **state)
 {
-	static const uint8_t list[] = {HF__OP_IS_LOCKED, HF__OP_TTL, HF__OP_HOLDER, HF__OP_PING};
+	static const struct hf__want list[] = {
+		{.verb = HF__OP_QUERY, .question = HF__QUERY_IS_LOCKED},
+		{.verb = HF__OP_QUERY, .question = HF__QUERY_TTL},
+		{.verb = HF__OP_QUERY, .question = HF__QUERY_HOLDER},
+		{.verb = HF__OP_PING},
+	};
 	struct fake *fake = *state;
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-		struct hf__op *op = ask(fake, list[i], 1);
+		struct hf__op *op = fake_call(fake, fake->lock[0], list[i]);
 		fake_link_down(fake);
 		check_waits(op);
 		check_nothing_sent(fake);
@@ -293,7 +304,7 @@ static void command_without_room_is_out_of_memory(void **state)
 {
 	struct fake *fake = *state;
 	fake->full = true;
-	struct hf__op *op = ask(fake, HF__OP_TTL, 1);
+	struct hf__op *op = query(fake, HF__QUERY_TTL, 1);
 	check_waits(op);
 	fake_turn(fake);
 	check_result(op, HF_ENOMEM);
@@ -306,7 +317,7 @@ static void command_without_room_is_out_of_memory(void **state)
 static void refused_question_hands_the_servers_words_on(void **state)
 {
 	struct fake *fake = *state;
-	static const uint8_t list[] = {HF__OP_TTL, HF__OP_FORCE, HF__OP_PING};
+	static const uint8_t list[] = {HF__OP_QUERY, HF__OP_FORCE, HF__OP_PING};
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
 		struct hf__op *op = ask(fake, list[i], 1);
 		fake_answer(fake, HF__FAILED);
@@ -318,7 +329,7 @@ static void refused_question_hands_the_servers_words_on(void **state)
 static void not_now_is_asked_again_soon(void **state)
 {
 	struct fake *fake = *state;
-	static const uint8_t list[] = {HF__OP_TTL, HF__OP_FORCE};
+	static const uint8_t list[] = {HF__OP_QUERY, HF__OP_FORCE};
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
 		struct hf__op *op = ask(fake, list[i], 1);
 		answer_not_now(fake);
@@ -335,7 +346,7 @@ static void not_now_is_asked_again_soon(void **state)
 static void server_that_is_never_ready_is_named_at_the_deadline(void **state)
 {
 	struct fake *fake = *state;
-	struct hf__op *op = ask(fake, HF__OP_TTL, 1);
+	struct hf__op *op = query(fake, HF__QUERY_TTL, 1);
 	int64_t end = fake->now + FAKE_TIMEOUT;
 	while (fake->now < end - 1) {
 		if (fake_pending(fake) > 0)
@@ -353,7 +364,7 @@ static void server_that_is_never_ready_is_named_at_the_deadline(void **state)
 static void question_ends_at_its_deadline_and_a_late_answer_is_ignored(void **state)
 {
 	struct fake *fake = *state;
-	struct hf__op *op = ask(fake, HF__OP_IS_LOCKED, 1);
+	struct hf__op *op = query(fake, HF__QUERY_IS_LOCKED, 1);
 	fake_advance(fake, FAKE_TIMEOUT - 1);
 	check_waits(op);
 	fake_advance(fake, 1);
@@ -379,12 +390,12 @@ static void deadline_without_a_connection_says_why(void **state)
 static void close_ends_questions_under_way(void **state)
 {
 	struct fake *fake = *state;
-	struct hf__op *op = ask(fake, HF__OP_TTL, 1);
+	struct hf__op *op = query(fake, HF__QUERY_TTL, 1);
 	(void)fake_start(fake, .verb = HF__OP_CLOSE);
 	check_result(op, HF_ECLOSED);
 	answer_look(fake, 1000, 0, NULL);
 	check_result(op, HF_ECLOSED);
-	struct hf__op *late = ask(fake, HF__OP_TTL, 1);
+	struct hf__op *late = query(fake, HF__QUERY_TTL, 1);
 	check_result(late, HF_ECLOSED);
 }
 

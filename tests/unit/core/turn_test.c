@@ -10,7 +10,7 @@ struct row {
 
 static struct hf__op *call_on(struct fake *fake, struct hf__lock *lock, int verb, uint64_t owner)
 {
-	return fake_start(fake, .verb = (uint8_t)verb, .owner = owner, .lock = lock);
+	return fake_start_on(fake, lock, .verb = (uint8_t)verb, .owner = owner);
 }
 
 /* One holds the lock, two more stand in the server's queue. */
