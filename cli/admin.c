@@ -91,10 +91,10 @@ static int find_target(const struct cli_settings *settings, hf_client *client, c
 	if (rc)
 		return rc;
 	rc = hf_client_inspect(client, name, note_kind, ret_target);
-	return rc ? cli_failed_later(rc, hf_error_detail()) : 0;
+	return rc ? cli_report_late_failure(rc, hf_error_detail()) : 0;
 }
 
-static int tell_other(const char *name, const char *done)
+static int refuse_other(const char *name, const char *done)
 {
 	cli_complain("%s: a group, a semaphore or a barrier, which cannot be %s as a whole; "
 	             "holdfast who shows the holders",
@@ -103,17 +103,17 @@ static int tell_other(const char *name, const char *done)
 }
 
 /* Nobody holds it, or it is no lock. */
-static int tell_not_held(hf_client *client, const char *name)
+static int report_not_held(hf_client *client, const char *name)
 {
 	hf_lock *lock;
 	int locked;
 	int rc = hf_lock_open(client, HF_REENTRANT, name, &lock);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	rc = hf_lock_is_locked(lock, &locked);
 	hf_lock_close(lock);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	cli_complain("%s: nobody holds it", name);
 	return EXIT_NOT_ACQUIRED;
 }
@@ -126,11 +126,11 @@ static int reach_holders(hf_client *client, const char *name, hf_kind kind,
 	int was_held = 0;
 	int rc = hf_lock_open(client, kind, name, &lock);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	rc = reach(lock, &was_held);
 	hf_lock_close(lock);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	if (!was_held)
 		cli_complain("%s: nobody holds it any more", name);
 	return was_held ? 0 : EXIT_NOT_ACQUIRED;
@@ -145,7 +145,7 @@ static bool is_sure(const struct admin *admin, const char *name)
 		return true;
 	fputs(admin->waiter ? "Remove this waiter from the queue of the lock " : "Take the lock ",
 	      stderr);
-	cli_plain_text(stderr, name, strlen(name));
+	cli_write_plain(stderr, name, strlen(name));
 	fputs(admin->waiter ? "? [y/N] "
 	                    : " away from its holder, who may go on for a while without it? [y/N] ",
 	      stderr);
@@ -163,7 +163,7 @@ static int remove_waiter(const struct admin *admin, hf_client *client, const cha
 	int removed = 0;
 	int rc = hf_lock_open(client, kind, name, &lock);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	if (!is_sure(admin, name)) {
 		hf_lock_close(lock);
 		return EXIT_NOT_ACQUIRED;
@@ -171,7 +171,7 @@ static int remove_waiter(const struct admin *admin, hf_client *client, const cha
 	rc = hf_lock_remove_waiter(lock, admin->waiter, &removed);
 	hf_lock_close(lock);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	if (!removed)
 		cli_complain("%s: %s does not wait for it; holdfast who %s shows those who do",
 		             name, admin->waiter, name);
@@ -185,11 +185,11 @@ static int unlock(const struct admin *admin, hf_client *client, const char *name
 	if (rc)
 		return rc;
 	if (target.other)
-		return tell_other(name, "unlocked");
+		return refuse_other(name, "unlocked");
 	if (admin->waiter)
 		return remove_waiter(admin, client, name, target.kind);
 	if (!target.found)
-		return tell_not_held(client, name);
+		return report_not_held(client, name);
 	if (!is_sure(admin, name))
 		return EXIT_NOT_ACQUIRED;
 	return reach_holders(client, name, target.kind, hf_lock_force_release);
@@ -241,9 +241,9 @@ static int ask_holder(const struct admin *admin, hf_client *client, const char *
 	if (rc)
 		return rc;
 	if (target.other)
-		return tell_other(name, "asked for");
+		return refuse_other(name, "asked for");
 	if (!target.found)
-		return tell_not_held(client, name);
+		return report_not_held(client, name);
 	return reach_holders(client, name, target.kind, hf_lock_revoke);
 }
 
@@ -283,7 +283,7 @@ int cli_ping(int argc, char **argv)
 		return rc;
 	rc = hf_client_ping(client, &us);
 	if (rc)
-		rc = cli_failed(rc);
+		rc = cli_report_failure(rc);
 	else
 		printf("%.3f ms\n", (double)us / 1000);
 	cli_close(client);
@@ -298,12 +298,12 @@ static int embedded_status(void)
 	int64_t pid;
 	int rc = hf_embedded_status(directory, sizeof directory, &pid);
 	if (rc < 0)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	if (rc)
 		printf("running, pid %" PRId64 ", in ", pid);
 	else
 		fputs("not running, would be in ", stdout);
-	cli_plain_text(stdout, directory, strlen(directory));
+	cli_write_plain(stdout, directory, strlen(directory));
 	putchar('\n');
 	return rc ? 0 : 1;
 }
@@ -312,7 +312,7 @@ static int embedded_stop(void)
 {
 	int rc = hf_embedded_stop();
 	if (rc < 0)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	puts(rc ? "stopped" : "was not running");
 	return 0;
 }

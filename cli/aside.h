@@ -12,6 +12,6 @@
 bool aside_call(void (*call)(void *arg), void *arg, int64_t timeout_ms);
 
 /* Whether a call was left behind that way. */
-bool aside_is_left(void);
+bool aside_any_left(void);
 
 #endif

@@ -99,7 +99,7 @@ static const char *path_in(const struct cgroup *cgroup, const char *name, char r
 }
 
 /* Named after the process that makes it, and after the time, as numbers of processes come again. */
-static bool make(struct cgroup *cgroup)
+static bool make_cgroup(struct cgroup *cgroup)
 {
 	char own[2 * PLACE_SIZE], path[PATH_MAX];
 	if (!find_own(own, sizeof own))
@@ -141,7 +141,7 @@ static pid_t fork_into(const char *path)
 
 pid_t cgroup_fork(struct cgroup *cgroup)
 {
-	if (!make(cgroup))
+	if (!make_cgroup(cgroup))
 		return fork();
 	atomic_store(&cgroup->made, true);
 	pid_t pid = fork_into(cgroup->path);
@@ -166,7 +166,7 @@ void cgroup_kill(const struct cgroup *cgroup)
 }
 
 /* Moves all processes from one to the other, once; how many there were. */
-static int move(const char *from, const char *to)
+static int move_members(const char *from, const char *to)
 {
 	char line[32];
 	int n = 0;
@@ -190,12 +190,12 @@ void cgroup_empty(const struct cgroup *cgroup)
 		return;
 	const char *members = path_in(cgroup, "cgroup.procs", from);
 	const char *target = path_in(cgroup, "../cgroup.procs", to);
-	for (int i = 0; i < MOST_ROUNDS && move(members, target) > 0; i++)
+	for (int i = 0; i < MOST_ROUNDS && move_members(members, target) > 0; i++)
 		continue;
 }
 
 /* Cgroups that the command has made in it go first. */
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *where)
+static int remove_nested(const char *path, const struct stat *info, int type, struct FTW *where)
 {
 	(void)info;
 	(void)where;
@@ -211,7 +211,7 @@ void cgroup_remove(struct cgroup *cgroup)
 	if (!atomic_exchange(&cgroup->made, false))
 		return;
 	while (rmdir(cgroup->path) && errno == EBUSY && guard_clock() < until) {
-		(void)nftw(cgroup->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		(void)nftw(cgroup->path, remove_nested, 16, FTW_DEPTH | FTW_PHYS);
 		nanosleep(&pause, NULL);
 	}
 }

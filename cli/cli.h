@@ -27,24 +27,24 @@ enum {
 
 /* ---- text.c ---- */
 /* "1.5s", "200ms", "2m": milliseconds, or -1 with the reason told. */
-int64_t cli_duration(const char *option, const char *text);
+int64_t cli_parse_duration(const char *option, const char *text);
 /* 250ms, 12.5s, 3min: for people, and one word for awk. */
-const char *cli_span(int64_t ms, char ret_text[32]);
+const char *cli_format_span(int64_t ms, char ret_text[32]);
 /* Writes a text as a JSON string. */
-void cli_json_text(FILE *out, const char *text, size_t length);
+void cli_write_json(FILE *out, const char *text, size_t length);
 /* Writes any bytes so that a terminal shows them and nothing else happens. */
-void cli_plain_text(FILE *out, const char *text, size_t length);
+void cli_write_plain(FILE *out, const char *text, size_t length);
 /* One line on stderr, whatever bytes are in it: what happened, and what to do. Hides passwords. */
 void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* From now on complaints go through this, which never blocks, and some may be dropped. */
 struct out;
 void cli_complain_through(struct out *out);
 /* The same for a call of the library that failed, the last one; returns the exit status it means. */
-int cli_failed(int error);
-int cli_failed_with(int error, const char *detail);
-int cli_status_of(int error);
+int cli_report_failure(int error);
+int cli_report_failure_with(int error, const char *detail);
+int cli_exit_status(int error);
 /* The same after the server was reached for: the chroot of a URL may turn out to be missing. */
-int cli_failed_later(int error, const char *detail);
+int cli_report_late_failure(int error, const char *detail);
 
 /* ---- settings.c ---- */
 struct cli_settings {
@@ -90,7 +90,7 @@ bool cli_is_zookeeper(const struct cli_settings *settings);
 int cli_check_name(hf_client *client, const char *name);
 
 /* The user that the server sees, as the settings say; "default" where they say nothing. */
-void cli_user(const struct cli_settings *settings, char *ret_user, size_t size);
+void cli_find_user(const struct cli_settings *settings, char *ret_user, size_t size);
 
 enum { CLI_URL = 1000, CLI_PASSWORD_FILE, CLI_OWN };
 #define CLI_COMMON_OPTIONS                                                                         \

@@ -40,7 +40,7 @@ static int64_t elapsed_ms(void)
 	return (now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000;
 }
 
-__attribute__((format(printf, 2, 3))) static void tell(const char *who, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void narrate(const char *who, const char *format, ...)
 {
 	char text[512];
 	int64_t at = elapsed_ms();
@@ -57,21 +57,21 @@ static void expect(int holds, const char *promise)
 	if (holds)
 		return;
 	failures++;
-	tell("DEMO", "THIS IS WRONG, expected: %s", promise);
+	narrate("DEMO", "THIS IS WRONG, expected: %s", promise);
 }
 
 /* Tells of a failed call; 1 if it worked. */
-static int worked(int rc, const char *who, const char *what)
+static int check_call(int rc, const char *who, const char *what)
 {
 	if (!rc)
 		return 1;
-	tell(who, "%s: %s (%s)", what, hf_strerror(rc), hf_error_detail());
+	narrate(who, "%s: %s (%s)", what, hf_strerror(rc), hf_error_detail());
 	return 0;
 }
 
-static void must(int rc, const char *who, const char *what)
+static void expect_success(int rc, const char *who, const char *what)
 {
-	expect(worked(rc, who, what), "the call above works");
+	expect(check_call(rc, who, what), "the call above works");
 }
 
 static void work_ms(int64_t ms)
@@ -89,7 +89,7 @@ static void on_event(void *arg, const hf_event *event)
 		at_risk_events++;
 	if (hf_event_state(event) == HF_LOST)
 		lost_events++;
-	tell("event", "%s is %s", hf_event_name(event), hf_event_detail(event));
+	narrate("event", "%s is %s", hf_event_name(event), hf_event_detail(event));
 }
 
 /* ---- 1: two threads hand a lock over ---- */
@@ -104,30 +104,32 @@ static void *wait_for_the_lock(void *arg)
 {
 	struct visitor *visitor = arg;
 	sem_wait(&visitor->first_is_in);
-	tell("thread B", "asks for the lock, and waits");
-	must(hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = 5000)), "thread B", "acquire");
+	narrate("thread B", "asks for the lock, and waits");
+	expect_success(hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = 5000)), "thread B",
+	               "acquire");
 	int64_t took = elapsed_ms() - visitor->released_at;
-	tell("thread B", "has it, %d ms after A began to release it", (int)took);
+	narrate("thread B", "has it, %d ms after A began to release it", (int)took);
 	expect(took >= 0 && took < SLACK_MS, "B gets in right after A's release, not before");
-	must(hf_lock_release(visitor->lock), "thread B", "release");
-	tell("thread B", "released it");
+	expect_success(hf_lock_release(visitor->lock), "thread B", "release");
+	narrate("thread B", "released it");
 	return NULL;
 }
 
-static void hand_over(hf_client *client)
+static void hand_lock_over(hf_client *client)
 {
 	struct visitor visitor = {.released_at = INT64_MAX};
 	pthread_t thread;
 	puts("\n1. One thread holds the lock, another waits for it.");
-	must(hf_lock_open(client, HF_REENTRANT, "demo:door", &visitor.lock), "demo", "open");
+	expect_success(hf_lock_open(client, HF_REENTRANT, "demo:door", &visitor.lock), "demo",
+	               "open");
 	sem_init(&visitor.first_is_in, 0, 0);
 	pthread_create(&thread, NULL, wait_for_the_lock, &visitor);
-	must(hf_lock_acquire(visitor.lock, NULL), "thread A", "acquire");
-	tell("thread A", "has the lock and works for a second");
+	expect_success(hf_lock_acquire(visitor.lock, NULL), "thread A", "acquire");
+	narrate("thread A", "has the lock and works for a second");
 	sem_post(&visitor.first_is_in);
 	work_ms(1000);
 	visitor.released_at = elapsed_ms();
-	must(hf_lock_release(visitor.lock), "thread A", "release");
+	expect_success(hf_lock_release(visitor.lock), "thread A", "release");
 	pthread_join(thread, NULL);
 	sem_destroy(&visitor.first_is_in);
 	hf_lock_close(visitor.lock);
@@ -138,25 +140,25 @@ static void hand_over(hf_client *client)
 static void expect_count(hf_lock *lock, int64_t wanted)
 {
 	int64_t count = -1;
-	must(hf_lock_hold_count(lock, NULL, &count), "main", "hold_count");
-	tell("main", "the server counts %d", (int)count);
+	expect_success(hf_lock_hold_count(lock, NULL, &count), "main", "hold_count");
+	narrate("main", "the server counts %d", (int)count);
 	expect(count == wanted, "the server counts as many levels as are open");
 }
 
-static void nest(hf_client *client)
+static void nest_acquires(hf_client *client)
 {
 	hf_lock *lock = NULL;
 	int locked = -1;
 	puts("\n2. A nested acquire: the lock is free again when the last level is given up.");
-	must(hf_lock_open(client, HF_REENTRANT, "demo:nest", &lock), "demo", "open");
-	must(hf_lock_acquire(lock, NULL), "main", "acquire");
-	must(hf_lock_acquire(lock, NULL), "main", "acquire again");
+	expect_success(hf_lock_open(client, HF_REENTRANT, "demo:nest", &lock), "demo", "open");
+	expect_success(hf_lock_acquire(lock, NULL), "main", "acquire");
+	expect_success(hf_lock_acquire(lock, NULL), "main", "acquire again");
 	expect_count(lock, 2);
-	must(hf_lock_release(lock), "main", "release");
+	expect_success(hf_lock_release(lock), "main", "release");
 	expect_count(lock, 1);
-	must(hf_lock_release(lock), "main", "release");
-	must(hf_lock_is_locked(lock, &locked), "main", "is_locked");
-	tell("main", "the lock is %s", locked ? "held" : "free");
+	expect_success(hf_lock_release(lock), "main", "release");
+	expect_success(hf_lock_is_locked(lock, &locked), "main", "is_locked");
+	narrate("main", "the lock is %s", locked ? "held" : "free");
 	expect(locked == 0, "the lock is free");
 	hf_lock_close(lock);
 }
@@ -167,12 +169,13 @@ static void *take_over(void *arg)
 {
 	struct visitor *visitor = arg;
 	sem_wait(&visitor->first_is_in);
-	tell("other", "asks for the lock, and waits");
-	must(hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = 5000)), "other", "acquire");
-	tell("other", "has it: the lease of the first has ended");
+	narrate("other", "asks for the lock, and waits");
+	expect_success(hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = 5000)), "other",
+	               "acquire");
+	narrate("other", "has it: the lease of the first has ended");
 	work_ms(2000);
-	must(hf_lock_release(visitor->lock), "other", "release");
-	tell("other", "released it");
+	expect_success(hf_lock_release(visitor->lock), "other", "release");
+	narrate("other", "released it");
 	return NULL;
 }
 
@@ -182,29 +185,32 @@ static void work_carefully(hf_lock *lock, int steps)
 	for (int step = 1; step <= steps; step++) {
 		int64_t left = hf_lock_remaining(lock, NULL);
 		if (left > 0)
-			tell("slow", "step %d: %d ms left", step, (int)left);
+			narrate("slow", "step %d: %d ms left", step, (int)left);
 		else
-			tell("slow", "step %d: no longer mine, a careful program stops here", step);
+			narrate("slow", "step %d: no longer mine, a careful program stops here",
+			        step);
 		work_ms(500);
 	}
 }
 
-static void lose(hf_client *client)
+static void lose_lease(hf_client *client)
 {
 	struct visitor visitor = {0};
 	pthread_t thread;
 	puts("\n3. A lease of 1.5 s, and work that takes 2.5 s: warned, told, and reported.");
-	must(hf_lock_open(client, HF_REENTRANT, "demo:lease", &visitor.lock), "demo", "open");
+	expect_success(hf_lock_open(client, HF_REENTRANT, "demo:lease", &visitor.lock), "demo",
+	               "open");
 	sem_init(&visitor.first_is_in, 0, 0);
 	pthread_create(&thread, NULL, take_over, &visitor);
-	must(hf_lock_acquire(visitor.lock, HF_ACQUIRE(.lease_ms = 1500)), "slow", "acquire");
-	tell("slow", "has the lock with a fixed lease of 1500 ms");
+	expect_success(hf_lock_acquire(visitor.lock, HF_ACQUIRE(.lease_ms = 1500)), "slow",
+	               "acquire");
+	narrate("slow", "has the lock with a fixed lease of 1500 ms");
 	sem_post(&visitor.first_is_in);
 	work_carefully(visitor.lock, 5);
 	expect(hf_lock_remaining(visitor.lock, NULL) == 0, "nothing remains after the lease");
 	int rc = hf_lock_release(visitor.lock);
-	tell("slow", "releases: %s", hf_strerror(rc));
-	tell("slow", "details: %s", hf_error_detail());
+	narrate("slow", "releases: %s", hf_strerror(rc));
+	narrate("slow", "details: %s", hf_error_detail());
 	expect(rc == HF_ELOST, "the release says that the lock was lost");
 	expect(strstr(hf_error_detail(), "now held by") != NULL, "and who has it now");
 	pthread_join(thread, NULL);
@@ -221,15 +227,16 @@ static _Noreturn void hold_until_killed(const char *url, int ready_fd)
 {
 	hf_client *client;
 	hf_lock *lock;
-	int ok = worked(hf_client_open(url,
-	                               HF_CLIENT(.watchdog_ms = WATCHDOG_MS,
-	                                         .password_file = password_file),
-	                               &client),
-	                "child", "open") &&
-	         worked(hf_lock_open(client, HF_REENTRANT, "demo:child", &lock), "child", "open") &&
-	         worked(hf_lock_acquire(lock, NULL), "child", "acquire");
+	int ok = check_call(hf_client_open(url,
+	                                   HF_CLIENT(.watchdog_ms = WATCHDOG_MS,
+	                                             .password_file = password_file),
+	                                   &client),
+	                    "child", "open") &&
+	         check_call(hf_lock_open(client, HF_REENTRANT, "demo:child", &lock), "child",
+	                    "open") &&
+	         check_call(hf_lock_acquire(lock, NULL), "child", "acquire");
 	if (ok)
-		tell("child", "has the lock, renewed by the watchdog, and never releases it");
+		narrate("child", "has the lock, renewed by the watchdog, and never releases it");
 	if (!ok || write(ready_fd, "!", 1) != 1)
 		_exit(1);
 	for (;;)
@@ -261,23 +268,23 @@ static void kill_holder(hf_client *client, const char *url)
 	int64_t ttl = 0;
 	printf("\n4. A process holds a lock with the watchdog's lease (%d s here) and is killed.\n",
 	       WATCHDOG_MS / 1000);
-	must(hf_lock_open(client, HF_REENTRANT, "demo:child", &lock), "demo", "open");
+	expect_success(hf_lock_open(client, HF_REENTRANT, "demo:child", &lock), "demo", "open");
 	pid_t pid = start_holder(url);
 	work_ms(WATCHDOG_MS + 1000);
-	must(hf_lock_ttl(lock, &ttl), "main", "ttl");
-	tell("main", "more than one lease later it is still held, for %d ms at least", (int)ttl);
+	expect_success(hf_lock_ttl(lock, &ttl), "main", "ttl");
+	narrate("main", "more than one lease later it is still held, for %d ms at least", (int)ttl);
 	expect(ttl > WATCHDOG_MS / 3, "the watchdog has renewed the lock");
 	if (pid > 0) {
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 	}
-	tell("main", "killed the child with SIGKILL, and asks for the lock");
+	narrate("main", "killed the child with SIGKILL, and asks for the lock");
 	int64_t killed_at = elapsed_ms();
-	must(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 10000)), "main", "acquire");
+	expect_success(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 10000)), "main", "acquire");
 	int64_t took = elapsed_ms() - killed_at;
-	tell("main", "has it, %d ms after the kill", (int)took);
+	narrate("main", "has it, %d ms after the kill", (int)took);
 	expect(took <= WATCHDOG_MS + SLACK_MS, "the lock is free within one lease");
-	must(hf_lock_release(lock), "main", "release");
+	expect_success(hf_lock_release(lock), "main", "release");
 	hf_lock_close(lock);
 }
 
@@ -292,17 +299,17 @@ static int run_story(const char *url)
 		      stderr);
 		return 64;
 	}
-	if (!worked(hf_client_open(url,
-	                           HF_CLIENT(.watchdog_ms = WATCHDOG_MS, .on_event = on_event,
-	                                     .password_file = password_file),
-	                           &client),
-	            "demo", "open"))
+	if (!check_call(hf_client_open(url,
+	                               HF_CLIENT(.watchdog_ms = WATCHDOG_MS, .on_event = on_event,
+	                                         .password_file = password_file),
+	                               &client),
+	                "demo", "open"))
 		return 1;
-	hand_over(client);
-	nest(client);
-	lose(client);
+	hand_lock_over(client);
+	nest_acquires(client);
+	lose_lease(client);
 	kill_holder(client, url);
-	must(hf_client_close(client), "demo", "close");
+	expect_success(hf_client_close(client), "demo", "close");
 	puts(failures ? "\nSomething did not behave." : "\nAll of it behaved as told.");
 	fflush(stdout);
 	return failures ? 1 : 0;
@@ -339,11 +346,11 @@ static int remove_one(const char *path, const struct stat *info, int type, struc
 static void stop_server(void)
 {
 	int rc = hf_embedded_stop();
-	must(rc < 0 ? rc : 0, "demo", "stop the server");
+	expect_success(rc < 0 ? rc : 0, "demo", "stop the server");
 	(void)nftw(server_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void pass_on(int signal)
+static void pass_signal_on(int signal)
 {
 	if (story_pid > 0)
 		kill(story_pid, signal);
@@ -359,8 +366,8 @@ static int run_with_server(void)
 	story_pid = fork();
 	if (story_pid == 0)
 		_exit(run_story("embedded:"));
-	signal(SIGINT, pass_on);
-	signal(SIGTERM, pass_on);
+	signal(SIGINT, pass_signal_on);
+	signal(SIGTERM, pass_signal_on);
 	while (story_pid > 0 && waitpid(story_pid, &status, 0) < 0)
 		continue;
 	stop_server();

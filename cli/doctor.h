@@ -24,22 +24,22 @@ enum verdict { GOOD, NOTE, BAD };
 
 /* ---- doctor.c ---- */
 /* One line each: the verdict, what was looked at, what was found, what to do. */
-__attribute__((format(printf, 5, 6))) void say(struct doctor *doctor, enum verdict verdict,
-                                               const char *subject, const char *remedy,
-                                               const char *format, ...);
+__attribute__((format(printf, 5, 6))) void doctor_say(struct doctor *doctor, enum verdict verdict,
+                                                      const char *subject, const char *remedy,
+                                                      const char *format, ...);
 /* Asks the server for its facts; 0 or an error of the library. */
-int ask_facts(struct doctor *doctor, hf_client *client);
+int doctor_read_facts(struct doctor *doctor, hf_client *client);
 /* What it said; "" if nothing. */
-const char *fact(const struct doctor *doctor, const char *name);
-void look_at_clock(struct doctor *doctor, const char *who_compares);
+const char *doctor_fact(const struct doctor *doctor, const char *name);
+void doctor_check_clock(struct doctor *doctor, const char *who_compares);
 /*
  * Takes a lock of each layout, for which another waits so long in vain; 0, or an error with
  * doctor->why.
  */
-int try_all(struct doctor *doctor, hf_client *client, int64_t wait_ms);
+int doctor_try_locks(struct doctor *doctor, hf_client *client, int64_t wait_ms);
 
 /* ---- doctor_zk.c ---- */
 /* The exit status. */
-int examine_zookeeper(struct doctor *doctor, hf_client *client);
+int doctor_examine_zookeeper(struct doctor *doctor, hf_client *client);
 
 #endif

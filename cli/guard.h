@@ -36,7 +36,7 @@ struct guard_plan {
 	pid_t group;        /* the caller's; else the command stays in it */
 };
 
-enum guard_word {
+enum guard_message_type {
 	GUARD_GO = 1,  /* to it: start the command; followed by NAME=VALUE texts, each with a NUL */
 	GUARD_KILL,    /* to it: kill all, until nothing lives */
 	GUARD_LET_GO,  /* to it: end, and let what lives on live */
@@ -49,7 +49,7 @@ enum guard_word {
 };
 
 struct guard_message {
-	int word;
+	int type;
 	int number;
 	char text[4096];
 	int length; /* of the text */
@@ -65,9 +65,9 @@ struct guard {
 /* Opens /proc, and forks the guard, which waits for the word; 0, or -1 with errno. */
 int guard_start(struct guard *guard, const struct guard_plan *plan);
 /* false if it is gone. */
-bool guard_tell(const struct guard *guard, const struct guard_message *message);
+bool guard_send(const struct guard *guard, const struct guard_message *message);
 /* 1: a message, 0: none now, -1: the guard is gone. */
-int guard_hear(const struct guard *guard, struct guard_message *ret_message);
+int guard_receive(const struct guard *guard, struct guard_message *ret_message);
 
 /*
  * Makes this process ready to become the command, as the caller had it: variables (those of GUARD_GO),

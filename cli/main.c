@@ -13,7 +13,7 @@ int main(int argc, char **argv)
 		cli_complain("the output cannot be written: %s", strerror(errno));
 		status = EXIT_SYSTEM;
 	}
-	if (aside_is_left())
+	if (aside_any_left())
 		_exit(status); /* exit() would take away what another thread still uses */
 	return status;
 }

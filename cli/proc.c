@@ -68,7 +68,7 @@ static bool is_none(int error)
 	return error == ENOENT || error == ESRCH || error == EPERM || error == EACCES;
 }
 
-enum proc_look proc_read(pid_t pid, struct process *ret_process)
+enum proc_result proc_read(pid_t pid, struct process *ret_process)
 {
 	char path[64], text[1024];
 	snprintf(path, sizeof path, "%d/stat", (int)pid);

@@ -27,8 +27,8 @@ int proc_open(void);
  * PROC_NONE: there is no such process, or it is another user's and /proc does not show those.
  * PROC_UNKNOWN: it could not be looked at now, and errno says why.
  */
-enum proc_look { PROC_NONE, PROC_READ, PROC_UNKNOWN };
-enum proc_look proc_read(pid_t pid, struct process *ret_process);
+enum proc_result { PROC_NONE, PROC_READ, PROC_UNKNOWN };
+enum proc_result proc_read(pid_t pid, struct process *ret_process);
 
 /* Called for each process; false ends the list. */
 typedef bool proc_fn(void *arg, pid_t pid);

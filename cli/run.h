@@ -74,49 +74,49 @@ struct run_hold {
 
 /* ---- hold.c ---- */
 /* Opens client and handles, sends nothing; 0, or the exit status with the reason told. */
-int hold_open(struct run_hold *hold, const struct run_options *options);
+int run_hold_open(struct run_hold *hold, const struct run_options *options);
 /* Waits for that no longer; false: it goes on, and the process must end with _exit(). */
-bool hold_close(struct run_hold *hold, int64_t timeout_ms);
+bool run_hold_close(struct run_hold *hold, int64_t timeout_ms);
 /* Each starts a call, 0 or an error; finished and result tell of its end. */
-int hold_acquire(struct run_hold *hold, const struct run_options *options);
-int hold_release(struct run_hold *hold, int64_t wait_ms);
+int run_hold_acquire(struct run_hold *hold, const struct run_options *options);
+int run_hold_release(struct run_hold *hold, int64_t wait_ms);
 /*
  * Permits only: says how many there are, which makes them if there are none. On ZooKeeper nothing is
  * stored, and that is all; elsewhere the server is asked how many there are now.
  */
-int hold_make_permits(struct run_hold *hold, const struct run_options *options);
-int hold_ask_permits(struct run_hold *hold);
+int run_hold_make_permits(struct run_hold *hold, const struct run_options *options);
+int run_hold_ask_permits(struct run_hold *hold);
 /* Whether that is what was asked for: 0, or the exit status with the reason told. */
-int hold_check_permits(const struct run_hold *hold, const struct run_options *options);
+int run_hold_check_permits(const struct run_hold *hold, const struct run_options *options);
 
-int64_t hold_remaining(const struct run_hold *hold);
+int64_t run_hold_remaining(const struct run_hold *hold);
 /* HF_FREE and HF_LOST: the server or the clock has ended the hold. */
-hf_state hold_state(const struct run_hold *hold);
-bool hold_is_lost(const struct run_hold *hold);
-int64_t hold_token(const struct run_hold *hold, const struct run_options *options);
+hf_state run_hold_state(const struct run_hold *hold);
+bool run_hold_is_lost(const struct run_hold *hold);
+int64_t run_hold_token(const struct run_hold *hold, const struct run_options *options);
 /* What the library renews. */
-int64_t hold_lease(const struct run_hold *hold);
+int64_t run_hold_lease(const struct run_hold *hold);
 /* Its owner as the server has it; of a permit its id. Asks nobody. */
-void hold_owner(const struct run_hold *hold, char *ret_text, size_t size);
+void run_hold_owner(const struct run_hold *hold, char *ret_text, size_t size);
 /* The exit status of a failed acquire, with the reason told. */
-int hold_failed(const struct run_hold *hold, const struct run_options *options);
+int run_hold_report_failure(const struct run_hold *hold, const struct run_options *options);
 
 /* ---- tell.c: events, the line while waiting, and the command of --on-lost ---- */
 /*
  * From now on no output blocks: that of complaints, of events and of the line. What does not fit is dropped,
  * and the next event says how many were. Starts no thread before something is written.
  */
-void tell_open(const struct run_options *options);
+void report_open(const struct run_options *options);
 /* Waits a moment for what is not yet written. */
-void tell_flush(void);
-void tell_event(const struct run_options *options, const char *event, const struct run_hold *hold,
-                const char *more);
+void report_flush(void);
+void report_event(const struct run_options *options, const char *event, const struct run_hold *hold,
+                  const char *more);
 /* Draws or redraws the line; who holds the lock is asked now and then, in a thread of its own. */
-void tell_waiting(const struct run_options *options, struct run_hold *hold, int64_t waited_ms);
-void tell_waiting_over(void);
+void report_waiting(const struct run_options *options, struct run_hold *hold, int64_t waited_ms);
+void report_end_waiting(void);
 /* Before the client is closed: waits for that thread. Any thread may do that, once. */
-void tell_done(void);
+void report_close(void);
 /* Starts the command of --on-lost, in a group of its own, else as the plan has it for the command itself. */
-pid_t tell_lost(const struct run_options *options, const struct guard_plan *plan);
+pid_t report_start_on_lost(const struct run_options *options, const struct guard_plan *plan);
 
 #endif

@@ -85,7 +85,7 @@ struct draft {
 	bool elects;
 };
 
-static int usage(const char *text)
+static int refuse_usage(const char *text)
 {
 	cli_complain("%s; see holdfast %s --help", text, command);
 	return EXIT_USAGE;
@@ -93,7 +93,7 @@ static int usage(const char *text)
 
 static int take_time(const char *option, const char *text, int64_t *ret_ms, bool *ret_given)
 {
-	*ret_ms = cli_duration(option, text);
+	*ret_ms = cli_parse_duration(option, text);
 	if (ret_given)
 		*ret_given = true;
 	return *ret_ms < 0 ? EXIT_USAGE : 0;
@@ -144,9 +144,9 @@ static int take_status_fd(struct draft *draft, const char *text)
 static int take_id(struct draft *draft, const char *text)
 {
 	if (!draft->elects)
-		return usage("--id: only of elect");
+		return refuse_usage("--id: only of elect");
 	if (strlen(text) > LONGEST_ID || strpbrk(text, "\r\n"))
-		return usage("--id: one line of at most 1000 bytes");
+		return refuse_usage("--id: one line of at most 1000 bytes");
 	draft->out->id = text;
 	return 0;
 }
@@ -215,9 +215,9 @@ static int choose_kind(struct draft *draft)
 	int ways = draft->shared + draft->exclusive + draft->fair + (draft->kind && !semaphore) +
 	           (out->permits > 0 || semaphore);
 	if (ways > 0 && draft->elects)
-		return usage("-s, -x, --fair, --kind and --permits: of run, not of elect");
+		return refuse_usage("-s, -x, --fair, --kind and --permits: of run, not of elect");
 	if (ways > 1)
-		return usage("of -s, -x, --fair, --kind and --permits only one");
+		return refuse_usage("of -s, -x, --fair, --kind and --permits only one");
 	out->how = out->permits > 0 || semaphore ? RUN_PERMITS : RUN_LOCK;
 	out->kind = draft->shared      ? HF_READ
 	            : draft->exclusive ? HF_WRITE
@@ -232,13 +232,14 @@ static int choose_kind(struct draft *draft)
 		out->kind = kinds[i].kind;
 		return 0;
 	}
-	return usage("--kind: one of reentrant, fair, read, write, fenced, spin, simple, plain, "
-	             "semaphore");
+	return refuse_usage(
+		"--kind: one of reentrant, fair, read, write, fenced, spin, simple, plain, "
+		"semaphore");
 }
 
 /* ---- times ---- */
 
-static int64_t drift_of(const struct run_options *options, int64_t lease, bool session)
+static int64_t compute_drift(const struct run_options *options, int64_t lease, bool session)
 {
 	int64_t drift = lease / 100 + 2;
 	if (options->how == RUN_PERMITS && !session)
@@ -248,7 +249,7 @@ static int64_t drift_of(const struct run_options *options, int64_t lease, bool s
 
 static int check_fixed(const struct run_options *options, int64_t lease, bool session)
 {
-	int64_t drift = drift_of(options, lease, session);
+	int64_t drift = compute_drift(options, lease, session);
 	if (drift + options->grace_ms + options->kill_ms < lease)
 		return 0;
 	cli_complain("--lease of %" PRId64 " ms is too short: drift %" PRId64 " + grace %" PRId64
@@ -259,7 +260,7 @@ static int check_fixed(const struct run_options *options, int64_t lease, bool se
 
 static int check_renewed(const struct run_options *options, int64_t lease, bool session)
 {
-	int64_t drift = drift_of(options, lease, session);
+	int64_t drift = compute_drift(options, lease, session);
 	if (lease / 3 + lease / 9 + drift + options->grace_ms + options->kill_ms < lease)
 		return 0;
 	cli_complain("%s %" PRId64 " ms is too short: renewal %" PRId64 " + one try %" PRId64
@@ -314,21 +315,23 @@ static int check_together(struct draft *draft)
 	if (rc)
 		return rc;
 	if (draft->has_lease && draft->has_watchdog)
-		return usage("--lease and --watchdog exclude each other");
+		return refuse_usage("--lease and --watchdog exclude each other");
 	if (out->no_fork && out->on_lost)
-		return usage("-F and --on-lost exclude each other: nobody is left to notice");
+		return refuse_usage(
+			"-F and --on-lost exclude each other: nobody is left to notice");
 	if (out->no_fork && !draft->has_lease)
-		return usage("-F needs --lease: nobody is left to renew");
+		return refuse_usage("-F needs --lease: nobody is left to renew");
 	if (out->no_fork && (out->at_least_ms || out->has_max_hold || out->close_early))
-		return usage(
+		return refuse_usage(
 			"-F excludes -o, --at-least and --max-hold: nobody is left to do that");
 	if (out->token && (out->kind == HF_READ || out->how == RUN_PERMITS))
-		return usage("--token: only for what excludes");
+		return refuse_usage("--token: only for what excludes");
 	if (out->revocable && (out->no_fork || out->how == RUN_PERMITS))
-		return usage(out->no_fork ? "-F excludes --revocable: nobody is left to hear of it"
-		                          : "--revocable: not for permits");
+		return refuse_usage(
+			out->no_fork ? "-F excludes --revocable: nobody is left to hear of it"
+				     : "--revocable: not for permits");
 	if (out->status_fd >= 0 && !out->json)
-		return usage("--status-fd: only with --json");
+		return refuse_usage("--status-fd: only with --json");
 	if (draft->no_wait || (draft->has_wait && out->wait_ms == 0))
 		out->wait_ms = HF_NOWAIT;
 	return check_times(draft);
@@ -340,14 +343,14 @@ static int take_words(struct draft *draft, int argc, char **argv)
 	static char *shell[4];
 	struct run_options *out = draft->out;
 	if (argc == 0)
-		return usage("NAME is missing");
+		return refuse_usage("NAME is missing");
 	out->name = argv[0];
 	argc--;
 	argv++;
 	if (argc >= 1 && !draft->shell &&
 	    (strcmp(argv[0], "-c") == 0 || strcmp(argv[0], "--command") == 0)) {
 		if (argc != 2)
-			return usage("-c: one string behind it, and nothing else");
+			return refuse_usage("-c: one string behind it, and nothing else");
 		draft->shell = argv[1];
 		argc = 0;
 	}
@@ -356,7 +359,7 @@ static int take_words(struct draft *draft, int argc, char **argv)
 		argv++;
 	}
 	if (draft->shell && argc > 0)
-		return usage("-c and a command exclude each other");
+		return refuse_usage("-c and a command exclude each other");
 	if (draft->shell) {
 		const char *program = getenv("SHELL");
 		shell[0] = (char *)(program && *program ? program : "/bin/sh");
@@ -367,7 +370,7 @@ static int take_words(struct draft *draft, int argc, char **argv)
 		out->command = argv;
 	}
 	if (out->no_fork && !out->command)
-		return usage("-F needs a command");
+		return refuse_usage("-F needs a command");
 	return 0;
 }
 
@@ -375,7 +378,7 @@ static int refuse_option(int letter, char **argv)
 {
 	char fault[CLI_FAULT_SIZE];
 	cli_describe_fault(letter, argv, run_long_options, fault, NULL);
-	return usage(fault);
+	return refuse_usage(fault);
 }
 
 /* The word alone is more likely a command that was mistyped than a lock to be held. */

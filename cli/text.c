@@ -41,7 +41,7 @@ static bool read_decimal(const char **at, int64_t *ret_whole, int64_t *ret_milli
 	return digits;
 }
 
-int64_t cli_duration(const char *option, const char *text)
+int64_t cli_parse_duration(const char *option, const char *text)
 {
 	const char *at = text;
 	int64_t whole, millionths;
@@ -64,7 +64,7 @@ int64_t cli_duration(const char *option, const char *text)
 	return ms;
 }
 
-const char *cli_span(int64_t ms, char ret_text[32])
+const char *cli_format_span(int64_t ms, char ret_text[32])
 {
 	if (ms < 1000)
 		snprintf(ret_text, 32, "%" PRId64 "ms", ms);
@@ -132,7 +132,7 @@ static void write_escaped(FILE *out, const char *text, size_t length, bool doubl
 	}
 }
 
-void cli_plain_text(FILE *out, const char *text, size_t length)
+void cli_write_plain(FILE *out, const char *text, size_t length)
 {
 	write_escaped(out, text, length, true);
 }
@@ -146,7 +146,7 @@ static void write_json_escape(FILE *out, uint32_t point)
 		        (unsigned)(0xdc00 + ((point - 0x10000) & 0x3ff)));
 }
 
-void cli_json_text(FILE *out, const char *text, size_t length)
+void cli_write_json(FILE *out, const char *text, size_t length)
 {
 	const unsigned char *at = (const unsigned char *)text;
 	fputc('"', out);
@@ -171,7 +171,7 @@ void cli_json_text(FILE *out, const char *text, size_t length)
 /* ---- complaints ---- */
 
 /* Puts at most three stars into the place of a part of a text. */
-static void hide(char *from, char *to)
+static void hide_part(char *from, char *to)
 {
 	size_t stars = to - from < 3 ? (size_t)(to - from) : 3;
 	memmove(from + stars, to, strlen(to) + 1);
@@ -189,11 +189,11 @@ static void hide_secrets(char *text)
 		at += 3;
 		char *last = memrchr(at, '@', strcspn(at, ends));
 		if (last)
-			hide(at, last);
+			hide_part(at, last);
 		char *auth = strstr(at, "auth=");
 		if (auth && auth < at + strcspn(at, ends)) {
 			auth += strlen("auth=");
-			hide(auth, auth + strcspn(auth, " '\n&"));
+			hide_part(auth, auth + strcspn(auth, " '\n&"));
 		}
 	}
 }
@@ -249,7 +249,7 @@ void cli_complain(const char *format, ...)
 
 /* ---- failures ---- */
 
-int cli_status_of(int error)
+int cli_exit_status(int error)
 {
 	switch (error) {
 	case HF_EBUSY:
@@ -271,7 +271,7 @@ int cli_status_of(int error)
 	}
 }
 
-static const char *advice(int error)
+static const char *get_advice(int error)
 {
 	switch (error) {
 	case HF_ECONFLICT: return "; the key was not touched: choose another name";
@@ -288,23 +288,23 @@ static const char *advice(int error)
 	}
 }
 
-int cli_failed_with(int error, const char *detail)
+int cli_report_failure_with(int error, const char *detail)
 {
 	/* These say nothing that the detail does not say better. */
 	bool plain = *detail && (error == HF_EINVAL || error == HF_ESYSTEM || error == HF_ENOTSUP);
 	cli_complain("%s%s%s%s", plain ? "" : hf_strerror(error), *detail && !plain ? ": " : "",
-	             detail, advice(error));
-	return cli_status_of(error);
+	             detail, get_advice(error));
+	return cli_exit_status(error);
 }
 
-int cli_failed(int error)
+int cli_report_failure(int error)
 {
-	return cli_failed_with(error, hf_error_detail());
+	return cli_report_failure_with(error, hf_error_detail());
 }
 
-int cli_failed_later(int error, const char *detail)
+int cli_report_late_failure(int error, const char *detail)
 {
 	bool chroot = error == HF_EINVAL && strstr(detail, "chroot: ");
-	int status = cli_failed_with(error, detail);
+	int status = cli_report_failure_with(error, detail);
 	return chroot ? EXIT_CONFIG : status;
 }

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 /* A tree that grows faster than it is found is given up for this time. */
-#define MOST_LOOKS    50
-#define MOST_LOOKS_MS 50
-#define DEEPEST       1000
+#define MOST_PASSES    50
+#define MOST_PASSES_MS 50
+#define DEEPEST        1000
 
 struct processes {
 	struct process *at;
@@ -31,7 +31,7 @@ static bool is_dead(const struct process *process)
 
 /* ---- all processes ---- */
 
-static bool add(struct processes *all, const struct process *process)
+static bool add_process(struct processes *all, const struct process *process)
 {
 	if (all->n == all->room) {
 		size_t room = all->room ? all->room * 2 : 256;
@@ -51,10 +51,10 @@ static bool add_pid(void *arg, pid_t pid)
 {
 	struct processes *all = arg;
 	struct process process;
-	enum proc_look look = proc_read(pid, &process);
-	if (look == PROC_UNKNOWN)
+	enum proc_result result = proc_read(pid, &process);
+	if (result == PROC_UNKNOWN)
 		all->error = errno;
-	return look != PROC_READ || add(all, &process);
+	return result != PROC_READ || add_process(all, &process);
 }
 
 static int compare(const void *a, const void *b)
@@ -63,14 +63,14 @@ static int compare(const void *a, const void *b)
 	return one->pid < other->pid ? -1 : one->pid > other->pid;
 }
 
-static struct process *find(const struct processes *all, pid_t pid)
+static struct process *find_process(const struct processes *all, pid_t pid)
 {
 	const struct process key = {.pid = pid};
 	return all->n ? bsearch(&key, all->at, all->n, sizeof(*all->at), compare) : NULL;
 }
 
 /* Marks the descendants; a parent may come after its child in the list, so until nothing changes. */
-static void mark(struct processes *all, const struct tree *tree)
+static void mark_descendants(struct processes *all, const struct tree *tree)
 {
 	bool changed = all->n > 0;
 	if (changed)
@@ -81,32 +81,32 @@ static void mark(struct processes *all, const struct tree *tree)
 			struct process *one = &all->at[i];
 			if (one->ours || one->pid == tree->spared)
 				continue;
-			const struct process *parent = find(all, one->parent);
+			const struct process *parent = find_process(all, one->parent);
 			one->ours = one->parent == tree->root || (parent && parent->ours);
 			changed = changed || one->ours;
 		}
 	}
 }
 
-static void look_around(struct processes *all, const struct tree *tree)
+static void read_processes(struct processes *all, const struct tree *tree)
 {
 	all->n = 0;
 	all->error = 0;
 	if (!proc_list(add_pid, all))
 		all->error = errno;
-	mark(all, tree);
+	mark_descendants(all, tree);
 }
 
 /* ---- signals ---- */
 
-static const char *reason_of(int error)
+static const char *describe_error(int error)
 {
 	return error == EPERM ? "Operation not permitted; does it run as another user?"
 	                      : strerror(error);
 }
 
 /* Whether this is the first to be heard of that process, from whomever of us. */
-static bool is_news(const struct tree *tree, pid_t pid)
+static bool is_first_report(const struct tree *tree, pid_t pid)
 {
 	for (int i = 0; i < TREE_REPORTS; i++) {
 		int before = 0;
@@ -118,15 +118,15 @@ static bool is_news(const struct tree *tree, pid_t pid)
 	return false;
 }
 
-static void report(const struct tree *tree, pid_t pid, int error)
+static void report_failure(const struct tree *tree, pid_t pid, int error)
 {
-	if (is_news(tree, pid))
-		cli_complain("process %d cannot be signalled: %s", (int)pid, reason_of(error));
+	if (is_first_report(tree, pid))
+		cli_complain("process %d cannot be signalled: %s", (int)pid, describe_error(error));
 }
 
-static void report_blindness(const struct tree *tree, int error)
+static void report_unreadable_proc(const struct tree *tree, int error)
 {
-	if (is_news(tree, -1))
+	if (is_first_report(tree, -1))
 		cli_complain("/proc: %s; some of the command's processes may not be found",
 		             strerror(error));
 }
@@ -151,9 +151,9 @@ static bool is_below(const struct tree *tree, const struct process *process)
 static bool is_same(const struct tree *tree, const struct process *process)
 {
 	struct process now;
-	enum proc_look look = proc_read(process->pid, &now);
-	return look == PROC_UNKNOWN ||
-	       (look == PROC_READ && now.started == process->started && is_below(tree, &now));
+	enum proc_result result = proc_read(process->pid, &now);
+	return result == PROC_UNKNOWN ||
+	       (result == PROC_READ && now.started == process->started && is_below(tree, &now));
 }
 
 /*
@@ -173,7 +173,7 @@ static void send_to(const struct tree *tree, const struct process *process, int 
 		close(fd);
 	if (sent || gone || kill(process->pid, signal) == 0 || errno == ESRCH)
 		return;
-	report(tree, process->pid, errno);
+	report_failure(tree, process->pid, errno);
 }
 
 /* ---- groups ---- */
@@ -214,7 +214,7 @@ struct walk {
 	bool found;
 };
 
-static bool walk_to(void *arg, pid_t pid)
+static bool visit_process(void *arg, pid_t pid)
 {
 	struct walk *walk = arg;
 	struct process process;
@@ -228,10 +228,10 @@ static bool walk_to(void *arg, pid_t pid)
 }
 
 /* One look at each process, which needs no list. */
-static bool walk(const struct tree *tree, int signal)
+static bool walk_tree(const struct tree *tree, int signal)
 {
 	struct walk walk = {.tree = tree, .signal = signal};
-	(void)proc_list(walk_to, &walk);
+	(void)proc_list(visit_process, &walk);
 	return walk.found;
 }
 
@@ -251,7 +251,7 @@ struct sweep {
 };
 
 /* A child of our own keeps its number until we wait for it, so there is nothing to make sure of. */
-static bool sweep_child(void *arg, pid_t pid)
+static bool kill_child(void *arg, pid_t pid)
 {
 	struct sweep *sweep = arg;
 	const struct tree *tree = sweep->tree;
@@ -261,7 +261,7 @@ static bool sweep_child(void *arg, pid_t pid)
 	if (tree->root == getpid()) {
 		sweep->n++;
 		if (kill(pid, SIGKILL) && errno != ESRCH)
-			report(tree, pid, errno);
+			report_failure(tree, pid, errno);
 	} else if (proc_read(pid, &process) == PROC_READ && !is_dead(&process) &&
 	           process.parent == tree->root) {
 		sweep->n++;
@@ -273,49 +273,49 @@ static bool sweep_child(void *arg, pid_t pid)
 int tree_kill_children(const struct tree *tree)
 {
 	struct sweep sweep = {.tree = tree};
-	proc_list_children(tree->root, sweep_child, &sweep);
+	proc_list_children(tree->root, kill_child, &sweep);
 	return sweep.n;
 }
 
 /* Those who did not get it yet; whether there were any. */
-static bool signal_new(const struct processes *all, struct processes *told, const struct tree *tree,
-                       int signal)
+static bool signal_new(const struct processes *all, struct processes *signalled,
+                       const struct tree *tree, int signal)
 {
 	bool news = false;
 	for (size_t i = 0; i < all->n; i++) {
 		const struct process *one = &all->at[i];
-		if (!one->ours || is_dead(one) || is_known(told, one))
+		if (!one->ours || is_dead(one) || is_known(signalled, one))
 			continue;
 		send_to(tree, one, signal);
-		news = add(told, one) || news;
+		news = add_process(signalled, one) || news;
 	}
 	return news;
 }
 
 void tree_signal(const struct tree *tree, int signal)
 {
-	struct processes all = {0}, told = {0};
-	int64_t until = guard_clock() + MOST_LOOKS_MS;
+	struct processes all = {0}, signalled = {0};
+	int64_t until = guard_clock() + MOST_PASSES_MS;
 	bool news = true;
 	bool sweeps = signal == SIGKILL && tree->root != getpid();
 	for (int i = 0; sweeps && i < TREE_SWEEPS; i++)
 		sweeps = tree_kill_children(tree) > 0 && guard_clock() < until;
-	for (int look = 0; news && look < MOST_LOOKS; look++) {
-		look_around(&all, tree);
+	for (int pass = 0; news && pass < MOST_PASSES; pass++) {
+		read_processes(&all, tree);
 		if (all.error == ENOMEM)
 			break;
 		if (signal == SIGKILL)
 			kill_groups(&all, tree);
-		news = signal_new(&all, &told, tree, signal) && signal != SIGKILL &&
+		news = signal_new(&all, &signalled, tree, signal) && signal != SIGKILL &&
 		       guard_clock() < until;
 	}
 	/* None is to get another signal twice, and a list of who got it is what there was no room for. */
-	if (all.error == ENOMEM && (told.n == 0 || signal == SIGKILL))
-		(void)walk(tree, signal);
+	if (all.error == ENOMEM && (signalled.n == 0 || signal == SIGKILL))
+		(void)walk_tree(tree, signal);
 	else if (all.error)
-		report_blindness(tree, all.error);
+		report_unreadable_proc(tree, all.error);
 	free(all.at);
-	free(told.at);
+	free(signalled.at);
 }
 
 /* What can be known of them without /proc: whether there is anyone to wait for. */
@@ -329,11 +329,11 @@ bool tree_lives(const struct tree *tree)
 {
 	struct processes all = {0};
 	bool found = false;
-	look_around(&all, tree);
+	read_processes(&all, tree);
 	for (size_t i = 0; i < all.n; i++)
 		found = found || (all.at[i].ours && !is_dead(&all.at[i]));
 	free(all.at);
 	if (found || !all.error)
 		return found;
-	return all.error == ENOMEM ? walk(tree, 0) : tree->root != getpid() || has_children();
+	return all.error == ENOMEM ? walk_tree(tree, 0) : tree->root != getpid() || has_children();
 }

@@ -216,45 +216,45 @@ static const char *find_url(const struct cli_settings *settings, bool *ret_is_th
 	return entries[URL].value;
 }
 
-static void fill(const char **place, int entry, bool is_theirs)
+static void fill_from_files(const char **place, int entry, bool files_apply)
 {
-	if (!*place && (is_theirs || !entries[entry].of_server))
+	if (!*place && (files_apply || !entries[entry].of_server))
 		*place = entries[entry].value;
 }
 
-static int open_client(const struct cli_settings *settings, const char *url, bool is_theirs,
+static int open_client(const struct cli_settings *settings, const char *url, bool files_apply,
                        hf_client_options *options, hf_client **ret_client)
 {
 	options->size = sizeof(*options);
 	options->password_file = settings->password_file;
-	fill(&options->password_file, PASSWORD_FILE, is_theirs);
-	fill(&options->user, USER, is_theirs);
-	fill(&options->tls_ca_file, TLS_CA, is_theirs);
-	fill(&options->tls_cert_file, TLS_CERT, is_theirs);
-	fill(&options->tls_key_file, TLS_KEY, is_theirs);
-	fill(&options->tls_server_name, TLS_SERVER_NAME, is_theirs);
-	fill(&options->name_prefix, NAME_PREFIX, is_theirs);
+	fill_from_files(&options->password_file, PASSWORD_FILE, files_apply);
+	fill_from_files(&options->user, USER, files_apply);
+	fill_from_files(&options->tls_ca_file, TLS_CA, files_apply);
+	fill_from_files(&options->tls_cert_file, TLS_CERT, files_apply);
+	fill_from_files(&options->tls_key_file, TLS_KEY, files_apply);
+	fill_from_files(&options->tls_server_name, TLS_SERVER_NAME, files_apply);
+	fill_from_files(&options->name_prefix, NAME_PREFIX, files_apply);
 	return hf_client_open(url, options, ret_client);
 }
 
 int cli_open(const struct cli_settings *settings, hf_client_options *options,
              hf_client **ret_client)
 {
-	bool is_theirs;
+	bool files_apply;
 	int rc = read_files();
 	if (rc)
 		return rc;
-	const char *url = find_url(settings, &is_theirs);
+	const char *url = find_url(settings, &files_apply);
 	if (!url) {
 		cli_complain("no server is configured: using a private one, for this user and this "
 		             "host only (--url embedded: is silent)");
 		url = "embedded:";
-		is_theirs = false;
+		files_apply = false;
 	}
-	rc = open_client(settings, url, is_theirs, options, ret_client);
+	rc = open_client(settings, url, files_apply, options, ret_client);
 	if (!rc)
 		return 0;
-	int status = cli_failed(rc);
+	int status = cli_report_failure(rc);
 	bool ours = rc == HF_EINVAL || rc == HF_ESYSTEM || rc == HF_ENOTSUP;
 	return ours ? EXIT_CONFIG : status;
 }
@@ -271,18 +271,18 @@ void cli_close(hf_client *client)
 
 int cli_reopen(const struct cli_settings *settings, hf_client **ret_client)
 {
-	bool is_theirs = false;
-	const char *url = find_url(settings, &is_theirs);
+	bool files_apply = false;
+	const char *url = find_url(settings, &files_apply);
 	if (!url)
-		is_theirs = false;
-	return open_client(settings, url ? url : "embedded:", is_theirs, &(hf_client_options){0},
+		files_apply = false;
+	return open_client(settings, url ? url : "embedded:", files_apply, &(hf_client_options){0},
 	                   ret_client);
 }
 
 bool cli_is_zookeeper(const struct cli_settings *settings)
 {
-	bool is_theirs;
-	const char *url = find_url(settings, &is_theirs);
+	bool files_apply;
+	const char *url = find_url(settings, &files_apply);
 	return url && (strncmp(url, "zk:", 3) == 0 || strncmp(url, "zks:", 4) == 0);
 }
 
@@ -291,13 +291,13 @@ int cli_check_name(hf_client *client, const char *name)
 	hf_lock *lock;
 	int rc = hf_lock_open(client, HF_REENTRANT, name, &lock);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	hf_lock_close(lock);
 	return 0;
 }
 
 /* "redis://user:password@host": the part before the colon, if it is plain. */
-static bool user_of_url(const char *url, char *ret_user, size_t size)
+static bool read_user_of_url(const char *url, char *ret_user, size_t size)
 {
 	const char *at = url ? strstr(url, "://") : NULL;
 	if (!at)
@@ -311,12 +311,12 @@ static bool user_of_url(const char *url, char *ret_user, size_t size)
 	return has_user;
 }
 
-void cli_user(const struct cli_settings *settings, char *ret_user, size_t size)
+void cli_find_user(const struct cli_settings *settings, char *ret_user, size_t size)
 {
-	bool is_theirs;
-	const char *url = find_url(settings, &is_theirs);
-	const char *user = is_theirs ? entries[USER].value : NULL;
-	if (!user && user_of_url(url, ret_user, size))
+	bool files_apply;
+	const char *url = find_url(settings, &files_apply);
+	const char *user = files_apply ? entries[USER].value : NULL;
+	if (!user && read_user_of_url(url, ret_user, size))
 		return;
 	if (!user)
 		user = getenv("HOLDFAST_USER");

@@ -75,25 +75,25 @@ static void next_event_says_how_many_were_dropped(void **state)
 	(void)state;
 	struct stuck stuck = stuck_pipe();
 	options.status_fd = stuck.fd;
-	tell_open(&options);
+	report_open(&options);
 	for (int i = 0; i < 1000; i++)
-		tell_event(&options, "tick", NULL, NULL);
-	tell_flush();
+		report_event(&options, "tick", NULL, NULL);
+	report_flush();
 	stuck_drain(&stuck);
-	tell_flush();
+	report_flush();
 	stuck_read(&stuck, text, sizeof text);
 	int got = 0;
 	for (const char *at = text; (at = strstr(at, "\"tick\"")); at++)
 		got++;
 	assert_in_range(got, 1, 999);
-	tell_event(&options, "late", NULL, "\"status\":3");
+	report_event(&options, "late", NULL, "\"status\":3");
 	read_until(&stuck, "\"status\":3", text, sizeof text);
 	snprintf(wanted, sizeof wanted, "\"dropped\":%d,\"status\":3}\n", 1000 - got);
 	const char *late = strstr(text, "{\"event\":\"late\"");
 	assert_non_null(late);
 	assert_true(json_is_valid(late));
 	assert_non_null(strstr(late, wanted));
-	tell_event(&options, "next", NULL, NULL);
+	report_event(&options, "next", NULL, NULL);
 	read_until(&stuck, "next", text, sizeof text);
 	assert_null(strstr(strstr(text, "next"), "dropped"));
 	cli_complain_through(NULL);

@@ -84,7 +84,7 @@ static int read_options(int argc, char **argv, const struct option *options, str
 static void json_field(const char *name, const char *text)
 {
 	printf(",\"%s\":", name);
-	cli_json_text(stdout, text, strlen(text));
+	cli_write_json(stdout, text, strlen(text));
 }
 
 static void json_number(const char *name, int64_t number, bool known)
@@ -96,16 +96,16 @@ static void json_number(const char *name, int64_t number, bool known)
 }
 
 /* No more than 200 of each are told; that there are others must not be kept silent. */
-static void json_left_out(const char *name, size_t n, size_t told)
+static void json_left_out(const char *name, size_t n, size_t shown)
 {
-	if (n > told)
-		printf(",\"%s\":%zu", name, n - told);
+	if (n > shown)
+		printf(",\"%s\":%zu", name, n - shown);
 }
 
 static void json_holder(const hf_info *info, size_t i)
 {
 	printf("%s{\"owner\":", i ? "," : "");
-	cli_json_text(stdout, hf_info_owner(info, i), strlen(hf_info_owner(info, i)));
+	cli_write_json(stdout, hf_info_owner(info, i), strlen(hf_info_owner(info, i)));
 	printf(",\"count\":%" PRId64, hf_info_count(info, i));
 	if (*hf_info_host(info, i)) {
 		json_field("host", hf_info_host(info, i));
@@ -131,20 +131,20 @@ static void json_participants(const hf_info *info)
 		const char *text =
 			leads ? hf_info_text(info, i) : hf_info_waiter_text(info, i - leaders);
 		printf("%s{\"owner\":", i ? "," : "");
-		cli_json_text(stdout, owner, strlen(owner));
+		cli_write_json(stdout, owner, strlen(owner));
 		json_field("text", text);
 		printf(",\"leader\":%s}", leads ? "true" : "false");
 	}
 	putchar(']');
 }
 
-static int tell_json(void *arg, const hf_info *info)
+static int print_json(void *arg, const hf_info *info)
 {
 	struct list *list = arg;
 	size_t i, length;
 	const char *name = hf_info_name(info, &length);
 	printf("%s\n {\"name\":", list->n++ ? "," : "");
-	cli_json_text(stdout, name, length);
+	cli_write_json(stdout, name, length);
 	json_field("kind", hf_info_kind(info));
 	json_number("ttl_ms", hf_info_ttl(info), hf_info_ttl(info) >= 0);
 	fputs(",\"holders\":[", stdout);
@@ -155,7 +155,7 @@ static int tell_json(void *arg, const hf_info *info)
 	fputs(",\"waiters\":[", stdout);
 	for (i = 0; *hf_info_waiter(info, i); i++) {
 		fputs(i ? "," : "", stdout);
-		cli_json_text(stdout, hf_info_waiter(info, i), strlen(hf_info_waiter(info, i)));
+		cli_write_json(stdout, hf_info_waiter(info, i), strlen(hf_info_waiter(info, i)));
 	}
 	putchar(']');
 	json_left_out("more_waiters", hf_info_waiters(info), i);
@@ -169,7 +169,7 @@ static int tell_json(void *arg, const hf_info *info)
 
 /* ---- columns ---- */
 
-static size_t letters(const char *text)
+static size_t count_characters(const char *text)
 {
 	size_t n = 0;
 	for (; *text; text++)
@@ -179,7 +179,7 @@ static size_t letters(const char *text)
 
 static void print_cell(const struct table *table, int column, const char *text)
 {
-	size_t used = letters(text);
+	size_t used = count_characters(text);
 	int pad = used < table->width[column] ? (int)(table->width[column] - used) : 0;
 	if (columns[column].right)
 		printf("%*s%s ", pad, "", text);
@@ -189,14 +189,14 @@ static void print_cell(const struct table *table, int column, const char *text)
 		printf("%s%*s ", text, pad, "");
 }
 
-static void measure(struct table *table)
+static void measure_columns(struct table *table)
 {
 	for (int c = 0; c < COLUMNS; c++) {
-		size_t title = letters(columns[c].title);
+		size_t title = count_characters(columns[c].title);
 		if (table->width[c] < title)
 			table->width[c] = title;
 		for (size_t r = 0; r < table->rows; r++) {
-			size_t width = letters(table->cells[r][c]);
+			size_t width = count_characters(table->cells[r][c]);
 			if (table->width[c] < width)
 				table->width[c] = width;
 		}
@@ -207,7 +207,7 @@ static void print_table(struct table *table)
 {
 	if (table->rows == 0)
 		return;
-	measure(table);
+	measure_columns(table);
 	for (int c = 0; c < COLUMNS && !table->titled; c++)
 		print_cell(table, c, columns[c].title);
 	table->titled = true;
@@ -228,7 +228,7 @@ static char *make_cell(const char *text, size_t length)
 	FILE *out = open_memstream(&cell, &size);
 	if (!out)
 		return NULL;
-	cli_plain_text(out, length ? text : "-", length ? length : 1);
+	cli_write_plain(out, length ? text : "-", length ? length : 1);
 	fclose(out);
 	return cell;
 }
@@ -270,7 +270,7 @@ static void add_holder(struct list *list, const hf_info *info, size_t i)
 	        (const char *const[COLUMNS]){"", hf_info_kind(info),
 	                                     ttl_ms == -1 ? ""
 	                                     : ttl_ms < 0 ? "free"
-	                                                  : cli_span(ttl_ms, ttl),
+	                                                  : cli_format_span(ttl_ms, ttl),
 	                                     token, count, hf_info_host(info, i), pid,
 	                                     hf_info_text(info, i), hf_info_owner(info, i)});
 }
@@ -291,7 +291,7 @@ static void add_left_out(struct list *list, const hf_info *info, const char *wha
 		add_note(list, info, what, "", text);
 }
 
-static int tell_columns(void *arg, const hf_info *info)
+static int add_rows(void *arg, const hf_info *info)
 {
 	struct list *list = arg;
 	char kind[48];
@@ -312,14 +312,14 @@ static int tell_columns(void *arg, const hf_info *info)
 
 /* ---- the commands ---- */
 
-static hf_info_fn *begin(const struct list *list)
+static hf_info_fn *begin_list(const struct list *list)
 {
 	if (list->json)
 		putchar('[');
-	return list->json ? tell_json : tell_columns;
+	return list->json ? print_json : add_rows;
 }
 
-static int end(struct list *list, int rc)
+static int finish_list(struct list *list, int rc)
 {
 	print_table(&list->table);
 	if (list->json)
@@ -340,16 +340,16 @@ int cli_ls(int argc, char **argv)
 		rc = cli_open(&list.settings, &(hf_client_options){0}, &client);
 	if (rc)
 		return rc;
-	rc = hf_client_list(client, argv[optind], begin(&list), &list);
+	rc = hf_client_list(client, argv[optind], begin_list(&list), &list);
 	if (rc)
-		rc = cli_failed(rc);
-	rc = end(&list, rc);
+		rc = cli_report_failure(rc);
+	rc = finish_list(&list, rc);
 	cli_close(client);
 	return rc;
 }
 
 /* The number of a semaphore or latch; 0, or an error of the library. */
-static int ask_number(hf_client *client, const char *name, int64_t *ret_number)
+static int read_number(hf_client *client, const char *name, int64_t *ret_number)
 {
 	hf_semaphore *semaphore;
 	int rc = hf_semaphore_open(client, name, &semaphore);
@@ -361,20 +361,20 @@ static int ask_number(hf_client *client, const char *name, int64_t *ret_number)
 }
 
 /* A bare number on the server: nothing marks it as what it is, so it must be asked for. */
-static int look_at_number(struct list *list, hf_client *client, const char *name)
+static int show_number(struct list *list, hf_client *client, const char *name)
 {
 	int64_t available;
-	int rc = ask_number(client, name, &available);
+	int rc = read_number(client, name, &available);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	if (list->json) {
 		fputs("\n {\"name\":", stdout);
-		cli_json_text(stdout, name, strlen(name));
+		cli_write_json(stdout, name, strlen(name));
 		printf(",\"kind\":\"semaphore\",\"ttl_ms\":null,\"holders\":[],\"waiters\":[],"
 		       "\"token\":null,\"available\":%" PRId64 "}",
 		       available);
 	} else {
-		cli_plain_text(stdout, name, strlen(name));
+		cli_write_plain(stdout, name, strlen(name));
 		printf(": %" PRId64 " permits available\n", available);
 	}
 	list->n++;
@@ -383,7 +383,7 @@ static int look_at_number(struct list *list, hf_client *client, const char *name
 }
 
 /* Nothing was found: there is no key, or it is something else. 0 or the exit status, told. */
-static int look_for_other(hf_client *client, const char *name)
+static int explain_absence(hf_client *client, const char *name)
 {
 	hf_lock *lock;
 	int locked;
@@ -393,7 +393,7 @@ static int look_for_other(hf_client *client, const char *name)
 		rc = hf_lock_is_locked(lock, &locked);
 		hf_lock_close(lock);
 	}
-	if (rc == HF_ECONFLICT && ask_number(client, name, &number) == 0) {
+	if (rc == HF_ECONFLICT && read_number(client, name, &number) == 0) {
 		cli_complain("%s: a number, and nobody is known to hold a part of it; --kind "
 		             "semaphore shows it",
 		             name);
@@ -403,12 +403,12 @@ static int look_for_other(hf_client *client, const char *name)
 		cli_complain("%s: the key is no lock", name);
 		return EXIT_NO_LOCK;
 	}
-	return rc ? cli_failed(rc) : 0;
+	return rc ? cli_report_failure(rc) : 0;
 }
 
-static int look(struct list *list, hf_client *client, const char *name)
+static int show_one(struct list *list, hf_client *client, const char *name)
 {
-	hf_info_fn *tell = begin(list);
+	hf_info_fn *print = begin_list(list);
 	int rc = cli_check_name(client, name);
 	if (rc)
 		return rc;
@@ -417,12 +417,12 @@ static int look(struct list *list, hf_client *client, const char *name)
 			"who --kind: not on ZooKeeper, where all kinds are found by themselves");
 		return EXIT_USAGE;
 	}
-	rc = hf_client_inspect(client, name, tell, list);
+	rc = hf_client_inspect(client, name, print, list);
 	if (rc)
-		return cli_failed_later(rc, hf_error_detail());
+		return cli_report_late_failure(rc, hf_error_detail());
 	if (list->n > 0)
 		return 0;
-	return list->number ? look_at_number(list, client, name) : look_for_other(client, name);
+	return list->number ? show_number(list, client, name) : explain_absence(client, name);
 }
 
 int cli_who(int argc, char **argv)
@@ -435,7 +435,7 @@ int cli_who(int argc, char **argv)
 		rc = cli_open(&list.settings, &(hf_client_options){.lazy = 1}, &client);
 	if (rc)
 		return rc;
-	rc = end(&list, look(&list, client, argv[optind]));
+	rc = finish_list(&list, show_one(&list, client, argv[optind]));
 	cli_close(client);
 	return rc ? rc : list.held ? 0 : EXIT_NOT_ACQUIRED;
 }

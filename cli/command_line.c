@@ -148,7 +148,7 @@ static bool read_start(int argc, char **argv, struct start *start, int *ret_stat
 /* ---- the command ---- */
 
 /* The first of the options that the command does not have; NULL: it has them all. */
-static const char *find_misfit(const struct command *command, const struct start *start)
+static const char *find_foreign(const struct command *command, const struct start *start)
 {
 	for (size_t i = 0; i < start->n_strays; i++)
 		if (!has_option(command, start->strays[i]))
@@ -157,7 +157,7 @@ static const char *find_misfit(const struct command *command, const struct start
 }
 
 /* Whether the program to run is the string of -c. */
-static bool has_string(const struct start *start)
+static bool has_shell_string(const struct start *start)
 {
 	for (size_t i = 0; i < start->n_strays; i++)
 		if (strcmp(start->strays[i], "-c") == 0 ||
@@ -169,21 +169,21 @@ static bool has_string(const struct start *start)
 /* Options before a word that is a command: whether that is meant, or a lock, is for the user to say. */
 static int refuse_strays(const struct command *command, const struct start *start, char **rest)
 {
-	const char *misfit = find_misfit(command, start);
+	const char *foreign = find_foreign(command, start);
 	char program[256] = "";
-	if (!misfit) {
+	if (!foreign) {
 		cli_complain("%s must follow the command; type: holdfast %s%s%s", start->strays[0],
 		             command->name, start->options, *rest ? " ..." : "");
 		return EXIT_USAGE;
 	}
 	if (*rest && strcmp(*rest, "--") == 0)
 		rest++;
-	if (!has_string(start))
+	if (!has_shell_string(start))
 		snprintf(program, sizeof program, " -- %s%s", *rest ? *rest : "PROGRAM",
 		         *rest && rest[1] ? " ..." : "");
 	cli_complain("%s is not an option of the command %s; to run a program under the lock '%s', "
 	             "type: holdfast run%s %s%s",
-	             misfit, command->name, command->name, start->options, command->name, program);
+	             foreign, command->name, command->name, start->options, command->name, program);
 	return EXIT_USAGE;
 }
 
@@ -206,7 +206,7 @@ static int start_command(const struct command *command, struct start *start, cha
 	return command->run(start->n, start->words);
 }
 
-static int choose(int argc, char **argv, struct start *start)
+static int choose_command(int argc, char **argv, struct start *start)
 {
 	int status;
 	if (!read_start(argc, argv, start, &status))
@@ -236,7 +236,7 @@ int cli_run_line(int argc, char **argv)
 		return EXIT_SYSTEM;
 	}
 	start.words[0] = program;
-	int status = choose(argc, argv, &start);
+	int status = choose_command(argc, argv, &start);
 	free(start.words);
 	return status;
 }

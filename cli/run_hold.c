@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void done(void *arg, int result, int64_t number, const char *text)
+static void on_call_done(void *arg, int result, int64_t number, const char *text)
 {
 	struct run_hold *hold = arg;
 	hold->finished = true;
@@ -17,14 +17,14 @@ static void done(void *arg, int result, int64_t number, const char *text)
 }
 
 /* That there is an event wakes the loop, which looks at the hold by itself; requests are only told. */
-static void wake(void *arg, const hf_event *event)
+static void on_event(void *arg, const hf_event *event)
 {
 	struct run_hold *hold = arg;
 	hold->asked = hold->asked || hf_event_state(event) == HF_REVOKED;
 }
 
 /* Only the program's name, as arguments carry secrets, unless all of it was asked for. */
-static void describe(const struct run_options *options, char *ret_text, size_t size)
+static void describe_command(const struct run_options *options, char *ret_text, size_t size)
 {
 	if (!options->command) {
 		snprintf(ret_text, size, "holdfast");
@@ -64,27 +64,27 @@ static int open_handles(struct run_hold *hold, const struct run_options *options
 	if (!rc)
 		rc = hf_cancel_new(&hold->cancel);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	rc = options->how == RUN_PERMITS
 	             ? hf_permits_open(hold->client, options->name, &hold->permits)
 	             : hf_lock_open(hold->client, options->kind, options->name, &hold->lock);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	/* Asked for once: asking makes it readable. */
 	hold->fd = hf_client_fd(hold->client);
-	return hold->fd < 0 ? cli_failed(hold->fd) : 0;
+	return hold->fd < 0 ? cli_report_failure(hold->fd) : 0;
 }
 
-int hold_open(struct run_hold *hold, const struct run_options *options)
+int run_hold_open(struct run_hold *hold, const struct run_options *options)
 {
 	char text[256];
 	/* Lazy: the first thing sent is the request for the lock, and signals are heard from the start. */
 	hf_client_options client = {.watchdog_ms = options->watchdog_ms,
 	                            .describe = text,
 	                            .lazy = 1,
-	                            .on_event = wake,
+	                            .on_event = on_event,
 	                            .event_arg = hold};
-	describe(options, text, sizeof text);
+	describe_command(options, text, sizeof text);
 	int rc = cli_open(&options->settings, &client, &hold->client);
 	if (rc)
 		return rc;
@@ -94,10 +94,10 @@ int hold_open(struct run_hold *hold, const struct run_options *options)
 }
 
 /* A question under way is waited for first: the client must not vanish under it. */
-static void close_all(void *arg)
+static void close_handles(void *arg)
 {
 	const struct run_hold *hold = arg;
-	tell_done();
+	report_close();
 	(void)hf_client_close(hold->client);
 	hf_lock_close(hold->lock);
 	hf_permits_close(hold->permits);
@@ -105,12 +105,12 @@ static void close_all(void *arg)
 	hf_cancel_free(hold->cancel);
 }
 
-bool hold_close(struct run_hold *hold, int64_t timeout_ms)
+bool run_hold_close(struct run_hold *hold, int64_t timeout_ms)
 {
-	return aside_call(close_all, hold, timeout_ms);
+	return aside_call(close_handles, hold, timeout_ms);
 }
 
-int hold_acquire(struct run_hold *hold, const struct run_options *options)
+int run_hold_acquire(struct run_hold *hold, const struct run_options *options)
 {
 	hold->finished = false;
 	if (hold->permits)
@@ -118,40 +118,42 @@ int hold_acquire(struct run_hold *hold, const struct run_options *options)
 		                                HF_PERMITS(.wait_ms = options->wait_ms,
 		                                           .lease_ms = options->lease_ms,
 		                                           .cancel = hold->cancel),
-		                                done, hold);
+		                                on_call_done, hold);
 	return hf_lock_acquire_async(
 		hold->lock,
 		HF_ACQUIRE(.wait_ms = options->wait_ms, .lease_ms = options->lease_ms,
 	                   .owner = hold->owner, .cancel = hold->cancel, .token = options->token,
 	                   .value = options->id, .revocable = options->revocable),
-		done, hold);
+		on_call_done, hold);
 }
 
-int hold_release(struct run_hold *hold, int64_t wait_ms)
+int run_hold_release(struct run_hold *hold, int64_t wait_ms)
 {
 	hold->finished = false;
 	if (hold->permits)
-		return hf_permits_release_async(hold->permits, &hold->id, 1, done, hold);
-	return hf_lock_release_async(
-		hold->lock, HF_RELEASE(.wait_ms = wait_ms, .owner = hold->owner), done, hold);
+		return hf_permits_release_async(hold->permits, &hold->id, 1, on_call_done, hold);
+	return hf_lock_release_async(hold->lock,
+	                             HF_RELEASE(.wait_ms = wait_ms, .owner = hold->owner),
+	                             on_call_done, hold);
 }
 
 /* The first user says how many there are; on ZooKeeper each for itself. */
-int hold_make_permits(struct run_hold *hold, const struct run_options *options)
+int run_hold_make_permits(struct run_hold *hold, const struct run_options *options)
 {
 	hold->finished = false;
 	return hold->zookeeper
-	               ? hf_permits_set_async(hold->permits, options->permits, done, hold)
-	               : hf_permits_try_set_async(hold->permits, options->permits, done, hold);
+	               ? hf_permits_set_async(hold->permits, options->permits, on_call_done, hold)
+	               : hf_permits_try_set_async(hold->permits, options->permits, on_call_done,
+	                                          hold);
 }
 
-int hold_ask_permits(struct run_hold *hold)
+int run_hold_ask_permits(struct run_hold *hold)
 {
 	hold->finished = false;
-	return hf_permits_total_async(hold->permits, done, hold);
+	return hf_permits_total_async(hold->permits, on_call_done, hold);
 }
 
-int hold_check_permits(const struct run_hold *hold, const struct run_options *options)
+int run_hold_check_permits(const struct run_hold *hold, const struct run_options *options)
 {
 	int64_t total = hold->number;
 	if (!options->permits && total == 0) {
@@ -167,26 +169,26 @@ int hold_check_permits(const struct run_hold *hold, const struct run_options *op
 	return 0;
 }
 
-int64_t hold_remaining(const struct run_hold *hold)
+int64_t run_hold_remaining(const struct run_hold *hold)
 {
 	return hold->permits ? hf_permits_remaining(hold->permits, hold->id)
 	                     : hf_lock_remaining(hold->lock, hold->owner);
 }
 
-hf_state hold_state(const struct run_hold *hold)
+hf_state run_hold_state(const struct run_hold *hold)
 {
 	return hold->permits ? hf_permits_state(hold->permits, hold->id)
 	                     : hf_lock_state(hold->lock, hold->owner);
 }
 
-bool hold_is_lost(const struct run_hold *hold)
+bool run_hold_is_lost(const struct run_hold *hold)
 {
-	hf_state state = hold_state(hold);
+	hf_state state = run_hold_state(hold);
 	return state == HF_LOST || state == HF_FREE;
 }
 
 /* On ZooKeeper every hold has one, for whoever asked for it. */
-int64_t hold_token(const struct run_hold *hold, const struct run_options *options)
+int64_t run_hold_token(const struct run_hold *hold, const struct run_options *options)
 {
 	int64_t token = 0;
 	if (hold->lock && (options->token || options->kind == HF_FENCED))
@@ -194,14 +196,14 @@ int64_t hold_token(const struct run_hold *hold, const struct run_options *option
 	return token;
 }
 
-int64_t hold_lease(const struct run_hold *hold)
+int64_t run_hold_lease(const struct run_hold *hold)
 {
 	int64_t lease_ms = 0;
 	(void)hf_client_lease(hold->client, &lease_ms);
 	return lease_ms;
 }
 
-void hold_owner(const struct run_hold *hold, char *ret_text, size_t size)
+void run_hold_owner(const struct run_hold *hold, char *ret_text, size_t size)
 {
 	if (hold->permits)
 		snprintf(ret_text, size, "%s", hold->id);
@@ -209,12 +211,12 @@ void hold_owner(const struct run_hold *hold, char *ret_text, size_t size)
 		ret_text[0] = 0;
 }
 
-int hold_failed(const struct run_hold *hold, const struct run_options *options)
+int run_hold_report_failure(const struct run_hold *hold, const struct run_options *options)
 {
-	if (cli_status_of(hold->result) == EXIT_NOT_ACQUIRED) {
+	if (cli_exit_status(hold->result) == EXIT_NOT_ACQUIRED) {
 		if (options->verbose)
 			cli_complain("%s: %s", hf_strerror(hold->result), hold->detail);
 		return options->conflict_status;
 	}
-	return cli_failed_later(hold->result, hold->detail);
+	return cli_report_late_failure(hold->result, hold->detail);
 }
