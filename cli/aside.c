@@ -1,4 +1,4 @@
-/* A call that may block, made by a thread of its own. */
+/* Runs a call that may block on a thread of its own. */
 #include "aside.h"
 
 #include <pthread.h>

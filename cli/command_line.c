@@ -1,4 +1,4 @@
-/* Which command a line of words means: options before the command, and the short form of run. */
+/* Finds the command in a command line: options before the command, and the short form of run. */
 #include "run.h"
 
 #include <getopt.h>
@@ -19,12 +19,12 @@ static const struct command commands[] = {
 	{"demo", cli_demo}, {"help", cli_help},
 };
 
-/* What stands before the first word that is not an option. */
+/* What precedes the first argument that is not an option. */
 struct start {
-	char **words; /* the options that count for every command; room for the whole line */
-	int n;        /* of them */
-	int at;       /* where that word stands */
-	/* Options that must follow the command: "--name", or a letter. */
+	char **words; /* the options that every command has; room for the whole line */
+	int n;        /* how many of them */
+	int at;       /* index of the first argument that is not an option */
+	/* Options that must follow the command, as "--name" or a letter. */
 	char strays[MOST_STRAYS][32];
 	size_t n_strays;
 	char options[512]; /* all options as they may be shown, each after a blank */
@@ -40,7 +40,7 @@ static const struct command *find_command(const char *word)
 	return NULL;
 }
 
-/* Whether a command has this option, which is not one of those that all have. */
+/* Whether a command has this option; those that all commands have are not asked for here. */
 static bool has_option(const struct command *command, const char *option)
 {
 	static const struct {
@@ -59,7 +59,7 @@ static bool has_option(const struct command *command, const char *option)
 	return false;
 }
 
-/* ---- the options before it ---- */
+/* ---- options before the command ---- */
 
 static void note_stray(struct start *start, const char *option)
 {
@@ -70,7 +70,7 @@ static void note_stray(struct start *start, const char *option)
 	start->n_strays++;
 }
 
-/* `name` is "" for a letter. Values that may be secret are not shown. */
+/* `name` is "" if the option was given by its letter. Values that may be secret are not shown. */
 static void note_option(struct start *start, int letter, const char *name, char *value)
 {
 	static char url[] = "--url", password_file[] = "--password-file";
@@ -92,7 +92,7 @@ static void note_option(struct start *start, int letter, const char *name, char 
 	}
 }
 
-/* An option that run does not have; a command that stands further on may have it. */
+/* Refuses an option that run does not have; a command further along the line may have it. */
 static int refuse_option(int argc, char **argv, int letter, const struct option *options)
 {
 	char fault[CLI_FAULT_SIZE], name[CLI_FAULT_SIZE];
@@ -101,7 +101,7 @@ static int refuse_option(int argc, char **argv, int letter, const struct option 
 		const struct command *command = find_command(argv[i]);
 		if (command && command->run != cli_run && command->run != cli_elect &&
 		    has_option(command, name)) {
-			cli_complain("%s must follow the command; type: holdfast %s %s ...", name,
+			cli_complain("%s must follow the command; use: holdfast %s %s ...", name,
 			             command->name, name);
 			return EXIT_USAGE;
 		}
@@ -110,7 +110,7 @@ static int refuse_option(int argc, char **argv, int letter, const struct option 
 	return EXIT_USAGE;
 }
 
-/* The options of run, and --version. */
+/* Returns the options of run, and --version. */
 static const struct option *get_options(void)
 {
 	static struct option options[RUN_MOST_OPTIONS + 2];
@@ -121,7 +121,7 @@ static const struct option *get_options(void)
 	return options;
 }
 
-/* Whether there is a line to go on with; else the exit status is known. */
+/* Returns false if the line is finished already; then the exit status is known. */
 static bool read_start(int argc, char **argv, struct start *start, int *ret_status)
 {
 	const struct option *options = get_options();
@@ -147,7 +147,7 @@ static bool read_start(int argc, char **argv, struct start *start, int *ret_stat
 
 /* ---- the command ---- */
 
-/* The first of the options that the command does not have; NULL: it has them all. */
+/* Returns the first of the options that the command does not have; NULL if it has them all. */
 static const char *find_foreign(const struct command *command, const struct start *start)
 {
 	for (size_t i = 0; i < start->n_strays; i++)
@@ -156,7 +156,7 @@ static const char *find_foreign(const struct command *command, const struct star
 	return NULL;
 }
 
-/* Whether the program to run is the string of -c. */
+/* Whether -c gives the program to run. */
 static bool has_shell_string(const struct start *start)
 {
 	for (size_t i = 0; i < start->n_strays; i++)
@@ -166,13 +166,16 @@ static bool has_shell_string(const struct start *start)
 	return false;
 }
 
-/* Options before a word that is a command: whether that is meant, or a lock, is for the user to say. */
+/*
+ * Options precede the name of a command: only the user knows whether the command or a lock is
+ * meant.
+ */
 static int refuse_strays(const struct command *command, const struct start *start, char **rest)
 {
 	const char *foreign = find_foreign(command, start);
 	char program[256] = "";
 	if (!foreign) {
-		cli_complain("%s must follow the command; type: holdfast %s%s%s", start->strays[0],
+		cli_complain("%s must follow the command; use: holdfast %s%s%s", start->strays[0],
 		             command->name, start->options, *rest ? " ..." : "");
 		return EXIT_USAGE;
 	}
@@ -182,22 +185,22 @@ static int refuse_strays(const struct command *command, const struct start *star
 		snprintf(program, sizeof program, " -- %s%s", *rest ? *rest : "PROGRAM",
 		         *rest && rest[1] ? " ..." : "");
 	cli_complain("%s is not an option of the command %s; to run a program under the lock '%s', "
-	             "type: holdfast run%s %s%s",
+	             "use: holdfast run%s %s%s",
 	             foreign, command->name, command->name, start->options, command->name, program);
 	return EXIT_USAGE;
 }
 
-/* Some would mean a name by that, others the command. */
+/* After "--" some users mean a lock, others the command. */
 static int refuse_dashes(const struct command *command, const struct start *start)
 {
 	cli_complain(
-		"-- before '%s', which is a command; type: holdfast %s%s ... or, for a lock of "
-		"this name: holdfast run%s %s -- PROGRAM",
+		"'%s' after -- is a command; use: holdfast %s%s ... or, for a lock of this name: "
+		"holdfast run%s %s -- PROGRAM",
 		command->name, command->name, start->options, start->options, command->name);
 	return EXIT_USAGE;
 }
 
-/* What stood before the command is put after it. */
+/* Puts what preceded the command after it. */
 static int start_command(const struct command *command, struct start *start, char **rest)
 {
 	while (*rest)
@@ -212,7 +215,7 @@ static int choose_command(int argc, char **argv, struct start *start)
 	if (!read_start(argc, argv, start, &status))
 		return status;
 	if (start->at >= argc) {
-		cli_complain("a command is missing; %s", hint);
+		cli_complain("no command given; %s", hint);
 		return EXIT_USAGE;
 	}
 	const struct command *command = find_command(argv[start->at]);
@@ -227,12 +230,12 @@ static int choose_command(int argc, char **argv, struct start *start)
 
 int cli_run_line(int argc, char **argv)
 {
-	static char program[] = "holdfast"; /* what getopt's own messages begin with */
+	static char program[] = "holdfast"; /* getopt's own messages begin with it */
 	struct start start = {.n = 1};
-	/* An option and its value become two words, even if they were one. */
+	/* An option and its value become two arguments, even if they were one. */
 	start.words = calloc(2 * (size_t)argc + 2, sizeof(*start.words));
 	if (!start.words) {
-		cli_complain("no memory");
+		cli_complain("out of memory");
 		return EXIT_SYSTEM;
 	}
 	start.words[0] = program;

@@ -1,9 +1,10 @@
 /*
  * holdfast demo: a tour in about fifteen seconds.
  *
- * Every line tells when (seconds from the start), who, and what. The exit status is 0 only if all of
- * it went as the headings say. Without a URL it runs on an embedded server of its own, which it stops
- * at the end; the last section of this file does that and has nothing to do with locks.
+ * Every line says when (in seconds from the start), who, and what. The exit status is 0 only if
+ * everything happened as the headings say. Without a URL the demo runs on an embedded server of its
+ * own, which it stops at the end; the last section of this file does that and has nothing to do
+ * with locks.
  */
 #include "cli.h"
 
@@ -23,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WATCHDOG_MS 3000 /* ten times shorter than the default: nobody likes to wait */
+#define WATCHDOG_MS 3000 /* a tenth of the default, to keep the demo short */
 #define SLACK_MS    1500 /* for a busy machine */
 
 static struct timespec begun;
@@ -31,7 +32,7 @@ static _Atomic int failures;
 static _Atomic int at_risk_events, lost_events;
 static const char *password_file;
 
-/* ---- telling ---- */
+/* ---- narrating ---- */
 
 static int64_t elapsed_ms(void)
 {
@@ -51,7 +52,7 @@ __attribute__((format(printf, 2, 3))) static void narrate(const char *who, const
 	printf("%3d.%03d  %-8s %s\n", (int)(at / 1000), (int)(at % 1000), who, text);
 }
 
-/* Something the demo promises; a broken promise makes the exit status 1. */
+/* Checks something that the demo promises; a broken promise makes the exit status 1. */
 static void expect(int holds, const char *promise)
 {
 	if (holds)
@@ -60,7 +61,7 @@ static void expect(int holds, const char *promise)
 	narrate("DEMO", "THIS IS WRONG, expected: %s", promise);
 }
 
-/* Tells of a failed call; 1 if it worked. */
+/* Narrates a failed call; returns 1 if it succeeded. */
 static int check_call(int rc, const char *who, const char *what)
 {
 	if (!rc)
@@ -71,7 +72,7 @@ static int check_call(int rc, const char *who, const char *what)
 
 static void expect_success(int rc, const char *who, const char *what)
 {
-	expect(check_call(rc, who, what), "the call above works");
+	expect(check_call(rc, who, what), "the call above succeeds");
 }
 
 static void work_ms(int64_t ms)
@@ -81,7 +82,7 @@ static void work_ms(int64_t ms)
 		continue;
 }
 
-/* The library calls this on a thread of its own whenever what a holder can believe has changed. */
+/* The library calls this on a thread of its own whenever the state of a hold changes. */
 static void on_event(void *arg, const hf_event *event)
 {
 	(void)arg;
@@ -104,14 +105,14 @@ static void *wait_for_the_lock(void *arg)
 {
 	struct visitor *visitor = arg;
 	sem_wait(&visitor->first_is_in);
-	narrate("thread B", "asks for the lock, and waits");
+	narrate("thread B", "asks for the lock and waits");
 	expect_success(hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = 5000)), "thread B",
 	               "acquire");
 	int64_t took = elapsed_ms() - visitor->released_at;
-	narrate("thread B", "has it, %d ms after A began to release it", (int)took);
-	expect(took >= 0 && took < SLACK_MS, "B gets in right after A's release, not before");
+	narrate("thread B", "holds the lock, %d ms after A began to release it", (int)took);
+	expect(took >= 0 && took < SLACK_MS, "B gets the lock right after A's release, not before");
 	expect_success(hf_lock_release(visitor->lock), "thread B", "release");
-	narrate("thread B", "released it");
+	narrate("thread B", "has released the lock");
 	return NULL;
 }
 
@@ -125,7 +126,7 @@ static void hand_lock_over(hf_client *client)
 	sem_init(&visitor.first_is_in, 0, 0);
 	pthread_create(&thread, NULL, wait_for_the_lock, &visitor);
 	expect_success(hf_lock_acquire(visitor.lock, NULL), "thread A", "acquire");
-	narrate("thread A", "has the lock and works for a second");
+	narrate("thread A", "holds the lock and works for a second");
 	sem_post(&visitor.first_is_in);
 	work_ms(1000);
 	visitor.released_at = elapsed_ms();
@@ -141,15 +142,15 @@ static void expect_count(hf_lock *lock, int64_t wanted)
 {
 	int64_t count = -1;
 	expect_success(hf_lock_hold_count(lock, NULL, &count), "main", "hold_count");
-	narrate("main", "the server counts %d", (int)count);
-	expect(count == wanted, "the server counts as many levels as are open");
+	narrate("main", "the server counts %d levels", (int)count);
+	expect(count == wanted, "the server counts every open level");
 }
 
 static void nest_acquires(hf_client *client)
 {
 	hf_lock *lock = NULL;
 	int locked = -1;
-	puts("\n2. A nested acquire: the lock is free again when the last level is given up.");
+	puts("\n2. Nested acquires: the lock is free when the last level is released.");
 	expect_success(hf_lock_open(client, HF_REENTRANT, "demo:nest", &lock), "demo", "open");
 	expect_success(hf_lock_acquire(lock, NULL), "main", "acquire");
 	expect_success(hf_lock_acquire(lock, NULL), "main", "acquire again");
@@ -169,17 +170,17 @@ static void *take_over(void *arg)
 {
 	struct visitor *visitor = arg;
 	sem_wait(&visitor->first_is_in);
-	narrate("other", "asks for the lock, and waits");
+	narrate("other", "asks for the lock and waits");
 	expect_success(hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = 5000)), "other",
 	               "acquire");
-	narrate("other", "has it: the lease of the first has ended");
+	narrate("other", "holds the lock: the lease of the first holder has expired");
 	work_ms(2000);
 	expect_success(hf_lock_release(visitor->lock), "other", "release");
-	narrate("other", "released it");
+	narrate("other", "has released the lock");
 	return NULL;
 }
 
-/* What a careful holder does: looks before each write, which costs next to nothing. */
+/* A careful holder checks before each write, which costs next to nothing. */
 static void work_carefully(hf_lock *lock, int steps)
 {
 	for (int step = 1; step <= steps; step++) {
@@ -187,8 +188,7 @@ static void work_carefully(hf_lock *lock, int steps)
 		if (left > 0)
 			narrate("slow", "step %d: %d ms left", step, (int)left);
 		else
-			narrate("slow", "step %d: no longer mine, a careful program stops here",
-			        step);
+			narrate("slow", "step %d: lock lost, a careful program stops here", step);
 		work_ms(500);
 	}
 }
@@ -197,32 +197,33 @@ static void lose_lease(hf_client *client)
 {
 	struct visitor visitor = {0};
 	pthread_t thread;
-	puts("\n3. A lease of 1.5 s, and work that takes 2.5 s: warned, told, and reported.");
+	puts("\n3. A lease of 1.5 s, and work that takes 2.5 s: the holder is warned and "
+	     "notified.");
 	expect_success(hf_lock_open(client, HF_REENTRANT, "demo:lease", &visitor.lock), "demo",
 	               "open");
 	sem_init(&visitor.first_is_in, 0, 0);
 	pthread_create(&thread, NULL, take_over, &visitor);
 	expect_success(hf_lock_acquire(visitor.lock, HF_ACQUIRE(.lease_ms = 1500)), "slow",
 	               "acquire");
-	narrate("slow", "has the lock with a fixed lease of 1500 ms");
+	narrate("slow", "holds the lock with a fixed lease of 1500 ms");
 	sem_post(&visitor.first_is_in);
 	work_carefully(visitor.lock, 5);
-	expect(hf_lock_remaining(visitor.lock, NULL) == 0, "nothing remains after the lease");
+	expect(hf_lock_remaining(visitor.lock, NULL) == 0, "no time remains after the lease");
 	int rc = hf_lock_release(visitor.lock);
 	narrate("slow", "releases: %s", hf_strerror(rc));
-	narrate("slow", "details: %s", hf_error_detail());
+	narrate("slow", "detail: %s", hf_error_detail());
 	expect(rc == HF_ELOST, "the release says that the lock was lost");
-	expect(strstr(hf_error_detail(), "now held by") != NULL, "and who has it now");
+	expect(strstr(hf_error_detail(), "now held by") != NULL, "and who holds it now");
 	pthread_join(thread, NULL);
-	expect(at_risk_events >= 1, "an event at risk came before");
-	expect(lost_events == 1, "exactly one event of the loss came");
+	expect(at_risk_events >= 1, "an at-risk event came first");
+	expect(lost_events == 1, "exactly one event reported the loss");
 	sem_destroy(&visitor.first_is_in);
 	hf_lock_close(visitor.lock);
 }
 
-/* ---- 4: a process that dies with the lock ---- */
+/* ---- 4: a holder that is killed ---- */
 
-/* In the child: a client of its own, since those of the parent are not usable here. */
+/* In the child: it needs a client of its own, because the parent's is not usable after a fork. */
 static _Noreturn void hold_until_killed(const char *url, int ready_fd)
 {
 	hf_client *client;
@@ -236,7 +237,7 @@ static _Noreturn void hold_until_killed(const char *url, int ready_fd)
 	                    "open") &&
 	         check_call(hf_lock_acquire(lock, NULL), "child", "acquire");
 	if (ok)
-		narrate("child", "has the lock, renewed by the watchdog, and never releases it");
+		narrate("child", "holds the lock, renewed by the watchdog, and never releases it");
 	if (!ok || write(ready_fd, "!", 1) != 1)
 		_exit(1);
 	for (;;)
@@ -252,7 +253,7 @@ static pid_t start_holder(const char *url)
 	fflush(stdout);
 	pid_t pid = fork();
 	if (pid == 0) {
-		/* It never ends by itself, not even if the story is killed. */
+		/* It does not end on its own, so it must not outlive its parent. */
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		hold_until_killed(url, fds[1]);
 	}
@@ -272,17 +273,17 @@ static void kill_holder(hf_client *client, const char *url)
 	pid_t pid = start_holder(url);
 	work_ms(WATCHDOG_MS + 1000);
 	expect_success(hf_lock_ttl(lock, &ttl), "main", "ttl");
-	narrate("main", "more than one lease later it is still held, for %d ms at least", (int)ttl);
+	narrate("main", "more than one lease later it is still held, for at least %d ms", (int)ttl);
 	expect(ttl > WATCHDOG_MS / 3, "the watchdog has renewed the lock");
 	if (pid > 0) {
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 	}
-	narrate("main", "killed the child with SIGKILL, and asks for the lock");
+	narrate("main", "has killed the child with SIGKILL and asks for the lock");
 	int64_t killed_at = elapsed_ms();
 	expect_success(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 10000)), "main", "acquire");
 	int64_t took = elapsed_ms() - killed_at;
-	narrate("main", "has it, %d ms after the kill", (int)took);
+	narrate("main", "holds the lock, %d ms after the kill", (int)took);
 	expect(took <= WATCHDOG_MS + SLACK_MS, "the lock is free within one lease");
 	expect_success(hf_lock_release(lock), "main", "release");
 	hf_lock_close(lock);
@@ -294,8 +295,8 @@ static int run_story(const char *url)
 {
 	hf_client *client;
 	if (strncmp(url, "zk://", 5) == 0 || strncmp(url, "zks://", 6) == 0) {
-		fputs("demo: what it shows is Redis's and Valkey's; try holdfast run with this "
-		      "URL\n",
+		fputs("holdfast: demo: needs Redis or Valkey; with a ZooKeeper URL, try: holdfast "
+		      "run --url URL NAME -- PROGRAM\n",
 		      stderr);
 		return 64;
 	}
@@ -310,12 +311,13 @@ static int run_story(const char *url)
 	lose_lease(client);
 	kill_holder(client, url);
 	expect_success(hf_client_close(client), "demo", "close");
-	puts(failures ? "\nSomething did not behave." : "\nAll of it behaved as told.");
+	puts(failures ? "\nSomething did not behave as described."
+	              : "\nEverything behaved as described.");
 	fflush(stdout);
 	return failures ? 1 : 0;
 }
 
-/* ---- a server for the demo alone ---- */
+/* ---- a server for the demo ---- */
 
 static char server_dir[200];
 static volatile sig_atomic_t story_pid;
@@ -329,7 +331,7 @@ static int make_server_dir(void)
 		parent = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
 	int n = snprintf(server_dir, sizeof server_dir, "%s/holdfast-demo-XXXXXX", parent);
 	if (n < 0 || (size_t)n >= sizeof server_dir || !mkdtemp(server_dir)) {
-		fprintf(stderr, "demo: cannot make a directory in '%s'\n", parent);
+		fprintf(stderr, "holdfast: demo: cannot create a directory in '%s'\n", parent);
 		return -1;
 	}
 	return setenv("HOLDFAST_EMBEDDED_DIR", server_dir, 1);
@@ -356,7 +358,7 @@ static void pass_signal_on(int signal)
 		kill(story_pid, signal);
 }
 
-/* Whatever happens to the story, this process is there to stop the server after it. */
+/* Whatever happens to the story, this process stays to stop the server. */
 static int run_with_server(void)
 {
 	int status = 1;
@@ -389,7 +391,7 @@ int cli_demo(int argc, char **argv)
 		if (letter == '?')
 			return EXIT_USAGE;
 	if (argc - optind > (settings.url ? 0 : 1)) {
-		cli_complain("demo: one URL at most; see holdfast demo --help");
+		cli_complain("demo: give at most one URL; see holdfast demo --help");
 		return EXIT_USAGE;
 	}
 	const char *url = argc > optind ? argv[optind] : settings.url;

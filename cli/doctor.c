@@ -1,4 +1,4 @@
-/* holdfast doctor: looks for what has cost others months. */
+/* holdfast doctor: checks a server for mistakes that are expensive to find later. */
 #include "doctor.h"
 
 #include <getopt.h>
@@ -43,7 +43,7 @@ void doctor_say(struct doctor *doctor, enum verdict verdict, const char *subject
 	va_start(args, format);
 	int length = vsnprintf(found, sizeof found, format, args);
 	va_end(args);
-	/* Much of it was said by the server. */
+	/* Much of it comes from the server. */
 	cli_write_plain(stdout, found, length < 0 ? 0 : strlen(found));
 	printf("%s%s\n", *remedy ? "; " : "", remedy);
 	doctor->sick = doctor->sick || verdict == BAD;
@@ -72,7 +72,7 @@ static bool fact_is(const struct doctor *doctor, const char *name, const char *v
 	return strcmp(doctor_fact(doctor, name), value) == 0;
 }
 
-/* ---- each look ---- */
+/* ---- the checks ---- */
 
 static void check_version(struct doctor *doctor)
 {
@@ -88,13 +88,13 @@ static void check_version(struct doctor *doctor)
 		           name, version);
 }
 
-/* Only the one server that takes the writes can keep locks. */
+/* Only the primary accepts writes, so only it can keep locks. */
 static void check_role(struct doctor *doctor)
 {
 	doctor->replica = !fact_is(doctor, "role", "master");
 	if (doctor->replica)
 		doctor_say(doctor, BAD, "role", "connect to the primary",
-		           "this server is a replica, which takes no locks");
+		           "this server is a replica, and replicas cannot take locks");
 }
 
 static void check_eviction(struct doctor *doctor)
@@ -103,7 +103,7 @@ static void check_eviction(struct doctor *doctor)
 	bool limited = !fact_is(doctor, "maxmemory", "0");
 	if (strcmp(policy, "noeviction") == 0)
 		doctor_say(doctor, GOOD, "eviction", "",
-		           "noeviction: no lock is dropped to make room");
+		           "noeviction: the server never drops a lock to free memory");
 	else if (limited)
 		doctor_say(doctor, BAD, "eviction", "set maxmemory-policy noeviction",
 		           "%s with maxmemory %s: a full server drops locks that are held", policy,
@@ -111,7 +111,7 @@ static void check_eviction(struct doctor *doctor)
 	else
 		doctor_say(doctor, NOTE, "eviction",
 		           "set maxmemory-policy noeviction before maxmemory",
-		           "%s, harmless only as long as there is no maxmemory", policy);
+		           "%s is harmless only while maxmemory is not set", policy);
 }
 
 static void check_disk(struct doctor *doctor)
@@ -119,31 +119,30 @@ static void check_disk(struct doctor *doctor)
 	bool aof = fact_is(doctor, "aof_enabled", "1");
 	if (fact_is(doctor, "rdb_last_bgsave_status", "err") ||
 	    fact_is(doctor, "aof_last_write_status", "err"))
-		doctor_say(doctor, BAD, "persistence", "look at the server's log and its disk",
-		           "the last write to disk failed: the server may refuse locks");
+		doctor_say(doctor, BAD, "persistence", "check the server's log and its disk",
+		           "the last write to disk failed; the server may refuse locks");
 	else if (aof)
-		doctor_say(doctor, GOOD, "persistence", "", "append-only file is on");
+		doctor_say(doctor, GOOD, "persistence", "", "the append-only file is on");
 	else
 		doctor_say(doctor, NOTE, "persistence", "set appendonly yes if that matters",
-		           "no append-only file: a server that restarts may forget locks, and give "
-		           "one "
-		           "twice");
+		           "there is no append-only file: after a restart the server may have "
+		           "forgotten locks and grant them twice");
 }
 
 static void check_replicas(struct doctor *doctor)
 {
 	if (fact_is(doctor, "connected_slaves", "0"))
 		doctor_say(doctor, NOTE, "replicas",
-		           "add one, and see the guarantees about failover",
-		           "none: while this server is down nobody gets a lock");
+		           "add one, but read about failover in holdfast-guarantees(7)",
+		           "none: while this server is down, nobody gets a lock");
 	else
 		doctor_say(doctor, NOTE, "replicas",
-		           "a red lock on independent servers does not have this",
-		           "%s: a failover may forget the latest locks, and give one twice",
+		           "if that matters, use a red lock on independent servers",
+		           "%s: a failover may forget the latest locks and grant them twice",
 		           doctor_fact(doctor, "connected_slaves"));
 }
 
-void doctor_check_clock(struct doctor *doctor, const char *who_compares)
+void doctor_check_clock(struct doctor *doctor, const char *consequence)
 {
 	int64_t server = strtoll(doctor_fact(doctor, "time_us"), NULL, 10);
 	int64_t apart = (server - doctor->local_us) / 1000;
@@ -151,15 +150,16 @@ void doctor_check_clock(struct doctor *doctor, const char *who_compares)
 	if (server == 0)
 		return;
 	if (near)
-		doctor_say(doctor, GOOD, "clock", "", "%+" PRId64 " ms from this host's", apart);
+		doctor_say(doctor, GOOD, "clock", "", "%+" PRId64 " ms from this host's clock",
+		           apart);
 	else
 		doctor_say(doctor, NOTE, "clock", "synchronise both hosts (NTP)",
-		           "%+" PRId64 " ms from this host's: %s", apart, who_compares);
+		           "%+" PRId64 " ms from this host's clock: %s", apart, consequence);
 }
 
-/* ---- a lock, taken and fought for ---- */
+/* ---- trying locks ---- */
 
-/* Notes the first failure: what follows may clear its detail. */
+/* Keeps the first failure, because later calls may clear its detail. */
 static int note_failure(struct doctor *doctor, int before, int rc)
 {
 	if (!before && rc)
@@ -167,7 +167,7 @@ static int note_failure(struct doctor *doctor, int before, int rc)
 	return before ? before : rc;
 }
 
-/* Somebody else asks for a lock that is held. */
+/* Another client waits for a lock that is held. */
 static int contend_for(hf_client *other, hf_kind kind, const char *name, int64_t wait_ms)
 {
 	hf_lock *lock;
@@ -181,7 +181,7 @@ static int contend_for(hf_client *other, hf_kind kind, const char *name, int64_t
 	return rc == HF_ETIMEDOUT ? 0 : rc;
 }
 
-/* What the rights of this user allow; 0 or an error. */
+/* Tries what the rights of this user allow; returns 0 or an error. */
 static int try_lock(struct doctor *doctor, hf_client *const clients[2], hf_kind kind,
                     const char *name, int64_t wait_ms)
 {
@@ -206,7 +206,7 @@ static void report_denied(struct doctor *doctor, const char *detail)
 	doctor_say(doctor, BAD, "rights", line, "%s", detail);
 }
 
-/* Those who fight are of two clients: one alone settles it without the server. */
+/* Two clients compete, because one alone would settle it without the server. */
 int doctor_try_locks(struct doctor *doctor, hf_client *client, int64_t wait_ms)
 {
 	static const hf_kind kinds[] = {HF_FAIR, HF_READ, HF_WRITE, HF_REENTRANT};
@@ -221,7 +221,7 @@ int doctor_try_locks(struct doctor *doctor, hf_client *client, int64_t wait_ms)
 	return rc;
 }
 
-/* A message that may not be published fails no call; the library logs it. */
+/* If a message cannot be published, no call fails, but the library logs it. */
 static void note_warning(void *arg, hf_log_level level, const char *line)
 {
 	struct doctor *doctor = arg;
@@ -231,8 +231,7 @@ static void note_warning(void *arg, hf_log_level level, const char *line)
 
 static void check_rights(struct doctor *doctor, hf_client *client)
 {
-	int rc =
-		hf_client_fd(client) < 0 ? HF_ESYSTEM : 0; /* from here on lines come by dispatch */
+	int rc = hf_client_fd(client) < 0 ? HF_ESYSTEM : 0; /* from now on logs come by dispatch */
 	rc = note_failure(doctor, 0, rc);
 	doctor->warning[0] = 0;
 	if (!rc)
@@ -242,12 +241,12 @@ static void check_rights(struct doctor *doctor, hf_client *client)
 		report_denied(doctor, doctor->warning);
 	else if (!rc)
 		doctor_say(doctor, GOOD, "rights", "",
-		           "scripts run, messages are published and heard, locks were taken and "
-		           "released");
+		           "scripts run, messages are published and received, locks were taken "
+		           "and released");
 	else if (rc == HF_EDENIED)
 		report_denied(doctor, doctor->why);
 	else
-		doctor_say(doctor, BAD, "lock", "nobody gets one before that is mended", "%s: %s",
+		doctor_say(doctor, BAD, "lock", "nobody gets a lock until this is fixed", "%s: %s",
 		           hf_strerror(rc), doctor->why);
 }
 
@@ -274,7 +273,7 @@ static int examine_redis(struct doctor *doctor, hf_client *client)
 	check_eviction(doctor);
 	check_disk(doctor);
 	check_replicas(doctor);
-	doctor_check_clock(doctor, "fair queues and permits shared with Java compare them");
+	doctor_check_clock(doctor, "fair locks and permits shared with Java compare the clocks");
 	if (!doctor->replica)
 		check_rights(doctor, client);
 	return doctor->sick;
@@ -291,7 +290,8 @@ int cli_doctor(int argc, char **argv)
 		if (letter == '?')
 			return EXIT_USAGE;
 	if (argc != optind) {
-		cli_complain("doctor: takes no words; see holdfast doctor --help");
+		cli_complain("doctor: unexpected argument '%s'; see holdfast doctor --help",
+		             argv[optind]);
 		return EXIT_USAGE;
 	}
 	int rc =

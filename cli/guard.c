@@ -1,4 +1,4 @@
-/* The guard process: starts the command, and sees to it that nothing of it outlives the lock. */
+/* The guard process: starts the command, and makes sure that no part of it outlives the lock. */
 #include "guard.h"
 
 #include "cli.h"
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FLUSH_MS 100 /* at the end, for output that nobody takes */
+#define FLUSH_MS 100 /* how long to wait at the end for output that nobody reads */
 
 int64_t guard_clock(void)
 {
@@ -54,7 +54,7 @@ int guard_receive(const struct guard *guard, struct guard_message *ret_message)
 bool guard_prepare(const struct guard_plan *plan, const struct guard_message *go)
 {
 	const char *end = go->text + go->length;
-	(void)unsetenv("HOLDFAST_TOKEN"); /* that of an outer lock would be taken for ours */
+	(void)unsetenv("HOLDFAST_TOKEN"); /* that of an outer lock could be mistaken for ours */
 	for (const char *at = go->text; at < end; at += strlen(at) + 1) {
 		char *variable = strdup(at);
 		if (!variable || putenv(variable))
@@ -77,21 +77,21 @@ int64_t guard_next_pause(int64_t pause_ms)
 /* ---- in the guard ---- */
 
 struct here {
-	struct guard up; /* the way to holdfast */
+	struct guard up; /* the connection to holdfast */
 	const struct guard_plan *plan;
-	struct tree tree; /* all below us */
+	struct tree tree; /* our descendants */
 	pid_t child;      /* 0 before it is started */
-	bool child_left;  /* it was waited for: its number may be another's by now */
-	bool end_unsent;  /* of the child: holdfast takes no messages now, since it is stopped */
-	int end_status;   /* what is to be reported then */
+	bool child_left;  /* it was waited for, so its pid may be another's by now */
+	bool end_unsent;  /* holdfast is stopped and takes no messages: it must still learn that */
+	int end_status;   /* the child has ended with this status */
 	bool orphaned;    /* holdfast is gone */
-	bool killing;     /* all of the tree, until nothing lives */
-	int64_t pause_ms; /* between looks at it */
+	bool killing;     /* the whole tree, until nothing is alive */
+	int64_t pause_ms; /* between two attempts to kill it */
 	int signals;
-	int report; /* ends when the child has become the command; -1 then */
+	int report; /* closed when the child has become the command; -1 then */
 };
 
-/* Never waits for holdfast, which may be stopped while there is something to kill; false then. */
+/* Does not wait for holdfast, which may be stopped while we must kill; false: not sent. */
 static bool try_send(const struct here *here, enum guard_message_type type, int number)
 {
 	const struct guard_message message = {.type = type, .number = number};
@@ -100,7 +100,7 @@ static bool try_send(const struct here *here, enum guard_message_type type, int 
 	       errno != EAGAIN;
 }
 
-/* Only where nothing can be missed meanwhile. */
+/* May wait for holdfast; used only when nothing can be missed in the meantime. */
 static void send_up(const struct here *here, enum guard_message_type type, int number)
 {
 	struct guard_message message = {.type = type, .number = number};
@@ -122,7 +122,7 @@ static _Noreturn void leave(const struct here *here)
 	_exit(0);
 }
 
-/* The command leads the terminal's foreground only if that is still its caller's. */
+/* The command leads the terminal's foreground only if its caller still did. */
 static void join_group(const struct guard_plan *plan)
 {
 	if (!plan->own_group) {
@@ -135,8 +135,8 @@ static void join_group(const struct guard_plan *plan)
 }
 
 /*
- * From now on what the terminal sends to the group gets here too. Holdfast passes on what came before,
- * while all signals wait here: so none is lost, and none counts twice.
+ * From now on signals that the terminal sends to the group reach this process too. Holdfast passes
+ * on the earlier ones while all signals are blocked here, so none is lost and none counts twice.
  */
 static void wait_at_gate(const struct here *here)
 {
@@ -150,7 +150,7 @@ static void wait_at_gate(const struct here *here)
 		_exit(127); /* holdfast is gone */
 }
 
-/* In the child, up to its own program; nothing of ours is left in it then. */
+/* In the child, until it executes the command's program. */
 static _Noreturn void become_command(const struct here *here, const struct guard_message *go,
                                      int report_fd)
 {
@@ -197,7 +197,7 @@ static void start_command(struct here *here, const struct guard_message *go)
 	here->report = report[0];
 }
 
-/* The start has succeeded when the report ends without a word. */
+/* The command has started when the pipe is closed without an error in it. */
 static void read_report(struct here *here)
 {
 	int error = 0;
@@ -216,7 +216,7 @@ static void read_report(struct here *here)
 	leave(here);
 }
 
-/* Takes what has ended; the end of everything is the end of the guard. */
+/* Waits for processes that have ended; when none is left, the guard ends too. */
 static void reap(struct here *here)
 {
 	struct signalfd_siginfo info;
@@ -227,7 +227,7 @@ static void reap(struct here *here)
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
 		bool stopped = WIFSTOPPED(status);
 		if (!stopped)
-			here->pause_ms = 0; /* killing gets on */
+			here->pause_ms = 0; /* killing makes progress */
 		if (pid != here->child || here->child_left)
 			continue;
 		if (stopped) {
@@ -240,7 +240,7 @@ static void reap(struct here *here)
 	send_end(here);
 	if (pid >= 0 || errno != ECHILD || !here->child)
 		return;
-	/* Nothing lives that could be missed now. */
+	/* Nothing is alive, so nothing can be missed while holdfast is waited for. */
 	cgroup_remove(&here->up.shared->cgroup);
 	if (here->end_unsent)
 		send_up(here, GUARD_ENDED, here->end_status);
@@ -252,7 +252,7 @@ static void kill_tree(struct here *here)
 {
 	cgroup_kill(&here->up.shared->cgroup);
 	if (!here->child_left)
-		(void)kill(here->child, SIGKILL); /* should there be no /proc to look into */
+		(void)kill(here->child, SIGKILL); /* in case /proc is missing */
 	for (int i = 0; i < TREE_SWEEPS && tree_kill_children(&here->tree) > 0; i++)
 		if (here->report < 0)
 			reap(here);
@@ -289,7 +289,7 @@ static void check_time(struct here *here)
 	here->killing = true;
 }
 
-/* Never sleeps past the moment, which holdfast moves on; an old one only means a look too many. */
+/* Never sleeps past the kill time. Holdfast moves it later; waking at an old one does no harm. */
 static int sleep_ms(const struct here *here)
 {
 	int64_t at = atomic_load(&here->up.shared->kill_at);

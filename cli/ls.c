@@ -1,4 +1,4 @@
-/* holdfast ls and who: every lock on the server, whoever took it. */
+/* holdfast ls and who: every lock on the server, no matter which program took it. */
 #include "cli.h"
 
 #include <getopt.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BATCH 1000 /* rows that share their widths */
+#define BATCH 1000 /* rows that share their column widths */
 
 enum { JSON = CLI_OWN, KIND };
 enum { NAME, LOCK_KIND, TTL, TOKEN, COUNT, HOST, PID, COMMAND, OWNER, COLUMNS };
@@ -19,7 +19,7 @@ static const struct {
                       {"TOKEN", true}, {"COUNT", true},    {"HOST", false},
                       {"PID", true},   {"COMMAND", false}, {"OWNER", false}};
 
-/* Rows wait here until enough are known to choose the widths; they only ever grow. */
+/* Rows are collected here until their widths are known; widths only ever grow. */
 struct table {
 	char *cells[BATCH][COLUMNS];
 	size_t rows;
@@ -30,9 +30,9 @@ struct table {
 struct list {
 	struct cli_settings settings;
 	bool json;
-	bool number; /* of --kind semaphore */
-	size_t n;    /* locks told so far */
-	bool held;   /* one of them, by anyone */
+	bool number; /* --kind semaphore was given */
+	size_t n;    /* locks printed so far */
+	bool held;   /* at least one of them is held */
 	bool no_memory;
 	struct table table;
 };
@@ -51,7 +51,7 @@ static const struct option ls_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* One NAME or at most one PATTERN is to be left. */
+/* One NAME must follow the options of who, at most one PATTERN those of ls. */
 static int read_options(int argc, char **argv, const struct option *options, struct list *list)
 {
 	bool who = options == who_options;
@@ -66,14 +66,14 @@ static int read_options(int argc, char **argv, const struct option *options, str
 			continue;
 		list->number = strcmp(optarg, "semaphore") == 0;
 		if (!list->number) {
-			cli_complain("who --kind: only semaphore; other kinds are found by "
-			             "themselves");
+			cli_complain("who: --kind can only be semaphore; other kinds are found "
+			             "without it");
 			return EXIT_USAGE;
 		}
 	}
 	if (argc - optind > 1 || (who && argc - optind != 1)) {
-		cli_complain(who ? "who: one NAME is needed; see holdfast who --help"
-		                 : "ls: one PATTERN at most; see holdfast ls --help");
+		cli_complain(who ? "who: give exactly one NAME; see holdfast who --help"
+		                 : "ls: give at most one PATTERN; see holdfast ls --help");
 		return EXIT_USAGE;
 	}
 	return 0;
@@ -95,7 +95,7 @@ static void json_number(const char *name, int64_t number, bool known)
 		printf(",\"%s\":null", name);
 }
 
-/* No more than 200 of each are told; that there are others must not be kept silent. */
+/* The library returns at most 200 of each; the number of the others must be shown. */
 static void json_left_out(const char *name, size_t n, size_t shown)
 {
 	if (n > shown)
@@ -117,7 +117,7 @@ static void json_holder(const hf_info *info, size_t i)
 	putchar('}');
 }
 
-/* Whoever wants to lead, in order and the leader first, and what each says of itself. */
+/* All candidates in order, the leader first, and what each says about itself. */
 static void json_participants(const hf_info *info)
 {
 	size_t leaders = 0;
@@ -220,7 +220,7 @@ static void print_table(struct table *table)
 	table->rows = 0;
 }
 
-/* A text of others, made safe; "-" for none. */
+/* Makes text from others safe to print; "-" stands for no text. */
 static char *make_cell(const char *text, size_t length)
 {
 	char *cell = NULL;
@@ -275,7 +275,7 @@ static void add_holder(struct list *list, const hf_info *info, size_t i)
 	                                     hf_info_text(info, i), hf_info_owner(info, i)});
 }
 
-/* A row without a holder: who waits, or how many are not told. */
+/* A row that is not a holder: a waiter, or the number of those left out. */
 static void add_note(struct list *list, const hf_info *info, const char *kind, const char *text,
                      const char *owner)
 {
@@ -325,7 +325,7 @@ static int finish_list(struct list *list, int rc)
 	if (list->json)
 		puts(list->n ? "\n]" : "]");
 	if (!rc && list->no_memory) {
-		cli_complain("no memory for all of the list; try a narrower pattern");
+		cli_complain("out of memory: the list is incomplete; try a narrower pattern");
 		rc = EXIT_SYSTEM;
 	}
 	return rc;
@@ -348,7 +348,7 @@ int cli_ls(int argc, char **argv)
 	return rc;
 }
 
-/* The number of a semaphore or latch; 0, or an error of the library. */
+/* Reads the number of a semaphore or latch; returns 0 or a library error. */
 static int read_number(hf_client *client, const char *name, int64_t *ret_number)
 {
 	hf_semaphore *semaphore;
@@ -360,7 +360,7 @@ static int read_number(hf_client *client, const char *name, int64_t *ret_number)
 	return rc;
 }
 
-/* A bare number on the server: nothing marks it as what it is, so it must be asked for. */
+/* Nothing marks a bare number on the server as a semaphore, so the user must say that it is one. */
 static int show_number(struct list *list, hf_client *client, const char *name)
 {
 	int64_t available;
@@ -382,7 +382,10 @@ static int show_number(struct list *list, hf_client *client, const char *name)
 	return 0;
 }
 
-/* Nothing was found: there is no key, or it is something else. 0 or the exit status, told. */
+/*
+ * Nothing was found: the key is missing, or is something else. Returns 0, or the exit status with
+ * an error.
+ */
 static int explain_absence(hf_client *client, const char *name)
 {
 	hf_lock *lock;
@@ -394,13 +397,13 @@ static int explain_absence(hf_client *client, const char *name)
 		hf_lock_close(lock);
 	}
 	if (rc == HF_ECONFLICT && read_number(client, name, &number) == 0) {
-		cli_complain("%s: a number, and nobody is known to hold a part of it; --kind "
-		             "semaphore shows it",
+		cli_complain("%s: a number without known holders; to read it as a semaphore, add "
+		             "--kind semaphore",
 		             name);
 		return EXIT_NOT_ACQUIRED;
 	}
 	if (rc == HF_ECONFLICT) {
-		cli_complain("%s: the key is no lock", name);
+		cli_complain("%s: the key is not a lock", name);
 		return EXIT_NO_LOCK;
 	}
 	return rc ? cli_report_failure(rc) : 0;
@@ -413,8 +416,8 @@ static int show_one(struct list *list, hf_client *client, const char *name)
 	if (rc)
 		return rc;
 	if (list->number && cli_is_zookeeper(&list->settings)) {
-		cli_complain(
-			"who --kind: not on ZooKeeper, where all kinds are found by themselves");
+		cli_complain("who: --kind is not needed on ZooKeeper, where every kind is found "
+		             "without it");
 		return EXIT_USAGE;
 	}
 	rc = hf_client_inspect(client, name, print, list);
@@ -430,7 +433,7 @@ int cli_who(int argc, char **argv)
 	static struct list list;
 	hf_client *client;
 	int rc = read_options(argc, argv, who_options, &list);
-	/* A wrong name is told before anyone is asked. */
+	/* Lazy, so that a bad name is reported before the server is needed. */
 	if (!rc)
 		rc = cli_open(&list.settings, &(hf_client_options){.lazy = 1}, &client);
 	if (rc)

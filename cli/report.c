@@ -1,4 +1,4 @@
-/* What run tells: events as JSON, a line while it waits, and the command of --on-lost. */
+/* What run reports: events as JSON, a line while it waits, and the command of --on-lost. */
 #include "run.h"
 
 #include "out.h"
@@ -12,15 +12,15 @@
 #include <unistd.h>
 
 #define SILENT_MS 400  /* a wait this short is not worth a line */
-#define ASK_MS    2000 /* between questions who holds the lock */
-#define FLUSH_MS  50   /* at the end, for output that nobody takes */
+#define ASK_MS    2000 /* between two queries for the holder */
+#define FLUSH_MS  50   /* how long to wait at the end for output that nobody reads */
 #define LINE_SIZE 4096
 
-/* ---- where it goes ---- */
+/* ---- streams ---- */
 
-static struct out errors, status; /* status: of --status-fd */
-static struct out *events;        /* one of them */
-static unsigned long dropped;     /* events, since the last one that got through */
+static struct out errors, status; /* `status` is for --status-fd */
+static struct out *events;        /* one of the two */
+static unsigned long dropped;     /* events dropped since the last one that was written */
 
 void report_open(const struct run_options *options)
 {
@@ -73,15 +73,15 @@ void report_event(const struct run_options *options, const char *event, const st
 	free(text);
 }
 
-/* ---- who holds it ---- */
+/* ---- the holder ---- */
 
-/* The question may take as long as the server likes, so a thread asks it while the loop goes on. */
+/* The query may take as long as the server likes, so a thread makes it while the loop continues. */
 static struct {
 	pthread_t thread;
 	pthread_mutex_t mutex;
-	bool started; /* only the loop looks at it */
+	bool started; /* used by the loop only */
 	bool running; /* mutex held */
-	char *answer; /* mutex held; NULL: none yet */
+	char *answer; /* mutex held; NULL: not answered yet */
 	int64_t asked_at;
 	hf_client *client;
 	const char *name;
@@ -147,7 +147,7 @@ void report_close(void)
 	question.answer = NULL;
 }
 
-/* Puts the question again if the last answer is old, unless the server is still at it. */
+/* Queries again if the last answer is old, unless the last query is still in flight. */
 static void ask_again_if_due(const struct run_options *options, const struct run_hold *hold,
                              int64_t waited_ms)
 {
@@ -157,7 +157,7 @@ static void ask_again_if_due(const struct run_options *options, const struct run
 		question.running = true;
 	pthread_mutex_unlock(&question.mutex);
 	if (busy)
-		return; /* or no thread could be made, which is no reason to disturb the wait */
+		return; /* or a thread could not be started, which must not disturb the wait */
 	if (question.started)
 		(void)pthread_join(question.thread, NULL);
 	question.asked_at = waited_ms;
@@ -168,7 +168,7 @@ static void ask_again_if_due(const struct run_options *options, const struct run
 
 /* ---- the line ---- */
 
-/* The bytes of a text that fit into so many columns; a character counts as one. */
+/* Returns how many bytes of a text fit into this many columns; each character counts as one. */
 static size_t fit_columns(const char *text, size_t columns)
 {
 	size_t at = 0;
@@ -206,7 +206,7 @@ void report_waiting(const struct run_options *options, struct run_hold *hold, in
 {
 	char *text = NULL;
 	size_t length = 0;
-	/* A terminal that was stopped gets the newest line when it goes on, not all of them. */
+	/* A terminal that was stopped then shows the newest line only, not all that were due. */
 	if (waited_ms < SILENT_MS || !may_draw(options) || !out_is_idle(&errors))
 		return;
 	ask_again_if_due(options, hold, waited_ms);
@@ -231,7 +231,7 @@ void report_end_waiting(void)
 	line_shown = false;
 }
 
-/* ---- a loss ---- */
+/* ---- a lost lock ---- */
 
 static _Noreturn void become_on_lost(const struct run_options *options,
                                      const struct guard_plan *plan)
@@ -250,6 +250,7 @@ pid_t report_start_on_lost(const struct run_options *options, const struct guard
 	if (pid == 0)
 		become_on_lost(options, plan);
 	if (pid > 0)
-		(void)setpgid(pid, pid); /* whoever of us is first */
+		(void)setpgid(pid,
+		              pid); /* parent and child both do this, as either may run first */
 	return pid;
 }

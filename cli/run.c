@@ -1,8 +1,8 @@
 /*
- * holdfast run and elect: a command under a lock or as the leader, and never beyond it.
+ * holdfast run and elect: run a command under a lock or as the leader, and never without it.
  *
- * What is done in which order, from the first attempt to get the lock to its release. The lock is renewed
- * by the library; watch.c decides when the command has to stop.
+ * The order of events, from the first attempt to get the lock to its release. The library renews
+ * the lock; supervise.c decides when the command must stop.
  */
 #include "supervise.h"
 
@@ -16,11 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define RETRY_MS      50    /* between tries to give a permit back */
-#define CLOSE_SOON_MS 100   /* for the client's end, after a signal */
+#define RETRY_MS      50    /* between attempts to give a permit back */
+#define CLOSE_SOON_MS 100   /* for closing the client after a signal */
 #define ON_LOST_MS    10000 /* for the command of --on-lost */
-#define KILL_MS       20    /* between tries to kill that */
-#define GIVE_UP_MS    2000  /* to do so */
+#define KILL_MS       20    /* between attempts to kill that command */
+#define GIVE_UP_MS    2000  /* after which these attempts end */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -39,7 +39,7 @@ static void wait_splay(struct run *run)
 		supervise_wait(run, until - guard_clock());
 }
 
-/* Waits for the end of a call that was started; rc is what the start said. */
+/* Waits until a call has finished; rc is what starting it returned. */
 static int await_call(struct run *run, int rc)
 {
 	while (!rc && !run->hold.finished && !run->got_signal)
@@ -47,7 +47,9 @@ static int await_call(struct run *run, int rc)
 	return rc ? rc : run->hold.finished ? run->hold.result : HF_ECANCELLED;
 }
 
-/* 0, or the exit status. Whoever thinks of another number than the one that is stored is announced so. */
+/*
+ * Returns 0, or the exit status: a number of permits that differs from the stored one is an error.
+ */
 static int agree_on_permits(struct run *run)
 {
 	int rc = 0;
@@ -62,7 +64,7 @@ static int agree_on_permits(struct run *run)
 	return run->hold.zookeeper ? 0 : run_hold_check_permits(&run->hold, &run->options);
 }
 
-/* A session is agreed upon with the servers, and may turn out shorter than wished for. */
+/* The servers may agree to a shorter session than we asked for. */
 static void check_lease(struct run *run)
 {
 	int64_t lease = run_hold_lease(&run->hold);
@@ -74,7 +76,7 @@ static void check_lease(struct run *run)
 	run->tick_ms = least(SUPERVISE_TICK_MS, (fixed ? least(fixed, lease) : lease) / 10);
 }
 
-/* The call itself goes on to its end, also when a signal has cancelled it. */
+/* The call is always waited for, even if a signal has cancelled it. */
 static void wait_for_lock(struct run *run, int64_t begun)
 {
 	bool announced = false;
@@ -93,7 +95,10 @@ static void wait_for_lock(struct run *run, int64_t begun)
 	report_end_waiting();
 }
 
-/* Whether the lock was got, else the exit status, which may be any; got it may be after a signal too. */
+/*
+ * False: not acquired, and the exit status, which may be 0. The lock may be acquired despite a
+ * signal.
+ */
 static bool acquire_lock(struct run *run, int *ret_status)
 {
 	const struct run_options *options = &run->options;
@@ -125,7 +130,7 @@ static void add_variable(struct guard_message *go, const char *name, const char 
 		go->length += length + 1;
 }
 
-/* What the command may know of its lock. */
+/* The environment variables that describe the lock to the command. */
 static void fill_variables(const struct run *run, struct guard_message *go)
 {
 	char text[RUN_NAME_SIZE];
@@ -150,11 +155,11 @@ static void start_and_watch(struct run *run)
 	supervise_command(run, &go);
 }
 
-/* Without a command: until the end of input, a signal, its time, or a request. */
+/* Without a command: until the end of input, a signal, --max-hold, or a revocation. */
 static void hold_without_command(struct run *run)
 {
 	run->input = STDIN_FILENO;
-	while (run->input >= 0 && !run->got_signal && run->reason == GOES_ON) {
+	while (run->input >= 0 && !run->got_signal && run->reason == NOT_STOPPED) {
 		enum stop_reason why;
 		supervise_check_lock(run);
 		int64_t go_at = supervise_stop_at(run, &why);
@@ -173,14 +178,14 @@ static void hold_without_command(struct run *run)
 static void hold_at_least(struct run *run)
 {
 	int64_t until = run->acquired_at + run->options.at_least_ms;
-	while (guard_clock() < until && !run->got_signal && !run->hold.asked &&
+	while (guard_clock() < until && !run->got_signal && !run->hold.revoked &&
 	       !run_hold_is_lost(&run->hold))
 		supervise_wait(run, least(until - guard_clock(), run->tick_ms));
 }
 
 /*
- * Tried until the lock has ended by itself, or somebody does not want to wait for that. The library
- * does it for locks; for permits it is done here.
+ * Retries until the lock has expired, or a signal says that nobody wants to wait for that. For
+ * locks the library retries on its own; for permits it is done here.
  */
 static int try_release(struct run *run)
 {
@@ -189,7 +194,7 @@ static int try_release(struct run *run)
 	for (;;) {
 		int64_t left = run->valid_until - guard_clock();
 		int rc = await_call(run, run_hold_release(&run->hold, left > 1000 ? left : 1000));
-		/* It was there when the answer got lost, so that release has removed it. */
+		/* It existed when the reply was lost, so that release has removed it. */
 		if (unsure && (rc == HF_ELOST || rc == HF_ENOTHELD))
 			return 0;
 		bool again = rc == HF_EUNKNOWN || rc == HF_EUNREACHABLE;
@@ -201,20 +206,21 @@ static int try_release(struct run *run)
 	}
 }
 
-/* 0, or the exit status. */
+/* Returns 0, or the exit status. */
 static int release_lock(struct run *run)
 {
 	int rc = try_release(run);
 	const char *detail = run->hold.detail;
 	if (rc == HF_ELOST || rc == HF_ENOTHELD) {
-		if (run->reason == GOES_ON)
+		if (run->reason == NOT_STOPPED)
 			cli_complain("%s: %s", run->options.name, detail);
 		return EXIT_LOST;
 	}
 	if (rc) {
 		report_event(&run->options, "release-unconfirmed", NULL, NULL);
-		cli_complain("%s: release not confirmed, the lock ends with its lease%s%s",
-		             run->options.name, *detail ? ": " : "", detail);
+		cli_complain(
+			"%s: the release was not confirmed; the lock expires with its lease%s%s",
+			run->options.name, *detail ? ": " : "", detail);
 		return EXIT_UNCONFIRMED;
 	}
 	report_event(&run->options, "released", NULL, NULL);
@@ -227,7 +233,7 @@ static int report_failed_start(const char *program, int error)
 	return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
 }
 
-/* Holdfast becomes the command: the lock ends by itself. */
+/* Holdfast becomes the command, so the lock expires with its lease. */
 static int become_command(struct run *run)
 {
 	struct guard_message go = {0};
@@ -246,7 +252,7 @@ static int find_status(const struct run *run)
 {
 	if (run->reason == BY_MAX_HOLD)
 		return EXIT_MAX_HOLD;
-	if (run->reason != GOES_ON)
+	if (run->reason != NOT_STOPPED)
 		return EXIT_LOST;
 	if (run->cannot)
 		return report_failed_start(run->options.command[0], run->cannot);
@@ -257,17 +263,17 @@ static int find_status(const struct run *run)
 
 static void report_reason(const struct run *run)
 {
-	const char *ran = run->options.command ? "; what ran under it was stopped" : "";
+	const char *ran = run->options.command ? "; the command was stopped" : "";
 	if (run->reason == BY_GUARD)
 		cli_complain("%s: the guard process was killed%s", run->options.name, ran);
-	else if (run->reason == BY_REQUEST)
-		cli_complain("%s: somebody asked for the lock%s", run->options.name, ran);
+	else if (run->reason == BY_REVOCATION)
+		cli_complain("%s: someone asked for the lock%s", run->options.name, ran);
 	else
 		cli_complain("%s: the lock was %s%s", run->options.name,
 		             run_hold_is_lost(&run->hold) ? "lost" : "at risk", ran);
 }
 
-/* Signals are passed on to it, as to any command. */
+/* Signals are passed on to it, as to the command itself. */
 static void run_on_lost(struct run *run)
 {
 	static struct tree_reports reports;
@@ -284,7 +290,7 @@ static void run_on_lost(struct run *run)
 		if (over)
 			tree_signal(&tree, SIGKILL);
 		if (guard_clock() >= until + GIVE_UP_MS)
-			return; /* it does not hold a lock */
+			return; /* it does not run under a lock, so it may live on */
 		supervise_wait(run, over ? KILL_MS : until - guard_clock());
 	}
 }
@@ -293,7 +299,7 @@ static int finish_run(struct run *run)
 {
 	char more[64];
 	int status = find_status(run);
-	bool lost = status == EXIT_LOST && run->reason != GOES_ON;
+	bool lost = status == EXIT_LOST && run->reason != NOT_STOPPED;
 	if (lost)
 		report_reason(run);
 	snprintf(more, sizeof more, "\"status\":%d", status);
@@ -343,12 +349,12 @@ static int open_and_run(struct run *run)
 		wait_splay(run);
 	if (!rc)
 		rc = run->got_signal ? 128 + run->got_signal : run_under_lock(run);
-	/* What the library has to say to the server is on its way by then, if there is one. */
+	/* By then the library has sent what it had to send, if there is a connection. */
 	(void)run_hold_close(&run->hold, run->hurry ? CLOSE_SOON_MS : CLI_CLOSE_MS);
 	return rc;
 }
 
-/* Where the caller closed one of the first three, no descriptor of ours may take its place. */
+/* If the caller closed stdin, stdout or stderr, no descriptor of ours may take its number. */
 static void fill_standard_descriptors(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
@@ -358,7 +364,7 @@ static void fill_standard_descriptors(void)
 
 static int run_line(int argc, char **argv, enum run_form form)
 {
-	static struct run run = {.input = -1, .asked_at = SUPERVISE_NEVER};
+	static struct run run = {.input = -1, .revoked_at = SUPERVISE_NEVER};
 	run.guard.fd = -1;
 	int rc = run_read_options(argc, argv, form, &run.options);
 	if (rc)
@@ -370,7 +376,7 @@ static int run_line(int argc, char **argv, enum run_form form)
 	if (run.options.command && !run.options.no_fork) {
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 		if (run.signals < 0 || guard_start(&run.guard, &run.plan)) {
-			cli_complain("cannot start a process: %s", strerror(errno));
+			cli_complain("cannot start the guard process: %s", strerror(errno));
 			return EXIT_SYSTEM;
 		}
 	}

@@ -1,4 +1,4 @@
-/* The hold of run: a lock, or a permit, behind one face. */
+/* The hold of run: a lock or a permit, with one interface for both. */
 #include "aside.h"
 #include "run.h"
 
@@ -16,14 +16,14 @@ static void on_call_done(void *arg, int result, int64_t number, const char *text
 		snprintf(hold->id, sizeof hold->id, "%s", text);
 }
 
-/* That there is an event wakes the loop, which looks at the hold by itself; requests are only told. */
+/* An event only has to wake the loop, which checks the hold anyway; revocations must be noted. */
 static void on_event(void *arg, const hf_event *event)
 {
 	struct run_hold *hold = arg;
-	hold->asked = hold->asked || hf_event_state(event) == HF_REVOKED;
+	hold->revoked = hold->revoked || hf_event_state(event) == HF_REVOKED;
 }
 
-/* Only the program's name, as arguments carry secrets, unless all of it was asked for. */
+/* Only the program's name, because arguments may contain secrets, unless --show-args is given. */
 static void describe_command(const struct run_options *options, char *ret_text, size_t size)
 {
 	if (!options->command) {
@@ -41,15 +41,15 @@ static void describe_command(const struct run_options *options, char *ret_text, 
 		                         word == options->command ? "" : " ", *word);
 }
 
-/* What only one of the servers has. */
+/* Some options exist on one kind of server only. */
 static int check_server(const struct run_hold *hold, const struct run_options *options)
 {
 	const char *why = NULL;
 	if (hold->zookeeper && options->how == RUN_PERMITS && !options->permits)
-		why = "--kind semaphore: on ZooKeeper nothing says how many permits there are; "
-		      "--permits N does";
+		why = "--kind semaphore requires --permits N: ZooKeeper does not store how many "
+		      "permits there are";
 	if (!hold->zookeeper && options->revocable)
-		why = "--revocable: only on ZooKeeper can a lock be asked for";
+		why = "--revocable is available on ZooKeeper only";
 	if (why)
 		cli_complain("%s", why);
 	return why ? EXIT_USAGE : 0;
@@ -70,7 +70,7 @@ static int open_handles(struct run_hold *hold, const struct run_options *options
 	             : hf_lock_open(hold->client, options->kind, options->name, &hold->lock);
 	if (rc)
 		return cli_report_failure(rc);
-	/* Asked for once: asking makes it readable. */
+	/* Fetched only once, because fetching it makes it readable. */
 	hold->fd = hf_client_fd(hold->client);
 	return hold->fd < 0 ? cli_report_failure(hold->fd) : 0;
 }
@@ -78,7 +78,10 @@ static int open_handles(struct run_hold *hold, const struct run_options *options
 int run_hold_open(struct run_hold *hold, const struct run_options *options)
 {
 	char text[256];
-	/* Lazy: the first thing sent is the request for the lock, and signals are heard from the start. */
+	/*
+	 * Lazy: the first thing sent is the ask for the lock, and signals are handled from the
+	 * start.
+	 */
 	hf_client_options client = {.watchdog_ms = options->watchdog_ms,
 	                            .describe = text,
 	                            .lazy = 1,
@@ -93,7 +96,7 @@ int run_hold_open(struct run_hold *hold, const struct run_options *options)
 	return rc ? rc : open_handles(hold, options);
 }
 
-/* A question under way is waited for first: the client must not vanish under it. */
+/* A query in flight is waited for first, because it uses the client. */
 static void close_handles(void *arg)
 {
 	const struct run_hold *hold = arg;
@@ -137,7 +140,7 @@ int run_hold_release(struct run_hold *hold, int64_t wait_ms)
 	                             on_call_done, hold);
 }
 
-/* The first user says how many there are; on ZooKeeper each for itself. */
+/* The first user sets the number for all; on ZooKeeper each user sets its own. */
 int run_hold_make_permits(struct run_hold *hold, const struct run_options *options)
 {
 	hold->finished = false;
@@ -157,12 +160,13 @@ int run_hold_check_permits(const struct run_hold *hold, const struct run_options
 {
 	int64_t total = hold->number;
 	if (!options->permits && total == 0) {
-		cli_complain("%s: there is no such semaphore; --permits N makes one",
+		cli_complain("%s: there is no such semaphore; --permits N creates one",
 		             options->name);
 		return EXIT_CONFIG;
 	}
 	if (options->permits && total != options->permits) {
-		cli_complain("%s: has %" PRId64 " permits, not %" PRId64 "; nothing was changed",
+		cli_complain("%s: the semaphore has %" PRId64 " permits, not %" PRId64
+		             "; nothing was changed",
 		             options->name, total, options->permits);
 		return EXIT_CONFIG;
 	}
@@ -187,7 +191,7 @@ bool run_hold_is_lost(const struct run_hold *hold)
 	return state == HF_LOST || state == HF_FREE;
 }
 
-/* On ZooKeeper every hold has one, for whoever asked for it. */
+/* On ZooKeeper every hold has a token; it is passed on only if it was wanted. */
 int64_t run_hold_token(const struct run_hold *hold, const struct run_options *options)
 {
 	int64_t token = 0;

@@ -1,4 +1,4 @@
-/* Texts: durations in and out, JSON, names that may hold anything, complaints. */
+/* Text: durations in and out, JSON, names that may contain anything, complaints. */
 #include "cli.h"
 #include "out.h"
 
@@ -24,7 +24,7 @@ static int64_t unit_ms(const char *unit)
 	return 0;
 }
 
-/* Whole and fraction are read apart, so that 0.1 is exactly 100 ms. */
+/* The integer part and the fraction are read separately, so that 0.1 is exactly 100 ms. */
 static bool read_decimal(const char **at, int64_t *ret_whole, int64_t *ret_millionths)
 {
 	int64_t scale = 100000;
@@ -48,17 +48,18 @@ int64_t cli_parse_duration(const char *option, const char *text)
 	bool good = read_decimal(&at, &whole, &millionths);
 	int64_t unit = good ? unit_ms(at) : 0;
 	if (!unit) {
-		cli_complain("%s: '%s' is no time: give seconds, or a number with ms, s, m, h or d",
-		             option, text);
+		cli_complain(
+			"%s: '%s' is not a time; use seconds, or a number with ms, s, m, h or d",
+			option, text);
 		return -1;
 	}
 	if (whole > TEN_YEARS_MS / unit) {
-		cli_complain("%s: '%s' is more than ten years", option, text);
+		cli_complain("%s: '%s' is longer than ten years", option, text);
 		return -1;
 	}
 	int64_t ms = whole * unit + (millionths * unit + 999999) / 1000000;
 	if (ms > TEN_YEARS_MS) {
-		cli_complain("%s: '%s' is more than ten years", option, text);
+		cli_complain("%s: '%s' is longer than ten years", option, text);
 		return -1;
 	}
 	return ms;
@@ -77,9 +78,9 @@ const char *cli_format_span(int64_t ms, char ret_text[32])
 	return ret_text;
 }
 
-/* ---- texts of others ---- */
+/* ---- text from others ---- */
 
-/* The bytes of the UTF-8 character that starts here, or 0 if there is none. */
+/* Returns the length of the UTF-8 character that starts here, or 0 if there is none. */
 static size_t read_character(const unsigned char *s, size_t left, uint32_t *ret_point)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -97,7 +98,7 @@ static size_t read_character(const unsigned char *s, size_t left, uint32_t *ret_
 	return point < least[length] || surrogate || point > 0x10ffff ? 0 : length;
 }
 
-/* Controls, what takes no room, and what turns the direction of writing. */
+/* Control characters, invisible ones, and those that change the writing direction. */
 static bool is_unsafe(uint32_t point)
 {
 	static const struct {
@@ -111,7 +112,10 @@ static bool is_unsafe(uint32_t point)
 	return false;
 }
 
-/* Unsafe bytes become \xNN; a backslash is doubled where that must be told from a real one. */
+/*
+ * Unsafe bytes become \xNN; with `doubles` a real backslash is doubled to distinguish it from
+ * these.
+ */
 static void write_escaped(FILE *out, const char *text, size_t length, bool doubles)
 {
 	const unsigned char *at = (const unsigned char *)text;
@@ -154,7 +158,7 @@ void cli_write_json(FILE *out, const char *text, size_t length)
 		uint32_t point;
 		size_t n = read_character(at, length, &point);
 		if (n == 0)
-			fputs("\xef\xbf\xbd", out); /* a byte that is no text */
+			fputs("\xef\xbf\xbd", out); /* the byte is not UTF-8 */
 		else if (point == '"' || point == '\\')
 			fprintf(out, "\\%c", (int)point);
 		else if (is_unsafe(point))
@@ -170,7 +174,7 @@ void cli_write_json(FILE *out, const char *text, size_t length)
 
 /* ---- complaints ---- */
 
-/* Puts at most three stars into the place of a part of a text. */
+/* Replaces a part of a text by at most three stars. */
 static void hide_part(char *from, char *to)
 {
 	size_t stars = to - from < 3 ? (size_t)(to - from) : 3;
@@ -213,7 +217,7 @@ static void drop_last_word(char *text)
 		*blank = 0;
 }
 
-/* In one piece, or others who write to the same place may come in between. */
+/* Writes the line in one piece, so that other writers to the same file cannot get in between. */
 static void write_line(const char *text)
 {
 	char *line = NULL;
@@ -274,23 +278,24 @@ int cli_exit_status(int error)
 static const char *get_advice(int error)
 {
 	switch (error) {
-	case HF_ECONFLICT: return "; the key was not touched: choose another name";
-	case HF_EUNREACHABLE: return "; is the server running, and the URL right?";
-	case HF_EAUTH: return "; check the user, and the password in --password-file";
-	case HF_EDENIED: return "; 'holdfast doctor' prints the ACL line that is needed";
+	case HF_ECONFLICT: return "; the key was not changed; use another name";
+	case HF_EUNREACHABLE: return "; is the server running, and is the URL right?";
+	case HF_EAUTH: return "; check the user and the password (--password-file)";
+	case HF_EDENIED: return "; 'holdfast doctor' prints the ACL line that grants it";
 	case HF_EREADONLY: return "; connect to the primary";
 	case HF_EFULL: return "; give the server more memory";
-	case HF_ENOTNOW: return "; try again when it is";
-	case HF_EPROTOCOL: return "; is that a Redis or Valkey server?";
+	case HF_ENOTNOW: return "; try again when it is ready";
+	case HF_EPROTOCOL: return "; is it a Redis or Valkey server?";
 	case HF_ETLS:
-		return "; rediss:// and zks:// need a server with TLS, and tls_ca its authority";
+		return "; rediss:// and zks:// need a server that speaks TLS; tls_ca names its "
+		       "authority";
 	default: return "";
 	}
 }
 
 int cli_report_failure_with(int error, const char *detail)
 {
-	/* These say nothing that the detail does not say better. */
+	/* For these errors the detail says more than the general text. */
 	bool plain = *detail && (error == HF_EINVAL || error == HF_ESYSTEM || error == HF_ENOTSUP);
 	cli_complain("%s%s%s%s", plain ? "" : hf_strerror(error), *detail && !plain ? ": " : "",
 	             detail, get_advice(error));

@@ -1,4 +1,4 @@
-/* The processes that a process started, and theirs, found and signalled. */
+/* The descendants of a process: finding and signalling them. */
 #include "tree.h"
 
 #include "cli.h"
@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A tree that grows faster than it is found is given up for this time. */
+/* Limits for a tree that grows faster than it can be read; the caller tries again later. */
 #define MOST_PASSES    50
 #define MOST_PASSES_MS 50
 #define DEEPEST        1000
@@ -21,7 +21,7 @@
 struct processes {
 	struct process *at;
 	size_t n, room;
-	int error; /* errno of why some are missing; 0: none */
+	int error; /* errno if some are missing; 0: complete */
 };
 
 static bool is_dead(const struct process *process)
@@ -69,7 +69,10 @@ static struct process *find_process(const struct processes *all, pid_t pid)
 	return all->n ? bsearch(&key, all->at, all->n, sizeof(*all->at), compare) : NULL;
 }
 
-/* Marks the descendants; a parent may come after its child in the list, so until nothing changes. */
+/*
+ * Marks the descendants. A parent may follow its child in the list, so this repeats until nothing
+ * changes.
+ */
 static void mark_descendants(struct processes *all, const struct tree *tree)
 {
 	bool changed = all->n > 0;
@@ -105,7 +108,7 @@ static const char *describe_error(int error)
 	                      : strerror(error);
 }
 
-/* Whether this is the first to be heard of that process, from whomever of us. */
+/* Whether neither holdfast nor the guard has reported this process before. */
 static bool is_first_report(const struct tree *tree, pid_t pid)
 {
 	for (int i = 0; i < TREE_REPORTS; i++) {
@@ -127,11 +130,11 @@ static void report_failure(const struct tree *tree, pid_t pid, int error)
 static void report_unreadable_proc(const struct tree *tree, int error)
 {
 	if (is_first_report(tree, -1))
-		cli_complain("/proc: %s; some of the command's processes may not be found",
+		cli_complain("cannot read /proc: %s; some of the command's processes may be missed",
 		             strerror(error));
 }
 
-/* Climbs from a process to its ancestors. */
+/* Follows the parents of a process up to the root. */
 static bool is_below(const struct tree *tree, const struct process *process)
 {
 	struct process at = *process;
@@ -145,8 +148,9 @@ static bool is_below(const struct tree *tree, const struct process *process)
 }
 
 /*
- * The same process as in the list, and still below the root. The list was read process by process, and where
- * numbers are given again quickly a stranger may have got the number of a parent meanwhile.
+ * Whether the process still is the one in the list, and a descendant of the root. The list is read
+ * process by process, and where pids are reused quickly, a stranger may have got the pid of a
+ * parent in the meantime.
  */
 static bool is_same(const struct tree *tree, const struct process *process)
 {
@@ -157,9 +161,9 @@ static bool is_same(const struct tree *tree, const struct process *process)
 }
 
 /*
- * Only if the number still means the same process, which a descriptor of it settles. Where there can be
- * none, there is a moment between the look and the signal in which the process may end and its number be
- * given to another; numbers are given again only after all others had their turn.
+ * Signals the process only if its pid still means the same process, which a pidfd guarantees.
+ * Without a pidfd there is a moment between the check and the signal in which the process may end
+ * and its pid be reused; the kernel reuses a pid only after it has used all others.
  */
 static void send_to(const struct tree *tree, const struct process *process, int signal)
 {
@@ -176,7 +180,7 @@ static void send_to(const struct tree *tree, const struct process *process, int 
 	report_failure(tree, process->pid, errno);
 }
 
-/* ---- groups ---- */
+/* ---- process groups ---- */
 
 static bool is_all_ours(const struct processes *all, pid_t group)
 {
@@ -187,14 +191,14 @@ static bool is_all_ours(const struct processes *all, pid_t group)
 }
 
 /*
- * The kernel kills a group as a whole: no member can fork meanwhile. Each member is asked only once, and
- * the last look shows that it still is in the group, so that the group's number is not another's by now.
+ * The kernel kills a group as a whole, so no member can fork in between. A group is checked once,
+ * by one of its members that is still in it, so that its number cannot mean another group by now.
  */
 static void kill_groups(const struct processes *all, const struct tree *tree)
 {
 	pid_t last = 0;
 	if (all->error)
-		return; /* a member may be one that was not seen */
+		return; /* a member may have been missed */
 	for (size_t i = 0; i < all->n; i++) {
 		const struct process *one = &all->at[i];
 		if (!one->ours || is_dead(one) || one->group == last || one->group <= 1 ||
@@ -210,7 +214,7 @@ static void kill_groups(const struct processes *all, const struct tree *tree)
 
 struct walk {
 	const struct tree *tree;
-	int signal; /* 0: none, only find */
+	int signal; /* 0: only find them */
 	bool found;
 };
 
@@ -227,7 +231,7 @@ static bool visit_process(void *arg, pid_t pid)
 	return true;
 }
 
-/* One look at each process, which needs no list. */
+/* A single pass over /proc, which needs no list. */
 static bool walk_tree(const struct tree *tree, int signal)
 {
 	struct walk walk = {.tree = tree, .signal = signal};
@@ -250,7 +254,7 @@ struct sweep {
 	int n;
 };
 
-/* A child of our own keeps its number until we wait for it, so there is nothing to make sure of. */
+/* Our own child keeps its pid until we wait for it, so it needs no check. */
 static bool kill_child(void *arg, pid_t pid)
 {
 	struct sweep *sweep = arg;
@@ -277,7 +281,7 @@ int tree_kill_children(const struct tree *tree)
 	return sweep.n;
 }
 
-/* Those who did not get it yet; whether there were any. */
+/* Signals those that have not got it yet; returns whether there were any. */
 static bool signal_new(const struct processes *all, struct processes *signalled,
                        const struct tree *tree, int signal)
 {
@@ -309,7 +313,10 @@ void tree_signal(const struct tree *tree, int signal)
 		news = signal_new(&all, &signalled, tree, signal) && signal != SIGKILL &&
 		       guard_clock() < until;
 	}
-	/* None is to get another signal twice, and a list of who got it is what there was no room for. */
+	/*
+	 * No process may get the signal twice, but the list of those that got it did not fit into
+	 * memory.
+	 */
 	if (all.error == ENOMEM && (signalled.n == 0 || signal == SIGKILL))
 		(void)walk_tree(tree, signal);
 	else if (all.error)
@@ -318,7 +325,7 @@ void tree_signal(const struct tree *tree, int signal)
 	free(signalled.at);
 }
 
-/* What can be known of them without /proc: whether there is anyone to wait for. */
+/* Without /proc only this is known: whether there is a child to wait for. */
 static bool has_children(void)
 {
 	siginfo_t info;

@@ -90,7 +90,7 @@ static void free_lock_cannot_be_unlocked(void **state)
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "unlock", "--force", "--yes", "x", NULL);
 	CLI_EXPECT(cli, 1);
-	assert_string_equal(cli_errors(cli), "holdfast: x: nobody holds it\n");
+	assert_string_equal(cli_errors(cli), "holdfast: x: nobody holds this lock\n");
 	cli_free(cli);
 }
 

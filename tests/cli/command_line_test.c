@@ -267,17 +267,17 @@ static void option_of_some_commands_before_a_command_is_refused(void **state)
 			struct line alone = {0}, program = {0}, url = {0}, both = {0};
 			add(&alone, strays[i]);
 			ADD(&alone, commands[c]);
-			expect_refusal(&alone, "type: holdfast ");
+			expect_refusal(&alone, "use: holdfast ");
 			add(&program, strays[i]);
 			ADD(&program, commands[c], "echo", "ran");
-			expect_refusal(&program, "type: holdfast ");
+			expect_refusal(&program, "use: holdfast ");
 			add(&url, strays[i]);
 			ADD(&url, "--url", cli_url(), commands[c], "--", "echo", "ran");
-			expect_refusal(&url, "type: holdfast ");
+			expect_refusal(&url, "use: holdfast ");
 			ADD(&both, "--url=" NOWHERE);
 			add(&both, strays[i]);
 			ADD(&both, commands[c], "x", "--", "echo", "ran");
-			expect_refusal(&both, "type: holdfast ");
+			expect_refusal(&both, "use: holdfast ");
 		}
 	}
 	assert_int_equal(connections(), before);
@@ -287,21 +287,21 @@ static void option_of_some_commands_before_a_command_is_refused(void **state)
 static void refusal_shows_the_line_to_type(void **state)
 {
 	(void)state;
-	EXPECT_REFUSAL("type: holdfast ls --json\n", "--json", "ls");
-	EXPECT_REFUSAL("type: holdfast ls --json ...\n", "--json", "ls", "a*");
-	EXPECT_REFUSAL("type: holdfast who --json --kind semaphore ...\n", "--js",
+	EXPECT_REFUSAL("use: holdfast ls --json\n", "--json", "ls");
+	EXPECT_REFUSAL("use: holdfast ls --json ...\n", "--json", "ls", "a*");
+	EXPECT_REFUSAL("use: holdfast who --json --kind semaphore ...\n", "--js",
 	               "--kind=semaphore", "who", "x");
-	EXPECT_REFUSAL("type: holdfast unlock --force ...\n", "--force", "unlock", "x");
-	EXPECT_REFUSAL("type: holdfast run -n -w 5 ...\n", "-nw5", "run", "x", "true");
-	EXPECT_REFUSAL("type: holdfast elect --url ... --token ...\n", "--url", NOWHERE, "--token",
+	EXPECT_REFUSAL("use: holdfast unlock --force ...\n", "--force", "unlock", "x");
+	EXPECT_REFUSAL("use: holdfast run -n -w 5 ...\n", "-nw5", "run", "x", "true");
+	EXPECT_REFUSAL("use: holdfast elect --url ... --token ...\n", "--url", NOWHERE, "--token",
 	               "elect", "x", "true");
 	EXPECT_REFUSAL("-n is not an option of the command who; to run a program under the lock "
-	               "'who', type: holdfast run -n who -- id\n",
+	               "'who', use: holdfast run -n who -- id\n",
 	               "-n", "who", "id");
-	EXPECT_REFUSAL("type: holdfast run --url ... -n who -- mysql ...\n", "--url", NOWHERE, "-n",
+	EXPECT_REFUSAL("use: holdfast run --url ... -n who -- mysql ...\n", "--url", NOWHERE, "-n",
 	               "who", "--", "mysql", "-p" SECRET);
-	EXPECT_REFUSAL("type: holdfast run -x doctor -- PROGRAM\n", "-x", "doctor");
-	EXPECT_REFUSAL("type: holdfast run -c ... ls\n", "-c", "echo " SECRET, "ls");
+	EXPECT_REFUSAL("use: holdfast run -x doctor -- PROGRAM\n", "-x", "doctor");
+	EXPECT_REFUSAL("use: holdfast run -c ... ls\n", "-c", "echo " SECRET, "ls");
 	EXPECT_REFUSAL("-n is not an option of the command ls", "--json", "-n", "ls");
 	EXPECT_REFUSAL("***@", "-w", NOWHERE, "ls");
 	EXPECT_REFUSAL("auth=***", "-w", "zk://h/?auth=digest:u:" SECRET "&session=5s", "ls");
@@ -313,11 +313,11 @@ static void dashes_before_a_command_are_refused(void **state)
 	(void)state;
 	long long before = connections();
 	for (size_t c = 0; c < COMMANDS; c++) {
-		EXPECT_REFUSAL("type: holdfast ", "--", commands[c]);
-		EXPECT_REFUSAL("type: holdfast ", "--", commands[c], "echo", "ran");
-		EXPECT_REFUSAL("type: holdfast ", "--url", cli_url(), "--", commands[c], "echo",
+		EXPECT_REFUSAL("use: holdfast ", "--", commands[c]);
+		EXPECT_REFUSAL("use: holdfast ", "--", commands[c], "echo", "ran");
+		EXPECT_REFUSAL("use: holdfast ", "--url", cli_url(), "--", commands[c], "echo",
 		               "ran");
-		EXPECT_REFUSAL("type: holdfast ", "-n", "--", commands[c], "echo", "ran");
+		EXPECT_REFUSAL("use: holdfast ", "-n", "--", commands[c], "echo", "ran");
 	}
 	assert_int_equal(connections(), before);
 }
@@ -348,9 +348,9 @@ static void unknown_options_and_missing_values_are_refused(void **state)
 	EXPECT_REFUSAL("-w needs a value", "-w");
 	EXPECT_REFUSAL("--json does not take a value", "--json=" SECRET, "ls");
 	EXPECT_REFUSAL("--shared does not take a value", "run", "--shared=" SECRET, "x", "true");
-	EXPECT_REFUSAL("a command is missing", "--url", NOWHERE);
-	EXPECT_REFUSAL("a command is missing", "-n");
-	EXPECT_REFUSAL("a command is missing", "--");
+	EXPECT_REFUSAL("no command given", "--url", NOWHERE);
+	EXPECT_REFUSAL("no command given", "-n");
+	EXPECT_REFUSAL("no command given", "--");
 }
 
 /* ---- the short form ---- */

@@ -125,7 +125,7 @@ static void unknown_key_is_78(void **state)
 {
 	(void)state;
 	configure("url = %s\nurll = x\n", cli_url());
-	EXPECT(78, "line 2 has an unknown key; known are url,", NULL, "ping");
+	EXPECT(78, "line 2 has an unknown key; use url,", NULL, "ping");
 	/* Even if all is said elsewhere: nobody would notice the mistake otherwise. */
 	EXPECT(78, "line 2", cli_url(), "run", "x", "true");
 }
@@ -134,11 +134,11 @@ static void line_without_a_value_is_78(void **state)
 {
 	(void)state;
 	configure("url\n");
-	EXPECT(78, "line 1 is not 'key = value'", NULL, "ping");
+	EXPECT(78, "line 1 is not of the form 'key = value'", NULL, "ping");
 	configure("url =\n");
 	EXPECT(78, "", NULL, "ping");
 	configure("password_file = a\npassword_file = b\n");
-	EXPECT(78, "line 2 is there twice", NULL, "ping");
+	EXPECT(78, "line 2 repeats a key", NULL, "ping");
 	configure("url = %04096d\n", 0);
 	EXPECT(78, "line 1 is too long", NULL, "ping");
 }
@@ -248,7 +248,7 @@ static void without_a_server_the_private_one_is_said(void **state)
 	/* Two lines: the choice, and that it cannot be started. */
 	struct cli *cli = start_configured(NULL, (const char *const[]){"ping", NULL});
 	CLI_EXPECT(cli, 78);
-	assert_non_null(strstr(cli_errors(cli), "no server is configured: using a private one"));
+	assert_non_null(strstr(cli_errors(cli), "no server is configured; using a private one"));
 	cli_free(cli);
 	EXPECT(78, "HOLDFAST_SERVER", NULL, "ping", "--url", "embedded:");
 }

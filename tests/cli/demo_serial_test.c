@@ -51,7 +51,7 @@ static void demo_ends_well_and_cleans_up(void **state)
 	int status = cli_wait(cli, 4 * CLI_SOON_MS);
 	if (status != 0)
 		fail_msg("status %d: %s%s", status, cli_output(cli), cli_errors(cli));
-	assert_non_null(strstr(cli_output(cli), "All of it behaved as told."));
+	assert_non_null(strstr(cli_output(cli), "Everything behaved as described."));
 	assert_null(strstr(cli_output(cli), "THIS IS WRONG"));
 	assert_string_equal(cli_errors(cli), "");
 	assert_int_equal(count_leftovers(), 0);
@@ -62,7 +62,7 @@ static void interrupted_demo_cleans_up(void **state)
 {
 	(void)state;
 	struct cli *cli = start_demo();
-	CLI_WAIT_OUTPUT(cli, "has the lock and works for a second");
+	CLI_WAIT_OUTPUT(cli, "holds the lock and works for a second");
 	assert_int_equal(count_leftovers(), 1);
 	assert_int_equal(kill(cli->pid, SIGTERM), 0);
 	CLI_EXPECT(cli, 128 + SIGTERM);

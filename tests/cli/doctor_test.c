@@ -53,7 +53,7 @@ static void missing_persistence_is_a_note(void **state)
 {
 	(void)state;
 	struct cli *cli = examine(cli_url(), 0);
-	expect_line(cli, "note", "persistence", "give one twice; set appendonly yes");
+	expect_line(cli, "note", "persistence", "grant them twice; set appendonly yes");
 	expect_line(cli, "note", "replicas", "nobody gets a lock");
 	cli_free(cli);
 }
@@ -72,7 +72,7 @@ static void eviction_with_a_limit_is_bad(void **state)
 	}
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "0", NULL);
 	struct cli *cli = examine(cli_url(), 0);
-	expect_line(cli, "note", "eviction", "no maxmemory");
+	expect_line(cli, "note", "eviction", "maxmemory is not set");
 	cli_free(cli);
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory-policy", "noeviction", NULL);
 }
@@ -83,7 +83,7 @@ static void full_server_is_bad(void **state)
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "1", NULL);
 	struct cli *cli = examine(cli_url(), 1);
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "0", NULL);
-	expect_line(cli, "BAD ", "lock", "out of memory");
+	expect_line(cli, "BAD ", "lock", "memory");
 	cli_free(cli);
 }
 

@@ -112,12 +112,14 @@ static void killed_leader_is_followed_when_its_lease_is_over(void **state)
 static void what_redis_has_not_is_64(void **state)
 {
 	(void)state;
-	EXPECT_COMPLAINT("revoke: only on ZooKeeper", "revoke", "x");
-	EXPECT_COMPLAINT("--revocable: only on ZooKeeper", "run", "--revocable", "x", "true");
-	EXPECT_COMPLAINT("--revocable: only on ZooKeeper", "elect", "--revocable", "x", "true");
-	EXPECT_COMPLAINT("of run, not of elect", "elect", "-s", "x", "true");
-	EXPECT_COMPLAINT("of run, not of elect", "elect", "--permits", "2", "x", "true");
-	EXPECT_COMPLAINT("--id: only of elect", "run", "--id", "one", "x", "true");
+	EXPECT_COMPLAINT("revoke: available on ZooKeeper only", "revoke", "x");
+	EXPECT_COMPLAINT("--revocable is available on ZooKeeper only", "run", "--revocable", "x",
+	                 "true");
+	EXPECT_COMPLAINT("--revocable is available on ZooKeeper only", "elect", "--revocable", "x",
+	                 "true");
+	EXPECT_COMPLAINT("are not options of elect", "elect", "-s", "x", "true");
+	EXPECT_COMPLAINT("are not options of elect", "elect", "--permits", "2", "x", "true");
+	EXPECT_COMPLAINT("--id is an option of elect only", "run", "--id", "one", "x", "true");
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
 }
 

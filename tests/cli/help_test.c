@@ -81,7 +81,7 @@ static void word_alone_is_usage(void **state)
 	EXPECT_COMPLAINT("unknown command", "backup");
 	EXPECT_COMPLAINT("unknown command", "lss");
 	EXPECT_COMPLAINT("unknown command", "");
-	expect_complaint("missing", (const char *const[]){NULL});
+	expect_complaint("no command given", (const char *const[]){NULL});
 	EXPECT_COMPLAINT("NAME", "run");
 }
 
@@ -113,7 +113,8 @@ static void first_word_that_is_a_command_is_the_command(void **state)
 		if (strcmp(commands[i], "ls") == 0)
 			EXPECT_COMPLAINT("PATTERN", "ls", "echo", "hello");
 		else if (strcmp(commands[i], "elect") == 0)
-			EXPECT_COMPLAINT("of run, not of elect", "elect", "-s", "echo", "hello");
+			EXPECT_COMPLAINT("are not options of elect", "elect", "-s", "echo",
+			                 "hello");
 		else
 			CLI_CALL(NOWHERE, 64, commands[i], "echo", "hello");
 	}

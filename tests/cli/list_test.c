@@ -378,7 +378,7 @@ static void output_that_cannot_be_written_is_no_success(void **state)
 	struct cli *cli =
 		cli_start_program(cli_url(), (const char *const[]){"sh", "-c", line, NULL});
 	CLI_EXPECT(cli, 71);
-	expect_in(cli_errors(cli), "cannot be written");
+	expect_in(cli_errors(cli), "cannot write the output");
 	cli_free(cli);
 	free(line);
 }

@@ -152,7 +152,7 @@ static void expect_death_in_time(struct cli *cli, pid_t pid, long long fault_at)
 	long long took = test_now_ms() - fault_at;
 	assert_in_range(took, SLACK_MS, LEASE_MS);
 	CLI_EXPECT(cli, 80);
-	assert_non_null(strstr(cli_errors(cli), "what ran under it was stopped"));
+	assert_non_null(strstr(cli_errors(cli), "the command was stopped"));
 	cli_free(cli);
 }
 

@@ -150,6 +150,15 @@ static void wrong_options_are_64(void **state)
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
 }
 
+static void status_fd_without_json_says_what_is_missing(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "--status-fd", "1", "x", "true", NULL);
+	CLI_EXPECT(cli, 64);
+	assert_non_null(strstr(cli_errors(cli), "--status-fd requires --json"));
+	cli_free(cli);
+}
+
 static void times_that_leave_nothing_are_told_with_their_numbers(void **state)
 {
 	(void)state;
@@ -642,6 +651,7 @@ int main(void)
 		CLI_STORY(short_form_runs_the_command),
 		CLI_STORY(string_goes_to_the_shell_before_or_after_the_name),
 		CLI_STORY(wrong_options_are_64),
+		CLI_STORY(status_fd_without_json_says_what_is_missing),
 		CLI_STORY(times_that_leave_nothing_are_told_with_their_numbers),
 		CLI_STORY(times_have_units),
 		CLI_STORY(bad_names_are_64),

@@ -191,14 +191,14 @@ static void what_survives_the_lock_is_reported(void **state)
 	                                               "echo $$; exec sleep 4"));
 	pid_t pid = command_of(cli);
 	raw_ok(cli_raw, "FLUSHALL", NULL);
-	CLI_WAIT_ERRORS(cli, "the lock has ended, and another may hold it");
+	CLI_WAIT_ERRORS(cli, "the lock has expired, and someone else may hold it");
 	assert_true(cli_is_alive(pid));
 	assert_false(cli_has_ended(cli));
-	assert_null(strstr(cli_errors(cli), "was stopped"));
+	assert_null(strstr(cli_errors(cli), "the command was stopped"));
 	CLI_EXPECT(cli, 80);
 	assert_false(cli_is_alive(pid));
 	expect_one_report(cli, pid);
-	assert_int_equal(count_of(cli_errors(cli), "do not end"), 1);
+	assert_int_equal(count_of(cli_errors(cli), "are still running"), 1);
 	cli_free(cli);
 }
 
@@ -210,7 +210,7 @@ static void lock_is_kept_while_a_process_survives(void **state)
 		start_denied(no_kills, WORDS("--watchdog", "10s", "--max-hold", "300ms", "--grace",
 	                                     "0", "x", "--", "sh", "-c", "echo $$; exec sleep 4"));
 	pid_t pid = command_of(cli);
-	CLI_WAIT_ERRORS(cli, "the lock is kept until they do");
+	CLI_WAIT_ERRORS(cli, "the lock is kept until they end");
 	assert_int_equal(raw_integer(cli_raw, "EXISTS", "x", NULL), 1);
 	while (cli_is_alive(pid)) {
 		bool held = raw_integer(cli_raw, "EXISTS", "x", NULL) == 1;

@@ -104,7 +104,7 @@ static void expect_death_in_time(struct cli *cli, pid_t pid, long long fault_at)
 	(void)time_to_death(pid);
 	assert_in_range(test_now_ms() - fault_at, SLACK_MS, SESSION_MS);
 	assert_int_equal(cli_wait(cli, CLI_SOON_MS), 80);
-	expect_in(cli_errors(cli), "what ran under it was stopped");
+	expect_in(cli_errors(cli), "the command was stopped");
 	cli_free(cli);
 }
 

@@ -274,7 +274,7 @@ static void double_barrier_is_one_row_and_no_lock(void **state)
 	assert_null(strstr(cli_output(cli), "\"name\":\"b/"));
 	cli_free(cli);
 	EXPECT_REFUSAL(zk_url(), 65, "cannot be unlocked", "unlock", "--force", "--yes", "b");
-	EXPECT_REFUSAL(zk_url(), 65, "cannot be asked for", "revoke", "b");
+	EXPECT_REFUSAL(zk_url(), 65, "cannot be revoked", "revoke", "b");
 	assert_int_equal(zk_count("/b"), 3);
 }
 
@@ -419,10 +419,10 @@ static void doctor_looks_at_a_server_alone(void **state)
 	assert_string_equal(cli_errors(cli), "");
 	expect_line(cli, "ok", "words", "srvr and conf");
 	expect_line(cli, "ok", "version", "ZooKeeper 3.");
-	expect_line(cli, "note", "ensemble", "one server alone");
-	expect_line(cli, "ok", "quorum", "all 1 serve");
+	expect_line(cli, "note", "ensemble", "a single server");
+	expect_line(cli, "ok", "quorum", "all 1 are up");
 	expect_line(cli, "ok", "tick", "500 ms; sessions last 1000 to 60000 ms");
-	expect_line(cli, "ok", "session", "30000 ms, as wished for");
+	expect_line(cli, "ok", "session", "30000 ms, as requested");
 	expect_line(cli, "ok", "clock", " ms from this host's");
 	expect_line(cli, "ok", "rights", "taken, waited for and released");
 	cli_free(cli);
@@ -456,7 +456,7 @@ static void doctor_warns_of_sessions_below_two_ticks(void **state)
 	char *url = check_format("zk://%s", test_zookeeper_hosts(three));
 	struct cli *cli = cli_start(url, "doctor", NULL);
 	CLI_EXPECT(cli, 0);
-	expect_line(cli, "note", "tick", "2000 ms; sessions last 1000 to 60000 ms, and locks need");
+	expect_line(cli, "note", "tick", "2000 ms; sessions last 1000 to 60000 ms, but locks need");
 	expect_line(cli, "note", "tick", "set minSessionTimeout to two ticks");
 	expect_line(cli, "ok", "session", "30000 ms");
 	cli_free(cli);
@@ -464,7 +464,7 @@ static void doctor_warns_of_sessions_below_two_ticks(void **state)
 	url = check_format("zk://%s?session=3900ms", test_zookeeper_hosts(three));
 	cli = cli_start(url, "doctor", NULL);
 	CLI_EXPECT(cli, 1);
-	expect_line(cli, "BAD", "session", "3900 ms are less than two ticks of 2000 ms");
+	expect_line(cli, "BAD", "session", "3900 ms is less than two ticks of 2000 ms");
 	cli_free(cli);
 	free(url);
 	test_zookeeper_stop(three);
@@ -478,8 +478,8 @@ static void doctor_counts_the_ensemble(void **state)
 	char *all = check_format("zk://%s", test_zookeeper_hosts(three));
 	struct cli *cli = cli_start(all, "doctor", NULL);
 	CLI_EXPECT(cli, 0);
-	expect_line(cli, "ok", "ensemble", "3 servers that vote, 0 observers");
-	expect_line(cli, "ok", "quorum", "all 3 serve, 2 are needed");
+	expect_line(cli, "ok", "ensemble", "3 voting servers, 0 observers");
+	expect_line(cli, "ok", "quorum", "all 3 are up, 2 are needed");
 	cli_free(cli);
 	cli = cli_start(test_zookeeper_url(three, 0), "doctor", NULL);
 	CLI_EXPECT(cli, 0);
@@ -488,7 +488,7 @@ static void doctor_counts_the_ensemble(void **state)
 	test_zookeeper_kill(three, test_zookeeper_follower(three));
 	cli = cli_start(all, "doctor", NULL);
 	CLI_EXPECT(cli, 0);
-	expect_line(cli, "note", "quorum", "2 of the 3 named in the URL serve, of 3 in all");
+	expect_line(cli, "note", "quorum", "2 of the 3 named in the URL are up, of 3 in all");
 	cli_free(cli);
 	free(all);
 	test_zookeeper_stop(three);

@@ -338,11 +338,10 @@ static void simple_lock_excludes_and_knows_its_lease(void **state)
 static void what_zookeeper_has_not_is_64(void **state)
 {
 	(void)state;
-	EXPECT_REFUSAL(zk_url(), 64, "a spin lock asks again and again", "run", "--kind", "spin",
-	               "x", "--", "true");
+	EXPECT_REFUSAL(zk_url(), 64, "spin lock", "run", "--kind", "spin", "x", "--", "true");
 	EXPECT_REFUSAL(zk_url(), 64, "--permits N", "run", "--kind", "semaphore", "x", "--",
 	               "true");
-	EXPECT_REFUSAL(zk_url(), 64, "not on ZooKeeper", "who", "--kind", "semaphore", "x");
+	EXPECT_REFUSAL(zk_url(), 64, "not needed on ZooKeeper", "who", "--kind", "semaphore", "x");
 }
 
 static void name_that_is_no_path_is_64(void **state)
@@ -352,8 +351,8 @@ static void name_that_is_no_path_is_64(void **state)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		const char *const run[] = {"run", names[i], "--", "true", NULL};
 		const char *const who[] = {"who", names[i], NULL};
-		expect_refusal(zk_url(), 64, "name: a path", run);
-		expect_refusal(zk_url(), 64, "name: a path", who);
+		expect_refusal(zk_url(), 64, "name: ", run);
+		expect_refusal(zk_url(), 64, "name: ", who);
 	}
 	CLI_CALL(zk_url(), 0, "run", ".a/..b/...", "--", "true");
 }
@@ -374,7 +373,7 @@ static void missing_chroot_is_78_and_is_not_made(void **state)
 	const char *const *const all[] = {run,    permits, elect, ls,    who,
 	                                  unlock, revoke,  ping,  doctor};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		expect_refusal(url, 78, "there is no node /no/such", all[i]);
+		expect_refusal(url, 78, "/no/such", all[i]);
 	assert_int_equal(zk_raw_exists(zk_eye, "/no", NULL), ZK_RAW_NO_NODE);
 	free(url);
 }
@@ -453,7 +452,7 @@ static void session_of_no_fork_must_outlast_the_lease(void **state)
 {
 	(void)state;
 	const char *const words[] = {"run", "-F", "--lease", "50s", "x", "--", "true", NULL};
-	expect_refusal(zk_url(), 64, "nobody is left to keep the session", words);
+	expect_refusal(zk_url(), 64, "-F leaves no process to keep the session", words);
 	CLI_CALL(zk_url(), 0, "run", "-F", "--lease", "3s", "x", "--", "true");
 }
 
