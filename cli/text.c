@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEN_YEARS_MS INT64_C(315576000000)
+#define TEN_YEARS_MS      INT64_C(315576000000)
+#define LONGEST_COMPLAINT 4095
+#define LONGEST_PORT      5 /* digits */
 
 /* ---- durations ---- */
 
@@ -183,22 +185,60 @@ static void hide_part(char *from, char *to)
 }
 
 /*
- * A word with a URL in it may have a password between :// and the last @, and another one in ZooKeeper's
- * option auth.
+ * The end of the word that starts here, without the quote and the punctuation that may follow a
+ * URL.
  */
+static char *find_url_end(char *url)
+{
+	char *end = url + strcspn(url, " \t\n");
+	while (end > url && strchr("'\";:,.)", end[-1]))
+		end--;
+	return end;
+}
+
+/*
+ * A URL without an '@' may be one that was cut off or mistyped. What follows a colon in its host
+ * part is then a password, unless it is a port.
+ */
+static void hide_password_without_at(char *host, char *end)
+{
+	while (host < end) {
+		if (*host == '[')
+			host += strcspn(host, "]");
+		char *colon = host + strcspn(host, ":,/?");
+		if (colon >= end || *colon == '/' || *colon == '?')
+			return;
+		host = colon + 1;
+		if (*colon == ',')
+			continue;
+		size_t digits = strspn(host, "0123456789");
+		bool is_port = digits <= LONGEST_PORT &&
+		               (host + digits >= end || strchr(",/?", host[digits]));
+		if (!is_port) {
+			hide_part(host, end);
+			return;
+		}
+		host += digits;
+	}
+}
+
+/* A password may contain anything but a blank: quotes, slashes, and further '@'s. */
 static void hide_secrets(char *text)
 {
-	static const char ends[] = " '\n";
 	for (char *at = strstr(text, "://"); at; at = strstr(at, "://")) {
 		at += 3;
-		char *last = memrchr(at, '@', strcspn(at, ends));
+		char *auth = strstr(at, "auth=");
+		if (auth && auth < find_url_end(at)) {
+			auth += strlen("auth=");
+			char *end = auth + strcspn(auth, "& \t\n");
+			hide_part(auth, *end == '&' ? end : find_url_end(auth));
+		}
+		char *end = find_url_end(at);
+		char *last = memrchr(at, '@', (size_t)(end - at));
 		if (last)
 			hide_part(at, last);
-		char *auth = strstr(at, "auth=");
-		if (auth && auth < at + strcspn(at, ends)) {
-			auth += strlen("auth=");
-			hide_part(auth, auth + strcspn(auth, " '\n&"));
-		}
+		else
+			hide_password_without_at(at, end);
 	}
 }
 
@@ -207,14 +247,6 @@ static struct out *complaints;
 void cli_complain_through(struct out *out)
 {
 	complaints = out;
-}
-
-/* A word that was cut may be a URL, of whose password nothing can be known any more. */
-static void drop_last_word(char *text)
-{
-	char *blank = strrchr(text, ' ');
-	if (blank)
-		*blank = 0;
 }
 
 /* Writes the line in one piece, so that other writers to the same file cannot get in between. */
@@ -236,19 +268,21 @@ static void write_line(const char *text)
 	free(line);
 }
 
+/* Secrets are hidden before the text is cut: half a URL does not show where its password ends. */
 void cli_complain(const char *format, ...)
 {
-	char text[4096];
+	char *text = NULL;
 	va_list args;
 	va_start(args, format);
-	int length = vsnprintf(text, sizeof text, format, args);
+	int length = vasprintf(&text, format, args);
 	va_end(args);
 	if (length < 0)
-		text[0] = 0;
-	if (length >= (int)sizeof text)
-		drop_last_word(text);
+		return;
 	hide_secrets(text);
+	if (strlen(text) > LONGEST_COMPLAINT)
+		text[LONGEST_COMPLAINT] = 0;
 	write_line(text);
+	free(text);
 }
 
 /* ---- failures ---- */

@@ -240,6 +240,48 @@ static void secret_in_a_url_is_never_shown(void **state)
 	       "true");
 }
 
+static void password_with_a_quote_is_never_shown(void **state)
+{
+	(void)state;
+	EXPECT(64, "'redis://***@h'", NULL, "redis://u:it's" SECRET "@h");
+	EXPECT(64, "'redis://***@h'", NULL, "help", "redis://u:'@" SECRET "'@h");
+	EXPECT(64, "auth=***&session=5s", NULL, "zk://h/?auth=digest:u:'" SECRET "&session=5s");
+	EXPECT(64, "auth=***'", NULL, "zk://h/?auth=digest:u:'" SECRET);
+}
+
+static void password_of_a_url_without_an_at_is_never_shown(void **state)
+{
+	(void)state;
+	EXPECT(64, "'redis://u:***'", NULL, "redis://u:" SECRET);
+	EXPECT(64, "'redis://u:***'", NULL, "redis://u:12'" SECRET);
+	EXPECT(64, "'redis://:***'", NULL, "redis://:" SECRET "/0");
+	EXPECT(64, "'redis://[::1]:***'", NULL, "redis://[::1]:" SECRET);
+	EXPECT(64, "'zk://a:2181,b:***'", NULL, "zk://a:2181,b:" SECRET);
+}
+
+static void ports_and_paths_of_a_url_are_shown(void **state)
+{
+	(void)state;
+	EXPECT(64, "'redis://h:6379/0'", NULL, "redis://h:6379/0");
+	EXPECT(64, "'redis://[::1]:6379'", NULL, "redis://[::1]:6379");
+	EXPECT(64, "'zk://a:2181,b:2181/x:y?session=5s'", NULL,
+	       "zk://a:2181,b:2181/x:y?session=5s");
+}
+
+/* What is too long to be shown is cut, which may take away the '@' that follows a password. */
+static void password_in_text_that_is_cut_is_never_shown(void **state)
+{
+	static const size_t lengths[] = {300, 500, 1300, 4050, 5000};
+	(void)state;
+	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+		char *url = check_format("redis://u:" SECRET "%0*d@h", (int)lengths[i], 0);
+		EXPECT(64, "***", NULL, url);
+		EXPECT(64, "***", NULL, "help", url);
+		EXPECT(64, "***", NULL, "-w", url, "ls");
+		free(url);
+	}
+}
+
 /* ---- no server at all ---- */
 
 static void without_a_server_the_private_one_is_said(void **state)
@@ -273,6 +315,10 @@ int main(void)
 		STORY(missing_password_file_is_78),
 		STORY(password_of_the_file_is_only_for_its_server),
 		STORY(secret_in_a_url_is_never_shown),
+		STORY(password_with_a_quote_is_never_shown),
+		STORY(password_of_a_url_without_an_at_is_never_shown),
+		STORY(ports_and_paths_of_a_url_are_shown),
+		STORY(password_in_text_that_is_cut_is_never_shown),
 		STORY(without_a_server_the_private_one_is_said),
 	};
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
