@@ -45,11 +45,8 @@ static bool has_option(const struct command *command, const char *option)
 {
 	static const struct {
 		const char *command, *option;
-	} own[] = {{"ls", "--json"},
-	           {"who", "--json"},
-	           {"who", "--kind"},
-	           {"unlock", "--force"},
-	           {"unlock", "--yes"}};
+	} own[] = {{"ls", "--json"},      {"who", "--json"},   {"who", "--kind"},
+	           {"unlock", "--force"}, {"unlock", "--yes"}, {"unlock", "--waiter"}};
 	if (command->run == cli_run || command->run == cli_elect)
 		return true;
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)

@@ -292,6 +292,7 @@ static void refusal_shows_the_line_to_type(void **state)
 	EXPECT_REFUSAL("use: holdfast who --json --kind semaphore ...\n", "--js",
 	               "--kind=semaphore", "who", "x");
 	EXPECT_REFUSAL("use: holdfast unlock --force ...\n", "--force", "unlock", "x");
+	EXPECT_REFUSAL("use: holdfast unlock --waiter ...\n", "--waiter", "id", "unlock", "x");
 	EXPECT_REFUSAL("use: holdfast run -n -w 5 ...\n", "-nw5", "run", "x", "true");
 	EXPECT_REFUSAL("use: holdfast elect --url ... --token ...\n", "--url", NOWHERE, "--token",
 	               "elect", "x", "true");
