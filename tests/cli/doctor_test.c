@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "support/proxy.h"
+
 static struct cli *examine(const char *url, int status)
 {
 	struct cli *cli = cli_start(url, "doctor", NULL);
@@ -123,6 +125,17 @@ static void colour_is_for_terminals_only(void **state)
 		assert_int_equal(strstr(cli_terminal_text(terminal), "\033[32m") != NULL, i == 2);
 		cli_terminal_free(terminal);
 	}
+}
+
+static void slow_network_is_not_a_fault(void **state)
+{
+	(void)state;
+	struct proxy *proxy = proxy_start(cli_url());
+	proxy_delay(proxy, 60);
+	struct cli *cli = examine(proxy_url(proxy), 0);
+	expect_line(cli, "ok ", "rights", "locks were taken and released");
+	cli_free(cli);
+	proxy_stop(proxy);
 }
 
 /* ---- rights ---- */
@@ -297,6 +310,7 @@ int main(void)
 		CLI_STORY(full_server_is_bad),
 		CLI_STORY(replica_is_bad),
 		CLI_STORY(colour_is_for_terminals_only),
+		CLI_STORY(slow_network_is_not_a_fault),
 		CLI_STORY(line_of_the_doctor_is_all_that_is_needed),
 		CLI_STORY(line_of_the_doctor_has_every_command_of_the_scripts),
 		CLI_STORY(manual_has_the_line_of_the_doctor),
