@@ -1,7 +1,7 @@
 /* holdfast unlock and ping. */
 #include "cli/cli.h"
 
-#define JAVA "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
+#define JAVA CLI_JAVA
 
 static bool exists(const char *key)
 {
@@ -178,15 +178,15 @@ static void server_that_is_away_is_69(void **state)
 	(void)state;
 	const char *const commands[] = {"ping", "ls", "doctor"};
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-		struct cli *cli = cli_start("redis://127.0.0.1:1", commands[i], NULL);
+		struct cli *cli = cli_start(CLI_NOWHERE, commands[i], NULL);
 		CLI_EXPECT(cli, 69);
 		const char *text = cli_errors(cli);
 		assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 		assert_non_null(strstr(text, "is the server running"));
 		cli_free(cli);
 	}
-	CLI_CALL("redis://127.0.0.1:1", 69, "who", "x");
-	CLI_CALL("redis://127.0.0.1:1", 69, "unlock", "--force", "--yes", "x");
+	CLI_CALL(CLI_NOWHERE, 69, "who", "x");
+	CLI_CALL(CLI_NOWHERE, 69, "unlock", "--force", "--yes", "x");
 }
 
 static void server_that_is_stopped_is_69_in_time(void **state)

@@ -17,6 +17,19 @@
 /* Only a broken test waits that long. */
 #define CLI_SOON_MS 15000
 
+/* A server that is never there. */
+#define CLI_NOWHERE "redis://127.0.0.1:1"
+
+/* The id of a Java client, as Redisson and Curator make them. */
+#define CLI_JAVA "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
+
+/* A command that ignores SIGTERM, prints its pid, and lasts until its input ends. */
+#define CLI_UNTIL_INPUT_ENDS "trap '' TERM; echo $$; cat >/dev/null"
+
+/* All commands of holdfast. */
+#define CLI_COMMANDS 11
+extern const char *const cli_commands[CLI_COMMANDS];
+
 /* The path of the command under test. */
 const char *cli_path(void);
 
@@ -42,6 +55,9 @@ struct cli {
  */
 struct cli *cli_start(const char *url, ...) __attribute__((sentinel));
 struct cli *cli_start_words(const char *url, const char *const *words);
+
+/* The same with further environment variables, each of the form NAME=VALUE. */
+struct cli *cli_start_env(const char *url, const char *const *variables, const char *const *words);
 
 /* The same for any program, found in PATH. */
 struct cli *cli_start_program(const char *url, const char *const *argv);
@@ -84,7 +100,45 @@ void cli_free(struct cli *cli);
 #define CLI_WAIT_OUTPUT(cli, text) WAIT_UNTIL(strstr(cli_output(cli), text) != NULL, CLI_SOON_MS)
 #define CLI_WAIT_ERRORS(cli, text) WAIT_UNTIL(strstr(cli_errors(cli), text) != NULL, CLI_SOON_MS)
 
+/* Ends its input, expects status 0, and frees it. */
+void cli_finish(struct cli *cli);
+
+/* ---- what it printed ---- */
+
+/* Fails the test unless the text contains this. */
+void cli_expect_in(const char *text, const char *wanted);
+
+/* How often a text contains a part. */
+int cli_count(const char *text, const char *part);
+
+/*
+ * Runs holdfast with an empty input: it must exit with this status, and print nothing but one line on
+ * stderr that contains the text.
+ */
+void cli_expect_refusal(const char *url, int status, const char *wanted, const char *const *words);
+#define CLI_EXPECT_REFUSAL(url, status, wanted, ...)                                               \
+	cli_expect_refusal(url, status, wanted, (const char *const[]){__VA_ARGS__, NULL})
+
+/* Runs ls or who with --json; what it prints must be valid. */
+struct cli *cli_show_json(const char *url, const char *command, const char *word);
+
+/* Expects a line of doctor with this verdict on this subject, which contains the text. */
+void cli_expect_finding(struct cli *cli, const char *verdict, const char *subject,
+                        const char *wanted);
+
 /* ---- processes ---- */
+
+/* Waits until the command of a run has printed its pid, and returns that. */
+pid_t cli_command_pid(struct cli *cli);
+
+/* Waits until the process is dead; returns how many milliseconds that took. */
+long long cli_time_to_death(pid_t pid);
+
+/* Lets a time pass in which the command of a run must not be stopped. */
+void cli_let_live(struct cli *cli, pid_t pid, long long ms);
+
+/* Lets a time pass. */
+void cli_let_pass(long long ms);
 
 /* Whether there is such a process, and it is no zombie. */
 bool cli_is_alive(pid_t pid);
@@ -147,6 +201,12 @@ int cli_flush_server(void **state);
 
 /* The address of that server. */
 const char *cli_url(void);
+
+/* Waits until a lock of this name exists on it. */
+void cli_wait_held(const char *name);
+
+/* Starts a run without a command, and waits until it holds the lock. cli_finish() releases it. */
+struct cli *cli_hold(const char *name);
 
 /* A story that begins on an empty server. */
 #define CLI_STORY(name) cmocka_unit_test_setup(name, cli_flush_server)

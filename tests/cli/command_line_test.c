@@ -10,10 +10,6 @@
 /* What a wrong order must not show: the password that stands in NOWHERE. */
 #define SECRET "s3cret"
 
-static const char *const commands[] = {"run",  "elect",  "ls",       "who",  "unlock", "revoke",
-                                       "ping", "doctor", "embedded", "demo", "help"};
-#define COMMANDS (sizeof commands / sizeof *commands)
-
 /* ---- one line of words ---- */
 
 struct line {
@@ -263,20 +259,20 @@ static void option_of_some_commands_before_a_command_is_refused(void **state)
 	(void)state;
 	long long before = connections();
 	for (size_t i = 0; i < sizeof strays / sizeof *strays; i++) {
-		for (size_t c = 0; c < COMMANDS; c++) {
+		for (size_t c = 0; c < CLI_COMMANDS; c++) {
 			struct line alone = {0}, program = {0}, url = {0}, both = {0};
 			add(&alone, strays[i]);
-			ADD(&alone, commands[c]);
+			ADD(&alone, cli_commands[c]);
 			expect_refusal(&alone, "use: holdfast ");
 			add(&program, strays[i]);
-			ADD(&program, commands[c], "echo", "ran");
+			ADD(&program, cli_commands[c], "echo", "ran");
 			expect_refusal(&program, "use: holdfast ");
 			add(&url, strays[i]);
-			ADD(&url, "--url", cli_url(), commands[c], "--", "echo", "ran");
+			ADD(&url, "--url", cli_url(), cli_commands[c], "--", "echo", "ran");
 			expect_refusal(&url, "use: holdfast ");
 			ADD(&both, "--url=" NOWHERE);
 			add(&both, strays[i]);
-			ADD(&both, commands[c], "x", "--", "echo", "ran");
+			ADD(&both, cli_commands[c], "x", "--", "echo", "ran");
 			expect_refusal(&both, "use: holdfast ");
 		}
 	}
@@ -313,12 +309,12 @@ static void dashes_before_a_command_are_refused(void **state)
 {
 	(void)state;
 	long long before = connections();
-	for (size_t c = 0; c < COMMANDS; c++) {
-		EXPECT_REFUSAL("use: holdfast ", "--", commands[c]);
-		EXPECT_REFUSAL("use: holdfast ", "--", commands[c], "echo", "ran");
-		EXPECT_REFUSAL("use: holdfast ", "--url", cli_url(), "--", commands[c], "echo",
+	for (size_t c = 0; c < CLI_COMMANDS; c++) {
+		EXPECT_REFUSAL("use: holdfast ", "--", cli_commands[c]);
+		EXPECT_REFUSAL("use: holdfast ", "--", cli_commands[c], "echo", "ran");
+		EXPECT_REFUSAL("use: holdfast ", "--url", cli_url(), "--", cli_commands[c], "echo",
 		               "ran");
-		EXPECT_REFUSAL("use: holdfast ", "-n", "--", commands[c], "echo", "ran");
+		EXPECT_REFUSAL("use: holdfast ", "-n", "--", cli_commands[c], "echo", "ran");
 	}
 	assert_int_equal(connections(), before);
 }
@@ -326,23 +322,24 @@ static void dashes_before_a_command_are_refused(void **state)
 static void unknown_options_and_missing_values_are_refused(void **state)
 {
 	(void)state;
-	for (size_t c = 0; c < COMMANDS; c++) {
-		EXPECT_REFUSAL("unknown or ambiguous option --nonsense", "--nonsense", commands[c],
-		               "echo", "ran");
+	for (size_t c = 0; c < CLI_COMMANDS; c++) {
+		EXPECT_REFUSAL("unknown or ambiguous option --nonsense", "--nonsense",
+		               cli_commands[c], "echo", "ran");
 		EXPECT_REFUSAL("unknown or ambiguous option --nonsense", "--nonsense=" SECRET,
-		               commands[c], "echo", "ran");
-		EXPECT_REFUSAL("unknown or ambiguous option --p", "--p", NOWHERE, commands[c]);
-		EXPECT_REFUSAL("unknown option -Z", "-Zn", commands[c], "echo", "ran");
-		EXPECT_REFUSAL("unknown option -Z", "--url", NOWHERE, "-Zn", commands[c]);
-		EXPECT_REFUSAL("unknown option -Z", commands[c], "-Zq");
+		               cli_commands[c], "echo", "ran");
+		EXPECT_REFUSAL("unknown or ambiguous option --p", "--p", NOWHERE, cli_commands[c]);
+		EXPECT_REFUSAL("unknown option -Z", "-Zn", cli_commands[c], "echo", "ran");
+		EXPECT_REFUSAL("unknown option -Z", "--url", NOWHERE, "-Zn", cli_commands[c]);
+		EXPECT_REFUSAL("unknown option -Z", cli_commands[c], "-Zq");
 	}
-	for (size_t c = 0; c < COMMANDS; c++) {
-		bool has_server = strcmp(commands[c], "embedded") && strcmp(commands[c], "help");
+	for (size_t c = 0; c < CLI_COMMANDS; c++) {
+		bool has_server =
+			strcmp(cli_commands[c], "embedded") && strcmp(cli_commands[c], "help");
 		if (!has_server)
 			continue;
-		EXPECT_REFUSAL("unknown option -Z", commands[c], "--url", NOWHERE, "-Zq");
-		EXPECT_REFUSAL("--url needs a value", commands[c], "--url");
-		EXPECT_REFUSAL("--password-file needs a value", commands[c], "--password-file");
+		EXPECT_REFUSAL("unknown option -Z", cli_commands[c], "--url", NOWHERE, "-Zq");
+		EXPECT_REFUSAL("--url needs a value", cli_commands[c], "--url");
+		EXPECT_REFUSAL("--password-file needs a value", cli_commands[c], "--password-file");
 	}
 	EXPECT_REFUSAL("--url needs a value", "--url");
 	EXPECT_REFUSAL("--pass needs a value", "--url", NOWHERE, "--pass");
@@ -415,9 +412,10 @@ static void short_form_takes_options_in_any_order(void **state)
 static void run_takes_any_name(void **state)
 {
 	(void)state;
-	for (size_t c = 0; c < COMMANDS; c++) {
-		EXPECT(7, "run", "--url", cli_url(), commands[c], "sh", "-c", "exit 7");
-		EXPECT(7, "--url", cli_url(), "run", "-n", "--", commands[c], "sh", "-c", "exit 7");
+	for (size_t c = 0; c < CLI_COMMANDS; c++) {
+		EXPECT(7, "run", "--url", cli_url(), cli_commands[c], "sh", "-c", "exit 7");
+		EXPECT(7, "--url", cli_url(), "run", "-n", "--", cli_commands[c], "sh", "-c",
+		       "exit 7");
 	}
 }
 

@@ -4,8 +4,7 @@
 
 #include <sys/stat.h>
 
-#define NOWHERE "redis://127.0.0.1:1"
-#define SECRET  "s3kr1t"
+#define SECRET "s3kr1t"
 
 static char *home; /* of the configuration: XDG_CONFIG_HOME */
 
@@ -50,11 +49,8 @@ static struct cli *start_configured(const char *url, const char *const *words)
 {
 	char *folder = check_format("XDG_CONFIG_HOME=%s", home);
 	char *embedded = check_format("HOLDFAST_EMBEDDED_DIR=%s/none", home);
-	const char *argv[32] = {"env", folder, embedded, "HOLDFAST_SERVER=/nonexistent",
-	                        cli_path()};
-	for (size_t i = 0; words[i]; i++)
-		argv[i + 5] = words[i];
-	struct cli *cli = cli_start_program(url, argv);
+	const char *const variables[] = {folder, embedded, "HOLDFAST_SERVER=/nonexistent", NULL};
+	struct cli *cli = cli_start_env(url, variables, words);
 	cli_close_input(cli);
 	(void)cli_wait(cli, CLI_SOON_MS);
 	free(folder);
@@ -67,8 +63,7 @@ static void expect(int status, const char *wanted, const char *url, const char *
 	struct cli *cli = start_configured(url, words);
 	CLI_EXPECT(cli, status);
 	const char *text = cli_errors(cli);
-	if (!strstr(text, wanted))
-		fail_msg("no '%s' in '%s'", wanted, text);
+	cli_expect_in(text, wanted);
 	if (status && strchr(text, '\n') != text + strlen(text) - 1)
 		fail_msg("not one line: %s", text);
 	if (strstr(text, SECRET))
@@ -83,14 +78,14 @@ static void expect(int status, const char *wanted, const char *url, const char *
 static void option_wins_over_environment_and_file(void **state)
 {
 	(void)state;
-	configure("url = " NOWHERE "\n");
-	EXPECT(0, "", NOWHERE, "ping", "--url", cli_url());
+	configure("url = " CLI_NOWHERE "\n");
+	EXPECT(0, "", CLI_NOWHERE, "ping", "--url", cli_url());
 }
 
 static void environment_wins_over_file(void **state)
 {
 	(void)state;
-	configure("url = " NOWHERE "\n");
+	configure("url = " CLI_NOWHERE "\n");
 	EXPECT(0, "", cli_url(), "ping");
 	EXPECT(69, "127.0.0.1:1", NULL, "ping");
 }
@@ -221,7 +216,7 @@ static void password_of_the_file_is_only_for_its_server(void **state)
 {
 	(void)state;
 	char *path = write_file("password", SECRET "\n");
-	configure("url = " NOWHERE "\npassword_file = %s\nuser = somebody\n", path);
+	configure("url = " CLI_NOWHERE "\npassword_file = %s\nuser = somebody\n", path);
 	EXPECT(0, "", cli_url(), "ping"); /* with a password it would be refused */
 	EXPECT(0, "", NULL, "ping", "--url", cli_url());
 	configure("password_file = %s\nuser = somebody\n", path);

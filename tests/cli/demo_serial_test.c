@@ -24,10 +24,9 @@ static int remove_folder(void **state)
 static struct cli *start_demo(void)
 {
 	char *variable = check_format("HOLDFAST_EMBEDDED_DIR=%s", folder);
-	/* The demo forks with threads about, which the thread sanitizer only takes if told so. */
-	const char *const argv[] = {"env",      variable, "TSAN_OPTIONS=die_after_fork=0",
-	                            cli_path(), "demo",   NULL};
-	struct cli *cli = cli_start_program(NULL, argv);
+	/* The demo forks while it has threads, which the thread sanitizer accepts only with this. */
+	const char *const variables[] = {variable, "TSAN_OPTIONS=die_after_fork=0", NULL};
+	struct cli *cli = cli_start_env(NULL, variables, (const char *const[]){"demo", NULL});
 	free(variable);
 	return cli;
 }
@@ -73,9 +72,9 @@ static void interrupted_demo_cleans_up(void **state)
 static void server_that_is_away_fails_the_demo(void **state)
 {
 	(void)state;
-	CLI_CALL(NULL, 1, "demo", "redis://127.0.0.1:1");
-	CLI_CALL(NULL, 1, "demo", "--url", "redis://127.0.0.1:1");
-	CLI_CALL(NULL, 64, "demo", "--url", "redis://127.0.0.1:1", "redis://127.0.0.1:1");
+	CLI_CALL(NULL, 1, "demo", CLI_NOWHERE);
+	CLI_CALL(NULL, 1, "demo", "--url", CLI_NOWHERE);
+	CLI_CALL(NULL, 64, "demo", "--url", CLI_NOWHERE, CLI_NOWHERE);
 }
 
 #define STORY(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)

@@ -27,25 +27,17 @@ static const char *line_about(struct cli *cli, const char *subject)
 	return "";
 }
 
-static void expect_line(struct cli *cli, const char *verdict, const char *subject,
-                        const char *wanted)
-{
-	const char *line = line_about(cli, subject);
-	if (strncmp(line, verdict, strlen(verdict)) != 0 || !strstr(line, wanted))
-		fail_msg("no '%s %s … %s' in '%s'", verdict, subject, wanted, cli_output(cli));
-}
-
 static void good_server_is_status_0(void **state)
 {
 	(void)state;
 	raw_ok(cli_raw, "CONFIG", "SET", "appendonly", "yes", NULL);
 	struct cli *cli = examine(cli_url(), 0);
 	raw_ok(cli_raw, "CONFIG", "SET", "appendonly", "no", NULL);
-	expect_line(cli, "ok ", "version", "");
-	expect_line(cli, "ok ", "eviction", "noeviction");
-	expect_line(cli, "ok ", "persistence", "append-only");
-	expect_line(cli, "ok ", "clock", " ms from this host's");
-	expect_line(cli, "ok ", "rights", "locks were taken and released");
+	cli_expect_finding(cli, "ok ", "version", "");
+	cli_expect_finding(cli, "ok ", "eviction", "noeviction");
+	cli_expect_finding(cli, "ok ", "persistence", "append-only");
+	cli_expect_finding(cli, "ok ", "clock", " ms from this host's");
+	cli_expect_finding(cli, "ok ", "rights", "locks were taken and released");
 	assert_null(strstr(cli_output(cli), "\033"));
 	cli_free(cli);
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
@@ -55,8 +47,8 @@ static void missing_persistence_is_a_note(void **state)
 {
 	(void)state;
 	struct cli *cli = examine(cli_url(), 0);
-	expect_line(cli, "note", "persistence", "grant them twice; set appendonly yes");
-	expect_line(cli, "note", "replicas", "nobody gets a lock");
+	cli_expect_finding(cli, "note", "persistence", "grant them twice; set appendonly yes");
+	cli_expect_finding(cli, "note", "replicas", "nobody gets a lock");
 	cli_free(cli);
 }
 
@@ -68,13 +60,13 @@ static void eviction_with_a_limit_is_bad(void **state)
 	for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
 		raw_ok(cli_raw, "CONFIG", "SET", "maxmemory-policy", policies[i], NULL);
 		struct cli *cli = examine(cli_url(), 1);
-		expect_line(cli, "BAD ", "eviction", policies[i]);
-		expect_line(cli, "BAD ", "eviction", "; set maxmemory-policy noeviction");
+		cli_expect_finding(cli, "BAD ", "eviction", policies[i]);
+		cli_expect_finding(cli, "BAD ", "eviction", "; set maxmemory-policy noeviction");
 		cli_free(cli);
 	}
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "0", NULL);
 	struct cli *cli = examine(cli_url(), 0);
-	expect_line(cli, "note", "eviction", "maxmemory is not set");
+	cli_expect_finding(cli, "note", "eviction", "maxmemory is not set");
 	cli_free(cli);
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory-policy", "noeviction", NULL);
 }
@@ -85,7 +77,7 @@ static void full_server_is_bad(void **state)
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "1", NULL);
 	struct cli *cli = examine(cli_url(), 1);
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "0", NULL);
-	expect_line(cli, "BAD ", "lock", "memory");
+	cli_expect_finding(cli, "BAD ", "lock", "memory");
 	cli_free(cli);
 }
 
@@ -99,11 +91,11 @@ static void replica_is_bad(void **state)
 	struct raw *raw = raw_connect(primary);
 	WAIT_UNTIL(raw_integer(raw, "WAIT", "1", "10", NULL) == 1, CLI_SOON_MS);
 	struct cli *cli = examine(cli_url(), 1);
-	expect_line(cli, "BAD ", "role", "; connect to the primary");
+	cli_expect_finding(cli, "BAD ", "role", "; connect to the primary");
 	assert_string_equal(line_about(cli, "rights"), "");
 	cli_free(cli);
 	cli = examine(test_server_url(primary), 0);
-	expect_line(cli, "note", "replicas", "1: a failover may forget");
+	cli_expect_finding(cli, "note", "replicas", "1: a failover may forget");
 	cli_free(cli);
 	raw_ok(cli_raw, "REPLICAOF", "NO", "ONE", NULL);
 	raw_close(raw);
@@ -133,7 +125,7 @@ static void slow_network_is_not_a_fault(void **state)
 	struct proxy *proxy = proxy_start(cli_url());
 	proxy_delay(proxy, 60);
 	struct cli *cli = examine(proxy_url(proxy), 0);
-	expect_line(cli, "ok ", "rights", "locks were taken and released");
+	cli_expect_finding(cli, "ok ", "rights", "locks were taken and released");
 	cli_free(cli);
 	proxy_stop(proxy);
 }
@@ -182,7 +174,7 @@ static void everything_works(const char *url)
 		CLI_CALL(url, 0, "run", "--kind", kinds[i], kinds[i], "--", "true");
 		struct cli *holder = cli_start(url, "run", "--watchdog", "3", "--kind", kinds[i],
 		                               kinds[i], "--", "sleep", "60", NULL);
-		WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", kinds[i], NULL) == 1, CLI_SOON_MS);
+		cli_wait_held(kinds[i]);
 		CLI_CALL(url, 0, "who", kinds[i]);
 		if (strcmp(kinds[i], "read") != 0)
 			CLI_CALL(url, 1, "run", "-w", "0.5", "--kind", kinds[i], kinds[i], "true");

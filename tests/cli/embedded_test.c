@@ -22,10 +22,7 @@ static int make_folder(void **state)
 static struct cli *start_in(const char *dir, const char *const *words)
 {
 	char *variable = check_format("HOLDFAST_EMBEDDED_DIR=%s", dir);
-	const char *argv[32] = {"env", variable, cli_path()};
-	for (size_t i = 0; words[i]; i++)
-		argv[i + 3] = words[i];
-	struct cli *cli = cli_start_program(NULL, argv);
+	struct cli *cli = cli_start_env(NULL, (const char *const[]){variable, NULL}, words);
 	free(variable);
 	return cli;
 }

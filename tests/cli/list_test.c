@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 
-#define JAVA  "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
+#define JAVA  CLI_JAVA
 #define OTHER "1a2b3c4d-0000-4000-8000-00000000abcd"
 
 static void hset(const char *key, const char *field, const char *value)
@@ -44,54 +44,27 @@ static void make_java_locks(void)
 	            NULL);
 }
 
-/* The part of the output that is about one lock; "" if there is none. */
-static const char *about(const char *json, const char *name)
-{
-	static char text[4096];
-	char *wanted = check_format("{\"name\":\"%s\"", name);
-	const char *at = strstr(json, wanted);
-	free(wanted);
-	if (!at)
-		return "";
-	snprintf(text, sizeof text, "%.*s", (int)strcspn(at, "\n"), at);
-	return text;
-}
-
-static void expect_in(const char *text, const char *wanted)
-{
-	if (!strstr(text, wanted))
-		fail_msg("no '%s' in '%s'", wanted, text);
-}
-
-static struct cli *list_json(const char *pattern)
-{
-	struct cli *cli = cli_start(cli_url(), "ls", "--json", pattern, NULL);
-	CLI_EXPECT(cli, 0);
-	assert_true(json_is_valid(cli_output(cli)));
-	assert_string_equal(cli_errors(cli), "");
-	return cli;
-}
-
 static void locks_of_java_are_listed(void **state)
 {
 	(void)state;
 	make_java_locks();
-	struct cli *cli = list_json(NULL);
+	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
 	const char *all = cli_output(cli);
-	expect_in(about(all, "j:plain"), "\"kind\":\"reentrant\"");
-	expect_in(about(all, "j:plain"), "{\"owner\":\"" JAVA ":41\",\"count\":2,\"host\":null,"
-	                                 "\"pid\":null,\"command\":null}");
-	expect_in(about(all, "j:fair"), "\"kind\":\"fair\"");
-	expect_in(about(all, "j:fair"), "\"waiters\":[\"" OTHER ":1\",\"" OTHER ":2\"]");
-	expect_in(about(all, "j:write"), "\"kind\":\"write\"");
-	expect_in(about(all, "j:write"), "\"owner\":\"" JAVA ":43\"");
-	expect_in(about(all, "j:read"), "\"kind\":\"read\"");
-	expect_in(about(all, "j:read"), "\"owner\":\"" OTHER ":45\",\"count\":3");
-	expect_in(about(all, "j:fenced"), "\"token\":77}");
-	expect_in(about(all, "j:group"), "\"kind\":\"group\"");
-	expect_in(about(all, "j:group"), "\"owner\":\"" JAVA ":47\"");
-	expect_in(about(all, "j:permits"), "\"kind\":\"permits\"");
-	expect_in(about(all, "j:permits"), "\"ttl_ms\":null");
+	cli_expect_in(json_about(all, "j:plain"), "\"kind\":\"reentrant\"");
+	cli_expect_in(json_about(all, "j:plain"),
+	              "{\"owner\":\"" JAVA ":41\",\"count\":2,\"host\":null,"
+	              "\"pid\":null,\"command\":null}");
+	cli_expect_in(json_about(all, "j:fair"), "\"kind\":\"fair\"");
+	cli_expect_in(json_about(all, "j:fair"), "\"waiters\":[\"" OTHER ":1\",\"" OTHER ":2\"]");
+	cli_expect_in(json_about(all, "j:write"), "\"kind\":\"write\"");
+	cli_expect_in(json_about(all, "j:write"), "\"owner\":\"" JAVA ":43\"");
+	cli_expect_in(json_about(all, "j:read"), "\"kind\":\"read\"");
+	cli_expect_in(json_about(all, "j:read"), "\"owner\":\"" OTHER ":45\",\"count\":3");
+	cli_expect_in(json_about(all, "j:fenced"), "\"token\":77}");
+	cli_expect_in(json_about(all, "j:group"), "\"kind\":\"group\"");
+	cli_expect_in(json_about(all, "j:group"), "\"owner\":\"" JAVA ":47\"");
+	cli_expect_in(json_about(all, "j:permits"), "\"kind\":\"permits\"");
+	cli_expect_in(json_about(all, "j:permits"), "\"ttl_ms\":null");
 	cli_free(cli);
 }
 
@@ -99,14 +72,14 @@ static void pattern_selects_names(void **state)
 {
 	(void)state;
 	make_java_locks();
-	struct cli *cli = list_json("j:*e?");
-	assert_string_equal(about(cli_output(cli), "j:plain"), "");
-	assert_string_equal(about(cli_output(cli), "j:read"), "");
-	expect_in(about(cli_output(cli), "j:fenced"), "fenced");
+	struct cli *cli = cli_show_json(cli_url(), "ls", "j:*e?");
+	assert_string_equal(json_about(cli_output(cli), "j:plain"), "");
+	assert_string_equal(json_about(cli_output(cli), "j:read"), "");
+	cli_expect_in(json_about(cli_output(cli), "j:fenced"), "fenced");
 	cli_free(cli);
-	cli = list_json("j:permit[a-z]");
-	expect_in(about(cli_output(cli), "j:permits"), "permits");
-	assert_string_equal(about(cli_output(cli), "j:fenced"), "");
+	cli = cli_show_json(cli_url(), "ls", "j:permit[a-z]");
+	cli_expect_in(json_about(cli_output(cli), "j:permits"), "permits");
+	assert_string_equal(json_about(cli_output(cli), "j:fenced"), "");
 	cli_free(cli);
 }
 
@@ -116,20 +89,20 @@ static void holders_that_are_left_out_are_counted(void **state)
 	static const char readers[] = "redis.call('hset', 'x', 'mode', 'read') for i = 1, 250 do "
 				      "redis.call('hset', 'x', '" JAVA ":' .. i, 1) end";
 	raw_reply_free(raw_command(cli_raw, "EVAL", readers, "0", NULL));
-	struct cli *cli = list_json(NULL);
-	expect_in(about(cli_output(cli), "x"), "{\"owner\":\"" JAVA ":");
-	expect_in(cli_output(cli), "],\"more_holders\":50,\"waiters\":[]");
+	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
+	cli_expect_in(json_about(cli_output(cli), "x"), "{\"owner\":\"" JAVA ":");
+	cli_expect_in(cli_output(cli), "],\"more_holders\":50,\"waiters\":[]");
 	cli_free(cli);
 	cli = cli_start(cli_url(), "who", "x", NULL);
 	CLI_EXPECT(cli, 0);
-	expect_in(cli_output(cli), "and 50 more\n");
+	cli_expect_in(cli_output(cli), "and 50 more\n");
 	cli_free(cli);
 }
 
 static void empty_server_lists_nothing(void **state)
 {
 	(void)state;
-	struct cli *cli = list_json(NULL);
+	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
 	assert_string_equal(cli_output(cli), "[]\n");
 	cli_free(cli);
 	cli = cli_start(cli_url(), "ls", NULL);
@@ -156,7 +129,7 @@ static void columns_line_up(void **state)
 		assert_int_not_equal(row[length - 1], ' ');
 	}
 	assert_int_equal(rows, 7 + 1 + 2); /* one more reader, and two who wait */
-	expect_in(title, "waiter-1");
+	cli_expect_in(title, "waiter-1");
 	cli_free(cli);
 }
 
@@ -174,29 +147,21 @@ static const char fill[] = "for i = 1, 4000 do "
 			   "end "
 			   "for i = 1, 5000 do redis.call('hset', 'wide', 'f' .. i, i) end";
 
-static size_t count(const char *text, const char *wanted)
-{
-	size_t n = 0;
-	for (const char *at = text; (at = strstr(at, wanted)); at += strlen(wanted))
-		n++;
-	return n;
-}
-
 static void thousands_of_keys_are_walked_in_steps(void **state)
 {
 	(void)state;
 	raw_reply_free(raw_command(cli_raw, "EVAL", fill, "0", NULL));
 	raw_ok(cli_raw, "CONFIG", "RESETSTAT", NULL);
 	long long before = raw_integer(cli_raw, "DBSIZE", NULL);
-	struct cli *cli = list_json(NULL);
+	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
 	const char *all = cli_output(cli);
-	assert_true(count(all, "{\"name\":\"many:") >= 4000);
-	assert_int_equal(count(all, "{\"name\":"), count(all, "{\"name\":\"many:"));
+	assert_true(cli_count(all, "{\"name\":\"many:") >= 4000);
+	assert_int_equal(cli_count(all, "{\"name\":"), cli_count(all, "{\"name\":\"many:"));
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), before);
 	cli_free(cli);
 	char *stats = raw_text(cli_raw, "INFO", "commandstats", NULL);
 	assert_null(strstr(stats, "cmdstat_keys:"));
-	expect_in(stats, "cmdstat_scan:");
+	cli_expect_in(stats, "cmdstat_scan:");
 	/* A call for each of the 28 000 keys would show; what the script does inside is not a call. */
 	const char *calls = strstr(stats, "cmdstat_evalsha:calls=");
 	assert_non_null(calls);
@@ -228,8 +193,8 @@ static void more_rows_than_a_batch_are_all_shown(void **state)
 	struct cli *cli = cli_start(cli_url(), "ls", "many:1*", NULL);
 	CLI_EXPECT(cli, 0);
 	/* 1, 1x, 1xx, 1xxx */
-	assert_true(count(cli_output(cli), "\nmany:1") >= 1 + 10 + 100 + 1000);
-	assert_int_equal(count(cli_output(cli), "NAME"), 1);
+	assert_true(cli_count(cli_output(cli), "\nmany:1") >= 1 + 10 + 100 + 1000);
+	assert_int_equal(cli_count(cli_output(cli), "NAME"), 1);
 	cli_free(cli);
 }
 
@@ -256,7 +221,7 @@ static void free_lock_with_a_queue_is_status_1(void **state)
 	            NULL);
 	struct cli *cli = cli_start(cli_url(), "who", "x", "--json", NULL);
 	CLI_EXPECT(cli, 1);
-	expect_in(cli_output(cli), "\"holders\":[],\"waiters\":[\"" OTHER ":1\"]");
+	cli_expect_in(cli_output(cli), "\"holders\":[],\"waiters\":[\"" OTHER ":1\"]");
 	assert_true(json_is_valid(cli_output(cli)));
 	cli_free(cli);
 }
@@ -273,10 +238,10 @@ static void what_has_ended_is_not_shown(void **state)
 	hset("fair", JAVA ":42", "1");
 	raw_integer(cli_raw, "RPUSH", "redisson_lock_queue:{fair}", OTHER ":1", NULL);
 	raw_integer(cli_raw, "ZADD", "redisson_lock_timeout:{fair}", "1000", OTHER ":1", NULL);
-	struct cli *cli = list_json(NULL);
-	assert_string_equal(about(cli_output(cli), "permits"), "");
-	assert_string_equal(about(cli_output(cli), "group"), "");
-	expect_in(about(cli_output(cli), "fair"), "\"waiters\":[]");
+	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
+	assert_string_equal(json_about(cli_output(cli), "permits"), "");
+	assert_string_equal(json_about(cli_output(cli), "group"), "");
+	cli_expect_in(json_about(cli_output(cli), "fair"), "\"waiters\":[]");
 	cli_free(cli);
 	CLI_CALL(cli_url(), 1, "who", "permits");
 }
@@ -295,13 +260,12 @@ static void holder_of_this_command_has_host_pid_and_program(void **state)
 	(void)state;
 	char host[256] = "";
 	struct cli *holder = cli_start(cli_url(), "run", "x", "--", "sleep", "60", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
-	struct cli *cli = cli_start(cli_url(), "who", "--json", "x", NULL);
-	CLI_EXPECT(cli, 0);
+	cli_wait_held("x");
+	struct cli *cli = cli_show_json(cli_url(), "who", "x");
 	assert_int_equal(gethostname(host, sizeof host - 1), 0);
 	char *wanted = check_format("\"count\":1,\"host\":\"%s\",\"pid\":%d,\"command\":\"sleep\"}",
 	                            host, (int)holder->pid);
-	expect_in(cli_output(cli), wanted);
+	cli_expect_in(cli_output(cli), wanted);
 	assert_null(strstr(cli_output(cli), "60\""));
 	free(wanted);
 	cli_free(cli);
@@ -313,10 +277,9 @@ static void arguments_are_shown_if_asked_for(void **state)
 	(void)state;
 	struct cli *holder =
 		cli_start(cli_url(), "run", "--show-args", "x", "--", "sleep", "61", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
-	struct cli *cli = cli_start(cli_url(), "who", "--json", "x", NULL);
-	CLI_EXPECT(cli, 0);
-	expect_in(cli_output(cli), "\"command\":\"sleep 61\"");
+	cli_wait_held("x");
+	struct cli *cli = cli_show_json(cli_url(), "who", "x");
+	cli_expect_in(cli_output(cli), "\"command\":\"sleep 61\"");
 	cli_free(cli);
 	cli_free(holder);
 }
@@ -325,12 +288,12 @@ static void bare_number_is_shown_as_a_semaphore(void **state)
 {
 	(void)state;
 	raw_ok(cli_raw, "SET", "s", "3", NULL);
-	struct cli *cli = list_json(NULL);
+	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
 	assert_string_equal(cli_output(cli), "[]\n");
 	cli_free(cli);
 	cli = cli_start(cli_url(), "who", "s", NULL);
 	CLI_EXPECT(cli, 1);
-	expect_in(cli_errors(cli), "--kind semaphore");
+	cli_expect_in(cli_errors(cli), "--kind semaphore");
 	cli_free(cli);
 	cli = cli_start(cli_url(), "who", "--kind", "semaphore", "s", NULL);
 	CLI_EXPECT(cli, 0);
@@ -339,7 +302,7 @@ static void bare_number_is_shown_as_a_semaphore(void **state)
 	cli = cli_start(cli_url(), "who", "--json", "--kind", "semaphore", "s", NULL);
 	CLI_EXPECT(cli, 0);
 	assert_true(json_is_valid(cli_output(cli)));
-	expect_in(cli_output(cli), "\"available\":3");
+	cli_expect_in(cli_output(cli), "\"available\":3");
 	cli_free(cli);
 	CLI_CALL(cli_url(), 64, "who", "--kind", "fair", "s");
 }
@@ -350,9 +313,9 @@ static void semaphore_of_run_is_listed_while_a_permit_is_out(void **state)
 	struct cli *holder =
 		cli_start(cli_url(), "run", "--permits", "3", "p", "sleep", "60", NULL);
 	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "{p}:timeout", NULL) == 1, CLI_SOON_MS);
-	struct cli *cli = list_json(NULL);
-	expect_in(about(cli_output(cli), "p"), "\"kind\":\"permits\"");
-	expect_in(about(cli_output(cli), "p"), "\"command\":\"sleep\"");
+	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
+	cli_expect_in(json_about(cli_output(cli), "p"), "\"kind\":\"permits\"");
+	cli_expect_in(json_about(cli_output(cli), "p"), "\"command\":\"sleep\"");
 	cli_free(cli);
 	cli_free(holder);
 }
@@ -378,7 +341,7 @@ static void output_that_cannot_be_written_is_no_success(void **state)
 	struct cli *cli =
 		cli_start_program(cli_url(), (const char *const[]){"sh", "-c", line, NULL});
 	CLI_EXPECT(cli, 71);
-	expect_in(cli_errors(cli), "cannot write the output");
+	cli_expect_in(cli_errors(cli), "cannot write the output");
 	cli_free(cli);
 	free(line);
 }

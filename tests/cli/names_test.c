@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 
-#define JAVA "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
+#define JAVA CLI_JAVA
 
 /* 512 and 513 letters. */
 static char longest[513], too_long[514];
@@ -43,9 +43,9 @@ static void bad_names_are_usage(void **state)
 static void bad_name_is_told_without_a_server(void **state)
 {
 	(void)state;
-	CLI_CALL("redis://127.0.0.1:1", 64, "who", "a{");
-	CLI_CALL("redis://127.0.0.1:1", 64, "unlock", "--force", "--yes", "a{");
-	CLI_CALL("redis://127.0.0.1:1", 64, "run", "a{", "true");
+	CLI_CALL(CLI_NOWHERE, 64, "who", "a{");
+	CLI_CALL(CLI_NOWHERE, 64, "unlock", "--force", "--yes", "a{");
+	CLI_CALL(CLI_NOWHERE, 64, "run", "a{", "true");
 }
 
 /* A complaint about a name must not carry its bytes to the terminal. */

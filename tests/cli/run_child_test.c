@@ -281,33 +281,24 @@ static void embedded_server_is_spared(void **state)
 	(void)state;
 	char *dir = temp_dir_make();
 	char *variable = check_format("HOLDFAST_EMBEDDED_DIR=%s/e", dir);
-	const char *const status[] = {"env", variable, cli_path(), "embedded", "status", NULL};
-	const char *const stop[] = {"env", variable, cli_path(), "embedded", "stop", NULL};
+	const char *const variables[] = {variable, NULL};
+	const char *const run[] = {"run", "--url", "embedded:",         "x", "--",
+	                           "sh",  "-c",    "echo up; sleep 60", NULL};
 	for (int kill_guard = 0; kill_guard < 2; kill_guard++) {
-		const char *const run[] = {"env",
-		                           variable,
-		                           cli_path(),
-		                           "run",
-		                           "--url",
-		                           "embedded:",
-		                           "x",
-		                           "--",
-		                           "sh",
-		                           "-c",
-		                           "echo up; sleep 60",
-		                           NULL};
-		struct cli *cli = cli_start_program(NULL, run);
+		struct cli *cli = cli_start_env(NULL, variables, run);
 		CLI_WAIT_OUTPUT(cli, "up");
 		assert_int_equal(kill(kill_guard ? cli_guard(cli) : cli->pid,
 		                      kill_guard ? SIGKILL : SIGTERM),
 		                 0);
 		CLI_EXPECT(cli, kill_guard ? 80 : 143);
 		cli_free(cli);
-		cli = cli_start_program(NULL, status);
+		cli = cli_start_env(NULL, variables,
+		                    (const char *const[]){"embedded", "status", NULL});
 		CLI_EXPECT(cli, 0);
 		assert_null(strstr(cli_output(cli), "not running"));
 		cli_free(cli);
-		cli = cli_start_program(NULL, stop);
+		cli = cli_start_env(NULL, variables,
+		                    (const char *const[]){"embedded", "stop", NULL});
 		CLI_EXPECT(cli, 0);
 		cli_free(cli);
 	}

@@ -16,34 +16,10 @@
 #define INTERVAL_MS 667
 #define SLACK_MS    789
 
-#define UNTIL_INPUT_ENDS "trap '' TERM; echo $$; cat >/dev/null"
-
 static struct cli *start_at(const char *url)
 {
 	return cli_start(url, "run", "--watchdog", WATCHDOG, "x", "--", "sh", "-c",
-	                 UNTIL_INPUT_ENDS, NULL);
-}
-
-static pid_t command_of(struct cli *cli)
-{
-	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
-	return atoi(cli_output(cli));
-}
-
-/* How long until the process is dead. */
-static long long time_to_death(pid_t pid)
-{
-	long long begun = test_now_ms();
-	WAIT_UNTIL(!cli_is_alive(pid), CLI_SOON_MS);
-	return test_now_ms() - begun;
-}
-
-/* Lets a time pass in which the command must go on. */
-static void let_live(struct cli *cli, pid_t pid, long long ms)
-{
-	for (long long until = test_now_ms() + ms; test_now_ms() < until; test_pause())
-		if (!cli_is_alive(pid) || cli_has_ended(cli))
-			fail_msg("the command was stopped: %s", cli_errors(cli));
+	                 CLI_UNTIL_INPUT_ENDS, NULL);
 }
 
 static void end_well(struct cli *cli)
@@ -70,10 +46,10 @@ static void flushed_server_stops_the_command_within_an_interval(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
-	pid_t pid = command_of(cli);
-	let_live(cli, pid, INTERVAL_MS + 100);
+	pid_t pid = cli_command_pid(cli);
+	cli_let_live(cli, pid, INTERVAL_MS + 100);
 	raw_ok(cli_raw, "FLUSHALL", NULL);
-	assert_in_range(time_to_death(pid), 0, INTERVAL_MS + 1000);
+	assert_in_range(cli_time_to_death(pid), 0, INTERVAL_MS + 1000);
 	CLI_EXPECT(cli, 80);
 	assert_non_null(strstr(cli_errors(cli), "lost"));
 	cli_free(cli);
@@ -83,10 +59,10 @@ static void stolen_key_stops_the_command_and_is_left_to_the_thief(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	raw_integer(cli_raw, "DEL", "x", NULL);
 	raw_integer(cli_raw, "HSET", "x", "4dd1c7f6-0f4b-4a3c-8c0e-8f1b1f3b1a11:5", "1", NULL);
-	assert_in_range(time_to_death(pid), 0, INTERVAL_MS + 1000);
+	assert_in_range(cli_time_to_death(pid), 0, INTERVAL_MS + 1000);
 	CLI_EXPECT(cli, 80);
 	assert_int_equal(raw_integer(cli_raw, "HLEN", "x", NULL), 1);
 	assert_int_equal(raw_integer(cli_raw, "PTTL", "x", NULL), -1);
@@ -97,10 +73,10 @@ static void stolen_permit_stops_the_command(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", WATCHDOG, "--permits", "2", "x",
-	                            "--", "sh", "-c", UNTIL_INPUT_ENDS, NULL);
-	pid_t pid = command_of(cli);
+	                            "--", "sh", "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+	pid_t pid = cli_command_pid(cli);
 	raw_ok(cli_raw, "FLUSHALL", NULL);
-	assert_in_range(time_to_death(pid), 0, INTERVAL_MS + 1000);
+	assert_in_range(cli_time_to_death(pid), 0, INTERVAL_MS + 1000);
 	CLI_EXPECT(cli, 80);
 	cli_free(cli);
 }
@@ -109,8 +85,8 @@ static void first_release_of_what_is_not_ours_is_80(void **state)
 {
 	(void)state;
 	struct cli *cli =
-		cli_start(cli_url(), "run", "x", "--", "sh", "-c", UNTIL_INPUT_ENDS, NULL);
-	(void)command_of(cli);
+		cli_start(cli_url(), "run", "x", "--", "sh", "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+	(void)cli_command_pid(cli);
 	raw_ok(cli_raw, "FLUSHALL", NULL);
 	cli_close_input(cli);
 	CLI_EXPECT(cli, 80);
@@ -131,12 +107,12 @@ static void empty_restart_stops_the_command_within_a_second_of_the_reconnect(voi
 	(void)state;
 	struct test_server *server = test_server_start(NULL);
 	struct cli *cli = cli_start(test_server_url(server), "run", "--watchdog", "60s", "x", "--",
-	                            "sh", "-c", UNTIL_INPUT_ENDS, NULL);
-	pid_t pid = command_of(cli);
+	                            "sh", "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+	pid_t pid = cli_command_pid(cli);
 	test_server_restart(server);
 	struct raw *raw = raw_connect(server);
 	WAIT_UNTIL(is_connected(raw) || !cli_is_alive(pid), CLI_SOON_MS);
-	assert_in_range(time_to_death(pid), 0, 500);
+	assert_in_range(cli_time_to_death(pid), 0, 500);
 	CLI_EXPECT(cli, 80);
 	cli_free(cli);
 	raw_close(raw);
@@ -148,7 +124,7 @@ static void empty_restart_stops_the_command_within_a_second_of_the_reconnect(voi
 /* The command is dead before the server can give the lock away, and not long before. */
 static void expect_death_in_time(struct cli *cli, pid_t pid, long long fault_at)
 {
-	(void)time_to_death(pid);
+	(void)cli_time_to_death(pid);
 	long long took = test_now_ms() - fault_at;
 	assert_in_range(took, SLACK_MS, LEASE_MS);
 	CLI_EXPECT(cli, 80);
@@ -160,7 +136,7 @@ static void stopped_server_stops_the_command_in_time(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	test_server_freeze(cli_server);
 	expect_death_in_time(cli, pid, test_now_ms());
 	test_server_thaw(cli_server);
@@ -170,32 +146,32 @@ static void killed_server_stops_the_command_in_time(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	test_server_kill(cli_server);
 	expect_death_in_time(cli, pid, test_now_ms());
 }
 
-/* The server hears every renewal and keeps the lock; the holder cannot know. */
+static void expect_death_after(void (*fault)(struct proxy *proxy, bool on))
+{
+	struct proxy *proxy = proxy_start(cli_url());
+	struct cli *cli = start_at(proxy_url(proxy));
+	pid_t pid = cli_command_pid(cli);
+	fault(proxy, true);
+	expect_death_in_time(cli, pid, test_now_ms());
+	proxy_stop(proxy);
+}
+
+/* The server receives every renewal and keeps the lock, but the holder cannot know. */
 static void lost_replies_stop_the_command_in_time(void **state)
 {
 	(void)state;
-	struct proxy *proxy = proxy_start(cli_url());
-	struct cli *cli = start_at(proxy_url(proxy));
-	pid_t pid = command_of(cli);
-	proxy_drop_replies(proxy, true);
-	expect_death_in_time(cli, pid, test_now_ms());
-	proxy_stop(proxy);
+	expect_death_after(proxy_drop_replies);
 }
 
 static void lost_requests_stop_the_command_in_time(void **state)
 {
 	(void)state;
-	struct proxy *proxy = proxy_start(cli_url());
-	struct cli *cli = start_at(proxy_url(proxy));
-	pid_t pid = command_of(cli);
-	proxy_drop_requests(proxy, true);
-	expect_death_in_time(cli, pid, test_now_ms());
-	proxy_stop(proxy);
+	expect_death_after(proxy_drop_requests);
 }
 
 /* ---- faults that pass ---- */
@@ -206,22 +182,22 @@ static void short_faults_never_stop_the_command(void **state)
 	(void)state;
 	struct proxy *proxy = proxy_start(cli_url());
 	struct cli *cli = start_at(proxy_url(proxy));
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	test_server_freeze(cli_server);
-	let_live(cli, pid, fault);
+	cli_let_live(cli, pid, fault);
 	test_server_thaw(cli_server);
-	let_live(cli, pid, INTERVAL_MS);
+	cli_let_live(cli, pid, INTERVAL_MS);
 	proxy_drop_replies(proxy, true);
-	let_live(cli, pid, fault);
+	cli_let_live(cli, pid, fault);
 	proxy_drop_replies(proxy, false);
-	let_live(cli, pid, INTERVAL_MS);
+	cli_let_live(cli, pid, INTERVAL_MS);
 	proxy_drop_requests(proxy, true);
 	proxy_cut(proxy);
 	proxy_refuse(proxy, true);
-	let_live(cli, pid, fault);
+	cli_let_live(cli, pid, fault);
 	proxy_refuse(proxy, false);
 	proxy_drop_requests(proxy, false);
-	let_live(cli, pid, INTERVAL_MS);
+	cli_let_live(cli, pid, INTERVAL_MS);
 	end_well(cli);
 	proxy_stop(proxy);
 }
@@ -230,13 +206,13 @@ static void restart_with_its_data_does_not_stop_the_command(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	test_server_kill(cli_server);
-	let_live(cli, pid, SLACK_MS / 3);
+	cli_let_live(cli, pid, SLACK_MS / 3);
 	test_server_restart(cli_server);
 	raw_close(cli_raw);
 	cli_raw = raw_connect(cli_server);
-	let_live(cli, pid, LEASE_MS);
+	cli_let_live(cli, pid, LEASE_MS);
 	end_well(cli);
 }
 
@@ -244,11 +220,11 @@ static void storm_of_killed_connections_does_not_stop_the_command(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	for (long long until = test_now_ms() + 2 * LEASE_MS; test_now_ms() < until;) {
 		raw_integer(cli_raw, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
 		raw_integer(cli_raw, "CLIENT", "KILL", "TYPE", "pubsub", "SKIPME", "yes", NULL);
-		let_live(cli, pid, 20);
+		cli_let_live(cli, pid, 20);
 	}
 	end_well(cli);
 }
@@ -262,8 +238,8 @@ static void release_that_nobody_confirms_is_81(void **state)
 		struct cli *cli =
 			cli_start(cli_url(), "run", "--json", "--watchdog", WATCHDOG,
 		                  permits ? "--permits=1" : "--kind=reentrant", permits ? "p" : "x",
-		                  "--", "sh", "-c", UNTIL_INPUT_ENDS, NULL);
-		(void)command_of(cli);
+		                  "--", "sh", "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+		(void)cli_command_pid(cli);
 		test_server_freeze(cli_server);
 		long long begun = test_now_ms();
 		cli_close_input(cli);
@@ -279,8 +255,8 @@ static void signal_ends_a_release_that_nobody_confirms(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--json", "x", "--", "sh", "-c",
-	                            UNTIL_INPUT_ENDS, NULL);
-	(void)command_of(cli);
+	                            CLI_UNTIL_INPUT_ENDS, NULL);
+	(void)cli_command_pid(cli);
 	test_server_freeze(cli_server);
 	cli_close_input(cli);
 	CLI_WAIT_ERRORS(cli, "exit");
@@ -301,8 +277,8 @@ static void release_whose_answer_was_lost_is_found_out(void **state)
 		struct proxy *proxy = proxy_start(cli_url());
 		CLI_CALL(cli_url(), 0, "run", kind, name, "--", "true"); /* leaves the scripts */
 		struct cli *cli = cli_start(proxy_url(proxy), "run", kind, name, "--", "sh", "-c",
-		                            UNTIL_INPUT_ENDS, NULL);
-		(void)command_of(cli);
+		                            CLI_UNTIL_INPUT_ENDS, NULL);
+		(void)cli_command_pid(cli);
 		assert_int_equal(raw_integer(cli_raw, "EXISTS", key, NULL), 1);
 		proxy_drop_replies(proxy, true);
 		cli_close_input(cli);
@@ -372,7 +348,7 @@ static void waiter_that_was_connected_once_keeps_trying(void **state)
 	(void)state;
 	struct proxy *proxy = proxy_start(cli_url());
 	struct cli *holder = start_at(cli_url());
-	(void)command_of(holder);
+	(void)cli_command_pid(holder);
 	struct cli *waiter =
 		cli_start(proxy_url(proxy), "run", "-w", "60", "x", "--", "echo", "mine", NULL);
 	WAIT_UNTIL(proxy_reply_bytes(proxy) > 0, CLI_SOON_MS);

@@ -124,8 +124,7 @@ static void idle_holder_and_idle_waiter_use_one_connection_and_no_time(void **st
 	struct cli *waiter = cli_start(cli_url(), "run", "x", "--", "true", NULL);
 	WAIT_UNTIL(count_connections() == 2, CLI_SOON_MS);
 	WAIT_UNTIL(cli_cpu_ms(waiter->pid) > 0 || cli_guard(waiter) > 0, CLI_SOON_MS);
-	for (long long until = test_now_ms() + 500; test_now_ms() < until;)
-		test_pause();
+	cli_let_pass(500);
 	const pid_t pids[] = {holder->pid, waiter->pid, cli_guard(holder), cli_guard(waiter)};
 	long long before[4];
 	for (int i = 0; i < 4; i++)

@@ -27,13 +27,6 @@ static struct cli *hold_with(const char *option, const char *name)
 	return cli;
 }
 
-static void end_hold(struct cli *cli)
-{
-	cli_close_input(cli);
-	CLI_EXPECT(cli, 0);
-	cli_free(cli);
-}
-
 /* ---- the command line ---- */
 
 static void status_is_that_of_the_command(void **state)
@@ -219,7 +212,7 @@ static void busy_lock_is_1_or_the_given_code(void **state)
 	CLI_CALL(cli_url(), 44, "run", "-w", "0.3", "-E44", "x", "--", "true");
 	CLI_CALL(cli_url(), 1, "run", "--timeout", ".1", "x", "--", "true");
 	assert_in_range(test_now_ms() - begun, 400, 5000);
-	end_hold(holder);
+	cli_finish(holder);
 }
 
 static void waiter_gets_the_lock_when_it_is_free(void **state)
@@ -232,7 +225,7 @@ static void waiter_gets_the_lock_when_it_is_free(void **state)
 		                               "echo", "mine", NULL);
 		test_pause();
 		assert_string_equal(cli_output(waiter), "");
-		end_hold(holder);
+		cli_finish(holder);
 		CLI_EXPECT(waiter, 0);
 		assert_string_equal(cli_output(waiter), "mine\n");
 		assert_string_equal(cli_errors(waiter), "");
@@ -256,7 +249,7 @@ static void signal_while_waiting_ends_it_and_leaves_nothing(void **state)
 		WAIT_UNTIL(raw_integer(cli_raw, "DBSIZE", NULL) == keys, CLI_SOON_MS);
 		cli_free(waiter);
 	}
-	end_hold(holder);
+	cli_finish(holder);
 }
 
 static void signal_during_splay_ends_it(void **state)
@@ -283,7 +276,7 @@ static void readers_share_and_exclude_writers(void **state)
 	struct cli *writer =
 		cli_start(cli_url(), "run", "--exclusive", "x", "--", "echo", "mine", NULL);
 	struct cli *plain = cli_start(cli_url(), "run", "x", "--", "echo", "mine", NULL);
-	end_hold(reader);
+	cli_finish(reader);
 	CLI_EXPECT(writer, 0);
 	CLI_EXPECT(plain, 0);
 	cli_free(writer);
@@ -291,7 +284,7 @@ static void readers_share_and_exclude_writers(void **state)
 	struct cli *holder = hold_with("-e", "x");
 	CLI_CALL(cli_url(), 1, "run", "-n", "-s", "x", "--", "true");
 	CLI_CALL(cli_url(), 1, "run", "-n", "-x", "x", "--", "true");
-	end_hold(holder);
+	cli_finish(holder);
 }
 
 static void every_exclusive_kind_excludes(void **state)
@@ -304,7 +297,7 @@ static void every_exclusive_kind_excludes(void **state)
 		CLI_WAIT_OUTPUT(holder, "up");
 		CLI_CALL(cli_url(), 1, "run", "-n", "--kind", kinds[i], "x", "--", "true");
 		CLI_CALL(cli_url(), 1, "run", "-n", "x", "--", "true");
-		end_hold(holder);
+		cli_finish(holder);
 	}
 }
 
@@ -322,11 +315,11 @@ static void permits_let_so_many_in(void **state)
 	CLI_CALL(cli_url(), 78, "run", "-n", "--permits", "3", "x", "--", "true");
 	struct cli *three =
 		cli_start(cli_url(), "run", "--permits", "2", "x", "--", "echo", "mine", NULL);
-	end_hold(one);
+	cli_finish(one);
 	CLI_EXPECT(three, 0);
 	cli_free(three);
 	CLI_CALL(cli_url(), 0, "run", "-n", "--permits", "2", "x", "--", "true");
-	end_hold(two);
+	cli_finish(two);
 }
 
 static void token_grows_with_every_grant_of_any_exclusive_kind(void **state)
@@ -371,7 +364,7 @@ static void command_sees_its_lock_in_the_environment(void **state)
 	assert_true(strlen(owner_of("a name")) >= 38);
 	assert_true(deadline > now + 25 && deadline < now + 30);
 	assert_null(strstr(text, "HOLDFAST_TOKEN"));
-	end_hold(cli);
+	cli_finish(cli);
 }
 
 static void token_of_an_outer_lock_is_not_inherited(void **state)
@@ -400,7 +393,7 @@ static void side_key_has_the_name_of_the_program_only(void **state)
 		assert_true((strstr(note, "secret") != NULL) == all);
 		assert_non_null(strstr(note, "sh"));
 		free(note);
-		end_hold(cli);
+		cli_finish(cli);
 		assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
 	}
 }
@@ -494,8 +487,7 @@ static void no_fork_becomes_the_command_and_keeps_the_lock(void **state)
 static void without_a_command_it_holds_until_the_end_of_input(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(cli_url(), "run", "x", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	struct cli *cli = cli_hold("x");
 	assert_int_equal(write(cli->in, "ignored\n", 8), 8);
 	CLI_CALL(cli_url(), 1, "run", "-n", "x", "--", "true");
 	assert_false(cli_has_ended(cli));
@@ -508,8 +500,7 @@ static void without_a_command_it_holds_until_the_end_of_input(void **state)
 static void without_a_command_a_signal_releases(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(cli_url(), "run", "x", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	struct cli *cli = cli_hold("x");
 	assert_int_equal(kill(cli->pid, SIGTERM), 0);
 	CLI_EXPECT(cli, 143);
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
@@ -520,7 +511,7 @@ static void without_a_command_a_lost_lock_is_80(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", "1s", "x", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	cli_wait_held("x");
 	raw_ok(cli_raw, "FLUSHALL", NULL);
 	CLI_EXPECT(cli, 80);
 	cli_free(cli);
@@ -564,7 +555,7 @@ static void events_are_told_as_json(void **state)
 	struct cli *cli =
 		cli_start(cli_url(), "run", "--json", "a\"b", "--", "sh", "-c", "exit 4", NULL);
 	CLI_WAIT_ERRORS(cli, "waiting");
-	end_hold(holder);
+	cli_finish(holder);
 	CLI_EXPECT(cli, 4);
 	const char *text = cli_errors(cli);
 	assert_string_equal(events_in(text), "waiting acquired exit released ");
@@ -632,7 +623,7 @@ static void command_of_on_lost_that_does_not_end_is_killed(void **state)
 	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", "1s", "--on-lost",
 	                            "trap '' TERM; echo $$; while :; do sleep 60; done", "x", "--",
 	                            "sleep", "60", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	cli_wait_held("x");
 	raw_ok(cli_raw, "FLUSHALL", NULL);
 	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
 	long long begun = test_now_ms();

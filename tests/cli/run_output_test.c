@@ -76,12 +76,6 @@ static struct cli *start(const struct full *full, const char *rest)
 
 #define UNTIL_KILLED "x -- sh -c 'trap \"\" TERM; echo $$; while :; do sleep 60; done'"
 
-static pid_t command_of(struct cli *cli)
-{
-	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
-	return atoi(cli_output(cli));
-}
-
 static void expect_end(struct cli *cli, int wanted, long long limit_ms)
 {
 	long long begun = test_now_ms();
@@ -95,7 +89,7 @@ static void signal_ends_the_run_and_releases_the_lock(void **state)
 	(void)state;
 	for (size_t i = 0; i < FULLS; i++) {
 		struct cli *cli = start(&fulls[i], "x -- sh -c 'echo $$; exec sleep 60'");
-		(void)command_of(cli);
+		(void)cli_command_pid(cli);
 		assert_int_equal(raw_integer(cli_raw, "EXISTS", "x", NULL), 1);
 		assert_int_equal(kill(cli->pid, SIGTERM), 0);
 		expect_end(cli, 143, AT_ONCE_MS);
@@ -118,7 +112,7 @@ static void lost_lock_kills_the_command_in_time(void **state)
 	(void)state;
 	for (size_t i = 0; i < FULLS; i++) {
 		struct cli *cli = start(&fulls[i], UNTIL_KILLED);
-		pid_t pid = command_of(cli);
+		pid_t pid = cli_command_pid(cli);
 		raw_ok(cli_raw, "FLUSHALL", NULL);
 		WAIT_UNTIL(!cli_is_alive(pid), INTERVAL_MS + AT_ONCE_MS);
 		expect_end(cli, 80, AT_ONCE_MS);
@@ -130,7 +124,7 @@ static void command_is_dead_before_the_lock_ends(void **state)
 	(void)state;
 	for (size_t i = 0; i < FULLS; i++) {
 		struct cli *cli = start(&fulls[i], UNTIL_KILLED);
-		pid_t pid = command_of(cli);
+		pid_t pid = cli_command_pid(cli);
 		test_server_freeze(cli_server);
 		WAIT_UNTIL(!cli_is_alive(pid), LEASE_MS);
 		test_server_thaw(cli_server);
@@ -141,14 +135,12 @@ static void command_is_dead_before_the_lock_ends(void **state)
 static void waiter_ends_with_a_signal(void **state)
 {
 	(void)state;
-	struct cli *holder = cli_start(cli_url(), "run", "x", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	struct cli *holder = cli_hold("x");
 	for (size_t i = 0; i < FULLS; i++) {
 		struct cli *cli = start(&fulls[i], "x -- true");
 		WAIT_UNTIL(cli_guard(cli) > 0, CLI_SOON_MS);
 		/* An event of its own says that it waits. */
-		long long until = test_now_ms() + 300;
-		WAIT_UNTIL(test_now_ms() > until, CLI_SOON_MS);
+		cli_let_pass(300);
 		assert_int_equal(kill(cli->pid, SIGTERM), 0);
 		expect_end(cli, 143, AT_ONCE_MS);
 	}
@@ -170,7 +162,7 @@ static void events_come_when_somebody_reads_again(void **state)
 	char text[4096];
 	(void)state;
 	struct cli *cli = start(&fulls[1], "x -- sh -c 'echo $$; cat'");
-	(void)command_of(cli);
+	(void)cli_command_pid(cli);
 	stuck_drain(&status);
 	WAIT_UNTIL((stuck_read(&status, text, sizeof text), strchr(text, '\n')), CLI_SOON_MS);
 	assert_memory_equal(text, "{\"event\":\"acquired\"", 19);
@@ -214,15 +206,13 @@ static void stopped_terminal_does_not_hold_up_the_end(void **state)
 static void stopped_terminal_does_not_hold_up_a_waiter(void **state)
 {
 	(void)state;
-	struct cli *holder = cli_start(cli_url(), "run", "x", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	struct cli *holder = cli_hold("x");
 	const char *const argv[] = {cli_path(), "run", "x", "--", "sh", "-c", "exit 7", NULL};
 	struct cli_terminal *terminal = cli_terminal_start(cli_url(), argv);
 	CLI_WAIT_TERMINAL(terminal, "waiting for x");
 	cli_terminal_type(terminal, CTRL_S);
 	/* Two more lines would be drawn meanwhile. */
-	long long until = test_now_ms() + 2500;
-	WAIT_UNTIL(test_now_ms() > until, CLI_SOON_MS);
+	cli_let_pass(2500);
 	cli_close_input(holder);
 	CLI_EXPECT(holder, 0);
 	assert_int_equal(cli_terminal_wait(terminal, AT_ONCE_MS), 7);

@@ -39,12 +39,6 @@ static int restore_resolver(void **state)
 	return 0;
 }
 
-static void let_pass(long long ms)
-{
-	long long until = test_now_ms() + ms;
-	WAIT_UNTIL(test_now_ms() > until, CLI_SOON_MS);
-}
-
 /* Sends the signal, and returns how long it took to end. */
 static long long time_to_end(struct cli *cli, int signal)
 {
@@ -84,7 +78,7 @@ static void signal_ends_a_run_that_waits_for_the_resolver(void **state)
 					zookeeper ? "zk://localhost:1" : by_name, lines[i][0],
 					lines[i][1], "x", "--", "echo", "ran", NULL);
 				WAIT_UNTIL(cli_guard(cli) > 0, CLI_SOON_MS);
-				let_pass(100);
+				cli_let_pass(100);
 				took[n] = time_to_end(cli, signals[n]);
 				assert_string_equal(cli_output(cli), "");
 				cli_free(cli);
@@ -162,7 +156,7 @@ static void signal_ends_a_waiter_that_cannot_connect_again(void **state)
 			CLI_WAIT_ERRORS(cli, "waiting");
 			raw_close(raw);
 			test_server_kill(server);
-			let_pass(500);
+			cli_let_pass(500);
 			took[n] = time_to_end(cli, SIGTERM);
 			cli_free(cli);
 			cli_free(holder);

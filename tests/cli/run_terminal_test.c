@@ -48,14 +48,6 @@ static pid_t shown_after(struct cli_terminal *shell, const char *word)
 	return atoi(at);
 }
 
-static int count_of(const char *text, const char *part)
-{
-	int count = 0;
-	for (const char *at = text; (at = strstr(at, part)); at += strlen(part))
-		count++;
-	return count;
-}
-
 static void end_shell(struct cli_terminal *shell)
 {
 	type_line(shell, "exit 0");
@@ -98,7 +90,7 @@ static void ctrl_c_reaches_the_command_once(void **state)
 		CLI_WAIT_TERMINAL(shell, "int\r\n");
 		cli_terminal_type(shell, "go\n");
 		CLI_WAIT_TERMINAL(shell, "status=7");
-		assert_int_equal(count_of(cli_terminal_text(shell), "int\r\n"), 1);
+		assert_int_equal(cli_count(cli_terminal_text(shell), "int\r\n"), 1);
 		end_shell(shell);
 	}
 }
@@ -106,8 +98,7 @@ static void ctrl_c_reaches_the_command_once(void **state)
 static void ctrl_c_while_waiting_ends_it(void **state)
 {
 	(void)state;
-	struct cli *holder = cli_start(cli_url(), "run", "x", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	struct cli *holder = cli_hold("x");
 	struct cli_terminal *shell = start_shell();
 	type_line(shell, "$H run x -- true; echo status=$?");
 	CLI_WAIT_TERMINAL(shell, "waiting for x");
@@ -272,7 +263,7 @@ static void without_a_command_ctrl_d_releases(void **state)
 	(void)state;
 	const char *const argv[] = {cli_path(), "run", "x", NULL};
 	struct cli_terminal *terminal = cli_terminal_start(cli_url(), argv);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	cli_wait_held("x");
 	cli_terminal_type(terminal, CTRL_D);
 	assert_int_equal(cli_terminal_wait(terminal, CLI_SOON_MS), 0);
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
@@ -294,7 +285,7 @@ static void line_tells_who_holds_it_and_is_redrawn_in_place(void **state)
 	CLI_WAIT_TERMINAL(terminal, "waiting for x, 2 s");
 	const char *text = cli_terminal_text(terminal);
 	assert_null(strchr(text, '\n'));
-	assert_true(count_of(text, "\r\033[K") >= 3);
+	assert_true(cli_count(text, "\r\033[K") >= 3);
 	assert_non_null(strstr(text, "\033[2m"));
 	cli_terminal_clear(terminal);
 	cli_close_input(holder);
@@ -313,8 +304,7 @@ static void line_fits_the_terminal_and_has_no_colour_if_not_wanted(void **state)
 	(void)state;
 	memset(name, 'n', 200);
 	name[200] = 0;
-	struct cli *holder = cli_start(cli_url(), "run", name, NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", name, NULL) == 1, CLI_SOON_MS);
+	struct cli *holder = cli_hold(name);
 	const char *const argv[] = {"env", "NO_COLOR=1", cli_path(), "run", name,
 	                            "--",  "echo",       "mine",     NULL};
 	struct cli_terminal *terminal = cli_terminal_start(cli_url(), argv);
@@ -333,8 +323,7 @@ static void line_fits_the_terminal_and_has_no_colour_if_not_wanted(void **state)
 static void stopped_server_does_not_delay_ctrl_c(void **state)
 {
 	(void)state;
-	struct cli *holder = cli_start(cli_url(), "run", "x", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	struct cli *holder = cli_hold("x");
 	const char *const argv[] = {cli_path(), "run", "x", "--", "true", NULL};
 	struct cli_terminal *terminal = cli_terminal_start(cli_url(), argv);
 	CLI_WAIT_TERMINAL(terminal, "held by");

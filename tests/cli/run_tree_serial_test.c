@@ -161,25 +161,11 @@ static void family_is_killed_though_there_are_no_descriptors(void **state)
 static const char *const no_kills[] = {"kill=1", "pidfd_open=1", "pidfd_send_signal=1", NO_CGROUP,
                                        NULL};
 
-static int count_of(const char *text, const char *part)
-{
-	int count = 0;
-	for (const char *at = text; (at = strstr(at, part)); at += strlen(part))
-		count++;
-	return count;
-}
-
-static pid_t command_of(struct cli *cli)
-{
-	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
-	return atoi(cli_output(cli));
-}
-
 static void expect_one_report(struct cli *cli, pid_t pid)
 {
 	char *report =
 		check_format("process %d cannot be signalled: Operation not permitted", (int)pid);
-	if (count_of(cli_errors(cli), report) != 1)
+	if (cli_count(cli_errors(cli), report) != 1)
 		fail_msg("not one '%s' in '%s'", report, cli_errors(cli));
 	free(report);
 }
@@ -189,7 +175,7 @@ static void what_survives_the_lock_is_reported(void **state)
 	(void)state;
 	struct cli *cli = start_denied(no_kills, WORDS("--watchdog", "1s", "x", "--", "sh", "-c",
 	                                               "echo $$; exec sleep 4"));
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	raw_ok(cli_raw, "FLUSHALL", NULL);
 	CLI_WAIT_ERRORS(cli, "the lock has expired, and someone else may hold it");
 	assert_true(cli_is_alive(pid));
@@ -198,7 +184,7 @@ static void what_survives_the_lock_is_reported(void **state)
 	CLI_EXPECT(cli, 80);
 	assert_false(cli_is_alive(pid));
 	expect_one_report(cli, pid);
-	assert_int_equal(count_of(cli_errors(cli), "are still running"), 1);
+	assert_int_equal(cli_count(cli_errors(cli), "are still running"), 1);
 	cli_free(cli);
 }
 
@@ -209,7 +195,7 @@ static void lock_is_kept_while_a_process_survives(void **state)
 	struct cli *cli =
 		start_denied(no_kills, WORDS("--watchdog", "10s", "--max-hold", "300ms", "--grace",
 	                                     "0", "x", "--", "sh", "-c", "echo $$; exec sleep 4"));
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	CLI_WAIT_ERRORS(cli, "the lock is kept until they end");
 	assert_int_equal(raw_integer(cli_raw, "EXISTS", "x", NULL), 1);
 	while (cli_is_alive(pid)) {
@@ -232,7 +218,7 @@ static void survivors_are_not_looked_for_all_the_time(void **state)
 		struct cli *cli =
 			start_denied(no_kills, WORDS("--watchdog", i ? "1s" : "30s", "x", "--",
 		                                     "sh", "-c", "echo $$; exec sleep 5"));
-		pid_t pid = command_of(cli), guard = cli_guard(cli);
+		pid_t pid = cli_command_pid(cli), guard = cli_guard(cli);
 		if (i == 0) {
 			assert_int_equal(kill(cli->pid, SIGKILL), 0);
 			CLI_EXPECT(cli, 137);
@@ -360,7 +346,7 @@ static void end_below_script(bool cgroup, bool lost, const char *command)
 	char *rest = check_format("%s %s", cgroup ? "" : "mkdir=13 mkdirat=13 --", cli_path());
 	argv[4] = rest;
 	struct cli *cli = cli_start_program(cli_url(), argv);
-	WAIT_UNTIL(count_of(cli_output(cli), "\n") == 5, CLI_SOON_MS);
+	WAIT_UNTIL(cli_count(cli_output(cli), "\n") == 5, CLI_SOON_MS);
 	pid_t other = atoi(cli_output(cli));
 	pid_t holdfast = cli_child_named(cli->pid, "holdfast");
 	assert_true(holdfast > 0);
@@ -397,7 +383,7 @@ static void guard_does_not_wait_for_a_stopped_holdfast(void **state)
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", "5s", "x", "--", "sh", "-c",
 	                            "echo $$; exec sleep 60", NULL);
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	assert_int_equal(kill(cli->pid, SIGSTOP), 0);
 	WAIT_UNTIL(cli_process_state(cli->pid) == 'T', CLI_SOON_MS);
 	/* Each stop is a message; some hundreds fill what lies between the two. */
@@ -444,7 +430,7 @@ static bool exists(const char *path)
 /* The cgroup of a command that was just started; NULL if there is none. */
 static char *cgroup_of_command(struct cli *cli)
 {
-	char *cgroup = cgroup_of(command_of(cli));
+	char *cgroup = cgroup_of(cli_command_pid(cli));
 	if (cgroup && strstr(cgroup, "/holdfast-"))
 		return cgroup;
 	free(cgroup);
@@ -492,7 +478,7 @@ static void what_is_let_go_leaves_the_cgroup(void **state)
 	struct cli *cli = cli_start(cli_url(), "run", "-o", "x", "--", "sh", "-c",
 	                            "echo $$; sleep 60 & echo $!; read line", NULL);
 	char *cgroup = cgroup_of_command(cli), *own = cgroup_of(getpid());
-	WAIT_UNTIL(count_of(cli_output(cli), "\n") == 2, CLI_SOON_MS);
+	WAIT_UNTIL(cli_count(cli_output(cli), "\n") == 2, CLI_SOON_MS);
 	pid_t pid = atoi(strchr(cli_output(cli), '\n') + 1);
 	cli_close_input(cli);
 	CLI_EXPECT(cli, 1);
@@ -540,7 +526,7 @@ static void cgroup_of_the_dead_is_removed_by_the_next(void **state)
 	struct cli *cli =
 		cli_start(cli_url(), "run", "x", "--", "sh", "-c", "echo $$; exec sleep 60", NULL);
 	char *cgroup = cgroup_of_command(cli);
-	pid_t pid = command_of(cli), guard = cli_guard(cli);
+	pid_t pid = cli_command_pid(cli), guard = cli_guard(cli);
 	assert_int_equal(kill(cli->pid, SIGSTOP), 0);
 	assert_int_equal(kill(guard, SIGSTOP), 0);
 	assert_int_equal(kill(guard, SIGKILL), 0);

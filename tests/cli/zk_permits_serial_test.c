@@ -14,8 +14,8 @@ static void permit_given_back_after_an_outage_was_not_lost(void **state)
 	struct proxy *proxy = proxy_start(zk_url());
 	char *url = check_format("zk%s" OPTIONS, strstr(proxy_url(proxy), "://"));
 	struct cli *cli = cli_start(url, "run", "--json", "--permits", "1", "--on-lost",
-	                            "echo told", "x", "--", "sh", "-c", UNTIL_INPUT_ENDS, NULL);
-	(void)command_of(cli);
+	                            "echo told", "x", "--", "sh", "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+	(void)cli_command_pid(cli);
 	assert_int_equal(zk_count("/x/leases"), 1);
 	proxy_refuse(proxy, true);
 	proxy_cut(proxy);
@@ -29,7 +29,7 @@ static void permit_given_back_after_an_outage_was_not_lost(void **state)
 	proxy_refuse(proxy, false);
 	CLI_EXPECT(cli, 0);
 	assert_null(strstr(cli_output(cli), "told"));
-	expect_in(cli_errors(cli), "\"released\"");
+	cli_expect_in(cli_errors(cli), "\"released\"");
 	assert_int_equal(zk_count("/x/leases"), 0);
 	CLI_CALL(zk_url(), 0, "run", "-n", "--permits", "1", "x", "--", "true");
 	cli_free(cli);

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#define JAVA    "_c_0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
+#define JAVA    "_c_" CLI_JAVA
 #define MESSAGE "__REVOKE__"
 
 /* Tells that it got SIGTERM, and ends well. */
@@ -25,14 +25,14 @@ static void command_gets_term_and_the_lock_is_given_up(void **state)
 	(void)state;
 	struct cli *cli =
 		cli_start(zk_url(), "run", "--revocable", "x", "--", "sh", "-c", UNTIL_TERM, NULL);
-	(void)command_of(cli);
+	(void)cli_command_pid(cli);
 	struct cli *next = cli_start(zk_url(), "run", "x", "--", "echo", "mine", NULL);
 	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
 	ask_for("x");
 	CLI_EXPECT(cli, 80);
-	expect_in(cli_output(cli), "term\n");
-	expect_in(cli_errors(cli),
-	          "holdfast: x: someone asked for the lock; the command was stopped\n");
+	cli_expect_in(cli_output(cli), "term\n");
+	cli_expect_in(cli_errors(cli),
+	              "holdfast: x: someone asked for the lock; the command was stopped\n");
 	CLI_EXPECT(next, 0);
 	assert_string_equal(cli_output(next), "mine\n");
 	assert_int_equal(zk_count("/x"), 0);
@@ -44,11 +44,11 @@ static void command_that_ignores_term_is_killed_after_the_grace(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--revocable", "--grace", "1s", "x", "--",
-	                            "sh", "-c", UNTIL_INPUT_ENDS, NULL);
-	pid_t pid = command_of(cli);
+	                            "sh", "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+	pid_t pid = cli_command_pid(cli);
 	long long begun = test_now_ms();
 	ask_for("x");
-	(void)time_to_death(pid);
+	(void)cli_time_to_death(pid);
 	assert_in_range(test_now_ms() - begun, 1000, 6000);
 	CLI_EXPECT(cli, 80);
 	assert_int_equal(zk_count("/x"), 0);
@@ -65,10 +65,10 @@ static void every_kind_can_be_asked_for(void **state)
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
 		struct cli *cli = cli_start(zk_url(), ways[i][0], ways[i][1], "--revocable", "x",
 		                            "--", "sh", "-c", UNTIL_TERM, NULL);
-		(void)command_of(cli);
+		(void)cli_command_pid(cli);
 		ask_for("x");
 		CLI_EXPECT(cli, 80);
-		expect_in(cli_output(cli), "term\n");
+		cli_expect_in(cli_output(cli), "term\n");
 		cli_free(cli);
 		(void)zk_raw_delete_tree(zk_eye, "/x");
 	}
@@ -81,7 +81,7 @@ static void all_readers_are_asked(void **state)
 	for (int i = 0; i < 2; i++) {
 		cli[i] = cli_start(zk_url(), "run", "-s", "--revocable", "x", "--", "sh", "-c",
 		                   UNTIL_TERM, NULL);
-		(void)command_of(cli[i]);
+		(void)cli_command_pid(cli[i]);
 	}
 	ask_for("x");
 	for (int i = 0; i < 2; i++) {
@@ -97,7 +97,7 @@ static void message_of_java_is_heard(void **state)
 	(void)state;
 	struct cli *cli =
 		cli_start(zk_url(), "run", "--revocable", "x", "--", "sh", "-c", UNTIL_TERM, NULL);
-	(void)command_of(cli);
+	(void)cli_command_pid(cli);
 	char *node = zk_only_child("/x");
 	assert_int_equal(zk_raw_set(zk_eye, node, "something else", -1), 0);
 	assert_int_equal(zk_raw_set(zk_eye, node, MESSAGE, -1), 0);
@@ -110,12 +110,12 @@ static void other_words_in_the_node_are_no_request(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--revocable", "x", "--", "sh", "-c",
-	                            UNTIL_INPUT_ENDS, NULL);
-	pid_t pid = command_of(cli);
+	                            CLI_UNTIL_INPUT_ENDS, NULL);
+	pid_t pid = cli_command_pid(cli);
 	char *node = zk_only_child("/x");
 	assert_int_equal(zk_raw_set(zk_eye, node, "something else", -1), 0);
-	let_live(cli, pid, 1000);
-	finish(cli);
+	cli_let_live(cli, pid, 1000);
+	cli_finish(cli);
 	free(node);
 }
 
@@ -126,12 +126,12 @@ static void requests_are_ignored_by_who_is_not_revocable(void **state)
 		{"run", "--kind=reentrant"}, {"run", "--permits=1"}, {"elect", "--id=one"}};
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
 		struct cli *cli = cli_start(zk_url(), ways[i][0], ways[i][1], "x", "--", "sh", "-c",
-		                            UNTIL_INPUT_ENDS, NULL);
-		pid_t pid = command_of(cli);
+		                            CLI_UNTIL_INPUT_ENDS, NULL);
+		pid_t pid = cli_command_pid(cli);
 		ask_for("x");
-		let_live(cli, pid, 1000);
+		cli_let_live(cli, pid, 1000);
 		assert_string_equal(cli_errors(cli), "");
-		finish(cli);
+		cli_finish(cli);
 		(void)zk_raw_delete_tree(zk_eye, "/x");
 	}
 }
@@ -141,8 +141,7 @@ static void request_before_the_grant_is_heard_after_it(void **state)
 {
 	(void)state;
 	struct zk_raw_names names = {0};
-	struct cli *holder = cli_start(zk_url(), "run", "x", NULL);
-	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
+	struct cli *holder = zk_hold("x");
 	char *held = zk_only_child("/x");
 	struct cli *cli =
 		cli_start(zk_url(), "run", "--revocable", "x", "--", "sh", "-c", UNTIL_TERM, NULL);
@@ -151,7 +150,7 @@ static void request_before_the_grant_is_heard_after_it(void **state)
 	int other = strcmp(names.name[0], strrchr(held, '/') + 1) == 0;
 	char *node = check_format("/x/%s", names.name[other]);
 	assert_int_equal(zk_raw_set(zk_eye, node, MESSAGE, -1), 0);
-	finish(holder);
+	cli_finish(holder);
 	CLI_EXPECT(cli, 80);
 	cli_free(cli);
 	free(node);
@@ -177,7 +176,7 @@ static void events_tell_of_the_request(void **state)
 	struct cli *cli =
 		cli_start(zk_url(), "run", "--json", "--revocable", "--on-lost",
 	                  "echo $HOLDFAST_NAME is gone", "x", "--", "sh", "-c", UNTIL_TERM, NULL);
-	(void)command_of(cli);
+	(void)cli_command_pid(cli);
 	ask_for("x");
 	CLI_EXPECT(cli, 80);
 	const char *at = cli_errors(cli);
@@ -188,12 +187,12 @@ static void events_tell_of_the_request(void **state)
 	                              "\"status\":80}",
 	                              "{\"event\":\"released\""};
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-		expect_in(at, wanted[i]);
+		cli_expect_in(at, wanted[i]);
 		at = strstr(at, wanted[i]);
 	}
 	assert_null(strstr(cli_errors(cli), "at-risk"));
 	assert_null(strstr(cli_errors(cli), "\"lost\""));
-	expect_in(cli_output(cli), "term\nx is gone\n");
+	cli_expect_in(cli_output(cli), "term\nx is gone\n");
 	cli_free(cli);
 }
 
@@ -219,12 +218,8 @@ static void message_is_written_into_the_holders_node(void **state)
 	(void)state;
 	char *first, *second;
 	zk_make("/x", "", ZK_RAW_CONTAINER);
-	assert_int_equal(zk_raw_create(zk_eye, "/x/" JAVA "-lock-", "10.0.0.1",
-	                               ZK_RAW_EPHEMERAL_SEQUENTIAL, &first, NULL),
-	                 0);
-	assert_int_equal(zk_raw_create(zk_eye, "/x/" JAVA "-lock-", "10.0.0.2",
-	                               ZK_RAW_EPHEMERAL_SEQUENTIAL, &second, NULL),
-	                 0);
+	first = zk_make_numbered("/x/" JAVA "-lock-", "10.0.0.1");
+	second = zk_make_numbered("/x/" JAVA "-lock-", "10.0.0.2");
 	ask_for("x");
 	expect_data(first, MESSAGE);
 	expect_data(second, "10.0.0.2");
@@ -240,9 +235,7 @@ static void all_leases_and_plain_nodes_are_asked(void **state)
 	zk_make("/x/leases", "", ZK_RAW_CONTAINER);
 	zk_make("/x/locks", "", ZK_RAW_CONTAINER);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(zk_raw_create(zk_eye, "/x/leases/" JAVA "-lease-", "",
-		                               ZK_RAW_EPHEMERAL_SEQUENTIAL, &leases[i], NULL),
-		                 0);
+		leases[i] = zk_make_numbered("/x/leases/" JAVA "-lease-", "");
 	ask_for("x");
 	for (int i = 0; i < 2; i++) {
 		expect_data(leases[i], MESSAGE);
@@ -257,32 +250,32 @@ static void free_lock_is_1(void **state)
 {
 	(void)state;
 	const char *const made[] = {"/folder", "/sem", "/sem/leases", "/sem/locks"};
-	EXPECT_REFUSAL(zk_url(), 1, "holdfast: x: nobody holds this lock\n", "revoke", "x");
+	CLI_EXPECT_REFUSAL(zk_url(), 1, "holdfast: x: nobody holds this lock\n", "revoke", "x");
 	for (size_t i = 0; i < sizeof made / sizeof *made; i++)
 		zk_make(made[i], "", ZK_RAW_CONTAINER);
-	EXPECT_REFUSAL(zk_url(), 1, "nobody holds this lock", "revoke", "folder");
-	EXPECT_REFUSAL(zk_url(), 1, "nobody holds this lock", "revoke", "sem");
+	CLI_EXPECT_REFUSAL(zk_url(), 1, "nobody holds this lock", "revoke", "folder");
+	CLI_EXPECT_REFUSAL(zk_url(), 1, "nobody holds this lock", "revoke", "sem");
 }
 
 static void wrong_uses_have_their_status(void **state)
 {
 	(void)state;
-	const char *const away = "redis://127.0.0.1:1";
-	EXPECT_REFUSAL(zk_url(), 64, "give exactly one NAME", "revoke");
-	EXPECT_REFUSAL(zk_url(), 64, "give exactly one NAME", "revoke", "x", "y");
-	EXPECT_REFUSAL(zk_url(), 64, "see holdfast revoke --help", "revoke", "--force", "x");
-	EXPECT_REFUSAL(zk_url(), 64, "name: ", "revoke", "a//b");
-	EXPECT_REFUSAL("zk://127.0.0.1:1", 69, "is the server running", "revoke", "x");
+	const char *const away = CLI_NOWHERE;
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "give exactly one NAME", "revoke");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "give exactly one NAME", "revoke", "x", "y");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "see holdfast revoke --help", "revoke", "--force", "x");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "name: ", "revoke", "a//b");
+	CLI_EXPECT_REFUSAL("zk://127.0.0.1:1", 69, "is the server running", "revoke", "x");
 	/* Whether there is a server matters to nobody who cannot ask it. */
-	EXPECT_REFUSAL(away, 64, "revoke: available on ZooKeeper only", "revoke", "x");
-	EXPECT_REFUSAL(away, 64, "--revocable is available on ZooKeeper only", "run", "--revocable",
-	               "x", "true");
-	EXPECT_REFUSAL(away, 64, "--revocable is available on ZooKeeper only", "elect",
-	               "--revocable", "x", "true");
-	EXPECT_REFUSAL(zk_url(), 64, "--revocable is not available for permits", "run",
-	               "--revocable", "--permits", "2", "x", "true");
-	EXPECT_REFUSAL(zk_url(), 64, "-F excludes --revocable", "run", "-F", "--lease", "3s",
-	               "--revocable", "x", "true");
+	CLI_EXPECT_REFUSAL(away, 64, "revoke: available on ZooKeeper only", "revoke", "x");
+	CLI_EXPECT_REFUSAL(away, 64, "--revocable is available on ZooKeeper only", "run",
+	                   "--revocable", "x", "true");
+	CLI_EXPECT_REFUSAL(away, 64, "--revocable is available on ZooKeeper only", "elect",
+	                   "--revocable", "x", "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "--revocable is not available for permits", "run",
+	                   "--revocable", "--permits", "2", "x", "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "-F excludes --revocable", "run", "-F", "--lease", "3s",
+	                   "--revocable", "x", "true");
 }
 
 static void node_that_may_not_be_written_is_77(void **state)
@@ -293,7 +286,7 @@ static void node_that_may_not_be_written_is_77(void **state)
 	assert_int_equal(zk_raw_create(zk_eye, "/x/" JAVA "-lock-", "", ZK_RAW_EPHEMERAL_SEQUENTIAL,
 	                               NULL, NULL),
 	                 0);
-	EXPECT_REFUSAL(zk_url(), 77, "holdfast: ", "revoke", "x");
+	CLI_EXPECT_REFUSAL(zk_url(), 77, "holdfast: ", "revoke", "x");
 }
 
 int main(void)

@@ -24,7 +24,7 @@ static void name_is_the_path_and_the_node_tells_who(void **state)
 	char *said = check_format("%s a/b\n", strrchr(node, '/') + 1);
 	assert_string_equal(cli_output(cli), said);
 	char *wanted = check_format("\n%d\nsh", (int)cli->pid);
-	expect_in(data.bytes, wanted);
+	cli_expect_in(data.bytes, wanted);
 	assert_true(stat.owner != 0);
 	cli_close_input(cli);
 	CLI_EXPECT(cli, 0);
@@ -50,51 +50,33 @@ static void status_of_the_command_is_passed_on(void **state)
 static void busy_lock_is_1_and_leaves_nothing(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(zk_url(), "run", "x", NULL);
-	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
+	struct cli *cli = zk_hold("x");
 	CLI_CALL(zk_url(), 1, "run", "-n", "x", "--", "true");
 	CLI_CALL(zk_url(), 9, "run", "-n", "-E", "9", "x", "--", "true");
 	CLI_CALL(zk_url(), 1, "run", "-w", "0.2", "x", "--", "true");
 	CLI_CALL(zk_url(), 1, "run", "-n", "-x", "x", "--", "true");
 	CLI_CALL(zk_url(), 1, "run", "-n", "-s", "x", "--", "true");
 	assert_int_equal(zk_count("/x"), 1);
-	cli_close_input(cli);
-	CLI_EXPECT(cli, 0);
-	cli_free(cli);
+	cli_finish(cli);
 }
 
 static void node_of_java_is_waited_for(void **state)
 {
 	(void)state;
-	char *node;
-	zk_make("/x", "", ZK_RAW_CONTAINER);
-	assert_int_equal(zk_raw_create(zk_eye, "/x/_c_0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a-lock-",
-	                               "127.0.0.1", ZK_RAW_EPHEMERAL_SEQUENTIAL, &node, NULL),
-	                 0);
-	struct cli *cli = cli_start(zk_url(), "run", "x", "--", "echo", "mine", NULL);
-	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
-	assert_string_equal(cli_output(cli), "");
-	assert_int_equal(zk_raw_delete(zk_eye, node, -1), 0);
-	CLI_EXPECT(cli, 0);
-	assert_string_equal(cli_output(cli), "mine\n");
-	cli_free(cli);
-	free(node);
+	zk_expect_wait_for_java("run", "-lock-");
 }
 
 static void signal_while_waiting_leaves_nothing(void **state)
 {
 	(void)state;
-	struct cli *holder = cli_start(zk_url(), "run", "x", NULL);
-	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
+	struct cli *holder = zk_hold("x");
 	struct cli *cli = cli_start(zk_url(), "run", "x", "--", "true", NULL);
 	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
 	assert_int_equal(kill(cli->pid, SIGINT), 0);
 	CLI_EXPECT(cli, 128 + SIGINT);
 	assert_int_equal(zk_count("/x"), 1);
 	cli_free(cli);
-	cli_close_input(holder);
-	CLI_EXPECT(holder, 0);
-	cli_free(holder);
+	cli_finish(holder);
 }
 
 static void readers_share_and_writers_do_not(void **state)
@@ -103,22 +85,18 @@ static void readers_share_and_writers_do_not(void **state)
 	struct cli *reader = cli_start(zk_url(), "run", "-s", "x", NULL);
 	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
 	char *node = zk_only_child("/x");
-	expect_in(node, "-__READ__");
+	cli_expect_in(node, "-__READ__");
 	free(node);
 	CLI_CALL(zk_url(), 0, "run", "-n", "-s", "x", "--", "true");
 	CLI_CALL(zk_url(), 1, "run", "-n", "-x", "x", "--", "true");
-	cli_close_input(reader);
-	CLI_EXPECT(reader, 0);
-	cli_free(reader);
+	cli_finish(reader);
 	struct cli *writer = cli_start(zk_url(), "run", "-x", "x", NULL);
 	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
 	node = zk_only_child("/x");
-	expect_in(node, "-__WRIT__");
+	cli_expect_in(node, "-__WRIT__");
 	free(node);
 	CLI_CALL(zk_url(), 1, "run", "-n", "-s", "x", "--", "true");
-	cli_close_input(writer);
-	CLI_EXPECT(writer, 0);
-	cli_free(writer);
+	cli_finish(writer);
 }
 
 /* With several readers, each is told its own node. */
@@ -130,8 +108,8 @@ static void each_reader_knows_its_own_node(void **state)
 	WAIT_UNTIL(strchr(cli_output(one), '\n') != NULL, CLI_SOON_MS);
 	struct cli *two = cli_start(zk_url(), "run", "-s", "x", "--", "sh", "-c", says, NULL);
 	WAIT_UNTIL(strchr(cli_output(two), '\n') != NULL, CLI_SOON_MS);
-	expect_in(cli_output(one), "__READ__0000000000\n");
-	expect_in(cli_output(two), "__READ__0000000001\n");
+	cli_expect_in(cli_output(one), "__READ__0000000000\n");
+	cli_expect_in(cli_output(two), "__READ__0000000001\n");
 	cli_free(one);
 	cli_free(two);
 }
@@ -167,20 +145,8 @@ static void plain_lock_made_by_hand_is_waited_for(void **state)
 static void token_is_the_czxid(void **state)
 {
 	(void)state;
-	const char *const ways[][2] = {{"--token", NULL}, {"--kind=fenced", NULL}};
-	for (size_t i = 0; i < 2; i++) {
-		struct zk_raw_stat stat;
-		struct cli *cli = cli_start(zk_url(), "run", ways[i][0], "x", "--", "sh", "-c",
-		                            "echo $HOLDFAST_TOKEN; cat", NULL);
-		WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
-		char *node = zk_only_child("/x");
-		assert_int_equal(zk_raw_exists(zk_eye, node, &stat), 0);
-		assert_int_equal(atoll(cli_output(cli)), stat.czxid);
-		cli_close_input(cli);
-		CLI_EXPECT(cli, 0);
-		cli_free(cli);
-		free(node);
-	}
+	zk_expect_token("run", "--token");
+	zk_expect_token("run", "--kind=fenced");
 }
 
 /* The lease ends here and not on the server: the command is gone, and so is the node. */
@@ -188,8 +154,8 @@ static void fixed_lease_stops_the_command_and_removes_the_node(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--lease", "1s", "x", "--", "sh", "-c",
-	                            UNTIL_INPUT_ENDS, NULL);
-	pid_t pid = command_of(cli);
+	                            CLI_UNTIL_INPUT_ENDS, NULL);
+	pid_t pid = cli_command_pid(cli);
 	long long begun = test_now_ms();
 	WAIT_UNTIL(!cli_is_alive(pid), CLI_SOON_MS);
 	/* Far less than the session; how soon a dead process is seen is up to the machine. */
@@ -206,13 +172,13 @@ static void waiter_with_a_short_lease_gets_its_turn_at_once(void **state)
 	const char *const kinds[] = {"reentrant", "plain"};
 	for (size_t i = 0; i < 2; i++) {
 		struct cli *holder = cli_start(zk_url(), "run", "--kind", kinds[i], "x", "--", "sh",
-		                               "-c", UNTIL_INPUT_ENDS, NULL);
-		pid_t pid = command_of(holder);
+		                               "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+		pid_t pid = cli_command_pid(holder);
 		struct cli *cli = cli_start(zk_url(), "run", "--kind", kinds[i], "--lease", "1s",
 		                            "x", "--", "true", NULL);
-		let_live(holder, pid, 1500);
+		cli_let_live(holder, pid, 1500);
 		assert_false(cli_has_ended(cli));
-		finish(holder);
+		cli_finish(holder);
 		long long begun = test_now_ms();
 		CLI_EXPECT(cli, 0);
 		assert_in_range(test_now_ms() - begun, 0, 2500);
@@ -226,8 +192,8 @@ static void waiter_with_a_short_lease_gets_its_turn_at_once(void **state)
 static struct cli *start_permit(const char *number)
 {
 	struct cli *cli = cli_start(zk_url(), "run", "--permits", number, "x", "--", "sh", "-c",
-	                            UNTIL_INPUT_ENDS, NULL);
-	(void)command_of(cli);
+	                            CLI_UNTIL_INPUT_ENDS, NULL);
+	(void)cli_command_pid(cli);
 	return cli;
 }
 
@@ -241,9 +207,9 @@ static void permits_are_leases_and_no_more_than_were_said(void **state)
 	CLI_CALL(zk_url(), 1, "run", "-w", "0.2", "--permits", "2", "x", "--", "true");
 	assert_int_equal(zk_count("/x/leases"), 2);
 	assert_int_equal(zk_count("/x/locks"), 0);
-	finish(one);
+	cli_finish(one);
 	CLI_CALL(zk_url(), 0, "run", "-n", "--permits", "2", "x", "--", "true");
-	finish(two);
+	cli_finish(two);
 	assert_int_equal(zk_count("/x/leases"), 0);
 }
 
@@ -256,7 +222,7 @@ static void number_of_permits_is_a_convention(void **state)
 	CLI_CALL(zk_url(), 0, "run", "-n", "--permits", "2", "x", "--", "true");
 	CLI_CALL(zk_url(), 0, "run", "-n", "--kind", "semaphore", "--permits", "2", "x", "--",
 	         "true");
-	finish(one);
+	cli_finish(one);
 }
 
 static void permit_that_is_given_back_is_the_next_ones(void **state)
@@ -267,7 +233,7 @@ static void permit_that_is_given_back_is_the_next_ones(void **state)
 		cli_start(zk_url(), "run", "--permits", "1", "x", "--", "echo", "mine", NULL);
 	WAIT_UNTIL(zk_count("/x/leases") == 2, CLI_SOON_MS);
 	assert_string_equal(cli_output(next), "");
-	finish(one);
+	cli_finish(one);
 	CLI_EXPECT(next, 0);
 	assert_string_equal(cli_output(next), "mine\n");
 	cli_free(next);
@@ -284,7 +250,7 @@ static void signal_while_waiting_for_a_permit_leaves_nothing(void **state)
 	assert_int_equal(zk_count("/x/leases"), 1);
 	assert_int_equal(zk_count("/x/locks"), 0);
 	cli_free(next);
-	finish(one);
+	cli_finish(one);
 }
 
 static void lease_deleted_by_hand_stops_the_command_within_2_s(void **state)
@@ -293,11 +259,11 @@ static void lease_deleted_by_hand_stops_the_command_within_2_s(void **state)
 	const char *const ways[] = {"--permits=1", "--kind=simple"};
 	for (size_t i = 0; i < 2; i++) {
 		struct cli *cli = cli_start(zk_url(), "run", ways[i], "x", "--", "sh", "-c",
-		                            UNTIL_INPUT_ENDS, NULL);
-		pid_t pid = command_of(cli);
+		                            CLI_UNTIL_INPUT_ENDS, NULL);
+		pid_t pid = cli_command_pid(cli);
 		char *lease = zk_only_child("/x/leases");
 		assert_int_equal(zk_raw_delete(zk_eye, lease, -1), 0);
-		assert_in_range(time_to_death(pid), 0, 2000);
+		assert_in_range(cli_time_to_death(pid), 0, 2000);
 		CLI_EXPECT(cli, 80);
 		cli_free(cli);
 		free(lease);
@@ -310,8 +276,8 @@ static void times_of_permits_are_those_of_the_session(void **state)
 	(void)state;
 	CLI_CALL(zk_url(), 0, "run", "--permits", "1", "--watchdog", "10s", "--grace", "2500ms",
 	         "x", "--", "true");
-	EXPECT_REFUSAL(zk_url(), 64, "is too short: renewal", "run", "--permits", "1", "--watchdog",
-	               "10s", "--grace", "3500ms", "x", "--", "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "is too short: renewal", "run", "--permits", "1",
+	                   "--watchdog", "10s", "--grace", "3500ms", "x", "--", "true");
 	CLI_CALL(zk_url(), 0, "run", "--permits", "1", "--lease", "4s", "--grace", "3500ms", "x",
 	         "--", "true");
 }
@@ -327,7 +293,7 @@ static void simple_lock_excludes_and_knows_its_lease(void **state)
 	assert_string_equal(cli_output(cli), said);
 	CLI_CALL(zk_url(), 1, "run", "-n", "--kind", "simple", "x", "--", "true");
 	CLI_CALL(zk_url(), 1, "run", "-n", "--permits", "1", "x", "--", "true");
-	finish(cli);
+	cli_finish(cli);
 	assert_int_equal(zk_count("/x/leases"), 0);
 	free(said);
 	free(lease);
@@ -338,10 +304,11 @@ static void simple_lock_excludes_and_knows_its_lease(void **state)
 static void what_zookeeper_has_not_is_64(void **state)
 {
 	(void)state;
-	EXPECT_REFUSAL(zk_url(), 64, "spin lock", "run", "--kind", "spin", "x", "--", "true");
-	EXPECT_REFUSAL(zk_url(), 64, "--permits N", "run", "--kind", "semaphore", "x", "--",
-	               "true");
-	EXPECT_REFUSAL(zk_url(), 64, "not needed on ZooKeeper", "who", "--kind", "semaphore", "x");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "spin lock", "run", "--kind", "spin", "x", "--", "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "--permits N", "run", "--kind", "semaphore", "x", "--",
+	                   "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "not needed on ZooKeeper", "who", "--kind", "semaphore",
+	                   "x");
 }
 
 static void name_that_is_no_path_is_64(void **state)
@@ -351,8 +318,8 @@ static void name_that_is_no_path_is_64(void **state)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		const char *const run[] = {"run", names[i], "--", "true", NULL};
 		const char *const who[] = {"who", names[i], NULL};
-		expect_refusal(zk_url(), 64, "name: ", run);
-		expect_refusal(zk_url(), 64, "name: ", who);
+		cli_expect_refusal(zk_url(), 64, "name: ", run);
+		cli_expect_refusal(zk_url(), 64, "name: ", who);
 	}
 	CLI_CALL(zk_url(), 0, "run", ".a/..b/...", "--", "true");
 }
@@ -373,7 +340,7 @@ static void missing_chroot_is_78_and_is_not_made(void **state)
 	const char *const *const all[] = {run,    permits, elect, ls,    who,
 	                                  unlock, revoke,  ping,  doctor};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		expect_refusal(url, 78, "/no/such", all[i]);
+		cli_expect_refusal(url, 78, "/no/such", all[i]);
 	assert_int_equal(zk_raw_exists(zk_eye, "/no", NULL), ZK_RAW_NO_NODE);
 	free(url);
 }
@@ -387,7 +354,7 @@ static void chroot_stands_before_the_name(void **state)
 	WAIT_UNTIL(zk_count("/base/a/b") == 1, CLI_SOON_MS);
 	struct cli *who = cli_start(url, "ls", NULL);
 	CLI_EXPECT(who, 0);
-	expect_in(cli_output(who), "\na/b ");
+	cli_expect_in(cli_output(who), "\na/b ");
 	cli_free(who);
 	cli_free(cli);
 	free(url);
@@ -401,7 +368,7 @@ static void wrong_urls_are_78(void **state)
 	const char *const run[] = {"run", "x", "--", "true", NULL};
 	for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
 		char *url = url_with(rests[i]);
-		expect_refusal(url, 78, "holdfast: ", run);
+		cli_expect_refusal(url, 78, "holdfast: ", run);
 		free(url);
 	}
 }
@@ -424,14 +391,14 @@ static void session_too_short_for_the_grace_is_64(void **state)
 	                              "x",   "--",      "true", NULL};
 	const char *const granted[] = {"run", "--watchdog", "200s", "--grace", "40s",
 	                               "x",   "--",         "true", NULL};
-	expect_refusal(zk_url(), 64, "is too short: renewal", by_default);
-	expect_refusal(shorter, 64, "is too short: renewal", by_url);
+	cli_expect_refusal(zk_url(), 64, "is too short: renewal", by_default);
+	cli_expect_refusal(shorter, 64, "is too short: renewal", by_url);
 	CLI_CALL(shorter, 0, "run", "x", "--", "true");
 	struct cli *cli = cli_start_words(shorter, longer);
 	CLI_EXPECT(cli, 0);
 	cli_free(cli);
 	/* The servers agree to 60 s at most. */
-	expect_refusal(zk_url(), 64, "is too short: renewal", granted);
+	cli_expect_refusal(zk_url(), 64, "is too short: renewal", granted);
 	assert_int_equal(zk_count("/x"), 0);
 	free(shorter);
 }
@@ -439,11 +406,10 @@ static void session_too_short_for_the_grace_is_64(void **state)
 static void lock_held_by_another_does_not_hide_a_short_session(void **state)
 {
 	(void)state;
-	struct cli *holder = cli_start(zk_url(), "run", "x", NULL);
-	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
+	struct cli *holder = zk_hold("x");
 	const char *const words[] = {"run", "--watchdog", "200s", "--grace", "40s",
 	                             "x",   "--",         "true", NULL};
-	expect_refusal(zk_url(), 64, "is too short: renewal", words);
+	cli_expect_refusal(zk_url(), 64, "is too short: renewal", words);
 	assert_int_equal(zk_count("/x"), 1);
 	cli_free(holder);
 }
@@ -452,7 +418,7 @@ static void session_of_no_fork_must_outlast_the_lease(void **state)
 {
 	(void)state;
 	const char *const words[] = {"run", "-F", "--lease", "50s", "x", "--", "true", NULL};
-	expect_refusal(zk_url(), 64, "-F leaves no process to keep the session", words);
+	cli_expect_refusal(zk_url(), 64, "-F leaves no process to keep the session", words);
 	CLI_CALL(zk_url(), 0, "run", "-F", "--lease", "3s", "x", "--", "true");
 }
 
