@@ -47,7 +47,7 @@ bool cli_is_slow(void)
 
 /* ---- starting ---- */
 
-/* The test's own environment without anything that steers the command. */
+/* The test's own environment without anything that influences the command. */
 static void set_environment(const char *url)
 {
 	for (size_t i = 0; environ[i];) {
@@ -79,7 +79,7 @@ static _Noreturn void become(const char *url, const char *const *argv, pid_t par
 	_exit(127);
 }
 
-/* Appended to, since the kernel lets writers that share a position overwrite each other. */
+/* Opened for appending, because writers that share a position overwrite each other. */
 static int open_nameless(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC);

@@ -75,14 +75,14 @@ static void expect(int status, const char *wanted, const char *url, const char *
 
 /* ---- which server ---- */
 
-static void option_wins_over_environment_and_file(void **state)
+static void the_option_wins_over_environment_and_file(void **state)
 {
 	(void)state;
 	configure("url = " CLI_NOWHERE "\n");
 	EXPECT(0, "", CLI_NOWHERE, "ping", "--url", cli_url());
 }
 
-static void environment_wins_over_file(void **state)
+static void the_environment_wins_over_the_file(void **state)
 {
 	(void)state;
 	configure("url = " CLI_NOWHERE "\n");
@@ -90,16 +90,16 @@ static void environment_wins_over_file(void **state)
 	EXPECT(69, "127.0.0.1:1", NULL, "ping");
 }
 
-static void file_names_the_server(void **state)
+static void a_file_can_name_the_server(void **state)
 {
 	(void)state;
 	configure("# the locks\n\n  url=%s  \r\n\tname_prefix = pre:\n", cli_url());
 	EXPECT(0, "", NULL, "ping");
 	EXPECT(0, "", NULL, "run", "x", "--", "true");
-	EXPECT(0, "", "", "ping"); /* an empty variable is none */
+	EXPECT(0, "", "", "ping"); /* an empty variable counts as unset */
 }
 
-static void prefix_of_the_file_is_used(void **state)
+static void the_prefix_in_the_file_is_used(void **state)
 {
 	(void)state;
 	configure("url = %s\nname_prefix = pre:\n", cli_url());
@@ -108,7 +108,7 @@ static void prefix_of_the_file_is_used(void **state)
 	EXPECT(1, "", NULL, "run", "-n", "--verbose", "x", "true");
 }
 
-static void empty_option_is_not_forgotten(void **state)
+static void an_empty_url_is_not_ignored(void **state)
 {
 	(void)state;
 	EXPECT(78, "", cli_url(), "ping", "--url", "");
@@ -116,16 +116,16 @@ static void empty_option_is_not_forgotten(void **state)
 
 /* ---- bad files ---- */
 
-static void unknown_key_is_78(void **state)
+static void an_unknown_key_is_78(void **state)
 {
 	(void)state;
 	configure("url = %s\nurll = x\n", cli_url());
 	EXPECT(78, "line 2 has an unknown key; use url,", NULL, "ping");
-	/* Even if all is said elsewhere: nobody would notice the mistake otherwise. */
+	/* Even if everything is configured elsewhere, or nobody would notice the mistake. */
 	EXPECT(78, "line 2", cli_url(), "run", "x", "true");
 }
 
-static void line_without_a_value_is_78(void **state)
+static void a_malformed_line_is_78(void **state)
 {
 	(void)state;
 	configure("url\n");
@@ -138,7 +138,7 @@ static void line_without_a_value_is_78(void **state)
 	EXPECT(78, "line 1 is too long", NULL, "ping");
 }
 
-static void file_that_cannot_be_read_is_78(void **state)
+static void an_unreadable_file_is_78(void **state)
 {
 	(void)state;
 	char *path = check_format("%s/holdfast/config", home);
@@ -147,7 +147,7 @@ static void file_that_cannot_be_read_is_78(void **state)
 	free(path);
 }
 
-static void bad_url_is_78(void **state)
+static void an_invalid_url_is_78(void **state)
 {
 	(void)state;
 	const char *const bad[] = {"http://x",
@@ -177,7 +177,7 @@ static int clear_password(void **state)
 	return remove_home(state);
 }
 
-static void password_file_lets_in(void **state)
+static void the_password_file_is_used(void **state)
 {
 	(void)state;
 	char *path = write_file("password", SECRET "\n");
@@ -190,7 +190,7 @@ static void password_file_lets_in(void **state)
 	free(path);
 }
 
-static void wrong_password_is_77_and_not_shown(void **state)
+static void a_wrong_password_is_77_and_not_shown(void **state)
 {
 	(void)state;
 	char *path = write_file("password", SECRET "-wrong\n");
@@ -201,7 +201,7 @@ static void wrong_password_is_77_and_not_shown(void **state)
 	free(path);
 }
 
-static void missing_password_file_is_78(void **state)
+static void a_missing_password_file_is_78(void **state)
 {
 	(void)state;
 	EXPECT(78, "/nonexistent/file", cli_url(), "ping", "--password-file", "/nonexistent/file");
@@ -211,8 +211,8 @@ static void missing_password_file_is_78(void **state)
 	EXPECT(78, "/nonexistent/other", cli_url(), "ping");
 }
 
-/* The password of the configured server is no business of another. */
-static void password_of_the_file_is_only_for_its_server(void **state)
+/* The password of the configured server must not be sent to another one. */
+static void a_password_in_the_file_is_only_for_its_server(void **state)
 {
 	(void)state;
 	char *path = write_file("password", SECRET "\n");
@@ -220,11 +220,11 @@ static void password_of_the_file_is_only_for_its_server(void **state)
 	EXPECT(0, "", cli_url(), "ping"); /* with a password it would be refused */
 	EXPECT(0, "", NULL, "ping", "--url", cli_url());
 	configure("password_file = %s\nuser = somebody\n", path);
-	EXPECT(77, "", cli_url(), "ping"); /* of no server in particular: used */
+	EXPECT(77, "", cli_url(), "ping"); /* not for a particular server, so it is used */
 	free(path);
 }
 
-static void secret_in_a_url_is_never_shown(void **state)
+static void a_password_in_a_url_is_never_shown(void **state)
 {
 	(void)state;
 	EXPECT(64, "***@", NULL, "redis://u:" SECRET "@h");
@@ -235,7 +235,7 @@ static void secret_in_a_url_is_never_shown(void **state)
 	       "true");
 }
 
-static void password_with_a_quote_is_never_shown(void **state)
+static void a_password_with_a_quote_is_never_shown(void **state)
 {
 	(void)state;
 	EXPECT(64, "'redis://***@h'", NULL, "redis://u:it's" SECRET "@h");
@@ -244,7 +244,7 @@ static void password_with_a_quote_is_never_shown(void **state)
 	EXPECT(64, "auth=***'", NULL, "zk://h/?auth=digest:u:'" SECRET);
 }
 
-static void password_of_a_url_without_an_at_is_never_shown(void **state)
+static void a_password_in_a_url_without_an_at_is_never_shown(void **state)
 {
 	(void)state;
 	EXPECT(64, "'redis://u:***'", NULL, "redis://u:" SECRET);
@@ -263,8 +263,8 @@ static void ports_and_paths_of_a_url_are_shown(void **state)
 	       "zk://a:2181,b:2181/x:y?session=5s");
 }
 
-/* What is too long to be shown is cut, which may take away the '@' that follows a password. */
-static void password_in_text_that_is_cut_is_never_shown(void **state)
+/* A long message is cut, which may remove the '@' that follows a password. */
+static void a_password_in_a_cut_message_is_never_shown(void **state)
 {
 	static const size_t lengths[] = {300, 500, 1300, 4050, 5000};
 	(void)state;
@@ -279,10 +279,10 @@ static void password_in_text_that_is_cut_is_never_shown(void **state)
 
 /* ---- no server at all ---- */
 
-static void without_a_server_the_private_one_is_said(void **state)
+static void using_the_private_server_is_announced(void **state)
 {
 	(void)state;
-	/* Two lines: the choice, and that it cannot be started. */
+	/* Two lines: which server is used, and that it cannot be started. */
 	struct cli *cli = start_configured(NULL, (const char *const[]){"ping", NULL});
 	CLI_EXPECT(cli, 78);
 	assert_non_null(strstr(cli_errors(cli), "no server is configured; using a private one"));
@@ -296,25 +296,25 @@ static void without_a_server_the_private_one_is_said(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		STORY(option_wins_over_environment_and_file),
-		STORY(environment_wins_over_file),
-		STORY(file_names_the_server),
-		STORY(prefix_of_the_file_is_used),
-		STORY(empty_option_is_not_forgotten),
-		STORY(unknown_key_is_78),
-		STORY(line_without_a_value_is_78),
-		STORY(file_that_cannot_be_read_is_78),
-		STORY(bad_url_is_78),
-		PASSWORD_STORY(password_file_lets_in),
-		PASSWORD_STORY(wrong_password_is_77_and_not_shown),
-		STORY(missing_password_file_is_78),
-		STORY(password_of_the_file_is_only_for_its_server),
-		STORY(secret_in_a_url_is_never_shown),
-		STORY(password_with_a_quote_is_never_shown),
-		STORY(password_of_a_url_without_an_at_is_never_shown),
+		STORY(the_option_wins_over_environment_and_file),
+		STORY(the_environment_wins_over_the_file),
+		STORY(a_file_can_name_the_server),
+		STORY(the_prefix_in_the_file_is_used),
+		STORY(an_empty_url_is_not_ignored),
+		STORY(an_unknown_key_is_78),
+		STORY(a_malformed_line_is_78),
+		STORY(an_unreadable_file_is_78),
+		STORY(an_invalid_url_is_78),
+		PASSWORD_STORY(the_password_file_is_used),
+		PASSWORD_STORY(a_wrong_password_is_77_and_not_shown),
+		STORY(a_missing_password_file_is_78),
+		STORY(a_password_in_the_file_is_only_for_its_server),
+		STORY(a_password_in_a_url_is_never_shown),
+		STORY(a_password_with_a_quote_is_never_shown),
+		STORY(a_password_in_a_url_without_an_at_is_never_shown),
 		STORY(ports_and_paths_of_a_url_are_shown),
-		STORY(password_in_text_that_is_cut_is_never_shown),
-		STORY(without_a_server_the_private_one_is_said),
+		STORY(a_password_in_a_cut_message_is_never_shown),
+		STORY(using_the_private_server_is_announced),
 	};
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
 }

@@ -1,4 +1,4 @@
-/* holdfast demo: it ends well, and leaves no server behind. */
+/* holdfast demo: it succeeds, and leaves no server running. */
 #include "cli/cli.h"
 #include "support/temp.h"
 
@@ -24,14 +24,16 @@ static int remove_folder(void **state)
 static struct cli *start_demo(void)
 {
 	char *variable = check_format("HOLDFAST_EMBEDDED_DIR=%s", folder);
-	/* The demo forks while it has threads, which the thread sanitizer accepts only with this. */
+	/*
+	 * The demo forks while it has threads, which the thread sanitizer accepts only with this.
+	 */
 	const char *const variables[] = {variable, "TSAN_OPTIONS=die_after_fork=0", NULL};
 	struct cli *cli = cli_start_env(NULL, variables, (const char *const[]){"demo", NULL});
 	free(variable);
 	return cli;
 }
 
-/* Its server had a directory of its own in there. */
+/* Its server has a directory of its own in the folder. */
 static size_t count_leftovers(void)
 {
 	size_t n = 0;
@@ -43,7 +45,7 @@ static size_t count_leftovers(void)
 	return n;
 }
 
-static void demo_ends_well_and_cleans_up(void **state)
+static void the_demo_succeeds_and_cleans_up(void **state)
 {
 	(void)state;
 	struct cli *cli = start_demo();
@@ -57,7 +59,7 @@ static void demo_ends_well_and_cleans_up(void **state)
 	cli_free(cli);
 }
 
-static void interrupted_demo_cleans_up(void **state)
+static void an_interrupted_demo_cleans_up(void **state)
 {
 	(void)state;
 	struct cli *cli = start_demo();
@@ -69,7 +71,7 @@ static void interrupted_demo_cleans_up(void **state)
 	cli_free(cli);
 }
 
-static void server_that_is_away_fails_the_demo(void **state)
+static void the_demo_fails_on_an_unreachable_server(void **state)
 {
 	(void)state;
 	CLI_CALL(NULL, 1, "demo", CLI_NOWHERE);
@@ -82,9 +84,9 @@ static void server_that_is_away_fails_the_demo(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		STORY(demo_ends_well_and_cleans_up),
-		STORY(interrupted_demo_cleans_up),
-		STORY(server_that_is_away_fails_the_demo),
+		STORY(the_demo_succeeds_and_cleans_up),
+		STORY(an_interrupted_demo_cleans_up),
+		STORY(the_demo_fails_on_an_unreachable_server),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static const char *line_about(struct cli *cli, const char *subject)
 	return "";
 }
 
-static void good_server_is_status_0(void **state)
+static void a_good_server_is_status_0(void **state)
 {
 	(void)state;
 	raw_ok(cli_raw, "CONFIG", "SET", "appendonly", "yes", NULL);
@@ -52,7 +52,7 @@ static void missing_persistence_is_a_note(void **state)
 	cli_free(cli);
 }
 
-static void eviction_with_a_limit_is_bad(void **state)
+static void eviction_with_a_memory_limit_is_bad(void **state)
 {
 	(void)state;
 	const char *const policies[] = {"allkeys-lru", "volatile-ttl", "allkeys-random"};
@@ -71,7 +71,7 @@ static void eviction_with_a_limit_is_bad(void **state)
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory-policy", "noeviction", NULL);
 }
 
-static void full_server_is_bad(void **state)
+static void a_full_server_is_bad(void **state)
 {
 	(void)state;
 	raw_ok(cli_raw, "CONFIG", "SET", "maxmemory", "1", NULL);
@@ -81,7 +81,7 @@ static void full_server_is_bad(void **state)
 	cli_free(cli);
 }
 
-static void replica_is_bad(void **state)
+static void a_replica_is_bad(void **state)
 {
 	(void)state;
 	struct test_server *primary =
@@ -102,7 +102,7 @@ static void replica_is_bad(void **state)
 	test_server_stop(primary);
 }
 
-static void colour_is_for_terminals_only(void **state)
+static void colours_are_for_terminals_only(void **state)
 {
 	(void)state;
 	const char *const plain[] = {"env", "TERM=xterm", "NO_COLOR=1", cli_path(), "doctor", NULL};
@@ -119,7 +119,7 @@ static void colour_is_for_terminals_only(void **state)
 	}
 }
 
-static void slow_network_is_not_a_fault(void **state)
+static void a_slow_network_is_not_a_fault(void **state)
 {
 	(void)state;
 	struct proxy *proxy = proxy_start(cli_url());
@@ -136,7 +136,7 @@ static void slow_network_is_not_a_fault(void **state)
 	check_format("redis+unix://" user ":pw@%s",                                                \
 	             strstr(test_server_unix_url(cli_server), "///") + 2)
 
-/* Sends a line as it stands; it must be answered by OK. */
+/* Sends a line to the server, which must reply OK. */
 static void send_line(const char *line)
 {
 	const char *words[128];
@@ -154,7 +154,7 @@ static void send_line(const char *line)
 	free(copy);
 }
 
-/* What the doctor says is missing for this user. */
+/* The line that doctor prints to grant this user what is missing. */
 static char *ask_for_line(const char *url, const char *user)
 {
 	char *begin = check_format("ACL SETUSER %s ", user);
@@ -189,7 +189,7 @@ static void everything_works(const char *url)
 	CLI_CALL(url, 0, "doctor");
 }
 
-static void line_of_the_doctor_is_all_that_is_needed(void **state)
+static void the_acl_line_grants_everything_that_is_needed(void **state)
 {
 	(void)state;
 	send_line("ACL SETUSER few reset on >pw");
@@ -197,7 +197,7 @@ static void line_of_the_doctor_is_all_that_is_needed(void **state)
 	char *line = ask_for_line(url, "few");
 	send_line(line);
 	everything_works(url);
-	/* And not more than that. */
+	/* And it grants nothing else. */
 	struct raw *raw = raw_connect_as(cli_server, "few", "pw");
 	struct raw_reply *reply = raw_command(raw, "FLUSHALL", NULL);
 	assert_int_equal(reply->type, RAW_ERROR);
@@ -207,8 +207,8 @@ static void line_of_the_doctor_is_all_that_is_needed(void **state)
 	free(url);
 }
 
-/* Whatever the scripts will call one day, the line has it. */
-static void line_of_the_doctor_has_every_command_of_the_scripts(void **state)
+/* Whatever command a script uses, the line must grant it. */
+static void the_acl_line_grants_every_command_of_the_scripts(void **state)
 {
 	(void)state;
 	char word[64];
@@ -240,8 +240,8 @@ static void line_of_the_doctor_has_every_command_of_the_scripts(void **state)
 	free(folder);
 }
 
-/* The manual shows the same line, broken where it likes. */
-static void manual_has_the_line_of_the_doctor(void **state)
+/* The manual shows the same line, broken into several. */
+static void the_manual_shows_the_acl_line(void **state)
 {
 	(void)state;
 	char *folder = check_copy(__FILE__, strlen(__FILE__) - strlen("tests/cli/doctor_test.c"));
@@ -280,7 +280,7 @@ static void each_missing_right_is_noticed(void **state)
 	free(url);
 }
 
-static void denied_command_names_the_doctor(void **state)
+static void a_denied_command_refers_to_doctor(void **state)
 {
 	(void)state;
 	send_line("ACL SETUSER few reset on >pw");
@@ -296,18 +296,18 @@ static void denied_command_names_the_doctor(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CLI_STORY(good_server_is_status_0),
+		CLI_STORY(a_good_server_is_status_0),
 		CLI_STORY(missing_persistence_is_a_note),
-		CLI_STORY(eviction_with_a_limit_is_bad),
-		CLI_STORY(full_server_is_bad),
-		CLI_STORY(replica_is_bad),
-		CLI_STORY(colour_is_for_terminals_only),
-		CLI_STORY(slow_network_is_not_a_fault),
-		CLI_STORY(line_of_the_doctor_is_all_that_is_needed),
-		CLI_STORY(line_of_the_doctor_has_every_command_of_the_scripts),
-		CLI_STORY(manual_has_the_line_of_the_doctor),
+		CLI_STORY(eviction_with_a_memory_limit_is_bad),
+		CLI_STORY(a_full_server_is_bad),
+		CLI_STORY(a_replica_is_bad),
+		CLI_STORY(colours_are_for_terminals_only),
+		CLI_STORY(a_slow_network_is_not_a_fault),
+		CLI_STORY(the_acl_line_grants_everything_that_is_needed),
+		CLI_STORY(the_acl_line_grants_every_command_of_the_scripts),
+		CLI_STORY(the_manual_shows_the_acl_line),
 		CLI_STORY(each_missing_right_is_noticed),
-		CLI_STORY(denied_command_names_the_doctor),
+		CLI_STORY(a_denied_command_refers_to_doctor),
 	};
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
 }

@@ -1,4 +1,7 @@
-/* holdfast elect on Redis, where a leader is who has a fair lock, and what of ZooKeeper it refuses. */
+/*
+ * holdfast elect on Redis, where the leader holds a fair lock, and the options that only ZooKeeper
+ * has.
+ */
 #include "cli/cli.h"
 
 #include <signal.h>
@@ -14,7 +17,7 @@ static int candidates(void)
 	return (int)raw_integer(cli_raw, "LLEN", "redisson_lock_queue:{x}", NULL);
 }
 
-static void statuses_are_those_of_run(void **state)
+static void exit_statuses_are_those_of_run(void **state)
 {
 	(void)state;
 	CLI_CALL(cli_url(), 0, "elect", "x", "--", "true");
@@ -29,7 +32,7 @@ static void statuses_are_those_of_run(void **state)
 	assert_int_equal(raw_integer(cli_raw, "EXISTS", "x", NULL), 0);
 }
 
-static void one_leads_and_the_others_follow_in_order(void **state)
+static void candidates_become_the_leader_in_order(void **state)
 {
 	(void)state;
 	struct cli *one = start_candidate("one");
@@ -49,7 +52,7 @@ static void one_leads_and_the_others_follow_in_order(void **state)
 	cli_finish(three);
 }
 
-static void id_is_shown_in_the_place_of_the_program(void **state)
+static void the_id_is_shown_instead_of_the_program(void **state)
 {
 	(void)state;
 	struct cli *cli = start_candidate("node-7");
@@ -64,7 +67,7 @@ static void id_is_shown_in_the_place_of_the_program(void **state)
 	cli_finish(cli);
 }
 
-static void leader_that_is_unlocked_is_stopped(void **state)
+static void unlock_stops_the_leader(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "elect", "--watchdog", "1s", "x", "--", "sh", "-c",
@@ -75,7 +78,7 @@ static void leader_that_is_unlocked_is_stopped(void **state)
 	cli_free(cli);
 }
 
-static void killed_leader_is_followed_when_its_lease_is_over(void **state)
+static void a_killed_leader_is_replaced_after_its_lease(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "elect", "--watchdog", "2s", "x", "--", "sh", "-c",
@@ -89,7 +92,7 @@ static void killed_leader_is_followed_when_its_lease_is_over(void **state)
 	cli_free(cli);
 }
 
-static void what_redis_has_not_is_64(void **state)
+static void options_for_zookeeper_are_64_on_redis(void **state)
 {
 	(void)state;
 	CLI_EXPECT_REFUSAL(cli_url(), 64, "revoke: available on ZooKeeper only", "revoke", "x");
@@ -105,7 +108,7 @@ static void what_redis_has_not_is_64(void **state)
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
 }
 
-static void simple_lock_excludes_and_is_unlocked(void **state)
+static void a_simple_lock_excludes_others_and_can_be_unlocked(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--kind", "simple", "x", "--", "sh", "-c",
@@ -121,13 +124,13 @@ static void simple_lock_excludes_and_is_unlocked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CLI_STORY(statuses_are_those_of_run),
-		CLI_STORY(one_leads_and_the_others_follow_in_order),
-		CLI_STORY(id_is_shown_in_the_place_of_the_program),
-		CLI_STORY(leader_that_is_unlocked_is_stopped),
-		CLI_STORY(killed_leader_is_followed_when_its_lease_is_over),
-		CLI_STORY(what_redis_has_not_is_64),
-		CLI_STORY(simple_lock_excludes_and_is_unlocked),
+		CLI_STORY(exit_statuses_are_those_of_run),
+		CLI_STORY(candidates_become_the_leader_in_order),
+		CLI_STORY(the_id_is_shown_instead_of_the_program),
+		CLI_STORY(unlock_stops_the_leader),
+		CLI_STORY(a_killed_leader_is_replaced_after_its_lease),
+		CLI_STORY(options_for_zookeeper_are_64_on_redis),
+		CLI_STORY(a_simple_lock_excludes_others_and_can_be_unlocked),
 	};
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
 }

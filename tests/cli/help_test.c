@@ -1,4 +1,4 @@
-/* Help, versions, and which command a first word means. */
+/* Help, the version, and which command the first word means. */
 #include "cli/cli.h"
 #include "support/temp.h"
 
@@ -29,8 +29,8 @@ static void every_command_has_help(void **state)
 	expect_help(cli_start(CLI_NOWHERE, "help", NULL), "run|elect");
 }
 
-/* Lines that fit a terminal. */
-static void help_fits_a_terminal(void **state)
+/* No line is wider than 80 columns. */
+static void help_fits_on_a_terminal(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < CLI_COMMANDS; i++) {
@@ -43,7 +43,7 @@ static void help_fits_a_terminal(void **state)
 	}
 }
 
-static void version_is_that_of_the_library(void **state)
+static void the_version_is_that_of_the_library(void **state)
 {
 	(void)state;
 	char *wanted = check_format("holdfast %s\n", hf_version());
@@ -54,7 +54,7 @@ static void version_is_that_of_the_library(void **state)
 	free(wanted);
 }
 
-static void word_alone_is_usage(void **state)
+static void a_single_unknown_word_is_64(void **state)
 {
 	(void)state;
 	CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "unknown command", "backup");
@@ -64,7 +64,7 @@ static void word_alone_is_usage(void **state)
 	CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "NAME", "run");
 }
 
-static void wrong_option_is_one_line_with_a_remedy(void **state)
+static void a_wrong_option_prints_one_line_with_a_remedy(void **state)
 {
 	(void)state;
 	for (size_t i = 1; i < CLI_COMMANDS - 1; i++) {
@@ -77,18 +77,18 @@ static void wrong_option_is_one_line_with_a_remedy(void **state)
 	CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "--json", "ls", "--json=yes");
 }
 
-static void help_of_what_is_no_command_is_usage(void **state)
+static void help_for_an_unknown_command_is_64(void **state)
 {
 	(void)state;
 	CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "unknown command", "help", "backup");
 	CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "unknown command", "help", "run", "it");
 }
 
-static void first_word_that_is_a_command_is_the_command(void **state)
+static void the_first_word_is_the_command_if_it_is_one(void **state)
 {
 	(void)state;
 	for (size_t i = 1; i < CLI_COMMANDS; i++) {
-		/* As a lock it would be asked for on a server that is not there: 69. */
+		/* As the name of a lock it would need the server, which does not exist: 69. */
 		if (strcmp(cli_commands[i], "ls") == 0)
 			CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "PATTERN", "ls", "echo", "hello");
 		else if (strcmp(cli_commands[i], "elect") == 0)
@@ -104,7 +104,7 @@ static void first_word_that_is_a_command_is_the_command(void **state)
 
 /* ---- the manual ---- */
 
-/* A man of our own, which has the pages or not, and tells how it was called. */
+/* A fake man that has the pages or not, and prints its arguments. */
 static char *make_man(const char *status)
 {
 	char *dir = temp_dir_make();
@@ -145,7 +145,7 @@ static void help_opens_the_manual_on_a_terminal(void **state)
 	temp_dir_remove(dir);
 }
 
-static void help_without_a_manual_is_the_short_text(void **state)
+static void help_without_a_manual_prints_the_short_text(void **state)
 {
 	(void)state;
 	char *dir = make_man("16");
@@ -160,14 +160,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_command_has_help),
-		cmocka_unit_test(help_fits_a_terminal),
-		cmocka_unit_test(version_is_that_of_the_library),
-		cmocka_unit_test(word_alone_is_usage),
-		cmocka_unit_test(wrong_option_is_one_line_with_a_remedy),
-		cmocka_unit_test(help_of_what_is_no_command_is_usage),
-		cmocka_unit_test(first_word_that_is_a_command_is_the_command),
+		cmocka_unit_test(help_fits_on_a_terminal),
+		cmocka_unit_test(the_version_is_that_of_the_library),
+		cmocka_unit_test(a_single_unknown_word_is_64),
+		cmocka_unit_test(a_wrong_option_prints_one_line_with_a_remedy),
+		cmocka_unit_test(help_for_an_unknown_command_is_64),
+		cmocka_unit_test(the_first_word_is_the_command_if_it_is_one),
 		cmocka_unit_test(help_opens_the_manual_on_a_terminal),
-		cmocka_unit_test(help_without_a_manual_is_the_short_text),
+		cmocka_unit_test(help_without_a_manual_prints_the_short_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

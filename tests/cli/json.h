@@ -59,7 +59,7 @@ static const char *json_string(const char *at)
 	return at ? at + 1 : NULL;
 }
 
-/* What is between the brackets: members if they are braces. */
+/* Reads what is between brackets, or the members between braces. */
 static const char *json_list(const char *at, char close, int depth)
 {
 	at = json_blanks(at + 1);
@@ -98,7 +98,7 @@ static const char *json_value(const char *at, int depth)
 	}
 }
 
-/* One value and nothing else. */
+/* Whether the text is one value and nothing else. */
 static inline bool json_is_valid(const char *text)
 {
 	const char *end = json_value(json_blanks(text), 0);

@@ -1,4 +1,4 @@
-/* holdfast ls and who: what is on the server, whoever put it there. */
+/* holdfast ls and who: what is on the server, no matter which program put it there. */
 #include "cli/cli.h"
 #include "cli/json.h"
 
@@ -15,7 +15,7 @@ static void expire(const char *key, const char *ms)
 	assert_int_equal(raw_integer(cli_raw, "PEXPIRE", key, ms, NULL), 1);
 }
 
-/* The locks as Redisson leaves them on the server. */
+/* Makes locks as Redisson leaves them on the server. */
 static void make_java_locks(void)
 {
 	hset("j:plain", JAVA ":41", "2");
@@ -44,7 +44,7 @@ static void make_java_locks(void)
 	            NULL);
 }
 
-static void locks_of_java_are_listed(void **state)
+static void java_locks_are_listed(void **state)
 {
 	(void)state;
 	make_java_locks();
@@ -68,7 +68,7 @@ static void locks_of_java_are_listed(void **state)
 	cli_free(cli);
 }
 
-static void pattern_selects_names(void **state)
+static void a_pattern_selects_names(void **state)
 {
 	(void)state;
 	make_java_locks();
@@ -99,7 +99,7 @@ static void holders_that_are_left_out_are_counted(void **state)
 	cli_free(cli);
 }
 
-static void empty_server_lists_nothing(void **state)
+static void an_empty_server_has_an_empty_list(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
@@ -128,7 +128,7 @@ static void columns_line_up(void **state)
 		assert_int_not_equal(row[owner_at], ' ');
 		assert_int_not_equal(row[length - 1], ' ');
 	}
-	assert_int_equal(rows, 7 + 1 + 2); /* one more reader, and two who wait */
+	assert_int_equal(rows, 7 + 1 + 2); /* one more reader, and two waiters */
 	cli_expect_in(title, "waiter-1");
 	cli_free(cli);
 }
@@ -147,7 +147,7 @@ static const char fill[] = "for i = 1, 4000 do "
 			   "end "
 			   "for i = 1, 5000 do redis.call('hset', 'wide', 'f' .. i, i) end";
 
-static void thousands_of_keys_are_walked_in_steps(void **state)
+static void thousands_of_keys_are_read_in_steps(void **state)
 {
 	(void)state;
 	raw_reply_free(raw_command(cli_raw, "EVAL", fill, "0", NULL));
@@ -162,11 +162,14 @@ static void thousands_of_keys_are_walked_in_steps(void **state)
 	char *stats = raw_text(cli_raw, "INFO", "commandstats", NULL);
 	assert_null(strstr(stats, "cmdstat_keys:"));
 	cli_expect_in(stats, "cmdstat_scan:");
-	/* A call for each of the 28 000 keys would show; what the script does inside is not a call. */
+	/*
+	 * One call for each of the 28 000 keys would be too many; what a script does inside does
+	 * not count.
+	 */
 	const char *calls = strstr(stats, "cmdstat_evalsha:calls=");
 	assert_non_null(calls);
 	assert_in_range(strtoll(calls + 22, NULL, 10), 28, 28000 / 50);
-	/* Only what may be a lock is read whole. */
+	/* Only keys that may be locks are read completely. */
 	const char *reads = strstr(stats, "cmdstat_hgetall:calls=");
 	assert_non_null(reads);
 	assert_in_range(strtoll(reads + 22, NULL, 10), 4000, 5000);
@@ -200,7 +203,7 @@ static void more_rows_than_a_batch_are_all_shown(void **state)
 
 /* ---- who ---- */
 
-static void free_lock_is_status_1(void **state)
+static void a_free_lock_is_status_1(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "who", "x", NULL);
@@ -213,7 +216,7 @@ static void free_lock_is_status_1(void **state)
 	cli_free(cli);
 }
 
-static void free_lock_with_a_queue_is_status_1(void **state)
+static void a_free_lock_with_waiters_is_status_1(void **state)
 {
 	(void)state;
 	raw_integer(cli_raw, "RPUSH", "redisson_lock_queue:{x}", OTHER ":1", NULL);
@@ -226,8 +229,8 @@ static void free_lock_with_a_queue_is_status_1(void **state)
 	cli_free(cli);
 }
 
-/* What nobody has cleared away yet, but is over. */
-static void what_has_ended_is_not_shown(void **state)
+/* Entries that have expired but were not removed yet. */
+static void expired_entries_are_not_shown(void **state)
 {
 	(void)state;
 	raw_ok(cli_raw, "SET", "permits", "1", NULL);
@@ -246,7 +249,7 @@ static void what_has_ended_is_not_shown(void **state)
 	CLI_CALL(cli_url(), 1, "who", "permits");
 }
 
-static void key_that_is_no_lock_is_status_65(void **state)
+static void a_key_that_is_not_a_lock_is_status_65(void **state)
 {
 	(void)state;
 	raw_integer(cli_raw, "RPUSH", "x", "a", NULL);
@@ -255,7 +258,7 @@ static void key_that_is_no_lock_is_status_65(void **state)
 	CLI_CALL(cli_url(), 65, "who", "hash");
 }
 
-static void holder_of_this_command_has_host_pid_and_program(void **state)
+static void host_pid_and_program_of_a_holder_are_shown(void **state)
 {
 	(void)state;
 	char host[256] = "";
@@ -272,7 +275,7 @@ static void holder_of_this_command_has_host_pid_and_program(void **state)
 	cli_free(holder);
 }
 
-static void arguments_are_shown_if_asked_for(void **state)
+static void arguments_are_shown_with_show_args(void **state)
 {
 	(void)state;
 	struct cli *holder =
@@ -284,7 +287,7 @@ static void arguments_are_shown_if_asked_for(void **state)
 	cli_free(holder);
 }
 
-static void bare_number_is_shown_as_a_semaphore(void **state)
+static void a_bare_number_can_be_shown_as_a_semaphore(void **state)
 {
 	(void)state;
 	raw_ok(cli_raw, "SET", "s", "3", NULL);
@@ -307,7 +310,7 @@ static void bare_number_is_shown_as_a_semaphore(void **state)
 	CLI_CALL(cli_url(), 64, "who", "--kind", "fair", "s");
 }
 
-static void semaphore_of_run_is_listed_while_a_permit_is_out(void **state)
+static void a_semaphore_is_listed_while_a_permit_is_held(void **state)
 {
 	(void)state;
 	struct cli *holder =
@@ -322,7 +325,7 @@ static void semaphore_of_run_is_listed_while_a_permit_is_out(void **state)
 
 /* ---- others ---- */
 
-static void wrong_words_are_usage(void **state)
+static void wrong_arguments_are_64(void **state)
 {
 	(void)state;
 	CLI_CALL(cli_url(), 64, "ls", "a", "b");
@@ -333,7 +336,7 @@ static void wrong_words_are_usage(void **state)
 	CLI_CALL(cli_url(), 64, "who", "--url");
 }
 
-static void output_that_cannot_be_written_is_no_success(void **state)
+static void output_that_cannot_be_written_is_71(void **state)
 {
 	(void)state;
 	make_java_locks();
@@ -349,24 +352,24 @@ static void output_that_cannot_be_written_is_no_success(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CLI_STORY(locks_of_java_are_listed),
-		CLI_STORY(pattern_selects_names),
+		CLI_STORY(java_locks_are_listed),
+		CLI_STORY(a_pattern_selects_names),
 		CLI_STORY(holders_that_are_left_out_are_counted),
-		CLI_STORY(empty_server_lists_nothing),
+		CLI_STORY(an_empty_server_has_an_empty_list),
 		CLI_STORY(columns_line_up),
-		CLI_STORY(thousands_of_keys_are_walked_in_steps),
+		CLI_STORY(thousands_of_keys_are_read_in_steps),
 		CLI_STORY(unrelated_keys_are_left_alone),
 		CLI_STORY(more_rows_than_a_batch_are_all_shown),
-		CLI_STORY(free_lock_is_status_1),
-		CLI_STORY(free_lock_with_a_queue_is_status_1),
-		CLI_STORY(what_has_ended_is_not_shown),
-		CLI_STORY(key_that_is_no_lock_is_status_65),
-		CLI_STORY(holder_of_this_command_has_host_pid_and_program),
-		CLI_STORY(arguments_are_shown_if_asked_for),
-		CLI_STORY(bare_number_is_shown_as_a_semaphore),
-		CLI_STORY(semaphore_of_run_is_listed_while_a_permit_is_out),
-		CLI_STORY(wrong_words_are_usage),
-		CLI_STORY(output_that_cannot_be_written_is_no_success),
+		CLI_STORY(a_free_lock_is_status_1),
+		CLI_STORY(a_free_lock_with_waiters_is_status_1),
+		CLI_STORY(expired_entries_are_not_shown),
+		CLI_STORY(a_key_that_is_not_a_lock_is_status_65),
+		CLI_STORY(host_pid_and_program_of_a_holder_are_shown),
+		CLI_STORY(arguments_are_shown_with_show_args),
+		CLI_STORY(a_bare_number_can_be_shown_as_a_semaphore),
+		CLI_STORY(a_semaphore_is_listed_while_a_permit_is_held),
+		CLI_STORY(wrong_arguments_are_64),
+		CLI_STORY(output_that_cannot_be_written_is_71),
 	};
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
 }

@@ -1,4 +1,6 @@
-/* The manual pages of the command: each example can be copied from a narrow terminal as it stands. */
+/*
+ * The manual pages of the command: each example can be copied from a narrow terminal as it stands.
+ */
 #include "cli/cli.h"
 
 #define WIDTH    72
@@ -108,7 +110,7 @@ static bool has_program(const char *program)
 }
 
 /* A line that a shell takes for a whole command must not be the first half of one. */
-static void line_that_is_continued_ends_in_a_backslash(void **state)
+static void a_continued_line_ends_in_a_backslash(void **state)
 {
 	static struct examples examples;
 	(void)state;
@@ -125,7 +127,7 @@ static void line_that_is_continued_ends_in_a_backslash(void **state)
 	}
 }
 
-static void example_is_whole_on_a_narrow_terminal(void **state)
+static void an_example_stays_whole_on_a_narrow_terminal(void **state)
 {
 	static struct examples examples;
 	size_t formatted = 0;
@@ -151,8 +153,8 @@ static void example_is_whole_on_a_narrow_terminal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(line_that_is_continued_ends_in_a_backslash),
-		cmocka_unit_test(example_is_whole_on_a_narrow_terminal),
+		cmocka_unit_test(a_continued_line_ends_in_a_backslash),
+		cmocka_unit_test(an_example_stays_whole_on_a_narrow_terminal),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

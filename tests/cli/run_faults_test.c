@@ -8,8 +8,8 @@
 #include "support/script.h"
 
 /*
- * A lease of 2 s: renewed every 667 ms, 222 ms for a try, 22 ms drift, 200 ms grace, 100 ms to kill.
- * What is left over is the longest fault that must do no harm.
+ * A lease of 2 s: renewed every 667 ms, 222 ms for an attempt, 22 ms drift, 200 ms grace, 100 ms to
+ * kill. The rest is the longest fault that must do no harm.
  */
 #define WATCHDOG    "2s"
 #define LEASE_MS    2000
@@ -40,9 +40,9 @@ static int restore_server(void **state)
 	return 0;
 }
 
-/* ---- the server gave the lock away ---- */
+/* ---- the server has given the lock away ---- */
 
-static void flushed_server_stops_the_command_within_an_interval(void **state)
+static void a_flushed_server_stops_the_command_within_an_interval(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
@@ -55,7 +55,7 @@ static void flushed_server_stops_the_command_within_an_interval(void **state)
 	cli_free(cli);
 }
 
-static void stolen_key_stops_the_command_and_is_left_to_the_thief(void **state)
+static void a_stolen_lock_stops_the_command_and_stays_with_the_thief(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
@@ -69,7 +69,7 @@ static void stolen_key_stops_the_command_and_is_left_to_the_thief(void **state)
 	cli_free(cli);
 }
 
-static void stolen_permit_stops_the_command(void **state)
+static void a_stolen_permit_stops_the_command(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", WATCHDOG, "--permits", "2", "x",
@@ -81,7 +81,7 @@ static void stolen_permit_stops_the_command(void **state)
 	cli_free(cli);
 }
 
-static void first_release_of_what_is_not_ours_is_80(void **state)
+static void releasing_a_lost_lock_is_80(void **state)
 {
 	(void)state;
 	struct cli *cli =
@@ -101,8 +101,8 @@ static bool is_connected(struct raw *raw)
 	return found;
 }
 
-/* Whatever the lease is: after a reconnect all holds are renewed at once. */
-static void empty_restart_stops_the_command_within_a_second_of_the_reconnect(void **state)
+/* After a reconnect all holds are renewed at once, however long the lease is. */
+static void a_restart_without_data_stops_the_command_at_the_reconnect(void **state)
 {
 	(void)state;
 	struct test_server *server = test_server_start(NULL);
@@ -132,7 +132,7 @@ static void expect_death_in_time(struct cli *cli, pid_t pid, long long fault_at)
 	cli_free(cli);
 }
 
-static void stopped_server_stops_the_command_in_time(void **state)
+static void a_stopped_server_stops_the_command_in_time(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
@@ -142,7 +142,7 @@ static void stopped_server_stops_the_command_in_time(void **state)
 	test_server_thaw(cli_server);
 }
 
-static void killed_server_stops_the_command_in_time(void **state)
+static void a_killed_server_stops_the_command_in_time(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
@@ -202,7 +202,7 @@ static void short_faults_never_stop_the_command(void **state)
 	proxy_stop(proxy);
 }
 
-static void restart_with_its_data_does_not_stop_the_command(void **state)
+static void a_restart_with_data_does_not_stop_the_command(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
@@ -216,7 +216,7 @@ static void restart_with_its_data_does_not_stop_the_command(void **state)
 	end_well(cli);
 }
 
-static void storm_of_killed_connections_does_not_stop_the_command(void **state)
+static void killing_connections_does_not_stop_the_command(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
@@ -231,7 +231,7 @@ static void storm_of_killed_connections_does_not_stop_the_command(void **state)
 
 /* ---- release ---- */
 
-static void release_that_nobody_confirms_is_81(void **state)
+static void an_unconfirmed_release_is_81(void **state)
 {
 	(void)state;
 	for (int permits = 0; permits < 2; permits++) {
@@ -251,7 +251,7 @@ static void release_that_nobody_confirms_is_81(void **state)
 	}
 }
 
-static void signal_ends_a_release_that_nobody_confirms(void **state)
+static void a_signal_ends_an_unconfirmed_release(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--json", "x", "--", "sh", "-c",
@@ -266,8 +266,8 @@ static void signal_ends_a_release_that_nobody_confirms(void **state)
 	cli_free(cli);
 }
 
-/* The answer to the release is lost; the repeat finds nothing, which is what was wanted. */
-static void release_whose_answer_was_lost_is_found_out(void **state)
+/* The reply to the release is lost; the retry finds no lock, which is the desired result. */
+static void a_release_whose_reply_was_lost_is_confirmed_later(void **state)
 {
 	(void)state;
 	for (int permits = 0; permits < 2; permits++) {
@@ -275,7 +275,7 @@ static void release_whose_answer_was_lost_is_found_out(void **state)
 		const char *name = permits ? "p" : "x";
 		const char *key = permits ? "{p}:timeout" : "x";
 		struct proxy *proxy = proxy_start(cli_url());
-		CLI_CALL(cli_url(), 0, "run", kind, name, "--", "true"); /* leaves the scripts */
+		CLI_CALL(cli_url(), 0, "run", kind, name, "--", "true"); /* loads the scripts */
 		struct cli *cli = cli_start(proxy_url(proxy), "run", kind, name, "--", "sh", "-c",
 		                            CLI_UNTIL_INPUT_ENDS, NULL);
 		(void)cli_command_pid(cli);
@@ -290,10 +290,13 @@ static void release_whose_answer_was_lost_is_found_out(void **state)
 	}
 }
 
-/* ---- no way in ---- */
+/* ---- no connection ---- */
 
-/* All at once, since each has its five seconds. The last two have asked, and get no answer. */
-static void server_that_is_silent_or_not_there_is_69_within_five_seconds(void **state)
+/*
+ * Run at the same time, because each takes five seconds. The last two send an ask, but get no
+ * reply.
+ */
+static void a_silent_or_missing_server_is_69_within_five_seconds(void **state)
 {
 	static const struct script_step silent[] = {S_STALL, S_END};
 	static const struct script_step deaf[] = {S_HANDSHAKE, S_STALL, S_END};
@@ -322,7 +325,7 @@ static void server_that_is_silent_or_not_there_is_69_within_five_seconds(void **
 	}
 }
 
-static void server_that_wants_a_password_is_77(void **state)
+static void a_server_that_requires_a_password_is_77(void **state)
 {
 	static const char *const extra[] = {"--requirepass", "secret", NULL};
 	(void)state;
@@ -336,14 +339,14 @@ static void server_that_wants_a_password_is_77(void **state)
 	test_server_stop(server);
 }
 
-static void wrong_address_is_78(void **state)
+static void a_wrong_address_is_78(void **state)
 {
 	(void)state;
 	CLI_CALL("gopher://localhost", 78, "run", "x", "--", "true");
 	CLI_CALL("redis://localhost:notaport", 78, "run", "x", "--", "true");
 }
 
-static void waiter_that_was_connected_once_keeps_trying(void **state)
+static void a_waiter_that_lost_its_connection_keeps_trying(void **state)
 {
 	(void)state;
 	struct proxy *proxy = proxy_start(cli_url());
@@ -370,25 +373,25 @@ static void waiter_that_was_connected_once_keeps_trying(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAULT_STORY(flushed_server_stops_the_command_within_an_interval),
-		FAULT_STORY(stolen_key_stops_the_command_and_is_left_to_the_thief),
-		FAULT_STORY(stolen_permit_stops_the_command),
-		FAULT_STORY(first_release_of_what_is_not_ours_is_80),
-		FAULT_STORY(empty_restart_stops_the_command_within_a_second_of_the_reconnect),
-		FAULT_STORY(stopped_server_stops_the_command_in_time),
-		FAULT_STORY(killed_server_stops_the_command_in_time),
+		FAULT_STORY(a_flushed_server_stops_the_command_within_an_interval),
+		FAULT_STORY(a_stolen_lock_stops_the_command_and_stays_with_the_thief),
+		FAULT_STORY(a_stolen_permit_stops_the_command),
+		FAULT_STORY(releasing_a_lost_lock_is_80),
+		FAULT_STORY(a_restart_without_data_stops_the_command_at_the_reconnect),
+		FAULT_STORY(a_stopped_server_stops_the_command_in_time),
+		FAULT_STORY(a_killed_server_stops_the_command_in_time),
 		FAULT_STORY(lost_replies_stop_the_command_in_time),
 		FAULT_STORY(lost_requests_stop_the_command_in_time),
 		FAULT_STORY(short_faults_never_stop_the_command),
-		FAULT_STORY(restart_with_its_data_does_not_stop_the_command),
-		FAULT_STORY(storm_of_killed_connections_does_not_stop_the_command),
-		FAULT_STORY(release_that_nobody_confirms_is_81),
-		FAULT_STORY(signal_ends_a_release_that_nobody_confirms),
-		FAULT_STORY(release_whose_answer_was_lost_is_found_out),
-		FAULT_STORY(server_that_is_silent_or_not_there_is_69_within_five_seconds),
-		FAULT_STORY(server_that_wants_a_password_is_77),
-		FAULT_STORY(wrong_address_is_78),
-		FAULT_STORY(waiter_that_was_connected_once_keeps_trying),
+		FAULT_STORY(a_restart_with_data_does_not_stop_the_command),
+		FAULT_STORY(killing_connections_does_not_stop_the_command),
+		FAULT_STORY(an_unconfirmed_release_is_81),
+		FAULT_STORY(a_signal_ends_an_unconfirmed_release),
+		FAULT_STORY(a_release_whose_reply_was_lost_is_confirmed_later),
+		FAULT_STORY(a_silent_or_missing_server_is_69_within_five_seconds),
+		FAULT_STORY(a_server_that_requires_a_password_is_77),
+		FAULT_STORY(a_wrong_address_is_78),
+		FAULT_STORY(a_waiter_that_lost_its_connection_keeps_trying),
 	};
 
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);

@@ -29,7 +29,7 @@ static struct cli *hold_with(const char *option, const char *name)
 
 /* ---- the command line ---- */
 
-static void status_is_that_of_the_command(void **state)
+static void the_exit_status_is_that_of_the_command(void **state)
 {
 	(void)state;
 	CLI_CALL(cli_url(), 0, "run", "x", "--", "true");
@@ -54,7 +54,7 @@ static void options_end_at_the_name(void **state)
 	cli_free(cli);
 }
 
-static void short_form_runs_the_command(void **state)
+static void the_short_form_runs_the_command(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "x", "printf", "%s|", "-n", "a", NULL);
@@ -66,7 +66,7 @@ static void short_form_runs_the_command(void **state)
 	CLI_CALL(cli_url(), 64, "x");
 }
 
-static void string_goes_to_the_shell_before_or_after_the_name(void **state)
+static void a_shell_string_may_precede_or_follow_the_name(void **state)
 {
 	(void)state;
 	CLI_CALL(cli_url(), 5, "run", "-c", "exit 5", "x");
@@ -78,7 +78,7 @@ static void string_goes_to_the_shell_before_or_after_the_name(void **state)
 	CLI_CALL(cli_url(), 64, "run", "-c", "exit 5", "x", "true");
 }
 
-/* Each a line of words after "run", all of them wrong. */
+/* Each is a wrong list of arguments after "run". */
 static void wrong_options_are_64(void **state)
 {
 	static const char *const lines[][8] = {
@@ -152,7 +152,7 @@ static void status_fd_without_json_says_what_is_missing(void **state)
 	cli_free(cli);
 }
 
-static void times_that_leave_nothing_are_told_with_their_numbers(void **state)
+static void times_that_leave_no_room_are_refused_with_the_numbers(void **state)
 {
 	(void)state;
 	struct cli *cli =
@@ -177,7 +177,7 @@ static void times_have_units(void **state)
 		CLI_CALL(cli_url(), 0, "run", "--lease", times[i], "x", "--", "true");
 }
 
-static void bad_names_are_64(void **state)
+static void invalid_names_are_64(void **state)
 {
 	char longest[514], too_long[514];
 	(void)state;
@@ -197,7 +197,7 @@ static void bad_names_are_64(void **state)
 
 /* ---- waiting ---- */
 
-static void busy_lock_is_1_or_the_given_code(void **state)
+static void a_busy_lock_is_1_or_the_given_code(void **state)
 {
 	(void)state;
 	struct cli *holder = hold_with(NULL, "x");
@@ -215,7 +215,7 @@ static void busy_lock_is_1_or_the_given_code(void **state)
 	cli_finish(holder);
 }
 
-static void waiter_gets_the_lock_when_it_is_free(void **state)
+static void a_waiter_gets_the_lock_when_it_is_free(void **state)
 {
 	static const char *const waits[] = {"10", "99999999999999999999"};
 	(void)state;
@@ -233,7 +233,7 @@ static void waiter_gets_the_lock_when_it_is_free(void **state)
 	}
 }
 
-static void signal_while_waiting_ends_it_and_leaves_nothing(void **state)
+static void a_signal_ends_a_waiter_and_nothing_is_left(void **state)
 {
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
 	(void)state;
@@ -252,7 +252,7 @@ static void signal_while_waiting_ends_it_and_leaves_nothing(void **state)
 	cli_finish(holder);
 }
 
-static void signal_during_splay_ends_it(void **state)
+static void a_signal_ends_the_splay(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--splay", "1d", "x", "--", "true", NULL);
@@ -287,7 +287,7 @@ static void readers_share_and_exclude_writers(void **state)
 	cli_finish(holder);
 }
 
-static void every_exclusive_kind_excludes(void **state)
+static void every_exclusive_kind_excludes_others(void **state)
 {
 	static const char *const kinds[] = {"reentrant", "fair", "write", "fenced", "spin"};
 	(void)state;
@@ -301,7 +301,7 @@ static void every_exclusive_kind_excludes(void **state)
 	}
 }
 
-static void permits_let_so_many_in(void **state)
+static void permits_limit_the_number_of_holders(void **state)
 {
 	(void)state;
 	CLI_CALL(cli_url(), 78, "run", "-n", "--kind", "semaphore", "x", "--", "true");
@@ -322,7 +322,7 @@ static void permits_let_so_many_in(void **state)
 	cli_finish(two);
 }
 
-static void token_grows_with_every_grant_of_any_exclusive_kind(void **state)
+static void the_token_grows_with_every_grant_of_any_exclusive_kind(void **state)
 {
 	static const char *const kinds[] = {"reentrant", "fair", "write", "spin", "fenced"};
 	long long last = 0;
@@ -350,7 +350,7 @@ static const char *line_of(const char *text, const char *name)
 	return at + strlen(name);
 }
 
-static void command_sees_its_lock_in_the_environment(void **state)
+static void the_command_finds_its_lock_in_the_environment(void **state)
 {
 	(void)state;
 	struct cli *cli =
@@ -367,7 +367,7 @@ static void command_sees_its_lock_in_the_environment(void **state)
 	cli_finish(cli);
 }
 
-static void token_of_an_outer_lock_is_not_inherited(void **state)
+static void the_token_of_an_outer_lock_is_not_inherited(void **state)
 {
 	(void)state;
 	struct cli *cli =
@@ -378,7 +378,7 @@ static void token_of_an_outer_lock_is_not_inherited(void **state)
 	cli_free(cli);
 }
 
-static void side_key_has_the_name_of_the_program_only(void **state)
+static void only_the_name_of_the_program_is_stored(void **state)
 {
 	char key[256];
 	(void)state;
@@ -400,7 +400,7 @@ static void side_key_has_the_name_of_the_program_only(void **state)
 
 /* ---- what ends it ---- */
 
-static void command_that_cannot_run_is_126_and_none_127(void **state)
+static void a_command_that_cannot_run_is_126_and_a_missing_one_127(void **state)
 {
 	(void)state;
 	CLI_CALL(cli_url(), 127, "run", "x", "--", "no-such-program");
@@ -412,7 +412,7 @@ static void command_that_cannot_run_is_126_and_none_127(void **state)
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
 }
 
-static void key_that_is_no_lock_is_65_and_untouched(void **state)
+static void a_key_that_is_not_a_lock_is_65_and_not_changed(void **state)
 {
 	static const char *const options[] = {"--verbose", "-s", "-x", "--fair", "--permits=2"};
 	(void)state;
@@ -426,7 +426,7 @@ static void key_that_is_no_lock_is_65_and_untouched(void **state)
 	assert_string_equal(value, "precious");
 	free(value);
 	assert_int_equal(raw_integer(cli_raw, "PTTL", "x", NULL), -1);
-	/* The two, and the record of the request that found no permits. */
+	/* The two keys, and the record of the request that found no permits. */
 	struct raw_reply *records = raw_command(cli_raw, "KEYS", "holdfast_request:*", NULL);
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 2 + (long long)records->length);
 	raw_reply_free(records);
@@ -447,7 +447,7 @@ static void max_hold_is_124(void **state)
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
 }
 
-static void lock_stays_at_least_so_long(void **state)
+static void at_least_holds_the_lock_longer_than_the_command(void **state)
 {
 	(void)state;
 	long long begun = test_now_ms();
@@ -460,14 +460,14 @@ static void lock_stays_at_least_so_long(void **state)
 	cli_free(cli);
 }
 
-static void fixed_lease_is_not_renewed_and_the_command_gone_before_its_end(void **state)
+static void a_fixed_lease_is_not_renewed_and_outlives_the_command(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--lease", "600ms", "x", "--", "sh", "-c",
 	                            "trap '' TERM; echo up; while :; do sleep 1; done", NULL);
 	CLI_WAIT_OUTPUT(cli, "up");
 	CLI_EXPECT(cli, 80);
-	/* The rest of the lease: nothing is released that is not held any more. */
+	/* The lock lasts for the rest of its lease: what is no longer held cannot be released. */
 	WAIT_UNTIL(raw_integer(cli_raw, "DBSIZE", NULL) == 0, 1000);
 	cli_free(cli);
 }
@@ -484,7 +484,7 @@ static void no_fork_becomes_the_command_and_keeps_the_lock(void **state)
 	cli_free(cli);
 }
 
-static void without_a_command_it_holds_until_the_end_of_input(void **state)
+static void without_a_command_the_lock_is_held_until_the_end_of_input(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_hold("x");
@@ -497,7 +497,7 @@ static void without_a_command_it_holds_until_the_end_of_input(void **state)
 	cli_free(cli);
 }
 
-static void without_a_command_a_signal_releases(void **state)
+static void without_a_command_a_signal_releases_the_lock(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_hold("x");
@@ -517,9 +517,9 @@ static void without_a_command_a_lost_lock_is_80(void **state)
 	cli_free(cli);
 }
 
-/* ---- telling ---- */
+/* ---- reports ---- */
 
-static void verbose_tells_as_flock_does(void **state)
+static void verbose_prints_what_flock_prints(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--verbose", "x", "--", "true", NULL);
@@ -534,7 +534,7 @@ static void verbose_tells_as_flock_does(void **state)
 	cli_free(cli);
 }
 
-/* The events in order, apart by spaces. */
+/* The events in order, separated by blanks. */
 static const char *events_in(const char *text)
 {
 	static char events[1024];
@@ -548,7 +548,7 @@ static const char *events_in(const char *text)
 	return events;
 }
 
-static void events_are_told_as_json(void **state)
+static void events_are_printed_as_json(void **state)
 {
 	(void)state;
 	struct cli *holder = hold_with(NULL, "a\"b");
@@ -565,7 +565,7 @@ static void events_are_told_as_json(void **state)
 	cli_free(cli);
 }
 
-static void events_of_a_loss_are_told_once_each(void **state)
+static void the_events_of_a_loss_are_printed_once_each(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--json", "--status-fd", "1", "--watchdog",
@@ -600,8 +600,8 @@ static void on_lost_runs_after_the_command_is_dead(void **state)
 	cli_free(cli);
 }
 
-/* Ten seconds are the limit for one that nobody ends. */
-static void signal_ends_the_command_of_on_lost(void **state)
+/* Without a signal it would end after ten seconds. */
+static void a_signal_ends_the_command_of_on_lost(void **state)
 {
 	(void)state;
 	struct cli *cli =
@@ -617,7 +617,7 @@ static void signal_ends_the_command_of_on_lost(void **state)
 	cli_free(cli);
 }
 
-static void command_of_on_lost_that_does_not_end_is_killed(void **state)
+static void a_command_of_on_lost_that_does_not_end_is_killed(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", "1s", "--on-lost",
@@ -637,41 +637,41 @@ static void command_of_on_lost_that_does_not_end_is_killed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CLI_STORY(status_is_that_of_the_command),
+		CLI_STORY(the_exit_status_is_that_of_the_command),
 		CLI_STORY(options_end_at_the_name),
-		CLI_STORY(short_form_runs_the_command),
-		CLI_STORY(string_goes_to_the_shell_before_or_after_the_name),
+		CLI_STORY(the_short_form_runs_the_command),
+		CLI_STORY(a_shell_string_may_precede_or_follow_the_name),
 		CLI_STORY(wrong_options_are_64),
 		CLI_STORY(status_fd_without_json_says_what_is_missing),
-		CLI_STORY(times_that_leave_nothing_are_told_with_their_numbers),
+		CLI_STORY(times_that_leave_no_room_are_refused_with_the_numbers),
 		CLI_STORY(times_have_units),
-		CLI_STORY(bad_names_are_64),
-		CLI_STORY(busy_lock_is_1_or_the_given_code),
-		CLI_STORY(waiter_gets_the_lock_when_it_is_free),
-		CLI_STORY(signal_while_waiting_ends_it_and_leaves_nothing),
-		CLI_STORY(signal_during_splay_ends_it),
+		CLI_STORY(invalid_names_are_64),
+		CLI_STORY(a_busy_lock_is_1_or_the_given_code),
+		CLI_STORY(a_waiter_gets_the_lock_when_it_is_free),
+		CLI_STORY(a_signal_ends_a_waiter_and_nothing_is_left),
+		CLI_STORY(a_signal_ends_the_splay),
 		CLI_STORY(readers_share_and_exclude_writers),
-		CLI_STORY(every_exclusive_kind_excludes),
-		CLI_STORY(permits_let_so_many_in),
-		CLI_STORY(token_grows_with_every_grant_of_any_exclusive_kind),
-		CLI_STORY(command_sees_its_lock_in_the_environment),
-		CLI_STORY(token_of_an_outer_lock_is_not_inherited),
-		CLI_STORY(side_key_has_the_name_of_the_program_only),
-		CLI_STORY(command_that_cannot_run_is_126_and_none_127),
-		CLI_STORY(key_that_is_no_lock_is_65_and_untouched),
+		CLI_STORY(every_exclusive_kind_excludes_others),
+		CLI_STORY(permits_limit_the_number_of_holders),
+		CLI_STORY(the_token_grows_with_every_grant_of_any_exclusive_kind),
+		CLI_STORY(the_command_finds_its_lock_in_the_environment),
+		CLI_STORY(the_token_of_an_outer_lock_is_not_inherited),
+		CLI_STORY(only_the_name_of_the_program_is_stored),
+		CLI_STORY(a_command_that_cannot_run_is_126_and_a_missing_one_127),
+		CLI_STORY(a_key_that_is_not_a_lock_is_65_and_not_changed),
 		CLI_STORY(max_hold_is_124),
-		CLI_STORY(lock_stays_at_least_so_long),
-		CLI_STORY(fixed_lease_is_not_renewed_and_the_command_gone_before_its_end),
+		CLI_STORY(at_least_holds_the_lock_longer_than_the_command),
+		CLI_STORY(a_fixed_lease_is_not_renewed_and_outlives_the_command),
 		CLI_STORY(no_fork_becomes_the_command_and_keeps_the_lock),
-		CLI_STORY(without_a_command_it_holds_until_the_end_of_input),
-		CLI_STORY(without_a_command_a_signal_releases),
+		CLI_STORY(without_a_command_the_lock_is_held_until_the_end_of_input),
+		CLI_STORY(without_a_command_a_signal_releases_the_lock),
 		CLI_STORY(without_a_command_a_lost_lock_is_80),
-		CLI_STORY(verbose_tells_as_flock_does),
-		CLI_STORY(events_are_told_as_json),
-		CLI_STORY(events_of_a_loss_are_told_once_each),
+		CLI_STORY(verbose_prints_what_flock_prints),
+		CLI_STORY(events_are_printed_as_json),
+		CLI_STORY(the_events_of_a_loss_are_printed_once_each),
 		CLI_STORY(on_lost_runs_after_the_command_is_dead),
-		CLI_STORY(signal_ends_the_command_of_on_lost),
-		CLI_STORY(command_of_on_lost_that_does_not_end_is_killed),
+		CLI_STORY(a_signal_ends_the_command_of_on_lost),
+		CLI_STORY(a_command_of_on_lost_that_does_not_end_is_killed),
 	};
 
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);

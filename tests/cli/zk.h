@@ -1,4 +1,4 @@
-/* One ZooKeeper for a test program of the command, and a look into it. */
+/* One ZooKeeper for a test program of the command, and a session ("the eye") that inspects it. */
 #ifndef TESTS_CLI_ZK_H
 #define TESTS_CLI_ZK_H
 
@@ -28,7 +28,7 @@ static inline int zk_stop(void **state)
 	return 0;
 }
 
-/* Setup of each story: the tree is empty. The eye's session is as long as servers allow. */
+/* Setup of each story: the tree is empty. The eye's session is as long as the servers allow. */
 static inline int zk_clear(void **state)
 {
 	struct zk_raw_names names = {0};
@@ -54,7 +54,7 @@ static inline int zk_end(void **state)
 
 #define ZK_STORY(name) cmocka_unit_test_setup_teardown(name, zk_clear, zk_end)
 
-/* How many children; 0 if there is no such node. */
+/* The number of children; 0 if there is no such node. */
 static inline int zk_count(const char *path)
 {
 	struct zk_raw_names names = {0};

@@ -12,7 +12,7 @@ static struct cli *start_candidate(const char *option, const char *value)
 
 /* ---- what runs ---- */
 
-static void leader_has_a_node_of_a_latch_that_tells_who_it_is(void **state)
+static void the_leader_has_a_latch_node_with_its_description(void **state)
 {
 	(void)state;
 	struct zk_raw_data data;
@@ -36,7 +36,7 @@ static void leader_has_a_node_of_a_latch_that_tells_who_it_is(void **state)
 	free(node);
 }
 
-static void id_stands_in_the_node(void **state)
+static void the_id_is_stored_in_the_node(void **state)
 {
 	(void)state;
 	const char *const ids[] = {"node-7", "käse \"7\"", ""};
@@ -50,7 +50,7 @@ static void id_stands_in_the_node(void **state)
 	}
 }
 
-static void longest_id_is_1000_bytes(void **state)
+static void the_longest_id_is_1000_bytes(void **state)
 {
 	(void)state;
 	char id[1002];
@@ -67,7 +67,7 @@ static void longest_id_is_1000_bytes(void **state)
 	cli_finish(cli);
 }
 
-static void statuses_are_those_of_run(void **state)
+static void exit_statuses_are_those_of_run(void **state)
 {
 	(void)state;
 	CLI_CALL(zk_url(), 0, "elect", "x", "--", "true");
@@ -83,7 +83,7 @@ static void statuses_are_those_of_run(void **state)
 	assert_int_equal(zk_count("/x"), 0);
 }
 
-static void candidate_that_gives_up_leaves_nothing(void **state)
+static void a_candidate_that_gives_up_leaves_nothing(void **state)
 {
 	(void)state;
 	struct cli *leader = start_candidate("--id", "first");
@@ -100,7 +100,7 @@ static void candidate_that_gives_up_leaves_nothing(void **state)
 	cli_finish(leader);
 }
 
-static void candidates_lead_in_the_order_they_came(void **state)
+static void candidates_lead_in_the_order_of_arrival(void **state)
 {
 	(void)state;
 	struct cli *one = start_candidate("--id", "one");
@@ -120,13 +120,13 @@ static void candidates_lead_in_the_order_they_came(void **state)
 	assert_int_equal(zk_count("/x"), 0);
 }
 
-static void candidate_of_java_is_waited_for(void **state)
+static void elect_waits_for_a_java_candidate(void **state)
 {
 	(void)state;
 	zk_expect_wait_for_java("elect", "-latch-");
 }
 
-static void leads_without_a_command_until_its_input_ends(void **state)
+static void without_a_command_it_leads_until_the_end_of_input(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "elect", "x", NULL);
@@ -136,7 +136,7 @@ static void leads_without_a_command_until_its_input_ends(void **state)
 	assert_int_equal(zk_count("/x"), 0);
 }
 
-static void token_is_the_czxid_of_the_leader(void **state)
+static void the_token_is_the_czxid_of_the_leader(void **state)
 {
 	(void)state;
 	zk_expect_token("elect", "--token");
@@ -156,7 +156,7 @@ static void events_are_those_of_run(void **state)
 
 /* ---- who ---- */
 
-static void who_tells_the_leader_and_the_others_in_order(void **state)
+static void who_shows_the_leader_and_the_candidates_in_order(void **state)
 {
 	(void)state;
 	struct cli *one = start_candidate("--id", "one");
@@ -187,7 +187,7 @@ static void who_tells_the_leader_and_the_others_in_order(void **state)
 
 /* ---- what ends it ---- */
 
-static void leader_whose_node_is_deleted_is_stopped_within_2_s(void **state)
+static void a_leader_whose_node_is_deleted_is_stopped_within_2_s(void **state)
 {
 	(void)state;
 	struct cli *cli = start_candidate("--id", "one");
@@ -201,7 +201,7 @@ static void leader_whose_node_is_deleted_is_stopped_within_2_s(void **state)
 	free(node);
 }
 
-static void fixed_lease_ends_the_leadership(void **state)
+static void a_fixed_lease_ends_the_leadership(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "elect", "--lease", "1s", "x", "--", "sh", "-c",
@@ -213,8 +213,8 @@ static void fixed_lease_ends_the_leadership(void **state)
 	cli_free(cli);
 }
 
-/* Nobody tells the servers: the session has to end before the next one leads. */
-static void killed_leader_is_followed_when_its_session_is_over(void **state)
+/* The servers notice only when the session expires, and then the next one leads. */
+static void a_killed_leader_is_replaced_after_its_session(void **state)
 {
 	(void)state;
 	struct cli *cli = start_candidate("--watchdog", "5s");
@@ -224,7 +224,7 @@ static void killed_leader_is_followed_when_its_session_is_over(void **state)
 	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
 	assert_int_equal(kill(cli->pid, SIGKILL), 0);
 	while (zk_raw_exists(zk_eye, node, NULL) == 0) {
-		/* Looked at again behind the output: it may have ended in between. */
+		/* Checked again after the output: the session may have expired in between. */
 		bool runs = *cli_output(next);
 		assert_true(!runs || zk_raw_exists(zk_eye, node, NULL) == ZK_RAW_NO_NODE);
 		test_pause();
@@ -236,7 +236,7 @@ static void killed_leader_is_followed_when_its_session_is_over(void **state)
 	free(node);
 }
 
-static void lost_leadership_is_told(void **state)
+static void a_lost_leadership_is_reported(void **state)
 {
 	(void)state;
 	struct cli *cli =
@@ -253,7 +253,7 @@ static void lost_leadership_is_told(void **state)
 
 /* ---- what is refused ---- */
 
-static void kinds_of_locks_are_no_options_of_elect(void **state)
+static void elect_has_no_options_for_kinds_of_locks(void **state)
 {
 	(void)state;
 	const char *const options[][2] = {
@@ -270,7 +270,7 @@ static void kinds_of_locks_are_no_options_of_elect(void **state)
 	assert_int_equal(zk_raw_exists(zk_eye, "/x", NULL), ZK_RAW_NO_NODE);
 }
 
-static void wrong_words_are_64(void **state)
+static void wrong_arguments_of_elect_are_64(void **state)
 {
 	(void)state;
 	CLI_EXPECT_REFUSAL(zk_url(), 64, "no NAME given; see holdfast elect --help", "elect");
@@ -293,23 +293,23 @@ static void wrong_words_are_64(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZK_STORY(leader_has_a_node_of_a_latch_that_tells_who_it_is),
-		ZK_STORY(id_stands_in_the_node),
-		ZK_STORY(longest_id_is_1000_bytes),
-		ZK_STORY(statuses_are_those_of_run),
-		ZK_STORY(candidate_that_gives_up_leaves_nothing),
-		ZK_STORY(candidates_lead_in_the_order_they_came),
-		ZK_STORY(candidate_of_java_is_waited_for),
-		ZK_STORY(leads_without_a_command_until_its_input_ends),
-		ZK_STORY(token_is_the_czxid_of_the_leader),
+		ZK_STORY(the_leader_has_a_latch_node_with_its_description),
+		ZK_STORY(the_id_is_stored_in_the_node),
+		ZK_STORY(the_longest_id_is_1000_bytes),
+		ZK_STORY(exit_statuses_are_those_of_run),
+		ZK_STORY(a_candidate_that_gives_up_leaves_nothing),
+		ZK_STORY(candidates_lead_in_the_order_of_arrival),
+		ZK_STORY(elect_waits_for_a_java_candidate),
+		ZK_STORY(without_a_command_it_leads_until_the_end_of_input),
+		ZK_STORY(the_token_is_the_czxid_of_the_leader),
 		ZK_STORY(events_are_those_of_run),
-		ZK_STORY(who_tells_the_leader_and_the_others_in_order),
-		ZK_STORY(leader_whose_node_is_deleted_is_stopped_within_2_s),
-		ZK_STORY(fixed_lease_ends_the_leadership),
-		ZK_STORY(killed_leader_is_followed_when_its_session_is_over),
-		ZK_STORY(lost_leadership_is_told),
-		ZK_STORY(kinds_of_locks_are_no_options_of_elect),
-		ZK_STORY(wrong_words_are_64),
+		ZK_STORY(who_shows_the_leader_and_the_candidates_in_order),
+		ZK_STORY(a_leader_whose_node_is_deleted_is_stopped_within_2_s),
+		ZK_STORY(a_fixed_lease_ends_the_leadership),
+		ZK_STORY(a_killed_leader_is_replaced_after_its_session),
+		ZK_STORY(a_lost_leadership_is_reported),
+		ZK_STORY(elect_has_no_options_for_kinds_of_locks),
+		ZK_STORY(wrong_arguments_of_elect_are_64),
 	};
 	return cmocka_run_group_tests_name("cli_zk_elect", tests, zk_start, zk_stop);
 }

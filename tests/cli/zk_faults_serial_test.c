@@ -7,8 +7,8 @@
 #include "support/proxy.h"
 
 /*
- * A session of 6 s, of which 3.6 s can be relied on: renewed every 1200 ms, 400 ms for a try, 38 ms
- * drift, 360 ms grace, 180 ms to kill. What is left over is the longest fault that must do no harm.
+ * A session of 6 s, of which 3.6 s can be relied on: renewed every 1200 ms, 400 ms for an attempt,
+ * 38 ms drift, 360 ms grace, 180 ms to kill. The rest is the longest fault that must do no harm.
  */
 #define SESSION    "6s"
 #define SESSION_MS 6000
@@ -20,9 +20,9 @@ static struct cli *start_at(const char *url, const char *kind)
 	                 CLI_UNTIL_INPUT_ENDS, NULL);
 }
 
-/* ---- the server gave the lock away ---- */
+/* ---- the server has given the lock away ---- */
 
-static void node_deleted_by_hand_stops_the_command_within_2_s(void **state)
+static void deleting_the_node_stops_the_command_within_2_s(void **state)
 {
 	(void)state;
 	const char *const kinds[] = {"reentrant", "write", "read", "plain"};
@@ -52,7 +52,7 @@ static void unlock_stops_the_command_within_3_s(void **state)
 	cli_free(cli);
 }
 
-static void ended_session_stops_the_command_within_3_s(void **state)
+static void an_expired_session_stops_the_command_within_3_s(void **state)
 {
 	(void)state;
 	struct zk_raw_stat stat;
@@ -67,14 +67,17 @@ static void ended_session_stops_the_command_within_3_s(void **state)
 	free(node);
 }
 
-static void waiter_whose_session_ends_waits_on_and_runs(void **state)
+static void a_waiter_whose_session_expires_keeps_waiting_and_runs(void **state)
 {
 	(void)state;
 	struct zk_raw_stat stat;
 	struct zk_raw_names names = {0};
 	struct cli *holder = zk_hold("x");
 	char *held = zk_only_child("/x");
-	/* A short one: who is back before the server has ended it is told nothing for 2/3 of it. */
+	/*
+	 * A short session: a client that reconnects before it has expired hears nothing for 2/3 of
+	 * it.
+	 */
 	struct cli *cli =
 		cli_start(zk_url(), "run", "--watchdog", SESSION, "x", "--", "echo", "mine", NULL);
 	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
@@ -107,7 +110,7 @@ static void expect_death_in_time(struct cli *cli, pid_t pid, long long fault_at)
 	cli_free(cli);
 }
 
-static void frozen_server_stops_the_command_before_valid_until(void **state)
+static void a_frozen_server_stops_the_command_before_valid_until(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(zk_url(), "reentrant");
@@ -122,7 +125,7 @@ static void frozen_server_stops_the_command_before_valid_until(void **state)
 	cli_free(cli);
 }
 
-static void killed_server_stops_the_command_before_valid_until(void **state)
+static void a_killed_server_stops_the_command_before_valid_until(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(zk_url(), "reentrant");
@@ -160,7 +163,7 @@ static void lost_replies_stop_the_command_before_the_next_runs(void **state)
 
 /* ---- faults that do no harm ---- */
 
-static void short_freeze_does_no_harm(void **state)
+static void a_short_freeze_does_no_harm(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(zk_url(), "reentrant");
@@ -175,7 +178,7 @@ static void short_freeze_does_no_harm(void **state)
 	cli_free(cli);
 }
 
-static void killed_holdfast_frees_the_lock_and_takes_the_command_along(void **state)
+static void killing_holdfast_kills_the_command_and_frees_the_lock(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(zk_url(), "reentrant");
@@ -189,15 +192,15 @@ static void killed_holdfast_frees_the_lock_and_takes_the_command_along(void **st
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZK_STORY(node_deleted_by_hand_stops_the_command_within_2_s),
+		ZK_STORY(deleting_the_node_stops_the_command_within_2_s),
 		ZK_STORY(unlock_stops_the_command_within_3_s),
-		ZK_STORY(ended_session_stops_the_command_within_3_s),
-		ZK_STORY(waiter_whose_session_ends_waits_on_and_runs),
-		ZK_STORY(frozen_server_stops_the_command_before_valid_until),
-		ZK_STORY(killed_server_stops_the_command_before_valid_until),
+		ZK_STORY(an_expired_session_stops_the_command_within_3_s),
+		ZK_STORY(a_waiter_whose_session_expires_keeps_waiting_and_runs),
+		ZK_STORY(a_frozen_server_stops_the_command_before_valid_until),
+		ZK_STORY(a_killed_server_stops_the_command_before_valid_until),
 		ZK_STORY(lost_replies_stop_the_command_before_the_next_runs),
-		ZK_STORY(short_freeze_does_no_harm),
-		ZK_STORY(killed_holdfast_frees_the_lock_and_takes_the_command_along),
+		ZK_STORY(a_short_freeze_does_no_harm),
+		ZK_STORY(killing_holdfast_kills_the_command_and_frees_the_lock),
 	};
 	return cmocka_run_group_tests_name("cli_zk_faults", tests, zk_start, zk_stop);
 }

@@ -48,7 +48,7 @@ static void make_locks_of_others(void)
 	(void)make_node("/j/latch/" JAVA "-latch-", "the \"third\"");
 }
 
-static void locks_of_others_are_listed(void **state)
+static void java_locks_and_plain_nodes_are_listed(void **state)
 {
 	(void)state;
 	make_locks_of_others();
@@ -87,7 +87,7 @@ static void locks_of_others_are_listed(void **state)
 }
 
 /* Folders of locks whose names look like nodes of a lock, of a semaphore or of a barrier. */
-static void folder_of_locks_is_not_taken_for_a_lock(void **state)
+static void a_folder_of_locks_is_not_mistaken_for_a_lock(void **state)
 {
 	static const char guid[] = "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a";
 	static const char *const names[] = {
@@ -119,7 +119,7 @@ static void folder_of_locks_is_not_taken_for_a_lock(void **state)
 	assert_string_equal(json_about(all, "apps"), "");
 	assert_string_equal(json_about(all, "builds"), "");
 	assert_string_equal(json_about(all, "tasks"), "");
-	/* Each of them once. */
+	/* Each of them is listed once. */
 	const char *first = strstr(all, "\"tasks/ready\"");
 	assert_null(strstr(first + 1, "\"tasks/ready\""));
 	cli_free(cli);
@@ -127,7 +127,7 @@ static void folder_of_locks_is_not_taken_for_a_lock(void **state)
 	CLI_CALL(zk_url(), 1, "who", "tasks");
 }
 
-static void pattern_selects_paths(void **state)
+static void a_pattern_selects_paths(void **state)
 {
 	(void)state;
 	make_locks_of_others();
@@ -137,7 +137,7 @@ static void pattern_selects_paths(void **state)
 	cli_free(cli);
 }
 
-static void empty_tree_lists_nothing(void **state)
+static void an_empty_tree_has_an_empty_list(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_show_json(zk_url(), "ls", NULL);
@@ -146,7 +146,7 @@ static void empty_tree_lists_nothing(void **state)
 	CLI_CALL(zk_url(), 1, "who", "x");
 }
 
-static void token_is_that_of_the_holder(void **state)
+static void the_token_is_that_of_the_holder(void **state)
 {
 	(void)state;
 	struct zk_raw_stat stat;
@@ -162,7 +162,7 @@ static void token_is_that_of_the_holder(void **state)
 	free(path);
 }
 
-static void run_shows_host_process_and_program(void **state)
+static void host_process_and_program_of_run_are_shown(void **state)
 {
 	(void)state;
 	const char *const kinds[] = {"reentrant", "read", "write", "fenced", "plain"};
@@ -183,7 +183,7 @@ static void run_shows_host_process_and_program(void **state)
 	}
 }
 
-static void columns_show_who_waits_in_order(void **state)
+static void the_columns_show_waiters_in_order(void **state)
 {
 	(void)state;
 	zk_make("/x", "", ZK_RAW_CONTAINER);
@@ -200,7 +200,7 @@ static void columns_show_who_waits_in_order(void **state)
 	cli_free(cli);
 }
 
-static void columns_show_what_candidates_say(void **state)
+static void the_columns_show_the_text_of_candidates(void **state)
 {
 	(void)state;
 	make_locks_of_others();
@@ -215,7 +215,7 @@ static void columns_show_what_candidates_say(void **state)
 }
 
 /* The gate of a semaphore is a container, which the server removes once nobody waits there. */
-static void semaphore_without_its_gate_is_found(void **state)
+static void a_semaphore_without_its_gate_is_found(void **state)
 {
 	(void)state;
 	zk_make("/x", "", ZK_RAW_CONTAINER);
@@ -228,8 +228,8 @@ static void semaphore_without_its_gate_is_found(void **state)
 	assert_int_equal(zk_count("/x/leases"), 0);
 }
 
-/* A lock below that is called as the leases are is another one. */
-static void lock_that_is_called_leases_is_not_taken_for_some(void **state)
+/* A lock named leases below it is a different lock. */
+static void a_lock_named_leases_is_not_mistaken_for_a_semaphore(void **state)
 {
 	(void)state;
 	zk_make("/x", "", ZK_RAW_CONTAINER);
@@ -241,7 +241,7 @@ static void lock_that_is_called_leases_is_not_taken_for_some(void **state)
 	assert_int_equal(zk_count("/x/leases"), 1);
 }
 
-static void double_barrier_is_one_row_and_no_lock(void **state)
+static void a_double_barrier_is_one_row_and_not_a_lock(void **state)
 {
 	(void)state;
 	zk_make("/b", "", ZK_RAW_CONTAINER);
@@ -271,8 +271,8 @@ static void readers_beyond_200_are_counted(void **state)
 	cli_free(cli);
 }
 
-/* More nodes than one step visits: the walk has several, and tells each lock once. */
-static void large_tree_is_walked_in_steps(void **state)
+/* With more nodes than one step visits there are several steps, but each lock is listed once. */
+static void a_large_tree_is_read_in_steps(void **state)
 {
 	(void)state;
 	char path[64];
@@ -293,7 +293,7 @@ static void large_tree_is_walked_in_steps(void **state)
 	cli_free(cli);
 }
 
-static void data_of_others_cannot_disturb(void **state)
+static void data_from_others_is_escaped(void **state)
 {
 	(void)state;
 	zk_make("/x", "", ZK_RAW_CONTAINER);
@@ -308,7 +308,7 @@ static void data_of_others_cannot_disturb(void **state)
 
 /* ---- unlock ---- */
 
-static void unlock_removes_the_holder_only(void **state)
+static void unlock_removes_only_the_holder(void **state)
 {
 	(void)state;
 	zk_make("/x", "", ZK_RAW_CONTAINER);
@@ -335,7 +335,7 @@ static void unlock_removes_all_leases_of_a_semaphore(void **state)
 	CLI_CALL(zk_url(), 1, "unlock", "--force", "--yes", "j/sem");
 }
 
-static void unlock_removes_the_leader_only(void **state)
+static void unlock_removes_only_the_leader(void **state)
 {
 	(void)state;
 	make_locks_of_others();
@@ -347,7 +347,7 @@ static void unlock_removes_the_leader_only(void **state)
 	cli_free(cli);
 }
 
-/* Who holds one of our own kinds is stopped when it is unlocked. */
+/* A holder of any of our own kinds is stopped when its lock is unlocked. */
 static void unlock_stops_permits_simple_locks_and_leaders(void **state)
 {
 	(void)state;
@@ -367,7 +367,7 @@ static void unlock_stops_permits_simple_locks_and_leaders(void **state)
 
 /* ---- ping and doctor ---- */
 
-static void ping_tells_a_time(void **state)
+static void ping_prints_a_time(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "ping", NULL);
@@ -377,7 +377,7 @@ static void ping_tells_a_time(void **state)
 	CLI_CALL("zk://127.0.0.1:1", 69, "ping");
 }
 
-static void doctor_looks_at_a_server_alone(void **state)
+static void doctor_checks_a_single_server(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "doctor", NULL);
@@ -400,7 +400,7 @@ static void doctor_looks_at_a_server_alone(void **state)
 	free(url);
 }
 
-static void doctor_sees_missing_rights(void **state)
+static void doctor_reports_missing_rights(void **state)
 {
 	(void)state;
 	char *url = check_format("%s/shut", zk_url());
@@ -465,27 +465,27 @@ static void doctor_counts_the_ensemble(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZK_STORY(locks_of_others_are_listed),
-		ZK_STORY(folder_of_locks_is_not_taken_for_a_lock),
-		ZK_STORY(pattern_selects_paths),
-		ZK_STORY(empty_tree_lists_nothing),
-		ZK_STORY(token_is_that_of_the_holder),
-		ZK_STORY(run_shows_host_process_and_program),
-		ZK_STORY(columns_show_who_waits_in_order),
-		ZK_STORY(columns_show_what_candidates_say),
-		ZK_STORY(semaphore_without_its_gate_is_found),
-		ZK_STORY(lock_that_is_called_leases_is_not_taken_for_some),
-		ZK_STORY(double_barrier_is_one_row_and_no_lock),
+		ZK_STORY(java_locks_and_plain_nodes_are_listed),
+		ZK_STORY(a_folder_of_locks_is_not_mistaken_for_a_lock),
+		ZK_STORY(a_pattern_selects_paths),
+		ZK_STORY(an_empty_tree_has_an_empty_list),
+		ZK_STORY(the_token_is_that_of_the_holder),
+		ZK_STORY(host_process_and_program_of_run_are_shown),
+		ZK_STORY(the_columns_show_waiters_in_order),
+		ZK_STORY(the_columns_show_the_text_of_candidates),
+		ZK_STORY(a_semaphore_without_its_gate_is_found),
+		ZK_STORY(a_lock_named_leases_is_not_mistaken_for_a_semaphore),
+		ZK_STORY(a_double_barrier_is_one_row_and_not_a_lock),
 		ZK_STORY(readers_beyond_200_are_counted),
-		ZK_STORY(large_tree_is_walked_in_steps),
-		ZK_STORY(data_of_others_cannot_disturb),
-		ZK_STORY(unlock_removes_the_holder_only),
+		ZK_STORY(a_large_tree_is_read_in_steps),
+		ZK_STORY(data_from_others_is_escaped),
+		ZK_STORY(unlock_removes_only_the_holder),
 		ZK_STORY(unlock_removes_all_leases_of_a_semaphore),
-		ZK_STORY(unlock_removes_the_leader_only),
+		ZK_STORY(unlock_removes_only_the_leader),
 		ZK_STORY(unlock_stops_permits_simple_locks_and_leaders),
-		ZK_STORY(ping_tells_a_time),
-		ZK_STORY(doctor_looks_at_a_server_alone),
-		ZK_STORY(doctor_sees_missing_rights),
+		ZK_STORY(ping_prints_a_time),
+		ZK_STORY(doctor_checks_a_single_server),
+		ZK_STORY(doctor_reports_missing_rights),
 		ZK_STORY(doctor_warns_of_sessions_below_two_ticks),
 		ZK_STORY(doctor_counts_the_ensemble),
 	};

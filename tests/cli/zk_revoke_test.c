@@ -1,4 +1,4 @@
-/* holdfast revoke, and what run --revocable does when its lock is asked for. */
+/* holdfast revoke, and what run --revocable does when its lock is revoked. */
 #include "cli/zk.h"
 
 #include <signal.h>
@@ -6,7 +6,7 @@
 #define JAVA    "_c_" CLI_JAVA
 #define MESSAGE "__REVOKE__"
 
-/* Tells that it got SIGTERM, and ends well. */
+/* Prints that it got SIGTERM, and succeeds. */
 #define UNTIL_TERM "trap 'echo term; exit 0' TERM; echo $$; cat >/dev/null"
 
 static void ask_for(const char *name)
@@ -18,9 +18,9 @@ static void ask_for(const char *name)
 	cli_free(cli);
 }
 
-/* ---- who is told ---- */
+/* ---- the holders ---- */
 
-static void command_gets_term_and_the_lock_is_given_up(void **state)
+static void the_command_gets_sigterm_and_the_lock_is_released(void **state)
 {
 	(void)state;
 	struct cli *cli =
@@ -40,7 +40,7 @@ static void command_gets_term_and_the_lock_is_given_up(void **state)
 	cli_free(cli);
 }
 
-static void command_that_ignores_term_is_killed_after_the_grace(void **state)
+static void a_command_that_ignores_sigterm_is_killed_after_the_grace(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--revocable", "--grace", "1s", "x", "--",
@@ -55,7 +55,7 @@ static void command_that_ignores_term_is_killed_after_the_grace(void **state)
 	cli_free(cli);
 }
 
-static void every_kind_can_be_asked_for(void **state)
+static void every_kind_can_be_revoked(void **state)
 {
 	(void)state;
 	const char *const ways[][2] = {{"run", "--kind=reentrant"}, {"run", "--kind=read"},
@@ -74,7 +74,7 @@ static void every_kind_can_be_asked_for(void **state)
 	}
 }
 
-static void all_readers_are_asked(void **state)
+static void revoke_asks_all_readers(void **state)
 {
 	(void)state;
 	struct cli *cli[2];
@@ -91,8 +91,8 @@ static void all_readers_are_asked(void **state)
 	assert_int_equal(zk_count("/x"), 0);
 }
 
-/* As Curator's Revoker does it. */
-static void message_of_java_is_heard(void **state)
+/* It writes what Curator's Revoker writes. */
+static void a_java_revoker_is_obeyed(void **state)
 {
 	(void)state;
 	struct cli *cli =
@@ -106,7 +106,7 @@ static void message_of_java_is_heard(void **state)
 	free(node);
 }
 
-static void other_words_in_the_node_are_no_request(void **state)
+static void other_data_in_the_node_is_not_a_revocation(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--revocable", "x", "--", "sh", "-c",
@@ -119,7 +119,7 @@ static void other_words_in_the_node_are_no_request(void **state)
 	free(node);
 }
 
-static void requests_are_ignored_by_who_is_not_revocable(void **state)
+static void a_holder_that_is_not_revocable_ignores_revocations(void **state)
 {
 	(void)state;
 	const char *const ways[][2] = {
@@ -136,8 +136,8 @@ static void requests_are_ignored_by_who_is_not_revocable(void **state)
 	}
 }
 
-/* Asked for while it waited, it is given up as soon as it is had. */
-static void request_before_the_grant_is_heard_after_it(void **state)
+/* If it is revoked while it waits, it releases the lock as soon as it was granted. */
+static void a_revocation_before_the_grant_counts_after_it(void **state)
 {
 	(void)state;
 	struct zk_raw_names names = {0};
@@ -158,7 +158,7 @@ static void request_before_the_grant_is_heard_after_it(void **state)
 	zk_raw_names_clear(&names);
 }
 
-static void hold_without_a_command_ends(void **state)
+static void a_hold_without_a_command_is_released(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--revocable", "x", NULL);
@@ -170,7 +170,7 @@ static void hold_without_a_command_ends(void **state)
 	cli_free(cli);
 }
 
-static void events_tell_of_the_request(void **state)
+static void events_report_the_revocation(void **state)
 {
 	(void)state;
 	struct cli *cli =
@@ -196,8 +196,8 @@ static void events_tell_of_the_request(void **state)
 	cli_free(cli);
 }
 
-/* What was held on to for --at-least is given up, and the command has its own status. */
-static void request_ends_at_least(void **state)
+/* The lock is released although --at-least would keep it, and the command keeps its own status. */
+static void a_revocation_ends_at_least(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--revocable", "--at-least", "60", "x", "--",
@@ -213,7 +213,7 @@ static void request_ends_at_least(void **state)
 
 /* ---- revoke ---- */
 
-static void message_is_written_into_the_holders_node(void **state)
+static void revoke_writes_into_the_node_of_the_holder(void **state)
 {
 	(void)state;
 	char *first, *second;
@@ -227,7 +227,7 @@ static void message_is_written_into_the_holders_node(void **state)
 	free(second);
 }
 
-static void all_leases_and_plain_nodes_are_asked(void **state)
+static void revoke_asks_all_leases_and_plain_nodes(void **state)
 {
 	(void)state;
 	char *leases[2];
@@ -246,7 +246,7 @@ static void all_leases_and_plain_nodes_are_asked(void **state)
 	expect_data("/p", MESSAGE);
 }
 
-static void free_lock_is_1(void **state)
+static void a_free_lock_is_1(void **state)
 {
 	(void)state;
 	const char *const made[] = {"/folder", "/sem", "/sem/leases", "/sem/locks"};
@@ -257,7 +257,7 @@ static void free_lock_is_1(void **state)
 	CLI_EXPECT_REFUSAL(zk_url(), 1, "nobody holds this lock", "revoke", "sem");
 }
 
-static void wrong_uses_have_their_status(void **state)
+static void wrong_uses_have_their_own_status(void **state)
 {
 	(void)state;
 	const char *const away = CLI_NOWHERE;
@@ -266,7 +266,7 @@ static void wrong_uses_have_their_status(void **state)
 	CLI_EXPECT_REFUSAL(zk_url(), 64, "see holdfast revoke --help", "revoke", "--force", "x");
 	CLI_EXPECT_REFUSAL(zk_url(), 64, "name: ", "revoke", "a//b");
 	CLI_EXPECT_REFUSAL("zk://127.0.0.1:1", 69, "is the server running", "revoke", "x");
-	/* Whether there is a server matters to nobody who cannot ask it. */
+	/* The server does not matter where a revocation is impossible. */
 	CLI_EXPECT_REFUSAL(away, 64, "revoke: available on ZooKeeper only", "revoke", "x");
 	CLI_EXPECT_REFUSAL(away, 64, "--revocable is available on ZooKeeper only", "run",
 	                   "--revocable", "x", "true");
@@ -278,7 +278,7 @@ static void wrong_uses_have_their_status(void **state)
 	                   "--revocable", "x", "true");
 }
 
-static void node_that_may_not_be_written_is_77(void **state)
+static void a_node_that_must_not_be_written_is_77(void **state)
 {
 	(void)state;
 	zk_make("/x", "", ZK_RAW_CONTAINER);
@@ -292,22 +292,22 @@ static void node_that_may_not_be_written_is_77(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZK_STORY(command_gets_term_and_the_lock_is_given_up),
-		ZK_STORY(command_that_ignores_term_is_killed_after_the_grace),
-		ZK_STORY(every_kind_can_be_asked_for),
-		ZK_STORY(all_readers_are_asked),
-		ZK_STORY(message_of_java_is_heard),
-		ZK_STORY(other_words_in_the_node_are_no_request),
-		ZK_STORY(requests_are_ignored_by_who_is_not_revocable),
-		ZK_STORY(request_before_the_grant_is_heard_after_it),
-		ZK_STORY(hold_without_a_command_ends),
-		ZK_STORY(events_tell_of_the_request),
-		ZK_STORY(request_ends_at_least),
-		ZK_STORY(message_is_written_into_the_holders_node),
-		ZK_STORY(all_leases_and_plain_nodes_are_asked),
-		ZK_STORY(free_lock_is_1),
-		ZK_STORY(wrong_uses_have_their_status),
-		ZK_STORY(node_that_may_not_be_written_is_77),
+		ZK_STORY(the_command_gets_sigterm_and_the_lock_is_released),
+		ZK_STORY(a_command_that_ignores_sigterm_is_killed_after_the_grace),
+		ZK_STORY(every_kind_can_be_revoked),
+		ZK_STORY(revoke_asks_all_readers),
+		ZK_STORY(a_java_revoker_is_obeyed),
+		ZK_STORY(other_data_in_the_node_is_not_a_revocation),
+		ZK_STORY(a_holder_that_is_not_revocable_ignores_revocations),
+		ZK_STORY(a_revocation_before_the_grant_counts_after_it),
+		ZK_STORY(a_hold_without_a_command_is_released),
+		ZK_STORY(events_report_the_revocation),
+		ZK_STORY(a_revocation_ends_at_least),
+		ZK_STORY(revoke_writes_into_the_node_of_the_holder),
+		ZK_STORY(revoke_asks_all_leases_and_plain_nodes),
+		ZK_STORY(a_free_lock_is_1),
+		ZK_STORY(wrong_uses_have_their_own_status),
+		ZK_STORY(a_node_that_must_not_be_written_is_77),
 	};
 	return cmocka_run_group_tests_name("cli_zk_revoke", tests, zk_start, zk_stop);
 }

@@ -10,7 +10,7 @@ static char *url_with(const char *rest)
 
 /* ---- what runs ---- */
 
-static void name_is_the_path_and_the_node_tells_who(void **state)
+static void the_name_is_the_path_and_the_node_describes_the_holder(void **state)
 {
 	(void)state;
 	struct zk_raw_data data;
@@ -37,7 +37,7 @@ static void name_is_the_path_and_the_node_tells_who(void **state)
 	free(data.bytes);
 }
 
-static void status_of_the_command_is_passed_on(void **state)
+static void the_exit_status_of_the_command_is_passed_on(void **state)
 {
 	(void)state;
 	CLI_CALL(zk_url(), 0, "run", "x", "--", "true");
@@ -47,7 +47,7 @@ static void status_of_the_command_is_passed_on(void **state)
 	assert_int_equal(zk_count("/x"), 0);
 }
 
-static void busy_lock_is_1_and_leaves_nothing(void **state)
+static void a_busy_lock_is_1_and_leaves_nothing(void **state)
 {
 	(void)state;
 	struct cli *cli = zk_hold("x");
@@ -60,13 +60,13 @@ static void busy_lock_is_1_and_leaves_nothing(void **state)
 	cli_finish(cli);
 }
 
-static void node_of_java_is_waited_for(void **state)
+static void run_waits_for_a_java_node(void **state)
 {
 	(void)state;
 	zk_expect_wait_for_java("run", "-lock-");
 }
 
-static void signal_while_waiting_leaves_nothing(void **state)
+static void a_signal_while_waiting_leaves_nothing(void **state)
 {
 	(void)state;
 	struct cli *holder = zk_hold("x");
@@ -99,7 +99,7 @@ static void readers_share_and_writers_do_not(void **state)
 	cli_finish(writer);
 }
 
-/* With several readers, each is told its own node. */
+/* With several readers, each knows its own node. */
 static void each_reader_knows_its_own_node(void **state)
 {
 	(void)state;
@@ -114,7 +114,7 @@ static void each_reader_knows_its_own_node(void **state)
 	cli_free(two);
 }
 
-static void plain_lock_is_the_node_itself(void **state)
+static void a_plain_lock_is_the_node_itself(void **state)
 {
 	(void)state;
 	struct zk_raw_stat stat;
@@ -128,7 +128,7 @@ static void plain_lock_is_the_node_itself(void **state)
 	cli_free(cli);
 }
 
-static void plain_lock_made_by_hand_is_waited_for(void **state)
+static void run_waits_for_a_plain_lock_made_by_hand(void **state)
 {
 	(void)state;
 	zk_make("/p", "", ZK_RAW_EPHEMERAL);
@@ -142,15 +142,15 @@ static void plain_lock_made_by_hand_is_waited_for(void **state)
 	cli_free(cli);
 }
 
-static void token_is_the_czxid(void **state)
+static void the_token_is_the_czxid(void **state)
 {
 	(void)state;
 	zk_expect_token("run", "--token");
 	zk_expect_token("run", "--kind=fenced");
 }
 
-/* The lease ends here and not on the server: the command is gone, and so is the node. */
-static void fixed_lease_stops_the_command_and_removes_the_node(void **state)
+/* Holdfast enforces the lease, not the server: the command is stopped, and the node removed. */
+static void a_fixed_lease_stops_the_command_and_removes_the_node(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--lease", "1s", "x", "--", "sh", "-c",
@@ -158,15 +158,15 @@ static void fixed_lease_stops_the_command_and_removes_the_node(void **state)
 	pid_t pid = cli_command_pid(cli);
 	long long begun = test_now_ms();
 	WAIT_UNTIL(!cli_is_alive(pid), CLI_SOON_MS);
-	/* Far less than the session; how soon a dead process is seen is up to the machine. */
+	/* Far less than the session; how soon a dead process is noticed depends on the machine. */
 	assert_in_range(test_now_ms() - begun, 0, 2000);
 	CLI_EXPECT(cli, 80);
 	assert_int_equal(zk_count("/x"), 0);
 	cli_free(cli);
 }
 
-/* Its lease begins with its turn, however long it has waited. */
-static void waiter_with_a_short_lease_gets_its_turn_at_once(void **state)
+/* Its lease begins with the grant, however long it has waited. */
+static void a_waiter_with_a_short_lease_gets_its_turn_at_once(void **state)
 {
 	(void)state;
 	const char *const kinds[] = {"reentrant", "plain"};
@@ -197,7 +197,7 @@ static struct cli *start_permit(const char *number)
 	return cli;
 }
 
-static void permits_are_leases_and_no_more_than_were_said(void **state)
+static void permits_are_leases_up_to_the_given_number(void **state)
 {
 	(void)state;
 	struct cli *one = start_permit("2"), *two = start_permit("2");
@@ -213,8 +213,8 @@ static void permits_are_leases_and_no_more_than_were_said(void **state)
 	assert_int_equal(zk_count("/x/leases"), 0);
 }
 
-/* Nothing is stored, so nobody is told that others think of another number. */
-static void number_of_permits_is_a_convention(void **state)
+/* The number is not stored, so different numbers are not noticed. */
+static void the_number_of_permits_is_a_convention(void **state)
 {
 	(void)state;
 	struct cli *one = start_permit("1");
@@ -225,7 +225,7 @@ static void number_of_permits_is_a_convention(void **state)
 	cli_finish(one);
 }
 
-static void permit_that_is_given_back_is_the_next_ones(void **state)
+static void a_released_permit_goes_to_the_next_waiter(void **state)
 {
 	(void)state;
 	struct cli *one = start_permit("1");
@@ -239,7 +239,7 @@ static void permit_that_is_given_back_is_the_next_ones(void **state)
 	cli_free(next);
 }
 
-static void signal_while_waiting_for_a_permit_leaves_nothing(void **state)
+static void a_signal_while_waiting_for_a_permit_leaves_nothing(void **state)
 {
 	(void)state;
 	struct cli *one = start_permit("1");
@@ -253,7 +253,7 @@ static void signal_while_waiting_for_a_permit_leaves_nothing(void **state)
 	cli_finish(one);
 }
 
-static void lease_deleted_by_hand_stops_the_command_within_2_s(void **state)
+static void deleting_the_lease_stops_the_command_within_2_s(void **state)
 {
 	(void)state;
 	const char *const ways[] = {"--permits=1", "--kind=simple"};
@@ -270,8 +270,8 @@ static void lease_deleted_by_hand_stops_the_command_within_2_s(void **state)
 	}
 }
 
-/* A second for the clocks of Java peers is taken off on Redis only. */
-static void times_of_permits_are_those_of_the_session(void **state)
+/* Only on Redis is a second subtracted for the clocks of Java peers. */
+static void the_times_of_permits_are_those_of_the_session(void **state)
 {
 	(void)state;
 	CLI_CALL(zk_url(), 0, "run", "--permits", "1", "--watchdog", "10s", "--grace", "2500ms",
@@ -282,7 +282,7 @@ static void times_of_permits_are_those_of_the_session(void **state)
 	         "--", "true");
 }
 
-static void simple_lock_excludes_and_knows_its_lease(void **state)
+static void a_simple_lock_excludes_others_and_knows_its_lease(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--kind", "simple", "x", "--", "sh", "-c",
@@ -301,7 +301,7 @@ static void simple_lock_excludes_and_knows_its_lease(void **state)
 
 /* ---- what is refused ---- */
 
-static void what_zookeeper_has_not_is_64(void **state)
+static void options_for_redis_are_64_on_zookeeper(void **state)
 {
 	(void)state;
 	CLI_EXPECT_REFUSAL(zk_url(), 64, "spin lock", "run", "--kind", "spin", "x", "--", "true");
@@ -311,7 +311,7 @@ static void what_zookeeper_has_not_is_64(void **state)
 	                   "x");
 }
 
-static void name_that_is_no_path_is_64(void **state)
+static void a_name_that_is_not_a_path_is_64(void **state)
 {
 	(void)state;
 	const char *const names[] = {"/x", "x/", "a//b", ".", "a/..", "a/./b", "/"};
@@ -324,7 +324,7 @@ static void name_that_is_no_path_is_64(void **state)
 	CLI_CALL(zk_url(), 0, "run", ".a/..b/...", "--", "true");
 }
 
-static void missing_chroot_is_78_and_is_not_made(void **state)
+static void a_missing_chroot_is_78_and_is_not_created(void **state)
 {
 	(void)state;
 	char *url = url_with("/no/such");
@@ -345,7 +345,7 @@ static void missing_chroot_is_78_and_is_not_made(void **state)
 	free(url);
 }
 
-static void chroot_stands_before_the_name(void **state)
+static void the_chroot_precedes_the_name(void **state)
 {
 	(void)state;
 	char *url = url_with("/base");
@@ -360,7 +360,7 @@ static void chroot_stands_before_the_name(void **state)
 	free(url);
 }
 
-static void wrong_urls_are_78(void **state)
+static void invalid_urls_are_78(void **state)
 {
 	(void)state;
 	const char *const rests[] = {"?session=abc", "?session=-1", "?db=1", "?auth=secret",
@@ -373,7 +373,7 @@ static void wrong_urls_are_78(void **state)
 	}
 }
 
-static void no_server_is_69(void **state)
+static void a_missing_server_is_69(void **state)
 {
 	(void)state;
 	CLI_CALL("zk://127.0.0.1:1", 69, "run", "x", "--", "true");
@@ -381,7 +381,7 @@ static void no_server_is_69(void **state)
 
 /* ---- the session is the lease ---- */
 
-static void session_too_short_for_the_grace_is_64(void **state)
+static void a_session_too_short_for_the_grace_is_64(void **state)
 {
 	(void)state;
 	char *shorter = url_with("?session=4s");
@@ -397,13 +397,13 @@ static void session_too_short_for_the_grace_is_64(void **state)
 	struct cli *cli = cli_start_words(shorter, longer);
 	CLI_EXPECT(cli, 0);
 	cli_free(cli);
-	/* The servers agree to 60 s at most. */
+	/* The servers grant at most 60 s. */
 	cli_expect_refusal(zk_url(), 64, "is too short: renewal", granted);
 	assert_int_equal(zk_count("/x"), 0);
 	free(shorter);
 }
 
-static void lock_held_by_another_does_not_hide_a_short_session(void **state)
+static void a_busy_lock_does_not_hide_a_short_session(void **state)
 {
 	(void)state;
 	struct cli *holder = zk_hold("x");
@@ -414,7 +414,7 @@ static void lock_held_by_another_does_not_hide_a_short_session(void **state)
 	cli_free(holder);
 }
 
-static void session_of_no_fork_must_outlast_the_lease(void **state)
+static void the_session_of_no_fork_must_outlast_the_lease(void **state)
 {
 	(void)state;
 	const char *const words[] = {"run", "-F", "--lease", "50s", "x", "--", "true", NULL};
@@ -425,34 +425,34 @@ static void session_of_no_fork_must_outlast_the_lease(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZK_STORY(name_is_the_path_and_the_node_tells_who),
-		ZK_STORY(status_of_the_command_is_passed_on),
-		ZK_STORY(busy_lock_is_1_and_leaves_nothing),
-		ZK_STORY(node_of_java_is_waited_for),
-		ZK_STORY(signal_while_waiting_leaves_nothing),
+		ZK_STORY(the_name_is_the_path_and_the_node_describes_the_holder),
+		ZK_STORY(the_exit_status_of_the_command_is_passed_on),
+		ZK_STORY(a_busy_lock_is_1_and_leaves_nothing),
+		ZK_STORY(run_waits_for_a_java_node),
+		ZK_STORY(a_signal_while_waiting_leaves_nothing),
 		ZK_STORY(readers_share_and_writers_do_not),
 		ZK_STORY(each_reader_knows_its_own_node),
-		ZK_STORY(plain_lock_is_the_node_itself),
-		ZK_STORY(plain_lock_made_by_hand_is_waited_for),
-		ZK_STORY(token_is_the_czxid),
-		ZK_STORY(fixed_lease_stops_the_command_and_removes_the_node),
-		ZK_STORY(waiter_with_a_short_lease_gets_its_turn_at_once),
-		ZK_STORY(permits_are_leases_and_no_more_than_were_said),
-		ZK_STORY(number_of_permits_is_a_convention),
-		ZK_STORY(permit_that_is_given_back_is_the_next_ones),
-		ZK_STORY(signal_while_waiting_for_a_permit_leaves_nothing),
-		ZK_STORY(lease_deleted_by_hand_stops_the_command_within_2_s),
-		ZK_STORY(times_of_permits_are_those_of_the_session),
-		ZK_STORY(simple_lock_excludes_and_knows_its_lease),
-		ZK_STORY(what_zookeeper_has_not_is_64),
-		ZK_STORY(name_that_is_no_path_is_64),
-		ZK_STORY(missing_chroot_is_78_and_is_not_made),
-		ZK_STORY(chroot_stands_before_the_name),
-		ZK_STORY(wrong_urls_are_78),
-		ZK_STORY(no_server_is_69),
-		ZK_STORY(session_too_short_for_the_grace_is_64),
-		ZK_STORY(lock_held_by_another_does_not_hide_a_short_session),
-		ZK_STORY(session_of_no_fork_must_outlast_the_lease),
+		ZK_STORY(a_plain_lock_is_the_node_itself),
+		ZK_STORY(run_waits_for_a_plain_lock_made_by_hand),
+		ZK_STORY(the_token_is_the_czxid),
+		ZK_STORY(a_fixed_lease_stops_the_command_and_removes_the_node),
+		ZK_STORY(a_waiter_with_a_short_lease_gets_its_turn_at_once),
+		ZK_STORY(permits_are_leases_up_to_the_given_number),
+		ZK_STORY(the_number_of_permits_is_a_convention),
+		ZK_STORY(a_released_permit_goes_to_the_next_waiter),
+		ZK_STORY(a_signal_while_waiting_for_a_permit_leaves_nothing),
+		ZK_STORY(deleting_the_lease_stops_the_command_within_2_s),
+		ZK_STORY(the_times_of_permits_are_those_of_the_session),
+		ZK_STORY(a_simple_lock_excludes_others_and_knows_its_lease),
+		ZK_STORY(options_for_redis_are_64_on_zookeeper),
+		ZK_STORY(a_name_that_is_not_a_path_is_64),
+		ZK_STORY(a_missing_chroot_is_78_and_is_not_created),
+		ZK_STORY(the_chroot_precedes_the_name),
+		ZK_STORY(invalid_urls_are_78),
+		ZK_STORY(a_missing_server_is_69),
+		ZK_STORY(a_session_too_short_for_the_grace_is_64),
+		ZK_STORY(a_busy_lock_does_not_hide_a_short_session),
+		ZK_STORY(the_session_of_no_fork_must_outlast_the_lease),
 	};
 	return cmocka_run_group_tests_name("cli_zk_run", tests, zk_start, zk_stop);
 }
