@@ -343,7 +343,7 @@ int cli_report_failure(int error)
 
 int cli_report_late_failure(int error, const char *detail)
 {
-	bool chroot = error == HF_EINVAL && strstr(detail, "chroot: ");
+	bool chroot = error == HF_EINVAL && strstr(detail, "chroot");
 	int status = cli_report_failure_with(error, detail);
 	return chroot ? EXIT_CONFIG : status;
 }

@@ -281,7 +281,7 @@ int tree_kill_children(const struct tree *tree)
 	return sweep.n;
 }
 
-/* Signals those that have not got it yet; returns whether there were any. */
+/* Signals those that have not received it yet; returns whether there were any. */
 static bool signal_new(const struct processes *all, struct processes *signalled,
                        const struct tree *tree, int signal)
 {
@@ -314,8 +314,8 @@ void tree_signal(const struct tree *tree, int signal)
 		       guard_clock() < until;
 	}
 	/*
-	 * No process may get the signal twice, but the list of those that got it did not fit into
-	 * memory.
+	 * No process may be signalled twice, but there was no memory for the list of those that
+	 * were.
 	 */
 	if (all.error == ENOMEM && (signalled.n == 0 || signal == SIGKILL))
 		(void)walk_tree(tree, signal);

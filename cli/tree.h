@@ -22,7 +22,7 @@ struct tree {
 
 /*
  * Sends a signal to all descendants, and repeats until a pass over /proc finds none that has not
- * got it. What cannot be signalled is reported on stderr, once. SIGKILL is sent in one pass, which
+ * received it. What cannot be signalled is reported on stderr, once. SIGKILL is sent in one pass, which
  * the caller repeats until all are dead. It also goes to whole process groups without other
  * members: their members cannot escape by forking at the wrong moment.
  */

@@ -501,7 +501,7 @@ static void processes_that_are_let_go_leave_the_cgroup(void **state)
 }
 
 /* The inner run is killed with everything it started, and cannot clean up. */
-static void nested_runs_leave_no_cgroup_behind(void **state)
+static void nested_runs_leave_no_cgroup(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", "1s", "x", "--", cli_path(),
@@ -515,7 +515,7 @@ static void nested_runs_leave_no_cgroup_behind(void **state)
 		assert_false(exists(outer));
 		free(outer);
 	} else {
-		print_message("nested_runs_leave_no_cgroup_behind: skipped, no cgroup can be made "
+		print_message("nested_runs_leave_no_cgroup: skipped, no cgroup can be made "
 		              "here\n");
 	}
 	free(cgroup);
@@ -587,7 +587,7 @@ int main(void)
 		CLI_STORY(the_guard_does_not_wait_for_a_stopped_holdfast),
 		CLI_STORY(the_cgroup_is_removed_whatever_ends_first),
 		CLI_STORY(processes_that_are_let_go_leave_the_cgroup),
-		CLI_STORY(nested_runs_leave_no_cgroup_behind),
+		CLI_STORY(nested_runs_leave_no_cgroup),
 		CLI_STORY(the_next_run_removes_the_cgroup_of_a_dead_one),
 		CLI_STORY(a_program_that_cannot_run_leaves_no_cgroup),
 	};

@@ -1,4 +1,4 @@
-/* holdfast elect on ZooKeeper: who leads, who follows, what others read, and what is refused. */
+/* holdfast elect on ZooKeeper: the leader, its successors, what others read, and what is refused. */
 #include "cli/json.h"
 #include "cli/zk.h"
 
@@ -154,7 +154,7 @@ static void events_are_those_of_run(void **state)
 	cli_free(cli);
 }
 
-/* ---- who ---- */
+/* ---- the command who ---- */
 
 static void who_shows_the_leader_and_the_candidates_in_order(void **state)
 {
