@@ -5,6 +5,7 @@
 #include "out.h"
 #include "proc.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,6 +30,7 @@ int64_t guard_clock(void)
 
 bool guard_send(const struct guard *guard, const struct guard_message *message)
 {
+	assert(message->length >= 0 && message->length <= (int)sizeof message->text);
 	size_t size = offsetof(struct guard_message, text) + (size_t)message->length;
 	ssize_t sent;
 	do
@@ -68,6 +70,7 @@ bool guard_prepare(const struct guard_plan *plan, const struct guard_message *go
 
 int64_t guard_next_pause(int64_t pause_ms)
 {
+	assert(pause_ms >= 0);
 	int64_t next = pause_ms * 2;
 	return next < GUARD_FIRST_PAUSE_MS  ? GUARD_FIRST_PAUSE_MS
 	       : next > GUARD_LAST_PAUSE_MS ? GUARD_LAST_PAUSE_MS

@@ -3,6 +3,7 @@
 
 #include "out.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -47,6 +48,7 @@ void report_event(const struct run_options *options, const char *event, const st
 	size_t length = 0;
 	if (!options->json)
 		return;
+	assert(events);
 	FILE *out = open_memstream(&text, &length);
 	if (!out) {
 		dropped++;

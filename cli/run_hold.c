@@ -2,6 +2,7 @@
 #include "aside.h"
 #include "run.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -115,6 +116,7 @@ bool run_hold_close(struct run_hold *hold, int64_t timeout_ms)
 
 int run_hold_acquire(struct run_hold *hold, const struct run_options *options)
 {
+	assert(hold->lock || hold->permits);
 	hold->finished = false;
 	if (hold->permits)
 		return hf_permits_acquire_async(hold->permits, 1,
@@ -132,6 +134,7 @@ int run_hold_acquire(struct run_hold *hold, const struct run_options *options)
 
 int run_hold_release(struct run_hold *hold, int64_t wait_ms)
 {
+	assert(hold->lock || hold->permits);
 	hold->finished = false;
 	if (hold->permits)
 		return hf_permits_release_async(hold->permits, &hold->id, 1, on_call_done, hold);
@@ -143,6 +146,7 @@ int run_hold_release(struct run_hold *hold, int64_t wait_ms)
 /* The first user sets the number for all; on ZooKeeper each user sets its own. */
 int run_hold_make_permits(struct run_hold *hold, const struct run_options *options)
 {
+	assert(hold->permits && options->permits > 0);
 	hold->finished = false;
 	return hold->zookeeper
 	               ? hf_permits_set_async(hold->permits, options->permits, on_call_done, hold)
@@ -152,6 +156,7 @@ int run_hold_make_permits(struct run_hold *hold, const struct run_options *optio
 
 int run_hold_ask_permits(struct run_hold *hold)
 {
+	assert(hold->permits);
 	hold->finished = false;
 	return hf_permits_total_async(hold->permits, on_call_done, hold);
 }
@@ -175,12 +180,14 @@ int run_hold_check_permits(const struct run_hold *hold, const struct run_options
 
 int64_t run_hold_remaining(const struct run_hold *hold)
 {
+	assert(hold->lock || hold->permits);
 	return hold->permits ? hf_permits_remaining(hold->permits, hold->id)
 	                     : hf_lock_remaining(hold->lock, hold->owner);
 }
 
 hf_state run_hold_state(const struct run_hold *hold)
 {
+	assert(hold->lock || hold->permits);
 	return hold->permits ? hf_permits_state(hold->permits, hold->id)
 	                     : hf_lock_state(hold->lock, hold->owner);
 }
@@ -209,6 +216,7 @@ int64_t run_hold_lease(const struct run_hold *hold)
 
 void run_hold_owner(const struct run_hold *hold, char *ret_text, size_t size)
 {
+	assert(hold->lock || hold->permits);
 	if (hold->permits)
 		snprintf(ret_text, size, "%s", hold->id);
 	else if (hf_lock_identity(hold->lock, hold->owner, ret_text, size))

@@ -6,6 +6,7 @@
 
 #include "tree.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -486,6 +487,7 @@ void supervise_wait(struct run *run, int64_t timeout_ms)
 
 void supervise_command(struct run *run, const struct guard_message *go)
 {
+	assert(run->options.command && run->guard.shared);
 	const struct guard_message let_go = {.type = GUARD_LET_GO};
 	run->guard_dead = !guard_send(&run->guard, go);
 	for (;;) {

@@ -5,6 +5,7 @@
 #include "guard.h"
 #include "proc.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -276,6 +277,7 @@ static bool kill_child(void *arg, pid_t pid)
 
 int tree_kill_children(const struct tree *tree)
 {
+	assert(tree->root > 0);
 	struct sweep sweep = {.tree = tree};
 	proc_list_children(tree->root, kill_child, &sweep);
 	return sweep.n;
@@ -298,6 +300,7 @@ static bool signal_new(const struct processes *all, struct processes *signalled,
 
 void tree_signal(const struct tree *tree, int signal)
 {
+	assert(tree->root > 0 && tree->reports);
 	struct processes all = {0}, signalled = {0};
 	int64_t until = guard_clock() + MOST_PASSES_MS;
 	bool news = true;
@@ -334,6 +337,7 @@ static bool has_children(void)
 
 bool tree_lives(const struct tree *tree)
 {
+	assert(tree->root > 0);
 	struct processes all = {0};
 	bool found = false;
 	read_processes(&all, tree);
