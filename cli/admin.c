@@ -1,7 +1,6 @@
 /* holdfast unlock, revoke, ping and embedded. */
 #include "cli.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +14,7 @@ struct admin {
 	const char *waiter; /* the waiter to remove; NULL: take the lock away from its holder */
 };
 
-static const struct option unlock_options[] = {
+const struct option cli_unlock_options[] = {
 	CLI_COMMON_OPTIONS,
 	{"help", no_argument, NULL, 'h'},
 	{"force", no_argument, NULL, FORCE},
@@ -218,7 +217,7 @@ int cli_unlock(int argc, char **argv)
 {
 	struct admin admin = {0};
 	hf_client *client;
-	int rc = read_options(argc, argv, "unlock", unlock_options, &admin);
+	int rc = read_options(argc, argv, "unlock", cli_unlock_options, &admin);
 	if (!rc)
 		rc = check_unlock(&admin, argc - optind);
 	/* Lazy, so that a bad name is reported before the server is needed. */

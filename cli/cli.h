@@ -4,6 +4,7 @@
 
 #include <holdfast/holdfast.h>
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,7 +57,6 @@ struct cli_settings {
 	const char *url; /* from --url; NULL: the environment or a file names it */
 	const char *password_file;
 };
-struct option; /* of getopt_long */
 /*
  * Returns the next option of the command's own, -1 after the last one, or '?' for a wrong one, with
  * an error printed. Options that all commands have are taken on the way; --help ends the program.
@@ -124,6 +124,9 @@ int cli_embedded(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_demo(int argc, char **argv);
 int cli_help(int argc, char **argv);
+
+/* The options of commands that have some of their own. */
+extern const struct option cli_ls_options[], cli_who_options[], cli_unlock_options[];
 
 /* ---- help.c ---- */
 /* Prints the short help of a command. */

@@ -1,7 +1,6 @@
 /* Finds the command in a command line: options before the command, and the short form of run. */
 #include "run.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,13 +9,21 @@
 struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
+	const struct option *options; /* NULL: it has none that other commands do not have */
 };
 
 static const struct command commands[] = {
-	{"run", cli_run},   {"elect", cli_elect},   {"ls", cli_ls},
-	{"who", cli_who},   {"unlock", cli_unlock}, {"revoke", cli_revoke},
-	{"ping", cli_ping}, {"doctor", cli_doctor}, {"embedded", cli_embedded},
-	{"demo", cli_demo}, {"help", cli_help},
+	{"run", cli_run, run_long_options},
+	{"elect", cli_elect, run_long_options},
+	{"ls", cli_ls, cli_ls_options},
+	{"who", cli_who, cli_who_options},
+	{"unlock", cli_unlock, cli_unlock_options},
+	{"revoke", cli_revoke, NULL},
+	{"ping", cli_ping, NULL},
+	{"doctor", cli_doctor, NULL},
+	{"embedded", cli_embedded, NULL},
+	{"demo", cli_demo, NULL},
+	{"help", cli_help, NULL},
 };
 
 /* What precedes the first argument that is not an option. */
@@ -40,18 +47,20 @@ static const struct command *find_command(const char *word)
 	return NULL;
 }
 
-/* Whether a command has this option; those that all commands have are not asked for here. */
+static bool is_run(const struct command *command)
+{
+	return command->options == run_long_options;
+}
+
+/* Whether a command has this option, "--name" or a letter. All letters are options of run. */
 static bool has_option(const struct command *command, const char *option)
 {
-	static const struct {
-		const char *command, *option;
-	} own[] = {{"ls", "--json"},      {"who", "--json"},   {"who", "--kind"},
-	           {"unlock", "--force"}, {"unlock", "--yes"}, {"unlock", "--waiter"}};
-	if (command->run == cli_run || command->run == cli_elect)
+	if (is_run(command))
 		return true;
-	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		if (strcmp(command->name, own[i].command) == 0 &&
-		    strcmp(option, own[i].option) == 0)
+	if (!command->options || strncmp(option, "--", 2) != 0)
+		return false;
+	for (const struct option *at = command->options; at->name; at++)
+		if (strcmp(option + 2, at->name) == 0)
 			return true;
 	return false;
 }
@@ -96,8 +105,7 @@ static int refuse_option(int argc, char **argv, int letter, const struct option 
 	cli_describe_fault(letter, argv, options, fault, name);
 	for (int i = optind; letter == '?' && optopt == 0 && i < argc; i++) {
 		const struct command *command = find_command(argv[i]);
-		if (command && command->run != cli_run && command->run != cli_elect &&
-		    has_option(command, name)) {
+		if (command && !is_run(command) && has_option(command, name)) {
 			cli_complain("%s must follow the command; use: holdfast %s %s ...", name,
 			             command->name, name);
 			return EXIT_USAGE;

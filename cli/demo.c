@@ -9,7 +9,6 @@
 #include "cli.h"
 
 #include <ftw.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>

@@ -1,7 +1,6 @@
 /* holdfast doctor: checks a server for mistakes that are expensive to find later. */
 #include "doctor.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>

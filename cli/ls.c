@@ -1,7 +1,6 @@
 /* holdfast ls and who: every lock on the server, no matter which program took it. */
 #include "cli.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,14 +36,14 @@ struct list {
 	struct table table;
 };
 
-static const struct option who_options[] = {
+const struct option cli_who_options[] = {
 	CLI_COMMON_OPTIONS,
 	{"json", no_argument, NULL, JSON},
 	{"help", no_argument, NULL, 'h'},
 	{"kind", required_argument, NULL, KIND},
 	{NULL, 0, NULL, 0},
 };
-static const struct option ls_options[] = {
+const struct option cli_ls_options[] = {
 	CLI_COMMON_OPTIONS,
 	{"json", no_argument, NULL, JSON},
 	{"help", no_argument, NULL, 'h'},
@@ -54,7 +53,7 @@ static const struct option ls_options[] = {
 /* One NAME must follow the options of who, at most one PATTERN those of ls. */
 static int read_options(int argc, char **argv, const struct option *options, struct list *list)
 {
-	bool who = options == who_options;
+	bool who = options == cli_who_options;
 	const char *command = who ? "who" : "ls";
 	int letter;
 	optind = 0;
@@ -335,7 +334,7 @@ int cli_ls(int argc, char **argv)
 {
 	static struct list list;
 	hf_client *client;
-	int rc = read_options(argc, argv, ls_options, &list);
+	int rc = read_options(argc, argv, cli_ls_options, &list);
 	if (!rc)
 		rc = cli_open(&list.settings, &(hf_client_options){0}, &client);
 	if (rc)
@@ -432,7 +431,7 @@ int cli_who(int argc, char **argv)
 {
 	static struct list list;
 	hf_client *client;
-	int rc = read_options(argc, argv, who_options, &list);
+	int rc = read_options(argc, argv, cli_who_options, &list);
 	/* Lazy, so that a bad name is reported before the server is needed. */
 	if (!rc)
 		rc = cli_open(&list.settings, &(hf_client_options){.lazy = 1}, &client);

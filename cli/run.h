@@ -5,8 +5,6 @@
 #include "cli.h"
 #include "guard.h"
 
-#include <getopt.h>
-
 /* How the lock is taken. */
 enum run_kind { RUN_LOCK, RUN_PERMITS };
 

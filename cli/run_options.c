@@ -1,7 +1,6 @@
 /* The options of run and elect: flock's letters and our own long ones. */
 #include "run.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
