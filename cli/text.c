@@ -203,8 +203,8 @@ static char *find_url_end(char *url)
 static void hide_password_without_at(char *host, char *end)
 {
 	while (host < end) {
-		if (*host == '[')
-			host += strcspn(host, "]");
+		if (*host == '[' && memchr(host, ']', (size_t)(end - host)))
+			host = strchr(host, ']'); /* the colons of an IPv6 address */
 		char *colon = host + strcspn(host, ":,/?");
 		if (colon >= end || *colon == '/' || *colon == '?')
 			return;

@@ -251,6 +251,7 @@ static void a_password_in_a_url_without_an_at_is_never_shown(void **state)
 	EXPECT(64, "'redis://u:***'", NULL, "redis://u:12'" SECRET);
 	EXPECT(64, "'redis://:***'", NULL, "redis://:" SECRET "/0");
 	EXPECT(64, "'redis://[::1]:***'", NULL, "redis://[::1]:" SECRET);
+	EXPECT(64, "'redis://[u:***'", NULL, "redis://[u:" SECRET);
 	EXPECT(64, "'zk://a:2181,b:***'", NULL, "zk://a:2181,b:" SECRET);
 }
 
