@@ -172,7 +172,7 @@ void supervise_check_lock(struct run *run)
 		run->risk_reported = false;
 }
 
-/* Reports the loss once. The first reason stays, unless a later one concerns the lock. */
+/* Reports a loss once. A later reason replaces an earlier one, but never the lock or the guard. */
 static void note_reason(struct run *run, enum stop_reason reason)
 {
 	if (reason == BY_LOCK && !run->loss_reported && run->kill_sent) {
