@@ -1,7 +1,6 @@
 /* holdfast unlock, revoke, ping and embedded. */
 #include "cli.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +11,10 @@ enum { FORCE = CLI_OWN, YES, WAITER };
 struct admin {
 	struct cli_settings settings;
 	bool force, yes;
-	const char *waiter; /* to be removed from the queue; NULL: the holder loses the lock */
+	const char *waiter; /* the waiter to remove; NULL: take the lock away from its holder */
 };
 
-static const struct option unlock_options[] = {
+const struct option cli_unlock_options[] = {
 	CLI_COMMON_OPTIONS,
 	{"help", no_argument, NULL, 'h'},
 	{"force", no_argument, NULL, FORCE},
@@ -23,7 +22,7 @@ static const struct option unlock_options[] = {
 	{"waiter", required_argument, NULL, WAITER},
 	{NULL, 0, NULL, 0},
 };
-/* Of the commands that have none of their own. */
+/* For commands without options of their own. */
 static const struct option common_options[] = {
 	CLI_COMMON_OPTIONS,
 	{"help", no_argument, NULL, 'h'},
@@ -50,16 +49,16 @@ static int read_options(int argc, char **argv, const char *command, const struct
 	return 0;
 }
 
-/* ---- what a name is ---- */
+/* ---- finding out what a name is ---- */
 
 struct target {
 	hf_kind kind;
 	bool zookeeper;
 	bool found;
-	bool other; /* nothing that could be taken away or asked for as a whole */
+	bool other; /* something that cannot be unlocked or revoked as a whole */
 };
 
-/* On ZooKeeper leases all lie in one folder, whoever has them, so one simple lock reaches all. */
+/* On ZooKeeper all leases are in one folder, so one simple lock reaches every holder. */
 static int note_kind(void *arg, const hf_info *info)
 {
 	static const struct {
@@ -82,7 +81,7 @@ static int note_kind(void *arg, const hf_info *info)
 	return 0;
 }
 
-/* 0, or the exit status with the reason told. */
+/* Returns 0, or the exit status with an error printed. */
 static int find_target(const struct cli_settings *settings, hf_client *client, const char *name,
                        struct target *ret_target)
 {
@@ -91,34 +90,34 @@ static int find_target(const struct cli_settings *settings, hf_client *client, c
 	if (rc)
 		return rc;
 	rc = hf_client_inspect(client, name, note_kind, ret_target);
-	return rc ? cli_failed_later(rc, hf_error_detail()) : 0;
+	return rc ? cli_report_late_failure(rc, hf_error_detail()) : 0;
 }
 
-static int tell_other(const char *name, const char *done)
+static int refuse_other(const char *name, const char *done)
 {
-	cli_complain("%s: a group, a semaphore or a barrier, which cannot be %s as a whole; "
-	             "holdfast who shows the holders",
+	cli_complain("%s: a group, a semaphore or a barrier cannot be %s as a whole; to see its "
+	             "holders, use: holdfast who",
 	             name, done);
 	return EXIT_NO_LOCK;
 }
 
-/* Nobody holds it, or it is no lock. */
-static int tell_not_held(hf_client *client, const char *name)
+/* Nobody holds it, or it is not a lock. */
+static int report_not_held(hf_client *client, const char *name)
 {
 	hf_lock *lock;
 	int locked;
 	int rc = hf_lock_open(client, HF_REENTRANT, name, &lock);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	rc = hf_lock_is_locked(lock, &locked);
 	hf_lock_close(lock);
 	if (rc)
-		return cli_failed(rc);
-	cli_complain("%s: nobody holds it", name);
+		return cli_report_failure(rc);
+	cli_complain("%s: nobody holds this lock", name);
 	return EXIT_NOT_ACQUIRED;
 }
 
-/* Takes it away from its holders, or asks them for it; 0, or the exit status with the reason told. */
+/* Unlocks or revokes the lock; returns 0, or the exit status with an error printed. */
 static int reach_holders(hf_client *client, const char *name, hf_kind kind,
                          int (*reach)(hf_lock *lock, int *ret_was_held))
 {
@@ -126,13 +125,13 @@ static int reach_holders(hf_client *client, const char *name, hf_kind kind,
 	int was_held = 0;
 	int rc = hf_lock_open(client, kind, name, &lock);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	rc = reach(lock, &was_held);
 	hf_lock_close(lock);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	if (!was_held)
-		cli_complain("%s: nobody holds it any more", name);
+		cli_complain("%s: nobody holds this lock any more", name);
 	return was_held ? 0 : EXIT_NOT_ACQUIRED;
 }
 
@@ -143,19 +142,21 @@ static bool is_sure(const struct admin *admin, const char *name)
 	char answer[16];
 	if (admin->yes)
 		return true;
-	fputs(admin->waiter ? "Remove this waiter from the queue of the lock " : "Take the lock ",
+	fputs(admin->waiter ? "Remove this waiter from the wait queue of the lock "
+	                    : "Take the lock ",
 	      stderr);
-	cli_plain_text(stderr, name, strlen(name));
-	fputs(admin->waiter ? "? [y/N] "
-	                    : " away from its holder, who may go on for a while without it? [y/N] ",
+	cli_write_plain(stderr, name, strlen(name));
+	fputs(admin->waiter
+	              ? "? [y/N] "
+	              : " away from its holder, which may continue without it for a while? [y/N] ",
 	      stderr);
 	bool sure = fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y');
 	if (!sure)
-		cli_complain("%s: left as it was", name);
+		cli_complain("%s: nothing was changed", name);
 	return sure;
 }
 
-/* The kind of a lock that nobody holds is not known, but only fair ones have a queue then. */
+/* The kind of a lock that nobody holds is unknown, but then only fair ones have a wait queue. */
 static int remove_waiter(const struct admin *admin, hf_client *client, const char *name,
                          hf_kind kind)
 {
@@ -163,7 +164,7 @@ static int remove_waiter(const struct admin *admin, hf_client *client, const cha
 	int removed = 0;
 	int rc = hf_lock_open(client, kind, name, &lock);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	if (!is_sure(admin, name)) {
 		hf_lock_close(lock);
 		return EXIT_NOT_ACQUIRED;
@@ -171,9 +172,9 @@ static int remove_waiter(const struct admin *admin, hf_client *client, const cha
 	rc = hf_lock_remove_waiter(lock, admin->waiter, &removed);
 	hf_lock_close(lock);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	if (!removed)
-		cli_complain("%s: %s does not wait for it; holdfast who %s shows those who do",
+		cli_complain("%s: no waiter is called %s; to see the waiters, use: holdfast who %s",
 		             name, admin->waiter, name);
 	return removed ? 0 : EXIT_NOT_ACQUIRED;
 }
@@ -185,11 +186,11 @@ static int unlock(const struct admin *admin, hf_client *client, const char *name
 	if (rc)
 		return rc;
 	if (target.other)
-		return tell_other(name, "unlocked");
+		return refuse_other(name, "unlocked");
 	if (admin->waiter)
 		return remove_waiter(admin, client, name, target.kind);
 	if (!target.found)
-		return tell_not_held(client, name);
+		return report_not_held(client, name);
 	if (!is_sure(admin, name))
 		return EXIT_NOT_ACQUIRED;
 	return reach_holders(client, name, target.kind, hf_lock_force_release);
@@ -198,13 +199,15 @@ static int unlock(const struct admin *admin, hf_client *client, const char *name
 static int check_unlock(const struct admin *admin, int words)
 {
 	if (words != 1 || !admin->force) {
-		cli_complain("unlock: only with --force, and one NAME at a time; see holdfast "
-		             "unlock --help");
+		cli_complain("unlock: %s; see holdfast unlock --help",
+		             words != 1 ? "give exactly one NAME"
+		                        : "add --force to take a lock from a holder that may be "
+		                          "alive");
 		return EXIT_USAGE;
 	}
 	if (!admin->yes && !isatty(STDIN_FILENO)) {
-		cli_complain("unlock: there is no terminal to ask on; --yes says that you are "
-		             "sure");
+		cli_complain("unlock: there is no terminal for the confirmation; if you are sure, "
+		             "add --yes");
 		return EXIT_USAGE;
 	}
 	return 0;
@@ -214,10 +217,10 @@ int cli_unlock(int argc, char **argv)
 {
 	struct admin admin = {0};
 	hf_client *client;
-	int rc = read_options(argc, argv, "unlock", unlock_options, &admin);
+	int rc = read_options(argc, argv, "unlock", cli_unlock_options, &admin);
 	if (!rc)
 		rc = check_unlock(&admin, argc - optind);
-	/* A wrong name is told before anyone is asked. */
+	/* Lazy, so that a bad name is reported before the server is needed. */
 	if (!rc)
 		rc = cli_open(&admin.settings, &(hf_client_options){.lazy = 1}, &client);
 	if (rc)
@@ -233,17 +236,18 @@ static int ask_holder(const struct admin *admin, hf_client *client, const char *
 {
 	struct target target;
 	if (!cli_is_zookeeper(&admin->settings)) {
-		cli_complain("revoke: only on ZooKeeper can a lock be asked for; holdfast unlock "
-		             "takes it away");
+		cli_complain("revoke: available on ZooKeeper only; to take the lock away, use: "
+		             "holdfast unlock --force %s",
+		             name);
 		return EXIT_USAGE;
 	}
 	int rc = find_target(&admin->settings, client, name, &target);
 	if (rc)
 		return rc;
 	if (target.other)
-		return tell_other(name, "asked for");
+		return refuse_other(name, "revoked");
 	if (!target.found)
-		return tell_not_held(client, name);
+		return report_not_held(client, name);
 	return reach_holders(client, name, target.kind, hf_lock_revoke);
 }
 
@@ -253,7 +257,7 @@ int cli_revoke(int argc, char **argv)
 	hf_client *client;
 	int rc = read_options(argc, argv, "revoke", common_options, &admin);
 	if (!rc && argc - optind != 1) {
-		cli_complain("revoke: one NAME is needed; see holdfast revoke --help");
+		cli_complain("revoke: give exactly one NAME; see holdfast revoke --help");
 		rc = EXIT_USAGE;
 	}
 	if (!rc)
@@ -274,7 +278,8 @@ int cli_ping(int argc, char **argv)
 	int64_t us;
 	int rc = read_options(argc, argv, "ping", common_options, &admin);
 	if (!rc && argc != optind) {
-		cli_complain("ping: takes no words; see holdfast ping --help");
+		cli_complain("ping: unexpected argument '%s'; see holdfast ping --help",
+		             argv[optind]);
 		rc = EXIT_USAGE;
 	}
 	if (!rc)
@@ -283,7 +288,7 @@ int cli_ping(int argc, char **argv)
 		return rc;
 	rc = hf_client_ping(client, &us);
 	if (rc)
-		rc = cli_failed(rc);
+		rc = cli_report_failure(rc);
 	else
 		printf("%.3f ms\n", (double)us / 1000);
 	cli_close(client);
@@ -298,12 +303,12 @@ static int embedded_status(void)
 	int64_t pid;
 	int rc = hf_embedded_status(directory, sizeof directory, &pid);
 	if (rc < 0)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	if (rc)
 		printf("running, pid %" PRId64 ", in ", pid);
 	else
-		fputs("not running, would be in ", stdout);
-	cli_plain_text(stdout, directory, strlen(directory));
+		fputs("not running, its directory would be ", stdout);
+	cli_write_plain(stdout, directory, strlen(directory));
 	putchar('\n');
 	return rc ? 0 : 1;
 }
@@ -312,7 +317,7 @@ static int embedded_stop(void)
 {
 	int rc = hf_embedded_stop();
 	if (rc < 0)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	puts(rc ? "stopped" : "was not running");
 	return 0;
 }
@@ -327,6 +332,6 @@ int cli_embedded(int argc, char **argv)
 		return embedded_status();
 	if (argc - optind == 1 && strcmp(argv[optind], "stop") == 0)
 		return embedded_stop();
-	cli_complain("embedded: status or stop is needed; see holdfast embedded --help");
+	cli_complain("embedded: use status or stop; see holdfast embedded --help");
 	return EXIT_USAGE;
 }

@@ -1,4 +1,4 @@
-/* A call that may block, made by a thread of its own. */
+/* Runs a call that may block on a thread of its own. */
 #include "aside.h"
 
 #include <pthread.h>
@@ -13,9 +13,9 @@ struct aside {
 	bool done; /* mutex held */
 };
 
-static bool left;
+static bool any_left;
 
-static void *run(void *arg)
+static void *run_call(void *arg)
 {
 	struct aside *aside = arg;
 	aside->call(aside->arg);
@@ -26,7 +26,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-static struct aside *make(void (*call)(void *arg), void *arg)
+static struct aside *make_aside(void (*call)(void *arg), void *arg)
 {
 	pthread_condattr_t attributes;
 	struct aside *aside = calloc(1, sizeof(*aside));
@@ -42,7 +42,7 @@ static struct aside *make(void (*call)(void *arg), void *arg)
 	return aside;
 }
 
-static void destroy(struct aside *aside)
+static void free_aside(struct aside *aside)
 {
 	(void)pthread_cond_destroy(&aside->changed);
 	(void)pthread_mutex_destroy(&aside->mutex);
@@ -68,24 +68,24 @@ static bool wait_done(struct aside *aside, int64_t timeout_ms)
 bool aside_call(void (*call)(void *arg), void *arg, int64_t timeout_ms)
 {
 	pthread_t thread;
-	struct aside *aside = make(call, arg);
-	if (!aside || pthread_create(&thread, NULL, run, aside)) {
+	struct aside *aside = make_aside(call, arg);
+	if (!aside || pthread_create(&thread, NULL, run_call, aside)) {
 		if (aside)
-			destroy(aside);
+			free_aside(aside);
 		call(arg);
 		return true;
 	}
 	if (!wait_done(aside, timeout_ms)) {
 		(void)pthread_detach(thread);
-		left = true;
+		any_left = true;
 		return false;
 	}
 	(void)pthread_join(thread, NULL);
-	destroy(aside);
+	free_aside(aside);
 	return true;
 }
 
-bool aside_is_left(void)
+bool aside_any_left(void)
 {
-	return left;
+	return any_left;
 }

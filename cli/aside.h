@@ -1,4 +1,4 @@
-/* A call that may block, made by a thread of its own: whoever needs it does not wait for ever. */
+/* Runs a call that may block on a thread of its own, so that its caller need not wait forever. */
 #ifndef HF_CLI_ASIDE_H
 #define HF_CLI_ASIDE_H
 
@@ -6,12 +6,13 @@
 #include <stdint.h>
 
 /*
- * Makes the call, and waits for its end no longer than that. False: it still goes on, with all it uses, and
- * the program must end with _exit(). Where there can be no thread the call is made here.
+ * Runs the call and waits at most this long until it has finished. False: it is still running, with
+ * all it uses, and the program must end with _exit(). If no thread can be started, the call runs on
+ * this one.
  */
 bool aside_call(void (*call)(void *arg), void *arg, int64_t timeout_ms);
 
-/* Whether a call was left behind that way. */
-bool aside_is_left(void);
+/* Whether a call was left running. */
+bool aside_any_left(void);
 
 #endif

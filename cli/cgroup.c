@@ -1,4 +1,4 @@
-/* A cgroup of the command's own, in which nothing escapes being killed by forking. */
+/* A cgroup for the command, from which no process can escape by forking. */
 #include "cgroup.h"
 
 #include "guard.h"
@@ -21,12 +21,12 @@
 #define PREFIX      "holdfast-"
 #define LINE_SIZE   4096
 #define PLACE_SIZE  512
-#define REMOVE_MS   100 /* the dead may stay in it for a moment */
+#define REMOVE_MS   100 /* killed processes may stay in it for a moment */
 #define MOST_ROUNDS 100
 
-/* ---- ours ---- */
+/* ---- our own cgroup ---- */
 
-/* The line of /proc/self/cgroup that begins with "0::" names the place in the hierarchy of v2. */
+/* The line "0::/path" of /proc/self/cgroup names our place in the v2 hierarchy. */
 static bool read_place(char *ret_place, size_t size)
 {
 	char line[LINE_SIZE];
@@ -45,7 +45,10 @@ static bool read_place(char *ret_place, size_t size)
 	return found;
 }
 
-/* "36 35 0:30 /root /mounted/at options - cgroup2 …": the directory of that place, if it is below. */
+/*
+ * From "36 35 0:30 /root /mounted/at options - cgroup2 …": the directory of that place, if it is
+ * below.
+ */
 static bool read_mount(const char *line, const char *place, char *ret_path, size_t size)
 {
 	char root[PLACE_SIZE], at[PLACE_SIZE];
@@ -54,11 +57,11 @@ static bool read_mount(const char *line, const char *place, char *ret_path, size
 	size_t length = strcmp(root, "/") == 0 ? 0 : strlen(root);
 	bool below = strncmp(place, root, length) == 0 && (place[length] == '/' || !place[length]);
 	const char *rest = strcmp(place + length, "/") == 0 ? "" : place + length;
-	/* A backslash stands for a character that the kernel wrote as a number. */
+	/* The kernel writes unusual characters as a backslash and a number. */
 	return below && !strchr(at, '\\') && snprintf(ret_path, size, "%s%s", at, rest) < (int)size;
 }
 
-/* The directory of our own cgroup. */
+/* Finds the directory of our own cgroup. */
 static bool find_own(char *ret_path, size_t size)
 {
 	char place[PLACE_SIZE], line[LINE_SIZE];
@@ -73,9 +76,11 @@ static bool find_own(char *ret_path, size_t size)
 	return found;
 }
 
-/* ---- making one ---- */
+/* ---- creating one ---- */
 
-/* Those of processes that were killed together with their guards; one that is used stays. */
+/*
+ * Removes those of runs that were killed together with their guards; one in use cannot be removed.
+ */
 static void remove_stale(const char *own)
 {
 	const struct dirent *entry;
@@ -91,15 +96,15 @@ static void remove_stale(const char *own)
 		closedir(folder);
 }
 
-/* NULL if the path of a file in it does not fit. */
+/* Returns NULL if the path of this file does not fit. */
 static const char *path_in(const struct cgroup *cgroup, const char *name, char ret_path[PATH_MAX])
 {
 	int length = snprintf(ret_path, PATH_MAX, "%s/%s", cgroup->path, name);
 	return length < PATH_MAX ? ret_path : NULL;
 }
 
-/* Named after the process that makes it, and after the time, as numbers of processes come again. */
-static bool make(struct cgroup *cgroup)
+/* Its name contains our pid, and the time because pids are reused. */
+static bool make_cgroup(struct cgroup *cgroup)
 {
 	char own[2 * PLACE_SIZE], path[PATH_MAX];
 	if (!find_own(own, sizeof own))
@@ -115,7 +120,7 @@ static bool make(struct cgroup *cgroup)
 	return false;
 }
 
-/* Of the kernel; not every C library has it. */
+/* The kernel's structure, which not every C library declares. */
 struct clone_arguments {
 	uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
 		set_tid_size, cgroup;
@@ -125,7 +130,7 @@ struct clone_arguments {
 #define SYS_clone3 435
 #endif
 
-/* Born there: to be moved there later takes the kernel milliseconds. */
+/* Forks into the cgroup directly: moving a process there later takes the kernel milliseconds. */
 static pid_t fork_into(const char *path)
 {
 	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -141,7 +146,7 @@ static pid_t fork_into(const char *path)
 
 pid_t cgroup_fork(struct cgroup *cgroup)
 {
-	if (!make(cgroup))
+	if (!make_cgroup(cgroup))
 		return fork();
 	atomic_store(&cgroup->made, true);
 	pid_t pid = fork_into(cgroup->path);
@@ -151,7 +156,7 @@ pid_t cgroup_fork(struct cgroup *cgroup)
 	return fork();
 }
 
-/* ---- what is in it ---- */
+/* ---- its members ---- */
 
 void cgroup_kill(const struct cgroup *cgroup)
 {
@@ -165,8 +170,8 @@ void cgroup_kill(const struct cgroup *cgroup)
 	close(fd);
 }
 
-/* Moves all processes from one to the other, once; how many there were. */
-static int move(const char *from, const char *to)
+/* Moves all processes from one to the other, once; returns how many there were. */
+static int move_members(const char *from, const char *to)
 {
 	char line[32];
 	int n = 0;
@@ -190,12 +195,12 @@ void cgroup_empty(const struct cgroup *cgroup)
 		return;
 	const char *members = path_in(cgroup, "cgroup.procs", from);
 	const char *target = path_in(cgroup, "../cgroup.procs", to);
-	for (int i = 0; i < MOST_ROUNDS && move(members, target) > 0; i++)
+	for (int i = 0; i < MOST_ROUNDS && move_members(members, target) > 0; i++)
 		continue;
 }
 
-/* Cgroups that the command has made in it go first. */
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *where)
+/* Cgroups that the command created inside are removed first. */
+static int remove_nested(const char *path, const struct stat *info, int type, struct FTW *where)
 {
 	(void)info;
 	(void)where;
@@ -211,7 +216,7 @@ void cgroup_remove(struct cgroup *cgroup)
 	if (!atomic_exchange(&cgroup->made, false))
 		return;
 	while (rmdir(cgroup->path) && errno == EBUSY && guard_clock() < until) {
-		(void)nftw(cgroup->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		(void)nftw(cgroup->path, remove_nested, 16, FTW_DEPTH | FTW_PHYS);
 		nanosleep(&pause, NULL);
 	}
 }

@@ -1,7 +1,7 @@
 /*
- * A cgroup of the command's own, below ours, where one can be made: the kernel kills all that is in it at
- * once, however fast it forks. Needs cgroup v2, Linux 5.14 and the right to make one; without it nothing
- * else changes.
+ * A cgroup for the command, below our own: the kernel kills all its members at once, no matter how
+ * fast they fork. This needs cgroup v2, Linux 5.14 and the permission to create a cgroup; without
+ * them the command simply has none.
  */
 #ifndef HF_CLI_CGROUP_H
 #define HF_CLI_CGROUP_H
@@ -12,22 +12,22 @@
 
 #define CGROUP_PATH_SIZE 1024
 
-/* Lies in memory that holdfast and the guard share. */
+/* In memory that holdfast and the guard share. */
 struct cgroup {
-	_Atomic bool made; /* and not yet removed */
+	_Atomic bool made; /* it exists */
 	char path[CGROUP_PATH_SIZE];
 };
 
-/* As fork(), into a new cgroup if that is possible. */
+/* Like fork(), into a new cgroup if possible. */
 pid_t cgroup_fork(struct cgroup *cgroup);
 
-/* Kills all that is in it. */
+/* Kills all its members. */
 void cgroup_kill(const struct cgroup *cgroup);
 
-/* Lets those who are still in it go on in ours. */
+/* Moves its remaining members to our own cgroup. */
 void cgroup_empty(const struct cgroup *cgroup);
 
-/* Removes it, for which it must be empty. */
+/* Removes it; it must be empty. */
 void cgroup_remove(struct cgroup *cgroup);
 
 #endif

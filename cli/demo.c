@@ -1,14 +1,14 @@
 /*
  * holdfast demo: a tour in about fifteen seconds.
  *
- * Every line tells when (seconds from the start), who, and what. The exit status is 0 only if all of
- * it went as the headings say. Without a URL it runs on an embedded server of its own, which it stops
- * at the end; the last section of this file does that and has nothing to do with locks.
+ * Every line says when (in seconds from the start), who, and what. The exit status is 0 only if
+ * everything happened as the headings say. Without a URL the demo runs on an embedded server of its
+ * own, which it stops at the end; the last section of this file does that and has nothing to do
+ * with locks.
  */
 #include "cli.h"
 
 #include <ftw.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WATCHDOG_MS 3000 /* ten times shorter than the default: nobody likes to wait */
+#define WATCHDOG_MS 3000 /* a tenth of the default, to keep the demo short */
 #define SLACK_MS    1500 /* for a busy machine */
 
 static struct timespec begun;
@@ -31,7 +31,7 @@ static _Atomic int failures;
 static _Atomic int at_risk_events, lost_events;
 static const char *password_file;
 
-/* ---- telling ---- */
+/* ---- narrating ---- */
 
 static int64_t elapsed_ms(void)
 {
@@ -40,7 +40,7 @@ static int64_t elapsed_ms(void)
 	return (now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000;
 }
 
-__attribute__((format(printf, 2, 3))) static void tell(const char *who, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void narrate(const char *who, const char *format, ...)
 {
 	char text[512];
 	int64_t at = elapsed_ms();
@@ -51,27 +51,27 @@ __attribute__((format(printf, 2, 3))) static void tell(const char *who, const ch
 	printf("%3d.%03d  %-8s %s\n", (int)(at / 1000), (int)(at % 1000), who, text);
 }
 
-/* Something the demo promises; a broken promise makes the exit status 1. */
+/* Checks something that the demo promises; a broken promise makes the exit status 1. */
 static void expect(int holds, const char *promise)
 {
 	if (holds)
 		return;
 	failures++;
-	tell("DEMO", "THIS IS WRONG, expected: %s", promise);
+	narrate("DEMO", "THIS IS WRONG, expected: %s", promise);
 }
 
-/* Tells of a failed call; 1 if it worked. */
-static int worked(int rc, const char *who, const char *what)
+/* Narrates a failed call; returns 1 if it succeeded. */
+static int check_call(int rc, const char *who, const char *what)
 {
 	if (!rc)
 		return 1;
-	tell(who, "%s: %s (%s)", what, hf_strerror(rc), hf_error_detail());
+	narrate(who, "%s: %s (%s)", what, hf_strerror(rc), hf_error_detail());
 	return 0;
 }
 
-static void must(int rc, const char *who, const char *what)
+static void expect_success(int rc, const char *who, const char *what)
 {
-	expect(worked(rc, who, what), "the call above works");
+	expect(check_call(rc, who, what), "the call above succeeds");
 }
 
 static void work_ms(int64_t ms)
@@ -81,7 +81,7 @@ static void work_ms(int64_t ms)
 		continue;
 }
 
-/* The library calls this on a thread of its own whenever what a holder can believe has changed. */
+/* The library calls this on a thread of its own whenever the state of a hold changes. */
 static void on_event(void *arg, const hf_event *event)
 {
 	(void)arg;
@@ -89,7 +89,7 @@ static void on_event(void *arg, const hf_event *event)
 		at_risk_events++;
 	if (hf_event_state(event) == HF_LOST)
 		lost_events++;
-	tell("event", "%s is %s", hf_event_name(event), hf_event_detail(event));
+	narrate("event", "%s is %s", hf_event_name(event), hf_event_detail(event));
 }
 
 /* ---- 1: two threads hand a lock over ---- */
@@ -104,30 +104,32 @@ static void *wait_for_the_lock(void *arg)
 {
 	struct visitor *visitor = arg;
 	sem_wait(&visitor->first_is_in);
-	tell("thread B", "asks for the lock, and waits");
-	must(hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = 5000)), "thread B", "acquire");
+	narrate("thread B", "asks for the lock and waits");
+	expect_success(hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = 5000)), "thread B",
+	               "acquire");
 	int64_t took = elapsed_ms() - visitor->released_at;
-	tell("thread B", "has it, %d ms after A began to release it", (int)took);
-	expect(took >= 0 && took < SLACK_MS, "B gets in right after A's release, not before");
-	must(hf_lock_release(visitor->lock), "thread B", "release");
-	tell("thread B", "released it");
+	narrate("thread B", "holds the lock, %d ms after A began to release it", (int)took);
+	expect(took >= 0 && took < SLACK_MS, "B gets the lock right after A's release, not before");
+	expect_success(hf_lock_release(visitor->lock), "thread B", "release");
+	narrate("thread B", "has released the lock");
 	return NULL;
 }
 
-static void hand_over(hf_client *client)
+static void hand_lock_over(hf_client *client)
 {
 	struct visitor visitor = {.released_at = INT64_MAX};
 	pthread_t thread;
 	puts("\n1. One thread holds the lock, another waits for it.");
-	must(hf_lock_open(client, HF_REENTRANT, "demo:door", &visitor.lock), "demo", "open");
+	expect_success(hf_lock_open(client, HF_REENTRANT, "demo:door", &visitor.lock), "demo",
+	               "open");
 	sem_init(&visitor.first_is_in, 0, 0);
 	pthread_create(&thread, NULL, wait_for_the_lock, &visitor);
-	must(hf_lock_acquire(visitor.lock, NULL), "thread A", "acquire");
-	tell("thread A", "has the lock and works for a second");
+	expect_success(hf_lock_acquire(visitor.lock, NULL), "thread A", "acquire");
+	narrate("thread A", "holds the lock and works for a second");
 	sem_post(&visitor.first_is_in);
 	work_ms(1000);
 	visitor.released_at = elapsed_ms();
-	must(hf_lock_release(visitor.lock), "thread A", "release");
+	expect_success(hf_lock_release(visitor.lock), "thread A", "release");
 	pthread_join(thread, NULL);
 	sem_destroy(&visitor.first_is_in);
 	hf_lock_close(visitor.lock);
@@ -138,25 +140,25 @@ static void hand_over(hf_client *client)
 static void expect_count(hf_lock *lock, int64_t wanted)
 {
 	int64_t count = -1;
-	must(hf_lock_hold_count(lock, NULL, &count), "main", "hold_count");
-	tell("main", "the server counts %d", (int)count);
-	expect(count == wanted, "the server counts as many levels as are open");
+	expect_success(hf_lock_hold_count(lock, NULL, &count), "main", "hold_count");
+	narrate("main", "the server counts %d levels", (int)count);
+	expect(count == wanted, "the server counts every open level");
 }
 
-static void nest(hf_client *client)
+static void nest_acquires(hf_client *client)
 {
 	hf_lock *lock = NULL;
 	int locked = -1;
-	puts("\n2. A nested acquire: the lock is free again when the last level is given up.");
-	must(hf_lock_open(client, HF_REENTRANT, "demo:nest", &lock), "demo", "open");
-	must(hf_lock_acquire(lock, NULL), "main", "acquire");
-	must(hf_lock_acquire(lock, NULL), "main", "acquire again");
+	puts("\n2. Nested acquires: the lock is free when the last level is released.");
+	expect_success(hf_lock_open(client, HF_REENTRANT, "demo:nest", &lock), "demo", "open");
+	expect_success(hf_lock_acquire(lock, NULL), "main", "acquire");
+	expect_success(hf_lock_acquire(lock, NULL), "main", "acquire again");
 	expect_count(lock, 2);
-	must(hf_lock_release(lock), "main", "release");
+	expect_success(hf_lock_release(lock), "main", "release");
 	expect_count(lock, 1);
-	must(hf_lock_release(lock), "main", "release");
-	must(hf_lock_is_locked(lock, &locked), "main", "is_locked");
-	tell("main", "the lock is %s", locked ? "held" : "free");
+	expect_success(hf_lock_release(lock), "main", "release");
+	expect_success(hf_lock_is_locked(lock, &locked), "main", "is_locked");
+	narrate("main", "the lock is %s", locked ? "held" : "free");
 	expect(locked == 0, "the lock is free");
 	hf_lock_close(lock);
 }
@@ -167,69 +169,74 @@ static void *take_over(void *arg)
 {
 	struct visitor *visitor = arg;
 	sem_wait(&visitor->first_is_in);
-	tell("other", "asks for the lock, and waits");
-	must(hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = 5000)), "other", "acquire");
-	tell("other", "has it: the lease of the first has ended");
+	narrate("other", "asks for the lock and waits");
+	expect_success(hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = 5000)), "other",
+	               "acquire");
+	narrate("other", "holds the lock: the lease of the first holder has expired");
 	work_ms(2000);
-	must(hf_lock_release(visitor->lock), "other", "release");
-	tell("other", "released it");
+	expect_success(hf_lock_release(visitor->lock), "other", "release");
+	narrate("other", "has released the lock");
 	return NULL;
 }
 
-/* What a careful holder does: looks before each write, which costs next to nothing. */
+/* A careful holder checks before each write, which costs next to nothing. */
 static void work_carefully(hf_lock *lock, int steps)
 {
 	for (int step = 1; step <= steps; step++) {
 		int64_t left = hf_lock_remaining(lock, NULL);
 		if (left > 0)
-			tell("slow", "step %d: %d ms left", step, (int)left);
+			narrate("slow", "step %d: %d ms left", step, (int)left);
 		else
-			tell("slow", "step %d: no longer mine, a careful program stops here", step);
+			narrate("slow", "step %d: lock lost, a careful program stops here", step);
 		work_ms(500);
 	}
 }
 
-static void lose(hf_client *client)
+static void lose_lease(hf_client *client)
 {
 	struct visitor visitor = {0};
 	pthread_t thread;
-	puts("\n3. A lease of 1.5 s, and work that takes 2.5 s: warned, told, and reported.");
-	must(hf_lock_open(client, HF_REENTRANT, "demo:lease", &visitor.lock), "demo", "open");
+	puts("\n3. A lease of 1.5 s, and work that takes 2.5 s: the holder is warned and "
+	     "notified.");
+	expect_success(hf_lock_open(client, HF_REENTRANT, "demo:lease", &visitor.lock), "demo",
+	               "open");
 	sem_init(&visitor.first_is_in, 0, 0);
 	pthread_create(&thread, NULL, take_over, &visitor);
-	must(hf_lock_acquire(visitor.lock, HF_ACQUIRE(.lease_ms = 1500)), "slow", "acquire");
-	tell("slow", "has the lock with a fixed lease of 1500 ms");
+	expect_success(hf_lock_acquire(visitor.lock, HF_ACQUIRE(.lease_ms = 1500)), "slow",
+	               "acquire");
+	narrate("slow", "holds the lock with a fixed lease of 1500 ms");
 	sem_post(&visitor.first_is_in);
 	work_carefully(visitor.lock, 5);
-	expect(hf_lock_remaining(visitor.lock, NULL) == 0, "nothing remains after the lease");
+	expect(hf_lock_remaining(visitor.lock, NULL) == 0, "no time remains after the lease");
 	int rc = hf_lock_release(visitor.lock);
-	tell("slow", "releases: %s", hf_strerror(rc));
-	tell("slow", "details: %s", hf_error_detail());
+	narrate("slow", "releases: %s", hf_strerror(rc));
+	narrate("slow", "detail: %s", hf_error_detail());
 	expect(rc == HF_ELOST, "the release says that the lock was lost");
-	expect(strstr(hf_error_detail(), "now held by") != NULL, "and who has it now");
+	expect(strstr(hf_error_detail(), "now held by") != NULL, "and who holds it now");
 	pthread_join(thread, NULL);
-	expect(at_risk_events >= 1, "an event at risk came before");
-	expect(lost_events == 1, "exactly one event of the loss came");
+	expect(at_risk_events >= 1, "an at-risk event came first");
+	expect(lost_events == 1, "exactly one event reported the loss");
 	sem_destroy(&visitor.first_is_in);
 	hf_lock_close(visitor.lock);
 }
 
-/* ---- 4: a process that dies with the lock ---- */
+/* ---- 4: a holder that is killed ---- */
 
-/* In the child: a client of its own, since those of the parent are not usable here. */
+/* In the child: it needs a client of its own, because the parent's is not usable after a fork. */
 static _Noreturn void hold_until_killed(const char *url, int ready_fd)
 {
 	hf_client *client;
 	hf_lock *lock;
-	int ok = worked(hf_client_open(url,
-	                               HF_CLIENT(.watchdog_ms = WATCHDOG_MS,
-	                                         .password_file = password_file),
-	                               &client),
-	                "child", "open") &&
-	         worked(hf_lock_open(client, HF_REENTRANT, "demo:child", &lock), "child", "open") &&
-	         worked(hf_lock_acquire(lock, NULL), "child", "acquire");
+	int ok = check_call(hf_client_open(url,
+	                                   HF_CLIENT(.watchdog_ms = WATCHDOG_MS,
+	                                             .password_file = password_file),
+	                                   &client),
+	                    "child", "open") &&
+	         check_call(hf_lock_open(client, HF_REENTRANT, "demo:child", &lock), "child",
+	                    "open") &&
+	         check_call(hf_lock_acquire(lock, NULL), "child", "acquire");
 	if (ok)
-		tell("child", "has the lock, renewed by the watchdog, and never releases it");
+		narrate("child", "holds the lock, renewed by the watchdog, and never releases it");
 	if (!ok || write(ready_fd, "!", 1) != 1)
 		_exit(1);
 	for (;;)
@@ -245,7 +252,7 @@ static pid_t start_holder(const char *url)
 	fflush(stdout);
 	pid_t pid = fork();
 	if (pid == 0) {
-		/* It never ends by itself, not even if the story is killed. */
+		/* It does not end on its own, so it must not outlive its parent. */
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		hold_until_killed(url, fds[1]);
 	}
@@ -261,23 +268,23 @@ static void kill_holder(hf_client *client, const char *url)
 	int64_t ttl = 0;
 	printf("\n4. A process holds a lock with the watchdog's lease (%d s here) and is killed.\n",
 	       WATCHDOG_MS / 1000);
-	must(hf_lock_open(client, HF_REENTRANT, "demo:child", &lock), "demo", "open");
+	expect_success(hf_lock_open(client, HF_REENTRANT, "demo:child", &lock), "demo", "open");
 	pid_t pid = start_holder(url);
 	work_ms(WATCHDOG_MS + 1000);
-	must(hf_lock_ttl(lock, &ttl), "main", "ttl");
-	tell("main", "more than one lease later it is still held, for %d ms at least", (int)ttl);
+	expect_success(hf_lock_ttl(lock, &ttl), "main", "ttl");
+	narrate("main", "more than one lease later it is still held, for at least %d ms", (int)ttl);
 	expect(ttl > WATCHDOG_MS / 3, "the watchdog has renewed the lock");
 	if (pid > 0) {
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 	}
-	tell("main", "killed the child with SIGKILL, and asks for the lock");
+	narrate("main", "has killed the child with SIGKILL and asks for the lock");
 	int64_t killed_at = elapsed_ms();
-	must(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 10000)), "main", "acquire");
+	expect_success(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 10000)), "main", "acquire");
 	int64_t took = elapsed_ms() - killed_at;
-	tell("main", "has it, %d ms after the kill", (int)took);
+	narrate("main", "holds the lock, %d ms after the kill", (int)took);
 	expect(took <= WATCHDOG_MS + SLACK_MS, "the lock is free within one lease");
-	must(hf_lock_release(lock), "main", "release");
+	expect_success(hf_lock_release(lock), "main", "release");
 	hf_lock_close(lock);
 }
 
@@ -287,28 +294,29 @@ static int run_story(const char *url)
 {
 	hf_client *client;
 	if (strncmp(url, "zk://", 5) == 0 || strncmp(url, "zks://", 6) == 0) {
-		fputs("demo: what it shows is Redis's and Valkey's; try holdfast run with this "
-		      "URL\n",
+		fputs("holdfast: demo: needs Redis or Valkey; with a ZooKeeper URL, try: holdfast "
+		      "run --url URL NAME -- PROGRAM\n",
 		      stderr);
 		return 64;
 	}
-	if (!worked(hf_client_open(url,
-	                           HF_CLIENT(.watchdog_ms = WATCHDOG_MS, .on_event = on_event,
-	                                     .password_file = password_file),
-	                           &client),
-	            "demo", "open"))
+	if (!check_call(hf_client_open(url,
+	                               HF_CLIENT(.watchdog_ms = WATCHDOG_MS, .on_event = on_event,
+	                                         .password_file = password_file),
+	                               &client),
+	                "demo", "open"))
 		return 1;
-	hand_over(client);
-	nest(client);
-	lose(client);
+	hand_lock_over(client);
+	nest_acquires(client);
+	lose_lease(client);
 	kill_holder(client, url);
-	must(hf_client_close(client), "demo", "close");
-	puts(failures ? "\nSomething did not behave." : "\nAll of it behaved as told.");
+	expect_success(hf_client_close(client), "demo", "close");
+	puts(failures ? "\nSomething did not behave as described."
+	              : "\nEverything behaved as described.");
 	fflush(stdout);
 	return failures ? 1 : 0;
 }
 
-/* ---- a server for the demo alone ---- */
+/* ---- a server for the demo ---- */
 
 static char server_dir[200];
 static volatile sig_atomic_t story_pid;
@@ -322,7 +330,7 @@ static int make_server_dir(void)
 		parent = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
 	int n = snprintf(server_dir, sizeof server_dir, "%s/holdfast-demo-XXXXXX", parent);
 	if (n < 0 || (size_t)n >= sizeof server_dir || !mkdtemp(server_dir)) {
-		fprintf(stderr, "demo: cannot make a directory in '%s'\n", parent);
+		fprintf(stderr, "holdfast: demo: cannot create a directory in '%s'\n", parent);
 		return -1;
 	}
 	return setenv("HOLDFAST_EMBEDDED_DIR", server_dir, 1);
@@ -339,17 +347,17 @@ static int remove_one(const char *path, const struct stat *info, int type, struc
 static void stop_server(void)
 {
 	int rc = hf_embedded_stop();
-	must(rc < 0 ? rc : 0, "demo", "stop the server");
+	expect_success(rc < 0 ? rc : 0, "demo", "stop the server");
 	(void)nftw(server_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void pass_on(int signal)
+static void pass_signal_on(int signal)
 {
 	if (story_pid > 0)
 		kill(story_pid, signal);
 }
 
-/* Whatever happens to the story, this process is there to stop the server after it. */
+/* Whatever happens to the story, this process stays to stop the server. */
 static int run_with_server(void)
 {
 	int status = 1;
@@ -359,8 +367,8 @@ static int run_with_server(void)
 	story_pid = fork();
 	if (story_pid == 0)
 		_exit(run_story("embedded:"));
-	signal(SIGINT, pass_on);
-	signal(SIGTERM, pass_on);
+	signal(SIGINT, pass_signal_on);
+	signal(SIGTERM, pass_signal_on);
 	while (story_pid > 0 && waitpid(story_pid, &status, 0) < 0)
 		continue;
 	stop_server();
@@ -382,7 +390,7 @@ int cli_demo(int argc, char **argv)
 		if (letter == '?')
 			return EXIT_USAGE;
 	if (argc - optind > (settings.url ? 0 : 1)) {
-		cli_complain("demo: one URL at most; see holdfast demo --help");
+		cli_complain("demo: give at most one URL; see holdfast demo --help");
 		return EXIT_USAGE;
 	}
 	const char *url = argc > optind ? argv[optind] : settings.url;

@@ -1,13 +1,15 @@
-/* holdfast doctor: looks for what has cost others months. */
+/* holdfast doctor: checks a server for mistakes that are expensive to find later. */
 #include "doctor.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#define LEASE_MS           5000 /* of the locks that are tried */
+#define LONGEST_CONTEST_MS 2000 /* shorter than that, also when shorter contests precede it */
 
 static const struct option long_options[] = {
 	CLI_COMMON_OPTIONS,
@@ -23,19 +25,19 @@ static const char rights[] =
 	"+hgetall +hexists +hrandfield +lindex +lpop +lrange +lrem +rpush +zadd +zcount "
 	"+zincrby +zrange +zrangebyscore +zrem +zscore";
 
-static bool colourful(void)
+static bool use_colours(void)
 {
 	const char *no = getenv("NO_COLOR");
 	const char *term = getenv("TERM");
 	return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
-void say(struct doctor *doctor, enum verdict verdict, const char *subject, const char *remedy,
-         const char *format, ...)
+void doctor_say(struct doctor *doctor, enum verdict verdict, const char *subject,
+                const char *remedy, const char *format, ...)
 {
 	static const char *const word[] = {"ok", "note", "BAD"};
 	static const char *const colour[] = {"\033[32m", "\033[33m", "\033[31m"};
-	bool colours = colourful();
+	bool colours = use_colours();
 	char found[512];
 	va_list args;
 	printf("%s%-4s%s  %-12s ", colours ? colour[verdict] : "", word[verdict],
@@ -43,8 +45,8 @@ void say(struct doctor *doctor, enum verdict verdict, const char *subject, const
 	va_start(args, format);
 	int length = vsnprintf(found, sizeof found, format, args);
 	va_end(args);
-	/* Much of it was said by the server. */
-	cli_plain_text(stdout, found, length < 0 ? 0 : strlen(found));
+	/* Much of it comes from the server. */
+	cli_write_plain(stdout, found, length < 0 ? 0 : strlen(found));
 	printf("%s%s\n", *remedy ? "; " : "", remedy);
 	doctor->sick = doctor->sick || verdict == BAD;
 }
@@ -59,7 +61,7 @@ static void note_fact(void *arg, const char *name, const char *value)
 	doctor->facts++;
 }
 
-const char *fact(const struct doctor *doctor, const char *name)
+const char *doctor_fact(const struct doctor *doctor, const char *name)
 {
 	for (size_t i = 0; i < doctor->facts; i++)
 		if (strcmp(doctor->fact[i].name, name) == 0)
@@ -69,93 +71,97 @@ const char *fact(const struct doctor *doctor, const char *name)
 
 static bool fact_is(const struct doctor *doctor, const char *name, const char *value)
 {
-	return strcmp(fact(doctor, name), value) == 0;
+	return strcmp(doctor_fact(doctor, name), value) == 0;
 }
 
-/* ---- each look ---- */
+/* ---- the checks ---- */
 
-static void look_at_version(struct doctor *doctor)
+static void check_version(struct doctor *doctor)
 {
-	const char *valkey = fact(doctor, "valkey_version");
-	const char *version = *valkey ? valkey : fact(doctor, "redis_version");
+	const char *valkey = doctor_fact(doctor, "valkey_version");
+	const char *version = *valkey ? valkey : doctor_fact(doctor, "redis_version");
 	const char *name = *valkey ? "Valkey" : "Redis";
 	int major = 0, minor = 0;
 	(void)sscanf(version, "%d.%d", &major, &minor);
 	if (*valkey || major * 100 + minor >= 602)
-		say(doctor, GOOD, "version", "", "%s %s", name, version);
+		doctor_say(doctor, GOOD, "version", "", "%s %s", name, version);
 	else
-		say(doctor, BAD, "version", "install Redis 6.2 or later, or Valkey", "%s %s", name,
-		    version);
+		doctor_say(doctor, BAD, "version", "install Redis 6.2 or later, or Valkey", "%s %s",
+		           name, version);
 }
 
-/* Only the one server that takes the writes can keep locks. */
-static void look_at_role(struct doctor *doctor)
+/* Only the primary accepts writes, so only it can keep locks. */
+static void check_role(struct doctor *doctor)
 {
 	doctor->replica = !fact_is(doctor, "role", "master");
 	if (doctor->replica)
-		say(doctor, BAD, "role", "connect to the primary",
-		    "this server is a replica, which takes no locks");
+		doctor_say(doctor, BAD, "role", "connect to the primary",
+		           "this server is a replica, and replicas cannot take locks");
 }
 
-static void look_at_eviction(struct doctor *doctor)
+static void check_eviction(struct doctor *doctor)
 {
-	const char *policy = fact(doctor, "maxmemory_policy");
+	const char *policy = doctor_fact(doctor, "maxmemory_policy");
 	bool limited = !fact_is(doctor, "maxmemory", "0");
 	if (strcmp(policy, "noeviction") == 0)
-		say(doctor, GOOD, "eviction", "", "noeviction: no lock is dropped to make room");
+		doctor_say(doctor, GOOD, "eviction", "",
+		           "noeviction: the server never drops a lock to free memory");
 	else if (limited)
-		say(doctor, BAD, "eviction", "set maxmemory-policy noeviction",
-		    "%s with maxmemory %s: a full server drops locks that are held", policy,
-		    fact(doctor, "maxmemory"));
+		doctor_say(doctor, BAD, "eviction", "set maxmemory-policy noeviction",
+		           "%s with maxmemory %s: a full server drops locks that are held", policy,
+		           doctor_fact(doctor, "maxmemory"));
 	else
-		say(doctor, NOTE, "eviction", "set maxmemory-policy noeviction before maxmemory",
-		    "%s, harmless only as long as there is no maxmemory", policy);
+		doctor_say(doctor, NOTE, "eviction",
+		           "set maxmemory-policy noeviction before maxmemory",
+		           "%s is harmless only while maxmemory is not set", policy);
 }
 
-static void look_at_disk(struct doctor *doctor)
+static void check_disk(struct doctor *doctor)
 {
 	bool aof = fact_is(doctor, "aof_enabled", "1");
 	if (fact_is(doctor, "rdb_last_bgsave_status", "err") ||
 	    fact_is(doctor, "aof_last_write_status", "err"))
-		say(doctor, BAD, "persistence", "look at the server's log and its disk",
-		    "the last write to disk failed: the server may refuse locks");
+		doctor_say(doctor, BAD, "persistence", "check the server's log and its disk",
+		           "the last write to disk failed; the server may refuse locks");
 	else if (aof)
-		say(doctor, GOOD, "persistence", "", "append-only file is on");
+		doctor_say(doctor, GOOD, "persistence", "", "the append-only file is on");
 	else
-		say(doctor, NOTE, "persistence", "set appendonly yes if that matters",
-		    "no append-only file: a server that restarts may forget locks, and give one "
-		    "twice");
+		doctor_say(doctor, NOTE, "persistence", "set appendonly yes if that matters",
+		           "there is no append-only file: after a restart the server may have "
+		           "forgotten locks and grant them twice");
 }
 
-static void look_at_replicas(struct doctor *doctor)
+static void check_replicas(struct doctor *doctor)
 {
 	if (fact_is(doctor, "connected_slaves", "0"))
-		say(doctor, NOTE, "replicas", "add one, and see the guarantees about failover",
-		    "none: while this server is down nobody gets a lock");
+		doctor_say(doctor, NOTE, "replicas",
+		           "add one, but read about failover in holdfast-guarantees(7)",
+		           "none: while this server is down, nobody gets a lock");
 	else
-		say(doctor, NOTE, "replicas",
-		    "a red lock on independent servers does not have this",
-		    "%s: a failover may forget the latest locks, and give one twice",
-		    fact(doctor, "connected_slaves"));
+		doctor_say(doctor, NOTE, "replicas",
+		           "if that matters, use a red lock on independent servers",
+		           "%s: a failover may forget the latest locks and grant them twice",
+		           doctor_fact(doctor, "connected_slaves"));
 }
 
-void look_at_clock(struct doctor *doctor, const char *who_compares)
+void doctor_check_clock(struct doctor *doctor, const char *consequence)
 {
-	int64_t server = strtoll(fact(doctor, "time_us"), NULL, 10);
+	int64_t server = strtoll(doctor_fact(doctor, "time_us"), NULL, 10);
 	int64_t apart = (server - doctor->local_us) / 1000;
 	bool near = apart > -500 && apart < 500;
 	if (server == 0)
 		return;
 	if (near)
-		say(doctor, GOOD, "clock", "", "%+" PRId64 " ms from this host's", apart);
+		doctor_say(doctor, GOOD, "clock", "", "%+" PRId64 " ms from this host's clock",
+		           apart);
 	else
-		say(doctor, NOTE, "clock", "synchronise both hosts (NTP)",
-		    "%+" PRId64 " ms from this host's: %s", apart, who_compares);
+		doctor_say(doctor, NOTE, "clock", "synchronise both hosts (NTP)",
+		           "%+" PRId64 " ms from this host's clock: %s", apart, consequence);
 }
 
-/* ---- a lock, taken and fought for ---- */
+/* ---- trying locks ---- */
 
-/* Notes the first failure: what follows may clear its detail. */
+/* Keeps the first failure, because later calls may clear its detail. */
 static int note_failure(struct doctor *doctor, int before, int rc)
 {
 	if (!before && rc)
@@ -163,47 +169,52 @@ static int note_failure(struct doctor *doctor, int before, int rc)
 	return before ? before : rc;
 }
 
-/* Somebody else asks for a lock that is held. */
-static int contend(hf_client *other, hf_kind kind, const char *name, int64_t wait_ms)
+/*
+ * Another client waits for a lock that is held. It waits longer if the server takes longer to answer:
+ * a slow network is not a fault.
+ */
+static int contend_for(hf_client *other, hf_kind kind, const char *name, int64_t wait_ms)
 {
 	hf_lock *lock;
 	int rc = hf_lock_open(other, kind, name, &lock);
 	if (rc)
 		return rc;
-	rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = wait_ms));
+	do
+		rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = wait_ms));
+	while (rc == HF_EUNKNOWN && (wait_ms *= 10) <= LONGEST_CONTEST_MS);
 	if (!rc) /* readers share */
 		rc = hf_lock_release(lock);
 	hf_lock_close(lock);
 	return rc == HF_ETIMEDOUT ? 0 : rc;
 }
 
-/* What the rights of this user allow; 0 or an error. */
+/* Tries what the rights of this user allow; returns 0 or an error. */
 static int try_lock(struct doctor *doctor, hf_client *const clients[2], hf_kind kind,
                     const char *name, int64_t wait_ms)
 {
 	hf_lock *lock = NULL;
 	int rc = hf_lock_open(clients[0], kind, name, &lock);
 	if (!rc)
-		rc = hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 5000));
+		rc = hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = LEASE_MS));
 	rc = note_failure(doctor, 0, rc);
 	if (!rc) {
-		rc = note_failure(doctor, 0, contend(clients[1], kind, name, wait_ms));
+		rc = note_failure(doctor, 0, contend_for(clients[1], kind, name, wait_ms));
 		rc = note_failure(doctor, rc, hf_lock_release(lock));
 	}
 	hf_lock_close(lock);
 	return rc;
 }
 
-static void tell_denied(struct doctor *doctor, const char *detail)
+static void report_denied(struct doctor *doctor, const char *detail)
 {
 	char user[128], line[1024];
-	cli_user(&doctor->settings, user, sizeof user);
+	cli_find_user(&doctor->settings, user, sizeof user);
 	snprintf(line, sizeof line, "ACL SETUSER %s %s", user, rights);
-	say(doctor, BAD, "rights", line, "%s", detail);
+	doctor_say(doctor, BAD, "rights", line, "%s", detail);
 }
 
-/* Those who fight are of two clients: one alone settles it without the server. */
-int try_all(struct doctor *doctor, hf_client *client, int64_t wait_ms)
+/* Two clients compete, because one alone would settle it without the server. */
+int doctor_try_locks(struct doctor *doctor, hf_client *client, int64_t wait_ms)
 {
 	static const hf_kind kinds[] = {HF_FAIR, HF_READ, HF_WRITE, HF_REENTRANT};
 	hf_client *clients[2] = {client, NULL};
@@ -217,7 +228,7 @@ int try_all(struct doctor *doctor, hf_client *client, int64_t wait_ms)
 	return rc;
 }
 
-/* A message that may not be published fails no call; the library logs it. */
+/* If a message cannot be published, no call fails, but the library logs it. */
 static void note_warning(void *arg, hf_log_level level, const char *line)
 {
 	struct doctor *doctor = arg;
@@ -225,28 +236,28 @@ static void note_warning(void *arg, hf_log_level level, const char *line)
 		snprintf(doctor->warning, sizeof doctor->warning, "%s", line);
 }
 
-static void look_at_rights(struct doctor *doctor, hf_client *client)
+static void check_rights(struct doctor *doctor, hf_client *client)
 {
-	int rc =
-		hf_client_fd(client) < 0 ? HF_ESYSTEM : 0; /* from here on lines come by dispatch */
+	int rc = hf_client_fd(client) < 0 ? HF_ESYSTEM : 0; /* from now on logs come by dispatch */
 	rc = note_failure(doctor, 0, rc);
 	doctor->warning[0] = 0;
 	if (!rc)
-		rc = try_all(doctor, client, 20);
+		rc = doctor_try_locks(doctor, client, 20);
 	(void)hf_client_dispatch(client);
 	if (!rc && doctor->warning[0])
-		tell_denied(doctor, doctor->warning);
+		report_denied(doctor, doctor->warning);
 	else if (!rc)
-		say(doctor, GOOD, "rights", "",
-		    "scripts run, messages are published and heard, locks were taken and released");
+		doctor_say(doctor, GOOD, "rights", "",
+		           "scripts run, messages are published and received, locks were taken "
+		           "and released");
 	else if (rc == HF_EDENIED)
-		tell_denied(doctor, doctor->why);
+		report_denied(doctor, doctor->why);
 	else
-		say(doctor, BAD, "lock", "nobody gets one before that is mended", "%s: %s",
-		    hf_strerror(rc), doctor->why);
+		doctor_say(doctor, BAD, "lock", "nobody gets a lock until this is fixed", "%s: %s",
+		           hf_strerror(rc), doctor->why);
 }
 
-int ask_facts(struct doctor *doctor, hf_client *client)
+int doctor_read_facts(struct doctor *doctor, hf_client *client)
 {
 	struct timespec now;
 	int rc = hf_client_facts(client, note_fact, doctor);
@@ -255,23 +266,23 @@ int ask_facts(struct doctor *doctor, hf_client *client)
 	return rc;
 }
 
-static int examine(struct doctor *doctor, hf_client *client)
+static int examine_redis(struct doctor *doctor, hf_client *client)
 {
-	int rc = ask_facts(doctor, client);
+	int rc = doctor_read_facts(doctor, client);
 	if (rc == HF_EDENIED) {
-		tell_denied(doctor, hf_error_detail());
+		report_denied(doctor, hf_error_detail());
 		return 1;
 	}
 	if (rc)
-		return cli_failed(rc);
-	look_at_version(doctor);
-	look_at_role(doctor);
-	look_at_eviction(doctor);
-	look_at_disk(doctor);
-	look_at_replicas(doctor);
-	look_at_clock(doctor, "fair queues and permits shared with Java compare them");
+		return cli_report_failure(rc);
+	check_version(doctor);
+	check_role(doctor);
+	check_eviction(doctor);
+	check_disk(doctor);
+	check_replicas(doctor);
+	doctor_check_clock(doctor, "fair locks and permits shared with Java compare the clocks");
 	if (!doctor->replica)
-		look_at_rights(doctor, client);
+		check_rights(doctor, client);
 	return doctor->sick;
 }
 
@@ -286,7 +297,8 @@ int cli_doctor(int argc, char **argv)
 		if (letter == '?')
 			return EXIT_USAGE;
 	if (argc != optind) {
-		cli_complain("doctor: takes no words; see holdfast doctor --help");
+		cli_complain("doctor: unexpected argument '%s'; see holdfast doctor --help",
+		             argv[optind]);
 		return EXIT_USAGE;
 	}
 	int rc =
@@ -294,7 +306,8 @@ int cli_doctor(int argc, char **argv)
 	                 &(hf_client_options){.on_log = note_warning, .log_arg = &doctor}, &client);
 	if (rc)
 		return rc;
-	rc = (cli_is_zookeeper(&doctor.settings) ? examine_zookeeper : examine)(&doctor, client);
+	rc = (cli_is_zookeeper(&doctor.settings) ? doctor_examine_zookeeper
+	                                         : examine_redis)(&doctor, client);
 	cli_close(client);
 	return rc;
 }

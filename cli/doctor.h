@@ -1,4 +1,4 @@
-/* What the looks of doctor share. */
+/* What the checks of doctor share. */
 #ifndef HF_CLI_DOCTOR_H
 #define HF_CLI_DOCTOR_H
 
@@ -13,7 +13,7 @@ struct doctor {
 		char value[512];
 	} fact[DOCTOR_FACTS];
 	size_t facts;
-	int64_t local_us;  /* when they were asked */
+	int64_t local_us;  /* this host's clock when the facts were read */
 	char warning[400]; /* what the library logged while locks were tried; empty: nothing */
 	char why[400];     /* the first failure of a lock */
 	bool replica;
@@ -23,23 +23,23 @@ struct doctor {
 enum verdict { GOOD, NOTE, BAD };
 
 /* ---- doctor.c ---- */
-/* One line each: the verdict, what was looked at, what was found, what to do. */
-__attribute__((format(printf, 5, 6))) void say(struct doctor *doctor, enum verdict verdict,
-                                               const char *subject, const char *remedy,
-                                               const char *format, ...);
-/* Asks the server for its facts; 0 or an error of the library. */
-int ask_facts(struct doctor *doctor, hf_client *client);
-/* What it said; "" if nothing. */
-const char *fact(const struct doctor *doctor, const char *name);
-void look_at_clock(struct doctor *doctor, const char *who_compares);
+/* Prints one line: the verdict, the subject, what was found, and the remedy. */
+__attribute__((format(printf, 5, 6))) void doctor_say(struct doctor *doctor, enum verdict verdict,
+                                                      const char *subject, const char *remedy,
+                                                      const char *format, ...);
+/* Reads the server's facts; returns 0 or a library error. */
+int doctor_read_facts(struct doctor *doctor, hf_client *client);
+/* Returns what the server said about this; "" if nothing. */
+const char *doctor_fact(const struct doctor *doctor, const char *name);
+void doctor_check_clock(struct doctor *doctor, const char *consequence);
 /*
- * Takes a lock of each layout, for which another waits so long in vain; 0, or an error with
- * doctor->why.
+ * Takes locks of every layout while another client waits for each of them, this long and in vain.
+ * Returns 0, or an error with doctor->why.
  */
-int try_all(struct doctor *doctor, hf_client *client, int64_t wait_ms);
+int doctor_try_locks(struct doctor *doctor, hf_client *client, int64_t wait_ms);
 
 /* ---- doctor_zk.c ---- */
-/* The exit status. */
-int examine_zookeeper(struct doctor *doctor, hf_client *client);
+/* Returns the exit status. */
+int doctor_examine_zookeeper(struct doctor *doctor, hf_client *client);
 
 #endif

@@ -12,23 +12,23 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WORD_MS     1000 /* for one word of four letters, of one server */
-#define CONTEND_MS  300  /* an ensemble takes its time for each node */
+#define WORD_MS     1000 /* for one four-letter word to one server */
+#define CONTEND_MS  300  /* an ensemble needs time for each node */
 #define ANSWER_SIZE 8192
 #define HOST_SIZE   300
 
-/* What the servers of the URL said. */
+/* What the servers in the URL said. */
 struct ensemble {
 	int asked, up, leaders, alone;
 	char version[64];
-	bool tls;           /* words of four letters are not for such a port */
-	bool conf;          /* one told its configuration */
-	bool words_refused; /* one answers, but not to this */
-	/* The longest tick, and the widest range of sessions. */
+	bool tls;           /* a TLS port does not answer four-letter words */
+	bool conf;          /* one server returned its configuration */
+	bool words_refused; /* one server answers, but refuses the word */
+	/* The longest tick, and the widest range of session timeouts. */
 	int64_t tick_ms, least_ms, most_ms;
 };
 
-/* ---- words of four letters ---- */
+/* ---- four-letter words ---- */
 
 static int64_t clock_ms(void)
 {
@@ -44,13 +44,13 @@ static bool is_ready(int fd, short events, int64_t until)
 	return left > 0 && poll(&polled, 1, (int)left) == 1;
 }
 
-/* A name that is being looked up. */
+/* A host name that is being resolved. */
 struct lookup {
 	char host[HOST_SIZE];
-	struct addrinfo *found; /* NULL: nothing */
+	struct addrinfo *found; /* NULL: none */
 };
 
-/* "host:port" or "[host]:port" */
+/* Resolves "host:port" or "[host]:port". */
 static void look_up(void *arg)
 {
 	struct lookup *lookup = arg;
@@ -67,7 +67,7 @@ static void look_up(void *arg)
 		lookup->found = NULL;
 }
 
-/* NULL: there is none, or not in time. A resolver that hangs keeps what it works on. */
+/* NULL: no address, or not in time. A resolver that hangs keeps its lookup. */
 static struct addrinfo *find_address(const char *address, int64_t until)
 {
 	struct lookup *lookup = calloc(1, sizeof(*lookup));
@@ -81,7 +81,7 @@ static struct addrinfo *find_address(const char *address, int64_t until)
 	return found;
 }
 
-/* A connected socket; -1: it cannot be reached in time. */
+/* Returns a connected socket; -1: it cannot be reached in time. */
 static int connect_to(const char *address, int64_t until)
 {
 	struct addrinfo *found = find_address(address, until);
@@ -103,7 +103,7 @@ static int connect_to(const char *address, int64_t until)
 	return fd;
 }
 
-/* What a server says to a word; "" if nothing, or not in time. */
+/* Asks a server a four-letter word; the answer is "" if there is none in time. */
 static void ask_word(const char *address, const char *word, char ret_text[ANSWER_SIZE])
 {
 	int64_t until = clock_ms() + WORD_MS;
@@ -123,8 +123,8 @@ static void ask_word(const char *address, const char *word, char ret_text[ANSWER
 	close(fd);
 }
 
-/* What stands behind the words at the beginning of a line, or NULL. */
-static const char *line_of(const char *text, const char *words)
+/* Returns what follows these words at the beginning of a line, or NULL. */
+static const char *find_line(const char *text, const char *words)
 {
 	while (text && strncmp(text, words, strlen(words)) != 0) {
 		text = strchr(text, '\n');
@@ -133,18 +133,18 @@ static const char *line_of(const char *text, const char *words)
 	return text ? text + strlen(words) : NULL;
 }
 
-static int64_t number_of(const char *text, const char *words)
+static int64_t find_number(const char *text, const char *words)
 {
-	const char *at = line_of(text, words);
+	const char *at = find_line(text, words);
 	return at ? strtoll(at, NULL, 10) : 0;
 }
 
 /* Servers may be configured differently, and any of them may become the leader. */
 static void note_conf(struct ensemble *ensemble, const char *text)
 {
-	int64_t tick_ms = number_of(text, "tickTime=");
-	int64_t least_ms = number_of(text, "minSessionTimeout=");
-	int64_t most_ms = number_of(text, "maxSessionTimeout=");
+	int64_t tick_ms = find_number(text, "tickTime=");
+	int64_t least_ms = find_number(text, "minSessionTimeout=");
+	int64_t most_ms = find_number(text, "maxSessionTimeout=");
 	if (tick_ms <= 0)
 		return;
 	if (tick_ms > ensemble->tick_ms)
@@ -163,8 +163,8 @@ static void ask_server(struct ensemble *ensemble, const char *address)
 	if (ensemble->tls)
 		return;
 	ask_word(address, "srvr", text);
-	const char *mode = line_of(text, "Mode: ");
-	const char *version = line_of(text, "Zookeeper version: ");
+	const char *mode = find_line(text, "Mode: ");
+	const char *version = find_line(text, "Zookeeper version: ");
 	if (strstr(text, "whitelist"))
 		ensemble->words_refused = true;
 	if (!mode)
@@ -190,115 +190,117 @@ static void ask_servers(struct ensemble *ensemble, const char *hosts)
 	}
 }
 
-/* ---- each look ---- */
+/* ---- the checks ---- */
 
-static void look_at_words(struct doctor *doctor, const struct ensemble *ensemble)
+static void check_words(struct doctor *doctor, const struct ensemble *ensemble)
 {
 	if (ensemble->tls)
-		say(doctor, NOTE, "words", "see the servers' own ports",
-		    "not asked over TLS: what they would tell is not known");
+		doctor_say(
+			doctor, NOTE, "words", "use a URL with the servers' plain ports",
+			"the servers cannot be asked over TLS for their state and configuration");
 	else if (ensemble->up > 0 && ensemble->conf)
-		say(doctor, GOOD, "words", "", "srvr and conf are answered");
+		doctor_say(doctor, GOOD, "words", "", "the servers answer srvr and conf");
 	else
-		say(doctor, NOTE, "words", "set 4lw.commands.whitelist=srvr,conf",
-		    "%s: what they would tell is not known",
-		    ensemble->up > 0 ? "conf is not answered" : "srvr is not answered");
+		doctor_say(doctor, NOTE, "words", "set 4lw.commands.whitelist=srvr,conf",
+		           "the servers do not answer %s, so parts of their state are unknown",
+		           ensemble->up > 0 ? "conf" : "srvr");
 	if (ensemble->version[0])
-		say(doctor, GOOD, "version", "", "ZooKeeper %s", ensemble->version);
+		doctor_say(doctor, GOOD, "version", "", "ZooKeeper %s", ensemble->version);
 }
 
-static void look_at_ensemble(struct doctor *doctor, const struct ensemble *ensemble)
+static void check_ensemble(struct doctor *doctor, const struct ensemble *ensemble)
 {
-	int voters = atoi(fact(doctor, "voters"));
-	bool known = strcmp(fact(doctor, "config"), "read") == 0;
+	int voters = atoi(doctor_fact(doctor, "voters"));
+	bool known = strcmp(doctor_fact(doctor, "config"), "read") == 0;
 	if (!known) {
-		say(doctor, NOTE, "ensemble", "allow this user to read /zookeeper/config",
-		    "its size is not known: %s", fact(doctor, "config"));
+		doctor_say(doctor, NOTE, "ensemble", "allow this user to read /zookeeper/config",
+		           "its size is unknown: %s", doctor_fact(doctor, "config"));
 		return;
 	}
 	if (voters < 2)
-		say(doctor, NOTE, "ensemble", "three servers go on when one is down",
-		    "one server alone: while it is down nobody gets a lock");
+		doctor_say(doctor, NOTE, "ensemble", "use three servers, of which one may fail",
+		           "a single server: while it is down, nobody gets a lock");
 	else if (voters % 2 == 0)
-		say(doctor, NOTE, "ensemble", "an odd number is as safe with one less",
-		    "%d servers that vote, of which %d are a majority", voters, voters / 2 + 1);
+		doctor_say(doctor, NOTE, "ensemble", "one server less would be just as safe",
+		           "%d voting servers, of which %d are a majority", voters, voters / 2 + 1);
 	else
-		say(doctor, GOOD, "ensemble", "", "%d servers that vote, %s observers", voters,
-		    fact(doctor, "observers"));
+		doctor_say(doctor, GOOD, "ensemble", "", "%d voting servers, %s observers", voters,
+		           doctor_fact(doctor, "observers"));
 	if (ensemble->asked < voters)
-		say(doctor, NOTE, "URL", "name all servers that vote",
-		    "it names %d of %d servers: if those are down the others do not help",
-		    ensemble->asked, voters);
+		doctor_say(doctor, NOTE, "URL", "name all voting servers",
+		           "it names %d of %d servers: if these are down, the others do not help",
+		           ensemble->asked, voters);
 }
 
-/* Only of servers that answer words; that there is a majority the locks below prove. */
-static void look_at_quorum(struct doctor *doctor, const struct ensemble *ensemble)
+/* For servers that answer four-letter words; the locks below prove that there is a majority. */
+static void check_quorum(struct doctor *doctor, const struct ensemble *ensemble)
 {
-	int voters = atoi(fact(doctor, "voters"));
+	int voters = atoi(doctor_fact(doctor, "voters"));
 	int servers = voters > 1 ? voters : 1, needed = servers / 2 + 1;
 	if (ensemble->up == 0)
 		return;
 	if (ensemble->up >= servers)
-		say(doctor, GOOD, "quorum", "", "all %d serve, %d are needed", servers, needed);
+		doctor_say(doctor, GOOD, "quorum", "", "all %d are up, %d are needed", servers,
+		           needed);
 	else if (ensemble->up == ensemble->asked)
-		say(doctor, NOTE, "quorum", "name all servers in the URL",
-		    "%d serve, the other %d were not asked; %d are needed", ensemble->up,
-		    servers - ensemble->asked, needed);
+		doctor_say(doctor, NOTE, "quorum", "name all servers in the URL",
+		           "%d are up, the other %d were not asked; %d are needed", ensemble->up,
+		           servers - ensemble->asked, needed);
 	else
-		say(doctor, NOTE, "quorum", "see to the others before one more fails",
-		    "%d of the %d named in the URL serve, of %d in all; %d are needed",
-		    ensemble->up, ensemble->asked, servers, needed);
+		doctor_say(doctor, NOTE, "quorum", "start the others before one more fails",
+		           "%d of the %d named in the URL are up, of %d in all; %d are needed",
+		           ensemble->up, ensemble->asked, servers, needed);
 }
 
 /*
- * What followers report to their leader is as old as a tick allows: how long a session can be relied on is
- * computed for two ticks at least. A server alone has no followers.
+ * A leader learns from its followers once per tick which sessions are alive, so a session can only
+ * be relied on if it lasts at least two ticks. A single server has no followers.
  */
-static void look_at_tick(struct doctor *doctor, const struct ensemble *ensemble)
+static void check_tick(struct doctor *doctor, const struct ensemble *ensemble)
 {
 	int64_t least_ms = 2 * ensemble->tick_ms;
 	if (!ensemble->conf)
 		return;
 	bool enough = ensemble->alone > 0 || ensemble->least_ms >= least_ms;
-	say(doctor, enough ? GOOD : NOTE, "tick",
-	    enough ? "" : "set minSessionTimeout to two ticks, or leave it out",
-	    "%" PRId64 " ms; sessions last %" PRId64 " to %" PRId64 " ms%s", ensemble->tick_ms,
-	    ensemble->least_ms, ensemble->most_ms,
-	    enough ? "" : ", and locks need one of two ticks");
+	doctor_say(doctor, enough ? GOOD : NOTE, "tick",
+	           enough ? "" : "set minSessionTimeout to two ticks, or remove it",
+	           "%" PRId64 " ms; sessions last %" PRId64 " to %" PRId64 " ms%s",
+	           ensemble->tick_ms, ensemble->least_ms, ensemble->most_ms,
+	           enough ? "" : ", but locks need at least two ticks");
 }
 
-static void look_at_session(struct doctor *doctor, const struct ensemble *ensemble)
+static void check_session(struct doctor *doctor, const struct ensemble *ensemble)
 {
-	int64_t agreed = strtoll(fact(doctor, "session_ms"), NULL, 10);
-	int64_t wanted = strtoll(fact(doctor, "session_wanted_ms"), NULL, 10);
+	int64_t agreed = strtoll(doctor_fact(doctor, "session_ms"), NULL, 10);
+	int64_t wanted = strtoll(doctor_fact(doctor, "session_wanted_ms"), NULL, 10);
 	if (ensemble->conf && ensemble->alone == 0 && agreed < 2 * ensemble->tick_ms)
-		say(doctor, BAD, "session", "ask for a longer one: session= in the URL",
-		    "%" PRId64 " ms are less than two ticks of %" PRId64
-		    " ms: a lock could have two holders",
-		    agreed, ensemble->tick_ms);
+		doctor_say(doctor, BAD, "session", "use a longer session: session= in the URL",
+		           "%" PRId64 " ms is less than two ticks of %" PRId64
+		           " ms: a lock could have two holders",
+		           agreed, ensemble->tick_ms);
 	else if (agreed == wanted)
-		say(doctor, GOOD, "session", "", "%" PRId64 " ms, as wished for", agreed);
+		doctor_say(doctor, GOOD, "session", "", "%" PRId64 " ms, as requested", agreed);
 	else
-		say(doctor, NOTE, "session", "see minSessionTimeout and maxSessionTimeout",
-		    "%" PRId64 " ms instead of %" PRId64 " ms: the servers allow no other", agreed,
-		    wanted);
+		doctor_say(doctor, NOTE, "session", "check minSessionTimeout and maxSessionTimeout",
+		           "%" PRId64 " ms instead of %" PRId64 " ms: the servers do not allow it",
+		           agreed, wanted);
 }
 
-static void look_at_rights(struct doctor *doctor, hf_client *client)
+static void check_rights(struct doctor *doctor, hf_client *client)
 {
-	int rc = try_all(doctor, client, CONTEND_MS);
+	int rc = doctor_try_locks(doctor, client, CONTEND_MS);
 	if (!rc)
-		say(doctor, GOOD, "rights", "", "locks were taken, waited for and released");
+		doctor_say(doctor, GOOD, "rights", "", "locks were taken, waited for and released");
 	else if (rc == HF_EREFUSED || rc == HF_EDENIED || rc == HF_EAUTH)
-		say(doctor, BAD, "rights",
-		    "give auth= in the URL, or create, delete and read to this user there", "%s",
-		    doctor->why);
+		doctor_say(doctor, BAD, "rights",
+		           "add auth= to the URL, or grant this user create, delete and read there",
+		           "%s", doctor->why);
 	else
-		say(doctor, BAD, "lock", "nobody gets one before that is mended", "%s: %s",
-		    hf_strerror(rc), doctor->why);
+		doctor_say(doctor, BAD, "lock", "nobody gets a lock until this is fixed", "%s: %s",
+		           hf_strerror(rc), doctor->why);
 }
 
-/* The time at which the leader makes a node of ours tells its clock. */
+/* The creation time of a node of ours shows the clock of the leader. */
 static int ask_with_node(struct doctor *doctor, hf_client *client)
 {
 	char name[64];
@@ -307,29 +309,29 @@ static int ask_with_node(struct doctor *doctor, hf_client *client)
 	int held = hf_lock_open(client, HF_PLAIN, name, &lock);
 	if (!held)
 		held = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT));
-	int rc = ask_facts(doctor, client);
+	int rc = doctor_read_facts(doctor, client);
 	if (rc)
-		rc = cli_failed(rc);
+		rc = cli_report_failure(rc);
 	if (!held)
 		(void)hf_lock_release(lock);
 	hf_lock_close(lock);
 	return rc;
 }
 
-int examine_zookeeper(struct doctor *doctor, hf_client *client)
+int doctor_examine_zookeeper(struct doctor *doctor, hf_client *client)
 {
 	struct ensemble ensemble = {0};
 	int rc = ask_with_node(doctor, client);
 	if (rc)
 		return rc;
-	ensemble.tls = strcmp(fact(doctor, "tls"), "yes") == 0;
-	ask_servers(&ensemble, fact(doctor, "hosts"));
-	look_at_words(doctor, &ensemble);
-	look_at_ensemble(doctor, &ensemble);
-	look_at_quorum(doctor, &ensemble);
-	look_at_tick(doctor, &ensemble);
-	look_at_session(doctor, &ensemble);
-	look_at_clock(doctor, "times in logs differ; locks do not depend on them");
-	look_at_rights(doctor, client);
+	ensemble.tls = strcmp(doctor_fact(doctor, "tls"), "yes") == 0;
+	ask_servers(&ensemble, doctor_fact(doctor, "hosts"));
+	check_words(doctor, &ensemble);
+	check_ensemble(doctor, &ensemble);
+	check_quorum(doctor, &ensemble);
+	check_tick(doctor, &ensemble);
+	check_session(doctor, &ensemble);
+	doctor_check_clock(doctor, "times in logs differ, but locks do not depend on clocks");
+	check_rights(doctor, client);
 	return doctor->sick;
 }

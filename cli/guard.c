@@ -1,10 +1,11 @@
-/* The guard process: starts the command, and sees to it that nothing of it outlives the lock. */
+/* The guard process: starts the command, and makes sure that no part of it outlives the lock. */
 #include "guard.h"
 
 #include "cli.h"
 #include "out.h"
 #include "proc.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FLUSH_MS 100 /* at the end, for output that nobody takes */
+#define FLUSH_MS 100 /* how long to wait at the end for output that nobody reads */
 
 int64_t guard_clock(void)
 {
@@ -27,8 +28,9 @@ int64_t guard_clock(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-bool guard_tell(const struct guard *guard, const struct guard_message *message)
+bool guard_send(const struct guard *guard, const struct guard_message *message)
 {
+	assert(message->length >= 0 && message->length <= (int)sizeof message->text);
 	size_t size = offsetof(struct guard_message, text) + (size_t)message->length;
 	ssize_t sent;
 	do
@@ -37,7 +39,7 @@ bool guard_tell(const struct guard *guard, const struct guard_message *message)
 	return sent >= 0;
 }
 
-int guard_hear(const struct guard *guard, struct guard_message *ret_message)
+int guard_receive(const struct guard *guard, struct guard_message *ret_message)
 {
 	ssize_t size;
 	do
@@ -54,7 +56,7 @@ int guard_hear(const struct guard *guard, struct guard_message *ret_message)
 bool guard_prepare(const struct guard_plan *plan, const struct guard_message *go)
 {
 	const char *end = go->text + go->length;
-	(void)unsetenv("HOLDFAST_TOKEN"); /* that of an outer lock would be taken for ours */
+	(void)unsetenv("HOLDFAST_TOKEN"); /* that of an outer lock could be mistaken for ours */
 	for (const char *at = go->text; at < end; at += strlen(at) + 1) {
 		char *variable = strdup(at);
 		if (!variable || putenv(variable))
@@ -68,6 +70,7 @@ bool guard_prepare(const struct guard_plan *plan, const struct guard_message *go
 
 int64_t guard_next_pause(int64_t pause_ms)
 {
+	assert(pause_ms >= 0);
 	int64_t next = pause_ms * 2;
 	return next < GUARD_FIRST_PAUSE_MS  ? GUARD_FIRST_PAUSE_MS
 	       : next > GUARD_LAST_PAUSE_MS ? GUARD_LAST_PAUSE_MS
@@ -77,40 +80,40 @@ int64_t guard_next_pause(int64_t pause_ms)
 /* ---- in the guard ---- */
 
 struct here {
-	struct guard up; /* the way to holdfast */
+	struct guard up; /* the connection to holdfast */
 	const struct guard_plan *plan;
-	struct tree tree; /* all below us */
+	struct tree tree; /* our descendants */
 	pid_t child;      /* 0 before it is started */
-	bool child_left;  /* it was waited for: its number may be another's by now */
-	bool end_untold;  /* of the child: holdfast takes no messages now, since it is stopped */
-	int end_status;   /* what is to be reported then */
+	bool child_left;  /* it was waited for, so its pid may be another's by now */
+	bool end_unsent;  /* holdfast is stopped and takes no messages: it must still learn that */
+	int end_status;   /* the child has ended with this status */
 	bool orphaned;    /* holdfast is gone */
-	bool killing;     /* all of the tree, until nothing lives */
-	int64_t pause_ms; /* between looks at it */
+	bool killing;     /* the whole tree, until nothing is alive */
+	int64_t pause_ms; /* between two attempts to kill it */
 	int signals;
-	int report; /* ends when the child has become the command; -1 then */
+	int report; /* closed when the child has become the command; -1 then */
 };
 
-/* Never waits for holdfast, which may be stopped while there is something to kill; false then. */
-static bool try_to_tell(const struct here *here, enum guard_word word, int number)
+/* Does not wait for holdfast, which may be stopped while we must kill; false: not sent. */
+static bool try_send(const struct here *here, enum guard_message_type type, int number)
 {
-	const struct guard_message message = {.word = word, .number = number};
+	const struct guard_message message = {.type = type, .number = number};
 	size_t size = offsetof(struct guard_message, text);
 	return send(here->up.fd, &message, size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
 	       errno != EAGAIN;
 }
 
-/* Only where nothing can be missed meanwhile. */
-static void tell_up(const struct here *here, enum guard_word word, int number)
+/* May wait for holdfast; used only when nothing can be missed in the meantime. */
+static void send_up(const struct here *here, enum guard_message_type type, int number)
 {
-	struct guard_message message = {.word = word, .number = number};
-	(void)guard_tell(&here->up, &message);
+	struct guard_message message = {.type = type, .number = number};
+	(void)guard_send(&here->up, &message);
 }
 
-static void tell_end(struct here *here)
+static void send_end(struct here *here)
 {
-	if (here->end_untold && try_to_tell(here, GUARD_ENDED, here->end_status))
-		here->end_untold = false;
+	if (here->end_unsent && try_send(here, GUARD_ENDED, here->end_status))
+		here->end_unsent = false;
 }
 
 static struct out errors;
@@ -122,8 +125,8 @@ static _Noreturn void leave(const struct here *here)
 	_exit(0);
 }
 
-/* The command leads the terminal's foreground only if that is still its caller's. */
-static void take_place(const struct guard_plan *plan)
+/* The command leads the terminal's foreground only if its caller still did. */
+static void join_group(const struct guard_plan *plan)
 {
 	if (!plan->own_group) {
 		(void)setpgid(0, plan->group);
@@ -135,14 +138,14 @@ static void take_place(const struct guard_plan *plan)
 }
 
 /*
- * From now on what the terminal sends to the group gets here too. Holdfast passes on what came before,
- * while all signals wait here: so none is lost, and none counts twice.
+ * From now on signals that the terminal sends to the group reach this process too. Holdfast passes
+ * on the earlier ones while all signals are blocked here, so none is lost and none counts twice.
  */
 static void wait_at_gate(const struct here *here)
 {
 	char byte;
 	ssize_t size;
-	tell_up(here, GUARD_JOINED, getpid());
+	send_up(here, GUARD_JOINED, getpid());
 	do
 		size = read(here->up.gate, &byte, 1);
 	while (size < 0 && errno == EINTR);
@@ -150,12 +153,12 @@ static void wait_at_gate(const struct here *here)
 		_exit(127); /* holdfast is gone */
 }
 
-/* In the child, up to its own program; nothing of ours is left in it then. */
+/* In the child, until it executes the command's program. */
 static _Noreturn void become_command(const struct here *here, const struct guard_message *go,
                                      int report_fd)
 {
 	const struct guard_plan *plan = here->plan;
-	take_place(plan);
+	join_group(plan);
 	if (!plan->own_group)
 		wait_at_gate(here);
 	errno = ENOMEM;
@@ -166,7 +169,7 @@ static _Noreturn void become_command(const struct here *here, const struct guard
 	_exit(127);
 }
 
-static bool is_time_over(const struct here *here)
+static bool is_past_kill_time(const struct here *here)
 {
 	int64_t at = atomic_load(&here->up.shared->kill_at);
 	return at != 0 && guard_clock() >= at;
@@ -175,20 +178,20 @@ static bool is_time_over(const struct here *here)
 static void start_command(struct here *here, const struct guard_message *go)
 {
 	int report[2];
-	if (is_time_over(here)) {
+	if (is_past_kill_time(here)) {
 		atomic_store(&here->up.shared->killed, true);
-		tell_up(here, GUARD_ALL_ENDED, 0);
+		send_up(here, GUARD_ALL_ENDED, 0);
 		_exit(0);
 	}
 	if (pipe2(report, O_CLOEXEC)) {
-		tell_up(here, GUARD_CANNOT, errno);
+		send_up(here, GUARD_CANNOT, errno);
 		return;
 	}
 	here->child = cgroup_fork(&here->up.shared->cgroup);
 	if (here->child == 0)
 		become_command(here, go, report[1]);
 	if (here->child < 0) {
-		tell_up(here, GUARD_CANNOT, errno);
+		send_up(here, GUARD_CANNOT, errno);
 		_exit(0);
 	}
 	close(report[1]);
@@ -197,8 +200,8 @@ static void start_command(struct here *here, const struct guard_message *go)
 	here->report = report[0];
 }
 
-/* The start has succeeded when the report ends without a word. */
-static void hear_report(struct here *here)
+/* The command has started when the pipe is closed without an error in it. */
+static void read_report(struct here *here)
 {
 	int error = 0;
 	ssize_t size = read(here->report, &error, sizeof error);
@@ -207,16 +210,16 @@ static void hear_report(struct here *here)
 	close(here->report);
 	here->report = -1;
 	if (size != (ssize_t)sizeof error) {
-		tell_up(here, GUARD_STARTED, here->child);
+		send_up(here, GUARD_STARTED, here->child);
 		return;
 	}
 	(void)waitpid(here->child, NULL, 0);
 	cgroup_remove(&here->up.shared->cgroup);
-	tell_up(here, GUARD_CANNOT, error);
+	send_up(here, GUARD_CANNOT, error);
 	leave(here);
 }
 
-/* Takes what has ended; the end of everything is the end of the guard. */
+/* Waits for processes that have ended; when none is left, the guard ends too. */
 static void reap(struct here *here)
 {
 	struct signalfd_siginfo info;
@@ -227,24 +230,24 @@ static void reap(struct here *here)
 	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
 		bool stopped = WIFSTOPPED(status);
 		if (!stopped)
-			here->pause_ms = 0; /* killing gets on */
+			here->pause_ms = 0; /* killing makes progress */
 		if (pid != here->child || here->child_left)
 			continue;
 		if (stopped) {
-			(void)try_to_tell(here, GUARD_STOPPED, WSTOPSIG(status));
+			(void)try_send(here, GUARD_STOPPED, WSTOPSIG(status));
 			continue;
 		}
-		here->child_left = here->end_untold = true;
+		here->child_left = here->end_unsent = true;
 		here->end_status = status;
 	}
-	tell_end(here);
+	send_end(here);
 	if (pid >= 0 || errno != ECHILD || !here->child)
 		return;
-	/* Nothing lives that could be missed now. */
+	/* Nothing is alive, so nothing can be missed while holdfast is waited for. */
 	cgroup_remove(&here->up.shared->cgroup);
-	if (here->end_untold)
-		tell_up(here, GUARD_ENDED, here->end_status);
-	tell_up(here, GUARD_ALL_ENDED, 0);
+	if (here->end_unsent)
+		send_up(here, GUARD_ENDED, here->end_status);
+	send_up(here, GUARD_ALL_ENDED, 0);
 	leave(here);
 }
 
@@ -252,7 +255,7 @@ static void kill_tree(struct here *here)
 {
 	cgroup_kill(&here->up.shared->cgroup);
 	if (!here->child_left)
-		(void)kill(here->child, SIGKILL); /* should there be no /proc to look into */
+		(void)kill(here->child, SIGKILL); /* in case /proc is missing */
 	for (int i = 0; i < TREE_SWEEPS && tree_kill_children(&here->tree) > 0; i++)
 		if (here->report < 0)
 			reap(here);
@@ -260,14 +263,14 @@ static void kill_tree(struct here *here)
 	here->pause_ms = guard_next_pause(here->pause_ms);
 }
 
-static void obey(struct here *here)
+static void obey_orders(struct here *here)
 {
 	struct guard_message message;
 	int heard = 0;
-	while (!here->orphaned && (heard = guard_hear(&here->up, &message)) > 0) {
-		if (message.word == GUARD_GO && !here->child) {
+	while (!here->orphaned && (heard = guard_receive(&here->up, &message)) > 0) {
+		if (message.type == GUARD_GO && !here->child) {
 			start_command(here, &message);
-		} else if (message.word == GUARD_KILL && here->child) {
+		} else if (message.type == GUARD_KILL && here->child) {
 			here->killing = true;
 		} else {
 			cgroup_empty(&here->up.shared->cgroup);
@@ -283,19 +286,19 @@ static void obey(struct here *here)
 
 static void check_time(struct here *here)
 {
-	if (!here->child || here->killing || !is_time_over(here))
+	if (!here->child || here->killing || !is_past_kill_time(here))
 		return;
 	atomic_store(&here->up.shared->killed, true);
 	here->killing = true;
 }
 
-/* Never sleeps past the moment, which holdfast moves on; an old one only means a look too many. */
+/* Never sleeps past the kill time. Holdfast moves it later; waking at an old one does no harm. */
 static int sleep_ms(const struct here *here)
 {
 	int64_t at = atomic_load(&here->up.shared->kill_at);
 	if (here->killing)
 		return (int)here->pause_ms;
-	if (here->end_untold)
+	if (here->end_unsent)
 		return GUARD_LAST_PAUSE_MS;
 	if (!here->child || at == 0)
 		return -1;
@@ -303,7 +306,7 @@ static int sleep_ms(const struct here *here)
 	return left < 0 ? 0 : left < 60000 ? (int)left : 60000;
 }
 
-static _Noreturn void watch(struct here *here)
+static _Noreturn void run_loop(struct here *here)
 {
 	for (;;) {
 		struct pollfd polled[3] = {
@@ -311,9 +314,9 @@ static _Noreturn void watch(struct here *here)
 			{.fd = here->signals, .events = POLLIN},
 			{.fd = here->report, .events = POLLIN}};
 		(void)poll(polled, 3, sleep_ms(here));
-		obey(here);
+		obey_orders(here);
 		if (polled[2].revents)
-			hear_report(here);
+			read_report(here);
 		if (here->report < 0)
 			reap(here);
 		check_time(here);
@@ -322,7 +325,7 @@ static _Noreturn void watch(struct here *here)
 	}
 }
 
-static _Noreturn void be_guard(const struct guard_plan *plan, const struct guard *up)
+static _Noreturn void run_guard(const struct guard_plan *plan, const struct guard *up)
 {
 	struct here here = {.up = *up, .plan = plan, .report = -1};
 	sigset_t child;
@@ -338,7 +341,7 @@ static _Noreturn void be_guard(const struct guard_plan *plan, const struct guard
 	here.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (here.signals < 0 || proc_open())
 		_exit(1);
-	watch(&here);
+	run_loop(&here);
 }
 
 int guard_start(struct guard *guard, const struct guard_plan *plan)
@@ -357,7 +360,7 @@ int guard_start(struct guard *guard, const struct guard_plan *plan)
 		const struct guard up = {.fd = fd[1], .gate = gate[0], .shared = guard->shared};
 		close(fd[0]);
 		close(gate[1]);
-		be_guard(plan, &up);
+		run_guard(plan, &up);
 	}
 	close(fd[1]);
 	close(gate[0]);

@@ -1,9 +1,9 @@
 /*
  * The guard: a small process between holdfast and the command.
  *
- * It starts the command, adopts what the command leaves behind, and kills all of it if holdfast is
- * killed, or at the last moment before the lock ends if holdfast does not (because it is stopped).
- * It is forked before there is any thread, and uses nothing of the library.
+ * It starts the command, adopts its orphans, and kills the whole tree if holdfast is killed, or at
+ * the last moment before the lock expires if holdfast does not do so itself (because it is
+ * stopped). It is forked before there is any thread, and uses nothing of the library.
  */
 #ifndef HF_CLI_GUARD_H
 #define HF_CLI_GUARD_H
@@ -18,38 +18,40 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What both see. */
+/* Memory that holdfast and the guard share. */
 struct guard_shared {
-	_Atomic int64_t kill_at; /* CLOCK_BOOTTIME ms; 0: not yet */
-	_Atomic bool killed;     /* the guard has killed the tree because of that */
+	_Atomic int64_t kill_at; /* CLOCK_BOOTTIME ms; 0: not set yet */
+	_Atomic bool killed;     /* the guard has killed the tree at that time */
 	struct tree_reports reports;
-	struct cgroup cgroup; /* of the command; whoever is left removes it */
+	struct cgroup cgroup; /* for the command; removed by the process that is left */
 };
 
-/* How the command is to be started; all before the fork of the guard. */
+/* How to start the command; complete before the guard is forked. */
 struct guard_plan {
 	char **argv;
-	sigset_t mask;      /* as the caller had it */
-	bool child_ignored; /* SIGCHLD, by the caller */
-	bool own_group;     /* the command gets the terminal's foreground group */
-	int terminal;       /* then: its descriptor */
-	pid_t group;        /* the caller's; else the command stays in it */
+	sigset_t mask;      /* the caller's */
+	bool child_ignored; /* the caller ignores SIGCHLD */
+	bool own_group;     /* the command gets a group of its own, in the terminal's foreground */
+	int terminal;       /* the descriptor of that terminal */
+	pid_t group;        /* the caller's, where the command stays unless it gets its own */
 };
 
-enum guard_word {
-	GUARD_GO = 1,  /* to it: start the command; followed by NAME=VALUE texts, each with a NUL */
-	GUARD_KILL,    /* to it: kill all, until nothing lives */
-	GUARD_LET_GO,  /* to it: end, and let what lives on live */
-	GUARD_JOINED,  /* from the coming command, which waits at the gate: number is the process */
-	GUARD_STARTED, /* from it: number is the process */
-	GUARD_CANNOT,  /* number is errno; nothing runs */
-	GUARD_STOPPED, /* number is the signal */
-	GUARD_ENDED,   /* the command: number is what wait() says */
-	GUARD_ALL_ENDED, /* and all it started; the guard's last word */
+enum guard_message_type {
+	/* Sent to the guard: */
+	GUARD_GO = 1, /* start the command; NAME=VALUE strings follow, each with a NUL */
+	GUARD_KILL,   /* kill everything, until nothing is alive */
+	GUARD_LET_GO, /* end, and let everything live on */
+	/* Sent to holdfast: */
+	GUARD_JOINED,    /* the child waits at the gate to become the command; number is its pid */
+	GUARD_STARTED,   /* number is the pid of the command */
+	GUARD_CANNOT,    /* the command cannot be started; number is errno */
+	GUARD_STOPPED,   /* the command was stopped; number is the signal */
+	GUARD_ENDED,     /* the command has ended; number is its status from wait() */
+	GUARD_ALL_ENDED, /* and so has everything it started; the guard's last message */
 };
 
 struct guard_message {
-	int word;
+	int type;
 	int number;
 	char text[4096];
 	int length; /* of the text */
@@ -57,27 +59,27 @@ struct guard_message {
 
 struct guard {
 	pid_t pid; /* 0 when it is gone */
-	int fd;    /* a message at a time; its end is the guard's end */
-	int gate;  /* a byte lets what has joined our group become the command */
+	int fd;    /* carries one message at a time; closed when the guard ends */
+	int gate;  /* a byte lets the child that has joined our group become the command */
 	struct guard_shared *shared;
 };
 
-/* Opens /proc, and forks the guard, which waits for the word; 0, or -1 with errno. */
+/* Opens /proc and forks the guard, which waits for GUARD_GO; returns 0, or -1 with errno. */
 int guard_start(struct guard *guard, const struct guard_plan *plan);
-/* false if it is gone. */
-bool guard_tell(const struct guard *guard, const struct guard_message *message);
-/* 1: a message, 0: none now, -1: the guard is gone. */
-int guard_hear(const struct guard *guard, struct guard_message *ret_message);
+/* False: the guard is gone. */
+bool guard_send(const struct guard *guard, const struct guard_message *message);
+/* 1: a message, 0: none yet, -1: the guard is gone. */
+int guard_receive(const struct guard *guard, struct guard_message *ret_message);
 
 /*
- * Makes this process ready to become the command, as the caller had it: variables (those of GUARD_GO),
- * signals. Only the program itself is missing then. False: there is no memory for the variables.
+ * Prepares this process to become the command: sets the variables of GUARD_GO, and restores the
+ * caller's signals. Only execvp() is left to do. False: out of memory.
  */
 bool guard_prepare(const struct guard_plan *plan, const struct guard_message *go);
 
 /*
- * Pauses between looks for processes that do not end, though they were killed: short at first, since most
- * need only a moment, and long for those that cannot be killed.
+ * The pause before survivors of a kill are searched for again: short at first, since most processes
+ * need only a moment to die, and longer for those that cannot be killed.
  */
 #define GUARD_FIRST_PAUSE_MS 2
 #define GUARD_LAST_PAUSE_MS  200

@@ -1,39 +1,41 @@
-/* Help: the short text of each command, and its man page. */
+/* Help: the short text of each command, or its manual page. */
 #include "cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define SERVER_OPTIONS                                                                             \
-	"      --url URL             the server; else $HOLDFAST_URL, then a file\n"                \
-	"      --password-file FILE  its first line is the password\n"                             \
-	"      --help                this text\n"
+	"      --url URL             server (default: $HOLDFAST_URL, then a config file)\n"        \
+	"      --password-file FILE  read the password from the first line of FILE\n"              \
+	"      --help                print this help\n"
 
-#define TOKEN_OPTION "      --token               a number that grows, in HOLDFAST_TOKEN\n"
+#define TOKEN_OPTION "      --token               set HOLDFAST_TOKEN, which grows with each grant\n"
 
 #define TIME_OPTIONS                                                                               \
-	"      --watchdog TIME       the lease that is renewed (30s)\n"                            \
-	"      --lease TIME          a fixed lease, never renewed\n"                               \
-	"      --grace TIME          between SIGTERM and SIGKILL (lease / 10, 5s at most)\n"       \
-	"      --at-least TIME       hold the lock at least that long\n"                           \
-	"      --max-hold TIME       stop COMMAND after that: status 124\n"                        \
-	"      --splay TIME          wait a random part of it before the first attempt\n"
+	"      --watchdog TIME       lease, renewed while COMMAND runs (default 30s)\n"            \
+	"      --lease TIME          fixed lease that is never renewed\n"                          \
+	"      --grace TIME          time between SIGTERM and SIGKILL\n"                           \
+	"                            (default: a tenth of the lease, at most 5s)\n"                \
+	"      --at-least TIME       hold the lock for at least TIME\n"                            \
+	"      --max-hold TIME       stop COMMAND after TIME, with status 124\n"                   \
+	"      --splay TIME          first wait a random time of up to TIME\n"
 
-#define TELL_OPTIONS                                                                               \
-	"      --on-lost COMMAND     run this when the lock was lost and all is stopped\n"         \
-	"      --json                events, one a line, on stderr\n"                              \
-	"      --status-fd N         or there\n"                                                   \
-	"      --show-args           let others see all of COMMAND, not only its name\n"
+#define REPORT_OPTIONS                                                                             \
+	"      --on-lost STRING      run STRING with /bin/sh if the lock was lost,\n"              \
+	"                            once COMMAND has been stopped\n"                              \
+	"      --json                print events on stderr, one JSON object per line\n"           \
+	"      --status-fd N         write these events to descriptor N instead\n"                 \
+	"      --show-args           show the whole COMMAND to others, not only its name\n"
 
 #define STATUSES                                                                                   \
-	"Status: that of COMMAND, 128+n if it died of signal n, 1 not acquired, 64 usage,\n"       \
-	"65 the key is no lock, 69 server unreachable, 77 refused, 78 configuration,\n"            \
+	"Exit status: that of COMMAND, or 128+n if signal n killed it; 1 not acquired,\n"          \
+	"64 usage error, 65 the key is not a lock, 69 server unreachable,\n"                       \
+	"71 system error, 77 refused by the server, 78 configuration error,\n"                     \
 	"80 stopped because of the lock, 81 release not confirmed, 124 --max-hold,\n"              \
-	"126 and 127 COMMAND cannot be run or found.\n"
+	"126 COMMAND cannot be run, 127 COMMAND not found.\n"
 
 static const struct {
 	const char *command;
@@ -43,125 +45,128 @@ static const struct {
              "       holdfast [OPTION]... NAME COMMAND [ARG]...\n"
              "       holdfast ls|who|unlock|revoke|ping|doctor|embedded|demo|help [OPTION]...\n"
              "\n"
-             "Runs commands under locks that many hosts share.\n"
+             "Run commands under distributed locks, and inspect such locks.\n"
              "\n"
-             "  run       run a command while holding a lock, and never beyond it\n"
+             "  run       run a command while holding a lock, and never without it\n"
              "  elect     run a command while being the leader\n"
-             "  ls        list the locks on the server, of Java programs too\n"
-             "  who       tell who holds a lock\n"
+             "  ls        list the locks on the server, including those of Java programs\n"
+             "  who       show who holds a lock\n"
              "  unlock    take a lock away from its holder\n"
-             "  revoke    ask the holder of a lock to give it up\n"
+             "  revoke    ask the holder of a lock to release it\n"
              "  ping      measure one round trip to the server\n"
-             "  doctor    look for what endangers locks on this server\n"
-             "  embedded  the private server of this user: status, stop\n"
+             "  doctor    check the server for anything that endangers locks\n"
+             "  embedded  show or stop the private server of this user\n"
              "  demo      watch locks being taken, waited for and lost\n"
-             "  help      open the manual of a command\n"
+             "  help      open the manual page of a command\n"
              "\n"
              "  --help, --version\n"
              "\n"
-             "Each command prints its options with --help. They follow the command; only\n"
-             "--url URL and --password-file FILE may stand before it.\n"},
+             "'holdfast COMMAND --help' prints the options of a command. Options follow the\n"
+             "command; only --url URL and --password-file FILE may also precede it.\n"},
 	{"run", "Usage: holdfast run [OPTION]... NAME [--] COMMAND [ARG]...\n"
                 "       holdfast run [OPTION]... NAME -c STRING\n"
                 "       holdfast run [OPTION]... NAME\n"
                 "\n"
-                "Runs COMMAND while holding the lock NAME. The command and all it started are\n"
-                "stopped before anyone else can get the lock. Without COMMAND it holds until the\n"
-                "end of input.\n"
+                "Run COMMAND while holding the lock NAME. COMMAND and everything it started are\n"
+                "stopped before anyone else can get the lock. Without COMMAND, hold the lock\n"
+                "until the end of standard input.\n"
                 "\n"
-                "As flock(1):\n"
-                "  -s, --shared              a shared lock, for readers\n"
-                "  -x, -e, --exclusive       an exclusive lock, for writers\n"
+                "Options as in flock(1):\n"
+                "  -s, --shared              take a shared lock, for readers\n"
+                "  -x, -e, --exclusive       take an exclusive lock, for writers\n"
                 "  -n, --nonblock            fail at once instead of waiting\n"
-                "  -w, --wait SECONDS        wait no longer than that\n"
-                "  -E, --conflict-exit-code N  status when the lock was not got, instead of 1\n"
-                "  -o, --close               release when COMMAND ends, let its children go on\n"
+                "  -w, --wait SECONDS        wait for at most SECONDS\n"
+                "  -E, --conflict-exit-code N  exit with N instead of 1 if not acquired\n"
+                "  -o, --close               release when COMMAND ends, even if its children run\n"
                 "  -c, --command STRING      run STRING with the shell\n"
-                "  -F, --no-fork             become COMMAND; needs --lease\n"
-                "      --verbose             tell on stderr what happens\n"
-                "Kinds:\n"
+                "  -F, --no-fork             replace holdfast by COMMAND; requires --lease\n"
+                "      --verbose             describe on stderr what happens\n"
+                "Kinds of locks:\n"
                 "      --fair                first come, first served\n"
                 "      --kind KIND           reentrant, fair, read, write, fenced, simple, spin,\n"
-                "                            semaphore, or on ZooKeeper plain\n"
-                "      --permits N           at most N at once\n" TOKEN_OPTION
-                "      --revocable           on ZooKeeper: stop when somebody asks for the lock\n"
-                "Times (seconds, or with ms, s, m, h, d):\n" TIME_OPTIONS "Telling:\n" TELL_OPTIONS
-                "Server:\n" SERVER_OPTIONS "\n" STATUSES},
+                "                            semaphore, or plain (ZooKeeper only)\n"
+                "      --permits N           allow N holders at once\n" TOKEN_OPTION
+                "      --revocable           stop when someone asks for the lock (ZooKeeper)\n"
+                "Times, in seconds or with a unit (ms, s, m, h, d):\n" TIME_OPTIONS
+                "Reports:\n" REPORT_OPTIONS "Server:\n" SERVER_OPTIONS "\n" STATUSES},
 	{"elect",
          "Usage: holdfast elect [OPTION]... NAME [--] COMMAND [ARG]...\n"
          "       holdfast elect [OPTION]... NAME -c STRING\n"
          "       holdfast elect [OPTION]... NAME\n"
          "\n"
-         "Is a candidate for NAME until elected, and runs COMMAND while it is the leader:\n"
-         "Curator's LeaderLatch, or on Redis a fair lock. All else is as with run, also\n"
-         "that COMMAND is stopped before another can be the leader.\n"
+         "Stand as a candidate for NAME, and run COMMAND while being the leader. COMMAND\n"
+         "and everything it started are stopped before anyone else can become the leader.\n"
+         "On ZooKeeper this is Curator's LeaderLatch, on Redis a fair lock.\n"
          "\n"
-         "  -n, --nonblock            fail at once if another is the leader\n"
-         "  -w, --wait SECONDS        be a candidate no longer than that\n"
-         "  -E, --conflict-exit-code N  status when not elected, instead of 1\n"
-         "  -o, --close               resign when COMMAND ends, let its children go on\n"
+         "  -n, --nonblock            fail at once if there is another leader\n"
+         "  -w, --wait SECONDS        stay a candidate for at most SECONDS\n"
+         "  -E, --conflict-exit-code N  exit with N instead of 1 if not elected\n"
+         "  -o, --close               resign when COMMAND ends, even if its children run\n"
          "  -c, --command STRING      run STRING with the shell\n"
-         "  -F, --no-fork             become COMMAND; needs --lease\n"
-         "      --verbose             tell on stderr what happens\n"
-         "      --id TEXT             what others read of this candidate, instead of\n"
-         "                            host, process and program\n" TOKEN_OPTION
-         "      --revocable           on ZooKeeper: resign when somebody asks for it\n"
-         "Times (seconds, or with ms, s, m, h, d):\n" TIME_OPTIONS "Telling:\n" TELL_OPTIONS
-         "Server:\n" SERVER_OPTIONS "\n" STATUSES},
+         "  -F, --no-fork             replace holdfast by COMMAND; requires --lease\n"
+         "      --verbose             describe on stderr what happens\n"
+         "      --id TEXT             show TEXT to others instead of host, process and\n"
+         "                            program\n" TOKEN_OPTION
+         "      --revocable           resign when someone asks for the lock (ZooKeeper)\n"
+         "Times, in seconds or with a unit (ms, s, m, h, d):\n" TIME_OPTIONS
+         "Reports:\n" REPORT_OPTIONS "Server:\n" SERVER_OPTIONS "\n" STATUSES},
 	{"ls", "Usage: holdfast ls [OPTION]... [PATTERN]\n"
                "\n"
-               "Lists the locks on the server whose names match PATTERN (*, ?, [a-z]).\n"
+               "List the locks on the server whose names match PATTERN (*, ?, [a-z]).\n"
                "\n"
-               "      --json                one array of objects\n" SERVER_OPTIONS},
+               "      --json                print one JSON array of objects\n" SERVER_OPTIONS},
 	{"who", "Usage: holdfast who [OPTION]... NAME\n"
                 "\n"
-                "Tells who holds NAME; status 1 if nobody does, 65 if it is no lock.\n"
+                "Show who holds NAME. Exit status 1 if nobody does, 65 if it is not a lock.\n"
                 "\n"
-                "      --kind semaphore      look at a semaphore that nothing marks as one\n"
-                "      --json                one array of objects\n" SERVER_OPTIONS},
+                "      --kind semaphore      read a bare number on the server as a semaphore\n"
+                "      --json                print one JSON array of objects\n" SERVER_OPTIONS},
 	{"unlock", "Usage: holdfast unlock --force [OPTION]... NAME\n"
                    "\n"
-                   "Takes the lock away from its holder, who learns of it at its next renewal.\n"
-                   "With --waiter it removes one waiter from the lock's queue instead, such as a\n"
-                   "Java process that died; one that lives joins the queue again.\n"
-                   "Status 1 if nobody holds it, nobody of that ID waits, or the answer was no.\n"
+                   "Take the lock away from its holder, which notices at its next renewal.\n"
+                   "With --waiter, remove one waiter from the lock's wait queue instead, such as\n"
+                   "a Java process that died; a waiter that is alive joins the queue again.\n"
+                   "Exit status 1 if nobody holds the lock, if no waiter has that ID, or if you\n"
+                   "did not answer yes.\n"
                    "\n"
                    "      --force               required\n"
-                   "      --waiter ID           as holdfast who shows it\n"
-                   "      --yes                 do not ask\n" SERVER_OPTIONS},
+                   "      --waiter ID           the waiter to remove, as 'holdfast who' shows it\n"
+                   "      --yes                 do not ask for confirmation\n" SERVER_OPTIONS},
 	{"revoke",
          "Usage: holdfast revoke [OPTION]... NAME\n"
          "\n"
-         "Asks whoever holds NAME to give it up, Java programs too. Those who took it as\n"
-         "revocable are told, others go on. Does not wait for an answer. ZooKeeper only.\n"
-         "Status 1 if nobody holds it.\n"
+         "Ask every holder of NAME to release it, including Java programs. Holders that\n"
+         "took it as revocable comply, others ignore the request. Does not wait for that.\n"
+         "ZooKeeper only. Exit status 1 if nobody holds it.\n"
          "\n" SERVER_OPTIONS},
 	{"ping", "Usage: holdfast ping [OPTION]...\n"
                  "\n"
-                 "Measures one round trip to the server.\n"
+                 "Measure one round trip to the server.\n"
                  "\n" SERVER_OPTIONS},
 	{"embedded",
          "Usage: holdfast embedded status|stop\n"
          "\n"
-         "The private server of this user and host: whether it runs, and its end. Its\n"
-         "locks are kept for the next start. Status of status: 0 if it runs, 1 if not.\n"
+         "Show whether the private server of this user and host is running, or stop it.\n"
+         "Its locks are kept for the next start. The exit status of 'status' is 0 if the\n"
+         "server is running, 1 if not.\n"
          "\n"
-         "      --help                this text\n"},
-	{"doctor", "Usage: holdfast doctor [OPTION]...\n"
-                   "\n"
-                   "Checks the server for what endangers locks, one line each with the remedy.\n"
-                   "Status 0 if all is well, 1 if a line is BAD.\n"
-                   "\n" SERVER_OPTIONS},
+         "      --help                print this help\n"},
+	{"doctor",
+         "Usage: holdfast doctor [OPTION]...\n"
+         "\n"
+         "Check the server for anything that endangers locks. Prints one line per check,\n"
+         "with the remedy. Exit status 1 if a line says BAD, otherwise 0.\n"
+         "\n" SERVER_OPTIONS},
 	{"demo", "Usage: holdfast demo [URL]\n"
                  "\n"
-                 "A tour in about fifteen seconds; without URL on a server of its own.\n"
+                 "A tour of about fifteen seconds, on a server of its own unless URL names one.\n"
                  "\n"
                  "      --url URL             the same as URL\n"
-                 "      --password-file FILE  its first line is the password\n"
-                 "      --help                this text\n"},
+                 "      --password-file FILE  read the password from the first line of FILE\n"
+                 "      --help                print this help\n"},
 	{"help", "Usage: holdfast help [COMMAND]\n"
                  "\n"
-                 "Opens the manual of COMMAND, or prints its help where there is none.\n"},
+                 "Open the manual page of COMMAND, or print its short help if there is none.\n"},
 };
 
 void cli_show_help(const char *command)
@@ -179,7 +184,7 @@ static bool is_command(const char *word)
 	return false;
 }
 
-/* Whether man has the page, asked without a word to anyone. */
+/* Whether man has the page; prints nothing. */
 static bool has_page(const char *page)
 {
 	int status = 1;

@@ -10,10 +10,10 @@ int main(int argc, char **argv)
 {
 	int status = cli_run_line(argc, argv);
 	if (fflush(stdout) && status == 0) {
-		cli_complain("the output cannot be written: %s", strerror(errno));
+		cli_complain("cannot write the output: %s", strerror(errno));
 		status = EXIT_SYSTEM;
 	}
-	if (aside_is_left())
-		_exit(status); /* exit() would take away what another thread still uses */
+	if (aside_any_left())
+		_exit(status); /* exit() would free what another thread still uses */
 	return status;
 }

@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOMENT_MS 10   /* that a writer waits for the thread */
-#define PLAIN_MAX 4096 /* without a thread: what a pipe that is ready takes without blocking */
-#define LATEST_MS 5000 /* at the end, for a thread that is slow though its descriptor is ready */
+#define MOMENT_MS 10   /* how long a writer waits for the thread */
+#define PLAIN_MAX 4096 /* without a thread: what a writable pipe takes without blocking */
+#define LATEST_MS 5000 /* at the end, for a slow thread whose descriptor is writable */
 
 void out_open(struct out *out, int fd)
 {
@@ -22,14 +22,14 @@ void out_open(struct out *out, int fd)
 	(void)pthread_condattr_destroy(&attributes);
 }
 
-/* All of it; a descriptor that takes nothing any more is nobody's to complain about. */
+/* Writes everything; a descriptor that accepts nothing any more is not worth a complaint. */
 static void write_all(int fd, const char *text, size_t length)
 {
 	while (length > 0) {
 		ssize_t n = write(fd, text, length);
 		if (n < 0 && errno == EAGAIN) {
 			struct pollfd polled = {.fd = fd, .events = POLLOUT};
-			(void)poll(&polled, 1, -1); /* others have set O_NONBLOCK */
+			(void)poll(&polled, 1, -1); /* someone else has set O_NONBLOCK */
 		} else if (n < 0 && errno != EINTR) {
 			return;
 		} else if (n > 0) {
@@ -78,7 +78,9 @@ static bool is_ready(const struct out *out)
 	return poll(&polled, 1, 0) == 1 && (polled.revents & POLLOUT);
 }
 
-/* Another writer to the same pipe may be faster, so this is only for when there can be no thread. */
+/*
+ * Another writer may fill the pipe first and make this block, so it is used only without a thread.
+ */
 static bool put_plainly(const struct out *out, const char *text, size_t length)
 {
 	if (length > PLAIN_MAX || !is_ready(out))
@@ -92,7 +94,7 @@ static bool is_written(const struct out *out)
 	return out->length == 0 && !out->writing;
 }
 
-/* mutex held; whether all was written in that time */
+/* mutex held; returns whether everything was written in time */
 static bool wait_written(struct out *out, int64_t timeout_ms)
 {
 	struct timespec until;
@@ -134,7 +136,7 @@ bool out_is_idle(struct out *out)
 	return idle;
 }
 
-/* On a loaded machine the thread may not have run yet, and a last word must not get lost by that. */
+/* On a loaded machine the thread may not have run yet, and the last message must not be lost. */
 void out_flush(struct out *out, int64_t timeout_ms)
 {
 	int64_t waited = timeout_ms;

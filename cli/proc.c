@@ -1,4 +1,4 @@
-/* Processes as /proc shows them, with one descriptor at a time and without memory. */
+/* Processes as /proc shows them, with one descriptor at a time and without allocating. */
 #include "proc.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static int proc = -1;  /* the directory */
-static int spare = -1; /* is closed when there is no other place for a descriptor */
+static int spare = -1; /* closed when a descriptor is needed and none is left */
 
 static void keep_spare(void)
 {
@@ -52,7 +52,7 @@ static void close_file(int fd)
 	errno = error;
 }
 
-/* "12 (name) S 1 …": the name may hold anything, so all is counted from its last bracket. */
+/* "12 (name) S 1 …": the name may contain anything, so fields are counted from its last bracket. */
 static bool parse_stat(const char *text, struct process *ret_process)
 {
 	const char *rest = strrchr(text, ')');
@@ -68,7 +68,7 @@ static bool is_none(int error)
 	return error == ENOENT || error == ESRCH || error == EPERM || error == EACCES;
 }
 
-enum proc_look proc_read(pid_t pid, struct process *ret_process)
+enum proc_result proc_read(pid_t pid, struct process *ret_process)
 {
 	char path[64], text[1024];
 	snprintf(path, sizeof path, "%d/stat", (int)pid);
@@ -85,7 +85,7 @@ enum proc_look proc_read(pid_t pid, struct process *ret_process)
 	return parse_stat(text, ret_process) ? PROC_READ : PROC_UNKNOWN;
 }
 
-/* As the kernel fills it; the C library's readdir() would allocate. */
+/* The kernel's directory entry; the C library's readdir() would allocate. */
 struct entry {
 	uint64_t inode;
 	int64_t offset;
@@ -114,7 +114,7 @@ bool proc_list(proc_fn *fn, void *arg)
 	}
 }
 
-/* All at once, so that whoever is called has the place for a descriptor again. */
+/* Reads everything at once, so that the callback has the spare descriptor again. */
 static size_t read_children(pid_t parent, char *ret_text, size_t size)
 {
 	char path[64];
@@ -132,7 +132,7 @@ static size_t read_children(pid_t parent, char *ret_text, size_t size)
 	return length;
 }
 
-/* "12 34 56 ": a number that does not end with a blank was cut. */
+/* "12 34 56 ": a number that is not followed by a blank was cut off. */
 void proc_list_children(pid_t parent, proc_fn *fn, void *arg)
 {
 	static char text[32768];

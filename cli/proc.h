@@ -1,6 +1,7 @@
 /*
- * Processes as /proc shows them, also when no descriptor and no memory is left: looking takes one descriptor
- * at a time, for which a place is kept, and nothing is allocated. Only for the main thread of a process.
+ * Processes as /proc shows them, even when descriptors and memory have run out: reading takes one
+ * descriptor at a time, which is reserved, and allocates nothing. Only for the main thread of a
+ * process.
  */
 #ifndef HF_CLI_PROC_H
 #define HF_CLI_PROC_H
@@ -13,32 +14,33 @@ struct process {
 	pid_t parent;
 	pid_t group;
 	char state;                 /* as in ps */
-	unsigned long long started; /* tells it from a later one of the same number */
-	bool ours;                  /* for whoever asked */
+	unsigned long long started; /* distinguishes it from a later process with the same pid */
+	bool ours;                  /* for the caller's use */
 };
 
 /*
- * Opens /proc, and anew in a forked child, which would share the position in it with its parent.
- * 0, or -1 with errno if there are no descriptors for it. That there is no /proc is not an error here.
+ * Opens /proc; a forked child must call it again, or it would share the directory's position with
+ * its parent. Returns 0, or -1 with errno if there are no descriptors left. A missing /proc is not
+ * an error.
  */
 int proc_open(void);
 
 /*
- * PROC_NONE: there is no such process, or it is another user's and /proc does not show those.
- * PROC_UNKNOWN: it could not be looked at now, and errno says why.
+ * PROC_NONE: there is no such process, or it belongs to another user and /proc hides those.
+ * PROC_UNKNOWN: it could not be read now; errno says why.
  */
-enum proc_look { PROC_NONE, PROC_READ, PROC_UNKNOWN };
-enum proc_look proc_read(pid_t pid, struct process *ret_process);
+enum proc_result { PROC_NONE, PROC_READ, PROC_UNKNOWN };
+enum proc_result proc_read(pid_t pid, struct process *ret_process);
 
-/* Called for each process; false ends the list. */
+/* Called for each process; returns false to end the list. */
 typedef bool proc_fn(void *arg, pid_t pid);
 
-/* Lists all processes; false with errno if that is not possible, or not to the end. */
+/* Lists all processes; false with errno if that failed, or ended early. */
 bool proc_list(proc_fn *fn, void *arg);
 
 /*
- * Lists the children of a process's first thread, as far as the kernel tells them: among some that come and
- * go others may be left out, and of thousands only the first are there.
+ * Lists the children of a process's first thread, as far as the kernel shows them: while some start
+ * and end, others may be left out, and of thousands only the first are listed.
  */
 void proc_list_children(pid_t parent, proc_fn *fn, void *arg);
 

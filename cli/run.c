@@ -1,10 +1,10 @@
 /*
- * holdfast run and elect: a command under a lock or as the leader, and never beyond it.
+ * holdfast run and elect: run a command under a lock or as the leader, and never without it.
  *
- * What is done in which order, from the first attempt to get the lock to its release. The lock is renewed
- * by the library; watch.c decides when the command has to stop.
+ * The order of events, from the first attempt to get the lock to its release. The library renews
+ * the lock; supervise.c decides when the command must stop.
  */
-#include "watch.h"
+#include "supervise.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,11 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define RETRY_MS      50    /* between tries to give a permit back */
-#define CLOSE_SOON_MS 100   /* for the client's end, after a signal */
+#define RETRY_MS      50    /* between attempts to give a permit back */
+#define CLOSE_SOON_MS 100   /* for closing the client after a signal */
 #define ON_LOST_MS    10000 /* for the command of --on-lost */
-#define KILL_MS       20    /* between tries to kill that */
-#define GIVE_UP_MS    2000  /* to do so */
+#define KILL_MS       20    /* between attempts to kill that command */
+#define GIVE_UP_MS    2000  /* after which these attempts end */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -36,78 +36,83 @@ static void wait_splay(struct run *run)
 		return;
 	int64_t until = guard_clock() + (int64_t)(chance % (uint64_t)run->options.splay_ms);
 	while (!run->got_signal && guard_clock() < until)
-		watch_turn(run, until - guard_clock());
+		supervise_wait(run, until - guard_clock());
 }
 
-/* Waits for the end of a call that was started; rc is what the start said. */
-static int await(struct run *run, int rc)
+/* Waits until a call has finished; rc is what starting it returned. */
+static int await_call(struct run *run, int rc)
 {
 	while (!rc && !run->hold.finished && !run->got_signal)
-		watch_turn(run, WATCH_TICK_MS);
+		supervise_wait(run, SUPERVISE_TICK_MS);
 	return rc ? rc : run->hold.finished ? run->hold.result : HF_ECANCELLED;
 }
 
-/* 0, or the exit status. Whoever thinks of another number than the one that is stored is told so. */
+/*
+ * Returns 0, or the exit status: a number of permits that differs from the stored one is an error.
+ */
 static int agree_on_permits(struct run *run)
 {
 	int rc = 0;
 	if (run->options.permits)
-		rc = await(run, hold_make_permits(&run->hold, &run->options));
+		rc = await_call(run, run_hold_make_permits(&run->hold, &run->options));
 	if (!rc && !run->hold.zookeeper)
-		rc = await(run, hold_ask_permits(&run->hold));
+		rc = await_call(run, run_hold_ask_permits(&run->hold));
 	if (run->got_signal)
 		return 128 + run->got_signal;
 	if (rc)
-		return cli_failed_later(rc, run->hold.detail);
-	return run->hold.zookeeper ? 0 : hold_check_permits(&run->hold, &run->options);
+		return cli_report_late_failure(rc, run->hold.detail);
+	return run->hold.zookeeper ? 0 : run_hold_check_permits(&run->hold, &run->options);
 }
 
-/* A session is agreed upon with the servers, and may turn out shorter than wished for. */
-static void look_at_lease(struct run *run)
+/* The servers may agree to a shorter session than we asked for. */
+static void check_lease(struct run *run)
 {
-	int64_t lease = hold_lease(&run->hold);
+	int64_t lease = run_hold_lease(&run->hold);
 	if (run->refused || lease == run->lease_ms)
 		return;
 	run->lease_ms = lease;
 	run->refused = run_set_times(&run->options, lease, run->hold.zookeeper);
 	int64_t fixed = run->options.lease_ms;
-	run->tick_ms = least(WATCH_TICK_MS, (fixed ? least(fixed, lease) : lease) / 10);
+	run->tick_ms = least(SUPERVISE_TICK_MS, (fixed ? least(fixed, lease) : lease) / 10);
 }
 
-/* The call itself goes on to its end, also when a signal has cancelled it. */
+/* The call is always waited for, even if a signal has cancelled it. */
 static void wait_for_lock(struct run *run, int64_t begun)
 {
-	bool told = false;
+	bool announced = false;
 	while (!run->hold.finished) {
 		int64_t waited = guard_clock() - begun;
-		if (!told && waited >= 100)
-			tell_event(&run->options, "waiting", NULL, NULL);
-		told = told || waited >= 100;
+		if (!announced && waited >= 100)
+			report_event(&run->options, "waiting", NULL, NULL);
+		announced = announced || waited >= 100;
 		if (!run->got_signal)
-			tell_waiting(&run->options, &run->hold, waited);
-		watch_turn(run, waited < 500 ? 100 : WATCH_TICK_MS);
-		look_at_lease(run);
+			report_waiting(&run->options, &run->hold, waited);
+		supervise_wait(run, waited < 500 ? 100 : SUPERVISE_TICK_MS);
+		check_lease(run);
 		if (run->got_signal || run->refused)
 			hf_cancel_fire(run->hold.cancel);
 	}
-	tell_waiting_over();
+	report_end_waiting();
 }
 
-/* Whether the lock was got, else the exit status, which may be any; got it may be after a signal too. */
-static bool acquire(struct run *run, int *ret_status)
+/*
+ * False: not acquired, and the exit status, which may be 0. The lock may be acquired despite a
+ * signal.
+ */
+static bool acquire_lock(struct run *run, int *ret_status)
 {
 	const struct run_options *options = &run->options;
 	int64_t begun = guard_clock();
-	int rc = hold_acquire(&run->hold, options);
+	int rc = run_hold_acquire(&run->hold, options);
 	if (rc) {
-		*ret_status = cli_failed(rc);
+		*ret_status = cli_report_failure(rc);
 		return false;
 	}
 	wait_for_lock(run, begun);
 	if (run->hold.result) {
 		*ret_status = run->got_signal ? 128 + run->got_signal
 		              : run->refused  ? run->refused
-		                              : hold_failed(&run->hold, options);
+		                              : run_hold_report_failure(&run->hold, options);
 		return false;
 	}
 	run->acquired_at = guard_clock();
@@ -125,17 +130,17 @@ static void add_variable(struct guard_message *go, const char *name, const char 
 		go->length += length + 1;
 }
 
-/* What the command may know of its lock. */
+/* The environment variables that describe the lock to the command. */
 static void fill_variables(const struct run *run, struct guard_message *go)
 {
 	char text[RUN_NAME_SIZE];
 	add_variable(go, "HOLDFAST_NAME", run->options.name);
-	hold_owner(&run->hold, text, sizeof text);
+	run_hold_owner(&run->hold, text, sizeof text);
 	add_variable(go, "HOLDFAST_OWNER", text);
 	snprintf(text, sizeof text, "%" PRId64 ".%03d", run->valid_until / 1000,
 	         (int)(run->valid_until % 1000));
 	add_variable(go, "HOLDFAST_DEADLINE", text);
-	int64_t token = hold_token(&run->hold, &run->options);
+	int64_t token = run_hold_token(&run->hold, &run->options);
 	snprintf(text, sizeof text, "%" PRId64, token);
 	if (token)
 		add_variable(go, "HOLDFAST_TOKEN", text);
@@ -143,28 +148,28 @@ static void fill_variables(const struct run *run, struct guard_message *go)
 
 static void start_and_watch(struct run *run)
 {
-	struct guard_message go = {.word = GUARD_GO};
+	struct guard_message go = {.type = GUARD_GO};
 	fill_variables(run, &go);
 	if (run->options.verbose)
 		cli_complain("executing %s", run->options.command[0]);
-	watch_command(run, &go);
+	supervise_command(run, &go);
 }
 
-/* Without a command: until the end of input, a signal, its time, or a request. */
-static void hold_on(struct run *run)
+/* Without a command: until the end of input, a signal, --max-hold, or a revocation. */
+static void hold_without_command(struct run *run)
 {
 	run->input = STDIN_FILENO;
-	while (run->input >= 0 && !run->got_signal && run->reason == GOES_ON) {
+	while (run->input >= 0 && !run->got_signal && run->reason == NOT_STOPPED) {
 		enum stop_reason why;
-		watch_lock(run);
-		int64_t go_at = watch_leave_at(run, &why);
-		if (hold_is_lost(&run->hold)) {
-			tell_event(&run->options, "lost", NULL, NULL);
+		supervise_check_lock(run);
+		int64_t go_at = supervise_stop_at(run, &why);
+		if (run_hold_is_lost(&run->hold)) {
+			report_event(&run->options, "lost", NULL, NULL);
 			run->reason = BY_LOCK;
 		} else if (guard_clock() >= go_at) {
 			run->reason = why;
 		} else {
-			watch_turn(run, least(run->tick_ms, go_at - guard_clock()));
+			supervise_wait(run, least(run->tick_ms, go_at - guard_clock()));
 		}
 	}
 	run->input = -1;
@@ -173,23 +178,23 @@ static void hold_on(struct run *run)
 static void hold_at_least(struct run *run)
 {
 	int64_t until = run->acquired_at + run->options.at_least_ms;
-	while (guard_clock() < until && !run->got_signal && !run->hold.asked &&
-	       !hold_is_lost(&run->hold))
-		watch_turn(run, least(until - guard_clock(), run->tick_ms));
+	while (guard_clock() < until && !run->got_signal && !run->hold.revoked &&
+	       !run_hold_is_lost(&run->hold))
+		supervise_wait(run, least(until - guard_clock(), run->tick_ms));
 }
 
 /*
- * Tried until the lock has ended by itself, or somebody does not want to wait for that. The library
- * does it for locks; for permits it is done here.
+ * Retries until the lock has expired, or a signal says that nobody wants to wait for that. For
+ * locks the library retries on its own; for permits it is done here.
  */
 static int try_release(struct run *run)
 {
-	bool unsure = false, was_ours = !hold_is_lost(&run->hold);
+	bool unsure = false, was_ours = !run_hold_is_lost(&run->hold);
 	run->got_signal = 0;
 	for (;;) {
 		int64_t left = run->valid_until - guard_clock();
-		int rc = await(run, hold_release(&run->hold, left > 1000 ? left : 1000));
-		/* It was there when the answer got lost, so that release has removed it. */
+		int rc = await_call(run, run_hold_release(&run->hold, left > 1000 ? left : 1000));
+		/* It existed when the reply was lost, so that release has removed it. */
 		if (unsure && (rc == HF_ELOST || rc == HF_ENOTHELD))
 			return 0;
 		bool again = rc == HF_EUNKNOWN || rc == HF_EUNREACHABLE;
@@ -197,82 +202,83 @@ static int try_release(struct run *run)
 		if (!again || !run->hold.permits || over)
 			return rc;
 		unsure = unsure || rc == HF_EUNKNOWN || was_ours;
-		watch_turn(run, RETRY_MS);
+		supervise_wait(run, RETRY_MS);
 	}
 }
 
-/* 0, or the exit status. */
-static int release(struct run *run)
+/* Returns 0, or the exit status. */
+static int release_lock(struct run *run)
 {
 	int rc = try_release(run);
 	const char *detail = run->hold.detail;
 	if (rc == HF_ELOST || rc == HF_ENOTHELD) {
-		if (run->reason == GOES_ON)
+		if (run->reason == NOT_STOPPED)
 			cli_complain("%s: %s", run->options.name, detail);
 		return EXIT_LOST;
 	}
 	if (rc) {
-		tell_event(&run->options, "release-unconfirmed", NULL, NULL);
-		cli_complain("%s: release not confirmed, the lock ends with its lease%s%s",
-		             run->options.name, *detail ? ": " : "", detail);
+		report_event(&run->options, "release-unconfirmed", NULL, NULL);
+		cli_complain(
+			"%s: the release was not confirmed; the lock expires with its lease%s%s",
+			run->options.name, *detail ? ": " : "", detail);
 		return EXIT_UNCONFIRMED;
 	}
-	tell_event(&run->options, "released", NULL, NULL);
+	report_event(&run->options, "released", NULL, NULL);
 	return 0;
 }
 
-static int status_of_start(const char *program, int error)
+static int report_failed_start(const char *program, int error)
 {
 	cli_complain("%s: %s", program, strerror(error));
 	return error == ENOENT || error == ENOTDIR ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
 }
 
-/* Holdfast becomes the command: the lock ends by itself. */
-static int become(struct run *run)
+/* Holdfast becomes the command, so the lock expires with its lease. */
+static int become_command(struct run *run)
 {
 	struct guard_message go = {0};
 	fill_variables(run, &go);
-	tell_flush();
+	report_flush();
 	errno = ENOMEM;
 	if (guard_prepare(&run->plan, &go))
 		execvp(run->options.command[0], run->options.command);
-	int status = status_of_start(run->options.command[0], errno);
+	int status = report_failed_start(run->options.command[0], errno);
 	(void)sigprocmask(SIG_SETMASK, &run->caught, NULL);
-	int released = release(run);
+	int released = release_lock(run);
 	return released ? released : status;
 }
 
-static int status_of_command(const struct run *run)
+static int find_status(const struct run *run)
 {
 	if (run->reason == BY_MAX_HOLD)
 		return EXIT_MAX_HOLD;
-	if (run->reason != GOES_ON)
+	if (run->reason != NOT_STOPPED)
 		return EXIT_LOST;
 	if (run->cannot)
-		return status_of_start(run->options.command[0], run->cannot);
+		return report_failed_start(run->options.command[0], run->cannot);
 	if (!run->options.command)
 		return run->got_signal ? 128 + run->got_signal : 0;
 	return WIFSIGNALED(run->status) ? 128 + WTERMSIG(run->status) : WEXITSTATUS(run->status);
 }
 
-static void tell_why(const struct run *run)
+static void report_reason(const struct run *run)
 {
-	const char *ran = run->options.command ? "; what ran under it was stopped" : "";
+	const char *ran = run->options.command ? "; the command was stopped" : "";
 	if (run->reason == BY_GUARD)
 		cli_complain("%s: the guard process was killed%s", run->options.name, ran);
-	else if (run->reason == BY_REQUEST)
-		cli_complain("%s: somebody asked for the lock%s", run->options.name, ran);
+	else if (run->reason == BY_REVOCATION)
+		cli_complain("%s: someone asked for the lock%s", run->options.name, ran);
 	else
 		cli_complain("%s: the lock was %s%s", run->options.name,
-		             hold_is_lost(&run->hold) ? "lost" : "at risk", ran);
+		             run_hold_is_lost(&run->hold) ? "lost" : "at risk", ran);
 }
 
-/* Signals are passed on to it, as to any command. */
+/* Signals are passed on to it, as to the command itself. */
 static void run_on_lost(struct run *run)
 {
 	static struct tree_reports reports;
 	int64_t until = guard_clock() + ON_LOST_MS;
-	pid_t pid = tell_lost(&run->options, &run->plan);
+	pid_t pid = report_start_on_lost(&run->options, &run->plan);
 	const struct tree tree = {
 		.root = pid, .spared_group = run->plan.group, .reports = &reports};
 	run->got_signal = 0;
@@ -284,71 +290,71 @@ static void run_on_lost(struct run *run)
 		if (over)
 			tree_signal(&tree, SIGKILL);
 		if (guard_clock() >= until + GIVE_UP_MS)
-			return; /* it does not hold a lock */
-		watch_turn(run, over ? KILL_MS : until - guard_clock());
+			return; /* it does not run under a lock, so it may live on */
+		supervise_wait(run, over ? KILL_MS : until - guard_clock());
 	}
 }
 
-static int finish(struct run *run)
+static int finish_run(struct run *run)
 {
 	char more[64];
-	int status = status_of_command(run);
-	bool lost = status == EXIT_LOST && run->reason != GOES_ON;
+	int status = find_status(run);
+	bool lost = status == EXIT_LOST && run->reason != NOT_STOPPED;
 	if (lost)
-		tell_why(run);
+		report_reason(run);
 	snprintf(more, sizeof more, "\"status\":%d", status);
-	tell_event(&run->options, "exit", NULL, more);
+	report_event(&run->options, "exit", NULL, more);
 	if (!lost && run->options.at_least_ms)
 		hold_at_least(run);
-	int released = release(run);
+	int released = release_lock(run);
 	if ((lost || released == EXIT_LOST) && run->options.on_lost)
 		run_on_lost(run);
 	return lost || !released ? status : released;
 }
 
-static int under_lock(struct run *run)
+static int run_under_lock(struct run *run)
 {
 	int rc = run->options.how == RUN_PERMITS ? agree_on_permits(run) : 0;
-	if (rc || !acquire(run, &rc))
+	if (rc || !acquire_lock(run, &rc))
 		return rc;
 	if (run->got_signal) {
 		int signal = run->got_signal;
 		(void)try_release(run);
 		return 128 + signal;
 	}
-	look_at_lease(run);
+	check_lease(run);
 	if (run->refused) {
 		(void)try_release(run);
 		return run->refused;
 	}
-	watch_lock(run);
-	tell_event(&run->options, "acquired", &run->hold, NULL);
+	supervise_check_lock(run);
+	report_event(&run->options, "acquired", &run->hold, NULL);
 	if (run->options.no_fork)
-		return become(run);
+		return become_command(run);
 	if (run->options.command)
 		start_and_watch(run);
 	else
-		hold_on(run);
-	return finish(run);
+		hold_without_command(run);
+	return finish_run(run);
 }
 
 static int open_and_run(struct run *run)
 {
-	int rc = hold_open(&run->hold, &run->options);
+	int rc = run_hold_open(&run->hold, &run->options);
 	if (!rc) {
-		look_at_lease(run);
+		check_lease(run);
 		rc = run->refused;
 	}
 	if (!rc)
 		wait_splay(run);
 	if (!rc)
-		rc = run->got_signal ? 128 + run->got_signal : under_lock(run);
-	/* What the library has to say to the server is on its way by then, if there is one. */
-	(void)hold_close(&run->hold, run->hurry ? CLOSE_SOON_MS : CLI_CLOSE_MS);
+		rc = run->got_signal ? 128 + run->got_signal : run_under_lock(run);
+	/* By then the library has sent what it had to send, if there is a connection. */
+	(void)run_hold_close(&run->hold, run->hurry ? CLOSE_SOON_MS : CLI_CLOSE_MS);
 	return rc;
 }
 
-/* Where the caller closed one of the first three, no descriptor of ours may take its place. */
+/* If the caller closed stdin, stdout or stderr, no descriptor of ours may take its number. */
 static void fill_standard_descriptors(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
@@ -356,41 +362,41 @@ static void fill_standard_descriptors(void)
 			(void)!open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
-static int run_words(int argc, char **argv, enum run_form form)
+static int run_line(int argc, char **argv, enum run_form form)
 {
-	static struct run run = {.input = -1, .asked_at = WATCH_NEVER};
+	static struct run run = {.input = -1, .revoked_at = SUPERVISE_NEVER};
 	run.guard.fd = -1;
 	int rc = run_read_options(argc, argv, form, &run.options);
 	if (rc)
 		return rc;
 	fill_standard_descriptors();
-	watch_terminal(&run);
-	watch_signals(&run);
+	supervise_plan_terminal(&run);
+	supervise_take_signals(&run);
 	run.plan.argv = run.options.command;
 	if (run.options.command && !run.options.no_fork) {
 		(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 		if (run.signals < 0 || guard_start(&run.guard, &run.plan)) {
-			cli_complain("cannot start a process: %s", strerror(errno));
+			cli_complain("cannot start the guard process: %s", strerror(errno));
 			return EXIT_SYSTEM;
 		}
 	}
-	tell_open(&run.options);
+	report_open(&run.options);
 	rc = open_and_run(&run);
-	tell_flush();
+	report_flush();
 	return rc;
 }
 
 int cli_run(int argc, char **argv)
 {
-	return run_words(argc, argv, RUN_BY_WORD);
+	return run_line(argc, argv, RUN_BY_WORD);
 }
 
 int cli_elect(int argc, char **argv)
 {
-	return run_words(argc, argv, RUN_ELECTS);
+	return run_line(argc, argv, RUN_ELECTS);
 }
 
 int cli_run_name(int argc, char **argv)
 {
-	return run_words(argc, argv, RUN_BY_NAME);
+	return run_line(argc, argv, RUN_BY_NAME);
 }

@@ -1,15 +1,14 @@
-/* The options of run and elect: flock's letters and our own words. */
+/* The options of run and elect: flock's letters and our own long ones. */
 #include "run.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LONGEST_WAIT_S 300000000.0 /* more than nine years */
-#define PEER_SKEW_MS   1000 /* what the library takes off a permit's lease on Redis, at most */
-#define LONGEST_ID     1000 /* that the library takes */
+#define PEER_SKEW_MS   1000 /* the most that the library subtracts from a permit's lease on Redis */
+#define LONGEST_ID     1000 /* the library's limit */
 
 enum {
 	FAIR = CLI_OWN,
@@ -75,17 +74,17 @@ bool run_is_private(int letter)
 /* The command whose options these are. */
 static const char *command;
 
-/* What was said, before it is known whether it goes together. */
+/* The options as given, before they are checked against each other. */
 struct draft {
 	struct run_options *out;
-	const char *shell; /* of -c */
+	const char *shell; /* the string of -c */
 	const char *kind;
 	bool shared, exclusive, fair, no_wait;
 	bool has_wait, has_lease, has_watchdog;
 	bool elects;
 };
 
-static int usage(const char *text)
+static int refuse_usage(const char *text)
 {
 	cli_complain("%s; see holdfast %s --help", text, command);
 	return EXIT_USAGE;
@@ -93,7 +92,7 @@ static int usage(const char *text)
 
 static int take_time(const char *option, const char *text, int64_t *ret_ms, bool *ret_given)
 {
-	*ret_ms = cli_duration(option, text);
+	*ret_ms = cli_parse_duration(option, text);
 	if (ret_given)
 		*ret_given = true;
 	return *ret_ms < 0 ? EXIT_USAGE : 0;
@@ -114,7 +113,7 @@ static int take_number(const char *option, const char *text, int64_t low, int64_
 	return 0;
 }
 
-/* As flock, any number of seconds: what is beyond all times is no limit. */
+/* Like flock, accepts any number of seconds: very large ones mean no limit. */
 static int take_wait(struct draft *draft, const char *text)
 {
 	size_t digits = strspn(text, "0123456789");
@@ -134,19 +133,19 @@ static int take_status_fd(struct draft *draft, const char *text)
 	int rc = take_number("--status-fd", text, 0, 1 << 20, &number);
 	draft->out->status_fd = (int)number;
 	if (!rc && dup2((int)number, (int)number) < 0) {
-		cli_complain("--status-fd: %s is not an open descriptor", text);
+		cli_complain("--status-fd: descriptor %s is not open", text);
 		rc = EXIT_USAGE;
 	}
 	return rc;
 }
 
-/* A line of its own in whatever shows it. */
+/* The id is shown as one line. */
 static int take_id(struct draft *draft, const char *text)
 {
 	if (!draft->elects)
-		return usage("--id: only of elect");
+		return refuse_usage("--id is an option of elect only");
 	if (strlen(text) > LONGEST_ID || strpbrk(text, "\r\n"))
-		return usage("--id: one line of at most 1000 bytes");
+		return refuse_usage("--id must be one line of at most 1000 bytes");
 	draft->out->id = text;
 	return 0;
 }
@@ -191,7 +190,7 @@ static int take_option(struct draft *draft, int letter, const char *value)
 	case WATCHDOG:
 		return take_time("--watchdog", value, &out->watchdog_ms, &draft->has_watchdog);
 	case LEASE: return take_time("--lease", value, &out->lease_ms, &draft->has_lease);
-	case GRACE: return take_time("--grace", value, &out->asked_grace_ms, NULL);
+	case GRACE: return take_time("--grace", value, &out->grace_option_ms, NULL);
 	case AT_LEAST: return take_time("--at-least", value, &out->at_least_ms, NULL);
 	case SPLAY: return take_time("--splay", value, &out->splay_ms, NULL);
 	case MAX_HOLD: return take_time("--max-hold", value, &out->max_hold_ms, &out->has_max_hold);
@@ -215,9 +214,10 @@ static int choose_kind(struct draft *draft)
 	int ways = draft->shared + draft->exclusive + draft->fair + (draft->kind && !semaphore) +
 	           (out->permits > 0 || semaphore);
 	if (ways > 0 && draft->elects)
-		return usage("-s, -x, --fair, --kind and --permits: of run, not of elect");
+		return refuse_usage(
+			"-s, -x, --fair, --kind and --permits are not options of elect");
 	if (ways > 1)
-		return usage("of -s, -x, --fair, --kind and --permits only one");
+		return refuse_usage("-s, -x, --fair, --kind and --permits exclude each other");
 	out->how = out->permits > 0 || semaphore ? RUN_PERMITS : RUN_LOCK;
 	out->kind = draft->shared      ? HF_READ
 	            : draft->exclusive ? HF_WRITE
@@ -232,13 +232,14 @@ static int choose_kind(struct draft *draft)
 		out->kind = kinds[i].kind;
 		return 0;
 	}
-	return usage("--kind: one of reentrant, fair, read, write, fenced, spin, simple, plain, "
-	             "semaphore");
+	return refuse_usage(
+		"--kind must be reentrant, fair, read, write, fenced, spin, simple, plain or "
+		"semaphore");
 }
 
 /* ---- times ---- */
 
-static int64_t drift_of(const struct run_options *options, int64_t lease, bool session)
+static int64_t compute_drift(const struct run_options *options, int64_t lease, bool session)
 {
 	int64_t drift = lease / 100 + 2;
 	if (options->how == RUN_PERMITS && !session)
@@ -248,40 +249,42 @@ static int64_t drift_of(const struct run_options *options, int64_t lease, bool s
 
 static int check_fixed(const struct run_options *options, int64_t lease, bool session)
 {
-	int64_t drift = drift_of(options, lease, session);
+	int64_t drift = compute_drift(options, lease, session);
 	if (drift + options->grace_ms + options->kill_ms < lease)
 		return 0;
 	cli_complain("--lease of %" PRId64 " ms is too short: drift %" PRId64 " + grace %" PRId64
-	             " + kill %" PRId64 " ms leave nothing",
+	             " + kill %" PRId64 " ms use it up; use a longer lease or a shorter --grace",
 	             lease, drift, options->grace_ms, options->kill_ms);
 	return EXIT_USAGE;
 }
 
 static int check_renewed(const struct run_options *options, int64_t lease, bool session)
 {
-	int64_t drift = drift_of(options, lease, session);
+	int64_t drift = compute_drift(options, lease, session);
 	if (lease / 3 + lease / 9 + drift + options->grace_ms + options->kill_ms < lease)
 		return 0;
-	cli_complain("%s %" PRId64 " ms is too short: renewal %" PRId64 " + one try %" PRId64
-	             " + drift %" PRId64 " + grace %" PRId64 " + kill %" PRId64 " ms leave nothing",
+	cli_complain("%s %" PRId64 " ms is too short: renewal %" PRId64 " + one attempt %" PRId64
+	             " + drift %" PRId64 " + grace %" PRId64 " + kill %" PRId64
+	             " ms use it up; use a longer --watchdog or a shorter --grace",
 	             session ? "the session's lease of" : "--watchdog of", lease, lease / 3,
 	             lease / 9, drift, options->grace_ms, options->kill_ms);
 	return EXIT_USAGE;
 }
 
-/* The times must leave room for a fault, or the child would be killed by every hiccup. */
+/* The times must leave room for a fault, or every hiccup would kill the command. */
 int run_set_times(struct run_options *options, int64_t renewed_ms, bool session)
 {
 	int64_t fixed = options->lease_ms;
 	int64_t lease = fixed && !(session && renewed_ms < fixed) ? fixed : renewed_ms;
 	int64_t part = lease / 10 < 5000 ? lease / 10 : 5000;
 	options->grace_ms =
-		options->asked_grace_ms == RUN_NO_GRACE ? part : options->asked_grace_ms;
+		options->grace_option_ms == RUN_NO_GRACE ? part : options->grace_option_ms;
 	options->kill_ms = lease / 20 < 50 ? 50 : lease / 20 > 2000 ? 2000 : lease / 20;
 	if (session && options->no_fork && fixed > renewed_ms) {
-		cli_complain("-F: nobody is left to keep the session, which ends after %" PRId64
-		             " ms, before the lease of %" PRId64 " ms",
-		             renewed_ms, fixed);
+		cli_complain(
+			"-F leaves no process to keep the session, which expires after %" PRId64
+			" ms, before the lease of %" PRId64 " ms",
+			renewed_ms, fixed);
 		return EXIT_USAGE;
 	}
 	int rc = fixed ? check_fixed(options, fixed, session) : 0;
@@ -290,7 +293,7 @@ int run_set_times(struct run_options *options, int64_t renewed_ms, bool session)
 	return rc;
 }
 
-/* What is known without the server. */
+/* Checks what can be checked without the server. */
 static int check_times(struct draft *draft)
 {
 	struct run_options *out = draft->out;
@@ -299,11 +302,11 @@ static int check_times(struct draft *draft)
 	if (!draft->has_lease && !draft->has_watchdog)
 		return 0;
 	if (lease < least) {
-		cli_complain("%s: at least %" PRId64 " ms",
+		cli_complain("%s must be at least %" PRId64 " ms",
 		             draft->has_lease ? "--lease" : "--watchdog", least);
 		return EXIT_USAGE;
 	}
-	/* What permits lose to the clocks of others depends on the server. */
+	/* What is subtracted from a permit's lease depends on the server. */
 	return out->how == RUN_PERMITS ? 0 : run_set_times(out, lease, false);
 }
 
@@ -314,40 +317,42 @@ static int check_together(struct draft *draft)
 	if (rc)
 		return rc;
 	if (draft->has_lease && draft->has_watchdog)
-		return usage("--lease and --watchdog exclude each other");
+		return refuse_usage("--lease and --watchdog exclude each other");
 	if (out->no_fork && out->on_lost)
-		return usage("-F and --on-lost exclude each other: nobody is left to notice");
+		return refuse_usage(
+			"-F and --on-lost exclude each other: no process is left to notice a loss");
 	if (out->no_fork && !draft->has_lease)
-		return usage("-F needs --lease: nobody is left to renew");
+		return refuse_usage("-F requires --lease: no process is left to renew the lock");
 	if (out->no_fork && (out->at_least_ms || out->has_max_hold || out->close_early))
-		return usage(
-			"-F excludes -o, --at-least and --max-hold: nobody is left to do that");
+		return refuse_usage(
+			"-F excludes -o, --at-least and --max-hold: no process is left to do that");
 	if (out->token && (out->kind == HF_READ || out->how == RUN_PERMITS))
-		return usage("--token: only for what excludes");
+		return refuse_usage("--token requires an exclusive lock, not -s or --permits");
 	if (out->revocable && (out->no_fork || out->how == RUN_PERMITS))
-		return usage(out->no_fork ? "-F excludes --revocable: nobody is left to hear of it"
-		                          : "--revocable: not for permits");
+		return refuse_usage(out->no_fork ? "-F excludes --revocable: no process is left to "
+		                                   "notice a revocation"
+		                                 : "--revocable is not available for permits");
 	if (out->status_fd >= 0 && !out->json)
-		return usage("--status-fd: only with --json");
+		return refuse_usage("--status-fd requires --json: it only says where events go");
 	if (draft->no_wait || (draft->has_wait && out->wait_ms == 0))
 		out->wait_ms = HF_NOWAIT;
 	return check_times(draft);
 }
 
-/* NAME, then -c STRING or a command, with one -- between. */
+/* NAME, then -c STRING or a command, with an optional -- in between. */
 static int take_words(struct draft *draft, int argc, char **argv)
 {
 	static char *shell[4];
 	struct run_options *out = draft->out;
 	if (argc == 0)
-		return usage("NAME is missing");
+		return refuse_usage("no NAME given");
 	out->name = argv[0];
 	argc--;
 	argv++;
 	if (argc >= 1 && !draft->shell &&
 	    (strcmp(argv[0], "-c") == 0 || strcmp(argv[0], "--command") == 0)) {
 		if (argc != 2)
-			return usage("-c: one string behind it, and nothing else");
+			return refuse_usage("-c after NAME takes one string and nothing else");
 		draft->shell = argv[1];
 		argc = 0;
 	}
@@ -356,7 +361,7 @@ static int take_words(struct draft *draft, int argc, char **argv)
 		argv++;
 	}
 	if (draft->shell && argc > 0)
-		return usage("-c and a command exclude each other");
+		return refuse_usage("-c and a command exclude each other");
 	if (draft->shell) {
 		const char *program = getenv("SHELL");
 		shell[0] = (char *)(program && *program ? program : "/bin/sh");
@@ -367,7 +372,7 @@ static int take_words(struct draft *draft, int argc, char **argv)
 		out->command = argv;
 	}
 	if (out->no_fork && !out->command)
-		return usage("-F needs a command");
+		return refuse_usage("-F requires a command");
 	return 0;
 }
 
@@ -375,17 +380,17 @@ static int refuse_option(int letter, char **argv)
 {
 	char fault[CLI_FAULT_SIZE];
 	cli_describe_fault(letter, argv, run_long_options, fault, NULL);
-	return usage(fault);
+	return refuse_usage(fault);
 }
 
-/* The word alone is more likely a command that was mistyped than a lock to be held. */
+/* A single word is more likely a mistyped command than a lock to hold. */
 static int require_command(const struct run_options *options)
 {
 	if (options->command)
 		return 0;
 	cli_complain(
-		"unknown command '%s'; to run a program under the lock '%s', type: holdfast run "
-		"%s -- PROGRAM; see holdfast --help",
+		"unknown command '%s'; to run a program under the lock '%s', use: holdfast run "
+		"%s -- PROGRAM",
 		options->name, options->name, options->name);
 	return EXIT_USAGE;
 }
@@ -395,7 +400,7 @@ int run_read_options(int argc, char **argv, enum run_form form, struct run_optio
 	struct draft draft = {.out = ret_options, .elects = form == RUN_ELECTS};
 	int letter, rc = 0;
 	command = draft.elects ? "elect" : "run";
-	*ret_options = (struct run_options){.asked_grace_ms = RUN_NO_GRACE,
+	*ret_options = (struct run_options){.grace_option_ms = RUN_NO_GRACE,
 	                                    .conflict_status = EXIT_NOT_ACQUIRED,
 	                                    .status_fd = -1};
 	optind = opterr = 0;

@@ -1,4 +1,4 @@
-/* Texts: durations in and out, JSON, names that may hold anything, complaints. */
+/* Text: durations in and out, JSON, names that may contain anything, complaints. */
 #include "cli.h"
 #include "out.h"
 
@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEN_YEARS_MS INT64_C(315576000000)
+#define TEN_YEARS_MS      INT64_C(315576000000)
+#define LONGEST_COMPLAINT 4095
+#define LONGEST_PORT      5 /* digits */
 
 /* ---- durations ---- */
 
@@ -24,7 +26,7 @@ static int64_t unit_ms(const char *unit)
 	return 0;
 }
 
-/* Whole and fraction are read apart, so that 0.1 is exactly 100 ms. */
+/* The integer part and the fraction are read separately, so that 0.1 is exactly 100 ms. */
 static bool read_decimal(const char **at, int64_t *ret_whole, int64_t *ret_millionths)
 {
 	int64_t scale = 100000;
@@ -41,30 +43,31 @@ static bool read_decimal(const char **at, int64_t *ret_whole, int64_t *ret_milli
 	return digits;
 }
 
-int64_t cli_duration(const char *option, const char *text)
+int64_t cli_parse_duration(const char *option, const char *text)
 {
 	const char *at = text;
 	int64_t whole, millionths;
 	bool good = read_decimal(&at, &whole, &millionths);
 	int64_t unit = good ? unit_ms(at) : 0;
 	if (!unit) {
-		cli_complain("%s: '%s' is no time: give seconds, or a number with ms, s, m, h or d",
-		             option, text);
+		cli_complain(
+			"%s: '%s' is not a time; use seconds, or a number with ms, s, m, h or d",
+			option, text);
 		return -1;
 	}
 	if (whole > TEN_YEARS_MS / unit) {
-		cli_complain("%s: '%s' is more than ten years", option, text);
+		cli_complain("%s: '%s' is longer than ten years", option, text);
 		return -1;
 	}
 	int64_t ms = whole * unit + (millionths * unit + 999999) / 1000000;
 	if (ms > TEN_YEARS_MS) {
-		cli_complain("%s: '%s' is more than ten years", option, text);
+		cli_complain("%s: '%s' is longer than ten years", option, text);
 		return -1;
 	}
 	return ms;
 }
 
-const char *cli_span(int64_t ms, char ret_text[32])
+const char *cli_format_span(int64_t ms, char ret_text[32])
 {
 	if (ms < 1000)
 		snprintf(ret_text, 32, "%" PRId64 "ms", ms);
@@ -77,9 +80,9 @@ const char *cli_span(int64_t ms, char ret_text[32])
 	return ret_text;
 }
 
-/* ---- texts of others ---- */
+/* ---- text from others ---- */
 
-/* The bytes of the UTF-8 character that starts here, or 0 if there is none. */
+/* Returns the length of the UTF-8 character that starts here, or 0 if there is none. */
 static size_t read_character(const unsigned char *s, size_t left, uint32_t *ret_point)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -97,7 +100,7 @@ static size_t read_character(const unsigned char *s, size_t left, uint32_t *ret_
 	return point < least[length] || surrogate || point > 0x10ffff ? 0 : length;
 }
 
-/* Controls, what takes no room, and what turns the direction of writing. */
+/* Control characters, invisible ones, and those that change the writing direction. */
 static bool is_unsafe(uint32_t point)
 {
 	static const struct {
@@ -111,7 +114,10 @@ static bool is_unsafe(uint32_t point)
 	return false;
 }
 
-/* Unsafe bytes become \xNN; a backslash is doubled where that must be told from a real one. */
+/*
+ * Unsafe bytes become \xNN; with `doubles` a real backslash is doubled to distinguish it from
+ * these.
+ */
 static void write_escaped(FILE *out, const char *text, size_t length, bool doubles)
 {
 	const unsigned char *at = (const unsigned char *)text;
@@ -132,7 +138,7 @@ static void write_escaped(FILE *out, const char *text, size_t length, bool doubl
 	}
 }
 
-void cli_plain_text(FILE *out, const char *text, size_t length)
+void cli_write_plain(FILE *out, const char *text, size_t length)
 {
 	write_escaped(out, text, length, true);
 }
@@ -146,7 +152,7 @@ static void write_json_escape(FILE *out, uint32_t point)
 		        (unsigned)(0xdc00 + ((point - 0x10000) & 0x3ff)));
 }
 
-void cli_json_text(FILE *out, const char *text, size_t length)
+void cli_write_json(FILE *out, const char *text, size_t length)
 {
 	const unsigned char *at = (const unsigned char *)text;
 	fputc('"', out);
@@ -154,7 +160,7 @@ void cli_json_text(FILE *out, const char *text, size_t length)
 		uint32_t point;
 		size_t n = read_character(at, length, &point);
 		if (n == 0)
-			fputs("\xef\xbf\xbd", out); /* a byte that is no text */
+			fputs("\xef\xbf\xbd", out); /* the byte is not UTF-8 */
 		else if (point == '"' || point == '\\')
 			fprintf(out, "\\%c", (int)point);
 		else if (is_unsafe(point))
@@ -170,8 +176,8 @@ void cli_json_text(FILE *out, const char *text, size_t length)
 
 /* ---- complaints ---- */
 
-/* Puts at most three stars into the place of a part of a text. */
-static void hide(char *from, char *to)
+/* Replaces a part of a text by at most three stars. */
+static void hide_part(char *from, char *to)
 {
 	size_t stars = to - from < 3 ? (size_t)(to - from) : 3;
 	memmove(from + stars, to, strlen(to) + 1);
@@ -179,22 +185,60 @@ static void hide(char *from, char *to)
 }
 
 /*
- * A word with a URL in it may have a password between :// and the last @, and another one in ZooKeeper's
- * option auth.
+ * The end of the word that starts here, without the quote and the punctuation that may follow a
+ * URL.
  */
+static char *find_url_end(char *url)
+{
+	char *end = url + strcspn(url, " \t\n");
+	while (end > url && strchr("'\";:,.)", end[-1]))
+		end--;
+	return end;
+}
+
+/*
+ * A URL without an '@' may be one that was cut off or mistyped. What follows a colon in its host
+ * part is then a password, unless it is a port.
+ */
+static void hide_password_without_at(char *host, char *end)
+{
+	while (host < end) {
+		if (*host == '[' && memchr(host, ']', (size_t)(end - host)))
+			host = strchr(host, ']'); /* the colons of an IPv6 address */
+		char *colon = host + strcspn(host, ":,/?");
+		if (colon >= end || *colon == '/' || *colon == '?')
+			return;
+		host = colon + 1;
+		if (*colon == ',')
+			continue;
+		size_t digits = strspn(host, "0123456789");
+		bool is_port = digits <= LONGEST_PORT &&
+		               (host + digits >= end || strchr(",/?", host[digits]));
+		if (!is_port) {
+			hide_part(host, end);
+			return;
+		}
+		host += digits;
+	}
+}
+
+/* A password may contain anything but a blank: quotes, slashes, and further '@'s. */
 static void hide_secrets(char *text)
 {
-	static const char ends[] = " '\n";
 	for (char *at = strstr(text, "://"); at; at = strstr(at, "://")) {
 		at += 3;
-		char *last = memrchr(at, '@', strcspn(at, ends));
-		if (last)
-			hide(at, last);
 		char *auth = strstr(at, "auth=");
-		if (auth && auth < at + strcspn(at, ends)) {
+		if (auth && auth < find_url_end(at)) {
 			auth += strlen("auth=");
-			hide(auth, auth + strcspn(auth, " '\n&"));
+			char *end = auth + strcspn(auth, "& \t\n");
+			hide_part(auth, *end == '&' ? end : find_url_end(auth));
 		}
+		char *end = find_url_end(at);
+		char *last = memrchr(at, '@', (size_t)(end - at));
+		if (last)
+			hide_part(at, last);
+		else
+			hide_password_without_at(at, end);
 	}
 }
 
@@ -205,15 +249,7 @@ void cli_complain_through(struct out *out)
 	complaints = out;
 }
 
-/* A word that was cut may be a URL, of whose password nothing can be known any more. */
-static void drop_last_word(char *text)
-{
-	char *blank = strrchr(text, ' ');
-	if (blank)
-		*blank = 0;
-}
-
-/* In one piece, or others who write to the same place may come in between. */
+/* Writes the line in one piece, so that other writers to the same file cannot get in between. */
 static void write_line(const char *text)
 {
 	char *line = NULL;
@@ -232,24 +268,26 @@ static void write_line(const char *text)
 	free(line);
 }
 
+/* Secrets are hidden before the text is cut: half a URL does not show where its password ends. */
 void cli_complain(const char *format, ...)
 {
-	char text[4096];
+	char *text = NULL;
 	va_list args;
 	va_start(args, format);
-	int length = vsnprintf(text, sizeof text, format, args);
+	int length = vasprintf(&text, format, args);
 	va_end(args);
 	if (length < 0)
-		text[0] = 0;
-	if (length >= (int)sizeof text)
-		drop_last_word(text);
+		return;
 	hide_secrets(text);
+	if (strlen(text) > LONGEST_COMPLAINT)
+		text[LONGEST_COMPLAINT] = 0;
 	write_line(text);
+	free(text);
 }
 
 /* ---- failures ---- */
 
-int cli_status_of(int error)
+int cli_exit_status(int error)
 {
 	switch (error) {
 	case HF_EBUSY:
@@ -271,40 +309,41 @@ int cli_status_of(int error)
 	}
 }
 
-static const char *advice(int error)
+static const char *get_advice(int error)
 {
 	switch (error) {
-	case HF_ECONFLICT: return "; the key was not touched: choose another name";
-	case HF_EUNREACHABLE: return "; is the server running, and the URL right?";
-	case HF_EAUTH: return "; check the user, and the password in --password-file";
-	case HF_EDENIED: return "; 'holdfast doctor' prints the ACL line that is needed";
+	case HF_ECONFLICT: return "; the key was not changed; use another name";
+	case HF_EUNREACHABLE: return "; is the server running, and is the URL right?";
+	case HF_EAUTH: return "; check the user and the password (--password-file)";
+	case HF_EDENIED: return "; 'holdfast doctor' prints the ACL line that grants it";
 	case HF_EREADONLY: return "; connect to the primary";
 	case HF_EFULL: return "; give the server more memory";
-	case HF_ENOTNOW: return "; try again when it is";
-	case HF_EPROTOCOL: return "; is that a Redis or Valkey server?";
+	case HF_ENOTNOW: return "; try again when it is ready";
+	case HF_EPROTOCOL: return "; is it a Redis or Valkey server?";
 	case HF_ETLS:
-		return "; rediss:// and zks:// need a server with TLS, and tls_ca its authority";
+		return "; rediss:// and zks:// need a server that speaks TLS; tls_ca names its "
+		       "authority";
 	default: return "";
 	}
 }
 
-int cli_failed_with(int error, const char *detail)
+int cli_report_failure_with(int error, const char *detail)
 {
-	/* These say nothing that the detail does not say better. */
+	/* For these errors the detail says more than the general text. */
 	bool plain = *detail && (error == HF_EINVAL || error == HF_ESYSTEM || error == HF_ENOTSUP);
 	cli_complain("%s%s%s%s", plain ? "" : hf_strerror(error), *detail && !plain ? ": " : "",
-	             detail, advice(error));
-	return cli_status_of(error);
+	             detail, get_advice(error));
+	return cli_exit_status(error);
 }
 
-int cli_failed(int error)
+int cli_report_failure(int error)
 {
-	return cli_failed_with(error, hf_error_detail());
+	return cli_report_failure_with(error, hf_error_detail());
 }
 
-int cli_failed_later(int error, const char *detail)
+int cli_report_late_failure(int error, const char *detail)
 {
-	bool chroot = error == HF_EINVAL && strstr(detail, "chroot: ");
-	int status = cli_failed_with(error, detail);
+	bool chroot = error == HF_EINVAL && strstr(detail, "chroot");
+	int status = cli_report_failure_with(error, detail);
 	return chroot ? EXIT_CONFIG : status;
 }

@@ -1,10 +1,11 @@
-/* The processes that a process started, and theirs, found and signalled. */
+/* The descendants of a process: finding and signalling them. */
 #include "tree.h"
 
 #include "cli.h"
 #include "guard.h"
 #include "proc.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,15 +14,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A tree that grows faster than it is found is given up for this time. */
-#define MOST_LOOKS    50
-#define MOST_LOOKS_MS 50
-#define DEEPEST       1000
+/* Limits for a tree that grows faster than it can be read; the caller tries again later. */
+#define MOST_PASSES    50
+#define MOST_PASSES_MS 50
+#define DEEPEST        1000
 
 struct processes {
 	struct process *at;
 	size_t n, room;
-	int error; /* errno of why some are missing; 0: none */
+	int error; /* errno if some are missing; 0: complete */
 };
 
 static bool is_dead(const struct process *process)
@@ -31,7 +32,7 @@ static bool is_dead(const struct process *process)
 
 /* ---- all processes ---- */
 
-static bool add(struct processes *all, const struct process *process)
+static bool add_process(struct processes *all, const struct process *process)
 {
 	if (all->n == all->room) {
 		size_t room = all->room ? all->room * 2 : 256;
@@ -51,10 +52,10 @@ static bool add_pid(void *arg, pid_t pid)
 {
 	struct processes *all = arg;
 	struct process process;
-	enum proc_look look = proc_read(pid, &process);
-	if (look == PROC_UNKNOWN)
+	enum proc_result result = proc_read(pid, &process);
+	if (result == PROC_UNKNOWN)
 		all->error = errno;
-	return look != PROC_READ || add(all, &process);
+	return result != PROC_READ || add_process(all, &process);
 }
 
 static int compare(const void *a, const void *b)
@@ -63,14 +64,17 @@ static int compare(const void *a, const void *b)
 	return one->pid < other->pid ? -1 : one->pid > other->pid;
 }
 
-static struct process *find(const struct processes *all, pid_t pid)
+static struct process *find_process(const struct processes *all, pid_t pid)
 {
 	const struct process key = {.pid = pid};
 	return all->n ? bsearch(&key, all->at, all->n, sizeof(*all->at), compare) : NULL;
 }
 
-/* Marks the descendants; a parent may come after its child in the list, so until nothing changes. */
-static void mark(struct processes *all, const struct tree *tree)
+/*
+ * Marks the descendants. A parent may follow its child in the list, so this repeats until nothing
+ * changes.
+ */
+static void mark_descendants(struct processes *all, const struct tree *tree)
 {
 	bool changed = all->n > 0;
 	if (changed)
@@ -81,32 +85,32 @@ static void mark(struct processes *all, const struct tree *tree)
 			struct process *one = &all->at[i];
 			if (one->ours || one->pid == tree->spared)
 				continue;
-			const struct process *parent = find(all, one->parent);
+			const struct process *parent = find_process(all, one->parent);
 			one->ours = one->parent == tree->root || (parent && parent->ours);
 			changed = changed || one->ours;
 		}
 	}
 }
 
-static void look_around(struct processes *all, const struct tree *tree)
+static void read_processes(struct processes *all, const struct tree *tree)
 {
 	all->n = 0;
 	all->error = 0;
 	if (!proc_list(add_pid, all))
 		all->error = errno;
-	mark(all, tree);
+	mark_descendants(all, tree);
 }
 
 /* ---- signals ---- */
 
-static const char *reason_of(int error)
+static const char *describe_error(int error)
 {
 	return error == EPERM ? "Operation not permitted; does it run as another user?"
 	                      : strerror(error);
 }
 
-/* Whether this is the first to be heard of that process, from whomever of us. */
-static bool is_news(const struct tree *tree, pid_t pid)
+/* Whether neither holdfast nor the guard has reported this process before. */
+static bool is_first_report(const struct tree *tree, pid_t pid)
 {
 	for (int i = 0; i < TREE_REPORTS; i++) {
 		int before = 0;
@@ -118,20 +122,20 @@ static bool is_news(const struct tree *tree, pid_t pid)
 	return false;
 }
 
-static void report(const struct tree *tree, pid_t pid, int error)
+static void report_failure(const struct tree *tree, pid_t pid, int error)
 {
-	if (is_news(tree, pid))
-		cli_complain("process %d cannot be signalled: %s", (int)pid, reason_of(error));
+	if (is_first_report(tree, pid))
+		cli_complain("process %d cannot be signalled: %s", (int)pid, describe_error(error));
 }
 
-static void report_blindness(const struct tree *tree, int error)
+static void report_unreadable_proc(const struct tree *tree, int error)
 {
-	if (is_news(tree, -1))
-		cli_complain("/proc: %s; some of the command's processes may not be found",
+	if (is_first_report(tree, -1))
+		cli_complain("cannot read /proc: %s; some of the command's processes may be missed",
 		             strerror(error));
 }
 
-/* Climbs from a process to its ancestors. */
+/* Follows the parents of a process up to the root. */
 static bool is_below(const struct tree *tree, const struct process *process)
 {
 	struct process at = *process;
@@ -145,21 +149,22 @@ static bool is_below(const struct tree *tree, const struct process *process)
 }
 
 /*
- * The same process as in the list, and still below the root. The list was read process by process, and where
- * numbers are given again quickly a stranger may have got the number of a parent meanwhile.
+ * Whether the process still is the one in the list, and a descendant of the root. The list is read
+ * process by process, and where pids are reused quickly, a stranger may have got the pid of a
+ * parent in the meantime.
  */
 static bool is_same(const struct tree *tree, const struct process *process)
 {
 	struct process now;
-	enum proc_look look = proc_read(process->pid, &now);
-	return look == PROC_UNKNOWN ||
-	       (look == PROC_READ && now.started == process->started && is_below(tree, &now));
+	enum proc_result result = proc_read(process->pid, &now);
+	return result == PROC_UNKNOWN ||
+	       (result == PROC_READ && now.started == process->started && is_below(tree, &now));
 }
 
 /*
- * Only if the number still means the same process, which a descriptor of it settles. Where there can be
- * none, there is a moment between the look and the signal in which the process may end and its number be
- * given to another; numbers are given again only after all others had their turn.
+ * Signals the process only if its pid still means the same process, which a pidfd guarantees.
+ * Without a pidfd there is a moment between the check and the signal in which the process may end
+ * and its pid be reused; the kernel reuses a pid only after it has used all others.
  */
 static void send_to(const struct tree *tree, const struct process *process, int signal)
 {
@@ -173,10 +178,10 @@ static void send_to(const struct tree *tree, const struct process *process, int 
 		close(fd);
 	if (sent || gone || kill(process->pid, signal) == 0 || errno == ESRCH)
 		return;
-	report(tree, process->pid, errno);
+	report_failure(tree, process->pid, errno);
 }
 
-/* ---- groups ---- */
+/* ---- process groups ---- */
 
 static bool is_all_ours(const struct processes *all, pid_t group)
 {
@@ -187,14 +192,14 @@ static bool is_all_ours(const struct processes *all, pid_t group)
 }
 
 /*
- * The kernel kills a group as a whole: no member can fork meanwhile. Each member is asked only once, and
- * the last look shows that it still is in the group, so that the group's number is not another's by now.
+ * The kernel kills a group as a whole, so no member can fork in between. A group is checked once,
+ * by one of its members that is still in it, so that its number cannot mean another group by now.
  */
 static void kill_groups(const struct processes *all, const struct tree *tree)
 {
 	pid_t last = 0;
 	if (all->error)
-		return; /* a member may be one that was not seen */
+		return; /* a member may have been missed */
 	for (size_t i = 0; i < all->n; i++) {
 		const struct process *one = &all->at[i];
 		if (!one->ours || is_dead(one) || one->group == last || one->group <= 1 ||
@@ -210,11 +215,11 @@ static void kill_groups(const struct processes *all, const struct tree *tree)
 
 struct walk {
 	const struct tree *tree;
-	int signal; /* 0: none, only find */
+	int signal; /* 0: only find them */
 	bool found;
 };
 
-static bool walk_to(void *arg, pid_t pid)
+static bool visit_process(void *arg, pid_t pid)
 {
 	struct walk *walk = arg;
 	struct process process;
@@ -227,11 +232,11 @@ static bool walk_to(void *arg, pid_t pid)
 	return true;
 }
 
-/* One look at each process, which needs no list. */
-static bool walk(const struct tree *tree, int signal)
+/* A single pass over /proc, which needs no list. */
+static bool walk_tree(const struct tree *tree, int signal)
 {
 	struct walk walk = {.tree = tree, .signal = signal};
-	(void)proc_list(walk_to, &walk);
+	(void)proc_list(visit_process, &walk);
 	return walk.found;
 }
 
@@ -250,8 +255,8 @@ struct sweep {
 	int n;
 };
 
-/* A child of our own keeps its number until we wait for it, so there is nothing to make sure of. */
-static bool sweep_child(void *arg, pid_t pid)
+/* Our own child keeps its pid until we wait for it, so it needs no check. */
+static bool kill_child(void *arg, pid_t pid)
 {
 	struct sweep *sweep = arg;
 	const struct tree *tree = sweep->tree;
@@ -261,7 +266,7 @@ static bool sweep_child(void *arg, pid_t pid)
 	if (tree->root == getpid()) {
 		sweep->n++;
 		if (kill(pid, SIGKILL) && errno != ESRCH)
-			report(tree, pid, errno);
+			report_failure(tree, pid, errno);
 	} else if (proc_read(pid, &process) == PROC_READ && !is_dead(&process) &&
 	           process.parent == tree->root) {
 		sweep->n++;
@@ -272,53 +277,58 @@ static bool sweep_child(void *arg, pid_t pid)
 
 int tree_kill_children(const struct tree *tree)
 {
+	assert(tree->root > 0);
 	struct sweep sweep = {.tree = tree};
-	proc_list_children(tree->root, sweep_child, &sweep);
+	proc_list_children(tree->root, kill_child, &sweep);
 	return sweep.n;
 }
 
-/* Those who did not get it yet; whether there were any. */
-static bool signal_new(const struct processes *all, struct processes *told, const struct tree *tree,
-                       int signal)
+/* Signals those that have not received it yet; returns whether there were any. */
+static bool signal_new(const struct processes *all, struct processes *signalled,
+                       const struct tree *tree, int signal)
 {
 	bool news = false;
 	for (size_t i = 0; i < all->n; i++) {
 		const struct process *one = &all->at[i];
-		if (!one->ours || is_dead(one) || is_known(told, one))
+		if (!one->ours || is_dead(one) || is_known(signalled, one))
 			continue;
 		send_to(tree, one, signal);
-		news = add(told, one) || news;
+		news = add_process(signalled, one) || news;
 	}
 	return news;
 }
 
 void tree_signal(const struct tree *tree, int signal)
 {
-	struct processes all = {0}, told = {0};
-	int64_t until = guard_clock() + MOST_LOOKS_MS;
+	assert(tree->root > 0 && tree->reports);
+	struct processes all = {0}, signalled = {0};
+	int64_t until = guard_clock() + MOST_PASSES_MS;
 	bool news = true;
 	bool sweeps = signal == SIGKILL && tree->root != getpid();
 	for (int i = 0; sweeps && i < TREE_SWEEPS; i++)
 		sweeps = tree_kill_children(tree) > 0 && guard_clock() < until;
-	for (int look = 0; news && look < MOST_LOOKS; look++) {
-		look_around(&all, tree);
+	for (int pass = 0; news && pass < MOST_PASSES; pass++) {
+		read_processes(&all, tree);
 		if (all.error == ENOMEM)
 			break;
 		if (signal == SIGKILL)
 			kill_groups(&all, tree);
-		news = signal_new(&all, &told, tree, signal) && signal != SIGKILL &&
+		news = signal_new(&all, &signalled, tree, signal) && signal != SIGKILL &&
 		       guard_clock() < until;
 	}
-	/* None is to get another signal twice, and a list of who got it is what there was no room for. */
-	if (all.error == ENOMEM && (told.n == 0 || signal == SIGKILL))
-		(void)walk(tree, signal);
+	/*
+	 * No process may be signalled twice, but there was no memory for the list of those that
+	 * were.
+	 */
+	if (all.error == ENOMEM && (signalled.n == 0 || signal == SIGKILL))
+		(void)walk_tree(tree, signal);
 	else if (all.error)
-		report_blindness(tree, all.error);
+		report_unreadable_proc(tree, all.error);
 	free(all.at);
-	free(told.at);
+	free(signalled.at);
 }
 
-/* What can be known of them without /proc: whether there is anyone to wait for. */
+/* Without /proc only this is known: whether there is a child to wait for. */
 static bool has_children(void)
 {
 	siginfo_t info;
@@ -327,13 +337,14 @@ static bool has_children(void)
 
 bool tree_lives(const struct tree *tree)
 {
+	assert(tree->root > 0);
 	struct processes all = {0};
 	bool found = false;
-	look_around(&all, tree);
+	read_processes(&all, tree);
 	for (size_t i = 0; i < all.n; i++)
 		found = found || (all.at[i].ours && !is_dead(&all.at[i]));
 	free(all.at);
 	if (found || !all.error)
 		return found;
-	return all.error == ENOMEM ? walk(tree, 0) : tree->root != getpid() || has_children();
+	return all.error == ENOMEM ? walk_tree(tree, 0) : tree->root != getpid() || has_children();
 }

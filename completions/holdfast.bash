@@ -1,7 +1,7 @@
 # Completion of holdfast for bash.
 # shellcheck shell=bash
 
-# Names of locks, where asking costs little: a server is named, or the private one runs already.
+# Names of locks, if listing them is cheap: a server is configured, or the private one is running.
 _holdfast_names() {
 	local config=${XDG_CONFIG_HOME:-$HOME/.config}/holdfast/config
 	if [[ -z ${HOLDFAST_URL-} && $# -eq 0 && ! -e $config && ! -e /etc/holdfast/config ]]; then
@@ -14,7 +14,7 @@ _holdfast_reply() {
 	mapfile -t COMPREPLY < <(compgen "$@")
 }
 
-# Names may hold blanks, so they are taken by lines and quoted.
+# Names may contain blanks, so they are read line by line and quoted.
 _holdfast_reply_names() {
 	local cur=$1 name
 	shift
@@ -42,7 +42,7 @@ _holdfast_options() {
 	esac
 }
 
-# Whether an option takes its value from the next word.
+# Whether an option takes the next word as its value.
 _holdfast_takes_value() {
 	case $1 in
 	-w | -E | -c | --wait | --timeout | --conflict-exit-code | --command | --kind | --permits | --id | \
@@ -52,7 +52,7 @@ _holdfast_takes_value() {
 	return 1
 }
 
-# The value of an option; 1 if the word before is none that takes one.
+# Completes the value of an option; 1 if the previous word does not take one.
 _holdfast_value() {
 	local command=$1 prev=$2 cur=$3
 	case $prev in
@@ -82,7 +82,7 @@ _holdfast() {
 	fi
 	local commands='run elect ls who unlock revoke ping doctor embedded demo help'
 
-	# Which command, its server, and where its first plain word stands.
+	# Finds the command, its server, and its first argument that is not an option.
 	local command='' at=1 plain=0
 	local -a server=()
 	for (( ; at < cword; at++)); do

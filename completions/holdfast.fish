@@ -2,7 +2,7 @@
 
 set -l commands run elect ls who unlock revoke ping doctor embedded demo help
 
-# Names of locks, where asking costs little: a server is named, or the private one runs already.
+# Names of locks, if listing them is cheap: a server is configured, or the private one is running.
 function __holdfast_names
     set -l config ~/.config
     set -q XDG_CONFIG_HOME; and set config $XDG_CONFIG_HOME
@@ -12,7 +12,7 @@ function __holdfast_names
     timeout 1 holdfast ls --json 2>/dev/null | string replace -rf '^ \{"name":"([^"\\\\]*)".*' '$1'
 end
 
-# All words that are not options: the command, name, program and its arguments.
+# All arguments that are not options: the command, the name, the program and its arguments.
 function __holdfast_all_words
     set -l takes_value 0
     for word in (commandline -opc)[2..-1]
@@ -31,7 +31,7 @@ function __holdfast_all_words
     end
 end
 
-# Those after the command.
+# Those that follow the command.
 function __holdfast_plain_words
     set -l seen_command 0
     for word in (__holdfast_all_words)
@@ -52,14 +52,14 @@ complete -c holdfast -f
 complete -c holdfast -n __holdfast_needs_command -a run -d 'run a command while holding a lock'
 complete -c holdfast -n __holdfast_needs_command -a elect -d 'run a command while being the leader'
 complete -c holdfast -n __holdfast_needs_command -a ls -d 'list the locks on the server'
-complete -c holdfast -n __holdfast_needs_command -a who -d 'tell who holds a lock'
+complete -c holdfast -n __holdfast_needs_command -a who -d 'show who holds a lock'
 complete -c holdfast -n __holdfast_needs_command -a unlock -d 'take a lock away from its holder'
-complete -c holdfast -n __holdfast_needs_command -a revoke -d 'ask the holder of a lock to give it up'
+complete -c holdfast -n __holdfast_needs_command -a revoke -d 'ask the holder of a lock to release it'
 complete -c holdfast -n __holdfast_needs_command -a ping -d 'measure one round trip to the server'
-complete -c holdfast -n __holdfast_needs_command -a doctor -d 'look for what endangers locks'
-complete -c holdfast -n __holdfast_needs_command -a embedded -d 'the private server of this user'
+complete -c holdfast -n __holdfast_needs_command -a doctor -d 'check the server for anything that endangers locks'
+complete -c holdfast -n __holdfast_needs_command -a embedded -d 'show or stop the private server'
 complete -c holdfast -n __holdfast_needs_command -a demo -d 'watch locks at work'
-complete -c holdfast -n __holdfast_needs_command -a help -d 'open the manual of a command'
+complete -c holdfast -n __holdfast_needs_command -a help -d 'open the manual page of a command'
 complete -c holdfast -n __holdfast_needs_command -l version -d 'print the version'
 complete -c holdfast -l help -d 'print a short help'
 
@@ -69,41 +69,41 @@ complete -c holdfast -n __holdfast_needs_name -a '(__holdfast_names)' -d lock
 
 set -l server '__holdfast_needs_command; or __fish_seen_subcommand_from run elect ls who unlock revoke ping doctor demo'
 complete -c holdfast -n $server -l url -x -a 'redis:// rediss:// redis+unix:/// zk:// zks:// embedded:' -d 'the server'
-complete -c holdfast -n $server -l password-file -r -F -d 'its first line is the password'
-complete -c holdfast -n '__fish_seen_subcommand_from ls who' -l json -d 'one array of objects'
-complete -c holdfast -n '__fish_seen_subcommand_from who' -l kind -x -a semaphore -d 'look at a bare number'
+complete -c holdfast -n $server -l password-file -r -F -d 'file whose first line is the password'
+complete -c holdfast -n '__fish_seen_subcommand_from ls who' -l json -d 'print one JSON array of objects'
+complete -c holdfast -n '__fish_seen_subcommand_from who' -l kind -x -a semaphore -d 'read a bare number as a semaphore'
 complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l force -d 'required'
-complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l waiter -x -d 'remove a waiter from the queue'
-complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l yes -d 'do not ask'
+complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l waiter -x -d 'waiter to remove from the wait queue'
+complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l yes -d 'do not ask for confirmation'
 
 set -l lock '__fish_seen_subcommand_from run; and test (count (__holdfast_plain_words)) -eq 0'
-complete -c holdfast -n $lock -s s -l shared -d 'a shared lock'
-complete -c holdfast -n $lock -s x -s e -l exclusive -d 'an exclusive lock'
+complete -c holdfast -n $lock -s s -l shared -d 'take a shared lock'
+complete -c holdfast -n $lock -s x -s e -l exclusive -d 'take an exclusive lock'
 complete -c holdfast -n $lock -l fair -d 'first come, first served'
 complete -c holdfast -n $lock -l kind -x -a 'reentrant fair read write fenced simple spin semaphore plain' -d 'kind of lock'
-complete -c holdfast -n $lock -l permits -x -d 'at most so many at once'
+complete -c holdfast -n $lock -l permits -x -d 'number of holders at once'
 set -l elect '__fish_seen_subcommand_from elect; and test (count (__holdfast_plain_words)) -eq 0'
-complete -c holdfast -n $elect -l id -x -d 'what others read of us'
+complete -c holdfast -n $elect -l id -x -d 'what others read about this candidate'
 set -l run '__fish_seen_subcommand_from run elect; and test (count (__holdfast_plain_words)) -eq 0'
 complete -c holdfast -n $run -s n -l nonblock -d 'do not wait'
-complete -c holdfast -n $run -s w -l wait -x -d 'wait no longer than that'
-complete -c holdfast -n $run -s E -l conflict-exit-code -x -d 'status if not acquired'
-complete -c holdfast -n $run -s o -l close -d 'release when the command ends'
+complete -c holdfast -n $run -s w -l wait -x -d 'wait for at most this time'
+complete -c holdfast -n $run -s E -l conflict-exit-code -x -d 'exit status if not acquired'
+complete -c holdfast -n $run -s o -l close -d 'release when the command itself ends'
 complete -c holdfast -n $run -s c -l command -x -d 'run a string with the shell'
-complete -c holdfast -n $run -s F -l no-fork -d 'become the command'
-complete -c holdfast -n $run -l verbose -d 'tell what happens'
+complete -c holdfast -n $run -s F -l no-fork -d 'replace holdfast by the command'
+complete -c holdfast -n $run -l verbose -d 'describe what happens'
 complete -c holdfast -n $run -l token -d 'a number that grows with each grant'
-complete -c holdfast -n $run -l revocable -d 'stop when somebody asks for the lock'
-complete -c holdfast -n $run -l watchdog -x -d 'the lease that is renewed'
-complete -c holdfast -n $run -l lease -x -d 'a fixed lease'
-complete -c holdfast -n $run -l grace -x -d 'between SIGTERM and SIGKILL'
-complete -c holdfast -n $run -l at-least -x -d 'hold at least that long'
-complete -c holdfast -n $run -l max-hold -x -d 'end the command after that'
-complete -c holdfast -n $run -l splay -x -d 'wait a random part of it first'
-complete -c holdfast -n $run -l on-lost -x -d 'run this if the lock was lost'
-complete -c holdfast -n $run -l json -d 'events, one a line'
-complete -c holdfast -n $run -l status-fd -x -d 'where the events go'
-complete -c holdfast -n $run -l show-args -d 'let others see the whole command'
+complete -c holdfast -n $run -l revocable -d 'stop when someone asks for the lock'
+complete -c holdfast -n $run -l watchdog -x -d 'lease that is renewed'
+complete -c holdfast -n $run -l lease -x -d 'fixed lease, never renewed'
+complete -c holdfast -n $run -l grace -x -d 'time between SIGTERM and SIGKILL'
+complete -c holdfast -n $run -l at-least -x -d 'hold the lock for at least this time'
+complete -c holdfast -n $run -l max-hold -x -d 'stop the command after this time'
+complete -c holdfast -n $run -l splay -x -d 'first wait a random time, at most this long'
+complete -c holdfast -n $run -l on-lost -x -d 'shell command to run if the lock was lost'
+complete -c holdfast -n $run -l json -d 'print events, one JSON object per line'
+complete -c holdfast -n $run -l status-fd -x -d 'descriptor for the events'
+complete -c holdfast -n $run -l show-args -d 'show the whole command to others'
 set -l started '__fish_seen_subcommand_from run elect; and test (count (__holdfast_plain_words))'
 complete -c holdfast -n "$started -eq 1" -a '(__fish_complete_command)'
 complete -c holdfast -n "$started -gt 1" -F

@@ -1,7 +1,7 @@
 /* holdfast unlock and ping. */
 #include "cli/cli.h"
 
-#define JAVA "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
+#define JAVA CLI_JAVA
 
 static bool exists(const char *key)
 {
@@ -15,7 +15,7 @@ static void make_lock(const char *name)
 
 /* ---- unlock ---- */
 
-static void lock_of_java_is_taken_away(void **state)
+static void unlock_takes_a_java_lock_away(void **state)
 {
 	(void)state;
 	struct raw *ear = raw_connect(cli_server);
@@ -30,7 +30,7 @@ static void lock_of_java_is_taken_away(void **state)
 	raw_close(ear);
 }
 
-static void waiter_gets_what_is_taken_away(void **state)
+static void a_waiter_gets_the_lock_after_unlock(void **state)
 {
 	(void)state;
 	make_lock("x");
@@ -47,8 +47,8 @@ static void waiter_gets_what_is_taken_away(void **state)
 #define QUEUE "redisson_lock_queue:{x}"
 #define ENDS  "redisson_lock_timeout:{x}"
 
-/* A Java process that died while it waited: a place without a sign of life, for minutes. */
-static void dead_java_waiter_is_removed_by_hand(void **state)
+/* A Java process that died while it waited keeps its place in the queue for minutes. */
+static void a_dead_java_waiter_can_be_removed(void **state)
 {
 	(void)state;
 	assert_int_equal(raw_integer(cli_raw, "RPUSH", QUEUE, JAVA ":7", NULL), 1);
@@ -71,7 +71,7 @@ static void dead_java_waiter_is_removed_by_hand(void **state)
 	cli_free(waiter);
 }
 
-static void every_kind_is_unlocked(void **state)
+static void every_kind_can_be_unlocked(void **state)
 {
 	(void)state;
 	const char *const kinds[] = {"reentrant", "fair", "read", "write", "fenced", "spin"};
@@ -85,16 +85,16 @@ static void every_kind_is_unlocked(void **state)
 	}
 }
 
-static void free_lock_cannot_be_unlocked(void **state)
+static void a_free_lock_cannot_be_unlocked(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "unlock", "--force", "--yes", "x", NULL);
 	CLI_EXPECT(cli, 1);
-	assert_string_equal(cli_errors(cli), "holdfast: x: nobody holds it\n");
+	assert_string_equal(cli_errors(cli), "holdfast: x: nobody holds this lock\n");
 	cli_free(cli);
 }
 
-static void what_is_no_lock_is_left_alone(void **state)
+static void unlock_leaves_other_keys_alone(void **state)
 {
 	(void)state;
 	raw_ok(cli_raw, "SET", "text", "hello", NULL);
@@ -110,7 +110,7 @@ static void what_is_no_lock_is_left_alone(void **state)
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 5);
 }
 
-static void force_has_to_be_said(void **state)
+static void unlock_requires_force(void **state)
 {
 	(void)state;
 	make_lock("x");
@@ -121,7 +121,7 @@ static void force_has_to_be_said(void **state)
 	assert_true(exists("x"));
 }
 
-static void without_a_terminal_yes_is_needed(void **state)
+static void unlock_requires_yes_without_a_terminal(void **state)
 {
 	(void)state;
 	make_lock("x");
@@ -145,7 +145,7 @@ static int answer(const char *typed)
 	return status;
 }
 
-static void terminal_is_asked(void **state)
+static void unlock_asks_for_confirmation_on_a_terminal(void **state)
 {
 	(void)state;
 	make_lock("x");
@@ -161,7 +161,7 @@ static void terminal_is_asked(void **state)
 
 /* ---- ping ---- */
 
-static void ping_tells_a_time(void **state)
+static void ping_prints_a_time(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "ping", NULL);
@@ -173,23 +173,23 @@ static void ping_tells_a_time(void **state)
 	cli_free(cli);
 }
 
-static void server_that_is_away_is_69(void **state)
+static void an_unreachable_server_is_69(void **state)
 {
 	(void)state;
 	const char *const commands[] = {"ping", "ls", "doctor"};
 	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-		struct cli *cli = cli_start("redis://127.0.0.1:1", commands[i], NULL);
+		struct cli *cli = cli_start(CLI_NOWHERE, commands[i], NULL);
 		CLI_EXPECT(cli, 69);
 		const char *text = cli_errors(cli);
 		assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
 		assert_non_null(strstr(text, "is the server running"));
 		cli_free(cli);
 	}
-	CLI_CALL("redis://127.0.0.1:1", 69, "who", "x");
-	CLI_CALL("redis://127.0.0.1:1", 69, "unlock", "--force", "--yes", "x");
+	CLI_CALL(CLI_NOWHERE, 69, "who", "x");
+	CLI_CALL(CLI_NOWHERE, 69, "unlock", "--force", "--yes", "x");
 }
 
-static void server_that_is_stopped_is_69_in_time(void **state)
+static void a_stopped_server_is_69_in_time(void **state)
 {
 	(void)state;
 	test_server_freeze(cli_server);
@@ -202,7 +202,7 @@ static void server_that_is_stopped_is_69_in_time(void **state)
 	cli_free(cli);
 }
 
-static void ping_takes_no_words(void **state)
+static void ping_takes_no_arguments(void **state)
 {
 	(void)state;
 	CLI_CALL(cli_url(), 64, "ping", "x");
@@ -213,19 +213,19 @@ static void ping_takes_no_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CLI_STORY(lock_of_java_is_taken_away),
-		CLI_STORY(waiter_gets_what_is_taken_away),
-		CLI_STORY(dead_java_waiter_is_removed_by_hand),
-		CLI_STORY(every_kind_is_unlocked),
-		CLI_STORY(free_lock_cannot_be_unlocked),
-		CLI_STORY(what_is_no_lock_is_left_alone),
-		CLI_STORY(force_has_to_be_said),
-		CLI_STORY(without_a_terminal_yes_is_needed),
-		CLI_STORY(terminal_is_asked),
-		CLI_STORY(ping_tells_a_time),
-		CLI_STORY(server_that_is_away_is_69),
-		CLI_STORY(server_that_is_stopped_is_69_in_time),
-		CLI_STORY(ping_takes_no_words),
+		CLI_STORY(unlock_takes_a_java_lock_away),
+		CLI_STORY(a_waiter_gets_the_lock_after_unlock),
+		CLI_STORY(a_dead_java_waiter_can_be_removed),
+		CLI_STORY(every_kind_can_be_unlocked),
+		CLI_STORY(a_free_lock_cannot_be_unlocked),
+		CLI_STORY(unlock_leaves_other_keys_alone),
+		CLI_STORY(unlock_requires_force),
+		CLI_STORY(unlock_requires_yes_without_a_terminal),
+		CLI_STORY(unlock_asks_for_confirmation_on_a_terminal),
+		CLI_STORY(ping_prints_a_time),
+		CLI_STORY(an_unreachable_server_is_69),
+		CLI_STORY(a_stopped_server_is_69_in_time),
+		CLI_STORY(ping_takes_no_arguments),
 	};
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
 }

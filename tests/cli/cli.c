@@ -1,6 +1,7 @@
 /* Drives the real command: processes, their outputs, terminals, and the server they share. */
 #define _GNU_SOURCE
 #include "cli/cli.h"
+#include "cli/json.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -19,6 +20,10 @@
 #define MOST_WORDS 64
 
 extern char **environ;
+
+const char *const cli_commands[CLI_COMMANDS] = {"run",      "elect",  "ls",   "who",
+                                                "unlock",   "revoke", "ping", "doctor",
+                                                "embedded", "demo",   "help"};
 
 struct test_server *cli_server;
 struct raw *cli_raw;
@@ -42,7 +47,7 @@ bool cli_is_slow(void)
 
 /* ---- starting ---- */
 
-/* The test's own environment without anything that steers the command. */
+/* The test's own environment without anything that influences the command. */
 static void set_environment(const char *url)
 {
 	for (size_t i = 0; environ[i];) {
@@ -74,7 +79,7 @@ static _Noreturn void become(const char *url, const char *const *argv, pid_t par
 	_exit(127);
 }
 
-/* Appended to, since the kernel lets writers that share a position overwrite each other. */
+/* Opened for appending, because writers that share a position overwrite each other. */
 static int open_nameless(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC);
@@ -108,14 +113,21 @@ struct cli *cli_start_program(const char *url, const char *const *argv)
 	return cli;
 }
 
+/* Appends a NULL-terminated list of words to the arguments of a program. */
+static void add_words(const char **argv, size_t *n, const char *const *words)
+{
+	for (; *words; words++) {
+		if (*n > MOST_WORDS)
+			check_fail("a command has at most %d words", MOST_WORDS);
+		argv[(*n)++] = *words;
+	}
+}
+
 struct cli *cli_start_words(const char *url, const char *const *words)
 {
 	const char *argv[MOST_WORDS + 2] = {cli_path()};
-	for (size_t i = 0; words[i]; i++) {
-		if (i == MOST_WORDS)
-			check_fail("a command has at most %d words", MOST_WORDS);
-		argv[i + 1] = words[i];
-	}
+	size_t n = 1;
+	add_words(argv, &n, words);
 	return cli_start_program(url, argv);
 }
 
@@ -130,6 +142,16 @@ struct cli *cli_start(const char *url, ...)
 			check_fail("a command has at most %d words", MOST_WORDS);
 	va_end(list);
 	return cli_start_words(url, words);
+}
+
+struct cli *cli_start_env(const char *url, const char *const *variables, const char *const *words)
+{
+	const char *argv[MOST_WORDS + 2] = {"env"};
+	size_t n = 1;
+	add_words(argv, &n, variables);
+	add_words(argv, &n, (const char *const[]){cli_path(), NULL});
+	add_words(argv, &n, words);
+	return cli_start_program(url, argv);
 }
 
 /* ---- what became of it ---- */
@@ -212,7 +234,91 @@ void cli_free(struct cli *cli)
 	free(cli);
 }
 
+void cli_finish(struct cli *cli)
+{
+	cli_close_input(cli);
+	CLI_EXPECT(cli, 0);
+	cli_free(cli);
+}
+
+/* ---- what it printed ---- */
+
+void cli_expect_in(const char *text, const char *wanted)
+{
+	if (!strstr(text, wanted))
+		fail_msg("no '%s' in '%s'", wanted, text);
+}
+
+int cli_count(const char *text, const char *part)
+{
+	int count = 0;
+	for (const char *at = text; (at = strstr(at, part)); at += strlen(part))
+		count++;
+	return count;
+}
+
+void cli_expect_refusal(const char *url, int status, const char *wanted, const char *const *words)
+{
+	struct cli *cli = cli_start_words(url, words);
+	cli_close_input(cli);
+	CLI_EXPECT(cli, status);
+	const char *text = cli_errors(cli);
+	if (strncmp(text, "holdfast: ", 10) != 0 || strchr(text, '\n') != text + strlen(text) - 1)
+		fail_msg("not one line of holdfast: '%s'", text);
+	cli_expect_in(text, wanted);
+	assert_string_equal(cli_output(cli), "");
+	cli_free(cli);
+}
+
+struct cli *cli_show_json(const char *url, const char *command, const char *word)
+{
+	struct cli *cli = cli_start(url, command, "--json", word, NULL);
+	CLI_EXPECT(cli, 0);
+	assert_true(json_is_valid(cli_output(cli)));
+	assert_string_equal(cli_errors(cli), "");
+	return cli;
+}
+
+void cli_expect_finding(struct cli *cli, const char *verdict, const char *subject,
+                        const char *wanted)
+{
+	for (const char *text = cli_output(cli); *text; text += strcspn(text, "\n") + 1) {
+		char line[2048];
+		snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
+		if (strncmp(line, verdict, strlen(verdict)) == 0 &&
+		    strncmp(line + 6, subject, strlen(subject)) == 0 && strstr(line, wanted))
+			return;
+	}
+	fail_msg("no '%s %s … %s' in '%s'", verdict, subject, wanted, cli_output(cli));
+}
+
 /* ---- processes ---- */
+
+pid_t cli_command_pid(struct cli *cli)
+{
+	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
+	return atoi(cli_output(cli));
+}
+
+long long cli_time_to_death(pid_t pid)
+{
+	long long begun = test_now_ms();
+	WAIT_UNTIL(!cli_is_alive(pid), CLI_SOON_MS);
+	return test_now_ms() - begun;
+}
+
+void cli_let_live(struct cli *cli, pid_t pid, long long ms)
+{
+	for (long long until = test_now_ms() + ms; test_now_ms() < until; test_pause())
+		if (!cli_is_alive(pid) || cli_has_ended(cli))
+			fail_msg("the command was stopped: %s", cli_errors(cli));
+}
+
+void cli_let_pass(long long ms)
+{
+	for (long long until = test_now_ms() + ms; test_now_ms() < until;)
+		test_pause();
+}
 
 /* The fields of /proc/PID/stat from the state on; false if there is no such process. */
 static bool read_stat(pid_t pid, char *ret_text, size_t size)
@@ -415,4 +521,16 @@ int cli_flush_server(void **state)
 const char *cli_url(void)
 {
 	return test_server_url(cli_server);
+}
+
+void cli_wait_held(const char *name)
+{
+	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", name, NULL) == 1, CLI_SOON_MS);
+}
+
+struct cli *cli_hold(const char *name)
+{
+	struct cli *cli = cli_start(cli_url(), "run", name, NULL);
+	cli_wait_held(name);
+	return cli;
 }

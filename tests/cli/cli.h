@@ -1,4 +1,4 @@
-/* Drives the real command: starts it, talks to it, looks at what it printed and what became of it. */
+/* Drives the real command: starts it, signals it, and checks its output and its exit status. */
 #ifndef TESTS_CLI_CLI_H
 #define TESTS_CLI_CLI_H
 
@@ -17,6 +17,19 @@
 /* Only a broken test waits that long. */
 #define CLI_SOON_MS 15000
 
+/* A server that does not exist. */
+#define CLI_NOWHERE "redis://127.0.0.1:1"
+
+/* The id of a Java client, as Redisson and Curator make them. */
+#define CLI_JAVA "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
+
+/* A command that ignores SIGTERM, prints its pid, and lasts until its input ends. */
+#define CLI_UNTIL_INPUT_ENDS "trap '' TERM; echo $$; cat >/dev/null"
+
+/* All commands of holdfast. */
+#define CLI_COMMANDS 11
+extern const char *const cli_commands[CLI_COMMANDS];
+
 /* The path of the command under test. */
 const char *cli_path(void);
 
@@ -25,7 +38,7 @@ bool cli_is_slow(void);
 
 /* ---- one run of the command ---- */
 
-/* Started in a session of its own; it is killed when the test program ends. */
+/* It runs in a session of its own, and is killed when the test program ends. */
 struct cli {
 	pid_t pid;
 	int in;           /* a pipe to its input; -1 once it is closed */
@@ -37,32 +50,35 @@ struct cli {
 };
 
 /*
- * Starts holdfast with these words. url becomes HOLDFAST_URL; NULL: none. Configuration files of the
- * machine and other HOLDFAST_ variables are kept away from it.
+ * Starts holdfast with these arguments. url becomes HOLDFAST_URL; NULL: not set. Configuration
+ * files of the machine and other HOLDFAST_ variables are hidden from it.
  */
 struct cli *cli_start(const char *url, ...) __attribute__((sentinel));
 struct cli *cli_start_words(const char *url, const char *const *words);
 
+/* The same with further environment variables, each of the form NAME=VALUE. */
+struct cli *cli_start_env(const char *url, const char *const *variables, const char *const *words);
+
 /* The same for any program, found in PATH. */
 struct cli *cli_start_program(const char *url, const char *const *argv);
 
-/* Ends its input. */
+/* Closes its input. */
 void cli_close_input(struct cli *cli);
 
-/* Whether it has ended by now; then status is known. */
+/* Whether it has ended; then its status is known. */
 bool cli_has_ended(struct cli *cli);
 
-/* Waits for its end and returns the status; fails the test if it takes too long. */
+/* Waits until it ends and returns the status; fails the test if it takes too long. */
 int cli_wait(struct cli *cli, long long timeout_ms);
 
-/* What it printed so far, as text; valid until the next call for the same run. */
+/* What it has printed so far; valid for the next few calls. */
 const char *cli_output(struct cli *cli);
 const char *cli_errors(struct cli *cli);
 
-/* Kills it if need be, and frees it. Takes NULL. */
+/* Kills it if it is still running, and frees it. Takes NULL. */
 void cli_free(struct cli *cli);
 
-/* Waits and checks the status; a wrong one is shown with what was printed. */
+/* Waits and checks the status; a wrong one is reported together with the output. */
 #define CLI_EXPECT(cli, wanted)                                                                    \
 	do {                                                                                       \
 		int cli_status_ = cli_wait(cli, CLI_SOON_MS);                                      \
@@ -80,13 +96,51 @@ void cli_free(struct cli *cli);
 		cli_free(cli_run_);                                                                \
 	} while (0)
 
-/* Waits until one of the outputs has this text in it. */
+/* Waits until one of the outputs contains this text. */
 #define CLI_WAIT_OUTPUT(cli, text) WAIT_UNTIL(strstr(cli_output(cli), text) != NULL, CLI_SOON_MS)
 #define CLI_WAIT_ERRORS(cli, text) WAIT_UNTIL(strstr(cli_errors(cli), text) != NULL, CLI_SOON_MS)
 
+/* Closes its input, expects status 0, and frees it. */
+void cli_finish(struct cli *cli);
+
+/* ---- what it printed ---- */
+
+/* Fails the test unless the text contains this. */
+void cli_expect_in(const char *text, const char *wanted);
+
+/* How often a text contains a part. */
+int cli_count(const char *text, const char *part);
+
+/*
+ * Runs holdfast with an empty input: it must exit with this status, and print exactly one line, on
+ * stderr, that contains the text.
+ */
+void cli_expect_refusal(const char *url, int status, const char *wanted, const char *const *words);
+#define CLI_EXPECT_REFUSAL(url, status, wanted, ...)                                               \
+	cli_expect_refusal(url, status, wanted, (const char *const[]){__VA_ARGS__, NULL})
+
+/* Runs ls or who with --json; what it prints must be valid. */
+struct cli *cli_show_json(const char *url, const char *command, const char *word);
+
+/* Expects a line of doctor with this verdict on this subject, which contains the text. */
+void cli_expect_finding(struct cli *cli, const char *verdict, const char *subject,
+                        const char *wanted);
+
 /* ---- processes ---- */
 
-/* Whether there is such a process, and it is no zombie. */
+/* Waits until the command of a run has printed its pid, and returns that. */
+pid_t cli_command_pid(struct cli *cli);
+
+/* Waits until the process is dead; returns how many milliseconds that took. */
+long long cli_time_to_death(pid_t pid);
+
+/* Lets a time pass in which the command of a run must not be stopped. */
+void cli_let_live(struct cli *cli, pid_t pid, long long ms);
+
+/* Lets a time pass. */
+void cli_let_pass(long long ms);
+
+/* Whether there is such a process, and it is not a zombie. */
 bool cli_is_alive(pid_t pid);
 
 /* Its state as in ps: R, S, T, …; 0 if there is none. */
@@ -98,12 +152,12 @@ pid_t cli_child_named(pid_t parent, const char *name);
 /* The guard of a run that has a command. */
 pid_t cli_guard(const struct cli *cli);
 
-/* Processor time that a living process has used so far. */
+/* Processor time that a process has used so far. */
 long long cli_cpu_ms(pid_t pid);
 
 /* ---- a terminal ---- */
 
-/* A program on a terminal of its own, which the test types on and reads from. */
+/* A program on a terminal of its own, on which the test types and from which it reads. */
 struct cli_terminal {
 	pid_t pid;
 	int fd;
@@ -111,10 +165,10 @@ struct cli_terminal {
 	size_t length, room;
 };
 
-/* Starts argv as the leader of the terminal's session, its foreground group. */
+/* Starts argv as the leader of the terminal's session, in its foreground. */
 struct cli_terminal *cli_terminal_start(const char *url, const char *const *argv);
 void cli_terminal_type(struct cli_terminal *terminal, const char *text);
-/* All that was shown so far. */
+/* Everything that was shown so far. */
 const char *cli_terminal_text(struct cli_terminal *terminal);
 /* Forgets what was shown so far. */
 void cli_terminal_clear(struct cli_terminal *terminal);
@@ -142,11 +196,17 @@ extern struct raw *cli_raw; /* looks into it */
 /* Group setup and teardown of cmocka: the server. */
 int cli_start_server(void **state);
 int cli_stop_server(void **state);
-/* Setup of each story: the server is empty, and runs. */
+/* Setup of each story: the server is running and empty. */
 int cli_flush_server(void **state);
 
 /* The address of that server. */
 const char *cli_url(void);
+
+/* Waits until a lock of this name exists on it. */
+void cli_wait_held(const char *name);
+
+/* Starts a run without a command, and waits until it holds the lock. cli_finish() releases it. */
+struct cli *cli_hold(const char *name);
 
 /* A story that begins on an empty server. */
 #define CLI_STORY(name) cmocka_unit_test_setup(name, cli_flush_server)

@@ -1,4 +1,4 @@
-/* The private server of the command: started once, looked at, stopped, and started again. */
+/* The private server of the command: started once, shown, stopped, and started again. */
 #include "cli/cli.h"
 #include "support/temp.h"
 
@@ -22,10 +22,7 @@ static int make_folder(void **state)
 static struct cli *start_in(const char *dir, const char *const *words)
 {
 	char *variable = check_format("HOLDFAST_EMBEDDED_DIR=%s", dir);
-	const char *argv[32] = {"env", variable, cli_path()};
-	for (size_t i = 0; words[i]; i++)
-		argv[i + 3] = words[i];
-	struct cli *cli = cli_start_program(NULL, argv);
+	struct cli *cli = cli_start_env(NULL, (const char *const[]){variable, NULL}, words);
 	free(variable);
 	return cli;
 }
@@ -63,7 +60,7 @@ static pid_t server_pid(void)
 	return pid;
 }
 
-static void first_use_starts_it_and_stop_ends_it(void **state)
+static void the_first_use_starts_the_server_and_stop_ends_it(void **state)
 {
 	(void)state;
 	CALL(1, "embedded", "status");
@@ -79,7 +76,7 @@ static void first_use_starts_it_and_stop_ends_it(void **state)
 	cli_free(cli);
 }
 
-static void fallback_is_told_in_one_line(void **state)
+static void using_the_private_server_is_announced_in_one_line(void **state)
 {
 	(void)state;
 	struct cli *cli = START("run", "x", "--", "echo", "hello");
@@ -96,7 +93,7 @@ static void fallback_is_told_in_one_line(void **state)
 	cli_free(cli);
 }
 
-static void directory_is_for_the_user_only(void **state)
+static void the_directory_is_for_the_user_only(void **state)
 {
 	(void)state;
 	struct stat info;
@@ -109,7 +106,7 @@ static void directory_is_for_the_user_only(void **state)
 	assert_int_equal(chmod(folder, 0700), 0);
 }
 
-static void first_uses_at_once_start_one_server(void **state)
+static void simultaneous_first_uses_start_one_server(void **state)
 {
 	(void)state;
 	struct cli *crowd[CROWD];
@@ -119,7 +116,7 @@ static void first_uses_at_once_start_one_server(void **state)
 		CLI_EXPECT(crowd[i], 0);
 		cli_free(crowd[i]);
 	}
-	/* Two servers would have two logs of a start in one file. */
+	/* Two servers would have logged two starts in one file. */
 	char *line =
 		check_format("grep -c 'Ready to accept\\|ready to accept' %s/server.log", folder);
 	struct cli *cli = cli_start_program(NULL, (const char *const[]){"sh", "-c", line, NULL});
@@ -129,13 +126,13 @@ static void first_uses_at_once_start_one_server(void **state)
 	free(line);
 }
 
-/* -F leaves the lock to its lease, and nobody there who would start the server again. */
+/* With -F the lock stays until its lease expires, and no process is left to restart the server. */
 static void leave_a_lock(void)
 {
 	CALL(0, "run", "--url", "embedded:", "-F", "--lease", "60", "x", "--", "true");
 }
 
-static void killed_server_comes_back_with_its_locks(void **state)
+static void a_killed_server_is_started_again_with_its_locks(void **state)
 {
 	(void)state;
 	leave_a_lock();
@@ -143,7 +140,7 @@ static void killed_server_comes_back_with_its_locks(void **state)
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	WAIT_UNTIL(!cli_is_alive(pid), CLI_SOON_MS);
 	CALL(1, "embedded", "status");
-	/* The socket of the dead server is still there. */
+	/* The socket of the dead server still exists. */
 	char *socket = check_format("%s/redis.sock", folder);
 	assert_int_equal(access(socket, F_OK), 0);
 	free(socket);
@@ -151,7 +148,7 @@ static void killed_server_comes_back_with_its_locks(void **state)
 	assert_true(server_pid() != pid);
 }
 
-static void locks_are_kept_over_a_stop(void **state)
+static void locks_survive_a_stop(void **state)
 {
 	(void)state;
 	leave_a_lock();
@@ -159,7 +156,7 @@ static void locks_are_kept_over_a_stop(void **state)
 	CALL(0, "who", "--url", "embedded:", "x");
 }
 
-static void server_has_a_session_and_descriptors_of_its_own(void **state)
+static void the_server_has_its_own_session_and_descriptors(void **state)
 {
 	(void)state;
 	struct cli *cli = START("ping", "--url", "embedded:");
@@ -183,7 +180,7 @@ static void server_has_a_session_and_descriptors_of_its_own(void **state)
 	free(path);
 }
 
-static void path_too_long_for_a_socket_works(void **state)
+static void a_path_too_long_for_a_socket_works(void **state)
 {
 	(void)state;
 	char *wide = check_format("%s-%0120d", folder, 0);
@@ -193,7 +190,7 @@ static void path_too_long_for_a_socket_works(void **state)
 	assert_true(server_pid() > 0);
 }
 
-static void other_words_are_usage(void **state)
+static void other_arguments_are_64(void **state)
 {
 	(void)state;
 	CALL(64, "embedded");
@@ -207,15 +204,15 @@ static void other_words_are_usage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		STORY(first_use_starts_it_and_stop_ends_it),
-		STORY(fallback_is_told_in_one_line),
-		STORY(directory_is_for_the_user_only),
-		STORY(first_uses_at_once_start_one_server),
-		STORY(killed_server_comes_back_with_its_locks),
-		STORY(locks_are_kept_over_a_stop),
-		STORY(server_has_a_session_and_descriptors_of_its_own),
-		STORY(path_too_long_for_a_socket_works),
-		STORY(other_words_are_usage),
+		STORY(the_first_use_starts_the_server_and_stop_ends_it),
+		STORY(using_the_private_server_is_announced_in_one_line),
+		STORY(the_directory_is_for_the_user_only),
+		STORY(simultaneous_first_uses_start_one_server),
+		STORY(a_killed_server_is_started_again_with_its_locks),
+		STORY(locks_survive_a_stop),
+		STORY(the_server_has_its_own_session_and_descriptors),
+		STORY(a_path_too_long_for_a_socket_works),
+		STORY(other_arguments_are_64),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

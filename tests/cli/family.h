@@ -1,10 +1,13 @@
-/* A command with descendants of every sort, none of which ends by itself or by SIGTERM. */
+/* A command with descendants of every sort, none of which ends on its own or by SIGTERM. */
 #ifndef TESTS_CLI_FAMILY_H
 #define TESTS_CLI_FAMILY_H
 
 #include "cli/cli.h"
 
-/* Prints the process numbers of: itself, one double-forked, one in a session of its own, one stopped. */
+/*
+ * Prints the pids of itself, a double-forked process, one in a session of its own, and a stopped
+ * one.
+ */
 #define FAMILY                                                                                     \
 	"trap '' TERM; (trap '' TERM; (sh -c 'trap \"\" TERM; echo $$; while :; do sleep 9; "      \
 	"done' "                                                                                   \

@@ -1,17 +1,10 @@
-/* Help, versions, and which command a first word means. */
+/* Help, the version, and which command the first word means. */
 #include "cli/cli.h"
 #include "support/temp.h"
 
 #include <holdfast/holdfast.h>
 
 #include <sys/stat.h>
-
-static const char *const commands[] = {"run",  "elect",  "ls",       "who",  "unlock", "revoke",
-                                       "ping", "doctor", "embedded", "demo", "help"};
-#define COMMANDS (sizeof commands / sizeof *commands)
-
-/* No server is ever asked here. */
-#define NOWHERE "redis://127.0.0.1:1"
 
 static void expect_help(struct cli *cli, const char *command)
 {
@@ -26,21 +19,22 @@ static void expect_help(struct cli *cli, const char *command)
 static void every_command_has_help(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < COMMANDS; i++) {
-		expect_help(cli_start(NOWHERE, commands[i], "--help", NULL), commands[i]);
-		expect_help(cli_start(NOWHERE, commands[i], "-h", NULL), commands[i]);
-		expect_help(cli_start(NOWHERE, "help", commands[i], NULL), commands[i]);
+	for (size_t i = 0; i < CLI_COMMANDS; i++) {
+		expect_help(cli_start(CLI_NOWHERE, cli_commands[i], "--help", NULL),
+		            cli_commands[i]);
+		expect_help(cli_start(CLI_NOWHERE, cli_commands[i], "-h", NULL), cli_commands[i]);
+		expect_help(cli_start(CLI_NOWHERE, "help", cli_commands[i], NULL), cli_commands[i]);
 	}
-	expect_help(cli_start(NOWHERE, "--help", NULL), "run|elect");
-	expect_help(cli_start(NOWHERE, "help", NULL), "run|elect");
+	expect_help(cli_start(CLI_NOWHERE, "--help", NULL), "run|elect");
+	expect_help(cli_start(CLI_NOWHERE, "help", NULL), "run|elect");
 }
 
-/* Lines that fit a terminal. */
-static void help_fits_a_terminal(void **state)
+/* No line is wider than 80 columns. */
+static void help_fits_on_a_terminal(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < COMMANDS; i++) {
-		struct cli *cli = cli_start(NOWHERE, commands[i], "--help", NULL);
+	for (size_t i = 0; i < CLI_COMMANDS; i++) {
+		struct cli *cli = cli_start(CLI_NOWHERE, cli_commands[i], "--help", NULL);
 		CLI_EXPECT(cli, 0);
 		for (const char *line = cli_output(cli); *line; line += strcspn(line, "\n") + 1)
 			if (strcspn(line, "\n") > 80)
@@ -49,82 +43,68 @@ static void help_fits_a_terminal(void **state)
 	}
 }
 
-static void version_is_that_of_the_library(void **state)
+static void the_version_is_that_of_the_library(void **state)
 {
 	(void)state;
 	char *wanted = check_format("holdfast %s\n", hf_version());
-	struct cli *cli = cli_start(NOWHERE, "--version", NULL);
+	struct cli *cli = cli_start(CLI_NOWHERE, "--version", NULL);
 	CLI_EXPECT(cli, 0);
 	assert_string_equal(cli_output(cli), wanted);
 	cli_free(cli);
 	free(wanted);
 }
 
-static void expect_complaint(const char *wanted, const char *const *words)
-{
-	struct cli *cli = cli_start_words(NOWHERE, words);
-	CLI_EXPECT(cli, 64);
-	const char *text = cli_errors(cli);
-	assert_memory_equal(text, "holdfast: ", 10);
-	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
-	if (!strstr(text, wanted))
-		fail_msg("no '%s' in '%s'", wanted, text);
-	assert_string_equal(cli_output(cli), "");
-	cli_free(cli);
-}
-#define EXPECT_COMPLAINT(wanted, ...)                                                              \
-	expect_complaint(wanted, (const char *const[]){__VA_ARGS__, NULL})
-
-static void word_alone_is_usage(void **state)
+static void a_single_unknown_word_is_64(void **state)
 {
 	(void)state;
-	EXPECT_COMPLAINT("unknown command", "backup");
-	EXPECT_COMPLAINT("unknown command", "lss");
-	EXPECT_COMPLAINT("unknown command", "");
-	expect_complaint("missing", (const char *const[]){NULL});
-	EXPECT_COMPLAINT("NAME", "run");
+	CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "unknown command", "backup");
+	CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "unknown command", "lss");
+	CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "unknown command", "");
+	cli_expect_refusal(CLI_NOWHERE, 64, "no command given", (const char *const[]){NULL});
+	CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "NAME", "run");
 }
 
-static void wrong_option_is_one_line_with_a_remedy(void **state)
+static void a_wrong_option_prints_one_line_with_a_remedy(void **state)
 {
 	(void)state;
-	for (size_t i = 1; i < COMMANDS - 1; i++) {
-		char *wanted = check_format("see holdfast %s --help", commands[i]);
-		EXPECT_COMPLAINT(wanted, commands[i], "--nonsense");
-		EXPECT_COMPLAINT(wanted, commands[i], "-Z");
+	for (size_t i = 1; i < CLI_COMMANDS - 1; i++) {
+		char *wanted = check_format("see holdfast %s --help", cli_commands[i]);
+		CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, wanted, cli_commands[i], "--nonsense");
+		CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, wanted, cli_commands[i], "-Z");
 		free(wanted);
 	}
-	EXPECT_COMPLAINT("needs a value", "ls", "--url");
-	EXPECT_COMPLAINT("--json", "ls", "--json=yes");
+	CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "needs a value", "ls", "--url");
+	CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "--json", "ls", "--json=yes");
 }
 
-static void help_of_what_is_no_command_is_usage(void **state)
+static void help_for_an_unknown_command_is_64(void **state)
 {
 	(void)state;
-	EXPECT_COMPLAINT("unknown command", "help", "backup");
-	EXPECT_COMPLAINT("unknown command", "help", "run", "it");
+	CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "unknown command", "help", "backup");
+	CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "unknown command", "help", "run", "it");
 }
 
-static void first_word_that_is_a_command_is_the_command(void **state)
+static void the_first_word_is_the_command_if_it_is_one(void **state)
 {
 	(void)state;
-	for (size_t i = 1; i < COMMANDS; i++) {
-		/* As a lock it would be asked for on a server that is not there: 69. */
-		if (strcmp(commands[i], "ls") == 0)
-			EXPECT_COMPLAINT("PATTERN", "ls", "echo", "hello");
-		else if (strcmp(commands[i], "elect") == 0)
-			EXPECT_COMPLAINT("of run, not of elect", "elect", "-s", "echo", "hello");
+	for (size_t i = 1; i < CLI_COMMANDS; i++) {
+		/* As the name of a lock it would need the server, which does not exist: 69. */
+		if (strcmp(cli_commands[i], "ls") == 0)
+			CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "PATTERN", "ls", "echo", "hello");
+		else if (strcmp(cli_commands[i], "elect") == 0)
+			CLI_EXPECT_REFUSAL(CLI_NOWHERE, 64, "are not options of elect", "elect",
+			                   "-s", "echo", "hello");
 		else
-			CLI_CALL(NOWHERE, 64, commands[i], "echo", "hello");
+			CLI_CALL(CLI_NOWHERE, 64, cli_commands[i], "echo", "hello");
 	}
-	CLI_CALL(NOWHERE, 64, "--", "ls", "echo", "hello");
-	CLI_CALL(NOWHERE, 69, "run", "ls", "echo", "hello");
-	CLI_CALL(NOWHERE, 69, "backup", "echo", "hello");
+	CLI_CALL(CLI_NOWHERE, 64, "--", "ls", "echo", "hello");
+	CLI_CALL(CLI_NOWHERE, 69, "run", "ls", "echo", "hello");
+	CLI_CALL(CLI_NOWHERE, 69, "backup", "echo", "hello");
 }
 
 /* ---- the manual ---- */
 
-/* A man of our own, which has the pages or not, and tells how it was called. */
+/* A fake man that has the pages or not, and prints its arguments. */
 static char *make_man(const char *status)
 {
 	char *dir = temp_dir_make();
@@ -142,7 +122,7 @@ static struct cli_terminal *help_on_terminal(const char *dir, const char *comman
 {
 	char *path = check_format("PATH=%s:/usr/bin:/bin", dir);
 	const char *const argv[] = {"env", path, cli_path(), "help", command, NULL};
-	struct cli_terminal *terminal = cli_terminal_start(NOWHERE, argv);
+	struct cli_terminal *terminal = cli_terminal_start(CLI_NOWHERE, argv);
 	assert_int_equal(cli_terminal_wait(terminal, CLI_SOON_MS), 0);
 	free(path);
 	return terminal;
@@ -165,7 +145,7 @@ static void help_opens_the_manual_on_a_terminal(void **state)
 	temp_dir_remove(dir);
 }
 
-static void help_without_a_manual_is_the_short_text(void **state)
+static void help_without_a_manual_prints_the_short_text(void **state)
 {
 	(void)state;
 	char *dir = make_man("16");
@@ -180,14 +160,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_command_has_help),
-		cmocka_unit_test(help_fits_a_terminal),
-		cmocka_unit_test(version_is_that_of_the_library),
-		cmocka_unit_test(word_alone_is_usage),
-		cmocka_unit_test(wrong_option_is_one_line_with_a_remedy),
-		cmocka_unit_test(help_of_what_is_no_command_is_usage),
-		cmocka_unit_test(first_word_that_is_a_command_is_the_command),
+		cmocka_unit_test(help_fits_on_a_terminal),
+		cmocka_unit_test(the_version_is_that_of_the_library),
+		cmocka_unit_test(a_single_unknown_word_is_64),
+		cmocka_unit_test(a_wrong_option_prints_one_line_with_a_remedy),
+		cmocka_unit_test(help_for_an_unknown_command_is_64),
+		cmocka_unit_test(the_first_word_is_the_command_if_it_is_one),
 		cmocka_unit_test(help_opens_the_manual_on_a_terminal),
-		cmocka_unit_test(help_without_a_manual_is_the_short_text),
+		cmocka_unit_test(help_without_a_manual_prints_the_short_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

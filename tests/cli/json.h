@@ -4,7 +4,11 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "support/check.h"
 
 /* Each of these returns what follows what it read, or NULL. */
 static const char *json_value(const char *at, int depth);
@@ -55,7 +59,7 @@ static const char *json_string(const char *at)
 	return at ? at + 1 : NULL;
 }
 
-/* What is between the brackets: members if they are braces. */
+/* Reads what is between brackets, or the members between braces. */
 static const char *json_list(const char *at, char close, int depth)
 {
 	at = json_blanks(at + 1);
@@ -94,11 +98,22 @@ static const char *json_value(const char *at, int depth)
 	}
 }
 
-/* One value and nothing else. */
+/* Whether the text is one value and nothing else. */
 static inline bool json_is_valid(const char *text)
 {
 	const char *end = json_value(json_blanks(text), 0);
 	return end && *json_blanks(end) == 0;
+}
+
+/* The line of an array that has this name; "" if there is none. Valid until the next call. */
+static inline const char *json_about(const char *array, const char *name)
+{
+	static char text[4096];
+	char *wanted = check_format("{\"name\":\"%s\"", name);
+	const char *at = strstr(array, wanted);
+	free(wanted);
+	snprintf(text, sizeof text, "%.*s", at ? (int)strcspn(at, "\n") : 0, at ? at : "");
+	return text;
 }
 
 #endif

@@ -1,8 +1,8 @@
-/* holdfast ls and who: what is on the server, whoever put it there. */
+/* holdfast ls and who: what is on the server, no matter which program put it there. */
 #include "cli/cli.h"
 #include "cli/json.h"
 
-#define JAVA  "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
+#define JAVA  CLI_JAVA
 #define OTHER "1a2b3c4d-0000-4000-8000-00000000abcd"
 
 static void hset(const char *key, const char *field, const char *value)
@@ -15,7 +15,7 @@ static void expire(const char *key, const char *ms)
 	assert_int_equal(raw_integer(cli_raw, "PEXPIRE", key, ms, NULL), 1);
 }
 
-/* The locks as Redisson leaves them on the server. */
+/* Makes locks as Redisson leaves them on the server. */
 static void make_java_locks(void)
 {
 	hset("j:plain", JAVA ":41", "2");
@@ -44,69 +44,42 @@ static void make_java_locks(void)
 	            NULL);
 }
 
-/* The part of the output that is about one lock; "" if there is none. */
-static const char *about(const char *json, const char *name)
-{
-	static char text[4096];
-	char *wanted = check_format("{\"name\":\"%s\"", name);
-	const char *at = strstr(json, wanted);
-	free(wanted);
-	if (!at)
-		return "";
-	snprintf(text, sizeof text, "%.*s", (int)strcspn(at, "\n"), at);
-	return text;
-}
-
-static void expect_in(const char *text, const char *wanted)
-{
-	if (!strstr(text, wanted))
-		fail_msg("no '%s' in '%s'", wanted, text);
-}
-
-static struct cli *list_json(const char *pattern)
-{
-	struct cli *cli = cli_start(cli_url(), "ls", "--json", pattern, NULL);
-	CLI_EXPECT(cli, 0);
-	assert_true(json_is_valid(cli_output(cli)));
-	assert_string_equal(cli_errors(cli), "");
-	return cli;
-}
-
-static void locks_of_java_are_listed(void **state)
+static void java_locks_are_listed(void **state)
 {
 	(void)state;
 	make_java_locks();
-	struct cli *cli = list_json(NULL);
+	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
 	const char *all = cli_output(cli);
-	expect_in(about(all, "j:plain"), "\"kind\":\"reentrant\"");
-	expect_in(about(all, "j:plain"), "{\"owner\":\"" JAVA ":41\",\"count\":2,\"host\":null,"
-	                                 "\"pid\":null,\"command\":null}");
-	expect_in(about(all, "j:fair"), "\"kind\":\"fair\"");
-	expect_in(about(all, "j:fair"), "\"waiters\":[\"" OTHER ":1\",\"" OTHER ":2\"]");
-	expect_in(about(all, "j:write"), "\"kind\":\"write\"");
-	expect_in(about(all, "j:write"), "\"owner\":\"" JAVA ":43\"");
-	expect_in(about(all, "j:read"), "\"kind\":\"read\"");
-	expect_in(about(all, "j:read"), "\"owner\":\"" OTHER ":45\",\"count\":3");
-	expect_in(about(all, "j:fenced"), "\"token\":77}");
-	expect_in(about(all, "j:group"), "\"kind\":\"group\"");
-	expect_in(about(all, "j:group"), "\"owner\":\"" JAVA ":47\"");
-	expect_in(about(all, "j:permits"), "\"kind\":\"permits\"");
-	expect_in(about(all, "j:permits"), "\"ttl_ms\":null");
+	cli_expect_in(json_about(all, "j:plain"), "\"kind\":\"reentrant\"");
+	cli_expect_in(json_about(all, "j:plain"),
+	              "{\"owner\":\"" JAVA ":41\",\"count\":2,\"host\":null,"
+	              "\"pid\":null,\"command\":null}");
+	cli_expect_in(json_about(all, "j:fair"), "\"kind\":\"fair\"");
+	cli_expect_in(json_about(all, "j:fair"), "\"waiters\":[\"" OTHER ":1\",\"" OTHER ":2\"]");
+	cli_expect_in(json_about(all, "j:write"), "\"kind\":\"write\"");
+	cli_expect_in(json_about(all, "j:write"), "\"owner\":\"" JAVA ":43\"");
+	cli_expect_in(json_about(all, "j:read"), "\"kind\":\"read\"");
+	cli_expect_in(json_about(all, "j:read"), "\"owner\":\"" OTHER ":45\",\"count\":3");
+	cli_expect_in(json_about(all, "j:fenced"), "\"token\":77}");
+	cli_expect_in(json_about(all, "j:group"), "\"kind\":\"group\"");
+	cli_expect_in(json_about(all, "j:group"), "\"owner\":\"" JAVA ":47\"");
+	cli_expect_in(json_about(all, "j:permits"), "\"kind\":\"permits\"");
+	cli_expect_in(json_about(all, "j:permits"), "\"ttl_ms\":null");
 	cli_free(cli);
 }
 
-static void pattern_selects_names(void **state)
+static void a_pattern_selects_names(void **state)
 {
 	(void)state;
 	make_java_locks();
-	struct cli *cli = list_json("j:*e?");
-	assert_string_equal(about(cli_output(cli), "j:plain"), "");
-	assert_string_equal(about(cli_output(cli), "j:read"), "");
-	expect_in(about(cli_output(cli), "j:fenced"), "fenced");
+	struct cli *cli = cli_show_json(cli_url(), "ls", "j:*e?");
+	assert_string_equal(json_about(cli_output(cli), "j:plain"), "");
+	assert_string_equal(json_about(cli_output(cli), "j:read"), "");
+	cli_expect_in(json_about(cli_output(cli), "j:fenced"), "fenced");
 	cli_free(cli);
-	cli = list_json("j:permit[a-z]");
-	expect_in(about(cli_output(cli), "j:permits"), "permits");
-	assert_string_equal(about(cli_output(cli), "j:fenced"), "");
+	cli = cli_show_json(cli_url(), "ls", "j:permit[a-z]");
+	cli_expect_in(json_about(cli_output(cli), "j:permits"), "permits");
+	assert_string_equal(json_about(cli_output(cli), "j:fenced"), "");
 	cli_free(cli);
 }
 
@@ -116,20 +89,20 @@ static void holders_that_are_left_out_are_counted(void **state)
 	static const char readers[] = "redis.call('hset', 'x', 'mode', 'read') for i = 1, 250 do "
 				      "redis.call('hset', 'x', '" JAVA ":' .. i, 1) end";
 	raw_reply_free(raw_command(cli_raw, "EVAL", readers, "0", NULL));
-	struct cli *cli = list_json(NULL);
-	expect_in(about(cli_output(cli), "x"), "{\"owner\":\"" JAVA ":");
-	expect_in(cli_output(cli), "],\"more_holders\":50,\"waiters\":[]");
+	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
+	cli_expect_in(json_about(cli_output(cli), "x"), "{\"owner\":\"" JAVA ":");
+	cli_expect_in(cli_output(cli), "],\"more_holders\":50,\"waiters\":[]");
 	cli_free(cli);
 	cli = cli_start(cli_url(), "who", "x", NULL);
 	CLI_EXPECT(cli, 0);
-	expect_in(cli_output(cli), "and 50 more\n");
+	cli_expect_in(cli_output(cli), "and 50 more\n");
 	cli_free(cli);
 }
 
-static void empty_server_lists_nothing(void **state)
+static void an_empty_server_has_an_empty_list(void **state)
 {
 	(void)state;
-	struct cli *cli = list_json(NULL);
+	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
 	assert_string_equal(cli_output(cli), "[]\n");
 	cli_free(cli);
 	cli = cli_start(cli_url(), "ls", NULL);
@@ -155,8 +128,8 @@ static void columns_line_up(void **state)
 		assert_int_not_equal(row[owner_at], ' ');
 		assert_int_not_equal(row[length - 1], ' ');
 	}
-	assert_int_equal(rows, 7 + 1 + 2); /* one more reader, and two who wait */
-	expect_in(title, "waiter-1");
+	assert_int_equal(rows, 7 + 1 + 2); /* one more reader, and two waiters */
+	cli_expect_in(title, "waiter-1");
 	cli_free(cli);
 }
 
@@ -174,34 +147,29 @@ static const char fill[] = "for i = 1, 4000 do "
 			   "end "
 			   "for i = 1, 5000 do redis.call('hset', 'wide', 'f' .. i, i) end";
 
-static size_t count(const char *text, const char *wanted)
-{
-	size_t n = 0;
-	for (const char *at = text; (at = strstr(at, wanted)); at += strlen(wanted))
-		n++;
-	return n;
-}
-
-static void thousands_of_keys_are_walked_in_steps(void **state)
+static void thousands_of_keys_are_read_in_steps(void **state)
 {
 	(void)state;
 	raw_reply_free(raw_command(cli_raw, "EVAL", fill, "0", NULL));
 	raw_ok(cli_raw, "CONFIG", "RESETSTAT", NULL);
 	long long before = raw_integer(cli_raw, "DBSIZE", NULL);
-	struct cli *cli = list_json(NULL);
+	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
 	const char *all = cli_output(cli);
-	assert_true(count(all, "{\"name\":\"many:") >= 4000);
-	assert_int_equal(count(all, "{\"name\":"), count(all, "{\"name\":\"many:"));
+	assert_true(cli_count(all, "{\"name\":\"many:") >= 4000);
+	assert_int_equal(cli_count(all, "{\"name\":"), cli_count(all, "{\"name\":\"many:"));
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), before);
 	cli_free(cli);
 	char *stats = raw_text(cli_raw, "INFO", "commandstats", NULL);
 	assert_null(strstr(stats, "cmdstat_keys:"));
-	expect_in(stats, "cmdstat_scan:");
-	/* A call for each of the 28 000 keys would show; what the script does inside is not a call. */
+	cli_expect_in(stats, "cmdstat_scan:");
+	/*
+	 * One call for each of the 28 000 keys would be too many; what a script does inside does
+	 * not count.
+	 */
 	const char *calls = strstr(stats, "cmdstat_evalsha:calls=");
 	assert_non_null(calls);
 	assert_in_range(strtoll(calls + 22, NULL, 10), 28, 28000 / 50);
-	/* Only what may be a lock is read whole. */
+	/* Only keys that may be locks are read completely. */
 	const char *reads = strstr(stats, "cmdstat_hgetall:calls=");
 	assert_non_null(reads);
 	assert_in_range(strtoll(reads + 22, NULL, 10), 4000, 5000);
@@ -228,14 +196,14 @@ static void more_rows_than_a_batch_are_all_shown(void **state)
 	struct cli *cli = cli_start(cli_url(), "ls", "many:1*", NULL);
 	CLI_EXPECT(cli, 0);
 	/* 1, 1x, 1xx, 1xxx */
-	assert_true(count(cli_output(cli), "\nmany:1") >= 1 + 10 + 100 + 1000);
-	assert_int_equal(count(cli_output(cli), "NAME"), 1);
+	assert_true(cli_count(cli_output(cli), "\nmany:1") >= 1 + 10 + 100 + 1000);
+	assert_int_equal(cli_count(cli_output(cli), "NAME"), 1);
 	cli_free(cli);
 }
 
 /* ---- who ---- */
 
-static void free_lock_is_status_1(void **state)
+static void a_free_lock_is_status_1(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "who", "x", NULL);
@@ -248,7 +216,7 @@ static void free_lock_is_status_1(void **state)
 	cli_free(cli);
 }
 
-static void free_lock_with_a_queue_is_status_1(void **state)
+static void a_free_lock_with_waiters_is_status_1(void **state)
 {
 	(void)state;
 	raw_integer(cli_raw, "RPUSH", "redisson_lock_queue:{x}", OTHER ":1", NULL);
@@ -256,13 +224,13 @@ static void free_lock_with_a_queue_is_status_1(void **state)
 	            NULL);
 	struct cli *cli = cli_start(cli_url(), "who", "x", "--json", NULL);
 	CLI_EXPECT(cli, 1);
-	expect_in(cli_output(cli), "\"holders\":[],\"waiters\":[\"" OTHER ":1\"]");
+	cli_expect_in(cli_output(cli), "\"holders\":[],\"waiters\":[\"" OTHER ":1\"]");
 	assert_true(json_is_valid(cli_output(cli)));
 	cli_free(cli);
 }
 
-/* What nobody has cleared away yet, but is over. */
-static void what_has_ended_is_not_shown(void **state)
+/* Entries that have expired but were not removed yet. */
+static void expired_entries_are_not_shown(void **state)
 {
 	(void)state;
 	raw_ok(cli_raw, "SET", "permits", "1", NULL);
@@ -273,15 +241,15 @@ static void what_has_ended_is_not_shown(void **state)
 	hset("fair", JAVA ":42", "1");
 	raw_integer(cli_raw, "RPUSH", "redisson_lock_queue:{fair}", OTHER ":1", NULL);
 	raw_integer(cli_raw, "ZADD", "redisson_lock_timeout:{fair}", "1000", OTHER ":1", NULL);
-	struct cli *cli = list_json(NULL);
-	assert_string_equal(about(cli_output(cli), "permits"), "");
-	assert_string_equal(about(cli_output(cli), "group"), "");
-	expect_in(about(cli_output(cli), "fair"), "\"waiters\":[]");
+	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
+	assert_string_equal(json_about(cli_output(cli), "permits"), "");
+	assert_string_equal(json_about(cli_output(cli), "group"), "");
+	cli_expect_in(json_about(cli_output(cli), "fair"), "\"waiters\":[]");
 	cli_free(cli);
 	CLI_CALL(cli_url(), 1, "who", "permits");
 }
 
-static void key_that_is_no_lock_is_status_65(void **state)
+static void a_key_that_is_not_a_lock_is_status_65(void **state)
 {
 	(void)state;
 	raw_integer(cli_raw, "RPUSH", "x", "a", NULL);
@@ -290,47 +258,45 @@ static void key_that_is_no_lock_is_status_65(void **state)
 	CLI_CALL(cli_url(), 65, "who", "hash");
 }
 
-static void holder_of_this_command_has_host_pid_and_program(void **state)
+static void host_pid_and_program_of_a_holder_are_shown(void **state)
 {
 	(void)state;
 	char host[256] = "";
 	struct cli *holder = cli_start(cli_url(), "run", "x", "--", "sleep", "60", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
-	struct cli *cli = cli_start(cli_url(), "who", "--json", "x", NULL);
-	CLI_EXPECT(cli, 0);
+	cli_wait_held("x");
+	struct cli *cli = cli_show_json(cli_url(), "who", "x");
 	assert_int_equal(gethostname(host, sizeof host - 1), 0);
 	char *wanted = check_format("\"count\":1,\"host\":\"%s\",\"pid\":%d,\"command\":\"sleep\"}",
 	                            host, (int)holder->pid);
-	expect_in(cli_output(cli), wanted);
+	cli_expect_in(cli_output(cli), wanted);
 	assert_null(strstr(cli_output(cli), "60\""));
 	free(wanted);
 	cli_free(cli);
 	cli_free(holder);
 }
 
-static void arguments_are_shown_if_asked_for(void **state)
+static void arguments_are_shown_with_show_args(void **state)
 {
 	(void)state;
 	struct cli *holder =
 		cli_start(cli_url(), "run", "--show-args", "x", "--", "sleep", "61", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
-	struct cli *cli = cli_start(cli_url(), "who", "--json", "x", NULL);
-	CLI_EXPECT(cli, 0);
-	expect_in(cli_output(cli), "\"command\":\"sleep 61\"");
+	cli_wait_held("x");
+	struct cli *cli = cli_show_json(cli_url(), "who", "x");
+	cli_expect_in(cli_output(cli), "\"command\":\"sleep 61\"");
 	cli_free(cli);
 	cli_free(holder);
 }
 
-static void bare_number_is_shown_as_a_semaphore(void **state)
+static void a_bare_number_can_be_shown_as_a_semaphore(void **state)
 {
 	(void)state;
 	raw_ok(cli_raw, "SET", "s", "3", NULL);
-	struct cli *cli = list_json(NULL);
+	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
 	assert_string_equal(cli_output(cli), "[]\n");
 	cli_free(cli);
 	cli = cli_start(cli_url(), "who", "s", NULL);
 	CLI_EXPECT(cli, 1);
-	expect_in(cli_errors(cli), "--kind semaphore");
+	cli_expect_in(cli_errors(cli), "--kind semaphore");
 	cli_free(cli);
 	cli = cli_start(cli_url(), "who", "--kind", "semaphore", "s", NULL);
 	CLI_EXPECT(cli, 0);
@@ -339,27 +305,27 @@ static void bare_number_is_shown_as_a_semaphore(void **state)
 	cli = cli_start(cli_url(), "who", "--json", "--kind", "semaphore", "s", NULL);
 	CLI_EXPECT(cli, 0);
 	assert_true(json_is_valid(cli_output(cli)));
-	expect_in(cli_output(cli), "\"available\":3");
+	cli_expect_in(cli_output(cli), "\"available\":3");
 	cli_free(cli);
 	CLI_CALL(cli_url(), 64, "who", "--kind", "fair", "s");
 }
 
-static void semaphore_of_run_is_listed_while_a_permit_is_out(void **state)
+static void a_semaphore_is_listed_while_a_permit_is_held(void **state)
 {
 	(void)state;
 	struct cli *holder =
 		cli_start(cli_url(), "run", "--permits", "3", "p", "sleep", "60", NULL);
 	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "{p}:timeout", NULL) == 1, CLI_SOON_MS);
-	struct cli *cli = list_json(NULL);
-	expect_in(about(cli_output(cli), "p"), "\"kind\":\"permits\"");
-	expect_in(about(cli_output(cli), "p"), "\"command\":\"sleep\"");
+	struct cli *cli = cli_show_json(cli_url(), "ls", NULL);
+	cli_expect_in(json_about(cli_output(cli), "p"), "\"kind\":\"permits\"");
+	cli_expect_in(json_about(cli_output(cli), "p"), "\"command\":\"sleep\"");
 	cli_free(cli);
 	cli_free(holder);
 }
 
 /* ---- others ---- */
 
-static void wrong_words_are_usage(void **state)
+static void wrong_arguments_are_64(void **state)
 {
 	(void)state;
 	CLI_CALL(cli_url(), 64, "ls", "a", "b");
@@ -370,7 +336,7 @@ static void wrong_words_are_usage(void **state)
 	CLI_CALL(cli_url(), 64, "who", "--url");
 }
 
-static void output_that_cannot_be_written_is_no_success(void **state)
+static void output_that_cannot_be_written_is_71(void **state)
 {
 	(void)state;
 	make_java_locks();
@@ -378,7 +344,7 @@ static void output_that_cannot_be_written_is_no_success(void **state)
 	struct cli *cli =
 		cli_start_program(cli_url(), (const char *const[]){"sh", "-c", line, NULL});
 	CLI_EXPECT(cli, 71);
-	expect_in(cli_errors(cli), "cannot be written");
+	cli_expect_in(cli_errors(cli), "cannot write the output");
 	cli_free(cli);
 	free(line);
 }
@@ -386,24 +352,24 @@ static void output_that_cannot_be_written_is_no_success(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CLI_STORY(locks_of_java_are_listed),
-		CLI_STORY(pattern_selects_names),
+		CLI_STORY(java_locks_are_listed),
+		CLI_STORY(a_pattern_selects_names),
 		CLI_STORY(holders_that_are_left_out_are_counted),
-		CLI_STORY(empty_server_lists_nothing),
+		CLI_STORY(an_empty_server_has_an_empty_list),
 		CLI_STORY(columns_line_up),
-		CLI_STORY(thousands_of_keys_are_walked_in_steps),
+		CLI_STORY(thousands_of_keys_are_read_in_steps),
 		CLI_STORY(unrelated_keys_are_left_alone),
 		CLI_STORY(more_rows_than_a_batch_are_all_shown),
-		CLI_STORY(free_lock_is_status_1),
-		CLI_STORY(free_lock_with_a_queue_is_status_1),
-		CLI_STORY(what_has_ended_is_not_shown),
-		CLI_STORY(key_that_is_no_lock_is_status_65),
-		CLI_STORY(holder_of_this_command_has_host_pid_and_program),
-		CLI_STORY(arguments_are_shown_if_asked_for),
-		CLI_STORY(bare_number_is_shown_as_a_semaphore),
-		CLI_STORY(semaphore_of_run_is_listed_while_a_permit_is_out),
-		CLI_STORY(wrong_words_are_usage),
-		CLI_STORY(output_that_cannot_be_written_is_no_success),
+		CLI_STORY(a_free_lock_is_status_1),
+		CLI_STORY(a_free_lock_with_waiters_is_status_1),
+		CLI_STORY(expired_entries_are_not_shown),
+		CLI_STORY(a_key_that_is_not_a_lock_is_status_65),
+		CLI_STORY(host_pid_and_program_of_a_holder_are_shown),
+		CLI_STORY(arguments_are_shown_with_show_args),
+		CLI_STORY(a_bare_number_can_be_shown_as_a_semaphore),
+		CLI_STORY(a_semaphore_is_listed_while_a_permit_is_held),
+		CLI_STORY(wrong_arguments_are_64),
+		CLI_STORY(output_that_cannot_be_written_is_71),
 	};
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
 }

@@ -1,8 +1,8 @@
-/* Names: which are taken, and how those of others are shown. */
+/* Names: which are valid, and how those made by others are shown. */
 #include "cli/cli.h"
 #include "cli/json.h"
 
-#define JAVA "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
+#define JAVA CLI_JAVA
 
 /* 512 and 513 letters. */
 static char longest[513], too_long[514];
@@ -14,7 +14,7 @@ static int make_long_names(void **state)
 	return cli_start_server(state);
 }
 
-static void good_names_are_taken(void **state)
+static void valid_names_are_accepted(void **state)
 {
 	(void)state;
 	const char *const good[] = {"x",         "a b", longest,  "{tag}rest",   "käse/鎖",
@@ -26,7 +26,7 @@ static void good_names_are_taken(void **state)
 	}
 }
 
-static void bad_names_are_usage(void **state)
+static void invalid_names_are_64_for_every_command(void **state)
 {
 	(void)state;
 	const char *const bad[] = {"",         too_long,   "a\nb",         "a\tb",    "\x7f",
@@ -40,16 +40,16 @@ static void bad_names_are_usage(void **state)
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
 }
 
-static void bad_name_is_told_without_a_server(void **state)
+static void an_invalid_name_is_reported_without_a_server(void **state)
 {
 	(void)state;
-	CLI_CALL("redis://127.0.0.1:1", 64, "who", "a{");
-	CLI_CALL("redis://127.0.0.1:1", 64, "unlock", "--force", "--yes", "a{");
-	CLI_CALL("redis://127.0.0.1:1", 64, "run", "a{", "true");
+	CLI_CALL(CLI_NOWHERE, 64, "who", "a{");
+	CLI_CALL(CLI_NOWHERE, 64, "unlock", "--force", "--yes", "a{");
+	CLI_CALL(CLI_NOWHERE, 64, "run", "a{", "true");
 }
 
-/* A complaint about a name must not carry its bytes to the terminal. */
-static void bad_name_is_escaped_in_the_complaint(void **state)
+/* An error about a name must not send its bytes to the terminal. */
+static void an_invalid_name_is_escaped_in_the_error(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "help", "\x1b[31mred\nnext", NULL);
@@ -61,7 +61,7 @@ static void bad_name_is_escaped_in_the_complaint(void **state)
 	cli_free(cli);
 }
 
-/* ---- names that others made ---- */
+/* ---- names made by others ---- */
 
 static void make_lock(const char *name, size_t length)
 {
@@ -125,8 +125,8 @@ static void any_bytes_are_valid_json(void **state)
 	cli_free(cli);
 }
 
-/* The same by a reader that is not ours, where there is one. */
-static void another_reader_takes_the_json(void **state)
+/* The same checked by another parser, if it is installed. */
+static void python_accepts_the_json(void **state)
 {
 	(void)state;
 	char *line = check_format("command -v python3 >/dev/null || exit 77; "
@@ -147,8 +147,8 @@ static void another_reader_takes_the_json(void **state)
 		skip();
 }
 
-/* A hash with a mode of anyone's choice is listed, and its mode is text of others too. */
-static void kind_of_others_is_escaped(void **state)
+/* A hash with any mode is listed, so its mode is text from others too. */
+static void a_kind_from_others_is_escaped(void **state)
 {
 	(void)state;
 	raw_integer(cli_raw, "HSET", "x", "mode", "\x1b[2J", JAVA ":1", "1", NULL);
@@ -161,7 +161,7 @@ static void kind_of_others_is_escaped(void **state)
 	cli_free(cli);
 }
 
-static void note_of_others_is_escaped(void **state)
+static void a_description_from_others_is_escaped(void **state)
 {
 	(void)state;
 	raw_integer(cli_raw, "HSET", "x", JAVA ":1", "1", NULL);
@@ -181,15 +181,15 @@ static void note_of_others_is_escaped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CLI_STORY(good_names_are_taken),
-		CLI_STORY(bad_names_are_usage),
-		CLI_STORY(bad_name_is_told_without_a_server),
-		CLI_STORY(bad_name_is_escaped_in_the_complaint),
+		CLI_STORY(valid_names_are_accepted),
+		CLI_STORY(invalid_names_are_64_for_every_command),
+		CLI_STORY(an_invalid_name_is_reported_without_a_server),
+		CLI_STORY(an_invalid_name_is_escaped_in_the_error),
 		CLI_STORY(any_bytes_are_shown_safely),
 		CLI_STORY(any_bytes_are_valid_json),
-		CLI_STORY(another_reader_takes_the_json),
-		CLI_STORY(kind_of_others_is_escaped),
-		CLI_STORY(note_of_others_is_escaped),
+		CLI_STORY(python_accepts_the_json),
+		CLI_STORY(a_kind_from_others_is_escaped),
+		CLI_STORY(a_description_from_others_is_escaped),
 	};
 	return cmocka_run_group_tests(tests, make_long_names, cli_stop_server);
 }

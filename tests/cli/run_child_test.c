@@ -13,7 +13,7 @@
 
 /* ---- nothing of ours leaks into it ---- */
 
-/* What a program prints when the shell line starts it, plain or under a lock. */
+/* What a program prints when the shell starts it, directly or under a lock. */
 static char *printed_by(const char *line, bool under_lock)
 {
 	char text[1024];
@@ -38,7 +38,7 @@ static void expect_same(const char *line)
 	free(locked);
 }
 
-static void signals_are_the_callers(void **state)
+static void the_command_inherits_the_callers_signals(void **state)
 {
 	(void)state;
 	expect_same("exec %s %s grep -E '^Sig(Blk|Ign|Cgt)|^ShdPnd' /proc/self/status");
@@ -46,7 +46,7 @@ static void signals_are_the_callers(void **state)
 	expect_same("trap '' CHLD; exec %s %s grep -E '^Sig[PBIC]' /proc/self/status");
 }
 
-/* As a caller with signals blocked, such as a daemon that forked in a signal handler. */
+/* The caller may have signals blocked, such as a daemon that forked in a signal handler. */
 static void blocked_signals_stay_blocked(void **state)
 {
 	sigset_t set;
@@ -58,7 +58,9 @@ static void blocked_signals_stay_blocked(void **state)
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
-		/* In a group with stopped servers of other tests its end would be a hangup for all. */
+		/*
+		 * If it ended in a group with stopped servers of other tests, all would get SIGHUP.
+		 */
 		(void)setsid();
 		sigemptyset(&set);
 		sigaddset(&set, SIGUSR2);
@@ -76,14 +78,14 @@ static void blocked_signals_stay_blocked(void **state)
 	assert_string_equal(text, "SigBlk:\t0000000000004800\n");
 }
 
-static void descriptors_umask_and_directory_are_the_callers(void **state)
+static void the_command_inherits_descriptors_umask_and_directory(void **state)
 {
 	(void)state;
 	expect_same("exec 5</dev/null 7>/dev/null; cd /usr; umask 31; exec %s %s sh -c "
 	            "'ls /proc/$$/fd; umask; pwd; ulimit -n'");
 }
 
-static void closed_descriptors_stay_closed_and_nothing_of_ours_takes_their_place(void **state)
+static void closed_descriptors_stay_closed(void **state)
 {
 	(void)state;
 	expect_same("exec 3>&1 <&- 1>&- 2>&-; %s %s sh -c 'ls /proc/$$/fd >&3'; echo $? >&3");
@@ -97,13 +99,13 @@ static void closed_descriptors_stay_closed_and_nothing_of_ours_takes_their_place
 	cli_free(cli);
 }
 
-static void environment_is_the_callers_but_for_the_lock(void **state)
+static void the_command_inherits_the_environment_except_for_the_lock(void **state)
 {
 	(void)state;
 	expect_same("exec %s %s sh -c 'env | grep -v -E \"^(HOLDFAST_|_=)\" | sort'");
 }
 
-static void group_and_session_are_the_callers_in_a_pipeline(void **state)
+static void the_command_inherits_group_and_session_in_a_pipeline(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "x", "--", "sh", "-c",
@@ -115,7 +117,7 @@ static void group_and_session_are_the_callers_in_a_pipeline(void **state)
 	cli_free(cli);
 }
 
-static void fifty_megabytes_go_through(void **state)
+static void fifty_megabytes_pass_through(void **state)
 {
 	(void)state;
 	const char *const argv[] = {"sh", "-c",
@@ -130,9 +132,9 @@ static void fifty_megabytes_go_through(void **state)
 	cli_free(cli);
 }
 
-/* ---- signals go on to it ---- */
+/* ---- signals are passed on ---- */
 
-static void signal_is_passed_on_once(void **state)
+static void a_signal_is_passed_on_once(void **state)
 {
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGQUIT};
 	(void)state;
@@ -192,7 +194,7 @@ static struct cli *start_family(const char *watchdog)
 	                 NULL);
 }
 
-static void all_that_was_started_is_killed_when_the_lock_is_lost(void **state)
+static void all_descendants_are_killed_when_the_lock_is_lost(void **state)
 {
 	(void)state;
 	struct cli *cli = start_family("2s");
@@ -204,7 +206,7 @@ static void all_that_was_started_is_killed_when_the_lock_is_lost(void **state)
 	cli_free(cli);
 }
 
-static void all_that_was_started_is_killed_with_holdfast(void **state)
+static void all_descendants_are_killed_when_holdfast_is_killed(void **state)
 {
 	(void)state;
 	struct cli *cli = start_family("30s");
@@ -216,7 +218,7 @@ static void all_that_was_started_is_killed_with_holdfast(void **state)
 	cli_free(cli);
 }
 
-static void all_that_was_started_is_killed_with_the_guard(void **state)
+static void all_descendants_are_killed_when_the_guard_is_killed(void **state)
 {
 	(void)state;
 	struct cli *cli = start_family("30s");
@@ -229,7 +231,7 @@ static void all_that_was_started_is_killed_with_the_guard(void **state)
 	cli_free(cli);
 }
 
-static void stopped_holdfast_is_replaced_by_the_guard_in_time(void **state)
+static void the_guard_kills_in_time_while_holdfast_is_stopped(void **state)
 {
 	(void)state;
 	struct cli *cli = start_family("2s");
@@ -248,7 +250,7 @@ static void stopped_holdfast_is_replaced_by_the_guard_in_time(void **state)
 	cli_free(cli);
 }
 
-static void stopped_guard_does_not_save_the_command(void **state)
+static void a_stopped_guard_does_not_save_the_command(void **state)
 {
 	(void)state;
 	struct cli *cli = start_family("2s");
@@ -262,7 +264,7 @@ static void stopped_guard_does_not_save_the_command(void **state)
 	cli_free(cli);
 }
 
-static void command_that_obeys_gets_its_grace(void **state)
+static void a_command_that_handles_sigterm_gets_its_grace(void **state)
 {
 	(void)state;
 	struct cli *cli =
@@ -275,39 +277,30 @@ static void command_that_obeys_gets_its_grace(void **state)
 	cli_free(cli);
 }
 
-/* The server that we started is below us like the command, but not the command's. */
-static void embedded_server_is_spared(void **state)
+/* An embedded server is our descendant like the command, but does not belong to it. */
+static void the_embedded_server_is_not_killed(void **state)
 {
 	(void)state;
 	char *dir = temp_dir_make();
 	char *variable = check_format("HOLDFAST_EMBEDDED_DIR=%s/e", dir);
-	const char *const status[] = {"env", variable, cli_path(), "embedded", "status", NULL};
-	const char *const stop[] = {"env", variable, cli_path(), "embedded", "stop", NULL};
+	const char *const variables[] = {variable, NULL};
+	const char *const run[] = {"run", "--url", "embedded:",         "x", "--",
+	                           "sh",  "-c",    "echo up; sleep 60", NULL};
 	for (int kill_guard = 0; kill_guard < 2; kill_guard++) {
-		const char *const run[] = {"env",
-		                           variable,
-		                           cli_path(),
-		                           "run",
-		                           "--url",
-		                           "embedded:",
-		                           "x",
-		                           "--",
-		                           "sh",
-		                           "-c",
-		                           "echo up; sleep 60",
-		                           NULL};
-		struct cli *cli = cli_start_program(NULL, run);
+		struct cli *cli = cli_start_env(NULL, variables, run);
 		CLI_WAIT_OUTPUT(cli, "up");
 		assert_int_equal(kill(kill_guard ? cli_guard(cli) : cli->pid,
 		                      kill_guard ? SIGKILL : SIGTERM),
 		                 0);
 		CLI_EXPECT(cli, kill_guard ? 80 : 143);
 		cli_free(cli);
-		cli = cli_start_program(NULL, status);
+		cli = cli_start_env(NULL, variables,
+		                    (const char *const[]){"embedded", "status", NULL});
 		CLI_EXPECT(cli, 0);
 		assert_null(strstr(cli_output(cli), "not running"));
 		cli_free(cli);
-		cli = cli_start_program(NULL, stop);
+		cli = cli_start_env(NULL, variables,
+		                    (const char *const[]){"embedded", "stop", NULL});
 		CLI_EXPECT(cli, 0);
 		cli_free(cli);
 	}
@@ -315,9 +308,9 @@ static void embedded_server_is_spared(void **state)
 	temp_dir_remove(dir);
 }
 
-/* ---- what goes on when the command has ended ---- */
+/* ---- after the command has ended ---- */
 
-static void lock_stays_until_the_last_process_has_ended(void **state)
+static void the_lock_is_held_until_the_last_process_has_ended(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "x", "--", "sh", "-c",
@@ -332,7 +325,7 @@ static void lock_stays_until_the_last_process_has_ended(void **state)
 	cli_free(cli);
 }
 
-static void close_option_releases_at_once_and_lets_them_go(void **state)
+static void close_releases_at_once_and_lets_children_continue(void **state)
 {
 	static const char *const names[] = {"-o", "--close"};
 	(void)state;
@@ -348,7 +341,7 @@ static void close_option_releases_at_once_and_lets_them_go(void **state)
 	}
 }
 
-static void nothing_is_left_running_after_the_end(void **state)
+static void no_process_is_left_at_the_end(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "x", "--", "sh", "-c", "echo up; cat", NULL);
@@ -364,26 +357,26 @@ static void nothing_is_left_running_after_the_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CLI_STORY(signals_are_the_callers),
+		CLI_STORY(the_command_inherits_the_callers_signals),
 		CLI_STORY(blocked_signals_stay_blocked),
-		CLI_STORY(descriptors_umask_and_directory_are_the_callers),
-		CLI_STORY(closed_descriptors_stay_closed_and_nothing_of_ours_takes_their_place),
-		CLI_STORY(environment_is_the_callers_but_for_the_lock),
-		CLI_STORY(group_and_session_are_the_callers_in_a_pipeline),
-		CLI_STORY(fifty_megabytes_go_through),
-		CLI_STORY(signal_is_passed_on_once),
+		CLI_STORY(the_command_inherits_descriptors_umask_and_directory),
+		CLI_STORY(closed_descriptors_stay_closed),
+		CLI_STORY(the_command_inherits_the_environment_except_for_the_lock),
+		CLI_STORY(the_command_inherits_group_and_session_in_a_pipeline),
+		CLI_STORY(fifty_megabytes_pass_through),
+		CLI_STORY(a_signal_is_passed_on_once),
 		CLI_STORY(ignored_signals_stay_ignored_while_waiting),
 		CLI_STORY(closed_outputs_do_not_disturb_the_command),
-		CLI_STORY(all_that_was_started_is_killed_when_the_lock_is_lost),
-		CLI_STORY(all_that_was_started_is_killed_with_holdfast),
-		CLI_STORY(all_that_was_started_is_killed_with_the_guard),
-		CLI_STORY(stopped_holdfast_is_replaced_by_the_guard_in_time),
-		CLI_STORY(stopped_guard_does_not_save_the_command),
-		CLI_STORY(command_that_obeys_gets_its_grace),
-		CLI_STORY(embedded_server_is_spared),
-		CLI_STORY(lock_stays_until_the_last_process_has_ended),
-		CLI_STORY(close_option_releases_at_once_and_lets_them_go),
-		CLI_STORY(nothing_is_left_running_after_the_end),
+		CLI_STORY(all_descendants_are_killed_when_the_lock_is_lost),
+		CLI_STORY(all_descendants_are_killed_when_holdfast_is_killed),
+		CLI_STORY(all_descendants_are_killed_when_the_guard_is_killed),
+		CLI_STORY(the_guard_kills_in_time_while_holdfast_is_stopped),
+		CLI_STORY(a_stopped_guard_does_not_save_the_command),
+		CLI_STORY(a_command_that_handles_sigterm_gets_its_grace),
+		CLI_STORY(the_embedded_server_is_not_killed),
+		CLI_STORY(the_lock_is_held_until_the_last_process_has_ended),
+		CLI_STORY(close_releases_at_once_and_lets_children_continue),
+		CLI_STORY(no_process_is_left_at_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);

@@ -8,42 +8,18 @@
 #include "support/script.h"
 
 /*
- * A lease of 2 s: renewed every 667 ms, 222 ms for a try, 22 ms drift, 200 ms grace, 100 ms to kill.
- * What is left over is the longest fault that must do no harm.
+ * A lease of 2 s: renewed every 667 ms, 222 ms for an attempt, 22 ms drift, 200 ms grace, 100 ms to
+ * kill. The rest is the longest fault that must do no harm.
  */
 #define WATCHDOG    "2s"
 #define LEASE_MS    2000
 #define INTERVAL_MS 667
 #define SLACK_MS    789
 
-#define UNTIL_INPUT_ENDS "trap '' TERM; echo $$; cat >/dev/null"
-
 static struct cli *start_at(const char *url)
 {
 	return cli_start(url, "run", "--watchdog", WATCHDOG, "x", "--", "sh", "-c",
-	                 UNTIL_INPUT_ENDS, NULL);
-}
-
-static pid_t command_of(struct cli *cli)
-{
-	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
-	return atoi(cli_output(cli));
-}
-
-/* How long until the process is dead. */
-static long long time_to_death(pid_t pid)
-{
-	long long begun = test_now_ms();
-	WAIT_UNTIL(!cli_is_alive(pid), CLI_SOON_MS);
-	return test_now_ms() - begun;
-}
-
-/* Lets a time pass in which the command must go on. */
-static void let_live(struct cli *cli, pid_t pid, long long ms)
-{
-	for (long long until = test_now_ms() + ms; test_now_ms() < until; test_pause())
-		if (!cli_is_alive(pid) || cli_has_ended(cli))
-			fail_msg("the command was stopped: %s", cli_errors(cli));
+	                 CLI_UNTIL_INPUT_ENDS, NULL);
 }
 
 static void end_well(struct cli *cli)
@@ -64,53 +40,53 @@ static int restore_server(void **state)
 	return 0;
 }
 
-/* ---- the server gave the lock away ---- */
+/* ---- the server has given the lock away ---- */
 
-static void flushed_server_stops_the_command_within_an_interval(void **state)
+static void a_flushed_server_stops_the_command_within_an_interval(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
-	pid_t pid = command_of(cli);
-	let_live(cli, pid, INTERVAL_MS + 100);
+	pid_t pid = cli_command_pid(cli);
+	cli_let_live(cli, pid, INTERVAL_MS + 100);
 	raw_ok(cli_raw, "FLUSHALL", NULL);
-	assert_in_range(time_to_death(pid), 0, INTERVAL_MS + 1000);
+	assert_in_range(cli_time_to_death(pid), 0, INTERVAL_MS + 1000);
 	CLI_EXPECT(cli, 80);
 	assert_non_null(strstr(cli_errors(cli), "lost"));
 	cli_free(cli);
 }
 
-static void stolen_key_stops_the_command_and_is_left_to_the_thief(void **state)
+static void a_stolen_lock_stops_the_command_and_stays_with_the_thief(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	raw_integer(cli_raw, "DEL", "x", NULL);
 	raw_integer(cli_raw, "HSET", "x", "4dd1c7f6-0f4b-4a3c-8c0e-8f1b1f3b1a11:5", "1", NULL);
-	assert_in_range(time_to_death(pid), 0, INTERVAL_MS + 1000);
+	assert_in_range(cli_time_to_death(pid), 0, INTERVAL_MS + 1000);
 	CLI_EXPECT(cli, 80);
 	assert_int_equal(raw_integer(cli_raw, "HLEN", "x", NULL), 1);
 	assert_int_equal(raw_integer(cli_raw, "PTTL", "x", NULL), -1);
 	cli_free(cli);
 }
 
-static void stolen_permit_stops_the_command(void **state)
+static void a_stolen_permit_stops_the_command(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", WATCHDOG, "--permits", "2", "x",
-	                            "--", "sh", "-c", UNTIL_INPUT_ENDS, NULL);
-	pid_t pid = command_of(cli);
+	                            "--", "sh", "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+	pid_t pid = cli_command_pid(cli);
 	raw_ok(cli_raw, "FLUSHALL", NULL);
-	assert_in_range(time_to_death(pid), 0, INTERVAL_MS + 1000);
+	assert_in_range(cli_time_to_death(pid), 0, INTERVAL_MS + 1000);
 	CLI_EXPECT(cli, 80);
 	cli_free(cli);
 }
 
-static void first_release_of_what_is_not_ours_is_80(void **state)
+static void releasing_a_lost_lock_is_80(void **state)
 {
 	(void)state;
 	struct cli *cli =
-		cli_start(cli_url(), "run", "x", "--", "sh", "-c", UNTIL_INPUT_ENDS, NULL);
-	(void)command_of(cli);
+		cli_start(cli_url(), "run", "x", "--", "sh", "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+	(void)cli_command_pid(cli);
 	raw_ok(cli_raw, "FLUSHALL", NULL);
 	cli_close_input(cli);
 	CLI_EXPECT(cli, 80);
@@ -125,18 +101,18 @@ static bool is_connected(struct raw *raw)
 	return found;
 }
 
-/* Whatever the lease is: after a reconnect all holds are renewed at once. */
-static void empty_restart_stops_the_command_within_a_second_of_the_reconnect(void **state)
+/* After a reconnect all holds are renewed at once, however long the lease is. */
+static void a_restart_without_data_stops_the_command_at_the_reconnect(void **state)
 {
 	(void)state;
 	struct test_server *server = test_server_start(NULL);
 	struct cli *cli = cli_start(test_server_url(server), "run", "--watchdog", "60s", "x", "--",
-	                            "sh", "-c", UNTIL_INPUT_ENDS, NULL);
-	pid_t pid = command_of(cli);
+	                            "sh", "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+	pid_t pid = cli_command_pid(cli);
 	test_server_restart(server);
 	struct raw *raw = raw_connect(server);
 	WAIT_UNTIL(is_connected(raw) || !cli_is_alive(pid), CLI_SOON_MS);
-	assert_in_range(time_to_death(pid), 0, 500);
+	assert_in_range(cli_time_to_death(pid), 0, 500);
 	CLI_EXPECT(cli, 80);
 	cli_free(cli);
 	raw_close(raw);
@@ -148,54 +124,54 @@ static void empty_restart_stops_the_command_within_a_second_of_the_reconnect(voi
 /* The command is dead before the server can give the lock away, and not long before. */
 static void expect_death_in_time(struct cli *cli, pid_t pid, long long fault_at)
 {
-	(void)time_to_death(pid);
+	(void)cli_time_to_death(pid);
 	long long took = test_now_ms() - fault_at;
 	assert_in_range(took, SLACK_MS, LEASE_MS);
 	CLI_EXPECT(cli, 80);
-	assert_non_null(strstr(cli_errors(cli), "what ran under it was stopped"));
+	assert_non_null(strstr(cli_errors(cli), "the command was stopped"));
 	cli_free(cli);
 }
 
-static void stopped_server_stops_the_command_in_time(void **state)
+static void a_stopped_server_stops_the_command_in_time(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	test_server_freeze(cli_server);
 	expect_death_in_time(cli, pid, test_now_ms());
 	test_server_thaw(cli_server);
 }
 
-static void killed_server_stops_the_command_in_time(void **state)
+static void a_killed_server_stops_the_command_in_time(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	test_server_kill(cli_server);
 	expect_death_in_time(cli, pid, test_now_ms());
 }
 
-/* The server hears every renewal and keeps the lock; the holder cannot know. */
+static void expect_death_after(void (*fault)(struct proxy *proxy, bool on))
+{
+	struct proxy *proxy = proxy_start(cli_url());
+	struct cli *cli = start_at(proxy_url(proxy));
+	pid_t pid = cli_command_pid(cli);
+	fault(proxy, true);
+	expect_death_in_time(cli, pid, test_now_ms());
+	proxy_stop(proxy);
+}
+
+/* The server receives every renewal and keeps the lock, but the holder cannot know. */
 static void lost_replies_stop_the_command_in_time(void **state)
 {
 	(void)state;
-	struct proxy *proxy = proxy_start(cli_url());
-	struct cli *cli = start_at(proxy_url(proxy));
-	pid_t pid = command_of(cli);
-	proxy_drop_replies(proxy, true);
-	expect_death_in_time(cli, pid, test_now_ms());
-	proxy_stop(proxy);
+	expect_death_after(proxy_drop_replies);
 }
 
 static void lost_requests_stop_the_command_in_time(void **state)
 {
 	(void)state;
-	struct proxy *proxy = proxy_start(cli_url());
-	struct cli *cli = start_at(proxy_url(proxy));
-	pid_t pid = command_of(cli);
-	proxy_drop_requests(proxy, true);
-	expect_death_in_time(cli, pid, test_now_ms());
-	proxy_stop(proxy);
+	expect_death_after(proxy_drop_requests);
 }
 
 /* ---- faults that pass ---- */
@@ -206,64 +182,64 @@ static void short_faults_never_stop_the_command(void **state)
 	(void)state;
 	struct proxy *proxy = proxy_start(cli_url());
 	struct cli *cli = start_at(proxy_url(proxy));
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	test_server_freeze(cli_server);
-	let_live(cli, pid, fault);
+	cli_let_live(cli, pid, fault);
 	test_server_thaw(cli_server);
-	let_live(cli, pid, INTERVAL_MS);
+	cli_let_live(cli, pid, INTERVAL_MS);
 	proxy_drop_replies(proxy, true);
-	let_live(cli, pid, fault);
+	cli_let_live(cli, pid, fault);
 	proxy_drop_replies(proxy, false);
-	let_live(cli, pid, INTERVAL_MS);
+	cli_let_live(cli, pid, INTERVAL_MS);
 	proxy_drop_requests(proxy, true);
 	proxy_cut(proxy);
 	proxy_refuse(proxy, true);
-	let_live(cli, pid, fault);
+	cli_let_live(cli, pid, fault);
 	proxy_refuse(proxy, false);
 	proxy_drop_requests(proxy, false);
-	let_live(cli, pid, INTERVAL_MS);
+	cli_let_live(cli, pid, INTERVAL_MS);
 	end_well(cli);
 	proxy_stop(proxy);
 }
 
-static void restart_with_its_data_does_not_stop_the_command(void **state)
+static void a_restart_with_data_does_not_stop_the_command(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	test_server_kill(cli_server);
-	let_live(cli, pid, SLACK_MS / 3);
+	cli_let_live(cli, pid, SLACK_MS / 3);
 	test_server_restart(cli_server);
 	raw_close(cli_raw);
 	cli_raw = raw_connect(cli_server);
-	let_live(cli, pid, LEASE_MS);
+	cli_let_live(cli, pid, LEASE_MS);
 	end_well(cli);
 }
 
-static void storm_of_killed_connections_does_not_stop_the_command(void **state)
+static void killing_connections_does_not_stop_the_command(void **state)
 {
 	(void)state;
 	struct cli *cli = start_at(cli_url());
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	for (long long until = test_now_ms() + 2 * LEASE_MS; test_now_ms() < until;) {
 		raw_integer(cli_raw, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
 		raw_integer(cli_raw, "CLIENT", "KILL", "TYPE", "pubsub", "SKIPME", "yes", NULL);
-		let_live(cli, pid, 20);
+		cli_let_live(cli, pid, 20);
 	}
 	end_well(cli);
 }
 
 /* ---- release ---- */
 
-static void release_that_nobody_confirms_is_81(void **state)
+static void an_unconfirmed_release_is_81(void **state)
 {
 	(void)state;
 	for (int permits = 0; permits < 2; permits++) {
 		struct cli *cli =
 			cli_start(cli_url(), "run", "--json", "--watchdog", WATCHDOG,
 		                  permits ? "--permits=1" : "--kind=reentrant", permits ? "p" : "x",
-		                  "--", "sh", "-c", UNTIL_INPUT_ENDS, NULL);
-		(void)command_of(cli);
+		                  "--", "sh", "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+		(void)cli_command_pid(cli);
 		test_server_freeze(cli_server);
 		long long begun = test_now_ms();
 		cli_close_input(cli);
@@ -275,12 +251,12 @@ static void release_that_nobody_confirms_is_81(void **state)
 	}
 }
 
-static void signal_ends_a_release_that_nobody_confirms(void **state)
+static void a_signal_ends_an_unconfirmed_release(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--json", "x", "--", "sh", "-c",
-	                            UNTIL_INPUT_ENDS, NULL);
-	(void)command_of(cli);
+	                            CLI_UNTIL_INPUT_ENDS, NULL);
+	(void)cli_command_pid(cli);
 	test_server_freeze(cli_server);
 	cli_close_input(cli);
 	CLI_WAIT_ERRORS(cli, "exit");
@@ -290,8 +266,8 @@ static void signal_ends_a_release_that_nobody_confirms(void **state)
 	cli_free(cli);
 }
 
-/* The answer to the release is lost; the repeat finds nothing, which is what was wanted. */
-static void release_whose_answer_was_lost_is_found_out(void **state)
+/* The reply to the release is lost; the retry finds no lock, which is the desired result. */
+static void a_release_whose_reply_was_lost_is_confirmed_later(void **state)
 {
 	(void)state;
 	for (int permits = 0; permits < 2; permits++) {
@@ -299,10 +275,10 @@ static void release_whose_answer_was_lost_is_found_out(void **state)
 		const char *name = permits ? "p" : "x";
 		const char *key = permits ? "{p}:timeout" : "x";
 		struct proxy *proxy = proxy_start(cli_url());
-		CLI_CALL(cli_url(), 0, "run", kind, name, "--", "true"); /* leaves the scripts */
+		CLI_CALL(cli_url(), 0, "run", kind, name, "--", "true"); /* loads the scripts */
 		struct cli *cli = cli_start(proxy_url(proxy), "run", kind, name, "--", "sh", "-c",
-		                            UNTIL_INPUT_ENDS, NULL);
-		(void)command_of(cli);
+		                            CLI_UNTIL_INPUT_ENDS, NULL);
+		(void)cli_command_pid(cli);
 		assert_int_equal(raw_integer(cli_raw, "EXISTS", key, NULL), 1);
 		proxy_drop_replies(proxy, true);
 		cli_close_input(cli);
@@ -314,10 +290,13 @@ static void release_whose_answer_was_lost_is_found_out(void **state)
 	}
 }
 
-/* ---- no way in ---- */
+/* ---- no connection ---- */
 
-/* All at once, since each has its five seconds. The last two have asked, and get no answer. */
-static void server_that_is_silent_or_not_there_is_69_within_five_seconds(void **state)
+/*
+ * Run at the same time, because each takes five seconds. The last two send an ask, but get no
+ * reply.
+ */
+static void a_silent_or_missing_server_is_69_within_five_seconds(void **state)
 {
 	static const struct script_step silent[] = {S_STALL, S_END};
 	static const struct script_step deaf[] = {S_HANDSHAKE, S_STALL, S_END};
@@ -346,7 +325,7 @@ static void server_that_is_silent_or_not_there_is_69_within_five_seconds(void **
 	}
 }
 
-static void server_that_wants_a_password_is_77(void **state)
+static void a_server_that_requires_a_password_is_77(void **state)
 {
 	static const char *const extra[] = {"--requirepass", "secret", NULL};
 	(void)state;
@@ -360,19 +339,19 @@ static void server_that_wants_a_password_is_77(void **state)
 	test_server_stop(server);
 }
 
-static void wrong_address_is_78(void **state)
+static void a_wrong_address_is_78(void **state)
 {
 	(void)state;
 	CLI_CALL("gopher://localhost", 78, "run", "x", "--", "true");
 	CLI_CALL("redis://localhost:notaport", 78, "run", "x", "--", "true");
 }
 
-static void waiter_that_was_connected_once_keeps_trying(void **state)
+static void a_waiter_that_lost_its_connection_keeps_trying(void **state)
 {
 	(void)state;
 	struct proxy *proxy = proxy_start(cli_url());
 	struct cli *holder = start_at(cli_url());
-	(void)command_of(holder);
+	(void)cli_command_pid(holder);
 	struct cli *waiter =
 		cli_start(proxy_url(proxy), "run", "-w", "60", "x", "--", "echo", "mine", NULL);
 	WAIT_UNTIL(proxy_reply_bytes(proxy) > 0, CLI_SOON_MS);
@@ -394,25 +373,25 @@ static void waiter_that_was_connected_once_keeps_trying(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAULT_STORY(flushed_server_stops_the_command_within_an_interval),
-		FAULT_STORY(stolen_key_stops_the_command_and_is_left_to_the_thief),
-		FAULT_STORY(stolen_permit_stops_the_command),
-		FAULT_STORY(first_release_of_what_is_not_ours_is_80),
-		FAULT_STORY(empty_restart_stops_the_command_within_a_second_of_the_reconnect),
-		FAULT_STORY(stopped_server_stops_the_command_in_time),
-		FAULT_STORY(killed_server_stops_the_command_in_time),
+		FAULT_STORY(a_flushed_server_stops_the_command_within_an_interval),
+		FAULT_STORY(a_stolen_lock_stops_the_command_and_stays_with_the_thief),
+		FAULT_STORY(a_stolen_permit_stops_the_command),
+		FAULT_STORY(releasing_a_lost_lock_is_80),
+		FAULT_STORY(a_restart_without_data_stops_the_command_at_the_reconnect),
+		FAULT_STORY(a_stopped_server_stops_the_command_in_time),
+		FAULT_STORY(a_killed_server_stops_the_command_in_time),
 		FAULT_STORY(lost_replies_stop_the_command_in_time),
 		FAULT_STORY(lost_requests_stop_the_command_in_time),
 		FAULT_STORY(short_faults_never_stop_the_command),
-		FAULT_STORY(restart_with_its_data_does_not_stop_the_command),
-		FAULT_STORY(storm_of_killed_connections_does_not_stop_the_command),
-		FAULT_STORY(release_that_nobody_confirms_is_81),
-		FAULT_STORY(signal_ends_a_release_that_nobody_confirms),
-		FAULT_STORY(release_whose_answer_was_lost_is_found_out),
-		FAULT_STORY(server_that_is_silent_or_not_there_is_69_within_five_seconds),
-		FAULT_STORY(server_that_wants_a_password_is_77),
-		FAULT_STORY(wrong_address_is_78),
-		FAULT_STORY(waiter_that_was_connected_once_keeps_trying),
+		FAULT_STORY(a_restart_with_data_does_not_stop_the_command),
+		FAULT_STORY(killing_connections_does_not_stop_the_command),
+		FAULT_STORY(an_unconfirmed_release_is_81),
+		FAULT_STORY(a_signal_ends_an_unconfirmed_release),
+		FAULT_STORY(a_release_whose_reply_was_lost_is_confirmed_later),
+		FAULT_STORY(a_silent_or_missing_server_is_69_within_five_seconds),
+		FAULT_STORY(a_server_that_requires_a_password_is_77),
+		FAULT_STORY(a_wrong_address_is_78),
+		FAULT_STORY(a_waiter_that_lost_its_connection_keeps_trying),
 	};
 
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);

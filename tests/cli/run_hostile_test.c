@@ -12,16 +12,16 @@
 #include "support/temp.h"
 
 #define MOST_RSS   (64 * 1024)
-#define HOSTILE_MS 20000 /* no word of theirs may hold it up longer */
+#define HOSTILE_MS 20000 /* nothing they send may delay it longer */
 
 struct hostile {
 	int listener;
 	char *dir, *url;
 	pthread_t thread;
 	atomic_bool over;
-	const char *hello; /* answers the first request; NULL: the text itself does */
+	const char *hello; /* reply to the first request; NULL: the text itself */
 	const char *text;
-	size_t repeat; /* so many times, and for ever if 0 */
+	size_t repeat; /* number of times; 0: forever */
 	size_t drip;   /* bytes at a time, with a pause; 0: at once */
 };
 

@@ -16,7 +16,7 @@ extern char **environ;
 
 /* ---- many at once ---- */
 
-static void of_fifty_that_do_not_wait_exactly_one_runs(void **state)
+static void exactly_one_of_fifty_runs_without_waiting(void **state)
 {
 	struct cli *crowd[CROWD];
 	int ran = 0, busy = 0;
@@ -37,7 +37,7 @@ static void of_fifty_that_do_not_wait_exactly_one_runs(void **state)
 	assert_int_equal(busy, CROWD - 1);
 }
 
-static void crowd_that_waits_runs_one_after_the_other(void **state)
+static void ten_waiters_run_one_after_the_other(void **state)
 {
 	struct cli *crowd[10];
 	char line[256];
@@ -53,7 +53,7 @@ static void crowd_that_waits_runs_one_after_the_other(void **state)
 	temp_dir_remove(dir);
 }
 
-/* ---- what it costs ---- */
+/* ---- costs ---- */
 
 static int compare(const void *a, const void *b)
 {
@@ -61,7 +61,7 @@ static int compare(const void *a, const void *b)
 	return one < other ? -1 : one > other;
 }
 
-/* The median in microseconds of so many runs, one after the other. */
+/* The median of ROUNDS runs one after the other, in microseconds. */
 static long long median_us(const char *const *argv)
 {
 	long long times[ROUNDS];
@@ -83,7 +83,7 @@ static long long median_us(const char *const *argv)
 	return times[ROUNDS / 2];
 }
 
-static void start_to_finish_costs_little_more_than_flock(void **state)
+static void a_run_takes_little_longer_than_flock(void **state)
 {
 	(void)state;
 	char *dir = temp_dir_make();
@@ -92,7 +92,7 @@ static void start_to_finish_costs_little_more_than_flock(void **state)
 	const char *const ours[] = {cli_path(), "run", "x", "--", "true", NULL};
 	(void)setenv("HOLDFAST_URL", cli_url(), 1);
 	long long least = 1 << 30;
-	/* The machine may be busy with something else: the best of three counts. */
+	/* The machine may be busy with something else, so the best of three counts. */
 	for (int i = 0; i < 3 && least > 5000; i++) {
 		long long own = median_us(ours), flock = median_us(theirs);
 		least = own - 3 * flock < least ? own - 3 * flock : least;
@@ -115,7 +115,7 @@ static int count_connections(void)
 	return count;
 }
 
-static void idle_holder_and_idle_waiter_use_one_connection_and_no_time(void **state)
+static void an_idle_holder_and_waiter_use_one_connection_and_no_time(void **state)
 {
 	(void)state;
 	struct cli *holder =
@@ -124,8 +124,7 @@ static void idle_holder_and_idle_waiter_use_one_connection_and_no_time(void **st
 	struct cli *waiter = cli_start(cli_url(), "run", "x", "--", "true", NULL);
 	WAIT_UNTIL(count_connections() == 2, CLI_SOON_MS);
 	WAIT_UNTIL(cli_cpu_ms(waiter->pid) > 0 || cli_guard(waiter) > 0, CLI_SOON_MS);
-	for (long long until = test_now_ms() + 500; test_now_ms() < until;)
-		test_pause();
+	cli_let_pass(500);
 	const pid_t pids[] = {holder->pid, waiter->pid, cli_guard(holder), cli_guard(waiter)};
 	long long before[4];
 	for (int i = 0; i < 4; i++)
@@ -147,10 +146,10 @@ static void idle_holder_and_idle_waiter_use_one_connection_and_no_time(void **st
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CLI_STORY(of_fifty_that_do_not_wait_exactly_one_runs),
-		CLI_STORY(crowd_that_waits_runs_one_after_the_other),
-		CLI_STORY(start_to_finish_costs_little_more_than_flock),
-		CLI_STORY(idle_holder_and_idle_waiter_use_one_connection_and_no_time),
+		CLI_STORY(exactly_one_of_fifty_runs_without_waiting),
+		CLI_STORY(ten_waiters_run_one_after_the_other),
+		CLI_STORY(a_run_takes_little_longer_than_flock),
+		CLI_STORY(an_idle_holder_and_waiter_use_one_connection_and_no_time),
 	};
 
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);

@@ -27,16 +27,9 @@ static struct cli *hold_with(const char *option, const char *name)
 	return cli;
 }
 
-static void end_hold(struct cli *cli)
-{
-	cli_close_input(cli);
-	CLI_EXPECT(cli, 0);
-	cli_free(cli);
-}
-
 /* ---- the command line ---- */
 
-static void status_is_that_of_the_command(void **state)
+static void the_exit_status_is_that_of_the_command(void **state)
 {
 	(void)state;
 	CLI_CALL(cli_url(), 0, "run", "x", "--", "true");
@@ -61,7 +54,7 @@ static void options_end_at_the_name(void **state)
 	cli_free(cli);
 }
 
-static void short_form_runs_the_command(void **state)
+static void the_short_form_runs_the_command(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "x", "printf", "%s|", "-n", "a", NULL);
@@ -73,7 +66,7 @@ static void short_form_runs_the_command(void **state)
 	CLI_CALL(cli_url(), 64, "x");
 }
 
-static void string_goes_to_the_shell_before_or_after_the_name(void **state)
+static void a_shell_string_may_precede_or_follow_the_name(void **state)
 {
 	(void)state;
 	CLI_CALL(cli_url(), 5, "run", "-c", "exit 5", "x");
@@ -85,7 +78,7 @@ static void string_goes_to_the_shell_before_or_after_the_name(void **state)
 	CLI_CALL(cli_url(), 64, "run", "-c", "exit 5", "x", "true");
 }
 
-/* Each a line of words after "run", all of them wrong. */
+/* Each is a wrong list of arguments after "run". */
 static void wrong_options_are_64(void **state)
 {
 	static const char *const lines[][8] = {
@@ -150,7 +143,16 @@ static void wrong_options_are_64(void **state)
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
 }
 
-static void times_that_leave_nothing_are_told_with_their_numbers(void **state)
+static void status_fd_without_json_says_what_is_missing(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "--status-fd", "1", "x", "true", NULL);
+	CLI_EXPECT(cli, 64);
+	assert_non_null(strstr(cli_errors(cli), "--status-fd requires --json"));
+	cli_free(cli);
+}
+
+static void times_that_leave_no_room_are_refused_with_the_numbers(void **state)
 {
 	(void)state;
 	struct cli *cli =
@@ -175,7 +177,7 @@ static void times_have_units(void **state)
 		CLI_CALL(cli_url(), 0, "run", "--lease", times[i], "x", "--", "true");
 }
 
-static void bad_names_are_64(void **state)
+static void invalid_names_are_64(void **state)
 {
 	char longest[514], too_long[514];
 	(void)state;
@@ -195,7 +197,7 @@ static void bad_names_are_64(void **state)
 
 /* ---- waiting ---- */
 
-static void busy_lock_is_1_or_the_given_code(void **state)
+static void a_busy_lock_is_1_or_the_given_code(void **state)
 {
 	(void)state;
 	struct cli *holder = hold_with(NULL, "x");
@@ -210,10 +212,10 @@ static void busy_lock_is_1_or_the_given_code(void **state)
 	CLI_CALL(cli_url(), 44, "run", "-w", "0.3", "-E44", "x", "--", "true");
 	CLI_CALL(cli_url(), 1, "run", "--timeout", ".1", "x", "--", "true");
 	assert_in_range(test_now_ms() - begun, 400, 5000);
-	end_hold(holder);
+	cli_finish(holder);
 }
 
-static void waiter_gets_the_lock_when_it_is_free(void **state)
+static void a_waiter_gets_the_lock_when_it_is_free(void **state)
 {
 	static const char *const waits[] = {"10", "99999999999999999999"};
 	(void)state;
@@ -223,7 +225,7 @@ static void waiter_gets_the_lock_when_it_is_free(void **state)
 		                               "echo", "mine", NULL);
 		test_pause();
 		assert_string_equal(cli_output(waiter), "");
-		end_hold(holder);
+		cli_finish(holder);
 		CLI_EXPECT(waiter, 0);
 		assert_string_equal(cli_output(waiter), "mine\n");
 		assert_string_equal(cli_errors(waiter), "");
@@ -231,7 +233,7 @@ static void waiter_gets_the_lock_when_it_is_free(void **state)
 	}
 }
 
-static void signal_while_waiting_ends_it_and_leaves_nothing(void **state)
+static void a_signal_ends_a_waiter_and_nothing_is_left(void **state)
 {
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
 	(void)state;
@@ -247,10 +249,10 @@ static void signal_while_waiting_ends_it_and_leaves_nothing(void **state)
 		WAIT_UNTIL(raw_integer(cli_raw, "DBSIZE", NULL) == keys, CLI_SOON_MS);
 		cli_free(waiter);
 	}
-	end_hold(holder);
+	cli_finish(holder);
 }
 
-static void signal_during_splay_ends_it(void **state)
+static void a_signal_ends_the_splay(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--splay", "1d", "x", "--", "true", NULL);
@@ -274,7 +276,7 @@ static void readers_share_and_exclude_writers(void **state)
 	struct cli *writer =
 		cli_start(cli_url(), "run", "--exclusive", "x", "--", "echo", "mine", NULL);
 	struct cli *plain = cli_start(cli_url(), "run", "x", "--", "echo", "mine", NULL);
-	end_hold(reader);
+	cli_finish(reader);
 	CLI_EXPECT(writer, 0);
 	CLI_EXPECT(plain, 0);
 	cli_free(writer);
@@ -282,10 +284,10 @@ static void readers_share_and_exclude_writers(void **state)
 	struct cli *holder = hold_with("-e", "x");
 	CLI_CALL(cli_url(), 1, "run", "-n", "-s", "x", "--", "true");
 	CLI_CALL(cli_url(), 1, "run", "-n", "-x", "x", "--", "true");
-	end_hold(holder);
+	cli_finish(holder);
 }
 
-static void every_exclusive_kind_excludes(void **state)
+static void every_exclusive_kind_excludes_others(void **state)
 {
 	static const char *const kinds[] = {"reentrant", "fair", "write", "fenced", "spin"};
 	(void)state;
@@ -295,11 +297,11 @@ static void every_exclusive_kind_excludes(void **state)
 		CLI_WAIT_OUTPUT(holder, "up");
 		CLI_CALL(cli_url(), 1, "run", "-n", "--kind", kinds[i], "x", "--", "true");
 		CLI_CALL(cli_url(), 1, "run", "-n", "x", "--", "true");
-		end_hold(holder);
+		cli_finish(holder);
 	}
 }
 
-static void permits_let_so_many_in(void **state)
+static void permits_limit_the_number_of_holders(void **state)
 {
 	(void)state;
 	CLI_CALL(cli_url(), 78, "run", "-n", "--kind", "semaphore", "x", "--", "true");
@@ -313,14 +315,14 @@ static void permits_let_so_many_in(void **state)
 	CLI_CALL(cli_url(), 78, "run", "-n", "--permits", "3", "x", "--", "true");
 	struct cli *three =
 		cli_start(cli_url(), "run", "--permits", "2", "x", "--", "echo", "mine", NULL);
-	end_hold(one);
+	cli_finish(one);
 	CLI_EXPECT(three, 0);
 	cli_free(three);
 	CLI_CALL(cli_url(), 0, "run", "-n", "--permits", "2", "x", "--", "true");
-	end_hold(two);
+	cli_finish(two);
 }
 
-static void token_grows_with_every_grant_of_any_exclusive_kind(void **state)
+static void the_token_grows_with_every_grant_of_any_exclusive_kind(void **state)
 {
 	static const char *const kinds[] = {"reentrant", "fair", "write", "spin", "fenced"};
 	long long last = 0;
@@ -348,7 +350,7 @@ static const char *line_of(const char *text, const char *name)
 	return at + strlen(name);
 }
 
-static void command_sees_its_lock_in_the_environment(void **state)
+static void the_command_finds_its_lock_in_the_environment(void **state)
 {
 	(void)state;
 	struct cli *cli =
@@ -362,10 +364,10 @@ static void command_sees_its_lock_in_the_environment(void **state)
 	assert_true(strlen(owner_of("a name")) >= 38);
 	assert_true(deadline > now + 25 && deadline < now + 30);
 	assert_null(strstr(text, "HOLDFAST_TOKEN"));
-	end_hold(cli);
+	cli_finish(cli);
 }
 
-static void token_of_an_outer_lock_is_not_inherited(void **state)
+static void the_token_of_an_outer_lock_is_not_inherited(void **state)
 {
 	(void)state;
 	struct cli *cli =
@@ -376,7 +378,7 @@ static void token_of_an_outer_lock_is_not_inherited(void **state)
 	cli_free(cli);
 }
 
-static void side_key_has_the_name_of_the_program_only(void **state)
+static void only_the_name_of_the_program_is_stored(void **state)
 {
 	char key[256];
 	(void)state;
@@ -391,14 +393,14 @@ static void side_key_has_the_name_of_the_program_only(void **state)
 		assert_true((strstr(note, "secret") != NULL) == all);
 		assert_non_null(strstr(note, "sh"));
 		free(note);
-		end_hold(cli);
+		cli_finish(cli);
 		assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
 	}
 }
 
 /* ---- what ends it ---- */
 
-static void command_that_cannot_run_is_126_and_none_127(void **state)
+static void a_command_that_cannot_run_is_126_and_a_missing_one_127(void **state)
 {
 	(void)state;
 	CLI_CALL(cli_url(), 127, "run", "x", "--", "no-such-program");
@@ -410,7 +412,7 @@ static void command_that_cannot_run_is_126_and_none_127(void **state)
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
 }
 
-static void key_that_is_no_lock_is_65_and_untouched(void **state)
+static void a_key_that_is_not_a_lock_is_65_and_not_changed(void **state)
 {
 	static const char *const options[] = {"--verbose", "-s", "-x", "--fair", "--permits=2"};
 	(void)state;
@@ -424,7 +426,7 @@ static void key_that_is_no_lock_is_65_and_untouched(void **state)
 	assert_string_equal(value, "precious");
 	free(value);
 	assert_int_equal(raw_integer(cli_raw, "PTTL", "x", NULL), -1);
-	/* The two, and the record of the request that found no permits. */
+	/* The two keys, and the record of the request that found no permits. */
 	struct raw_reply *records = raw_command(cli_raw, "KEYS", "holdfast_request:*", NULL);
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 2 + (long long)records->length);
 	raw_reply_free(records);
@@ -445,7 +447,7 @@ static void max_hold_is_124(void **state)
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
 }
 
-static void lock_stays_at_least_so_long(void **state)
+static void at_least_holds_the_lock_longer_than_the_command(void **state)
 {
 	(void)state;
 	long long begun = test_now_ms();
@@ -458,14 +460,14 @@ static void lock_stays_at_least_so_long(void **state)
 	cli_free(cli);
 }
 
-static void fixed_lease_is_not_renewed_and_the_command_gone_before_its_end(void **state)
+static void a_fixed_lease_is_not_renewed_and_outlives_the_command(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--lease", "600ms", "x", "--", "sh", "-c",
 	                            "trap '' TERM; echo up; while :; do sleep 1; done", NULL);
 	CLI_WAIT_OUTPUT(cli, "up");
 	CLI_EXPECT(cli, 80);
-	/* The rest of the lease: nothing is released that is not held any more. */
+	/* The lock lasts for the rest of its lease: what is no longer held cannot be released. */
 	WAIT_UNTIL(raw_integer(cli_raw, "DBSIZE", NULL) == 0, 1000);
 	cli_free(cli);
 }
@@ -482,11 +484,10 @@ static void no_fork_becomes_the_command_and_keeps_the_lock(void **state)
 	cli_free(cli);
 }
 
-static void without_a_command_it_holds_until_the_end_of_input(void **state)
+static void without_a_command_the_lock_is_held_until_the_end_of_input(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(cli_url(), "run", "x", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	struct cli *cli = cli_hold("x");
 	assert_int_equal(write(cli->in, "ignored\n", 8), 8);
 	CLI_CALL(cli_url(), 1, "run", "-n", "x", "--", "true");
 	assert_false(cli_has_ended(cli));
@@ -496,11 +497,10 @@ static void without_a_command_it_holds_until_the_end_of_input(void **state)
 	cli_free(cli);
 }
 
-static void without_a_command_a_signal_releases(void **state)
+static void without_a_command_a_signal_releases_the_lock(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(cli_url(), "run", "x", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	struct cli *cli = cli_hold("x");
 	assert_int_equal(kill(cli->pid, SIGTERM), 0);
 	CLI_EXPECT(cli, 143);
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
@@ -511,15 +511,15 @@ static void without_a_command_a_lost_lock_is_80(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", "1s", "x", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	cli_wait_held("x");
 	raw_ok(cli_raw, "FLUSHALL", NULL);
 	CLI_EXPECT(cli, 80);
 	cli_free(cli);
 }
 
-/* ---- telling ---- */
+/* ---- reports ---- */
 
-static void verbose_tells_as_flock_does(void **state)
+static void verbose_prints_what_flock_prints(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--verbose", "x", "--", "true", NULL);
@@ -534,7 +534,7 @@ static void verbose_tells_as_flock_does(void **state)
 	cli_free(cli);
 }
 
-/* The events in order, apart by spaces. */
+/* The events in order, separated by blanks. */
 static const char *events_in(const char *text)
 {
 	static char events[1024];
@@ -548,14 +548,14 @@ static const char *events_in(const char *text)
 	return events;
 }
 
-static void events_are_told_as_json(void **state)
+static void events_are_printed_as_json(void **state)
 {
 	(void)state;
 	struct cli *holder = hold_with(NULL, "a\"b");
 	struct cli *cli =
 		cli_start(cli_url(), "run", "--json", "a\"b", "--", "sh", "-c", "exit 4", NULL);
 	CLI_WAIT_ERRORS(cli, "waiting");
-	end_hold(holder);
+	cli_finish(holder);
 	CLI_EXPECT(cli, 4);
 	const char *text = cli_errors(cli);
 	assert_string_equal(events_in(text), "waiting acquired exit released ");
@@ -565,7 +565,7 @@ static void events_are_told_as_json(void **state)
 	cli_free(cli);
 }
 
-static void events_of_a_loss_are_told_once_each(void **state)
+static void the_events_of_a_loss_are_printed_once_each(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--json", "--status-fd", "1", "--watchdog",
@@ -600,8 +600,8 @@ static void on_lost_runs_after_the_command_is_dead(void **state)
 	cli_free(cli);
 }
 
-/* Ten seconds are the limit for one that nobody ends. */
-static void signal_ends_the_command_of_on_lost(void **state)
+/* Without a signal it would end after ten seconds. */
+static void a_signal_ends_the_command_of_on_lost(void **state)
 {
 	(void)state;
 	struct cli *cli =
@@ -617,13 +617,13 @@ static void signal_ends_the_command_of_on_lost(void **state)
 	cli_free(cli);
 }
 
-static void command_of_on_lost_that_does_not_end_is_killed(void **state)
+static void a_command_of_on_lost_that_does_not_end_is_killed(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", "1s", "--on-lost",
 	                            "trap '' TERM; echo $$; while :; do sleep 60; done", "x", "--",
 	                            "sleep", "60", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	cli_wait_held("x");
 	raw_ok(cli_raw, "FLUSHALL", NULL);
 	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
 	long long begun = test_now_ms();
@@ -637,40 +637,41 @@ static void command_of_on_lost_that_does_not_end_is_killed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CLI_STORY(status_is_that_of_the_command),
+		CLI_STORY(the_exit_status_is_that_of_the_command),
 		CLI_STORY(options_end_at_the_name),
-		CLI_STORY(short_form_runs_the_command),
-		CLI_STORY(string_goes_to_the_shell_before_or_after_the_name),
+		CLI_STORY(the_short_form_runs_the_command),
+		CLI_STORY(a_shell_string_may_precede_or_follow_the_name),
 		CLI_STORY(wrong_options_are_64),
-		CLI_STORY(times_that_leave_nothing_are_told_with_their_numbers),
+		CLI_STORY(status_fd_without_json_says_what_is_missing),
+		CLI_STORY(times_that_leave_no_room_are_refused_with_the_numbers),
 		CLI_STORY(times_have_units),
-		CLI_STORY(bad_names_are_64),
-		CLI_STORY(busy_lock_is_1_or_the_given_code),
-		CLI_STORY(waiter_gets_the_lock_when_it_is_free),
-		CLI_STORY(signal_while_waiting_ends_it_and_leaves_nothing),
-		CLI_STORY(signal_during_splay_ends_it),
+		CLI_STORY(invalid_names_are_64),
+		CLI_STORY(a_busy_lock_is_1_or_the_given_code),
+		CLI_STORY(a_waiter_gets_the_lock_when_it_is_free),
+		CLI_STORY(a_signal_ends_a_waiter_and_nothing_is_left),
+		CLI_STORY(a_signal_ends_the_splay),
 		CLI_STORY(readers_share_and_exclude_writers),
-		CLI_STORY(every_exclusive_kind_excludes),
-		CLI_STORY(permits_let_so_many_in),
-		CLI_STORY(token_grows_with_every_grant_of_any_exclusive_kind),
-		CLI_STORY(command_sees_its_lock_in_the_environment),
-		CLI_STORY(token_of_an_outer_lock_is_not_inherited),
-		CLI_STORY(side_key_has_the_name_of_the_program_only),
-		CLI_STORY(command_that_cannot_run_is_126_and_none_127),
-		CLI_STORY(key_that_is_no_lock_is_65_and_untouched),
+		CLI_STORY(every_exclusive_kind_excludes_others),
+		CLI_STORY(permits_limit_the_number_of_holders),
+		CLI_STORY(the_token_grows_with_every_grant_of_any_exclusive_kind),
+		CLI_STORY(the_command_finds_its_lock_in_the_environment),
+		CLI_STORY(the_token_of_an_outer_lock_is_not_inherited),
+		CLI_STORY(only_the_name_of_the_program_is_stored),
+		CLI_STORY(a_command_that_cannot_run_is_126_and_a_missing_one_127),
+		CLI_STORY(a_key_that_is_not_a_lock_is_65_and_not_changed),
 		CLI_STORY(max_hold_is_124),
-		CLI_STORY(lock_stays_at_least_so_long),
-		CLI_STORY(fixed_lease_is_not_renewed_and_the_command_gone_before_its_end),
+		CLI_STORY(at_least_holds_the_lock_longer_than_the_command),
+		CLI_STORY(a_fixed_lease_is_not_renewed_and_outlives_the_command),
 		CLI_STORY(no_fork_becomes_the_command_and_keeps_the_lock),
-		CLI_STORY(without_a_command_it_holds_until_the_end_of_input),
-		CLI_STORY(without_a_command_a_signal_releases),
+		CLI_STORY(without_a_command_the_lock_is_held_until_the_end_of_input),
+		CLI_STORY(without_a_command_a_signal_releases_the_lock),
 		CLI_STORY(without_a_command_a_lost_lock_is_80),
-		CLI_STORY(verbose_tells_as_flock_does),
-		CLI_STORY(events_are_told_as_json),
-		CLI_STORY(events_of_a_loss_are_told_once_each),
+		CLI_STORY(verbose_prints_what_flock_prints),
+		CLI_STORY(events_are_printed_as_json),
+		CLI_STORY(the_events_of_a_loss_are_printed_once_each),
 		CLI_STORY(on_lost_runs_after_the_command_is_dead),
-		CLI_STORY(signal_ends_the_command_of_on_lost),
-		CLI_STORY(command_of_on_lost_that_does_not_end_is_killed),
+		CLI_STORY(a_signal_ends_the_command_of_on_lost),
+		CLI_STORY(a_command_of_on_lost_that_does_not_end_is_killed),
 	};
 
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);

@@ -12,17 +12,17 @@
 #define LEASE_MS    2000
 #define INTERVAL_MS 667
 
-/* For what takes next to no time, on a machine with other work. Blocked output lasts for ever. */
+/* A generous limit for what takes next to no time. Blocked output would last forever. */
 #define AT_ONCE_MS 3000
 
 #define CTRL_S "\023"
 
-/* Descriptors that a shell can name, in this process and those it starts. */
+/* Descriptors with one digit, which a shell can name; also in the processes that we start. */
 enum { FULL_ERRORS = 8, FULL_STATUS = 9 };
 
 static struct stuck errors, status;
 
-/* So that nothing that is opened meanwhile gets these numbers. */
+/* Makes sure that nothing else gets these numbers. */
 static void reserve_descriptors(void)
 {
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -51,7 +51,7 @@ static int close_pipes(void **state)
 	return 0;
 }
 
-/* Which of the outputs nobody reads. */
+/* The outputs that nobody reads. */
 static const struct full {
 	const char *redirect;
 	const char *options;
@@ -63,7 +63,7 @@ static const struct full {
 };
 #define FULLS (sizeof fulls / sizeof *fulls)
 
-/* A run with such outputs, of which this is the rest of the line. */
+/* Starts a run with such outputs; `rest` is the rest of its command line. */
 static struct cli *start(const struct full *full, const char *rest)
 {
 	char *script = check_format("exec %s run --watchdog " WATCHDOG " %s %s %s", cli_path(),
@@ -76,12 +76,6 @@ static struct cli *start(const struct full *full, const char *rest)
 
 #define UNTIL_KILLED "x -- sh -c 'trap \"\" TERM; echo $$; while :; do sleep 60; done'"
 
-static pid_t command_of(struct cli *cli)
-{
-	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
-	return atoi(cli_output(cli));
-}
-
 static void expect_end(struct cli *cli, int wanted, long long limit_ms)
 {
 	long long begun = test_now_ms();
@@ -90,12 +84,12 @@ static void expect_end(struct cli *cli, int wanted, long long limit_ms)
 	cli_free(cli);
 }
 
-static void signal_ends_the_run_and_releases_the_lock(void **state)
+static void a_signal_ends_the_run_and_releases_the_lock(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < FULLS; i++) {
 		struct cli *cli = start(&fulls[i], "x -- sh -c 'echo $$; exec sleep 60'");
-		(void)command_of(cli);
+		(void)cli_command_pid(cli);
 		assert_int_equal(raw_integer(cli_raw, "EXISTS", "x", NULL), 1);
 		assert_int_equal(kill(cli->pid, SIGTERM), 0);
 		expect_end(cli, 143, AT_ONCE_MS);
@@ -103,7 +97,7 @@ static void signal_ends_the_run_and_releases_the_lock(void **state)
 	}
 }
 
-static void command_that_ends_frees_the_lock(void **state)
+static void the_lock_is_free_when_the_command_has_ended(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < FULLS; i++) {
@@ -113,24 +107,24 @@ static void command_that_ends_frees_the_lock(void **state)
 	}
 }
 
-static void lost_lock_kills_the_command_in_time(void **state)
+static void a_lost_lock_kills_the_command_in_time(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < FULLS; i++) {
 		struct cli *cli = start(&fulls[i], UNTIL_KILLED);
-		pid_t pid = command_of(cli);
+		pid_t pid = cli_command_pid(cli);
 		raw_ok(cli_raw, "FLUSHALL", NULL);
 		WAIT_UNTIL(!cli_is_alive(pid), INTERVAL_MS + AT_ONCE_MS);
 		expect_end(cli, 80, AT_ONCE_MS);
 	}
 }
 
-static void command_is_dead_before_the_lock_ends(void **state)
+static void the_command_is_dead_before_the_lock_expires(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < FULLS; i++) {
 		struct cli *cli = start(&fulls[i], UNTIL_KILLED);
-		pid_t pid = command_of(cli);
+		pid_t pid = cli_command_pid(cli);
 		test_server_freeze(cli_server);
 		WAIT_UNTIL(!cli_is_alive(pid), LEASE_MS);
 		test_server_thaw(cli_server);
@@ -138,17 +132,15 @@ static void command_is_dead_before_the_lock_ends(void **state)
 	}
 }
 
-static void waiter_ends_with_a_signal(void **state)
+static void a_signal_ends_a_waiter(void **state)
 {
 	(void)state;
-	struct cli *holder = cli_start(cli_url(), "run", "x", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	struct cli *holder = cli_hold("x");
 	for (size_t i = 0; i < FULLS; i++) {
 		struct cli *cli = start(&fulls[i], "x -- true");
 		WAIT_UNTIL(cli_guard(cli) > 0, CLI_SOON_MS);
-		/* An event of its own says that it waits. */
-		long long until = test_now_ms() + 300;
-		WAIT_UNTIL(test_now_ms() > until, CLI_SOON_MS);
+		/* By then it has printed the event "waiting". */
+		cli_let_pass(300);
 		assert_int_equal(kill(cli->pid, SIGTERM), 0);
 		expect_end(cli, 143, AT_ONCE_MS);
 	}
@@ -165,12 +157,12 @@ static void no_fork_becomes_the_command(void **state)
 	expect_end(cli_start_program(cli_url(), argv), 7, AT_ONCE_MS);
 }
 
-static void events_come_when_somebody_reads_again(void **state)
+static void events_arrive_when_someone_reads_again(void **state)
 {
 	char text[4096];
 	(void)state;
 	struct cli *cli = start(&fulls[1], "x -- sh -c 'echo $$; cat'");
-	(void)command_of(cli);
+	(void)cli_command_pid(cli);
 	stuck_drain(&status);
 	WAIT_UNTIL((stuck_read(&status, text, sizeof text), strchr(text, '\n')), CLI_SOON_MS);
 	assert_memory_equal(text, "{\"event\":\"acquired\"", 19);
@@ -183,7 +175,7 @@ static void events_come_when_somebody_reads_again(void **state)
 	cli_free(cli);
 }
 
-/* Others share that file, and rely on how it was. */
+/* Other processes share the file, and rely on its flags. */
 static void shared_output_does_not_become_nonblocking(void **state)
 {
 	(void)state;
@@ -195,7 +187,7 @@ static void shared_output_does_not_become_nonblocking(void **state)
 
 /* ---- a terminal that was stopped with Ctrl-S ---- */
 
-static void stopped_terminal_does_not_hold_up_the_end(void **state)
+static void a_stopped_terminal_does_not_delay_the_end(void **state)
 {
 	(void)state;
 	const char *const argv[] = {cli_path(),  "run", "--json",
@@ -211,18 +203,16 @@ static void stopped_terminal_does_not_hold_up_the_end(void **state)
 	cli_terminal_free(terminal);
 }
 
-static void stopped_terminal_does_not_hold_up_a_waiter(void **state)
+static void a_stopped_terminal_does_not_delay_a_waiter(void **state)
 {
 	(void)state;
-	struct cli *holder = cli_start(cli_url(), "run", "x", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	struct cli *holder = cli_hold("x");
 	const char *const argv[] = {cli_path(), "run", "x", "--", "sh", "-c", "exit 7", NULL};
 	struct cli_terminal *terminal = cli_terminal_start(cli_url(), argv);
 	CLI_WAIT_TERMINAL(terminal, "waiting for x");
 	cli_terminal_type(terminal, CTRL_S);
-	/* Two more lines would be drawn meanwhile. */
-	long long until = test_now_ms() + 2500;
-	WAIT_UNTIL(test_now_ms() > until, CLI_SOON_MS);
+	/* Two more lines would be drawn in this time. */
+	cli_let_pass(2500);
 	cli_close_input(holder);
 	CLI_EXPECT(holder, 0);
 	assert_int_equal(cli_terminal_wait(terminal, AT_ONCE_MS), 7);
@@ -236,16 +226,16 @@ int main(void)
 {
 	reserve_descriptors();
 	const struct CMUnitTest tests[] = {
-		FULL_STORY(signal_ends_the_run_and_releases_the_lock),
-		FULL_STORY(command_that_ends_frees_the_lock),
-		FULL_STORY(lost_lock_kills_the_command_in_time),
-		FULL_STORY(command_is_dead_before_the_lock_ends),
-		FULL_STORY(waiter_ends_with_a_signal),
+		FULL_STORY(a_signal_ends_the_run_and_releases_the_lock),
+		FULL_STORY(the_lock_is_free_when_the_command_has_ended),
+		FULL_STORY(a_lost_lock_kills_the_command_in_time),
+		FULL_STORY(the_command_is_dead_before_the_lock_expires),
+		FULL_STORY(a_signal_ends_a_waiter),
 		FULL_STORY(no_fork_becomes_the_command),
-		FULL_STORY(events_come_when_somebody_reads_again),
+		FULL_STORY(events_arrive_when_someone_reads_again),
 		FULL_STORY(shared_output_does_not_become_nonblocking),
-		CLI_STORY(stopped_terminal_does_not_hold_up_the_end),
-		CLI_STORY(stopped_terminal_does_not_hold_up_a_waiter),
+		CLI_STORY(a_stopped_terminal_does_not_delay_the_end),
+		CLI_STORY(a_stopped_terminal_does_not_delay_a_waiter),
 	};
 
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);

@@ -7,13 +7,13 @@
 #include "support/slow_resolver.h"
 
 #define HANGS_S  "20"
-#define MOST_MS  2000 /* on a machine with other work */
-#define LIMIT_MS 200  /* the best of some attempts must keep to that */
+#define MOST_MS  2000 /* on a busy machine */
+#define LIMIT_MS 200  /* for the best of all attempts */
 #define ATTEMPTS 3
 
 #define CTRL_C "\003"
 
-static struct test_server *server; /* with a port, which a name leads to */
+static struct test_server *server; /* reachable by a host name */
 static char *by_name;
 
 static int start_server(void **state)
@@ -39,12 +39,6 @@ static int restore_resolver(void **state)
 	return 0;
 }
 
-static void let_pass(long long ms)
-{
-	long long until = test_now_ms() + ms;
-	WAIT_UNTIL(test_now_ms() > until, CLI_SOON_MS);
-}
-
 /* Sends the signal, and returns how long it took to end. */
 static long long time_to_end(struct cli *cli, int signal)
 {
@@ -68,7 +62,7 @@ static void expect_quick(const char *what, const long long took[ATTEMPTS])
 
 /* ---- the first connection ---- */
 
-static void signal_ends_a_run_that_waits_for_the_resolver(void **state)
+static void a_signal_ends_a_run_that_waits_for_the_resolver(void **state)
 {
 	static const char *const lines[][3] = {{"run", "--verbose"}, {"run", "--fair"},
 	                                       {"run", "-n"},        {"run", "--permits=2"},
@@ -84,7 +78,7 @@ static void signal_ends_a_run_that_waits_for_the_resolver(void **state)
 					zookeeper ? "zk://localhost:1" : by_name, lines[i][0],
 					lines[i][1], "x", "--", "echo", "ran", NULL);
 				WAIT_UNTIL(cli_guard(cli) > 0, CLI_SOON_MS);
-				let_pass(100);
+				cli_let_pass(100);
 				took[n] = time_to_end(cli, signals[n]);
 				assert_string_equal(cli_output(cli), "");
 				cli_free(cli);
@@ -94,7 +88,7 @@ static void signal_ends_a_run_that_waits_for_the_resolver(void **state)
 	}
 }
 
-/* There a thread asks who holds the lock. */
+/* On a terminal a thread queries the holder. */
 static void ctrl_c_ends_a_run_on_a_terminal(void **state)
 {
 	(void)state;
@@ -139,13 +133,13 @@ static void other_commands_end_with_the_connect_timeout(void **state)
 		assert_non_null(strstr(cli_errors(cli[i]), "cannot be reached"));
 		cli_free(cli[i]);
 	}
-	/* All at once on one machine: 5 s, and what six programs need to start and to end. */
+	/* They run at the same time: 5 s, and what six programs need to start and to end. */
 	assert_in_range(test_now_ms() - begun, 0, 5000 + MOST_MS);
 }
 
 /* ---- a connection that was lost ---- */
 
-static void signal_ends_a_waiter_that_cannot_connect_again(void **state)
+static void a_signal_ends_a_waiter_that_cannot_reconnect(void **state)
 {
 	static const char *const kinds[] = {"--verbose", "--fair", "-s"};
 	(void)state;
@@ -162,7 +156,7 @@ static void signal_ends_a_waiter_that_cannot_connect_again(void **state)
 			CLI_WAIT_ERRORS(cli, "waiting");
 			raw_close(raw);
 			test_server_kill(server);
-			let_pass(500);
+			cli_let_pass(500);
 			took[n] = time_to_end(cli, SIGTERM);
 			cli_free(cli);
 			cli_free(holder);
@@ -177,10 +171,10 @@ static void signal_ends_a_waiter_that_cannot_connect_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RESOLVER_STORY(signal_ends_a_run_that_waits_for_the_resolver),
+		RESOLVER_STORY(a_signal_ends_a_run_that_waits_for_the_resolver),
 		RESOLVER_STORY(ctrl_c_ends_a_run_on_a_terminal),
 		RESOLVER_STORY(other_commands_end_with_the_connect_timeout),
-		RESOLVER_STORY(signal_ends_a_waiter_that_cannot_connect_again),
+		RESOLVER_STORY(a_signal_ends_a_waiter_that_cannot_reconnect),
 	};
 
 	return cmocka_run_group_tests(tests, start_server, stop_server);

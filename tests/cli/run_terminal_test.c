@@ -8,7 +8,7 @@
 #define CTRL_D "\004"
 #define CTRL_Z "\032"
 
-/* A shell with job control and a prompt that nothing else prints. */
+/* Starts a shell with job control and a unique prompt. */
 static struct cli_terminal *start_shell(void)
 {
 	static const char *const argv[] = {"bash",        "--norc", "--noprofile",
@@ -30,13 +30,13 @@ static void type_line(struct cli_terminal *shell, const char *line)
 	cli_terminal_type(shell, "\n");
 }
 
-/* Waits for the prompt after what was typed last. */
+/* Waits for the prompt that follows what was typed last. */
 static void wait_prompt(struct cli_terminal *shell)
 {
 	CLI_WAIT_TERMINAL(shell, "ready> ");
 }
 
-/* The number that a line at the terminal begins with, after this word. */
+/* Waits for a line that begins with this word, and returns the number that follows. */
 static pid_t shown_after(struct cli_terminal *shell, const char *word)
 {
 	char *begin = check_format("\n%s", word);
@@ -46,14 +46,6 @@ static pid_t shown_after(struct cli_terminal *shell, const char *word)
 	at = strstr(cli_terminal_text(shell), begin) + strlen(begin);
 	free(begin);
 	return atoi(at);
-}
-
-static int count_of(const char *text, const char *part)
-{
-	int count = 0;
-	for (const char *at = text; (at = strstr(at, part)); at += strlen(part))
-		count++;
-	return count;
 }
 
 static void end_shell(struct cli_terminal *shell)
@@ -98,16 +90,15 @@ static void ctrl_c_reaches_the_command_once(void **state)
 		CLI_WAIT_TERMINAL(shell, "int\r\n");
 		cli_terminal_type(shell, "go\n");
 		CLI_WAIT_TERMINAL(shell, "status=7");
-		assert_int_equal(count_of(cli_terminal_text(shell), "int\r\n"), 1);
+		assert_int_equal(cli_count(cli_terminal_text(shell), "int\r\n"), 1);
 		end_shell(shell);
 	}
 }
 
-static void ctrl_c_while_waiting_ends_it(void **state)
+static void ctrl_c_ends_a_waiter(void **state)
 {
 	(void)state;
-	struct cli *holder = cli_start(cli_url(), "run", "x", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	struct cli *holder = cli_hold("x");
 	struct cli_terminal *shell = start_shell();
 	type_line(shell, "$H run x -- true; echo status=$?");
 	CLI_WAIT_TERMINAL(shell, "waiting for x");
@@ -119,7 +110,7 @@ static void ctrl_c_while_waiting_ends_it(void **state)
 
 /* ---- job control ---- */
 
-static void stopped_job_goes_on_in_the_foreground(void **state)
+static void a_stopped_job_continues_in_the_foreground(void **state)
 {
 	(void)state;
 	struct cli_terminal *shell = start_shell();
@@ -144,8 +135,11 @@ static void stopped_job_goes_on_in_the_foreground(void **state)
 	end_shell(shell);
 }
 
-/* The command is no shell: one that waits until its child has executed a program cannot be stopped. */
-static void job_in_the_background_leaves_the_terminal_alone(void **state)
+/*
+ * The command is not a shell, because a shell that waits for its child to execute cannot be
+ * stopped.
+ */
+static void a_background_job_leaves_the_terminal_alone(void **state)
 {
 	(void)state;
 	struct cli_terminal *shell = start_shell();
@@ -166,7 +160,7 @@ static void job_in_the_background_leaves_the_terminal_alone(void **state)
 	end_shell(shell);
 }
 
-static void job_stopped_for_longer_than_its_lock_is_killed(void **state)
+static void a_job_stopped_for_longer_than_its_lock_is_killed(void **state)
 {
 	(void)state;
 	struct cli_terminal *shell = start_shell();
@@ -181,7 +175,7 @@ static void job_stopped_for_longer_than_its_lock_is_killed(void **state)
 	end_shell(shell);
 }
 
-static void pipeline_stays_one_group_in_the_foreground(void **state)
+static void a_pipeline_stays_one_group_in_the_foreground(void **state)
 {
 	(void)state;
 	struct cli_terminal *shell = start_shell();
@@ -202,7 +196,7 @@ static void pipeline_stays_one_group_in_the_foreground(void **state)
 	end_shell(shell);
 }
 
-/* Nobody could continue them: there is no shell with job control in the session. */
+/* Without a shell with job control in the session, nobody could continue them. */
 static void ctrl_z_does_nothing_without_job_control(void **state)
 {
 	(void)state;
@@ -219,7 +213,7 @@ static void ctrl_z_does_nothing_without_job_control(void **state)
 	cli_terminal_free(terminal);
 }
 
-static void script_is_stopped_with_its_command(void **state)
+static void a_script_is_stopped_with_its_command(void **state)
 {
 	(void)state;
 	struct cli_terminal *shell = start_shell();
@@ -235,7 +229,7 @@ static void script_is_stopped_with_its_command(void **state)
 	end_shell(shell);
 }
 
-static void ctrl_c_reaches_what_the_command_left_behind(void **state)
+static void ctrl_c_reaches_the_orphans_of_the_command(void **state)
 {
 	(void)state;
 	struct cli_terminal *shell = start_shell();
@@ -249,8 +243,8 @@ static void ctrl_c_reaches_what_the_command_left_behind(void **state)
 	end_shell(shell);
 }
 
-/* A script has no job control: whoever takes the terminal must give it back. */
-static void terminal_is_given_back_to_a_script(void **state)
+/* A script has no job control, so holdfast must give the terminal back. */
+static void a_script_gets_its_terminal_back(void **state)
 {
 	static const char *const commands[] = {"true", "no-such-program", "sh -c 'kill -9 $$'"};
 	(void)state;
@@ -272,7 +266,7 @@ static void without_a_command_ctrl_d_releases(void **state)
 	(void)state;
 	const char *const argv[] = {cli_path(), "run", "x", NULL};
 	struct cli_terminal *terminal = cli_terminal_start(cli_url(), argv);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	cli_wait_held("x");
 	cli_terminal_type(terminal, CTRL_D);
 	assert_int_equal(cli_terminal_wait(terminal, CLI_SOON_MS), 0);
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
@@ -281,7 +275,7 @@ static void without_a_command_ctrl_d_releases(void **state)
 
 /* ---- the line while waiting ---- */
 
-static void line_tells_who_holds_it_and_is_redrawn_in_place(void **state)
+static void the_line_shows_the_holder_and_is_redrawn_in_place(void **state)
 {
 	(void)state;
 	struct cli *holder =
@@ -294,7 +288,7 @@ static void line_tells_who_holds_it_and_is_redrawn_in_place(void **state)
 	CLI_WAIT_TERMINAL(terminal, "waiting for x, 2 s");
 	const char *text = cli_terminal_text(terminal);
 	assert_null(strchr(text, '\n'));
-	assert_true(count_of(text, "\r\033[K") >= 3);
+	assert_true(cli_count(text, "\r\033[K") >= 3);
 	assert_non_null(strstr(text, "\033[2m"));
 	cli_terminal_clear(terminal);
 	cli_close_input(holder);
@@ -307,14 +301,13 @@ static void line_tells_who_holds_it_and_is_redrawn_in_place(void **state)
 	free(wanted);
 }
 
-static void line_fits_the_terminal_and_has_no_colour_if_not_wanted(void **state)
+static void the_line_fits_the_terminal_and_respects_no_color(void **state)
 {
 	char name[201];
 	(void)state;
 	memset(name, 'n', 200);
 	name[200] = 0;
-	struct cli *holder = cli_start(cli_url(), "run", name, NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", name, NULL) == 1, CLI_SOON_MS);
+	struct cli *holder = cli_hold(name);
 	const char *const argv[] = {"env", "NO_COLOR=1", cli_path(), "run", name,
 	                            "--",  "echo",       "mine",     NULL};
 	struct cli_terminal *terminal = cli_terminal_start(cli_url(), argv);
@@ -330,11 +323,10 @@ static void line_fits_the_terminal_and_has_no_colour_if_not_wanted(void **state)
 	cli_free(holder);
 }
 
-static void stopped_server_does_not_delay_ctrl_c(void **state)
+static void a_stopped_server_does_not_delay_ctrl_c(void **state)
 {
 	(void)state;
-	struct cli *holder = cli_start(cli_url(), "run", "x", NULL);
-	WAIT_UNTIL(raw_integer(cli_raw, "EXISTS", "x", NULL) == 1, CLI_SOON_MS);
+	struct cli *holder = cli_hold("x");
 	const char *const argv[] = {cli_path(), "run", "x", "--", "true", NULL};
 	struct cli_terminal *terminal = cli_terminal_start(cli_url(), argv);
 	CLI_WAIT_TERMINAL(terminal, "held by");
@@ -343,7 +335,7 @@ static void stopped_server_does_not_delay_ctrl_c(void **state)
 	long long begun = test_now_ms();
 	cli_terminal_type(terminal, CTRL_C);
 	assert_int_equal(cli_terminal_wait(terminal, CLI_SOON_MS), 130);
-	/* A question that is under way is not waited for; an ask for the lock is, for 3 s at most. */
+	/* A query in flight is not waited for, but an ask for the lock is, for at most 3 s. */
 	assert_in_range(test_now_ms() - begun, 0, 4500);
 	test_server_thaw(cli_server);
 	cli_terminal_free(terminal);
@@ -355,19 +347,19 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CLI_STORY(ctrl_c_ends_the_command),
 		CLI_STORY(ctrl_c_reaches_the_command_once),
-		CLI_STORY(ctrl_c_while_waiting_ends_it),
-		CLI_STORY(stopped_job_goes_on_in_the_foreground),
-		CLI_STORY(job_in_the_background_leaves_the_terminal_alone),
-		CLI_STORY(job_stopped_for_longer_than_its_lock_is_killed),
-		CLI_STORY(pipeline_stays_one_group_in_the_foreground),
+		CLI_STORY(ctrl_c_ends_a_waiter),
+		CLI_STORY(a_stopped_job_continues_in_the_foreground),
+		CLI_STORY(a_background_job_leaves_the_terminal_alone),
+		CLI_STORY(a_job_stopped_for_longer_than_its_lock_is_killed),
+		CLI_STORY(a_pipeline_stays_one_group_in_the_foreground),
 		CLI_STORY(ctrl_z_does_nothing_without_job_control),
-		CLI_STORY(script_is_stopped_with_its_command),
-		CLI_STORY(ctrl_c_reaches_what_the_command_left_behind),
-		CLI_STORY(terminal_is_given_back_to_a_script),
+		CLI_STORY(a_script_is_stopped_with_its_command),
+		CLI_STORY(ctrl_c_reaches_the_orphans_of_the_command),
+		CLI_STORY(a_script_gets_its_terminal_back),
 		CLI_STORY(without_a_command_ctrl_d_releases),
-		CLI_STORY(line_tells_who_holds_it_and_is_redrawn_in_place),
-		CLI_STORY(line_fits_the_terminal_and_has_no_colour_if_not_wanted),
-		CLI_STORY(stopped_server_does_not_delay_ctrl_c),
+		CLI_STORY(the_line_shows_the_holder_and_is_redrawn_in_place),
+		CLI_STORY(the_line_fits_the_terminal_and_respects_no_color),
+		CLI_STORY(a_stopped_server_does_not_delay_ctrl_c),
 	};
 
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);

@@ -15,13 +15,13 @@
 #include "support/programs.h"
 #include "support/temp.h"
 
-/* For what takes next to no time, on a machine with other work. */
+/* A generous limit for what takes next to no time. */
 #define AT_ONCE_MS 2000
 
-/* No cgroup can be made: what is killed then is found by looking for it. */
+/* Without a cgroup, processes must be found in /proc to be killed. */
 #define NO_CGROUP "mkdir=13", "mkdirat=13"
 
-/* A run for which some system calls fail. */
+/* Starts a run for which some system calls fail. */
 static struct cli *start_denied(const char *const *denied, const char *const *words)
 {
 	const char *argv[32] = {program_deny()};
@@ -41,7 +41,7 @@ static struct cli *start_denied(const char *const *denied, const char *const *wo
 /* ---- calls that the kernel refuses ---- */
 
 static const char *const refusals[][4] = {
-	{"pidfd_open=1", NO_CGROUP},        /* EPERM, as older profiles of containers have it */
+	{"pidfd_open=1", NO_CGROUP},        /* EPERM, as in older container profiles */
 	{"pidfd_open=24", NO_CGROUP},       /* EMFILE */
 	{"pidfd_open=38", NO_CGROUP},       /* ENOSYS, of an older kernel */
 	{"pidfd_send_signal=1", NO_CGROUP}, /* EPERM */
@@ -54,7 +54,7 @@ static struct cli *start_family(const char *const *denied, const char *watchdog)
 	return start_denied(denied, WORDS("--watchdog", watchdog, "x", "--", "sh", "-c", FAMILY));
 }
 
-static void family_is_killed_though_calls_are_refused(void **state)
+static void all_descendants_are_killed_although_calls_are_refused(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < REFUSALS; i++) {
@@ -79,8 +79,8 @@ static void family_is_killed_though_calls_are_refused(void **state)
 	}
 }
 
-/* By holdfast itself, which is not their parent. */
-static void stopped_guard_does_not_save_the_family(void **state)
+/* Holdfast itself kills them, although it is not their parent. */
+static void a_stopped_guard_does_not_save_the_descendants(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < REFUSALS; i++) {
@@ -96,7 +96,7 @@ static void stopped_guard_does_not_save_the_family(void **state)
 	}
 }
 
-static void signals_are_passed_on_though_calls_are_refused(void **state)
+static void signals_are_passed_on_although_calls_are_refused(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < REFUSALS; i++) {
@@ -105,7 +105,7 @@ static void signals_are_passed_on_though_calls_are_refused(void **state)
 		                           "trap 'n=$((n+1))' USR1; echo up; read line; echo $n"));
 		CLI_WAIT_OUTPUT(cli, "up");
 		assert_int_equal(kill(cli->pid, SIGUSR1), 0);
-		/* The shell's read ends with the signal. */
+		/* The signal interrupts the shell's read. */
 		CLI_EXPECT(cli, 0);
 		assert_string_equal(cli_output(cli), "up\n1\n");
 		cli_free(cli);
@@ -114,7 +114,7 @@ static void signals_are_passed_on_though_calls_are_refused(void **state)
 
 /* ---- no descriptors ---- */
 
-/* From now on a process can open nothing: the limit is the first number that is free. */
+/* From now on the process can open nothing: its limit is the first free descriptor. */
 static void take_descriptors(pid_t pid)
 {
 	struct rlimit limit = {0};
@@ -131,7 +131,7 @@ static void take_descriptors(pid_t pid)
 		check_fail("prlimit: %s", strerror(errno));
 }
 
-static void family_is_killed_though_there_are_no_descriptors(void **state)
+static void all_descendants_are_killed_without_descriptors(void **state)
 {
 	static const char *const no_cgroup[] = {NO_CGROUP, NULL};
 	(void)state;
@@ -161,56 +161,42 @@ static void family_is_killed_though_there_are_no_descriptors(void **state)
 static const char *const no_kills[] = {"kill=1", "pidfd_open=1", "pidfd_send_signal=1", NO_CGROUP,
                                        NULL};
 
-static int count_of(const char *text, const char *part)
-{
-	int count = 0;
-	for (const char *at = text; (at = strstr(at, part)); at += strlen(part))
-		count++;
-	return count;
-}
-
-static pid_t command_of(struct cli *cli)
-{
-	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
-	return atoi(cli_output(cli));
-}
-
 static void expect_one_report(struct cli *cli, pid_t pid)
 {
 	char *report =
 		check_format("process %d cannot be signalled: Operation not permitted", (int)pid);
-	if (count_of(cli_errors(cli), report) != 1)
+	if (cli_count(cli_errors(cli), report) != 1)
 		fail_msg("not one '%s' in '%s'", report, cli_errors(cli));
 	free(report);
 }
 
-static void what_survives_the_lock_is_reported(void **state)
+static void a_process_that_outlives_the_lock_is_reported(void **state)
 {
 	(void)state;
 	struct cli *cli = start_denied(no_kills, WORDS("--watchdog", "1s", "x", "--", "sh", "-c",
 	                                               "echo $$; exec sleep 4"));
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	raw_ok(cli_raw, "FLUSHALL", NULL);
-	CLI_WAIT_ERRORS(cli, "the lock has ended, and another may hold it");
+	CLI_WAIT_ERRORS(cli, "the lock has expired, and someone else may hold it");
 	assert_true(cli_is_alive(pid));
 	assert_false(cli_has_ended(cli));
-	assert_null(strstr(cli_errors(cli), "was stopped"));
+	assert_null(strstr(cli_errors(cli), "the command was stopped"));
 	CLI_EXPECT(cli, 80);
 	assert_false(cli_is_alive(pid));
 	expect_one_report(cli, pid);
-	assert_int_equal(count_of(cli_errors(cli), "do not end"), 1);
+	assert_int_equal(cli_count(cli_errors(cli), "are still running"), 1);
 	cli_free(cli);
 }
 
-/* While nothing endangers the lock, it is kept as long as something runs under it. */
-static void lock_is_kept_while_a_process_survives(void **state)
+/* While nothing endangers the lock, it is kept as long as a process of the command is alive. */
+static void the_lock_is_kept_while_a_process_survives(void **state)
 {
 	(void)state;
 	struct cli *cli =
 		start_denied(no_kills, WORDS("--watchdog", "10s", "--max-hold", "300ms", "--grace",
 	                                     "0", "x", "--", "sh", "-c", "echo $$; exec sleep 4"));
-	pid_t pid = command_of(cli);
-	CLI_WAIT_ERRORS(cli, "the lock is kept until they do");
+	pid_t pid = cli_command_pid(cli);
+	CLI_WAIT_ERRORS(cli, "the lock is kept until they end");
 	assert_int_equal(raw_integer(cli_raw, "EXISTS", "x", NULL), 1);
 	while (cli_is_alive(pid)) {
 		bool held = raw_integer(cli_raw, "EXISTS", "x", NULL) == 1;
@@ -224,15 +210,15 @@ static void lock_is_kept_while_a_process_survives(void **state)
 	cli_free(cli);
 }
 
-/* Looking every 2 ms would take a good part of a processor. */
-static void survivors_are_not_looked_for_all_the_time(void **state)
+/* Searching every 2 ms would use much of a processor. */
+static void waiting_for_survivors_takes_little_time(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct cli *cli =
 			start_denied(no_kills, WORDS("--watchdog", i ? "1s" : "30s", "x", "--",
 		                                     "sh", "-c", "echo $$; exec sleep 5"));
-		pid_t pid = command_of(cli), guard = cli_guard(cli);
+		pid_t pid = cli_command_pid(cli), guard = cli_guard(cli);
 		if (i == 0) {
 			assert_int_equal(kill(cli->pid, SIGKILL), 0);
 			CLI_EXPECT(cli, 137);
@@ -240,7 +226,7 @@ static void survivors_are_not_looked_for_all_the_time(void **state)
 			raw_ok(cli_raw, "FLUSHALL", NULL);
 			CLI_WAIT_ERRORS(cli, "cannot be signalled");
 		}
-		/* The pauses have grown by then. */
+		/* By then the pauses have grown. */
 		long long from = test_now_ms() + 500;
 		WAIT_UNTIL(test_now_ms() > from, CLI_SOON_MS);
 		long long before = cli_cpu_ms(guard) + (i ? cli_cpu_ms(cli->pid) : 0);
@@ -258,8 +244,8 @@ static void survivors_are_not_looked_for_all_the_time(void **state)
 /* ---- chains of processes, each of which starts the next one and ends ---- */
 
 #define CHAINS    "8"
-#define CHAIN_S   "4" /* they end by themselves then, should nobody end them */
-#define STEADY_MS 100 /* without a new process: the chains are dead */
+#define CHAIN_S   "4" /* after which they end on their own */
+#define STEADY_MS 100 /* without a new process the chains are dead */
 
 struct counter {
 	char *dir, *path;
@@ -285,7 +271,7 @@ static void close_counter(struct counter *counter)
 	temp_dir_remove(counter->dir);
 }
 
-/* How long chains go on. */
+/* How long the chains continue. */
 static long long time_to_end(const struct counter *counter)
 {
 	long long begun = test_now_ms(), last_at = begun;
@@ -343,9 +329,9 @@ static void chains_of_processes_end_with_the_lock(void **state)
 	}
 }
 
-/* ---- those who are not the command's ---- */
+/* ---- other processes ---- */
 
-/* As below cron: the command is in the group of whoever called holdfast. */
+/* As under cron, the command is in the process group of its caller. */
 static void end_below_script(bool cgroup, bool lost, const char *command)
 {
 	const char *argv[] = {"sh",
@@ -360,7 +346,7 @@ static void end_below_script(bool cgroup, bool lost, const char *command)
 	char *rest = check_format("%s %s", cgroup ? "" : "mkdir=13 mkdirat=13 --", cli_path());
 	argv[4] = rest;
 	struct cli *cli = cli_start_program(cli_url(), argv);
-	WAIT_UNTIL(count_of(cli_output(cli), "\n") == 5, CLI_SOON_MS);
+	WAIT_UNTIL(cli_count(cli_output(cli), "\n") == 5, CLI_SOON_MS);
 	pid_t other = atoi(cli_output(cli));
 	pid_t holdfast = cli_child_named(cli->pid, "holdfast");
 	assert_true(holdfast > 0);
@@ -376,7 +362,7 @@ static void end_below_script(bool cgroup, bool lost, const char *command)
 	raw_ok(cli_raw, "FLUSHALL", NULL);
 }
 
-static void caller_survives_the_end_of_the_command(void **state)
+static void the_caller_survives_the_end_of_the_command(void **state)
 {
 	(void)state;
 	struct counter counter = open_counter();
@@ -391,16 +377,16 @@ static void caller_survives_the_end_of_the_command(void **state)
 
 /* ---- a stopped holdfast ---- */
 
-/* Its guard has nobody to talk to, and must not wait for that. */
-static void guard_does_not_wait_for_a_stopped_holdfast(void **state)
+/* Its guard cannot send messages, and must not wait until it can. */
+static void the_guard_does_not_wait_for_a_stopped_holdfast(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--watchdog", "5s", "x", "--", "sh", "-c",
 	                            "echo $$; exec sleep 60", NULL);
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	assert_int_equal(kill(cli->pid, SIGSTOP), 0);
 	WAIT_UNTIL(cli_process_state(cli->pid) == 'T', CLI_SOON_MS);
-	/* Each stop is a message; some hundreds fill what lies between the two. */
+	/* Each stop is a message; several hundred of them fill the socket. */
 	for (int i = 0; i < 2000 && cli_is_alive(pid); i++) {
 		(void)kill(pid, SIGSTOP);
 		WAIT_UNTIL(strchr("TZX", cli_process_state(pid)) != NULL, CLI_SOON_MS);
@@ -444,14 +430,14 @@ static bool exists(const char *path)
 /* The cgroup of a command that was just started; NULL if there is none. */
 static char *cgroup_of_command(struct cli *cli)
 {
-	char *cgroup = cgroup_of(command_of(cli));
+	char *cgroup = cgroup_of(cli_command_pid(cli));
 	if (cgroup && strstr(cgroup, "/holdfast-"))
 		return cgroup;
 	free(cgroup);
 	return NULL;
 }
 
-static void cgroup_is_removed_whatever_ends_first(void **state)
+static void the_cgroup_is_removed_whatever_ends_first(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 5; i++) {
@@ -459,8 +445,9 @@ static void cgroup_is_removed_whatever_ends_first(void **state)
 		                            "x", "--", "sh", "-c", "echo $$; cat", NULL);
 		char *cgroup = cgroup_of_command(cli);
 		if (!cgroup) {
-			print_message("cgroup_is_removed_whatever_ends_first: skipped, no cgroup "
-			              "can be made here\n");
+			print_message(
+				"the_cgroup_is_removed_whatever_ends_first: skipped, no cgroup "
+				"can be made here\n");
 			cli_free(cli);
 			return;
 		}
@@ -475,7 +462,7 @@ static void cgroup_is_removed_whatever_ends_first(void **state)
 			                 0);
 		static const int statuses[] = {0, 137, 80, 80, 143};
 		CLI_EXPECT(cli, statuses[i]);
-		/* The guard of a holdfast that was killed is not waited for. */
+		/* Nobody waits for the guard of a killed holdfast. */
 		if (i == 1)
 			WAIT_UNTIL(!exists(cgroup), CLI_SOON_MS);
 		assert_false(exists(cgroup));
@@ -485,14 +472,14 @@ static void cgroup_is_removed_whatever_ends_first(void **state)
 	}
 }
 
-/* With -o they go on where their caller is. */
-static void what_is_let_go_leaves_the_cgroup(void **state)
+/* With -o they continue in the cgroup of their caller. */
+static void processes_that_are_let_go_leave_the_cgroup(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "-o", "x", "--", "sh", "-c",
 	                            "echo $$; sleep 60 & echo $!; read line", NULL);
 	char *cgroup = cgroup_of_command(cli), *own = cgroup_of(getpid());
-	WAIT_UNTIL(count_of(cli_output(cli), "\n") == 2, CLI_SOON_MS);
+	WAIT_UNTIL(cli_count(cli_output(cli), "\n") == 2, CLI_SOON_MS);
 	pid_t pid = atoi(strchr(cli_output(cli), '\n') + 1);
 	cli_close_input(cli);
 	CLI_EXPECT(cli, 1);
@@ -503,7 +490,8 @@ static void what_is_let_go_leaves_the_cgroup(void **state)
 		assert_string_equal(now, own);
 		free(now);
 	} else {
-		print_message("what_is_let_go_leaves_the_cgroup: skipped, no cgroup can be made "
+		print_message("processes_that_are_let_go_leave_the_cgroup: skipped, no cgroup can "
+		              "be made "
 		              "here\n");
 	}
 	assert_int_equal(kill(pid, SIGKILL), 0);
@@ -512,7 +500,7 @@ static void what_is_let_go_leaves_the_cgroup(void **state)
 	cli_free(cli);
 }
 
-/* The inner one is killed with all it has, and cannot clean up. */
+/* The inner run is killed with everything it started, and cannot clean up. */
 static void nested_runs_leave_no_cgroup(void **state)
 {
 	(void)state;
@@ -527,20 +515,21 @@ static void nested_runs_leave_no_cgroup(void **state)
 		assert_false(exists(outer));
 		free(outer);
 	} else {
-		print_message("nested_runs_leave_no_cgroup: skipped, no cgroup can be made here\n");
+		print_message("nested_runs_leave_no_cgroup: skipped, no cgroup can be made "
+		              "here\n");
 	}
 	free(cgroup);
 	cli_free(cli);
 }
 
 /* Holdfast and its guard were killed together. */
-static void cgroup_of_the_dead_is_removed_by_the_next(void **state)
+static void the_next_run_removes_the_cgroup_of_a_dead_one(void **state)
 {
 	(void)state;
 	struct cli *cli =
 		cli_start(cli_url(), "run", "x", "--", "sh", "-c", "echo $$; exec sleep 60", NULL);
 	char *cgroup = cgroup_of_command(cli);
-	pid_t pid = command_of(cli), guard = cli_guard(cli);
+	pid_t pid = cli_command_pid(cli), guard = cli_guard(cli);
 	assert_int_equal(kill(cli->pid, SIGSTOP), 0);
 	assert_int_equal(kill(guard, SIGSTOP), 0);
 	assert_int_equal(kill(guard, SIGKILL), 0);
@@ -555,19 +544,19 @@ static void cgroup_of_the_dead_is_removed_by_the_next(void **state)
 		assert_false(exists(cgroup));
 	} else {
 		print_message(
-			"cgroup_of_the_dead_is_removed_by_the_next: skipped, no cgroup can be "
+			"the_next_run_removes_the_cgroup_of_a_dead_one: skipped, no cgroup can be "
 			"made here\n");
 	}
 	free(cgroup);
 }
 
-static void program_that_cannot_run_leaves_no_cgroup(void **state)
+static void a_program_that_cannot_run_leaves_no_cgroup(void **state)
 {
 	(void)state;
 	char *own = cgroup_of(getpid());
 	CLI_CALL(cli_url(), 127, "run", "x", "--", "/no/such/program");
 	CLI_CALL(cli_url(), 126, "run", "x", "--", "/");
-	/* Others may be at work here at the same time; whatever is left belongs to one that lives. */
+	/* Other tests may run at the same time; what is left must belong to a living process. */
 	DIR *folder = own ? opendir(own) : NULL;
 	const struct dirent *entry;
 	int pid;
@@ -579,28 +568,28 @@ static void program_that_cannot_run_leaves_no_cgroup(void **state)
 	if (folder)
 		(void)closedir(folder);
 	else
-		print_message("program_that_cannot_run_leaves_no_cgroup: no cgroup v2 here\n");
+		print_message("a_program_that_cannot_run_leaves_no_cgroup: no cgroup v2 here\n");
 	free(own);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CLI_STORY(family_is_killed_though_calls_are_refused),
-		CLI_STORY(stopped_guard_does_not_save_the_family),
-		CLI_STORY(signals_are_passed_on_though_calls_are_refused),
-		CLI_STORY(family_is_killed_though_there_are_no_descriptors),
-		CLI_STORY(what_survives_the_lock_is_reported),
-		CLI_STORY(lock_is_kept_while_a_process_survives),
-		CLI_STORY(survivors_are_not_looked_for_all_the_time),
+		CLI_STORY(all_descendants_are_killed_although_calls_are_refused),
+		CLI_STORY(a_stopped_guard_does_not_save_the_descendants),
+		CLI_STORY(signals_are_passed_on_although_calls_are_refused),
+		CLI_STORY(all_descendants_are_killed_without_descriptors),
+		CLI_STORY(a_process_that_outlives_the_lock_is_reported),
+		CLI_STORY(the_lock_is_kept_while_a_process_survives),
+		CLI_STORY(waiting_for_survivors_takes_little_time),
 		CLI_STORY(chains_of_processes_end_with_the_lock),
-		CLI_STORY(caller_survives_the_end_of_the_command),
-		CLI_STORY(guard_does_not_wait_for_a_stopped_holdfast),
-		CLI_STORY(cgroup_is_removed_whatever_ends_first),
-		CLI_STORY(what_is_let_go_leaves_the_cgroup),
+		CLI_STORY(the_caller_survives_the_end_of_the_command),
+		CLI_STORY(the_guard_does_not_wait_for_a_stopped_holdfast),
+		CLI_STORY(the_cgroup_is_removed_whatever_ends_first),
+		CLI_STORY(processes_that_are_let_go_leave_the_cgroup),
 		CLI_STORY(nested_runs_leave_no_cgroup),
-		CLI_STORY(cgroup_of_the_dead_is_removed_by_the_next),
-		CLI_STORY(program_that_cannot_run_leaves_no_cgroup),
+		CLI_STORY(the_next_run_removes_the_cgroup_of_a_dead_one),
+		CLI_STORY(a_program_that_cannot_run_leaves_no_cgroup),
 	};
 
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);

@@ -1,10 +1,11 @@
 /*
- * Rounds of random faults: two runners on one lock, whose commands write heartbeats that never overlap.
+ * Rounds of random faults: two runners on one lock, whose commands write heartbeats that never
+ * overlap.
  *
  * torture [--rounds N] [--jobs N] [--seed S]. A round has a server that keeps its data, a way to it
- * for each runner that can be cut, and faults drawn from the seed. A runner that ends is started anew,
- * so the lock changes hands. The heartbeats go to one file, whose order is the order of events: once a
- * command has written, no earlier one may write again.
+ * for each runner that can be cut, and faults drawn from the seed. A runner that ends is restarted,
+ * so the lock changes hands. The heartbeats go to one file, whose order is the order of events:
+ * once a command has written, no earlier one may write again.
  */
 #define _GNU_SOURCE
 #include "cli/cli.h"
@@ -26,7 +27,7 @@
 #define ROUND_MS 5000
 #define WATCHDOG "2s"
 #define PAUSE_MS 150
-#define SHORT_MS 1000 /* most faults are longer, and many */
+#define SHORT_MS 1000 /* most faults are longer */
 #define LONG_MS  4000 /* longer than the lease */
 
 /* ---- the command: it beats until it is stopped, or gives up the lock after a while ---- */
@@ -49,17 +50,17 @@ static int beat(const char *path, int number, int beats)
 struct runner {
 	struct cli *cli;
 	int number;           /* of its command */
-	long long started_at; /* one that ends at once is not started anew at once */
+	long long started_at; /* one that ends at once is restarted a little later */
 	struct proxy *proxy;
-	pid_t stopped; /* holdfast or its guard, never both: nobody could stop the command then */
-	long long stop_ends;  /* when that goes on */
-	long long fault_ends; /* when its way to the server is whole again; 0: it is */
+	pid_t stopped; /* holdfast or its guard, never both, or nobody could stop the command */
+	long long stop_ends;  /* when that is continued */
+	long long fault_ends; /* when its connection works again; 0: it works */
 };
 
 struct round {
 	unsigned long long random;
 	struct test_server *server;
-	long long server_ends; /* when the server is back; 0: it is there */
+	long long server_ends; /* when the server is back; 0: it is up */
 	bool is_killed;        /* else it is frozen */
 	struct runner runners[RUNNERS];
 	char *dir, *path;
@@ -67,7 +68,7 @@ struct round {
 	int faults;
 };
 
-/* What the rounds tell the program that runs them. */
+/* The results of all rounds, shared with the program that starts them. */
 static struct {
 	_Atomic int beats, commands, faults, handovers;
 } * sum;
@@ -94,7 +95,7 @@ static void start_runner(struct round *round, struct runner *runner)
 	                        program, "beat", round->path, number, beats, NULL);
 }
 
-/* Any other status says that something else than the lock went wrong. */
+/* Any other status means that something other than the lock went wrong. */
 static void check_status(struct cli *cli)
 {
 	static const int fine[] = {0, 69, 80, 81, 137};
@@ -157,7 +158,7 @@ static void fault_process(struct round *round, struct runner *runner, long long 
 		return;
 	if (draw(round, 3) == 0) {
 		(void)kill(pid, SIGKILL);
-		runner->stopped = pid; /* until it is started anew */
+		runner->stopped = pid; /* until it is restarted */
 		runner->stop_ends = 0;
 		return;
 	}
@@ -166,7 +167,7 @@ static void fault_process(struct round *round, struct runner *runner, long long 
 	runner->stop_ends = ends;
 }
 
-/* Mostly the one that holds the lock, for that is where faults are dangerous. */
+/* Mostly the holder of the lock, because that is where faults are dangerous. */
 static struct runner *choose_runner(struct round *round)
 {
 	int last = 0;

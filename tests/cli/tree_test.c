@@ -103,7 +103,7 @@ static int count_living(void)
 	return n;
 }
 
-/* ---- the same with and without what is short ---- */
+/* ---- with and without memory and descriptors ---- */
 
 static void expect_each_signalled_once(pid_t root, int first)
 {
@@ -116,7 +116,7 @@ static void expect_each_signalled_once(pid_t root, int first)
 		assert_int_equal(kin->signals[i], i >= first);
 }
 
-/* Whoever loses its parent stays below us, as below a guard. */
+/* An orphan stays our descendant, as it stays the guard's. */
 static void expect_all_killed(void)
 {
 	const struct tree tree = tree_of(getpid());
@@ -124,14 +124,14 @@ static void expect_all_killed(void)
 	assert_false(tree_lives(&tree));
 }
 
-static void signal_reaches_all_below_and_none_above(void **state)
+static void a_signal_reaches_all_descendants_and_nobody_else(void **state)
 {
 	(void)state;
 	expect_each_signalled_once(kin->pid[2], 3);
 	expect_all_killed();
 }
 
-static void nobody_is_hidden_when_memory_is_out(void **state)
+static void all_are_found_without_memory(void **state)
 {
 	(void)state;
 	memory_is_out = true;
@@ -139,7 +139,7 @@ static void nobody_is_hidden_when_memory_is_out(void **state)
 	expect_all_killed();
 }
 
-/* Lets the limit be the lowest number that is free. */
+/* Lowers the limit to the first free descriptor. */
 static struct rlimit take_descriptors(void)
 {
 	struct rlimit before, limit;
@@ -154,7 +154,7 @@ static struct rlimit take_descriptors(void)
 	return before;
 }
 
-static void nobody_is_hidden_when_descriptors_are_out(void **state)
+static void all_are_found_without_descriptors(void **state)
 {
 	(void)state;
 	struct rlimit before = take_descriptors();
@@ -163,7 +163,7 @@ static void nobody_is_hidden_when_descriptors_are_out(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-static void nobody_is_hidden_when_both_are_out(void **state)
+static void all_are_found_without_memory_and_descriptors(void **state)
 {
 	(void)state;
 	struct rlimit before = take_descriptors();
@@ -173,14 +173,14 @@ static void nobody_is_hidden_when_both_are_out(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-/* Where it cannot be known whether anyone lives, nobody is declared dead. */
-static void nobody_is_declared_dead_unseen(void **state)
+/* If it cannot be found out whether a process is alive, the tree counts as alive. */
+static void a_tree_that_cannot_be_read_counts_as_alive(void **state)
 {
 	struct rlimit before, none;
 	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = before;
-	none.rlim_cur = 0; /* not even the place that is kept can be used */
+	none.rlim_cur = 0; /* not even the spare descriptor can be used */
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	const struct tree below = tree_of(kin->pid[0]), ours = tree_of(getpid());
 	assert_true(tree_lives(&below));
@@ -189,7 +189,7 @@ static void nobody_is_declared_dead_unseen(void **state)
 	assert_int_equal(proc_open(), 0);
 }
 
-static void spared_process_and_its_own_are_left_alone(void **state)
+static void a_spared_process_and_its_descendants_are_left_alone(void **state)
 {
 	(void)state;
 	struct tree tree = tree_of(getpid());
@@ -205,16 +205,16 @@ static void spared_process_and_its_own_are_left_alone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(signal_reaches_all_below_and_none_above, start_kin,
-	                                        end_kin),
-		cmocka_unit_test_setup_teardown(nobody_is_hidden_when_memory_is_out, start_kin,
-	                                        end_kin),
-		cmocka_unit_test_setup_teardown(nobody_is_hidden_when_descriptors_are_out,
+		cmocka_unit_test_setup_teardown(a_signal_reaches_all_descendants_and_nobody_else,
 	                                        start_kin, end_kin),
-		cmocka_unit_test_setup_teardown(nobody_is_hidden_when_both_are_out, start_kin,
+		cmocka_unit_test_setup_teardown(all_are_found_without_memory, start_kin, end_kin),
+		cmocka_unit_test_setup_teardown(all_are_found_without_descriptors, start_kin,
 	                                        end_kin),
-		cmocka_unit_test_setup_teardown(nobody_is_declared_dead_unseen, start_kin, end_kin),
-		cmocka_unit_test_setup_teardown(spared_process_and_its_own_are_left_alone,
+		cmocka_unit_test_setup_teardown(all_are_found_without_memory_and_descriptors,
+	                                        start_kin, end_kin),
+		cmocka_unit_test_setup_teardown(a_tree_that_cannot_be_read_counts_as_alive,
+	                                        start_kin, end_kin),
+		cmocka_unit_test_setup_teardown(a_spared_process_and_its_descendants_are_left_alone,
 	                                        start_kin, end_kin),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* One ZooKeeper for a test program of the command, and a look into it. */
+/* One ZooKeeper for a test program of the command, and a session ("the eye") that inspects it. */
 #ifndef TESTS_CLI_ZK_H
 #define TESTS_CLI_ZK_H
 
@@ -28,7 +28,7 @@ static inline int zk_stop(void **state)
 	return 0;
 }
 
-/* Setup of each story: the tree is empty. The eye's session is as long as servers allow. */
+/* Setup of each story: the tree is empty. The eye's session is as long as the servers allow. */
 static inline int zk_clear(void **state)
 {
 	struct zk_raw_names names = {0};
@@ -54,7 +54,7 @@ static inline int zk_end(void **state)
 
 #define ZK_STORY(name) cmocka_unit_test_setup_teardown(name, zk_clear, zk_end)
 
-/* How many children; 0 if there is no such node. */
+/* The number of children; 0 if there is no such node. */
 static inline int zk_count(const char *path)
 {
 	struct zk_raw_names names = {0};
@@ -81,64 +81,63 @@ static inline void zk_make(const char *path, const char *data, enum zk_raw_mode 
 	assert_int_equal(zk_raw_create(zk_eye, path, data, mode, NULL, NULL), 0);
 }
 
-static inline void expect_in(const char *text, const char *wanted)
+/* Makes a numbered node that lives as long as the eye; free() its path. */
+static inline char *zk_make_numbered(const char *path, const char *data)
 {
-	if (!strstr(text, wanted))
-		fail_msg("no '%s' in '%s'", wanted, text);
+	char *made = NULL;
+	assert_int_equal(
+		zk_raw_create(zk_eye, path, data, ZK_RAW_EPHEMERAL_SEQUENTIAL, &made, NULL), 0);
+	return made;
 }
 
-/* Runs it to its end with an empty input: it prints nothing but a complaint with this text. */
-static inline void expect_refusal(const char *url, int status, const char *wanted,
-                                  const char *const *words)
+/* Starts a run without a command, and waits until it holds the lock. cli_finish() releases it. */
+static inline struct cli *zk_hold(const char *name)
 {
-	struct cli *cli = cli_start_words(url, words);
-	cli_close_input(cli);
-	CLI_EXPECT(cli, status);
-	expect_in(cli_errors(cli), wanted);
+	char *path = check_format("/%s", name);
+	struct cli *cli = cli_start(zk_url(), "run", name, NULL);
+	WAIT_UNTIL(zk_count(path) == 1, CLI_SOON_MS);
+	free(path);
+	return cli;
+}
+
+/* The command waits for a node of Java's with this suffix, and runs when that is deleted. */
+static inline void zk_expect_wait_for_java(const char *command, const char *suffix)
+{
+	char *path = check_format("/x/_c_" CLI_JAVA "%s", suffix);
+	zk_make("/x", "", ZK_RAW_CONTAINER);
+	char *node = zk_make_numbered(path, "java");
+	struct cli *cli = cli_start(zk_url(), command, "x", "--", "echo", "mine", NULL);
+	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
 	assert_string_equal(cli_output(cli), "");
+	assert_int_equal(zk_raw_delete(zk_eye, node, -1), 0);
+	CLI_EXPECT(cli, 0);
+	assert_string_equal(cli_output(cli), "mine\n");
 	cli_free(cli);
+	free(node);
+	free(path);
 }
-#define EXPECT_REFUSAL(url, status, wanted, ...)                                                   \
-	expect_refusal(url, status, wanted, (const char *const[]){__VA_ARGS__, NULL})
 
-/* The command must not be stopped for that long. */
-static inline void let_live(struct cli *cli, pid_t pid, long long ms)
+/* With this option, the token of a command is the czxid of its node. */
+static inline void zk_expect_token(const char *command, const char *option)
 {
-	for (long long until = test_now_ms() + ms; test_now_ms() < until; test_pause())
-		if (!cli_is_alive(pid) || cli_has_ended(cli))
-			fail_msg("the command was stopped: %s", cli_errors(cli));
+	struct zk_raw_stat stat;
+	struct cli *cli = cli_start(zk_url(), command, option, "x", "--", "sh", "-c",
+	                            "echo $HOLDFAST_TOKEN; cat", NULL);
+	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
+	char *node = zk_only_child("/x");
+	assert_int_equal(zk_raw_exists(zk_eye, node, &stat), 0);
+	assert_int_equal(atoll(cli_output(cli)), stat.czxid);
+	cli_finish(cli);
+	free(node);
 }
 
-static inline long long time_to_death(pid_t pid)
-{
-	long long begun = test_now_ms();
-	WAIT_UNTIL(!cli_is_alive(pid), CLI_SOON_MS);
-	return test_now_ms() - begun;
-}
-
-/* What stands in a node is this. */
+/* The data of a node must be this. */
 static inline void expect_data(const char *path, const char *wanted)
 {
 	struct zk_raw_data data;
 	assert_int_equal(zk_raw_get(zk_eye, path, &data, NULL), 0);
 	assert_string_equal(data.bytes, wanted);
 	free(data.bytes);
-}
-
-/* A command that ignores SIGTERM, tells its process and lasts as long as its input. */
-#define UNTIL_INPUT_ENDS "trap '' TERM; echo $$; cat >/dev/null"
-
-static inline void finish(struct cli *cli)
-{
-	cli_close_input(cli);
-	CLI_EXPECT(cli, 0);
-	cli_free(cli);
-}
-
-static inline pid_t command_of(struct cli *cli)
-{
-	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
-	return atoi(cli_output(cli));
 }
 
 #endif

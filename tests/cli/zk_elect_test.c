@@ -1,4 +1,4 @@
-/* holdfast elect on ZooKeeper: who leads, who follows, what others read, and what is refused. */
+/* holdfast elect on ZooKeeper: the leader, its successors, what others read, and what is refused. */
 #include "cli/json.h"
 #include "cli/zk.h"
 
@@ -6,13 +6,13 @@
 
 static struct cli *start_candidate(const char *option, const char *value)
 {
-	return cli_start(zk_url(), "elect", option, value, "x", "--", "sh", "-c", UNTIL_INPUT_ENDS,
-	                 NULL);
+	return cli_start(zk_url(), "elect", option, value, "x", "--", "sh", "-c",
+	                 CLI_UNTIL_INPUT_ENDS, NULL);
 }
 
 /* ---- what runs ---- */
 
-static void leader_has_a_node_of_a_latch_that_tells_who_it_is(void **state)
+static void the_leader_has_a_latch_node_with_its_description(void **state)
 {
 	(void)state;
 	struct zk_raw_data data;
@@ -21,14 +21,14 @@ static void leader_has_a_node_of_a_latch_that_tells_who_it_is(void **state)
 	                            "echo $HOLDFAST_OWNER $HOLDFAST_NAME; cat", NULL);
 	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
 	char *node = zk_only_child("/a/b");
-	expect_in(node, "-latch-0000000000");
+	cli_expect_in(node, "-latch-0000000000");
 	char *said = check_format("%s a/b\n", strrchr(node, '/') + 1);
 	assert_string_equal(cli_output(cli), said);
 	assert_int_equal(zk_raw_get(zk_eye, node, &data, &stat), 0);
 	char *wanted = check_format("\n%d\nsh", (int)cli->pid);
-	expect_in(data.bytes, wanted);
+	cli_expect_in(data.bytes, wanted);
 	assert_true(stat.owner != 0);
-	finish(cli);
+	cli_finish(cli);
 	assert_int_equal(zk_count("/a/b"), 0);
 	free(wanted);
 	free(data.bytes);
@@ -36,38 +36,38 @@ static void leader_has_a_node_of_a_latch_that_tells_who_it_is(void **state)
 	free(node);
 }
 
-static void id_stands_in_the_node(void **state)
+static void the_id_is_stored_in_the_node(void **state)
 {
 	(void)state;
 	const char *const ids[] = {"node-7", "käse \"7\"", ""};
 	for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
 		struct cli *cli = start_candidate("--id", ids[i]);
-		(void)command_of(cli);
+		(void)cli_command_pid(cli);
 		char *node = zk_only_child("/x");
 		expect_data(node, ids[i]);
 		free(node);
-		finish(cli);
+		cli_finish(cli);
 	}
 }
 
-static void longest_id_is_1000_bytes(void **state)
+static void the_longest_id_is_1000_bytes(void **state)
 {
 	(void)state;
 	char id[1002];
 	memset(id, 'i', sizeof id);
 	id[1001] = 0;
-	EXPECT_REFUSAL(zk_url(), 64, "--id: one line of at most 1000 bytes", "elect", "--id", id,
-	               "x", "--", "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "--id must be one line of at most 1000 bytes", "elect",
+	                   "--id", id, "x", "--", "true");
 	id[1000] = 0;
 	struct cli *cli = start_candidate("--id", id);
-	(void)command_of(cli);
+	(void)cli_command_pid(cli);
 	char *node = zk_only_child("/x");
 	expect_data(node, id);
 	free(node);
-	finish(cli);
+	cli_finish(cli);
 }
 
-static void statuses_are_those_of_run(void **state)
+static void exit_statuses_are_those_of_run(void **state)
 {
 	(void)state;
 	CLI_CALL(zk_url(), 0, "elect", "x", "--", "true");
@@ -83,11 +83,11 @@ static void statuses_are_those_of_run(void **state)
 	assert_int_equal(zk_count("/x"), 0);
 }
 
-static void candidate_that_gives_up_leaves_nothing(void **state)
+static void a_candidate_that_gives_up_leaves_nothing(void **state)
 {
 	(void)state;
 	struct cli *leader = start_candidate("--id", "first");
-	(void)command_of(leader);
+	(void)cli_command_pid(leader);
 	CLI_CALL(zk_url(), 1, "elect", "-n", "x", "--", "true");
 	CLI_CALL(zk_url(), 9, "elect", "-n", "-E", "9", "x", "--", "true");
 	CLI_CALL(zk_url(), 1, "elect", "-w", "0.2", "x", "--", "true");
@@ -97,69 +97,49 @@ static void candidate_that_gives_up_leaves_nothing(void **state)
 	CLI_EXPECT(cli, 128 + SIGINT);
 	cli_free(cli);
 	assert_int_equal(zk_count("/x"), 1);
-	finish(leader);
+	cli_finish(leader);
 }
 
-static void candidates_lead_in_the_order_they_came(void **state)
+static void candidates_lead_in_the_order_of_arrival(void **state)
 {
 	(void)state;
 	struct cli *one = start_candidate("--id", "one");
-	pid_t first = command_of(one);
+	pid_t first = cli_command_pid(one);
 	struct cli *two = start_candidate("--id", "two");
 	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
 	struct cli *three = start_candidate("--id", "three");
 	WAIT_UNTIL(zk_count("/x") == 3, CLI_SOON_MS);
 	assert_string_equal(cli_output(two), "");
-	finish(one);
+	cli_finish(one);
 	assert_false(cli_is_alive(first));
-	(void)command_of(two);
+	(void)cli_command_pid(two);
 	assert_string_equal(cli_output(three), "");
-	finish(two);
-	(void)command_of(three);
-	finish(three);
+	cli_finish(two);
+	(void)cli_command_pid(three);
+	cli_finish(three);
 	assert_int_equal(zk_count("/x"), 0);
 }
 
-static void candidate_of_java_is_waited_for(void **state)
+static void elect_waits_for_a_java_candidate(void **state)
 {
 	(void)state;
-	char *node;
-	zk_make("/x", "", ZK_RAW_CONTAINER);
-	assert_int_equal(zk_raw_create(zk_eye, "/x/_c_0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a-latch-",
-	                               "java", ZK_RAW_EPHEMERAL_SEQUENTIAL, &node, NULL),
-	                 0);
-	struct cli *cli = cli_start(zk_url(), "elect", "x", "--", "echo", "mine", NULL);
-	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
-	assert_string_equal(cli_output(cli), "");
-	assert_int_equal(zk_raw_delete(zk_eye, node, -1), 0);
-	CLI_EXPECT(cli, 0);
-	assert_string_equal(cli_output(cli), "mine\n");
-	cli_free(cli);
-	free(node);
+	zk_expect_wait_for_java("elect", "-latch-");
 }
 
-static void leads_without_a_command_until_its_input_ends(void **state)
+static void without_a_command_it_leads_until_the_end_of_input(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "elect", "x", NULL);
 	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
 	CLI_CALL(zk_url(), 1, "elect", "-n", "x", "--", "true");
-	finish(cli);
+	cli_finish(cli);
 	assert_int_equal(zk_count("/x"), 0);
 }
 
-static void token_is_the_czxid_of_the_leader(void **state)
+static void the_token_is_the_czxid_of_the_leader(void **state)
 {
 	(void)state;
-	struct zk_raw_stat stat;
-	struct cli *cli = cli_start(zk_url(), "elect", "--token", "x", "--", "sh", "-c",
-	                            "echo $HOLDFAST_TOKEN; cat", NULL);
-	WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
-	char *node = zk_only_child("/x");
-	assert_int_equal(zk_raw_exists(zk_eye, node, &stat), 0);
-	assert_int_equal(atoll(cli_output(cli)), stat.czxid);
-	finish(cli);
-	free(node);
+	zk_expect_token("elect", "--token");
 }
 
 static void events_are_those_of_run(void **state)
@@ -167,40 +147,38 @@ static void events_are_those_of_run(void **state)
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "elect", "--json", "x", "--", "true", NULL);
 	CLI_EXPECT(cli, 0);
-	expect_in(cli_errors(cli), "{\"event\":\"acquired\"");
-	expect_in(cli_errors(cli), "-latch-0000000000\",\"remaining_ms\":");
-	expect_in(cli_errors(cli), "\"status\":0}");
-	expect_in(cli_errors(cli), "{\"event\":\"released\"");
+	cli_expect_in(cli_errors(cli), "{\"event\":\"acquired\"");
+	cli_expect_in(cli_errors(cli), "-latch-0000000000\",\"remaining_ms\":");
+	cli_expect_in(cli_errors(cli), "\"status\":0}");
+	cli_expect_in(cli_errors(cli), "{\"event\":\"released\"");
 	cli_free(cli);
 }
 
-/* ---- who ---- */
+/* ---- the command who ---- */
 
-static void who_tells_the_leader_and_the_others_in_order(void **state)
+static void who_shows_the_leader_and_the_candidates_in_order(void **state)
 {
 	(void)state;
 	struct cli *one = start_candidate("--id", "one");
-	(void)command_of(one);
+	(void)cli_command_pid(one);
 	struct cli *two = start_candidate("--grace", "100ms");
 	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
 	struct cli *three = start_candidate("--id", "three");
 	WAIT_UNTIL(zk_count("/x") == 3, CLI_SOON_MS);
-	struct cli *who = cli_start(zk_url(), "who", "--json", "x", NULL);
-	CLI_EXPECT(who, 0);
+	struct cli *who = cli_show_json(zk_url(), "who", "x");
 	const char *text = cli_output(who);
-	assert_true(json_is_valid(text));
-	expect_in(text, "\"kind\":\"leader\"");
+	cli_expect_in(text, "\"kind\":\"leader\"");
 	const char *list = strstr(text, "\"participants\":[");
 	assert_non_null(list);
-	expect_in(list, "-latch-0000000000\",\"text\":\"one\",\"leader\":true},");
-	expect_in(list, "-latch-0000000001\",\"text\":\"sh\",\"leader\":false},");
-	expect_in(list, "-latch-0000000002\",\"text\":\"three\",\"leader\":false}]");
+	cli_expect_in(list, "-latch-0000000000\",\"text\":\"one\",\"leader\":true},");
+	cli_expect_in(list, "-latch-0000000001\",\"text\":\"sh\",\"leader\":false},");
+	cli_expect_in(list, "-latch-0000000002\",\"text\":\"three\",\"leader\":false}]");
 	cli_free(who);
 	struct cli *ls = cli_start(zk_url(), "ls", NULL);
 	CLI_EXPECT(ls, 0);
-	expect_in(cli_output(ls), " leader ");
-	expect_in(cli_output(ls), " one ");
-	expect_in(strstr(cli_output(ls), "waiter-2"), " three ");
+	cli_expect_in(cli_output(ls), " leader ");
+	cli_expect_in(cli_output(ls), " one ");
+	cli_expect_in(strstr(cli_output(ls), "waiter-2"), " three ");
 	cli_free(ls);
 	cli_free(three);
 	cli_free(two);
@@ -209,73 +187,73 @@ static void who_tells_the_leader_and_the_others_in_order(void **state)
 
 /* ---- what ends it ---- */
 
-static void leader_whose_node_is_deleted_is_stopped_within_2_s(void **state)
+static void a_leader_whose_node_is_deleted_is_stopped_within_2_s(void **state)
 {
 	(void)state;
 	struct cli *cli = start_candidate("--id", "one");
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	char *node = zk_only_child("/x");
 	assert_int_equal(zk_raw_delete(zk_eye, node, -1), 0);
-	assert_in_range(time_to_death(pid), 0, 2000);
+	assert_in_range(cli_time_to_death(pid), 0, 2000);
 	CLI_EXPECT(cli, 80);
-	expect_in(cli_errors(cli), "the lock was lost; what ran under it was stopped");
+	cli_expect_in(cli_errors(cli), "the lock was lost; the command was stopped");
 	cli_free(cli);
 	free(node);
 }
 
-static void fixed_lease_ends_the_leadership(void **state)
+static void a_fixed_lease_ends_the_leadership(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "elect", "--lease", "1s", "x", "--", "sh", "-c",
-	                            UNTIL_INPUT_ENDS, NULL);
-	pid_t pid = command_of(cli);
-	assert_in_range(time_to_death(pid), 0, 1000);
+	                            CLI_UNTIL_INPUT_ENDS, NULL);
+	pid_t pid = cli_command_pid(cli);
+	assert_in_range(cli_time_to_death(pid), 0, 1000);
 	CLI_EXPECT(cli, 80);
 	assert_int_equal(zk_count("/x"), 0);
 	cli_free(cli);
 }
 
-/* Nobody tells the servers: the session has to end before the next one leads. */
-static void killed_leader_is_followed_when_its_session_is_over(void **state)
+/* The servers notice only when the session expires, and then the next one leads. */
+static void a_killed_leader_is_replaced_after_its_session(void **state)
 {
 	(void)state;
 	struct cli *cli = start_candidate("--watchdog", "5s");
-	pid_t pid = command_of(cli);
+	pid_t pid = cli_command_pid(cli);
 	char *node = zk_only_child("/x");
 	struct cli *next = start_candidate("--id", "two");
 	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
 	assert_int_equal(kill(cli->pid, SIGKILL), 0);
 	while (zk_raw_exists(zk_eye, node, NULL) == 0) {
-		/* Looked at again behind the output: it may have ended in between. */
+		/* Checked again after the output: the session may have expired in between. */
 		bool runs = *cli_output(next);
 		assert_true(!runs || zk_raw_exists(zk_eye, node, NULL) == ZK_RAW_NO_NODE);
 		test_pause();
 	}
 	assert_false(cli_is_alive(pid));
-	(void)command_of(next);
-	finish(next);
+	(void)cli_command_pid(next);
+	cli_finish(next);
 	cli_free(cli);
 	free(node);
 }
 
-static void lost_leadership_is_told(void **state)
+static void a_lost_leadership_is_reported(void **state)
 {
 	(void)state;
 	struct cli *cli =
 		cli_start(zk_url(), "elect", "--json", "--on-lost", "echo $HOLDFAST_NAME is lost",
-	                  "x", "--", "sh", "-c", UNTIL_INPUT_ENDS, NULL);
-	(void)command_of(cli);
+	                  "x", "--", "sh", "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+	(void)cli_command_pid(cli);
 	CLI_CALL(zk_url(), 0, "unlock", "--force", "--yes", "x");
 	CLI_EXPECT(cli, 80);
-	expect_in(cli_output(cli), "x is lost\n");
-	expect_in(cli_errors(cli), "{\"event\":\"lost\"");
-	expect_in(cli_errors(cli), "\"status\":80}");
+	cli_expect_in(cli_output(cli), "x is lost\n");
+	cli_expect_in(cli_errors(cli), "{\"event\":\"lost\"");
+	cli_expect_in(cli_errors(cli), "\"status\":80}");
 	cli_free(cli);
 }
 
 /* ---- what is refused ---- */
 
-static void kinds_of_locks_are_no_options_of_elect(void **state)
+static void elect_has_no_options_for_kinds_of_locks(void **state)
 {
 	(void)state;
 	const char *const options[][2] = {
@@ -286,49 +264,52 @@ static void kinds_of_locks_are_no_options_of_elect(void **state)
 		const char *const words[] = {
 			"elect", options[i][0], options[i][1] ? options[i][1] : "--json", "x", "--",
 			"true",  NULL};
-		expect_refusal(zk_url(), 64, "of run, not of elect; see holdfast elect --help",
-		               words);
+		cli_expect_refusal(zk_url(), 64,
+		                   "are not options of elect; see holdfast elect --help", words);
 	}
 	assert_int_equal(zk_raw_exists(zk_eye, "/x", NULL), ZK_RAW_NO_NODE);
 }
 
-static void wrong_words_are_64(void **state)
+static void wrong_arguments_of_elect_are_64(void **state)
 {
 	(void)state;
-	EXPECT_REFUSAL(zk_url(), 64, "NAME is missing; see holdfast elect --help", "elect");
-	EXPECT_REFUSAL(zk_url(), 64, "see holdfast elect --help", "elect", "--nosuch", "x", "true");
-	EXPECT_REFUSAL(zk_url(), 64, "needs a value", "elect", "--id");
-	EXPECT_REFUSAL(zk_url(), 64, "--id: one line", "elect", "--id", "a\nb", "x", "true");
-	EXPECT_REFUSAL(zk_url(), 64, "--id: only of elect", "run", "--id", "a", "x", "true");
-	EXPECT_REFUSAL(zk_url(), 64, "-F excludes --revocable", "elect", "-F", "--lease", "3s",
-	               "--revocable", "x", "true");
-	EXPECT_REFUSAL(zk_url(), 64, "--lease and --watchdog", "elect", "--lease", "3s",
-	               "--watchdog", "3s", "x", "true");
-	EXPECT_REFUSAL(zk_url(), 64, "name: a path", "elect", "a//b", "true");
-	EXPECT_REFUSAL(zk_url(), 64, "is too short: renewal", "elect", "--grace", "16s", "x",
-	               "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "no NAME given; see holdfast elect --help", "elect");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "see holdfast elect --help", "elect", "--nosuch", "x",
+	                   "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "needs a value", "elect", "--id");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "--id must be one line", "elect", "--id", "a\nb", "x",
+	                   "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "--id is an option of elect only", "run", "--id", "a", "x",
+	                   "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "-F excludes --revocable", "elect", "-F", "--lease", "3s",
+	                   "--revocable", "x", "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "--lease and --watchdog", "elect", "--lease", "3s",
+	                   "--watchdog", "3s", "x", "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "name: ", "elect", "a//b", "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "is too short: renewal", "elect", "--grace", "16s", "x",
+	                   "true");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZK_STORY(leader_has_a_node_of_a_latch_that_tells_who_it_is),
-		ZK_STORY(id_stands_in_the_node),
-		ZK_STORY(longest_id_is_1000_bytes),
-		ZK_STORY(statuses_are_those_of_run),
-		ZK_STORY(candidate_that_gives_up_leaves_nothing),
-		ZK_STORY(candidates_lead_in_the_order_they_came),
-		ZK_STORY(candidate_of_java_is_waited_for),
-		ZK_STORY(leads_without_a_command_until_its_input_ends),
-		ZK_STORY(token_is_the_czxid_of_the_leader),
+		ZK_STORY(the_leader_has_a_latch_node_with_its_description),
+		ZK_STORY(the_id_is_stored_in_the_node),
+		ZK_STORY(the_longest_id_is_1000_bytes),
+		ZK_STORY(exit_statuses_are_those_of_run),
+		ZK_STORY(a_candidate_that_gives_up_leaves_nothing),
+		ZK_STORY(candidates_lead_in_the_order_of_arrival),
+		ZK_STORY(elect_waits_for_a_java_candidate),
+		ZK_STORY(without_a_command_it_leads_until_the_end_of_input),
+		ZK_STORY(the_token_is_the_czxid_of_the_leader),
 		ZK_STORY(events_are_those_of_run),
-		ZK_STORY(who_tells_the_leader_and_the_others_in_order),
-		ZK_STORY(leader_whose_node_is_deleted_is_stopped_within_2_s),
-		ZK_STORY(fixed_lease_ends_the_leadership),
-		ZK_STORY(killed_leader_is_followed_when_its_session_is_over),
-		ZK_STORY(lost_leadership_is_told),
-		ZK_STORY(kinds_of_locks_are_no_options_of_elect),
-		ZK_STORY(wrong_words_are_64),
+		ZK_STORY(who_shows_the_leader_and_the_candidates_in_order),
+		ZK_STORY(a_leader_whose_node_is_deleted_is_stopped_within_2_s),
+		ZK_STORY(a_fixed_lease_ends_the_leadership),
+		ZK_STORY(a_killed_leader_is_replaced_after_its_session),
+		ZK_STORY(a_lost_leadership_is_reported),
+		ZK_STORY(elect_has_no_options_for_kinds_of_locks),
+		ZK_STORY(wrong_arguments_of_elect_are_64),
 	};
 	return cmocka_run_group_tests_name("cli_zk_elect", tests, zk_start, zk_stop);
 }

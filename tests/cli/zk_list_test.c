@@ -4,9 +4,9 @@
 
 #include <signal.h>
 
-#define JAVA "_c_0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
+#define JAVA "_c_" CLI_JAVA
 
-/* Makes a numbered node of the eye's; its name is valid until the next call. */
+/* Makes a numbered node; its name is valid until the next call. */
 static const char *make_node(const char *path, const char *data)
 {
 	static char name[128];
@@ -16,26 +16,6 @@ static const char *make_node(const char *path, const char *data)
 	snprintf(name, sizeof name, "%s", strrchr(made, '/') + 1);
 	free(made);
 	return name;
-}
-
-/* The part of the output that is about one lock; "" if there is none. */
-static const char *about(const char *json, const char *name)
-{
-	static char text[4096];
-	char *wanted = check_format("{\"name\":\"%s\"", name);
-	const char *at = strstr(json, wanted);
-	free(wanted);
-	snprintf(text, sizeof text, "%.*s", at ? (int)strcspn(at, "\n") : 0, at ? at : "");
-	return text;
-}
-
-static struct cli *show_json(const char *command, const char *word)
-{
-	struct cli *cli = cli_start(zk_url(), command, "--json", word, NULL);
-	CLI_EXPECT(cli, 0);
-	assert_true(json_is_valid(cli_output(cli)));
-	assert_string_equal(cli_errors(cli), "");
-	return cli;
 }
 
 /* ---- ls and who ---- */
@@ -68,45 +48,46 @@ static void make_locks_of_others(void)
 	(void)make_node("/j/latch/" JAVA "-latch-", "the \"third\"");
 }
 
-static void locks_of_others_are_listed(void **state)
+static void java_locks_and_plain_nodes_are_listed(void **state)
 {
 	(void)state;
 	make_locks_of_others();
-	struct cli *cli = show_json("ls", NULL);
+	struct cli *cli = cli_show_json(zk_url(), "ls", NULL);
 	const char *all = cli_output(cli);
-	expect_in(about(all, "j/mutex"),
-	          "\"kind\":\"reentrant\",\"ttl_ms\":null,\"holders\":[{\"owner\":\"" JAVA
-	          "-lock-0000000000\",\"count\":1,\"host\":null,\"pid\":null,\"command\":null}],"
-	          "\"waiters\":[\"" JAVA "-lock-0000000001\"]");
-	expect_in(about(all, "j/rw"), "\"kind\":\"read\"");
-	expect_in(about(all, "j/rw"), JAVA "-__READ__0000000001\",\"count\":1");
-	expect_in(about(all, "j/rw"), "\"waiters\":[\"" JAVA "-__WRIT__0000000002\"]");
-	expect_in(about(all, "j/rw/below"), "\"kind\":\"write\"");
-	expect_in(about(all, "j/plain"), "\"kind\":\"plain\"");
-	expect_in(about(all, "j/plain"), "\"owner\":\"j/plain\"");
-	expect_in(about(all, "j/sem"), "\"kind\":\"permits\"");
-	expect_in(about(all, "j/sem"), "-lease-0000000001");
-	expect_in(about(all, "j/latch"), "\"kind\":\"leader\"");
-	expect_in(about(all, "j/latch"),
-	          "\"waiters\":[\"" JAVA "-latch-0000000001\",\"" JAVA "-latch-0000000002\"]");
-	expect_in(about(all, "j/latch"),
-	          "\"participants\":[{\"owner\":\"" JAVA
-	          "-latch-0000000000\",\"text\":\"node-7\",\"leader\":true},{\"owner\":\"" JAVA
-	          "-latch-0000000001\",\"text\":\"\",\"leader\":false},{\"owner\":\"" JAVA
-	          "-latch-0000000002\",\"text\":\"the \\\"third\\\"\",\"leader\":false}]");
-	assert_null(strstr(about(all, "j/mutex"), "participants"));
-	assert_string_equal(about(all, "j/sem/locks"), "");
-	assert_string_equal(about(all, "j/empty"), "");
-	assert_string_equal(about(all, "j/config"), "");
-	assert_string_equal(about(all, "zookeeper"), "");
+	cli_expect_in(
+		json_about(all, "j/mutex"),
+		"\"kind\":\"reentrant\",\"ttl_ms\":null,\"holders\":[{\"owner\":\"" JAVA
+		"-lock-0000000000\",\"count\":1,\"host\":null,\"pid\":null,\"command\":null}],"
+		"\"waiters\":[\"" JAVA "-lock-0000000001\"]");
+	cli_expect_in(json_about(all, "j/rw"), "\"kind\":\"read\"");
+	cli_expect_in(json_about(all, "j/rw"), JAVA "-__READ__0000000001\",\"count\":1");
+	cli_expect_in(json_about(all, "j/rw"), "\"waiters\":[\"" JAVA "-__WRIT__0000000002\"]");
+	cli_expect_in(json_about(all, "j/rw/below"), "\"kind\":\"write\"");
+	cli_expect_in(json_about(all, "j/plain"), "\"kind\":\"plain\"");
+	cli_expect_in(json_about(all, "j/plain"), "\"owner\":\"j/plain\"");
+	cli_expect_in(json_about(all, "j/sem"), "\"kind\":\"permits\"");
+	cli_expect_in(json_about(all, "j/sem"), "-lease-0000000001");
+	cli_expect_in(json_about(all, "j/latch"), "\"kind\":\"leader\"");
+	cli_expect_in(json_about(all, "j/latch"),
+	              "\"waiters\":[\"" JAVA "-latch-0000000001\",\"" JAVA "-latch-0000000002\"]");
+	cli_expect_in(json_about(all, "j/latch"),
+	              "\"participants\":[{\"owner\":\"" JAVA
+	              "-latch-0000000000\",\"text\":\"node-7\",\"leader\":true},{\"owner\":\"" JAVA
+	              "-latch-0000000001\",\"text\":\"\",\"leader\":false},{\"owner\":\"" JAVA
+	              "-latch-0000000002\",\"text\":\"the \\\"third\\\"\",\"leader\":false}]");
+	assert_null(strstr(json_about(all, "j/mutex"), "participants"));
+	assert_string_equal(json_about(all, "j/sem/locks"), "");
+	assert_string_equal(json_about(all, "j/empty"), "");
+	assert_string_equal(json_about(all, "j/config"), "");
+	assert_string_equal(json_about(all, "zookeeper"), "");
 	cli_free(cli);
-	struct cli *one = show_json("who", "j/sem");
-	expect_in(about(cli_output(one), "j/sem"), "\"kind\":\"permits\"");
+	struct cli *one = cli_show_json(zk_url(), "who", "j/sem");
+	cli_expect_in(json_about(cli_output(one), "j/sem"), "\"kind\":\"permits\"");
 	cli_free(one);
 }
 
 /* Folders of locks whose names look like nodes of a lock, of a semaphore or of a barrier. */
-static void folder_of_locks_is_not_taken_for_a_lock(void **state)
+static void a_folder_of_locks_is_not_mistaken_for_a_lock(void **state)
 {
 	static const char guid[] = "0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a";
 	static const char *const names[] = {
@@ -129,16 +110,16 @@ static void folder_of_locks_is_not_taken_for_a_lock(void **state)
 	zk_make(path, "", ZK_RAW_CONTAINER);
 	snprintf(path, sizeof path, "/tasks/%s/lock-", guid);
 	(void)make_node(path, "");
-	struct cli *cli = show_json("ls", NULL);
+	struct cli *cli = cli_show_json(zk_url(), "ls", NULL);
 	const char *all = cli_output(cli);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		expect_in(about(all, names[i]), "\"kind\":\"reentrant\"");
+		cli_expect_in(json_about(all, names[i]), "\"kind\":\"reentrant\"");
 	snprintf(path, sizeof path, "tasks/%s", guid);
-	expect_in(about(all, path), "\"owner\":\"lock-0000000000\"");
-	assert_string_equal(about(all, "apps"), "");
-	assert_string_equal(about(all, "builds"), "");
-	assert_string_equal(about(all, "tasks"), "");
-	/* Each of them once. */
+	cli_expect_in(json_about(all, path), "\"owner\":\"lock-0000000000\"");
+	assert_string_equal(json_about(all, "apps"), "");
+	assert_string_equal(json_about(all, "builds"), "");
+	assert_string_equal(json_about(all, "tasks"), "");
+	/* Each of them is listed once. */
 	const char *first = strstr(all, "\"tasks/ready\"");
 	assert_null(strstr(first + 1, "\"tasks/ready\""));
 	cli_free(cli);
@@ -146,26 +127,26 @@ static void folder_of_locks_is_not_taken_for_a_lock(void **state)
 	CLI_CALL(zk_url(), 1, "who", "tasks");
 }
 
-static void pattern_selects_paths(void **state)
+static void a_pattern_selects_paths(void **state)
 {
 	(void)state;
 	make_locks_of_others();
-	struct cli *cli = show_json("ls", "*m?tex");
-	expect_in(about(cli_output(cli), "j/mutex"), "reentrant");
-	assert_string_equal(about(cli_output(cli), "j/rw"), "");
+	struct cli *cli = cli_show_json(zk_url(), "ls", "*m?tex");
+	cli_expect_in(json_about(cli_output(cli), "j/mutex"), "reentrant");
+	assert_string_equal(json_about(cli_output(cli), "j/rw"), "");
 	cli_free(cli);
 }
 
-static void empty_tree_lists_nothing(void **state)
+static void an_empty_tree_has_an_empty_list(void **state)
 {
 	(void)state;
-	struct cli *cli = show_json("ls", NULL);
+	struct cli *cli = cli_show_json(zk_url(), "ls", NULL);
 	assert_string_equal(cli_output(cli), "[]\n");
 	cli_free(cli);
 	CLI_CALL(zk_url(), 1, "who", "x");
 }
 
-static void token_is_that_of_the_holder(void **state)
+static void the_token_is_that_of_the_holder(void **state)
 {
 	(void)state;
 	struct zk_raw_stat stat;
@@ -174,14 +155,14 @@ static void token_is_that_of_the_holder(void **state)
 	(void)make_node("/x/" JAVA "-lock-", "");
 	assert_int_equal(zk_raw_exists(zk_eye, path, &stat), 0);
 	char *wanted = check_format("\"token\":%lld}", (long long)stat.czxid);
-	struct cli *cli = show_json("who", "x");
-	expect_in(cli_output(cli), wanted);
+	struct cli *cli = cli_show_json(zk_url(), "who", "x");
+	cli_expect_in(cli_output(cli), wanted);
 	cli_free(cli);
 	free(wanted);
 	free(path);
 }
 
-static void run_shows_host_process_and_program(void **state)
+static void host_process_and_program_of_run_are_shown(void **state)
 {
 	(void)state;
 	const char *const kinds[] = {"reentrant", "read", "write", "fenced", "plain"};
@@ -189,22 +170,20 @@ static void run_shows_host_process_and_program(void **state)
 	assert_int_equal(gethostname(host, sizeof host - 1), 0);
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		struct cli *holder = cli_start(zk_url(), "run", "--kind", kinds[i], "x", "--", "sh",
-		                               "-c", UNTIL_INPUT_ENDS, NULL);
-		(void)command_of(holder);
+		                               "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+		(void)cli_command_pid(holder);
 		char *wanted = check_format("\"host\":\"%.64s\",\"pid\":%d,\"command\":\"sh\"}",
 		                            host, (int)holder->pid);
-		struct cli *cli = show_json("who", "x");
-		expect_in(cli_output(cli), wanted);
+		struct cli *cli = cli_show_json(zk_url(), "who", "x");
+		cli_expect_in(cli_output(cli), wanted);
 		cli_free(cli);
-		cli_close_input(holder);
-		CLI_EXPECT(holder, 0);
-		cli_free(holder);
+		cli_finish(holder);
 		free(wanted);
 		(void)zk_raw_delete_tree(zk_eye, "/x");
 	}
 }
 
-static void columns_show_who_waits_in_order(void **state)
+static void the_columns_show_waiters_in_order(void **state)
 {
 	(void)state;
 	zk_make("/x", "", ZK_RAW_CONTAINER);
@@ -212,45 +191,45 @@ static void columns_show_who_waits_in_order(void **state)
 		(void)make_node("/x/" JAVA "-lock-", "");
 	struct cli *cli = cli_start(zk_url(), "who", "x", NULL);
 	CLI_EXPECT(cli, 0);
-	expect_in(cli_output(cli), "NAME KIND");
+	cli_expect_in(cli_output(cli), "NAME KIND");
 	const char *first = strstr(cli_output(cli), "waiter-1");
 	assert_non_null(first);
-	expect_in(first, "lock-0000000001\n");
-	expect_in(first, "waiter-2");
-	expect_in(strstr(first, "waiter-2"), "lock-0000000002\n");
+	cli_expect_in(first, "lock-0000000001\n");
+	cli_expect_in(first, "waiter-2");
+	cli_expect_in(strstr(first, "waiter-2"), "lock-0000000002\n");
 	cli_free(cli);
 }
 
-static void columns_show_what_candidates_say(void **state)
+static void the_columns_show_the_text_of_candidates(void **state)
 {
 	(void)state;
 	make_locks_of_others();
 	struct cli *cli = cli_start(zk_url(), "who", "j/latch", NULL);
 	CLI_EXPECT(cli, 0);
-	expect_in(cli_output(cli), " node-7 ");
-	expect_in(cli_output(cli), " the \"third\" ");
+	cli_expect_in(cli_output(cli), " node-7 ");
+	cli_expect_in(cli_output(cli), " the \"third\" ");
 	const char *last = strstr(cli_output(cli), "waiter-2");
 	assert_non_null(last);
-	expect_in(last, " the \"third\" ");
+	cli_expect_in(last, " the \"third\" ");
 	cli_free(cli);
 }
 
 /* The gate of a semaphore is a container, which the server removes once nobody waits there. */
-static void semaphore_without_its_gate_is_found(void **state)
+static void a_semaphore_without_its_gate_is_found(void **state)
 {
 	(void)state;
 	zk_make("/x", "", ZK_RAW_CONTAINER);
 	zk_make("/x/leases", "", ZK_RAW_CONTAINER);
 	(void)make_node("/x/leases/" JAVA "-lease-", "");
-	struct cli *cli = show_json("who", "x");
-	expect_in(about(cli_output(cli), "x"), "\"kind\":\"permits\"");
+	struct cli *cli = cli_show_json(zk_url(), "who", "x");
+	cli_expect_in(json_about(cli_output(cli), "x"), "\"kind\":\"permits\"");
 	cli_free(cli);
 	CLI_CALL(zk_url(), 0, "unlock", "--force", "--yes", "x");
 	assert_int_equal(zk_count("/x/leases"), 0);
 }
 
-/* A lock below that is called as the leases are is another one. */
-static void lock_that_is_called_leases_is_not_taken_for_some(void **state)
+/* A lock named leases below it is a different lock. */
+static void a_lock_named_leases_is_not_mistaken_for_a_semaphore(void **state)
 {
 	(void)state;
 	zk_make("/x", "", ZK_RAW_CONTAINER);
@@ -262,19 +241,19 @@ static void lock_that_is_called_leases_is_not_taken_for_some(void **state)
 	assert_int_equal(zk_count("/x/leases"), 1);
 }
 
-static void double_barrier_is_one_row_and_no_lock(void **state)
+static void a_double_barrier_is_one_row_and_not_a_lock(void **state)
 {
 	(void)state;
 	zk_make("/b", "", ZK_RAW_CONTAINER);
 	zk_make("/b/0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a", "", ZK_RAW_EPHEMERAL);
 	zk_make("/b/1f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a", "", ZK_RAW_EPHEMERAL);
 	zk_make("/b/ready", "", ZK_RAW_PERSISTENT);
-	struct cli *cli = show_json("ls", NULL);
-	expect_in(about(cli_output(cli), "b"), "\"kind\":\"double-barrier\"");
+	struct cli *cli = cli_show_json(zk_url(), "ls", NULL);
+	cli_expect_in(json_about(cli_output(cli), "b"), "\"kind\":\"double-barrier\"");
 	assert_null(strstr(cli_output(cli), "\"name\":\"b/"));
 	cli_free(cli);
-	EXPECT_REFUSAL(zk_url(), 65, "cannot be unlocked", "unlock", "--force", "--yes", "b");
-	EXPECT_REFUSAL(zk_url(), 65, "cannot be asked for", "revoke", "b");
+	CLI_EXPECT_REFUSAL(zk_url(), 65, "cannot be unlocked", "unlock", "--force", "--yes", "b");
+	CLI_EXPECT_REFUSAL(zk_url(), 65, "cannot be revoked", "revoke", "b");
 	assert_int_equal(zk_count("/b"), 3);
 }
 
@@ -286,14 +265,14 @@ static void readers_beyond_200_are_counted(void **state)
 		(void)make_node("/x/" JAVA "-__READ__", "");
 	for (int i = 0; i < 210; i++)
 		(void)make_node("/x/" JAVA "-__WRIT__", "");
-	struct cli *cli = show_json("ls", NULL);
-	expect_in(cli_output(cli), "],\"more_holders\":30,\"waiters\":[");
-	expect_in(cli_output(cli), "],\"more_waiters\":10,");
+	struct cli *cli = cli_show_json(zk_url(), "ls", NULL);
+	cli_expect_in(cli_output(cli), "],\"more_holders\":30,\"waiters\":[");
+	cli_expect_in(cli_output(cli), "],\"more_waiters\":10,");
 	cli_free(cli);
 }
 
-/* More nodes than one step visits: the walk has several, and tells each lock once. */
-static void large_tree_is_walked_in_steps(void **state)
+/* With more nodes than one step visits there are several steps, but each lock is listed once. */
+static void a_large_tree_is_read_in_steps(void **state)
 {
 	(void)state;
 	char path[64];
@@ -305,21 +284,21 @@ static void large_tree_is_walked_in_steps(void **state)
 			(void)make_node(path, "");
 		}
 	}
-	struct cli *cli = show_json("ls", NULL);
+	struct cli *cli = cli_show_json(zk_url(), "ls", NULL);
 	int locks = 0;
 	for (const char *at = cli_output(cli); (at = strstr(at, "{\"name\"")); at++)
 		locks++;
 	assert_int_equal(locks, 100);
-	expect_in(about(cli_output(cli), "t693"), "reentrant");
+	cli_expect_in(json_about(cli_output(cli), "t693"), "reentrant");
 	cli_free(cli);
 }
 
-static void data_of_others_cannot_disturb(void **state)
+static void data_from_others_is_escaped(void **state)
 {
 	(void)state;
 	zk_make("/x", "", ZK_RAW_CONTAINER);
 	(void)make_node("/x/" JAVA "-lock-", "\033[2J\n12x\n\"quoted\"\nmore");
-	struct cli *cli = show_json("who", "x");
+	struct cli *cli = cli_show_json(zk_url(), "who", "x");
 	cli_free(cli);
 	cli = cli_start(zk_url(), "who", "x", NULL);
 	CLI_EXPECT(cli, 0);
@@ -329,7 +308,7 @@ static void data_of_others_cannot_disturb(void **state)
 
 /* ---- unlock ---- */
 
-static void unlock_removes_the_holder_only(void **state)
+static void unlock_removes_only_the_holder(void **state)
 {
 	(void)state;
 	zk_make("/x", "", ZK_RAW_CONTAINER);
@@ -338,7 +317,7 @@ static void unlock_removes_the_holder_only(void **state)
 	CLI_CALL(zk_url(), 64, "unlock", "x");
 	CLI_CALL(zk_url(), 0, "unlock", "--force", "--yes", "x");
 	char *left = zk_only_child("/x");
-	expect_in(left, "lock-0000000001");
+	cli_expect_in(left, "lock-0000000001");
 	free(left);
 	zk_make("/p", "", ZK_RAW_EPHEMERAL);
 	CLI_CALL(zk_url(), 0, "unlock", "--force", "--yes", "p");
@@ -356,19 +335,19 @@ static void unlock_removes_all_leases_of_a_semaphore(void **state)
 	CLI_CALL(zk_url(), 1, "unlock", "--force", "--yes", "j/sem");
 }
 
-static void unlock_removes_the_leader_only(void **state)
+static void unlock_removes_only_the_leader(void **state)
 {
 	(void)state;
 	make_locks_of_others();
 	CLI_CALL(zk_url(), 0, "unlock", "--force", "--yes", "j/latch");
 	assert_int_equal(zk_count("/j/latch"), 2);
-	struct cli *cli = show_json("who", "j/latch");
-	expect_in(cli_output(cli), "\"participants\":[{\"owner\":\"" JAVA
-	                           "-latch-0000000001\",\"text\":\"\",\"leader\":true}");
+	struct cli *cli = cli_show_json(zk_url(), "who", "j/latch");
+	cli_expect_in(cli_output(cli), "\"participants\":[{\"owner\":\"" JAVA
+	                               "-latch-0000000001\",\"text\":\"\",\"leader\":true}");
 	cli_free(cli);
 }
 
-/* Who holds one of our own kinds is stopped when it is unlocked. */
+/* A holder of any of our own kinds is stopped when its lock is unlocked. */
 static void unlock_stops_permits_simple_locks_and_leaders(void **state)
 {
 	(void)state;
@@ -376,10 +355,10 @@ static void unlock_stops_permits_simple_locks_and_leaders(void **state)
 		{"run", "--permits=2"}, {"run", "--kind=simple"}, {"elect", "--show-args"}};
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
 		struct cli *cli = cli_start(zk_url(), ways[i][0], ways[i][1], "x", "--", "sh", "-c",
-		                            UNTIL_INPUT_ENDS, NULL);
-		pid_t pid = command_of(cli);
+		                            CLI_UNTIL_INPUT_ENDS, NULL);
+		pid_t pid = cli_command_pid(cli);
 		CLI_CALL(zk_url(), 0, "unlock", "--force", "--yes", "x");
-		assert_in_range(time_to_death(pid), 0, 3000);
+		assert_in_range(cli_time_to_death(pid), 0, 3000);
 		CLI_EXPECT(cli, 80);
 		cli_free(cli);
 		(void)zk_raw_delete_tree(zk_eye, "/x");
@@ -388,53 +367,40 @@ static void unlock_stops_permits_simple_locks_and_leaders(void **state)
 
 /* ---- ping and doctor ---- */
 
-static void ping_tells_a_time(void **state)
+static void ping_prints_a_time(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "ping", NULL);
 	CLI_EXPECT(cli, 0);
-	expect_in(cli_output(cli), " ms\n");
+	cli_expect_in(cli_output(cli), " ms\n");
 	cli_free(cli);
 	CLI_CALL("zk://127.0.0.1:1", 69, "ping");
 }
 
-static void expect_line(struct cli *cli, const char *verdict, const char *subject,
-                        const char *wanted)
-{
-	for (const char *text = cli_output(cli); *text; text += strcspn(text, "\n") + 1) {
-		char line[2048];
-		snprintf(line, sizeof line, "%.*s", (int)strcspn(text, "\n"), text);
-		if (strncmp(line, verdict, strlen(verdict)) == 0 &&
-		    strncmp(line + 6, subject, strlen(subject)) == 0 && strstr(line, wanted))
-			return;
-	}
-	fail_msg("no '%s %s … %s' in '%s'", verdict, subject, wanted, cli_output(cli));
-}
-
-static void doctor_looks_at_a_server_alone(void **state)
+static void doctor_checks_a_single_server(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "doctor", NULL);
 	CLI_EXPECT(cli, 0);
 	assert_string_equal(cli_errors(cli), "");
-	expect_line(cli, "ok", "words", "srvr and conf");
-	expect_line(cli, "ok", "version", "ZooKeeper 3.");
-	expect_line(cli, "note", "ensemble", "one server alone");
-	expect_line(cli, "ok", "quorum", "all 1 serve");
-	expect_line(cli, "ok", "tick", "500 ms; sessions last 1000 to 60000 ms");
-	expect_line(cli, "ok", "session", "30000 ms, as wished for");
-	expect_line(cli, "ok", "clock", " ms from this host's");
-	expect_line(cli, "ok", "rights", "taken, waited for and released");
+	cli_expect_finding(cli, "ok", "words", "srvr and conf");
+	cli_expect_finding(cli, "ok", "version", "ZooKeeper 3.");
+	cli_expect_finding(cli, "note", "ensemble", "a single server");
+	cli_expect_finding(cli, "ok", "quorum", "all 1 are up");
+	cli_expect_finding(cli, "ok", "tick", "500 ms; sessions last 1000 to 60000 ms");
+	cli_expect_finding(cli, "ok", "session", "30000 ms, as requested");
+	cli_expect_finding(cli, "ok", "clock", " ms from this host's");
+	cli_expect_finding(cli, "ok", "rights", "taken, waited for and released");
 	cli_free(cli);
 	char *url = check_format("%s?session=100s", zk_url());
 	cli = cli_start(url, "doctor", NULL);
 	CLI_EXPECT(cli, 0);
-	expect_line(cli, "note", "session", "60000 ms instead of 100000 ms");
+	cli_expect_finding(cli, "note", "session", "60000 ms instead of 100000 ms");
 	cli_free(cli);
 	free(url);
 }
 
-static void doctor_sees_missing_rights(void **state)
+static void doctor_reports_missing_rights(void **state)
 {
 	(void)state;
 	char *url = check_format("%s/shut", zk_url());
@@ -442,7 +408,7 @@ static void doctor_sees_missing_rights(void **state)
 	zk_make("/shut", "", ZK_RAW_PERSISTENT);
 	struct cli *cli = cli_start(url, "doctor", NULL);
 	CLI_EXPECT(cli, 1);
-	expect_line(cli, "BAD", "rights", "not authorized");
+	cli_expect_finding(cli, "BAD", "rights", "not authorized");
 	cli_free(cli);
 	CLI_CALL(url, 77, "run", "x", "--", "true");
 	free(url);
@@ -456,15 +422,16 @@ static void doctor_warns_of_sessions_below_two_ticks(void **state)
 	char *url = check_format("zk://%s", test_zookeeper_hosts(three));
 	struct cli *cli = cli_start(url, "doctor", NULL);
 	CLI_EXPECT(cli, 0);
-	expect_line(cli, "note", "tick", "2000 ms; sessions last 1000 to 60000 ms, and locks need");
-	expect_line(cli, "note", "tick", "set minSessionTimeout to two ticks");
-	expect_line(cli, "ok", "session", "30000 ms");
+	cli_expect_finding(cli, "note", "tick",
+	                   "2000 ms; sessions last 1000 to 60000 ms, but locks need");
+	cli_expect_finding(cli, "note", "tick", "set minSessionTimeout to two ticks");
+	cli_expect_finding(cli, "ok", "session", "30000 ms");
 	cli_free(cli);
 	free(url);
 	url = check_format("zk://%s?session=3900ms", test_zookeeper_hosts(three));
 	cli = cli_start(url, "doctor", NULL);
 	CLI_EXPECT(cli, 1);
-	expect_line(cli, "BAD", "session", "3900 ms are less than two ticks of 2000 ms");
+	cli_expect_finding(cli, "BAD", "session", "3900 ms is less than two ticks of 2000 ms");
 	cli_free(cli);
 	free(url);
 	test_zookeeper_stop(three);
@@ -478,17 +445,18 @@ static void doctor_counts_the_ensemble(void **state)
 	char *all = check_format("zk://%s", test_zookeeper_hosts(three));
 	struct cli *cli = cli_start(all, "doctor", NULL);
 	CLI_EXPECT(cli, 0);
-	expect_line(cli, "ok", "ensemble", "3 servers that vote, 0 observers");
-	expect_line(cli, "ok", "quorum", "all 3 serve, 2 are needed");
+	cli_expect_finding(cli, "ok", "ensemble", "3 voting servers, 0 observers");
+	cli_expect_finding(cli, "ok", "quorum", "all 3 are up, 2 are needed");
 	cli_free(cli);
 	cli = cli_start(test_zookeeper_url(three, 0), "doctor", NULL);
 	CLI_EXPECT(cli, 0);
-	expect_line(cli, "note", "URL", "names 1 of 3 servers");
+	cli_expect_finding(cli, "note", "URL", "names 1 of 3 servers");
 	cli_free(cli);
 	test_zookeeper_kill(three, test_zookeeper_follower(three));
 	cli = cli_start(all, "doctor", NULL);
 	CLI_EXPECT(cli, 0);
-	expect_line(cli, "note", "quorum", "2 of the 3 named in the URL serve, of 3 in all");
+	cli_expect_finding(cli, "note", "quorum",
+	                   "2 of the 3 named in the URL are up, of 3 in all");
 	cli_free(cli);
 	free(all);
 	test_zookeeper_stop(three);
@@ -497,27 +465,27 @@ static void doctor_counts_the_ensemble(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZK_STORY(locks_of_others_are_listed),
-		ZK_STORY(folder_of_locks_is_not_taken_for_a_lock),
-		ZK_STORY(pattern_selects_paths),
-		ZK_STORY(empty_tree_lists_nothing),
-		ZK_STORY(token_is_that_of_the_holder),
-		ZK_STORY(run_shows_host_process_and_program),
-		ZK_STORY(columns_show_who_waits_in_order),
-		ZK_STORY(columns_show_what_candidates_say),
-		ZK_STORY(semaphore_without_its_gate_is_found),
-		ZK_STORY(lock_that_is_called_leases_is_not_taken_for_some),
-		ZK_STORY(double_barrier_is_one_row_and_no_lock),
+		ZK_STORY(java_locks_and_plain_nodes_are_listed),
+		ZK_STORY(a_folder_of_locks_is_not_mistaken_for_a_lock),
+		ZK_STORY(a_pattern_selects_paths),
+		ZK_STORY(an_empty_tree_has_an_empty_list),
+		ZK_STORY(the_token_is_that_of_the_holder),
+		ZK_STORY(host_process_and_program_of_run_are_shown),
+		ZK_STORY(the_columns_show_waiters_in_order),
+		ZK_STORY(the_columns_show_the_text_of_candidates),
+		ZK_STORY(a_semaphore_without_its_gate_is_found),
+		ZK_STORY(a_lock_named_leases_is_not_mistaken_for_a_semaphore),
+		ZK_STORY(a_double_barrier_is_one_row_and_not_a_lock),
 		ZK_STORY(readers_beyond_200_are_counted),
-		ZK_STORY(large_tree_is_walked_in_steps),
-		ZK_STORY(data_of_others_cannot_disturb),
-		ZK_STORY(unlock_removes_the_holder_only),
+		ZK_STORY(a_large_tree_is_read_in_steps),
+		ZK_STORY(data_from_others_is_escaped),
+		ZK_STORY(unlock_removes_only_the_holder),
 		ZK_STORY(unlock_removes_all_leases_of_a_semaphore),
-		ZK_STORY(unlock_removes_the_leader_only),
+		ZK_STORY(unlock_removes_only_the_leader),
 		ZK_STORY(unlock_stops_permits_simple_locks_and_leaders),
-		ZK_STORY(ping_tells_a_time),
-		ZK_STORY(doctor_looks_at_a_server_alone),
-		ZK_STORY(doctor_sees_missing_rights),
+		ZK_STORY(ping_prints_a_time),
+		ZK_STORY(doctor_checks_a_single_server),
+		ZK_STORY(doctor_reports_missing_rights),
 		ZK_STORY(doctor_warns_of_sessions_below_two_ticks),
 		ZK_STORY(doctor_counts_the_ensemble),
 	};

@@ -1,12 +1,12 @@
-/* holdfast revoke, and what run --revocable does when its lock is asked for. */
+/* holdfast revoke, and what run --revocable does when its lock is revoked. */
 #include "cli/zk.h"
 
 #include <signal.h>
 
-#define JAVA    "_c_0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a"
+#define JAVA    "_c_" CLI_JAVA
 #define MESSAGE "__REVOKE__"
 
-/* Tells that it got SIGTERM, and ends well. */
+/* Prints that it got SIGTERM, and succeeds. */
 #define UNTIL_TERM "trap 'echo term; exit 0' TERM; echo $$; cat >/dev/null"
 
 static void ask_for(const char *name)
@@ -18,21 +18,21 @@ static void ask_for(const char *name)
 	cli_free(cli);
 }
 
-/* ---- who is told ---- */
+/* ---- the holders ---- */
 
-static void command_gets_term_and_the_lock_is_given_up(void **state)
+static void the_command_gets_sigterm_and_the_lock_is_released(void **state)
 {
 	(void)state;
 	struct cli *cli =
 		cli_start(zk_url(), "run", "--revocable", "x", "--", "sh", "-c", UNTIL_TERM, NULL);
-	(void)command_of(cli);
+	(void)cli_command_pid(cli);
 	struct cli *next = cli_start(zk_url(), "run", "x", "--", "echo", "mine", NULL);
 	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
 	ask_for("x");
 	CLI_EXPECT(cli, 80);
-	expect_in(cli_output(cli), "term\n");
-	expect_in(cli_errors(cli),
-	          "holdfast: x: somebody asked for the lock; what ran under it was stopped\n");
+	cli_expect_in(cli_output(cli), "term\n");
+	cli_expect_in(cli_errors(cli),
+	              "holdfast: x: someone asked for the lock; the command was stopped\n");
 	CLI_EXPECT(next, 0);
 	assert_string_equal(cli_output(next), "mine\n");
 	assert_int_equal(zk_count("/x"), 0);
@@ -40,22 +40,22 @@ static void command_gets_term_and_the_lock_is_given_up(void **state)
 	cli_free(cli);
 }
 
-static void command_that_ignores_term_is_killed_after_the_grace(void **state)
+static void a_command_that_ignores_sigterm_is_killed_after_the_grace(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--revocable", "--grace", "1s", "x", "--",
-	                            "sh", "-c", UNTIL_INPUT_ENDS, NULL);
-	pid_t pid = command_of(cli);
+	                            "sh", "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+	pid_t pid = cli_command_pid(cli);
 	long long begun = test_now_ms();
 	ask_for("x");
-	(void)time_to_death(pid);
+	(void)cli_time_to_death(pid);
 	assert_in_range(test_now_ms() - begun, 1000, 6000);
 	CLI_EXPECT(cli, 80);
 	assert_int_equal(zk_count("/x"), 0);
 	cli_free(cli);
 }
 
-static void every_kind_can_be_asked_for(void **state)
+static void every_kind_can_be_revoked(void **state)
 {
 	(void)state;
 	const char *const ways[][2] = {{"run", "--kind=reentrant"}, {"run", "--kind=read"},
@@ -65,23 +65,23 @@ static void every_kind_can_be_asked_for(void **state)
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
 		struct cli *cli = cli_start(zk_url(), ways[i][0], ways[i][1], "--revocable", "x",
 		                            "--", "sh", "-c", UNTIL_TERM, NULL);
-		(void)command_of(cli);
+		(void)cli_command_pid(cli);
 		ask_for("x");
 		CLI_EXPECT(cli, 80);
-		expect_in(cli_output(cli), "term\n");
+		cli_expect_in(cli_output(cli), "term\n");
 		cli_free(cli);
 		(void)zk_raw_delete_tree(zk_eye, "/x");
 	}
 }
 
-static void all_readers_are_asked(void **state)
+static void revoke_asks_all_readers(void **state)
 {
 	(void)state;
 	struct cli *cli[2];
 	for (int i = 0; i < 2; i++) {
 		cli[i] = cli_start(zk_url(), "run", "-s", "--revocable", "x", "--", "sh", "-c",
 		                   UNTIL_TERM, NULL);
-		(void)command_of(cli[i]);
+		(void)cli_command_pid(cli[i]);
 	}
 	ask_for("x");
 	for (int i = 0; i < 2; i++) {
@@ -91,13 +91,13 @@ static void all_readers_are_asked(void **state)
 	assert_int_equal(zk_count("/x"), 0);
 }
 
-/* As Curator's Revoker does it. */
-static void message_of_java_is_heard(void **state)
+/* It writes what Curator's Revoker writes. */
+static void a_java_revoker_is_obeyed(void **state)
 {
 	(void)state;
 	struct cli *cli =
 		cli_start(zk_url(), "run", "--revocable", "x", "--", "sh", "-c", UNTIL_TERM, NULL);
-	(void)command_of(cli);
+	(void)cli_command_pid(cli);
 	char *node = zk_only_child("/x");
 	assert_int_equal(zk_raw_set(zk_eye, node, "something else", -1), 0);
 	assert_int_equal(zk_raw_set(zk_eye, node, MESSAGE, -1), 0);
@@ -106,43 +106,42 @@ static void message_of_java_is_heard(void **state)
 	free(node);
 }
 
-static void other_words_in_the_node_are_no_request(void **state)
+static void other_data_in_the_node_is_not_a_revocation(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--revocable", "x", "--", "sh", "-c",
-	                            UNTIL_INPUT_ENDS, NULL);
-	pid_t pid = command_of(cli);
+	                            CLI_UNTIL_INPUT_ENDS, NULL);
+	pid_t pid = cli_command_pid(cli);
 	char *node = zk_only_child("/x");
 	assert_int_equal(zk_raw_set(zk_eye, node, "something else", -1), 0);
-	let_live(cli, pid, 1000);
-	finish(cli);
+	cli_let_live(cli, pid, 1000);
+	cli_finish(cli);
 	free(node);
 }
 
-static void requests_are_ignored_by_who_is_not_revocable(void **state)
+static void a_holder_that_is_not_revocable_ignores_revocations(void **state)
 {
 	(void)state;
 	const char *const ways[][2] = {
 		{"run", "--kind=reentrant"}, {"run", "--permits=1"}, {"elect", "--id=one"}};
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
 		struct cli *cli = cli_start(zk_url(), ways[i][0], ways[i][1], "x", "--", "sh", "-c",
-		                            UNTIL_INPUT_ENDS, NULL);
-		pid_t pid = command_of(cli);
+		                            CLI_UNTIL_INPUT_ENDS, NULL);
+		pid_t pid = cli_command_pid(cli);
 		ask_for("x");
-		let_live(cli, pid, 1000);
+		cli_let_live(cli, pid, 1000);
 		assert_string_equal(cli_errors(cli), "");
-		finish(cli);
+		cli_finish(cli);
 		(void)zk_raw_delete_tree(zk_eye, "/x");
 	}
 }
 
-/* Asked for while it waited, it is given up as soon as it is had. */
-static void request_before_the_grant_is_heard_after_it(void **state)
+/* If it is revoked while it waits, it releases the lock as soon as it was granted. */
+static void a_revocation_before_the_grant_counts_after_it(void **state)
 {
 	(void)state;
 	struct zk_raw_names names = {0};
-	struct cli *holder = cli_start(zk_url(), "run", "x", NULL);
-	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
+	struct cli *holder = zk_hold("x");
 	char *held = zk_only_child("/x");
 	struct cli *cli =
 		cli_start(zk_url(), "run", "--revocable", "x", "--", "sh", "-c", UNTIL_TERM, NULL);
@@ -151,7 +150,7 @@ static void request_before_the_grant_is_heard_after_it(void **state)
 	int other = strcmp(names.name[0], strrchr(held, '/') + 1) == 0;
 	char *node = check_format("/x/%s", names.name[other]);
 	assert_int_equal(zk_raw_set(zk_eye, node, MESSAGE, -1), 0);
-	finish(holder);
+	cli_finish(holder);
 	CLI_EXPECT(cli, 80);
 	cli_free(cli);
 	free(node);
@@ -159,25 +158,25 @@ static void request_before_the_grant_is_heard_after_it(void **state)
 	zk_raw_names_clear(&names);
 }
 
-static void hold_without_a_command_ends(void **state)
+static void a_hold_without_a_command_is_released(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--revocable", "x", NULL);
 	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
 	ask_for("x");
 	CLI_EXPECT(cli, 80);
-	assert_string_equal(cli_errors(cli), "holdfast: x: somebody asked for the lock\n");
+	assert_string_equal(cli_errors(cli), "holdfast: x: someone asked for the lock\n");
 	assert_int_equal(zk_count("/x"), 0);
 	cli_free(cli);
 }
 
-static void events_tell_of_the_request(void **state)
+static void events_report_the_revocation(void **state)
 {
 	(void)state;
 	struct cli *cli =
 		cli_start(zk_url(), "run", "--json", "--revocable", "--on-lost",
 	                  "echo $HOLDFAST_NAME is gone", "x", "--", "sh", "-c", UNTIL_TERM, NULL);
-	(void)command_of(cli);
+	(void)cli_command_pid(cli);
 	ask_for("x");
 	CLI_EXPECT(cli, 80);
 	const char *at = cli_errors(cli);
@@ -188,17 +187,17 @@ static void events_tell_of_the_request(void **state)
 	                              "\"status\":80}",
 	                              "{\"event\":\"released\""};
 	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-		expect_in(at, wanted[i]);
+		cli_expect_in(at, wanted[i]);
 		at = strstr(at, wanted[i]);
 	}
 	assert_null(strstr(cli_errors(cli), "at-risk"));
 	assert_null(strstr(cli_errors(cli), "\"lost\""));
-	expect_in(cli_output(cli), "term\nx is gone\n");
+	cli_expect_in(cli_output(cli), "term\nx is gone\n");
 	cli_free(cli);
 }
 
-/* What was held on to for --at-least is given up, and the command has its own status. */
-static void request_ends_at_least(void **state)
+/* The lock is released although --at-least would keep it, and the command keeps its own status. */
+static void a_revocation_ends_at_least(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--revocable", "--at-least", "60", "x", "--",
@@ -214,17 +213,13 @@ static void request_ends_at_least(void **state)
 
 /* ---- revoke ---- */
 
-static void message_is_written_into_the_holders_node(void **state)
+static void revoke_writes_into_the_node_of_the_holder(void **state)
 {
 	(void)state;
 	char *first, *second;
 	zk_make("/x", "", ZK_RAW_CONTAINER);
-	assert_int_equal(zk_raw_create(zk_eye, "/x/" JAVA "-lock-", "10.0.0.1",
-	                               ZK_RAW_EPHEMERAL_SEQUENTIAL, &first, NULL),
-	                 0);
-	assert_int_equal(zk_raw_create(zk_eye, "/x/" JAVA "-lock-", "10.0.0.2",
-	                               ZK_RAW_EPHEMERAL_SEQUENTIAL, &second, NULL),
-	                 0);
+	first = zk_make_numbered("/x/" JAVA "-lock-", "10.0.0.1");
+	second = zk_make_numbered("/x/" JAVA "-lock-", "10.0.0.2");
 	ask_for("x");
 	expect_data(first, MESSAGE);
 	expect_data(second, "10.0.0.2");
@@ -232,7 +227,7 @@ static void message_is_written_into_the_holders_node(void **state)
 	free(second);
 }
 
-static void all_leases_and_plain_nodes_are_asked(void **state)
+static void revoke_asks_all_leases_and_plain_nodes(void **state)
 {
 	(void)state;
 	char *leases[2];
@@ -240,9 +235,7 @@ static void all_leases_and_plain_nodes_are_asked(void **state)
 	zk_make("/x/leases", "", ZK_RAW_CONTAINER);
 	zk_make("/x/locks", "", ZK_RAW_CONTAINER);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(zk_raw_create(zk_eye, "/x/leases/" JAVA "-lease-", "",
-		                               ZK_RAW_EPHEMERAL_SEQUENTIAL, &leases[i], NULL),
-		                 0);
+		leases[i] = zk_make_numbered("/x/leases/" JAVA "-lease-", "");
 	ask_for("x");
 	for (int i = 0; i < 2; i++) {
 		expect_data(leases[i], MESSAGE);
@@ -253,39 +246,39 @@ static void all_leases_and_plain_nodes_are_asked(void **state)
 	expect_data("/p", MESSAGE);
 }
 
-static void free_lock_is_1(void **state)
+static void a_free_lock_is_1(void **state)
 {
 	(void)state;
 	const char *const made[] = {"/folder", "/sem", "/sem/leases", "/sem/locks"};
-	EXPECT_REFUSAL(zk_url(), 1, "holdfast: x: nobody holds it\n", "revoke", "x");
+	CLI_EXPECT_REFUSAL(zk_url(), 1, "holdfast: x: nobody holds this lock\n", "revoke", "x");
 	for (size_t i = 0; i < sizeof made / sizeof *made; i++)
 		zk_make(made[i], "", ZK_RAW_CONTAINER);
-	EXPECT_REFUSAL(zk_url(), 1, "nobody holds it", "revoke", "folder");
-	EXPECT_REFUSAL(zk_url(), 1, "nobody holds it", "revoke", "sem");
+	CLI_EXPECT_REFUSAL(zk_url(), 1, "nobody holds this lock", "revoke", "folder");
+	CLI_EXPECT_REFUSAL(zk_url(), 1, "nobody holds this lock", "revoke", "sem");
 }
 
-static void wrong_uses_have_their_status(void **state)
+static void wrong_uses_have_their_own_status(void **state)
 {
 	(void)state;
-	const char *const away = "redis://127.0.0.1:1";
-	EXPECT_REFUSAL(zk_url(), 64, "one NAME is needed", "revoke");
-	EXPECT_REFUSAL(zk_url(), 64, "one NAME is needed", "revoke", "x", "y");
-	EXPECT_REFUSAL(zk_url(), 64, "see holdfast revoke --help", "revoke", "--force", "x");
-	EXPECT_REFUSAL(zk_url(), 64, "name: a path", "revoke", "a//b");
-	EXPECT_REFUSAL("zk://127.0.0.1:1", 69, "is the server running", "revoke", "x");
-	/* Whether there is a server matters to nobody who cannot ask it. */
-	EXPECT_REFUSAL(away, 64, "revoke: only on ZooKeeper", "revoke", "x");
-	EXPECT_REFUSAL(away, 64, "--revocable: only on ZooKeeper", "run", "--revocable", "x",
-	               "true");
-	EXPECT_REFUSAL(away, 64, "--revocable: only on ZooKeeper", "elect", "--revocable", "x",
-	               "true");
-	EXPECT_REFUSAL(zk_url(), 64, "--revocable: not for permits", "run", "--revocable",
-	               "--permits", "2", "x", "true");
-	EXPECT_REFUSAL(zk_url(), 64, "-F excludes --revocable", "run", "-F", "--lease", "3s",
-	               "--revocable", "x", "true");
+	const char *const away = CLI_NOWHERE;
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "give exactly one NAME", "revoke");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "give exactly one NAME", "revoke", "x", "y");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "see holdfast revoke --help", "revoke", "--force", "x");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "name: ", "revoke", "a//b");
+	CLI_EXPECT_REFUSAL("zk://127.0.0.1:1", 69, "is the server running", "revoke", "x");
+	/* The server does not matter where a revocation is impossible. */
+	CLI_EXPECT_REFUSAL(away, 64, "revoke: available on ZooKeeper only", "revoke", "x");
+	CLI_EXPECT_REFUSAL(away, 64, "--revocable is available on ZooKeeper only", "run",
+	                   "--revocable", "x", "true");
+	CLI_EXPECT_REFUSAL(away, 64, "--revocable is available on ZooKeeper only", "elect",
+	                   "--revocable", "x", "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "--revocable is not available for permits", "run",
+	                   "--revocable", "--permits", "2", "x", "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "-F excludes --revocable", "run", "-F", "--lease", "3s",
+	                   "--revocable", "x", "true");
 }
 
-static void node_that_may_not_be_written_is_77(void **state)
+static void a_node_that_must_not_be_written_is_77(void **state)
 {
 	(void)state;
 	zk_make("/x", "", ZK_RAW_CONTAINER);
@@ -293,28 +286,28 @@ static void node_that_may_not_be_written_is_77(void **state)
 	assert_int_equal(zk_raw_create(zk_eye, "/x/" JAVA "-lock-", "", ZK_RAW_EPHEMERAL_SEQUENTIAL,
 	                               NULL, NULL),
 	                 0);
-	EXPECT_REFUSAL(zk_url(), 77, "the holder cannot be asked", "revoke", "x");
+	CLI_EXPECT_REFUSAL(zk_url(), 77, "holdfast: ", "revoke", "x");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZK_STORY(command_gets_term_and_the_lock_is_given_up),
-		ZK_STORY(command_that_ignores_term_is_killed_after_the_grace),
-		ZK_STORY(every_kind_can_be_asked_for),
-		ZK_STORY(all_readers_are_asked),
-		ZK_STORY(message_of_java_is_heard),
-		ZK_STORY(other_words_in_the_node_are_no_request),
-		ZK_STORY(requests_are_ignored_by_who_is_not_revocable),
-		ZK_STORY(request_before_the_grant_is_heard_after_it),
-		ZK_STORY(hold_without_a_command_ends),
-		ZK_STORY(events_tell_of_the_request),
-		ZK_STORY(request_ends_at_least),
-		ZK_STORY(message_is_written_into_the_holders_node),
-		ZK_STORY(all_leases_and_plain_nodes_are_asked),
-		ZK_STORY(free_lock_is_1),
-		ZK_STORY(wrong_uses_have_their_status),
-		ZK_STORY(node_that_may_not_be_written_is_77),
+		ZK_STORY(the_command_gets_sigterm_and_the_lock_is_released),
+		ZK_STORY(a_command_that_ignores_sigterm_is_killed_after_the_grace),
+		ZK_STORY(every_kind_can_be_revoked),
+		ZK_STORY(revoke_asks_all_readers),
+		ZK_STORY(a_java_revoker_is_obeyed),
+		ZK_STORY(other_data_in_the_node_is_not_a_revocation),
+		ZK_STORY(a_holder_that_is_not_revocable_ignores_revocations),
+		ZK_STORY(a_revocation_before_the_grant_counts_after_it),
+		ZK_STORY(a_hold_without_a_command_is_released),
+		ZK_STORY(events_report_the_revocation),
+		ZK_STORY(a_revocation_ends_at_least),
+		ZK_STORY(revoke_writes_into_the_node_of_the_holder),
+		ZK_STORY(revoke_asks_all_leases_and_plain_nodes),
+		ZK_STORY(a_free_lock_is_1),
+		ZK_STORY(wrong_uses_have_their_own_status),
+		ZK_STORY(a_node_that_must_not_be_written_is_77),
 	};
 	return cmocka_run_group_tests_name("cli_zk_revoke", tests, zk_start, zk_stop);
 }

@@ -10,7 +10,7 @@ static char *url_with(const char *rest)
 
 /* ---- what runs ---- */
 
-static void name_is_the_path_and_the_node_tells_who(void **state)
+static void the_name_is_the_path_and_the_node_describes_the_holder(void **state)
 {
 	(void)state;
 	struct zk_raw_data data;
@@ -24,7 +24,7 @@ static void name_is_the_path_and_the_node_tells_who(void **state)
 	char *said = check_format("%s a/b\n", strrchr(node, '/') + 1);
 	assert_string_equal(cli_output(cli), said);
 	char *wanted = check_format("\n%d\nsh", (int)cli->pid);
-	expect_in(data.bytes, wanted);
+	cli_expect_in(data.bytes, wanted);
 	assert_true(stat.owner != 0);
 	cli_close_input(cli);
 	CLI_EXPECT(cli, 0);
@@ -37,7 +37,7 @@ static void name_is_the_path_and_the_node_tells_who(void **state)
 	free(data.bytes);
 }
 
-static void status_of_the_command_is_passed_on(void **state)
+static void the_exit_status_of_the_command_is_passed_on(void **state)
 {
 	(void)state;
 	CLI_CALL(zk_url(), 0, "run", "x", "--", "true");
@@ -47,54 +47,36 @@ static void status_of_the_command_is_passed_on(void **state)
 	assert_int_equal(zk_count("/x"), 0);
 }
 
-static void busy_lock_is_1_and_leaves_nothing(void **state)
+static void a_busy_lock_is_1_and_leaves_nothing(void **state)
 {
 	(void)state;
-	struct cli *cli = cli_start(zk_url(), "run", "x", NULL);
-	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
+	struct cli *cli = zk_hold("x");
 	CLI_CALL(zk_url(), 1, "run", "-n", "x", "--", "true");
 	CLI_CALL(zk_url(), 9, "run", "-n", "-E", "9", "x", "--", "true");
 	CLI_CALL(zk_url(), 1, "run", "-w", "0.2", "x", "--", "true");
 	CLI_CALL(zk_url(), 1, "run", "-n", "-x", "x", "--", "true");
 	CLI_CALL(zk_url(), 1, "run", "-n", "-s", "x", "--", "true");
 	assert_int_equal(zk_count("/x"), 1);
-	cli_close_input(cli);
-	CLI_EXPECT(cli, 0);
-	cli_free(cli);
+	cli_finish(cli);
 }
 
-static void node_of_java_is_waited_for(void **state)
+static void run_waits_for_a_java_node(void **state)
 {
 	(void)state;
-	char *node;
-	zk_make("/x", "", ZK_RAW_CONTAINER);
-	assert_int_equal(zk_raw_create(zk_eye, "/x/_c_0f2b6c1e-6f0a-4a3e-9a51-7b8f6c1d2e3a-lock-",
-	                               "127.0.0.1", ZK_RAW_EPHEMERAL_SEQUENTIAL, &node, NULL),
-	                 0);
-	struct cli *cli = cli_start(zk_url(), "run", "x", "--", "echo", "mine", NULL);
-	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
-	assert_string_equal(cli_output(cli), "");
-	assert_int_equal(zk_raw_delete(zk_eye, node, -1), 0);
-	CLI_EXPECT(cli, 0);
-	assert_string_equal(cli_output(cli), "mine\n");
-	cli_free(cli);
-	free(node);
+	zk_expect_wait_for_java("run", "-lock-");
 }
 
-static void signal_while_waiting_leaves_nothing(void **state)
+static void a_signal_while_waiting_leaves_nothing(void **state)
 {
 	(void)state;
-	struct cli *holder = cli_start(zk_url(), "run", "x", NULL);
-	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
+	struct cli *holder = zk_hold("x");
 	struct cli *cli = cli_start(zk_url(), "run", "x", "--", "true", NULL);
 	WAIT_UNTIL(zk_count("/x") == 2, CLI_SOON_MS);
 	assert_int_equal(kill(cli->pid, SIGINT), 0);
 	CLI_EXPECT(cli, 128 + SIGINT);
 	assert_int_equal(zk_count("/x"), 1);
 	cli_free(cli);
-	cli_close_input(holder);
-	CLI_EXPECT(holder, 0);
-	cli_free(holder);
+	cli_finish(holder);
 }
 
 static void readers_share_and_writers_do_not(void **state)
@@ -103,25 +85,21 @@ static void readers_share_and_writers_do_not(void **state)
 	struct cli *reader = cli_start(zk_url(), "run", "-s", "x", NULL);
 	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
 	char *node = zk_only_child("/x");
-	expect_in(node, "-__READ__");
+	cli_expect_in(node, "-__READ__");
 	free(node);
 	CLI_CALL(zk_url(), 0, "run", "-n", "-s", "x", "--", "true");
 	CLI_CALL(zk_url(), 1, "run", "-n", "-x", "x", "--", "true");
-	cli_close_input(reader);
-	CLI_EXPECT(reader, 0);
-	cli_free(reader);
+	cli_finish(reader);
 	struct cli *writer = cli_start(zk_url(), "run", "-x", "x", NULL);
 	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
 	node = zk_only_child("/x");
-	expect_in(node, "-__WRIT__");
+	cli_expect_in(node, "-__WRIT__");
 	free(node);
 	CLI_CALL(zk_url(), 1, "run", "-n", "-s", "x", "--", "true");
-	cli_close_input(writer);
-	CLI_EXPECT(writer, 0);
-	cli_free(writer);
+	cli_finish(writer);
 }
 
-/* With several readers, each is told its own node. */
+/* With several readers, each knows its own node. */
 static void each_reader_knows_its_own_node(void **state)
 {
 	(void)state;
@@ -130,13 +108,13 @@ static void each_reader_knows_its_own_node(void **state)
 	WAIT_UNTIL(strchr(cli_output(one), '\n') != NULL, CLI_SOON_MS);
 	struct cli *two = cli_start(zk_url(), "run", "-s", "x", "--", "sh", "-c", says, NULL);
 	WAIT_UNTIL(strchr(cli_output(two), '\n') != NULL, CLI_SOON_MS);
-	expect_in(cli_output(one), "__READ__0000000000\n");
-	expect_in(cli_output(two), "__READ__0000000001\n");
+	cli_expect_in(cli_output(one), "__READ__0000000000\n");
+	cli_expect_in(cli_output(two), "__READ__0000000001\n");
 	cli_free(one);
 	cli_free(two);
 }
 
-static void plain_lock_is_the_node_itself(void **state)
+static void a_plain_lock_is_the_node_itself(void **state)
 {
 	(void)state;
 	struct zk_raw_stat stat;
@@ -150,7 +128,7 @@ static void plain_lock_is_the_node_itself(void **state)
 	cli_free(cli);
 }
 
-static void plain_lock_made_by_hand_is_waited_for(void **state)
+static void run_waits_for_a_plain_lock_made_by_hand(void **state)
 {
 	(void)state;
 	zk_make("/p", "", ZK_RAW_EPHEMERAL);
@@ -164,55 +142,43 @@ static void plain_lock_made_by_hand_is_waited_for(void **state)
 	cli_free(cli);
 }
 
-static void token_is_the_czxid(void **state)
+static void the_token_is_the_czxid(void **state)
 {
 	(void)state;
-	const char *const ways[][2] = {{"--token", NULL}, {"--kind=fenced", NULL}};
-	for (size_t i = 0; i < 2; i++) {
-		struct zk_raw_stat stat;
-		struct cli *cli = cli_start(zk_url(), "run", ways[i][0], "x", "--", "sh", "-c",
-		                            "echo $HOLDFAST_TOKEN; cat", NULL);
-		WAIT_UNTIL(strchr(cli_output(cli), '\n') != NULL, CLI_SOON_MS);
-		char *node = zk_only_child("/x");
-		assert_int_equal(zk_raw_exists(zk_eye, node, &stat), 0);
-		assert_int_equal(atoll(cli_output(cli)), stat.czxid);
-		cli_close_input(cli);
-		CLI_EXPECT(cli, 0);
-		cli_free(cli);
-		free(node);
-	}
+	zk_expect_token("run", "--token");
+	zk_expect_token("run", "--kind=fenced");
 }
 
-/* The lease ends here and not on the server: the command is gone, and so is the node. */
-static void fixed_lease_stops_the_command_and_removes_the_node(void **state)
+/* Holdfast enforces the lease, not the server: the command is stopped, and the node removed. */
+static void a_fixed_lease_stops_the_command_and_removes_the_node(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--lease", "1s", "x", "--", "sh", "-c",
-	                            UNTIL_INPUT_ENDS, NULL);
-	pid_t pid = command_of(cli);
+	                            CLI_UNTIL_INPUT_ENDS, NULL);
+	pid_t pid = cli_command_pid(cli);
 	long long begun = test_now_ms();
 	WAIT_UNTIL(!cli_is_alive(pid), CLI_SOON_MS);
-	/* Far less than the session; how soon a dead process is seen is up to the machine. */
+	/* Far less than the session; how soon a dead process is noticed depends on the machine. */
 	assert_in_range(test_now_ms() - begun, 0, 2000);
 	CLI_EXPECT(cli, 80);
 	assert_int_equal(zk_count("/x"), 0);
 	cli_free(cli);
 }
 
-/* Its lease begins with its turn, however long it has waited. */
-static void waiter_with_a_short_lease_gets_its_turn_at_once(void **state)
+/* Its lease begins with the grant, however long it has waited. */
+static void a_waiter_with_a_short_lease_gets_its_turn_at_once(void **state)
 {
 	(void)state;
 	const char *const kinds[] = {"reentrant", "plain"};
 	for (size_t i = 0; i < 2; i++) {
 		struct cli *holder = cli_start(zk_url(), "run", "--kind", kinds[i], "x", "--", "sh",
-		                               "-c", UNTIL_INPUT_ENDS, NULL);
-		pid_t pid = command_of(holder);
+		                               "-c", CLI_UNTIL_INPUT_ENDS, NULL);
+		pid_t pid = cli_command_pid(holder);
 		struct cli *cli = cli_start(zk_url(), "run", "--kind", kinds[i], "--lease", "1s",
 		                            "x", "--", "true", NULL);
-		let_live(holder, pid, 1500);
+		cli_let_live(holder, pid, 1500);
 		assert_false(cli_has_ended(cli));
-		finish(holder);
+		cli_finish(holder);
 		long long begun = test_now_ms();
 		CLI_EXPECT(cli, 0);
 		assert_in_range(test_now_ms() - begun, 0, 2500);
@@ -226,12 +192,12 @@ static void waiter_with_a_short_lease_gets_its_turn_at_once(void **state)
 static struct cli *start_permit(const char *number)
 {
 	struct cli *cli = cli_start(zk_url(), "run", "--permits", number, "x", "--", "sh", "-c",
-	                            UNTIL_INPUT_ENDS, NULL);
-	(void)command_of(cli);
+	                            CLI_UNTIL_INPUT_ENDS, NULL);
+	(void)cli_command_pid(cli);
 	return cli;
 }
 
-static void permits_are_leases_and_no_more_than_were_said(void **state)
+static void permits_are_leases_up_to_the_given_number(void **state)
 {
 	(void)state;
 	struct cli *one = start_permit("2"), *two = start_permit("2");
@@ -241,14 +207,14 @@ static void permits_are_leases_and_no_more_than_were_said(void **state)
 	CLI_CALL(zk_url(), 1, "run", "-w", "0.2", "--permits", "2", "x", "--", "true");
 	assert_int_equal(zk_count("/x/leases"), 2);
 	assert_int_equal(zk_count("/x/locks"), 0);
-	finish(one);
+	cli_finish(one);
 	CLI_CALL(zk_url(), 0, "run", "-n", "--permits", "2", "x", "--", "true");
-	finish(two);
+	cli_finish(two);
 	assert_int_equal(zk_count("/x/leases"), 0);
 }
 
-/* Nothing is stored, so nobody is told that others think of another number. */
-static void number_of_permits_is_a_convention(void **state)
+/* The number is not stored, so different numbers are not noticed. */
+static void the_number_of_permits_is_a_convention(void **state)
 {
 	(void)state;
 	struct cli *one = start_permit("1");
@@ -256,10 +222,10 @@ static void number_of_permits_is_a_convention(void **state)
 	CLI_CALL(zk_url(), 0, "run", "-n", "--permits", "2", "x", "--", "true");
 	CLI_CALL(zk_url(), 0, "run", "-n", "--kind", "semaphore", "--permits", "2", "x", "--",
 	         "true");
-	finish(one);
+	cli_finish(one);
 }
 
-static void permit_that_is_given_back_is_the_next_ones(void **state)
+static void a_released_permit_goes_to_the_next_waiter(void **state)
 {
 	(void)state;
 	struct cli *one = start_permit("1");
@@ -267,13 +233,13 @@ static void permit_that_is_given_back_is_the_next_ones(void **state)
 		cli_start(zk_url(), "run", "--permits", "1", "x", "--", "echo", "mine", NULL);
 	WAIT_UNTIL(zk_count("/x/leases") == 2, CLI_SOON_MS);
 	assert_string_equal(cli_output(next), "");
-	finish(one);
+	cli_finish(one);
 	CLI_EXPECT(next, 0);
 	assert_string_equal(cli_output(next), "mine\n");
 	cli_free(next);
 }
 
-static void signal_while_waiting_for_a_permit_leaves_nothing(void **state)
+static void a_signal_while_waiting_for_a_permit_leaves_nothing(void **state)
 {
 	(void)state;
 	struct cli *one = start_permit("1");
@@ -284,39 +250,39 @@ static void signal_while_waiting_for_a_permit_leaves_nothing(void **state)
 	assert_int_equal(zk_count("/x/leases"), 1);
 	assert_int_equal(zk_count("/x/locks"), 0);
 	cli_free(next);
-	finish(one);
+	cli_finish(one);
 }
 
-static void lease_deleted_by_hand_stops_the_command_within_2_s(void **state)
+static void deleting_the_lease_stops_the_command_within_2_s(void **state)
 {
 	(void)state;
 	const char *const ways[] = {"--permits=1", "--kind=simple"};
 	for (size_t i = 0; i < 2; i++) {
 		struct cli *cli = cli_start(zk_url(), "run", ways[i], "x", "--", "sh", "-c",
-		                            UNTIL_INPUT_ENDS, NULL);
-		pid_t pid = command_of(cli);
+		                            CLI_UNTIL_INPUT_ENDS, NULL);
+		pid_t pid = cli_command_pid(cli);
 		char *lease = zk_only_child("/x/leases");
 		assert_int_equal(zk_raw_delete(zk_eye, lease, -1), 0);
-		assert_in_range(time_to_death(pid), 0, 2000);
+		assert_in_range(cli_time_to_death(pid), 0, 2000);
 		CLI_EXPECT(cli, 80);
 		cli_free(cli);
 		free(lease);
 	}
 }
 
-/* A second for the clocks of Java peers is taken off on Redis only. */
-static void times_of_permits_are_those_of_the_session(void **state)
+/* Only on Redis is a second subtracted for the clocks of Java peers. */
+static void the_times_of_permits_are_those_of_the_session(void **state)
 {
 	(void)state;
 	CLI_CALL(zk_url(), 0, "run", "--permits", "1", "--watchdog", "10s", "--grace", "2500ms",
 	         "x", "--", "true");
-	EXPECT_REFUSAL(zk_url(), 64, "is too short: renewal", "run", "--permits", "1", "--watchdog",
-	               "10s", "--grace", "3500ms", "x", "--", "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "is too short: renewal", "run", "--permits", "1",
+	                   "--watchdog", "10s", "--grace", "3500ms", "x", "--", "true");
 	CLI_CALL(zk_url(), 0, "run", "--permits", "1", "--lease", "4s", "--grace", "3500ms", "x",
 	         "--", "true");
 }
 
-static void simple_lock_excludes_and_knows_its_lease(void **state)
+static void a_simple_lock_excludes_others_and_knows_its_lease(void **state)
 {
 	(void)state;
 	struct cli *cli = cli_start(zk_url(), "run", "--kind", "simple", "x", "--", "sh", "-c",
@@ -327,7 +293,7 @@ static void simple_lock_excludes_and_knows_its_lease(void **state)
 	assert_string_equal(cli_output(cli), said);
 	CLI_CALL(zk_url(), 1, "run", "-n", "--kind", "simple", "x", "--", "true");
 	CLI_CALL(zk_url(), 1, "run", "-n", "--permits", "1", "x", "--", "true");
-	finish(cli);
+	cli_finish(cli);
 	assert_int_equal(zk_count("/x/leases"), 0);
 	free(said);
 	free(lease);
@@ -335,30 +301,30 @@ static void simple_lock_excludes_and_knows_its_lease(void **state)
 
 /* ---- what is refused ---- */
 
-static void what_zookeeper_has_not_is_64(void **state)
+static void options_for_redis_are_64_on_zookeeper(void **state)
 {
 	(void)state;
-	EXPECT_REFUSAL(zk_url(), 64, "a spin lock asks again and again", "run", "--kind", "spin",
-	               "x", "--", "true");
-	EXPECT_REFUSAL(zk_url(), 64, "--permits N", "run", "--kind", "semaphore", "x", "--",
-	               "true");
-	EXPECT_REFUSAL(zk_url(), 64, "not on ZooKeeper", "who", "--kind", "semaphore", "x");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "spin lock", "run", "--kind", "spin", "x", "--", "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "--permits N", "run", "--kind", "semaphore", "x", "--",
+	                   "true");
+	CLI_EXPECT_REFUSAL(zk_url(), 64, "not needed on ZooKeeper", "who", "--kind", "semaphore",
+	                   "x");
 }
 
-static void name_that_is_no_path_is_64(void **state)
+static void a_name_that_is_not_a_path_is_64(void **state)
 {
 	(void)state;
 	const char *const names[] = {"/x", "x/", "a//b", ".", "a/..", "a/./b", "/"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		const char *const run[] = {"run", names[i], "--", "true", NULL};
 		const char *const who[] = {"who", names[i], NULL};
-		expect_refusal(zk_url(), 64, "name: a path", run);
-		expect_refusal(zk_url(), 64, "name: a path", who);
+		cli_expect_refusal(zk_url(), 64, "name: ", run);
+		cli_expect_refusal(zk_url(), 64, "name: ", who);
 	}
 	CLI_CALL(zk_url(), 0, "run", ".a/..b/...", "--", "true");
 }
 
-static void missing_chroot_is_78_and_is_not_made(void **state)
+static void a_missing_chroot_is_78_and_is_not_created(void **state)
 {
 	(void)state;
 	char *url = url_with("/no/such");
@@ -374,12 +340,12 @@ static void missing_chroot_is_78_and_is_not_made(void **state)
 	const char *const *const all[] = {run,    permits, elect, ls,    who,
 	                                  unlock, revoke,  ping,  doctor};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		expect_refusal(url, 78, "there is no node /no/such", all[i]);
+		cli_expect_refusal(url, 78, "/no/such", all[i]);
 	assert_int_equal(zk_raw_exists(zk_eye, "/no", NULL), ZK_RAW_NO_NODE);
 	free(url);
 }
 
-static void chroot_stands_before_the_name(void **state)
+static void the_chroot_precedes_the_name(void **state)
 {
 	(void)state;
 	char *url = url_with("/base");
@@ -388,13 +354,13 @@ static void chroot_stands_before_the_name(void **state)
 	WAIT_UNTIL(zk_count("/base/a/b") == 1, CLI_SOON_MS);
 	struct cli *who = cli_start(url, "ls", NULL);
 	CLI_EXPECT(who, 0);
-	expect_in(cli_output(who), "\na/b ");
+	cli_expect_in(cli_output(who), "\na/b ");
 	cli_free(who);
 	cli_free(cli);
 	free(url);
 }
 
-static void wrong_urls_are_78(void **state)
+static void invalid_urls_are_78(void **state)
 {
 	(void)state;
 	const char *const rests[] = {"?session=abc", "?session=-1", "?db=1", "?auth=secret",
@@ -402,12 +368,12 @@ static void wrong_urls_are_78(void **state)
 	const char *const run[] = {"run", "x", "--", "true", NULL};
 	for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
 		char *url = url_with(rests[i]);
-		expect_refusal(url, 78, "holdfast: ", run);
+		cli_expect_refusal(url, 78, "holdfast: ", run);
 		free(url);
 	}
 }
 
-static void no_server_is_69(void **state)
+static void a_missing_server_is_69(void **state)
 {
 	(void)state;
 	CLI_CALL("zk://127.0.0.1:1", 69, "run", "x", "--", "true");
@@ -415,7 +381,7 @@ static void no_server_is_69(void **state)
 
 /* ---- the session is the lease ---- */
 
-static void session_too_short_for_the_grace_is_64(void **state)
+static void a_session_too_short_for_the_grace_is_64(void **state)
 {
 	(void)state;
 	char *shorter = url_with("?session=4s");
@@ -425,69 +391,68 @@ static void session_too_short_for_the_grace_is_64(void **state)
 	                              "x",   "--",      "true", NULL};
 	const char *const granted[] = {"run", "--watchdog", "200s", "--grace", "40s",
 	                               "x",   "--",         "true", NULL};
-	expect_refusal(zk_url(), 64, "is too short: renewal", by_default);
-	expect_refusal(shorter, 64, "is too short: renewal", by_url);
+	cli_expect_refusal(zk_url(), 64, "is too short: renewal", by_default);
+	cli_expect_refusal(shorter, 64, "is too short: renewal", by_url);
 	CLI_CALL(shorter, 0, "run", "x", "--", "true");
 	struct cli *cli = cli_start_words(shorter, longer);
 	CLI_EXPECT(cli, 0);
 	cli_free(cli);
-	/* The servers agree to 60 s at most. */
-	expect_refusal(zk_url(), 64, "is too short: renewal", granted);
+	/* The servers grant at most 60 s. */
+	cli_expect_refusal(zk_url(), 64, "is too short: renewal", granted);
 	assert_int_equal(zk_count("/x"), 0);
 	free(shorter);
 }
 
-static void lock_held_by_another_does_not_hide_a_short_session(void **state)
+static void a_busy_lock_does_not_hide_a_short_session(void **state)
 {
 	(void)state;
-	struct cli *holder = cli_start(zk_url(), "run", "x", NULL);
-	WAIT_UNTIL(zk_count("/x") == 1, CLI_SOON_MS);
+	struct cli *holder = zk_hold("x");
 	const char *const words[] = {"run", "--watchdog", "200s", "--grace", "40s",
 	                             "x",   "--",         "true", NULL};
-	expect_refusal(zk_url(), 64, "is too short: renewal", words);
+	cli_expect_refusal(zk_url(), 64, "is too short: renewal", words);
 	assert_int_equal(zk_count("/x"), 1);
 	cli_free(holder);
 }
 
-static void session_of_no_fork_must_outlast_the_lease(void **state)
+static void the_session_of_no_fork_must_outlast_the_lease(void **state)
 {
 	(void)state;
 	const char *const words[] = {"run", "-F", "--lease", "50s", "x", "--", "true", NULL};
-	expect_refusal(zk_url(), 64, "nobody is left to keep the session", words);
+	cli_expect_refusal(zk_url(), 64, "-F leaves no process to keep the session", words);
 	CLI_CALL(zk_url(), 0, "run", "-F", "--lease", "3s", "x", "--", "true");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZK_STORY(name_is_the_path_and_the_node_tells_who),
-		ZK_STORY(status_of_the_command_is_passed_on),
-		ZK_STORY(busy_lock_is_1_and_leaves_nothing),
-		ZK_STORY(node_of_java_is_waited_for),
-		ZK_STORY(signal_while_waiting_leaves_nothing),
+		ZK_STORY(the_name_is_the_path_and_the_node_describes_the_holder),
+		ZK_STORY(the_exit_status_of_the_command_is_passed_on),
+		ZK_STORY(a_busy_lock_is_1_and_leaves_nothing),
+		ZK_STORY(run_waits_for_a_java_node),
+		ZK_STORY(a_signal_while_waiting_leaves_nothing),
 		ZK_STORY(readers_share_and_writers_do_not),
 		ZK_STORY(each_reader_knows_its_own_node),
-		ZK_STORY(plain_lock_is_the_node_itself),
-		ZK_STORY(plain_lock_made_by_hand_is_waited_for),
-		ZK_STORY(token_is_the_czxid),
-		ZK_STORY(fixed_lease_stops_the_command_and_removes_the_node),
-		ZK_STORY(waiter_with_a_short_lease_gets_its_turn_at_once),
-		ZK_STORY(permits_are_leases_and_no_more_than_were_said),
-		ZK_STORY(number_of_permits_is_a_convention),
-		ZK_STORY(permit_that_is_given_back_is_the_next_ones),
-		ZK_STORY(signal_while_waiting_for_a_permit_leaves_nothing),
-		ZK_STORY(lease_deleted_by_hand_stops_the_command_within_2_s),
-		ZK_STORY(times_of_permits_are_those_of_the_session),
-		ZK_STORY(simple_lock_excludes_and_knows_its_lease),
-		ZK_STORY(what_zookeeper_has_not_is_64),
-		ZK_STORY(name_that_is_no_path_is_64),
-		ZK_STORY(missing_chroot_is_78_and_is_not_made),
-		ZK_STORY(chroot_stands_before_the_name),
-		ZK_STORY(wrong_urls_are_78),
-		ZK_STORY(no_server_is_69),
-		ZK_STORY(session_too_short_for_the_grace_is_64),
-		ZK_STORY(lock_held_by_another_does_not_hide_a_short_session),
-		ZK_STORY(session_of_no_fork_must_outlast_the_lease),
+		ZK_STORY(a_plain_lock_is_the_node_itself),
+		ZK_STORY(run_waits_for_a_plain_lock_made_by_hand),
+		ZK_STORY(the_token_is_the_czxid),
+		ZK_STORY(a_fixed_lease_stops_the_command_and_removes_the_node),
+		ZK_STORY(a_waiter_with_a_short_lease_gets_its_turn_at_once),
+		ZK_STORY(permits_are_leases_up_to_the_given_number),
+		ZK_STORY(the_number_of_permits_is_a_convention),
+		ZK_STORY(a_released_permit_goes_to_the_next_waiter),
+		ZK_STORY(a_signal_while_waiting_for_a_permit_leaves_nothing),
+		ZK_STORY(deleting_the_lease_stops_the_command_within_2_s),
+		ZK_STORY(the_times_of_permits_are_those_of_the_session),
+		ZK_STORY(a_simple_lock_excludes_others_and_knows_its_lease),
+		ZK_STORY(options_for_redis_are_64_on_zookeeper),
+		ZK_STORY(a_name_that_is_not_a_path_is_64),
+		ZK_STORY(a_missing_chroot_is_78_and_is_not_created),
+		ZK_STORY(the_chroot_precedes_the_name),
+		ZK_STORY(invalid_urls_are_78),
+		ZK_STORY(a_missing_server_is_69),
+		ZK_STORY(a_session_too_short_for_the_grace_is_64),
+		ZK_STORY(a_busy_lock_does_not_hide_a_short_session),
+		ZK_STORY(the_session_of_no_fork_must_outlast_the_lease),
 	};
 	return cmocka_run_group_tests_name("cli_zk_run", tests, zk_start, zk_stop);
 }

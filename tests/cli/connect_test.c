@@ -4,8 +4,7 @@
 
 #include <sys/stat.h>
 
-#define NOWHERE "redis://127.0.0.1:1"
-#define SECRET  "s3kr1t"
+#define SECRET "s3kr1t"
 
 static char *home; /* of the configuration: XDG_CONFIG_HOME */
 
@@ -50,11 +49,8 @@ static struct cli *start_configured(const char *url, const char *const *words)
 {
 	char *folder = check_format("XDG_CONFIG_HOME=%s", home);
 	char *embedded = check_format("HOLDFAST_EMBEDDED_DIR=%s/none", home);
-	const char *argv[32] = {"env", folder, embedded, "HOLDFAST_SERVER=/nonexistent",
-	                        cli_path()};
-	for (size_t i = 0; words[i]; i++)
-		argv[i + 5] = words[i];
-	struct cli *cli = cli_start_program(url, argv);
+	const char *const variables[] = {folder, embedded, "HOLDFAST_SERVER=/nonexistent", NULL};
+	struct cli *cli = cli_start_env(url, variables, words);
 	cli_close_input(cli);
 	(void)cli_wait(cli, CLI_SOON_MS);
 	free(folder);
@@ -67,8 +63,7 @@ static void expect(int status, const char *wanted, const char *url, const char *
 	struct cli *cli = start_configured(url, words);
 	CLI_EXPECT(cli, status);
 	const char *text = cli_errors(cli);
-	if (!strstr(text, wanted))
-		fail_msg("no '%s' in '%s'", wanted, text);
+	cli_expect_in(text, wanted);
 	if (status && strchr(text, '\n') != text + strlen(text) - 1)
 		fail_msg("not one line: %s", text);
 	if (strstr(text, SECRET))
@@ -80,31 +75,31 @@ static void expect(int status, const char *wanted, const char *url, const char *
 
 /* ---- which server ---- */
 
-static void option_wins_over_environment_and_file(void **state)
+static void the_option_wins_over_environment_and_file(void **state)
 {
 	(void)state;
-	configure("url = " NOWHERE "\n");
-	EXPECT(0, "", NOWHERE, "ping", "--url", cli_url());
+	configure("url = " CLI_NOWHERE "\n");
+	EXPECT(0, "", CLI_NOWHERE, "ping", "--url", cli_url());
 }
 
-static void environment_wins_over_file(void **state)
+static void the_environment_wins_over_the_file(void **state)
 {
 	(void)state;
-	configure("url = " NOWHERE "\n");
+	configure("url = " CLI_NOWHERE "\n");
 	EXPECT(0, "", cli_url(), "ping");
 	EXPECT(69, "127.0.0.1:1", NULL, "ping");
 }
 
-static void file_names_the_server(void **state)
+static void a_file_can_name_the_server(void **state)
 {
 	(void)state;
 	configure("# the locks\n\n  url=%s  \r\n\tname_prefix = pre:\n", cli_url());
 	EXPECT(0, "", NULL, "ping");
 	EXPECT(0, "", NULL, "run", "x", "--", "true");
-	EXPECT(0, "", "", "ping"); /* an empty variable is none */
+	EXPECT(0, "", "", "ping"); /* an empty variable counts as unset */
 }
 
-static void prefix_of_the_file_is_used(void **state)
+static void the_prefix_in_the_file_is_used(void **state)
 {
 	(void)state;
 	configure("url = %s\nname_prefix = pre:\n", cli_url());
@@ -113,7 +108,7 @@ static void prefix_of_the_file_is_used(void **state)
 	EXPECT(1, "", NULL, "run", "-n", "--verbose", "x", "true");
 }
 
-static void empty_option_is_not_forgotten(void **state)
+static void an_empty_url_is_not_ignored(void **state)
 {
 	(void)state;
 	EXPECT(78, "", cli_url(), "ping", "--url", "");
@@ -121,29 +116,29 @@ static void empty_option_is_not_forgotten(void **state)
 
 /* ---- bad files ---- */
 
-static void unknown_key_is_78(void **state)
+static void an_unknown_key_is_78(void **state)
 {
 	(void)state;
 	configure("url = %s\nurll = x\n", cli_url());
-	EXPECT(78, "line 2 has an unknown key; known are url,", NULL, "ping");
-	/* Even if all is said elsewhere: nobody would notice the mistake otherwise. */
+	EXPECT(78, "line 2 has an unknown key; use url,", NULL, "ping");
+	/* Even if everything is configured elsewhere, or nobody would notice the mistake. */
 	EXPECT(78, "line 2", cli_url(), "run", "x", "true");
 }
 
-static void line_without_a_value_is_78(void **state)
+static void a_malformed_line_is_78(void **state)
 {
 	(void)state;
 	configure("url\n");
-	EXPECT(78, "line 1 is not 'key = value'", NULL, "ping");
+	EXPECT(78, "line 1 is not of the form 'key = value'", NULL, "ping");
 	configure("url =\n");
 	EXPECT(78, "", NULL, "ping");
 	configure("password_file = a\npassword_file = b\n");
-	EXPECT(78, "line 2 is there twice", NULL, "ping");
+	EXPECT(78, "line 2 repeats a key", NULL, "ping");
 	configure("url = %04096d\n", 0);
 	EXPECT(78, "line 1 is too long", NULL, "ping");
 }
 
-static void file_that_cannot_be_read_is_78(void **state)
+static void an_unreadable_file_is_78(void **state)
 {
 	(void)state;
 	char *path = check_format("%s/holdfast/config", home);
@@ -152,7 +147,7 @@ static void file_that_cannot_be_read_is_78(void **state)
 	free(path);
 }
 
-static void bad_url_is_78(void **state)
+static void an_invalid_url_is_78(void **state)
 {
 	(void)state;
 	const char *const bad[] = {"http://x",
@@ -182,7 +177,7 @@ static int clear_password(void **state)
 	return remove_home(state);
 }
 
-static void password_file_lets_in(void **state)
+static void the_password_file_is_used(void **state)
 {
 	(void)state;
 	char *path = write_file("password", SECRET "\n");
@@ -195,7 +190,7 @@ static void password_file_lets_in(void **state)
 	free(path);
 }
 
-static void wrong_password_is_77_and_not_shown(void **state)
+static void a_wrong_password_is_77_and_not_shown(void **state)
 {
 	(void)state;
 	char *path = write_file("password", SECRET "-wrong\n");
@@ -206,7 +201,7 @@ static void wrong_password_is_77_and_not_shown(void **state)
 	free(path);
 }
 
-static void missing_password_file_is_78(void **state)
+static void a_missing_password_file_is_78(void **state)
 {
 	(void)state;
 	EXPECT(78, "/nonexistent/file", cli_url(), "ping", "--password-file", "/nonexistent/file");
@@ -216,20 +211,20 @@ static void missing_password_file_is_78(void **state)
 	EXPECT(78, "/nonexistent/other", cli_url(), "ping");
 }
 
-/* The password of the configured server is no business of another. */
-static void password_of_the_file_is_only_for_its_server(void **state)
+/* The password of the configured server must not be sent to another one. */
+static void a_password_in_the_file_is_only_for_its_server(void **state)
 {
 	(void)state;
 	char *path = write_file("password", SECRET "\n");
-	configure("url = " NOWHERE "\npassword_file = %s\nuser = somebody\n", path);
+	configure("url = " CLI_NOWHERE "\npassword_file = %s\nuser = somebody\n", path);
 	EXPECT(0, "", cli_url(), "ping"); /* with a password it would be refused */
 	EXPECT(0, "", NULL, "ping", "--url", cli_url());
 	configure("password_file = %s\nuser = somebody\n", path);
-	EXPECT(77, "", cli_url(), "ping"); /* of no server in particular: used */
+	EXPECT(77, "", cli_url(), "ping"); /* not for a particular server, so it is used */
 	free(path);
 }
 
-static void secret_in_a_url_is_never_shown(void **state)
+static void a_password_in_a_url_is_never_shown(void **state)
 {
 	(void)state;
 	EXPECT(64, "***@", NULL, "redis://u:" SECRET "@h");
@@ -240,15 +235,58 @@ static void secret_in_a_url_is_never_shown(void **state)
 	       "true");
 }
 
-/* ---- no server at all ---- */
-
-static void without_a_server_the_private_one_is_said(void **state)
+static void a_password_with_a_quote_is_never_shown(void **state)
 {
 	(void)state;
-	/* Two lines: the choice, and that it cannot be started. */
+	EXPECT(64, "'redis://***@h'", NULL, "redis://u:it's" SECRET "@h");
+	EXPECT(64, "'redis://***@h'", NULL, "help", "redis://u:'@" SECRET "'@h");
+	EXPECT(64, "auth=***&session=5s", NULL, "zk://h/?auth=digest:u:'" SECRET "&session=5s");
+	EXPECT(64, "auth=***'", NULL, "zk://h/?auth=digest:u:'" SECRET);
+}
+
+static void a_password_in_a_url_without_an_at_is_never_shown(void **state)
+{
+	(void)state;
+	EXPECT(64, "'redis://u:***'", NULL, "redis://u:" SECRET);
+	EXPECT(64, "'redis://u:***'", NULL, "redis://u:12'" SECRET);
+	EXPECT(64, "'redis://:***'", NULL, "redis://:" SECRET "/0");
+	EXPECT(64, "'redis://[::1]:***'", NULL, "redis://[::1]:" SECRET);
+	EXPECT(64, "'redis://[u:***'", NULL, "redis://[u:" SECRET);
+	EXPECT(64, "'zk://a:2181,b:***'", NULL, "zk://a:2181,b:" SECRET);
+}
+
+static void ports_and_paths_of_a_url_are_shown(void **state)
+{
+	(void)state;
+	EXPECT(64, "'redis://h:6379/0'", NULL, "redis://h:6379/0");
+	EXPECT(64, "'redis://[::1]:6379'", NULL, "redis://[::1]:6379");
+	EXPECT(64, "'zk://a:2181,b:2181/x:y?session=5s'", NULL,
+	       "zk://a:2181,b:2181/x:y?session=5s");
+}
+
+/* A long message is cut, which may remove the '@' that follows a password. */
+static void a_password_in_a_cut_message_is_never_shown(void **state)
+{
+	static const size_t lengths[] = {300, 500, 1300, 4050, 5000};
+	(void)state;
+	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+		char *url = check_format("redis://u:" SECRET "%0*d@h", (int)lengths[i], 0);
+		EXPECT(64, "***", NULL, url);
+		EXPECT(64, "***", NULL, "help", url);
+		EXPECT(64, "***", NULL, "-w", url, "ls");
+		free(url);
+	}
+}
+
+/* ---- no server at all ---- */
+
+static void using_the_private_server_is_announced(void **state)
+{
+	(void)state;
+	/* Two lines: which server is used, and that it cannot be started. */
 	struct cli *cli = start_configured(NULL, (const char *const[]){"ping", NULL});
 	CLI_EXPECT(cli, 78);
-	assert_non_null(strstr(cli_errors(cli), "no server is configured: using a private one"));
+	assert_non_null(strstr(cli_errors(cli), "no server is configured; using a private one"));
 	cli_free(cli);
 	EXPECT(78, "HOLDFAST_SERVER", NULL, "ping", "--url", "embedded:");
 }
@@ -259,21 +297,25 @@ static void without_a_server_the_private_one_is_said(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		STORY(option_wins_over_environment_and_file),
-		STORY(environment_wins_over_file),
-		STORY(file_names_the_server),
-		STORY(prefix_of_the_file_is_used),
-		STORY(empty_option_is_not_forgotten),
-		STORY(unknown_key_is_78),
-		STORY(line_without_a_value_is_78),
-		STORY(file_that_cannot_be_read_is_78),
-		STORY(bad_url_is_78),
-		PASSWORD_STORY(password_file_lets_in),
-		PASSWORD_STORY(wrong_password_is_77_and_not_shown),
-		STORY(missing_password_file_is_78),
-		STORY(password_of_the_file_is_only_for_its_server),
-		STORY(secret_in_a_url_is_never_shown),
-		STORY(without_a_server_the_private_one_is_said),
+		STORY(the_option_wins_over_environment_and_file),
+		STORY(the_environment_wins_over_the_file),
+		STORY(a_file_can_name_the_server),
+		STORY(the_prefix_in_the_file_is_used),
+		STORY(an_empty_url_is_not_ignored),
+		STORY(an_unknown_key_is_78),
+		STORY(a_malformed_line_is_78),
+		STORY(an_unreadable_file_is_78),
+		STORY(an_invalid_url_is_78),
+		PASSWORD_STORY(the_password_file_is_used),
+		PASSWORD_STORY(a_wrong_password_is_77_and_not_shown),
+		STORY(a_missing_password_file_is_78),
+		STORY(a_password_in_the_file_is_only_for_its_server),
+		STORY(a_password_in_a_url_is_never_shown),
+		STORY(a_password_with_a_quote_is_never_shown),
+		STORY(a_password_in_a_url_without_an_at_is_never_shown),
+		STORY(ports_and_paths_of_a_url_are_shown),
+		STORY(a_password_in_a_cut_message_is_never_shown),
+		STORY(using_the_private_server_is_announced),
 	};
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
 }

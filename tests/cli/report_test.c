@@ -12,16 +12,16 @@
 #include <pthread.h>
 #include <unistd.h>
 
-/* Long before that a writer that blocks has been killed by the timeout of the test. */
+/* A writer that blocks does so for much longer. */
 #define SOON_MS 15000
 
-/* Reads until the text has this in it. */
+/* Reads until the text contains this. */
 static void read_until(struct stuck *stuck, const char *wanted, char *text, size_t size)
 {
 	WAIT_UNTIL((stuck_read(stuck, text, size), strstr(text, wanted) != NULL), SOON_MS);
 }
 
-static void writer_waits_once_and_then_never(void **state)
+static void a_writer_waits_once_and_then_never(void **state)
 {
 	static struct out out;
 	char line[1001], text[OUT_SIZE * 3];
@@ -34,9 +34,9 @@ static void writer_waits_once_and_then_never(void **state)
 	int taken = 0;
 	for (int i = 0; i < 10000; i++)
 		taken += out_put(&out, line, 1000);
-	/* Each that waited for a moment of 10 ms would make it 100 s. */
+	/* If each of them waited its 10 ms, it would take 100 s. */
 	assert_in_range(test_now_ms() - begun, 0, SOON_MS);
-	/* What fits, and what the thread is at, which may be as much. */
+	/* What fits into the buffer, and what the thread is writing, which may be as much. */
 	assert_in_range(taken, OUT_SIZE / 1000, OUT_SIZE / 1000 * 2);
 	assert_false(out_is_idle(&out));
 	stuck_drain(&stuck);
@@ -48,8 +48,8 @@ static void writer_waits_once_and_then_never(void **state)
 	stuck_close(&stuck); /* its thread has nothing more to write */
 }
 
-/* In order and without holes, as long as somebody reads. */
-static void text_is_written_in_order_when_somebody_reads(void **state)
+/* In order and without gaps, as long as someone reads. */
+static void text_is_written_in_order_while_someone_reads(void **state)
 {
 	static struct out out;
 	int fds[2];
@@ -68,32 +68,32 @@ static void text_is_written_in_order_when_somebody_reads(void **state)
 	(void)close(fds[1]);
 }
 
-static void next_event_says_how_many_were_dropped(void **state)
+static void the_next_event_says_how_many_were_dropped(void **state)
 {
 	struct run_options options = {.name = "x", .json = true};
 	char text[OUT_SIZE * 2], wanted[64];
 	(void)state;
 	struct stuck stuck = stuck_pipe();
 	options.status_fd = stuck.fd;
-	tell_open(&options);
+	report_open(&options);
 	for (int i = 0; i < 1000; i++)
-		tell_event(&options, "tick", NULL, NULL);
-	tell_flush();
+		report_event(&options, "tick", NULL, NULL);
+	report_flush();
 	stuck_drain(&stuck);
-	tell_flush();
+	report_flush();
 	stuck_read(&stuck, text, sizeof text);
 	int got = 0;
 	for (const char *at = text; (at = strstr(at, "\"tick\"")); at++)
 		got++;
 	assert_in_range(got, 1, 999);
-	tell_event(&options, "late", NULL, "\"status\":3");
+	report_event(&options, "late", NULL, "\"status\":3");
 	read_until(&stuck, "\"status\":3", text, sizeof text);
 	snprintf(wanted, sizeof wanted, "\"dropped\":%d,\"status\":3}\n", 1000 - got);
 	const char *late = strstr(text, "{\"event\":\"late\"");
 	assert_non_null(late);
 	assert_true(json_is_valid(late));
 	assert_non_null(strstr(late, wanted));
-	tell_event(&options, "next", NULL, NULL);
+	report_event(&options, "next", NULL, NULL);
 	read_until(&stuck, "next", text, sizeof text);
 	assert_null(strstr(strstr(text, "next"), "dropped"));
 	cli_complain_through(NULL);
@@ -103,9 +103,9 @@ static void next_event_says_how_many_were_dropped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(writer_waits_once_and_then_never),
-		cmocka_unit_test(text_is_written_in_order_when_somebody_reads),
-		cmocka_unit_test(next_event_says_how_many_were_dropped),
+		cmocka_unit_test(a_writer_waits_once_and_then_never),
+		cmocka_unit_test(text_is_written_in_order_while_someone_reads),
+		cmocka_unit_test(the_next_event_says_how_many_were_dropped),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,12 @@
-/* holdfast ls and who: every lock on the server, whoever took it. */
+/* holdfast ls and who: every lock on the server, no matter which program took it. */
 #include "cli.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define BATCH 1000 /* rows that share their widths */
+#define BATCH 1000 /* rows that share their column widths */
 
 enum { JSON = CLI_OWN, KIND };
 enum { NAME, LOCK_KIND, TTL, TOKEN, COUNT, HOST, PID, COMMAND, OWNER, COLUMNS };
@@ -19,7 +18,7 @@ static const struct {
                       {"TOKEN", true}, {"COUNT", true},    {"HOST", false},
                       {"PID", true},   {"COMMAND", false}, {"OWNER", false}};
 
-/* Rows wait here until enough are known to choose the widths; they only ever grow. */
+/* Rows are collected here until their widths are known; widths only ever grow. */
 struct table {
 	char *cells[BATCH][COLUMNS];
 	size_t rows;
@@ -30,31 +29,31 @@ struct table {
 struct list {
 	struct cli_settings settings;
 	bool json;
-	bool number; /* of --kind semaphore */
-	size_t n;    /* locks told so far */
-	bool held;   /* one of them, by anyone */
+	bool number; /* --kind semaphore was given */
+	size_t n;    /* locks printed so far */
+	bool held;   /* at least one of them is held */
 	bool no_memory;
 	struct table table;
 };
 
-static const struct option who_options[] = {
+const struct option cli_who_options[] = {
 	CLI_COMMON_OPTIONS,
 	{"json", no_argument, NULL, JSON},
 	{"help", no_argument, NULL, 'h'},
 	{"kind", required_argument, NULL, KIND},
 	{NULL, 0, NULL, 0},
 };
-static const struct option ls_options[] = {
+const struct option cli_ls_options[] = {
 	CLI_COMMON_OPTIONS,
 	{"json", no_argument, NULL, JSON},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
 
-/* One NAME or at most one PATTERN is to be left. */
+/* One NAME must follow the options of who, at most one PATTERN those of ls. */
 static int read_options(int argc, char **argv, const struct option *options, struct list *list)
 {
-	bool who = options == who_options;
+	bool who = options == cli_who_options;
 	const char *command = who ? "who" : "ls";
 	int letter;
 	optind = 0;
@@ -66,14 +65,14 @@ static int read_options(int argc, char **argv, const struct option *options, str
 			continue;
 		list->number = strcmp(optarg, "semaphore") == 0;
 		if (!list->number) {
-			cli_complain("who --kind: only semaphore; other kinds are found by "
-			             "themselves");
+			cli_complain("who: --kind can only be semaphore; other kinds are found "
+			             "without it");
 			return EXIT_USAGE;
 		}
 	}
 	if (argc - optind > 1 || (who && argc - optind != 1)) {
-		cli_complain(who ? "who: one NAME is needed; see holdfast who --help"
-		                 : "ls: one PATTERN at most; see holdfast ls --help");
+		cli_complain(who ? "who: give exactly one NAME; see holdfast who --help"
+		                 : "ls: give at most one PATTERN; see holdfast ls --help");
 		return EXIT_USAGE;
 	}
 	return 0;
@@ -84,7 +83,7 @@ static int read_options(int argc, char **argv, const struct option *options, str
 static void json_field(const char *name, const char *text)
 {
 	printf(",\"%s\":", name);
-	cli_json_text(stdout, text, strlen(text));
+	cli_write_json(stdout, text, strlen(text));
 }
 
 static void json_number(const char *name, int64_t number, bool known)
@@ -95,17 +94,17 @@ static void json_number(const char *name, int64_t number, bool known)
 		printf(",\"%s\":null", name);
 }
 
-/* No more than 200 of each are told; that there are others must not be kept silent. */
-static void json_left_out(const char *name, size_t n, size_t told)
+/* The library returns at most 200 of each; the number of the others must be shown. */
+static void json_left_out(const char *name, size_t n, size_t shown)
 {
-	if (n > told)
-		printf(",\"%s\":%zu", name, n - told);
+	if (n > shown)
+		printf(",\"%s\":%zu", name, n - shown);
 }
 
 static void json_holder(const hf_info *info, size_t i)
 {
 	printf("%s{\"owner\":", i ? "," : "");
-	cli_json_text(stdout, hf_info_owner(info, i), strlen(hf_info_owner(info, i)));
+	cli_write_json(stdout, hf_info_owner(info, i), strlen(hf_info_owner(info, i)));
 	printf(",\"count\":%" PRId64, hf_info_count(info, i));
 	if (*hf_info_host(info, i)) {
 		json_field("host", hf_info_host(info, i));
@@ -117,7 +116,7 @@ static void json_holder(const hf_info *info, size_t i)
 	putchar('}');
 }
 
-/* Whoever wants to lead, in order and the leader first, and what each says of itself. */
+/* All candidates in order, the leader first, and what each says about itself. */
 static void json_participants(const hf_info *info)
 {
 	size_t leaders = 0;
@@ -131,20 +130,20 @@ static void json_participants(const hf_info *info)
 		const char *text =
 			leads ? hf_info_text(info, i) : hf_info_waiter_text(info, i - leaders);
 		printf("%s{\"owner\":", i ? "," : "");
-		cli_json_text(stdout, owner, strlen(owner));
+		cli_write_json(stdout, owner, strlen(owner));
 		json_field("text", text);
 		printf(",\"leader\":%s}", leads ? "true" : "false");
 	}
 	putchar(']');
 }
 
-static int tell_json(void *arg, const hf_info *info)
+static int print_json(void *arg, const hf_info *info)
 {
 	struct list *list = arg;
 	size_t i, length;
 	const char *name = hf_info_name(info, &length);
 	printf("%s\n {\"name\":", list->n++ ? "," : "");
-	cli_json_text(stdout, name, length);
+	cli_write_json(stdout, name, length);
 	json_field("kind", hf_info_kind(info));
 	json_number("ttl_ms", hf_info_ttl(info), hf_info_ttl(info) >= 0);
 	fputs(",\"holders\":[", stdout);
@@ -155,7 +154,7 @@ static int tell_json(void *arg, const hf_info *info)
 	fputs(",\"waiters\":[", stdout);
 	for (i = 0; *hf_info_waiter(info, i); i++) {
 		fputs(i ? "," : "", stdout);
-		cli_json_text(stdout, hf_info_waiter(info, i), strlen(hf_info_waiter(info, i)));
+		cli_write_json(stdout, hf_info_waiter(info, i), strlen(hf_info_waiter(info, i)));
 	}
 	putchar(']');
 	json_left_out("more_waiters", hf_info_waiters(info), i);
@@ -169,7 +168,7 @@ static int tell_json(void *arg, const hf_info *info)
 
 /* ---- columns ---- */
 
-static size_t letters(const char *text)
+static size_t count_characters(const char *text)
 {
 	size_t n = 0;
 	for (; *text; text++)
@@ -179,7 +178,7 @@ static size_t letters(const char *text)
 
 static void print_cell(const struct table *table, int column, const char *text)
 {
-	size_t used = letters(text);
+	size_t used = count_characters(text);
 	int pad = used < table->width[column] ? (int)(table->width[column] - used) : 0;
 	if (columns[column].right)
 		printf("%*s%s ", pad, "", text);
@@ -189,14 +188,14 @@ static void print_cell(const struct table *table, int column, const char *text)
 		printf("%s%*s ", text, pad, "");
 }
 
-static void measure(struct table *table)
+static void measure_columns(struct table *table)
 {
 	for (int c = 0; c < COLUMNS; c++) {
-		size_t title = letters(columns[c].title);
+		size_t title = count_characters(columns[c].title);
 		if (table->width[c] < title)
 			table->width[c] = title;
 		for (size_t r = 0; r < table->rows; r++) {
-			size_t width = letters(table->cells[r][c]);
+			size_t width = count_characters(table->cells[r][c]);
 			if (table->width[c] < width)
 				table->width[c] = width;
 		}
@@ -207,7 +206,7 @@ static void print_table(struct table *table)
 {
 	if (table->rows == 0)
 		return;
-	measure(table);
+	measure_columns(table);
 	for (int c = 0; c < COLUMNS && !table->titled; c++)
 		print_cell(table, c, columns[c].title);
 	table->titled = true;
@@ -220,7 +219,7 @@ static void print_table(struct table *table)
 	table->rows = 0;
 }
 
-/* A text of others, made safe; "-" for none. */
+/* Makes text from others safe to print; "-" stands for no text. */
 static char *make_cell(const char *text, size_t length)
 {
 	char *cell = NULL;
@@ -228,7 +227,7 @@ static char *make_cell(const char *text, size_t length)
 	FILE *out = open_memstream(&cell, &size);
 	if (!out)
 		return NULL;
-	cli_plain_text(out, length ? text : "-", length ? length : 1);
+	cli_write_plain(out, length ? text : "-", length ? length : 1);
 	fclose(out);
 	return cell;
 }
@@ -270,12 +269,12 @@ static void add_holder(struct list *list, const hf_info *info, size_t i)
 	        (const char *const[COLUMNS]){"", hf_info_kind(info),
 	                                     ttl_ms == -1 ? ""
 	                                     : ttl_ms < 0 ? "free"
-	                                                  : cli_span(ttl_ms, ttl),
+	                                                  : cli_format_span(ttl_ms, ttl),
 	                                     token, count, hf_info_host(info, i), pid,
 	                                     hf_info_text(info, i), hf_info_owner(info, i)});
 }
 
-/* A row without a holder: who waits, or how many are not told. */
+/* A row that is not a holder: a waiter, or the number of those left out. */
 static void add_note(struct list *list, const hf_info *info, const char *kind, const char *text,
                      const char *owner)
 {
@@ -291,7 +290,7 @@ static void add_left_out(struct list *list, const hf_info *info, const char *wha
 		add_note(list, info, what, "", text);
 }
 
-static int tell_columns(void *arg, const hf_info *info)
+static int add_rows(void *arg, const hf_info *info)
 {
 	struct list *list = arg;
 	char kind[48];
@@ -312,20 +311,20 @@ static int tell_columns(void *arg, const hf_info *info)
 
 /* ---- the commands ---- */
 
-static hf_info_fn *begin(const struct list *list)
+static hf_info_fn *begin_list(const struct list *list)
 {
 	if (list->json)
 		putchar('[');
-	return list->json ? tell_json : tell_columns;
+	return list->json ? print_json : add_rows;
 }
 
-static int end(struct list *list, int rc)
+static int finish_list(struct list *list, int rc)
 {
 	print_table(&list->table);
 	if (list->json)
 		puts(list->n ? "\n]" : "]");
 	if (!rc && list->no_memory) {
-		cli_complain("no memory for all of the list; try a narrower pattern");
+		cli_complain("out of memory: the list is incomplete; try a narrower pattern");
 		rc = EXIT_SYSTEM;
 	}
 	return rc;
@@ -335,21 +334,21 @@ int cli_ls(int argc, char **argv)
 {
 	static struct list list;
 	hf_client *client;
-	int rc = read_options(argc, argv, ls_options, &list);
+	int rc = read_options(argc, argv, cli_ls_options, &list);
 	if (!rc)
 		rc = cli_open(&list.settings, &(hf_client_options){0}, &client);
 	if (rc)
 		return rc;
-	rc = hf_client_list(client, argv[optind], begin(&list), &list);
+	rc = hf_client_list(client, argv[optind], begin_list(&list), &list);
 	if (rc)
-		rc = cli_failed(rc);
-	rc = end(&list, rc);
+		rc = cli_report_failure(rc);
+	rc = finish_list(&list, rc);
 	cli_close(client);
 	return rc;
 }
 
-/* The number of a semaphore or latch; 0, or an error of the library. */
-static int ask_number(hf_client *client, const char *name, int64_t *ret_number)
+/* Reads the number of a semaphore or latch; returns 0 or a library error. */
+static int read_number(hf_client *client, const char *name, int64_t *ret_number)
 {
 	hf_semaphore *semaphore;
 	int rc = hf_semaphore_open(client, name, &semaphore);
@@ -360,21 +359,21 @@ static int ask_number(hf_client *client, const char *name, int64_t *ret_number)
 	return rc;
 }
 
-/* A bare number on the server: nothing marks it as what it is, so it must be asked for. */
-static int look_at_number(struct list *list, hf_client *client, const char *name)
+/* Nothing marks a bare number on the server as a semaphore, so the user must say that it is one. */
+static int show_number(struct list *list, hf_client *client, const char *name)
 {
 	int64_t available;
-	int rc = ask_number(client, name, &available);
+	int rc = read_number(client, name, &available);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	if (list->json) {
 		fputs("\n {\"name\":", stdout);
-		cli_json_text(stdout, name, strlen(name));
+		cli_write_json(stdout, name, strlen(name));
 		printf(",\"kind\":\"semaphore\",\"ttl_ms\":null,\"holders\":[],\"waiters\":[],"
 		       "\"token\":null,\"available\":%" PRId64 "}",
 		       available);
 	} else {
-		cli_plain_text(stdout, name, strlen(name));
+		cli_write_plain(stdout, name, strlen(name));
 		printf(": %" PRId64 " permits available\n", available);
 	}
 	list->n++;
@@ -382,8 +381,11 @@ static int look_at_number(struct list *list, hf_client *client, const char *name
 	return 0;
 }
 
-/* Nothing was found: there is no key, or it is something else. 0 or the exit status, told. */
-static int look_for_other(hf_client *client, const char *name)
+/*
+ * Nothing was found: the key is missing, or is something else. Returns 0, or the exit status with
+ * an error.
+ */
+static int explain_absence(hf_client *client, const char *name)
 {
 	hf_lock *lock;
 	int locked;
@@ -393,49 +395,49 @@ static int look_for_other(hf_client *client, const char *name)
 		rc = hf_lock_is_locked(lock, &locked);
 		hf_lock_close(lock);
 	}
-	if (rc == HF_ECONFLICT && ask_number(client, name, &number) == 0) {
-		cli_complain("%s: a number, and nobody is known to hold a part of it; --kind "
-		             "semaphore shows it",
+	if (rc == HF_ECONFLICT && read_number(client, name, &number) == 0) {
+		cli_complain("%s: a number without known holders; to read it as a semaphore, add "
+		             "--kind semaphore",
 		             name);
 		return EXIT_NOT_ACQUIRED;
 	}
 	if (rc == HF_ECONFLICT) {
-		cli_complain("%s: the key is no lock", name);
+		cli_complain("%s: the key is not a lock", name);
 		return EXIT_NO_LOCK;
 	}
-	return rc ? cli_failed(rc) : 0;
+	return rc ? cli_report_failure(rc) : 0;
 }
 
-static int look(struct list *list, hf_client *client, const char *name)
+static int show_one(struct list *list, hf_client *client, const char *name)
 {
-	hf_info_fn *tell = begin(list);
+	hf_info_fn *print = begin_list(list);
 	int rc = cli_check_name(client, name);
 	if (rc)
 		return rc;
 	if (list->number && cli_is_zookeeper(&list->settings)) {
-		cli_complain(
-			"who --kind: not on ZooKeeper, where all kinds are found by themselves");
+		cli_complain("who: --kind is not needed on ZooKeeper, where every kind is found "
+		             "without it");
 		return EXIT_USAGE;
 	}
-	rc = hf_client_inspect(client, name, tell, list);
+	rc = hf_client_inspect(client, name, print, list);
 	if (rc)
-		return cli_failed_later(rc, hf_error_detail());
+		return cli_report_late_failure(rc, hf_error_detail());
 	if (list->n > 0)
 		return 0;
-	return list->number ? look_at_number(list, client, name) : look_for_other(client, name);
+	return list->number ? show_number(list, client, name) : explain_absence(client, name);
 }
 
 int cli_who(int argc, char **argv)
 {
 	static struct list list;
 	hf_client *client;
-	int rc = read_options(argc, argv, who_options, &list);
-	/* A wrong name is told before anyone is asked. */
+	int rc = read_options(argc, argv, cli_who_options, &list);
+	/* Lazy, so that a bad name is reported before the server is needed. */
 	if (!rc)
 		rc = cli_open(&list.settings, &(hf_client_options){.lazy = 1}, &client);
 	if (rc)
 		return rc;
-	rc = end(&list, look(&list, client, argv[optind]));
+	rc = finish_list(&list, show_one(&list, client, argv[optind]));
 	cli_close(client);
 	return rc ? rc : list.held ? 0 : EXIT_NOT_ACQUIRED;
 }

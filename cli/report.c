@@ -1,8 +1,9 @@
-/* What run tells: events as JSON, a line while it waits, and the command of --on-lost. */
+/* What run reports: events as JSON, a line while it waits, and the command of --on-lost. */
 #include "run.h"
 
 #include "out.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,17 +13,17 @@
 #include <unistd.h>
 
 #define SILENT_MS 400  /* a wait this short is not worth a line */
-#define ASK_MS    2000 /* between questions who holds the lock */
-#define FLUSH_MS  50   /* at the end, for output that nobody takes */
+#define ASK_MS    2000 /* between two queries for the holder */
+#define FLUSH_MS  50   /* how long to wait at the end for output that nobody reads */
 #define LINE_SIZE 4096
 
-/* ---- where it goes ---- */
+/* ---- streams ---- */
 
-static struct out errors, status; /* status: of --status-fd */
-static struct out *events;        /* one of them */
-static unsigned long dropped;     /* events, since the last one that got through */
+static struct out errors, status; /* `status` is for --status-fd */
+static struct out *events;        /* one of the two */
+static unsigned long dropped;     /* events dropped since the last one that was written */
 
-void tell_open(const struct run_options *options)
+void report_open(const struct run_options *options)
 {
 	out_open(&errors, STDERR_FILENO);
 	out_open(&status, options->status_fd);
@@ -31,7 +32,7 @@ void tell_open(const struct run_options *options)
 	cli_complain_through(&errors);
 }
 
-void tell_flush(void)
+void report_flush(void)
 {
 	out_flush(&errors, FLUSH_MS);
 	out_flush(&status, FLUSH_MS);
@@ -39,14 +40,15 @@ void tell_flush(void)
 
 /* ---- events ---- */
 
-void tell_event(const struct run_options *options, const char *event, const struct run_hold *hold,
-                const char *more)
+void report_event(const struct run_options *options, const char *event, const struct run_hold *hold,
+                  const char *more)
 {
 	struct timespec now;
 	char *text = NULL;
 	size_t length = 0;
 	if (!options->json)
 		return;
+	assert(events);
 	FILE *out = open_memstream(&text, &length);
 	if (!out) {
 		dropped++;
@@ -55,15 +57,15 @@ void tell_event(const struct run_options *options, const char *event, const stru
 	clock_gettime(CLOCK_REALTIME, &now);
 	fprintf(out, "{\"event\":\"%s\",\"time\":%lld.%03ld,\"name\":", event,
 	        (long long)now.tv_sec, now.tv_nsec / 1000000);
-	cli_json_text(out, options->name, strlen(options->name));
+	cli_write_json(out, options->name, strlen(options->name));
 	if (hold) {
 		char owner[RUN_NAME_SIZE];
-		hold_owner(hold, owner, sizeof owner);
+		run_hold_owner(hold, owner, sizeof owner);
 		if (owner[0]) {
 			fputs(",\"owner\":", out);
-			cli_json_text(out, owner, strlen(owner));
+			cli_write_json(out, owner, strlen(owner));
 		}
-		fprintf(out, ",\"remaining_ms\":%" PRId64, hold_remaining(hold));
+		fprintf(out, ",\"remaining_ms\":%" PRId64, run_hold_remaining(hold));
 	}
 	if (dropped)
 		fprintf(out, ",\"dropped\":%lu", dropped);
@@ -73,15 +75,15 @@ void tell_event(const struct run_options *options, const char *event, const stru
 	free(text);
 }
 
-/* ---- who holds it ---- */
+/* ---- the holder ---- */
 
-/* The question may take as long as the server likes, so a thread asks it while the loop goes on. */
+/* The query may take as long as the server likes, so a thread makes it while the loop continues. */
 static struct {
 	pthread_t thread;
 	pthread_mutex_t mutex;
-	bool started; /* only the loop looks at it */
+	bool started; /* used by the loop only */
 	bool running; /* mutex held */
-	char *answer; /* mutex held; NULL: none yet */
+	char *answer; /* mutex held; NULL: not answered yet */
 	int64_t asked_at;
 	hf_client *client;
 	const char *name;
@@ -93,7 +95,7 @@ static void describe_lease(FILE *out, int64_t ttl_ms)
 {
 	char span[32];
 	if (ttl_ms >= 0)
-		fprintf(out, " for another %s if not renewed", cli_span(ttl_ms, span));
+		fprintf(out, " for another %s if not renewed", cli_format_span(ttl_ms, span));
 }
 
 static int describe_holder(void *arg, const hf_info *info)
@@ -106,10 +108,10 @@ static int describe_holder(void *arg, const hf_info *info)
 	const char *text = hf_info_text(info, 0);
 	const char *who = *host || *text ? text : hf_info_owner(info, 0);
 	fputs(", held by ", out);
-	cli_plain_text(out, who, strlen(who));
+	cli_write_plain(out, who, strlen(who));
 	if (*host) {
 		fprintf(out, " (pid %" PRId64 " on ", hf_info_pid(info, 0));
-		cli_plain_text(out, host, strlen(host));
+		cli_write_plain(out, host, strlen(host));
 		fputs(")", out);
 	}
 	if (n > 1)
@@ -120,7 +122,7 @@ static int describe_holder(void *arg, const hf_info *info)
 	return 0;
 }
 
-static void *ask(void *arg)
+static void *ask_for_holder(void *arg)
 {
 	char *text = NULL;
 	size_t length = 0;
@@ -138,7 +140,7 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-void tell_done(void)
+void report_close(void)
 {
 	if (question.started)
 		(void)pthread_join(question.thread, NULL);
@@ -147,8 +149,8 @@ void tell_done(void)
 	question.answer = NULL;
 }
 
-/* Puts the question again if the last answer is old, unless the server is still at it. */
-static void ask_now_and_then(const struct run_options *options, const struct run_hold *hold,
+/* Queries again if the last answer is old, unless the last query is still in flight. */
+static void ask_again_if_due(const struct run_options *options, const struct run_hold *hold,
                              int64_t waited_ms)
 {
 	pthread_mutex_lock(&question.mutex);
@@ -157,19 +159,19 @@ static void ask_now_and_then(const struct run_options *options, const struct run
 		question.running = true;
 	pthread_mutex_unlock(&question.mutex);
 	if (busy)
-		return; /* or no thread could be made, which is no reason to disturb the wait */
+		return; /* or a thread could not be started, which must not disturb the wait */
 	if (question.started)
 		(void)pthread_join(question.thread, NULL);
 	question.asked_at = waited_ms;
 	question.client = hold->client;
 	question.name = options->name;
-	question.started = pthread_create(&question.thread, NULL, ask, NULL) == 0;
+	question.started = pthread_create(&question.thread, NULL, ask_for_holder, NULL) == 0;
 }
 
 /* ---- the line ---- */
 
-/* The bytes of a text that fit into so many columns; a character counts as one. */
-static size_t cut(const char *text, size_t columns)
+/* Returns how many bytes of a text fit into this many columns; each character counts as one. */
+static size_t fit_columns(const char *text, size_t columns)
 {
 	size_t at = 0;
 	while (text[at] && columns > 0) {
@@ -186,7 +188,7 @@ static bool may_draw(const struct run_options *options)
 	return !options->json && isatty(STDERR_FILENO) && tcgetpgrp(STDERR_FILENO) == getpgrp();
 }
 
-static void draw(const char *text)
+static void draw_line(const char *text)
 {
 	struct winsize size = {0};
 	const char *term = getenv("TERM");
@@ -197,33 +199,33 @@ static void draw(const char *text)
 	                         : 79;
 	char line[LINE_SIZE];
 	int length = snprintf(line, sizeof line, "\r\033[K%s%.*s%s", plain ? "" : "\033[2m",
-	                      (int)cut(text, columns), text, plain ? "" : "\033[0m");
+	                      (int)fit_columns(text, columns), text, plain ? "" : "\033[0m");
 	if (length > 0 && length < (int)sizeof line)
 		line_shown = out_put(&errors, line, (size_t)length) || line_shown;
 }
 
-void tell_waiting(const struct run_options *options, struct run_hold *hold, int64_t waited_ms)
+void report_waiting(const struct run_options *options, struct run_hold *hold, int64_t waited_ms)
 {
 	char *text = NULL;
 	size_t length = 0;
-	/* A terminal that was stopped gets the newest line when it goes on, not all of them. */
+	/* A terminal that was stopped then shows the newest line only, not all that were due. */
 	if (waited_ms < SILENT_MS || !may_draw(options) || !out_is_idle(&errors))
 		return;
-	ask_now_and_then(options, hold, waited_ms);
+	ask_again_if_due(options, hold, waited_ms);
 	FILE *out = open_memstream(&text, &length);
 	if (!out)
 		return;
 	fputs("holdfast: waiting for ", out);
-	cli_plain_text(out, options->name, strlen(options->name));
+	cli_write_plain(out, options->name, strlen(options->name));
 	pthread_mutex_lock(&question.mutex);
 	fprintf(out, ", %" PRId64 " s%s", waited_ms / 1000, question.answer ? question.answer : "");
 	pthread_mutex_unlock(&question.mutex);
 	fclose(out);
-	draw(text);
+	draw_line(text);
 	free(text);
 }
 
-void tell_waiting_over(void)
+void report_end_waiting(void)
 {
 	static const char clear[] = "\r\033[K";
 	if (line_shown)
@@ -231,7 +233,7 @@ void tell_waiting_over(void)
 	line_shown = false;
 }
 
-/* ---- a loss ---- */
+/* ---- a lost lock ---- */
 
 static _Noreturn void become_on_lost(const struct run_options *options,
                                      const struct guard_plan *plan)
@@ -244,12 +246,13 @@ static _Noreturn void become_on_lost(const struct run_options *options,
 	_exit(EXIT_NOT_FOUND);
 }
 
-pid_t tell_lost(const struct run_options *options, const struct guard_plan *plan)
+pid_t report_start_on_lost(const struct run_options *options, const struct guard_plan *plan)
 {
 	pid_t pid = fork();
 	if (pid == 0)
 		become_on_lost(options, plan);
 	if (pid > 0)
-		(void)setpgid(pid, pid); /* whoever of us is first */
+		(void)setpgid(pid,
+		              pid); /* parent and child both do this, as either may run first */
 	return pid;
 }

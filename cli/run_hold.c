@@ -1,11 +1,12 @@
-/* The hold of run: a lock, or a permit, behind one face. */
+/* The hold of run: a lock or a permit, with one interface for both. */
 #include "aside.h"
 #include "run.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
-static void done(void *arg, int result, int64_t number, const char *text)
+static void on_call_done(void *arg, int result, int64_t number, const char *text)
 {
 	struct run_hold *hold = arg;
 	hold->finished = true;
@@ -16,15 +17,15 @@ static void done(void *arg, int result, int64_t number, const char *text)
 		snprintf(hold->id, sizeof hold->id, "%s", text);
 }
 
-/* That there is an event wakes the loop, which looks at the hold by itself; requests are only told. */
-static void wake(void *arg, const hf_event *event)
+/* An event only has to wake the loop, which checks the hold anyway; revocations must be noted. */
+static void on_event(void *arg, const hf_event *event)
 {
 	struct run_hold *hold = arg;
-	hold->asked = hold->asked || hf_event_state(event) == HF_REVOKED;
+	hold->revoked = hold->revoked || hf_event_state(event) == HF_REVOKED;
 }
 
-/* Only the program's name, as arguments carry secrets, unless all of it was asked for. */
-static void describe(const struct run_options *options, char *ret_text, size_t size)
+/* Only the program's name, because arguments may contain secrets, unless --show-args is given. */
+static void describe_command(const struct run_options *options, char *ret_text, size_t size)
 {
 	if (!options->command) {
 		snprintf(ret_text, size, "holdfast");
@@ -41,15 +42,15 @@ static void describe(const struct run_options *options, char *ret_text, size_t s
 		                         word == options->command ? "" : " ", *word);
 }
 
-/* What only one of the servers has. */
+/* Some options exist on one kind of server only. */
 static int check_server(const struct run_hold *hold, const struct run_options *options)
 {
 	const char *why = NULL;
 	if (hold->zookeeper && options->how == RUN_PERMITS && !options->permits)
-		why = "--kind semaphore: on ZooKeeper nothing says how many permits there are; "
-		      "--permits N does";
+		why = "--kind semaphore requires --permits N: ZooKeeper does not store how many "
+		      "permits there are";
 	if (!hold->zookeeper && options->revocable)
-		why = "--revocable: only on ZooKeeper can a lock be asked for";
+		why = "--revocable is available on ZooKeeper only";
 	if (why)
 		cli_complain("%s", why);
 	return why ? EXIT_USAGE : 0;
@@ -64,27 +65,30 @@ static int open_handles(struct run_hold *hold, const struct run_options *options
 	if (!rc)
 		rc = hf_cancel_new(&hold->cancel);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	rc = options->how == RUN_PERMITS
 	             ? hf_permits_open(hold->client, options->name, &hold->permits)
 	             : hf_lock_open(hold->client, options->kind, options->name, &hold->lock);
 	if (rc)
-		return cli_failed(rc);
-	/* Asked for once: asking makes it readable. */
+		return cli_report_failure(rc);
+	/* Fetched only once, because fetching it makes it readable. */
 	hold->fd = hf_client_fd(hold->client);
-	return hold->fd < 0 ? cli_failed(hold->fd) : 0;
+	return hold->fd < 0 ? cli_report_failure(hold->fd) : 0;
 }
 
-int hold_open(struct run_hold *hold, const struct run_options *options)
+int run_hold_open(struct run_hold *hold, const struct run_options *options)
 {
 	char text[256];
-	/* Lazy: the first thing sent is the request for the lock, and signals are heard from the start. */
+	/*
+	 * Lazy: the first thing sent is the ask for the lock, and signals are handled from the
+	 * start.
+	 */
 	hf_client_options client = {.watchdog_ms = options->watchdog_ms,
 	                            .describe = text,
 	                            .lazy = 1,
-	                            .on_event = wake,
+	                            .on_event = on_event,
 	                            .event_arg = hold};
-	describe(options, text, sizeof text);
+	describe_command(options, text, sizeof text);
 	int rc = cli_open(&options->settings, &client, &hold->client);
 	if (rc)
 		return rc;
@@ -93,11 +97,11 @@ int hold_open(struct run_hold *hold, const struct run_options *options)
 	return rc ? rc : open_handles(hold, options);
 }
 
-/* A question under way is waited for first: the client must not vanish under it. */
-static void close_all(void *arg)
+/* A query in flight is waited for first, because it uses the client. */
+static void close_handles(void *arg)
 {
 	const struct run_hold *hold = arg;
-	tell_done();
+	report_close();
 	(void)hf_client_close(hold->client);
 	hf_lock_close(hold->lock);
 	hf_permits_close(hold->permits);
@@ -105,88 +109,97 @@ static void close_all(void *arg)
 	hf_cancel_free(hold->cancel);
 }
 
-bool hold_close(struct run_hold *hold, int64_t timeout_ms)
+bool run_hold_close(struct run_hold *hold, int64_t timeout_ms)
 {
-	return aside_call(close_all, hold, timeout_ms);
+	return aside_call(close_handles, hold, timeout_ms);
 }
 
-int hold_acquire(struct run_hold *hold, const struct run_options *options)
+int run_hold_acquire(struct run_hold *hold, const struct run_options *options)
 {
+	assert(hold->lock || hold->permits);
 	hold->finished = false;
 	if (hold->permits)
 		return hf_permits_acquire_async(hold->permits, 1,
 		                                HF_PERMITS(.wait_ms = options->wait_ms,
 		                                           .lease_ms = options->lease_ms,
 		                                           .cancel = hold->cancel),
-		                                done, hold);
+		                                on_call_done, hold);
 	return hf_lock_acquire_async(
 		hold->lock,
 		HF_ACQUIRE(.wait_ms = options->wait_ms, .lease_ms = options->lease_ms,
 	                   .owner = hold->owner, .cancel = hold->cancel, .token = options->token,
 	                   .value = options->id, .revocable = options->revocable),
-		done, hold);
+		on_call_done, hold);
 }
 
-int hold_release(struct run_hold *hold, int64_t wait_ms)
+int run_hold_release(struct run_hold *hold, int64_t wait_ms)
 {
+	assert(hold->lock || hold->permits);
 	hold->finished = false;
 	if (hold->permits)
-		return hf_permits_release_async(hold->permits, &hold->id, 1, done, hold);
-	return hf_lock_release_async(
-		hold->lock, HF_RELEASE(.wait_ms = wait_ms, .owner = hold->owner), done, hold);
+		return hf_permits_release_async(hold->permits, &hold->id, 1, on_call_done, hold);
+	return hf_lock_release_async(hold->lock,
+	                             HF_RELEASE(.wait_ms = wait_ms, .owner = hold->owner),
+	                             on_call_done, hold);
 }
 
-/* The first user says how many there are; on ZooKeeper each for itself. */
-int hold_make_permits(struct run_hold *hold, const struct run_options *options)
+/* The first user sets the number for all; on ZooKeeper each user sets its own. */
+int run_hold_make_permits(struct run_hold *hold, const struct run_options *options)
 {
+	assert(hold->permits && options->permits > 0);
 	hold->finished = false;
 	return hold->zookeeper
-	               ? hf_permits_set_async(hold->permits, options->permits, done, hold)
-	               : hf_permits_try_set_async(hold->permits, options->permits, done, hold);
+	               ? hf_permits_set_async(hold->permits, options->permits, on_call_done, hold)
+	               : hf_permits_try_set_async(hold->permits, options->permits, on_call_done,
+	                                          hold);
 }
 
-int hold_ask_permits(struct run_hold *hold)
+int run_hold_ask_permits(struct run_hold *hold)
 {
+	assert(hold->permits);
 	hold->finished = false;
-	return hf_permits_total_async(hold->permits, done, hold);
+	return hf_permits_total_async(hold->permits, on_call_done, hold);
 }
 
-int hold_check_permits(const struct run_hold *hold, const struct run_options *options)
+int run_hold_check_permits(const struct run_hold *hold, const struct run_options *options)
 {
 	int64_t total = hold->number;
 	if (!options->permits && total == 0) {
-		cli_complain("%s: there is no such semaphore; --permits N makes one",
+		cli_complain("%s: there is no such semaphore; --permits N creates one",
 		             options->name);
 		return EXIT_CONFIG;
 	}
 	if (options->permits && total != options->permits) {
-		cli_complain("%s: has %" PRId64 " permits, not %" PRId64 "; nothing was changed",
+		cli_complain("%s: the semaphore has %" PRId64 " permits, not %" PRId64
+		             "; nothing was changed",
 		             options->name, total, options->permits);
 		return EXIT_CONFIG;
 	}
 	return 0;
 }
 
-int64_t hold_remaining(const struct run_hold *hold)
+int64_t run_hold_remaining(const struct run_hold *hold)
 {
+	assert(hold->lock || hold->permits);
 	return hold->permits ? hf_permits_remaining(hold->permits, hold->id)
 	                     : hf_lock_remaining(hold->lock, hold->owner);
 }
 
-hf_state hold_state(const struct run_hold *hold)
+hf_state run_hold_state(const struct run_hold *hold)
 {
+	assert(hold->lock || hold->permits);
 	return hold->permits ? hf_permits_state(hold->permits, hold->id)
 	                     : hf_lock_state(hold->lock, hold->owner);
 }
 
-bool hold_is_lost(const struct run_hold *hold)
+bool run_hold_is_lost(const struct run_hold *hold)
 {
-	hf_state state = hold_state(hold);
+	hf_state state = run_hold_state(hold);
 	return state == HF_LOST || state == HF_FREE;
 }
 
-/* On ZooKeeper every hold has one, for whoever asked for it. */
-int64_t hold_token(const struct run_hold *hold, const struct run_options *options)
+/* On ZooKeeper every hold has a token; it is passed on only if it was wanted. */
+int64_t run_hold_token(const struct run_hold *hold, const struct run_options *options)
 {
 	int64_t token = 0;
 	if (hold->lock && (options->token || options->kind == HF_FENCED))
@@ -194,27 +207,28 @@ int64_t hold_token(const struct run_hold *hold, const struct run_options *option
 	return token;
 }
 
-int64_t hold_lease(const struct run_hold *hold)
+int64_t run_hold_lease(const struct run_hold *hold)
 {
 	int64_t lease_ms = 0;
 	(void)hf_client_lease(hold->client, &lease_ms);
 	return lease_ms;
 }
 
-void hold_owner(const struct run_hold *hold, char *ret_text, size_t size)
+void run_hold_owner(const struct run_hold *hold, char *ret_text, size_t size)
 {
+	assert(hold->lock || hold->permits);
 	if (hold->permits)
 		snprintf(ret_text, size, "%s", hold->id);
 	else if (hf_lock_identity(hold->lock, hold->owner, ret_text, size))
 		ret_text[0] = 0;
 }
 
-int hold_failed(const struct run_hold *hold, const struct run_options *options)
+int run_hold_report_failure(const struct run_hold *hold, const struct run_options *options)
 {
-	if (cli_status_of(hold->result) == EXIT_NOT_ACQUIRED) {
+	if (cli_exit_status(hold->result) == EXIT_NOT_ACQUIRED) {
 		if (options->verbose)
 			cli_complain("%s: %s", hf_strerror(hold->result), hold->detail);
 		return options->conflict_status;
 	}
-	return cli_failed_later(hold->result, hold->detail);
+	return cli_report_late_failure(hold->result, hold->detail);
 }

@@ -1,11 +1,12 @@
 /*
- * The loop of run: it looks at signals, at the guard, at the lock and at the clock, and stops the command
- * in time.
+ * The loop of run: it handles signals, messages of the guard, the lock and the clock, and stops the
+ * command in time.
  */
-#include "watch.h"
+#include "supervise.h"
 
 #include "tree.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SURVIVE_MS 1000 /* a process that lives this long after its kill is worth a word */
+#define SURVIVE_MS 1000 /* a process that lives this long after its kill is reported */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -22,8 +23,8 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- signals and the terminal ---- */
 
-/* All that can be caught, was not ignored by the caller, and is not the fault of an instruction. */
-void watch_signals(struct run *run)
+/* All signals, except those that the caller ignores and those that a faulty instruction raises. */
+void supervise_take_signals(struct run *run)
 {
 	static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT};
 	struct sigaction before;
@@ -41,8 +42,8 @@ void watch_signals(struct run *run)
 	run->signals = signalfd(-1, &run->caught, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* The command gets the terminal if we have it, and nobody else reads or writes in our place. */
-void watch_terminal(struct run *run)
+/* The command gets the terminal if we are in its foreground with both stdin and stdout. */
+void supervise_plan_terminal(struct run *run)
 {
 	run->plan.group = getpgrp();
 	run->plan.terminal = STDIN_FILENO;
@@ -50,14 +51,18 @@ void watch_terminal(struct run *run)
 		tcgetpgrp(STDIN_FILENO) == getpgrp() && tcgetpgrp(STDOUT_FILENO) == getpgrp();
 }
 
-/* To the command, if we have it: in the background nobody's terminal is touched. */
+/*
+ * Gives the terminal to the command if it is ours; in the background nobody's terminal is touched.
+ */
 static void give_terminal(const struct run *run)
 {
 	if (run->plan.own_group && run->child > 0 && tcgetpgrp(run->plan.terminal) == getpgrp())
 		(void)tcsetpgrp(run->plan.terminal, run->child);
 }
 
-/* From the command, or from a group of its that is dead. */
+/*
+ * Takes the terminal back from the command, or from a dead process group that the command had made.
+ */
 static void take_terminal(const struct run *run)
 {
 	pid_t group = run->plan.own_group ? tcgetpgrp(run->plan.terminal) : -1;
@@ -68,8 +73,8 @@ static void take_terminal(const struct run *run)
 }
 
 /*
- * All of the command's processes are the guard's, or ours once it is dead. Ours is the embedded server
- * too, if we were the ones to start it; nobody asked for its end.
+ * The command's processes are descendants of the guard, or ours once the guard is dead. An embedded
+ * server that we started is our descendant too, but must be left alone.
  */
 static struct tree find_tree(struct run *run)
 {
@@ -79,7 +84,10 @@ static struct tree find_tree(struct run *run)
 	int64_t server = 0;
 	if (!run->guard_dead && run->guard.pid > 0)
 		return tree;
-	/* Where that cannot be asked now, as without descriptors, the last answer counts. */
+	/*
+	 * If that cannot be found out now, for example without descriptors, the last answer is
+	 * used.
+	 */
 	if (hf_embedded_status(NULL, 0, &server) == 1)
 		run->server = (pid_t)server;
 	tree.root = getpid();
@@ -99,20 +107,21 @@ static void signal_command(struct run *run, int signal)
 		signal_tree(run, signal);
 }
 
-/* Only the guard and what it left to us: the library waits for its own. */
+/* Waits only for the guard and what it left to us; the library waits for its own children. */
 static void reap(struct run *run)
 {
 	if (run->guard.pid > 0 && waitpid(run->guard.pid, NULL, WNOHANG) == run->guard.pid)
 		run->guard.pid = 0;
 	while (run->guard_dead && waitpid(-1, NULL, WNOHANG) > 0) {
 		run->reaped++;
-		run->kill_pause_ms = run->kill_again_at = 0; /* killing gets on */
+		run->kill_pause_ms = run->kill_again_at = 0; /* killing makes progress */
 	}
 }
 
 /*
- * A look at all processes takes its time, and misses one that is started meanwhile by one that then ends.
- * But whoever ends is left to us: if nobody has ended during the look, it has missed none.
+ * Reading all processes takes time, and misses one that was started meanwhile by a process that
+ * then ended. But orphans become our children: if we reaped nobody in the meantime, none was
+ * missed.
  */
 static bool is_tree_dead(struct run *run)
 {
@@ -126,70 +135,73 @@ static bool is_tree_dead(struct run *run)
 
 /* ---- the lock's time ---- */
 
-/* Once, until all is well again. */
-static void tell_risk(struct run *run)
+/* Once, until the lock is safe again. */
+static void report_risk(struct run *run)
 {
-	if (!run->risk_told)
-		tell_event(&run->options, "at-risk", &run->hold, NULL);
-	run->risk_told = true;
+	if (!run->risk_reported)
+		report_event(&run->options, "at-risk", &run->hold, NULL);
+	run->risk_reported = true;
 }
 
-/* The request to give the lock up counts from when it is heard, and the first one is enough. */
-static void look_for_request(struct run *run)
+/* A revocation counts from the moment it is noticed, and only the first one counts. */
+static void check_revocation(struct run *run)
 {
-	if (!run->hold.asked || run->asked_at != WATCH_NEVER)
+	if (!run->hold.revoked || run->revoked_at != SUPERVISE_NEVER)
 		return;
-	run->asked_at = guard_clock();
-	tell_event(&run->options, "revoked", &run->hold, NULL);
+	run->revoked_at = guard_clock();
+	report_event(&run->options, "revoked", &run->hold, NULL);
 }
 
-/* The clock is read first: if we are stopped in between, the time is too short and not too long. */
-void watch_lock(struct run *run)
+/*
+ * The clock is read first: if we are stopped in between, the time comes out too short, not too
+ * long.
+ */
+void supervise_check_lock(struct run *run)
 {
-	look_for_request(run);
+	check_revocation(run);
 	int64_t now = guard_clock();
-	int64_t left = hold_remaining(&run->hold);
-	hf_state state = hold_state(&run->hold);
+	int64_t left = run_hold_remaining(&run->hold);
+	hf_state state = run_hold_state(&run->hold);
 	if (left > 0)
 		run->valid_until = now + left;
 	if (run->guard.shared)
 		atomic_store(&run->guard.shared->kill_at, run->valid_until - run->options.kill_ms);
 	if (state == HF_AT_RISK)
-		tell_risk(run);
+		report_risk(run);
 	else if (!run->term_sent)
-		run->risk_told = false;
+		run->risk_reported = false;
 }
 
-/* Reported once, and the first reason stays unless a later one says more about the lock. */
-static void stop(struct run *run, enum stop_reason reason)
+/* Reports a loss once. A later reason replaces an earlier one, but never the lock or the guard. */
+static void note_reason(struct run *run, enum stop_reason reason)
 {
-	if (reason == BY_LOCK && !run->loss_told && run->kill_sent) {
-		tell_event(&run->options, "lost", NULL, NULL);
-		run->loss_told = true;
+	if (reason == BY_LOCK && !run->loss_reported && run->kill_sent) {
+		report_event(&run->options, "lost", NULL, NULL);
+		run->loss_reported = true;
 	}
 	if (run->reason < BY_LOCK)
 		run->reason = reason;
 }
 
-/* The lock is not given back while they live, but it may end by itself. */
-static void tell_survivors(struct run *run)
+/* The lock is not released while they live, but it may expire. */
+static void report_survivors(struct run *run)
 {
-	bool lost = hold_is_lost(&run->hold);
+	bool lost = run_hold_is_lost(&run->hold);
 	if (run->gone || guard_clock() < run->killed_at + SURVIVE_MS ||
-	    (lost ? run->outlived_told : run->survival_told))
+	    (lost ? run->outliving_reported : run->survival_reported))
 		return;
-	cli_complain("%s: some of the command's processes do not end, though they were killed; the "
-	             "lock %s",
+	cli_complain("%s: some of the command's processes are still running although they were "
+	             "killed; the lock %s",
 	             run->options.name,
-	             lost ? "has ended, and another may hold it"
-	                  : "is kept until they do, or until its valid-until if it cannot be "
+	             lost ? "has expired, and someone else may hold it"
+	                  : "is kept until they end, or until its valid-until if it cannot be "
 	                    "renewed");
-	run->survival_told = true;
-	run->outlived_told = lost;
+	run->survival_reported = true;
+	run->outliving_reported = lost;
 }
 
-/* What the guard does as long as it lives: those who lost their parents are our children now. */
-static void sweep(struct run *run)
+/* Does what a living guard would do: orphans are our children now. */
+static void sweep_children(struct run *run)
 {
 	const struct tree tree = find_tree(run);
 	for (int i = 0; run->guard_dead && i < TREE_SWEEPS && tree_kill_children(&tree) > 0; i++)
@@ -197,89 +209,91 @@ static void sweep(struct run *run)
 }
 
 /*
- * The guard kills in a loop of its own; this is for when it is stopped or dead. Looks are repeated at
- * longer and longer intervals: some processes cannot be killed.
+ * The guard has a loop of its own that kills; this is for when it is stopped or dead. Pauses
+ * between attempts grow, because some processes cannot be killed.
  */
 static void kill_tree(struct run *run)
 {
-	const struct guard_message order = {.word = GUARD_KILL};
+	const struct guard_message order = {.type = GUARD_KILL};
 	int64_t now = guard_clock();
 	if (now < run->kill_again_at)
 		return;
 	if (!run->kill_sent) {
 		run->killed_at = now;
-		(void)guard_tell(&run->guard, &order);
+		(void)guard_send(&run->guard, &order);
 	}
 	run->kill_sent = true;
 	cgroup_kill(&run->guard.shared->cgroup);
-	sweep(run);
+	sweep_children(run);
 	signal_tree(run, SIGKILL);
 	run->kill_pause_ms = guard_next_pause(run->kill_pause_ms);
 	run->kill_again_at = guard_clock() + run->kill_pause_ms;
 	if (run->guard_dead)
 		run->gone = is_tree_dead(run);
-	tell_survivors(run);
+	report_survivors(run);
 }
 
 static void kill_now(struct run *run, enum stop_reason reason)
 {
 	kill_tree(run);
-	stop(run, reason);
+	note_reason(run, reason);
 }
 
 static void term_now(struct run *run, enum stop_reason reason)
 {
-	stop(run, reason);
+	note_reason(run, reason);
 	if (run->term_sent || !run->child)
-		return; /* or it is sent once the command is there */
+		return; /* without a command yet, it is sent when the command has started */
 	run->term_sent = true;
 	signal_tree(run, SIGTERM);
 	signal_tree(run, SIGCONT);
 	if (reason == BY_LOCK)
-		tell_risk(run);
+		report_risk(run);
 }
 
-int64_t watch_leave_at(const struct run *run, enum stop_reason *ret_reason)
+int64_t supervise_stop_at(const struct run *run, enum stop_reason *ret_reason)
 {
 	int64_t most_at = run->options.has_max_hold ? run->acquired_at + run->options.max_hold_ms
-	                                            : WATCH_NEVER;
-	*ret_reason = run->asked_at < most_at ? BY_REQUEST : BY_MAX_HOLD;
-	return least(run->asked_at, most_at);
+	                                            : SUPERVISE_NEVER;
+	*ret_reason = run->revoked_at < most_at ? BY_REVOCATION : BY_MAX_HOLD;
+	return least(run->revoked_at, most_at);
 }
 
-/* TERM and KILL at their times; when the server says the hold is gone there is no time left. */
-static void enforce(struct run *run)
+/*
+ * SIGTERM and SIGKILL at their times; once the server says that the hold is gone, no time is left.
+ */
+static void enforce_times(struct run *run)
 {
 	int64_t now = guard_clock();
 	int64_t grace = run->options.grace_ms;
 	int64_t kill_at = run->valid_until - run->options.kill_ms;
 	enum stop_reason why;
-	int64_t go_at = watch_leave_at(run, &why);
+	int64_t go_at = supervise_stop_at(run, &why);
 	bool guard_killed = atomic_load(&run->guard.shared->killed);
-	if (guard_killed || hold_is_lost(&run->hold) || now >= kill_at)
+	if (guard_killed || run_hold_is_lost(&run->hold) || now >= kill_at)
 		kill_now(run, BY_LOCK);
 	else if (run->guard_dead)
 		kill_now(run, BY_GUARD);
 	else if (now >= kill_at - grace)
 		term_now(run, BY_LOCK);
-	else if (go_at != WATCH_NEVER && now >= go_at + grace)
+	else if (go_at != SUPERVISE_NEVER && now >= go_at + grace)
 		kill_now(run, why);
 	else if (now >= go_at)
 		term_now(run, why);
 	if (run->kill_sent)
-		kill_tree(run); /* what is left */
+		kill_tree(run); /* the survivors */
 }
 
-/* The next moment at which enforce has something to do, as time from now. */
-static int64_t next_look(const struct run *run)
+/* Milliseconds until enforce_times() has something to do. */
+static int64_t time_to_next_check(const struct run *run)
 {
 	int64_t now = guard_clock();
 	int64_t kill_at = run->valid_until - run->options.kill_ms;
 	enum stop_reason why;
-	int64_t go_at = watch_leave_at(run, &why);
+	int64_t go_at = supervise_stop_at(run, &why);
 	const int64_t moments[] = {kill_at - run->options.grace_ms, kill_at, go_at,
-	                           go_at == WATCH_NEVER ? WATCH_NEVER
-	                                                : go_at + run->options.grace_ms};
+	                           go_at == SUPERVISE_NEVER ? SUPERVISE_NEVER
+	                                                    : go_at + run->options.grace_ms};
 	int64_t at = now + run->tick_ms;
 	if (run->kill_sent && run->kill_again_at < at)
 		at = run->kill_again_at > now ? run->kill_again_at : now;
@@ -289,13 +303,13 @@ static int64_t next_look(const struct run *run)
 	return at - now;
 }
 
-/* ---- what comes in ---- */
+/* ---- input ---- */
 
-/* The lock is looked at before anything moves again. */
+/* The lock is checked before anything runs again. */
 static void continue_command(struct run *run)
 {
-	watch_lock(run);
-	enforce(run);
+	supervise_check_lock(run);
+	enforce_times(run);
 	if (run->kill_sent)
 		return;
 	give_terminal(run);
@@ -303,10 +317,10 @@ static void continue_command(struct run *run)
 }
 
 /*
- * As Ctrl-Z would: not where nobody could continue us, which the kernel knows. The continuation takes
- * away what is left of the signal.
+ * Stops as Ctrl-Z would: not if nobody could continue us, which the kernel knows. Being continued
+ * discards a pending stop signal.
  */
-static void stop_here(const struct run *run, pid_t whom)
+static void stop_process(const struct run *run, pid_t whom)
 {
 	sigset_t stops;
 	sigemptyset(&stops);
@@ -316,18 +330,20 @@ static void stop_here(const struct run *run, pid_t whom)
 	(void)sigprocmask(SIG_SETMASK, &run->caught, NULL);
 }
 
-/* The command has stopped, and so do we, with those who would have stopped if it were in our group. */
+/* Stops together with the command, and stops those that Ctrl-Z would have stopped in our group. */
 static void stop_with_command(struct run *run)
 {
 	take_terminal(run);
-	stop_here(run, run->plan.own_group ? 0 : getpid());
+	stop_process(run, run->plan.own_group ? 0 : getpid());
 	continue_command(run);
 }
 
 static void handle_signal(struct run *run, const struct signalfd_siginfo *info)
 {
 	int signal = (int)info->ssi_signo;
-	/* What the terminal sends to our group the command has got by itself, if it is in it. */
+	/*
+	 * What the terminal sends to our process group has reached the command too, if it is in it.
+	 */
 	bool shared = info->ssi_code > 0 && !run->plan.own_group;
 	bool stops = signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 	run->hurry = run->hurry || signal == SIGTERM || signal == SIGINT || signal == SIGHUP ||
@@ -339,16 +355,16 @@ static void handle_signal(struct run *run, const struct signalfd_siginfo *info)
 			signal_tree(run, SIGSTOP);
 		stop_with_command(run);
 	} else if (!shared) {
-		signal_command(run, signal); /* if it stops, the guard tells */
+		signal_command(run, signal); /* if this stops it, the guard reports that */
 	}
 }
 
-/* Before there is a command and after it: most end us, as they would by themselves. */
+/* While no command is running, most signals end us, as they do by default. */
 static void note_signal(struct run *run, int signal)
 {
 	switch (signal) {
 	case SIGTSTP:
-	case SIGTTIN: stop_here(run, getpid()); break;
+	case SIGTTIN: stop_process(run, getpid()); break;
 	case SIGCONT:
 	case SIGWINCH:
 	case SIGURG:
@@ -360,7 +376,7 @@ static void note_signal(struct run *run, int signal)
 	}
 }
 
-static void hear_signals(struct run *run)
+static void read_signals(struct run *run)
 {
 	struct signalfd_siginfo info;
 	while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
@@ -384,17 +400,20 @@ static void note_child(struct run *run, pid_t child)
 	run->got_signal = 0;
 }
 
-/* Signals wait in it and do not queue: one that it has got by itself becomes one with ours. */
+/*
+ * A signal that is pending twice is delivered once, so what the command got on its own does not
+ * count twice.
+ */
 static void open_gate(struct run *run, pid_t child)
 {
-	hear_signals(run);
+	read_signals(run);
 	note_child(run, child);
 	(void)!write(run->guard.gate, "", 1);
 }
 
-static void hear_word(struct run *run, const struct guard_message *message)
+static void handle_message(struct run *run, const struct guard_message *message)
 {
-	switch (message->word) {
+	switch (message->type) {
 	case GUARD_JOINED: open_gate(run, message->number); break;
 	case GUARD_STARTED: note_child(run, message->number); break;
 	case GUARD_CANNOT:
@@ -408,29 +427,29 @@ static void hear_word(struct run *run, const struct guard_message *message)
 	case GUARD_ENDED:
 		run->ended = true;
 		run->status = message->number;
-		take_terminal(run); /* what is left of the tree is ours to interrupt */
+		take_terminal(run); /* Ctrl-C for the rest of the tree comes to us */
 		break;
 	case GUARD_ALL_ENDED: run->gone = true; break;
 	default: break;
 	}
 }
 
-static void hear_guard(struct run *run)
+static void read_guard(struct run *run)
 {
 	struct guard_message message;
 	int heard;
-	while (!run->gone && (heard = guard_hear(&run->guard, &message)) != 0) {
+	while (!run->gone && (heard = guard_receive(&run->guard, &message)) != 0) {
 		if (heard < 0) {
 			run->guard_dead = true;
 			run->kill_pause_ms = run->kill_again_at = 0;
 			return;
 		}
-		hear_word(run, &message);
+		handle_message(run, &message);
 	}
 }
 
-/* The terminal's input is that of the foreground. */
-static int input_of(const struct run *run)
+/* Terminal input belongs to the foreground process group. */
+static int pick_input(const struct run *run)
 {
 	bool elsewhere =
 		run->input >= 0 && isatty(run->input) && tcgetpgrp(run->input) != getpgrp();
@@ -445,44 +464,46 @@ static void read_input(struct run *run)
 		run->input = -1;
 }
 
-void watch_turn(struct run *run, int64_t timeout_ms)
+void supervise_wait(struct run *run, int64_t timeout_ms)
 {
 	bool deaf = run->gone || run->guard_dead;
 	struct pollfd polled[] = {
 		{.fd = run->signals, .events = POLLIN},
 		{.fd = run->hold.fd, .events = POLLIN},
 		{.fd = deaf ? -1 : run->guard.fd, .events = POLLIN},
-		{.fd = input_of(run), .events = POLLIN},
+		{.fd = pick_input(run), .events = POLLIN},
 	};
 	(void)poll(polled, 4, (int)least(timeout_ms, 60000));
-	hear_signals(run);
+	read_signals(run);
 	if (polled[1].revents)
 		(void)hf_client_dispatch(run->hold.client);
 	if (polled[2].revents)
-		hear_guard(run);
+		read_guard(run);
 	if (polled[3].revents)
 		read_input(run);
 }
 
 /* ---- the loop ---- */
 
-void watch_command(struct run *run, const struct guard_message *go)
+void supervise_command(struct run *run, const struct guard_message *go)
 {
-	const struct guard_message let_go = {.word = GUARD_LET_GO};
-	run->guard_dead = !guard_tell(&run->guard, go);
+	assert(run->options.command && run->guard.shared);
+	const struct guard_message let_go = {.type = GUARD_LET_GO};
+	run->guard_dead = !guard_send(&run->guard, go);
 	for (;;) {
-		watch_lock(run);
-		enforce(run);
+		supervise_check_lock(run);
+		enforce_times(run);
 		bool let_go_now = run->ended && run->options.close_early && !run->kill_sent;
 		if (run->gone || let_go_now)
 			break;
 		if (!run->ended)
-			give_terminal(run); /* a shell's fg does not tell a job that runs */
-		watch_turn(run, next_look(run));
+			give_terminal(
+				run); /* a shell's fg sends nothing to a job that is running */
+		supervise_wait(run, time_to_next_check(run));
 	}
 	take_terminal(run);
 	if (!run->gone)
-		(void)guard_tell(&run->guard, &let_go);
+		(void)guard_send(&run->guard, &let_go);
 	if (run->guard_dead)
 		cgroup_remove(&run->guard.shared->cgroup);
 	run->gone = true;

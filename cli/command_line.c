@@ -1,7 +1,6 @@
-/* Which command a line of words means: options before the command, and the short form of run. */
+/* Finds the command in a command line: options before the command, and the short form of run. */
 #include "run.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,21 +9,29 @@
 struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
+	const struct option *options; /* NULL: it has none that other commands do not have */
 };
 
 static const struct command commands[] = {
-	{"run", cli_run},   {"elect", cli_elect},   {"ls", cli_ls},
-	{"who", cli_who},   {"unlock", cli_unlock}, {"revoke", cli_revoke},
-	{"ping", cli_ping}, {"doctor", cli_doctor}, {"embedded", cli_embedded},
-	{"demo", cli_demo}, {"help", cli_help},
+	{"run", cli_run, run_long_options},
+	{"elect", cli_elect, run_long_options},
+	{"ls", cli_ls, cli_ls_options},
+	{"who", cli_who, cli_who_options},
+	{"unlock", cli_unlock, cli_unlock_options},
+	{"revoke", cli_revoke, NULL},
+	{"ping", cli_ping, NULL},
+	{"doctor", cli_doctor, NULL},
+	{"embedded", cli_embedded, NULL},
+	{"demo", cli_demo, NULL},
+	{"help", cli_help, NULL},
 };
 
-/* What stands before the first word that is not an option. */
+/* What precedes the first argument that is not an option. */
 struct start {
-	char **words; /* the options that count for every command; room for the whole line */
-	int n;        /* of them */
-	int at;       /* where that word stands */
-	/* Options that must follow the command: "--name", or a letter. */
+	char **words; /* the options that every command has; room for the whole line */
+	int n;        /* how many of them */
+	int at;       /* index of the first argument that is not an option */
+	/* Options that must follow the command, as "--name" or a letter. */
 	char strays[MOST_STRAYS][32];
 	size_t n_strays;
 	char options[512]; /* all options as they may be shown, each after a blank */
@@ -40,26 +47,25 @@ static const struct command *find_command(const char *word)
 	return NULL;
 }
 
-/* Whether a command has this option, which is not one of those that all have. */
+static bool is_run(const struct command *command)
+{
+	return command->options == run_long_options;
+}
+
+/* Whether a command has this option, "--name" or a letter. All letters are options of run. */
 static bool has_option(const struct command *command, const char *option)
 {
-	static const struct {
-		const char *command, *option;
-	} own[] = {{"ls", "--json"},
-	           {"who", "--json"},
-	           {"who", "--kind"},
-	           {"unlock", "--force"},
-	           {"unlock", "--yes"}};
-	if (command->run == cli_run || command->run == cli_elect)
+	if (is_run(command))
 		return true;
-	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		if (strcmp(command->name, own[i].command) == 0 &&
-		    strcmp(option, own[i].option) == 0)
+	if (!command->options || strncmp(option, "--", 2) != 0)
+		return false;
+	for (const struct option *at = command->options; at->name; at++)
+		if (strcmp(option + 2, at->name) == 0)
 			return true;
 	return false;
 }
 
-/* ---- the options before it ---- */
+/* ---- options before the command ---- */
 
 static void note_stray(struct start *start, const char *option)
 {
@@ -70,7 +76,7 @@ static void note_stray(struct start *start, const char *option)
 	start->n_strays++;
 }
 
-/* `name` is "" for a letter. Values that may be secret are not shown. */
+/* `name` is "" if the option was given by its letter. Values that may be secret are not shown. */
 static void note_option(struct start *start, int letter, const char *name, char *value)
 {
 	static char url[] = "--url", password_file[] = "--password-file";
@@ -92,16 +98,15 @@ static void note_option(struct start *start, int letter, const char *name, char 
 	}
 }
 
-/* An option that run does not have; a command that stands further on may have it. */
+/* Refuses an option that run does not have; a command further along the line may have it. */
 static int refuse_option(int argc, char **argv, int letter, const struct option *options)
 {
 	char fault[CLI_FAULT_SIZE], name[CLI_FAULT_SIZE];
 	cli_describe_fault(letter, argv, options, fault, name);
 	for (int i = optind; letter == '?' && optopt == 0 && i < argc; i++) {
 		const struct command *command = find_command(argv[i]);
-		if (command && command->run != cli_run && command->run != cli_elect &&
-		    has_option(command, name)) {
-			cli_complain("%s must follow the command; type: holdfast %s %s ...", name,
+		if (command && !is_run(command) && has_option(command, name)) {
+			cli_complain("%s must follow the command; use: holdfast %s %s ...", name,
 			             command->name, name);
 			return EXIT_USAGE;
 		}
@@ -110,7 +115,7 @@ static int refuse_option(int argc, char **argv, int letter, const struct option 
 	return EXIT_USAGE;
 }
 
-/* The options of run, and --version. */
+/* Returns the options of run, and --version. */
 static const struct option *get_options(void)
 {
 	static struct option options[RUN_MOST_OPTIONS + 2];
@@ -121,7 +126,7 @@ static const struct option *get_options(void)
 	return options;
 }
 
-/* Whether there is a line to go on with; else the exit status is known. */
+/* Returns false if the line is finished already; then the exit status is known. */
 static bool read_start(int argc, char **argv, struct start *start, int *ret_status)
 {
 	const struct option *options = get_options();
@@ -147,8 +152,8 @@ static bool read_start(int argc, char **argv, struct start *start, int *ret_stat
 
 /* ---- the command ---- */
 
-/* The first of the options that the command does not have; NULL: it has them all. */
-static const char *find_misfit(const struct command *command, const struct start *start)
+/* Returns the first of the options that the command does not have; NULL if it has them all. */
+static const char *find_foreign(const struct command *command, const struct start *start)
 {
 	for (size_t i = 0; i < start->n_strays; i++)
 		if (!has_option(command, start->strays[i]))
@@ -156,8 +161,8 @@ static const char *find_misfit(const struct command *command, const struct start
 	return NULL;
 }
 
-/* Whether the program to run is the string of -c. */
-static bool has_string(const struct start *start)
+/* Whether -c gives the program to run. */
+static bool has_shell_string(const struct start *start)
 {
 	for (size_t i = 0; i < start->n_strays; i++)
 		if (strcmp(start->strays[i], "-c") == 0 ||
@@ -166,38 +171,41 @@ static bool has_string(const struct start *start)
 	return false;
 }
 
-/* Options before a word that is a command: whether that is meant, or a lock, is for the user to say. */
+/*
+ * Options precede the name of a command: only the user knows whether the command or a lock is
+ * meant.
+ */
 static int refuse_strays(const struct command *command, const struct start *start, char **rest)
 {
-	const char *misfit = find_misfit(command, start);
+	const char *foreign = find_foreign(command, start);
 	char program[256] = "";
-	if (!misfit) {
-		cli_complain("%s must follow the command; type: holdfast %s%s%s", start->strays[0],
+	if (!foreign) {
+		cli_complain("%s must follow the command; use: holdfast %s%s%s", start->strays[0],
 		             command->name, start->options, *rest ? " ..." : "");
 		return EXIT_USAGE;
 	}
 	if (*rest && strcmp(*rest, "--") == 0)
 		rest++;
-	if (!has_string(start))
+	if (!has_shell_string(start))
 		snprintf(program, sizeof program, " -- %s%s", *rest ? *rest : "PROGRAM",
 		         *rest && rest[1] ? " ..." : "");
 	cli_complain("%s is not an option of the command %s; to run a program under the lock '%s', "
-	             "type: holdfast run%s %s%s",
-	             misfit, command->name, command->name, start->options, command->name, program);
+	             "use: holdfast run%s %s%s",
+	             foreign, command->name, command->name, start->options, command->name, program);
 	return EXIT_USAGE;
 }
 
-/* Some would mean a name by that, others the command. */
+/* After "--" some users mean a lock, others the command. */
 static int refuse_dashes(const struct command *command, const struct start *start)
 {
 	cli_complain(
-		"-- before '%s', which is a command; type: holdfast %s%s ... or, for a lock of "
-		"this name: holdfast run%s %s -- PROGRAM",
+		"'%s' after -- is a command; use: holdfast %s%s ... or, for a lock of this name: "
+		"holdfast run%s %s -- PROGRAM",
 		command->name, command->name, start->options, start->options, command->name);
 	return EXIT_USAGE;
 }
 
-/* What stood before the command is put after it. */
+/* Puts what preceded the command after it. */
 static int start_command(const struct command *command, struct start *start, char **rest)
 {
 	while (*rest)
@@ -206,13 +214,13 @@ static int start_command(const struct command *command, struct start *start, cha
 	return command->run(start->n, start->words);
 }
 
-static int choose(int argc, char **argv, struct start *start)
+static int choose_command(int argc, char **argv, struct start *start)
 {
 	int status;
 	if (!read_start(argc, argv, start, &status))
 		return status;
 	if (start->at >= argc) {
-		cli_complain("a command is missing; %s", hint);
+		cli_complain("no command given; %s", hint);
 		return EXIT_USAGE;
 	}
 	const struct command *command = find_command(argv[start->at]);
@@ -227,16 +235,16 @@ static int choose(int argc, char **argv, struct start *start)
 
 int cli_run_line(int argc, char **argv)
 {
-	static char program[] = "holdfast"; /* what getopt's own messages begin with */
+	static char program[] = "holdfast"; /* getopt's own messages begin with it */
 	struct start start = {.n = 1};
-	/* An option and its value become two words, even if they were one. */
+	/* An option and its value become two arguments, even if they were one. */
 	start.words = calloc(2 * (size_t)argc + 2, sizeof(*start.words));
 	if (!start.words) {
-		cli_complain("no memory");
+		cli_complain("out of memory");
 		return EXIT_SYSTEM;
 	}
 	start.words[0] = program;
-	int status = choose(argc, argv, &start);
+	int status = choose_command(argc, argv, &start);
 	free(start.words);
 	return status;
 }

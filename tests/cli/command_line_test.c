@@ -7,12 +7,8 @@
 #define NOWHERE "redis://:s3cret@127.0.0.1:1"
 #define MOST    24
 
-/* What a wrong order must not show: the password that stands in NOWHERE. */
+/* The password in NOWHERE, which must not be shown. */
 #define SECRET "s3cret"
-
-static const char *const commands[] = {"run",  "elect",  "ls",       "who",  "unlock", "revoke",
-                                       "ping", "doctor", "embedded", "demo", "help"};
-#define COMMANDS (sizeof commands / sizeof *commands)
 
 /* ---- one line of words ---- */
 
@@ -31,7 +27,7 @@ static void add(struct line *line, const char *const *words)
 }
 #define ADD(line, ...) add(line, (const char *const[]){__VA_ARGS__, NULL})
 
-/* The words as one text, for messages; valid until the next call. */
+/* The arguments as one text, for messages; valid until the next call. */
 static const char *show(const struct line *line)
 {
 	static char text[1024];
@@ -43,7 +39,10 @@ static const char *show(const struct line *line)
 	return text;
 }
 
-/* The line as holdfast runs it, with its input at its end; the environment names a server that is not there. */
+/*
+ * Runs holdfast with these arguments and an empty input; its environment names a server that does
+ * not exist.
+ */
 static struct cli *run(const struct line *line)
 {
 	struct cli *cli = cli_start_words(NOWHERE, line->words);
@@ -77,7 +76,7 @@ static long long connections(void)
 	return n;
 }
 
-/* Status 64 and one line that names what to type; no secret in it, and nothing has run. */
+/* Expects status 64 and one line with the text, without the secret; and nothing has run. */
 static void expect_refusal(const struct line *line, const char *wanted)
 {
 	struct cli *cli = run(line);
@@ -97,13 +96,13 @@ static void expect_refusal(const struct line *line, const char *wanted)
 		expect_refusal(&line_, wanted);                                                    \
 	} while (0)
 
-/* ---- options that count for every command ---- */
+/* ---- options of all commands ---- */
 
 struct call {
 	const char *words[8]; /* the command first */
 	int status;           /* on a server without a lock */
-	int nowhere;          /* where no server is */
-	int without_file;     /* if the password file is not there */
+	int nowhere;          /* without a server */
+	int without_file;     /* if the password file is missing */
 };
 
 static const struct call calls[] = {
@@ -122,7 +121,7 @@ static const struct call calls[] = {
 	{{"ls", "--help"}, 0, 0, 0},
 };
 
-/* Every way to give an option with its value, in one word or two. */
+/* Every way to write an option with its value, as one argument or two. */
 static size_t spell(const char *name, const char *value, char *ret_words[6])
 {
 	char part[64];
@@ -149,7 +148,7 @@ static void expect_everywhere(const struct call *call, const char *const *option
 	expect(&after, status);
 }
 
-/* An option of all commands counts before the command as it does after it, however it is written. */
+/* An option of all commands works before the command as it does after it, however it is written. */
 static void try_option(const char *name, const char *value, size_t offset)
 {
 	char *words[6];
@@ -165,7 +164,7 @@ static void try_option(const char *name, const char *value, size_t offset)
 		free(words[i]);
 }
 
-static void url_counts_before_the_command_as_after_it(void **state)
+static void url_may_precede_or_follow_the_command(void **state)
 {
 	(void)state;
 	try_option("url", cli_url(), offsetof(struct call, status));
@@ -173,13 +172,13 @@ static void url_counts_before_the_command_as_after_it(void **state)
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
 }
 
-static void password_file_counts_before_the_command_as_after_it(void **state)
+static void password_file_may_precede_or_follow_the_command(void **state)
 {
 	(void)state;
 	try_option("password-file", "/nonexistent/file", offsetof(struct call, without_file));
 }
 
-static void last_of_several_urls_counts(void **state)
+static void the_last_of_several_urls_counts(void **state)
 {
 	(void)state;
 	EXPECT(0, "--url", NOWHERE, "--url", cli_url(), "ping");
@@ -191,8 +190,8 @@ static void last_of_several_urls_counts(void **state)
 	EXPECT(78, "--url", cli_url(), "ping", "--password-file", "/nonexistent/file");
 }
 
-/* What looks like a command but is the value of an option is a value. */
-static void value_is_never_the_command(void **state)
+/* A value that looks like a command is still a value. */
+static void the_value_of_an_option_is_never_the_command(void **state)
 {
 	(void)state;
 	EXPECT(64, "--url", "doctor");
@@ -214,7 +213,7 @@ static void help_and_version_need_no_command(void **state)
 	EXPECT(0, "--url", NOWHERE, "--version");
 }
 
-/* ---- options that only some commands have ---- */
+/* ---- options of some commands ---- */
 
 static const char *const strays[][3] = {
 	{"-s"},
@@ -258,66 +257,67 @@ static const char *const strays[][3] = {
 	{"-xnw", "5"},
 };
 
-static void option_of_some_commands_before_a_command_is_refused(void **state)
+static void other_options_must_follow_their_command(void **state)
 {
 	(void)state;
 	long long before = connections();
 	for (size_t i = 0; i < sizeof strays / sizeof *strays; i++) {
-		for (size_t c = 0; c < COMMANDS; c++) {
+		for (size_t c = 0; c < CLI_COMMANDS; c++) {
 			struct line alone = {0}, program = {0}, url = {0}, both = {0};
 			add(&alone, strays[i]);
-			ADD(&alone, commands[c]);
-			expect_refusal(&alone, "type: holdfast ");
+			ADD(&alone, cli_commands[c]);
+			expect_refusal(&alone, "use: holdfast ");
 			add(&program, strays[i]);
-			ADD(&program, commands[c], "echo", "ran");
-			expect_refusal(&program, "type: holdfast ");
+			ADD(&program, cli_commands[c], "echo", "ran");
+			expect_refusal(&program, "use: holdfast ");
 			add(&url, strays[i]);
-			ADD(&url, "--url", cli_url(), commands[c], "--", "echo", "ran");
-			expect_refusal(&url, "type: holdfast ");
+			ADD(&url, "--url", cli_url(), cli_commands[c], "--", "echo", "ran");
+			expect_refusal(&url, "use: holdfast ");
 			ADD(&both, "--url=" NOWHERE);
 			add(&both, strays[i]);
-			ADD(&both, commands[c], "x", "--", "echo", "ran");
-			expect_refusal(&both, "type: holdfast ");
+			ADD(&both, cli_commands[c], "x", "--", "echo", "ran");
+			expect_refusal(&both, "use: holdfast ");
 		}
 	}
 	assert_int_equal(connections(), before);
 	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
 }
 
-static void refusal_shows_the_line_to_type(void **state)
+static void a_refusal_shows_the_line_to_type(void **state)
 {
 	(void)state;
-	EXPECT_REFUSAL("type: holdfast ls --json\n", "--json", "ls");
-	EXPECT_REFUSAL("type: holdfast ls --json ...\n", "--json", "ls", "a*");
-	EXPECT_REFUSAL("type: holdfast who --json --kind semaphore ...\n", "--js",
+	EXPECT_REFUSAL("use: holdfast ls --json\n", "--json", "ls");
+	EXPECT_REFUSAL("use: holdfast ls --json ...\n", "--json", "ls", "a*");
+	EXPECT_REFUSAL("use: holdfast who --json --kind semaphore ...\n", "--js",
 	               "--kind=semaphore", "who", "x");
-	EXPECT_REFUSAL("type: holdfast unlock --force ...\n", "--force", "unlock", "x");
-	EXPECT_REFUSAL("type: holdfast run -n -w 5 ...\n", "-nw5", "run", "x", "true");
-	EXPECT_REFUSAL("type: holdfast elect --url ... --token ...\n", "--url", NOWHERE, "--token",
+	EXPECT_REFUSAL("use: holdfast unlock --force ...\n", "--force", "unlock", "x");
+	EXPECT_REFUSAL("use: holdfast unlock --waiter ...\n", "--waiter", "id", "unlock", "x");
+	EXPECT_REFUSAL("use: holdfast run -n -w 5 ...\n", "-nw5", "run", "x", "true");
+	EXPECT_REFUSAL("use: holdfast elect --url ... --token ...\n", "--url", NOWHERE, "--token",
 	               "elect", "x", "true");
 	EXPECT_REFUSAL("-n is not an option of the command who; to run a program under the lock "
-	               "'who', type: holdfast run -n who -- id\n",
+	               "'who', use: holdfast run -n who -- id\n",
 	               "-n", "who", "id");
-	EXPECT_REFUSAL("type: holdfast run --url ... -n who -- mysql ...\n", "--url", NOWHERE, "-n",
+	EXPECT_REFUSAL("use: holdfast run --url ... -n who -- mysql ...\n", "--url", NOWHERE, "-n",
 	               "who", "--", "mysql", "-p" SECRET);
-	EXPECT_REFUSAL("type: holdfast run -x doctor -- PROGRAM\n", "-x", "doctor");
-	EXPECT_REFUSAL("type: holdfast run -c ... ls\n", "-c", "echo " SECRET, "ls");
+	EXPECT_REFUSAL("use: holdfast run -x doctor -- PROGRAM\n", "-x", "doctor");
+	EXPECT_REFUSAL("use: holdfast run -c ... ls\n", "-c", "echo " SECRET, "ls");
 	EXPECT_REFUSAL("-n is not an option of the command ls", "--json", "-n", "ls");
 	EXPECT_REFUSAL("***@", "-w", NOWHERE, "ls");
 	EXPECT_REFUSAL("auth=***", "-w", "zk://h/?auth=digest:u:" SECRET "&session=5s", "ls");
 }
 
-/* Some would mean the command by that, and others a lock. */
-static void dashes_before_a_command_are_refused(void **state)
+/* Some users mean the command by this, others a lock. */
+static void two_dashes_before_a_command_are_refused(void **state)
 {
 	(void)state;
 	long long before = connections();
-	for (size_t c = 0; c < COMMANDS; c++) {
-		EXPECT_REFUSAL("type: holdfast ", "--", commands[c]);
-		EXPECT_REFUSAL("type: holdfast ", "--", commands[c], "echo", "ran");
-		EXPECT_REFUSAL("type: holdfast ", "--url", cli_url(), "--", commands[c], "echo",
+	for (size_t c = 0; c < CLI_COMMANDS; c++) {
+		EXPECT_REFUSAL("use: holdfast ", "--", cli_commands[c]);
+		EXPECT_REFUSAL("use: holdfast ", "--", cli_commands[c], "echo", "ran");
+		EXPECT_REFUSAL("use: holdfast ", "--url", cli_url(), "--", cli_commands[c], "echo",
 		               "ran");
-		EXPECT_REFUSAL("type: holdfast ", "-n", "--", commands[c], "echo", "ran");
+		EXPECT_REFUSAL("use: holdfast ", "-n", "--", cli_commands[c], "echo", "ran");
 	}
 	assert_int_equal(connections(), before);
 }
@@ -325,37 +325,38 @@ static void dashes_before_a_command_are_refused(void **state)
 static void unknown_options_and_missing_values_are_refused(void **state)
 {
 	(void)state;
-	for (size_t c = 0; c < COMMANDS; c++) {
-		EXPECT_REFUSAL("unknown or ambiguous option --nonsense", "--nonsense", commands[c],
-		               "echo", "ran");
+	for (size_t c = 0; c < CLI_COMMANDS; c++) {
+		EXPECT_REFUSAL("unknown or ambiguous option --nonsense", "--nonsense",
+		               cli_commands[c], "echo", "ran");
 		EXPECT_REFUSAL("unknown or ambiguous option --nonsense", "--nonsense=" SECRET,
-		               commands[c], "echo", "ran");
-		EXPECT_REFUSAL("unknown or ambiguous option --p", "--p", NOWHERE, commands[c]);
-		EXPECT_REFUSAL("unknown option -Z", "-Zn", commands[c], "echo", "ran");
-		EXPECT_REFUSAL("unknown option -Z", "--url", NOWHERE, "-Zn", commands[c]);
-		EXPECT_REFUSAL("unknown option -Z", commands[c], "-Zq");
+		               cli_commands[c], "echo", "ran");
+		EXPECT_REFUSAL("unknown or ambiguous option --p", "--p", NOWHERE, cli_commands[c]);
+		EXPECT_REFUSAL("unknown option -Z", "-Zn", cli_commands[c], "echo", "ran");
+		EXPECT_REFUSAL("unknown option -Z", "--url", NOWHERE, "-Zn", cli_commands[c]);
+		EXPECT_REFUSAL("unknown option -Z", cli_commands[c], "-Zq");
 	}
-	for (size_t c = 0; c < COMMANDS; c++) {
-		bool has_server = strcmp(commands[c], "embedded") && strcmp(commands[c], "help");
+	for (size_t c = 0; c < CLI_COMMANDS; c++) {
+		bool has_server =
+			strcmp(cli_commands[c], "embedded") && strcmp(cli_commands[c], "help");
 		if (!has_server)
 			continue;
-		EXPECT_REFUSAL("unknown option -Z", commands[c], "--url", NOWHERE, "-Zq");
-		EXPECT_REFUSAL("--url needs a value", commands[c], "--url");
-		EXPECT_REFUSAL("--password-file needs a value", commands[c], "--password-file");
+		EXPECT_REFUSAL("unknown option -Z", cli_commands[c], "--url", NOWHERE, "-Zq");
+		EXPECT_REFUSAL("--url needs a value", cli_commands[c], "--url");
+		EXPECT_REFUSAL("--password-file needs a value", cli_commands[c], "--password-file");
 	}
 	EXPECT_REFUSAL("--url needs a value", "--url");
 	EXPECT_REFUSAL("--pass needs a value", "--url", NOWHERE, "--pass");
 	EXPECT_REFUSAL("-w needs a value", "-w");
 	EXPECT_REFUSAL("--json does not take a value", "--json=" SECRET, "ls");
 	EXPECT_REFUSAL("--shared does not take a value", "run", "--shared=" SECRET, "x", "true");
-	EXPECT_REFUSAL("a command is missing", "--url", NOWHERE);
-	EXPECT_REFUSAL("a command is missing", "-n");
-	EXPECT_REFUSAL("a command is missing", "--");
+	EXPECT_REFUSAL("no command given", "--url", NOWHERE);
+	EXPECT_REFUSAL("no command given", "-n");
+	EXPECT_REFUSAL("no command given", "--");
 }
 
 /* ---- the short form ---- */
 
-static void name_alone_is_not_held(void **state)
+static void a_name_alone_is_not_a_lock_to_hold(void **state)
 {
 	(void)state;
 	long long before = connections();
@@ -391,7 +392,7 @@ static const char *const short_forms[][12] = {
 };
 #define SHORT_FORMS (sizeof short_forms / sizeof *short_forms)
 
-static void short_form_takes_options_in_any_order(void **state)
+static void the_short_form_takes_options_in_any_order(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < SHORT_FORMS; i++) {
@@ -411,20 +412,21 @@ static void short_form_takes_options_in_any_order(void **state)
 }
 
 /* A lock with the name of a command needs the word run. */
-static void run_takes_any_name(void **state)
+static void run_takes_the_name_of_a_command_as_a_lock(void **state)
 {
 	(void)state;
-	for (size_t c = 0; c < COMMANDS; c++) {
-		EXPECT(7, "run", "--url", cli_url(), commands[c], "sh", "-c", "exit 7");
-		EXPECT(7, "--url", cli_url(), "run", "-n", "--", commands[c], "sh", "-c", "exit 7");
+	for (size_t c = 0; c < CLI_COMMANDS; c++) {
+		EXPECT(7, "run", "--url", cli_url(), cli_commands[c], "sh", "-c", "exit 7");
+		EXPECT(7, "--url", cli_url(), "run", "-n", "--", cli_commands[c], "sh", "-c",
+		       "exit 7");
 	}
 }
 
-static void flock_takes_the_same_words(void **state)
+static void flock_accepts_the_same_lines(void **state)
 {
 	(void)state;
 	if (access("/usr/bin/flock", X_OK)) {
-		print_message("flock_takes_the_same_words: skipped, there is no flock\n");
+		print_message("flock_accepts_the_same_lines: skipped, there is no flock\n");
 		return;
 	}
 	char *dir = temp_dir_make();
@@ -436,7 +438,7 @@ static void flock_takes_the_same_words(void **state)
 		for (size_t w = 0; w < line.n; w++)
 			if (strcmp(line.words[w], "x") == 0)
 				line.words[w] = file;
-		/* Only ours drops a -- after the name. */
+		/* Only holdfast drops a -- after the name. */
 		for (size_t w = 2; w + 1 < line.n; w++)
 			if (line.words[w - 1] == file && strcmp(line.words[w], "--") == 0)
 				memmove(line.words + w, line.words + w + 1,
@@ -453,19 +455,19 @@ static void flock_takes_the_same_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CLI_STORY(url_counts_before_the_command_as_after_it),
-		CLI_STORY(password_file_counts_before_the_command_as_after_it),
-		CLI_STORY(last_of_several_urls_counts),
-		CLI_STORY(value_is_never_the_command),
+		CLI_STORY(url_may_precede_or_follow_the_command),
+		CLI_STORY(password_file_may_precede_or_follow_the_command),
+		CLI_STORY(the_last_of_several_urls_counts),
+		CLI_STORY(the_value_of_an_option_is_never_the_command),
 		CLI_STORY(help_and_version_need_no_command),
-		CLI_STORY(option_of_some_commands_before_a_command_is_refused),
-		CLI_STORY(refusal_shows_the_line_to_type),
-		CLI_STORY(dashes_before_a_command_are_refused),
+		CLI_STORY(other_options_must_follow_their_command),
+		CLI_STORY(a_refusal_shows_the_line_to_type),
+		CLI_STORY(two_dashes_before_a_command_are_refused),
 		CLI_STORY(unknown_options_and_missing_values_are_refused),
-		CLI_STORY(name_alone_is_not_held),
-		CLI_STORY(short_form_takes_options_in_any_order),
-		CLI_STORY(run_takes_any_name),
-		CLI_STORY(flock_takes_the_same_words),
+		CLI_STORY(a_name_alone_is_not_a_lock_to_hold),
+		CLI_STORY(the_short_form_takes_options_in_any_order),
+		CLI_STORY(run_takes_the_name_of_a_command_as_a_lock),
+		CLI_STORY(flock_accepts_the_same_lines),
 	};
 
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);

@@ -1,20 +1,19 @@
-/* Which server, and how to get in: options, environment, configuration files. */
+/* Connecting: which server, from options, the environment and the configuration files. */
 #include "aside.h"
 #include "cli.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LINE_SIZE 4096
 
-/* What a configuration file may say. */
+/* A setting that a configuration file may contain. */
 struct entry {
 	const char *key;
-	bool of_server; /* goes with the url, and is not for another */
+	bool of_server; /* belongs to the file's url, and must not be used for another server */
 	char *value;
-	int file; /* which said it: 1, 2 */
+	int file; /* the file that contains it: 1 or 2 */
 };
 
 enum { URL, PASSWORD_FILE, USER, TLS_CA, TLS_CERT, TLS_KEY, TLS_SERVER_NAME, NAME_PREFIX, ENTRIES };
@@ -43,7 +42,7 @@ bool cli_take_common(struct cli_settings *settings, int letter, const char *valu
 	return true;
 }
 
-/* Whether an option with a name has this letter, or number, too. */
+/* Whether a long option has this letter or number. */
 static bool is_known(const struct option *options, int letter)
 {
 	for (; options->name; options++)
@@ -53,9 +52,9 @@ static bool is_known(const struct option *options, int letter)
 }
 
 /*
- * An unknown letter is optopt, and may stand in the middle of the word that comes next. Anything else
- * is in the word before. If the last word is a letter whose value is missing, musl's optind counts that as
- * well, and so points one further than glibc's.
+ * getopt_long() stores an unknown letter in optopt; that letter may be in the middle of the next
+ * argument. Any other wrong option is in the argument before optind. If the last argument is a
+ * letter whose value is missing, musl's optind is one higher than glibc's.
  */
 void cli_describe_fault(int letter, char **argv, const struct option *options,
                         char ret_text[CLI_FAULT_SIZE], char ret_name[CLI_FAULT_SIZE])
@@ -112,19 +111,19 @@ static char *trim(char *text)
 }
 
 /*
- * What an earlier file said stays. A file whose url is not taken says nothing about how to get into
- * another server, or its password would be shown to that one.
+ * The first file that contains a setting wins. A file whose url is not used must not contribute
+ * credentials either, or its password would be sent to another server.
  */
 static const char *take_value(struct entry *entry, int file, const char *value)
 {
 	if (entry->value && entry->file == file)
-		return "is there twice; remove one";
+		return "repeats a key; remove one of the two";
 	bool stranger = entry->of_server && entries[URL].value && entries[URL].file != file;
 	if (entry->value || stranger)
 		return NULL;
 	entry->value = strdup(value);
 	entry->file = file;
-	return entry->value ? NULL : "no memory";
+	return entry->value ? NULL : "cannot be stored: out of memory";
 }
 
 static struct entry *find_entry(const char *key)
@@ -135,7 +134,7 @@ static struct entry *find_entry(const char *key)
 	return NULL;
 }
 
-/* NULL, or what is wrong with the line. */
+/* Returns NULL, or what is wrong with the line. */
 static const char *read_line(int file, char *line)
 {
 	char *key = trim(line);
@@ -143,12 +142,12 @@ static const char *read_line(int file, char *line)
 		return NULL;
 	char *equals = strchr(key, '=');
 	if (!equals)
-		return "is not 'key = value'";
+		return "is not of the form 'key = value'";
 	*equals = 0;
 	struct entry *entry = find_entry(trim(key));
 	if (!entry)
-		return "has an unknown key; known are url, password_file, user, tls_ca, tls_cert, "
-		       "tls_key, tls_server_name and name_prefix";
+		return "has an unknown key; use url, password_file, user, tls_ca, tls_cert, "
+		       "tls_key, tls_server_name or name_prefix";
 	return take_value(entry, file, trim(equals + 1));
 }
 
@@ -169,14 +168,14 @@ static int read_lines(FILE *stream, const char *path, int file)
 	return EXIT_CONFIG;
 }
 
-/* A file that is not there says nothing. */
+/* A missing file is not an error. */
 static int read_file(const char *path, int file)
 {
 	FILE *stream = fopen(path, "re");
 	if (!stream) {
 		if (errno == ENOENT || errno == ENOTDIR)
 			return 0;
-		cli_complain("%s: %s; it must be readable, or not there", path, strerror(errno));
+		cli_complain("%s: %s; make the file readable, or remove it", path, strerror(errno));
 		return EXIT_CONFIG;
 	}
 	int rc = read_lines(stream, path, file);
@@ -195,7 +194,7 @@ static int read_files(void)
 	else if (home && *home)
 		length = snprintf(path, sizeof path, "%s/.config/holdfast/config", home);
 	if (length < 0 || (size_t)length >= sizeof path) {
-		cli_complain("XDG_CONFIG_HOME or HOME: too long for a path");
+		cli_complain("XDG_CONFIG_HOME or HOME is too long to be part of a path");
 		return EXIT_CONFIG;
 	}
 	int rc = length > 0 ? read_file(path, 1) : 0;
@@ -204,57 +203,60 @@ static int read_files(void)
 
 /* ---- the client ---- */
 
-/* The URL, and whether what the files say about a server is about this one; NULL: there is none. */
-static const char *find_url(const struct cli_settings *settings, bool *ret_is_theirs)
+/*
+ * Returns the URL, or NULL if none is configured, and whether the files' credentials are for this
+ * server.
+ */
+static const char *find_url(const struct cli_settings *settings, bool *ret_files_apply)
 {
 	const char *url = settings->url ? settings->url : getenv("HOLDFAST_URL");
 	if (settings->url || (url && *url)) {
-		*ret_is_theirs = !entries[URL].value && strncmp(url, "embedded:", 9) != 0;
+		*ret_files_apply = !entries[URL].value && strncmp(url, "embedded:", 9) != 0;
 		return url;
 	}
-	*ret_is_theirs = true;
+	*ret_files_apply = true;
 	return entries[URL].value;
 }
 
-static void fill(const char **place, int entry, bool is_theirs)
+static void fill_from_files(const char **place, int entry, bool files_apply)
 {
-	if (!*place && (is_theirs || !entries[entry].of_server))
+	if (!*place && (files_apply || !entries[entry].of_server))
 		*place = entries[entry].value;
 }
 
-static int open_client(const struct cli_settings *settings, const char *url, bool is_theirs,
+static int open_client(const struct cli_settings *settings, const char *url, bool files_apply,
                        hf_client_options *options, hf_client **ret_client)
 {
 	options->size = sizeof(*options);
 	options->password_file = settings->password_file;
-	fill(&options->password_file, PASSWORD_FILE, is_theirs);
-	fill(&options->user, USER, is_theirs);
-	fill(&options->tls_ca_file, TLS_CA, is_theirs);
-	fill(&options->tls_cert_file, TLS_CERT, is_theirs);
-	fill(&options->tls_key_file, TLS_KEY, is_theirs);
-	fill(&options->tls_server_name, TLS_SERVER_NAME, is_theirs);
-	fill(&options->name_prefix, NAME_PREFIX, is_theirs);
+	fill_from_files(&options->password_file, PASSWORD_FILE, files_apply);
+	fill_from_files(&options->user, USER, files_apply);
+	fill_from_files(&options->tls_ca_file, TLS_CA, files_apply);
+	fill_from_files(&options->tls_cert_file, TLS_CERT, files_apply);
+	fill_from_files(&options->tls_key_file, TLS_KEY, files_apply);
+	fill_from_files(&options->tls_server_name, TLS_SERVER_NAME, files_apply);
+	fill_from_files(&options->name_prefix, NAME_PREFIX, files_apply);
 	return hf_client_open(url, options, ret_client);
 }
 
 int cli_open(const struct cli_settings *settings, hf_client_options *options,
              hf_client **ret_client)
 {
-	bool is_theirs;
+	bool files_apply;
 	int rc = read_files();
 	if (rc)
 		return rc;
-	const char *url = find_url(settings, &is_theirs);
+	const char *url = find_url(settings, &files_apply);
 	if (!url) {
-		cli_complain("no server is configured: using a private one, for this user and this "
-		             "host only (--url embedded: is silent)");
+		cli_complain("no server is configured; using a private one for this user on this "
+		             "host only (to use it without this message: --url embedded:)");
 		url = "embedded:";
-		is_theirs = false;
+		files_apply = false;
 	}
-	rc = open_client(settings, url, is_theirs, options, ret_client);
+	rc = open_client(settings, url, files_apply, options, ret_client);
 	if (!rc)
 		return 0;
-	int status = cli_failed(rc);
+	int status = cli_report_failure(rc);
 	bool ours = rc == HF_EINVAL || rc == HF_ESYSTEM || rc == HF_ENOTSUP;
 	return ours ? EXIT_CONFIG : status;
 }
@@ -271,18 +273,18 @@ void cli_close(hf_client *client)
 
 int cli_reopen(const struct cli_settings *settings, hf_client **ret_client)
 {
-	bool is_theirs = false;
-	const char *url = find_url(settings, &is_theirs);
+	bool files_apply = false;
+	const char *url = find_url(settings, &files_apply);
 	if (!url)
-		is_theirs = false;
-	return open_client(settings, url ? url : "embedded:", is_theirs, &(hf_client_options){0},
+		files_apply = false;
+	return open_client(settings, url ? url : "embedded:", files_apply, &(hf_client_options){0},
 	                   ret_client);
 }
 
 bool cli_is_zookeeper(const struct cli_settings *settings)
 {
-	bool is_theirs;
-	const char *url = find_url(settings, &is_theirs);
+	bool files_apply;
+	const char *url = find_url(settings, &files_apply);
 	return url && (strncmp(url, "zk:", 3) == 0 || strncmp(url, "zks:", 4) == 0);
 }
 
@@ -291,13 +293,13 @@ int cli_check_name(hf_client *client, const char *name)
 	hf_lock *lock;
 	int rc = hf_lock_open(client, HF_REENTRANT, name, &lock);
 	if (rc)
-		return cli_failed(rc);
+		return cli_report_failure(rc);
 	hf_lock_close(lock);
 	return 0;
 }
 
-/* "redis://user:password@host": the part before the colon, if it is plain. */
-static bool user_of_url(const char *url, char *ret_user, size_t size)
+/* Reads the user from "redis://user:password@host", unless the name is percent-encoded. */
+static bool read_user_of_url(const char *url, char *ret_user, size_t size)
 {
 	const char *at = url ? strstr(url, "://") : NULL;
 	if (!at)
@@ -311,12 +313,12 @@ static bool user_of_url(const char *url, char *ret_user, size_t size)
 	return has_user;
 }
 
-void cli_user(const struct cli_settings *settings, char *ret_user, size_t size)
+void cli_find_user(const struct cli_settings *settings, char *ret_user, size_t size)
 {
-	bool is_theirs;
-	const char *url = find_url(settings, &is_theirs);
-	const char *user = is_theirs ? entries[USER].value : NULL;
-	if (!user && user_of_url(url, ret_user, size))
+	bool files_apply;
+	const char *url = find_url(settings, &files_apply);
+	const char *user = files_apply ? entries[USER].value : NULL;
+	if (!user && read_user_of_url(url, ret_user, size))
 		return;
 	if (!user)
 		user = getenv("HOLDFAST_USER");
