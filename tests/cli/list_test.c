@@ -110,6 +110,20 @@ static void pattern_selects_names(void **state)
 	cli_free(cli);
 }
 
+/* The server matches the names of locks, and the library those of permits. */
+static void patterns_select_permits_by_the_rules_of_the_server(void **state)
+{
+	(void)state;
+	static const char *const patterns[] = {"j:per[\\m]its", "j:per[n-l]its", "j:*[^a-r]",
+	                                       "j:p*s*"};
+	make_java_locks();
+	for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+		struct cli *cli = list_json(patterns[i]);
+		expect_in(about(cli_output(cli), "j:permits"), "permits");
+		cli_free(cli);
+	}
+}
+
 static void holders_that_are_left_out_are_counted(void **state)
 {
 	(void)state;
@@ -388,6 +402,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CLI_STORY(locks_of_java_are_listed),
 		CLI_STORY(pattern_selects_names),
+		CLI_STORY(patterns_select_permits_by_the_rules_of_the_server),
 		CLI_STORY(holders_that_are_left_out_are_counted),
 		CLI_STORY(empty_server_lists_nothing),
 		CLI_STORY(columns_line_up),
