@@ -489,7 +489,7 @@ void hf__conn_up(struct hf__redis *redis, int64_t now)
 	if (redis->has_name)
 		hf__resolve_show(&redis->worked, address, sizeof address);
 	hf__log_write(redis->core, HF_LOG_INFO, "connected to %s%s%s", redis->config->shown,
-	             address[0] ? " at " : "", address);
+	              address[0] ? " at " : "", address);
 	hf__subs_renew(redis);
 	hf__core_link_up(redis->core, now);
 }

@@ -507,7 +507,7 @@ static void log_warning(struct hf__redis *redis, const struct hf__cmd *cmd, cons
 		return;
 	memcpy(redis->warned, line, sizeof line);
 	hf__log_write(redis->core, HF_LOG_WARN, "%s: %s (%s)", hf__lock_name(cmd->lock), line,
-	             consequence_of(&redis->resp, bytes));
+	              consequence_of(&redis->resp, bytes));
 }
 
 /* {'warning', command, error, reply}: the verb was done, and something that goes with it was not. */

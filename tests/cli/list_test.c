@@ -83,6 +83,20 @@ static void a_pattern_selects_names(void **state)
 	cli_free(cli);
 }
 
+/* The server matches the names of locks, and the library those of permits. */
+static void patterns_select_permits_by_the_rules_of_the_server(void **state)
+{
+	(void)state;
+	static const char *const patterns[] = {"j:per[\\m]its", "j:per[n-l]its", "j:*[^a-r]",
+	                                       "j:p*s*"};
+	make_java_locks();
+	for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+		struct cli *cli = list_json(patterns[i]);
+		expect_in(about(cli_output(cli), "j:permits"), "permits");
+		cli_free(cli);
+	}
+}
+
 static void holders_that_are_left_out_are_counted(void **state)
 {
 	(void)state;
@@ -354,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CLI_STORY(java_locks_are_listed),
 		CLI_STORY(a_pattern_selects_names),
+		CLI_STORY(patterns_select_permits_by_the_rules_of_the_server),
 		CLI_STORY(holders_that_are_left_out_are_counted),
 		CLI_STORY(an_empty_server_has_an_empty_list),
 		CLI_STORY(columns_line_up),
