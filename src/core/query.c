@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint8_t verb_of[] = {
+static const uint8_t verb_of[HF__OP_VERBS] = {
 	[HF__OP_FORCE] = HF__FORCE,
 	[HF__OP_QUERY] = HF__LOOK,
 	[HF__OP_PING] = HF__PING,

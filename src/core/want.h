@@ -25,6 +25,7 @@ enum hf__op_verb {
 	HF__OP_PAUSE,   /* succeeds when its time is over */
 	HF__OP_LINK,    /* succeeds as soon as there is a connection */
 	HF__OP_CLOSE,
+	HF__OP_VERBS
 };
 
 /* What a query wants to know. */
