@@ -206,8 +206,8 @@ class basic_lock
 
 	/*
 	 * The result of the last unlock() of this object in any thread: 0, HF_ELOST if the lock had
-	 * been lost before, or another HF_E… number. hf_error_detail() has the details if it is called
-	 * right after unlock() in the same thread.
+	 * been lost before, or another HF_E… number. Called right after unlock() in the same
+	 * thread, hf_error_detail() has the details.
 	 */
 	int last_unlock() const noexcept
 	{
@@ -254,7 +254,7 @@ class basic_lock
 		return was_held != 0;
 	}
 
-	/* Removes one waiter from the wait queue on the server; false if there was no such waiter. */
+	/* Removes a waiter from the wait queue on the server; false if there was no such waiter. */
 	bool remove_waiter(const std::string &waiter)
 	{
 		int removed = 0;
@@ -270,7 +270,7 @@ class basic_lock
 		return asked != 0;
 	}
 
-	/* Text that others can read about waiter and holder. Set it before threads share the object. */
+	/* Text that others can read about the holder. Set it before threads share the object. */
 	void set_value(std::string value)
 	{
 		value_ = std::move(value);
@@ -557,7 +557,7 @@ class permits
 		hf_permits_close(handle_);
 	}
 
-	/* The id of one permit; empty if none was granted in time. Without a lease it is renewed. */
+	/* The id of a permit; empty if none was granted in time. Without a lease it is renewed. */
 	std::string acquire(std::chrono::milliseconds wait = for_ever,
 	                    std::chrono::milliseconds lease = std::chrono::milliseconds::zero())
 	{
@@ -589,7 +589,7 @@ class permits
 		return done != 0;
 	}
 
-	/* On ZooKeeper every client must set the total, or name with total_from() where it is stored. */
+	/* On ZooKeeper every client must set the total, or call total_from(). */
 	void set(std::int64_t total)
 	{
 		check(hf_permits_set(handle_, total));
@@ -750,7 +750,7 @@ class double_barrier
 		return detail::got(hf_double_barrier_enter(handle_, &options));
 	}
 
-	/* False if not all members left in time; state() says whether this one must call leave() again. */
+	/* False if not all left in time; state() says whether this member must leave() again. */
 	bool leave(std::chrono::milliseconds wait = for_ever)
 	{
 		hf_wait_options options = detail::waiting(wait);

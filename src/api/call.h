@@ -1,6 +1,6 @@
 /*
- * Calls. The function of a verb describes a call: it checks the arguments and says what is wanted.
- * Then the calling thread runs it and waits, or it is started and completes by callback.
+ * Calls. The function of a verb describes a call: it checks the arguments and says what is
+ * wanted. Then the calling thread runs it and waits, or it is started and completes by callback.
  */
 #ifndef HF_API_CALL_H
 #define HF_API_CALL_H
@@ -17,7 +17,7 @@ struct hf__several;
 
 /* A call that is described and not started yet; passed by value. */
 struct hf__spec {
-	/* HF_E… if an argument is wrong; its detail is noted. Such a call fails when it is run. */
+	/* HF_E… if an argument is wrong, with its detail set; running the call returns it. */
 	int error;
 	struct hf_client *client;
 	struct hf__lock *record;     /* the object that the call is about, or NULL */
@@ -53,8 +53,8 @@ static inline bool hf__call_has_thread(const struct hf__call *call)
 }
 
 /*
- * Bracket everything that takes the mutex, because a thread that is cancelled there would keep it.
- * hf__call_unguard() takes what hf__call_guard() returned.
+ * Bracket everything that takes the mutex, because a thread that is cancelled there would keep
+ * it. hf__call_unguard() takes what hf__call_guard() returned.
  */
 int hf__call_guard(void);
 void hf__call_unguard(int before);
@@ -82,8 +82,8 @@ int hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg);
  */
 int hf__call_start_inner(struct hf__spec spec, void (*inner)(struct hf__call *call), void *arg);
 /*
- * The hold that the owner has, or has lost and not released yet; not what is left of earlier ones.
- * NULL if there is none. Mutex held.
+ * The hold that the owner has, or has lost and not released yet; not what is left of earlier
+ * ones. NULL if there is none. Mutex held.
  */
 const struct hf__hold *hf__call_hold(const struct hf__lock *lock, uint64_t owner);
 

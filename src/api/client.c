@@ -141,7 +141,7 @@ static int build(struct hf_client *client, const hf_client_options *options, cha
 
 static int connect_first(struct hf_client *client)
 {
-	/* The attempt has this limit itself and reports the reason; ours must not be reached first. */
+	/* The attempt has this limit itself and reports the reason, so ours is longer. */
 	struct hf__spec spec = {.client = client,
 	                        .want = {.verb = HF__OP_LINK,
 	                                 .wait_ms = client->settings.connect_timeout_ms + 1000}};

@@ -1,6 +1,6 @@
 /*
- * The heartbeat of a client: when the engine must turn it, what a turn does, and whether anything is
- * in progress that no thread waits for. The mutex is held throughout.
+ * The heartbeat of a client: when the engine must turn it, what a turn does, and whether
+ * anything is in progress that no thread waits for. The mutex is held throughout.
  */
 #include "api/client.h"
 

@@ -1,6 +1,7 @@
 /*
- * What the core says to its client: a call has finished or begins to wait, a hold has news, there is
- * a line to log. What leads to a callback is queued for the dispatcher. The mutex is held throughout.
+ * What the core says to its client: a call has finished or begins to wait, a hold has news,
+ * there is a line to log. What leads to a callback is queued for the dispatcher. The mutex is
+ * held throughout.
  */
 #include "api/client.h"
 

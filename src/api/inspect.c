@@ -1,4 +1,4 @@
-/* Lists who holds what on the server, and facts about the server itself. */
+/* Lists locks with their holders and waiters, and facts about the server itself. */
 #include "api/client.h"
 #include "redis/embedded.h"
 

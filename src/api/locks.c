@@ -93,7 +93,7 @@ static int compare_values(const void *a, const void *b)
 	return memcmp(a, b, HF__VALUE_SIZE);
 }
 
-/* The values as the server stores them: hashed, sorted, without duplicates. Returns their number. */
+/* The values as the server stores them: hashed, sorted, each once. Returns their number. */
 static size_t hash_values(const char *const *values, size_t n,
                           char ret_hashed[HF__VALUES_MAX][HF__VALUE_SIZE])
 {
@@ -294,8 +294,8 @@ static struct hf__spec describe_acquire(const hf_lock *lock, const hf_acquire_op
 }
 
 /*
- * The lease expired before this thread ran again. A multi or red lock has counted the level, so that
- * is given up.
+ * The lease expired before this thread ran again. A multi or red lock has counted the level, so
+ * that is given up.
  */
 static int fail_late(const hf_lock *lock, uint64_t owner)
 {

@@ -1,6 +1,6 @@
 /*
- * The members of multi and red locks. All handles that name the same members share one set of them.
- * The set is kept while an owner holds it, and freed with the last reference.
+ * The members of multi and red locks. All handles that name the same members share one set of
+ * them. The set is kept while an owner holds it, and freed with the last reference.
  */
 #include "api/several.h"
 

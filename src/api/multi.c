@@ -1,6 +1,6 @@
 /*
- * Multi locks: all members are acquired one after the other, always in the same order, and released
- * again if one of them fails.
+ * Multi locks: all members are acquired one after the other, always in the same order, and
+ * released again if one of them fails.
  */
 #include "api/several.h"
 
@@ -29,8 +29,8 @@ static void extend_acquired(struct hf__work *work, enum hf__phase phase)
 }
 
 /*
- * A member was lost before the last one was acquired. The call starts over if there is time, but not
- * if it was to nest in a hold that is lost.
+ * A member was lost before the last one was acquired. The call starts over if there is time, but
+ * not if it was to nest in a hold that is lost.
  */
 static void handle_loss(struct hf__work *work, int64_t now, bool whole)
 {

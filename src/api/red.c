@@ -160,7 +160,7 @@ void hf__red_leave(struct hf__several *several)
 
 /* ---- losses ---- */
 
-/* The next member of a red lock, after this number, that is this lock. The caller gets a reference. */
+/* The next member, after this number, that is this lock. The caller gets a reference. */
 static struct hf__member *next_listener(struct hf_client *client, const struct hf__lock *record,
                                         uint64_t number)
 {

@@ -1,11 +1,12 @@
 /*
- * Repairs: background work that brings a member to the number of levels that it should have, one step
- * at a time for each member and owner. A member that was lost or could not be reached is acquired
- * again while the others hold the lock; it counts once their servers have confirmed that they do.
- * Levels that it has too many are released.
+ * Repairs: background work that brings a member to the number of levels that it should have, one
+ * step at a time for each member and owner. A member that was lost or could not be reached is
+ * acquired again while the others hold the lock; it counts once their servers have confirmed
+ * that they do. Excess levels are released.
  *
- * After each step the next one is chosen from what the owner holds by then. So whatever happens in
- * between (releases, nested acquires, the loss of the whole, the closing of the handle) is only noted.
+ * After each step the next one is chosen from what the owner holds by then. So whatever happens
+ * in between (releases, nested acquires, the loss of the whole, the closing of the handle) is
+ * only noted.
  */
 #include "api/several.h"
 
@@ -226,7 +227,7 @@ static struct hf__spec describe(struct hf__stake *stake)
 	switch (stake->repair) {
 	case HF__REPAIR_TAKE:
 		want.verb = HF__OP_ACQUIRE;
-		/* If the owner has a hold already, one answer decides, or that hold is about to end. */
+		/* If the owner has a hold already, one answer decides, or that hold ends soon. */
 		if (hf__lock_remaining(lock_of(stake)->at.record, want.owner, hf__clock_ms(),
 		                       NULL) > 0)
 			want.wait_ms = HF__MOST_LIMIT_MS;
@@ -254,7 +255,7 @@ static bool launch(struct hf__stake *stake, int *ret_result)
 		return launch_check(stake);
 	struct hf__spec spec = describe(stake);
 	*ret_result = hf__call_start(spec, on_step_done, stake);
-	/* A level that is not released is renewed for ever, so without memory for later it is done now. */
+	/* An unreleased level is renewed for ever: without memory to do it later, do it now. */
 	if (gives && (*ret_result == HF_ENOMEM || *ret_result == HF_ESYSTEM))
 		*ret_result = hf__call_number(spec, NULL);
 	else if (!*ret_result)

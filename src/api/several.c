@@ -1,11 +1,11 @@
 /*
- * Several locks as one: multi locks, which need all of their members, and red locks, which need the
- * majority. For this file a multi lock is one that needs as many members as it has.
+ * Several locks as one: multi locks, which need all of their members, and red locks, which need
+ * the majority. For this file a multi lock is one that needs as many members as it has.
  *
  * A call on several locks runs in rounds. A plan decides which members get which subcall; all
- * subcalls of a round start at once; when the last one has finished, the plan decides on the next
- * round. A waiting thread runs the rounds itself; an asynchronous call runs them in the completions
- * of its subcalls.
+ * subcalls of a round start at once; when the last one has finished, the plan decides on the
+ * next round. A waiting thread runs the rounds itself; an asynchronous call runs them in the
+ * completions of its subcalls.
  */
 #include "api/several.h"
 
@@ -55,8 +55,8 @@ static int begin_acquire(struct hf__work *work, int64_t now)
 }
 
 /*
- * The owner acquired the members by other handles, or one by one. Those that have at least as many
- * levels as the whole give one up.
+ * The owner acquired the members by other handles, or one by one. Those that have at least as
+ * many levels as the whole give one up.
  */
 static uint64_t leave_elsewhere(struct hf__work *work)
 {
@@ -364,8 +364,8 @@ static int report(const struct hf__work *work)
 }
 
 /*
- * Notes why a subcall was not started. A level must be released: where there is no memory to do it
- * later, this thread does it now.
+ * Notes why a subcall was not started. A level must be released: where there is no memory to do
+ * it later, this thread does it now.
  */
 static void note_failure(struct hf__subcall *sub, int rc)
 {
@@ -443,7 +443,7 @@ static void complete(struct hf__work *work)
 static void advance(struct hf__work *work)
 {
 	while (work->subs > 0) {
-		/* One more than subcalls, so that the last of them cannot end the round before this loop. */
+		/* One more than subcalls, so that none of them ends the round before this loop. */
 		atomic_store(&work->pending, (uint32_t)work->subs + 1);
 		for (size_t i = 0; i < work->subs; i++) {
 			struct hf__subcall *sub = &work->sub[i];
@@ -464,7 +464,7 @@ static void begin_rounds(void *arg, int result, int64_t number, const char *text
 	advance(arg);
 }
 
-/* The first round also runs on a dispatcher, so that no completion runs in the call that starts it. */
+/* The first round also runs on a dispatcher: no completion runs in the call that starts it. */
 static int start_first(const struct hf__several *several, struct hf__work *work)
 {
 	int rc = HF_ECLOSED;

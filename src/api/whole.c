@@ -1,10 +1,12 @@
 /*
- * What an owner holds of several locks as one: levels of the whole, and levels of each member's hold.
+ * What an owner holds of several locks as one: levels of the whole, and levels of each member's
+ * hold.
  *
- * A member may have fewer levels than the whole, because a nested acquire did not reach it, or because
- * it was lost and acquired again. A level is counted when a server has granted it, and no longer when
- * its release is started; so the count is always what is left to release. Levels belong to one hold,
- * whose wire owner is never used again: levels of a lost hold are never mistaken for those of the next.
+ * A member may have fewer levels than the whole, because a nested acquire did not reach it, or
+ * because it was lost and acquired again. A level is counted when a server has granted it, and
+ * no longer when its release is started; so the count is always what is left to release. Levels
+ * belong to one hold, whose wire owner is never used again: levels of a lost hold are never
+ * mistaken for those of the next.
  */
 #include "api/several.h"
 
@@ -193,7 +195,7 @@ static void add_all(struct hf__whole *whole, const struct hf__work *work, bool f
 		struct hf__stake *stake = &whole->stake[i];
 		if (!(work->got >> i & 1))
 			continue;
-		/* The nested level belongs to a later hold, so the earlier one was lost in between. */
+		/* The level belongs to a later hold, so the earlier one was lost in between. */
 		if (stake->counts && work->wire[i] > stake->wire)
 			miss(stake);
 		hf__whole_add(stake, work->wire[i]);

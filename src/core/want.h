@@ -1,6 +1,6 @@
 /*
- * What a call is to do. The caller fills it in once, from checked arguments; the core reads it and
- * never changes it.
+ * What a call is to do. The caller fills it in once, from checked arguments; the core reads it
+ * and never changes it.
  */
 #ifndef HF_CORE_WANT_H
 #define HF_CORE_WANT_H
@@ -43,14 +43,14 @@ struct hf__spin {
 };
 
 struct hf__want {
-	/* Who acquires, releases or asks. 0 for kinds without owners: the core picks a number. */
+	/* The owner that the call is for. 0 for kinds without owners: the core picks a number. */
 	uint64_t owner;
 	int64_t wait_ms;  /* HF_NOWAIT; 0: without limit (acquire), or the default of the verb */
 	int64_t limit_ms; /* with HF_NOWAIT, if not 0: how long the one attempt may take */
 	int64_t lease_ms; /* 0: the watchdog's */
-	/* Text that can be read next to the hold, or NULL. The caller's until the call has finished. */
+	/* Published with the hold, or NULL. Belongs to the caller, until the call has finished. */
 	const char *value;
-	/* Of a request: `amount` strings with their NULs, or `amount` permit ids. Copied by the core. */
+	/* Of a request: `amount` strings, or `amount` permit ids. The core copies them. */
 	const char *words;
 	const unsigned char (*permit)[HF__PERMIT_SIZE];
 	struct hf__buffer *rows;  /* rows of the answer go here, or NULL */

@@ -91,8 +91,8 @@ static void patterns_select_permits_by_the_rules_of_the_server(void **state)
 	                                       "j:p*s*"};
 	make_java_locks();
 	for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
-		struct cli *cli = list_json(patterns[i]);
-		expect_in(about(cli_output(cli), "j:permits"), "permits");
+		struct cli *cli = cli_show_json(cli_url(), "ls", patterns[i]);
+		cli_expect_in(json_about(cli_output(cli), "j:permits"), "permits");
 		cli_free(cli);
 	}
 }
