@@ -109,7 +109,7 @@ struct hf__redis {
 	char warned[200]; /* the latest warning of a script that was logged */
 };
 
-/* ---- backend.c ---- */
+/* ---- redis.c ---- */
 /* Makes it the core's backend; 0 or an error with why. */
 int hf__redis_new(struct hf__core *core, struct hf__engine *engine, struct hf__config *config,
                   char *why, size_t size);
