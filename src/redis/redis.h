@@ -14,7 +14,6 @@
 #include "engine/engine.h"
 #include "core/config.h"
 #include "redis/embedded.h"
-#include "redis/keys.h"
 #include "redis/resp.h"
 #include "redis/tls.h"
 

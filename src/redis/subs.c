@@ -1,4 +1,5 @@
 /* Subscriptions: counted per channel, shared by all waiters of the client. */
+#include "redis/keys.h"
 #include "redis/redis.h"
 #include "redis/refusal.h"
 #include "redis/request.h"
@@ -87,7 +88,7 @@ static int update(struct hf__redis *redis, struct hf__sub *sub)
 int hf__subs_watch(struct hf__redis *redis, struct hf__watch *watch)
 {
 	char channel[HF__KEYS_MAX];
-	size_t length = hf__keys_watched(channel, watch, redis->core->config.uuid);
+	size_t length = hf__keys_make_channel(channel, watch, redis->core->config.uuid);
 	struct hf__sub *sub = find_sub(redis, channel, length);
 	if (!sub)
 		sub = new_sub(redis, channel, length);
