@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <sys/timerfd.h>
@@ -61,8 +62,7 @@ static void drop_old(struct hf__port *port)
 {
 	close(port->old_fd);
 	port->old_fd = -1;
-	port->wire.length = 0;
-	port->wire_sent = 0;
+	hf__port_drop_wire(port);
 }
 
 /* What a plain send refused has certainly not left. */
@@ -73,13 +73,20 @@ static void fail_send(struct hf__port *port, int error)
 		port->offered -= port->wire.length - port->wire_sent;
 }
 
+/* What is sent is dropped at once: it may have had a password in it. */
+static void note_sent(struct hf__port *port, size_t bytes)
+{
+	port->wire_sent += bytes;
+	if (port->wire_sent == port->wire.length)
+		hf__port_drop_wire(port);
+}
+
 static void load_wire(struct hf__port *port)
 {
 	struct hf__buffer empty = port->wire;
-	empty.length = 0;
+	assert(empty.length == 0);
 	port->wire = port->out;
 	port->out = empty;
-	port->wire_sent = 0;
 	port->offered = port->appended;
 	port->unwritten = 0;
 }
@@ -90,7 +97,7 @@ static void write_out(struct hf__engine *engine)
 	struct hf__port *port = &engine->port;
 	while (port->fd >= 0 && !port->sending && !port->blocked && !port->watched_raw &&
 	       !port->trouble && hf__port_has_output(port)) {
-		if (port->wire_sent == port->wire.length)
+		if (port->wire.length == 0)
 			load_wire(port);
 		int fd = port->fd;
 		port->sending = true;
@@ -103,7 +110,7 @@ static void write_out(struct hf__engine *engine)
 		if (port->old_fd >= 0)
 			drop_old(port);
 		else if (n >= 0)
-			port->wire_sent += (size_t)n;
+			note_sent(port, (size_t)n);
 		else if (n == -EAGAIN)
 			port->blocked = true;
 		else

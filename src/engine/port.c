@@ -3,6 +3,7 @@
 
 #include <holdfast/holdfast.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -45,7 +46,14 @@ void hf__port_open(struct hf__port *port, int fd, const struct hf__transport *tr
 	port->blocked = false;
 	port->silent = false;
 	port->has_more = false;
-	port->in.length = 0;
+	hf__buffer_clear(&port->in);
+}
+
+void hf__port_drop_wire(struct hf__port *port)
+{
+	assert(!port->sending);
+	hf__buffer_clear(&port->wire);
+	port->wire_sent = 0;
 }
 
 void hf__port_close(struct hf__port *port, bool reset)
@@ -60,12 +68,11 @@ void hf__port_close(struct hf__port *port, bool reset)
 		port->old_fd = port->fd;
 	} else {
 		close(port->fd);
-		port->wire.length = 0;
-		port->wire_sent = 0;
+		hf__port_drop_wire(port);
 	}
 	port->fd = -1;
-	port->in.length = 0;
-	port->out.length = 0;
+	hf__buffer_clear(&port->in);
+	hf__buffer_clear(&port->out);
 	port->appended = port->offered;
 	port->unwritten = 0;
 	port->unanswered = 0;

@@ -60,6 +60,9 @@ void hf__port_done(struct hf__port *port);
 void hf__port_open(struct hf__port *port, int fd, const struct hf__transport *transport,
                    void *context);
 
+/* Drops the bytes in `wire`, which have been sent or will not be. Mutex held, nobody is sending. */
+void hf__port_drop_wire(struct hf__port *port);
+
 /* Drops the descriptor and all bytes; `reset` lets the other side know at once. Mutex held. */
 void hf__port_close(struct hf__port *port, bool reset);
 

@@ -25,16 +25,19 @@ static char *put_hello(char *at, const struct hf__config *config, const char *us
 void hf__greet_begin(struct hf__redis *redis, int64_t now)
 {
 	const struct hf__config *config = redis->config;
+	struct hf__port *port = &redis->engine->port;
 	const char *user = config->user ? config->user : "default";
 	size_t bytes = 256 + strlen(config->client_name) + strlen(user) +
 	               (config->password ? strlen(config->password) : 0);
 	redis->state = HF__CONN_GREETING;
-	redis->engine->port.watched_raw = false;
+	port->watched_raw = false;
 	char *at = hf__redis_room(redis, hf__request_size(16, bytes));
 	if (!at) {
 		hf__conn_drop(redis, HF_ENOMEM, "no memory for a command", now);
 		return;
 	}
+	/* A server that refuses HELLO may repeat it, password and all. */
+	port->out.secret = port->in.secret = config->password != NULL;
 	at = put_hello(at, config, user);
 	hf__redis_sent(redis, &redis->hello, at);
 	at = hf__request_begin(at, 2);

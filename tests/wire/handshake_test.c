@@ -1,8 +1,10 @@
 /* The first words on a connection, and every way a server can turn them down. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "api/client.h"
 #include "support/net.h"
 #include "support/talk.h"
 #include "wire/wire.h"
@@ -72,6 +74,60 @@ static void password_alone_is_for_the_default_user(void **state)
 		S_END,
 	};
 	open_and_ping(steps, HF_CLIENT(.password = "secret", .client_name = "worker-7"));
+}
+
+/* Reads through /proc, since most of a buffer was never written to. */
+static bool has_text(const struct hf__buffer *buffer, const char *text)
+{
+	int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	char *copy = check_alloc(buffer->capacity);
+	ssize_t n = pread(fd, copy, buffer->capacity, (off_t)(uintptr_t)buffer->data);
+	assert_int_equal(n, buffer->capacity);
+	bool found = memmem(copy, buffer->capacity, text, strlen(text)) != NULL;
+	free(copy);
+	close(fd);
+	return found;
+}
+
+static void expect_wiped(const hf_client *client, const char *password)
+{
+	assert_false(has_text(&client->engine.port.out, password));
+	assert_false(has_text(&client->engine.port.wire, password));
+	assert_false(has_text(&client->engine.port.in, password));
+}
+
+static void password_is_wiped_once_it_was_sent(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_EXPECT("HELLO", "3", "AUTH", "default", "top-secret", "SETNAME", "holdfast"),
+		S_EXPECT_INFO,
+		S_SEND(HELLO_MAP("6", "7.0.15", "10", "standalone") INFO),
+		S_PING,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.password = "top-secret"));
+	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
+	/* What is not secret stays, so a password that stayed would be found. */
+	assert_true(has_text(&wire.client->engine.port.in, "+PONG"));
+	expect_wiped(wire.client, "top-secret");
+	wire_finish(&wire);
+}
+
+static void password_that_a_refusal_repeats_is_wiped(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_EXPECT("HELLO", "3", "AUTH", "default", "top-secret", "SETNAME", "holdfast"),
+		S_EXPECT_INFO,
+		S_SEND("-ERR HELLO 3 AUTH default top-secret\r\n"),
+		S_EXPECT_CLOSE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.password = "top-secret", .lazy = 1));
+	EXPECT_RC(&wire, HF_EREFUSED, hf_client_ping(wire.client, NULL));
+	expect_wiped(wire.client, "top-secret");
+	wire_finish(&wire);
 }
 
 static void database_is_selected_in_the_same_breath(void **state)
@@ -322,6 +378,8 @@ int main(void)
 		cmocka_unit_test(greeting_is_hello_with_the_client_name),
 		cmocka_unit_test(greeting_is_these_bytes),
 		cmocka_unit_test(password_alone_is_for_the_default_user),
+		cmocka_unit_test(password_is_wiped_once_it_was_sent),
+		cmocka_unit_test(password_that_a_refusal_repeats_is_wiped),
 		cmocka_unit_test(database_is_selected_in_the_same_breath),
 		cmocka_unit_test(refused_database_is_an_error),
 		cmocka_unit_test(servers_that_will_do),

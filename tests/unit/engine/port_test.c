@@ -197,6 +197,22 @@ static void close_drops_the_descriptor_and_all_bytes(void **state)
 	assert_false(port->blocked);
 }
 
+static void close_wipes_what_is_secret(void **state)
+{
+	static const char zeroes[10];
+	struct hf__port *port = *state;
+	struct script script = {.answer = {10}};
+	open_scripted(port, &plain, &script);
+	hf__port_fill(port, false);
+	put(port, "hello");
+	hf__buffer_add(&port->wire, "hello", 5);
+	port->in.secret = port->out.secret = port->wire.secret = true;
+	hf__port_close(port, false);
+	assert_memory_equal(port->in.data, zeroes, 10);
+	assert_memory_equal(port->out.data, zeroes, 5);
+	assert_memory_equal(port->wire.data, zeroes, 5);
+}
+
 static void close_of_a_closed_port_does_nothing(void **state)
 {
 	struct hf__port *port = *state;
@@ -300,6 +316,7 @@ int main(void)
 		port_test(failed_read_is_trouble_and_keeps_what_came_before),
 		port_test(bytes_in_either_buffer_are_output),
 		port_test(close_drops_the_descriptor_and_all_bytes),
+		port_test(close_wipes_what_is_secret),
 		port_test(close_of_a_closed_port_does_nothing),
 		port_test(open_forgets_the_trouble_of_the_last_connection),
 		port_test(reset_lets_the_other_side_know_at_once),
