@@ -479,6 +479,8 @@ static bool read_rows(const struct hf__resp *resp, const char *bytes, struct hf_
 	return true;
 }
 
+static const char not_a_token[] = "the key of its token does not hold a number";
+
 static bool read_verb(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *answer, bool *there)
 {
@@ -505,7 +507,7 @@ static bool read_verb(const struct hf__redis *redis, const struct hf__cmd *cmd, 
 		    !read_digits(bytes + root->start, root->length, &answer->count)) {
 			answer->outcome = HF__FAILED;
 			answer->error = HF_ECONFLICT;
-			set_text(answer, "the key of its token holds no number", 36);
+			set_text(answer, not_a_token, sizeof not_a_token - 1);
 		}
 		return root->type == HF__RESP_NULL || root->type == HF__RESP_STRING;
 	default: answer->count = root->integer; return root->type == HF__RESP_INTEGER;

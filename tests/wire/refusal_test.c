@@ -149,13 +149,13 @@ static void conflict_of_the_script_is_told(void **state)
 	static const struct script_step steps[] = {
 		S_HELLO,
 		S_EXPECT_ASK,
-		S_SEND("*2\r\n$8\r\nconflict\r\n$30\r\nthe key is a hash, but no lock\r\n"),
+		S_SEND("*2\r\n$8\r\nconflict\r\n$39\r\nthe key holds a hash that is not a lock\r\n"),
 		S_QUIET(30),
 		S_END,
 	};
 	struct wire wire = wire_start(steps, NULL);
 	EXPECT_RC(&wire, HF_ECONFLICT, hf_lock_acquire(wire.lock, NULL));
-	EXPECT_DETAIL("the key is a hash, but no lock");
+	EXPECT_DETAIL("the key holds a hash that is not a lock");
 	wire_finish(&wire);
 }
 

@@ -2,9 +2,9 @@
 --
 -- KEYS: group, channel
 -- ARGV: message, hash of each value
--- Returns 1: some were held, 0: none was
---         {'conflict', why}: the key is no group; nothing was changed
---         {'warning', command, error, one of these}: the message failed, the rest is done
+-- Returns 1: at least one was held, 0: none was
+--         {'conflict', why}: the key is not a group; nothing was changed
+--         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
 local key, removed = KEYS[1], 0
 -- include: check_group
