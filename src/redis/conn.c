@@ -177,7 +177,7 @@ static void lose_link(struct hf__redis *redis, int error, const char *why, int64
 	close_connection(redis);
 	redis->state = HF__CONN_IDLE;
 	hf__core_link_down(redis->core, error, reason, now);
-	hf__subs_lost(redis);
+	hf__subs_lose(redis);
 	answer_all(redis, &waiting, offered, error, reason, now);
 	if (hf__core_needs_link(redis->core))
 		schedule(redis, now);

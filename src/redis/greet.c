@@ -39,16 +39,16 @@ void hf__greet_begin(struct hf__redis *redis, int64_t now)
 	/* A server that refuses HELLO may repeat it, password and all. */
 	port->out.secret = port->in.secret = config->password != NULL;
 	at = put_hello(at, config, user);
-	hf__redis_sent(redis, &redis->hello, at);
+	hf__redis_commit(redis, &redis->hello, at);
 	at = hf__request_begin(at, 2);
 	at = hf__request_text(at, "CLIENT");
 	at = hf__request_text(at, "INFO");
-	hf__redis_sent(redis, &redis->info, at);
+	hf__redis_commit(redis, &redis->info, at);
 	if (config->database) {
 		at = hf__request_begin(at, 2);
 		at = hf__request_text(at, "SELECT");
 		at = hf__request_number(at, config->database);
-		hf__redis_sent(redis, &redis->select, at);
+		hf__redis_commit(redis, &redis->select, at);
 	}
 	if (redis->given_up) {
 		/* What the old connection still carries must not be executed behind our back. */
@@ -59,7 +59,7 @@ void hf__greet_begin(struct hf__redis *redis, int64_t now)
 		at = hf__request_number(at, redis->given_up);
 		at = hf__request_text(at, "ADDR");
 		at = hf__request_text(at, redis->given_up_address);
-		hf__redis_sent(redis, &redis->kill, at);
+		hf__redis_commit(redis, &redis->kill, at);
 	}
 }
 
@@ -212,7 +212,7 @@ static const char *find_fault(struct hf__redis *redis, const char *bytes, int *r
 	return NULL;
 }
 
-void hf__greet_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now)
+void hf__greet_handle_reply(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now)
 {
 	const struct hf__resp_node *root = &redis->resp.node[0];
 	const char *bytes = redis->engine->port.in.data + redis->consumed;

@@ -154,7 +154,7 @@ char *hf__redis_room(struct hf__redis *redis, size_t bytes)
 	return hf__buffer_reserve(out, bytes) ? NULL : out->data + out->length;
 }
 
-void hf__redis_sent(struct hf__redis *redis, struct hf__cmd *cmd, const char *end)
+void hf__redis_commit(struct hf__redis *redis, struct hf__cmd *cmd, const char *end)
 {
 	struct hf__port *port = &redis->engine->port;
 	size_t length = (size_t)(end - port->out.data);
@@ -247,10 +247,10 @@ static void reply(struct hf__redis *redis, const char *bytes, int64_t now)
 		answer_core(redis, cmd, bytes, now);
 	} else if (cmd->verb < HF__REDIS_SUBSCRIBE) {
 		take(redis, cmd);
-		hf__greet_answered(redis, cmd, now);
+		hf__greet_handle_reply(redis, cmd, now);
 	} else if (root->type == HF__RESP_ERROR) {
 		take(redis, cmd);
-		hf__subs_answered(redis, cmd, bytes + root->start, root->length, now);
+		hf__subs_handle_reply(redis, cmd, bytes + root->start, root->length, now);
 	} else {
 		hf__conn_drop(redis, HF_EPROTOCOL, "a subscription was not confirmed", now);
 	}
@@ -266,7 +266,7 @@ static void confirmed(struct hf__redis *redis, enum hf__redis_verb verb, int64_t
 		return;
 	}
 	take(redis, cmd);
-	hf__subs_answered(redis, cmd, NULL, 0, now);
+	hf__subs_handle_reply(redis, cmd, NULL, 0, now);
 }
 
 /* What a message says; one that is no number wakes everybody. */
@@ -365,7 +365,7 @@ static void check_overdue(struct hf__redis *redis, int64_t now)
 static void check_trouble(struct hf__redis *redis, int64_t now)
 {
 	const struct hf__port *port = &redis->engine->port;
-	int trouble = port->in_trouble ? port->in_trouble : port->trouble;
+	int trouble = port->recv_error ? port->recv_error : port->send_error;
 	if (port->fd < 0 || !trouble)
 		return;
 	if (trouble == EPROTO && redis->tls)

@@ -115,7 +115,7 @@ int hf__redis_new(struct hf__core *core, struct hf__engine *engine, struct hf__c
 /* Where to write the next request, with room for so many bytes; NULL if there is no memory. */
 char *hf__redis_room(struct hf__redis *redis, size_t bytes);
 /* The request was written up to `end`: its command joins those that wait for an answer. */
-void hf__redis_sent(struct hf__redis *redis, struct hf__cmd *cmd, const char *end);
+void hf__redis_commit(struct hf__redis *redis, struct hf__cmd *cmd, const char *end);
 
 /* ---- conn.c ---- */
 static inline bool hf__conn_is_attempting(const struct hf__redis *redis)
@@ -138,7 +138,7 @@ void hf__conn_up(struct hf__redis *redis, int64_t now);
 /* Says hello, all in one write. */
 void hf__greet_begin(struct hf__redis *redis, int64_t now);
 /* An answer to a command of the greeting. */
-void hf__greet_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now);
+void hf__greet_handle_reply(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now);
 
 /* ---- verbs.c ---- */
 /* Adds the request; 0 or HF_ENOMEM. */
@@ -154,10 +154,10 @@ void hf__subs_unwatch(struct hf__redis *redis, struct hf__watch *watch);
 void hf__subs_renew(struct hf__redis *redis);
 void hf__subs_message(struct hf__redis *redis, const char *channel, size_t length, int64_t number,
                       int64_t now);
-void hf__subs_answered(struct hf__redis *redis, struct hf__cmd *cmd, const char *error,
+void hf__subs_handle_reply(struct hf__redis *redis, struct hf__cmd *cmd, const char *error,
                        size_t length, int64_t now);
 /* The connection is gone: nothing is subscribed. */
-void hf__subs_lost(struct hf__redis *redis);
+void hf__subs_lose(struct hf__redis *redis);
 void hf__subs_done(struct hf__redis *redis);
 
 /* ---- resolve.c ---- */

@@ -65,7 +65,7 @@ static int send_request(struct hf__redis *redis, struct hf__sub *sub, struct hf_
 	cmd->in_flight = true;
 	cmd->sent_at = hf__clock_ms();
 	cmd->answer_by = hf__clock_after(cmd->sent_at, redis->config->subscribe_timeout_ms);
-	hf__redis_sent(redis, cmd, at);
+	hf__redis_commit(redis, cmd, at);
 	return 0;
 }
 
@@ -150,7 +150,7 @@ void hf__subs_renew(struct hf__redis *redis)
 	each_sub(redis, renew_sub);
 }
 
-void hf__subs_lost(struct hf__redis *redis)
+void hf__subs_lose(struct hf__redis *redis)
 {
 	each_sub(redis, lose_sub);
 }
@@ -203,7 +203,7 @@ static void confirmed(struct hf__redis *redis, struct hf__sub *sub, bool started
 	sub->is_late = false;
 }
 
-void hf__subs_answered(struct hf__redis *redis, struct hf__cmd *cmd, const char *error,
+void hf__subs_handle_reply(struct hf__redis *redis, struct hf__cmd *cmd, const char *error,
                        size_t length, int64_t now)
 {
 	bool starts = cmd->verb == HF__REDIS_SUBSCRIBE;

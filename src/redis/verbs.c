@@ -300,7 +300,7 @@ int hf__verbs_encode(struct hf__redis *redis, struct hf__cmd *cmd)
 		at = put_args(at, recipe, &maker);
 	}
 	assert((size_t)(at - start) <= room);
-	hf__redis_sent(redis, cmd, at);
+	hf__redis_commit(redis, cmd, at);
 	return 0;
 }
 

@@ -38,26 +38,26 @@ static void threads_share_a_port_and_each_gets_its_own_answers(void **state)
 static void follower_sends_while_the_driver_polls(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader, follower;
-	start_leader(&leader, machine, "one");
+	struct asker driver, follower;
+	start_leader(&driver, machine, "one");
 	expect(machine, "one\n");
 	start_follower(&follower, machine, "two");
 	expect(machine, "two\n");
 	say(machine, "1\n2\n");
-	join_soon(leader.thread);
+	join_soon(driver.thread);
 	join_soon(follower.thread);
-	assert_string_equal(leader.question.answer, "1");
+	assert_string_equal(driver.question.answer, "1");
 	assert_string_equal(follower.question.answer, "2");
 }
 
 static void role_passes_on_when_the_driver_is_done(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader, follower;
-	start_leader(&leader, machine, "one");
+	struct asker driver, follower;
+	start_leader(&driver, machine, "one");
 	start_follower(&follower, machine, "two");
 	say(machine, "1\n");
-	join_soon(leader.thread);
+	join_soon(driver.thread);
 	WAIT_UNTIL(is_led_by(machine, &follower.question.task), PATIENCE_MS);
 	say(machine, "2\n");
 	join_soon(follower.thread);
@@ -77,33 +77,33 @@ static void change(struct machine *machine, struct asker *asker,
 static void driver_that_waits_for_nothing_gives_the_role_up(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader, follower;
-	start_leader(&leader, machine, "one");
+	struct asker driver, follower;
+	start_leader(&driver, machine, "one");
 	start_follower(&follower, machine, "two");
-	change(machine, &leader, hf__engine_idle);
+	change(machine, &driver, hf__engine_idle);
 	WAIT_UNTIL(is_led_by(machine, &follower.question.task), PATIENCE_MS);
 	say(machine, "1\n2\n");
-	join_soon(leader.thread);
+	join_soon(driver.thread);
 	join_soon(follower.thread);
-	assert_string_equal(leader.question.answer, "1");
+	assert_string_equal(driver.question.answer, "1");
 	assert_string_equal(follower.question.answer, "2");
 }
 
 static void idle_follower_is_passed_over_until_it_listens(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader, idle, follower;
-	start_leader(&leader, machine, "one");
+	struct asker driver, idle, follower;
+	start_leader(&driver, machine, "one");
 	start_follower(&idle, machine, "two");
 	start_follower(&follower, machine, "three");
 	change(machine, &idle, hf__engine_idle);
-	change(machine, &leader, hf__engine_idle);
+	change(machine, &driver, hf__engine_idle);
 	WAIT_UNTIL(is_led_by(machine, &follower.question.task), PATIENCE_MS);
 	change(machine, &idle, hf__engine_listen);
 	change(machine, &follower, hf__engine_idle);
 	WAIT_UNTIL(is_led_by(machine, &idle.question.task), PATIENCE_MS);
 	say(machine, "1\n2\n3\n");
-	join_soon(leader.thread);
+	join_soon(driver.thread);
 	join_soon(idle.thread);
 	join_soon(follower.thread);
 	assert_string_equal(follower.question.answer, "3");
@@ -112,15 +112,15 @@ static void idle_follower_is_passed_over_until_it_listens(void **state)
 static void role_goes_to_the_task_that_the_machine_names(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader, follower, named;
-	start_leader(&leader, machine, "one");
+	struct asker driver, follower, named;
+	start_leader(&driver, machine, "one");
 	start_follower(&follower, machine, "two");
 	start_follower(&named, machine, "three");
 	hf__engine_lock(&machine->engine);
 	machine->named = &named.question.task;
 	hf__engine_unlock(&machine->engine);
 	say(machine, "1\n");
-	join_soon(leader.thread);
+	join_soon(driver.thread);
 	WAIT_UNTIL(is_led_by(machine, &named.question.task), PATIENCE_MS);
 	assert_true(follows(machine, &follower));
 	say(machine, "2\n3\n");
@@ -135,50 +135,50 @@ static void driver_is_woken_when_another_finishes_its_task(void **state)
 	static const char *const lines[] = {NULL, "one"};
 	struct machine *machine = *state;
 	for (int i = 0; i < 2; i++) {
-		struct asker leader;
-		start_leader(&leader, machine, lines[i]);
-		cancel(machine, &leader.question);
-		join_soon(leader.thread);
-		assert_string_equal(leader.question.answer, "");
+		struct asker driver;
+		start_leader(&driver, machine, lines[i]);
+		cancel(machine, &driver.question);
+		join_soon(driver.thread);
+		assert_string_equal(driver.question.answer, "");
 	}
 }
 
 static void driver_whose_task_is_finished_during_its_send_does_not_sleep(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader;
+	struct asker driver;
 	atomic_store(&machine->send_waits, true);
-	start_asker(&leader, machine, "one");
+	start_asker(&driver, machine, "one");
 	WAIT_UNTIL(atomic_load(&machine->send_began), PATIENCE_MS);
-	cancel(machine, &leader.question);
+	cancel(machine, &driver.question);
 	atomic_store(&machine->send_waits, false);
-	join_soon(leader.thread);
-	assert_string_equal(leader.question.answer, "");
+	join_soon(driver.thread);
+	assert_string_equal(driver.question.answer, "");
 }
 
 static void follower_is_woken_when_another_finishes_its_task(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader, follower;
-	start_leader(&leader, machine, "one");
+	struct asker driver, follower;
+	start_leader(&driver, machine, "one");
 	start_follower(&follower, machine, "two");
 	cancel(machine, &follower.question);
 	join_soon(follower.thread);
 	assert_string_equal(follower.question.answer, "");
-	assert_true(is_led_by(machine, &leader.question.task));
+	assert_true(is_led_by(machine, &driver.question.task));
 	say(machine, "1\n");
-	join_soon(leader.thread);
-	assert_string_equal(leader.question.answer, "1");
+	join_soon(driver.thread);
+	assert_string_equal(driver.question.answer, "1");
 }
 
 static void hang_up_ends_the_waits_of_all(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader, follower;
-	start_leader(&leader, machine, "one");
+	struct asker driver, follower;
+	start_leader(&driver, machine, "one");
 	start_follower(&follower, machine, "two");
 	disconnect_peer(machine);
-	join_soon(leader.thread);
+	join_soon(driver.thread);
 	join_soon(follower.thread);
 	assert_int_equal(machine->hang_ups, 1);
 }
@@ -239,8 +239,8 @@ static void connection_given_up_during_a_send_is_closed_by_the_sender(void **sta
 {
 	struct machine *machine = *state;
 	struct hf__port *port = &machine->engine.port;
-	struct asker leader, follower;
-	start_leader(&leader, machine, "one");
+	struct asker driver, follower;
+	start_leader(&driver, machine, "one");
 	expect(machine, "one\n");
 	int fd = port->fd;
 	atomic_store(&machine->send_began, false);
@@ -248,7 +248,7 @@ static void connection_given_up_during_a_send_is_closed_by_the_sender(void **sta
 	start_asker(&follower, machine, "two");
 	WAIT_UNTIL(atomic_load(&machine->send_began), PATIENCE_MS);
 	disconnect_peer(machine);
-	join_soon(leader.thread);
+	join_soon(driver.thread);
 	assert_int_equal(machine->hang_ups, 1);
 	assert_int_equal(port->fd, -1);
 	assert_int_equal(port->old_fd, fd);

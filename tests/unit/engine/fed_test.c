@@ -52,7 +52,7 @@ static int setup_fed(void **state)
 static bool nobody_drives(struct machine *machine)
 {
 	hf__engine_lock(&machine->engine);
-	bool nobody = !machine->engine.leader && machine->engine.keeper_sleeps;
+	bool nobody = !machine->engine.driver && machine->engine.keeper_sleeps;
 	hf__engine_unlock(&machine->engine);
 	return nobody;
 }

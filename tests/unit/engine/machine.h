@@ -140,7 +140,7 @@ static inline void turn(void *arg, int64_t now)
 		take_line(machine, in->data, (size_t)(end - in->data));
 		hf__buffer_drop(in, (size_t)(end - in->data) + 1);
 	}
-	if (machine->engine.port.fd >= 0 && machine->engine.port.in_trouble)
+	if (machine->engine.port.fd >= 0 && machine->engine.port.recv_error)
 		hang_up(machine);
 	if (now >= machine->due) {
 		machine->turned_at = now;
@@ -265,9 +265,9 @@ static inline void join_soon(pthread_t thread)
 static inline bool is_led_by(struct machine *machine, const struct hf__task *task)
 {
 	hf__engine_lock(&machine->engine);
-	bool leads = machine->engine.leader == task && (!task || machine->engine.polling);
+	bool drives = machine->engine.driver == task && (!task || machine->engine.polling);
 	hf__engine_unlock(&machine->engine);
-	return leads;
+	return drives;
 }
 
 static inline bool follows(struct machine *machine, struct asker *asker)
@@ -451,12 +451,12 @@ static inline int setup(void **state)
 	return 0;
 }
 
-/* Nothing may be left behind: no leader, no sleeper, nobody counted as about to come. */
+/* Nothing may be left behind: no driver, no sleeper, nobody counted as about to come. */
 static inline int teardown(void **state)
 {
 	struct machine *machine = *state;
 	hf__engine_stop(&machine->engine);
-	assert_null(machine->engine.leader);
+	assert_null(machine->engine.driver);
 	assert_true(hf__list_empty(&machine->engine.followers));
 	assert_true(hf__list_empty(&machine->engine.finished));
 	assert_int_equal(atomic_load(&machine->engine.woken), 0);

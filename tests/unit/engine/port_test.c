@@ -88,7 +88,7 @@ static void plain_fill_reads_once(void **state)
 	hf__port_fill(port, false);
 	assert_int_equal(port->in.length, 20);
 	assert_memory_equal(port->in.data, "aaaaaaaaaabbbbbbbbbb", 20);
-	assert_int_equal(port->in_trouble, 0);
+	assert_int_equal(port->recv_error, 0);
 }
 
 static void layered_fill_reads_until_there_is_no_more(void **state)
@@ -99,7 +99,7 @@ static void layered_fill_reads_until_there_is_no_more(void **state)
 	hf__port_fill(port, false);
 	assert_int_equal(script.calls, 4);
 	assert_int_equal(port->in.length, 12);
-	assert_int_equal(port->in_trouble, 0);
+	assert_int_equal(port->recv_error, 0);
 	assert_false(port->silent);
 }
 
@@ -127,7 +127,7 @@ static void wait_without_an_answer_is_silence_until_one_comes(void **state)
 	assert_false(port->silent);
 	hf__port_fill(port, false);
 	assert_false(port->silent);
-	assert_int_equal(port->in_trouble, 0);
+	assert_int_equal(port->recv_error, 0);
 }
 
 static void end_of_stream_is_trouble(void **state)
@@ -136,7 +136,7 @@ static void end_of_stream_is_trouble(void **state)
 	struct script script = {.answer = {0}};
 	open_scripted(port, &plain, &script);
 	hf__port_fill(port, false);
-	assert_int_equal(port->in_trouble, ECONNRESET);
+	assert_int_equal(port->recv_error, ECONNRESET);
 }
 
 static void failed_read_is_trouble_and_keeps_what_came_before(void **state)
@@ -145,7 +145,7 @@ static void failed_read_is_trouble_and_keeps_what_came_before(void **state)
 	struct script script = {.answer = {5, -ETIMEDOUT}};
 	open_scripted(port, &layered, &script);
 	hf__port_fill(port, false);
-	assert_int_equal(port->in_trouble, ETIMEDOUT);
+	assert_int_equal(port->recv_error, ETIMEDOUT);
 	assert_int_equal(port->in.length, 5);
 }
 
@@ -230,14 +230,14 @@ static void open_forgets_the_trouble_of_the_last_connection(void **state)
 	hf__port_fill(port, true);
 	hf__port_fill(port, true);
 	port->silent = true;
-	port->trouble = EPIPE;
+	port->send_error = EPIPE;
 	port->events = 1;
 	hf__port_close(port, false);
 	open_scripted(port, &layered, &script);
 	assert_true(port->fd >= 0);
 	assert_ptr_equal(port->transport, &layered);
-	assert_int_equal(port->trouble, 0);
-	assert_int_equal(port->in_trouble, 0);
+	assert_int_equal(port->send_error, 0);
+	assert_int_equal(port->recv_error, 0);
 	assert_int_equal(port->events, 0);
 	assert_false(port->silent);
 }
