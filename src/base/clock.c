@@ -1,4 +1,4 @@
-/* The one clock: monotonic, and it counts suspend. */
+/* The library's only clock: it is monotonic, and goes on while the system is suspended. */
 #include "base/clock.h"
 
 #include <limits.h>

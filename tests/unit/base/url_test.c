@@ -154,10 +154,10 @@ static void scheme_alone_has_no_host(void **state)
 static void wrong_parts_are_named(void **state)
 {
 	(void)state;
-	check_refused("", "scheme: missing");
-	check_refused("localhost", "scheme: missing");
-	check_refused("6redis://h", "scheme: missing");
-	check_refused("://h", "scheme: missing");
+	check_refused("", "scheme: missing; a URL begins like redis://host");
+	check_refused("localhost", "scheme: missing; a URL begins like redis://host");
+	check_refused("6redis://h", "scheme: missing; a URL begins like redis://host");
+	check_refused("://h", "scheme: missing; a URL begins like redis://host");
 	check_refused("redis:localhost", "scheme: '//' must follow the ':'");
 	check_refused("redis:/localhost", "scheme: '//' must follow the ':'");
 	check_refused("redis://", "host: missing");
@@ -167,20 +167,20 @@ static void wrong_parts_are_named(void **state)
 	check_refused("redis://h:70000", "port: not between 1 and 65535" HINT);
 	check_refused("redis://h:99999999999999999999999", "port: not between 1 and 65535" HINT);
 	check_refused("redis://h:0", "port: not between 1 and 65535" HINT);
-	check_refused("redis://h:", "port: missing behind the ':'");
+	check_refused("redis://h:", "port: missing after the ':'");
 	check_refused("redis://h:-1", "port: not a number" HINT);
 	check_refused("zk://h:1,i:x", "port: not a number" HINT);
 	check_refused("zk://[::1]:1,[::2]:70000,k", "port: not between 1 and 65535" HINT);
 	check_refused("redis://[::1", "host: '[' without ']'");
 	check_refused("redis://[::1]6379", "host: only a port may follow the ']'");
-	check_refused("redis://[cache]", "host: no IPv6 address in the brackets");
-	check_refused("redis://[]", "host: no IPv6 address in the brackets");
+	check_refused("redis://[cache]", "host: expected an IPv6 address between the brackets");
+	check_refused("redis://[]", "host: expected an IPv6 address between the brackets");
 	check_refused("redis://::1", "host: missing");
 	check_refused("redis://fe80::1", "host: more than one ':'; an IPv6 address needs brackets");
-	check_refused("redis://a%20b", "host: holds a space, a control character or an '@'");
-	check_refused("redis://a%40b", "host: holds a space, a control character or an '@'");
+	check_refused("redis://a%20b", "host: contains a space, a control character or an '@'");
+	check_refused("redis://a%40b", "host: contains a space, a control character or an '@'");
 	check_refused("redis://a%3Ab",
-	              "host: an escaped ':' in it; only users and passwords need that");
+	              "host: contains an escaped ':'; escape it in users and passwords only");
 	check_refused("redis://h?=v", "query: '=' without a name at byte 11");
 }
 
@@ -188,16 +188,16 @@ static void wrong_bytes_are_counted(void **state)
 {
 	(void)state;
 	check_refused("redis://h/a%2",
-	              "percent escape at byte 12 lacks its two hexadecimal digits");
+	              "URL: the percent escape at byte 12 lacks its two hexadecimal digits");
 	check_refused("redis://u%zz@h",
-	              "percent escape at byte 10 lacks its two hexadecimal digits");
+	              "URL: the percent escape at byte 10 lacks its two hexadecimal digits");
 	check_refused("redis://u%4@0h",
-	              "percent escape at byte 10 lacks its two hexadecimal digits");
-	check_refused("redis://h/%00", "percent escape at byte 11 is a NUL");
+	              "URL: the percent escape at byte 10 lacks its two hexadecimal digits");
+	check_refused("redis://h/%00", "URL: the percent escape at byte 11 is a NUL");
 	check_refused("redis://h /",
-	              "URL: byte 10 is a space or control character; escape it with %");
+	              "URL: byte 10 is a space or control character; write it as a percent escape");
 	check_refused("redis://h\n",
-	              "URL: byte 10 is a space or control character; escape it with %");
+	              "URL: byte 10 is a space or control character; write it as a percent escape");
 	check_refused("redis://h/#a", "URL: byte 11 is a '#'; write it as %23");
 }
 
@@ -246,7 +246,7 @@ static void longest_url_is_taken_and_a_longer_one_is_not(void **state)
 	(void)state;
 	memset(text + 8, 'h', sizeof(text) - 8);
 	text[HF__URL_MAX + 1] = '\0';
-	check_refused(text, "URL: longer than 4096 bytes");
+	check_refused(text, "URL: longer than the 4096 bytes that are allowed");
 	text[HF__URL_MAX] = '\0';
 	take(text);
 	assert_int_equal(strlen(url.host), HF__URL_MAX - 8);
