@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* At least as long as a wire owner with its suffix, and as any argument that is a number or a word. */
+/*
+ * At least as long as a wire owner with its suffix, and as any argument that is a number or a word.
+ */
 #define OWNER_SIZE 64
 
 /* ---- requests ---- */
@@ -325,7 +327,7 @@ static bool may_be_gone(const struct hf__cmd *cmd)
 	}
 }
 
-/* {'gone', holder} or {'conflict', why}, where the verb's script can answer that. */
+/* Reads {'gone', holder} or {'conflict', why}, if the verb's script can return that. */
 static bool read_special(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
                          struct hf__answer *answer)
 {
@@ -347,7 +349,6 @@ static bool read_special(const struct hf__resp *resp, const struct hf__cmd *cmd,
 	return true;
 }
 
-/* Digits, as tokens come. */
 static bool read_digits(const char *text, size_t length, int64_t *ret_number)
 {
 	int64_t number = 0;
@@ -363,7 +364,7 @@ static bool read_digits(const char *text, size_t length, int64_t *ret_number)
 	return true;
 }
 
-/* nil, PTTL, {'granted', token} or {'busy', PTTL, what it is held as}. */
+/* Reads nil, PTTL, {'granted', token} or {'busy', PTTL, 'rw' or 'lock'}. */
 static bool read_ask(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
                      struct hf__answer *answer)
 {
@@ -409,7 +410,7 @@ static bool read_renewals(const struct hf__resp *resp, const struct hf__cmd *cmd
 	return true;
 }
 
-/* The number in the owner's name if it is one of ours, else 0. */
+/* The wire owner if it is one of this client, else 0. */
 static uint64_t own_wire(const struct hf__core *core, const char *owner, size_t length)
 {
 	size_t prefix = strlen(core->config.uuid);
@@ -420,7 +421,7 @@ static uint64_t own_wire(const struct hf__core *core, const char *owner, size_t 
 	return (uint64_t)wire;
 }
 
-/* A number, or {'next', waiter}. */
+/* Reads a number, or {'next', waiter}. */
 static bool read_settled(const struct hf__redis *redis, const char *bytes,
                          struct hf__answer *answer)
 {
@@ -435,7 +436,7 @@ static bool read_settled(const struct hf__redis *redis, const char *bytes,
 	return true;
 }
 
-/* {PTTL, count, holder}; of a semaphore or latch just the number. */
+/* Reads {PTTL, count, holder}; for a semaphore or latch just the number. */
 static bool read_look(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *answer)
 {
@@ -463,7 +464,7 @@ static const char *row_of(const struct hf__answer *answer, size_t i, size_t *ret
 	return answer->text + node->start;
 }
 
-/* An array of texts. */
+/* Reads an array of texts. */
 static bool read_rows(const struct hf__resp *resp, const char *bytes, struct hf__answer *answer)
 {
 	const struct hf__resp_node *node = resp->node;
@@ -514,19 +515,19 @@ static bool read_verb(const struct hf__redis *redis, const struct hf__cmd *cmd, 
 	}
 }
 
-/* What a user that lacks this right misses. */
+/* What it means for the user that this part of a script failed. */
 static const char *consequence_of(const struct hf__resp *resp, const char *bytes)
 {
 	if (hf__resp_text_is(resp, bytes, 2, "publish"))
-		return "waiters were not notified and notice only when they ask again; the user "
-		       "needs +publish and a pattern for the lock's channels";
+		return "waiters were not notified and will notice only when they ask again; the "
+		       "user needs +publish and a pattern for the lock's channels";
 	if (hf__resp_text_is(resp, bytes, 2, "queue"))
 		return "the lock was released, but its queue could not be cleaned up";
-	return "the lock itself is as the call says, but its description or time to live may not "
-	       "be; the user needs the rights that holdfast doctor prints";
+	return "the result of the call is right, but the lock's description or time to live may be "
+	       "wrong; the user needs the rights that holdfast doctor prints";
 }
 
-/* Logged once, and again when something else is wrong. */
+/* Logs the warning, unless it is the same as the last one. */
 static void log_warning(struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes)
 {
 	const struct hf__resp_node *what = &redis->resp.node[2], *why = &redis->resp.node[3];
@@ -540,7 +541,9 @@ static void log_warning(struct hf__redis *redis, const struct hf__cmd *cmd, cons
 	             consequence_of(&redis->resp, bytes));
 }
 
-/* {'warning', command, error, reply}: the verb was done, and something that goes with it was not. */
+/*
+ * {'warning', command, error, reply}: the verb was done, but something that belongs to it failed.
+ */
 static void take_warning(struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes)
 {
 	const struct hf__resp_node *node = redis->resp.node;
@@ -557,6 +560,7 @@ bool hf__verbs_decode(struct hf__redis *redis, const struct hf__cmd *cmd, const 
 {
 	const struct hf__resp *resp = &redis->resp;
 	const struct hf__resp_node *root = &resp->node[0];
+	assert(resp->nodes > 0 && (cmd->verb != HF__RENEW || cmd->items <= HF__RENEW_MAX));
 	take_warning(redis, cmd, bytes);
 	*ret_answer = (struct hf__answer){.text = ""};
 	if (root->type != HF__RESP_ERROR)

@@ -215,8 +215,8 @@ static const struct {
 	{HELLO_MAP("15", "999999999999.10", "10", "standalone"), HF_EREFUSED, "6.2 or later"},
 	{HELLO_MAP("6", "7.0.15", "8", "sentinel"), HF_EREFUSED, "Sentinel"},
 	{HELLO_MAP("6", "7.0.15", "7", "cluster"), HF_EREFUSED, "Cluster"},
-	{"HTTP/1.1 400 Bad Request\r\n\r\n", HF_EPROTOCOL, "not a valid answer"},
-	{"%1\r\n+version\r\n$99999999\r\n", HF_EPROTOCOL, "not a valid answer"},
+	{"HTTP/1.1 400 Bad Request\r\n\r\n", HF_EPROTOCOL, "not a valid reply"},
+	{"%1\r\n+version\r\n$99999999\r\n", HF_EPROTOCOL, "not a valid reply"},
 };
 
 static void refusal_of_the_greeting_is_told(void **state)
@@ -256,7 +256,7 @@ static void refusal_before_the_greeting_is_read(void **state)
 		struct wire wire = {.script = script_start(steps)};
 		EXPECT_RC(&wire, HF_EREFUSED,
 		          hf_client_open(script_url(wire.script), NULL, &wire.client));
-		EXPECT_DETAIL("max number of clients");
+		EXPECT_DETAIL("maximum number of clients");
 		script_finish(wire.script);
 	}
 }
@@ -301,7 +301,7 @@ static void path_that_no_socket_can_have_is_refused(void **state)
 	hf_client *client = NULL;
 	memset(url + strlen(url), 'x', 200);
 	assert_int_equal(hf_client_open(url, HF_CLIENT(.lazy = 1), &client), HF_EINVAL);
-	EXPECT_DETAIL("path: too long for a unix socket");
+	EXPECT_DETAIL("path: longer than the 107 bytes that a unix socket can have");
 	assert_null(client);
 }
 
