@@ -26,7 +26,7 @@ void hf__buffer_done(struct hf__buffer *buffer)
 	buffer->capacity = 0;
 }
 
-/* realloc() would leave a copy of the secret behind. */
+/* realloc() could leave a copy of the secret in the old block. */
 static char *grow(struct hf__buffer *buffer, size_t capacity)
 {
 	if (!buffer->secret)

@@ -1,4 +1,6 @@
-/* The library's only clock: it is monotonic, and goes on while the system is suspended. */
+/*
+ * The library's only clock: it is monotonic, and counts the time in which the system is suspended.
+ */
 #ifndef HF_BASE_CLOCK_H
 #define HF_BASE_CLOCK_H
 

@@ -38,8 +38,9 @@ void hf__table_add(struct hf__table *table, struct hf__table_link *link, uint32_
 void hf__table_remove(struct hf__table *table, struct hf__table_link *link);
 
 /*
- * Visits all members in no particular order: NULL returns the first, and NULL comes after the last.
- * A member can be removed once its successor is known; none may be added before the end.
+ * Visits all members in no particular order: NULL as link returns the first, and after the last one
+ * NULL is returned. A member can be removed once its successor is known; none may be added before
+ * the end.
  */
 struct hf__table_link *hf__table_next(const struct hf__table *table,
                                       const struct hf__table_link *link);

@@ -18,8 +18,8 @@ struct hf__url_pair {
  */
 struct hf__url {
 	const char *scheme;   /* as written */
-	const char *user;     /* NULL if absent, can be empty */
-	const char *password; /* NULL if absent, can be empty */
+	const char *user;     /* NULL if absent, may be empty */
+	const char *password; /* NULL if absent, may be empty */
 	const char *host;     /* without the brackets of IPv6; empty in "scheme:///path" */
 	int port;             /* 0 if absent */
 	/* Hosts and ports as written, without the user part; escapes are not decoded. */

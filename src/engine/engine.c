@@ -74,7 +74,7 @@ static void fail_send(struct hf__port *port, int error)
 		port->offered -= port->wire.length - port->wire_sent;
 }
 
-/* Bytes are dropped as soon as they are sent, since they can include a password. */
+/* Bytes are dropped as soon as they are sent, since they may include a password. */
 static void note_sent(struct hf__port *port, size_t bytes)
 {
 	port->wire_sent += bytes;

@@ -70,7 +70,7 @@ struct hf__engine {
 	bool gathered_long; /* output was held back for as long as it can be */
 	bool keeper_sleeps;
 	bool keeper_blind; /* the keeper has seen a hang-up that the driver must handle */
-	bool posted;       /* callbacks are due, and whoever runs them was not notified */
+	bool posted;       /* callbacks are due, and the thread that runs them was not notified */
 	bool kicks_driver; /* when the mutex is unlocked */
 	bool kicks_keeper; /* likewise */
 	bool has_keeper, has_dispatcher;

@@ -37,7 +37,7 @@ struct hf__port {
 	struct hf__buffer wire;
 	size_t wire_sent;
 	uint64_t appended;   /* bytes ever put into `out` */
-	uint64_t offered;    /* bytes ever moved to `wire`: these can have left */
+	uint64_t offered;    /* bytes ever moved to `wire`: these may have left */
 	uint32_t unwritten;  /* requests in `out` */
 	uint32_t unanswered; /* requests in `out`, `wire` or at the server */
 	int fd;              /* -1: none */

@@ -23,7 +23,7 @@ struct hf__sleep_set {
 	uint32_t bits[HF__SLEEP_WORDS];
 };
 
-/* The slot of the calling thread. Two threads can share one; then one is woken up needlessly. */
+/* The slot of the calling thread. Two threads may share one; then one is woken up needlessly. */
 uint16_t hf__sleep_slot(void);
 
 void hf__sleep_mark(struct hf__sleep_set *set, uint16_t slot);
@@ -34,7 +34,7 @@ void hf__sleep_wake(struct hf__sleep *sleep, const struct hf__sleep_set *set);
 /* How often the slot's word was woken up. Read it before checking what the thread waits for. */
 uint32_t hf__sleep_wakes(struct hf__sleep *sleep, uint16_t slot);
 
-/* Sleeps, unless the word was woken up since `wakes` was read; can return early. */
+/* Sleeps, unless the word was woken up since `wakes` was read; may return early. */
 void hf__sleep_wait(struct hf__sleep *sleep, uint16_t slot, uint32_t wakes);
 
 /*

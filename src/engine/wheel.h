@@ -46,7 +46,7 @@ static inline bool hf__wheel_running(const struct hf__timer *timer)
 }
 
 /*
- * Nothing is due before this time. It is exact after an advance; otherwise it can be too early,
+ * Nothing is due before this time. It is exact after an advance; otherwise it may be too early,
  * because the timer that it stands for was stopped.
  */
 static inline int64_t hf__wheel_next(const struct hf__wheel *wheel)

@@ -100,7 +100,7 @@ static int64_t attempt_limit(const struct hf__redis *redis, int64_t now)
 
 /* ---- giving up ---- */
 
-/* Commands that were offered to the kernel can have been executed. */
+/* Commands that were offered to the kernel may have been executed. */
 static void answer_all(struct hf__redis *redis, struct hf__list *waiting, uint64_t offered,
                        int error, const char *why, int64_t now)
 {
@@ -119,9 +119,9 @@ static void answer_all(struct hf__redis *redis, struct hf__list *waiting, uint64
 }
 
 /*
- * Whichever side closed the connection, requests can still be in flight on it, in a proxy for
+ * Whichever side closed the connection, requests may still be in flight on it, in a proxy for
  * example. So the next connection asks the server to kill it, by its number and our address
- * together: after a restart of the server the number alone can belong to another client.
+ * together: after a restart of the server the number alone may belong to another client.
  */
 static void note_given_up(struct hf__redis *redis)
 {
@@ -159,7 +159,7 @@ static int look_up(struct hf__redis *redis)
 }
 
 /*
- * After a failure the name is looked up again, since it can have moved to another address. The next
+ * After a failure the name is looked up again, since it may have moved to another address. The next
  * attempt does not wait for the result: if names cannot be looked up, a server that did not move is
  * still reached.
  */
@@ -274,7 +274,7 @@ static void let_reads_wait(int fd)
 	(void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
-static void begin_session(struct hf__redis *redis, int64_t now)
+static void begin_protocol(struct hf__redis *redis, int64_t now)
 {
 	int fd = redis->engine->port.fd;
 	if (!redis->tls) {
@@ -333,7 +333,7 @@ static void connect_next(struct hf__redis *redis, int64_t now)
 		port->want = POLLOUT;
 		redis->state = HF__CONN_CONNECTING;
 		if (connected)
-			begin_session(redis, now);
+			begin_protocol(redis, now);
 		return;
 	}
 	fail_round(redis, now);
@@ -350,7 +350,7 @@ static void step_connecting(struct hf__redis *redis, int64_t now)
 	if (error)
 		hf__conn_drop(redis, HF_EUNREACHABLE, strerror(error), now);
 	else
-		begin_session(redis, now);
+		begin_protocol(redis, now);
 }
 
 /* Begins with the address that worked last, if it is still among them. */

@@ -35,7 +35,7 @@
 #define LOG_FILE           "server.log"
 #define SYSTEM_DIRECTORIES "/usr/bin:/usr/local/bin:/usr/sbin"
 #define PAUSE_MS           10      /* between two checks of a server that is starting */
-#define DESCRIPTORS_MAX    1048576 /* closed one by one where there is no close_range */
+#define DESCRIPTORS_MAX    1048576 /* closed one by one if there is no close_range */
 #define REPORT_FD          3       /* where the child keeps the pipe to its parent */
 
 /* One call of hf__embedded_start(). */
@@ -102,7 +102,7 @@ static char *passwd_home(void)
 	return strdup(found->pw_dir);
 }
 
-/* After su or sudo $HOME can still be that of the other user. */
+/* After su or sudo $HOME may still be that of the other user. */
 static char *find_home(void)
 {
 	const char *home = secure_getenv("HOME");
@@ -227,7 +227,7 @@ static int prepare_directory(struct start *start)
 	return rc;
 }
 
-/* ---- is there a server? ---------------------------------------------------------------------- */
+/* ---- the running server ---------------------------------------------------------------------- */
 
 /* Reads one line into `said`, without its end. Returns false if none arrived in time. */
 static bool read_answer(struct start *start, int fd)
@@ -578,7 +578,7 @@ static int try_lock(struct start *start)
 
 /*
  * Reads what the child reports about its exec. The end of the pipe means that the exec worked;
- * before that the pid file may be missing. If another thread forks in between, the end comes late.
+ * before that the pid file may be missing. If another thread forks in between, the end is late.
  */
 static int read_report(struct start *start)
 {
@@ -635,7 +635,7 @@ static int wait_until_ready(struct start *start)
 }
 
 /*
- * Frees everything that the result did not take over. Children that other threads forked can hold
+ * Frees everything that the result did not take over. Children that other threads forked may hold
  * the file lock as well, so it is unlocked explicitly, unless our own child may still need it.
  */
 static void finish(struct start *start, int rc)

@@ -38,7 +38,7 @@ static char *put_prefixed(char *at, const char *prefix, const char *name)
 	return put_tagged(at, name, false);
 }
 
-/* What comes before the name in braces; NULL for those that are made otherwise. */
+/* What precedes the name in braces; NULL for keys of another form. */
 static const char *prefix_of(enum hf__keys_name which)
 {
 	switch (which) {

@@ -10,7 +10,7 @@
 /* Longer than any key or channel that is made here, with its NUL. */
 #define HF__KEYS_MAX 640
 
-/* The keys and channels of one lock. They are short words because recipe.c is made of them. */
+/* The keys and channels of one lock. The names are short, because recipe.c consists of them. */
 enum hf__keys_name {
 	KEY_END,     /* ends a list of keys */
 	KEY_NAME,    /* the lock itself, under its own name */

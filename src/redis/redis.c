@@ -233,7 +233,7 @@ static void answer_core(struct hf__redis *redis, struct hf__cmd *cmd, const char
 		note_renewal(redis, cmd, &answer);
 		hf__core_answer(redis->core, cmd, &answer, now);
 	} else {
-		/* The command can have been executed, and the next reply can be for any command. */
+		/* The command may have been executed, and the next reply may be for any command. */
 		hf__conn_drop(redis, HF_EPROTOCOL, "the reply does not fit the request", now);
 	}
 }

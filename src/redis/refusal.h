@@ -12,13 +12,13 @@ enum hf__outcome hf__refusal_read(const char *text, size_t length, int *ret_erro
 
 /*
  * Explains why a greeting was refused, and what to do. The server's own text is not used, since it
- * can repeat the request, which includes the password. NULL: the refusal is not a known one.
+ * may repeat the request, which includes the password. NULL: the refusal is not a known one.
  */
 const char *hf__refusal_advice(const char *text, size_t length);
 
 /*
  * How many bytes of the text are an error code that can be shown. 0 if the text does not begin with
- * a code, or if the code could be part of the secret, which can be NULL.
+ * a code, or if the code could be part of the secret, which may be NULL.
  */
 size_t hf__refusal_code(const char *text, size_t length, const char *secret);
 

@@ -131,7 +131,7 @@ static void explain_error(unsigned long code, char *reason, size_t size)
 }
 
 /*
- * Empties OpenSSL's queue of errors. The first one is the reason, but a failed allocation can come
+ * Empties OpenSSL's queue of errors. The first one is the reason, but a failed allocation may come
  * after the errors that it caused. Returns HF_ENOMEM or HF_ETLS.
  */
 static int take_errors(char *reason, size_t size)

@@ -34,7 +34,7 @@ int hf__tls_handshake(struct hf__tls *tls, bool *ret_want_write, char *why, size
 
 /*
  * Returns bytes received, 0 at the end of the stream, -EAGAIN, or another negative errno; -EPROTO
- * if TLS itself failed. OpenSSL can hold data that poll() does not see, so read until -EAGAIN. Any
+ * if TLS itself failed. OpenSSL may hold data that poll() does not see, so read until -EAGAIN. Any
  * thread; one may receive while another sends.
  */
 ssize_t hf__tls_recv(struct hf__tls *tls, void *buf, size_t n);
@@ -51,7 +51,7 @@ ssize_t hf__tls_send(struct hf__tls *tls, const void *buf, size_t n);
  */
 void hf__tls_reason(struct hf__tls *tls, char *why, size_t why_size);
 
-/* Drops the connection without sending anything: it can be dead, or belong to a parent process. */
+/* Drops the connection without sending anything: it may be dead, or belong to a parent process. */
 void hf__tls_stop(struct hf__tls *tls);
 
 #endif

@@ -6,7 +6,7 @@
 -- Returns nil or {'granted', token}: granted
 --         integer: held by another owner; the lock's PTTL
 --         {'busy', PTTL, 'rw'}: held as a read-write lock
---         {'gone', holder}: n > 1, but the owner does not hold the lock; the holder can be ''
+--         {'gone', holder}: n > 1, but the owner does not hold the lock; the holder may be ''
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, n = KEYS[1], ARGV[1], ARGV[2], ARGV[3]

@@ -10,7 +10,7 @@
 -- Returns nil or {'granted', token}: granted
 --         integer: not granted; the lock's PTTL, which is -2 if the lock is free and it is another waiter's turn
 --         {'busy', PTTL, 'rw'}: held as a read-write lock
---         {'gone', holder}: n > 1, but the owner does not hold the lock; the holder can be ''
+--         {'gone', holder}: n > 1, but the owner does not hold the lock; the holder may be ''
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, queue, expiry, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

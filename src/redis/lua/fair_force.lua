@@ -1,4 +1,4 @@
--- Removes a fair lock, whoever holds it, and wakes the first waiter of the queue.
+-- Removes a fair lock regardless of the holder, and wakes the first waiter of the queue.
 --
 -- KEYS: lock, queue, expiry, channel, alive
 -- ARGV: message

@@ -5,7 +5,7 @@
 -- ARGV: owner, n, message, how long the place was to be kept in ms
 -- Returns integer: done
 --         {'next', waiter}: done; it is this waiter's turn, and it was woken
---         {'gone', holder}: the owner does not hold the lock; the holder can be ''
+--         {'gone', holder}: the owner does not hold the lock; the holder may be ''
 --         {'warning', what, error, one of these}: the queue, the message or the description failed; all else was done
 -- include: try
 local key, queue, expiry, channel, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -1,4 +1,4 @@
--- Removes a lock, whoever holds it, and wakes the waiters.
+-- Removes a lock regardless of the holder, and wakes the waiters.
 --
 -- KEYS: lock, channel
 -- ARGV: message, or '' to wake nobody

@@ -1,4 +1,4 @@
--- Frees values of a group, whoever holds them, and wakes the waiters.
+-- Frees values of a group regardless of the holders, and wakes the waiters.
 --
 -- KEYS: group, channel
 -- ARGV: message, hash of each value

@@ -4,7 +4,7 @@
 -- KEYS: lock[, prefix of the holders' descriptions][, token, if the grant is to have one]
 -- ARGV: lease in ms, the new owner, the old owner[, the new owner's description]
 -- Returns nil or {'granted', token}: moved
---         {'gone', holder}: neither of them holds the lock; the holder can be ''
+--         {'gone', holder}: neither of them holds the lock; the holder may be ''
 --         {'conflict', why}: the key of the token does not hold a number; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, from = KEYS[1], ARGV[1], ARGV[2], ARGV[3]

@@ -4,7 +4,7 @@
 -- KEYS: lock, channel[, prefix of the holders' descriptions]
 -- ARGV: owner, n, message or '' to wake nobody
 -- Returns integer: done; the number of clients that received the message
---         {'gone', holder}: the owner does not hold the lock; the holder can be ''
+--         {'gone', holder}: the owner does not hold the lock; the holder may be ''
 --         {'warning', command, error, one of these}: the message or the description failed; all else was done
 local key, me, n = KEYS[1], ARGV[1], ARGV[2]
 if n == '0' then

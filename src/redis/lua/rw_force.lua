@@ -1,4 +1,4 @@
--- Removes a read-write lock that is held in this mode, whoever holds it, and wakes the waiters.
+-- Removes a read-write lock if it is held in this mode, regardless of the holder, and wakes the waiters.
 --
 -- KEYS: lock, channel
 -- ARGV: 'read' or 'write', message

@@ -14,7 +14,7 @@ end
 -- include: check_number
 if not value or tonumber(value) < tonumber(ARGV[1]) then
 	if ARGV[4] == '1' then
-		-- The first request can still be in flight, and must not take permits that nobody waits for.
+		-- The first request may still be in flight, and must not take permits that nobody waits for.
 		redis.pcall('set', record, id .. ' 0', 'px', ARGV[3])
 	end
 	return -1
