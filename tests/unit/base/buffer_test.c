@@ -15,7 +15,7 @@
 void __real_free(void *block);
 void __wrap_free(void *block);
 
-/* The block whose release is awaited, and whether its first bytes were zero then. */
+/* The block that is about to be freed, and whether its first bytes were zero when it was. */
 static const char *awaited;
 static size_t awaited_length;
 static bool was_wiped;
@@ -56,7 +56,7 @@ static void check_text(const struct hf__buffer *buffer, const char *text)
 	assert_memory_equal(buffer->data, text, strlen(text));
 }
 
-static void new_buffer_is_empty_with_the_room_asked_for(void **state)
+static void new_buffer_is_empty_and_has_its_capacity(void **state)
 {
 	struct hf__buffer buffer;
 
@@ -186,7 +186,7 @@ static void empty_buffer_stays_secret_until_something_was_in_it(void **state)
 	hf__buffer_done(&buffer);
 }
 
-static void secret_is_wiped_where_the_buffer_grew_out_of(void **state)
+static void secret_is_wiped_in_the_block_that_a_buffer_outgrows(void **state)
 {
 	struct hf__buffer buffer;
 
@@ -217,7 +217,7 @@ static void secret_is_wiped_before_it_is_freed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(new_buffer_is_empty_with_the_room_asked_for),
+		cmocka_unit_test(new_buffer_is_empty_and_has_its_capacity),
 		cmocka_unit_test(added_bytes_follow_each_other),
 		cmocka_unit_test(buffer_grows_and_keeps_its_bytes),
 		cmocka_unit_test(reserve_makes_room_for_all_of_it_at_once),
@@ -225,7 +225,7 @@ int main(void)
 		cmocka_unit_test(dropped_bytes_leave_at_the_front_and_make_room),
 		cmocka_unit_test(secret_is_wiped_when_it_is_dropped),
 		cmocka_unit_test(empty_buffer_stays_secret_until_something_was_in_it),
-		cmocka_unit_test(secret_is_wiped_where_the_buffer_grew_out_of),
+		cmocka_unit_test(secret_is_wiped_in_the_block_that_a_buffer_outgrows),
 		cmocka_unit_test(secret_is_wiped_before_it_is_freed),
 	};
 

@@ -1,4 +1,4 @@
-/* Checks how URLs are taken apart, and what is said about wrong ones. */
+/* Checks how URLs are taken apart, and the errors about wrong ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,7 +100,7 @@ static void last_at_sign_ends_the_user_part(void **state)
 	hf__url_done(&url);
 }
 
-static void brackets_of_ip6_are_cut(void **state)
+static void brackets_of_ip6_are_removed(void **state)
 {
 	(void)state;
 	take("redis://[2001:db8::1]:7000/1");
@@ -113,7 +113,7 @@ static void brackets_of_ip6_are_cut(void **state)
 	hf__url_done(&url);
 }
 
-static void several_hosts_are_left_alone(void **state)
+static void several_hosts_are_left_to_the_caller(void **state)
 {
 	(void)state;
 	take("zk://u:p@h1:2181,[::1]:2182/chroot");
@@ -124,7 +124,7 @@ static void several_hosts_are_left_alone(void **state)
 	hf__url_done(&url);
 }
 
-static void host_may_be_empty_before_a_path(void **state)
+static void host_can_be_empty_before_a_path(void **state)
 {
 	(void)state;
 	take("redis+unix:///run/@redis.sock?db=2");
@@ -239,7 +239,7 @@ static void misplaced_password_is_never_shown(void **state)
 	}
 }
 
-static void longest_url_is_taken_and_a_longer_one_is_not(void **state)
+static void longest_url_is_accepted_and_a_longer_one_is_not(void **state)
 {
 	char text[HF__URL_MAX + 2] = "redis://";
 
@@ -253,7 +253,7 @@ static void longest_url_is_taken_and_a_longer_one_is_not(void **state)
 	hf__url_done(&url);
 }
 
-static void thirty_two_options_are_taken_and_no_more(void **state)
+static void thirty_two_options_are_accepted_and_no_more(void **state)
 {
 	char text[256] = "embedded:?";
 
@@ -285,15 +285,15 @@ int main(void)
 		cmocka_unit_test(empty_user_and_password_are_not_absent),
 		cmocka_unit_test(escapes_are_resolved_after_splitting),
 		cmocka_unit_test(last_at_sign_ends_the_user_part),
-		cmocka_unit_test(brackets_of_ip6_are_cut),
-		cmocka_unit_test(several_hosts_are_left_alone),
-		cmocka_unit_test(host_may_be_empty_before_a_path),
+		cmocka_unit_test(brackets_of_ip6_are_removed),
+		cmocka_unit_test(several_hosts_are_left_to_the_caller),
+		cmocka_unit_test(host_can_be_empty_before_a_path),
 		cmocka_unit_test(scheme_alone_has_no_host),
 		cmocka_unit_test(wrong_parts_are_named),
 		cmocka_unit_test(wrong_bytes_are_counted),
 		cmocka_unit_test(misplaced_password_is_never_shown),
-		cmocka_unit_test(longest_url_is_taken_and_a_longer_one_is_not),
-		cmocka_unit_test(thirty_two_options_are_taken_and_no_more),
+		cmocka_unit_test(longest_url_is_accepted_and_a_longer_one_is_not),
+		cmocka_unit_test(thirty_two_options_are_accepted_and_no_more),
 		cmocka_unit_test(short_message_buffer_is_not_overrun),
 	};
 

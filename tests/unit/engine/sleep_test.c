@@ -1,4 +1,4 @@
-/* Checks sleeping and waking: the marked wake up, the others sleep on, no wake-up is lost. */
+/* Checks sleeping and waking up: marked threads wake up, others sleep on, no wake-up is lost. */
 #include "engine/sleep.h"
 
 #include "support/check.h"
@@ -12,7 +12,7 @@
 #define PATIENCE_MS 10000
 #define ROUNDS      50000 /* of each of two threads: the ball passes 100 000 times */
 
-/* Nobody waits for ever for a thread that hangs. */
+/* Fails instead of waiting for ever for a thread that hangs. */
 static void join_soon(pthread_t thread)
 {
 	struct timespec until;
