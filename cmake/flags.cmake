@@ -1,11 +1,11 @@
-# Compiler and linker flags that hold for every target.
+# Compiler and linker flags for every target.
 add_compile_options(-Wall -Wextra -Wshadow -Wpointer-arith -Wvla
   "$<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes;-Wmissing-prototypes>")
 if(HF_WERROR)
   add_compile_options(-Werror)
 endif()
 
-# Defined empty, so that a file which says #define _GNU_SOURCE itself defines the same.
+# The definition is empty, so that a file with its own #define _GNU_SOURCE defines the same.
 add_compile_options($<$<COMPILE_LANGUAGE:C>:-D_GNU_SOURCE=>)
 
 if(HF_SANITIZE)

@@ -1,16 +1,16 @@
-# What is installed, and how other builds find it: pkg-config and a CMake package.
+# Installs everything, and what other builds need to find it: pkg-config and a CMake package.
 include(CMakePackageConfigHelpers)
 
 set(HF_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast)
 
-# The command finds the library beside it, wherever both are installed.
+# The command finds the library by its relative path, wherever both are installed.
 file(RELATIVE_PATH HF_TO_LIB ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
 set_target_properties(holdfast_command PROPERTIES INSTALL_RPATH "$ORIGIN/${HF_TO_LIB}")
 install(TARGETS holdfast_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS holdfast holdfast_static EXPORT HoldfastTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# Nobody links against the module, so it has no plain name.
+# Nothing is linked with the module, so it needs no link without a version.
 if(HF_TLS)
   install(TARGETS holdfast_tls LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
   set(HF_PC_REQUIRES "openssl >= 3")
@@ -37,7 +37,7 @@ foreach(section 1 3 5 7)
   install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
 endforeach()
 
-# Each shell looks for a name of its own.
+# Each shell expects its completions under another name.
 set(HF_SHARE ${CMAKE_INSTALL_DATAROOTDIR})
 install(FILES completions/holdfast.bash RENAME holdfast
   DESTINATION ${HF_SHARE}/bash-completion/completions)

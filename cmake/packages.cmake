@@ -1,9 +1,10 @@
-# Finds what is installed, and asks again at each configure: packages come and go between two of them. CMake by
-# itself remembers for the life of a build tree what a check did not find, and what a search did find.
+# Finds the installed packages, anew at each configure, since packages are installed and removed in between.
+# On its own CMake would keep the result of a failed check, and that of a successful search, in the build tree.
 include(CheckIncludeFile)
 include(CheckLanguage)
 
-# Forgets a path that an earlier configure found, if it is gone: hf_forget_gone(VARIABLE [FILE-BELOW-IT]).
+# Unsets the path that an earlier configure found if it does not exist any more:
+# hf_forget_gone(VARIABLE [FILE-BELOW-IT])
 function(hf_forget_gone variable)
   string(JOIN "/" file "${${variable}}" ${ARGN})
   if(IS_ABSOLUTE "${file}" AND NOT EXISTS "${file}")
@@ -20,7 +21,7 @@ if(HF_TLS)
   find_package(OpenSSL 3 REQUIRED)
 endif()
 
-# ZooKeeper's library is loaded when it is needed; to build, its headers are enough. One benchmark links to it.
+# ZooKeeper's library is loaded at run time, so its headers are enough to build. Only one benchmark links with it.
 unset(HF_HAVE_ZOOKEEPER CACHE)
 if(HF_ZOOKEEPER)
   check_include_file(zookeeper/zookeeper.h HF_HAVE_ZOOKEEPER)
@@ -36,7 +37,7 @@ if(HF_TESTS AND NOT HF_CMOCKA_STAND_IN)
 endif()
 
 if(HF_TESTS AND HF_TESTS_CXX)
-  # What CMake knows of a compiler that is gone must not be believed of the next one.
+  # What CMake knows about a compiler that was removed must not be used for the next one.
   hf_forget_gone(CMAKE_CXX_COMPILER)
   if(NOT CMAKE_CXX_COMPILER)
     unset(CMAKE_CXX_COMPILER CACHE)

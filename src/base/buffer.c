@@ -13,16 +13,31 @@ int hf__buffer_init(struct hf__buffer *buffer, size_t capacity, size_t maximum)
 	buffer->length = 0;
 	buffer->capacity = capacity;
 	buffer->maximum = maximum;
+	buffer->secret = false;
 	buffer->data = malloc(capacity);
 	return buffer->data ? 0 : HF_ENOMEM;
 }
 
 void hf__buffer_done(struct hf__buffer *buffer)
 {
+	hf__buffer_clear(buffer);
 	free(buffer->data);
 	buffer->data = NULL;
-	buffer->length = 0;
 	buffer->capacity = 0;
+}
+
+/* realloc() could leave a copy of the secret in the old block. */
+static char *grow(struct hf__buffer *buffer, size_t capacity)
+{
+	if (!buffer->secret)
+		return realloc(buffer->data, capacity);
+	char *data = malloc(capacity);
+	if (!data)
+		return NULL;
+	memcpy(data, buffer->data, buffer->length);
+	explicit_bzero(buffer->data, buffer->length);
+	free(buffer->data);
+	return data;
 }
 
 int hf__buffer_reserve(struct hf__buffer *buffer, size_t more)
@@ -34,7 +49,7 @@ int hf__buffer_reserve(struct hf__buffer *buffer, size_t more)
 	size_t capacity = buffer->capacity;
 	while (capacity - buffer->length < more)
 		capacity = capacity > buffer->maximum / 2 ? buffer->maximum : capacity * 2;
-	char *data = realloc(buffer->data, capacity);
+	char *data = grow(buffer, capacity);
 	if (!data)
 		return HF_ENOMEM;
 	buffer->data = data;
@@ -56,4 +71,14 @@ void hf__buffer_drop(struct hf__buffer *buffer, size_t length)
 	buffer->length -= length;
 	if (buffer->length > 0)
 		memmove(buffer->data, buffer->data + length, buffer->length);
+	if (buffer->secret)
+		explicit_bzero(buffer->data + buffer->length, length);
+	if (length > 0 && buffer->length == 0)
+		buffer->secret = false;
+}
+
+void hf__buffer_clear(struct hf__buffer *buffer)
+{
+	hf__buffer_drop(buffer, buffer->length);
+	buffer->secret = false;
 }

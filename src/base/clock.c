@@ -1,4 +1,6 @@
-/* The one clock: monotonic, and it counts suspend. */
+/*
+ * The library's only clock: it is monotonic, and counts the time in which the system is suspended.
+ */
 #include "base/clock.h"
 
 #include <limits.h>

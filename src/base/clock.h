@@ -1,4 +1,6 @@
-/* The one clock: monotonic, and it counts suspend. */
+/*
+ * The library's only clock: it is monotonic, and counts the time in which the system is suspended.
+ */
 #ifndef HF_BASE_CLOCK_H
 #define HF_BASE_CLOCK_H
 
@@ -11,13 +13,13 @@
 int64_t hf__clock_ms(void);
 int64_t hf__clock_us(void);
 
-/* A point in time, some milliseconds on; never overflows. */
+/* The point in time that is `ms` after `at`; HF__NEVER instead of an overflow. */
 static inline int64_t hf__clock_after(int64_t at, int64_t ms)
 {
 	return ms > HF__NEVER - at ? HF__NEVER : at + ms;
 }
 
-/* The milliseconds from now to a point as a timeout for poll(2): -1 for never. */
+/* The time from `now` to `at` as a timeout for poll(2): -1 for HF__NEVER, 0 for the past. */
 int hf__clock_poll_timeout(int64_t now, int64_t at);
 
 #endif

@@ -1,6 +1,7 @@
-/* HighwayHash-128, which turns a value of a group into the name of its field. */
+/* HighwayHash-128, with which Redisson names the field of a group's value. */
 #include "base/highway.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -102,7 +103,10 @@ static void add_packet(struct state *state, const unsigned char packet[PACKET])
 	add_lanes(state, lanes);
 }
 
-/* The last 1 to 31 bytes: whole words stay in place, and the rest goes where no word can be. */
+/*
+ * Adds the last 1 to 31 bytes: whole words stay in place, and the rest follows where no word can
+ * be.
+ */
 static void add_remainder(struct state *state, const unsigned char *bytes, unsigned length)
 {
 	unsigned char packet[PACKET] = {0};
@@ -170,6 +174,7 @@ void hf__highway_text(const void *bytes, size_t length, char ret_text[23])
 	uint64_t hash[2];
 	const unsigned char *at = bytes;
 
+	assert(bytes || length == 0);
 	init_state(&state);
 	for (; length >= PACKET; length -= PACKET, at += PACKET)
 		add_packet(&state, at);

@@ -16,7 +16,7 @@ struct hf__list {
 #define hf__list_each(link, head)                                                                  \
 	for ((link) = (head)->next; (link) != (head); (link) = (link)->next)
 
-/* As above, but the member at hand may be removed. */
+/* The same, but the member that is visited can be removed. */
 #define hf__list_each_safe(link, after, head)                                                      \
 	for ((link) = (head)->next, (after) = (link)->next; (link) != (head);                      \
 	     (link) = (after), (after) = (link)->next)
@@ -40,7 +40,7 @@ static inline void hf__list_add(struct hf__list *list, struct hf__list *link)
 	list->prev = link;
 }
 
-/* Leaves the link ready to be added again, or asked whether it is on a list. */
+/* Afterwards the link is empty, and can be added again. */
 static inline void hf__list_remove(struct hf__list *link)
 {
 	link->prev->next = link->next;

@@ -1,6 +1,7 @@
-/* The process-wide counters: numbers that are never given twice in this process. */
+/* The process-wide counters, which never give a number twice. */
 #include "base/number.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 
 static _Atomic uint64_t last_owner;
@@ -21,5 +22,6 @@ uint64_t hf__number_of_thread(void)
 
 uint64_t hf__number_on_wire(uint32_t n)
 {
+	assert(n > 0);
 	return atomic_fetch_add_explicit(&last_on_wire, n, memory_order_relaxed) + 1;
 }

@@ -1,6 +1,7 @@
-/* Random numbers: the kernel's for identities, a small generator for jitter. */
+/* Random numbers: from the kernel for identities, from a small generator for jitter. */
 #include "base/random.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -44,6 +45,7 @@ uint64_t hf__random_next(struct hf__random *random)
 
 int64_t hf__random_between(struct hf__random *random, int64_t low, int64_t high)
 {
+	assert(low <= high);
 	uint64_t span = (uint64_t)high - (uint64_t)low + 1;
 	uint64_t n = hf__random_next(random);
 	return (int64_t)((uint64_t)low + (span == 0 ? n : n % span));
@@ -51,6 +53,7 @@ int64_t hf__random_between(struct hf__random *random, int64_t low, int64_t high)
 
 int64_t hf__random_jitter(struct hf__random *random, int64_t ms)
 {
+	assert(ms >= 0);
 	int64_t fifth = ms / 5;
 	return ms + hf__random_between(random, -fifth, fifth);
 }

@@ -1,6 +1,7 @@
 /* A hash table whose links live inside its members. */
 #include "base/table.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static struct hf__table_link **bucket_of(const struct hf__table *table, uint32_t hash)
@@ -66,6 +67,7 @@ struct hf__table_link *hf__table_find(const struct hf__table *table, uint32_t ha
 
 void hf__table_add(struct hf__table *table, struct hf__table_link *link, uint32_t hash)
 {
+	assert(table->bucket && link);
 	if (table->entries >= table->buckets && table->buckets < UINT32_C(1) << 30)
 		grow(table);
 	struct hf__table_link **home = bucket_of(table, hash);
@@ -78,6 +80,7 @@ void hf__table_add(struct hf__table *table, struct hf__table_link *link, uint32_
 void hf__table_remove(struct hf__table *table, struct hf__table_link *link)
 {
 	struct hf__table_link **at = bucket_of(table, link->hash);
+	assert(table->entries > 0);
 	while (*at != link)
 		at = &(*at)->next;
 	*at = link->next;

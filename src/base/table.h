@@ -1,7 +1,7 @@
 /*
  * A hash table whose links live inside its members.
  *
- * Adding cannot fail: where there is no memory to grow, the chains get longer.
+ * Adding cannot fail: if there is no memory to grow, the chains get longer.
  */
 #ifndef HF_BASE_TABLE_H
 #define HF_BASE_TABLE_H
@@ -17,7 +17,7 @@ struct hf__table_link {
 
 struct hf__table {
 	struct hf__table_link **bucket;
-	struct hf__table_link *first; /* the only bucket until the first growth */
+	struct hf__table_link *first; /* the only bucket until the table grows */
 	uint32_t buckets;             /* a power of two */
 	uint32_t entries;
 	uint32_t seed;
@@ -28,7 +28,7 @@ struct hf__table {
 typedef bool hf__table_same_fn(const struct hf__table_link *link, const void *key);
 
 void hf__table_init(struct hf__table *table, uint32_t seed);
-/* The members are the caller's. */
+/* The caller still owns the members. */
 void hf__table_done(struct hf__table *table);
 
 uint32_t hf__table_hash(const struct hf__table *table, const void *bytes, size_t length);
@@ -38,8 +38,9 @@ void hf__table_add(struct hf__table *table, struct hf__table_link *link, uint32_
 void hf__table_remove(struct hf__table *table, struct hf__table_link *link);
 
 /*
- * All members, in no order: pass NULL to get the first. The one at hand may be removed once its
- * successor has been taken; nothing may be added meanwhile.
+ * Visits all members in no particular order: NULL as link returns the first, and after the last one
+ * NULL is returned. A member can be removed once its successor is known; none may be added before
+ * the end.
  */
 struct hf__table_link *hf__table_next(const struct hf__table *table,
                                       const struct hf__table_link *link);

@@ -1,8 +1,9 @@
-/* Starts threads of the library's own, and lets others know when one of the program's has ended. */
+/* Starts the library's own threads, and knows when one of the program's threads has ended. */
 #include "base/thread.h"
 
 #include <holdfast/holdfast.h>
 
+#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -10,13 +11,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Freed by whoever lets go last, the thread itself or one who remembers it. */
+/* One thread of the program. Freed with the last reference, one of which is the thread's own. */
 struct hf__thread {
 	_Atomic uint32_t refs;
 	_Atomic bool ended;
 };
 
-/* The one key of the process; its destructor is why the library is never unloaded. */
+/* The process has one key, and because of its destructor the library is never unloaded. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
@@ -33,7 +34,7 @@ static void make_key(void)
 	has_key = pthread_key_create(&key, end_thread) == 0;
 }
 
-static struct hf__thread *new_record(void)
+static struct hf__thread *new_thread(void)
 {
 	struct hf__thread *thread = malloc(sizeof(*thread));
 	if (!thread)
@@ -51,6 +52,7 @@ int hf__thread_start(pthread_t *ret_thread, void *(*body)(void *), void *arg, si
 {
 	sigset_t all, before;
 	pthread_attr_t attr;
+	assert(ret_thread && body);
 	if (pthread_attr_init(&attr))
 		return HF_ENOMEM;
 	if (stack)
@@ -70,7 +72,7 @@ struct hf__thread *hf__thread_ref(void)
 		return NULL;
 	struct hf__thread *thread = pthread_getspecific(key);
 	if (!thread)
-		thread = new_record();
+		thread = new_thread();
 	if (thread)
 		atomic_fetch_add(&thread->refs, 1);
 	return thread;

@@ -1,4 +1,4 @@
-/* Starts threads of the library's own, and lets others know when one of the program's has ended. */
+/* Starts the library's own threads, and knows when one of the program's threads has ended. */
 #ifndef HF_BASE_THREAD_H
 #define HF_BASE_THREAD_H
 
@@ -7,14 +7,14 @@
 #include <stddef.h>
 
 /*
- * No signal of the program's is ever handled on it. A stack of 0 is the system's default. 0,
- * HF_ENOMEM or HF_ESYSTEM.
+ * Starts a thread that never handles signals of the program. A stack of 0 bytes means the system's
+ * default. 0, HF_ENOMEM or HF_ESYSTEM.
  */
 int hf__thread_start(pthread_t *ret_thread, void *(*body)(void *), void *arg, size_t stack);
 
 struct hf__thread;
 
-/* A reference to the calling thread's record, or NULL if there is no memory for one. */
+/* A reference to the calling thread, or NULL if there is no memory for one. */
 struct hf__thread *hf__thread_ref(void);
 
 /* NULL is allowed in both. */

@@ -1,4 +1,4 @@
-/* Takes a URL apart; every rule that guards against showing a password is in here. */
+/* Takes a URL apart. All rules that keep a password from being shown are in here. */
 #define _GNU_SOURCE
 #include "base/url.h"
 
@@ -13,7 +13,7 @@
 
 #include <holdfast/holdfast.h>
 
-/* A URL on its way into its struct. */
+/* A URL that is being taken apart. */
 struct parse {
 	struct hf__url *url;
 	const char *text; /* the whole URL, for byte numbers in messages */
@@ -49,7 +49,7 @@ static int hex_value(char digit)
 	return -1;
 }
 
-/* The byte behind the '%' at the given place, or -1. */
+/* The byte that the escape at `at` stands for, or -1. */
 static int decode_escape(const char *at, const char *end)
 {
 	int high = end - at > 2 ? hex_value(at[1]) : -1;
@@ -69,7 +69,7 @@ static int copy_decoded(struct parse *parse, const char *from, const char *end,
 		if (byte == '%') {
 			byte = decode_escape(at, end);
 			if (byte <= 0)
-				return refuse(parse, "percent escape at byte %td %s",
+				return refuse(parse, "URL: the percent escape at byte %td %s",
 				              at - parse->text + 1,
 				              byte == 0 ? "is a NUL"
 				                        : "lacks its two hexadecimal digits");
@@ -94,12 +94,13 @@ static const char *copy_raw(struct parse *parse, const char *from, const char *e
 static int check_bytes(struct parse *parse)
 {
 	if (strnlen(parse->text, HF__URL_MAX + 1) > HF__URL_MAX)
-		return refuse(parse, "URL: longer than %d bytes", HF__URL_MAX);
+		return refuse(parse, "URL: longer than the %d bytes that are allowed", HF__URL_MAX);
 	for (const char *at = parse->text; *at; at++) {
 		if (is_control((unsigned char)*at) || *at == ' ')
 			return refuse(
 				parse,
-				"URL: byte %td is a space or control character; escape it with %%",
+				"URL: byte %td is a space or control character; write it as a "
+				"percent escape",
 				at - parse->text + 1);
 		if (*at == '#')
 			return refuse(parse, "URL: byte %td is a '#'; write it as %%23",
@@ -108,14 +109,14 @@ static int check_bytes(struct parse *parse)
 	return 0;
 }
 
-/* Somebody who forgot "@host" has the password where the port should be, so nothing of it is shown. */
+/* If "@host" was forgotten, the password is where the port should be, so nothing of it is shown. */
 static int parse_port(struct parse *parse, const char *from, const char *end)
 {
 	static const char hint[] = "; a password needs '@' and the host after it";
 	int port = 0;
 
 	if (from == end)
-		return refuse(parse, "port: missing behind the ':'");
+		return refuse(parse, "port: missing after the ':'");
 	for (const char *at = from; at < end; at++)
 		if (*at < '0' || *at > '9')
 			return refuse(parse, "port: not a number%s", hint);
@@ -134,11 +135,11 @@ static int check_ip6(struct parse *parse)
 	size_t size = strcspn(parse->url->host, "%"); /* an interface name may follow */
 
 	if (size >= sizeof(address))
-		return refuse(parse, "host: no IPv6 address in the brackets");
+		return refuse(parse, "host: expected an IPv6 address between the brackets");
 	memcpy(address, parse->url->host, size);
 	address[size] = '\0';
 	if (inet_pton(AF_INET6, address, bytes) != 1)
-		return refuse(parse, "host: no IPv6 address in the brackets");
+		return refuse(parse, "host: expected an IPv6 address between the brackets");
 	return 0;
 }
 
@@ -169,16 +170,17 @@ static int parse_plain(struct parse *parse, const char *from, const char *end)
 	if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
 		return refuse(parse, "host: more than one ':'; an IPv6 address needs brackets");
 	rc = copy_decoded(parse, from, colon ? colon : end, &parse->url->host);
-	/* What was a user and a password before its separators were escaped must not pass for a host. */
+	/* A user and password whose separators were escaped by mistake must not pass for a host. */
 	if (rc == 0 && strchr(parse->url->host, ':'))
-		return refuse(parse,
-		              "host: an escaped ':' in it; only users and passwords need that");
+		return refuse(
+			parse,
+			"host: contains an escaped ':'; escape it in users and passwords only");
 	if (rc == 0 && colon)
 		rc = parse_port(parse, colon + 1, end);
 	return rc;
 }
 
-/* Several hosts: the caller takes them apart, but each port is looked at here. */
+/* Several hosts: the caller takes them apart, but each port is checked here. */
 static int parse_list(struct parse *parse, const char *from, const char *end)
 {
 	const char *next;
@@ -216,7 +218,8 @@ static int parse_hosts(struct parse *parse, const char *from, const char *end)
 		return rc;
 	for (const char *at = parse->url->host; *at; at++)
 		if (is_control((unsigned char)*at) || *at == ' ' || *at == '@')
-			return refuse(parse, "host: holds a space, a control character or an '@'");
+			return refuse(parse,
+			              "host: contains a space, a control character or an '@'");
 	return 0;
 }
 
@@ -288,11 +291,15 @@ static int parse_rest(struct parse *parse, const char *rest)
 		return refuse(parse, "scheme: '//' must follow the ':'");
 	rest += 2;
 	end = rest + strcspn(rest, "/?");
-	/* A password with a raw '/' or '?' ends the authority early: its tail must not pass for a path. */
+	/*
+	 * A raw '/' or '?' in a password ends the authority early: the rest must not pass for a
+	 * path.
+	 */
 	if (end > rest && strchr(end, '@'))
-		return refuse(parse,
-		              "user: '/' and '?' in a user or password are written %%2F and %%3F, "
-		              "an '@' behind the host %%40");
+		return refuse(
+			parse,
+			"user: write '/' and '?' in a user or password as %%2F and %%3F, and an "
+			"'@' after the host as %%40");
 	rc = parse_authority(parse, rest, end);
 	if (rc == 0)
 		rc = parse_path(parse, end);
@@ -309,7 +316,7 @@ static int parse_scheme(struct parse *parse)
 	       (isalnum((unsigned char)*end) || strchr("+-.", *end)) && *end)
 		end++;
 	if (*end != ':' || !isalpha((unsigned char)*parse->text))
-		return refuse(parse, "scheme: missing");
+		return refuse(parse, "scheme: missing; a URL begins like redis://host");
 	parse->url->scheme = copy_raw(parse, parse->text, end);
 	return parse_rest(parse, end + 1);
 }
@@ -324,7 +331,7 @@ int hf__url_init(struct hf__url *url, const char *text, char *why, size_t why_si
 	rc = check_bytes(&parse);
 	if (rc < 0)
 		return rc;
-	/* The hosts are kept twice; a NUL takes the place of a separator but for these few. */
+	/* The hosts are kept twice. A NUL replaces a separator, except for a few of them. */
 	url->block_size = 2 * strlen(text) + HF__URL_PAIRS_MAX + 16;
 	url->block = malloc(url->block_size);
 	if (!url->block) {

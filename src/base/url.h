@@ -13,8 +13,8 @@ struct hf__url_pair {
 };
 
 /*
- * The parts of one URL, percent escapes resolved. All texts lie in one block that the struct owns.
- * In "embedded:?lazy=yes" there is no "//": host and authority are NULL then.
+ * The parts of one URL with percent escapes decoded. All texts are in one block that the struct
+ * owns. "embedded:?lazy=yes" has no "//": then host and authority are NULL.
  */
 struct hf__url {
 	const char *scheme;   /* as written */
@@ -22,9 +22,9 @@ struct hf__url {
 	const char *password; /* NULL if absent, may be empty */
 	const char *host;     /* without the brackets of IPv6; empty in "scheme:///path" */
 	int port;             /* 0 if absent */
-	const char
-		*authority; /* hosts and ports as written, escapes and all, without the user part */
-	const char *path;   /* with its leading '/', or empty */
+	/* Hosts and ports as written, without the user part; escapes are not decoded. */
+	const char *authority;
+	const char *path; /* with its leading '/', or empty */
 	struct hf__url_pair pairs[HF__URL_PAIRS_MAX];
 	size_t pair_count;
 	char *block;       /* what all the texts point into */
@@ -32,10 +32,10 @@ struct hf__url {
 };
 
 /*
- * Returns 0, HF_ENOMEM, or HF_EINVAL with a text that names the wrong part. The text never shows
+ * Returns 0, HF_ENOMEM, or HF_EINVAL with a text that names the part at fault. The text never shows
  * anything that could be a password. After a failure the struct is zeroed.
  *
- * Several hosts, "h1:2181,h2:2181", are left as they are: host holds all of it and port is 0.
+ * Several hosts, "h1:2181,h2:2181", are left to the caller: host has all of them, and port is 0.
  * Messages count bytes from 1.
  */
 int hf__url_init(struct hf__url *url, const char *text, char *why, size_t why_size);

@@ -1,21 +1,22 @@
-/* The driver's role: who polls, who writes, who sleeps. */
+/* The driver's role: which thread polls, which one writes, and which ones sleep. */
 #include "engine/engine.h"
 
 #include "base/clock.h"
 #include "base/number.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 /*
- * While woken threads have not run yet their requests are about to come, so writing waits for them,
- * but not longer than this. Less would re-arm a hardware timer at each poll.
+ * Threads that were woken up are about to add their requests, so writing waits until they have run,
+ * but not longer than this. A shorter time would re-arm a hardware timer at each poll.
  */
 #define GATHER_MS 5
 
-/* How late a driver may be before the keeper looks after it. */
+/* How late a driver can be before the keeper kicks it. */
 #define OVERSLEPT_MS 100
 
 static void kick(int fd)
@@ -39,11 +40,12 @@ static void drain(int fd)
 
 void hf__engine_lock(struct hf__engine *engine)
 {
+	assert(engine);
 	pthread_mutex_lock(&engine->mutex);
 }
 
-/* Whoever is kicked takes the mutex first, so the kicks come when it is free. */
-static void give_up(struct hf__engine *engine)
+/* A thread that is kicked locks the mutex first, so it is kicked when the mutex is free. */
+static void unlock_and_kick(struct hf__engine *engine)
 {
 	bool driver = engine->kicks_driver, keeper = engine->kicks_keeper;
 	engine->kicks_driver = engine->kicks_keeper = false;
@@ -56,41 +58,50 @@ static void give_up(struct hf__engine *engine)
 
 /* ---- writing ---- */
 
-/* The connection was given up while we sent: its bytes are nobody's, its descriptor is ours. */
+/* The connection was given up during the send: this thread closes its descriptor. */
 static void drop_old(struct hf__port *port)
 {
 	close(port->old_fd);
 	port->old_fd = -1;
-	port->wire.length = 0;
-	port->wire_sent = 0;
+	hf__port_drop_wire(port);
 }
 
-/* What a plain send refused has certainly not left. */
+/* Bytes that a plain send refused have certainly not left. */
 static void fail_send(struct hf__port *port, int error)
 {
-	port->trouble = error;
+	port->send_error = error;
 	if (!port->transport->layered)
 		port->offered -= port->wire.length - port->wire_sent;
+}
+
+/* Bytes are dropped as soon as they are sent, since they may include a password. */
+static void note_sent(struct hf__port *port, size_t bytes)
+{
+	port->wire_sent += bytes;
+	if (port->wire_sent == port->wire.length)
+		hf__port_drop_wire(port);
 }
 
 static void load_wire(struct hf__port *port)
 {
 	struct hf__buffer empty = port->wire;
-	empty.length = 0;
+	assert(empty.length == 0);
 	port->wire = port->out;
 	port->out = empty;
-	port->wire_sent = 0;
 	port->offered = port->appended;
 	port->unwritten = 0;
 }
 
-/* Sends all there is, others leave their bytes to us meanwhile. Mutex held, but not while sending. */
+/*
+ * Sends all output, also what other threads add in the meantime. Called with the mutex held, which
+ * is unlocked during each send.
+ */
 static void write_out(struct hf__engine *engine)
 {
 	struct hf__port *port = &engine->port;
 	while (port->fd >= 0 && !port->sending && !port->blocked && !port->watched_raw &&
-	       !port->trouble && hf__port_has_output(port)) {
-		if (port->wire_sent == port->wire.length)
+	       !port->send_error && hf__port_has_output(port)) {
+		if (port->wire.length == 0)
 			load_wire(port);
 		int fd = port->fd;
 		port->sending = true;
@@ -103,20 +114,23 @@ static void write_out(struct hf__engine *engine)
 		if (port->old_fd >= 0)
 			drop_old(port);
 		else if (n >= 0)
-			port->wire_sent += (size_t)n;
+			note_sent(port, (size_t)n);
 		else if (n == -EAGAIN)
 			port->blocked = true;
 		else
 			fail_send(port, (int)-n);
-		if ((port->blocked || port->trouble) && engine->polling)
+		if ((port->blocked || port->send_error) && engine->polling)
 			engine->kicks_driver = true;
-		if (port->trouble)
+		if (port->send_error)
 			return;
 	}
 }
 
-/* Whether it is time to write what threads left: nobody else is about to come, or half are in. */
-static bool enough_gathered(struct hf__engine *engine)
+/*
+ * Whether it is time to write: no thread is about to add a request, or half of the requests that
+ * can be expected are in.
+ */
+static bool has_gathered_enough(struct hf__engine *engine)
 {
 	const struct hf__port *port = &engine->port;
 	uint32_t woken = (uint32_t)atomic_load(&engine->woken);
@@ -125,19 +139,19 @@ static bool enough_gathered(struct hf__engine *engine)
 
 /* ---- waking ---- */
 
-/* Sets the flags and wakes the threads; their tasks are gone right after. Without the mutex. */
-static void wake(struct hf__engine *engine, struct hf__list *finished, struct hf__task *leader)
+/* Sets the flags and wakes up the threads; their tasks are gone right after. Without the mutex. */
+static void wake(struct hf__engine *engine, struct hf__list *finished, struct hf__task *driver)
 {
 	struct hf__sleep_set set = {{0}};
 	struct hf__list *link, *after;
 	hf__list_each (link, finished)
 		hf__sleep_mark(&set, hf__list_item(link, struct hf__task, link)->slot);
-	if (leader)
-		hf__sleep_mark(&set, leader->slot);
+	if (driver)
+		hf__sleep_mark(&set, driver->slot);
 	hf__list_each_safe (link, after, finished)
 		atomic_store(&hf__list_item(link, struct hf__task, link)->done, true);
-	if (leader)
-		atomic_store(&leader->leads, true);
+	if (driver)
+		atomic_store(&driver->drives, true);
 	hf__sleep_wake(&engine->sleep, &set);
 }
 
@@ -150,7 +164,7 @@ static int count(const struct hf__list *list)
 	return n;
 }
 
-/* One thread fewer is about to run; the last one writes what all have left. */
+/* One thread that was woken up runs now; the last one writes what all of them have added. */
 static void lower_woken(struct hf__engine *engine)
 {
 	if (atomic_fetch_sub(&engine->woken, 1) != 1 || engine->fed)
@@ -158,10 +172,10 @@ static void lower_woken(struct hf__engine *engine)
 	pthread_mutex_lock(&engine->mutex);
 	if (engine->polling && hf__port_has_output(&engine->port))
 		write_out(engine);
-	give_up(engine);
+	unlock_and_kick(engine);
 }
 
-static void tell_dispatcher(struct hf__engine *engine, int user_fd)
+static void notify_dispatcher(struct hf__engine *engine, int user_fd)
 {
 	if (user_fd >= 0)
 		kick(user_fd);
@@ -169,13 +183,13 @@ static void tell_dispatcher(struct hf__engine *engine, int user_fd)
 		hf__sleep_wake_word(&engine->posts);
 }
 
-/* Something is under way whose answer must be read, and nobody waits for it. */
+/* An answer must be read that no thread waits for. */
 static bool needs_reader(struct hf__engine *engine)
 {
 	return !engine->fed && engine->ops->busy(engine->machine);
 }
 
-/* Sees that whoever must wake up earlier than planned does. Mutex held. */
+/* Kicks a thread that planned to sleep longer than it should now. Mutex held. */
 static void check_plans(struct hf__engine *engine)
 {
 	int64_t due = engine->ops->due(engine->machine);
@@ -183,7 +197,7 @@ static void check_plans(struct hf__engine *engine)
 		engine->planned = due;
 		engine->kicks_driver = true;
 	}
-	if (!engine->leader && engine->keeper_sleeps &&
+	if (!engine->driver && engine->keeper_sleeps &&
 	    (due < engine->keeper_planned || needs_reader(engine))) {
 		engine->keeper_sleeps = false; /* one kick is enough */
 		engine->kicks_keeper = true;
@@ -191,19 +205,19 @@ static void check_plans(struct hf__engine *engine)
 }
 
 /*
- * Gives the mutex up and wakes the finished threads and the next leader. `leaving`: the caller was
- * the driver and counts itself among those who are about to come back.
+ * Unlocks the mutex and wakes up the threads of finished tasks and the next driver. `leaving`: the
+ * caller was the driver, and counts itself among the threads that are about to add a request.
  */
-static void release(struct hf__engine *engine, struct hf__task *leader, bool leaving)
+static void unlock_and_wake(struct hf__engine *engine, struct hf__task *driver, bool leaving)
 {
-	if (!leader && !leaving && !engine->posted && hf__list_empty(&engine->finished)) {
-		give_up(engine);
+	if (!driver && !leaving && !engine->posted && hf__list_empty(&engine->finished)) {
+		unlock_and_kick(engine);
 		return;
 	}
 	struct hf__list finished;
 	hf__list_init(&finished);
 	hf__list_move(&finished, &engine->finished);
-	int waking = count(&finished) + (leader ? 1 : 0) + (leaving ? 1 : 0);
+	int waking = count(&finished) + (driver ? 1 : 0) + (leaving ? 1 : 0);
 	if (waking > 0)
 		atomic_fetch_add(&engine->woken, waking);
 	bool posted = engine->posted;
@@ -211,17 +225,17 @@ static void release(struct hf__engine *engine, struct hf__task *leader, bool lea
 	engine->posted = false;
 	if (posted)
 		atomic_fetch_add(&engine->posts, 1);
-	give_up(engine);
-	if (!hf__list_empty(&finished) || leader)
-		wake(engine, &finished, leader);
+	unlock_and_kick(engine);
+	if (!hf__list_empty(&finished) || driver)
+		wake(engine, &finished, driver);
 	if (posted)
-		tell_dispatcher(engine, user_fd);
+		notify_dispatcher(engine, user_fd);
 	if (leaving)
 		lower_woken(engine);
 }
 
-/* Chooses who has the role next, if anybody needs to. Mutex held. */
-static struct hf__task *next_leader(struct hf__engine *engine)
+/* Chooses the next driver, if one is needed. Mutex held. */
+static struct hf__task *next_driver(struct hf__engine *engine)
 {
 	struct hf__task *next = NULL;
 	if (!engine->fed || engine->ops->due(engine->machine) <= hf__clock_ms()) {
@@ -229,7 +243,7 @@ static struct hf__task *next_leader(struct hf__engine *engine)
 		if (!next && !hf__list_empty(&engine->followers))
 			next = hf__list_item(engine->followers.next, struct hf__task, link);
 	}
-	engine->leader = next;
+	engine->driver = next;
 	if (next) {
 		hf__list_remove(&next->link);
 		next->idle = false;
@@ -241,18 +255,18 @@ static struct hf__task *next_leader(struct hf__engine *engine)
 
 static void unlock(struct hf__engine *engine, bool may_write)
 {
-	struct hf__task *leader = NULL;
+	struct hf__task *driver = NULL;
 	if (may_write && engine->polling && hf__port_has_output(&engine->port) &&
-	    enough_gathered(engine))
+	    has_gathered_enough(engine))
 		write_out(engine);
-	if (engine->fed && !engine->leader)
-		leader = next_leader(engine);
+	if (engine->fed && !engine->driver)
+		driver = next_driver(engine);
 	else
 		check_plans(engine);
-	release(engine, leader, false);
+	unlock_and_wake(engine, driver, false);
 }
 
-/* What callbacks leave is written in one piece when they are over. */
+/* What callbacks add to the port is written in one piece when they have returned. */
 void hf__engine_unlock(struct hf__engine *engine)
 {
 	unlock(engine, !hf__engine_in_callback(engine));
@@ -260,7 +274,7 @@ void hf__engine_unlock(struct hf__engine *engine)
 
 /* ---- driving ---- */
 
-/* Sleeps until there is input, a kick, or something is due. Without the mutex. */
+/* Sleeps until there is input or a kick, or the timeout is over. Without the mutex. */
 static void wait_for_input(struct hf__engine *engine, short want, bool raw, int timeout)
 {
 	struct hf__port *port = &engine->port;
@@ -275,8 +289,9 @@ static void wait_for_input(struct hf__engine *engine, short want, bool raw, int 
 }
 
 /*
- * An answer is under way and nothing else is due soon: one blocking read saves the poll. A kick is
- * noticed when the read is over, so it is short, and not tried again before an answer came.
+ * An answer is in flight and nothing else is due soon: a blocking read saves the poll. A kick is
+ * only noticed when the read returns, so the read is short, and after one without an answer the
+ * next wait is a poll.
  */
 static bool answer_is_near(const struct hf__port *port, int64_t now, int64_t due)
 {
@@ -284,7 +299,8 @@ static bool answer_is_near(const struct hf__port *port, int64_t now, int64_t due
 	       !port->transport->layered && due > now + HF__PORT_WAIT_MS;
 }
 
-static void look(struct hf__engine *engine)
+/* Waits for input, reads it and turns the machine. Mutex held, but not while waiting. */
+static void wait_and_turn(struct hf__engine *engine)
 {
 	struct hf__port *port = &engine->port;
 	bool held_back = hf__port_has_output(port) && !port->blocked && !port->sending;
@@ -293,13 +309,13 @@ static void look(struct hf__engine *engine)
 	int64_t due = engine->ops->due(engine->machine);
 	if (held_back && !raw && due > now + GATHER_MS)
 		due = now + GATHER_MS;
-	if (port->has_more || port->trouble)
+	if (port->has_more || port->send_error)
 		due = now;
 	short want = raw ? port->want : port->blocked ? POLLIN | POLLOUT : POLLIN;
 	bool near = port->fd >= 0 && !held_back && answer_is_near(port, now, due);
 	engine->planned = due;
 	engine->polling = true;
-	release(engine, NULL, false);
+	unlock_and_wake(engine, NULL, false);
 	bool waited_long = false;
 	if (near) {
 		port->events = 0;
@@ -316,7 +332,7 @@ static void look(struct hf__engine *engine)
 	engine->ops->turn(engine->machine, hf__clock_ms());
 }
 
-/* One round as the driver, for the task. Mutex held. */
+/* Drives once, on behalf of the task. Mutex held. */
 static void drive_once(struct hf__engine *engine, const struct hf__task *task)
 {
 	if (engine->fed) {
@@ -326,44 +342,47 @@ static void drive_once(struct hf__engine *engine, const struct hf__task *task)
 	if (hf__port_has_output(&engine->port) &&
 	    (atomic_load(&engine->woken) == 0 || engine->gathered_long))
 		write_out(engine);
-	/* Writing gives the mutex up: whoever finished the task meanwhile saw nobody to kick. */
+	/*
+	 * Writing unlocks the mutex. If the task was finished then, nobody was polling to be
+	 * kicked.
+	 */
 	if (!task->finished)
-		look(engine);
+		wait_and_turn(engine);
 }
 
 static void pass_on(struct hf__engine *engine)
 {
-	release(engine, next_leader(engine), true);
+	unlock_and_wake(engine, next_driver(engine), true);
 }
 
 /*
- * Sleeps until the task is done or has the role, and says which: then the mutex is held again. `leads`: it
- * has the role now, and gives it up.
+ * Sleeps until the task is done or becomes the driver. Returns true, with the mutex held, if it
+ * drives. `drives`: the task is the driver when this is called, and passes the role on.
  */
-static bool follow(struct hf__engine *engine, struct hf__task *task, bool leads)
+static bool follow(struct hf__engine *engine, struct hf__task *task, bool drives)
 {
-	struct hf__task *next = leads ? next_leader(engine) : NULL;
+	struct hf__task *next = drives ? next_driver(engine) : NULL;
 	hf__list_add(task->idle ? &engine->idlers : &engine->followers, &task->link);
 	uint16_t slot = task->slot;
-	uint32_t turn = hf__sleep_turn(&engine->sleep, slot);
-	if (leads)
-		release(engine, next, false);
+	uint32_t turn = hf__sleep_wakes(&engine->sleep, slot);
+	if (drives)
+		unlock_and_wake(engine, next, false);
 	else
 		unlock(engine, true);
-	while (!atomic_load(&task->done) && !atomic_load(&task->leads)) {
+	while (!atomic_load(&task->done) && !atomic_load(&task->drives)) {
 		hf__sleep_wait(&engine->sleep, slot, turn);
-		turn = hf__sleep_turn(&engine->sleep, slot);
+		turn = hf__sleep_wakes(&engine->sleep, slot);
 	}
-	bool chosen = atomic_load(&task->leads);
+	bool chosen = atomic_load(&task->drives);
 	lower_woken(engine);
 	if (!chosen)
 		return false;
 	hf__engine_lock(engine);
-	atomic_store(&task->leads, false);
+	atomic_store(&task->drives, false);
 	return true;
 }
 
-/* Until the task is finished, or has nothing to wait for on the wire. Mutex held. */
+/* Drives until the task is finished or idle; if the engine is fed, once. Mutex held. */
 static void drive(struct hf__engine *engine, const struct hf__task *task)
 {
 	bool more = true;
@@ -375,9 +394,10 @@ static void drive(struct hf__engine *engine, const struct hf__task *task)
 
 void hf__engine_task_init(struct hf__task *task)
 {
+	assert(task);
 	hf__list_init(&task->link);
 	atomic_init(&task->done, false);
-	atomic_init(&task->leads, false);
+	atomic_init(&task->drives, false);
 	task->finished = false;
 	task->idle = false;
 	task->slot = hf__sleep_slot();
@@ -385,24 +405,26 @@ void hf__engine_task_init(struct hf__task *task)
 
 void hf__engine_finish(struct hf__engine *engine, struct hf__task *task)
 {
+	assert(!task->finished);
 	task->finished = true;
-	if (task == engine->leader) {
+	if (task == engine->driver) {
 		if (engine->polling)
 			engine->kicks_driver = true;
 		return;
 	}
 	if (hf__list_empty(&task->link))
-		return; /* its thread has not begun to wait */
+		return; /* its thread does not wait yet */
 	hf__list_remove(&task->link);
 	hf__list_add(&engine->finished, &task->link);
 }
 
 void hf__engine_idle(struct hf__engine *engine, struct hf__task *task)
 {
+	assert(engine && task);
 	task->idle = true;
-	if (task == engine->leader && engine->polling)
+	if (task == engine->driver && engine->polling)
 		engine->kicks_driver = true;
-	if (task == engine->leader || hf__list_empty(&task->link))
+	if (task == engine->driver || hf__list_empty(&task->link))
 		return;
 	hf__list_remove(&task->link);
 	hf__list_add(&engine->idlers, &task->link);
@@ -410,6 +432,7 @@ void hf__engine_idle(struct hf__engine *engine, struct hf__task *task)
 
 void hf__engine_listen(struct hf__engine *engine, struct hf__task *task)
 {
+	assert(engine && task);
 	if (task->idle && !hf__list_empty(&task->link)) {
 		hf__list_remove(&task->link);
 		hf__list_add(&engine->followers, &task->link);
@@ -419,22 +442,23 @@ void hf__engine_listen(struct hf__engine *engine, struct hf__task *task)
 
 void hf__engine_wait(struct hf__engine *engine, struct hf__task *task)
 {
-	bool leads = !engine->leader && !task->idle && !engine->fed;
+	assert(task != engine->driver && hf__list_empty(&task->link));
+	bool drives = !engine->driver && !task->idle && !engine->fed;
 	if (task->finished) {
 		hf__engine_unlock(engine);
 		return;
 	}
-	if (leads)
-		engine->leader = task;
+	if (drives)
+		engine->driver = task;
 	else
-		leads = follow(engine, task, false);
-	while (leads) {
+		drives = follow(engine, task, false);
+	while (drives) {
 		drive(engine, task);
 		if (task->finished) {
 			pass_on(engine);
 			return;
 		}
-		leads = follow(engine, task, true);
+		drives = follow(engine, task, true);
 	}
 }
 
@@ -442,16 +466,16 @@ void hf__engine_flush(struct hf__engine *engine)
 {
 	if (engine->polling)
 		write_out(engine);
-	if (engine->polling && engine->leader == &engine->keeper_task &&
+	if (engine->polling && engine->driver == &engine->keeper_task &&
 	    !engine->ops->busy(engine->machine))
-		engine->kicks_driver = true; /* the keeper waited for these callbacks only */
+		engine->kicks_driver = true; /* the keeper drove for these callbacks only */
 }
 
 /* ---- the keeper ---- */
 
-static void keeper_drives(struct hf__engine *engine)
+static void drive_as_keeper(struct hf__engine *engine)
 {
-	engine->leader = &engine->keeper_task;
+	engine->driver = &engine->keeper_task;
 	do
 		drive_once(engine, &engine->keeper_task);
 	while (!engine->stopping && hf__list_empty(&engine->followers) && needs_reader(engine));
@@ -465,30 +489,30 @@ static void set_alarm(int fd, int64_t at)
 	if (at != HF__NEVER) {
 		when.it_value.tv_sec = (time_t)(at / 1000);
 		when.it_value.tv_nsec =
-			(long)(at % 1000) * 1000000 + 1; /* all zeroes would disarm */
+			(long)(at % 1000) * 1000000 + 1; /* all zeroes would disarm it */
 	}
 	(void)timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
 /*
- * What is due is the driver's business if there is one. But poll(2) does not count the time that the
- * system was suspended, and the keeper's alarm does: a driver that oversleeps is kicked.
+ * The driver, if there is one, does what is due. But its poll(2) does not count the time in which
+ * the system was suspended, and the keeper's alarm does: the keeper kicks a driver that oversleeps.
  */
 static int64_t plan_sleep(struct hf__engine *engine, int64_t now, int64_t due)
 {
-	if (!engine->leader || due == HF__NEVER)
+	if (!engine->driver || due == HF__NEVER)
 		return due;
 	return (due > now ? due : now) + OVERSLEPT_MS;
 }
 
-static void wake_driver(struct hf__engine *engine)
+static void kick_late_driver(struct hf__engine *engine)
 {
 	if (engine->polling && engine->ops->due(engine->machine) <= hf__clock_ms())
 		engine->kicks_driver = true;
 }
 
-/* A hang-up is noticed while nobody reads; data alone does not wake the keeper. */
-static void keeper_sleeps(struct hf__engine *engine, int64_t now, int64_t due)
+/* Notices a hang-up while no thread reads; data alone does not wake up the keeper. */
+static void sleep_as_keeper(struct hf__engine *engine, int64_t now, int64_t due)
 {
 	struct pollfd fds[3] = {
 		{.fd = engine->keeper_fd, .events = POLLIN},
@@ -498,7 +522,7 @@ static void keeper_sleeps(struct hf__engine *engine, int64_t now, int64_t due)
 	engine->keeper_planned = plan_sleep(engine, now, due);
 	engine->keeper_sleeps = true;
 	set_alarm(engine->alarm_fd, engine->keeper_planned);
-	release(engine, NULL, false);
+	unlock_and_wake(engine, NULL, false);
 	int n = poll(fds, 3, -1);
 	if (n > 0 && fds[0].revents)
 		drain(engine->keeper_fd);
@@ -506,12 +530,12 @@ static void keeper_sleeps(struct hf__engine *engine, int64_t now, int64_t due)
 		drain(engine->alarm_fd);
 	hf__engine_lock(engine);
 	engine->keeper_sleeps = false;
-	wake_driver(engine);
+	kick_late_driver(engine);
 	if (n <= 0 || !fds[2].revents)
 		return;
 	engine->keeper_blind = true;
-	if (!engine->leader)
-		keeper_drives(engine);
+	if (!engine->driver)
+		drive_as_keeper(engine);
 }
 
 void hf__engine_keep(struct hf__engine *engine)
@@ -519,8 +543,8 @@ void hf__engine_keep(struct hf__engine *engine)
 	int64_t now = hf__clock_ms();
 	int64_t due = engine->ops->due(engine->machine);
 	bool hung_up = engine->keeper_blind && engine->port.fd >= 0;
-	if (!engine->leader && (due <= now || hung_up || needs_reader(engine)))
-		keeper_drives(engine);
+	if (!engine->driver && (due <= now || hung_up || needs_reader(engine)))
+		drive_as_keeper(engine);
 	else
-		keeper_sleeps(engine, now, due);
+		sleep_as_keeper(engine, now, due);
 }

@@ -1,12 +1,12 @@
 /*
- * The engine: whoever waits, drives. It knows no locks.
+ * The engine: the thread that waits is the thread that drives. It does not know what a lock is.
  *
- * A machine (protocol state of any kind) lives under the engine's mutex. A thread that waits for one
- * of its tasks takes the driver's role if it is free: it polls, reads and turns the machine until its
- * task is finished, then passes the role on. Other threads leave their bytes in the port and sleep.
- * The keeper thread drives when nobody waits and something is due; the dispatcher runs callbacks.
- * If threads of some library bring the input, nobody polls: one of those who wait is woken to drive
- * when there is something to do.
+ * A machine (protocol state of any kind) lives under the engine's mutex. A thread that waits for
+ * one of its tasks becomes the driver if there is none: it polls, reads and turns the machine until
+ * its task is finished, then passes the role on. The other threads add their bytes to the port and
+ * sleep. The keeper thread drives when no thread waits and something is due; the dispatcher runs
+ * callbacks. If the threads of another library bring the input, nobody polls: when there is
+ * something to do, one of the waiting threads is woken up to drive.
  */
 #ifndef HF_ENGINE_ENGINE_H
 #define HF_ENGINE_ENGINE_H
@@ -20,26 +20,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Something a thread waits for. It lives on that thread's stack and is gone once `done` is seen. */
+/* What a thread waits for. It lives on that thread's stack and is gone once `done` is seen. */
 struct hf__task {
-	struct hf__list link; /* among the followers, or the finished */
+	struct hf__list link; /* among the followers, the idlers or the finished */
 	_Atomic bool done;    /* set last, without the mutex */
-	_Atomic bool leads;   /* the role was passed to it; likewise */
+	_Atomic bool drives;  /* the driver's role was passed to it; set like `done` */
 	bool finished;        /* mutex held */
 	bool idle;            /* waits for another task and not for input: need not drive */
 	uint16_t slot;
 };
 
 struct hf__machine_ops {
-	/* When it must be turned at the latest. Mutex held, as in all but the last. */
+	/* When it must be turned at the latest. Mutex held, as in all of these except the last. */
 	int64_t (*due)(void *machine);
-	/* Input was read or time has passed: does all there is to do. Driver only. */
+	/* Input was read or time has passed: does everything that is due. Driver only. */
 	void (*turn)(void *machine, int64_t now);
-	/* Something is under way that nobody waits for in a call. */
+	/* Something is in progress that no thread waits for in a call. */
 	bool (*busy)(void *machine);
-	/* The task whose answer comes next, if a thread waits for it. */
+	/* The task whose answer arrives next, if a thread waits for it; otherwise NULL. */
 	struct hf__task *(*first)(void *machine);
-	/* Runs the callbacks that are due, and says how many. Without the mutex. */
+	/* Runs the callbacks that are due, and returns how many. Without the mutex. */
 	int (*dispatch)(void *machine);
 };
 
@@ -49,29 +49,29 @@ struct hf__engine {
 	void *machine;
 	struct hf__port port;
 	struct hf__sleep sleep;
-	struct hf__list followers; /* tasks whose threads sleep */
-	struct hf__list idlers;    /* the idle ones of these */
-	struct hf__list finished;  /* tasks to be woken when the mutex is next given up */
-	struct hf__task *leader;   /* who has the role; NULL: nobody */
+	struct hf__list followers; /* tasks whose threads sleep and can become the driver */
+	struct hf__list idlers;    /* tasks whose threads sleep and are idle */
+	struct hf__list finished;  /* tasks to wake up when the mutex is next unlocked */
+	struct hf__task *driver;   /* NULL: nobody drives */
 	struct hf__task keeper_task;
-	_Atomic int woken; /* threads that were woken and have not run yet */
+	_Atomic int woken; /* threads that were woken up and have not run yet */
 	int64_t planned;   /* until when the driver's poll sleeps */
 	int64_t keeper_planned;
 	pthread_t keeper;
 	pthread_t dispatcher;
 	_Atomic uint64_t dispatching; /* number of the thread that runs callbacks; 0: none */
-	_Atomic uint32_t posts;       /* grows with each post; the dispatcher sleeps on it */
+	_Atomic uint32_t posts;       /* counts posts; the dispatcher sleeps on it */
 	int driver_fd;                /* eventfd: kicks the driver out of poll */
-	int keeper_fd;                /* eventfd: the same for the keeper */
-	int alarm_fd;                 /* timerfd: when the keeper's sleep ends */
+	int keeper_fd;                /* eventfd: kicks the keeper out of poll */
+	int alarm_fd;                 /* timerfd: wakes up the keeper */
 	int user_fd;                  /* eventfd of the user's own loop; -1: none */
-	bool fed; /* other threads bring the machine's input: nobody polls for it */
+	bool fed;                     /* other threads bring the input, so nobody polls for it */
 	bool polling;
-	bool gathered_long; /* output was held back for as long as it may be */
+	bool gathered_long; /* output was held back for as long as it can be */
 	bool keeper_sleeps;
-	bool keeper_blind; /* it has seen a hang-up that the driver must handle */
-	bool posted;       /* callbacks are due and nobody was told */
-	bool kicks_driver; /* when the mutex is given up */
+	bool keeper_blind; /* the keeper has seen a hang-up that the driver must handle */
+	bool posted;       /* callbacks are due, and the thread that runs them was not notified */
+	bool kicks_driver; /* when the mutex is unlocked */
 	bool kicks_keeper; /* likewise */
 	bool has_keeper, has_dispatcher;
 	bool stopping;
@@ -80,7 +80,7 @@ struct hf__engine {
 /* Starts the keeper; 0, HF_ENOMEM or HF_ESYSTEM. `fed`: the port is not used. */
 int hf__engine_init(struct hf__engine *engine, const struct hf__machine_ops *ops, void *machine,
                     bool fed);
-/* Ends the threads. Nobody may be waiting any more. */
+/* Ends the engine's threads. No other thread may be waiting. */
 void hf__engine_stop(struct hf__engine *engine);
 /* Frees the rest, after a stop. */
 void hf__engine_done(struct hf__engine *engine);
@@ -88,37 +88,40 @@ void hf__engine_done(struct hf__engine *engine);
 void hf__engine_close_fds(struct hf__engine *engine);
 
 void hf__engine_lock(struct hf__engine *engine);
-/* Gives the mutex up, wakes whoever is finished, and sees that somebody drives if needed. */
+/* Unlocks the mutex, wakes up the threads of finished tasks, and makes a thread drive if needed. */
 void hf__engine_unlock(struct hf__engine *engine);
 
 void hf__engine_task_init(struct hf__task *task);
 /* The task is finished. Mutex held. */
 void hf__engine_finish(struct hf__engine *engine, struct hf__task *task);
-/* The task waits for another one from now on, and need not drive. Mutex held, as in the next. */
+/* The task waits for another one from now on, and need not drive. Mutex held. */
 void hf__engine_idle(struct hf__engine *engine, struct hf__task *task);
-/* An idle task waits for input from now on. */
+/* An idle task waits for input from now on. Mutex held. */
 void hf__engine_listen(struct hf__engine *engine, struct hf__task *task);
 /* Waits until the task is finished. Called with the mutex held, returns without it. */
 void hf__engine_wait(struct hf__engine *engine, struct hf__task *task);
 
-/* The port has another descriptor or none. Mutex held. */
+/* The port has a new descriptor or none. Mutex held. */
 void hf__engine_port_changed(struct hf__engine *engine);
 
-/* One round of the keeper's life. Mutex held. */
+/* The keeper drives once or sleeps once. Mutex held. */
 void hf__engine_keep(struct hf__engine *engine);
 
-/* Writes what callbacks have left in the port. Mutex held. */
+/* Writes what callbacks have added to the port. Mutex held. */
 void hf__engine_flush(struct hf__engine *engine);
 
 /* Callbacks are due. Mutex held. */
 void hf__engine_post(struct hf__engine *engine);
-/* Starts the dispatcher if there is none and no loop of the user's; 0 or HF_ESYSTEM. Mutex held. */
+/*
+ * Starts the dispatcher, unless it runs or a loop of the user's runs the callbacks; 0, HF_ENOMEM or
+ * HF_ESYSTEM. Mutex held.
+ */
 int hf__engine_need_dispatcher(struct hf__engine *engine);
-/* The user's own loop runs the callbacks from now on; the descriptor or HF_ESYSTEM. */
+/* The user's own loop runs the callbacks from now on; the descriptor to poll, or HF_ESYSTEM. */
 int hf__engine_user_fd(struct hf__engine *engine);
-/* Runs what is due in the calling thread; how many. */
+/* Runs the callbacks that are due in the calling thread, and returns how many. */
 int hf__engine_dispatch(struct hf__engine *engine);
-/* The calling thread is inside a callback. */
+/* Whether the calling thread is inside a callback. */
 bool hf__engine_in_callback(const struct hf__engine *engine);
 
 #endif

@@ -1,8 +1,9 @@
-/* One connection as the engine sees it: a descriptor, bytes that came in, bytes to go out. */
+/* One connection as the engine sees it: a descriptor, the bytes received, and the bytes to send. */
 #include "engine/port.h"
 
 #include <holdfast/holdfast.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -36,16 +37,24 @@ void hf__port_done(struct hf__port *port)
 void hf__port_open(struct hf__port *port, int fd, const struct hf__transport *transport,
                    void *context)
 {
+	assert(port->fd < 0 && port->old_fd < 0 && fd >= 0 && transport);
 	port->fd = fd;
 	port->transport = transport;
 	port->context = context;
-	port->trouble = 0;
-	port->in_trouble = 0;
+	port->send_error = 0;
+	port->recv_error = 0;
 	port->events = 0;
 	port->blocked = false;
 	port->silent = false;
 	port->has_more = false;
-	port->in.length = 0;
+	hf__buffer_clear(&port->in);
+}
+
+void hf__port_drop_wire(struct hf__port *port)
+{
+	assert(!port->sending);
+	hf__buffer_clear(&port->wire);
+	port->wire_sent = 0;
 }
 
 void hf__port_close(struct hf__port *port, bool reset)
@@ -60,12 +69,11 @@ void hf__port_close(struct hf__port *port, bool reset)
 		port->old_fd = port->fd;
 	} else {
 		close(port->fd);
-		port->wire.length = 0;
-		port->wire_sent = 0;
+		hf__port_drop_wire(port);
 	}
 	port->fd = -1;
-	port->in.length = 0;
-	port->out.length = 0;
+	hf__buffer_clear(&port->in);
+	hf__buffer_clear(&port->out);
 	port->appended = port->offered;
 	port->unwritten = 0;
 	port->unanswered = 0;
@@ -76,6 +84,7 @@ void hf__port_close(struct hf__port *port, bool reset)
 void hf__port_fill(struct hf__port *port, bool wait)
 {
 	struct hf__buffer *in = &port->in;
+	assert(port->fd >= 0);
 	while (in->length < in->capacity) {
 		size_t room = in->capacity - in->length;
 		ssize_t n = port->transport->recv(port->context, port->fd, in->data + in->length,
@@ -86,7 +95,7 @@ void hf__port_fill(struct hf__port *port, bool wait)
 		}
 		port->silent = false;
 		if (n <= 0) {
-			port->in_trouble = n == 0 ? ECONNRESET : (int)-n;
+			port->recv_error = n == 0 ? ECONNRESET : (int)-n;
 			break;
 		}
 		in->length += (size_t)n;

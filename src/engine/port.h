@@ -1,8 +1,8 @@
 /*
- * One connection as the engine sees it: a descriptor, bytes that came in, bytes to go out.
+ * One connection as the engine sees it: a descriptor, the bytes received, and the bytes to send.
  *
- * The input belongs to whoever drives. The output is filled under the mutex and sent outside it, by
- * one thread at a time: `out` collects while `wire` is being sent.
+ * The input belongs to the driver. The output is filled with the mutex held and sent without it, by
+ * one thread at a time: `out` collects requests while `wire` is being sent.
  */
 #ifndef HF_ENGINE_PORT_H
 #define HF_ENGINE_PORT_H
@@ -19,13 +19,14 @@
 #define HF__PORT_WAIT_MS 20 /* how long a blocking read lasts at most */
 
 /*
- * > 0 bytes, 0 end of stream, or a negative errno. Called without the mutex. Only recv may block, if
- * told to `wait`, and then only for some milliseconds.
+ * Both return > 0 bytes, 0 at the end of the stream, or a negative errno. Called without the mutex.
+ * Only recv can block, if `wait` is set, and then for HF__PORT_WAIT_MS at most.
  */
 struct hf__transport {
 	ssize_t (*recv)(void *context, int fd, void *bytes, size_t length, bool wait);
 	ssize_t (*send)(void *context, int fd, const void *bytes, size_t length);
-	bool layered; /* bytes may wait inside the transport: read until it has none; never blocks */
+	/* The transport buffers input itself: it is read until it has none, and never blocks. */
+	bool layered;
 };
 
 struct hf__port {
@@ -40,32 +41,35 @@ struct hf__port {
 	uint32_t unwritten;  /* requests in `out` */
 	uint32_t unanswered; /* requests in `out`, `wire` or at the server */
 	int fd;              /* -1: none */
-	int old_fd;          /* to be closed by the thread that is sending, -1: none */
-	int trouble;         /* errno of a failed send */
-	int in_trouble;   /* errno of a failed recv, ECONNRESET for end of stream; the driver's */
-	short events;     /* what the last poll said */
-	bool watched_raw; /* still connecting: poll for `want` and leave the reading to the machine */
+	int old_fd;          /* the thread that is sending closes it; -1: none */
+	int send_error;      /* errno of a failed send */
+	int recv_error;      /* errno of a failed recv, ECONNRESET at the end; the driver's */
+	short events;        /* what the last poll returned */
+	bool watched_raw;    /* connecting: poll for `want`, and let the machine do the rest */
 	short want;
-	bool blocked;  /* the kernel takes no more: wait for room */
-	bool sending;  /* a thread is sending, outside the mutex */
-	bool has_more; /* `in` is full, and there may be more that poll does not see; the driver's */
-	bool silent;   /* an expected answer did not come at once; the driver's */
+	bool blocked;  /* the kernel has no room: poll until it has */
+	bool sending;  /* a thread is sending, without the mutex */
+	bool has_more; /* `in` is full, and poll may not show what else there is; the driver's */
+	bool silent;   /* the last blocking read brought nothing; the driver's */
 };
 
 /* 0 or HF_ENOMEM. */
 int hf__port_init(struct hf__port *port);
 void hf__port_done(struct hf__port *port);
 
-/* Starts with a fresh descriptor and empty buffers. Mutex held. */
+/* Starts with a new descriptor, whose owner the port becomes, and without input. Mutex held. */
 void hf__port_open(struct hf__port *port, int fd, const struct hf__transport *transport,
                    void *context);
 
-/* Drops the descriptor and all bytes; `reset` lets the other side know at once. Mutex held. */
+/* Drops the bytes in `wire`, sent or not. Mutex held, and no thread is sending. */
+void hf__port_drop_wire(struct hf__port *port);
+
+/* Drops the descriptor and all bytes; with `reset` the other side notices at once. Mutex held. */
 void hf__port_close(struct hf__port *port, bool reset);
 
 /*
- * Reads what is there into `in`, or with `wait` what comes within some milliseconds. Driver only,
- * without the mutex.
+ * Reads what has arrived into `in`, or with `wait` what arrives within HF__PORT_WAIT_MS. Driver
+ * only, without the mutex.
  */
 void hf__port_fill(struct hf__port *port, bool wait);
 

@@ -1,8 +1,9 @@
-/* Sleeping and waking of many threads by one futex word per 32 of them. */
+/* Puts many threads to sleep and wakes them up, by one futex word per 32 of them. */
 #include "engine/sleep.h"
 
 #include "base/number.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -20,6 +21,7 @@ uint16_t hf__sleep_slot(void)
 
 void hf__sleep_mark(struct hf__sleep_set *set, uint16_t slot)
 {
+	assert(slot < HF__SLEEP_WORDS * 32);
 	set->bits[slot / 32] |= UINT32_C(1) << (slot % 32);
 }
 
@@ -28,19 +30,21 @@ void hf__sleep_wake(struct hf__sleep *sleep, const struct hf__sleep_set *set)
 	for (int i = 0; i < HF__SLEEP_WORDS; i++) {
 		if (!set->bits[i])
 			continue;
-		atomic_fetch_add(&sleep->word[i].turn, 1);
-		futex(&sleep->word[i].turn, FUTEX_WAKE_BITSET, INT_MAX, set->bits[i]);
+		atomic_fetch_add(&sleep->word[i].wakes, 1);
+		futex(&sleep->word[i].wakes, FUTEX_WAKE_BITSET, INT_MAX, set->bits[i]);
 	}
 }
 
-uint32_t hf__sleep_turn(struct hf__sleep *sleep, uint16_t slot)
+uint32_t hf__sleep_wakes(struct hf__sleep *sleep, uint16_t slot)
 {
-	return atomic_load(&sleep->word[slot / 32].turn);
+	assert(slot < HF__SLEEP_WORDS * 32);
+	return atomic_load(&sleep->word[slot / 32].wakes);
 }
 
-void hf__sleep_wait(struct hf__sleep *sleep, uint16_t slot, uint32_t turn)
+void hf__sleep_wait(struct hf__sleep *sleep, uint16_t slot, uint32_t wakes)
 {
-	futex(&sleep->word[slot / 32].turn, FUTEX_WAIT_BITSET, turn, UINT32_C(1) << (slot % 32));
+	assert(slot < HF__SLEEP_WORDS * 32);
+	futex(&sleep->word[slot / 32].wakes, FUTEX_WAIT_BITSET, wakes, UINT32_C(1) << (slot % 32));
 }
 
 void hf__sleep_on(_Atomic uint32_t *word, uint32_t value)

@@ -7,6 +7,7 @@
 
 #include <holdfast/holdfast.h>
 
+#include <assert.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -26,7 +27,7 @@ static void *keeper_main(void *arg)
 	return NULL;
 }
 
-/* Takes the right to run callbacks; only one thread has it at a time. */
+/* Takes the right to run callbacks, which one thread has at a time. */
 static bool begin_callbacks(struct hf__engine *engine)
 {
 	uint64_t nobody = 0;
@@ -42,7 +43,9 @@ int hf__engine_dispatch(struct hf__engine *engine)
 	hf__engine_lock(engine);
 	int user_fd = engine->user_fd;
 	hf__engine_unlock(engine);
-	/* Before the callbacks: what comes in between raises it again. */
+	/*
+	 * This comes before the callbacks: if more are posted in the meantime, it is raised again.
+	 */
 	if (user_fd >= 0)
 		(void)!read(user_fd, &count, sizeof count);
 	int n = engine->ops->dispatch(engine->machine);
@@ -56,14 +59,14 @@ int hf__engine_dispatch(struct hf__engine *engine)
 static void *dispatcher_main(void *arg)
 {
 	struct hf__engine *engine = arg;
-	bool over = false;
+	bool stops = false;
 	pthread_setname_np(pthread_self(), "hf-dispatcher");
-	while (!over) {
+	while (!stops) {
 		uint32_t posts = atomic_load(&engine->posts);
 		hf__engine_lock(engine);
-		over = engine->stopping || engine->user_fd >= 0;
+		stops = engine->stopping || engine->user_fd >= 0;
 		hf__engine_unlock(engine);
-		if (hf__engine_dispatch(engine) == 0 && !over)
+		if (hf__engine_dispatch(engine) == 0 && !stops)
 			hf__sleep_on(&engine->posts, posts);
 	}
 	return NULL;
@@ -72,6 +75,7 @@ static void *dispatcher_main(void *arg)
 int hf__engine_init(struct hf__engine *engine, const struct hf__machine_ops *ops, void *machine,
                     bool fed)
 {
+	assert(engine && ops);
 	memset(engine, 0, sizeof(*engine));
 	engine->ops = ops;
 	engine->machine = machine;
@@ -106,7 +110,7 @@ int hf__engine_need_dispatcher(struct hf__engine *engine)
 	return rc;
 }
 
-static void end_dispatcher(struct hf__engine *engine)
+static void stop_dispatcher(struct hf__engine *engine)
 {
 	hf__engine_lock(engine);
 	bool ours = engine->has_dispatcher;
@@ -130,7 +134,7 @@ void hf__engine_stop(struct hf__engine *engine)
 	if (engine->has_keeper)
 		pthread_join(engine->keeper, NULL);
 	engine->has_keeper = false;
-	end_dispatcher(engine);
+	stop_dispatcher(engine);
 }
 
 void hf__engine_close_fds(struct hf__engine *engine)
@@ -146,6 +150,7 @@ void hf__engine_close_fds(struct hf__engine *engine)
 
 void hf__engine_done(struct hf__engine *engine)
 {
+	assert(!engine->has_keeper && !engine->has_dispatcher);
 	hf__engine_close_fds(engine);
 	hf__port_done(&engine->port);
 	pthread_mutex_destroy(&engine->mutex);
@@ -169,8 +174,8 @@ int hf__engine_user_fd(struct hf__engine *engine)
 		return HF_ESYSTEM;
 	if (!is_new)
 		return fd;
-	end_dispatcher(engine);
-	/* Whatever was due before is due now; one needless wake-up does no harm. */
+	stop_dispatcher(engine);
+	/* Callbacks may be due already; a needless wake-up does no harm. */
 	(void)!write(fd, &one, sizeof one);
 	return fd;
 }

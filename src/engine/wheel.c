@@ -1,4 +1,4 @@
-/* The hashed wheel timer: a pure data structure, the caller passes the time. */
+/* A hashed timing wheel: a pure data structure, to which the caller passes the time. */
 #include "engine/wheel.h"
 
 #include "base/clock.h"
@@ -24,7 +24,7 @@ static void collect_slot(struct hf__wheel *wheel, unsigned slot, int64_t now)
 		wheel->filled[slot / 64] &= ~(UINT64_C(1) << (slot % 64));
 }
 
-/* The first slot at or behind `from`, in turning order, that may have entries; `count` to look at. */
+/* How many of the `count` slots from `from` on are empty before the first that may have timers. */
 static unsigned skip_empty(const struct hf__wheel *wheel, unsigned from, unsigned count)
 {
 	unsigned done = 0;
@@ -50,7 +50,7 @@ static int64_t earliest_in_slot(const struct hf__wheel *wheel, unsigned slot)
 	return earliest;
 }
 
-/* An entry of the current turn ends the search; otherwise the earliest of all is the answer. */
+/* A timer of the current revolution ends the search; without one, the earliest of all counts. */
 static int64_t find_next(const struct hf__wheel *wheel)
 {
 	if (!hf__list_empty(&wheel->due))
@@ -87,10 +87,11 @@ void hf__wheel_timer_init(struct hf__timer *timer, uint8_t tag)
 
 void hf__wheel_start(struct hf__wheel *wheel, struct hf__timer *timer, int64_t at)
 {
+	assert(wheel && timer);
 	hf__wheel_stop(wheel, timer);
 	if (at == HF__NEVER)
 		return;
-	/* What is past goes into the slot that the next advance looks at first. */
+	/* A time in the past goes into the slot that the next advance checks first. */
 	unsigned slot = slot_of(at > wheel->now ? at : wheel->now);
 	timer->at = at;
 	hf__list_add(&wheel->slot[slot], &timer->link);

@@ -1,6 +1,7 @@
-/* The connection's life: resolve, connect, secure, greet, and start over when it breaks. */
+/* The connection's life: resolve, connect, secure, greet, and start again when it breaks. */
 #include "redis/redis.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,12 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define FIRST_PAUSE_MS   50
 #define LONGEST_PAUSE_MS 2000
 #define FIRST_ATTEMPT_MS 250
-#define LEAST_MS         10 /* of an attempt or a pause, however little time is left */
+#define LEAST_MS         10 /* of an attempt or a pause, even if less time is left */
 #define REASON_SIZE      640
 
 static ssize_t plain_recv(void *context, int fd, void *bytes, size_t length, bool wait)
@@ -48,9 +50,11 @@ static ssize_t tls_send(void *context, int fd, const void *bytes, size_t length)
 static const struct hf__transport plain = {.recv = plain_recv, .send = plain_send};
 static const struct hf__transport secure = {.recv = tls_recv, .send = tls_send, .layered = true};
 
-/* ---- how long ---- */
+/* ---- time limits ---- */
 
-/* A holder must get several tries before its lease is over: none takes more than half of what is left. */
+/*
+ * A holder needs several tries before its lease expires, so none takes more than half of the rest.
+ */
 static int64_t within_half(const struct hf__redis *redis, int64_t ms, int64_t now)
 {
 	int64_t end = hf__core_nearest_end(redis->core);
@@ -60,7 +64,9 @@ static int64_t within_half(const struct hf__redis *redis, int64_t ms, int64_t no
 	return ms < half ? ms : half;
 }
 
-/* Jittered and growing; the first try after a working connection comes at once. */
+/*
+ * The back-off: jittered and growing, but none before the first try after a connection that worked.
+ */
 static int64_t pause_before(struct hf__redis *redis, int64_t now)
 {
 	if (redis->failures == 0)
@@ -75,8 +81,9 @@ static int64_t pause_before(struct hf__redis *redis, int64_t now)
 }
 
 /*
- * The first contact has all the time there is. A reconnect begins with a short attempt, since the server may
- * be there again a moment later, and each that fails doubles the next: on a slow network only that leads back.
+ * The first connection has the whole connect timeout. A reconnect begins with a short attempt,
+ * since the server may be back a moment later. Each failure doubles the limit, because on a slow
+ * network only a longer attempt succeeds.
  */
 static int64_t attempt_limit(const struct hf__redis *redis, int64_t now)
 {
@@ -112,9 +119,9 @@ static void answer_all(struct hf__redis *redis, struct hf__list *waiting, uint64
 }
 
 /*
- * Whoever ended the connection, requests may still be on their way on it, through a proxy for one, so the
- * next one has it killed. The server's number alone would not do: after a restart a stranger may have it.
- * With the address next to it nobody else is hit.
+ * Whichever side closed the connection, requests may still be in flight on it, in a proxy for
+ * example. So the next connection asks the server to kill it, by its number and our address
+ * together: after a restart of the server the number alone may belong to another client.
  */
 static void note_given_up(struct hf__redis *redis)
 {
@@ -136,7 +143,7 @@ static void close_connection(struct hf__redis *redis)
 	redis->renewals = 0;
 }
 
-/* Finds the addresses on a thread, unless a look-up is under way; 0 or an error. */
+/* Looks up the addresses on a thread, unless a look-up is in progress; 0 or an error. */
 static int look_up(struct hf__redis *redis)
 {
 	const struct hf__redis_settings *config = redis->config;
@@ -152,8 +159,9 @@ static int look_up(struct hf__redis *redis)
 }
 
 /*
- * After a failure the name may lead elsewhere. The next attempt does not wait for the answer: while names
- * cannot be looked up, a server whose address has not changed is there all the same.
+ * After a failure the name is looked up again, since it may have moved to another address. The next
+ * attempt does not wait for the result: if names cannot be looked up, a server that did not move is
+ * still reached.
  */
 static void schedule(struct hf__redis *redis, int64_t now)
 {
@@ -177,7 +185,7 @@ static void lose_link(struct hf__redis *redis, int error, const char *why, int64
 	close_connection(redis);
 	redis->state = HF__CONN_IDLE;
 	hf__core_link_down(redis->core, error, reason, now);
-	hf__subs_lost(redis);
+	hf__subs_lose(redis);
 	answer_all(redis, &waiting, offered, error, reason, now);
 	if (hf__core_needs_link(redis->core))
 		schedule(redis, now);
@@ -188,7 +196,7 @@ static void fail_round(struct hf__redis *redis, int64_t now)
 	char reason[REASON_SIZE];
 	snprintf(reason, sizeof reason, "%s: %s", redis->config->shown, redis->round.why);
 	redis->failures++;
-	/* The embedded server has to be started again. */
+	/* The embedded server must be started again. */
 	if (redis->config->embedded)
 		redis->addresses = 0;
 	redis->state = HF__CONN_IDLE;
@@ -200,10 +208,11 @@ static void fail_round(struct hf__redis *redis, int64_t now)
 static const struct hf__address *current_address(const struct hf__redis *redis)
 {
 	const struct hf__round *round = &redis->round;
+	assert(redis->addresses > 0 && round->tried > 0);
 	return &redis->address[(round->first + round->tried - 1) % redis->addresses];
 }
 
-/* What became of the address under way. Being refused says more than not being reached. */
+/* Notes why the current address failed. A refusal says more than not being reached. */
 static void note_failure(struct hf__redis *redis, int error, const char *why)
 {
 	struct hf__round *round = &redis->round;
@@ -217,7 +226,7 @@ static void note_failure(struct hf__redis *redis, int error, const char *why)
 		round->error = error;
 }
 
-/* Closes what there is of a connection; its commands are those of the greeting. */
+/* Closes a connection that is not up; only commands of the greeting can be waiting. */
 static void leave_address(struct hf__redis *redis)
 {
 	while (!hf__list_empty(&redis->waiting))
@@ -228,6 +237,7 @@ static void leave_address(struct hf__redis *redis)
 void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t now)
 {
 	const struct hf__round *round = &redis->round;
+	assert(error < 0 && why);
 	if (redis->state == HF__CONN_UP) {
 		lose_link(redis, error, why, now);
 		return;
@@ -242,7 +252,7 @@ void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t 
 
 /* ---- making one ---- */
 
-static void secure_step(struct hf__redis *redis, int64_t now)
+static void step_handshake(struct hf__redis *redis, int64_t now)
 {
 	struct hf__port *port = &redis->engine->port;
 	bool want_write = false;
@@ -256,7 +266,7 @@ static void secure_step(struct hf__redis *redis, int64_t now)
 		hf__conn_drop(redis, rc, why, now);
 }
 
-/* From now on a read may block for a moment; all that must not says so by a flag. */
+/* From now on a read can block for a moment; calls that must not block pass a flag. */
 static void let_reads_wait(int fd)
 {
 	struct timeval limit = {.tv_usec = HF__PORT_WAIT_MS * 1000};
@@ -264,7 +274,7 @@ static void let_reads_wait(int fd)
 	(void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
-static void connected(struct hf__redis *redis, int64_t now)
+static void begin_protocol(struct hf__redis *redis, int64_t now)
 {
 	int fd = redis->engine->port.fd;
 	if (!redis->tls) {
@@ -274,15 +284,15 @@ static void connected(struct hf__redis *redis, int64_t now)
 	}
 	int rc = hf__tls_start(redis->tls, fd);
 	if (rc) {
-		hf__conn_drop(redis, rc, "cannot begin TLS", now);
+		hf__conn_drop(redis, rc, "no memory to begin TLS", now);
 		return;
 	}
 	redis->state = HF__CONN_SECURING;
-	secure_step(redis, now);
+	step_handshake(redis, now);
 }
 
-/* A socket whose connection is under way or made, or a negative errno. */
-static int open_socket(const struct hf__address *address, bool *ret_made)
+/* Returns a socket that is connected or connecting, or a negative errno. */
+static int open_socket(const struct hf__address *address, bool *ret_connected)
 {
 	int on = 1;
 	int fd = socket(address->family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -293,7 +303,7 @@ static int open_socket(const struct hf__address *address, bool *ret_made)
 		(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 	}
 	int rc = connect(fd, (const struct sockaddr *)&address->bytes, address->length);
-	*ret_made = rc == 0;
+	*ret_connected = rc == 0;
 	if (rc == 0 || errno == EINPROGRESS)
 		return fd;
 	rc = -errno;
@@ -306,13 +316,13 @@ static void connect_next(struct hf__redis *redis, int64_t now)
 	struct hf__port *port = &redis->engine->port;
 	struct hf__round *round = &redis->round;
 	while (round->tried < redis->addresses) {
-		bool made = false;
+		bool connected = false;
 		int64_t share_ms = (round->end_at - now) / (redis->addresses - round->tried);
 		round->tried++;
-		/* Where the process itself was slow, the last ones still get their turn. */
+		/* If this process itself was slow, the last addresses are still tried. */
 		round->share_ms = share_ms > LEAST_MS ? share_ms : LEAST_MS;
 		round->share_by = hf__clock_after(now, round->share_ms);
-		int fd = open_socket(current_address(redis), &made);
+		int fd = open_socket(current_address(redis), &connected);
 		if (fd < 0) {
 			note_failure(redis, HF_EUNREACHABLE, strerror(-fd));
 			continue;
@@ -322,14 +332,14 @@ static void connect_next(struct hf__redis *redis, int64_t now)
 		port->watched_raw = true;
 		port->want = POLLOUT;
 		redis->state = HF__CONN_CONNECTING;
-		if (made)
-			connected(redis, now);
+		if (connected)
+			begin_protocol(redis, now);
 		return;
 	}
 	fail_round(redis, now);
 }
 
-static void connecting_step(struct hf__redis *redis, int64_t now)
+static void step_connecting(struct hf__redis *redis, int64_t now)
 {
 	int error = 0;
 	socklen_t length = sizeof error;
@@ -340,10 +350,10 @@ static void connecting_step(struct hf__redis *redis, int64_t now)
 	if (error)
 		hf__conn_drop(redis, HF_EUNREACHABLE, strerror(error), now);
 	else
-		connected(redis, now);
+		begin_protocol(redis, now);
 }
 
-/* Begins with the address that worked last, if it is still one of them. */
+/* Begins with the address that worked last, if it is still among them. */
 static void connect_first(struct hf__redis *redis, int64_t now)
 {
 	redis->round.first = 0;
@@ -353,7 +363,7 @@ static void connect_first(struct hf__redis *redis, int64_t now)
 	connect_next(redis, now);
 }
 
-static void resolving_step(struct hf__redis *redis, int64_t now)
+static void step_resolving(struct hf__redis *redis, int64_t now)
 {
 	char why[sizeof redis->why];
 	int found = hf__resolve_take(redis, why, sizeof why);
@@ -363,7 +373,7 @@ static void resolving_step(struct hf__redis *redis, int64_t now)
 		connect_first(redis, now);
 }
 
-/* What was found in the background counts, unless it failed or a connection was made since it was begun. */
+/* Takes the result of a look-up, unless there was a connection since it was started. */
 static void take_addresses(struct hf__redis *redis)
 {
 	char why[sizeof redis->why];
@@ -384,12 +394,12 @@ static void begin_round(struct hf__redis *redis, int64_t now)
 	redis->state = HF__CONN_RESOLVING;
 	int rc = look_up(redis);
 	if (rc)
-		hf__conn_drop(redis, rc, "cannot start a thread to find the server", now);
+		hf__conn_drop(redis, rc, "cannot start a thread to look up the host", now);
 	else
-		resolving_step(redis, now);
+		step_resolving(redis, now);
 }
 
-/* The name leads elsewhere by now: it would be in vain to wait for the address under way. */
+/* The name has moved, so that waiting for the current address is pointless. */
 static bool has_moved(const struct hf__redis *redis)
 {
 	return redis->state >= HF__CONN_CONNECTING && redis->state < HF__CONN_UP &&
@@ -404,7 +414,7 @@ static void begin_again(struct hf__redis *redis, int64_t now)
 	redis->retry_at = now;
 }
 
-/* The time of the address is over, or that of the whole round. */
+/* The time for this address, or for the look-up, is over. */
 static void give_up_waiting(struct hf__redis *redis, int64_t now)
 {
 	const struct hf__round *round = &redis->round;
@@ -416,11 +426,11 @@ static void give_up_waiting(struct hf__redis *redis, int64_t now)
 		         round->share_ms);
 	else if (redis->config->embedded)
 		snprintf(redis->why, sizeof redis->why,
-		         "the embedded server was not started in %" PRId64 " ms", round->limit_ms);
+		         "the embedded server did not start in %" PRId64 " ms", round->limit_ms);
 	else
 		snprintf(redis->why, sizeof redis->why,
-		         "host '%.100s': not looked up in %" PRId64 " ms", redis->config->host,
-		         round->limit_ms);
+		         "host '%.100s': the look-up was not finished in %" PRId64 " ms",
+		         redis->config->host, round->limit_ms);
 	hf__conn_drop(redis, HF_EUNREACHABLE, redis->why, now);
 }
 
@@ -436,7 +446,8 @@ int hf__conn_init(struct hf__redis *redis, char *why, size_t size)
 	redis->addresses = hf__resolve_unix(path, redis->address) ? 1 : 0;
 	if (redis->addresses == 1)
 		return 0;
-	snprintf(why, size, "path: too long for a unix socket");
+	snprintf(why, size, "path: longer than the %zu bytes that a unix socket can have",
+	         sizeof((struct sockaddr_un){0}.sun_path) - 1);
 	return HF_EINVAL;
 }
 
@@ -460,20 +471,20 @@ int64_t hf__conn_due(const struct hf__redis *redis)
 
 void hf__conn_step(struct hf__redis *redis, int64_t now)
 {
-	/* A thread may still be sending on the old descriptor; it returns at once. */
+	/* If a thread is still sending on the old descriptor, it returns in a moment. */
 	bool is_free = !redis->engine->port.sending;
 	if (has_moved(redis))
 		begin_again(redis, now);
 	if (redis->state == HF__CONN_WAITING && now >= redis->retry_at && is_free)
 		begin_round(redis, now);
 	else if (redis->state == HF__CONN_RESOLVING)
-		resolving_step(redis, now);
+		step_resolving(redis, now);
 	else if (redis->state == HF__CONN_NEXT && is_free)
 		connect_next(redis, now);
 	else if (redis->state == HF__CONN_CONNECTING)
-		connecting_step(redis, now);
+		step_connecting(redis, now);
 	else if (redis->state == HF__CONN_SECURING && redis->engine->port.events)
-		secure_step(redis, now);
+		step_handshake(redis, now);
 	if (hf__conn_is_attempting(redis) && redis->state != HF__CONN_NEXT &&
 	    now >= hf__conn_due(redis))
 		give_up_waiting(redis, now);
@@ -482,6 +493,7 @@ void hf__conn_step(struct hf__redis *redis, int64_t now)
 void hf__conn_up(struct hf__redis *redis, int64_t now)
 {
 	char address[64] = "";
+	assert(redis->state == HF__CONN_GREETING);
 	redis->state = HF__CONN_UP;
 	redis->given_up = 0;
 	redis->worked = *current_address(redis);

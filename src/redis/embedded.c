@@ -1,4 +1,4 @@
-/* Starts the private server behind "embedded:", once, however many processes ask for it. */
+/* Starts the private server of "embedded:" URLs, once for any number of processes. */
 #define _GNU_SOURCE
 #include "redis/embedded.h"
 
@@ -34,11 +34,11 @@
 #define LOCK_FILE          "lock"
 #define LOG_FILE           "server.log"
 #define SYSTEM_DIRECTORIES "/usr/bin:/usr/local/bin:/usr/sbin"
-#define PAUSE_MS           10      /* between two looks at a server that starts */
-#define DESCRIPTORS_MAX    1048576 /* closed one by one where there is no close_range */
+#define PAUSE_MS           10      /* between two checks of a server that is starting */
+#define DESCRIPTORS_MAX    1048576 /* closed one by one if there is no close_range */
 #define REPORT_FD          3       /* where the child keeps the pipe to its parent */
 
-/* One call of hf__embedded_start on its way. */
+/* One call of hf__embedded_start(). */
 struct start {
 	char *dir;           /* where the server lives */
 	int dir_fd;          /* the same, opened */
@@ -46,18 +46,18 @@ struct start {
 	bool through_dir_fd; /* the path leads through dir_fd */
 	char *file;          /* the server's program */
 	int lock_fd;         /* the lock file; -1 until it is needed */
-	bool is_locked;      /* nobody else starts a server now */
+	bool is_locked;      /* no other process can start a server now */
 	bool is_started;     /* by this call */
-	int report_fd;       /* tells if the exec failed; -1 once it is known to have worked */
+	int report_fd;       /* the child reports a failed exec here; -1 once the exec has worked */
 	int64_t deadline_at;
-	char said[64]; /* what the last attempt to ask the server gave */
+	char said[64]; /* the server's last reply to PING, or the error */
 	char *why;
 	size_t why_size;
 };
 
 enum health { ABSENT, NOT_READY, READY };
 
-/* What the child tells the parent when it cannot become a server. */
+/* What the child reports to the parent when it cannot become a server. */
 struct report {
 	int error;
 	char step[28];
@@ -102,7 +102,7 @@ static char *passwd_home(void)
 	return strdup(found->pw_dir);
 }
 
-/* $HOME may be left over from the user before a su or sudo. */
+/* After su or sudo $HOME may still be that of the other user. */
 static char *find_home(void)
 {
 	const char *home = secure_getenv("HOME");
@@ -162,9 +162,12 @@ static int make_directory(struct start *start)
 			continue;
 		*at = '\0';
 		rc = mkdir(start->dir, 0700);
-		/* A parent that exists may sit where nothing can be made, so only the last one counts. */
+		/*
+		 * Creating a parent that exists can fail with any error, so only the last one
+		 * counts.
+		 */
 		if (rc < 0 && errno != EEXIST && !after)
-			return refuse(start, "cannot make directory '%.300s': %m", start->dir);
+			return refuse(start, "cannot create directory '%.300s': %m", start->dir);
 		*at = after;
 		if (!after)
 			return 0;
@@ -188,7 +191,7 @@ static int open_directory(struct start *start)
 	return 0;
 }
 
-/* A path too long for sun_path has a short way round it. */
+/* A path that is too long for sun_path is replaced by a short one through a descriptor. */
 static int name_socket(struct start *start)
 {
 	struct sockaddr_un address;
@@ -204,11 +207,10 @@ static int name_socket(struct start *start)
 		return HF_ENOMEM;
 	}
 	if (start->through_dir_fd && access("/proc/self/fd", X_OK) < 0)
-		return refuse(
-			start,
-			"'%.300s' is too long for a socket, and /proc is not there to help; set "
-			"HOLDFAST_EMBEDDED_DIR to a shorter path",
-			start->dir);
+		return refuse(start,
+		              "'%.300s' is too long for a socket, and /proc is not mounted; set "
+		              "HOLDFAST_EMBEDDED_DIR to a shorter path",
+		              start->dir);
 	return 0;
 }
 
@@ -225,9 +227,9 @@ static int prepare_directory(struct start *start)
 	return rc;
 }
 
-/* ---- asking the server ----------------------------------------------------------------------- */
+/* ---- the running server ---------------------------------------------------------------------- */
 
-/* Reads one line into said, without its end. Returns false if none came in time. */
+/* Reads one line into `said`, without its end. Returns false if none arrived in time. */
 static bool read_answer(struct start *start, int fd)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
@@ -255,8 +257,8 @@ static bool read_answer(struct start *start, int fd)
 	return true;
 }
 
-/* Nobody listens: the socket is not there or its server is gone. All else is a server. */
-static enum health ask_server(struct start *start)
+/* ABSENT: the socket does not exist or its server is gone. All other failures mean a server. */
+static enum health ping_server(struct start *start)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -279,8 +281,8 @@ static enum health ask_server(struct start *start)
 }
 
 /*
- * A server that was just started does not listen yet. Its process is known by the pid file, and told
- * from a later process of the same number by its working directory.
+ * A server that was just started does not listen yet. Its process is known from the pid file, and
+ * its working directory distinguishes it from a later process with the same number.
  */
 static long find_process(struct start *start)
 {
@@ -302,10 +304,10 @@ static long find_process(struct start *start)
 		                       ours.st_ino == its.st_ino
 		               ? pid
 		               : 0;
-	/* Where /proc tells nothing, a process of ours with that number has to do. */
-	bool there =
+	/* Without /proc any process of this user with that number passes for the server. */
+	bool exists =
 		(errno == EACCES || access("/proc/self", F_OK) < 0) && kill((pid_t)pid, 0) == 0;
-	return there ? pid : 0;
+	return exists ? pid : 0;
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
@@ -317,7 +319,7 @@ static bool is_program(const char *file)
 	return stat(file, &info) == 0 && S_ISREG(info.st_mode) && access(file, X_OK) == 0;
 }
 
-/* Relative directories are passed over: the server runs in another one than we do. */
+/* Relative directories are skipped: the server runs in another directory than this process. */
 static int find_in(const char *name, const char *directories, char **ret_file)
 {
 	for (const char *end; *directories; directories = *end ? end + 1 : end) {
@@ -355,7 +357,9 @@ int hf__embedded_find(const char *wanted, const char *directories, char **ret_fi
 	if (wanted) {
 		rc = find_wanted(wanted, directories, ret_file);
 		if (rc == HF_ESYSTEM)
-			(void)snprintf(why, why_size, "HOLDFAST_SERVER: no program '%.200s' found",
+			(void)snprintf(why, why_size,
+			               "HOLDFAST_SERVER: found no program '%.200s'; expected a "
+			               "full path or a name in PATH",
 			               wanted);
 		return rc;
 	}
@@ -385,9 +389,9 @@ static int find_program(struct start *start)
 	return rc;
 }
 
-/* ---- the child: only calls that are safe after a fork of a program with threads ---------------- */
+/* ---- the child: only calls that are safe after a fork of a threaded program ------------------- */
 
-/* In the child, which ends here. */
+/* In the child, which exits here. */
 static _Noreturn void give_up(int report_fd, const char *step)
 {
 	struct report report = {.error = errno};
@@ -404,7 +408,7 @@ static _Noreturn void give_up(int report_fd, const char *step)
 #define HAS_BARE_FORK 1
 #endif
 
-/* In the child. A plain fork may take locks that other threads held. */
+/* In the child. fork() can lock mutexes that other threads held. */
 static pid_t fork_again(void)
 {
 #if HAS_BARE_FORK
@@ -430,7 +434,7 @@ static void write_pid(int dir_fd, int report_fd)
 	(void)close(fd);
 }
 
-/* In the child: ignored signals and our handlers are not the server's business. */
+/* In the child: the server must not inherit ignored signals, handlers or a mask. */
 static void reset_signals(void)
 {
 	struct sigaction action = {.sa_handler = SIG_DFL};
@@ -442,7 +446,7 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* In the child: all that is left open are 0 to 2 on /dev/null, and the report until the exec. */
+/* In the child: only 0 to 2 stay open, on /dev/null, and until the exec the report. */
 static void reset_descriptors(int report_fd, int limit)
 {
 	int moved_fd = fcntl(report_fd, F_DUPFD_CLOEXEC, REPORT_FD);
@@ -465,8 +469,8 @@ static void reset_descriptors(int report_fd, int limit)
 }
 
 /*
- * In the child. The lock is held through our copy of its descriptor until the pid is written, even
- * if the parent dies: so there is no moment at which a second server could be started.
+ * In the child. Its copy of the descriptor keeps the file lock until the pid is written, even if
+ * the parent dies, so that no second server can be started in between.
  */
 static _Noreturn void become_server(const struct start *start, const char *const *args,
                                     int report_fd, int limit)
@@ -501,7 +505,7 @@ static int descriptor_limit(void)
 	return (int)limit.rlim_cur;
 }
 
-/* No handler of the program may run in the child, so all signals are blocked over the fork. */
+/* No handler of the program may run in the child, so all signals are blocked during the fork. */
 static int fork_server(struct start *start, const char *const *args, int report_fd)
 {
 	int limit = descriptor_limit();
@@ -516,7 +520,7 @@ static int fork_server(struct start *start, const char *const *args, int report_
 	if (pid == 0)
 		become_server(start, args, report_fd, limit);
 	error = errno;
-	/* The program may reap all its children, so that there may be nothing to wait for. */
+	/* If the program reaps all its children, there may be nothing to wait for. */
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		continue;
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -549,7 +553,7 @@ static int start_server(struct start *start)
 	if (unlinkat(start->dir_fd, SOCKET_FILE, 0) < 0 && errno != ENOENT)
 		return refuse(start, "cannot remove the old socket in '%.300s': %m", start->dir);
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-		return refuse(start, "cannot make a pipe: %m");
+		return refuse(start, "cannot create a pipe: %m");
 	rc = fork_server(start, args, fds[1]);
 	(void)close(fds[1]);
 	start->report_fd = fds[0];
@@ -557,7 +561,7 @@ static int start_server(struct start *start)
 	return rc;
 }
 
-/* Sets is_locked if nobody else is at it. */
+/* Sets is_locked, unless another process has the lock. */
 static int try_lock(struct start *start)
 {
 	if (start->lock_fd < 0)
@@ -573,8 +577,8 @@ static int try_lock(struct start *start)
 }
 
 /*
- * What the child says about its exec. The end of the pipe means that it worked; until then the
- * pid file may not be written. The end may be late if another thread forks in between.
+ * Reads what the child reports about its exec. The end of the pipe means that the exec worked;
+ * before that the pid file may be missing. If another thread forks in between, the end is late.
  */
 static int read_report(struct start *start)
 {
@@ -592,19 +596,21 @@ static int read_report(struct start *start)
 	return 0;
 }
 
-/* Nobody listens. Takes the next step towards a server that does. */
+/* No server listens. Takes the next step towards one that does. */
 static int step(struct start *start)
 {
 	int rc;
 
-	/* With the lock just taken the server is asked again: who had it before may have started one. */
+	/*
+	 * The server is checked again once the lock is held: its last holder may have started one.
+	 */
 	if (!start->is_locked)
 		return try_lock(start);
 	rc = read_report(start);
 	if (rc < 0 || start->report_fd >= 0 || find_process(start))
 		return rc;
 	if (start->is_started)
-		return refuse(start, "'%.200s' ended at once; see '%.300s/" LOG_FILE "'",
+		return refuse(start, "'%.200s' exited at once; see '%.300s/" LOG_FILE "'",
 		              start->file, start->dir);
 	return start_server(start);
 }
@@ -613,7 +619,7 @@ static int wait_until_ready(struct start *start)
 {
 	for (;;) {
 		bool was_locked = start->is_locked;
-		enum health health = ask_server(start);
+		enum health health = ping_server(start);
 		int rc = health == ABSENT ? step(start) : 0;
 
 		if (health == READY || rc < 0)
@@ -629,8 +635,8 @@ static int wait_until_ready(struct start *start)
 }
 
 /*
- * Frees all but what the result took over. Other threads may have forked children that hold the
- * lock as well, so it is given up outright; but not while a child of ours may still need it.
+ * Frees everything that the result did not take over. Children that other threads forked may hold
+ * the file lock as well, so it is unlocked explicitly, unless our own child may still need it.
  */
 static void finish(struct start *start, int rc)
 {
@@ -683,9 +689,9 @@ void hf__embedded_done(struct hf__embedded *embedded)
 	embedded->dir_fd = -1;
 }
 
-/* ---- looking and ending ---------------------------------------------------------------------- */
+/* ---- status and stop ------------------------------------------------------------------------- */
 
-/* Nothing is made: without a directory there is no server. */
+/* Creates nothing: without a directory there is no server. */
 static int find_server(struct start *start, long *ret_pid)
 {
 	int rc = name_directory(start);
@@ -722,10 +728,10 @@ int hf__embedded_stop(int64_t timeout_ms, bool *ret_ran, char *why, size_t why_s
 	*ret_ran = pid > 0;
 	start.deadline_at = now_ms() + timeout_ms;
 	if (rc == 0 && pid > 0 && kill((pid_t)pid, SIGTERM) < 0 && errno != ESRCH)
-		rc = refuse(&start, "cannot end process %ld: %m", pid);
+		rc = refuse(&start, "cannot terminate process %ld: %m", pid);
 	while (rc == 0 && pid > 0 && find_process(&start) == pid) {
 		if (remaining_ms(&start) == 0)
-			rc = refuse(&start, "process %ld did not end in %lld ms", pid,
+			rc = refuse(&start, "process %ld did not exit in %lld ms", pid,
 			            (long long)timeout_ms);
 		else
 			(void)nanosleep(&pause, NULL);

@@ -1,8 +1,9 @@
-/* The greeting: the first words on a connection, and what the server answers to them. */
+/* The greeting: the first requests on a connection, and the replies to them. */
 #include "redis/redis.h"
 #include "redis/refusal.h"
 #include "redis/request.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,34 +22,37 @@ static char *put_hello(char *at, const struct hf__redis_settings *config, const 
 	return hf__request_text(at, config->client_name);
 }
 
-/* All in one write; the answers come in order. */
 void hf__greet_begin(struct hf__redis *redis, int64_t now)
 {
+	assert(redis->engine->port.fd >= 0 && hf__list_empty(&redis->waiting));
 	const struct hf__redis_settings *config = redis->config;
+	struct hf__port *port = &redis->engine->port;
 	const char *user = config->user ? config->user : "default";
 	size_t bytes = 256 + strlen(config->client_name) + strlen(user) +
 	               (config->password ? strlen(config->password) : 0);
 	redis->state = HF__CONN_GREETING;
-	redis->engine->port.watched_raw = false;
+	port->watched_raw = false;
 	char *at = hf__redis_room(redis, hf__request_size(16, bytes));
 	if (!at) {
 		hf__conn_drop(redis, HF_ENOMEM, "no memory for a command", now);
 		return;
 	}
+	/* A server that refuses HELLO may repeat it, password and all. */
+	port->out.secret = port->in.secret = config->password != NULL;
 	at = put_hello(at, config, user);
-	hf__redis_sent(redis, &redis->hello, at);
+	hf__redis_commit(redis, &redis->hello, at);
 	at = hf__request_begin(at, 2);
 	at = hf__request_text(at, "CLIENT");
 	at = hf__request_text(at, "INFO");
-	hf__redis_sent(redis, &redis->info, at);
+	hf__redis_commit(redis, &redis->info, at);
 	if (config->database) {
 		at = hf__request_begin(at, 2);
 		at = hf__request_text(at, "SELECT");
 		at = hf__request_number(at, config->database);
-		hf__redis_sent(redis, &redis->select, at);
+		hf__redis_commit(redis, &redis->select, at);
 	}
 	if (redis->given_up) {
-		/* What the old connection still carries must not be executed behind our back. */
+		/* Requests of the old connection that are still in flight must not be executed. */
 		at = hf__request_begin(at, 6);
 		at = hf__request_text(at, "CLIENT");
 		at = hf__request_text(at, "KILL");
@@ -56,11 +60,11 @@ void hf__greet_begin(struct hf__redis *redis, int64_t now)
 		at = hf__request_number(at, redis->given_up);
 		at = hf__request_text(at, "ADDR");
 		at = hf__request_text(at, redis->given_up_address);
-		hf__redis_sent(redis, &redis->kill, at);
+		hf__redis_commit(redis, &redis->kill, at);
 	}
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
 /* The value of a key in the reply's top-level map, or 0. */
 static uint32_t find_value(const struct hf__redis *redis, const char *bytes, const char *key)
@@ -90,7 +94,7 @@ static long read_version(const char *text, size_t length)
 	return major * 100 + strtol(end + 1, NULL, 10);
 }
 
-/* ---- what the server calls us ---- */
+/* ---- how the server sees this connection ---- */
 
 /* The value of a field of "id=7 addr=10.0.0.9:41234 laddr=…", or NULL. */
 static const char *find_field(const char *text, size_t length, const char *name, size_t *ret_length)
@@ -110,7 +114,7 @@ static const char *find_field(const char *text, size_t length, const char *name,
 	return NULL;
 }
 
-/* Our own idea of our address, which is the server's if nothing stands in between. */
+/* The socket's own address, which the server sees too if there is nothing in between. */
 static void note_own_address(struct hf__redis *redis)
 {
 	struct hf__address own = {.length = sizeof own.bytes};
@@ -120,7 +124,7 @@ static void note_own_address(struct hf__redis *redis)
 	hf__resolve_show(&own, redis->seen_as, sizeof redis->seen_as);
 }
 
-/* The connection that CLIENT INFO is about; 0 if that is not said. */
+/* The number of the connection in the reply to CLIENT INFO; 0 if it has none. */
 static int64_t read_id(const char *text, size_t length)
 {
 	size_t n = 0;
@@ -133,9 +137,10 @@ static int64_t read_id(const char *text, size_t length)
 }
 
 /*
- * Behind a proxy or a translated address the server sees another end than we do. Over a unix socket all
- * have the same one, with port 0, which is of no use. If the number is not the one that came with the
- * greeting, somebody in between shares connections among clients, and none of them is ours to kill.
+ * With a proxy or address translation in between, the server sees another address than we do.
+ * Clients on a unix socket all have the same one, with port 0, which identifies nothing. If the
+ * number is not that of the reply to HELLO, a proxy shares connections among clients, and none of
+ * them may be killed.
  */
 static void note_address(struct hf__redis *redis, const char *text, size_t length)
 {
@@ -151,7 +156,7 @@ static void note_address(struct hf__redis *redis, const char *text, size_t lengt
 
 /* ---- refusals ---- */
 
-/* Puts a refusal into our own words; of the server's at most the code is shown. */
+/* Explains a refusal. Of the server's own text at most the code is shown. */
 static void explain(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *text,
                     size_t length, char *ret_why, size_t size)
 {
@@ -161,17 +166,17 @@ static void explain(const struct hf__redis *redis, const struct hf__cmd *cmd, co
 	const char *shown = code ? text : "no code";
 	code = code ? code : (int)strlen(shown);
 	if (cmd->verb == HF__REDIS_SELECT)
-		snprintf(
-			ret_why, size,
-			"database %d was refused (%.*s); the server has fewer of them, or the user "
-			"lacks +select",
-			config->database, code, shown);
+		snprintf(ret_why, size,
+		         "database %d was refused (%.*s); the server has fewer databases, or the "
+		         "user "
+		         "lacks +select",
+		         config->database, code, shown);
 	else if (advice)
 		snprintf(ret_why, size, "%s", advice);
 	else
 		snprintf(ret_why, size,
-		         "HELLO was refused (%.*s); the server's words are not shown, as they may "
-		         "repeat a password",
+		         "HELLO was refused (%.*s); the server's text is not shown, because it may "
+		         "repeat the password",
 		         code, shown);
 }
 
@@ -187,7 +192,7 @@ static void refuse_greeting(struct hf__redis *redis, const struct hf__cmd *cmd, 
 	hf__conn_drop(redis, error, why, now);
 }
 
-/* Why the server will not do, or NULL. */
+/* Why this server cannot be used, or NULL. */
 static const char *find_fault(struct hf__redis *redis, const char *bytes, int *ret_error)
 {
 	const struct hf__resp *resp = &redis->resp;
@@ -196,23 +201,25 @@ static const char *find_fault(struct hf__redis *redis, const char *bytes, int *r
 	uint32_t id = find_value(redis, bytes, "id");
 	*ret_error = HF_EPROTOCOL;
 	if (!version || resp->node[version].type != HF__RESP_STRING)
-		return "HELLO 3 was not answered by a map with a version";
+		return "the reply to HELLO 3 is not a map with a version";
 	*ret_error = HF_EREFUSED;
 	if (read_version(bytes + resp->node[version].start, resp->node[version].length) < 602)
-		return "the server is too old: Redis 6.2 or later is needed";
+		return "the server is too old; Redis 6.2 or later is needed";
 	if (mode && hf__resp_text_is(resp, bytes, mode, "sentinel"))
-		return "this is a Sentinel, not a server that holds data";
+		return "this is a Sentinel; use the address of a server that holds data";
 	if (mode && hf__resp_text_is(resp, bytes, mode, "cluster"))
-		return "this is a node of a Redis Cluster, which is not supported yet";
+		return "this is a node of a Redis Cluster, which is not supported; use a server "
+		       "outside a cluster";
 	if (id)
 		(void)hf__resp_integer(resp, bytes, id, &redis->server_id);
 	return NULL;
 }
 
-void hf__greet_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now)
+void hf__greet_handle_reply(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now)
 {
 	const struct hf__resp_node *root = &redis->resp.node[0];
 	const char *bytes = redis->engine->port.in.data + redis->consumed;
+	assert(cmd->verb >= HF__REDIS_HELLO && cmd->verb <= HF__REDIS_KILL);
 	bool refused = root->type == HF__RESP_ERROR;
 	const char *fault = NULL;
 	int error = 0;
@@ -220,7 +227,7 @@ void hf__greet_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t no
 		refuse_greeting(redis, cmd, bytes + root->start, root->length, now);
 		return;
 	}
-	/* Users without the rights to the other two go on without them. */
+	/* A user without the right to CLIENT INFO or CLIENT KILL does without. */
 	if (cmd->verb == HF__REDIS_HELLO)
 		fault = find_fault(redis, bytes, &error);
 	else if (cmd->verb == HF__REDIS_INFO)

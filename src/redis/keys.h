@@ -7,33 +7,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HF__KEYS_MAX 640 /* longer than any name made here */
+/* Longer than any key or channel that is made here, with its NUL. */
+#define HF__KEYS_MAX 640
 
+/* The keys and channels of one lock. The names are short, because recipe.c consists of them. */
 enum hf__keys_name {
-	HF__KEYS_CHANNEL,    /* where releases are published */
-	HF__KEYS_RW_CHANNEL, /* the same of read-write locks */
-	HF__KEYS_QUEUE,      /* of a fair lock: its waiters, in order */
-	HF__KEYS_ENDS,       /* and until when each keeps its place */
-	HF__KEYS_ALIVE,      /* and until when those of Holdfast count as alive */
-	HF__KEYS_TOKEN,      /* the latest token */
-	HF__KEYS_HOLD,       /* of one read hold */
-	HF__KEYS_HOLDS,      /* what those begin with */
-	HF__KEYS_PERMITS_CHANNEL,
-	HF__KEYS_PERMITS, /* of a semaphore whose permits expire: who has one until when */
-	HF__KEYS_LATCH_CHANNEL,
-	HF__KEYS_HOLDERS, /* what the descriptions of its holders begin with */
-	HF__KEYS_RECORD,  /* of a request without an owner, and its answer */
+	KEY_END,     /* ends a list of keys */
+	KEY_NAME,    /* the lock itself, under its own name */
+	KEY_TOKEN,   /* the latest token */
+	KEY_RECORD,  /* what a request without an owner answered */
+	KEY_CHANNEL, /* where the releases of a lock are published */
+	KEY_RW_CHANNEL,
+	KEY_PERMITS_CHANNEL,
+	KEY_LATCH_CHANNEL,
+	KEY_QUEUE,         /* a fair lock's waiters, in order */
+	KEY_QUEUE_EXPIRY,  /* until when each of them keeps its place */
+	KEY_QUEUE_ALIVE,   /* until when those of Holdfast count as alive */
+	KEY_READ_HOLD,     /* exists as long as one read hold */
+	KEY_READ_HOLDS,    /* what the keys of all read holds begin with */
+	KEY_PERMIT_EXPIRY, /* the permits in use, and until when each is */
+	KEY_DESCRIPTIONS,  /* what the descriptions of all holders begin with */
 };
 
 /*
- * Writes the key or channel that belongs to the lock of this name; uuid and wire are needed for those
- * of one hold or request. Returns the length; ends in NUL.
+ * Writes the key or channel of the lock with this name, ends it with NUL and returns its length.
+ * KEY_READ_HOLD and KEY_RECORD are also named by the client's UUID and a number: that of the wire
+ * owner or of the record.
  */
 size_t hf__keys_make(char ret_key[HF__KEYS_MAX], enum hf__keys_name which, const char *name,
-                     const char *uuid, uint64_t wire);
+                     const char *uuid, uint64_t number);
 
-/* The channel to watch. */
-size_t hf__keys_watched(char ret_key[HF__KEYS_MAX], const struct hf__watch *watch,
-                        const char *uuid);
+/* Writes the channel that the watch listens to, as hf__keys_make() does. */
+size_t hf__keys_make_channel(char ret_key[HF__KEYS_MAX], const struct hf__watch *watch,
+                             const char *uuid);
 
 #endif

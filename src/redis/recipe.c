@@ -1,117 +1,264 @@
-/* Which script does what: for each verb and kind its keys and arguments. */
+/* Recipes: which script serves which verb of which kind, and from which keys and arguments. */
 #include "redis/recipe.h"
 #include "redis/lua_scripts.h"
 
 #include <assert.h>
+#include <stdint.h>
 
-#define SCRIPT(name, k, a)                                                                         \
-	{                                                                                          \
-		.text = hf__lua_##name, .length = sizeof hf__lua_##name - 1,                       \
-		.sha = hf__lua_##name##_sha, .keys = (k), .arguments = (a)                         \
-	}
+/* The verbs before this one are served in a way of its own by each kind of lock. */
+#define KIND_VERBS (HF__LOOK + 1)
 
-#define STYLE_VERBS (HF__LOOK + 1)
+/* clang-format off */
 
-static const struct hf__recipe plain[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(acquire, "Ndk", "lmny"), [HF__SETTLE] = SCRIPT(release, "NCd", "mn0"),
-	[HF__MOVE] = SCRIPT(move, "Ndk", "lmfy"),   [HF__RENEW] = SCRIPT(renew, "Nd", "lm"),
-	[HF__FORCE] = SCRIPT(force, "NC", "0"),     [HF__LOOK] = SCRIPT(look, "N", "m"),
-};
+#define KEYS(...) {__VA_ARGS__, KEY_END}
+#define ARGS(...) {__VA_ARGS__, ARG_END}
+#define NO_KEYS   {KEY_END}
+#define NO_ARGS   {ARG_END}
 
-/* Nobody listens. */
-static const struct hf__recipe spin[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(acquire, "Ndk", "lmny"), [HF__SETTLE] = SCRIPT(release, "NCd", "mn[]"),
-	[HF__RENEW] = SCRIPT(renew, "Nd", "lm"),    [HF__FORCE] = SCRIPT(force, "NC", "[]"),
-	[HF__LOOK] = SCRIPT(look, "N", "m"),
-};
+/* ---- the rows: verb, script, keys, arguments ---- */
 
-static const struct hf__recipe fair[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(fair_acquire, "NQEAdk", "lmnphy"),
-	[HF__SETTLE] = SCRIPT(fair_release, "NQECAd", "mn0p"),
-	[HF__RENEW] = SCRIPT(renew, "Nd", "lm"),
-	[HF__FORCE] = SCRIPT(fair_force, "NQECA", "0"),
-	[HF__LOOK] = SCRIPT(look, "N", "m"),
-};
+#define PLAIN_ROWS(ROW)                                                                            \
+	ROW(HF__ASK, acquire,                                                                      \
+	    KEYS(KEY_NAME, KEY_DESCRIPTIONS, KEY_TOKEN),                                           \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTION))                                \
+	ROW(HF__SETTLE, release,                                                                   \
+	    KEYS(KEY_NAME, KEY_CHANNEL, KEY_DESCRIPTIONS),                                         \
+	    ARGS(ARG_OWNER, ARG_COUNT, ARG_UNLOCK_MESSAGE))                                        \
+	ROW(HF__MOVE, move,                                                                        \
+	    KEYS(KEY_NAME, KEY_DESCRIPTIONS, KEY_TOKEN),                                           \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_FROM, ARG_DESCRIPTION))                                 \
+	ROW(HF__RENEW, renew, KEYS(KEY_NAME, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_OWNER))        \
+	ROW(HF__FORCE, force, KEYS(KEY_NAME, KEY_CHANNEL), ARGS(ARG_UNLOCK_MESSAGE))               \
+	ROW(HF__LOOK, look, KEYS(KEY_NAME), ARGS(ARG_OWNER))
 
-static const struct hf__recipe reading[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(read_acquire, "NHd", "lmnry"),
-	[HF__SETTLE] = SCRIPT(read_release, "NWHPd", "m0"),
-	[HF__RENEW] = SCRIPT(read_renew, "NHd", "lm"),
-	[HF__FORCE] = SCRIPT(rw_force, "NW", "[read]0"),
-	[HF__LOOK] = SCRIPT(rw_look, "N", "m[read]"),
-};
+/* Waiters of a spin lock ask again and again; nobody listens to its channel. */
+#define SPIN_ROWS(ROW)                                                                             \
+	ROW(HF__ASK, acquire,                                                                      \
+	    KEYS(KEY_NAME, KEY_DESCRIPTIONS, KEY_TOKEN),                                           \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTION))                                \
+	ROW(HF__SETTLE, release,                                                                   \
+	    KEYS(KEY_NAME, KEY_CHANNEL, KEY_DESCRIPTIONS),                                         \
+	    ARGS(ARG_OWNER, ARG_COUNT, ARG_NO_MESSAGE))                                            \
+	ROW(HF__RENEW, renew, KEYS(KEY_NAME, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_OWNER))        \
+	ROW(HF__FORCE, force, KEYS(KEY_NAME, KEY_CHANNEL), ARGS(ARG_NO_MESSAGE))                   \
+	ROW(HF__LOOK, look, KEYS(KEY_NAME), ARGS(ARG_OWNER))
 
-static const struct hf__recipe writing[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(write_acquire, "Ndk", "lmny"),
-	[HF__SETTLE] = SCRIPT(write_release, "NWd", "mn1"),
-	[HF__RENEW] = SCRIPT(renew, "Nd", "lm"),
-	[HF__FORCE] = SCRIPT(rw_force, "NW", "[write]1"),
-	[HF__LOOK] = SCRIPT(rw_look, "N", "m[write]"),
-};
+#define FAIR_ROWS(ROW)                                                                             \
+	ROW(HF__ASK, fair_acquire,                                                                 \
+	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_QUEUE_ALIVE,                           \
+	         KEY_DESCRIPTIONS, KEY_TOKEN),                                                     \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_PLACE_MS, ARG_ALIVE_MS, ARG_DESCRIPTION))    \
+	ROW(HF__SETTLE, fair_release,                                                              \
+	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_CHANNEL, KEY_QUEUE_ALIVE,              \
+	         KEY_DESCRIPTIONS),                                                                \
+	    ARGS(ARG_OWNER, ARG_COUNT, ARG_UNLOCK_MESSAGE, ARG_PLACE_MS))                          \
+	ROW(HF__RENEW, renew, KEYS(KEY_NAME, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_OWNER))        \
+	ROW(HF__FORCE, fair_force,                                                                 \
+	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_CHANNEL, KEY_QUEUE_ALIVE),             \
+	    ARGS(ARG_UNLOCK_MESSAGE))                                                              \
+	ROW(HF__LOOK, look, KEYS(KEY_NAME), ARGS(ARG_OWNER))
 
-static const struct hf__recipe group[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(group_acquire, "N", "lmnv"),
-	[HF__SETTLE] = SCRIPT(group_release, "NC", "mn0v"),
-	[HF__RENEW] = SCRIPT(group_renew, "N", "lmxv"),
-	[HF__FORCE] = SCRIPT(group_force, "NC", "0v"),
-	[HF__LOOK] = SCRIPT(group_look, "N", "mv"),
-};
+#define READ_ROWS(ROW)                                                                          \
+	ROW(HF__ASK, read_acquire,                                                                 \
+	    KEYS(KEY_NAME, KEY_READ_HOLD, KEY_DESCRIPTIONS),                                       \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_WRITER, ARG_DESCRIPTION))                    \
+	ROW(HF__SETTLE, read_release,                                                              \
+	    KEYS(KEY_NAME, KEY_RW_CHANNEL, KEY_READ_HOLD, KEY_READ_HOLDS, KEY_DESCRIPTIONS),       \
+	    ARGS(ARG_OWNER, ARG_UNLOCK_MESSAGE))                                                   \
+	ROW(HF__RENEW, read_renew,                                                                 \
+	    KEYS(KEY_NAME, KEY_READ_HOLD, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_OWNER))           \
+	ROW(HF__FORCE, rw_force,                                                                   \
+	    KEYS(KEY_NAME, KEY_RW_CHANNEL), ARGS(ARG_READ, ARG_UNLOCK_MESSAGE))                    \
+	ROW(HF__LOOK, rw_look, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_READ))
 
-static const struct hf__recipe semaphore[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(semaphore_acquire, "NR", "nmla"),
-	[HF__SETTLE] = SCRIPT(semaphore_undo, "NSR", "ml"),
-	[HF__LOOK] = SCRIPT(semaphore_look, "N", ""),
-};
+#define WRITE_ROWS(ROW)                                                                          \
+	ROW(HF__ASK, write_acquire,                                                                \
+	    KEYS(KEY_NAME, KEY_DESCRIPTIONS, KEY_TOKEN),                                           \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTION))                                \
+	ROW(HF__SETTLE, write_release,                                                             \
+	    KEYS(KEY_NAME, KEY_RW_CHANNEL, KEY_DESCRIPTIONS),                                      \
+	    ARGS(ARG_OWNER, ARG_COUNT, ARG_READ_UNLOCK_MESSAGE))                                   \
+	ROW(HF__RENEW, renew, KEYS(KEY_NAME, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_OWNER))        \
+	ROW(HF__FORCE, rw_force,                                                                   \
+	    KEYS(KEY_NAME, KEY_RW_CHANNEL), ARGS(ARG_WRITE, ARG_READ_UNLOCK_MESSAGE))              \
+	ROW(HF__LOOK, rw_look, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_WRITE))
 
-static const struct hf__recipe permits[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(permits_acquire, "NZSd", "nlYi"),
-	[HF__SETTLE] = SCRIPT(permits_drop, "NSZd", "i"),
-	[HF__RENEW] = SCRIPT(permits_renew, "Zd", "li"),
-};
+#define GROUP_ROWS(ROW)                                                                            \
+	ROW(HF__ASK, group_acquire,                                                                \
+	    KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_VALUES))                     \
+	ROW(HF__SETTLE, group_release,                                                             \
+	    KEYS(KEY_NAME, KEY_CHANNEL),                                                           \
+	    ARGS(ARG_OWNER, ARG_COUNT, ARG_UNLOCK_MESSAGE, ARG_VALUES))                            \
+	ROW(HF__RENEW, group_renew,                                                                \
+	    KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_VALUES_COUNT, ARG_VALUES))              \
+	ROW(HF__FORCE, group_force,                                                                \
+	    KEYS(KEY_NAME, KEY_CHANNEL), ARGS(ARG_UNLOCK_MESSAGE, ARG_VALUES))                     \
+	ROW(HF__LOOK, group_look, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_VALUES))
 
-static const struct hf__recipe latch[STYLE_VERBS] = {
-	[HF__ASK] = SCRIPT(latch_wait, "N", ""),
-	[HF__LOOK] = SCRIPT(semaphore_look, "N", ""),
-};
+#define SEMAPHORE_ROWS(ROW)                                                                        \
+	ROW(HF__ASK, semaphore_acquire,                                                            \
+	    KEYS(KEY_NAME, KEY_RECORD), ARGS(ARG_COUNT, ARG_OWNER, ARG_LEASE, ARG_AGAIN))          \
+	ROW(HF__SETTLE, semaphore_undo,                                                            \
+	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD), ARGS(ARG_OWNER, ARG_LEASE))           \
+	ROW(HF__LOOK, semaphore_look, KEYS(KEY_NAME), NO_ARGS)
 
-static const struct hf__recipe *const styles[HF__KINDS] = {
-	[HF_REENTRANT] = plain,  [HF_FENCED] = plain,
-	[HF_SIMPLE] = plain,     [HF_SPIN] = spin,
-	[HF_FAIR] = fair,        [HF_SIMPLE_FAIR] = fair,
-	[HF_READ] = reading,     [HF_WRITE] = writing,
-	[HF__GROUP] = group,     [HF__SEMAPHORE] = semaphore,
-	[HF__PERMITS] = permits, [HF__LATCH] = latch,
-};
+#define PERMITS_ROWS(ROW)                                                                          \
+	ROW(HF__ASK, permits_acquire,                                                              \
+	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY, KEY_PERMITS_CHANNEL, KEY_DESCRIPTIONS),              \
+	    ARGS(ARG_COUNT, ARG_LEASE, ARG_DESCRIPTION_OR_EMPTY, ARG_PERMITS))                     \
+	ROW(HF__SETTLE, permits_drop,                                                              \
+	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_PERMIT_EXPIRY, KEY_DESCRIPTIONS),              \
+	    ARGS(ARG_PERMITS))                                                                     \
+	ROW(HF__RENEW, permits_renew,                                                              \
+	    KEYS(KEY_PERMIT_EXPIRY, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_PERMITS))
 
-static const struct hf__recipe others[HF__VERBS] = {
-	[HF__PING] = {.word = "PING", .keys = "", .arguments = ""},
-	[HF__IDENTIFY] = SCRIPT(identify, "", ""),
-	[HF__LIST] = SCRIPT(inspect, "", "w"),
-	[HF__INSPECT] = SCRIPT(inspect, "N", ""),
-	[HF__FACTS] = SCRIPT(facts, "", ""),
-	[HF__DROP_WAITER] = SCRIPT(fair_drop, "NQECA", "0w"),
-	[HF__TOKEN] = {.word = "GET", .keys = "K", .arguments = ""},
-	[HF__SEMAPHORE_RELEASE] = SCRIPT(semaphore_release, "NSR", "nmt[0]"),
-	[HF__SEMAPHORE_RELEASE_IF] = SCRIPT(semaphore_release, "NSR", "nmt[1]"),
-	[HF__SEMAPHORE_ADD] = SCRIPT(semaphore_add, "NSR", "nmt"),
-	[HF__SEMAPHORE_SET] = SCRIPT(semaphore_set, "NSR", "nmtl"),
-	[HF__SEMAPHORE_DRAIN] = SCRIPT(semaphore_drain, "NR", "mt"),
-	[HF__PERMITS_RELEASE] = SCRIPT(permits_release, "NSZd", "g"),
-	[HF__PERMITS_EXTEND] = SCRIPT(permits_extend, "NZS", "gl"),
-	[HF__PERMITS_LEASE] = SCRIPT(permits_lease, "NZS", "g"),
-	[HF__PERMITS_AVAILABLE] = SCRIPT(permits_count, "NZS", "[available]"),
-	[HF__PERMITS_ACQUIRED] = SCRIPT(permits_count, "NZS", "[acquired]"),
-	[HF__PERMITS_TOTAL] = SCRIPT(permits_count, "NZS", "[total]"),
-	[HF__PERMITS_TRY_SET] = SCRIPT(semaphore_set, "NSR", "nmtl"),
-	[HF__PERMITS_SET] = SCRIPT(permits_set, "NSRZ", "nmt"),
-	[HF__PERMITS_ADD] = SCRIPT(permits_add, "NSR", "nmt"),
-	[HF__LATCH_SET] = SCRIPT(latch_set, "NLR", "nmt"),
-	[HF__LATCH_DOWN] = SCRIPT(latch_down, "NLR", "mt"),
-	[HF__LATCH_DELETE] = SCRIPT(latch_delete, "NLR", "mt"),
-};
+#define LATCH_ROWS(ROW)                                                                            \
+	ROW(HF__ASK, latch_wait, KEYS(KEY_NAME), NO_ARGS)                                          \
+	ROW(HF__LOOK, semaphore_look, KEYS(KEY_NAME), NO_ARGS)
+
+/* Verbs that belong to one kind alone, or to none. */
+#define OTHER_ROWS(ROW, COMMAND)                                                                  \
+	COMMAND(HF__PING, "PING", NO_KEYS)                                                         \
+	ROW(HF__IDENTIFY, identify, NO_KEYS, NO_ARGS)                                              \
+	ROW(HF__LIST, inspect, NO_KEYS, ARGS(ARG_TEXTS))                                           \
+	ROW(HF__INSPECT, inspect, KEYS(KEY_NAME), NO_ARGS)                                         \
+	ROW(HF__FACTS, facts, NO_KEYS, NO_ARGS)                                                    \
+	ROW(HF__DROP_WAITER, fair_drop,                                                            \
+	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_CHANNEL, KEY_QUEUE_ALIVE),             \
+	    ARGS(ARG_UNLOCK_MESSAGE, ARG_TEXTS))                                                   \
+	COMMAND(HF__TOKEN, "GET", KEYS(KEY_TOKEN))                                                 \
+	ROW(HF__SEMAPHORE_RELEASE, semaphore_release,                                              \
+	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD),                                       \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_MAY_CREATE))                             \
+	ROW(HF__SEMAPHORE_RELEASE_IF, semaphore_release,                                           \
+	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD),                                       \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_MUST_EXIST))                             \
+	ROW(HF__SEMAPHORE_ADD, semaphore_add,                                                      \
+	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD),                                       \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS))                                             \
+	ROW(HF__SEMAPHORE_SET, semaphore_set,                                                      \
+	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD),                                       \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_LEASE))                                  \
+	ROW(HF__SEMAPHORE_DRAIN, semaphore_drain,                                                  \
+	    KEYS(KEY_NAME, KEY_RECORD), ARGS(ARG_OWNER, ARG_RECORD_MS))                            \
+	ROW(HF__PERMITS_RELEASE, permits_release,                                                  \
+	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_PERMIT_EXPIRY, KEY_DESCRIPTIONS),              \
+	    ARGS(ARG_GIVEN_PERMITS))                                                               \
+	ROW(HF__PERMITS_EXTEND, permits_extend,                                                    \
+	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY, KEY_PERMITS_CHANNEL),                                \
+	    ARGS(ARG_GIVEN_PERMITS, ARG_LEASE))                                                    \
+	ROW(HF__PERMITS_LEASE, permits_lease,                                                      \
+	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY, KEY_PERMITS_CHANNEL), ARGS(ARG_GIVEN_PERMITS))       \
+	ROW(HF__PERMITS_AVAILABLE, permits_count,                                                  \
+	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY, KEY_PERMITS_CHANNEL), ARGS(ARG_AVAILABLE))           \
+	ROW(HF__PERMITS_ACQUIRED, permits_count,                                                   \
+	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY, KEY_PERMITS_CHANNEL), ARGS(ARG_ACQUIRED))            \
+	ROW(HF__PERMITS_TOTAL, permits_count,                                                      \
+	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY, KEY_PERMITS_CHANNEL), ARGS(ARG_TOTAL))               \
+	ROW(HF__PERMITS_TRY_SET, semaphore_set,                                                    \
+	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD),                                       \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_LEASE))                                  \
+	ROW(HF__PERMITS_SET, permits_set,                                                          \
+	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD, KEY_PERMIT_EXPIRY),                    \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS))                                             \
+	ROW(HF__PERMITS_ADD, permits_add,                                                          \
+	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD),                                       \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS))                                             \
+	ROW(HF__LATCH_SET, latch_set,                                                              \
+	    KEYS(KEY_NAME, KEY_LATCH_CHANNEL, KEY_RECORD),                                         \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS))                                             \
+	ROW(HF__LATCH_DOWN, latch_down,                                                            \
+	    KEYS(KEY_NAME, KEY_LATCH_CHANNEL, KEY_RECORD), ARGS(ARG_OWNER, ARG_RECORD_MS))         \
+	ROW(HF__LATCH_DELETE, latch_delete,                                                        \
+	    KEYS(KEY_NAME, KEY_LATCH_CHANNEL, KEY_RECORD), ARGS(ARG_OWNER, ARG_RECORD_MS))
+
+/* clang-format on */
+
+/* ---- the tables ---- */
+
+#define SCRIPT_RECIPE(for_verb, name, key_list, arg_list)                                          \
+	[for_verb] = {                                                                             \
+		.text = hf__lua_##name,                                                            \
+		.length = sizeof hf__lua_##name - 1,                                               \
+		.sha = hf__lua_##name##_sha,                                                       \
+		.keys = key_list,                                                                  \
+		.args = arg_list,                                                                  \
+	},
+#define COMMAND_RECIPE(for_verb, name, key_list) [for_verb] = {.word = (name), .keys = key_list},
+
+static const struct hf__recipe plain_recipes[KIND_VERBS] = {PLAIN_ROWS(SCRIPT_RECIPE)};
+static const struct hf__recipe spin_recipes[KIND_VERBS] = {SPIN_ROWS(SCRIPT_RECIPE)};
+static const struct hf__recipe fair_recipes[KIND_VERBS] = {FAIR_ROWS(SCRIPT_RECIPE)};
+static const struct hf__recipe read_recipes[KIND_VERBS] = {READ_ROWS(SCRIPT_RECIPE)};
+static const struct hf__recipe write_recipes[KIND_VERBS] = {WRITE_ROWS(SCRIPT_RECIPE)};
+static const struct hf__recipe group_recipes[KIND_VERBS] = {GROUP_ROWS(SCRIPT_RECIPE)};
+static const struct hf__recipe semaphore_recipes[KIND_VERBS] = {SEMAPHORE_ROWS(SCRIPT_RECIPE)};
+static const struct hf__recipe permits_recipes[KIND_VERBS] = {PERMITS_ROWS(SCRIPT_RECIPE)};
+static const struct hf__recipe latch_recipes[KIND_VERBS] = {LATCH_ROWS(SCRIPT_RECIPE)};
+static const struct hf__recipe other_recipes[HF__VERBS] = {
+	OTHER_ROWS(SCRIPT_RECIPE, COMMAND_RECIPE)};
+
+#define KIND_ROWS(ROW)                                                                             \
+	ROW(HF_REENTRANT, plain_recipes)                                                           \
+	ROW(HF_FENCED, plain_recipes)                                                              \
+	ROW(HF_SIMPLE, plain_recipes)                                                              \
+	ROW(HF_SPIN, spin_recipes)                                                                 \
+	ROW(HF_FAIR, fair_recipes)                                                                 \
+	ROW(HF_SIMPLE_FAIR, fair_recipes)                                                          \
+	ROW(HF_LEADER, fair_recipes)                                                               \
+	ROW(HF_READ, read_recipes)                                                                 \
+	ROW(HF_WRITE, write_recipes)                                                               \
+	ROW(HF__GROUP, group_recipes)                                                              \
+	ROW(HF__SEMAPHORE, semaphore_recipes)                                                      \
+	ROW(HF__PERMITS, permits_recipes)                                                          \
+	ROW(HF__LATCH, latch_recipes)                                                              \
+	ROW(HF__BARRIER, latch_recipes)
+
+#define KIND_RECIPES(kind, recipes) [kind] = (recipes),
+
+static const struct hf__recipe *const kinds[HF__KINDS] = {KIND_ROWS(KIND_RECIPES)};
+
+/* ---- no row is missing ---- */
+
+#define ONE(number)        (UINT64_C(1) << (number))
+#define ALL_BEFORE(number) (ONE(number) - 1)
+#define ADD(number, ...)   | ONE(number)
+#define NUMBERS(rows)      (0 rows(ADD))
+#define IS_COMPLETE(rows, wanted)                                                                  \
+	_Static_assert(NUMBERS(rows##_ROWS) == (wanted),                                           \
+	               #rows "_ROWS lacks a row or has one too many")
+
+#define VERBS_OF_HOLDS (ONE(HF__ASK) | ONE(HF__SETTLE) | ONE(HF__RENEW))
+#define VERBS_OF_LOCKS (VERBS_OF_HOLDS | ONE(HF__FORCE) | ONE(HF__LOOK))
+
+IS_COMPLETE(PLAIN, VERBS_OF_LOCKS | ONE(HF__MOVE));
+IS_COMPLETE(SPIN, VERBS_OF_LOCKS);
+IS_COMPLETE(FAIR, VERBS_OF_LOCKS);
+IS_COMPLETE(READ, VERBS_OF_LOCKS);
+IS_COMPLETE(WRITE, VERBS_OF_LOCKS);
+IS_COMPLETE(GROUP, VERBS_OF_LOCKS);
+IS_COMPLETE(SEMAPHORE, ONE(HF__ASK) | ONE(HF__SETTLE) | ONE(HF__LOOK));
+IS_COMPLETE(PERMITS, VERBS_OF_HOLDS);
+IS_COMPLETE(LATCH, ONE(HF__ASK) | ONE(HF__LOOK));
+
+_Static_assert(HF__VERBS < 64 && HF__KINDS < 64, "a set is 64 bits");
+
+/* Only ZooKeeper has a total that a node says. */
+_Static_assert((0 OTHER_ROWS(ADD, ADD)) ==
+                       (ALL_BEFORE(HF__VERBS) & ~ALL_BEFORE(KIND_VERBS) & ~ONE(HF__PERMITS_FROM)),
+               "OTHER_ROWS lacks a row or has one too many");
+
+/* Only ZooKeeper has plain nodes and double barriers. */
+IS_COMPLETE(KIND, ALL_BEFORE(HF__EXIT) & ~ONE(0) & ~ONE(HF_PLAIN) & ~ONE(HF__MEMBER));
 
 const struct hf__recipe *hf__recipe_of(int kind, int verb)
 {
+	const struct hf__recipe *recipes = other_recipes;
 	assert(verb >= 0 && verb < HF__VERBS);
-	return (verb < STYLE_VERBS ? styles[kind] : others) + verb;
+	if (verb < KIND_VERBS) {
+		assert(kind >= 0 && kind < HF__KINDS && kinds[kind]);
+		recipes = kinds[kind];
+	}
+	assert(recipes[verb].text || recipes[verb].word);
+	return &recipes[verb];
 }

@@ -1,32 +1,72 @@
-/* Which script does what: for each verb and kind its keys and arguments. */
+/* Recipes: which script serves which verb of which kind, and from which keys and arguments. */
 #ifndef HF_REDIS_RECIPE_H
 #define HF_REDIS_RECIPE_H
 
 #include "core/backend.h"
+#include "redis/keys.h"
 
 #include <stddef.h>
 
-/*
- * How a command is made of pieces, a letter each.
- *
- * Keys: N the lock's name, C its channel, W that of read-write locks, Q a fair lock's queue, E the ends
- * of its places, A until when its waiters count as alive, K the token, k the token if one is wanted, H a read hold's own key, P what those begin
- * with, S the permits' channel, Z the permits given, L the latch's channel, R the request's record, d
- * what the holders' descriptions begin with if this client describes itself.
- *
- * Arguments: l lease, m owner, f the owner it is moved from, r the owner that writes if the same one reads inside, or nothing, n count, p place, h how long a waiter counts as alive, 0 and 1 messages, x number of values, v the values,
- * i ids of permits asked for, g ids of permits given, a whether it is a repeat, t time to live of the record, w the caller's words, Y the client's description or nothing, y the description if there is one. In brackets: a word
- * as it is.
- */
-struct hf__recipe {
-	const char *word; /* a command without a script */
-	const char *text; /* the script */
-	size_t length;
-	const char *sha;
-	const char *keys;
-	const char *arguments;
+/* What stands for one argument, or for several where the comment says so. */
+enum hf__recipe_arg {
+	ARG_END,   /* ends a list of arguments */
+	ARG_LEASE, /* in ms */
+	ARG_OWNER, /* the wire owner */
+	ARG_FROM,  /* the wire owner that a hold is moved from */
+	/* The writer, if its own owner wants to read inside the write hold; otherwise empty. */
+	ARG_WRITER,
+	ARG_COUNT,
+	ARG_AGAIN,     /* 1 if the same request may have run before */
+	ARG_RECORD_MS, /* how long the server remembers the request */
+
+	/* Waiters of fair locks. */
+	ARG_PLACE_MS, /* how long the place in the queue is kept */
+	ARG_ALIVE_MS, /* how long a waiter that does not ask counts as alive */
+
+	/* Redisson's release messages, and none at all. */
+	ARG_UNLOCK_MESSAGE,
+	ARG_READ_UNLOCK_MESSAGE,
+	ARG_NO_MESSAGE,
+
+	/* What the holder publishes about itself. */
+	ARG_DESCRIPTION,          /* no argument if this client has no description */
+	ARG_DESCRIPTION_OR_EMPTY, /* an empty one in that case */
+
+	/* Several arguments each. */
+	ARG_VALUES,        /* the values of a group */
+	ARG_PERMITS,       /* the ids of the permits that this acquisition asks for */
+	ARG_GIVEN_PERMITS, /* the ids of the permits that the caller names */
+	ARG_TEXTS,         /* the texts that come with the command */
+
+	ARG_VALUES_COUNT, /* how many ARG_VALUES there are */
+
+	/* Words that choose what a script does. */
+	ARG_READ,
+	ARG_WRITE,
+	ARG_MAY_CREATE,
+	ARG_MUST_EXIST,
+	ARG_AVAILABLE,
+	ARG_ACQUIRED,
+	ARG_TOTAL,
 };
 
+#define HF__RECIPE_MAX 8 /* entries of a list, its end included */
+
+/*
+ * How a request is made. The list of keys has two that are left out where they are not needed:
+ * KEY_TOKEN if no token is wanted, and KEY_DESCRIPTIONS if this client has no description. A
+ * renewal repeats both lists for each of its holds.
+ */
+struct hf__recipe {
+	const char *word; /* a plain command; NULL: it is a script */
+	const char *text; /* the script, its length and its SHA-1 */
+	size_t length;
+	const char *sha;
+	enum hf__keys_name keys[HF__RECIPE_MAX];
+	enum hf__recipe_arg args[HF__RECIPE_MAX];
+};
+
+/* The recipe for a verb that Redis has for locks of this kind; verbs without a lock ignore it. */
 const struct hf__recipe *hf__recipe_of(int kind, int verb);
 
 #endif

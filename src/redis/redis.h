@@ -1,9 +1,9 @@
 /*
- * The Redis backend: verbs become scripts, scripts become bytes on one RESP3 connection, and answers
- * and release messages come back on it.
+ * The Redis backend: it turns verbs into scripts and scripts into requests on one RESP3 connection,
+ * which also carries the replies and the release messages.
  *
- * Everything here runs under the engine's mutex, and all but the four hf__backend_ops only by whoever
- * drives.
+ * Everything here runs with the engine's mutex held. Only the driver calls it, except for the
+ * hf__backend_ops that the core calls: submit, watch, unwatch and want_link.
  */
 #ifndef HF_REDIS_REDIS_H
 #define HF_REDIS_REDIS_H
@@ -16,7 +16,6 @@
 #include "engine/engine.h"
 #include "redis/settings.h"
 #include "redis/embedded.h"
-#include "redis/keys.h"
 #include "redis/resp.h"
 #include "redis/tls.h"
 
@@ -26,7 +25,7 @@
 
 #define HF__CONN_ADDRESSES 8
 
-/* Verbs of the connection itself, beyond those of the core. */
+/* Verbs of the connection itself, in addition to those of the core. */
 enum hf__redis_verb {
 	HF__REDIS_HELLO = 100,
 	HF__REDIS_INFO,
@@ -36,14 +35,17 @@ enum hf__redis_verb {
 	HF__REDIS_UNSUBSCRIBE,
 };
 
+_Static_assert((int)HF__VERBS <= (int)HF__REDIS_HELLO, "the verbs of the core come first");
+
 enum hf__conn_state {
 	HF__CONN_IDLE,      /* nobody wants a connection */
 	HF__CONN_WAITING,   /* until retry_at */
-	HF__CONN_RESOLVING, /* there is no address yet */
-	HF__CONN_NEXT, /* the last address failed; as soon as nobody sends to it, the next is tried */
+	HF__CONN_RESOLVING, /* no address is known yet */
+	/* The last address failed; the next is tried as soon as no thread sends to the old one. */
+	HF__CONN_NEXT,
 	HF__CONN_CONNECTING,
 	HF__CONN_SECURING, /* TLS handshake */
-	HF__CONN_GREETING, /* HELLO and what goes with it */
+	HF__CONN_GREETING, /* HELLO and the requests that go with it */
 	HF__CONN_UP,
 };
 
@@ -53,25 +55,26 @@ struct hf__address {
 	int family;
 };
 
-/* One attempt: a round over all addresses, each of which has its share of the time. */
+/* One attempt to connect: a round over all addresses, each of which has its share of the time. */
 struct hf__round {
 	int64_t limit_ms;
 	int64_t end_at;
-	int64_t share_ms; /* of the address under way, from connect() to the last word of the greeting */
+	/* The share of the current address, from connect() to the last reply of the greeting. */
+	int64_t share_ms;
 	int64_t share_by;
-	int first;     /* the address that it began with */
-	int tried;     /* addresses that have had their turn, with the one under way */
+	int first;     /* the address that the round began with */
+	int tried;     /* how many addresses were tried, the current one included */
 	int error;     /* HF_E… */
-	char why[320]; /* what became of each address */
+	char why[320]; /* why each address failed */
 };
 
-/* A channel; exists while it is watched or the server has not confirmed its end. */
+/* A channel. It exists while it is watched or the server has not confirmed the unsubscription. */
 struct hf__sub {
 	struct hf__table_link by_channel;
 	struct hf__list watches;
-	struct hf__cmd start; /* SUBSCRIBE under way */
-	struct hf__cmd stop;  /* UNSUBSCRIBE under way */
-	bool subscribed;      /* as far as the server knows, once it has answered all */
+	struct hf__cmd start; /* SUBSCRIBE */
+	struct hf__cmd stop;  /* UNSUBSCRIBE */
+	bool subscribed;      /* what the server confirmed last */
 	bool is_late;         /* refused for now; to be tried again */
 	size_t length;
 	char channel[];
@@ -85,106 +88,111 @@ struct hf__redis {
 	struct hf__embedded embedded;
 	struct hf__resp resp;
 	struct hf__random random;
-	struct hf__list waiting; /* commands without an answer, in wire order */
+	struct hf__list waiting; /* commands without an answer, in the order of their requests */
 	struct hf__table subs;
 	struct hf__cmd hello, info, select, kill;
-	struct hf__resolve *resolve; /* a look-up under way, or its result; never more than one */
-	bool resolve_is_old;         /* it was begun before the latest connection */
-	bool has_name;               /* the host has to be looked up */
+	struct hf__resolve *resolve; /* a look-up in progress, or its result; at most one */
+	bool resolve_is_old;         /* it was started before the latest connection */
+	bool has_name;               /* the host must be looked up */
 	struct hf__address address[HF__CONN_ADDRESSES];
 	int addresses;
-	struct hf__address worked; /* the latest address that led to a connection; length 0: none */
+	struct hf__address worked; /* the address of the latest connection; length 0: none */
 	struct hf__round round;
 	enum hf__conn_state state;
 	int64_t retry_at;
-	int64_t answer_by;         /* no command's answer is due before */
-	int64_t server_id;         /* what the server calls this connection; 0: not known */
-	char seen_as[64];          /* our end of it, as the server sees it; empty: not known */
-	int64_t given_up;          /* the number of the connection before; 0: none */
-	char given_up_address[64]; /* and our end of that */
-	int64_t subscribe_at;      /* subscriptions that were refused for now are tried again */
-	bool answered;             /* a command on this connection was */
+	int64_t answer_by;         /* no reply is overdue before this time */
+	int64_t server_id;         /* the server's number for this connection; 0: not known */
+	char seen_as[64];          /* our address as the server sees it; empty: not known */
+	int64_t given_up;          /* the number of the previous connection; 0: none */
+	char given_up_address[64]; /* our address on it */
+	int64_t subscribe_at;      /* when subscriptions that were refused are tried again */
+	bool answered;             /* a command was answered on this connection */
 	uint32_t renewals;         /* groups whose renewal was answered on this connection */
-	size_t consumed;           /* bytes of the input handled in this turn */
-	uint32_t failures;         /* attempts in a row */
+	size_t consumed;           /* bytes of the input that this turn has handled */
+	uint32_t failures;         /* attempts in a row that failed */
 	char why[200];
-	char warned[200]; /* the latest warning of a script that was logged */
+	char warned[200]; /* the last warning of a script that was logged */
 };
 
-/* ---- backend.c ---- */
-/* Makes it the core's backend; 0 or an error with why. */
+/* ---- redis.c ---- */
+/* Creates the core's backend; 0, or an error with why. */
 int hf__redis_new(struct hf__core *core, struct hf__engine *engine,
                   const struct hf__redis_settings *config, char *why, size_t size);
-/* Where to write the next request, with room for so many bytes; NULL if there is no memory. */
+/* Returns where to write the next request of at most `bytes`; NULL if there is no memory. */
 char *hf__redis_room(struct hf__redis *redis, size_t bytes);
-/* The request was written up to `end`: its command joins those that wait for an answer. */
-void hf__redis_sent(struct hf__redis *redis, struct hf__cmd *cmd, const char *end);
+/* Appends the request, which was written up to `end`, to the output; `cmd` waits for its reply. */
+void hf__redis_commit(struct hf__redis *redis, struct hf__cmd *cmd, const char *end);
 
 /* ---- conn.c ---- */
 static inline bool hf__conn_is_attempting(const struct hf__redis *redis)
 {
 	return redis->state >= HF__CONN_RESOLVING && redis->state < HF__CONN_UP;
 }
-/* Finds the address if nothing has to be looked up for it; 0 or HF_EINVAL. */
+/* Finds the address, unless the host must be looked up; 0 or HF_EINVAL. */
 int hf__conn_init(struct hf__redis *redis, char *why, size_t size);
 void hf__conn_want(struct hf__redis *redis, int64_t now);
-/* When to call the next at the latest. */
+/* When to call hf__conn_step() at the latest. */
 int64_t hf__conn_due(const struct hf__redis *redis);
-/* Moves the connection on: connecting, handshake, time limits. */
+/* Takes the next step towards a connection, and checks time limits. */
 void hf__conn_step(struct hf__redis *redis, int64_t now);
-/* Gives the connection up, or the address that an attempt is at. */
+/* Gives up the connection, or the address that is being tried. */
 void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t now);
-/* The server has answered all of the greeting. */
+/* All requests of the greeting have been answered. */
 void hf__conn_up(struct hf__redis *redis, int64_t now);
 
 /* ---- greet.c ---- */
-/* Says hello, all in one write. */
+/* Sends all requests of the greeting at once. */
 void hf__greet_begin(struct hf__redis *redis, int64_t now);
-/* An answer to a command of the greeting. */
-void hf__greet_answered(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now);
+/* Handles the reply to a request of the greeting. */
+void hf__greet_handle_reply(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now);
 
 /* ---- verbs.c ---- */
-/* Adds the request; 0 or HF_ENOMEM. */
+/* Appends the command's request to the output; 0 or HF_ENOMEM. */
 int hf__verbs_encode(struct hf__redis *redis, struct hf__cmd *cmd);
-/* Reads the reply in redis->resp; false if it is none. `there` has room for HF__RENEW_MAX. */
+/*
+ * Reads the reply in redis->resp; false if it does not fit the command. `there` has room for
+ * HF__RENEW_MAX.
+ */
 bool hf__verbs_decode(struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *ret_answer, bool *there);
 
 /* ---- subs.c ---- */
 int hf__subs_watch(struct hf__redis *redis, struct hf__watch *watch);
 void hf__subs_unwatch(struct hf__redis *redis, struct hf__watch *watch);
-/* After a new connection: subscribes all again. */
+/* Subscribes to every channel that is watched and not subscribed to. */
 void hf__subs_renew(struct hf__redis *redis);
 void hf__subs_message(struct hf__redis *redis, const char *channel, size_t length, int64_t number,
                       int64_t now);
-void hf__subs_answered(struct hf__redis *redis, struct hf__cmd *cmd, const char *error,
-                       size_t length, int64_t now);
-/* The connection is gone: nothing is subscribed. */
-void hf__subs_lost(struct hf__redis *redis);
+/* The server has confirmed a SUBSCRIBE or UNSUBSCRIBE, or refused it with this error. */
+void hf__subs_handle_reply(struct hf__redis *redis, struct hf__cmd *cmd, const char *error,
+                           size_t length, int64_t now);
+/* The connection is gone, and all subscriptions with it. */
+void hf__subs_lose(struct hf__redis *redis);
 void hf__subs_done(struct hf__redis *redis);
 
 /* ---- resolve.c ---- */
 struct hf__resolve;
-/* The addresses of a host that is a number, at once: how many, 0 if it is a name. */
+/* The addresses of a host that is given as a number; how many, 0 if the host is a name. */
 int hf__resolve_number(const char *host, int port, struct hf__address *ret_addresses);
-/* Looks a name up, on a thread that kicks the descriptor when it is done. */
+/* Looks up a name on a thread, which kicks the descriptor when it has finished; 0 or an error. */
 int hf__resolve_start(const char *host, int port, int kick_fd, struct hf__resolve **ret_resolve);
-/* Starts the embedded server again, on such a thread. */
+/* Starts the embedded server again, on such a thread; 0 or an error. */
 int hf__resolve_embedded(int64_t timeout_ms, int kick_fd, struct hf__resolve **ret_resolve);
 bool hf__resolve_is_done(const struct hf__resolve *resolve);
-/* It has found addresses, and this one is not among them. */
+/* Whether it has found addresses, and this one is not among them. */
 bool hf__resolve_lacks(const struct hf__resolve *resolve, const struct hf__address *address);
 /*
- * -1: not yet; else how many addresses were found, which replace those of before. 0: none, those of before
- * stay, and why is filled.
+ * Takes the result and frees the look-up. Returns -1 if it is not finished, otherwise how many
+ * addresses were found. They replace the old ones; if there are none, the old ones stay and why is
+ * filled.
  */
 int hf__resolve_take(struct hf__redis *redis, char *why, size_t size);
 bool hf__resolve_same(const struct hf__address *one, const struct hf__address *other);
-/* "10.0.0.1:6379" or "[::1]:6379", as servers write it; empty if it is neither. */
+/* "10.0.0.1:6379" or "[::1]:6379", as servers write it; empty for other families. */
 void hf__resolve_show(const struct hf__address *address, char *ret_text, size_t size);
-/* The address of a socket; false if its path is too long. */
+/* The address of a unix socket; false if its path is too long. */
 bool hf__resolve_unix(const char *path, struct hf__address *ret_address);
-/* Forgets it, if there is one; its thread ends by itself. */
+/* Drops the look-up, if there is one; its thread finishes on its own. */
 void hf__resolve_drop(struct hf__redis *redis);
 
 #endif

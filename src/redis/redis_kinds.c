@@ -50,13 +50,13 @@ const struct hf__traits *hf__redis_kinds_traits(int kind, const char **ret_why)
 	assert(kind >= HF_REENTRANT && kind < HF__KINDS);
 	switch (kind) {
 	case HF_PLAIN:
-		*ret_why = "a plain node is ZooKeeper's; on Redis and Valkey use the reentrant "
-			   "kind";
+		*ret_why =
+			"only ZooKeeper has plain nodes; on Redis and Valkey use a reentrant lock";
 		return NULL;
 	case HF__MEMBER:
 	case HF__EXIT:
-		*ret_why = "members of a double barrier must go with their process, so it needs "
-			   "the sessions of ZooKeeper";
+		*ret_why = "a double barrier needs the sessions of ZooKeeper, which remove the "
+			   "members of a process that ends";
 		return NULL;
 	case HF_LEADER: return &traits[HF_FAIR]; /* the first candidate leads, the others queue */
 	case HF__BARRIER: return &traits[HF__LATCH]; /* a latch of one count */

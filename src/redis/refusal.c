@@ -3,6 +3,7 @@
 
 #include <holdfast/holdfast.h>
 
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -21,11 +22,11 @@ static const struct refusal {
 	{"NOPROTO", HF__FAILED, HF_EPROTOCOL},    {"MOVED", HF__FAILED, HF_EREFUSED},
 	{"ASK", HF__FAILED, HF_EREFUSED},         {"CROSSSLOT", HF__FAILED, HF_EREFUSED},
 	{"DENIED", HF__FAILED, HF_EREFUSED},      {"NOSCRIPT", HF__FAILED, HF_EREFUSED},
-	{"LATE", HF__FAILED, HF_EUNKNOWN}, /* our own: another request has its record */
+	{"LATE", HF__FAILED, HF_EUNKNOWN}, /* our own: a later request has used its record */
 };
 
 #define REFUSALS (sizeof refusals / sizeof *refusals)
-#define CODE_MAX 20 /* letters of an error code; a longer word is something else */
+#define CODE_MAX 20 /* letters; a longer word is not an error code */
 
 static bool begins_with(const char *text, size_t length, const char *code)
 {
@@ -42,9 +43,9 @@ static const struct refusal *find_code(const char *text, size_t length)
 }
 
 /*
- * Servers before 7.0 wrap an error of a command inside a script: "ERR Error running script (call to
- * f_…): @user_script:3: WRONGTYPE Operation …", or "@user_script: 14: -OOM …" where the script itself
- * passes it on. The code is the first word that is one.
+ * Servers before 7.0 wrap the error of a command inside a script: "ERR Error running script (call
+ * to f_…): @user_script:3: WRONGTYPE Operation …", or "@user_script: 14: -OOM …" if the script
+ * itself returns it. The first word that is a known code counts.
  */
 static const struct refusal *find_inside(const char *text, size_t length)
 {
@@ -62,7 +63,7 @@ static const struct refusal *find_inside(const char *text, size_t length)
 	return NULL;
 }
 
-/* Before Redis 7.0, and by Valkey, a command that the ACL refuses to a script is told in words. */
+/* Redis before 7.0 and Valkey have no code for a command that the ACL refuses to a script. */
 static bool says_no_permission(const char *text, size_t length)
 {
 	return memmem(text, length, "NOPERM", 6) ||
@@ -72,6 +73,7 @@ static bool says_no_permission(const char *text, size_t length)
 
 enum hf__outcome hf__refusal_read(const char *text, size_t length, int *ret_error)
 {
+	assert(text && ret_error);
 	const struct refusal *found = find_code(text, length);
 	if (!found)
 		found = find_inside(text, length);
@@ -88,13 +90,14 @@ const char *hf__refusal_advice(const char *text, size_t length)
 	static const struct {
 		const char *code, *advice;
 	} known[] = {
-		{"NOAUTH", "NOAUTH: the server wants a password; give it in the URL, as "
+		{"NOAUTH", "NOAUTH: the server wants a password; give it in the URL, in "
 	                   "password_file or in HOLDFAST_PASSWORD"},
-		{"WRONGPASS", "WRONGPASS: the server does not accept this user with this password"},
+		{"WRONGPASS",
+	         "WRONGPASS: the server does not accept this user with this password; check both"},
 		{"NOPERM", "NOPERM: the user may not run HELLO; its ACL needs +hello and +auth"},
 		{"LOADING", "LOADING: the server is still loading its data; try again later"},
-		{"NOPROTO", "NOPROTO: the server does not speak RESP3; Redis 6.2 or later, or "
-	                    "Valkey, is needed"},
+		{"NOPROTO", "NOPROTO: the server does not speak RESP3; use Redis 6.2 or later, or "
+	                    "Valkey"},
 		{"DENIED", "DENIED: the server is in protected mode and accepts only its own host; "
 	                   "give it a password, or set protected-mode to no"},
 	};
@@ -102,10 +105,11 @@ const char *hf__refusal_advice(const char *text, size_t length)
 		if (begins_with(text, length, known[i].code))
 			return known[i].advice;
 	if (memmem(text, length, "max number of clients", 21))
-		return "the server has reached its max number of clients; raise maxclients there";
+		return "the server has reached its maximum number of clients; raise maxclients "
+		       "there";
 	if (memmem(text, length, "nknown command", 14))
-		return "the server does not know HELLO: Redis 6.2 or later, or Valkey, is needed, "
-		       "with this command neither renamed nor withheld by a proxy";
+		return "the server does not know HELLO; use Redis 6.2 or later, or Valkey, and do "
+		       "not rename the command or block it in a proxy";
 	return NULL;
 }
 
@@ -122,7 +126,7 @@ size_t hf__refusal_code(const char *text, size_t length, const char *secret)
 	return memmem(text, n, secret, size) || memmem(secret, size, text, n) ? 0 : n;
 }
 
-int hf__refusal_is_noscript(const char *text, size_t length)
+bool hf__refusal_is_noscript(const char *text, size_t length)
 {
 	return length >= 8 && memcmp(text, "NOSCRIPT", 8) == 0;
 }

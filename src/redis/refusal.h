@@ -4,24 +4,25 @@
 
 #include "core/backend.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* The outcome (NOT_NOW or FAILED) and the HF_E… number for an error reply's text. */
+/* The outcome (NOT_NOW or FAILED) and the HF_E… number for the text of an error reply. */
 enum hf__outcome hf__refusal_read(const char *text, size_t length, int *ret_error);
 
 /*
- * What became of a greeting, in our own words: the server's may repeat what it was sent, and that has the
- * password in it. NULL: it is none of the known refusals.
+ * Explains why a greeting was refused, and what to do. The server's own text is not used, since it
+ * may repeat the request, which includes the password. NULL: the refusal is not a known one.
  */
 const char *hf__refusal_advice(const char *text, size_t length);
 
 /*
- * How many bytes of the text are an error code that can be shown: 0 if it does not begin with one, or with
- * a word that may be part of the secret, which may be NULL.
+ * How many bytes of the text are an error code that can be shown. 0 if the text does not begin with
+ * a code, or if the code could be part of the secret, which may be NULL.
  */
 size_t hf__refusal_code(const char *text, size_t length, const char *secret);
 
-/* The reply says that the server does not know the script. */
-int hf__refusal_is_noscript(const char *text, size_t length);
+/* Whether the reply says that the server does not know the script. */
+bool hf__refusal_is_noscript(const char *text, size_t length);
 
 #endif

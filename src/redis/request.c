@@ -1,9 +1,11 @@
 /* Requests as the server reads them: arrays of bulk strings. */
 #include "redis/request.h"
 
+#include <assert.h>
+
 #define MAX_DIGITS 20
 
-/* Writes the digits backwards up to `end` and says where they begin. */
+/* Writes the digits backwards from `end`, and returns where they begin. */
 static char *format(char *end, uint64_t number)
 {
 	char *at = end;
@@ -34,6 +36,7 @@ char *hf__request_number(char *at, int64_t number)
 
 char *hf__request_owner(char *at, const char *uuid, uint64_t number, const char *suffix)
 {
+	assert(uuid && suffix);
 	char text[MAX_DIGITS];
 	char *end = text + sizeof text;
 	char *first = format(end, number);

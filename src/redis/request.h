@@ -1,8 +1,8 @@
 /*
  * Requests as the server reads them: arrays of bulk strings.
  *
- * Written straight into a buffer that has room: each function takes the place to write at and
- * returns the place behind.
+ * They are written into a buffer that has room. Each function takes the position to write at and
+ * returns the position after what it has written.
  */
 #ifndef HF_REDIS_REQUEST_H
 #define HF_REDIS_REQUEST_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The room that a request of so many arguments with so many bytes in all takes at most. */
+/* The most bytes that a request takes with this number of arguments, which have `bytes` in all. */
 static inline size_t hf__request_size(size_t arguments, size_t bytes)
 {
 	return (arguments + 1) * 24 + bytes;
@@ -23,7 +23,7 @@ static inline char *hf__request_raw(char *at, const void *bytes, size_t length)
 	return at + length;
 }
 
-/* Decimal digits. */
+/* Writes decimal digits, without the form of an argument. */
 char *hf__request_digits(char *at, uint64_t number);
 
 static inline char *hf__request_header(char *at, char lead, size_t number)
@@ -57,7 +57,7 @@ static inline char *hf__request_text(char *at, const char *text)
 
 char *hf__request_number(char *at, int64_t number);
 
-/* One argument: the client's UUID, a colon, the number, and whatever follows. */
+/* Writes one argument: the client's UUID, a colon, the number and the suffix. */
 char *hf__request_owner(char *at, const char *uuid, uint64_t number, const char *suffix);
 
 #endif

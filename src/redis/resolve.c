@@ -1,8 +1,9 @@
-/* Finds the server's addresses on a short-lived thread: looks a name up, or starts the embedded one. */
+/* Looks up the server's addresses, or starts the embedded server, on a short-lived thread. */
 #include "redis/redis.h"
 #include "base/thread.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -15,29 +16,29 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Shared by the asker and the thread; the last one frees it. */
+/* Shared by the client and the thread; the last of them frees it. */
 struct hf__resolve {
 	_Atomic int users;
 	_Atomic bool done;
 	int kick_fd; /* our own copy */
 	int found;
-	int64_t embedded_ms; /* > 0: start the embedded server, and wait for it this long at most */
+	int64_t embedded_ms; /* > 0: start the embedded server, within this time */
 	struct hf__embedded embedded;
 	struct hf__address address[HF__CONN_ADDRESSES];
-	char why[200]; /* nothing was found */
+	char why[200]; /* why nothing was found */
 	char port[8];
 	char host[];
 };
 
 /*
- * The process may end while a thread is in getaddrinfo(); what searches for leaks then finds its record here.
- * There is no lock that a forked child could inherit.
+ * A process can exit while a thread is in getaddrinfo(). These pointers show a leak checker that
+ * the look-up is still in use. There is no mutex that a forked child could inherit locked.
  */
 static _Atomic(struct hf__resolve *) running[16];
 
 #define RUNNING (sizeof running / sizeof *running)
 
-/* Puts a record into the place of another, or of none. */
+/* Replaces one entry by another; NULL stands for a free one. */
 static void swap_running(struct hf__resolve *from, struct hf__resolve *to)
 {
 	for (size_t i = 0; i < RUNNING; i++) {
@@ -71,8 +72,8 @@ static void copy_address(struct hf__address *ret_address, const struct addrinfo 
 	ret_address->family = from->ai_family;
 }
 
-/* The families take turns, so that a network without one of them costs one address (RFC 8305). */
-static int copy_in_turns(struct hf__address *ret_addresses, struct addrinfo *list)
+/* The families alternate, so that a network without one of them costs one address (RFC 8305). */
+static int copy_alternating(struct hf__address *ret_addresses, struct addrinfo *list)
 {
 	int family = list->ai_family;
 	struct addrinfo *next[2] = {next_of(list, family, true), next_of(list, family, false)};
@@ -86,7 +87,7 @@ static int copy_in_turns(struct hf__address *ret_addresses, struct addrinfo *lis
 	return found;
 }
 
-/* 0 or an error of getaddrinfo(). */
+/* Returns 0 or an error of getaddrinfo(). */
 static int look_up(const char *host, const char *port, int flags, struct hf__address *ret_addresses,
                    int *ret_found)
 {
@@ -95,7 +96,7 @@ static int look_up(const char *host, const char *port, int flags, struct hf__add
 	int error = getaddrinfo(host, port, &hints, &list);
 	if (error)
 		return error;
-	*ret_found = copy_in_turns(ret_addresses, list);
+	*ret_found = copy_alternating(ret_addresses, list);
 	freeaddrinfo(list);
 	return 0;
 }
@@ -184,7 +185,7 @@ static struct hf__resolve *new_resolve(const char *host)
 	return resolve;
 }
 
-/* Hands it to a thread; frees it if there is none. */
+/* Passes the look-up to a new thread, or frees it if none can be started. */
 static int run(struct hf__resolve *resolve, int kick_fd, struct hf__resolve **ret_resolve)
 {
 	resolve->kick_fd = fcntl(kick_fd, F_DUPFD_CLOEXEC, 0);
@@ -206,6 +207,7 @@ static int run(struct hf__resolve *resolve, int kick_fd, struct hf__resolve **re
 
 int hf__resolve_start(const char *host, int port, int kick_fd, struct hf__resolve **ret_resolve)
 {
+	assert(host && port > 0 && port <= 65535 && kick_fd >= 0);
 	struct hf__resolve *resolve = new_resolve(host);
 	if (!resolve)
 		return HF_ENOMEM;
@@ -215,6 +217,7 @@ int hf__resolve_start(const char *host, int port, int kick_fd, struct hf__resolv
 
 int hf__resolve_embedded(int64_t timeout_ms, int kick_fd, struct hf__resolve **ret_resolve)
 {
+	assert(timeout_ms > 0 && kick_fd >= 0);
 	struct hf__resolve *resolve = new_resolve("");
 	if (!resolve)
 		return HF_ENOMEM;
@@ -239,23 +242,24 @@ bool hf__resolve_lacks(const struct hf__resolve *resolve, const struct hf__addre
 
 int hf__resolve_take(struct hf__redis *redis, char *why, size_t size)
 {
-	struct hf__resolve *over = redis->resolve;
-	if (!hf__resolve_is_done(over))
+	struct hf__resolve *resolve = redis->resolve;
+	assert(resolve);
+	if (!hf__resolve_is_done(resolve))
 		return -1;
-	int found = over->found;
+	int found = resolve->found;
 	if (found == 0) {
-		snprintf(why, size, "%s", over->why);
+		snprintf(why, size, "%s", resolve->why);
 	} else {
-		memcpy(redis->address, over->address, sizeof over->address);
+		memcpy(redis->address, resolve->address, sizeof resolve->address);
 		redis->addresses = found;
 	}
-	if (found > 0 && over->embedded_ms) {
-		/* The address may lead through a descriptor, so that stays with it. */
+	if (found > 0 && resolve->embedded_ms) {
+		/* The path may lead through a descriptor, so both are replaced together. */
 		struct hf__embedded before = redis->embedded;
-		redis->embedded = over->embedded;
-		over->embedded = before;
+		redis->embedded = resolve->embedded;
+		resolve->embedded = before;
 	}
-	unref(over);
+	unref(resolve);
 	redis->resolve = NULL;
 	return found;
 }

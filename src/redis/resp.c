@@ -42,8 +42,10 @@ static uint32_t count_digits(struct text text, uint32_t from)
 	return i - from;
 }
 
-/* Reads one or more digits and nothing else. Negates while it reads, since INT64_MIN has no
- * positive counterpart. Returns NULL, or why it could not. */
+/*
+ * Reads one or more digits and nothing else. Adds them up as a negative number, since INT64_MIN has
+ * no positive counterpart. Returns NULL, or why it failed.
+ */
 static const char *read_digits(struct text text, bool is_negative, int64_t *ret)
 {
 	int64_t value = 0;
@@ -103,8 +105,10 @@ static bool is_double(struct text text)
 	return i == rest.length;
 }
 
-/* Gives the next element its node, unless it is part of an attribute. The header that announced
- * the element has made sure that there is room. */
+/*
+ * Adds a node for the next element, unless it is part of an attribute. There is room: the header
+ * that announced the element has checked that.
+ */
 static struct hf__resp_node *add_node(struct hf__resp *resp, enum hf__resp_type type)
 {
 	struct hf__resp_node *node;
@@ -127,7 +131,7 @@ static int finish_element(struct hf__resp *resp)
 			return READY;
 		resp->depth--;
 		if (frame->is_attribute) {
-			/* The element that it describes is still to come. */
+			/* The element that the attribute describes follows. */
 			resp->attributes--;
 			return READY;
 		}
@@ -222,7 +226,7 @@ static enum hf__resp_type aggregate_type(char lead)
 	}
 }
 
-/* Opens the aggregate or attribute that was announced with so many elements. */
+/* Opens an aggregate or attribute with this number of elements. */
 static int open_aggregate(struct hf__resp *resp, uint32_t elements)
 {
 	bool is_attribute = resp->lead == '|';
@@ -262,7 +266,7 @@ static int take_aggregate_header(struct hf__resp *resp, struct text line)
 	return open_aggregate(resp, (uint32_t)length * (is_paired ? 2 : 1));
 }
 
-/* Acts on the line that was scanned, from behind its type byte up to its CR. */
+/* Handles the line that was scanned, from the byte after its type up to its CR. */
 static int take_line(struct hf__resp *resp, const char *bytes)
 {
 	uint32_t start = resp->line + 1;
@@ -294,7 +298,7 @@ static int take_line(struct hf__resp *resp, const char *bytes)
 	}
 }
 
-/* How long a line of this type may be; 0 for an unknown type. */
+/* How long a line of this type can be; 0 for an unknown type. */
 static uint32_t line_limit(char lead)
 {
 	switch (lead) {
@@ -317,7 +321,7 @@ static uint32_t line_limit(char lead)
 	}
 }
 
-/* Looks at the next byte of a line. Returns 1 at its end. */
+/* Scans the next byte of a line. Returns READY at its end. */
 static int scan_byte(struct hf__resp *resp, char c)
 {
 	uint32_t at = resp->seen++;
@@ -351,7 +355,7 @@ static int parse_line(struct hf__resp *resp, const char *bytes, size_t length)
 	return MORE;
 }
 
-/* Takes a bulk once it is all there; its bytes are never looked at, but for a verbatim format. */
+/* Takes a bulk once it is complete. Except for a verbatim format, its bytes are not inspected. */
 static int parse_body(struct hf__resp *resp, const char *bytes, size_t length)
 {
 	uint32_t start = resp->seen;
@@ -375,8 +379,9 @@ static int parse_body(struct hf__resp *resp, const char *bytes, size_t length)
 
 void hf__resp_init(struct hf__resp *resp)
 {
-	/* The nodes stay as they are: they are written before they count, and clearing them would
-         * cost more than the reply. */
+	/*
+	 * Nodes are written before they are read, and clearing them would cost more than a reply.
+	 */
 	memset((char *)resp + offsetof(struct hf__resp, nodes), 0,
 	       sizeof *resp - offsetof(struct hf__resp, nodes));
 	resp->announced = 1;
@@ -384,6 +389,7 @@ void hf__resp_init(struct hf__resp *resp)
 
 int hf__resp_feed(struct hf__resp *resp, const char *bytes, size_t length)
 {
+	assert(bytes || length == 0);
 	size_t known = length < HF__RESP_MAX_REPLY ? length : HF__RESP_MAX_REPLY;
 
 	while (!resp->is_complete && !resp->why) {
@@ -403,6 +409,7 @@ int hf__resp_feed(struct hf__resp *resp, const char *bytes, size_t length)
 void hf__resp_keep(struct hf__resp *resp, uint32_t node)
 {
 	uint32_t end = resp->node[node].end;
+	assert(resp->is_complete && node < resp->nodes);
 	for (uint32_t i = node; i < end; i++) {
 		resp->node[i - node] = resp->node[i];
 		resp->node[i - node].end -= node;

@@ -1,4 +1,4 @@
-/* Incremental RESP3 parser: turns bytes a server sent into a flat table of nodes. */
+/* Incremental RESP3 parser: turns the bytes that a server sent into a flat table of nodes. */
 #ifndef HF_REDIS_RESP_H
 #define HF_REDIS_RESP_H
 
@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 /*
- * This is the trust boundary: everything behind it may rely on what is written here, and nothing
- * a server sends can make the parser allocate, recurse, or look at a byte twice, but for the
- * second look at a line that carries a number.
+ * This is the trust boundary: code that reads the nodes can rely on what is written here. Nothing
+ * that a server sends can make the parser allocate, recurse, or read a byte twice, except for the
+ * bytes of a line that holds a number.
  */
 
 #define HF__RESP_MAX_BULK   65536  /* bytes of a bulk string, bulk error or verbatim string */
@@ -29,7 +29,7 @@ enum hf__resp_type {
 	HF__RESP_BIGNUM,  /* kept as text, checked to be decimal digits with an optional sign */
 	HF__RESP_ARRAY,
 	HF__RESP_SET,
-	HF__RESP_MAP,  /* key and value take turns */
+	HF__RESP_MAP,  /* keys and values alternate */
 	HF__RESP_PUSH, /* only ever the top-level node */
 };
 
@@ -38,13 +38,13 @@ struct hf__resp_node {
 	uint32_t length; /* bytes of text, or direct children: a map of n pairs has 2n */
 	uint32_t start;  /* offset of the text from the reply's first byte */
 	int64_t integer; /* of an integer or boolean */
-	uint32_t end;    /* index behind the last descendant, which is the next sibling's */
+	uint32_t end;    /* index after the last descendant, which is that of the next sibling */
 };
 
 /* An aggregate whose elements are still arriving. */
 struct hf__resp_frame {
 	uint32_t node; /* its index; unused below an attribute */
-	uint32_t left; /* elements still to come */
+	uint32_t left; /* elements that have not arrived */
 	bool is_attribute;
 };
 
@@ -58,11 +58,11 @@ struct hf__resp {
 	struct hf__resp_frame frame[HF__RESP_MAX_DEPTH];
 	uint32_t depth;      /* frames in use */
 	uint32_t attributes; /* of these, attributes; below one, elements are dropped */
-	uint32_t announced;  /* elements that have come or been promised, never above the cap */
+	uint32_t announced;  /* elements that arrived or were announced, never above the cap */
 	uint32_t line;       /* offset of the current line's type byte */
-	uint32_t seen;       /* offset of the first byte not looked at yet */
-	uint32_t line_limit; /* bytes the current line may have */
-	uint32_t body;       /* bytes of the bulk that is awaited at seen */
+	uint32_t seen;       /* offset of the first byte that was not scanned yet */
+	uint32_t line_limit; /* how many bytes the current line can have */
+	uint32_t body;       /* bytes of the bulk that begins at `seen` */
 	char lead;           /* type byte of the current element */
 	bool in_body;
 	bool after_cr;
@@ -73,31 +73,33 @@ struct hf__resp {
 void hf__resp_init(struct hf__resp *resp);
 
 /*
- * Goes on parsing. bytes is the input from the first byte of the current reply on, length how much
- * of it is there. Between calls the input may move and grow, but what was there stays the same.
+ * Continues parsing. `bytes` is the input from the first byte of the current reply on, and `length`
+ * is how much of it has arrived. Between calls the input can move and grow, but its bytes stay the
+ * same.
  *
- * Returns 1 when the reply is complete: its nodes can be read and resp->size bytes belong to it.
- * Returns 0 when more is needed, and -1 when the input is not valid or above a cap: resp->why says
- * which, and the connection is of no more use. How the input is cut never changes the result.
+ * Returns 1 when the reply is complete: its nodes can be read, and resp->size bytes belong to it.
+ * Returns 0 when more input is needed. Returns -1 when the input is not valid or above a cap:
+ * resp->why says which, and the connection cannot be used any more. How the input is cut never
+ * changes the result.
  */
 int hf__resp_feed(struct hf__resp *resp, const char *bytes, size_t length);
 
 /* The readers below are for complete replies. */
 
-/* Makes the node, with all below it, the whole reply. */
+/* Makes the node, with its descendants, the whole reply. */
 void hf__resp_keep(struct hf__resp *resp, uint32_t node);
 
 /* The i-th direct child of node parent, or NULL if there is none. Takes i steps. */
 const struct hf__resp_node *hf__resp_child(const struct hf__resp *resp, uint32_t parent,
                                            uint32_t i);
 
-/* Whether node is of a type that has text, and its text is this. */
+/* Whether the node has this text. */
 bool hf__resp_text_is(const struct hf__resp *resp, const char *bytes, uint32_t node,
                       const char *text);
 
 /*
- * Reads an integer node, or a string node of nothing but decimal digits. Returns -1 and leaves
- * *ret alone for any other node and for digits that do not fit.
+ * Reads an integer node, or a string node of nothing but decimal digits. Returns -1 and leaves *ret
+ * alone for any other node and for digits that do not fit.
  */
 int hf__resp_integer(const struct hf__resp *resp, const char *bytes, uint32_t node, int64_t *ret);
 

@@ -1,8 +1,10 @@
-/* Subscriptions: counted per channel, shared by all waiters of the client. */
+/* Subscriptions: one for each channel, shared by all watches of the client. */
+#include "redis/keys.h"
 #include "redis/redis.h"
 #include "redis/refusal.h"
 #include "redis/request.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,13 +66,14 @@ static int send_request(struct hf__redis *redis, struct hf__sub *sub, struct hf_
 	cmd->in_flight = true;
 	cmd->sent_at = hf__clock_ms();
 	cmd->answer_by = hf__clock_after(cmd->sent_at, redis->config->subscribe_timeout_ms);
-	hf__redis_sent(redis, cmd, at);
+	hf__redis_commit(redis, cmd, at);
 	return 0;
 }
 
 /*
- * Brings the server's side in line with what is wanted. A SUBSCRIBE may follow an UNSUBSCRIBE that is
- * still under way, as the connection keeps their order; an UNSUBSCRIBE waits for what is before it.
+ * Subscribes or unsubscribes as the watches need it. A SUBSCRIBE can follow an UNSUBSCRIBE that is
+ * still in flight, since the connection keeps their order; an UNSUBSCRIBE waits until nothing is in
+ * flight.
  */
 static int update(struct hf__redis *redis, struct hf__sub *sub)
 {
@@ -87,7 +90,8 @@ static int update(struct hf__redis *redis, struct hf__sub *sub)
 int hf__subs_watch(struct hf__redis *redis, struct hf__watch *watch)
 {
 	char channel[HF__KEYS_MAX];
-	size_t length = hf__keys_watched(channel, watch, hf__core_settings(redis->core)->uuid);
+	assert(watch && watch->lock);
+	size_t length = hf__keys_make_channel(channel, watch, hf__core_settings(redis->core)->uuid);
 	struct hf__sub *sub = find_sub(redis, channel, length);
 	if (!sub)
 		sub = new_sub(redis, channel, length);
@@ -104,8 +108,9 @@ int hf__subs_watch(struct hf__redis *redis, struct hf__watch *watch)
 void hf__subs_unwatch(struct hf__redis *redis, struct hf__watch *watch)
 {
 	struct hf__sub *sub = watch->sub;
+	assert(sub);
 	hf__list_remove(&watch->link);
-	/* Without room for the request the server goes on sending, which does no harm. */
+	/* Without memory for the request the server keeps sending messages, which does no harm. */
 	(void)update(redis, sub);
 	free_if_unused(redis, sub);
 }
@@ -124,7 +129,7 @@ static void each_sub(struct hf__redis *redis, each_sub_fn *visit)
 
 static void renew_sub(struct hf__redis *redis, struct hf__sub *sub)
 {
-	/* Without room the slow poll serves its waiters. */
+	/* Without memory for the request the waiters still ask from time to time. */
 	(void)update(redis, sub);
 }
 
@@ -149,7 +154,7 @@ void hf__subs_renew(struct hf__redis *redis)
 	each_sub(redis, renew_sub);
 }
 
-void hf__subs_lost(struct hf__redis *redis)
+void hf__subs_lose(struct hf__redis *redis)
 {
 	each_sub(redis, lose_sub);
 }
@@ -176,9 +181,12 @@ void hf__subs_message(struct hf__redis *redis, const char *channel, size_t lengt
 		wake_all(redis, sub, number, now);
 }
 
-/* What is not possible now is tried again; until then the waiters' poll serves. */
-static void refused(struct hf__redis *redis, struct hf__sub *sub, const char *error, size_t length,
-                    int64_t now)
+/*
+ * A subscription that is refused for now is tried again; until then the waiters ask from time to
+ * time.
+ */
+static void handle_refusal(struct hf__redis *redis, struct hf__sub *sub, const char *error,
+                           size_t length, int64_t now)
 {
 	int number;
 	if (hf__refusal_read(error, length, &number) == HF__NOT_NOW) {
@@ -193,7 +201,8 @@ static void refused(struct hf__redis *redis, struct hf__sub *sub, const char *er
 	}
 }
 
-static void confirmed(struct hf__redis *redis, struct hf__sub *sub, bool started, int64_t now)
+static void note_confirmation(struct hf__redis *redis, struct hf__sub *sub, bool started,
+                              int64_t now)
 {
 	sub->subscribed = started;
 	/* A message may have been missed since the waiters last asked. */
@@ -202,17 +211,18 @@ static void confirmed(struct hf__redis *redis, struct hf__sub *sub, bool started
 	sub->is_late = false;
 }
 
-void hf__subs_answered(struct hf__redis *redis, struct hf__cmd *cmd, const char *error,
-                       size_t length, int64_t now)
+void hf__subs_handle_reply(struct hf__redis *redis, struct hf__cmd *cmd, const char *error,
+                           size_t length, int64_t now)
 {
 	bool starts = cmd->verb == HF__REDIS_SUBSCRIBE;
+	assert((starts || cmd->verb == HF__REDIS_UNSUBSCRIBE) && cmd->in_flight);
 	struct hf__sub *sub = starts ? hf__list_item(cmd, struct hf__sub, start)
 	                             : hf__list_item(cmd, struct hf__sub, stop);
 	cmd->in_flight = false;
 	if (!error)
-		confirmed(redis, sub, starts, now);
+		note_confirmation(redis, sub, starts, now);
 	else if (starts)
-		refused(redis, sub, error, length, now);
+		handle_refusal(redis, sub, error, length, now);
 	if (!sub->is_late)
 		(void)update(redis, sub);
 	free_if_unused(redis, sub);

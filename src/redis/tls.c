@@ -22,15 +22,15 @@ struct hf__tls {
 	pthread_mutex_t mutex; /* guards all below it */
 	SSL_CTX *context;      /* immutable after hf__tls_new */
 	BIO_METHOD *method;    /* immutable after hf__tls_new */
-	char *server_name;     /* whom the certificate must name */
+	char *server_name;     /* the name that the certificate must have */
 	bool is_address;       /* server_name is an IP address */
-	bool insecure;         /* any certificate will do */
-	pid_t pid;             /* of the process that made it */
+	bool insecure;         /* any certificate is accepted */
+	pid_t pid;             /* of the process that created it */
 	SSL *ssl;              /* NULL between connections */
 	int fd;
 	bool is_at_end;   /* the peer has closed */
 	int io_error;     /* errno of the last failed send or recv */
-	char reason[256]; /* of the last failure of TLS itself */
+	char reason[256]; /* why TLS itself failed last */
 };
 
 __attribute__((format(printf, 4, 5))) static int refuse(int error, char *why, size_t why_size,
@@ -94,7 +94,7 @@ static int bio_create(BIO *bio)
 	return 1;
 }
 
-/* A type number of its own would come from a small pool that the whole process shares. */
+/* Type numbers come from a small pool that the whole process shares, so none is taken. */
 static BIO_METHOD *make_method(void)
 {
 	BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "holdfast socket");
@@ -131,8 +131,8 @@ static void explain_error(unsigned long code, char *reason, size_t size)
 }
 
 /*
- * Empties OpenSSL's queue of errors. The first one is the reason; but a failed allocation may be
- * hidden behind whatever else failed for it. Returns HF_ENOMEM or HF_ETLS.
+ * Empties OpenSSL's queue of errors. The first one is the reason, but a failed allocation may come
+ * after the errors that it caused. Returns HF_ENOMEM or HF_ETLS.
  */
 static int take_errors(char *reason, size_t size)
 {
@@ -154,7 +154,7 @@ static int refuse_file(char *why, size_t why_size, const char *setting, const ch
 	return refuse(HF_ETLS, why, why_size, "%s: cannot use '%.200s': %s", setting, file, reason);
 }
 
-/* The result of a failed read or write, as a negative errno; 0 at the end of the stream. */
+/* Returns the result of a failed read or write as a negative errno; 0 at the end of the stream. */
 static ssize_t classify(struct hf__tls *tls, int result)
 {
 	switch (SSL_get_error(tls->ssl, result)) {
@@ -214,7 +214,7 @@ static int make_context(struct hf__tls *tls)
 		return HF_ENOMEM;
 	if (!SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION))
 		return HF_ENOMEM;
-	/* The protocol above marks where an answer ends, so a stream that just ends hides nothing. */
+	/* RESP says where a reply ends, so a stream that is cut off cannot pass for a whole one. */
 	SSL_CTX_set_options(tls->context, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_mode(tls->context,
 	                 SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -230,7 +230,9 @@ static int take_name(struct hf__tls *tls, const char *name, char *why, size_t wh
 	unsigned char address[sizeof(struct in6_addr)];
 
 	if (!name || !*name || *name == '.' || strlen(name) > TLSEXT_MAXLEN_host_name)
-		return refuse(HF_ETLS, why, why_size, "tls_server_name: not the name of a server");
+		return refuse(HF_ETLS, why, why_size,
+		              "tls_server_name: expected the host name or address in the server's "
+		              "certificate");
 	tls->is_address =
 		inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
 	tls->server_name = strdup(name);
@@ -283,8 +285,8 @@ int hf__tls_new(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, 
 /* ---- connections ----------------------------------------------------------------------------- */
 
 /*
- * In a forked child another thread's lock stays locked for ever, over an SSL in an unknown state.
- * The child then leaves the memory alone.
+ * If another thread held the mutex at a fork, it stays locked in the child, and the SSL is in an
+ * unknown state. Then the child leaves the memory alone.
  */
 static bool lock_to_stop(struct hf__tls *tls)
 {
@@ -345,7 +347,7 @@ int hf__tls_start(struct hf__tls *tls, int fd)
 	return is_made ? 0 : HF_ENOMEM;
 }
 
-/* mutex held; what is left over from before would be taken for the outcome of the next call */
+/* mutex held; errors of an earlier call would be taken for those of the next one */
 static void clear_errors(struct hf__tls *tls)
 {
 	ERR_clear_error();

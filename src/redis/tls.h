@@ -1,4 +1,4 @@
-/* TLS over a non-blocking socket that somebody else opens, polls and closes. */
+/* TLS over a non-blocking socket that the caller opens, polls and closes. */
 #ifndef HF_REDIS_TLS_H
 #define HF_REDIS_TLS_H
 
@@ -23,22 +23,22 @@ int hf__tls_new(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, 
 void hf__tls_free(struct hf__tls *tls);
 
 /*
- * Begins a fresh connection over fd, which must be O_NONBLOCK and stays the caller's. An earlier
- * connection is dropped as by hf__tls_stop. Returns 0, HF_ENOMEM or HF_ETLS.
+ * Begins a new connection over fd, which must be O_NONBLOCK and stays the caller's. An earlier
+ * connection is dropped as by hf__tls_stop(). Returns 0, HF_ENOMEM or HF_ETLS.
  */
 int hf__tls_start(struct hf__tls *tls, int fd);
 
 /*
- * Returns 1 when done. Returns 0 to be called again once the socket can be read, or written if
- * *ret_want_write is set. Returns HF_ETLS with a text such as "certificate of 'cache1' is not
+ * Returns 1 when done. Returns 0 if it must be called again once the socket can be read, or written
+ * if *ret_want_write is set. Returns HF_ETLS with a text such as "certificate of 'cache1' is not
  * valid: certificate has expired", or HF_ENOMEM.
  */
 int hf__tls_handshake(struct hf__tls *tls, bool *ret_want_write, char *why, size_t why_size);
 
 /*
  * Returns bytes received, 0 at the end of the stream, -EAGAIN, or another negative errno; -EPROTO
- * if TLS itself failed. Data may wait inside where poll() does not see it, so read until -EAGAIN.
- * Any thread; one may receive while another sends.
+ * if TLS itself failed. OpenSSL may hold data that poll() does not see, so read until -EAGAIN. Any
+ * thread; one may receive while another sends.
  */
 ssize_t hf__tls_recv(struct hf__tls *tls, void *buf, size_t n);
 
@@ -49,12 +49,12 @@ ssize_t hf__tls_recv(struct hf__tls *tls, void *buf, size_t n);
 ssize_t hf__tls_send(struct hf__tls *tls, const void *buf, size_t n);
 
 /*
- * The reason behind the last -EPROTO, empty if there was none. With TLS 1.3 the server's refusal of
- * a client certificate arrives only here, at the first hf__tls_recv.
+ * Why the last call returned -EPROTO; empty if none did. With TLS 1.3 the server's refusal of a
+ * client certificate is only reported here, after the first hf__tls_recv().
  */
 void hf__tls_reason(struct hf__tls *tls, char *why, size_t why_size);
 
-/* Forgets the connection and sends nothing: it may belong to a parent process, or be dead. */
+/* Drops the connection without sending anything: it may be dead, or belong to a parent process. */
 void hf__tls_stop(struct hf__tls *tls);
 
 #endif

@@ -1,4 +1,4 @@
-/* TLS in the shared library: loads the module and passes everything on to it. */
+/* TLS in the shared library: loads the module and forwards every call to it. */
 #define _GNU_SOURCE
 #include "redis/tls_module.h"
 
@@ -24,8 +24,8 @@ static const char *ask_loader(void)
 }
 
 /*
- * The loader knows a library by the path it found it under. With LD_LIBRARY_PATH=. that is a relative one, which
- * means something else once the program has changed its directory: so it is resolved at once.
+ * The loader remembers the path under which it found the library. With LD_LIBRARY_PATH=. that path
+ * is relative, and wrong once the program has changed its directory, so it is resolved at once.
  */
 __attribute__((constructor)) static void resolve_own_path(void)
 {
@@ -45,8 +45,9 @@ static bool name_module(char *path, size_t size)
 }
 
 /*
- * Where a sanitizer calls dlopen for us, the loader searches the sanitizer's folders in place of ours, so the module
- * is named by its full path. It may lie elsewhere all the same; if it does not, the first reason counts.
+ * If a sanitizer calls dlopen() for us, the loader searches the sanitizer's folders and not ours,
+ * so the module is named by its full path. If it is not there, the loader's own search follows; if
+ * that fails too, the first reason is reported.
  */
 static void *open_module(char *why, size_t size)
 {
@@ -61,13 +62,14 @@ static void *open_module(char *why, size_t size)
 	return file;
 }
 
-/* It stays loaded: OpenSSL does not like to go. */
+/* The module stays loaded, since OpenSSL cannot be unloaded safely. */
 static const struct hf__tls_module *load(char *why, size_t size)
 {
 	void *file = open_module(why, size);
 	const struct hf__tls_module *module = file ? dlsym(file, HF__TLS_MODULE_SYMBOL) : NULL;
 	if (file && !module)
-		snprintf(why, size, "TLS needs another %s: %s", HF__TLS_MODULE_FILE, dlerror());
+		snprintf(why, size, "TLS needs the %s of the same build as libholdfast.so: %s",
+		         HF__TLS_MODULE_FILE, dlerror());
 	return module;
 }
 

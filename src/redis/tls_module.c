@@ -1,4 +1,4 @@
-/* The module's one export: where its functions are. */
+/* The module's only export: the table of its functions. */
 #include "redis/tls_module.h"
 
 extern const struct hf__tls_module holdfast_tls_module;

@@ -1,6 +1,6 @@
 /*
- * TLS as a module of its own: the shared library loads it on the first rediss:// URL, because
- * loading OpenSSL takes longer than everything else a program does up to its first lock.
+ * TLS as a module: the shared library loads it for the first rediss:// URL, because loading OpenSSL
+ * takes longer than everything else that a program does before its first lock.
  *
  * The static library and the tests have TLS built in.
  */

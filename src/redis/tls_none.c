@@ -1,4 +1,4 @@
-/* Takes the place of TLS in a build without OpenSSL. */
+/* Replaces TLS in a build without OpenSSL. */
 #include "redis/tls.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@ int hf__tls_new(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, 
 	return HF_ENOTSUP;
 }
 
-/* There never is one, so only NULL comes here, and nothing at all comes to those below. */
+/* No hf__tls is ever created, so this only gets NULL, and the functions below are never called. */
 void hf__tls_free(struct hf__tls *tls)
 {
 	assert(!tls);

@@ -1,17 +1,22 @@
 /* Verbs to requests, and replies to answers. */
+#include "redis/keys.h"
 #include "redis/recipe.h"
 #include "redis/redis.h"
 #include "redis/refusal.h"
 #include "redis/request.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-#define OWNER_SIZE 64 /* at most */
+/*
+ * At least as long as a wire owner with its suffix, and as any argument that is a number or a word.
+ */
+#define OWNER_SIZE 64
 
 /* ---- requests ---- */
 
-/* What the pieces of a command are about: the command's own lock, or one of those it renews. */
+/* One command, and the hold that the next keys and arguments are about: a renewal has several. */
 struct maker {
 	const struct hf__core *core;
 	const struct hf__cmd *cmd;
@@ -25,13 +30,83 @@ static struct hf__renew_item item_of(const struct hf__cmd *cmd, uint16_t i)
 	return cmd->verb == HF__RENEW ? hf__backend_item(cmd, i) : own;
 }
 
-static char *put_key(char *at, const struct maker *maker, enum hf__keys_name which)
+static bool has_description(const struct maker *maker)
 {
+	return hf__core_settings(maker->core)->description[0] != 0;
+}
+
+static size_t values_of(const struct maker *maker)
+{
+	size_t n;
+	(void)hf__lock_values(maker->item.lock, &n);
+	return n;
+}
+
+/* A renewal names one permit; an ask names all that it asks for, and so does what undoes it. */
+static size_t permits_of(const struct hf__cmd *cmd)
+{
+	return cmd->verb == HF__RENEW ? 1 : cmd->items;
+}
+
+/* ---- keys ---- */
+
+static bool has_key(enum hf__keys_name key, const struct maker *maker)
+{
+	switch (key) {
+	case KEY_TOKEN: return maker->cmd->token || maker->cmd->verb == HF__TOKEN;
+	case KEY_DESCRIPTIONS: return has_description(maker);
+	default: return true;
+	}
+}
+
+static size_t count_keys(const struct hf__recipe *recipe, const struct maker *maker)
+{
+	size_t n = 0;
+	for (const enum hf__keys_name *key = recipe->keys; *key != KEY_END; key++)
+		n += has_key(*key, maker);
+	return n;
+}
+
+static char *put_key(char *at, enum hf__keys_name which, const struct maker *maker)
+{
+	const struct hf__lock *lock = maker->item.lock;
 	char key[HF__KEYS_MAX];
-	uint64_t number = which == HF__KEYS_RECORD ? maker->cmd->record : maker->item.wire;
-	size_t length = hf__keys_make(key, which, hf__lock_name(maker->item.lock),
+	if (which == KEY_NAME)
+		return hf__request_bytes(at, hf__lock_name(lock), hf__lock_name_length(lock));
+	uint64_t number = which == KEY_RECORD ? maker->cmd->record : maker->item.wire;
+	size_t length = hf__keys_make(key, which, hf__lock_name(lock),
 	                              hf__core_settings(maker->core)->uuid, number);
 	return hf__request_bytes(at, key, length);
+}
+
+static char *put_keys(char *at, const struct hf__recipe *recipe, const struct maker *maker)
+{
+	for (const enum hf__keys_name *key = recipe->keys; *key != KEY_END; key++)
+		if (has_key(*key, maker))
+			at = put_key(at, *key, maker);
+	return at;
+}
+
+/* ---- arguments ---- */
+
+static size_t count_arg(enum hf__recipe_arg arg, const struct maker *maker)
+{
+	switch (arg) {
+	case ARG_DESCRIPTION: return has_description(maker);
+	case ARG_VALUES: return values_of(maker);
+	case ARG_PERMITS: return permits_of(maker->cmd);
+	case ARG_GIVEN_PERMITS:
+	case ARG_TEXTS: return maker->cmd->items;
+	default: return 1;
+	}
+}
+
+static size_t count_args(const struct hf__recipe *recipe, const struct maker *maker)
+{
+	size_t n = 0;
+	for (const enum hf__recipe_arg *arg = recipe->args; *arg != ARG_END; arg++)
+		n += count_arg(*arg, maker);
+	return n;
 }
 
 static char *put_owner(char *at, const struct maker *maker, uint64_t wire)
@@ -41,7 +116,6 @@ static char *put_owner(char *at, const struct maker *maker, uint64_t wire)
 	                         writes ? ":write" : "");
 }
 
-/* Who reads inside its own write hold is let in by that. */
 static char *put_writer(char *at, const struct maker *maker)
 {
 	uint64_t writer = maker->cmd->from;
@@ -59,12 +133,6 @@ static char *put_values(char *at, const struct maker *maker)
 	return at;
 }
 
-/* A renewal names one permit; an ask, and what undoes it, all that it asked for. */
-static size_t permits_of(const struct hf__cmd *cmd)
-{
-	return cmd->verb == HF__RENEW ? 1 : cmd->items;
-}
-
 static char *put_permits(char *at, const struct maker *maker)
 {
 	unsigned char id[HF__PERMIT_SIZE];
@@ -75,138 +143,93 @@ static char *put_permits(char *at, const struct maker *maker)
 	return at;
 }
 
-static char *put_given(char *at, const struct hf__cmd *cmd)
+static char *put_given_permits(char *at, const struct hf__cmd *cmd)
 {
 	for (uint16_t i = 0; i < cmd->items; i++)
 		at = hf__request_bytes(at, cmd->permit[i], HF__PERMIT_SIZE);
 	return at;
 }
 
-static char *put_words(char *at, const struct hf__cmd *cmd)
+static char *put_texts(char *at, const struct hf__cmd *cmd)
 {
-	const char *word = cmd->words;
+	const char *text = cmd->words;
 	for (uint16_t i = 0; i < cmd->items; i++) {
-		at = hf__request_text(at, word);
-		word += strlen(word) + 1;
+		at = hf__request_text(at, text);
+		text += strlen(text) + 1;
 	}
 	return at;
 }
 
-/* What those who ask are told about us: the kind, and what the client says of itself. */
+/* What a list of locks shows about this holder: the kind, then what the client says of itself. */
 static char *put_description(char *at, const struct maker *maker)
 {
 	char text[HF__DESCRIPTION_SIZE + HF__PUBLISHED_MAX + 24];
-	const char *words = hf__core_settings(maker->core)->description;
+	const char *client = hf__core_settings(maker->core)->description;
 	const char *value = hf__core_value(maker->cmd);
-	if (!words[0])
+	if (!client[0])
 		return hf__request_text(at, "");
-	int host = (int)strcspn(words, "\n");
-	int pid = (int)strcspn(words + host + 1, "\n");
-	/* The third line is the caller's own, if it wants that. */
+	int host = (int)strcspn(client, "\n");
+	int pid = (int)strcspn(client + host + 1, "\n");
+	/* A caller that has a value of its own to publish replaces the client's third line. */
 	snprintf(text, sizeof text, "%s\n%.*s%s", hf__kind_word(hf__lock_kind(maker->item.lock)),
-	         value ? host + pid + 2 : (int)strlen(words), words, value ? value : "");
+	         value ? host + pid + 2 : (int)strlen(client), client, value ? value : "");
 	return hf__request_text(at, text);
 }
 
-/* How many keys or arguments a piece is. */
-static size_t count_piece(char piece, const struct maker *maker)
-{
-	size_t n;
-	switch (piece) {
-	case 'k': return maker->cmd->token;
-	case 'd':
-	case 'y': return hf__core_settings(maker->core)->description[0] != 0;
-	case 'v': (void)hf__lock_values(maker->item.lock, &n); return n;
-	case 'i': return permits_of(maker->cmd);
-	case 'g':
-	case 'w': return maker->cmd->items;
-	default: return 1;
-	}
-}
-
-static size_t count_pieces(const char *pieces, const struct maker *maker)
-{
-	size_t n = 0;
-	for (; *pieces; pieces++) {
-		n += count_piece(*pieces, maker);
-		if (*pieces == '[')
-			pieces = strchr(pieces, ']');
-	}
-	return n;
-}
-
-static char *put_name(char *at, char piece, const struct maker *maker)
-{
-	switch (piece) {
-	case 'C': return put_key(at, maker, HF__KEYS_CHANNEL);
-	case 'W': return put_key(at, maker, HF__KEYS_RW_CHANNEL);
-	case 'Q': return put_key(at, maker, HF__KEYS_QUEUE);
-	case 'E': return put_key(at, maker, HF__KEYS_ENDS);
-	case 'A': return put_key(at, maker, HF__KEYS_ALIVE);
-	case 'H': return put_key(at, maker, HF__KEYS_HOLD);
-	case 'P': return put_key(at, maker, HF__KEYS_HOLDS);
-	case 'S': return put_key(at, maker, HF__KEYS_PERMITS_CHANNEL);
-	case 'Z': return put_key(at, maker, HF__KEYS_PERMITS);
-	case 'L': return put_key(at, maker, HF__KEYS_LATCH_CHANNEL);
-	case 'R': return put_key(at, maker, HF__KEYS_RECORD);
-	case 'K': return put_key(at, maker, HF__KEYS_TOKEN);
-	case 'd': return count_piece('d', maker) ? put_key(at, maker, HF__KEYS_HOLDERS) : at;
-	default: return maker->cmd->token ? put_key(at, maker, HF__KEYS_TOKEN) : at;
-	}
-}
-
-static char *put_piece(char *at, char piece, const struct maker *maker)
+static char *put_arg(char *at, enum hf__recipe_arg arg, const struct maker *maker)
 {
 	const struct hf__cmd *cmd = maker->cmd;
-	switch (piece) {
-	case 'N':
-		return hf__request_bytes(at, hf__lock_name(maker->item.lock),
-		                         hf__lock_name_length(maker->item.lock));
-	case 'l': return hf__request_number(at, maker->item.lease_ms);
-	case 'm': return put_owner(at, maker, maker->item.wire);
-	case 'f': return put_owner(at, maker, cmd->from);
-	case 'r': return put_writer(at, maker);
-	case 'n': return hf__request_number(at, cmd->count);
-	case 'p': return hf__request_number(at, cmd->place_ms);
-	case 'h': return hf__request_number(at, hf__core_settings(maker->core)->watchdog_ms);
-	case '0': return hf__request_text(at, "0");
-	case '1': return hf__request_text(at, "1");
-	case 'x': return hf__request_number(at, (int64_t)count_piece('v', maker));
-	case 'v': return put_values(at, maker);
-	case 'i': return put_permits(at, maker);
-	case 'g': return put_given(at, cmd);
-	case 'w': return put_words(at, cmd);
-	case 'Y': return put_description(at, maker);
-	case 'y': return count_piece('y', maker) ? put_description(at, maker) : at;
-	case 'a': return hf__request_text(at, cmd->again ? "1" : "0");
-	case 't': return hf__request_number(at, HF__RECORD_MS);
-	default: return put_name(at, piece, maker);
-	}
-}
-
-static char *put_pieces(char *at, const char *pieces, const struct maker *maker)
-{
-	for (; *pieces; pieces++) {
-		if (*pieces == '[') {
-			const char *end = strchr(pieces, ']');
-			at = hf__request_bytes(at, pieces + 1, (size_t)(end - pieces - 1));
-			pieces = end;
-		} else {
-			at = put_piece(at, *pieces, maker);
-		}
+	switch (arg) {
+	case ARG_LEASE: return hf__request_number(at, maker->item.lease_ms);
+	case ARG_OWNER: return put_owner(at, maker, maker->item.wire);
+	case ARG_FROM: return put_owner(at, maker, cmd->from);
+	case ARG_WRITER: return put_writer(at, maker);
+	case ARG_COUNT: return hf__request_number(at, cmd->count);
+	case ARG_AGAIN: return hf__request_text(at, cmd->again ? "1" : "0");
+	case ARG_RECORD_MS: return hf__request_number(at, HF__RECORD_MS);
+	case ARG_PLACE_MS: return hf__request_number(at, cmd->place_ms);
+	case ARG_ALIVE_MS:
+		return hf__request_number(at, hf__core_settings(maker->core)->watchdog_ms);
+	case ARG_UNLOCK_MESSAGE: return hf__request_text(at, "0");
+	case ARG_READ_UNLOCK_MESSAGE: return hf__request_text(at, "1");
+	case ARG_NO_MESSAGE: return hf__request_text(at, "");
+	case ARG_DESCRIPTION: return has_description(maker) ? put_description(at, maker) : at;
+	case ARG_DESCRIPTION_OR_EMPTY: return put_description(at, maker);
+	case ARG_VALUES: return put_values(at, maker);
+	case ARG_PERMITS: return put_permits(at, maker);
+	case ARG_GIVEN_PERMITS: return put_given_permits(at, cmd);
+	case ARG_TEXTS: return put_texts(at, cmd);
+	case ARG_VALUES_COUNT: return hf__request_number(at, (int64_t)values_of(maker));
+	case ARG_READ: return hf__request_text(at, "read");
+	case ARG_WRITE: return hf__request_text(at, "write");
+	case ARG_MAY_CREATE: return hf__request_text(at, "0");
+	case ARG_MUST_EXIST: return hf__request_text(at, "1");
+	case ARG_AVAILABLE: return hf__request_text(at, "available");
+	case ARG_ACQUIRED: return hf__request_text(at, "acquired");
+	case ARG_TOTAL: return hf__request_text(at, "total");
+	case ARG_END: break;
 	}
 	return at;
 }
 
-/* The command word: EVALSHA, or EVAL with the text itself, and the number of keys. */
+static char *put_args(char *at, const struct hf__recipe *recipe, const struct maker *maker)
+{
+	for (const enum hf__recipe_arg *arg = recipe->args; *arg != ARG_END; arg++)
+		at = put_arg(at, *arg, maker);
+	return at;
+}
+
+/* ---- the whole request ---- */
+
+/* Puts the command word: EVALSHA, or EVAL with the script's text, and the number of keys. */
 static char *put_start(char *at, const struct hf__recipe *recipe, const struct hf__cmd *cmd,
-                       size_t keys, size_t arguments)
+                       size_t keys, size_t args)
 {
 	if (recipe->word) {
-		at = hf__request_begin(at, 1 + keys + arguments);
+		at = hf__request_begin(at, 1 + keys + args);
 		return hf__request_text(at, recipe->word);
 	}
-	at = hf__request_begin(at, 3 + keys + arguments);
+	at = hf__request_begin(at, 3 + keys + args);
 	if (cmd->backend.whole_text) {
 		at = hf__request_text(at, "EVAL");
 		at = hf__request_bytes(at, recipe->text, recipe->length);
@@ -228,51 +251,62 @@ static uint16_t items_of(const struct hf__cmd *cmd)
 	return cmd->verb == HF__RENEW ? cmd->items : 1;
 }
 
-/* What a command takes at most, and how many keys and arguments it has. */
+static size_t measure_texts(const struct hf__cmd *cmd)
+{
+	bool has_texts = cmd->verb == HF__LIST || cmd->verb == HF__DROP_WAITER;
+	const char *text = has_texts ? cmd->words : NULL;
+	size_t bytes = 0;
+	for (uint16_t i = 0; text && i < cmd->items; i++) {
+		size_t length = strlen(text);
+		bytes += length;
+		text += length + 1;
+	}
+	return bytes;
+}
+
+/* Counts keys and arguments, and returns how many bytes the request takes at most. */
 static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
-                      const struct hf__recipe *recipe, size_t *ret_keys, size_t *ret_arguments)
+                      const struct hf__recipe *recipe, size_t *ret_keys, size_t *ret_args)
 {
 	const char *value = hf__core_value(cmd);
 	size_t bytes =
 		128 + (cmd->backend.whole_text ? recipe->length : 0) + (value ? strlen(value) : 0);
-	*ret_keys = *ret_arguments = 0;
+	*ret_keys = *ret_args = 0;
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
 		struct maker maker = {.core = core, .cmd = cmd, .item = item_of(cmd, i)};
-		size_t keys = count_pieces(recipe->keys, &maker);
-		size_t arguments = count_pieces(recipe->arguments, &maker);
+		size_t keys = count_keys(recipe, &maker);
+		size_t args = count_args(recipe, &maker);
 		size_t name = maker.item.lock ? hf__lock_name_length(maker.item.lock) : 0;
-		bytes += keys * (name + 2 * OWNER_SIZE) + arguments * OWNER_SIZE;
+		bytes += keys * (name + 2 * OWNER_SIZE) + args * OWNER_SIZE;
 		bytes += strlen(hf__core_settings(core)->description);
 		*ret_keys += keys;
-		*ret_arguments += arguments;
+		*ret_args += args;
 	}
-	bool has_words = cmd->verb == HF__LIST || cmd->verb == HF__DROP_WAITER;
-	const char *word = has_words ? cmd->words : NULL;
-	for (uint16_t i = 0; word && i < cmd->items; i++) {
-		bytes += strlen(word);
-		word += strlen(word) + 1;
-	}
-	return hf__request_size(3 + *ret_keys + *ret_arguments, bytes);
+	bytes += measure_texts(cmd);
+	return hf__request_size(3 + *ret_keys + *ret_args, bytes);
 }
 
 int hf__verbs_encode(struct hf__redis *redis, struct hf__cmd *cmd)
 {
+	assert(redis && cmd && cmd->verb < HF__VERBS && items_of(cmd) > 0);
 	const struct hf__recipe *recipe = recipe_of(cmd);
-	size_t keys, arguments;
-	size_t room = measure(redis->core, cmd, recipe, &keys, &arguments);
+	size_t keys, args;
+	size_t room = measure(redis->core, cmd, recipe, &keys, &args);
 	char *at = hf__redis_room(redis, room);
 	if (!at)
 		return HF_ENOMEM;
-	at = put_start(at, recipe, cmd, keys, arguments);
+	const char *start = at;
+	at = put_start(at, recipe, cmd, keys, args);
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
 		struct maker maker = {redis->core, cmd, item_of(cmd, i)};
-		at = put_pieces(at, recipe->keys, &maker);
+		at = put_keys(at, recipe, &maker);
 	}
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
 		struct maker maker = {redis->core, cmd, item_of(cmd, i)};
-		at = put_pieces(at, recipe->arguments, &maker);
+		at = put_args(at, recipe, &maker);
 	}
-	hf__redis_sent(redis, cmd, at);
+	assert((size_t)(at - start) <= room);
+	hf__redis_commit(redis, cmd, at);
 	return 0;
 }
 
@@ -297,7 +331,7 @@ static bool may_be_gone(const struct hf__cmd *cmd)
 	}
 }
 
-/* {'gone', holder} or {'conflict', why}, where the verb's script can answer that. */
+/* Reads {'gone', holder} or {'conflict', why}, if the verb's script can return that. */
 static bool read_special(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
                          struct hf__answer *answer)
 {
@@ -319,7 +353,6 @@ static bool read_special(const struct hf__resp *resp, const struct hf__cmd *cmd,
 	return true;
 }
 
-/* Digits, as tokens come. */
 static bool read_digits(const char *text, size_t length, int64_t *ret_number)
 {
 	int64_t number = 0;
@@ -335,7 +368,7 @@ static bool read_digits(const char *text, size_t length, int64_t *ret_number)
 	return true;
 }
 
-/* nil, PTTL, {'granted', token} or {'busy', PTTL, what it is held as}. */
+/* Reads nil, PTTL, {'granted', token} or {'busy', PTTL, 'rw' or 'lock'}. */
 static bool read_ask(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
                      struct hf__answer *answer)
 {
@@ -381,7 +414,7 @@ static bool read_renewals(const struct hf__resp *resp, const struct hf__cmd *cmd
 	return true;
 }
 
-/* The number in the owner's name if it is one of ours, else 0. */
+/* The wire owner if it is one of this client, else 0. */
 static uint64_t own_wire(const struct hf__core *core, const char *owner, size_t length)
 {
 	size_t prefix = strlen(hf__core_settings(core)->uuid);
@@ -392,7 +425,7 @@ static uint64_t own_wire(const struct hf__core *core, const char *owner, size_t 
 	return (uint64_t)wire;
 }
 
-/* A number, or {'next', waiter}. */
+/* Reads a number, or {'next', waiter}. */
 static bool read_settled(const struct hf__redis *redis, const char *bytes,
                          struct hf__answer *answer)
 {
@@ -407,7 +440,7 @@ static bool read_settled(const struct hf__redis *redis, const char *bytes,
 	return true;
 }
 
-/* {PTTL, count, holder}; of a semaphore or latch just the number. */
+/* Reads {PTTL, count, holder}; for a semaphore or latch just the number. */
 static bool read_look(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *answer)
 {
@@ -435,7 +468,7 @@ static const char *row_of(const struct hf__answer *answer, size_t i, size_t *ret
 	return answer->text + node->start;
 }
 
-/* An array of texts. */
+/* Reads an array of texts. */
 static bool read_rows(const struct hf__resp *resp, const char *bytes, struct hf__answer *answer)
 {
 	const struct hf__resp_node *node = resp->node;
@@ -450,6 +483,8 @@ static bool read_rows(const struct hf__resp *resp, const char *bytes, struct hf_
 	answer->text = bytes;
 	return true;
 }
+
+static const char not_a_token[] = "the key of its token does not hold a number";
 
 static bool read_verb(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *answer, bool *there)
@@ -477,26 +512,26 @@ static bool read_verb(const struct hf__redis *redis, const struct hf__cmd *cmd, 
 		    !read_digits(bytes + root->start, root->length, &answer->count)) {
 			answer->outcome = HF__FAILED;
 			answer->error = HF_ECONFLICT;
-			set_text(answer, "the key of its token holds no number", 36);
+			set_text(answer, not_a_token, sizeof not_a_token - 1);
 		}
 		return root->type == HF__RESP_NULL || root->type == HF__RESP_STRING;
 	default: answer->count = root->integer; return root->type == HF__RESP_INTEGER;
 	}
 }
 
-/* What a user that lacks this right misses. */
+/* What it means for the user that this part of a script failed. */
 static const char *consequence_of(const struct hf__resp *resp, const char *bytes)
 {
 	if (hf__resp_text_is(resp, bytes, 2, "publish"))
-		return "waiters were not notified and notice only when they ask again; the user "
-		       "needs +publish and a pattern for the lock's channels";
+		return "waiters were not notified and will notice only when they ask again; the "
+		       "user needs +publish and a pattern for the lock's channels";
 	if (hf__resp_text_is(resp, bytes, 2, "queue"))
 		return "the lock was released, but its queue could not be cleaned up";
-	return "the lock itself is as the call says, but its description or time to live may not "
-	       "be; the user needs the rights that holdfast doctor prints";
+	return "the result of the call is right, but the lock's description or time to live may be "
+	       "wrong; the user needs the rights that holdfast doctor prints";
 }
 
-/* Logged once, and again when something else is wrong. */
+/* Logs the warning, unless it is the same as the last one. */
 static void log_warning(struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes)
 {
 	const struct hf__resp_node *what = &redis->resp.node[2], *why = &redis->resp.node[3];
@@ -510,7 +545,9 @@ static void log_warning(struct hf__redis *redis, const struct hf__cmd *cmd, cons
 	              consequence_of(&redis->resp, bytes));
 }
 
-/* {'warning', command, error, reply}: the verb was done, and something that goes with it was not. */
+/*
+ * {'warning', command, error, reply}: the verb was done, but something that belongs to it failed.
+ */
 static void take_warning(struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes)
 {
 	const struct hf__resp_node *node = redis->resp.node;
@@ -527,6 +564,7 @@ bool hf__verbs_decode(struct hf__redis *redis, const struct hf__cmd *cmd, const 
 {
 	const struct hf__resp *resp = &redis->resp;
 	const struct hf__resp_node *root = &resp->node[0];
+	assert(resp->nodes > 0 && (cmd->verb != HF__RENEW || cmd->items <= HF__RENEW_MAX));
 	take_warning(redis, cmd, bytes);
 	*ret_answer = (struct hf__answer){.text = ""};
 	if (root->type != HF__RESP_ERROR)

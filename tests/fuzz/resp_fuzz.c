@@ -1,4 +1,4 @@
-/* Fuzz target of the RESP3 parser: however input is cut, the result is the same and sound. */
+/* Fuzz target of the RESP3 parser: however the input is cut, the result is the same and valid. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #define MAX_PIECES 32
 
-/* Not assert(): the checks must also be there when assertions are compiled out. */
+/* Not assert(), since the checks must also run when assertions are compiled out. */
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \
 		if (!(condition)) {                                                                \
@@ -33,7 +33,7 @@ static int feed_copy(struct hf__resp *resp, const char *bytes, size_t length)
 	return got;
 }
 
-/* The next piece's size, from the input's first byte: mostly short ones, which cut inside lines. */
+/* The size of the next piece, from the input's first byte: mostly short, to cut inside lines. */
 static size_t next_piece(uint32_t *rule)
 {
 	*rule = *rule * 1664525u + 1013904223u;
@@ -122,7 +122,7 @@ static void check_reply(const char *bytes, size_t length)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The first byte chooses the pieces, the rest is what the server sent. */
+/* The first byte chooses the sizes of the pieces, and the rest is what the server sent. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *bytes = (const char *)data;

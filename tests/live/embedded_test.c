@@ -362,7 +362,7 @@ static void directory_that_cannot_be_made_is_named(void **state)
 	(void)state;
 	use_directory("/proc/nowhere/server");
 	check_refused(HF_ESYSTEM,
-	              "cannot make directory '/proc/nowhere/server': No such file or directory");
+	              "cannot create directory '/proc/nowhere/server': No such file or directory");
 	use_directory("server");
 	check_refused(HF_ESYSTEM, "HOLDFAST_EMBEDDED_DIR: 'server' does not begin with '/'");
 }
@@ -508,7 +508,7 @@ static void server_that_ends_at_once_is_told(void **state)
 
 	(void)state;
 	write_script("ends", "#!/bin/sh\nexit 1\n");
-	snprintf(expected, sizeof(expected), "'%s' ended at once; see '%s/server.log'",
+	snprintf(expected, sizeof(expected), "'%s' exited at once; see '%s/server.log'",
 	         in_root("ends"), dir);
 	check_refused(HF_ESYSTEM, expected);
 	while (waitpid(-1, NULL, WNOHANG) > 0)
@@ -540,7 +540,8 @@ static void missing_program_names_the_packages(void **state)
 	                    "valkey");
 	assert_null(file);
 	setenv("HOLDFAST_SERVER", "/nowhere/redis-server", 1);
-	check_refused(HF_ESYSTEM, "HOLDFAST_SERVER: no program '/nowhere/redis-server' found");
+	check_refused(HF_ESYSTEM, "HOLDFAST_SERVER: found no program '/nowhere/redis-server'; "
+	                          "expected a full path or a name in PATH");
 }
 
 static void program_is_searched_in_order(void **state)

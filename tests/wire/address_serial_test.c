@@ -1,4 +1,4 @@
-/* Hosts with several addresses, names that come to lead elsewhere, and resolvers that do not answer. */
+/* Hosts with several addresses, names that move to other addresses, and resolvers that hang. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 #define SLACK_MS 180
 #endif
 
-#define URL "redis://db.example" /* which leads where the resolver says, port and all */
+#define URL "redis://db.example" /* the resolver decides about the address and the port */
 
 #define S_KILLS   S_EXPECT("CLIENT", "KILL", "..."), S_SEND(":0\r\n")
 #define S_RENEWED S_EXPECT_RENEWAL, S_SEND("*1\r\n:1\r\n")
@@ -37,9 +37,9 @@ static const char *address_of(const struct script *script)
 	return script_url(script) + strlen("redis://");
 }
 
-/* ---- servers that do not serve ---- */
+/* ---- servers that do not answer ---- */
 
-/* Takes connections as far as the system does by itself, and says nothing. */
+/* A listening socket: the kernel accepts connections, but nothing is ever sent. */
 static int listen_silently(char address[32])
 {
 	int port = 0;
@@ -61,7 +61,7 @@ static int connect_without_waiting(int port)
 
 #define FILLERS 4
 
-/* Does not even take connections: its queue is full. */
+/* Connections are not even accepted by the kernel, since the backlog is full. */
 struct full {
 	int listener;
 	int fillers[FILLERS];
@@ -85,7 +85,7 @@ static void close_full(struct full *full)
 	(void)close(full->listener);
 }
 
-/* How many connections wait to be accepted. */
+/* The number of connections in the backlog. */
 static int count_callers(int listener)
 {
 	int count = 0;
@@ -107,7 +107,7 @@ static void answer_with(const char *first, const char *second)
 
 /* ---- several addresses ---- */
 
-/* The first address hangs, so the second gets the other half of the time. */
+/* The first address hangs, so the second one gets the other half of the time. */
 static void open_past(const char *hanging)
 {
 	static const struct script_step steps[] = {S_HELLO, S_PING, S_END};
@@ -121,7 +121,7 @@ static void open_past(const char *hanging)
 	wire_finish(&wire);
 }
 
-static void address_that_says_nothing_costs_its_share(void **state)
+static void address_that_does_not_answer_costs_its_share(void **state)
 {
 	(void)state;
 	char address[32];
@@ -160,7 +160,7 @@ static void address_that_refuses_costs_nothing(void **state)
 	wire_finish(&wire);
 }
 
-/* The detail says what became of an address, and after how long: its share less what went before. */
+/* Checks that the detail says why an address failed, and after which share of the time. */
 static void expect_lasted(const char *address, const char *what, int share_ms)
 {
 	char expected[100];
@@ -172,7 +172,7 @@ static void expect_lasted(const char *address, const char *what, int share_ms)
 	assert_in_range(ms, 1, share_ms + SLACK_MS);
 }
 
-static void failed_attempt_says_what_became_of_each_address(void **state)
+static void failed_attempt_reports_why_each_address_failed(void **state)
 {
 	(void)state;
 	char silent[32], refused[32], expected[200];
@@ -186,7 +186,7 @@ static void failed_attempt_says_what_became_of_each_address(void **state)
 	long long began_at = test_now_ms();
 	assert_int_equal(hf_client_open(URL, HF_CLIENT(.connect_timeout_ms = 600), &client),
 	                 HF_EUNREACHABLE);
-	/* The third refuses at once, so its share is not used. */
+	/* The third address refuses at once, so its share is left to the others. */
 	assert_in_range(test_now_ms() - began_at, 399, 400 + SLACK_MS);
 	expect_lasted(silent, "no answer", 200);
 	expect_lasted(full.address, "no connection", 200);
@@ -196,7 +196,7 @@ static void failed_attempt_says_what_became_of_each_address(void **state)
 	close_full(&full);
 }
 
-/* The share is for all of the way, not for the connection alone. */
+/* The share is for connection, TLS and greeting together. */
 static void address_that_does_not_speak_tls_costs_its_share(void **state)
 {
 	(void)state;
@@ -214,7 +214,7 @@ static void address_that_does_not_speak_tls_costs_its_share(void **state)
 	(void)close(listener);
 }
 
-/* A server that says why it does not serve is worth more than one that is not there. */
+/* An error from a server says more than an address that was not reached. */
 static void refusal_by_one_address_is_the_error(void **state)
 {
 	(void)state;
@@ -231,7 +231,7 @@ static void refusal_by_one_address_is_the_error(void **state)
 	script_finish(script);
 }
 
-static void families_take_turns(void **state)
+static void addresses_alternate_between_families(void **state)
 {
 	(void)state;
 	hf_client *client = NULL;
@@ -248,7 +248,7 @@ static void families_take_turns(void **state)
 	assert_true(first < second && second < third && third < fourth);
 }
 
-/* What worked is tried first, whatever the order is. */
+/* The address that worked is tried first, whatever the order. */
 static void reconnect_begins_with_the_address_that_worked(void **state)
 {
 	(void)state;
@@ -269,7 +269,7 @@ static void reconnect_begins_with_the_address_that_worked(void **state)
 	(void)close(listener);
 }
 
-/* ---- names that come to lead elsewhere ---- */
+/* ---- names that move to another address ---- */
 
 static void take(struct wire *wire, int64_t watchdog_ms)
 {
@@ -287,7 +287,7 @@ static void give_back(struct wire *wire)
 	wire_finish(wire);
 }
 
-/* The old server takes connections and says nothing, which alone looks like a slow network. */
+/* The old server accepts connections and sends nothing, which could also be a slow network. */
 static void hold_moves_with_the_name_to_another_server(void **state)
 {
 	(void)state;
@@ -305,7 +305,7 @@ static void hold_moves_with_the_name_to_another_server(void **state)
 }
 
 /* The second attempt could last five seconds. */
-static void answer_of_the_resolver_ends_the_wait_for_an_address_that_was_left(void **state)
+static void new_addresses_end_the_wait_for_an_address_that_is_not_among_them(void **state)
 {
 	(void)state;
 	static const struct script_step old_steps[] = {S_HELLO, S_GRANT, S_CLOSE, S_END};
@@ -332,13 +332,13 @@ static void answer_of_the_resolver_ends_the_wait_for_an_address_that_was_left(vo
 
 #define S_TURN_AWAY S_ACCEPT, S_CLOSE
 
-/* Goes away when the test says so, and is back after three attempts. */
+/* Stops when the test says so, and is back after three attempts. */
 static const struct script_step away_for_a_while[] = {
 	S_HELLO,     S_GRANT,       S_STALL, S_CLOSE,   S_TURN_AWAY, S_TURN_AWAY,
 	S_TURN_AWAY, S_RECONNECTED, S_KILLS, S_RENEWED, S_RELEASE,   S_END,
 };
 
-static void hung_resolver_keeps_nobody_from_a_server_that_is_back(void **state)
+static void hung_resolver_does_not_delay_a_reconnect(void **state)
 {
 	(void)state;
 	struct wire wire = {.script = script_start_tcp(away_for_a_while)};
@@ -347,13 +347,13 @@ static void hung_resolver_keeps_nobody_from_a_server_that_is_back(void **state)
 	resolver_hang(true);
 	script_continue(wire.script);
 	WAIT_UNTIL(stats_of(wire.client).renewals == 1, PATIENCE_MS);
-	/* One look-up for three failed attempts, and it still waits. */
+	/* There is one look-up for three failed attempts, and it is still in progress. */
 	assert_int_equal(resolver_waiting(), 1);
 	assert_int_equal(resolver_lookups(), 2);
 	give_back(&wire);
 }
 
-static void failing_resolver_keeps_nobody_from_a_server_that_is_back(void **state)
+static void failing_resolver_does_not_delay_a_reconnect(void **state)
 {
 	(void)state;
 	struct wire wire = {.script = script_start_tcp(away_for_a_while)};
@@ -367,8 +367,8 @@ static void failing_resolver_keeps_nobody_from_a_server_that_is_back(void **stat
 	give_back(&wire);
 }
 
-/* It was begun before the connection that works, and may be hours old. */
-static void late_answer_of_the_resolver_does_not_replace_what_works(void **state)
+/* The look-up was started before the connection that works, and may be hours old. */
+static void late_look_up_does_not_replace_a_working_address(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -409,9 +409,9 @@ static void numbers_are_not_looked_up(void **state)
 	give_back(&wire);
 }
 
-/* ---- calls that end in time ---- */
+/* ---- calls that return in time ---- */
 
-static void open_ends_in_time_while_the_resolver_hangs(void **state)
+static void open_returns_in_time_while_the_resolver_hangs(void **state)
 {
 	(void)state;
 	hf_client *client = NULL;
@@ -420,13 +420,13 @@ static void open_ends_in_time_while_the_resolver_hangs(void **state)
 	assert_int_equal(hf_client_open(URL, HF_CLIENT(.connect_timeout_ms = 300), &client),
 	                 HF_EUNREACHABLE);
 	assert_in_range(test_now_ms() - began_at, 299, 300 + SLACK_MS);
-	EXPECT_DETAIL("host 'db.example': not looked up in 300 ms");
+	EXPECT_DETAIL("host 'db.example': the look-up was not finished in 300 ms");
 	assert_null(client);
 	assert_int_equal(resolver_waiting(), 1);
 }
 
-/* The time that the look-up took is missing for the rest. */
-static void open_ends_in_time_after_a_slow_look_up(void **state)
+/* The time that the look-up took is not available for the connection. */
+static void open_returns_in_time_after_a_slow_look_up(void **state)
 {
 	(void)state;
 	char address[32];
@@ -451,7 +451,7 @@ static void open_ends_in_time_after_a_slow_look_up(void **state)
 	(void)close(listener);
 }
 
-static void close_ends_in_time_while_the_resolver_hangs(void **state)
+static void close_returns_in_time_while_the_resolver_hangs(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {S_HELLO, S_GRANT,     S_STALL,
@@ -469,7 +469,7 @@ static void close_ends_in_time_while_the_resolver_hangs(void **state)
 	script_finish(wire.script);
 }
 
-static void close_before_the_first_contact_ends_in_time(void **state)
+static void close_before_the_first_connection_returns_in_time(void **state)
 {
 	(void)state;
 	struct wire wire = {0};
@@ -487,8 +487,8 @@ static void close_before_the_first_contact_ends_in_time(void **state)
 	assert_int_equal(done.result, HF_ECLOSED);
 }
 
-/* Its end is an ordinary exit, which the sanitizers look at. */
-static void process_may_end_while_a_look_up_is_under_way(void **state)
+/* It exits in the ordinary way, so that the sanitizers check for leaks. */
+static void process_can_exit_while_a_look_up_is_in_progress(void **state)
 {
 	(void)state;
 	int status = -1;
@@ -507,25 +507,25 @@ static void process_may_end_while_a_look_up_is_under_way(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		STORY(process_may_end_while_a_look_up_is_under_way), /* it forks: no threads yet */
-		STORY(address_that_says_nothing_costs_its_share),
+		STORY(process_can_exit_while_a_look_up_is_in_progress), /* first: it forks */
+		STORY(address_that_does_not_answer_costs_its_share),
 		STORY(address_that_takes_no_connection_costs_its_share),
 		STORY(address_that_refuses_costs_nothing),
-		STORY(failed_attempt_says_what_became_of_each_address),
+		STORY(failed_attempt_reports_why_each_address_failed),
 		STORY(address_that_does_not_speak_tls_costs_its_share),
 		STORY(refusal_by_one_address_is_the_error),
-		STORY(families_take_turns),
+		STORY(addresses_alternate_between_families),
 		STORY(reconnect_begins_with_the_address_that_worked),
 		STORY(hold_moves_with_the_name_to_another_server),
-		STORY(answer_of_the_resolver_ends_the_wait_for_an_address_that_was_left),
-		STORY(hung_resolver_keeps_nobody_from_a_server_that_is_back),
-		STORY(failing_resolver_keeps_nobody_from_a_server_that_is_back),
-		STORY(late_answer_of_the_resolver_does_not_replace_what_works),
+		STORY(new_addresses_end_the_wait_for_an_address_that_is_not_among_them),
+		STORY(hung_resolver_does_not_delay_a_reconnect),
+		STORY(failing_resolver_does_not_delay_a_reconnect),
+		STORY(late_look_up_does_not_replace_a_working_address),
 		STORY(numbers_are_not_looked_up),
-		STORY(open_ends_in_time_while_the_resolver_hangs),
-		STORY(open_ends_in_time_after_a_slow_look_up),
-		STORY(close_ends_in_time_while_the_resolver_hangs),
-		STORY(close_before_the_first_contact_ends_in_time),
+		STORY(open_returns_in_time_while_the_resolver_hangs),
+		STORY(open_returns_in_time_after_a_slow_look_up),
+		STORY(close_returns_in_time_while_the_resolver_hangs),
+		STORY(close_before_the_first_connection_returns_in_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

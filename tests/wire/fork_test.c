@@ -1,4 +1,4 @@
-/* A forked child's handles answer at once, say nothing to the server, and can be closed. */
+/* In a forked child all handles return at once, send nothing to the server, and can be closed. */
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 static struct wire wire; /* the parent's, seen by the children */
 
-/* Writes what was wrong, and ends the child. */
+/* Writes what was wrong, and exits the child. */
 static void check_call(int pipe_fd, const char *what, int got, int wanted)
 {
 	if (got == wanted)
@@ -89,7 +89,7 @@ static void run_child(void (*child)(int pipe_fd))
 		fail_msg("the child ended with %#x: %s", (unsigned)status, output);
 }
 
-static void child_says_nothing_and_can_close(void **state)
+static void child_sends_nothing_and_can_close(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -107,7 +107,7 @@ static void child_says_nothing_and_can_close(void **state)
 	wire_finish(&wire);
 }
 
-/* The client's mutex may be taken at the moment of the fork: a thread of the parent waits here. */
+/* A thread of the parent waits in a call, so the client's mutex may be locked at the fork. */
 static void child_of_a_waiting_parent_does_not_hang(void **state)
 {
 	(void)state;
@@ -133,11 +133,11 @@ static void child_of_a_waiting_parent_does_not_hang(void **state)
 	hf_owner_free(owner);
 }
 
-static void child_may_open_a_client_of_its_own(void **state)
+static void child_can_open_its_own_client(void **state)
 {
 	(void)state;
 #ifdef __SANITIZE_THREAD__
-	skip(); /* it knows no threads in a child */
+	skip(); /* it does not support threads in a child */
 #endif
 	static const struct script_step steps[] = {
 		S_HELLO,
@@ -160,9 +160,9 @@ static void child_may_open_a_client_of_its_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(child_says_nothing_and_can_close),
+		cmocka_unit_test(child_sends_nothing_and_can_close),
 		cmocka_unit_test(child_of_a_waiting_parent_does_not_hang),
-		cmocka_unit_test(child_may_open_a_client_of_its_own),
+		cmocka_unit_test(child_can_open_its_own_client),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,18 @@
-/* Servers that answer wrongly: a clear error or a fresh start, never a crash, a hang or a leak. */
+/*
+ * Servers that reply wrongly: a clear error or a new connection, never a crash, a hang or a leak.
+ */
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "wire/wire.h"
 
-/* The connection is given up, and the next one is used as if nothing had been. */
+/* The connection is given up, and the next one works as usual. */
 static const char *const garbage[] = {
 	"hello?\r\n",
 	"\r\n",
-	"*2\r\n",                   /* never ends, but the server closes */
-	"$99999999999999\r\n",      /* a bulk string larger than any reply may be */
+	"*2\r\n",                   /* never complete, but the server closes */
+	"$99999999999999\r\n",      /* a bulk string larger than any reply can be */
 	"$65537\r\n",               /* just above the cap */
 	"*1025\r\n",                /* too many elements */
 	"%9223372036854775807\r\n", /* overflow when doubled */
@@ -27,7 +29,7 @@ static const char *const garbage[] = {
 	"*1\r\n>1\r\n+x\r\n",
 };
 
-static void invalid_bytes_cost_the_connection_only(void **state)
+static void invalid_bytes_cost_only_the_connection(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof garbage / sizeof *garbage; i++) {
@@ -54,7 +56,7 @@ static void invalid_bytes_cost_the_connection_only(void **state)
 	}
 }
 
-static void unasked_answer_costs_the_connection_only(void **state)
+static void reply_without_a_request_costs_only_the_connection(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -69,7 +71,7 @@ static void unasked_answer_costs_the_connection_only(void **state)
 	wire_finish(&wire);
 }
 
-static void unasked_confirmation_costs_the_connection_only(void **state)
+static void confirmation_without_a_request_costs_only_the_connection(void **state)
 {
 	(void)state;
 	static const char *const pushes[] = {SUBSCRIBED, UNSUBSCRIBED};
@@ -86,7 +88,7 @@ static void unasked_confirmation_costs_the_connection_only(void **state)
 	}
 }
 
-static void unconfirmed_subscription_costs_the_connection_only(void **state)
+static void unconfirmed_subscription_costs_only_the_connection(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -109,8 +111,10 @@ static void unconfirmed_subscription_costs_the_connection_only(void **state)
 	wire_finish(&wire);
 }
 
-/* Valid RESP, but no answer to this question. It may have been executed: the same is asked again. */
-static void wrong_type_of_answer_to_an_ask_costs_the_connection_only(void **state)
+/*
+ * Valid RESP that does not fit the request. The command may have been executed, so it is repeated.
+ */
+static void wrong_type_of_reply_to_an_ask_costs_only_the_connection(void **state)
 {
 	(void)state;
 	static const char *const answers[] = {
@@ -139,7 +143,7 @@ static void wrong_type_of_answer_to_an_ask_costs_the_connection_only(void **stat
 	}
 }
 
-static void wrong_type_of_answer_to_a_question_costs_the_connection_only(void **state)
+static void wrong_type_of_reply_to_a_query_costs_only_the_connection(void **state)
 {
 	(void)state;
 	static const char *const answers[] = {
@@ -173,7 +177,7 @@ static void wrong_type_of_answer_to_a_question_costs_the_connection_only(void **
 	}
 }
 
-/* Plays what a first connection does 12 times, and gives up the rest. */
+/* Plays the steps of one connection 12 times, and refuses further ones. */
 static void repeat_steps(struct script_step *steps, struct script_step expected, const char *answer)
 {
 	int n = 0;
@@ -187,7 +191,7 @@ static void repeat_steps(struct script_step *steps, struct script_step expected,
 	steps[n] = (struct script_step)S_END;
 }
 
-static void server_that_only_answers_wrongly_is_told(void **state)
+static void server_that_always_replies_wrongly_is_reported(void **state)
 {
 	(void)state;
 	struct script_step steps[64];
@@ -200,8 +204,8 @@ static void server_that_only_answers_wrongly_is_told(void **state)
 	assert_int_equal(hf_client_close(wire.client), 0);
 }
 
-/* An ask that was answered wrongly may have been granted. */
-static void acquire_from_a_server_that_only_answers_wrongly_is_unknown(void **state)
+/* An ask with a wrong reply may have been granted. */
+static void acquire_from_a_server_that_always_replies_wrongly_is_unknown(void **state)
 {
 	(void)state;
 	struct script_step steps[64];
@@ -209,15 +213,15 @@ static void acquire_from_a_server_that_only_answers_wrongly_is_unknown(void **st
 	struct wire wire = wire_start(steps, NULL);
 	EXPECT_RC(&wire, HF_EUNKNOWN, hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = 500)));
 	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_FREE);
-	/* Growing pauses: a broken server is not hammered. */
+	/* The pauses grow, so that a broken server is not flooded with connections. */
 	assert_in_range(stats_of(wire.client).reconnects, 2, 8);
 	free(script_join(wire.script, 0));
 	hf_lock_close(wire.lock);
 	assert_int_equal(hf_client_close(wire.client), 0);
 }
 
-/* A renewal that says nothing about a hold neither confirms nor loses it. */
-static void wrong_type_of_answer_to_a_renewal_is_a_miss(void **state)
+/* A reply to a renewal that does not mention a hold neither confirms nor loses it. */
+static void wrong_type_of_reply_to_a_renewal_is_a_miss(void **state)
 {
 	(void)state;
 	static const char *const answers[] = {"*0\r\n",       "*2\r\n:1\r\n:1\r\n",
@@ -244,7 +248,7 @@ static void wrong_type_of_answer_to_a_renewal_is_a_miss(void **state)
 
 /* ---- cut and joined ---- */
 
-static void replies_may_come_byte_by_byte(void **state)
+static void replies_can_arrive_byte_by_byte(void **state)
 {
 	(void)state;
 	static const char *const replies[] = {HELD, SUBSCRIBED HELD, MESSAGE, GRANTED, RELEASED};
@@ -271,8 +275,8 @@ static void replies_may_come_byte_by_byte(void **state)
 	wire_finish(&wire);
 }
 
-/* Two calls whose replies come in one segment. */
-static void replies_may_come_together(void **state)
+/* Two calls whose replies arrive in one segment. */
+static void replies_can_arrive_together(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -298,7 +302,9 @@ static void replies_may_come_together(void **state)
 	wire_finish(&wire);
 }
 
-/* Cut at every byte of both replies; each time the next connection settles it. */
+/*
+ * The connection is cut at every byte of both replies; each time the next one settles the outcome.
+ */
 static void exchange_cut_at_every_byte_succeeds(void **state)
 {
 	(void)state;
@@ -326,7 +332,7 @@ static void exchange_cut_at_every_byte_succeeds(void **state)
 	}
 }
 
-/* The same for a wait: its replies cut anywhere, then a grant on the next connection. */
+/* The same for a wait: the connection is cut anywhere, and the next one brings the grant. */
 static void wait_cut_at_every_byte_succeeds(void **state)
 {
 	(void)state;
@@ -355,7 +361,7 @@ static void wait_cut_at_every_byte_succeeds(void **state)
 
 /* ---- too much ---- */
 
-/* The sanitizers keep freed memory, so there is nothing to measure with them. */
+/* The sanitizers keep freed memory, so nothing can be measured with them. */
 static long memory_kb(void)
 {
 	struct rusage usage;
@@ -366,7 +372,7 @@ static long memory_kb(void)
 	return usage.ru_maxrss;
 }
 
-/* 15 MB of messages for others while the lock is waited for. */
+/* 15 MB of messages on other channels arrive while a call waits for the lock. */
 static void flood_of_messages_is_read_in_bounded_memory(void **state)
 {
 	(void)state;
@@ -393,7 +399,7 @@ static void flood_of_messages_is_read_in_bounded_memory(void **state)
 	free(flood);
 }
 
-/* A flood of release messages asks no more than one question at a time. */
+/* However many release messages arrive, one ask is in flight at a time. */
 static void flood_of_releases_asks_once_at_a_time(void **state)
 {
 	(void)state;
@@ -413,7 +419,7 @@ static void flood_of_releases_asks_once_at_a_time(void **state)
 	wire_finish(&wire);
 }
 
-/* A flood of pushes does not keep the deadline away. */
+/* A flood of pushes does not delay the deadline. */
 static void flood_of_pushes_does_not_hold_up_the_deadline(void **state)
 {
 	(void)state;
@@ -462,17 +468,17 @@ static void largest_reply_is_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(invalid_bytes_cost_the_connection_only),
-		cmocka_unit_test(unasked_answer_costs_the_connection_only),
-		cmocka_unit_test(unasked_confirmation_costs_the_connection_only),
-		cmocka_unit_test(unconfirmed_subscription_costs_the_connection_only),
-		cmocka_unit_test(wrong_type_of_answer_to_an_ask_costs_the_connection_only),
-		cmocka_unit_test(wrong_type_of_answer_to_a_question_costs_the_connection_only),
-		cmocka_unit_test(server_that_only_answers_wrongly_is_told),
-		cmocka_unit_test(acquire_from_a_server_that_only_answers_wrongly_is_unknown),
-		cmocka_unit_test(wrong_type_of_answer_to_a_renewal_is_a_miss),
-		cmocka_unit_test(replies_may_come_byte_by_byte),
-		cmocka_unit_test(replies_may_come_together),
+		cmocka_unit_test(invalid_bytes_cost_only_the_connection),
+		cmocka_unit_test(reply_without_a_request_costs_only_the_connection),
+		cmocka_unit_test(confirmation_without_a_request_costs_only_the_connection),
+		cmocka_unit_test(unconfirmed_subscription_costs_only_the_connection),
+		cmocka_unit_test(wrong_type_of_reply_to_an_ask_costs_only_the_connection),
+		cmocka_unit_test(wrong_type_of_reply_to_a_query_costs_only_the_connection),
+		cmocka_unit_test(server_that_always_replies_wrongly_is_reported),
+		cmocka_unit_test(acquire_from_a_server_that_always_replies_wrongly_is_unknown),
+		cmocka_unit_test(wrong_type_of_reply_to_a_renewal_is_a_miss),
+		cmocka_unit_test(replies_can_arrive_byte_by_byte),
+		cmocka_unit_test(replies_can_arrive_together),
 		cmocka_unit_test(exchange_cut_at_every_byte_succeeds),
 		cmocka_unit_test(wait_cut_at_every_byte_succeeds),
 		cmocka_unit_test(flood_of_messages_is_read_in_bounded_memory),

@@ -1,4 +1,4 @@
-/* What a server may answer to a hand-over, and how the release and the waiter go on from there. */
+/* The replies to a hand-over, and how the release and the waiter continue after each. */
 #include <stdio.h>
 
 #include "wire/wire.h"
@@ -7,20 +7,20 @@
 
 /* clang-format off */
 
-/* The lease, the new owner, the old one; an ask has a number there. */
+/* The lease, the new owner and the old one, where an ask has a number. */
 #define S_EXPECT_MOVE S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*", "*")
 #define S_TAKE        S_EXPECT_ASK, S_STALL, S_SEND(GRANTED)
 #define TOKEN_GRANT   "*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n"
 
 /* clang-format on */
 
-/* How long a row of hand-overs lasts, and a bit. */
+/* A little longer than hand-overs in a row can last. */
 #define ROW_MS 60
 
-/* How long others have then. */
+/* How long others then have to ask first. */
 #define REST_MS 5
 
-/* One takes the lock and one waits behind it, who never asks by itself. */
+/* One owner acquires the lock. Another one waits for it, and does not ask on its own. */
 struct pair {
 	struct wire wire;
 	hf_lock *lock;
@@ -38,7 +38,7 @@ static int pair_release(struct pair *pair)
 	                             note_done, &pair->released);
 }
 
-/* Releases as soon as it has the lock: the time in which it may be handed over is short. */
+/* Releases as soon as it holds the lock, since the time for a hand-over is short. */
 static void taken(void *arg, int result, int64_t number, const char *text)
 {
 	struct pair *pair = arg;
@@ -57,7 +57,7 @@ static struct pair *pair_open(const struct script_step *steps, hf_kind kind,
 	return pair;
 }
 
-/* Both wait, and then the server grants the first what it has asked for. */
+/* Both wait, and then the server grants the first one's ask. */
 static void pair_run(struct pair *pair)
 {
 	for (int i = 0; i < 2; i++)
@@ -87,7 +87,7 @@ static bool pair_hands_over(struct pair *pair)
 	return stats_of(pair->wire.client).attempts >= 2;
 }
 
-/* Leaves a pair whose script has come to nothing. */
+/* Abandons a pair whose script did not match. */
 static void pair_drop(struct pair *pair)
 {
 	free(script_join(pair->wire.script, SCRIPT_TIMEOUT_MS));
@@ -96,7 +96,7 @@ static void pair_drop(struct pair *pair)
 	pair_free(pair);
 }
 
-/* On a busy machine the time may be over before the release: then it is tried again. */
+/* On a busy machine the time may be over before the release; then the test tries again. */
 static struct pair *pair_start_kind(const struct script_step *steps, hf_kind kind,
                                     const hf_client_options *options)
 {
@@ -186,7 +186,7 @@ static void hand_over_of_a_fenced_lock_brings_a_token(void **state)
 	pair_end(pair);
 }
 
-static void hand_over_of_a_described_hold_names_its_note(void **state)
+static void hand_over_of_a_described_hold_names_its_description(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -231,7 +231,7 @@ static void unknown_script_is_sent_whole(void **state)
 
 /* ---- errors ---- */
 
-static void script_refused_twice_is_told_to_the_waiter_only(void **state)
+static void script_refused_twice_is_reported_to_the_waiter_only(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -251,7 +251,7 @@ static void script_refused_twice_is_told_to_the_waiter_only(void **state)
 	pair_end(pair);
 }
 
-static void error_that_passes_lets_both_go_the_usual_way(void **state)
+static void temporary_error_leads_to_a_release_and_an_ask(void **state)
 {
 	(void)state;
 	static const char *const errors[] = {
@@ -311,7 +311,7 @@ static void refused_hand_over_is_an_ordinary_release_and_a_refused_ask(void **st
 	}
 }
 
-static void both_may_be_refused(void **state)
+static void release_and_ask_can_both_be_refused(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -332,7 +332,7 @@ static void both_may_be_refused(void **state)
 	pair_end(pair);
 }
 
-static void conflict_of_the_script_is_told_to_the_waiter(void **state)
+static void conflict_of_the_script_is_reported_to_the_waiter(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -347,7 +347,7 @@ static void conflict_of_the_script_is_told_to_the_waiter(void **state)
 	pair_end(pair);
 }
 
-/* The release finds out by itself who has it now. */
+/* The release finds out on its own who holds the lock now. */
 static void hold_that_is_gone_is_lost_and_the_waiter_asks(void **state)
 {
 	(void)state;
@@ -369,9 +369,9 @@ static void hold_that_is_gone_is_lost_and_the_waiter_asks(void **state)
 	pair_end(pair);
 }
 
-/* ---- connections that end, and bytes that mean nothing ---- */
+/* ---- connections that are cut, and invalid bytes ---- */
 
-/* It was done, as the next connection shows. */
+/* The hand-over was done, as the next connection shows. */
 static void unanswered_hand_over_that_was_done_is_found_done(void **state)
 {
 	(void)state;
@@ -402,8 +402,8 @@ static void unanswered_hand_over_that_was_not_done_is_done(void **state)
 	pair_end(pair);
 }
 
-/* Another was faster in between. */
-static void unanswered_hand_over_may_end_with_another_holder(void **state)
+/* Another owner was faster. */
+static void another_owner_can_hold_the_lock_after_an_unanswered_hand_over(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -428,7 +428,7 @@ static void unanswered_hand_over_may_end_with_another_holder(void **state)
 	pair_end(pair);
 }
 
-static void bytes_that_mean_nothing_cost_the_connection_only(void **state)
+static void reply_of_invalid_bytes_costs_only_the_connection(void **state)
 {
 	(void)state;
 	static const char *const garbage[] = {
@@ -457,8 +457,8 @@ static void bytes_that_mean_nothing_cost_the_connection_only(void **state)
 	}
 }
 
-/* No hand-over is answered so, but who reads it as held by another does no harm. */
-static void number_is_no_grant(void **state)
+/* The script never returns a number; reading it as "held by another owner" does no harm. */
+static void number_is_not_a_grant(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -484,7 +484,7 @@ static void number_is_no_grant(void **state)
 
 /* ---- the end of a row ---- */
 
-/* Starts a pair whose first hold is so old that its release is an ordinary one. */
+/* Starts a pair whose first hold is too old for a hand-over. */
 static struct pair *pair_start_old(const struct script_step *steps)
 {
 	struct pair *pair = pair_open(steps, HF_REENTRANT, NULL);
@@ -496,7 +496,7 @@ static struct pair *pair_start_old(const struct script_step *steps)
 	return pair;
 }
 
-static void others_who_were_told_may_ask_first(void **state)
+static void notified_waiters_elsewhere_can_ask_first(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -514,7 +514,7 @@ static void others_who_were_told_may_ask_first(void **state)
 	pair_end(pair);
 }
 
-static void release_that_nobody_heard_is_followed_by_the_ask_at_once(void **state)
+static void release_without_a_listener_is_followed_by_the_ask_at_once(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -531,21 +531,21 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hand_over_is_one_command_that_names_both_owners),
 		cmocka_unit_test(hand_over_of_a_fenced_lock_brings_a_token),
-		cmocka_unit_test(hand_over_of_a_described_hold_names_its_note),
+		cmocka_unit_test(hand_over_of_a_described_hold_names_its_description),
 		cmocka_unit_test(unknown_script_is_sent_whole),
-		cmocka_unit_test(script_refused_twice_is_told_to_the_waiter_only),
-		cmocka_unit_test(error_that_passes_lets_both_go_the_usual_way),
+		cmocka_unit_test(script_refused_twice_is_reported_to_the_waiter_only),
+		cmocka_unit_test(temporary_error_leads_to_a_release_and_an_ask),
 		cmocka_unit_test(refused_hand_over_is_an_ordinary_release_and_a_refused_ask),
-		cmocka_unit_test(both_may_be_refused),
-		cmocka_unit_test(conflict_of_the_script_is_told_to_the_waiter),
+		cmocka_unit_test(release_and_ask_can_both_be_refused),
+		cmocka_unit_test(conflict_of_the_script_is_reported_to_the_waiter),
 		cmocka_unit_test(hold_that_is_gone_is_lost_and_the_waiter_asks),
 		cmocka_unit_test(unanswered_hand_over_that_was_done_is_found_done),
 		cmocka_unit_test(unanswered_hand_over_that_was_not_done_is_done),
-		cmocka_unit_test(unanswered_hand_over_may_end_with_another_holder),
-		cmocka_unit_test(bytes_that_mean_nothing_cost_the_connection_only),
-		cmocka_unit_test(number_is_no_grant),
-		cmocka_unit_test(others_who_were_told_may_ask_first),
-		cmocka_unit_test(release_that_nobody_heard_is_followed_by_the_ask_at_once),
+		cmocka_unit_test(another_owner_can_hold_the_lock_after_an_unanswered_hand_over),
+		cmocka_unit_test(reply_of_invalid_bytes_costs_only_the_connection),
+		cmocka_unit_test(number_is_not_a_grant),
+		cmocka_unit_test(notified_waiters_elsewhere_can_ask_first),
+		cmocka_unit_test(release_without_a_listener_is_followed_by_the_ask_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,10 @@
-/* The first words on a connection, and every way a server can turn them down. */
+/* The greeting of a connection, and every way in which a server can refuse it. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "api/client.h"
 #include "support/net.h"
 #include "support/talk.h"
 #include "wire/wire.h"
@@ -11,7 +13,7 @@
 	"%3\r\n$7\r\nversion\r\n$" length "\r\n" version                                           \
 	"\r\n$2\r\nid\r\n:7\r\n$4\r\nmode\r\n$" mode_length "\r\n" mode "\r\n"
 
-/* Opens and pings; the script sees to the rest. */
+/* Opens a client and pings; the script checks the rest. */
 static void open_and_ping(const struct script_step *steps, const hf_client_options *options)
 {
 	struct wire wire = wire_start(steps, options);
@@ -74,7 +76,61 @@ static void password_alone_is_for_the_default_user(void **state)
 	open_and_ping(steps, HF_CLIENT(.password = "secret", .client_name = "worker-7"));
 }
 
-static void database_is_selected_in_the_same_breath(void **state)
+/* Reads through /proc, since most of a buffer was never written to. */
+static bool has_text(const struct hf__buffer *buffer, const char *text)
+{
+	int fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	char *copy = check_alloc(buffer->capacity);
+	ssize_t n = pread(fd, copy, buffer->capacity, (off_t)(uintptr_t)buffer->data);
+	assert_int_equal(n, buffer->capacity);
+	bool found = memmem(copy, buffer->capacity, text, strlen(text)) != NULL;
+	free(copy);
+	close(fd);
+	return found;
+}
+
+static void expect_wiped(const hf_client *client, const char *password)
+{
+	assert_false(has_text(&client->engine.port.out, password));
+	assert_false(has_text(&client->engine.port.wire, password));
+	assert_false(has_text(&client->engine.port.in, password));
+}
+
+static void password_is_wiped_once_it_was_sent(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_EXPECT("HELLO", "3", "AUTH", "default", "top-secret", "SETNAME", "holdfast"),
+		S_EXPECT_INFO,
+		S_SEND(HELLO_MAP("6", "7.0.15", "10", "standalone") INFO),
+		S_PING,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.password = "top-secret"));
+	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
+	/* What is not secret stays, so a password that stayed would be found. */
+	assert_true(has_text(&wire.client->engine.port.in, "+PONG"));
+	expect_wiped(wire.client, "top-secret");
+	wire_finish(&wire);
+}
+
+static void password_that_a_refusal_repeats_is_wiped(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_EXPECT("HELLO", "3", "AUTH", "default", "top-secret", "SETNAME", "holdfast"),
+		S_EXPECT_INFO,
+		S_SEND("-ERR HELLO 3 AUTH default top-secret\r\n"),
+		S_EXPECT_CLOSE,
+		S_END,
+	};
+	struct wire wire = wire_start(steps, HF_CLIENT(.password = "top-secret", .lazy = 1));
+	EXPECT_RC(&wire, HF_EREFUSED, hf_client_ping(wire.client, NULL));
+	expect_wiped(wire.client, "top-secret");
+	wire_finish(&wire);
+}
+
+static void database_is_selected_in_the_same_write(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -106,7 +162,7 @@ static void refused_database_is_an_error(void **state)
 	script_finish(wire.script);
 }
 
-static void servers_that_will_do(void **state)
+static void supported_servers_are_accepted(void **state)
 {
 	(void)state;
 	static const char *const replies[] = {
@@ -159,11 +215,11 @@ static const struct {
 	{HELLO_MAP("15", "999999999999.10", "10", "standalone"), HF_EREFUSED, "6.2 or later"},
 	{HELLO_MAP("6", "7.0.15", "8", "sentinel"), HF_EREFUSED, "Sentinel"},
 	{HELLO_MAP("6", "7.0.15", "7", "cluster"), HF_EREFUSED, "Cluster"},
-	{"HTTP/1.1 400 Bad Request\r\n\r\n", HF_EPROTOCOL, "not a valid answer"},
-	{"%1\r\n+version\r\n$99999999\r\n", HF_EPROTOCOL, "not a valid answer"},
+	{"HTTP/1.1 400 Bad Request\r\n\r\n", HF_EPROTOCOL, "not a valid reply"},
+	{"%1\r\n+version\r\n$99999999\r\n", HF_EPROTOCOL, "not a valid reply"},
 };
 
-static void refusal_of_the_greeting_is_told(void **state)
+static void refusal_of_the_greeting_is_reported(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
@@ -187,7 +243,7 @@ static void refusal_of_the_greeting_is_told(void **state)
 	}
 }
 
-/* As servers do that have no room: the error comes unasked, and the end right behind it. */
+/* A server with too many clients sends an error before the greeting and closes the connection. */
 static void refusal_before_the_greeting_is_read(void **state)
 {
 	(void)state;
@@ -200,7 +256,7 @@ static void refusal_before_the_greeting_is_read(void **state)
 		struct wire wire = {.script = script_start(steps)};
 		EXPECT_RC(&wire, HF_EREFUSED,
 		          hf_client_open(script_url(wire.script), NULL, &wire.client));
-		EXPECT_DETAIL("max number of clients");
+		EXPECT_DETAIL("maximum number of clients");
 		script_finish(wire.script);
 	}
 }
@@ -224,7 +280,7 @@ static void close_in_the_middle_of_the_greeting_is_unreachable(void **state)
 	}
 }
 
-static void nobody_there_is_unreachable(void **state)
+static void missing_server_is_unreachable(void **state)
 {
 	(void)state;
 	hf_client *client = NULL;
@@ -238,14 +294,14 @@ static void nobody_there_is_unreachable(void **state)
 	assert_null(client);
 }
 
-static void path_that_no_socket_can_have_is_refused(void **state)
+static void path_too_long_for_a_socket_is_refused(void **state)
 {
 	(void)state;
 	char url[300] = "redis+unix:///";
 	hf_client *client = NULL;
 	memset(url + strlen(url), 'x', 200);
 	assert_int_equal(hf_client_open(url, HF_CLIENT(.lazy = 1), &client), HF_EINVAL);
-	EXPECT_DETAIL("path: too long for a unix socket");
+	EXPECT_DETAIL("path: longer than the 107 bytes that a unix socket can have");
 	assert_null(client);
 }
 
@@ -265,7 +321,7 @@ static void lazy_client_connects_on_first_use(void **state)
 	wire_finish(&wire);
 }
 
-static void refusal_on_first_use_is_told_at_once(void **state)
+static void refusal_on_first_use_is_reported_at_once(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -288,8 +344,8 @@ static void count_line(void *arg, hf_log_level level, const char *line)
 		++*(atomic_int *)arg;
 }
 
-/* A password that stops working while the client is idle is no reason to give up before time. */
-static void refusal_of_a_reconnect_is_told_at_the_deadline(void **state)
+/* If a password stops working, a call still waits until its deadline. */
+static void refusal_of_a_reconnect_is_reported_at_the_deadline(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -322,17 +378,19 @@ int main(void)
 		cmocka_unit_test(greeting_is_hello_with_the_client_name),
 		cmocka_unit_test(greeting_is_these_bytes),
 		cmocka_unit_test(password_alone_is_for_the_default_user),
-		cmocka_unit_test(database_is_selected_in_the_same_breath),
+		cmocka_unit_test(password_is_wiped_once_it_was_sent),
+		cmocka_unit_test(password_that_a_refusal_repeats_is_wiped),
+		cmocka_unit_test(database_is_selected_in_the_same_write),
 		cmocka_unit_test(refused_database_is_an_error),
-		cmocka_unit_test(servers_that_will_do),
-		cmocka_unit_test(refusal_of_the_greeting_is_told),
+		cmocka_unit_test(supported_servers_are_accepted),
+		cmocka_unit_test(refusal_of_the_greeting_is_reported),
 		cmocka_unit_test(refusal_before_the_greeting_is_read),
 		cmocka_unit_test(close_in_the_middle_of_the_greeting_is_unreachable),
-		cmocka_unit_test(nobody_there_is_unreachable),
-		cmocka_unit_test(path_that_no_socket_can_have_is_refused),
+		cmocka_unit_test(missing_server_is_unreachable),
+		cmocka_unit_test(path_too_long_for_a_socket_is_refused),
 		cmocka_unit_test(lazy_client_connects_on_first_use),
-		cmocka_unit_test(refusal_on_first_use_is_told_at_once),
-		cmocka_unit_test(refusal_of_a_reconnect_is_told_at_the_deadline),
+		cmocka_unit_test(refusal_on_first_use_is_reported_at_once),
+		cmocka_unit_test(refusal_of_a_reconnect_is_reported_at_the_deadline),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Lost replies of every kind: what is sent again, for whom, and what is taken back. */
+/* Lost replies of every kind: what is sent again, for which owner, and what is undone. */
 #include <stdio.h>
 
 #include "wire/wire.h"
@@ -16,15 +16,15 @@
 #define DONE    ":1\r\n"
 #define ECHO    S_SEND("-ERR <${0}> <${1}> <${2}> <${3}>\r\n")
 
-/* Any script, where only its number counts. */
+/* Any script. */
 #define S_ANY S_EXPECT("EVALSHA", "*", "*", "orders", "...")
-/* A renewal that is the first of its connection. */
+/* The first renewal of a connection. */
 #define S_WHOLE S_EXPECT("EVAL", "*", "*", "orders", "...")
 /* clang-format on */
 
-/* One of each, on the client of the script. */
+/* One object of each kind, on the client of the script. */
 struct objects {
-	hf_lock *lock; /* of the kind that is wanted */
+	hf_lock *lock; /* of the kind under test */
 	hf_semaphore *semaphore;
 	hf_permits *permits;
 	hf_latch *latch;
@@ -56,7 +56,7 @@ static hf_lock *open_kind(struct wire *wire, hf_kind kind)
 	return lock;
 }
 
-/* What was captured from the first request is the same in the second. */
+/* Checks that what was captured from the first request is the same in the second. */
 static void expect_same_twice(const char *detail)
 {
 	char first[2][128], second[2][128];
@@ -68,7 +68,7 @@ static void expect_same_twice(const char *detail)
 	assert_string_equal(first[1], second[1]);
 }
 
-/* ---- requests that have a name of their own ---- */
+/* ---- requests with an id of their own ---- */
 
 static int take_some(struct objects *objects)
 {
@@ -137,7 +137,7 @@ static int delete_latch(struct objects *objects)
 
 /* clang-format off */
 
-/* The words of a request with a record: keys, what it is about, id. An acquire says whether it is a repeat. */
+/* A request with a record: keys, arguments, id. An acquire also says whether it is a repeat. */
 #define TAKE(again)     S_EXPECT("EVALSHA", "*", "2", "orders", "*", "2", "*", "3600000", again)
 #define GIVE(must)      S_EXPECT("EVALSHA", "*", "3", "orders", PERMITS_CHANNEL, "*", "2", "*", "20000", must)
 #define ADD(n)          S_EXPECT("EVALSHA", "*", "3", "orders", PERMITS_CHANNEL, "*", n, "*", "20000")
@@ -147,7 +147,7 @@ static int delete_latch(struct objects *objects)
 #define LATCH_SET       S_EXPECT("EVALSHA", "*", "3", "orders", LATCH_CHANNEL, "*", "3", "*", "20000")
 #define LATCH           S_EXPECT("EVALSHA", "*", "3", "orders", LATCH_CHANNEL, "*", "*", "20000")
 
-/* The reply to the first is lost; the second is answered by the ids and the records of both. */
+/* The reply to the first is lost; the reply to the second repeats the ids and records of both. */
 #define LOST(first, second, id, record)                                                            \
 	{                                                                                          \
 		S_HELLO, first, S_CAPTURE(0, id), S_CAPTURE(1, record), S_CLOSE,                   \
@@ -211,7 +211,7 @@ static void answered_repeat_is_the_result(void **state)
 	wire_finish(&wire);
 }
 
-static void next_request_has_another_name_and_uses_the_record_again(void **state)
+static void next_request_has_a_new_id_and_reuses_the_record(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -234,7 +234,7 @@ static void next_request_has_another_name_and_uses_the_record_again(void **state
 	wire_finish(&wire);
 }
 
-/* Nobody can know in time whether it was done. */
+/* It cannot be known in time whether the request was done. */
 static void request_without_an_answer_is_unknown_and_not_sent_again(void **state)
 {
 	(void)state;
@@ -253,15 +253,15 @@ static void request_without_an_answer_is_unknown_and_not_sent_again(void **state
 	}
 }
 
-/* ---- what an acquire took that nobody waits for ---- */
+/* ---- permits that were taken and that nobody waits for ---- */
 
-/* The first command was the ask, the second is what takes it back. */
+/* The first command is the ask, and the second one undoes it. */
 static void wait_for_undo(struct wire *wire)
 {
 	WAIT_UNTIL(stats_of(wire->client).commands == 2, PATIENCE_MS);
 }
 
-static void unknown_permits_of_a_semaphore_are_given_back_by_the_same_name(void **state)
+static void unknown_permits_of_a_semaphore_are_given_back_by_the_same_id(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -322,7 +322,7 @@ static void unknown_permits_are_given_back_on_the_next_connection(void **state)
 	wire_finish(&wire);
 }
 
-static void attempt_that_got_nothing_needs_no_undoing(void **state)
+static void attempt_without_a_grant_needs_no_undo(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -338,7 +338,7 @@ static void attempt_that_got_nothing_needs_no_undoing(void **state)
 	wire_finish(&wire);
 }
 
-static void unanswered_try_asks_again_and_may_be_told_that_there_are_too_few(void **state)
+static void unanswered_attempt_asks_again_and_can_find_too_few_permits(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -457,7 +457,7 @@ static void gone_without_a_loss_of_replies_is_not_success(void **state)
 	wire_finish(&wire);
 }
 
-static void release_of_a_permit_without_a_server_goes_on_in_the_background(void **state)
+static void release_of_a_permit_without_a_server_continues_in_the_background(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -471,7 +471,7 @@ static void release_of_a_permit_without_a_server_goes_on_in_the_background(void 
 	          hf_permits_acquire(objects.permits, 1, HF_PERMITS(.wait_ms = PATIENCE_MS), &id));
 	WAIT_UNTIL(script_is_stalled(wire.script), PATIENCE_MS);
 	int rc = hf_permits_release(objects.permits, (const hf_permit_id *)&id, 1);
-	/* It was never sent, but from the call on it counts as given up. */
+	/* The release was never sent, but the permit counts as released from the call on. */
 	assert_true(rc == HF_EUNKNOWN || rc == HF_EUNREACHABLE);
 	assert_int_equal(hf_permits_remaining(objects.permits, id), 0);
 	script_continue(wire.script);
@@ -513,7 +513,7 @@ static void unanswered_total_is_set_again(void **state)
 	wire_finish(&wire);
 }
 
-/* ---- questions, and a wait that changes nothing ---- */
+/* ---- queries, and a wait that changes nothing ---- */
 
 static int ask_semaphore(struct objects *objects)
 {
@@ -545,7 +545,7 @@ static int ask_latch(struct objects *objects)
 	return hf_latch_count(objects->latch, &objects->number);
 }
 
-static void questions_are_asked_again(void **state)
+static void queries_are_repeated(void **state)
 {
 	(void)state;
 	static int (*const runs[])(struct objects *) = {ask_semaphore, ask_available, ask_acquired,
@@ -710,7 +710,7 @@ static void ask_for_the_ttl(struct wire *wire, hf_lock *lock)
 	assert_int_equal(ttl, 77);
 }
 
-static void question_about_every_kind_is_asked_again(void **state)
+static void query_of_every_kind_is_repeated(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -741,28 +741,28 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(repeat_names_the_same_request_and_record),
 		cmocka_unit_test(answered_repeat_is_the_result),
-		cmocka_unit_test(next_request_has_another_name_and_uses_the_record_again),
+		cmocka_unit_test(next_request_has_a_new_id_and_reuses_the_record),
 		cmocka_unit_test(request_without_an_answer_is_unknown_and_not_sent_again),
-		cmocka_unit_test(unknown_permits_of_a_semaphore_are_given_back_by_the_same_name),
+		cmocka_unit_test(unknown_permits_of_a_semaphore_are_given_back_by_the_same_id),
 		cmocka_unit_test(unknown_permits_are_given_back_on_the_next_connection),
-		cmocka_unit_test(attempt_that_got_nothing_needs_no_undoing),
-		cmocka_unit_test(unanswered_try_asks_again_and_may_be_told_that_there_are_too_few),
+		cmocka_unit_test(attempt_without_a_grant_needs_no_undo),
+		cmocka_unit_test(unanswered_attempt_asks_again_and_can_find_too_few_permits),
 		cmocka_unit_test(unanswered_acquire_of_permits_is_repeated),
 		cmocka_unit_test(unknown_permits_are_dropped),
 		cmocka_unit_test(permits_of_which_some_are_gone_are_dropped),
 		cmocka_unit_test(unanswered_release_of_a_permit_is_repeated_and_gone_is_success),
 		cmocka_unit_test(gone_without_a_loss_of_replies_is_not_success),
-		cmocka_unit_test(release_of_a_permit_without_a_server_goes_on_in_the_background),
+		cmocka_unit_test(release_of_a_permit_without_a_server_continues_in_the_background),
 		cmocka_unit_test(unanswered_extension_of_a_permit_is_repeated),
 		cmocka_unit_test(unanswered_total_is_set_again),
-		cmocka_unit_test(questions_are_asked_again),
+		cmocka_unit_test(queries_are_repeated),
 		cmocka_unit_test(unanswered_wait_for_a_latch_asks_again),
 		cmocka_unit_test(wait_for_a_latch_leaves_nothing_to_undo),
 		cmocka_unit_test(unanswered_ask_of_every_kind_is_repeated_for_the_same_owner),
 		cmocka_unit_test(unanswered_release_of_every_kind_is_repeated_and_gone_is_success),
 		cmocka_unit_test(unknown_ask_of_every_kind_is_settled),
 		cmocka_unit_test(unanswered_extension_of_every_kind_is_repeated),
-		cmocka_unit_test(question_about_every_kind_is_asked_again),
+		cmocka_unit_test(query_of_every_kind_is_repeated),
 		cmocka_unit_test(force_is_not_repeated_for_any_kind),
 	};
 

@@ -1,4 +1,4 @@
-/* Replies that never come: what was sent is settled, never guessed. */
+/* Replies that never arrive: the outcome is settled with the server, and never guessed. */
 #include <stdio.h>
 
 #include "wire/wire.h"
@@ -224,7 +224,8 @@ static void server_that_came_back_empty_is_noticed_at_once(void **state)
 	struct wire wire =
 		wire_start(steps, HF_CLIENT(.on_event = count_lost, .event_arg = &losses));
 	int rc = hf_lock_acquire(wire.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS));
-	assert_true(rc == 0 || rc == HF_ELOST); /* which may come before this thread runs again */
+	assert_true(rc == 0 ||
+	            rc == HF_ELOST); /* the loss may come before this thread runs again */
 	WAIT_UNTIL(losses == 1, PATIENCE_MS);
 	assert_int_equal(hf_lock_state(wire.lock, NULL), HF_LOST);
 	wire_finish(&wire);
@@ -309,7 +310,7 @@ static void unanswered_ask_is_settled_on_the_next_connection(void **state)
 	wire_finish(&wire);
 }
 
-static void release_without_a_server_goes_on_in_the_background(void **state)
+static void release_without_a_server_continues_in_the_background(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -330,7 +331,7 @@ static void release_without_a_server_goes_on_in_the_background(void **state)
 
 #define S_EXPECT_KILL S_EXPECT("CLIENT", "KILL", "ID", "1", "ADDR", "*")
 
-/* It may still carry requests, which must not be executed behind our back. */
+/* Requests may still be in flight on it, and must not be executed later. */
 static void connection_that_was_given_up_is_killed_first(void **state)
 {
 	(void)state;
@@ -365,7 +366,7 @@ static void refused_kill_does_no_harm(void **state)
 	wire_finish(&wire);
 }
 
-static void old_connection_is_killed_even_when_an_attempt_fails_between(void **state)
+static void old_connection_is_killed_even_if_an_attempt_fails_in_between(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -379,7 +380,7 @@ static void old_connection_is_killed_even_when_an_attempt_fails_between(void **s
 	wire_finish(&wire);
 }
 
-/* What the next greeting kills after this answer to CLIENT INFO; NULL if it kills nobody. */
+/* Checks what the next greeting kills after this reply to CLIENT INFO; NULL: nothing. */
 static void check_killed(const char *info, const char *id, const char *address, bool tcp)
 {
 	static const char hello[] = "%2\r\n+version\r\n+7.0.0\r\n+id\r\n:7\r\n";
@@ -415,7 +416,9 @@ static void check_killed(const char *info, const char *id, const char *address, 
 	wire_finish(&wire);
 }
 
-/* Behind a proxy that is not the one we know, and over a unix socket it is of no use. */
+/*
+ * With a proxy in between it is not our own address, and over a unix socket it identifies nothing.
+ */
 static void old_connection_is_killed_by_the_address_that_the_server_sees(void **state)
 {
 	(void)state;
@@ -426,11 +429,11 @@ static void old_connection_is_killed_by_the_address_that_the_server_sees(void **
 	check_killed("$27\r\nid=7 addr=/run/redis.sock:0\r\n", NULL, NULL, false);
 	check_killed("$27\r\nid=7 addr=/run/redis.sock:0\r\n", NULL, NULL, true);
 	check_killed("$20\r\nid=7 addr=redis.s:0 \r\n", NULL, NULL, true);
-	/* A connection that is not the greeted one is shared with others. */
+	/* A number that is not that of HELLO means that connections are shared. */
 	check_killed("$20\r\nid=8 addr=10.0.0.9:5\r\n", NULL, NULL, true);
 }
 
-/* The greeting came with the number, and the address may be our own. */
+/* The reply to HELLO has the number, and our own address is used. */
 static void old_connection_is_killed_without_the_right_to_ask_for_its_address(void **state)
 {
 	(void)state;
@@ -452,7 +455,7 @@ static void old_connection_is_killed_without_the_right_to_ask_for_its_address(vo
 	}
 }
 
-/* It may have been somebody in between. */
+/* A proxy in between may have closed it. */
 static void connection_that_was_closed_at_the_other_end_is_killed_too(void **state)
 {
 	(void)state;
@@ -479,9 +482,9 @@ static void reset_is_like_a_close(void **state)
 	wire_finish(&wire);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
-static void reply_to_a_query_is_asked_for_again(void **state)
+static void unanswered_query_is_repeated(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -500,7 +503,7 @@ static void reply_to_a_query_is_asked_for_again(void **state)
 	wire_finish(&wire);
 }
 
-/* A repeat could remove the lock of somebody who came later. */
+/* A repeat could remove the lock of a later holder. */
 static void force_is_not_repeated(void **state)
 {
 	(void)state;
@@ -534,15 +537,15 @@ int main(void)
 		cmocka_unit_test(unanswered_ask_at_the_deadline_is_unknown_and_settled),
 		cmocka_unit_test(unanswered_ask_that_was_turned_down_needs_no_settling),
 		cmocka_unit_test(unanswered_ask_is_settled_on_the_next_connection),
-		cmocka_unit_test(release_without_a_server_goes_on_in_the_background),
+		cmocka_unit_test(release_without_a_server_continues_in_the_background),
 		cmocka_unit_test(connection_that_was_given_up_is_killed_first),
 		cmocka_unit_test(refused_kill_does_no_harm),
-		cmocka_unit_test(old_connection_is_killed_even_when_an_attempt_fails_between),
+		cmocka_unit_test(old_connection_is_killed_even_if_an_attempt_fails_in_between),
 		cmocka_unit_test(old_connection_is_killed_by_the_address_that_the_server_sees),
 		cmocka_unit_test(old_connection_is_killed_without_the_right_to_ask_for_its_address),
 		cmocka_unit_test(connection_that_was_closed_at_the_other_end_is_killed_too),
 		cmocka_unit_test(reset_is_like_a_close),
-		cmocka_unit_test(reply_to_a_query_is_asked_for_again),
+		cmocka_unit_test(unanswered_query_is_repeated),
 		cmocka_unit_test(force_is_not_repeated),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

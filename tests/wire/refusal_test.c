@@ -1,4 +1,4 @@
-/* Error replies: which are tried again, which end the call, and what the caller is told. */
+/* Error replies: which are retried, which end the call, and what is reported to the caller. */
 #include <stdio.h>
 
 #include "wire/wire.h"
@@ -9,7 +9,7 @@
 	"ERR Error running script (call to f_0123456789abcdef0123456789abcdef01234567): "          \
 	"@user_script:3: " error
 
-static void error_that_passes_is_tried_again(void **state)
+static void temporary_error_is_retried(void **state)
 {
 	(void)state;
 	static const char *const errors[] = {
@@ -47,7 +47,7 @@ static void error_that_passes_is_tried_again(void **state)
 	}
 }
 
-static void error_that_does_not_pass_in_time_is_told(void **state)
+static void temporary_error_is_reported_at_the_deadline(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -65,7 +65,7 @@ static void error_that_does_not_pass_in_time_is_told(void **state)
 }
 
 static const struct {
-	const char *text; /* NULL: up to here */
+	const char *text; /* NULL: end of the list */
 	int error;
 } refusals[] = {
 	{"READONLY You can't write against a read only replica.", HF_EREADONLY},
@@ -95,14 +95,17 @@ static const struct {
          HF_EFULL},
 };
 
-static void refused_acquire_is_told_in_the_servers_words(void **state)
+static void refused_acquire_reports_the_servers_text(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
 		char reply[512], said[100];
 		(void)snprintf(reply, sizeof reply, "-%s\r\n", refusals[i].text);
 		(void)snprintf(said, sizeof said, "%s", refusals[i].text);
-		/* A missing right may have stopped the script half way, so the hold is removed once. */
+		/*
+		 * A missing right may have stopped the script half-way, so the hold is removed
+		 * once.
+		 */
 		bool settles = refusals[i].error == HF_EDENIED || refusals[i].error == HF_EREFUSED;
 		const struct script_step steps[] = {
 			S_HELLO,
@@ -129,7 +132,7 @@ static void refused_acquire_is_told_in_the_servers_words(void **state)
 	}
 }
 
-static void error_may_be_a_bulk_error(void **state)
+static void bulk_error_is_an_error_too(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -143,23 +146,24 @@ static void error_may_be_a_bulk_error(void **state)
 	wire_finish(&wire);
 }
 
-static void conflict_of_the_script_is_told(void **state)
+static void conflict_of_the_script_is_reported(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
 		S_HELLO,
 		S_EXPECT_ASK,
-		S_SEND("*2\r\n$8\r\nconflict\r\n$30\r\nthe key is a hash, but no lock\r\n"),
+		S_SEND("*2\r\n$8\r\nconflict\r\n$39\r\nthe key holds a hash that is not a "
+	               "lock\r\n"),
 		S_QUIET(30),
 		S_END,
 	};
 	struct wire wire = wire_start(steps, NULL);
 	EXPECT_RC(&wire, HF_ECONFLICT, hf_lock_acquire(wire.lock, NULL));
-	EXPECT_DETAIL("the key is a hash, but no lock");
+	EXPECT_DETAIL("the key holds a hash that is not a lock");
 	wire_finish(&wire);
 }
 
-static void refused_release_is_tried_on_in_the_background(void **state)
+static void refused_release_is_retried_in_the_background(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -182,7 +186,7 @@ static void refused_release_is_tried_on_in_the_background(void **state)
 	wire_finish(&wire);
 }
 
-/* What is refused for another reason than a read-only server will be refused again. */
+/* Unless the server is read-only, what was refused once will be refused again. */
 static void refused_clean_up_is_not_repeated(void **state)
 {
 	(void)state;
@@ -206,7 +210,7 @@ static void refused_clean_up_is_not_repeated(void **state)
 	wire_finish(&wire);
 }
 
-/* Counts the lines about the publisher. */
+/* Counts the log lines about the message. */
 static void count_publisher(void *arg, hf_log_level level, const char *line)
 {
 	(void)level;
@@ -214,7 +218,7 @@ static void count_publisher(void *arg, hf_log_level level, const char *line)
 		atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-/* The lock is released; only its message could not be sent. */
+/* The lock is released, but its message could not be published. */
 static void warning_of_a_script_is_logged_once_and_the_verb_is_done(void **state)
 {
 	(void)state;
@@ -265,7 +269,7 @@ static void refused_renewal_is_tried_again_until_it_is_confirmed(void **state)
 	wire_finish(&wire);
 }
 
-static void refused_question_is_told(void **state)
+static void refused_query_is_reported(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -292,16 +296,16 @@ static void refused_question_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(error_that_passes_is_tried_again),
-		cmocka_unit_test(error_that_does_not_pass_in_time_is_told),
-		cmocka_unit_test(refused_acquire_is_told_in_the_servers_words),
-		cmocka_unit_test(error_may_be_a_bulk_error),
-		cmocka_unit_test(conflict_of_the_script_is_told),
-		cmocka_unit_test(refused_release_is_tried_on_in_the_background),
+		cmocka_unit_test(temporary_error_is_retried),
+		cmocka_unit_test(temporary_error_is_reported_at_the_deadline),
+		cmocka_unit_test(refused_acquire_reports_the_servers_text),
+		cmocka_unit_test(bulk_error_is_an_error_too),
+		cmocka_unit_test(conflict_of_the_script_is_reported),
+		cmocka_unit_test(refused_release_is_retried_in_the_background),
 		cmocka_unit_test(refused_clean_up_is_not_repeated),
 		cmocka_unit_test(warning_of_a_script_is_logged_once_and_the_verb_is_done),
 		cmocka_unit_test(refused_renewal_is_tried_again_until_it_is_confirmed),
-		cmocka_unit_test(refused_question_is_told),
+		cmocka_unit_test(refused_query_is_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

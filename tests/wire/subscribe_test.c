@@ -51,7 +51,7 @@ static void message_is_only_a_hint(void **state)
 	wire_finish(&wire);
 }
 
-static void end_of_the_lease_leads_to_an_ask(void **state)
+static void expiry_of_the_lease_leads_to_an_ask(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -72,7 +72,7 @@ static void end_of_the_lease_leads_to_an_ask(void **state)
 	wire_finish(&wire);
 }
 
-static void pushes_that_mean_nothing_are_ignored(void **state)
+static void unknown_pushes_are_ignored(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -97,7 +97,7 @@ static void pushes_that_mean_nothing_are_ignored(void **state)
 	wire_finish(&wire);
 }
 
-/* Redis puts our own message before the script's reply, Valkey behind it. */
+/* Redis sends our own message before the script's reply, Valkey after it. */
 static void own_message_does_no_harm(void **state)
 {
 	(void)state;
@@ -143,7 +143,7 @@ static void subscription_ends_a_moment_after_the_last_waiter(void **state)
 	wire_finish(&wire);
 }
 
-static void next_waiter_uses_the_subscription_that_is_there(void **state)
+static void next_waiter_uses_the_existing_subscription(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -249,7 +249,7 @@ static void refused_subscription_ends_the_wait(void **state)
 	wire_finish(&wire);
 }
 
-static void grant_behind_a_refused_subscription_is_given_back(void **state)
+static void grant_after_a_refused_subscription_is_given_back(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -318,7 +318,7 @@ static void reconnect_subscribes_again_and_asks_again(void **state)
 	wire_finish(&wire);
 }
 
-static void timeout_leaves_nothing_but_the_end_of_the_subscription(void **state)
+static void timeout_is_followed_only_by_an_unsubscribe(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -371,18 +371,18 @@ int main(void)
 		cmocka_unit_test(subscription_and_second_ask_travel_together),
 		cmocka_unit_test(message_leads_to_a_third_ask),
 		cmocka_unit_test(message_is_only_a_hint),
-		cmocka_unit_test(end_of_the_lease_leads_to_an_ask),
-		cmocka_unit_test(pushes_that_mean_nothing_are_ignored),
+		cmocka_unit_test(expiry_of_the_lease_leads_to_an_ask),
+		cmocka_unit_test(unknown_pushes_are_ignored),
 		cmocka_unit_test(own_message_does_no_harm),
 		cmocka_unit_test(subscription_ends_a_moment_after_the_last_waiter),
-		cmocka_unit_test(next_waiter_uses_the_subscription_that_is_there),
+		cmocka_unit_test(next_waiter_uses_the_existing_subscription),
 		cmocka_unit_test(waiter_during_the_unsubscribe_subscribes_again),
 		cmocka_unit_test(waiters_of_one_process_ask_one_at_a_time),
 		cmocka_unit_test(refused_subscription_ends_the_wait),
-		cmocka_unit_test(grant_behind_a_refused_subscription_is_given_back),
+		cmocka_unit_test(grant_after_a_refused_subscription_is_given_back),
 		cmocka_unit_test(subscription_not_possible_now_is_tried_again),
 		cmocka_unit_test(reconnect_subscribes_again_and_asks_again),
-		cmocka_unit_test(timeout_leaves_nothing_but_the_end_of_the_subscription),
+		cmocka_unit_test(timeout_is_followed_only_by_an_unsubscribe),
 		cmocka_unit_test(attempt_without_wait_does_not_subscribe),
 		cmocka_unit_test(cancel_ends_the_wait),
 	};

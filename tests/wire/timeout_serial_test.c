@@ -1,4 +1,4 @@
-/* Every timeout is kept, by the clock that counts suspend. */
+/* Every timeout is kept. */
 #include "wire/wire.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -26,7 +26,7 @@ static void expect_no_greeting(const struct script_step *steps)
 	script_finish(wire.script);
 }
 
-static void server_that_says_nothing_costs_the_connect_timeout(void **state)
+static void silent_server_costs_the_connect_timeout(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {S_EXPECT("HELLO", "..."), S_EXPECT_INFO,
@@ -76,7 +76,7 @@ static void server_that_does_not_select_costs_the_connect_timeout(void **state)
 	script_finish(wire.script);
 }
 
-static void unanswered_question_costs_the_command_timeout(void **state)
+static void unanswered_query_costs_the_command_timeout(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {S_HELLO, S_EXPECT("PING"), S_END};
@@ -87,7 +87,7 @@ static void unanswered_question_costs_the_command_timeout(void **state)
 	wire_finish(&wire);
 }
 
-/* The first try after a connection that worked comes without a pause. */
+/* There is no pause before the first attempt after a connection that worked. */
 static void unanswered_command_costs_the_connection_at_its_timeout(void **state)
 {
 	(void)state;
@@ -103,7 +103,7 @@ static void unanswered_command_costs_the_connection_at_its_timeout(void **state)
 	wire_finish(&wire);
 }
 
-/* A ninth of the lease, where that is less than the command timeout. */
+/* A ninth of the lease, if that is less than the command timeout. */
 static void short_lease_shortens_the_timeout(void **state)
 {
 	(void)state;
@@ -143,7 +143,7 @@ static void unconfirmed_subscription_costs_the_connection_at_its_timeout(void **
 	wire_finish(&wire);
 }
 
-static void wait_ends_on_time_while_an_ask_is_unanswered(void **state)
+static void wait_returns_on_time_while_an_ask_is_unanswered(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -157,7 +157,7 @@ static void wait_ends_on_time_while_an_ask_is_unanswered(void **state)
 	wire_finish(&wire);
 }
 
-static void wait_ends_on_time_while_the_lock_is_held(void **state)
+static void wait_returns_on_time_while_the_lock_is_held(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {S_HELLO, S_MAKE_WAIT, S_END};
@@ -168,7 +168,7 @@ static void wait_ends_on_time_while_the_lock_is_held(void **state)
 	wire_finish(&wire);
 }
 
-static void wait_ends_on_time_without_a_server(void **state)
+static void wait_returns_on_time_without_a_server(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {S_HELLO, S_MAKE_WAIT, S_CLOSE, S_STALL, S_END};
@@ -180,7 +180,7 @@ static void wait_ends_on_time_without_a_server(void **state)
 	wire_finish(&wire);
 }
 
-static void release_ends_on_time_without_an_answer(void **state)
+static void release_returns_on_time_without_an_answer(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -210,7 +210,7 @@ static void close_takes_a_second_at_most(void **state)
 	script_finish(wire.script);
 }
 
-static void renewals_come_at_a_third_of_the_lease(void **state)
+static void renewals_are_sent_at_a_third_of_the_lease(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -234,7 +234,7 @@ static void renewals_come_at_a_third_of_the_lease(void **state)
 	wire_finish(&wire);
 }
 
-/* A try may take a ninth of the lease: one round trip that is slow does, two of them do not. */
+/* A try is limited to a ninth of the lease: one slow round trip fits, two do not. */
 static void first_renewal_of_a_connection_takes_one_slow_round_trip(void **state)
 {
 	(void)state;
@@ -258,8 +258,8 @@ static void first_renewal_of_a_connection_takes_one_slow_round_trip(void **state
 	wire_finish(&wire);
 }
 
-/* The server has answered, and nothing was executed: what is sent again begins anew. */
-static void script_that_is_sent_again_has_all_its_time_again(void **state)
+/* The server has answered and executed nothing, so the repeat gets the full time. */
+static void script_that_is_sent_again_has_its_full_time(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -289,7 +289,7 @@ static void script_that_is_sent_again_has_all_its_time_again(void **state)
 	wire_finish(&wire);
 }
 
-/* The first attempt after a connection that worked is short, and each that fails doubles the next. */
+/* The first attempt after a connection that worked is short, and each failure doubles the limit. */
 static void attempts_to_reconnect_grow_until_one_is_long_enough(void **state)
 {
 	(void)state;
@@ -323,8 +323,8 @@ static void attempts_to_reconnect_grow_until_one_is_long_enough(void **state)
 
 #define S_ATTEMPT S_ACCEPT, S_EXPECT("HELLO", "..."), S_EXPECT_INFO, S_EXPECT_CLOSE
 
-/* None may take more than half of what is left, so the third comes long before the end. */
-static void attempts_to_reconnect_leave_a_holder_time_for_more(void **state)
+/* No attempt takes more than half of the time that is left, so there is time for a third. */
+static void attempts_to_reconnect_leave_a_holder_time_for_further_ones(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -344,24 +344,24 @@ static void attempts_to_reconnect_leave_a_holder_time_for_more(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(server_that_says_nothing_costs_the_connect_timeout),
+		cmocka_unit_test(silent_server_costs_the_connect_timeout),
 		cmocka_unit_test(server_that_stops_in_the_greeting_costs_the_connect_timeout),
 		cmocka_unit_test(server_that_drips_costs_the_connect_timeout),
 		cmocka_unit_test(server_that_does_not_select_costs_the_connect_timeout),
-		cmocka_unit_test(unanswered_question_costs_the_command_timeout),
+		cmocka_unit_test(unanswered_query_costs_the_command_timeout),
 		cmocka_unit_test(unanswered_command_costs_the_connection_at_its_timeout),
 		cmocka_unit_test(short_lease_shortens_the_timeout),
 		cmocka_unit_test(unconfirmed_subscription_costs_the_connection_at_its_timeout),
-		cmocka_unit_test(wait_ends_on_time_while_an_ask_is_unanswered),
-		cmocka_unit_test(wait_ends_on_time_while_the_lock_is_held),
-		cmocka_unit_test(wait_ends_on_time_without_a_server),
-		cmocka_unit_test(release_ends_on_time_without_an_answer),
+		cmocka_unit_test(wait_returns_on_time_while_an_ask_is_unanswered),
+		cmocka_unit_test(wait_returns_on_time_while_the_lock_is_held),
+		cmocka_unit_test(wait_returns_on_time_without_a_server),
+		cmocka_unit_test(release_returns_on_time_without_an_answer),
 		cmocka_unit_test(close_takes_a_second_at_most),
-		cmocka_unit_test(renewals_come_at_a_third_of_the_lease),
+		cmocka_unit_test(renewals_are_sent_at_a_third_of_the_lease),
 		cmocka_unit_test(first_renewal_of_a_connection_takes_one_slow_round_trip),
-		cmocka_unit_test(script_that_is_sent_again_has_all_its_time_again),
+		cmocka_unit_test(script_that_is_sent_again_has_its_full_time),
 		cmocka_unit_test(attempts_to_reconnect_grow_until_one_is_long_enough),
-		cmocka_unit_test(attempts_to_reconnect_leave_a_holder_time_for_more),
+		cmocka_unit_test(attempts_to_reconnect_leave_a_holder_time_for_further_ones),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The exact words of every verb, and what happens when the server does not know the script. */
+/* The exact request of every verb, and what happens if the server does not know the script. */
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -10,10 +10,10 @@
 #include "support/temp.h"
 #include "wire/wire.h"
 
-/* Ends an exchange by an error that repeats what was captured, so that the test can read it. */
+/* Ends the exchange with an error that repeats what was captured, so that the test can read it. */
 #define S_ECHO S_SEND("-ERR <${0}> <${1}> <${2}> <${3}>\r\n")
 
-static void words_of_acquire(void **state)
+static void request_of_an_acquire(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -35,7 +35,7 @@ static void words_of_acquire(void **state)
 	wire_finish(&wire);
 }
 
-static void words_of_a_lease_of_its_own(void **state)
+static void request_of_an_acquire_with_a_lease(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -49,7 +49,7 @@ static void words_of_a_lease_of_its_own(void **state)
 	wire_finish(&wire);
 }
 
-static void words_of_nesting_and_release(void **state)
+static void requests_of_nesting_and_release(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -107,7 +107,7 @@ static void one_owner_from_acquire_to_release_and_a_new_one_after(void **state)
 	wire_finish(&wire);
 }
 
-static void name_with_a_tag_of_its_own_keeps_it(void **state)
+static void name_with_a_tag_keeps_it_in_its_keys(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -128,7 +128,7 @@ static void name_with_a_tag_of_its_own_keeps_it(void **state)
 	wire_finish(&wire);
 }
 
-static void words_of_the_questions(void **state)
+static void requests_of_queries(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -206,7 +206,7 @@ static void renewal_has_all_locks_in_one_script(void **state)
 	assert_int_equal(hf_client_close(wire.client), 0);
 }
 
-/* ---- scripts the server does not know ---- */
+/* ---- scripts that the server does not know ---- */
 
 static void unknown_scripts_are_sent_whole(void **state)
 {
@@ -284,7 +284,7 @@ static void script_refused_twice_is_an_error(void **state)
 	wire_finish(&wire);
 }
 
-/* ---- a server by hand, to see the text of a script ---- */
+/* ---- a server without a script, to read the text that is sent ---- */
 
 struct peer {
 	int fd;
@@ -379,12 +379,12 @@ static void hash_is_that_of_the_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words_of_acquire),
-		cmocka_unit_test(words_of_a_lease_of_its_own),
-		cmocka_unit_test(words_of_nesting_and_release),
+		cmocka_unit_test(request_of_an_acquire),
+		cmocka_unit_test(request_of_an_acquire_with_a_lease),
+		cmocka_unit_test(requests_of_nesting_and_release),
 		cmocka_unit_test(one_owner_from_acquire_to_release_and_a_new_one_after),
-		cmocka_unit_test(name_with_a_tag_of_its_own_keeps_it),
-		cmocka_unit_test(words_of_the_questions),
+		cmocka_unit_test(name_with_a_tag_keeps_it_in_its_keys),
+		cmocka_unit_test(requests_of_queries),
 		cmocka_unit_test(extension_is_a_renewal_of_one),
 		cmocka_unit_test(renewal_has_all_locks_in_one_script),
 		cmocka_unit_test(unknown_scripts_are_sent_whole),

@@ -1,4 +1,4 @@
-/* What the wire tests share: a client on a scripted server, and what the server usually says. */
+/* Shared by the wire tests: a client on a scripted server, and the usual requests and replies. */
 #ifndef TESTS_WIRE_WIRE_H
 #define TESTS_WIRE_WIRE_H
 
@@ -17,9 +17,9 @@
 
 /* clang-format off */
 
-/* The server's words. */
+/* Replies of the server. */
 #define GRANTED  "_\r\n"
-#define HELD     ":30000\r\n" /* by somebody else, for as long as the tests look */
+#define HELD     ":30000\r\n" /* by another owner, for longer than a test lasts */
 #define RELEASED ":1\r\n"
 #define GONE     "*2\r\n$4\r\ngone\r\n$0\r\n\r\n"
 #define INFO     "=48\r\ntxt:id=7 addr=10.0.0.9:41234 laddr=10.0.0.1:6379\r\n"
@@ -30,10 +30,11 @@
 #define UNSUBSCRIBED PUSH("11", "unsubscribe", ":0\r\n")
 #define MESSAGE      PUSH("7", "message", "$1\r\n0\r\n")
 
-/* The client's words. */
+/* Requests of the client. */
 #define S_EXPECT_ASK         S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*", "1")
 #define S_EXPECT_RELEASE     S_EXPECT("EVALSHA", "*", "2", "orders", CHANNEL, "*", "0", "0")
-#define S_EXPECT_RENEWAL     S_EXPECT("EVAL", "*", "1", "orders", "*", "*") /* the first of a connection */
+/* The first renewal of a connection carries the script. */
+#define S_EXPECT_RENEWAL     S_EXPECT("EVAL", "*", "1", "orders", "*", "*")
 #define S_EXPECT_NEXT_RENEWAL S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*")
 #define S_EXPECT_SUBSCRIBE   S_EXPECT("SUBSCRIBE", CHANNEL)
 #define S_EXPECT_UNSUBSCRIBE S_EXPECT("UNSUBSCRIBE", CHANNEL)
@@ -43,12 +44,12 @@
 /* The next connection. */
 #define S_RECONNECTED S_ACCEPT, S_HELLO
 
-/* Both together. */
+/* A request and its reply. */
 #define S_GRANT   S_EXPECT_ASK, S_SEND(GRANTED)
 #define S_BUSY    S_EXPECT_ASK, S_SEND(HELD)
 #define S_RELEASE S_EXPECT_RELEASE, S_SEND(RELEASED)
 
-/* A first ask that is turned down, and the subscription with the second one. */
+/* A first ask that is busy, and the subscription with the second ask. */
 #define S_MAKE_WAIT S_BUSY, S_EXPECT_SUBSCRIBE, S_EXPECT_ASK, S_SEND(SUBSCRIBED HELD)
 
 /* clang-format on */
@@ -59,7 +60,7 @@ struct wire {
 	hf_lock *lock; /* "orders" */
 };
 
-/* Fails with the script's own complaint, which is mostly the cause. */
+/* Fails with the script's error, which is usually the cause. */
 _Noreturn static inline void wire_fail(struct wire *wire, const char *file, int line, int got,
                                        int wanted, const char *what)
 {
@@ -111,7 +112,7 @@ static inline struct wire wire_start(const struct script_step *steps,
 		assert_int_equal(hf_client_close((wire)->client), 0);                              \
 	} while (0)
 
-/* Where an asynchronous call completes. Read the rest once count is 1. */
+/* The result of an asynchronous call. The other fields are valid once count is 1. */
 struct done {
 	atomic_int count;
 	int result;

@@ -1,4 +1,4 @@
--- Tells what matters to locks about the server.
+-- Reports what matters to locks about the server.
 --
 -- Returns texts: 'name=value'
 local facts = {}

@@ -1,13 +1,14 @@
--- Removes a waiter from the queue of a fair lock, whoever it is, and wakes who is first then if the lock is free.
+-- Removes a waiter from the queue of a fair lock, whichever client it belongs to. If the lock is free, the waiter
+-- that is first then is woken.
 --
--- KEYS: lock, queue, ends, channel, alive
+-- KEYS: lock, queue, expiry, channel, alive
 -- ARGV: message, waiter
 -- Returns 1: removed, 0: it was not in the queue
---         {'warning', command, error, one of these}: the message failed, the rest is done
+--         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
-local key, queue, ends, channel, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local key, queue, expiry, channel, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local removed = redis.call('lrem', queue, 0, ARGV[2])
-redis.call('zrem', ends, ARGV[2])
+redis.call('zrem', expiry, ARGV[2])
 redis.call('zrem', alive, ARGV[2])
 if removed == 0 then
 	return 0

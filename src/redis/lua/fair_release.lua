@@ -1,15 +1,14 @@
--- Makes the owner's hold count exactly n, lower than it was; 0 ends the hold, gives up the owner's
--- place in the queue, and wakes who is first there. A repeat changes nothing. The lock's time to live
--- stays as it is.
+-- Makes the owner's count exactly n, which is lower than before. 0 ends the hold, gives up the owner's place in
+-- the queue, and wakes the first waiter. A repeat changes nothing. The lock's time to live stays as it is.
 --
--- KEYS: lock, queue, ends, channel, alive[, what the holders' descriptions begin with]
+-- KEYS: lock, queue, expiry, channel, alive[, prefix of the holders' descriptions]
 -- ARGV: owner, n, message, how long the place was to be kept in ms
 -- Returns integer: done
---         {'next', waiter}: done, and that one was woken, as it is its turn
---         {'gone', holder}: the owner holds nothing here; the holder may be ''
---         {'warning', what, error, one of these}: the queue, the message or the description failed, the rest is done
+--         {'next', waiter}: done; it is this waiter's turn, and it was woken
+--         {'gone', holder}: the owner does not hold the lock; the holder may be ''
+--         {'warning', what, error, one of these}: the queue, the message or the description failed; all else was done
 -- include: try
-local key, queue, ends, channel, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local key, queue, expiry, channel, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local me, n, message, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 if n ~= '0' then
 	if redis.call('hexists', key, me) == 0 then
@@ -19,24 +18,24 @@ if n ~= '0' then
 	redis.call('hset', key, me, n)
 	return 0
 end
--- What is wrong with the queue must not keep the hold, nor the reverse.
+-- A fault of the queue must not keep the hold, nor the other way round.
 local removed = redis.pcall('hdel', key, me)
 local held = removed == 1
 -- include: now
 
--- Those behind it need not wait for it; but until the present hold ends it is nobody's turn.
+-- The waiters after this one have one less to wait for, but none of them has its turn before the present hold is over.
 local function leave_queue()
-	if redis.call('zrem', ends, me) == 0 then
+	if redis.call('zrem', expiry, me) == 0 then
 		return false
 	end
-	local behind, ttl = false, math.max(redis.call('pttl', key), 0)
+	local is_after, ttl = false, math.max(redis.call('pttl', key), 0)
 	for _, waiter in ipairs(redis.call('lrange', queue, 0, -1)) do
-		local old = behind and tonumber(redis.call('zscore', ends, waiter) or '')
+		local old = is_after and tonumber(redis.call('zscore', expiry, waiter) or '')
 		if old then
 			local least = math.min(old, now + ttl + tonumber(wait))
-			redis.call('zadd', ends, string.format('%.0f', math.max(old - tonumber(wait), least)), waiter)
+			redis.call('zadd', expiry, string.format('%.0f', math.max(old - tonumber(wait), least)), waiter)
 		end
-		behind = behind or waiter == me
+		is_after = is_after or waiter == me
 	end
 	redis.call('zrem', alive, me)
 	redis.call('lrem', queue, 0, me)
@@ -53,7 +52,7 @@ local fine, failure = pcall(function()
 	was_queued = leave_queue()
 	first = find_first()
 	if not first then
-		redis.call('del', alive) -- of waiters that Java has removed
+		redis.call('del', alive) -- entries of waiters that Java has removed from the queue
 	end
 end)
 if not fine then

@@ -1,18 +1,19 @@
--- Removes a lock, whoever holds it, and wakes the waiters.
+-- Removes a lock regardless of the holder, and wakes the waiters.
 --
 -- KEYS: lock, channel
--- ARGV: message, '' if nobody is to be woken
+-- ARGV: message, or '' to wake nobody
 -- Returns 1: removed, 0: there was none
---         {'conflict', why}: the key is no lock of this kind; nothing was changed
---         {'warning', command, error, one of these}: the message failed, the rest is done
+--         {'conflict', why}: the key is not a lock of this kind; nothing was changed
+--         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
 local key = KEYS[1]
-if redis.call('exists', key) == 0 then
+local fields = redis.call('hlen', key)
+if fields == 0 then
 	return 0
 end
-local held = redis.call('hlen', key) == 1 and redis.call('hgetall', key)
-if not (held and string.find(held[1], ':', 1, true) and tonumber(held[2])) then
-	return {'conflict', 'the key is a hash, but no lock of this kind'}
+-- include: find_holder
+if not holder then
+	return {'conflict', 'the key holds a hash that is not a lock of this kind'}
 end
 redis.call('del', key)
 if ARGV[1] ~= '' then

@@ -1,17 +1,17 @@
--- Takes all values of a group or none, makes the owner's count of each exactly n, and lets them
--- last at least the lease. A repeat changes nothing. Only n = 1 may take what is free.
+-- Takes all values of a group or none, makes the owner's count of each exactly n, and makes them last at least for
+-- the lease. A repeat changes nothing. Only n = 1 can take values that are free.
 --
 -- KEYS: group
 -- ARGV: lease in ms, owner, n, hash of each value
 -- Returns nil: granted
---         integer: held by others, ms until the last of them ends
---         {'gone', ''}: n > 1, and the owner does not hold all of them
---         {'conflict', why}: the key is no group; nothing was changed
+--         integer: held by others; ms until the last of them expires
+--         {'gone', ''}: n > 1, but the owner does not hold all of the values
+--         {'conflict', why}: the key is not a group; nothing was changed
 local key, lease, me, n = KEYS[1], tonumber(ARGV[1]), ARGV[2], ARGV[3]
 -- include: check_group
 -- include: now
 local is_new = redis.call('exists', key) == 0
-local others, ends, all_mine = {}, 0, true
+local others, last, all_mine = {}, 0, true
 for i = 4, #ARGV do
 	local holder = redis.call('hget', key, ARGV[i])
 	if holder ~= me then
@@ -19,15 +19,15 @@ for i = 4, #ARGV do
 	end
 	if holder and holder ~= me then
 		others[i] = holder
-		local till = redis.call('hget', key, ARGV[i] .. ':' .. holder .. ':expire_time')
-		ends = math.max(ends, tonumber(till) or 0)
+		local expires = redis.call('hget', key, ARGV[i] .. ':' .. holder .. ':expire_time')
+		last = math.max(last, tonumber(expires) or 0)
 	end
 end
 if n ~= '1' and not all_mine then
 	return {'gone', ''}
 end
-if ends > now then
-	return ends - now
+if last > now then
+	return last - now
 end
 for i = 4, #ARGV do
 	local mine = ARGV[i] .. ':' .. me
@@ -40,8 +40,8 @@ for i = 4, #ARGV do
 		redis.call('hset', key, mine .. ':expire_time', string.format('%.0f', now + lease))
 	end
 end
--- The group outlives its fields, which decide: Java takes a lapsed value the moment it lapses, and would
--- lose it again with a group that ends in that moment. One that lasts for ever stays so.
+-- The fields say when a value expires, and the group must outlive them: Java takes a value the moment it expires, and
+-- would lose it again if the group expired in that moment. A group without an expiry keeps none.
 local ttl, longer = redis.call('pttl', key), lease + 500
 if is_new or ttl >= 0 and ttl < longer then
 	redis.call('pexpire', key, longer)

@@ -1,10 +1,10 @@
--- Frees values of a group, whoever holds them, and wakes the waiters.
+-- Frees values of a group regardless of the holders, and wakes the waiters.
 --
 -- KEYS: group, channel
 -- ARGV: message, hash of each value
--- Returns 1: some were held, 0: none was
---         {'conflict', why}: the key is no group; nothing was changed
---         {'warning', command, error, one of these}: the message failed, the rest is done
+-- Returns 1: at least one was held, 0: none was
+--         {'conflict', why}: the key is not a group; nothing was changed
+--         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
 local key, removed = KEYS[1], 0
 -- include: check_group

@@ -1,10 +1,10 @@
--- Tells the state of values of a group. A hold whose time is over does not count.
+-- Returns the state of values of a group. A hold that has expired does not count.
 --
 -- KEYS: group
 -- ARGV: owner, hash of each value
--- Returns {ms until the last of them ends, -2 if all are free; the owner's smallest count, 0 if it
---          does not hold all of them; the first holder found, or ''}
---         {'conflict', why}: the key is no group
+-- Returns {ms until the last of them expires, -2 if all are free; the owner's lowest count, 0 if it does not hold
+--          all of them; the first holder found, or ''}
+--         {'conflict', why}: the key is not a group
 local key, me = KEYS[1], ARGV[1]
 -- include: check_group
 -- include: now

@@ -1,12 +1,12 @@
--- Makes the owner's count of each value exactly n, lower than it was; 0 ends the hold and wakes the
--- waiters. A repeat changes nothing. The ends stay as they are.
+-- Makes the owner's count of each value exactly n, which is lower than before; 0 ends the hold and wakes the
+-- waiters. A repeat changes nothing. The expiry of the values stays as it is.
 --
 -- KEYS: group, channel
 -- ARGV: owner, n, message, hash of each value
 -- Returns integer: done
---         {'gone', ''}: the owner did not hold all of them; 0 gave back those it did hold, any
---         other n changed nothing
---         {'warning', command, error, one of these}: the message failed, the rest is done
+--         {'gone', ''}: the owner did not hold all of the values; n = 0 gave back those that it held, any other n
+--                       changed nothing
+--         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
 local key, me, n = KEYS[1], ARGV[1], ARGV[2]
 local mine, all_mine = {}, true
@@ -21,7 +21,7 @@ if n == '0' then
 	for _, value in ipairs(mine) do
 		redis.call('hdel', key, value)
 	end
-	-- Redisson leaves these two when it takes a value whose holder has lapsed.
+	-- Redisson leaves these two fields when it takes a value whose hold has expired.
 	for i = 4, #ARGV do
 		local field = ARGV[i] .. ':' .. me
 		redis.call('hdel', key, field .. ':expire_time', field .. ':lock_count')

@@ -1,9 +1,9 @@
--- Lets holds of groups last at least their lease again; a lease of 0 only asks whether they are
--- there. What became of one key never stops the others.
+-- Makes holds of groups last at least for their lease; a lease of 0 only checks whether they exist. A fault of one
+-- key does not affect the others.
 --
 -- KEYS: groups
--- ARGV: for each group: lease in ms, owner, how many values, hash of each value
--- Returns for each group 1: the owner holds all of the values, or 0
+-- ARGV: for each group: lease in ms, owner, number of values, hash of each value
+-- Returns for each group 1 if the owner holds all of the values, else 0
 -- include: now
 
 local function holds(key, me, first, last)
@@ -23,7 +23,7 @@ local function renew(key, me, lease, first, last)
 			redis.call('hset', key, field, string.format('%.0f', now + lease))
 		end
 	end
-	-- The group outlives its fields.
+	-- The group must outlive its fields.
 	local ttl = redis.call('pttl', key)
 	if ttl >= 0 and ttl < lease + 500 then
 		redis.call('pexpire', key, lease + 500)

@@ -1,11 +1,11 @@
--- Tells which locks there are: of one name, or in one step of a walk over all keys.
+-- Lists locks: the one of a name, or those found in one step of a walk over all keys.
 --
 -- KEYS: [name]
 -- ARGV: without a name: cursor ('0' for the first step), pattern
--- Returns {cursor of the next step, '0' after the last; then a text for each lock}. A text is a row of
---         fields, each its length, a colon and its bytes: name, kind, PTTL, token or '', how many
---         holders, how many waiters, how many of either are told, as all must fit into an answer; of each
---         holder: owner, count, description; of each waiter: owner.
+-- Returns {cursor of the next step, '0' after the last one; then a text for each lock}. A text is a row of fields, each
+--         of which is its length, a colon and its bytes: name, kind, PTTL, token or '', number of holders, number of
+--         waiters, how many of the holders and of the waiters follow, since a reply has a maximum; for each holder:
+--         owner, count, description; for each waiter: owner.
 local most, room = 200, 60000
 -- include: now
 
@@ -13,6 +13,8 @@ local function field(value)
 	value = tostring(value)
 	return #value .. ':' .. value
 end
+
+-- include: hex
 
 local function prefixed(prefix, name)
 	if string.find(name, '{', 1, true) then
@@ -27,11 +29,11 @@ end
 
 local function row(name, kind, ttl, holders, waiters)
 	local token = redis.pcall('get', prefixed('redisson_lock_token', name))
-	local side = prefixed('holdfast_holder', name)
-	local told, size, first = {}, #name + 200, kind
-	local told_holders, told_waiters = 0, 0
+	local descriptions = prefixed('holdfast_holder', name)
+	local entries, size, first = {}, #name + 200, kind
+	local shown_holders, shown_waiters = 0, 0
 	for i = 1, math.min(#holders, most) do
-		local text = redis.pcall('get', side .. ':' .. holders[i][1])
+		local text = redis.pcall('get', descriptions .. ':' .. holders[i][1])
 		text = type(text) == 'string' and #text < 1500 and text or ''
 		local word = string.match(text, '^[%w-]+\n')
 		if i == 1 and word and kind ~= 'read' and kind ~= 'write' then
@@ -42,38 +44,38 @@ local function row(name, kind, ttl, holders, waiters)
 		if size + #entry > room then
 			break
 		end
-		size, told_holders = size + #entry, i
-		table.insert(told, entry)
+		size, shown_holders = size + #entry, i
+		table.insert(entries, entry)
 	end
 	for i = 1, math.min(#waiters, most) do
 		local entry = field(waiters[i])
 		if size + #entry > room then
 			break
 		end
-		size, told_waiters = size + #entry, i
-		table.insert(told, entry)
+		size, shown_waiters = size + #entry, i
+		table.insert(entries, entry)
 	end
 	return field(name) .. field(first) .. field(ttl) ..
 		field(type(token) == 'string' and string.match(token, '^%d+$') or '') ..
-		field(#holders) .. field(#waiters) .. field(told_holders) .. field(told_waiters) ..
-		table.concat(told)
+		field(#holders) .. field(#waiters) .. field(shown_holders) .. field(shown_waiters) ..
+		table.concat(entries)
 end
 
--- Those whose time is not over.
+-- The waiters whose place has not expired.
 local function queue_of(name)
 	local waiters, living = redis.pcall('lrange', prefixed('redisson_lock_queue', name), 0, -1), {}
 	for _, waiter in ipairs(waiters.err and {} or waiters) do
-		local ends = redis.pcall('zscore', prefixed('redisson_lock_timeout', name), waiter)
+		local expires = redis.pcall('zscore', prefixed('redisson_lock_timeout', name), waiter)
 		local alive = redis.pcall('zscore', prefixed('holdfast_alive', name), waiter)
 		local is_dead = type(alive) == 'string' and tonumber(alive) <= now
-		if type(ends) == 'string' and tonumber(ends) > now and not is_dead then
+		if type(expires) == 'string' and tonumber(expires) > now and not is_dead then
 			table.insert(living, waiter)
 		end
 	end
 	return living
 end
 
--- One field tells whether the others are worth a look: most hashes are no locks.
+-- Most hashes are not locks, and one field is enough to rule them out.
 local function may_be_lock(name, n)
 	if n == 1 or redis.call('hexists', name, 'mode') == 1 then
 		return true
@@ -83,7 +85,7 @@ local function may_be_lock(name, n)
 		string.find(field, '^......................:.+:lock_count$')
 end
 
-local function look_at_hash(name)
+local function read_hash(name)
 	local n = redis.call('hlen', name)
 	if n == 0 or n > 3000 or not may_be_lock(name, n) then
 		return nil
@@ -112,7 +114,7 @@ local function look_at_hash(name)
 	return row(name, kind, redis.call('pttl', name), holders, waiters)
 end
 
-local function look_at_permits(key)
+local function read_permits(key)
 	local name = string.match(key, '^{([^{}]+)}:timeout$') or string.match(key, '^(.*{.*):timeout$')
 	local available = name and redis.pcall('get', name)
 	if type(available) ~= 'string' or not tonumber(available) then
@@ -124,9 +126,8 @@ local function look_at_permits(key)
 			return nil
 		end
 		last = tonumber(members[i + 1])
-		local id = string.gsub(members[i], '.', function(c) return string.format('%02x', string.byte(c)) end)
 		if last > now then
-			table.insert(holders, {id, 1})
+			table.insert(holders, {hex(members[i]), 1})
 		end
 	end
 	if #holders == 0 then
@@ -140,11 +141,11 @@ if KEYS[1] then
 	local kind = redis.call('type', KEYS[1]).ok
 	local found
 	if kind == 'hash' then
-		found = look_at_hash(KEYS[1])
+		found = read_hash(KEYS[1])
 	elseif kind == 'string' then
 		local braced = string.find(KEYS[1], '{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
 		if redis.call('exists', braced .. ':timeout') == 1 then
-			found = look_at_permits(braced .. ':timeout')
+			found = read_permits(braced .. ':timeout')
 		end
 	elseif kind == 'none' and #queue_of(KEYS[1]) > 0 then
 		found = row(KEYS[1], 'fair', -2, {}, queue_of(KEYS[1]))
@@ -166,11 +167,11 @@ room = math.floor(100000 / (#step[2] + 1))
 for _, key in ipairs(step[2]) do
 	local found
 	if #key > room - 300 then
-		found = nil -- no client names a lock that long
+		found = nil -- longer than the name of any lock
 	elseif kind == 'hash' then
-		found = look_at_hash(key)
+		found = read_hash(key)
 	else
-		found = look_at_permits(key)
+		found = read_permits(key)
 	end
 	if found then
 		table.insert(rows, found)

@@ -1,25 +1,22 @@
--- Removes a latch, and tells the waiters. A repeat of a request that did changes nothing.
+-- Removes a latch and wakes the waiters. A repeat of a request that was done changes nothing.
 --
 -- KEYS: latch, channel, record
--- ARGV: request id, ms to remember the request
+-- ARGV: request id, how long the request is remembered in ms
 -- Returns 1: removed, 0: there was none
---         {'conflict', why}: the key is no latch; nothing was changed
---         {'warning', command, error, one of these}: the message failed, the rest is done
+--         {'conflict', why}: the key is not a latch; nothing was changed
+--         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
 local key, record, id = KEYS[1], KEYS[3], ARGV[1]
 -- include: record
 if answer then
 	return tonumber(answer)
 end
-local value = redis.call('get', key)
+-- include: check_number
 if not value then
 	redis.pcall('set', record, id .. ' 0', 'px', ARGV[2])
 	return 0
 end
-if not string.find(value, '^%-?%d+$') then
-	return {'conflict', 'the key is a string, but no number'}
-end
--- On a full server this is allowed, and lets the rest be allowed too.
+-- A full server lets a script write if its first write needs no memory.
 redis.call('pexpire', record, ARGV[2])
 redis.call('set', record, id .. ' 1', 'px', ARGV[2])
 redis.call('del', key)

@@ -1,22 +1,19 @@
--- Counts a latch down, and opens it at zero. A repeat of a request that did changes nothing.
+-- Counts a latch down, and opens it at zero. A repeat of a request that was done changes nothing.
 --
 -- KEYS: latch, channel, record
--- ARGV: request id, ms to remember the request
--- Returns integer: what is left, 0 if the latch is open or there is none
---         {'conflict', why}: the key is no latch; nothing was changed
---         {'warning', command, error, one of these}: the message failed, the rest is done
+-- ARGV: request id, how long the request is remembered in ms
+-- Returns integer: the new count, 0 if the latch is open or there is none
+--         {'conflict', why}: the key is not a latch; nothing was changed
+--         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
 local key, record, id = KEYS[1], KEYS[3], ARGV[1]
 -- include: record
 if answer then
 	return tonumber(answer)
 end
-local value = redis.call('get', key)
-if value and not string.find(value, '^%-?%d+$') then
-	return {'conflict', 'the key is a string, but no number'}
-end
+-- include: check_number
 local left = tonumber(value or '0') - 1
--- On a full server this is allowed, and lets the rest be allowed too.
+-- A full server lets a script write if its first write needs no memory.
 redis.call('pexpire', record, ARGV[2])
 redis.call('set', record, id .. ' ' .. string.format('%.0f', math.max(left, 0)), 'px', ARGV[2])
 if left > 0 then

@@ -1,10 +1,9 @@
--- Makes a latch if there is none, and tells the waiters. A repeat of a request that did changes
--- nothing.
+-- Creates a latch if there is none, and wakes the waiters. A repeat of a request that was done changes nothing.
 --
 -- KEYS: latch, channel, record
--- ARGV: count, request id, ms to remember the request
--- Returns 1: made, 0: the key was there already
---         {'warning', command, error, one of these}: the message failed, the rest is done
+-- ARGV: count, request id, how long the request is remembered in ms
+-- Returns 1: created, 0: the key existed already
+--         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
 local key, record, id = KEYS[1], KEYS[3], ARGV[2]
 -- include: record

@@ -1,30 +1,30 @@
--- Takes permits, under one id each, until the lease ends. If all ids are there already this is a
--- repeat, which only lets them last at least the lease.
+-- Takes permits under one id each, until the lease expires. If all ids exist already, this is a repeat, which only
+-- makes them last at least for the lease.
 --
--- KEYS: permits, their ends, channel[, what the holders' descriptions begin with]
--- ARGV: how many, lease in ms or -1 for ever, the owner's description or '', ids
+-- KEYS: permits, their expiry, channel[, prefix of the holders' descriptions]
+-- ARGV: number of permits, lease in ms or -1 for no expiry, the owner's description or '', ids
 -- Returns nil: granted
---         integer: there are too few, ms until the next one ends; -1: none ends by itself
---         {'gone', ''}: only some of the ids are there; nothing was changed
---         {'conflict', why}: the key holds no permits; nothing was changed
---         {'warning', command, error, one of these}: a message or description failed, the rest is done
+--         integer: too few are available; ms until the next one expires, -1 if none will
+--         {'gone', ''}: only some of the ids exist; nothing was changed
+--         {'conflict', why}: the key does not hold permits; nothing was changed
+--         {'warning', command, error, one of these}: a message or description failed; all else was done
 
 -- include: try
--- include: clean_permits
+-- include: give_back_expired
 
 -- include: hex
 
-local available, ends, count = KEYS[1], KEYS[2], tonumber(ARGV[1])
+local key, expiry, count = KEYS[1], KEYS[2], tonumber(ARGV[1])
 local never = 922337203685477
 -- include: now
-local till = ARGV[2] == '-1' and never or now + tonumber(ARGV[2])
+local expires = ARGV[2] == '-1' and never or now + tonumber(ARGV[2])
 local found, lower = 0, {}
 for i = 4, #ARGV do
-	local score = redis.call('zscore', ends, ARGV[i])
+	local score = redis.call('zscore', expiry, ARGV[i])
 	if score then
 		found = found + 1
 	end
-	if not score or tonumber(score) < till then
+	if not score or tonumber(score) < expires then
 		table.insert(lower, ARGV[i])
 	end
 end
@@ -32,35 +32,32 @@ if found > 0 and found < count then
 	return {'gone', ''}
 end
 if found == 0 then
-	local value = redis.call('get', available)
-	if value and not string.find(value, '^%-?%d+$') then
-		return {'conflict', 'the key is a string, but no number'}
-	end
-	clean(available, ends, KEYS[3], now, count)
-	value = redis.call('get', available)
+	-- include: check_number
+	give_back_expired(key, expiry, KEYS[3], now, count)
+	value = redis.call('get', key)
 	if not value or tonumber(value) < count then
-		local next_end = tonumber(redis.call('zrange', ends, 0, 0, 'withscores')[2])
-		if not next_end or next_end >= never then
+		local next_expiry = tonumber(redis.call('zrange', expiry, 0, 0, 'withscores')[2])
+		if not next_expiry or next_expiry >= never then
 			return reply(-1)
 		end
-		return reply(math.max(next_end - now, 1))
+		return reply(math.max(next_expiry - now, 1))
 	end
-	-- Both must be allowed, or permits would be taken that nobody has.
-	redis.call('decrby', available, 0)
+	-- If the server refuses to write, it must do so before the first permit is taken.
+	redis.call('decrby', key, 0)
 end
 for _, id in ipairs(lower) do
-	redis.call('zadd', ends, string.format('%.0f', till), id)
+	redis.call('zadd', expiry, string.format('%.0f', expires), id)
 end
 if found == 0 then
-	redis.call('decrby', available, ARGV[1])
+	redis.call('decrby', key, ARGV[1])
 end
 for i = 4, #ARGV do
 	if KEYS[4] and ARGV[2] ~= '-1' then
 		try('set', KEYS[4] .. ':' .. hex(ARGV[i]), ARGV[3], 'px', ARGV[2])
 	end
 end
-local ttl = redis.call('pttl', available)
+local ttl = redis.call('pttl', key)
 if found == 0 and ttl > 0 then
-	redis.call('pexpire', ends, ttl)
+	redis.call('pexpire', expiry, ttl)
 end
 return reply(false)

@@ -1,26 +1,23 @@
 -- Counts permits.
 --
--- KEYS: permits, their ends, channel
+-- KEYS: permits, their expiry, channel
 -- ARGV: 'available', 'acquired' or 'total'
--- Returns integer: how many; there may be less than none available
---         {'conflict', why}: the key holds no permits; nothing was changed
---         {'warning', command, error, one of these}: a message failed, the rest is done
+-- Returns integer: the number; what is available can be negative
+--         {'conflict', why}: the key does not hold permits; nothing was changed
+--         {'warning', command, error, one of these}: the message could not be published; all else was done
 
 -- include: try
--- include: clean_permits
+-- include: give_back_expired
 
-local available, ends = KEYS[1], KEYS[2]
-local value = redis.call('get', available)
-if value and not string.find(value, '^%-?%d+$') then
-	return {'conflict', 'the key is a string, but no number'}
-end
+local key, expiry = KEYS[1], KEYS[2]
+-- include: check_number
 -- include: now
-clean(available, ends, KEYS[3], now, -1)
-local acquired = redis.call('zcount', ends, 0, '+inf')
+give_back_expired(key, expiry, KEYS[3], now, -1)
+local acquired = redis.call('zcount', expiry, 0, '+inf')
 if ARGV[1] == 'acquired' then
 	return reply(acquired)
 end
-value = redis.call('get', available)
+value = redis.call('get', key)
 if not value then
 	return reply(0)
 end

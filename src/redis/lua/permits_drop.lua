@@ -1,36 +1,33 @@
--- Gives back those permits that are there, their time over or not, and wakes waiters.
+-- Gives back those of the permits that exist, expired or not, and wakes waiters.
 --
--- KEYS: permits, channel, their ends[, what the holders' descriptions begin with]
+-- KEYS: permits, channel, their expiry[, prefix of the holders' descriptions]
 -- ARGV: ids
 -- Returns integer: how many were given back
---         {'gone', ''}: none was there
---         {'conflict', why}: the key holds no permits; nothing was changed
---         {'warning', command, error, one of these}: the message or a description failed, the rest is done
+--         {'gone', ''}: none of them exists
+--         {'conflict', why}: the key does not hold permits; nothing was changed
+--         {'warning', command, error, one of these}: a message or description failed; all else was done
 
 -- include: try
 -- include: hex
 
-local available, ends = KEYS[1], KEYS[3]
-local value = redis.call('get', available)
-if value and not string.find(value, '^%-?%d+$') then
-	return {'conflict', 'the key is a string, but no number'}
-end
-local there = {}
+local key, expiry = KEYS[1], KEYS[3]
+-- include: check_number
+local found = {}
 for _, id in ipairs(ARGV) do
-	if redis.call('zscore', ends, id) then
-		table.insert(there, id)
+	if redis.call('zscore', expiry, id) then
+		table.insert(found, id)
 	end
 	if KEYS[4] then
 		try('del', KEYS[4] .. ':' .. hex(id))
 	end
 end
-if #there == 0 then
+if #found == 0 then
 	return reply({'gone', ''})
 end
-redis.call('zrem', ends, '') -- changes nothing, and lets a full server allow what follows
-local total = redis.call('incrby', available, #there)
-for _, id in ipairs(there) do
-	redis.call('zrem', ends, id)
+-- include: allow_permit_writes
+local total = redis.call('incrby', key, #found)
+for _, id in ipairs(found) do
+	redis.call('zrem', expiry, id)
 end
 try('publish', KEYS[2], string.format('%.0f', total))
-return reply(#there)
+return reply(#found)

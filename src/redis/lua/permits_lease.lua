@@ -1,27 +1,24 @@
--- Tells how long a permit lasts.
+-- Returns how long a permit lasts.
 --
--- KEYS: permits, their ends, channel
+-- KEYS: permits, their expiry, channel
 -- ARGV: id
--- Returns integer: ms, -1 for ever
---         {'gone', ''}: the permit is not there or its time was over
---         {'conflict', why}: the key holds no permits; nothing was changed
---         {'warning', command, error, one of these}: a message failed, the rest is done
+-- Returns integer: ms, -1 without an expiry
+--         {'gone', ''}: the permit does not exist or has expired
+--         {'conflict', why}: the key does not hold permits; nothing was changed
+--         {'warning', command, error, one of these}: the message could not be published; all else was done
 
 -- include: try
--- include: clean_permits
+-- include: give_back_expired
 
-local available, ends = KEYS[1], KEYS[2]
-local value = redis.call('get', available)
-if value and not string.find(value, '^%-?%d+$') then
-	return {'conflict', 'the key is a string, but no number'}
-end
+local key, expiry = KEYS[1], KEYS[2]
+-- include: check_number
 -- include: now
-clean(available, ends, KEYS[3], now, -1)
-local till = tonumber(redis.call('zscore', ends, ARGV[1]))
-if not till then
+give_back_expired(key, expiry, KEYS[3], now, -1)
+local expires = tonumber(redis.call('zscore', expiry, ARGV[1]))
+if not expires then
 	return reply({'gone', ''})
 end
-if till >= 922337203685477 then
+if expires >= 922337203685477 then
 	return reply(-1)
 end
-return reply(till - now)
+return reply(expires - now)

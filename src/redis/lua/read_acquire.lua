@@ -1,14 +1,14 @@
--- Lets the owner read, and the lock last at least the lease. A repeat changes nothing. One hold per
--- owner is on the server, however deep it nests; only n = 1 may begin it.
+-- Grants a read hold, and makes the lock last at least for the lease. A repeat changes nothing. The server counts
+-- one hold per owner, however deep it nests, and only n = 1 can begin it.
 --
--- KEYS: lock, the hold's own key[, what the holders' descriptions begin with]
--- ARGV: lease in ms, owner, n, the writer (with ':write') if the same one reads inside its write hold, or
---       ''[, the owner's description]
+-- KEYS: lock, key of the hold[, prefix of the holders' descriptions]
+-- ARGV: lease in ms, owner, n, the writer (with ':write') or '' if the owner does not read inside its own write hold[,
+--       the owner's description]
 -- Returns nil: granted
---         integer: held for writing by another, the lock's PTTL
+--         integer: held by another owner's writer; the lock's PTTL
 --         {'busy', PTTL, 'lock'}: held as a lock of another kind
---         {'gone', ''}: n > 1, and the owner does not read here
---         {'conflict', why}: the key is no lock; nothing was changed
+--         {'gone', ''}: n > 1, but the owner has no read hold
+--         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, hold, lease, me, n, writer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local mode = redis.call('hget', key, 'mode')
@@ -16,13 +16,14 @@ if mode ~= 'read' and mode ~= 'write' then
 	mode = nil
 end
 if not mode and redis.call('exists', key) == 1 then
-	local held = redis.call('hlen', key) == 1 and redis.call('hgetall', key)
+	local fields = redis.call('hlen', key)
+	-- include: find_holder
 	if n ~= '1' then
 		return {'gone', ''}
-	elseif held and string.find(held[1], ':', 1, true) and tonumber(held[2]) then
+	elseif holder then
 		return {'busy', redis.call('pttl', key), 'lock'}
 	end
-	return {'conflict', 'the key is a hash, but no lock'}
+	return {'conflict', 'the key holds a hash that is not a lock'}
 end
 if redis.call('hexists', key, me) == 0 then
 	if n ~= '1' then

@@ -1,12 +1,12 @@
--- Ends a read hold; the lock lasts as long as the longest of the others, and without any it is gone
+-- Ends a read hold. The lock then lasts as long as the longest of the other read holds; without any it is removed,
 -- and the waiters are woken. A repeat changes nothing.
 --
--- KEYS: lock, channel, the hold's own key, what the holds' own keys begin with[, what the holders'
---       descriptions begin with]
+-- KEYS: lock, channel, key of the hold, prefix of the keys of all read holds[, prefix of the holders'
+--       descriptions]
 -- ARGV: owner, message
 -- Returns integer: done
---         {'gone', ''}: the owner does not read here
---         {'warning', command, error, one of these}: something failed that is not the hold itself
+--         {'gone', ''}: the owner has no read hold
+--         {'warning', command, error, one of these}: something besides the hold itself failed
 -- include: try
 local key, channel, hold, prefix, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 local held = redis.call('hdel', key, me) == 1

@@ -1,11 +1,11 @@
--- Makes the owner's hold count exactly n, lower than it was; 0 ends the hold and wakes the waiters.
--- A repeat changes nothing. The lock's time to live stays as it is.
+-- Makes the owner's count exactly n, which is lower than before; 0 ends the hold and wakes the waiters. A repeat
+-- changes nothing. The lock's time to live stays as it is.
 --
--- KEYS: lock, channel[, what the holders' descriptions begin with]
--- ARGV: owner, n, message, '' if nobody is to be woken
--- Returns integer: done; how many clients received the message
---         {'gone', holder}: the owner holds nothing here; the holder may be ''
---         {'warning', command, error, one of these}: the message or the description failed, the rest is done
+-- KEYS: lock, channel[, prefix of the holders' descriptions]
+-- ARGV: owner, n, message or '' to wake nobody
+-- Returns integer: done; the number of clients that received the message
+--         {'gone', holder}: the owner does not hold the lock; the holder may be ''
+--         {'warning', command, error, one of these}: the message or the description failed; all else was done
 local key, me, n = KEYS[1], ARGV[1], ARGV[2]
 if n == '0' then
 	if redis.call('hdel', key, me) == 1 then

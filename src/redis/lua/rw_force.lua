@@ -1,16 +1,16 @@
--- Removes a read-write lock that is held in this mode, whoever holds it, and wakes the waiters.
+-- Removes a read-write lock if it is held in this mode, regardless of the holder, and wakes the waiters.
 --
 -- KEYS: lock, channel
 -- ARGV: 'read' or 'write', message
 -- Returns 1: removed, 0: it was not held in this mode
---         {'conflict', why}: the key is no lock of this kind; nothing was changed
---         {'warning', command, error, one of these}: the message failed, the rest is done
+--         {'conflict', why}: the key is not a lock of this kind; nothing was changed
+--         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
 local key = KEYS[1]
 local mode = redis.call('hget', key, 'mode')
 if mode ~= ARGV[1] then
 	if mode ~= 'read' and mode ~= 'write' and redis.call('exists', key) == 1 then
-		return {'conflict', 'the key is a hash, but no lock of this kind'}
+		return {'conflict', 'the key holds a hash that is not a lock of this kind'}
 	end
 	return 0
 end

@@ -1,9 +1,9 @@
--- Tells the state of one half of a read-write lock.
+-- Returns the state of one half of a read-write lock.
 --
 -- KEYS: lock
 -- ARGV: owner, 'read' or 'write'
 -- Returns {PTTL, -2 if nobody holds this half; the owner's count; a holder, or ''}
---         {'conflict', why}: the key is no lock
+--         {'conflict', why}: the key is not a lock
 local key, me, half = KEYS[1], ARGV[1], ARGV[2]
 local count = tonumber(redis.call('hget', key, me)) or 0
 local mode = redis.call('hget', key, 'mode')
@@ -21,7 +21,7 @@ for _, field in ipairs(redis.call('hkeys', key)) do
 end
 if not mode and redis.call('exists', key) == 1 and
 	not (redis.call('hlen', key) == 1 and string.find(holder, ':', 1, true)) then
-	return {'conflict', 'the key is a hash, but no lock'}
+	return {'conflict', 'the key holds a hash that is not a lock'}
 end
 if holder == '' then
 	return {-2, 0, ''}

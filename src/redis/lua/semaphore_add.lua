@@ -1,21 +1,18 @@
--- Adds permits to a semaphore, or takes them away below zero, and wakes waiters. It then lasts for
--- ever. A repeat of a request that was done changes nothing.
+-- Adds permits to a semaphore, or takes them away, even below zero, and wakes waiters. The semaphore then has no
+-- expiry. A repeat of a request that was done changes nothing.
 --
 -- KEYS: semaphore, channel, record
--- ARGV: permits, request id, ms to remember the request
+-- ARGV: permits, request id, how long the request is remembered in ms
 -- Returns 1: done
---         {'conflict', why}: the key is no semaphore; nothing was changed
---         {'warning', command, error, one of these}: the message failed, the rest is done
+--         {'conflict', why}: the key is not a semaphore; nothing was changed
+--         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
 local key, record, id = KEYS[1], KEYS[3], ARGV[2]
 -- include: record
 if answer then
 	return tonumber(answer)
 end
-local value = redis.call('get', key)
-if value and not string.find(value, '^%-?%d+$') then
-	return {'conflict', 'the key is a string, but no number'}
-end
+-- include: check_number
 redis.call('set', record, id .. ' 1', 'px', ARGV[3])
 local total = redis.call('incrby', key, ARGV[1])
 try('persist', key)

@@ -1,10 +1,8 @@
--- Tells the number in a semaphore or a latch.
+-- Returns the number in a semaphore or a latch.
 --
 -- KEYS: semaphore or latch
 -- Returns integer: the number, 0 if there is none
 --         {'conflict', why}: the key is neither
-local value = redis.call('get', KEYS[1]) or '0'
-if not string.find(value, '^%-?%d+$') then
-	return {'conflict', 'the key is a string, but no number'}
-end
-return tonumber(value)
+local key = KEYS[1]
+-- include: check_number
+return tonumber(value or '0')

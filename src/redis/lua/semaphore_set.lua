@@ -1,11 +1,10 @@
--- Makes a semaphore if there is none, and wakes waiters. A repeat of a request that did changes
--- nothing.
+-- Creates a semaphore if there is none, and wakes waiters. A repeat of a request that was done changes nothing.
 --
 -- KEYS: semaphore, channel, record
--- ARGV: permits, request id, ms to remember the request,
---       ms that the semaphore lasts, 0 for ever
--- Returns 1: made, 0: the key was there already
---         {'warning', command, error, one of these}: the message failed, the rest is done
+-- ARGV: permits, request id, how long the request is remembered in ms, how long the semaphore lasts in ms or 0 for no
+--       expiry
+-- Returns 1: created, 0: the key existed already
+--         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
 local key, record, id = KEYS[1], KEYS[3], ARGV[2]
 -- include: record

@@ -1,21 +1,21 @@
--- Makes the writer's hold count exactly n and lets the lock last at least the lease.
--- A repeat changes nothing. Only n = 1 may take a free lock.
+-- Makes the writer's count exactly n, and the lock last at least for the lease. A repeat changes nothing. Only n =
+-- 1 can take a free lock.
 --
--- KEYS: lock[, what the holders' descriptions begin with][, token if the grant is to have one]
+-- KEYS: lock[, prefix of the holders' descriptions][, token, if the grant is to have one]
 -- ARGV: lease in ms, owner (with ':write'), n[, the owner's description]
--- Returns nil: granted, {'granted', token}
---         integer: held by others, the lock's PTTL
+-- Returns nil or {'granted', token}: granted
+--         integer: held by others; the lock's PTTL
 --         {'busy', PTTL, 'lock'}: held as a lock of another kind
---         {'gone', ''}: n > 1, and the owner does not write here
---         {'conflict', why}: the key is no lock; nothing was changed
+--         {'gone', ''}: n > 1, but the owner has no write hold
+--         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, n = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local description = ARGV[4]
-local side = description and KEYS[2]
-local token = KEYS[side and 3 or 2]
+local descriptions = description and KEYS[2]
+local token = KEYS[descriptions and 3 or 2]
 if redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)
-	-- include: hold_again
+	-- include: keep_hold
 end
 if n ~= '1' then
 	return {'gone', ''}
@@ -27,17 +27,16 @@ if redis.call('exists', key) == 0 then
 	end
 	redis.call('hset', key, 'mode', 'write', me, 1)
 	redis.call('pexpire', key, lease)
-	local note = side and redis.pcall('set', side .. ':' .. me, description, 'px', lease)
-	local granted = token and {'granted', number}
-	return note and note.err and {'warning', 'set', note.err, granted or false} or granted
+	-- include: grant
 end
 local ttl = redis.call('pttl', key)
 local mode = redis.call('hget', key, 'mode')
 if mode == 'read' or mode == 'write' then
 	return ttl
 end
-local held = redis.call('hlen', key) == 1 and redis.call('hgetall', key)
-if held and string.find(held[1], ':', 1, true) and tonumber(held[2]) then
+local fields = redis.call('hlen', key)
+-- include: find_holder
+if holder then
 	return {'busy', ttl, 'lock'}
 end
-return {'conflict', 'the key is a hash, but no lock'}
+return {'conflict', 'the key holds a hash that is not a lock'}

@@ -1,11 +1,11 @@
--- Makes the writer's hold count exactly n, lower than it was; 0 ends the hold and wakes all waiters. A
--- writer that also reads goes on reading. A repeat changes nothing. The time to live stays as it is.
+-- Makes the writer's count exactly n, which is lower than before; 0 ends the hold and wakes all waiters. A writer
+-- that also reads keeps its read hold. A repeat changes nothing. The time to live stays as it is.
 --
--- KEYS: lock, channel[, what the holders' descriptions begin with]
+-- KEYS: lock, channel[, prefix of the holders' descriptions]
 -- ARGV: owner (with ':write'), n, message
 -- Returns integer: done
---         {'gone', ''}: the owner does not write here
---         {'warning', command, error, one of these}: the message or the description failed, the rest is done
+--         {'gone', ''}: the owner has no write hold
+--         {'warning', command, error, one of these}: the message or the description failed; all else was done
 -- include: try
 local key, me, n = KEYS[1], ARGV[1], ARGV[2]
 if n ~= '0' then

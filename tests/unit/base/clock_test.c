@@ -17,7 +17,7 @@ static int64_t boottime_us(void)
 	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
-static void clock_is_the_one_that_counts_suspend(void **state)
+static void clock_counts_suspend(void **state)
 {
 	(void)state;
 	int64_t before = boottime_us();
@@ -91,7 +91,7 @@ static void poll_timeout_is_cut_to_what_poll_takes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clock_is_the_one_that_counts_suspend),
+		cmocka_unit_test(clock_counts_suspend),
 		cmocka_unit_test(milliseconds_are_microseconds_rounded_down),
 		cmocka_unit_test(time_never_goes_back),
 		cmocka_unit_test(point_after_is_that_much_later),

@@ -14,7 +14,7 @@ struct vector {
 	const char *text;
 };
 
-/* A literal and its length without the NUL, since it may have any byte. */
+/* A literal and its length without the NUL; the bytes may include NUL. */
 #define BYTES(literal) (literal), sizeof(literal) - 1
 
 static void check_vectors(const struct vector *vectors, size_t count)
@@ -71,7 +71,7 @@ static void kryo_bytes_hash_as_with_the_default_codec(void **state)
 	check_vectors(vectors, sizeof vectors / sizeof vectors[0]);
 }
 
-/* The length decides how the end is mixed in; no byte of any length may go unheard. */
+/* The last bytes are mixed in depending on the length; each byte must count at every length. */
 static void every_byte_counts_at_every_length(void **state)
 {
 	char bytes[100] = {0};

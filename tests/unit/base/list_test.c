@@ -24,7 +24,7 @@ static void fill(struct hf__list *list, int first, int last)
 	}
 }
 
-/* Walks both ways, so that a wrong back link shows too. */
+/* Walks in both directions, so that a wrong back link is found too. */
 static void check_members(const struct hf__list *list, const int *expected, size_t count)
 {
 	const struct hf__list *link = list;
@@ -54,7 +54,7 @@ static void new_list_is_empty(void **state)
 	check_members(&list, NULL, 0);
 }
 
-static void members_come_in_the_order_they_were_added(void **state)
+static void members_keep_the_order_in_which_they_were_added(void **state)
 {
 	struct hf__list list;
 
@@ -91,7 +91,7 @@ static void each_visits_all(void **state)
 	assert_int_equal(sum, 10);
 }
 
-static void member_at_hand_may_be_removed(void **state)
+static void visited_member_can_be_removed(void **state)
 {
 	struct hf__list list, *link, *after;
 	int visited = 0;
@@ -107,7 +107,7 @@ static void member_at_hand_may_be_removed(void **state)
 	CHECK_MEMBERS(&list, 1, 3);
 }
 
-static void moved_members_stand_behind_those_that_were_there(void **state)
+static void moved_members_follow_the_existing_ones(void **state)
 {
 	struct hf__list from, to;
 
@@ -139,11 +139,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(new_list_is_empty),
-		cmocka_unit_test(members_come_in_the_order_they_were_added),
+		cmocka_unit_test(members_keep_the_order_in_which_they_were_added),
 		cmocka_unit_test(removed_member_is_on_no_list_and_can_be_added_again),
 		cmocka_unit_test(each_visits_all),
-		cmocka_unit_test(member_at_hand_may_be_removed),
-		cmocka_unit_test(moved_members_stand_behind_those_that_were_there),
+		cmocka_unit_test(visited_member_can_be_removed),
+		cmocka_unit_test(moved_members_follow_the_existing_ones),
 		cmocka_unit_test(moving_an_empty_list_changes_nothing),
 	};
 

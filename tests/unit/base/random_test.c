@@ -1,4 +1,4 @@
-/* Checks random numbers: the form of UUIDs, the bounds of ranges, and that seeds decide. */
+/* Checks random numbers: the form of UUIDs, the bounds of ranges, and repeatable seeds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void bytes_fill_all_of_the_buffer_and_no_more(void **state)
 
 static void more_bytes_than_the_kernel_gives_at_once_are_filled(void **state)
 {
-	size_t length = 40u << 20; /* one call gives 32 MiB less one byte */
+	size_t length = 40u << 20; /* one call of getrandom() returns 32 MiB less one byte */
 	unsigned char *bytes = calloc(1, length);
 
 	(void)state;
@@ -95,7 +95,7 @@ static void same_seed_gives_the_same_numbers(void **state)
 	assert_int_equal(equal, 0);
 }
 
-static void seed_0_is_as_good_as_any(void **state)
+static void seed_0_works_like_any_other(void **state)
 {
 	struct hf__random random = {.state = 0};
 	uint64_t ones = 0, zeros = 0;
@@ -120,7 +120,7 @@ static void between_reaches_both_ends_and_never_leaves(void **state)
 		assert_true(n >= -3 && n <= 3);
 		seen[n + 3]++;
 	}
-	/* Even: each of the seven is seen about 1000 times. */
+	/* They are uniform: each of the seven is seen about 1000 times. */
 	for (int i = 0; i < 7; i++)
 		assert_in_range(seen[i], 800, 1200);
 }
@@ -179,7 +179,7 @@ int main(void)
 		cmocka_unit_test(uuid_is_of_version_4),
 		cmocka_unit_test(uuids_differ),
 		cmocka_unit_test(same_seed_gives_the_same_numbers),
-		cmocka_unit_test(seed_0_is_as_good_as_any),
+		cmocka_unit_test(seed_0_works_like_any_other),
 		cmocka_unit_test(between_reaches_both_ends_and_never_leaves),
 		cmocka_unit_test(between_one_number_and_itself_is_that_number),
 		cmocka_unit_test(between_the_ends_of_all_numbers_gives_both_signs),

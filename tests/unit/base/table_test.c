@@ -23,7 +23,7 @@ static bool same_number(const struct hf__table_link *link, const void *key)
 	return hf__table_item(link, struct member, link)->number == *(const int *)key;
 }
 
-/* Everything hashes alike with a mask of 0. */
+/* With a mask of 0 all hashes are the same. */
 static uint32_t hash_of(const struct hf__table *table, int number, uint32_t mask)
 {
 	return hf__table_hash(table, &number, sizeof number) & mask;
@@ -100,7 +100,7 @@ static void removed_members_are_gone_and_the_others_are_not(void **state)
 	hf__table_done(&table);
 }
 
-static void colliding_members_are_told_apart(void **state)
+static void colliding_members_are_distinguished(void **state)
 {
 	struct hf__table table;
 
@@ -117,7 +117,7 @@ static void colliding_members_are_told_apart(void **state)
 	hf__table_done(&table);
 }
 
-static void same_bucket_with_another_hash_is_not_asked_about(void **state)
+static void member_with_another_hash_is_not_compared(void **state)
 {
 	struct hf__table table;
 	int number = 1;
@@ -163,7 +163,7 @@ static void remove_while_visiting(uint32_t mask, int count, int every)
 	hf__table_done(&table);
 }
 
-static void the_one_at_hand_may_be_removed(void **state)
+static void visited_member_can_be_removed(void **state)
 {
 	(void)state;
 	remove_while_visiting(UINT32_MAX, MEMBERS, 3);
@@ -197,10 +197,10 @@ int main(void)
 		cmocka_unit_test(empty_table_has_nothing),
 		cmocka_unit_test(all_members_are_found_while_it_grows),
 		cmocka_unit_test(removed_members_are_gone_and_the_others_are_not),
-		cmocka_unit_test(colliding_members_are_told_apart),
-		cmocka_unit_test(same_bucket_with_another_hash_is_not_asked_about),
+		cmocka_unit_test(colliding_members_are_distinguished),
+		cmocka_unit_test(member_with_another_hash_is_not_compared),
 		cmocka_unit_test(every_member_is_visited_once),
-		cmocka_unit_test(the_one_at_hand_may_be_removed),
+		cmocka_unit_test(visited_member_can_be_removed),
 		cmocka_unit_test(hash_depends_on_every_byte_and_on_the_seed),
 	};
 

@@ -1,4 +1,4 @@
-/* Tests of the records that tell when a thread has ended. */
+/* Checks that the end of a thread is noticed. */
 #include "base/thread.h"
 
 #include <pthread.h>
@@ -38,7 +38,7 @@ static void ended_thread_is_known_to_have_ended(void **state)
 	hf__thread_unref(other);
 }
 
-static void one_thread_has_one_record(void **state)
+static void one_thread_has_one_object(void **state)
 {
 	struct hf__thread *mine = hf__thread_ref();
 	struct hf__thread *again = hf__thread_ref();
@@ -52,7 +52,7 @@ static void one_thread_has_one_record(void **state)
 	hf__thread_unref(other);
 }
 
-static void nobody_has_not_ended(void **state)
+static void null_thread_has_not_ended(void **state)
 {
 	(void)state;
 	assert_false(hf__thread_has_ended(NULL));
@@ -64,8 +64,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(running_thread_has_not_ended),
 		cmocka_unit_test(ended_thread_is_known_to_have_ended),
-		cmocka_unit_test(one_thread_has_one_record),
-		cmocka_unit_test(nobody_has_not_ended),
+		cmocka_unit_test(one_thread_has_one_object),
+		cmocka_unit_test(null_thread_has_not_ended),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Checks how URLs are taken apart, and what is said about wrong ones. */
+/* Checks how URLs are taken apart, and the errors about wrong ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -100,7 +100,7 @@ static void last_at_sign_ends_the_user_part(void **state)
 	hf__url_done(&url);
 }
 
-static void brackets_of_ip6_are_cut(void **state)
+static void brackets_of_ip6_are_removed(void **state)
 {
 	(void)state;
 	take("redis://[2001:db8::1]:7000/1");
@@ -113,7 +113,7 @@ static void brackets_of_ip6_are_cut(void **state)
 	hf__url_done(&url);
 }
 
-static void several_hosts_are_left_alone(void **state)
+static void several_hosts_are_left_to_the_caller(void **state)
 {
 	(void)state;
 	take("zk://u:p@h1:2181,[::1]:2182/chroot");
@@ -124,7 +124,7 @@ static void several_hosts_are_left_alone(void **state)
 	hf__url_done(&url);
 }
 
-static void host_may_be_empty_before_a_path(void **state)
+static void host_can_be_empty_before_a_path(void **state)
 {
 	(void)state;
 	take("redis+unix:///run/@redis.sock?db=2");
@@ -154,10 +154,10 @@ static void scheme_alone_has_no_host(void **state)
 static void wrong_parts_are_named(void **state)
 {
 	(void)state;
-	check_refused("", "scheme: missing");
-	check_refused("localhost", "scheme: missing");
-	check_refused("6redis://h", "scheme: missing");
-	check_refused("://h", "scheme: missing");
+	check_refused("", "scheme: missing; a URL begins like redis://host");
+	check_refused("localhost", "scheme: missing; a URL begins like redis://host");
+	check_refused("6redis://h", "scheme: missing; a URL begins like redis://host");
+	check_refused("://h", "scheme: missing; a URL begins like redis://host");
 	check_refused("redis:localhost", "scheme: '//' must follow the ':'");
 	check_refused("redis:/localhost", "scheme: '//' must follow the ':'");
 	check_refused("redis://", "host: missing");
@@ -167,20 +167,20 @@ static void wrong_parts_are_named(void **state)
 	check_refused("redis://h:70000", "port: not between 1 and 65535" HINT);
 	check_refused("redis://h:99999999999999999999999", "port: not between 1 and 65535" HINT);
 	check_refused("redis://h:0", "port: not between 1 and 65535" HINT);
-	check_refused("redis://h:", "port: missing behind the ':'");
+	check_refused("redis://h:", "port: missing after the ':'");
 	check_refused("redis://h:-1", "port: not a number" HINT);
 	check_refused("zk://h:1,i:x", "port: not a number" HINT);
 	check_refused("zk://[::1]:1,[::2]:70000,k", "port: not between 1 and 65535" HINT);
 	check_refused("redis://[::1", "host: '[' without ']'");
 	check_refused("redis://[::1]6379", "host: only a port may follow the ']'");
-	check_refused("redis://[cache]", "host: no IPv6 address in the brackets");
-	check_refused("redis://[]", "host: no IPv6 address in the brackets");
+	check_refused("redis://[cache]", "host: expected an IPv6 address between the brackets");
+	check_refused("redis://[]", "host: expected an IPv6 address between the brackets");
 	check_refused("redis://::1", "host: missing");
 	check_refused("redis://fe80::1", "host: more than one ':'; an IPv6 address needs brackets");
-	check_refused("redis://a%20b", "host: holds a space, a control character or an '@'");
-	check_refused("redis://a%40b", "host: holds a space, a control character or an '@'");
+	check_refused("redis://a%20b", "host: contains a space, a control character or an '@'");
+	check_refused("redis://a%40b", "host: contains a space, a control character or an '@'");
 	check_refused("redis://a%3Ab",
-	              "host: an escaped ':' in it; only users and passwords need that");
+	              "host: contains an escaped ':'; escape it in users and passwords only");
 	check_refused("redis://h?=v", "query: '=' without a name at byte 11");
 }
 
@@ -188,16 +188,16 @@ static void wrong_bytes_are_counted(void **state)
 {
 	(void)state;
 	check_refused("redis://h/a%2",
-	              "percent escape at byte 12 lacks its two hexadecimal digits");
+	              "URL: the percent escape at byte 12 lacks its two hexadecimal digits");
 	check_refused("redis://u%zz@h",
-	              "percent escape at byte 10 lacks its two hexadecimal digits");
+	              "URL: the percent escape at byte 10 lacks its two hexadecimal digits");
 	check_refused("redis://u%4@0h",
-	              "percent escape at byte 10 lacks its two hexadecimal digits");
-	check_refused("redis://h/%00", "percent escape at byte 11 is a NUL");
+	              "URL: the percent escape at byte 10 lacks its two hexadecimal digits");
+	check_refused("redis://h/%00", "URL: the percent escape at byte 11 is a NUL");
 	check_refused("redis://h /",
-	              "URL: byte 10 is a space or control character; escape it with %");
+	              "URL: byte 10 is a space or control character; write it as a percent escape");
 	check_refused("redis://h\n",
-	              "URL: byte 10 is a space or control character; escape it with %");
+	              "URL: byte 10 is a space or control character; write it as a percent escape");
 	check_refused("redis://h/#a", "URL: byte 11 is a '#'; write it as %23");
 }
 
@@ -239,21 +239,21 @@ static void misplaced_password_is_never_shown(void **state)
 	}
 }
 
-static void longest_url_is_taken_and_a_longer_one_is_not(void **state)
+static void longest_url_is_accepted_and_a_longer_one_is_not(void **state)
 {
 	char text[HF__URL_MAX + 2] = "redis://";
 
 	(void)state;
 	memset(text + 8, 'h', sizeof(text) - 8);
 	text[HF__URL_MAX + 1] = '\0';
-	check_refused(text, "URL: longer than 4096 bytes");
+	check_refused(text, "URL: longer than the 4096 bytes that are allowed");
 	text[HF__URL_MAX] = '\0';
 	take(text);
 	assert_int_equal(strlen(url.host), HF__URL_MAX - 8);
 	hf__url_done(&url);
 }
 
-static void thirty_two_options_are_taken_and_no_more(void **state)
+static void thirty_two_options_are_accepted_and_no_more(void **state)
 {
 	char text[256] = "embedded:?";
 
@@ -285,15 +285,15 @@ int main(void)
 		cmocka_unit_test(empty_user_and_password_are_not_absent),
 		cmocka_unit_test(escapes_are_resolved_after_splitting),
 		cmocka_unit_test(last_at_sign_ends_the_user_part),
-		cmocka_unit_test(brackets_of_ip6_are_cut),
-		cmocka_unit_test(several_hosts_are_left_alone),
-		cmocka_unit_test(host_may_be_empty_before_a_path),
+		cmocka_unit_test(brackets_of_ip6_are_removed),
+		cmocka_unit_test(several_hosts_are_left_to_the_caller),
+		cmocka_unit_test(host_can_be_empty_before_a_path),
 		cmocka_unit_test(scheme_alone_has_no_host),
 		cmocka_unit_test(wrong_parts_are_named),
 		cmocka_unit_test(wrong_bytes_are_counted),
 		cmocka_unit_test(misplaced_password_is_never_shown),
-		cmocka_unit_test(longest_url_is_taken_and_a_longer_one_is_not),
-		cmocka_unit_test(thirty_two_options_are_taken_and_no_more),
+		cmocka_unit_test(longest_url_is_accepted_and_a_longer_one_is_not),
+		cmocka_unit_test(thirty_two_options_are_accepted_and_no_more),
 		cmocka_unit_test(short_message_buffer_is_not_overrun),
 	};
 

@@ -1,4 +1,6 @@
-/* Checks the driver's role: who drives, who sleeps, who is woken, what the keeper does. */
+/*
+ * Checks the driver's role: which thread drives, sleeps or is woken up, and what the keeper does.
+ */
 #include "machine.h"
 
 #define BIG (4 * 1024 * 1024)
@@ -38,26 +40,26 @@ static void threads_share_a_port_and_each_gets_its_own_answers(void **state)
 static void follower_sends_while_the_driver_polls(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader, follower;
-	start_leader(&leader, machine, "one");
+	struct asker driver, follower;
+	start_driver(&driver, machine, "one");
 	expect(machine, "one\n");
 	start_follower(&follower, machine, "two");
 	expect(machine, "two\n");
 	say(machine, "1\n2\n");
-	join_soon(leader.thread);
+	join_soon(driver.thread);
 	join_soon(follower.thread);
-	assert_string_equal(leader.question.answer, "1");
+	assert_string_equal(driver.question.answer, "1");
 	assert_string_equal(follower.question.answer, "2");
 }
 
 static void role_passes_on_when_the_driver_is_done(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader, follower;
-	start_leader(&leader, machine, "one");
+	struct asker driver, follower;
+	start_driver(&driver, machine, "one");
 	start_follower(&follower, machine, "two");
 	say(machine, "1\n");
-	join_soon(leader.thread);
+	join_soon(driver.thread);
 	WAIT_UNTIL(is_led_by(machine, &follower.question.task), PATIENCE_MS);
 	say(machine, "2\n");
 	join_soon(follower.thread);
@@ -65,7 +67,7 @@ static void role_passes_on_when_the_driver_is_done(void **state)
 	WAIT_UNTIL(is_led_by(machine, NULL), PATIENCE_MS);
 }
 
-/* What hf__engine_idle and _listen are told while the mutex is held. */
+/* Calls hf__engine_idle() or hf__engine_listen() with the mutex held. */
 static void change(struct machine *machine, struct asker *asker,
                    void (*how)(struct hf__engine *engine, struct hf__task *task))
 {
@@ -74,36 +76,36 @@ static void change(struct machine *machine, struct asker *asker,
 	hf__engine_unlock(&machine->engine);
 }
 
-static void driver_that_waits_for_nothing_gives_the_role_up(void **state)
+static void idle_driver_gives_up_the_role(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader, follower;
-	start_leader(&leader, machine, "one");
+	struct asker driver, follower;
+	start_driver(&driver, machine, "one");
 	start_follower(&follower, machine, "two");
-	change(machine, &leader, hf__engine_idle);
+	change(machine, &driver, hf__engine_idle);
 	WAIT_UNTIL(is_led_by(machine, &follower.question.task), PATIENCE_MS);
 	say(machine, "1\n2\n");
-	join_soon(leader.thread);
+	join_soon(driver.thread);
 	join_soon(follower.thread);
-	assert_string_equal(leader.question.answer, "1");
+	assert_string_equal(driver.question.answer, "1");
 	assert_string_equal(follower.question.answer, "2");
 }
 
 static void idle_follower_is_passed_over_until_it_listens(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader, idle, follower;
-	start_leader(&leader, machine, "one");
+	struct asker driver, idle, follower;
+	start_driver(&driver, machine, "one");
 	start_follower(&idle, machine, "two");
 	start_follower(&follower, machine, "three");
 	change(machine, &idle, hf__engine_idle);
-	change(machine, &leader, hf__engine_idle);
+	change(machine, &driver, hf__engine_idle);
 	WAIT_UNTIL(is_led_by(machine, &follower.question.task), PATIENCE_MS);
 	change(machine, &idle, hf__engine_listen);
 	change(machine, &follower, hf__engine_idle);
 	WAIT_UNTIL(is_led_by(machine, &idle.question.task), PATIENCE_MS);
 	say(machine, "1\n2\n3\n");
-	join_soon(leader.thread);
+	join_soon(driver.thread);
 	join_soon(idle.thread);
 	join_soon(follower.thread);
 	assert_string_equal(follower.question.answer, "3");
@@ -112,15 +114,15 @@ static void idle_follower_is_passed_over_until_it_listens(void **state)
 static void role_goes_to_the_task_that_the_machine_names(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader, follower, named;
-	start_leader(&leader, machine, "one");
+	struct asker driver, follower, named;
+	start_driver(&driver, machine, "one");
 	start_follower(&follower, machine, "two");
 	start_follower(&named, machine, "three");
 	hf__engine_lock(&machine->engine);
 	machine->named = &named.question.task;
 	hf__engine_unlock(&machine->engine);
 	say(machine, "1\n");
-	join_soon(leader.thread);
+	join_soon(driver.thread);
 	WAIT_UNTIL(is_led_by(machine, &named.question.task), PATIENCE_MS);
 	assert_true(follows(machine, &follower));
 	say(machine, "2\n3\n");
@@ -135,50 +137,50 @@ static void driver_is_woken_when_another_finishes_its_task(void **state)
 	static const char *const lines[] = {NULL, "one"};
 	struct machine *machine = *state;
 	for (int i = 0; i < 2; i++) {
-		struct asker leader;
-		start_leader(&leader, machine, lines[i]);
-		cancel(machine, &leader.question);
-		join_soon(leader.thread);
-		assert_string_equal(leader.question.answer, "");
+		struct asker driver;
+		start_driver(&driver, machine, lines[i]);
+		cancel(machine, &driver.question);
+		join_soon(driver.thread);
+		assert_string_equal(driver.question.answer, "");
 	}
 }
 
 static void driver_whose_task_is_finished_during_its_send_does_not_sleep(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader;
+	struct asker driver;
 	atomic_store(&machine->send_waits, true);
-	start_asker(&leader, machine, "one");
+	start_asker(&driver, machine, "one");
 	WAIT_UNTIL(atomic_load(&machine->send_began), PATIENCE_MS);
-	cancel(machine, &leader.question);
+	cancel(machine, &driver.question);
 	atomic_store(&machine->send_waits, false);
-	join_soon(leader.thread);
-	assert_string_equal(leader.question.answer, "");
+	join_soon(driver.thread);
+	assert_string_equal(driver.question.answer, "");
 }
 
 static void follower_is_woken_when_another_finishes_its_task(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader, follower;
-	start_leader(&leader, machine, "one");
+	struct asker driver, follower;
+	start_driver(&driver, machine, "one");
 	start_follower(&follower, machine, "two");
 	cancel(machine, &follower.question);
 	join_soon(follower.thread);
 	assert_string_equal(follower.question.answer, "");
-	assert_true(is_led_by(machine, &leader.question.task));
+	assert_true(is_led_by(machine, &driver.question.task));
 	say(machine, "1\n");
-	join_soon(leader.thread);
-	assert_string_equal(leader.question.answer, "1");
+	join_soon(driver.thread);
+	assert_string_equal(driver.question.answer, "1");
 }
 
-static void hang_up_ends_the_waits_of_all(void **state)
+static void hang_up_ends_all_waits(void **state)
 {
 	struct machine *machine = *state;
-	struct asker leader, follower;
-	start_leader(&leader, machine, "one");
+	struct asker driver, follower;
+	start_driver(&driver, machine, "one");
 	start_follower(&follower, machine, "two");
 	disconnect_peer(machine);
-	join_soon(leader.thread);
+	join_soon(driver.thread);
 	join_soon(follower.thread);
 	assert_int_equal(machine->hang_ups, 1);
 }
@@ -198,7 +200,7 @@ static char letter(size_t i)
 	return (char)('a' + i % 23);
 }
 
-/* Reads up to the newline; how many letters are not what they should be. */
+/* Reads up to the newline, and returns how many letters are wrong. */
 static size_t read_big(int fd, size_t *ret_length)
 {
 	static char bytes[65536];
@@ -239,8 +241,8 @@ static void connection_given_up_during_a_send_is_closed_by_the_sender(void **sta
 {
 	struct machine *machine = *state;
 	struct hf__port *port = &machine->engine.port;
-	struct asker leader, follower;
-	start_leader(&leader, machine, "one");
+	struct asker driver, follower;
+	start_driver(&driver, machine, "one");
 	expect(machine, "one\n");
 	int fd = port->fd;
 	atomic_store(&machine->send_began, false);
@@ -248,7 +250,7 @@ static void connection_given_up_during_a_send_is_closed_by_the_sender(void **sta
 	start_asker(&follower, machine, "two");
 	WAIT_UNTIL(atomic_load(&machine->send_began), PATIENCE_MS);
 	disconnect_peer(machine);
-	join_soon(leader.thread);
+	join_soon(driver.thread);
 	assert_int_equal(machine->hang_ups, 1);
 	assert_int_equal(port->fd, -1);
 	assert_int_equal(port->old_fd, fd);
@@ -292,7 +294,7 @@ static void keeper_hands_the_role_to_a_thread_that_waits(void **state)
 	ask_in_passing(machine, &question, "one");
 	WAIT_UNTIL(is_led_by(machine, &machine->engine.keeper_task), PATIENCE_MS);
 	start_follower(&asker, machine, "two");
-	/* The first answer ends the keeper's round. */
+	/* After the first answer the keeper stops driving. */
 	say(machine, "1\n");
 	WAIT_UNTIL(is_led_by(machine, &asker.question.task), PATIENCE_MS);
 	say(machine, "2\n");
@@ -310,7 +312,7 @@ static void keeper_turns_the_machine_when_it_is_due(void **state)
 	WAIT_UNTIL(is_led_by(machine, NULL), PATIENCE_MS);
 }
 
-static void keeper_wakes_up_earlier_than_planned_if_told(void **state)
+static void keeper_wakes_up_earlier_than_planned_if_kicked(void **state)
 {
 	struct machine *machine = *state;
 	set_due(machine, hf__clock_ms() + 3600 * 1000);
@@ -318,11 +320,11 @@ static void keeper_wakes_up_earlier_than_planned_if_told(void **state)
 	WAIT_UNTIL(turned_at(machine) > 0, PATIENCE_MS);
 }
 
-static void driver_wakes_up_earlier_than_planned_if_told(void **state)
+static void driver_wakes_up_earlier_than_planned_if_kicked(void **state)
 {
 	struct machine *machine = *state;
 	struct asker asker;
-	start_leader(&asker, machine, "one");
+	start_driver(&asker, machine, "one");
 	set_due(machine, hf__clock_ms() + 3600 * 1000);
 	set_due(machine, hf__clock_ms() + 5);
 	WAIT_UNTIL(turned_at(machine) > 0, PATIENCE_MS);
@@ -361,20 +363,20 @@ int main(void)
 		engine_test(threads_share_a_port_and_each_gets_its_own_answers),
 		engine_test(follower_sends_while_the_driver_polls),
 		engine_test(role_passes_on_when_the_driver_is_done),
-		engine_test(driver_that_waits_for_nothing_gives_the_role_up),
+		engine_test(idle_driver_gives_up_the_role),
 		engine_test(idle_follower_is_passed_over_until_it_listens),
 		engine_test(role_goes_to_the_task_that_the_machine_names),
 		engine_test(driver_is_woken_when_another_finishes_its_task),
 		engine_test(driver_whose_task_is_finished_during_its_send_does_not_sleep),
 		engine_test(follower_is_woken_when_another_finishes_its_task),
-		engine_test(hang_up_ends_the_waits_of_all),
+		engine_test(hang_up_ends_all_waits),
 		engine_test(output_beyond_the_kernels_buffer_arrives_whole),
 		engine_test(connection_given_up_during_a_send_is_closed_by_the_sender),
 		engine_test(keeper_drives_while_busy_and_nobody_waits),
 		engine_test(keeper_hands_the_role_to_a_thread_that_waits),
 		engine_test(keeper_turns_the_machine_when_it_is_due),
-		engine_test(keeper_wakes_up_earlier_than_planned_if_told),
-		engine_test(driver_wakes_up_earlier_than_planned_if_told),
+		engine_test(keeper_wakes_up_earlier_than_planned_if_kicked),
+		engine_test(driver_wakes_up_earlier_than_planned_if_kicked),
 		engine_test(keeper_notices_a_hang_up_while_idle),
 		engine_test(keeper_notices_the_hang_up_of_a_later_connection),
 	};

@@ -1,9 +1,12 @@
-/* Checks an engine whose input is brought by other threads: nobody polls, whoever is woken drives. */
+/*
+ * Checks an engine whose input other threads bring: nobody polls, and a thread that is woken up
+ * drives.
+ */
 #include "machine.h"
 
 #include <sched.h>
 
-/* ---- who brings the input ---- */
+/* ---- the thread that brings the input ---- */
 
 static void feed(struct machine *machine, const char *text)
 {
@@ -13,7 +16,7 @@ static void feed(struct machine *machine, const char *text)
 	hf__engine_unlock(&machine->engine);
 }
 
-/* What was asked comes back, from another thread. */
+/* Returns each question as its answer, on another thread. */
 struct echo {
 	pthread_t thread;
 	struct machine *machine;
@@ -52,7 +55,7 @@ static int setup_fed(void **state)
 static bool nobody_drives(struct machine *machine)
 {
 	hf__engine_lock(&machine->engine);
-	bool nobody = !machine->engine.leader && machine->engine.keeper_sleeps;
+	bool nobody = !machine->engine.driver && machine->engine.keeper_sleeps;
 	hf__engine_unlock(&machine->engine);
 	return nobody;
 }
@@ -85,14 +88,14 @@ static void one_waiter_drives_for_all(void **state)
 	}
 }
 
-static void waiter_whose_turn_has_not_come_sleeps_on(void **state)
+static void waiter_whose_task_is_not_finished_sleeps_again(void **state)
 {
 	struct machine *machine = *state;
 	struct asker first_one, second;
 	start_follower(&first_one, machine, "one");
 	start_follower(&second, machine, "two");
 	hf__engine_lock(&machine->engine);
-	machine->named = &second.question.task; /* it drives, for the other */
+	machine->named = &second.question.task; /* it drives on behalf of the other */
 	hf__engine_unlock(&machine->engine);
 	feed(machine, "1\n");
 	join_soon(first_one.thread);
@@ -112,19 +115,19 @@ static void cancelled_waiter_returns_without_input(void **state)
 	assert_string_equal(asker.question.answer, "");
 }
 
-static void what_nobody_waits_for_is_the_keepers(void **state)
+static void keeper_drives_for_tasks_without_a_waiter(void **state)
 {
 	struct machine *machine = *state;
 	struct question question;
 	ask_in_passing(machine, &question, "one");
-	/* There is nothing to read, so it does not stay up for the answer. */
+	/* There is nothing to read, so the keeper does not wait for the answer. */
 	WAIT_UNTIL(nobody_drives(machine), PATIENCE_MS);
 	feed(machine, "1\n");
 	WAIT_UNTIL(answered(machine) == 1, PATIENCE_MS);
 	assert_string_equal(question.answer, "1");
 }
 
-static void what_becomes_due_while_all_sleep_is_the_keepers(void **state)
+static void keeper_drives_when_something_is_due_while_all_sleep(void **state)
 {
 	struct machine *machine = *state;
 	struct asker asker;
@@ -153,10 +156,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fed_test(waiter_sleeps_until_its_input_is_brought),
 		fed_test(one_waiter_drives_for_all),
-		fed_test(waiter_whose_turn_has_not_come_sleeps_on),
+		fed_test(waiter_whose_task_is_not_finished_sleeps_again),
 		fed_test(cancelled_waiter_returns_without_input),
-		fed_test(what_nobody_waits_for_is_the_keepers),
-		fed_test(what_becomes_due_while_all_sleep_is_the_keepers),
+		fed_test(keeper_drives_for_tasks_without_a_waiter),
+		fed_test(keeper_drives_when_something_is_due_while_all_sleep),
 		fed_test(many_threads_get_their_own_answers),
 	};
 

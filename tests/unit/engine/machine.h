@@ -1,5 +1,5 @@
 /*
- * A machine for the engine made by hand: it asks lines over a socket pair and gets lines back.
+ * A simple machine for the engine: it sends lines over a socket pair and receives lines.
  *
  * The far end is an echo in a thread of its own, or the test itself.
  */
@@ -29,7 +29,7 @@
 #define CROWD_ROUNDS 100
 
 struct question {
-	struct hf__list link; /* in machine->asked, in the order of the wire */
+	struct hf__list link; /* in machine->asked, in the order in which they were sent */
 	struct hf__task task;
 	bool waited_for; /* by a thread */
 	bool on_wire;    /* an answer is due */
@@ -38,8 +38,8 @@ struct question {
 
 struct machine {
 	struct hf__engine engine;
-	struct hf__list asked;  /* mutex held, as for all up to the callbacks */
-	struct hf__task *named; /* whom the role goes to next; NULL: the engine chooses */
+	struct hf__list asked;  /* mutex held, like all fields up to the callbacks */
+	struct hf__task *named; /* drives next; NULL: the engine chooses */
 	int64_t due;
 	int64_t turned_at; /* when it was due the last time */
 	int answered;      /* questions that nobody waited for */
@@ -52,7 +52,7 @@ struct machine {
 	_Atomic bool hold_back;  /* callbacks do not return before this is false */
 	_Atomic int depth;       /* callbacks inside each other */
 	_Atomic int deepest;
-	_Atomic int repost; /* that many callbacks post another one */
+	_Atomic int repost; /* this number of callbacks post another one */
 	_Atomic bool send_waits;
 	_Atomic bool send_began;
 	int peer; /* the far end; -1: closed */
@@ -140,7 +140,7 @@ static inline void turn(void *arg, int64_t now)
 		take_line(machine, in->data, (size_t)(end - in->data));
 		hf__buffer_drop(in, (size_t)(end - in->data) + 1);
 	}
-	if (machine->engine.port.fd >= 0 && machine->engine.port.in_trouble)
+	if (machine->engine.port.fd >= 0 && machine->engine.port.recv_error)
 		hang_up(machine);
 	if (now >= machine->due) {
 		machine->turned_at = now;
@@ -187,7 +187,7 @@ static inline int dispatch(void *arg)
 
 /* ---- asking ---- */
 
-/* Puts the question on the wire. Mutex held. */
+/* Sends the question. Mutex held. */
 static inline void put(struct machine *machine, struct question *question, const char *line,
                        size_t length)
 {
@@ -253,7 +253,7 @@ static inline void *ask_once(void *arg)
 	return NULL;
 }
 
-/* Nobody waits for ever for a thread that hangs. */
+/* Fails instead of waiting for ever for a thread that hangs. */
 static inline void join_soon(pthread_t thread)
 {
 	struct timespec until;
@@ -265,9 +265,9 @@ static inline void join_soon(pthread_t thread)
 static inline bool is_led_by(struct machine *machine, const struct hf__task *task)
 {
 	hf__engine_lock(&machine->engine);
-	bool leads = machine->engine.leader == task && (!task || machine->engine.polling);
+	bool drives = machine->engine.driver == task && (!task || machine->engine.polling);
 	hf__engine_unlock(&machine->engine);
-	return leads;
+	return drives;
 }
 
 static inline bool follows(struct machine *machine, struct asker *asker)
@@ -289,7 +289,7 @@ static inline void start_asker(struct asker *asker, struct machine *machine, con
 	assert_int_equal(pthread_create(&asker->thread, NULL, ask_once, asker), 0);
 }
 
-static inline void start_leader(struct asker *asker, struct machine *machine, const char *line)
+static inline void start_driver(struct asker *asker, struct machine *machine, const char *line)
 {
 	start_asker(asker, machine, line);
 	WAIT_UNTIL(is_led_by(machine, &asker->question.task), PATIENCE_MS);
@@ -307,7 +307,7 @@ struct crowd_member {
 	pthread_t thread;
 	struct machine *machine;
 	int number;
-	int wrong; /* answers that were another's */
+	int wrong; /* answers to another thread's questions */
 };
 
 static inline void *ask_many(void *arg)
@@ -323,7 +323,7 @@ static inline void *ask_many(void *arg)
 	return NULL;
 }
 
-/* Each gets its own answers. */
+/* Each thread gets the answers to its own questions. */
 static inline void crowd_asks(struct machine *machine)
 {
 	struct crowd_member *crowd = check_alloc(CROWD * sizeof(*crowd));
@@ -340,7 +340,7 @@ static inline void crowd_asks(struct machine *machine)
 	assert_int_equal(machine->engine.port.unanswered, 0);
 }
 
-/* ---- looking at it ---- */
+/* ---- inspecting it ---- */
 
 static inline int answered(struct machine *machine)
 {
@@ -451,12 +451,12 @@ static inline int setup(void **state)
 	return 0;
 }
 
-/* Nothing may be left behind: no leader, no sleeper, nobody counted as about to come. */
+/* Nothing may be left: no driver, no sleeper, and no thread that was woken up and has not run. */
 static inline int teardown(void **state)
 {
 	struct machine *machine = *state;
 	hf__engine_stop(&machine->engine);
-	assert_null(machine->engine.leader);
+	assert_null(machine->engine.driver);
 	assert_true(hf__list_empty(&machine->engine.followers));
 	assert_true(hf__list_empty(&machine->engine.finished));
 	assert_int_equal(atomic_load(&machine->engine.woken), 0);
@@ -469,7 +469,7 @@ static inline int teardown(void **state)
 	return 0;
 }
 
-/* How many threads of this process have that name. */
+/* The number of threads of this process with that name. */
 static inline int count_threads(const char *name)
 {
 	DIR *tasks = opendir("/proc/self/task");

@@ -1,4 +1,6 @@
-/* Checks the port: what a fill reads, what a close drops, and what is left to a thread that sends. */
+/*
+ * Checks the port: what a fill reads, what a close drops, and what it leaves to a sending thread.
+ */
 #include "engine/port.h"
 
 #include "support/check.h"
@@ -12,12 +14,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What the scripted transport answers, one after the other. */
+/* What the calls of the scripted transport return, in order. */
 struct script {
 	ssize_t answer[8];
 	int calls;
 	size_t room;      /* of the last read */
-	bool was_to_wait; /* the last read */
+	bool was_to_wait; /* in the last read */
 };
 
 static ssize_t scripted_recv(void *context, int fd, void *bytes, size_t length, bool wait)
@@ -88,7 +90,7 @@ static void plain_fill_reads_once(void **state)
 	hf__port_fill(port, false);
 	assert_int_equal(port->in.length, 20);
 	assert_memory_equal(port->in.data, "aaaaaaaaaabbbbbbbbbb", 20);
-	assert_int_equal(port->in_trouble, 0);
+	assert_int_equal(port->recv_error, 0);
 }
 
 static void layered_fill_reads_until_there_is_no_more(void **state)
@@ -99,7 +101,7 @@ static void layered_fill_reads_until_there_is_no_more(void **state)
 	hf__port_fill(port, false);
 	assert_int_equal(script.calls, 4);
 	assert_int_equal(port->in.length, 12);
-	assert_int_equal(port->in_trouble, 0);
+	assert_int_equal(port->recv_error, 0);
 	assert_false(port->silent);
 }
 
@@ -115,7 +117,7 @@ static void fill_never_reads_beyond_the_buffer(void **state)
 	assert_int_equal(script.calls, 2);
 }
 
-static void wait_without_an_answer_is_silence_until_one_comes(void **state)
+static void blocking_read_without_input_is_silent_until_some_arrives(void **state)
 {
 	struct hf__port *port = *state;
 	struct script script = {.answer = {-EAGAIN, 5, -EAGAIN}};
@@ -127,25 +129,25 @@ static void wait_without_an_answer_is_silence_until_one_comes(void **state)
 	assert_false(port->silent);
 	hf__port_fill(port, false);
 	assert_false(port->silent);
-	assert_int_equal(port->in_trouble, 0);
+	assert_int_equal(port->recv_error, 0);
 }
 
-static void end_of_stream_is_trouble(void **state)
+static void end_of_stream_is_an_error(void **state)
 {
 	struct hf__port *port = *state;
 	struct script script = {.answer = {0}};
 	open_scripted(port, &plain, &script);
 	hf__port_fill(port, false);
-	assert_int_equal(port->in_trouble, ECONNRESET);
+	assert_int_equal(port->recv_error, ECONNRESET);
 }
 
-static void failed_read_is_trouble_and_keeps_what_came_before(void **state)
+static void failed_read_is_an_error_and_keeps_earlier_input(void **state)
 {
 	struct hf__port *port = *state;
 	struct script script = {.answer = {5, -ETIMEDOUT}};
 	open_scripted(port, &layered, &script);
 	hf__port_fill(port, false);
-	assert_int_equal(port->in_trouble, ETIMEDOUT);
+	assert_int_equal(port->recv_error, ETIMEDOUT);
 	assert_int_equal(port->in.length, 5);
 }
 
@@ -197,6 +199,22 @@ static void close_drops_the_descriptor_and_all_bytes(void **state)
 	assert_false(port->blocked);
 }
 
+static void close_wipes_what_is_secret(void **state)
+{
+	static const char zeroes[10];
+	struct hf__port *port = *state;
+	struct script script = {.answer = {10}};
+	open_scripted(port, &plain, &script);
+	hf__port_fill(port, false);
+	put(port, "hello");
+	hf__buffer_add(&port->wire, "hello", 5);
+	port->in.secret = port->out.secret = port->wire.secret = true;
+	hf__port_close(port, false);
+	assert_memory_equal(port->in.data, zeroes, 10);
+	assert_memory_equal(port->out.data, zeroes, 5);
+	assert_memory_equal(port->wire.data, zeroes, 5);
+}
+
 static void close_of_a_closed_port_does_nothing(void **state)
 {
 	struct hf__port *port = *state;
@@ -206,7 +224,7 @@ static void close_of_a_closed_port_does_nothing(void **state)
 	assert_true(hf__port_has_output(port));
 }
 
-static void open_forgets_the_trouble_of_the_last_connection(void **state)
+static void open_clears_the_errors_of_the_last_connection(void **state)
 {
 	struct hf__port *port = *state;
 	struct script script = {.answer = {-EAGAIN, 0}};
@@ -214,19 +232,19 @@ static void open_forgets_the_trouble_of_the_last_connection(void **state)
 	hf__port_fill(port, true);
 	hf__port_fill(port, true);
 	port->silent = true;
-	port->trouble = EPIPE;
+	port->send_error = EPIPE;
 	port->events = 1;
 	hf__port_close(port, false);
 	open_scripted(port, &layered, &script);
 	assert_true(port->fd >= 0);
 	assert_ptr_equal(port->transport, &layered);
-	assert_int_equal(port->trouble, 0);
-	assert_int_equal(port->in_trouble, 0);
+	assert_int_equal(port->send_error, 0);
+	assert_int_equal(port->recv_error, 0);
 	assert_int_equal(port->events, 0);
 	assert_false(port->silent);
 }
 
-/* A TCP connection to ourselves; the far end. */
+/* Opens a TCP connection to this process, and returns the far end. */
 static int open_tcp(struct hf__port *port)
 {
 	char url[64];
@@ -277,7 +295,7 @@ static void close_during_a_send_leaves_descriptor_and_wire_to_the_sender(void **
 	assert_true(is_open(fd));
 	assert_int_equal(port->out.length, 0);
 	assert_int_equal(port->wire.length, 5);
-	/* Shut down, so the send returns at once and the other side knows. */
+	/* The socket was shut down, so the send returns at once and the other side notices. */
 	assert_int_equal(send(fd, "hello", 5, MSG_NOSIGNAL), -1);
 	assert_int_equal(errno, EPIPE);
 	assert_int_equal(recv(far, &byte, 1, 0), 0);
@@ -295,13 +313,14 @@ int main(void)
 		port_test(plain_fill_reads_once),
 		port_test(layered_fill_reads_until_there_is_no_more),
 		port_test(fill_never_reads_beyond_the_buffer),
-		port_test(wait_without_an_answer_is_silence_until_one_comes),
-		port_test(end_of_stream_is_trouble),
-		port_test(failed_read_is_trouble_and_keeps_what_came_before),
+		port_test(blocking_read_without_input_is_silent_until_some_arrives),
+		port_test(end_of_stream_is_an_error),
+		port_test(failed_read_is_an_error_and_keeps_earlier_input),
 		port_test(bytes_in_either_buffer_are_output),
 		port_test(close_drops_the_descriptor_and_all_bytes),
+		port_test(close_wipes_what_is_secret),
 		port_test(close_of_a_closed_port_does_nothing),
-		port_test(open_forgets_the_trouble_of_the_last_connection),
+		port_test(open_clears_the_errors_of_the_last_connection),
 		port_test(reset_lets_the_other_side_know_at_once),
 		port_test(close_without_reset_ends_the_stream),
 		port_test(close_during_a_send_leaves_descriptor_and_wire_to_the_sender),

@@ -1,4 +1,4 @@
-/* Checks sleeping and waking: the marked wake up, the others sleep on, no wake-up is lost. */
+/* Checks sleeping and waking up: marked threads wake up, others sleep on, no wake-up is lost. */
 #include "engine/sleep.h"
 
 #include "support/check.h"
@@ -12,7 +12,7 @@
 #define PATIENCE_MS 10000
 #define ROUNDS      50000 /* of each of two threads: the ball passes 100 000 times */
 
-/* Nobody waits for ever for a thread that hangs. */
+/* Fails instead of waiting for ever for a thread that hangs. */
 static void join_soon(pthread_t thread)
 {
 	struct timespec until;
@@ -25,14 +25,14 @@ struct sleeper {
 	pthread_t thread;
 	struct hf__sleep *sleep;
 	uint16_t slot;
-	uint32_t turn;
+	uint32_t wakes;
 	_Atomic bool awake;
 };
 
 static void *sleep_once(void *arg)
 {
 	struct sleeper *sleeper = arg;
-	hf__sleep_wait(sleeper->sleep, sleeper->slot, sleeper->turn);
+	hf__sleep_wait(sleeper->sleep, sleeper->slot, sleeper->wakes);
 	atomic_store(&sleeper->awake, true);
 	return NULL;
 }
@@ -41,7 +41,7 @@ static void start(struct sleeper *sleeper, struct hf__sleep *sleep, uint16_t slo
 {
 	sleeper->sleep = sleep;
 	sleeper->slot = slot;
-	sleeper->turn = hf__sleep_turn(sleep, slot);
+	sleeper->wakes = hf__sleep_wakes(sleep, slot);
 	atomic_init(&sleeper->awake, false);
 	assert_int_equal(pthread_create(&sleeper->thread, NULL, sleep_once, sleeper), 0);
 }
@@ -83,13 +83,13 @@ static void thread_has_one_slot_for_good_and_another_thread_another(void **state
 	assert_int_not_equal(other, mine);
 }
 
-static void wake_moves_the_turn_of_its_word_only(void **state)
+static void a_wake_up_changes_the_count_of_its_own_word_only(void **state)
 {
 	(void)state;
 	struct hf__sleep sleep = {0};
 	wake_one(&sleep, 33);
 	for (uint16_t word = 0; word < HF__SLEEP_WORDS; word++)
-		assert_int_equal(hf__sleep_turn(&sleep, (uint16_t)(word * 32)), word == 1);
+		assert_int_equal(hf__sleep_wakes(&sleep, (uint16_t)(word * 32)), word == 1);
 }
 
 static void wake_before_the_sleep_is_not_lost(void **state)
@@ -97,7 +97,7 @@ static void wake_before_the_sleep_is_not_lost(void **state)
 	(void)state;
 	struct hf__sleep sleep = {0};
 	struct sleeper sleeper = {.sleep = &sleep, .slot = 7};
-	sleeper.turn = hf__sleep_turn(&sleep, 7);
+	sleeper.wakes = hf__sleep_wakes(&sleep, 7);
 	wake_one(&sleep, 7);
 	assert_int_equal(pthread_create(&sleeper.thread, NULL, sleep_once, &sleeper), 0);
 	join_soon(sleeper.thread);
@@ -155,10 +155,10 @@ static void *play(void *arg)
 	struct player *player = arg;
 	for (int i = 0; i < ROUNDS; i++) {
 		for (;;) {
-			uint32_t turn = hf__sleep_turn(player->sleep, player->mine);
+			uint32_t wakes = hf__sleep_wakes(player->sleep, player->mine);
 			if (atomic_load(player->ball) == player->me)
 				break;
-			hf__sleep_wait(player->sleep, player->mine, turn);
+			hf__sleep_wait(player->sleep, player->mine, wakes);
 		}
 		atomic_store(player->ball, !player->me);
 		wake_one(player->sleep, player->theirs);
@@ -221,7 +221,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mark_sets_the_bit_of_its_slot_only),
 		cmocka_unit_test(thread_has_one_slot_for_good_and_another_thread_another),
-		cmocka_unit_test(wake_moves_the_turn_of_its_word_only),
+		cmocka_unit_test(a_wake_up_changes_the_count_of_its_own_word_only),
 		cmocka_unit_test(wake_before_the_sleep_is_not_lost),
 		cmocka_unit_test(marked_wake_up_and_other_words_sleep_on),
 		cmocka_unit_test(one_wake_reaches_every_slot),

@@ -1,4 +1,4 @@
-/* Checks the engine's threads: where callbacks run, the user's own loop, and the end of all. */
+/* Checks the engine's threads: where callbacks run, the user's own loop, and stopping. */
 #include "machine.h"
 
 /* ---- callbacks ---- */
@@ -31,7 +31,7 @@ static void poster_does_not_wait_for_its_callback(void **state)
 	atomic_store(&machine->hold_back, true);
 	post(machine);
 	WAIT_UNTIL(atomic_load(&machine->ran) == 1, PATIENCE_MS);
-	post(machine); /* would hang if it ran the callback, or waited for it */
+	post(machine); /* this would hang if it ran the callback or waited for it */
 	assert_int_equal(atomic_load(&machine->ran), 1);
 	atomic_store(&machine->hold_back, false);
 	WAIT_UNTIL(atomic_load(&machine->ran) == 2, PATIENCE_MS);
@@ -155,7 +155,7 @@ static void callbacks_run_in_one_thread_at_a_time(void **state)
 	assert_int_equal(hf__engine_dispatch(&machine->engine), 1);
 }
 
-/* ---- the end ---- */
+/* ---- stopping ---- */
 
 static void *stop_engine(void *arg)
 {
@@ -163,7 +163,7 @@ static void *stop_engine(void *arg)
 	return NULL;
 }
 
-/* In a thread of its own, so that a stop that hangs is a failure. */
+/* Stops in another thread, so that a stop that hangs is a failure. */
 static void check_stops(struct machine *machine)
 {
 	pthread_t thread;

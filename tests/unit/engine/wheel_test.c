@@ -42,7 +42,7 @@ static void stop(size_t i)
 	expected_at[i] = HF__NEVER;
 }
 
-/* Takes what is due, each of it expected, and tells how many. */
+/* Takes the timers that are due, each of which must be expected, and returns how many. */
 static size_t take_all(int64_t now)
 {
 	size_t count = 0;
@@ -94,7 +94,7 @@ static void timer_fires_at_its_time_and_not_before(void **state)
 	assert_true(hf__wheel_next(&wheel) == HF__NEVER);
 }
 
-static void timer_of_a_later_turn_waits_its_turns(void **state)
+static void timer_of_a_later_revolution_waits_for_it(void **state)
 {
 	(void)state;
 	begin(1);
@@ -157,7 +157,7 @@ static void moved_timer_fires_once_at_its_new_time(void **state)
 	assert_int_equal(advance(START + HOUR), 0);
 }
 
-static void stop_in_a_handler_keeps_another_due_timer_in(void **state)
+static void stop_in_a_handler_holds_back_another_due_timer(void **state)
 {
 	(void)state;
 	begin(3);
@@ -201,7 +201,7 @@ static void timer_restarted_in_its_handler_fires_again(void **state)
 	}
 }
 
-/* Otherwise a handler that starts what is due already would never let the loop end. */
+/* Otherwise a handler that starts a timer in the past would keep the loop running for ever. */
 static void past_timer_started_in_a_handler_waits_for_the_next_advance(void **state)
 {
 	(void)state;
@@ -247,8 +247,8 @@ static void next_is_now_until_all_due_timers_are_taken(void **state)
 	assert_true(hf__wheel_next(&wheel) == START + 40);
 }
 
-/* Two entries of one slot, the later turn first: the earlier one must win. */
-static void next_looks_past_later_turns_in_near_slots(void **state)
+/* Two timers of one slot, the one of the later revolution first: the earlier one counts. */
+static void next_skips_later_revolutions_in_near_slots(void **state)
 {
 	(void)state;
 	begin(3);
@@ -310,7 +310,7 @@ static void ten_years_are_waited_for(void **state)
 	assert_true(hf__wheel_running(&timers[1]));
 }
 
-static void many_timers_of_one_slot_fire_each_in_its_turn(void **state)
+static void many_timers_of_one_slot_fire_each_in_its_revolution(void **state)
 {
 	(void)state;
 	begin(1000);
@@ -345,7 +345,7 @@ static int compare_times(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Follows next() from one due time to the other; the sorted times tell what must come out. */
+/* Advances from one due time to the next, and compares with the sorted times. */
 static void hundred_thousand_random_times_come_out_like_sorted(void **state)
 {
 	static int64_t sorted[MANY];
@@ -400,7 +400,7 @@ static void change_some(struct hf__random *random, int64_t now)
 	}
 }
 
-/* Takes what is due while its handlers change others, and checks that all of it came out. */
+/* Takes the due timers while handlers change others, and checks that none was missed. */
 static void take_and_change(struct hf__random *random, int64_t now)
 {
 	static bool due[MODELLED];
@@ -447,7 +447,7 @@ static void random_changes_match_a_naive_model(void **state)
 	}
 }
 
-/* Without changes in between the next point in time is exact, not only a bound. */
+/* Without changes in between the next time is exact and not only a lower bound. */
 static void next_matches_a_naive_model_after_each_advance(void **state)
 {
 	(void)state;
@@ -457,13 +457,13 @@ static void next_matches_a_naive_model_after_each_advance(void **state)
 		begin(MODELLED);
 		for (int round = 0; round < 500; round++) {
 			change_some(&random, now);
-			/* A stop leaves a bound that is too early, and only then is it looked at. */
+			/* After a stop next() may be too early; an advance up to it makes it exact. */
 			now = hf__wheel_next(&wheel) < HF__NEVER && hf__wheel_next(&wheel) > now
 			              ? hf__wheel_next(&wheel)
 			              : now + random_step(&random);
-			bool looks = hf__wheel_next(&wheel) <= now;
+			bool is_exact = hf__wheel_next(&wheel) <= now;
 			advance(now);
-			if (looks)
+			if (is_exact)
 				assert_true(hf__wheel_next(&wheel) == earliest(MODELLED));
 		}
 	}
@@ -474,23 +474,23 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(new_wheel_has_nothing_due),
 		cmocka_unit_test(timer_fires_at_its_time_and_not_before),
-		cmocka_unit_test(timer_of_a_later_turn_waits_its_turns),
+		cmocka_unit_test(timer_of_a_later_revolution_waits_for_it),
 		cmocka_unit_test(past_and_present_times_are_due_at_once),
 		cmocka_unit_test(time_of_never_is_a_stop),
 		cmocka_unit_test(stopped_timer_does_not_fire),
 		cmocka_unit_test(moved_timer_fires_once_at_its_new_time),
-		cmocka_unit_test(stop_in_a_handler_keeps_another_due_timer_in),
+		cmocka_unit_test(stop_in_a_handler_holds_back_another_due_timer),
 		cmocka_unit_test(due_timer_moved_in_a_handler_fires_later_only),
 		cmocka_unit_test(timer_restarted_in_its_handler_fires_again),
 		cmocka_unit_test(past_timer_started_in_a_handler_waits_for_the_next_advance),
 		cmocka_unit_test(next_is_exact_after_an_advance),
 		cmocka_unit_test(next_is_now_until_all_due_timers_are_taken),
-		cmocka_unit_test(next_looks_past_later_turns_in_near_slots),
+		cmocka_unit_test(next_skips_later_revolutions_in_near_slots),
 		cmocka_unit_test(jump_of_an_hour_loses_nothing),
 		cmocka_unit_test(jump_of_nothing_does_nothing),
 		cmocka_unit_test(time_that_goes_back_stands_still),
 		cmocka_unit_test(ten_years_are_waited_for),
-		cmocka_unit_test(many_timers_of_one_slot_fire_each_in_its_turn),
+		cmocka_unit_test(many_timers_of_one_slot_fire_each_in_its_revolution),
 		cmocka_unit_test(hundred_thousand_start_and_stop),
 		cmocka_unit_test(hundred_thousand_random_times_come_out_like_sorted),
 		cmocka_unit_test(random_changes_match_a_naive_model),

@@ -1,4 +1,4 @@
-/* Answers of a real server, byte for byte, and what each of them says. */
+/* Replies of a real server, byte for byte, and what each of them means. */
 #ifndef HF_TEST_REDIS_ANSWERS_H
 #define HF_TEST_REDIS_ANSWERS_H
 
@@ -330,7 +330,7 @@ static const struct answer answers[] = {
 	ANSWER("DEBUG PROTOCOL push",
 	       ">2\r\n$16\r\nserver-cpu-usage\r\n:42\r\n",
 	       ">[+'server-cpu-usage' :42]"),
-	ANSWER("reply behind the push",
+	ANSWER("reply after the push",
 	       "$40\r\nSome real reply following the push reply\r\n",
 	       "+'Some real reply following the push reply'"),
 	ANSWER("DEBUG PROTOCOL verbatim",

@@ -18,42 +18,42 @@ static void check_key(enum hf__keys_name which, const char *name, const char *wa
 static void name_without_braces_becomes_the_tag(void **state)
 {
 	(void)state;
-	check_key(HF__KEYS_CHANNEL, "orders", "redisson_lock__channel:{orders}");
-	check_key(HF__KEYS_QUEUE, "a b:c", "redisson_lock_queue:{a b:c}");
-	check_key(HF__KEYS_TOKEN, "\xc3\xbc", "redisson_lock_token:{\xc3\xbc}");
-	check_key(HF__KEYS_ENDS, "%s%n%d", "redisson_lock_timeout:{%s%n%d}");
+	check_key(KEY_CHANNEL, "orders", "redisson_lock__channel:{orders}");
+	check_key(KEY_QUEUE, "a b:c", "redisson_lock_queue:{a b:c}");
+	check_key(KEY_TOKEN, "\xc3\xbc", "redisson_lock_token:{\xc3\xbc}");
+	check_key(KEY_QUEUE_EXPIRY, "%s%n%d", "redisson_lock_timeout:{%s%n%d}");
 }
 
 static void name_with_a_tag_keeps_it(void **state)
 {
 	(void)state;
-	check_key(HF__KEYS_CHANNEL, "{orders}:42", "redisson_lock__channel:{orders}:42");
-	check_key(HF__KEYS_RW_CHANNEL, "a{b}c", "redisson_rwlock:a{b}c");
-	check_key(HF__KEYS_PERMITS_CHANNEL, "{a}{b}", "redisson_sc:{a}{b}");
-	check_key(HF__KEYS_HOLDS, "{a}:b", "{a}:b");
-	check_key(HF__KEYS_PERMITS, "{a}:b", "{a}:b:timeout");
+	check_key(KEY_CHANNEL, "{orders}:42", "redisson_lock__channel:{orders}:42");
+	check_key(KEY_RW_CHANNEL, "a{b}c", "redisson_rwlock:a{b}c");
+	check_key(KEY_PERMITS_CHANNEL, "{a}{b}", "redisson_sc:{a}{b}");
+	check_key(KEY_READ_HOLDS, "{a}:b", "{a}:b");
+	check_key(KEY_PERMIT_EXPIRY, "{a}:b", "{a}:b:timeout");
 }
 
 static void suffixed_names_put_the_tag_first(void **state)
 {
 	(void)state;
-	check_key(HF__KEYS_PERMITS, "orders", "{orders}:timeout");
-	check_key(HF__KEYS_HOLDS, "orders", "{orders}");
-	check_key(HF__KEYS_HOLD, "orders", "{orders}:" UUID ":57:rwlock_timeout:1");
-	check_key(HF__KEYS_HOLD, "{a}:b", "{a}:b:" UUID ":57:rwlock_timeout:1");
+	check_key(KEY_PERMIT_EXPIRY, "orders", "{orders}:timeout");
+	check_key(KEY_READ_HOLDS, "orders", "{orders}");
+	check_key(KEY_READ_HOLD, "orders", "{orders}:" UUID ":57:rwlock_timeout:1");
+	check_key(KEY_READ_HOLD, "{a}:b", "{a}:b:" UUID ":57:rwlock_timeout:1");
 }
 
 static void latch_channel_is_always_braced(void **state)
 {
 	(void)state;
-	check_key(HF__KEYS_LATCH_CHANNEL, "gate", "redisson_countdownlatch__channel__{gate}");
-	check_key(HF__KEYS_LATCH_CHANNEL, "{a}:b", "redisson_countdownlatch__channel__{{a}:b}");
+	check_key(KEY_LATCH_CHANNEL, "gate", "redisson_countdownlatch__channel__{gate}");
+	check_key(KEY_LATCH_CHANNEL, "{a}:b", "redisson_countdownlatch__channel__{{a}:b}");
 }
 
 static void record_is_named_by_its_number(void **state)
 {
 	(void)state;
-	check_key(HF__KEYS_RECORD, "gate", "holdfast_request:{gate}:" UUID ":57");
+	check_key(KEY_RECORD, "gate", "holdfast_request:{gate}:" UUID ":57");
 }
 
 static void longest_name_has_room(void **state)
@@ -62,7 +62,7 @@ static void longest_name_has_room(void **state)
 	char name[513], key[HF__KEYS_MAX];
 	memset(name, 'n', 512);
 	name[512] = 0;
-	for (int which = HF__KEYS_CHANNEL; which <= HF__KEYS_RECORD; which++)
+	for (int which = KEY_NAME; which <= KEY_DESCRIPTIONS; which++)
 		assert_true(hf__keys_make(key, (enum hf__keys_name)which, name, UUID, UINT64_MAX) <
 		            HF__KEYS_MAX);
 }

@@ -57,7 +57,7 @@ static void every_error_has_its_meaning(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		/* A copy of the exact size, so that a look behind the end is seen. */
+		/* A copy of the exact size, so that a sanitizer sees a read past its end. */
 		size_t length = strlen(cases[i].text);
 		char *text = malloc(length ? length : 1);
 		int error = 0;
@@ -80,7 +80,7 @@ static void unknown_script_is_recognised(void **state)
 	assert_false(hf__refusal_is_noscript("ERR NOSCRIPT", 12));
 }
 
-static void known_refusals_of_a_greeting_have_words_of_our_own(void **state)
+static void known_refusals_of_a_greeting_are_explained(void **state)
 {
 	(void)state;
 	static const struct {
@@ -125,7 +125,7 @@ static void code_is_shown_unless_it_may_be_a_secret(void **state)
 	assert_int_equal(code_of("TOP SECRET", "TOPSECRET"), 0);
 	assert_int_equal(code_of("TOPSECRET is wrong", "TOPSECRET"), 0);
 	assert_int_equal(code_of("NOTOPSECRET", "TOPSECRET"), 0);
-	/* Words that everybody knows give nothing away. */
+	/* Well-known words reveal nothing. */
 	assert_int_equal(code_of("ERR no", "ERRATIC"), 3);
 	assert_int_equal(code_of("NOPERM no", "N"), 6);
 }
@@ -135,7 +135,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_error_has_its_meaning),
 		cmocka_unit_test(unknown_script_is_recognised),
-		cmocka_unit_test(known_refusals_of_a_greeting_have_words_of_our_own),
+		cmocka_unit_test(known_refusals_of_a_greeting_are_explained),
 		cmocka_unit_test(code_is_shown_unless_it_may_be_a_secret),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

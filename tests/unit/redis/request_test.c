@@ -26,13 +26,13 @@ static void request_is_an_array_of_bulk_strings(void **state)
 	CHECK_OUT(at, "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$2\r\n42\r\n");
 }
 
-static void bytes_may_be_any(void **state)
+static void any_bytes_can_be_sent(void **state)
 {
 	(void)state;
 	CHECK_OUT(hf__request_bytes(out, "a\0\r\n$5", 6), "$6\r\na\0\r\n$5\r\n");
 }
 
-static void argument_may_be_empty(void **state)
+static void argument_can_be_empty(void **state)
 {
 	(void)state;
 	CHECK_OUT(hf__request_text(hf__request_begin(out, 1), ""), "*1\r\n$0\r\n\r\n");
@@ -91,8 +91,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(request_is_an_array_of_bulk_strings),
-		cmocka_unit_test(bytes_may_be_any),
-		cmocka_unit_test(argument_may_be_empty),
+		cmocka_unit_test(any_bytes_can_be_sent),
+		cmocka_unit_test(argument_can_be_empty),
 		cmocka_unit_test(lengths_have_as_many_digits_as_they_need),
 		cmocka_unit_test(numbers_from_the_smallest_to_the_largest),
 		cmocka_unit_test(owner_is_uuid_and_number),

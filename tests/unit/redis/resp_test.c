@@ -1,4 +1,4 @@
-/* Tests of the RESP3 parser: real answers, every type, every cap, invalid input. */
+/* Checks the RESP3 parser: real replies, every type, every cap, and invalid input. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,12 +13,12 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* More than any input here, so that tests can build one without counting. */
+/* Larger than any input here, so that tests can build one without counting. */
 #define ROOM (2 * HF__RESP_MAX_REPLY)
 
 static struct hf__resp resp, other;
 
-/* ---- saying a reply as text ----------------------------------------------------------------- */
+/* ---- replies as text ------------------------------------------------------------------------ */
 
 struct say {
 	char text[16384];
@@ -201,9 +201,9 @@ static void put_line(char lead, char c, size_t count)
 	put("\r\n");
 }
 
-/* ---- real answers --------------------------------------------------------------------------- */
+/* ---- real replies --------------------------------------------------------------------------- */
 
-static void real_answer_says_what_the_server_meant(void **state)
+static void real_reply_is_read_as_the_server_meant_it(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(answers); i++) {
@@ -212,7 +212,7 @@ static void real_answer_says_what_the_server_meant(void **state)
 	}
 }
 
-static void answer_cut_in_two_gives_the_same_nodes(void **state)
+static void reply_cut_in_two_gives_the_same_nodes(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(answers); i++) {
@@ -228,7 +228,7 @@ static void answer_cut_in_two_gives_the_same_nodes(void **state)
 	}
 }
 
-static void answer_byte_by_byte_gives_the_same_nodes(void **state)
+static void reply_byte_by_byte_gives_the_same_nodes(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(answers); i++) {
@@ -684,7 +684,7 @@ static void many_elements_are_scanned_once(void **state)
 
 /* ---- readers -------------------------------------------------------------------------------- */
 
-static void child_that_is_not_there_is_null(void **state)
+static void missing_child_is_null(void **state)
 {
 	(void)state;
 	assert_int_equal(feed_whole(&resp, "*3\r\n*2\r\n:1\r\n+b\r\n:3\r\n*0\r\n", 24), 1);
@@ -760,9 +760,9 @@ static void integer_is_read_from_digits_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(real_answer_says_what_the_server_meant),
-		cmocka_unit_test(answer_cut_in_two_gives_the_same_nodes),
-		cmocka_unit_test(answer_byte_by_byte_gives_the_same_nodes),
+		cmocka_unit_test(real_reply_is_read_as_the_server_meant_it),
+		cmocka_unit_test(reply_cut_in_two_gives_the_same_nodes),
+		cmocka_unit_test(reply_byte_by_byte_gives_the_same_nodes),
 		cmocka_unit_test(replies_back_to_back_are_taken_one_by_one),
 		cmocka_unit_test(every_type_is_read),
 		cmocka_unit_test(attribute_is_dropped),
@@ -784,7 +784,7 @@ int main(void)
 		cmocka_unit_test(long_line_is_scanned_once),
 		cmocka_unit_test(long_bulk_is_scanned_once),
 		cmocka_unit_test(many_elements_are_scanned_once),
-		cmocka_unit_test(child_that_is_not_there_is_null),
+		cmocka_unit_test(missing_child_is_null),
 		cmocka_unit_test(text_is_compared_whole),
 		cmocka_unit_test(integer_is_read_from_digits_only),
 	};

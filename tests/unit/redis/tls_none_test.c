@@ -1,4 +1,4 @@
-/* A build without OpenSSL: what rediss:// URLs answer. */
+/* Checks what a build without OpenSSL says about rediss:// URLs. */
 #include "support/check.h"
 
 #include <string.h>

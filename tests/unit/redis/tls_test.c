@@ -22,7 +22,7 @@
 
 #include "redis/tls.h"
 
-#define WAIT_MS 20000 /* only a broken test waits that long */
+#define WAIT_MS 20000 /* only a test that fails waits for this long */
 #define MIB     (1024 * 1024)
 
 enum manner { ECHO, HANG_UP_AT_ONCE, HANG_UP_AFTER_HANDSHAKE, SPEAK_PLAIN };
@@ -31,12 +31,12 @@ enum manner { ECHO, HANG_UP_AT_ONCE, HANG_UP_AFTER_HANDSHAKE, SPEAK_PLAIN };
 struct server {
 	enum manner manner;
 	const char *cert;      /* basename of its certificate and key */
-	const char *client_ca; /* clients must show a certificate of this authority */
+	const char *client_ca; /* clients must present a certificate of this authority */
 	int max_version;       /* of TLS; 0 for any */
 	int fd;
 	pthread_t thread;
 	char asked_name[64];  /* what the client asked for by SNI */
-	char client_name[64]; /* whom the client's certificate names */
+	char client_name[64]; /* the name in the client's certificate */
 };
 
 static char dir[] = "/tmp/holdfast-tls-XXXXXX";
@@ -83,7 +83,7 @@ static int remove_directory(void **state)
 	return system(command);
 }
 
-/* One of eight buffers in turn. */
+/* Uses eight buffers in turn. */
 static char *path_of(const char *name, const char *ending)
 {
 	static char paths[8][256];
@@ -147,7 +147,7 @@ static void echo_all(SSL *ssl)
 			return;
 }
 
-/* Reads the client's hello first: a socket that is closed with unread data resets the connection. */
+/* Reads the client's hello first: closing a socket with unread data resets the connection. */
 static void answer_plainly(int fd)
 {
 	char hello[4096];
@@ -177,7 +177,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* The server's own writes may raise SIGPIPE; blocked, the signal stays with its thread. */
+/* The server's own writes may raise SIGPIPE; if it is blocked, the signal stays in its thread. */
 static void start_server(struct server *server)
 {
 	sigset_t pipe_signal;
@@ -334,7 +334,7 @@ static void address_is_checked_and_not_sent_as_a_name(void **state)
 	}
 }
 
-static void insecure_accepts_anybody(void **state)
+static void insecure_accepts_any_certificate(void **state)
 {
 	struct server server = {.cert = "self"};
 	struct hf__redis_settings cfg = good_config();
@@ -361,7 +361,7 @@ static void client_certificate_is_presented(void **state)
 	assert_string_equal(server.client_name, "worker7");
 }
 
-static void missing_client_certificate_is_told(void **state)
+static void missing_client_certificate_is_reported(void **state)
 {
 	struct server server = {.cert = "good", .client_ca = "ca"};
 	struct hf__redis_settings cfg = good_config();
@@ -458,7 +458,7 @@ static void abrupt_end_is_the_end_and_raises_no_signal(void **state)
 	disconnect(&server);
 }
 
-static void end_in_the_handshake_is_told(void **state)
+static void end_in_the_handshake_is_reported(void **state)
 {
 	struct server server = {.cert = "good", .manner = HANG_UP_AT_ONCE};
 	struct hf__redis_settings cfg = good_config();
@@ -475,7 +475,7 @@ static void end_in_the_handshake_is_told(void **state)
 	tls = NULL;
 }
 
-static void end_after_hello_is_told(void **state)
+static void end_after_hello_is_reported(void **state)
 {
 	struct hf__redis_settings cfg = good_config();
 	char hello[1024];
@@ -499,7 +499,7 @@ static void end_after_hello_is_told(void **state)
 	tls = NULL;
 }
 
-static void server_without_tls_is_told(void **state)
+static void server_without_tls_is_reported(void **state)
 {
 	struct server server = {.cert = "good", .manner = SPEAK_PLAIN};
 	struct hf__redis_settings cfg = good_config();
@@ -591,9 +591,13 @@ static void empty_name_is_refused(void **state)
 
 	(void)state;
 	cfg.tls_server_name = "";
-	check_unusable(&cfg, "tls_server_name: not the name of a server");
+	check_unusable(
+		&cfg,
+		"tls_server_name: expected the host name or address in the server's certificate");
 	cfg.tls_server_name = ".example.com";
-	check_unusable(&cfg, "tls_server_name: not the name of a server");
+	check_unusable(
+		&cfg,
+		"tls_server_name: expected the host name or address in the server's certificate");
 }
 
 int main(void)
@@ -602,16 +606,16 @@ int main(void)
 		cmocka_unit_test(certificate_of_the_right_authority_is_accepted),
 		cmocka_unit_test(bad_certificates_are_refused_with_the_reason),
 		cmocka_unit_test(address_is_checked_and_not_sent_as_a_name),
-		cmocka_unit_test(insecure_accepts_anybody),
+		cmocka_unit_test(insecure_accepts_any_certificate),
 		cmocka_unit_test(client_certificate_is_presented),
-		cmocka_unit_test(missing_client_certificate_is_told),
+		cmocka_unit_test(missing_client_certificate_is_reported),
 		cmocka_unit_test(missing_client_certificate_fails_the_handshake_of_tls_1_2),
 		cmocka_unit_test(versions_before_1_2_are_refused),
 		cmocka_unit_test(one_thread_sends_while_another_receives),
 		cmocka_unit_test(abrupt_end_is_the_end_and_raises_no_signal),
-		cmocka_unit_test(end_in_the_handshake_is_told),
-		cmocka_unit_test(end_after_hello_is_told),
-		cmocka_unit_test(server_without_tls_is_told),
+		cmocka_unit_test(end_in_the_handshake_is_reported),
+		cmocka_unit_test(end_after_hello_is_reported),
+		cmocka_unit_test(server_without_tls_is_reported),
 		cmocka_unit_test(one_object_serves_connection_after_connection),
 		cmocka_unit_test(stop_in_a_forked_child_leaves_the_connection_alone),
 		cmocka_unit_test(unusable_files_are_named),

@@ -1,3 +1,2 @@
--- On a full server a script may write everything after its first write, if that one needs no memory. This one
--- needs none, and changes nothing.
+-- A full server lets a script write if its first write needs no memory. This one needs none and changes nothing.
 redis.call('hdel', key, '')

@@ -1,5 +1,5 @@
--- A group has fields of three forms: a hashed value, whose value is its holder, and for each holder
--- <hash>:<holder>:expire_time and <hash>:<holder>:lock_count. Of many fields some are looked at.
+-- A group has three forms of fields: the hash of a value, which contains its holder, and for each holder
+-- <hash>:<holder>:expire_time and <hash>:<holder>:lock_count. If there are many fields, only a sample is checked.
 local function is_group(key)
 	local n = redis.call('hlen', key)
 	if n == 0 then
@@ -19,5 +19,5 @@ local function is_group(key)
 end
 
 if not is_group(key) then
-	return {'conflict', 'the key is a hash, but no group'}
+	return {'conflict', 'the key holds a hash that is not a group'}
 end

@@ -1,3 +1,3 @@
--- The server's time in ms since the epoch.
+-- The server's time in milliseconds since the epoch.
 local time = redis.call('time')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

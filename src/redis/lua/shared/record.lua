@@ -1,5 +1,5 @@
--- Sets `answer` to what the request `id` answered when it ran before; nil if it has not run. A record of a
--- later request means that this one is late: nobody waits for it any more, and it must not run.
+-- Sets `answer` to what the request `id` answered when it ran before; nil if it has not run. If the record is of a
+-- later request, this one was delayed on its way: nobody waits for its answer any more, and it must not run.
 local answer
 local recorded = redis.call('get', record)
 if recorded then
@@ -8,6 +8,6 @@ if recorded then
 	if number and tonumber(number) == mine then
 		answer = text
 	elseif number and tonumber(number) > mine then
-		return redis.error_reply('LATE a later request has run in its place')
+		return redis.error_reply('LATE a later request has used its record')
 	end
 end

@@ -1,4 +1,5 @@
--- Messages and notes must not fail the verb they belong to: they are tried, and the answer reports what failed.
+-- Messages and descriptions must not fail the verb they belong to: they are tried, and reply() reports what
+-- failed.
 local warning
 local function try(...)
 	local result = redis.pcall(...)

@@ -1,4 +1,4 @@
--- The key lasts as long as the places in the queue can.
+-- Notes that this waiter is alive. The key lasts as long as the places in the queue can.
 redis.call('zadd', alive, string.format('%.0f', now + tonumber(ARGV[5])), me)
 local lasts = math.max(ttl, 0) + tonumber(wait) + tonumber(ARGV[5])
 if redis.call('pttl', alive) < lasts then

@@ -1,4 +1,4 @@
-/* The Redis backend as core and engine see it: commands go in, replies and messages come out. */
+/* The Redis backend as the core and the engine see it: takes commands, and handles all input. */
 #include "redis/redis.h"
 #include "redis/redis_kinds.h"
 #include "redis/refusal.h"
@@ -18,8 +18,8 @@ static uint32_t renewal_bit(const struct hf__cmd *cmd)
 }
 
 /*
- * The watchdog's first renewal on a connection carries its script, so that it takes one round trip whatever
- * has become of the server's script cache.
+ * The watchdog's first renewal on a connection carries its script, so that it takes one round trip
+ * whatever is in the server's script cache.
  */
 static int submit(void *backend, struct hf__cmd *cmd)
 {
@@ -29,7 +29,7 @@ static int submit(void *backend, struct hf__cmd *cmd)
 		cmd->backend.whole_text = true;
 		if (!hf__verbs_encode(redis, cmd))
 			return 0;
-		cmd->backend.whole_text = false; /* the hash needs less room */
+		cmd->backend.whole_text = false; /* the hash may still fit */
 	}
 	return hf__verbs_encode(redis, cmd);
 }
@@ -49,7 +49,7 @@ static void want_link(void *backend)
 	hf__conn_want(backend, hf__clock_ms());
 }
 
-static void init_own(struct hf__cmd *cmd, enum hf__redis_verb verb)
+static void init_cmd(struct hf__cmd *cmd, enum hf__redis_verb verb)
 {
 	cmd->verb = (uint8_t)verb;
 	hf__list_init(&cmd->link);
@@ -68,14 +68,14 @@ static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engi
 	hf__list_init(&redis->waiting);
 	hf__table_init(&redis->subs, (uint32_t)hf__random_next(&redis->random));
 	hf__resp_init(&redis->resp);
-	init_own(&redis->hello, HF__REDIS_HELLO);
-	init_own(&redis->info, HF__REDIS_INFO);
-	init_own(&redis->select, HF__REDIS_SELECT);
-	init_own(&redis->kill, HF__REDIS_KILL);
+	init_cmd(&redis->hello, HF__REDIS_HELLO);
+	init_cmd(&redis->info, HF__REDIS_INFO);
+	init_cmd(&redis->select, HF__REDIS_SELECT);
+	init_cmd(&redis->kill, HF__REDIS_KILL);
 }
 
-static void identity(void *backend, const struct hf__lock *lock, uint64_t wire, char *ret_text,
-                     size_t size)
+static void write_identity(void *backend, const struct hf__lock *lock, uint64_t wire,
+                           char *ret_text, size_t size)
 {
 	const struct hf__redis *redis = backend;
 	(void)lock;
@@ -91,7 +91,7 @@ static void close_link(void *backend)
 	hf__engine_unlock(redis->engine);
 }
 
-static void forked(void *backend)
+static void close_forked(void *backend)
 {
 	struct hf__redis *redis = backend;
 	if (redis->embedded.dir_fd >= 0)
@@ -109,7 +109,7 @@ static void free_redis(void *backend)
 	free(redis);
 }
 
-static int64_t due_at(void *backend)
+static int64_t next_due(void *backend)
 {
 	const struct hf__redis *redis = backend;
 	int64_t due = hf__conn_due(redis);
@@ -120,13 +120,13 @@ static int64_t due_at(void *backend)
 	return due;
 }
 
-static bool busy(void *backend)
+static bool is_busy(void *backend)
 {
 	const struct hf__redis *redis = backend;
 	return hf__conn_is_attempting(redis) || !hf__list_empty(&redis->waiting);
 }
 
-static const struct hf__list *waiting(void *backend)
+static const struct hf__list *list_waiting(void *backend)
 {
 	return &((const struct hf__redis *)backend)->waiting;
 }
@@ -134,10 +134,11 @@ static const struct hf__list *waiting(void *backend)
 char *hf__redis_room(struct hf__redis *redis, size_t bytes)
 {
 	struct hf__buffer *out = &redis->engine->port.out;
+	assert(bytes > 0);
 	return hf__buffer_reserve(out, bytes) ? NULL : out->data + out->length;
 }
 
-void hf__redis_sent(struct hf__redis *redis, struct hf__cmd *cmd, const char *end)
+void hf__redis_commit(struct hf__redis *redis, struct hf__cmd *cmd, const char *end)
 {
 	struct hf__port *port = &redis->engine->port;
 	size_t length = (size_t)(end - port->out.data);
@@ -154,7 +155,7 @@ void hf__redis_sent(struct hf__redis *redis, struct hf__cmd *cmd, const char *en
 
 /* ---- input ---- */
 
-/* The command that the next reply belongs to, or NULL. */
+/* The command that the next reply is for, or NULL. */
 static struct hf__cmd *first_waiting(const struct hf__redis *redis)
 {
 	return hf__list_empty(&redis->waiting)
@@ -162,7 +163,7 @@ static struct hf__cmd *first_waiting(const struct hf__redis *redis)
 	               : hf__list_item(redis->waiting.next, struct hf__cmd, link);
 }
 
-static void take(struct hf__redis *redis, struct hf__cmd *cmd)
+static void stop_waiting(struct hf__redis *redis, struct hf__cmd *cmd)
 {
 	hf__list_remove(&cmd->link);
 	redis->engine->port.unanswered--;
@@ -176,8 +177,8 @@ static bool is_noscript(const struct hf__redis *redis, const struct hf__cmd *cmd
 }
 
 /*
- * The script is sent once more, now with its text. It was not executed, and the server has answered: the
- * repeat has as much time as the first try had.
+ * Sends the script again, now with its text. It was not executed, and the server has answered, so
+ * the second request has as much time as the first one had.
  */
 static void resend(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now)
 {
@@ -192,7 +193,7 @@ static void resend(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now)
 		hf__core_answer(redis->core, cmd, &no_room, now);
 }
 
-/* The server has the script now, or the user may not send it: from here on its hash is better. */
+/* The server has the script now, or the user may not send it: from now on the hash is sent. */
 static void note_renewal(struct hf__redis *redis, const struct hf__cmd *cmd,
                          const struct hf__answer *answer)
 {
@@ -206,53 +207,55 @@ static void answer_core(struct hf__redis *redis, struct hf__cmd *cmd, const char
 	bool there[HF__RENEW_MAX];
 	struct hf__answer answer;
 	if (is_noscript(redis, cmd, bytes)) {
-		take(redis, cmd);
+		stop_waiting(redis, cmd);
 		resend(redis, cmd, now);
 	} else if (hf__verbs_decode(redis, cmd, bytes, &answer, there)) {
-		take(redis, cmd);
+		stop_waiting(redis, cmd);
 		redis->answered = true;
 		redis->failures = 0;
 		note_renewal(redis, cmd, &answer);
 		hf__core_answer(redis->core, cmd, &answer, now);
 	} else {
-		/* It may have been executed, and who knows what the next reply belongs to. */
-		hf__conn_drop(redis, HF_EPROTOCOL, "the answer does not fit the question", now);
+		/* The command may have been executed, and the next reply may be for any command. */
+		hf__conn_drop(redis, HF_EPROTOCOL, "the reply does not fit the request", now);
 	}
 }
 
-static void reply(struct hf__redis *redis, const char *bytes, int64_t now)
+static void handle_reply(struct hf__redis *redis, const char *bytes, int64_t now)
 {
 	const struct hf__resp_node *root = &redis->resp.node[0];
 	struct hf__cmd *cmd = first_waiting(redis);
 	if (!cmd) {
-		hf__conn_drop(redis, HF_EPROTOCOL, "an answer came that nobody asked for", now);
+		hf__conn_drop(redis, HF_EPROTOCOL, "the server sent a reply without a request",
+		              now);
 	} else if (cmd->verb < HF__REDIS_HELLO) {
 		answer_core(redis, cmd, bytes, now);
 	} else if (cmd->verb < HF__REDIS_SUBSCRIBE) {
-		take(redis, cmd);
-		hf__greet_answered(redis, cmd, now);
+		stop_waiting(redis, cmd);
+		hf__greet_handle_reply(redis, cmd, now);
 	} else if (root->type == HF__RESP_ERROR) {
-		take(redis, cmd);
-		hf__subs_answered(redis, cmd, bytes + root->start, root->length, now);
+		stop_waiting(redis, cmd);
+		hf__subs_handle_reply(redis, cmd, bytes + root->start, root->length, now);
 	} else {
-		hf__conn_drop(redis, HF_EPROTOCOL, "a subscription was not confirmed", now);
+		hf__conn_drop(redis, HF_EPROTOCOL,
+		              "the reply to a subscription does not confirm it", now);
 	}
 }
 
-/* A subscription or its end is confirmed, in order with the replies. */
-static void confirmed(struct hf__redis *redis, enum hf__redis_verb verb, int64_t now)
+/* SUBSCRIBE and UNSUBSCRIBE are confirmed by a push, in order with the replies. */
+static void handle_confirmation(struct hf__redis *redis, enum hf__redis_verb verb, int64_t now)
 {
 	struct hf__cmd *cmd = first_waiting(redis);
 	if (!cmd || cmd->verb != verb) {
-		hf__conn_drop(redis, HF_EPROTOCOL, "a confirmation came that nobody asked for",
-		              now);
+		hf__conn_drop(redis, HF_EPROTOCOL,
+		              "the server confirmed a subscription without a request", now);
 		return;
 	}
-	take(redis, cmd);
-	hf__subs_answered(redis, cmd, NULL, 0, now);
+	stop_waiting(redis, cmd);
+	hf__subs_handle_reply(redis, cmd, NULL, 0, now);
 }
 
-/* What a message says; one that is no number wakes everybody. */
+/* The number in a message; a message that is not a number wakes up all waiters. */
 static int64_t number_in(const char *text, size_t length)
 {
 	char digits[24];
@@ -265,7 +268,7 @@ static int64_t number_in(const char *text, size_t length)
 	return *end ? INT64_MAX : number;
 }
 
-static void messaged(struct hf__redis *redis, const char *bytes, int64_t now)
+static void handle_message(struct hf__redis *redis, const char *bytes, int64_t now)
 {
 	const struct hf__resp_node *channel = &redis->resp.node[2];
 	const struct hf__resp_node *text = &redis->resp.node[3];
@@ -274,20 +277,20 @@ static void messaged(struct hf__redis *redis, const char *bytes, int64_t now)
 		                 number_in(bytes + text->start, text->length), now);
 }
 
-static void pushed(struct hf__redis *redis, const char *bytes, int64_t now)
+static void handle_push(struct hf__redis *redis, const char *bytes, int64_t now)
 {
 	const struct hf__resp *resp = &redis->resp;
 	if (resp->nodes < 3 || resp->node[2].type != HF__RESP_STRING)
 		return;
 	if (hf__resp_text_is(resp, bytes, 1, "message"))
-		messaged(redis, bytes, now);
+		handle_message(redis, bytes, now);
 	else if (hf__resp_text_is(resp, bytes, 1, "subscribe"))
-		confirmed(redis, HF__REDIS_SUBSCRIBE, now);
+		handle_confirmation(redis, HF__REDIS_SUBSCRIBE, now);
 	else if (hf__resp_text_is(resp, bytes, 1, "unsubscribe"))
-		confirmed(redis, HF__REDIS_UNSUBSCRIBE, now);
+		handle_confirmation(redis, HF__REDIS_UNSUBSCRIBE, now);
 }
 
-/* Everything complete in the input, until there is no more or the connection is given up. */
+/* Handles every complete reply in the input, unless the connection is given up before. */
 static void read_input(struct hf__redis *redis, int64_t now)
 {
 	struct hf__buffer *in = &redis->engine->port.in;
@@ -298,17 +301,17 @@ static void read_input(struct hf__redis *redis, int64_t now)
 		if (rc == 0)
 			break;
 		if (rc < 0) {
-			snprintf(redis->why, sizeof redis->why, "not a valid answer: %s",
+			snprintf(redis->why, sizeof redis->why, "not a valid reply: %s",
 			         redis->resp.why);
 			hf__conn_drop(redis, HF_EPROTOCOL, redis->why, now);
 			return;
 		}
 		if (redis->resp.node[0].type == HF__RESP_PUSH)
-			pushed(redis, bytes, now);
+			handle_push(redis, bytes, now);
 		else
-			reply(redis, bytes, now);
+			handle_reply(redis, bytes, now);
 		if (in->length == 0)
-			return; /* given up meanwhile */
+			return; /* the connection was given up */
 		redis->consumed += redis->resp.size;
 		hf__resp_init(&redis->resp);
 	}
@@ -317,7 +320,7 @@ static void read_input(struct hf__redis *redis, int64_t now)
 
 /* ---- time ---- */
 
-/* The first command that is overdue, or NULL; finds out when to look next. */
+/* The first command whose answer is overdue, or NULL; sets when to check next. */
 static const struct hf__cmd *find_overdue(struct hf__redis *redis, int64_t now)
 {
 	const struct hf__list *link;
@@ -334,30 +337,30 @@ static const struct hf__cmd *find_overdue(struct hf__redis *redis, int64_t now)
 
 static void check_overdue(struct hf__redis *redis, int64_t now)
 {
-	/* While there is more to read, the answer may be in it. */
+	/* The answer may be in the input that was not read yet. */
 	if (redis->state != HF__CONN_UP || now < redis->answer_by || redis->engine->port.has_more)
 		return;
 	const struct hf__cmd *cmd = find_overdue(redis, now);
 	if (!cmd)
 		return;
 	snprintf(redis->why, sizeof redis->why,
-	         "no answer in %" PRId64 " ms, the connection is given up", now - cmd->sent_at);
+	         "no answer in %" PRId64 " ms, so the connection was given up", now - cmd->sent_at);
 	hf__conn_drop(redis, HF_EUNREACHABLE, redis->why, now);
 }
 
-static void check_trouble(struct hf__redis *redis, int64_t now)
+static void check_errors(struct hf__redis *redis, int64_t now)
 {
 	const struct hf__port *port = &redis->engine->port;
-	int trouble = port->in_trouble ? port->in_trouble : port->trouble;
-	if (port->fd < 0 || !trouble)
+	int error = port->recv_error ? port->recv_error : port->send_error;
+	if (port->fd < 0 || !error)
 		return;
-	if (trouble == EPROTO && redis->tls)
+	if (error == EPROTO && redis->tls)
 		hf__tls_reason(redis->tls, redis->why, sizeof redis->why);
 	else
 		snprintf(redis->why, sizeof redis->why, "%s",
-		         trouble == ECONNRESET ? "the server closed the connection"
-		                               : strerror(trouble));
-	hf__conn_drop(redis, trouble == EPROTO ? HF_ETLS : HF_EUNREACHABLE, redis->why, now);
+		         error == ECONNRESET ? "the server closed the connection"
+		                             : strerror(error));
+	hf__conn_drop(redis, error == EPROTO ? HF_ETLS : HF_EUNREACHABLE, redis->why, now);
 }
 
 static void turn(void *backend, int64_t now)
@@ -365,7 +368,7 @@ static void turn(void *backend, int64_t now)
 	struct hf__redis *redis = backend;
 	if (redis->state >= HF__CONN_GREETING)
 		read_input(redis, now);
-	check_trouble(redis, now);
+	check_errors(redis, now);
 	check_overdue(redis, now);
 	if (redis->state == HF__CONN_UP && now >= redis->subscribe_at) {
 		redis->subscribe_at = HF__NEVER;
@@ -380,19 +383,20 @@ static const struct hf__backend_ops ops = {
 	.unwatch = unwatch,
 	.want_link = want_link,
 	.traits = hf__redis_kinds_traits,
-	.identity = identity,
-	.due = due_at,
+	.identity = write_identity,
+	.due = next_due,
 	.turn = turn,
-	.busy = busy,
-	.waiting = waiting,
+	.busy = is_busy,
+	.waiting = list_waiting,
 	.close = close_link,
-	.forked = forked,
+	.forked = close_forked,
 	.free = free_redis,
 };
 
 int hf__redis_new(struct hf__core *core, struct hf__engine *engine,
                   const struct hf__redis_settings *config, char *why, size_t size)
 {
+	assert(core && engine && config && why);
 	struct hf__redis *redis = calloc(1, sizeof(*redis));
 	if (!redis)
 		return HF_ENOMEM;

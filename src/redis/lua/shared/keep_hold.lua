@@ -1,0 +1,13 @@
+-- The owner holds the lock already. Makes lock and description last at least for the lease, and returns the token
+-- of the hold if one was wanted.
+if redis.call('pttl', key) < tonumber(lease) then
+	redis.call('pexpire', key, lease)
+end
+local note = descriptions and redis.call('pttl', descriptions .. ':' .. me) < tonumber(lease) and
+	redis.call('pexpire', descriptions .. ':' .. me, lease) == 0 and
+	redis.pcall('set', descriptions .. ':' .. me, description, 'px', lease)
+local stored = token and redis.pcall('get', token)
+local granted = token and {'granted', type(stored) == 'string' and string.match(stored, '^%d+$') or '0'}
+do
+	return note and note.err and {'warning', 'set', note.err, granted or false} or granted
+end
