@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void made(struct hf__zk *zk, struct hf__request *request, int64_t now);
+static void made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
 /* The path is the request's from now on. */
-static void make(struct hf__zk *zk, const struct hf__request *before, char *path, size_t length)
+static void make(struct hf__zk *zk, const struct hf__zk_request *before, char *path, size_t length)
 {
 	char folder[HF__ZK_PATH];
-	struct hf__request *request = hf__request_new(zk, made, before->node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, made, before->node);
 	if (!request) {
 		free(path);
 		hf__session_doubt(zk, "no memory for a request");
@@ -22,10 +22,10 @@ static void make(struct hf__zk *zk, const struct hf__request *before, char *path
 	request->path = path;
 	request->made = length;
 	snprintf(folder, sizeof folder, "%.*s", (int)length, path);
-	hf__request_create(request, folder, "", 0, HF__MODE_CONTAINER);
+	hf__zk_request_create(request, folder, "", 0, HF__MODE_CONTAINER);
 }
 
-static void go_on(struct hf__zk *zk, struct hf__request *request, size_t length)
+static void go_on(struct hf__zk *zk, struct hf__zk_request *request, size_t length)
 {
 	char *path = request->path;
 	request->path = NULL;
@@ -40,7 +40,7 @@ static size_t above(const char *path, size_t length)
 	return length > 0 ? length - 1 : 0;
 }
 
-static void made(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	const char *path = request->path;
 	size_t whole = above(path, strlen(path));
@@ -61,9 +61,9 @@ static void made(struct hf__zk *zk, struct hf__request *request, int64_t now)
 }
 
 void hf__folder_make(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd,
-                     const char *path, hf__request_fn *then, int64_t now)
+                     const char *path, hf__zk_request_fn *then, int64_t now)
 {
-	struct hf__request first = {
+	struct hf__zk_request first = {
 		.zk = zk, .node = node, .cmd = cmd, .then = then, .rc = ZNONODE};
 	size_t length = above(path, strlen(path));
 	char *copy = strdup(path);

@@ -26,7 +26,7 @@ void hf__lease_enter(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	hf__make_anew(zk, node, now);
 }
 
-static void opened_gate(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void opened_gate(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	if (hf__node_is_over(zk, request))
@@ -47,7 +47,7 @@ static void opened_gate(struct hf__zk *zk, struct hf__request *request, int64_t 
 static void open_gate(struct hf__zk *zk, struct hf__node *node)
 {
 	char folder[HF__ZK_PATH], path[HF__ZK_PATH + HF__QUEUE_NAME];
-	struct hf__request *request = hf__request_new(zk, opened_gate, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, opened_gate, node);
 	if (!request) {
 		hf__session_doubt(zk, "no memory for a request");
 		return;
@@ -55,10 +55,10 @@ static void open_gate(struct hf__zk *zk, struct hf__node *node)
 	hf__node_part_folder(zk, node->lock, HF__PART_GATE, folder);
 	snprintf(path, sizeof path, "%s/%s", folder, node->gate ? node->gate : "");
 	node->leased = true;
-	hf__request_remove(request, path);
+	hf__zk_request_remove(request, path);
 }
 
-static bool is_listed(const struct hf__request *listed, const char *name)
+static bool is_listed(const struct hf__zk_request *listed, const char *name)
 {
 	for (size_t i = 0; i < listed->count; i++)
 		if (strcmp(listed->names[i], name) == 0)
@@ -73,10 +73,10 @@ static bool is_simple(const struct hf__node *node)
 
 bool hf__lease_refuse(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
-	const struct hf__place *place = hf__place_find(zk, node->lock);
-	if (is_simple(node) || (place && place->total_path && place->total_is_old))
+	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, node->lock);
+	if (is_simple(node) || (zk_lock && zk_lock->total_path && zk_lock->total_is_old))
 		return false;
-	int32_t total = place ? place->total : 0;
+	int32_t total = zk_lock ? zk_lock->total : 0;
 	if (total >= 1 && (uint32_t)total >= node->cmd->items)
 		return false;
 	hf__node_fail(zk, node, HF_EINVAL,
@@ -86,19 +86,19 @@ bool hf__lease_refuse(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	return true;
 }
 
-void hf__lease_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__request *listed,
+void hf__lease_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__zk_request *listed,
                     int64_t now)
 {
-	const struct hf__place *place = hf__place_find(zk, node->lock);
+	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, node->lock);
 	if (!is_listed(listed, node->name)) {
 		hf__make_anew(zk, node, now);
 		return;
 	}
-	if (!is_simple(node) && hf__permits_read_total(zk, node))
+	if (!is_simple(node) && hf__total_read(zk, node))
 		return;
 	if (hf__lease_refuse(zk, node, now))
 		return;
-	int32_t total = is_simple(node) || !place ? 1 : place->total;
+	int32_t total = is_simple(node) || !zk_lock ? 1 : zk_lock->total;
 	if (listed->count <= (size_t)total)
 		open_gate(zk, node);
 	else if (node->waits || node->cmd->place_ms == 0)
@@ -111,12 +111,12 @@ void hf__lease_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__r
 void hf__lease_next(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	struct hf__cmd *cmd = node->cmd;
-	uint64_t place = node->wire - cmd->wire + 1;
+	uint64_t index = node->wire - cmd->wire + 1;
 	if (node->gate) {
 		open_gate(zk, node);
 		return;
 	}
-	if (place >= cmd->items) {
+	if (index >= cmd->items) {
 		if (hf__make_prove(zk, node))
 			hf__node_grant(zk, node, now);
 		return;
@@ -127,7 +127,7 @@ void hf__lease_next(struct hf__zk *zk, struct hf__node *node, int64_t now)
 		return;
 	}
 	hf__zk_gets_on(zk, cmd);
-	struct hf__node *next = hf__node_of(zk, cmd, cmd->wire + place);
+	struct hf__node *next = hf__node_of(zk, cmd, cmd->wire + index);
 	if (next)
 		hf__node_give(zk, next, hf__node_take_cmd(node));
 	else

@@ -45,32 +45,33 @@ static enum hf__queue_role role_of(const struct hf__node *node)
 /* ---- whose turn it is ---- */
 
 /* Of leases the list changes when one is given back, so that is what is watched. */
-static void list(struct hf__zk *zk, struct hf__node *node, hf__request_fn *done)
+static void list(struct hf__zk *zk, struct hf__node *node, hf__zk_request_fn *done)
 {
 	char path[HF__ZK_PATH];
 	folder_of(zk, node, path);
 	bool leases = node->part == HF__PART_LEASE;
-	struct hf__watcher *watcher = leases ? hf__watch_at(zk, path, true) : NULL;
-	struct hf__request *request = leases && !watcher ? NULL : hf__request_new(zk, done, node);
+	struct hf__watcher *watcher = leases ? hf__watcher_at(zk, path, true) : NULL;
+	struct hf__zk_request *request =
+		leases && !watcher ? NULL : hf__zk_request_new(zk, done, node);
 	if (request)
-		hf__request_list(request, path, watcher);
+		hf__zk_request_list(request, path, watcher);
 	else
 		no_memory(zk);
 	if (request && watcher) {
-		hf__watch_join(watcher, node);
+		hf__watcher_join(watcher, node);
 		node->waits = true;
 	}
 }
 
 /* The node before ours: it is gone already, or we are told when it goes. */
-static void watched_before(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void watched_before(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	if (hf__node_is_over(zk, request))
 		return;
 	node->waits = request->rc == ZOK && node->watcher;
 	if (!asks(node) || !node->waits)
-		hf__watch_leave(node);
+		hf__watcher_leave(node);
 	if (!asks(node) || request->rc == ZNONODE)
 		hf__node_advance(zk, node, now);
 	else if (request->rc != ZOK)
@@ -84,15 +85,16 @@ static void watched_before(struct hf__zk *zk, struct hf__request *request, int64
 
 static void watch_before(struct hf__zk *zk, struct hf__node *node, const char *path)
 {
-	struct hf__watcher *watcher = hf__watch_at(zk, path, false);
-	struct hf__request *request = watcher ? hf__request_new(zk, watched_before, node) : NULL;
+	struct hf__watcher *watcher = hf__watcher_at(zk, path, false);
+	struct hf__zk_request *request =
+		watcher ? hf__zk_request_new(zk, watched_before, node) : NULL;
 	if (!request) {
 		no_memory(zk);
 		return;
 	}
-	hf__watch_join(watcher, node);
+	hf__watcher_join(watcher, node);
 	node->waits = false;
-	hf__request_get(request, path, watcher); /* which leaves no watch on nothing */
+	hf__zk_request_get(request, path, watcher); /* which leaves no watch on nothing */
 }
 
 static bool is_used_up(const struct hf__node *node)
@@ -103,7 +105,7 @@ static bool is_used_up(const struct hf__node *node)
 
 void hf__make_anew(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
-	node->state = HF__NODE_NEW;
+	node->state = HF__ZNODE_NEW;
 	node->guid[0] = 0;
 	hf__node_advance(zk, node, now);
 }
@@ -111,7 +113,7 @@ void hf__make_anew(struct hf__zk *zk, struct hf__node *node, int64_t now)
 static void my_turn(struct hf__zk *zk, struct hf__node *node, bool alone, int64_t now)
 {
 	if (node->part == HF__PART_LOCK)
-		hf__place_set_alone(zk, node, alone);
+		hf__alone_set(zk, node, alone);
 	if (node->part == HF__PART_GATE)
 		hf__lease_enter(zk, node, now);
 	else
@@ -121,7 +123,7 @@ static void my_turn(struct hf__zk *zk, struct hf__node *node, bool alone, int64_
 static void wait_for(struct hf__zk *zk, struct hf__node *node, const char *before, int64_t now)
 {
 	char path[HF__ZK_PATH];
-	hf__place_set_alone(zk, node, false);
+	hf__alone_set(zk, node, false);
 	if (node->cmd->place_ms == 0) {
 		hf__node_busy(zk, node, now);
 		return;
@@ -130,12 +132,12 @@ static void wait_for(struct hf__zk *zk, struct hf__node *node, const char *befor
 	watch_before(zk, node, path);
 }
 
-static void take_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__request *listed,
+static void take_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__zk_request *listed,
                       int64_t now)
 {
 	size_t before;
 	if (is_member(node)) {
-		hf__barrier_turn(zk, node, listed, now);
+		hf__zk_barrier_turn(zk, node, listed, now);
 		return;
 	}
 	if (is_used_up(node)) {
@@ -160,7 +162,7 @@ static void take_turn(struct hf__zk *zk, struct hf__node *node, const struct hf_
 
 /* ---- folders ---- */
 
-static void made_folders(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void made_folders(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	if (hf__node_is_over(zk, request))
@@ -195,7 +197,7 @@ static void wait_for_plain(struct hf__zk *zk, struct hf__node *node, int64_t now
 }
 
 /* The list that went out behind the creation, or later. */
-static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	if (hf__node_is_over(zk, request))
@@ -206,61 +208,61 @@ static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 		hf__node_fail_rc(zk, node, request->rc, now);
 	else if (node->blocked)
 		wait_for_plain(zk, node, now);
-	else if (node->state == HF__NODE_THERE && request->rc == ZOK)
+	else if (node->state == HF__ZNODE_THERE && request->rc == ZOK)
 		take_turn(zk, node, request, now);
-	else if (node->state == HF__NODE_THERE)
+	else if (node->state == HF__ZNODE_THERE)
 		hf__make_anew(zk, node, now);
-	else if (node->state == HF__NODE_NEW && request->rc == ZNONODE)
+	else if (node->state == HF__ZNODE_NEW && request->rc == ZNONODE)
 		make_folders(zk, node, now);
-	else if (node->state == HF__NODE_NEW)
+	else if (node->state == HF__ZNODE_NEW)
 		hf__node_advance(zk, node, now); /* another has made the folder meanwhile */
 }
 
 /* ---- making ---- */
 
-static void note_made(struct hf__node *node, const struct hf__request *request)
+static void note_made(struct hf__node *node, const struct hf__zk_request *request)
 {
 	const char *slash = strrchr(request->text, '/');
 	snprintf(node->name, sizeof node->name, "%s", slash ? slash + 1 : request->text);
 	node->czxid = request->stat.czxid;
-	node->state = HF__NODE_THERE;
+	node->state = HF__ZNODE_THERE;
 	node->blocked = false;
 }
 
-static void made(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
-	if (hf__request_is_lost(request->rc)) {
-		node->state = HF__NODE_UNKNOWN;
+	if (hf__zk_request_is_lost(request->rc)) {
+		node->state = HF__ZNODE_UNKNOWN;
 		if (node->cmd)
 			hf__session_doubt(zk, zk->library.error(request->rc));
 		return;
 	}
 	if (request->rc == ZOK) {
 		note_made(node, request);
-		bool alone = hf__place_is_alone(zk, node);
-		hf__place_note_own(zk, node);
+		bool alone = hf__alone_is_certain(zk, node);
+		hf__alone_note_write(zk, node);
 		if (alone && node->lone && node->cmd && asks(node) && !is_used_up(node))
 			my_turn(zk, node, true, now);
 		return;
 	}
-	node->state = HF__NODE_NEW;
+	node->state = HF__ZNODE_NEW;
 	node->blocked = request->rc == ZNOCHILDRENFOREPHEMERALS;
-	hf__place_set_alone(zk, node, false);
-	if (node->cmd && hf__request_is_dead(request->rc))
+	hf__alone_set(zk, node, false);
+	if (node->cmd && hf__zk_request_is_dead(request->rc))
 		hf__session_doubt(zk, zk->library.error(request->rc));
 	if (node->cmd && request->rc != ZNONODE && !node->blocked &&
-	    !hf__request_is_dead(request->rc))
+	    !hf__zk_request_is_dead(request->rc))
 		hf__node_fail_rc(zk, node, request->rc, now);
 }
 
 /* One that others may make too: the lock is the node. */
-static void made_plain(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void made_plain(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	char path[HF__ZK_PATH];
 	if (request->rc == ZNODEEXISTS) {
-		node->state = HF__NODE_NEW;
+		node->state = HF__ZNODE_NEW;
 		if (!node->cmd)
 			return;
 		hf__node_path(zk, node, path);
@@ -275,7 +277,7 @@ static void made_plain(struct hf__zk *zk, struct hf__request *request, int64_t n
 	made(zk, request, now);
 	if (node->dead || !node->cmd)
 		return;
-	if (node->state == HF__NODE_THERE)
+	if (node->state == HF__ZNODE_THERE)
 		hf__node_advance(zk, node, now);
 	else if (request->rc == ZNONODE)
 		make_folders(zk, node, now);
@@ -331,32 +333,33 @@ void hf__make(struct hf__zk *zk, struct hf__node *node)
 		hf__session_doubt(zk, "the system gives no random numbers");
 		return;
 	}
-	struct hf__request *request = hf__request_new(zk, is_plain(node) ? made_plain : made, node);
+	struct hf__zk_request *request =
+		hf__zk_request_new(zk, is_plain(node) ? made_plain : made, node);
 	if (!request) {
 		no_memory(zk);
 		return;
 	}
 	name_node(zk, node, &mode);
-	node->state = HF__NODE_MAKING;
+	node->state = HF__ZNODE_MAKING;
 	node->lone = node->part == HF__PART_LOCK && mode == HF__MODE_NUMBERED &&
-	             hf__place_was_alone(zk, node->lock);
+	             hf__alone_is_likely(zk, node->lock);
 	hf__node_path(zk, node, path);
 	size_t length = describe(zk, node, data, sizeof data);
-	hf__request_create(request, path, data, length, mode);
+	hf__zk_request_create(request, path, data, length, mode);
 	if (!node->lone && !is_plain(node))
 		list(zk, node, listed); /* on its heels: a session's requests keep their order */
 }
 
 /* ---- what may have been made ---- */
 
-static void found_stat(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void found_stat(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	if (hf__node_is_over(zk, request))
 		return;
 	bool ours = request->rc == ZOK && request->stat.ephemeralOwner == zk->session_id;
 	node->czxid = request->stat.czxid;
-	node->state = ours ? HF__NODE_THERE : HF__NODE_NEW;
+	node->state = ours ? HF__ZNODE_THERE : HF__ZNODE_NEW;
 	if (!ours)
 		node->guid[0] = 0;
 	hf__node_advance(zk, node, now);
@@ -365,10 +368,10 @@ static void found_stat(struct hf__zk *zk, struct hf__request *request, int64_t n
 static void ask_stat(struct hf__zk *zk, struct hf__node *node)
 {
 	char path[HF__ZK_PATH];
-	struct hf__request *request = hf__request_new(zk, found_stat, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, found_stat, node);
 	hf__node_path(zk, node, path);
 	if (request)
-		hf__request_exists(request, path, NULL);
+		hf__zk_request_exists(request, path, NULL);
 	else
 		no_memory(zk);
 }
@@ -378,7 +381,7 @@ static bool is_own(const struct hf__node *node, const char *name)
 	return is_member(node) ? strcmp(name, node->guid) == 0 : hf__queue_is_of(name, node->guid);
 }
 
-static void searched(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void searched(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	if (hf__node_is_over(zk, request))
@@ -394,12 +397,12 @@ static void searched(struct hf__zk *zk, struct hf__request *request, int64_t now
 		ask_stat(zk, node);
 		return;
 	}
-	node->state = HF__NODE_NEW;
+	node->state = HF__ZNODE_NEW;
 	hf__node_advance(zk, node, now);
 }
 
 /* What is in the plain lock's node begins with the GUID of this one. */
-static bool is_signed(const struct hf__request *got, const struct hf__node *node)
+static bool is_signed(const struct hf__zk_request *got, const struct hf__node *node)
 {
 	size_t length = strlen(node->guid);
 	return length > 0 && (size_t)got->length >= length &&
@@ -407,12 +410,12 @@ static bool is_signed(const struct hf__request *got, const struct hf__node *node
 }
 
 /* The plain lock's node is that of another owner of this client. */
-static bool is_anothers(struct hf__zk *zk, const struct hf__request *got)
+static bool is_anothers(struct hf__zk *zk, const struct hf__zk_request *got)
 {
 	struct hf__table_link *at = NULL;
 	while ((at = hf__table_next(&zk->nodes, at))) {
 		const struct hf__node *other = hf__table_item(at, struct hf__node, by_wire);
-		bool has = other->state == HF__NODE_THERE && other->czxid == got->stat.czxid;
+		bool has = other->state == HF__ZNODE_THERE && other->czxid == got->stat.czxid;
 		if (other != got->node && other->lock == got->node->lock &&
 		    (has || is_signed(got, other)))
 			return true;
@@ -421,7 +424,7 @@ static bool is_anothers(struct hf__zk *zk, const struct hf__request *got)
 }
 
 /* What it says may have been written over: then it is ours if its session is, and nobody else of us has it. */
-static void searched_plain(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void searched_plain(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	if (hf__node_is_over(zk, request))
@@ -429,12 +432,12 @@ static void searched_plain(struct hf__zk *zk, struct hf__request *request, int64
 	bool ours = request->rc == ZOK && request->stat.ephemeralOwner == zk->session_id &&
 	            (is_signed(request, node) || !is_anothers(zk, request));
 	node->czxid = request->stat.czxid;
-	node->state = ours ? HF__NODE_THERE : HF__NODE_NEW;
+	node->state = ours ? HF__ZNODE_THERE : HF__ZNODE_NEW;
 	hf__node_advance(zk, node, now);
 }
 
 /* Nothing but what is behind it matters, and that it was answered. */
-static void beaten(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void beaten(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	(void)now;
 	(void)hf__node_is_over(zk, request);
@@ -442,9 +445,9 @@ static void beaten(struct hf__zk *zk, struct hf__request *request, int64_t now)
 
 static bool beat(struct hf__zk *zk, struct hf__node *node, const char *path)
 {
-	struct hf__request *request = hf__request_new(zk, beaten, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, beaten, node);
 	if (request)
-		hf__request_beat(request, path);
+		hf__zk_request_beat(request, path);
 	else
 		no_memory(zk);
 	return request;
@@ -467,9 +470,9 @@ void hf__make_search(struct hf__zk *zk, struct hf__node *node)
 		list(zk, node, searched);
 		return;
 	}
-	struct hf__request *request = hf__request_new(zk, searched_plain, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, searched_plain, node);
 	if (request)
-		hf__request_get(request, path, NULL);
+		hf__zk_request_get(request, path, NULL);
 	else
 		no_memory(zk);
 }
@@ -488,7 +491,7 @@ void hf__make_list(struct hf__zk *zk, struct hf__node *node)
 		list(zk, node, listed);
 }
 
-static void proven(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void proven(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (!hf__node_is_over(zk, request) && request->rc == ZNONODE)
 		hf__node_gone(zk, request->node, now);
@@ -499,10 +502,10 @@ bool hf__make_prove(struct hf__zk *zk, struct hf__node *node)
 	char path[HF__ZK_PATH];
 	if (is_proven(zk, node))
 		return true;
-	struct hf__request *request = hf__request_new(zk, proven, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, proven, node);
 	hf__node_path(zk, node, path);
 	if (request)
-		hf__request_beat(request, path);
+		hf__zk_request_beat(request, path);
 	else
 		no_memory(zk);
 	return false;

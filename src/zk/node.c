@@ -79,10 +79,10 @@ static void reset(struct hf__node *node)
 	free(node->gate);
 	node->gate = NULL;
 	node->part = hf__lease_is_kind(node->lock) ? HF__PART_GATE : HF__PART_LOCK;
-	node->state = HF__NODE_NEW;
+	node->state = HF__ZNODE_NEW;
 	node->granted = node->guarded = node->leased = node->ready = node->leaving = false;
 	node->heard = -1;
-	hf__watch_leave(node);
+	hf__watcher_leave(node);
 }
 
 struct hf__node *hf__node_of(struct hf__zk *zk, const struct hf__cmd *cmd, uint64_t wire)
@@ -116,7 +116,7 @@ static void bury(struct hf__zk *zk, struct hf__node *node)
 {
 	hf__table_remove(&zk->nodes, &node->by_wire);
 	hf__list_remove(&node->link);
-	hf__watch_leave(node);
+	hf__watcher_leave(node);
 	node->cmd = NULL;
 	node->dead = true;
 	free_dead(zk, node);
@@ -165,11 +165,11 @@ struct hf__cmd *hf__node_take_cmd(struct hf__node *node)
 }
 
 /* A request came back without a result: the command is answered once the session is sure of itself. */
-bool hf__node_is_over(struct hf__zk *zk, const struct hf__request *request)
+bool hf__node_is_over(struct hf__zk *zk, const struct hf__zk_request *request)
 {
 	if (!request->node->cmd)
 		return true;
-	if (!hf__request_is_dead(request->rc) && !hf__request_is_lost(request->rc))
+	if (!hf__zk_request_is_dead(request->rc) && !hf__zk_request_is_lost(request->rc))
 		return false;
 	hf__session_doubt(zk, zk->library.error(request->rc));
 	return true;
@@ -207,11 +207,11 @@ static void hold_on(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	node->granted = true;
 	node->waits = false;
 	if (!node->guarded)
-		hf__watch_leave(node);
+		hf__watcher_leave(node);
 	if (hf__list_empty(&node->link))
 		hf__list_add(&zk->held, &node->link);
-	if (!node->guarded && (zk->guard_at == HF__NEVER || node->revocable))
-		zk->guard_at = now + (node->revocable ? 0 : HF__GUARD_MS);
+	if (!node->guarded && (zk->watch_held_at == HF__NEVER || node->revocable))
+		zk->watch_held_at = now + (node->revocable ? 0 : HF__WATCH_HELD_MS);
 }
 
 void hf__node_grant(struct hf__zk *zk, struct hf__node *node, int64_t now)
@@ -267,7 +267,7 @@ static void end(struct hf__zk *zk, struct hf__node *node, bool lost, int64_t now
 		memcpy(next->why, why, sizeof why);
 		hf__node_give(zk, next, cmd);
 	} else if (release) {
-		hf__permits_removed(zk, cmd, lost);
+		hf__total_removed(zk, cmd, lost);
 	} else if (error) {
 		hf__zk_answer_error(zk, cmd, error, why, now);
 	} else {
@@ -284,14 +284,14 @@ static bool go_back_to_gate(struct hf__node *node)
 	free(node->gate);
 	node->gate = NULL;
 	node->part = HF__PART_GATE;
-	node->state = HF__NODE_THERE;
+	node->state = HF__ZNODE_THERE;
 	return true;
 }
 
-static void removed(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void removed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
-	if (hf__request_is_lost(request->rc) || hf__request_is_dead(request->rc)) {
+	if (hf__zk_request_is_lost(request->rc) || hf__zk_request_is_dead(request->rc)) {
 		(void)hf__node_is_over(zk, request);
 	} else if (request->rc != ZOK && request->rc != ZNONODE) {
 		if (node->cmd)
@@ -300,9 +300,9 @@ static void removed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	} else if (go_back_to_gate(node)) {
 		hf__node_advance(zk, node, now);
 	} else {
-		hf__place_note_removed(zk, node);
+		hf__alone_note_removed(zk, node);
 		if (request->rc == ZOK)
-			hf__place_note_own(zk, node);
+			hf__alone_note_write(zk, node);
 		end(zk, node, request->rc == ZNONODE && (node->granted || node->taken), now);
 	}
 }
@@ -310,16 +310,16 @@ static void removed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 static void delete_node(struct hf__zk *zk, struct hf__node *node)
 {
 	char path[HF__ZK_PATH];
-	struct hf__request *request = hf__request_new(zk, removed, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, removed, node);
 	hf__node_path(zk, node, path);
 	node->leaving = true;
 	if (request)
-		hf__request_remove(request, path);
+		hf__zk_request_remove(request, path);
 	else
 		hf__session_doubt(zk, "no memory for a request");
 }
 
-static void checked(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void checked(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	if (hf__node_is_over(zk, request))
@@ -340,10 +340,10 @@ static void remove_node(struct hf__zk *zk, struct hf__node *node)
 		return;
 	}
 	char path[HF__ZK_PATH];
-	struct hf__request *request = hf__request_new(zk, checked, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, checked, node);
 	hf__node_path(zk, node, path);
 	if (request)
-		hf__request_exists(request, path, NULL);
+		hf__zk_request_exists(request, path, NULL);
 	else
 		hf__session_doubt(zk, "no memory for a request");
 }
@@ -366,18 +366,18 @@ void hf__node_advance(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	bool asks = node->cmd && node->cmd->verb == HF__ASK && !node->error;
 	if (!node->cmd || node->requests > 1)
 		return;
-	if (!asks && node->state == HF__NODE_NEW)
+	if (!asks && node->state == HF__ZNODE_NEW)
 		(void)go_back_to_gate(node);
 	switch ((enum hf__node_state)node->state) {
-	case HF__NODE_NEW:
+	case HF__ZNODE_NEW:
 		if (asks)
 			hf__make(zk, node);
 		else
 			end(zk, node, node->taken, now);
 		break;
-	case HF__NODE_MAKING: break;
-	case HF__NODE_UNKNOWN: hf__make_search(zk, node); break;
-	case HF__NODE_THERE:
+	case HF__ZNODE_MAKING: break;
+	case HF__ZNODE_UNKNOWN: hf__make_search(zk, node); break;
+	case HF__ZNODE_THERE:
 		if (asks)
 			go_on(zk, node, now);
 		else
@@ -391,8 +391,8 @@ static void take_back(struct hf__node *node)
 	node->granted = node->guarded = false;
 	hf__list_remove(&node->link);
 	/* Others are listed; a plain one is looked for, since it may be gone. */
-	if (is_plain(node) && node->state == HF__NODE_THERE)
-		node->state = HF__NODE_UNKNOWN;
+	if (is_plain(node) && node->state == HF__ZNODE_THERE)
+		node->state = HF__ZNODE_UNKNOWN;
 }
 
 void hf__node_give(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd)
@@ -404,7 +404,7 @@ void hf__node_give(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd
 	node->cmd = cmd;
 	node->waits = false;
 	if (!node->granted)
-		hf__watch_leave(node);
+		hf__watcher_leave(node);
 	if (cmd->verb == HF__ASK)
 		node->revocable = cmd->revocable;
 	if (node->requests == 0) {

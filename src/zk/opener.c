@@ -43,7 +43,7 @@ void hf__opener_unref(struct hf__zk *zk)
 	if (!last)
 		return;
 	while (!hf__list_empty(&zk->requests))
-		hf__request_free(hf__list_item(zk->requests.next, struct hf__request, link));
+		hf__zk_request_free(hf__list_item(zk->requests.next, struct hf__zk_request, link));
 	hf__library_forget(&zk->servers);
 	pthread_mutex_destroy(&zk->door);
 	free(zk);
@@ -69,7 +69,7 @@ struct hf__session *hf__opener_new(struct hf__zk *zk)
 
 void hf__opener_free(struct hf__session *session)
 {
-	hf__watch_free_all(session);
+	hf__watcher_free_all(session);
 	pthread_cond_destroy(&session->done);
 	free(session);
 }
@@ -112,7 +112,7 @@ static void open_handle(struct hf__zk *zk, struct hf__session *session)
 {
 	zk->library.set_log_level((ZooLogLevel)0);
 	session->handle =
-		hf__library_open(&zk->library, &zk->servers, hf__request_on_session, session);
+		hf__library_open(&zk->library, &zk->servers, hf__zk_request_on_session, session);
 	/* By default it looks the hosts up again at every turn of its loop. */
 	if (session->handle)
 		(void)zk->library.set_delay(session->handle, -1);

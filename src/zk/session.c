@@ -84,9 +84,9 @@ static void answer_unknown(struct hf__zk *zk, int64_t now)
 	hf__list_move(&lost, &zk->ready);
 	struct hf__list *link;
 	hf__list_each (link, &zk->requests)
-		hf__list_item(link, struct hf__request, link)->cmd = NULL;
+		hf__list_item(link, struct hf__zk_request, link)->cmd = NULL;
 	hf__list_each (link, &zk->inbox)
-		hf__list_item(link, struct hf__request, link)->cmd = NULL;
+		hf__list_item(link, struct hf__zk_request, link)->cmd = NULL;
 	struct hf__table_link *at = NULL;
 	while ((at = hf__table_next(&zk->nodes, at)))
 		hf__table_item(at, struct hf__node, by_wire)->cmd = NULL;
@@ -146,7 +146,7 @@ static void refuse_chroot(struct hf__zk *zk, int rc, int64_t now)
 }
 
 /* The library says that it is connected; an answer proves it. The chroot must be there. */
-static void probed(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void probed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (zk->state != HF__SESSION_PROBING)
 		return;
@@ -183,21 +183,21 @@ static bool give_credentials(struct hf__zk *zk)
 
 static void probe(struct hf__zk *zk, int64_t now)
 {
-	struct hf__request *request =
-		give_credentials(zk) ? hf__request_new(zk, probed, NULL) : NULL;
+	struct hf__zk_request *request =
+		give_credentials(zk) ? hf__zk_request_new(zk, probed, NULL) : NULL;
 	if (!request) {
 		zk->probe_at = now + PROBE_MS;
 		return;
 	}
 	zk->state = HF__SESSION_PROBING;
-	hf__request_exists(request, zk->config->chroot[0] ? zk->config->chroot : "/", NULL);
+	hf__zk_request_exists(request, zk->config->chroot[0] ? zk->config->chroot : "/", NULL);
 }
 
 /* The session is over, and so is all that belonged to it. */
 static void drop_session(struct hf__zk *zk, int error, const char *why, int64_t now)
 {
 	link_down(zk, error, why, now);
-	hf__watch_drop_all(zk);
+	hf__watcher_drop_all(zk);
 	hf__node_drop_all(zk, now);
 	hf__proof_reset(&zk->proof);
 	zk->beating = false; /* the answer of a session that is over is not heard */
@@ -324,7 +324,7 @@ void hf__session_close(struct hf__zk *zk)
 {
 	hf__engine_lock(zk->engine);
 	zk->state = HF__SESSION_NONE;
-	hf__watch_drop_all(zk);
+	hf__watcher_drop_all(zk);
 	hf__engine_unlock(zk->engine);
 	hf__opener_close_all(zk);
 }

@@ -22,11 +22,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ZK_PATH     1280         /* of any path: folder, node, number */
-#define HF__ASK_BACK    "__REVOKE__" /* what Curator writes into a node that is to be given up */
-#define HF__TOTAL_RANGE "the total would be out of range"
-#define HF__GUARD_MS    500 /* so soon after a grant the deletion by others is noticed */
-#define HF__OWN_WRITES  256 /* counts, each for some of the names */
+#define HF__ZK_PATH        1280         /* of any path: folder, node, number */
+#define HF__REVOKE_MESSAGE "__REVOKE__" /* what Curator writes into a node that is to be given up */
+#define HF__TOTAL_RANGE    "the total would be out of range"
+#define HF__WATCH_HELD_MS  500 /* so soon after a grant the deletion by others is noticed */
+#define HF__OWN_WRITES     256 /* counts, each for some of the names */
 
 /* As the library has them, but constants. */
 enum hf__mode {
@@ -46,10 +46,10 @@ enum hf__session_state {
 };
 
 enum hf__node_state {
-	HF__NODE_NEW,     /* never made, or certainly gone */
-	HF__NODE_MAKING,  /* its creation is under way */
-	HF__NODE_UNKNOWN, /* it may have been made */
-	HF__NODE_THERE,
+	HF__ZNODE_NEW,     /* never made, or certainly gone */
+	HF__ZNODE_MAKING,  /* its creation is under way */
+	HF__ZNODE_UNKNOWN, /* it may have been made */
+	HF__ZNODE_THERE,
 };
 
 /* Which of an acquisition's nodes is being worked on: of a semaphore's there are two. */
@@ -94,7 +94,7 @@ struct hf__node {
 };
 
 /* What is known of a record beside its nodes; ends with the record. */
-struct hf__place {
+struct hf__zk_lock {
 	struct hf__table_link by_lock;
 	struct hf__lock *lock;
 	struct hf__list interests;
@@ -111,24 +111,24 @@ struct hf__place {
 };
 
 struct hf__zk;
-struct hf__request;
-typedef void hf__request_fn(struct hf__zk *zk, struct hf__request *request, int64_t now);
+struct hf__zk_request;
+typedef void hf__zk_request_fn(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
 /* One request in the library's hands, or its result in the inbox. */
-struct hf__request {
+struct hf__zk_request {
 	struct hf__list link;
 	struct hf__zk *zk;
-	hf__request_fn *done;
+	hf__zk_request_fn *done;
 	struct hf__node *node;
-	struct hf__cmd *cmd;               /* of a verb without a node; NULL once it was answered */
-	struct hf__inspection *inspection; /* valid as long as there is the command */
+	struct hf__cmd *cmd;       /* of a verb without a node; NULL once it was answered */
+	struct hf__survey *survey; /* valid as long as there is the command */
 	struct hf__watcher *watcher;
 	uint32_t session;
-	int64_t quorum_at;    /* when it left, if only the quorum can answer it; else 0 */
-	char *path;           /* whose folders are being made, */
-	size_t made;          /* so much of it now, */
-	hf__request_fn *then; /* and what follows */
-	bool or_nothing;      /* the watch is set also where there is no node */
+	int64_t quorum_at;       /* when it left, if only the quorum can answer it; else 0 */
+	char *path;              /* whose folders are being made, */
+	size_t made;             /* so much of it now, */
+	hf__zk_request_fn *then; /* and what follows */
+	bool or_nothing;         /* the watch is set also where there is no node */
 	bool of_all; /* it concerns more than its node, so it is heard when that is dead too */
 	bool last;   /* of several for one command */
 	int rc;
@@ -141,8 +141,8 @@ struct hf__request {
 
 /* All who wait for something in this lock want to know of what a watcher sees. */
 struct hf__interest {
-	struct hf__list in_watch, in_place;
-	struct hf__place *place;
+	struct hf__list in_watch, in_lock;
+	struct hf__zk_lock *zk_lock;
 };
 
 /*
@@ -197,7 +197,7 @@ struct hf__zk {
 	int64_t probe_at;         /* no sooner is it tried again */
 	int64_t pause_ms;         /* the latest after a refusal; 0: none since the session was up */
 	int64_t answer_by;        /* no command is overdue before */
-	int64_t guard_at;         /* nodes held by then are watched */
+	int64_t watch_held_at;    /* nodes held by then are watched */
 	struct hf__list waiting;  /* commands without an answer */
 	struct hf__list ready;    /* commands whose answer is known; their outcome is in `place` */
 	struct hf__list inbox;    /* results */
@@ -205,10 +205,10 @@ struct hf__zk {
 	struct hf__list requests; /* under way */
 	struct hf__list held;
 	struct hf__table nodes;
-	struct hf__table places;
+	struct hf__table locks;
 	struct hf__table watchers;
 	size_t watched_bytes;                /* of their paths */
-	struct hf__inspection *inspections;  /* newest first */
+	struct hf__survey *surveys;          /* newest first */
 	uint32_t walks;                      /* so many so far */
 	uint64_t all_own_writes;             /* nodes of locks made or removed, and answered */
 	uint64_t own_writes[HF__OWN_WRITES]; /* the same by the hash of the lock's name */
@@ -228,7 +228,7 @@ struct hf__zk {
 	char why[200];
 };
 
-/* ---- backend.c ---- */
+/* ---- zk.c ---- */
 void hf__zk_answer(struct hf__zk *zk, struct hf__cmd *cmd, const struct hf__answer *answer,
                    int64_t now);
 /* Answers it in the next turn, with the command's count. */
@@ -267,30 +267,34 @@ void hf__opener_leave(struct hf__zk *zk);
 /* Frees the backend with the last of its owners. */
 void hf__opener_unref(struct hf__zk *zk);
 
-/* ---- request.c ---- */
+/* ---- zk_request.c ---- */
 /* A request ready to be handed to the library, or NULL without memory. */
-struct hf__request *hf__request_new(struct hf__zk *zk, hf__request_fn *done, struct hf__node *node);
+struct hf__zk_request *hf__zk_request_new(struct hf__zk *zk, hf__zk_request_fn *done,
+                                          struct hf__node *node);
 /* These hand it over; what the library refuses at once comes by the inbox too. */
-void hf__request_create(struct hf__request *request, const char *path, const char *data,
-                        size_t length, int mode);
-void hf__request_remove(struct hf__request *request, const char *path);
-void hf__request_set(struct hf__request *request, const char *path, const char *data, size_t length,
-                     int version);
-void hf__request_list(struct hf__request *request, const char *path, struct hf__watcher *watcher);
-void hf__request_exists(struct hf__request *request, const char *path, struct hf__watcher *watcher);
-void hf__request_get(struct hf__request *request, const char *path, struct hf__watcher *watcher);
+void hf__zk_request_create(struct hf__zk_request *request, const char *path, const char *data,
+                           size_t length, int mode);
+void hf__zk_request_remove(struct hf__zk_request *request, const char *path);
+void hf__zk_request_set(struct hf__zk_request *request, const char *path, const char *data,
+                        size_t length, int version);
+void hf__zk_request_list(struct hf__zk_request *request, const char *path,
+                         struct hf__watcher *watcher);
+void hf__zk_request_exists(struct hf__zk_request *request, const char *path,
+                           struct hf__watcher *watcher);
+void hf__zk_request_get(struct hf__zk_request *request, const char *path,
+                        struct hf__watcher *watcher);
 /* Goes through the quorum and changes nothing. */
-void hf__request_beat(struct hf__request *request, const char *path);
-void hf__request_free(struct hf__request *request);
+void hf__zk_request_beat(struct hf__zk_request *request, const char *path);
+void hf__zk_request_free(struct hf__zk_request *request);
 /* What the library calls when the session changes. */
-void hf__request_on_session(zhandle_t *handle, int type, int state, const char *path,
-                            void *session);
+void hf__zk_request_on_session(zhandle_t *handle, int type, int state, const char *path,
+                               void *session);
 /* The outcome is not known; the session may live. */
-bool hf__request_is_lost(int rc);
+bool hf__zk_request_is_lost(int rc);
 /* The handle is dead, or on its way. */
-bool hf__request_is_dead(int rc);
+bool hf__zk_request_is_dead(int rc);
 /* Whether the answer belongs to a command that still waits for it, and is one. */
-bool hf__request_is_answer(struct hf__zk *zk, const struct hf__request *request);
+bool hf__zk_request_is_answer(struct hf__zk *zk, const struct hf__zk_request *request);
 
 /* ---- folder.c ---- */
 /*
@@ -298,44 +302,44 @@ bool hf__request_is_answer(struct hf__zk *zk, const struct hf__request *request)
  * the chroot itself is missing, or what else went wrong.
  */
 void hf__folder_make(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd,
-                     const char *path, hf__request_fn *then, int64_t now);
+                     const char *path, hf__zk_request_fn *then, int64_t now);
 
-/* ---- place.c ---- */
-struct hf__place *hf__place_find(struct hf__zk *zk, const struct hf__lock *lock);
+/* ---- zk_lock.c ---- */
+struct hf__zk_lock *hf__zk_lock_find(struct hf__zk *zk, const struct hf__lock *lock);
 /* Makes one if there is none; NULL without memory. */
-struct hf__place *hf__place_of(struct hf__zk *zk, struct hf__lock *lock);
-void hf__place_free(struct hf__zk *zk, struct hf__place *place);
-void hf__place_free_all(struct hf__zk *zk);
+struct hf__zk_lock *hf__zk_lock_get(struct hf__zk *zk, struct hf__lock *lock);
+void hf__zk_lock_free(struct hf__zk *zk, struct hf__zk_lock *zk_lock);
+void hf__zk_lock_free_all(struct hf__zk *zk);
 /* The node was made and is alone in its folder; or it is not. */
-void hf__place_set_alone(struct hf__zk *zk, const struct hf__node *node, bool alone);
+void hf__alone_set(struct hf__zk *zk, const struct hf__node *node, bool alone);
 /* The server has answered that the node was made, or removed, now and by us. */
-void hf__place_note_own(struct hf__zk *zk, const struct hf__node *node);
+void hf__alone_note_write(struct hf__zk *zk, const struct hf__node *node);
 /* The node was removed. */
-void hf__place_note_removed(struct hf__zk *zk, const struct hf__node *node);
+void hf__alone_note_removed(struct hf__zk *zk, const struct hf__node *node);
 /* A node made now is likely to be alone. */
-bool hf__place_was_alone(struct hf__zk *zk, const struct hf__lock *lock);
+bool hf__alone_is_likely(struct hf__zk *zk, const struct hf__lock *lock);
 /* It is alone: nothing was made in its folder since the last one that was. */
-bool hf__place_is_alone(struct hf__zk *zk, const struct hf__node *node);
+bool hf__alone_is_certain(struct hf__zk *zk, const struct hf__node *node);
 
-/* ---- watch.c ---- */
+/* ---- watcher.c ---- */
 /* The watcher of this path and session; NULL without memory, or without a session. */
-struct hf__watcher *hf__watch_at(struct hf__zk *zk, const char *path, bool children);
+struct hf__watcher *hf__watcher_at(struct hf__zk *zk, const char *path, bool children);
 /* Another watch on a node that is held can be afforded. */
-bool hf__watch_has_room(const struct hf__zk *zk);
-void hf__watch_join(struct hf__watcher *watcher, struct hf__node *node);
+bool hf__watcher_has_room(const struct hf__zk *zk);
+void hf__watcher_join(struct hf__watcher *watcher, struct hf__node *node);
 /* 0 or HF_ENOMEM. */
-int hf__watch_join_place(struct hf__watcher *watcher, struct hf__place *place);
-void hf__watch_leave(struct hf__node *node);
-void hf__watch_leave_place(struct hf__place *place);
+int hf__watcher_join_lock(struct hf__watcher *watcher, struct hf__zk_lock *zk_lock);
+void hf__watcher_leave(struct hf__node *node);
+void hf__watcher_leave_lock(struct hf__zk_lock *zk_lock);
 /* What the library calls when something has happened at the path. */
-void hf__watch_on_event(zhandle_t *handle, int type, int state, const char *path, void *watcher);
+void hf__watcher_on_event(zhandle_t *handle, int type, int state, const char *path, void *watcher);
 /* Tells who wanted to know of it. */
-void hf__watch_fired(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now);
+void hf__watcher_fired(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now);
 /* Frees it if nobody needs it any more. */
-void hf__watch_tidy(struct hf__zk *zk, struct hf__watcher *watcher);
+void hf__watcher_tidy(struct hf__zk *zk, struct hf__watcher *watcher);
 /* Nobody of the session that ends is told anything more. */
-void hf__watch_drop_all(struct hf__zk *zk);
-void hf__watch_free_all(struct hf__session *session);
+void hf__watcher_drop_all(struct hf__zk *zk);
+void hf__watcher_free_all(struct hf__session *session);
 
 /* ---- node.c ---- */
 struct hf__node *hf__node_find(struct hf__zk *zk, const struct hf__lock *lock, uint64_t wire);
@@ -355,7 +359,7 @@ void hf__node_fail(struct hf__zk *zk, struct hf__node *node, int error, const ch
                    int64_t now);
 void hf__node_fail_rc(struct hf__zk *zk, struct hf__node *node, int rc, int64_t now);
 /* The answer is none, or nobody waits for it; the session finds out. */
-bool hf__node_is_over(struct hf__zk *zk, const struct hf__request *request);
+bool hf__node_is_over(struct hf__zk *zk, const struct hf__zk_request *request);
 struct hf__cmd *hf__node_take_cmd(struct hf__node *node);
 /* A request for it is over. */
 void hf__node_release(struct hf__zk *zk, struct hf__node *node, int64_t now);
@@ -388,12 +392,12 @@ void hf__make_search(struct hf__zk *zk, struct hf__node *node);
 /* Somebody has deleted it: at the end of the queue with a new one. */
 void hf__make_anew(struct hf__zk *zk, struct hf__node *node, int64_t now);
 
-/* ---- guard.c ---- */
+/* ---- held.c ---- */
 /* Watches all that are held and not watched yet. */
-void hf__guard_all(struct hf__zk *zk, int64_t now);
+void hf__held_watch_all(struct hf__zk *zk, int64_t now);
 /* Something has happened to what this node watches. */
-void hf__guard_noticed(struct hf__zk *zk, struct hf__node *node, const struct hf__watcher *watcher,
-                       int64_t now);
+void hf__held_notice(struct hf__zk *zk, struct hf__node *node, const struct hf__watcher *watcher,
+                     int64_t now);
 
 /* ---- lease.c ---- */
 /* Whether locks of this kind are semaphores. */
@@ -403,36 +407,36 @@ bool hf__lease_refuse(struct hf__zk *zk, struct hf__node *node, int64_t now);
 /* It is its turn at the gate. */
 void hf__lease_enter(struct hf__zk *zk, struct hf__node *node, int64_t now);
 /* Its lease is there; the list says how many there are. */
-void hf__lease_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__request *listed,
+void hf__lease_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__zk_request *listed,
                     int64_t now);
 /* Goes on with the next node of the same acquisition, or answers. */
 void hf__lease_next(struct hf__zk *zk, struct hf__node *node, int64_t now);
 
-/* ---- permits.c ---- */
+/* ---- total.c ---- */
 /* Verbs of permits; 0 or HF_ENOMEM. */
-int hf__permits_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+int hf__total_submit(struct hf__zk *zk, struct hf__cmd *cmd);
 /* A node of a release is gone: goes on with the next one, or answers. */
-void hf__permits_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost);
+void hf__total_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost);
 /* The number of permits must be read first: then the node goes on. */
-bool hf__permits_read_total(struct hf__zk *zk, struct hf__node *node);
+bool hf__total_read(struct hf__zk *zk, struct hf__node *node);
 
-/* ---- barrier.c ---- */
-int hf__barrier_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+/* ---- zk_barrier.c ---- */
+int hf__zk_barrier_submit(struct hf__zk *zk, struct hf__cmd *cmd);
 /* A member of a double barrier is there; the list says who else. */
-void hf__barrier_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__request *listed,
-                      int64_t now);
+void hf__zk_barrier_turn(struct hf__zk *zk, struct hf__node *node,
+                         const struct hf__zk_request *listed, int64_t now);
 
-/* ---- verbs.c ---- */
-int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+/* ---- holders.c ---- */
+int hf__holders_submit(struct hf__zk *zk, struct hf__cmd *cmd);
 /* The session lives as of when it was last sure to, and so does what we know of its nodes. */
-void hf__verbs_answer_renewal(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now);
+void hf__beat_answer(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now);
 /* A beat for the renewals that wait, if none is under way. */
-void hf__verbs_beat(struct hf__zk *zk);
+void hf__beat_send(struct hf__zk *zk);
 
-/* ---- inspect.c ---- */
+/* ---- survey.c ---- */
 /* LIST, INSPECT, FACTS; 0 or HF_ENOMEM. */
-int hf__inspect_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+int hf__survey_submit(struct hf__zk *zk, struct hf__cmd *cmd);
 /* At the end of all: what commands without an answer, and walks that nobody ended, have left. */
-void hf__inspect_free_all(struct hf__zk *zk);
+void hf__survey_free_all(struct hf__zk *zk);
 
 #endif

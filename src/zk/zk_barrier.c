@@ -12,9 +12,10 @@ static void no_memory(struct hf__zk *zk)
 	hf__session_doubt(zk, "no memory for a request");
 }
 
-static struct hf__request *new_request(struct hf__zk *zk, struct hf__cmd *cmd, hf__request_fn *done)
+static struct hf__zk_request *new_request(struct hf__zk *zk, struct hf__cmd *cmd,
+                                          hf__zk_request_fn *done)
 {
-	struct hf__request *request = hf__request_new(zk, done, NULL);
+	struct hf__zk_request *request = hf__zk_request_new(zk, done, NULL);
 	if (request)
 		request->cmd = cmd;
 	return request;
@@ -32,23 +33,23 @@ static void answer_ask(struct hf__zk *zk, struct hf__cmd *cmd, bool granted, int
 
 /* ---- a barrier: the node itself ---- */
 
-static void made(struct hf__zk *zk, struct hf__request *request, int64_t now);
+static void made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
 static int set(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
 	const char *words = zk->core->config.description;
-	struct hf__request *request = new_request(zk, cmd, made);
+	struct hf__zk_request *request = new_request(zk, cmd, made);
 	if (!request)
 		return HF_ENOMEM;
 	hf__node_folder(zk, cmd->lock, path);
-	hf__request_create(request, path, words, strlen(words), HF__MODE_PERSISTENT);
+	hf__zk_request_create(request, path, words, strlen(words), HF__MODE_PERSISTENT);
 	return 0;
 }
 
-static void made_folders(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void made_folders(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc != ZOK)
 		hf__zk_answer_failed(zk, request->cmd, request->rc,
@@ -57,11 +58,11 @@ static void made_folders(struct hf__zk *zk, struct hf__request *request, int64_t
 		no_memory(zk);
 }
 
-static void made(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
 	char path[HF__ZK_PATH];
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc == ZNONODE) {
 		hf__node_folder(zk, cmd->lock, path);
@@ -73,9 +74,9 @@ static void made(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	}
 }
 
-static void removed(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void removed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc == ZOK || request->rc == ZNONODE)
 		hf__zk_answer_count(zk, request->cmd, request->rc == ZOK, now);
@@ -85,17 +86,18 @@ static void removed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 }
 
 /* Asked whether it is there, or to be let through. A get leaves no watch on nothing. */
-static void looked(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void looked(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
-	struct hf__place *place = request->watcher ? hf__place_of(zk, cmd->lock) : NULL;
+	struct hf__zk_lock *zk_lock = request->watcher ? hf__zk_lock_get(zk, cmd->lock) : NULL;
 	if (request->rc != ZOK && request->rc != ZNONODE)
 		hf__zk_answer_failed(zk, cmd, request->rc, "the barrier cannot be looked at", now);
 	else if (cmd->verb != HF__ASK)
 		hf__zk_answer_count(zk, cmd, request->rc == ZOK, now);
-	else if (request->rc == ZOK && (!place || hf__watch_join_place(request->watcher, place)))
+	else if (request->rc == ZOK &&
+	         (!zk_lock || hf__watcher_join_lock(request->watcher, zk_lock)))
 		no_memory(zk);
 	else
 		answer_ask(zk, cmd, request->rc == ZNONODE, now);
@@ -106,29 +108,29 @@ static int look(struct hf__zk *zk, struct hf__cmd *cmd)
 	char path[HF__ZK_PATH];
 	hf__node_folder(zk, cmd->lock, path);
 	bool waits = cmd->verb == HF__ASK;
-	struct hf__watcher *watcher = waits ? hf__watch_at(zk, path, false) : NULL;
-	struct hf__request *request = waits && !watcher ? NULL : new_request(zk, cmd, looked);
+	struct hf__watcher *watcher = waits ? hf__watcher_at(zk, path, false) : NULL;
+	struct hf__zk_request *request = waits && !watcher ? NULL : new_request(zk, cmd, looked);
 	if (!request)
 		return HF_ENOMEM;
-	hf__request_get(request, path, watcher);
+	hf__zk_request_get(request, path, watcher);
 	return 0;
 }
 
 static int remove_barrier(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
-	struct hf__request *request = new_request(zk, cmd, removed);
+	struct hf__zk_request *request = new_request(zk, cmd, removed);
 	if (!request)
 		return HF_ENOMEM;
 	hf__node_folder(zk, cmd->lock, path);
-	hf__request_remove(request, path);
+	hf__zk_request_remove(request, path);
 	return 0;
 }
 
 /* ---- coming in together ---- */
 
 /* So many children but for "ready", and which of them comes first and last. */
-static size_t count_members(const struct hf__request *listed, const char **ret_lowest,
+static size_t count_members(const struct hf__zk_request *listed, const char **ret_lowest,
                             const char **ret_highest)
 {
 	size_t n = 0;
@@ -146,7 +148,7 @@ static size_t count_members(const struct hf__request *listed, const char **ret_l
 	return n;
 }
 
-static bool has_child(const struct hf__request *listed, const char *name)
+static bool has_child(const struct hf__zk_request *listed, const char *name)
 {
 	for (size_t i = 0; i < listed->count; i++)
 		if (strcmp(listed->names[i], name) == 0)
@@ -154,7 +156,7 @@ static bool has_child(const struct hf__request *listed, const char *name)
 	return false;
 }
 
-static void made_ready(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void made_ready(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	if (hf__node_is_over(zk, request))
@@ -165,7 +167,7 @@ static void made_ready(struct hf__zk *zk, struct hf__request *request, int64_t n
 		hf__node_fail_rc(zk, node, request->rc, now);
 }
 
-static void watched_ready(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void watched_ready(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	if (hf__node_is_over(zk, request))
@@ -185,10 +187,10 @@ static void watched_ready(struct hf__zk *zk, struct hf__request *request, int64_
 static void make_ready(struct hf__zk *zk, struct hf__node *node)
 {
 	char path[HF__ZK_PATH];
-	struct hf__request *request = hf__request_new(zk, made_ready, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, made_ready, node);
 	hf__node_child(zk, node, ready, path);
 	if (request)
-		hf__request_create(request, path, "", 0, HF__MODE_PERSISTENT);
+		hf__zk_request_create(request, path, "", 0, HF__MODE_PERSISTENT);
 	else
 		no_memory(zk);
 }
@@ -197,18 +199,19 @@ static void watch_ready(struct hf__zk *zk, struct hf__node *node)
 {
 	char path[HF__ZK_PATH];
 	hf__node_child(zk, node, ready, path);
-	struct hf__watcher *watcher = hf__watch_at(zk, path, false);
-	struct hf__request *request = watcher ? hf__request_new(zk, watched_ready, node) : NULL;
+	struct hf__watcher *watcher = hf__watcher_at(zk, path, false);
+	struct hf__zk_request *request =
+		watcher ? hf__zk_request_new(zk, watched_ready, node) : NULL;
 	if (!request) {
 		no_memory(zk);
 		return;
 	}
-	hf__watch_join(watcher, node);
-	hf__request_exists(request, path, watcher);
+	hf__watcher_join(watcher, node);
+	hf__zk_request_exists(request, path, watcher);
 }
 
-void hf__barrier_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__request *listed,
-                      int64_t now)
+void hf__zk_barrier_turn(struct hf__zk *zk, struct hf__node *node,
+                         const struct hf__zk_request *listed, int64_t now)
 {
 	const char *lowest, *highest;
 	size_t members = count_members(listed, &lowest, &highest);
@@ -226,9 +229,9 @@ void hf__barrier_turn(struct hf__zk *zk, struct hf__node *node, const struct hf_
 
 /* ---- and going out together ---- */
 
-static void cleared(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void cleared(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc == ZOK || request->rc == ZNONODE)
 		answer_ask(zk, request->cmd, true, now);
@@ -240,29 +243,29 @@ static void cleared(struct hf__zk *zk, struct hf__request *request, int64_t now)
 static void clear(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char folder[HF__ZK_PATH], path[HF__ZK_PATH + sizeof ready];
-	struct hf__request *request = new_request(zk, cmd, cleared);
+	struct hf__zk_request *request = new_request(zk, cmd, cleared);
 	if (!request) {
 		no_memory(zk);
 		return;
 	}
 	hf__node_folder(zk, cmd->lock, folder);
 	snprintf(path, sizeof path, "%s/%s", folder, ready);
-	hf__request_remove(request, path);
+	hf__zk_request_remove(request, path);
 }
 
 static void look_at_exit(struct hf__zk *zk, struct hf__cmd *cmd, const char *member);
 
-static void watched_member(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void watched_member(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
-	struct hf__place *place = hf__place_of(zk, cmd->lock);
+	struct hf__zk_lock *zk_lock = hf__zk_lock_get(zk, cmd->lock);
 	if (request->rc == ZNONODE) {
 		look_at_exit(zk, cmd, NULL);
 	} else if (request->rc != ZOK) {
 		hf__zk_answer_failed(zk, cmd, request->rc, "a member cannot be looked at", now);
-	} else if (!place || hf__watch_join_place(request->watcher, place)) {
+	} else if (!zk_lock || hf__watcher_join_lock(request->watcher, zk_lock)) {
 		no_memory(zk);
 	} else {
 		answer_ask(zk, cmd, false, now);
@@ -273,11 +276,11 @@ static void watched_member(struct hf__zk *zk, struct hf__request *request, int64
  * The first of all stays until the others have gone, so that whoever looks sees that some are inside. The
  * others go at once, and then wait for it. Who is the last removes "ready".
  */
-static void listed_at_exit(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void listed_at_exit(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
 	const char *lowest, *highest;
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc != ZOK && request->rc != ZNONODE) {
 		hf__zk_answer_failed(zk, cmd, request->rc, "the members cannot be listed", now);
@@ -306,21 +309,21 @@ static void look_at_exit(struct hf__zk *zk, struct hf__cmd *cmd, const char *mem
 	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
 	hf__node_folder(zk, cmd->lock, folder);
 	snprintf(path, sizeof path, "%s/%s", folder, member ? member : "");
-	struct hf__watcher *watcher = member ? hf__watch_at(zk, path, false) : NULL;
-	struct hf__request *request =
+	struct hf__watcher *watcher = member ? hf__watcher_at(zk, path, false) : NULL;
+	struct hf__zk_request *request =
 		member && !watcher ? NULL
 				   : new_request(zk, cmd, member ? watched_member : listed_at_exit);
 	if (!request)
 		no_memory(zk);
 	else if (member)
-		hf__request_get(request, path, watcher);
+		hf__zk_request_get(request, path, watcher);
 	else
-		hf__request_list(request, folder, NULL);
+		hf__zk_request_list(request, folder, NULL);
 }
 
 /* ---- commands ---- */
 
-int hf__barrier_submit(struct hf__zk *zk, struct hf__cmd *cmd)
+int hf__zk_barrier_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	if (hf__lock_kind(cmd->lock) == HF__NODE_EXIT) {
 		look_at_exit(zk, cmd, NULL);

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-static const char message[] = HF__ASK_BACK;
+static const char message[] = HF__REVOKE_MESSAGE;
 
 static void note_message(struct hf__zk *zk, struct hf__node *node,
-                         const struct hf__request *request, int64_t now)
+                         const struct hf__zk_request *request, int64_t now)
 {
 	bool asked = request->rc == ZOK && request->length == sizeof message - 1 &&
 	             memcmp(request->text, message, sizeof message - 1) == 0;
@@ -17,18 +17,19 @@ static void note_message(struct hf__zk *zk, struct hf__node *node,
 	}
 }
 
-static void guarded(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void guarded(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	node->guarded = request->rc == ZOK && node->granted;
 	bool ours = request->rc == ZOK && request->stat.czxid == node->czxid;
 	bool sure = request->rc == ZOK || request->rc == ZNONODE;
 	if (!node->guarded)
-		hf__watch_leave(node);
+		hf__watcher_leave(node);
 	if (sure && !ours && node->granted)
 		hf__node_gone(zk, node, now);
-	else if (!node->guarded && zk->guard_at == HF__NEVER)
-		zk->guard_at = now + HF__GUARD_MS; /* by then there is a connection again */
+	else if (!node->guarded && zk->watch_held_at == HF__NEVER)
+		zk->watch_held_at =
+			now + HF__WATCH_HELD_MS; /* by then there is a connection again */
 	else if (ours && node->granted && node->revocable)
 		note_message(zk, node, request, now);
 }
@@ -38,37 +39,38 @@ static void guard(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	char path[HF__ZK_PATH];
 	hf__node_path(zk, node, path);
-	bool room = hf__watch_has_room(zk);
-	struct hf__watcher *watcher = room ? hf__watch_at(zk, path, false) : NULL;
-	struct hf__request *request = watcher || !room ? hf__request_new(zk, guarded, node) : NULL;
+	bool room = hf__watcher_has_room(zk);
+	struct hf__watcher *watcher = room ? hf__watcher_at(zk, path, false) : NULL;
+	struct hf__zk_request *request =
+		watcher || !room ? hf__zk_request_new(zk, guarded, node) : NULL;
 	if (!request) {
-		zk->guard_at = now + HF__GUARD_MS;
+		zk->watch_held_at = now + HF__WATCH_HELD_MS;
 		return;
 	}
 	node->guarded = true;
 	if (watcher)
-		hf__watch_join(watcher, node);
+		hf__watcher_join(watcher, node);
 	if (node->revocable)
-		hf__request_get(request, path, watcher);
+		hf__zk_request_get(request, path, watcher);
 	else
-		hf__request_exists(request, path, watcher);
+		hf__zk_request_exists(request, path, watcher);
 }
 
-void hf__guard_all(struct hf__zk *zk, int64_t now)
+void hf__held_watch_all(struct hf__zk *zk, int64_t now)
 {
 	struct hf__list *link;
-	zk->guard_at = HF__NEVER;
+	zk->watch_held_at = HF__NEVER;
 	hf__list_each (link, &zk->held) {
 		struct hf__node *node = hf__list_item(link, struct hf__node, link);
 		if (!node->guarded && node->requests == 0)
 			guard(zk, node, now);
 		else if (!node->guarded)
-			zk->guard_at = now + HF__GUARD_MS;
+			zk->watch_held_at = now + HF__WATCH_HELD_MS;
 	}
 }
 
-void hf__guard_noticed(struct hf__zk *zk, struct hf__node *node, const struct hf__watcher *watcher,
-                       int64_t now)
+void hf__held_notice(struct hf__zk *zk, struct hf__node *node, const struct hf__watcher *watcher,
+                     int64_t now)
 {
 	node->ready = node->ready || watcher->created;
 	if (!node->granted && node->waits) {

@@ -41,7 +41,7 @@ static struct hf__watcher *new_watcher(struct hf__zk *zk, const struct watch_key
 	return watcher;
 }
 
-struct hf__watcher *hf__watch_at(struct hf__zk *zk, const char *path, bool children)
+struct hf__watcher *hf__watcher_at(struct hf__zk *zk, const char *path, bool children)
 {
 	struct watch_key key = {.path = path, .children = children};
 	uint32_t hash = hf__table_hash(&zk->watchers, path, strlen(path));
@@ -55,12 +55,12 @@ struct hf__watcher *hf__watch_at(struct hf__zk *zk, const char *path, bool child
  * After a reconnect the library names all its watches in one packet, and servers take packets up to a
  * megabyte: with more the session could never be resumed. What is left is for those who wait.
  */
-bool hf__watch_has_room(const struct hf__zk *zk)
+bool hf__watcher_has_room(const struct hf__zk *zk)
 {
 	return zk->watched_bytes < WATCH_BYTES_MAX;
 }
 
-void hf__watch_leave(struct hf__node *node)
+void hf__watcher_leave(struct hf__node *node)
 {
 	hf__list_remove(&node->in_watch);
 	node->watcher = NULL;
@@ -69,40 +69,40 @@ void hf__watch_leave(struct hf__node *node)
 static void end_interest(struct hf__interest *interest)
 {
 	hf__list_remove(&interest->in_watch);
-	hf__list_remove(&interest->in_place);
+	hf__list_remove(&interest->in_lock);
 	free(interest);
 }
 
-void hf__watch_leave_place(struct hf__place *place)
+void hf__watcher_leave_lock(struct hf__zk_lock *zk_lock)
 {
-	while (!hf__list_empty(&place->interests))
-		end_interest(hf__list_item(place->interests.next, struct hf__interest, in_place));
+	while (!hf__list_empty(&zk_lock->interests))
+		end_interest(hf__list_item(zk_lock->interests.next, struct hf__interest, in_lock));
 }
 
-void hf__watch_join(struct hf__watcher *watcher, struct hf__node *node)
+void hf__watcher_join(struct hf__watcher *watcher, struct hf__node *node)
 {
-	hf__watch_leave(node);
+	hf__watcher_leave(node);
 	hf__list_add(&watcher->nodes, &node->in_watch);
 	node->watcher = watcher;
 }
 
-int hf__watch_join_place(struct hf__watcher *watcher, struct hf__place *place)
+int hf__watcher_join_lock(struct hf__watcher *watcher, struct hf__zk_lock *zk_lock)
 {
 	struct hf__list *link;
 	hf__list_each (link, &watcher->interests)
-		if (hf__list_item(link, struct hf__interest, in_watch)->place == place)
+		if (hf__list_item(link, struct hf__interest, in_watch)->zk_lock == zk_lock)
 			return 0;
 	struct hf__interest *interest = malloc(sizeof(*interest));
 	if (!interest)
 		return HF_ENOMEM;
-	interest->place = place;
+	interest->zk_lock = zk_lock;
 	hf__list_add(&watcher->interests, &interest->in_watch);
-	hf__list_add(&place->interests, &interest->in_place);
+	hf__list_add(&zk_lock->interests, &interest->in_lock);
 	return 0;
 }
 
 /* Session events come to every watcher and mean nothing there. */
-void hf__watch_on_event(zhandle_t *handle, int type, int state, const char *path, void *arg)
+void hf__watcher_on_event(zhandle_t *handle, int type, int state, const char *path, void *arg)
 {
 	struct hf__watcher *watcher = arg;
 	struct hf__zk *zk = watcher->session->zk;
@@ -129,30 +129,30 @@ static void tell_all(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now
 	hf__list_move(&interests, &watcher->interests);
 	while (!hf__list_empty(&nodes)) {
 		struct hf__node *node = hf__list_item(nodes.next, struct hf__node, in_watch);
-		hf__watch_leave(node);
-		hf__guard_noticed(zk, node, watcher, now);
+		hf__watcher_leave(node);
+		hf__held_notice(zk, node, watcher, now);
 	}
 	while (!hf__list_empty(&interests)) {
 		struct hf__interest *interest =
 			hf__list_item(interests.next, struct hf__interest, in_watch);
-		struct hf__place *place = interest->place;
+		struct hf__zk_lock *zk_lock = interest->zk_lock;
 		end_interest(interest);
-		place->total_is_old = true;
-		hf__core_wake_all(zk->core, place->lock, now);
+		zk_lock->total_is_old = true;
+		hf__core_wake_all(zk->core, zk_lock->lock, now);
 	}
 }
 
-void hf__watch_fired(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now)
+void hf__watcher_fired(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now)
 {
 	hf__list_remove(&watcher->notice);
 	if (watcher->session != zk->session)
 		return; /* what a session that is over had to say is of no interest */
 	tell_all(zk, watcher, now);
 	watcher->deleted = watcher->created = false;
-	hf__watch_tidy(zk, watcher);
+	hf__watcher_tidy(zk, watcher);
 }
 
-void hf__watch_tidy(struct hf__zk *zk, struct hf__watcher *watcher)
+void hf__watcher_tidy(struct hf__zk *zk, struct hf__watcher *watcher)
 {
 	if (watcher->armed || watcher->asks > 0 || !hf__list_empty(&watcher->notice) ||
 	    !hf__list_empty(&watcher->nodes) || !hf__list_empty(&watcher->interests))
@@ -163,7 +163,7 @@ void hf__watch_tidy(struct hf__zk *zk, struct hf__watcher *watcher)
 	free(watcher);
 }
 
-void hf__watch_drop_all(struct hf__zk *zk)
+void hf__watcher_drop_all(struct hf__zk *zk)
 {
 	struct hf__table_link *at;
 	zk->watched_bytes = 0;
@@ -171,18 +171,18 @@ void hf__watch_drop_all(struct hf__zk *zk)
 		struct hf__watcher *watcher = hf__table_item(at, struct hf__watcher, by_path);
 		hf__table_remove(&zk->watchers, at);
 		while (!hf__list_empty(&watcher->nodes))
-			hf__watch_leave(
+			hf__watcher_leave(
 				hf__list_item(watcher->nodes.next, struct hf__node, in_watch));
 		while (!hf__list_empty(&watcher->interests)) {
 			struct hf__interest *interest = hf__list_item(
 				watcher->interests.next, struct hf__interest, in_watch);
-			interest->place->total_is_old = true;
+			interest->zk_lock->total_is_old = true;
 			end_interest(interest);
 		}
 	}
 }
 
-void hf__watch_free_all(struct hf__session *session)
+void hf__watcher_free_all(struct hf__session *session)
 {
 	while (!hf__list_empty(&session->watchers)) {
 		struct hf__watcher *watcher =

@@ -27,8 +27,8 @@ enum folder { FOLDER_QUEUE, FOLDER_LEASES, FOLDER_MEMBERS, FOLDER_OTHER };
  * One command under way, or a walk between two of its steps. Every request of it carries the command,
  * so one that comes back without belongs to a command that was answered as unknown, and changes nothing.
  */
-struct hf__inspection {
-	struct hf__inspection *next; /* in zk->inspections */
+struct hf__survey {
+	struct hf__survey *next; /* in zk->surveys */
 	struct hf__cmd *cmd;
 	uint32_t walk;           /* its number; 0: about one name, or about the servers */
 	uint32_t visits;         /* in this step */
@@ -52,11 +52,11 @@ struct hf__inspection {
 	const char *kind;
 };
 
-static void visit_next(struct hf__zk *zk, struct hf__inspection *at, int64_t now);
+static void visit_next(struct hf__zk *zk, struct hf__survey *at, int64_t now);
 
 /* ---- life ---- */
 
-static void drop_names(struct hf__inspection *at)
+static void drop_names(struct hf__survey *at)
 {
 	for (size_t i = 0; i < at->count; i++)
 		free(at->names[i]);
@@ -68,21 +68,21 @@ static void drop_names(struct hf__inspection *at)
 	at->token = 0;
 }
 
-static void unlink_inspection(struct hf__zk *zk, struct hf__inspection *at)
+static void unlink_survey(struct hf__zk *zk, struct hf__survey *at)
 {
-	struct hf__inspection **link = &zk->inspections;
+	struct hf__survey **link = &zk->surveys;
 	while (*link != at)
 		link = &(*link)->next;
 	*link = at->next;
 }
 
-static void link_inspection(struct hf__zk *zk, struct hf__inspection *at)
+static void link_survey(struct hf__zk *zk, struct hf__survey *at)
 {
-	at->next = zk->inspections;
-	zk->inspections = at;
+	at->next = zk->surveys;
+	zk->surveys = at;
 }
 
-static void free_unlinked(struct hf__inspection *at)
+static void free_unlinked(struct hf__survey *at)
 {
 	drop_names(at);
 	hf__buffer_done(&at->rows);
@@ -91,16 +91,16 @@ static void free_unlinked(struct hf__inspection *at)
 	free(at);
 }
 
-static void free_inspection(struct hf__zk *zk, struct hf__inspection *at)
+static void free_survey(struct hf__zk *zk, struct hf__survey *at)
 {
-	unlink_inspection(zk, at);
+	unlink_survey(zk, at);
 	free_unlinked(at);
 }
 
-void hf__inspect_free_all(struct hf__zk *zk)
+void hf__survey_free_all(struct hf__zk *zk)
 {
-	while (zk->inspections)
-		free_inspection(zk, zk->inspections);
+	while (zk->surveys)
+		free_survey(zk, zk->surveys);
 }
 
 static bool is_waiting(const struct hf__zk *zk, const struct hf__cmd *cmd)
@@ -115,28 +115,28 @@ static bool is_waiting(const struct hf__zk *zk, const struct hf__cmd *cmd)
 /* Those whose command is gone; of walks the newest stay, as their next step may come yet. */
 static void drop_stale(struct hf__zk *zk)
 {
-	struct hf__inspection *at = zk->inspections, *next;
+	struct hf__survey *at = zk->surveys, *next;
 	size_t walks = 0;
 	for (; at; at = next) {
 		next = at->next;
 		bool stale = !at->cmd || !is_waiting(zk, at->cmd);
 		if (stale && (!at->walk || ++walks > MOST_WALKS))
-			free_inspection(zk, at);
+			free_survey(zk, at);
 	}
 }
 
-static struct hf__inspection *new_inspection(struct hf__zk *zk, struct hf__cmd *cmd)
+static struct hf__survey *new_survey(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	drop_stale(zk);
-	struct hf__inspection *at = calloc(1, sizeof(*at));
+	struct hf__survey *at = calloc(1, sizeof(*at));
 	if (!at)
 		return NULL;
-	link_inspection(zk, at);
+	link_survey(zk, at);
 	at->cmd = cmd;
 	if (hf__buffer_init(&at->rows, 512, MOST_BYTES) ||
 	    hf__buffer_init(&at->paths, 512, MOST_BYTES) ||
 	    hf__buffer_init(&at->fields, 512, MOST_BYTES)) {
-		free_inspection(zk, at);
+		free_survey(zk, at);
 		return NULL;
 	}
 	return at;
@@ -146,7 +146,7 @@ static struct hf__inspection *new_inspection(struct hf__zk *zk, struct hf__cmd *
 
 static const char *row_at(const struct hf__answer *answer, size_t i, size_t *ret_length)
 {
-	const struct hf__inspection *at = answer->source;
+	const struct hf__survey *at = answer->source;
 	const char *row = at->rows.data;
 	if (at->cursor[0] && i == 0) {
 		*ret_length = strlen(at->cursor);
@@ -162,7 +162,7 @@ static const char *row_at(const struct hf__answer *answer, size_t i, size_t *ret
 }
 
 /* The command has all its rows; a walk that is not over stays for its next step. */
-static void finish(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+static void finish(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	struct hf__cmd *cmd = at->cmd;
 	bool over = strcmp(at->cursor, "0") == 0 || !at->cursor[0];
@@ -171,21 +171,21 @@ static void finish(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
 	                            .row = row_at,
 	                            .source = at};
 	/* Whoever is answered may ask again at once, and stale ones are freed then. */
-	unlink_inspection(zk, at);
+	unlink_survey(zk, at);
 	at->cmd = NULL;
 	hf__zk_answer(zk, cmd, &answer, now);
 	at->rows.length = at->row_count = 0;
 	if (over)
 		free_unlinked(at);
 	else
-		link_inspection(zk, at);
+		link_survey(zk, at);
 }
 
-static void fail_memory(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+static void fail_memory(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	static const char text[] = "no memory for what is below the path";
 	struct hf__cmd *cmd = at->cmd;
-	free_inspection(zk, at);
+	free_survey(zk, at);
 	hf__zk_answer(zk, cmd,
 	              &(struct hf__answer){.outcome = HF__FAILED,
 	                                   .error = HF_ENOMEM,
@@ -194,21 +194,21 @@ static void fail_memory(struct hf__zk *zk, struct hf__inspection *at, int64_t no
 	              now);
 }
 
-static void fail_rc(struct hf__zk *zk, struct hf__inspection *at, int rc, int64_t now)
+static void fail_rc(struct hf__zk *zk, struct hf__survey *at, int rc, int64_t now)
 {
 	struct hf__cmd *cmd = at->cmd;
-	free_inspection(zk, at);
+	free_survey(zk, at);
 	hf__zk_answer_failed(zk, cmd, rc, "the lock cannot be looked at", now);
 }
 
-static struct hf__request *new_request(struct hf__zk *zk, struct hf__inspection *at,
-                                       hf__request_fn *done)
+static struct hf__zk_request *new_request(struct hf__zk *zk, struct hf__survey *at,
+                                          hf__zk_request_fn *done)
 {
-	struct hf__request *request = hf__request_new(zk, done, NULL);
+	struct hf__zk_request *request = hf__zk_request_new(zk, done, NULL);
 	if (!request)
 		return NULL;
 	request->cmd = at->cmd;
-	request->inspection = at;
+	request->survey = at;
 	return request;
 }
 
@@ -249,7 +249,7 @@ static const char *name_of(const struct hf__zk *zk, const char *path)
  * A note begins with a word for the kind. In a plain lock its GUID comes first, which says nothing here. Words
  * of another form are the last line of a note without the others.
  */
-static int add_holder(struct hf__inspection *at, const char *owner, const char *data, size_t length)
+static int add_holder(struct hf__survey *at, const char *owner, const char *data, size_t length)
 {
 	char note[MOST_NOTE + 16] = "";
 	int n = 0;
@@ -272,7 +272,7 @@ static int add_holder(struct hf__inspection *at, const char *owner, const char *
 	return 0;
 }
 
-static int add_row_fields(struct hf__inspection *at, const char *name)
+static int add_row_fields(struct hf__survey *at, const char *name)
 {
 	struct hf__buffer *rows = &at->rows;
 	size_t told = at->waiters < MOST_TOLD ? at->waiters : MOST_TOLD;
@@ -287,7 +287,7 @@ static int add_row_fields(struct hf__inspection *at, const char *name)
 	return rc ? HF_ENOMEM : 0;
 }
 
-static int add_row(const struct hf__zk *zk, struct hf__inspection *at)
+static int add_row(const struct hf__zk *zk, struct hf__survey *at)
 {
 	char path[HF__ZK_PATH];
 	size_t length = 0, begin = at->rows.length;
@@ -319,7 +319,7 @@ static bool is_guid(const char *name)
 	       strspn(name, "0123456789abcdef-") == HF__QUEUE_GUID - 1;
 }
 
-static enum folder folder_of(const struct hf__inspection *at)
+static enum folder folder_of(const struct hf__survey *at)
 {
 	size_t queue = 0, leases = 0, members = 0, ready = 0;
 	for (size_t i = 0; i < at->count; i++) {
@@ -337,7 +337,7 @@ static enum folder folder_of(const struct hf__inspection *at)
 }
 
 /* Puts the children in order and counts who holds and who waits. */
-static enum folder sort_out(struct hf__inspection *at)
+static enum folder sort_out(struct hf__survey *at)
 {
 	static const char *const kinds[] = {[HF__QUEUE_MUTEX] = "reentrant",
 	                                    [HF__QUEUE_READ] = "read",
@@ -366,7 +366,7 @@ static enum folder sort_out(struct hf__inspection *at)
 	return folder;
 }
 
-static bool has_child(const struct hf__inspection *at, const char *name)
+static bool has_child(const struct hf__survey *at, const char *name)
 {
 	for (size_t i = 0; i < at->count; i++)
 		if (strcmp(at->names[i], name) == 0)
@@ -375,7 +375,7 @@ static bool has_child(const struct hf__inspection *at, const char *name)
 }
 
 /* The path of a child; false if it is longer than any path of ours. */
-static bool join(const struct hf__inspection *at, const char *child, char ret_path[HF__ZK_PATH])
+static bool join(const struct hf__survey *at, const char *child, char ret_path[HF__ZK_PATH])
 {
 	int n = snprintf(ret_path, HF__ZK_PATH, "%s/%s", strcmp(at->path, "/") ? at->path : "",
 	                 child);
@@ -383,7 +383,7 @@ static bool join(const struct hf__inspection *at, const char *child, char ret_pa
 }
 
 /* Notes these children, to be visited too. */
-static int push_children(struct hf__inspection *at, size_t from, size_t to)
+static int push_children(struct hf__survey *at, size_t from, size_t to)
 {
 	bool semaphore = has_child(at, "locks") && has_child(at, "leases");
 	char path[HF__ZK_PATH];
@@ -402,10 +402,10 @@ static int push_children(struct hf__inspection *at, size_t from, size_t to)
 
 /* ---- requests ---- */
 
-static void seen(struct hf__zk *zk, struct hf__request *request, int64_t now);
-static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now);
+static void seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
+static void listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
-static void tell(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+static void tell(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	if (add_row(zk, at))
 		fail_memory(zk, at, now);
@@ -414,7 +414,7 @@ static void tell(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
 }
 
 /* What a candidate says of itself stands behind its name. */
-static int add_words(struct hf__inspection *at, size_t i, const char *data, size_t length)
+static int add_words(struct hf__survey *at, size_t i, const char *data, size_t length)
 {
 	char *longer = NULL;
 	if (length == 0 || length > MOST_NOTE)
@@ -427,7 +427,7 @@ static int add_words(struct hf__inspection *at, size_t i, const char *data, size
 }
 
 /* A lock may be named by a GUID too, and then its folder is not a member. */
-static void leave_members(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+static void leave_members(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	if (at->walk && push_children(at, 0, at->holders))
 		fail_memory(zk, at, now);
@@ -436,10 +436,10 @@ static void leave_members(struct hf__zk *zk, struct hf__inspection *at, int64_t 
 }
 
 /* Answers come in the order of the requests, so this is about the next one. */
-static void got_holder(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void got_holder(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	struct hf__inspection *at = request->inspection;
-	if (!hf__request_is_answer(zk, request))
+	struct hf__survey *at = request->survey;
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	size_t i = at->known++;
 	size_t length = request->rc == ZOK && request->length > 0 ? (size_t)request->length : 0;
@@ -460,36 +460,36 @@ static void got_holder(struct hf__zk *zk, struct hf__request *request, int64_t n
 		tell(zk, at, now);
 }
 
-static void ask_holders(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+static void ask_holders(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	char path[HF__ZK_PATH];
 	bool all = strcmp(at->kind, "leader") == 0;
 	size_t wanted = at->holders + (all ? at->waiters : 0);
 	for (; at->asked < wanted && at->asked < MOST_TOLD; at->asked++) {
 		bool fits = join(at, at->names[at->asked], path);
-		struct hf__request *request = fits ? new_request(zk, at, got_holder) : NULL;
+		struct hf__zk_request *request = fits ? new_request(zk, at, got_holder) : NULL;
 		if (!request)
 			break; /* the others count as left out */
-		hf__request_get(request, path, NULL);
+		hf__zk_request_get(request, path, NULL);
 	}
 	at->visits += (uint32_t)at->asked;
 	if (at->asked == 0)
 		fail_memory(zk, at, now);
 }
 
-static void ask_list(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+static void ask_list(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
-	struct hf__request *request = new_request(zk, at, listed);
+	struct hf__zk_request *request = new_request(zk, at, listed);
 	if (request)
-		hf__request_list(request, at->path, NULL);
+		hf__zk_request_list(request, at->path, NULL);
 	else
 		fail_memory(zk, at, now);
 }
 
-static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	struct hf__inspection *at = request->inspection;
-	if (!hf__request_is_answer(zk, request))
+	struct hf__survey *at = request->survey;
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc != ZOK) {
 		if (!at->walk && request->rc != ZNONODE)
@@ -521,10 +521,10 @@ static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 }
 
 /* The node is the lock. */
-static void got_plain(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void got_plain(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	struct hf__inspection *at = request->inspection;
-	if (!hf__request_is_answer(zk, request))
+	struct hf__survey *at = request->survey;
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc == ZNONODE) {
 		visit_next(zk, at, now);
@@ -540,15 +540,15 @@ static void got_plain(struct hf__zk *zk, struct hf__request *request, int64_t no
 		tell(zk, at, now);
 }
 
-static void seen(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	struct hf__inspection *at = request->inspection;
-	if (!hf__request_is_answer(zk, request))
+	struct hf__survey *at = request->survey;
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc == ZOK && request->stat.ephemeralOwner != 0) {
-		struct hf__request *get = new_request(zk, at, got_plain);
+		struct hf__zk_request *get = new_request(zk, at, got_plain);
 		if (get)
-			hf__request_get(get, at->path, NULL);
+			hf__zk_request_get(get, at->path, NULL);
 		else
 			fail_memory(zk, at, now);
 	} else if (request->rc == ZOK && request->stat.numChildren > 0) {
@@ -560,18 +560,18 @@ static void seen(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	}
 }
 
-static int visit(struct hf__zk *zk, struct hf__inspection *at)
+static int visit(struct hf__zk *zk, struct hf__survey *at)
 {
-	struct hf__request *request = new_request(zk, at, seen);
+	struct hf__zk_request *request = new_request(zk, at, seen);
 	if (!request)
 		return HF_ENOMEM;
 	at->visits++;
 	at->visiting = true;
-	hf__request_exists(request, at->path, NULL);
+	hf__zk_request_exists(request, at->path, NULL);
 	return 0;
 }
 
-static void pop_path(struct hf__inspection *at)
+static void pop_path(struct hf__survey *at)
 {
 	size_t begin = at->paths.length - 1;
 	while (begin > 0 && at->paths.data[begin - 1])
@@ -580,7 +580,7 @@ static void pop_path(struct hf__inspection *at)
 	at->paths.length = begin;
 }
 
-static void visit_next(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+static void visit_next(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	drop_names(at);
 	at->visiting = false;
@@ -599,8 +599,8 @@ static void visit_next(struct hf__zk *zk, struct hf__inspection *at, int64_t now
 
 /* ---- facts ---- */
 
-__attribute__((format(printf, 2, 3))) static int add_fact(struct hf__inspection *at,
-                                                          const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int add_fact(struct hf__survey *at, const char *format,
+                                                          ...)
 {
 	char text[480];
 	va_list args;
@@ -617,7 +617,7 @@ __attribute__((format(printf, 2, 3))) static int add_fact(struct hf__inspection 
 }
 
 /* Lines "server.1=host:port:port:role;address"; a server alone says nothing. */
-static int add_servers(struct hf__inspection *at, const char *data, size_t length)
+static int add_servers(struct hf__survey *at, const char *data, size_t length)
 {
 	int voters = 0, observers = 0;
 	for (size_t i = 0; i < length;) {
@@ -631,10 +631,10 @@ static int add_servers(struct hf__inspection *at, const char *data, size_t lengt
 }
 
 /* When the leader made a node of ours tells its clock. */
-static void got_time(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void got_time(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	struct hf__inspection *at = request->inspection;
-	if (!hf__request_is_answer(zk, request))
+	struct hf__survey *at = request->survey;
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc == ZOK &&
 	    add_fact(at, "time_us=%" PRId64, (int64_t)request->stat.ctime * 1000))
@@ -643,11 +643,11 @@ static void got_time(struct hf__zk *zk, struct hf__request *request, int64_t now
 		finish(zk, at, now);
 }
 
-static void got_config(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void got_config(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	struct hf__inspection *at = request->inspection;
+	struct hf__survey *at = request->survey;
 	char path[HF__ZK_PATH];
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	size_t length = request->length > 0 ? (size_t)request->length : 0;
 	int rc = add_fact(at, "server=zookeeper") || add_fact(at, "hosts=%s", zk->config->hosts) ||
@@ -659,40 +659,40 @@ static void got_config(struct hf__zk *zk, struct hf__request *request, int64_t n
 	         add_fact(at, "config=%s",
 	                  request->rc == ZOK ? "read" : zk->library.error(request->rc)) ||
 	         (request->rc == ZOK && add_servers(at, request->text, length));
-	struct hf__request *next = NULL;
+	struct hf__zk_request *next = NULL;
 	if (!rc && !hf__list_empty(&zk->held))
 		next = new_request(zk, at, got_time);
 	if (rc) {
 		fail_memory(zk, at, now);
 	} else if (next) {
 		hf__node_path(zk, hf__list_item(zk->held.next, struct hf__node, link), path);
-		hf__request_exists(next, path, NULL);
+		hf__zk_request_exists(next, path, NULL);
 	} else {
 		finish(zk, at, now);
 	}
 }
 
-static int start_facts(struct hf__zk *zk, struct hf__inspection *at)
+static int start_facts(struct hf__zk *zk, struct hf__survey *at)
 {
-	struct hf__request *request = new_request(zk, at, got_config);
+	struct hf__zk_request *request = new_request(zk, at, got_config);
 	if (!request)
 		return HF_ENOMEM;
-	hf__request_get(request, config_path, NULL);
+	hf__zk_request_get(request, config_path, NULL);
 	return 0;
 }
 
 /* ---- walks ---- */
 
-static struct hf__inspection *find_walk(const struct hf__zk *zk, uint64_t number)
+static struct hf__survey *find_walk(const struct hf__zk *zk, uint64_t number)
 {
-	struct hf__inspection *at = zk->inspections;
+	struct hf__survey *at = zk->surveys;
 	while (at && (at->walk == 0 || at->walk != number))
 		at = at->next;
 	return at;
 }
 
 /* Goes on where the last step ended; a path that was not done with is visited again. */
-static int go_on(struct hf__zk *zk, struct hf__inspection *at)
+static int go_on(struct hf__zk *zk, struct hf__survey *at)
 {
 	drop_names(at);
 	at->visits = 0;
@@ -703,7 +703,7 @@ static int go_on(struct hf__zk *zk, struct hf__inspection *at)
 
 static int start_walk(struct hf__zk *zk, struct hf__cmd *cmd, uint64_t number)
 {
-	struct hf__inspection *at = number ? find_walk(zk, number) : new_inspection(zk, cmd);
+	struct hf__survey *at = number ? find_walk(zk, number) : new_survey(zk, cmd);
 	if (!at && number) {
 		hf__zk_answer_soon(zk, cmd, HF__FAILED);
 		return 0;
@@ -719,25 +719,26 @@ static int start_walk(struct hf__zk *zk, struct hf__cmd *cmd, uint64_t number)
 	}
 	int rc = go_on(zk, at);
 	if (rc)
-		free_inspection(zk, at);
+		free_survey(zk, at);
 	return rc;
 }
 
-static void nothing_seen(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void nothing_seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	if (hf__request_is_answer(zk, request))
-		visit_next(zk, request->inspection, now);
+	if (hf__zk_request_is_answer(zk, request))
+		visit_next(zk, request->survey, now);
 }
 
 /* Whoever asks walks twice, by the types of another server. One of the two finds nothing. */
 static int walk_over_nothing(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	struct hf__inspection *at = new_inspection(zk, cmd);
-	struct hf__request *request = at ? new_request(zk, at, nothing_seen) : NULL;
+	struct hf__survey *at = new_survey(zk, cmd);
+	struct hf__zk_request *request = at ? new_request(zk, at, nothing_seen) : NULL;
 	if (request)
-		hf__request_exists(request, zk->config->chroot[0] ? zk->config->chroot : "/", NULL);
+		hf__zk_request_exists(request, zk->config->chroot[0] ? zk->config->chroot : "/",
+		                      NULL);
 	else if (at)
-		free_inspection(zk, at);
+		free_survey(zk, at);
 	return request ? 0 : HF_ENOMEM;
 }
 
@@ -751,23 +752,23 @@ static int start_list(struct hf__zk *zk, struct hf__cmd *cmd)
 	return start_walk(zk, cmd, strtoull(cmd->words, NULL, 10));
 }
 
-static int start_inspection(struct hf__zk *zk, struct hf__cmd *cmd)
+static int start_survey(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	struct hf__inspection *at = new_inspection(zk, cmd);
+	struct hf__survey *at = new_survey(zk, cmd);
 	if (!at)
 		return HF_ENOMEM;
 	if (cmd->lock)
 		hf__node_folder(zk, cmd->lock, at->path);
 	int rc = cmd->verb == HF__FACTS ? start_facts(zk, at) : visit(zk, at);
 	if (rc)
-		free_inspection(zk, at);
+		free_survey(zk, at);
 	return rc;
 }
 
-int hf__inspect_submit(struct hf__zk *zk, struct hf__cmd *cmd)
+int hf__survey_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	switch (cmd->verb) {
 	case HF__LIST: return start_list(zk, cmd);
-	default: return start_inspection(zk, cmd);
+	default: return start_survey(zk, cmd);
 	}
 }

@@ -73,7 +73,7 @@ static void answer_ready(struct hf__zk *zk, int64_t now)
 		                            .count = cmd->count};
 		complete(zk, cmd, &answer);
 		if (cmd->verb == HF__RENEW)
-			hf__verbs_answer_renewal(zk, cmd, now);
+			hf__beat_answer(zk, cmd, now);
 		else if (answer.outcome == HF__FAILED && cmd->verb == HF__PERMITS_ADD)
 			hf__zk_answer_error(zk, cmd, HF_EINVAL, HF__TOTAL_RANGE, now);
 		else if (answer.outcome == HF__FAILED)
@@ -92,7 +92,7 @@ static int submit(void *backend, struct hf__cmd *cmd)
 	hf__list_add(&zk->waiting, &cmd->link);
 	if (cmd->answer_by < zk->answer_by)
 		zk->answer_by = cmd->answer_by;
-	int rc = hf__verbs_submit(zk, cmd);
+	int rc = hf__holders_submit(zk, cmd);
 	if (rc)
 		hf__list_remove(&cmd->link);
 	return rc;
@@ -168,9 +168,9 @@ static const char *fault(const char *name)
 static void forget(void *backend, const struct hf__lock *lock)
 {
 	struct hf__zk *zk = backend;
-	struct hf__place *place = hf__place_find(zk, lock);
-	if (place)
-		hf__place_free(zk, place);
+	struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, lock);
+	if (zk_lock)
+		hf__zk_lock_free(zk, zk_lock);
 }
 
 static void identity(void *backend, const struct hf__lock *lock, uint64_t wire, char *ret_text,
@@ -188,8 +188,8 @@ static int64_t due(void *backend)
 	    !hf__list_empty(&zk->ready))
 		return 0;
 	int64_t at = hf__session_due(zk);
-	if (zk->guard_at < at && zk->state == HF__SESSION_UP)
-		at = zk->guard_at;
+	if (zk->watch_held_at < at && zk->state == HF__SESSION_UP)
+		at = zk->watch_held_at;
 	if (zk->answer_by < at && !hf__list_empty(&zk->waiting))
 		at = zk->answer_by;
 	return at;
@@ -210,26 +210,26 @@ static const struct hf__list *waiting(void *backend)
 /* ---- a turn ---- */
 
 /* What the quorum has answered, whatever it said, proves the session of then. */
-static void note_proof(struct hf__zk *zk, const struct hf__request *request, int64_t now)
+static void note_proof(struct hf__zk *zk, const struct hf__zk_request *request, int64_t now)
 {
-	if (request->quorum_at && !hf__request_is_lost(request->rc) &&
-	    !hf__request_is_dead(request->rc))
+	if (request->quorum_at && !hf__zk_request_is_lost(request->rc) &&
+	    !hf__zk_request_is_dead(request->rc))
 		hf__proof_note(&zk->proof, request->quorum_at, now);
 }
 
 /* A command may take many steps, each of which may take as long as one. */
-static void note_progress(struct hf__zk *zk, const struct hf__request *request)
+static void note_progress(struct hf__zk *zk, const struct hf__zk_request *request)
 {
 	struct hf__cmd *cmd = request->node ? request->node->cmd : request->cmd;
-	if (cmd && !hf__request_is_lost(request->rc) && !hf__request_is_dead(request->rc))
+	if (cmd && !hf__zk_request_is_lost(request->rc) && !hf__zk_request_is_dead(request->rc))
 		hf__zk_gets_on(zk, cmd);
 }
 
 static void take_results(struct hf__zk *zk, int64_t now)
 {
 	while (!hf__list_empty(&zk->inbox)) {
-		struct hf__request *request =
-			hf__list_item(zk->inbox.next, struct hf__request, link);
+		struct hf__zk_request *request =
+			hf__list_item(zk->inbox.next, struct hf__zk_request, link);
 		hf__list_remove(&request->link);
 		/* What a session that is over had to say is of no interest; its watchers may be gone. */
 		bool current = request->session == zk->sessions;
@@ -243,18 +243,18 @@ static void take_results(struct hf__zk *zk, int64_t now)
 		if (current && (!dead || request->of_all))
 			request->done(zk, request, now);
 		if (current && request->watcher)
-			hf__watch_tidy(zk, request->watcher);
+			hf__watcher_tidy(zk, request->watcher);
 		if (request->node)
 			hf__node_release(zk, request->node, now);
-		hf__request_free(request);
+		hf__zk_request_free(request);
 	}
 }
 
 static void take_notices(struct hf__zk *zk, int64_t now)
 {
 	while (!hf__list_empty(&zk->notices))
-		hf__watch_fired(zk, hf__list_item(zk->notices.next, struct hf__watcher, notice),
-		                now);
+		hf__watcher_fired(zk, hf__list_item(zk->notices.next, struct hf__watcher, notice),
+		                  now);
 }
 
 /* A command without an answer for too long means that the connection is not what it seems. */
@@ -284,8 +284,8 @@ static void turn(void *backend, int64_t now)
 	answer_ready(zk, now);
 	check_overdue(zk, now);
 	hf__session_turn(zk, now);
-	if (zk->state == HF__SESSION_UP && now >= zk->guard_at)
-		hf__guard_all(zk, now);
+	if (zk->state == HF__SESSION_UP && now >= zk->watch_held_at)
+		hf__held_watch_all(zk, now);
 }
 
 /* ---- life ---- */
@@ -293,9 +293,10 @@ static void turn(void *backend, int64_t now)
 static void free_requests(struct hf__zk *zk, struct hf__list *list)
 {
 	while (!hf__list_empty(list)) {
-		struct hf__request *request = hf__list_item(list->next, struct hf__request, link);
+		struct hf__zk_request *request =
+			hf__list_item(list->next, struct hf__zk_request, link);
 		struct hf__node *node = request->node;
-		hf__request_free(request);
+		hf__zk_request_free(request);
 		if (node)
 			hf__node_release(zk, node, 0);
 	}
@@ -311,9 +312,9 @@ static void close_link(void *backend)
 	if (!zk->left)
 		free_requests(zk, &zk->requests);
 	free_requests(zk, &zk->inbox);
-	hf__inspect_free_all(zk);
+	hf__survey_free_all(zk);
 	hf__node_free_all(zk);
-	hf__place_free_all(zk);
+	hf__zk_lock_free_all(zk);
 	zk->doubted = false;
 	hf__engine_unlock(zk->engine);
 }
@@ -327,9 +328,9 @@ static void forked(void *backend)
 static void free_zk(void *backend)
 {
 	struct hf__zk *zk = backend;
-	hf__place_free_all(zk);
+	hf__zk_lock_free_all(zk);
 	hf__table_done(&zk->nodes);
-	hf__table_done(&zk->places);
+	hf__table_done(&zk->locks);
 	hf__table_done(&zk->watchers);
 	hf__opener_unref(zk);
 }
@@ -381,7 +382,7 @@ int hf__zk_new(struct hf__core *core, struct hf__engine *engine, struct hf__conf
 	zk->config = config;
 	pthread_mutex_init(&zk->door, NULL);
 	zk->owners = 1;
-	zk->guard_at = zk->answer_by = HF__NEVER;
+	zk->watch_held_at = zk->answer_by = HF__NEVER;
 	hf__list_init(&zk->waiting);
 	hf__list_init(&zk->ready);
 	hf__list_init(&zk->inbox);
@@ -389,7 +390,7 @@ int hf__zk_new(struct hf__core *core, struct hf__engine *engine, struct hf__conf
 	hf__list_init(&zk->requests);
 	hf__list_init(&zk->held);
 	hf__table_init(&zk->nodes, (uint32_t)hf__random_next(&core->random));
-	hf__table_init(&zk->places, (uint32_t)hf__random_next(&core->random));
+	hf__table_init(&zk->locks, (uint32_t)hf__random_next(&core->random));
 	hf__table_init(&zk->watchers, (uint32_t)hf__random_next(&core->random));
 	init_acl(zk);
 	core->backend = zk;

@@ -32,7 +32,7 @@ static int set_up(void **state)
 	struct bench *bench = calloc(1, sizeof(*bench));
 	assert_non_null(bench);
 	hf__table_init(&bench->zk.nodes, 1);
-	hf__table_init(&bench->zk.places, 2);
+	hf__table_init(&bench->zk.locks, 2);
 	hf__table_init(&bench->zk.watchers, 3);
 	bench->zk.sessions = 1;
 	bench->orders = new_lock();
@@ -44,9 +44,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct bench *bench = *state;
-	hf__place_free_all(&bench->zk);
+	hf__zk_lock_free_all(&bench->zk);
 	hf__table_done(&bench->zk.nodes);
-	hf__table_done(&bench->zk.places);
+	hf__table_done(&bench->zk.locks);
 	hf__table_done(&bench->zk.watchers);
 	free(bench->orders);
 	free(bench->bills);
@@ -67,21 +67,21 @@ static struct hf__node node_at(struct hf__lock *lock, int number, int64_t czxid)
 static void leave_alone(struct bench *bench, int number, int64_t czxid)
 {
 	struct hf__node node = node_at(bench->orders, number, czxid);
-	hf__place_set_alone(&bench->zk, &node, true);
-	hf__place_note_removed(&bench->zk, &node);
+	hf__alone_set(&bench->zk, &node, true);
+	hf__alone_note_removed(&bench->zk, &node);
 }
 
 static bool is_alone(struct bench *bench, int number, int64_t czxid)
 {
 	struct hf__node node = node_at(bench->orders, number, czxid);
-	return hf__place_is_alone(&bench->zk, &node);
+	return hf__alone_is_certain(&bench->zk, &node);
 }
 
 static void next_number_is_alone(void **state)
 {
 	struct bench *bench = *state;
 	leave_alone(bench, 0, EPOCH(1) + 7);
-	assert_true(hf__place_was_alone(&bench->zk, bench->orders));
+	assert_true(hf__alone_is_likely(&bench->zk, bench->orders));
 	assert_true(is_alone(bench, 1, EPOCH(1) + 9));
 	leave_alone(bench, 41, EPOCH(1) + 100);
 	assert_true(is_alone(bench, 42, EPOCH(1) + 102));
@@ -90,27 +90,27 @@ static void next_number_is_alone(void **state)
 static void folder_that_nobody_has_seen_is_not_known(void **state)
 {
 	struct bench *bench = *state;
-	assert_false(hf__place_was_alone(&bench->zk, bench->orders));
+	assert_false(hf__alone_is_likely(&bench->zk, bench->orders));
 	assert_false(is_alone(bench, 0, EPOCH(1) + 1));
 	assert_false(is_alone(bench, 1, EPOCH(1) + 1));
 	leave_alone(bench, 0, EPOCH(1) + 7);
-	assert_false(hf__place_was_alone(&bench->zk, bench->bills));
+	assert_false(hf__alone_is_likely(&bench->zk, bench->bills));
 	struct hf__node other = node_at(bench->bills, 1, EPOCH(1) + 9);
-	assert_false(hf__place_is_alone(&bench->zk, &other));
+	assert_false(hf__alone_is_certain(&bench->zk, &other));
 }
 
 static void node_that_still_stands_is_not_passed(void **state)
 {
 	struct bench *bench = *state;
 	struct hf__node first = node_at(bench->orders, 5, EPOCH(1) + 50);
-	hf__place_set_alone(&bench->zk, &first, true);
-	assert_false(hf__place_was_alone(&bench->zk, bench->orders));
+	hf__alone_set(&bench->zk, &first, true);
+	assert_false(hf__alone_is_likely(&bench->zk, bench->orders));
 	assert_false(is_alone(bench, 6, EPOCH(1) + 51));
 	/* The end of another node says nothing of it. */
 	struct hf__node other = node_at(bench->orders, 4, EPOCH(1) + 48);
-	hf__place_note_removed(&bench->zk, &other);
+	hf__alone_note_removed(&bench->zk, &other);
 	assert_false(is_alone(bench, 6, EPOCH(1) + 51));
-	hf__place_note_removed(&bench->zk, &first);
+	hf__alone_note_removed(&bench->zk, &first);
 	assert_true(is_alone(bench, 6, EPOCH(1) + 52));
 }
 
@@ -119,8 +119,8 @@ static void next_one_alone_has_to_go_before_the_one_after_it(void **state)
 	struct bench *bench = *state;
 	leave_alone(bench, 5, EPOCH(1) + 50);
 	struct hf__node next = node_at(bench->orders, 6, EPOCH(1) + 52);
-	assert_true(hf__place_is_alone(&bench->zk, &next));
-	hf__place_set_alone(&bench->zk, &next, true);
+	assert_true(hf__alone_is_certain(&bench->zk, &next));
+	hf__alone_set(&bench->zk, &next, true);
 	/* Made at the same time by another owner of this process. */
 	assert_false(is_alone(bench, 7, EPOCH(1) + 53));
 }
@@ -187,7 +187,7 @@ static void other_session_knows_nothing(void **state)
 	struct bench *bench = *state;
 	leave_alone(bench, 10, EPOCH(1) + 100);
 	bench->zk.sessions++;
-	assert_false(hf__place_was_alone(&bench->zk, bench->orders));
+	assert_false(hf__alone_is_likely(&bench->zk, bench->orders));
 	assert_false(is_alone(bench, 11, EPOCH(1) + 102));
 	leave_alone(bench, 11, EPOCH(1) + 102);
 	assert_true(is_alone(bench, 12, EPOCH(1) + 104));
@@ -198,9 +198,9 @@ static void node_that_was_not_alone_ends_what_was_known(void **state)
 	struct bench *bench = *state;
 	struct hf__node waits = node_at(bench->orders, 11, EPOCH(1) + 102);
 	leave_alone(bench, 10, EPOCH(1) + 100);
-	hf__place_set_alone(&bench->zk, &waits, false);
-	assert_false(hf__place_was_alone(&bench->zk, bench->orders));
-	hf__place_note_removed(&bench->zk, &waits);
+	hf__alone_set(&bench->zk, &waits, false);
+	assert_false(hf__alone_is_likely(&bench->zk, bench->orders));
+	hf__alone_note_removed(&bench->zk, &waits);
 	assert_false(is_alone(bench, 11, EPOCH(1) + 102));
 	assert_false(is_alone(bench, 12, EPOCH(1) + 104));
 }
@@ -229,11 +229,11 @@ static void name_without_a_number_is_not_alone(void **state)
 	leave_alone(bench, 0, EPOCH(1) + 100);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		(void)snprintf(node.name, sizeof node.name, "%s", names[i]);
-		assert_false(hf__place_is_alone(&bench->zk, &node));
+		assert_false(hf__alone_is_certain(&bench->zk, &node));
 	}
-	hf__place_set_alone(&bench->zk, &node, true);
-	hf__place_note_removed(&bench->zk, &node);
-	assert_false(hf__place_was_alone(&bench->zk, bench->orders));
+	hf__alone_set(&bench->zk, &node, true);
+	hf__alone_note_removed(&bench->zk, &node);
+	assert_false(hf__alone_is_likely(&bench->zk, bench->orders));
 }
 
 #define PLACE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -50,7 +50,7 @@ static void release_next(struct hf__zk *zk, struct hf__cmd *cmd)
 	hf__zk_answer_soon(zk, cmd, lost ? HF__GONE : HF__DONE);
 }
 
-void hf__permits_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost)
+void hf__total_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost)
 {
 	if (lost)
 		cmd->count = (int32_t)cmd->place;
@@ -77,7 +77,7 @@ static void submit_by_id(struct hf__zk *zk, struct hf__cmd *cmd)
 
 /* ---- how many there are ---- */
 
-static bool decode(const struct hf__request *request, int32_t *ret_total)
+static bool decode(const struct hf__zk_request *request, int32_t *ret_total)
 {
 	const unsigned char *byte = (const unsigned char *)request->text;
 	if (request->rc != ZOK || request->length != TOTAL_SIZE)
@@ -93,17 +93,17 @@ static void encode(int32_t total, char ret_bytes[TOTAL_SIZE])
 		ret_bytes[i] = (char)((uint32_t)total >> (24 - 8 * i));
 }
 
-static bool note_total(struct hf__place *place, const struct hf__request *request)
+static bool note_total(struct hf__zk_lock *zk_lock, const struct hf__zk_request *request)
 {
-	if (!decode(request, &place->total)) {
-		place->total = 0;
+	if (!decode(request, &zk_lock->total)) {
+		zk_lock->total = 0;
 		return false;
 	}
 	/* Where it is not told of a change, it is read every time. It may be another node's by now. */
 	const struct hf__watcher *watcher = request->watcher;
-	place->total_is_old = !watcher || !place->total_path ||
-	                      strcmp(watcher->path, place->total_path) != 0 ||
-	                      hf__watch_join_place(request->watcher, place);
+	zk_lock->total_is_old = !watcher || !zk_lock->total_path ||
+	                        strcmp(watcher->path, zk_lock->total_path) != 0 ||
+	                        hf__watcher_join_lock(request->watcher, zk_lock);
 	return true;
 }
 
@@ -111,32 +111,33 @@ static const char no_total[] =
 	"the node with the number of permits is missing or has no four bytes; "
 	"see hf_permits_try_set";
 
-static void read_for_node(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void read_for_node(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
-	struct hf__place *place = hf__place_find(zk, node->lock);
+	struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, node->lock);
 	if (hf__node_is_over(zk, request))
 		return;
-	if (!place || !note_total(place, request))
+	if (!zk_lock || !note_total(zk_lock, request))
 		hf__node_fail(zk, node, HF_EINVAL, no_total, now);
 	else
 		hf__node_advance(zk, node, now);
 }
 
-static void get_total(struct hf__zk *zk, const struct hf__place *place, struct hf__request *request)
+static void get_total(struct hf__zk *zk, const struct hf__zk_lock *zk_lock,
+                      struct hf__zk_request *request)
 {
-	struct hf__watcher *watcher = hf__watch_at(zk, place->total_path, false);
-	hf__request_get(request, place->total_path, watcher);
+	struct hf__watcher *watcher = hf__watcher_at(zk, zk_lock->total_path, false);
+	hf__zk_request_get(request, zk_lock->total_path, watcher);
 }
 
-bool hf__permits_read_total(struct hf__zk *zk, struct hf__node *node)
+bool hf__total_read(struct hf__zk *zk, struct hf__node *node)
 {
-	const struct hf__place *place = hf__place_find(zk, node->lock);
-	if (!place || !place->total_path || !place->total_is_old)
+	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, node->lock);
+	if (!zk_lock || !zk_lock->total_path || !zk_lock->total_is_old)
 		return false;
-	struct hf__request *request = hf__request_new(zk, read_for_node, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, read_for_node, node);
 	if (request)
-		get_total(zk, place, request);
+		get_total(zk, zk_lock, request);
 	else
 		no_memory(zk);
 	return true;
@@ -144,13 +145,13 @@ bool hf__permits_read_total(struct hf__zk *zk, struct hf__node *node)
 
 /* ---- questions ---- */
 
-static void counted(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void counted(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
-	const struct hf__place *place = hf__place_find(zk, cmd->lock);
-	int64_t total = place ? place->total : 0;
+	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, cmd->lock);
+	int64_t total = zk_lock ? zk_lock->total : 0;
 	int64_t taken = (int64_t)request->count;
 	if (request->rc != ZOK && request->rc != ZNONODE)
 		hf__zk_answer_failed(zk, cmd, request->rc, "the leases cannot be listed", now);
@@ -163,26 +164,26 @@ static void counted(struct hf__zk *zk, struct hf__request *request, int64_t now)
 static void count_leases(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
-	struct hf__request *request = hf__request_new(zk, counted, NULL);
+	struct hf__zk_request *request = hf__zk_request_new(zk, counted, NULL);
 	if (!request) {
 		no_memory(zk);
 		return;
 	}
 	request->cmd = cmd;
 	hf__node_folder(zk, cmd->lock, path);
-	hf__request_list(request, path, NULL);
+	hf__zk_request_list(request, path, NULL);
 }
 
-static void read_for_cmd(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void read_for_cmd(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
-	struct hf__place *place = hf__place_find(zk, cmd->lock);
-	if (!place || !note_total(place, request))
+	struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, cmd->lock);
+	if (!zk_lock || !note_total(zk_lock, request))
 		hf__zk_answer_error(zk, cmd, HF_EINVAL, no_total, now);
 	else if (cmd->verb == HF__PERMITS_TOTAL)
-		hf__zk_answer_count(zk, cmd, place->total, now);
+		hf__zk_answer_count(zk, cmd, zk_lock->total, now);
 	else
 		count_leases(zk, cmd);
 }
@@ -201,9 +202,9 @@ static bool compute(const struct hf__cmd *cmd, int32_t total, int32_t *ret_total
 
 static void send_total(struct hf__zk *zk, struct hf__cmd *cmd);
 
-static void made_folders(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void made_folders(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc == ZOK)
 		send_total(zk, request->cmd);
@@ -213,15 +214,15 @@ static void made_folders(struct hf__zk *zk, struct hf__request *request, int64_t
 }
 
 /* Made or set. A repeat finds what the first one did. */
-static void sent_total(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void sent_total(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
-	const struct hf__place *place = hf__place_find(zk, cmd->lock);
+	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, cmd->lock);
 	bool tries = cmd->verb == HF__PERMITS_TRY_SET;
-	if (request->rc == ZNONODE && place)
-		hf__folder_make(zk, NULL, cmd, place->total_path, made_folders, now);
+	if (request->rc == ZNONODE && zk_lock)
+		hf__folder_make(zk, NULL, cmd, zk_lock->total_path, made_folders, now);
 	else if (request->rc == ZOK)
 		hf__zk_answer_count(zk, cmd, 1, now);
 	else if (request->rc == ZNODEEXISTS && tries && cmd->again)
@@ -241,29 +242,29 @@ static void write_total(struct hf__zk *zk, struct hf__cmd *cmd, int32_t total, i
                         bool make)
 {
 	char bytes[TOTAL_SIZE];
-	const struct hf__place *place = hf__place_find(zk, cmd->lock);
-	struct hf__request *request = hf__request_new(zk, sent_total, NULL);
-	if (!request || !place) {
+	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, cmd->lock);
+	struct hf__zk_request *request = hf__zk_request_new(zk, sent_total, NULL);
+	if (!request || !zk_lock) {
 		no_memory(zk);
 		return;
 	}
 	request->cmd = cmd;
 	encode(total, bytes);
 	if (make)
-		hf__request_create(request, place->total_path, bytes, sizeof bytes,
-		                   HF__MODE_PERSISTENT);
+		hf__zk_request_create(request, zk_lock->total_path, bytes, sizeof bytes,
+		                      HF__MODE_PERSISTENT);
 	else
-		hf__request_set(request, place->total_path, bytes, sizeof bytes, version);
+		hf__zk_request_set(request, zk_lock->total_path, bytes, sizeof bytes, version);
 }
 
-static void read_to_change(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void read_to_change(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
 	int32_t total = 0;
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
-	const struct hf__place *place = hf__place_find(zk, cmd->lock);
-	if (!place || strcmp(request->path, place->total_path) != 0)
+	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, cmd->lock);
+	if (!zk_lock || strcmp(request->path, zk_lock->total_path) != 0)
 		send_total(zk, cmd); /* another node counts by now */
 	else if (request->rc == ZNONODE && cmd->verb != HF__PERMITS_ADD)
 		write_total(zk, cmd, cmd->count, 0, true);
@@ -277,14 +278,15 @@ static void read_to_change(struct hf__zk *zk, struct hf__request *request, int64
 
 static void send_total(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	const struct hf__place *place = hf__place_find(zk, cmd->lock);
+	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, cmd->lock);
 	if (cmd->verb == HF__PERMITS_TRY_SET) {
 		write_total(zk, cmd, cmd->count, 0, true);
 		return;
 	}
-	struct hf__request *request = place ? hf__request_new(zk, read_to_change, NULL) : NULL;
-	if (request && !(request->path = strdup(place->total_path))) {
-		hf__request_free(request);
+	struct hf__zk_request *request =
+		zk_lock ? hf__zk_request_new(zk, read_to_change, NULL) : NULL;
+	if (request && !(request->path = strdup(zk_lock->total_path))) {
+		hf__zk_request_free(request);
 		request = NULL;
 	}
 	if (!request) {
@@ -292,40 +294,40 @@ static void send_total(struct hf__zk *zk, struct hf__cmd *cmd)
 		return;
 	}
 	request->cmd = cmd;
-	hf__request_get(request, request->path, NULL);
+	hf__zk_request_get(request, request->path, NULL);
 }
 
 /* ---- commands ---- */
 
 /* The number is ours alone: what is set here is known at once, to those who wait too. */
-static void set_here(struct hf__zk *zk, struct hf__place *place, struct hf__cmd *cmd)
+static void set_here(struct hf__zk *zk, struct hf__zk_lock *zk_lock, struct hf__cmd *cmd)
 {
-	bool sets = cmd->verb != HF__PERMITS_TRY_SET || place->total < 1;
-	bool fits = !sets || compute(cmd, place->total, &place->total);
+	bool sets = cmd->verb != HF__PERMITS_TRY_SET || zk_lock->total < 1;
+	bool fits = !sets || compute(cmd, zk_lock->total, &zk_lock->total);
 	cmd->count = sets;
 	hf__zk_answer_soon(zk, cmd, fits ? HF__DONE : HF__FAILED);
 	if (sets && fits)
-		hf__core_wake_all(zk->core, place->lock, hf__clock_ms());
+		hf__core_wake_all(zk->core, zk_lock->lock, hf__clock_ms());
 }
 
-static int take_from(struct hf__zk *zk, struct hf__place *place, struct hf__cmd *cmd)
+static int take_from(struct hf__zk *zk, struct hf__zk_lock *zk_lock, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
 	snprintf(path, sizeof path, "%s/%s", zk->config->chroot, cmd->words);
 	char *copy = strdup(path);
 	if (!copy)
 		return HF_ENOMEM;
-	free(place->total_path);
-	place->total_path = copy;
-	place->total_is_old = true;
+	free(zk_lock->total_path);
+	zk_lock->total_path = copy;
+	zk_lock->total_is_old = true;
 	hf__zk_answer_soon(zk, cmd, HF__DONE);
 	return 0;
 }
 
-static int submit_set(struct hf__zk *zk, struct hf__place *place, struct hf__cmd *cmd)
+static int submit_set(struct hf__zk *zk, struct hf__zk_lock *zk_lock, struct hf__cmd *cmd)
 {
-	if (!place->total_path)
-		set_here(zk, place, cmd);
+	if (!zk_lock->total_path)
+		set_here(zk, zk_lock, cmd);
 	else if (cmd->verb == HF__PERMITS_ADD && cmd->again)
 		hf__zk_answer_soon(zk, cmd, HF__UNKNOWN);
 	else
@@ -333,11 +335,12 @@ static int submit_set(struct hf__zk *zk, struct hf__place *place, struct hf__cmd
 	return 0;
 }
 
-static int submit_question(struct hf__zk *zk, const struct hf__place *place, struct hf__cmd *cmd)
+static int submit_question(struct hf__zk *zk, const struct hf__zk_lock *zk_lock,
+                           struct hf__cmd *cmd)
 {
-	bool shared = place->total_path && cmd->verb != HF__PERMITS_ACQUIRED;
+	bool shared = zk_lock->total_path && cmd->verb != HF__PERMITS_ACQUIRED;
 	if (!shared && cmd->verb == HF__PERMITS_TOTAL) {
-		cmd->count = place->total;
+		cmd->count = zk_lock->total;
 		hf__zk_answer_soon(zk, cmd, HF__DONE);
 		return 0;
 	}
@@ -345,27 +348,27 @@ static int submit_question(struct hf__zk *zk, const struct hf__place *place, str
 		count_leases(zk, cmd);
 		return 0;
 	}
-	struct hf__request *request = hf__request_new(zk, read_for_cmd, NULL);
+	struct hf__zk_request *request = hf__zk_request_new(zk, read_for_cmd, NULL);
 	if (!request)
 		return HF_ENOMEM;
 	request->cmd = cmd;
-	get_total(zk, place, request);
+	get_total(zk, zk_lock, request);
 	return 0;
 }
 
-int hf__permits_submit(struct hf__zk *zk, struct hf__cmd *cmd)
+int hf__total_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	struct hf__place *place = hf__place_of(zk, cmd->lock);
-	if (!place)
+	struct hf__zk_lock *zk_lock = hf__zk_lock_get(zk, cmd->lock);
+	if (!zk_lock)
 		return HF_ENOMEM;
 	switch (cmd->verb) {
-	case HF__PERMITS_FROM: return take_from(zk, place, cmd);
+	case HF__PERMITS_FROM: return take_from(zk, zk_lock, cmd);
 	case HF__PERMITS_TRY_SET:
 	case HF__PERMITS_SET:
-	case HF__PERMITS_ADD: return submit_set(zk, place, cmd);
+	case HF__PERMITS_ADD: return submit_set(zk, zk_lock, cmd);
 	case HF__PERMITS_AVAILABLE:
 	case HF__PERMITS_ACQUIRED:
-	case HF__PERMITS_TOTAL: return submit_question(zk, place, cmd);
+	case HF__PERMITS_TOTAL: return submit_question(zk, zk_lock, cmd);
 	default: submit_by_id(zk, cmd); return 0;
 	}
 }

@@ -11,31 +11,32 @@
 enum { SESSION_EVENT = -1 };
 enum { STATE_EXPIRED = -112, STATE_AUTH_FAILED = -113, STATE_CONNECTED = 3 };
 
-bool hf__request_is_lost(int rc)
+bool hf__zk_request_is_lost(int rc)
 {
 	return rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZRUNTIMEINCONSISTENCY ||
 	       rc == ZSESSIONMOVED || rc == ZMARSHALLINGERROR || rc == ZSYSTEMERROR ||
 	       rc == ZTHROTTLEDOP || rc == ZNOTREADONLY;
 }
 
-bool hf__request_is_dead(int rc)
+bool hf__zk_request_is_dead(int rc)
 {
 	return rc == ZSESSIONEXPIRED || rc == ZINVALIDSTATE || rc == ZCLOSING || rc == ZAUTHFAILED;
 }
 
-bool hf__request_is_answer(struct hf__zk *zk, const struct hf__request *request)
+bool hf__zk_request_is_answer(struct hf__zk *zk, const struct hf__zk_request *request)
 {
 	if (!request->cmd)
 		return false;
-	if (!hf__request_is_lost(request->rc) && !hf__request_is_dead(request->rc))
+	if (!hf__zk_request_is_lost(request->rc) && !hf__zk_request_is_dead(request->rc))
 		return true;
 	hf__session_doubt(zk, zk->library.error(request->rc));
 	return false;
 }
 
-struct hf__request *hf__request_new(struct hf__zk *zk, hf__request_fn *done, struct hf__node *node)
+struct hf__zk_request *hf__zk_request_new(struct hf__zk *zk, hf__zk_request_fn *done,
+                                          struct hf__node *node)
 {
-	struct hf__request *request = calloc(1, sizeof(*request));
+	struct hf__zk_request *request = calloc(1, sizeof(*request));
 	if (!request)
 		return NULL;
 	request->zk = zk;
@@ -48,7 +49,7 @@ struct hf__request *hf__request_new(struct hf__zk *zk, hf__request_fn *done, str
 	return request;
 }
 
-void hf__request_free(struct hf__request *request)
+void hf__zk_request_free(struct hf__zk_request *request)
 {
 	for (size_t i = 0; i < request->count; i++)
 		free(request->names[i]);
@@ -62,7 +63,7 @@ void hf__request_free(struct hf__request *request)
 /* ---- on the library's threads ---- */
 
 /* Whether the library has the watch now; results and events come in the order in which they were made. */
-static void note_watch(const struct hf__request *request, int rc)
+static void note_watch(const struct hf__zk_request *request, int rc)
 {
 	if (request->watcher && (rc == ZOK || (rc == ZNONODE && request->or_nothing)))
 		request->watcher->armed = true;
@@ -72,7 +73,7 @@ static void note_watch(const struct hf__request *request, int rc)
  * Everything this thread does for us: it leaves the result where the driver finds it. Where there was no memory
  * to keep it, the answer is lost, but the watch is not.
  */
-static void post(struct hf__request *request, int rc, bool kept)
+static void post(struct hf__zk_request *request, int rc, bool kept)
 {
 	struct hf__zk *zk = request->zk;
 	request->rc = kept ? rc : ZSYSTEMERROR;
@@ -84,9 +85,9 @@ static void post(struct hf__request *request, int rc, bool kept)
 	hf__opener_leave(zk);
 }
 
-static struct hf__request *mine(const void *arg)
+static struct hf__zk_request *mine(const void *arg)
 {
-	return (struct hf__request *)(uintptr_t)arg;
+	return (struct hf__zk_request *)(uintptr_t)arg;
 }
 
 static void on_nothing(int rc, const void *arg)
@@ -103,7 +104,7 @@ static void on_stat(int rc, const struct Stat *stat, const void *arg)
 
 static void on_text(int rc, const char *text, const struct Stat *stat, const void *arg)
 {
-	struct hf__request *request = mine(arg);
+	struct hf__zk_request *request = mine(arg);
 	if (stat)
 		request->stat = *stat;
 	bool wanted = rc == ZOK && text;
@@ -114,7 +115,7 @@ static void on_text(int rc, const char *text, const struct Stat *stat, const voi
 
 static void on_data(int rc, const char *data, int length, const struct Stat *stat, const void *arg)
 {
-	struct hf__request *request = mine(arg);
+	struct hf__zk_request *request = mine(arg);
 	if (stat)
 		request->stat = *stat;
 	bool wanted = rc == ZOK && length > 0;
@@ -125,7 +126,7 @@ static void on_data(int rc, const char *data, int length, const struct Stat *sta
 	post(request, rc, !wanted || request->text);
 }
 
-static bool copy_names(struct hf__request *request, const struct String_vector *names)
+static bool copy_names(struct hf__zk_request *request, const struct String_vector *names)
 {
 	size_t n = (size_t)names->count;
 	request->names = calloc(n + 1, sizeof(*request->names));
@@ -139,11 +140,11 @@ static bool copy_names(struct hf__request *request, const struct String_vector *
 
 static void on_names(int rc, const struct String_vector *names, const void *arg)
 {
-	struct hf__request *request = mine(arg);
+	struct hf__zk_request *request = mine(arg);
 	post(request, rc, rc != ZOK || copy_names(request, names));
 }
 
-void hf__request_on_session(zhandle_t *handle, int type, int state, const char *path, void *arg)
+void hf__zk_request_on_session(zhandle_t *handle, int type, int state, const char *path, void *arg)
 {
 	struct hf__session *session = arg;
 	struct hf__zk *zk = session->zk;
@@ -165,7 +166,7 @@ void hf__request_on_session(zhandle_t *handle, int type, int state, const char *
 /* ---- into the library ---- */
 
 /* What it refuses at once takes the same way as an answer. The mutex is held. */
-static void refused(struct hf__request *request, int rc)
+static void refused(struct hf__zk_request *request, int rc)
 {
 	struct hf__zk *zk = request->zk;
 	if (rc == ZOK)
@@ -176,21 +177,21 @@ static void refused(struct hf__request *request, int rc)
 	hf__list_add(&zk->inbox, &request->link);
 }
 
-static zhandle_t *handle_of(const struct hf__request *request)
+static zhandle_t *handle_of(const struct hf__zk_request *request)
 {
 	return request->zk->session ? request->zk->session->handle : NULL;
 }
 
-static watcher_fn set_watch(struct hf__request *request, struct hf__watcher *watcher)
+static watcher_fn set_watch(struct hf__zk_request *request, struct hf__watcher *watcher)
 {
 	request->watcher = watcher;
 	if (watcher)
 		watcher->asks++;
-	return watcher ? hf__watch_on_event : NULL;
+	return watcher ? hf__watcher_on_event : NULL;
 }
 
-void hf__request_create(struct hf__request *request, const char *path, const char *data,
-                        size_t length, int mode)
+void hf__zk_request_create(struct hf__zk_request *request, const char *path, const char *data,
+                           size_t length, int mode)
 {
 	struct hf__zk *zk = request->zk;
 	zhandle_t *handle = handle_of(request);
@@ -200,7 +201,7 @@ void hf__request_create(struct hf__request *request, const char *path, const cha
 	                                              mode, on_text, request));
 }
 
-void hf__request_remove(struct hf__request *request, const char *path)
+void hf__zk_request_remove(struct hf__zk_request *request, const char *path)
 {
 	zhandle_t *handle = handle_of(request);
 	request->quorum_at = hf__clock_ms();
@@ -209,7 +210,8 @@ void hf__request_remove(struct hf__request *request, const char *path)
 	                : request->zk->library.remove(handle, path, -1, on_nothing, request));
 }
 
-void hf__request_list(struct hf__request *request, const char *path, struct hf__watcher *watcher)
+void hf__zk_request_list(struct hf__zk_request *request, const char *path,
+                         struct hf__watcher *watcher)
 {
 	zhandle_t *handle = handle_of(request);
 	watcher_fn told = set_watch(request, watcher);
@@ -218,7 +220,8 @@ void hf__request_list(struct hf__request *request, const char *path, struct hf__
 	                                                     request));
 }
 
-void hf__request_exists(struct hf__request *request, const char *path, struct hf__watcher *watcher)
+void hf__zk_request_exists(struct hf__zk_request *request, const char *path,
+                           struct hf__watcher *watcher)
 {
 	zhandle_t *handle = handle_of(request);
 	watcher_fn told = set_watch(request, watcher);
@@ -228,7 +231,8 @@ void hf__request_exists(struct hf__request *request, const char *path, struct hf
 	                                                       request));
 }
 
-void hf__request_get(struct hf__request *request, const char *path, struct hf__watcher *watcher)
+void hf__zk_request_get(struct hf__zk_request *request, const char *path,
+                        struct hf__watcher *watcher)
 {
 	zhandle_t *handle = handle_of(request);
 	watcher_fn told = set_watch(request, watcher);
@@ -237,8 +241,8 @@ void hf__request_get(struct hf__request *request, const char *path, struct hf__w
 	                : request->zk->library.get(handle, path, told, watcher, on_data, request));
 }
 
-void hf__request_set(struct hf__request *request, const char *path, const char *data, size_t length,
-                     int version)
+void hf__zk_request_set(struct hf__zk_request *request, const char *path, const char *data,
+                        size_t length, int version)
 {
 	zhandle_t *handle = handle_of(request);
 	request->quorum_at = hf__clock_ms();
@@ -247,7 +251,7 @@ void hf__request_set(struct hf__request *request, const char *path, const char *
 	                                                    version, on_stat, request));
 }
 
-void hf__request_beat(struct hf__request *request, const char *path)
+void hf__zk_request_beat(struct hf__zk_request *request, const char *path)
 {
-	hf__request_set(request, path, "", 0, NO_VERSION);
+	hf__zk_request_set(request, path, "", 0, NO_VERSION);
 }

@@ -11,11 +11,11 @@
 static bool is_there(struct hf__zk *zk, const struct hf__renew_item *item)
 {
 	const struct hf__node *node = hf__node_find(zk, item->lock, item->wire);
-	return node && node->granted && node->state == HF__NODE_THERE;
+	return node && node->granted && node->state == HF__ZNODE_THERE;
 }
 
 /* The session lives, as of when the command was sent or it was last sure to; so does every node of it. */
-void hf__verbs_answer_renewal(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now)
+void hf__beat_answer(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now)
 {
 	bool there[HF__RENEW_MAX];
 	if (zk->proof.sure_at < cmd->sent_at)
@@ -38,20 +38,20 @@ static struct hf__cmd *renewal_of(struct hf__zk *zk, uint64_t beat)
 	return NULL;
 }
 
-static void beaten(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void beaten(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd;
 	uint64_t beat = zk->beat; /* an answered renewal may send the next one */
 	zk->beating = false;
-	if (hf__request_is_lost(request->rc) || hf__request_is_dead(request->rc)) {
+	if (hf__zk_request_is_lost(request->rc) || hf__zk_request_is_dead(request->rc)) {
 		hf__session_doubt(zk, zk->library.error(request->rc));
 		return;
 	}
 	if (request->node && request->rc == ZNONODE && !request->node->dead)
 		hf__node_gone(zk, request->node, now);
 	while ((cmd = renewal_of(zk, beat)))
-		hf__verbs_answer_renewal(zk, cmd, now);
-	hf__verbs_beat(zk);
+		hf__beat_answer(zk, cmd, now);
+	hf__beat_send(zk);
 }
 
 /* A node of the renewal's, or else any that is held. */
@@ -80,14 +80,14 @@ static void restart_limits(struct hf__zk *zk)
 }
 
 /* One beat serves all renewals that were sent before it. */
-void hf__verbs_beat(struct hf__zk *zk)
+void hf__beat_send(struct hf__zk *zk)
 {
 	char path[HF__ZK_PATH];
 	struct hf__cmd *cmd = zk->beating ? NULL : renewal_of(zk, zk->beat + 1);
 	if (!cmd)
 		return;
 	struct hf__node *node = beat_node(zk, cmd);
-	struct hf__request *request = hf__request_new(zk, beaten, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, beaten, node);
 	if (!request) {
 		hf__session_doubt(zk, "no memory for a request");
 		return;
@@ -100,7 +100,7 @@ void hf__verbs_beat(struct hf__zk *zk)
 		hf__node_path(zk, node, path);
 	else
 		snprintf(path, sizeof path, "%s", zk->config->chroot[0] ? zk->config->chroot : "/");
-	hf__request_beat(request, path);
+	hf__zk_request_beat(request, path);
 }
 
 /* What the quorum has said a moment ago is good for all that is renewed now, counted from then. */
@@ -111,13 +111,13 @@ static void renew(struct hf__zk *zk, struct hf__cmd *cmd)
 		return;
 	}
 	cmd->place = zk->beat + 1;
-	hf__verbs_beat(zk);
+	hf__beat_send(zk);
 }
 
 /* ---- looking ---- */
 
 /* Of leases all count; who waits at them has made the last one. */
-static size_t holders_of(const struct hf__lock *lock, struct hf__request *listed)
+static size_t holders_of(const struct hf__lock *lock, struct hf__zk_request *listed)
 {
 	if (!hf__lease_is_kind(lock))
 		return hf__queue_holders(listed->names, listed->count);
@@ -125,10 +125,10 @@ static size_t holders_of(const struct hf__lock *lock, struct hf__request *listed
 	return listed->count;
 }
 
-static void looked(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void looked(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__answer answer = {.outcome = HF__DONE, .ttl_ms = -2};
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	struct hf__cmd *cmd = request->cmd;
 	if (request->rc != ZOK && request->rc != ZNONODE) {
@@ -150,26 +150,26 @@ static void looked(struct hf__zk *zk, struct hf__request *request, int64_t now)
 }
 
 /* Lists the lock's nodes; of a plain lock it looks at the one. */
-static int ask_about(struct hf__zk *zk, struct hf__cmd *cmd, hf__request_fn *done)
+static int ask_about(struct hf__zk *zk, struct hf__cmd *cmd, hf__zk_request_fn *done)
 {
 	char path[HF__ZK_PATH];
-	struct hf__request *request = hf__request_new(zk, done, NULL);
+	struct hf__zk_request *request = hf__zk_request_new(zk, done, NULL);
 	if (!request)
 		return HF_ENOMEM;
 	request->cmd = cmd;
 	hf__node_folder(zk, cmd->lock, path);
 	if (hf__lock_kind(cmd->lock) == HF__NODE_PLAIN)
-		hf__request_exists(request, path, NULL);
+		hf__zk_request_exists(request, path, NULL);
 	else
-		hf__request_list(request, path, NULL);
+		hf__zk_request_list(request, path, NULL);
 	return 0;
 }
 
 /* ---- what holders are made to do, or asked ---- */
 
-static void reached(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void reached(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	request->cmd->place |= request->rc == ZOK;
 	if (!request->last)
@@ -187,8 +187,8 @@ static void reached(struct hf__zk *zk, struct hf__request *request, int64_t now)
 /* Force removes the node; to revoke is to write the message that Curator knows into it. */
 static void reach(struct hf__zk *zk, struct hf__cmd *cmd, const char *path, bool last)
 {
-	static const char message[] = HF__ASK_BACK;
-	struct hf__request *request = hf__request_new(zk, reached, NULL);
+	static const char message[] = HF__REVOKE_MESSAGE;
+	struct hf__zk_request *request = hf__zk_request_new(zk, reached, NULL);
 	if (!request) {
 		hf__session_doubt(zk, "no memory for a request");
 		return;
@@ -196,15 +196,15 @@ static void reach(struct hf__zk *zk, struct hf__cmd *cmd, const char *path, bool
 	request->cmd = cmd;
 	request->last = last;
 	if (cmd->verb == HF__REVOKE)
-		hf__request_set(request, path, message, sizeof message - 1, -1);
+		hf__zk_request_set(request, path, message, sizeof message - 1, -1);
 	else
-		hf__request_remove(request, path);
+		hf__zk_request_remove(request, path);
 }
 
-static void listed_to_reach(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void listed_to_reach(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	struct hf__cmd *cmd = request->cmd;
 	size_t holders = holders_of(cmd->lock, request);
@@ -224,10 +224,10 @@ static void listed_to_reach(struct hf__zk *zk, struct hf__request *request, int6
 }
 
 /* Only those who wait: who holds the lock by now keeps it. */
-static void listed_to_drop(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void listed_to_drop(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	struct hf__cmd *cmd = request->cmd;
 	if (request->rc != ZOK && request->rc != ZNONODE) {
@@ -257,9 +257,9 @@ static int drop_waiter(struct hf__zk *zk, struct hf__cmd *cmd)
 
 /* ---- the latest token ---- */
 
-static void got_token(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void got_token(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc != ZOK && request->rc != ZNONODE)
 		hf__zk_answer_failed(zk, request->cmd, request->rc, "the token cannot be read",
@@ -270,10 +270,10 @@ static void got_token(struct hf__zk *zk, struct hf__request *request, int64_t no
 }
 
 /* The newest node, who waits included: no later holder has a lower number. */
-static void listed_for_token(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void listed_for_token(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	struct hf__cmd *cmd = request->cmd;
 	size_t n = request->count;
@@ -285,7 +285,7 @@ static void listed_for_token(struct hf__zk *zk, struct hf__request *request, int
 	while (n > 0 && !hf__lease_is_kind(cmd->lock) &&
 	       hf__queue_role(request->names[n - 1]) == HF__QUEUE_STRANGER)
 		n--;
-	struct hf__request *next = n > 0 ? hf__request_new(zk, got_token, NULL) : NULL;
+	struct hf__zk_request *next = n > 0 ? hf__zk_request_new(zk, got_token, NULL) : NULL;
 	if (n == 0) {
 		hf__zk_answer_count(zk, cmd, 0, now);
 	} else if (!next) {
@@ -294,23 +294,23 @@ static void listed_for_token(struct hf__zk *zk, struct hf__request *request, int
 		next->cmd = cmd;
 		hf__node_folder(zk, cmd->lock, folder);
 		snprintf(path, sizeof path, "%s/%s", folder, request->names[n - 1]);
-		hf__request_exists(next, path, NULL);
+		hf__zk_request_exists(next, path, NULL);
 	}
 }
 
-static void pinged(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void pinged(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	if (hf__request_is_answer(zk, request))
+	if (hf__zk_request_is_answer(zk, request))
 		hf__zk_answer_count(zk, request->cmd, 0, now);
 }
 
 static int ping(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	struct hf__request *request = hf__request_new(zk, pinged, NULL);
+	struct hf__zk_request *request = hf__zk_request_new(zk, pinged, NULL);
 	if (!request)
 		return HF_ENOMEM;
 	request->cmd = cmd;
-	hf__request_beat(request, zk->config->chroot[0] ? zk->config->chroot : "/");
+	hf__zk_request_beat(request, zk->config->chroot[0] ? zk->config->chroot : "/");
 	return 0;
 }
 
@@ -330,10 +330,10 @@ static bool is_barrier(const struct hf__lock *lock)
 	       (hf__lock_kind(lock) == HF__NODE_BARRIER || hf__lock_kind(lock) == HF__NODE_EXIT);
 }
 
-int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd)
+int hf__holders_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	if (is_barrier(cmd->lock))
-		return hf__barrier_submit(zk, cmd);
+		return hf__zk_barrier_submit(zk, cmd);
 	switch (cmd->verb) {
 	case HF__ASK:
 	case HF__SETTLE: return hf__node_submit(zk, cmd);
@@ -345,7 +345,7 @@ int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 	case HF__PING: return ping(zk, cmd);
 	case HF__LIST:
 	case HF__INSPECT:
-	case HF__FACTS: return hf__inspect_submit(zk, cmd);
+	case HF__FACTS: return hf__survey_submit(zk, cmd);
 	case HF__TOKEN:
 		return ask_about(zk, cmd,
 		                 hf__lock_kind(cmd->lock) == HF__NODE_PLAIN ? got_token
@@ -359,7 +359,7 @@ int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 	case HF__PERMITS_TRY_SET:
 	case HF__PERMITS_SET:
 	case HF__PERMITS_ADD:
-	case HF__PERMITS_FROM: return hf__permits_submit(zk, cmd);
+	case HF__PERMITS_FROM: return hf__total_submit(zk, cmd);
 	default: hf__zk_answer_soon(zk, cmd, HF__FAILED); return 0;
 	}
 }
