@@ -14,7 +14,7 @@ static void make(struct hf__zk *zk, const struct hf__zk_request *before, char *p
 	struct hf__zk_request *request = hf__zk_request_new(zk, made, before->node);
 	if (!request) {
 		free(path);
-		hf__session_doubt(zk, "no memory for a request");
+		hf__doubt_memory(zk);
 		return;
 	}
 	request->cmd = before->cmd;
@@ -76,5 +76,5 @@ void hf__folder_make(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *c
 	if (!no_memory)
 		then(zk, &first, now);
 	else
-		hf__session_doubt(zk, "no memory for a request");
+		hf__doubt_memory(zk);
 }

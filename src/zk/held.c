@@ -35,7 +35,7 @@ static void guarded(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 }
 
 /* Where there is no room for another watch, the node is looked at this once. */
-static void guard(struct hf__zk *zk, struct hf__node *node, int64_t now)
+void hf__held_watch(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	char path[HF__ZK_PATH];
 	hf__node_path(zk, node, path);
@@ -63,23 +63,8 @@ void hf__held_watch_all(struct hf__zk *zk, int64_t now)
 	hf__list_each (link, &zk->held) {
 		struct hf__node *node = hf__list_item(link, struct hf__node, link);
 		if (!node->guarded && node->requests == 0)
-			guard(zk, node, now);
+			hf__held_watch(zk, node, now);
 		else if (!node->guarded)
 			zk->watch_held_at = now + HF__WATCH_HELD_MS;
-	}
-}
-
-void hf__held_notice(struct hf__zk *zk, struct hf__node *node, const struct hf__watcher *watcher,
-                     int64_t now)
-{
-	node->ready = node->ready || watcher->created;
-	if (!node->granted && node->waits) {
-		node->waits = false;
-		hf__core_wake_owner(zk->core, node->lock, node->asker, now);
-	} else if (node->granted && watcher->deleted) {
-		hf__node_gone(zk, node, now);
-	} else if (node->granted) {
-		node->guarded = false;
-		guard(zk, node, now);
 	}
 }

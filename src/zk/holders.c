@@ -1,118 +1,8 @@
-/* Verbs that are not about one acquisition: renewal, looking, force, a round trip. */
+/* Verbs about whoever holds a lock or waits for it: look, force, revoke, drop a waiter, the latest token. */
 #include "zk/zk.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define BEAT_PART 12 /* of a lease: so long a beat serves whatever is to be renewed */
-
-/* ---- renewal ---- */
-
-static bool is_there(struct hf__zk *zk, const struct hf__renew_item *item)
-{
-	const struct hf__node *node = hf__node_find(zk, item->lock, item->wire);
-	return node && node->granted && node->state == HF__ZNODE_THERE;
-}
-
-/* The session lives, as of when the command was sent or it was last sure to; so does every node of it. */
-void hf__beat_answer(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now)
-{
-	bool there[HF__RENEW_MAX];
-	if (zk->proof.sure_at < cmd->sent_at)
-		cmd->sent_at = zk->proof.sure_at;
-	for (uint16_t i = 0; i < cmd->items; i++) {
-		struct hf__renew_item item = hf__backend_item(cmd, i);
-		there[i] = is_there(zk, &item);
-	}
-	hf__zk_answer(zk, cmd, &(struct hf__answer){.outcome = HF__DONE, .there = there}, now);
-}
-
-static struct hf__cmd *renewal_of(struct hf__zk *zk, uint64_t beat)
-{
-	struct hf__list *link;
-	hf__list_each (link, &zk->waiting) {
-		struct hf__cmd *cmd = hf__list_item(link, struct hf__cmd, link);
-		if (cmd->verb == HF__RENEW && cmd->place == beat)
-			return cmd;
-	}
-	return NULL;
-}
-
-static void beaten(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
-{
-	struct hf__cmd *cmd;
-	uint64_t beat = zk->beat; /* an answered renewal may send the next one */
-	zk->beating = false;
-	if (hf__zk_request_is_lost(request->rc) || hf__zk_request_is_dead(request->rc)) {
-		hf__session_doubt(zk, zk->library.error(request->rc));
-		return;
-	}
-	if (request->node && request->rc == ZNONODE && !request->node->dead)
-		hf__node_gone(zk, request->node, now);
-	while ((cmd = renewal_of(zk, beat)))
-		hf__beat_answer(zk, cmd, now);
-	hf__beat_send(zk);
-}
-
-/* A node of the renewal's, or else any that is held. */
-static struct hf__node *beat_node(struct hf__zk *zk, const struct hf__cmd *cmd)
-{
-	for (uint16_t i = 0; i < cmd->items; i++) {
-		struct hf__renew_item item = hf__backend_item(cmd, i);
-		struct hf__node *node = hf__node_find(zk, item.lock, item.wire);
-		if (node && node->granted)
-			return node;
-	}
-	return hf__list_empty(&zk->held) ? NULL
-	                                 : hf__list_item(zk->held.next, struct hf__node, link);
-}
-
-/* A renewal that had to wait for the beat before its own has its time from now on. */
-static void restart_limits(struct hf__zk *zk)
-{
-	struct hf__list *link;
-	int64_t now = hf__clock_ms();
-	hf__list_each (link, &zk->waiting) {
-		struct hf__cmd *cmd = hf__list_item(link, struct hf__cmd, link);
-		if (cmd->verb == HF__RENEW && cmd->place == zk->beat)
-			cmd->answer_by = hf__clock_after(now, cmd->answer_by - cmd->sent_at);
-	}
-}
-
-/* One beat serves all renewals that were sent before it. */
-void hf__beat_send(struct hf__zk *zk)
-{
-	char path[HF__ZK_PATH];
-	struct hf__cmd *cmd = zk->beating ? NULL : renewal_of(zk, zk->beat + 1);
-	if (!cmd)
-		return;
-	struct hf__node *node = beat_node(zk, cmd);
-	struct hf__zk_request *request = hf__zk_request_new(zk, beaten, node);
-	if (!request) {
-		hf__session_doubt(zk, "no memory for a request");
-		return;
-	}
-	request->of_all = true;
-	zk->beat++;
-	zk->beating = true;
-	restart_limits(zk);
-	if (node)
-		hf__node_path(zk, node, path);
-	else
-		snprintf(path, sizeof path, "%s", zk->config->chroot[0] ? zk->config->chroot : "/");
-	hf__zk_request_beat(request, path);
-}
-
-/* What the quorum has said a moment ago is good for all that is renewed now, counted from then. */
-static void renew(struct hf__zk *zk, struct hf__cmd *cmd)
-{
-	if (cmd->sent_at - zk->proof.sure_at < zk->core->config.watchdog_ms / BEAT_PART) {
-		hf__zk_answer_soon(zk, cmd, HF__DONE);
-		return;
-	}
-	cmd->place = zk->beat + 1;
-	hf__beat_send(zk);
-}
 
 /* ---- looking ---- */
 
@@ -190,7 +80,7 @@ static void reach(struct hf__zk *zk, struct hf__cmd *cmd, const char *path, bool
 	static const char message[] = HF__REVOKE_MESSAGE;
 	struct hf__zk_request *request = hf__zk_request_new(zk, reached, NULL);
 	if (!request) {
-		hf__session_doubt(zk, "no memory for a request");
+		hf__doubt_memory(zk);
 		return;
 	}
 	request->cmd = cmd;
@@ -289,29 +179,13 @@ static void listed_for_token(struct hf__zk *zk, struct hf__zk_request *request, 
 	if (n == 0) {
 		hf__zk_answer_count(zk, cmd, 0, now);
 	} else if (!next) {
-		hf__session_doubt(zk, "no memory for a request");
+		hf__doubt_memory(zk);
 	} else {
 		next->cmd = cmd;
 		hf__node_folder(zk, cmd->lock, folder);
 		snprintf(path, sizeof path, "%s/%s", folder, request->names[n - 1]);
 		hf__zk_request_exists(next, path, NULL);
 	}
-}
-
-static void pinged(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
-{
-	if (hf__zk_request_is_answer(zk, request))
-		hf__zk_answer_count(zk, request->cmd, 0, now);
-}
-
-static int ping(struct hf__zk *zk, struct hf__cmd *cmd)
-{
-	struct hf__zk_request *request = hf__zk_request_new(zk, pinged, NULL);
-	if (!request)
-		return HF_ENOMEM;
-	request->cmd = cmd;
-	hf__zk_request_beat(request, zk->config->chroot[0] ? zk->config->chroot : "/");
-	return 0;
 }
 
 static int reach_holders(struct hf__zk *zk, struct hf__cmd *cmd)
@@ -324,42 +198,13 @@ static int reach_holders(struct hf__zk *zk, struct hf__cmd *cmd)
 	return 0;
 }
 
-static bool is_barrier(const struct hf__lock *lock)
-{
-	return lock &&
-	       (hf__lock_kind(lock) == HF__NODE_BARRIER || hf__lock_kind(lock) == HF__NODE_EXIT);
-}
-
 int hf__holders_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	if (is_barrier(cmd->lock))
-		return hf__zk_barrier_submit(zk, cmd);
+	bool plain = hf__lock_kind(cmd->lock) == HF__NODE_PLAIN;
 	switch (cmd->verb) {
-	case HF__ASK:
-	case HF__SETTLE: return hf__node_submit(zk, cmd);
-	case HF__RENEW: renew(zk, cmd); return 0;
 	case HF__LOOK: return ask_about(zk, cmd, looked);
-	case HF__FORCE:
-	case HF__REVOKE: return reach_holders(zk, cmd);
 	case HF__DROP_WAITER: return drop_waiter(zk, cmd);
-	case HF__PING: return ping(zk, cmd);
-	case HF__LIST:
-	case HF__INSPECT:
-	case HF__FACTS: return hf__survey_submit(zk, cmd);
-	case HF__TOKEN:
-		return ask_about(zk, cmd,
-		                 hf__lock_kind(cmd->lock) == HF__NODE_PLAIN ? got_token
-		                                                            : listed_for_token);
-	case HF__PERMITS_RELEASE:
-	case HF__PERMITS_EXTEND:
-	case HF__PERMITS_LEASE:
-	case HF__PERMITS_AVAILABLE:
-	case HF__PERMITS_ACQUIRED:
-	case HF__PERMITS_TOTAL:
-	case HF__PERMITS_TRY_SET:
-	case HF__PERMITS_SET:
-	case HF__PERMITS_ADD:
-	case HF__PERMITS_FROM: return hf__total_submit(zk, cmd);
-	default: hf__zk_answer_soon(zk, cmd, HF__FAILED); return 0;
+	case HF__TOKEN: return ask_about(zk, cmd, plain ? got_token : listed_for_token);
+	default: return reach_holders(zk, cmd);
 	}
 }

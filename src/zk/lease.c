@@ -19,7 +19,7 @@ void hf__lease_enter(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	node->gate = strdup(node->name);
 	if (!node->gate) {
-		hf__session_doubt(zk, "no memory for a name");
+		hf__doubt_link(zk, "no memory for a name");
 		return;
 	}
 	node->part = HF__PART_LEASE;
@@ -49,7 +49,7 @@ static void open_gate(struct hf__zk *zk, struct hf__node *node)
 	char folder[HF__ZK_PATH], path[HF__ZK_PATH + HF__QUEUE_NAME];
 	struct hf__zk_request *request = hf__zk_request_new(zk, opened_gate, node);
 	if (!request) {
-		hf__session_doubt(zk, "no memory for a request");
+		hf__doubt_memory(zk);
 		return;
 	}
 	hf__node_part_folder(zk, node->lock, HF__PART_GATE, folder);
@@ -131,5 +131,5 @@ void hf__lease_next(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	if (next)
 		hf__node_give(zk, next, hf__node_take_cmd(node));
 	else
-		hf__session_doubt(zk, "no memory for a lease");
+		hf__doubt_link(zk, "no memory for a lease");
 }

@@ -7,6 +7,19 @@
 #include <stddef.h>
 #include <zookeeper/zookeeper.h>
 
+/* The library has these as objects, which a library that is loaded later cannot be linked with. */
+enum hf__library_event {
+	HF__EVENT_SESSION = -1,
+	HF__EVENT_CREATED = 1,
+	HF__EVENT_DELETED = 2,
+};
+
+enum hf__library_state {
+	HF__LIBRARY_AUTH_FAILED = -113,
+	HF__LIBRARY_EXPIRED = -112,
+	HF__LIBRARY_CONNECTED = 3,
+};
+
 struct hf__library {
 	zhandle_t *(*init)(const char *hosts, watcher_fn watcher, int timeout, const clientid_t *id,
 	                   void *context, int flags);

@@ -19,11 +19,6 @@ static bool asks(const struct hf__node *node)
 	return node->cmd->verb == HF__ASK && !node->error;
 }
 
-static void no_memory(struct hf__zk *zk)
-{
-	hf__session_doubt(zk, "no memory for a request");
-}
-
 static void folder_of(const struct hf__zk *zk, const struct hf__node *node,
                       char ret_path[HF__ZK_PATH])
 {
@@ -56,7 +51,7 @@ static void list(struct hf__zk *zk, struct hf__node *node, hf__zk_request_fn *do
 	if (request)
 		hf__zk_request_list(request, path, watcher);
 	else
-		no_memory(zk);
+		hf__doubt_memory(zk);
 	if (request && watcher) {
 		hf__watcher_join(watcher, node);
 		node->waits = true;
@@ -89,7 +84,7 @@ static void watch_before(struct hf__zk *zk, struct hf__node *node, const char *p
 	struct hf__zk_request *request =
 		watcher ? hf__zk_request_new(zk, watched_before, node) : NULL;
 	if (!request) {
-		no_memory(zk);
+		hf__doubt_memory(zk);
 		return;
 	}
 	hf__watcher_join(watcher, node);
@@ -235,7 +230,7 @@ static void made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 	if (hf__zk_request_is_lost(request->rc)) {
 		node->state = HF__ZNODE_UNKNOWN;
 		if (node->cmd)
-			hf__session_doubt(zk, zk->library.error(request->rc));
+			hf__doubt_link(zk, zk->library.error(request->rc));
 		return;
 	}
 	if (request->rc == ZOK) {
@@ -250,7 +245,7 @@ static void made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 	node->blocked = request->rc == ZNOCHILDRENFOREPHEMERALS;
 	hf__alone_set(zk, node, false);
 	if (node->cmd && hf__zk_request_is_dead(request->rc))
-		hf__session_doubt(zk, zk->library.error(request->rc));
+		hf__doubt_link(zk, zk->library.error(request->rc));
 	if (node->cmd && request->rc != ZNONODE && !node->blocked &&
 	    !hf__zk_request_is_dead(request->rc))
 		hf__node_fail_rc(zk, node, request->rc, now);
@@ -330,13 +325,13 @@ void hf__make(struct hf__zk *zk, struct hf__node *node)
 	char path[HF__ZK_PATH], data[HF__PUBLISHED_MAX + HF__QUEUE_GUID + 2];
 	int mode;
 	if (!node->guid[0] && hf__random_uuid(node->guid)) {
-		hf__session_doubt(zk, "the system gives no random numbers");
+		hf__doubt_link(zk, "the system gives no random numbers");
 		return;
 	}
 	struct hf__zk_request *request =
 		hf__zk_request_new(zk, is_plain(node) ? made_plain : made, node);
 	if (!request) {
-		no_memory(zk);
+		hf__doubt_memory(zk);
 		return;
 	}
 	name_node(zk, node, &mode);
@@ -373,7 +368,7 @@ static void ask_stat(struct hf__zk *zk, struct hf__node *node)
 	if (request)
 		hf__zk_request_exists(request, path, NULL);
 	else
-		no_memory(zk);
+		hf__doubt_memory(zk);
 }
 
 static bool is_own(const struct hf__node *node, const char *name)
@@ -449,7 +444,7 @@ static bool beat(struct hf__zk *zk, struct hf__node *node, const char *path)
 	if (request)
 		hf__zk_request_beat(request, path);
 	else
-		no_memory(zk);
+		hf__doubt_memory(zk);
 	return request;
 }
 
@@ -474,7 +469,7 @@ void hf__make_search(struct hf__zk *zk, struct hf__node *node)
 	if (request)
 		hf__zk_request_get(request, path, NULL);
 	else
-		no_memory(zk);
+		hf__doubt_memory(zk);
 }
 
 static bool is_proven(const struct hf__zk *zk, const struct hf__node *node)
@@ -507,6 +502,6 @@ bool hf__make_prove(struct hf__zk *zk, struct hf__node *node)
 	if (request)
 		hf__zk_request_beat(request, path);
 	else
-		no_memory(zk);
+		hf__doubt_memory(zk);
 	return false;
 }

@@ -171,7 +171,7 @@ bool hf__node_is_over(struct hf__zk *zk, const struct hf__zk_request *request)
 		return true;
 	if (!hf__zk_request_is_dead(request->rc) && !hf__zk_request_is_lost(request->rc))
 		return false;
-	hf__session_doubt(zk, zk->library.error(request->rc));
+	hf__doubt_link(zk, zk->library.error(request->rc));
 	return true;
 }
 
@@ -316,7 +316,7 @@ static void delete_node(struct hf__zk *zk, struct hf__node *node)
 	if (request)
 		hf__zk_request_remove(request, path);
 	else
-		hf__session_doubt(zk, "no memory for a request");
+		hf__doubt_memory(zk);
 }
 
 static void checked(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
@@ -345,7 +345,7 @@ static void remove_node(struct hf__zk *zk, struct hf__node *node)
 	if (request)
 		hf__zk_request_exists(request, path, NULL);
 	else
-		hf__session_doubt(zk, "no memory for a request");
+		hf__doubt_memory(zk);
 }
 
 /* ---- commands ---- */

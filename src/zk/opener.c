@@ -14,27 +14,6 @@
 #define CLOSE_MS 2000 /* for the library to end a session that is connected */
 #define LEAVE_MS 100  /* for one that is not: nobody has to be notified of its end */
 
-enum { STATE_CONNECTED = 3 };
-
-/* ---- what the library's threads pass ---- */
-
-bool hf__opener_enter(struct hf__zk *zk)
-{
-	pthread_mutex_lock(&zk->door);
-	if (!zk->left) {
-		hf__engine_lock(zk->engine);
-		return true;
-	}
-	pthread_mutex_unlock(&zk->door);
-	return false;
-}
-
-void hf__opener_leave(struct hf__zk *zk)
-{
-	hf__engine_unlock(zk->engine);
-	pthread_mutex_unlock(&zk->door);
-}
-
 void hf__opener_unref(struct hf__zk *zk)
 {
 	pthread_mutex_lock(&zk->door);
@@ -100,19 +79,37 @@ static void close_before(struct hf__zk *zk, struct hf__session *session)
 	if (!before)
 		return;
 	close_handle(zk, before);
-	if (hf__opener_enter(zk)) {
+	if (hf__door_enter(zk)) {
 		drop_notices(zk, before);
 		session->before = NULL;
-		hf__opener_leave(zk);
+		hf__door_leave(zk);
 	}
 	hf__opener_free(before);
+}
+
+static void on_session(zhandle_t *handle, int type, int state, const char *path, void *arg)
+{
+	struct hf__session *session = arg;
+	struct hf__zk *zk = session->zk;
+	(void)handle;
+	(void)path;
+	if (type != HF__EVENT_SESSION || !hf__door_enter(zk))
+		return;
+	session->connected = state == HF__LIBRARY_CONNECTED;
+	if (state == HF__LIBRARY_EXPIRED)
+		session->expired = true;
+	else if (state == HF__LIBRARY_AUTH_FAILED)
+		session->auth_failed = true;
+	else if (state != HF__LIBRARY_CONNECTED)
+		session->suspended = true;
+	zk->session_news = true;
+	hf__door_leave(zk);
 }
 
 static void open_handle(struct hf__zk *zk, struct hf__session *session)
 {
 	zk->library.set_log_level((ZooLogLevel)0);
-	session->handle =
-		hf__library_open(&zk->library, &zk->servers, hf__zk_request_on_session, session);
+	session->handle = hf__library_open(&zk->library, &zk->servers, on_session, session);
 	/* By default it looks the hosts up again at every turn of its loop. */
 	if (session->handle)
 		(void)zk->library.set_delay(session->handle, -1);
@@ -238,7 +235,8 @@ static bool wait_for_thread(struct hf__zk *zk, struct hf__session *session, int6
 static void end_session(struct hf__zk *zk, struct hf__session *session)
 {
 	pthread_t ender;
-	bool connected = session->handle && zk->library.state(session->handle) == STATE_CONNECTED;
+	bool connected =
+		session->handle && zk->library.state(session->handle) == HF__LIBRARY_CONNECTED;
 	if (!session->handle || start(session, ender_main, &ender)) {
 		close_handle(zk, session);
 	} else if (wait_for_thread(zk, session, connected ? CLOSE_MS : LEAVE_MS)) {

@@ -9,8 +9,6 @@
 #define FIRST_PAUSE_MS   250 /* after a refusal; the pauses double */
 #define LONGEST_PAUSE_MS 2000
 
-enum { STATE_CONNECTED = 3 };
-
 /* It is tried again after the pause, if anybody wants it then. */
 static void fail_for(struct hf__zk *zk, int error, const char *why, int64_t pause_ms, int64_t now)
 {
@@ -107,14 +105,6 @@ static void link_down(struct hf__zk *zk, int error, const char *why, int64_t now
 	zk->state = HF__SESSION_WAITING;
 	zk->connect_by = hf__clock_after(now, zk->config->connect_timeout_ms);
 	answer_unknown(zk, now);
-}
-
-void hf__session_doubt(struct hf__zk *zk, const char *why)
-{
-	if (zk->state != HF__SESSION_UP || zk->doubted)
-		return;
-	zk->doubted = true;
-	snprintf(zk->why, sizeof zk->why, "%s", why);
 }
 
 static void link_up(struct hf__zk *zk, int64_t now)
@@ -298,7 +288,7 @@ void hf__session_turn(struct hf__zk *zk, int64_t now)
 		zk->probe_at = now + PROBE_MS;
 	}
 	if (zk->state == HF__SESSION_WAITING && zk->session && now >= zk->probe_at) {
-		if (zk->library.state(zk->session->handle) == STATE_CONNECTED)
+		if (zk->library.state(zk->session->handle) == HF__LIBRARY_CONNECTED)
 			probe(zk, now);
 		else
 			zk->probe_at = now + PROBE_MS;

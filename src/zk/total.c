@@ -10,11 +10,6 @@
 
 #define TOTAL_SIZE 4 /* of the number in its node: big-endian and signed */
 
-static void no_memory(struct hf__zk *zk)
-{
-	hf__session_doubt(zk, "no memory for a request");
-}
-
 /* ---- giving back, by id ---- */
 
 /* One that another command works on is lost, and being removed. */
@@ -139,7 +134,7 @@ bool hf__total_read(struct hf__zk *zk, struct hf__node *node)
 	if (request)
 		get_total(zk, zk_lock, request);
 	else
-		no_memory(zk);
+		hf__doubt_memory(zk);
 	return true;
 }
 
@@ -166,7 +161,7 @@ static void count_leases(struct hf__zk *zk, struct hf__cmd *cmd)
 	char path[HF__ZK_PATH];
 	struct hf__zk_request *request = hf__zk_request_new(zk, counted, NULL);
 	if (!request) {
-		no_memory(zk);
+		hf__doubt_memory(zk);
 		return;
 	}
 	request->cmd = cmd;
@@ -245,7 +240,7 @@ static void write_total(struct hf__zk *zk, struct hf__cmd *cmd, int32_t total, i
 	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, cmd->lock);
 	struct hf__zk_request *request = hf__zk_request_new(zk, sent_total, NULL);
 	if (!request || !zk_lock) {
-		no_memory(zk);
+		hf__doubt_memory(zk);
 		return;
 	}
 	request->cmd = cmd;
@@ -290,7 +285,7 @@ static void send_total(struct hf__zk *zk, struct hf__cmd *cmd)
 		request = NULL;
 	}
 	if (!request) {
-		no_memory(zk);
+		hf__doubt_memory(zk);
 		return;
 	}
 	request->cmd = cmd;

@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The library has these as objects, which a library that is loaded later cannot be linked with. */
-enum { SESSION_EVENT = -1, CREATED_EVENT = 1, DELETED_EVENT = 2 };
-
 #define WATCH_BYTES     4            /* beside the path */
 #define WATCH_BYTES_MAX (900 * 1024) /* of nodes that are held */
 
@@ -66,7 +63,7 @@ void hf__watcher_leave(struct hf__node *node)
 	node->watcher = NULL;
 }
 
-static void end_interest(struct hf__interest *interest)
+void hf__watcher_end_interest(struct hf__interest *interest)
 {
 	hf__list_remove(&interest->in_watch);
 	hf__list_remove(&interest->in_lock);
@@ -76,7 +73,8 @@ static void end_interest(struct hf__interest *interest)
 void hf__watcher_leave_lock(struct hf__zk_lock *zk_lock)
 {
 	while (!hf__list_empty(&zk_lock->interests))
-		end_interest(hf__list_item(zk_lock->interests.next, struct hf__interest, in_lock));
+		hf__watcher_end_interest(
+			hf__list_item(zk_lock->interests.next, struct hf__interest, in_lock));
 }
 
 void hf__watcher_join(struct hf__watcher *watcher, struct hf__node *node)
@@ -109,47 +107,14 @@ void hf__watcher_on_event(zhandle_t *handle, int type, int state, const char *pa
 	(void)handle;
 	(void)state;
 	(void)path;
-	if (type == SESSION_EVENT || !hf__opener_enter(zk))
+	if (type == HF__EVENT_SESSION || !hf__door_enter(zk))
 		return;
 	watcher->armed = false;
-	watcher->deleted = watcher->deleted || type == DELETED_EVENT;
-	watcher->created = watcher->created || type == CREATED_EVENT;
+	watcher->deleted = watcher->deleted || type == HF__EVENT_DELETED;
+	watcher->created = watcher->created || type == HF__EVENT_CREATED;
 	if (hf__list_empty(&watcher->notice))
 		hf__list_add(&zk->notices, &watcher->notice);
-	hf__opener_leave(zk);
-}
-
-/* Who is told may wait for it again, so those lists are taken off before. */
-static void tell_all(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now)
-{
-	struct hf__list nodes, interests;
-	hf__list_init(&nodes);
-	hf__list_init(&interests);
-	hf__list_move(&nodes, &watcher->nodes);
-	hf__list_move(&interests, &watcher->interests);
-	while (!hf__list_empty(&nodes)) {
-		struct hf__node *node = hf__list_item(nodes.next, struct hf__node, in_watch);
-		hf__watcher_leave(node);
-		hf__held_notice(zk, node, watcher, now);
-	}
-	while (!hf__list_empty(&interests)) {
-		struct hf__interest *interest =
-			hf__list_item(interests.next, struct hf__interest, in_watch);
-		struct hf__zk_lock *zk_lock = interest->zk_lock;
-		end_interest(interest);
-		zk_lock->total_is_old = true;
-		hf__core_wake_all(zk->core, zk_lock->lock, now);
-	}
-}
-
-void hf__watcher_fired(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now)
-{
-	hf__list_remove(&watcher->notice);
-	if (watcher->session != zk->session)
-		return; /* what a session that is over had to say is of no interest */
-	tell_all(zk, watcher, now);
-	watcher->deleted = watcher->created = false;
-	hf__watcher_tidy(zk, watcher);
+	hf__door_leave(zk);
 }
 
 void hf__watcher_tidy(struct hf__zk *zk, struct hf__watcher *watcher)
@@ -177,7 +142,7 @@ void hf__watcher_drop_all(struct hf__zk *zk)
 			struct hf__interest *interest = hf__list_item(
 				watcher->interests.next, struct hf__interest, in_watch);
 			interest->zk_lock->total_is_old = true;
-			end_interest(interest);
+			hf__watcher_end_interest(interest);
 		}
 	}
 }

@@ -8,49 +8,6 @@
 
 /* ---- answers ---- */
 
-void hf__zk_answer(struct hf__zk *zk, struct hf__cmd *cmd, const struct hf__answer *answer,
-                   int64_t now)
-{
-	hf__list_remove(&cmd->link);
-	hf__core_answer(zk->core, cmd, answer, now);
-}
-
-void hf__zk_answer_soon(struct hf__zk *zk, struct hf__cmd *cmd, enum hf__outcome outcome)
-{
-	hf__list_remove(&cmd->link);
-	cmd->place = (uint64_t)outcome;
-	hf__list_add(&zk->ready, &cmd->link);
-}
-
-void hf__zk_gets_on(struct hf__zk *zk, struct hf__cmd *cmd)
-{
-	cmd->answer_by = hf__clock_after(hf__clock_ms(), zk->core->config.command_timeout_ms);
-}
-
-void hf__zk_answer_count(struct hf__zk *zk, struct hf__cmd *cmd, int64_t count, int64_t now)
-{
-	hf__zk_answer(zk, cmd, &(struct hf__answer){.outcome = HF__DONE, .count = count}, now);
-}
-
-void hf__zk_answer_error(struct hf__zk *zk, struct hf__cmd *cmd, int error, const char *text,
-                         int64_t now)
-{
-	hf__zk_answer(zk, cmd,
-	              &(struct hf__answer){.outcome = HF__FAILED,
-	                                   .error = error,
-	                                   .text = text,
-	                                   .length = strlen(text)},
-	              now);
-}
-
-void hf__zk_answer_failed(struct hf__zk *zk, struct hf__cmd *cmd, int rc, const char *what,
-                          int64_t now)
-{
-	char text[200];
-	snprintf(text, sizeof text, "%s: %s", what, zk->library.error(rc));
-	hf__zk_answer_error(zk, cmd, HF_EREFUSED, text, now);
-}
-
 /* What else belongs to an answer that was put off. */
 static void complete(struct hf__zk *zk, const struct hf__cmd *cmd, struct hf__answer *answer)
 {
@@ -86,13 +43,66 @@ static void answer_ready(struct hf__zk *zk, int64_t now)
 
 /* ---- what the core calls ---- */
 
+static void pinged(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+{
+	if (hf__zk_request_is_answer(zk, request))
+		hf__zk_answer_count(zk, request->cmd, 0, now);
+}
+
+static int ping(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	struct hf__zk_request *request = hf__zk_request_new(zk, pinged, NULL);
+	if (!request)
+		return HF_ENOMEM;
+	request->cmd = cmd;
+	hf__zk_request_beat(request, zk->config->chroot[0] ? zk->config->chroot : "/");
+	return 0;
+}
+
+static bool is_barrier(const struct hf__lock *lock)
+{
+	return lock &&
+	       (hf__lock_kind(lock) == HF__NODE_BARRIER || hf__lock_kind(lock) == HF__NODE_EXIT);
+}
+
+static int submit_verb(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	if (is_barrier(cmd->lock))
+		return hf__zk_barrier_submit(zk, cmd);
+	switch (cmd->verb) {
+	case HF__ASK:
+	case HF__SETTLE: return hf__node_submit(zk, cmd);
+	case HF__RENEW: hf__beat_renew(zk, cmd); return 0;
+	case HF__PING: return ping(zk, cmd);
+	case HF__LOOK:
+	case HF__FORCE:
+	case HF__REVOKE:
+	case HF__DROP_WAITER:
+	case HF__TOKEN: return hf__holders_submit(zk, cmd);
+	case HF__LIST:
+	case HF__INSPECT:
+	case HF__FACTS: return hf__survey_submit(zk, cmd);
+	case HF__PERMITS_RELEASE:
+	case HF__PERMITS_EXTEND:
+	case HF__PERMITS_LEASE:
+	case HF__PERMITS_AVAILABLE:
+	case HF__PERMITS_ACQUIRED:
+	case HF__PERMITS_TOTAL:
+	case HF__PERMITS_TRY_SET:
+	case HF__PERMITS_SET:
+	case HF__PERMITS_ADD:
+	case HF__PERMITS_FROM: return hf__total_submit(zk, cmd);
+	default: hf__zk_answer_soon(zk, cmd, HF__FAILED); return 0;
+	}
+}
+
 static int submit(void *backend, struct hf__cmd *cmd)
 {
 	struct hf__zk *zk = backend;
 	hf__list_add(&zk->waiting, &cmd->link);
 	if (cmd->answer_by < zk->answer_by)
 		zk->answer_by = cmd->answer_by;
-	int rc = hf__holders_submit(zk, cmd);
+	int rc = submit_verb(zk, cmd);
 	if (rc)
 		hf__list_remove(&cmd->link);
 	return rc;
@@ -253,8 +263,8 @@ static void take_results(struct hf__zk *zk, int64_t now)
 static void take_notices(struct hf__zk *zk, int64_t now)
 {
 	while (!hf__list_empty(&zk->notices))
-		hf__watcher_fired(zk, hf__list_item(zk->notices.next, struct hf__watcher, notice),
-		                  now);
+		hf__notice_take(zk, hf__list_item(zk->notices.next, struct hf__watcher, notice),
+		                now);
 }
 
 /* A command without an answer for too long means that the connection is not what it seems. */
@@ -268,7 +278,7 @@ static void check_overdue(struct hf__zk *zk, int64_t now)
 		if (cmd->answer_by <= now) {
 			snprintf(why, sizeof why, "no answer in %" PRId64 " ms",
 			         now - cmd->sent_at);
-			hf__session_doubt(zk, why);
+			hf__doubt_link(zk, why);
 			return;
 		}
 		if (cmd->answer_by < zk->answer_by)

@@ -228,7 +228,7 @@ struct hf__zk {
 	char why[200];
 };
 
-/* ---- zk.c ---- */
+/* ---- zk_answer.c ---- */
 void hf__zk_answer(struct hf__zk *zk, struct hf__cmd *cmd, const struct hf__answer *answer,
                    int64_t now);
 /* Answers it in the next turn, with the command's count. */
@@ -241,12 +241,21 @@ void hf__zk_answer_error(struct hf__zk *zk, struct hf__cmd *cmd, int error, cons
 void hf__zk_answer_failed(struct hf__zk *zk, struct hf__cmd *cmd, int rc, const char *what,
                           int64_t now);
 
+/* ---- doubt.c ---- */
+/* The connection cannot be relied on: in the next turn every command is unknown. */
+void hf__doubt_link(struct hf__zk *zk, const char *why);
+/* The same, because there is no memory for a request. */
+void hf__doubt_memory(struct hf__zk *zk);
+
+/* ---- door.c ---- */
+/* The library's threads: takes the mutex, to be left again; false if nobody listens any more. */
+bool hf__door_enter(struct hf__zk *zk);
+void hf__door_leave(struct hf__zk *zk);
+
 /* ---- session.c ---- */
 void hf__session_want(struct hf__zk *zk, int64_t now);
 void hf__session_turn(struct hf__zk *zk, int64_t now);
 int64_t hf__session_due(const struct hf__zk *zk);
-/* The connection cannot be relied on: in the next turn every command is unknown. */
-void hf__session_doubt(struct hf__zk *zk, const char *why);
 /* Ends it and all that is left of others; not under the mutex. */
 void hf__session_close(struct hf__zk *zk);
 
@@ -261,9 +270,6 @@ int hf__opener_open(struct hf__zk *zk, struct hf__session *session);
 struct hf__session *hf__opener_take(struct hf__zk *zk);
 /* Closes all handles and ends the opener, or leaves behind what takes too long; not under the mutex. */
 void hf__opener_close_all(struct hf__zk *zk);
-/* The library's threads: takes the mutex, to be left again; false if nobody listens any more. */
-bool hf__opener_enter(struct hf__zk *zk);
-void hf__opener_leave(struct hf__zk *zk);
 /* Frees the backend with the last of its owners. */
 void hf__opener_unref(struct hf__zk *zk);
 
@@ -286,9 +292,6 @@ void hf__zk_request_get(struct hf__zk_request *request, const char *path,
 /* Goes through the quorum and changes nothing. */
 void hf__zk_request_beat(struct hf__zk_request *request, const char *path);
 void hf__zk_request_free(struct hf__zk_request *request);
-/* What the library calls when the session changes. */
-void hf__zk_request_on_session(zhandle_t *handle, int type, int state, const char *path,
-                               void *session);
 /* The outcome is not known; the session may live. */
 bool hf__zk_request_is_lost(int rc);
 /* The handle is dead, or on its way. */
@@ -310,6 +313,8 @@ struct hf__zk_lock *hf__zk_lock_find(struct hf__zk *zk, const struct hf__lock *l
 struct hf__zk_lock *hf__zk_lock_get(struct hf__zk *zk, struct hf__lock *lock);
 void hf__zk_lock_free(struct hf__zk *zk, struct hf__zk_lock *zk_lock);
 void hf__zk_lock_free_all(struct hf__zk *zk);
+
+/* ---- alone.c ---- */
 /* The node was made and is alone in its folder; or it is not. */
 void hf__alone_set(struct hf__zk *zk, const struct hf__node *node, bool alone);
 /* The server has answered that the node was made, or removed, now and by us. */
@@ -331,10 +336,10 @@ void hf__watcher_join(struct hf__watcher *watcher, struct hf__node *node);
 int hf__watcher_join_lock(struct hf__watcher *watcher, struct hf__zk_lock *zk_lock);
 void hf__watcher_leave(struct hf__node *node);
 void hf__watcher_leave_lock(struct hf__zk_lock *zk_lock);
+/* The lock does not want to know any more. */
+void hf__watcher_end_interest(struct hf__interest *interest);
 /* What the library calls when something has happened at the path. */
 void hf__watcher_on_event(zhandle_t *handle, int type, int state, const char *path, void *watcher);
-/* Tells who wanted to know of it. */
-void hf__watcher_fired(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now);
 /* Frees it if nobody needs it any more. */
 void hf__watcher_tidy(struct hf__zk *zk, struct hf__watcher *watcher);
 /* Nobody of the session that ends is told anything more. */
@@ -395,9 +400,12 @@ void hf__make_anew(struct hf__zk *zk, struct hf__node *node, int64_t now);
 /* ---- held.c ---- */
 /* Watches all that are held and not watched yet. */
 void hf__held_watch_all(struct hf__zk *zk, int64_t now);
-/* Something has happened to what this node watches. */
-void hf__held_notice(struct hf__zk *zk, struct hf__node *node, const struct hf__watcher *watcher,
-                     int64_t now);
+/* Watches this one. */
+void hf__held_watch(struct hf__zk *zk, struct hf__node *node, int64_t now);
+
+/* ---- notice.c ---- */
+/* The watcher has fired: notifies whoever wanted to know. */
+void hf__notice_take(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now);
 
 /* ---- lease.c ---- */
 /* Whether locks of this kind are semaphores. */
@@ -426,12 +434,14 @@ int hf__zk_barrier_submit(struct hf__zk *zk, struct hf__cmd *cmd);
 void hf__zk_barrier_turn(struct hf__zk *zk, struct hf__node *node,
                          const struct hf__zk_request *listed, int64_t now);
 
-/* ---- holders.c ---- */
-int hf__holders_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+/* ---- beat.c ---- */
+void hf__beat_renew(struct hf__zk *zk, struct hf__cmd *cmd);
 /* The session lives as of when it was last sure to, and so does what we know of its nodes. */
 void hf__beat_answer(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now);
-/* A beat for the renewals that wait, if none is under way. */
-void hf__beat_send(struct hf__zk *zk);
+
+/* ---- holders.c ---- */
+/* LOOK, FORCE, REVOKE, DROP_WAITER, TOKEN; 0 or HF_ENOMEM. */
+int hf__holders_submit(struct hf__zk *zk, struct hf__cmd *cmd);
 
 /* ---- survey.c ---- */
 /* LIST, INSPECT, FACTS; 0 or HF_ENOMEM. */

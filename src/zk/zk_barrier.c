@@ -7,11 +7,6 @@
 
 static const char ready[] = "ready";
 
-static void no_memory(struct hf__zk *zk)
-{
-	hf__session_doubt(zk, "no memory for a request");
-}
-
 static struct hf__zk_request *new_request(struct hf__zk *zk, struct hf__cmd *cmd,
                                           hf__zk_request_fn *done)
 {
@@ -55,7 +50,7 @@ static void made_folders(struct hf__zk *zk, struct hf__zk_request *request, int6
 		hf__zk_answer_failed(zk, request->cmd, request->rc,
 		                     "the folder of the barrier cannot be made", now);
 	else if (set(zk, request->cmd))
-		no_memory(zk);
+		hf__doubt_memory(zk);
 }
 
 static void made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
@@ -98,7 +93,7 @@ static void looked(struct hf__zk *zk, struct hf__zk_request *request, int64_t no
 		hf__zk_answer_count(zk, cmd, request->rc == ZOK, now);
 	else if (request->rc == ZOK &&
 	         (!zk_lock || hf__watcher_join_lock(request->watcher, zk_lock)))
-		no_memory(zk);
+		hf__doubt_memory(zk);
 	else
 		answer_ask(zk, cmd, request->rc == ZNONODE, now);
 }
@@ -192,7 +187,7 @@ static void make_ready(struct hf__zk *zk, struct hf__node *node)
 	if (request)
 		hf__zk_request_create(request, path, "", 0, HF__MODE_PERSISTENT);
 	else
-		no_memory(zk);
+		hf__doubt_memory(zk);
 }
 
 static void watch_ready(struct hf__zk *zk, struct hf__node *node)
@@ -203,7 +198,7 @@ static void watch_ready(struct hf__zk *zk, struct hf__node *node)
 	struct hf__zk_request *request =
 		watcher ? hf__zk_request_new(zk, watched_ready, node) : NULL;
 	if (!request) {
-		no_memory(zk);
+		hf__doubt_memory(zk);
 		return;
 	}
 	hf__watcher_join(watcher, node);
@@ -245,7 +240,7 @@ static void clear(struct hf__zk *zk, struct hf__cmd *cmd)
 	char folder[HF__ZK_PATH], path[HF__ZK_PATH + sizeof ready];
 	struct hf__zk_request *request = new_request(zk, cmd, cleared);
 	if (!request) {
-		no_memory(zk);
+		hf__doubt_memory(zk);
 		return;
 	}
 	hf__node_folder(zk, cmd->lock, folder);
@@ -266,7 +261,7 @@ static void watched_member(struct hf__zk *zk, struct hf__zk_request *request, in
 	} else if (request->rc != ZOK) {
 		hf__zk_answer_failed(zk, cmd, request->rc, "a member cannot be looked at", now);
 	} else if (!zk_lock || hf__watcher_join_lock(request->watcher, zk_lock)) {
-		no_memory(zk);
+		hf__doubt_memory(zk);
 	} else {
 		answer_ask(zk, cmd, false, now);
 	}
@@ -314,7 +309,7 @@ static void look_at_exit(struct hf__zk *zk, struct hf__cmd *cmd, const char *mem
 		member && !watcher ? NULL
 				   : new_request(zk, cmd, member ? watched_member : listed_at_exit);
 	if (!request)
-		no_memory(zk);
+		hf__doubt_memory(zk);
 	else if (member)
 		hf__zk_request_get(request, path, watcher);
 	else

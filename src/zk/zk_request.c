@@ -7,10 +7,6 @@
 /* No version is ever that high, so it changes nothing; but the quorum has to say so. */
 #define NO_VERSION 0x7fffffff
 
-/* The library has these as objects, which a library that is loaded later cannot be linked with. */
-enum { SESSION_EVENT = -1 };
-enum { STATE_EXPIRED = -112, STATE_AUTH_FAILED = -113, STATE_CONNECTED = 3 };
-
 bool hf__zk_request_is_lost(int rc)
 {
 	return rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZRUNTIMEINCONSISTENCY ||
@@ -29,7 +25,7 @@ bool hf__zk_request_is_answer(struct hf__zk *zk, const struct hf__zk_request *re
 		return false;
 	if (!hf__zk_request_is_lost(request->rc) && !hf__zk_request_is_dead(request->rc))
 		return true;
-	hf__session_doubt(zk, zk->library.error(request->rc));
+	hf__doubt_link(zk, zk->library.error(request->rc));
 	return false;
 }
 
@@ -77,12 +73,12 @@ static void post(struct hf__zk_request *request, int rc, bool kept)
 {
 	struct hf__zk *zk = request->zk;
 	request->rc = kept ? rc : ZSYSTEMERROR;
-	if (!hf__opener_enter(zk))
+	if (!hf__door_enter(zk))
 		return;
 	note_watch(request, rc);
 	hf__list_remove(&request->link);
 	hf__list_add(&zk->inbox, &request->link);
-	hf__opener_leave(zk);
+	hf__door_leave(zk);
 }
 
 static struct hf__zk_request *mine(const void *arg)
@@ -142,25 +138,6 @@ static void on_names(int rc, const struct String_vector *names, const void *arg)
 {
 	struct hf__zk_request *request = mine(arg);
 	post(request, rc, rc != ZOK || copy_names(request, names));
-}
-
-void hf__zk_request_on_session(zhandle_t *handle, int type, int state, const char *path, void *arg)
-{
-	struct hf__session *session = arg;
-	struct hf__zk *zk = session->zk;
-	(void)handle;
-	(void)path;
-	if (type != SESSION_EVENT || !hf__opener_enter(zk))
-		return;
-	session->connected = state == STATE_CONNECTED;
-	if (state == STATE_EXPIRED)
-		session->expired = true;
-	else if (state == STATE_AUTH_FAILED)
-		session->auth_failed = true;
-	else if (state != STATE_CONNECTED)
-		session->suspended = true;
-	zk->session_news = true;
-	hf__opener_leave(zk);
 }
 
 /* ---- into the library ---- */

@@ -1,0 +1,82 @@
+/* Whether a node of ours is alone in its folder, so that nobody has to list it. */
+#include "zk/zk.h"
+
+static uint64_t *own_writes(struct hf__zk *zk, const struct hf__lock *lock)
+{
+	uint32_t hash = hf__table_hash(&zk->locks, hf__lock_name(lock), hf__lock_name_length(lock));
+	return &zk->own_writes[hash % HF__OWN_WRITES];
+}
+
+/* What this client has written so far, but for what may have been in the lock's own folder. */
+static uint64_t own_elsewhere(struct hf__zk *zk, const struct hf__lock *lock)
+{
+	return zk->all_own_writes - *own_writes(zk, lock);
+}
+
+/* Only what is made in the folder of its name itself, so that there is no doubt which folder it was. */
+void hf__alone_note_write(struct hf__zk *zk, const struct hf__node *node)
+{
+	int kind = hf__lock_kind(node->lock);
+	if (kind != HF__NODE_MUTEX && kind != HF__NODE_READ && kind != HF__NODE_WRITE)
+		return;
+	zk->all_own_writes++;
+	(*own_writes(zk, node->lock))++;
+}
+
+void hf__alone_set(struct hf__zk *zk, const struct hf__node *node, bool alone)
+{
+	int64_t number;
+	struct hf__zk_lock *zk_lock =
+		alone ? hf__zk_lock_get(zk, node->lock) : hf__zk_lock_find(zk, node->lock);
+	if (!zk_lock)
+		return;
+	zk_lock->alone_session = 0;
+	zk_lock->alone_left = false;
+	if (!alone || !hf__queue_number(node->name, &number)) {
+		zk_lock->crowded = false;
+		return;
+	}
+	zk_lock->alone_session = zk->sessions;
+	zk_lock->alone_number = number;
+	zk_lock->alone_czxid = node->czxid;
+	zk_lock->alone_own = own_elsewhere(zk, node->lock);
+}
+
+void hf__alone_note_removed(struct hf__zk *zk, const struct hf__node *node)
+{
+	struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, node->lock);
+	if (zk_lock && zk_lock->alone_czxid == node->czxid)
+		zk_lock->alone_left = true;
+}
+
+static bool is_empty(const struct hf__zk *zk, const struct hf__zk_lock *zk_lock)
+{
+	return zk_lock && zk_lock->alone_left && zk_lock->alone_session == zk->sessions;
+}
+
+bool hf__alone_is_likely(struct hf__zk *zk, const struct hf__lock *lock)
+{
+	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, lock);
+	return is_empty(zk, zk_lock) && !zk_lock->crowded;
+}
+
+/*
+ * A folder counts what is made in it. If the last node of ours stood alone there and is removed, and this
+ * one has the next number, nothing can stand before it. But a folder that is removed and made again counts
+ * from nothing: then, in one epoch, as many transactions lie between the two as were needed to come to the
+ * same number again, and the nodes' czxids tell that there were fewer. (No recipe makes lock nodes many at
+ * once, in one transaction.) What this client did in other folders meanwhile does not count: a session's
+ * answers come in the order of its transactions.
+ */
+bool hf__alone_is_certain(struct hf__zk *zk, const struct hf__node *node)
+{
+	int64_t number;
+	struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, node->lock);
+	if (!is_empty(zk, zk_lock) || !hf__queue_number(node->name, &number) ||
+	    number != zk_lock->alone_number + 1 || node->czxid >> 32 != zk_lock->alone_czxid >> 32)
+		return false;
+	int64_t between = node->czxid - zk_lock->alone_czxid -
+	                  (int64_t)(own_elsewhere(zk, node->lock) - zk_lock->alone_own);
+	zk_lock->crowded = between <= 0 || between > number + 1;
+	return !zk_lock->crowded;
+}

@@ -1,0 +1,114 @@
+/* Renewals: one beat proves to the quorum, and to us, that the session lives. */
+#include "zk/zk.h"
+
+#include <stdio.h>
+
+#define BEAT_PART 12 /* of a lease: so long a beat serves whatever is to be renewed */
+
+static bool is_there(struct hf__zk *zk, const struct hf__renew_item *item)
+{
+	const struct hf__node *node = hf__node_find(zk, item->lock, item->wire);
+	return node && node->granted && node->state == HF__ZNODE_THERE;
+}
+
+/* The session lives, as of when the command was sent or it was last sure to; so does every node of it. */
+void hf__beat_answer(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now)
+{
+	bool there[HF__RENEW_MAX];
+	if (zk->proof.sure_at < cmd->sent_at)
+		cmd->sent_at = zk->proof.sure_at;
+	for (uint16_t i = 0; i < cmd->items; i++) {
+		struct hf__renew_item item = hf__backend_item(cmd, i);
+		there[i] = is_there(zk, &item);
+	}
+	hf__zk_answer(zk, cmd, &(struct hf__answer){.outcome = HF__DONE, .there = there}, now);
+}
+
+static struct hf__cmd *renewal_of(struct hf__zk *zk, uint64_t beat)
+{
+	struct hf__list *link;
+	hf__list_each (link, &zk->waiting) {
+		struct hf__cmd *cmd = hf__list_item(link, struct hf__cmd, link);
+		if (cmd->verb == HF__RENEW && cmd->place == beat)
+			return cmd;
+	}
+	return NULL;
+}
+
+static void send_beat(struct hf__zk *zk);
+
+static void beaten(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+{
+	struct hf__cmd *cmd;
+	uint64_t beat = zk->beat; /* an answered renewal may send the next one */
+	zk->beating = false;
+	if (hf__zk_request_is_lost(request->rc) || hf__zk_request_is_dead(request->rc)) {
+		hf__doubt_link(zk, zk->library.error(request->rc));
+		return;
+	}
+	if (request->node && request->rc == ZNONODE && !request->node->dead)
+		hf__node_gone(zk, request->node, now);
+	while ((cmd = renewal_of(zk, beat)))
+		hf__beat_answer(zk, cmd, now);
+	send_beat(zk);
+}
+
+/* A node of the renewal's, or else any that is held. */
+static struct hf__node *beat_node(struct hf__zk *zk, const struct hf__cmd *cmd)
+{
+	for (uint16_t i = 0; i < cmd->items; i++) {
+		struct hf__renew_item item = hf__backend_item(cmd, i);
+		struct hf__node *node = hf__node_find(zk, item.lock, item.wire);
+		if (node && node->granted)
+			return node;
+	}
+	return hf__list_empty(&zk->held) ? NULL
+	                                 : hf__list_item(zk->held.next, struct hf__node, link);
+}
+
+/* A renewal that had to wait for the beat before its own has its time from now on. */
+static void restart_limits(struct hf__zk *zk)
+{
+	struct hf__list *link;
+	int64_t now = hf__clock_ms();
+	hf__list_each (link, &zk->waiting) {
+		struct hf__cmd *cmd = hf__list_item(link, struct hf__cmd, link);
+		if (cmd->verb == HF__RENEW && cmd->place == zk->beat)
+			cmd->answer_by = hf__clock_after(now, cmd->answer_by - cmd->sent_at);
+	}
+}
+
+/* One beat serves all renewals that were sent before it. */
+static void send_beat(struct hf__zk *zk)
+{
+	char path[HF__ZK_PATH];
+	struct hf__cmd *cmd = zk->beating ? NULL : renewal_of(zk, zk->beat + 1);
+	if (!cmd)
+		return;
+	struct hf__node *node = beat_node(zk, cmd);
+	struct hf__zk_request *request = hf__zk_request_new(zk, beaten, node);
+	if (!request) {
+		hf__doubt_memory(zk);
+		return;
+	}
+	request->of_all = true;
+	zk->beat++;
+	zk->beating = true;
+	restart_limits(zk);
+	if (node)
+		hf__node_path(zk, node, path);
+	else
+		snprintf(path, sizeof path, "%s", zk->config->chroot[0] ? zk->config->chroot : "/");
+	hf__zk_request_beat(request, path);
+}
+
+/* What the quorum has said a moment ago is good for all that is renewed now, counted from then. */
+void hf__beat_renew(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	if (cmd->sent_at - zk->proof.sure_at < zk->core->config.watchdog_ms / BEAT_PART) {
+		hf__zk_answer_soon(zk, cmd, HF__DONE);
+		return;
+	}
+	cmd->place = zk->beat + 1;
+	send_beat(zk);
+}
