@@ -8,7 +8,7 @@
 static bool is_there(struct hf__zk *zk, const struct hf__renew_item *item)
 {
 	const struct hf__node *node = hf__node_find(zk, item->lock, item->wire);
-	return node && node->granted && node->state == HF__ZNODE_THERE;
+	return node && hf__node_is_granted(node);
 }
 
 /* The session lives, as of when the command was sent or it was last sure to; so does every node of it. */
@@ -37,7 +37,7 @@ static struct hf__cmd *renewal_of(struct hf__zk *zk, uint64_t beat)
 
 static void send_beat(struct hf__zk *zk);
 
-static void beaten(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_beat(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd;
 	uint64_t beat = zk->beat; /* an answered renewal may send the next one */
@@ -46,8 +46,8 @@ static void beaten(struct hf__zk *zk, struct hf__zk_request *request, int64_t no
 		hf__doubt_link(zk, zk->library.error(request->rc));
 		return;
 	}
-	if (request->node && request->rc == ZNONODE && !request->node->dead)
-		hf__node_gone(zk, request->node, now);
+	if (request->node && request->rc == ZNONODE && !hf__node_is_dead(request->node))
+		hf__node_lose(zk, request->node, now);
 	while ((cmd = renewal_of(zk, beat)))
 		hf__beat_answer(zk, cmd, now);
 	send_beat(zk);
@@ -59,7 +59,7 @@ static struct hf__node *beat_node(struct hf__zk *zk, const struct hf__cmd *cmd)
 	for (uint16_t i = 0; i < cmd->items; i++) {
 		struct hf__renew_item item = hf__backend_item(cmd, i);
 		struct hf__node *node = hf__node_find(zk, item.lock, item.wire);
-		if (node && node->granted)
+		if (node && hf__node_is_granted(node))
 			return node;
 	}
 	return hf__list_empty(&zk->held) ? NULL
@@ -86,12 +86,12 @@ static void send_beat(struct hf__zk *zk)
 	if (!cmd)
 		return;
 	struct hf__node *node = beat_node(zk, cmd);
-	struct hf__zk_request *request = hf__zk_request_new(zk, beaten, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, on_beat, node);
 	if (!request) {
 		hf__doubt_memory(zk);
 		return;
 	}
-	request->of_all = true;
+	request->outlives_node = true;
 	zk->beat++;
 	zk->beating = true;
 	restart_limits(zk);

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
+static void on_made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
 /* The path is the request's from now on. */
 static void make(struct hf__zk *zk, const struct hf__zk_request *before, char *path, size_t length)
 {
 	char folder[HF__ZK_PATH];
-	struct hf__zk_request *request = hf__zk_request_new(zk, made, before->node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, on_made, before->node);
 	if (!request) {
 		free(path);
 		hf__doubt_memory(zk);
@@ -25,7 +25,7 @@ static void make(struct hf__zk *zk, const struct hf__zk_request *before, char *p
 	hf__zk_request_create(request, folder, "", 0, HF__MODE_CONTAINER);
 }
 
-static void go_on(struct hf__zk *zk, struct hf__zk_request *request, size_t length)
+static void make_next(struct hf__zk *zk, struct hf__zk_request *request, size_t length)
 {
 	char *path = request->path;
 	request->path = NULL;
@@ -40,20 +40,21 @@ static size_t above(const char *path, size_t length)
 	return length > 0 ? length - 1 : 0;
 }
 
-static void made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	const char *path = request->path;
 	size_t whole = above(path, strlen(path));
 	if (request->rc == ZNONODE) {
 		size_t up = above(path, request->made);
 		if (up > strlen(zk->config->chroot)) {
-			go_on(zk, request, up);
+			make_next(zk, request, up);
 			return;
 		}
 	} else if (request->rc == ZOK || request->rc == ZNODEEXISTS) {
 		request->rc = ZOK;
 		if (request->made < whole) {
-			go_on(zk, request, (size_t)(strchr(path + request->made + 1, '/') - path));
+			make_next(zk, request,
+			          (size_t)(strchr(path + request->made + 1, '/') - path));
 			return;
 		}
 	}

@@ -1,40 +1,43 @@
-/* Watching over nodes: that ours is not deleted by others or asked for, and when its turn comes. */
+/* Watching over nodes that are held: whether somebody else deletes them, or asks for them. */
 #include "zk/zk.h"
 
 #include <string.h>
 
-static const char message[] = HF__REVOKE_MESSAGE;
-
-static void note_message(struct hf__zk *zk, struct hf__node *node,
-                         const struct hf__zk_request *request, int64_t now)
+static bool is_revocation(const struct hf__zk_request *request)
 {
-	bool asked = request->rc == ZOK && request->length == sizeof message - 1 &&
-	             memcmp(request->text, message, sizeof message - 1) == 0;
-	/* What was heard once is not told again because of a reconnect. */
-	if (asked && request->stat.version != node->heard) {
-		node->heard = request->stat.version;
-		hf__core_asked(zk->core, node->lock, node->wire, now);
-	}
+	static const char message[] = HF__REVOKE_MESSAGE;
+	return request->rc == ZOK && request->length == sizeof message - 1 &&
+	       memcmp(request->text, message, sizeof message - 1) == 0;
 }
 
-static void guarded(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+/* A message that was reported is not reported again because of a reconnect. */
+static void report_revocation(struct hf__zk *zk, struct hf__node *node,
+                              const struct hf__zk_request *request, int64_t now)
+{
+	if (!is_revocation(request) || request->stat.version == node->revoke_version)
+		return;
+	node->revoke_version = request->stat.version;
+	hf__core_asked(zk->core, node->lock, node->wire, now);
+}
+
+static void on_watched(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
-	node->guarded = request->rc == ZOK && node->granted;
+	bool granted = hf__node_is_granted(node);
 	bool ours = request->rc == ZOK && request->stat.czxid == node->czxid;
 	bool sure = request->rc == ZOK || request->rc == ZNONODE;
-	if (!node->guarded)
+	node->watched = request->rc == ZOK && granted;
+	if (!node->watched)
 		hf__watcher_leave(node);
-	if (sure && !ours && node->granted)
-		hf__node_gone(zk, node, now);
-	else if (!node->guarded && zk->watch_held_at == HF__NEVER)
-		zk->watch_held_at =
-			now + HF__WATCH_HELD_MS; /* by then there is a connection again */
-	else if (ours && node->granted && node->revocable)
-		note_message(zk, node, request, now);
+	if (sure && !ours && granted)
+		hf__node_lose(zk, node, now);
+	else if (!node->watched && zk->watch_held_at == HF__NEVER)
+		zk->watch_held_at = now + HF__WATCH_HELD_MS; /* the link may be up again by then */
+	else if (ours && granted && node->revocable)
+		report_revocation(zk, node, request, now);
 }
 
-/* Where there is no room for another watch, the node is looked at this once. */
+/* Where there is no room for another watch, the node is checked this once. */
 void hf__held_watch(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	char path[HF__ZK_PATH];
@@ -42,12 +45,13 @@ void hf__held_watch(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	bool room = hf__watcher_has_room(zk);
 	struct hf__watcher *watcher = room ? hf__watcher_at(zk, path, false) : NULL;
 	struct hf__zk_request *request =
-		watcher || !room ? hf__zk_request_new(zk, guarded, node) : NULL;
+		watcher || !room ? hf__zk_request_new(zk, on_watched, node) : NULL;
 	if (!request) {
+		node->watched = false;
 		zk->watch_held_at = now + HF__WATCH_HELD_MS;
 		return;
 	}
-	node->guarded = true;
+	node->watched = true;
 	if (watcher)
 		hf__watcher_join(watcher, node);
 	if (node->revocable)
@@ -62,9 +66,9 @@ void hf__held_watch_all(struct hf__zk *zk, int64_t now)
 	zk->watch_held_at = HF__NEVER;
 	hf__list_each (link, &zk->held) {
 		struct hf__node *node = hf__list_item(link, struct hf__node, link);
-		if (!node->guarded && node->requests == 0)
+		if (!node->watched && node->requests == 0)
 			hf__held_watch(zk, node, now);
-		else if (!node->guarded)
+		else if (!node->watched)
 			zk->watch_held_at = now + HF__WATCH_HELD_MS;
 	}
 }

@@ -9,13 +9,13 @@
 /* Of leases all count; who waits at them has made the last one. */
 static size_t holders_of(const struct hf__lock *lock, struct hf__zk_request *listed)
 {
-	if (!hf__lease_is_kind(lock))
+	if (!hf__node_has_leases(lock))
 		return hf__queue_holders(listed->names, listed->count);
 	hf__queue_sort(listed->names, listed->count);
 	return listed->count;
 }
 
-static void looked(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_looked(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__answer answer = {.outcome = HF__DONE, .ttl_ms = -2};
 	if (!hf__zk_request_is_answer(zk, request))
@@ -26,7 +26,7 @@ static void looked(struct hf__zk *zk, struct hf__zk_request *request, int64_t no
 		return;
 	}
 	const struct hf__node *own = hf__node_find(zk, cmd->lock, cmd->wire);
-	answer.count = own && own->granted;
+	answer.count = own && hf__node_is_granted(own);
 	if (hf__lock_kind(cmd->lock) == HF__NODE_PLAIN) {
 		answer.ttl_ms = request->rc == ZOK ? -1 : -2;
 		answer.text = hf__lock_name(cmd->lock);
@@ -40,14 +40,14 @@ static void looked(struct hf__zk *zk, struct hf__zk_request *request, int64_t no
 }
 
 /* Lists the lock's nodes; of a plain lock it looks at the one. */
-static int ask_about(struct hf__zk *zk, struct hf__cmd *cmd, hf__zk_request_fn *done)
+static int list_nodes(struct hf__zk *zk, struct hf__cmd *cmd, hf__zk_request_fn *done)
 {
 	char path[HF__ZK_PATH];
 	struct hf__zk_request *request = hf__zk_request_new(zk, done, NULL);
 	if (!request)
 		return HF_ENOMEM;
 	request->cmd = cmd;
-	hf__node_folder(zk, cmd->lock, path);
+	hf__node_holders_path(zk, cmd->lock, path);
 	if (hf__lock_kind(cmd->lock) == HF__NODE_PLAIN)
 		hf__zk_request_exists(request, path, NULL);
 	else
@@ -57,7 +57,7 @@ static int ask_about(struct hf__zk *zk, struct hf__cmd *cmd, hf__zk_request_fn *
 
 /* ---- what holders are made to do, or asked ---- */
 
-static void reached(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_reached(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
@@ -78,7 +78,7 @@ static void reached(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 static void reach(struct hf__zk *zk, struct hf__cmd *cmd, const char *path, bool last)
 {
 	static const char message[] = HF__REVOKE_MESSAGE;
-	struct hf__zk_request *request = hf__zk_request_new(zk, reached, NULL);
+	struct hf__zk_request *request = hf__zk_request_new(zk, on_reached, NULL);
 	if (!request) {
 		hf__doubt_memory(zk);
 		return;
@@ -91,7 +91,7 @@ static void reach(struct hf__zk *zk, struct hf__cmd *cmd, const char *path, bool
 		hf__zk_request_remove(request, path);
 }
 
-static void listed_to_reach(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_listed_to_reach(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
 	if (!hf__zk_request_is_answer(zk, request))
@@ -106,7 +106,7 @@ static void listed_to_reach(struct hf__zk *zk, struct hf__zk_request *request, i
 		hf__zk_answer_count(zk, cmd, 0, now);
 		return;
 	}
-	hf__node_folder(zk, cmd->lock, folder);
+	hf__node_holders_path(zk, cmd->lock, folder);
 	for (size_t i = 0; i < holders; i++) {
 		snprintf(path, sizeof path, "%s/%s", folder, request->names[i]);
 		reach(zk, cmd, path, i + 1 == holders);
@@ -114,7 +114,7 @@ static void listed_to_reach(struct hf__zk *zk, struct hf__zk_request *request, i
 }
 
 /* Only those who wait: who holds the lock by now keeps it. */
-static void listed_to_drop(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_listed_to_drop(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
 	if (!hf__zk_request_is_answer(zk, request))
@@ -131,7 +131,7 @@ static void listed_to_drop(struct hf__zk *zk, struct hf__zk_request *request, in
 		hf__zk_answer_count(zk, cmd, 0, now);
 		return;
 	}
-	hf__node_folder(zk, cmd->lock, folder);
+	hf__node_holders_path(zk, cmd->lock, folder);
 	snprintf(path, sizeof path, "%s/%s", folder, request->names[i]);
 	reach(zk, cmd, path, true);
 }
@@ -140,14 +140,14 @@ static void listed_to_drop(struct hf__zk *zk, struct hf__zk_request *request, in
 static int drop_waiter(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	if (hf__lock_kind(cmd->lock) != HF__NODE_PLAIN)
-		return ask_about(zk, cmd, listed_to_drop);
+		return list_nodes(zk, cmd, on_listed_to_drop);
 	hf__zk_answer_soon(zk, cmd, HF__FAILED);
 	return 0;
 }
 
 /* ---- the latest token ---- */
 
-static void got_token(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_token(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
@@ -160,7 +160,7 @@ static void got_token(struct hf__zk *zk, struct hf__zk_request *request, int64_t
 }
 
 /* The newest node, who waits included: no later holder has a lower number. */
-static void listed_for_token(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_listed_for_token(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
 	if (!hf__zk_request_is_answer(zk, request))
@@ -172,17 +172,17 @@ static void listed_for_token(struct hf__zk *zk, struct hf__zk_request *request, 
 		return;
 	}
 	hf__queue_sort(request->names, n);
-	while (n > 0 && !hf__lease_is_kind(cmd->lock) &&
+	while (n > 0 && !hf__node_has_leases(cmd->lock) &&
 	       hf__queue_role(request->names[n - 1]) == HF__QUEUE_STRANGER)
 		n--;
-	struct hf__zk_request *next = n > 0 ? hf__zk_request_new(zk, got_token, NULL) : NULL;
+	struct hf__zk_request *next = n > 0 ? hf__zk_request_new(zk, on_token, NULL) : NULL;
 	if (n == 0) {
 		hf__zk_answer_count(zk, cmd, 0, now);
 	} else if (!next) {
 		hf__doubt_memory(zk);
 	} else {
 		next->cmd = cmd;
-		hf__node_folder(zk, cmd->lock, folder);
+		hf__node_holders_path(zk, cmd->lock, folder);
 		snprintf(path, sizeof path, "%s/%s", folder, request->names[n - 1]);
 		hf__zk_request_exists(next, path, NULL);
 	}
@@ -192,8 +192,8 @@ static int reach_holders(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
 	if (hf__lock_kind(cmd->lock) != HF__NODE_PLAIN)
-		return ask_about(zk, cmd, listed_to_reach);
-	hf__node_folder(zk, cmd->lock, path);
+		return list_nodes(zk, cmd, on_listed_to_reach);
+	hf__node_holders_path(zk, cmd->lock, path);
 	reach(zk, cmd, path, true);
 	return 0;
 }
@@ -202,9 +202,9 @@ int hf__holders_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	bool plain = hf__lock_kind(cmd->lock) == HF__NODE_PLAIN;
 	switch (cmd->verb) {
-	case HF__LOOK: return ask_about(zk, cmd, looked);
+	case HF__LOOK: return list_nodes(zk, cmd, on_looked);
 	case HF__DROP_WAITER: return drop_waiter(zk, cmd);
-	case HF__TOKEN: return ask_about(zk, cmd, plain ? got_token : listed_for_token);
+	case HF__TOKEN: return list_nodes(zk, cmd, plain ? on_token : on_listed_for_token);
 	default: return reach_holders(zk, cmd);
 	}
 }

@@ -1,22 +1,27 @@
-/* What watchers have seen, handed to whoever wants to know. */
+/* Notices: a watcher has fired, and the nodes and locks that wanted to know are notified. */
 #include "zk/zk.h"
 
 static void notify_node(struct hf__zk *zk, struct hf__node *node, const struct hf__watcher *watcher,
                         int64_t now)
 {
-	node->ready = node->ready || watcher->created;
-	if (!node->granted && node->waits) {
-		node->waits = false;
+	node->barrier_open = node->barrier_open || watcher->created;
+	if (hf__node_state_is_waiting(node->state)) {
+		hf__node_change(node, HF__ON_RESUMED);
 		hf__core_wake_owner(zk->core, node->lock, node->asker, now);
-	} else if (node->granted && watcher->deleted) {
-		hf__node_gone(zk, node, now);
-	} else if (node->granted) {
-		node->guarded = false;
+	} else if (hf__node_is_granted(node) && watcher->deleted) {
+		hf__node_lose(zk, node, now);
+	} else if (hf__node_is_granted(node)) {
 		hf__held_watch(zk, node, now);
 	}
 }
 
-/* Who is told may wait for it again, so those lists are taken off before. */
+static void notify_lock(struct hf__zk *zk, struct hf__zk_lock *zk_lock, int64_t now)
+{
+	zk_lock->total_is_old = true;
+	hf__core_wake_all(zk->core, zk_lock->lock, now);
+}
+
+/* A node or lock that is notified may join the watcher again, so both lists are taken off first. */
 static void notify_all(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now)
 {
 	struct hf__list nodes, interests;
@@ -34,8 +39,7 @@ static void notify_all(struct hf__zk *zk, struct hf__watcher *watcher, int64_t n
 			hf__list_item(interests.next, struct hf__interest, in_watch);
 		struct hf__zk_lock *zk_lock = interest->zk_lock;
 		hf__watcher_end_interest(interest);
-		zk_lock->total_is_old = true;
-		hf__core_wake_all(zk->core, zk_lock->lock, now);
+		notify_lock(zk, zk_lock, now);
 	}
 }
 
@@ -43,7 +47,7 @@ void hf__notice_take(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now
 {
 	hf__list_remove(&watcher->notice);
 	if (watcher->session != zk->session)
-		return; /* what a session that is over had to say is of no interest */
+		return; /* what happened in a session that is over does not matter */
 	notify_all(zk, watcher, now);
 	watcher->deleted = watcher->created = false;
 	hf__watcher_tidy(zk, watcher);

@@ -109,7 +109,8 @@ static bool excludes(enum hf__queue_role one, enum hf__queue_role other)
 	return one != HF__QUEUE_READ || other != HF__QUEUE_READ;
 }
 
-enum hf__turn hf__queue_turn(char *const *names, size_t n, const char *own, size_t *ret_before)
+enum hf__queue_turn hf__queue_turn(char *const *names, size_t n, const char *own,
+                                   size_t *ret_before)
 {
 	const char *mine = hf__queue_suffix(own);
 	enum hf__queue_role role = hf__queue_role(own);
@@ -126,8 +127,8 @@ enum hf__turn hf__queue_turn(char *const *names, size_t n, const char *own, size
 		*ret_before = i;
 	}
 	if (!there)
-		return HF__TURN_MISSING;
-	return nearest ? HF__TURN_WAIT : HF__TURN_MINE;
+		return HF__QUEUE_MISSING;
+	return nearest ? HF__QUEUE_NOT_FIRST : HF__QUEUE_FIRST;
 }
 
 static int compare(const void *a, const void *b)

@@ -37,13 +37,14 @@ bool hf__queue_number(const char *name, int64_t *ret_number);
 /* Whether the child was made by whoever has this GUID. */
 bool hf__queue_is_of(const char *name, const char *guid);
 
-enum hf__turn { HF__TURN_MINE, HF__TURN_WAIT, HF__TURN_MISSING };
+enum hf__queue_turn { HF__QUEUE_FIRST, HF__QUEUE_NOT_FIRST, HF__QUEUE_MISSING };
 
 /*
  * Whose turn it is. Strangers hold nothing and are passed over. WAIT: *ret_before is the node to wait
  * for, the nearest that stands in the way.
  */
-enum hf__turn hf__queue_turn(char *const *names, size_t n, const char *own, size_t *ret_before);
+enum hf__queue_turn hf__queue_turn(char *const *names, size_t n, const char *own,
+                                   size_t *ret_before);
 
 /* Those that hold now, in order: one, or all readers before the first other. Returns how many. */
 size_t hf__queue_holders(char **names, size_t n);

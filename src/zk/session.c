@@ -136,7 +136,7 @@ static void refuse_chroot(struct hf__zk *zk, int rc, int64_t now)
 }
 
 /* The library says that it is connected; an answer proves it. The chroot must be there. */
-static void probed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_probed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (zk->state != HF__SESSION_PROBING)
 		return;
@@ -174,7 +174,7 @@ static bool give_credentials(struct hf__zk *zk)
 static void probe(struct hf__zk *zk, int64_t now)
 {
 	struct hf__zk_request *request =
-		give_credentials(zk) ? hf__zk_request_new(zk, probed, NULL) : NULL;
+		give_credentials(zk) ? hf__zk_request_new(zk, on_probed, NULL) : NULL;
 	if (!request) {
 		zk->probe_at = now + PROBE_MS;
 		return;
@@ -188,14 +188,14 @@ static void drop_session(struct hf__zk *zk, int error, const char *why, int64_t 
 {
 	link_down(zk, error, why, now);
 	hf__watcher_drop_all(zk);
-	hf__node_drop_all(zk, now);
+	hf__node_lose_all(zk, now);
 	hf__proof_reset(&zk->proof);
 	zk->beating = false; /* the answer of a session that is over is not heard */
 	zk->closing = zk->session;
 	zk->session = NULL;
 }
 
-static void expired(struct hf__zk *zk, int64_t now)
+static void replace_expired(struct hf__zk *zk, int64_t now)
 {
 	drop_session(zk, HF_EUNREACHABLE, "the server ended the session", now);
 	open_session(zk, now);
@@ -233,7 +233,7 @@ static void take_news(struct hf__zk *zk, int64_t now)
 	if (!session)
 		return;
 	if (session->expired) {
-		expired(zk, now);
+		replace_expired(zk, now);
 		return;
 	}
 	if (session->auth_failed) {

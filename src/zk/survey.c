@@ -402,8 +402,8 @@ static int push_children(struct hf__survey *at, size_t from, size_t to)
 
 /* ---- requests ---- */
 
-static void seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
-static void listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
+static void on_seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
+static void on_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
 static void tell(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
@@ -436,7 +436,7 @@ static void leave_members(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 }
 
 /* Answers come in the order of the requests, so this is about the next one. */
-static void got_holder(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_holder(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__survey *at = request->survey;
 	if (!hf__zk_request_is_answer(zk, request))
@@ -467,7 +467,7 @@ static void ask_holders(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 	size_t wanted = at->holders + (all ? at->waiters : 0);
 	for (; at->asked < wanted && at->asked < MOST_TOLD; at->asked++) {
 		bool fits = join(at, at->names[at->asked], path);
-		struct hf__zk_request *request = fits ? new_request(zk, at, got_holder) : NULL;
+		struct hf__zk_request *request = fits ? new_request(zk, at, on_holder) : NULL;
 		if (!request)
 			break; /* the others count as left out */
 		hf__zk_request_get(request, path, NULL);
@@ -479,14 +479,14 @@ static void ask_holders(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 
 static void ask_list(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
-	struct hf__zk_request *request = new_request(zk, at, listed);
+	struct hf__zk_request *request = new_request(zk, at, on_listed);
 	if (request)
 		hf__zk_request_list(request, at->path, NULL);
 	else
 		fail_memory(zk, at, now);
 }
 
-static void listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__survey *at = request->survey;
 	if (!hf__zk_request_is_answer(zk, request))
@@ -521,7 +521,7 @@ static void listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t no
 }
 
 /* The node is the lock. */
-static void got_plain(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_plain(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__survey *at = request->survey;
 	if (!hf__zk_request_is_answer(zk, request))
@@ -540,13 +540,13 @@ static void got_plain(struct hf__zk *zk, struct hf__zk_request *request, int64_t
 		tell(zk, at, now);
 }
 
-static void seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__survey *at = request->survey;
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc == ZOK && request->stat.ephemeralOwner != 0) {
-		struct hf__zk_request *get = new_request(zk, at, got_plain);
+		struct hf__zk_request *get = new_request(zk, at, on_plain);
 		if (get)
 			hf__zk_request_get(get, at->path, NULL);
 		else
@@ -562,7 +562,7 @@ static void seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 
 static int visit(struct hf__zk *zk, struct hf__survey *at)
 {
-	struct hf__zk_request *request = new_request(zk, at, seen);
+	struct hf__zk_request *request = new_request(zk, at, on_seen);
 	if (!request)
 		return HF_ENOMEM;
 	at->visits++;
@@ -631,7 +631,7 @@ static int add_servers(struct hf__survey *at, const char *data, size_t length)
 }
 
 /* When the leader made a node of ours tells its clock. */
-static void got_time(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_time(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__survey *at = request->survey;
 	if (!hf__zk_request_is_answer(zk, request))
@@ -643,7 +643,7 @@ static void got_time(struct hf__zk *zk, struct hf__zk_request *request, int64_t 
 		finish(zk, at, now);
 }
 
-static void got_config(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_config(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__survey *at = request->survey;
 	char path[HF__ZK_PATH];
@@ -661,7 +661,7 @@ static void got_config(struct hf__zk *zk, struct hf__zk_request *request, int64_
 	         (request->rc == ZOK && add_servers(at, request->text, length));
 	struct hf__zk_request *next = NULL;
 	if (!rc && !hf__list_empty(&zk->held))
-		next = new_request(zk, at, got_time);
+		next = new_request(zk, at, on_time);
 	if (rc) {
 		fail_memory(zk, at, now);
 	} else if (next) {
@@ -674,7 +674,7 @@ static void got_config(struct hf__zk *zk, struct hf__zk_request *request, int64_
 
 static int start_facts(struct hf__zk *zk, struct hf__survey *at)
 {
-	struct hf__zk_request *request = new_request(zk, at, got_config);
+	struct hf__zk_request *request = new_request(zk, at, on_config);
 	if (!request)
 		return HF_ENOMEM;
 	hf__zk_request_get(request, config_path, NULL);
@@ -723,7 +723,7 @@ static int start_walk(struct hf__zk *zk, struct hf__cmd *cmd, uint64_t number)
 	return rc;
 }
 
-static void nothing_seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_nothing(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (hf__zk_request_is_answer(zk, request))
 		visit_next(zk, request->survey, now);
@@ -733,7 +733,7 @@ static void nothing_seen(struct hf__zk *zk, struct hf__zk_request *request, int6
 static int walk_over_nothing(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	struct hf__survey *at = new_survey(zk, cmd);
-	struct hf__zk_request *request = at ? new_request(zk, at, nothing_seen) : NULL;
+	struct hf__zk_request *request = at ? new_request(zk, at, on_nothing) : NULL;
 	if (request)
 		hf__zk_request_exists(request, zk->config->chroot[0] ? zk->config->chroot : "/",
 		                      NULL);
@@ -758,7 +758,7 @@ static int start_survey(struct hf__zk *zk, struct hf__cmd *cmd)
 	if (!at)
 		return HF_ENOMEM;
 	if (cmd->lock)
-		hf__node_folder(zk, cmd->lock, at->path);
+		hf__node_holders_path(zk, cmd->lock, at->path);
 	int rc = cmd->verb == HF__FACTS ? start_facts(zk, at) : visit(zk, at);
 	if (rc)
 		free_survey(zk, at);

@@ -10,66 +10,6 @@
 
 #define TOTAL_SIZE 4 /* of the number in its node: big-endian and signed */
 
-/* ---- giving back, by id ---- */
-
-/* One that another command works on is lost, and being removed. */
-static struct hf__node *held_node(struct hf__zk *zk, const struct hf__cmd *cmd, int32_t i)
-{
-	uint64_t wire = hf__query_permit_wire(zk->core, cmd->permit[i]);
-	struct hf__node *node = wire ? hf__node_find(zk, cmd->lock, wire) : NULL;
-	return node && node->granted && (!node->cmd || node->cmd == cmd) ? node : NULL;
-}
-
-/* The first that is not there any more, or -1. */
-static int32_t missing(struct hf__zk *zk, const struct hf__cmd *cmd)
-{
-	for (int32_t i = 0; i < cmd->items; i++)
-		if (!held_node(zk, cmd, i))
-			return i;
-	return -1;
-}
-
-/* The count says which of them was lost: the one before it. */
-static void release_next(struct hf__zk *zk, struct hf__cmd *cmd)
-{
-	struct hf__node *node = NULL;
-	while (!node && cmd->place < cmd->items)
-		node = held_node(zk, cmd, (int32_t)cmd->place++);
-	hf__zk_gets_on(zk, cmd);
-	if (node) {
-		hf__node_give(zk, node, cmd);
-		return;
-	}
-	bool lost = cmd->count > 0;
-	cmd->count -= lost;
-	hf__zk_answer_soon(zk, cmd, lost ? HF__GONE : HF__DONE);
-}
-
-void hf__total_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost)
-{
-	if (lost)
-		cmd->count = (int32_t)cmd->place;
-	release_next(zk, cmd);
-}
-
-/* All of them or none; but a repeat may find that some were given back before the answer was lost. */
-static void submit_by_id(struct hf__zk *zk, struct hf__cmd *cmd)
-{
-	int32_t i = missing(zk, cmd);
-	cmd->place = 0;
-	if (cmd->verb == HF__PERMITS_RELEASE && cmd->again) {
-		cmd->count = i + 1;
-		release_next(zk, cmd);
-		return;
-	}
-	/* A session keeps what it has as long as it lasts. */
-	cmd->count = i >= 0 ? i : cmd->verb == HF__PERMITS_LEASE ? -1 : 0;
-	if (i < 0 && cmd->verb == HF__PERMITS_RELEASE)
-		release_next(zk, cmd);
-	else
-		hf__zk_answer_soon(zk, cmd, i >= 0 ? HF__GONE : HF__DONE);
-}
-
 /* ---- how many there are ---- */
 
 static bool decode(const struct hf__zk_request *request, int32_t *ret_total)
@@ -106,16 +46,13 @@ static const char no_total[] =
 	"the node with the number of permits is missing or has no four bytes; "
 	"see hf_permits_try_set";
 
-static void read_for_node(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_read_for_node(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, node->lock);
-	if (hf__node_is_over(zk, request))
-		return;
-	if (!zk_lock || !note_total(zk_lock, request))
-		hf__node_fail(zk, node, HF_EINVAL, no_total, now);
-	else
-		hf__node_advance(zk, node, now);
+	(void)now;
+	if (!hf__node_ignores(zk, request) && (!zk_lock || !note_total(zk_lock, request)))
+		hf__node_fail(node, HF_EINVAL, no_total);
 }
 
 static void get_total(struct hf__zk *zk, const struct hf__zk_lock *zk_lock,
@@ -130,7 +67,7 @@ bool hf__total_read(struct hf__zk *zk, struct hf__node *node)
 	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, node->lock);
 	if (!zk_lock || !zk_lock->total_path || !zk_lock->total_is_old)
 		return false;
-	struct hf__zk_request *request = hf__zk_request_new(zk, read_for_node, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, on_read_for_node, node);
 	if (request)
 		get_total(zk, zk_lock, request);
 	else
@@ -140,7 +77,7 @@ bool hf__total_read(struct hf__zk *zk, struct hf__node *node)
 
 /* ---- questions ---- */
 
-static void counted(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_counted(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
 	if (!hf__zk_request_is_answer(zk, request))
@@ -159,17 +96,17 @@ static void counted(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 static void count_leases(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
-	struct hf__zk_request *request = hf__zk_request_new(zk, counted, NULL);
+	struct hf__zk_request *request = hf__zk_request_new(zk, on_counted, NULL);
 	if (!request) {
 		hf__doubt_memory(zk);
 		return;
 	}
 	request->cmd = cmd;
-	hf__node_folder(zk, cmd->lock, path);
+	hf__node_holders_path(zk, cmd->lock, path);
 	hf__zk_request_list(request, path, NULL);
 }
 
-static void read_for_cmd(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_read_for_cmd(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
 	if (!hf__zk_request_is_answer(zk, request))
@@ -197,7 +134,7 @@ static bool compute(const struct hf__cmd *cmd, int32_t total, int32_t *ret_total
 
 static void send_total(struct hf__zk *zk, struct hf__cmd *cmd);
 
-static void made_folders(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_folders_made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
@@ -209,7 +146,7 @@ static void made_folders(struct hf__zk *zk, struct hf__zk_request *request, int6
 }
 
 /* Made or set. A repeat finds what the first one did. */
-static void sent_total(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_written(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
 	if (!hf__zk_request_is_answer(zk, request))
@@ -217,7 +154,7 @@ static void sent_total(struct hf__zk *zk, struct hf__zk_request *request, int64_
 	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, cmd->lock);
 	bool tries = cmd->verb == HF__PERMITS_TRY_SET;
 	if (request->rc == ZNONODE && zk_lock)
-		hf__folder_make(zk, NULL, cmd, zk_lock->total_path, made_folders, now);
+		hf__folder_make(zk, NULL, cmd, zk_lock->total_path, on_folders_made, now);
 	else if (request->rc == ZOK)
 		hf__zk_answer_count(zk, cmd, 1, now);
 	else if (request->rc == ZNODEEXISTS && tries && cmd->again)
@@ -238,7 +175,7 @@ static void write_total(struct hf__zk *zk, struct hf__cmd *cmd, int32_t total, i
 {
 	char bytes[TOTAL_SIZE];
 	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, cmd->lock);
-	struct hf__zk_request *request = hf__zk_request_new(zk, sent_total, NULL);
+	struct hf__zk_request *request = hf__zk_request_new(zk, on_written, NULL);
 	if (!request || !zk_lock) {
 		hf__doubt_memory(zk);
 		return;
@@ -252,7 +189,7 @@ static void write_total(struct hf__zk *zk, struct hf__cmd *cmd, int32_t total, i
 		hf__zk_request_set(request, zk_lock->total_path, bytes, sizeof bytes, version);
 }
 
-static void read_to_change(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_read_to_change(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
 	int32_t total = 0;
@@ -279,7 +216,7 @@ static void send_total(struct hf__zk *zk, struct hf__cmd *cmd)
 		return;
 	}
 	struct hf__zk_request *request =
-		zk_lock ? hf__zk_request_new(zk, read_to_change, NULL) : NULL;
+		zk_lock ? hf__zk_request_new(zk, on_read_to_change, NULL) : NULL;
 	if (request && !(request->path = strdup(zk_lock->total_path))) {
 		hf__zk_request_free(request);
 		request = NULL;
@@ -343,7 +280,7 @@ static int submit_question(struct hf__zk *zk, const struct hf__zk_lock *zk_lock,
 		count_leases(zk, cmd);
 		return 0;
 	}
-	struct hf__zk_request *request = hf__zk_request_new(zk, read_for_cmd, NULL);
+	struct hf__zk_request *request = hf__zk_request_new(zk, on_read_for_cmd, NULL);
 	if (!request)
 		return HF_ENOMEM;
 	request->cmd = cmd;
@@ -361,9 +298,6 @@ int hf__total_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 	case HF__PERMITS_TRY_SET:
 	case HF__PERMITS_SET:
 	case HF__PERMITS_ADD: return submit_set(zk, zk_lock, cmd);
-	case HF__PERMITS_AVAILABLE:
-	case HF__PERMITS_ACQUIRED:
-	case HF__PERMITS_TOTAL: return submit_question(zk, zk_lock, cmd);
-	default: submit_by_id(zk, cmd); return 0;
+	default: return submit_question(zk, zk_lock, cmd);
 	}
 }

@@ -119,7 +119,7 @@ void hf__watcher_on_event(zhandle_t *handle, int type, int state, const char *pa
 
 void hf__watcher_tidy(struct hf__zk *zk, struct hf__watcher *watcher)
 {
-	if (watcher->armed || watcher->asks > 0 || !hf__list_empty(&watcher->notice) ||
+	if (watcher->armed || watcher->requests > 0 || !hf__list_empty(&watcher->notice) ||
 	    !hf__list_empty(&watcher->nodes) || !hf__list_empty(&watcher->interests))
 		return;
 	hf__table_remove(&zk->watchers, &watcher->by_path);

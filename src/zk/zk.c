@@ -43,7 +43,7 @@ static void answer_ready(struct hf__zk *zk, int64_t now)
 
 /* ---- what the core calls ---- */
 
-static void pinged(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_ping(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (hf__zk_request_is_answer(zk, request))
 		hf__zk_answer_count(zk, request->cmd, 0, now);
@@ -51,7 +51,7 @@ static void pinged(struct hf__zk *zk, struct hf__zk_request *request, int64_t no
 
 static int ping(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	struct hf__zk_request *request = hf__zk_request_new(zk, pinged, NULL);
+	struct hf__zk_request *request = hf__zk_request_new(zk, on_ping, NULL);
 	if (!request)
 		return HF_ENOMEM;
 	request->cmd = cmd;
@@ -71,7 +71,7 @@ static int submit_verb(struct hf__zk *zk, struct hf__cmd *cmd)
 		return hf__zk_barrier_submit(zk, cmd);
 	switch (cmd->verb) {
 	case HF__ASK:
-	case HF__SETTLE: return hf__node_submit(zk, cmd);
+	case HF__SETTLE: return hf__steps_submit(zk, cmd);
 	case HF__RENEW: hf__beat_renew(zk, cmd); return 0;
 	case HF__PING: return ping(zk, cmd);
 	case HF__LOOK:
@@ -84,7 +84,7 @@ static int submit_verb(struct hf__zk *zk, struct hf__cmd *cmd)
 	case HF__FACTS: return hf__survey_submit(zk, cmd);
 	case HF__PERMITS_RELEASE:
 	case HF__PERMITS_EXTEND:
-	case HF__PERMITS_LEASE:
+	case HF__PERMITS_LEASE: hf__steps_submit_ids(zk, cmd); return 0;
 	case HF__PERMITS_AVAILABLE:
 	case HF__PERMITS_ACQUIRED:
 	case HF__PERMITS_TOTAL:
@@ -232,7 +232,7 @@ static void note_progress(struct hf__zk *zk, const struct hf__zk_request *reques
 {
 	struct hf__cmd *cmd = request->node ? request->node->cmd : request->cmd;
 	if (cmd && !hf__zk_request_is_lost(request->rc) && !hf__zk_request_is_dead(request->rc))
-		hf__zk_gets_on(zk, cmd);
+		hf__zk_answer_extend(zk, cmd);
 }
 
 static void take_results(struct hf__zk *zk, int64_t now)
@@ -246,16 +246,16 @@ static void take_results(struct hf__zk *zk, int64_t now)
 		if (current)
 			note_proof(zk, request, now);
 		if (current && request->watcher)
-			request->watcher->asks--;
+			request->watcher->requests--;
 		if (current)
 			note_progress(zk, request);
-		bool dead = request->node && request->node->dead;
-		if (current && (!dead || request->of_all))
+		bool dead = request->node && hf__node_is_dead(request->node);
+		if (current && (!dead || request->outlives_node))
 			request->done(zk, request, now);
 		if (current && request->watcher)
 			hf__watcher_tidy(zk, request->watcher);
 		if (request->node)
-			hf__node_release(zk, request->node, now);
+			hf__steps_end_request(zk, request->node, now);
 		hf__zk_request_free(request);
 	}
 }
@@ -308,7 +308,7 @@ static void free_requests(struct hf__zk *zk, struct hf__list *list)
 		struct hf__node *node = request->node;
 		hf__zk_request_free(request);
 		if (node)
-			hf__node_release(zk, node, 0);
+			hf__steps_end_request(zk, node, 0);
 	}
 }
 

@@ -18,7 +18,7 @@ void hf__zk_answer_soon(struct hf__zk *zk, struct hf__cmd *cmd, enum hf__outcome
 	hf__list_add(&zk->ready, &cmd->link);
 }
 
-void hf__zk_gets_on(struct hf__zk *zk, struct hf__cmd *cmd)
+void hf__zk_answer_extend(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	cmd->answer_by = hf__clock_after(hf__clock_ms(), zk->core->config.command_timeout_ms);
 }

@@ -28,40 +28,40 @@ static void answer_ask(struct hf__zk *zk, struct hf__cmd *cmd, bool granted, int
 
 /* ---- a barrier: the node itself ---- */
 
-static void made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
+static void on_set(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
-static int set(struct hf__zk *zk, struct hf__cmd *cmd)
+static int set_barrier(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
 	const char *words = zk->core->config.description;
-	struct hf__zk_request *request = new_request(zk, cmd, made);
+	struct hf__zk_request *request = new_request(zk, cmd, on_set);
 	if (!request)
 		return HF_ENOMEM;
-	hf__node_folder(zk, cmd->lock, path);
+	hf__node_holders_path(zk, cmd->lock, path);
 	hf__zk_request_create(request, path, words, strlen(words), HF__MODE_PERSISTENT);
 	return 0;
 }
 
-static void made_folders(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_folders_made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc != ZOK)
 		hf__zk_answer_failed(zk, request->cmd, request->rc,
 		                     "the folder of the barrier cannot be made", now);
-	else if (set(zk, request->cmd))
+	else if (set_barrier(zk, request->cmd))
 		hf__doubt_memory(zk);
 }
 
-static void made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_set(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
 	char path[HF__ZK_PATH];
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc == ZNONODE) {
-		hf__node_folder(zk, cmd->lock, path);
-		hf__folder_make(zk, NULL, cmd, path, made_folders, now);
+		hf__node_holders_path(zk, cmd->lock, path);
+		hf__folder_make(zk, NULL, cmd, path, on_folders_made, now);
 	} else if (request->rc == ZOK || request->rc == ZNODEEXISTS) {
 		hf__zk_answer_count(zk, cmd, request->rc == ZOK, now);
 	} else {
@@ -69,7 +69,7 @@ static void made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 	}
 }
 
-static void removed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_removed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
@@ -81,7 +81,7 @@ static void removed(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 }
 
 /* Asked whether it is there, or to be let through. A get leaves no watch on nothing. */
-static void looked(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_read(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
 	if (!hf__zk_request_is_answer(zk, request))
@@ -98,13 +98,13 @@ static void looked(struct hf__zk *zk, struct hf__zk_request *request, int64_t no
 		answer_ask(zk, cmd, request->rc == ZNONODE, now);
 }
 
-static int look(struct hf__zk *zk, struct hf__cmd *cmd)
+static int read_barrier(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
-	hf__node_folder(zk, cmd->lock, path);
+	hf__node_holders_path(zk, cmd->lock, path);
 	bool waits = cmd->verb == HF__ASK;
 	struct hf__watcher *watcher = waits ? hf__watcher_at(zk, path, false) : NULL;
-	struct hf__zk_request *request = waits && !watcher ? NULL : new_request(zk, cmd, looked);
+	struct hf__zk_request *request = waits && !watcher ? NULL : new_request(zk, cmd, on_read);
 	if (!request)
 		return HF_ENOMEM;
 	hf__zk_request_get(request, path, watcher);
@@ -114,10 +114,10 @@ static int look(struct hf__zk *zk, struct hf__cmd *cmd)
 static int remove_barrier(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
-	struct hf__zk_request *request = new_request(zk, cmd, removed);
+	struct hf__zk_request *request = new_request(zk, cmd, on_removed);
 	if (!request)
 		return HF_ENOMEM;
-	hf__node_folder(zk, cmd->lock, path);
+	hf__node_holders_path(zk, cmd->lock, path);
 	hf__zk_request_remove(request, path);
 	return 0;
 }
@@ -151,38 +151,35 @@ static bool has_child(const struct hf__zk_request *listed, const char *name)
 	return false;
 }
 
-static void made_ready(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_ready_made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
-	if (hf__node_is_over(zk, request))
+	if (hf__node_ignores(zk, request) || !hf__node_asks(node))
 		return;
 	if (request->rc == ZOK || request->rc == ZNODEEXISTS)
 		hf__node_grant(zk, node, now);
 	else
-		hf__node_fail_rc(zk, node, request->rc, now);
+		hf__node_fail_rc(zk, node, request->rc);
 }
 
-static void watched_ready(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_ready_watched(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
-	if (hf__node_is_over(zk, request))
+	if (hf__node_ignores(zk, request) || !hf__node_asks(node))
 		return;
-	bool told = request->rc == ZNONODE && node->watcher;
-	node->waits = told;
 	if (request->rc == ZOK)
 		hf__node_grant(zk, node, now);
 	else if (request->rc != ZNONODE)
-		hf__node_fail_rc(zk, node, request->rc, now);
-	else if (told)
-		hf__node_busy(zk, node, now);
-	else
-		hf__node_advance(zk, node, now);
+		hf__node_fail_rc(zk, node, request->rc);
+	else if (node->watcher)
+		hf__node_wait(zk, node, now);
+	/* Otherwise "ready" was created meanwhile, and the next step lists the members again. */
 }
 
 static void make_ready(struct hf__zk *zk, struct hf__node *node)
 {
 	char path[HF__ZK_PATH];
-	struct hf__zk_request *request = hf__zk_request_new(zk, made_ready, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, on_ready_made, node);
 	hf__node_child(zk, node, ready, path);
 	if (request)
 		hf__zk_request_create(request, path, "", 0, HF__MODE_PERSISTENT);
@@ -196,7 +193,7 @@ static void watch_ready(struct hf__zk *zk, struct hf__node *node)
 	hf__node_child(zk, node, ready, path);
 	struct hf__watcher *watcher = hf__watcher_at(zk, path, false);
 	struct hf__zk_request *request =
-		watcher ? hf__zk_request_new(zk, watched_ready, node) : NULL;
+		watcher ? hf__zk_request_new(zk, on_ready_watched, node) : NULL;
 	if (!request) {
 		hf__doubt_memory(zk);
 		return;
@@ -205,26 +202,26 @@ static void watch_ready(struct hf__zk *zk, struct hf__node *node)
 	hf__zk_request_exists(request, path, watcher);
 }
 
-void hf__zk_barrier_turn(struct hf__zk *zk, struct hf__node *node,
-                         const struct hf__zk_request *listed, int64_t now)
+void hf__zk_barrier_check(struct hf__zk *zk, struct hf__node *node,
+                          const struct hf__zk_request *listed, int64_t now)
 {
 	const char *lowest, *highest;
 	size_t members = count_members(listed, &lowest, &highest);
 	if (!has_child(listed, node->name))
-		hf__make_anew(zk, node, now);
-	else if (node->ready || has_child(listed, ready))
+		hf__node_start_over(node);
+	else if (node->barrier_open || has_child(listed, ready))
 		hf__node_grant(zk, node, now);
 	else if (members >= (size_t)node->cmd->count)
 		make_ready(zk, node);
 	else if (node->cmd->place_ms == 0)
-		hf__node_busy(zk, node, now);
+		hf__node_refuse(zk, node, now);
 	else
 		watch_ready(zk, node);
 }
 
 /* ---- and going out together ---- */
 
-static void cleared(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_ready_removed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
@@ -235,29 +232,29 @@ static void cleared(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 		                     now);
 }
 
-static void clear(struct hf__zk *zk, struct hf__cmd *cmd)
+static void remove_ready(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char folder[HF__ZK_PATH], path[HF__ZK_PATH + sizeof ready];
-	struct hf__zk_request *request = new_request(zk, cmd, cleared);
+	struct hf__zk_request *request = new_request(zk, cmd, on_ready_removed);
 	if (!request) {
 		hf__doubt_memory(zk);
 		return;
 	}
-	hf__node_folder(zk, cmd->lock, folder);
+	hf__node_holders_path(zk, cmd->lock, folder);
 	snprintf(path, sizeof path, "%s/%s", folder, ready);
 	hf__zk_request_remove(request, path);
 }
 
-static void look_at_exit(struct hf__zk *zk, struct hf__cmd *cmd, const char *member);
+static void check_exit(struct hf__zk *zk, struct hf__cmd *cmd, const char *member);
 
-static void watched_member(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_member_watched(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	struct hf__zk_lock *zk_lock = hf__zk_lock_get(zk, cmd->lock);
 	if (request->rc == ZNONODE) {
-		look_at_exit(zk, cmd, NULL);
+		check_exit(zk, cmd, NULL);
 	} else if (request->rc != ZOK) {
 		hf__zk_answer_failed(zk, cmd, request->rc, "a member cannot be looked at", now);
 	} else if (!zk_lock || hf__watcher_join_lock(request->watcher, zk_lock)) {
@@ -271,7 +268,7 @@ static void watched_member(struct hf__zk *zk, struct hf__zk_request *request, in
  * The first of all stays until the others have gone, so that whoever looks sees that some are inside. The
  * others go at once, and then wait for it. Who is the last removes "ready".
  */
-static void listed_at_exit(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_exit_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
 	const char *lowest, *highest;
@@ -289,25 +286,26 @@ static void listed_at_exit(struct hf__zk *zk, struct hf__zk_request *request, in
 	else if (!own && !has_child(request, ready))
 		answer_ask(zk, cmd, true, now); /* who is there now has come for the next time */
 	else if (!own && members == 0)
-		clear(zk, cmd);
+		remove_ready(zk, cmd);
 	else if (!own)
-		look_at_exit(zk, cmd, lowest);
+		check_exit(zk, cmd, lowest);
 	else if (members > 1 && strcmp(lowest, own->name) == 0)
-		look_at_exit(zk, cmd, highest);
+		check_exit(zk, cmd, highest);
 	else
 		answer_ask(zk, cmd, true, now); /* it may delete its node */
 }
 
 /* Watches this member, or without one lists them all. */
-static void look_at_exit(struct hf__zk *zk, struct hf__cmd *cmd, const char *member)
+static void check_exit(struct hf__zk *zk, struct hf__cmd *cmd, const char *member)
 {
 	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
-	hf__node_folder(zk, cmd->lock, folder);
+	hf__node_holders_path(zk, cmd->lock, folder);
 	snprintf(path, sizeof path, "%s/%s", folder, member ? member : "");
 	struct hf__watcher *watcher = member ? hf__watcher_at(zk, path, false) : NULL;
 	struct hf__zk_request *request =
-		member && !watcher ? NULL
-				   : new_request(zk, cmd, member ? watched_member : listed_at_exit);
+		member && !watcher
+			? NULL
+			: new_request(zk, cmd, member ? on_member_watched : on_exit_listed);
 	if (!request)
 		hf__doubt_memory(zk);
 	else if (member)
@@ -321,12 +319,12 @@ static void look_at_exit(struct hf__zk *zk, struct hf__cmd *cmd, const char *mem
 int hf__zk_barrier_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	if (hf__lock_kind(cmd->lock) == HF__NODE_EXIT) {
-		look_at_exit(zk, cmd, NULL);
+		check_exit(zk, cmd, NULL);
 		return 0;
 	}
 	switch (cmd->verb) {
-	case HF__LATCH_SET: return set(zk, cmd);
+	case HF__LATCH_SET: return set_barrier(zk, cmd);
 	case HF__LATCH_DELETE: return remove_barrier(zk, cmd);
-	default: return look(zk, cmd);
+	default: return read_barrier(zk, cmd);
 	}
 }

@@ -61,7 +61,7 @@ void hf__zk_request_free(struct hf__zk_request *request)
 /* Whether the library has the watch now; results and events come in the order in which they were made. */
 static void note_watch(const struct hf__zk_request *request, int rc)
 {
-	if (request->watcher && (rc == ZOK || (rc == ZNONODE && request->or_nothing)))
+	if (request->watcher && (rc == ZOK || (rc == ZNONODE && request->watches_absence)))
 		request->watcher->armed = true;
 }
 
@@ -163,7 +163,7 @@ static watcher_fn set_watch(struct hf__zk_request *request, struct hf__watcher *
 {
 	request->watcher = watcher;
 	if (watcher)
-		watcher->asks++;
+		watcher->requests++;
 	return watcher ? hf__watcher_on_event : NULL;
 }
 
@@ -202,7 +202,7 @@ void hf__zk_request_exists(struct hf__zk_request *request, const char *path,
 {
 	zhandle_t *handle = handle_of(request);
 	watcher_fn told = set_watch(request, watcher);
-	request->or_nothing = true;
+	request->watches_absence = true;
 	refused(request, !handle ? ZINVALIDSTATE
 	                         : request->zk->library.exists(handle, path, told, watcher, on_stat,
 	                                                       request));

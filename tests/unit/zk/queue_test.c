@@ -25,12 +25,12 @@
 static void check_turn(const char *const *names, size_t n, const char *own, const char *before)
 {
 	size_t at = 99;
-	enum hf__turn turn = hf__queue_turn((char *const *)(uintptr_t)names, n, own, &at);
+	enum hf__queue_turn turn = hf__queue_turn((char *const *)(uintptr_t)names, n, own, &at);
 	if (!before) {
-		assert_int_equal(turn, HF__TURN_MINE);
+		assert_int_equal(turn, HF__QUEUE_FIRST);
 		return;
 	}
-	assert_int_equal(turn, HF__TURN_WAIT);
+	assert_int_equal(turn, HF__QUEUE_NOT_FIRST);
 	assert_true(at < n);
 	assert_string_equal(names[at], before);
 }
@@ -189,12 +189,12 @@ static void one_who_is_not_listed_is_missing(void **state)
 	(void)state;
 	assert_int_equal(hf__queue_turn((char *const *)(uintptr_t)names, 1,
 	                                LOCK(GUID_B, "0000000003"), &before),
-	                 HF__TURN_MISSING);
-	assert_int_equal(hf__queue_turn(NULL, 0, names[0], &before), HF__TURN_MISSING);
+	                 HF__QUEUE_MISSING);
+	assert_int_equal(hf__queue_turn(NULL, 0, names[0], &before), HF__QUEUE_MISSING);
 	/* Also where somebody stands before it. */
 	assert_int_equal(hf__queue_turn((char *const *)(uintptr_t)names, 1,
 	                                LOCK(GUID_B, "0000000004"), &before),
-	                 HF__TURN_MISSING);
+	                 HF__QUEUE_MISSING);
 }
 
 static void strangers_hold_nothing(void **state)
