@@ -1,4 +1,4 @@
-/* Whether a node of ours is alone in its folder, so that nobody has to list it. */
+/* Whether a node of ours is alone in its folder, so that the folder does not have to be listed. */
 #include "zk/zk.h"
 
 static uint64_t *own_writes(struct hf__zk *zk, const struct hf__lock *lock)
@@ -7,13 +7,13 @@ static uint64_t *own_writes(struct hf__zk *zk, const struct hf__lock *lock)
 	return &zk->own_writes[hash % HF__OWN_WRITES];
 }
 
-/* What this client has written so far, but for what may have been in the lock's own folder. */
+/* What this client has written so far, except for what may have been in the lock's own folder. */
 static uint64_t own_elsewhere(struct hf__zk *zk, const struct hf__lock *lock)
 {
 	return zk->all_own_writes - *own_writes(zk, lock);
 }
 
-/* Only what is made in the folder of its name itself, so that there is no doubt which folder it was. */
+/* Counts only nodes directly in the folder of the lock's name, so that it is certain which folder it was. */
 void hf__alone_note_write(struct hf__zk *zk, const struct hf__node *node)
 {
 	int kind = hf__lock_kind(node->lock);
@@ -61,12 +61,12 @@ bool hf__alone_is_likely(struct hf__zk *zk, const struct hf__lock *lock)
 }
 
 /*
- * A folder counts what is made in it. If the last node of ours stood alone there and is removed, and this
- * one has the next number, nothing can stand before it. But a folder that is removed and made again counts
- * from nothing: then, in one epoch, as many transactions lie between the two as were needed to come to the
- * same number again, and the nodes' czxids tell that there were fewer. (No recipe makes lock nodes many at
- * once, in one transaction.) What this client did in other folders meanwhile does not count: a session's
- * answers come in the order of its transactions.
+ * A folder numbers the nodes that are created in it. If our last node was alone there and is deleted, and this
+ * one has the next number, no other node can come before it. But a folder that was deleted and created again
+ * starts at zero. To reach the same number again it needs at least as many transactions as that number, and
+ * the difference of the nodes' czxids, within one epoch, shows that there were fewer. (No recipe creates
+ * several lock nodes in one transaction.) What this client wrote in other folders meanwhile is subtracted: the
+ * answers of a session arrive in the order of its transactions.
  */
 bool hf__alone_is_certain(struct hf__zk *zk, const struct hf__node *node)
 {

@@ -1,9 +1,9 @@
-/* Renewals: one beat proves to the quorum, and to us, that the session lives. */
+/* Renewals: a beat makes the quorum confirm that the session lives, and with it every node. */
 #include "zk/zk.h"
 
 #include <stdio.h>
 
-#define BEAT_PART 12 /* of a lease: so long a beat serves whatever is to be renewed */
+#define BEAT_PART 12 /* a beat of the last twelfth of a lease renews without another */
 
 static bool is_there(struct hf__zk *zk, const struct hf__renew_item *item)
 {
@@ -11,7 +11,7 @@ static bool is_there(struct hf__zk *zk, const struct hf__renew_item *item)
 	return node && hf__node_is_granted(node);
 }
 
-/* The session lives, as of when the command was sent or it was last sure to; so does every node of it. */
+/* The session was certain to live when the command was sent, or a little earlier; so was every node of it. */
 void hf__beat_answer(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now)
 {
 	bool there[HF__RENEW_MAX];
@@ -53,7 +53,7 @@ static void on_beat(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 	send_beat(zk);
 }
 
-/* A node of the renewal's, or else any that is held. */
+/* A node of this renewal, or else any that is held. */
 static struct hf__node *beat_node(struct hf__zk *zk, const struct hf__cmd *cmd)
 {
 	for (uint16_t i = 0; i < cmd->items; i++) {
@@ -66,7 +66,7 @@ static struct hf__node *beat_node(struct hf__zk *zk, const struct hf__cmd *cmd)
 	                                 : hf__list_item(zk->held.next, struct hf__node, link);
 }
 
-/* A renewal that had to wait for the beat before its own has its time from now on. */
+/* The time of a renewal that waited for an earlier beat starts now. */
 static void restart_limits(struct hf__zk *zk)
 {
 	struct hf__list *link;
@@ -78,7 +78,7 @@ static void restart_limits(struct hf__zk *zk)
 	}
 }
 
-/* One beat serves all renewals that were sent before it. */
+/* One beat is enough for all renewals that were submitted before it. */
 static void send_beat(struct hf__zk *zk)
 {
 	char path[HF__ZK_PATH];
@@ -102,7 +102,7 @@ static void send_beat(struct hf__zk *zk)
 	hf__zk_request_beat(request, path);
 }
 
-/* What the quorum has said a moment ago is good for all that is renewed now, counted from then. */
+/* What the quorum confirmed a moment ago is enough for a renewal, counted from then. */
 void hf__beat_renew(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	if (cmd->sent_at - zk->proof.sure_at < zk->core->config.watchdog_ms / BEAT_PART) {

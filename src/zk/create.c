@@ -89,7 +89,7 @@ static void on_created_plain(struct hf__zk *zk, struct hf__zk_request *request, 
 
 /* ---- the request ---- */
 
-/* The node's data, for others to read: the caller's text, or who we are. A plain node's starts with its GUID. */
+/* The node's data, for others to read: the caller's text or our description. In a plain node the GUID comes first. */
 static size_t describe(const struct hf__zk *zk, const struct hf__node *node, char *ret_data,
                        size_t size)
 {

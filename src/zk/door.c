@@ -1,4 +1,4 @@
-/* What the library's threads pass before they take the mutex, which may be gone by then. */
+/* The door: the library's threads take it before the mutex, which may not exist any more. */
 #include "zk/zk.h"
 
 bool hf__door_enter(struct hf__zk *zk)

@@ -1,4 +1,4 @@
-/* Doubt about the connection: in the next turn every command is answered as unknown. */
+/* Doubt about the connection: in this turn every command is answered as unknown. */
 #include "zk/zk.h"
 
 #include <stdio.h>

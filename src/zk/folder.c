@@ -1,4 +1,4 @@
-/* Folders above a path: made as containers, which the server removes once they are empty again. */
+/* Folders above a path. They are containers, which the server deletes when they are empty again. */
 #include "zk/zk.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 static void on_made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
-/* The path is the request's from now on. */
+/* Takes ownership of the path. */
 static void make(struct hf__zk *zk, const struct hf__zk_request *before, char *path, size_t length)
 {
 	char folder[HF__ZK_PATH];
@@ -32,7 +32,7 @@ static void make_next(struct hf__zk *zk, struct hf__zk_request *request, size_t 
 	make(zk, request, path, length);
 }
 
-/* Without the last part. */
+/* The length of the path without its last part. */
 static size_t above(const char *path, size_t length)
 {
 	while (length > 0 && path[length - 1] != '/')

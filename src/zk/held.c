@@ -37,7 +37,7 @@ static void on_watched(struct hf__zk *zk, struct hf__zk_request *request, int64_
 		report_revocation(zk, node, request, now);
 }
 
-/* Where there is no room for another watch, the node is checked this once. */
+/* If there is no room for another watch, the node is only checked this once. */
 void hf__held_watch(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	char path[HF__ZK_PATH];

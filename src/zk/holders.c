@@ -1,12 +1,12 @@
-/* Verbs about whoever holds a lock or waits for it: look, force, revoke, drop a waiter, the latest token. */
+/* Commands about the holders and waiters of a lock: look, force, revoke, drop a waiter, the latest token. */
 #include "zk/zk.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- looking ---- */
+/* ---- look ---- */
 
-/* Of leases all count; who waits at them has made the last one. */
+/* All leases count as holders, though the last one may still be waiting. */
 static size_t holders_of(const struct hf__lock *lock, struct hf__zk_request *listed)
 {
 	if (!hf__node_has_leases(lock))
@@ -22,7 +22,7 @@ static void on_looked(struct hf__zk *zk, struct hf__zk_request *request, int64_t
 		return;
 	struct hf__cmd *cmd = request->cmd;
 	if (request->rc != ZOK && request->rc != ZNONODE) {
-		hf__zk_answer_failed(zk, cmd, request->rc, "the lock cannot be looked at", now);
+		hf__zk_answer_failed(zk, cmd, request->rc, "cannot read the lock's nodes", now);
 		return;
 	}
 	const struct hf__node *own = hf__node_find(zk, cmd->lock, cmd->wire);
@@ -39,7 +39,7 @@ static void on_looked(struct hf__zk *zk, struct hf__zk_request *request, int64_t
 	hf__zk_answer(zk, cmd, &answer, now);
 }
 
-/* Lists the lock's nodes; of a plain lock it looks at the one. */
+/* Lists the lock's nodes, or reads the node of a plain lock. */
 static int list_nodes(struct hf__zk *zk, struct hf__cmd *cmd, hf__zk_request_fn *done)
 {
 	char path[HF__ZK_PATH];
@@ -55,7 +55,7 @@ static int list_nodes(struct hf__zk *zk, struct hf__cmd *cmd, hf__zk_request_fn 
 	return 0;
 }
 
-/* ---- what holders are made to do, or asked ---- */
+/* ---- force, revoke, drop a waiter ---- */
 
 static void on_reached(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
@@ -67,14 +67,14 @@ static void on_reached(struct hf__zk *zk, struct hf__zk_request *request, int64_
 	if (request->rc != ZOK && request->rc != ZNONODE)
 		hf__zk_answer_failed(zk, request->cmd, request->rc,
 		                     request->cmd->verb == HF__REVOKE
-		                             ? "the holder cannot be asked"
-		                             : "the node cannot be removed",
+		                             ? "cannot write to the holder's node"
+		                             : "cannot delete the lock's node",
 		                     now);
 	else
 		hf__zk_answer_count(zk, request->cmd, (int64_t)request->cmd->place, now);
 }
 
-/* Force removes the node; to revoke is to write the message that Curator knows into it. */
+/* Force deletes the node; revoke writes the message that Curator knows into it. */
 static void reach(struct hf__zk *zk, struct hf__cmd *cmd, const char *path, bool last)
 {
 	static const char message[] = HF__REVOKE_MESSAGE;
@@ -99,7 +99,7 @@ static void on_listed_to_reach(struct hf__zk *zk, struct hf__zk_request *request
 	struct hf__cmd *cmd = request->cmd;
 	size_t holders = holders_of(cmd->lock, request);
 	if (request->rc != ZOK && request->rc != ZNONODE) {
-		hf__zk_answer_failed(zk, cmd, request->rc, "the lock cannot be looked at", now);
+		hf__zk_answer_failed(zk, cmd, request->rc, "cannot read the lock's nodes", now);
 		return;
 	}
 	if (holders == 0) {
@@ -113,7 +113,7 @@ static void on_listed_to_reach(struct hf__zk *zk, struct hf__zk_request *request
 	}
 }
 
-/* Only those who wait: who holds the lock by now keeps it. */
+/* Drops a waiter only: if it holds the lock by now, it keeps it. */
 static void on_listed_to_drop(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
@@ -121,7 +121,7 @@ static void on_listed_to_drop(struct hf__zk *zk, struct hf__zk_request *request,
 		return;
 	struct hf__cmd *cmd = request->cmd;
 	if (request->rc != ZOK && request->rc != ZNONODE) {
-		hf__zk_answer_failed(zk, cmd, request->rc, "the lock cannot be looked at", now);
+		hf__zk_answer_failed(zk, cmd, request->rc, "cannot read the lock's nodes", now);
 		return;
 	}
 	size_t i = holders_of(cmd->lock, request);
@@ -136,7 +136,7 @@ static void on_listed_to_drop(struct hf__zk *zk, struct hf__zk_request *request,
 	reach(zk, cmd, path, true);
 }
 
-/* A plain lock has no queue: all who wait for it watch its node. */
+/* A plain lock has no queue: all its waiters watch the same node. */
 static int drop_waiter(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	if (hf__lock_kind(cmd->lock) != HF__NODE_PLAIN)
@@ -152,14 +152,13 @@ static void on_token(struct hf__zk *zk, struct hf__zk_request *request, int64_t 
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc != ZOK && request->rc != ZNONODE)
-		hf__zk_answer_failed(zk, request->cmd, request->rc, "the token cannot be read",
-		                     now);
+		hf__zk_answer_failed(zk, request->cmd, request->rc, "cannot read the token", now);
 	else
 		hf__zk_answer_count(zk, request->cmd, request->rc == ZOK ? request->stat.czxid : 0,
 		                    now);
 }
 
-/* The newest node, who waits included: no later holder has a lower number. */
+/* The newest node, even a waiter's: no later holder has a lower token. */
 static void on_listed_for_token(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];
@@ -168,7 +167,7 @@ static void on_listed_for_token(struct hf__zk *zk, struct hf__zk_request *reques
 	struct hf__cmd *cmd = request->cmd;
 	size_t n = request->count;
 	if (request->rc != ZOK && request->rc != ZNONODE) {
-		hf__zk_answer_failed(zk, cmd, request->rc, "the token cannot be read", now);
+		hf__zk_answer_failed(zk, cmd, request->rc, "cannot read the token", now);
 		return;
 	}
 	hf__queue_sort(request->names, n);

@@ -1,4 +1,4 @@
-/* The functions of ZooKeeper's own client library, which is loaded when the first client needs it. */
+/* The functions of ZooKeeper's own client library, which is loaded for the first client. */
 #ifndef HF_ZK_LIBRARY_H
 #define HF_ZK_LIBRARY_H
 
@@ -23,7 +23,7 @@ enum hf__library_state {
 struct hf__library {
 	zhandle_t *(*init)(const char *hosts, watcher_fn watcher, int timeout, const clientid_t *id,
 	                   void *context, int flags);
-	/* NULL where the library was built without TLS. The files are "ca,cert,key,password". */
+	/* NULL if the library was built without TLS. The files are "ca,cert,key,password". */
 	zhandle_t *(*init_tls)(const char *hosts, const char *files, watcher_fn watcher,
 	                       int timeout, const clientid_t *id, void *context, int flags);
 	int (*close)(zhandle_t *handle);
@@ -54,7 +54,7 @@ struct hf__library {
 /* What a handle is opened with: copies, since a thread that opens one may outlive its client. */
 struct hf__servers {
 	char *hosts;
-	char *files; /* of TLS: "ca,cert,key,password"; NULL: without */
+	char *files; /* "ca,cert,key,password"; NULL: no TLS */
 	int session_ms;
 };
 
@@ -63,15 +63,15 @@ int hf__library_copy(struct hf__servers *servers, const struct hf__config *confi
 void hf__library_forget(struct hf__servers *servers);
 
 /*
- * What the config needs of it. Returns 0, or with why: HF_ENOTSUP, or HF_ETLS if a file for TLS cannot be
- * used.
+ * Loads what the config needs. Returns 0, or with why: HF_ENOTSUP, or HF_ETLS if a file for TLS
+ * cannot be used.
  */
 int hf__library_load(struct hf__library *library, const struct hf__config *config, char *why,
                      size_t size);
 
 /*
- * A handle that connects by itself; NULL if a name cannot be resolved, or without memory. To be called on a
- * thread of ours: the library's threads take over what signals it has blocked.
+ * A handle, which connects on its own; NULL if a name cannot be resolved, or without memory. Called
+ * on one of our threads, since the library's threads inherit the signals that it blocks.
  */
 zhandle_t *hf__library_open(const struct hf__library *library, const struct hf__servers *servers,
                             watcher_fn watcher, void *context);

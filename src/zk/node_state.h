@@ -5,18 +5,18 @@
 #include <stdbool.h>
 
 /*
- * What we know of the node on the server. Whether requests are in flight is not part of it: a lost
- * connection loses answers, and a state tells what to do without them.
+ * What we know of the node on the server. Whether requests are in flight is not part of the state:
+ * answers can be lost with the connection, and the next step must follow from the state alone.
  *
- * A semaphore's acquisition has two nodes, one after the other: first the gate, a mutex that lets one
- * waiter at a time reach the leases, then the lease. The states of the lease have names of their own.
+ * A semaphore's acquisition has two nodes, one after the other: first the gate, a mutex that lets
+ * one waiter at a time reach the leases, then the lease. The lease has states of its own.
  */
 enum hf__node_state {
-	HF__ZNODE_NONE, /* stands in the table for a transition that does not exist */
+	HF__ZNODE_NONE, /* not a state: the table has it where an event is not possible */
 
 	/* Nothing of ours is on the server: it was never created, or is certainly gone. */
 	HF__ZNODE_ABSENT,
-	HF__ZNODE_BLOCKED, /* absent: a plain lock's node stands where its folder should be */
+	HF__ZNODE_BLOCKED, /* absent: a plain lock's node is where its folder should be */
 	HF__ZNODE_OUTSIDE, /* absent: waits until a plain lock's node is gone */
 
 	/* The node of the lock, or a semaphore's gate. */
@@ -58,7 +58,7 @@ enum hf__node_event {
 	HF__ON_BUSY,    /* the ask is answered "busy", and a watch is set */
 	HF__ON_RESUMED, /* the watch has fired, or another command arrived */
 	HF__ON_GATE_PASSED,
-	HF__ON_COUNTED, /* its lease is among as many as there are permits */
+	HF__ON_COUNTED, /* there are no more leases than permits */
 	HF__ON_GATE_OPENED,
 	HF__ON_GRANTED,
 	/* A grant arrived too late and is asked for again. */
@@ -83,7 +83,7 @@ bool hf__node_state_is_granted(enum hf__node_state state);
 bool hf__node_state_is_waiting(enum hf__node_state state);
 /* The node that the state is about exists on the server, as far as we know. */
 bool hf__node_state_exists(enum hf__node_state state);
-/* The state is about a semaphore's lease, not its gate. The granted states are, if it is a semaphore. */
+/* If the lock is a semaphore, the state is about its lease, not its gate. */
 bool hf__node_state_is_lease(enum hf__node_state state);
 /* The gate of a semaphore exists besides its lease. */
 bool hf__node_state_has_gate(enum hf__node_state state);

@@ -1,4 +1,4 @@
-/* Who holds what below the chroot, and what the servers say of themselves: answers of many requests. */
+/* Surveys: lists the locks below the chroot, shows one of them, and reports facts about the servers. */
 #define _GNU_SOURCE
 #include "zk/zk.h"
 
@@ -10,44 +10,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_TOLD   200         /* of holders and of waiters, in one row */
+#define MOST_LISTED 200         /* holders, and also waiters, in one row */
 #define MOST_NOTE   1000        /* bytes of a holder's description */
-#define MOST_BYTES  (32u << 20) /* of rows, or of paths to visit */
-#define MOST_WALKS  4           /* that nobody has gone on with */
+#define MOST_BYTES  (32u << 20) /* of rows, and of paths to visit */
+#define MOST_WALKS  4           /* that wait for their next step */
 #define STEP_VISITS 500
 #define STEP_MS     500
 #define STEP_BYTES  (1u << 20)
 
 static const char config_path[] = "/zookeeper/config";
 
-/* What the children of a folder are together. */
+/* What the children make of a folder. */
 enum folder { FOLDER_QUEUE, FOLDER_LEASES, FOLDER_MEMBERS, FOLDER_OTHER };
 
 /*
- * One command under way, or a walk between two of its steps. Every request of it carries the command,
- * so one that comes back without belongs to a command that was answered as unknown, and changes nothing.
+ * One command in progress, or a walk between two of its steps. Every request of it carries the command, so a
+ * request that comes back without one belongs to a command that was answered as unknown, and changes nothing.
  */
 struct hf__survey {
 	struct hf__survey *next; /* in zk->surveys */
 	struct hf__cmd *cmd;
-	uint32_t walk;           /* its number; 0: about one name, or about the servers */
-	uint32_t visits;         /* in this step */
-	char cursor[24];         /* the first row, if it is not empty */
-	struct hf__buffer rows;  /* each behind its length */
-	size_t row_count;        /* without the cursor */
-	struct hf__buffer paths; /* of a walk, to be visited, each with its NUL: the last is next */
-	struct hf__buffer fields; /* of the holders that are known already */
-	char path[HF__ZK_PATH];   /* what is being looked at */
+	uint32_t walk;          /* its number; 0: about one name, or about the servers */
+	uint32_t visits;        /* in this step */
+	char cursor[24];        /* the first row, if it is not empty */
+	struct hf__buffer rows; /* each after its length */
+	size_t row_count;       /* without the cursor */
+	struct hf__buffer
+		paths; /* a walk has to visit these; each with its NUL, the last is next */
+	struct hf__buffer fields; /* of the holders that were read */
+	char path[HF__ZK_PATH];   /* the path that is being visited */
 	char **names;             /* its children, in order */
 	size_t count;
 	size_t holders, waiters; /* holders first, then waiters, then strangers */
-	size_t asked;            /* so many of them are asked about */
-	size_t known;            /* so many of those are known */
-	size_t told;             /* and so many are in the fields */
-	bool visiting;           /* the path is not done with */
-	bool in_leases;          /* it is that of a semaphore's leases, and of nothing else */
-	bool no_memory;          /* for one of the holders */
-	bool no_members;         /* what looked like members of a barrier are folders */
+	size_t requested;        /* how many of them are read */
+	size_t answered;         /* how many of those were answered */
+	size_t listed;           /* how many are in the fields */
+	bool visiting;           /* the visit is not finished */
+	bool in_leases;          /* the path is a semaphore's folder of leases */
+	bool no_memory;          /* there was none for one of the holders */
+	bool not_members;        /* what seemed to be members of a barrier are folders */
 	int64_t token;
 	const char *kind;
 };
@@ -62,9 +63,9 @@ static void drop_names(struct hf__survey *at)
 		free(at->names[i]);
 	free(at->names);
 	at->names = NULL;
-	at->count = at->holders = at->waiters = at->asked = at->known = at->told = 0;
+	at->count = at->holders = at->waiters = at->requested = at->answered = at->listed = 0;
 	at->fields.length = 0;
-	at->no_memory = at->no_members = false;
+	at->no_memory = at->not_members = false;
 	at->token = 0;
 }
 
@@ -112,7 +113,7 @@ static bool is_waiting(const struct hf__zk *zk, const struct hf__cmd *cmd)
 	return false;
 }
 
-/* Those whose command is gone; of walks the newest stay, as their next step may come yet. */
+/* Frees those whose command is gone. The newest walks stay, since their next step may follow. */
 static void drop_stale(struct hf__zk *zk)
 {
 	struct hf__survey *at = zk->surveys, *next;
@@ -161,7 +162,7 @@ static const char *row_at(const struct hf__answer *answer, size_t i, size_t *ret
 	}
 }
 
-/* The command has all its rows; a walk that is not over stays for its next step. */
+/* The command has all its rows; an unfinished walk stays for its next step. */
 static void finish(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	struct hf__cmd *cmd = at->cmd;
@@ -170,7 +171,7 @@ static void finish(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 	                            .rows = at->row_count + (at->cursor[0] != 0),
 	                            .row = row_at,
 	                            .source = at};
-	/* Whoever is answered may ask again at once, and stale ones are freed then. */
+	/* The answer may cause another command at once, which frees stale surveys. */
 	unlink_survey(zk, at);
 	at->cmd = NULL;
 	hf__zk_answer(zk, cmd, &answer, now);
@@ -183,7 +184,7 @@ static void finish(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 
 static void fail_memory(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
-	static const char text[] = "no memory for what is below the path";
+	static const char text[] = "no memory for the list of locks";
 	struct hf__cmd *cmd = at->cmd;
 	free_survey(zk, at);
 	hf__zk_answer(zk, cmd,
@@ -198,7 +199,7 @@ static void fail_rc(struct hf__zk *zk, struct hf__survey *at, int rc, int64_t no
 {
 	struct hf__cmd *cmd = at->cmd;
 	free_survey(zk, at);
-	hf__zk_answer_failed(zk, cmd, rc, "the lock cannot be looked at", now);
+	hf__zk_answer_failed(zk, cmd, rc, "cannot read the lock's nodes", now);
 }
 
 static struct hf__zk_request *new_request(struct hf__zk *zk, struct hf__survey *at,
@@ -246,8 +247,8 @@ static const char *name_of(const struct hf__zk *zk, const char *path)
 }
 
 /*
- * A note begins with a word for the kind. In a plain lock its GUID comes first, which says nothing here. Words
- * of another form are the last line of a note without the others.
+ * A note starts with the name of the kind. The data of a plain lock starts with its GUID, which is left out. Data
+ * that is not ours becomes the last line of a note whose other lines are empty.
  */
 static int add_holder(struct hf__survey *at, const char *owner, const char *data, size_t length)
 {
@@ -268,21 +269,21 @@ static int add_holder(struct hf__survey *at, const char *owner, const char *data
 	if (add_text(&at->fields, owner) || add_number(&at->fields, 1) ||
 	    add_field(&at->fields, note, (size_t)n))
 		return HF_ENOMEM;
-	at->told++;
+	at->listed++;
 	return 0;
 }
 
 static int add_row_fields(struct hf__survey *at, const char *name)
 {
 	struct hf__buffer *rows = &at->rows;
-	size_t told = at->waiters < MOST_TOLD ? at->waiters : MOST_TOLD;
+	size_t listed = at->waiters < MOST_LISTED ? at->waiters : MOST_LISTED;
 	int rc = add_text(rows, name) || add_text(rows, at->kind) || add_number(rows, -1) ||
 	         add_number(rows, at->token) || add_number(rows, (int64_t)at->holders) ||
-	         add_number(rows, (int64_t)at->waiters) || add_number(rows, (int64_t)at->told) ||
-	         add_number(rows, (int64_t)told) || hf__buffer_reserve(rows, at->fields.length);
+	         add_number(rows, (int64_t)at->waiters) || add_number(rows, (int64_t)at->listed) ||
+	         add_number(rows, (int64_t)listed) || hf__buffer_reserve(rows, at->fields.length);
 	if (!rc)
 		hf__buffer_add(rows, at->fields.data, at->fields.length);
-	for (size_t i = 0; !rc && i < told; i++)
+	for (size_t i = 0; !rc && i < listed; i++)
 		rc = add_text(rows, at->names[at->holders + i]);
 	return rc ? HF_ENOMEM : 0;
 }
@@ -293,7 +294,7 @@ static int add_row(const struct hf__zk *zk, struct hf__survey *at)
 	size_t length = 0, begin = at->rows.length;
 	snprintf(path, sizeof path, "%s", at->path);
 	if (strcmp(at->kind, "permits") == 0)
-		*strrchr(path, '/') = 0; /* the folder of leases is a part of it */
+		*strrchr(path, '/') = 0; /* the folder of leases belongs to the semaphore */
 	if (hf__buffer_reserve(&at->rows, sizeof length))
 		return HF_ENOMEM;
 	hf__buffer_add(&at->rows, &length, sizeof length);
@@ -312,7 +313,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Members of a double barrier are GUIDs and nothing more. */
+/* The name of a double barrier's member is a GUID and nothing more. */
 static bool is_guid(const char *name)
 {
 	return strlen(name) == HF__QUEUE_GUID - 1 &&
@@ -336,8 +337,8 @@ static enum folder folder_of(const struct hf__survey *at)
 	return leases > 0 && leases == at->count ? FOLDER_LEASES : FOLDER_OTHER;
 }
 
-/* Puts the children in order and counts who holds and who waits. */
-static enum folder sort_out(struct hf__survey *at)
+/* Sorts the children, and counts the holders and the waiters. */
+static enum folder sort_children(struct hf__survey *at)
 {
 	static const char *const kinds[] = {[HF__QUEUE_MUTEX] = "reentrant",
 	                                    [HF__QUEUE_READ] = "read",
@@ -382,7 +383,7 @@ static bool join(const struct hf__survey *at, const char *child, char ret_path[H
 	return n > 0 && n < HF__ZK_PATH;
 }
 
-/* Notes these children, to be visited too. */
+/* Adds these children to the paths that have to be visited. */
 static int push_children(struct hf__survey *at, size_t from, size_t to)
 {
 	bool semaphore = has_child(at, "locks") && has_child(at, "leases");
@@ -405,7 +406,7 @@ static int push_children(struct hf__survey *at, size_t from, size_t to)
 static void on_seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 static void on_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
-static void tell(struct hf__zk *zk, struct hf__survey *at, int64_t now)
+static void finish_visit(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	if (add_row(zk, at))
 		fail_memory(zk, at, now);
@@ -413,8 +414,8 @@ static void tell(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 		visit_next(zk, at, now);
 }
 
-/* What a candidate says of itself stands behind its name. */
-static int add_words(struct hf__survey *at, size_t i, const char *data, size_t length)
+/* The description of a candidate follows its name. */
+static int add_description(struct hf__survey *at, size_t i, const char *data, size_t length)
 {
 	char *longer = NULL;
 	if (length == 0 || length > MOST_NOTE)
@@ -426,8 +427,8 @@ static int add_words(struct hf__survey *at, size_t i, const char *data, size_t l
 	return 0;
 }
 
-/* A lock may be named by a GUID too, and then its folder is not a member. */
-static void leave_members(struct hf__zk *zk, struct hf__survey *at, int64_t now)
+/* The name of a lock may be a GUID too; then its folder is not a member. */
+static void visit_as_folders(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	if (at->walk && push_children(at, 0, at->holders))
 		fail_memory(zk, at, now);
@@ -435,49 +436,49 @@ static void leave_members(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 		visit_next(zk, at, now);
 }
 
-/* Answers come in the order of the requests, so this is about the next one. */
+/* Answers arrive in the order of the requests, so this one is about the next name. */
 static void on_holder(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__survey *at = request->survey;
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
-	size_t i = at->known++;
+	size_t i = at->answered++;
 	size_t length = request->rc == ZOK && request->length > 0 ? (size_t)request->length : 0;
 	if (i == 0 && request->rc == ZOK)
 		at->token = request->stat.czxid;
 	if (request->rc == ZOK && request->stat.ephemeralOwner == 0 && is_guid(at->names[i]))
-		at->no_members = true;
+		at->not_members = true;
 	if (i < at->holders ? add_holder(at, at->names[i], request->text, length)
-	                    : add_words(at, i, request->text, length))
+	                    : add_description(at, i, request->text, length))
 		at->no_memory = true;
-	if (at->known < at->asked)
+	if (at->answered < at->requested)
 		return;
 	if (at->no_memory)
 		fail_memory(zk, at, now);
-	else if (at->no_members)
-		leave_members(zk, at, now);
+	else if (at->not_members)
+		visit_as_folders(zk, at, now);
 	else
-		tell(zk, at, now);
+		finish_visit(zk, at, now);
 }
 
-static void ask_holders(struct hf__zk *zk, struct hf__survey *at, int64_t now)
+static void read_holders(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	char path[HF__ZK_PATH];
 	bool all = strcmp(at->kind, "leader") == 0;
 	size_t wanted = at->holders + (all ? at->waiters : 0);
-	for (; at->asked < wanted && at->asked < MOST_TOLD; at->asked++) {
-		bool fits = join(at, at->names[at->asked], path);
+	for (; at->requested < wanted && at->requested < MOST_LISTED; at->requested++) {
+		bool fits = join(at, at->names[at->requested], path);
 		struct hf__zk_request *request = fits ? new_request(zk, at, on_holder) : NULL;
 		if (!request)
-			break; /* the others count as left out */
+			break; /* the others are counted but not listed */
 		hf__zk_request_get(request, path, NULL);
 	}
-	at->visits += (uint32_t)at->asked;
-	if (at->asked == 0)
+	at->visits += (uint32_t)at->requested;
+	if (at->requested == 0)
 		fail_memory(zk, at, now);
 }
 
-static void ask_list(struct hf__zk *zk, struct hf__survey *at, int64_t now)
+static void request_list(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	struct hf__zk_request *request = new_request(zk, at, on_listed);
 	if (request)
@@ -502,19 +503,19 @@ static void on_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t
 	at->count = request->count;
 	request->names = NULL;
 	request->count = 0;
-	enum folder folder = sort_out(at);
-	/* Its gate, the folder of locks, may have been removed while nobody waited there. */
+	enum folder folder = sort_children(at);
+	/* The server may have deleted "locks", the folder of its gate, while nobody waited there. */
 	bool semaphore = !at->walk && !at->in_leases && has_child(at, "leases");
 	size_t members = at->holders + at->waiters;
 	if (at->walk && push_children(at, members, at->count)) {
 		fail_memory(zk, at, now);
 	} else if (folder == FOLDER_LEASES || (folder != FOLDER_OTHER && !at->in_leases)) {
-		ask_holders(zk, at, now);
+		read_holders(zk, at, now);
 	} else if (semaphore && strlen(at->path) + 8 < sizeof at->path) {
 		drop_names(at);
 		at->in_leases = true;
 		memcpy(at->path + strlen(at->path), "/leases", 8);
-		ask_list(zk, at, now);
+		request_list(zk, at, now);
 	} else {
 		visit_next(zk, at, now);
 	}
@@ -537,7 +538,7 @@ static void on_plain(struct hf__zk *zk, struct hf__zk_request *request, int64_t 
 	if (add_holder(at, name_of(zk, at->path), request->text, length))
 		fail_memory(zk, at, now);
 	else
-		tell(zk, at, now);
+		finish_visit(zk, at, now);
 }
 
 static void on_seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
@@ -552,7 +553,7 @@ static void on_seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 		else
 			fail_memory(zk, at, now);
 	} else if (request->rc == ZOK && request->stat.numChildren > 0) {
-		ask_list(zk, at, now);
+		request_list(zk, at, now);
 	} else if (request->rc == ZOK || request->rc == ZNONODE || at->walk) {
 		visit_next(zk, at, now);
 	} else {
@@ -616,7 +617,7 @@ __attribute__((format(printf, 2, 3))) static int add_fact(struct hf__survey *at,
 	return 0;
 }
 
-/* Lines "server.1=host:port:port:role;address"; a server alone says nothing. */
+/* Counts the lines "server.1=host:port:port:role;address"; a single server has none. */
 static int add_servers(struct hf__survey *at, const char *data, size_t length)
 {
 	int voters = 0, observers = 0;
@@ -630,7 +631,7 @@ static int add_servers(struct hf__survey *at, const char *data, size_t length)
 	return add_fact(at, "voters=%d", voters) || add_fact(at, "observers=%d", observers);
 }
 
-/* When the leader made a node of ours tells its clock. */
+/* The creation time of a node of ours shows the leader's clock. */
 static void on_time(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__survey *at = request->survey;
@@ -691,8 +692,8 @@ static struct hf__survey *find_walk(const struct hf__zk *zk, uint64_t number)
 	return at;
 }
 
-/* Goes on where the last step ended; a path that was not done with is visited again. */
-static int go_on(struct hf__zk *zk, struct hf__survey *at)
+/* Continues where the last step stopped; a visit that was not finished starts again. */
+static int resume_walk(struct hf__zk *zk, struct hf__survey *at)
 {
 	drop_names(at);
 	at->visits = 0;
@@ -717,7 +718,7 @@ static int start_walk(struct hf__zk *zk, struct hf__cmd *cmd, uint64_t number)
 		snprintf(at->path, sizeof at->path, "%s",
 		         zk->config->chroot[0] ? zk->config->chroot : "/");
 	}
-	int rc = go_on(zk, at);
+	int rc = resume_walk(zk, at);
 	if (rc)
 		free_survey(zk, at);
 	return rc;
@@ -729,7 +730,7 @@ static void on_nothing(struct hf__zk *zk, struct hf__zk_request *request, int64_
 		visit_next(zk, request->survey, now);
 }
 
-/* Whoever asks walks twice, by the types of another server. One of the two finds nothing. */
+/* The caller walks twice, once for each type of Redis key. Here the first walk finds nothing. */
 static int walk_over_nothing(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	struct hf__survey *at = new_survey(zk, cmd);
@@ -742,7 +743,7 @@ static int walk_over_nothing(struct hf__zk *zk, struct hf__cmd *cmd)
 	return request ? 0 : HF_ENOMEM;
 }
 
-/* The words: a cursor; a pattern, applied by whoever asked to the second walk; the type of the walk. */
+/* The command's text: a cursor, a pattern, which the caller applies to the second walk, and the type of the walk. */
 static int start_list(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	const char *pattern = cmd->words + strlen(cmd->words) + 1;

@@ -1,6 +1,6 @@
 /*
- * The verbs of permits beside acquiring them. How many there are is not stored with them: every process has
- * its own number, or all read it from one node, Curator's SharedCount.
+ * The number of permits of a semaphore. It is not stored with the leases: every process has a number of its
+ * own, or all read it from one node, Curator's SharedCount.
  */
 #include "zk/zk.h"
 
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOTAL_SIZE 4 /* of the number in its node: big-endian and signed */
+#define TOTAL_SIZE 4 /* bytes of the number in its node: big-endian and signed */
 
-/* ---- how many there are ---- */
+/* ---- reading the number ---- */
 
 static bool decode(const struct hf__zk_request *request, int32_t *ret_total)
 {
@@ -34,7 +34,7 @@ static bool note_total(struct hf__zk_lock *zk_lock, const struct hf__zk_request 
 		zk_lock->total = 0;
 		return false;
 	}
-	/* Where it is not told of a change, it is read every time. It may be another node's by now. */
+	/* If no watch reports changes it is read every time, also if another node has the number by now. */
 	const struct hf__watcher *watcher = request->watcher;
 	zk_lock->total_is_old = !watcher || !zk_lock->total_path ||
 	                        strcmp(watcher->path, zk_lock->total_path) != 0 ||
@@ -43,7 +43,7 @@ static bool note_total(struct hf__zk_lock *zk_lock, const struct hf__zk_request 
 }
 
 static const char no_total[] =
-	"the node with the number of permits is missing or has no four bytes; "
+	"the node with the number of permits does not exist or its data is not four bytes; "
 	"see hf_permits_try_set";
 
 static void on_read_for_node(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
@@ -86,7 +86,7 @@ static void on_counted(struct hf__zk *zk, struct hf__zk_request *request, int64_
 	int64_t total = zk_lock ? zk_lock->total : 0;
 	int64_t taken = (int64_t)request->count;
 	if (request->rc != ZOK && request->rc != ZNONODE)
-		hf__zk_answer_failed(zk, cmd, request->rc, "the leases cannot be listed", now);
+		hf__zk_answer_failed(zk, cmd, request->rc, "cannot list the leases", now);
 	else if (cmd->verb == HF__PERMITS_ACQUIRED)
 		hf__zk_answer_count(zk, cmd, taken, now);
 	else
@@ -122,7 +122,7 @@ static void on_read_for_cmd(struct hf__zk *zk, struct hf__zk_request *request, i
 
 /* ---- setting the shared number ---- */
 
-/* What the command makes of a total; false, and nothing changed, if that is no number for it. */
+/* The total after the command; false, and *ret_total unchanged, if it would be out of range. */
 static bool compute(const struct hf__cmd *cmd, int32_t total, int32_t *ret_total)
 {
 	int64_t sum = cmd->verb == HF__PERMITS_ADD ? (int64_t)total + cmd->count : cmd->count;
@@ -141,11 +141,12 @@ static void on_folders_made(struct hf__zk *zk, struct hf__zk_request *request, i
 	if (request->rc == ZOK)
 		send_total(zk, request->cmd);
 	else
-		hf__zk_answer_failed(zk, request->cmd, request->rc,
-		                     "the folder of the number of permits cannot be made", now);
+		hf__zk_answer_failed(
+			zk, request->cmd, request->rc,
+			"cannot make the folder of the node with the number of permits", now);
 }
 
-/* Made or set. A repeat finds what the first one did. */
+/* The node was created or set. A repeat finds what the first one did. */
 static void on_written(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
@@ -158,16 +159,16 @@ static void on_written(struct hf__zk *zk, struct hf__zk_request *request, int64_
 	else if (request->rc == ZOK)
 		hf__zk_answer_count(zk, cmd, 1, now);
 	else if (request->rc == ZNODEEXISTS && tries && cmd->again)
-		hf__zk_answer_error(
-			zk, cmd, HF_EUNKNOWN,
-			"it was sent twice, so nobody knows whether it was there before", now);
+		hf__zk_answer_error(zk, cmd, HF_EUNKNOWN,
+		                    "the request was sent twice, so nobody knows whether the "
+		                    "number had been set before",
+		                    now);
 	else if (request->rc == ZNODEEXISTS && tries)
 		hf__zk_answer_count(zk, cmd, 0, now);
 	else if (request->rc == ZNODEEXISTS || request->rc == ZBADVERSION)
-		send_total(zk, cmd); /* another was faster */
+		send_total(zk, cmd); /* somebody else was faster */
 	else
-		hf__zk_answer_failed(zk, cmd, request->rc, "the number of permits cannot be set",
-		                     now);
+		hf__zk_answer_failed(zk, cmd, request->rc, "cannot set the number of permits", now);
 }
 
 static void write_total(struct hf__zk *zk, struct hf__cmd *cmd, int32_t total, int version,
@@ -197,7 +198,7 @@ static void on_read_to_change(struct hf__zk *zk, struct hf__zk_request *request,
 		return;
 	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, cmd->lock);
 	if (!zk_lock || strcmp(request->path, zk_lock->total_path) != 0)
-		send_total(zk, cmd); /* another node counts by now */
+		send_total(zk, cmd); /* another node has the number by now */
 	else if (request->rc == ZNONODE && cmd->verb != HF__PERMITS_ADD)
 		write_total(zk, cmd, cmd->count, 0, true);
 	else if (!decode(request, &total))
@@ -231,7 +232,7 @@ static void send_total(struct hf__zk *zk, struct hf__cmd *cmd)
 
 /* ---- commands ---- */
 
-/* The number is ours alone: what is set here is known at once, to those who wait too. */
+/* Only this process knows the number, so its waiters can be woken up at once. */
 static void set_here(struct hf__zk *zk, struct hf__zk_lock *zk_lock, struct hf__cmd *cmd)
 {
 	bool sets = cmd->verb != HF__PERMITS_TRY_SET || zk_lock->total < 1;

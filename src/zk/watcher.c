@@ -1,11 +1,11 @@
-/* Watches by their path: who is to be told when something happens there. */
+/* Watchers by path: which nodes and locks are notified when something happens there. */
 #include "zk/zk.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define WATCH_BYTES     4            /* beside the path */
-#define WATCH_BYTES_MAX (900 * 1024) /* of nodes that are held */
+#define WATCH_BYTES     4            /* besides the path */
+#define WATCH_BYTES_MAX (900 * 1024) /* for nodes that are held */
 
 struct watch_key {
 	const char *path;
@@ -49,8 +49,8 @@ struct hf__watcher *hf__watcher_at(struct hf__zk *zk, const char *path, bool chi
 }
 
 /*
- * After a reconnect the library names all its watches in one packet, and servers take packets up to a
- * megabyte: with more the session could never be resumed. What is left is for those who wait.
+ * After a reconnect the library lists all its watches in one packet, and servers accept packets of up to a
+ * megabyte: with more, the session could never be resumed. What is left of it is reserved for waiters.
  */
 bool hf__watcher_has_room(const struct hf__zk *zk)
 {
@@ -99,7 +99,7 @@ int hf__watcher_join_lock(struct hf__watcher *watcher, struct hf__zk_lock *zk_lo
 	return 0;
 }
 
-/* Session events come to every watcher and mean nothing there. */
+/* Every watcher also gets the events of the session, which it ignores. */
 void hf__watcher_on_event(zhandle_t *handle, int type, int state, const char *path, void *arg)
 {
 	struct hf__watcher *watcher = arg;

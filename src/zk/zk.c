@@ -8,7 +8,7 @@
 
 /* ---- answers ---- */
 
-/* What else belongs to an answer that was put off. */
+/* Adds what else belongs to an answer that was put off. */
 static void complete(struct hf__zk *zk, const struct hf__cmd *cmd, struct hf__answer *answer)
 {
 	const struct hf__node *node = NULL;
@@ -34,8 +34,7 @@ static void answer_ready(struct hf__zk *zk, int64_t now)
 		else if (answer.outcome == HF__FAILED && cmd->verb == HF__PERMITS_ADD)
 			hf__zk_answer_error(zk, cmd, HF_EINVAL, HF__TOTAL_RANGE, now);
 		else if (answer.outcome == HF__FAILED)
-			hf__zk_answer_error(zk, cmd, HF_ENOTSUP,
-			                    "ZooKeeper has nothing of the kind", now);
+			hf__zk_answer_error(zk, cmd, HF_ENOTSUP, "not supported on ZooKeeper", now);
 		else
 			hf__zk_answer(zk, cmd, &answer, now);
 	}
@@ -108,7 +107,7 @@ static int submit(void *backend, struct hf__cmd *cmd)
 	return rc;
 }
 
-/* Waiters are told one by one, so there is nothing to listen to. */
+/* Each waiter is woken up on its own, so there is no channel to listen to. */
 static int watch(void *backend, struct hf__watch *watched)
 {
 	(void)backend;
@@ -166,15 +165,14 @@ static const char *fault(const char *name)
 	for (const char *part = name;; part = strchr(part, '/') + 1) {
 		size_t length = strcspn(part, "/");
 		if (length == 0)
-			return "name: a path below the chroot, so no part of it may be empty";
+			return "name: it is a path on ZooKeeper; no part of it may be empty";
 		if (part[0] == '.' && (length == 1 || (length == 2 && part[1] == '.')))
-			return "name: a path on ZooKeeper, so no part of it may be '.' or '..'";
+			return "name: it is a path on ZooKeeper; no part of it may be '.' or '..'";
 		if (!part[length])
 			return NULL;
 	}
 }
 
-/* The record ends. */
 static void forget(void *backend, const struct hf__lock *lock)
 {
 	struct hf__zk *zk = backend;
@@ -219,7 +217,7 @@ static const struct hf__list *waiting(void *backend)
 
 /* ---- a turn ---- */
 
-/* What the quorum has answered, whatever it said, proves the session of then. */
+/* Any answer of the quorum proves that the session lived when the request was sent. */
 static void note_proof(struct hf__zk *zk, const struct hf__zk_request *request, int64_t now)
 {
 	if (request->quorum_at && !hf__zk_request_is_lost(request->rc) &&
@@ -227,7 +225,7 @@ static void note_proof(struct hf__zk *zk, const struct hf__zk_request *request, 
 		hf__proof_note(&zk->proof, request->quorum_at, now);
 }
 
-/* A command may take many steps, each of which may take as long as one. */
+/* A command may take many steps, and each has the full time of a command. */
 static void note_progress(struct hf__zk *zk, const struct hf__zk_request *request)
 {
 	struct hf__cmd *cmd = request->node ? request->node->cmd : request->cmd;
@@ -241,7 +239,7 @@ static void take_results(struct hf__zk *zk, int64_t now)
 		struct hf__zk_request *request =
 			hf__list_item(zk->inbox.next, struct hf__zk_request, link);
 		hf__list_remove(&request->link);
-		/* What a session that is over had to say is of no interest; its watchers may be gone. */
+		/* The results of a session that is over are ignored; its watchers may be freed. */
 		bool current = request->session == zk->sessions;
 		if (current)
 			note_proof(zk, request, now);
@@ -267,7 +265,7 @@ static void take_notices(struct hf__zk *zk, int64_t now)
 		                now);
 }
 
-/* A command without an answer for too long means that the connection is not what it seems. */
+/* If a command is not answered in time, the connection is not as good as it seems. */
 static void check_overdue(struct hf__zk *zk, int64_t now)
 {
 	struct hf__list *link;
@@ -276,7 +274,7 @@ static void check_overdue(struct hf__zk *zk, int64_t now)
 	hf__list_each (link, &zk->waiting) {
 		const struct hf__cmd *cmd = hf__list_item(link, struct hf__cmd, link);
 		if (cmd->answer_by <= now) {
-			snprintf(why, sizeof why, "no answer in %" PRId64 " ms",
+			snprintf(why, sizeof why, "the server has not answered in %" PRId64 " ms",
 			         now - cmd->sent_at);
 			hf__doubt_link(zk, why);
 			return;
@@ -312,13 +310,13 @@ static void free_requests(struct hf__zk *zk, struct hf__list *list)
 	}
 }
 
-/* Nothing comes from the library any more, so what it had in its hands is ours, unless it keeps it. */
+/* The library is silent now, so its requests are ours again, unless a thread was left to itself. */
 static void close_link(void *backend)
 {
 	struct hf__zk *zk = backend;
 	hf__session_close(zk);
 	hf__engine_lock(zk->engine);
-	zk->doubted = true; /* so that nothing begins any more */
+	zk->doubted = true; /* so that no step is taken any more */
 	if (!zk->left)
 		free_requests(zk, &zk->requests);
 	free_requests(zk, &zk->inbox);
@@ -329,7 +327,7 @@ static void close_link(void *backend)
 	hf__engine_unlock(zk->engine);
 }
 
-/* The library hides its descriptors; they end with the child. */
+/* The library does not show its descriptors; the child closes them when it exits. */
 static void forked(void *backend)
 {
 	(void)backend;

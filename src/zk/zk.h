@@ -1,8 +1,9 @@
 /*
  * The ZooKeeper backend: commands become nodes that last as long as our session.
  *
- * ZooKeeper's own library talks to the servers, on threads of its own. These only put its results into the
- * inbox, under the engine's mutex; the driver takes them from there. Everything else runs under that mutex too.
+ * ZooKeeper's own library talks to the servers, on threads of its own. These only put its results
+ * into the inbox, under the engine's mutex, and the driver takes them from there. Everything else
+ * runs under that mutex too.
  */
 #ifndef HF_ZK_ZK_H
 #define HF_ZK_ZK_H
@@ -46,8 +47,8 @@ enum hf__session_state {
 };
 
 /*
- * What one acquisition is on the server. Owned by zk->nodes, and once it is dead by its last request. Of
- * several permits each has a node, and the command moves from one to the next.
+ * What one acquisition is on the server. Owned by zk->nodes, and once it is dead by its last
+ * request. Of several permits each has a node, and the command moves from one to the next.
  */
 struct hf__node {
 	struct hf__table_link by_wire;
@@ -127,8 +128,9 @@ struct hf__interest {
 };
 
 /*
- * A watch on one path, for all nodes and locks that want to know. The library is given a path's watcher many
- * times and keeps it once. It is freed when nobody wants it and the library does not have it.
+ * A watch on one path, for all nodes and locks that want to know. The library is given a path's
+ * watcher many times and keeps it once. It is freed when nobody wants it and the library does not
+ * have it.
  */
 struct hf__watcher {
 	struct hf__table_link by_path; /* in zk->watchers, while its session is the current one */
@@ -230,8 +232,8 @@ void hf__doubt_memory(struct hf__zk *zk);
 
 /* ---- door.c ---- */
 /*
- * On the library's threads: takes the mutex until hf__door_leave(). False if the client was closed and the
- * thread left to itself.
+ * On the library's threads: takes the mutex until hf__door_leave(). False if the client was closed
+ * and the thread left to itself.
  */
 bool hf__door_enter(struct hf__zk *zk);
 void hf__door_leave(struct hf__zk *zk);
@@ -252,7 +254,10 @@ void hf__opener_free(struct hf__session *session);
 int hf__opener_open(struct hf__zk *zk, struct hf__session *session);
 /* What the opener has opened, once it is done; without a handle if that failed. */
 struct hf__session *hf__opener_take(struct hf__zk *zk);
-/* Closes all handles and joins the opener; a thread that takes too long is left to itself. The mutex is not held. */
+/*
+ * Closes all handles and joins the opener; a thread that takes too long is left to itself. The
+ * mutex is not held.
+ */
 void hf__opener_close_all(struct hf__zk *zk);
 /* Frees the backend with the last of its owners. */
 void hf__opener_unref(struct hf__zk *zk);
@@ -285,8 +290,8 @@ bool hf__zk_request_is_answer(struct hf__zk *zk, const struct hf__zk_request *re
 
 /* ---- folder.c ---- */
 /*
- * Makes the folders above a path, for the node's command or the given one, and then calls `then`: rc is ZOK,
- * ZNONODE if the chroot does not exist, or what else went wrong.
+ * Makes the folders above a path, for the node's command or the given one, and then calls `then`:
+ * rc is ZOK, ZNONODE if the chroot does not exist, or what else went wrong.
  */
 void hf__folder_make(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd,
                      const char *path, hf__zk_request_fn *then, int64_t now);
@@ -338,7 +343,7 @@ struct hf__node *hf__node_get(struct hf__zk *zk, const struct hf__cmd *cmd, uint
 void hf__node_bury(struct hf__zk *zk, struct hf__node *node);
 /* Frees it if it is dead and has no request in flight. */
 void hf__node_free_dead(struct hf__zk *zk, struct hf__node *node);
-/* Somebody else has deleted it, or the session is over: a hold is lost, and a command starts over. */
+/* Somebody else deleted it, or the session is over: a hold is lost, and a command starts over. */
 void hf__node_lose(struct hf__zk *zk, struct hf__node *node, int64_t now);
 void hf__node_lose_all(struct hf__zk *zk, int64_t now);
 /* The client is closed. */

@@ -1,4 +1,4 @@
-/* Barriers as Curator has them: a node that keeps everybody waiting, and members that come and go together. */
+/* Barriers as Curator has them: a node that blocks everybody, and members that enter and leave together. */
 #include "zk/zk.h"
 
 #include <stdio.h>
@@ -26,19 +26,19 @@ static void answer_ask(struct hf__zk *zk, struct hf__cmd *cmd, bool granted, int
 	              now);
 }
 
-/* ---- a barrier: the node itself ---- */
+/* ---- the barrier, a single node ---- */
 
 static void on_set(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
 static int set_barrier(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
-	const char *words = zk->core->config.description;
+	const char *text = zk->core->config.description;
 	struct hf__zk_request *request = new_request(zk, cmd, on_set);
 	if (!request)
 		return HF_ENOMEM;
 	hf__node_holders_path(zk, cmd->lock, path);
-	hf__zk_request_create(request, path, words, strlen(words), HF__MODE_PERSISTENT);
+	hf__zk_request_create(request, path, text, strlen(text), HF__MODE_PERSISTENT);
 	return 0;
 }
 
@@ -48,7 +48,7 @@ static void on_folders_made(struct hf__zk *zk, struct hf__zk_request *request, i
 		return;
 	if (request->rc != ZOK)
 		hf__zk_answer_failed(zk, request->cmd, request->rc,
-		                     "the folder of the barrier cannot be made", now);
+		                     "cannot make the folder of the barrier", now);
 	else if (set_barrier(zk, request->cmd))
 		hf__doubt_memory(zk);
 }
@@ -65,7 +65,7 @@ static void on_set(struct hf__zk *zk, struct hf__zk_request *request, int64_t no
 	} else if (request->rc == ZOK || request->rc == ZNODEEXISTS) {
 		hf__zk_answer_count(zk, cmd, request->rc == ZOK, now);
 	} else {
-		hf__zk_answer_failed(zk, cmd, request->rc, "the barrier cannot be made", now);
+		hf__zk_answer_failed(zk, cmd, request->rc, "cannot create the barrier", now);
 	}
 }
 
@@ -76,11 +76,11 @@ static void on_removed(struct hf__zk *zk, struct hf__zk_request *request, int64_
 	if (request->rc == ZOK || request->rc == ZNONODE)
 		hf__zk_answer_count(zk, request->cmd, request->rc == ZOK, now);
 	else
-		hf__zk_answer_failed(zk, request->cmd, request->rc, "the barrier cannot be removed",
+		hf__zk_answer_failed(zk, request->cmd, request->rc, "cannot delete the barrier",
 		                     now);
 }
 
-/* Asked whether it is there, or to be let through. A get leaves no watch on nothing. */
+/* A call asks whether the barrier exists, or waits until it does not. Get leaves no watch on a missing node. */
 static void on_read(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
@@ -88,7 +88,7 @@ static void on_read(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 		return;
 	struct hf__zk_lock *zk_lock = request->watcher ? hf__zk_lock_get(zk, cmd->lock) : NULL;
 	if (request->rc != ZOK && request->rc != ZNONODE)
-		hf__zk_answer_failed(zk, cmd, request->rc, "the barrier cannot be looked at", now);
+		hf__zk_answer_failed(zk, cmd, request->rc, "cannot read the barrier", now);
 	else if (cmd->verb != HF__ASK)
 		hf__zk_answer_count(zk, cmd, request->rc == ZOK, now);
 	else if (request->rc == ZOK &&
@@ -122,9 +122,9 @@ static int remove_barrier(struct hf__zk *zk, struct hf__cmd *cmd)
 	return 0;
 }
 
-/* ---- coming in together ---- */
+/* ---- entering together ---- */
 
-/* So many children but for "ready", and which of them comes first and last. */
+/* The number of children except for "ready", and the first and the last of them by name. */
 static size_t count_members(const struct hf__zk_request *listed, const char **ret_lowest,
                             const char **ret_highest)
 {
@@ -219,7 +219,7 @@ void hf__zk_barrier_check(struct hf__zk *zk, struct hf__node *node,
 		watch_ready(zk, node);
 }
 
-/* ---- and going out together ---- */
+/* ---- leaving together ---- */
 
 static void on_ready_removed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
@@ -228,8 +228,8 @@ static void on_ready_removed(struct hf__zk *zk, struct hf__zk_request *request, 
 	if (request->rc == ZOK || request->rc == ZNONODE)
 		answer_ask(zk, request->cmd, true, now);
 	else
-		hf__zk_answer_failed(zk, request->cmd, request->rc, "'ready' cannot be removed",
-		                     now);
+		hf__zk_answer_failed(zk, request->cmd, request->rc,
+		                     "cannot delete the node 'ready'", now);
 }
 
 static void remove_ready(struct hf__zk *zk, struct hf__cmd *cmd)
@@ -256,7 +256,7 @@ static void on_member_watched(struct hf__zk *zk, struct hf__zk_request *request,
 	if (request->rc == ZNONODE) {
 		check_exit(zk, cmd, NULL);
 	} else if (request->rc != ZOK) {
-		hf__zk_answer_failed(zk, cmd, request->rc, "a member cannot be looked at", now);
+		hf__zk_answer_failed(zk, cmd, request->rc, "cannot read a member's node", now);
 	} else if (!zk_lock || hf__watcher_join_lock(request->watcher, zk_lock)) {
 		hf__doubt_memory(zk);
 	} else {
@@ -265,8 +265,8 @@ static void on_member_watched(struct hf__zk *zk, struct hf__zk_request *request,
 }
 
 /*
- * The first of all stays until the others have gone, so that whoever looks sees that some are inside. The
- * others go at once, and then wait for it. Who is the last removes "ready".
+ * The first member by name stays until the others have left, so that everybody can see that some are inside.
+ * The others delete their nodes at once and then wait for the first. The last to leave deletes "ready".
  */
 static void on_exit_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
@@ -275,16 +275,18 @@ static void on_exit_listed(struct hf__zk *zk, struct hf__zk_request *request, in
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc != ZOK && request->rc != ZNONODE) {
-		hf__zk_answer_failed(zk, cmd, request->rc, "the members cannot be listed", now);
+		hf__zk_answer_failed(zk, cmd, request->rc, "cannot list the members", now);
 		return;
 	}
 	size_t members = count_members(request, &lowest, &highest);
 	struct hf__lock *in = hf__lock_find(zk->core, HF__NODE_MEMBER, hf__lock_name(cmd->lock));
 	const struct hf__node *own = in ? hf__node_find(zk, in, cmd->from) : NULL;
 	if (!own && cmd->from)
-		answer_ask(zk, cmd, true, now); /* it is lost, as its release will say */
+		answer_ask(zk, cmd, true,
+		           now); /* its node is lost, which its release will report */
 	else if (!own && !has_child(request, ready))
-		answer_ask(zk, cmd, true, now); /* who is there now has come for the next time */
+		answer_ask(zk, cmd, true,
+		           now); /* the present members have entered the next round */
 	else if (!own && members == 0)
 		remove_ready(zk, cmd);
 	else if (!own)
@@ -292,10 +294,10 @@ static void on_exit_listed(struct hf__zk *zk, struct hf__zk_request *request, in
 	else if (members > 1 && strcmp(lowest, own->name) == 0)
 		check_exit(zk, cmd, highest);
 	else
-		answer_ask(zk, cmd, true, now); /* it may delete its node */
+		answer_ask(zk, cmd, true, now); /* its node can be deleted */
 }
 
-/* Watches this member, or without one lists them all. */
+/* Watches this member, or lists all if it is NULL. */
 static void check_exit(struct hf__zk *zk, struct hf__cmd *cmd, const char *member)
 {
 	char folder[HF__ZK_PATH], path[2 * HF__ZK_PATH];

@@ -1,4 +1,4 @@
-/* What is known of a record beside its nodes. */
+/* What the backend knows of a lock besides its nodes. */
 #include "zk/zk.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-/* Requests: into the library, and from its threads into the inbox. */
+/* Requests: hands them to the library, and takes the results from its threads into the inbox. */
 #include "zk/zk.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* No version is ever that high, so it changes nothing; but the quorum has to say so. */
+/* No node ever has this version, so setting data changes nothing; but the quorum has to answer. */
 #define NO_VERSION 0x7fffffff
 
 bool hf__zk_request_is_lost(int rc)
@@ -58,7 +58,7 @@ void hf__zk_request_free(struct hf__zk_request *request)
 
 /* ---- on the library's threads ---- */
 
-/* Whether the library has the watch now; results and events come in the order in which they were made. */
+/* Whether the library has the watch now. Results and events arrive in the order of the server. */
 static void note_watch(const struct hf__zk_request *request, int rc)
 {
 	if (request->watcher && (rc == ZOK || (rc == ZNONODE && request->watches_absence)))
@@ -66,8 +66,8 @@ static void note_watch(const struct hf__zk_request *request, int rc)
 }
 
 /*
- * Everything this thread does for us: it leaves the result where the driver finds it. Where there was no memory
- * to keep it, the answer is lost, but the watch is not.
+ * All that the library's thread does for us: it leaves the result where the driver finds it. If there was no
+ * memory to keep the result, the answer is lost, but the watch is set.
  */
 static void post(struct hf__zk_request *request, int rc, bool kept)
 {
@@ -142,8 +142,8 @@ static void on_names(int rc, const struct String_vector *names, const void *arg)
 
 /* ---- into the library ---- */
 
-/* What it refuses at once takes the same way as an answer. The mutex is held. */
-static void refused(struct hf__zk_request *request, int rc)
+/* A request that the library refuses at once goes through the inbox like an answer. The mutex is held. */
+static void post_refusal(struct hf__zk_request *request, int rc)
 {
 	struct hf__zk *zk = request->zk;
 	if (rc == ZOK)
@@ -173,49 +173,49 @@ void hf__zk_request_create(struct hf__zk_request *request, const char *path, con
 	struct hf__zk *zk = request->zk;
 	zhandle_t *handle = handle_of(request);
 	request->quorum_at = hf__clock_ms();
-	refused(request, !handle ? ZINVALIDSTATE
-	                         : zk->library.create(handle, path, data, (int)length, &zk->acls,
-	                                              mode, on_text, request));
+	post_refusal(request, !handle ? ZINVALIDSTATE
+	                              : zk->library.create(handle, path, data, (int)length,
+	                                                   &zk->acls, mode, on_text, request));
 }
 
 void hf__zk_request_remove(struct hf__zk_request *request, const char *path)
 {
 	zhandle_t *handle = handle_of(request);
 	request->quorum_at = hf__clock_ms();
-	refused(request,
-	        !handle ? ZINVALIDSTATE
-	                : request->zk->library.remove(handle, path, -1, on_nothing, request));
+	post_refusal(request,
+	             !handle ? ZINVALIDSTATE
+	                     : request->zk->library.remove(handle, path, -1, on_nothing, request));
 }
 
 void hf__zk_request_list(struct hf__zk_request *request, const char *path,
                          struct hf__watcher *watcher)
 {
 	zhandle_t *handle = handle_of(request);
-	watcher_fn told = set_watch(request, watcher);
-	refused(request, !handle ? ZINVALIDSTATE
-	                         : request->zk->library.list(handle, path, told, watcher, on_names,
-	                                                     request));
+	watcher_fn on_event = set_watch(request, watcher);
+	post_refusal(request, !handle ? ZINVALIDSTATE
+	                              : request->zk->library.list(handle, path, on_event, watcher,
+	                                                          on_names, request));
 }
 
 void hf__zk_request_exists(struct hf__zk_request *request, const char *path,
                            struct hf__watcher *watcher)
 {
 	zhandle_t *handle = handle_of(request);
-	watcher_fn told = set_watch(request, watcher);
+	watcher_fn on_event = set_watch(request, watcher);
 	request->watches_absence = true;
-	refused(request, !handle ? ZINVALIDSTATE
-	                         : request->zk->library.exists(handle, path, told, watcher, on_stat,
-	                                                       request));
+	post_refusal(request, !handle ? ZINVALIDSTATE
+	                              : request->zk->library.exists(handle, path, on_event, watcher,
+	                                                            on_stat, request));
 }
 
 void hf__zk_request_get(struct hf__zk_request *request, const char *path,
                         struct hf__watcher *watcher)
 {
 	zhandle_t *handle = handle_of(request);
-	watcher_fn told = set_watch(request, watcher);
-	refused(request,
-	        !handle ? ZINVALIDSTATE
-	                : request->zk->library.get(handle, path, told, watcher, on_data, request));
+	watcher_fn on_event = set_watch(request, watcher);
+	post_refusal(request, !handle ? ZINVALIDSTATE
+	                              : request->zk->library.get(handle, path, on_event, watcher,
+	                                                         on_data, request));
 }
 
 void hf__zk_request_set(struct hf__zk_request *request, const char *path, const char *data,
@@ -223,9 +223,9 @@ void hf__zk_request_set(struct hf__zk_request *request, const char *path, const 
 {
 	zhandle_t *handle = handle_of(request);
 	request->quorum_at = hf__clock_ms();
-	refused(request, !handle ? ZINVALIDSTATE
-	                         : request->zk->library.set(handle, path, data, (int)length,
-	                                                    version, on_stat, request));
+	post_refusal(request, !handle ? ZINVALIDSTATE
+	                              : request->zk->library.set(handle, path, data, (int)length,
+	                                                         version, on_stat, request));
 }
 
 void hf__zk_request_beat(struct hf__zk_request *request, const char *path)
