@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-#define BEAT_PART 12 /* a beat of the last twelfth of a lease renews without another */
+#define BEAT_PART 12 /* what was proven less than a twelfth of a lease ago needs no beat */
 
-static bool is_there(struct hf__zk *zk, const struct hf__renew_item *item)
+static bool is_held(struct hf__zk *zk, const struct hf__renew_item *item)
 {
 	const struct hf__node *node = hf__node_find(zk, item->lock, item->wire);
 	return node && hf__node_is_granted(node);
@@ -19,12 +19,12 @@ void hf__beat_answer(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now)
 		cmd->sent_at = zk->proof.sure_at;
 	for (uint16_t i = 0; i < cmd->items; i++) {
 		struct hf__renew_item item = hf__backend_item(cmd, i);
-		there[i] = is_there(zk, &item);
+		there[i] = is_held(zk, &item);
 	}
 	hf__zk_answer(zk, cmd, &(struct hf__answer){.outcome = HF__DONE, .there = there}, now);
 }
 
-static struct hf__cmd *renewal_of(struct hf__zk *zk, uint64_t beat)
+static struct hf__cmd *find_renewal(struct hf__zk *zk, uint64_t beat)
 {
 	struct hf__list *link;
 	hf__list_each (link, &zk->waiting) {
@@ -48,13 +48,13 @@ static void on_beat(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 	}
 	if (request->node && request->rc == ZNONODE && !hf__node_is_dead(request->node))
 		hf__node_lose(zk, request->node, now);
-	while ((cmd = renewal_of(zk, beat)))
+	while ((cmd = find_renewal(zk, beat)))
 		hf__beat_answer(zk, cmd, now);
 	send_beat(zk);
 }
 
 /* A node of this renewal, or else any that is held. */
-static struct hf__node *beat_node(struct hf__zk *zk, const struct hf__cmd *cmd)
+static struct hf__node *pick_node(struct hf__zk *zk, const struct hf__cmd *cmd)
 {
 	for (uint16_t i = 0; i < cmd->items; i++) {
 		struct hf__renew_item item = hf__backend_item(cmd, i);
@@ -82,10 +82,10 @@ static void restart_limits(struct hf__zk *zk)
 static void send_beat(struct hf__zk *zk)
 {
 	char path[HF__ZK_PATH];
-	struct hf__cmd *cmd = zk->beating ? NULL : renewal_of(zk, zk->beat + 1);
+	struct hf__cmd *cmd = zk->beating ? NULL : find_renewal(zk, zk->beat + 1);
 	if (!cmd)
 		return;
-	struct hf__node *node = beat_node(zk, cmd);
+	struct hf__node *node = pick_node(zk, cmd);
 	struct hf__zk_request *request = hf__zk_request_new(zk, on_beat, node);
 	if (!request) {
 		hf__doubt_memory(zk);

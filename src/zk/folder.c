@@ -33,7 +33,7 @@ static void make_next(struct hf__zk *zk, struct hf__zk_request *request, size_t 
 }
 
 /* The length of the path without its last part. */
-static size_t above(const char *path, size_t length)
+static size_t parent_length(const char *path, size_t length)
 {
 	while (length > 0 && path[length - 1] != '/')
 		length--;
@@ -43,9 +43,9 @@ static size_t above(const char *path, size_t length)
 static void on_made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	const char *path = request->path;
-	size_t whole = above(path, strlen(path));
+	size_t whole = parent_length(path, strlen(path));
 	if (request->rc == ZNONODE) {
-		size_t up = above(path, request->made);
+		size_t up = parent_length(path, request->made);
 		if (up > strlen(zk->config->chroot)) {
 			make_next(zk, request, up);
 			return;
@@ -66,7 +66,7 @@ void hf__folder_make(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *c
 {
 	struct hf__zk_request first = {
 		.zk = zk, .node = node, .cmd = cmd, .then = then, .rc = ZNONODE};
-	size_t length = above(path, strlen(path));
+	size_t length = parent_length(path, strlen(path));
 	char *copy = strdup(path);
 	if (copy && length > strlen(zk->config->chroot)) {
 		make(zk, &first, copy, length);

@@ -90,7 +90,7 @@ static void answer_end(struct hf__zk *zk, struct hf__cmd *cmd, const struct hf__
 static void end_node(struct hf__zk *zk, struct hf__node *node, bool lost, int64_t now)
 {
 	struct hf__cmd *cmd = hf__node_take_cmd(node);
-	const struct hf__node was = *node; /* the record may be freed now */
+	const struct hf__node was = *node; /* burying it may free the record */
 	hf__node_bury(zk, node);
 	if (!cmd)
 		return;

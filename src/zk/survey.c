@@ -30,13 +30,12 @@ enum folder { FOLDER_QUEUE, FOLDER_LEASES, FOLDER_MEMBERS, FOLDER_OTHER };
 struct hf__survey {
 	struct hf__survey *next; /* in zk->surveys */
 	struct hf__cmd *cmd;
-	uint32_t walk;          /* its number; 0: about one name, or about the servers */
-	uint32_t visits;        /* in this step */
-	char cursor[24];        /* the first row, if it is not empty */
-	struct hf__buffer rows; /* each after its length */
-	size_t row_count;       /* without the cursor */
-	struct hf__buffer
-		paths; /* a walk has to visit these; each with its NUL, the last is next */
+	uint32_t walk;           /* its number; 0: about one name, or about the servers */
+	uint32_t visits;         /* in this step */
+	char cursor[24];         /* the first row, if it is not empty */
+	struct hf__buffer rows;  /* each after its length */
+	size_t row_count;        /* without the cursor */
+	struct hf__buffer paths; /* that a walk has to visit, each with its NUL; the last is next */
 	struct hf__buffer fields; /* of the holders that were read */
 	char path[HF__ZK_PATH];   /* the path that is being visited */
 	char **names;             /* its children, in order */

@@ -34,7 +34,7 @@ static bool note_total(struct hf__zk_lock *zk_lock, const struct hf__zk_request 
 		zk_lock->total = 0;
 		return false;
 	}
-	/* If no watch reports changes it is read every time, also if another node has the number by now. */
+	/* Without a watch on the right node it is read every time. Another node may have the number by now. */
 	const struct hf__watcher *watcher = request->watcher;
 	zk_lock->total_is_old = !watcher || !zk_lock->total_path ||
 	                        strcmp(watcher->path, zk_lock->total_path) != 0 ||

@@ -165,9 +165,9 @@ static const char *fault(const char *name)
 	for (const char *part = name;; part = strchr(part, '/') + 1) {
 		size_t length = strcspn(part, "/");
 		if (length == 0)
-			return "name: it is a path on ZooKeeper; no part of it may be empty";
+			return "name: a path on ZooKeeper must not have an empty part";
 		if (part[0] == '.' && (length == 1 || (length == 2 && part[1] == '.')))
-			return "name: it is a path on ZooKeeper; no part of it may be '.' or '..'";
+			return "name: a path on ZooKeeper must not have a part '.' or '..'";
 		if (!part[length])
 			return NULL;
 	}

@@ -54,8 +54,8 @@ struct hf__node {
 	struct hf__table_link by_wire;
 	struct hf__list link;     /* in zk->held while it is granted */
 	struct hf__list in_watch; /* in the watcher's list */
-	struct hf__watcher
-		*watcher; /* NULL, or of the node that it waits for, or once held its own */
+	/* The watcher of the node that it waits for, or once held of its own; or NULL. */
+	struct hf__watcher *watcher;
 	struct hf__lock *lock;
 	uint64_t wire;
 	uint64_t asker;      /* the first wire owner of its acquisition */

@@ -281,12 +281,11 @@ static void on_exit_listed(struct hf__zk *zk, struct hf__zk_request *request, in
 	size_t members = count_members(request, &lowest, &highest);
 	struct hf__lock *in = hf__lock_find(zk->core, HF__NODE_MEMBER, hf__lock_name(cmd->lock));
 	const struct hf__node *own = in ? hf__node_find(zk, in, cmd->from) : NULL;
-	if (!own && cmd->from)
-		answer_ask(zk, cmd, true,
-		           now); /* its node is lost, which its release will report */
-	else if (!own && !has_child(request, ready))
-		answer_ask(zk, cmd, true,
-		           now); /* the present members have entered the next round */
+	bool lost = !own && cmd->from; /* its release will report that */
+	/* Without "ready" the present members have entered the next round. */
+	bool all_left = !own && !has_child(request, ready);
+	if (lost || all_left)
+		answer_ask(zk, cmd, true, now);
 	else if (!own && members == 0)
 		remove_ready(zk, cmd);
 	else if (!own)

@@ -81,26 +81,26 @@ static void post(struct hf__zk_request *request, int rc, bool kept)
 	hf__door_leave(zk);
 }
 
-static struct hf__zk_request *mine(const void *arg)
+static struct hf__zk_request *request_of(const void *arg)
 {
 	return (struct hf__zk_request *)(uintptr_t)arg;
 }
 
 static void on_nothing(int rc, const void *arg)
 {
-	post(mine(arg), rc, true);
+	post(request_of(arg), rc, true);
 }
 
 static void on_stat(int rc, const struct Stat *stat, const void *arg)
 {
 	if (stat)
-		mine(arg)->stat = *stat;
-	post(mine(arg), rc, true);
+		request_of(arg)->stat = *stat;
+	post(request_of(arg), rc, true);
 }
 
 static void on_text(int rc, const char *text, const struct Stat *stat, const void *arg)
 {
-	struct hf__zk_request *request = mine(arg);
+	struct hf__zk_request *request = request_of(arg);
 	if (stat)
 		request->stat = *stat;
 	bool wanted = rc == ZOK && text;
@@ -111,7 +111,7 @@ static void on_text(int rc, const char *text, const struct Stat *stat, const voi
 
 static void on_data(int rc, const char *data, int length, const struct Stat *stat, const void *arg)
 {
-	struct hf__zk_request *request = mine(arg);
+	struct hf__zk_request *request = request_of(arg);
 	if (stat)
 		request->stat = *stat;
 	bool wanted = rc == ZOK && length > 0;
@@ -136,7 +136,7 @@ static bool copy_names(struct hf__zk_request *request, const struct String_vecto
 
 static void on_names(int rc, const struct String_vector *names, const void *arg)
 {
-	struct hf__zk_request *request = mine(arg);
+	struct hf__zk_request *request = request_of(arg);
 	post(request, rc, rc != ZOK || copy_names(request, names));
 }
 

@@ -293,7 +293,7 @@ static void node_that_may_not_be_written_is_77(void **state)
 	assert_int_equal(zk_raw_create(zk_eye, "/x/" JAVA "-lock-", "", ZK_RAW_EPHEMERAL_SEQUENTIAL,
 	                               NULL, NULL),
 	                 0);
-	EXPECT_REFUSAL(zk_url(), 77, "the holder cannot be asked", "revoke", "x");
+	EXPECT_REFUSAL(zk_url(), 77, "cannot write to the holder's node", "revoke", "x");
 }
 
 int main(void)
