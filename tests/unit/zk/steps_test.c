@@ -31,8 +31,8 @@ struct bench {
 	struct hf__session session;
 	struct hf__zk zk;
 	struct hf__lock *lock;
-	struct hf__hold ask, settle; /* of the core, whose commands are used here */
-	struct call calls[CALLS];    /* in the order in which they were made */
+	struct hf__cmd ask, settle;
+	struct call calls[CALLS]; /* in the order in which they were made */
 	size_t first, count;
 	int outcome; /* of the last answer, or -1 */
 };
@@ -108,15 +108,14 @@ static void note_answer(struct hf__core *core, struct hf__cmd *cmd, const struct
 	bench->outcome = (int)answer->outcome;
 }
 
-static void init_cmd(struct hf__hold *hold, enum hf__verb verb)
+static void init_cmd(struct hf__cmd *cmd, enum hf__verb verb)
 {
-	hold->cmd.lock = bench->lock;
-	hold->cmd.wire = WIRE;
-	hold->cmd.verb = (uint8_t)verb;
-	hold->cmd.user = HF__CMD_OF_HOLD;
-	hold->cmd.count = 1;
-	hold->cmd.place_ms = 1000;
-	hold->cmd.answered = note_answer;
+	cmd->lock = bench->lock;
+	cmd->wire = WIRE;
+	cmd->verb = (uint8_t)verb;
+	cmd->count = 1;
+	cmd->place_ms = 1000;
+	cmd->answered = note_answer;
 }
 
 static void init_zk(struct hf__zk *zk)
@@ -193,19 +192,19 @@ static struct hf__node *node(void)
 	return hf__node_find(&bench->zk, bench->lock, WIRE);
 }
 
-static void submit(struct hf__hold *hold)
+static void submit(struct hf__cmd *cmd)
 {
-	hold->cmd.in_flight = true;
-	hf__list_add(&bench->zk.waiting, &hold->cmd.link);
-	assert_int_equal(hf__steps_submit(&bench->zk, &hold->cmd), 0);
+	cmd->in_flight = true;
+	hf__list_add(&bench->zk.waiting, &cmd->link);
+	assert_int_equal(hf__steps_submit(&bench->zk, cmd), 0);
 }
 
 /* The link went down and is up again: the commands are answered, and the requests still in flight. */
 static void interrupt(void)
 {
 	node()->cmd = NULL;
-	hf__list_remove(&bench->ask.cmd.link);
-	bench->ask.cmd.in_flight = false;
+	hf__list_remove(&bench->ask.link);
+	bench->ask.in_flight = false;
 	bench->zk.doubted = false;
 }
 
@@ -281,7 +280,7 @@ static void take_lock(void)
 	answer_list("/x", node()->name);
 	assert_int_equal(ready_outcome(), HF__GRANTED);
 	assert_int_equal(node()->state, HF__ZNODE_HELD);
-	hf__list_remove(&bench->ask.cmd.link);
+	hf__list_remove(&bench->ask.link);
 }
 
 /* ---- stories ---- */
@@ -379,7 +378,7 @@ static void release_that_is_not_answered_is_sent_again(void **state)
 	answer(next_call(NULL), ZCONNECTIONLOSS);
 	node()->cmd = NULL;
 	bench->zk.doubted = false;
-	hf__list_remove(&bench->settle.cmd.link);
+	hf__list_remove(&bench->settle.link);
 	assert_int_equal(node()->state, HF__ZNODE_RELEASING);
 	submit(&bench->settle);
 	answer(next_call(NULL), ZNONODE);
