@@ -1,64 +1,72 @@
 /*
- * Semaphores as Curator has them. Who wants a permit takes the gate, a mutex in P/locks, makes its lease in
- * P/leases, waits there until no more leases are left than there are permits, and opens the gate again. So
- * one at a time waits at the leases and the others in order at the gate. A simple mutex is one permit.
+ * Semaphores as Curator has them. An acquire first takes the gate, a mutex in P/locks. Then it creates its
+ * lease in P/leases, waits until there are no more leases than permits, and opens the gate again. So one
+ * acquire at a time waits for a lease, and the others wait in order at the gate. A simple mutex has one permit.
  */
 #include "zk/zk.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool hf__lease_is_kind(const struct hf__lock *lock)
-{
-	int kind = hf__lock_kind(lock);
-	return kind == HF_SIMPLE || kind == HF__PERMITS;
-}
+/* ---- the gate ---- */
 
-void hf__lease_enter(struct hf__zk *zk, struct hf__node *node, int64_t now)
+void hf__lease_pass_gate(struct hf__zk *zk, struct hf__node *node)
 {
-	node->gate = strdup(node->name);
-	if (!node->gate) {
-		hf__session_doubt(zk, "no memory for a name");
+	char *gate = strdup(node->name);
+	if (!gate) {
+		hf__doubt_memory(zk);
 		return;
 	}
-	node->part = HF__PART_LEASE;
-	hf__make_anew(zk, node, now);
+	hf__node_change(node, HF__ON_GATE_PASSED);
+	node->gate = gate;
+	node->guid[0] = 0;
 }
 
-static void opened_gate(struct hf__zk *zk, struct hf__request *request, int64_t now)
+bool hf__lease_return_to_gate(struct hf__node *node)
+{
+	if (!node->gate)
+		return false;
+	snprintf(node->name, sizeof node->name, "%s", node->gate);
+	free(node->gate);
+	node->gate = NULL;
+	hf__node_change(node, HF__ON_LEASE_UNDONE);
+	return true;
+}
+
+static void on_gate_opened(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
-	if (hf__node_is_over(zk, request))
+	(void)now;
+	if (hf__node_ignores(zk, request))
 		return;
 	if (request->rc != ZOK && request->rc != ZNONODE) {
-		hf__node_fail_rc(zk, node, request->rc, now);
+		hf__node_fail_rc(zk, node, request->rc);
 		return;
 	}
 	free(node->gate);
 	node->gate = NULL;
-	hf__node_advance(zk, node, now);
+	hf__node_change(node, HF__ON_GATE_OPENED);
 }
 
-/*
- * From here on the permit is ours, whatever becomes of the answer: behind the gate another may make its lease
- * before we hear of it, and to count again would be to wait for each other.
- */
-static void open_gate(struct hf__zk *zk, struct hf__node *node)
+void hf__lease_open_gate(struct hf__zk *zk, struct hf__node *node)
 {
 	char folder[HF__ZK_PATH], path[HF__ZK_PATH + HF__QUEUE_NAME];
-	struct hf__request *request = hf__request_new(zk, opened_gate, node);
+	assert(node->state == HF__ZNODE_LEASE_COUNTED && node->gate);
+	struct hf__zk_request *request = hf__zk_request_new(zk, on_gate_opened, node);
 	if (!request) {
-		hf__session_doubt(zk, "no memory for a request");
+		hf__doubt_memory(zk);
 		return;
 	}
-	hf__node_part_folder(zk, node->lock, HF__PART_GATE, folder);
-	snprintf(path, sizeof path, "%s/%s", folder, node->gate ? node->gate : "");
-	node->leased = true;
-	hf__request_remove(request, path);
+	hf__node_gate_folder(zk, node->lock, folder);
+	snprintf(path, sizeof path, "%s/%s", folder, node->gate);
+	hf__zk_request_remove(request, path);
 }
 
-static bool is_listed(const struct hf__request *listed, const char *name)
+/* ---- the lease ---- */
+
+static bool is_listed(const struct hf__zk_request *listed, const char *name)
 {
 	for (size_t i = 0; i < listed->count; i++)
 		if (strcmp(listed->names[i], name) == 0)
@@ -71,64 +79,48 @@ static bool is_simple(const struct hf__node *node)
 	return hf__lock_kind(node->lock) == HF_SIMPLE;
 }
 
-bool hf__lease_refuse(struct hf__zk *zk, struct hf__node *node, int64_t now)
+bool hf__lease_refuse(struct hf__zk *zk, struct hf__node *node)
 {
-	const struct hf__place *place = hf__place_find(zk, node->lock);
-	if (is_simple(node) || (place && place->total_path && place->total_is_old))
+	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, node->lock);
+	if (is_simple(node) || (zk_lock && zk_lock->total_path && zk_lock->total_is_old))
 		return false;
-	int32_t total = place ? place->total : 0;
+	int32_t total = zk_lock ? zk_lock->total : 0;
 	if (total >= 1 && (uint32_t)total >= node->cmd->items)
 		return false;
-	hf__node_fail(zk, node, HF_EINVAL,
-	              total < 1 ? "nobody has said how many permits there are; see hf_permits_set"
-	                        : "more permits than there are",
-	              now);
+	hf__node_fail(node, HF_EINVAL,
+	              total < 1 ? "the number of permits is not set; see hf_permits_set"
+	                        : "permits: more permits than there are");
 	return true;
 }
 
-void hf__lease_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__request *listed,
-                    int64_t now)
+/*
+ * From here on the permit is ours, whatever becomes of the answer: once the gate is open another acquire may
+ * create its lease before we hear of it, and if both counted again they would wait for each other.
+ */
+static void take_permit(struct hf__zk *zk, struct hf__node *node)
 {
-	const struct hf__place *place = hf__place_find(zk, node->lock);
-	if (!is_listed(listed, node->name)) {
-		hf__make_anew(zk, node, now);
-		return;
-	}
-	if (!is_simple(node) && hf__permits_read_total(zk, node))
-		return;
-	if (hf__lease_refuse(zk, node, now))
-		return;
-	int32_t total = is_simple(node) || !place ? 1 : place->total;
-	if (listed->count <= (size_t)total)
-		open_gate(zk, node);
-	else if (node->waits || node->cmd->place_ms == 0)
-		hf__node_busy(zk, node, now);
-	else
-		hf__make_list(zk, node); /* one was given back meanwhile */
+	hf__node_change(node, HF__ON_COUNTED);
+	hf__lease_open_gate(zk, node);
 }
 
-/* The node has its lease. Several permits are taken one after the other, as Curator does it. */
-void hf__lease_next(struct hf__zk *zk, struct hf__node *node, int64_t now)
+void hf__lease_check(struct hf__zk *zk, struct hf__node *node, const struct hf__zk_request *listed,
+                     int64_t now)
 {
-	struct hf__cmd *cmd = node->cmd;
-	uint64_t place = node->wire - cmd->wire + 1;
-	if (node->gate) {
-		open_gate(zk, node);
+	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, node->lock);
+	if (!is_listed(listed, node->name)) {
+		hf__node_start_over(node);
 		return;
 	}
-	if (place >= cmd->items) {
-		if (hf__make_prove(zk, node))
-			hf__node_grant(zk, node, now);
+	if (!is_simple(node) && hf__total_read(zk, node))
 		return;
-	}
-	if (!hf__core_is_wanted(cmd)) {
-		hf__node_busy(zk, node, now); /* nobody wants the rest; what is there is removed */
+	if (hf__lease_refuse(zk, node))
 		return;
-	}
-	hf__zk_gets_on(zk, cmd);
-	struct hf__node *next = hf__node_of(zk, cmd, cmd->wire + place);
-	if (next)
-		hf__node_give(zk, next, hf__node_take_cmd(node));
-	else
-		hf__session_doubt(zk, "no memory for a lease");
+	int32_t total = is_simple(node) || !zk_lock ? 1 : zk_lock->total;
+	if (listed->count <= (size_t)total)
+		take_permit(zk, node);
+	else if (node->watcher)
+		hf__node_wait(zk, node, now);
+	else if (node->cmd->place_ms == 0)
+		hf__node_refuse(zk, node, now);
+	/* Otherwise a lease was given back meanwhile, and the next step lists them again. */
 }

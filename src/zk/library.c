@@ -1,4 +1,4 @@
-/* Loads libzookeeper_mt, and opens handles, with TLS where it has it. */
+/* Loads libzookeeper_mt and opens handles, with TLS if the library has it. */
 #define _GNU_SOURCE
 #include "zk/library.h"
 
@@ -42,9 +42,9 @@ static const struct symbol symbols[] = {
 	SYMBOL("zoo_awget_children", list),
 };
 
-/* ---- the files of TLS ---- */
+/* ---- TLS files ---- */
 
-/* What is wrong with it, or NULL. */
+/* What is wrong with the file, or NULL. */
 static const char *find_fault(FILE *stream, const char *kind)
 {
 	bool is_there = false, is_encrypted = false;
@@ -58,7 +58,7 @@ static const char *find_fault(FILE *stream, const char *kind)
 	}
 	free(line);
 	if (ferror(stream))
-		return "it cannot be read";
+		return "cannot read it";
 	if (!is_there)
 		return "not the right kind of PEM file";
 	return is_encrypted ? "it is encrypted" : NULL;
@@ -80,7 +80,7 @@ static int check_file(const char *setting, const char *file, const char *kind, c
 	return HF_ETLS;
 }
 
-/* The library would read files that it cannot use over and over, as fast as it can, and tell nobody. */
+/* The library would read unusable files again and again, as fast as it can, without reporting it. */
 static int check_files(const struct hf__zk_settings *config, char *why, size_t size)
 {
 	int rc = check_file("tls_ca", config->tls_ca_file, " CERTIFICATE-----", why, size);
@@ -99,7 +99,7 @@ static int find_tls(struct hf__library *library, void *file, char *why, size_t s
 	if (!found) {
 		snprintf(why, size,
 		         "zks: %s was built without TLS, as Debian's is; use one that was built "
-		         "with OpenSSL, or zk:// and a local tunnel, such as stunnel or socat",
+		         "with OpenSSL, or zk:// and a local tunnel such as stunnel or socat",
 		         FILE_NAME);
 		return HF_ENOTSUP;
 	}
@@ -107,7 +107,7 @@ static int find_tls(struct hf__library *library, void *file, char *why, size_t s
 	return 0;
 }
 
-/* It stays loaded: its threads may be on their way out for a moment after a close. */
+/* It stays loaded, since its threads may still be running for a moment after a close. */
 int hf__library_load(struct hf__library *library, const struct hf__zk_settings *config, char *why,
                      size_t size)
 {
@@ -117,15 +117,16 @@ int hf__library_load(struct hf__library *library, const struct hf__zk_settings *
 	void *file = dlopen(FILE_NAME, RTLD_NOW | RTLD_LOCAL);
 	if (!file) {
 		snprintf(why, size,
-		         "zk: needs ZooKeeper's client library, on Debian libzookeeper-mt2: %s",
+		         "zk: cannot load ZooKeeper's client library; install it, on Debian "
+		         "libzookeeper-mt2: %s",
 		         dlerror());
 		return HF_ENOTSUP;
 	}
 	for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
 		void *found = dlsym(file, symbols[i].name);
 		if (!found) {
-			snprintf(why, size, "zk: %s has no %s; 3.5 or later is needed", FILE_NAME,
-			         symbols[i].name);
+			snprintf(why, size, "zk: %s has no function %s; install 3.5 or later",
+			         FILE_NAME, symbols[i].name);
 			return HF_ENOTSUP;
 		}
 		memcpy((char *)library + symbols[i].at, &found, sizeof found);
@@ -135,7 +136,7 @@ int hf__library_load(struct hf__library *library, const struct hf__zk_settings *
 
 /* ---- handles ---- */
 
-/* The password of a key without one is not looked at; but newer libraries want all four parts. */
+/* Newer libraries want all four parts, but do not use the password of a key that has none. */
 static char *join_files(const struct hf__zk_settings *config)
 {
 	char *files = NULL;
@@ -163,7 +164,7 @@ void hf__library_forget(struct hf__servers *servers)
 	servers->hosts = servers->files = NULL;
 }
 
-/* The library takes the files apart with strtok, which knows one text at a time, and in a copy of its own. */
+/* The library splits a copy of the text with strtok, which only one thread can use at a time. */
 static zhandle_t *open_tls(const struct hf__library *library, const struct hf__servers *servers,
                            watcher_fn watcher, void *context)
 {

@@ -1,4 +1,4 @@
-/* The functions of ZooKeeper's own client library, which is loaded when the first client needs it. */
+/* The functions of ZooKeeper's own client library, which is loaded for the first client. */
 #ifndef HF_ZK_LIBRARY_H
 #define HF_ZK_LIBRARY_H
 
@@ -9,10 +9,23 @@
 #include <stddef.h>
 #include <zookeeper/zookeeper.h>
 
+/* The library has these as objects, which a library that is loaded later cannot be linked with. */
+enum hf__library_event {
+	HF__EVENT_SESSION = -1,
+	HF__EVENT_CREATED = 1,
+	HF__EVENT_DELETED = 2,
+};
+
+enum hf__library_state {
+	HF__LIBRARY_AUTH_FAILED = -113,
+	HF__LIBRARY_EXPIRED = -112,
+	HF__LIBRARY_CONNECTED = 3,
+};
+
 struct hf__library {
 	zhandle_t *(*init)(const char *hosts, watcher_fn watcher, int timeout, const clientid_t *id,
 	                   void *context, int flags);
-	/* NULL where the library was built without TLS. The files are "ca,cert,key,password". */
+	/* NULL if the library was built without TLS. The files are "ca,cert,key,password". */
 	zhandle_t *(*init_tls)(const char *hosts, const char *files, watcher_fn watcher,
 	                       int timeout, const clientid_t *id, void *context, int flags);
 	int (*close)(zhandle_t *handle);
@@ -43,7 +56,7 @@ struct hf__library {
 /* What a handle is opened with: copies, since a thread that opens one may outlive its client. */
 struct hf__servers {
 	char *hosts;
-	char *files; /* of TLS: "ca,cert,key,password"; NULL: without */
+	char *files; /* "ca,cert,key,password"; NULL: no TLS */
 	int session_ms;
 };
 
@@ -52,15 +65,15 @@ int hf__library_copy(struct hf__servers *servers, const struct hf__zk_settings *
 void hf__library_forget(struct hf__servers *servers);
 
 /*
- * What the config needs of it. Returns 0, or with why: HF_ENOTSUP, or HF_ETLS if a file for TLS cannot be
- * used.
+ * Loads what the config needs. Returns 0, or with why: HF_ENOTSUP, or HF_ETLS if a file for TLS
+ * cannot be used.
  */
 int hf__library_load(struct hf__library *library, const struct hf__zk_settings *config, char *why,
                      size_t size);
 
 /*
- * A handle that connects by itself; NULL if a name cannot be resolved, or without memory. To be called on a
- * thread of ours: the library's threads take over what signals it has blocked.
+ * A handle, which connects on its own; NULL if a name cannot be resolved, or without memory. Called
+ * on one of our threads, since the library's threads inherit the signals that it blocks.
  */
 zhandle_t *hf__library_open(const struct hf__library *library, const struct hf__servers *servers,
                             watcher_fn watcher, void *context);

@@ -1,4 +1,4 @@
-/* Takes the place of the ZooKeeper backend in a build without it. */
+/* Replaces the ZooKeeper backend in a build without it. */
 #include "zk/new.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@ int hf__zk_new(struct hf__core *core, struct hf__engine *engine,
 	(void)engine;
 	(void)config;
 	snprintf(why, size,
-	         "zk: this build has no ZooKeeper; build it where ZooKeeper's C headers are, on "
-	         "Debian libzookeeper-mt-dev");
+	         "zk: this build does not support ZooKeeper; install its C headers, on Debian "
+	         "libzookeeper-mt-dev, and build again");
 	return HF_ENOTSUP;
 }

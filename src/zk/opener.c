@@ -1,7 +1,7 @@
 /*
- * Opens and closes handles on threads of their own, since the library may block in both: while a name is
- * looked up, which has no limit, nor has the handshake of TLS. A thread that does not come back in time when
- * the client is closed is left behind, and whatever it needs lives until it is done.
+ * Opens and closes handles on threads of their own, since the library may block in both: looking up a name
+ * and a TLS handshake have no time limit. When the client is closed, a thread that does not finish in time is
+ * left to itself, and everything that it needs lives until it is done.
  */
 #include "zk/zk.h"
 
@@ -11,29 +11,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define CLOSE_MS 2000 /* for the library to end a session that is connected */
-#define LEAVE_MS 100  /* for one that is not: nobody has to be notified of its end */
-
-enum { STATE_CONNECTED = 3 };
-
-/* ---- what the library's threads pass ---- */
-
-bool hf__opener_enter(struct hf__zk *zk)
-{
-	pthread_mutex_lock(&zk->door);
-	if (!zk->left) {
-		hf__engine_lock(zk->engine);
-		return true;
-	}
-	pthread_mutex_unlock(&zk->door);
-	return false;
-}
-
-void hf__opener_leave(struct hf__zk *zk)
-{
-	hf__engine_unlock(zk->engine);
-	pthread_mutex_unlock(&zk->door);
-}
+#define CLOSE_MS 2000 /* for the library to close a session that is connected */
+#define LEAVE_MS 100  /* for one that is not, so that no server has to be notified */
 
 void hf__opener_unref(struct hf__zk *zk)
 {
@@ -43,7 +22,7 @@ void hf__opener_unref(struct hf__zk *zk)
 	if (!last)
 		return;
 	while (!hf__list_empty(&zk->requests))
-		hf__request_free(hf__list_item(zk->requests.next, struct hf__request, link));
+		hf__zk_request_free(hf__list_item(zk->requests.next, struct hf__zk_request, link));
 	hf__library_forget(&zk->servers);
 	pthread_mutex_destroy(&zk->door);
 	free(zk);
@@ -69,12 +48,12 @@ struct hf__session *hf__opener_new(struct hf__zk *zk)
 
 void hf__opener_free(struct hf__session *session)
 {
-	hf__watch_free_all(session);
+	hf__watcher_free_all(session);
 	pthread_cond_destroy(&session->done);
 	free(session);
 }
 
-/* What its watchers had to say and was not heard is of no interest any more. The mutex is held. */
+/* Drops what the watchers of this session have seen and nobody has taken. The mutex is held. */
 static void drop_notices(struct hf__zk *zk, const struct hf__session *session)
 {
 	struct hf__list *link, *after;
@@ -85,7 +64,7 @@ static void drop_notices(struct hf__zk *zk, const struct hf__session *session)
 
 /* ---- on a thread of its own ---- */
 
-/* Waits for the library's threads, which may be waiting for the mutex. */
+/* Waits for the library's threads, so the mutex must not be held: they may wait for it. */
 static void close_handle(struct hf__zk *zk, struct hf__session *session)
 {
 	if (session->handle)
@@ -93,36 +72,54 @@ static void close_handle(struct hf__zk *zk, struct hf__session *session)
 	session->handle = NULL;
 }
 
-/* The session that was before this one; whoever leaves this thread behind has dropped its notices. */
+/* Closes the session before this one. If this thread was left to itself, its notices are dropped already. */
 static void close_before(struct hf__zk *zk, struct hf__session *session)
 {
 	struct hf__session *before = session->before;
 	if (!before)
 		return;
 	close_handle(zk, before);
-	if (hf__opener_enter(zk)) {
+	if (hf__door_enter(zk)) {
 		drop_notices(zk, before);
 		session->before = NULL;
-		hf__opener_leave(zk);
+		hf__door_leave(zk);
 	}
 	hf__opener_free(before);
+}
+
+static void on_session(zhandle_t *handle, int type, int state, const char *path, void *arg)
+{
+	struct hf__session *session = arg;
+	struct hf__zk *zk = session->zk;
+	(void)handle;
+	(void)path;
+	if (type != HF__EVENT_SESSION || !hf__door_enter(zk))
+		return;
+	session->connected = state == HF__LIBRARY_CONNECTED;
+	if (state == HF__LIBRARY_EXPIRED)
+		session->expired = true;
+	else if (state == HF__LIBRARY_AUTH_FAILED)
+		session->auth_failed = true;
+	else if (state != HF__LIBRARY_CONNECTED)
+		session->suspended = true;
+	zk->session_news = true;
+	hf__door_leave(zk);
 }
 
 static void open_handle(struct hf__zk *zk, struct hf__session *session)
 {
 	zk->library.set_log_level((ZooLogLevel)0);
-	session->handle =
-		hf__library_open(&zk->library, &zk->servers, hf__request_on_session, session);
-	/* By default it looks the hosts up again at every turn of its loop. */
+	session->handle = hf__library_open(&zk->library, &zk->servers, on_session, session);
+	/* By default the library looks up the hosts in every turn of its loop. */
 	if (session->handle)
 		(void)zk->library.set_delay(session->handle, -1);
 }
 
 /*
- * The library's threads inherit it. They pass things on in small steps: each would interrupt whoever woke it,
- * twice per request, instead of waiting for that thread to go to sleep, which it is about to do.
+ * The library's threads inherit this scheduling policy. They hand data on in small steps, and with the normal
+ * policy each would preempt the thread that woke it, twice per request, though that is about to sleep anyway.
  */
-static void be_patient(void)
+static void lower_scheduling(void)
 {
 	struct sched_param param;
 	int policy;
@@ -131,8 +128,8 @@ static void be_patient(void)
 }
 
 /*
- * The thread has done its work; false if it was left behind and has to clean up. Whoever sees that a handle
- * is open joins the thread and holds the mutex, so after that nothing may be waited for.
+ * The thread has done its work; false if it was left to itself and has to clean up. The driver joins the
+ * thread with the mutex held once the flag is set, so the thread must not wait for anything after that.
  */
 static bool report_done(struct hf__session *session, bool *ret_flag)
 {
@@ -154,7 +151,7 @@ static void *opener_main(void *arg)
 {
 	struct hf__session *session = arg;
 	struct hf__zk *zk = session->zk;
-	be_patient();
+	lower_scheduling();
 	close_before(zk, session);
 	open_handle(zk, session);
 	if (!report_done(session, &zk->opener_done)) {
@@ -177,7 +174,7 @@ static void *ender_main(void *arg)
 	return NULL;
 }
 
-/* A thread of ours has SIGPIPE blocked, which the library's writes with TLS may raise. */
+/* Our threads block SIGPIPE, which the library's writes with TLS may raise. */
 static int start(struct hf__session *session, void *(*body)(void *), pthread_t *ret_thread)
 {
 	session->busy = true;
@@ -206,7 +203,7 @@ struct hf__session *hf__opener_take(struct hf__zk *zk)
 
 /* ---- the end ---- */
 
-/* False if the thread is left behind; from then on nothing that the library says is heard. */
+/* False if the thread is left to itself; from then on everything that the library reports is ignored. */
 static bool wait_for_thread(struct hf__zk *zk, struct hf__session *session, int64_t limit_ms)
 {
 	struct timespec by;
@@ -238,7 +235,8 @@ static bool wait_for_thread(struct hf__zk *zk, struct hf__session *session, int6
 static void end_session(struct hf__zk *zk, struct hf__session *session)
 {
 	pthread_t ender;
-	bool connected = session->handle && zk->library.state(session->handle) == STATE_CONNECTED;
+	bool connected =
+		session->handle && zk->library.state(session->handle) == HF__LIBRARY_CONNECTED;
 	if (!session->handle || start(session, ender_main, &ender)) {
 		close_handle(zk, session);
 	} else if (wait_for_thread(zk, session, connected ? CLOSE_MS : LEAVE_MS)) {
@@ -253,7 +251,7 @@ static void end_session(struct hf__zk *zk, struct hf__session *session)
 	hf__opener_free(session);
 }
 
-/* The engine's threads have ended, so nobody else takes it. */
+/* The engine's threads have ended, so no driver takes it. */
 static void end_opener(struct hf__zk *zk)
 {
 	struct hf__session *session = zk->opening;

@@ -1,4 +1,4 @@
-/* How long a session is sure to last, by what the quorum has answered. */
+/* How long a session is certain to last, from what the quorum has answered. */
 #ifndef HF_ZK_PROOF_H
 #define HF_ZK_PROOF_H
 
@@ -6,22 +6,22 @@
 
 #define HF__PROOF_SIGNS 5
 
-/* A request that the quorum has answered: it was on the server at some time between the two. */
+/* A request that the quorum has answered: the server received it at some time between the two. */
 struct hf__sign {
 	int64_t sent_at, answered_at;
 };
 
 struct hf__proof {
 	int64_t session_ms;
-	/* Until one lease after this the session lasts, whatever happens; 0: nothing is known. */
+	/* The session certainly lasts until one lease after this; 0: nothing is known. */
 	int64_t sure_at;
 	/* Answered requests that are at least a twelfth of the session apart, newest first. */
 	struct hf__sign signs[HF__PROOF_SIGNS];
 };
 
-/* The lease that a session is good for. */
+/* The lease that a session of this length can give. */
 int64_t hf__proof_lease(int64_t session_ms);
-/* There is a session of that length: a new one, or the same one again if nothing was reset. */
+/* A session of this length begins, or continues if hf__proof_reset() was not called. */
 void hf__proof_begin(struct hf__proof *proof, int64_t session_ms);
 /* The session is over. */
 void hf__proof_reset(struct hf__proof *proof);

@@ -16,7 +16,7 @@ void hf__queue_name(char ret_name[HF__QUEUE_NAME], const char *guid, enum hf__qu
 	snprintf(ret_name, HF__QUEUE_NAME, "_c_%s-%s", guid, marker[role]);
 }
 
-/* As servers write it: ten characters or more, with a sign once a folder has used its numbers up. */
+/* Servers write at least ten characters, with a sign once a folder has used up its numbers. */
 static bool is_number(const char *text)
 {
 	size_t sign = text[0] == '-';
@@ -25,8 +25,8 @@ static bool is_number(const char *text)
 }
 
 /*
- * The number after the marker, which begins the name or follows a dash; NULL if the name is not of this
- * form. Java takes any name that contains the marker for a lock node, and "clock-sync" is a lock's folder.
+ * The number after the marker, which starts the name or follows a dash; NULL if the name does not have this
+ * form. Java accepts any name that contains the marker, but "clock-sync" is the folder of a lock.
  */
 static const char *number_after(const char *name, const char *word)
 {
@@ -50,7 +50,7 @@ enum hf__queue_role hf__queue_role(const char *name)
 	return number_after(name, marker[HF__QUEUE_MUTEX]) ? HF__QUEUE_MUTEX : HF__QUEUE_STRANGER;
 }
 
-/* With dashes as in Java, or 32 digits as in Go's client. */
+/* With dashes as Java writes it, or 32 digits as Go's client does. */
 static bool is_guid(const char *text, size_t length)
 {
 	static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
@@ -61,7 +61,7 @@ static bool is_guid(const char *text, size_t length)
 	return dashes || length == 32;
 }
 
-/* What stands before the marker in the names that recipes give: nothing, or a GUID. */
+/* In names that recipes give, nothing or a GUID comes before the marker. */
 static bool is_prefix(const char *text, size_t length)
 {
 	if (length > 3 && strncmp(text, "_c_", 3) == 0) {
@@ -103,13 +103,14 @@ bool hf__queue_is_of(const char *name, const char *guid)
 	       name[3 + HF__QUEUE_GUID - 1] == '-';
 }
 
-/* Readers do not stand in each other's way. */
+/* Readers do not exclude each other. */
 static bool excludes(enum hf__queue_role one, enum hf__queue_role other)
 {
 	return one != HF__QUEUE_READ || other != HF__QUEUE_READ;
 }
 
-enum hf__turn hf__queue_turn(char *const *names, size_t n, const char *own, size_t *ret_before)
+enum hf__queue_turn hf__queue_turn(char *const *names, size_t n, const char *own,
+                                   size_t *ret_before)
 {
 	const char *mine = hf__queue_suffix(own);
 	enum hf__queue_role role = hf__queue_role(own);
@@ -126,8 +127,8 @@ enum hf__turn hf__queue_turn(char *const *names, size_t n, const char *own, size
 		*ret_before = i;
 	}
 	if (!there)
-		return HF__TURN_MISSING;
-	return nearest ? HF__TURN_WAIT : HF__TURN_MINE;
+		return HF__QUEUE_MISSING;
+	return nearest ? HF__QUEUE_NOT_FIRST : HF__QUEUE_FIRST;
 }
 
 static int compare(const void *a, const void *b)
@@ -138,7 +139,7 @@ static int compare(const void *a, const void *b)
 	if (x_strange != y_strange)
 		return x_strange - y_strange;
 	int order = strcmp(hf__queue_suffix(x), hf__queue_suffix(y));
-	/* A writer that goes on reading keeps its number; the write node is the older one. */
+	/* A writer that also reads has two nodes with one number; the write node is the older one. */
 	return order ? order : (int)hf__queue_role(y) - (int)hf__queue_role(x);
 }
 
@@ -154,7 +155,7 @@ size_t hf__queue_holders(char **names, size_t n)
 	if (n == 0 || hf__queue_role(names[0]) == HF__QUEUE_STRANGER)
 		return 0;
 	size_t holders = 1;
-	/* Behind a writer that reads too stands its own read node, with the same number. */
+	/* A writer that also reads is followed by its own read node, with the same number. */
 	while (holders < n &&
 	       (hf__queue_role(names[holders]) == HF__QUEUE_READ &&
 	        (hf__queue_role(names[0]) == HF__QUEUE_READ ||

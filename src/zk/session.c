@@ -1,17 +1,15 @@
-/* The session: when there is to be one, whether it is to be relied on, and what is wrong with it. */
+/* The session: opens one when it is wanted, proves that it works, and reports what is wrong with it. */
 #include "zk/zk.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define PROBE_MS         500 /* between probes that were not answered */
+#define PROBE_MS         500 /* between unanswered probes */
 #define FIRST_PAUSE_MS   250 /* after a refusal; the pauses double */
 #define LONGEST_PAUSE_MS 2000
 
-enum { STATE_CONNECTED = 3 };
-
-/* It is tried again after the pause, if anybody wants it then. */
+/* The next attempt is made after the pause, if a session is wanted then. */
 static void fail_for(struct hf__zk *zk, int error, const char *why, int64_t pause_ms, int64_t now)
 {
 	snprintf(zk->why, sizeof zk->why, "%s", why);
@@ -24,7 +22,7 @@ static void fail(struct hf__zk *zk, int error, const char *why, int64_t now)
 	fail_for(zk, error, why, PROBE_MS, now);
 }
 
-/* The server has answered that it does not want us, which may change: somebody makes the chroot. */
+/* The server refuses us, which may change: somebody may create the chroot. */
 static void fail_refused(struct hf__zk *zk, int error, const char *why, int64_t now)
 {
 	int64_t pause = zk->pause_ms ? 2 * zk->pause_ms : FIRST_PAUSE_MS;
@@ -35,7 +33,7 @@ static void fail_refused(struct hf__zk *zk, int error, const char *why, int64_t 
 static void open_session(struct hf__zk *zk, int64_t now)
 {
 	zk->connect_by = hf__clock_after(now, zk->config->connect_timeout_ms);
-	zk->sessions++; /* whatever becomes of it, the one before is over */
+	zk->sessions++; /* whether it opens or not, the one before is over */
 	zk->state = HF__SESSION_NONE;
 	struct hf__session *session = hf__opener_new(zk);
 	if (!session) {
@@ -53,7 +51,7 @@ static void open_session(struct hf__zk *zk, int64_t now)
 	zk->state = HF__SESSION_OPENING;
 }
 
-/* The server has refused us, and may have changed its mind. */
+/* The server has refused us, and may accept us now. */
 static void try_again(struct hf__zk *zk, int64_t now)
 {
 	zk->state = HF__SESSION_WAITING;
@@ -61,7 +59,7 @@ static void try_again(struct hf__zk *zk, int64_t now)
 	zk->probe_at = now;
 }
 
-/* Who was never connected is answered at the first refusal; others wait, and need not ask any sooner. */
+/* A client that was never connected reports every refusal at once; others keep to the pause. */
 void hf__session_want(struct hf__zk *zk, int64_t now)
 {
 	if (hf__core_was_linked(zk->core) && now < zk->probe_at)
@@ -84,9 +82,9 @@ static void answer_unknown(struct hf__zk *zk, int64_t now)
 	hf__list_move(&lost, &zk->ready);
 	struct hf__list *link;
 	hf__list_each (link, &zk->requests)
-		hf__list_item(link, struct hf__request, link)->cmd = NULL;
+		hf__list_item(link, struct hf__zk_request, link)->cmd = NULL;
 	hf__list_each (link, &zk->inbox)
-		hf__list_item(link, struct hf__request, link)->cmd = NULL;
+		hf__list_item(link, struct hf__zk_request, link)->cmd = NULL;
 	struct hf__table_link *at = NULL;
 	while ((at = hf__table_next(&zk->nodes, at)))
 		hf__table_item(at, struct hf__node, by_wire)->cmd = NULL;
@@ -109,14 +107,6 @@ static void link_down(struct hf__zk *zk, int error, const char *why, int64_t now
 	answer_unknown(zk, now);
 }
 
-void hf__session_doubt(struct hf__zk *zk, const char *why)
-{
-	if (zk->state != HF__SESSION_UP || zk->doubted)
-		return;
-	zk->doubted = true;
-	snprintf(zk->why, sizeof zk->why, "%s", why);
-}
-
 static void link_up(struct hf__zk *zk, int64_t now)
 {
 	zk->state = HF__SESSION_UP;
@@ -135,18 +125,16 @@ static void refuse_chroot(struct hf__zk *zk, int rc, int64_t now)
 	zk->state = HF__SESSION_REFUSED;
 	if (rc == ZNONODE)
 		snprintf(why, sizeof why,
-		         "chroot: there is no node %.120s; it is never made by itself",
+		         "chroot: node %.120s does not exist; create it, since Holdfast never does",
 		         zk->config->chroot);
 	else
-		snprintf(why, sizeof why,
-		         "chroot: the server does not let us look at %.80s: not authorized; see "
-		         "auth=",
+		snprintf(why, sizeof why, "chroot: not authorized to read %.80s; see auth=",
 		         zk->config->chroot[0] ? zk->config->chroot : "/");
 	fail_refused(zk, rc == ZNONODE ? HF_EINVAL : HF_EREFUSED, why, now);
 }
 
-/* The library says that it is connected; an answer proves it. The chroot must be there. */
-static void probed(struct hf__zk *zk, struct hf__request *request, int64_t now)
+/* The library says that it is connected; an answer proves it. The chroot must exist. */
+static void on_probed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (zk->state != HF__SESSION_PROBING)
 		return;
@@ -160,7 +148,7 @@ static void probed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	}
 }
 
-/* Called while the library may hold locks of its own: it does nothing. */
+/* Does nothing, since the library may hold locks of its own during the call. */
 static void on_auth(int rc, const void *arg)
 {
 	(void)rc;
@@ -168,8 +156,8 @@ static void on_auth(int rc, const void *arg)
 }
 
 /*
- * The library does not take them between two connections. Those it has taken go out before all requests that
- * follow, on this connection and on every later one of the session.
+ * The library does not accept credentials while it is not connected. Once accepted, they are sent before all
+ * later requests, on this connection and on every later one of the session.
  */
 static bool give_credentials(struct hf__zk *zk)
 {
@@ -183,38 +171,38 @@ static bool give_credentials(struct hf__zk *zk)
 
 static void probe(struct hf__zk *zk, int64_t now)
 {
-	struct hf__request *request =
-		give_credentials(zk) ? hf__request_new(zk, probed, NULL) : NULL;
+	struct hf__zk_request *request =
+		give_credentials(zk) ? hf__zk_request_new(zk, on_probed, NULL) : NULL;
 	if (!request) {
 		zk->probe_at = now + PROBE_MS;
 		return;
 	}
 	zk->state = HF__SESSION_PROBING;
-	hf__request_exists(request, zk->config->chroot[0] ? zk->config->chroot : "/", NULL);
+	hf__zk_request_exists(request, zk->config->chroot[0] ? zk->config->chroot : "/", NULL);
 }
 
-/* The session is over, and so is all that belonged to it. */
+/* The session is over, and so is everything that belonged to it. */
 static void drop_session(struct hf__zk *zk, int error, const char *why, int64_t now)
 {
 	link_down(zk, error, why, now);
-	hf__watch_drop_all(zk);
-	hf__node_drop_all(zk, now);
+	hf__watcher_drop_all(zk);
+	hf__node_lose_all(zk, now);
 	hf__proof_reset(&zk->proof);
-	zk->beating = false; /* the answer of a session that is over is not heard */
+	zk->beating = false; /* the answers of a session that is over are ignored */
 	zk->closing = zk->session;
 	zk->session = NULL;
 }
 
-static void expired(struct hf__zk *zk, int64_t now)
+static void replace_expired(struct hf__zk *zk, int64_t now)
 {
-	drop_session(zk, HF_EUNREACHABLE, "the server ended the session", now);
+	drop_session(zk, HF_EUNREACHABLE, "the server has ended the session", now);
 	open_session(zk, now);
 }
 
-/* Its handle is of no use any more, and what it has made stays until the server ends the session. */
+/* The handle is useless now; what it created stays until the server ends the session. */
 static void refuse_credentials(struct hf__zk *zk, int64_t now)
 {
-	static const char why[] = "the server refused the credentials; see auth=";
+	static const char why[] = "auth: the server refused the credentials; check auth=";
 	drop_session(zk, HF_EAUTH, why, now);
 	zk->sessions++;
 	zk->state = HF__SESSION_NONE;
@@ -233,7 +221,8 @@ static void take_opened(struct hf__zk *zk, int64_t now)
 	}
 	hf__opener_free(session);
 	zk->state = HF__SESSION_NONE;
-	fail(zk, HF_EUNREACHABLE, "the name of a server cannot be resolved", now);
+	fail(zk, HF_EUNREACHABLE, "cannot resolve the name of a server; check the URL's hosts",
+	     now);
 }
 
 static void take_news(struct hf__zk *zk, int64_t now)
@@ -243,7 +232,7 @@ static void take_news(struct hf__zk *zk, int64_t now)
 	if (!session)
 		return;
 	if (session->expired) {
-		expired(zk, now);
+		replace_expired(zk, now);
 		return;
 	}
 	if (session->auth_failed) {
@@ -253,14 +242,15 @@ static void take_news(struct hf__zk *zk, int64_t now)
 	if (session->suspended) {
 		session->suspended = false;
 		if (zk->state == HF__SESSION_UP || zk->state == HF__SESSION_PROBING)
-			link_down(zk, HF_EUNREACHABLE, "the connection to the server is lost", now);
+			link_down(zk, HF_EUNREACHABLE, "the connection to the server was lost",
+			          now);
 	}
 	zk->probe_at = now;
 }
 
 /*
- * A session was wanted and could not be opened, or the server has refused it; whoever waits for one since
- * then does not ask again.
+ * A session was wanted, but could not be opened or was refused. The calls that wait for one do not ask for it
+ * again, so it is wanted as long as there are any.
  */
 static bool is_wanted(const struct hf__zk *zk)
 {
@@ -275,13 +265,13 @@ static void note_late(struct hf__zk *zk, int64_t now)
 	zk->connect_by = hf__clock_after(now, limit_ms);
 	if (zk->state == HF__SESSION_OPENING)
 		snprintf(why, sizeof why,
-		         "the names in %.100s are still being looked up after %" PRId64 " ms",
+		         "the hosts of %.100s are still being looked up after %" PRId64 " ms",
 		         zk->config->shown, limit_ms);
 	else
-		snprintf(why, sizeof why, "no server of %.100s answers%s, tried for %" PRId64 " ms",
-		         zk->config->shown,
-		         /* The library does not tell. */
-		         zk->config->tls ? ", or TLS fails" : "", limit_ms);
+		snprintf(why, sizeof why, "no server of %.100s has answered in %" PRId64 " ms%s",
+		         zk->config->shown, limit_ms,
+		         /* The library does not distinguish the two. */
+		         zk->config->tls ? ", or TLS fails" : "");
 	fail(zk, HF_EUNREACHABLE, why, now);
 }
 
@@ -298,7 +288,7 @@ void hf__session_turn(struct hf__zk *zk, int64_t now)
 		zk->probe_at = now + PROBE_MS;
 	}
 	if (zk->state == HF__SESSION_WAITING && zk->session && now >= zk->probe_at) {
-		if (zk->library.state(zk->session->handle) == STATE_CONNECTED)
+		if (zk->library.state(zk->session->handle) == HF__LIBRARY_CONNECTED)
 			probe(zk, now);
 		else
 			zk->probe_at = now + PROBE_MS;
@@ -324,7 +314,7 @@ void hf__session_close(struct hf__zk *zk)
 {
 	hf__engine_lock(zk->engine);
 	zk->state = HF__SESSION_NONE;
-	hf__watch_drop_all(zk);
+	hf__watcher_drop_all(zk);
 	hf__engine_unlock(zk->engine);
 	hf__opener_close_all(zk);
 }

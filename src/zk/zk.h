@@ -1,9 +1,9 @@
 /*
- * The ZooKeeper backend: verbs become nodes that live as long as our session.
+ * The ZooKeeper backend: commands become nodes that last as long as our session.
  *
- * ZooKeeper's own library does the talking, on threads of its own. What it hands back is put into the
- * inbox under the engine's mutex and nothing more; whoever drives takes it from there. All else runs
- * under that mutex too.
+ * ZooKeeper's own library talks to the servers, on threads of its own. These only put its results
+ * into the inbox, under the engine's mutex, and the driver takes them from there. Everything else
+ * runs under that mutex too.
  */
 #ifndef HF_ZK_ZK_H
 #define HF_ZK_ZK_H
@@ -12,11 +12,11 @@
 #include "base/list.h"
 #include "base/random.h"
 #include "base/table.h"
-#include "zk/settings.h"
 #include "core/backend.h"
 #include "engine/engine.h"
 #include "zk/library.h"
 #include "zk/new.h"
+#include "zk/node_state.h"
 #include "zk/proof.h"
 #include "zk/queue.h"
 
@@ -24,13 +24,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ZK_PATH     1280         /* of any path: folder, node, number */
-#define HF__ASK_BACK    "__REVOKE__" /* what Curator writes into a node that is to be given up */
-#define HF__TOTAL_RANGE "the total would be out of range"
-#define HF__GUARD_MS    500 /* so soon after a grant the deletion by others is noticed */
-#define HF__OWN_WRITES  256 /* counts, each for some of the names */
+#define HF__ZK_PATH        1280         /* bytes of any path: folder, node, number */
+#define HF__REVOKE_MESSAGE "__REVOKE__" /* Curator's data for a node that is to be given up */
+#define HF__TOTAL_RANGE    "permits: the total would not fit into 32 bits"
+#define HF__WATCH_HELD_MS  500 /* from a grant until the node is watched */
+#define HF__OWN_WRITES     256 /* counters, each for some of the names */
 
-/* As the library has them, but constants. */
+/* The values are the library's, which has them as objects. */
 enum hf__mode {
 	HF__MODE_PERSISTENT = 0,
 	HF__MODE_EPHEMERAL = 1,
@@ -40,99 +40,80 @@ enum hf__mode {
 
 enum hf__session_state {
 	HF__SESSION_NONE,    /* nobody wants one */
-	HF__SESSION_OPENING, /* a thread makes a handle */
+	HF__SESSION_OPENING, /* a thread opens a handle */
 	HF__SESSION_WAITING, /* for the library to connect */
-	HF__SESSION_PROBING, /* connected, as the library says; the answer to a request is awaited */
+	HF__SESSION_PROBING, /* the library says that it is connected; a request is to prove it */
 	HF__SESSION_UP,
-	HF__SESSION_REFUSED, /* connected, but the server does not let us look at the chroot */
+	HF__SESSION_REFUSED, /* connected, but the server does not let us read the chroot */
 };
 
-enum hf__node_state {
-	HF__NODE_NEW,     /* never made, or certainly gone */
-	HF__NODE_MAKING,  /* its creation is under way */
-	HF__NODE_UNKNOWN, /* it may have been made */
-	HF__NODE_THERE,
-};
-
-/* Which of an acquisition's nodes is being worked on: of a semaphore's there are two. */
-enum hf__part {
-	HF__PART_LOCK,
-	HF__PART_GATE,  /* one at a time comes to the leases: a mutex in P/locks */
-	HF__PART_LEASE, /* in P/leases */
-};
-
-/* What one acquisition is on the server. */
+/*
+ * What one acquisition is on the server. Owned by zk->nodes, and once it is dead by its last
+ * request. Of several permits each has a node, and the command moves from one to the next.
+ */
 struct hf__node {
 	struct hf__table_link by_wire;
-	struct hf__list link;     /* in zk->held while granted */
+	struct hf__list link;     /* in zk->held while it is granted */
 	struct hf__list in_watch; /* in the watcher's list */
-	struct hf__watcher
-		*watcher; /* of the node before it, or once granted of its own; or NULL */
+	/* The watcher of the node that it waits for, or once held of its own; or NULL. */
+	struct hf__watcher *watcher;
 	struct hf__lock *lock;
 	uint64_t wire;
-	uint64_t asker;      /* the first wire owner of the acquisition it is a part of */
+	uint64_t asker;      /* the first wire owner of its acquisition */
 	struct hf__cmd *cmd; /* what it works for, or NULL */
-	char *gate;          /* the name of its gate, while that may be there */
-	int64_t czxid;
-	int32_t heard;     /* the version of its data with the latest request to give it up */
-	uint32_t requests; /* under way */
-	uint8_t state;
-	uint8_t part;
-	bool granted;
-	bool revocable;
-	bool guarded; /* its deletion by others is watched for */
-	bool waits;   /* to be told that it is its turn */
-	bool blocked; /* by a plain lock in the place of its folder */
-	bool lone;    /* was made without a list behind it */
-	bool leased;  /* its lease counts; its gate is gone, or to be opened yet */
-	bool ready;   /* the members of its barrier have all come */
-	bool leaving; /* its removal was asked for, and may have happened */
-	bool taken;   /* it was removed by somebody while it was being given back */
-	bool dead;    /* nobody's; freed with its last request */
-	int error;    /* the command fails with it once the node is gone */
+	char *gate;    /* name of a semaphore's gate while the lease's states need it; or NULL */
+	int64_t czxid; /* the transaction that created it */
+	int32_t revoke_version;    /* of its data, when it was last asked to be given up; or -1 */
+	uint32_t requests;         /* in flight */
+	enum hf__node_state state; /* changed by hf__node_change() only */
+	/* These do not depend on the state. */
+	bool revocable;    /* its owner wants to know when the lock is asked for */
+	bool watched;      /* it is held, and its deletion by others would be noticed */
+	bool barrier_open; /* the members of its double barrier have all entered */
+	int error;         /* 0, or its ask fails with this as soon as the node is gone */
 	char why[120];
 	char guid[HF__QUEUE_GUID];
-	char name[HF__QUEUE_NAME]; /* of the child */
+	char name[HF__QUEUE_NAME]; /* of the child that the state is about */
 };
 
-/* What is known of a record beside its nodes; ends with the record. */
-struct hf__place {
+/* What the backend knows of a lock besides its nodes. Lives as long as the core's lock record. */
+struct hf__zk_lock {
 	struct hf__table_link by_lock;
 	struct hf__lock *lock;
 	struct hf__list interests;
-	/* The latest node of ours that was alone in the folder. */
+	/* The last node of ours that was alone in the folder. */
 	uint32_t alone_session;
 	int64_t alone_number, alone_czxid;
-	bool alone_left;    /* and was removed */
-	uint64_t alone_own; /* what we had written elsewhere by then */
-	bool crowded;       /* so much was written by others that nothing could be told from that */
+	bool alone_left;    /* it was deleted */
+	uint64_t alone_own; /* what this client had written elsewhere by then */
+	bool crowded;       /* others wrote so much that being alone could not be concluded */
 	/* Of a semaphore. */
-	int32_t total;     /* of its permits; 0: not known */
-	char *total_path;  /* the node that says so; NULL: nobody but us */
-	bool total_is_old; /* that node is to be read again */
+	int32_t total;     /* permits; 0: not known */
+	char *total_path;  /* the node with that number; NULL: only this process knows it */
+	bool total_is_old; /* the node has to be read again */
 };
 
 struct hf__zk;
-struct hf__request;
-typedef void hf__request_fn(struct hf__zk *zk, struct hf__request *request, int64_t now);
+struct hf__zk_request;
+typedef void hf__zk_request_fn(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
 /* One request in the library's hands, or its result in the inbox. */
-struct hf__request {
+struct hf__zk_request {
 	struct hf__list link;
 	struct hf__zk *zk;
-	hf__request_fn *done;
+	hf__zk_request_fn *done;
 	struct hf__node *node;
-	struct hf__cmd *cmd;               /* of a verb without a node; NULL once it was answered */
-	struct hf__inspection *inspection; /* valid as long as there is the command */
+	struct hf__cmd *cmd;       /* of a command without a node; NULL once it was answered */
+	struct hf__survey *survey; /* valid as long as there is the command */
 	struct hf__watcher *watcher;
 	uint32_t session;
-	int64_t quorum_at;    /* when it left, if only the quorum can answer it; else 0 */
-	char *path;           /* whose folders are being made, */
-	size_t made;          /* so much of it now, */
-	hf__request_fn *then; /* and what follows */
-	bool or_nothing;      /* the watch is set also where there is no node */
-	bool of_all; /* it concerns more than its node, so it is heard when that is dead too */
-	bool last;   /* of several for one command */
+	int64_t quorum_at;       /* when it was sent, if only the quorum can answer it; else 0 */
+	char *path;              /* the path whose folders are being made */
+	size_t made;             /* bytes of it that the request makes */
+	hf__zk_request_fn *then; /* what follows after the last folder */
+	bool watches_absence;    /* the watch is also set where there is no node */
+	bool outlives_node;      /* it is handled even if its node is dead */
+	bool last;               /* of several for one command */
 	int rc;
 	struct Stat stat;
 	char *text; /* path, or data */
@@ -141,27 +122,28 @@ struct hf__request {
 	size_t count;
 };
 
-/* All who wait for something in this lock want to know of what a watcher sees. */
+/* All waiters of a lock want to know what a watcher sees. */
 struct hf__interest {
-	struct hf__list in_watch, in_place;
-	struct hf__place *place;
+	struct hf__list in_watch, in_lock;
+	struct hf__zk_lock *zk_lock;
 };
 
 /*
- * A watch on one path, for whoever of us wants to know. The library is given each path's watcher again
- * and again and keeps it once. It is freed when nobody wants it and the library does not have it.
+ * A watch on one path, for all nodes and locks that want to know. The library is given a path's
+ * watcher many times and keeps it once. It is freed when nobody wants it and the library does not
+ * have it.
  */
 struct hf__watcher {
-	struct hf__table_link by_path; /* in zk->watchers, while its session is the present one */
+	struct hf__table_link by_path; /* in zk->watchers, while its session is the current one */
 	struct hf__list link;          /* in session->watchers */
 	struct hf__list notice;        /* in zk->notices once it has fired */
-	struct hf__list nodes;         /* to be told, one by one */
+	struct hf__list nodes;         /* to be notified */
 	struct hf__list interests;
 	struct hf__session *session;
-	uint32_t asks; /* requests that set it, under way or not heard yet */
-	bool armed;    /* the library has it, as far as it has told */
-	bool children; /* of the children, not of the node */
-	bool deleted;  /* what happened to the node */
+	uint32_t requests; /* that set it and were not taken from the inbox yet */
+	bool armed;        /* the library has it, by what it has reported so far */
+	bool children;     /* it watches the children, not the node */
+	bool deleted;      /* what happened to the node */
 	bool created;
 	char path[];
 };
@@ -170,11 +152,11 @@ struct hf__watcher {
 struct hf__session {
 	struct hf__zk *zk;
 	zhandle_t *handle;
-	struct hf__session *before; /* what whoever opens this one is to close first */
+	struct hf__session *before; /* its opener closes this one first */
 	uint32_t number;
 	struct hf__list watchers;
-	bool has_auth; /* the library has taken the credentials */
-	/* What the library has said since it was last looked at. */
+	bool has_auth; /* the library has accepted the credentials */
+	/* What the library has reported since the last turn. */
 	bool connected, suspended, expired, auth_failed;
 	/* Guarded by the backend's door. */
 	bool busy; /* a thread is opening or closing it */
@@ -188,253 +170,310 @@ struct hf__zk {
 	const struct hf__zk_settings *config;
 	struct hf__library library;
 	struct hf__servers servers;
-	struct hf__proof proof;      /* how long the session is sure to last */
+	struct hf__proof proof;      /* how long the session is certain to last */
 	struct hf__session *session; /* NULL: none */
-	struct hf__session *opening; /* by the opener, until it is taken */
+	struct hf__session *opening; /* being opened, until it is taken */
 	struct hf__session *closing; /* to be closed by the next opener */
 	enum hf__session_state state;
-	uint32_t sessions; /* so many so far */
+	uint32_t sessions; /* the number of sessions so far, and of this one */
 	int64_t session_id;
-	int64_t connect_by;      /* then an attempt has failed */
-	int64_t probe_at;        /* no sooner is it tried again */
-	int64_t pause_ms;        /* the latest after a refusal; 0: none since the session was up */
+	int64_t connect_by;      /* the attempt to connect fails then */
+	int64_t probe_at;        /* the next attempt is not made before */
+	int64_t pause_ms;        /* after the last refusal; 0: none since the session was up */
 	int64_t answer_by;       /* no command is overdue before */
-	int64_t guard_at;        /* nodes held by then are watched */
+	int64_t watch_held_at;   /* held nodes that are not watched are watched then */
 	struct hf__list waiting; /* commands without an answer */
-	struct hf__list ready; /* commands whose answer is known; backend.outcome has its outcome */
+	struct hf__list ready; /* commands whose answer is known: the outcome is in cmd->backend */
 	struct hf__list inbox; /* results */
 	struct hf__list notices;  /* watchers that have fired */
-	struct hf__list requests; /* under way */
-	struct hf__list held;
+	struct hf__list requests; /* in flight */
+	struct hf__list held;     /* nodes */
 	struct hf__table nodes;
-	struct hf__table places;
+	struct hf__table locks;
 	struct hf__table watchers;
-	size_t watched_bytes;                /* of their paths */
-	struct hf__inspection *inspections;  /* newest first */
-	uint32_t walks;                      /* so many so far */
-	uint64_t all_own_writes;             /* nodes of locks made or removed, and answered */
-	uint64_t own_writes[HF__OWN_WRITES]; /* the same by the hash of the lock's name */
-	uint64_t beat;                       /* the number of the latest one */
-	bool beating;                        /* it is under way */
+	size_t watched_bytes;                /* of the watchers' paths */
+	struct hf__survey *surveys;          /* newest first */
+	uint32_t walks;                      /* the number of walks so far */
+	uint64_t all_own_writes;             /* nodes of locks created or deleted, and answered */
+	uint64_t own_writes[HF__OWN_WRITES]; /* the same, by the hash of the lock's name */
+	uint64_t beat;                       /* the number of the latest beat */
+	bool beating;                        /* it is in flight */
 	bool was_up;                         /* this session */
-	bool session_news;                   /* its state has changed */
-	bool doubted;                        /* `why` says why */
-	bool opener_done;                    /* to be joined */
+	bool session_news;                   /* the library has reported something */
+	bool doubted;                        /* the link is given up in this turn; see `why` */
+	bool opener_done;                    /* the opener has to be joined */
 	pthread_t opener;
-	/* What the library's threads pass before they take the mutex, which may be gone by then. */
+	/* The library's threads take it before the engine's mutex, which may not exist any more. */
 	pthread_mutex_t door;
-	bool left;  /* guarded by `door`: a thread is left behind, and nobody listens to it */
-	int owners; /* guarded by `door`: the client, and one for each thread left behind */
+	bool left; /* guarded by `door`: a thread was left to itself, and its results are ignored */
+	int owners; /* guarded by `door`: the client, and one for each thread left to itself */
 	struct ACL acl;
 	struct ACL_vector acls;
 	char why[200];
 };
 
-/* ---- backend.c ---- */
+/* ---- zk_answer.c ---- */
 void hf__zk_answer(struct hf__zk *zk, struct hf__cmd *cmd, const struct hf__answer *answer,
                    int64_t now);
 /* Answers it in the next turn, with the command's count. */
 void hf__zk_answer_soon(struct hf__zk *zk, struct hf__cmd *cmd, enum hf__outcome outcome);
-/* Of a command of many steps one more was answered: it has time for the next. */
-void hf__zk_gets_on(struct hf__zk *zk, struct hf__cmd *cmd);
+/* A command of several steps has finished one: it has the full time for the next. */
+void hf__zk_answer_extend(struct hf__zk *zk, struct hf__cmd *cmd);
 void hf__zk_answer_count(struct hf__zk *zk, struct hf__cmd *cmd, int64_t count, int64_t now);
 void hf__zk_answer_error(struct hf__zk *zk, struct hf__cmd *cmd, int error, const char *text,
                          int64_t now);
 void hf__zk_answer_failed(struct hf__zk *zk, struct hf__cmd *cmd, int rc, const char *what,
                           int64_t now);
 
+/* ---- doubt.c ---- */
+/* The connection cannot be relied on: in this turn every command is answered as unknown. */
+void hf__doubt_link(struct hf__zk *zk, const char *why);
+/* The same, because there is no memory for a request. */
+void hf__doubt_memory(struct hf__zk *zk);
+
+/* ---- door.c ---- */
+/*
+ * On the library's threads: takes the mutex until hf__door_leave(). False if the client was closed
+ * and the thread left to itself.
+ */
+bool hf__door_enter(struct hf__zk *zk);
+void hf__door_leave(struct hf__zk *zk);
+
 /* ---- session.c ---- */
 void hf__session_want(struct hf__zk *zk, int64_t now);
 void hf__session_turn(struct hf__zk *zk, int64_t now);
 int64_t hf__session_due(const struct hf__zk *zk);
-/* The connection cannot be relied on: in the next turn every command is unknown. */
-void hf__session_doubt(struct hf__zk *zk, const char *why);
-/* Ends it and all that is left of others; not under the mutex. */
+/* Closes it and what is left of others. The mutex is not held. */
 void hf__session_close(struct hf__zk *zk);
 
 /* ---- opener.c ---- */
-/* A record without a handle yet, or NULL without memory. */
+/* A record without a handle, or NULL without memory. */
 struct hf__session *hf__opener_new(struct hf__zk *zk);
-/* There is no handle, or none any more. */
+/* It has no handle, or not any more. */
 void hf__opener_free(struct hf__session *session);
 /* Starts the opener, which sets opener_done; 0, HF_ENOMEM or HF_ESYSTEM. */
 int hf__opener_open(struct hf__zk *zk, struct hf__session *session);
-/* What the opener has opened, after it is done; without a handle if that has failed. */
+/* What the opener has opened, once it is done; without a handle if that failed. */
 struct hf__session *hf__opener_take(struct hf__zk *zk);
-/* Closes all handles and ends the opener, or leaves behind what takes too long; not under the mutex. */
+/*
+ * Closes all handles and joins the opener; a thread that takes too long is left to itself. The
+ * mutex is not held.
+ */
 void hf__opener_close_all(struct hf__zk *zk);
-/* The library's threads: takes the mutex, to be left again; false if nobody listens any more. */
-bool hf__opener_enter(struct hf__zk *zk);
-void hf__opener_leave(struct hf__zk *zk);
 /* Frees the backend with the last of its owners. */
 void hf__opener_unref(struct hf__zk *zk);
 
-/* ---- request.c ---- */
-/* A request ready to be handed to the library, or NULL without memory. */
-struct hf__request *hf__request_new(struct hf__zk *zk, hf__request_fn *done, struct hf__node *node);
-/* These hand it over; what the library refuses at once comes by the inbox too. */
-void hf__request_create(struct hf__request *request, const char *path, const char *data,
-                        size_t length, int mode);
-void hf__request_remove(struct hf__request *request, const char *path);
-void hf__request_set(struct hf__request *request, const char *path, const char *data, size_t length,
-                     int version);
-void hf__request_list(struct hf__request *request, const char *path, struct hf__watcher *watcher);
-void hf__request_exists(struct hf__request *request, const char *path, struct hf__watcher *watcher);
-void hf__request_get(struct hf__request *request, const char *path, struct hf__watcher *watcher);
-/* Goes through the quorum and changes nothing. */
-void hf__request_beat(struct hf__request *request, const char *path);
-void hf__request_free(struct hf__request *request);
-/* What the library calls when the session changes. */
-void hf__request_on_session(zhandle_t *handle, int type, int state, const char *path,
-                            void *session);
+/* ---- zk_request.c ---- */
+/* A request that can be sent, or NULL without memory. */
+struct hf__zk_request *hf__zk_request_new(struct hf__zk *zk, hf__zk_request_fn *done,
+                                          struct hf__node *node);
+/* These send it. If the library refuses it at once, that arrives in the inbox too. */
+void hf__zk_request_create(struct hf__zk_request *request, const char *path, const char *data,
+                           size_t length, int mode);
+void hf__zk_request_remove(struct hf__zk_request *request, const char *path);
+void hf__zk_request_set(struct hf__zk_request *request, const char *path, const char *data,
+                        size_t length, int version);
+void hf__zk_request_list(struct hf__zk_request *request, const char *path,
+                         struct hf__watcher *watcher);
+void hf__zk_request_exists(struct hf__zk_request *request, const char *path,
+                           struct hf__watcher *watcher);
+void hf__zk_request_get(struct hf__zk_request *request, const char *path,
+                        struct hf__watcher *watcher);
+/* Asks the quorum and changes nothing. */
+void hf__zk_request_beat(struct hf__zk_request *request, const char *path);
+void hf__zk_request_free(struct hf__zk_request *request);
 /* The outcome is not known; the session may live. */
-bool hf__request_is_lost(int rc);
-/* The handle is dead, or on its way. */
-bool hf__request_is_dead(int rc);
-/* Whether the answer belongs to a command that still waits for it, and is one. */
-bool hf__request_is_answer(struct hf__zk *zk, const struct hf__request *request);
+bool hf__zk_request_is_lost(int rc);
+/* The handle is dead, or about to be. */
+bool hf__zk_request_is_dead(int rc);
+/* A command still waits for the request, and it was answered. */
+bool hf__zk_request_is_answer(struct hf__zk *zk, const struct hf__zk_request *request);
 
 /* ---- folder.c ---- */
 /*
- * Makes what is missing of the folders above the path, then calls `then` with the result: ZOK, ZNONODE if
- * the chroot itself is missing, or what else went wrong.
+ * Makes the folders above a path, for the node's command or the given one, and then calls `then`:
+ * rc is ZOK, ZNONODE if the chroot does not exist, or what else went wrong.
  */
 void hf__folder_make(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd,
-                     const char *path, hf__request_fn *then, int64_t now);
+                     const char *path, hf__zk_request_fn *then, int64_t now);
 
-/* ---- place.c ---- */
-struct hf__place *hf__place_find(struct hf__zk *zk, const struct hf__lock *lock);
-/* Makes one if there is none; NULL without memory. */
-struct hf__place *hf__place_of(struct hf__zk *zk, struct hf__lock *lock);
-void hf__place_free(struct hf__zk *zk, struct hf__place *place);
-void hf__place_free_all(struct hf__zk *zk);
-/* The node was made and is alone in its folder; or it is not. */
-void hf__place_set_alone(struct hf__zk *zk, const struct hf__node *node, bool alone);
-/* The server has answered that the node was made, or removed, now and by us. */
-void hf__place_note_own(struct hf__zk *zk, const struct hf__node *node);
-/* The node was removed. */
-void hf__place_note_removed(struct hf__zk *zk, const struct hf__node *node);
-/* A node made now is likely to be alone. */
-bool hf__place_was_alone(struct hf__zk *zk, const struct hf__lock *lock);
-/* It is alone: nothing was made in its folder since the last one that was. */
-bool hf__place_is_alone(struct hf__zk *zk, const struct hf__node *node);
+/* ---- zk_lock.c ---- */
+struct hf__zk_lock *hf__zk_lock_find(struct hf__zk *zk, const struct hf__lock *lock);
+/* Adds one if there is none; NULL without memory. */
+struct hf__zk_lock *hf__zk_lock_get(struct hf__zk *zk, struct hf__lock *lock);
+void hf__zk_lock_free(struct hf__zk *zk, struct hf__zk_lock *zk_lock);
+void hf__zk_lock_free_all(struct hf__zk *zk);
 
-/* ---- watch.c ---- */
+/* ---- alone.c ---- */
+/* The node exists and is alone in its folder; or it is not. */
+void hf__alone_set(struct hf__zk *zk, const struct hf__node *node, bool alone);
+/* The server has answered that the node was created, or deleted, by us and just now. */
+void hf__alone_note_write(struct hf__zk *zk, const struct hf__node *node);
+/* The node was deleted. */
+void hf__alone_note_removed(struct hf__zk *zk, const struct hf__node *node);
+/* A node created now is likely to be alone. */
+bool hf__alone_is_likely(struct hf__zk *zk, const struct hf__lock *lock);
+/* The node is alone: nothing else was created in its folder since the last one that was. */
+bool hf__alone_is_certain(struct hf__zk *zk, const struct hf__node *node);
+
+/* ---- watcher.c ---- */
 /* The watcher of this path and session; NULL without memory, or without a session. */
-struct hf__watcher *hf__watch_at(struct hf__zk *zk, const char *path, bool children);
-/* Another watch on a node that is held can be afforded. */
-bool hf__watch_has_room(const struct hf__zk *zk);
-void hf__watch_join(struct hf__watcher *watcher, struct hf__node *node);
+struct hf__watcher *hf__watcher_at(struct hf__zk *zk, const char *path, bool children);
+/* There is room for another watch on a node that is held. */
+bool hf__watcher_has_room(const struct hf__zk *zk);
+void hf__watcher_join(struct hf__watcher *watcher, struct hf__node *node);
 /* 0 or HF_ENOMEM. */
-int hf__watch_join_place(struct hf__watcher *watcher, struct hf__place *place);
-void hf__watch_leave(struct hf__node *node);
-void hf__watch_leave_place(struct hf__place *place);
-/* What the library calls when something has happened at the path. */
-void hf__watch_on_event(zhandle_t *handle, int type, int state, const char *path, void *watcher);
-/* Tells who wanted to know of it. */
-void hf__watch_fired(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now);
+int hf__watcher_join_lock(struct hf__watcher *watcher, struct hf__zk_lock *zk_lock);
+void hf__watcher_leave(struct hf__node *node);
+void hf__watcher_leave_lock(struct hf__zk_lock *zk_lock);
+/* The lock does not want to know any more. */
+void hf__watcher_end_interest(struct hf__interest *interest);
+/* The library calls this when something has happened at the path. */
+void hf__watcher_on_event(zhandle_t *handle, int type, int state, const char *path, void *watcher);
 /* Frees it if nobody needs it any more. */
-void hf__watch_tidy(struct hf__zk *zk, struct hf__watcher *watcher);
-/* Nobody of the session that ends is told anything more. */
-void hf__watch_drop_all(struct hf__zk *zk);
-void hf__watch_free_all(struct hf__session *session);
+void hf__watcher_tidy(struct hf__zk *zk, struct hf__watcher *watcher);
+/* The session is over: nobody is notified of anything more. */
+void hf__watcher_drop_all(struct hf__zk *zk);
+void hf__watcher_free_all(struct hf__session *session);
 
 /* ---- node.c ---- */
 struct hf__node *hf__node_find(struct hf__zk *zk, const struct hf__lock *lock, uint64_t wire);
-/* A command for an acquisition: ASK or SETTLE; 0 or HF_ENOMEM. */
-int hf__node_submit(struct hf__zk *zk, struct hf__cmd *cmd);
-/* The next thing for the node's command, unless an earlier one is under way. */
-void hf__node_advance(struct hf__zk *zk, struct hf__node *node, int64_t now);
-/* The node works for the command from now on. */
-void hf__node_give(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd);
-/* The node of this wire owner, made if need be; NULL without memory. */
-struct hf__node *hf__node_of(struct hf__zk *zk, const struct hf__cmd *cmd, uint64_t wire);
-void hf__node_grant(struct hf__zk *zk, struct hf__node *node, int64_t now);
-/* It has to wait: it is told when to look again. */
-void hf__node_busy(struct hf__zk *zk, struct hf__node *node, int64_t now);
-/* The command fails, after the node is gone. */
-void hf__node_fail(struct hf__zk *zk, struct hf__node *node, int error, const char *why,
-                   int64_t now);
-void hf__node_fail_rc(struct hf__zk *zk, struct hf__node *node, int rc, int64_t now);
-/* The answer is none, or nobody waits for it; the session finds out. */
-bool hf__node_is_over(struct hf__zk *zk, const struct hf__request *request);
-struct hf__cmd *hf__node_take_cmd(struct hf__node *node);
-/* A request for it is over. */
-void hf__node_release(struct hf__zk *zk, struct hf__node *node, int64_t now);
-/* The session has ended: no node of it is there any more. */
-void hf__node_drop_all(struct hf__zk *zk, int64_t now);
-/* At the end of all. */
+/* The node of this wire owner, added if there is none; NULL without memory. */
+struct hf__node *hf__node_get(struct hf__zk *zk, const struct hf__cmd *cmd, uint64_t wire);
+/* It is nobody's from now on. */
+void hf__node_bury(struct hf__zk *zk, struct hf__node *node);
+/* Frees it if it is dead and has no request in flight. */
+void hf__node_free_dead(struct hf__zk *zk, struct hf__node *node);
+/* Somebody else deleted it, or the session is over: a hold is lost, and a command starts over. */
+void hf__node_lose(struct hf__zk *zk, struct hf__node *node, int64_t now);
+void hf__node_lose_all(struct hf__zk *zk, int64_t now);
+/* The client is closed. */
 void hf__node_free_all(struct hf__zk *zk);
-/* It is not there any more. */
-void hf__node_gone(struct hf__zk *zk, struct hf__node *node, int64_t now);
-/* Where the holders are: the lock's folder, its leases, or its node if it is a plain one. */
-void hf__node_folder(const struct hf__zk *zk, const struct hf__lock *lock,
-                     char ret_path[HF__ZK_PATH]);
-void hf__node_part_folder(const struct hf__zk *zk, const struct hf__lock *lock, enum hf__part part,
+
+/* The only way to change its state: by an event that is possible in it. */
+void hf__node_change(struct hf__node *node, enum hf__node_event event);
+bool hf__node_is_granted(const struct hf__node *node);
+bool hf__node_is_dead(const struct hf__node *node);
+/* It does not exist, and the next one has another GUID: at the end of the queue. */
+void hf__node_start_over(struct hf__node *node);
+bool hf__node_is_plain(const struct hf__node *node);
+/* It is a member of a double barrier. */
+bool hf__node_is_member(const struct hf__node *node);
+/* The lock is a semaphore, which has a gate and leases. */
+bool hf__node_has_leases(const struct hf__lock *lock);
+/* The node is a semaphore's lease, not its gate. */
+bool hf__node_is_lease(const struct hf__node *node);
+
+/* Its command is an ask that has not failed. */
+bool hf__node_asks(const struct hf__node *node);
+struct hf__cmd *hf__node_take_cmd(struct hf__node *node);
+/* No command waits for the request, or it was not answered: then the link is in doubt. */
+bool hf__node_ignores(struct hf__zk *zk, const struct hf__zk_request *request);
+/* Its ask fails as soon as the node is gone. */
+void hf__node_fail(struct hf__node *node, int error, const char *why);
+void hf__node_fail_rc(const struct hf__zk *zk, struct hf__node *node, int rc);
+void hf__node_grant(struct hf__zk *zk, struct hf__node *node, int64_t now);
+/* Answers "busy". */
+void hf__node_refuse(struct hf__zk *zk, struct hf__node *node, int64_t now);
+/* Answers "busy"; its watcher wakes the waiter up. */
+void hf__node_wait(struct hf__zk *zk, struct hf__node *node, int64_t now);
+
+/* Where a lock's holders are: its folder, its leases, or its node if it is a plain lock. */
+void hf__node_holders_path(const struct hf__zk *zk, const struct hf__lock *lock,
+                           char ret_path[HF__ZK_PATH]);
+void hf__node_gate_folder(const struct hf__zk *zk, const struct hf__lock *lock,
                           char ret_path[HF__ZK_PATH]);
+/* The folder of the node that its state is about; the node itself if it is a plain lock. */
+void hf__node_folder(const struct hf__zk *zk, const struct hf__node *node,
+                     char ret_path[HF__ZK_PATH]);
 void hf__node_path(const struct hf__zk *zk, const struct hf__node *node,
                    char ret_path[HF__ZK_PATH]);
-/* Of another node in the same folder. */
+/* The path of another node in the same folder. */
 void hf__node_child(const struct hf__zk *zk, const struct hf__node *node, const char *child,
                     char ret_path[HF__ZK_PATH]);
 
-/* ---- make.c ---- */
-/* Makes the node, and finds out whether it is its turn. */
-void hf__make(struct hf__zk *zk, struct hf__node *node);
-/* The node is there: whether it is its turn. */
-void hf__make_list(struct hf__zk *zk, struct hf__node *node);
-/* The quorum was heard of lately enough for a grant; if not, it is asked, and the node advances then. */
-bool hf__make_prove(struct hf__zk *zk, struct hf__node *node);
-/* The node may be there: looks for it. */
-void hf__make_search(struct hf__zk *zk, struct hf__node *node);
-/* Somebody has deleted it: at the end of the queue with a new one. */
-void hf__make_anew(struct hf__zk *zk, struct hf__node *node, int64_t now);
+/* ---- create.c ---- */
+/* Creates the node, and finds out whether it is its turn. */
+void hf__create_node(struct hf__zk *zk, struct hf__node *node);
 
-/* ---- guard.c ---- */
-/* Watches all that are held and not watched yet. */
-void hf__guard_all(struct hf__zk *zk, int64_t now);
-/* Something has happened to what this node watches. */
-void hf__guard_noticed(struct hf__zk *zk, struct hf__node *node, const struct hf__watcher *watcher,
-                       int64_t now);
+/* ---- turn.c ---- */
+/* Finds out whether it is the node's turn. */
+void hf__turn_list(struct hf__zk *zk, struct hf__node *node);
+/* The same, and has the quorum confirm that the session lives if that was not confirmed lately. */
+void hf__turn_list_proven(struct hf__zk *zk, struct hf__node *node);
+/* Lists the node's folder. */
+void hf__turn_send_list(struct hf__zk *zk, struct hf__node *node, hf__zk_request_fn *done);
+/* Waits for the node at this path to be deleted. */
+void hf__turn_watch(struct hf__zk *zk, struct hf__node *node, const char *path);
+/* Makes the folders above the node. */
+void hf__turn_make_folders(struct hf__zk *zk, struct hf__node *node, int64_t now);
+/* It is the node's turn: grants it, or lets it pass the gate. */
+void hf__turn_take(struct hf__zk *zk, struct hf__node *node, bool alone, int64_t now);
+/* The node's number is not one that the order can rely on. */
+bool hf__turn_is_used_up(const struct hf__node *node);
+/* Asks the quorum; false without memory. */
+bool hf__turn_beat(struct hf__zk *zk, struct hf__node *node, const char *path);
+/* The quorum confirmed the session lately enough for a grant. If not, it is asked. */
+bool hf__turn_prove(struct hf__zk *zk, struct hf__node *node);
+
+/* ---- search.c ---- */
+/* Finds out whether the node exists. */
+void hf__search_node(struct hf__zk *zk, struct hf__node *node);
 
 /* ---- lease.c ---- */
-/* Whether locks of this kind are semaphores. */
-bool hf__lease_is_kind(const struct hf__lock *lock);
-/* It wants more than there is, as far as that is known: then its command fails. */
-bool hf__lease_refuse(struct hf__zk *zk, struct hf__node *node, int64_t now);
-/* It is its turn at the gate. */
-void hf__lease_enter(struct hf__zk *zk, struct hf__node *node, int64_t now);
-/* Its lease is there; the list says how many there are. */
-void hf__lease_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__request *listed,
-                    int64_t now);
-/* Goes on with the next node of the same acquisition, or answers. */
-void hf__lease_next(struct hf__zk *zk, struct hf__node *node, int64_t now);
+/* It wants more permits than there are, as far as that is known: its ask fails. */
+bool hf__lease_refuse(struct hf__zk *zk, struct hf__node *node);
+/* It is the node's turn at the gate. */
+void hf__lease_pass_gate(struct hf__zk *zk, struct hf__node *node);
+/* The lease is gone or was never created: the node is the gate again. False if it has no gate. */
+bool hf__lease_return_to_gate(struct hf__node *node);
+void hf__lease_open_gate(struct hf__zk *zk, struct hf__node *node);
+/* The lease exists; the list shows how many others do. */
+void hf__lease_check(struct hf__zk *zk, struct hf__node *node, const struct hf__zk_request *listed,
+                     int64_t now);
 
-/* ---- permits.c ---- */
-/* Verbs of permits; 0 or HF_ENOMEM. */
-int hf__permits_submit(struct hf__zk *zk, struct hf__cmd *cmd);
-/* A node of a release is gone: goes on with the next one, or answers. */
-void hf__permits_removed(struct hf__zk *zk, struct hf__cmd *cmd, bool lost);
-/* The number of permits must be read first: then the node goes on. */
-bool hf__permits_read_total(struct hf__zk *zk, struct hf__node *node);
+/* ---- total.c ---- */
+/* Commands about the number of permits; 0 or HF_ENOMEM. */
+int hf__total_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+/* The number of permits has to be read first: true, and it is being read for the node. */
+bool hf__total_read(struct hf__zk *zk, struct hf__node *node);
 
-/* ---- barrier.c ---- */
-int hf__barrier_submit(struct hf__zk *zk, struct hf__cmd *cmd);
-/* A member of a double barrier is there; the list says who else. */
-void hf__barrier_turn(struct hf__zk *zk, struct hf__node *node, const struct hf__request *listed,
-                      int64_t now);
+/* ---- zk_barrier.c ---- */
+int hf__zk_barrier_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+/* A member of a double barrier exists; the list shows which others do. */
+void hf__zk_barrier_check(struct hf__zk *zk, struct hf__node *node,
+                          const struct hf__zk_request *listed, int64_t now);
 
-/* ---- verbs.c ---- */
-int hf__verbs_submit(struct hf__zk *zk, struct hf__cmd *cmd);
-/* The session lives as of when it was last sure to, and so does what we know of its nodes. */
-void hf__verbs_answer_renewal(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now);
-/* A beat for the renewals that wait, if none is under way. */
-void hf__verbs_beat(struct hf__zk *zk);
+/* ---- held.c ---- */
+/* Watches all nodes that are held and not watched. */
+void hf__held_watch_all(struct hf__zk *zk, int64_t now);
+void hf__held_watch(struct hf__zk *zk, struct hf__node *node, int64_t now);
 
-/* ---- inspect.c ---- */
+/* ---- notice.c ---- */
+/* The watcher has fired: notifies the nodes and locks that wanted to know. */
+void hf__notice_take(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now);
+
+/* ---- steps.c ---- */
+/* ASK and SETTLE; 0 or HF_ENOMEM. */
+int hf__steps_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+/* PERMITS_RELEASE, PERMITS_EXTEND, PERMITS_LEASE. */
+void hf__steps_submit_ids(struct hf__zk *zk, struct hf__cmd *cmd);
+/* A request for the node is over: its command takes the next step, unless others are in flight. */
+void hf__steps_end_request(struct hf__zk *zk, struct hf__node *node, int64_t now);
+
+/* ---- beat.c ---- */
+void hf__beat_renew(struct hf__zk *zk, struct hf__cmd *cmd);
+/* The session lives as of when that was last certain, and so does every node of it. */
+void hf__beat_answer(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now);
+
+/* ---- holders.c ---- */
+/* LOOK, FORCE, REVOKE, DROP_WAITER, TOKEN; 0 or HF_ENOMEM. */
+int hf__holders_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+
+/* ---- survey.c ---- */
 /* LIST, INSPECT, FACTS; 0 or HF_ENOMEM. */
-int hf__inspect_submit(struct hf__zk *zk, struct hf__cmd *cmd);
-/* At the end of all: what commands without an answer, and walks that nobody ended, have left. */
-void hf__inspect_free_all(struct hf__zk *zk);
+int hf__survey_submit(struct hf__zk *zk, struct hf__cmd *cmd);
+/* The client is closed: frees what unanswered commands and unfinished walks have left. */
+void hf__survey_free_all(struct hf__zk *zk);
 
 #endif

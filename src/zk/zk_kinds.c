@@ -32,18 +32,15 @@ const struct hf__traits *hf__zk_kinds_traits(int kind, const char **ret_why)
 	case HF_FENCED: return &traits[HF_REENTRANT];
 	case HF_SIMPLE_FAIR: return &traits[HF_SIMPLE];
 	case HF_SPIN:
-		*ret_why = "a spin lock asks again and again; ZooKeeper tells each waiter when it "
-			   "is its turn, so use the reentrant kind";
+		*ret_why =
+			"ZooKeeper notifies each waiter when it is its turn, so there are no spin "
+			"locks; use a reentrant lock";
 		return NULL;
 	case HF__SEMAPHORE:
-		*ret_why = "on ZooKeeper permits always have a holder: use hf_permits";
+		*ret_why = "permits on ZooKeeper always have a holder; use hf_permits";
 		return NULL;
-	case HF__LATCH:
-		*ret_why = "ZooKeeper's peers have no latch that counts: use hf_barrier";
-		return NULL;
-	case HF__GROUP:
-		*ret_why = "a group is one key of Redis; take the locks as a multi-lock";
-		return NULL;
+	case HF__LATCH: *ret_why = "Curator has no latch that counts; use hf_barrier"; return NULL;
+	case HF__GROUP: *ret_why = "a group is one key on Redis; use a multi lock"; return NULL;
 	default: assert(traits[kind].kind == kind); return &traits[kind];
 	}
 }

@@ -286,7 +286,7 @@ static void a_node_that_must_not_be_written_is_77(void **state)
 	assert_int_equal(zk_raw_create(zk_eye, "/x/" JAVA "-lock-", "", ZK_RAW_EPHEMERAL_SEQUENTIAL,
 	                               NULL, NULL),
 	                 0);
-	CLI_EXPECT_REFUSAL(zk_url(), 77, "holdfast: ", "revoke", "x");
+	CLI_EXPECT_REFUSAL(zk_url(), 77, "cannot write to the holder's node", "revoke", "x");
 }
 
 int main(void)

@@ -340,7 +340,7 @@ static void a_missing_chroot_is_78_and_is_not_created(void **state)
 	const char *const *const all[] = {run,    permits, elect, ls,    who,
 	                                  unlock, revoke,  ping,  doctor};
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		cli_expect_refusal(url, 78, "/no/such", all[i]);
+		cli_expect_refusal(url, 78, "node /no/such does not exist", all[i]);
 	assert_int_equal(zk_raw_exists(zk_eye, "/no", NULL), ZK_RAW_NO_NODE);
 	free(url);
 }

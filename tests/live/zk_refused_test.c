@@ -31,7 +31,7 @@ static void chroot_made_later_is_found_by_the_next_call(void **state)
 	(void)state;
 	/* Who was never connected is answered at once. */
 	for (int i = 0; i < 3; i++)
-		expect_failure(lock, 20000, HF_EINVAL, "no node /apps");
+		expect_failure(lock, 20000, HF_EINVAL, "node /apps does not exist");
 	ASSERT_BETWEEN(test_now_ms() - began_at, 0, 10000);
 	make("/apps");
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
@@ -56,7 +56,7 @@ static void chroot_that_is_gone_is_waited_for(void **state)
 	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
 	/* Until the new session has been refused, the reason is another. */
 	WAIT_UNTIL(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 200)) == HF_EINVAL, ENDED_MS);
-	expect_failure(lock, 1500, HF_EINVAL, "no node /apps");
+	expect_failure(lock, 1500, HF_EINVAL, "node /apps does not exist");
 	struct waiter *waiter = waiter_start(lock, NULL);
 	make("/apps");
 	waiter_expect(waiter, 0);

@@ -236,7 +236,7 @@ static void tunnel_that_does_not_trust_the_server_lets_nobody_through(void **sta
 
 	(void)state;
 	snprintf(url, sizeof url, "zk://%s", tunnel_host(tunnel));
-	expect_refused(url, HF_CLIENT(.connect_timeout_ms = 1500), HF_EUNREACHABLE, "answers");
+	expect_refused(url, HF_CLIENT(.connect_timeout_ms = 1500), HF_EUNREACHABLE, "has answered");
 	assert_int_equal(tunnel_connections(tunnel), 0);
 	assert_true(tunnel_failures(tunnel) > 0);
 	tunnel_stop(tunnel);

@@ -27,7 +27,7 @@ struct model {
 	bool touched;     /* the follower has heard of the session since the last ping */
 	int64_t heard_at; /* when the leader has last heard of it */
 	struct hf__proof proof;
-	/* What a model that finds nothing has seen. */
+	/* What the model has measured. */
 	int64_t worst_ms;    /* the least that was left between our end and the leader's */
 	int64_t careless_ms; /* the same if every request counted in full */
 };
@@ -54,14 +54,14 @@ static void model_begin(struct model *model, uint64_t seed, int64_t session_ms, 
 	hf__proof_begin(&model->proof, session_ms);
 }
 
-/* A sign of life leaves the client at this time, and is on the follower a little later. */
+/* A sign of life leaves the client at this time and arrives at the follower a little later. */
 static int64_t send_sign(struct model *model, int64_t now)
 {
 	model->sign_at = now + model->session_ms / 3 + below(model, model->library_late_ms + 1);
 	return now + below(model, model->delay_ms + 1);
 }
 
-/* Lets all happen that comes before. */
+/* Plays everything that happens until then. */
 static void pass_until(struct model *model, int64_t until)
 {
 	for (;;) {
@@ -84,7 +84,7 @@ static void pass_until(struct model *model, int64_t until)
 	}
 }
 
-/* The client asks the quorum; nothing passes between the servers from the moment of the answer on. */
+/* The client asks the quorum; from the moment of the answer on the servers are cut off from each other. */
 static int64_t ask_quorum(struct model *model, int64_t now)
 {
 	pass_until(model, now);
@@ -138,7 +138,7 @@ static const int64_t sessions[] = {1000, 2000, 4000, 5000, 6000, 7000, 9500, 120
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-static void session_outlasts_what_is_believed_of_it(void **state)
+static void session_outlasts_what_the_proof_promises(void **state)
 {
 	int64_t careless_ms = 0;
 	(void)state;
@@ -157,12 +157,12 @@ static void session_outlasts_what_is_believed_of_it(void **state)
 				careless_ms = model.careless_ms;
 		}
 	}
-	/* The model is one in which three fifths of every session are too much. */
+	/* In this model, counting three fifths of every session from the request would be too much. */
 	assert_true(careless_ms < -3000);
 }
 
-/* The same with the phases that are worst for a client that was idle. */
-static void first_hold_after_idleness_ends_in_time(void **state)
+/* The same, with the phases that are worst for a client that was idle. */
+static void first_hold_after_idleness_expires_before_the_session(void **state)
 {
 	(void)state;
 	for (int64_t session_ms = 4000; session_ms <= 13000; session_ms += 100) {
@@ -181,7 +181,7 @@ static void first_hold_after_idleness_ends_in_time(void **state)
 
 /* ---- what a hold gets ---- */
 
-/* What a request that was answered is good for. */
+/* How long a hold lasts after this request was answered. */
 static int64_t good_for(struct hf__proof *proof, int64_t sent_at)
 {
 	hf__proof_note(proof, sent_at, sent_at + 2);
@@ -196,19 +196,19 @@ static void lease_is_shorter_after_idleness_only(void **state)
 	hf__proof_begin(&proof, 30000);
 	assert_int_equal(hf__proof_lease(30000), 18000);
 	assert_int_equal(good_for(&proof, now), 14250);
-	/* Beats in the watchdog's time soon have all of it. */
+	/* Beats at the watchdog's pace soon give the full lease. */
 	assert_int_equal(good_for(&proof, now + 2250), 14250);
 	assert_int_equal(good_for(&proof, now + 6000), 14250);
 	for (int i = 2; i < 20; i++)
 		assert_int_equal(good_for(&proof, now + i * 6000), 18000);
-	/* What is asked between two beats counts from a tenth of the session earlier at worst. */
+	/* A request between two beats counts from a tenth of the session earlier at worst. */
 	now += 19 * 6000;
 	for (int i = 7; i < 9010; i += 7)
 		assert_in_range(good_for(&proof, now + i), 15000 - 2, 18000);
-	/* A client that has much to do has all of it again. */
+	/* A busy client gets the full lease again. */
 	for (int i = 9010; i < 20000; i += 7)
 		assert_int_equal(good_for(&proof, now + i), 18000);
-	/* And a beat that comes late costs as much as it is late, twice. */
+	/* A late beat costs its delay, twice. */
 	now += 20000;
 	for (int i = 0; i < 4; i++)
 		(void)good_for(&proof, now + i * 6000);
@@ -231,8 +231,8 @@ static void next_session_begins_with_nothing(void **state)
 	assert_int_equal(good_for(&proof, 5030000), 14250);
 }
 
-/* What was sure stays so, whatever is answered later. */
-static void what_is_sure_does_not_go_back(void **state)
+/* What was certain stays certain, whatever is answered later. */
+static void certainty_never_goes_back(void **state)
 {
 	struct hf__proof proof = {0};
 	(void)state;
@@ -248,11 +248,11 @@ static void what_is_sure_does_not_go_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(session_outlasts_what_is_believed_of_it),
-		cmocka_unit_test(first_hold_after_idleness_ends_in_time),
+		cmocka_unit_test(session_outlasts_what_the_proof_promises),
+		cmocka_unit_test(first_hold_after_idleness_expires_before_the_session),
 		cmocka_unit_test(lease_is_shorter_after_idleness_only),
 		cmocka_unit_test(next_session_begins_with_nothing),
-		cmocka_unit_test(what_is_sure_does_not_go_back),
+		cmocka_unit_test(certainty_never_goes_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,19 +25,19 @@
 static void check_turn(const char *const *names, size_t n, const char *own, const char *before)
 {
 	size_t at = 99;
-	enum hf__turn turn = hf__queue_turn((char *const *)(uintptr_t)names, n, own, &at);
+	enum hf__queue_turn turn = hf__queue_turn((char *const *)(uintptr_t)names, n, own, &at);
 	if (!before) {
-		assert_int_equal(turn, HF__TURN_MINE);
+		assert_int_equal(turn, HF__QUEUE_FIRST);
 		return;
 	}
-	assert_int_equal(turn, HF__TURN_WAIT);
+	assert_int_equal(turn, HF__QUEUE_NOT_FIRST);
 	assert_true(at < n);
 	assert_string_equal(names[at], before);
 }
 
 /* ---- names ---- */
 
-static void name_is_the_protected_one(void **state)
+static void name_is_that_of_curators_protected_nodes(void **state)
 {
 	char name[HF__QUEUE_NAME];
 	(void)state;
@@ -83,15 +83,15 @@ static void role_is_what_the_name_ends_in(void **state)
 	assert_int_equal(hf__queue_role("orders"), HF__QUEUE_STRANGER);
 	assert_int_equal(hf__queue_role(LATCH(GUID_A, "0000000001")), HF__QUEUE_LATCH);
 	assert_int_equal(hf__queue_role("latch-0000000001"), HF__QUEUE_LATCH);
-	/* In a queue a lease is a stranger: it holds, but not by its place. */
+	/* In a queue a lease is a stranger: it holds a permit, but not because of its number. */
 	assert_int_equal(hf__queue_role(LEASE(GUID_A, "0000000001")), HF__QUEUE_STRANGER);
 	assert_int_equal(hf__queue_role(""), HF__QUEUE_STRANGER);
-	/* A folder has used its numbers up. */
+	/* A folder has used up its numbers. */
 	assert_int_equal(hf__queue_role(LOCK(GUID_A, "-2147483648")), HF__QUEUE_MUTEX);
 	assert_int_equal(hf__queue_role("latch--000000001"), HF__QUEUE_LATCH);
 }
 
-/* Locks may be called that, and then these are their folders. */
+/* Locks may have such names, and then these are their folders. */
 static void name_that_only_contains_a_marker_is_a_stranger(void **state)
 {
 	static const char *const names[] = {
@@ -134,7 +134,7 @@ static void form_is_that_of_the_recipes(void **state)
 	assert_int_equal(hf__queue_form("re-lease-0000000017"), HF__QUEUE_STRANGER);
 }
 
-static void suffix_is_behind_the_last_marker(void **state)
+static void suffix_follows_the_last_marker(void **state)
 {
 	(void)state;
 	assert_string_equal(hf__queue_suffix(LOCK(GUID_A, "0000000042")), "0000000042");
@@ -182,19 +182,19 @@ static void lowest_number_has_the_turn_whatever_its_guid(void **state)
 	check_turn(names, COUNT(names), names[0], names[2]);
 }
 
-static void one_who_is_not_listed_is_missing(void **state)
+static void node_that_is_not_listed_is_missing(void **state)
 {
 	static const char *const names[] = {LOCK(GUID_A, "0000000003")};
 	size_t before;
 	(void)state;
 	assert_int_equal(hf__queue_turn((char *const *)(uintptr_t)names, 1,
 	                                LOCK(GUID_B, "0000000003"), &before),
-	                 HF__TURN_MISSING);
-	assert_int_equal(hf__queue_turn(NULL, 0, names[0], &before), HF__TURN_MISSING);
-	/* Also where somebody stands before it. */
+	                 HF__QUEUE_MISSING);
+	assert_int_equal(hf__queue_turn(NULL, 0, names[0], &before), HF__QUEUE_MISSING);
+	/* Even if another node comes before it. */
 	assert_int_equal(hf__queue_turn((char *const *)(uintptr_t)names, 1,
 	                                LOCK(GUID_B, "0000000004"), &before),
-	                 HF__TURN_MISSING);
+	                 HF__QUEUE_MISSING);
 }
 
 static void strangers_hold_nothing(void **state)
@@ -230,7 +230,7 @@ static void gaps_in_the_numbers_do_not_matter(void **state)
 
 /* ---- turns of leaders ---- */
 
-static void candidates_stand_in_line_as_a_mutex_does(void **state)
+static void candidates_are_ordered_like_waiters_of_a_mutex(void **state)
 {
 	static const char *const names[] = {
 		LATCH(GUID_C, "0000000003"), LATCH(GUID_B, "0000000001"),
@@ -353,19 +353,19 @@ static void holders_are_one_writer_or_the_first_readers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(name_is_the_protected_one),
+		cmocka_unit_test(name_is_that_of_curators_protected_nodes),
 		cmocka_unit_test(node_is_known_by_its_guid),
 		cmocka_unit_test(role_is_what_the_name_ends_in),
 		cmocka_unit_test(name_that_only_contains_a_marker_is_a_stranger),
 		cmocka_unit_test(form_is_that_of_the_recipes),
-		cmocka_unit_test(suffix_is_behind_the_last_marker),
+		cmocka_unit_test(suffix_follows_the_last_marker),
 		cmocka_unit_test(number_is_signed_and_whole),
 		cmocka_unit_test(lowest_number_has_the_turn_whatever_its_guid),
-		cmocka_unit_test(one_who_is_not_listed_is_missing),
+		cmocka_unit_test(node_that_is_not_listed_is_missing),
 		cmocka_unit_test(strangers_hold_nothing),
 		cmocka_unit_test(node_made_by_hand_takes_part),
 		cmocka_unit_test(gaps_in_the_numbers_do_not_matter),
-		cmocka_unit_test(candidates_stand_in_line_as_a_mutex_does),
+		cmocka_unit_test(candidates_are_ordered_like_waiters_of_a_mutex),
 		cmocka_unit_test(readers_do_not_wait_for_each_other),
 		cmocka_unit_test(writer_waits_for_the_nearest_of_any_kind),
 		cmocka_unit_test(reader_waits_for_the_nearest_writer_before_it),

@@ -1,4 +1,4 @@
-/* Who holds what below the chroot, and what the servers say of themselves: answers of many requests. */
+/* Surveys: lists the locks below the chroot, shows one of them, and reports facts about the servers. */
 #define _GNU_SOURCE
 #include "zk/zk.h"
 
@@ -10,79 +10,79 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_TOLD   200         /* of holders and of waiters, in one row */
+#define MOST_LISTED 200         /* holders, and also waiters, in one row */
 #define MOST_NOTE   1000        /* bytes of a holder's description */
-#define MOST_BYTES  (32u << 20) /* of rows, or of paths to visit */
-#define MOST_WALKS  4           /* that nobody has gone on with */
+#define MOST_BYTES  (32u << 20) /* of rows, and of paths to visit */
+#define MOST_WALKS  4           /* that wait for their next step */
 #define STEP_VISITS 500
 #define STEP_MS     500
 #define STEP_BYTES  (1u << 20)
 
 static const char config_path[] = "/zookeeper/config";
 
-/* What the children of a folder are together. */
+/* What the children make of a folder. */
 enum folder { FOLDER_QUEUE, FOLDER_LEASES, FOLDER_MEMBERS, FOLDER_OTHER };
 
 /*
- * One command under way, or a walk between two of its steps. Every request of it carries the command,
- * so one that comes back without belongs to a command that was answered as unknown, and changes nothing.
+ * One command in progress, or a walk between two of its steps. Every request of it carries the command, so a
+ * request that comes back without one belongs to a command that was answered as unknown, and changes nothing.
  */
-struct hf__inspection {
-	struct hf__inspection *next; /* in zk->inspections */
+struct hf__survey {
+	struct hf__survey *next; /* in zk->surveys */
 	struct hf__cmd *cmd;
 	uint32_t walk;           /* its number; 0: about one name, or about the servers */
 	uint32_t visits;         /* in this step */
 	char cursor[24];         /* the first row, if it is not empty */
-	struct hf__buffer rows;  /* each behind its length */
+	struct hf__buffer rows;  /* each after its length */
 	size_t row_count;        /* without the cursor */
-	struct hf__buffer paths; /* of a walk, to be visited, each with its NUL: the last is next */
-	struct hf__buffer fields; /* of the holders that are known already */
-	char path[HF__ZK_PATH];   /* what is being looked at */
+	struct hf__buffer paths; /* that a walk has to visit, each with its NUL; the last is next */
+	struct hf__buffer fields; /* of the holders that were read */
+	char path[HF__ZK_PATH];   /* the path that is being visited */
 	char **names;             /* its children, in order */
 	size_t count;
 	size_t holders, waiters; /* holders first, then waiters, then strangers */
-	size_t asked;            /* so many of them are asked about */
-	size_t known;            /* so many of those are known */
-	size_t told;             /* and so many are in the fields */
-	bool visiting;           /* the path is not done with */
-	bool in_leases;          /* it is that of a semaphore's leases, and of nothing else */
-	bool no_memory;          /* for one of the holders */
-	bool no_members;         /* what looked like members of a barrier are folders */
+	size_t requested;        /* how many of them are read */
+	size_t answered;         /* how many of those were answered */
+	size_t listed;           /* how many are in the fields */
+	bool visiting;           /* the visit is not finished */
+	bool in_leases;          /* the path is a semaphore's folder of leases */
+	bool no_memory;          /* there was none for one of the holders */
+	bool not_members;        /* what seemed to be members of a barrier are folders */
 	int64_t token;
 	const char *kind;
 };
 
-static void visit_next(struct hf__zk *zk, struct hf__inspection *at, int64_t now);
+static void visit_next(struct hf__zk *zk, struct hf__survey *at, int64_t now);
 
 /* ---- life ---- */
 
-static void drop_names(struct hf__inspection *at)
+static void drop_names(struct hf__survey *at)
 {
 	for (size_t i = 0; i < at->count; i++)
 		free(at->names[i]);
 	free(at->names);
 	at->names = NULL;
-	at->count = at->holders = at->waiters = at->asked = at->known = at->told = 0;
+	at->count = at->holders = at->waiters = at->requested = at->answered = at->listed = 0;
 	at->fields.length = 0;
-	at->no_memory = at->no_members = false;
+	at->no_memory = at->not_members = false;
 	at->token = 0;
 }
 
-static void unlink_inspection(struct hf__zk *zk, struct hf__inspection *at)
+static void unlink_survey(struct hf__zk *zk, struct hf__survey *at)
 {
-	struct hf__inspection **link = &zk->inspections;
+	struct hf__survey **link = &zk->surveys;
 	while (*link != at)
 		link = &(*link)->next;
 	*link = at->next;
 }
 
-static void link_inspection(struct hf__zk *zk, struct hf__inspection *at)
+static void link_survey(struct hf__zk *zk, struct hf__survey *at)
 {
-	at->next = zk->inspections;
-	zk->inspections = at;
+	at->next = zk->surveys;
+	zk->surveys = at;
 }
 
-static void free_unlinked(struct hf__inspection *at)
+static void free_unlinked(struct hf__survey *at)
 {
 	drop_names(at);
 	hf__buffer_done(&at->rows);
@@ -91,16 +91,16 @@ static void free_unlinked(struct hf__inspection *at)
 	free(at);
 }
 
-static void free_inspection(struct hf__zk *zk, struct hf__inspection *at)
+static void free_survey(struct hf__zk *zk, struct hf__survey *at)
 {
-	unlink_inspection(zk, at);
+	unlink_survey(zk, at);
 	free_unlinked(at);
 }
 
-void hf__inspect_free_all(struct hf__zk *zk)
+void hf__survey_free_all(struct hf__zk *zk)
 {
-	while (zk->inspections)
-		free_inspection(zk, zk->inspections);
+	while (zk->surveys)
+		free_survey(zk, zk->surveys);
 }
 
 static bool is_waiting(const struct hf__zk *zk, const struct hf__cmd *cmd)
@@ -112,31 +112,31 @@ static bool is_waiting(const struct hf__zk *zk, const struct hf__cmd *cmd)
 	return false;
 }
 
-/* Those whose command is gone; of walks the newest stay, as their next step may come yet. */
+/* Frees those whose command is gone. The newest walks stay, since their next step may follow. */
 static void drop_stale(struct hf__zk *zk)
 {
-	struct hf__inspection *at = zk->inspections, *next;
+	struct hf__survey *at = zk->surveys, *next;
 	size_t walks = 0;
 	for (; at; at = next) {
 		next = at->next;
 		bool stale = !at->cmd || !is_waiting(zk, at->cmd);
 		if (stale && (!at->walk || ++walks > MOST_WALKS))
-			free_inspection(zk, at);
+			free_survey(zk, at);
 	}
 }
 
-static struct hf__inspection *new_inspection(struct hf__zk *zk, struct hf__cmd *cmd)
+static struct hf__survey *new_survey(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	drop_stale(zk);
-	struct hf__inspection *at = calloc(1, sizeof(*at));
+	struct hf__survey *at = calloc(1, sizeof(*at));
 	if (!at)
 		return NULL;
-	link_inspection(zk, at);
+	link_survey(zk, at);
 	at->cmd = cmd;
 	if (hf__buffer_init(&at->rows, 512, MOST_BYTES) ||
 	    hf__buffer_init(&at->paths, 512, MOST_BYTES) ||
 	    hf__buffer_init(&at->fields, 512, MOST_BYTES)) {
-		free_inspection(zk, at);
+		free_survey(zk, at);
 		return NULL;
 	}
 	return at;
@@ -146,7 +146,7 @@ static struct hf__inspection *new_inspection(struct hf__zk *zk, struct hf__cmd *
 
 static const char *row_at(const struct hf__answer *answer, size_t i, size_t *ret_length)
 {
-	const struct hf__inspection *at = answer->source;
+	const struct hf__survey *at = answer->source;
 	const char *row = at->rows.data;
 	if (at->cursor[0] && i == 0) {
 		*ret_length = strlen(at->cursor);
@@ -161,8 +161,8 @@ static const char *row_at(const struct hf__answer *answer, size_t i, size_t *ret
 	}
 }
 
-/* The command has all its rows; a walk that is not over stays for its next step. */
-static void finish(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+/* The command has all its rows; an unfinished walk stays for its next step. */
+static void finish(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	struct hf__cmd *cmd = at->cmd;
 	bool over = strcmp(at->cursor, "0") == 0 || !at->cursor[0];
@@ -170,22 +170,22 @@ static void finish(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
 	                            .rows = at->row_count + (at->cursor[0] != 0),
 	                            .row = row_at,
 	                            .source = at};
-	/* Whoever is answered may ask again at once, and stale ones are freed then. */
-	unlink_inspection(zk, at);
+	/* The answer may cause another command at once, which frees stale surveys. */
+	unlink_survey(zk, at);
 	at->cmd = NULL;
 	hf__zk_answer(zk, cmd, &answer, now);
 	at->rows.length = at->row_count = 0;
 	if (over)
 		free_unlinked(at);
 	else
-		link_inspection(zk, at);
+		link_survey(zk, at);
 }
 
-static void fail_memory(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+static void fail_memory(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
-	static const char text[] = "no memory for what is below the path";
+	static const char text[] = "no memory for the list of locks";
 	struct hf__cmd *cmd = at->cmd;
-	free_inspection(zk, at);
+	free_survey(zk, at);
 	hf__zk_answer(zk, cmd,
 	              &(struct hf__answer){.outcome = HF__FAILED,
 	                                   .error = HF_ENOMEM,
@@ -194,21 +194,21 @@ static void fail_memory(struct hf__zk *zk, struct hf__inspection *at, int64_t no
 	              now);
 }
 
-static void fail_rc(struct hf__zk *zk, struct hf__inspection *at, int rc, int64_t now)
+static void fail_rc(struct hf__zk *zk, struct hf__survey *at, int rc, int64_t now)
 {
 	struct hf__cmd *cmd = at->cmd;
-	free_inspection(zk, at);
-	hf__zk_answer_failed(zk, cmd, rc, "the lock cannot be looked at", now);
+	free_survey(zk, at);
+	hf__zk_answer_failed(zk, cmd, rc, "cannot read the lock's nodes", now);
 }
 
-static struct hf__request *new_request(struct hf__zk *zk, struct hf__inspection *at,
-                                       hf__request_fn *done)
+static struct hf__zk_request *new_request(struct hf__zk *zk, struct hf__survey *at,
+                                          hf__zk_request_fn *done)
 {
-	struct hf__request *request = hf__request_new(zk, done, NULL);
+	struct hf__zk_request *request = hf__zk_request_new(zk, done, NULL);
 	if (!request)
 		return NULL;
 	request->cmd = at->cmd;
-	request->inspection = at;
+	request->survey = at;
 	return request;
 }
 
@@ -246,10 +246,10 @@ static const char *name_of(const struct hf__zk *zk, const char *path)
 }
 
 /*
- * A note begins with a word for the kind. In a plain lock its GUID comes first, which says nothing here. Words
- * of another form are the last line of a note without the others.
+ * A note starts with the name of the kind. The data of a plain lock starts with its GUID, which is left out. Data
+ * that is not ours becomes the last line of a note whose other lines are empty.
  */
-static int add_holder(struct hf__inspection *at, const char *owner, const char *data, size_t length)
+static int add_holder(struct hf__survey *at, const char *owner, const char *data, size_t length)
 {
 	char note[MOST_NOTE + 16] = "";
 	int n = 0;
@@ -268,32 +268,32 @@ static int add_holder(struct hf__inspection *at, const char *owner, const char *
 	if (add_text(&at->fields, owner) || add_number(&at->fields, 1) ||
 	    add_field(&at->fields, note, (size_t)n))
 		return HF_ENOMEM;
-	at->told++;
+	at->listed++;
 	return 0;
 }
 
-static int add_row_fields(struct hf__inspection *at, const char *name)
+static int add_row_fields(struct hf__survey *at, const char *name)
 {
 	struct hf__buffer *rows = &at->rows;
-	size_t told = at->waiters < MOST_TOLD ? at->waiters : MOST_TOLD;
+	size_t listed = at->waiters < MOST_LISTED ? at->waiters : MOST_LISTED;
 	int rc = add_text(rows, name) || add_text(rows, at->kind) || add_number(rows, -1) ||
 	         add_number(rows, at->token) || add_number(rows, (int64_t)at->holders) ||
-	         add_number(rows, (int64_t)at->waiters) || add_number(rows, (int64_t)at->told) ||
-	         add_number(rows, (int64_t)told) || hf__buffer_reserve(rows, at->fields.length);
+	         add_number(rows, (int64_t)at->waiters) || add_number(rows, (int64_t)at->listed) ||
+	         add_number(rows, (int64_t)listed) || hf__buffer_reserve(rows, at->fields.length);
 	if (!rc)
 		hf__buffer_add(rows, at->fields.data, at->fields.length);
-	for (size_t i = 0; !rc && i < told; i++)
+	for (size_t i = 0; !rc && i < listed; i++)
 		rc = add_text(rows, at->names[at->holders + i]);
 	return rc ? HF_ENOMEM : 0;
 }
 
-static int add_row(const struct hf__zk *zk, struct hf__inspection *at)
+static int add_row(const struct hf__zk *zk, struct hf__survey *at)
 {
 	char path[HF__ZK_PATH];
 	size_t length = 0, begin = at->rows.length;
 	snprintf(path, sizeof path, "%s", at->path);
 	if (strcmp(at->kind, "permits") == 0)
-		*strrchr(path, '/') = 0; /* the folder of leases is a part of it */
+		*strrchr(path, '/') = 0; /* the folder of leases belongs to the semaphore */
 	if (hf__buffer_reserve(&at->rows, sizeof length))
 		return HF_ENOMEM;
 	hf__buffer_add(&at->rows, &length, sizeof length);
@@ -312,14 +312,14 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Members of a double barrier are GUIDs and nothing more. */
+/* The name of a double barrier's member is a GUID and nothing more. */
 static bool is_guid(const char *name)
 {
 	return strlen(name) == HF__QUEUE_GUID - 1 &&
 	       strspn(name, "0123456789abcdef-") == HF__QUEUE_GUID - 1;
 }
 
-static enum folder folder_of(const struct hf__inspection *at)
+static enum folder folder_of(const struct hf__survey *at)
 {
 	size_t queue = 0, leases = 0, members = 0, ready = 0;
 	for (size_t i = 0; i < at->count; i++) {
@@ -336,8 +336,8 @@ static enum folder folder_of(const struct hf__inspection *at)
 	return leases > 0 && leases == at->count ? FOLDER_LEASES : FOLDER_OTHER;
 }
 
-/* Puts the children in order and counts who holds and who waits. */
-static enum folder sort_out(struct hf__inspection *at)
+/* Sorts the children, and counts the holders and the waiters. */
+static enum folder sort_children(struct hf__survey *at)
 {
 	static const char *const kinds[] = {[HF__QUEUE_MUTEX] = "reentrant",
 	                                    [HF__QUEUE_READ] = "read",
@@ -366,7 +366,7 @@ static enum folder sort_out(struct hf__inspection *at)
 	return folder;
 }
 
-static bool has_child(const struct hf__inspection *at, const char *name)
+static bool has_child(const struct hf__survey *at, const char *name)
 {
 	for (size_t i = 0; i < at->count; i++)
 		if (strcmp(at->names[i], name) == 0)
@@ -375,15 +375,15 @@ static bool has_child(const struct hf__inspection *at, const char *name)
 }
 
 /* The path of a child; false if it is longer than any path of ours. */
-static bool join(const struct hf__inspection *at, const char *child, char ret_path[HF__ZK_PATH])
+static bool join(const struct hf__survey *at, const char *child, char ret_path[HF__ZK_PATH])
 {
 	int n = snprintf(ret_path, HF__ZK_PATH, "%s/%s", strcmp(at->path, "/") ? at->path : "",
 	                 child);
 	return n > 0 && n < HF__ZK_PATH;
 }
 
-/* Notes these children, to be visited too. */
-static int push_children(struct hf__inspection *at, size_t from, size_t to)
+/* Adds these children to the paths that have to be visited. */
+static int push_children(struct hf__survey *at, size_t from, size_t to)
 {
 	bool semaphore = has_child(at, "locks") && has_child(at, "leases");
 	char path[HF__ZK_PATH];
@@ -402,10 +402,10 @@ static int push_children(struct hf__inspection *at, size_t from, size_t to)
 
 /* ---- requests ---- */
 
-static void seen(struct hf__zk *zk, struct hf__request *request, int64_t now);
-static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now);
+static void on_seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
+static void on_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
-static void tell(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+static void finish_visit(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	if (add_row(zk, at))
 		fail_memory(zk, at, now);
@@ -413,8 +413,8 @@ static void tell(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
 		visit_next(zk, at, now);
 }
 
-/* What a candidate says of itself stands behind its name. */
-static int add_words(struct hf__inspection *at, size_t i, const char *data, size_t length)
+/* The description of a candidate follows its name. */
+static int add_description(struct hf__survey *at, size_t i, const char *data, size_t length)
 {
 	char *longer = NULL;
 	if (length == 0 || length > MOST_NOTE)
@@ -426,8 +426,8 @@ static int add_words(struct hf__inspection *at, size_t i, const char *data, size
 	return 0;
 }
 
-/* A lock may be named by a GUID too, and then its folder is not a member. */
-static void leave_members(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+/* The name of a lock may be a GUID too; then its folder is not a member. */
+static void visit_as_folders(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	if (at->walk && push_children(at, 0, at->holders))
 		fail_memory(zk, at, now);
@@ -435,61 +435,61 @@ static void leave_members(struct hf__zk *zk, struct hf__inspection *at, int64_t 
 		visit_next(zk, at, now);
 }
 
-/* Answers come in the order of the requests, so this is about the next one. */
-static void got_holder(struct hf__zk *zk, struct hf__request *request, int64_t now)
+/* Answers arrive in the order of the requests, so this one is about the next name. */
+static void on_holder(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	struct hf__inspection *at = request->inspection;
-	if (!hf__request_is_answer(zk, request))
+	struct hf__survey *at = request->survey;
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
-	size_t i = at->known++;
+	size_t i = at->answered++;
 	size_t length = request->rc == ZOK && request->length > 0 ? (size_t)request->length : 0;
 	if (i == 0 && request->rc == ZOK)
 		at->token = request->stat.czxid;
 	if (request->rc == ZOK && request->stat.ephemeralOwner == 0 && is_guid(at->names[i]))
-		at->no_members = true;
+		at->not_members = true;
 	if (i < at->holders ? add_holder(at, at->names[i], request->text, length)
-	                    : add_words(at, i, request->text, length))
+	                    : add_description(at, i, request->text, length))
 		at->no_memory = true;
-	if (at->known < at->asked)
+	if (at->answered < at->requested)
 		return;
 	if (at->no_memory)
 		fail_memory(zk, at, now);
-	else if (at->no_members)
-		leave_members(zk, at, now);
+	else if (at->not_members)
+		visit_as_folders(zk, at, now);
 	else
-		tell(zk, at, now);
+		finish_visit(zk, at, now);
 }
 
-static void ask_holders(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+static void read_holders(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	char path[HF__ZK_PATH];
 	bool all = strcmp(at->kind, "leader") == 0;
 	size_t wanted = at->holders + (all ? at->waiters : 0);
-	for (; at->asked < wanted && at->asked < MOST_TOLD; at->asked++) {
-		bool fits = join(at, at->names[at->asked], path);
-		struct hf__request *request = fits ? new_request(zk, at, got_holder) : NULL;
+	for (; at->requested < wanted && at->requested < MOST_LISTED; at->requested++) {
+		bool fits = join(at, at->names[at->requested], path);
+		struct hf__zk_request *request = fits ? new_request(zk, at, on_holder) : NULL;
 		if (!request)
-			break; /* the others count as left out */
-		hf__request_get(request, path, NULL);
+			break; /* the others are counted but not listed */
+		hf__zk_request_get(request, path, NULL);
 	}
-	at->visits += (uint32_t)at->asked;
-	if (at->asked == 0)
+	at->visits += (uint32_t)at->requested;
+	if (at->requested == 0)
 		fail_memory(zk, at, now);
 }
 
-static void ask_list(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+static void request_list(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
-	struct hf__request *request = new_request(zk, at, listed);
+	struct hf__zk_request *request = new_request(zk, at, on_listed);
 	if (request)
-		hf__request_list(request, at->path, NULL);
+		hf__zk_request_list(request, at->path, NULL);
 	else
 		fail_memory(zk, at, now);
 }
 
-static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void on_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	struct hf__inspection *at = request->inspection;
-	if (!hf__request_is_answer(zk, request))
+	struct hf__survey *at = request->survey;
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc != ZOK) {
 		if (!at->walk && request->rc != ZNONODE)
@@ -502,29 +502,29 @@ static void listed(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	at->count = request->count;
 	request->names = NULL;
 	request->count = 0;
-	enum folder folder = sort_out(at);
-	/* Its gate, the folder of locks, may have been removed while nobody waited there. */
+	enum folder folder = sort_children(at);
+	/* The server may have deleted "locks", the folder of its gate, while nobody waited there. */
 	bool semaphore = !at->walk && !at->in_leases && has_child(at, "leases");
 	size_t members = at->holders + at->waiters;
 	if (at->walk && push_children(at, members, at->count)) {
 		fail_memory(zk, at, now);
 	} else if (folder == FOLDER_LEASES || (folder != FOLDER_OTHER && !at->in_leases)) {
-		ask_holders(zk, at, now);
+		read_holders(zk, at, now);
 	} else if (semaphore && strlen(at->path) + 8 < sizeof at->path) {
 		drop_names(at);
 		at->in_leases = true;
 		memcpy(at->path + strlen(at->path), "/leases", 8);
-		ask_list(zk, at, now);
+		request_list(zk, at, now);
 	} else {
 		visit_next(zk, at, now);
 	}
 }
 
 /* The node is the lock. */
-static void got_plain(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void on_plain(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	struct hf__inspection *at = request->inspection;
-	if (!hf__request_is_answer(zk, request))
+	struct hf__survey *at = request->survey;
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc == ZNONODE) {
 		visit_next(zk, at, now);
@@ -537,22 +537,22 @@ static void got_plain(struct hf__zk *zk, struct hf__request *request, int64_t no
 	if (add_holder(at, name_of(zk, at->path), request->text, length))
 		fail_memory(zk, at, now);
 	else
-		tell(zk, at, now);
+		finish_visit(zk, at, now);
 }
 
-static void seen(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void on_seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	struct hf__inspection *at = request->inspection;
-	if (!hf__request_is_answer(zk, request))
+	struct hf__survey *at = request->survey;
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc == ZOK && request->stat.ephemeralOwner != 0) {
-		struct hf__request *get = new_request(zk, at, got_plain);
+		struct hf__zk_request *get = new_request(zk, at, on_plain);
 		if (get)
-			hf__request_get(get, at->path, NULL);
+			hf__zk_request_get(get, at->path, NULL);
 		else
 			fail_memory(zk, at, now);
 	} else if (request->rc == ZOK && request->stat.numChildren > 0) {
-		ask_list(zk, at, now);
+		request_list(zk, at, now);
 	} else if (request->rc == ZOK || request->rc == ZNONODE || at->walk) {
 		visit_next(zk, at, now);
 	} else {
@@ -560,18 +560,18 @@ static void seen(struct hf__zk *zk, struct hf__request *request, int64_t now)
 	}
 }
 
-static int visit(struct hf__zk *zk, struct hf__inspection *at)
+static int visit(struct hf__zk *zk, struct hf__survey *at)
 {
-	struct hf__request *request = new_request(zk, at, seen);
+	struct hf__zk_request *request = new_request(zk, at, on_seen);
 	if (!request)
 		return HF_ENOMEM;
 	at->visits++;
 	at->visiting = true;
-	hf__request_exists(request, at->path, NULL);
+	hf__zk_request_exists(request, at->path, NULL);
 	return 0;
 }
 
-static void pop_path(struct hf__inspection *at)
+static void pop_path(struct hf__survey *at)
 {
 	size_t begin = at->paths.length - 1;
 	while (begin > 0 && at->paths.data[begin - 1])
@@ -580,7 +580,7 @@ static void pop_path(struct hf__inspection *at)
 	at->paths.length = begin;
 }
 
-static void visit_next(struct hf__zk *zk, struct hf__inspection *at, int64_t now)
+static void visit_next(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	drop_names(at);
 	at->visiting = false;
@@ -599,8 +599,8 @@ static void visit_next(struct hf__zk *zk, struct hf__inspection *at, int64_t now
 
 /* ---- facts ---- */
 
-__attribute__((format(printf, 2, 3))) static int add_fact(struct hf__inspection *at,
-                                                          const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int add_fact(struct hf__survey *at, const char *format,
+                                                          ...)
 {
 	char text[480];
 	va_list args;
@@ -616,8 +616,8 @@ __attribute__((format(printf, 2, 3))) static int add_fact(struct hf__inspection 
 	return 0;
 }
 
-/* Lines "server.1=host:port:port:role;address"; a server alone says nothing. */
-static int add_servers(struct hf__inspection *at, const char *data, size_t length)
+/* Counts the lines "server.1=host:port:port:role;address"; a single server has none. */
+static int add_servers(struct hf__survey *at, const char *data, size_t length)
 {
 	int voters = 0, observers = 0;
 	for (size_t i = 0; i < length;) {
@@ -630,11 +630,11 @@ static int add_servers(struct hf__inspection *at, const char *data, size_t lengt
 	return add_fact(at, "voters=%d", voters) || add_fact(at, "observers=%d", observers);
 }
 
-/* When the leader made a node of ours tells its clock. */
-static void got_time(struct hf__zk *zk, struct hf__request *request, int64_t now)
+/* The creation time of a node of ours shows the leader's clock. */
+static void on_time(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	struct hf__inspection *at = request->inspection;
-	if (!hf__request_is_answer(zk, request))
+	struct hf__survey *at = request->survey;
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc == ZOK &&
 	    add_fact(at, "time_us=%" PRId64, (int64_t)request->stat.ctime * 1000))
@@ -643,11 +643,11 @@ static void got_time(struct hf__zk *zk, struct hf__request *request, int64_t now
 		finish(zk, at, now);
 }
 
-static void got_config(struct hf__zk *zk, struct hf__request *request, int64_t now)
+static void on_config(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
-	struct hf__inspection *at = request->inspection;
+	struct hf__survey *at = request->survey;
 	char path[HF__ZK_PATH];
-	if (!hf__request_is_answer(zk, request))
+	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	size_t length = request->length > 0 ? (size_t)request->length : 0;
 	int rc = add_fact(at, "server=zookeeper") || add_fact(at, "hosts=%s", zk->config->hosts) ||
@@ -659,40 +659,40 @@ static void got_config(struct hf__zk *zk, struct hf__request *request, int64_t n
 	         add_fact(at, "config=%s",
 	                  request->rc == ZOK ? "read" : zk->library.error(request->rc)) ||
 	         (request->rc == ZOK && add_servers(at, request->text, length));
-	struct hf__request *next = NULL;
+	struct hf__zk_request *next = NULL;
 	if (!rc && !hf__list_empty(&zk->held))
-		next = new_request(zk, at, got_time);
+		next = new_request(zk, at, on_time);
 	if (rc) {
 		fail_memory(zk, at, now);
 	} else if (next) {
 		hf__node_path(zk, hf__list_item(zk->held.next, struct hf__node, link), path);
-		hf__request_exists(next, path, NULL);
+		hf__zk_request_exists(next, path, NULL);
 	} else {
 		finish(zk, at, now);
 	}
 }
 
-static int start_facts(struct hf__zk *zk, struct hf__inspection *at)
+static int start_facts(struct hf__zk *zk, struct hf__survey *at)
 {
-	struct hf__request *request = new_request(zk, at, got_config);
+	struct hf__zk_request *request = new_request(zk, at, on_config);
 	if (!request)
 		return HF_ENOMEM;
-	hf__request_get(request, config_path, NULL);
+	hf__zk_request_get(request, config_path, NULL);
 	return 0;
 }
 
 /* ---- walks ---- */
 
-static struct hf__inspection *find_walk(const struct hf__zk *zk, uint64_t number)
+static struct hf__survey *find_walk(const struct hf__zk *zk, uint64_t number)
 {
-	struct hf__inspection *at = zk->inspections;
+	struct hf__survey *at = zk->surveys;
 	while (at && (at->walk == 0 || at->walk != number))
 		at = at->next;
 	return at;
 }
 
-/* Goes on where the last step ended; a path that was not done with is visited again. */
-static int go_on(struct hf__zk *zk, struct hf__inspection *at)
+/* Continues where the last step stopped; a visit that was not finished starts again. */
+static int resume_walk(struct hf__zk *zk, struct hf__survey *at)
 {
 	drop_names(at);
 	at->visits = 0;
@@ -703,7 +703,7 @@ static int go_on(struct hf__zk *zk, struct hf__inspection *at)
 
 static int start_walk(struct hf__zk *zk, struct hf__cmd *cmd, uint64_t number)
 {
-	struct hf__inspection *at = number ? find_walk(zk, number) : new_inspection(zk, cmd);
+	struct hf__survey *at = number ? find_walk(zk, number) : new_survey(zk, cmd);
 	if (!at && number) {
 		hf__zk_answer_soon(zk, cmd, HF__FAILED);
 		return 0;
@@ -717,35 +717,35 @@ static int start_walk(struct hf__zk *zk, struct hf__cmd *cmd, uint64_t number)
 		snprintf(at->path, sizeof at->path, "%s",
 		         zk->config->chroot[0] ? zk->config->chroot : "/");
 	}
-	int rc = go_on(zk, at);
+	int rc = resume_walk(zk, at);
 	if (rc)
-		free_inspection(zk, at);
+		free_survey(zk, at);
 	return rc;
 }
 
-/* The words are a cursor, and a pattern that the caller applies to what the walk finds. */
+/* The command's text is a cursor, and a pattern that the caller applies to what the walk finds. */
 static int start_list(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	return start_walk(zk, cmd, strtoull(cmd->words, NULL, 10));
 }
 
-static int start_inspection(struct hf__zk *zk, struct hf__cmd *cmd)
+static int start_survey(struct hf__zk *zk, struct hf__cmd *cmd)
 {
-	struct hf__inspection *at = new_inspection(zk, cmd);
+	struct hf__survey *at = new_survey(zk, cmd);
 	if (!at)
 		return HF_ENOMEM;
 	if (cmd->lock)
-		hf__node_folder(zk, cmd->lock, at->path);
+		hf__node_holders_path(zk, cmd->lock, at->path);
 	int rc = cmd->verb == HF__FACTS ? start_facts(zk, at) : visit(zk, at);
 	if (rc)
-		free_inspection(zk, at);
+		free_survey(zk, at);
 	return rc;
 }
 
-int hf__inspect_submit(struct hf__zk *zk, struct hf__cmd *cmd)
+int hf__survey_submit(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	switch (cmd->verb) {
 	case HF__LIST: return start_list(zk, cmd);
-	default: return start_inspection(zk, cmd);
+	default: return start_survey(zk, cmd);
 	}
 }

@@ -9,51 +9,7 @@
 
 /* ---- answers ---- */
 
-void hf__zk_answer(struct hf__zk *zk, struct hf__cmd *cmd, const struct hf__answer *answer,
-                   int64_t now)
-{
-	hf__list_remove(&cmd->link);
-	hf__core_answer(zk->core, cmd, answer, now);
-}
-
-void hf__zk_answer_soon(struct hf__zk *zk, struct hf__cmd *cmd, enum hf__outcome outcome)
-{
-	hf__list_remove(&cmd->link);
-	cmd->backend.outcome = (uint8_t)outcome;
-	hf__list_add(&zk->ready, &cmd->link);
-}
-
-void hf__zk_gets_on(struct hf__zk *zk, struct hf__cmd *cmd)
-{
-	cmd->answer_by =
-		hf__clock_after(hf__clock_ms(), hf__core_settings(zk->core)->command_timeout_ms);
-}
-
-void hf__zk_answer_count(struct hf__zk *zk, struct hf__cmd *cmd, int64_t count, int64_t now)
-{
-	hf__zk_answer(zk, cmd, &(struct hf__answer){.outcome = HF__DONE, .count = count}, now);
-}
-
-void hf__zk_answer_error(struct hf__zk *zk, struct hf__cmd *cmd, int error, const char *text,
-                         int64_t now)
-{
-	hf__zk_answer(zk, cmd,
-	              &(struct hf__answer){.outcome = HF__FAILED,
-	                                   .error = error,
-	                                   .text = text,
-	                                   .length = strlen(text)},
-	              now);
-}
-
-void hf__zk_answer_failed(struct hf__zk *zk, struct hf__cmd *cmd, int rc, const char *what,
-                          int64_t now)
-{
-	char text[200];
-	snprintf(text, sizeof text, "%s: %s", what, zk->library.error(rc));
-	hf__zk_answer_error(zk, cmd, HF_EREFUSED, text, now);
-}
-
-/* What else belongs to an answer that was put off. */
+/* Adds what else belongs to an answer that was put off. */
 static void complete(struct hf__zk *zk, const struct hf__cmd *cmd, struct hf__answer *answer)
 {
 	const struct hf__node *node = NULL;
@@ -75,12 +31,11 @@ static void answer_ready(struct hf__zk *zk, int64_t now)
 		                            .count = cmd->count};
 		complete(zk, cmd, &answer);
 		if (cmd->verb == HF__RENEW)
-			hf__verbs_answer_renewal(zk, cmd, now);
+			hf__beat_answer(zk, cmd, now);
 		else if (answer.outcome == HF__FAILED && cmd->verb == HF__PERMITS_ADD)
 			hf__zk_answer_error(zk, cmd, HF_EINVAL, HF__TOTAL_RANGE, now);
 		else if (answer.outcome == HF__FAILED)
-			hf__zk_answer_error(zk, cmd, HF_ENOTSUP,
-			                    "ZooKeeper has nothing of the kind", now);
+			hf__zk_answer_error(zk, cmd, HF_ENOTSUP, "not supported on ZooKeeper", now);
 		else
 			hf__zk_answer(zk, cmd, &answer, now);
 	}
@@ -88,19 +43,71 @@ static void answer_ready(struct hf__zk *zk, int64_t now)
 
 /* ---- what the core calls ---- */
 
+static void on_ping(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+{
+	if (hf__zk_request_is_answer(zk, request))
+		hf__zk_answer_count(zk, request->cmd, 0, now);
+}
+
+static int ping(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	struct hf__zk_request *request = hf__zk_request_new(zk, on_ping, NULL);
+	if (!request)
+		return HF_ENOMEM;
+	request->cmd = cmd;
+	hf__zk_request_beat(request, zk->config->chroot[0] ? zk->config->chroot : "/");
+	return 0;
+}
+
+static bool is_barrier(const struct hf__lock *lock)
+{
+	return lock && (hf__lock_kind(lock) == HF__BARRIER || hf__lock_kind(lock) == HF__EXIT);
+}
+
+static int submit_verb(struct hf__zk *zk, struct hf__cmd *cmd)
+{
+	if (is_barrier(cmd->lock))
+		return hf__zk_barrier_submit(zk, cmd);
+	switch (cmd->verb) {
+	case HF__ASK:
+	case HF__SETTLE: return hf__steps_submit(zk, cmd);
+	case HF__RENEW: hf__beat_renew(zk, cmd); return 0;
+	case HF__PING: return ping(zk, cmd);
+	case HF__LOOK:
+	case HF__FORCE:
+	case HF__REVOKE:
+	case HF__DROP_WAITER:
+	case HF__TOKEN: return hf__holders_submit(zk, cmd);
+	case HF__LIST:
+	case HF__INSPECT:
+	case HF__FACTS: return hf__survey_submit(zk, cmd);
+	case HF__PERMITS_RELEASE:
+	case HF__PERMITS_EXTEND:
+	case HF__PERMITS_LEASE: hf__steps_submit_ids(zk, cmd); return 0;
+	case HF__PERMITS_AVAILABLE:
+	case HF__PERMITS_ACQUIRED:
+	case HF__PERMITS_TOTAL:
+	case HF__PERMITS_TRY_SET:
+	case HF__PERMITS_SET:
+	case HF__PERMITS_ADD:
+	case HF__PERMITS_FROM: return hf__total_submit(zk, cmd);
+	default: hf__zk_answer_soon(zk, cmd, HF__FAILED); return 0;
+	}
+}
+
 static int submit(void *backend, struct hf__cmd *cmd)
 {
 	struct hf__zk *zk = backend;
 	hf__list_add(&zk->waiting, &cmd->link);
 	if (cmd->answer_by < zk->answer_by)
 		zk->answer_by = cmd->answer_by;
-	int rc = hf__verbs_submit(zk, cmd);
+	int rc = submit_verb(zk, cmd);
 	if (rc)
 		hf__list_remove(&cmd->link);
 	return rc;
 }
 
-/* Waiters are told one by one, so there is nothing to listen to. */
+/* Each waiter is woken up on its own, so there is no channel to listen to. */
 static int watch(void *backend, struct hf__watch *watched)
 {
 	(void)backend;
@@ -125,21 +132,20 @@ static const char *fault(const char *name)
 	for (const char *part = name;; part = strchr(part, '/') + 1) {
 		size_t length = strcspn(part, "/");
 		if (length == 0)
-			return "name: a path below the chroot, so no part of it may be empty";
+			return "name: a path on ZooKeeper must not have an empty part";
 		if (part[0] == '.' && (length == 1 || (length == 2 && part[1] == '.')))
-			return "name: a path on ZooKeeper, so no part of it may be '.' or '..'";
+			return "name: a path on ZooKeeper must not have a part '.' or '..'";
 		if (!part[length])
 			return NULL;
 	}
 }
 
-/* The record ends. */
 static void forget(void *backend, const struct hf__lock *lock)
 {
 	struct hf__zk *zk = backend;
-	struct hf__place *place = hf__place_find(zk, lock);
-	if (place)
-		hf__place_free(zk, place);
+	struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, lock);
+	if (zk_lock)
+		hf__zk_lock_free(zk, zk_lock);
 }
 
 static void identity(void *backend, const struct hf__lock *lock, uint64_t wire, char *ret_text,
@@ -157,8 +163,8 @@ static int64_t due(void *backend)
 	    !hf__list_empty(&zk->ready))
 		return 0;
 	int64_t at = hf__session_due(zk);
-	if (zk->guard_at < at && zk->state == HF__SESSION_UP)
-		at = zk->guard_at;
+	if (zk->watch_held_at < at && zk->state == HF__SESSION_UP)
+		at = zk->watch_held_at;
 	if (zk->answer_by < at && !hf__list_empty(&zk->waiting))
 		at = zk->answer_by;
 	return at;
@@ -178,55 +184,55 @@ static const struct hf__list *waiting(void *backend)
 
 /* ---- a turn ---- */
 
-/* What the quorum has answered, whatever it said, proves the session of then. */
-static void note_proof(struct hf__zk *zk, const struct hf__request *request, int64_t now)
+/* Any answer of the quorum proves that the session lived when the request was sent. */
+static void note_proof(struct hf__zk *zk, const struct hf__zk_request *request, int64_t now)
 {
-	if (request->quorum_at && !hf__request_is_lost(request->rc) &&
-	    !hf__request_is_dead(request->rc))
+	if (request->quorum_at && !hf__zk_request_is_lost(request->rc) &&
+	    !hf__zk_request_is_dead(request->rc))
 		hf__proof_note(&zk->proof, request->quorum_at, now);
 }
 
-/* A command may take many steps, each of which may take as long as one. */
-static void note_progress(struct hf__zk *zk, const struct hf__request *request)
+/* A command may take many steps, and each has the full time of a command. */
+static void note_progress(struct hf__zk *zk, const struct hf__zk_request *request)
 {
 	struct hf__cmd *cmd = request->node ? request->node->cmd : request->cmd;
-	if (cmd && !hf__request_is_lost(request->rc) && !hf__request_is_dead(request->rc))
-		hf__zk_gets_on(zk, cmd);
+	if (cmd && !hf__zk_request_is_lost(request->rc) && !hf__zk_request_is_dead(request->rc))
+		hf__zk_answer_extend(zk, cmd);
 }
 
 static void take_results(struct hf__zk *zk, int64_t now)
 {
 	while (!hf__list_empty(&zk->inbox)) {
-		struct hf__request *request =
-			hf__list_item(zk->inbox.next, struct hf__request, link);
+		struct hf__zk_request *request =
+			hf__list_item(zk->inbox.next, struct hf__zk_request, link);
 		hf__list_remove(&request->link);
-		/* What a session that is over had to say is of no interest; its watchers may be gone. */
+		/* The results of a session that is over are ignored; its watchers may be freed. */
 		bool current = request->session == zk->sessions;
 		if (current)
 			note_proof(zk, request, now);
 		if (current && request->watcher)
-			request->watcher->asks--;
+			request->watcher->requests--;
 		if (current)
 			note_progress(zk, request);
-		bool dead = request->node && request->node->dead;
-		if (current && (!dead || request->of_all))
+		bool dead = request->node && hf__node_is_dead(request->node);
+		if (current && (!dead || request->outlives_node))
 			request->done(zk, request, now);
 		if (current && request->watcher)
-			hf__watch_tidy(zk, request->watcher);
+			hf__watcher_tidy(zk, request->watcher);
 		if (request->node)
-			hf__node_release(zk, request->node, now);
-		hf__request_free(request);
+			hf__steps_end_request(zk, request->node, now);
+		hf__zk_request_free(request);
 	}
 }
 
 static void take_notices(struct hf__zk *zk, int64_t now)
 {
 	while (!hf__list_empty(&zk->notices))
-		hf__watch_fired(zk, hf__list_item(zk->notices.next, struct hf__watcher, notice),
+		hf__notice_take(zk, hf__list_item(zk->notices.next, struct hf__watcher, notice),
 		                now);
 }
 
-/* A command without an answer for too long means that the connection is not what it seems. */
+/* If a command is not answered in time, the connection is not as good as it seems. */
 static void check_overdue(struct hf__zk *zk, int64_t now)
 {
 	struct hf__list *link;
@@ -235,9 +241,9 @@ static void check_overdue(struct hf__zk *zk, int64_t now)
 	hf__list_each (link, &zk->waiting) {
 		const struct hf__cmd *cmd = hf__list_item(link, struct hf__cmd, link);
 		if (cmd->answer_by <= now) {
-			snprintf(why, sizeof why, "no answer in %" PRId64 " ms",
+			snprintf(why, sizeof why, "the server has not answered in %" PRId64 " ms",
 			         now - cmd->sent_at);
-			hf__session_doubt(zk, why);
+			hf__doubt_link(zk, why);
 			return;
 		}
 		if (cmd->answer_by < zk->answer_by)
@@ -253,8 +259,8 @@ static void turn(void *backend, int64_t now)
 	answer_ready(zk, now);
 	check_overdue(zk, now);
 	hf__session_turn(zk, now);
-	if (zk->state == HF__SESSION_UP && now >= zk->guard_at)
-		hf__guard_all(zk, now);
+	if (zk->state == HF__SESSION_UP && now >= zk->watch_held_at)
+		hf__held_watch_all(zk, now);
 }
 
 /* ---- life ---- */
@@ -262,32 +268,33 @@ static void turn(void *backend, int64_t now)
 static void free_requests(struct hf__zk *zk, struct hf__list *list)
 {
 	while (!hf__list_empty(list)) {
-		struct hf__request *request = hf__list_item(list->next, struct hf__request, link);
+		struct hf__zk_request *request =
+			hf__list_item(list->next, struct hf__zk_request, link);
 		struct hf__node *node = request->node;
-		hf__request_free(request);
+		hf__zk_request_free(request);
 		if (node)
-			hf__node_release(zk, node, 0);
+			hf__steps_end_request(zk, node, 0);
 	}
 }
 
-/* Nothing comes from the library any more, so what it had in its hands is ours, unless it keeps it. */
+/* The library is silent now, so its requests are ours again, unless a thread was left to itself. */
 static void close_link(void *backend)
 {
 	struct hf__zk *zk = backend;
 	hf__session_close(zk);
 	hf__engine_lock(zk->engine);
-	zk->doubted = true; /* so that nothing begins any more */
+	zk->doubted = true; /* so that no step is taken any more */
 	if (!zk->left)
 		free_requests(zk, &zk->requests);
 	free_requests(zk, &zk->inbox);
-	hf__inspect_free_all(zk);
+	hf__survey_free_all(zk);
 	hf__node_free_all(zk);
-	hf__place_free_all(zk);
+	hf__zk_lock_free_all(zk);
 	zk->doubted = false;
 	hf__engine_unlock(zk->engine);
 }
 
-/* The library hides its descriptors; they end with the child. */
+/* The library does not show its descriptors; the child closes them when it exits. */
 static void forked(void *backend)
 {
 	(void)backend;
@@ -296,9 +303,9 @@ static void forked(void *backend)
 static void free_zk(void *backend)
 {
 	struct hf__zk *zk = backend;
-	hf__place_free_all(zk);
+	hf__zk_lock_free_all(zk);
 	hf__table_done(&zk->nodes);
-	hf__table_done(&zk->places);
+	hf__table_done(&zk->locks);
 	hf__table_done(&zk->watchers);
 	hf__opener_unref(zk);
 }
@@ -350,7 +357,7 @@ int hf__zk_new(struct hf__core *core, struct hf__engine *engine,
 	zk->config = config;
 	pthread_mutex_init(&zk->door, NULL);
 	zk->owners = 1;
-	zk->guard_at = zk->answer_by = HF__NEVER;
+	zk->watch_held_at = zk->answer_by = HF__NEVER;
 	hf__list_init(&zk->waiting);
 	hf__list_init(&zk->ready);
 	hf__list_init(&zk->inbox);
@@ -358,7 +365,7 @@ int hf__zk_new(struct hf__core *core, struct hf__engine *engine,
 	hf__list_init(&zk->requests);
 	hf__list_init(&zk->held);
 	hf__table_init(&zk->nodes, (uint32_t)hf__core_random(core));
-	hf__table_init(&zk->places, (uint32_t)hf__core_random(core));
+	hf__table_init(&zk->locks, (uint32_t)hf__core_random(core));
 	hf__table_init(&zk->watchers, (uint32_t)hf__core_random(core));
 	init_acl(zk);
 	hf__core_set_backend(core, &ops, zk);

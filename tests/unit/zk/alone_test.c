@@ -1,4 +1,4 @@
-/* Checks when a node may be taken for alone in its folder by its number and its transaction. */
+/* Checks when the number and the transaction of a node prove that it is alone in its folder. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #define EPOCH(n) ((int64_t)(n) << 32)
 
-/* As much of a backend as places need, with two locks. */
+/* The part of a backend that is needed here, and two locks. */
 struct bench {
 	struct hf__zk zk;
 	struct hf__lock *orders, *bills;
@@ -33,7 +33,7 @@ static int set_up(void **state)
 	struct bench *bench = calloc(1, sizeof(*bench));
 	assert_non_null(bench);
 	hf__table_init(&bench->zk.nodes, 1);
-	hf__table_init(&bench->zk.places, 2);
+	hf__table_init(&bench->zk.locks, 2);
 	hf__table_init(&bench->zk.watchers, 3);
 	bench->zk.sessions = 1;
 	bench->orders = new_lock();
@@ -45,9 +45,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct bench *bench = *state;
-	hf__place_free_all(&bench->zk);
+	hf__zk_lock_free_all(&bench->zk);
 	hf__table_done(&bench->zk.nodes);
-	hf__table_done(&bench->zk.places);
+	hf__table_done(&bench->zk.locks);
 	hf__table_done(&bench->zk.watchers);
 	free(bench->orders);
 	free(bench->bills);
@@ -64,65 +64,65 @@ static struct hf__node node_at(struct hf__lock *lock, int number, int64_t czxid)
 	return node;
 }
 
-/* It stood alone, and was removed. */
+/* A node was alone, and was deleted. */
 static void leave_alone(struct bench *bench, int number, int64_t czxid)
 {
 	struct hf__node node = node_at(bench->orders, number, czxid);
-	hf__place_set_alone(&bench->zk, &node, true);
-	hf__place_note_removed(&bench->zk, &node);
+	hf__alone_set(&bench->zk, &node, true);
+	hf__alone_note_removed(&bench->zk, &node);
 }
 
 static bool is_alone(struct bench *bench, int number, int64_t czxid)
 {
 	struct hf__node node = node_at(bench->orders, number, czxid);
-	return hf__place_is_alone(&bench->zk, &node);
+	return hf__alone_is_certain(&bench->zk, &node);
 }
 
 static void next_number_is_alone(void **state)
 {
 	struct bench *bench = *state;
 	leave_alone(bench, 0, EPOCH(1) + 7);
-	assert_true(hf__place_was_alone(&bench->zk, bench->orders));
+	assert_true(hf__alone_is_likely(&bench->zk, bench->orders));
 	assert_true(is_alone(bench, 1, EPOCH(1) + 9));
 	leave_alone(bench, 41, EPOCH(1) + 100);
 	assert_true(is_alone(bench, 42, EPOCH(1) + 102));
 }
 
-static void folder_that_nobody_has_seen_is_not_known(void **state)
+static void nothing_is_known_of_a_folder_before_its_first_node(void **state)
 {
 	struct bench *bench = *state;
-	assert_false(hf__place_was_alone(&bench->zk, bench->orders));
+	assert_false(hf__alone_is_likely(&bench->zk, bench->orders));
 	assert_false(is_alone(bench, 0, EPOCH(1) + 1));
 	assert_false(is_alone(bench, 1, EPOCH(1) + 1));
 	leave_alone(bench, 0, EPOCH(1) + 7);
-	assert_false(hf__place_was_alone(&bench->zk, bench->bills));
+	assert_false(hf__alone_is_likely(&bench->zk, bench->bills));
 	struct hf__node other = node_at(bench->bills, 1, EPOCH(1) + 9);
-	assert_false(hf__place_is_alone(&bench->zk, &other));
+	assert_false(hf__alone_is_certain(&bench->zk, &other));
 }
 
-static void node_that_still_stands_is_not_passed(void **state)
+static void node_is_not_alone_while_the_one_before_it_exists(void **state)
 {
 	struct bench *bench = *state;
 	struct hf__node first = node_at(bench->orders, 5, EPOCH(1) + 50);
-	hf__place_set_alone(&bench->zk, &first, true);
-	assert_false(hf__place_was_alone(&bench->zk, bench->orders));
+	hf__alone_set(&bench->zk, &first, true);
+	assert_false(hf__alone_is_likely(&bench->zk, bench->orders));
 	assert_false(is_alone(bench, 6, EPOCH(1) + 51));
-	/* The end of another node says nothing of it. */
+	/* The deletion of another node proves nothing. */
 	struct hf__node other = node_at(bench->orders, 4, EPOCH(1) + 48);
-	hf__place_note_removed(&bench->zk, &other);
+	hf__alone_note_removed(&bench->zk, &other);
 	assert_false(is_alone(bench, 6, EPOCH(1) + 51));
-	hf__place_note_removed(&bench->zk, &first);
+	hf__alone_note_removed(&bench->zk, &first);
 	assert_true(is_alone(bench, 6, EPOCH(1) + 52));
 }
 
-static void next_one_alone_has_to_go_before_the_one_after_it(void **state)
+static void next_node_has_to_go_before_the_one_after_it_is_alone(void **state)
 {
 	struct bench *bench = *state;
 	leave_alone(bench, 5, EPOCH(1) + 50);
 	struct hf__node next = node_at(bench->orders, 6, EPOCH(1) + 52);
-	assert_true(hf__place_is_alone(&bench->zk, &next));
-	hf__place_set_alone(&bench->zk, &next, true);
-	/* Made at the same time by another owner of this process. */
+	assert_true(hf__alone_is_certain(&bench->zk, &next));
+	hf__alone_set(&bench->zk, &next, true);
+	/* Another owner of this process created it at the same time. */
 	assert_false(is_alone(bench, 7, EPOCH(1) + 53));
 }
 
@@ -136,7 +136,7 @@ static void any_other_number_is_not_alone(void **state)
 	assert_true(is_alone(bench, 11, EPOCH(3) + 22));
 }
 
-static void more_transactions_than_numbers_are_a_folder_made_again(void **state)
+static void more_transactions_than_numbers_mean_that_the_folder_was_created_again(void **state)
 {
 	struct bench *bench = *state;
 	for (int number = 0; number < 300; number += 37) {
@@ -148,7 +148,7 @@ static void more_transactions_than_numbers_are_a_folder_made_again(void **state)
 		 */
 		int64_t again = 1 + 1 + 1 + (number + 1) + 1;
 		assert_false(is_alone(bench, number + 1, EPOCH(1) + 1000 + again));
-		/* So many fit, and not one more. */
+		/* The bound is exact. */
 		assert_true(is_alone(bench, number + 1, EPOCH(1) + 1000 + number + 2));
 		assert_false(is_alone(bench, number + 1, EPOCH(1) + 1000 + number + 3));
 		assert_false(is_alone(bench, number + 1, EPOCH(1) + 0x7fffffff));
@@ -176,7 +176,7 @@ static void other_epoch_is_not_alone(void **state)
 	assert_false(is_alone(bench, 11, EPOCH(3) + 7));
 	assert_false(is_alone(bench, 11, EPOCH(1) + 7));
 	assert_true(is_alone(bench, 11, EPOCH(2) + 7));
-	/* The highest there are: epochs are signed numbers of 32 bits. */
+	/* The highest epochs: they are signed numbers of 32 bits. */
 	leave_alone(bench, 10, EPOCH(0x7fffffff) + 0xfffffff0);
 	assert_true(is_alone(bench, 11, EPOCH(0x7fffffff) + 0xfffffff2));
 	assert_true(is_alone(bench, 11, INT64_MAX - 10));
@@ -188,26 +188,26 @@ static void other_session_knows_nothing(void **state)
 	struct bench *bench = *state;
 	leave_alone(bench, 10, EPOCH(1) + 100);
 	bench->zk.sessions++;
-	assert_false(hf__place_was_alone(&bench->zk, bench->orders));
+	assert_false(hf__alone_is_likely(&bench->zk, bench->orders));
 	assert_false(is_alone(bench, 11, EPOCH(1) + 102));
 	leave_alone(bench, 11, EPOCH(1) + 102);
 	assert_true(is_alone(bench, 12, EPOCH(1) + 104));
 }
 
-static void node_that_was_not_alone_ends_what_was_known(void **state)
+static void node_that_was_not_alone_proves_nothing_for_the_next(void **state)
 {
 	struct bench *bench = *state;
 	struct hf__node waits = node_at(bench->orders, 11, EPOCH(1) + 102);
 	leave_alone(bench, 10, EPOCH(1) + 100);
-	hf__place_set_alone(&bench->zk, &waits, false);
-	assert_false(hf__place_was_alone(&bench->zk, bench->orders));
-	hf__place_note_removed(&bench->zk, &waits);
+	hf__alone_set(&bench->zk, &waits, false);
+	assert_false(hf__alone_is_likely(&bench->zk, bench->orders));
+	hf__alone_note_removed(&bench->zk, &waits);
 	assert_false(is_alone(bench, 11, EPOCH(1) + 102));
 	assert_false(is_alone(bench, 12, EPOCH(1) + 104));
 }
 
 /* The server counts with 32 bits and a sign. */
-static void numbers_at_their_end_are_not_alone(void **state)
+static void number_that_wraps_around_is_not_alone(void **state)
 {
 	struct bench *bench = *state;
 	leave_alone(bench, 2147483646, EPOCH(1) + 100);
@@ -230,11 +230,11 @@ static void name_without_a_number_is_not_alone(void **state)
 	leave_alone(bench, 0, EPOCH(1) + 100);
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		(void)snprintf(node.name, sizeof node.name, "%s", names[i]);
-		assert_false(hf__place_is_alone(&bench->zk, &node));
+		assert_false(hf__alone_is_certain(&bench->zk, &node));
 	}
-	hf__place_set_alone(&bench->zk, &node, true);
-	hf__place_note_removed(&bench->zk, &node);
-	assert_false(hf__place_was_alone(&bench->zk, bench->orders));
+	hf__alone_set(&bench->zk, &node, true);
+	hf__alone_note_removed(&bench->zk, &node);
+	assert_false(hf__alone_is_likely(&bench->zk, bench->orders));
 }
 
 #define PLACE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -243,16 +243,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		PLACE_TEST(next_number_is_alone),
-		PLACE_TEST(folder_that_nobody_has_seen_is_not_known),
-		PLACE_TEST(node_that_still_stands_is_not_passed),
-		PLACE_TEST(next_one_alone_has_to_go_before_the_one_after_it),
+		PLACE_TEST(nothing_is_known_of_a_folder_before_its_first_node),
+		PLACE_TEST(node_is_not_alone_while_the_one_before_it_exists),
+		PLACE_TEST(next_node_has_to_go_before_the_one_after_it_is_alone),
 		PLACE_TEST(any_other_number_is_not_alone),
-		PLACE_TEST(more_transactions_than_numbers_are_a_folder_made_again),
+		PLACE_TEST(more_transactions_than_numbers_mean_that_the_folder_was_created_again),
 		PLACE_TEST(transaction_that_is_not_later_is_not_alone),
 		PLACE_TEST(other_epoch_is_not_alone),
 		PLACE_TEST(other_session_knows_nothing),
-		PLACE_TEST(node_that_was_not_alone_ends_what_was_known),
-		PLACE_TEST(numbers_at_their_end_are_not_alone),
+		PLACE_TEST(node_that_was_not_alone_proves_nothing_for_the_next),
+		PLACE_TEST(number_that_wraps_around_is_not_alone),
 		PLACE_TEST(name_without_a_number_is_not_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
