@@ -1,5 +1,4 @@
 /* Takes a URL apart; every rule that guards against showing a password is in here. */
-#define _GNU_SOURCE
 #include "base/url.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,4 @@
 /* Gathers a client's settings from options, URL and environment, and checks them. */
-#define _GNU_SOURCE
 #include "core/config.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
 /* Starts the private server behind "embedded:", once, however many processes ask for it. */
-#define _GNU_SOURCE
 #include "redis/embedded.h"
 
 #include <assert.h>

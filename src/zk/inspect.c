@@ -1,5 +1,4 @@
 /* Who holds what below the chroot, and what the servers say of themselves: answers of many requests. */
-#define _GNU_SOURCE
 #include "zk/zk.h"
 
 #include "base/buffer.h"

@@ -1,5 +1,4 @@
 /* The calls of a story, made with this library: each of those that may block in a thread of its own. */
-#define _GNU_SOURCE
 #include "golden-zk/calls.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* Who plays a story: opening and closing them, and finding them by name. */
-#define _GNU_SOURCE
 #include "golden-zk/cast.h"
 
 #include <pthread.h>

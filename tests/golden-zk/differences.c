@@ -3,7 +3,6 @@
  *
  * Nothing else may differ but the requests themselves: reads and watches are nobody's business.
  */
-#define _GNU_SOURCE
 #include "golden-zk/differences.h"
 
 #include <stdio.h>

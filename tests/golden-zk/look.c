@@ -1,5 +1,4 @@
 /* Whether the server is as the story says: its nodes, and those that were made. */
-#define _GNU_SOURCE
 #include "golden-zk/look.h"
 
 #include <ctype.h>

@@ -1,5 +1,4 @@
 /* Plays a story with this library in the place of both its clients. */
-#define _GNU_SOURCE
 #include "golden-zk/player.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* The steps of a story that no lock takes part in: what is opened, what an operator does, and faults. */
-#define _GNU_SOURCE
 #include "golden-zk/setting.h"
 
 #include <stdio.h>

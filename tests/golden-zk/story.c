@@ -1,5 +1,4 @@
 /* Reads the recorded stories of ZooKeeper. */
-#define _GNU_SOURCE
 #include "golden-zk/story.h"
 
 #include <ctype.h>

@@ -1,5 +1,4 @@
 /* A tap on the line to ZooKeeper: one thread, one poll, and a look at the packets. */
-#define _GNU_SOURCE
 #include "golden-zk/tap.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* The calls of the stories made with our library, and their outcomes in Java's words. */
-#define _GNU_SOURCE
 #include "golden/calls.h"
 
 #include <stdio.h>

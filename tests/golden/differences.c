@@ -4,7 +4,6 @@
  * Nothing else may differ. The owners' numbers are no matter of this table: the stories have names in
  * their place.
  */
-#define _GNU_SOURCE
 #include "golden/differences.h"
 
 #include <fnmatch.h>

@@ -1,5 +1,4 @@
 /* The handles that calls work on, opened when first used. */
-#define _GNU_SOURCE
 #include "golden/handles.h"
 
 #include <stdlib.h>

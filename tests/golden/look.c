@@ -1,5 +1,4 @@
 /* Looks at all that is in the servers, and compares it with what a step expects. */
-#define _GNU_SOURCE
 #include "golden/look.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* Plays a story: every step at its recorded time, and after each a look at everything. */
-#define _GNU_SOURCE
 #include "golden/player.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
 /* C and Java count together, and nothing but the lock protects the number. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
 /* Two parties on each side; together 4000 rounds. */

@@ -2,7 +2,6 @@
  * Processes in C and in Java count together, and nothing but a lock on ZooKeeper protects the number. It is
  * in a file, so that no server's order of writes can hide a lock that was granted twice.
  */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 #include "support/temp.h"

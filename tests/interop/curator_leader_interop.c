@@ -1,5 +1,4 @@
 /* Elections with candidates in C and in Java: Curator's LeaderLatch and LeaderSelector. */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 static struct shared_lock open_latch(void)

@@ -1,5 +1,4 @@
 /* Mutexes and plain locks that C shares with Curator, in both directions. */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 /* The kinds of C that are Curator's InterProcessMutex. */

@@ -1,5 +1,4 @@
 /* Tests of the Curator peer: two Java processes share every kind, driven as the other tests drive one. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* Permits that C shares with Curator's semaphores, in both directions. */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 #include "support/proxy.h"

@@ -1,5 +1,4 @@
 /* Revocation between C and Curator: a holder is asked to give its lock up. */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 /* A client that notes its events. */

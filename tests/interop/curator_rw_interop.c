@@ -1,5 +1,4 @@
 /* Read-write locks that C shares with Curator, in both directions. */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 /* Both halves of one lock. */

@@ -1,5 +1,4 @@
 /* The order of fair locks, with waiters in C and in Java behind each other. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
 #define WAITERS 8

@@ -1,5 +1,4 @@
 /* Threads in C hand a lock around among themselves, and Java gets its turns on it all the same. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
 #define CREW         8

@@ -1,5 +1,4 @@
 /* Holders of all kinds that live on, and holders that are killed, with the other side waiting. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
 /* All kinds at once: what takes time is the end of a lease, and that is the same for each. */

@@ -1,5 +1,4 @@
 /* Every kind of lock that excludes, shared by C and Java, with the same stories for each. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
 /* ---- waiting for the other side ---- */

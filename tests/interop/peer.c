@@ -1,5 +1,4 @@
 /* A Java process with Redisson or Curator in it, driven line by line. */
-#define _GNU_SOURCE
 #include "interop/peer.h"
 
 #include <errno.h>

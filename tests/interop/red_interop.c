@@ -1,5 +1,4 @@
 /* Red locks: C and Java hold the majority of the same three servers. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
 #define SERVERS 3

@@ -1,5 +1,4 @@
 /* Readers and writers of one lock, some in C and some in Java. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
 /* Both halves of one lock. */

@@ -1,5 +1,4 @@
 /* Semaphores, permits that expire, and latches, with C and Java on either end. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
 /* ---- a call in a thread of its own ---- */

@@ -1,5 +1,4 @@
 /* Passwords, users, permissions, databases and names, as the server sees them; and replicas. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/temp.h"

@@ -1,5 +1,4 @@
 /* The barrier on Redis: a latch of one, set and removed by whoever likes. */
-#define _GNU_SOURCE
 #include "live/barrier.h"
 
 #define CHANNEL "redisson_countdownlatch__channel__{gate}"

@@ -1,5 +1,4 @@
 /* Many threads, many clients, many locks: nothing is lost, nothing grows, nothing is left. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #define THREADS 500

@@ -1,5 +1,4 @@
 /* Checks the embedded server with real servers in temporary directories. */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,6 @@
  * Three experiments with leases and the watchdog, as users make them first. Their seconds are cut
  * by five: a lease of 3 s is 600 ms here, work of 5 s is 1 s.
  */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include <signal.h>

@@ -1,5 +1,4 @@
 /* Fair locks when something goes wrong: processes, connections, servers, keys, names; and crowds. */
-#define _GNU_SOURCE
 #include "live/fair.h"
 
 #include "support/process.h"

@@ -1,5 +1,4 @@
 /* The queue of a fair lock: its order, how long places are kept, and who loses one. */
-#define _GNU_SOURCE
 #include "live/fair.h"
 
 #include "support/proxy.h"

@@ -1,5 +1,4 @@
 /* The stories of the fair lock and the simple fair one: taking them, waiting, losing, asking. */
-#define _GNU_SOURCE
 #include "live/fair.h"
 
 #include "support/proxy.h"

@@ -1,5 +1,4 @@
 /* Servers that die, freeze, forget, fill up and are not ready, while locks are held and waited for. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/talk.h"

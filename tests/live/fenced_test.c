@@ -1,5 +1,4 @@
 /* The stories of tokens: they grow with every grant, whoever gets it and however it is locked. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/proxy.h"

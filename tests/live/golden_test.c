@@ -5,7 +5,6 @@
  * Each story has its own process and servers, and is played at its recorded times, several at once.
  * An argument plays only the stories with that in their title.
  */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

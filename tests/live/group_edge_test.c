@@ -1,5 +1,4 @@
 /* Groups at their edges: killed processes and connections, odd keys, asynchronous calls, crowds. */
-#define _GNU_SOURCE
 #include "live/group.h"
 
 #include <signal.h>

@@ -1,5 +1,4 @@
 /* Groups: values of one hash that are taken, waited for and lost together. */
-#define _GNU_SOURCE
 #include "live/group.h"
 
 /* ---- taking and nesting ---- */

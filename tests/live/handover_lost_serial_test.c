@@ -1,5 +1,4 @@
 /* Hand-overs whose request or reply gets lost: both ends learn the truth, and one holds the lock. */
-#define _GNU_SOURCE
 #include "live/handover.h"
 
 #include "support/proxy.h"

@@ -1,5 +1,4 @@
 /* While threads of one process hand a lock around, others get their turn; and servers that die. */
-#define _GNU_SOURCE
 #include "live/handover.h"
 
 #define TURNS 50

@@ -1,5 +1,4 @@
 /* A release that hands the lock to the next waiter of the same process, as the server sees it. */
-#define _GNU_SOURCE
 #include "live/handover.h"
 
 #define NOTES      "holdfast_holder:*"

@@ -1,5 +1,4 @@
 /* Every verb of every kind of lock: what was done unanswered is settled, and done once. */
-#define _GNU_SOURCE
 #include "live/lost.h"
 
 #define GROUP (HF_SIMPLE_FAIR + 1)

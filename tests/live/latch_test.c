@@ -1,5 +1,4 @@
 /* The stories of latches: a count that goes down to nothing, and those who wait for that. */
-#define _GNU_SOURCE
 #include "live/sync.h"
 
 #include "support/process.h"

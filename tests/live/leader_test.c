@@ -1,5 +1,4 @@
 /* Leadership on Redis: a fair lock, whose candidates can say something of themselves. */
-#define _GNU_SOURCE
 #include "live/leader.h"
 
 #include <unistd.h>

@@ -1,5 +1,4 @@
 /* The asynchronous forms, what callbacks are told, and how a client ends. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include <ctype.h>

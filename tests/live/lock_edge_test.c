@@ -1,5 +1,4 @@
 /* Corners of the lock: calls of one owner at once, interrupted threads, levels of a lost hold. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include <signal.h>

@@ -1,5 +1,4 @@
 /* Locks and processes: holders that are killed, forks, force, and scripts that the server forgot. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/process.h"

@@ -1,5 +1,4 @@
 /* The stories of the reentrant lock: taking it, waiting for it, and giving it up. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/proxy.h"

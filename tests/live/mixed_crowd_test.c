@@ -1,5 +1,4 @@
 /* All kinds mixed, by many threads of several processes: no update is lost, and nothing is left. */
-#define _GNU_SOURCE
 #include "live/mixed_worker.h"
 
 #include <signal.h>

@@ -1,5 +1,4 @@
 /* Kinds that meet on one name, and what servers, networks and dying processes do to each kind. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/proxy.h"

@@ -1,5 +1,4 @@
 /* The stories that all kinds of locks share, told of each kind and of readers against writers. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #define LOCK_CHANNEL "redisson_lock__channel:{orders}"

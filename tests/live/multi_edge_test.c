@@ -1,5 +1,4 @@
 /* Multi locks at their edges: opposite orders, all kinds, ends of clients and servers, callbacks. */
-#define _GNU_SOURCE
 #include "live/multi.h"
 
 #include "support/process.h"

@@ -1,5 +1,4 @@
 /* Multi locks give up what they took, and nothing else: lost holds, other handles, members that were busy. */
-#define _GNU_SOURCE
 #include "live/multi.h"
 
 #include "support/proxy.h"

@@ -1,5 +1,4 @@
 /* Multi locks: several locks as one, all of them or none. */
-#define _GNU_SOURCE
 #include "live/multi.h"
 
 /* ---- taking ---- */

@@ -1,5 +1,4 @@
 /* Names on the server: made from the names in the program by a prefix or by the caller. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include <ctype.h>

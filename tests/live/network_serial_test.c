@@ -1,5 +1,4 @@
 /* Networks that lose, hold, cut and slice what goes over them, between a client and its server. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/proxy.h"

@@ -1,5 +1,4 @@
 /* Permits as holds: leases, the watchdog, losses, and waiting for them. */
-#define _GNU_SOURCE
 #include "live/permits.h"
 
 /* ---- leases ---- */

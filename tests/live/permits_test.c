@@ -1,5 +1,4 @@
 /* The stories of permits that expire: counting them, their ids, giving them back, and who dies. */
-#define _GNU_SOURCE
 #include "live/permits.h"
 
 #include "support/process.h"

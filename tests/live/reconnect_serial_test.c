@@ -1,5 +1,4 @@
 /* Networks that are slow or in between: what is held stays held, and what is lost comes back. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/proxy.h"

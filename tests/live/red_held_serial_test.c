@@ -1,5 +1,4 @@
 /* Red locks whose servers die, freeze and forget while they are held. */
-#define _GNU_SOURCE
 #include "live/red.h"
 
 static void release_reaches_a_frozen_server_later(void **state)

@@ -1,5 +1,4 @@
 /* Fails every allocation in the life of a red lock in turn; nothing may crash, hang, leak or stay held. */
-#define _GNU_SOURCE
 #include "base/thread.h"
 #include "live/red.h"
 #include "live/shortage.h"

@@ -1,5 +1,4 @@
 /* Red locks whose members are taken again: counts, handles, clients that come late, and what is left in the end. */
-#define _GNU_SOURCE
 #include "live/red.h"
 
 #include "support/process.h"

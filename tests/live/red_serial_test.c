@@ -1,5 +1,4 @@
 /* Red locks some of whose servers are dead or frozen when they are taken. */
-#define _GNU_SOURCE
 #include "live/red.h"
 
 static void frozen_minority_is_not_waited_for(void **state)

@@ -1,5 +1,4 @@
 /* Red locks: the majority of independent servers, all of which answer. */
-#define _GNU_SOURCE
 #include "live/red.h"
 
 #include "support/proxy.h"

@@ -1,5 +1,4 @@
 /* Read-write locks and time: leases that end, renewals, and readers that die. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include <signal.h>

@@ -1,5 +1,4 @@
 /* The stories of the read-write lock: who reads together, who writes alone, who may do both. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #define CHANNEL "redisson_rwlock:{orders}"

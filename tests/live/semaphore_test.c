@@ -1,5 +1,4 @@
 /* The stories of semaphores: permits that anybody takes and anybody gives. */
-#define _GNU_SOURCE
 #include "live/sync.h"
 
 #include "support/process.h"

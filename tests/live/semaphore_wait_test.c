@@ -1,5 +1,4 @@
 /* Waiting for the permits of a semaphore: who is woken, and what breaks meanwhile. */
-#define _GNU_SOURCE
 #include "live/sync.h"
 
 #include <sched.h>

@@ -1,5 +1,4 @@
 /* The pauses of the spin lock: how often it asks while it waits. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 /* A lock that is held, and a client that asks for it in vain. */

@@ -1,5 +1,4 @@
 /* The stories of the spin lock: it asks again and again, and tells nobody anything. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #define CHANNEL "redisson_lock__channel:{orders}"

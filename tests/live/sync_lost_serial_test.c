@@ -1,5 +1,4 @@
 /* Every verb of semaphores, permits and latches: nothing is taken or given twice. */
-#define _GNU_SOURCE
 #include "live/lost.h"
 
 #define ENDS "{orders}:timeout"

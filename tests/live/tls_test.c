@@ -1,5 +1,4 @@
 /* TLS to real servers: which certificates are trusted, and that locks work over it. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/certs.h"

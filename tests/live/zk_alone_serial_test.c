@@ -1,5 +1,4 @@
 /* The quick way to a free lock, and creations whose answer is lost, on an ensemble of three. */
-#define _GNU_SOURCE
 #include "live/zk_requests.h"
 
 #include "support/proxy.h"

@@ -1,5 +1,4 @@
 /* A free lock taken again is granted by the answer to its creation; whatever came between is noticed. */
-#define _GNU_SOURCE
 #include "live/zk_requests.h"
 
 enum { QUICK = 2, LISTED = 3 }; /* requests for an acquire and its release */

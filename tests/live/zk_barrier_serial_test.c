@@ -1,5 +1,4 @@
 /* Barriers whose connections break, whose sessions end, and whose folders are reaped. */
-#define _GNU_SOURCE
 #include "live/barrier.h"
 #include "live/zk_faults.h"
 

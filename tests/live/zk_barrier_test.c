@@ -1,5 +1,4 @@
 /* The barrier on a real ZooKeeper: a node that keeps everybody waiting until somebody removes it. */
-#define _GNU_SOURCE
 #include "live/barrier.h"
 #include "live/zk.h"
 

@@ -1,5 +1,4 @@
 /* The double barrier on a real ZooKeeper: members that come in together and go out together. */
-#define _GNU_SOURCE
 #include "live/barrier.h"
 #include "live/zk.h"
 

@@ -1,5 +1,4 @@
 /* An ensemble of three that loses its leader, a follower or its majority while locks are held. */
-#define _GNU_SOURCE
 #include "live/zk_faults.h"
 
 #include <sched.h>

@@ -1,5 +1,4 @@
 /* One ZooKeeper that loses answers, its network and itself while locks are held and waited for. */
-#define _GNU_SOURCE
 #include "live/zk_faults.h"
 
 /* ---- answers that are lost ---- */

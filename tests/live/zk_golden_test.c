@@ -6,7 +6,6 @@
  *
  * An argument plays only the stories with that in their title.
  */
-#define _GNU_SOURCE
 #include "golden-zk/differences.h"
 #include "golden-zk/player.h"
 #include "golden-zk/story.h"

@@ -1,5 +1,4 @@
 /* Answers that come late, when what they speak of is given back, gone, or another's already. */
-#define _GNU_SOURCE
 #include "live/zk_faults.h"
 
 #define SESSION_MS 6000

@@ -1,5 +1,4 @@
 /* Leaders whose connections break and whose sessions end. */
-#define _GNU_SOURCE
 #include "live/leader.h"
 #include "live/zk_faults.h"
 

@@ -1,5 +1,4 @@
 /* Leadership on a real ZooKeeper: candidates, their order, what they say of themselves, and who sees it. */
-#define _GNU_SOURCE
 #include "live/leader.h"
 #include "live/zk.h"
 

@@ -1,5 +1,4 @@
 /* Multi locks whose members are on ZooKeeper, and on ZooKeeper and Redis together. */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 /* ---- both servers, and two processes, so to say, with a client at each ---- */

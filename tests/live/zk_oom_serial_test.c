@@ -6,7 +6,6 @@
  * the C library. ZooKeeper's own library is loaded later, by dlopen, and keeps the real ones: it does not
  * survive without memory, which is not ours to repair.
  */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 #include "base/thread.h"

@@ -1,5 +1,4 @@
 /* Permits on ZooKeeper while answers are lost and connections break. */
-#define _GNU_SOURCE
 #include "live/zk_permits_faults.h"
 
 /* ---- answers that are lost ---- */

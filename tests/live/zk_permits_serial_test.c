@@ -1,5 +1,4 @@
 /* Permits on ZooKeeper while sessions end, nodes are deleted, processes killed and servers restarted. */
-#define _GNU_SOURCE
 #include "live/zk_permits_faults.h"
 
 #include <sys/prctl.h>

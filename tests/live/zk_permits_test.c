@@ -1,5 +1,4 @@
 /* Permits on a real ZooKeeper: their nodes, who gets them, who waits, and what is left behind. */
-#define _GNU_SOURCE
 #include "live/zk_permits.h"
 
 /* ---- what they are on the server ---- */

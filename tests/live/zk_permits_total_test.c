@@ -1,5 +1,4 @@
 /* How many permits there are on ZooKeeper: a number of each client's own, or one that all read. */
-#define _GNU_SOURCE
 #include "live/zk_permits.h"
 
 #define SIZE "/size"

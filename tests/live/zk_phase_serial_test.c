@@ -2,7 +2,6 @@
  * A follower that is cut off right after a grant, at the worst moment for the client: just before it would
  * have reported the session to the leader, in a tick in which the leader does not round up either.
  */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 #include <time.h>

@@ -1,5 +1,4 @@
 /* The plain lock on a real ZooKeeper: the node itself, shared with people at the shell. */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 static void lock_is_the_ephemeral_node_itself(void **state)

@@ -1,5 +1,4 @@
 /* Releases on ZooKeeper that meet a deletion, and commands of many steps on a slow line. */
-#define _GNU_SOURCE
 #include "live/zk_permits_faults.h"
 
 /* ---- one server and one proxy for all stories ---- */

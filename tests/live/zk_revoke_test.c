@@ -1,5 +1,4 @@
 /* Asking for a lock on a real ZooKeeper: who is told, how often, and who is not. */
-#define _GNU_SOURCE
 #include "live/sync.h"
 #include "live/zk.h"
 

@@ -1,5 +1,4 @@
 /* The read-write lock on a real ZooKeeper: its nodes, who waits for whom, and the downgrade. */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 /* Two clients with both halves of one lock. */

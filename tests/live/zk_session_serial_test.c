@@ -1,5 +1,4 @@
 /* Nodes that somebody deletes, sessions and leases that end, folders that are reaped. */
-#define _GNU_SOURCE
 #include "live/zk_faults.h"
 
 #include <dirent.h>

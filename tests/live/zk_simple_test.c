@@ -1,5 +1,4 @@
 /* The simple mutex on a real ZooKeeper: a semaphore with one permit, as Curator has it. */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 #define GATES  "/orders/locks"

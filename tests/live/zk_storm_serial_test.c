@@ -1,5 +1,4 @@
 /* Sessions that are ended by the server again and again, while everything is being used. */
-#define _GNU_SOURCE
 #include "live/zk_faults.h"
 
 #include <time.h>

@@ -5,7 +5,6 @@
  * HOLDFAST_TEST_ZK_TLS_LIBRARY is the path of such a library, unless the installed one is. Its name in
  * itself must be libzookeeper_mt.so.2.
  */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 #include "support/certs.h"

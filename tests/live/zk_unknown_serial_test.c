@@ -1,5 +1,4 @@
 /* Answers that are lost or come late on ZooKeeper, while the nodes they speak of change. */
-#define _GNU_SOURCE
 #include "live/barrier.h"
 #include "live/zk_permits_faults.h"
 

@@ -1,5 +1,4 @@
 /* Watches of waiters that gave up: neither the server nor the client gathers them. */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 #define MANY    300

@@ -1,5 +1,4 @@
 /* Certificates for TLS tests, made fresh with the openssl command. */
-#define _GNU_SOURCE
 #include "support/certs.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* Starting child processes that die with the test program. */
-#define _GNU_SOURCE
 #include "support/process.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* A byte proxy between client and server: one thread, one poll. */
-#define _GNU_SOURCE
 #include "support/proxy.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* A tiny blocking RESP2 client that looks into the server behind the library's back. */
-#define _GNU_SOURCE
 #include "support/raw.h"
 
 #include <errno.h>

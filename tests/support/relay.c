@@ -1,5 +1,4 @@
 /* Lines between loopback addresses that a test can cut: one thread, one poll. */
-#define _GNU_SOURCE
 #include "support/relay.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,4 @@
 /* Stands in for the system's look-up of host names. */
-#define _GNU_SOURCE
 #include "support/resolver.h"
 
 #include <netdb.h>

@@ -1,5 +1,4 @@
 /* The thread that plays a script: one function per step, waiting only where it can be woken. */
-#define _GNU_SOURCE
 #include "support/script.h"
 
 #include <errno.h>

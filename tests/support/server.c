@@ -1,5 +1,4 @@
 /* A real redis-server or valkey-server for one test. */
-#define _GNU_SOURCE
 #include "support/server.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* A local tunnel that speaks TLS to a server: one thread that accepts, and one for each connection. */
-#define _GNU_SOURCE
 #include "support/tunnel.h"
 
 #include <openssl/ssl.h>

@@ -1,5 +1,4 @@
 /* What the servers of a test's ZooKeeper are started with: ports, files and the command. */
-#define _GNU_SOURCE
 #include "support/zk_config.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,4 @@
 /* The packets of ZooKeeper's protocol: numbers with the high byte first, texts behind their length. */
-#define _GNU_SOURCE
 #include "support/zk_packet.h"
 
 #include <endian.h>

@@ -1,5 +1,4 @@
 /* A small client of ZooKeeper to look and to interfere: one request at a time, on a plain socket. */
-#define _GNU_SOURCE
 #include "support/zk_raw.h"
 
 #include <endian.h>

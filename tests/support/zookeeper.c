@@ -1,5 +1,4 @@
 /* A real ZooKeeper for one test: a server alone, or an ensemble of three. */
-#define _GNU_SOURCE
 #include "support/zookeeper.h"
 
 #include <errno.h>

@@ -4,7 +4,6 @@
  * Each counts itself in the file's first eight bytes. It goes on for that many seconds, so that one that
  * nobody stops does not harm the machine. N chains run side by side, in sessions of their own with "away".
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>

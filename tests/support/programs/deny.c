@@ -4,7 +4,6 @@
  * CALL is one of those below, ERROR a number of errno. All that the program starts has the same filter, which
  * is how profiles of containers do it.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,5 +1,4 @@
 /* The recorded stories of ZooKeeper are all there, are read as they stand, and agree with themselves. */
-#define _GNU_SOURCE
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

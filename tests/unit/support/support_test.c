@@ -1,5 +1,4 @@
 /* The helpers in tests/support do what the other tests rely on, against a real server. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
 /* The ZooKeeper helpers in tests/support do what the other tests rely on, against real servers. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
