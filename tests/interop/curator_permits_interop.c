@@ -108,43 +108,21 @@ static struct answer j_got_permit(const char *thread)
 	return leases;
 }
 
-/* An acquire in a thread of its own. */
-struct taker {
-	pthread_t thread;
-	hf_permits *permits;
-	hf_permit_id id;
-	atomic_bool over;
-	int result;
-};
-
-static void *taker_run(void *arg)
-{
-	struct taker *taker = arg;
-	taker->result = hf_permits_acquire(taker->permits, 1, HF_PERMITS(.wait_ms = PATIENCE_MS),
-	                                   &taker->id);
-	atomic_store(&taker->over, true);
-	return NULL;
-}
-
 /* Returns when it is at the gate. */
-static struct taker *c_waits_for_permit(const struct pool *pool)
+static struct waiter *c_waits_for_permit(const struct pool *pool)
 {
 	int before = count_gates(pool->path);
-	struct taker *taker = check_alloc(sizeof(*taker));
-	taker->permits = pool->permits;
-	assert_int_equal(pthread_create(&taker->thread, NULL, taker_run, taker), 0);
+	struct waiter *taker = WAITER(.permits = pool->permits, .n = 1, .wait_ms = PATIENCE_MS);
 	WAIT_UNTIL(count_gates(pool->path) == before + 1, SOON_MS);
 	return taker;
 }
 
 /* It gets what it waits for, and gives it back. */
-static void c_got_permit(struct taker *taker)
+static void c_got_permit(struct waiter *taker)
 {
-	WAIT_UNTIL(atomic_load(&taker->over), 20000);
-	assert_int_equal(taker->result, 0);
-	ASSERT_OK(hf_permits_release(taker->permits, &taker->id, 1));
-	assert_int_equal(pthread_join(taker->thread, NULL), 0);
-	free(taker);
+	waiter_expect(taker, 0);
+	ASSERT_OK(hf_permits_release(taker->permits, (const hf_permit_id *)taker->ids, 1));
+	waiter_free(taker);
 }
 
 /* ---- two sides of one semaphore ---- */
@@ -201,9 +179,9 @@ static void permit_that_java_gives_wakes_c(void **state)
 {
 	struct pool pool = pool_of(state);
 	struct answer leases = j_takes_permits(&pool, "t", pool.total);
-	struct taker *taker = c_waits_for_permit(&pool);
+	struct waiter *taker = c_waits_for_permit(&pool);
 	has_nodes(&pool, pool.total + 1, 1);
-	assert_false(atomic_load(&taker->over));
+	assert_false(waiter_is_over(taker));
 	j_gives_permits(&pool, "t", leases.text);
 	c_got_permit(taker);
 	pool_close(&pool);
@@ -216,17 +194,17 @@ static void waiters_of_both_get_permits_in_the_order_they_came(void **state)
 	(void)state;
 	c_takes_permits(&pool, 1, &id);
 	j_waits_for_permit(&pool, "t");
-	struct taker *second = c_waits_for_permit(&pool);
+	struct waiter *second = c_waits_for_permit(&pool);
 	j_waits_for_permit(&pool, "u");
-	struct taker *last = c_waits_for_permit(&pool);
+	struct waiter *last = c_waits_for_permit(&pool);
 	c_gives_permits(&pool, 1, &id);
 	struct answer lease = j_got_permit("t");
 	has_nodes(&pool, 2, 3);
-	assert_false(atomic_load(&second->over) || atomic_load(&last->over));
+	assert_false(waiter_is_over(second) || waiter_is_over(last));
 	j_gives_permits(&pool, "t", lease.text);
 	c_got_permit(second);
 	lease = j_got_permit("u");
-	assert_false(atomic_load(&last->over));
+	assert_false(waiter_is_over(last));
 	j_gives_permits(&pool, "u", lease.text);
 	c_got_permit(last);
 	pool_close(&pool);
@@ -262,10 +240,10 @@ static void waiter_that_gives_up_lets_the_next_one_wait(void **state)
 	struct answer lease = j_takes_permits(&pool, "t", 1);
 	peer_send(curator_peer, "u acquire semaphore %s 1 500", pool.java);
 	WAIT_UNTIL(count_gates(pool.path) == 1, SOON_MS);
-	struct taker *taker = c_waits_for_permit(&pool);
+	struct waiter *taker = c_waits_for_permit(&pool);
 	assert_string_equal(peer_wait(curator_peer, "u", 20000).text, "");
 	has_nodes(&pool, 2, 1);
-	assert_false(atomic_load(&taker->over));
+	assert_false(waiter_is_over(taker));
 	j_waits_for_permit(&pool, "u");
 	j_gives_permits(&pool, "t", lease.text);
 	c_got_permit(taker);
@@ -335,12 +313,12 @@ static void c_goes_on_after_a_jvm_died(void **state)
 	(void)peer_ok(victim, "t acquire semaphore %s 1 -1", held.java);
 	peer_send(victim, "u acquire semaphore %s 1 -1", waited.java);
 	has_nodes(&waited, 2, 1);
-	struct taker *heir = c_waits_for_permit(&held);
-	struct taker *next = c_waits_for_permit(&waited);
+	struct waiter *heir = c_waits_for_permit(&held);
+	struct waiter *next = c_waits_for_permit(&waited);
 	peer_send(victim, "v die client any");
 	c_got_permit(heir);
 	has_nodes(&waited, 2, 1);
-	assert_false(atomic_load(&next->over));
+	assert_false(waiter_is_over(next));
 	c_gives_permits(&waited, 1, &id);
 	c_got_permit(next);
 	peer_kill(victim);
@@ -388,14 +366,14 @@ static void waiter_whose_session_ends_comes_again_behind_java(void **state)
 	struct pool pool = pool_open(1);
 	(void)state;
 	struct answer lease = j_takes_permits(&pool, "t", 1);
-	struct taker *taker = c_waits_for_permit(&pool);
+	struct waiter *taker = c_waits_for_permit(&pool);
 	has_nodes(&pool, 2, 1);
 	j_waits_for_permit(&pool, "u");
 	zk_raw_expire(test_zookeeper_host(curator_server, 0), session_of_other(&pool, lease.text));
 	has_nodes(&pool, 2, 2);
 	j_gives_permits(&pool, "t", lease.text);
 	lease = j_got_permit("u");
-	assert_false(atomic_load(&taker->over));
+	assert_false(waiter_is_over(taker));
 	j_gives_permits(&pool, "u", lease.text);
 	c_got_permit(taker);
 	pool_close(&pool);
@@ -417,13 +395,13 @@ static void waiter_that_hears_late_that_it_has_a_permit_still_has_it(void **stat
 	ASSERT_OK(hf_permits_set(pool.permits, 1));
 	ASSERT_OK(hf_client_lease(far, &lease_ms));
 	struct answer lease = j_takes_permits(&pool, "t", 1);
-	struct taker *taker = c_waits_for_permit(&pool);
+	struct waiter *taker = c_waits_for_permit(&pool);
 	has_nodes(&pool, 2, 1);
 	j_waits_for_permit(&pool, "u");
 	/* A ninth of the lease is what a command may take: one round trip, not two. */
 	proxy_delay(proxy, (int)(lease_ms / 24));
 	j_gives_permits(&pool, "t", lease.text);
-	WAIT_UNTIL(atomic_load(&taker->over), 2 * SOON_MS);
+	WAIT_UNTIL(waiter_is_over(taker), 2 * SOON_MS);
 	proxy_delay(proxy, 0);
 	c_got_permit(taker);
 	j_gives_permits(&pool, "u", j_got_permit("u").text);
@@ -457,9 +435,9 @@ static void number_that_grows_in_java_wakes_c(void **state)
 	struct pool pool = pool_open_shared("counts/java");
 	assert_int_equal(total_of(&pool), 1);
 	c_takes_permits(&pool, 1, &id);
-	struct taker *taker = c_waits_for_permit(&pool);
+	struct waiter *taker = c_waits_for_permit(&pool);
 	has_nodes(&pool, 2, 1);
-	assert_false(atomic_load(&taker->over));
+	assert_false(waiter_is_over(taker));
 	(void)peer_ok(curator_peer, "t set shared_count /counts/java 2");
 	c_got_permit(taker);
 	assert_int_equal(total_of(&pool), 2);

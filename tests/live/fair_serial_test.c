@@ -89,7 +89,7 @@ static void queue_all(struct world *world, const hf_acquire_options *options,
 static bool is_any_over(struct waiter *const *waiter, int n)
 {
 	for (int i = 0; i < n; i++)
-		if (atomic_load(&waiter[i]->over))
+		if (waiter_is_over(waiter[i]))
 			return true;
 	return false;
 }
@@ -140,7 +140,7 @@ static void fair_and_simple_fair_stand_in_one_queue(void **state)
 	struct waiter *second = queue_up(world.theirs, NULL, 2);
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(first, 0);
-	assert_false(atomic_load(&second->over));
+	assert_false(waiter_is_over(second));
 	ASSERT_OK(waiter_release(first));
 	waiter_expect(second, 0);
 	ASSERT_OK(waiter_release(second));
@@ -177,8 +177,7 @@ static void leases_that_end_hand_the_lock_on_in_order(void **state)
 		WAIT_UNTIL(is_holder(owner[i]), SOON_MS);
 	ASSERT_BETWEEN(test_now_ms() - released_at, 3 * lease_ms, 2 * SOON_MS);
 	for (int i = 0; i < 4; i++) {
-		waiter_expect(waiter[i], 0);
-		waiter_free(waiter[i]);
+		waiter_join(waiter[i], 0);
 	}
 	end(&world);
 }
@@ -372,7 +371,7 @@ static void waiter_keeps_its_place_however_long_the_lock_is_held(void **state)
 	}
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(one, 0);
-	assert_false(atomic_load(&two->over));
+	assert_false(waiter_is_over(two));
 	ASSERT_OK(waiter_release(one));
 	waiter_expect(two, 0);
 	ASSERT_OK(waiter_release(two));
@@ -472,7 +471,7 @@ static void places_of_killed_processes_end_in_their_time(void **state)
 		assert_int_equal(waitpid(process[i], NULL, 0), process[i]);
 	}
 	long long free_at = end_of_place(1);
-	WAIT_UNTIL(atomic_load(&waiter->over) || server_now() >= free_at, SOON_MS);
+	WAIT_UNTIL(waiter_is_over(waiter) || server_now() >= free_at, SOON_MS);
 	/* Not a moment before the second of them counts as dead, and soon after. */
 	assert_true(server_now() >= free_at);
 	waiter_expect(waiter, 0);
@@ -504,7 +503,7 @@ static void late_head_is_waited_for_without_haste(void **state)
 	ASSERT_BETWEEN(command_calls(live_raw, "evalsha") - before, 8, 100);
 	ASSERT_BETWEEN(stats_of(world.one).commands - commands, 4, 50);
 	for (int i = 0; i < 4; i++)
-		assert_false(atomic_load(&waiter[i]->over));
+		assert_false(waiter_is_over(waiter[i]));
 	for (int i = 0; i < 4; i++) {
 		waiter_expect(waiter[i], 0);
 		assert_true(server_now() >= ends_at);

@@ -49,7 +49,7 @@ static void holder_reenters_past_the_queue_and_counts(void **state)
 	ASSERT_OK(hf_lock_release(world.mine));
 	ASSERT_OK(hf_lock_release(again));
 	assert_int_equal(held_count(live_raw, "orders"), 1);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	assert_int_equal(stats_of(world.two).wakeups, 0);
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(waiter, 0);
@@ -259,7 +259,7 @@ static void cancel_that_loses_to_a_grant_delivers_the_grant(void **state)
 	struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.cancel = cancel));
 	WAIT_UNTIL(key_exists(live_raw, "orders"), SOON_MS);
 	hf_cancel_fire(cancel);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	proxy_hold_replies(proxy, false);
 	waiter_expect(waiter, 0);
 	ASSERT_OK(waiter_release(waiter));
@@ -389,7 +389,7 @@ static void release_by_force_lets_the_first_waiter_in_and_tells_the_holder(void 
 	assert_int_equal(was_held, 1);
 	waiter_expect(first, 0);
 	ASSERT_BETWEEN(first->ended_at - forced_at, 0, 1500);
-	assert_false(atomic_load(&second->over));
+	assert_false(waiter_is_over(second));
 	WAIT_UNTIL(seen_count(world.seen, HF_LOST) == 1, SOON_MS);
 	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
 	ASSERT_CONTAINS(hf_error_detail(), "now held by");
@@ -474,61 +474,34 @@ static void token_grows_with_every_grant(void **state)
 	end(&world);
 }
 
-struct done {
-	atomic_int calls;
-	int result;
-	int64_t number;
-	char text[128];
-};
-
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	done->result = result;
-	done->number = number;
-	snprintf(done->text, sizeof done->text, "%s", text ? text : "");
-	atomic_fetch_add(&done->calls, 1);
-}
-
-/* Waits for the completion of a call that was started, and makes room for the next. */
-static int64_t expect_done(struct done *done, int result)
-{
-	WAIT_UNTIL(atomic_load(&done->calls) == 1, SOON_MS);
-	if (done->result != result)
-		fail_msg("completed with %d (%s), not %d", done->result, hf_strerror(done->result),
-		         result);
-	atomic_store(&done->calls, 0);
-	return done->number;
-}
-
 static void every_verb_has_an_asynchronous_form(void **state)
 {
 	struct world world;
-	struct done done = {.calls = 0};
+	struct done done = {0};
 	hf_owner *owner = new_owner();
 
 	begin(&world, state, 0);
-	ASSERT_OK(hf_lock_acquire_async(world.mine, HF_ACQUIRE(.owner = owner), on_done, &done));
-	(void)expect_done(&done, 0);
-	ASSERT_OK(hf_lock_is_locked_async(world.mine, on_done, &done));
-	assert_int_equal(expect_done(&done, 0), 1);
-	ASSERT_OK(hf_lock_is_held_async(world.mine, owner, on_done, &done));
-	assert_int_equal(expect_done(&done, 0), 1);
-	ASSERT_OK(hf_lock_hold_count_async(world.mine, owner, on_done, &done));
-	assert_int_equal(expect_done(&done, 0), 1);
-	ASSERT_OK(hf_lock_extend_async(world.mine, owner, 50000, on_done, &done));
-	(void)expect_done(&done, 0);
-	ASSERT_OK(hf_lock_ttl_async(world.mine, on_done, &done));
-	ASSERT_BETWEEN(expect_done(&done, 0), 45000, 50000);
-	ASSERT_OK(hf_lock_holder_async(world.mine, on_done, &done));
-	(void)expect_done(&done, 0);
+	ASSERT_OK(hf_lock_acquire_async(world.mine, HF_ACQUIRE(.owner = owner), note_done, &done));
+	await_done(&done, 0);
+	ASSERT_OK(hf_lock_is_locked_async(world.mine, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_OK(hf_lock_is_held_async(world.mine, owner, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_OK(hf_lock_hold_count_async(world.mine, owner, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_OK(hf_lock_extend_async(world.mine, owner, 50000, note_done, &done));
+	await_done(&done, 0);
+	ASSERT_OK(hf_lock_ttl_async(world.mine, note_done, &done));
+	ASSERT_BETWEEN(await_done(&done, 0), 45000, 50000);
+	ASSERT_OK(hf_lock_holder_async(world.mine, note_done, &done));
+	await_done(&done, 0);
 	assert_int_equal(raw_integer(live_raw, "HEXISTS", "orders", done.text, NULL), 1);
-	ASSERT_OK(hf_lock_release_async(world.mine, HF_RELEASE(.owner = owner), on_done, &done));
-	(void)expect_done(&done, 0);
+	ASSERT_OK(hf_lock_release_async(world.mine, HF_RELEASE(.owner = owner), note_done, &done));
+	await_done(&done, 0);
 	assert_false(key_exists(live_raw, "orders"));
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	ASSERT_OK(hf_lock_force_release_async(world.theirs, on_done, &done));
-	assert_int_equal(expect_done(&done, 0), 1);
+	ASSERT_OK(hf_lock_force_release_async(world.theirs, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
 	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
 	hf_owner_free(owner);
 	end(&world);
@@ -537,25 +510,26 @@ static void every_verb_has_an_asynchronous_form(void **state)
 static void asynchronous_wait_is_granted_times_out_and_is_cancelled(void **state)
 {
 	struct world world;
-	struct done done = {.calls = 0};
+	struct done done = {0};
 	hf_owner *owner = new_owner();
 	hf_cancel *cancel = new_cancel();
 
 	begin(&world, state, 0);
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	ASSERT_OK(hf_lock_acquire_async(world.theirs, HF_ACQUIRE(.owner = owner, .wait_ms = 100),
-	                                on_done, &done));
-	(void)expect_done(&done, HF_ETIMEDOUT);
+	                                note_done, &done));
+	await_done(&done, HF_ETIMEDOUT);
 	ASSERT_OK(hf_lock_acquire_async(world.theirs, HF_ACQUIRE(.owner = owner, .cancel = cancel),
-	                                on_done, &done));
+	                                note_done, &done));
 	WAIT_UNTIL(stats_of(world.two).waiting == 1, SOON_MS);
 	hf_cancel_fire(cancel);
-	(void)expect_done(&done, HF_ECANCELLED);
+	await_done(&done, HF_ECANCELLED);
 	WAIT_UNTIL(queued(live_raw) == 0, SOON_MS);
-	ASSERT_OK(hf_lock_acquire_async(world.theirs, HF_ACQUIRE(.owner = owner), on_done, &done));
+	ASSERT_OK(
+		hf_lock_acquire_async(world.theirs, HF_ACQUIRE(.owner = owner), note_done, &done));
 	WAIT_UNTIL(queued(live_raw) == 1, SOON_MS);
 	ASSERT_OK(hf_lock_release(world.mine));
-	(void)expect_done(&done, 0);
+	await_done(&done, 0);
 	assert_int_equal(hf_lock_state(world.theirs, owner), HF_HELD);
 	ASSERT_OK(hf_lock_release_with(world.theirs, HF_RELEASE(.owner = owner)));
 	hf_owner_free(owner);
@@ -566,22 +540,23 @@ static void asynchronous_wait_is_granted_times_out_and_is_cancelled(void **state
 static void second_wait_of_one_owner_for_a_simple_lock_is_told_in_the_end(void **state)
 {
 	struct world world;
-	struct done first = {.calls = 0};
-	struct done second = {.calls = 0};
+	struct done first = {0};
+	struct done second = {0};
 	hf_owner *owner = new_owner();
 
 	begin(&world, state, 0);
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
-	ASSERT_OK(hf_lock_acquire_async(world.theirs, HF_ACQUIRE(.owner = owner), on_done, &first));
 	ASSERT_OK(
-		hf_lock_acquire_async(world.theirs, HF_ACQUIRE(.owner = owner), on_done, &second));
+		hf_lock_acquire_async(world.theirs, HF_ACQUIRE(.owner = owner), note_done, &first));
+	ASSERT_OK(hf_lock_acquire_async(world.theirs, HF_ACQUIRE(.owner = owner), note_done,
+	                                &second));
 	WAIT_UNTIL(listening(live_raw) == 1, SOON_MS);
 	/* One owner has one place. */
 	assert_int_equal(queued(live_raw), 1);
 	assert_int_equal(atomic_load(&second.calls), 0);
 	ASSERT_OK(hf_lock_release(world.mine));
-	(void)expect_done(&first, 0);
-	(void)expect_done(&second, HF_EDEADLOCK);
+	await_done(&first, 0);
+	await_done(&second, HF_EDEADLOCK);
 	ASSERT_OK(hf_lock_release_with(world.theirs, HF_RELEASE(.owner = owner)));
 	hf_owner_free(owner);
 	end(&world);

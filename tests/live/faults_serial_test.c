@@ -85,7 +85,7 @@ static void waiter_survives_a_restart_and_is_woken_by_the_release(void **state)
 	restart(&world);
 	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, 6000);
 	WAIT_UNTIL(stats_of(world.one).reconnects >= 1, 6000);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(waiter, 0);
@@ -168,7 +168,7 @@ static void short_freeze_costs_nothing(void **state)
 	test_server_thaw(world.server);
 	WAIT_UNTIL(seen_count(&world.seen, HF_HELD) == 1, SOON_MS);
 	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(waiter, 0);
 	assert_int_equal(held_count(world.raw, "orders"), 1);
@@ -211,8 +211,7 @@ static void close_does_not_wait_for_a_frozen_server(void **state)
 	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 2000);
 	ASSERT_OK(hf_client_close(world.two));
 	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 4000);
-	waiter_expect(waiter, HF_ECLOSED);
-	waiter_free(waiter);
+	waiter_join(waiter, HF_ECLOSED);
 	hf_client *client = NULL;
 	started_at = test_now_ms();
 	ASSERT_RC(hf_client_open(test_server_url(world.server),

@@ -411,32 +411,9 @@ static void token_key_with_a_text_is_a_conflict_and_stays(void **state)
 
 /* ---- asynchronous forms, crowds ---- */
 
-struct done {
-	atomic_int calls;
-	int result;
-	int64_t number;
-};
-
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	(void)text;
-	done->result = result;
-	done->number = number;
-	atomic_fetch_add(&done->calls, 1);
-}
-
-static int64_t await(struct done *done)
-{
-	WAIT_UNTIL(atomic_load(&done->calls) == 1, SOON_MS);
-	assert_int_equal(done->result, 0);
-	atomic_store(&done->calls, 0);
-	return done->number;
-}
-
 static void asynchronous_acquire_tells_the_token(void **state)
 {
-	struct done done = {.result = -7};
+	struct done done = {0};
 	hf_client *client = open_client(NULL);
 	hf_owner *owner = new_owner();
 
@@ -445,15 +422,16 @@ static void asynchronous_acquire_tells_the_token(void **state)
 		int64_t token = -7;
 		hf_lock *lock = open_kind(client, kinds[i]);
 		ASSERT_OK(hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = owner, .token = 1),
-		                                on_done, &done));
-		int64_t told = await(&done);
+		                                note_done, &done));
+		int64_t told = await_done(&done, 0);
 		ASSERT_OK(hf_lock_token(lock, owner, &token));
 		assert_int_equal(told, token);
 		assert_int_equal(stored_token(), token);
-		ASSERT_OK(hf_lock_last_token_async(lock, on_done, &done));
-		assert_int_equal(await(&done), token);
-		ASSERT_OK(hf_lock_release_async(lock, HF_RELEASE(.owner = owner), on_done, &done));
-		(void)await(&done);
+		ASSERT_OK(hf_lock_last_token_async(lock, note_done, &done));
+		assert_int_equal(await_done(&done, 0), token);
+		ASSERT_OK(
+			hf_lock_release_async(lock, HF_RELEASE(.owner = owner), note_done, &done));
+		await_done(&done, 0);
 		hf_lock_close(lock);
 	}
 	hf_owner_free(owner);

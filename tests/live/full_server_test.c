@@ -191,7 +191,7 @@ static void place_in_a_queue_is_given_up(void **state)
 	           SOON_MS);
 	fill_server();
 	hf_cancel_fire(cancel);
-	WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
+	WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 	assert_true(waiter->result == HF_ECANCELLED || waiter->result == HF_EFULL);
 	WAIT_UNTIL(raw_integer(live_raw, "LLEN", "redisson_lock_queue:{orders}", NULL) == 0,
 	           SOON_MS);

@@ -79,7 +79,7 @@ static void killed_connections_are_made_again(void **state)
 	WAIT_UNTIL(stats_of(pair.two).reconnects == 1 && subscribers(live_raw, CHANNEL) == 1,
 	           SOON_MS);
 	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(pair.mine));
@@ -196,31 +196,6 @@ static void owners_of_one_client_exclude_each_other(void **state)
 
 /* ---- asynchronous forms ---- */
 
-struct done {
-	atomic_int calls;
-	int result;
-	int64_t number;
-	char text[128];
-};
-
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	done->result = result;
-	done->number = number;
-	snprintf(done->text, sizeof done->text, "%s", text ? text : "");
-	atomic_fetch_add(&done->calls, 1);
-}
-
-/* Waits for the completion and hands its number out. */
-static int64_t await(struct done *done, int result)
-{
-	WAIT_UNTIL(atomic_load(&done->calls) > 0, SOON_MS);
-	assert_int_equal(atomic_exchange(&done->calls, 0), 1);
-	assert_int_equal(done->result, result);
-	return done->number;
-}
-
 static void every_verb_has_an_asynchronous_form(void **state)
 {
 	struct pair pair;
@@ -230,34 +205,36 @@ static void every_verb_has_an_asynchronous_form(void **state)
 
 	(void)state;
 	BEGIN(&pair, 30000);
-	ASSERT_OK(hf_lock_acquire_async(pair.mine, HF_ACQUIRE(.owner = owner), on_done, &done));
-	await(&done, 0);
+	ASSERT_OK(hf_lock_acquire_async(pair.mine, HF_ACQUIRE(.owner = owner), note_done, &done));
+	await_done(&done, 0);
 	assert_true(value_is_of(TEST1, pair.one));
-	ASSERT_OK(hf_lock_acquire_async(pair.theirs, HF_ACQUIRE(.owner = owner), on_done, &other));
+	ASSERT_OK(
+		hf_lock_acquire_async(pair.theirs, HF_ACQUIRE(.owner = owner), note_done, &other));
 	WAIT_UNTIL(stats_of(pair.two).attempts == 2, SOON_MS);
-	ASSERT_OK(hf_lock_is_locked_async(pair.mine, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_is_held_async(pair.mine, owner, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_hold_count_async(pair.mine, owner, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_extend_async(pair.mine, owner, 50000, on_done, &done));
-	await(&done, 0);
-	ASSERT_OK(hf_lock_ttl_async(pair.mine, on_done, &done));
-	ASSERT_BETWEEN(await(&done, 0), 40000, 50000);
-	ASSERT_OK(hf_lock_holder_async(pair.mine, on_done, &done));
-	await(&done, 0);
+	ASSERT_OK(hf_lock_is_locked_async(pair.mine, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_OK(hf_lock_is_held_async(pair.mine, owner, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_OK(hf_lock_hold_count_async(pair.mine, owner, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_OK(hf_lock_extend_async(pair.mine, owner, 50000, note_done, &done));
+	await_done(&done, 0);
+	ASSERT_OK(hf_lock_ttl_async(pair.mine, note_done, &done));
+	ASSERT_BETWEEN(await_done(&done, 0), 40000, 50000);
+	ASSERT_OK(hf_lock_holder_async(pair.mine, note_done, &done));
+	await_done(&done, 0);
 	char *field = field_of(TEST1);
 	assert_string_equal(done.text, field);
 	free(field);
 	assert_int_equal(atomic_load(&other.calls), 0);
-	ASSERT_OK(hf_lock_release_async(pair.mine, HF_RELEASE(.owner = owner), on_done, &done));
-	await(&done, 0);
-	await(&other, 0);
-	ASSERT_OK(hf_lock_force_release_async(pair.mine, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_release_async(pair.theirs, HF_RELEASE(.owner = owner), on_done, &other));
-	await(&other, HF_ELOST);
+	ASSERT_OK(hf_lock_release_async(pair.mine, HF_RELEASE(.owner = owner), note_done, &done));
+	await_done(&done, 0);
+	await_done(&other, 0);
+	ASSERT_OK(hf_lock_force_release_async(pair.mine, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_OK(
+		hf_lock_release_async(pair.theirs, HF_RELEASE(.owner = owner), note_done, &other));
+	await_done(&other, HF_ELOST);
 	expect_no_keys();
 	hf_owner_free(owner);
 	end(&pair);

@@ -169,7 +169,7 @@ static void waiter_gets_its_values_when_the_last_of_them_is_free(void **state)
 	WAIT_UNTIL(stats_of(pair.two).attempts >= 3, SOON_MS);
 	/* It holds nothing while it waits for the other. */
 	assert_int_equal(fields(), 3);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(second));
 	waiter_expect(waiter, 0);

@@ -18,10 +18,7 @@ struct world {
 	hf_kind kind;
 	struct row row;
 	int64_t release_ms; /* how long the release waits */
-	pthread_t releaser;
-	atomic_bool over;
-	int result; /* of the release */
-	char detail[400];
+	struct waiter *releaser;
 };
 
 static void begin(struct world *world, struct test_server *server, hf_kind kind)
@@ -48,29 +45,15 @@ static void end(struct world *world)
 	proxy_stop(world->proxy);
 }
 
-static void *release_first(void *arg)
-{
-	struct world *world = arg;
-	world->result =
-		hf_lock_release_with(world->row.lock, HF_RELEASE(.owner = world->row.owner,
-	                                                         .wait_ms = world->release_ms));
-	snprintf(world->detail, sizeof world->detail, "%s", hf_error_detail());
-	atomic_store(&world->over, true);
-	return NULL;
-}
-
 static void start_release(struct world *world)
 {
-	assert_int_equal(pthread_create(&world->releaser, NULL, release_first, world), 0);
+	world->releaser = WAITER(.releases = world->row.lock, .owner = world->row.owner,
+	                         .wait_ms = world->release_ms);
 }
 
 static void expect_released(struct world *world, int result)
 {
-	WAIT_UNTIL(atomic_load(&world->over), 20000);
-	assert_int_equal(pthread_join(world->releaser, NULL), 0);
-	if (world->result != result)
-		fail_msg("the release got %d (%s: %s), not %d", world->result,
-		         hf_strerror(world->result), world->detail, result);
+	waiter_join(world->releaser, result);
 }
 
 /* Whether the hold of the first one is on the server no more: it was moved, or released. */
@@ -138,7 +121,7 @@ static bool play(hf_kind kind, enum fault fault)
 		lose(&world, fault, identity);
 	expect_released(&world, 0);
 	expect_holder(&world, next);
-	assert_false(atomic_load(&last->over));
+	assert_false(waiter_is_over(last));
 	/* What was moved counts as asked for, and that again after a loss. */
 	bool moved = fault == REHEARSAL ? handovers(world.client) > 0
 	                                : stats_of(world.client).attempts > attempts + 1;
@@ -207,12 +190,11 @@ static bool begin_unanswered(struct world *world, const hf_acquire_options *opti
 		proxy_hold_replies(world->proxy, false);
 		expect_released(world, 0);
 		struct waiter *waiter = world->row.waiters[--world->row.count];
-		WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
+		WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 		if (!waiter->result)
 			ASSERT_OK(waiter_release(waiter));
 		waiter_free(waiter);
 		WAIT_UNTIL(!key_exists(world->raw, "orders"), SOON_MS);
-		atomic_store(&world->over, false);
 	}
 	return false;
 }
@@ -282,7 +264,7 @@ static void both_may_leave_and_nothing_stays(void **state)
 		proxy_hold_replies(world.proxy, true);
 		start_release(&world);
 		expect_released(&world, HF_EUNKNOWN);
-		WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
+		WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 		/* If it was an ordinary release the waiter has never asked. */
 		assert_true(waiter->result == HF_EUNKNOWN || waiter->result == HF_ETIMEDOUT);
 		if (cut)
@@ -339,7 +321,7 @@ static void hold_forced_before_a_lost_answer_is_asked_for_again(void **state)
 	proxy_hold_replies(world.proxy, false);
 	expect_released(&world, 0);
 	expect_hold_of(world.raw, theirs, owner);
-	assert_false(atomic_load(&world.row.waiters[0]->over));
+	assert_false(waiter_is_over(world.row.waiters[0]));
 	ASSERT_OK(hf_lock_release_with(theirs, HF_RELEASE(.owner = owner)));
 	expect_next_gets_in(&world, world.row.waiters[0]);
 	hf_owner_free(owner);

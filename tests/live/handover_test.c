@@ -125,7 +125,7 @@ static void nest_before_and_after(struct row *row)
 	struct waiter *waiter = row_add(row, NULL);
 	ASSERT_OK(row_release(row));
 	expect_hold_of(live_raw, row->lock, row->owner);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(row_release(row));
 	waiter_expect(waiter, 0);
 	ASSERT_OK(hf_lock_acquire(row->lock, &waiter->options));
@@ -265,9 +265,9 @@ static void asynchronous_calls_hand_over_too(void **state)
 		                                granted));
 		ASSERT_OK(hf_lock_release_async(row.lock, HF_RELEASE(.owner = row.owner), note_done,
 		                                released));
-		done_expect(released, 0, 0);
+		expect_done(released, 0, 0);
 		WAIT_UNTIL(atomic_load(&granted->calls) == 1, SOON_MS);
-		done_expect(granted, 0, number_at(live_raw, TOKEN_KEY));
+		expect_done(granted, 0, number_at(live_raw, TOKEN_KEY));
 		expect_hold_of(live_raw, row.lock, next);
 		ASSERT_OK(hf_lock_release_with(row.lock, HF_RELEASE(.owner = next)));
 	}
@@ -505,7 +505,7 @@ static void who_took_it_by_force_is_not_robbed_by_a_hand_over(void **state)
 	ASSERT_RC(row_release(&row), HF_ELOST);
 	ASSERT_CONTAINS(hf_error_detail(), "now held by");
 	expect_hold_of(live_raw, theirs, owner);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release_with(theirs, HF_RELEASE(.owner = owner)));
 	waiter_expect(waiter, 0);
 	expect_hold_of(live_raw, row.lock, waiter->options.owner);
@@ -682,7 +682,7 @@ static void full_server_hands_over_what_it_has(void **state)
 		struct waiter *waiter = row_add(&row, NULL);
 		raw_ok(live_raw, "CONFIG", "SET", "maxmemory", "1", NULL);
 		int rc = row_release(&row);
-		WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
+		WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 		bool moved = handovers(client) > 0;
 		if (moved)
 			expect_hold_of(live_raw, row.lock, waiter->options.owner);
@@ -712,7 +712,7 @@ static void full_server_releases_where_it_cannot_count_a_token(void **state)
 	struct waiter *waiter = row_add(&row, NULL);
 	raw_ok(live_raw, "CONFIG", "SET", "maxmemory", "1", NULL);
 	int rc = row_release(&row);
-	WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
+	WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 	raw_ok(live_raw, "CONFIG", "SET", "maxmemory", "0", NULL);
 	ASSERT_OK(rc);
 	assert_int_not_equal(waiter->result, 0);

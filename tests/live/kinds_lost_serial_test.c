@@ -203,9 +203,7 @@ static void late_release_of_a_reader_leaves_its_next_hold_alone(void **state)
 	ASSERT_OK(release_lock(&world)); /* so that the script is known */
 	lock_once(&world);
 	lose(&world, REQUEST_LATE, &runner, &release);
-	WAIT_UNTIL(atomic_load(&runner.over), SOON_MS);
-	assert_int_equal(pthread_join(runner.thread, NULL), 0);
-	assert_int_equal(runner.result, 0);
+	waiter_join(runner.waiter, 0);
 	lock_once(&world);
 	ASSERT_OK(hf_lock_release_with(world.parts[0], HF_RELEASE(.owner = world.owner)));
 	proxy_deliver_stranded(world.proxy);
@@ -239,7 +237,7 @@ static void force_is_not_repeated(void **state)
 	ASSERT_OK(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = SOON_MS)));
 	proxy_cut(world.proxy);
 	proxy_hold_replies(world.proxy, false);
-	done_expect(done, HF_EUNKNOWN, 0);
+	expect_done(done, HF_EUNKNOWN, 0);
 	ASSERT_OK(hf_client_ping(world.client, NULL));
 	assert_true(is_held_by(live_raw, "orders", peer));
 	ASSERT_OK(hf_lock_release(theirs));

@@ -56,10 +56,10 @@ static int is_open(hf_latch *latch)
 }
 
 /* Starts a waiter of the second client, and returns when it sleeps until somebody wakes it. */
-static struct call *sleeper(struct pair *pair)
+static struct waiter *sleeper(struct pair *pair)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;
-	struct call *call = CALL(.latch = pair->theirs);
+	struct waiter *call = WAITER(.latch = pair->theirs);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(pair->two).attempts > attempts &&
 	                   stats_of(pair->two).waiting > 0,
 	           SOON_MS);
@@ -153,7 +153,7 @@ static void numbers_and_names_that_make_no_sense_are_refused(void **state)
 	begin(&pair, -1);
 	ASSERT_RC(hf_latch_try_set(pair.mine, -1, &done), HF_EINVAL);
 	ASSERT_RC(hf_latch_try_set(pair.mine, MOST + 1, &done), HF_EINVAL);
-	ASSERT_RC(hf_latch_try_set_async(pair.mine, -1, never_done, NULL), HF_EINVAL);
+	ASSERT_RC(hf_latch_try_set_async(pair.mine, -1, fail_on_done, NULL), HF_EINVAL);
 	ASSERT_RC(hf_latch_wait(pair.mine, HF_WAIT(.wait_ms = -2)), HF_EINVAL);
 	ASSERT_RC(hf_latch_wait(NULL, NULL), HF_EINVAL);
 	ASSERT_RC(hf_latch_count_down(NULL), HF_EINVAL);
@@ -233,13 +233,13 @@ static void messages_are_those_of_java(void **state)
 
 static void all_waiters_are_released_together(void **state)
 {
-	struct call *calls[8];
+	struct waiter *calls[8];
 	struct pair pair;
 
 	(void)state;
 	begin(&pair, 2);
 	for (int i = 0; i < 8; i++)
-		calls[i] = CALL(.latch = i % 2 ? pair.mine : pair.theirs);
+		calls[i] = WAITER(.latch = i % 2 ? pair.mine : pair.theirs);
 	WAIT_UNTIL(stats_of(pair.one).waiting == 4 && stats_of(pair.two).waiting == 4 &&
 	                   subscribers(live_raw, CHANNEL) == 2,
 	           SOON_MS);
@@ -248,13 +248,13 @@ static void all_waiters_are_released_together(void **state)
 	ASSERT_OK(hf_latch_count_down(pair.mine));
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
 	for (int i = 0; i < 8; i++)
-		assert_false(call_is_over(calls[i]));
+		assert_false(waiter_is_over(calls[i]));
 	long long opened_at = test_now_ms();
 	ASSERT_OK(hf_latch_count_down(pair.mine));
 	for (int i = 0; i < 8; i++) {
-		call_expect(calls[i], 0);
+		waiter_expect(calls[i], 0);
 		ASSERT_BETWEEN(calls[i]->ended_at - opened_at, 0, WOKEN_MS);
-		call_free(calls[i]);
+		waiter_free(calls[i]);
 	}
 	assert_int_equal(stats_of(pair.one).waiting + stats_of(pair.two).waiting, 0);
 	end(&pair);
@@ -266,12 +266,12 @@ static void delete_opens_it_for_the_waiters(void **state)
 
 	(void)state;
 	begin(&pair, 5);
-	struct call *call = sleeper(&pair);
+	struct waiter *call = sleeper(&pair);
 	long long deleted_at = test_now_ms();
 	ASSERT_OK(hf_latch_delete(pair.mine, NULL));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - deleted_at, 0, WOKEN_MS);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -281,16 +281,16 @@ static void latch_that_is_set_again_keeps_those_who_come_then(void **state)
 
 	(void)state;
 	begin(&pair, 1);
-	struct call *first = sleeper(&pair);
+	struct waiter *first = sleeper(&pair);
 	ASSERT_OK(hf_latch_count_down(pair.mine));
-	call_expect(first, 0);
+	waiter_expect(first, 0);
 	ASSERT_OK(hf_latch_try_set(pair.mine, 1, NULL));
-	struct call *second = sleeper(&pair);
-	assert_false(call_is_over(second));
+	struct waiter *second = sleeper(&pair);
+	assert_false(waiter_is_over(second));
 	ASSERT_OK(hf_latch_count_down(pair.mine));
-	call_expect(second, 0);
-	call_free(first);
-	call_free(second);
+	waiter_expect(second, 0);
+	waiter_free(first);
+	waiter_free(second);
 	end(&pair);
 }
 
@@ -300,12 +300,12 @@ static void wait_that_is_long_enough_succeeds(void **state)
 
 	(void)state;
 	begin(&pair, 1);
-	struct call *call = CALL(.latch = pair.theirs, .wait_ms = 15000);
+	struct waiter *call = WAITER(.latch = pair.theirs, .wait_ms = 15000);
 	WAIT_UNTIL(stats_of(pair.two).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_latch_count_down(pair.mine));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - call->started_at, 0, 14000);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -347,16 +347,16 @@ static void cancelled_wait_ends_at_once_and_leaves_nothing(void **state)
 
 	(void)state;
 	begin(&pair, 1);
-	struct call *call = CALL(.latch = pair.theirs, .cancel = cancel);
+	struct waiter *call = WAITER(.latch = pair.theirs, .cancel = cancel);
 	WAIT_UNTIL(stats_of(pair.two).attempts == 2 && subscribers(live_raw, CHANNEL) == 1,
 	           SOON_MS);
 	long long fired_at = test_now_ms();
 	hf_cancel_fire(cancel);
-	call_expect(call, HF_ECANCELLED);
+	waiter_expect(call, HF_ECANCELLED);
 	ASSERT_BETWEEN(call->ended_at - fired_at, 0, WOKEN_MS);
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
 	assert_int_equal(count_of(pair.mine), 1);
-	call_free(call);
+	waiter_free(call);
 	hf_cancel_free(cancel);
 	end(&pair);
 }
@@ -368,17 +368,17 @@ static void close_answers_the_waiters_and_leaves_the_latch(void **state)
 
 	(void)state;
 	begin(&pair, 1);
-	struct call *call = sleeper(&pair);
+	struct waiter *call = sleeper(&pair);
 	long long closed_at = test_now_ms();
 	ASSERT_OK(sync_close(pair.two));
 	ASSERT_BETWEEN(test_now_ms() - closed_at, 0, 900);
-	call_expect(call, HF_ECLOSED);
+	waiter_expect(call, HF_ECLOSED);
 	ASSERT_RC(hf_latch_wait(pair.theirs, NULL), HF_ECLOSED);
 	ASSERT_RC(hf_latch_count_down(pair.theirs), HF_ECLOSED);
 	ASSERT_RC(hf_latch_count(pair.theirs, &count), HF_ECLOSED);
-	ASSERT_RC(hf_latch_wait_async(pair.theirs, NULL, never_done, NULL), HF_ECLOSED);
+	ASSERT_RC(hf_latch_wait_async(pair.theirs, NULL, fail_on_done, NULL), HF_ECLOSED);
 	assert_int_equal(number_at(live_raw, "orders"), 1);
-	call_free(call);
+	waiter_free(call);
 	pair.two = NULL;
 	end(&pair);
 }
@@ -391,13 +391,13 @@ static void latch_deleted_by_hand_is_found_by_the_slow_poll(void **state)
 
 	(void)state;
 	begin(&pair, 1);
-	struct call *call = sleeper(&pair);
+	struct waiter *call = sleeper(&pair);
 	long long deleted_at = test_now_ms();
 	assert_int_equal(raw_integer(live_raw, "DEL", "orders", NULL), 1);
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - deleted_at, 0, POLL_MS);
 	assert_int_equal(stats_of(pair.two).wakeups, 0);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -407,13 +407,13 @@ static void latch_opened_while_the_connection_is_dead_is_found_at_once(void **st
 
 	(void)state;
 	begin(&pair, 1);
-	struct call *call = sleeper(&pair);
+	struct waiter *call = sleeper(&pair);
 	long long opened_at = test_now_ms();
 	kill_and_run(live_raw, "DEL", "orders", NULL);
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - opened_at, 0, WOKEN_MS);
 	assert_int_equal(stats_of(pair.two).reconnects, 1);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -423,17 +423,17 @@ static void waiter_is_woken_on_its_new_connection(void **state)
 
 	(void)state;
 	begin(&pair, 1);
-	struct call *call = sleeper(&pair);
+	struct waiter *call = sleeper(&pair);
 	kill_and_run(live_raw, "DEL", "nothing", NULL);
 	WAIT_UNTIL(stats_of(pair.two).reconnects == 1 && subscribers(live_raw, CHANNEL) == 1,
 	           SOON_MS);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(call_is_over(call));
+	assert_false(waiter_is_over(call));
 	long long opened_at = test_now_ms();
 	ASSERT_OK(hf_latch_count_down(pair.mine));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - opened_at, 0, WOKEN_MS);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -481,7 +481,7 @@ static void many_count_down_at_once_and_each_counts(void **state)
 
 	(void)state;
 	begin(&pair, THREADS * ROUNDS + 1);
-	struct call *call = sleeper(&pair);
+	struct waiter *call = sleeper(&pair);
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, count_down_often,
 		                                i % 2 ? pair.mine : pair.theirs),
@@ -492,10 +492,9 @@ static void many_count_down_at_once_and_each_counts(void **state)
 		assert_null(said);
 	}
 	assert_int_equal(count_of(pair.mine), 1);
-	assert_false(call_is_over(call));
+	assert_false(waiter_is_over(call));
 	ASSERT_OK(hf_latch_count_down(pair.mine));
-	call_expect(call, 0);
-	call_free(call);
+	waiter_join(call, 0);
 	end(&pair);
 }
 
@@ -521,7 +520,7 @@ static void use_inherited_handles(int pipe_fd)
 	EXPECT_FORKED(hf_latch_count(forked.mine, &count));
 	EXPECT_FORKED(hf_latch_wait(forked.mine, NULL));
 	EXPECT_FORKED(hf_latch_delete(forked.mine, &done));
-	EXPECT_FORKED(hf_latch_wait_async(forked.mine, NULL, never_done, NULL));
+	EXPECT_FORKED(hf_latch_wait_async(forked.mine, NULL, fail_on_done, NULL));
 	hf_latch_close(forked.mine);
 	dprintf(pipe_fd, "all forked");
 	_exit(0);
@@ -565,7 +564,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	EXPECT_DONE(hf_latch_count_down_async(pair.mine, DONE), 0, 1);
 	EXPECT_DONE(hf_latch_count_down_async(pair.mine, DONE), 0, 0);
 	for (int i = 0; i < 5; i++) {
-		done_expect(done[i], 0, 0);
+		expect_done(done[i], 0, 0);
 		free(done[i]);
 	}
 	EXPECT_DONE(hf_latch_delete_async(pair.mine, DONE), 0, 0);
@@ -608,14 +607,13 @@ static void forgotten_scripts_are_sent_again(void **state)
 
 	(void)state;
 	begin(&pair, 2);
-	struct call *call = sleeper(&pair);
+	struct waiter *call = sleeper(&pair);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
 	ASSERT_OK(hf_latch_count_down(pair.mine));
 	assert_int_equal(count_of(pair.mine), 1);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
 	ASSERT_OK(hf_latch_delete(pair.mine, NULL));
-	call_expect(call, 0);
-	call_free(call);
+	waiter_join(call, 0);
 	end(&pair);
 }
 

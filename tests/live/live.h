@@ -12,8 +12,10 @@
 
 #include "support/check.h"
 #include "support/clock.h"
+#include "support/done.h"
 #include "support/raw.h"
 #include "support/server.h"
+#include "support/waiter.h"
 
 /* Long enough for a loaded machine, far below every lease that is not meant to end. */
 #define SOON_MS 5000
@@ -118,62 +120,15 @@ static inline hf_stats stats_of(hf_client *client)
 	return stats;
 }
 
-/* ---- an acquire in a thread of its own ---- */
-
-struct waiter {
-	pthread_t thread;
-	hf_lock *lock;
-	hf_acquire_options options; /* the owner is made here, so that any thread can release */
-	atomic_bool over;
-	int result;
-	long long elapsed_ms;
-	long long ended_at;
-	char detail[400];
-};
-
-static inline void *waiter_run(void *arg)
-{
-	struct waiter *waiter = arg;
-	long long started_at = test_now_ms();
-	waiter->result = hf_lock_acquire(waiter->lock, &waiter->options);
-	waiter->ended_at = test_now_ms();
-	waiter->elapsed_ms = waiter->ended_at - started_at;
-	snprintf(waiter->detail, sizeof waiter->detail, "%s", hf_error_detail());
-	atomic_store(&waiter->over, true);
-	return NULL;
-}
-
-static inline struct waiter *waiter_start(hf_lock *lock, const hf_acquire_options *options)
-{
-	struct waiter *waiter = check_alloc(sizeof(*waiter));
-	waiter->lock = lock;
-	waiter->options = options ? *options : *HF_ACQUIRE(.wait_ms = 0);
-	if (!waiter->options.owner)
-		waiter->options.owner = new_owner();
-	assert_int_equal(pthread_create(&waiter->thread, NULL, waiter_run, waiter), 0);
-	return waiter;
-}
-
-/* Waits for the end of the call and checks its result. */
-static inline void waiter_expect(struct waiter *waiter, int result)
-{
-	WAIT_UNTIL(atomic_load(&waiter->over), 20000);
-	if (waiter->result != result)
-		fail_msg("the waiter got %d (%s: %s), not %d", waiter->result,
-		         hf_strerror(waiter->result), waiter->detail, result);
-}
-
-static inline int waiter_release(struct waiter *waiter)
-{
-	return hf_lock_release_with(waiter->lock, HF_RELEASE(.owner = waiter->options.owner));
-}
-
-static inline void waiter_free(struct waiter *waiter)
-{
-	assert_int_equal(pthread_join(waiter->thread, NULL), 0);
-	hf_owner_free(waiter->options.owner);
-	free(waiter);
-}
+/* Starts a call whose last arguments are written as DONE, and checks its completion. */
+#define DONE note_done, done_
+#define EXPECT_DONE(call, result, number)                                                          \
+	do {                                                                                       \
+		struct done *done_ = check_alloc(sizeof(*done_));                                  \
+		ASSERT_OK(call);                                                                   \
+		expect_done(done_, result, number);                                                \
+		free(done_);                                                                       \
+	} while (0)
 
 /* ---- what callbacks saw ---- */
 

@@ -103,8 +103,7 @@ static void many_waiters_leave_together_and_nothing_stays(void **state)
 	assert_int_equal(subscribers(live_raw, CHANNEL), 1);
 	hf_cancel_fire(cancel);
 	for (int i = 0; i < MANY; i++) {
-		waiter_expect(waiters[i], HF_ECANCELLED);
-		waiter_free(waiters[i]);
+		waiter_join(waiters[i], HF_ECANCELLED);
 	}
 	assert_int_equal(stats_of(two).waiting, 0);
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
@@ -173,7 +172,7 @@ static void signals_and_thread_cancellation_do_not_end_a_wait(void **state)
 		test_pause();
 	}
 	assert_int_equal(pthread_cancel(waiter->thread), 0);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(mine));
 	/* The thread may end right after its call, but the call was answered. */
 	assert_int_equal(pthread_join(waiter->thread, NULL), 0);

@@ -226,7 +226,7 @@ static void cancel_that_loses_to_a_grant_delivers_the_grant(void **state)
 	struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.cancel = cancel));
 	WAIT_UNTIL(key_exists(live_raw, "orders"), SOON_MS);
 	hf_cancel_fire(cancel);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	proxy_hold_replies(proxy, false);
 	waiter_expect(waiter, 0);
 	assert_int_equal(hf_lock_state(lock, waiter->options.owner), HF_HELD);

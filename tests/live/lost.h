@@ -78,30 +78,24 @@ static inline void end(struct world *world)
 	proxy_stop(world->proxy);
 }
 
-/* The verb in a thread of its own. */
+/* The story's call, in a thread of its own. */
 struct runner {
-	pthread_t thread;
 	struct world *world;
 	const struct story *story;
-	atomic_bool over;
-	int result;
-	char detail[400];
+	struct waiter *waiter;
 };
 
-static inline void *run_story(void *arg)
+static inline int run_story(void *arg)
 {
 	struct runner *runner = arg;
-	runner->result = runner->story->run(runner->world);
-	snprintf(runner->detail, sizeof runner->detail, "%s", hf_error_detail());
-	atomic_store(&runner->over, true);
-	return NULL;
+	return runner->story->run(runner->world);
 }
 
 static inline void start_runner(struct runner *runner, struct world *world,
                                 const struct story *story)
 {
 	*runner = (struct runner){.world = world, .story = story};
-	assert_int_equal(pthread_create(&runner->thread, NULL, run_story, runner), 0);
+	runner->waiter = WAITER(.run = run_story, .arg = runner);
 }
 
 /* The connection breaks after the server did it, or before it heard of it, or before it hears of it late. */
@@ -122,7 +116,7 @@ static inline void lose(struct world *world, enum fault fault, struct runner *ru
 	else
 		WAIT_UNTIL(command_calls(live_raw, "evalsha") > calls, SOON_MS);
 	if (fault == NEVER_ANSWERED)
-		WAIT_UNTIL(atomic_load(&runner->over), SOON_MS);
+		WAIT_UNTIL(waiter_is_over(runner->waiter), SOON_MS);
 	if (fault == REQUEST_LOST || fault == REQUEST_LATE)
 		assert_int_equal(command_calls(live_raw, "evalsha"), calls);
 	/* What is held is lost with its connection; what the next one says must not be dropped. */
@@ -181,11 +175,11 @@ static inline void play(const struct story *story, void (*open)(struct world *wo
 		start_runner(&runner, &world, story);
 	else
 		lose(&world, fault, &runner, story);
-	WAIT_UNTIL(atomic_load(&runner.over), SOON_MS);
-	assert_int_equal(pthread_join(runner.thread, NULL), 0);
-	if (!is_expected(story, fault, runner.result))
-		fail_msg("%s, %s: got %d (%s)", story->name, fault_names[fault], runner.result,
-		         runner.detail);
+	WAIT_UNTIL(waiter_is_over(runner.waiter), SOON_MS);
+	if (!is_expected(story, fault, runner.waiter->result))
+		fail_msg("%s, %s: got %d (%s)", story->name, fault_names[fault],
+		         runner.waiter->result, runner.waiter->detail);
+	waiter_free(runner.waiter);
 	long long wanted = fault == NEVER_ANSWERED ? story->unknown : story->after;
 	if (wanted != ANY_LOOK)
 		expect_look(&world, story, wanted, fault_names[fault]);

@@ -508,7 +508,7 @@ static void holders_and_waiters_survive_cut_connections(void **state)
 	assert_int_equal(stats_of(link.two).waiting, MINE);
 	for (int i = 0; i < MINE; i++) {
 		assert_int_equal(hf_lock_state(link.held[i], NULL), HF_HELD);
-		assert_false(atomic_load(&waiter[i]->over));
+		assert_false(waiter_is_over(waiter[i]));
 		long long released_at = test_now_ms();
 		ASSERT_OK(hf_lock_release(link.held[i]));
 		waiter_expect(waiter[i], 0);

@@ -169,8 +169,7 @@ static void waiters_whose_time_ends_together_all_time_out(void **state)
 	for (int i = 0; i < TASKS; i++)
 		waiter[i] = waiter_start(patient, HF_ACQUIRE(.wait_ms = 200));
 	for (int i = 0; i < TASKS; i++) {
-		waiter_expect(waiter[i], HF_ETIMEDOUT);
-		waiter_free(waiter[i]);
+		waiter_join(waiter[i], HF_ETIMEDOUT);
 	}
 	assert_int_equal(stats_of(duel->two).timeouts, TASKS);
 	ASSERT_OK(hf_lock_release(duel->mine));
@@ -371,8 +370,7 @@ static void close_releases_the_hold_and_answers_the_waiter(void **state)
 	struct waiter *loser = waiter_start(duel->theirs, NULL);
 	WAIT_UNTIL(sleeps(duel), SOON_MS);
 	ASSERT_OK(hf_client_close(duel->two));
-	waiter_expect(loser, HF_ECLOSED);
-	waiter_free(loser);
+	waiter_join(loser, HF_ECLOSED);
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
 	assert_int_equal(holds_of(duel->one), 1);
 	struct waiter *waiter = waiter_start(last, NULL);
@@ -481,33 +479,6 @@ static void forgotten_scripts_are_sent_again(void **state)
 
 /* ---- asynchronous forms ---- */
 
-struct done {
-	atomic_int calls;
-	int result;
-	int64_t number;
-	char text[128];
-};
-
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	done->result = result;
-	done->number = number;
-	snprintf(done->text, sizeof done->text, "%s", text ? text : "");
-	atomic_fetch_add(&done->calls, 1);
-}
-
-/* Waits for the completion of a call that was started, checks it, and returns its number. */
-static int64_t await(struct done *done, int result)
-{
-	WAIT_UNTIL(atomic_load(&done->calls) == 1, SOON_MS);
-	if (done->result != result)
-		fail_msg("completed with %d (%s), not %d", done->result, hf_strerror(done->result),
-		         result);
-	atomic_store(&done->calls, 0);
-	return done->number;
-}
-
 static void asynchronous_forms_do_the_same(void **state)
 {
 	struct done done = {0};
@@ -517,41 +488,41 @@ static void asynchronous_forms_do_the_same(void **state)
 
 	struct duel *duel = begin(state, 0);
 	hf_acquire_options *mine = HF_ACQUIRE(.owner = owner);
-	ASSERT_OK(hf_lock_acquire_async(duel->mine, mine, on_done, &done));
-	int64_t token = await(&done, 0);
+	ASSERT_OK(hf_lock_acquire_async(duel->mine, mine, note_done, &done));
+	int64_t token = await_done(&done, 0);
 	assert_true(duel->match->mine == HF_FENCED ? token > 0 : token == 0);
-	ASSERT_OK(hf_lock_is_locked_async(duel->mine, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_is_held_async(duel->mine, owner, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_hold_count_async(duel->mine, owner, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_extend_async(duel->mine, owner, 50000, on_done, &done));
-	(void)await(&done, 0);
-	ASSERT_OK(hf_lock_ttl_async(duel->mine, on_done, &done));
-	ASSERT_BETWEEN(await(&done, 0), 40000, 50000);
-	ASSERT_OK(hf_lock_holder_async(duel->mine, on_done, &done));
-	(void)await(&done, 0);
+	ASSERT_OK(hf_lock_is_locked_async(duel->mine, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_OK(hf_lock_is_held_async(duel->mine, owner, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_OK(hf_lock_hold_count_async(duel->mine, owner, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_OK(hf_lock_extend_async(duel->mine, owner, 50000, note_done, &done));
+	await_done(&done, 0);
+	ASSERT_OK(hf_lock_ttl_async(duel->mine, note_done, &done));
+	ASSERT_BETWEEN(await_done(&done, 0), 40000, 50000);
+	ASSERT_OK(hf_lock_holder_async(duel->mine, note_done, &done));
+	await_done(&done, 0);
 	ASSERT_OK(hf_client_uuid(duel->one, uuid));
 	assert_memory_equal(done.text, uuid, 36);
 	hf_acquire_options *theirs = HF_ACQUIRE(.owner = owner, .wait_ms = HF_NOWAIT);
-	ASSERT_OK(hf_lock_acquire_async(duel->theirs, theirs, on_done, &done));
-	(void)await(&done, HF_EBUSY);
+	ASSERT_OK(hf_lock_acquire_async(duel->theirs, theirs, note_done, &done));
+	await_done(&done, HF_EBUSY);
 	hf_lock *patient = open_patient(duel->two, duel->match->theirs);
 	theirs->wait_ms = 200;
-	ASSERT_OK(hf_lock_acquire_async(patient, theirs, on_done, &done));
-	(void)await(&done, HF_ETIMEDOUT);
+	ASSERT_OK(hf_lock_acquire_async(patient, theirs, note_done, &done));
+	await_done(&done, HF_ETIMEDOUT);
 	hf_lock_close(patient);
 	theirs->wait_ms = 0;
-	ASSERT_OK(hf_lock_acquire_async(duel->theirs, theirs, on_done, &waiting));
+	ASSERT_OK(hf_lock_acquire_async(duel->theirs, theirs, note_done, &waiting));
 	WAIT_UNTIL(sleeps(duel), SOON_MS);
 	assert_int_equal(atomic_load(&waiting.calls), 0);
-	ASSERT_OK(hf_lock_release_async(duel->mine, HF_RELEASE(.owner = owner), on_done, &done));
-	(void)await(&done, 0);
-	(void)await(&waiting, 0);
-	ASSERT_OK(hf_lock_force_release_async(duel->theirs, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_RC(hf_lock_acquire_async(duel->mine, NULL, on_done, &done), HF_EINVAL);
+	ASSERT_OK(hf_lock_release_async(duel->mine, HF_RELEASE(.owner = owner), note_done, &done));
+	await_done(&done, 0);
+	await_done(&waiting, 0);
+	ASSERT_OK(hf_lock_force_release_async(duel->theirs, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_RC(hf_lock_acquire_async(duel->mine, NULL, note_done, &done), HF_EINVAL);
 	ASSERT_RC(hf_lock_release_with(duel->theirs, HF_RELEASE(.owner = owner)), HF_ELOST);
 	hf_owner_free(owner);
 	WAIT_UNTIL(raw_integer(live_raw, "EXISTS", "orders", NULL) == 0, SOON_MS);

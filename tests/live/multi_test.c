@@ -75,7 +75,7 @@ static void one_of_ten_tries_gets_it(void **state)
 		waiter[i] = waiter_start(i % 2 ? mine : theirs,
 		                         HF_ACQUIRE(.wait_ms = HF_NOWAIT, .lease_ms = 10000));
 	for (int i = 0; i < 10; i++) {
-		WAIT_UNTIL(atomic_load(&waiter[i]->over), SOON_MS);
+		WAIT_UNTIL(waiter_is_over(waiter[i]), SOON_MS);
 		assert_true(waiter[i]->result == 0 || waiter[i]->result == HF_EBUSY);
 		winners += waiter[i]->result == 0;
 	}
@@ -282,7 +282,7 @@ static void wait_longer_than_the_lease_ends_with_the_whole_lease(void **state)
 		ASSERT_RC(hf_lock_acquire(first, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 		test_pause();
 	}
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(taken));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(hf_lock_remaining(multi, waiter->options.owner), 1, 1500 - 17);

@@ -42,34 +42,6 @@ static void cut_and_heal(struct world *world)
 	proxy_cut(world->proxy);
 }
 
-/* A release in a thread of its own. */
-struct releaser {
-	pthread_t thread;
-	hf_lock *lock;
-	hf_owner *owner;
-	int result;
-};
-
-static void *run_release(void *arg)
-{
-	struct releaser *releaser = arg;
-	releaser->result =
-		hf_lock_release_with(releaser->lock, HF_RELEASE(.owner = releaser->owner));
-	return NULL;
-}
-
-static void start_release(struct releaser *releaser, hf_lock *lock, hf_owner *owner)
-{
-	*releaser = (struct releaser){.lock = lock, .owner = owner};
-	assert_int_equal(pthread_create(&releaser->thread, NULL, run_release, releaser), 0);
-}
-
-static int finish_release(struct releaser *releaser)
-{
-	pthread_join(releaser->thread, NULL);
-	return releaser->result;
-}
-
 /* ---- replies that are lost ---- */
 
 static void lost_reply_to_an_acquire_leaves_one_hold(void **state)
@@ -114,17 +86,16 @@ static void lost_reply_to_a_nested_acquire_counts_once(void **state)
 static void lost_reply_to_a_release_is_settled(void **state)
 {
 	struct world world;
-	struct releaser releaser;
 	hf_owner *owner = new_owner();
 
 	(void)state;
 	begin(&world, 9000);
 	ASSERT_OK(hf_lock_acquire(world.lock, HF_ACQUIRE(.owner = owner)));
 	proxy_drop_replies(world.proxy, true);
-	start_release(&releaser, world.lock, owner);
+	struct waiter *release = WAITER(.releases = world.lock, .owner = owner);
 	WAIT_UNTIL(!key_exists(live_raw, "orders"), SOON_MS);
 	cut_and_heal(&world);
-	assert_int_equal(finish_release(&releaser), 0);
+	waiter_join(release, 0);
 	ASSERT_RC(hf_lock_release_with(world.lock, HF_RELEASE(.owner = owner)), HF_ENOTHELD);
 	hf_owner_free(owner);
 	end(&world);
@@ -133,7 +104,6 @@ static void lost_reply_to_a_release_is_settled(void **state)
 static void lost_reply_to_a_nested_release_gives_up_one_level(void **state)
 {
 	struct world world;
-	struct releaser releaser;
 	hf_owner *owner = new_owner();
 
 	(void)state;
@@ -141,10 +111,10 @@ static void lost_reply_to_a_nested_release_gives_up_one_level(void **state)
 	for (int i = 0; i < 3; i++)
 		ASSERT_OK(hf_lock_acquire(world.lock, HF_ACQUIRE(.owner = owner)));
 	proxy_drop_replies(world.proxy, true);
-	start_release(&releaser, world.lock, owner);
+	struct waiter *release = WAITER(.releases = world.lock, .owner = owner);
 	WAIT_UNTIL(held_count(live_raw, "orders") == 2, SOON_MS);
 	cut_and_heal(&world);
-	assert_int_equal(finish_release(&releaser), 0);
+	waiter_join(release, 0);
 	assert_int_equal(held_count(live_raw, "orders"), 2);
 	ASSERT_OK(hf_lock_release_with(world.lock, HF_RELEASE(.owner = owner)));
 	assert_int_equal(held_count(live_raw, "orders"), 1);

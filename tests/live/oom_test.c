@@ -15,6 +15,7 @@
 #include "live/shortage.h"
 #include "support/check.h"
 #include "support/clock.h"
+#include "support/done.h"
 #include "support/raw.h"
 #include "support/server.h"
 
@@ -40,11 +41,6 @@ static void report_hang(int signal_number)
 
 /* ---- a client's life ------------------------------------------------------------------------- */
 
-struct done {
-	atomic_int count;
-	int result;
-};
-
 /* One life, and what was wrong with it. */
 struct life {
 	hf_client *client;
@@ -55,15 +51,6 @@ struct life {
 	bool is_waiting;
 	char wrong[200]; /* the first surprise */
 };
-
-static void note_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	(void)number;
-	(void)text;
-	done->result = result;
-	done->count++;
-}
 
 static void ignore_event(void *arg, const hf_event *event)
 {
@@ -98,9 +85,9 @@ static void wait_done(struct life *life, struct done *done, const char *what, in
                       int unusual)
 {
 	long long ends_at = test_now_ms() + PATIENCE_MS;
-	while (done->count == 0 && test_now_ms() < ends_at)
+	while (done->calls == 0 && test_now_ms() < ends_at)
 		test_pause();
-	if (done->count == 0)
+	if (done->calls == 0)
 		(void)snprintf(life->wrong, sizeof life->wrong, "%s: never completed", what);
 	else
 		(void)check_answer(life, what, done->result, usual, unusual);
@@ -158,7 +145,7 @@ static void give_back(struct life *life)
 	if (!life->is_waiting)
 		return;
 	wait_done(life, &life->acquired, "hf_lock_acquire_async", 0, 0);
-	if (life->acquired.count && life->acquired.result == 0 &&
+	if (life->acquired.calls && life->acquired.result == 0 &&
 	    CALL(0, 0,
 	         hf_lock_release_async(life->lock, HF_RELEASE(.owner = life->owner), note_done,
 	                               &life->released)) == 0)

@@ -89,10 +89,10 @@ static inline long long ends(void)
 }
 
 /* Starts a waiter of the second client, and returns when it sleeps until somebody wakes it. */
-static inline struct call *sleeper(struct pair *pair, int n)
+static inline struct waiter *sleeper(struct pair *pair, int n)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;
-	struct call *call = CALL(.permits = pair->theirs, .n = n);
+	struct waiter *call = WAITER(.permits = pair->theirs, .n = n);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(pair->two).attempts > attempts &&
 	                   stats_of(pair->two).waiting > 0,
 	           SOON_MS);

@@ -222,15 +222,15 @@ static void waiter_of_another_client_is_woken_by_the_message(void **state)
 	(void)state;
 	begin(&pair, 1, 0);
 	take(pair.mine, 1, 0, &id);
-	struct call *call = sleeper(&pair, 1);
+	struct waiter *call = sleeper(&pair, 1);
 	long long released_at = test_now_ms();
 	ASSERT_OK(give(pair.mine, id));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
 	assert_int_equal(strlen(call->ids[0]), 32);
 	assert_int_equal(hf_permits_state(pair.theirs, call->ids[0]), HF_HELD);
 	ASSERT_OK(give(pair.theirs, call->ids[0]));
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -242,22 +242,22 @@ static void waiter_for_several_goes_when_all_are_there(void **state)
 	(void)state;
 	begin(&pair, 3, 0);
 	take(pair.mine, 3, 0, ids);
-	struct call *call = sleeper(&pair, 2);
+	struct waiter *call = sleeper(&pair, 2);
 	uint64_t attempts = stats_of(pair.two).attempts;
 	ASSERT_OK(give(pair.mine, ids[0]));
 	WAIT_UNTIL(stats_of(pair.two).attempts > attempts, SOON_MS);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(call_is_over(call));
+	assert_false(waiter_is_over(call));
 	assert_int_equal(number_at(live_raw, "orders"), 1);
 	long long released_at = test_now_ms();
 	ASSERT_OK(give(pair.mine, ids[1]));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
 	assert_string_not_equal(call->ids[0], call->ids[1]);
 	ASSERT_OK(hf_permits_release(pair.theirs, (const hf_permit_id *)call->ids, 2));
 	ASSERT_OK(give(pair.mine, ids[2]));
 	assert_int_equal(available(pair.mine), 3);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -270,13 +270,13 @@ static void waiter_for_more_than_were_given_back_together_is_woken(void **state)
 	(void)state;
 	begin(&pair, 4, 0);
 	take(pair.mine, 3, 0, ids);
-	struct call *call = sleeper(&pair, 3);
+	struct waiter *call = sleeper(&pair, 3);
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_permits_release(pair.mine, (const hf_permit_id *)ids, 2));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
 	ASSERT_OK(give(pair.mine, ids[2]));
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -288,20 +288,20 @@ static void small_request_behind_a_large_one_is_woken(void **state)
 	(void)state;
 	begin(&pair, 4, 0);
 	take(pair.mine, 4, 0, ids);
-	struct call *large = sleeper(&pair, 4);
-	struct call *small = sleeper(&pair, 1);
+	struct waiter *large = sleeper(&pair, 4);
+	struct waiter *small = sleeper(&pair, 1);
 	WAIT_UNTIL(stats_of(pair.two).waiting == 2, SOON_MS);
 	long long released_at = test_now_ms();
 	ASSERT_OK(give(pair.mine, ids[0]));
-	call_expect(small, 0);
+	waiter_expect(small, 0);
 	long long took_ms = small->ended_at - released_at;
-	assert_false(call_is_over(large));
+	assert_false(waiter_is_over(large));
 	ASSERT_OK(give(pair.theirs, small->ids[0]));
 	ASSERT_OK(hf_permits_release(pair.mine, (const hf_permit_id *)(ids + 1), 3));
-	call_expect(large, 0);
+	waiter_expect(large, 0);
 	ASSERT_BETWEEN(took_ms, 0, WOKEN_MS);
-	call_free(large);
-	call_free(small);
+	waiter_free(large);
+	waiter_free(small);
 	end(&pair);
 }
 
@@ -314,8 +314,8 @@ static void waiter_wakes_when_the_lease_of_a_permit_ends(void **state)
 	begin(&pair, 1, 0);
 	long long before = test_now_ms();
 	take(pair.mine, 1, 700, &id);
-	struct call *call = sleeper(&pair, 1);
-	call_expect(call, 0);
+	struct waiter *call = sleeper(&pair, 1);
+	waiter_expect(call, 0);
 	/* Not before the end, and far below the slow poll after it. */
 	ASSERT_BETWEEN(call->ended_at - before, 700, 700 + WOKEN_MS);
 	assert_int_equal(hf_permits_state(pair.mine, id), HF_LOST);
@@ -323,7 +323,7 @@ static void waiter_wakes_when_the_lease_of_a_permit_ends(void **state)
 	assert_int_equal(acquired(pair.theirs), 1);
 	ASSERT_OK(give(pair.theirs, call->ids[0]));
 	assert_int_equal(available(pair.theirs), 1);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -334,12 +334,12 @@ static void permits_added_or_set_wake_the_waiter(void **state)
 	(void)state;
 	begin(&pair, 0, 0);
 	for (int i = 0; i < 2; i++) {
-		struct call *call = sleeper(&pair, 1);
+		struct waiter *call = sleeper(&pair, 1);
 		long long given_at = test_now_ms();
 		ASSERT_OK(i ? hf_permits_set(pair.mine, 2) : hf_permits_add(pair.mine, 1));
-		call_expect(call, 0);
+		waiter_expect(call, 0);
 		ASSERT_BETWEEN(call->ended_at - given_at, 0, WOKEN_MS);
-		call_free(call);
+		waiter_free(call);
 	}
 	assert_int_equal(acquired(pair.mine), 2);
 	end(&pair);
@@ -375,12 +375,12 @@ static void cancelled_wait_ends_at_once_and_leaves_nothing(void **state)
 	(void)state;
 	begin(&pair, 1, 0);
 	take(pair.mine, 1, 0, &id);
-	struct call *call = CALL(.permits = pair.theirs, .n = 1, .cancel = cancel);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1, .cancel = cancel);
 	WAIT_UNTIL(stats_of(pair.two).attempts == 2 && subscribers(live_raw, CHANNEL) == 1,
 	           SOON_MS);
 	long long fired_at = test_now_ms();
 	hf_cancel_fire(cancel);
-	call_expect(call, HF_ECANCELLED);
+	waiter_expect(call, HF_ECANCELLED);
 	ASSERT_BETWEEN(call->ended_at - fired_at, 0, WOKEN_MS);
 	ASSERT_RC(hf_permits_acquire(pair.theirs, 1, HF_PERMITS(.cancel = cancel), call->ids),
 	          HF_ECANCELLED);
@@ -388,7 +388,7 @@ static void cancelled_wait_ends_at_once_and_leaves_nothing(void **state)
 	assert_int_equal(ends(), 1);
 	ASSERT_OK(give(pair.mine, id));
 	assert_int_equal(available(pair.mine), 1);
-	call_free(call);
+	waiter_free(call);
 	hf_cancel_free(cancel);
 	end(&pair);
 }
@@ -403,18 +403,18 @@ static void close_gives_permits_back_and_answers_the_waiters(void **state)
 	take(pair.mine, 1, 0, &held);
 	take(pair.theirs, 2, 0, ids);
 	take(pair.theirs, 1, 20000, ids + 2);
-	struct call *call = sleeper(&pair, 4);
+	struct waiter *call = sleeper(&pair, 4);
 	long long closed_at = test_now_ms();
 	ASSERT_OK(sync_close(pair.two));
 	ASSERT_BETWEEN(test_now_ms() - closed_at, 0, 900);
-	call_expect(call, HF_ECLOSED);
+	waiter_expect(call, HF_ECLOSED);
 	ASSERT_RC(hf_permits_acquire(pair.theirs, 1, NULL, ids), HF_ECLOSED);
 	ASSERT_RC(give(pair.theirs, ids[0]), HF_ECLOSED);
 	assert_int_equal(hf_permits_state(pair.theirs, ids[0]), HF_FREE);
 	assert_int_equal(available(pair.mine), 3);
 	assert_int_equal(ends(), 1);
 	ASSERT_OK(give(pair.mine, held));
-	call_free(call);
+	waiter_free(call);
 	pair.two = NULL;
 	end(&pair);
 }
@@ -425,13 +425,13 @@ static void permits_given_by_hand_are_found_by_the_slow_poll(void **state)
 
 	(void)state;
 	begin(&pair, 0, 0);
-	struct call *call = sleeper(&pair, 2);
+	struct waiter *call = sleeper(&pair, 2);
 	long long given_at = test_now_ms();
 	assert_int_equal(raw_integer(live_raw, "INCRBY", "orders", "2", NULL), 2);
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - given_at, 0, POLL_MS);
 	assert_int_equal(stats_of(pair.two).wakeups, 0);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -441,14 +441,14 @@ static void permits_given_while_the_connection_is_dead_are_found_at_once(void **
 
 	(void)state;
 	begin(&pair, 0, 0);
-	struct call *call = sleeper(&pair, 1);
+	struct waiter *call = sleeper(&pair, 1);
 	long long given_at = test_now_ms();
 	kill_and_run(live_raw, "INCRBY", "orders", "1");
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - given_at, 0, WOKEN_MS);
 	assert_int_equal(stats_of(pair.two).reconnects, 1);
 	assert_int_equal(acquired(pair.mine), 1);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 

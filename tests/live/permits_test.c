@@ -389,7 +389,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	struct done *done = check_alloc(sizeof(*done));
 	ASSERT_OK(hf_permits_acquire_async(pair.mine, 2, HF_PERMITS(.lease_ms = 20000), note_done,
 	                                   done));
-	done_expect(done, 0, 0);
+	expect_done(done, 0, 0);
 	assert_true(done->had_text);
 	assert_int_equal(strlen(done->text), 65);
 	assert_int_equal(done->text[32], ' ');
@@ -426,7 +426,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	            HF_EBUSY, 0);
 	EXPECT_DONE(hf_permits_release_async(pair.mine, (const hf_permit_id *)ids, 1, DONE),
 	            HF_ENOTHELD, 0);
-	ASSERT_RC(hf_permits_acquire_async(pair.mine, 0, NULL, never_done, NULL), HF_EINVAL);
+	ASSERT_RC(hf_permits_acquire_async(pair.mine, 0, NULL, fail_on_done, NULL), HF_EINVAL);
 	ASSERT_RC(hf_permits_acquire_async(pair.mine, 1, NULL, NULL, NULL), HF_EINVAL);
 	end(&pair);
 }
@@ -564,15 +564,15 @@ static void permits_of_a_killed_process_come_back_after_one_lease(void **state)
 	ASSERT_RC(hf_permits_acquire(pair.theirs, 1, HF_PERMITS(.wait_ms = 1100), ids),
 	          HF_ETIMEDOUT);
 	kill_child(waiter);
-	struct call *call = sleeper(&pair, 2);
+	struct waiter *call = sleeper(&pair, 2);
 	kill_child(holder);
 	long long killed_at = test_now_ms();
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - killed_at, 0, 1000 + WOKEN_MS);
 	assert_int_equal(total(pair.mine), 2);
 	ASSERT_OK(hf_permits_release(pair.theirs, (const hf_permit_id *)call->ids, 2));
 	assert_int_equal(available(pair.mine), 2);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -676,7 +676,7 @@ static void use_inherited_handles(int pipe_fd)
 	EXPECT_FORKED(hf_permits_available(forked.mine, &number));
 	EXPECT_FORKED(hf_permits_set(forked.mine, 1));
 	EXPECT_FORKED(hf_permits_add(forked.mine, 1));
-	EXPECT_FORKED(hf_permits_acquire_async(forked.mine, 1, NULL, never_done, NULL));
+	EXPECT_FORKED(hf_permits_acquire_async(forked.mine, 1, NULL, fail_on_done, NULL));
 	if (hf_permits_state(forked.mine, forked_id) != HF_FREE ||
 	    hf_permits_remaining(forked.mine, forked_id))
 		_exit(2);

@@ -284,7 +284,7 @@ static void killed_connections_are_made_again(void **state)
 	           SOON_MS);
 	WAIT_UNTIL(stats_of(other.client[1]).reconnects >= 1, SOON_MS);
 	assert_int_equal(hf_lock_state(side.red, NULL), HF_HELD);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(side.red));
 	waiter_expect(waiter, 0);
 	assert_int_equal(hf_lock_state(other.red, waiter->options.owner), HF_HELD);

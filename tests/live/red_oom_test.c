@@ -14,7 +14,7 @@ struct life {
 	hf_lock *member[MEMBERS];
 	hf_lock *red;
 	hf_owner *owner;
-	atomic_int done;
+	struct done done;
 	int calls; /* whose completion is waited for */
 };
 
@@ -28,15 +28,9 @@ static void report_hang(int signal_number)
 	abort();
 }
 
-static void note_done(void *arg, int result, int64_t number, const char *text)
-{
-	(void)result, (void)number, (void)text;
-	atomic_fetch_add((atomic_int *)arg, 1);
-}
-
 static void wait_for_calls(struct life *life)
 {
-	while (atomic_load(&life->done) < life->calls)
+	while (life->done.calls < life->calls)
 		test_pause();
 }
 

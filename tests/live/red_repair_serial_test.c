@@ -335,18 +335,12 @@ static void close_of_the_handle_ends_what_is_taken_again(void **state)
 
 /* ---- clients that are closed ---- */
 
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	(void)number, (void)text;
-	atomic_store((atomic_int *)arg, result);
-}
-
 static void check_without_client(int closed)
 {
 	struct side side;
 	struct side other;
 	hf_owner *owner = new_owner();
-	atomic_int result = 1;
+	struct done done = {0};
 
 	open_side(&side, 3, 1500);
 	open_side(&other, 3, 30000);
@@ -358,11 +352,11 @@ static void check_without_client(int closed)
 	ASSERT_OK(hf_lock_release(other.red));
 	waiter_expect(waiter, 0);
 	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner, .wait_ms = 20000),
-	                                on_done, &result));
+	                                note_done, &done));
 	ASSERT_OK(waiter_release(waiter));
-	WAIT_UNTIL(atomic_load(&result) != 1, 10000);
-	assert_int_equal(atomic_load(&result), 0);
-	ASSERT_OK(hf_lock_release_async(side.red, HF_RELEASE(.owner = owner), on_done, &result));
+	WAIT_UNTIL(done.calls == 1, 10000);
+	await_done(&done, 0);
+	ASSERT_OK(hf_lock_release_async(side.red, HF_RELEASE(.owner = owner), note_done, &done));
 	WAIT_UNTIL(keys_left() == 0, SOON_MS);
 	hf_lock_close(side.red);
 	for (int i = 0; i < 3; i++) {

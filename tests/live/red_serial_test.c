@@ -93,24 +93,17 @@ static void away_majority_is_no_quorum(void **state)
 	close_side(&side);
 }
 
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	(void)number;
-	(void)text;
-	atomic_store((atomic_int *)arg, result);
-}
-
 /* One attempt with a lease that is shorter than a frozen server is waited for. */
 static int try_short_lease(struct side *side, hf_owner *owner)
 {
-	atomic_int result = 1;
+	struct done done = {0};
 	ASSERT_OK(hf_lock_acquire_async(
 		side->red, HF_ACQUIRE(.owner = owner, .wait_ms = HF_NOWAIT, .lease_ms = 15),
-		on_done, &result));
-	WAIT_UNTIL(atomic_load(&result) != 1, SOON_MS);
-	if (atomic_load(&result) == 0)
+		note_done, &done));
+	WAIT_UNTIL(done.calls == 1, SOON_MS);
+	if (done.result == 0)
 		(void)hf_lock_release_with(side->red, HF_RELEASE(.owner = owner, .wait_ms = 500));
-	return atomic_load(&result);
+	return done.result;
 }
 
 static void lease_that_ends_before_all_were_asked_is_refused(void **state)

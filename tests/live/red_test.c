@@ -153,7 +153,7 @@ static void waiter_gets_it_soon_after_the_release(void **state)
 	ASSERT_OK(hf_lock_acquire(side.red, NULL));
 	struct waiter *waiter = waiter_start(other.red, NULL);
 	WAIT_UNTIL(stats_of(other.client[0]).attempts >= 3, SOON_MS);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(side.red));
 	waiter_expect(waiter, 0);
@@ -571,8 +571,7 @@ static void close_all_but(int left)
 	for (int i = 0; i < 3; i++)
 		if (i != left)
 			ASSERT_OK(hf_client_close(side.client[i]));
-	waiter_expect(waiter, HF_ECLOSED);
-	waiter_free(waiter);
+	waiter_join(waiter, HF_ECLOSED);
 	ASSERT_OK(hf_lock_release(other.red));
 	hf_lock_close(side.red);
 	for (int i = 0; i < 3; i++)
@@ -616,33 +615,6 @@ static void close_of_a_minority_costs_nothing(void **state)
 
 /* ---- asynchronous forms ---- */
 
-struct done {
-	atomic_int calls;
-	int result;
-	int64_t number;
-	char detail[400];
-};
-
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	(void)text;
-	done->result = result;
-	done->number = number;
-	snprintf(done->detail, sizeof done->detail, "%s", hf_error_detail());
-	atomic_fetch_add(&done->calls, 1);
-}
-
-/* Waits for the completion and hands its number out. */
-static int64_t await(struct done *done, int result)
-{
-	WAIT_UNTIL(atomic_load(&done->calls) > 0, SOON_MS);
-	assert_int_equal(atomic_exchange(&done->calls, 0), 1);
-	if (done->result != result)
-		fail_msg("completed with %d (%s), not %d", done->result, done->detail, result);
-	return done->number;
-}
-
 static void every_verb_has_an_asynchronous_form(void **state)
 {
 	struct side side;
@@ -652,40 +624,40 @@ static void every_verb_has_an_asynchronous_form(void **state)
 
 	(void)state;
 	open_side(&side, 3, 30000);
-	ASSERT_RC(hf_lock_acquire_async(side.red, NULL, on_done, &done), HF_EINVAL);
-	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner), on_done, &done));
-	await(&done, 0);
+	ASSERT_RC(hf_lock_acquire_async(side.red, NULL, note_done, &done), HF_EINVAL);
+	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner), note_done, &done));
+	await_done(&done, 0);
 	assert_int_equal(servers_held(&side), 3);
-	ASSERT_OK(hf_lock_is_locked_async(side.red, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_is_held_async(side.red, owner, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_hold_count_async(side.red, owner, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_extend_async(side.red, owner, 50000, on_done, &done));
-	await(&done, 0);
-	ASSERT_OK(hf_lock_ttl_async(side.red, on_done, &done));
-	ASSERT_BETWEEN(await(&done, 0), 40000, 50000);
-	ASSERT_RC(hf_lock_holder_async(side.red, on_done, &done), HF_ENOTSUP);
-	ASSERT_OK(hf_lock_release_async(side.red, HF_RELEASE(.owner = owner), on_done, &done));
-	await(&done, 0);
+	ASSERT_OK(hf_lock_is_locked_async(side.red, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_OK(hf_lock_is_held_async(side.red, owner, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_OK(hf_lock_hold_count_async(side.red, owner, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_OK(hf_lock_extend_async(side.red, owner, 50000, note_done, &done));
+	await_done(&done, 0);
+	ASSERT_OK(hf_lock_ttl_async(side.red, note_done, &done));
+	ASSERT_BETWEEN(await_done(&done, 0), 40000, 50000);
+	ASSERT_RC(hf_lock_holder_async(side.red, note_done, &done), HF_ENOTSUP);
+	ASSERT_OK(hf_lock_release_async(side.red, HF_RELEASE(.owner = owner), note_done, &done));
+	await_done(&done, 0);
 	assert_int_equal(keys_left(), 0);
-	ASSERT_OK(hf_lock_force_release_async(side.red, on_done, &done));
-	assert_int_equal(await(&done, 0), 0);
+	ASSERT_OK(hf_lock_force_release_async(side.red, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 0);
 	give_away(0);
 	give_away(1);
 	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner, .wait_ms = HF_NOWAIT),
-	                                on_done, &done));
-	await(&done, HF_EBUSY);
+	                                note_done, &done));
+	await_done(&done, HF_EBUSY);
 	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner, .wait_ms = 200),
-	                                on_done, &done));
-	await(&done, HF_ETIMEDOUT);
+	                                note_done, &done));
+	await_done(&done, HF_ETIMEDOUT);
 	uint64_t attempts = stats_of(side.client[2]).attempts;
 	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner, .cancel = cancel),
-	                                on_done, &done));
+	                                note_done, &done));
 	WAIT_UNTIL(stats_of(side.client[2]).attempts >= attempts + 2, SOON_MS);
 	hf_cancel_fire(cancel);
-	await(&done, HF_ECANCELLED);
+	await_done(&done, HF_ECANCELLED);
 	WAIT_UNTIL(keys_left() == 2 && holds_of(&side) == 0, SOON_MS);
 	hf_cancel_free(cancel);
 	hf_owner_free(owner);
@@ -702,11 +674,11 @@ static void handle_may_be_closed_while_a_call_is_under_way(void **state)
 	open_side(&side, 3, 30000);
 	give_away(0);
 	give_away(1);
-	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner), on_done, &done));
+	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner), note_done, &done));
 	WAIT_UNTIL(stats_of(side.client[2]).attempts >= 2, SOON_MS);
 	hf_lock_close(side.red);
 	assert_int_equal(raw_integer(raw[0], "DEL", NAME, NULL), 1);
-	await(&done, 0);
+	await_done(&done, 0);
 	ASSERT_OK(hf_lock_open_red(side.member, 3, &side.red));
 	assert_int_equal(hf_lock_state(side.red, owner), HF_HELD);
 	ASSERT_OK(hf_lock_release_with(side.red, HF_RELEASE(.owner = owner)));

@@ -401,7 +401,7 @@ static void dead_reader_does_not_keep_the_lock_while_another_reads_on(void **sta
 	pass_periods(me.client, 4);
 	/* The key of the dead one is gone, ours and the lock are there. */
 	WAIT_UNTIL(raw_integer(live_raw, "DBSIZE", NULL) == 2, SOON_MS);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(me.read));
 	waiter_expect(waiter, 0);

@@ -206,7 +206,7 @@ static void readers_share_and_the_last_one_lets_the_writer_in(void **state)
 	ASSERT_OK(hf_lock_release(one.read));
 	ASSERT_OK(hf_lock_release(two.read));
 	assert_int_equal(keys(), 2);
-	assert_false(atomic_load(&writer->over));
+	assert_false(waiter_is_over(writer));
 	ASSERT_RC(hf_lock_acquire(one.write, try_once()), HF_EBUSY);
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release_with(one.read, HF_RELEASE(.owner = third)));
@@ -352,8 +352,7 @@ static void writer_may_read_and_others_may_not(void **state)
 	ASSERT_RC(hf_lock_acquire(other.read, try_once()), HF_EBUSY);
 	ASSERT_RC(hf_lock_acquire(other.write, try_once()), HF_EBUSY);
 	struct waiter *stranger = waiter_start(me.read, try_once());
-	waiter_expect(stranger, HF_EBUSY);
-	waiter_free(stranger);
+	waiter_join(stranger, HF_EBUSY);
 	/* Nested writing goes on while it also reads. */
 	ASSERT_OK(hf_lock_acquire(me.write, try_once()));
 	ASSERT_OK(hf_lock_release(me.write));
@@ -403,18 +402,6 @@ static void writer_that_goes_on_reading_lets_readers_in(void **state)
 	close_halves(&other);
 }
 
-static atomic_int done_calls;
-static atomic_int done_result;
-
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	(void)arg;
-	(void)number;
-	(void)text;
-	atomic_store(&done_result, result);
-	atomic_fetch_add(&done_calls, 1);
-}
-
 static void reader_that_asks_to_write_is_told_that_it_waits_for_itself(void **state)
 {
 	struct halves me = open_halves(NULL);
@@ -430,10 +417,8 @@ static void reader_that_asks_to_write_is_told_that_it_waits_for_itself(void **st
 	ASSERT_RC(hf_lock_acquire(me.write, HF_ACQUIRE(.owner = owner)), HF_EDEADLOCK);
 	ASSERT_RC(hf_lock_acquire(me.write, HF_ACQUIRE(.owner = owner, .wait_ms = HF_NOWAIT)),
 	          HF_EDEADLOCK);
-	atomic_store(&done_calls, 0);
-	ASSERT_OK(hf_lock_acquire_async(me.write, HF_ACQUIRE(.owner = owner), on_done, NULL));
-	WAIT_UNTIL(atomic_load(&done_calls) == 1, SOON_MS);
-	assert_int_equal(atomic_load(&done_result), HF_EDEADLOCK);
+	EXPECT_DONE(hf_lock_acquire_async(me.write, HF_ACQUIRE(.owner = owner), DONE), HF_EDEADLOCK,
+	            0);
 	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 2000);
 	assert_int_equal(stats_of(me.client).commands, commands);
 	assert_int_equal(hf_lock_state(me.read, owner), HF_HELD);

@@ -51,10 +51,10 @@ static int take(hf_semaphore *semaphore, int64_t permits)
 }
 
 /* Starts a waiter and returns when it sleeps until somebody wakes it. */
-static struct call *sleeper(struct pair *pair, int permits)
+static struct waiter *sleeper(struct pair *pair, int permits)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;
-	struct call *call = CALL(.semaphore = pair->theirs, .n = permits);
+	struct waiter *call = WAITER(.semaphore = pair->theirs, .n = permits);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(pair->two).attempts > attempts &&
 	                   stats_of(pair->two).waiting > 0,
 	           SOON_MS);
@@ -227,7 +227,7 @@ static void numbers_that_make_no_sense_are_refused(void **state)
 	ASSERT_RC(hf_semaphore_try_set(pair.mine, 1, -1, &done), HF_EINVAL);
 	ASSERT_RC(hf_semaphore_add(pair.mine, MOST + 1), HF_EINVAL);
 	ASSERT_RC(hf_semaphore_add(pair.mine, -MOST - 2), HF_EINVAL);
-	ASSERT_RC(hf_semaphore_acquire_async(pair.mine, -1, NULL, never_done, NULL), HF_EINVAL);
+	ASSERT_RC(hf_semaphore_acquire_async(pair.mine, -1, NULL, fail_on_done, NULL), HF_EINVAL);
 	ASSERT_RC(hf_semaphore_acquire_async(pair.mine, 1, NULL, NULL, NULL), HF_EINVAL);
 	ASSERT_RC(hf_semaphore_acquire(NULL, 1, NULL), HF_EINVAL);
 	ASSERT_RC(hf_semaphore_release(NULL, 1), HF_EINVAL);
@@ -316,7 +316,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	ASSERT_OK(hf_semaphore_acquire_async(pair.mine, 1, NULL, note_done, done));
 	WAIT_UNTIL(stats_of(pair.one).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_semaphore_release(pair.theirs, 1));
-	done_expect(done, 0, 0);
+	expect_done(done, 0, 0);
 	free(done);
 	end(&pair);
 }
@@ -362,19 +362,19 @@ static void forgotten_scripts_are_sent_again(void **state)
 
 	(void)state;
 	begin(&pair);
-	struct call *call = sleeper(&pair, 2);
+	struct waiter *call = sleeper(&pair, 2);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
 	ASSERT_OK(hf_semaphore_try_set(pair.mine, 1, 0, &done));
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
 	ASSERT_OK(hf_semaphore_release(pair.mine, 2));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
 	ASSERT_OK(hf_semaphore_add(pair.mine, 2));
 	ASSERT_OK(hf_semaphore_available(pair.mine, &permits));
 	assert_int_equal(permits, 3);
 	ASSERT_OK(hf_semaphore_drain(pair.mine, &permits));
 	assert_int_equal(permits, 3);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -441,7 +441,7 @@ static void use_inherited_handles(int pipe_fd)
 	EXPECT_FORKED(hf_semaphore_add(forked.mine, 1));
 	EXPECT_FORKED(hf_semaphore_drain(forked.mine, &permits));
 	EXPECT_FORKED(hf_semaphore_available(forked.mine, &permits));
-	EXPECT_FORKED(hf_semaphore_release_async(forked.mine, 1, never_done, NULL));
+	EXPECT_FORKED(hf_semaphore_release_async(forked.mine, 1, fail_on_done, NULL));
 	hf_semaphore_close(forked.mine);
 	dprintf(pipe_fd, "all forked");
 	_exit(0);

@@ -44,10 +44,10 @@ static int take(hf_semaphore *semaphore, int64_t permits)
 }
 
 /* Starts a waiter and returns when it sleeps until somebody wakes it. */
-static struct call *sleeper(struct pair *pair, int permits)
+static struct waiter *sleeper(struct pair *pair, int permits)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;
-	struct call *call = CALL(.semaphore = pair->theirs, .n = permits);
+	struct waiter *call = WAITER(.semaphore = pair->theirs, .n = permits);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(pair->two).attempts > attempts &&
 	                   stats_of(pair->two).waiting > 0,
 	           SOON_MS);
@@ -63,15 +63,15 @@ static void waiter_of_another_client_is_woken_by_the_message(void **state)
 
 	(void)state;
 	begin(&pair);
-	struct call *call = sleeper(&pair, 1);
+	struct waiter *call = sleeper(&pair, 1);
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
 	assert_int_equal(stats_of(pair.two).wakeups, 1);
 	assert_int_equal(stats_of(pair.two).waiting, 0);
 	assert_int_equal(number_at(live_raw, "orders"), 0);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -106,21 +106,21 @@ static void waiter_for_two_waits_on_after_one(void **state)
 
 	(void)state;
 	begin(&pair);
-	struct call *call = sleeper(&pair, 2);
+	struct waiter *call = sleeper(&pair, 2);
 	uint64_t attempts = stats_of(pair.two).attempts;
 	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
 	WAIT_UNTIL(stats_of(pair.two).attempts > attempts, SOON_MS);
 	ASSERT_OK(hf_semaphore_acquire(pair.mine, 1, NULL));
 	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(call_is_over(call));
+	assert_false(waiter_is_over(call));
 	assert_int_equal(number_at(live_raw, "orders"), 1);
 	long long added_at = test_now_ms();
 	ASSERT_OK(hf_semaphore_add(pair.mine, 1));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - added_at, 0, WOKEN_MS);
 	assert_int_equal(number_at(live_raw, "orders"), 0);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -131,31 +131,31 @@ static void small_request_behind_a_large_one_is_woken(void **state)
 
 	(void)state;
 	begin(&pair);
-	struct call *large = sleeper(&pair, 4);
-	struct call *small = sleeper(&pair, 1);
+	struct waiter *large = sleeper(&pair, 4);
+	struct waiter *small = sleeper(&pair, 1);
 	WAIT_UNTIL(stats_of(pair.two).waiting == 2, SOON_MS);
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
-	call_expect(small, 0);
-	assert_false(call_is_over(large));
+	waiter_expect(small, 0);
+	assert_false(waiter_is_over(large));
 	long long took_ms = small->ended_at - released_at;
 	ASSERT_OK(hf_semaphore_release(pair.mine, 4));
-	call_expect(large, 0);
+	waiter_expect(large, 0);
 	ASSERT_BETWEEN(took_ms, 0, WOKEN_MS);
-	call_free(large);
-	call_free(small);
+	waiter_free(large);
+	waiter_free(small);
 	end(&pair);
 }
 
 static void all_waiters_go_when_there_is_enough_for_all(void **state)
 {
-	struct call *calls[6];
+	struct waiter *calls[6];
 	struct pair pair;
 
 	(void)state;
 	begin(&pair);
 	for (int i = 0; i < 6; i++)
-		calls[i] = CALL(.semaphore = i % 2 ? pair.mine : pair.theirs, .n = 1);
+		calls[i] = WAITER(.semaphore = i % 2 ? pair.mine : pair.theirs, .n = 1);
 	WAIT_UNTIL(stats_of(pair.one).waiting + stats_of(pair.two).waiting == 6 &&
 	                   subscribers(live_raw, CHANNEL) == 2,
 	           SOON_MS);
@@ -164,9 +164,9 @@ static void all_waiters_go_when_there_is_enough_for_all(void **state)
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_semaphore_release(pair.mine, MOST));
 	for (int i = 0; i < 6; i++) {
-		call_expect(calls[i], 0);
+		waiter_expect(calls[i], 0);
 		ASSERT_BETWEEN(calls[i]->ended_at - released_at, 0, WOKEN_MS);
-		call_free(calls[i]);
+		waiter_free(calls[i]);
 	}
 	assert_int_equal(number_at(live_raw, "orders"), MOST - 6);
 	end(&pair);
@@ -214,19 +214,19 @@ static void cancelled_wait_ends_at_once_and_leaves_nothing(void **state)
 
 	(void)state;
 	begin(&pair);
-	struct call *call = CALL(.semaphore = pair.theirs, .n = 1, .cancel = cancel);
+	struct waiter *call = WAITER(.semaphore = pair.theirs, .n = 1, .cancel = cancel);
 	WAIT_UNTIL(stats_of(pair.two).attempts == 2 && subscribers(live_raw, CHANNEL) == 1,
 	           SOON_MS);
 	long long fired_at = test_now_ms();
 	hf_cancel_fire(cancel);
-	call_expect(call, HF_ECANCELLED);
+	waiter_expect(call, HF_ECANCELLED);
 	ASSERT_BETWEEN(call->ended_at - fired_at, 0, WOKEN_MS);
 	ASSERT_RC(hf_semaphore_acquire(pair.theirs, 1, HF_WAIT(.cancel = cancel)), HF_ECANCELLED);
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
 	assert_int_equal(count_keys(live_raw), 0);
 	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
 	assert_int_equal(number_at(live_raw, "orders"), 1);
-	call_free(call);
+	waiter_free(call);
 	hf_cancel_free(cancel);
 	end(&pair);
 }
@@ -239,17 +239,17 @@ static void close_answers_the_waiters_and_gives_nothing_back(void **state)
 	begin(&pair);
 	ASSERT_OK(hf_semaphore_try_set(pair.mine, 3, 0, NULL));
 	ASSERT_OK(hf_semaphore_acquire(pair.theirs, 3, NULL));
-	struct call *call = sleeper(&pair, 1);
+	struct waiter *call = sleeper(&pair, 1);
 	long long closed_at = test_now_ms();
 	ASSERT_OK(sync_close(pair.two));
-	call_expect(call, HF_ECLOSED);
+	waiter_expect(call, HF_ECLOSED);
 	ASSERT_BETWEEN(test_now_ms() - closed_at, 0, 900);
 	ASSERT_RC(hf_semaphore_acquire(pair.theirs, 1, NULL), HF_ECLOSED);
 	ASSERT_RC(hf_semaphore_acquire(pair.theirs, 0, NULL), HF_ECLOSED);
 	ASSERT_RC(hf_semaphore_release(pair.theirs, 1), HF_ECLOSED);
-	ASSERT_RC(hf_semaphore_available_async(pair.theirs, never_done, NULL), HF_ECLOSED);
+	ASSERT_RC(hf_semaphore_available_async(pair.theirs, fail_on_done, NULL), HF_ECLOSED);
 	assert_int_equal(number_at(live_raw, "orders"), 0);
-	call_free(call);
+	waiter_free(call);
 	pair.two = NULL;
 	end(&pair);
 }
@@ -262,14 +262,14 @@ static void permits_given_by_hand_are_found_by_the_slow_poll(void **state)
 
 	(void)state;
 	begin(&pair);
-	struct call *call = sleeper(&pair, 2);
+	struct waiter *call = sleeper(&pair, 2);
 	long long given_at = test_now_ms();
 	assert_int_equal(raw_integer(live_raw, "INCRBY", "orders", "2", NULL), 2);
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - given_at, 0, POLL_MS);
 	assert_int_equal(stats_of(pair.two).wakeups, 0);
 	assert_int_equal(number_at(live_raw, "orders"), 0);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -279,14 +279,14 @@ static void permits_given_while_the_connection_is_dead_are_found_at_once(void **
 
 	(void)state;
 	begin(&pair);
-	struct call *call = sleeper(&pair, 1);
+	struct waiter *call = sleeper(&pair, 1);
 	long long given_at = test_now_ms();
 	kill_and_run(live_raw, "INCRBY", "orders", "1");
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - given_at, 0, WOKEN_MS);
 	assert_int_equal(stats_of(pair.two).reconnects, 1);
 	assert_int_equal(number_at(live_raw, "orders"), 0);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -296,16 +296,16 @@ static void waiter_is_woken_on_its_new_connection(void **state)
 
 	(void)state;
 	begin(&pair);
-	struct call *call = sleeper(&pair, 1);
+	struct waiter *call = sleeper(&pair, 1);
 	kill_and_run(live_raw, "DEL", "nothing", NULL);
 	WAIT_UNTIL(stats_of(pair.two).reconnects == 1 && subscribers(live_raw, CHANNEL) == 1,
 	           SOON_MS);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 

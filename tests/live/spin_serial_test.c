@@ -56,8 +56,7 @@ static void see_asks(const hf_lock_options *options, long long *ret_at, int n)
 		test_pause();
 	}
 	hf_cancel_fire(cancel);
-	waiter_expect(waiter, HF_ECANCELLED);
-	waiter_free(waiter);
+	waiter_join(waiter, HF_ECANCELLED);
 	hf_cancel_free(cancel);
 	end(&watch);
 }
@@ -132,8 +131,7 @@ static void waiters_do_not_ask_more_often_together(void **state)
 	ASSERT_BETWEEN(test_now_ms() - started_at, 7 * 50 - 10, SOON_MS);
 	hf_cancel_fire(cancel);
 	for (int i = 0; i < 8; i++) {
-		waiter_expect(waiter[i], HF_ECANCELLED);
-		waiter_free(waiter[i]);
+		waiter_join(waiter[i], HF_ECANCELLED);
 	}
 	hf_cancel_free(cancel);
 	end(&watch);

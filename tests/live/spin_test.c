@@ -10,29 +10,6 @@ static hf_lock *open_spin(hf_client *client, const hf_lock_options *options)
 	return lock;
 }
 
-struct done {
-	atomic_int calls;
-	int result;
-	long long at;
-};
-
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	(void)number;
-	(void)text;
-	done->result = result;
-	done->at = test_now_ms();
-	atomic_fetch_add(&done->calls, 1);
-}
-
-static void await(struct done *done, int result)
-{
-	WAIT_UNTIL(atomic_load(&done->calls) == 1, SOON_MS);
-	assert_int_equal(done->result, result);
-	atomic_store(&done->calls, 0);
-}
-
 /* ---- what is on the server ---- */
 
 static void spin_lock_is_a_hash_with_the_owner(void **state)
@@ -115,8 +92,7 @@ static void only_the_first_waiter_of_a_client_asks(void **state)
 	assert_int_equal(stats_of(two).attempts, 1);
 	hf_cancel_fire(cancel);
 	for (int i = 0; i < 8; i++) {
-		waiter_expect(waiter[i], HF_ECANCELLED);
-		waiter_free(waiter[i]);
+		waiter_join(waiter[i], HF_ECANCELLED);
 	}
 	ASSERT_OK(hf_lock_release(mine));
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
@@ -183,8 +159,7 @@ static void pause_begins_anew_with_every_call(void **state)
 		struct waiter *waiter = waiter_start(theirs, HF_ACQUIRE(.cancel = cancel));
 		WAIT_UNTIL(stats_of(two).attempts == 2 * i, SOON_MS);
 		hf_cancel_fire(cancel);
-		waiter_expect(waiter, HF_ECANCELLED);
-		waiter_free(waiter);
+		waiter_join(waiter, HF_ECANCELLED);
 		hf_cancel_free(cancel);
 	}
 	ASSERT_OK(hf_lock_release(mine));
@@ -224,7 +199,7 @@ static void handles_of_one_lock_may_spin_differently(void **state)
 
 static void pending_acquire_completes_soon_after_the_release(void **state)
 {
-	struct done done = {.result = -7};
+	struct done done = {0};
 	hf_client *one = open_client(NULL);
 	hf_client *two = open_client(NULL);
 	hf_lock *mine = open_spin(one, NULL);
@@ -233,11 +208,11 @@ static void pending_acquire_completes_soon_after_the_release(void **state)
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	ASSERT_OK(hf_lock_acquire_async(theirs, HF_ACQUIRE(.owner = owner), on_done, &done));
+	ASSERT_OK(hf_lock_acquire_async(theirs, HF_ACQUIRE(.owner = owner), note_done, &done));
 	WAIT_UNTIL(stats_of(two).attempts >= 5, SOON_MS);
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(mine));
-	await(&done, 0);
+	await_done(&done, 0);
 	/* The longest pause is 128 ms. */
 	ASSERT_BETWEEN(done.at - released_at, 0, 1000);
 	ASSERT_OK(hf_lock_release_with(theirs, HF_RELEASE(.owner = owner)));
@@ -250,7 +225,7 @@ static void pending_acquire_completes_soon_after_the_release(void **state)
 
 static void timed_and_single_tries_complete_as_they_should(void **state)
 {
-	struct done done = {.result = -7};
+	struct done done = {0};
 	hf_client *one = open_client(NULL);
 	hf_client *two = open_client(NULL);
 	hf_lock *mine = open_spin(one, NULL);
@@ -260,25 +235,25 @@ static void timed_and_single_tries_complete_as_they_should(void **state)
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	ASSERT_OK(hf_lock_acquire_async(theirs, options, on_done, &done));
-	await(&done, HF_EBUSY);
+	ASSERT_OK(hf_lock_acquire_async(theirs, options, note_done, &done));
+	await_done(&done, HF_EBUSY);
 	assert_int_equal(stats_of(two).attempts, 1);
 	/* Asks only once, so that no ask is under way when the time is over. */
 	hf_lock *patient = open_spin(two, HF_LOCK(.spin_factor = 1, .spin_ms = 60000));
 	options->wait_ms = 300;
 	long long started_at = test_now_ms();
-	ASSERT_OK(hf_lock_acquire_async(patient, options, on_done, &done));
-	await(&done, HF_ETIMEDOUT);
+	ASSERT_OK(hf_lock_acquire_async(patient, options, note_done, &done));
+	await_done(&done, HF_ETIMEDOUT);
 	ASSERT_BETWEEN(done.at - started_at, 300, 1300);
 	options->wait_ms = 9000;
-	ASSERT_OK(hf_lock_acquire_async(theirs, options, on_done, &done));
+	ASSERT_OK(hf_lock_acquire_async(theirs, options, note_done, &done));
 	WAIT_UNTIL(stats_of(two).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_lock_release(mine));
-	await(&done, 0);
+	await_done(&done, 0);
 	ASSERT_OK(hf_lock_release_with(theirs, HF_RELEASE(.owner = owner)));
 	options->wait_ms = HF_NOWAIT;
-	ASSERT_OK(hf_lock_acquire_async(theirs, options, on_done, &done));
-	await(&done, 0);
+	ASSERT_OK(hf_lock_acquire_async(theirs, options, note_done, &done));
+	await_done(&done, 0);
 	ASSERT_OK(hf_lock_release_with(theirs, HF_RELEASE(.owner = owner)));
 	hf_owner_free(owner);
 	hf_lock_close(patient);

@@ -423,7 +423,7 @@ static void cancelled_while_unanswered_is_given_back(void **state)
 		struct world world;
 		begin(&world, open_all, REPLY_LOST);
 		five_permits(&world);
-		struct call wanted = {.n = 2, .cancel = cancel};
+		struct waiter wanted = {.n = 2, .cancel = cancel};
 		if (i == 0)
 			wanted.semaphore = world.semaphore;
 		else
@@ -435,15 +435,15 @@ static void cancelled_while_unanswered_is_given_back(void **state)
 			  : hf_semaphore_acquire(world.semaphore, 6, HF_WAIT(.wait_ms = HF_NOWAIT)),
 			HF_EBUSY);
 		proxy_hold_replies(world.proxy, true);
-		struct call *call = call_start(&wanted);
+		struct waiter *call = waiter_start_call(&wanted);
 		WAIT_UNTIL(number_at(live_raw, "orders") == 3, SOON_MS);
 		hf_cancel_fire(cancel);
 		proxy_cut(world.proxy);
 		proxy_hold_replies(world.proxy, false);
-		call_expect(call, HF_ECANCELLED);
+		waiter_expect(call, HF_ECANCELLED);
 		WAIT_UNTIL(number_at(live_raw, "orders") == 5, SOON_MS);
 		assert_false(key_exists(live_raw, ENDS));
-		call_free(call);
+		waiter_free(call);
 		end(&world);
 		hf_cancel_free(cancel);
 		assert_int_equal(number_at(live_raw, "orders"), 5);
@@ -459,17 +459,17 @@ static void closed_while_unanswered_is_given_back(void **state)
 		five_permits(&world);
 		ASSERT_OK(hf_client_ping(world.client, NULL));
 		proxy_delay(world.proxy, 60);
-		struct call *call = i ? CALL(.permits = world.permits, .n = 2)
-		                      : CALL(.semaphore = world.semaphore, .n = 2);
+		struct waiter *call = i ? WAITER(.permits = world.permits, .n = 2)
+		                        : WAITER(.semaphore = world.semaphore, .n = 2);
 		WAIT_UNTIL(number_at(live_raw, "orders") == 3, SOON_MS);
 		end(&world);
-		WAIT_UNTIL(call_is_over(call), SOON_MS);
+		WAIT_UNTIL(waiter_is_over(call), SOON_MS);
 		assert_true(call->result == HF_ECLOSED || call->result == 0);
 		/* A semaphore that was granted in time keeps what it gave. */
 		long long wanted = i == 0 && call->result == 0 ? 3 : 5;
 		assert_int_equal(number_at(live_raw, "orders"), wanted);
 		assert_false(key_exists(live_raw, ENDS));
-		call_free(call);
+		waiter_free(call);
 	}
 }
 
@@ -556,18 +556,17 @@ static void empty_server_lets_waiters_wait_on(void **state)
 	ASSERT_OK(hf_semaphore_open(other, "orders", &theirs));
 	ASSERT_OK(hf_latch_open(client, "latch", &latch));
 	ASSERT_OK(hf_latch_try_set(latch, 1, NULL));
-	struct call *taker = CALL(.semaphore = semaphore, .n = 1);
-	struct call *waiter = CALL(.latch = latch);
+	struct waiter *taker = WAITER(.semaphore = semaphore, .n = 1);
+	struct waiter *waiter = WAITER(.latch = latch);
 	WAIT_UNTIL(stats_of(client).waiting == 2, SOON_MS);
 	test_server_kill(server);
 	test_server_restart(server);
 	/* The latch is gone and so open, the semaphore is yet to be made. */
-	call_expect(waiter, 0);
-	assert_false(call_is_over(taker));
+	waiter_expect(waiter, 0);
+	assert_false(waiter_is_over(taker));
 	ASSERT_OK(hf_semaphore_try_set(theirs, 1, 0, NULL));
-	call_expect(taker, 0);
-	call_free(taker);
-	call_free(waiter);
+	waiter_join(taker, 0);
+	waiter_free(waiter);
 	hf_semaphore_close(semaphore);
 	hf_semaphore_close(theirs);
 	hf_latch_close(latch);
@@ -680,18 +679,18 @@ static void permits_of_which_one_is_gone_are_not_granted(void **state)
 	ASSERT_RC(hf_permits_acquire(world.permits, 6, HF_PERMITS(.wait_ms = HF_NOWAIT), world.ids),
 	          HF_EBUSY);
 	proxy_hold_replies(world.proxy, true);
-	struct call *call = CALL(.permits = world.permits, .n = 2, .wait_ms = 8000);
+	struct waiter *call = WAITER(.permits = world.permits, .n = 2, .wait_ms = 8000);
 	WAIT_UNTIL(look_at_permits(&world) == 3002, SOON_MS);
 	assert_int_equal(raw_integer(live_raw, "ZREMRANGEBYRANK", ENDS, "0", "0", NULL), 1);
 	proxy_cut(world.proxy);
 	proxy_hold_replies(world.proxy, false);
-	WAIT_UNTIL(call_is_over(call), 10000);
+	WAIT_UNTIL(waiter_is_over(call), 10000);
 	long long ends_at = test_now_ms() + 2000;
 	while (key_exists(live_raw, ENDS) && test_now_ms() < ends_at)
 		test_pause();
 	long long seen = look_at_permits(&world);
 	int result = call->result;
-	call_free(call);
+	waiter_free(call);
 	end(&world);
 	/* Either all anew, or none and the rest given back. */
 	if (result == 0)

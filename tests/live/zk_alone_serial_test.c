@@ -203,7 +203,7 @@ static void lost_creation_that_nobody_waits_for_is_removed_by_a_server_that_lagg
 	struct waiter *waiter = waiter_start(split.lock, HF_ACQUIRE(.wait_ms = 300));
 	lose_answer_and_move(&split);
 	/* In time it may still have got the lock. */
-	WAIT_UNTIL(atomic_load(&waiter->over), 20000);
+	WAIT_UNTIL(waiter_is_over(waiter), 20000);
 	if (waiter->result == 0)
 		ASSERT_OK(waiter_release(waiter));
 	else

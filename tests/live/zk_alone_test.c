@@ -370,7 +370,7 @@ static void folder_made_again_up_to_the_same_number_is_not_taken_for_the_old_one
 		WAIT_UNTIL(count_children(zk_eye, folder) == times[i], SOON_MS);
 		struct waiter *waiter = waiter_start(taker.lock, NULL);
 		WAIT_UNTIL(count_children(zk_eye, folder) == times[i] + 1, SOON_MS);
-		assert_false(atomic_load(&waiter->over));
+		assert_false(waiter_is_over(waiter));
 		struct zk_raw_names names;
 		assert_int_equal(zk_raw_children(zk_eye, folder, &names, NULL), 0);
 		for (int j = 0; j < names.count; j++) {

@@ -37,9 +37,9 @@ static long long watches(void)
 }
 
 /* Starts a waiter of the second client, and returns when the server is to tell it. */
-static struct guest *sleeper(struct pair *pair, const hf_wait_options *options)
+static struct waiter *sleeper(struct pair *pair, const hf_wait_options *options)
 {
-	struct guest *guest = guest_start(PASS, pair->theirs, options);
+	struct waiter *guest = guest_start(PASS, pair->theirs, options);
 	WAIT_UNTIL(watches() == 1, SOON_MS);
 	WAIT_UNTIL(stats_of(pair->two).waiting == 1, SOON_MS);
 	return guest;
@@ -270,11 +270,11 @@ static void removal_lets_the_waiter_pass(void **state)
 	(void)state;
 	begin(&pair);
 	ASSERT_OK(hf_barrier_set(pair.mine));
-	struct guest *guest = sleeper(&pair, NULL);
-	assert_false(guest_is_over(guest));
+	struct waiter *guest = sleeper(&pair, NULL);
+	assert_false(waiter_is_over(guest));
 	long long removed_at = test_now_ms();
 	ASSERT_OK(hf_barrier_remove(pair.mine));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	ASSERT_BETWEEN(test_now_ms() - removed_at, 0, WOKEN_MS);
 	assert_int_equal(stats_of(pair.two).waits, 1);
 	assert_int_equal(stats_of(pair.two).waiting, 0);
@@ -290,15 +290,15 @@ static void removal_by_hand_lets_the_waiter_pass(void **state)
 	begin(&pair);
 	assert_int_equal(zk_raw_create(zk_eye, "/gate", "by hand", ZK_RAW_PERSISTENT, NULL, NULL),
 	                 0);
-	struct guest *guest = sleeper(&pair, HF_WAIT(.wait_ms = 15000));
+	struct waiter *guest = sleeper(&pair, HF_WAIT(.wait_ms = 15000));
 	/* A change of the data wakes, and is no removal. */
 	assert_int_equal(zk_raw_set(zk_eye, "/gate", "still closed", -1), 0);
 	WAIT_UNTIL(stats_of(pair.two).wakeups == 1, SOON_MS);
 	WAIT_UNTIL(watches() == 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(guest_is_over(guest));
+	assert_false(waiter_is_over(guest));
 	assert_int_equal(zk_raw_delete(zk_eye, "/gate", -1), 0);
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	end(&pair);
 }
 
@@ -306,7 +306,7 @@ static void removal_by_hand_lets_the_waiter_pass(void **state)
 
 static void all_waiters_pass_together_by_one_watch_each_client(void **state)
 {
-	struct guest *guests[GUESTS];
+	struct waiter *guests[GUESTS];
 	struct pair pair;
 
 	(void)state;
@@ -321,10 +321,10 @@ static void all_waiters_pass_together_by_one_watch_each_client(void **state)
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
 	assert_int_equal(watches(), 2);
 	for (int i = 0; i < GUESTS; i++)
-		assert_false(guest_is_over(guests[i]));
+		assert_false(waiter_is_over(guests[i]));
 	ASSERT_OK(hf_barrier_remove(pair.mine));
 	for (int i = 0; i < GUESTS; i++)
-		guest_expect(guests[i], 0);
+		waiter_join(guests[i], 0);
 	assert_int_equal(stats_of(pair.one).waiting + stats_of(pair.two).waiting, 0);
 	assert_int_equal(watches(), 0);
 	end(&pair);
@@ -338,10 +338,10 @@ static void cancelled_wait_ends_at_once(void **state)
 	(void)state;
 	begin(&pair);
 	ASSERT_OK(hf_barrier_set(pair.mine));
-	struct guest *guest = sleeper(&pair, HF_WAIT(.cancel = cancel));
+	struct waiter *guest = sleeper(&pair, HF_WAIT(.cancel = cancel));
 	long long fired_at = test_now_ms();
 	hf_cancel_fire(cancel);
-	guest_expect(guest, HF_ECANCELLED);
+	waiter_join(guest, HF_ECANCELLED);
 	ASSERT_BETWEEN(test_now_ms() - fired_at, 0, WOKEN_MS);
 	assert_int_equal(stats_of(pair.two).waiting, 0);
 	assert_int_equal(is_set(pair.theirs), 1);
@@ -357,14 +357,14 @@ static void closing_answers_the_waiters_and_leaves_the_barrier(void **state)
 	(void)state;
 	begin(&pair);
 	ASSERT_OK(hf_barrier_set(pair.mine));
-	struct guest *guest = sleeper(&pair, NULL);
+	struct waiter *guest = sleeper(&pair, NULL);
 	long long closed_at = test_now_ms();
 	ASSERT_OK(hf_client_close(pair.two));
 	ASSERT_BETWEEN(test_now_ms() - closed_at, 0, 4000);
-	guest_expect(guest, HF_ECLOSED);
+	waiter_join(guest, HF_ECLOSED);
 	ASSERT_RC(hf_barrier_wait(pair.theirs, NULL), HF_ECLOSED);
 	ASSERT_RC(hf_barrier_set(pair.theirs), HF_ECLOSED);
-	ASSERT_RC(hf_barrier_wait_async(pair.theirs, NULL, never_done, NULL), HF_ECLOSED);
+	ASSERT_RC(hf_barrier_wait_async(pair.theirs, NULL, fail_on_done, NULL), HF_ECLOSED);
 	assert_int_equal(is_set(pair.mine), 1);
 	pair.two = NULL;
 	end(&pair);
@@ -378,18 +378,18 @@ static void handle_closed_while_others_wait_takes_nothing_away(void **state)
 	begin(&pair);
 	hf_barrier *another = open_barrier(pair.two, "gate");
 	ASSERT_OK(hf_barrier_set(pair.mine));
-	struct guest *guest = sleeper(&pair, NULL);
+	struct waiter *guest = sleeper(&pair, NULL);
 	hf_barrier_close(another);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
 	ASSERT_OK(hf_barrier_remove(pair.mine));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	end(&pair);
 }
 
 /* Whoever looks in the moment between passes, the others wait on: nobody is forgotten. */
 static void barrier_set_again_at_once_forgets_nobody(void **state)
 {
-	struct guest *guests[GUESTS];
+	struct waiter *guests[GUESTS];
 	struct pair pair;
 	int over = 0;
 
@@ -406,14 +406,14 @@ static void barrier_set_again_at_once_forgets_nobody(void **state)
 	}
 	/* Who is not through by now sees it set, and has a watch on it. */
 	for (int i = 0; i < GUESTS; i++)
-		over += guest_is_over(guests[i]);
+		over += waiter_is_over(guests[i]);
 	if (over < GUESTS)
 		WAIT_UNTIL(watches() > 0 ||
 		                   stats_of(pair.one).waiting + stats_of(pair.two).waiting == 0,
 		           SOON_MS);
 	assert_int_equal(zk_raw_delete(zk_eye, "/gate", -1), 0);
 	for (int i = 0; i < GUESTS; i++)
-		guest_expect(guests[i], 0);
+		waiter_join(guests[i], 0);
 	end(&pair);
 }
 
@@ -425,11 +425,11 @@ static void barrier_set_again_keeps_those_who_come_then(void **state)
 	begin(&pair);
 	for (int i = 0; i < 3; i++) {
 		ASSERT_OK(hf_barrier_set(pair.mine));
-		struct guest *guest = sleeper(&pair, NULL);
+		struct waiter *guest = sleeper(&pair, NULL);
 		ASSERT_RC(pass_now(pair.theirs), HF_EBUSY);
-		assert_false(guest_is_over(guest));
+		assert_false(waiter_is_over(guest));
 		ASSERT_OK(hf_barrier_remove(pair.mine));
-		guest_expect(guest, 0);
+		waiter_join(guest, 0);
 	}
 	end(&pair);
 }
@@ -484,7 +484,7 @@ static void asynchronous_forms_say_the_same(void **state)
 	assert_int_equal(atomic_load(&done.calls), 0);
 	struct done removed = {0};
 	ASSERT_OK(hf_barrier_remove_async(pair.mine, note_done, &removed));
-	done_expect(&done, 0, 0);
+	expect_done(&done, 0, 0);
 	WAIT_UNTIL(atomic_load(&removed.calls) == 1, SOON_MS);
 	assert_int_equal(removed.result, 0);
 	assert_int_equal(is_set(pair.mine), 0);

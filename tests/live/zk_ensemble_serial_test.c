@@ -71,7 +71,7 @@ static void killed_leader_costs_nothing(void **state)
 	WAIT_UNTIL(stats_of(group.one).renewals > renewals, 10000);
 	assert_int_equal(hf_lock_state(group.mine, NULL), HF_HELD);
 	assert_int_equal(count_children(group.eye, "/orders"), 2);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(group.mine));
 	waiter_expect(waiter, 0);
 	assert_true(token_of(group.theirs, waiter->options.owner) > token);

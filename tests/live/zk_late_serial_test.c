@@ -39,12 +39,12 @@ static void reading_begin(struct world *world, struct reading *reading, int numb
 
 static bool reads(const struct reading *reading)
 {
-	return atomic_load(&reading->reader->over) && reading->reader->result == 0;
+	return waiter_is_over(reading->reader) && reading->reader->result == 0;
 }
 
 static bool writes(const struct reading *reading)
 {
-	return atomic_load(&reading->writer->over) && reading->writer->result == 0;
+	return waiter_is_over(reading->writer) && reading->writer->result == 0;
 }
 
 /* Whoever was first goes, and then the other. */
@@ -124,9 +124,9 @@ static void plain_lock_granted_too_late_is_granted_again(void **state)
 	proxy_hold_replies(world.proxy, true);
 	struct waiter *waiter = waiter_start(lock, NULL);
 	pass_time(LATE_MS);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	proxy_hold_replies(world.proxy, false);
-	WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
+	WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 	waiter_expect(waiter, 0);
 	assert_int_equal(hf_lock_state(lock, waiter->options.owner), HF_HELD);
 	assert_int_equal(zk_raw_exists(world.eye, "/plain", NULL), 0);
@@ -177,9 +177,9 @@ static void late_take_away(struct world *world, struct late *late)
 
 static void late_end(struct world *world, struct late *late)
 {
-	assert_false(atomic_load(&late->waiter->over));
+	assert_false(waiter_is_over(late->waiter));
 	ASSERT_OK(hf_lock_release(late->theirs));
-	WAIT_UNTIL(atomic_load(&late->waiter->over), SOON_MS);
+	WAIT_UNTIL(waiter_is_over(late->waiter), SOON_MS);
 	waiter_expect(late->waiter, 0);
 	assert_int_equal(count_children(world->eye, late->folder), 1);
 	assert_int_equal(hf_lock_state(late->mine, late->waiter->options.owner), HF_HELD);
@@ -239,9 +239,9 @@ static void waiter_forgets_a_plain_lock_that_is_gone(void **state)
 	ASSERT_OK(hf_lock_acquire(world.theirs, HF_ACQUIRE(.wait_ms = SOON_MS)));
 	proxy_hold_replies(world.proxy, false);
 	WAIT_UNTIL(count_children(world.eye, "/orders") == 2, 2 * SESSION_MS);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(world.theirs));
-	WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
+	WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 	waiter_expect(waiter, 0);
 	assert_int_equal(count_children(world.eye, "/orders"), 1);
 	ASSERT_OK(waiter_release(waiter));
@@ -251,43 +251,35 @@ static void waiter_forgets_a_plain_lock_that_is_gone(void **state)
 
 /* ---- force ---- */
 
-struct force {
-	pthread_t thread;
-	hf_lock *lock;
-	int result, was_held;
-};
+static int was_held;
 
-static void *run_force(void *arg)
+static int force_release(void *lock)
 {
-	struct force *force = arg;
-	force->result = hf_lock_force_release(force->lock, &force->was_held);
-	return NULL;
+	return hf_lock_force_release(lock, &was_held);
 }
 
 /* Force hits those that it has found; who came after them must not be left behind. */
 static void readers_that_came_beside_a_force_leave_nothing_behind(void **state)
 {
 	struct world world;
-	struct force force = {0};
 	struct waiter *readers[2];
 
 	(void)state;
 	world_begin(&world, NULL, SESSION_MS);
 	hf_lock *theirs = open_kind(world.two, HF_READ, "rows");
-	hf_lock *mine = force.lock = open_kind(world.one, HF_READ, "rows");
+	hf_lock *mine = open_kind(world.one, HF_READ, "rows");
 	ASSERT_OK(hf_lock_acquire(theirs, NULL));
 	ASSERT_OK(hf_client_ping(world.one, NULL));
 	proxy_hold_replies(world.proxy, true);
 	long long sent = proxy_request_bytes(world.proxy);
-	assert_int_equal(pthread_create(&force.thread, NULL, run_force, &force), 0);
+	struct waiter *force = WAITER(.run = force_release, .arg = mine);
 	WAIT_UNTIL(proxy_request_bytes(world.proxy) > sent, SOON_MS);
 	for (int i = 0; i < 2; i++)
 		readers[i] = waiter_start(mine, NULL);
 	WAIT_UNTIL(count_children(world.eye, "/rows") == 3, SOON_MS);
 	proxy_hold_replies(world.proxy, false);
-	assert_int_equal(pthread_join(force.thread, NULL), 0);
-	assert_int_equal(force.result, 0);
-	assert_int_equal(force.was_held, 1);
+	waiter_join(force, 0);
+	assert_int_equal(was_held, 1);
 	for (int i = 0; i < 2; i++) {
 		hf_owner *owner = readers[i]->options.owner;
 		waiter_expect(readers[i], 0);

@@ -153,7 +153,7 @@ static void candidate_keeps_its_place_over_an_interruption_but_not_over_a_sessio
 	assert_int_equal(told.waiters, 2);
 	assert_string_equal(told.waiter_text[0], "node-c");
 	assert_string_equal(told.waiter_text[1], "node-b");
-	assert_false(atomic_load(&second->over));
+	assert_false(waiter_is_over(second));
 	ASSERT_OK(hf_lock_release(office.theirs));
 	waiter_expect(third, 0);
 	ASSERT_OK(waiter_release(third));

@@ -230,7 +230,7 @@ static void first_leads_and_the_others_follow_in_order(void **state)
 		ASSERT_OK(hf_client_ping(pair.one, NULL));
 		ASSERT_OK(hf_client_ping(pair.two, NULL));
 		for (int j = i + 1; j < CANDIDATES; j++)
-			assert_false(atomic_load(&waiters[j]->over));
+			assert_false(waiter_is_over(waiters[j]));
 		assert_int_equal(count_children(zk_eye, "/elect"), CANDIDATES - i);
 		int64_t token = token_of(waiters[i]->lock, waiters[i]->options.owner);
 		assert_true(token > last);
@@ -264,7 +264,7 @@ static void candidate_that_gives_up_leaves_nothing(void **state)
 	waiter_expect(middle, HF_ECANCELLED);
 	WAIT_UNTIL(count_children(zk_eye, "/elect") == 2, SOON_MS);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(atomic_load(&last->over));
+	assert_false(waiter_is_over(last));
 	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(pair.mine));
 	waiter_expect(last, 0);
@@ -347,7 +347,7 @@ static void peer_before_us_leads_and_peer_behind_us_waits(void **state)
 	assert_string_equal(told.waiter_text[0], "node-a");
 	assert_string_equal(told.waiter_text[1], "java-2");
 	assert_string_equal(told.waiter[1], strrchr(behind, '/') + 1);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	assert_int_equal(zk_raw_delete(zk_eye, before, -1), 0);
 	waiter_expect(waiter, 0);
 	look_at(pair.two, "elect", &told);
@@ -386,7 +386,7 @@ static void leader_and_mutex_of_one_path_exclude_each_other(void **state)
 	ASSERT_OK(hf_lock_release(pair.mine));
 	waiter_expect(locker, 0);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(atomic_load(&leader->over));
+	assert_false(waiter_is_over(leader));
 	look_at(pair.one, "elect", &told);
 	assert_string_equal(told.kind, "reentrant");
 	assert_string_equal(told.text, "locks");

@@ -330,7 +330,7 @@ static void same_name_on_both_servers_is_two_members(void **state)
 	struct waiter *waiter = waiter_start(theirs, NULL);
 	ASSERT_RC(hf_lock_acquire(mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT, .owner = NULL)), 0);
 	ASSERT_OK(hf_lock_release(mine));
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(mine));
 	waiter_expect(waiter, 0);
 	ASSERT_OK(waiter_release(waiter));
@@ -340,23 +340,9 @@ static void same_name_on_both_servers_is_two_members(void **state)
 	end();
 }
 
-struct note {
-	atomic_int calls;
-	int result;
-};
-
-static void note_result(void *arg, int result, int64_t number, const char *text)
-{
-	struct note *note = arg;
-	(void)number;
-	(void)text;
-	note->result = result;
-	atomic_fetch_add(&note->calls, 1);
-}
-
 static void asynchronous_acquire_takes_both(void **state)
 {
-	struct note taken = {0}, given = {0};
+	struct done taken = {0}, given = {0};
 	hf_owner *owner = new_owner();
 
 	(void)state;
@@ -364,16 +350,14 @@ static void asynchronous_acquire_takes_both(void **state)
 	hf_lock *multi = open_mixed(world.zk_one, world.redis_one, false);
 	hf_lock *other = open_lock(world.redis_two, "b");
 	ASSERT_OK(hf_lock_acquire(other, NULL));
-	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner), note_result, &taken));
+	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner), note_done, &taken));
 	WAIT_UNTIL(nodes("/a") == 1, SOON_MS);
 	assert_int_equal(atomic_load(&taken.calls), 0);
 	ASSERT_OK(hf_lock_release(other));
-	WAIT_UNTIL(atomic_load(&taken.calls) == 1, SOON_MS);
-	assert_int_equal(taken.result, 0);
+	await_done(&taken, 0);
 	assert_int_equal(hf_lock_state(multi, owner), HF_HELD);
-	ASSERT_OK(hf_lock_release_async(multi, HF_RELEASE(.owner = owner), note_result, &given));
-	WAIT_UNTIL(atomic_load(&given.calls) == 1, SOON_MS);
-	assert_int_equal(given.result, 0);
+	ASSERT_OK(hf_lock_release_async(multi, HF_RELEASE(.owner = owner), note_done, &given));
+	await_done(&given, 0);
 	assert_int_equal(nodes("/a"), 0);
 	hf_lock_close(other);
 	hf_lock_close(multi);

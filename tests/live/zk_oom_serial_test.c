@@ -23,11 +23,6 @@
 
 /* ---- a life ---------------------------------------------------------------------------------- */
 
-struct done {
-	atomic_int count;
-	int result;
-};
-
 /* One life, and what was wrong with it. */
 struct life {
 	const char *name; /* the folder of all its nodes */
@@ -62,15 +57,6 @@ static void note_wrong(struct life *life, const char *format, ...)
 	va_start(list, format);
 	(void)vsnprintf(life->wrong, sizeof life->wrong, format, list);
 	va_end(list);
-}
-
-static void note_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	(void)number;
-	(void)text;
-	done->result = result;
-	done->count++;
 }
 
 static void ignore_event(void *arg, const hf_event *event)
@@ -108,13 +94,13 @@ static int check_answer(struct life *life, const char *call, int rc, int usual, 
 static int wait_done(struct life *life, const char *what, int usual, int unusual)
 {
 	long long ends_at = test_now_ms() + PATIENCE_MS;
-	while (life->done.count == 0 && test_now_ms() < ends_at)
+	while (life->done.calls == 0 && test_now_ms() < ends_at)
 		test_pause();
-	if (life->done.count == 0) {
+	if (life->done.calls == 0) {
 		note_wrong(life, "%s: never completed", what);
 		return HF_EUNKNOWN;
 	}
-	life->done.count = 0;
+	life->done.calls = 0;
 	return check_answer(life, what, life->done.result, usual, unusual);
 }
 
@@ -544,7 +530,7 @@ static const struct kind kinds[] = {
 /* The owners are made before: what they need is not the backend's affair. */
 static void live(struct life *life, const struct kind *kind)
 {
-	life->done.count = 0;
+	life->done.calls = 0;
 	is_numbering = kind->from_the_start;
 	int rc = CALL(
 		0, 0,

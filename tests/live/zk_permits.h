@@ -153,11 +153,11 @@ static inline int give_all(hf_permits *permits, hf_permit_id *ids, int n)
 }
 
 /* Ends a call that got its permits: gives them back. */
-static inline void call_give(struct call *call)
+static inline void call_give(struct waiter *call)
 {
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_OK(give_all(call->permits, call->ids, call->n));
-	call_free(call);
+	waiter_free(call);
 }
 
 #endif

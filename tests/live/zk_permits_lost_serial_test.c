@@ -29,11 +29,11 @@ static void lost_answer_at_any_step_leaves_one_lease(void **state)
 	make_folders();
 	for (int i = 0; i < STEPS; i++) {
 		proxy_delay(proxy, 150);
-		struct call *call = CALL(.permits = pair.mine, .n = 1);
+		struct waiter *call = WAITER(.permits = pair.mine, .n = 1);
 		wait_for_step(&steps[i]);
 		proxy_cut(proxy);
 		proxy_delay(proxy, 0);
-		call_expect(call, 0);
+		waiter_expect(call, 0);
 		WAIT_NODES(0, 1);
 		assert_int_equal(hf_permits_state(pair.mine, call->ids[0]), HF_HELD);
 		call_give(call);
@@ -51,18 +51,18 @@ static void lost_answer_that_nobody_waits_for_leaves_nothing(void **state)
 	for (int i = 0; i < STEPS; i++) {
 		proxy_delay(proxy, 100);
 		hf_cancel *cancel = new_cancel();
-		struct call *call =
-			CALL(.permits = pair.mine, .n = 1, .wait_ms = 4000, .cancel = cancel);
+		struct waiter *call =
+			WAITER(.permits = pair.mine, .n = 1, .wait_ms = 4000, .cancel = cancel);
 		wait_for_step(&steps[i]);
 		proxy_refuse(proxy, true);
 		proxy_cut(proxy);
 		proxy_delay(proxy, 0);
 		hf_cancel_fire(cancel);
-		WAIT_UNTIL(call_is_over(call), 6000);
+		WAIT_UNTIL(waiter_is_over(call), 6000);
 		assert_true(call->result == HF_ECANCELLED || call->result == HF_EUNKNOWN);
 		proxy_refuse(proxy, false);
 		WAIT_NODES(0, 0);
-		call_free(call);
+		waiter_free(call);
 		hf_cancel_free(cancel);
 		assert_int_equal(stats_of(pair.one).held, 0);
 	}
@@ -76,7 +76,7 @@ static void lost_request_at_any_step_is_sent_again(void **state)
 	make_folders();
 	for (int i = 0; i < STEPS - 1; i++) {
 		proxy_delay(proxy, 100);
-		struct call *call = CALL(.permits = pair.mine, .n = 1);
+		struct waiter *call = WAITER(.permits = pair.mine, .n = 1);
 		wait_for_step(&steps[i]);
 		/* The answers arrive, and what is sent then does not. */
 		proxy_drop_requests(proxy, true);
@@ -85,7 +85,7 @@ static void lost_request_at_any_step_is_sent_again(void **state)
 		proxy_cut(proxy);
 		proxy_drop_requests(proxy, false);
 		proxy_delay(proxy, 0);
-		call_expect(call, 0);
+		waiter_expect(call, 0);
 		WAIT_NODES(0, 1);
 		call_give(call);
 		WAIT_NODES(0, 0);
@@ -93,39 +93,29 @@ static void lost_request_at_any_step_is_sent_again(void **state)
 	end();
 }
 
-/* A release in a thread of its own. */
-struct release {
-	pthread_t thread;
-	hf_permit_id ids[3];
-	int result;
-};
-
-static void *run_release(void *arg)
+static int release_three(void *ids)
 {
-	struct release *release = arg;
-	release->result = give_all(pair.mine, release->ids, 3);
-	return NULL;
+	return give_all(pair.mine, ids, 3);
 }
 
 /* Of three the server has deleted one, or two, or all, when the connection breaks. */
 static void lost_answer_to_a_release_of_several_is_a_release(void **state)
 {
-	struct release release;
+	hf_permit_id ids[3];
 
 	(void)state;
 	command_timeout_ms = 10000;
 	begin_behind(NULL, 3, 20000);
 	for (int left = 2; left >= 0; left--) {
-		take(pair.mine, 3, 0, release.ids);
+		take(pair.mine, 3, 0, ids);
 		proxy_delay(proxy, 60);
-		assert_int_equal(pthread_create(&release.thread, NULL, run_release, &release), 0);
+		struct waiter *release = WAITER(.run = release_three, .arg = ids);
 		long long ends_at = test_now_ms() + SOON_MS;
 		while (leases() > left)
 			assert_true(test_now_ms() < ends_at);
 		proxy_cut(proxy);
 		proxy_delay(proxy, 0);
-		assert_int_equal(pthread_join(release.thread, NULL), 0);
-		assert_int_equal(release.result, 0);
+		waiter_join(release, 0);
 		assert_int_equal(leases(), 0);
 		assert_int_equal(stats_of(pair.one).held, 0);
 	}
@@ -160,9 +150,9 @@ static void connection_cut_while_waiting_leaves_one_lease(void **state)
 	(void)state;
 	begin_behind(NULL, 1, 10000);
 	take(pair.theirs, 1, 0, &id);
-	struct call *first = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *first = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 2);
-	struct call *second = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *second = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(2, 2);
 	for (int i = 0; i < 3; i++) {
 		uint64_t reconnects = stats_of(pair.one).reconnects;
@@ -172,12 +162,12 @@ static void connection_cut_while_waiting_leaves_one_lease(void **state)
 		assert_int_equal(gates(), 2);
 		assert_int_equal(leases(), 2);
 	}
-	assert_false(call_is_over(first) || call_is_over(second));
+	assert_false(waiter_is_over(first) || waiter_is_over(second));
 	ASSERT_OK(give(pair.theirs, id));
-	call_expect(first, 0);
+	waiter_expect(first, 0);
 	WAIT_NODES(1, 2);
 	call_give(first);
-	call_expect(second, 0);
+	waiter_expect(second, 0);
 	WAIT_NODES(0, 1);
 	call_give(second);
 	WAIT_NODES(0, 0);
@@ -191,18 +181,18 @@ static void permit_given_back_during_a_broken_connection_is_heard_of(void **stat
 	(void)state;
 	begin_behind(NULL, 2, 20000);
 	take(pair.theirs, 2, 0, ids);
-	struct call *first = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *first = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 3);
-	struct call *second = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *second = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(2, 3);
 	proxy_refuse(proxy, true);
 	proxy_cut(proxy);
 	ASSERT_OK(give_all(pair.theirs, ids, 2));
 	assert_int_equal(leases(), 1);
-	assert_false(call_is_over(first));
+	assert_false(waiter_is_over(first));
 	proxy_refuse(proxy, false);
-	call_expect(first, 0);
-	call_expect(second, 0);
+	waiter_expect(first, 0);
+	waiter_expect(second, 0);
 	WAIT_NODES(0, 2);
 	call_give(first);
 	call_give(second);
@@ -218,7 +208,7 @@ static void long_partition_costs_the_permit_before_it_is_given_away(void **state
 	begin_behind(NULL, 1, 4000);
 	take(pair.mine, 1, 0, &id);
 	newest_child(zk_eye, LEASES, path, sizeof path);
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 2);
 	proxy_hold_requests(proxy, true);
 	proxy_hold_replies(proxy, true);
@@ -230,7 +220,7 @@ static void long_partition_costs_the_permit_before_it_is_given_away(void **state
 		assert_true(test_now_ms() < ends_at);
 		test_pause();
 	}
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	proxy_hold_requests(proxy, false);
 	proxy_hold_replies(proxy, false);
 	ASSERT_RC(give(pair.mine, id), HF_ELOST);

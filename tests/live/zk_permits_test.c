@@ -24,7 +24,7 @@ static void permit_is_a_lease_as_curator_makes_it(void **state)
 	check_name(strrchr(path, '/') + 1, "-lease-", "0000000000");
 	assert_true(stat.owner != 0);
 	int64_t session = stat.owner;
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 2);
 	read_only_child(zk_eye, GATES, path, sizeof path, &stat);
 	check_name(strrchr(path, '/') + 1, "-lock-", "0000000001");
@@ -99,13 +99,13 @@ static void so_many_as_were_said_are_held_at_once(void **state)
 	ASSERT_RC(try_take(pair.theirs, 1, HF_NOWAIT), HF_EBUSY);
 	ASSERT_RC(try_take(pair.mine, 1, HF_NOWAIT), HF_EBUSY);
 	WAIT_NODES(0, 3);
-	struct call *call = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 4);
 	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_false(call_is_over(call));
+	assert_false(waiter_is_over(call));
 	long long released_at = test_now_ms();
 	ASSERT_OK(give(pair.theirs, theirs));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
 	WAIT_NODES(0, 3);
 	assert_int_equal(hf_permits_state(pair.mine, call->ids[0]), HF_HELD);
@@ -123,21 +123,21 @@ static void so_many_as_were_said_are_held_at_once(void **state)
 
 static void waiters_of_two_clients_are_served_in_order(void **state)
 {
-	struct call *calls[QUEUE];
+	struct waiter *calls[QUEUE];
 	hf_permit_id id;
 
 	(void)state;
 	begin(1, 0);
 	take(pair.mine, 1, 0, &id);
 	for (int i = 0; i < QUEUE; i++) {
-		calls[i] = CALL(.permits = i % 2 ? pair.mine : pair.theirs, .n = 1);
+		calls[i] = WAITER(.permits = i % 2 ? pair.mine : pair.theirs, .n = 1);
 		WAIT_NODES(i + 1, 2);
 	}
 	ASSERT_OK(give(pair.mine, id));
 	for (int i = 0; i < QUEUE; i++) {
-		call_expect(calls[i], 0);
+		waiter_expect(calls[i], 0);
 		for (int j = i + 1; j < QUEUE; j++)
-			assert_false(call_is_over(calls[j]));
+			assert_false(waiter_is_over(calls[j]));
 		call_give(calls[i]);
 	}
 	WAIT_NODES(0, 0);
@@ -238,14 +238,14 @@ static void several_are_taken_one_by_one_and_all_or_none(void **state)
 	(void)state;
 	begin(3, 0);
 	take(pair.theirs, 1, 0, &theirs);
-	struct call *call = CALL(.permits = pair.mine, .n = 3, .wait_ms = 1000);
+	struct waiter *call = WAITER(.permits = pair.mine, .n = 3, .wait_ms = 1000);
 	/* Two of them are there, and the third is one too many. */
 	WAIT_NODES(1, 4);
-	call_expect(call, HF_ETIMEDOUT);
+	waiter_expect(call, HF_ETIMEDOUT);
 	ASSERT_BETWEEN(call->ended_at - call->started_at, 995, 3000);
 	WAIT_NODES(0, 1);
 	assert_int_equal(hf_permits_state(pair.mine, call->ids[0]), HF_FREE);
-	call_free(call);
+	waiter_free(call);
 	assert_int_equal(stats_of(pair.one).held, 0);
 	ASSERT_RC(try_take(pair.mine, 3, HF_NOWAIT), HF_EBUSY);
 	WAIT_NODES(0, 1);
@@ -294,14 +294,14 @@ static void waiter_for_several_takes_them_as_they_come(void **state)
 	(void)state;
 	begin(3, 0);
 	take(pair.mine, 3, 0, ids);
-	struct call *call = CALL(.permits = pair.theirs, .n = 2);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 2);
 	WAIT_NODES(1, 4);
 	ASSERT_OK(give(pair.mine, ids[0]));
 	WAIT_NODES(1, 4);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(call_is_over(call));
+	assert_false(waiter_is_over(call));
 	ASSERT_OK(give(pair.mine, ids[1]));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	WAIT_NODES(0, 3);
 	assert_string_not_equal(call->ids[0], call->ids[1]);
 	call_give(call);
@@ -336,7 +336,7 @@ static void total_that_nobody_said_is_missed(void **state)
 	ASSERT_RC(try_take(pair.mine, 1, HF_NOWAIT), HF_EINVAL);
 	take(pair.theirs, 1, 0, &id);
 	/* Nor does it wait for a turn that is of no use. */
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 2);
 	ASSERT_RC(try_take(pair.mine, 1, SOON_MS), HF_EINVAL);
 	ASSERT_CONTAINS(hf_error_detail(), "hf_permits_set");
@@ -421,7 +421,7 @@ static void fixed_lease_ends_here_and_takes_its_node_along(void **state)
 	begin(1, 0);
 	long long before = test_now_ms();
 	take(pair.mine, 1, 2000, &id);
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 2);
 	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 1, SOON_MS);
 	ASSERT_BETWEEN(seen_at(&pair.seen, HF_LOST) - before, 1900, 3500);
@@ -432,7 +432,7 @@ static void fixed_lease_ends_here_and_takes_its_node_along(void **state)
 	ASSERT_CONTAINS(pair.seen.detail, "lost");
 	assert_int_equal(hf_permits_state(pair.mine, id), HF_LOST);
 	assert_int_equal(hf_permits_remaining(pair.mine, id), 0);
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	WAIT_NODES(0, 1);
 	ASSERT_RC(hf_permits_extend(pair.mine, id, 1000), HF_ELOST);
 	ASSERT_RC(give(pair.mine, id), HF_ELOST);
@@ -507,7 +507,7 @@ static void attempt_in_vain_leaves_nothing(void **state)
 	(void)state;
 	begin(1, 0);
 	take(pair.mine, 1, 0, &id);
-	struct call *waiter = NULL;
+	struct waiter *waiter = NULL;
 	for (int i = 0; i < 2; i++) {
 		ASSERT_RC(try_take(pair.theirs, 1, HF_NOWAIT), HF_EBUSY);
 		WAIT_NODES(i, 1 + i);
@@ -516,15 +516,15 @@ static void attempt_in_vain_leaves_nothing(void **state)
 		ASSERT_BETWEEN(test_now_ms() - started_at, 495, 2500);
 		WAIT_NODES(i, 1 + i);
 		hf_cancel *cancel = new_cancel();
-		struct call *call = CALL(.permits = pair.theirs, .n = 1, .cancel = cancel);
+		struct waiter *call = WAITER(.permits = pair.theirs, .n = 1, .cancel = cancel);
 		WAIT_NODES(1 + i, 2);
 		hf_cancel_fire(cancel);
-		call_expect(call, HF_ECANCELLED);
+		waiter_expect(call, HF_ECANCELLED);
 		WAIT_NODES(i, 1 + i);
-		call_free(call);
+		waiter_free(call);
 		hf_cancel_free(cancel);
 		if (i == 0) {
-			waiter = CALL(.permits = pair.theirs, .n = 1);
+			waiter = WAITER(.permits = pair.theirs, .n = 1);
 			WAIT_NODES(1, 2);
 		}
 	}
@@ -561,16 +561,16 @@ static void waiter_at_the_leases_that_leaves_lets_the_next_one_in(void **state)
 	(void)state;
 	begin(1, 0);
 	take(pair.mine, 1, 0, &id);
-	struct call *first = CALL(.permits = pair.theirs, .n = 1, .cancel = cancel);
+	struct waiter *first = WAITER(.permits = pair.theirs, .n = 1, .cancel = cancel);
 	WAIT_NODES(1, 2);
-	struct call *second = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *second = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(2, 2);
 	hf_cancel_fire(cancel);
-	call_expect(first, HF_ECANCELLED);
+	waiter_expect(first, HF_ECANCELLED);
 	WAIT_NODES(1, 2);
 	ASSERT_OK(give(pair.mine, id));
 	call_give(second);
-	call_free(first);
+	waiter_free(first);
 	hf_cancel_free(cancel);
 	end();
 }
@@ -589,7 +589,7 @@ static void foreign_child_takes_a_permit(void **state)
 	assert_int_equal(available(pair.theirs), 0);
 	assert_int_equal(acquired(pair.theirs), 2);
 	ASSERT_RC(try_take(pair.theirs, 1, HF_NOWAIT), HF_EBUSY);
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 3);
 	assert_int_equal(zk_raw_delete(zk_eye, LEASES "/stranger", -1), 0);
 	call_give(call);
@@ -625,7 +625,7 @@ static void gate_made_by_hand_is_waited_for(void **state)
 		zk_raw_create(zk_eye, GATES "/lock-", "", ZK_RAW_EPHEMERAL_SEQUENTIAL, &path, NULL),
 		0);
 	ASSERT_RC(try_take(pair.theirs, 1, HF_NOWAIT), HF_EBUSY);
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(2, 0);
 	assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
 	call_give(call);

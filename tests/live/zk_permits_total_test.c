@@ -63,18 +63,18 @@ static void total_that_grows_here_lets_waiters_in(void **state)
 	(void)state;
 	begin(1, 0);
 	take(pair.theirs, 1, 0, &id);
-	struct call *first = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *first = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 2);
-	struct call *second = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *second = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(2, 2);
 	long long grown_at = test_now_ms();
 	ASSERT_OK(hf_permits_set(pair.mine, 2));
-	call_expect(first, 0);
+	waiter_expect(first, 0);
 	ASSERT_BETWEEN(first->ended_at - grown_at, 0, WOKEN_MS);
 	WAIT_NODES(1, 3);
 	grown_at = test_now_ms();
 	ASSERT_OK(hf_permits_add(pair.mine, 1));
-	call_expect(second, 0);
+	waiter_expect(second, 0);
 	ASSERT_BETWEEN(second->ended_at - grown_at, 0, WOKEN_MS);
 	call_give(first);
 	call_give(second);
@@ -156,7 +156,7 @@ static void total_is_what_the_node_says(void **state)
 
 static void total_that_grows_on_the_server_lets_waiters_in(void **state)
 {
-	struct call *calls[4];
+	struct waiter *calls[4];
 	hf_permit_id id;
 
 	(void)state;
@@ -164,7 +164,7 @@ static void total_that_grows_on_the_server_lets_waiters_in(void **state)
 	make_size(SIZE, SIZE_BYTES(1));
 	take(pair.mine, 1, 0, &id);
 	for (int i = 0; i < 4; i++) {
-		calls[i] = CALL(.permits = i % 2 ? pair.mine : pair.theirs, .n = 1);
+		calls[i] = WAITER(.permits = i % 2 ? pair.mine : pair.theirs, .n = 1);
 		WAIT_NODES(i + 1, 2);
 	}
 	/* By a stranger, by this client, by the other one; each time the first goes. */
@@ -176,17 +176,17 @@ static void total_that_grows_on_the_server_lets_waiters_in(void **state)
 			ASSERT_OK(hf_permits_set(pair.mine, 3));
 		else
 			ASSERT_OK(hf_permits_add(pair.theirs, 1));
-		call_expect(calls[i], 0);
+		waiter_expect(calls[i], 0);
 		ASSERT_BETWEEN(calls[i]->ended_at - grown_at, 0, WOKEN_MS);
 		WAIT_NODES(3 - i, 3 + i);
-		assert_false(call_is_over(calls[i + 1]));
+		assert_false(waiter_is_over(calls[i + 1]));
 	}
 	/* And if it shrinks, so many must be given back first. */
 	ASSERT_OK(hf_permits_set(pair.mine, 2));
 	call_give(calls[0]);
 	call_give(calls[1]);
 	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_false(call_is_over(calls[3]));
+	assert_false(waiter_is_over(calls[3]));
 	WAIT_NODES(1, 3);
 	ASSERT_OK(give(pair.mine, id));
 	call_give(calls[3]);
@@ -282,13 +282,13 @@ static void total_that_shrinks_below_what_is_wanted_is_told(void **state)
 	begin_shared(0);
 	make_size(SIZE, SIZE_BYTES(2));
 	take(pair.theirs, 1, 0, &id);
-	struct call *call = CALL(.permits = pair.mine, .n = 2);
+	struct waiter *call = WAITER(.permits = pair.mine, .n = 2);
 	/* One is there, and the other one too many. */
 	WAIT_NODES(1, 3);
 	set_size(SIZE_BYTES(1));
-	call_expect(call, HF_EINVAL);
+	waiter_expect(call, HF_EINVAL);
 	ASSERT_CONTAINS(call->detail, "more permits than there are");
-	call_free(call);
+	waiter_free(call);
 	WAIT_NODES(0, 1);
 	assert_int_equal(stats_of(pair.one).held, 0);
 	ASSERT_OK(give(pair.theirs, id));
@@ -375,12 +375,12 @@ static void total_whose_node_vanishes_is_told_to_who_waits(void **state)
 	begin_shared(0);
 	make_size(SIZE, SIZE_BYTES(1));
 	take(pair.mine, 1, 0, &id);
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 2);
 	assert_int_equal(zk_raw_delete(zk_eye, SIZE, -1), 0);
-	call_expect(call, HF_EINVAL);
+	waiter_expect(call, HF_EINVAL);
 	ASSERT_CONTAINS(call->detail, "hf_permits_try_set");
-	call_free(call);
+	waiter_free(call);
 	WAIT_NODES(0, 1);
 	assert_int_equal(hf_permits_state(pair.mine, id), HF_HELD);
 	ASSERT_OK(give(pair.mine, id));
@@ -419,7 +419,7 @@ static void total_that_changes_between_sessions_is_noticed(void **state)
 	WAIT_UNTIL(hf_permits_state(pair.mine, ids[0]) == HF_LOST, ENDED_MS);
 	take(pair.mine, 2, 0, ids);
 	assert_int_equal(leases(), 2);
-	struct call *call = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 3);
 	set_size(SIZE_BYTES(3));
 	call_give(call);

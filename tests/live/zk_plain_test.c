@@ -41,7 +41,7 @@ static void person_at_the_shell_is_waited_for(void **state)
 	assert_int_equal(zk_raw_set(zk_eye, "/lock", "still mine", -1), 0);
 	WAIT_UNTIL(stats_of(client).wakeups >= 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(client, NULL));
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	assert_int_equal(zk_raw_delete(zk_eye, "/lock", -1), 0);
 	waiter_expect(waiter, 0);
 	assert_int_equal(zk_raw_create(zk_eye, "/lock", NULL, ZK_RAW_EPHEMERAL, NULL, NULL),
@@ -118,8 +118,7 @@ static void mutex_waits_for_a_plain_lock_on_its_path(void **state)
 	WAIT_UNTIL(stats_of(client).waits == 1, SOON_MS);
 	assert_int_equal(hf_lock_state(plain, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(plain));
-	waiter_expect(waiter, 0);
-	waiter_free(waiter);
+	waiter_join(waiter, 0);
 	hf_lock_close(plain);
 	hf_lock_close(mutex);
 	ASSERT_OK(hf_client_close(client));
@@ -144,7 +143,7 @@ static void waiters_of_two_clients_all_get_it_once(void **state)
 		int holder = -1, over = 0;
 		WAIT_UNTIL(stats_of(one).held + stats_of(two).held == 1, SOON_MS);
 		for (int i = 0; i < 10; i++)
-			if (waiters[i] && atomic_load(&waiters[i]->over))
+			if (waiters[i] && waiter_is_over(waiters[i]))
 				holder = i, over++;
 		if (holder < 0)
 			continue;

@@ -95,7 +95,7 @@ static struct done *start_give(const hf_permit_id id)
 
 static void expect_release(struct done *done, int result)
 {
-	done_expect(done, result, 0);
+	expect_done(done, result, 0);
 	free(done);
 }
 

@@ -322,7 +322,7 @@ static void combined_lock_cannot_be_asked_for(void **state)
 	ASSERT_OK(hf_lock_open_multi(parts, 2, &multi));
 	ASSERT_RC(hf_lock_acquire(multi, HF_ACQUIRE(.revocable = 1)), HF_ENOTSUP);
 	ASSERT_RC(hf_lock_revoke(multi, &asked), HF_ENOTSUP);
-	ASSERT_RC(hf_lock_revoke_async(multi, never_done, NULL), HF_ENOTSUP);
+	ASSERT_RC(hf_lock_revoke_async(multi, fail_on_done, NULL), HF_ENOTSUP);
 	assert_int_equal(asked, -7);
 	assert_int_equal(count_children(zk_eye, "/orders"), -1);
 	hf_lock_close(multi);
@@ -462,7 +462,7 @@ static void all_readers_are_asked(void **state)
 	/* Whoever wants to write asks the same ones. */
 	assert_int_equal(ask_for(writes), 1);
 	WAIT_UNTIL(events(pair.seen) == 4 && events(seen) == 2, SOON_MS);
-	assert_false(atomic_load(&writer->over));
+	assert_false(waiter_is_over(writer));
 	ASSERT_OK(hf_lock_release(pair.mine));
 	ASSERT_OK(hf_lock_release_with(pair.mine, HF_RELEASE(.owner = owner)));
 	ASSERT_OK(hf_lock_release(reads));

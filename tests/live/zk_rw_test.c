@@ -67,7 +67,7 @@ static void readers_share_and_keep_writers_out(void **state)
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 3, SOON_MS);
 	ASSERT_OK(hf_lock_release(pair.read));
 	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_false(atomic_load(&writer->over));
+	assert_false(waiter_is_over(writer));
 	ASSERT_OK(hf_lock_release(pair.their_read));
 	waiter_expect(writer, 0);
 	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
@@ -93,10 +93,10 @@ static void reader_behind_a_waiting_writer_waits_too(void **state)
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 3, SOON_MS);
 	struct waiter *another = waiter_start(pair.read, NULL);
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 4, SOON_MS);
-	assert_false(atomic_load(&reader->over));
+	assert_false(waiter_is_over(reader));
 	ASSERT_OK(hf_lock_release(pair.read));
 	waiter_expect(writer, 0);
-	assert_false(atomic_load(&reader->over) || atomic_load(&another->over));
+	assert_false(waiter_is_over(reader) || waiter_is_over(another));
 	ASSERT_OK(waiter_release(writer));
 	/* Both were behind the same writer, and go together. */
 	waiter_expect(reader, 0);
@@ -149,7 +149,7 @@ static void writer_that_goes_on_reading_keeps_its_place(void **state)
 	/* The waiting writer looks again, and waits for the reader from now on. */
 	WAIT_UNTIL(stats_of(pair.two).wakeups >= 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(atomic_load(&writer->over));
+	assert_false(waiter_is_over(writer));
 	assert_int_equal(count_children(zk_eye, "/orders"), 2);
 	ASSERT_OK(hf_lock_release(pair.read));
 	waiter_expect(writer, 0);

@@ -155,7 +155,7 @@ static void session_expired_while_waiting_costs_only_the_place(void **state)
 	zk_raw_expire(test_zookeeper_host(world.zookeeper, 0), session);
 	WAIT_UNTIL(hf_lock_state(probe, NULL) == HF_LOST, SOON_MS);
 	WAIT_UNTIL(count_children(world.eye, "/orders") == 2, SOON_MS);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(world.theirs));
 	waiter_expect(waiter, 0);
 	assert_true(first_owner(world.eye, "/orders") != session);

@@ -303,7 +303,7 @@ static void session_that_ends_loses_it_and_the_next_one_has_it(void **state)
 	zk_raw_expire(test_zookeeper_host(zk_server, 0), session);
 	WAIT_UNTIL(first_owner(zk_eye, GATES) != session, ENDED_MS);
 	WAIT_NODES(1, 2);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	zk_raw_expire(test_zookeeper_host(zk_server, 0), first_owner(zk_eye, LEASES));
 	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, ENDED_MS);
 	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 1, 1000);
@@ -338,7 +338,7 @@ static void waiters_of_two_clients_are_served_in_order(void **state)
 	for (int i = 0; i < QUEUE; i++) {
 		waiter_expect(waiters[i], 0);
 		for (int j = i + 1; j < QUEUE; j++)
-			assert_false(atomic_load(&waiters[j]->over));
+			assert_false(waiter_is_over(waiters[j]));
 		int64_t token = token_of(waiters[i]->lock, waiters[i]->options.owner);
 		assert_true(token > last);
 		last = token;

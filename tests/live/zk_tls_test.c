@@ -132,7 +132,7 @@ static void expect_handover(const char *url, const hf_client_options *options)
 	assert_int_equal(count_children(zk_eye, "/orders"), 1);
 	struct waiter *waiter = waiter_start(theirs, NULL);
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(mine));
 	waiter_expect(waiter, 0);
@@ -436,8 +436,7 @@ static void server_that_never_shakes_hands_holds_nobody_up(void **state)
 	began_at = test_now_ms();
 	ASSERT_OK(hf_client_close(client));
 	ASSERT_BETWEEN(test_now_ms() - began_at, 0, 6000);
-	waiter_expect(waiter, HF_ECLOSED);
-	waiter_free(waiter);
+	waiter_join(waiter, HF_ECLOSED);
 	hf_lock_close(lock);
 	/* What was left behind ends with the connection. */
 	proxy_stop(proxy);

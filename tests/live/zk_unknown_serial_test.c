@@ -35,7 +35,7 @@ static void cut_and_mend(void)
 static void expect_end(struct done *done, int result, int64_t number)
 {
 	WAIT_UNTIL(atomic_load(&done->calls) == 1, 20000);
-	done_expect(done, result, number);
+	expect_done(done, result, number);
 	free(done);
 }
 
