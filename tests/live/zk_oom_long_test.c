@@ -685,7 +685,7 @@ static int stop(void **state)
 	return 0;
 }
 
-/* One of them again: live_zk_oom_serial KIND [ONE|CALL|ALL as 0, 1, 2 [ALLOCATION]] */
+/* One of them again: live_zk_oom_long KIND [ONE|CALL|ALL as 0, 1, 2 [ALLOCATION]] */
 static int live_again(int argc, char **argv)
 {
 	int rc = 2;
