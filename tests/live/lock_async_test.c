@@ -5,78 +5,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-static void every_verb_has_an_asynchronous_form(void **state)
-{
-	char field[128];
-	long long count;
-	hf_client *client = open_client(NULL);
-	hf_lock *lock = open_lock(client, "orders");
-	hf_owner *owner = new_owner();
-	struct done done = {0};
-
-	(void)state;
-	EXPECT_DONE(hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = owner), DONE), 0, 0);
-	EXPECT_DONE(hf_lock_is_locked_async(lock, DONE), 0, 1);
-	EXPECT_DONE(hf_lock_is_held_async(lock, owner, DONE), 0, 1);
-	EXPECT_DONE(hf_lock_hold_count_async(lock, owner, DONE), 0, 1);
-	ASSERT_OK(hf_lock_extend_async(lock, owner, 50000, note_done, &done));
-	await_done(&done, 0);
-	assert_false(pthread_equal(done.thread, pthread_self()));
-	ASSERT_BETWEEN(key_pttl(live_raw, "orders"), 45000, 50000);
-	ASSERT_OK(hf_lock_ttl_async(lock, note_done, &done));
-	ASSERT_BETWEEN(await_done(&done, 0), 45000, 50000);
-	ASSERT_OK(hf_lock_holder_async(lock, note_done, &done));
-	await_done(&done, 0);
-	read_hold(live_raw, "orders", field, sizeof field, &count);
-	assert_true(done.had_text);
-	assert_string_equal(done.text, field);
-	EXPECT_DONE(hf_lock_release_async(lock, HF_RELEASE(.owner = owner), DONE), 0, 0);
-	assert_false(key_exists(live_raw, "orders"));
-	EXPECT_DONE(hf_lock_force_release_async(lock, DONE), 0, 0);
-	ASSERT_OK(hf_lock_acquire(lock, NULL));
-	EXPECT_DONE(hf_lock_force_release_async(lock, DONE), 0, 1);
-	assert_false(key_exists(live_raw, "orders"));
-	hf_owner_free(owner);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
-}
-
-static void asynchronous_failures_come_with_their_detail(void **state)
-{
-	hf_client *one = open_client(NULL);
-	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_lock(one, "orders");
-	hf_lock *theirs = open_lock(two, "orders");
-	hf_owner *owner = new_owner();
-	struct done done = {0};
-	struct done waiting = {0};
-
-	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	ASSERT_OK(hf_lock_acquire_async(theirs, HF_ACQUIRE(.owner = owner, .wait_ms = HF_NOWAIT),
-	                                note_done, &done));
-	expect_done(&done, HF_EBUSY, 0);
-	ASSERT_CONTAINS(done.detail, "orders");
-	EXPECT_DONE(hf_lock_acquire_async(theirs, HF_ACQUIRE(.owner = owner, .wait_ms = 100), DONE),
-	            HF_ETIMEDOUT, 0);
-	EXPECT_DONE(hf_lock_release_async(theirs, HF_RELEASE(.owner = owner), DONE), HF_ENOTHELD,
-	            0);
-	EXPECT_DONE(hf_lock_extend_async(theirs, owner, 1000, DONE), HF_ENOTHELD, 0);
-	hf_cancel *cancel = new_cancel();
-	ASSERT_OK(hf_lock_acquire_async(theirs, HF_ACQUIRE(.owner = owner, .cancel = cancel),
-	                                note_done, &waiting));
-	WAIT_UNTIL(stats_of(two).waiting == 1, SOON_MS);
-	hf_cancel_fire(cancel);
-	expect_done(&waiting, HF_ECANCELLED, 0);
-	hf_cancel_free(cancel);
-	ASSERT_OK(hf_lock_release(mine));
-	hf_owner_free(owner);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
-}
-
 static void refused_start_never_completes(void **state)
 {
 	hf_client *client = open_client(NULL);
@@ -420,8 +348,6 @@ static void lazy_client_connects_on_first_use(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		LIVE_STORY(every_verb_has_an_asynchronous_form),
-		LIVE_STORY(asynchronous_failures_come_with_their_detail),
 		LIVE_STORY(refused_start_never_completes),
 		LIVE_STORY(descriptor_lets_the_caller_run_the_callbacks),
 		LIVE_STORY(lost_is_told_once_by_callback_and_state),
