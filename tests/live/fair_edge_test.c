@@ -1,6 +1,7 @@
 /* Fair locks when something goes wrong: processes, connections, servers, keys, names; and crowds. */
 #include "live/fair.h"
 
+#include "support/counting.h"
 #include "support/process.h"
 
 #include <signal.h>
@@ -551,55 +552,21 @@ static void last_release_publishes_one_zero_to_the_first_of_the_queue(void **sta
 
 /* ---- crowds ---- */
 
-/* Threads that raise a counter which only the lock protects. */
-struct crowd {
-	hf_lock *lock[CLIENTS];
-	long long counter; /* unprotected on purpose */
-	atomic_int failures;
-	atomic_int next; /* which client the next thread takes */
-	char detail[400];
-};
-
-static void *work(void *arg)
-{
-	struct crowd *crowd = arg;
-	hf_lock *lock = crowd->lock[atomic_fetch_add(&crowd->next, 1) % CLIENTS];
-	for (int i = 0; i < ROUNDS; i++) {
-		int rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 60000));
-		if (!rc) {
-			crowd->counter++;
-			rc = hf_lock_release(lock);
-		}
-		if (rc && atomic_fetch_add(&crowd->failures, 1) == 0)
-			snprintf(crowd->detail, sizeof crowd->detail, "%d: %s", rc,
-			         hf_error_detail());
-	}
-	return NULL;
-}
-
 static void many_clients_with_many_threads_lose_no_update(void **state)
 {
-	pthread_t thread[CLIENTS * EACH];
 	hf_client *client[CLIENTS];
-	struct crowd crowd = {.counter = 0};
+	hf_lock *lock[CLIENTS];
 	uint64_t attempts = 0;
 
 	for (int i = 0; i < CLIENTS; i++) {
 		client[i] = open_client(NULL);
-		crowd.lock[i] = open_fair(client[i], *(hf_kind *)*state, "orders");
+		lock[i] = open_fair(client[i], *(hf_kind *)*state, "orders");
 	}
-	for (int i = 0; i < CLIENTS * EACH; i++)
-		assert_int_equal(pthread_create(&thread[i], NULL, work, &crowd), 0);
-	for (int i = 0; i < CLIENTS * EACH; i++)
-		pthread_join(thread[i], NULL);
-	if (atomic_load(&crowd.failures))
-		fail_msg("%d calls failed, the first with %s", atomic_load(&crowd.failures),
-		         crowd.detail);
-	assert_int_equal(crowd.counter, CLIENTS * EACH * ROUNDS);
+	COUNT_TOGETHER(.locks = lock, .n = CLIENTS, .threads = CLIENTS * EACH, .rounds = ROUNDS);
 	expect_nothing_left(live_raw);
 	for (int i = 0; i < CLIENTS; i++) {
 		attempts += stats_of(client[i]).attempts;
-		hf_lock_close(crowd.lock[i]);
+		hf_lock_close(lock[i]);
 		ASSERT_OK(hf_client_close(client[i]));
 	}
 	/* Two to stand in the queue and one when the turn has come; the polls are few. */

@@ -211,16 +211,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	ASSERT_OK(
 		hf_lock_acquire_async(pair.theirs, HF_ACQUIRE(.owner = owner), note_done, &other));
 	WAIT_UNTIL(stats_of(pair.two).attempts == 2, SOON_MS);
-	ASSERT_OK(hf_lock_is_locked_async(pair.mine, note_done, &done));
-	assert_int_equal(await_done(&done, 0), 1);
-	ASSERT_OK(hf_lock_is_held_async(pair.mine, owner, note_done, &done));
-	assert_int_equal(await_done(&done, 0), 1);
-	ASSERT_OK(hf_lock_hold_count_async(pair.mine, owner, note_done, &done));
-	assert_int_equal(await_done(&done, 0), 1);
-	ASSERT_OK(hf_lock_extend_async(pair.mine, owner, 50000, note_done, &done));
-	await_done(&done, 0);
-	ASSERT_OK(hf_lock_ttl_async(pair.mine, note_done, &done));
-	ASSERT_BETWEEN(await_done(&done, 0), 40000, 50000);
+	check_async_hold(pair.mine, owner);
 	ASSERT_OK(hf_lock_holder_async(pair.mine, note_done, &done));
 	await_done(&done, 0);
 	char *field = field_of(TEST1);

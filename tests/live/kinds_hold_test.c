@@ -285,15 +285,8 @@ static void check_async_queries(struct duel *duel, hf_owner *owner)
 	struct done done = {0};
 	char uuid[37];
 
-	EXPECT_DONE(hf_lock_is_locked_async(duel->mine, DONE), 0, 1);
-	EXPECT_DONE(hf_lock_is_held_async(duel->mine, owner, DONE), 0, 1);
-	EXPECT_DONE(hf_lock_hold_count_async(duel->mine, owner, DONE), 0, 1);
-	ASSERT_OK(hf_lock_extend_async(duel->mine, owner, 50000, note_done, &done));
-	await_done(&done, 0);
-	assert_false(pthread_equal(done.thread, pthread_self()));
+	check_async_hold(duel->mine, owner);
 	ASSERT_BETWEEN(key_pttl(live_raw, "orders"), 45000, 50000);
-	ASSERT_OK(hf_lock_ttl_async(duel->mine, note_done, &done));
-	ASSERT_BETWEEN(await_done(&done, 0), 45000, 50000);
 	ASSERT_OK(hf_lock_holder_async(duel->mine, note_done, &done));
 	await_done(&done, 0);
 	assert_true(done.had_text);

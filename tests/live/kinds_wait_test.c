@@ -1,6 +1,7 @@
 /* The stories of contention that all kinds of locks share: trying, waiting, giving up, owners, crowds. */
 #include "live/kinds.h"
 
+#include "support/counting.h"
 #include "support/proxy.h"
 
 #define TASKS  3
@@ -248,52 +249,19 @@ static void close_releases_the_hold_and_answers_the_waiter(void **state)
 
 /* ---- crowds ---- */
 
-struct crowd {
-	hf_lock *lock[TASKS];
-	long long counter; /* unprotected on purpose */
-	atomic_int next;
-	atomic_int failed;
-	char detail[400];
-};
-
-static void *count_up(void *arg)
-{
-	struct crowd *crowd = arg;
-	hf_lock *lock = crowd->lock[atomic_fetch_add(&crowd->next, 1) % TASKS];
-	for (int i = 0; i < ROUNDS; i++) {
-		int rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 60000));
-		if (!rc) {
-			crowd->counter++;
-			rc = hf_lock_release(lock);
-		}
-		if (rc && atomic_fetch_add(&crowd->failed, 1) == 0)
-			snprintf(crowd->detail, sizeof crowd->detail, "%d: %s", rc,
-			         hf_error_detail());
-	}
-	return NULL;
-}
-
 static void threads_of_several_clients_lose_no_update(void **state)
 {
 	const struct match *match = *state;
-	struct crowd crowd = {.counter = 0};
 	hf_client *client[TASKS];
-	pthread_t thread[TASKS * TASKS];
+	hf_lock *lock[TASKS];
 
 	for (int i = 0; i < TASKS; i++) {
 		client[i] = open_client(NULL);
-		crowd.lock[i] = open_kind(client[i], match->mine);
+		lock[i] = open_kind(client[i], match->mine);
 	}
-	for (int i = 0; i < TASKS * TASKS; i++)
-		assert_int_equal(pthread_create(&thread[i], NULL, count_up, &crowd), 0);
-	for (int i = 0; i < TASKS * TASKS; i++)
-		assert_int_equal(pthread_join(thread[i], NULL), 0);
-	if (atomic_load(&crowd.failed))
-		fail_msg("%d calls failed, the first with %s", atomic_load(&crowd.failed),
-		         crowd.detail);
-	assert_int_equal(crowd.counter, TASKS * TASKS * ROUNDS);
+	COUNT_TOGETHER(.locks = lock, .n = TASKS, .threads = TASKS * TASKS, .rounds = ROUNDS);
 	for (int i = 0; i < TASKS; i++) {
-		hf_lock_close(crowd.lock[i]);
+		hf_lock_close(lock[i]);
 		ASSERT_OK(hf_client_close(client[i]));
 	}
 	expect_nothing_left(match);

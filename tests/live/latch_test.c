@@ -500,14 +500,6 @@ static void many_count_down_at_once_and_each_counts(void **state)
 
 static struct pair forked;
 
-#define EXPECT_FORKED(call)                                                                        \
-	do {                                                                                       \
-		if ((call) != HF_EFORKED) {                                                        \
-			dprintf(pipe_fd, "%s ", #call);                                            \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
-
 static void use_inherited_handles(int pipe_fd)
 {
 	hf_latch *latch = NULL;

@@ -45,6 +45,15 @@
 			         (long long)(low), (long long)(high));                             \
 	} while (0)
 
+/* In a forked child that reports to pipe_fd: the call must refuse to work there. */
+#define EXPECT_FORKED(call)                                                                        \
+	do {                                                                                       \
+		if ((call) != HF_EFORKED) {                                                        \
+			dprintf(pipe_fd, "%s ", #call);                                            \
+			_exit(1);                                                                  \
+		}                                                                                  \
+	} while (0)
+
 /* ---- one server for all tests of a program ---- */
 
 static struct test_server *live_server;
@@ -99,6 +108,30 @@ static inline hf_lock *open_lock(hf_client *client, const char *name)
 	return lock;
 }
 
+/* Two clients that contend for the lock "orders". */
+struct rivals {
+	hf_client *one;
+	hf_client *two;
+	hf_lock *mine;
+	hf_lock *theirs;
+};
+
+static inline struct rivals open_rivals(hf_kind kind, const hf_client_options *options)
+{
+	struct rivals rivals = {.one = open_client(options), .two = open_client(options)};
+	ASSERT_OK(hf_lock_open(rivals.one, kind, "orders", &rivals.mine));
+	ASSERT_OK(hf_lock_open(rivals.two, kind, "orders", &rivals.theirs));
+	return rivals;
+}
+
+static inline void close_rivals(const struct rivals *rivals)
+{
+	hf_lock_close(rivals->mine);
+	hf_lock_close(rivals->theirs);
+	ASSERT_OK(hf_client_close(rivals->one));
+	ASSERT_OK(hf_client_close(rivals->two));
+}
+
 static inline hf_owner *new_owner(void)
 {
 	hf_owner *owner = NULL;
@@ -129,6 +162,20 @@ static inline hf_stats stats_of(hf_client *client)
 		expect_done(done_, result, number);                                                \
 		free(done_);                                                                       \
 	} while (0)
+
+/* Checks the asynchronous queries, and an extension, with a lock that this owner holds once. */
+static inline void check_async_hold(hf_lock *lock, hf_owner *owner)
+{
+	struct done done = {0};
+	EXPECT_DONE(hf_lock_is_locked_async(lock, DONE), 0, 1);
+	EXPECT_DONE(hf_lock_is_held_async(lock, owner, DONE), 0, 1);
+	EXPECT_DONE(hf_lock_hold_count_async(lock, owner, DONE), 0, 1);
+	ASSERT_OK(hf_lock_extend_async(lock, owner, 50000, note_done, &done));
+	await_done(&done, 0);
+	assert_false(pthread_equal(done.thread, pthread_self()));
+	ASSERT_OK(hf_lock_ttl_async(lock, note_done, &done));
+	ASSERT_BETWEEN(await_done(&done, 0), 45000, 50000);
+}
 
 /* ---- what callbacks saw ---- */
 

@@ -60,14 +60,6 @@ static void never_done(void *arg, int result, int64_t number, const char *text)
 	_exit(50);
 }
 
-#define EXPECT_FORKED(call)                                                                        \
-	do {                                                                                       \
-		if ((call) != HF_EFORKED) {                                                        \
-			dprintf(pipe_fd, "%s ", #call);                                            \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
-
 static void use_inherited_handles(int pipe_fd)
 {
 	hf_stats stats = {.size = sizeof stats};

@@ -78,29 +78,23 @@ static void every_acquisition_has_a_number_of_its_own(void **state)
 
 static void waiter_of_another_client_is_woken_by_the_message(void **state)
 {
-	hf_client *one = open_client(NULL);
-	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_lock(one, "orders");
-	hf_lock *theirs = open_lock(two, "orders");
+	struct rivals r = open_rivals(HF_REENTRANT, NULL);
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	struct waiter *waiter = waiter_start(theirs, NULL);
-	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(two).attempts == 2, SOON_MS);
+	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
+	struct waiter *waiter = waiter_start(r.theirs, NULL);
+	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(r.two).attempts == 2, SOON_MS);
 	long long released_at = test_now_ms();
-	ASSERT_OK(hf_lock_release(mine));
+	ASSERT_OK(hf_lock_release(r.mine));
 	waiter_expect(waiter, 0);
 	/* The lease had 30 s to go, and the slow poll comes after 2.4 s at the earliest. */
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
-	assert_int_equal(stats_of(two).wakeups, 1);
-	assert_int_equal(stats_of(two).attempts, 3);
-	assert_true(is_held_by(live_raw, "orders", two));
+	assert_int_equal(stats_of(r.two).wakeups, 1);
+	assert_int_equal(stats_of(r.two).attempts, 3);
+	assert_true(is_held_by(live_raw, "orders", r.two));
 	ASSERT_OK(waiter_release(waiter));
 	waiter_free(waiter);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(&r);
 }
 
 static void lost_lock_can_be_taken_anew(void **state)
@@ -136,27 +130,21 @@ static void nested_acquire_of_a_lock_taken_away_is_told(void **state)
 
 static void another_thread_or_client_cannot_release(void **state)
 {
-	hf_client *one = open_client(NULL);
-	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_lock(one, "orders");
-	hf_lock *theirs = open_lock(two, "orders");
+	struct rivals r = open_rivals(HF_REENTRANT, NULL);
 
 	(void)state;
-	struct waiter *holder = waiter_start(mine, HF_ACQUIRE(.wait_ms = 1000));
+	struct waiter *holder = waiter_start(r.mine, HF_ACQUIRE(.wait_ms = 1000));
 	waiter_expect(holder, 0);
-	ASSERT_RC(hf_lock_release(mine), HF_ENOTHELD);
-	ASSERT_RC(hf_lock_release(theirs), HF_ENOTHELD);
-	ASSERT_RC(hf_lock_extend(mine, NULL, 60000), HF_ENOTHELD);
-	ASSERT_RC(hf_lock_extend(theirs, NULL, 60000), HF_ENOTHELD);
-	assert_int_equal(hf_lock_state(mine, NULL), HF_FREE);
+	ASSERT_RC(hf_lock_release(r.mine), HF_ENOTHELD);
+	ASSERT_RC(hf_lock_release(r.theirs), HF_ENOTHELD);
+	ASSERT_RC(hf_lock_extend(r.mine, NULL, 60000), HF_ENOTHELD);
+	ASSERT_RC(hf_lock_extend(r.theirs, NULL, 60000), HF_ENOTHELD);
+	assert_int_equal(hf_lock_state(r.mine, NULL), HF_FREE);
 	assert_int_equal(held_count(live_raw, "orders"), 1);
 	ASSERT_BETWEEN(key_pttl(live_raw, "orders"), 28000, 30000);
 	ASSERT_OK(waiter_release(holder));
 	waiter_free(holder);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(&r);
 }
 
 static void hold_outlives_the_thread_that_took_it(void **state)

@@ -1,6 +1,7 @@
 /* Multi locks at their edges: opposite orders, all kinds, ends of clients and servers, callbacks. */
 #include "live/multi.h"
 
+#include "support/counting.h"
 #include "support/process.h"
 #include "support/proxy.h"
 
@@ -248,53 +249,20 @@ static void member_that_is_no_lock_is_a_conflict_and_stays_untouched(void **stat
 #define EACH   2
 #define ROUNDS 40
 
-struct crowd {
-	hf_lock *lock[2];
-	long long counter; /* only the lock protects it */
-	atomic_int next;
-	atomic_int failures;
-	char detail[400];
-};
-
-static void *work(void *arg)
-{
-	struct crowd *crowd = arg;
-	hf_lock *lock = crowd->lock[atomic_fetch_add(&crowd->next, 1) % 2];
-	for (int i = 0; i < ROUNDS; i++) {
-		int64_t lease_ms = i % 2 ? 20000 : 0;
-		int rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 60000, .lease_ms = lease_ms));
-		if (!rc) {
-			crowd->counter++;
-			rc = hf_lock_release(lock);
-		}
-		if (rc && atomic_fetch_add(&crowd->failures, 1) == 0)
-			snprintf(crowd->detail, sizeof crowd->detail, "%d: %s", rc,
-			         hf_error_detail());
-	}
-	return NULL;
-}
-
 static void opposite_orders_never_wait_for_each_other(void **state)
 {
 	struct world world;
-	struct crowd crowd = {0};
-	pthread_t thread[2 * EACH];
+	hf_lock *lock[2];
 
 	(void)state;
 	begin(&world, 30000);
-	crowd.lock[0] = open_spread(world.one, world.far_one, false);
-	crowd.lock[1] = open_spread(world.two, world.far_two, true);
-	for (int i = 0; i < 2 * EACH; i++)
-		assert_int_equal(pthread_create(&thread[i], NULL, work, &crowd), 0);
-	for (int i = 0; i < 2 * EACH; i++)
-		pthread_join(thread[i], NULL);
-	if (atomic_load(&crowd.failures))
-		fail_msg("%d calls failed, the first with %s", atomic_load(&crowd.failures),
-		         crowd.detail);
-	assert_int_equal(crowd.counter, 2 * EACH * ROUNDS);
+	lock[0] = open_spread(world.one, world.far_one, false);
+	lock[1] = open_spread(world.two, world.far_two, true);
+	COUNT_TOGETHER(.locks = lock, .n = 2, .threads = 2 * EACH, .rounds = ROUNDS,
+	               .lease_ms = 20000);
 	expect_nothing_left();
-	hf_lock_close(crowd.lock[0]);
-	hf_lock_close(crowd.lock[1]);
+	hf_lock_close(lock[0]);
+	hf_lock_close(lock[1]);
 	end(&world);
 }
 
@@ -464,16 +432,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	await_done(&done, 0);
 	assert_true(is_held_by(live_raw, "a", world.one));
 	assert_true(is_held_by(other_raw, "c", world.far_one));
-	ASSERT_OK(hf_lock_is_locked_async(multi, note_done, &done));
-	assert_int_equal(await_done(&done, 0), 1);
-	ASSERT_OK(hf_lock_is_held_async(multi, owner, note_done, &done));
-	assert_int_equal(await_done(&done, 0), 1);
-	ASSERT_OK(hf_lock_hold_count_async(multi, owner, note_done, &done));
-	assert_int_equal(await_done(&done, 0), 1);
-	ASSERT_OK(hf_lock_extend_async(multi, owner, 50000, note_done, &done));
-	await_done(&done, 0);
-	ASSERT_OK(hf_lock_ttl_async(multi, note_done, &done));
-	ASSERT_BETWEEN(await_done(&done, 0), 40000, 50000);
+	check_async_hold(multi, owner);
 	ASSERT_RC(hf_lock_holder_async(multi, note_done, &done), HF_ENOTSUP);
 	ASSERT_RC(hf_lock_last_token_async(multi, note_done, &done), HF_EINVAL);
 	ASSERT_OK(hf_lock_release_async(multi, HF_RELEASE(.owner = owner), note_done, &done));

@@ -3,6 +3,8 @@
 
 #include <ctype.h>
 
+#include "support/counting.h"
+
 /* ---- what the server has ---- */
 
 /* Every key is made of the name on the server, and there is at least one. */
@@ -399,21 +401,9 @@ static void names_in_errors_and_events_can_be_recognised(void **state)
 
 /* ---- one order for all ---- */
 
-static void *lock_many_times(void *arg)
-{
-	int *rc = check_alloc(sizeof(*rc));
-	for (int i = 0; i < 40 && !*rc; i++) {
-		*rc = hf_lock_acquire(arg, HF_ACQUIRE(.wait_ms = 20000));
-		if (!*rc)
-			*rc = hf_lock_release(arg);
-	}
-	return rc;
-}
-
 static void combinations_are_ordered_by_the_names_on_the_server(void **state)
 {
 	struct pair pair;
-	pthread_t thread[2];
 
 	(void)state;
 	begin(&pair);
@@ -424,14 +414,7 @@ static void combinations_are_ordered_by_the_names_on_the_server(void **state)
 	hf_lock *multi[2] = {NULL, NULL};
 	ASSERT_OK(hf_lock_open_multi(first, 2, &multi[0]));
 	ASSERT_OK(hf_lock_open_multi(second, 2, &multi[1]));
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(pthread_create(&thread[i], NULL, lock_many_times, multi[i]), 0);
-	for (int i = 0; i < 2; i++) {
-		void *rc;
-		assert_int_equal(pthread_join(thread[i], &rc), 0);
-		assert_int_equal(*(int *)rc, 0);
-		free(rc);
-	}
+	COUNT_TOGETHER(.locks = multi, .n = 2, .threads = 2, .rounds = 40);
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	for (int i = 0; i < 2; i++) {
 		hf_lock_close(first[i]);

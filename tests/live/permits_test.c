@@ -654,14 +654,6 @@ static void one_and_two_of_two_permits_pass_through_together(void **state)
 static struct pair forked;
 static hf_permit_id forked_id;
 
-#define EXPECT_FORKED(call)                                                                        \
-	do {                                                                                       \
-		if ((call) != HF_EFORKED) {                                                        \
-			dprintf(pipe_fd, "%s ", #call);                                            \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
-
 static void use_inherited_handles(int pipe_fd)
 {
 	hf_permits *permits = NULL;

@@ -628,16 +628,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner), note_done, &done));
 	await_done(&done, 0);
 	assert_int_equal(servers_held(&side), 3);
-	ASSERT_OK(hf_lock_is_locked_async(side.red, note_done, &done));
-	assert_int_equal(await_done(&done, 0), 1);
-	ASSERT_OK(hf_lock_is_held_async(side.red, owner, note_done, &done));
-	assert_int_equal(await_done(&done, 0), 1);
-	ASSERT_OK(hf_lock_hold_count_async(side.red, owner, note_done, &done));
-	assert_int_equal(await_done(&done, 0), 1);
-	ASSERT_OK(hf_lock_extend_async(side.red, owner, 50000, note_done, &done));
-	await_done(&done, 0);
-	ASSERT_OK(hf_lock_ttl_async(side.red, note_done, &done));
-	ASSERT_BETWEEN(await_done(&done, 0), 40000, 50000);
+	check_async_hold(side.red, owner);
 	ASSERT_RC(hf_lock_holder_async(side.red, note_done, &done), HF_ENOTSUP);
 	ASSERT_OK(hf_lock_release_async(side.red, HF_RELEASE(.owner = owner), note_done, &done));
 	await_done(&done, 0);

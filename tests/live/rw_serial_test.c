@@ -1,5 +1,5 @@
 /* Read-write locks and time: leases that end, renewals, and readers that die. */
-#include "live/live.h"
+#include "live/rw.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -7,45 +7,9 @@
 #include <unistd.h>
 
 #define WATCHDOG_MS 600
-#define JAVA        "0f2d1a7c-0000-4000-8000-0123456789ab:51"
 #define JAVA_KEY    "{orders}:" JAVA ":rwlock_timeout:1"
 #define CLIENTS     5
 #define EACH        10
-
-/* Both halves of one lock in one client. */
-struct halves {
-	hf_client *client;
-	hf_lock *read;
-	hf_lock *write;
-};
-
-static struct halves open_halves(const hf_client_options *options)
-{
-	struct halves halves = {.client = open_client(options)};
-	ASSERT_OK(hf_lock_open(halves.client, HF_READ, "orders", &halves.read));
-	ASSERT_OK(hf_lock_open(halves.client, HF_WRITE, "orders", &halves.write));
-	return halves;
-}
-
-static void close_halves(struct halves *halves)
-{
-	hf_lock_close(halves->read);
-	hf_lock_close(halves->write);
-	ASSERT_OK(hf_client_close(halves->client));
-}
-
-static const hf_acquire_options *try_once(void)
-{
-	static const hf_acquire_options options = {.size = sizeof options, .wait_ms = HF_NOWAIT};
-	return &options;
-}
-
-static void own_key(hf_lock *lock, char *ret_key, size_t size)
-{
-	char holder[128];
-	ASSERT_OK(hf_lock_holder(lock, holder, sizeof holder));
-	snprintf(ret_key, size, "{orders}:%s:rwlock_timeout:1", holder);
-}
 
 /* Lets so many renewal periods of the client pass, and checks that nothing was lost in them. */
 static void pass_periods(hf_client *client, int periods)

@@ -1,40 +1,11 @@
 /* The stories of the read-write lock: who reads together, who writes alone, who may do both. */
-#include "live/live.h"
+#include "live/rw.h"
 
 #define CHANNEL "redisson_rwlock:{orders}"
-#define JAVA    "0f2d1a7c-0000-4000-8000-0123456789ab:51"
 #define MANY    20
 #define LOCKS   3
 #define THREADS 9
 #define ROUNDS  15
-
-/* Both halves of one lock in one client. */
-struct halves {
-	hf_client *client;
-	hf_lock *read;
-	hf_lock *write;
-};
-
-static struct halves open_halves(const hf_client_options *options)
-{
-	struct halves halves = {.client = open_client(options)};
-	ASSERT_OK(hf_lock_open(halves.client, HF_READ, "orders", &halves.read));
-	ASSERT_OK(hf_lock_open(halves.client, HF_WRITE, "orders", &halves.write));
-	return halves;
-}
-
-static void close_halves(struct halves *halves)
-{
-	hf_lock_close(halves->read);
-	hf_lock_close(halves->write);
-	ASSERT_OK(hf_client_close(halves->client));
-}
-
-static const hf_acquire_options *try_once(void)
-{
-	static const hf_acquire_options options = {.size = sizeof options, .wait_ms = HF_NOWAIT};
-	return &options;
-}
 
 static void expect_field(const char *field, const char *value)
 {
@@ -52,14 +23,6 @@ static long long fields(void)
 static long long keys(void)
 {
 	return raw_integer(live_raw, "DBSIZE", NULL);
-}
-
-/* The name of the reader's own key. */
-static void own_key(hf_lock *lock, char *ret_key, size_t size)
-{
-	char holder[128];
-	ASSERT_OK(hf_lock_holder(lock, holder, sizeof holder));
-	snprintf(ret_key, size, "{orders}:%s:rwlock_timeout:1", holder);
 }
 
 /* ---- what is on the server ---- */

@@ -1,65 +1,13 @@
 /* The stories of semaphores: permits that anybody takes and anybody gives. */
-#include "live/sync.h"
+#include "live/semaphore.h"
 
 #include "support/process.h"
-
-#define CHANNEL "redisson_sc:{orders}"
-#define MOST    INT64_C(2147483647)
-
-/* Two clients at one semaphore. */
-struct pair {
-	hf_client *one;
-	hf_client *two;
-	hf_semaphore *mine;
-	hf_semaphore *theirs;
-};
-
-static hf_semaphore *open_semaphore(hf_client *client, const char *name)
-{
-	hf_semaphore *semaphore = NULL;
-	ASSERT_OK(hf_semaphore_open(client, name, &semaphore));
-	return semaphore;
-}
-
-static void begin(struct pair *pair)
-{
-	pair->one = sync_open(NULL);
-	pair->two = sync_open(NULL);
-	pair->mine = open_semaphore(pair->one, "orders");
-	pair->theirs = open_semaphore(pair->two, "orders");
-}
-
-static void end(struct pair *pair)
-{
-	hf_semaphore_close(pair->mine);
-	hf_semaphore_close(pair->theirs);
-	ASSERT_OK(sync_close(pair->one));
-	ASSERT_OK(sync_close(pair->two));
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
-}
 
 static int64_t available(hf_semaphore *semaphore)
 {
 	int64_t permits = NO_NUMBER;
 	ASSERT_OK(hf_semaphore_available(semaphore, &permits));
 	return permits;
-}
-
-static int take(hf_semaphore *semaphore, int64_t permits)
-{
-	return hf_semaphore_acquire(semaphore, permits, HF_WAIT(.wait_ms = HF_NOWAIT));
-}
-
-/* Starts a waiter and returns when it sleeps until somebody wakes it. */
-static struct waiter *sleeper(struct pair *pair, int permits)
-{
-	uint64_t attempts = stats_of(pair->two).attempts;
-	struct waiter *call = WAITER(.semaphore = pair->theirs, .n = permits);
-	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(pair->two).attempts > attempts &&
-	                   stats_of(pair->two).waiting > 0,
-	           SOON_MS);
-	ASSERT_OK(hf_client_ping(pair->two, NULL));
-	return call;
 }
 
 /* ---- counting ---- */
@@ -417,14 +365,6 @@ static void requests_are_forgotten_by_themselves(void **state)
 }
 
 static struct pair forked;
-
-#define EXPECT_FORKED(call)                                                                        \
-	do {                                                                                       \
-		if ((call) != HF_EFORKED) {                                                        \
-			dprintf(pipe_fd, "%s ", #call);                                            \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
 
 static void use_inherited_handles(int pipe_fd)
 {

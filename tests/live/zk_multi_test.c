@@ -1,6 +1,8 @@
 /* Multi locks whose members are on ZooKeeper, and on ZooKeeper and Redis together. */
 #include "live/zk.h"
 
+#include "support/counting.h"
+
 /* ---- both servers, and two processes, so to say, with a client at each ---- */
 
 struct world {
@@ -370,38 +372,11 @@ static void asynchronous_acquire_takes_both(void **state)
 #define THREADS 3
 #define ROUNDS  25
 
-static long counted; /* without protection but the lock's */
-
-static void *count_up(void *arg)
-{
-	for (int i = 0; i < ROUNDS; i++) {
-		int rc = hf_lock_acquire(arg, HF_ACQUIRE(.wait_ms = 30000));
-		long seen = counted;
-		if (i % 8 == 0)
-			test_pause();
-		counted = seen + 1;
-		if (!rc)
-			rc = hf_lock_release(arg);
-		if (rc)
-			return check_format("%d (%s: %s)", rc, hf_strerror(rc), hf_error_detail());
-	}
-	return NULL;
-}
-
 static void run_against_each_other(hf_lock *mine, hf_lock *theirs)
 {
-	pthread_t threads[2 * THREADS];
-	counted = 0;
-	for (int i = 0; i < 2 * THREADS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, count_up, i % 2 ? mine : theirs),
-		                 0);
-	for (int i = 0; i < 2 * THREADS; i++) {
-		void *wrong;
-		assert_int_equal(pthread_join(threads[i], &wrong), 0);
-		if (wrong)
-			fail_msg("%s", (char *)wrong);
-	}
-	assert_int_equal(counted, 2 * THREADS * ROUNDS);
+	hf_lock *locks[] = {mine, theirs};
+	COUNT_TOGETHER(.locks = locks, .n = 2, .threads = 2 * THREADS, .rounds = ROUNDS,
+	               .slow = true);
 	hf_lock_close(mine);
 	hf_lock_close(theirs);
 }

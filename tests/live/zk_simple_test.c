@@ -1,6 +1,8 @@
 /* The simple mutex on a real ZooKeeper: a semaphore with one permit, as Curator has it. */
 #include "live/zk.h"
 
+#include "support/counting.h"
+
 #define GATES  "/orders/locks"
 #define LEASES "/orders/leases"
 
@@ -369,42 +371,13 @@ static void plain_lock_in_its_place_is_a_conflict(void **state)
 #define THREADS 5
 #define ROUNDS  25
 
-static long counted; /* without protection but the lock's */
-
-static void *count_up(void *arg)
-{
-	for (int i = 0; i < ROUNDS; i++) {
-		int rc = hf_lock_acquire(arg, NULL);
-		long seen = counted;
-		if (i % 8 == 0)
-			test_pause();
-		counted = seen + 1;
-		if (!rc)
-			rc = hf_lock_release(arg);
-		if (rc)
-			return check_format("%d (%s: %s)", rc, hf_strerror(rc), hf_error_detail());
-	}
-	return NULL;
-}
-
 static void threads_of_two_clients_never_lose_a_count(void **state)
 {
-	pthread_t threads[2 * THREADS];
-
 	(void)state;
 	begin(HF_SIMPLE);
-	counted = 0;
-	for (int i = 0; i < 2 * THREADS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, count_up,
-		                                i % 2 ? pair.mine : pair.theirs),
-		                 0);
-	for (int i = 0; i < 2 * THREADS; i++) {
-		void *wrong;
-		assert_int_equal(pthread_join(threads[i], &wrong), 0);
-		if (wrong)
-			fail_msg("%s", (char *)wrong);
-	}
-	assert_int_equal(counted, 2 * THREADS * ROUNDS);
+	hf_lock *locks[] = {pair.mine, pair.theirs};
+	COUNT_TOGETHER(.locks = locks, .n = 2, .threads = 2 * THREADS, .rounds = ROUNDS,
+	               .slow = true);
 	WAIT_NODES(0, 0);
 	end();
 }
