@@ -1,6 +1,8 @@
 /* What must be true after every step, whatever went wrong before. */
 #include "sim.h"
 
+#include "runner.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +16,7 @@ void check_fail(struct world *world, const char *check, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	main_failed(world, check, text);
+	runner_fail(world->seed, check, text);
 }
 
 static int64_t believed(struct client *client, const struct owner *owner, int name)

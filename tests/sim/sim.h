@@ -296,7 +296,4 @@ void check_end(struct world *world);
 _Noreturn void check_fail(struct world *world, const char *check, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* ---- main.c ---- */
-_Noreturn void main_failed(const struct world *world, const char *check, const char *text);
-
 #endif

@@ -153,7 +153,4 @@ void watch_end(void);
 _Noreturn void watch_fail(const char *check, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* ---- main.c ---- */
-_Noreturn void red_failed(const char *check, const char *text);
-
 #endif

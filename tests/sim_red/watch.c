@@ -1,6 +1,8 @@
 /* What must be true after every step, whatever went wrong before. */
 #include "red.h"
 
+#include "sim/runner.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -11,13 +13,13 @@ void watch_fail(const char *check, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	red_failed(check, text);
+	runner_fail(red.seed, check, text);
 }
 
 void check_fail(struct world *world, const char *check, const char *format, ...)
 {
 	(void)world, (void)format;
-	red_failed(check, "see tests/sim");
+	runner_fail(red.seed, check, "see tests/sim");
 }
 
 /* ---- belief ---- */
