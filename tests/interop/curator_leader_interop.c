@@ -240,7 +240,7 @@ static void c_is_elected_after_a_jvm_died(void **state)
 }
 
 /* The servers end it, and C is told; what it had is Java's then. */
-static void leader_in_c_is_told_that_its_session_has_ended(void **state)
+static void leader_in_c_learns_that_its_session_has_expired(void **state)
 {
 	struct shared_lock latch = open_latch();
 	struct zk_raw_names names = {0};
@@ -335,7 +335,7 @@ int main(int argc, char **argv)
 		CURATOR_TEST(tokens_of_leaders_grow_from_one_to_the_next),
 		CURATOR_TEST(java_is_elected_after_a_leader_in_c_was_killed),
 		CURATOR_TEST(c_is_elected_after_a_jvm_died),
-		CURATOR_TEST(leader_in_c_is_told_that_its_session_has_ended),
+		CURATOR_TEST(leader_in_c_learns_that_its_session_has_expired),
 		CURATOR_TEST(leadership_goes_round_between_both),
 	};
 	if (argc == 4 && strcmp(argv[1], "lead") == 0)

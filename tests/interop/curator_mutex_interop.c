@@ -477,7 +477,7 @@ static void person_who_holds_a_plain_lock_keeps_c_out(void **state)
 	hf_lock_close(plain.lock);
 }
 
-static void person_is_told_when_c_gives_a_plain_lock(void **state)
+static void person_sees_when_c_releases_a_plain_lock(void **state)
 {
 	struct shared_lock plain = open_plain();
 	char *path = NULL;
@@ -554,7 +554,7 @@ int main(int argc, char **argv)
 		CURATOR_TEST(other_credentials_are_refused),
 		CURATOR_TEST(java_is_refused_what_c_made_for_its_own),
 		CURATOR_TEST(person_who_holds_a_plain_lock_keeps_c_out),
-		CURATOR_TEST(person_is_told_when_c_gives_a_plain_lock),
+		CURATOR_TEST(person_sees_when_c_releases_a_plain_lock),
 		CURATOR_TEST(person_who_deletes_a_plain_lock_takes_it_away),
 		CURATOR_TEST(java_shares_a_plain_lock_by_hand),
 	};

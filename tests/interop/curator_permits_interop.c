@@ -301,7 +301,7 @@ static pid_t start_c_victim(const struct pool *held, const struct pool *waited)
 	                                          waited->name, NULL});
 }
 
-static void c_goes_on_after_a_jvm_died(void **state)
+static void c_continues_after_a_jvm_died(void **state)
 {
 	struct pool held = pool_open(1), waited = pool_open(1);
 	hf_permit_id id;
@@ -326,7 +326,7 @@ static void c_goes_on_after_a_jvm_died(void **state)
 	pool_close(&waited);
 }
 
-static void java_goes_on_after_a_process_in_c_was_killed(void **state)
+static void java_continues_after_a_process_in_c_was_killed(void **state)
 {
 	struct pool held = pool_open(1), waited = pool_open(1);
 	(void)state;
@@ -361,7 +361,7 @@ static int64_t session_of_other(const struct pool *pool, const char *node)
 	return stat.owner;
 }
 
-static void waiter_whose_session_ends_comes_again_behind_java(void **state)
+static void waiter_whose_session_expires_queues_again_after_java(void **state)
 {
 	struct pool pool = pool_open(1);
 	(void)state;
@@ -383,7 +383,7 @@ static void waiter_whose_session_ends_comes_again_behind_java(void **state)
  * The answers take so long that the last one, that the gate is open, comes too late: it is asked for again,
  * and Java has come through the gate meanwhile. Neither may wait for the other.
  */
-static void waiter_that_hears_late_that_it_has_a_permit_still_has_it(void **state)
+static void waiter_that_learns_late_of_its_permit_still_holds_the_permit(void **state)
 {
 	struct pool pool = pool_open(1);
 	struct proxy *proxy = proxy_start(test_zookeeper_url(curator_server, 0));
@@ -588,10 +588,10 @@ int main(int argc, char **argv)
 		CURATOR_TEST(waiters_of_both_get_permits_in_the_order_they_came),
 		CURATOR_TEST(waiter_that_gives_up_lets_the_next_one_wait),
 		CURATOR_TEST(several_permits_are_taken_all_or_none),
-		CURATOR_TEST(c_goes_on_after_a_jvm_died),
-		CURATOR_TEST(java_goes_on_after_a_process_in_c_was_killed),
-		CURATOR_TEST(waiter_whose_session_ends_comes_again_behind_java),
-		CURATOR_TEST(waiter_that_hears_late_that_it_has_a_permit_still_has_it),
+		CURATOR_TEST(c_continues_after_a_jvm_died),
+		CURATOR_TEST(java_continues_after_a_process_in_c_was_killed),
+		CURATOR_TEST(waiter_whose_session_expires_queues_again_after_java),
+		CURATOR_TEST(waiter_that_learns_late_of_its_permit_still_holds_the_permit),
 		CURATOR_TEST(number_that_grows_in_java_wakes_c),
 		CURATOR_TEST(number_that_grows_in_c_wakes_java),
 		CURATOR_TEST(each_sees_the_permits_of_the_other),

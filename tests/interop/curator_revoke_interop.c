@@ -64,7 +64,7 @@ static void let_events_come(struct holder *holder)
 
 /* ---- Java asks C ---- */
 
-static void c_is_told_whenever_java_asks(void **state)
+static void holder_in_c_is_notified_whenever_java_revokes(void **state)
 {
 	struct holder holder;
 	(void)state;
@@ -84,7 +84,7 @@ static void c_is_told_whenever_java_asks(void **state)
 	holder_close(&holder);
 }
 
-static void java_that_asked_gets_what_c_gives_up(void **state)
+static void java_that_revoked_gets_what_c_gives_up(void **state)
 {
 	struct holder holder;
 	(void)state;
@@ -100,7 +100,7 @@ static void java_that_asked_gets_what_c_gives_up(void **state)
 	holder_close(&holder);
 }
 
-static void other_words_ask_for_nothing(void **state)
+static void other_data_does_not_revoke(void **state)
 {
 	struct holder holder;
 	(void)state;
@@ -138,7 +138,7 @@ static void c_that_is_not_revocable_ignores_java(void **state)
 }
 
 /* Java writes into the node of a waiter, and it is told as soon as it has something to give up. */
-static void what_was_asked_of_a_waiter_is_told_once_it_holds(void **state)
+static void revocation_of_a_waiter_is_reported_once_it_holds(void **state)
 {
 	struct holder holder;
 	(void)state;
@@ -157,7 +157,7 @@ static void what_was_asked_of_a_waiter_is_told_once_it_holds(void **state)
 	holder_close(&holder);
 }
 
-static void writer_and_leader_in_c_are_told_too(void **state)
+static void writer_and_leader_in_c_are_notified_too(void **state)
 {
 	const hf_kind kinds[] = {HF_WRITE, HF_LEADER};
 	struct holder holder;
@@ -188,7 +188,7 @@ static void c_asks(const struct shared_lock *mutex, int expected)
 	assert_int_equal(asked, expected);
 }
 
-static void java_is_told_whenever_c_asks(void **state)
+static void holder_in_java_is_notified_whenever_c_revokes(void **state)
 {
 	struct shared_lock mutex = shared_open(HF_REENTRANT, "mutex");
 	(void)state;
@@ -232,7 +232,7 @@ static void java_that_is_not_revocable_ignores_c(void **state)
 
 /* ---- C asks C, as Java would ---- */
 
-static void c_is_told_when_c_asks(void **state)
+static void holder_in_c_is_notified_when_c_revokes(void **state)
 {
 	struct holder holder;
 	(void)state;
@@ -251,15 +251,15 @@ static void c_is_told_when_c_asks(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		CURATOR_TEST(c_is_told_whenever_java_asks),
-		CURATOR_TEST(java_that_asked_gets_what_c_gives_up),
-		CURATOR_TEST(other_words_ask_for_nothing),
+		CURATOR_TEST(holder_in_c_is_notified_whenever_java_revokes),
+		CURATOR_TEST(java_that_revoked_gets_what_c_gives_up),
+		CURATOR_TEST(other_data_does_not_revoke),
 		CURATOR_TEST(c_that_is_not_revocable_ignores_java),
-		CURATOR_TEST(what_was_asked_of_a_waiter_is_told_once_it_holds),
-		CURATOR_TEST(writer_and_leader_in_c_are_told_too),
-		CURATOR_TEST(java_is_told_whenever_c_asks),
+		CURATOR_TEST(revocation_of_a_waiter_is_reported_once_it_holds),
+		CURATOR_TEST(writer_and_leader_in_c_are_notified_too),
+		CURATOR_TEST(holder_in_java_is_notified_whenever_c_revokes),
 		CURATOR_TEST(java_that_is_not_revocable_ignores_c),
-		CURATOR_TEST(c_is_told_when_c_asks),
+		CURATOR_TEST(holder_in_c_is_notified_when_c_revokes),
 	};
 	return CURATOR_RUN(tests, argc, argv);
 }

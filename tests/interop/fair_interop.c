@@ -73,7 +73,7 @@ static void take_places(struct subject *subject, struct place *places, bool java
 	let_settle();
 }
 
-static void c_and_java_are_served_in_turn_behind_c(void **state)
+static void c_and_java_are_served_in_turn_after_c(void **state)
 {
 	struct subject *subject = subject_open(*state);
 	struct place places[WAITERS];
@@ -84,7 +84,7 @@ static void c_and_java_are_served_in_turn_behind_c(void **state)
 	subject_close(subject);
 }
 
-static void c_and_java_are_served_in_turn_behind_java(void **state)
+static void c_and_java_are_served_in_turn_after_java(void **state)
 {
 	struct subject *subject = subject_open(*state);
 	struct place places[WAITERS];
@@ -119,7 +119,7 @@ static void nobody_jumps_the_line(void **state)
 /* How long those stand in line who give up; the others must have joined by then. */
 #define QUIT_MS 1500
 
-static void who_gives_up_leaves_the_others_in_order(void **state)
+static void waiter_that_gives_up_leaves_the_others_in_order(void **state)
 {
 	struct subject *subject = subject_open(*state);
 	struct place places[3];
@@ -232,14 +232,14 @@ static void the_living_keep_their_places_for_many_grants(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		STORY(c_and_java_are_served_in_turn_behind_c, fair),
-		STORY(c_and_java_are_served_in_turn_behind_java, fair),
+		STORY(c_and_java_are_served_in_turn_after_c, fair),
+		STORY(c_and_java_are_served_in_turn_after_java, fair),
 		STORY(nobody_jumps_the_line, fair),
-		STORY(who_gives_up_leaves_the_others_in_order, fair),
-		STORY(c_and_java_are_served_in_turn_behind_c, simple_fair),
-		STORY(c_and_java_are_served_in_turn_behind_java, simple_fair),
+		STORY(waiter_that_gives_up_leaves_the_others_in_order, fair),
+		STORY(c_and_java_are_served_in_turn_after_c, simple_fair),
+		STORY(c_and_java_are_served_in_turn_after_java, simple_fair),
 		STORY(nobody_jumps_the_line, simple_fair),
-		STORY(who_gives_up_leaves_the_others_in_order, simple_fair),
+		STORY(waiter_that_gives_up_leaves_the_others_in_order, simple_fair),
 		TEST(the_dead_do_not_hold_up_the_line),
 		TEST(the_living_keep_their_places_for_many_grants),
 	};

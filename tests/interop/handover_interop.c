@@ -241,7 +241,7 @@ static void java_and_the_waiters_of_c_all_get_in(void **state)
 	subject_close(subject);
 }
 
-static void crew_goes_on_when_java_releases(void **state)
+static void crew_continues_when_java_releases(void **state)
 {
 	struct subject *subject = subject_open(*state);
 	struct crew *crew = CREW_NEW(.lock = subject->lock, .counter = "count-behind");
@@ -297,7 +297,7 @@ int main(int argc, char **argv)
 		STORY(no_wait_of_java_is_long, fenced),
 		STORY(java_and_the_waiters_of_c_all_get_in, reentrant),
 		STORY(java_and_the_waiters_of_c_all_get_in, simple),
-		STORY(crew_goes_on_when_java_releases, reentrant),
+		STORY(crew_continues_when_java_releases, reentrant),
 		STORY(crew_forced_by_java_knows_which_holds_were_lost, reentrant),
 		STORY(crew_forced_by_java_knows_which_holds_were_lost, fenced),
 	};

@@ -138,7 +138,7 @@ static void all_readers_enter_when_the_writer_in_java_leaves(void **state)
 
 /* ---- levels ---- */
 
-static void writer_in_c_may_go_on_as_a_reader(void **state)
+static void writer_in_c_may_continue_as_a_reader(void **state)
 {
 	struct halves lock = halves_open();
 	(void)state;
@@ -156,7 +156,7 @@ static void writer_in_c_may_go_on_as_a_reader(void **state)
 	halves_close(&lock);
 }
 
-static void writer_in_java_may_go_on_as_a_reader(void **state)
+static void writer_in_java_may_continue_as_a_reader(void **state)
 {
 	struct halves lock = halves_open();
 	(void)state;
@@ -360,8 +360,8 @@ int main(int argc, char **argv)
 		TEST(writer_in_c_is_woken_by_the_last_reader_in_java),
 		TEST(all_readers_enter_when_the_writer_in_c_leaves),
 		TEST(all_readers_enter_when_the_writer_in_java_leaves),
-		TEST(writer_in_c_may_go_on_as_a_reader),
-		TEST(writer_in_java_may_go_on_as_a_reader),
+		TEST(writer_in_c_may_continue_as_a_reader),
+		TEST(writer_in_java_may_continue_as_a_reader),
 		TEST(nested_reads_of_both_sides_keep_writers_out),
 		TEST(writer_enters_after_the_longer_lease_of_java),
 		TEST(writer_enters_after_the_longer_lease_of_c),

@@ -132,7 +132,7 @@ static void both_sides_count_the_permits_of_a_semaphore_alike(void **state)
 	hf_semaphore_close(semaphore);
 }
 
-static void who_waits_for_a_semaphore_gives_up_in_time(void **state)
+static void waiter_for_a_semaphore_gives_up_in_time(void **state)
 {
 	char name[64];
 	hf_semaphore *semaphore = open_semaphore(name, sizeof name, 1);
@@ -497,7 +497,7 @@ int main(int argc, char **argv)
 		TEST(c_gets_what_java_gives_to_a_semaphore),
 		TEST(waiters_of_both_sides_share_what_is_given),
 		TEST(both_sides_count_the_permits_of_a_semaphore_alike),
-		TEST(who_waits_for_a_semaphore_gives_up_in_time),
+		TEST(waiter_for_a_semaphore_gives_up_in_time),
 		TEST(permit_of_c_is_given_back_by_java),
 		TEST(permit_of_java_is_given_back_by_c),
 		TEST(c_is_woken_when_java_gives_a_permit_back),

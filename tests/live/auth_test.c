@@ -87,7 +87,7 @@ static void password_is_taken_from_url_option_file_or_environment(void **state)
 	temp_dir_remove(dir);
 }
 
-static void wrong_or_missing_password_is_told(void **state)
+static void wrong_or_missing_password_is_reported(void **state)
 {
 	(void)state;
 	expect_refused(test_server_url(live_server), HF_CLIENT(LOGGED));
@@ -118,7 +118,7 @@ static void user_is_taken_from_url_option_or_environment(void **state)
 	expect_refused(url_with("worker:" SECRET "@", ""), HF_CLIENT(LOGGED));
 }
 
-static void password_that_is_changed_meanwhile_is_told(void **state)
+static void password_that_is_changed_meanwhile_is_reported(void **state)
 {
 	struct seen mine = SEEN_NEW;
 
@@ -298,7 +298,7 @@ static void database_is_that_of_the_url_or_the_option(void **state)
 	ASSERT_OK(hf_client_close(in_zero));
 }
 
-static void database_that_does_not_exist_is_told(void **state)
+static void database_that_does_not_exist_is_reported(void **state)
 {
 	hf_client *client = NULL;
 
@@ -363,16 +363,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(password_is_taken_from_url_option_file_or_environment),
-		LIVE_STORY(wrong_or_missing_password_is_told),
+		LIVE_STORY(wrong_or_missing_password_is_reported),
 		LIVE_STORY(user_is_taken_from_url_option_or_environment),
-		LIVE_STORY(password_that_is_changed_meanwhile_is_told),
+		LIVE_STORY(password_that_is_changed_meanwhile_is_reported),
 		LIVE_STORY(acquire_without_permission_is_denied_with_the_reason),
 		LIVE_STORY(release_without_permission_to_remove_the_hold_is_denied_with_the_reason),
 		LIVE_STORY(release_without_permission_to_publish_releases_and_logs_the_reason),
 		LIVE_STORY(wait_without_permission_to_subscribe_is_denied_with_the_reason),
 		LIVE_STORY(permission_to_kill_clients_is_not_needed),
 		LIVE_STORY(database_is_that_of_the_url_or_the_option),
-		LIVE_STORY(database_that_does_not_exist_is_told),
+		LIVE_STORY(database_that_does_not_exist_is_reported),
 		LIVE_STORY(client_name_is_seen_on_the_server),
 		LIVE_STORY(replica_takes_no_locks_and_says_so),
 	};

@@ -501,7 +501,7 @@ static void slow_server_is_waited_for_and_not_doubled(void **state)
 	assert_int_equal(count_servers(&server), 1);
 }
 
-static void server_that_ends_at_once_is_told(void **state)
+static void server_that_exits_at_once_is_reported(void **state)
 {
 	char expected[1400];
 
@@ -514,7 +514,7 @@ static void server_that_ends_at_once_is_told(void **state)
 		continue;
 }
 
-static void server_that_cannot_be_executed_is_told(void **state)
+static void server_that_cannot_be_executed_is_reported(void **state)
 {
 	char expected[1400];
 
@@ -585,8 +585,8 @@ int main(void)
 		STORY(server_inherits_nothing_but_the_environment),
 		STORY(descriptors_0_to_2_may_be_closed_in_the_caller),
 		STORY(slow_server_is_waited_for_and_not_doubled),
-		STORY(server_that_ends_at_once_is_told),
-		STORY(server_that_cannot_be_executed_is_told),
+		STORY(server_that_exits_at_once_is_reported),
+		STORY(server_that_cannot_be_executed_is_reported),
 		STORY(missing_program_names_the_packages),
 		STORY(program_is_searched_in_order),
 	};

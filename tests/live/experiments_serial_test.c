@@ -115,7 +115,7 @@ static void run_two(struct worker workers[2], hf_lock *lock, int64_t wait_ms, in
 	}
 }
 
-static void work_longer_than_the_lease_is_told_to_both(void **state)
+static void work_longer_than_the_lease_is_reported_to_both(void **state)
 {
 	struct worker workers[2];
 	hf_client *client = open_client(NULL);
@@ -168,7 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(lock_never_released_is_held_as_long_as_its_process_lives),
-		LIVE_STORY(work_longer_than_the_lease_is_told_to_both),
+		LIVE_STORY(work_longer_than_the_lease_is_reported_to_both),
 		LIVE_STORY(watchdog_lets_both_in_one_after_the_other),
 	};
 

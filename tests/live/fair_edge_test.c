@@ -141,7 +141,7 @@ static void purged_waiter_comes_last_and_still_gets_the_lock(void **state)
 	end(&world);
 }
 
-static void waiters_that_leave_do_not_hold_up_those_behind(void **state)
+static void waiters_that_leave_do_not_hold_up_those_after_them(void **state)
 {
 	struct world world;
 	hf_cancel *cancel = new_cancel();
@@ -381,7 +381,7 @@ static void expect_conflict(struct world *world, const char *key)
 	assert_int_equal(raw_integer(live_raw, "DEL", key, NULL), 1);
 }
 
-static void key_that_is_no_lock_is_a_conflict_and_stays_untouched(void **state)
+static void key_that_is_not_a_lock_is_a_conflict_and_stays_untouched(void **state)
 {
 	struct world world;
 
@@ -397,7 +397,7 @@ static void key_that_is_no_lock_is_a_conflict_and_stays_untouched(void **state)
 	end(&world);
 }
 
-static void queue_that_is_no_queue_is_a_conflict_and_stays_untouched(void **state)
+static void queue_of_another_type_is_a_conflict_and_stays_untouched(void **state)
 {
 	struct world world;
 
@@ -412,7 +412,7 @@ static void queue_that_is_no_queue_is_a_conflict_and_stays_untouched(void **stat
 }
 
 /* The hold goes all the same, and the owner's next acquire does not wait for a clean-up that cannot work. */
-static void queue_that_is_no_queue_does_not_keep_the_hold(void **state)
+static void queue_of_another_type_does_not_keep_the_hold(void **state)
 {
 	struct world world;
 
@@ -580,16 +580,16 @@ int main(void)
 		BOTH_STORIES(close_releases_the_hold_and_gives_up_the_places),
 		BOTH_STORIES(forked_child_gets_an_error_and_takes_no_place),
 		SIMPLE_FAIR_STORY(purged_waiter_comes_last_and_still_gets_the_lock),
-		FAIR_STORY(waiters_that_leave_do_not_hold_up_those_behind),
+		FAIR_STORY(waiters_that_leave_do_not_hold_up_those_after_them),
 		BOTH_STORIES(killed_connection_costs_neither_the_hold_nor_the_place),
 		BOTH_STORIES(lock_freed_while_the_waiters_connection_is_dead_is_found_at_once),
 		BOTH_STORIES(forgotten_scripts_are_sent_again),
 		SIMPLE_FAIR_STORY(wait_that_ends_while_the_server_is_frozen_leaves_no_place),
 		FAIR_STORY(hold_and_queue_survive_a_server_that_comes_back_with_its_data),
 		SIMPLE_FAIR_STORY(server_that_comes_back_empty_costs_the_hold_and_not_the_wait),
-		BOTH_STORIES(key_that_is_no_lock_is_a_conflict_and_stays_untouched),
-		BOTH_STORIES(queue_that_is_no_queue_is_a_conflict_and_stays_untouched),
-		BOTH_STORIES(queue_that_is_no_queue_does_not_keep_the_hold),
+		BOTH_STORIES(key_that_is_not_a_lock_is_a_conflict_and_stays_untouched),
+		BOTH_STORIES(queue_of_another_type_is_a_conflict_and_stays_untouched),
+		BOTH_STORIES(queue_of_another_type_does_not_keep_the_hold),
 		FAIR_STORY(key_replaced_while_waited_for_ends_the_wait),
 		BOTH_STORIES(names_of_queue_and_channel_follow_the_name_and_its_braces),
 		BOTH_STORIES(bad_names_are_refused_with_the_reason),

@@ -155,7 +155,7 @@ static bool is_holder(const char *owner)
 	return raw_integer(live_raw, "HEXISTS", "orders", owner, NULL) == 1;
 }
 
-static void leases_that_end_hand_the_lock_on_in_order(void **state)
+static void leases_that_expire_hand_the_lock_on_in_order(void **state)
 {
 	struct waiter *waiter[4];
 	char owner[4][128];
@@ -396,7 +396,7 @@ static void order_lasts_however_long_the_queue_is_not_empty(void **state)
 
 /* ---- places that are nobody's ---- */
 
-static void dead_places_and_such_without_an_end_are_in_nobodys_way(void **state)
+static void dead_places_and_places_without_a_timeout_do_not_block_others(void **state)
 {
 	int was_held = -7;
 	struct world world;
@@ -446,7 +446,7 @@ static pid_t start_waiting(hf_kind kind, int64_t fair_wait_ms)
 	_exit(hf_lock_acquire(lock, NULL) ? 2 : 3);
 }
 
-static void places_of_killed_processes_end_in_their_time(void **state)
+static void places_of_killed_processes_expire_in_their_time(void **state)
 {
 	pid_t process[2];
 	struct world world;
@@ -638,16 +638,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FAIR_STORY(processes_and_threads_are_served_as_they_came),
-		SIMPLE_FAIR_STORY(places_of_killed_processes_end_in_their_time),
+		SIMPLE_FAIR_STORY(places_of_killed_processes_expire_in_their_time),
 		BOTH_STORIES(waiters_of_alternating_clients_are_served_as_they_came),
 		FAIR_STORY(fair_and_simple_fair_stand_in_one_queue),
-		SIMPLE_FAIR_STORY(leases_that_end_hand_the_lock_on_in_order),
+		SIMPLE_FAIR_STORY(leases_that_expire_hand_the_lock_on_in_order),
 		BOTH_STORIES(places_end_one_wait_after_another),
 		FAIR_STORY(short_waits_do_not_push_the_ends_of_others),
 		SIMPLE_FAIR_STORY(grants_do_not_push_the_ends_of_others),
 		FAIR_STORY(waiter_keeps_its_place_however_long_the_lock_is_held),
 		FAIR_STORY(order_lasts_however_long_the_queue_is_not_empty),
-		BOTH_STORIES(dead_places_and_such_without_an_end_are_in_nobodys_way),
+		BOTH_STORIES(dead_places_and_places_without_a_timeout_do_not_block_others),
 		SIMPLE_FAIR_STORY(late_head_is_waited_for_without_haste),
 		FAIR_STORY(waiter_that_was_purged_asks_again),
 		BOTH_STORIES(waiter_that_leaves_when_called_calls_the_next),

@@ -111,7 +111,7 @@ static void waiter_is_woken_by_the_message_on_a_channel_of_its_own(void **state)
 
 /* ---- leases ---- */
 
-static void late_release_of_a_free_lock_is_told_too(void **state)
+static void late_release_of_a_free_lock_is_reported_too(void **state)
 {
 	struct world world;
 
@@ -144,7 +144,7 @@ static void watchdog_keeps_the_hold_and_lets_waiters_wait(void **state)
 	end(&world);
 }
 
-static void release_by_force_lets_the_first_waiter_in_and_tells_the_holder(void **state)
+static void release_by_force_lets_the_first_waiter_in_and_the_holder_learns_of_it(void **state)
 {
 	int was_held = -7;
 	struct world world;
@@ -206,7 +206,7 @@ static void token_grows_with_every_grant(void **state)
 	end(&world);
 }
 
-static void second_wait_of_one_owner_for_a_simple_lock_is_told_in_the_end(void **state)
+static void second_wait_of_one_owner_for_a_simple_lock_ends_as_a_deadlock(void **state)
 {
 	struct world world;
 	struct done first = {0};
@@ -236,12 +236,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BOTH_STORIES(lock_is_a_hash_with_the_owner_until_it_is_released),
 		FAIR_STORY(holder_reenters_past_the_queue_and_counts),
-		SIMPLE_FAIR_STORY(second_wait_of_one_owner_for_a_simple_lock_is_told_in_the_end),
+		SIMPLE_FAIR_STORY(second_wait_of_one_owner_for_a_simple_lock_ends_as_a_deadlock),
 		BOTH_STORIES(waiters_of_the_holders_client_need_no_messages),
 		BOTH_STORIES(waiter_is_woken_by_the_message_on_a_channel_of_its_own),
-		BOTH_STORIES(late_release_of_a_free_lock_is_told_too),
+		BOTH_STORIES(late_release_of_a_free_lock_is_reported_too),
 		BOTH_STORIES(watchdog_keeps_the_hold_and_lets_waiters_wait),
-		BOTH_STORIES(release_by_force_lets_the_first_waiter_in_and_tells_the_holder),
+		BOTH_STORIES(release_by_force_lets_the_first_waiter_in_and_the_holder_learns_of_it),
 		BOTH_STORIES(token_grows_with_every_grant),
 	};
 

@@ -411,7 +411,7 @@ static void token_key_with_a_text_is_a_conflict_and_stays(void **state)
 
 /* ---- asynchronous forms, crowds ---- */
 
-static void asynchronous_acquire_tells_the_token(void **state)
+static void asynchronous_acquire_returns_the_token(void **state)
 {
 	struct done done = {0};
 	hf_client *client = open_client(NULL);
@@ -507,7 +507,7 @@ int main(void)
 		LIVE_STORY(end_that_somebody_gave_the_token_is_taken_off),
 		LIVE_STORY(token_key_of_another_type_is_a_conflict_and_takes_no_lock),
 		LIVE_STORY(token_key_with_a_text_is_a_conflict_and_stays),
-		LIVE_STORY(asynchronous_acquire_tells_the_token),
+		LIVE_STORY(asynchronous_acquire_returns_the_token),
 		LIVE_STORY(crowd_of_several_kinds_writes_with_growing_tokens),
 	};
 

@@ -92,7 +92,7 @@ static void locks_of_every_kind_are_kept_and_released(void **state)
 }
 
 /* The second reader's own lease is longer than the lock's, so that only its own key is to be renewed. */
-static void reader_is_kept_beside_one_with_a_longer_lease(void **state)
+static void reader_is_renewed_next_to_one_with_a_longer_lease(void **state)
 {
 	hf_owner *other = new_owner();
 	hf_lock *lock = open_kind(HF_READ);
@@ -110,7 +110,7 @@ static void reader_is_kept_beside_one_with_a_longer_lease(void **state)
 	hf_owner_free(other);
 }
 
-static void writer_that_goes_on_reading_is_kept(void **state)
+static void writer_that_keeps_reading_is_renewed(void **state)
 {
 	hf_lock *write = open_kind(HF_WRITE), *read = open_kind(HF_READ);
 
@@ -208,8 +208,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FULL_STORY(locks_of_every_kind_are_kept_and_released),
-		FULL_STORY(reader_is_kept_beside_one_with_a_longer_lease),
-		FULL_STORY(writer_that_goes_on_reading_is_kept),
+		FULL_STORY(reader_is_renewed_next_to_one_with_a_longer_lease),
+		FULL_STORY(writer_that_keeps_reading_is_renewed),
 		FULL_STORY(permits_are_kept_extended_and_given_back),
 		FULL_STORY(semaphore_and_latch_can_be_given_back),
 		FULL_STORY(place_in_a_queue_is_given_up),

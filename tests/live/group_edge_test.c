@@ -121,7 +121,7 @@ static void close_releases_what_is_held_and_answers_the_waiters(void **state)
 
 /* ---- questions ---- */
 
-static void queries_tell_what_the_server_has(void **state)
+static void queries_return_what_the_server_has(void **state)
 {
 	struct pair pair;
 	char holder[128];
@@ -254,7 +254,7 @@ static void expect_conflict(hf_lock *lock)
 	assert_int_equal(raw_integer(live_raw, "DEL", "students", NULL), 1);
 }
 
-static void key_that_is_no_group_is_a_conflict_and_stays_untouched(void **state)
+static void key_that_is_not_a_group_is_a_conflict_and_stays_untouched(void **state)
 {
 	struct pair pair;
 
@@ -291,7 +291,7 @@ static void key_that_is_no_group_is_a_conflict_and_stays_untouched(void **state)
 	end(&pair);
 }
 
-static void what_java_leaves_of_a_lapsed_hold_is_no_conflict(void **state)
+static void what_java_leaves_of_a_lapsed_hold_is_not_a_conflict(void **state)
 {
 	struct pair pair;
 
@@ -378,11 +378,11 @@ int main(void)
 		LIVE_STORY(values_of_killed_processes_are_free_within_their_lease),
 		LIVE_STORY(killed_connections_are_made_again),
 		LIVE_STORY(close_releases_what_is_held_and_answers_the_waiters),
-		LIVE_STORY(queries_tell_what_the_server_has),
+		LIVE_STORY(queries_return_what_the_server_has),
 		LIVE_STORY(owners_of_one_client_exclude_each_other),
 		LIVE_STORY(every_verb_has_an_asynchronous_form),
-		LIVE_STORY(key_that_is_no_group_is_a_conflict_and_stays_untouched),
-		LIVE_STORY(what_java_leaves_of_a_lapsed_hold_is_no_conflict),
+		LIVE_STORY(key_that_is_not_a_group_is_a_conflict_and_stays_untouched),
+		LIVE_STORY(what_java_leaves_of_a_lapsed_hold_is_not_a_conflict),
 		LIVE_STORY(overlapping_values_lose_no_update),
 	};
 

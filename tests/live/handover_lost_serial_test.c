@@ -370,7 +370,7 @@ static void disturb(struct proxy *proxy, int number)
 	proxy_hold_requests(proxy, false);
 }
 
-static void crew_behind_a_bad_line_stays_alone(void **state)
+static void crew_on_a_bad_line_stays_alone(void **state)
 {
 	struct proxy *proxy = proxy_start(test_server_url(live_server));
 	hf_client *client = open_url(proxy_url(proxy), NULL);
@@ -413,7 +413,7 @@ int main(void)
 		LIVE_STORY(cancel_that_comes_before_a_lost_answer_frees_the_lock),
 		LIVE_STORY(hold_forced_before_a_lost_answer_is_asked_for_again),
 		LIVE_STORY(hand_over_to_a_dead_server_is_done_when_it_is_back),
-		LIVE_STORY(crew_behind_a_bad_line_stays_alone),
+		LIVE_STORY(crew_on_a_bad_line_stays_alone),
 	};
 
 	return cmocka_run_group_tests(tests, live_start, live_stop);

@@ -133,7 +133,7 @@ static void release_is_published_in_time_by_a_slow_crew(void **state)
 }
 
 /* One who only tries, as often as it can, finds the lock free in between. */
-static void one_who_only_tries_gets_in(void **state)
+static void single_tries_of_another_process_get_in(void **state)
 {
 	hf_client *client = sync_open(NULL);
 	hf_client *peer = sync_open(NULL);
@@ -188,7 +188,7 @@ static void restart_server(struct test_server *server, struct raw **raw)
 }
 
 /* With its data the server knows each hold, so there is never more than one. */
-static void crew_goes_on_when_the_server_comes_back_with_its_data(void **state)
+static void crew_continues_when_the_server_comes_back_with_its_data(void **state)
 {
 	struct test_server *server =
 		test_server_start(&(struct test_server_options){.appendonly = true});
@@ -219,7 +219,7 @@ static void crew_goes_on_when_the_server_comes_back_with_its_data(void **state)
 }
 
 /* An empty server may grant twice; who was lost is told, and the crew goes on. */
-static void crew_goes_on_when_the_server_comes_back_empty(void **state)
+static void crew_continues_when_the_server_comes_back_empty(void **state)
 {
 	struct test_server *server = test_server_start(NULL);
 	struct raw *raw = raw_connect(server);
@@ -253,10 +253,10 @@ int main(void)
 		SYNC_STORY(two_clients_share_the_lock),
 		SYNC_STORY(release_is_published_every_so_often),
 		SYNC_STORY(release_is_published_in_time_by_a_slow_crew),
-		SYNC_STORY(one_who_only_tries_gets_in),
+		SYNC_STORY(single_tries_of_another_process_get_in),
 		SYNC_STORY(crew_alone_does_not_rest),
-		SYNC_STORY(crew_goes_on_when_the_server_comes_back_with_its_data),
-		SYNC_STORY(crew_goes_on_when_the_server_comes_back_empty),
+		SYNC_STORY(crew_continues_when_the_server_comes_back_with_its_data),
+		SYNC_STORY(crew_continues_when_the_server_comes_back_empty),
 	};
 
 	return cmocka_run_group_tests(tests, live_start, live_stop);

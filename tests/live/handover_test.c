@@ -142,7 +142,7 @@ static void levels_are_counted_before_and_after(void **state)
 }
 
 /* Those who sleep elsewhere were told how long it lasts at most. */
-static void waiter_with_a_shorter_lease_gets_it_by_an_ordinary_release(void **state)
+static void waiter_with_a_shorter_lease_gets_the_lock_by_an_ordinary_release(void **state)
 {
 	struct row row;
 	hf_client *client = sync_open(NULL);
@@ -359,7 +359,7 @@ static void take_no_token(struct row *row)
 	ASSERT_OK(waiter_release(plain));
 }
 
-static void token_is_given_to_who_wants_one(void **state)
+static void token_is_given_to_waiters_that_want_one(void **state)
 {
 	(void)state;
 	play_hand_over(NULL, take_tokens);
@@ -438,7 +438,7 @@ static void note_moves_with_the_hold(void **state)
 	}
 }
 
-static void no_note_is_left_behind(void **state)
+static void no_note_is_left(void **state)
 {
 	char key[256];
 	hf_client *client = sync_open(HF_CLIENT(.describe = "nightly"));
@@ -459,7 +459,7 @@ static void no_note_is_left_behind(void **state)
 
 /* ---- by force ---- */
 
-static void hold_taken_away_is_told_lost_and_the_waiter_gets_the_lock(void **state)
+static void hold_taken_away_is_reported_lost_and_the_waiter_gets_the_lock(void **state)
 {
 	struct row row;
 	hf_client *client = sync_open(NULL);
@@ -488,7 +488,7 @@ static void hold_taken_away_is_told_lost_and_the_waiter_gets_the_lock(void **sta
 	ASSERT_OK(sync_close(client));
 }
 
-static void who_took_it_by_force_is_not_robbed_by_a_hand_over(void **state)
+static void holder_after_a_force_is_not_robbed_by_a_hand_over(void **state)
 {
 	struct row row;
 	hf_client *client = sync_open(NULL);
@@ -610,7 +610,7 @@ static void *come_and_go(void *arg)
 	return NULL;
 }
 
-static void waiters_that_leave_leave_nothing_behind(void **state)
+static void waiters_that_leave_leave_nothing(void **state)
 {
 	hf_client *client = sync_open(NULL);
 	struct crew *crew = CREW_NEW(.lock = open_moving(client, HF_REENTRANT));
@@ -647,7 +647,7 @@ static void waiters_that_leave_leave_nothing_behind(void **state)
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
 }
 
-static void client_closed_in_the_middle_leaves_nothing_behind(void **state)
+static void client_closed_in_the_middle_leaves_nothing(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 10; i++) {
@@ -730,22 +730,22 @@ int main(void)
 		SYNC_STORY(hold_that_was_handed_over_is_renewed_and_the_old_one_is_not),
 		SYNC_STORY(hold_lasts_as_long_as_its_own_lease),
 		SYNC_STORY(levels_are_counted_before_and_after),
-		SYNC_STORY(waiter_with_a_shorter_lease_gets_it_by_an_ordinary_release),
+		SYNC_STORY(waiter_with_a_shorter_lease_gets_the_lock_by_an_ordinary_release),
 		SYNC_STORY(hand_overs_are_counted_and_take_one_command_each),
 		SYNC_STORY(crew_of_threads_hands_the_lock_around),
 		SYNC_STORY(flushed_scripts_do_not_stop_the_crew),
 		SYNC_STORY(asynchronous_calls_hand_over_too),
 		SYNC_STORY(each_hand_over_has_a_higher_token),
-		SYNC_STORY(token_is_given_to_who_wants_one),
+		SYNC_STORY(token_is_given_to_waiters_that_want_one),
 		SYNC_STORY(token_key_that_is_none_refuses_the_waiter_only),
 		SYNC_STORY(note_moves_with_the_hold),
-		SYNC_STORY(no_note_is_left_behind),
-		SYNC_STORY(hold_taken_away_is_told_lost_and_the_waiter_gets_the_lock),
-		SYNC_STORY(who_took_it_by_force_is_not_robbed_by_a_hand_over),
+		SYNC_STORY(no_note_is_left),
+		SYNC_STORY(hold_taken_away_is_reported_lost_and_the_waiter_gets_the_lock),
+		SYNC_STORY(holder_after_a_force_is_not_robbed_by_a_hand_over),
 		SYNC_STORY(forced_crew_knows_exactly_which_holds_were_lost),
 		SYNC_STORY(crew_forced_by_its_own_client_knows_exactly_which_holds_were_lost),
-		SYNC_STORY(waiters_that_leave_leave_nothing_behind),
-		SYNC_STORY(client_closed_in_the_middle_leaves_nothing_behind),
+		SYNC_STORY(waiters_that_leave_leave_nothing),
+		SYNC_STORY(client_closed_in_the_middle_leaves_nothing),
 		SYNC_STORY(full_server_hands_over_what_it_has),
 		SYNC_STORY(full_server_releases_where_it_cannot_count_a_token),
 	};

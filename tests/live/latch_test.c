@@ -94,7 +94,7 @@ static void latch_counts_down_to_nothing_and_no_further(void **state)
 	end(&pair);
 }
 
-static void latch_that_is_not_there_is_open(void **state)
+static void latch_that_does_not_exist_is_open(void **state)
 {
 	struct pair pair;
 
@@ -126,7 +126,7 @@ static void only_the_first_set_counts_until_it_is_open(void **state)
 	end(&pair);
 }
 
-static void delete_tells_whether_there_was_one(void **state)
+static void delete_returns_whether_the_latch_existed(void **state)
 {
 	struct pair pair;
 	int done = -7;
@@ -275,7 +275,7 @@ static void delete_opens_it_for_the_waiters(void **state)
 	end(&pair);
 }
 
-static void latch_that_is_set_again_keeps_those_who_come_then(void **state)
+static void latch_that_is_set_again_stops_later_waiters(void **state)
 {
 	struct pair pair;
 
@@ -631,16 +631,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SYNC_STORY(latch_counts_down_to_nothing_and_no_further),
-		SYNC_STORY(latch_that_is_not_there_is_open),
+		SYNC_STORY(latch_that_does_not_exist_is_open),
 		SYNC_STORY(only_the_first_set_counts_until_it_is_open),
-		SYNC_STORY(delete_tells_whether_there_was_one),
+		SYNC_STORY(delete_returns_whether_the_latch_existed),
 		SYNC_STORY(numbers_and_names_that_make_no_sense_are_refused),
 		SYNC_STORY(count_of_nothing_is_open_and_the_largest_is_2147483647),
 		SYNC_STORY(number_below_zero_that_a_peer_left_counts_as_open),
 		SYNC_STORY(messages_are_those_of_java),
 		SYNC_STORY(all_waiters_are_released_together),
 		SYNC_STORY(delete_opens_it_for_the_waiters),
-		SYNC_STORY(latch_that_is_set_again_keeps_those_who_come_then),
+		SYNC_STORY(latch_that_is_set_again_stops_later_waiters),
 		SYNC_STORY(wait_that_is_long_enough_succeeds),
 		SYNC_STORY(wait_ends_on_time_and_leaves_nothing),
 		SYNC_STORY(try_asks_once_and_listens_to_nothing),

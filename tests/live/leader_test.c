@@ -294,7 +294,7 @@ static void value_of_an_asynchronous_candidate_is_copied(void **state)
 
 /* ---- what only sessions can do ---- */
 
-static void nobody_can_be_asked_for_a_lock(void **state)
+static void revocation_is_not_supported(void **state)
 {
 	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR, HF_READ, HF_WRITE, HF_LEADER};
 	hf_client *client = sync_open(NULL);
@@ -327,7 +327,7 @@ int main(void)
 		SYNC_STORY(value_goes_with_a_hand_over),
 		SYNC_STORY(value_has_a_limit),
 		SYNC_STORY(value_of_an_asynchronous_candidate_is_copied),
-		SYNC_STORY(nobody_can_be_asked_for_a_lock),
+		SYNC_STORY(revocation_is_not_supported),
 	};
 	return cmocka_run_group_tests(tests, live_start, live_stop);
 }

@@ -72,7 +72,7 @@ static void descriptor_lets_the_caller_run_the_callbacks(void **state)
 
 /* ---- events ---- */
 
-static void lost_is_told_once_by_callback_and_state(void **state)
+static void loss_is_reported_once_by_callback_and_state(void **state)
 {
 	struct seen seen = SEEN_NEW;
 	char field[128];
@@ -350,7 +350,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(refused_start_never_completes),
 		LIVE_STORY(descriptor_lets_the_caller_run_the_callbacks),
-		LIVE_STORY(lost_is_told_once_by_callback_and_state),
+		LIVE_STORY(loss_is_reported_once_by_callback_and_state),
 		LIVE_STORY(fixed_lease_is_at_risk_before_it_is_lost),
 		LIVE_STORY(extension_takes_a_hold_out_of_risk),
 		LIVE_STORY(close_releases_what_is_held_and_answers_the_waiters),

@@ -45,7 +45,7 @@ static void calls_of_one_owner_at_once_are_levels_of_one_hold(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void every_level_of_a_lost_hold_is_told(void **state)
+static void every_level_of_a_lost_hold_is_reported(void **state)
 {
 	hf_client *client = open_client(NULL);
 	hf_lock *lock = open_lock(client, "orders");
@@ -232,7 +232,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(calls_of_one_owner_at_once_are_levels_of_one_hold),
-		LIVE_STORY(every_level_of_a_lost_hold_is_told),
+		LIVE_STORY(every_level_of_a_lost_hold_is_reported),
 		LIVE_STORY(hold_that_another_process_took_over_is_left_alone),
 		LIVE_STORY(many_waiters_leave_together_and_nothing_stays),
 		LIVE_STORY(first_waiter_that_leaves_passes_its_place_on),

@@ -97,7 +97,7 @@ static void waiter_of_another_client_is_woken_by_the_message(void **state)
 	close_rivals(&r);
 }
 
-static void lost_lock_can_be_taken_anew(void **state)
+static void lost_lock_can_be_taken_again(void **state)
 {
 	hf_client *client = open_client(NULL);
 	hf_lock *lock = open_lock(client, "orders");
@@ -113,7 +113,7 @@ static void lost_lock_can_be_taken_anew(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void nested_acquire_of_a_lock_taken_away_is_told(void **state)
+static void nested_acquire_of_a_lock_taken_away_reports_the_loss(void **state)
 {
 	hf_client *client = open_client(NULL);
 	hf_lock *lock = open_lock(client, "orders");
@@ -314,8 +314,8 @@ int main(void)
 		LIVE_STORY(reentering_counts_on_the_server),
 		LIVE_STORY(every_acquisition_has_a_number_of_its_own),
 		LIVE_STORY(waiter_of_another_client_is_woken_by_the_message),
-		LIVE_STORY(lost_lock_can_be_taken_anew),
-		LIVE_STORY(nested_acquire_of_a_lock_taken_away_is_told),
+		LIVE_STORY(lost_lock_can_be_taken_again),
+		LIVE_STORY(nested_acquire_of_a_lock_taken_away_reports_the_loss),
 		LIVE_STORY(another_thread_or_client_cannot_release),
 		LIVE_STORY(hold_outlives_the_thread_that_took_it),
 		LIVE_STORY(given_lease_is_not_renewed),

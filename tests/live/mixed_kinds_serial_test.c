@@ -536,7 +536,7 @@ static void restart_empty(struct link *link)
 	live_raw = raw_connect(live_server);
 }
 
-static void server_that_comes_back_empty_is_noticed_and_served_anew(void **state)
+static void server_that_comes_back_empty_is_noticed_and_used_again(void **state)
 {
 	static struct link link; /* its client may tell something after a failed test */
 
@@ -621,7 +621,7 @@ int main(void)
 		LIVE_STORY(killed_waiter_leaves_nothing),
 		LIVE_STORY(holders_and_waiters_survive_cut_connections),
 		LIVE_STORY(earlier_levels_of_another_owner_do_not_end_a_renewal),
-		LIVE_STORY(server_that_comes_back_empty_is_noticed_and_served_anew),
+		LIVE_STORY(server_that_comes_back_empty_is_noticed_and_used_again),
 	};
 
 	return cmocka_run_group_tests(tests, live_start, live_stop);

@@ -224,7 +224,7 @@ static void members_that_exclude_each_other_are_a_deadlock(void **state)
 	end(&world);
 }
 
-static void member_that_is_no_lock_is_a_conflict_and_stays_untouched(void **state)
+static void member_that_is_not_a_lock_is_a_conflict_and_stays_untouched(void **state)
 {
 	struct world world;
 	int yes;
@@ -580,7 +580,7 @@ int main(void)
 		MULTI_STORY(members_that_cannot_be_combined_are_refused),
 		MULTI_STORY(members_may_be_of_all_kinds),
 		MULTI_STORY(members_that_exclude_each_other_are_a_deadlock),
-		MULTI_STORY(member_that_is_no_lock_is_a_conflict_and_stays_untouched),
+		MULTI_STORY(member_that_is_not_a_lock_is_a_conflict_and_stays_untouched),
 		MULTI_STORY(opposite_orders_never_wait_for_each_other),
 		MULTI_STORY(messages_do_not_end_a_wait_early),
 		MULTI_STORY(close_answers_the_waiters_and_frees_the_rest),

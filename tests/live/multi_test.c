@@ -61,7 +61,7 @@ static void reentering_counts_in_every_member(void **state)
 	end(&world);
 }
 
-static void one_of_ten_tries_gets_it(void **state)
+static void one_of_ten_tries_is_granted(void **state)
 {
 	struct world world;
 	struct waiter *waiter[10];
@@ -149,7 +149,7 @@ static void owners_of_one_client_exclude_each_other(void **state)
 
 /* ---- all or nothing ---- */
 
-static void busy_member_leaves_nothing_behind(void **state)
+static void busy_member_leaves_nothing_held(void **state)
 {
 	struct world world;
 
@@ -206,7 +206,7 @@ static void failed_level_takes_nothing_from_the_outer_one(void **state)
 	end(&world);
 }
 
-static void cancelled_wait_gives_back_what_it_had(void **state)
+static void cancelled_wait_releases_the_members_it_held(void **state)
 {
 	struct world world;
 	hf_cancel *cancel = new_cancel();
@@ -299,7 +299,7 @@ static void wait_longer_than_the_lease_ends_with_the_whole_lease(void **state)
 	end(&world);
 }
 
-static void given_lease_ends_and_is_told(void **state)
+static void given_lease_expires_and_is_reported(void **state)
 {
 	struct world world;
 
@@ -391,7 +391,7 @@ static void nested_acquire_that_finds_a_loss_is_undone(void **state)
 	end(&world);
 }
 
-static void acquire_after_a_loss_begins_anew(void **state)
+static void acquire_after_a_loss_starts_over(void **state)
 {
 	struct world world;
 
@@ -455,7 +455,7 @@ static void renewed_member_lost_while_waiting_is_taken_again(void **state)
 
 /* ---- questions ---- */
 
-static void queries_tell_the_least_of_the_members(void **state)
+static void queries_return_the_least_of_the_members(void **state)
 {
 	struct world world;
 	char holder[64];
@@ -507,22 +507,22 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		MULTI_STORY(all_members_are_held_until_the_release),
 		MULTI_STORY(reentering_counts_in_every_member),
-		MULTI_STORY(one_of_ten_tries_gets_it),
+		MULTI_STORY(one_of_ten_tries_is_granted),
 		MULTI_STORY(waiter_is_woken_by_the_messages_of_the_members),
 		MULTI_STORY(owners_of_one_client_exclude_each_other),
-		MULTI_STORY(busy_member_leaves_nothing_behind),
+		MULTI_STORY(busy_member_leaves_nothing_held),
 		MULTI_STORY(failed_level_takes_nothing_from_the_outer_one),
-		MULTI_STORY(cancelled_wait_gives_back_what_it_had),
+		MULTI_STORY(cancelled_wait_releases_the_members_it_held),
 		MULTI_STORY(one_deadline_is_for_all_members),
 		MULTI_STORY(wait_longer_than_the_lease_ends_with_the_whole_lease),
-		MULTI_STORY(given_lease_ends_and_is_told),
+		MULTI_STORY(given_lease_expires_and_is_reported),
 		MULTI_STORY(members_are_renewed_until_they_are_released),
 		MULTI_STORY(lost_member_is_the_loss_of_the_whole),
 		MULTI_STORY(nested_acquire_that_finds_a_loss_is_undone),
-		MULTI_STORY(acquire_after_a_loss_begins_anew),
+		MULTI_STORY(acquire_after_a_loss_starts_over),
 		MULTI_STORY(fixed_member_lost_while_waiting_is_taken_again),
 		MULTI_STORY(renewed_member_lost_while_waiting_is_taken_again),
-		MULTI_STORY(queries_tell_the_least_of_the_members),
+		MULTI_STORY(queries_return_the_least_of_the_members),
 	};
 
 	return cmocka_run_group_tests(tests, start_both, stop_both);

@@ -166,7 +166,7 @@ static void unanswered_acquire_is_unknown_and_cleaned_up(void **state)
 	end(&world);
 }
 
-static void unanswered_release_is_unknown_and_goes_on(void **state)
+static void unanswered_release_is_unknown_and_continues_in_the_background(void **state)
 {
 	struct world world;
 
@@ -234,7 +234,7 @@ static void network_that_is_back_before_the_lease_ends_costs_nothing(void **stat
 	end(&world);
 }
 
-static void unreachable_server_is_told_when_the_time_is_over(void **state)
+static void unreachable_server_is_reported_when_the_time_is_over(void **state)
 {
 	struct world world;
 
@@ -431,10 +431,10 @@ int main(void)
 		LIVE_STORY(lost_reply_to_a_nested_release_gives_up_one_level),
 		LIVE_STORY(lost_reply_to_a_renewal_costs_nothing),
 		LIVE_STORY(unanswered_acquire_is_unknown_and_cleaned_up),
-		LIVE_STORY(unanswered_release_is_unknown_and_goes_on),
+		LIVE_STORY(unanswered_release_is_unknown_and_continues_in_the_background),
 		LIVE_STORY(black_hole_costs_the_lock_before_it_can_be_given_away),
 		LIVE_STORY(network_that_is_back_before_the_lease_ends_costs_nothing),
-		LIVE_STORY(unreachable_server_is_told_when_the_time_is_over),
+		LIVE_STORY(unreachable_server_is_reported_when_the_time_is_over),
 		LIVE_STORY(message_lost_in_the_gap_does_not_hang_the_waiter),
 		LIVE_STORY(reconnected_waiter_is_subscribed_again),
 		LIVE_STORY(answers_may_come_byte_by_byte),

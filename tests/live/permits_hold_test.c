@@ -119,7 +119,7 @@ static void extend_makes_it_longer_and_shorter(void **state)
 	end(&pair);
 }
 
-static void extended_permit_is_no_more_the_watchdogs(void **state)
+static void extended_permit_is_no_longer_renewed_by_the_watchdog(void **state)
 {
 	hf_permit_id id;
 	struct pair pair;
@@ -158,7 +158,7 @@ static void another_client_may_extend_by_the_id(void **state)
 
 /* ---- losses ---- */
 
-static void deleted_permits_are_told_by_the_next_renewal(void **state)
+static void deleted_permits_are_reported_by_the_next_renewal(void **state)
 {
 	hf_permit_id ids[2];
 	struct pair pair;
@@ -280,7 +280,7 @@ static void waiter_for_more_than_were_given_back_together_is_woken(void **state)
 	end(&pair);
 }
 
-static void small_request_behind_a_large_one_is_woken(void **state)
+static void small_request_after_a_large_one_is_woken(void **state)
 {
 	hf_permit_id ids[4];
 	struct pair pair;
@@ -305,7 +305,7 @@ static void small_request_behind_a_large_one_is_woken(void **state)
 	end(&pair);
 }
 
-static void waiter_wakes_when_the_lease_of_a_permit_ends(void **state)
+static void waiter_wakes_when_the_lease_of_a_permit_expires(void **state)
 {
 	hf_permit_id id;
 	struct pair pair;
@@ -497,16 +497,16 @@ int main(void)
 		SYNC_STORY(fixed_lease_is_at_risk_and_then_lost),
 		SYNC_STORY(permit_is_never_believed_past_its_end),
 		SYNC_STORY(extend_makes_it_longer_and_shorter),
-		SYNC_STORY(extended_permit_is_no_more_the_watchdogs),
+		SYNC_STORY(extended_permit_is_no_longer_renewed_by_the_watchdog),
 		SYNC_STORY(another_client_may_extend_by_the_id),
-		SYNC_STORY(deleted_permits_are_told_by_the_next_renewal),
+		SYNC_STORY(deleted_permits_are_reported_by_the_next_renewal),
 		SYNC_STORY(permits_of_a_flushed_server_are_lost),
 		SYNC_STORY(holder_renews_at_once_on_its_new_connection),
 		SYNC_STORY(waiter_of_another_client_is_woken_by_the_message),
 		SYNC_STORY(waiter_for_several_goes_when_all_are_there),
 		SYNC_STORY(waiter_for_more_than_were_given_back_together_is_woken),
-		SYNC_STORY(small_request_behind_a_large_one_is_woken),
-		SYNC_STORY(waiter_wakes_when_the_lease_of_a_permit_ends),
+		SYNC_STORY(small_request_after_a_large_one_is_woken),
+		SYNC_STORY(waiter_wakes_when_the_lease_of_a_permit_expires),
 		SYNC_STORY(permits_added_or_set_wake_the_waiter),
 		SYNC_STORY(wait_ends_on_time_and_leaves_nothing),
 		SYNC_STORY(cancelled_wait_ends_at_once_and_leaves_nothing),

@@ -189,7 +189,7 @@ static void every_way_to_give_says_what_java_expects(void **state)
 
 /* ---- by the id ---- */
 
-static void who_knows_the_id_may_give_it_back(void **state)
+static void every_client_that_knows_the_id_may_give_the_permit_back(void **state)
 {
 	hf_permit_id ids[2];
 	struct pair pair;
@@ -704,7 +704,7 @@ int main(void)
 		SYNC_STORY(total_is_set_once_changed_and_added_to),
 		SYNC_STORY(time_of_the_key_holds_for_the_ends_too),
 		SYNC_STORY(every_way_to_give_says_what_java_expects),
-		SYNC_STORY(who_knows_the_id_may_give_it_back),
+		SYNC_STORY(every_client_that_knows_the_id_may_give_the_permit_back),
 		SYNC_STORY(java_may_give_it_back_and_take_others),
 		SYNC_STORY(unknown_permit_is_not_held),
 		SYNC_STORY(list_with_an_unknown_permit_leaves_those_of_others),

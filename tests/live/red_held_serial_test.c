@@ -79,7 +79,7 @@ static void member_that_was_forced_away_is_taken_again_when_it_is_free(void **st
 	close_side(&side);
 }
 
-static void lost_majority_is_told(void **state)
+static void lost_majority_is_reported(void **state)
 {
 	struct side side;
 
@@ -302,7 +302,7 @@ int main(void)
 		RED_STORY(release_reaches_a_frozen_server_later),
 		RED_STORY(member_that_came_back_empty_is_taken_again),
 		RED_STORY(member_that_was_forced_away_is_taken_again_when_it_is_free),
-		RED_STORY(lost_majority_is_told),
+		RED_STORY(lost_majority_is_reported),
 		RED_STORY(lost_majority_stays_lost_until_the_release),
 		RED_STORY(majority_that_was_gone_at_once_is_lost),
 		RED_STORY(majority_that_was_gone_is_lost_also_if_it_is_noticed_late),

@@ -120,7 +120,7 @@ static void levels_released_while_a_member_is_waited_for_are_given_back(void **s
 	close_side(&side);
 }
 
-static void lock_taken_anew_after_a_loss_is_given_back_whole(void **state)
+static void lock_taken_again_after_a_loss_is_given_back_whole(void **state)
 {
 	struct side side;
 
@@ -461,7 +461,7 @@ int main(void)
 		RED_STORY(levels_taken_while_a_server_is_dead_are_all_given_back),
 		RED_STORY(levels_taken_while_a_server_is_frozen_are_all_given_back),
 		RED_STORY(levels_released_while_a_member_is_waited_for_are_given_back),
-		RED_STORY(lock_taken_anew_after_a_loss_is_given_back_whole),
+		RED_STORY(lock_taken_again_after_a_loss_is_given_back_whole),
 		RED_STORY(extension_does_not_wait_for_a_member_that_is_taken_again),
 		RED_STORY(lazy_member_joins_when_its_server_comes_up),
 		RED_STORY(lazy_member_is_forgotten_with_the_release),

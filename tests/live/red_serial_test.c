@@ -64,7 +64,7 @@ static void released_while_a_server_is_away_it_is_not_taken_there(void **state)
 	close_side(&side);
 }
 
-static void away_majority_is_no_quorum(void **state)
+static void unreachable_majority_is_not_a_quorum(void **state)
 {
 	struct side side;
 
@@ -129,7 +129,7 @@ static void lease_that_ends_before_all_were_asked_is_refused(void **state)
 	close_side(&side);
 }
 
-static void waiter_goes_on_when_the_majority_is_back(void **state)
+static void waiter_gets_the_lock_when_the_majority_is_back(void **state)
 {
 	struct side side;
 
@@ -206,9 +206,9 @@ int main(void)
 		RED_STORY(frozen_minority_is_not_waited_for),
 		RED_STORY(dead_minority_is_not_waited_for),
 		RED_STORY(released_while_a_server_is_away_it_is_not_taken_there),
-		RED_STORY(away_majority_is_no_quorum),
+		RED_STORY(unreachable_majority_is_not_a_quorum),
 		RED_STORY(lease_that_ends_before_all_were_asked_is_refused),
-		RED_STORY(waiter_goes_on_when_the_majority_is_back),
+		RED_STORY(waiter_gets_the_lock_when_the_majority_is_back),
 		RED_STORY(cancel_does_not_wait_for_frozen_servers),
 		RED_STORY(server_that_was_never_there_costs_nothing),
 	};

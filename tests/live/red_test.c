@@ -142,7 +142,7 @@ static void majority_decides(void **state)
 	check_majority(5, 3, false);
 }
 
-static void waiter_gets_it_soon_after_the_release(void **state)
+static void waiter_gets_the_lock_soon_after_the_release(void **state)
 {
 	struct side side;
 	struct side other;
@@ -245,7 +245,7 @@ static void close_far_side(struct side *side, struct proxy **proxy)
 		proxy_stop(proxy[i]);
 }
 
-static void time_that_passed_meanwhile_is_no_part_of_the_lease(void **state)
+static void time_that_passed_meanwhile_is_not_part_of_the_lease(void **state)
 {
 	struct side side;
 	struct proxy *proxy[3];
@@ -267,7 +267,7 @@ static void time_that_passed_meanwhile_is_no_part_of_the_lease(void **state)
 	close_far_side(&side, proxy);
 }
 
-static void end_of_the_wait_is_no_lack_of_answers(void **state)
+static void timeout_of_the_wait_is_not_a_lack_of_answers(void **state)
 {
 	struct side side;
 	struct proxy *proxy[3];
@@ -286,7 +286,7 @@ static void end_of_the_wait_is_no_lack_of_answers(void **state)
 	close_far_side(&side, proxy);
 }
 
-static void given_lease_ends_everywhere(void **state)
+static void given_lease_expires_everywhere(void **state)
 {
 	struct side side;
 	struct side other;
@@ -405,7 +405,7 @@ static void server_and_its_replica_are_refused(void **state)
 	restart_server(4);
 }
 
-static void combinations_are_no_members(void **state)
+static void combined_locks_cannot_be_members(void **state)
 {
 	struct side side;
 	hf_lock *lock = NULL;
@@ -427,7 +427,7 @@ static void combinations_are_no_members(void **state)
 
 /* ---- answers that no waiting changes ---- */
 
-static void key_that_is_no_lock_is_a_conflict(void **state)
+static void key_that_is_not_a_lock_is_a_conflict(void **state)
 {
 	struct side side;
 
@@ -655,7 +655,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	close_side(&side);
 }
 
-static void handle_may_be_closed_while_a_call_is_under_way(void **state)
+static void handle_may_be_closed_while_a_call_is_in_progress(void **state)
 {
 	struct side side;
 	struct done done = {0};
@@ -684,24 +684,24 @@ int main(void)
 		RED_STORY(lock_of_a_killed_process_is_free_within_its_lease),
 		RED_STORY(lock_is_on_all_servers_until_it_is_released),
 		RED_STORY(majority_decides),
-		RED_STORY(waiter_gets_it_soon_after_the_release),
+		RED_STORY(waiter_gets_the_lock_soon_after_the_release),
 		RED_STORY(owners_of_the_same_clients_exclude_each_other),
 		RED_STORY(cancelled_wait_ends_and_leaves_nothing),
-		RED_STORY(time_that_passed_meanwhile_is_no_part_of_the_lease),
-		RED_STORY(end_of_the_wait_is_no_lack_of_answers),
-		RED_STORY(given_lease_ends_everywhere),
+		RED_STORY(time_that_passed_meanwhile_is_not_part_of_the_lease),
+		RED_STORY(timeout_of_the_wait_is_not_a_lack_of_answers),
+		RED_STORY(given_lease_expires_everywhere),
 		RED_STORY(members_are_renewed_until_they_are_released),
 		RED_STORY(two_members_on_one_server_are_refused),
 		RED_STORY(server_and_its_replica_are_refused),
-		RED_STORY(combinations_are_no_members),
-		RED_STORY(key_that_is_no_lock_is_a_conflict),
+		RED_STORY(combined_locks_cannot_be_members),
+		RED_STORY(key_that_is_not_a_lock_is_a_conflict),
 		RED_STORY(lock_that_does_not_nest_is_a_deadlock),
 		RED_STORY(sides_that_compete_lose_no_update),
 		RED_STORY(close_answers_the_waiters),
 		RED_STORY(close_of_the_majority_answers_the_waiters),
 		RED_STORY(close_of_a_minority_costs_nothing),
 		RED_STORY(every_verb_has_an_asynchronous_form),
-		RED_STORY(handle_may_be_closed_while_a_call_is_under_way),
+		RED_STORY(handle_may_be_closed_while_a_call_is_in_progress),
 	};
 
 	return cmocka_run_group_tests(tests, start_servers, stop_servers);

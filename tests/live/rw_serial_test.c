@@ -306,7 +306,7 @@ static void level_without_lease_keeps_a_read_hold_and_its_own_lease_ends_it(void
 	close_halves(&me);
 }
 
-static void reader_whose_field_is_gone_is_told_though_others_read_on(void **state)
+static void reader_whose_field_is_gone_is_lost_although_others_keep_reading(void **state)
 {
 	struct seen seen = SEEN_NEW;
 	char holder[128];
@@ -411,7 +411,7 @@ int main(void)
 		LIVE_STORY(both_halves_are_renewed_and_the_read_half_also_alone),
 		LIVE_STORY(many_readers_hold_longer_than_a_lease_and_leave_without_error),
 		LIVE_STORY(level_without_lease_keeps_a_read_hold_and_its_own_lease_ends_it),
-		LIVE_STORY(reader_whose_field_is_gone_is_told_though_others_read_on),
+		LIVE_STORY(reader_whose_field_is_gone_is_lost_although_others_keep_reading),
 		LIVE_STORY(dead_reader_does_not_keep_the_lock_while_another_reads_on),
 		LIVE_STORY(dead_reader_that_was_the_last_lets_the_writer_in_after_its_lease),
 	};

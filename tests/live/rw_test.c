@@ -332,7 +332,7 @@ static void writer_may_read_and_others_may_not(void **state)
 	close_halves(&other);
 }
 
-static void writer_that_goes_on_reading_lets_readers_in(void **state)
+static void writer_that_keeps_reading_lets_readers_in(void **state)
 {
 	struct halves me = open_halves(NULL);
 	struct halves other = open_halves(NULL);
@@ -365,7 +365,7 @@ static void writer_that_goes_on_reading_lets_readers_in(void **state)
 	close_halves(&other);
 }
 
-static void reader_that_asks_to_write_is_told_that_it_waits_for_itself(void **state)
+static void reader_that_wants_to_write_is_a_deadlock(void **state)
 {
 	struct halves me = open_halves(NULL);
 	hf_owner *owner = new_owner();
@@ -447,7 +447,7 @@ static void expect_state(struct halves *me, int read_locked, int write_locked, i
 	assert_int_equal(yes, writes > 0);
 }
 
-static void each_half_tells_about_itself(void **state)
+static void each_half_answers_for_itself(void **state)
 {
 	char holder[128];
 	struct halves me = open_halves(NULL);
@@ -510,7 +510,7 @@ static void force_on_one_half_leaves_the_other_alone(void **state)
 	close_halves(&two);
 }
 
-static void nested_reader_that_was_taken_away_is_told_at_every_level(void **state)
+static void nested_reader_that_was_taken_away_is_reported_at_every_level(void **state)
 {
 	struct halves me = open_halves(NULL);
 
@@ -629,13 +629,13 @@ int main(void)
 		LIVE_STORY(readers_without_a_living_key_do_not_keep_the_lock),
 		LIVE_STORY(read_lock_has_no_token),
 		LIVE_STORY(writer_may_read_and_others_may_not),
-		LIVE_STORY(writer_that_goes_on_reading_lets_readers_in),
-		LIVE_STORY(reader_that_asks_to_write_is_told_that_it_waits_for_itself),
+		LIVE_STORY(writer_that_keeps_reading_lets_readers_in),
+		LIVE_STORY(reader_that_wants_to_write_is_a_deadlock),
 		LIVE_STORY(lost_read_hold_does_not_keep_its_owner_from_writing),
 		LIVE_STORY(nested_read_leaves_the_time_of_the_write_hold_alone),
-		LIVE_STORY(each_half_tells_about_itself),
+		LIVE_STORY(each_half_answers_for_itself),
 		LIVE_STORY(force_on_one_half_leaves_the_other_alone),
-		LIVE_STORY(nested_reader_that_was_taken_away_is_told_at_every_level),
+		LIVE_STORY(nested_reader_that_was_taken_away_is_reported_at_every_level),
 		LIVE_STORY(client_that_closes_gives_up_both_halves),
 		LIVE_STORY(readers_and_writers_of_several_clients_see_no_torn_value),
 	};

@@ -73,7 +73,7 @@ static void waiter_for_two_waits_on_after_one(void **state)
 }
 
 /* A message wakes as many as it counts, and those who cannot go must not stand in the way. */
-static void small_request_behind_a_large_one_is_woken(void **state)
+static void small_request_after_a_large_one_is_woken(void **state)
 {
 	struct pair pair;
 
@@ -392,7 +392,7 @@ int main(void)
 		SYNC_STORY(waiter_of_another_client_is_woken_by_the_message),
 		SYNC_STORY(every_way_to_give_wakes_and_says_the_total),
 		SYNC_STORY(waiter_for_two_waits_on_after_one),
-		SYNC_STORY(small_request_behind_a_large_one_is_woken),
+		SYNC_STORY(small_request_after_a_large_one_is_woken),
 		SYNC_STORY(all_waiters_go_when_there_is_enough_for_all),
 		SYNC_STORY(wait_ends_on_time_and_leaves_nothing),
 		SYNC_STORY(try_of_too_many_is_busy_at_once),

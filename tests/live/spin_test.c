@@ -37,7 +37,7 @@ static void spin_lock_is_a_hash_with_the_owner(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void nobody_listens_and_nobody_is_told(void **state)
+static void nobody_subscribes_and_nothing_is_published(void **state)
 {
 	struct rivals r = open_rivals(HF_SPIN, NULL);
 	struct raw *ear = raw_connect(live_server);
@@ -136,7 +136,7 @@ static void wait_ends_on_time_in_the_middle_of_a_pause(void **state)
 	ASSERT_OK(hf_client_close(two));
 }
 
-static void pause_begins_anew_with_every_call(void **state)
+static void pause_starts_over_with_every_call(void **state)
 {
 	hf_client *one = open_client(NULL);
 	hf_client *two = open_client(NULL);
@@ -282,11 +282,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(spin_lock_is_a_hash_with_the_owner),
-		LIVE_STORY(nobody_listens_and_nobody_is_told),
+		LIVE_STORY(nobody_subscribes_and_nothing_is_published),
 		LIVE_STORY(only_the_first_waiter_of_a_client_asks),
 		LIVE_STORY(release_inside_the_client_is_seen_without_asking),
 		LIVE_STORY(wait_ends_on_time_in_the_middle_of_a_pause),
-		LIVE_STORY(pause_begins_anew_with_every_call),
+		LIVE_STORY(pause_starts_over_with_every_call),
 		LIVE_STORY(handles_of_one_lock_may_spin_differently),
 		LIVE_STORY(pending_acquire_completes_soon_after_the_release),
 		LIVE_STORY(timed_and_single_tries_complete_as_they_should),

@@ -634,7 +634,7 @@ static int release_after_a_lost_request(struct world *world, const hf_permit_id 
 	return result;
 }
 
-static void list_that_could_not_be_given_back_is_no_success(void **state)
+static void list_that_could_not_be_given_back_is_not_a_success(void **state)
 {
 	struct world world;
 	hf_permit_id ids[2];
@@ -716,7 +716,7 @@ int main(void)
 		SYNC_STORY(server_that_comes_back_with_its_data_remembers_requests),
 		SYNC_STORY(empty_server_lets_waiters_wait_on),
 		SYNC_STORY(permit_made_shorter_without_an_answer_is_not_believed_too_long),
-		SYNC_STORY(list_that_could_not_be_given_back_is_no_success),
+		SYNC_STORY(list_that_could_not_be_given_back_is_not_a_success),
 		SYNC_STORY(permit_that_never_was_is_not_given_back_by_a_repeat),
 		SYNC_STORY(permits_of_which_one_is_gone_are_not_granted),
 	};

@@ -480,7 +480,7 @@ static long long cost_of_the_first(const char *folder)
 	return cost;
 }
 
-static void session_that_was_replaced_begins_anew(void **state)
+static void session_that_was_replaced_starts_over(void **state)
 {
 	struct taker taker;
 
@@ -522,7 +522,7 @@ int main(void)
 		ZK_STORY(empty_folder_made_again_is_listed_once),
 		ZK_STORY(own_traffic_elsewhere_costs_nothing),
 		ZK_STORY(busy_server_costs_the_advantage_and_no_more),
-		ZK_STORY(session_that_was_replaced_begins_anew),
+		ZK_STORY(session_that_was_replaced_starts_over),
 	};
 	return cmocka_run_group_tests(tests, zk_start, zk_stop);
 }

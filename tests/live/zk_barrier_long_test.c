@@ -39,7 +39,7 @@ static struct waiter *sleeper(struct gate *gate)
 
 /* ---- barriers ---- */
 
-static void waiter_goes_on_after_its_connection_broke(void **state)
+static void waiter_keeps_waiting_after_its_connection_broke(void **state)
 {
 	struct gate gate;
 
@@ -318,7 +318,7 @@ static void connection_that_breaks_on_the_way_changes_nothing(void **state)
 }
 
 /* Two of the members are behind a connection that breaks again and again. */
-static void rounds_go_on_over_connections_that_break(void **state)
+static void rounds_continue_over_connections_that_break(void **state)
 {
 	struct players players;
 	struct world world;
@@ -344,7 +344,7 @@ static void rounds_go_on_over_connections_that_break(void **state)
 }
 
 /* Each member asks another server, and what one server knows the next may not know yet. */
-static void rounds_go_on_over_all_servers_of_an_ensemble(void **state)
+static void rounds_continue_over_all_servers_of_an_ensemble(void **state)
 {
 	struct test_zookeeper *zookeeper =
 		test_zookeeper_start(&(struct test_zookeeper_options){.servers = 3});
@@ -403,7 +403,7 @@ static void node_made_without_an_answer_is_found_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waiter_goes_on_after_its_connection_broke),
+		cmocka_unit_test(waiter_keeps_waiting_after_its_connection_broke),
 		cmocka_unit_test(removal_while_it_was_cut_off_is_noticed),
 		cmocka_unit_test(session_that_ends_while_it_waits_is_replaced),
 		cmocka_unit_test(server_that_starts_again_still_has_the_barrier),
@@ -413,8 +413,8 @@ int main(void)
 		cmocka_unit_test(member_whose_session_ends_at_the_exit_keeps_nobody),
 		cmocka_unit_test(session_that_ends_while_it_comes_in_costs_nothing),
 		cmocka_unit_test(connection_that_breaks_on_the_way_changes_nothing),
-		cmocka_unit_test(rounds_go_on_over_connections_that_break),
-		cmocka_unit_test(rounds_go_on_over_all_servers_of_an_ensemble),
+		cmocka_unit_test(rounds_continue_over_connections_that_break),
+		cmocka_unit_test(rounds_continue_over_all_servers_of_an_ensemble),
 		cmocka_unit_test(node_made_without_an_answer_is_found_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,7 +102,7 @@ static void set_and_remove_do_nothing_the_second_time(void **state)
 	end(&pair);
 }
 
-static void barrier_below_a_chroot_is_there(void **state)
+static void barrier_below_a_chroot_exists(void **state)
 {
 	assert_int_equal(zk_raw_create(zk_eye, "/apps", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
 	hf_client *client = open_zk("/apps");
@@ -228,7 +228,7 @@ static void what_makes_no_sense_is_refused(void **state)
 
 /* ---- waiting ---- */
 
-static void wait_at_no_barrier_is_no_wait(void **state)
+static void wait_without_a_barrier_returns_at_once(void **state)
 {
 	struct pair pair;
 
@@ -417,7 +417,7 @@ static void barrier_set_again_at_once_forgets_nobody(void **state)
 	end(&pair);
 }
 
-static void barrier_set_again_keeps_those_who_come_then(void **state)
+static void barrier_set_again_stops_later_waiters(void **state)
 {
 	struct pair pair;
 
@@ -435,7 +435,7 @@ static void barrier_set_again_keeps_those_who_come_then(void **state)
 }
 
 /* A loop that waits for a moment again and again must gather neither watches nor memory. */
-static void waits_that_end_in_vain_do_not_pile_up(void **state)
+static void waits_that_time_out_do_not_pile_up(void **state)
 {
 	struct pair pair;
 	size_t used = 0;
@@ -547,13 +547,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ZK_STORY(barrier_is_a_persistent_node),
 		ZK_STORY(set_and_remove_do_nothing_the_second_time),
-		ZK_STORY(barrier_below_a_chroot_is_there),
+		ZK_STORY(barrier_below_a_chroot_exists),
 		ZK_STORY(barrier_outlives_its_maker),
 		ZK_STORY(node_with_children_is_not_removed_and_says_why),
 		ZK_STORY(node_that_can_have_no_children_refuses_a_barrier_below),
 		ZK_STORY(digest_keeps_others_from_removing_it),
 		ZK_STORY(what_makes_no_sense_is_refused),
-		ZK_STORY(wait_at_no_barrier_is_no_wait),
+		ZK_STORY(wait_without_a_barrier_returns_at_once),
 		ZK_STORY(one_attempt_and_a_short_wait_change_nothing),
 		ZK_STORY(removal_lets_the_waiter_pass),
 		ZK_STORY(removal_by_hand_lets_the_waiter_pass),
@@ -562,8 +562,8 @@ int main(void)
 		ZK_STORY(closing_answers_the_waiters_and_leaves_the_barrier),
 		ZK_STORY(handle_closed_while_others_wait_takes_nothing_away),
 		ZK_STORY(barrier_set_again_at_once_forgets_nobody),
-		ZK_STORY(barrier_set_again_keeps_those_who_come_then),
-		ZK_STORY(waits_that_end_in_vain_do_not_pile_up),
+		ZK_STORY(barrier_set_again_stops_later_waiters),
+		ZK_STORY(waits_that_time_out_do_not_pile_up),
 		ZK_STORY(asynchronous_forms_say_the_same),
 		ZK_STORY(forked_child_touches_nothing),
 	};

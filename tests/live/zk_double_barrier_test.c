@@ -155,7 +155,7 @@ static void one_member_alone_comes_and_goes(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void who_gives_up_leaves_nothing_and_does_not_count(void **state)
+static void member_that_gives_up_leaves_nothing_and_does_not_count(void **state)
 {
 	hf_cancel *cancel = new_cancel();
 	hf_client *client = open_zk("");
@@ -188,7 +188,7 @@ static void who_gives_up_leaves_nothing_and_does_not_count(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void who_comes_while_the_others_are_in_is_in_too(void **state)
+static void member_that_arrives_while_the_others_are_in_is_in_too(void **state)
 {
 	struct party party;
 
@@ -258,7 +258,7 @@ static void slow_member_comes_in_after_the_others_have_gone(void **state)
 	proxy_stop(proxy);
 }
 
-static void node_deleted_while_it_waits_is_made_anew(void **state)
+static void node_deleted_while_it_waits_is_made_again(void **state)
 {
 	struct party known = {0};
 	hf_client *client = open_zk("");
@@ -338,7 +338,7 @@ static void others_wait_for_the_first_of_all(void **state)
 	party_end(&party);
 }
 
-static void leave_in_vain_can_be_tried_again_by_who_is_still_in(void **state)
+static void failed_leave_can_be_tried_again_by_a_member_that_is_still_in(void **state)
 {
 	struct party party;
 	hf_cancel *cancel = new_cancel();
@@ -527,14 +527,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ZK_STORY(nobody_is_in_before_all_have_come),
 		ZK_STORY(one_member_alone_comes_and_goes),
-		ZK_STORY(who_gives_up_leaves_nothing_and_does_not_count),
-		ZK_STORY(who_comes_while_the_others_are_in_is_in_too),
+		ZK_STORY(member_that_gives_up_leaves_nothing_and_does_not_count),
+		ZK_STORY(member_that_arrives_while_the_others_are_in_is_in_too),
 		ZK_STORY(node_made_by_hand_counts),
 		ZK_STORY(slow_member_comes_in_after_the_others_have_gone),
-		ZK_STORY(node_deleted_while_it_waits_is_made_anew),
+		ZK_STORY(node_deleted_while_it_waits_is_made_again),
 		ZK_STORY(first_of_all_stays_until_the_others_have_gone),
 		ZK_STORY(others_wait_for_the_first_of_all),
-		ZK_STORY(leave_in_vain_can_be_tried_again_by_who_is_still_in),
+		ZK_STORY(failed_leave_can_be_tried_again_by_a_member_that_is_still_in),
 		ZK_STORY(member_of_a_closed_client_has_gone),
 		ZK_STORY(node_deleted_while_it_is_in_is_lost),
 		ZK_STORY(handle_is_for_one_member),

@@ -190,7 +190,7 @@ static void late_end(struct world *world, struct late *late)
 	hf_lock_close(late->theirs);
 }
 
-static void node_deleted_before_its_late_grant_is_made_anew(void **state)
+static void node_deleted_before_its_late_grant_is_made_again(void **state)
 {
 	struct world world;
 	struct late soon, later;
@@ -259,7 +259,7 @@ static int force_release(void *lock)
 }
 
 /* Force hits those that it has found; who came after them must not be left behind. */
-static void readers_that_came_beside_a_force_leave_nothing_behind(void **state)
+static void readers_that_arrive_during_a_force_leave_nothing(void **state)
 {
 	struct world world;
 	struct waiter *readers[2];
@@ -342,9 +342,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reader_does_not_take_the_place_of_a_write_hold_that_is_given_back),
 		cmocka_unit_test(plain_lock_granted_too_late_is_granted_again),
-		cmocka_unit_test(node_deleted_before_its_late_grant_is_made_anew),
+		cmocka_unit_test(node_deleted_before_its_late_grant_is_made_again),
 		cmocka_unit_test(waiter_forgets_a_plain_lock_that_is_gone),
-		cmocka_unit_test(readers_that_came_beside_a_force_leave_nothing_behind),
+		cmocka_unit_test(readers_that_arrive_during_a_force_leave_nothing),
 		cmocka_unit_test(second_renewal_is_answered_by_a_beat_of_its_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

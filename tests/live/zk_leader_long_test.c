@@ -40,7 +40,7 @@ static void expire(const struct office *office, int64_t session)
 	zk_raw_expire(test_zookeeper_host(office->world.zookeeper, 0), session);
 }
 
-static void leader_whose_session_ends_is_told_and_the_next_leads(void **state)
+static void leader_whose_session_expires_learns_it_and_the_next_leads(void **state)
 {
 	struct office office;
 	struct told told;
@@ -73,7 +73,7 @@ static void leader_whose_session_ends_is_told_and_the_next_leads(void **state)
 }
 
 /* In a dead network nobody tells anybody: the clock does, before the server gives the office away. */
-static void leader_that_is_cut_off_is_told_before_the_next_leads(void **state)
+static void leader_that_is_cut_off_learns_it_before_the_next_leads(void **state)
 {
 	struct office office;
 
@@ -195,8 +195,8 @@ static void candidate_made_without_an_answer_is_found_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(leader_whose_session_ends_is_told_and_the_next_leads),
-		cmocka_unit_test(leader_that_is_cut_off_is_told_before_the_next_leads),
+		cmocka_unit_test(leader_whose_session_expires_learns_it_and_the_next_leads),
+		cmocka_unit_test(leader_that_is_cut_off_learns_it_before_the_next_leads),
 		cmocka_unit_test(short_interruption_costs_nobody_the_office),
 		cmocka_unit_test(
 			candidate_keeps_its_place_over_an_interruption_but_not_over_a_session),

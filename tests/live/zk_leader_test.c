@@ -325,7 +325,7 @@ static void token_grows_from_leader_to_leader(void **state)
 
 /* ---- other programs ---- */
 
-static void peer_before_us_leads_and_peer_behind_us_waits(void **state)
+static void peer_before_us_leads_and_peer_after_us_waits(void **state)
 {
 	struct told told;
 	struct pair pair;
@@ -401,7 +401,7 @@ static void leader_and_mutex_of_one_path_exclude_each_other(void **state)
 
 /* ---- who leads, as others see it ---- */
 
-static void everybody_sees_who_leads_and_who_would(void **state)
+static void every_client_sees_the_leader_and_the_candidates(void **state)
 {
 	static const char *const values[] = {"node-b", "node-c", "", "node-e"};
 	struct waiter *waiters[4];
@@ -551,7 +551,7 @@ static void value_of_an_asynchronous_candidate_is_copied(void **state)
 
 /* ---- the end of a leader ---- */
 
-static void leader_whose_node_is_deleted_is_told_and_the_next_leads(void **state)
+static void leader_whose_node_is_deleted_learns_it_and_the_next_leads(void **state)
 {
 	struct seen *seen = check_alloc(sizeof(*seen));
 	char path[700];
@@ -634,12 +634,12 @@ int main(void)
 		ZK_STORY(candidate_that_gives_up_leaves_nothing),
 		ZK_STORY(leader_may_be_elected_again_and_resigns_as_often),
 		ZK_STORY(token_grows_from_leader_to_leader),
-		ZK_STORY(peer_before_us_leads_and_peer_behind_us_waits),
+		ZK_STORY(peer_before_us_leads_and_peer_after_us_waits),
 		ZK_STORY(leader_and_mutex_of_one_path_exclude_each_other),
-		ZK_STORY(everybody_sees_who_leads_and_who_would),
+		ZK_STORY(every_client_sees_the_leader_and_the_candidates),
 		ZK_STORY(notes_of_candidates_are_read_by_their_lines),
 		ZK_STORY(value_of_an_asynchronous_candidate_is_copied),
-		ZK_STORY(leader_whose_node_is_deleted_is_told_and_the_next_leads),
+		ZK_STORY(leader_whose_node_is_deleted_learns_it_and_the_next_leads),
 		ZK_STORY(leader_can_be_put_down_by_force),
 		ZK_STORY(closing_the_leaders_client_lets_the_next_lead),
 	};

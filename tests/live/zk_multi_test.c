@@ -161,7 +161,7 @@ static void member_that_is_taken_leaves_the_others_free(void **state)
 	end();
 }
 
-static void session_of_the_members_that_ends_loses_it(void **state)
+static void session_of_the_members_that_expires_loses_the_lock(void **state)
 {
 	(void)state;
 	begin(6000);
@@ -297,7 +297,7 @@ static void loss_of_either_member_is_the_loss_of_all(void **state)
 	end();
 }
 
-static void lease_of_both_ends_and_is_extended(void **state)
+static void lease_of_both_expires_and_is_extended(void **state)
 {
 	(void)state;
 	begin(0);
@@ -434,12 +434,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		MULTI_STORY(both_names_are_held_until_the_release),
 		MULTI_STORY(member_that_is_taken_leaves_the_others_free),
-		MULTI_STORY(session_of_the_members_that_ends_loses_it),
+		MULTI_STORY(session_of_the_members_that_expires_loses_the_lock),
 		MULTI_STORY(reader_and_simple_mutex_are_held_as_one),
 		MULTI_STORY(member_on_each_server_is_held_until_the_release),
 		MULTI_STORY(member_taken_on_either_server_leaves_the_other_free),
 		MULTI_STORY(loss_of_either_member_is_the_loss_of_all),
-		MULTI_STORY(lease_of_both_ends_and_is_extended),
+		MULTI_STORY(lease_of_both_expires_and_is_extended),
 		MULTI_STORY(same_name_on_both_servers_is_two_members),
 		MULTI_STORY(asynchronous_acquire_takes_both),
 		MULTI_STORY(opposite_orders_do_not_wait_for_each_other),

@@ -12,7 +12,7 @@ static void delete_newest(const char *folder)
 
 /* ---- sessions that end ---- */
 
-static void session_expired_while_held_is_lost_and_told(void **state)
+static void session_expired_while_held_is_reported_as_a_loss(void **state)
 {
 	hf_permit_id ids[2], theirs;
 
@@ -126,7 +126,7 @@ static void lease_deleted_by_somebody_is_lost(void **state)
 	end();
 }
 
-static void deleted_lease_in_a_release_of_several_is_told(void **state)
+static void deleted_lease_in_a_release_of_several_is_reported(void **state)
 {
 	hf_permit_id ids[3];
 
@@ -141,7 +141,7 @@ static void deleted_lease_in_a_release_of_several_is_told(void **state)
 	end();
 }
 
-static void lease_of_a_waiter_deleted_by_somebody_is_made_anew(void **state)
+static void lease_of_a_waiter_deleted_by_somebody_is_made_again(void **state)
 {
 	hf_permit_id id;
 
@@ -305,12 +305,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FAULT_STORY(killed_process_gives_up_its_permit_and_its_place),
-		FAULT_STORY(session_expired_while_held_is_lost_and_told),
+		FAULT_STORY(session_expired_while_held_is_reported_as_a_loss),
 		FAULT_STORY(session_expired_while_waiting_costs_only_the_place),
 		FAULT_STORY(session_expired_between_two_permits_begins_again),
 		FAULT_STORY(lease_deleted_by_somebody_is_lost),
-		FAULT_STORY(deleted_lease_in_a_release_of_several_is_told),
-		FAULT_STORY(lease_of_a_waiter_deleted_by_somebody_is_made_anew),
+		FAULT_STORY(deleted_lease_in_a_release_of_several_is_reported),
+		FAULT_STORY(lease_of_a_waiter_deleted_by_somebody_is_made_again),
 		FAULT_STORY(gate_deleted_by_somebody_lets_nobody_in_too_many),
 		FAULT_STORY(server_that_is_restarted_keeps_permit_and_waiter),
 		FAULT_STORY(empty_folders_are_reaped_and_made_again),

@@ -88,7 +88,7 @@ static void description_is_the_data_of_the_lease(void **state)
 
 /* ---- who gets them ---- */
 
-static void so_many_as_were_said_are_held_at_once(void **state)
+static void as_many_as_the_total_are_held_at_once(void **state)
 {
 	hf_permit_id mine[2], theirs, one_more;
 
@@ -322,7 +322,7 @@ static void more_than_there_are_is_refused(void **state)
 	end();
 }
 
-static void total_that_nobody_said_is_missed(void **state)
+static void missing_total_is_an_error(void **state)
 {
 	hf_permit_id id;
 
@@ -413,7 +413,7 @@ static void permit_without_a_lease_lasts_as_the_session_does(void **state)
 	end();
 }
 
-static void fixed_lease_ends_here_and_takes_its_node_along(void **state)
+static void fixed_lease_expires_here_and_takes_its_node_along(void **state)
 {
 	hf_permit_id id;
 
@@ -442,7 +442,7 @@ static void fixed_lease_ends_here_and_takes_its_node_along(void **state)
 	end();
 }
 
-static void fixed_lease_of_several_ends_for_each_of_them(void **state)
+static void fixed_lease_of_several_expires_for_each_of_them(void **state)
 {
 	hf_permit_id ids[3];
 
@@ -482,7 +482,7 @@ static void extend_makes_it_longer_and_shorter(void **state)
 	end();
 }
 
-static void extended_permit_ends_though_it_had_no_lease(void **state)
+static void extended_permit_expires_although_it_had_no_lease(void **state)
 {
 	hf_permit_id ids[2];
 
@@ -500,7 +500,7 @@ static void extended_permit_ends_though_it_had_no_lease(void **state)
 /* ---- what leaves nothing behind ---- */
 
 /* First at the leases, then behind somebody at the gate. */
-static void attempt_in_vain_leaves_nothing(void **state)
+static void failed_attempt_leaves_nothing(void **state)
 {
 	hf_permit_id id;
 
@@ -535,7 +535,7 @@ static void attempt_in_vain_leaves_nothing(void **state)
 	end();
 }
 
-static void waits_that_end_in_vain_do_not_pile_up_watches(void **state)
+static void waits_that_time_out_do_not_pile_up_watches(void **state)
 {
 	hf_permit_id id;
 
@@ -745,7 +745,7 @@ int main(void)
 		PERMITS_STORY(permit_is_a_lease_as_curator_makes_it),
 		PERMITS_STORY(every_node_has_a_guid_of_its_own),
 		PERMITS_STORY(description_is_the_data_of_the_lease),
-		PERMITS_STORY(so_many_as_were_said_are_held_at_once),
+		PERMITS_STORY(as_many_as_the_total_are_held_at_once),
 		PERMITS_STORY(waiters_of_two_clients_are_served_in_order),
 		PERMITS_STORY(one_lease_at_most_is_too_many_while_fifty_wait),
 		PERMITS_STORY(closing_a_client_ends_fifty_waiters),
@@ -753,16 +753,16 @@ int main(void)
 		PERMITS_STORY(hundreds_are_taken_and_given_back_in_one_call),
 		PERMITS_STORY(waiter_for_several_takes_them_as_they_come),
 		PERMITS_STORY(more_than_there_are_is_refused),
-		PERMITS_STORY(total_that_nobody_said_is_missed),
+		PERMITS_STORY(missing_total_is_an_error),
 		PERMITS_STORY(permit_is_given_back_once_and_by_its_client_only),
 		PERMITS_STORY(release_with_a_wrong_one_gives_the_others_back),
 		PERMITS_STORY(permit_without_a_lease_lasts_as_the_session_does),
-		PERMITS_STORY(fixed_lease_ends_here_and_takes_its_node_along),
-		PERMITS_STORY(fixed_lease_of_several_ends_for_each_of_them),
+		PERMITS_STORY(fixed_lease_expires_here_and_takes_its_node_along),
+		PERMITS_STORY(fixed_lease_of_several_expires_for_each_of_them),
 		PERMITS_STORY(extend_makes_it_longer_and_shorter),
-		PERMITS_STORY(extended_permit_ends_though_it_had_no_lease),
-		PERMITS_STORY(attempt_in_vain_leaves_nothing),
-		PERMITS_STORY(waits_that_end_in_vain_do_not_pile_up_watches),
+		PERMITS_STORY(extended_permit_expires_although_it_had_no_lease),
+		PERMITS_STORY(failed_attempt_leaves_nothing),
+		PERMITS_STORY(waits_that_time_out_do_not_pile_up_watches),
 		PERMITS_STORY(waiter_at_the_leases_that_leaves_lets_the_next_one_in),
 		PERMITS_STORY(foreign_child_takes_a_permit),
 		PERMITS_STORY(stranger_at_the_gate_holds_nothing),

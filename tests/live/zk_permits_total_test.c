@@ -274,7 +274,7 @@ static void two_clients_that_add_at_once_lose_nothing(void **state)
 	end();
 }
 
-static void total_that_shrinks_below_what_is_wanted_is_told(void **state)
+static void total_that_shrinks_below_what_is_wanted_is_reported(void **state)
 {
 	hf_permit_id id;
 
@@ -295,7 +295,7 @@ static void total_that_shrinks_below_what_is_wanted_is_told(void **state)
 	end();
 }
 
-static void total_is_below_the_chroot_and_behind_the_prefix(void **state)
+static void total_is_below_the_chroot_and_after_the_prefix(void **state)
 {
 	hf_permit_id id;
 	hf_client *client;
@@ -367,7 +367,7 @@ static void total_of_wrong_bytes_is_refused(void **state)
 	end();
 }
 
-static void total_whose_node_vanishes_is_told_to_who_waits(void **state)
+static void total_whose_node_vanishes_is_reported_to_waiters(void **state)
 {
 	hf_permit_id id;
 
@@ -439,11 +439,11 @@ int main(void)
 		PERMITS_STORY(total_is_set_for_all),
 		PERMITS_STORY(node_of_the_total_is_made_with_its_folders),
 		PERMITS_STORY(two_clients_that_add_at_once_lose_nothing),
-		PERMITS_STORY(total_that_shrinks_below_what_is_wanted_is_told),
-		PERMITS_STORY(total_is_below_the_chroot_and_behind_the_prefix),
+		PERMITS_STORY(total_that_shrinks_below_what_is_wanted_is_reported),
+		PERMITS_STORY(total_is_below_the_chroot_and_after_the_prefix),
 		PERMITS_STORY(total_without_a_node_is_refused),
 		PERMITS_STORY(total_of_wrong_bytes_is_refused),
-		PERMITS_STORY(total_whose_node_vanishes_is_told_to_who_waits),
+		PERMITS_STORY(total_whose_node_vanishes_is_reported_to_waiters),
 		PERMITS_STORY(total_from_no_path_is_refused),
 		PERMITS_STORY(total_that_changes_between_sessions_is_noticed),
 	};

@@ -66,7 +66,7 @@ static void chroot_that_is_gone_is_waited_for(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void chroot_that_may_not_be_looked_at_is_tried_again(void **state)
+static void chroot_that_may_not_be_read_is_tried_again(void **state)
 {
 	struct zk_fake fake;
 	hf_client *client = NULL;
@@ -88,7 +88,7 @@ static void chroot_that_may_not_be_looked_at_is_tried_again(void **state)
 }
 
 /* Who waits has the server asked again, but not all the time; and while nobody wants it, not at all. */
-static void refusal_is_looked_into_with_growing_pauses(void **state)
+static void refusal_is_examined_with_growing_pauses(void **state)
 {
 	struct zk_fake fake;
 	char url[100];
@@ -185,8 +185,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ZK_STORY(chroot_made_later_is_found_by_the_next_call),
 		ZK_STORY(chroot_that_is_gone_is_waited_for),
-		ZK_STORY(chroot_that_may_not_be_looked_at_is_tried_again),
-		ZK_STORY(refusal_is_looked_into_with_growing_pauses),
+		ZK_STORY(chroot_that_may_not_be_read_is_tried_again),
+		ZK_STORY(refusal_is_examined_with_growing_pauses),
 		ZK_STORY(credentials_accepted_later_are_good_for_the_next_call),
 		ZK_STORY(credentials_refused_in_the_middle_cost_the_hold_and_no_more),
 	};

@@ -235,7 +235,7 @@ static void release_of_several_may_take_longer_than_one_command(void **state)
  * Of a session of 3 s, 3/5 are relied on, and a ninth of that is what an ask has: 200 ms. The node cannot be
  * made without its folders, so it goes up four levels and down again: nine round trips of 80 ms.
  */
-static void acquire_in_folders_that_are_not_there_takes_its_time(void **state)
+static void acquire_in_missing_folders_takes_its_time(void **state)
 {
 	(void)state;
 	begin_here(0, 3000);
@@ -283,7 +283,7 @@ int main(void)
 		STORY(permit_whose_deletion_is_heard_during_its_release_is_not_released),
 		STORY(release_that_nobody_disturbs_is_a_release),
 		STORY(release_of_several_may_take_longer_than_one_command),
-		STORY(acquire_in_folders_that_are_not_there_takes_its_time),
+		STORY(acquire_in_missing_folders_takes_its_time),
 		STORY(many_permits_left_on_a_slow_line_go_one_by_one),
 	};
 	return cmocka_run_group_tests(tests, start, stop_all);

@@ -89,7 +89,7 @@ static void expect_data(const char *path, const char *expected)
 
 /* ---- asking ---- */
 
-static void nobody_is_asked_for_a_free_lock(void **state)
+static void revocation_of_a_free_lock_reaches_nobody(void **state)
 {
 	struct pair pair;
 
@@ -107,7 +107,7 @@ static void nobody_is_asked_for_a_free_lock(void **state)
 	end(&pair);
 }
 
-static void holder_is_told_once_for_each_request(void **state)
+static void holder_is_notified_once_for_each_request(void **state)
 {
 	char path[700], owner[64];
 	struct zk_raw_stat stat;
@@ -144,7 +144,7 @@ static void holder_is_told_once_for_each_request(void **state)
 	end(&pair);
 }
 
-static void every_kind_can_be_asked_for(void **state)
+static void every_kind_can_be_revoked(void **state)
 {
 	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR,  HF_FENCED,      HF_READ,  HF_WRITE,
 	                                HF_SIMPLE,    HF_PLAIN, HF_SIMPLE_FAIR, HF_LEADER};
@@ -167,7 +167,7 @@ static void every_kind_can_be_asked_for(void **state)
 	}
 }
 
-static void message_by_hand_is_told_and_other_words_are_not(void **state)
+static void message_by_hand_is_reported_and_other_data_is_not(void **state)
 {
 	static const char *const others[] = {"hello", "", "__REVOKE__ ", "__REVOKE_", "__revoke__"};
 	char path[700];
@@ -201,7 +201,7 @@ static void message_by_hand_is_told_and_other_words_are_not(void **state)
 }
 
 /* Some may be told together; the last one is told in any case. */
-static void burst_of_requests_is_told_at_least_once(void **state)
+static void burst_of_requests_is_reported_at_least_once(void **state)
 {
 	char path[700];
 	struct zk_raw_stat stat;
@@ -227,7 +227,7 @@ static void burst_of_requests_is_told_at_least_once(void **state)
 
 /* ---- who is not told ---- */
 
-static void holder_that_did_not_want_to_know_is_not_told(void **state)
+static void holder_that_is_not_revocable_is_not_notified(void **state)
 {
 	char path[700];
 	struct zk_raw_stat stat;
@@ -253,7 +253,7 @@ static void holder_that_did_not_want_to_know_is_not_told(void **state)
 	end(&pair);
 }
 
-static void wish_to_know_ends_with_the_hold(void **state)
+static void revocability_ends_with_the_hold(void **state)
 {
 	struct pair pair;
 
@@ -310,7 +310,7 @@ static void holder_of_another_program_gets_the_message_and_waiters_do_not(void *
 	end(&pair);
 }
 
-static void combined_lock_cannot_be_asked_for(void **state)
+static void combined_lock_cannot_be_revoked(void **state)
 {
 	hf_lock *multi = NULL;
 	struct pair pair;
@@ -332,7 +332,7 @@ static void combined_lock_cannot_be_asked_for(void **state)
 
 /* ---- when ---- */
 
-static void message_that_came_while_it_waited_is_told_after_the_grant(void **state)
+static void message_that_arrived_during_the_wait_is_reported_after_the_grant(void **state)
 {
 	char path[700], own[700] = "";
 	struct zk_raw_stat stat;
@@ -368,7 +368,7 @@ static void message_that_came_while_it_waited_is_told_after_the_grant(void **sta
 	end(&pair);
 }
 
-static void reconnect_tells_nothing_twice_and_forgets_nothing(void **state)
+static void reconnect_reports_nothing_twice_and_forgets_nothing(void **state)
 {
 	char path[700];
 	struct zk_raw_stat stat;
@@ -406,7 +406,7 @@ static void reconnect_tells_nothing_twice_and_forgets_nothing(void **state)
 	proxy_stop(proxy);
 }
 
-static void request_comes_before_the_loss_and_never_after(void **state)
+static void request_is_reported_before_the_loss_and_never_after(void **state)
 {
 	char path[700];
 	struct zk_raw_stat stat;
@@ -440,7 +440,7 @@ static void request_comes_before_the_loss_and_never_after(void **state)
 
 /* ---- several holders ---- */
 
-static void all_readers_are_asked(void **state)
+static void all_readers_are_revoked(void **state)
 {
 	struct pair pair;
 
@@ -495,7 +495,7 @@ static void give_up(void *arg, const hf_event *event)
 	                            &polite->released);
 }
 
-static void holder_that_gives_it_up_when_asked_lets_the_next_have_it(void **state)
+static void holder_that_releases_when_revoked_lets_the_next_waiter_in(void **state)
 {
 	struct polite polite = {.owner = new_owner()};
 	hf_client *holder = open_at(test_zookeeper_url(zk_server, 0), "",
@@ -526,20 +526,20 @@ static void holder_that_gives_it_up_when_asked_lets_the_next_have_it(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZK_STORY(nobody_is_asked_for_a_free_lock),
-		ZK_STORY(holder_is_told_once_for_each_request),
-		ZK_STORY(every_kind_can_be_asked_for),
-		ZK_STORY(message_by_hand_is_told_and_other_words_are_not),
-		ZK_STORY(burst_of_requests_is_told_at_least_once),
-		ZK_STORY(holder_that_did_not_want_to_know_is_not_told),
-		ZK_STORY(wish_to_know_ends_with_the_hold),
+		ZK_STORY(revocation_of_a_free_lock_reaches_nobody),
+		ZK_STORY(holder_is_notified_once_for_each_request),
+		ZK_STORY(every_kind_can_be_revoked),
+		ZK_STORY(message_by_hand_is_reported_and_other_data_is_not),
+		ZK_STORY(burst_of_requests_is_reported_at_least_once),
+		ZK_STORY(holder_that_is_not_revocable_is_not_notified),
+		ZK_STORY(revocability_ends_with_the_hold),
 		ZK_STORY(holder_of_another_program_gets_the_message_and_waiters_do_not),
-		ZK_STORY(combined_lock_cannot_be_asked_for),
-		ZK_STORY(message_that_came_while_it_waited_is_told_after_the_grant),
-		ZK_STORY(reconnect_tells_nothing_twice_and_forgets_nothing),
-		ZK_STORY(request_comes_before_the_loss_and_never_after),
-		ZK_STORY(all_readers_are_asked),
-		ZK_STORY(holder_that_gives_it_up_when_asked_lets_the_next_have_it),
+		ZK_STORY(combined_lock_cannot_be_revoked),
+		ZK_STORY(message_that_arrived_during_the_wait_is_reported_after_the_grant),
+		ZK_STORY(reconnect_reports_nothing_twice_and_forgets_nothing),
+		ZK_STORY(request_is_reported_before_the_loss_and_never_after),
+		ZK_STORY(all_readers_are_revoked),
+		ZK_STORY(holder_that_releases_when_revoked_lets_the_next_waiter_in),
 	};
 	return cmocka_run_group_tests(tests, zk_start, zk_stop);
 }

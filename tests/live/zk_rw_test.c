@@ -80,7 +80,7 @@ static void readers_share_and_keep_writers_out(void **state)
 	pair_end(&pair);
 }
 
-static void reader_behind_a_waiting_writer_waits_too(void **state)
+static void reader_after_a_waiting_writer_waits_too(void **state)
 {
 	struct pair pair;
 
@@ -109,7 +109,7 @@ static void reader_behind_a_waiting_writer_waits_too(void **state)
 	pair_end(&pair);
 }
 
-static void writer_that_gives_up_lets_the_readers_behind_it_in(void **state)
+static void writer_that_gives_up_lets_the_readers_after_it_in(void **state)
 {
 	struct pair pair;
 
@@ -128,7 +128,7 @@ static void writer_that_gives_up_lets_the_readers_behind_it_in(void **state)
 	pair_end(&pair);
 }
 
-static void writer_that_goes_on_reading_keeps_its_place(void **state)
+static void writer_that_keeps_reading_keeps_its_place(void **state)
 {
 	struct pair pair;
 	struct zk_raw_stat stat;
@@ -176,7 +176,7 @@ static void reader_of_another_owner_waits_for_the_writer(void **state)
 	pair_end(&pair);
 }
 
-static void reader_that_asks_to_write_is_told_that_it_cannot_be(void **state)
+static void reader_that_wants_to_write_is_a_deadlock(void **state)
 {
 	struct pair pair;
 
@@ -292,11 +292,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ZK_STORY(readers_share_and_keep_writers_out),
-		ZK_STORY(reader_behind_a_waiting_writer_waits_too),
-		ZK_STORY(writer_that_gives_up_lets_the_readers_behind_it_in),
-		ZK_STORY(writer_that_goes_on_reading_keeps_its_place),
+		ZK_STORY(reader_after_a_waiting_writer_waits_too),
+		ZK_STORY(writer_that_gives_up_lets_the_readers_after_it_in),
+		ZK_STORY(writer_that_keeps_reading_keeps_its_place),
 		ZK_STORY(reader_of_another_owner_waits_for_the_writer),
-		ZK_STORY(reader_that_asks_to_write_is_told_that_it_cannot_be),
+		ZK_STORY(reader_that_wants_to_write_is_a_deadlock),
 		ZK_STORY(both_halves_nest),
 		ZK_STORY(mutex_on_the_same_path_is_busy),
 		ZK_STORY(writers_are_alone_and_readers_meet),

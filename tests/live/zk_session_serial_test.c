@@ -85,7 +85,7 @@ static void node_deleted_while_it_is_renewed_costs_that_hold_alone(void **state)
 	world_end(&world);
 }
 
-static void node_of_a_waiter_deleted_by_somebody_is_made_anew(void **state)
+static void node_of_a_waiter_deleted_by_somebody_is_made_again(void **state)
 {
 	struct world world;
 	struct zk_raw_names names;
@@ -253,7 +253,7 @@ static void sessions_that_expire_again_and_again_are_survived(void **state)
 
 /* ---- leases ---- */
 
-static void fixed_lease_ends_with_its_node(void **state)
+static void fixed_lease_expires_with_its_node(void **state)
 {
 	struct world world;
 
@@ -384,12 +384,12 @@ int main(void)
 		cmocka_unit_test(node_deleted_by_somebody_is_noticed),
 		cmocka_unit_test(node_deleted_right_after_the_grant_is_noticed),
 		cmocka_unit_test(node_deleted_while_it_is_renewed_costs_that_hold_alone),
-		cmocka_unit_test(node_of_a_waiter_deleted_by_somebody_is_made_anew),
+		cmocka_unit_test(node_of_a_waiter_deleted_by_somebody_is_made_again),
 		cmocka_unit_test(session_expired_while_held_is_lost_and_replaced),
 		cmocka_unit_test(session_expired_while_waiting_costs_only_the_place),
 		cmocka_unit_test(session_expired_while_creating_leaves_one_node_of_the_next),
 		cmocka_unit_test(sessions_that_expire_again_and_again_are_survived),
-		cmocka_unit_test(fixed_lease_ends_with_its_node),
+		cmocka_unit_test(fixed_lease_expires_with_its_node),
 		cmocka_unit_test(lease_longer_than_the_session_lasts_as_long_as_it_says),
 		cmocka_unit_test(extension_carries_on_beyond_the_first_lease),
 		cmocka_unit_test(folder_reaped_while_in_use_is_made_again),

@@ -112,7 +112,7 @@ static void value_is_the_data_of_the_lease(void **state)
 
 /* ---- one holder ---- */
 
-static void owner_that_asks_again_would_wait_for_itself(void **state)
+static void second_acquire_of_an_owner_is_a_deadlock(void **state)
 {
 	(void)state;
 	begin(HF_SIMPLE);
@@ -162,7 +162,7 @@ static void owners_and_clients_exclude_each_other(void **state)
 	end();
 }
 
-static void looks_tell_what_the_server_has(void **state)
+static void queries_return_what_the_server_has(void **state)
 {
 	char holder[200], identity[200];
 	int64_t number;
@@ -201,7 +201,7 @@ static void looks_tell_what_the_server_has(void **state)
 }
 
 /* The server lists children in no order, so it takes several rounds to be deceived. */
-static void holder_is_not_mistaken_for_who_waits(void **state)
+static void holder_is_not_mistaken_for_a_waiter(void **state)
 {
 	char holder[200], identity[200];
 
@@ -222,7 +222,7 @@ static void holder_is_not_mistaken_for_who_waits(void **state)
 	end();
 }
 
-static void token_grows_even_when_the_folders_begin_anew(void **state)
+static void token_grows_even_when_the_folders_are_made_again(void **state)
 {
 	int64_t last = 0;
 
@@ -240,7 +240,7 @@ static void token_grows_even_when_the_folders_begin_anew(void **state)
 	end();
 }
 
-static void force_takes_it_away_and_the_next_one_has_it(void **state)
+static void force_takes_the_lock_away_and_the_next_waiter_gets_the_lock(void **state)
 {
 	int was_held = -1;
 
@@ -271,7 +271,7 @@ static void force_takes_it_away_and_the_next_one_has_it(void **state)
 	end();
 }
 
-static void fixed_lease_ends_and_is_extended(void **state)
+static void fixed_lease_expires_and_is_extended(void **state)
 {
 	(void)state;
 	begin(HF_SIMPLE);
@@ -292,7 +292,7 @@ static void fixed_lease_ends_and_is_extended(void **state)
 	end();
 }
 
-static void session_that_ends_loses_it_and_the_next_one_has_it(void **state)
+static void session_that_expires_loses_the_lock_and_the_next_waiter_gets_the_lock(void **state)
 {
 	(void)state;
 	begin(HF_SIMPLE);
@@ -387,14 +387,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SIMPLE_STORY(lock_is_a_lease_and_a_gate_while_it_is_waited_for),
 		SIMPLE_STORY(value_is_the_data_of_the_lease),
-		SIMPLE_STORY(owner_that_asks_again_would_wait_for_itself),
+		SIMPLE_STORY(second_acquire_of_an_owner_is_a_deadlock),
 		SIMPLE_STORY(owners_and_clients_exclude_each_other),
-		SIMPLE_STORY(looks_tell_what_the_server_has),
-		SIMPLE_STORY(holder_is_not_mistaken_for_who_waits),
-		SIMPLE_STORY(token_grows_even_when_the_folders_begin_anew),
-		SIMPLE_STORY(force_takes_it_away_and_the_next_one_has_it),
-		SIMPLE_STORY(fixed_lease_ends_and_is_extended),
-		SIMPLE_STORY(session_that_ends_loses_it_and_the_next_one_has_it),
+		SIMPLE_STORY(queries_return_what_the_server_has),
+		SIMPLE_STORY(holder_is_not_mistaken_for_a_waiter),
+		SIMPLE_STORY(token_grows_even_when_the_folders_are_made_again),
+		SIMPLE_STORY(force_takes_the_lock_away_and_the_next_waiter_gets_the_lock),
+		SIMPLE_STORY(fixed_lease_expires_and_is_extended),
+		SIMPLE_STORY(session_that_expires_loses_the_lock_and_the_next_waiter_gets_the_lock),
 		SIMPLE_STORY(waiters_of_two_clients_are_served_in_order),
 		SIMPLE_STORY(plain_lock_in_its_place_is_a_conflict),
 		SIMPLE_STORY(threads_of_two_clients_never_lose_a_count),

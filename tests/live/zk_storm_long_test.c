@@ -389,7 +389,7 @@ static void check_calm(hf_client *client, const char *prefix)
 	}
 }
 
-static void sessions_that_end_under_everything_are_survived(void **state)
+static void sessions_that_expire_during_everything_are_survived(void **state)
 {
 	struct storm storm = {.orders.mutex = PTHREAD_MUTEX_INITIALIZER,
 	                      .ledger.mutex = PTHREAD_MUTEX_INITIALIZER,
@@ -557,7 +557,7 @@ static void hundred_requests_answered_just_before_the_session_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZK_STORY(sessions_that_end_under_everything_are_survived),
+		ZK_STORY(sessions_that_expire_during_everything_are_survived),
 		cmocka_unit_test(hundred_requests_whose_answers_are_lost_with_the_session),
 		cmocka_unit_test(hundred_requests_answered_just_before_the_session_ends),
 	};

@@ -273,7 +273,7 @@ static void note_grant(void *arg, int result, int64_t value, const char *text)
 }
 
 /* A library that leaves answers lying in TLS would find them with the next sign of life only. */
-static void answers_that_come_together_are_all_heard(void **state)
+static void answers_that_arrive_together_are_all_handled(void **state)
 {
 	enum { LOCKS = 200 };
 	hf_client_options options = right_files();
@@ -301,7 +301,7 @@ static void answers_that_come_together_are_all_heard(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void hold_whose_session_has_ended_is_lost_and_taken_anew(void **state)
+static void hold_whose_session_has_expired_is_lost_and_taken_again(void **state)
 {
 	struct seen seen = SEEN_NEW;
 	hf_client_options options = right_files();
@@ -478,8 +478,8 @@ static int run_with_tls(void)
 	const struct CMUnitTest tests[] = {
 		ZK_STORY(lock_is_waited_for_and_handed_over),
 		ZK_STORY(files_may_come_from_the_url),
-		ZK_STORY(answers_that_come_together_are_all_heard),
-		ZK_STORY(hold_whose_session_has_ended_is_lost_and_taken_anew),
+		ZK_STORY(answers_that_arrive_together_are_all_handled),
+		ZK_STORY(hold_whose_session_has_expired_is_lost_and_taken_again),
 		ZK_STORY(connection_that_breaks_is_made_again),
 		ZK_STORY(hold_without_a_connection_is_lost_in_time),
 		ZK_STORY(certificates_that_one_side_does_not_trust_are_refused),

@@ -50,7 +50,7 @@ static bool has_message(const char *path)
 
 /* ---- a node of our own ---- */
 
-static void plain_node_with_other_words_is_still_our_own(void **state)
+static void plain_node_with_other_data_is_still_our_own(void **state)
 {
 	(void)state;
 	begin_patient();
@@ -116,19 +116,19 @@ static void check_lost_answer_to_a_revoke(hf_kind kind)
 	end();
 }
 
-static void next_holder_is_not_asked_because_an_answer_was_lost(void **state)
+static void next_holder_is_not_revoked_because_an_answer_was_lost(void **state)
 {
 	(void)state;
 	check_lost_answer_to_a_revoke(HF_REENTRANT);
 }
 
-static void next_holder_of_a_plain_lock_is_not_asked_because_an_answer_was_lost(void **state)
+static void next_holder_of_a_plain_lock_is_not_revoked_because_an_answer_was_lost(void **state)
 {
 	(void)state;
 	check_lost_answer_to_a_revoke(HF_PLAIN);
 }
 
-static void barrier_that_was_set_anew_is_not_removed_because_an_answer_was_lost(void **state)
+static void barrier_that_was_set_again_is_not_removed_because_an_answer_was_lost(void **state)
 {
 	struct done *done = check_alloc(sizeof(*done));
 
@@ -238,10 +238,10 @@ static void total_of_the_node_before_does_not_count_any_more(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAULT_STORY(plain_node_with_other_words_is_still_our_own),
-		FAULT_STORY(next_holder_is_not_asked_because_an_answer_was_lost),
-		FAULT_STORY(next_holder_of_a_plain_lock_is_not_asked_because_an_answer_was_lost),
-		FAULT_STORY(barrier_that_was_set_anew_is_not_removed_because_an_answer_was_lost),
+		FAULT_STORY(plain_node_with_other_data_is_still_our_own),
+		FAULT_STORY(next_holder_is_not_revoked_because_an_answer_was_lost),
+		FAULT_STORY(next_holder_of_a_plain_lock_is_not_revoked_because_an_answer_was_lost),
+		FAULT_STORY(barrier_that_was_set_again_is_not_removed_because_an_answer_was_lost),
 		FAULT_STORY(reader_that_vanishes_before_the_force_does_not_hide_the_other),
 		FAULT_STORY(lock_whose_readers_all_vanish_before_the_force_was_not_held),
 		FAULT_STORY(total_of_the_node_before_does_not_count_any_more),

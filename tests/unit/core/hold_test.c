@@ -37,7 +37,7 @@ static void validity_counts_from_before_the_ask_was_sent(void **state)
 	assert_int_equal(fake_state(fake, 1), HF_HELD);
 }
 
-static void grant_that_came_too_late_is_not_believed_and_asked_again(void **state)
+static void grant_that_arrives_too_late_is_not_believed_and_asked_for_again(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = fake_acquire_for(fake, 1, 1000);
@@ -130,7 +130,7 @@ static void hold_is_at_risk_with_less_than_a_third_left(void **state)
 	CHECK_TOLD(fake, HF_AT_RISK);
 }
 
-static void release_of_a_lost_hold_says_why_and_who_has_it(void **state)
+static void release_of_a_lost_hold_says_why_and_names_the_holder(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 1000);
@@ -271,7 +271,7 @@ static void nested_grant_after_the_outer_hold_ended_is_lost(void **state)
 
 /* The server may count a level that was never granted; the next release sets it right. */
 /* The level that nobody has is taken back from the server's count. */
-static void nested_ask_without_an_answer_is_unknown_and_the_hold_goes_on(void **state)
+static void nested_ask_without_an_answer_is_unknown_and_the_hold_lasts(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
@@ -343,7 +343,7 @@ static void extend_confirmed_after_the_hold_ended_is_lost(void **state)
 	CHECK_TOLD(fake, HF_LOST);
 }
 
-static void unknown_extend_is_repeated_and_the_hold_goes_on(void **state)
+static void unknown_extend_is_repeated_and_the_hold_lasts(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 60000);
@@ -358,7 +358,7 @@ static void unknown_extend_is_repeated_and_the_hold_goes_on(void **state)
 	assert_int_equal(fake_remaining(fake, 1), 90000 - 902);
 }
 
-static void unanswered_extend_is_unknown_and_the_hold_goes_on(void **state)
+static void unanswered_extend_is_unknown_and_the_hold_lasts(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 60000);
@@ -434,7 +434,7 @@ static void repeated_release_of_one_level_sets_the_same_count(void **state)
 	assert_int_equal(fake_state(fake, 1), HF_HELD);
 }
 
-static void unanswered_release_is_unknown_and_goes_on_in_the_background(void **state)
+static void unanswered_release_is_unknown_and_continues_in_the_background(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
@@ -452,7 +452,7 @@ static void unanswered_release_is_unknown_and_goes_on_in_the_background(void **s
 	check_nothing_told(fake);
 }
 
-static void refused_release_is_told_and_tried_once_more(void **state)
+static void refused_release_is_reported_and_tried_once_more(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 6000);
@@ -486,7 +486,7 @@ static void forced_release_is_a_loss_for_our_own_holder(void **state)
 
 /* ---- close ---- */
 
-static void close_ends_all_calls_and_releases_all_holds(void **state)
+static void close_finishes_all_calls_and_releases_all_holds(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__lock *other = fake_lock(fake, "invoices");
@@ -587,14 +587,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fake_test(validity_ends_a_hundredth_and_2_ms_before_the_lease),
 		fake_test(validity_counts_from_before_the_ask_was_sent),
-		fake_test(grant_that_came_too_late_is_not_believed_and_asked_again),
+		fake_test(grant_that_arrives_too_late_is_not_believed_and_asked_for_again),
 		fake_test(grant_in_the_last_millisecond_is_believed),
 		fake_test(late_grant_of_a_cancelled_call_is_settled),
 		fake_test(remaining_is_the_owners_own),
 		fake_test(fixed_lease_is_lost_at_valid_until_with_one_piece_of_news),
 		fake_test(remaining_ends_without_a_turn),
 		fake_test(hold_is_at_risk_with_less_than_a_third_left),
-		fake_test(release_of_a_lost_hold_says_why_and_who_has_it),
+		fake_test(release_of_a_lost_hold_says_why_and_names_the_holder),
 		fake_test(release_of_a_lost_hold_is_lost_without_a_connection_too),
 		fake_test(acquire_after_a_loss_is_a_new_acquisition),
 		fake_test(acquire_that_finds_the_lease_ended_is_not_nested),
@@ -604,22 +604,22 @@ int main(void)
 		fake_test(nested_level_with_a_longer_lease_lengthens),
 		fake_test(nested_acquire_that_finds_the_hold_gone_is_lost),
 		fake_test(nested_grant_after_the_outer_hold_ended_is_lost),
-		fake_test(nested_ask_without_an_answer_is_unknown_and_the_hold_goes_on),
+		fake_test(nested_ask_without_an_answer_is_unknown_and_the_hold_lasts),
 		fake_test(extend_lengthens_and_never_shortens),
 		fake_test(extend_of_what_is_not_held_says_so),
 		fake_test(extend_of_a_hold_the_server_no_longer_has_is_lost),
 		fake_test(extend_confirmed_after_the_hold_ended_is_lost),
-		fake_test(unknown_extend_is_repeated_and_the_hold_goes_on),
-		fake_test(unanswered_extend_is_unknown_and_the_hold_goes_on),
+		fake_test(unknown_extend_is_repeated_and_the_hold_lasts),
+		fake_test(unanswered_extend_is_unknown_and_the_hold_lasts),
 		fake_test(release_of_what_is_not_held_says_so),
 		fake_test(release_hides_the_hold_before_the_answer),
 		fake_test(release_that_finds_the_hold_gone_is_lost),
 		fake_test(repeated_release_that_finds_the_hold_gone_has_succeeded),
 		fake_test(repeated_release_of_one_level_sets_the_same_count),
-		fake_test(unanswered_release_is_unknown_and_goes_on_in_the_background),
-		fake_test(refused_release_is_told_and_tried_once_more),
+		fake_test(unanswered_release_is_unknown_and_continues_in_the_background),
+		fake_test(refused_release_is_reported_and_tried_once_more),
 		fake_test(forced_release_is_a_loss_for_our_own_holder),
-		fake_test(close_ends_all_calls_and_releases_all_holds),
+		fake_test(close_finishes_all_calls_and_releases_all_holds),
 		fake_test(close_during_an_extension_releases_the_hold),
 		fake_test(close_during_a_nested_ask_releases_the_hold),
 		fake_test(close_during_a_release_repeats_nothing_that_was_done),

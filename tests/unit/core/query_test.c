@@ -147,7 +147,7 @@ static void owner_that_waits_for_the_lock_holds_nothing(void **state)
 
 /* ---- release by force ---- */
 
-static void force_tells_whether_the_lock_was_there(void **state)
+static void force_returns_whether_the_lock_existed(void **state)
 {
 	struct fake *fake = *state;
 	for (int64_t there = 0; there <= 1; there++) {
@@ -303,7 +303,7 @@ static void command_without_room_is_out_of_memory(void **state)
 
 /* ---- refusals and time ---- */
 
-static void refused_question_hands_the_servers_words_on(void **state)
+static void refused_query_passes_the_servers_text_on(void **state)
 {
 	struct fake *fake = *state;
 	static const uint8_t list[] = {HF__OP_TTL, HF__OP_FORCE, HF__OP_PING};
@@ -350,7 +350,7 @@ static void server_that_is_never_ready_is_named_at_the_deadline(void **state)
 	assert_string_equal(op->detail, "LOADING");
 }
 
-static void question_ends_at_its_deadline_and_a_late_answer_is_ignored(void **state)
+static void query_ends_at_its_deadline_and_a_late_answer_is_ignored(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = ask(fake, HF__OP_IS_LOCKED, 1);
@@ -376,7 +376,7 @@ static void deadline_without_a_connection_says_why(void **state)
 	check_nothing_sent(fake);
 }
 
-static void close_ends_questions_under_way(void **state)
+static void close_finishes_queries_in_flight(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = ask(fake, HF__OP_TTL, 1);
@@ -400,7 +400,7 @@ int main(void)
 		fake_test(owner_with_a_hold_is_asked_for_by_its_name_on_the_wire),
 		fake_test(hold_that_the_server_does_not_have_is_not_held),
 		fake_test(owner_that_waits_for_the_lock_holds_nothing),
-		fake_test(force_tells_whether_the_lock_was_there),
+		fake_test(force_returns_whether_the_lock_existed),
 		fake_test(force_is_a_loss_for_our_own_holder),
 		fake_test(force_that_found_nothing_takes_nothing_from_our_holder),
 		fake_test(force_without_an_answer_is_unknown_and_not_repeated),
@@ -412,12 +412,12 @@ int main(void)
 		fake_test_unlinked(question_waits_for_a_connection),
 		fake_test(questions_are_repeated_after_a_cut),
 		fake_test(command_without_room_is_out_of_memory),
-		fake_test(refused_question_hands_the_servers_words_on),
+		fake_test(refused_query_passes_the_servers_text_on),
 		fake_test(not_now_is_asked_again_soon),
 		fake_test(server_that_is_never_ready_is_named_at_the_deadline),
-		fake_test(question_ends_at_its_deadline_and_a_late_answer_is_ignored),
+		fake_test(query_ends_at_its_deadline_and_a_late_answer_is_ignored),
 		fake_test(deadline_without_a_connection_says_why),
-		fake_test(close_ends_questions_under_way),
+		fake_test(close_finishes_queries_in_flight),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

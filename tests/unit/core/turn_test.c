@@ -39,7 +39,7 @@ static void give_up(struct fake *fake, const struct row *row, uint64_t next)
 	check_result(release, 0);
 }
 
-static void waiter_behind_a_hold_of_its_process_neither_listens_nor_asks_again(void **state)
+static void waiter_for_a_hold_of_its_process_neither_listens_nor_asks_again(void **state)
 {
 	struct fake *fake = *state;
 	struct row row = line_up(fake);
@@ -81,7 +81,7 @@ static void all_listen_and_ask_when_it_goes_to_another_process(void **state)
 	check_waits(row.second);
 }
 
-static void others_go_on_when_it_was_not_its_turn_after_all(void **state)
+static void others_ask_when_it_was_not_its_turn_after_all(void **state)
 {
 	struct fake *fake = *state;
 	struct row row = line_up(fake);
@@ -94,7 +94,7 @@ static void others_go_on_when_it_was_not_its_turn_after_all(void **state)
 	fake_answer(fake, HF__GRANTED);
 }
 
-static void others_go_on_when_the_one_whose_turn_it_is_leaves(void **state)
+static void others_ask_when_the_one_whose_turn_it_is_leaves(void **state)
 {
 	struct fake *fake = *state;
 	struct row row = line_up(fake);
@@ -110,7 +110,7 @@ static void others_go_on_when_the_one_whose_turn_it_is_leaves(void **state)
 	check_result(row.second, 0);
 }
 
-static void all_go_on_when_the_hold_is_lost(void **state)
+static void all_ask_again_when_the_hold_is_lost(void **state)
 {
 	struct fake *fake = *state;
 	struct row row = line_up(fake);
@@ -123,12 +123,12 @@ static void all_go_on_when_the_hold_is_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fake_test(waiter_behind_a_hold_of_its_process_neither_listens_nor_asks_again),
+		fake_test(waiter_for_a_hold_of_its_process_neither_listens_nor_asks_again),
 		fake_test(only_the_one_whose_turn_it_is_asks),
 		fake_test(all_listen_and_ask_when_it_goes_to_another_process),
-		fake_test(others_go_on_when_it_was_not_its_turn_after_all),
-		fake_test(others_go_on_when_the_one_whose_turn_it_is_leaves),
-		fake_test(all_go_on_when_the_hold_is_lost),
+		fake_test(others_ask_when_it_was_not_its_turn_after_all),
+		fake_test(others_ask_when_the_one_whose_turn_it_is_leaves),
+		fake_test(all_ask_again_when_the_hold_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

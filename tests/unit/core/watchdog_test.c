@@ -265,7 +265,7 @@ static void renewal_confirmed_after_valid_until_is_not_believed(void **state)
 	CHECK_TOLD(fake, HF_LOST);
 }
 
-static void renewal_at_risk_tells_risk_and_held(void **state)
+static void renewal_at_risk_reports_risk_and_held(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
@@ -463,7 +463,7 @@ int main(void)
 		fake_test(missed_renewal_is_tried_again_every_twelfth),
 		fake_test(renewals_that_all_miss_lose_the_hold_at_valid_until),
 		fake_test(renewal_confirmed_after_valid_until_is_not_believed),
-		fake_test(renewal_at_risk_tells_risk_and_held),
+		fake_test(renewal_at_risk_reports_risk_and_held),
 		fake_test(renewal_without_room_is_tried_again),
 		fake_test(all_holds_are_renewed_at_once_after_a_reconnect),
 		fake_test(server_that_came_back_empty_is_noticed_at_once),

@@ -168,7 +168,7 @@ static void used_container_is_reaped_when_empty(void **state)
 	zk_raw_close(raw);
 }
 
-static void watch_tells_what_happened(void **state)
+static void watch_reports_what_happened(void **state)
 {
 	(void)state;
 	struct zk_raw *raw = open_alone(), *other = open_alone();
@@ -276,7 +276,7 @@ static void session_is_expired_by_the_owner_of_its_node(void **state)
 
 /* ---- a server alone ------------------------------------------------------------------------- */
 
-static void server_tells_its_numbers(void **state)
+static void server_reports_its_numbers(void **state)
 {
 	(void)state;
 	struct zk_raw *raw = open_alone();
@@ -442,7 +442,7 @@ static void killed_leader_is_followed_by_another_and_comes_back(void **state)
 	zk_raw_close(raw);
 }
 
-static void too_few_servers_do_not_serve_until_one_more_is_there(void **state)
+static void too_few_servers_do_not_serve_until_one_more_starts(void **state)
 {
 	(void)state;
 	int last = test_zookeeper_leader(ensemble);
@@ -592,19 +592,19 @@ int main(int argc, char **argv)
 		WITH_SERVER(sequential_nodes_are_numbered_and_listed_in_order),
 		WITH_SERVER(tree_lists_parents_first_and_goes_as_a_whole),
 		WITH_SERVER(used_container_is_reaped_when_empty),
-		WITH_SERVER(watch_tells_what_happened),
+		WITH_SERVER(watch_reports_what_happened),
 		WITH_SERVER(nodes_of_an_identity_are_closed_to_others),
 		WITH_SERVER(closed_session_takes_its_nodes_along),
 		WITH_SERVER(dropped_session_lives_until_its_time_is_up),
 		WITH_SERVER(resumed_session_is_the_same_and_ends_the_old_connection),
 		WITH_SERVER(session_is_expired_by_the_owner_of_its_node),
-		WITH_SERVER(server_tells_its_numbers),
+		WITH_SERVER(server_reports_its_numbers),
 		WITH_SERVER(killed_server_comes_back_with_its_data),
 		WITH_SERVER(frozen_server_answers_after_thaw_only),
 		WITH_SERVER(proxy_loses_an_answer),
 		WITH_ENSEMBLE(ensemble_has_one_leader_and_shares_its_data),
 		WITH_ENSEMBLE(killed_leader_is_followed_by_another_and_comes_back),
-		WITH_ENSEMBLE(too_few_servers_do_not_serve_until_one_more_is_there),
+		WITH_ENSEMBLE(too_few_servers_do_not_serve_until_one_more_starts),
 		WITH_ENSEMBLE(follower_cut_off_serves_stale_reads_for_a_while),
 		WITH_ENSEMBLE(leader_cut_off_loses_its_office),
 		WITH_ENSEMBLE(frozen_leader_is_replaced),
