@@ -4,7 +4,7 @@
 
 #include "golden-zk/story.h"
 
-/* What a call of the library gave, in the words of the stories. */
+/* What a call of the library returned, as the stories write it. */
 struct calls_answer {
 	char gives[200];  /* empty: nothing */
 	char detail[200]; /* for messages */

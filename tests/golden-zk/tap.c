@@ -1,4 +1,4 @@
-/* A tap on the line to ZooKeeper: one thread, one poll, and a look at the packets. */
+/* A tap on the line to ZooKeeper: one thread and one poll, which read the packets. */
 #include "golden-zk/tap.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ struct asked {
 /* One connection. */
 struct link {
 	int fd[2];
-	struct zk_packet rest[2]; /* what has come from each side and is no whole packet yet */
+	struct zk_packet rest[2]; /* what each side has sent that is not a whole packet yet */
 	bool greeted[2];          /* the first packet of each side is of another form */
 	struct asked *asked;
 };

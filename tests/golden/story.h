@@ -1,4 +1,4 @@
-/* The recorded stories: what Java called, what it was told, and what was in the server then. */
+/* The recorded stories: what Java called, what it got, and what was in the server then. */
 #ifndef TESTS_GOLDEN_STORY_H
 #define TESTS_GOLDEN_STORY_H
 
@@ -50,7 +50,7 @@ struct story_step {
 	long long at_ms;    /* from the beginning of the story */
 	const char *call;   /* or "(wait 0.4 s)" and the like */
 	const char *what;   /* the same for people */
-	const char *result; /* "blocks" if the call goes on; NULL if there is none */
+	const char *result; /* "blocks" if the call continues; NULL if there is none */
 	int ends;
 	struct story_end end[STORY_MAX_ENDS];
 	int messages;

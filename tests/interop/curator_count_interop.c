@@ -10,7 +10,7 @@
 #define PARTIES 2
 #define ROUNDS  500
 
-/* So often at least the number must have passed from Java to C, or the run was not mixed. */
+/* The number must have passed from Java to C at least this often, or the run was not mixed. */
 #define FEWEST_CHANGES 20
 
 /* Longer than an election on a crowded machine. */
@@ -63,7 +63,7 @@ static void count_once(struct party *party)
 	party->last_written = number + 1;
 }
 
-/* In so short a time an attempt may still be under way; the library takes it back by itself. */
+/* In such a short time an attempt may still be in flight; the library takes it back on its own. */
 static bool is_too_late(int result)
 {
 	return result == HF_ETIMEDOUT || result == HF_EUNKNOWN;
@@ -90,7 +90,7 @@ static hf_kind kind_of(const char *word)
 }
 
 /* "count" SERVERS KIND NAME FILE ROUNDS WAIT_MS; prints "done torn changes", or an error. */
-static int count_as_told(char **argv)
+static int count_by_arguments(char **argv)
 {
 	struct party party = {.file = argv[5], .wait_ms = atoll(argv[7])};
 	hf_client *client = NULL;
@@ -403,7 +403,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(no_reader_sees_an_update_while_leaders_are_killed),
 	};
 	if (argc == 8 && strcmp(argv[1], "count") == 0)
-		return count_as_told(argv);
+		return count_by_arguments(argv);
 	cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
 	return cmocka_run_group_tests(tests, open_alone, close_alone);
 }

@@ -123,7 +123,7 @@ static void waiter_that_gives_up_lets_the_next_wait_on(void **state)
 
 static const char *const threads[EACH] = {"w0", "w1", "w2"};
 
-/* Nobody behind has it yet. */
+/* None of the later waiters holds it yet. */
 static void only_these_have_it(struct waiter *const *waiters, int c_count, int java_count)
 {
 	for (int i = c_count; i < EACH; i++)
@@ -342,7 +342,7 @@ static void c_takes_it_away_from_java(void **state)
 	shared_close(&mutex);
 }
 
-/* Nobody asked to be told, so the data changes and nothing else. */
+/* The holder is not revocable, so the data changes and nothing else. */
 static void revocation_by_java_disturbs_neither_holder_nor_waiter(void **state)
 {
 	struct shared_lock mutex = open_mutex();
@@ -394,7 +394,7 @@ static hf_client *open_as(const char *auth)
 	return client;
 }
 
-/* Namespace "app" of Curator is no more than a folder before all names. */
+/* Namespace "app" of Curator is just a folder in front of all names. */
 static void same_credentials_share_a_lock(void **state)
 {
 	(void)state;

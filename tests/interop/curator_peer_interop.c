@@ -59,7 +59,7 @@ static int begin(void **state)
 	return 0;
 }
 
-/* ---- what the stories are told with ---- */
+/* ---- what the stories are made of ---- */
 
 static int count_words(const char *text)
 {

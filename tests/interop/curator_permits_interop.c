@@ -39,7 +39,7 @@ static struct pool pool_of(void **state)
 	return pool_open(form->total);
 }
 
-/* So many have a permit or wait at the leases, and so many are at the gate. */
+/* This many hold a permit or wait at the leases, and this many are at the gate. */
 static void has_nodes(const struct pool *pool, int leases, int gates)
 {
 	WAIT_UNTIL(count_leases(pool->path) == leases && count_gates(pool->path) == gates, SOON_MS);
@@ -210,7 +210,7 @@ static void waiters_of_both_get_permits_in_the_order_they_came(void **state)
 	pool_close(&pool);
 }
 
-/* ---- who gives up ---- */
+/* ---- waiters that give up ---- */
 
 static void waiter_that_times_out_leaves_nothing(void **state)
 {
@@ -230,7 +230,7 @@ static void waiter_that_times_out_leaves_nothing(void **state)
 	pool_close(&pool);
 }
 
-/* The one who gives up stands in front, so the others move up. */
+/* The waiter that gives up is the first, so the others move up. */
 static void waiter_that_gives_up_lets_the_next_one_wait(void **state)
 {
 	struct pool pool = pool_open(1);
@@ -275,7 +275,7 @@ static void several_permits_are_taken_all_or_none(void **state)
 	pool_close(&pool);
 }
 
-/* ---- who dies ---- */
+/* ---- processes that die ---- */
 
 /* "want" SERVERS HELD WAITED: has one permit of the first name, and waits for one of the second. */
 static int want_until_killed(char **argv)
@@ -380,8 +380,9 @@ static void waiter_whose_session_expires_queues_again_after_java(void **state)
 }
 
 /*
- * The answers take so long that the last one, that the gate is open, comes too late: it is asked for again,
- * and Java has come through the gate meanwhile. Neither may wait for the other.
+ * The answers take so much time that the last one, that the gate is open, arrives too late: the
+ * permit is asked for again, and Java has passed the gate meanwhile. Neither may wait for the
+ * other.
  */
 static void waiter_that_learns_late_of_its_permit_still_holds_the_permit(void **state)
 {
@@ -490,7 +491,7 @@ static int count_words(const char *text)
 }
 
 struct sight {
-	int told;
+	int reports;
 	char kind[16];
 	size_t holders;
 	char owners[512];
@@ -499,7 +500,7 @@ struct sight {
 static int note_sight(void *arg, const hf_info *info)
 {
 	struct sight *sight = arg;
-	sight->told++;
+	sight->reports++;
 	snprintf(sight->kind, sizeof sight->kind, "%s", hf_info_kind(info));
 	sight->holders = hf_info_holders(info);
 	for (size_t i = 0; i < sight->holders; i++) {
@@ -526,7 +527,7 @@ static void each_sees_the_permits_of_the_other(void **state)
 	ASSERT_OK(hf_permits_available(pool.permits, &number));
 	assert_int_equal(number, 1);
 	ASSERT_OK(hf_client_inspect(curator_client, pool.name, note_sight, &sight));
-	assert_int_equal(sight.told, 1);
+	assert_int_equal(sight.reports, 1);
 	assert_string_equal(sight.kind, "permits");
 	assert_int_equal(sight.holders, 2);
 	ASSERT_CONTAINS(sight.owners, lease.text);

@@ -32,7 +32,7 @@ static void take_revocable(hf_lock *lock)
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = SOON_MS, .revocable = 1)));
 }
 
-static void is_told(struct holder *holder, int times)
+static void expect_notified(struct holder *holder, int times)
 {
 	WAIT_UNTIL(seen_count(&holder->seen, HF_REVOKED) == times, SOON_MS);
 }
@@ -46,7 +46,10 @@ static char *first_node(const struct shared_lock *mutex)
 	return check_format("%s", nodes.text);
 }
 
-/* Whatever was written before has been told by then: a revocable lock is asked for, and that is told. */
+/*
+ * Whatever was written before has been reported by then: a revocable lock is revoked, and that is
+ * reported.
+ */
 static void let_events_come(struct holder *holder)
 {
 	int before = seen_count(&holder->seen, HF_REVOKED);
@@ -71,14 +74,14 @@ static void holder_in_c_is_notified_whenever_java_revokes(void **state)
 	holder_open(&holder);
 	take_revocable(holder.mutex.lock);
 	(void)peer_ok(curator_peer, "t revoke mutex %s", holder.mutex.path);
-	is_told(&holder, 1);
+	expect_notified(&holder, 1);
 	assert_string_equal(holder.seen.name, holder.mutex.name);
 	assert_int_equal(hf_lock_state(holder.mutex.lock, NULL), HF_HELD);
 	char *node = first_node(&holder.mutex);
 	(void)peer_ok(curator_peer, "t revoke node %s", node);
-	is_told(&holder, 2);
+	expect_notified(&holder, 2);
 	(void)peer_ok(curator_peer, "t revoke node %s", node);
-	is_told(&holder, 3);
+	expect_notified(&holder, 3);
 	free(node);
 	c_gives(&holder.mutex);
 	holder_close(&holder);
@@ -92,7 +95,7 @@ static void java_that_revoked_gets_what_c_gives_up(void **state)
 	take_revocable(holder.mutex.lock);
 	j_queues(&holder.mutex, "t");
 	(void)peer_ok(curator_peer, "u revoke mutex %s", holder.mutex.path);
-	is_told(&holder, 1);
+	expect_notified(&holder, 1);
 	assert_false(peer_has_answered(curator_peer, "t"));
 	c_gives(&holder.mutex);
 	j_got_it("t");
@@ -112,7 +115,7 @@ static void other_data_does_not_revoke(void **state)
 	(void)peer_ok(curator_peer, "t set node %s", node);
 	let_events_come(&holder);
 	(void)peer_ok(curator_peer, "t revoke node %s", node);
-	is_told(&holder, 3);
+	expect_notified(&holder, 3);
 	free(node);
 	c_gives(&holder.mutex);
 	holder_close(&holder);
@@ -137,7 +140,9 @@ static void c_that_is_not_revocable_ignores_java(void **state)
 	holder_close(&holder);
 }
 
-/* Java writes into the node of a waiter, and it is told as soon as it has something to give up. */
+/*
+ * Java writes into the node of a waiter, which is notified as soon as it has something to give up.
+ */
 static void revocation_of_a_waiter_is_reported_once_it_holds(void **state)
 {
 	struct holder holder;
@@ -151,7 +156,7 @@ static void revocation_of_a_waiter_is_reported_once_it_holds(void **state)
 	let_events_come(&holder);
 	j_gives(&holder.mutex, "t");
 	c_got_it(waiter);
-	is_told(&holder, 2);
+	expect_notified(&holder, 2);
 	assert_string_equal(holder.seen.name, holder.mutex.name);
 	waiter_finish(waiter);
 	holder_close(&holder);
@@ -170,7 +175,7 @@ static void writer_and_leader_in_c_are_notified_too(void **state)
 		take_revocable(lock);
 		assert_int_equal(zk_raw_children(curator_look, other.path, &names, NULL), 0);
 		(void)peer_ok(curator_peer, "t revoke node %s/%s", other.path, names.name[0]);
-		is_told(&holder, i + 1);
+		expect_notified(&holder, i + 1);
 		ASSERT_OK(hf_lock_release(lock));
 		hf_lock_close(lock);
 		zk_raw_names_clear(&names);
@@ -242,7 +247,7 @@ static void holder_in_c_is_notified_when_c_revokes(void **state)
 	take_revocable(holder.mutex.lock);
 	ASSERT_OK(hf_lock_revoke(other, &asked));
 	assert_int_equal(asked, 1);
-	is_told(&holder, 1);
+	expect_notified(&holder, 1);
 	c_gives(&holder.mutex);
 	hf_lock_close(other);
 	holder_close(&holder);

@@ -20,7 +20,7 @@ static void close_pair(struct pair *pair)
 	hf_lock_close(pair->read.lock);
 }
 
-/* A read by somebody else of this process, who has it when this returns. */
+/* A read lock of another owner in this process, who holds it when this returns. */
 static struct waiter *another_reads(const struct pair *pair)
 {
 	struct waiter *waiter = waiter_start(pair->read.lock, NULL);
@@ -111,7 +111,7 @@ static void waiting_writer_in_java_lets_no_later_reader_past(void **state)
 	close_pair(&pair);
 }
 
-/* Readers behind one writer come in together, and the next writer behind all of them. */
+/* Readers after one writer enter together, and the next writer after all of them. */
 static void queue_of_both_goes_in_order(void **state)
 {
 	struct pair pair = open_pair();

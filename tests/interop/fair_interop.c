@@ -1,4 +1,4 @@
-/* The order of fair locks, with waiters in C and in Java behind each other. */
+/* The order of fair locks, with waiters in C and in Java one after another. */
 #include "interop/interop.h"
 
 #define WAITERS 8
@@ -16,7 +16,7 @@ static long long queue_length(const struct subject *subject)
 	return raw_integer(live_raw, "LLEN", key, NULL);
 }
 
-/* Joins the line, and returns when it stands there as the last of so many. */
+/* Joins the line, and returns when it is the last of this many. */
 static struct place place_take(struct subject *subject, bool in_java, long long position)
 {
 	static int threads;
@@ -51,7 +51,7 @@ static void place_release(struct subject *subject, struct place *place)
 	java_releases(subject, place->thread);
 }
 
-/* Each in turn gets the lock, and while it has it those behind do not. */
+/* Each in turn gets the lock, and while it holds the lock, later ones do not. */
 static void check_order(struct subject *subject, struct place *places, int count, int within_ms)
 {
 	for (int i = 0; i < count; i++) {
@@ -114,9 +114,9 @@ static void nobody_jumps_the_line(void **state)
 	subject_close(subject);
 }
 
-/* ---- those who leave the line ---- */
+/* ---- waiters that leave the line ---- */
 
-/* How long those stand in line who give up; the others must have joined by then. */
+/* How long a waiter that gives up stays in line; the others must have joined by then. */
 #define QUIT_MS 1500
 
 static void waiter_that_gives_up_leaves_the_others_in_order(void **state)
@@ -142,7 +142,7 @@ static void waiter_that_gives_up_leaves_the_others_in_order(void **state)
 	subject_close(subject);
 }
 
-/* How long the dead keep their place, and the lease of who holds the lock meanwhile. */
+/* How long a dead waiter keeps its place, and the lease of the holder meanwhile. */
 #define DEAD_MS  1500
 #define LEASE_MS 3000
 

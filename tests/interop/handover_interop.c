@@ -8,7 +8,7 @@
 #define ROUNDS   60
 #define BOUND_MS 90000
 
-/* So long one wait of Java may take at most; a row of hand-overs lasts 50 ms. */
+/* The longest that one wait of Java may take; a row of hand-overs lasts 50 ms. */
 #define WORST_MS 10000
 
 /* One thread of the crew. */
@@ -19,11 +19,11 @@ struct hand {
 	long done; /* rounds it counted */
 };
 
-/* Threads that count as fast as they can, until they are told to stop. */
+/* Threads that count as fast as they can, until they are stopped. */
 struct crew {
 	hf_lock *lock;
 	const char *counter;
-	bool forced; /* holds are taken away: nothing is counted, but who lost one must hear of it */
+	bool forced; /* holds are taken away: nothing is counted, but an owner that lost one must learn of it */
 	atomic_bool stops;
 	atomic_int lost;
 	atomic_int wrong;
@@ -123,7 +123,7 @@ static long crew_stop(struct crew *crew)
 
 /* ---- counting ---- */
 
-/* Lets threads in Java count beside the crew, and returns how many rounds they did together. */
+/* Lets threads in Java count alongside the crew, and returns how many rounds they did together. */
 static long count_in_java(struct subject *subject, const char *counter, int threads)
 {
 	long long started_at = test_now_ms();
@@ -217,7 +217,7 @@ static void pass_on(struct subject *subject, struct waiter **waiters, int n, boo
 	}
 }
 
-/* The hold is so old that its release is told to all; from there on it is a matter of luck. */
+/* The hold is so old that its release is published to all; from there on it is a matter of luck. */
 static void java_and_the_waiters_of_c_all_get_in(void **state)
 {
 	struct subject *subject = subject_open(*state);
@@ -264,7 +264,7 @@ static void crew_continues_when_java_releases(void **state)
 
 /* ---- by force ---- */
 
-/* Each hold that Java took away is told lost, and no other. */
+/* Each hold that Java took away is reported lost, and no other. */
 static void crew_forced_by_java_knows_which_holds_were_lost(void **state)
 {
 	struct subject *subject = subject_open(*state);

@@ -12,8 +12,10 @@
 #include "interop/peer.h"
 #include "support/process.h"
 
-/* Holds that are released before they end have this lease, and who waits for them is woken by a
- * message far sooner. */
+/*
+ * Holds that are released before they expire have this lease, and their waiters are woken by a
+ * message far sooner.
+ */
 #define LONG_MS  30000
 #define WOKEN_MS 3000
 
@@ -141,7 +143,7 @@ static inline hf_lock *open_kind(hf_client *client, const struct kind *kind, con
 	return lock;
 }
 
-/* A name that no other test has, and that is no part of another. */
+/* A name that no other test has, and that is not part of another. */
 static inline void make_name(char *ret_name, size_t size, const char *kind)
 {
 	static int made;

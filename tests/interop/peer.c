@@ -81,8 +81,8 @@ static void list_ports(char *ret_ports, size_t size, const char *url,
 }
 
 /*
- * The words are a class and its arguments. The quick compiler and the small collector start soonest,
- * which is what counts here.
+ * The arguments are a class and what it is given. The quick compiler and the small collector start
+ * soonest, which is what counts here.
  */
 static void start_java(struct peer *peer, const char *variable, const char *const words[5])
 {
@@ -156,7 +156,7 @@ static void take_line(struct peer *peer, const char *line)
 		check_fail("the Java peer said: %s", line);
 	struct pending *pending = find_pending(peer, thread);
 	if (!pending || pending->answered)
-		check_fail("the Java peer answers what nobody asked: %s", line);
+		check_fail("the Java peer answers a line that was not sent: %s", line);
 	pending->answered = true;
 	pending->answer.ok = strcmp(outcome, "ok") == 0;
 	pending->answer.took_ms = took_ms;
@@ -209,7 +209,7 @@ struct answer peer_wait(struct peer *peer, const char *thread, long long timeout
 	long long ends_at = test_now_ms() + timeout_ms;
 	struct pending *pending = find_pending(peer, thread);
 	if (!pending)
-		check_fail("the Java thread %s was told nothing", thread);
+		check_fail("nothing was sent to the Java thread %s", thread);
 	while (!pending->answered) {
 		long long left_ms = ends_at - test_now_ms();
 		if (left_ms < 0)

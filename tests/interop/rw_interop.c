@@ -94,7 +94,7 @@ static void readers_start_waiting(struct halves *lock, struct waiter **ret_reade
 	let_settle();
 }
 
-/* None gives the lock back before all have it. */
+/* None releases the lock before all hold it. */
 static void readers_are_woken(struct halves *lock, struct waiter **readers, long long since)
 {
 	char thread[32];

@@ -22,7 +22,7 @@ static void expect_woken(struct waiter *call, long long since)
 	ASSERT_BETWEEN(call->ended_at - since, -1, WOKEN_MS);
 }
 
-/* The Java thread was told to wait for something, and does. */
+/* The Java thread has to wait for something, and does. */
 static void java_waits(const char *thread, const char *name)
 {
 	WAIT_UNTIL(has_subscribers(name), SOON_MS);

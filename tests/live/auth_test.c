@@ -155,7 +155,7 @@ static hf_client *open_without(const char *rule)
 	return open_url(url_with("limited:" SECRET "@", ""), HF_CLIENT(LOGGED));
 }
 
-/* An acquire that is denied, and says so with these words. */
+/* An acquire that is denied, with this text in its error. */
 static void expect_acquire_denied(const char *rule, const char *part)
 {
 	hf_client *client = open_without(rule);

@@ -1,4 +1,4 @@
-/* The barrier on Redis: a latch of one, set and removed by whoever likes. */
+/* The barrier on Redis: a latch of one, which any client can set and remove. */
 #include "live/barrier.h"
 
 #define CHANNEL "redisson_countdownlatch__channel__{gate}"

@@ -55,7 +55,9 @@ static void five_hundred_threads_of_one_client_lose_no_update(void **state)
 	/* One to take the lock and one to give it up, but only one to hand it over. */
 	long long least = 2 * THREADS * ROUNDS - (long long)stats.handovers;
 	ASSERT_BETWEEN(commands_of_clients() - before, least, least * 11 / 10 + 10);
-	/* The threads of one process do not compete on the wire: hardly an ask is in vain. */
+	/*
+	 * The threads of one process do not compete on the wire: hardly an ask finds the lock busy.
+	 */
 	ASSERT_BETWEEN(stats.attempts, THREADS * ROUNDS, THREADS * ROUNDS * 11 / 10 + 10);
 	end_crowd(&crowd);
 }

@@ -49,7 +49,7 @@ static const char *in_root(const char *name)
 	return path;
 }
 
-/* Processes that work in the directory: there are no others there but servers. */
+/* Processes that work in the directory: only servers do. */
 static int count_servers(pid_t *ret_pid)
 {
 	DIR *proc = opendir("/proc");
@@ -449,7 +449,7 @@ static void server_inherits_nothing_but_the_environment(void **state)
 	assert_int_not_equal(getsid(server), server);
 	close(marker);
 	close(high);
-	/* A server with SIGTERM blocked would go on for ever. */
+	/* A server with SIGTERM blocked would run for ever. */
 	assert_int_equal(kill(server, SIGTERM), 0);
 	assert_int_equal(waitpid(server, NULL, 0), server);
 }

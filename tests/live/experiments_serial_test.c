@@ -131,7 +131,7 @@ static void work_longer_than_the_lease_is_reported_to_both(void **state)
 		assert_int_equal(workers[i].released, HF_ELOST);
 		ASSERT_CONTAINS(workers[i].detail, "lease of 600 ms ended");
 	}
-	/* When the first was told, the second had it. */
+	/* When the first was notified, the second held the lock. */
 	ASSERT_CONTAINS(workers[0].detail, "now held by");
 	assert_null(strstr(workers[1].detail, "now held by"));
 	/* Nothing else is broken. */

@@ -1,4 +1,4 @@
-/* What the tests of fair locks share: both kinds, two clients, and looks into the queue. */
+/* What the tests of fair locks share: both kinds, two clients, and queries of the queue. */
 #ifndef TESTS_LIVE_FAIR_H
 #define TESTS_LIVE_FAIR_H
 
@@ -93,7 +93,7 @@ static inline long long queued(struct raw *raw)
 	return raw_integer(raw, "LLEN", QUEUE, NULL);
 }
 
-/* Who has the i-th place. */
+/* The owner of the i-th place. */
 static inline void read_place(int i, char *ret_owner, size_t size)
 {
 	char index[16];

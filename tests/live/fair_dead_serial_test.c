@@ -115,7 +115,7 @@ static void waiter_can_be_removed_by_hand(void **state)
 	ASSERT_OK(hf_lock_remove_waiter(world.theirs, JAVA_WAITER, &removed));
 	assert_int_equal(removed, 1);
 	waiter_expect(waiter, 0);
-	/* Who holds it is not a waiter. */
+	/* The holder is not a waiter. */
 	char field[128];
 	long long count;
 	read_hold(live_raw, "orders", field, sizeof field, &count);

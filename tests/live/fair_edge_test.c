@@ -24,7 +24,7 @@ static void close_releases_the_hold_and_gives_up_the_places(void **state)
 	ASSERT_OK(hf_lock_acquire(kept, NULL));
 	ASSERT_OK(hf_lock_acquire(world.theirs, NULL));
 	struct waiter *first = queue_up(world.mine, NULL, 1);
-	struct waiter *behind = queue_up(world.theirs, NULL, 2);
+	struct waiter *later = queue_up(world.theirs, NULL, 2);
 	struct waiter *last = queue_up(world.mine, NULL, 3);
 	long long before = test_now_ms();
 	ASSERT_OK(hf_client_close(world.one));
@@ -37,10 +37,10 @@ static void close_releases_the_hold_and_gives_up_the_places(void **state)
 	assert_int_equal(raw_integer(live_raw, "ZCARD", ENDS, NULL), 1);
 	ASSERT_RC(hf_lock_acquire(kept, NULL), HF_ECLOSED);
 	ASSERT_OK(hf_lock_release(world.theirs));
-	waiter_expect(behind, 0);
-	ASSERT_OK(waiter_release(behind));
+	waiter_expect(later, 0);
+	ASSERT_OK(waiter_release(later));
 	waiter_free(first);
-	waiter_free(behind);
+	waiter_free(later);
 	waiter_free(last);
 	hf_lock_close(kept);
 	world.one = NULL;
@@ -273,7 +273,7 @@ static void wait_that_ends_while_the_server_is_frozen_leaves_no_place(void **sta
 	struct waiter *waiter = queue_up(world.theirs, HF_ACQUIRE(.wait_ms = 800), 1);
 	test_server_freeze(live_server);
 	WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
-	/* Whether an ask was under way at its end is a matter of chance. */
+	/* Whether an ask was in flight at its end is a matter of chance. */
 	assert_true(waiter->result == HF_ETIMEDOUT || waiter->result == HF_EUNKNOWN);
 	ASSERT_BETWEEN(waiter->ended_at - waiter->started_at, 800, 1500);
 	/* A first ask that is not answered in time may have taken a place. */
@@ -309,7 +309,7 @@ static void hold_and_queue_survive_a_server_that_comes_back_with_its_data(void *
 	struct waiter *second = waiter_start(world.mine, NULL);
 	WAIT_UNTIL(queued(raw) == 2, SOON_MS);
 	restart_server(server, &raw);
-	/* The one behind a hold of its own client need not listen. */
+	/* The waiter for a hold of its own client need not listen. */
 	WAIT_UNTIL(listening(raw) == 1, 6000);
 	assert_int_equal(queued(raw), 2);
 	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
@@ -335,7 +335,7 @@ static void server_that_comes_back_empty_costs_the_hold_and_not_the_wait(void **
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	struct waiter *waiter = queue_up(world.theirs, NULL, 1);
 	restart_server(live_server, &live_raw);
-	/* The next renewal would be due after 3 s, but who reconnects looks at once. */
+	/* The next renewal would be due after 3 s, but a client that reconnects checks at once. */
 	WAIT_UNTIL(stats_of(world.one).reconnects >= 1, SOON_MS);
 	WAIT_UNTIL(seen_count(world.seen, HF_LOST) == 1, 1000);
 	waiter_expect(waiter, 0);
@@ -346,7 +346,7 @@ static void server_that_comes_back_empty_costs_the_hold_and_not_the_wait(void **
 	end(&world);
 }
 
-/* ---- keys that are no locks, names ---- */
+/* ---- keys that are not locks, names ---- */
 
 static void expect_untouched(const char *key, const struct raw_reply *dump)
 {
@@ -376,7 +376,7 @@ static void expect_conflict(struct world *world, const char *key)
 	assert_int_equal(hf_lock_state(world->mine, NULL), HF_FREE);
 	expect_untouched(key, dump);
 	raw_reply_free(dump);
-	/* No place was taken, and no lock beside it. */
+	/* No place was taken, and no lock besides. */
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 1);
 	assert_int_equal(raw_integer(live_raw, "DEL", key, NULL), 1);
 }
@@ -450,7 +450,7 @@ static void key_replaced_while_waited_for_ends_the_wait(void **state)
 	end(&world);
 }
 
-/* Takes the lock of that name, lets another wait for it, and looks at the names it makes. */
+/* Takes the lock of that name, lets another wait for it, and checks the names that this makes. */
 static void check_names(hf_client *one, hf_client *two, hf_kind kind, const char *name,
                         const char *key, const char *tagged)
 {

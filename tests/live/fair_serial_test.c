@@ -1,4 +1,4 @@
-/* The queue of a fair lock: its order, how long places are kept, and who loses one. */
+/* The queue of a fair lock: its order, how long places are kept, and how one is lost. */
 #include "live/fair.h"
 
 #include "support/proxy.h"
@@ -14,7 +14,7 @@
 /* How far off the ends of places may be: everything is computed by the server in whole ms. */
 #define ABOUT_MS 100
 
-/* ---- looks at the server's clock and the ends of places ---- */
+/* ---- the server's clock and the timeouts of places ---- */
 
 static long long server_now(void)
 {
@@ -56,8 +56,8 @@ static void expect_place_ends(int i, long long after_ms)
 }
 
 /*
- * Puts somebody into the queue by hand; ends_at 0 leaves it without an end. The end comes first: who asks in
- * between would throw out a place without one.
+ * Puts an owner into the queue by hand; ends_at 0 leaves it without a timeout. The timeout comes
+ * first: an ask in between would remove a place without one.
  */
 static void put_place(const char *verb, const char *owner, long long ends_at)
 {
@@ -76,7 +76,7 @@ static void begin_with(struct world *world, void **state, int64_t watchdog_ms, i
 
 /* ---- order ---- */
 
-/* Fills the queue with waiters of both clients in turn, and notes who they are. */
+/* Fills the queue with waiters of both clients in turn, and notes their owners. */
 static void queue_all(struct world *world, const hf_acquire_options *options,
                       struct waiter *ret_waiter[MANY], char ret_owner[MANY][128])
 {
@@ -94,7 +94,7 @@ static bool is_any_over(struct waiter *const *waiter, int n)
 	return false;
 }
 
-/* Checks that the waiters get the lock one by one in the order given; each has it for a while. */
+/* Checks that the waiters get the lock one by one in the order given; each holds it for a while. */
 static void expect_order(struct waiter *waiter[MANY], char owner[MANY][128], long long hold_ms)
 {
 	char field[128];
@@ -282,13 +282,13 @@ static void places_end_one_wait_after_another(void **state)
 	waiter[2] = queue_up(world.theirs, NULL, 3);
 	for (int i = 0; i < 3; i++)
 		expect_place_ends(i, (i + 1) * 20000);
-	/* Who gives up takes its wait along. */
+	/* A waiter that gives up takes its wait along. */
 	hf_cancel_fire(cancel);
 	waiter_expect(waiter[1], HF_ECANCELLED);
 	WAIT_UNTIL(queued(live_raw) == 2, SOON_MS);
 	for (int i = 0; i < 2; i++)
 		expect_place_ends(i, (i + 1) * 20000);
-	/* And so does who gets the lock. */
+	/* And so does one that gets the lock. */
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(waiter[0], 0);
 	assert_int_equal(queued(live_raw), 1);
@@ -414,7 +414,7 @@ static void dead_places_and_places_without_a_timeout_do_not_block_others(void **
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(first, 0);
-	/* The release has told the first of those who live. */
+	/* The release has notified the first waiter that is alive. */
 	ASSERT_BETWEEN(first->ended_at - released_at, 0, 1500);
 	put_place("LPUSH", "ghost:1", 0);
 	put_place("LPUSH", "dead:1", server_now() - 1);
@@ -499,7 +499,7 @@ static void late_head_is_waited_for_without_haste(void **state)
 	long long before = command_calls(live_raw, "evalsha");
 	uint64_t commands = stats_of(world.one).commands;
 	WAIT_UNTIL(server_now() >= ends_at - 300, SOON_MS);
-	/* Four waiters look about ten times a second each; at full speed it were thousands. */
+	/* Four waiters poll about ten times a second each; at full speed it would be thousands. */
 	ASSERT_BETWEEN(command_calls(live_raw, "evalsha") - before, 8, 100);
 	ASSERT_BETWEEN(stats_of(world.one).commands - commands, 4, 50);
 	for (int i = 0; i < 4; i++)
@@ -521,7 +521,7 @@ static void waiter_that_was_purged_asks_again(void **state)
 	char owner[128];
 	struct world world;
 
-	/* The holder's lease is short, so that the waiter looks again soon. */
+	/* The holder's lease is short, so that the waiter asks again soon. */
 	begin_with(&world, state, 600, 0);
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	struct waiter *waiter = queue_up(world.theirs, NULL, 1);
@@ -546,7 +546,7 @@ static void waiter_that_was_purged_asks_again(void **state)
 	end(&world);
 }
 
-/* A waiter behind a proxy, first in the queue of a lock that is held, and one behind it. */
+/* A waiter on a proxy, first in the queue of a lock that is held, and another one after it. */
 struct deaf {
 	struct proxy *proxy;
 	hf_client *client;

@@ -19,7 +19,7 @@ static void lock_is_a_hash_with_the_owner_until_it_is_released(void **state)
 		assert_memory_equal(field, uuid, 36);
 		assert_int_equal(field[36], ':');
 		ASSERT_BETWEEN(key_pttl(live_raw, "orders"), 28000, 30000);
-		/* Who finds the lock free needs no place and no channel. */
+		/* An owner that finds the lock free needs no place and no channel. */
 		assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 1);
 		assert_int_equal(channels(live_raw), 0);
 		assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);

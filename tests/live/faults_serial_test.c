@@ -7,7 +7,7 @@
 
 #define CHANNEL "redisson_lock__channel:{orders}"
 
-/* One server, a holder and a waiter, made anew for each test. */
+/* One server, a holder and a waiter, made for each test. */
 struct world {
 	struct test_server *server;
 	struct raw *raw;
@@ -352,7 +352,7 @@ static void full_server_refuses_new_locks_and_lets_old_ones_go(void **state)
 	ASSERT_RC(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 2000)), HF_EFULL);
 	ASSERT_CONTAINS(hf_error_detail(), "other");
 	assert_false(key_exists(world.raw, "other"));
-	/* What is held goes on being renewed. */
+	/* What is held is still renewed. */
 	uint64_t renewals = stats_of(world.one).renewals;
 	WAIT_UNTIL(stats_of(world.one).renewals >= renewals + 2, SOON_MS);
 	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
@@ -439,7 +439,9 @@ static void loading_server_is_waited_for(void **state)
 	talk_say(fd, "*2\r\n$5\r\nDEBUG\r\n$6\r\nRELOAD\r\n");
 	WAIT_UNTIL(is_answered_by(&world, "LOADING"), SOON_MS);
 	hf_lock *other = open_lock(world.two, "other");
-	/* It answers in between only, so that a try may be under way when the time is over. */
+	/*
+	 * The server answers only at times, so that an ask may be in flight when the time is over.
+	 */
 	int rc = hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 250));
 	if (rc != HF_EUNKNOWN) {
 		ASSERT_RC(rc, HF_ENOTNOW);

@@ -1,4 +1,6 @@
-/* The stories of tokens: they grow with every grant, whoever gets it and however it is locked. */
+/*
+ * The stories of tokens: they grow with every grant, whatever client gets it and whatever the kind.
+ */
 #include "live/live.h"
 
 #include "support/proxy.h"
@@ -199,7 +201,7 @@ static void token_belongs_to_its_owner(void **state)
 	ASSERT_RC(hf_lock_token(theirs, NULL, &token), HF_ENOTHELD);
 	struct waiter *waiter = waiter_start(theirs, NULL);
 	WAIT_UNTIL(stats_of(two).attempts == 2, SOON_MS);
-	/* Asking in vain costs no token. */
+	/* An ask that finds the lock busy uses no token. */
 	assert_int_equal(stored_token(), token);
 	ASSERT_OK(hf_lock_release_with(mine, HF_RELEASE(.owner = owner)));
 	waiter_expect(waiter, 0);
@@ -423,9 +425,9 @@ static void asynchronous_acquire_returns_the_token(void **state)
 		hf_lock *lock = open_kind(client, kinds[i]);
 		ASSERT_OK(hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = owner, .token = 1),
 		                                note_done, &done));
-		int64_t told = await_done(&done, 0);
+		int64_t returned = await_done(&done, 0);
 		ASSERT_OK(hf_lock_token(lock, owner, &token));
-		assert_int_equal(told, token);
+		assert_int_equal(returned, token);
 		assert_int_equal(stored_token(), token);
 		ASSERT_OK(hf_lock_last_token_async(lock, note_done, &done));
 		assert_int_equal(await_done(&done, 0), token);

@@ -1,6 +1,7 @@
 /*
- * The golden traces: what Redisson 4.7.0 did in 65 stories, played with this library. After every step
- * the keys, the answers and the messages are the same as with Java, but for the table of differences.
+ * The golden traces: what Redisson 4.7.0 did in 65 stories, played with this library. After every
+ * step the keys, the answers and the messages are the same as with Java, except for the table of
+ * differences.
  *
  * Each story has its own process and servers, and is played at its recorded times, several at once.
  * An argument plays only the stories with that in their title.

@@ -231,7 +231,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	end(&pair);
 }
 
-/* ---- keys that are no groups ---- */
+/* ---- keys that are not groups ---- */
 
 static void expect_conflict(hf_lock *lock)
 {

@@ -6,10 +6,10 @@
 /* How long a call waits that nobody answers. */
 #define UNANSWERED_MS 250
 
-/* The script that moves a hold has run so often, or not at all, when the connection breaks. */
+/* Whether the script that moves a hold has run when the connection breaks. */
 enum fault { REHEARSAL, REPLY_LOST, REQUEST_LOST, CUT_AT_ONCE, FAULTS };
 
-/* A holder and two who wait, behind a proxy; the release is in a thread of its own. */
+/* A holder and two waiters on a proxy; the release is in a thread of its own. */
 struct world {
 	struct test_server *server;
 	struct proxy *proxy;
@@ -170,8 +170,8 @@ static void connection_cut_right_after_the_request_ends_both_calls_well(void **s
 /* ---- answers that do not come while somebody waits for them ---- */
 
 /*
- * A hand-over that is done, but unanswered; the waiter that is to have it waits for so long. False if
- * it was none: then all ends well, and it is to be played again.
+ * A hand-over that is done but unanswered; the waiter that gets the lock waits for this long.
+ * Returns false if there was no hand-over: then all ends well, and it has to be played again.
  */
 static bool begin_unanswered(struct world *world, const hf_acquire_options *options)
 {

@@ -110,7 +110,7 @@ static void listen_to_crew(bool slow)
 	ASSERT_BETWEEN(test_now_ms() - started_at, 0, TURNS * 600);
 	raw_close(listener);
 	crew_stop(crew);
-	/* Turns of 2 ms each: no more than so many fit into the 50 ms of a row. */
+	/* Turns of 2 ms each: at most this many fit into the 50 ms of a row. */
 	hf_stats stats = stats_of(client);
 	ASSERT_BETWEEN(stats.handovers, 0, (stats.releases - stats.handovers) * (slow ? 26 : 64));
 	crew_free(crew);
@@ -118,7 +118,7 @@ static void listen_to_crew(bool slow)
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 }
 
-/* Whoever waits by messages alone, as a Java process does, is told again and again. */
+/* A waiter that relies on messages alone, as a Java process does, is notified again and again. */
 static void release_is_published_every_so_often(void **state)
 {
 	(void)state;
@@ -132,7 +132,7 @@ static void release_is_published_in_time_by_a_slow_crew(void **state)
 	listen_to_crew(true);
 }
 
-/* One who only tries, as often as it can, finds the lock free in between. */
+/* A client that only tries, as often as it can, finds the lock free in between. */
 static void single_tries_of_another_process_get_in(void **state)
 {
 	hf_client *client = sync_open(NULL);
@@ -218,7 +218,7 @@ static void crew_continues_when_the_server_comes_back_with_its_data(void **state
 	test_server_stop(server);
 }
 
-/* An empty server may grant twice; who was lost is told, and the crew goes on. */
+/* An empty server may grant twice; a hold that was lost is reported, and the crew continues. */
 static void crew_continues_when_the_server_comes_back_empty(void **state)
 {
 	struct test_server *server = test_server_start(NULL);

@@ -20,7 +20,7 @@ static int count_messages(struct raw *listener)
 	return count;
 }
 
-/* Looks at the server after each grant. Returns how many releases were hand-overs. */
+/* Checks the server after each grant. Returns how many releases were hand-overs. */
 static uint64_t play_row(hf_client *client, hf_kind kind)
 {
 	struct row row;
@@ -141,7 +141,7 @@ static void levels_are_counted_before_and_after(void **state)
 	play_hand_over(NULL, nest_before_and_after);
 }
 
-/* Those who sleep elsewhere were told how long it lasts at most. */
+/* Waiters in other processes know how long it lasts at most. */
 static void waiter_with_a_shorter_lease_gets_the_lock_by_an_ordinary_release(void **state)
 {
 	struct row row;
@@ -384,7 +384,7 @@ static void token_key_that_is_none_refuses_the_waiter_only(void **state)
 	ASSERT_OK(sync_close(client));
 }
 
-/* ---- notes beside the holds ---- */
+/* ---- notes next to the holds ---- */
 
 static int count_notes(char *ret_key, size_t size)
 {
@@ -517,7 +517,7 @@ static void holder_after_a_force_is_not_robbed_by_a_hand_over(void **state)
 	ASSERT_OK(sync_close(client));
 }
 
-/* Each hold taken away is told lost at its release, and nobody else's is. */
+/* Each hold that was taken away is reported lost at its release, and no other. */
 static void force_crew(hf_kind kind, bool from_outside)
 {
 	hf_client *client = sync_open(NULL);
@@ -654,7 +654,7 @@ static void client_closed_in_the_middle_leaves_nothing(void **state)
 		hf_client *client = sync_open(NULL);
 		struct crew *crew =
 			CREW_NEW(.lock = open_moving(client, HF_REENTRANT), .rough = true);
-		/* What closing does to a hold that counts as held is no release. */
+		/* Closing a client with a hold that counts as held is not a release. */
 		atomic_store(&crew->broken, true);
 		crew_start(crew);
 		WAIT_UNTIL(handovers(client) >= 20, 20000);

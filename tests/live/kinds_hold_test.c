@@ -180,29 +180,29 @@ static void queries_return_what_the_server_has(void **state)
 	int yes = -7;
 
 	struct duel *duel = begin(state, 0);
-	hf_lock *looker = open_kind(duel->two, duel->match->mine);
-	ASSERT_OK(hf_lock_is_locked(looker, &yes));
+	hf_lock *observer = open_kind(duel->two, duel->match->mine);
+	ASSERT_OK(hf_lock_is_locked(observer, &yes));
 	assert_int_equal(yes, 0);
-	ASSERT_OK(hf_lock_ttl(looker, &number));
+	ASSERT_OK(hf_lock_ttl(observer, &number));
 	assert_int_equal(number, -2);
-	ASSERT_OK(hf_lock_holder(looker, holder, sizeof holder));
+	ASSERT_OK(hf_lock_holder(observer, holder, sizeof holder));
 	assert_string_equal(holder, "");
 	ASSERT_OK(hf_lock_hold_count(duel->mine, NULL, &number));
 	assert_int_equal(number, 0);
 	ASSERT_OK(hf_lock_acquire(duel->mine, NULL));
 	struct waiter *waiter = waiter_start(duel->theirs, NULL);
 	WAIT_UNTIL(sleeps(duel), SOON_MS);
-	ASSERT_OK(hf_lock_is_locked(looker, &yes));
+	ASSERT_OK(hf_lock_is_locked(observer, &yes));
 	assert_int_equal(yes, 1);
-	ASSERT_OK(hf_lock_ttl(looker, &number));
+	ASSERT_OK(hf_lock_ttl(observer, &number));
 	ASSERT_BETWEEN(number, 28000, 30000);
 	ASSERT_OK(hf_lock_is_held(duel->mine, NULL, &yes));
 	assert_int_equal(yes, 1);
-	ASSERT_OK(hf_lock_is_held(looker, NULL, &yes));
+	ASSERT_OK(hf_lock_is_held(observer, NULL, &yes));
 	assert_int_equal(yes, 0);
 	ASSERT_OK(hf_lock_hold_count(duel->mine, NULL, &number));
 	assert_int_equal(number, 1);
-	ASSERT_OK(hf_lock_hold_count(looker, NULL, &number));
+	ASSERT_OK(hf_lock_hold_count(observer, NULL, &number));
 	assert_int_equal(number, 0);
 	/* A waiter does not hold it. */
 	hf_owner *owner = waiter->options.owner;
@@ -213,24 +213,24 @@ static void queries_return_what_the_server_has(void **state)
 	assert_int_equal(hf_lock_state(duel->theirs, owner), HF_FREE);
 	ASSERT_OK(hf_client_uuid(duel->one, uuid));
 	snprintf(expected, sizeof expected, "%s:", uuid);
-	ASSERT_OK(hf_lock_holder(looker, holder, sizeof holder));
+	ASSERT_OK(hf_lock_holder(observer, holder, sizeof holder));
 	assert_memory_equal(holder, expected, strlen(expected));
 	assert_int_equal(strspn(holder + 37, "0123456789"), strlen(holder + 37));
 	if (!is_half(duel))
 		assert_int_equal(raw_integer(live_raw, "HEXISTS", "orders", holder, NULL), 1);
-	ASSERT_OK(hf_lock_holder(looker, holder, 10));
+	ASSERT_OK(hf_lock_holder(observer, holder, 10));
 	assert_memory_equal(holder, expected, 9);
 	assert_int_equal(holder[9], 0);
 	ASSERT_OK(hf_lock_extend(duel->mine, NULL, 60000));
-	ASSERT_OK(hf_lock_ttl(looker, &number));
+	ASSERT_OK(hf_lock_ttl(observer, &number));
 	ASSERT_BETWEEN(number, 45000, 60000);
 	ASSERT_OK(hf_lock_release(duel->mine));
 	waiter_expect(waiter, 0);
 	ASSERT_OK(waiter_release(waiter));
 	waiter_free(waiter);
-	ASSERT_OK(hf_lock_is_locked(looker, &yes));
+	ASSERT_OK(hf_lock_is_locked(observer, &yes));
 	assert_int_equal(yes, 0);
-	hf_lock_close(looker);
+	hf_lock_close(observer);
 	end(duel);
 }
 
@@ -296,7 +296,7 @@ static void check_async_queries(struct duel *duel, hf_owner *owner)
 		assert_int_equal(raw_integer(live_raw, "HEXISTS", "orders", done.text, NULL), 1);
 }
 
-/* Calls of somebody else, who gets nothing. */
+/* Calls of another owner, which gets nothing. */
 static void check_async_failures(struct duel *duel, hf_owner *owner)
 {
 	struct done done = {0};

@@ -1,4 +1,4 @@
-/* The stories of latches: a count that goes down to nothing, and those who wait for that. */
+/* The stories of latches: a count that goes down to zero, and the calls that wait for that. */
 #include "live/sync.h"
 
 #include "support/process.h"

@@ -51,10 +51,10 @@ static struct waiter *stand(hf_lock *lock, const char *value, long long n)
 
 static void expect_text(hf_client *client, const char *text)
 {
-	struct told told;
-	look_at(client, "elect", &told);
-	assert_int_equal(told.rows, 1);
-	assert_string_equal(told.text, text);
+	struct noted noted;
+	inspect_lock(client, "elect", &noted);
+	assert_int_equal(noted.rows, 1);
+	assert_string_equal(noted.text, text);
 }
 
 /* ---- the order ---- */
@@ -64,7 +64,7 @@ static void expect_text(hf_client *client, const char *text)
 static void leader_is_a_fair_lock(void **state)
 {
 	struct waiter *waiters[CANDIDATES];
-	struct told told;
+	struct noted noted;
 	struct pair pair;
 
 	(void)state;
@@ -72,18 +72,18 @@ static void leader_is_a_fair_lock(void **state)
 	hf_lock *fair = open_kind(pair.two, HF_FAIR);
 	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
 	assert_true(is_held_by(live_raw, "elect", pair.one));
-	/* Those who call it a fair lock stand in the same queue. */
+	/* Clients that open it as a fair lock are in the same queue. */
 	ASSERT_RC(hf_lock_acquire(fair, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	for (int i = 0; i < CANDIDATES; i++)
 		waiters[i] = stand(i == 2 ? fair : i % 2 ? pair.mine : pair.theirs, "next", i + 1);
-	look_at(pair.two, "elect", &told);
-	assert_string_equal(told.kind, "fair");
-	assert_int_equal(told.holders, 1);
-	assert_int_equal(told.waiters, CANDIDATES);
-	assert_string_equal(told.text, "");
+	inspect_lock(pair.two, "elect", &noted);
+	assert_string_equal(noted.kind, "fair");
+	assert_int_equal(noted.holders, 1);
+	assert_int_equal(noted.waiters, CANDIDATES);
+	assert_string_equal(noted.text, "");
 	for (int i = 0; i < CANDIDATES; i++) {
-		assert_true(told.waiter[i][0] != 0);
-		assert_string_equal(told.waiter_text[i], "");
+		assert_true(noted.waiter[i][0] != 0);
+		assert_string_equal(noted.waiter_text[i], "");
 	}
 	ASSERT_OK(hf_lock_release(pair.mine));
 	for (int i = 0; i < CANDIDATES; i++) {
@@ -118,17 +118,17 @@ static void candidate_that_gives_up_leaves_nothing(void **state)
 
 static void value_is_the_last_line_of_the_note(void **state)
 {
-	struct told told;
+	struct noted noted;
 	struct pair pair;
 
 	(void)state;
 	begin(&pair, "clerk", 0);
 	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
-	look_at(pair.two, "elect", &told);
-	assert_string_equal(told.kind, "fair");
-	assert_string_equal(told.text, "node-a");
-	assert_int_equal(told.pid, getpid());
-	assert_true(told.host[0] != 0);
+	inspect_lock(pair.two, "elect", &noted);
+	assert_string_equal(noted.kind, "fair");
+	assert_string_equal(noted.text, "node-a");
+	assert_int_equal(noted.pid, getpid());
+	assert_true(noted.host[0] != 0);
 	ASSERT_OK(hf_lock_release(pair.mine));
 	/* Without one it is what the client says of itself. */
 	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));

@@ -1,4 +1,4 @@
-/* What the live tests share: clients, calls that wait in a thread, and looks into the server. */
+/* What the live tests share: clients, callbacks that take notes, and queries of the server. */
 #ifndef TESTS_LIVE_LIVE_H
 #define TESTS_LIVE_LIVE_H
 
@@ -236,7 +236,7 @@ static inline int seen_count(struct seen *seen, hf_state state)
 	return count;
 }
 
-/* When the state was told first, or -1. */
+/* When the state was first reported, or -1. */
 static inline long long seen_at(struct seen *seen, hf_state state)
 {
 	long long at = -1;
@@ -256,7 +256,7 @@ static inline bool seen_in_log(struct seen *seen, const char *part)
 	return found;
 }
 
-/* ---- looks into the server ---- */
+/* ---- queries of the server ---- */
 
 static inline bool key_exists(struct raw *raw, const char *key)
 {

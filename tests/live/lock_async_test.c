@@ -1,4 +1,4 @@
-/* The asynchronous forms, what callbacks are told, and how a client ends. */
+/* The asynchronous forms, what callbacks are given, and how a client is closed. */
 #include "live/live.h"
 
 #include <ctype.h>
@@ -164,7 +164,7 @@ static void close_releases_what_is_held_and_answers_the_waiters(void **state)
 	long long before = test_now_ms();
 	ASSERT_OK(hf_client_close(one));
 	ASSERT_BETWEEN(test_now_ms() - before, 0, 1500);
-	/* What was left to tell is told before close returns. */
+	/* What was left to report is reported before close returns. */
 	assert_int_equal(done.calls, 1);
 	assert_int_equal(done.result, HF_ECLOSED);
 	waiter_join(waiter, HF_ECLOSED);

@@ -9,12 +9,12 @@
 /* How long a call waits that nobody answers. */
 #define UNANSWERED_MS 250
 
-#define ANY_LOOK (-3)
+#define ANY_COUNT (-3)
 
 /* Answered, but by a wrong number. */
 #define WRONG 1000
 
-/* A client behind a proxy, with all that the stories work on. */
+/* A client on a proxy, with all that the stories work on. */
 struct world {
 	struct proxy *proxy;
 	hf_client *client;
@@ -30,16 +30,17 @@ struct world {
 	int64_t number;  /* out */
 };
 
-/* What one verb changes, as told by the look of its object. */
+/* What one verb changes, as the count of its object on the server shows. */
 struct story {
 	const char *name;
 	void (*prepare)(struct world *world); /* may be NULL */
 	int (*run)(struct world *world);
-	long long (*look)(struct world *world);
-	long long before;  /* the look before, and after a query */
-	long long after;   /* the look once it was done */
-	long long unknown; /* the look in the end if nobody answered; ANY_LOOK is not checked */
-	int result;        /* of the call then; 0: not played without an answer */
+	long long (*count)(struct world *world);
+	long long before; /* the count before, and after a query */
+	long long after;  /* the count once it was done */
+	long long
+		unknown; /* the count in the end if nothing was answered; ANY_COUNT is not checked */
+	int result;      /* of the call then; 0: not played without an answer */
 };
 
 enum fault { REHEARSAL, REPLY_LOST, REQUEST_LOST, REQUEST_LATE, NEVER_ANSWERED, FAULTS };
@@ -139,14 +140,14 @@ static inline bool is_expected(const struct story *story, enum fault fault, int 
 	return result == story->result;
 }
 
-static inline void expect_look(struct world *world, const struct story *story, long long wanted,
-                               const char *when)
+static inline void expect_count(struct world *world, const struct story *story, long long wanted,
+                                const char *when)
 {
 	long long ends_at = test_now_ms() + SOON_MS;
-	long long seen = story->look(world);
+	long long seen = story->count(world);
 	while (seen != wanted && test_now_ms() < ends_at) {
 		test_pause();
-		seen = story->look(world);
+		seen = story->count(world);
 	}
 	if (seen != wanted)
 		fail_msg("%s, %s: the server has %lld, not %lld", story->name, when, seen, wanted);
@@ -158,7 +159,7 @@ static inline void deliver_late(struct world *world, const struct story *story)
 	long long calls = command_calls(live_raw, "evalsha");
 	proxy_deliver_stranded(world->proxy);
 	assert_true(command_calls(live_raw, "evalsha") > calls);
-	expect_look(world, story, story->after, "once the request has arrived late");
+	expect_count(world, story, story->after, "once the request has arrived late");
 }
 
 static inline void play(const struct story *story, void (*open)(struct world *world),
@@ -170,7 +171,7 @@ static inline void play(const struct story *story, void (*open)(struct world *wo
 	begin(&world, open, fault);
 	if (story->prepare)
 		story->prepare(&world);
-	expect_look(&world, story, story->before, "before");
+	expect_count(&world, story, story->before, "before");
 	if (fault == REHEARSAL)
 		start_runner(&runner, &world, story);
 	else
@@ -181,8 +182,8 @@ static inline void play(const struct story *story, void (*open)(struct world *wo
 		         runner.waiter->result, runner.waiter->detail);
 	waiter_free(runner.waiter);
 	long long wanted = fault == NEVER_ANSWERED ? story->unknown : story->after;
-	if (wanted != ANY_LOOK)
-		expect_look(&world, story, wanted, fault_names[fault]);
+	if (wanted != ANY_COUNT)
+		expect_count(&world, story, wanted, fault_names[fault]);
 	if (fault == REQUEST_LATE)
 		deliver_late(&world, story);
 	/* It was the first and the only time. */

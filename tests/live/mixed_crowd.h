@@ -9,11 +9,12 @@
 #include <unistd.h>
 
 #define WATCHDOG_MS 3000
-#define LEASE_MS    20000 /* of holds with a fixed one: what is left behind is there to be seen */
-#define WEDGED_MS   40000 /* a thread that is not through this long after the end is stuck */
-#define NAMES       3     /* of each stem */
-#define VALUES      4     /* of each group */
-#define CODES       64
+#define LEASE_MS                                                                                   \
+	20000 /* of holds with a fixed one: long enough that anything left over can be seen */
+#define WEDGED_MS 40000 /* a thread that is not through this long after the end is stuck */
+#define NAMES     3     /* of each stem */
+#define VALUES    4     /* of each group */
+#define CODES     64
 
 /* What is used; 1 to 8 are the kinds of hf_kind. */
 enum sort { MULTI, GROUP = HF_SIMPLE_FAIR + 1, SEMAPHORE, PERMITS, LATCH, SORTS };
@@ -72,7 +73,7 @@ struct hand {
 	struct raw *raw;
 	hf_owner *owner;
 	pthread_mutex_t mutex; /* over the next two */
-	hf_cancel *cancel;     /* of the call under way, or NULL */
+	hf_cancel *cancel;     /* of the call in progress, or NULL */
 	char doing[160];       /* for the report of a thread that is stuck */
 	uint64_t sections[COUNTERS];
 	uint64_t codes[SORTS][VERBS][CODES];
@@ -107,7 +108,7 @@ static int below(struct hand *hand, int limit)
 	return (int)(draw(hand) % (uint64_t)limit);
 }
 
-/* True once in so many. */
+/* True once in this many calls. */
 static bool chance(struct hand *hand, int many)
 {
 	return below(hand, many) == 0;
@@ -248,7 +249,7 @@ static void set_number(struct raw *raw, const char *key, long long number)
 	raw_ok(raw, "SET", key, text, NULL);
 }
 
-/* Two round trips, so that whoever else does this meanwhile takes an update away. */
+/* Two round trips, so that a thread that does this at the same time loses an update. */
 static void bump(struct hand *hand, int counter)
 {
 	char key[64];
@@ -296,7 +297,7 @@ static void aim_cancel(struct hand *hand, struct want *want)
 	pthread_mutex_unlock(&hand->mutex);
 }
 
-/* An ask that is under way at the deadline is unknown, as the machine is busy. */
+/* An ask that is in flight at the deadline is unknown, because the machine is busy. */
 static struct want want_something(struct hand *hand)
 {
 	struct want want = {.options = *HF_ACQUIRE(.wait_ms = 0), .is_async = chance(hand, 3)};

@@ -167,8 +167,7 @@ static void expect_no_leftovers(void)
 	long long ends_at = test_now_ms() + PATIENCE_MS;
 	while (find_leftover(key, sizeof key)) {
 		if (test_now_ms() >= ends_at)
-			fail_msg("%s was left behind, with %lld ms to live", key,
-			         key_pttl(live_raw, key));
+			fail_msg("%s was left, with %lld ms to live", key, key_pttl(live_raw, key));
 		test_pause();
 	}
 	WAIT_UNTIL(channels(live_raw) == 0, PATIENCE_MS);
@@ -321,7 +320,7 @@ static int become_worker(char **argv)
 	return run_worker(&worker, strtoull(argv[7], NULL, 10));
 }
 
-/* Without an argument the short form, with a number the full form for so many seconds. */
+/* Without an argument the short form; with a number the full form for that many seconds. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest quiet[] = {

@@ -60,7 +60,7 @@ static void expect_busy(hf_client *client, hf_kind held, hf_kind wanted)
 	hf_lock_close(lock);
 }
 
-/* The owner itself gets no further either, but for a writer that reads. */
+/* The owner itself gets no further either, except for a writer that reads. */
 static void expect_busy_for_itself(hf_client *client, hf_kind held, hf_kind wanted)
 {
 	hf_lock *lock = open_kind(client, wanted, "orders");
@@ -167,7 +167,7 @@ static void part(struct meeting *meeting)
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
 }
 
-/* Checks that all got it, and names those who were late. */
+/* Checks that all were granted the lock, and names those that were late. */
 static void expect_all_by(struct meeting *meeting, const long long *from, long long within_ms)
 {
 	char late[400] = "";
@@ -194,7 +194,7 @@ static void release_lets_every_kind_of_waiter_in(void **state)
 		released_at[i] = test_now_ms();
 		ASSERT_OK(hf_lock_release(meeting.held[i]));
 	}
-	/* A spin lock tells nobody; the others look for themselves every 3.6 s at most. */
+	/* A spin lock publishes nothing; the others poll every 3.6 s at most. */
 	expect_all_by(&meeting, released_at, kind == HF_SPIN ? 5000 : 1500);
 	release_all(&meeting);
 	part(&meeting);
@@ -246,7 +246,10 @@ static void force_of_another_kind_is_a_conflict_or_the_same(void **state)
 	hf_client *client = open_client(NULL);
 
 	(void)state;
-	/* What looks the same on the server is the same lock; a read-write lock is another. */
+	/*
+	 * Kinds that are stored in the same way on the server are the same lock; a read-write lock
+	 * is another.
+	 */
 	for (int i = 0; i < KINDS; i++) {
 		bool rw = kinds[i] == HF_READ || kinds[i] == HF_WRITE;
 		hf_lock *lock = open_kind(client, kinds[i], "orders");
@@ -440,7 +443,7 @@ static void killed_waiter_leaves_nothing(void **state)
 
 /* ---- networks and servers ---- */
 
-/* All kinds held by one client and wanted by another, behind a proxy. */
+/* All kinds held by one client and wanted by another, on a proxy. */
 struct link {
 	struct proxy *proxy;
 	struct seen seen; /* by the holders' client */
@@ -492,7 +495,7 @@ static void cut_and_wait(struct link *link)
 static void holders_and_waiters_survive_cut_connections(void **state)
 {
 	struct waiter *waiter[MINE];
-	static struct link link; /* its client may tell something after a failed test */
+	static struct link link; /* its client may report something after a failed test */
 
 	(void)state;
 	begin(&link);
@@ -538,7 +541,7 @@ static void restart_empty(struct link *link)
 
 static void server_that_comes_back_empty_is_noticed_and_used_again(void **state)
 {
-	static struct link link; /* its client may tell something after a failed test */
+	static struct link link; /* its client may report something after a failed test */
 
 	(void)state;
 	begin(&link);
@@ -552,7 +555,7 @@ static void server_that_comes_back_empty_is_noticed_and_used_again(void **state)
 			ASSERT_OK(hf_lock_release(link.wanted[i]));
 			ASSERT_OK(hf_lock_acquire(link.held[i], NULL));
 		}
-		/* Holds taken after that are renewed as ever. */
+		/* Holds taken after that are renewed as usual. */
 		uint64_t renewals = stats_of(link.one).renewals;
 		WAIT_UNTIL(stats_of(link.one).renewals >= renewals + MINE, SOON_MS);
 	}

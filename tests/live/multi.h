@@ -1,4 +1,4 @@
-/* What the tests of multi locks share: two servers, two clients on each, and looks into both. */
+/* What the tests of multi locks share: two servers, two clients on each, and queries of both. */
 #ifndef TESTS_LIVE_MULTI_H
 #define TESTS_LIVE_MULTI_H
 

@@ -282,7 +282,7 @@ static void messages_do_not_end_a_wait_early(void **state)
 	ASSERT_OK(hf_lock_acquire(taken, NULL));
 	proxy_delay(proxy, 20);
 	struct waiter *waiter = waiter_start(multi, HF_ACQUIRE(.wait_ms = 2000, .lease_ms = 1800));
-	/* Each message makes it ask, so a question is nearly always under way. */
+	/* Each message makes it ask, so an ask is nearly always in flight. */
 	while (!waiter_is_over(waiter)) {
 		(void)raw_integer(live_raw, "PUBLISH", "redisson_lock__channel:{b}", "0", NULL);
 		test_pause();

@@ -79,7 +79,7 @@ static void one_of_ten_tries_is_granted(void **state)
 		assert_true(waiter[i]->result == 0 || waiter[i]->result == HF_EBUSY);
 		winners += waiter[i]->result == 0;
 	}
-	/* Who gets the first member gets all: everybody begins with the same one. */
+	/* The owner of the first member gets all, because everybody begins with the same one. */
 	assert_int_equal(winners, 1);
 	for (int i = 0; i < 10; i++) {
 		if (waiter[i]->result == 0)
@@ -363,7 +363,7 @@ static void lost_member_is_the_loss_of_the_whole(void **state)
 	ASSERT_RC(hf_lock_release(multi), HF_ELOST);
 	expect_no_keys();
 	assert_int_equal(hf_lock_state(multi, NULL), HF_FREE);
-	/* And it can be taken anew. */
+	/* And it can be taken again. */
 	ASSERT_OK(hf_lock_acquire(multi, NULL));
 	assert_true(holds_three(world.one));
 	ASSERT_OK(hf_lock_release(multi));

@@ -6,7 +6,7 @@
 #define CHANNEL   "redisson_lock__channel:{orders}"
 #define STRANGERS 100
 
-/* A client behind a proxy. */
+/* A client on a proxy. */
 struct world {
 	struct proxy *proxy;
 	struct seen seen;

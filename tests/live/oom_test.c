@@ -183,7 +183,7 @@ static void live(struct life *life, const char *url)
 
 /* ---- a life with all kinds ------------------------------------------------------------------- */
 
-/* One owner takes it, another waits in vain, and both give back what they got. */
+/* One owner takes it, another waits until its time is over, and both give back what they got. */
 static void meet(struct life *life, hf_lock *lock)
 {
 	(void)CALL(0, 0, hf_lock_acquire(lock, HF_ACQUIRE(.owner = life->owner, .wait_ms = 2000)));
@@ -445,7 +445,7 @@ static void reconnecting_to_renew_needs_no_memory(void **state)
 	end_holding(&holder);
 }
 
-/* Calls fail while there is no memory; what is held is held all the same. */
+/* Calls fail while there is no memory; holds stay held all the same. */
 static void failing_calls_do_not_touch_the_holds(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* What the live tests of permits share: two clients, and a look at ids and ends on the server. */
+/* What the live tests of permits share: two clients, and the ids and timeouts on the server. */
 #ifndef TESTS_LIVE_PERMITS_H
 #define TESTS_LIVE_PERMITS_H
 

@@ -61,7 +61,7 @@ static void fixed_lease_is_at_risk_and_then_lost(void **state)
 	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 1, SOON_MS);
 	assert_int_equal(seen_count(&pair.seen, HF_AT_RISK), 1);
 	assert_true(seen_at(&pair.seen, HF_AT_RISK) <= seen_at(&pair.seen, HF_LOST));
-	/* Java may look at its own clock, so it counts as lost a little before its end. */
+	/* Java may use its own clock, so the permit counts as lost a little before its end. */
 	ASSERT_BETWEEN(seen_at(&pair.seen, HF_LOST) - before, 500, 1500);
 	assert_string_equal(pair.seen.name, "orders");
 	assert_string_equal(pair.seen.owner, id);
@@ -85,7 +85,7 @@ static void permit_is_never_believed_past_its_end(void **state)
 	begin(&pair, 1, 0);
 	take(pair.mine, 1, 500, &id);
 	for (;;) {
-		/* Looked at in this order, so that a pause in between cannot deceive. */
+		/* They are read in this order, so that a pause in between does no harm. */
 		bool held = hf_permits_state(pair.mine, id) != HF_LOST;
 		int64_t left = hf_permits_remaining(pair.mine, id);
 		if (!held)
@@ -148,7 +148,7 @@ static void another_client_may_extend_by_the_id(void **state)
 	take(pair.mine, 1, 3000, &id);
 	ASSERT_OK(hf_permits_extend(pair.theirs, id, 60000));
 	ASSERT_BETWEEN(end_of(id) - server_now(), 50000, 60000);
-	/* The holder does not know, and goes by what it was told. */
+	/* The holder does not know, and relies on what it learned before. */
 	ASSERT_BETWEEN(hf_permits_remaining(pair.mine, id), 0, 3000);
 	assert_int_equal(hf_permits_state(pair.theirs, id), HF_FREE);
 	ASSERT_OK(give(pair.mine, id));
@@ -174,7 +174,7 @@ static void deleted_permits_are_reported_by_the_next_renewal(void **state)
 	assert_int_equal(hf_permits_state(pair.mine, ids[1]), HF_LOST);
 	assert_int_equal(stats_of(pair.one).losses, 2);
 	ASSERT_RC(hf_permits_release(pair.mine, (const hf_permit_id *)ids, 2), HF_ELOST);
-	/* The number is not touched by what was not there. */
+	/* A permit that did not exist does not change the number. */
 	assert_int_equal(number_at(live_raw, "orders"), 0);
 	end(&pair);
 }
@@ -261,7 +261,10 @@ static void waiter_for_several_goes_when_all_are_there(void **state)
 	end(&pair);
 }
 
-/* Those given back together are announced as their number, which is less than what is there. */
+/*
+ * Permits that are given back together are announced as their number, which is less than what is
+ * available.
+ */
 static void waiter_for_more_than_were_given_back_together_is_woken(void **state)
 {
 	hf_permit_id ids[3];

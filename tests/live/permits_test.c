@@ -1,4 +1,7 @@
-/* The stories of permits that expire: counting them, their ids, giving them back, and who dies. */
+/*
+ * The stories of permits that expire: counting them, their ids, giving them back, and holders that
+ * die.
+ */
 #include "live/permits.h"
 
 #include "support/process.h"
@@ -205,7 +208,7 @@ static void every_client_that_knows_the_id_may_give_the_permit_back(void **state
 	assert_int_equal(hf_permits_remaining(pair.theirs, ids[0]), 0);
 	ASSERT_OK(give(pair.theirs, ids[0]));
 	assert_int_equal(available(pair.theirs), 1);
-	/* The holder is told by its next renewal. */
+	/* The holder learns of it by its next renewal. */
 	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 1, SOON_MS);
 	assert_string_equal(pair.seen.owner, ids[0]);
 	assert_int_equal(hf_permits_state(pair.mine, ids[0]), HF_LOST);

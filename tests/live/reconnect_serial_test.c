@@ -68,7 +68,7 @@ static void hold_on_a_slow_network_survives_a_cold_script_cache(void **state)
 	end(&world);
 }
 
-/* Its scripts are there already, so the hashes are all that it needs. */
+/* The server has its scripts already, so the hashes are all that it needs. */
 static void holder_that_may_not_send_scripts_continues_with_their_hashes(void **state)
 {
 	struct world world;

@@ -108,7 +108,7 @@ static inline int holds_of(struct side *side)
 	return holds;
 }
 
-/* Whether the side holds the lock on this server. One look: it may come and go meanwhile. */
+/* Whether the side holds the lock on this server, in one query: it may change meanwhile. */
 static inline bool is_ours(struct side *side, int i)
 {
 	char uuid[37];
@@ -168,7 +168,7 @@ static inline void expect_nothing_left(struct side *side)
 	assert_int_equal(keys_left(), 0);
 }
 
-/* Somebody else holds the lock on this server, whoever had it. */
+/* Another owner takes the lock on this server, whoever held it. */
 static inline void give_away(int i)
 {
 	raw_ok(raw[i], "MULTI", NULL);

@@ -67,7 +67,7 @@ static void member_that_was_forced_away_is_taken_again_when_it_is_free(void **st
 	assert_int_equal(raw_integer(raw[0], "DEL", NAME, NULL), 1);
 	assert_int_equal(raw_integer(raw[0], "PUBLISH", CHANNEL, "0", NULL), 1);
 	WAIT_UNTIL(servers_held(&side) == 3, SOON_MS);
-	/* The release ends an attempt that is still under way. */
+	/* The release ends an attempt that is still in progress. */
 	give_away(1);
 	WAIT_UNTIL(seen_count(&side.seen, HF_LOST) == 2, SOON_MS);
 	WAIT_UNTIL(subscribers(raw[1], CHANNEL) == 1, SOON_MS);
@@ -146,7 +146,7 @@ static void majority_that_was_gone_at_once_is_lost(void **state)
 	(void)state;
 	open_side(&side, 3, 1500);
 	take_everywhere(&side);
-	/* Anybody could have had it, and given it back, before the next renewal. */
+	/* Anybody could have held it, and released it, before the next renewal. */
 	assert_int_equal(raw_integer(raw[0], "DEL", NAME, NULL), 1);
 	assert_int_equal(raw_integer(raw[1], "DEL", NAME, NULL), 1);
 	WAIT_UNTIL(hf_lock_state(side.red, NULL) == HF_LOST, 3000);
@@ -231,7 +231,10 @@ static void fixed_lease_is_never_renewed_by_taking_again(void **state)
 	(void)state;
 	open_side(&side, 3, 600);
 	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 5000, .lease_ms = 1500)));
-	/* Told at once, as it is our own client; the other two go on to the end of their lease. */
+	/*
+	 * It is reported at once, as it is our own client; the other two last to the end of their
+	 * lease.
+	 */
 	ASSERT_OK(hf_lock_force_release(side.member[0], NULL));
 	assert_int_equal(hf_lock_state(side.red, NULL), HF_HELD);
 	WAIT_UNTIL(hf_lock_state(side.red, NULL) == HF_LOST, SOON_MS);

@@ -45,7 +45,7 @@ static bool begin_life(struct life *life)
 	return !hf_owner_new(&life->owner) && !hf_lock_open_red(life->member, MEMBERS, &life->red);
 }
 
-/* Looks into the servers with memory of the test's own. */
+/* Queries the servers with memory of the test's own. */
 static bool is_on_server(int i)
 {
 	is_the_test = true;

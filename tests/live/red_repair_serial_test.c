@@ -21,7 +21,7 @@ static void release_levels(struct side *side, int levels)
 	ASSERT_RC(hf_lock_release(side->red), HF_ENOTHELD);
 }
 
-/* Whoever held the lock on this server is done. */
+/* The present holder of the lock on this server is done. */
 static void free_server(int i)
 {
 	assert_int_equal(raw_integer(raw[i], "DEL", NAME, NULL), 1);
@@ -164,7 +164,7 @@ static void extension_does_not_wait_for_a_member_that_is_taken_again(void **stat
 	close_side(&side);
 }
 
-/* ---- a member that is there late ---- */
+/* ---- a member that is late ---- */
 
 static void lazy_member_joins_when_its_server_comes_up(void **state)
 {
@@ -322,7 +322,7 @@ static void close_of_the_handle_ends_what_is_taken_again(void **state)
 	free_server(0);
 	WAIT_UNTIL(channels_left() == 0, SOON_MS);
 	assert_false(key_exists(raw[0], NAME));
-	/* The next handle goes on where this one ended. */
+	/* The next handle continues where this one ended. */
 	ASSERT_OK(hf_lock_open_red(side.member, 3, &side.red));
 	WAIT_UNTIL(servers_held(&side) == 3, SOON_MS);
 	release_levels(&side, 1);

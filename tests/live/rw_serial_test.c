@@ -11,7 +11,7 @@
 #define CLIENTS     5
 #define EACH        10
 
-/* Lets so many renewal periods of the client pass, and checks that nothing was lost in them. */
+/* Lets this many renewal periods of the client pass, and checks that nothing was lost in them. */
 static void pass_periods(hf_client *client, int periods)
 {
 	long long ends_at = test_now_ms() + periods * WATCHDOG_MS / 3;
@@ -22,7 +22,7 @@ static void pass_periods(hf_client *client, int periods)
 	assert_int_equal(stats_of(client).losses, 0);
 }
 
-/* The same, and the key is there all the time. */
+/* The same, and the key exists all the time. */
 static void watch_key(hf_client *client, const char *key, int periods)
 {
 	uint64_t enough = stats_of(client).renewals + (uint64_t)periods;
@@ -363,7 +363,7 @@ static void dead_reader_does_not_keep_the_lock_while_another_reads_on(void **sta
 	hf_owner *writer = new_owner();
 	struct waiter *waiter = waiter_start(me.write, HF_ACQUIRE(.owner = writer));
 	pass_periods(me.client, 4);
-	/* The key of the dead one is gone, ours and the lock are there. */
+	/* The key of the dead reader is gone; ours and the lock still exist. */
 	WAIT_UNTIL(raw_integer(live_raw, "DBSIZE", NULL) == 2, SOON_MS);
 	assert_false(waiter_is_over(waiter));
 	long long released_at = test_now_ms();

@@ -1,4 +1,7 @@
-/* The stories of the read-write lock: who reads together, who writes alone, who may do both. */
+/*
+ * The stories of the read-write lock: readers that share, writers that exclude, and owners that do
+ * both.
+ */
 #include "live/rw.h"
 
 #define CHANNEL "redisson_rwlock:{orders}"
@@ -11,7 +14,7 @@ static void expect_field(const char *field, const char *value)
 {
 	char *text = raw_text(live_raw, "HGET", "orders", field, NULL);
 	if (!text || strcmp(text, value) != 0)
-		fail_msg("field %s is %s, not %s", field, text ? text : "not there", value);
+		fail_msg("field %s is %s, not %s", field, text ? text : "missing", value);
 	free(text);
 }
 
@@ -316,7 +319,7 @@ static void writer_may_read_and_others_may_not(void **state)
 	ASSERT_RC(hf_lock_acquire(other.write, try_once()), HF_EBUSY);
 	struct waiter *stranger = waiter_start(me.read, try_once());
 	waiter_join(stranger, HF_EBUSY);
-	/* Nested writing goes on while it also reads. */
+	/* Nested writing continues while it also reads. */
 	ASSERT_OK(hf_lock_acquire(me.write, try_once()));
 	ASSERT_OK(hf_lock_release(me.write));
 	/* The read hold ends; the write hold is as it was. */

@@ -27,7 +27,7 @@ static void semaphore_is_a_number_that_anybody_changes(void **state)
 	assert_int_equal(number_at(live_raw, "orders"), 7);
 	ASSERT_OK(hf_semaphore_acquire(pair.theirs, 7, HF_WAIT(.wait_ms = 1000)));
 	assert_int_equal(available(pair.mine), 0);
-	/* Who gives need not have taken. */
+	/* A client that gives permits need not have taken them. */
 	ASSERT_OK(hf_semaphore_release(pair.mine, 9));
 	assert_int_equal(available(pair.theirs), 9);
 	assert_int_equal(count_keys(live_raw), 1);
@@ -346,7 +346,9 @@ static void counters_move_as_they_should(void **state)
 	end(&pair);
 }
 
-/* A request is remembered for a while, so that a repeat can be told; the memory is bounded. */
+/*
+ * A request is remembered for a while, so that a repeat can be recognised; the memory is bounded.
+ */
 static void requests_are_forgotten_by_themselves(void **state)
 {
 	struct pair pair;

@@ -1,4 +1,4 @@
-/* Waiting for the permits of a semaphore: who is woken, and what breaks meanwhile. */
+/* Waiting for the permits of a semaphore: which waiters are woken, and what breaks meanwhile. */
 #include "live/semaphore.h"
 
 #include <sched.h>
@@ -72,7 +72,10 @@ static void waiter_for_two_waits_on_after_one(void **state)
 	end(&pair);
 }
 
-/* A message wakes as many as it counts, and those who cannot go must not stand in the way. */
+/*
+ * A message wakes as many as it counts, and a waiter that cannot be served must not block the
+ * others.
+ */
 static void small_request_after_a_large_one_is_woken(void **state)
 {
 	struct pair pair;

@@ -1,7 +1,7 @@
 /* The pauses of the spin lock: how often it asks while it waits. */
 #include "live/live.h"
 
-/* A lock that is held, and a client that asks for it in vain. */
+/* A lock that is held, and a client that keeps asking for it. */
 struct watch {
 	hf_client *one;
 	hf_client *two;
@@ -32,7 +32,7 @@ static uint64_t asks_within(const hf_lock_options *options, int64_t wait_ms)
 {
 	struct watch watch;
 	begin(&watch, options);
-	/* An ask may be under way when the time is over. */
+	/* An ask may be in flight when the time is over. */
 	int rc = hf_lock_acquire(watch.theirs, HF_ACQUIRE(.wait_ms = wait_ms));
 	assert_true(rc == HF_ETIMEDOUT || rc == HF_EUNKNOWN);
 	uint64_t asks = stats_of(watch.two).attempts;

@@ -1,4 +1,4 @@
-/* The stories of the spin lock: it asks again and again, and tells nobody anything. */
+/* The stories of the spin lock: it asks again and again, and publishes nothing. */
 #include "live/live.h"
 
 #define CHANNEL "redisson_lock__channel:{orders}"
@@ -48,7 +48,7 @@ static void nobody_subscribes_and_nothing_is_published(void **state)
 	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
 	struct waiter *waiter = waiter_start(r.theirs, NULL);
 	WAIT_UNTIL(stats_of(r.two).attempts >= 5, SOON_MS);
-	/* Only our own ear is there. */
+	/* Only our own listener is subscribed. */
 	assert_int_equal(channels(live_raw), 1);
 	assert_int_equal(subscribers(live_raw, CHANNEL), 1);
 	ASSERT_OK(hf_lock_release(r.mine));
@@ -73,7 +73,7 @@ static void only_the_first_waiter_of_a_client_asks(void **state)
 	hf_client *one = open_client(NULL);
 	hf_client *two = open_client(NULL);
 	hf_lock *mine = open_spin(one, NULL);
-	/* A pause so long that nobody asks twice meanwhile. */
+	/* The pause is so long that no waiter asks twice meanwhile. */
 	hf_lock *theirs = open_spin(two, HF_LOCK(.spin_factor = 1, .spin_ms = 60000));
 
 	(void)state;
@@ -223,7 +223,7 @@ static void timed_and_single_tries_complete_as_they_should(void **state)
 	ASSERT_OK(hf_lock_acquire_async(r.theirs, options, note_done, &done));
 	await_done(&done, HF_EBUSY);
 	assert_int_equal(stats_of(r.two).attempts, 1);
-	/* Asks only once, so that no ask is under way when the time is over. */
+	/* It asks only once, so that no ask is in flight when the time is over. */
 	hf_lock *patient = open_spin(r.two, HF_LOCK(.spin_factor = 1, .spin_ms = 60000));
 	options->wait_ms = 300;
 	long long started_at = test_now_ms();

@@ -8,11 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A waiter asks again by itself after 2.4 s at the earliest, and woken it asks at once. */
+/* A waiter asks again on its own after 2.4 s at the earliest; when it is woken, it asks at once. */
 #define WOKEN_MS 1500
 #define POLL_MS  4500
 
-/* ---- clients that a failed test leaves behind ---- */
+/* ---- clients that a failed test leaves open ---- */
 
 static hf_client *sync_clients[8];
 
@@ -45,7 +45,7 @@ static inline int sync_clean(void **state)
 
 #define SYNC_STORY(name) cmocka_unit_test_setup_teardown(name, live_flush, sync_clean)
 
-/* What the server has, apart from its records of requests, which expire by themselves. */
+/* What the server has, apart from its records of requests, which expire on their own. */
 static inline long long keys_besides_records(struct raw *raw)
 {
 	struct raw_reply *records = raw_command(raw, "KEYS", "holdfast_request:*", NULL);
@@ -54,7 +54,7 @@ static inline long long keys_besides_records(struct raw *raw)
 	return count;
 }
 
-/* ---- looks into the server ---- */
+/* ---- queries of the server ---- */
 
 #define NO_NUMBER (-99999)
 

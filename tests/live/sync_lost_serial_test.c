@@ -61,7 +61,7 @@ static int query_semaphore(struct world *world)
 	return rc ? rc : world->number == 5 ? 0 : WRONG;
 }
 
-static long long look_at_number(struct world *world)
+static long long read_number(struct world *world)
 {
 	(void)world;
 	return number_at(live_raw, "orders");
@@ -124,7 +124,7 @@ static int query_lease(struct world *world)
 }
 
 /* The available ones times a thousand, and those in use. */
-static long long look_at_permits(struct world *world)
+static long long read_permits(struct world *world)
 {
 	(void)world;
 	return number_at(live_raw, "orders") * 1000 + raw_integer(live_raw, "ZCARD", ENDS, NULL);
@@ -167,37 +167,35 @@ static int wait_for_latch(struct world *world)
 /* ---- the stories ---- */
 
 static const struct story semaphore_stories[] = {
-	{"set", NULL, set_semaphore, look_at_number, NO_NUMBER, 5, 5, HF_EUNKNOWN},
-	{"acquire", five_free, acquire_semaphore, look_at_number, 5, 3, 5, HF_EUNKNOWN},
-	{"release", five_free, release_semaphore, look_at_number, 5, 7, 7, HF_EUNKNOWN},
-	{"release if exists", five_free, release_if_exists, look_at_number, 5, 7, 7, HF_EUNKNOWN},
-	{"add", five_free, add_to_semaphore, look_at_number, 5, 4, 4, HF_EUNKNOWN},
-	{"drain", five_free, drain_semaphore, look_at_number, 5, 0, 0, HF_EUNKNOWN},
-	{"available", five_free, query_semaphore, look_at_number, 5, 5, 5, HF_EUNREACHABLE},
+	{"set", NULL, set_semaphore, read_number, NO_NUMBER, 5, 5, HF_EUNKNOWN},
+	{"acquire", five_free, acquire_semaphore, read_number, 5, 3, 5, HF_EUNKNOWN},
+	{"release", five_free, release_semaphore, read_number, 5, 7, 7, HF_EUNKNOWN},
+	{"release if exists", five_free, release_if_exists, read_number, 5, 7, 7, HF_EUNKNOWN},
+	{"add", five_free, add_to_semaphore, read_number, 5, 4, 4, HF_EUNKNOWN},
+	{"drain", five_free, drain_semaphore, read_number, 5, 0, 0, HF_EUNKNOWN},
+	{"available", five_free, query_semaphore, read_number, 5, 5, 5, HF_EUNREACHABLE},
 };
 
 static const struct story permit_stories[] = {
-	{"set once", NULL, set_permits, look_at_permits, NO_NUMBER * 1000, 5000, 5000, HF_EUNKNOWN},
-	{"acquire", five_permits, acquire_permits, look_at_permits, 5000, 3002, 5000, HF_EUNKNOWN},
-	{"release", two_of_five_permits, release_permits, look_at_permits, 3002, 5000, 5000,
+	{"set once", NULL, set_permits, read_permits, NO_NUMBER * 1000, 5000, 5000, HF_EUNKNOWN},
+	{"acquire", five_permits, acquire_permits, read_permits, 5000, 3002, 5000, HF_EUNKNOWN},
+	{"release", two_of_five_permits, release_permits, read_permits, 3002, 5000, 5000,
          HF_EUNKNOWN},
-	{"extend", two_of_five_permits, extend_permit, look_at_permits, 3002, 3002, 3002,
-         HF_EUNKNOWN},
-	{"set", two_of_five_permits, set_total, look_at_permits, 3002, 7002, 7002, HF_EUNKNOWN},
-	{"add", two_of_five_permits, add_permits, look_at_permits, 3002, 6002, 6002, HF_EUNKNOWN},
-	{"acquired", two_of_five_permits, query_permits, look_at_permits, 3002, 3002, 3002,
+	{"extend", two_of_five_permits, extend_permit, read_permits, 3002, 3002, 3002, HF_EUNKNOWN},
+	{"set", two_of_five_permits, set_total, read_permits, 3002, 7002, 7002, HF_EUNKNOWN},
+	{"add", two_of_five_permits, add_permits, read_permits, 3002, 6002, 6002, HF_EUNKNOWN},
+	{"acquired", two_of_five_permits, query_permits, read_permits, 3002, 3002, 3002,
          HF_EUNREACHABLE},
-	{"lease", two_of_five_permits, query_lease, look_at_permits, 3002, 3002, 3002,
+	{"lease", two_of_five_permits, query_lease, read_permits, 3002, 3002, 3002,
          HF_EUNREACHABLE},
 };
 
 static const struct story latch_stories[] = {
-	{"set", NULL, set_latch, look_at_number, NO_NUMBER, 3, 3, HF_EUNKNOWN},
-	{"count down", three_to_go, count_down, look_at_number, 3, 2, 2, HF_EUNKNOWN},
-	{"delete", three_to_go, delete_latch, look_at_number, 3, NO_NUMBER, NO_NUMBER, HF_EUNKNOWN},
-	{"count", three_to_go, query_latch, look_at_number, 3, 3, 3, HF_EUNREACHABLE},
-	{"wait", NULL, wait_for_latch, look_at_number, NO_NUMBER, NO_NUMBER, NO_NUMBER,
-         HF_ETIMEDOUT},
+	{"set", NULL, set_latch, read_number, NO_NUMBER, 3, 3, HF_EUNKNOWN},
+	{"count down", three_to_go, count_down, read_number, 3, 2, 2, HF_EUNKNOWN},
+	{"delete", three_to_go, delete_latch, read_number, 3, NO_NUMBER, NO_NUMBER, HF_EUNKNOWN},
+	{"count", three_to_go, query_latch, read_number, 3, 3, 3, HF_EUNREACHABLE},
+	{"wait", NULL, wait_for_latch, read_number, NO_NUMBER, NO_NUMBER, NO_NUMBER, HF_ETIMEDOUT},
 };
 
 static void semaphore_is_changed_once(void **state)
@@ -579,7 +577,7 @@ static void empty_server_lets_waiters_wait_on(void **state)
 
 #define UNKNOWN_ID "00112233445566778899aabbccddeeff"
 
-/* A peer that is not behind the proxy. */
+/* A peer that does not use the proxy. */
 static hf_permits *open_peer(hf_client **ret_client)
 {
 	hf_permits *permits = NULL;
@@ -604,7 +602,7 @@ static void permit_made_shorter_without_an_answer_is_not_believed_too_long(void 
 	proxy_hold_replies(world.proxy, true);
 	ASSERT_OK(hf_permits_extend_async(world.permits, id, 400, note_done, done));
 	ASSERT_OK(hf_permits_acquire(permits, 1, HF_PERMITS(.wait_ms = SOON_MS), &theirs));
-	/* Somebody else has it: who had it must not believe so any more. */
+	/* Another client holds it: the former holder must no longer believe that it does. */
 	int64_t left = hf_permits_remaining(world.permits, id);
 	hf_state believed = hf_permits_state(world.permits, id);
 	proxy_cut(world.proxy);
@@ -680,7 +678,7 @@ static void permits_of_which_one_is_gone_are_not_granted(void **state)
 	          HF_EBUSY);
 	proxy_hold_replies(world.proxy, true);
 	struct waiter *call = WAITER(.permits = world.permits, .n = 2, .wait_ms = 8000);
-	WAIT_UNTIL(look_at_permits(&world) == 3002, SOON_MS);
+	WAIT_UNTIL(read_permits(&world) == 3002, SOON_MS);
 	assert_int_equal(raw_integer(live_raw, "ZREMRANGEBYRANK", ENDS, "0", "0", NULL), 1);
 	proxy_cut(world.proxy);
 	proxy_hold_replies(world.proxy, false);
@@ -688,11 +686,11 @@ static void permits_of_which_one_is_gone_are_not_granted(void **state)
 	long long ends_at = test_now_ms() + 2000;
 	while (key_exists(live_raw, ENDS) && test_now_ms() < ends_at)
 		test_pause();
-	long long seen = look_at_permits(&world);
+	long long seen = read_permits(&world);
 	int result = call->result;
 	waiter_free(call);
 	end(&world);
-	/* Either all anew, or none and the rest given back. */
+	/* Either all are taken again, or none and the rest are given back. */
 	if (result == 0)
 		assert_int_equal(seen % 1000, 2);
 	else

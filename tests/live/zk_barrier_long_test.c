@@ -2,7 +2,7 @@
 #include "live/barrier.h"
 #include "live/zk_faults.h"
 
-/* The first client, behind the proxy, and the second one at one barrier. */
+/* The first client, on a proxy, and the second one at one barrier. */
 struct gate {
 	struct world world;
 	hf_barrier *mine;
@@ -208,7 +208,7 @@ static int inside(const struct phase *phase)
 	return count_children(phase->world.eye, "/phase");
 }
 
-/* Both come in; the session of the first is told. */
+/* Both enter; returns the session of the first in *ret_session. */
 static void both_enter(struct phase *phase, int64_t *ret_session)
 {
 	struct waiter *guest = guest_start(ENTER, phase->mine, NULL);
@@ -317,7 +317,7 @@ static void connection_that_breaks_on_the_way_changes_nothing(void **state)
 	phase_end(&phase);
 }
 
-/* Two of the members are behind a connection that breaks again and again. */
+/* Two of the members are on a connection that breaks again and again. */
 static void rounds_continue_over_connections_that_break(void **state)
 {
 	struct players players;

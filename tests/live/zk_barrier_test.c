@@ -36,7 +36,7 @@ static long long watches(void)
 	return test_zookeeper_value(zk_server, 0, "zk_watch_count");
 }
 
-/* Starts a waiter of the second client, and returns when the server is to tell it. */
+/* Starts a waiter of the second client, and returns when it has a watch. */
 static struct waiter *sleeper(struct pair *pair, const hf_wait_options *options)
 {
 	struct waiter *guest = guest_start(PASS, pair->theirs, options);
@@ -291,7 +291,7 @@ static void removal_by_hand_lets_the_waiter_pass(void **state)
 	assert_int_equal(zk_raw_create(zk_eye, "/gate", "by hand", ZK_RAW_PERSISTENT, NULL, NULL),
 	                 0);
 	struct waiter *guest = sleeper(&pair, HF_WAIT(.wait_ms = 15000));
-	/* A change of the data wakes, and is no removal. */
+	/* A change of the data wakes the waiter, and is not a removal. */
 	assert_int_equal(zk_raw_set(zk_eye, "/gate", "still closed", -1), 0);
 	WAIT_UNTIL(stats_of(pair.two).wakeups == 1, SOON_MS);
 	WAIT_UNTIL(watches() == 1, SOON_MS);
@@ -386,7 +386,7 @@ static void handle_closed_while_others_wait_takes_nothing_away(void **state)
 	end(&pair);
 }
 
-/* Whoever looks in the moment between passes, the others wait on: nobody is forgotten. */
+/* A waiter that checks at that moment passes, and the others keep waiting: none is forgotten. */
 static void barrier_set_again_at_once_forgets_nobody(void **state)
 {
 	struct waiter *guests[GUESTS];
@@ -404,7 +404,7 @@ static void barrier_set_again_at_once_forgets_nobody(void **state)
 		assert_int_equal(zk_raw_create(zk_eye, "/gate", "", ZK_RAW_PERSISTENT, NULL, NULL),
 		                 0);
 	}
-	/* Who is not through by now sees it set, and has a watch on it. */
+	/* A waiter that has not passed by now sees it set, and has a watch on it. */
 	for (int i = 0; i < GUESTS; i++)
 		over += waiter_is_over(guests[i]);
 	if (over < GUESTS)

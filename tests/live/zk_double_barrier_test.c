@@ -207,7 +207,7 @@ static void member_that_arrives_while_the_others_are_in_is_in_too(void **state)
 	party_end(&party);
 }
 
-/* Peers count all that is there, and so do we. */
+/* Peers count every node in the folder, and so do we. */
 static void node_made_by_hand_counts(void **state)
 {
 	hf_client *client = open_zk("");
@@ -219,7 +219,7 @@ static void node_made_by_hand_counts(void **state)
 	ASSERT_OK(hf_double_barrier_enter(barrier, HF_WAIT(.wait_ms = SOON_MS)));
 	assert_true(is_there("/phase/ready"));
 	struct waiter *guest = guest_start(LEAVE, barrier, NULL);
-	/* Ours comes first in the order, and stays as long as the other is there. */
+	/* Ours comes first in the order, and stays as long as the other exists. */
 	WAIT_UNTIL(stats_of(client).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(client, NULL));
 	assert_int_equal(count_children(zk_eye, "/phase"), 3);
@@ -270,7 +270,7 @@ static void node_deleted_while_it_waits_is_made_again(void **state)
 	WAIT_UNTIL(find_new(&known, 0, known.member[0].path, sizeof known.member[0].path), SOON_MS);
 	WAIT_UNTIL(test_zookeeper_value(zk_server, 0, "zk_watch_count") == 1, SOON_MS);
 	assert_int_equal(zk_raw_delete(zk_eye, known.member[0].path, -1), 0);
-	/* It hears of nothing but the sign that all are there. */
+	/* It sees nothing except the sign that all are in. */
 	assert_int_equal(zk_raw_create(zk_eye, "/phase/ready", "", ZK_RAW_PERSISTENT, NULL, NULL),
 	                 0);
 	waiter_join(guest, 0);
@@ -380,7 +380,7 @@ static void member_of_a_closed_client_has_gone(void **state)
 	struct waiter *second = guest_start(LEAVE, party.member[1].barrier, NULL);
 	WAIT_UNTIL(!is_there(party.member[1].path), SOON_MS);
 	assert_false(waiter_is_over(first));
-	/* Who is in stays in when its handle is closed. */
+	/* A member that is in stays in when its handle is closed. */
 	hf_double_barrier_close(party.member[2].barrier);
 	party.member[2].barrier = NULL;
 	ASSERT_OK(hf_client_ping(party.member[2].client, NULL));

@@ -12,11 +12,11 @@ static void pass_time(long long ms)
 	WAIT_UNTIL(test_now_ms() >= ends_at, ms + SOON_MS);
 }
 
-/* ---- readers beside their own writers ---- */
+/* ---- readers next to their own writers ---- */
 
 #define NAMES 8
 
-/* One name: a client writes and wants to go on reading, another waits to write. */
+/* One name: a client writes and wants to keep reading, another waits to write. */
 struct reading {
 	hf_lock *write, *read, *theirs;
 	hf_owner *owner;
@@ -47,7 +47,7 @@ static bool writes(const struct reading *reading)
 	return waiter_is_over(reading->writer) && reading->writer->result == 0;
 }
 
-/* Whoever was first goes, and then the other. */
+/* The first one leaves, and then the other. */
 static void reading_end(struct reading *reading)
 {
 	struct waiter *first = writes(reading) ? reading->writer : reading->reader;
@@ -72,7 +72,7 @@ static void expect_readers_or_writers(const struct reading *readings)
 	while (test_now_ms() < ends_at) {
 		for (int i = 0; i < NAMES; i++)
 			if (writes(&readings[i]) && reads(&readings[i]))
-				fail_msg("name %d is read beside its writer", i);
+				fail_msg("name %d is read during its writer", i);
 		test_pause();
 	}
 }
@@ -221,7 +221,7 @@ static void node_deleted_before_its_late_grant_is_made_again(void **state)
 	world_end(&world);
 }
 
-/* ---- a plain lock that was there when an answer was lost ---- */
+/* ---- a plain lock that existed when an answer was lost ---- */
 
 static void waiter_forgets_a_plain_lock_that_is_gone(void **state)
 {
@@ -258,7 +258,7 @@ static int force_release(void *lock)
 	return hf_lock_force_release(lock, &was_held);
 }
 
-/* Force hits those that it has found; who came after them must not be left behind. */
+/* Force hits the holders that it has found; nothing of later ones may be left. */
 static void readers_that_arrive_during_a_force_leave_nothing(void **state)
 {
 	struct world world;
@@ -304,7 +304,10 @@ static void readers_that_arrive_during_a_force_leave_nothing(void **state)
 
 /* ---- renewals one after another ---- */
 
-/* So long that the first beat is too old for the second renewal, and shorter than a renewal may take. */
+/*
+ * Long enough that the first beat is too old for the second renewal, and shorter than a renewal may
+ * take.
+ */
 #define SLOW_MS 265
 
 static void note_extended(void *arg, int result, int64_t number, const char *text)

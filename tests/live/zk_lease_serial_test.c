@@ -54,7 +54,7 @@ static void permit_given_back_in_the_moment_of_its_end_is_answered(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* A third of the lease, not of the session behind it. */
+/* A third of the lease, not of the longer session. */
 static void short_lease_is_at_risk_in_its_last_third(void **state)
 {
 	hf_client *client = open_zk("?session=10s");

@@ -129,7 +129,7 @@ static bool is_there_at_last(const struct life *life, const char *path, bool wan
 	return is_there(life, path) == wanted;
 }
 
-/* Whoever is told that it holds the lock has a node; `between` is the part of the path before its name. */
+/* A call that returns success has a node; `between` is the part of the path before its name. */
 static void node_of(struct life *life, hf_lock *lock, hf_owner *owner, const char *between,
                     const char *name, char *ret_path, size_t size)
 {
@@ -143,7 +143,7 @@ static void node_of(struct life *life, hf_lock *lock, hf_owner *owner, const cha
 	               *between ? identity : "");
 }
 
-/* Takes the lock, and looks whether it is so; the path of the node is for release(). */
+/* Takes the lock, and checks that it exists; the path of the node is for release(). */
 static int take(struct life *life, hf_lock *lock, hf_owner *owner, const char *between,
                 const char *name, char *ret_path, size_t size)
 {
@@ -155,11 +155,11 @@ static int take(struct life *life, hf_lock *lock, hf_owner *owner, const char *b
 		return rc;
 	node_of(life, lock, owner, between, name, ret_path, size);
 	if (!is_there(life, ret_path))
-		note_wrong(life, "%s: granted, and %s is not there", name, ret_path);
+		note_wrong(life, "%s: granted, and %s does not exist", name, ret_path);
 	return 0;
 }
 
-/* Where another waits for it, a plain lock is there again at once. */
+/* If another owner waits for it, a plain lock exists again at once. */
 static void give(struct life *life, hf_lock *lock, hf_owner *owner, const char *path)
 {
 	bool held = path[0], plain = strcmp(life->name, "plain") == 0;
@@ -169,7 +169,7 @@ static void give(struct life *life, hf_lock *lock, hf_owner *owner, const char *
 		note_wrong(life, "released, and %s is there", path);
 }
 
-/* The other owner waits in vain, unless the first one does not have it. */
+/* The other owner's wait fails, unless the first one does not hold the lock. */
 static void want(struct life *life, hf_lock *lock, hf_owner *owner, bool held)
 {
 	int rc = CALL(HF_ETIMEDOUT, held ? HF_ETIMEDOUT : 0,
@@ -180,7 +180,7 @@ static void want(struct life *life, hf_lock *lock, hf_owner *owner, bool held)
 
 /* ---- lives ---- */
 
-/* One waits while the other holds it, and gets it from there. */
+/* One waits while the other holds it, and gets the lock from there. */
 static void hand_on(struct life *life, hf_lock *lock, const char *between, const char *name)
 {
 	char path[400];
@@ -330,7 +330,7 @@ static void live_with_barrier(struct life *life)
 		return;
 	int rc = CALL(0, 0, hf_barrier_set(barrier));
 	if (rc == 0 && !is_there(life, path))
-		note_wrong(life, "the barrier is set, and not there");
+		note_wrong(life, "the barrier is set, and does not exist");
 	if (CALL(0, 0, hf_barrier_is_set(barrier, &set)) == 0 && rc == 0 && set != 1)
 		note_wrong(life, "the barrier is set, and said to be not");
 	(void)CALL(HF_ETIMEDOUT, rc ? 0 : HF_ETIMEDOUT,
@@ -377,7 +377,7 @@ static void ignore_fact(void *arg, const char *name, const char *value)
 	(void)value;
 }
 
-/* What is told to be all has to be all. */
+/* A list that is reported as complete has to be complete. */
 static void live_with_lists(struct life *life)
 {
 	char path[400], pattern[100];
@@ -416,7 +416,7 @@ static void live_with_force(struct life *life)
 	                                                 .revocable = 1)));
 	int rc = CALL(0, 0, hf_lock_revoke(lock, &flag));
 	if (held == 0 && rc == 0 && flag != 1)
-		note_wrong(life, "held, and nobody was asked");
+		note_wrong(life, "held, and no holder was revoked");
 	path[0] = 0;
 	if (held == 0)
 		node_of(life, lock, life->one, "/", "orders", path, sizeof path);
@@ -451,10 +451,10 @@ static void wait_until_lost(struct life *life, hf_lock *lock, hf_owner *owner)
 	while (hf_lock_state(lock, owner) != HF_LOST && test_now_ms() < ends_at)
 		test_pause();
 	if (hf_lock_state(lock, owner) != HF_LOST)
-		note_wrong(life, "the session has ended, and nobody is told");
+		note_wrong(life, "the session has ended, and nobody was notified");
 }
 
-/* The session ends; a waiter, who does nothing but wait, gets the lock in the next one. */
+/* The session ends; a waiter, which does nothing but wait, gets the lock in the next one. */
 static void live_on_after_the_session(struct life *life)
 {
 	char path[400];
@@ -521,7 +521,7 @@ static const struct kind kinds[] = {
 	{"double", live_with_double_barrier, false, 0},
 	{"lists", live_with_lists, false, 0},
 	{"force", live_with_force, false, 0},
-	/* A server that is asked to go on with a session while it ends may never answer again. */
+	/* A server that is asked to continue a session while it ends may never answer again. */
 	{"ending", live_on_after_the_session, false, 3000},
 };
 
@@ -550,7 +550,7 @@ static void live(struct life *life, const struct kind *kind)
 		note_wrong(life, "hf_client_close: %d", rc);
 }
 
-/* Nothing that ends with a session is left, and nothing that was not there before. */
+/* Nothing that ends with a session is left, and nothing that did not exist before. */
 static void check_nothing_left(struct life *life)
 {
 	char path[100];
@@ -602,10 +602,12 @@ static bool live_until_nothing_fails(struct life *life, const struct kind *kind,
 	return count > 10;
 }
 
-/* The sanitizer's own look, where there is one. */
+/* The sanitizer's own check, where there is one. */
 extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
-/* In a process of its own; the lives of all kinds go on at once. With a number only that one fails. */
+/*
+ * In a process of its own; the lives of all kinds run at once. With a number only that one fails.
+ */
 static int live_as(const struct kind *kind, enum shortage how, long from)
 {
 	struct life life = {.name = kind->name,
@@ -626,7 +628,7 @@ static int live_as(const struct kind *kind, enum shortage how, long from)
 	return fine ? 0 : 1;
 }
 
-static pid_t test_process; /* and not one of the lives, where a test that fails would go on */
+static pid_t test_process; /* and not one of the lives, where a failed test would continue */
 
 static void live_in_all_kinds(enum shortage how)
 {

@@ -1,4 +1,7 @@
-/* What the live tests of ZooKeeper's permits share: two clients, looks at gates and leases, waits. */
+/*
+ * What the live tests of ZooKeeper's permits share: two clients, counts of gates and leases, and
+ * waits.
+ */
 #ifndef TESTS_LIVE_ZK_PERMITS_H
 #define TESTS_LIVE_ZK_PERMITS_H
 
@@ -76,7 +79,7 @@ static inline void end(void)
 
 #define PERMITS_STORY(name) cmocka_unit_test_setup_teardown(name, zk_sweep, close_pair)
 
-/* ---- looks at the tree ---- */
+/* ---- queries of the tree ---- */
 
 static inline int count_at(struct zk_raw *eye, const char *path)
 {
@@ -94,7 +97,7 @@ static inline int leases(void)
 	return count_at(zk_eye, LEASES);
 }
 
-/* Waits until so many are at the gate and in the folder of the leases. */
+/* Waits until this many nodes are at the gate and in the folder of the leases. */
 #define WAIT_NODES(want_gates, want_leases)                                                        \
 	WAIT_UNTIL(gates() == (want_gates) && leases() == (want_leases), ENDED_MS)
 

@@ -17,7 +17,7 @@ static void session_expired_while_held_is_reported_as_a_loss(void **state)
 	hf_permit_id ids[2], theirs;
 
 	(void)state;
-	begin_behind(NULL, 2, 4000);
+	begin_proxied(NULL, 2, 4000);
 	take(pair.mine, 2, 0, ids);
 	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 3);
@@ -34,7 +34,7 @@ static void session_expired_while_held_is_reported_as_a_loss(void **state)
 	ASSERT_RC(give(pair.mine, ids[0]), HF_ELOST);
 	ASSERT_RC(give(pair.mine, ids[0]), HF_ENOTHELD);
 	ASSERT_RC(hf_permits_extend(pair.mine, ids[1], 5000), HF_ELOST);
-	/* The next session goes on, and is kept alive. */
+	/* The next session continues, and is kept alive. */
 	take(pair.mine, 1, 0, &theirs);
 	newest_child(zk_eye, LEASES, path, sizeof path);
 	assert_int_equal(zk_raw_exists(zk_eye, path, &stat), 0);
@@ -54,7 +54,7 @@ static void session_expired_while_waiting_costs_only_the_place(void **state)
 	hf_permit_id id;
 
 	(void)state;
-	begin_behind(NULL, 1, 6000);
+	begin_proxied(NULL, 1, 6000);
 	take(pair.theirs, 1, 0, &id);
 	struct waiter *first = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 2);
@@ -78,13 +78,13 @@ static void session_expired_while_waiting_costs_only_the_place(void **state)
 	end();
 }
 
-/* One of two permits is there already, and goes with the session. */
+/* It holds one of two permits already, which goes with the session. */
 static void session_expired_between_two_permits_begins_again(void **state)
 {
 	hf_permit_id id;
 
 	(void)state;
-	begin_behind(NULL, 2, 6000);
+	begin_proxied(NULL, 2, 6000);
 	take(pair.theirs, 1, 0, &id);
 	struct waiter *call = WAITER(.permits = pair.mine, .n = 2);
 	WAIT_NODES(1, 3);
@@ -110,7 +110,7 @@ static void lease_deleted_by_somebody_is_lost(void **state)
 	hf_permit_id ids[3];
 
 	(void)state;
-	begin_behind(NULL, 3, 30000);
+	begin_proxied(NULL, 3, 30000);
 	for (int i = 0; i < 3; i++)
 		take(pair.mine, 1, 0, &ids[i]);
 	/* The last one at once, the first after it is watched. */
@@ -131,7 +131,7 @@ static void deleted_lease_in_a_release_of_several_is_reported(void **state)
 	hf_permit_id ids[3];
 
 	(void)state;
-	begin_behind(NULL, 3, 30000);
+	begin_proxied(NULL, 3, 30000);
 	take(pair.mine, 3, 0, ids);
 	delete_newest(LEASES);
 	WAIT_UNTIL(hf_permits_state(pair.mine, ids[2]) == HF_LOST, 2000);
@@ -146,7 +146,7 @@ static void lease_of_a_waiter_deleted_by_somebody_is_made_again(void **state)
 	hf_permit_id id;
 
 	(void)state;
-	begin_behind(NULL, 1, 30000);
+	begin_proxied(NULL, 1, 30000);
 	take(pair.theirs, 1, 0, &id);
 	struct waiter *call = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 2);
@@ -173,22 +173,24 @@ static void gate_deleted_by_somebody_lets_nobody_in_too_many(void **state)
 	hf_permit_id id;
 
 	(void)state;
-	begin_behind(NULL, 1, 30000);
+	begin_proxied(NULL, 1, 30000);
 	take(pair.theirs, 1, 0, &id);
 	struct waiter *first = WAITER(.permits = pair.mine, .n = 1, .cancel = cancel);
 	WAIT_NODES(1, 2);
 	struct waiter *second = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(2, 2);
-	/* That of who waits at the gate: it comes again when its turn would have been. */
+	/* That of the waiter at the gate: it queues again when its turn would have been. */
 	delete_newest(GATES);
 	WAIT_NODES(1, 2);
-	/* That of who waits at the leases: the next one comes in. */
+	/* That of the waiter at the leases: the next one moves up. */
 	delete_newest(GATES);
 	WAIT_NODES(1, 3);
 	assert_false(waiter_is_over(first));
 	assert_false(waiter_is_over(second));
 	ASSERT_OK(give(pair.theirs, id));
-	/* Both count as long as both are there, so nobody has it until one of them leaves. */
+	/*
+	 * Both count as long as both exist, so neither holds the permit until one of them leaves.
+	 */
 	WAIT_NODES(1, 2);
 	ASSERT_OK(hf_client_ping(pair.one, NULL));
 	assert_false(waiter_is_over(first) || waiter_is_over(second));
@@ -261,7 +263,9 @@ static void server_that_is_restarted_keeps_permit_and_waiter(void **state)
 	WAIT_NODES(1, 2);
 	zk_raw_drop(zk_eye);
 	zk_eye = NULL;
-	/* Who comes to a server that only begins may wait for most of a session to be answered. */
+	/*
+	 * A client of a server that has just started may wait for most of a session to be answered.
+	 */
 	proxy_refuse(proxy, true);
 	test_zookeeper_restart(zk_server, 0);
 	zk_eye = zk_raw_open(test_zookeeper_host(zk_server, 0), 0);
@@ -281,7 +285,7 @@ static void empty_folders_are_reaped_and_made_again(void **state)
 	hf_permit_id held, id;
 
 	(void)state;
-	begin_behind(&(struct test_zookeeper_options){.reaper_ms = 100}, 2, 10000);
+	begin_proxied(&(struct test_zookeeper_options){.reaper_ms = 100}, 2, 10000);
 	take(pair.mine, 1, 0, &held);
 	for (int i = 0; i < 3; i++) {
 		/* That of the gates is nearly always empty, and the other one in use. */

@@ -3,7 +3,7 @@
 
 /* ---- answers that are lost ---- */
 
-/* What the server has come to when the connection breaks, before its answers are there. */
+/* How far the server is when the connection breaks, before its answers have arrived. */
 struct step {
 	const char *what;
 	int gates, leases;
@@ -25,7 +25,7 @@ static void wait_for_step(const struct step *step)
 static void lost_answer_at_any_step_leaves_one_lease(void **state)
 {
 	(void)state;
-	begin_behind(NULL, 1, 10000);
+	begin_proxied(NULL, 1, 10000);
 	make_folders();
 	for (int i = 0; i < STEPS; i++) {
 		proxy_delay(proxy, 150);
@@ -46,7 +46,7 @@ static void lost_answer_at_any_step_leaves_one_lease(void **state)
 static void lost_answer_that_nobody_waits_for_leaves_nothing(void **state)
 {
 	(void)state;
-	begin_behind(NULL, 1, 10000);
+	begin_proxied(NULL, 1, 10000);
 	make_folders();
 	for (int i = 0; i < STEPS; i++) {
 		proxy_delay(proxy, 100);
@@ -72,7 +72,7 @@ static void lost_answer_that_nobody_waits_for_leaves_nothing(void **state)
 static void lost_request_at_any_step_is_sent_again(void **state)
 {
 	(void)state;
-	begin_behind(NULL, 1, 10000);
+	begin_proxied(NULL, 1, 10000);
 	make_folders();
 	for (int i = 0; i < STEPS - 1; i++) {
 		proxy_delay(proxy, 100);
@@ -105,7 +105,7 @@ static void lost_answer_to_a_release_of_several_is_a_release(void **state)
 
 	(void)state;
 	command_timeout_ms = 10000;
-	begin_behind(NULL, 3, 20000);
+	begin_proxied(NULL, 3, 20000);
 	for (int left = 2; left >= 0; left--) {
 		take(pair.mine, 3, 0, ids);
 		proxy_delay(proxy, 60);
@@ -128,7 +128,7 @@ static void release_that_cannot_be_sent_is_done_later(void **state)
 	hf_permit_id ids[2];
 
 	(void)state;
-	begin_behind(NULL, 2, 20000);
+	begin_proxied(NULL, 2, 20000);
 	take(pair.mine, 2, 0, ids);
 	proxy_refuse(proxy, true);
 	proxy_cut(proxy);
@@ -148,7 +148,7 @@ static void connection_cut_while_waiting_leaves_one_lease(void **state)
 	hf_permit_id id;
 
 	(void)state;
-	begin_behind(NULL, 1, 10000);
+	begin_proxied(NULL, 1, 10000);
 	take(pair.theirs, 1, 0, &id);
 	struct waiter *first = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 2);
@@ -179,7 +179,7 @@ static void permit_given_back_during_a_broken_connection_is_heard_of(void **stat
 	hf_permit_id ids[2];
 
 	(void)state;
-	begin_behind(NULL, 2, 20000);
+	begin_proxied(NULL, 2, 20000);
 	take(pair.theirs, 2, 0, ids);
 	struct waiter *first = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 3);
@@ -205,7 +205,7 @@ static void long_partition_costs_the_permit_before_it_is_given_away(void **state
 	char path[700];
 
 	(void)state;
-	begin_behind(NULL, 1, 4000);
+	begin_proxied(NULL, 1, 4000);
 	take(pair.mine, 1, 0, &id);
 	newest_child(zk_eye, LEASES, path, sizeof path);
 	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
@@ -230,14 +230,17 @@ static void long_partition_costs_the_permit_before_it_is_given_away(void **state
 	end();
 }
 
-/* Each permit is four round trips: as long as they go on, nobody doubts the connection. */
+/*
+ * Each permit takes four round trips: as long as they continue, the client does not doubt the
+ * connection.
+ */
 static void many_permits_on_a_slow_line_take_their_time(void **state)
 {
 	enum { WANTED = 40 };
 	hf_permit_id ids[WANTED];
 
 	(void)state;
-	begin_behind(NULL, WANTED, 20000);
+	begin_proxied(NULL, WANTED, 20000);
 	proxy_delay(proxy, 15);
 	ASSERT_OK(hf_permits_acquire(pair.mine, WANTED, HF_PERMITS(.wait_ms = 20000), ids));
 	assert_int_equal(stats_of(pair.one).reconnects, 0);
@@ -248,14 +251,14 @@ static void many_permits_on_a_slow_line_take_their_time(void **state)
 	end();
 }
 
-/* Who has left takes no more of them. */
+/* A waiter that has left takes no more of them. */
 static void many_permits_on_a_slow_line_are_left_half_way(void **state)
 {
 	hf_permit_id ids[200];
 	hf_cancel *cancel = new_cancel();
 
 	(void)state;
-	begin_behind(NULL, 200, 20000);
+	begin_proxied(NULL, 200, 20000);
 	for (int i = 0; i < 2; i++) {
 		proxy_delay(proxy, 15);
 		struct done *done = check_alloc(sizeof(*done));
@@ -300,7 +303,10 @@ struct worker {
 static atomic_bool over;
 static atomic_int inside, most_inside;
 
-/* What was not taken, or may have been, is no failure here; what was taken must be ours alone. */
+/*
+ * A permit that was not taken, or may have been, is not a failure here; one that was taken must be
+ * ours alone.
+ */
 static void *take_and_give(void *arg)
 {
 	struct worker *worker = arg;

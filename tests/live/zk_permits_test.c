@@ -1,4 +1,6 @@
-/* Permits on a real ZooKeeper: their nodes, who gets them, who waits, and what is left behind. */
+/*
+ * Permits on a real ZooKeeper: their nodes, their order, their waiters, and that nothing is left.
+ */
 #include "live/zk_permits.h"
 
 /* ---- what they are on the server ---- */
@@ -86,7 +88,7 @@ static void description_is_the_data_of_the_lease(void **state)
 	WAIT_NODES(0, 0);
 }
 
-/* ---- who gets them ---- */
+/* ---- holders ---- */
 
 static void as_many_as_the_total_are_held_at_once(void **state)
 {
@@ -109,7 +111,7 @@ static void as_many_as_the_total_are_held_at_once(void **state)
 	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
 	WAIT_NODES(0, 3);
 	assert_int_equal(hf_permits_state(pair.mine, call->ids[0]), HF_HELD);
-	/* Who waited for nothing is asked for nothing. */
+	/* A call that waited for nothing has to return nothing. */
 	ASSERT_OK(give(pair.mine, mine[0]));
 	ASSERT_OK(hf_permits_acquire(pair.theirs, 1, HF_PERMITS(.wait_ms = HF_NOWAIT), &one_more));
 	ASSERT_OK(give(pair.theirs, one_more));
@@ -239,7 +241,7 @@ static void several_are_taken_one_by_one_and_all_or_none(void **state)
 	begin(3, 0);
 	take(pair.theirs, 1, 0, &theirs);
 	struct waiter *call = WAITER(.permits = pair.mine, .n = 3, .wait_ms = 1000);
-	/* Two of them are there, and the third is one too many. */
+	/* Two of them exist, and the third is one too many. */
 	WAIT_NODES(1, 4);
 	waiter_expect(call, HF_ETIMEDOUT);
 	ASSERT_BETWEEN(call->ended_at - call->started_at, 995, 3000);
@@ -331,7 +333,7 @@ static void missing_total_is_an_error(void **state)
 	ASSERT_RC(try_take(pair.mine, 1, 0), HF_EINVAL);
 	ASSERT_CONTAINS(hf_error_detail(), "hf_permits_set");
 	WAIT_NODES(0, 0);
-	/* What one client was told is nothing that another knows. */
+	/* A total that one client has set is not known to another. */
 	ASSERT_OK(hf_permits_set(pair.theirs, 1));
 	ASSERT_RC(try_take(pair.mine, 1, HF_NOWAIT), HF_EINVAL);
 	take(pair.theirs, 1, 0, &id);
@@ -448,7 +450,7 @@ static void fixed_lease_of_several_expires_for_each_of_them(void **state)
 
 	(void)state;
 	begin(3, 2000);
-	/* So long that the session is renewed meanwhile. */
+	/* Long enough that the session is renewed meanwhile. */
 	take(pair.mine, 3, 1500, ids);
 	WAIT_UNTIL(stats_of(pair.one).renewals > 0, SOON_MS);
 	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 3, SOON_MS);
@@ -497,9 +499,9 @@ static void extended_permit_expires_although_it_had_no_lease(void **state)
 	end();
 }
 
-/* ---- what leaves nothing behind ---- */
+/* ---- calls that leave nothing ---- */
 
-/* First at the leases, then behind somebody at the gate. */
+/* First at the leases, then after another waiter at the gate. */
 static void failed_attempt_leaves_nothing(void **state)
 {
 	hf_permit_id id;

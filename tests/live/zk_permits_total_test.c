@@ -181,7 +181,7 @@ static void total_that_grows_on_the_server_lets_waiters_in(void **state)
 		WAIT_NODES(3 - i, 3 + i);
 		assert_false(waiter_is_over(calls[i + 1]));
 	}
-	/* And if it shrinks, so many must be given back first. */
+	/* And if it shrinks, that many must be given back first. */
 	ASSERT_OK(hf_permits_set(pair.mine, 2));
 	call_give(calls[0]);
 	call_give(calls[1]);
@@ -214,7 +214,7 @@ static void total_is_set_for_all(void **state)
 	check_size(SIZE, 2);
 	assert_int_equal(total(pair.theirs), 2);
 	assert_int_equal(available(pair.theirs), 2);
-	/* The node is there for good, and one that is missing is made. */
+	/* The node exists for good, and one that is missing is made. */
 	assert_int_equal(zk_raw_delete(zk_eye, SIZE, -1), 0);
 	ASSERT_OK(hf_permits_set(pair.mine, 7));
 	check_size(SIZE, 7);
@@ -283,7 +283,7 @@ static void total_that_shrinks_below_what_is_wanted_is_reported(void **state)
 	make_size(SIZE, SIZE_BYTES(2));
 	take(pair.theirs, 1, 0, &id);
 	struct waiter *call = WAITER(.permits = pair.mine, .n = 2);
-	/* One is there, and the other one too many. */
+	/* One exists, and the other is one too many. */
 	WAIT_NODES(1, 3);
 	set_size(SIZE_BYTES(1));
 	waiter_expect(call, HF_EINVAL);

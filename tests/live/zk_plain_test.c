@@ -37,7 +37,7 @@ static void person_at_the_shell_is_waited_for(void **state)
 	struct waiter *waiter = waiter_start(lock, NULL);
 	WAIT_UNTIL(test_zookeeper_value(zk_server, 0, "zk_watch_count") == 1, SOON_MS);
 	WAIT_UNTIL(stats_of(client).waiting == 1, SOON_MS);
-	/* A change of the data is no release. */
+	/* A change of the data is not a release. */
 	assert_int_equal(zk_raw_set(zk_eye, "/lock", "still mine", -1), 0);
 	WAIT_UNTIL(stats_of(client).wakeups >= 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(client, NULL));

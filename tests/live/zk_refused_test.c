@@ -29,7 +29,7 @@ static void chroot_made_later_is_found_by_the_next_call(void **state)
 	long long began_at = test_now_ms();
 
 	(void)state;
-	/* Who was never connected is answered at once. */
+	/* A client that was never connected is answered at once. */
 	for (int i = 0; i < 3; i++)
 		expect_failure(lock, 20000, HF_EINVAL, "no node /apps");
 	ASSERT_BETWEEN(test_now_ms() - began_at, 0, 10000);
@@ -87,7 +87,10 @@ static void chroot_that_may_not_be_read_is_tried_again(void **state)
 	fake_stop(&fake);
 }
 
-/* Who waits has the server asked again, but not all the time; and while nobody wants it, not at all. */
+/*
+ * A waiter has the server asked again, but not all the time; and while there is no waiter, not at
+ * all.
+ */
 static void refusal_is_examined_with_growing_pauses(void **state)
 {
 	struct zk_fake fake;
@@ -100,17 +103,17 @@ static void refusal_is_examined_with_growing_pauses(void **state)
 	struct proxy *proxy = proxy_start(url);
 	snprintf(url, sizeof url, "%s/apps", proxy_url(proxy));
 	hf_client *client = open_url(url, HF_CLIENT(.command_timeout_ms = 4000));
-	int looks = atomic_load(&fake.looks);
+	int checks = atomic_load(&fake.checks);
 	atomic_store(&fake.refuses, true);
 	proxy_cut(proxy);
-	WAIT_UNTIL(atomic_load(&fake.looks) > looks, SOON_MS);
-	looks = atomic_load(&fake.looks);
+	WAIT_UNTIL(atomic_load(&fake.checks) > checks, SOON_MS);
+	checks = atomic_load(&fake.checks);
 	ASSERT_RC(hf_client_ping(client, NULL), HF_EREFUSED);
-	ASSERT_BETWEEN(atomic_load(&fake.looks) - looks, 2, 6);
-	looks = atomic_load(&fake.looks);
+	ASSERT_BETWEEN(atomic_load(&fake.checks) - checks, 2, 6);
+	checks = atomic_load(&fake.checks);
 	long long now = test_now_ms();
 	WAIT_UNTIL(test_now_ms() > now + 2500, 5000);
-	assert_int_equal(atomic_load(&fake.looks), looks);
+	assert_int_equal(atomic_load(&fake.checks), checks);
 	atomic_store(&fake.refuses, false);
 	ASSERT_OK(hf_client_ping(client, NULL));
 	ASSERT_OK(hf_client_close(client));

@@ -26,7 +26,7 @@ static int calm(void **state)
 
 #define STORY(name) cmocka_unit_test_setup_teardown(name, zk_sweep, calm)
 
-/* A mutex of the first client, beside the permits. */
+/* A mutex of the first client, besides the permits. */
 struct held {
 	hf_lock *lock;
 	hf_owner *owner;
@@ -56,8 +56,8 @@ static void delete_only_child(const char *folder)
 /* ---- releases that meet a deletion ---- */
 
 /*
- * A while after a grant the node is watched. The session is so long that nothing else is sent by itself, so
- * what leaves now is the request for that.
+ * A while after a grant the node is watched. The session is so long that nothing else is sent on
+ * its own, so what leaves now is the request for that.
  */
 static void hold_back_guard(void)
 {
@@ -166,7 +166,7 @@ static void permit_whose_deletion_is_heard_during_its_release_is_not_released(vo
 	end();
 }
 
-/* Our own deletion is no loss, whether it overtakes the watch or sets it off. */
+/* Our own deletion is not a loss, whether it overtakes the watch or sets it off. */
 static void release_that_nobody_disturbs_is_a_release(void **state)
 {
 	hf_permit_id id;

@@ -4,7 +4,7 @@
 
 #include "live/zk.h"
 
-/* A lock held this long after its grant is looked at once more. */
+/* A lock held this long after its grant is checked once more. */
 #define GUARD_MS 500
 
 /* Packets that one server has had from a session; -1 if the session is not connected there. */
@@ -57,7 +57,7 @@ static inline void taker_take(struct taker *taker, struct zk_raw *eye, const cha
 	taker->session = stat.owner;
 }
 
-/* Takes and releases it so often in a folder that is not there yet; numbers begin at 0. */
+/* Takes and releases it this often in a folder that does not exist yet; numbers begin at 0. */
 static inline void taker_begin(struct taker *taker, hf_kind kind, const char *name, int times)
 {
 	char folder[100];
@@ -76,7 +76,7 @@ static inline void taker_end(struct taker *taker)
 	ASSERT_OK(hf_client_close(taker->client));
 }
 
-/* Until the look after the latest grant is behind us, or was spared because nothing is held. */
+/* Until the check after the latest grant is over, or was spared because nothing is held. */
 static inline void taker_rest(const struct taker *taker)
 {
 	WAIT_UNTIL(test_now_ms() > taker->granted_at + GUARD_MS + 100, 5000);

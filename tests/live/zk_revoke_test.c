@@ -1,4 +1,4 @@
-/* Asking for a lock on a real ZooKeeper: who is told, how often, and who is not. */
+/* Revoking a lock on a real ZooKeeper: which holders are notified, how often, and which are not. */
 #include "live/sync.h"
 #include "live/zk.h"
 
@@ -73,7 +73,7 @@ static hf_state last_state(struct seen *seen)
 	return state;
 }
 
-/* The server is to tell of the next change of the only node that is watched. */
+/* The server will report the next change of the only node that is watched. */
 static void expect_watched(void)
 {
 	WAIT_UNTIL(watches() == 1, SOON_MS);
@@ -130,7 +130,7 @@ static void holder_is_notified_once_for_each_request(void **state)
 	assert_int_equal(strncmp(pair.seen->owner, owner, 36), 0);
 	ASSERT_CONTAINS(pair.seen->detail, "asked for");
 	assert_true(pair.seen->remaining[0] > 0);
-	/* It is no more than a wish. */
+	/* It is only a wish. */
 	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
 	assert_true(hf_lock_remaining(pair.mine, NULL) > 0);
 	hf_stats stats = stats_of(pair.one);
@@ -200,7 +200,7 @@ static void message_by_hand_is_reported_and_other_data_is_not(void **state)
 	end(&pair);
 }
 
-/* Some may be told together; the last one is told in any case. */
+/* Some may be reported together; the last one is reported in any case. */
 static void burst_of_requests_is_reported_at_least_once(void **state)
 {
 	char path[700];
@@ -225,7 +225,7 @@ static void burst_of_requests_is_reported_at_least_once(void **state)
 	end(&pair);
 }
 
-/* ---- who is not told ---- */
+/* ---- holders that are not notified ---- */
 
 static void holder_that_is_not_revocable_is_not_notified(void **state)
 {
@@ -389,7 +389,7 @@ static void reconnect_reports_nothing_twice_and_forgets_nothing(void **state)
 		ASSERT_OK(hf_client_ping(pair.one, NULL));
 		assert_int_equal(events(pair.seen), 1);
 	}
-	/* What is written while nobody hears is told afterwards. */
+	/* What is written while the client is not connected is reported afterwards. */
 	proxy_refuse(proxy, true);
 	proxy_cut(proxy);
 	assert_int_equal(ask_for(pair.theirs), 1);
@@ -423,7 +423,7 @@ static void request_is_reported_before_the_loss_and_never_after(void **state)
 	WAIT_UNTIL(events(pair.seen) == 2, SOON_MS);
 	assert_int_equal(last_state(pair.seen), HF_LOST);
 	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
-	/* At once: whatever is told of the request, the loss is told, and is the last. */
+	/* At once: whatever is reported of the request, the loss is reported last. */
 	for (int i = 1; i <= 10; i++) {
 		ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
 		read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
@@ -459,7 +459,7 @@ static void all_readers_are_revoked(void **state)
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 4, SOON_MS);
 	assert_int_equal(ask_for(pair.theirs), 1);
 	WAIT_UNTIL(events(pair.seen) == 2 && events(seen) == 1, SOON_MS);
-	/* Whoever wants to write asks the same ones. */
+	/* A client that wants to write revokes the same holders. */
 	assert_int_equal(ask_for(writes), 1);
 	WAIT_UNTIL(events(pair.seen) == 4 && events(seen) == 2, SOON_MS);
 	assert_false(waiter_is_over(writer));

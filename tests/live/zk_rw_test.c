@@ -1,4 +1,6 @@
-/* The read-write lock on a real ZooKeeper: its nodes, who waits for whom, and the downgrade. */
+/*
+ * The read-write lock on a real ZooKeeper: its nodes, the order of its waiters, and the downgrade.
+ */
 #include "live/zk.h"
 
 /* Two clients with both halves of one lock. */
@@ -98,7 +100,7 @@ static void reader_after_a_waiting_writer_waits_too(void **state)
 	waiter_expect(writer, 0);
 	assert_false(waiter_is_over(reader) || waiter_is_over(another));
 	ASSERT_OK(waiter_release(writer));
-	/* Both were behind the same writer, and go together. */
+	/* Both waited for the same writer, and enter together. */
 	waiter_expect(reader, 0);
 	waiter_expect(another, 0);
 	ASSERT_OK(waiter_release(reader));
@@ -146,7 +148,7 @@ static void writer_that_keeps_reading_keeps_its_place(void **state)
 	assert_string_equal(of_read, of_write);
 	assert_true(stat.owner != 0);
 	ASSERT_OK(hf_lock_release(pair.write));
-	/* The waiting writer looks again, and waits for the reader from now on. */
+	/* The waiting writer checks again, and waits for the reader from now on. */
 	WAIT_UNTIL(stats_of(pair.two).wakeups >= 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
 	assert_false(waiter_is_over(writer));

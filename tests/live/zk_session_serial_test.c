@@ -239,7 +239,7 @@ static void sessions_that_expire_again_and_again_are_survived(void **state)
 		assert_int_equal(pthread_join(traffic[i].thread, NULL), 0);
 		assert_int_equal(traffic[i].wrong, 0);
 	}
-	/* All is as before, and nothing was left behind. */
+	/* Everything is as before, and nothing was left. */
 	for (int i = 0; i < 6; i++) {
 		ASSERT_OK(hf_lock_acquire(traffic[i].lock, HF_ACQUIRE(.wait_ms = 10000)));
 		ASSERT_OK(hf_lock_release(traffic[i].lock));
@@ -372,7 +372,7 @@ static void only_the_librarys_threads_are_patient(void **state)
 
 	(void)state;
 	world_begin(&world, NULL, 30000);
-	/* Two for each session; whoever has chosen another way to be scheduled keeps it. */
+	/* Two for each session; a thread with another scheduling policy keeps it. */
 	assert_int_equal(count_patient_threads(), policy == SCHED_OTHER ? 4 : 0);
 	assert_int_equal(sched_getscheduler(0), policy);
 	world_end(&world);

@@ -1,4 +1,4 @@
-/* The simple mutex on a real ZooKeeper: a semaphore with one permit, as Curator has it. */
+/* The simple mutex on a real ZooKeeper: a semaphore with one permit, as in Curator. */
 #include "live/zk.h"
 
 #include "support/counting.h"
@@ -300,7 +300,7 @@ static void session_that_expires_loses_the_lock_and_the_next_waiter_gets_the_loc
 	int64_t token = token_of(pair.mine, NULL);
 	struct waiter *waiter = waiter_start(pair.theirs, NULL);
 	WAIT_NODES(1, 2);
-	/* First that of who waits, which costs nothing but its place. */
+	/* First that of the waiter, which costs nothing but its place. */
 	int64_t session = first_owner(zk_eye, GATES);
 	zk_raw_expire(test_zookeeper_host(zk_server, 0), session);
 	WAIT_UNTIL(first_owner(zk_eye, GATES) != session, ENDED_MS);

@@ -60,7 +60,7 @@ static char *join_files(const char *cert, const char *key)
 	return path;
 }
 
-/* Debian's server does not find all of Netty, which TLS needs, by itself. */
+/* Debian's server does not find all of Netty, which TLS needs, on its own. */
 static void use_netty(void)
 {
 	const char *path = getenv("HF_TEST_ZOOKEEPER");
@@ -344,7 +344,7 @@ static void connection_that_breaks_is_made_again(void **state)
 	proxy_slice(proxy, 7);
 	ASSERT_OK(hf_lock_release(lock));
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
-	/* The end finds nobody to tell of it. */
+	/* The connection closes, and nobody is notified. */
 	proxy_refuse(proxy, true);
 	proxy_cut(proxy);
 	ASSERT_OK(hf_client_close(client));
@@ -438,7 +438,7 @@ static void server_that_never_shakes_hands_holds_nobody_up(void **state)
 	ASSERT_BETWEEN(test_now_ms() - began_at, 0, 6000);
 	waiter_join(waiter, HF_ECLOSED);
 	hf_lock_close(lock);
-	/* What was left behind ends with the connection. */
+	/* What was left is gone with the connection. */
 	proxy_stop(proxy);
 	WAIT_UNTIL(count_threads() == threads, SOON_MS);
 }
@@ -491,7 +491,7 @@ static int run_with_tls(void)
 	return cmocka_run_group_tests_name("with TLS", tests, start, stop);
 }
 
-/* A process has one library of the name, so this one begins anew as one that has the other. */
+/* A process has one library of the name, so this one starts over as one that has the other. */
 static int run_again_with_tls(char **argv)
 {
 	const char *library = getenv(VARIABLE);
@@ -517,7 +517,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1) {
 		if (!has_tls(argv[1]))
-			check_fail("%s is no library with TLS", argv[1]);
+			check_fail("%s is not a library with TLS", argv[1]);
 		return run_with_tls();
 	}
 	int failed = cmocka_run_group_tests_name("without TLS", tests, start, stop);

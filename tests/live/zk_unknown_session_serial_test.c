@@ -13,7 +13,7 @@
 static void begin_patient(void)
 {
 	command_timeout_ms = 15000;
-	begin_behind(NULL, 0, SESSION_MS);
+	begin_proxied(NULL, 0, SESSION_MS);
 }
 
 /* Until the answer to a question is in the proxy, which holds it. */
@@ -154,7 +154,7 @@ static void barrier_that_was_set_again_is_not_removed_because_an_answer_was_lost
 
 /* ---- holders that vanish ---- */
 
-/* So many of two readers, the last first, go between the list and the force. */
+/* This many of two readers, the last first, leave between the list and the force. */
 static void check_vanishing_readers(int vanish)
 {
 	struct done *done = check_alloc(sizeof(*done));
@@ -214,7 +214,7 @@ static void total_of_the_node_before_does_not_count_any_more(void **state)
 	hf_permit_id id;
 
 	(void)state;
-	begin_behind(NULL, 0, SESSION_MS);
+	begin_proxied(NULL, 0, SESSION_MS);
 	make_size("/large", 5);
 	make_size("/small", 1);
 	ASSERT_OK(hf_permits_total_from(pair.mine, "large"));
@@ -224,7 +224,7 @@ static void total_of_the_node_before_does_not_count_any_more(void **state)
 	wait_for_answer(bytes);
 	ASSERT_OK(hf_permits_total_from(pair.mine, "small"));
 	proxy_hold_replies(proxy, false);
-	/* Of which of the two it tells is open. */
+	/* It may report either of the two. */
 	WAIT_UNTIL(atomic_load(&done->calls) == 1, SOON_MS);
 	assert_int_equal(done->result, 0);
 	take(pair.mine, 1, 0, &id);

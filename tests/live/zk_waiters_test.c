@@ -36,7 +36,7 @@ static void waiter_can_be_removed_by_hand(void **state)
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(mine, NULL));
 	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
-	/* Who holds it is not a waiter. */
+	/* The holder is not a waiter. */
 	ASSERT_OK(hf_lock_remove_waiter(theirs, strrchr(path, '/') + 1, &removed));
 	assert_int_equal(removed, 0);
 	struct waiter *first = waiter_start(theirs, NULL);

@@ -35,7 +35,7 @@ static struct hf__hold *hold_of_wire(struct client *client, int name, uint64_t w
 	return NULL;
 }
 
-/* Connected, and nothing went wrong for so long. */
+/* Connected, and nothing went wrong for this long. */
 static bool calm(const struct client *client, int64_t us)
 {
 	const struct conn *conn = client->conn;
@@ -187,7 +187,7 @@ static bool is_moving(const struct hf__op *op)
 	return false;
 }
 
-/* With a connection every call has a command under way, a timer, or somebody to wait for. */
+/* With a connection, every call has a command in flight, a timer, or another call to wait for. */
 static void check_stuck(struct client *client, const struct call *call)
 {
 	const struct hf__op *op = &call->op;
@@ -362,7 +362,8 @@ static struct owner *owner_of(struct client *client, uint64_t id)
 	for (int i = 0; i < client->owners; i++)
 		if (client->owner[i].id == id)
 			return &client->owner[i];
-	check_fail(client->world, "owner", "client %d: an owner that is not there", client->index);
+	check_fail(client->world, "owner", "client %d: an owner that does not exist",
+	           client->index);
 }
 
 void check_lost(struct client *client, const struct hf__hold *hold)
@@ -389,15 +390,15 @@ void check_lost(struct client *client, const struct hf__hold *hold)
 		           (unsigned long long)hold->cmd.wire);
 }
 
-void check_told(struct client *client, const struct hf__hold *hold, hf_state state)
+void check_reported(struct client *client, const struct hf__hold *hold, hf_state state)
 {
 	struct world *world = client->world;
 	struct wire *wire = &world->wire[hold->cmd.wire];
 	if (state != HF_LOST)
 		return;
-	wire->told++;
-	if (wire->told > 1 || !wire->lost || wire->released)
-		check_fail(world, "told", "client %d: loss of wire %llu is told wrongly",
+	wire->reported++;
+	if (wire->reported > 1 || !wire->lost || wire->released)
+		check_fail(world, "report", "client %d: loss of wire %llu is reported wrongly",
 		           client->index, (unsigned long long)hold->cmd.wire);
 }
 
@@ -440,7 +441,7 @@ void check_end(struct world *world)
 		if (world->entry[i].there)
 			check_fail(world, "leftover", "name %d is locked for ever", i);
 	for (uint64_t i = 0; i < world->next_wire && i < WIRES; i++)
-		if (world->wire[i].lost && world->wire[i].told == 0)
-			check_fail(world, "told", "the loss of wire %llu was never told",
+		if (world->wire[i].lost && world->wire[i].reported == 0)
+			check_fail(world, "report", "the loss of wire %llu was never reported",
 			           (unsigned long long)i);
 }

@@ -297,7 +297,7 @@ void link_connect(struct client *client)
 	client_turn(client);
 }
 
-/* Of what is under way, the last may never have left; the rest arrives late, or never. */
+/* Of what is in flight, the last may never have left; the rest arrives late, or never. */
 static int take_back_unsent(struct world *world, struct conn *conn)
 {
 	int unsent = 0;
@@ -367,7 +367,7 @@ int64_t link_patience(const struct client *client)
 	return at == HF__NEVER ? at : world_when(&client->clock, at + 1);
 }
 
-/* The client is no more: nothing comes up from here. */
+/* The client no longer exists: nothing is passed up from here. */
 void link_forget(struct client *client)
 {
 	struct conn *conn = client->conn;

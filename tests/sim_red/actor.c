@@ -221,7 +221,10 @@ static bool has_something(const struct actor *actor)
 	return has;
 }
 
-/* Who has something, or asks for it, never waits for ever for something else: that could be a deadlock. */
+/*
+ * An owner that holds something, or asks for it, never waits for ever for something else: that
+ * could be a deadlock.
+ */
 static int64_t some_wait(const struct actor *actor)
 {
 	int64_t choice = universe_between(0, 9);

@@ -18,7 +18,7 @@ int __wrap_hf__engine_need_dispatcher(struct hf__engine *engine);
 int64_t __wrap_hf__clock_ms(void);
 int __wrap_hf__random_bytes(void *ret_bytes, size_t size);
 
-/* A call under way, and the hold that it got. */
+/* A call in progress, and the hold that it got. */
 struct shot {
 	struct hf__call call;
 	uint64_t wire;
@@ -86,14 +86,14 @@ void __wrap_hf_cancel_fire(hf_cancel *cancel)
 	}
 }
 
-/* Whoever waits would have to let the world go on. */
+/* A call that waits would have to let the world continue. */
 int __wrap_hf__call_run(struct hf__call *call)
 {
 	(void)call;
 	watch_fail("blocking", "a call waits in a place where nothing may");
 }
 
-/* A red lock that is opened asks its servers who they are. */
+/* A red lock that is opened asks its servers for their identity. */
 int __wrap_hf__call_start_inner(const struct hf__call *call, void (*inner)(struct hf__call *call),
                                 void *arg)
 {

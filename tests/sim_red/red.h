@@ -25,7 +25,7 @@
 struct node {
 	struct hf_client shell; /* what the library sees of it; the core is that of `client` */
 	struct process *process;
-	struct client *client; /* as tests/sim has it */
+	struct client *client; /* as in tests/sim */
 	struct hf_lock member;
 	struct hf__list done; /* calls whose completions have not run yet */
 	int64_t dispatch_at;

@@ -149,7 +149,7 @@ static void check_belief(struct actor *actor, int set, int *holders)
 
 /* ---- counts ---- */
 
-/* No call and no repair of this owner is under way. */
+/* No call and no repair of this owner is in progress. */
 static bool is_quiet(const struct actor *actor)
 {
 	bool quiet = actor_is_idle(actor);
@@ -193,7 +193,7 @@ static void check_levels(struct actor *actor, int set)
 	actor->belief[set].open = levels;
 }
 
-/* Without a handle what it counts is there, but not at hand. */
+/* Without a handle, what it counts exists but cannot be reached. */
 static bool has_handles(const struct process *process)
 {
 	for (int i = 0; i < red.sets; i++)

@@ -21,7 +21,7 @@ int net_connect(const char *url);
 int net_listen_unix(const char *path);
 int net_listen_tcp(int *ret_port);
 
-/* A loopback TCP port that was free a moment ago. Who uses it must be ready to find it taken. */
+/* A loopback TCP port that was free a moment ago. The caller must be ready to find it taken. */
 int net_free_port(void);
 
 /* Switches Nagle's delay off; does nothing on unix sockets. */

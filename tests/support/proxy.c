@@ -45,7 +45,7 @@ struct flow {
 	struct chunk *first, *last;
 	size_t queued;
 	bool is_ended; /* the source will send no more */
-	bool is_shut;  /* and the sink was told */
+	bool is_shut;  /* and the sink knows it */
 };
 
 /* One connection: flows[0] carries requests, flows[1] replies. */

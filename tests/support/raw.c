@@ -1,4 +1,4 @@
-/* A tiny blocking RESP2 client that looks into the server behind the library's back. */
+/* A tiny blocking RESP2 client that inspects the server without the library. */
 #include "support/raw.h"
 
 #include <errno.h>

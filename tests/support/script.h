@@ -110,7 +110,7 @@ struct script *script_start_tcp(const struct script_step *steps);
 /* redis+unix:///path or redis://127.0.0.1:port. */
 const char *script_url(const struct script *script);
 
-/* Lets one S_STALL go on, be it the present one or the next. */
+/* Lets one S_STALL continue, either the present one or the next. */
 void script_continue(struct script *script);
 
 /* Whether the script stands in an S_STALL, and at which step it is. */

@@ -138,7 +138,7 @@ static void read_version_from_info(struct test_server *server, const char *info)
 	server->version = parse_version(strchr(version, ':') + 1);
 }
 
-/* For servers that do not tell INFO before a password. */
+/* For servers that do not answer INFO before a password. */
 static void read_version_from_binary(struct test_server *server)
 {
 	const char *argv[] = {server_binary(), "--version", NULL};

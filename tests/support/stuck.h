@@ -15,7 +15,7 @@ struct stuck {
 /* Programs that are started from now on inherit fd; both ends stay open until stuck_close(). */
 struct stuck stuck_pipe(void);
 
-/* Reads away what the pipe was filled with, so that writers go on. */
+/* Reads away what the pipe was filled with, so that writers can continue. */
 void stuck_drain(struct stuck *stuck);
 
 /* Copies all that was written since then, as text; what does not fit is cut. */

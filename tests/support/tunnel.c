@@ -60,7 +60,7 @@ static bool write_all(int fd, const char *bytes, int count)
 	return true;
 }
 
-/* What TLS sends for itself is no answer, and not the end either. */
+/* What TLS sends for its own purposes is neither an answer nor the end of the connection. */
 static bool send_back(int plain, SSL *ssl)
 {
 	char bytes[16384];

@@ -176,7 +176,7 @@ static void build_command(struct zk_config *config, const struct test_zookeeper_
 		"-Dzookeeper.jmx.log4j.disable=true",
 		"-Dorg.slf4j.simpleLogger.showDateTime=true",
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
-		/* Or the log is full of our own looks. */
+		/* Otherwise the log is full of our own queries. */
 		"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn",
 		/* What was written survives the process, which is all that a test can kill. */
 		"-Dzookeeper.forceSync=no",

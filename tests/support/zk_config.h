@@ -24,7 +24,7 @@ const char *zk_config_class_path(void);
 void zk_config_init(struct zk_config *config, const char *dir, int number);
 void zk_config_done(struct zk_config *config);
 
-/* Ports that are free now. Who uses them must be ready to find them taken. */
+/* Ports that are free now. The caller must be ready to find them taken. */
 void zk_config_choose_ports(struct zk_config *configs, int count);
 
 /* Writes the files of one of the servers and builds its command. */

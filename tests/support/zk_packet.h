@@ -1,4 +1,7 @@
-/* The packets of ZooKeeper's protocol: numbers with the high byte first, texts behind their length. */
+/*
+ * The packets of ZooKeeper's protocol: numbers with the high byte first, and texts after their
+ * length.
+ */
 #ifndef TESTS_SUPPORT_ZK_PACKET_H
 #define TESTS_SUPPORT_ZK_PACKET_H
 

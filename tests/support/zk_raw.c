@@ -1,4 +1,7 @@
-/* A small client of ZooKeeper to look and to interfere: one request at a time, on a plain socket. */
+/*
+ * A small client of ZooKeeper to inspect and to interfere: one request at a time, on a plain
+ * socket.
+ */
 #include "support/zk_raw.h"
 
 #include <endian.h>
@@ -126,7 +129,7 @@ static int receive_packet(struct zk_raw *raw, struct zk_packet *packet, long lon
 static void keep_event(struct zk_raw *raw, struct zk_packet *packet)
 {
 	if (raw->event_count == MAX_EVENTS)
-		check_fail("more than %d events that nobody asks for", MAX_EVENTS);
+		check_fail("more than %d events that were not asked for", MAX_EVENTS);
 	struct event *event = &raw->events[raw->event_count++];
 	int type = zk_take_int(packet);
 	(void)zk_take_int(packet);
@@ -179,7 +182,7 @@ static int ask(struct zk_raw *raw, int xid, struct zk_packet *request, struct zk
 	return code ? code : await_answer(raw, xid, answer);
 }
 
-/* For requests whose answer tells nothing but its code. */
+/* For requests whose answer is nothing but its code. */
 static int ask_code(struct zk_raw *raw, int xid, struct zk_packet *request)
 {
 	struct zk_packet answer;
@@ -204,8 +207,8 @@ static int ask_stat(struct zk_raw *raw, int xid, struct zk_packet *request,
 /* ---- sessions ------------------------------------------------------------------------------- */
 
 /*
- * The server makes the password of a session from its number, with the generator of java.util.Random.
- * So any session can be taken over by who knows its number.
+ * The server makes the password of a session from its number, with the generator of
+ * java.util.Random. So any session can be taken over by a client that knows its number.
  */
 static void make_password(int64_t session, char password[ZK_RAW_PASSWORD])
 {
@@ -218,7 +221,7 @@ static void make_password(int64_t session, char password[ZK_RAW_PASSWORD])
 	}
 }
 
-/* Returns 0, ZK_RAW_EXPIRED if there is no such session, or another code if nobody served. */
+/* Returns 0, ZK_RAW_EXPIRED if there is no such session, or another code if no server answered. */
 static int connect_session(const char *host, int session_ms, int64_t session, struct zk_raw **ret)
 {
 	struct zk_raw *raw = check_alloc(sizeof(*raw));
@@ -588,7 +591,10 @@ static char *join_path(const char *parent, const char *name)
 	return check_format("%s/%s", strcmp(parent, "/") ? parent : "", name);
 }
 
-/* A node that goes away meanwhile is left out. The list itself is what is still to be looked at. */
+/*
+ * A node that is deleted meanwhile is left out. The list itself holds the nodes that are still to
+ * be read.
+ */
 int zk_raw_tree(struct zk_raw *raw, const char *path, struct zk_raw_names *ret_paths)
 {
 	struct zk_raw_names paths = {0};

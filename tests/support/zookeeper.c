@@ -50,7 +50,7 @@ struct test_zookeeper {
 	struct relay *relay;                                 /* NULL unless can_cut */
 	int lines[TEST_ZOOKEEPER_MAX][TEST_ZOOKEEPER_MAX];   /* its quorum line; election is next */
 	bool is_cut[TEST_ZOOKEEPER_MAX][TEST_ZOOKEEPER_MAX]; /* both ways */
-	enum mode modes[TEST_ZOOKEEPER_MAX];                 /* as seen by the last look */
+	enum mode modes[TEST_ZOOKEEPER_MAX];                 /* as last seen */
 };
 
 static pthread_mutex_t all_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -146,7 +146,9 @@ static bool lay_lines(struct test_zookeeper *zookeeper)
 			for (int port = ZK_PORT_QUORUM; port <= ZK_PORT_ELECTION; port++, count++) {
 				zk_config_format_line(lines[count].address, from, to);
 				lines[count].port = zookeeper->configs[to].ports[port];
-				/* Who is called for the election may call back instead. */
+				/*
+				 * A server that is called for the election may call back instead.
+				 */
 				if (port == ZK_PORT_ELECTION)
 					zk_config_format_line(lines[count].call_back, to, from);
 			}
@@ -279,8 +281,8 @@ static bool can_settle(const struct test_zookeeper *zookeeper)
 }
 
 /*
- * One leader among the servers with a majority, and enough who follow it. A server with a cut line may
- * find the leader behind it, so it need not serve; all others must.
+ * One leader among the servers with a majority, and enough followers. A server with a cut line may
+ * find that the leader is out of reach, so it need not serve; all others must.
  */
 static bool is_settled(void *arg)
 {

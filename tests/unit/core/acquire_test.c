@@ -123,7 +123,7 @@ static void end_of_the_holders_lease_asks(void **state)
 	check_result(op, 0);
 }
 
-/* The time until it asks by itself. */
+/* The time until it asks on its own. */
 static int64_t time_to_ask(struct fake *fake)
 {
 	int64_t from = fake->now;
@@ -244,7 +244,7 @@ static void deadline_with_an_ask_in_flight_is_unknown_and_the_late_grant_is_sett
 	fake_answer(fake, HF__DONE);
 	check_nothing_sent(fake);
 	assert_int_equal(fake->core.holds, 0);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 }
 
 static void late_busy_needs_no_clean_up(void **state)
@@ -519,7 +519,7 @@ static void only_the_first_of_five_waiters_asks(void **state)
 		check_waits(op[i]);
 }
 
-/* Nothing changed on the server when a waiter left, so the poll goes on as it was. */
+/* Nothing changed on the server when a waiter left, so the poll continues unchanged. */
 static void waiter_that_gives_up_leaves_its_poll_to_the_next(void **state)
 {
 	struct fake *fake = *state;
@@ -560,7 +560,7 @@ static void waiter_for_a_lost_hold_asks_when_the_hold_ends(void **state)
 	(void)check_sent(fake, HF__ASK, 1);
 	fake_answer(fake, HF__GRANTED);
 	check_result(op, 0);
-	CHECK_TOLD(fake, HF_AT_RISK, HF_LOST);
+	CHECK_REPORTED(fake, HF_AT_RISK, HF_LOST);
 }
 
 /* A hold that was taken away unseen would otherwise hold its neighbours up for a whole lease. */

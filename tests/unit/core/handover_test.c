@@ -59,10 +59,10 @@ static void hold_that_is_gone_is_reported_lost_and_the_waiter_asks(void **state)
 	(void)check_sent(fake, HF__ASK, 1);
 	fake_answer(fake, HF__GRANTED);
 	check_result(waiter, 0);
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 }
 
-/* It may have run: then the old hold is not there and the new one is. */
+/* It may have run: then the old hold does not exist and the new one does. */
 static void unanswered_hand_over_is_settled_for_both(void **state)
 {
 	struct fake *fake = *state;
@@ -79,7 +79,7 @@ static void unanswered_hand_over_is_settled_for_both(void **state)
 	assert_true(check_sent(fake, HF__ASK, 1)->again);
 	fake_answer(fake, HF__GRANTED);
 	check_result(waiter, 0);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 }
 
 static void refused_hand_over_goes_the_usual_way(void **state)
@@ -130,7 +130,7 @@ static void release_that_left_meanwhile_does_not_take_the_lock_from_the_waiter(v
 	assert_int_equal(fake_state(fake, 2), HF_HELD);
 }
 
-/* Those who sleep elsewhere were told how long it lasts. */
+/* Waiters in other processes know how long it lasts. */
 static void waiter_with_a_shorter_lease_asks_on_its_own(void **state)
 {
 	struct fake *fake = *state;
@@ -144,7 +144,9 @@ static void waiter_with_a_shorter_lease_asks_on_its_own(void **state)
 	check_result(waiter, 0);
 }
 
-/* Hands the lock on until a release is one; returns the last waiter, who is first now. */
+/*
+ * Hands the lock over until a release is a plain one; returns the last waiter, which is first now.
+ */
 static struct hf__op *hand_on_slowly(struct fake *fake, int64_t trip_ms, uint64_t *ret_moves)
 {
 	(void)fake_hold(fake, 1, 0);

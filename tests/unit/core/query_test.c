@@ -6,7 +6,7 @@ static struct hf__op *ask(struct fake *fake, enum hf__op_verb verb, uint64_t own
 	return fake_start(fake, .verb = (uint8_t)verb, .owner = owner);
 }
 
-static void answer_look(struct fake *fake, int64_t ttl_ms, int64_t count, const char *holder)
+static void answer_query(struct fake *fake, int64_t ttl_ms, int64_t count, const char *holder)
 {
 	(void)fake_sent(fake, HF__LOOK);
 	fake_reply(fake, (struct hf__answer){.outcome = HF__DONE,
@@ -42,7 +42,7 @@ static void lock_is_locked_unless_the_server_has_no_such_key(void **state)
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
 		struct hf__op *op = ask(fake, HF__OP_IS_LOCKED, 1);
 		check_waits(op);
-		answer_look(fake, list[i].ttl_ms, 0, NULL);
+		answer_query(fake, list[i].ttl_ms, 0, NULL);
 		check_result(op, 0);
 		assert_int_equal(op->number, list[i].locked);
 	}
@@ -54,7 +54,7 @@ static void ttl_is_what_the_server_says(void **state)
 	struct fake *fake = *state;
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
 		struct hf__op *op = ask(fake, HF__OP_TTL, 1);
-		answer_look(fake, list[i], 0, NULL);
+		answer_query(fake, list[i], 0, NULL);
 		check_result(op, 0);
 		assert_int_equal(op->number, list[i]);
 	}
@@ -64,11 +64,11 @@ static void holder_is_copied_as_the_server_has_it(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = ask(fake, HF__OP_HOLDER, 1);
-	answer_look(fake, 1000, 0, "5c1e:7");
+	answer_query(fake, 1000, 0, "5c1e:7");
 	check_result(op, 0);
 	assert_string_equal(op->text, "5c1e:7");
 	op = ask(fake, HF__OP_HOLDER, 1);
-	answer_look(fake, -2, 0, NULL);
+	answer_query(fake, -2, 0, NULL);
 	check_result(op, 0);
 	assert_string_equal(op->text, "");
 }
@@ -80,7 +80,7 @@ static void holder_too_long_for_the_text_is_cut(void **state)
 	memset(longest, 'x', sizeof longest - 1);
 	longest[sizeof longest - 1] = 0;
 	struct hf__op *op = ask(fake, HF__OP_HOLDER, 1);
-	answer_look(fake, 1000, 0, longest);
+	answer_query(fake, 1000, 0, longest);
 	check_result(op, 0);
 	assert_int_equal(strlen(op->text), sizeof op->text - 1);
 }
@@ -115,11 +115,11 @@ static void owner_with_a_hold_is_asked_for_by_its_name_on_the_wire(void **state)
 	struct hf__hold *hold = fake_hold(fake, 1, 0);
 	struct hf__op *op = ask(fake, HF__OP_IS_HELD, 1);
 	assert_true(fake_sent(fake, HF__LOOK)->wire == hold->cmd.wire);
-	answer_look(fake, 30000, 1, NULL);
+	answer_query(fake, 30000, 1, NULL);
 	check_result(op, 0);
 	assert_int_equal(op->number, 1);
 	op = ask(fake, HF__OP_COUNT, 1);
-	answer_look(fake, 30000, 3, NULL);
+	answer_query(fake, 30000, 3, NULL);
 	check_result(op, 0);
 	assert_int_equal(op->number, 3);
 }
@@ -129,7 +129,7 @@ static void hold_that_the_server_does_not_have_is_not_held(void **state)
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
 	struct hf__op *held = ask(fake, HF__OP_IS_HELD, 1);
-	answer_look(fake, -2, 0, NULL);
+	answer_query(fake, -2, 0, NULL);
 	check_result(held, 0);
 	assert_int_equal(held->number, 0);
 }
@@ -168,7 +168,7 @@ static void force_is_a_loss_for_our_own_holder(void **state)
 	answer_force(fake, 1);
 	check_result(op, 0);
 	assert_int_equal(fake_remaining(fake, 1), 0);
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 	struct hf__op *release = fake_release(fake, 1);
 	fake_answer(fake, HF__GONE);
 	check_result(release, HF_ELOST);
@@ -268,7 +268,7 @@ static void question_waits_for_a_connection(void **state)
 	check_nothing_sent(fake);
 	assert_true(fake->wants > 0);
 	fake_link_up(fake);
-	answer_look(fake, 77, 0, NULL);
+	answer_query(fake, 77, 0, NULL);
 	check_result(op, 0);
 	assert_int_equal(op->number, 77);
 }
@@ -360,7 +360,7 @@ static void query_ends_at_its_deadline_and_a_late_answer_is_ignored(void **state
 	check_result(op, HF_EUNREACHABLE);
 	check_detail(op, "no answer in 3000 ms");
 	op->number = 42;
-	answer_look(fake, 1000, 0, NULL);
+	answer_query(fake, 1000, 0, NULL);
 	assert_int_equal(op->number, 42);
 }
 
@@ -382,7 +382,7 @@ static void close_finishes_queries_in_flight(void **state)
 	struct hf__op *op = ask(fake, HF__OP_TTL, 1);
 	(void)fake_start(fake, .verb = HF__OP_CLOSE);
 	check_result(op, HF_ECLOSED);
-	answer_look(fake, 1000, 0, NULL);
+	answer_query(fake, 1000, 0, NULL);
 	check_result(op, HF_ECLOSED);
 	struct hf__op *late = ask(fake, HF__OP_TTL, 1);
 	check_result(late, HF_ECLOSED);

@@ -1,4 +1,4 @@
-/* Fair waiters behind a hold of their own process: who is told, and who has to listen. */
+/* Fair waiters for a hold of their own process: which of them ask, and which have to listen. */
 #include "fake.h"
 
 enum { HOLDER = 1, FIRST = 2, SECOND = 3 };
@@ -116,8 +116,8 @@ static void all_ask_again_when_the_hold_is_lost(void **state)
 	struct row row = line_up(fake);
 	hf__hold_lose(&fake->core, hf__hold_find(row.lock, HOLDER), HF__LOST_FORCED, fake->now);
 	assert_int_equal(fake_pending(fake), 2);
-	fake_tell(fake);
-	fake->told_count = 0;
+	fake_report(fake);
+	fake->reported_count = 0;
 }
 
 int main(void)

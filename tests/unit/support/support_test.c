@@ -240,7 +240,7 @@ static void stopped_server_leaves_nothing(void **state)
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
-static void tell_url(int pipe_fd)
+static void print_url(int pipe_fd)
 {
 	const char *url = test_server_url(test_server_start(NULL));
 	if (write(pipe_fd, url, strlen(url)) < 0)
@@ -249,13 +249,13 @@ static void tell_url(int pipe_fd)
 
 static void die_with_server(int pipe_fd)
 {
-	tell_url(pipe_fd);
+	print_url(pipe_fd);
 	(void)raise(SIGKILL);
 }
 
 static void exit_with_server(int pipe_fd)
 {
-	tell_url(pipe_fd);
+	print_url(pipe_fd);
 	exit(0);
 }
 

@@ -362,7 +362,9 @@ static void frozen_server_answers_after_thaw_only(void **state)
 	zk_raw_close(patient);
 }
 
-/* The lost answer of a create: the node is there, and belongs to the session that knows nothing of it. */
+/*
+ * The lost answer of a create: the node exists, and belongs to a session that knows nothing of it.
+ */
 static void proxy_loses_an_answer(void **state)
 {
 	(void)state;
@@ -517,7 +519,7 @@ static void frozen_leader_is_replaced(void **state)
 /* Where the killed process leaves its files. */
 static char *left_dir;
 
-static void tell_url(int pipe_fd)
+static void print_url(int pipe_fd)
 {
 	if (setenv("TMPDIR", left_dir, 1))
 		_exit(97);
@@ -532,7 +534,7 @@ static void server_dies_with_its_test(void **state)
 	(void)state;
 	char url[64];
 	left_dir = temp_dir_make();
-	(void)process_fork(tell_url, url, sizeof(url));
+	(void)process_fork(print_url, url, sizeof(url));
 	assert_int_equal(strncmp(url, "zk://127.0.0.1:", 15), 0);
 	WAIT_UNTIL(!net_is_reachable(url), WAIT_MS);
 	temp_dir_remove(left_dir);
