@@ -205,7 +205,7 @@ static hf_lock *lock_of(const char *word)
 	return !dot ? object->lock : dot[1] == 'r' ? object->read : object->write;
 }
 
-/* A wait of 0 is one attempt, none is for ever. */
+/* A wait of 0 is one attempt; without one it waits for ever. */
 static int64_t wait_of(const struct zk_story_step *step)
 {
 	if (step->words < 3 || strcmp(step->word[2], "-") == 0)
@@ -232,7 +232,7 @@ static void do_acquire(const struct zk_story_step *step, struct calls_answer *an
 		finish_call(actor, step->leases, answer);
 }
 
-/* Says nothing if all went well. */
+/* Prints nothing if all went well. */
 static void finish_silent(struct cast_actor *actor, struct calls_answer *answer)
 {
 	finish_call(actor, NULL, answer);
@@ -372,7 +372,7 @@ static void start_candidate(struct cast_object *object)
 	(void)start_call(cast_actor(object->name), &wish, NULL);
 }
 
-/* Java's latch says nothing when it is stopped. */
+/* Java's latch reports nothing when it is stopped. */
 static void resign(struct cast_object *object, struct calls_answer *answer)
 {
 	struct cast_actor *actor = cast_actor(object->name);

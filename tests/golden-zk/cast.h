@@ -100,14 +100,14 @@ extern struct cast cast;
 /* Opens both clients on a server that is emptied first. */
 void cast_begin(struct test_zookeeper *server);
 
-/* Closes the clients, which ends all calls; then the rest. */
+/* Closes the clients, which finishes all calls; then the rest. */
 void cast_close(void);
 void cast_end(void);
 
 /* Opens the client; auth may be NULL. */
 void cast_open(struct cast_client *client, const char *auth);
 
-/* Each fails the test if there is none. */
+/* Each fails the test if there is no such object. */
 struct cast_client *cast_client(const char *name);
 struct cast_object *cast_object(const char *name); /* up to a dot */
 struct cast_actor *cast_tagged(const char *tag);

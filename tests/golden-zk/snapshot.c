@@ -23,7 +23,7 @@ static bool is_uuid(const char *text)
 	return text[14] == '4' && strchr("89ab", text[19]);
 }
 
-/* Whether the label of the story stands for this UUID; the first one it meets is the one. */
+/* Whether the label of the story stands for this UUID; the first one it meets decides. */
 static bool is_same_guid(const char *label, size_t length, const char *uuid)
 {
 	struct cast_guid *guid = cast.guids;

@@ -12,8 +12,9 @@
 void snapshot_compare_tree(const struct zk_story_step *step, char *ret_why, size_t size);
 
 /*
- * The same for the nodes that the clients have made since this was last right: client, path, mode and
- * data. Returns false if one is missing, which may come yet; a node too many says so in ret_why.
+ * The same for the nodes that the clients have made since the last success: client, path, mode and
+ * data. Returns false if one is missing, which may still arrive; a node too many is named in
+ * ret_why.
  */
 bool snapshot_compare_makes(const struct zk_story_step *step, char *ret_why, size_t size);
 

@@ -106,7 +106,7 @@ static void see_answer(struct tap *tap, struct link *link, struct zk_packet *pac
 	free(asked);
 }
 
-/* Takes the whole packets off what has come. */
+/* Removes the whole packets from what has arrived. */
 static void see_packets(struct tap *tap, struct link *link, enum side side)
 {
 	struct zk_packet *rest = &link->rest[side];
@@ -176,7 +176,7 @@ static bool send_all(int fd, const char *bytes, ssize_t length)
 	return true;
 }
 
-/* Notes what has come, then passes it on. Returns false at the end of the connection. */
+/* Notes what has arrived, then passes it on. Returns false at the end of the connection. */
 static bool pass(struct tap *tap, struct link *link, enum side side)
 {
 	char bytes[16384];

@@ -76,7 +76,7 @@ static void describe_done(struct call *call, char *text, size_t size)
 		describe_odd(call, text, size);
 }
 
-/* Whether a call that had this long to wait got nothing, and said so in the right way. */
+/* Whether a call with this much time to wait got nothing, and reported it in the right way. */
 static bool is_in_vain(const struct call *call, bool can_wait)
 {
 	return call->rc == (can_wait ? HF_ETIMEDOUT : HF_EBUSY);

@@ -62,7 +62,7 @@ struct call {
 	int64_t number;
 	char *answer;
 	char detail[200];
-	bool was_reported; /* the story knows that it ended */
+	bool was_reported; /* the story knows that it returned */
 	void (*describe)(struct call *call, char *ret_text, size_t size);
 };
 

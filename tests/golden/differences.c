@@ -62,7 +62,7 @@ static bool allow_requests(struct stories *stories, struct story *story, int i)
 	return story->step[i].has_requests;
 }
 
-/* As long as somebody waits, and no longer. */
+/* As long as there is a waiter, and no longer. */
 static bool allow_signs_of_life(struct stories *stories, struct story *story, int i)
 {
 	struct story_step *step = &story->step[i];

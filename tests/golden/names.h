@@ -42,13 +42,16 @@ struct names {
 
 void names_add_client(struct names *names, char letter, const char *uuid);
 
-/* Says that the owner calls for the lock, so that its number is higher than those of earlier calls. */
+/*
+ * Notes that the owner calls for the lock, so that its number is higher than those of earlier
+ * calls.
+ */
 void names_call(struct names *names, const char *who, const char *lock);
 
 /* The real id of "<permit1>", or NULL. */
 const char *names_find_permit(const struct names *names, const char *name);
 
-/* Says that a permit of that id was given. */
+/* Notes that a permit of that id was granted. */
 void names_add_permit(struct names *names, const char *name, const char *id);
 
 /* Finds the owners of all numbers in the keys, as far as the step expects them there. */

@@ -19,7 +19,7 @@
 #define PATIENCE_MS 1500
 #define SLOW_MS     5000
 
-/* After the last step nothing more may be said for this long. */
+/* After the last step nothing more may be published for this long. */
 #define SILENCE_MS 100
 
 /* A wait this long is for the watchdog, and can be had with a faster one. */
@@ -84,7 +84,7 @@ static void keep_message(struct player *player, const struct raw_reply *reply)
 	};
 }
 
-/* Hears what is said until then; with a call, until that is over. Returns whether it is. */
+/* Collects messages until then; with a call, until that is over. Returns whether it is. */
 static bool listen_until(struct player *player, long long until, const struct call *call)
 {
 	int servers = player->cast.servers;
@@ -133,7 +133,7 @@ static bool is_same_message(const struct player *player, const struct story_mess
 	return is_same;
 }
 
-/* Their order means nothing where they were said to different locks. */
+/* Their order means nothing where they belong to different locks. */
 static void check_messages(struct player *player)
 {
 	const struct story_step *step = player->step;
@@ -209,7 +209,7 @@ static void await_result(struct player *player, struct call *call, const char *e
 	check_result(player, call, expected);
 }
 
-/* Nothing else may have ended. */
+/* No other call may have returned. */
 static void check_waiting(struct player *player)
 {
 	char text[400];
@@ -279,7 +279,7 @@ static void check_keys(struct player *player)
 	}
 }
 
-/* What we do later on purpose puts off all that follows. */
+/* What we do later on purpose delays everything that follows. */
 static void put_off(struct player *player)
 {
 	long long over = test_now_ms() - end_of_step(player);

@@ -7,7 +7,7 @@
 /* Beyond this a failure may be due to the machine, and the story is worth another try. */
 #define PLAYER_LATE_MS 150
 
-/* Fails the test where the story and we differ. */
+/* Fails the test where the story and the library differ. */
 void player_play(struct story *story);
 
 /* How late the last story was, compared with its recorded times, failed or not. */

@@ -19,7 +19,7 @@
 /* And those of the signs of life of our fair waiters. */
 #define LOOK_ALIVE "holdfast_alive:"
 
-/* Where a story stands in time, and what it knows of the tokens. */
+/* The time of a story, and what it knows of the tokens. */
 struct snapshot_scale {
 	int scale;              /* the recorded times are divided by this */
 	long long origin_epoch; /* milliseconds of the wall clock when the story began */

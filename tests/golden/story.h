@@ -37,7 +37,7 @@ struct story_key {
 };
 
 struct story_end {
-	const char *call; /* an earlier one, which ended in this step */
+	const char *call; /* an earlier one, which returned in this step */
 	const char *result;
 };
 
@@ -77,12 +77,14 @@ struct stories {
 	struct texts texts;
 };
 
-/* Adds the stories of one file. A line that is not understood ends the program. */
+/* Adds the stories of one file. A line that is not understood exits the program. */
 void stories_read(struct stories *stories, const char *dir, const char *file);
 void stories_clear(struct stories *stories);
 
-/* Applies one line of a file to a step. Returns false if the line is none of those. The line's memory
- * is the step's from then on. */
+/*
+ * Applies one line of a file to a step. Returns false if it is not such a line. The step takes
+ * ownership of the line's memory.
+ */
 bool story_read_line(struct story_step *step, char *line);
 
 /* The key of that name after the step, or NULL. */

@@ -10,7 +10,7 @@
 #include "support/zk_raw.h"
 #include "support/zookeeper.h"
 
-/* What a process that was killed keeps after its end, and how late that end may be noticed. */
+/* How long what a killed process held stays, and how late its end may be noticed. */
 #define SESSION_MS 4000
 #define TICK_MS    500
 
@@ -103,7 +103,7 @@ static inline hf_lock *open_node_lock(hf_client *client, hf_kind kind, const cha
 	return lock;
 }
 
-/* A name that no other test has, in the folder, which ends with a slash or is empty. */
+/* A name that no other test has, in the folder, which is empty or has a trailing slash. */
 static inline struct shared_lock shared_open_in(const char *folder, hf_kind kind, const char *java)
 {
 	static int made;
@@ -167,7 +167,7 @@ static inline int count_leases(const char *path)
 	return count_below(path, "leases");
 }
 
-/* Ends a story: nobody holds the lock, and nobody waits for it. */
+/* Finishes a story: nobody holds the lock, and nobody waits for it. */
 static inline void shared_close(struct shared_lock *shared)
 {
 	WAIT_UNTIL(count_nodes(shared) == 0, SOON_MS);
@@ -247,7 +247,7 @@ static inline pid_t start_c_holder(const struct shared_lock *shared, hf_kind kin
 	                                          shared->name, NULL});
 }
 
-/* What it does then: takes the lock and keeps it until it is killed. */
+/* The victim's work: takes the lock and keeps it until it is killed. */
 static inline int hold_until_killed(char **argv)
 {
 	hf_client *client = NULL;
@@ -264,7 +264,7 @@ static inline int hold_until_killed(char **argv)
 
 /* ---- many visitors that return again and again: threads here, and threads in Java ---- */
 
-/* None of them waits longer. */
+/* The longest that one of them waits. */
 #define PATIENCE_MS 30000
 
 /* In a file that all have in their memory; Java has the same numbers. */
@@ -281,7 +281,7 @@ struct visit {
 	int java_threads;
 	int rounds;    /* of each thread */
 	int linger_us; /* at most, inside a crowd and between two rounds */
-	int pause_ms; /* at most, between two rounds now and then, so that the others are alone for a while */
+	int pause_ms;  /* at most, between two rounds now and then, so that the others are alone */
 	struct crowd *crowd; /* NULL: each adds one to the number in the file */
 	char *dir;
 	char *file;

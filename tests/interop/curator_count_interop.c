@@ -27,7 +27,7 @@ struct party {
 	int64_t wait_ms; /* 0: as long as it takes; otherwise a round it does not get is left out */
 	long done;       /* how many rounds it counted */
 	long torn;       /* how often a reader saw the number change */
-	long changes;    /* how often somebody else had counted since */
+	long changes;    /* how often another party had counted since */
 	long last_written; /* by this one */
 };
 
@@ -231,7 +231,7 @@ static long finish_parties(struct run *run)
 	return run->counted - read_number(run->file);
 }
 
-/* Nobody waits any more, and nobody left a node. */
+/* No call waits any more, and no node is left. */
 static void check_no_node(const struct run *run)
 {
 	struct zk_raw *raw = zk_raw_open(test_zookeeper_host(run->server, 0), 0);

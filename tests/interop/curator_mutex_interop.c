@@ -451,7 +451,7 @@ static void java_is_refused_what_c_made_for_its_own(void **state)
 
 /* ---- plain locks: a person at the shell ---- */
 
-/* In no folder, for the server would delete it while nobody holds the lock. */
+/* Not in a folder, because the server would delete that while nobody holds the lock. */
 static struct shared_lock open_plain(void)
 {
 	return shared_open_in("", HF_PLAIN, "plain");

@@ -45,7 +45,7 @@ static void has_nodes(const struct pool *pool, int leases, int gates)
 	WAIT_UNTIL(count_leases(pool->path) == leases && count_gates(pool->path) == gates, SOON_MS);
 }
 
-/* Ends a story: nobody has a permit, and nobody waits for one. */
+/* Finishes a story: nobody holds a permit, and nobody waits for one. */
 static void pool_close(struct pool *pool)
 {
 	has_nodes(pool, 0, 0);

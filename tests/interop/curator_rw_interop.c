@@ -218,7 +218,7 @@ static void read_first_given_back_leaves_the_write(void **state)
 	close_pair(&pair);
 }
 
-/* It is said at once in C; Java waits for itself. Neither stands in the other's way afterwards. */
+/* C reports it at once; Java waits for itself. Neither is in the other's way afterwards. */
 static void reader_cannot_become_a_writer(void **state)
 {
 	struct pair pair = open_pair();

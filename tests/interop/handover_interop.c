@@ -23,7 +23,8 @@ struct hand {
 struct crew {
 	hf_lock *lock;
 	const char *counter;
-	bool forced; /* holds are taken away: nothing is counted, but an owner that lost one must learn of it */
+	/* Holds are taken away: nothing is counted, but an owner that lost one must learn of it. */
+	bool forced;
 	atomic_bool stops;
 	atomic_int lost;
 	atomic_int wrong;
@@ -95,7 +96,7 @@ static void expect_handovers(void)
 	WAIT_UNTIL(handovers() > before, 20000);
 }
 
-/* Not on the stack, which ends sooner than the threads of a test that failed. */
+/* Not on the stack, which the threads of a failed test would outlive. */
 static struct crew *crew_new(const struct crew *wanted)
 {
 	struct crew *crew = check_alloc(sizeof(*crew));
@@ -105,7 +106,7 @@ static struct crew *crew_new(const struct crew *wanted)
 
 #define CREW_NEW(...) crew_new(&(struct crew){__VA_ARGS__})
 
-/* Ends all, fails only then, and returns how much they have counted. */
+/* Stops all threads, fails only then, and returns how much they have counted. */
 static long crew_stop(struct crew *crew)
 {
 	long done = 0;
@@ -158,7 +159,7 @@ static void java_counts_beside_the_crew(const struct kind *kind, int threads)
 	              (unsigned long long)(handovers() - before));
 	assert_int_equal(in_java, threads * ROUNDS);
 	assert_int_equal(read_counter(live_raw, crew->counter), in_java + in_c);
-	/* Most of what C did is what is tried here. */
+	/* Most of what C did must be hand-overs, which are tested here. */
 	assert_true(handovers() - before >= (uint64_t)in_c / 4);
 	raw_integer(live_raw, "DEL", crew->counter, NULL);
 	free(crew);

@@ -245,7 +245,7 @@ static void java_takes_the_lock_away_from_c(void **state)
 	subject_close(subject);
 }
 
-/* ---- what only some kinds have ---- */
+/* ---- stories of some kinds only ---- */
 
 static hf_lock *open_group(const char *name, const char *first, const char *second)
 {

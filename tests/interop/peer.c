@@ -33,11 +33,11 @@ struct pending {
 struct peer {
 	pid_t pid;
 	int input_fd;  /* what Java reads */
-	int output_fd; /* what Java says */
+	int output_fd; /* what Java writes */
 	char uuid[40];
 	struct pending pending[MAX_THREADS];
 	size_t fill;
-	char bytes[8192]; /* of lines not whole yet */
+	char bytes[8192]; /* of incomplete lines */
 };
 
 /* ---- the process ---- */
@@ -176,7 +176,7 @@ static void take_lines(struct peer *peer)
 	memmove(peer->bytes, start, peer->fill);
 }
 
-/* Reads what the peer has said, and waits a while for more if it has said nothing. */
+/* Reads what the peer has written, and waits a while for more if there is nothing. */
 static void listen_to(struct peer *peer, int timeout_ms)
 {
 	struct pollfd poller = {.fd = peer->output_fd, .events = POLLIN};

@@ -16,7 +16,7 @@ struct peer_options {
 /* All are optional. */
 struct curator_options {
 	long long session_ms;    /* 0: 8 seconds */
-	const char *folder;      /* Curator's namespace: lies before all paths */
+	const char *folder;      /* Curator's namespace, which precedes all paths */
 	const char *credentials; /* "user:password" of digest; its nodes are for that user only */
 };
 

@@ -352,7 +352,7 @@ static void permit_of_a_process_in_c_stays_until_it_is_killed(void **state)
 	                      NULL};
 	(void)state;
 	pid_t victim = victim_start(argv);
-	/* Longer than a lease that nobody renews. */
+	/* Longer than a lease that is not renewed. */
 	struct answer none = peer_ok(interop_peer, "t1 acquire permits %s 1 %d %d", name,
 	                             WATCHDOG_MS + WATCHDOG_MS / 2, LONG_MS);
 	assert_string_equal(none.text, "");

@@ -93,7 +93,7 @@ static void wrong_or_missing_password_is_reported(void **state)
 	expect_refused(test_server_url(live_server), HF_CLIENT(LOGGED));
 	expect_refused(test_server_url(live_server), HF_CLIENT(.password = "wrong", LOGGED));
 	expect_refused(url_with("nobody:" SECRET "@", ""), HF_CLIENT(LOGGED));
-	/* What is given as an option wins over the URL. */
+	/* An option wins over the URL. */
 	expect_refused(url_with(":" SECRET "@", ""), HF_CLIENT(.password = "wrong", LOGGED));
 }
 
@@ -141,7 +141,7 @@ static void password_that_is_changed_meanwhile_is_reported(void **state)
 
 /* ---- permissions ---- */
 
-/* A client whose user has every permission but what the rule takes away. */
+/* A client whose user has every permission except the one that the rule takes away. */
 static hf_client *open_without(const char *rule)
 {
 	raw_ok(live_raw, "ACL", "SETUSER", "limited", "reset", "on", ">" SECRET, "~*", "&*",
@@ -261,7 +261,7 @@ static void permission_to_kill_clients_is_not_needed(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* ---- where, and as whom ---- */
+/* ---- database and user ---- */
 
 static void database_is_that_of_the_url_or_the_option(void **state)
 {
@@ -341,7 +341,7 @@ static void replica_takes_no_locks_and_says_so(void **state)
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
-	/* Nobody listens at port 1, so it serves what it has. */
+	/* No server listens at port 1, so the replica serves what it has. */
 	raw_ok(raw, "REPLICAOF", "127.0.0.1", "1", NULL);
 	ASSERT_RC(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 2000)), HF_EREADONLY);
 	ASSERT_CONTAINS(hf_error_detail(), "READONLY");
@@ -377,7 +377,7 @@ int main(void)
 		LIVE_STORY(replica_takes_no_locks_and_says_so),
 	};
 
-	/* What the caller's shell has set must not help. */
+	/* The caller's environment must not help. */
 	unsetenv("HOLDFAST_PASSWORD");
 	unsetenv("HOLDFAST_PASSWORD_FILE");
 	unsetenv("HOLDFAST_USER");

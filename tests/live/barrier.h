@@ -68,7 +68,7 @@ static inline bool check_step(struct player *player, int round, const char *what
 	return false;
 }
 
-/* Nobody is in before all have come, and nobody is out before all go. */
+/* No member is in before all have entered, and none is out before all leave. */
 static inline bool play_round(struct player *player, int round)
 {
 	struct players *all = player->all;

@@ -28,7 +28,7 @@ static void end(struct pair *pair)
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
 }
 
-/* Starts a waiter of the second client, and returns when it sleeps until somebody wakes it. */
+/* Starts a waiter of the second client, and returns when it sleeps until it is woken. */
 static struct waiter *sleeper(struct pair *pair, const hf_wait_options *options)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;

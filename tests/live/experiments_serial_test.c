@@ -21,7 +21,7 @@ static void work(long long ms)
 		test_pause();
 }
 
-/* ---- 1: the watchdog, and nobody ever releases ---- */
+/* ---- 1: the watchdog, and a lock that is never released ---- */
 
 static pid_t start_forgetful_holder(const char *url)
 {
@@ -59,7 +59,10 @@ static void lock_never_released_is_held_as_long_as_its_process_lives(void **stat
 	hf_client *client = open_client(NULL);
 	hf_lock *lock = open_lock(client, "orders");
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 10000)));
-	/* It lasted at least two thirds, less what a late renewal takes, and one lease at most. */
+	/*
+	 * It lasted at least two thirds of a lease, less the delay of a late renewal, and one lease
+	 * at most.
+	 */
 	ASSERT_BETWEEN(test_now_ms() - killed_at, WATCHDOG_MS / 3, WATCHDOG_MS + 500);
 	ASSERT_OK(hf_lock_release(lock));
 	hf_lock_close(lock);
@@ -156,7 +159,7 @@ static void watchdog_lets_both_in_one_after_the_other(void **state)
 		assert_int_equal(workers[i].state_after_work, HF_HELD);
 		assert_int_equal(workers[i].released, 0);
 	}
-	/* The second came in when the first had left, and right then. */
+	/* The second entered right when the first had left. */
 	ASSERT_BETWEEN(workers[1].got_in_at - workers[0].out_at, 0, 190);
 	assert_int_equal(stats_of(client).losses, 0);
 	assert_false(key_exists(live_raw, "orders"));

@@ -12,7 +12,7 @@
 static hf_kind fair = HF_FAIR;
 static hf_kind simple_fair = HF_SIMPLE_FAIR;
 
-/* Each test has a server of its own, so that waiters of one that failed do not stand in the way. */
+/* Each test has a server of its own, so that waiters of a failed test do not get in the way. */
 /* clang-format off */
 #define FAIR_STORY(story)        {#story " (fair)", story, live_start, live_stop, &fair}
 #define SIMPLE_FAIR_STORY(story) {#story " (simple fair)", story, live_start, live_stop, &simple_fair}

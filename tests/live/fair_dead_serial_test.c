@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-/* A client that the server never hears of again; what it had stays as it was. */
+/* A client that the server never hears from again; what it held stays as it was. */
 struct corpse {
 	struct proxy *proxy;
 	hf_client *client;

@@ -225,7 +225,7 @@ static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(voi
 	begin(&world, state, 0);
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	struct waiter *waiter = queue_up(world.theirs, NULL, 1);
-	/* In one step, so that nobody reconnects in between: the waiter asks after it did. */
+	/* In one step, so that no client reconnects in between: the waiter asks after it did. */
 	raw_ok(live_raw, "MULTI", NULL);
 	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
 	raw_reply_free(raw_command(live_raw, "DEL", "orders", NULL));
@@ -472,7 +472,7 @@ static void check_names(hf_client *one, hf_client *two, hf_kind kind, const char
 	assert_non_null(score);
 	snprintf(channel, sizeof channel, "redisson_lock__channel:%s:%s", tagged, owner);
 	assert_int_equal(subscribers(live_raw, channel), 1);
-	/* Lock, queue, ends, and until when our waiters count as alive. */
+	/* The lock, the queue, the timeouts, and until when our waiters count as alive. */
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 4);
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(mine));
@@ -517,7 +517,7 @@ static void bad_names_are_refused_with_the_reason(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* ---- what others hear ---- */
+/* ---- messages ---- */
 
 static void last_release_publishes_one_zero_to_the_first_of_the_queue(void **state)
 {
@@ -569,7 +569,7 @@ static void many_clients_with_many_threads_lose_no_update(void **state)
 		hf_lock_close(lock[i]);
 		ASSERT_OK(hf_client_close(client[i]));
 	}
-	/* Two to stand in the queue and one when the turn has come; the polls are few. */
+	/* Two asks to join the queue and one when the turn has come; polls are few. */
 	ASSERT_BETWEEN(attempts, CLIENTS * EACH * ROUNDS, CLIENTS * EACH * ROUNDS * 4);
 }
 

@@ -11,7 +11,7 @@
 
 #define MANY 10
 
-/* How far off the ends of places may be: everything is computed by the server in whole ms. */
+/* The tolerance for the timeouts of places: the server computes everything in whole ms. */
 #define ABOUT_MS 100
 
 /* ---- the server's clock and the timeouts of places ---- */
@@ -124,7 +124,7 @@ static void waiters_of_alternating_clients_are_served_as_they_came(void **state)
 	queue_all(&world, NULL, waiter, owner);
 	ASSERT_OK(hf_lock_release(world.mine));
 	expect_order(waiter, owner, 0);
-	/* Nobody asked out of turn: two asks to stand there and one when called. */
+	/* No waiter asked out of turn: two asks to join the queue and one when its turn came. */
 	ASSERT_BETWEEN(stats_of(world.two).attempts, MANY / 2 * 2, MANY / 2 * 3);
 	end(&world);
 }
@@ -162,7 +162,7 @@ static void leases_that_expire_hand_the_lock_on_in_order(void **state)
 	struct world world;
 	const int64_t lease_ms = 500;
 
-	/* The first hold is short too, so that nobody sleeps for long. */
+	/* The first hold is short too, so that no waiter sleeps for long. */
 	begin_with(&world, state, 600, 0);
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	for (int i = 0; i < 4; i++) {
@@ -172,7 +172,7 @@ static void leases_that_expire_hand_the_lock_on_in_order(void **state)
 	}
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(world.mine));
-	/* Nobody gives it up any more. */
+	/* No holder releases it any more. */
 	for (int i = 0; i < 4; i++)
 		WAIT_UNTIL(is_holder(owner[i]), SOON_MS);
 	ASSERT_BETWEEN(test_now_ms() - released_at, 3 * lease_ms, 2 * SOON_MS);
@@ -342,7 +342,7 @@ static void grants_do_not_push_the_ends_of_others(void **state)
 	for (int i = 0; i < MANY; i++) {
 		waiter_expect(waiter[i], 0);
 		long long behind_ms = (MANY - 1 - i) * 5000;
-		/* The grants took some time, too, and the last hold ends later by that. */
+		/* The grants took some time, too, and the last hold expires later by that much. */
 		if (i + 1 < MANY)
 			ASSERT_BETWEEN(end_of(owner[MANY - 1]) - ends_at, behind_ms - ABOUT_MS,
 			               behind_ms + server_now() - started_at + ABOUT_MS);
@@ -394,7 +394,7 @@ static void order_lasts_however_long_the_queue_is_not_empty(void **state)
 	end(&world);
 }
 
-/* ---- places that are nobody's ---- */
+/* ---- places without an owner ---- */
 
 static void dead_places_and_places_without_a_timeout_do_not_block_others(void **state)
 {
@@ -487,7 +487,10 @@ static void late_head_is_waited_for_without_haste(void **state)
 	struct world world;
 
 	begin_with(&world, state, 0, 0);
-	/* Living, as its end is to come, but silent; the lock is free all the time. */
+	/*
+	 * It counts as alive, because its timeout is in the future, but it is silent; the lock is
+	 * free all the time.
+	 */
 	long long ends_at = server_now() + 1000;
 	put_place("RPUSH", "silent:1", ends_at);
 	ASSERT_RC(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);

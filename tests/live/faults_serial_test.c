@@ -240,7 +240,7 @@ static void killed_connection_of_a_holder_is_made_again(void **state)
 	begin(&world, NULL, 3000);
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	kill_connections(&world);
-	/* Nobody waits: the keeper notices the end and renews at once. */
+	/* There is no waiter: the keeper notices the end and renews at once. */
 	WAIT_UNTIL(stats_of(world.one).reconnects == 1 && stats_of(world.one).renewals == 1, 900);
 	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
 	kill_connections(&world);
@@ -287,7 +287,7 @@ static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(voi
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	struct waiter *waiter = waiter_start(world.theirs, NULL);
 	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
-	/* In one step, so that nobody reconnects in between: the waiter asks after it did. */
+	/* In one step, so that no client reconnects in between: the waiter asks after it did. */
 	raw_ok(world.raw, "MULTI", NULL);
 	raw_reply_free(raw_command(world.raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
 	raw_reply_free(raw_command(world.raw, "DEL", "orders", NULL));

@@ -168,7 +168,7 @@ static void kinds_have_a_token_only_where_one_is_asked_for(void **state)
 		assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 		hf_lock_close(lock);
 	}
-	/* A level that asks for a token of a hold without one gets none, also not an old one. */
+	/* A level that wants a token of a hold without one gets none, not even an old one. */
 	hf_lock *fenced = open_kind(client, HF_FENCED);
 	int64_t old = take_one(fenced);
 	hf_lock *lock = open_kind(client, HF_REENTRANT);
@@ -440,7 +440,7 @@ static void asynchronous_acquire_returns_the_token(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* What the lock protects: it takes only what comes with a greater token than all before. */
+/* What the lock protects: it accepts only writes with a greater token than all before. */
 struct store {
 	hf_lock *lock[CLIENTS];
 	_Atomic int64_t latest;

@@ -27,7 +27,7 @@ static void fill_server(void)
 	raw_reply_free(reply);
 }
 
-/* By then every hold has been renewed, or has ended. */
+/* By then every hold has been renewed, or has expired. */
 static void wait_two_leases(void)
 {
 	uint64_t failures = stats_of(client).renewal_failures;
@@ -127,7 +127,7 @@ static void writer_that_keeps_reading_is_renewed(void **state)
 	hf_lock_close(read);
 }
 
-/* ---- what has no owner ---- */
+/* ---- objects without an owner ---- */
 
 static void permits_are_kept_extended_and_given_back(void **state)
 {

@@ -26,7 +26,7 @@
 /* How often a story is played when the machine could not keep up with it. */
 #define TRIES 5
 
-/* What the process of a story ends with in that case, if the story failed. */
+/* The exit status of a story's process in that case, if the story failed. */
 #define EXIT_LATE 75
 
 #define MAX_STORIES     80
@@ -112,7 +112,7 @@ static int compare_length(const void *left, const void *right)
 	return (a_ms < b_ms) - (a_ms > b_ms);
 }
 
-/* The longest come first, so that none of them is left alone at the end. */
+/* The longest come first, so that none of them runs alone at the end. */
 static void play_all(void)
 {
 	struct run *order[MAX_STORIES];

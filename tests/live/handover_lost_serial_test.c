@@ -3,7 +3,7 @@
 
 #include "support/proxy.h"
 
-/* How long a call waits that nobody answers. */
+/* How long a call waits that is not answered. */
 #define UNANSWERED_MS 250
 
 /* Whether the script that moves a hold has run when the connection breaks. */
@@ -56,7 +56,7 @@ static void expect_released(struct world *world, int result)
 	waiter_join(world->releaser, result);
 }
 
-/* Whether the hold of the first one is on the server no more: it was moved, or released. */
+/* Whether the hold of the first owner is no longer on the server: it was moved, or released. */
 static bool has_moved(struct world *world, const char *identity)
 {
 	return raw_integer(world->raw, "HEXISTS", "orders", identity, NULL) == 0;
@@ -81,7 +81,7 @@ static void expect_holder(struct world *world, struct waiter *waiter)
 
 /* ---- one hand-over that is disturbed ---- */
 
-/* The connection breaks after the server did it, before it heard of it, or whenever. */
+/* The connection breaks after the server ran the script, before it arrived, or at any time. */
 static void lose(struct world *world, enum fault fault, const char *identity)
 {
 	long long bytes = proxy_request_bytes(world->proxy);
@@ -122,7 +122,7 @@ static bool play(hf_kind kind, enum fault fault)
 	expect_released(&world, 0);
 	expect_holder(&world, next);
 	assert_false(waiter_is_over(last));
-	/* What was moved counts as asked for, and that again after a loss. */
+	/* A hold that was moved counts as an attempt, and once more after a loss. */
 	bool moved = fault == REHEARSAL ? handovers(world.client) > 0
 	                                : stats_of(world.client).attempts > attempts + 1;
 	ASSERT_OK(waiter_release(next));
@@ -167,7 +167,7 @@ static void connection_cut_right_after_the_request_ends_both_calls_well(void **s
 		play_kinds(CUT_AT_ONCE);
 }
 
-/* ---- answers that do not come while somebody waits for them ---- */
+/* ---- answers that do not arrive while a call waits for them ---- */
 
 /*
  * A hand-over that is done but unanswered; the waiter that gets the lock waits for this long.
@@ -305,7 +305,7 @@ static void cancel_that_comes_before_a_lost_answer_frees_the_lock(void **state)
 	hf_cancel_free(cancel);
 }
 
-/* What was moved unanswered and then taken away is not believed by anybody. */
+/* A hold that was moved without an answer and then taken away is not believed. */
 static void hold_forced_before_a_lost_answer_is_asked_for_again(void **state)
 {
 	struct world world;

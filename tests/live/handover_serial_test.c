@@ -1,4 +1,4 @@
-/* While threads of one process hand a lock around, others get their turn; and servers that die. */
+/* While threads of one process hand a lock around, others get their turn, and servers may die. */
 #include "live/handover.h"
 
 #define TURNS 50
@@ -56,7 +56,7 @@ static void waiter_of_another_process_gets_its_turns(void **state)
 		              (unsigned long long)stats.handovers);
 		ASSERT_BETWEEN(worst, 0, WORST_MS);
 		ASSERT_BETWEEN(took, 0, TURNS * 600);
-		/* And it was a crowd that it came through. */
+		/* And it did have a crowd to get through. */
 		ASSERT_BETWEEN(stats.handovers, TURNS, INT64_MAX);
 		hf_lock_close(theirs);
 		ASSERT_OK(sync_close(peer));
@@ -125,7 +125,7 @@ static void release_is_published_every_so_often(void **state)
 	listen_to_crew(false);
 }
 
-/* Here it is not the number of hand-overs that ends a row, but the time. */
+/* Here the time ends a row, not the number of hand-overs. */
 static void release_is_published_in_time_by_a_slow_crew(void **state)
 {
 	(void)state;
@@ -160,7 +160,7 @@ static void single_tries_of_another_process_get_in(void **state)
 	finish(crew, client, 0);
 }
 
-/* Nobody else listens: the crew does not stop for anybody. */
+/* Nobody else is subscribed, so the crew does not pause. */
 static void crew_alone_does_not_rest(void **state)
 {
 	hf_client *client = sync_open(NULL);

@@ -43,7 +43,10 @@ static uint64_t play_row(hf_client *client, hf_kind kind)
 	return handovers(client) - before;
 }
 
-/* A row lasts a short while only, so some releases are ordinary ones: those are heard, no other. */
+/*
+ * A row lasts only a short while, so some releases are ordinary: those are published, and no
+ * others.
+ */
 static void server_sees_one_hold_that_changes_its_owner(void **state)
 {
 	(void)state;

@@ -54,7 +54,7 @@ static void second_level_of_a_simple_lock_is_a_deadlock(void **state)
 	assert_false(key_exists(live_raw, "orders"));
 	ASSERT_RC(hf_lock_release(duel->mine), HF_ENOTHELD);
 	ASSERT_OK(hf_lock_acquire(again, NULL));
-	/* Another owner of this client waits as everybody does. */
+	/* Another owner of this client waits like any other. */
 	struct waiter *waiter = waiter_start(duel->mine, NULL);
 	WAIT_UNTIL(stats_of(duel->one).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_lock_release(again));

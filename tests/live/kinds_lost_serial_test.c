@@ -1,4 +1,4 @@
-/* Every verb of every kind of lock: what was done unanswered is settled, and done once. */
+/* Every verb of every kind of lock: what was done without an answer is settled, and done once. */
 #include "live/lost.h"
 
 #define GROUP (HF_SIMPLE_FAIR + 1)
@@ -66,7 +66,7 @@ static long long read_lock(struct world *world)
 	return locked * 10 + count;
 }
 
-/* What the owner still has is given up level by level, and then nothing is left. */
+/* What the owner still holds is released level by level, and then nothing is left. */
 static void give_up(struct world *world)
 {
 	int rc = 0;
@@ -116,7 +116,7 @@ static void unanswered_verbs_are_settled(void **state)
 	play_all(unanswered_stories, COUNT(unanswered_stories), open_lock_of_kind, give_up);
 }
 
-/* The owner has one level, and so should the server say. */
+/* The owner has one level, and the server should have the same. */
 static void unanswered_nested_level_is_taken_back(void **state)
 {
 	(void)state;

@@ -77,7 +77,7 @@ static void wait_ends_on_time_and_leaves_nothing(void **state)
 	assert_int_equal(holds_of(duel->two), 0);
 	WAIT_UNTIL(!key_exists(live_raw, QUEUE), SOON_MS);
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
-	/* The message finds nobody, and nothing is in the way of the next attempt. */
+	/* The message reaches nobody, and nothing is in the way of the next attempt. */
 	ASSERT_OK(hf_lock_release(duel->mine));
 	ASSERT_OK(hf_lock_acquire(patient, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
 	ASSERT_OK(hf_lock_release(patient));

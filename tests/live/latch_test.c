@@ -55,7 +55,7 @@ static int is_open(hf_latch *latch)
 	return hf_latch_wait(latch, HF_WAIT(.wait_ms = HF_NOWAIT));
 }
 
-/* Starts a waiter of the second client, and returns when it sleeps until somebody wakes it. */
+/* Starts a waiter of the second client, and returns when it sleeps until it is woken. */
 static struct waiter *sleeper(struct pair *pair)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;

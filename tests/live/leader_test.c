@@ -1,4 +1,4 @@
-/* Leadership on Redis: a fair lock, whose candidates can say something of themselves. */
+/* Leadership on Redis: a fair lock whose candidates can have a value. */
 #include "live/leader.h"
 
 #include <unistd.h>
@@ -114,7 +114,7 @@ static void candidate_that_gives_up_leaves_nothing(void **state)
 	end(&pair);
 }
 
-/* ---- what they say ---- */
+/* ---- values ---- */
 
 static void value_is_the_last_line_of_the_note(void **state)
 {
@@ -130,7 +130,7 @@ static void value_is_the_last_line_of_the_note(void **state)
 	assert_int_equal(noted.pid, getpid());
 	assert_true(noted.host[0] != 0);
 	ASSERT_OK(hf_lock_release(pair.mine));
-	/* Without one it is what the client says of itself. */
+	/* Without a value it is the client's description. */
 	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
 	expect_text(pair.two, "clerk");
 	ASSERT_OK(hf_lock_release(pair.mine));
@@ -292,7 +292,7 @@ static void value_of_an_asynchronous_candidate_is_copied(void **state)
 	end(&pair);
 }
 
-/* ---- what only sessions can do ---- */
+/* ---- what needs sessions ---- */
 
 static void revocation_is_not_supported(void **state)
 {

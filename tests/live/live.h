@@ -288,7 +288,7 @@ static inline long long held_count(struct raw *raw, const char *key)
 	return count;
 }
 
-/* Whether the key is held by somebody of this client. */
+/* Whether an owner of this client holds the key. */
 static inline bool is_held_by(struct raw *raw, const char *key, hf_client *client)
 {
 	char field[128];
@@ -311,7 +311,7 @@ static inline long long subscribers(struct raw *raw, const char *channel)
 	return count;
 }
 
-/* How many channels anybody is subscribed to. */
+/* How many channels have subscribers. */
 static inline long long channels(struct raw *raw)
 {
 	struct raw_reply *reply = raw_command(raw, "PUBSUB", "CHANNELS", NULL);

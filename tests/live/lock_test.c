@@ -195,7 +195,7 @@ static void hold_is_renewed_while_a_level_without_lease_is_open(void **state)
 	WAIT_UNTIL(stats_of(client).renewals >= 2, SOON_MS);
 	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(lock));
-	/* What is left has a lease of its own, and ends with it. */
+	/* The remaining level has a lease of its own, and expires with it. */
 	WAIT_UNTIL(hf_lock_state(lock, NULL) == HF_LOST, SOON_MS);
 	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
 	hf_lock_close(lock);
@@ -266,7 +266,7 @@ static void bad_names_are_refused_with_the_reason(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* ---- what others hear ---- */
+/* ---- messages ---- */
 
 static void expect_one_message(struct raw *ear, const char *channel)
 {

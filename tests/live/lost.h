@@ -6,7 +6,7 @@
 
 #include "support/proxy.h"
 
-/* How long a call waits that nobody answers. */
+/* How long a call waits that is not answered. */
 #define UNANSWERED_MS 250
 
 #define ANY_COUNT (-3)
@@ -36,11 +36,10 @@ struct story {
 	void (*prepare)(struct world *world); /* may be NULL */
 	int (*run)(struct world *world);
 	long long (*count)(struct world *world);
-	long long before; /* the count before, and after a query */
-	long long after;  /* the count once it was done */
-	long long
-		unknown; /* the count in the end if nothing was answered; ANY_COUNT is not checked */
-	int result;      /* of the call then; 0: not played without an answer */
+	long long before;  /* the count before, and after a query */
+	long long after;   /* the count once it was done */
+	long long unknown; /* the count in the end without an answer; ANY_COUNT is not checked */
+	int result;        /* of the call then; 0: not played without an answer */
 };
 
 enum fault { REHEARSAL, REPLY_LOST, REQUEST_LOST, REQUEST_LATE, NEVER_ANSWERED, FAULTS };
@@ -99,7 +98,10 @@ static inline void start_runner(struct runner *runner, struct world *world,
 	runner->waiter = WAITER(.run = run_story, .arg = runner);
 }
 
-/* The connection breaks after the server did it, or before it heard of it, or before it hears of it late. */
+/*
+ * The connection breaks after the server ran the request, or before it arrived, or before it
+ * arrives late.
+ */
 static inline void lose(struct world *world, enum fault fault, struct runner *runner,
                         const struct story *story)
 {
@@ -120,7 +122,10 @@ static inline void lose(struct world *world, enum fault fault, struct runner *ru
 		WAIT_UNTIL(waiter_is_over(runner->waiter), SOON_MS);
 	if (fault == REQUEST_LOST || fault == REQUEST_LATE)
 		assert_int_equal(command_calls(live_raw, "evalsha"), calls);
-	/* What is held is lost with its connection; what the next one says must not be dropped. */
+	/*
+	 * What is held back is lost with its connection; replies on the next one must not be
+	 * dropped.
+	 */
 	proxy_drop_replies(world->proxy, false);
 	if (fault == REQUEST_LATE)
 		proxy_strand(world->proxy, true);
@@ -130,7 +135,7 @@ static inline void lose(struct world *world, enum fault fault, struct runner *ru
 	proxy_hold_requests(world->proxy, false);
 }
 
-/* Where nobody answered it is not known, or for a wait that changes nothing it is late. */
+/* Without an answer the outcome is unknown; a wait that changes nothing just times out. */
 static inline bool is_expected(const struct story *story, enum fault fault, int result)
 {
 	if (fault != NEVER_ANSWERED)

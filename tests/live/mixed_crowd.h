@@ -1,4 +1,7 @@
-/* What the threads of the mixed crowd need: names, counters, chance, answers of both forms. */
+/*
+ * What the threads of the mixed crowd need: names, counters, random choices, and answers of both
+ * forms.
+ */
 #ifndef TESTS_LIVE_MIXED_CROWD_H
 #define TESTS_LIVE_MIXED_CROWD_H
 
@@ -16,7 +19,7 @@
 #define VALUES    4     /* of each group */
 #define CODES     64
 
-/* What is used; 1 to 8 are the kinds of hf_kind. */
+/* What is used; 1 to 8 are the values of hf_kind. */
 enum sort { MULTI, GROUP = HF_SIMPLE_FAIR + 1, SEMAPHORE, PERMITS, LATCH, SORTS };
 
 static const char *const sort_names[SORTS] = {
@@ -28,7 +31,7 @@ enum verb { ACQUIRE, RELEASE, OTHER, VERBS };
 
 static const char *const verb_names[VERBS] = {"acquire", "release", "other"};
 
-/* What names begin with. On the common ones all kinds meet. */
+/* The prefixes of names. All kinds meet on the common ones. */
 enum stem {
 	REENTRANT_STEM,
 	FAIR_STEM,
@@ -64,7 +67,7 @@ static const enum stem stem_of[HF_SIMPLE_FAIR + 1] = {
 
 struct worker;
 
-/* A thread and what is its own. */
+/* A thread and its own data. */
 struct hand {
 	struct worker *worker;
 	pthread_t thread;

@@ -7,10 +7,11 @@
 
 #include "support/process.h"
 
-#define PROCESSES   4
-#define BEAT_MS     5000 /* between two lines of progress */
-#define PATIENCE_MS 1500 /* for what is cleaned up in the background; no lease ends in that time */
-#define RECORD_MS   3600000 /* how long the server remembers a request without an owner, at most */
+#define PROCESSES 4
+#define BEAT_MS   5000 /* between two lines of progress */
+#define PATIENCE_MS                                                                                \
+	1500 /* for what is cleaned up in the background; no lease expires in that time */
+#define RECORD_MS 3600000 /* how long the server remembers a request without an owner, at most */
 
 /* How the test was called: the full form has its length as argument. */
 static int full_seconds;
@@ -20,7 +21,7 @@ struct crowd {
 	int threads; /* in each process */
 	bool faulty;
 	int killed; /* connections */
-	int left;   /* processes that have not ended */
+	int left;   /* processes that have not exited */
 	pid_t pids[PROCESSES];
 };
 
@@ -43,7 +44,7 @@ static void start_worker(struct crowd *crowd, int number, uint64_t seed)
 	crowd->left++;
 }
 
-/* Notices processes that ended, which must not fail. */
+/* Notices processes that have exited, which must not fail. */
 static void reap_workers(struct crowd *crowd)
 {
 	for (int i = 0; i < PROCESSES; i++) {
@@ -191,7 +192,9 @@ static void expect_no_update_lost(void)
 		if (get_number(live_raw, key) != sections)
 			fail_msg("%s: %lld sections, but the counter is at %lld", name, sections,
 			         get_number(live_raw, key));
-		/* One that nobody used would prove nothing; a slow machine has no time for all. */
+		/*
+		 * A kind that was not used would prove nothing; a slow machine has no time for all.
+		 */
 		assert_true(sections > 0 || !full_seconds);
 	}
 	assert_true(count_sections() > 0);

@@ -113,7 +113,7 @@ struct meeting {
 	struct waiter *waiter[KINDS];
 	hf_kind kind[KINDS];   /* of the waiters */
 	hf_cancel *cancel;     /* of them all */
-	long long keys_before; /* there were before they came */
+	long long keys_before; /* how many there were before they arrived */
 	int n;
 };
 
@@ -342,7 +342,7 @@ static void all_kinds_together_lose_no_update(void **state)
 
 /* ---- processes that die ---- */
 
-/* The kinds that others have no tests of this sort for; each has a name of its own. */
+/* The kinds that have no tests of this sort elsewhere; each has a name of its own. */
 #define MINE 5
 static const hf_kind mine[MINE] = {HF_READ, HF_WRITE, HF_FENCED, HF_SPIN, HF_SIMPLE};
 static const char *const names[MINE] = {"read", "write", "fenced", "spin", "simple"};
@@ -420,7 +420,7 @@ static void killed_waiter_leaves_nothing(void **state)
 
 	(void)state;
 	for (int i = 0; i < MINE; i++) {
-		/* Held by somebody else for as long as we like. */
+		/* Held by another owner for as long as we like. */
 		(void)raw_integer(live_raw, "HSET", "orders", "mode", "write", field, "1", NULL);
 		assert_int_equal(raw_integer(live_raw, "PEXPIRE", "orders", "60000", NULL), 1);
 		long long asked = scripts_run();
@@ -522,7 +522,7 @@ static void holders_and_waiters_survive_cut_connections(void **state)
 	end(&link);
 }
 
-/* The server dies, is missed, and comes back without its data. */
+/* The server dies, stays away for a while, and comes back without its data. */
 static void restart_empty(struct link *link)
 {
 	raw_close(live_raw);

@@ -342,7 +342,7 @@ static void expect_count(struct hand *hand, hf_latch *latch, int64_t expected)
 		         (long long)expected);
 }
 
-/* Nobody else has this one: every count must be exact. */
+/* No other thread uses this one: every count must be exact. */
 static void use_own_latch(struct hand *hand)
 {
 	hf_latch *latch = NULL;
@@ -491,7 +491,7 @@ static void report_codes(struct raw *raw, const struct hand *hand)
 			}
 }
 
-/* Leaves what was done where the test finds it. */
+/* Stores the results where the test finds them. */
 static void report(struct worker *worker)
 {
 	struct raw *raw = worker->hands[0].raw;

@@ -30,7 +30,7 @@ static inline int flush_both(void **state)
 
 #define MULTI_STORY(name) cmocka_unit_test_setup(name, flush_both)
 
-/* Two processes, so to say, with a client for each server. */
+/* The equivalent of two processes, each with a client for each server. */
 struct world {
 	struct seen seen; /* by one and far_one */
 	hf_client *one;

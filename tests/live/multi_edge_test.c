@@ -1,4 +1,7 @@
-/* Multi locks at their edges: opposite orders, all kinds, ends of clients and servers, callbacks. */
+/*
+ * Multi locks at their edges: opposite orders, all kinds, clients and servers that go away,
+ * callbacks.
+ */
 #include "live/multi.h"
 
 #include "support/counting.h"
@@ -301,7 +304,7 @@ static void messages_do_not_end_a_wait_early(void **state)
 	end(&world);
 }
 
-/* ---- ends of clients and connections ---- */
+/* ---- clients and connections that are closed ---- */
 
 static void close_answers_the_waiters_and_frees_the_rest(void **state)
 {
@@ -316,7 +319,7 @@ static void close_answers_the_waiters_and_frees_the_rest(void **state)
 	WAIT_UNTIL(is_held_by(live_raw, "a", world.one) && channels(other_raw) == 1, SOON_MS);
 	ASSERT_OK(hf_client_close(world.far_one));
 	waiter_expect(waiter, HF_ECLOSED);
-	/* What was taken of the client that is still open is given back. */
+	/* What was taken with the client that is still open is given back. */
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	ASSERT_RC(hf_lock_acquire(multi, HF_ACQUIRE(.wait_ms = 1000)), HF_ECLOSED);
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
@@ -403,7 +406,7 @@ static void server_that_is_away_leaves_nothing_on_the_others(void **state)
 	expect_no_keys();
 	test_server_restart(third);
 	ASSERT_OK(hf_lock_acquire(multi, HF_ACQUIRE(.wait_ms = 10000)));
-	/* Its data gone, the whole is lost; what is left is given back. */
+	/* Its data is gone, so the whole is lost; what is left is given back. */
 	test_server_restart(third);
 	WAIT_UNTIL(hf_lock_state(multi, NULL) == HF_LOST, 10000);
 	ASSERT_RC(hf_lock_release(multi), HF_ELOST);

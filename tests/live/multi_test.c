@@ -276,7 +276,7 @@ static void wait_longer_than_the_lease_ends_with_the_whole_lease(void **state)
 	ASSERT_OK(hf_lock_acquire(taken, NULL));
 	struct waiter *waiter = waiter_start(multi, HF_ACQUIRE(.wait_ms = 15000, .lease_ms = 1500));
 	WAIT_UNTIL(is_held_by(live_raw, "a", world.one), SOON_MS);
-	/* What it has meanwhile does not run out. */
+	/* The members that it holds meanwhile do not expire. */
 	long long seen_at = test_now_ms();
 	while (test_now_ms() - seen_at < 2500) {
 		ASSERT_RC(hf_lock_acquire(first, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
@@ -401,7 +401,7 @@ static void acquire_after_a_loss_starts_over(void **state)
 	ASSERT_OK(hf_lock_acquire(multi, NULL));
 	assert_int_equal(raw_integer(live_raw, "DEL", "b", NULL), 1);
 	WAIT_UNTIL(hf_lock_state(multi, NULL) == HF_LOST, SOON_MS);
-	/* As with every lock: what was lost is over, and one release ends what is taken now. */
+	/* As with every lock, a lost hold is over, and one release ends what is taken now. */
 	ASSERT_OK(hf_lock_acquire(multi, HF_ACQUIRE(.wait_ms = 1000)));
 	assert_int_equal(hf_lock_state(multi, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(multi));

@@ -197,7 +197,7 @@ static void black_hole_costs_the_lock_before_it_can_be_given_away(void **state)
 	proxy_drop_replies(world.proxy, true);
 	bool is_held = true;
 	while (is_held) {
-		/* The server is asked last: while it still has the lock, nobody else can. */
+		/* The server is asked last: while it still has the lock, no other client can. */
 		bool is_believed = hf_lock_state(world.lock, NULL) != HF_LOST;
 		is_held = key_exists(live_raw, "orders");
 		if (!is_held && is_believed)
@@ -359,7 +359,10 @@ static void slow_network_is_only_slow(void **state)
 
 /* ---- strangers ---- */
 
-/* Where a restart numbers connections from the start again, the old number is somebody else's. */
+/*
+ * A restarted server numbers connections from the start again, so the old number belongs to another
+ * client.
+ */
 static void reconnect_kills_no_stranger_after_a_restart(void **state)
 {
 	struct raw *strangers[STRANGERS];
@@ -369,7 +372,9 @@ static void reconnect_kills_no_stranger_after_a_restart(void **state)
 	int count = 0;
 
 	(void)state;
-	/* A high number, which the restarted server has not reached when the strangers come. */
+	/*
+	 * A high number, which the restarted server has not reached when the other clients connect.
+	 */
 	for (int i = 0; i < STRANGERS / 2; i++)
 		raw_close(raw_connect(server));
 	struct raw *raw = raw_connect(server);

@@ -115,7 +115,10 @@ static void contend(struct life *life)
 	                                               .cancel = life->cancel),
 	                                    note_done, &life->acquired));
 	life->is_waiting = rc == 0;
-	/* With the lock not taken before, the wait ends at once; then it is a hold to end. */
+	/*
+	 * If the lock was not taken before, the wait is over at once; then there is a hold to
+	 * release.
+	 */
 	rc = CALL(HF_ETIMEDOUT, 0,
 	          hf_lock_acquire(life->lock, HF_ACQUIRE(.owner = life->third, .wait_ms = 20)));
 	if (rc == 0)

@@ -55,7 +55,7 @@ static inline int give(hf_permits *permits, const hf_permit_id id)
 	return hf_permits_release(permits, (const hf_permit_id *)id, 1);
 }
 
-/* The permit's end on the server in ms of the epoch, NO_NUMBER if it has none. */
+/* When the permit expires on the server, in ms of the epoch; NO_NUMBER if it does not. */
 static inline long long end_of(const hf_permit_id id)
 {
 	unsigned char bytes[16];
@@ -88,7 +88,7 @@ static inline long long ends(void)
 	return raw_integer(live_raw, "ZCARD", ENDS, NULL);
 }
 
-/* Starts a waiter of the second client, and returns when it sleeps until somebody wakes it. */
+/* Starts a waiter of the second client, and returns when it sleeps until it is woken. */
 static inline struct waiter *sleeper(struct pair *pair, int n)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;

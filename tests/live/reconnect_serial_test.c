@@ -1,4 +1,7 @@
-/* Networks that are slow or in between: what is held stays held, and what is lost comes back. */
+/*
+ * Networks that are slow or translate addresses: what is held stays held, and lost connections come
+ * back.
+ */
 #include "live/live.h"
 
 #include "support/proxy.h"

@@ -33,7 +33,7 @@ static inline int stop_servers(void **state)
 	return 0;
 }
 
-/* Dies and comes back empty. */
+/* The server dies and comes back empty. */
 static inline void restart_server(int i)
 {
 	raw_close(raw[i]);
@@ -58,7 +58,7 @@ static inline int flush_servers(void **state)
 
 #define RED_STORY(name) cmocka_unit_test_setup(name, flush_servers)
 
-/* One process, so to say: a client for each server, and the red lock over them. */
+/* The equivalent of one process: a client for each server, and the red lock over them. */
 struct side {
 	struct seen seen;
 	int n;

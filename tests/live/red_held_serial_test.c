@@ -95,7 +95,7 @@ static void lost_majority_is_reported(void **state)
 	ASSERT_RC(hf_lock_release(side.red), HF_ELOST);
 	assert_int_equal(raw_integer(raw[1], "DBSIZE", NULL), 0);
 	assert_int_equal(servers_held(&side), 0);
-	/* What others hold is theirs, and is not taken when they are done. */
+	/* What others hold is theirs, and is not taken when they release it. */
 	assert_int_equal(keys_left(), 2);
 	assert_int_equal(raw_integer(raw[0], "DEL", NAME, NULL), 1);
 	assert_int_equal(raw_integer(raw[2], "DEL", NAME, NULL), 1);

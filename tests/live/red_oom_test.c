@@ -72,7 +72,10 @@ static void live(struct life *life)
 	(void)hf_lock_release_with(life->red, owned);
 }
 
-/* With memory again: what could not be released for lack of it is, and then all of it is gone. */
+/*
+ * With memory again, what could not be released for lack of it is released, and then everything is
+ * gone.
+ */
 static void expect_free(struct life *life)
 {
 	int rc = 0;

@@ -92,7 +92,7 @@ static void levels_taken_while_a_server_is_frozen_are_all_given_back(void **stat
 	test_server_freeze(server[1]);
 	acquire_levels(&side, 2);
 	test_server_thaw(server[1]);
-	/* It had its hold all the time, and what it was asked for too late is taken back. */
+	/* It held the lock all the time, and the ask that arrived too late is undone. */
 	WAIT_UNTIL(servers_held(&side) == 3 && held_count(raw[1], NAME) == 1, SOON_MS);
 	assert_int_equal(seen_count(&side.seen, HF_LOST), 0);
 	release_levels(&side, 3);
@@ -131,7 +131,7 @@ static void lock_taken_again_after_a_loss_is_given_back_whole(void **state)
 	acquire_levels(&side, 1);
 	give_away(1);
 	WAIT_UNTIL(hf_lock_state(side.red, NULL) == HF_LOST, SOON_MS);
-	/* What was left of the lost one goes first. */
+	/* What was left of the lost one is removed first. */
 	ASSERT_RC(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	WAIT_UNTIL(holds_of(&side) == 0, SOON_MS);
 	assert_int_equal(keys_left(), 2);
@@ -295,7 +295,7 @@ static void handle_that_is_opened_later_gives_back_what_is_left(void **state)
 	take_everywhere(&side);
 	acquire_levels(&side, 1);
 	hf_lock_close(side.red);
-	/* Nobody takes these again without a handle. */
+	/* These are not taken again without a handle. */
 	give_away(0);
 	give_away(1);
 	WAIT_UNTIL(seen_count(&side.seen, HF_LOST) == 2, SOON_MS);

@@ -59,7 +59,7 @@ static void released_while_a_server_is_away_it_is_not_taken_there(void **state)
 	long long thawed_at = test_now_ms();
 	test_server_thaw(server[1]);
 	expect_nothing_left(&side);
-	/* What the frozen server was asked for ends with its lease at the latest. */
+	/* What the frozen server was asked for expires with its lease at the latest. */
 	ASSERT_BETWEEN(test_now_ms() - thawed_at, 0, 3000 + 1500);
 	close_side(&side);
 }

@@ -124,7 +124,10 @@ static void check_majority(int n, int taken, bool enough)
 		ASSERT_BETWEEN(test_now_ms() - started_at, 300, 1300);
 		assert_int_equal(hf_lock_state(side.red, NULL), HF_FREE);
 	}
-	/* What it got is given back, of an attempt cut short by the end of the wait a moment later. */
+	/*
+	 * What it got is given back; after an attempt that was cut short by the timeout, a moment
+	 * later.
+	 */
 	WAIT_UNTIL(keys_left() == taken && holds_of(&side) == 0, SOON_MS);
 	assert_int_equal(servers_held(&other), taken);
 	for (int i = 0; i < taken; i++)
@@ -227,7 +230,7 @@ static void open_far_side(struct side *side, struct proxy **proxy)
 		side->member[i] = open_lock(side->client[i], NAME);
 	}
 	ASSERT_OK(hf_lock_open_red(side->member, 3, &side->red));
-	/* So that what is delayed is the script, and not the question whether it is known. */
+	/* So that the script is delayed, and not the check whether it is known. */
 	ASSERT_OK(hf_lock_acquire(side->red, NULL));
 	ASSERT_OK(hf_lock_release(side->red));
 }
@@ -256,7 +259,7 @@ static void time_that_passed_meanwhile_is_not_part_of_the_lease(void **state)
 	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000, .lease_ms = 30000)));
 	ASSERT_BETWEEN(hf_lock_remaining(side.red, NULL), 20000, 30000 - 302 - 190);
 	ASSERT_OK(hf_lock_release(side.red));
-	/* Of a lease like this nothing is left when the answers come. */
+	/* Nothing of such a lease is left when the answers arrive. */
 	assert_int_not_equal(
 		hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = HF_NOWAIT, .lease_ms = 150)), 0);
 	assert_int_equal(hf_lock_state(side.red, NULL), HF_FREE);
@@ -533,7 +536,7 @@ static void sides_that_compete_lose_no_update(void **state)
 	WAIT_UNTIL(threads() == before, SOON_MS);
 }
 
-/* ---- the ends of clients ---- */
+/* ---- clients that are closed ---- */
 
 static void close_answers_the_waiters(void **state)
 {

@@ -121,7 +121,7 @@ static void locks_are_honest_without_any_one_right(void **state)
 	assert_false(seen_in_log(&seen, SECRET));
 }
 
-/* ---- what has no owner ---- */
+/* ---- objects without an owner ---- */
 
 static void check_total(const char *command, const char *what, long long wanted)
 {
@@ -161,7 +161,7 @@ static void play_latch(hf_client *client, const char *command)
 	raw_ok(live_raw, "FLUSHALL", NULL);
 }
 
-/* Those given and those left are always five. */
+/* Those taken and those left are always five. */
 static void play_permits(hf_client *client, const char *command)
 {
 	hf_permits *permits = NULL, *observer = NULL;

@@ -180,7 +180,7 @@ static void reader_renews_its_own_key_and_no_other(void **state)
 	(void)raw_integer(live_raw, "HSET", "orders", JAVA, "1", NULL);
 	raw_ok(live_raw, "SET", JAVA_KEY, "1", "PX", "700", NULL);
 	watch_key(me.client, key, 4);
-	/* The others had but one lease. */
+	/* The others had only one lease. */
 	WAIT_UNTIL(!key_exists(live_raw, JAVA_KEY), SOON_MS);
 	ASSERT_BETWEEN(key_pttl(live_raw, key), 1, 900);
 	ASSERT_BETWEEN(key_pttl(live_raw, "orders"), 1, 900);

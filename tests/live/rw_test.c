@@ -109,7 +109,7 @@ static void names_with_braces_keep_their_own(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* Hears exactly one message. */
+/* Expects exactly one message. */
 static void expect_message(struct raw *ear, const char *payload)
 {
 	struct raw_reply *message = raw_next_message(ear, SOON_MS);

@@ -44,7 +44,7 @@ static inline int take(hf_semaphore *semaphore, int64_t permits)
 	return hf_semaphore_acquire(semaphore, permits, HF_WAIT(.wait_ms = HF_NOWAIT));
 }
 
-/* Starts a waiter and returns when it sleeps until somebody wakes it. */
+/* Starts a waiter and returns when it sleeps until it is woken. */
 static inline struct waiter *sleeper(struct pair *pair, int permits)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;

@@ -1,4 +1,4 @@
-/* The stories of semaphores: permits that anybody takes and anybody gives. */
+/* The stories of semaphores: permits that any client can take and give. */
 #include "live/semaphore.h"
 
 #include "support/process.h"

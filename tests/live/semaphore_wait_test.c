@@ -304,7 +304,7 @@ struct crowd {
 	int result;
 };
 
-/* With all permits, or with the only one, nobody else is inside. */
+/* The holder of all permits, or of the only one, is alone inside. */
 static void *count_alone(void *arg)
 {
 	struct crowd *crowd = arg;

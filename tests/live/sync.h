@@ -1,4 +1,7 @@
-/* What the live tests of semaphores, permits and latches share: calls in threads, and completions. */
+/*
+ * What the live tests of semaphores, permits and latches share: clients, numbers, messages and
+ * processes.
+ */
 #ifndef TESTS_LIVE_SYNC_H
 #define TESTS_LIVE_SYNC_H
 
@@ -33,7 +36,7 @@ static inline int sync_close(hf_client *client)
 	return hf_client_close(client);
 }
 
-/* Ends the waits of a failed test, so that the next one begins alone. */
+/* Finishes the waits of a failed test, so that the next one begins alone. */
 static inline int sync_clean(void **state)
 {
 	(void)state;
@@ -96,7 +99,7 @@ static inline void expect_message(struct raw *listener, const char *payload)
 	raw_reply_free(reply);
 }
 
-/* All that was published before has come by now: nothing may be left. */
+/* Everything that was published before has arrived by now: nothing may be left. */
 static inline void expect_silence(struct raw *listener)
 {
 	struct raw_reply *reply = raw_next_message(listener, 50);
@@ -104,7 +107,7 @@ static inline void expect_silence(struct raw *listener)
 		fail_msg("a message \"%s\" came", reply->children[2]->text);
 }
 
-/* Ends every connection of a library, and in the same step runs one command. */
+/* Kills every connection of a library, and in the same step runs one command. */
 static inline void kill_and_run(struct raw *raw, const char *verb, const char *key,
                                 const char *argument)
 {

@@ -345,7 +345,7 @@ static void nothing_is_counted_twice_when_connections_break_all_the_time(void **
 
 /* ---- calls that leave before the answer ---- */
 
-/* Nobody waits for it any more when it arrives, so it must take nothing for good. */
+/* No call waits for it any more when it arrives, so it must take nothing for good. */
 static void request_that_arrives_after_it_was_undone_takes_nothing(void **state)
 {
 	struct world world;
@@ -559,7 +559,7 @@ static void empty_server_lets_waiters_wait_on(void **state)
 	WAIT_UNTIL(stats_of(client).waiting == 2, SOON_MS);
 	test_server_kill(server);
 	test_server_restart(server);
-	/* The latch is gone and so open, the semaphore is yet to be made. */
+	/* The latch is gone and therefore open; the semaphore does not exist yet. */
 	waiter_expect(waiter, 0);
 	assert_false(waiter_is_over(taker));
 	ASSERT_OK(hf_semaphore_try_set(theirs, 1, 0, NULL));

@@ -178,7 +178,7 @@ static void two_owners_that_ask_at_once_get_it_one_by_one(void **state)
 	taker_end(&taker);
 }
 
-/* ---- others in the folder ---- */
+/* ---- other nodes in the folder ---- */
 
 static void node_made_by_hand_in_between_is_waited_for(void **state)
 {

@@ -113,7 +113,7 @@ static void server_that_starts_again_still_has_the_barrier(void **state)
 	assert_false(waiter_is_over(guest));
 	ASSERT_OK(hf_barrier_remove(gate.theirs));
 	waiter_join(guest, 0);
-	/* The eye's connection is of no more use. */
+	/* The eye's connection is of no use any more. */
 	zk_raw_drop(gate.world.eye);
 	gate.world.eye = zk_raw_open(test_zookeeper_host(gate.world.zookeeper, 0), 0);
 	gate_end(&gate);
@@ -129,7 +129,7 @@ static int run_remove(void *barrier)
 	return hf_barrier_remove(barrier);
 }
 
-/* The server does it, and nobody hears that it did. */
+/* The server runs it, and its answer is lost. */
 static void play_lost_reply(struct gate *gate, int (*run)(void *barrier), int rc_then, int result)
 {
 	proxy_hold_replies(gate->world.proxy, true);
@@ -144,7 +144,10 @@ static void play_lost_reply(struct gate *gate, int (*run)(void *barrier), int rc
 	assert_int_equal(zk_raw_exists(gate->world.eye, "/a/gate", NULL), rc_then);
 }
 
-/* To set it once more changes nothing; to remove it could remove what another has set since. */
+/*
+ * Setting it once more changes nothing; removing it again could remove what another client has set
+ * since.
+ */
 static void set_without_an_answer_is_done_once_more_and_remove_is_unknown(void **state)
 {
 	struct gate gate;
@@ -360,7 +363,7 @@ static void rounds_continue_over_all_servers_of_an_ensemble(void **state)
 	}
 	players_start(&players, clients, 3, 60);
 	players_expect(&players);
-	/* And a barrier removed at one server is soon so at the others. */
+	/* And a barrier that is removed at one server is soon removed at the others. */
 	for (int i = 0; i < 20; i++) {
 		ASSERT_OK(hf_barrier_set(gates[i % 3]));
 		WAIT_UNTIL(is_set(gates[(i + 1) % 3]) && is_set(gates[(i + 2) % 3]), SOON_MS);

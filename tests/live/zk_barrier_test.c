@@ -1,4 +1,4 @@
-/* The barrier on a real ZooKeeper: a node that keeps everybody waiting until somebody removes it. */
+/* The barrier on a real ZooKeeper: a node that keeps all clients waiting until it is removed. */
 #include "live/barrier.h"
 #include "live/zk.h"
 
@@ -135,7 +135,7 @@ static void barrier_outlives_its_maker(void **state)
 	end(&pair);
 }
 
-/* ---- what is wrong ---- */
+/* ---- refused calls ---- */
 
 static void node_with_children_is_not_removed_and_says_why(void **state)
 {

@@ -1,4 +1,4 @@
-/* The double barrier on a real ZooKeeper: members that come in together and go out together. */
+/* The double barrier on a real ZooKeeper: members that enter together and leave together. */
 #include "live/barrier.h"
 #include "live/zk.h"
 
@@ -31,7 +31,7 @@ struct party {
 	struct member member[MEMBERS];
 };
 
-/* The node that is none of those that are known yet. */
+/* The node that is not known yet. */
 static bool find_new(const struct party *party, int known, char *ret_path, size_t size)
 {
 	struct zk_raw_names names;
@@ -56,7 +56,7 @@ static int compare_members(const void *a, const void *b)
 	return strcmp(((const struct member *)a)->path, ((const struct member *)b)->path);
 }
 
-/* All come in; then they are in the order of their nodes. */
+/* All enter; then they are sorted by their nodes. */
 static void party_begin(struct party *party, int n)
 {
 	struct waiter *guests[MEMBERS];
@@ -231,7 +231,7 @@ static void node_made_by_hand_counts(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* While it slept they all came, and went again, the sign with them. */
+/* While it slept all others entered and left again, and the sign with them. */
 static void slow_member_comes_in_after_the_others_have_gone(void **state)
 {
 	struct proxy *proxy = proxy_start(test_zookeeper_url(zk_server, 0));
@@ -317,7 +317,7 @@ static void first_of_all_stays_until_the_others_have_gone(void **state)
 	party_end(&party);
 }
 
-/* Nobody is out before all want to: also if the first of all comes last. */
+/* No member is out before all want to leave, even if the first of all is the last to call. */
 static void others_wait_for_the_first_of_all(void **state)
 {
 	struct party party;

@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-/* Two clients, each of the servers that a test says. */
+/* Two clients, each with the servers that a test names. */
 struct group {
 	struct test_zookeeper *zookeeper;
 	struct zk_raw *eye;

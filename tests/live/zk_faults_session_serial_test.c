@@ -277,7 +277,7 @@ static void frozen_server_costs_the_lock_in_time_and_no_more(void **state)
 	ASSERT_BETWEEN(test_now_ms() - frozen_at, 0, 3200);
 	WAIT_UNTIL(hf_lock_state(world.mine, NULL) == HF_LOST, 500);
 	test_zookeeper_thaw(world.zookeeper, 0);
-	/* What was lost does not come back, and stands in nobody's way. */
+	/* A lost hold does not come back, and is not in the way of others. */
 	ASSERT_OK(hf_lock_acquire(world.theirs, HF_ACQUIRE(.wait_ms = 8000)));
 	assert_int_equal(hf_lock_state(world.mine, NULL), HF_LOST);
 	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);

@@ -1,4 +1,6 @@
-/* Answers that come late, when what they speak of is given back, gone, or another's already. */
+/*
+ * Answers that arrive late, when what they speak of is given back, gone, or held by another client.
+ */
 #include "live/zk_faults.h"
 
 #define SESSION_MS 6000
@@ -151,7 +153,9 @@ static void make_patient(struct world *world)
 	world->mine = open_lock(world->one, "orders");
 }
 
-/* One name: its grant is late, its node was deleted meanwhile, and another has the lock. */
+/*
+ * One name: its grant is late, its node was deleted meanwhile, and another client holds the lock.
+ */
 struct late {
 	const char *folder;
 	hf_lock *mine, *theirs;

@@ -366,7 +366,7 @@ static void peer_before_us_leads_and_peer_after_us_waits(void **state)
 	end(&pair);
 }
 
-/* On one path they stand in one queue, between programs of ours at least. */
+/* On one path they are in one queue, at least between programs that use this library. */
 static void leader_and_mutex_of_one_path_exclude_each_other(void **state)
 {
 	struct noted noted;

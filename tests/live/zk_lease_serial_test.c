@@ -1,4 +1,7 @@
-/* Fixed leases, which end here and not on the server: at the very moment, and how long they are said to be. */
+/*
+ * Fixed leases, which expire here and not on the server: at the very moment, and with the right
+ * length.
+ */
 #include "live/zk.h"
 
 #define ROUNDS 40
@@ -9,7 +12,7 @@ static void spin_until(long long moment)
 		continue;
 }
 
-/* What ends in the same millisecond is released or lost, once. */
+/* A hold that expires in the same millisecond is released or lost, once. */
 static void release_in_the_moment_of_the_end_is_answered(void **state)
 {
 	hf_client *client = open_zk("");

@@ -3,7 +3,7 @@
 
 #include "support/counting.h"
 
-/* ---- both servers, and two processes, so to say, with a client at each ---- */
+/* ---- both servers, and the equivalent of two processes with a client at each ---- */
 
 struct world {
 	struct seen seen; /* by the first of each */
@@ -11,7 +11,7 @@ struct world {
 	hf_client *redis_one, *redis_two;
 };
 
-/* Not on the stack: what a failed test leaves is closed after it. */
+/* Not on the stack: what a failed test leaves open is closed after it. */
 static struct world world;
 
 static int start_both(void **state)

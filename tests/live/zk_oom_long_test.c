@@ -222,7 +222,7 @@ static void live_with(struct life *life, hf_kind kind, const char *between)
 	ask_everything(life, lock);
 	(void)CALL(rc ? HF_ENOTHELD : 0, 0, hf_lock_extend(lock, life->one, 25000));
 	give(life, lock, life->one, path);
-	/* Now it is known as a lock that nobody else has wanted. */
+	/* Now it is known as a lock that no other client has wanted. */
 	(void)take(life, lock, life->one, between, "orders", path, sizeof path);
 	give(life, lock, life->one, path);
 	hand_on(life, lock, between, "orders");
@@ -527,7 +527,7 @@ static const struct kind kinds[] = {
 
 #define KINDS (int)(sizeof kinds / sizeof *kinds)
 
-/* The owners are made before: what they need is not the backend's affair. */
+/* The owners are made before: the memory that they need does not concern the backend. */
 static void live(struct life *life, const struct kind *kind)
 {
 	life->done.calls = 0;

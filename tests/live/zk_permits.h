@@ -21,7 +21,7 @@ struct pair {
 	hf_permits *theirs;
 };
 
-/* Not on the stack: what a failed test leaves is closed after it. */
+/* Not on the stack: what a failed test leaves open is closed after it. */
 static struct pair pair;
 static int64_t command_timeout_ms; /* of the next pair; 0: the default */
 
@@ -32,7 +32,7 @@ static inline hf_permits *open_permits(hf_client *client, const char *name)
 	return permits;
 }
 
-/* A total of 0 is not said to anybody. */
+/* A total of 0 is not set. */
 static inline void begin_at(const char *first_url, const char *second_url, int64_t total,
                             int64_t session_ms)
 {
@@ -155,7 +155,7 @@ static inline int give_all(hf_permits *permits, hf_permit_id *ids, int n)
 	return hf_permits_release(permits, (const hf_permit_id *)ids, n);
 }
 
-/* Ends a call that got its permits: gives them back. */
+/* Finishes a call that got its permits: gives them back. */
 static inline void call_give(struct waiter *call)
 {
 	waiter_expect(call, 0);

@@ -103,7 +103,7 @@ static void session_expired_between_two_permits_begins_again(void **state)
 	end();
 }
 
-/* ---- nodes that somebody deletes ---- */
+/* ---- nodes that are deleted by hand ---- */
 
 static void lease_deleted_by_somebody_is_lost(void **state)
 {

@@ -331,7 +331,7 @@ static void *take_and_give(void *arg)
 	return NULL;
 }
 
-/* The sessions outlive all of it, so nobody ever has one too many, and nothing stays. */
+/* The sessions outlive all of it, so there is never a permit too many, and nothing is left. */
 static void connections_that_break_all_the_time_cost_nobody_a_permit(void **state)
 {
 	struct worker workers[WORKERS] = {0};

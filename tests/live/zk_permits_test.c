@@ -146,7 +146,7 @@ static void waiters_of_two_clients_are_served_in_order(void **state)
 	end();
 }
 
-/* Of many completions: how many came, and with what. */
+/* The results of many completions: how many there were, and of which kind. */
 struct crowd {
 	hf_permits *permits;
 	atomic_int over, granted, given, closed;

@@ -33,7 +33,7 @@ static void total_is_this_clients_word(void **state)
 	assert_int_equal(available(pair.theirs), 1);
 	assert_int_equal(acquired(pair.mine), 1);
 	assert_int_equal(acquired(pair.theirs), 1);
-	/* Fewer than are taken leaves none, and takes none away. */
+	/* A total below what is taken leaves none, and takes none away. */
 	ASSERT_OK(hf_permits_set(pair.theirs, 0));
 	assert_int_equal(available(pair.theirs), 0);
 	assert_int_equal(hf_permits_state(pair.mine, id), HF_HELD);
@@ -315,7 +315,7 @@ static void total_is_below_the_chroot_and_after_the_prefix(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* ---- numbers that are none ---- */
+/* ---- data that is not a number ---- */
 
 static void total_without_a_node_is_refused(void **state)
 {

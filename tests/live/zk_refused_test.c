@@ -1,4 +1,6 @@
-/* A server that refuses us, by its chroot or our credentials, until somebody changes that. */
+/*
+ * A server that refuses us, because of its chroot or our credentials, until somebody changes that.
+ */
 #include "live/zk_fake.h"
 
 #include "support/proxy.h"

@@ -134,7 +134,7 @@ static void permit_deleted_before_the_watch_on_it_arrives_is_not_released(void *
 	end();
 }
 
-/* The news of the deletion comes right before the answer that there was nothing to delete. */
+/* The event of the deletion arrives right before the answer that there was nothing to delete. */
 static void lock_whose_deletion_is_heard_during_its_release_is_not_released(void **state)
 {
 	(void)state;
@@ -195,7 +195,7 @@ static void release_that_nobody_disturbs_is_a_release(void **state)
 
 /* ---- many steps on a slow line ---- */
 
-/* Nobody has doubted the connection, nor does so within the time. */
+/* The client has not doubted the connection, and does not within the time. */
 static void expect_no_doubt(int quiet_ms)
 {
 	long long since = test_now_ms();

@@ -1,4 +1,4 @@
-/* Counts what a session asks the server. */
+/* Counts the requests of a session. */
 #ifndef TESTS_LIVE_ZK_REQUESTS_H
 #define TESTS_LIVE_ZK_REQUESTS_H
 
@@ -26,7 +26,7 @@ static inline long long requests_at(const struct test_zookeeper *zookeeper, int 
 	return count;
 }
 
-/* The same of whichever server the session is connected to; fails if there is none. */
+/* The same for whichever server the session is connected to; fails if there is none. */
 static inline long long requests_of(const struct test_zookeeper *zookeeper, int64_t session)
 {
 	for (int i = 0; i < test_zookeeper_size(zookeeper); i++) {
@@ -37,7 +37,7 @@ static inline long long requests_of(const struct test_zookeeper *zookeeper, int6
 	check_fail("no server knows session %llx", (unsigned long long)session);
 }
 
-/* A client that takes one lock again and again, and what that costs. */
+/* A client that takes one lock again and again, and the cost of that. */
 struct taker {
 	struct test_zookeeper *zookeeper;
 	hf_client *client;
@@ -82,7 +82,7 @@ static inline void taker_rest(const struct taker *taker)
 	WAIT_UNTIL(test_now_ms() > taker->granted_at + GUARD_MS + 100, 5000);
 }
 
-/* What one acquire and its release ask the server. */
+/* How many requests one acquire and its release make. */
 static inline long long taker_cost(struct taker *taker)
 {
 	taker_rest(taker);

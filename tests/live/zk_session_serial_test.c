@@ -1,10 +1,10 @@
-/* Nodes that somebody deletes, sessions and leases that end, folders that are reaped. */
+/* Nodes that are deleted by hand, sessions and leases that expire, folders that are reaped. */
 #include "live/zk_faults.h"
 
 #include <dirent.h>
 #include <sched.h>
 
-/* ---- nodes that somebody deletes ---- */
+/* ---- nodes that are deleted by hand ---- */
 
 static void node_deleted_by_somebody_is_noticed(void **state)
 {

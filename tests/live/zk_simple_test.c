@@ -14,7 +14,7 @@ struct pair {
 	hf_lock *theirs;
 };
 
-/* Not on the stack: what a failed test leaves is closed after it. */
+/* Not on the stack: what a failed test leaves open is closed after it. */
 static struct pair pair;
 
 static void begin(hf_kind theirs)

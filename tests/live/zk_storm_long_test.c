@@ -11,7 +11,7 @@
 
 /* ---- users ---- */
 
-/* What the tokens of one lock have protected, by whomever of this process. */
+/* What the tokens of one lock have protected, for all owners of this process. */
 struct fence {
 	pthread_mutex_t mutex;
 	int64_t last;
@@ -32,7 +32,7 @@ struct user {
 	struct storm *storm;
 	use_fn *use;
 	hf_client *client;
-	const char *prefix; /* of names: what the chroot is to the other client */
+	const char *prefix; /* the prefix of names that replaces the other client's chroot */
 	long long called_at;
 	long overtaken; /* how often */
 	char wrong[300];

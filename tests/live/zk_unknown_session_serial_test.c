@@ -6,7 +6,7 @@
 
 #define SESSION_MS 10000
 
-/* Less than the answer to any question here, and more than those to some pings. */
+/* Shorter than any answer here, and longer than those to some pings. */
 #define ANSWER_BYTES 70
 
 /* Calls last longer than it takes to connect again: what can be repeated is. */
@@ -22,7 +22,7 @@ static void wait_for_answer(long long bytes_before)
 	WAIT_UNTIL(proxy_reply_bytes(proxy) - bytes_before >= ANSWER_BYTES, SOON_MS);
 }
 
-/* What was answered is lost for good. Nobody connects before answers pass again. */
+/* The answers so far are lost for good. The client does not reconnect before answers pass again. */
 static void cut_and_mend(void)
 {
 	proxy_refuse(proxy, true);
@@ -31,7 +31,7 @@ static void cut_and_mend(void)
 	proxy_refuse(proxy, false);
 }
 
-/* The call ends with this. */
+/* The call returns this. */
 static void expect_end(struct done *done, int result, int64_t number)
 {
 	WAIT_UNTIL(atomic_load(&done->calls) == 1, 20000);

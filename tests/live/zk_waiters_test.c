@@ -14,7 +14,7 @@ static int note_waiter(void *arg, const hf_info *info)
 	return 0;
 }
 
-/* What the server calls the waiter at this place; free() it. */
+/* The server's name for the waiter at this place; free() it. */
 static char *find_waiter_name(hf_client *client, const char *name, size_t place)
 {
 	struct search search = {.place = place};

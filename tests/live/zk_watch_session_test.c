@@ -239,7 +239,7 @@ static void waits_at_a_barrier_leave_nothing(void **state)
 
 /* ---- many different ones ---- */
 
-/* Names come and go; what was known of each goes with its handle. */
+/* Names are used and dropped; what was known of each goes with its handle. */
 static void names_used_once_are_forgotten(void **state)
 {
 	long long bytes = 0;

@@ -199,7 +199,7 @@ static void check_stuck(struct client *client, const struct call *call)
 		           client->index, op->verb);
 }
 
-/* A watch without waiters ends by its timer. */
+/* A watch without waiters is ended by its timer. */
 static void check_watch(struct client *client, int name)
 {
 	const struct hf__lock *lock = client->lock[name];
@@ -209,7 +209,7 @@ static void check_watch(struct client *client, int name)
 		           client->index, name);
 }
 
-/* What the server has for a client that is well is known to that client. */
+/* What the server has for a client in good health is known to that client. */
 static void check_orphan(struct client *client, int name)
 {
 	struct world *world = client->world;
@@ -225,7 +225,7 @@ static void check_orphan(struct client *client, int name)
 
 static void check_client(struct client *client)
 {
-	/* One that has just been resumed has its turn yet to come. */
+	/* A client that has just been resumed has its turn yet to come. */
 	bool awake = !client->paused_until && client->resumed_at < client->world->now;
 	for (int i = 0; i < client->owners; i++) {
 		for (int j = 0; j < client->world->names && !client->closing; j++)
@@ -293,7 +293,7 @@ void check_submit(struct client *client, const struct hf__cmd *cmd)
 	    hf__list_item(cmd, const struct hf__hold, cmd)->state != HF__HOLD_ASKING)
 		check_fail(world, "ask", "client %d: wire %llu is held, and asks as if it were not",
 		           client->index, (unsigned long long)cmd->wire);
-	/* A number that comes again, as one mutant wants it, begins a new life. */
+	/* A number that is used again, as one mutant does, begins a new life. */
 	struct wire *wire = &world->wire[cmd->wire];
 	if (cmd->count == 1 && (wire->released || wire->lost))
 		*wire = (struct wire){0};

@@ -114,7 +114,7 @@ static uint64_t number(void *host, uint32_t n)
 	return first;
 }
 
-/* No threads here, so nobody need know. */
+/* There are no threads here, so nothing needs to be woken. */
 static void listens(void *host, struct hf__op *op)
 {
 	(void)host;
@@ -263,7 +263,7 @@ static void act_on_free(struct client *client, struct owner *owner, int name)
 	else if (choice == 0)
 		query(client, owner, name);
 	else if (choice == 1)
-		release(client, owner, name); /* of what it does not have */
+		release(client, owner, name); /* of a lock that it does not hold */
 	else
 		acquire(client, owner, name);
 }

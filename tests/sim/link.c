@@ -139,7 +139,7 @@ const struct hf__backend_ops link_ops = {
 static void answer(struct client *client, struct hf__cmd *cmd, const struct hf__answer *words)
 {
 	hf__list_remove(&cmd->link);
-	/* What a command names must live until its answer; this reads it. */
+	/* What a command refers to must live until its answer; this reads it. */
 	if (cmd->verb != HF__RENEW && cmd->lock)
 		(void)link_name(cmd->lock);
 	for (int i = 0; cmd->verb == HF__RENEW && i < cmd->items; i++)
@@ -190,7 +190,7 @@ void link_deliver(struct client *client)
 	client_turn(client);
 }
 
-/* A reply just in time, just too late, or long after: what the limits are made for. */
+/* A reply just in time, just too late, or long after: what the limits are there for. */
 static int64_t late_arrival(struct world *world, const struct client *client,
                             const struct request *request)
 {
@@ -265,7 +265,7 @@ static void kill_old_conns(struct client *client)
 	}
 }
 
-/* Nobody connects for a client that wants nothing. */
+/* A client that wants nothing does not connect. */
 static void connect_later(struct client *client, int64_t most_us)
 {
 	if (client->connect_at == HF__NEVER && hf__core_needs_link(&client->core))

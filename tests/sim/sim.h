@@ -156,9 +156,9 @@ struct client {
 /* What is known of every acquisition of the run. */
 struct wire {
 	bool revoked;  /* the server took it away: force, or restarted empty */
-	bool expired;  /* its lease ended on the server */
+	bool expired;  /* its lease expired on the server */
 	bool tainted;  /* a request of an abandoned connection may still touch it */
-	bool doubt;    /* a call about its count ended without a word from the server */
+	bool doubt;    /* a call about its count ended without an answer from the server */
 	bool denied;   /* its removal was refused, so only its lease ends it */
 	bool lost;     /* the core said so */
 	bool released; /* its last release answered 0 */

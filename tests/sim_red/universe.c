@@ -319,7 +319,7 @@ static bool has_closed_client(void)
 	return false;
 }
 
-/* Faults of links end; of the servers one may stay away, as long as the others are enough. */
+/* Faults of links end; one of the servers may stay away, as long as the others are enough. */
 static void heal(void)
 {
 	int away = has_closed_client() ? -1 : (int)universe_between(-1, red.servers - 1);
@@ -347,7 +347,7 @@ static void heal(void)
 	}
 }
 
-/* What tests/sim does to a client befalls the whole process. */
+/* What tests/sim does to a client happens to the whole process here. */
 static void gather_faults(void)
 {
 	for (int i = 0; i < red.servers; i++) {

@@ -63,7 +63,7 @@ static bool has_another_hold(const struct actor *actor, int server, const struct
 	return hold && hold->cmd.wire != stake->wire && !hf__list_empty(&client->news);
 }
 
-/* Only what a server has forgotten, or was made to, may be believed and not be true. */
+/* Only what a server has forgotten, or was made to forget, may be believed without being true. */
 static void check_excuse(const struct actor *actor, int set, const struct hf__whole *whole)
 {
 	for (int i = 0; i < red.set[set].n; i++) {

@@ -11,7 +11,7 @@ struct counting {
 	int n;                 /* how many handles */
 	int threads;
 	int rounds;       /* of each thread */
-	int64_t lease_ms; /* of every second round; 0: as in the others, the watchdog's */
+	int64_t lease_ms; /* of every second round; 0: the watchdog's, as in the other rounds */
 	bool slow;        /* every eighth round takes a while */
 };
 

@@ -10,7 +10,7 @@ bool net_url_is_unix(const char *url);
 /* Its path. */
 const char *net_unix_path(const char *url);
 
-/* Whether somebody listens there. */
+/* Whether a program listens there. */
 bool net_is_reachable(const char *url);
 
 /* Connects to redis+unix:///path, redis://host:port or rediss://host:port (the bare TCP stream; host

@@ -55,7 +55,7 @@ void raw_ok(struct raw *raw, ...) __attribute__((sentinel));
 /* Subscribes to one channel. Subscribe to all of them before the first message can come. */
 void raw_subscribe(struct raw *raw, const char *channel);
 
-/* The next message as the array (message, channel, payload), or NULL if none came in time. */
+/* The next message as the array (message, channel, payload), or NULL if none arrived in time. */
 struct raw_reply *raw_next_message(struct raw *raw, int timeout_ms);
 
 /* For servers that may be away: NULL instead of a failed test. */

@@ -144,7 +144,7 @@ static void connect_link(struct relay *relay, struct link *link)
 		link->is_broken = true;
 }
 
-/* Passes ends on, and removes the connections that are over. */
+/* Passes closes on, and removes the connections that are finished. */
 static void sweep_links(struct relay *relay)
 {
 	int kept = 0;

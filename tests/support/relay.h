@@ -21,7 +21,7 @@ struct relay_line {
 	char call_back[16];
 };
 
-/* Returns NULL if somebody listens already where a line should begin. */
+/* Returns NULL if another program already listens where a line should begin. */
 struct relay *relay_start(const struct relay_line *lines, int count);
 
 /* Closes all connections and frees the relay. Takes NULL. */

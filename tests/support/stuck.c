@@ -1,4 +1,4 @@
-/* A pipe that is full, and that nobody reads until the test does. */
+/* A pipe that is full, and that nothing reads until the test does. */
 #include "support/stuck.h"
 
 #include <errno.h>

@@ -93,7 +93,7 @@ static void pass_on(const struct link *link, SSL *ssl)
 	}
 }
 
-/* A server that says nothing must not keep the tunnel from its end. */
+/* A silent server must not keep the tunnel from closing. */
 static SSL *shake_hands(const struct tunnel *tunnel, int fd)
 {
 	struct timeval limit = {.tv_sec = HANDSHAKE_MS / 1000};

@@ -87,7 +87,7 @@ void zk_config_format_line(char address[16], int from, int to)
 	(void)snprintf(address, 16, "127.1.%d.%d", from % 10, to % 10);
 }
 
-/* Servers that can be cut off know the others by the lines that lead there. */
+/* Servers that can be cut off know the others by the lines that lead to them. */
 static void write_members(const struct zk_config *configs, int count, int own, bool has_lines,
                           FILE *file)
 {
@@ -178,7 +178,7 @@ static void build_command(struct zk_config *config, const struct test_zookeeper_
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 		/* Otherwise the log is full of our own queries. */
 		"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn",
-		/* What was written survives the process, which is all that a test can kill. */
+		/* What was written survives the process; a test can kill nothing else. */
 		"-Dzookeeper.forceSync=no",
 		"-Dzookeeper.preAllocSize=1024",
 		/* A server that is killed early has a log but no snapshot yet. */

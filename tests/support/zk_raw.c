@@ -137,7 +137,7 @@ static void keep_event(struct zk_raw *raw, struct zk_packet *packet)
 	event->path = zk_take_text(packet);
 }
 
-/* Reads up to the answer with this number, and keeps the events that come before. */
+/* Reads up to the answer with this number, and keeps the events that arrive before it. */
 static int await_answer(struct zk_raw *raw, int xid, struct zk_packet *answer)
 {
 	long long ends_at = test_now_ms() + raw->timeout_ms;
@@ -292,7 +292,7 @@ struct zk_raw *zk_raw_resume(const char *host, int64_t session)
 	}
 }
 
-/* A server that made its passwords otherwise would say of every session that there is none. */
+/* A server with other passwords would say of every session that it does not exist. */
 static void check_password(const char *host)
 {
 	char password[ZK_RAW_PASSWORD];
@@ -309,7 +309,7 @@ void zk_raw_expire(const char *host, int64_t session)
 	check_password(host);
 	long long ends_at = test_now_ms() + OPEN_TIMEOUT_MS;
 	for (struct zk_raw *raw; (raw = zk_raw_resume(host, session));) {
-		/* The owner may come back and take the connection away; then once more. */
+		/* The owner may come back and take the connection away; then try once more. */
 		zk_raw_close(raw);
 		if (test_now_ms() >= ends_at)
 			check_fail("the session does not end");

@@ -84,7 +84,7 @@ void zk_raw_expire(const char *host, int64_t session);
 /* Ends the session and frees. Takes NULL. */
 void zk_raw_close(struct zk_raw *raw);
 
-/* Ends the connection only, and frees; the session lives until its time is up. */
+/* Closes the connection only, and frees; the session lives until it times out. */
 void zk_raw_drop(struct zk_raw *raw);
 
 int64_t zk_raw_session(const struct zk_raw *raw);
@@ -102,7 +102,10 @@ int zk_raw_ping(struct zk_raw *raw);
 /* zk_raw_auth(raw, "digest", "user:password") */
 int zk_raw_auth(struct zk_raw *raw, const char *scheme, const char *secret);
 
-/* What nodes are created with from now on: "world:anyone:cdrwa", "auth::cdrwa". The text must stay. */
+/*
+ * The ACL of nodes that are created from now on: "world:anyone:cdrwa", "auth::cdrwa". The text must
+ * stay.
+ */
 void zk_raw_use_acl(struct zk_raw *raw, const char *acl);
 
 /* The same of a node, with commas between; free() it. Not touched on failure. */
@@ -110,7 +113,10 @@ int zk_raw_acl(struct zk_raw *raw, const char *path, char **ret_acl);
 
 /* ---- nodes; every ret_ may be NULL and is not touched on failure ---- */
 
-/* data is text; NULL is none at all. *ret_path, to be freed, has the digits of a sequential node. */
+/*
+ * data is text; NULL means no data at all. *ret_path, to be freed, has the digits of a sequential
+ * node.
+ */
 int zk_raw_create(struct zk_raw *raw, const char *path, const char *data, enum zk_raw_mode mode,
                   char **ret_path, struct zk_raw_stat *ret_stat);
 int zk_raw_create_bytes(struct zk_raw *raw, const char *path, const void *bytes, int length,

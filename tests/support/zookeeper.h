@@ -91,7 +91,7 @@ int test_zookeeper_leader(struct test_zookeeper *zookeeper);
 /* The same for a server that follows. */
 int test_zookeeper_follower(struct test_zookeeper *zookeeper);
 
-/* The answer to a word of four letters: "srvr", "mntr", "wchs". Empty if there is none; free() it. */
+/* The answer to a four-letter word: "srvr", "mntr", "wchs". Empty if there is none; free() it. */
 char *test_zookeeper_word(const struct test_zookeeper *zookeeper, int server, const char *word);
 
 /* Whether this server serves clients now. */

@@ -1,4 +1,6 @@
-/* Checks options of any size, ranges, error texts, and what the public functions say to NULL. */
+/*
+ * Checks options of any size, ranges, error texts, and what the public functions return for NULL.
+ */
 #include "api/client.h"
 
 #include "support/check.h"

@@ -31,8 +31,8 @@ struct fake {
 	struct hf__list news; /* holds with news */
 	unsigned wants;       /* times a connection was wanted */
 	int watches;          /* locks watched now */
-	bool full;            /* takes no more commands */
-	bool watch_full;      /* takes no more watches */
+	bool full;            /* accepts no more commands */
+	bool watch_full;      /* accepts no more watches */
 	uint64_t last_number; /* wire owners */
 	unsigned finished;    /* calls */
 	hf_state reported[FAKE_NEWS];
@@ -107,7 +107,7 @@ static inline uint64_t fake_number(void *host, uint32_t n)
 	return fake->last_number - n + 1;
 }
 
-/* A message for the waiters of a lock; one that is not watched hears nothing. */
+/* A message for the waiters of a lock; a lock that is not watched gets none. */
 static inline void fake_wake(struct fake *fake, struct hf__lock *lock)
 {
 	if (lock->watches)

@@ -270,7 +270,7 @@ static void nested_grant_after_the_outer_hold_ended_is_lost(void **state)
 }
 
 /* The server may count a level that was never granted; the next release sets it right. */
-/* The level that nobody has is taken back from the server's count. */
+/* The level that belongs to nobody is taken back from the server's count. */
 static void nested_ask_without_an_answer_is_unknown_and_the_hold_lasts(void **state)
 {
 	struct fake *fake = *state;

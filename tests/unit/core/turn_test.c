@@ -13,7 +13,7 @@ static struct hf__op *call_on(struct fake *fake, struct hf__lock *lock, int verb
 	return fake_start(fake, .verb = (uint8_t)verb, .owner = owner, .lock = lock);
 }
 
-/* One holds the lock, two more stand in the server's queue. */
+/* One owner holds the lock, two more are in the server's queue. */
 static struct row line_up(struct fake *fake)
 {
 	struct row row = {.lock = hf__lock_ref(&fake->core, HF_FAIR, "orders")};
@@ -31,7 +31,7 @@ static struct row line_up(struct fake *fake)
 	return row;
 }
 
-/* The holder gives it up, and hears whose turn it is; 0: nobody's of this process. */
+/* The holder releases it, and learns whose turn it is; 0: nobody's of this process. */
 static void give_up(struct fake *fake, const struct row *row, uint64_t next)
 {
 	struct hf__op *release = call_on(fake, row->lock, HF__OP_RELEASE, HOLDER);
@@ -69,7 +69,7 @@ static void all_listen_and_ask_when_it_goes_to_another_process(void **state)
 	struct row row = line_up(fake);
 	give_up(fake, &row, 0);
 	assert_int_equal(fake_pending(fake), 2);
-	/* One channel each, and that of those without order. */
+	/* One channel each, and that of waiters without an order. */
 	assert_int_equal(fake->watches, 3);
 	for (int i = 0; i < 2; i++)
 		fake_reply(fake, (struct hf__answer){.outcome = HF__BUSY,

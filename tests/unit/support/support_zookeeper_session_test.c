@@ -183,7 +183,7 @@ static void watch_reports_what_happened(void **state)
 	assert_int_equal(zk_raw_watch_children(raw, "/w"), 0);
 	assert_int_equal(zk_raw_create(other, "/w/x", "", 0, NULL, NULL), 0);
 	assert_int_equal(zk_raw_set(other, "/w", "new", -1), 0);
-	/* The events come before this answer, and are kept. */
+	/* The events arrive before this answer, and are kept. */
 	assert_int_equal(zk_raw_sync(raw, "/w"), 0);
 	assert_int_equal(zk_raw_next_event(raw, WAIT_MS, NULL), ZK_RAW_CHILD);
 	assert_int_equal(zk_raw_next_event(raw, WAIT_MS, NULL), ZK_RAW_CHANGED);
@@ -462,7 +462,7 @@ static void too_few_servers_do_not_serve_until_one_more_starts(void **state)
 	test_zookeeper_restart(ensemble, second);
 }
 
-/* It reads, but what the others agreed on meanwhile it does not see; then it serves nobody. */
+/* It reads, but it does not see what the others agreed on meanwhile; then it stops serving. */
 static void follower_cut_off_serves_stale_reads_for_a_while(void **state)
 {
 	(void)state;
@@ -486,7 +486,7 @@ static void follower_cut_off_serves_stale_reads_for_a_while(void **state)
 	zk_raw_close(far);
 }
 
-/* It can get nothing agreed from then on, but says so only when it has noticed. */
+/* It can no longer get anything agreed, but reports that only when it has noticed. */
 static void leader_cut_off_loses_its_office(void **state)
 {
 	(void)state;
