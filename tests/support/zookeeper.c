@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "support/check.h"
+#include "support/cleanup.h"
 #include "support/clock.h"
 #include "support/net.h"
 #include "support/process.h"
@@ -39,8 +39,7 @@ struct server {
 };
 
 struct test_zookeeper {
-	struct test_zookeeper *next; /* in the list of all, under all_mutex */
-	pid_t owner;                 /* the process that started it and may kill it */
+	struct cleanup cleanup;
 	struct test_zookeeper_options options;
 	int size;
 	char *dir;
@@ -53,11 +52,6 @@ struct test_zookeeper {
 	enum mode modes[TEST_ZOOKEEPER_MAX];                 /* as last seen */
 };
 
-static pthread_mutex_t all_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct test_zookeeper *all; /* under all_mutex */
-
-/* ---- the list of all ------------------------------------------------------------------------ */
-
 static void kill_process(struct server *server)
 {
 	if (!server->pid)
@@ -69,44 +63,11 @@ static void kill_process(struct server *server)
 	server->is_frozen = false;
 }
 
-static void kill_servers(struct test_zookeeper *zookeeper)
+static void kill_servers(void *arg)
 {
+	struct test_zookeeper *zookeeper = arg;
 	for (int i = 0; i < zookeeper->size; i++)
 		kill_process(&zookeeper->servers[i]);
-}
-
-/* A forked child that calls exit() must leave the servers of its parent alone. */
-static void kill_all(void)
-{
-	for (struct test_zookeeper *zookeeper = all; zookeeper; zookeeper = zookeeper->next)
-		if (zookeeper->owner == getpid())
-			kill_servers(zookeeper);
-}
-
-static void register_cleanup(void)
-{
-	(void)atexit(kill_all);
-}
-
-static void remember(struct test_zookeeper *zookeeper)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	(void)pthread_once(&once, register_cleanup);
-	(void)pthread_mutex_lock(&all_mutex);
-	zookeeper->next = all;
-	all = zookeeper;
-	(void)pthread_mutex_unlock(&all_mutex);
-}
-
-static void forget(struct test_zookeeper *zookeeper)
-{
-	(void)pthread_mutex_lock(&all_mutex);
-	struct test_zookeeper **link = &all;
-	while (*link && *link != zookeeper)
-		link = &(*link)->next;
-	if (*link)
-		*link = zookeeper->next;
-	(void)pthread_mutex_unlock(&all_mutex);
 }
 
 /* ---- addresses and lines -------------------------------------------------------------------- */
@@ -403,13 +364,12 @@ struct test_zookeeper *test_zookeeper_start(const struct test_zookeeper_options 
 		check_fail("a test has one ZooKeeper server or %d", TEST_ZOOKEEPER_MAX);
 	if (zookeeper->size == 1)
 		zookeeper->options.can_cut = false;
-	zookeeper->owner = getpid();
 	zookeeper->dir = temp_dir_make();
 	for (int i = 0; i < zookeeper->size; i++) {
 		zookeeper->servers[i].config = &zookeeper->configs[i];
 		zk_config_init(&zookeeper->configs[i], zookeeper->dir, i + 1);
 	}
-	remember(zookeeper);
+	cleanup_add(&zookeeper->cleanup, kill_servers, zookeeper);
 	for (int attempt = 1; !try_start(zookeeper); attempt++)
 		if (attempt == START_ATTEMPTS)
 			fail_start(zookeeper);
@@ -420,7 +380,7 @@ void test_zookeeper_stop(struct test_zookeeper *zookeeper)
 {
 	if (!zookeeper)
 		return;
-	forget(zookeeper);
+	cleanup_remove(&zookeeper->cleanup);
 	kill_servers(zookeeper);
 	relay_stop(zookeeper->relay);
 	for (int i = 0; i < zookeeper->size; i++) {
