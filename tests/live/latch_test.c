@@ -309,24 +309,6 @@ static void wait_that_is_long_enough_succeeds(void **state)
 	end(&pair);
 }
 
-static void wait_ends_on_time_and_leaves_nothing(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair, 1);
-	long long started_at = test_now_ms();
-	ASSERT_RC(hf_latch_wait(pair.theirs, HF_WAIT(.wait_ms = 300)), HF_ETIMEDOUT);
-	ASSERT_BETWEEN(test_now_ms() - started_at, 300, 1000);
-	ASSERT_CONTAINS(hf_error_detail(), "orders");
-	assert_int_equal(stats_of(pair.two).timeouts, 1);
-	assert_int_equal(stats_of(pair.two).waiting, 0);
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
-	assert_int_equal(count_keys(live_raw), 1);
-	assert_int_equal(number_at(live_raw, "orders"), 1);
-	end(&pair);
-}
-
 static void try_asks_once_and_listens_to_nothing(void **state)
 {
 	struct pair pair;
@@ -337,27 +319,6 @@ static void try_asks_once_and_listens_to_nothing(void **state)
 	ASSERT_CONTAINS(hf_error_detail(), "orders");
 	assert_int_equal(stats_of(pair.two).attempts, 1);
 	assert_int_equal(channels(live_raw), 0);
-	end(&pair);
-}
-
-static void cancelled_wait_ends_at_once_and_leaves_nothing(void **state)
-{
-	hf_cancel *cancel = new_cancel();
-	struct pair pair;
-
-	(void)state;
-	begin(&pair, 1);
-	struct waiter *call = WAITER(.latch = pair.theirs, .cancel = cancel);
-	WAIT_UNTIL(stats_of(pair.two).attempts == 2 && subscribers(live_raw, CHANNEL) == 1,
-	           SOON_MS);
-	long long fired_at = test_now_ms();
-	hf_cancel_fire(cancel);
-	waiter_expect(call, HF_ECANCELLED);
-	ASSERT_BETWEEN(call->ended_at - fired_at, 0, WOKEN_MS);
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
-	assert_int_equal(count_of(pair.mine), 1);
-	waiter_free(call);
-	hf_cancel_free(cancel);
 	end(&pair);
 }
 
@@ -380,60 +341,6 @@ static void close_answers_the_waiters_and_leaves_the_latch(void **state)
 	assert_int_equal(number_at(live_raw, "orders"), 1);
 	waiter_free(call);
 	pair.two = NULL;
-	end(&pair);
-}
-
-/* ---- peers that say nothing, and connections that break ---- */
-
-static void latch_deleted_by_hand_is_found_by_the_slow_poll(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair, 1);
-	struct waiter *call = sleeper(&pair);
-	long long deleted_at = test_now_ms();
-	assert_int_equal(raw_integer(live_raw, "DEL", "orders", NULL), 1);
-	waiter_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - deleted_at, 0, POLL_MS);
-	assert_int_equal(stats_of(pair.two).wakeups, 0);
-	waiter_free(call);
-	end(&pair);
-}
-
-static void latch_opened_while_the_connection_is_dead_is_found_at_once(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair, 1);
-	struct waiter *call = sleeper(&pair);
-	long long opened_at = test_now_ms();
-	kill_and_run(live_raw, "DEL", "orders", NULL);
-	waiter_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - opened_at, 0, WOKEN_MS);
-	assert_int_equal(stats_of(pair.two).reconnects, 1);
-	waiter_free(call);
-	end(&pair);
-}
-
-static void waiter_is_woken_on_its_new_connection(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair, 1);
-	struct waiter *call = sleeper(&pair);
-	kill_and_run(live_raw, "DEL", "nothing", NULL);
-	WAIT_UNTIL(stats_of(pair.two).reconnects == 1 && subscribers(live_raw, CHANNEL) == 1,
-	           SOON_MS);
-	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(waiter_is_over(call));
-	long long opened_at = test_now_ms();
-	ASSERT_OK(hf_latch_count_down(pair.mine));
-	waiter_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - opened_at, 0, WOKEN_MS);
-	waiter_free(call);
 	end(&pair);
 }
 
@@ -642,13 +549,8 @@ int main(void)
 		SYNC_STORY(delete_opens_it_for_the_waiters),
 		SYNC_STORY(latch_that_is_set_again_stops_later_waiters),
 		SYNC_STORY(wait_that_is_long_enough_succeeds),
-		SYNC_STORY(wait_ends_on_time_and_leaves_nothing),
 		SYNC_STORY(try_asks_once_and_listens_to_nothing),
-		SYNC_STORY(cancelled_wait_ends_at_once_and_leaves_nothing),
 		SYNC_STORY(close_answers_the_waiters_and_leaves_the_latch),
-		SYNC_STORY(latch_deleted_by_hand_is_found_by_the_slow_poll),
-		SYNC_STORY(latch_opened_while_the_connection_is_dead_is_found_at_once),
-		SYNC_STORY(waiter_is_woken_on_its_new_connection),
 		SYNC_STORY(killed_waiter_leaves_nothing),
 		SYNC_STORY(many_count_down_at_once_and_each_counts),
 		SYNC_STORY(forked_child_gets_an_error_and_sends_nothing),

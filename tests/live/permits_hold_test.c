@@ -348,54 +348,6 @@ static void permits_added_or_set_wake_the_waiter(void **state)
 	end(&pair);
 }
 
-static void wait_ends_on_time_and_leaves_nothing(void **state)
-{
-	hf_permit_id ids[2];
-	struct pair pair;
-
-	(void)state;
-	begin(&pair, 2, 0);
-	take(pair.mine, 1, 0, ids);
-	long long started_at = test_now_ms();
-	ASSERT_RC(hf_permits_acquire(pair.theirs, 2, HF_PERMITS(.wait_ms = 300), ids),
-	          HF_ETIMEDOUT);
-	ASSERT_BETWEEN(test_now_ms() - started_at, 300, 1000);
-	ASSERT_CONTAINS(hf_error_detail(), "orders");
-	assert_int_equal(stats_of(pair.two).timeouts, 1);
-	assert_int_equal(stats_of(pair.two).held, 0);
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
-	assert_int_equal(available(pair.mine), 1);
-	assert_int_equal(ends(), 1);
-	end(&pair);
-}
-
-static void cancelled_wait_ends_at_once_and_leaves_nothing(void **state)
-{
-	hf_cancel *cancel = new_cancel();
-	hf_permit_id id;
-	struct pair pair;
-
-	(void)state;
-	begin(&pair, 1, 0);
-	take(pair.mine, 1, 0, &id);
-	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1, .cancel = cancel);
-	WAIT_UNTIL(stats_of(pair.two).attempts == 2 && subscribers(live_raw, CHANNEL) == 1,
-	           SOON_MS);
-	long long fired_at = test_now_ms();
-	hf_cancel_fire(cancel);
-	waiter_expect(call, HF_ECANCELLED);
-	ASSERT_BETWEEN(call->ended_at - fired_at, 0, WOKEN_MS);
-	ASSERT_RC(hf_permits_acquire(pair.theirs, 1, HF_PERMITS(.cancel = cancel), call->ids),
-	          HF_ECANCELLED);
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
-	assert_int_equal(ends(), 1);
-	ASSERT_OK(give(pair.mine, id));
-	assert_int_equal(available(pair.mine), 1);
-	waiter_free(call);
-	hf_cancel_free(cancel);
-	end(&pair);
-}
-
 static void close_gives_permits_back_and_answers_the_waiters(void **state)
 {
 	hf_permit_id ids[3], held;
@@ -419,39 +371,6 @@ static void close_gives_permits_back_and_answers_the_waiters(void **state)
 	ASSERT_OK(give(pair.mine, held));
 	waiter_free(call);
 	pair.two = NULL;
-	end(&pair);
-}
-
-static void permits_given_by_hand_are_found_by_the_slow_poll(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair, 0, 0);
-	struct waiter *call = sleeper(&pair, 2);
-	long long given_at = test_now_ms();
-	assert_int_equal(raw_integer(live_raw, "INCRBY", "orders", "2", NULL), 2);
-	waiter_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - given_at, 0, POLL_MS);
-	assert_int_equal(stats_of(pair.two).wakeups, 0);
-	waiter_free(call);
-	end(&pair);
-}
-
-static void permits_given_while_the_connection_is_dead_are_found_at_once(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair, 0, 0);
-	struct waiter *call = sleeper(&pair, 1);
-	long long given_at = test_now_ms();
-	kill_and_run(live_raw, "INCRBY", "orders", "1");
-	waiter_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - given_at, 0, WOKEN_MS);
-	assert_int_equal(stats_of(pair.two).reconnects, 1);
-	assert_int_equal(acquired(pair.mine), 1);
-	waiter_free(call);
 	end(&pair);
 }
 
@@ -511,11 +430,7 @@ int main(void)
 		SYNC_STORY(small_request_after_a_large_one_is_woken),
 		SYNC_STORY(waiter_wakes_when_the_lease_of_a_permit_expires),
 		SYNC_STORY(permits_added_or_set_wake_the_waiter),
-		SYNC_STORY(wait_ends_on_time_and_leaves_nothing),
-		SYNC_STORY(cancelled_wait_ends_at_once_and_leaves_nothing),
 		SYNC_STORY(close_gives_permits_back_and_answers_the_waiters),
-		SYNC_STORY(permits_given_by_hand_are_found_by_the_slow_poll),
-		SYNC_STORY(permits_given_while_the_connection_is_dead_are_found_at_once),
 		SYNC_STORY(full_server_lets_permits_go),
 		SYNC_STORY(full_server_lets_permits_go_while_others_have_expired),
 	};

@@ -5,24 +5,6 @@
 
 /* ---- waiting ---- */
 
-static void waiter_of_another_client_is_woken_by_the_message(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair);
-	struct waiter *call = sleeper(&pair, 1);
-	long long released_at = test_now_ms();
-	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
-	waiter_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
-	assert_int_equal(stats_of(pair.two).wakeups, 1);
-	assert_int_equal(stats_of(pair.two).waiting, 0);
-	assert_int_equal(number_at(live_raw, "orders"), 0);
-	waiter_free(call);
-	end(&pair);
-}
-
 static void every_way_to_give_wakes_and_says_the_total(void **state)
 {
 	struct pair pair;
@@ -123,25 +105,6 @@ static void all_waiters_go_when_there_is_enough_for_all(void **state)
 	end(&pair);
 }
 
-static void wait_ends_on_time_and_leaves_nothing(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair);
-	ASSERT_OK(hf_semaphore_try_set(pair.mine, 1, 0, NULL));
-	long long started_at = test_now_ms();
-	ASSERT_RC(hf_semaphore_acquire(pair.theirs, 2, HF_WAIT(.wait_ms = 300)), HF_ETIMEDOUT);
-	ASSERT_BETWEEN(test_now_ms() - started_at, 300, 1000);
-	ASSERT_CONTAINS(hf_error_detail(), "orders");
-	assert_int_equal(stats_of(pair.two).timeouts, 1);
-	assert_int_equal(stats_of(pair.two).waiting, 0);
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
-	assert_int_equal(number_at(live_raw, "orders"), 1);
-	assert_int_equal(count_keys(live_raw), 1);
-	end(&pair);
-}
-
 static void try_of_too_many_is_busy_at_once(void **state)
 {
 	struct pair pair;
@@ -158,27 +121,16 @@ static void try_of_too_many_is_busy_at_once(void **state)
 	end(&pair);
 }
 
-static void cancelled_wait_ends_at_once_and_leaves_nothing(void **state)
+static void wait_for_a_semaphore_that_does_not_exist_leaves_no_key(void **state)
 {
-	hf_cancel *cancel = new_cancel();
 	struct pair pair;
 
 	(void)state;
 	begin(&pair);
-	struct waiter *call = WAITER(.semaphore = pair.theirs, .n = 1, .cancel = cancel);
-	WAIT_UNTIL(stats_of(pair.two).attempts == 2 && subscribers(live_raw, CHANNEL) == 1,
-	           SOON_MS);
-	long long fired_at = test_now_ms();
-	hf_cancel_fire(cancel);
-	waiter_expect(call, HF_ECANCELLED);
-	ASSERT_BETWEEN(call->ended_at - fired_at, 0, WOKEN_MS);
-	ASSERT_RC(hf_semaphore_acquire(pair.theirs, 1, HF_WAIT(.cancel = cancel)), HF_ECANCELLED);
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
+	ASSERT_RC(hf_semaphore_acquire(pair.theirs, 1, HF_WAIT(.wait_ms = 100)), HF_ETIMEDOUT);
 	assert_int_equal(count_keys(live_raw), 0);
 	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
 	assert_int_equal(number_at(live_raw, "orders"), 1);
-	waiter_free(call);
-	hf_cancel_free(cancel);
 	end(&pair);
 }
 
@@ -202,61 +154,6 @@ static void close_answers_the_waiters_and_gives_nothing_back(void **state)
 	assert_int_equal(number_at(live_raw, "orders"), 0);
 	waiter_free(call);
 	pair.two = NULL;
-	end(&pair);
-}
-
-/* ---- peers that say nothing, and connections that break ---- */
-
-static void permits_given_by_hand_are_found_by_the_slow_poll(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair);
-	struct waiter *call = sleeper(&pair, 2);
-	long long given_at = test_now_ms();
-	assert_int_equal(raw_integer(live_raw, "INCRBY", "orders", "2", NULL), 2);
-	waiter_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - given_at, 0, POLL_MS);
-	assert_int_equal(stats_of(pair.two).wakeups, 0);
-	assert_int_equal(number_at(live_raw, "orders"), 0);
-	waiter_free(call);
-	end(&pair);
-}
-
-static void permits_given_while_the_connection_is_dead_are_found_at_once(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair);
-	struct waiter *call = sleeper(&pair, 1);
-	long long given_at = test_now_ms();
-	kill_and_run(live_raw, "INCRBY", "orders", "1");
-	waiter_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - given_at, 0, WOKEN_MS);
-	assert_int_equal(stats_of(pair.two).reconnects, 1);
-	assert_int_equal(number_at(live_raw, "orders"), 0);
-	waiter_free(call);
-	end(&pair);
-}
-
-static void waiter_is_woken_on_its_new_connection(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair);
-	struct waiter *call = sleeper(&pair, 1);
-	kill_and_run(live_raw, "DEL", "nothing", NULL);
-	WAIT_UNTIL(stats_of(pair.two).reconnects == 1 && subscribers(live_raw, CHANNEL) == 1,
-	           SOON_MS);
-	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	long long released_at = test_now_ms();
-	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
-	waiter_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
-	waiter_free(call);
 	end(&pair);
 }
 
@@ -392,18 +289,13 @@ static void one_and_very_many_pass_through_together(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SYNC_STORY(waiter_of_another_client_is_woken_by_the_message),
 		SYNC_STORY(every_way_to_give_wakes_and_says_the_total),
 		SYNC_STORY(waiter_for_two_waits_on_after_one),
 		SYNC_STORY(small_request_after_a_large_one_is_woken),
 		SYNC_STORY(all_waiters_go_when_there_is_enough_for_all),
-		SYNC_STORY(wait_ends_on_time_and_leaves_nothing),
 		SYNC_STORY(try_of_too_many_is_busy_at_once),
-		SYNC_STORY(cancelled_wait_ends_at_once_and_leaves_nothing),
+		SYNC_STORY(wait_for_a_semaphore_that_does_not_exist_leaves_no_key),
 		SYNC_STORY(close_answers_the_waiters_and_gives_nothing_back),
-		SYNC_STORY(permits_given_by_hand_are_found_by_the_slow_poll),
-		SYNC_STORY(permits_given_while_the_connection_is_dead_are_found_at_once),
-		SYNC_STORY(waiter_is_woken_on_its_new_connection),
 		SYNC_STORY(permits_of_a_killed_process_are_gone),
 		SYNC_STORY(one_permit_excludes),
 		SYNC_STORY(all_permits_exclude_however_many),
