@@ -1,5 +1,4 @@
 /* holdfast doctor on ZooKeeper: the ensemble, its majority, sessions, rights. */
-#define _GNU_SOURCE
 #include "aside.h"
 #include "doctor.h"
 

@@ -5,8 +5,8 @@ if(HF_WERROR)
   add_compile_options(-Werror)
 endif()
 
-# The definition is empty, so that a file with its own #define _GNU_SOURCE defines the same.
-add_compile_options($<$<COMPILE_LANGUAGE:C>:-D_GNU_SOURCE=>)
+# For every C file, so that none has to define it; C++ compilers define it on their own.
+add_compile_definitions($<$<COMPILE_LANGUAGE:C>:_GNU_SOURCE>)
 
 if(HF_SANITIZE)
   add_compile_options(-fsanitize=${HF_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

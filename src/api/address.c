@@ -1,5 +1,4 @@
 /* Takes the address of the servers from a URL: scheme, hosts, ports and path. */
-#define _GNU_SOURCE
 #include "api/draft.h"
 
 #include <stdio.h>

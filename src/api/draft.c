@@ -1,5 +1,4 @@
 /* What all files that gather settings share: rows, variables, texts and refusals. */
-#define _GNU_SOURCE
 #include "api/draft.h"
 
 #include <assert.h>

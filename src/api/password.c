@@ -1,5 +1,4 @@
 /* Finds a client's password, or reads the file that holds it. */
-#define _GNU_SOURCE
 #include "api/draft.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 /* Gathers a client's settings from its options, the URL and the environment, and checks them. */
-#define _GNU_SOURCE
 #include "api/draft.h"
 
 #include <assert.h>

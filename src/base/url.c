@@ -1,5 +1,4 @@
 /* Takes a URL apart. All rules that keep a password from being shown are in here. */
-#define _GNU_SOURCE
 #include "base/url.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,4 @@
 /* Starts the private server of "embedded:" URLs, once for any number of processes. */
-#define _GNU_SOURCE
 #include "redis/embedded.h"
 
 #include <assert.h>

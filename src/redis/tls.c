@@ -1,5 +1,4 @@
 /* TLS over a non-blocking socket, with OpenSSL and a BIO of our own that cannot raise SIGPIPE. */
-#define _GNU_SOURCE
 #include "redis/tls.h"
 
 #include <arpa/inet.h>

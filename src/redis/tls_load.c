@@ -1,5 +1,4 @@
 /* TLS in the shared library: loads the module and forwards every call to it. */
-#define _GNU_SOURCE
 #include "redis/tls_module.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,4 @@
 /* Loads libzookeeper_mt and opens handles, with TLS if the library has it. */
-#define _GNU_SOURCE
 #include "zk/library.h"
 
 #include <holdfast/holdfast.h>

@@ -1,5 +1,4 @@
 /* Surveys: lists the locks below the chroot, shows one of them, and reports facts about the servers. */
-#define _GNU_SOURCE
 #include "zk/zk.h"
 
 #include "base/buffer.h"

@@ -1,5 +1,4 @@
 /* Drives the real command: processes, their outputs, terminals, and the server they share. */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 #include "cli/json.h"
 

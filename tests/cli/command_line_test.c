@@ -1,5 +1,4 @@
 /* Words in every order: which command they mean, and that a wrong order takes no lock and runs nothing. */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 
 #include "support/temp.h"

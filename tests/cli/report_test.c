@@ -1,5 +1,4 @@
 /* What run writes while nobody reads: it does not wait, and says later how much was dropped. */
-#define _GNU_SOURCE
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/stuck.h"

@@ -1,5 +1,4 @@
 /* What the command is given, and what becomes of all that it started. */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 #include "cli/family.h"
 

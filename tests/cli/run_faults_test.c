@@ -1,5 +1,4 @@
 /* Faults of the server and of the way to it: when the command is stopped, and when it is not. */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 
 #include <signal.h>

@@ -1,5 +1,4 @@
 /* Servers that mean harm: run ends in time, in little memory, and nothing runs. */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 
 #include <poll.h>

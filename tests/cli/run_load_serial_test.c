@@ -1,5 +1,4 @@
 /* What run costs, and many at once. */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 
 #include <poll.h>

@@ -1,5 +1,4 @@
 /* Every option of run, and every exit status that needs no fault of the server. */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 
 #include <signal.h>

@@ -1,5 +1,4 @@
 /* Nobody takes what run prints: the lock is released and the command killed in time all the same. */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 /* A resolver that hangs: signals end run at once, and other commands end with their connect_timeout. */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 
 #include <signal.h>

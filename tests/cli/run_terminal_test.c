@@ -1,5 +1,4 @@
 /* The command on a real terminal: Ctrl-C, Ctrl-Z, job control of a shell, and the line while waiting. */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 
 #include <signal.h>

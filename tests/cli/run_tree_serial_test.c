@@ -1,5 +1,4 @@
 /* The command's processes end with the lock, however fast they fork and whatever the kernel refuses. */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 #include "cli/family.h"
 

@@ -7,7 +7,6 @@
  * so the lock changes hands. The heartbeats go to one file, whose order is the order of events:
  * once a command has written, no earlier one may write again.
  */
-#define _GNU_SOURCE
 #include "cli/cli.h"
 
 #include <errno.h>

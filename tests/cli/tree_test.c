@@ -1,5 +1,4 @@
 /* The processes below this one: found and signalled when memory or descriptors run out, each of them once. */
-#define _GNU_SOURCE
 #include "support/check.h"
 #include "support/clock.h"
 

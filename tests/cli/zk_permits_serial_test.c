@@ -1,5 +1,4 @@
 /* A permit of ZooKeeper's that is given back while the server cannot be reached. */
-#define _GNU_SOURCE
 #include "cli/zk.h"
 
 #include "support/proxy.h"

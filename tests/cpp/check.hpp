@@ -1,4 +1,7 @@
-/* What the tests of the C++ wrapper share: checks that go on, another thread, and what was thrown. */
+/*
+ * What the tests of the C++ wrapper share: checks that continue after a failure, another thread,
+ * and what was thrown.
+ */
 #ifndef TESTS_CPP_CHECK_HPP
 #define TESTS_CPP_CHECK_HPP
 

@@ -1,4 +1,4 @@
-/* The C++ wrapper on a real server: guards take and give back, and what fails throws. */
+/* The C++ wrapper on a real server: guards acquire and release, and failures throw. */
 #include "check.hpp"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-/* The C++ wrapper on ZooKeeper: what only that has, and what that does not have. */
+/* The C++ wrapper on ZooKeeper: what only ZooKeeper has, and what it lacks. */
 #include "check.hpp"
 
 extern "C" {

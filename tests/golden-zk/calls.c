@@ -1,5 +1,4 @@
 /* The calls of a story, made with this library: each of those that may block in a thread of its own. */
-#define _GNU_SOURCE
 #include "golden-zk/calls.h"
 
 #include <stdio.h>
@@ -15,7 +14,7 @@
 /* Waits are longer than Java's, so that a request is answered in that time on a loaded machine. */
 #define WAIT_FACTOR 5
 
-/* One call under way. The actor has it. */
+/* One call in progress. It belongs to its actor. */
 struct call {
 	pthread_t thread;
 	int (*run)(struct call *call);
@@ -43,7 +42,7 @@ static int run_acquire(struct call *call)
 	                                    .cancel = call->cancel, .value = object->value,
 	                                    .revocable = call->is_revocable));
 	if (!rc && (object->kind == CAST_LATCH || object->kind == CAST_SELECTOR))
-		cast_tell("leader %s yes", object->name);
+		cast_report("leader %s yes", object->name);
 	return rc;
 }
 
@@ -173,7 +172,7 @@ static int count_nodes(const struct cast_object *object)
 	struct zk_raw_names names = {0};
 	char path[72];
 	snprintf(path, sizeof path, "/%s", object->path);
-	(void)zk_raw_children(cast.look, path, &names, NULL);
+	(void)zk_raw_children(cast.eye, path, &names, NULL);
 	int count = names.count;
 	zk_raw_names_clear(&names);
 	return count;
@@ -206,7 +205,7 @@ static hf_lock *lock_of(const char *word)
 	return !dot ? object->lock : dot[1] == 'r' ? object->read : object->write;
 }
 
-/* A wait of 0 is one attempt, none is for ever. */
+/* A wait of 0 is one attempt; without one it waits for ever. */
 static int64_t wait_of(const struct zk_story_step *step)
 {
 	if (step->words < 3 || strcmp(step->word[2], "-") == 0)
@@ -233,7 +232,7 @@ static void do_acquire(const struct zk_story_step *step, struct calls_answer *an
 		finish_call(actor, step->leases, answer);
 }
 
-/* Says nothing if all went well. */
+/* Prints nothing if all went well. */
 static void finish_silent(struct cast_actor *actor, struct calls_answer *answer)
 {
 	finish_call(actor, NULL, answer);
@@ -312,7 +311,7 @@ static void do_revoke(const struct zk_story_step *step)
 	assert_int_equal(asked, 1);
 }
 
-/* ---- who takes part ---- */
+/* ---- participants ---- */
 
 struct rows {
 	const struct cast_object *object;
@@ -334,7 +333,7 @@ static void add_row(const struct rows *rows, const char *name, const char *text,
 		snprintf(answer->row[answer->rows++], sizeof answer->row[0], "%s", name);
 }
 
-static int tell_rows(void *arg, const hf_info *info)
+static int report_rows(void *arg, const hf_info *info)
 {
 	for (size_t i = 0; i < hf_info_holders(info); i++)
 		add_row(arg, hf_info_owner(info, i), hf_info_text(info, i), true);
@@ -348,7 +347,7 @@ static void do_participants(const struct zk_story_step *step, struct calls_answe
 	const struct cast_object *object = cast_object(step->word[1]);
 	const char *dot = strchr(step->word[1], '.');
 	struct rows rows = {object, !dot ? NULL : dot[1] == 'r' ? "__READ__" : "__WRIT__", answer};
-	ASSERT_OK(hf_client_inspect(object->client->client, object->path, tell_rows, &rows));
+	ASSERT_OK(hf_client_inspect(object->client->client, object->path, report_rows, &rows));
 	snprintf(answer->gives, sizeof answer->gives, "%d", answer->rows);
 	if (object->permits) {
 		int64_t acquired = 0;
@@ -365,7 +364,7 @@ static void do_leader(const struct zk_story_step *step, struct calls_answer *ans
 	answer->rows = 0;
 }
 
-/* ---- elections: who stands has the name of its handle ---- */
+/* ---- elections: a candidate has the name of its handle ---- */
 
 static void start_candidate(struct cast_object *object)
 {
@@ -373,7 +372,7 @@ static void start_candidate(struct cast_object *object)
 	(void)start_call(cast_actor(object->name), &wish, NULL);
 }
 
-/* Java's latch says nothing when it is stopped. */
+/* Java's latch reports nothing when it is stopped. */
 static void resign(struct cast_object *object, struct calls_answer *answer)
 {
 	struct cast_actor *actor = cast_actor(object->name);
@@ -383,7 +382,7 @@ static void resign(struct cast_object *object, struct calls_answer *answer)
 	(void)start_call(actor, &wish, NULL);
 	finish_silent(actor, answer);
 	if (!answer->gives[0] && object->kind == CAST_SELECTOR)
-		cast_tell("leader %s no", object->name);
+		cast_report("leader %s no", object->name);
 }
 
 static void do_election(const struct zk_story_step *step, struct calls_answer *answer)

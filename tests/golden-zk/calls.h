@@ -4,7 +4,7 @@
 
 #include "golden-zk/story.h"
 
-/* What a call of the library gave, in the words of the stories. */
+/* What a call of the library returned, as the stories write it. */
 struct calls_answer {
 	char gives[200];  /* empty: nothing */
 	char detail[200]; /* for messages */
@@ -12,10 +12,10 @@ struct calls_answer {
 	char row[ZK_STORY_MAX_ROWS][128];
 };
 
-/* Makes the call of a step. Fails the test if nobody knows how. */
+/* Makes the call of a step. Fails the test if it is not known. */
 void calls_do(const struct zk_story_step *step, struct calls_answer *ret_answer);
 
-/* Waits for the ends of all calls that nobody has waited for. */
+/* Waits for all calls that nothing has waited for yet. */
 void calls_end(void);
 
 #endif

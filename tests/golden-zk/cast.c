@@ -1,5 +1,4 @@
-/* Who plays a story: opening and closing them, and finding them by name. */
-#define _GNU_SOURCE
+/* The cast of a story: opens and closes its clients and objects, and finds them by name. */
 #include "golden-zk/cast.h"
 
 #include <pthread.h>
@@ -15,13 +14,13 @@
 
 struct cast cast;
 
-static pthread_mutex_t told_mutex = PTHREAD_MUTEX_INITIALIZER;
-static char *told[MAX_TOLD];
-static int told_count;
+static pthread_mutex_t reports_mutex = PTHREAD_MUTEX_INITIALIZER;
+static char *reports[MAX_TOLD];
+static int reports_count;
 
-/* ---- what was told ---- */
+/* ---- what was reported ---- */
 
-void cast_tell(const char *format, ...)
+void cast_report(const char *format, ...)
 {
 	char *text;
 	va_list args;
@@ -29,44 +28,45 @@ void cast_tell(const char *format, ...)
 	if (vasprintf(&text, format, args) < 0)
 		abort();
 	va_end(args);
-	pthread_mutex_lock(&told_mutex);
-	if (told_count < MAX_TOLD)
-		told[told_count++] = text;
+	pthread_mutex_lock(&reports_mutex);
+	if (reports_count < MAX_TOLD)
+		reports[reports_count++] = text;
 	else
 		free(text);
-	pthread_mutex_unlock(&told_mutex);
+	pthread_mutex_unlock(&reports_mutex);
 }
 
-bool cast_take_told(const char *text)
+bool cast_take_report(const char *text)
 {
 	bool found = false;
-	pthread_mutex_lock(&told_mutex);
-	for (int i = 0; i < told_count && !found; i++) {
-		if (strcmp(told[i], text) != 0)
+	pthread_mutex_lock(&reports_mutex);
+	for (int i = 0; i < reports_count && !found; i++) {
+		if (strcmp(reports[i], text) != 0)
 			continue;
 		found = true;
-		free(told[i]);
-		told_count--;
-		memmove(told + i, told + i + 1, (size_t)(told_count - i) * sizeof(*told));
+		free(reports[i]);
+		reports_count--;
+		memmove(reports + i, reports + i + 1,
+		        (size_t)(reports_count - i) * sizeof(*reports));
 	}
-	pthread_mutex_unlock(&told_mutex);
+	pthread_mutex_unlock(&reports_mutex);
 	return found;
 }
 
-char *cast_left_told(void)
+char *cast_left_reports(void)
 {
-	pthread_mutex_lock(&told_mutex);
-	char *text = told_count ? check_copy(told[0], strlen(told[0])) : NULL;
-	pthread_mutex_unlock(&told_mutex);
+	pthread_mutex_lock(&reports_mutex);
+	char *text = reports_count ? check_copy(reports[0], strlen(reports[0])) : NULL;
+	pthread_mutex_unlock(&reports_mutex);
 	return text;
 }
 
-static void clear_told(void)
+static void clear_reports(void)
 {
-	pthread_mutex_lock(&told_mutex);
-	while (told_count)
-		free(told[--told_count]);
-	pthread_mutex_unlock(&told_mutex);
+	pthread_mutex_lock(&reports_mutex);
+	while (reports_count)
+		free(reports[--reports_count]);
+	pthread_mutex_unlock(&reports_mutex);
 }
 
 /* ---- events ---- */
@@ -76,7 +76,7 @@ static bool is_election(const struct cast_object *object)
 	return object->kind == CAST_LATCH || object->kind == CAST_SELECTOR;
 }
 
-/* Java tells that a lock is to be given up, and who leads and who does not. */
+/* Java reports that a lock is to be given up, and who leads and who does not. */
 static void note_event(void *arg, const hf_event *event)
 {
 	const struct cast_client *client = arg;
@@ -86,15 +86,15 @@ static void note_event(void *arg, const hf_event *event)
 		if (object->client != client || strcmp(object->path, hf_event_name(event)) != 0)
 			continue;
 		if (state == HF_REVOKED)
-			cast_tell("revoke %s", object->name);
+			cast_report("revoke %s", object->name);
 		if (state == HF_LOST && is_election(object))
-			cast_tell("leader %s no", object->name);
+			cast_report("leader %s no", object->name);
 	}
 }
 
 /* ---- clients ---- */
 
-/* Only a says who it is. */
+/* Only client a has a description. */
 void cast_open(struct cast_client *client, const char *auth)
 {
 	char host[65] = "";
@@ -112,11 +112,11 @@ void cast_open(struct cast_client *client, const char *auth)
 static void clear_server(void)
 {
 	struct zk_raw_names names = {0};
-	assert_int_equal(zk_raw_children(cast.look, "/", &names, NULL), 0);
+	assert_int_equal(zk_raw_children(cast.eye, "/", &names, NULL), 0);
 	for (int i = 0; i < names.count; i++) {
 		char *path = check_format("/%s", names.name[i]);
 		if (strcmp(path, "/zookeeper") != 0)
-			assert_int_equal(zk_raw_delete_tree(cast.look, path), 0);
+			assert_int_equal(zk_raw_delete_tree(cast.eye, path), 0);
 		free(path);
 	}
 	zk_raw_names_clear(&names);
@@ -126,10 +126,10 @@ void cast_begin(struct test_zookeeper *server)
 {
 	static const char *const names[] = {"a", "b"};
 	memset(&cast, 0, sizeof cast);
-	clear_told();
+	clear_reports();
 	cast.server = server;
-	cast.look = zk_raw_open(test_zookeeper_host(server, 0), 0);
-	assert_int_equal(zk_raw_auth(cast.look, "digest", "app:secret"), 0);
+	cast.eye = zk_raw_open(test_zookeeper_host(server, 0), 0);
+	assert_int_equal(zk_raw_auth(cast.eye, "digest", "app:secret"), 0);
 	clear_server();
 	for (int i = 0; i < 2; i++) {
 		struct cast_client *client = &cast.clients[i];
@@ -170,8 +170,8 @@ void cast_end(void)
 		hf_owner_free(cast.actors[i].owner);
 		hf_cancel_free(cast.actors[i].cancel);
 	}
-	zk_raw_close(cast.look);
-	clear_told();
+	zk_raw_close(cast.eye);
+	clear_reports();
 	memset(&cast, 0, sizeof cast);
 }
 

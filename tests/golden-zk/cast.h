@@ -1,4 +1,7 @@
-/* Who plays a story: two clients, what they opened, threads, and what the names of the story stand for. */
+/*
+ * The cast of a story: two clients, what they opened, threads, and what the names of the story
+ * stand for.
+ */
 #ifndef TESTS_GOLDEN_ZK_CAST_H
 #define TESTS_GOLDEN_ZK_CAST_H
 
@@ -35,7 +38,7 @@ struct cast_client {
 	struct proxy *
 		proxy; /* between the client and the tap, so that no fault hides anything from it */
 	struct tap *tap;
-	int compared;    /* so many nodes that it made are compared already */
+	int compared;    /* how many of the nodes that it made are compared already */
 	char folder[16]; /* before every name */
 	char note[200];  /* what it writes into its nodes */
 	bool loses;      /* the answer to the next request that changes something */
@@ -60,7 +63,7 @@ struct cast_actor {
 	const char *name; /* of a thread, or of what stands for election */
 	hf_owner *owner;
 	hf_cancel *cancel;
-	struct call *call; /* under way */
+	struct call *call; /* in progress */
 	const char *tag;
 };
 
@@ -83,7 +86,7 @@ struct cast_guid {
 /* Of the story that is played. */
 struct cast {
 	struct test_zookeeper *server;
-	struct zk_raw *look;
+	struct zk_raw *eye;
 	struct cast_client clients[2];
 	struct cast_object objects[CAST_MAX];
 	struct cast_actor actors[CAST_MAX];
@@ -97,14 +100,14 @@ extern struct cast cast;
 /* Opens both clients on a server that is emptied first. */
 void cast_begin(struct test_zookeeper *server);
 
-/* Closes the clients, which ends all calls; then the rest. */
+/* Closes the clients, which finishes all calls; then the rest. */
 void cast_close(void);
 void cast_end(void);
 
 /* Opens the client; auth may be NULL. */
 void cast_open(struct cast_client *client, const char *auth);
 
-/* Each fails the test if there is none. */
+/* Each fails the test if there is no such object. */
 struct cast_client *cast_client(const char *name);
 struct cast_object *cast_object(const char *name); /* up to a dot */
 struct cast_actor *cast_tagged(const char *tag);
@@ -116,14 +119,14 @@ struct cast_object *cast_add_object(void);
 /* The owner and cancel token of a thread, made at its first call. NULL is the main thread. */
 struct cast_actor *cast_actor(const char *name);
 
-/* ---- what was told; any thread ---- */
+/* ---- what was reported; any thread ---- */
 
-void cast_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void cast_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Takes it away if it was told. */
-bool cast_take_told(const char *text);
+/* Removes it if it was reported. */
+bool cast_take_report(const char *text);
 
 /* The first that is left, to be freed, or NULL. */
-char *cast_left_told(void);
+char *cast_left_reports(void);
 
 #endif

@@ -3,7 +3,6 @@
  *
  * Nothing else may differ but the requests themselves: reads and watches are nobody's business.
  */
-#define _GNU_SOURCE
 #include "golden-zk/differences.h"
 
 #include <stdio.h>
@@ -17,21 +16,21 @@
 /*
  * A step of the story with this title, counted from 0 as recorded, and how it goes with us. Lines:
  *
- *   do CALL            another call is made, for the story to go on
+ *   do CALL            another call is made, so that the story can continue
  *   gives TEXT         another answer
  *   - LINE             there is no such line; it need not be whole
  *   + LINE             there is this line, too
- *   unseen             the nodes are in motion: what comes of it is seen in the next step
- *   born PATH N        in all steps nodes from this path on are born so much later
+ *   unseen             the nodes are changing: the next step shows the result
+ *   born PATH N        in all steps nodes from this path on are made N transactions later
  *
- * What stands in before and behind are steps of our own, as in the files.
+ * The fields before and after hold steps of our own, as in the files.
  */
 struct site {
 	const char *title;
 	int step;
 	const char *before;
 	const char *lines;
-	const char *behind;
+	const char *after;
 };
 
 /* Changes one step. Returns whether it did. */
@@ -89,26 +88,26 @@ static bool starts_with(const char *text, const char *start)
 	return strncmp(text, start, strlen(start)) == 0;
 }
 
-static bool drop_tells(struct zk_story_step *step, const char *start)
+static bool drop_reports(struct zk_story_step *step, const char *start)
 {
-	int kept = 0, tells = step->tells;
-	for (int i = 0; i < tells; i++)
+	int kept = 0, reports = step->reports;
+	for (int i = 0; i < reports; i++)
 		if (!starts_with(step->tell[i], start))
 			step->tell[kept++] = step->tell[i];
-	step->tells = kept;
-	return kept < tells;
+	step->reports = kept;
+	return kept < reports;
 }
 
 static bool tell_no_states(struct zk_stories *stories, struct zk_story_step *step)
 {
 	(void)stories;
-	return drop_tells(step, "state ");
+	return drop_reports(step, "state ");
 }
 
 static bool tell_no_counts(struct zk_stories *stories, struct zk_story_step *step)
 {
 	(void)stories;
-	return drop_tells(step, "count ");
+	return drop_reports(step, "count ");
 }
 
 static bool give_cancelled(struct zk_stories *stories, struct zk_story_step *step)
@@ -229,9 +228,9 @@ static const struct difference differences[] = {
                            .lines = "gives true\n"
                                     "+ node /orders/_c_<guid1>-lock-0000000001 sequential a 0 3 "
                                     "<note>",
-                           .behind = "do release la\n"
-                                     " node /orders persistent - 0 1 %\n"
-                                     " node /orders/0 persistent - 0 2 %"},
+                           .after = "do release la\n"
+                                    " node /orders persistent - 0 1 %\n"
+                                    " node /orders/0 persistent - 0 2 %"},
                           {CHILDREN, 10, .lines = "gives 1\n- row notes"}},
 	},
 	{
@@ -302,10 +301,10 @@ static const struct difference differences[] = {
 	{
 		.what = "who gives up before all members have come does not count",
 		.harmless = "Java's members come in when all who are to come are there",
-		.sites = {{MEMBERS, 2, .lines = LEAVES_NOTHING, .behind = ENTERS_AGAIN},
-                          {MEMBERS, 5, .behind = IS_IN "do ordered <guid1> <guid2>\n same"},
-                          {SECOND, 2, .lines = LEAVES_NOTHING, .behind = ENTERS_AGAIN},
-                          {SECOND, 5, .behind = IS_IN "do ordered <guid2> <guid1>\n same"}},
+		.sites = {{MEMBERS, 2, .lines = LEAVES_NOTHING, .after = ENTERS_AGAIN},
+                          {MEMBERS, 5, .after = IS_IN "do ordered <guid1> <guid2>\n same"},
+                          {SECOND, 2, .lines = LEAVES_NOTHING, .after = ENTERS_AGAIN},
+                          {SECOND, 5, .after = IS_IN "do ordered <guid2> <guid1>\n same"}},
 	},
 	{
 		.what = "whose UUID is not the first goes at once, and waits outside",
@@ -399,7 +398,7 @@ static bool drop_row(struct zk_story_step *step, const char *start)
 static bool drop_line(struct zk_story_step *step, const char *line)
 {
 	if (starts_with(line, "tells "))
-		return drop_tells(step, line + strlen("tells "));
+		return drop_reports(step, line + strlen("tells "));
 	if (starts_with(line, "makes "))
 		return drop_make(step, line + strlen("makes "));
 	if (starts_with(line, "node "))
@@ -499,8 +498,8 @@ static void apply_site(struct zk_stories *stories, const struct site *site)
 		check_fail("%s has no step %d", site->title, site->step);
 	if (site->lines)
 		change_lines(stories, story, site->step, site->lines);
-	if (site->behind)
-		insert_steps(stories, story, site->step + 1, site->behind);
+	if (site->after)
+		insert_steps(stories, story, site->step + 1, site->after);
 	if (site->before)
 		insert_steps(stories, story, site->step, site->before);
 }

@@ -6,7 +6,7 @@
 
 #define DIFFERENCES_MAX 32
 
-/* How many there are, what each is, and why Java's processes get along with it. */
+/* How many differences there are, what each is, and why Java's processes get along with it. */
 int differences_count(void);
 const char *differences_name(int i);
 const char *differences_harmless(int i);

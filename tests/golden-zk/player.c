@@ -1,5 +1,4 @@
 /* Plays a story with this library in the place of both its clients. */
-#define _GNU_SOURCE
 #include "golden-zk/player.h"
 
 #include <stdio.h>
@@ -8,10 +7,10 @@
 
 #include "golden-zk/calls.h"
 #include "golden-zk/cast.h"
-#include "golden-zk/look.h"
+#include "golden-zk/snapshot.h"
 #include "live/live.h"
 
-/* So long nothing happens where the story sleeps and nothing has changed. */
+/* How long nothing happens where the story sleeps and nothing has changed. */
 #define QUIET_MS 400
 
 /* Where in the story something went wrong, for messages. */
@@ -28,7 +27,8 @@ static void name_place(const struct zk_story_step *step, int number)
 
 static void check_gives(const struct zk_story_step *step, const struct calls_answer *answer)
 {
-	bool same = step->result ? look_is_same(step->result, answer->gives) : !answer->gives[0];
+	bool same =
+		step->result ? snapshot_is_same(step->result, answer->gives) : !answer->gives[0];
 	if (!same)
 		fail_msg("%s: gives %s (%s), not %s", place,
 		         answer->gives[0] ? answer->gives : "nothing", answer->detail,
@@ -38,7 +38,7 @@ static void check_gives(const struct zk_story_step *step, const struct calls_ans
 static bool has_row(const struct calls_answer *answer, const char *row)
 {
 	for (int i = 0; i < answer->rows; i++)
-		if (look_is_same(row, answer->row[i]))
+		if (snapshot_is_same(row, answer->row[i]))
 			return true;
 	return false;
 }
@@ -50,7 +50,7 @@ static void check_rows(const struct zk_story_step *step, const struct calls_answ
 	if (step->rows != answer->rows)
 		fail_msg("%s: %d participants, not %d", place, answer->rows, step->rows);
 	for (int i = 0; i < step->rows; i++)
-		if (ordered ? !look_is_same(step->row[i], answer->row[i])
+		if (ordered ? !snapshot_is_same(step->row[i], answer->row[i])
 		            : !has_row(answer, step->row[i]))
 			fail_msg("%s: participant %d is %s, not %s", place, i, answer->row[i],
 			         step->row[i]);
@@ -81,7 +81,7 @@ static void await_tree(const struct zk_story_step *step)
 	char why[300];
 	for (;;) {
 		bool last = test_now_ms() >= ends_at;
-		look_compare_tree(step, why, sizeof why);
+		snapshot_compare_tree(step, why, sizeof why);
 		if (!*why)
 			return;
 		if (last)
@@ -96,7 +96,7 @@ static void await_makes(const struct zk_story_step *step)
 	char why[300];
 	for (;;) {
 		bool last = test_now_ms() >= ends_at;
-		bool complete = look_compare_makes(step, why, sizeof why);
+		bool complete = snapshot_compare_makes(step, why, sizeof why);
 		if (complete && !*why)
 			return;
 		if (complete || last)
@@ -105,20 +105,20 @@ static void await_makes(const struct zk_story_step *step)
 	}
 }
 
-/* Two clients are told at the same time, so in any order. */
-static void await_tells(const struct zk_story_step *step)
+/* Two clients are notified at the same time, so in any order. */
+static void await_reports(const struct zk_story_step *step)
 {
-	for (int i = 0; i < step->tells; i++) {
+	for (int i = 0; i < step->reports; i++) {
 		long long ends_at = test_now_ms() + CAST_PATIENCE_MS;
-		bool told;
-		while (!(told = cast_take_told(step->tell[i])) && test_now_ms() < ends_at)
+		bool reports;
+		while (!(reports = cast_take_report(step->tell[i])) && test_now_ms() < ends_at)
 			test_pause();
-		if (!told)
-			fail_msg("%s: nobody tells %s", place, step->tell[i]);
+		if (!reports)
+			fail_msg("%s: nobody reports %s", place, step->tell[i]);
 	}
-	char *left = cast_left_told();
+	char *left = cast_left_reports();
 	if (left)
-		fail_msg("%s: tells %s", place, left);
+		fail_msg("%s: reports %s", place, left);
 }
 
 static void keep_quiet(const struct zk_story_step *step)
@@ -149,7 +149,7 @@ static bool play_step(const struct zk_story_step *step)
 		return goes_on;
 	await_tree(step);
 	await_makes(step);
-	await_tells(step);
+	await_reports(step);
 	return goes_on;
 }
 
@@ -157,7 +157,7 @@ static bool play_step(const struct zk_story_step *step)
 
 void player_clear(void)
 {
-	if (!cast.look)
+	if (!cast.eye)
 		return;
 	cast_close();
 	calls_end();

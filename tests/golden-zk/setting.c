@@ -1,5 +1,4 @@
 /* The steps of a story that no lock takes part in: what is opened, what an operator does, and faults. */
-#define _GNU_SOURCE
 #include "golden-zk/setting.h"
 
 #include <stdio.h>
@@ -149,7 +148,7 @@ static int compare_numbers(const void *left, const void *right)
 static char *edge_node(const char *folder, bool last)
 {
 	struct zk_raw_names names = {0};
-	assert_int_equal(zk_raw_children(cast.look, folder, &names, NULL), 0);
+	assert_int_equal(zk_raw_children(cast.eye, folder, &names, NULL), 0);
 	assert_true(names.count > 0);
 	qsort(names.name, (size_t)names.count, sizeof(*names.name), compare_numbers);
 	char *path = check_format("%s/%s", folder, names.name[last ? names.count - 1 : 0]);
@@ -160,7 +159,7 @@ static char *edge_node(const char *folder, bool last)
 static void do_delete(const struct zk_story_step *step)
 {
 	char *path = edge_node(step->word[2], strcmp(step->word[1], "last") == 0);
-	assert_int_equal(zk_raw_delete(cast.look, path, -1), 0);
+	assert_int_equal(zk_raw_delete(cast.eye, path, -1), 0);
 	free(path);
 }
 
@@ -182,7 +181,7 @@ static void do_put(const struct zk_story_step *step, char *ret_gives, size_t siz
 	char *path = node_of(step->word[2]);
 	char *text = check_copy(step->word[3], strlen(step->word[3]));
 	struct zk_story_data data = zk_story_decode(text);
-	assert_int_equal(zk_raw_set_bytes(cast.look, path, data.bytes, data.length, -1, &stat), 0);
+	assert_int_equal(zk_raw_set_bytes(cast.eye, path, data.bytes, data.length, -1, &stat), 0);
 	snprintf(ret_gives, size, "version=%d", stat.version);
 	free(text);
 	free(path);
@@ -192,7 +191,7 @@ static void do_mk(const struct zk_story_step *step, char *ret_gives, size_t size
 {
 	enum zk_raw_mode mode =
 		strcmp(step->word[3], "ephemeral") == 0 ? ZK_RAW_EPHEMERAL : ZK_RAW_PERSISTENT;
-	assert_int_equal(zk_raw_create(cast.look, step->word[2], "", mode, NULL, NULL), 0);
+	assert_int_equal(zk_raw_create(cast.eye, step->word[2], "", mode, NULL, NULL), 0);
 	snprintf(ret_gives, size, "%s", step->word[2]);
 }
 
@@ -228,7 +227,7 @@ void setting_do(const struct zk_story_step *step, char *ret_gives, size_t size)
 	else if (strcmp(verb, "mk") == 0)
 		do_mk(step, ret_gives, size);
 	else if (strcmp(verb, "rm") == 0)
-		assert_int_equal(zk_raw_delete(cast.look, step->word[2], -1), 0);
+		assert_int_equal(zk_raw_delete(cast.eye, step->word[2], -1), 0);
 	else if (strcmp(verb, "lose") == 0)
 		cast_client(step->word[1])->loses = true;
 	else if (strcmp(verb, "cut") == 0)

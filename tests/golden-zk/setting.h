@@ -4,7 +4,7 @@
 
 #include "golden-zk/story.h"
 
-/* Fails the test if nobody knows how. ret_gives gets the answer, or stays as it is. */
+/* Fails the test if the step is not known. ret_gives gets the answer, or stays as it is. */
 void setting_do(const struct zk_story_step *step, char *ret_gives, size_t size);
 
 #endif

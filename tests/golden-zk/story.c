@@ -1,5 +1,4 @@
 /* Reads the recorded stories of ZooKeeper. */
-#define _GNU_SOURCE
 #include "golden-zk/story.h"
 
 #include <ctype.h>
@@ -129,7 +128,7 @@ static bool read_detail(struct zk_story_step *step, char *line)
 	else if ((rest = after(line, " row ")))
 		return add_text(step->row, &step->rows, ZK_STORY_MAX_ROWS, rest);
 	else if ((rest = after(line, " tells ")))
-		return add_text(step->tell, &step->tells, ZK_STORY_MAX_TELLS, rest);
+		return add_text(step->tell, &step->reports, ZK_STORY_MAX_TELLS, rest);
 	else if ((rest = after(line, " makes ")))
 		return read_make(step, rest);
 	else if ((rest = after(line, " node ")))

@@ -1,4 +1,6 @@
-/* The recorded stories of ZooKeeper: what Java called, what it was told, and which nodes there were. */
+/*
+ * The recorded stories of ZooKeeper: what Java called, what it got, and which nodes existed then.
+ */
 #ifndef TESTS_GOLDEN_ZK_STORY_H
 #define TESTS_GOLDEN_ZK_STORY_H
 
@@ -55,7 +57,7 @@ struct zk_story_step {
 	bool is_unseen;                       /* no file has it: the nodes are in motion then */
 	int rows;
 	const char *row[ZK_STORY_MAX_ROWS]; /* participants, in order */
-	int tells;
+	int reports;
 	const char *tell[ZK_STORY_MAX_TELLS]; /* "state a LOST", "revoke la", "leader la yes" */
 	int makes;
 	struct zk_story_make make[ZK_STORY_MAX_MAKES];
@@ -87,10 +89,10 @@ bool zk_stories_add(struct zk_stories *stories, const char *file, const char *li
 struct zk_story *zk_stories_add_copy(struct zk_stories *stories, const struct zk_story *story,
                                      const char *title);
 
-/* Makes room for a step; the others go behind it. */
+/* Makes room for a step; later steps move on by one. */
 struct zk_story_step *zk_story_insert(struct zk_story *story, int at);
 
-/* What stands behind "do", and a line below it. Each keeps a copy; false if it is not understood. */
+/* What follows "do", and a line below it. Each keeps a copy; false if it is not understood. */
 bool zk_stories_set_call(struct zk_stories *stories, struct zk_story_step *step, const char *call);
 bool zk_stories_add_detail(struct zk_stories *stories, struct zk_story_step *step,
                            const char *line);

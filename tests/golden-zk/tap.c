@@ -1,5 +1,4 @@
-/* A tap on the line to ZooKeeper: one thread, one poll, and a look at the packets. */
-#define _GNU_SOURCE
+/* A tap on the line to ZooKeeper: one thread and one poll, which read the packets. */
 #include "golden-zk/tap.h"
 
 #include <errno.h>
@@ -34,7 +33,7 @@ struct asked {
 /* One connection. */
 struct link {
 	int fd[2];
-	struct zk_packet rest[2]; /* what has come from each side and is no whole packet yet */
+	struct zk_packet rest[2]; /* what each side has sent that is not a whole packet yet */
 	bool greeted[2];          /* the first packet of each side is of another form */
 	struct asked *asked;
 };
@@ -107,7 +106,7 @@ static void see_answer(struct tap *tap, struct link *link, struct zk_packet *pac
 	free(asked);
 }
 
-/* Takes the whole packets off what has come. */
+/* Removes the whole packets from what has arrived. */
 static void see_packets(struct tap *tap, struct link *link, enum side side)
 {
 	struct zk_packet *rest = &link->rest[side];
@@ -177,7 +176,7 @@ static bool send_all(int fd, const char *bytes, ssize_t length)
 	return true;
 }
 
-/* Notes what has come, then passes it on. Returns false at the end of the connection. */
+/* Notes what has arrived, then passes it on. Returns false at the end of the connection. */
 static bool pass(struct tap *tap, struct link *link, enum side side)
 {
 	char bytes[16384];

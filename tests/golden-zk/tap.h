@@ -1,7 +1,7 @@
 /*
  * A tap on the line to ZooKeeper: it passes everything on, and notes which nodes were made.
  *
- * What the server has done counts, also if its answer never arrives behind the tap.
+ * What the server has done counts, even if its answer never arrives on the other side of the tap.
  */
 #ifndef TESTS_GOLDEN_ZK_TAP_H
 #define TESTS_GOLDEN_ZK_TAP_H

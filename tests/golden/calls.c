@@ -1,5 +1,4 @@
-/* The calls of the stories made with our library, and their outcomes in Java's words. */
-#define _GNU_SOURCE
+/* The calls of the stories made with our library, and their outcomes as Java prints them. */
 #include "golden/calls.h"
 
 #include <stdio.h>
@@ -7,7 +6,7 @@
 #include <string.h>
 
 #include "golden/handles.h"
-#include "golden/look.h"
+#include "golden/snapshot.h"
 #include "support/check.h"
 
 typedef void call_fn(struct cast *cast, struct call *call);
@@ -54,7 +53,7 @@ static void note_result(struct call *call, int result, int64_t number)
 	note_done(call, result, number, NULL);
 }
 
-static void tell_odd(const struct call *call, char *text, size_t size)
+static void describe_odd(const struct call *call, char *text, size_t size)
 {
 	snprintf(text, size, "%s (%s)", hf_strerror(call->rc), call->detail);
 }
@@ -65,7 +64,7 @@ static bool is_wrong_holder(int rc)
 	return rc == HF_ENOTHELD || rc == HF_ELOST || rc == HF_EDEADLOCK;
 }
 
-static void tell_done(struct call *call, char *text, size_t size)
+static void describe_done(struct call *call, char *text, size_t size)
 {
 	if (call->rc == 0)
 		snprintf(text, size, "true");
@@ -74,47 +73,47 @@ static void tell_done(struct call *call, char *text, size_t size)
 	else if (call->rc == HF_EINVAL)
 		snprintf(text, size, "error invalid name");
 	else
-		tell_odd(call, text, size);
+		describe_odd(call, text, size);
 }
 
-/* Whether a call that had this long to wait got nothing, and said so in the right way. */
+/* Whether a call with this much time to wait got nothing, and reported it in the right way. */
 static bool is_in_vain(const struct call *call, bool can_wait)
 {
 	return call->rc == (can_wait ? HF_ETIMEDOUT : HF_EBUSY);
 }
 
-static void tell_acquire(struct call *call, char *text, size_t size)
+static void describe_acquire(struct call *call, char *text, size_t size)
 {
 	if (is_in_vain(call, number_of(call, 0, 0) > 0))
 		snprintf(text, size, "false");
 	else if (call->rc == HF_ECANCELLED)
 		snprintf(text, size, "error InterruptedException");
 	else
-		tell_done(call, text, size);
+		describe_done(call, text, size);
 }
 
-static void tell_bool(struct call *call, char *text, size_t size)
+static void describe_bool(struct call *call, char *text, size_t size)
 {
 	if (call->rc == 0)
 		snprintf(text, size, call->number ? "true" : "false");
 	else
-		tell_done(call, text, size);
+		describe_done(call, text, size);
 }
 
-static void tell_number(struct call *call, char *text, size_t size)
+static void describe_number(struct call *call, char *text, size_t size)
 {
 	if (call->rc == 0)
 		snprintf(text, size, "%lld", (long long)call->number);
 	else
-		tell_done(call, text, size);
+		describe_done(call, text, size);
 }
 
-static void tell_token(struct call *call, char *text, size_t size)
+static void describe_token(struct call *call, char *text, size_t size)
 {
 	if (is_in_vain(call, number_of(call, 0, 0) > 0))
 		snprintf(text, size, "null");
 	else
-		tell_number(call, text, size);
+		describe_number(call, text, size);
 }
 
 /* ---- locks ---- */
@@ -134,7 +133,7 @@ static void note_members(struct cast *cast, const struct call *call)
 static void start_acquire(struct cast *cast, struct call *call, int64_t wait_ms, int64_t lease_ms)
 {
 	hf_lock *lock;
-	call->tell = tell_acquire;
+	call->describe = describe_acquire;
 	int rc = handle_open_lock(cast, call, &lock);
 	if (rc == 0) {
 		note_members(cast, call);
@@ -161,19 +160,19 @@ static void call_try_lock(struct cast *cast, struct call *call)
 static void call_lock_token(struct cast *cast, struct call *call)
 {
 	call_lock(cast, call);
-	call->tell = tell_token;
+	call->describe = describe_token;
 }
 
 static void call_try_lock_token(struct cast *cast, struct call *call)
 {
 	call_try_lock(cast, call);
-	call->tell = tell_token;
+	call->describe = describe_token;
 }
 
 static void call_unlock(struct cast *cast, struct call *call)
 {
 	hf_lock *lock;
-	call->tell = tell_done;
+	call->describe = describe_done;
 	int rc = handle_open_lock(cast, call, &lock);
 	if (rc == 0)
 		rc = hf_lock_release_with(lock, HF_RELEASE(.owner = call->task->owner));
@@ -189,7 +188,7 @@ static void call_ask(struct cast *cast, struct call *call)
 	int yes = -1;
 	int64_t number = -1;
 	int rc = handle_open_lock(cast, call, &lock);
-	call->tell = tell_bool;
+	call->describe = describe_bool;
 	if (rc == 0 && strcmp(verb, "forceUnlock") == 0)
 		rc = hf_lock_force_release(lock, &yes);
 	else if (rc == 0 && strcmp(verb, "isLocked") == 0)
@@ -206,7 +205,7 @@ static void call_count(struct cast *cast, struct call *call)
 	hf_lock *lock;
 	int64_t number = -1;
 	int rc = handle_open_lock(cast, call, &lock);
-	call->tell = tell_number;
+	call->describe = describe_number;
 	if (rc == 0 && strcmp(verb, "holdCount") == 0)
 		rc = hf_lock_hold_count(lock, call->task->owner, &number);
 	else if (rc == 0 && strcmp(verb, "getToken") == 0)
@@ -235,24 +234,24 @@ static bool change_keys(struct raw *raw, const char *expire_ms)
 
 static void call_delete(struct cast *cast, struct call *call)
 {
-	call->tell = tell_bool;
+	call->describe = describe_bool;
 	note_result(call, 0, change_keys(cast->raw[0], NULL));
 }
 
 static void call_expire(struct cast *cast, struct call *call)
 {
-	call->tell = tell_bool;
+	call->describe = describe_bool;
 	note_result(call, 0, change_keys(cast->raw[0], argument(call, 0)));
 }
 
 /* ---- semaphores ---- */
 
-static void tell_semaphore_acquire(struct call *call, char *text, size_t size)
+static void describe_semaphore_acquire(struct call *call, char *text, size_t size)
 {
 	if (is_in_vain(call, number_of(call, 1, 0) > 0))
 		snprintf(text, size, "false");
 	else
-		tell_done(call, text, size);
+		describe_done(call, text, size);
 }
 
 static void call_semaphore_acquire(struct cast *cast, struct call *call)
@@ -260,7 +259,7 @@ static void call_semaphore_acquire(struct cast *cast, struct call *call)
 	bool is_try = strcmp(call->word[1], "tryAcquire") == 0;
 	hf_wait_options options =
 		*HF_WAIT(.wait_ms = is_try ? wait_of(call, 1) : 0, .cancel = call->cancel);
-	call->tell = tell_semaphore_acquire;
+	call->describe = describe_semaphore_acquire;
 	int rc = hf_semaphore_acquire_async(handle_open_semaphore(cast, call),
 	                                    number_of(call, 0, 1), &options, note_done, call);
 	if (rc)
@@ -274,7 +273,7 @@ static void call_semaphore_change(struct cast *cast, struct call *call)
 	int64_t permits = number_of(call, 0, 1);
 	int done = 1;
 	int rc;
-	call->tell = tell_bool;
+	call->describe = describe_bool;
 	if (strcmp(verb, "release") == 0)
 		rc = hf_semaphore_release(semaphore, permits);
 	else if (strcmp(verb, "releaseIfExists") == 0)
@@ -290,7 +289,7 @@ static void call_semaphore_count(struct cast *cast, struct call *call)
 {
 	hf_semaphore *semaphore = handle_open_semaphore(cast, call);
 	int64_t permits = -1;
-	call->tell = tell_number;
+	call->describe = describe_number;
 	int rc = strcmp(call->word[1], "drainPermits") == 0
 	                 ? hf_semaphore_drain(semaphore, &permits)
 	                 : hf_semaphore_available(semaphore, &permits);
@@ -299,14 +298,14 @@ static void call_semaphore_count(struct cast *cast, struct call *call)
 
 /* ---- permits ---- */
 
-static void tell_permits(struct call *call, char *text, size_t size)
+static void describe_permits(struct call *call, char *text, size_t size)
 {
 	if (is_in_vain(call, number_of(call, 0, 0) > 0))
 		snprintf(text, size, "null");
 	else if (call->rc == 0)
 		snprintf(text, size, "%s", call->answer);
 	else
-		tell_done(call, text, size);
+		describe_done(call, text, size);
 }
 
 static void call_permits_acquire(struct cast *cast, struct call *call)
@@ -315,7 +314,7 @@ static void call_permits_acquire(struct cast *cast, struct call *call)
 	hf_permits_options options =
 		*HF_PERMITS(.wait_ms = is_try ? wait_of(call, 0) : 0,
 	                    .lease_ms = number_of(call, is_try ? 1 : 0, 0), .cancel = call->cancel);
-	call->tell = tell_permits;
+	call->describe = describe_permits;
 	int rc = hf_permits_acquire_async(handle_open_permits(cast, call),
 	                                  is_try ? (int)number_of(call, 2, 1) : 1, &options,
 	                                  note_done, call);
@@ -335,29 +334,30 @@ static int copy_ids(const struct cast *cast, const struct call *call, hf_permit_
 	return count;
 }
 
-static void tell_try_release(struct call *call, char *text, size_t size)
+static void describe_try_release(struct call *call, char *text, size_t size)
 {
 	if (call->rc == HF_ENOTHELD || call->rc == HF_ELOST)
 		snprintf(text, size, strcmp(call->word[1], "tryReleaseMany") == 0 ? "0" : "false");
 	else if (call->rc == 0 && strcmp(call->word[1], "tryReleaseMany") == 0)
 		snprintf(text, size, "%lld", (long long)call->number);
 	else
-		tell_done(call, text, size);
+		describe_done(call, text, size);
 }
 
-static void tell_release(struct call *call, char *text, size_t size)
+static void describe_release(struct call *call, char *text, size_t size)
 {
 	if (call->rc == HF_ENOTHELD || call->rc == HF_ELOST)
 		snprintf(text, size, "error RedisException");
 	else
-		tell_done(call, text, size);
+		describe_done(call, text, size);
 }
 
 static void call_permits_release(struct cast *cast, struct call *call)
 {
 	hf_permit_id ids[CALLS_MAX_WORDS];
 	int count = copy_ids(cast, call, ids);
-	call->tell = strcmp(call->word[1], "release") == 0 ? tell_release : tell_try_release;
+	call->describe =
+		strcmp(call->word[1], "release") == 0 ? describe_release : describe_try_release;
 	note_result(call, hf_permits_release(handle_open_permits(cast, call), ids, count), count);
 }
 
@@ -369,10 +369,10 @@ static void call_permits_lease(struct cast *cast, struct call *call)
 	int rc;
 	(void)copy_ids(cast, call, ids);
 	if (strcmp(call->word[1], "getLeaseTime") == 0) {
-		call->tell = tell_number;
+		call->describe = describe_number;
 		rc = hf_permits_lease(permits, ids[0], &lease_ms);
 	} else {
-		call->tell = tell_bool;
+		call->describe = describe_bool;
 		rc = hf_permits_extend(permits, ids[0], number_of(call, 1, 0));
 	}
 	note_result(call, rc, lease_ms);
@@ -385,7 +385,7 @@ static void call_permits_change(struct cast *cast, struct call *call)
 	int64_t count = number_of(call, 0, 0);
 	int done = 1;
 	int rc;
-	call->tell = tell_bool;
+	call->describe = describe_bool;
 	if (strcmp(verb, "trySetPermits") == 0)
 		rc = hf_permits_try_set(permits, count, &done);
 	else if (strcmp(verb, "setPermits") == 0)
@@ -401,7 +401,7 @@ static void call_permits_count(struct cast *cast, struct call *call)
 	hf_permits *permits = handle_open_permits(cast, call);
 	int64_t count = -1;
 	int rc;
-	call->tell = tell_number;
+	call->describe = describe_number;
 	if (strcmp(verb, "availablePermits") == 0)
 		rc = hf_permits_available(permits, &count);
 	else if (strcmp(verb, "acquiredPermits") == 0)
@@ -417,7 +417,7 @@ static void call_latch_wait(struct cast *cast, struct call *call)
 {
 	hf_wait_options options =
 		*HF_WAIT(.wait_ms = number_of(call, 0, 0), .cancel = call->cancel);
-	call->tell = tell_acquire;
+	call->describe = describe_acquire;
 	int rc = hf_latch_wait_async(handle_open_latch(cast, call), &options, note_done, call);
 	if (rc)
 		note_result(call, rc, 0);
@@ -430,7 +430,7 @@ static void call_latch_change(struct cast *cast, struct call *call)
 	int64_t count = 0;
 	int done = 1;
 	int rc;
-	call->tell = strcmp(verb, "getCount") == 0 ? tell_number : tell_bool;
+	call->describe = strcmp(verb, "getCount") == 0 ? describe_number : describe_bool;
 	if (strcmp(verb, "trySetCount") == 0)
 		rc = hf_latch_try_set(latch, number_of(call, 0, 0), &done);
 	else if (strcmp(verb, "countDown") == 0)
@@ -553,16 +553,16 @@ struct call *call_start(struct cast *cast, const char *line)
 	return call;
 }
 
-void call_tell(struct call *call, char *ret_text, size_t size)
+void call_describe(struct call *call, char *ret_text, size_t size)
 {
-	call->tell(call, ret_text, size);
-	call->was_told = true;
+	call->describe(call, ret_text, size);
+	call->was_reported = true;
 }
 
 struct call *call_find(struct cast *cast, const char *line)
 {
 	for (int i = cast->calls - 1; i >= 0; i--)
-		if (!cast->call[i]->was_told && strcmp(cast->call[i]->line, line) == 0)
+		if (!cast->call[i]->was_reported && strcmp(cast->call[i]->line, line) == 0)
 			return cast->call[i];
 	check_fail("nobody called %s", line);
 }

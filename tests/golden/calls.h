@@ -1,4 +1,4 @@
-/* The calls of the stories made with our library, and their outcomes in Java's words. */
+/* The calls of the stories made with our library, and their outcomes as Java prints them. */
 #ifndef TESTS_GOLDEN_CALLS_H
 #define TESTS_GOLDEN_CALLS_H
 
@@ -32,7 +32,9 @@ struct task {
 	hf_owner *owner;
 };
 
-/* All that calls need. The main thread's, but for what a call's completion writes. */
+/*
+ * All that calls need. It belongs to the main thread, except for what a call's completion writes.
+ */
 struct cast {
 	int servers;
 	struct raw *raw[CALLS_MAX_SERVERS];
@@ -60,17 +62,17 @@ struct call {
 	int64_t number;
 	char *answer;
 	char detail[200];
-	bool was_told; /* the story knows that it ended */
-	void (*tell)(struct call *call, char *ret_text, size_t size);
+	bool was_reported; /* the story knows that it returned */
+	void (*describe)(struct call *call, char *ret_text, size_t size);
 };
 
-/* Starts a call that can wait, and makes any other. Fails the test if the words are not known. */
+/* Starts a call that can wait, and makes any other. Fails the test if the call is not known. */
 struct call *call_start(struct cast *cast, const char *line);
 
-/* What a call that is over gave, in Java's words. */
-void call_tell(struct call *call, char *ret_text, size_t size);
+/* What a finished call returned, as Java prints it. */
+void call_describe(struct call *call, char *ret_text, size_t size);
 
-/* The latest call of that line that was not told yet. */
+/* The latest call of that line that was not reported yet. */
 struct call *call_find(struct cast *cast, const char *line);
 
 /* "interrupt B.t1": cancels what the thread waits for. */

@@ -1,10 +1,9 @@
 /*
  * Where we differ from Java on purpose: the stories as they must go with our library.
  *
- * Nothing else may differ. The owners' numbers are no matter of this table: the stories have names in
- * their place.
+ * Nothing else may differ. The owners' numbers are not part of this table: the stories have names
+ * in their place.
  */
-#define _GNU_SOURCE
 #include "golden/differences.h"
 
 #include <fnmatch.h>
@@ -20,10 +19,10 @@
  * Steps of the stories whose title matches, counted from 1, and how they go with us. The lines are
  * those of the files, each of which sets or adds something, and these:
  *
- *   silent             nothing is said
- *   waiting            no earlier call ends
+ *   silent             nothing is reported
+ *   waiting            no earlier call returns
  *   bare               there are no keys
- *   drop PATTERN       keys like this are not there
+ *   drop PATTERN       keys like this do not exist
  *   ttl PATTERN MS     keys like this last this long
  *   slow               what ends here may end seconds later
  */
@@ -63,7 +62,7 @@ static bool allow_requests(struct stories *stories, struct story *story, int i)
 	return story->step[i].has_requests;
 }
 
-/* As long as somebody waits, and no longer. */
+/* As long as there is a waiter, and no longer. */
 static bool allow_signs_of_life(struct stories *stories, struct story *story, int i)
 {
 	struct story_step *step = &story->step[i];

@@ -4,7 +4,7 @@
 
 #include "golden/story.h"
 
-/* How many there are, and what each is. */
+/* How many differences there are, and what each is. */
 int differences_count(void);
 const char *differences_name(int i);
 

@@ -1,5 +1,4 @@
 /* The handles that calls work on, opened when first used. */
-#define _GNU_SOURCE
 #include "golden/handles.h"
 
 #include <stdlib.h>
@@ -53,7 +52,7 @@ static struct handle *add_handle(struct cast *cast, const struct call *call)
 
 /* ---- locks ---- */
 
-/* With one server all locks are there; with three, m1 is on the first, and so on. */
+/* With one server it has all locks; with three, m1 is on the first, and so on. */
 static hf_client *client_of(const struct cast *cast, const struct actor *actor, const char *name)
 {
 	return actor->client[cast->servers == 1 ? 0 : name[1] - '1'];

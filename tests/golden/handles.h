@@ -4,7 +4,7 @@
 
 #include "golden/calls.h"
 
-/* The lock that the call names. Returns what the library says to the name. */
+/* Opens the lock that the call names. Returns the library's result. */
 int handle_open_lock(struct cast *cast, struct call *call, hf_lock **ret_lock);
 
 /* These fail the test where the library refuses. */

@@ -1,5 +1,4 @@
-/* Who is who: identities and permits as they are on the server, and as the stories name them. */
-#define _GNU_SOURCE
+/* Identities and permits as they are on the server, and as the stories name them. */
 #include "golden/names.h"
 
 #include <ctype.h>

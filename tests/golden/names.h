@@ -1,4 +1,4 @@
-/* Who is who: identities and permits as they are on the server, and as the stories name them. */
+/* Identities and permits as they are on the server, and as the stories name them. */
 #ifndef TESTS_GOLDEN_NAMES_H
 #define TESTS_GOLDEN_NAMES_H
 
@@ -9,13 +9,13 @@
 #define NAMES_MAX_PERMITS 12
 
 /*
- * A story calls an owner <A.t1>: thread t1 of process A. Ours on the server is "<uuid>:<number>" with
- * a number of its own for every acquisition of every lock. A number gets its owner when it is first
- * seen where the story expects that owner, and keeps it as long as the story names the owner there;
- * the owner's next number must be a higher one. Who writes, "<A.t1>:write" in a story, has a number of its
- * own for that, beside the one with which it reads.
+ * A story calls an owner <A.t1>: thread t1 of process A. On the server, ours is "<uuid>:<number>"
+ * with a number of its own for every acquisition of every lock. A number gets its owner when it is
+ * first seen where the story expects that owner, and keeps it as long as the story names the owner
+ * there; the owner's next number must be higher. A writer, "<A.t1>:write" in a story, has a number
+ * of its own for that, besides the one with which it reads.
  *
- * The struct can be copied, so that a look can be tried without believing it.
+ * The struct can be copied, so that names can be assigned on trial.
  */
 struct names {
 	int clients;
@@ -42,20 +42,23 @@ struct names {
 
 void names_add_client(struct names *names, char letter, const char *uuid);
 
-/* Says that the owner calls for the lock, so that its number is higher than those of earlier calls. */
+/*
+ * Notes that the owner calls for the lock, so that its number is higher than those of earlier
+ * calls.
+ */
 void names_call(struct names *names, const char *who, const char *lock);
 
 /* The real id of "<permit1>", or NULL. */
 const char *names_find_permit(const struct names *names, const char *name);
 
-/* Says that a permit of that id was given. */
+/* Notes that a permit of that id was granted. */
 void names_add_permit(struct names *names, const char *name, const char *id);
 
 /* Finds the owners of all numbers in the keys, as far as the step expects them there. */
 void names_learn(struct names *names, struct story_step *step, const struct story_key *keys,
                  int count);
 
-/* The text in the stories' words, malloc'ed. near is the key or channel in which it was seen. */
+/* The text as the stories write it, malloc'ed. near is the key or channel in which it was seen. */
 char *names_translate(const struct names *names, const char *near, const char *text);
 
 /* Forgets the numbers of all owners that the step does not name any more. */

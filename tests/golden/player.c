@@ -1,5 +1,4 @@
-/* Plays a story: every step at its recorded time, and after each a look at everything. */
-#define _GNU_SOURCE
+/* Plays a story: every step at its recorded time, with a check of everything after each. */
 #include "golden/player.h"
 
 #include <stdio.h>
@@ -8,7 +7,7 @@
 #include <time.h>
 
 #include "golden/calls.h"
-#include "golden/look.h"
+#include "golden/snapshot.h"
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/proxy.h"
@@ -20,7 +19,7 @@
 #define PATIENCE_MS 1500
 #define SLOW_MS     5000
 
-/* After the last step nothing more may be said for this long. */
+/* After the last step nothing more may be published for this long. */
 #define SILENCE_MS 100
 
 /* A wait this long is for the watchdog, and can be had with a faster one. */
@@ -36,7 +35,7 @@ struct player {
 	struct test_server *server[CALLS_MAX_SERVERS];
 	struct raw *ear[CALLS_MAX_SERVERS];
 	struct proxy *proxy; /* before the process that will be killed */
-	struct look_scale scale;
+	struct snapshot_scale scale;
 	long long origin; /* when the story began */
 	int heard;
 	struct story_message message[MAX_HEARD];
@@ -85,7 +84,7 @@ static void keep_message(struct player *player, const struct raw_reply *reply)
 	};
 }
 
-/* Hears what is said until then; with a call, until that is over. Returns whether it is. */
+/* Collects messages until then; with a call, until that is over. Returns whether it is. */
 static bool listen_until(struct player *player, long long until, const struct call *call)
 {
 	int servers = player->cast.servers;
@@ -134,7 +133,7 @@ static bool is_same_message(const struct player *player, const struct story_mess
 	return is_same;
 }
 
-/* Their order means nothing where they were said to different locks. */
+/* Their order means nothing where they belong to different locks. */
 static void check_messages(struct player *player)
 {
 	const struct story_step *step = player->step;
@@ -186,10 +185,10 @@ static void check_result(struct player *player, struct call *call, const char *e
 {
 	char text[400];
 	bool is_right;
-	call_tell(call, text, sizeof text);
+	call_describe(call, text, sizeof text);
 	char *said = texts_keep(&player->texts, check_copy(text, strlen(text)));
 	if (*expected == '~')
-		is_right = look_is_near(atoll(text), atoll(expected + 1), &player->scale);
+		is_right = snapshot_is_near(atoll(text), atoll(expected + 1), &player->scale);
 	else if (strcmp(expected, "<token>") == 0)
 		is_right = is_last_token(player, call, text);
 	else if (strncmp(expected, "<permit", 7) == 0)
@@ -210,15 +209,15 @@ static void await_result(struct player *player, struct call *call, const char *e
 	check_result(player, call, expected);
 }
 
-/* Nothing else may have ended. */
+/* No other call may have returned. */
 static void check_waiting(struct player *player)
 {
 	char text[400];
 	for (int i = 0; i < player->cast.calls; i++) {
 		struct call *call = player->cast.call[i];
-		if (call->was_told || !atomic_load(&call->is_over))
+		if (call->was_reported || !atomic_load(&call->is_over))
 			continue;
-		call_tell(call, text, sizeof text);
+		call_describe(call, text, sizeof text);
 		fail_step(player, "%s gave %s, and should wait", call->line, text);
 	}
 }
@@ -269,8 +268,8 @@ static void check_keys(struct player *player)
 	if (!player->step->is_slow)
 		note_lag(end_of_step(player));
 	for (;;) {
-		char *wrong = look_compare(cast->raw, cast->servers, player->step, &cast->names,
-		                           &player->scale);
+		char *wrong = snapshot_compare(cast->raw, cast->servers, player->step, &cast->names,
+		                               &player->scale);
 		if (!wrong)
 			return;
 		if (test_now_ms() >= until)
@@ -280,7 +279,7 @@ static void check_keys(struct player *player)
 	}
 }
 
-/* What we do later on purpose puts off all that follows. */
+/* What we do later on purpose delays everything that follows. */
 static void put_off(struct player *player)
 {
 	long long over = test_now_ms() - end_of_step(player);

@@ -1,4 +1,4 @@
-/* Plays a story: every step at its recorded time, and after each a look at everything. */
+/* Plays a story: every step at its recorded time, with a check of everything after each. */
 #ifndef TESTS_GOLDEN_PLAYER_H
 #define TESTS_GOLDEN_PLAYER_H
 
@@ -7,10 +7,10 @@
 /* Beyond this a failure may be due to the machine, and the story is worth another try. */
 #define PLAYER_LATE_MS 150
 
-/* Fails the test where the story and we differ. */
+/* Fails the test where the story and the library differ. */
 void player_play(struct story *story);
 
-/* How far the last story fell behind its recorded times, failed or not. */
+/* How late the last story was, compared with its recorded times, failed or not. */
 long long player_lag_ms(void);
 
 #endif

@@ -1,5 +1,4 @@
 /* Reads the recorded stories. */
-#define _GNU_SOURCE
 #include "golden/story.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* The recorded stories: what Java called, what it was told, and what was in the server then. */
+/* The recorded stories: what Java called, what it got, and what was in the server then. */
 #ifndef TESTS_GOLDEN_STORY_H
 #define TESTS_GOLDEN_STORY_H
 
@@ -37,7 +37,7 @@ struct story_key {
 };
 
 struct story_end {
-	const char *call; /* an earlier one, which ended in this step */
+	const char *call; /* an earlier one, which returned in this step */
 	const char *result;
 };
 
@@ -50,7 +50,7 @@ struct story_step {
 	long long at_ms;    /* from the beginning of the story */
 	const char *call;   /* or "(wait 0.4 s)" and the like */
 	const char *what;   /* the same for people */
-	const char *result; /* "blocks" if the call goes on; NULL if there is none */
+	const char *result; /* "blocks" if the call continues; NULL if there is none */
 	int ends;
 	struct story_end end[STORY_MAX_ENDS];
 	int messages;
@@ -77,12 +77,14 @@ struct stories {
 	struct texts texts;
 };
 
-/* Adds the stories of one file. A line that is not understood ends the program. */
+/* Adds the stories of one file. A line that is not understood exits the program. */
 void stories_read(struct stories *stories, const char *dir, const char *file);
 void stories_clear(struct stories *stories);
 
-/* Applies one line of a file to a step. Returns false if the line is none of those. The line's memory
- * is the step's from then on. */
+/*
+ * Applies one line of a file to a step. Returns false if it is not such a line. The step takes
+ * ownership of the line's memory.
+ */
 bool story_read_line(struct story_step *step, char *line);
 
 /* The key of that name after the step, or NULL. */

@@ -1,15 +1,14 @@
 /* C and Java count together, and nothing but the lock protects the number. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
 /* Two parties on each side; together 4000 rounds. */
 #define PARTIES 2
 #define ROUNDS  1000
 
-/* After so many rounds a party steps aside, so that the others get in. */
+/* After this many rounds a party steps aside, so that the others get in. */
 #define STINT 10
 
-/* So often at least the number must have passed from Java to C, or the run was not mixed. */
+/* The number must have passed from Java to C at least this often, or the run was not mixed. */
 #define FEWEST_CHANGES 10
 
 /* What one party does around each round: a lock, a semaphore with one permit, or nothing. */
@@ -30,7 +29,10 @@ struct party {
 	char detail[400];
 };
 
-/* What C wrote last; guarded by the lock under test, so that its failure is no data race too. */
+/*
+ * What C wrote last. The lock under test guards it, so that a failure of the lock is not a data
+ * race as well.
+ */
 static atomic_llong last_written;
 static atomic_long changes;
 
@@ -79,7 +81,7 @@ static void count_once(struct party *party)
 	atomic_store(&last_written, number + 1);
 }
 
-/* In so short a time an attempt may still be under way; the library takes it back by itself. */
+/* In such a short time an attempt may still be in flight; the library takes it back on its own. */
 static bool is_too_late(int result)
 {
 	return result == HF_ETIMEDOUT || result == HF_EUNKNOWN;
@@ -158,7 +160,7 @@ static long java_counted(int thread_number)
 	return done;
 }
 
-/* Fails after all have ended, so that none is left behind. */
+/* Fails after all threads have finished, so that none is left running. */
 static void check_parties(struct run *run)
 {
 	for (int i = 0; i < PARTIES; i++) {

@@ -1,4 +1,4 @@
-/* What the tests with Curator share: servers, clients in C, peers in Java, and a person who looks on. */
+/* What the tests with Curator share: servers, clients in C, peers in Java, and an observer. */
 #ifndef TESTS_INTEROP_CURATOR_H
 #define TESTS_INTEROP_CURATOR_H
 
@@ -10,7 +10,7 @@
 #include "support/zk_raw.h"
 #include "support/zookeeper.h"
 
-/* What a process that was killed keeps after its end, and how late that end may be noticed. */
+/* How long what a killed process held stays, and how late its end may be noticed. */
 #define SESSION_MS 4000
 #define TICK_MS    500
 
@@ -103,7 +103,7 @@ static inline hf_lock *open_node_lock(hf_client *client, hf_kind kind, const cha
 	return lock;
 }
 
-/* A name that no other test has, in the folder, which ends with a slash or is empty. */
+/* A name that no other test has, in the folder, which is empty or has a trailing slash. */
 static inline struct shared_lock shared_open_in(const char *folder, hf_kind kind, const char *java)
 {
 	static int made;
@@ -129,7 +129,7 @@ static inline struct shared_lock shared_other(const struct shared_lock *shared, 
 	return other;
 }
 
-/* How many nodes there are in the folder; none if it is not there. */
+/* How many nodes are in the folder; 0 if it does not exist. */
 static inline int count_children(const char *path)
 {
 	struct zk_raw_names names = {0};
@@ -156,7 +156,7 @@ static inline int count_nodes(const struct shared_lock *shared)
 	return count_children(shared->path);
 }
 
-/* Those of a semaphore: who comes to the leases one at a time, and the leases. */
+/* The folders of a semaphore: its gate, which is passed one at a time, and its leases. */
 static inline int count_gates(const char *path)
 {
 	return count_below(path, "locks");
@@ -167,7 +167,7 @@ static inline int count_leases(const char *path)
 	return count_below(path, "leases");
 }
 
-/* Ends a story: nobody holds the lock, and nobody waits for it. */
+/* Finishes a story: nobody holds the lock, and nobody waits for it. */
 static inline void shared_close(struct shared_lock *shared)
 {
 	WAIT_UNTIL(count_nodes(shared) == 0, SOON_MS);
@@ -237,7 +237,7 @@ static inline void j_got_it(const char *thread)
 
 /* ---- a second process in C, which is this program started again ---- */
 
-/* The arguments it is given behind its name: "hold", the servers, a kind's number, a name. */
+/* The arguments that follow its name: "hold", the servers, a kind's number, a name. */
 static inline pid_t start_c_holder(const struct shared_lock *shared, hf_kind kind)
 {
 	char number[8];
@@ -247,7 +247,7 @@ static inline pid_t start_c_holder(const struct shared_lock *shared, hf_kind kin
 	                                          shared->name, NULL});
 }
 
-/* What it does then: takes the lock and keeps it until it is killed. */
+/* The victim's work: takes the lock and keeps it until it is killed. */
 static inline int hold_until_killed(char **argv)
 {
 	hf_client *client = NULL;
@@ -262,15 +262,15 @@ static inline int hold_until_killed(char **argv)
 		(void)pause();
 }
 
-/* ---- many who come again and again: threads here, and threads in Java ---- */
+/* ---- many visitors that return again and again: threads here, and threads in Java ---- */
 
-/* None of them waits longer. */
+/* The longest that one of them waits. */
 #define PATIENCE_MS 30000
 
 /* In a file that all have in their memory; Java has the same numbers. */
 struct crowd {
 	_Atomic int inside; /* now */
-	_Atomic int visits; /* so many so far */
+	_Atomic int visits; /* how many so far */
 	_Atomic int side;   /* of the latest visitor: 1 is ours, 2 is Java's */
 };
 
@@ -281,7 +281,7 @@ struct visit {
 	int java_threads;
 	int rounds;    /* of each thread */
 	int linger_us; /* at most, inside a crowd and between two rounds */
-	int pause_ms; /* at most, between two rounds now and then, so that others have it for themselves */
+	int pause_ms;  /* at most, between two rounds now and then, so that the others are alone */
 	struct crowd *crowd; /* NULL: each adds one to the number in the file */
 	char *dir;
 	char *file;
@@ -297,11 +297,11 @@ struct visitor {
 	int result;
 	char detail[400];
 	int most;        /* inside at once, as far as it saw */
-	int changes;     /* so often somebody else had been there since */
+	int changes;     /* how often another visitor was inside since */
 	long last_count; /* what it wrote */
 };
 
-/* What is not there is 0. */
+/* A missing number is 0. */
 static inline long counter_read(const char *file)
 {
 	char text[24] = "";
@@ -410,7 +410,7 @@ static inline void visit_close(struct visit *visit)
 	free(visit->file);
 }
 
-/* So often somebody was there. */
+/* How often a visitor was inside. */
 static inline long visit_total(const struct visit *visit)
 {
 	return visit->crowd ? atomic_load(&visit->crowd->visits) : counter_read(visit->file);
@@ -425,7 +425,9 @@ static inline void visit_send_java(const struct visit *visit)
 		          visit->crowd ? visit->linger_us : visit->pause_ms);
 }
 
-/* Returns how many were inside at most, as far as Java saw; 0 where it was not looked at. */
+/*
+ * Returns the highest number of visitors inside, as far as Java saw; 0 where it was not measured.
+ */
 static inline int visit_finish_java(const struct visit *visit)
 {
 	int most = 0;
@@ -443,9 +445,9 @@ static inline int visit_finish_java(const struct visit *visit)
 }
 
 /*
- * All go at once, those in C when Java has begun, for a JVM is slow at first. Returns how many were inside
- * at most, or of those who count how often C came after another. All rounds were done then, and C came
- * after others often enough to call it a mixed company.
+ * All start at once, those in C when Java has begun, because a JVM is slow at first. Returns the
+ * highest number of visitors inside or, for those that count, how often C came after another
+ * visitor. All rounds were done then, and C came after others often enough to call the run mixed.
  */
 static inline int visit_run(const struct visit *visit, struct visitor *visitors, int n)
 {

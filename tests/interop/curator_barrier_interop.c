@@ -1,5 +1,4 @@
 /* Barriers that C shares with Curator: one that stands until it is removed, and one for members. */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 /* ---- a barrier, as both sides name it ---- */

@@ -2,7 +2,6 @@
  * Processes in C and in Java count together, and nothing but a lock on ZooKeeper protects the number. It is
  * in a file, so that no server's order of writes can hide a lock that was granted twice.
  */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 #include "support/temp.h"
@@ -11,7 +10,7 @@
 #define PARTIES 2
 #define ROUNDS  500
 
-/* So often at least the number must have passed from Java to C, or the run was not mixed. */
+/* The number must have passed from Java to C at least this often, or the run was not mixed. */
 #define FEWEST_CHANGES 20
 
 /* Longer than an election on a crowded machine. */
@@ -28,7 +27,7 @@ struct party {
 	int64_t wait_ms; /* 0: as long as it takes; otherwise a round it does not get is left out */
 	long done;       /* how many rounds it counted */
 	long torn;       /* how often a reader saw the number change */
-	long changes;    /* how often somebody else had counted since */
+	long changes;    /* how often another party had counted since */
 	long last_written; /* by this one */
 };
 
@@ -64,7 +63,7 @@ static void count_once(struct party *party)
 	party->last_written = number + 1;
 }
 
-/* In so short a time an attempt may still be under way; the library takes it back by itself. */
+/* In such a short time an attempt may still be in flight; the library takes it back on its own. */
 static bool is_too_late(int result)
 {
 	return result == HF_ETIMEDOUT || result == HF_EUNKNOWN;
@@ -91,7 +90,7 @@ static hf_kind kind_of(const char *word)
 }
 
 /* "count" SERVERS KIND NAME FILE ROUNDS WAIT_MS; prints "done torn changes", or an error. */
-static int count_as_told(char **argv)
+static int count_by_arguments(char **argv)
 {
 	struct party party = {.file = argv[5], .wait_ms = atoll(argv[7])};
 	hf_client *client = NULL;
@@ -232,7 +231,7 @@ static long finish_parties(struct run *run)
 	return run->counted - read_number(run->file);
 }
 
-/* Nobody waits any more, and nobody left a node. */
+/* No call waits any more, and no node is left. */
 static void check_no_node(const struct run *run)
 {
 	struct zk_raw *raw = zk_raw_open(test_zookeeper_host(run->server, 0), 0);
@@ -404,7 +403,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(no_reader_sees_an_update_while_leaders_are_killed),
 	};
 	if (argc == 8 && strcmp(argv[1], "count") == 0)
-		return count_as_told(argv);
+		return count_by_arguments(argv);
 	cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
 	return cmocka_run_group_tests(tests, open_alone, close_alone);
 }

@@ -1,5 +1,4 @@
 /* Elections with candidates in C and in Java: Curator's LeaderLatch and LeaderSelector. */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 static struct shared_lock open_latch(void)
@@ -14,7 +13,7 @@ static struct shared_lock open_selector(void)
 
 /* ---- what the two sides do ---- */
 
-/* Returns when it is a candidate. Who is elected at once is one too. */
+/* Returns when it is a candidate; one that is elected at once counts too. */
 static struct waiter *c_stands(const struct shared_lock *shared, const char *id)
 {
 	int before = count_nodes(shared);
@@ -60,7 +59,7 @@ static void java_sees(const struct shared_lock *shared, const char *id, const ch
 
 struct sight {
 	char kind[16];
-	char all[256]; /* of a latch; of others only who leads */
+	char all[256]; /* of a latch; of the others, only the leader */
 };
 
 static int note_sight(void *arg, const hf_info *info)
@@ -240,8 +239,8 @@ static void c_is_elected_after_a_jvm_died(void **state)
 	shared_close(&latch);
 }
 
-/* The servers end it, and C is told; what it had is Java's then. */
-static void leader_in_c_is_told_that_its_session_has_ended(void **state)
+/* The servers end the session, and C learns of it; its leadership is Java's then. */
+static void leader_in_c_learns_that_its_session_has_expired(void **state)
 {
 	struct shared_lock latch = open_latch();
 	struct zk_raw_names names = {0};
@@ -264,32 +263,34 @@ static void leader_in_c_is_told_that_its_session_has_ended(void **state)
 
 /* ---- selectors, which are mutexes with a value ---- */
 
-/* How often Java was told "leader" and "over" so far. */
-struct told {
+/* How often Java reported "leader" and "over" so far. */
+struct leader_in_java {
 	const char *id;
 	int events;
 };
 
-static void j_begins_to_lead(const struct shared_lock *selector, struct told *told)
+static void j_begins_to_lead(const struct shared_lock *selector,
+                             struct leader_in_java *leader_in_java)
 {
-	told->events++;
+	leader_in_java->events++;
 	assert_true(peer_is_true(curator_peer, "t await_events selector %s#%s %d %d",
-	                         selector->path, told->id, told->events, 2 * SOON_MS));
+	                         selector->path, leader_in_java->id, leader_in_java->events,
+	                         2 * SOON_MS));
 }
 
-static void j_yields(const struct shared_lock *selector, struct told *told)
+static void j_yields(const struct shared_lock *selector, struct leader_in_java *leader_in_java)
 {
-	(void)peer_ok(curator_peer, "t yield selector %s#%s", selector->path, told->id);
-	told->events++;
+	(void)peer_ok(curator_peer, "t yield selector %s#%s", selector->path, leader_in_java->id);
+	leader_in_java->events++;
 }
 
-/* Four candidates who come back to the end of the queue whenever they have led: 50 rounds. */
+/* Four candidates that return to the end of the queue whenever they have led: 50 rounds. */
 #define ROUNDS 50
 
 static void leadership_goes_round_between_both(void **state)
 {
 	struct shared_lock selector = open_selector();
-	struct told one = {.id = "j1"}, three = {.id = "j3"};
+	struct leader_in_java one = {.id = "j1"}, three = {.id = "j3"};
 	(void)state;
 	j_stands(&selector, "j1", "again");
 	struct waiter *two = c_stands(&selector, "c2");
@@ -336,7 +337,7 @@ int main(int argc, char **argv)
 		CURATOR_TEST(tokens_of_leaders_grow_from_one_to_the_next),
 		CURATOR_TEST(java_is_elected_after_a_leader_in_c_was_killed),
 		CURATOR_TEST(c_is_elected_after_a_jvm_died),
-		CURATOR_TEST(leader_in_c_is_told_that_its_session_has_ended),
+		CURATOR_TEST(leader_in_c_learns_that_its_session_has_expired),
 		CURATOR_TEST(leadership_goes_round_between_both),
 	};
 	if (argc == 4 && strcmp(argv[1], "lead") == 0)

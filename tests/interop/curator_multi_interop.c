@@ -1,5 +1,4 @@
 /* Several mutexes as one, which C shares with Curator's InterProcessMultiLock over the same paths. */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 /* Both take the members in the order of their names. */

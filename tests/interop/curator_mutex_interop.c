@@ -1,5 +1,4 @@
 /* Mutexes and plain locks that C shares with Curator, in both directions. */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 /* The kinds of C that are Curator's InterProcessMutex. */
@@ -124,7 +123,7 @@ static void waiter_that_gives_up_lets_the_next_wait_on(void **state)
 
 static const char *const threads[EACH] = {"w0", "w1", "w2"};
 
-/* Nobody behind has it yet. */
+/* None of the later waiters holds it yet. */
 static void only_these_have_it(struct waiter *const *waiters, int c_count, int java_count)
 {
 	for (int i = c_count; i < EACH; i++)
@@ -343,7 +342,7 @@ static void c_takes_it_away_from_java(void **state)
 	shared_close(&mutex);
 }
 
-/* Nobody asked to be told, so the data changes and nothing else. */
+/* The holder is not revocable, so the data changes and nothing else. */
 static void revocation_by_java_disturbs_neither_holder_nor_waiter(void **state)
 {
 	struct shared_lock mutex = open_mutex();
@@ -395,7 +394,7 @@ static hf_client *open_as(const char *auth)
 	return client;
 }
 
-/* Namespace "app" of Curator is no more than a folder before all names. */
+/* Namespace "app" of Curator is just a folder in front of all names. */
 static void same_credentials_share_a_lock(void **state)
 {
 	(void)state;
@@ -452,7 +451,7 @@ static void java_is_refused_what_c_made_for_its_own(void **state)
 
 /* ---- plain locks: a person at the shell ---- */
 
-/* In no folder, for the server would delete it while nobody holds the lock. */
+/* Not in a folder, because the server would delete that while nobody holds the lock. */
 static struct shared_lock open_plain(void)
 {
 	return shared_open_in("", HF_PLAIN, "plain");
@@ -478,7 +477,7 @@ static void person_who_holds_a_plain_lock_keeps_c_out(void **state)
 	hf_lock_close(plain.lock);
 }
 
-static void person_is_told_when_c_gives_a_plain_lock(void **state)
+static void person_sees_when_c_releases_a_plain_lock(void **state)
 {
 	struct shared_lock plain = open_plain();
 	char *path = NULL;
@@ -555,7 +554,7 @@ int main(int argc, char **argv)
 		CURATOR_TEST(other_credentials_are_refused),
 		CURATOR_TEST(java_is_refused_what_c_made_for_its_own),
 		CURATOR_TEST(person_who_holds_a_plain_lock_keeps_c_out),
-		CURATOR_TEST(person_is_told_when_c_gives_a_plain_lock),
+		CURATOR_TEST(person_sees_when_c_releases_a_plain_lock),
 		CURATOR_TEST(person_who_deletes_a_plain_lock_takes_it_away),
 		CURATOR_TEST(java_shares_a_plain_lock_by_hand),
 	};

@@ -1,5 +1,4 @@
 /* Tests of the Curator peer: two Java processes share every kind, driven as the other tests drive one. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +59,7 @@ static int begin(void **state)
 	return 0;
 }
 
-/* ---- what the stories are told with ---- */
+/* ---- what the stories are made of ---- */
 
 static int count_words(const char *text)
 {
@@ -225,7 +224,7 @@ static void holder_hears_of_every_revocation(void **state)
 
 /* ---- semaphores and counts ---- */
 
-static void semaphore_gives_so_many_permits(void **state)
+static void semaphore_gives_as_many_permits_as_it_has(void **state)
 {
 	(void)state;
 	struct answer leases = peer_ok(one, "t acquire semaphore /permits:3 2 -1");
@@ -363,7 +362,7 @@ static void session_that_the_server_ends_gives_up_its_locks(void **state)
 	peer_kill(third);
 }
 
-static void locks_of_a_dead_process_end_with_its_session(void **state)
+static void locks_of_a_dead_process_expire_with_its_session(void **state)
 {
 	(void)state;
 	struct peer *third = start_peer();
@@ -414,7 +413,7 @@ int main(void)
 		TEST(downgraded_writer_keeps_its_place),
 		TEST(tokens_grow_and_nodes_have_names),
 		TEST(holder_hears_of_every_revocation),
-		TEST(semaphore_gives_so_many_permits),
+		TEST(semaphore_gives_as_many_permits_as_it_has),
 		TEST(growing_count_lets_a_waiter_in),
 		TEST(everybody_hears_of_a_new_count),
 		TEST(barrier_stands_until_it_is_removed),
@@ -422,7 +421,7 @@ int main(void)
 		TEST(latch_leads_until_it_is_closed),
 		TEST(selector_leads_in_turns),
 		TEST(session_that_the_server_ends_gives_up_its_locks),
-		TEST(locks_of_a_dead_process_end_with_its_session),
+		TEST(locks_of_a_dead_process_expire_with_its_session),
 		TEST(folder_and_credentials_keep_others_out),
 	};
 	return cmocka_run_group_tests(tests, start_both, stop_both);

@@ -1,5 +1,4 @@
 /* Permits that C shares with Curator's semaphores, in both directions. */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 #include "support/proxy.h"
@@ -40,13 +39,13 @@ static struct pool pool_of(void **state)
 	return pool_open(form->total);
 }
 
-/* So many have a permit or wait at the leases, and so many are at the gate. */
+/* This many hold a permit or wait at the leases, and this many are at the gate. */
 static void has_nodes(const struct pool *pool, int leases, int gates)
 {
 	WAIT_UNTIL(count_leases(pool->path) == leases && count_gates(pool->path) == gates, SOON_MS);
 }
 
-/* Ends a story: nobody has a permit, and nobody waits for one. */
+/* Finishes a story: nobody holds a permit, and nobody waits for one. */
 static void pool_close(struct pool *pool)
 {
 	has_nodes(pool, 0, 0);
@@ -109,43 +108,21 @@ static struct answer j_got_permit(const char *thread)
 	return leases;
 }
 
-/* An acquire in a thread of its own. */
-struct taker {
-	pthread_t thread;
-	hf_permits *permits;
-	hf_permit_id id;
-	atomic_bool over;
-	int result;
-};
-
-static void *taker_run(void *arg)
-{
-	struct taker *taker = arg;
-	taker->result = hf_permits_acquire(taker->permits, 1, HF_PERMITS(.wait_ms = PATIENCE_MS),
-	                                   &taker->id);
-	atomic_store(&taker->over, true);
-	return NULL;
-}
-
 /* Returns when it is at the gate. */
-static struct taker *c_waits_for_permit(const struct pool *pool)
+static struct waiter *c_waits_for_permit(const struct pool *pool)
 {
 	int before = count_gates(pool->path);
-	struct taker *taker = check_alloc(sizeof(*taker));
-	taker->permits = pool->permits;
-	assert_int_equal(pthread_create(&taker->thread, NULL, taker_run, taker), 0);
+	struct waiter *taker = WAITER(.permits = pool->permits, .n = 1, .wait_ms = PATIENCE_MS);
 	WAIT_UNTIL(count_gates(pool->path) == before + 1, SOON_MS);
 	return taker;
 }
 
 /* It gets what it waits for, and gives it back. */
-static void c_got_permit(struct taker *taker)
+static void c_got_permit(struct waiter *taker)
 {
-	WAIT_UNTIL(atomic_load(&taker->over), 20000);
-	assert_int_equal(taker->result, 0);
-	ASSERT_OK(hf_permits_release(taker->permits, &taker->id, 1));
-	assert_int_equal(pthread_join(taker->thread, NULL), 0);
-	free(taker);
+	waiter_expect(taker, 0);
+	ASSERT_OK(hf_permits_release(taker->permits, (const hf_permit_id *)taker->ids, 1));
+	waiter_free(taker);
 }
 
 /* ---- two sides of one semaphore ---- */
@@ -202,9 +179,9 @@ static void permit_that_java_gives_wakes_c(void **state)
 {
 	struct pool pool = pool_of(state);
 	struct answer leases = j_takes_permits(&pool, "t", pool.total);
-	struct taker *taker = c_waits_for_permit(&pool);
+	struct waiter *taker = c_waits_for_permit(&pool);
 	has_nodes(&pool, pool.total + 1, 1);
-	assert_false(atomic_load(&taker->over));
+	assert_false(waiter_is_over(taker));
 	j_gives_permits(&pool, "t", leases.text);
 	c_got_permit(taker);
 	pool_close(&pool);
@@ -217,23 +194,23 @@ static void waiters_of_both_get_permits_in_the_order_they_came(void **state)
 	(void)state;
 	c_takes_permits(&pool, 1, &id);
 	j_waits_for_permit(&pool, "t");
-	struct taker *second = c_waits_for_permit(&pool);
+	struct waiter *second = c_waits_for_permit(&pool);
 	j_waits_for_permit(&pool, "u");
-	struct taker *last = c_waits_for_permit(&pool);
+	struct waiter *last = c_waits_for_permit(&pool);
 	c_gives_permits(&pool, 1, &id);
 	struct answer lease = j_got_permit("t");
 	has_nodes(&pool, 2, 3);
-	assert_false(atomic_load(&second->over) || atomic_load(&last->over));
+	assert_false(waiter_is_over(second) || waiter_is_over(last));
 	j_gives_permits(&pool, "t", lease.text);
 	c_got_permit(second);
 	lease = j_got_permit("u");
-	assert_false(atomic_load(&last->over));
+	assert_false(waiter_is_over(last));
 	j_gives_permits(&pool, "u", lease.text);
 	c_got_permit(last);
 	pool_close(&pool);
 }
 
-/* ---- who gives up ---- */
+/* ---- waiters that give up ---- */
 
 static void waiter_that_times_out_leaves_nothing(void **state)
 {
@@ -253,7 +230,7 @@ static void waiter_that_times_out_leaves_nothing(void **state)
 	pool_close(&pool);
 }
 
-/* The one who gives up stands in front, so the others move up. */
+/* The waiter that gives up is the first, so the others move up. */
 static void waiter_that_gives_up_lets_the_next_one_wait(void **state)
 {
 	struct pool pool = pool_open(1);
@@ -263,10 +240,10 @@ static void waiter_that_gives_up_lets_the_next_one_wait(void **state)
 	struct answer lease = j_takes_permits(&pool, "t", 1);
 	peer_send(curator_peer, "u acquire semaphore %s 1 500", pool.java);
 	WAIT_UNTIL(count_gates(pool.path) == 1, SOON_MS);
-	struct taker *taker = c_waits_for_permit(&pool);
+	struct waiter *taker = c_waits_for_permit(&pool);
 	assert_string_equal(peer_wait(curator_peer, "u", 20000).text, "");
 	has_nodes(&pool, 2, 1);
-	assert_false(atomic_load(&taker->over));
+	assert_false(waiter_is_over(taker));
 	j_waits_for_permit(&pool, "u");
 	j_gives_permits(&pool, "t", lease.text);
 	c_got_permit(taker);
@@ -298,7 +275,7 @@ static void several_permits_are_taken_all_or_none(void **state)
 	pool_close(&pool);
 }
 
-/* ---- who dies ---- */
+/* ---- processes that die ---- */
 
 /* "want" SERVERS HELD WAITED: has one permit of the first name, and waits for one of the second. */
 static int want_until_killed(char **argv)
@@ -324,7 +301,7 @@ static pid_t start_c_victim(const struct pool *held, const struct pool *waited)
 	                                          waited->name, NULL});
 }
 
-static void c_goes_on_after_a_jvm_died(void **state)
+static void c_continues_after_a_jvm_died(void **state)
 {
 	struct pool held = pool_open(1), waited = pool_open(1);
 	hf_permit_id id;
@@ -336,12 +313,12 @@ static void c_goes_on_after_a_jvm_died(void **state)
 	(void)peer_ok(victim, "t acquire semaphore %s 1 -1", held.java);
 	peer_send(victim, "u acquire semaphore %s 1 -1", waited.java);
 	has_nodes(&waited, 2, 1);
-	struct taker *heir = c_waits_for_permit(&held);
-	struct taker *next = c_waits_for_permit(&waited);
+	struct waiter *heir = c_waits_for_permit(&held);
+	struct waiter *next = c_waits_for_permit(&waited);
 	peer_send(victim, "v die client any");
 	c_got_permit(heir);
 	has_nodes(&waited, 2, 1);
-	assert_false(atomic_load(&next->over));
+	assert_false(waiter_is_over(next));
 	c_gives_permits(&waited, 1, &id);
 	c_got_permit(next);
 	peer_kill(victim);
@@ -349,7 +326,7 @@ static void c_goes_on_after_a_jvm_died(void **state)
 	pool_close(&waited);
 }
 
-static void java_goes_on_after_a_process_in_c_was_killed(void **state)
+static void java_continues_after_a_process_in_c_was_killed(void **state)
 {
 	struct pool held = pool_open(1), waited = pool_open(1);
 	(void)state;
@@ -384,29 +361,30 @@ static int64_t session_of_other(const struct pool *pool, const char *node)
 	return stat.owner;
 }
 
-static void waiter_whose_session_ends_comes_again_behind_java(void **state)
+static void waiter_whose_session_expires_queues_again_after_java(void **state)
 {
 	struct pool pool = pool_open(1);
 	(void)state;
 	struct answer lease = j_takes_permits(&pool, "t", 1);
-	struct taker *taker = c_waits_for_permit(&pool);
+	struct waiter *taker = c_waits_for_permit(&pool);
 	has_nodes(&pool, 2, 1);
 	j_waits_for_permit(&pool, "u");
 	zk_raw_expire(test_zookeeper_host(curator_server, 0), session_of_other(&pool, lease.text));
 	has_nodes(&pool, 2, 2);
 	j_gives_permits(&pool, "t", lease.text);
 	lease = j_got_permit("u");
-	assert_false(atomic_load(&taker->over));
+	assert_false(waiter_is_over(taker));
 	j_gives_permits(&pool, "u", lease.text);
 	c_got_permit(taker);
 	pool_close(&pool);
 }
 
 /*
- * The answers take so long that the last one, that the gate is open, comes too late: it is asked for again,
- * and Java has come through the gate meanwhile. Neither may wait for the other.
+ * The answers take so much time that the last one, that the gate is open, arrives too late: the
+ * permit is asked for again, and Java has passed the gate meanwhile. Neither may wait for the
+ * other.
  */
-static void waiter_that_hears_late_that_it_has_a_permit_still_has_it(void **state)
+static void waiter_that_learns_late_of_its_permit_still_holds_the_permit(void **state)
 {
 	struct pool pool = pool_open(1);
 	struct proxy *proxy = proxy_start(test_zookeeper_url(curator_server, 0));
@@ -418,13 +396,13 @@ static void waiter_that_hears_late_that_it_has_a_permit_still_has_it(void **stat
 	ASSERT_OK(hf_permits_set(pool.permits, 1));
 	ASSERT_OK(hf_client_lease(far, &lease_ms));
 	struct answer lease = j_takes_permits(&pool, "t", 1);
-	struct taker *taker = c_waits_for_permit(&pool);
+	struct waiter *taker = c_waits_for_permit(&pool);
 	has_nodes(&pool, 2, 1);
 	j_waits_for_permit(&pool, "u");
 	/* A ninth of the lease is what a command may take: one round trip, not two. */
 	proxy_delay(proxy, (int)(lease_ms / 24));
 	j_gives_permits(&pool, "t", lease.text);
-	WAIT_UNTIL(atomic_load(&taker->over), 2 * SOON_MS);
+	WAIT_UNTIL(waiter_is_over(taker), 2 * SOON_MS);
 	proxy_delay(proxy, 0);
 	c_got_permit(taker);
 	j_gives_permits(&pool, "u", j_got_permit("u").text);
@@ -458,9 +436,9 @@ static void number_that_grows_in_java_wakes_c(void **state)
 	struct pool pool = pool_open_shared("counts/java");
 	assert_int_equal(total_of(&pool), 1);
 	c_takes_permits(&pool, 1, &id);
-	struct taker *taker = c_waits_for_permit(&pool);
+	struct waiter *taker = c_waits_for_permit(&pool);
 	has_nodes(&pool, 2, 1);
-	assert_false(atomic_load(&taker->over));
+	assert_false(waiter_is_over(taker));
 	(void)peer_ok(curator_peer, "t set shared_count /counts/java 2");
 	c_got_permit(taker);
 	assert_int_equal(total_of(&pool), 2);
@@ -513,7 +491,7 @@ static int count_words(const char *text)
 }
 
 struct sight {
-	int told;
+	int reports;
 	char kind[16];
 	size_t holders;
 	char owners[512];
@@ -522,7 +500,7 @@ struct sight {
 static int note_sight(void *arg, const hf_info *info)
 {
 	struct sight *sight = arg;
-	sight->told++;
+	sight->reports++;
 	snprintf(sight->kind, sizeof sight->kind, "%s", hf_info_kind(info));
 	sight->holders = hf_info_holders(info);
 	for (size_t i = 0; i < sight->holders; i++) {
@@ -549,7 +527,7 @@ static void each_sees_the_permits_of_the_other(void **state)
 	ASSERT_OK(hf_permits_available(pool.permits, &number));
 	assert_int_equal(number, 1);
 	ASSERT_OK(hf_client_inspect(curator_client, pool.name, note_sight, &sight));
-	assert_int_equal(sight.told, 1);
+	assert_int_equal(sight.reports, 1);
 	assert_string_equal(sight.kind, "permits");
 	assert_int_equal(sight.holders, 2);
 	ASSERT_CONTAINS(sight.owners, lease.text);
@@ -611,10 +589,10 @@ int main(int argc, char **argv)
 		CURATOR_TEST(waiters_of_both_get_permits_in_the_order_they_came),
 		CURATOR_TEST(waiter_that_gives_up_lets_the_next_one_wait),
 		CURATOR_TEST(several_permits_are_taken_all_or_none),
-		CURATOR_TEST(c_goes_on_after_a_jvm_died),
-		CURATOR_TEST(java_goes_on_after_a_process_in_c_was_killed),
-		CURATOR_TEST(waiter_whose_session_ends_comes_again_behind_java),
-		CURATOR_TEST(waiter_that_hears_late_that_it_has_a_permit_still_has_it),
+		CURATOR_TEST(c_continues_after_a_jvm_died),
+		CURATOR_TEST(java_continues_after_a_process_in_c_was_killed),
+		CURATOR_TEST(waiter_whose_session_expires_queues_again_after_java),
+		CURATOR_TEST(waiter_that_learns_late_of_its_permit_still_holds_the_permit),
 		CURATOR_TEST(number_that_grows_in_java_wakes_c),
 		CURATOR_TEST(number_that_grows_in_c_wakes_java),
 		CURATOR_TEST(each_sees_the_permits_of_the_other),

@@ -1,5 +1,4 @@
 /* Revocation between C and Curator: a holder is asked to give its lock up. */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 /* A client that notes its events. */
@@ -33,7 +32,7 @@ static void take_revocable(hf_lock *lock)
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = SOON_MS, .revocable = 1)));
 }
 
-static void is_told(struct holder *holder, int times)
+static void expect_notified(struct holder *holder, int times)
 {
 	WAIT_UNTIL(seen_count(&holder->seen, HF_REVOKED) == times, SOON_MS);
 }
@@ -47,7 +46,10 @@ static char *first_node(const struct shared_lock *mutex)
 	return check_format("%s", nodes.text);
 }
 
-/* Whatever was written before has been told by then: a revocable lock is asked for, and that is told. */
+/*
+ * Whatever was written before has been reported by then: a revocable lock is revoked, and that is
+ * reported.
+ */
 static void let_events_come(struct holder *holder)
 {
 	int before = seen_count(&holder->seen, HF_REVOKED);
@@ -65,27 +67,27 @@ static void let_events_come(struct holder *holder)
 
 /* ---- Java asks C ---- */
 
-static void c_is_told_whenever_java_asks(void **state)
+static void holder_in_c_is_notified_whenever_java_revokes(void **state)
 {
 	struct holder holder;
 	(void)state;
 	holder_open(&holder);
 	take_revocable(holder.mutex.lock);
 	(void)peer_ok(curator_peer, "t revoke mutex %s", holder.mutex.path);
-	is_told(&holder, 1);
+	expect_notified(&holder, 1);
 	assert_string_equal(holder.seen.name, holder.mutex.name);
 	assert_int_equal(hf_lock_state(holder.mutex.lock, NULL), HF_HELD);
 	char *node = first_node(&holder.mutex);
 	(void)peer_ok(curator_peer, "t revoke node %s", node);
-	is_told(&holder, 2);
+	expect_notified(&holder, 2);
 	(void)peer_ok(curator_peer, "t revoke node %s", node);
-	is_told(&holder, 3);
+	expect_notified(&holder, 3);
 	free(node);
 	c_gives(&holder.mutex);
 	holder_close(&holder);
 }
 
-static void java_that_asked_gets_what_c_gives_up(void **state)
+static void java_that_revoked_gets_what_c_gives_up(void **state)
 {
 	struct holder holder;
 	(void)state;
@@ -93,7 +95,7 @@ static void java_that_asked_gets_what_c_gives_up(void **state)
 	take_revocable(holder.mutex.lock);
 	j_queues(&holder.mutex, "t");
 	(void)peer_ok(curator_peer, "u revoke mutex %s", holder.mutex.path);
-	is_told(&holder, 1);
+	expect_notified(&holder, 1);
 	assert_false(peer_has_answered(curator_peer, "t"));
 	c_gives(&holder.mutex);
 	j_got_it("t");
@@ -101,7 +103,7 @@ static void java_that_asked_gets_what_c_gives_up(void **state)
 	holder_close(&holder);
 }
 
-static void other_words_ask_for_nothing(void **state)
+static void other_data_does_not_revoke(void **state)
 {
 	struct holder holder;
 	(void)state;
@@ -113,7 +115,7 @@ static void other_words_ask_for_nothing(void **state)
 	(void)peer_ok(curator_peer, "t set node %s", node);
 	let_events_come(&holder);
 	(void)peer_ok(curator_peer, "t revoke node %s", node);
-	is_told(&holder, 3);
+	expect_notified(&holder, 3);
 	free(node);
 	c_gives(&holder.mutex);
 	holder_close(&holder);
@@ -138,8 +140,10 @@ static void c_that_is_not_revocable_ignores_java(void **state)
 	holder_close(&holder);
 }
 
-/* Java writes into the node of a waiter, and it is told as soon as it has something to give up. */
-static void what_was_asked_of_a_waiter_is_told_once_it_holds(void **state)
+/*
+ * Java writes into the node of a waiter, which is notified as soon as it has something to give up.
+ */
+static void revocation_of_a_waiter_is_reported_once_it_holds(void **state)
 {
 	struct holder holder;
 	(void)state;
@@ -152,13 +156,13 @@ static void what_was_asked_of_a_waiter_is_told_once_it_holds(void **state)
 	let_events_come(&holder);
 	j_gives(&holder.mutex, "t");
 	c_got_it(waiter);
-	is_told(&holder, 2);
+	expect_notified(&holder, 2);
 	assert_string_equal(holder.seen.name, holder.mutex.name);
 	waiter_finish(waiter);
 	holder_close(&holder);
 }
 
-static void writer_and_leader_in_c_are_told_too(void **state)
+static void writer_and_leader_in_c_are_notified_too(void **state)
 {
 	const hf_kind kinds[] = {HF_WRITE, HF_LEADER};
 	struct holder holder;
@@ -171,7 +175,7 @@ static void writer_and_leader_in_c_are_told_too(void **state)
 		take_revocable(lock);
 		assert_int_equal(zk_raw_children(curator_look, other.path, &names, NULL), 0);
 		(void)peer_ok(curator_peer, "t revoke node %s/%s", other.path, names.name[0]);
-		is_told(&holder, i + 1);
+		expect_notified(&holder, i + 1);
 		ASSERT_OK(hf_lock_release(lock));
 		hf_lock_close(lock);
 		zk_raw_names_clear(&names);
@@ -189,7 +193,7 @@ static void c_asks(const struct shared_lock *mutex, int expected)
 	assert_int_equal(asked, expected);
 }
 
-static void java_is_told_whenever_c_asks(void **state)
+static void holder_in_java_is_notified_whenever_c_revokes(void **state)
 {
 	struct shared_lock mutex = shared_open(HF_REENTRANT, "mutex");
 	(void)state;
@@ -233,7 +237,7 @@ static void java_that_is_not_revocable_ignores_c(void **state)
 
 /* ---- C asks C, as Java would ---- */
 
-static void c_is_told_when_c_asks(void **state)
+static void holder_in_c_is_notified_when_c_revokes(void **state)
 {
 	struct holder holder;
 	(void)state;
@@ -243,7 +247,7 @@ static void c_is_told_when_c_asks(void **state)
 	take_revocable(holder.mutex.lock);
 	ASSERT_OK(hf_lock_revoke(other, &asked));
 	assert_int_equal(asked, 1);
-	is_told(&holder, 1);
+	expect_notified(&holder, 1);
 	c_gives(&holder.mutex);
 	hf_lock_close(other);
 	holder_close(&holder);
@@ -252,15 +256,15 @@ static void c_is_told_when_c_asks(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		CURATOR_TEST(c_is_told_whenever_java_asks),
-		CURATOR_TEST(java_that_asked_gets_what_c_gives_up),
-		CURATOR_TEST(other_words_ask_for_nothing),
+		CURATOR_TEST(holder_in_c_is_notified_whenever_java_revokes),
+		CURATOR_TEST(java_that_revoked_gets_what_c_gives_up),
+		CURATOR_TEST(other_data_does_not_revoke),
 		CURATOR_TEST(c_that_is_not_revocable_ignores_java),
-		CURATOR_TEST(what_was_asked_of_a_waiter_is_told_once_it_holds),
-		CURATOR_TEST(writer_and_leader_in_c_are_told_too),
-		CURATOR_TEST(java_is_told_whenever_c_asks),
+		CURATOR_TEST(revocation_of_a_waiter_is_reported_once_it_holds),
+		CURATOR_TEST(writer_and_leader_in_c_are_notified_too),
+		CURATOR_TEST(holder_in_java_is_notified_whenever_c_revokes),
 		CURATOR_TEST(java_that_is_not_revocable_ignores_c),
-		CURATOR_TEST(c_is_told_when_c_asks),
+		CURATOR_TEST(holder_in_c_is_notified_when_c_revokes),
 	};
 	return CURATOR_RUN(tests, argc, argv);
 }

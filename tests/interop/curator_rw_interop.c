@@ -1,5 +1,4 @@
 /* Read-write locks that C shares with Curator, in both directions. */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 /* Both halves of one lock. */
@@ -21,7 +20,7 @@ static void close_pair(struct pair *pair)
 	hf_lock_close(pair->read.lock);
 }
 
-/* A read by somebody else of this process, who has it when this returns. */
+/* A read lock of another owner in this process, who holds it when this returns. */
 static struct waiter *another_reads(const struct pair *pair)
 {
 	struct waiter *waiter = waiter_start(pair->read.lock, NULL);
@@ -112,7 +111,7 @@ static void waiting_writer_in_java_lets_no_later_reader_past(void **state)
 	close_pair(&pair);
 }
 
-/* Readers behind one writer come in together, and the next writer behind all of them. */
+/* Readers after one writer enter together, and the next writer after all of them. */
 static void queue_of_both_goes_in_order(void **state)
 {
 	struct pair pair = open_pair();
@@ -219,7 +218,7 @@ static void read_first_given_back_leaves_the_write(void **state)
 	close_pair(&pair);
 }
 
-/* It is said at once in C; Java waits for itself. Neither stands in the other's way afterwards. */
+/* C reports it at once; Java waits for itself. Neither is in the other's way afterwards. */
 static void reader_cannot_become_a_writer(void **state)
 {
 	struct pair pair = open_pair();

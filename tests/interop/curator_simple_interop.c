@@ -1,5 +1,4 @@
 /* Mutexes that do not nest, which C shares with Curator, and mutexes that are free most of the time. */
-#define _GNU_SOURCE
 #include "interop/curator.h"
 
 /* What is counted under, how often by each thread, and how often the folder is made at least. */

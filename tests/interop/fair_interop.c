@@ -1,5 +1,4 @@
-/* The order of fair locks, with waiters in C and in Java behind each other. */
-#define _GNU_SOURCE
+/* The order of fair locks, with waiters in C and in Java one after another. */
 #include "interop/interop.h"
 
 #define WAITERS 8
@@ -17,7 +16,7 @@ static long long queue_length(const struct subject *subject)
 	return raw_integer(live_raw, "LLEN", key, NULL);
 }
 
-/* Joins the line, and returns when it stands there as the last of so many. */
+/* Joins the line, and returns when it is the last of this many. */
 static struct place place_take(struct subject *subject, bool in_java, long long position)
 {
 	static int threads;
@@ -52,7 +51,7 @@ static void place_release(struct subject *subject, struct place *place)
 	java_releases(subject, place->thread);
 }
 
-/* Each in turn gets the lock, and while it has it those behind do not. */
+/* Each in turn gets the lock, and while it holds the lock, later ones do not. */
 static void check_order(struct subject *subject, struct place *places, int count, int within_ms)
 {
 	for (int i = 0; i < count; i++) {
@@ -74,7 +73,7 @@ static void take_places(struct subject *subject, struct place *places, bool java
 	let_settle();
 }
 
-static void c_and_java_are_served_in_turn_behind_c(void **state)
+static void c_and_java_are_served_in_turn_after_c(void **state)
 {
 	struct subject *subject = subject_open(*state);
 	struct place places[WAITERS];
@@ -85,7 +84,7 @@ static void c_and_java_are_served_in_turn_behind_c(void **state)
 	subject_close(subject);
 }
 
-static void c_and_java_are_served_in_turn_behind_java(void **state)
+static void c_and_java_are_served_in_turn_after_java(void **state)
 {
 	struct subject *subject = subject_open(*state);
 	struct place places[WAITERS];
@@ -115,12 +114,12 @@ static void nobody_jumps_the_line(void **state)
 	subject_close(subject);
 }
 
-/* ---- those who leave the line ---- */
+/* ---- waiters that leave the line ---- */
 
-/* How long those stand in line who give up; the others must have joined by then. */
+/* How long a waiter that gives up stays in line; the others must have joined by then. */
 #define QUIT_MS 1500
 
-static void who_gives_up_leaves_the_others_in_order(void **state)
+static void waiter_that_gives_up_leaves_the_others_in_order(void **state)
 {
 	struct subject *subject = subject_open(*state);
 	struct place places[3];
@@ -143,7 +142,7 @@ static void who_gives_up_leaves_the_others_in_order(void **state)
 	subject_close(subject);
 }
 
-/* How long the dead keep their place, and the lease of who holds the lock meanwhile. */
+/* How long a dead waiter keeps its place, and the lease of the holder meanwhile. */
 #define DEAD_MS  1500
 #define LEASE_MS 3000
 
@@ -233,14 +232,14 @@ static void the_living_keep_their_places_for_many_grants(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		STORY(c_and_java_are_served_in_turn_behind_c, fair),
-		STORY(c_and_java_are_served_in_turn_behind_java, fair),
+		STORY(c_and_java_are_served_in_turn_after_c, fair),
+		STORY(c_and_java_are_served_in_turn_after_java, fair),
 		STORY(nobody_jumps_the_line, fair),
-		STORY(who_gives_up_leaves_the_others_in_order, fair),
-		STORY(c_and_java_are_served_in_turn_behind_c, simple_fair),
-		STORY(c_and_java_are_served_in_turn_behind_java, simple_fair),
+		STORY(waiter_that_gives_up_leaves_the_others_in_order, fair),
+		STORY(c_and_java_are_served_in_turn_after_c, simple_fair),
+		STORY(c_and_java_are_served_in_turn_after_java, simple_fair),
 		STORY(nobody_jumps_the_line, simple_fair),
-		STORY(who_gives_up_leaves_the_others_in_order, simple_fair),
+		STORY(waiter_that_gives_up_leaves_the_others_in_order, simple_fair),
 		TEST(the_dead_do_not_hold_up_the_line),
 		TEST(the_living_keep_their_places_for_many_grants),
 	};

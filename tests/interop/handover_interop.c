@@ -1,5 +1,4 @@
 /* Threads in C hand a lock around among themselves, and Java gets its turns on it all the same. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
 #define CREW         8
@@ -9,7 +8,7 @@
 #define ROUNDS   60
 #define BOUND_MS 90000
 
-/* So long one wait of Java may take at most; a row of hand-overs lasts 50 ms. */
+/* The longest that one wait of Java may take; a row of hand-overs lasts 50 ms. */
 #define WORST_MS 10000
 
 /* One thread of the crew. */
@@ -20,11 +19,12 @@ struct hand {
 	long done; /* rounds it counted */
 };
 
-/* Threads that count as fast as they can, until they are told to stop. */
+/* Threads that count as fast as they can, until they are stopped. */
 struct crew {
 	hf_lock *lock;
 	const char *counter;
-	bool forced; /* holds are taken away: nothing is counted, but who lost one must hear of it */
+	/* Holds are taken away: nothing is counted, but an owner that lost one must learn of it. */
+	bool forced;
 	atomic_bool stops;
 	atomic_int lost;
 	atomic_int wrong;
@@ -96,7 +96,7 @@ static void expect_handovers(void)
 	WAIT_UNTIL(handovers() > before, 20000);
 }
 
-/* Not on the stack, which ends sooner than the threads of a test that failed. */
+/* Not on the stack, which the threads of a failed test would outlive. */
 static struct crew *crew_new(const struct crew *wanted)
 {
 	struct crew *crew = check_alloc(sizeof(*crew));
@@ -106,7 +106,7 @@ static struct crew *crew_new(const struct crew *wanted)
 
 #define CREW_NEW(...) crew_new(&(struct crew){__VA_ARGS__})
 
-/* Ends all, fails only then, and returns how much they have counted. */
+/* Stops all threads, fails only then, and returns how much they have counted. */
 static long crew_stop(struct crew *crew)
 {
 	long done = 0;
@@ -124,7 +124,7 @@ static long crew_stop(struct crew *crew)
 
 /* ---- counting ---- */
 
-/* Lets threads in Java count beside the crew, and returns how many rounds they did together. */
+/* Lets threads in Java count alongside the crew, and returns how many rounds they did together. */
 static long count_in_java(struct subject *subject, const char *counter, int threads)
 {
 	long long started_at = test_now_ms();
@@ -159,7 +159,7 @@ static void java_counts_beside_the_crew(const struct kind *kind, int threads)
 	              (unsigned long long)(handovers() - before));
 	assert_int_equal(in_java, threads * ROUNDS);
 	assert_int_equal(read_counter(live_raw, crew->counter), in_java + in_c);
-	/* Most of what C did is what is tried here. */
+	/* Most of what C did must be hand-overs, which are tested here. */
 	assert_true(handovers() - before >= (uint64_t)in_c / 4);
 	raw_integer(live_raw, "DEL", crew->counter, NULL);
 	free(crew);
@@ -218,7 +218,7 @@ static void pass_on(struct subject *subject, struct waiter **waiters, int n, boo
 	}
 }
 
-/* The hold is so old that its release is told to all; from there on it is a matter of luck. */
+/* The hold is so old that its release is published to all; from there on it is a matter of luck. */
 static void java_and_the_waiters_of_c_all_get_in(void **state)
 {
 	struct subject *subject = subject_open(*state);
@@ -242,7 +242,7 @@ static void java_and_the_waiters_of_c_all_get_in(void **state)
 	subject_close(subject);
 }
 
-static void crew_goes_on_when_java_releases(void **state)
+static void crew_continues_when_java_releases(void **state)
 {
 	struct subject *subject = subject_open(*state);
 	struct crew *crew = CREW_NEW(.lock = subject->lock, .counter = "count-behind");
@@ -265,7 +265,7 @@ static void crew_goes_on_when_java_releases(void **state)
 
 /* ---- by force ---- */
 
-/* Each hold that Java took away is told lost, and no other. */
+/* Each hold that Java took away is reported lost, and no other. */
 static void crew_forced_by_java_knows_which_holds_were_lost(void **state)
 {
 	struct subject *subject = subject_open(*state);
@@ -298,7 +298,7 @@ int main(int argc, char **argv)
 		STORY(no_wait_of_java_is_long, fenced),
 		STORY(java_and_the_waiters_of_c_all_get_in, reentrant),
 		STORY(java_and_the_waiters_of_c_all_get_in, simple),
-		STORY(crew_goes_on_when_java_releases, reentrant),
+		STORY(crew_continues_when_java_releases, reentrant),
 		STORY(crew_forced_by_java_knows_which_holds_were_lost, reentrant),
 		STORY(crew_forced_by_java_knows_which_holds_were_lost, fenced),
 	};

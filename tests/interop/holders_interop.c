@@ -1,8 +1,7 @@
 /* Holders of all kinds that live on, and holders that are killed, with the other side waiting. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
-/* All kinds at once: what takes time is the end of a lease, and that is the same for each. */
+/* All kinds at once: the expiry of a lease takes time, and that is the same for each. */
 struct field {
 	size_t count;
 	struct subject *subjects[EXCLUSIVE_KINDS];
@@ -31,7 +30,7 @@ static void watchdog_of_c_keeps_java_out(void **state)
 	field_open(&field);
 	for (size_t i = 0; i < field.count; i++)
 		c_takes(field.subjects[i], 0);
-	/* Longer than a lease that nobody renews. */
+	/* Longer than a lease that is not renewed. */
 	assert_false(java_tries(field.subjects[0], "t1", WATCHDOG_MS + WATCHDOG_MS / 2));
 	for (size_t i = 0; i < field.count; i++) {
 		if (java_tries(field.subjects[i], "t1", 0))

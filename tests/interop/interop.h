@@ -12,8 +12,10 @@
 #include "interop/peer.h"
 #include "support/process.h"
 
-/* Holds that are released before they end have this lease, and who waits for them is woken by a
- * message far sooner. */
+/*
+ * Holds that are released before they expire have this lease, and their waiters are woken by a
+ * message far sooner.
+ */
 #define LONG_MS  30000
 #define WOKEN_MS 3000
 
@@ -21,7 +23,7 @@
 #define WATCHDOG_MS 3000
 #define LATE_MS     3000
 
-/* The values of a group where a test does not care. */
+/* The values of a group where they do not matter to a test. */
 #define GROUP_VALUES "one", "two"
 
 /* ---- both sides, one for all tests of a program ---- */
@@ -141,7 +143,7 @@ static inline hf_lock *open_kind(hf_client *client, const struct kind *kind, con
 	return lock;
 }
 
-/* A name that no other test has, and that is no part of another. */
+/* A name that no other test has, and that is not part of another. */
 static inline void make_name(char *ret_name, size_t size, const char *kind)
 {
 	static int made;
@@ -175,7 +177,7 @@ static inline struct subject *subject_open(const struct kind *kind)
 	return subject_open_named(kind, name);
 }
 
-/* Whether a group has a value that somebody holds. Java leaves more there of holds that have ended. */
+/* Whether a value of the group is held. Java leaves more in the hash of holds that have ended. */
 static inline bool has_held_value(const char *group)
 {
 	bool found = false;
@@ -206,7 +208,7 @@ static inline int leftovers(const char *name, bool is_group)
 	return count;
 }
 
-/* Ends a story: nobody holds the lock, and nobody waits for it. */
+/* Finishes a story: nobody holds the lock, and nobody waits for it. */
 static inline void subject_close(struct subject *subject)
 {
 	WAIT_UNTIL(leftovers(subject->name, subject->kind->shape == GROUP) == 0, SOON_MS);
@@ -307,7 +309,7 @@ static inline void java_starts_waiting(struct subject *subject, const char *thre
 	assert_false(peer_has_answered(interop_peer, thread));
 }
 
-/* The thread has got what it waited for, soon after that time. */
+/* The thread got what it waited for, soon after that time. */
 static inline void java_is_woken(const char *thread, long long since)
 {
 	struct answer answer = peer_wait(interop_peer, thread, 2LL * LONG_MS);

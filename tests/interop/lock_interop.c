@@ -1,5 +1,4 @@
 /* Every kind of lock that excludes, shared by C and Java, with the same stories for each. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
 /* ---- waiting for the other side ---- */
@@ -246,7 +245,7 @@ static void java_takes_the_lock_away_from_c(void **state)
 	subject_close(subject);
 }
 
-/* ---- what only some kinds have ---- */
+/* ---- stories of some kinds only ---- */
 
 static hf_lock *open_group(const char *name, const char *first, const char *second)
 {

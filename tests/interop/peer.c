@@ -1,5 +1,4 @@
 /* A Java process with Redisson or Curator in it, driven line by line. */
-#define _GNU_SOURCE
 #include "interop/peer.h"
 
 #include <errno.h>
@@ -34,11 +33,11 @@ struct pending {
 struct peer {
 	pid_t pid;
 	int input_fd;  /* what Java reads */
-	int output_fd; /* what Java says */
+	int output_fd; /* what Java writes */
 	char uuid[40];
 	struct pending pending[MAX_THREADS];
 	size_t fill;
-	char bytes[8192]; /* of lines not whole yet */
+	char bytes[8192]; /* of incomplete lines */
 };
 
 /* ---- the process ---- */
@@ -82,8 +81,8 @@ static void list_ports(char *ret_ports, size_t size, const char *url,
 }
 
 /*
- * The words are a class and its arguments. The quick compiler and the small collector start soonest,
- * which is what counts here.
+ * The arguments are a class and what it is given. The quick compiler and the small collector start
+ * soonest, which is what counts here.
  */
 static void start_java(struct peer *peer, const char *variable, const char *const words[5])
 {
@@ -157,7 +156,7 @@ static void take_line(struct peer *peer, const char *line)
 		check_fail("the Java peer said: %s", line);
 	struct pending *pending = find_pending(peer, thread);
 	if (!pending || pending->answered)
-		check_fail("the Java peer answers what nobody asked: %s", line);
+		check_fail("the Java peer answers a line that was not sent: %s", line);
 	pending->answered = true;
 	pending->answer.ok = strcmp(outcome, "ok") == 0;
 	pending->answer.took_ms = took_ms;
@@ -177,7 +176,7 @@ static void take_lines(struct peer *peer)
 	memmove(peer->bytes, start, peer->fill);
 }
 
-/* Reads what the peer has said, and waits a while for more if it has said nothing. */
+/* Reads what the peer has written, and waits a while for more if there is nothing. */
 static void listen_to(struct peer *peer, int timeout_ms)
 {
 	struct pollfd poller = {.fd = peer->output_fd, .events = POLLIN};
@@ -210,7 +209,7 @@ struct answer peer_wait(struct peer *peer, const char *thread, long long timeout
 	long long ends_at = test_now_ms() + timeout_ms;
 	struct pending *pending = find_pending(peer, thread);
 	if (!pending)
-		check_fail("the Java thread %s was told nothing", thread);
+		check_fail("nothing was sent to the Java thread %s", thread);
 	while (!pending->answered) {
 		long long left_ms = ends_at - test_now_ms();
 		if (left_ms < 0)

@@ -16,7 +16,7 @@ struct peer_options {
 /* All are optional. */
 struct curator_options {
 	long long session_ms;    /* 0: 8 seconds */
-	const char *folder;      /* Curator's namespace: lies before all paths */
+	const char *folder;      /* Curator's namespace, which precedes all paths */
 	const char *credentials; /* "user:password" of digest; its nodes are for that user only */
 };
 
@@ -50,15 +50,15 @@ const char *peer_uuid(const struct peer *peer);
 bool peer_supports(struct peer *peer, const char *kind);
 
 /*
- * Sends "THREAD VERB KIND NAME ARGUMENT…". The Java thread of that name does it behind what it was
- * told before, and one line of a thread can be under way.
+ * Sends "THREAD VERB KIND NAME ARGUMENT…". The Java thread of that name does it after what it was
+ * sent before, and one line of a thread can be in flight.
  */
 void peer_send(struct peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The answer of the thread; fails the test if it does not come in time. */
 struct answer peer_wait(struct peer *peer, const char *thread, long long timeout_ms);
 
-/* Whether the answer of the thread is there, or nothing was sent. */
+/* Whether the thread has answered, or nothing was sent. */
 bool peer_has_answered(struct peer *peer, const char *thread);
 
 /* Whether all lines were answered, and all answers taken. */

@@ -1,5 +1,4 @@
 /* Red locks: C and Java hold the majority of the same three servers. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
 #define SERVERS 3
@@ -98,7 +97,7 @@ static void each_side_gets_in_when_the_other_leaves(void **state)
 	hf_lock_close(lock);
 }
 
-/* Somebody has the lock of the last server only. */
+/* Another owner holds the lock of the last server only. */
 static void two_of_three_servers_are_enough_for_both(void **state)
 {
 	char name[64];

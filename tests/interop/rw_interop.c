@@ -1,5 +1,4 @@
 /* Readers and writers of one lock, some in C and some in Java. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
 /* Both halves of one lock. */
@@ -95,7 +94,7 @@ static void readers_start_waiting(struct halves *lock, struct waiter **ret_reade
 	let_settle();
 }
 
-/* None gives the lock back before all have it. */
+/* None releases the lock before all hold it. */
 static void readers_are_woken(struct halves *lock, struct waiter **readers, long long since)
 {
 	char thread[32];
@@ -139,7 +138,7 @@ static void all_readers_enter_when_the_writer_in_java_leaves(void **state)
 
 /* ---- levels ---- */
 
-static void writer_in_c_may_go_on_as_a_reader(void **state)
+static void writer_in_c_may_continue_as_a_reader(void **state)
 {
 	struct halves lock = halves_open();
 	(void)state;
@@ -157,7 +156,7 @@ static void writer_in_c_may_go_on_as_a_reader(void **state)
 	halves_close(&lock);
 }
 
-static void writer_in_java_may_go_on_as_a_reader(void **state)
+static void writer_in_java_may_continue_as_a_reader(void **state)
 {
 	struct halves lock = halves_open();
 	(void)state;
@@ -270,7 +269,7 @@ static void living_reader_in_c_stays_and_the_dead_one_in_java_goes(void **state)
 	c_takes(lock.read, 0);
 	peer_kill(victim);
 	assert_false(java_tries(lock.write, "t1", WATCHDOG_MS + WATCHDOG_MS / 2));
-	/* A reader that leaves throws out those that it takes for dead. */
+	/* A reader that leaves removes those that it takes for dead. */
 	java_takes(lock.read, "t1", LONG_MS);
 	java_releases(lock.read, "t1");
 	assert_false(java_tries(lock.write, "t1", 0));
@@ -361,8 +360,8 @@ int main(int argc, char **argv)
 		TEST(writer_in_c_is_woken_by_the_last_reader_in_java),
 		TEST(all_readers_enter_when_the_writer_in_c_leaves),
 		TEST(all_readers_enter_when_the_writer_in_java_leaves),
-		TEST(writer_in_c_may_go_on_as_a_reader),
-		TEST(writer_in_java_may_go_on_as_a_reader),
+		TEST(writer_in_c_may_continue_as_a_reader),
+		TEST(writer_in_java_may_continue_as_a_reader),
 		TEST(nested_reads_of_both_sides_keep_writers_out),
 		TEST(writer_enters_after_the_longer_lease_of_java),
 		TEST(writer_enters_after_the_longer_lease_of_c),

@@ -1,55 +1,28 @@
 /* Semaphores, permits that expire, and latches, with C and Java on either end. */
-#define _GNU_SOURCE
 #include "interop/interop.h"
 
 /* ---- a call in a thread of its own ---- */
 
-/* Waits in C for permits, or for a latch. */
-struct call {
-	pthread_t thread;
-	hf_semaphore *semaphore;
-	hf_permits *permits;
-	hf_latch *latch;
-	int n; /* how many permits */
-	hf_permit_id ids[4];
-	atomic_bool over;
-	long long ended_at;
-	int result;
-};
-
-static void *call_run(void *arg)
+/* Starts the call and returns when it waits for a message. */
+static struct waiter *start_sleeper(const struct waiter *wanted)
 {
-	struct call *call = arg;
-	if (call->semaphore)
-		call->result = hf_semaphore_acquire(call->semaphore, call->n, NULL);
-	else if (call->permits)
-		call->result = hf_permits_acquire(call->permits, call->n,
-		                                  HF_PERMITS(.lease_ms = LONG_MS), call->ids);
-	else
-		call->result = hf_latch_wait(call->latch, NULL);
-	call->ended_at = test_now_ms();
-	atomic_store(&call->over, true);
-	return NULL;
-}
-
-/* Returns when the call waits for a message. */
-static void call_start(struct call *call)
-{
-	assert_int_equal(pthread_create(&call->thread, NULL, call_run, call), 0);
+	struct waiter *call = waiter_start_call(wanted);
 	WAIT_UNTIL(channels(live_raw) > 0, SOON_MS);
 	let_settle();
-	assert_false(atomic_load(&call->over));
+	assert_false(waiter_is_over(call));
+	return call;
 }
 
-static void call_is_woken(struct call *call, long long since)
+#define SLEEPER(...) start_sleeper(&(struct waiter){__VA_ARGS__})
+
+static void expect_woken(struct waiter *call, long long since)
 {
-	WAIT_UNTIL(atomic_load(&call->over), LONG_MS);
-	assert_int_equal(pthread_join(call->thread, NULL), 0);
-	ASSERT_OK(call->result);
+	WAIT_UNTIL(waiter_is_over(call), LONG_MS);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - since, -1, WOKEN_MS);
 }
 
-/* The Java thread was told to wait for something, and does. */
+/* The Java thread has to wait for something, and does. */
 static void java_waits(const char *thread, const char *name)
 {
 	WAIT_UNTIL(has_subscribers(name), SOON_MS);
@@ -100,16 +73,16 @@ static void c_gets_what_java_gives_to_a_semaphore(void **state)
 {
 	char name[64];
 	hf_semaphore *semaphore = open_semaphore(name, sizeof name, 2);
-	struct call call = {.semaphore = semaphore, .n = 2};
 	(void)state;
 	assert_true(peer_is_true(interop_peer, "t1 acquire semaphore %s 2 -1", name));
-	call_start(&call);
+	struct waiter *call = SLEEPER(.semaphore = semaphore, .n = 2);
 	(void)peer_ok(interop_peer, "t1 release semaphore %s 1", name);
 	let_settle();
-	assert_false(atomic_load(&call.over));
+	assert_false(waiter_is_over(call));
 	long long released_at = test_now_ms();
 	(void)peer_ok(interop_peer, "t1 release semaphore %s 1", name);
-	call_is_woken(&call, released_at);
+	expect_woken(call, released_at);
+	waiter_free(call);
 	assert_int_equal(available_permits(semaphore, name), 0);
 	hf_semaphore_close(semaphore);
 }
@@ -118,17 +91,17 @@ static void waiters_of_both_sides_share_what_is_given(void **state)
 {
 	char name[64];
 	hf_semaphore *semaphore = open_semaphore(name, sizeof name, 0);
-	struct call call = {.semaphore = semaphore, .n = 1};
 	(void)state;
 	peer_send(interop_peer, "t1 acquire semaphore %s 1 -1", name);
 	peer_send(interop_peer, "t2 acquire semaphore %s 1 -1", name);
 	java_waits("t1", name);
-	call_start(&call);
+	struct waiter *call = SLEEPER(.semaphore = semaphore, .n = 1);
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_semaphore_release(semaphore, 3));
 	java_is_woken("t1", released_at);
 	java_is_woken("t2", released_at);
-	call_is_woken(&call, released_at);
+	expect_woken(call, released_at);
+	waiter_free(call);
 	assert_int_equal(available_permits(semaphore, name), 0);
 	hf_semaphore_close(semaphore);
 }
@@ -159,7 +132,7 @@ static void both_sides_count_the_permits_of_a_semaphore_alike(void **state)
 	hf_semaphore_close(semaphore);
 }
 
-static void who_waits_for_a_semaphore_gives_up_in_time(void **state)
+static void waiter_for_a_semaphore_gives_up_in_time(void **state)
 {
 	char name[64];
 	hf_semaphore *semaphore = open_semaphore(name, sizeof name, 1);
@@ -246,21 +219,22 @@ static void permit_of_java_is_given_back_by_c(void **state)
 {
 	char name[64];
 	hf_permits *permits = open_permits(name, sizeof name, 2);
-	struct call call = {.permits = permits, .n = 2};
 	hf_permit_id ids[2];
 	(void)state;
 	java_takes_permits(name, 2, LONG_MS, ids);
-	call_start(&call);
+	struct waiter *call = SLEEPER(.permits = permits, .n = 2, .lease_ms = LONG_MS);
 	ASSERT_OK(hf_permits_release(permits, &ids[0], 1));
 	let_settle();
-	assert_false(atomic_load(&call.over));
+	assert_false(waiter_is_over(call));
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_permits_release(permits, &ids[1], 1));
-	call_is_woken(&call, released_at);
+	expect_woken(call, released_at);
 	check_permits(permits, name, 0, 2);
 	assert_false(peer_call(interop_peer, "t1 release permits %s %s", name, ids[0]).ok);
 	ASSERT_RC(hf_permits_release(permits, ids, 1), HF_ENOTHELD);
-	(void)peer_ok(interop_peer, "t1 release permits %s %s %s", name, call.ids[0], call.ids[1]);
+	(void)peer_ok(interop_peer, "t1 release permits %s %s %s", name, call->ids[0],
+	              call->ids[1]);
+	waiter_free(call);
 	check_permits(permits, name, 2, 0);
 	hf_permits_close(permits);
 }
@@ -269,15 +243,15 @@ static void c_is_woken_when_java_gives_a_permit_back(void **state)
 {
 	char name[64];
 	hf_permits *permits = open_permits(name, sizeof name, 1);
-	struct call call = {.permits = permits, .n = 1};
 	hf_permit_id id;
 	(void)state;
 	java_takes_permits(name, 1, LONG_MS, &id);
-	call_start(&call);
+	struct waiter *call = SLEEPER(.permits = permits, .n = 1, .lease_ms = LONG_MS);
 	long long released_at = test_now_ms();
 	(void)peer_ok(interop_peer, "t1 release permits %s %s", name, id);
-	call_is_woken(&call, released_at);
-	ASSERT_OK(hf_permits_release(permits, call.ids, 1));
+	expect_woken(call, released_at);
+	ASSERT_OK(hf_permits_release(permits, (const hf_permit_id *)call->ids, 1));
+	waiter_free(call);
 	check_permits(permits, name, 1, 0);
 	hf_permits_close(permits);
 }
@@ -378,7 +352,7 @@ static void permit_of_a_process_in_c_stays_until_it_is_killed(void **state)
 	                      NULL};
 	(void)state;
 	pid_t victim = victim_start(argv);
-	/* Longer than a lease that nobody renews. */
+	/* Longer than a lease that is not renewed. */
 	struct answer none = peer_ok(interop_peer, "t1 acquire permits %s 1 %d %d", name,
 	                             WATCHDOG_MS + WATCHDOG_MS / 2, LONG_MS);
 	assert_string_equal(none.text, "");
@@ -433,16 +407,15 @@ static void open_together(bool java_opens)
 {
 	char name[64];
 	hf_latch *latch = open_latch(name, sizeof name, 3);
-	struct call call = {.latch = latch};
 	peer_send(interop_peer, "w1 await latch %s %d", name, LONG_MS);
 	peer_send(interop_peer, "w2 await latch %s %d", name, LONG_MS);
 	java_waits("w1", name);
-	call_start(&call);
+	struct waiter *call = SLEEPER(.latch = latch);
 	(void)peer_ok(interop_peer, "t1 down latch %s", name);
 	ASSERT_OK(hf_latch_count_down(latch));
 	check_count(latch, name, 1);
 	assert_false(peer_has_answered(interop_peer, "w1"));
-	assert_false(atomic_load(&call.over));
+	assert_false(waiter_is_over(call));
 	long long opened_at = test_now_ms();
 	if (java_opens)
 		(void)peer_ok(interop_peer, "t1 down latch %s", name);
@@ -450,7 +423,8 @@ static void open_together(bool java_opens)
 		ASSERT_OK(hf_latch_count_down(latch));
 	java_is_woken("w1", opened_at);
 	java_is_woken("w2", opened_at);
-	call_is_woken(&call, opened_at);
+	expect_woken(call, opened_at);
+	waiter_free(call);
 	check_count(latch, name, 0);
 	hf_latch_close(latch);
 }
@@ -494,12 +468,12 @@ static void latch_deleted_by_java_opens_to_c(void **state)
 {
 	char name[64];
 	hf_latch *latch = open_latch(name, sizeof name, 2);
-	struct call call = {.latch = latch};
 	(void)state;
-	call_start(&call);
+	struct waiter *call = SLEEPER(.latch = latch);
 	long long deleted_at = test_now_ms();
 	assert_true(peer_is_true(interop_peer, "t1 delete latch %s", name));
-	call_is_woken(&call, deleted_at);
+	expect_woken(call, deleted_at);
+	waiter_free(call);
 	hf_latch_close(latch);
 }
 
@@ -523,7 +497,7 @@ int main(int argc, char **argv)
 		TEST(c_gets_what_java_gives_to_a_semaphore),
 		TEST(waiters_of_both_sides_share_what_is_given),
 		TEST(both_sides_count_the_permits_of_a_semaphore_alike),
-		TEST(who_waits_for_a_semaphore_gives_up_in_time),
+		TEST(waiter_for_a_semaphore_gives_up_in_time),
 		TEST(permit_of_c_is_given_back_by_java),
 		TEST(permit_of_java_is_given_back_by_c),
 		TEST(c_is_woken_when_java_gives_a_permit_back),

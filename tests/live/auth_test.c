@@ -1,5 +1,4 @@
 /* Passwords, users, permissions, databases and names, as the server sees them; and replicas. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/temp.h"
@@ -88,13 +87,13 @@ static void password_is_taken_from_url_option_file_or_environment(void **state)
 	temp_dir_remove(dir);
 }
 
-static void wrong_or_missing_password_is_told(void **state)
+static void wrong_or_missing_password_is_reported(void **state)
 {
 	(void)state;
 	expect_refused(test_server_url(live_server), HF_CLIENT(LOGGED));
 	expect_refused(test_server_url(live_server), HF_CLIENT(.password = "wrong", LOGGED));
 	expect_refused(url_with("nobody:" SECRET "@", ""), HF_CLIENT(LOGGED));
-	/* What is given as an option wins over the URL. */
+	/* An option wins over the URL. */
 	expect_refused(url_with(":" SECRET "@", ""), HF_CLIENT(.password = "wrong", LOGGED));
 }
 
@@ -119,7 +118,7 @@ static void user_is_taken_from_url_option_or_environment(void **state)
 	expect_refused(url_with("worker:" SECRET "@", ""), HF_CLIENT(LOGGED));
 }
 
-static void password_that_is_changed_meanwhile_is_told(void **state)
+static void password_that_is_changed_meanwhile_is_reported(void **state)
 {
 	struct seen mine = SEEN_NEW;
 
@@ -142,7 +141,7 @@ static void password_that_is_changed_meanwhile_is_told(void **state)
 
 /* ---- permissions ---- */
 
-/* A client whose user has every permission but what the rule takes away. */
+/* A client whose user has every permission except the one that the rule takes away. */
 static hf_client *open_without(const char *rule)
 {
 	raw_ok(live_raw, "ACL", "SETUSER", "limited", "reset", "on", ">" SECRET, "~*", "&*",
@@ -156,7 +155,7 @@ static hf_client *open_without(const char *rule)
 	return open_url(url_with("limited:" SECRET "@", ""), HF_CLIENT(LOGGED));
 }
 
-/* An acquire that is denied, and says so with these words. */
+/* An acquire that is denied, with this text in its error. */
 static void expect_acquire_denied(const char *rule, const char *part)
 {
 	hf_client *client = open_without(rule);
@@ -262,7 +261,7 @@ static void permission_to_kill_clients_is_not_needed(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* ---- where, and as whom ---- */
+/* ---- database and user ---- */
 
 static void database_is_that_of_the_url_or_the_option(void **state)
 {
@@ -299,7 +298,7 @@ static void database_is_that_of_the_url_or_the_option(void **state)
 	ASSERT_OK(hf_client_close(in_zero));
 }
 
-static void database_that_does_not_exist_is_told(void **state)
+static void database_that_does_not_exist_is_reported(void **state)
 {
 	hf_client *client = NULL;
 
@@ -342,7 +341,7 @@ static void replica_takes_no_locks_and_says_so(void **state)
 
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
-	/* Nobody listens at port 1, so it serves what it has. */
+	/* No server listens at port 1, so the replica serves what it has. */
 	raw_ok(raw, "REPLICAOF", "127.0.0.1", "1", NULL);
 	ASSERT_RC(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 2000)), HF_EREADONLY);
 	ASSERT_CONTAINS(hf_error_detail(), "READONLY");
@@ -364,21 +363,21 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(password_is_taken_from_url_option_file_or_environment),
-		LIVE_STORY(wrong_or_missing_password_is_told),
+		LIVE_STORY(wrong_or_missing_password_is_reported),
 		LIVE_STORY(user_is_taken_from_url_option_or_environment),
-		LIVE_STORY(password_that_is_changed_meanwhile_is_told),
+		LIVE_STORY(password_that_is_changed_meanwhile_is_reported),
 		LIVE_STORY(acquire_without_permission_is_denied_with_the_reason),
 		LIVE_STORY(release_without_permission_to_remove_the_hold_is_denied_with_the_reason),
 		LIVE_STORY(release_without_permission_to_publish_releases_and_logs_the_reason),
 		LIVE_STORY(wait_without_permission_to_subscribe_is_denied_with_the_reason),
 		LIVE_STORY(permission_to_kill_clients_is_not_needed),
 		LIVE_STORY(database_is_that_of_the_url_or_the_option),
-		LIVE_STORY(database_that_does_not_exist_is_told),
+		LIVE_STORY(database_that_does_not_exist_is_reported),
 		LIVE_STORY(client_name_is_seen_on_the_server),
 		LIVE_STORY(replica_takes_no_locks_and_says_so),
 	};
 
-	/* What the caller's shell has set must not help. */
+	/* The caller's environment must not help. */
 	unsetenv("HOLDFAST_PASSWORD");
 	unsetenv("HOLDFAST_PASSWORD_FILE");
 	unsetenv("HOLDFAST_USER");

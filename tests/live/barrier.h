@@ -27,57 +27,15 @@ static inline int pass_now(hf_barrier *barrier)
 
 enum step { PASS, ENTER, LEAVE };
 
-struct guest {
-	enum step step;
-	void *barrier; /* an hf_barrier, or for the other steps an hf_double_barrier */
-	hf_wait_options options;
-	pthread_t thread;
-	atomic_bool over;
-	int result;
-	long long started_at;
-	long long ended_at;
-	char detail[400];
-};
-
-static inline void *guest_run(void *arg)
+/* The barrier is an hf_barrier to PASS, and an hf_double_barrier for the other steps. */
+static inline struct waiter *guest_start(enum step step, void *barrier,
+                                         const hf_wait_options *options)
 {
-	struct guest *guest = arg;
-	guest->result = guest->step == PASS ? hf_barrier_wait(guest->barrier, &guest->options)
-	                : guest->step == ENTER
-	                        ? hf_double_barrier_enter(guest->barrier, &guest->options)
-	                        : hf_double_barrier_leave(guest->barrier, &guest->options);
-	guest->ended_at = test_now_ms();
-	snprintf(guest->detail, sizeof guest->detail, "%s", hf_error_detail());
-	atomic_store(&guest->over, true);
-	return NULL;
-}
-
-static inline struct guest *guest_start(enum step step, void *barrier,
-                                        const hf_wait_options *options)
-{
-	struct guest *guest = check_alloc(sizeof(*guest));
-	guest->step = step;
-	guest->barrier = barrier;
-	guest->options = options ? *options : *HF_WAIT(.wait_ms = 0);
-	guest->started_at = test_now_ms();
-	assert_int_equal(pthread_create(&guest->thread, NULL, guest_run, guest), 0);
-	return guest;
-}
-
-static inline bool guest_is_over(struct guest *guest)
-{
-	return atomic_load(&guest->over);
-}
-
-/* Waits for the end of the call, checks its result and frees it. */
-static inline void guest_expect(struct guest *guest, int result)
-{
-	WAIT_UNTIL(guest_is_over(guest), 20000);
-	if (guest->result != result)
-		fail_msg("the call got %d (%s: %s), not %d", guest->result,
-		         hf_strerror(guest->result), guest->detail, result);
-	assert_int_equal(pthread_join(guest->thread, NULL), 0);
-	free(guest);
+	return WAITER(.barrier = step == PASS ? barrier : NULL,
+	              .enters = step == ENTER ? barrier : NULL,
+	              .leaves = step == LEAVE ? barrier : NULL,
+	              .wait_ms = options ? options->wait_ms : 0,
+	              .cancel = options ? options->cancel : NULL);
 }
 
 /* ---- members of a double barrier that come in and go out, round after round ---- */
@@ -110,7 +68,7 @@ static inline bool check_step(struct player *player, int round, const char *what
 	return false;
 }
 
-/* Nobody is in before all have come, and nobody is out before all go. */
+/* No member is in before all have entered, and none is out before all leave. */
 static inline bool play_round(struct player *player, int round)
 {
 	struct players *all = player->all;

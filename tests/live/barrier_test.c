@@ -1,5 +1,4 @@
-/* The barrier on Redis: a latch of one, set and removed by whoever likes. */
-#define _GNU_SOURCE
+/* The barrier on Redis: a latch of one, which any client can set and remove. */
 #include "live/barrier.h"
 
 #define CHANNEL "redisson_countdownlatch__channel__{gate}"
@@ -29,11 +28,11 @@ static void end(struct pair *pair)
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
 }
 
-/* Starts a waiter of the second client, and returns when it sleeps until somebody wakes it. */
-static struct guest *sleeper(struct pair *pair, const hf_wait_options *options)
+/* Starts a waiter of the second client, and returns when it sleeps until it is woken. */
+static struct waiter *sleeper(struct pair *pair, const hf_wait_options *options)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;
-	struct guest *guest = guest_start(PASS, pair->theirs, options);
+	struct waiter *guest = guest_start(PASS, pair->theirs, options);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(pair->two).attempts > attempts &&
 	                   stats_of(pair->two).waiting == 1,
 	           SOON_MS);
@@ -78,9 +77,9 @@ static void count_down_of_a_peer_lets_everybody_pass(void **state)
 	begin(&pair);
 	ASSERT_OK(hf_latch_open(pair.one, "gate", &latch));
 	ASSERT_OK(hf_barrier_set(pair.mine));
-	struct guest *guest = sleeper(&pair, NULL);
+	struct waiter *guest = sleeper(&pair, NULL);
 	ASSERT_OK(hf_latch_count_down(latch));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	/* And the other way round: a latch of two is a barrier too. */
 	ASSERT_OK(hf_latch_try_set(latch, 2, NULL));
 	assert_int_equal(is_set(pair.mine), 1);
@@ -88,7 +87,7 @@ static void count_down_of_a_peer_lets_everybody_pass(void **state)
 	assert_int_equal(number_at(live_raw, "gate"), 2);
 	guest = sleeper(&pair, NULL);
 	ASSERT_OK(hf_barrier_remove(pair.mine));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	hf_latch_close(latch);
 	end(&pair);
 }
@@ -129,9 +128,9 @@ static void wait_ends_as_the_caller_wants(void **state)
 	long long started_at = test_now_ms();
 	ASSERT_RC(hf_barrier_wait(pair.theirs, HF_WAIT(.wait_ms = 200)), HF_ETIMEDOUT);
 	ASSERT_BETWEEN(test_now_ms() - started_at, 200, 2000);
-	struct guest *guest = sleeper(&pair, HF_WAIT(.cancel = cancel));
+	struct waiter *guest = sleeper(&pair, HF_WAIT(.cancel = cancel));
 	hf_cancel_fire(cancel);
-	guest_expect(guest, HF_ECANCELLED);
+	waiter_join(guest, HF_ECANCELLED);
 	assert_int_equal(is_set(pair.mine), 1);
 	assert_int_equal(count_keys(live_raw), 1);
 	hf_cancel_free(cancel);
@@ -142,7 +141,7 @@ static void wait_ends_as_the_caller_wants(void **state)
 
 static void removal_lets_all_waiters_pass(void **state)
 {
-	struct guest *guests[GUESTS];
+	struct waiter *guests[GUESTS];
 	struct pair pair;
 
 	(void)state;
@@ -157,11 +156,11 @@ static void removal_lets_all_waiters_pass(void **state)
 	ASSERT_OK(hf_client_ping(pair.one, NULL));
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
 	for (int i = 0; i < GUESTS; i++)
-		assert_false(guest_is_over(guests[i]));
+		assert_false(waiter_is_over(guests[i]));
 	long long removed_at = test_now_ms();
 	ASSERT_OK(hf_barrier_remove(pair.mine));
 	for (int i = 0; i < GUESTS; i++)
-		guest_expect(guests[i], 0);
+		waiter_join(guests[i], 0);
 	ASSERT_BETWEEN(test_now_ms() - removed_at, 0, WOKEN_MS);
 	end(&pair);
 }
@@ -176,10 +175,10 @@ static void barrier_outlives_its_maker_and_close_answers_waiters(void **state)
 	ASSERT_OK(sync_close(pair.one));
 	pair.one = NULL;
 	assert_int_equal(is_set(pair.theirs), 1);
-	struct guest *guest = sleeper(&pair, NULL);
+	struct waiter *guest = sleeper(&pair, NULL);
 	ASSERT_OK(sync_close(pair.two));
 	pair.two = NULL;
-	guest_expect(guest, HF_ECLOSED);
+	waiter_join(guest, HF_ECLOSED);
 	ASSERT_RC(hf_barrier_set(pair.theirs), HF_ECLOSED);
 	assert_int_equal(number_at(live_raw, "gate"), 1);
 	end(&pair);
@@ -220,7 +219,7 @@ static void asynchronous_forms_say_the_same(void **state)
 	WAIT_UNTIL(stats_of(pair.two).waiting == 1 && subscribers(live_raw, CHANNEL) == 1, SOON_MS);
 	assert_int_equal(atomic_load(&done.calls), 0);
 	ASSERT_OK(hf_barrier_remove_async(pair.mine, note_done, &removed));
-	done_expect(&done, 0, 0);
+	expect_done(&done, 0, 0);
 	WAIT_UNTIL(atomic_load(&removed.calls) == 1, SOON_MS);
 	assert_int_equal(removed.result, 0);
 	end(&pair);

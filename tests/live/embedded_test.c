@@ -1,5 +1,4 @@
 /* Checks the embedded server with real servers in temporary directories. */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +49,7 @@ static const char *in_root(const char *name)
 	return path;
 }
 
-/* Processes that work in the directory: there are no others there but servers. */
+/* Processes that work in the directory: only servers do. */
 static int count_servers(pid_t *ret_pid)
 {
 	DIR *proc = opendir("/proc");
@@ -450,7 +449,7 @@ static void server_inherits_nothing_but_the_environment(void **state)
 	assert_int_not_equal(getsid(server), server);
 	close(marker);
 	close(high);
-	/* A server with SIGTERM blocked would go on for ever. */
+	/* A server with SIGTERM blocked would run for ever. */
 	assert_int_equal(kill(server, SIGTERM), 0);
 	assert_int_equal(waitpid(server, NULL, 0), server);
 }
@@ -502,7 +501,7 @@ static void slow_server_is_waited_for_and_not_doubled(void **state)
 	assert_int_equal(count_servers(&server), 1);
 }
 
-static void server_that_ends_at_once_is_told(void **state)
+static void server_that_exits_at_once_is_reported(void **state)
 {
 	char expected[1400];
 
@@ -515,7 +514,7 @@ static void server_that_ends_at_once_is_told(void **state)
 		continue;
 }
 
-static void server_that_cannot_be_executed_is_told(void **state)
+static void server_that_cannot_be_executed_is_reported(void **state)
 {
 	char expected[1400];
 
@@ -587,8 +586,8 @@ int main(void)
 		STORY(server_inherits_nothing_but_the_environment),
 		STORY(descriptors_0_to_2_may_be_closed_in_the_caller),
 		STORY(slow_server_is_waited_for_and_not_doubled),
-		STORY(server_that_ends_at_once_is_told),
-		STORY(server_that_cannot_be_executed_is_told),
+		STORY(server_that_exits_at_once_is_reported),
+		STORY(server_that_cannot_be_executed_is_reported),
 		STORY(missing_program_names_the_packages),
 		STORY(program_is_searched_in_order),
 	};

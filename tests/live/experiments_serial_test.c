@@ -2,7 +2,6 @@
  * Three experiments with leases and the watchdog, as users make them first. Their seconds are cut
  * by five: a lease of 3 s is 600 ms here, work of 5 s is 1 s.
  */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include <signal.h>
@@ -22,7 +21,7 @@ static void work(long long ms)
 		test_pause();
 }
 
-/* ---- 1: the watchdog, and nobody ever releases ---- */
+/* ---- 1: the watchdog, and a lock that is never released ---- */
 
 static pid_t start_forgetful_holder(const char *url)
 {
@@ -60,7 +59,10 @@ static void lock_never_released_is_held_as_long_as_its_process_lives(void **stat
 	hf_client *client = open_client(NULL);
 	hf_lock *lock = open_lock(client, "orders");
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 10000)));
-	/* It lasted at least two thirds, less what a late renewal takes, and one lease at most. */
+	/*
+	 * It lasted at least two thirds of a lease, less the delay of a late renewal, and one lease
+	 * at most.
+	 */
 	ASSERT_BETWEEN(test_now_ms() - killed_at, WATCHDOG_MS / 3, WATCHDOG_MS + 500);
 	ASSERT_OK(hf_lock_release(lock));
 	hf_lock_close(lock);
@@ -116,7 +118,7 @@ static void run_two(struct worker workers[2], hf_lock *lock, int64_t wait_ms, in
 	}
 }
 
-static void work_longer_than_the_lease_is_told_to_both(void **state)
+static void work_longer_than_the_lease_is_reported_to_both(void **state)
 {
 	struct worker workers[2];
 	hf_client *client = open_client(NULL);
@@ -132,7 +134,7 @@ static void work_longer_than_the_lease_is_told_to_both(void **state)
 		assert_int_equal(workers[i].released, HF_ELOST);
 		ASSERT_CONTAINS(workers[i].detail, "lease of 600 ms ended");
 	}
-	/* When the first was told, the second had it. */
+	/* When the first was notified, the second held the lock. */
 	ASSERT_CONTAINS(workers[0].detail, "now held by");
 	assert_null(strstr(workers[1].detail, "now held by"));
 	/* Nothing else is broken. */
@@ -157,7 +159,7 @@ static void watchdog_lets_both_in_one_after_the_other(void **state)
 		assert_int_equal(workers[i].state_after_work, HF_HELD);
 		assert_int_equal(workers[i].released, 0);
 	}
-	/* The second came in when the first had left, and right then. */
+	/* The second entered right when the first had left. */
 	ASSERT_BETWEEN(workers[1].got_in_at - workers[0].out_at, 0, 190);
 	assert_int_equal(stats_of(client).losses, 0);
 	assert_false(key_exists(live_raw, "orders"));
@@ -169,7 +171,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(lock_never_released_is_held_as_long_as_its_process_lives),
-		LIVE_STORY(work_longer_than_the_lease_is_told_to_both),
+		LIVE_STORY(work_longer_than_the_lease_is_reported_to_both),
 		LIVE_STORY(watchdog_lets_both_in_one_after_the_other),
 	};
 

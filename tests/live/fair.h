@@ -1,4 +1,4 @@
-/* What the tests of fair locks share: both kinds, two clients, and looks into the queue. */
+/* What the tests of fair locks share: both kinds, two clients, and queries of the queue. */
 #ifndef TESTS_LIVE_FAIR_H
 #define TESTS_LIVE_FAIR_H
 
@@ -12,7 +12,7 @@
 static hf_kind fair = HF_FAIR;
 static hf_kind simple_fair = HF_SIMPLE_FAIR;
 
-/* Each test has a server of its own, so that waiters of one that failed do not stand in the way. */
+/* Each test has a server of its own, so that waiters of a failed test do not get in the way. */
 /* clang-format off */
 #define FAIR_STORY(story)        {#story " (fair)", story, live_start, live_stop, &fair}
 #define SIMPLE_FAIR_STORY(story) {#story " (simple fair)", story, live_start, live_stop, &simple_fair}
@@ -93,7 +93,7 @@ static inline long long queued(struct raw *raw)
 	return raw_integer(raw, "LLEN", QUEUE, NULL);
 }
 
-/* Who has the i-th place. */
+/* The owner of the i-th place. */
 static inline void read_place(int i, char *ret_owner, size_t size)
 {
 	char index[16];

@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-/* A client that the server never hears of again; what it had stays as it was. */
+/* A client that the server never hears from again; what it held stays as it was. */
 struct corpse {
 	struct proxy *proxy;
 	hf_client *client;
@@ -31,8 +31,7 @@ static void corpse_bury(struct corpse *corpse)
 {
 	ASSERT_OK(hf_client_close(corpse->client));
 	if (corpse->waiter) {
-		waiter_expect(corpse->waiter, HF_ECLOSED);
-		waiter_free(corpse->waiter);
+		waiter_join(corpse->waiter, HF_ECLOSED);
 	}
 	hf_lock_close(corpse->lock);
 	proxy_stop(corpse->proxy);
@@ -82,7 +81,7 @@ static void living_waiter_keeps_its_place_longer_than_it_may_be_silent(void **st
 	assert_string_equal(first, still);
 	ASSERT_OK(hf_lock_release(world.theirs));
 	waiter_expect(waiter, 0);
-	assert_false(atomic_load(&second->over));
+	assert_false(waiter_is_over(second));
 	ASSERT_OK(waiter_release(waiter));
 	waiter_expect(second, 0);
 	ASSERT_OK(waiter_release(second));
@@ -112,11 +111,11 @@ static void waiter_can_be_removed_by_hand(void **state)
 	struct waiter *waiter = queue_up(world.mine, NULL, 2);
 	ASSERT_OK(hf_lock_remove_waiter(world.theirs, "nobody:1", &removed));
 	assert_int_equal(removed, 0);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_remove_waiter(world.theirs, JAVA_WAITER, &removed));
 	assert_int_equal(removed, 1);
 	waiter_expect(waiter, 0);
-	/* Who holds it is not a waiter. */
+	/* The holder is not a waiter. */
 	char field[128];
 	long long count;
 	read_hold(live_raw, "orders", field, sizeof field, &count);

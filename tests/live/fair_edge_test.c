@@ -1,7 +1,7 @@
 /* Fair locks when something goes wrong: processes, connections, servers, keys, names; and crowds. */
-#define _GNU_SOURCE
 #include "live/fair.h"
 
+#include "support/counting.h"
 #include "support/process.h"
 
 #include <signal.h>
@@ -24,7 +24,7 @@ static void close_releases_the_hold_and_gives_up_the_places(void **state)
 	ASSERT_OK(hf_lock_acquire(kept, NULL));
 	ASSERT_OK(hf_lock_acquire(world.theirs, NULL));
 	struct waiter *first = queue_up(world.mine, NULL, 1);
-	struct waiter *behind = queue_up(world.theirs, NULL, 2);
+	struct waiter *later = queue_up(world.theirs, NULL, 2);
 	struct waiter *last = queue_up(world.mine, NULL, 3);
 	long long before = test_now_ms();
 	ASSERT_OK(hf_client_close(world.one));
@@ -37,10 +37,10 @@ static void close_releases_the_hold_and_gives_up_the_places(void **state)
 	assert_int_equal(raw_integer(live_raw, "ZCARD", ENDS, NULL), 1);
 	ASSERT_RC(hf_lock_acquire(kept, NULL), HF_ECLOSED);
 	ASSERT_OK(hf_lock_release(world.theirs));
-	waiter_expect(behind, 0);
-	ASSERT_OK(waiter_release(behind));
+	waiter_expect(later, 0);
+	ASSERT_OK(waiter_release(later));
 	waiter_free(first);
-	waiter_free(behind);
+	waiter_free(later);
 	waiter_free(last);
 	hf_lock_close(kept);
 	world.one = NULL;
@@ -132,7 +132,7 @@ static void purged_waiter_comes_last_and_still_gets_the_lock(void **state)
 	WAIT_UNTIL(queued(live_raw) == 2, SOON_MS);
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(second, 0);
-	assert_false(atomic_load(&first->over));
+	assert_false(waiter_is_over(first));
 	ASSERT_OK(waiter_release(second));
 	waiter_expect(first, 0);
 	ASSERT_OK(waiter_release(first));
@@ -141,7 +141,7 @@ static void purged_waiter_comes_last_and_still_gets_the_lock(void **state)
 	end(&world);
 }
 
-static void waiters_that_leave_do_not_hold_up_those_behind(void **state)
+static void waiters_that_leave_do_not_hold_up_those_after_them(void **state)
 {
 	struct world world;
 	hf_cancel *cancel = new_cancel();
@@ -208,7 +208,7 @@ static void killed_connection_costs_neither_the_hold_nor_the_place(void **state)
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(first, 0);
 	ASSERT_BETWEEN(first->ended_at - released_at, 0, 1500);
-	assert_false(atomic_load(&second->over));
+	assert_false(waiter_is_over(second));
 	ASSERT_OK(waiter_release(first));
 	waiter_expect(second, 0);
 	ASSERT_OK(waiter_release(second));
@@ -225,7 +225,7 @@ static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(voi
 	begin(&world, state, 0);
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	struct waiter *waiter = queue_up(world.theirs, NULL, 1);
-	/* In one step, so that nobody reconnects in between: the waiter asks after it did. */
+	/* In one step, so that no client reconnects in between: the waiter asks after it did. */
 	raw_ok(live_raw, "MULTI", NULL);
 	raw_reply_free(raw_command(live_raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
 	raw_reply_free(raw_command(live_raw, "DEL", "orders", NULL));
@@ -272,10 +272,10 @@ static void wait_that_ends_while_the_server_is_frozen_leaves_no_place(void **sta
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	struct waiter *waiter = queue_up(world.theirs, HF_ACQUIRE(.wait_ms = 800), 1);
 	test_server_freeze(live_server);
-	WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
-	/* Whether an ask was under way at its end is a matter of chance. */
+	WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
+	/* Whether an ask was in flight at its end is a matter of chance. */
 	assert_true(waiter->result == HF_ETIMEDOUT || waiter->result == HF_EUNKNOWN);
-	ASSERT_BETWEEN(waiter->elapsed_ms, 800, 1500);
+	ASSERT_BETWEEN(waiter->ended_at - waiter->started_at, 800, 1500);
 	/* A first ask that is not answered in time may have taken a place. */
 	ASSERT_RC(hf_lock_acquire(world.theirs, HF_ACQUIRE(.wait_ms = 300)), HF_EUNKNOWN);
 	test_server_thaw(live_server);
@@ -309,13 +309,13 @@ static void hold_and_queue_survive_a_server_that_comes_back_with_its_data(void *
 	struct waiter *second = waiter_start(world.mine, NULL);
 	WAIT_UNTIL(queued(raw) == 2, SOON_MS);
 	restart_server(server, &raw);
-	/* The one behind a hold of its own client need not listen. */
+	/* The waiter for a hold of its own client need not listen. */
 	WAIT_UNTIL(listening(raw) == 1, 6000);
 	assert_int_equal(queued(raw), 2);
 	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(first, 0);
-	assert_false(atomic_load(&second->over));
+	assert_false(waiter_is_over(second));
 	ASSERT_OK(waiter_release(first));
 	waiter_expect(second, 0);
 	ASSERT_OK(waiter_release(second));
@@ -335,7 +335,7 @@ static void server_that_comes_back_empty_costs_the_hold_and_not_the_wait(void **
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	struct waiter *waiter = queue_up(world.theirs, NULL, 1);
 	restart_server(live_server, &live_raw);
-	/* The next renewal would be due after 3 s, but who reconnects looks at once. */
+	/* The next renewal would be due after 3 s, but a client that reconnects checks at once. */
 	WAIT_UNTIL(stats_of(world.one).reconnects >= 1, SOON_MS);
 	WAIT_UNTIL(seen_count(world.seen, HF_LOST) == 1, 1000);
 	waiter_expect(waiter, 0);
@@ -346,7 +346,7 @@ static void server_that_comes_back_empty_costs_the_hold_and_not_the_wait(void **
 	end(&world);
 }
 
-/* ---- keys that are no locks, names ---- */
+/* ---- keys that are not locks, names ---- */
 
 static void expect_untouched(const char *key, const struct raw_reply *dump)
 {
@@ -376,12 +376,12 @@ static void expect_conflict(struct world *world, const char *key)
 	assert_int_equal(hf_lock_state(world->mine, NULL), HF_FREE);
 	expect_untouched(key, dump);
 	raw_reply_free(dump);
-	/* No place was taken, and no lock beside it. */
+	/* No place was taken, and no lock besides. */
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 1);
 	assert_int_equal(raw_integer(live_raw, "DEL", key, NULL), 1);
 }
 
-static void key_that_is_no_lock_is_a_conflict_and_stays_untouched(void **state)
+static void key_that_is_not_a_lock_is_a_conflict_and_stays_untouched(void **state)
 {
 	struct world world;
 
@@ -397,7 +397,7 @@ static void key_that_is_no_lock_is_a_conflict_and_stays_untouched(void **state)
 	end(&world);
 }
 
-static void queue_that_is_no_queue_is_a_conflict_and_stays_untouched(void **state)
+static void queue_of_another_type_is_a_conflict_and_stays_untouched(void **state)
 {
 	struct world world;
 
@@ -412,7 +412,7 @@ static void queue_that_is_no_queue_is_a_conflict_and_stays_untouched(void **stat
 }
 
 /* The hold goes all the same, and the owner's next acquire does not wait for a clean-up that cannot work. */
-static void queue_that_is_no_queue_does_not_keep_the_hold(void **state)
+static void queue_of_another_type_does_not_keep_the_hold(void **state)
 {
 	struct world world;
 
@@ -450,7 +450,7 @@ static void key_replaced_while_waited_for_ends_the_wait(void **state)
 	end(&world);
 }
 
-/* Takes the lock of that name, lets another wait for it, and looks at the names it makes. */
+/* Takes the lock of that name, lets another wait for it, and checks the names that this makes. */
 static void check_names(hf_client *one, hf_client *two, hf_kind kind, const char *name,
                         const char *key, const char *tagged)
 {
@@ -472,7 +472,7 @@ static void check_names(hf_client *one, hf_client *two, hf_kind kind, const char
 	assert_non_null(score);
 	snprintf(channel, sizeof channel, "redisson_lock__channel:%s:%s", tagged, owner);
 	assert_int_equal(subscribers(live_raw, channel), 1);
-	/* Lock, queue, ends, and until when our waiters count as alive. */
+	/* The lock, the queue, the timeouts, and until when our waiters count as alive. */
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 4);
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(mine));
@@ -517,7 +517,7 @@ static void bad_names_are_refused_with_the_reason(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* ---- what others hear ---- */
+/* ---- messages ---- */
 
 static void last_release_publishes_one_zero_to_the_first_of_the_queue(void **state)
 {
@@ -552,58 +552,24 @@ static void last_release_publishes_one_zero_to_the_first_of_the_queue(void **sta
 
 /* ---- crowds ---- */
 
-/* Threads that raise a counter which only the lock protects. */
-struct crowd {
-	hf_lock *lock[CLIENTS];
-	long long counter; /* unprotected on purpose */
-	atomic_int failures;
-	atomic_int next; /* which client the next thread takes */
-	char detail[400];
-};
-
-static void *work(void *arg)
-{
-	struct crowd *crowd = arg;
-	hf_lock *lock = crowd->lock[atomic_fetch_add(&crowd->next, 1) % CLIENTS];
-	for (int i = 0; i < ROUNDS; i++) {
-		int rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 60000));
-		if (!rc) {
-			crowd->counter++;
-			rc = hf_lock_release(lock);
-		}
-		if (rc && atomic_fetch_add(&crowd->failures, 1) == 0)
-			snprintf(crowd->detail, sizeof crowd->detail, "%d: %s", rc,
-			         hf_error_detail());
-	}
-	return NULL;
-}
-
 static void many_clients_with_many_threads_lose_no_update(void **state)
 {
-	pthread_t thread[CLIENTS * EACH];
 	hf_client *client[CLIENTS];
-	struct crowd crowd = {.counter = 0};
+	hf_lock *lock[CLIENTS];
 	uint64_t attempts = 0;
 
 	for (int i = 0; i < CLIENTS; i++) {
 		client[i] = open_client(NULL);
-		crowd.lock[i] = open_fair(client[i], *(hf_kind *)*state, "orders");
+		lock[i] = open_fair(client[i], *(hf_kind *)*state, "orders");
 	}
-	for (int i = 0; i < CLIENTS * EACH; i++)
-		assert_int_equal(pthread_create(&thread[i], NULL, work, &crowd), 0);
-	for (int i = 0; i < CLIENTS * EACH; i++)
-		pthread_join(thread[i], NULL);
-	if (atomic_load(&crowd.failures))
-		fail_msg("%d calls failed, the first with %s", atomic_load(&crowd.failures),
-		         crowd.detail);
-	assert_int_equal(crowd.counter, CLIENTS * EACH * ROUNDS);
+	COUNT_TOGETHER(.locks = lock, .n = CLIENTS, .threads = CLIENTS * EACH, .rounds = ROUNDS);
 	expect_nothing_left(live_raw);
 	for (int i = 0; i < CLIENTS; i++) {
 		attempts += stats_of(client[i]).attempts;
-		hf_lock_close(crowd.lock[i]);
+		hf_lock_close(lock[i]);
 		ASSERT_OK(hf_client_close(client[i]));
 	}
-	/* Two to stand in the queue and one when the turn has come; the polls are few. */
+	/* Two asks to join the queue and one when the turn has come; polls are few. */
 	ASSERT_BETWEEN(attempts, CLIENTS * EACH * ROUNDS, CLIENTS * EACH * ROUNDS * 4);
 }
 
@@ -614,16 +580,16 @@ int main(void)
 		BOTH_STORIES(close_releases_the_hold_and_gives_up_the_places),
 		BOTH_STORIES(forked_child_gets_an_error_and_takes_no_place),
 		SIMPLE_FAIR_STORY(purged_waiter_comes_last_and_still_gets_the_lock),
-		FAIR_STORY(waiters_that_leave_do_not_hold_up_those_behind),
+		FAIR_STORY(waiters_that_leave_do_not_hold_up_those_after_them),
 		BOTH_STORIES(killed_connection_costs_neither_the_hold_nor_the_place),
 		BOTH_STORIES(lock_freed_while_the_waiters_connection_is_dead_is_found_at_once),
 		BOTH_STORIES(forgotten_scripts_are_sent_again),
 		SIMPLE_FAIR_STORY(wait_that_ends_while_the_server_is_frozen_leaves_no_place),
 		FAIR_STORY(hold_and_queue_survive_a_server_that_comes_back_with_its_data),
 		SIMPLE_FAIR_STORY(server_that_comes_back_empty_costs_the_hold_and_not_the_wait),
-		BOTH_STORIES(key_that_is_no_lock_is_a_conflict_and_stays_untouched),
-		BOTH_STORIES(queue_that_is_no_queue_is_a_conflict_and_stays_untouched),
-		BOTH_STORIES(queue_that_is_no_queue_does_not_keep_the_hold),
+		BOTH_STORIES(key_that_is_not_a_lock_is_a_conflict_and_stays_untouched),
+		BOTH_STORIES(queue_of_another_type_is_a_conflict_and_stays_untouched),
+		BOTH_STORIES(queue_of_another_type_does_not_keep_the_hold),
 		FAIR_STORY(key_replaced_while_waited_for_ends_the_wait),
 		BOTH_STORIES(names_of_queue_and_channel_follow_the_name_and_its_braces),
 		BOTH_STORIES(bad_names_are_refused_with_the_reason),

@@ -1,5 +1,4 @@
-/* The queue of a fair lock: its order, how long places are kept, and who loses one. */
-#define _GNU_SOURCE
+/* The queue of a fair lock: its order, how long places are kept, and how one is lost. */
 #include "live/fair.h"
 
 #include "support/proxy.h"
@@ -12,10 +11,10 @@
 
 #define MANY 10
 
-/* How far off the ends of places may be: everything is computed by the server in whole ms. */
+/* The tolerance for the timeouts of places: the server computes everything in whole ms. */
 #define ABOUT_MS 100
 
-/* ---- looks at the server's clock and the ends of places ---- */
+/* ---- the server's clock and the timeouts of places ---- */
 
 static long long server_now(void)
 {
@@ -57,8 +56,8 @@ static void expect_place_ends(int i, long long after_ms)
 }
 
 /*
- * Puts somebody into the queue by hand; ends_at 0 leaves it without an end. The end comes first: who asks in
- * between would throw out a place without one.
+ * Puts an owner into the queue by hand; ends_at 0 leaves it without a timeout. The timeout comes
+ * first: an ask in between would remove a place without one.
  */
 static void put_place(const char *verb, const char *owner, long long ends_at)
 {
@@ -77,7 +76,7 @@ static void begin_with(struct world *world, void **state, int64_t watchdog_ms, i
 
 /* ---- order ---- */
 
-/* Fills the queue with waiters of both clients in turn, and notes who they are. */
+/* Fills the queue with waiters of both clients in turn, and notes their owners. */
 static void queue_all(struct world *world, const hf_acquire_options *options,
                       struct waiter *ret_waiter[MANY], char ret_owner[MANY][128])
 {
@@ -90,12 +89,12 @@ static void queue_all(struct world *world, const hf_acquire_options *options,
 static bool is_any_over(struct waiter *const *waiter, int n)
 {
 	for (int i = 0; i < n; i++)
-		if (atomic_load(&waiter[i]->over))
+		if (waiter_is_over(waiter[i]))
 			return true;
 	return false;
 }
 
-/* Checks that the waiters get the lock one by one in the order given; each has it for a while. */
+/* Checks that the waiters get the lock one by one in the order given; each holds it for a while. */
 static void expect_order(struct waiter *waiter[MANY], char owner[MANY][128], long long hold_ms)
 {
 	char field[128];
@@ -125,7 +124,7 @@ static void waiters_of_alternating_clients_are_served_as_they_came(void **state)
 	queue_all(&world, NULL, waiter, owner);
 	ASSERT_OK(hf_lock_release(world.mine));
 	expect_order(waiter, owner, 0);
-	/* Nobody asked out of turn: two asks to stand there and one when called. */
+	/* No waiter asked out of turn: two asks to join the queue and one when its turn came. */
 	ASSERT_BETWEEN(stats_of(world.two).attempts, MANY / 2 * 2, MANY / 2 * 3);
 	end(&world);
 }
@@ -141,7 +140,7 @@ static void fair_and_simple_fair_stand_in_one_queue(void **state)
 	struct waiter *second = queue_up(world.theirs, NULL, 2);
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(first, 0);
-	assert_false(atomic_load(&second->over));
+	assert_false(waiter_is_over(second));
 	ASSERT_OK(waiter_release(first));
 	waiter_expect(second, 0);
 	ASSERT_OK(waiter_release(second));
@@ -156,14 +155,14 @@ static bool is_holder(const char *owner)
 	return raw_integer(live_raw, "HEXISTS", "orders", owner, NULL) == 1;
 }
 
-static void leases_that_end_hand_the_lock_on_in_order(void **state)
+static void leases_that_expire_hand_the_lock_on_in_order(void **state)
 {
 	struct waiter *waiter[4];
 	char owner[4][128];
 	struct world world;
 	const int64_t lease_ms = 500;
 
-	/* The first hold is short too, so that nobody sleeps for long. */
+	/* The first hold is short too, so that no waiter sleeps for long. */
 	begin_with(&world, state, 600, 0);
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	for (int i = 0; i < 4; i++) {
@@ -173,13 +172,12 @@ static void leases_that_end_hand_the_lock_on_in_order(void **state)
 	}
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(world.mine));
-	/* Nobody gives it up any more. */
+	/* No holder releases it any more. */
 	for (int i = 0; i < 4; i++)
 		WAIT_UNTIL(is_holder(owner[i]), SOON_MS);
 	ASSERT_BETWEEN(test_now_ms() - released_at, 3 * lease_ms, 2 * SOON_MS);
 	for (int i = 0; i < 4; i++) {
-		waiter_expect(waiter[i], 0);
-		waiter_free(waiter[i]);
+		waiter_join(waiter[i], 0);
 	}
 	end(&world);
 }
@@ -284,13 +282,13 @@ static void places_end_one_wait_after_another(void **state)
 	waiter[2] = queue_up(world.theirs, NULL, 3);
 	for (int i = 0; i < 3; i++)
 		expect_place_ends(i, (i + 1) * 20000);
-	/* Who gives up takes its wait along. */
+	/* A waiter that gives up takes its wait along. */
 	hf_cancel_fire(cancel);
 	waiter_expect(waiter[1], HF_ECANCELLED);
 	WAIT_UNTIL(queued(live_raw) == 2, SOON_MS);
 	for (int i = 0; i < 2; i++)
 		expect_place_ends(i, (i + 1) * 20000);
-	/* And so does who gets the lock. */
+	/* And so does one that gets the lock. */
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(waiter[0], 0);
 	assert_int_equal(queued(live_raw), 1);
@@ -344,7 +342,7 @@ static void grants_do_not_push_the_ends_of_others(void **state)
 	for (int i = 0; i < MANY; i++) {
 		waiter_expect(waiter[i], 0);
 		long long behind_ms = (MANY - 1 - i) * 5000;
-		/* The grants took some time, too, and the last hold ends later by that. */
+		/* The grants took some time, too, and the last hold expires later by that much. */
 		if (i + 1 < MANY)
 			ASSERT_BETWEEN(end_of(owner[MANY - 1]) - ends_at, behind_ms - ABOUT_MS,
 			               behind_ms + server_now() - started_at + ABOUT_MS);
@@ -373,7 +371,7 @@ static void waiter_keeps_its_place_however_long_the_lock_is_held(void **state)
 	}
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(one, 0);
-	assert_false(atomic_load(&two->over));
+	assert_false(waiter_is_over(two));
 	ASSERT_OK(waiter_release(one));
 	waiter_expect(two, 0);
 	ASSERT_OK(waiter_release(two));
@@ -396,9 +394,9 @@ static void order_lasts_however_long_the_queue_is_not_empty(void **state)
 	end(&world);
 }
 
-/* ---- places that are nobody's ---- */
+/* ---- places without an owner ---- */
 
-static void dead_places_and_such_without_an_end_are_in_nobodys_way(void **state)
+static void dead_places_and_places_without_a_timeout_do_not_block_others(void **state)
 {
 	int was_held = -7;
 	struct world world;
@@ -416,7 +414,7 @@ static void dead_places_and_such_without_an_end_are_in_nobodys_way(void **state)
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(first, 0);
-	/* The release has told the first of those who live. */
+	/* The release has notified the first waiter that is alive. */
 	ASSERT_BETWEEN(first->ended_at - released_at, 0, 1500);
 	put_place("LPUSH", "ghost:1", 0);
 	put_place("LPUSH", "dead:1", server_now() - 1);
@@ -448,7 +446,7 @@ static pid_t start_waiting(hf_kind kind, int64_t fair_wait_ms)
 	_exit(hf_lock_acquire(lock, NULL) ? 2 : 3);
 }
 
-static void places_of_killed_processes_end_in_their_time(void **state)
+static void places_of_killed_processes_expire_in_their_time(void **state)
 {
 	pid_t process[2];
 	struct world world;
@@ -473,7 +471,7 @@ static void places_of_killed_processes_end_in_their_time(void **state)
 		assert_int_equal(waitpid(process[i], NULL, 0), process[i]);
 	}
 	long long free_at = end_of_place(1);
-	WAIT_UNTIL(atomic_load(&waiter->over) || server_now() >= free_at, SOON_MS);
+	WAIT_UNTIL(waiter_is_over(waiter) || server_now() >= free_at, SOON_MS);
 	/* Not a moment before the second of them counts as dead, and soon after. */
 	assert_true(server_now() >= free_at);
 	waiter_expect(waiter, 0);
@@ -489,7 +487,10 @@ static void late_head_is_waited_for_without_haste(void **state)
 	struct world world;
 
 	begin_with(&world, state, 0, 0);
-	/* Living, as its end is to come, but silent; the lock is free all the time. */
+	/*
+	 * It counts as alive, because its timeout is in the future, but it is silent; the lock is
+	 * free all the time.
+	 */
 	long long ends_at = server_now() + 1000;
 	put_place("RPUSH", "silent:1", ends_at);
 	ASSERT_RC(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
@@ -501,11 +502,11 @@ static void late_head_is_waited_for_without_haste(void **state)
 	long long before = command_calls(live_raw, "evalsha");
 	uint64_t commands = stats_of(world.one).commands;
 	WAIT_UNTIL(server_now() >= ends_at - 300, SOON_MS);
-	/* Four waiters look about ten times a second each; at full speed it were thousands. */
+	/* Four waiters poll about ten times a second each; at full speed it would be thousands. */
 	ASSERT_BETWEEN(command_calls(live_raw, "evalsha") - before, 8, 100);
 	ASSERT_BETWEEN(stats_of(world.one).commands - commands, 4, 50);
 	for (int i = 0; i < 4; i++)
-		assert_false(atomic_load(&waiter[i]->over));
+		assert_false(waiter_is_over(waiter[i]));
 	for (int i = 0; i < 4; i++) {
 		waiter_expect(waiter[i], 0);
 		assert_true(server_now() >= ends_at);
@@ -523,7 +524,7 @@ static void waiter_that_was_purged_asks_again(void **state)
 	char owner[128];
 	struct world world;
 
-	/* The holder's lease is short, so that the waiter looks again soon. */
+	/* The holder's lease is short, so that the waiter asks again soon. */
 	begin_with(&world, state, 600, 0);
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	struct waiter *waiter = queue_up(world.theirs, NULL, 1);
@@ -548,7 +549,7 @@ static void waiter_that_was_purged_asks_again(void **state)
 	end(&world);
 }
 
-/* A waiter behind a proxy, first in the queue of a lock that is held, and one behind it. */
+/* A waiter on a proxy, first in the queue of a lock that is held, and another one after it. */
 struct deaf {
 	struct proxy *proxy;
 	hf_client *client;
@@ -640,16 +641,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FAIR_STORY(processes_and_threads_are_served_as_they_came),
-		SIMPLE_FAIR_STORY(places_of_killed_processes_end_in_their_time),
+		SIMPLE_FAIR_STORY(places_of_killed_processes_expire_in_their_time),
 		BOTH_STORIES(waiters_of_alternating_clients_are_served_as_they_came),
 		FAIR_STORY(fair_and_simple_fair_stand_in_one_queue),
-		SIMPLE_FAIR_STORY(leases_that_end_hand_the_lock_on_in_order),
+		SIMPLE_FAIR_STORY(leases_that_expire_hand_the_lock_on_in_order),
 		BOTH_STORIES(places_end_one_wait_after_another),
 		FAIR_STORY(short_waits_do_not_push_the_ends_of_others),
 		SIMPLE_FAIR_STORY(grants_do_not_push_the_ends_of_others),
 		FAIR_STORY(waiter_keeps_its_place_however_long_the_lock_is_held),
 		FAIR_STORY(order_lasts_however_long_the_queue_is_not_empty),
-		BOTH_STORIES(dead_places_and_such_without_an_end_are_in_nobodys_way),
+		BOTH_STORIES(dead_places_and_places_without_a_timeout_do_not_block_others),
 		SIMPLE_FAIR_STORY(late_head_is_waited_for_without_haste),
 		FAIR_STORY(waiter_that_was_purged_asks_again),
 		BOTH_STORIES(waiter_that_leaves_when_called_calls_the_next),

@@ -1,5 +1,4 @@
 /* Servers that die, freeze, forget, fill up and are not ready, while locks are held and waited for. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/talk.h"
@@ -8,7 +7,7 @@
 
 #define CHANNEL "redisson_lock__channel:{orders}"
 
-/* One server, a holder and a waiter, made anew for each test. */
+/* One server, a holder and a waiter, made for each test. */
 struct world {
 	struct test_server *server;
 	struct raw *raw;
@@ -86,7 +85,7 @@ static void waiter_survives_a_restart_and_is_woken_by_the_release(void **state)
 	restart(&world);
 	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, 6000);
 	WAIT_UNTIL(stats_of(world.one).reconnects >= 1, 6000);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(waiter, 0);
@@ -169,7 +168,7 @@ static void short_freeze_costs_nothing(void **state)
 	test_server_thaw(world.server);
 	WAIT_UNTIL(seen_count(&world.seen, HF_HELD) == 1, SOON_MS);
 	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(waiter, 0);
 	assert_int_equal(held_count(world.raw, "orders"), 1);
@@ -212,8 +211,7 @@ static void close_does_not_wait_for_a_frozen_server(void **state)
 	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 2000);
 	ASSERT_OK(hf_client_close(world.two));
 	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 4000);
-	waiter_expect(waiter, HF_ECLOSED);
-	waiter_free(waiter);
+	waiter_join(waiter, HF_ECLOSED);
 	hf_client *client = NULL;
 	started_at = test_now_ms();
 	ASSERT_RC(hf_client_open(test_server_url(world.server),
@@ -242,7 +240,7 @@ static void killed_connection_of_a_holder_is_made_again(void **state)
 	begin(&world, NULL, 3000);
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	kill_connections(&world);
-	/* Nobody waits: the keeper notices the end and renews at once. */
+	/* There is no waiter: the keeper notices the end and renews at once. */
 	WAIT_UNTIL(stats_of(world.one).reconnects == 1 && stats_of(world.one).renewals == 1, 900);
 	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
 	kill_connections(&world);
@@ -289,7 +287,7 @@ static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(voi
 	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
 	struct waiter *waiter = waiter_start(world.theirs, NULL);
 	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
-	/* In one step, so that nobody reconnects in between: the waiter asks after it did. */
+	/* In one step, so that no client reconnects in between: the waiter asks after it did. */
 	raw_ok(world.raw, "MULTI", NULL);
 	raw_reply_free(raw_command(world.raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
 	raw_reply_free(raw_command(world.raw, "DEL", "orders", NULL));
@@ -354,7 +352,7 @@ static void full_server_refuses_new_locks_and_lets_old_ones_go(void **state)
 	ASSERT_RC(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 2000)), HF_EFULL);
 	ASSERT_CONTAINS(hf_error_detail(), "other");
 	assert_false(key_exists(world.raw, "other"));
-	/* What is held goes on being renewed. */
+	/* What is held is still renewed. */
 	uint64_t renewals = stats_of(world.one).renewals;
 	WAIT_UNTIL(stats_of(world.one).renewals >= renewals + 2, SOON_MS);
 	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
@@ -441,7 +439,9 @@ static void loading_server_is_waited_for(void **state)
 	talk_say(fd, "*2\r\n$5\r\nDEBUG\r\n$6\r\nRELOAD\r\n");
 	WAIT_UNTIL(is_answered_by(&world, "LOADING"), SOON_MS);
 	hf_lock *other = open_lock(world.two, "other");
-	/* It answers in between only, so that a try may be under way when the time is over. */
+	/*
+	 * The server answers only at times, so that an ask may be in flight when the time is over.
+	 */
 	int rc = hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 250));
 	if (rc != HF_EUNKNOWN) {
 		ASSERT_RC(rc, HF_ENOTNOW);

@@ -1,5 +1,6 @@
-/* The stories of tokens: they grow with every grant, whoever gets it and however it is locked. */
-#define _GNU_SOURCE
+/*
+ * The stories of tokens: they grow with every grant, whatever client gets it and whatever the kind.
+ */
 #include "live/live.h"
 
 #include "support/proxy.h"
@@ -167,7 +168,7 @@ static void kinds_have_a_token_only_where_one_is_asked_for(void **state)
 		assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 		hf_lock_close(lock);
 	}
-	/* A level that asks for a token of a hold without one gets none, also not an old one. */
+	/* A level that wants a token of a hold without one gets none, not even an old one. */
 	hf_lock *fenced = open_kind(client, HF_FENCED);
 	int64_t old = take_one(fenced);
 	hf_lock *lock = open_kind(client, HF_REENTRANT);
@@ -200,7 +201,7 @@ static void token_belongs_to_its_owner(void **state)
 	ASSERT_RC(hf_lock_token(theirs, NULL, &token), HF_ENOTHELD);
 	struct waiter *waiter = waiter_start(theirs, NULL);
 	WAIT_UNTIL(stats_of(two).attempts == 2, SOON_MS);
-	/* Asking in vain costs no token. */
+	/* An ask that finds the lock busy uses no token. */
 	assert_int_equal(stored_token(), token);
 	ASSERT_OK(hf_lock_release_with(mine, HF_RELEASE(.owner = owner)));
 	waiter_expect(waiter, 0);
@@ -412,32 +413,9 @@ static void token_key_with_a_text_is_a_conflict_and_stays(void **state)
 
 /* ---- asynchronous forms, crowds ---- */
 
-struct done {
-	atomic_int calls;
-	int result;
-	int64_t number;
-};
-
-static void on_done(void *arg, int result, int64_t number, const char *text)
+static void asynchronous_acquire_returns_the_token(void **state)
 {
-	struct done *done = arg;
-	(void)text;
-	done->result = result;
-	done->number = number;
-	atomic_fetch_add(&done->calls, 1);
-}
-
-static int64_t await(struct done *done)
-{
-	WAIT_UNTIL(atomic_load(&done->calls) == 1, SOON_MS);
-	assert_int_equal(done->result, 0);
-	atomic_store(&done->calls, 0);
-	return done->number;
-}
-
-static void asynchronous_acquire_tells_the_token(void **state)
-{
-	struct done done = {.result = -7};
+	struct done done = {0};
 	hf_client *client = open_client(NULL);
 	hf_owner *owner = new_owner();
 
@@ -446,22 +424,23 @@ static void asynchronous_acquire_tells_the_token(void **state)
 		int64_t token = -7;
 		hf_lock *lock = open_kind(client, kinds[i]);
 		ASSERT_OK(hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = owner, .token = 1),
-		                                on_done, &done));
-		int64_t told = await(&done);
+		                                note_done, &done));
+		int64_t returned = await_done(&done, 0);
 		ASSERT_OK(hf_lock_token(lock, owner, &token));
-		assert_int_equal(told, token);
+		assert_int_equal(returned, token);
 		assert_int_equal(stored_token(), token);
-		ASSERT_OK(hf_lock_last_token_async(lock, on_done, &done));
-		assert_int_equal(await(&done), token);
-		ASSERT_OK(hf_lock_release_async(lock, HF_RELEASE(.owner = owner), on_done, &done));
-		(void)await(&done);
+		ASSERT_OK(hf_lock_last_token_async(lock, note_done, &done));
+		assert_int_equal(await_done(&done, 0), token);
+		ASSERT_OK(
+			hf_lock_release_async(lock, HF_RELEASE(.owner = owner), note_done, &done));
+		await_done(&done, 0);
 		hf_lock_close(lock);
 	}
 	hf_owner_free(owner);
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* What the lock protects: it takes only what comes with a greater token than all before. */
+/* What the lock protects: it accepts only writes with a greater token than all before. */
 struct store {
 	hf_lock *lock[CLIENTS];
 	_Atomic int64_t latest;
@@ -530,7 +509,7 @@ int main(void)
 		LIVE_STORY(end_that_somebody_gave_the_token_is_taken_off),
 		LIVE_STORY(token_key_of_another_type_is_a_conflict_and_takes_no_lock),
 		LIVE_STORY(token_key_with_a_text_is_a_conflict_and_stays),
-		LIVE_STORY(asynchronous_acquire_tells_the_token),
+		LIVE_STORY(asynchronous_acquire_returns_the_token),
 		LIVE_STORY(crowd_of_several_kinds_writes_with_growing_tokens),
 	};
 

@@ -27,7 +27,7 @@ static void fill_server(void)
 	raw_reply_free(reply);
 }
 
-/* By then every hold has been renewed, or has ended. */
+/* By then every hold has been renewed, or has expired. */
 static void wait_two_leases(void)
 {
 	uint64_t failures = stats_of(client).renewal_failures;
@@ -92,7 +92,7 @@ static void locks_of_every_kind_are_kept_and_released(void **state)
 }
 
 /* The second reader's own lease is longer than the lock's, so that only its own key is to be renewed. */
-static void reader_is_kept_beside_one_with_a_longer_lease(void **state)
+static void reader_is_renewed_next_to_one_with_a_longer_lease(void **state)
 {
 	hf_owner *other = new_owner();
 	hf_lock *lock = open_kind(HF_READ);
@@ -110,7 +110,7 @@ static void reader_is_kept_beside_one_with_a_longer_lease(void **state)
 	hf_owner_free(other);
 }
 
-static void writer_that_goes_on_reading_is_kept(void **state)
+static void writer_that_keeps_reading_is_renewed(void **state)
 {
 	hf_lock *write = open_kind(HF_WRITE), *read = open_kind(HF_READ);
 
@@ -127,7 +127,7 @@ static void writer_that_goes_on_reading_is_kept(void **state)
 	hf_lock_close(read);
 }
 
-/* ---- what has no owner ---- */
+/* ---- objects without an owner ---- */
 
 static void permits_are_kept_extended_and_given_back(void **state)
 {
@@ -191,7 +191,7 @@ static void place_in_a_queue_is_given_up(void **state)
 	           SOON_MS);
 	fill_server();
 	hf_cancel_fire(cancel);
-	WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
+	WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 	assert_true(waiter->result == HF_ECANCELLED || waiter->result == HF_EFULL);
 	WAIT_UNTIL(raw_integer(live_raw, "LLEN", "redisson_lock_queue:{orders}", NULL) == 0,
 	           SOON_MS);
@@ -208,8 +208,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FULL_STORY(locks_of_every_kind_are_kept_and_released),
-		FULL_STORY(reader_is_kept_beside_one_with_a_longer_lease),
-		FULL_STORY(writer_that_goes_on_reading_is_kept),
+		FULL_STORY(reader_is_renewed_next_to_one_with_a_longer_lease),
+		FULL_STORY(writer_that_keeps_reading_is_renewed),
 		FULL_STORY(permits_are_kept_extended_and_given_back),
 		FULL_STORY(semaphore_and_latch_can_be_given_back),
 		FULL_STORY(place_in_a_queue_is_given_up),

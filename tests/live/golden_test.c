@@ -1,11 +1,11 @@
 /*
- * The golden traces: what Redisson 4.7.0 did in 65 stories, played with this library. After every step
- * the keys, the answers and the messages are the same as with Java, but for the table of differences.
+ * The golden traces: what Redisson 4.7.0 did in 65 stories, played with this library. After every
+ * step the keys, the answers and the messages are the same as with Java, except for the table of
+ * differences.
  *
  * Each story has its own process and servers, and is played at its recorded times, several at once.
  * An argument plays only the stories with that in their title.
  */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@
 /* How often a story is played when the machine could not keep up with it. */
 #define TRIES 5
 
-/* What the process of a story ends with in that case, if the story failed. */
+/* The exit status of a story's process in that case, if the story failed. */
 #define EXIT_LATE 75
 
 #define MAX_STORIES     80
@@ -112,7 +112,7 @@ static int compare_length(const void *left, const void *right)
 	return (a_ms < b_ms) - (a_ms > b_ms);
 }
 
-/* The longest come first, so that none of them is left alone at the end. */
+/* The longest come first, so that none of them runs alone at the end. */
 static void play_all(void)
 {
 	struct run *order[MAX_STORIES];

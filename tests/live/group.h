@@ -1,4 +1,4 @@
-/* What the tests of groups share: two clients with the same values, and looks into their hash. */
+/* What the tests of groups share: two clients with the same values, and queries of their hash. */
 #ifndef TESTS_LIVE_GROUP_H
 #define TESTS_LIVE_GROUP_H
 

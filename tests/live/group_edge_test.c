@@ -1,5 +1,4 @@
 /* Groups at their edges: killed processes and connections, odd keys, asynchronous calls, crowds. */
-#define _GNU_SOURCE
 #include "live/group.h"
 
 #include <signal.h>
@@ -80,7 +79,7 @@ static void killed_connections_are_made_again(void **state)
 	WAIT_UNTIL(stats_of(pair.two).reconnects == 1 && subscribers(live_raw, CHANNEL) == 1,
 	           SOON_MS);
 	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(pair.mine));
@@ -122,7 +121,7 @@ static void close_releases_what_is_held_and_answers_the_waiters(void **state)
 
 /* ---- questions ---- */
 
-static void queries_tell_what_the_server_has(void **state)
+static void queries_return_what_the_server_has(void **state)
 {
 	struct pair pair;
 	char holder[128];
@@ -197,31 +196,6 @@ static void owners_of_one_client_exclude_each_other(void **state)
 
 /* ---- asynchronous forms ---- */
 
-struct done {
-	atomic_int calls;
-	int result;
-	int64_t number;
-	char text[128];
-};
-
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	done->result = result;
-	done->number = number;
-	snprintf(done->text, sizeof done->text, "%s", text ? text : "");
-	atomic_fetch_add(&done->calls, 1);
-}
-
-/* Waits for the completion and hands its number out. */
-static int64_t await(struct done *done, int result)
-{
-	WAIT_UNTIL(atomic_load(&done->calls) > 0, SOON_MS);
-	assert_int_equal(atomic_exchange(&done->calls, 0), 1);
-	assert_int_equal(done->result, result);
-	return done->number;
-}
-
 static void every_verb_has_an_asynchronous_form(void **state)
 {
 	struct pair pair;
@@ -231,40 +205,33 @@ static void every_verb_has_an_asynchronous_form(void **state)
 
 	(void)state;
 	BEGIN(&pair, 30000);
-	ASSERT_OK(hf_lock_acquire_async(pair.mine, HF_ACQUIRE(.owner = owner), on_done, &done));
-	await(&done, 0);
+	ASSERT_OK(hf_lock_acquire_async(pair.mine, HF_ACQUIRE(.owner = owner), note_done, &done));
+	await_done(&done, 0);
 	assert_true(value_is_of(TEST1, pair.one));
-	ASSERT_OK(hf_lock_acquire_async(pair.theirs, HF_ACQUIRE(.owner = owner), on_done, &other));
+	ASSERT_OK(
+		hf_lock_acquire_async(pair.theirs, HF_ACQUIRE(.owner = owner), note_done, &other));
 	WAIT_UNTIL(stats_of(pair.two).attempts == 2, SOON_MS);
-	ASSERT_OK(hf_lock_is_locked_async(pair.mine, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_is_held_async(pair.mine, owner, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_hold_count_async(pair.mine, owner, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_extend_async(pair.mine, owner, 50000, on_done, &done));
-	await(&done, 0);
-	ASSERT_OK(hf_lock_ttl_async(pair.mine, on_done, &done));
-	ASSERT_BETWEEN(await(&done, 0), 40000, 50000);
-	ASSERT_OK(hf_lock_holder_async(pair.mine, on_done, &done));
-	await(&done, 0);
+	check_async_hold(pair.mine, owner);
+	ASSERT_OK(hf_lock_holder_async(pair.mine, note_done, &done));
+	await_done(&done, 0);
 	char *field = field_of(TEST1);
 	assert_string_equal(done.text, field);
 	free(field);
 	assert_int_equal(atomic_load(&other.calls), 0);
-	ASSERT_OK(hf_lock_release_async(pair.mine, HF_RELEASE(.owner = owner), on_done, &done));
-	await(&done, 0);
-	await(&other, 0);
-	ASSERT_OK(hf_lock_force_release_async(pair.mine, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_release_async(pair.theirs, HF_RELEASE(.owner = owner), on_done, &other));
-	await(&other, HF_ELOST);
+	ASSERT_OK(hf_lock_release_async(pair.mine, HF_RELEASE(.owner = owner), note_done, &done));
+	await_done(&done, 0);
+	await_done(&other, 0);
+	ASSERT_OK(hf_lock_force_release_async(pair.mine, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_OK(
+		hf_lock_release_async(pair.theirs, HF_RELEASE(.owner = owner), note_done, &other));
+	await_done(&other, HF_ELOST);
 	expect_no_keys();
 	hf_owner_free(owner);
 	end(&pair);
 }
 
-/* ---- keys that are no groups ---- */
+/* ---- keys that are not groups ---- */
 
 static void expect_conflict(hf_lock *lock)
 {
@@ -287,7 +254,7 @@ static void expect_conflict(hf_lock *lock)
 	assert_int_equal(raw_integer(live_raw, "DEL", "students", NULL), 1);
 }
 
-static void key_that_is_no_group_is_a_conflict_and_stays_untouched(void **state)
+static void key_that_is_not_a_group_is_a_conflict_and_stays_untouched(void **state)
 {
 	struct pair pair;
 
@@ -324,7 +291,7 @@ static void key_that_is_no_group_is_a_conflict_and_stays_untouched(void **state)
 	end(&pair);
 }
 
-static void what_java_leaves_of_a_lapsed_hold_is_no_conflict(void **state)
+static void what_java_leaves_of_a_lapsed_hold_is_not_a_conflict(void **state)
 {
 	struct pair pair;
 
@@ -411,11 +378,11 @@ int main(void)
 		LIVE_STORY(values_of_killed_processes_are_free_within_their_lease),
 		LIVE_STORY(killed_connections_are_made_again),
 		LIVE_STORY(close_releases_what_is_held_and_answers_the_waiters),
-		LIVE_STORY(queries_tell_what_the_server_has),
+		LIVE_STORY(queries_return_what_the_server_has),
 		LIVE_STORY(owners_of_one_client_exclude_each_other),
 		LIVE_STORY(every_verb_has_an_asynchronous_form),
-		LIVE_STORY(key_that_is_no_group_is_a_conflict_and_stays_untouched),
-		LIVE_STORY(what_java_leaves_of_a_lapsed_hold_is_no_conflict),
+		LIVE_STORY(key_that_is_not_a_group_is_a_conflict_and_stays_untouched),
+		LIVE_STORY(what_java_leaves_of_a_lapsed_hold_is_not_a_conflict),
 		LIVE_STORY(overlapping_values_lose_no_update),
 	};
 

@@ -1,5 +1,4 @@
 /* Groups: values of one hash that are taken, waited for and lost together. */
-#define _GNU_SOURCE
 #include "live/group.h"
 
 /* ---- taking and nesting ---- */
@@ -170,7 +169,7 @@ static void waiter_gets_its_values_when_the_last_of_them_is_free(void **state)
 	WAIT_UNTIL(stats_of(pair.two).attempts >= 3, SOON_MS);
 	/* It holds nothing while it waits for the other. */
 	assert_int_equal(fields(), 3);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(second));
 	waiter_expect(waiter, 0);
@@ -182,7 +181,7 @@ static void waiter_gets_its_values_when_the_last_of_them_is_free(void **state)
 	end(&pair);
 }
 
-static void wait_that_ends_in_vain_leaves_nothing(void **state)
+static void wait_that_fails_leaves_nothing(void **state)
 {
 	struct pair pair;
 	hf_cancel *cancel = new_cancel();
@@ -212,7 +211,7 @@ static void wait_that_ends_in_vain_leaves_nothing(void **state)
 
 /* ---- leases ---- */
 
-static void lease_that_ends_lets_the_next_one_in_and_is_told(void **state)
+static void lease_that_expires_lets_the_next_one_in_and_is_reported(void **state)
 {
 	struct pair pair;
 
@@ -329,7 +328,7 @@ static void expect_lost(struct pair *pair, int losses)
 	ASSERT_RC(hf_lock_release(pair->mine), HF_ENOTHELD);
 }
 
-static void hold_that_was_taken_away_is_told(void **state)
+static void hold_that_was_taken_away_is_reported(void **state)
 {
 	struct pair pair;
 	int was_held = -7;
@@ -398,12 +397,12 @@ int main(void)
 		LIVE_STORY(every_value_needs_to_be_one),
 		LIVE_STORY(release_wakes_the_waiters_of_every_value),
 		LIVE_STORY(waiter_gets_its_values_when_the_last_of_them_is_free),
-		LIVE_STORY(wait_that_ends_in_vain_leaves_nothing),
-		LIVE_STORY(lease_that_ends_lets_the_next_one_in_and_is_told),
+		LIVE_STORY(wait_that_fails_leaves_nothing),
+		LIVE_STORY(lease_that_expires_lets_the_next_one_in_and_is_reported),
 		LIVE_STORY(lapsed_value_in_a_living_hash_is_free),
 		LIVE_STORY(holds_are_renewed_and_all_ends_grow),
 		LIVE_STORY(ends_that_others_read_are_believed_shorter),
-		LIVE_STORY(hold_that_was_taken_away_is_told),
+		LIVE_STORY(hold_that_was_taken_away_is_reported),
 		LIVE_STORY(server_that_comes_back_empty_is_noticed_at_once),
 	};
 

@@ -39,8 +39,8 @@ struct crew {
 	int token;          /* 1: with tokens, whatever the kind */
 	bool slow;          /* each turn takes a while */
 	bool rough;         /* servers or connections break: calls may fail */
-	atomic_bool stops;  /* each thread ends its turn */
-	atomic_bool broken; /* the lock was taken away: no exclusion, but tokens tell */
+	atomic_bool stops;  /* each thread finishes its turn */
+	atomic_bool broken; /* the lock was taken away: no exclusion, but tokens show the order */
 	pthread_t threads[CREW];
 	atomic_int next;
 	long long turns; /* nothing but the lock protects it */
@@ -48,7 +48,7 @@ struct crew {
 	atomic_llong newest; /* the highest token seen */
 	atomic_int inside;
 	atomic_int lost;    /* calls that ended with HF_ELOST */
-	atomic_int unknown; /* calls that ended without a word from the server */
+	atomic_int unknown; /* calls that ended without an answer from the server */
 	atomic_int wrong;
 	char detail[400]; /* of the first that was wrong */
 };
@@ -120,7 +120,7 @@ static inline void *crew_work(void *arg)
 	return NULL;
 }
 
-/* Not on the stack, which ends sooner than the threads of a test that failed. */
+/* Not on the stack, which the threads of a failed test would outlive. */
 static inline struct crew *crew_new(const struct crew *wanted)
 {
 	struct crew *crew = check_alloc(sizeof(*crew));
@@ -130,7 +130,7 @@ static inline struct crew *crew_new(const struct crew *wanted)
 
 #define CREW_NEW(...) crew_new(&(struct crew){__VA_ARGS__})
 
-/* After its threads have ended. */
+/* After its threads have finished. */
 static inline void crew_free(struct crew *crew)
 {
 	hf_lock_close(crew->lock);
@@ -144,7 +144,7 @@ static inline void crew_start(struct crew *crew)
 		assert_int_equal(pthread_create(&crew->threads[i], NULL, crew_work, crew), 0);
 }
 
-/* Ends all, and fails only then. */
+/* Stops all threads, and fails only then. */
 static inline void crew_stop(struct crew *crew)
 {
 	atomic_store(&crew->stops, true);
@@ -157,14 +157,14 @@ static inline void crew_stop(struct crew *crew)
 		assert_int_equal(crew->turns, atomic_load(&crew->taken));
 }
 
-/* ---- one who holds, and others of the same client in a row behind it ---- */
+/* ---- a holder, and a row of waiters of the same client ---- */
 
 #define ROW_MAX 6
 
 struct row {
 	hf_client *client;
 	hf_lock *lock;
-	hf_owner *owner; /* who holds it at first */
+	hf_owner *owner; /* the first holder */
 	struct waiter *waiters[ROW_MAX];
 	int count;
 };
@@ -181,7 +181,7 @@ static inline void row_take(struct row *row, int64_t lease_ms)
 	                                                .wait_ms = SOON_MS)));
 }
 
-/* One more waits, behind those who do already. */
+/* Adds a waiter to the end of the row. */
 static inline struct waiter *row_add(struct row *row, const hf_acquire_options *options)
 {
 	uint64_t waiting = stats_of(row->client).waiting;
@@ -204,7 +204,7 @@ static inline void row_end(struct row *row)
 	hf_lock_close(row->lock);
 }
 
-/* ---- looks into the server ---- */
+/* ---- queries of the server ---- */
 
 /* The server has one hold as any other, and it is this owner's. */
 static inline void expect_hold_of(struct raw *raw, hf_lock *lock, hf_owner *owner)

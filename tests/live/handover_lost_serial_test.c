@@ -1,16 +1,15 @@
 /* Hand-overs whose request or reply gets lost: both ends learn the truth, and one holds the lock. */
-#define _GNU_SOURCE
 #include "live/handover.h"
 
 #include "support/proxy.h"
 
-/* How long a call waits that nobody answers. */
+/* How long a call waits that is not answered. */
 #define UNANSWERED_MS 250
 
-/* The script that moves a hold has run so often, or not at all, when the connection breaks. */
+/* Whether the script that moves a hold has run when the connection breaks. */
 enum fault { REHEARSAL, REPLY_LOST, REQUEST_LOST, CUT_AT_ONCE, FAULTS };
 
-/* A holder and two who wait, behind a proxy; the release is in a thread of its own. */
+/* A holder and two waiters on a proxy; the release is in a thread of its own. */
 struct world {
 	struct test_server *server;
 	struct proxy *proxy;
@@ -19,10 +18,7 @@ struct world {
 	hf_kind kind;
 	struct row row;
 	int64_t release_ms; /* how long the release waits */
-	pthread_t releaser;
-	atomic_bool over;
-	int result; /* of the release */
-	char detail[400];
+	struct waiter *releaser;
 };
 
 static void begin(struct world *world, struct test_server *server, hf_kind kind)
@@ -49,32 +45,18 @@ static void end(struct world *world)
 	proxy_stop(world->proxy);
 }
 
-static void *release_first(void *arg)
-{
-	struct world *world = arg;
-	world->result =
-		hf_lock_release_with(world->row.lock, HF_RELEASE(.owner = world->row.owner,
-	                                                         .wait_ms = world->release_ms));
-	snprintf(world->detail, sizeof world->detail, "%s", hf_error_detail());
-	atomic_store(&world->over, true);
-	return NULL;
-}
-
 static void start_release(struct world *world)
 {
-	assert_int_equal(pthread_create(&world->releaser, NULL, release_first, world), 0);
+	world->releaser = WAITER(.releases = world->row.lock, .owner = world->row.owner,
+	                         .wait_ms = world->release_ms);
 }
 
 static void expect_released(struct world *world, int result)
 {
-	WAIT_UNTIL(atomic_load(&world->over), 20000);
-	assert_int_equal(pthread_join(world->releaser, NULL), 0);
-	if (world->result != result)
-		fail_msg("the release got %d (%s: %s), not %d", world->result,
-		         hf_strerror(world->result), world->detail, result);
+	waiter_join(world->releaser, result);
 }
 
-/* Whether the hold of the first one is on the server no more: it was moved, or released. */
+/* Whether the hold of the first owner is no longer on the server: it was moved, or released. */
 static bool has_moved(struct world *world, const char *identity)
 {
 	return raw_integer(world->raw, "HEXISTS", "orders", identity, NULL) == 0;
@@ -99,7 +81,7 @@ static void expect_holder(struct world *world, struct waiter *waiter)
 
 /* ---- one hand-over that is disturbed ---- */
 
-/* The connection breaks after the server did it, before it heard of it, or whenever. */
+/* The connection breaks after the server ran the script, before it arrived, or at any time. */
 static void lose(struct world *world, enum fault fault, const char *identity)
 {
 	long long bytes = proxy_request_bytes(world->proxy);
@@ -139,8 +121,8 @@ static bool play(hf_kind kind, enum fault fault)
 		lose(&world, fault, identity);
 	expect_released(&world, 0);
 	expect_holder(&world, next);
-	assert_false(atomic_load(&last->over));
-	/* What was moved counts as asked for, and that again after a loss. */
+	assert_false(waiter_is_over(last));
+	/* A hold that was moved counts as an attempt, and once more after a loss. */
 	bool moved = fault == REHEARSAL ? handovers(world.client) > 0
 	                                : stats_of(world.client).attempts > attempts + 1;
 	ASSERT_OK(waiter_release(next));
@@ -185,11 +167,11 @@ static void connection_cut_right_after_the_request_ends_both_calls_well(void **s
 		play_kinds(CUT_AT_ONCE);
 }
 
-/* ---- answers that do not come while somebody waits for them ---- */
+/* ---- answers that do not arrive while a call waits for them ---- */
 
 /*
- * A hand-over that is done, but unanswered; the waiter that is to have it waits for so long. False if
- * it was none: then all ends well, and it is to be played again.
+ * A hand-over that is done but unanswered; the waiter that gets the lock waits for this long.
+ * Returns false if there was no hand-over: then all ends well, and it has to be played again.
  */
 static bool begin_unanswered(struct world *world, const hf_acquire_options *options)
 {
@@ -208,12 +190,11 @@ static bool begin_unanswered(struct world *world, const hf_acquire_options *opti
 		proxy_hold_replies(world->proxy, false);
 		expect_released(world, 0);
 		struct waiter *waiter = world->row.waiters[--world->row.count];
-		WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
+		WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 		if (!waiter->result)
 			ASSERT_OK(waiter_release(waiter));
 		waiter_free(waiter);
 		WAIT_UNTIL(!key_exists(world->raw, "orders"), SOON_MS);
-		atomic_store(&world->over, false);
 	}
 	return false;
 }
@@ -283,7 +264,7 @@ static void both_may_leave_and_nothing_stays(void **state)
 		proxy_hold_replies(world.proxy, true);
 		start_release(&world);
 		expect_released(&world, HF_EUNKNOWN);
-		WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
+		WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 		/* If it was an ordinary release the waiter has never asked. */
 		assert_true(waiter->result == HF_EUNKNOWN || waiter->result == HF_ETIMEDOUT);
 		if (cut)
@@ -324,7 +305,7 @@ static void cancel_that_comes_before_a_lost_answer_frees_the_lock(void **state)
 	hf_cancel_free(cancel);
 }
 
-/* What was moved unanswered and then taken away is not believed by anybody. */
+/* A hold that was moved without an answer and then taken away is not believed. */
 static void hold_forced_before_a_lost_answer_is_asked_for_again(void **state)
 {
 	struct world world;
@@ -340,7 +321,7 @@ static void hold_forced_before_a_lost_answer_is_asked_for_again(void **state)
 	proxy_hold_replies(world.proxy, false);
 	expect_released(&world, 0);
 	expect_hold_of(world.raw, theirs, owner);
-	assert_false(atomic_load(&world.row.waiters[0]->over));
+	assert_false(waiter_is_over(world.row.waiters[0]));
 	ASSERT_OK(hf_lock_release_with(theirs, HF_RELEASE(.owner = owner)));
 	expect_next_gets_in(&world, world.row.waiters[0]);
 	hf_owner_free(owner);
@@ -389,7 +370,7 @@ static void disturb(struct proxy *proxy, int number)
 	proxy_hold_requests(proxy, false);
 }
 
-static void crew_behind_a_bad_line_stays_alone(void **state)
+static void crew_on_a_bad_line_stays_alone(void **state)
 {
 	struct proxy *proxy = proxy_start(test_server_url(live_server));
 	hf_client *client = open_url(proxy_url(proxy), NULL);
@@ -432,7 +413,7 @@ int main(void)
 		LIVE_STORY(cancel_that_comes_before_a_lost_answer_frees_the_lock),
 		LIVE_STORY(hold_forced_before_a_lost_answer_is_asked_for_again),
 		LIVE_STORY(hand_over_to_a_dead_server_is_done_when_it_is_back),
-		LIVE_STORY(crew_behind_a_bad_line_stays_alone),
+		LIVE_STORY(crew_on_a_bad_line_stays_alone),
 	};
 
 	return cmocka_run_group_tests(tests, live_start, live_stop);

@@ -1,5 +1,4 @@
-/* While threads of one process hand a lock around, others get their turn; and servers that die. */
-#define _GNU_SOURCE
+/* While threads of one process hand a lock around, others get their turn, and servers may die. */
 #include "live/handover.h"
 
 #define TURNS 50
@@ -57,7 +56,7 @@ static void waiter_of_another_process_gets_its_turns(void **state)
 		              (unsigned long long)stats.handovers);
 		ASSERT_BETWEEN(worst, 0, WORST_MS);
 		ASSERT_BETWEEN(took, 0, TURNS * 600);
-		/* And it was a crowd that it came through. */
+		/* And it did have a crowd to get through. */
 		ASSERT_BETWEEN(stats.handovers, TURNS, INT64_MAX);
 		hf_lock_close(theirs);
 		ASSERT_OK(sync_close(peer));
@@ -111,7 +110,7 @@ static void listen_to_crew(bool slow)
 	ASSERT_BETWEEN(test_now_ms() - started_at, 0, TURNS * 600);
 	raw_close(listener);
 	crew_stop(crew);
-	/* Turns of 2 ms each: no more than so many fit into the 50 ms of a row. */
+	/* Turns of 2 ms each: at most this many fit into the 50 ms of a row. */
 	hf_stats stats = stats_of(client);
 	ASSERT_BETWEEN(stats.handovers, 0, (stats.releases - stats.handovers) * (slow ? 26 : 64));
 	crew_free(crew);
@@ -119,22 +118,22 @@ static void listen_to_crew(bool slow)
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 }
 
-/* Whoever waits by messages alone, as a Java process does, is told again and again. */
+/* A waiter that relies on messages alone, as a Java process does, is notified again and again. */
 static void release_is_published_every_so_often(void **state)
 {
 	(void)state;
 	listen_to_crew(false);
 }
 
-/* Here it is not the number of hand-overs that ends a row, but the time. */
+/* Here the time ends a row, not the number of hand-overs. */
 static void release_is_published_in_time_by_a_slow_crew(void **state)
 {
 	(void)state;
 	listen_to_crew(true);
 }
 
-/* One who only tries, as often as it can, finds the lock free in between. */
-static void one_who_only_tries_gets_in(void **state)
+/* A client that only tries, as often as it can, finds the lock free in between. */
+static void single_tries_of_another_process_get_in(void **state)
 {
 	hf_client *client = sync_open(NULL);
 	hf_client *peer = sync_open(NULL);
@@ -161,7 +160,7 @@ static void one_who_only_tries_gets_in(void **state)
 	finish(crew, client, 0);
 }
 
-/* Nobody else listens: the crew does not stop for anybody. */
+/* Nobody else is subscribed, so the crew does not pause. */
 static void crew_alone_does_not_rest(void **state)
 {
 	hf_client *client = sync_open(NULL);
@@ -189,7 +188,7 @@ static void restart_server(struct test_server *server, struct raw **raw)
 }
 
 /* With its data the server knows each hold, so there is never more than one. */
-static void crew_goes_on_when_the_server_comes_back_with_its_data(void **state)
+static void crew_continues_when_the_server_comes_back_with_its_data(void **state)
 {
 	struct test_server *server =
 		test_server_start(&(struct test_server_options){.appendonly = true});
@@ -219,8 +218,8 @@ static void crew_goes_on_when_the_server_comes_back_with_its_data(void **state)
 	test_server_stop(server);
 }
 
-/* An empty server may grant twice; who was lost is told, and the crew goes on. */
-static void crew_goes_on_when_the_server_comes_back_empty(void **state)
+/* An empty server may grant twice; a hold that was lost is reported, and the crew continues. */
+static void crew_continues_when_the_server_comes_back_empty(void **state)
 {
 	struct test_server *server = test_server_start(NULL);
 	struct raw *raw = raw_connect(server);
@@ -254,10 +253,10 @@ int main(void)
 		SYNC_STORY(two_clients_share_the_lock),
 		SYNC_STORY(release_is_published_every_so_often),
 		SYNC_STORY(release_is_published_in_time_by_a_slow_crew),
-		SYNC_STORY(one_who_only_tries_gets_in),
+		SYNC_STORY(single_tries_of_another_process_get_in),
 		SYNC_STORY(crew_alone_does_not_rest),
-		SYNC_STORY(crew_goes_on_when_the_server_comes_back_with_its_data),
-		SYNC_STORY(crew_goes_on_when_the_server_comes_back_empty),
+		SYNC_STORY(crew_continues_when_the_server_comes_back_with_its_data),
+		SYNC_STORY(crew_continues_when_the_server_comes_back_empty),
 	};
 
 	return cmocka_run_group_tests(tests, live_start, live_stop);

@@ -1,5 +1,4 @@
 /* A release that hands the lock to the next waiter of the same process, as the server sees it. */
-#define _GNU_SOURCE
 #include "live/handover.h"
 
 #define NOTES      "holdfast_holder:*"
@@ -21,7 +20,7 @@ static int count_messages(struct raw *listener)
 	return count;
 }
 
-/* Looks at the server after each grant. Returns how many releases were hand-overs. */
+/* Checks the server after each grant. Returns how many releases were hand-overs. */
 static uint64_t play_row(hf_client *client, hf_kind kind)
 {
 	struct row row;
@@ -44,7 +43,10 @@ static uint64_t play_row(hf_client *client, hf_kind kind)
 	return handovers(client) - before;
 }
 
-/* A row lasts a short while only, so some releases are ordinary ones: those are heard, no other. */
+/*
+ * A row lasts only a short while, so some releases are ordinary: those are published, and no
+ * others.
+ */
 static void server_sees_one_hold_that_changes_its_owner(void **state)
 {
 	(void)state;
@@ -126,7 +128,7 @@ static void nest_before_and_after(struct row *row)
 	struct waiter *waiter = row_add(row, NULL);
 	ASSERT_OK(row_release(row));
 	expect_hold_of(live_raw, row->lock, row->owner);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(row_release(row));
 	waiter_expect(waiter, 0);
 	ASSERT_OK(hf_lock_acquire(row->lock, &waiter->options));
@@ -142,8 +144,8 @@ static void levels_are_counted_before_and_after(void **state)
 	play_hand_over(NULL, nest_before_and_after);
 }
 
-/* Those who sleep elsewhere were told how long it lasts at most. */
-static void waiter_with_a_shorter_lease_gets_it_by_an_ordinary_release(void **state)
+/* Waiters in other processes know how long it lasts at most. */
+static void waiter_with_a_shorter_lease_gets_the_lock_by_an_ordinary_release(void **state)
 {
 	struct row row;
 	hf_client *client = sync_open(NULL);
@@ -266,9 +268,9 @@ static void asynchronous_calls_hand_over_too(void **state)
 		                                granted));
 		ASSERT_OK(hf_lock_release_async(row.lock, HF_RELEASE(.owner = row.owner), note_done,
 		                                released));
-		done_expect(released, 0, 0);
+		expect_done(released, 0, 0);
 		WAIT_UNTIL(atomic_load(&granted->calls) == 1, SOON_MS);
-		done_expect(granted, 0, number_at(live_raw, TOKEN_KEY));
+		expect_done(granted, 0, number_at(live_raw, TOKEN_KEY));
 		expect_hold_of(live_raw, row.lock, next);
 		ASSERT_OK(hf_lock_release_with(row.lock, HF_RELEASE(.owner = next)));
 	}
@@ -360,7 +362,7 @@ static void take_no_token(struct row *row)
 	ASSERT_OK(waiter_release(plain));
 }
 
-static void token_is_given_to_who_wants_one(void **state)
+static void token_is_given_to_waiters_that_want_one(void **state)
 {
 	(void)state;
 	play_hand_over(NULL, take_tokens);
@@ -385,7 +387,7 @@ static void token_key_that_is_none_refuses_the_waiter_only(void **state)
 	ASSERT_OK(sync_close(client));
 }
 
-/* ---- notes beside the holds ---- */
+/* ---- notes next to the holds ---- */
 
 static int count_notes(char *ret_key, size_t size)
 {
@@ -439,7 +441,7 @@ static void note_moves_with_the_hold(void **state)
 	}
 }
 
-static void no_note_is_left_behind(void **state)
+static void no_note_is_left(void **state)
 {
 	char key[256];
 	hf_client *client = sync_open(HF_CLIENT(.describe = "nightly"));
@@ -460,7 +462,7 @@ static void no_note_is_left_behind(void **state)
 
 /* ---- by force ---- */
 
-static void hold_taken_away_is_told_lost_and_the_waiter_gets_the_lock(void **state)
+static void hold_taken_away_is_reported_lost_and_the_waiter_gets_the_lock(void **state)
 {
 	struct row row;
 	hf_client *client = sync_open(NULL);
@@ -489,7 +491,7 @@ static void hold_taken_away_is_told_lost_and_the_waiter_gets_the_lock(void **sta
 	ASSERT_OK(sync_close(client));
 }
 
-static void who_took_it_by_force_is_not_robbed_by_a_hand_over(void **state)
+static void holder_after_a_force_is_not_robbed_by_a_hand_over(void **state)
 {
 	struct row row;
 	hf_client *client = sync_open(NULL);
@@ -506,7 +508,7 @@ static void who_took_it_by_force_is_not_robbed_by_a_hand_over(void **state)
 	ASSERT_RC(row_release(&row), HF_ELOST);
 	ASSERT_CONTAINS(hf_error_detail(), "now held by");
 	expect_hold_of(live_raw, theirs, owner);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release_with(theirs, HF_RELEASE(.owner = owner)));
 	waiter_expect(waiter, 0);
 	expect_hold_of(live_raw, row.lock, waiter->options.owner);
@@ -518,7 +520,7 @@ static void who_took_it_by_force_is_not_robbed_by_a_hand_over(void **state)
 	ASSERT_OK(sync_close(client));
 }
 
-/* Each hold taken away is told lost at its release, and nobody else's is. */
+/* Each hold that was taken away is reported lost at its release, and no other. */
 static void force_crew(hf_kind kind, bool from_outside)
 {
 	hf_client *client = sync_open(NULL);
@@ -611,7 +613,7 @@ static void *come_and_go(void *arg)
 	return NULL;
 }
 
-static void waiters_that_leave_leave_nothing_behind(void **state)
+static void waiters_that_leave_leave_nothing(void **state)
 {
 	hf_client *client = sync_open(NULL);
 	struct crew *crew = CREW_NEW(.lock = open_moving(client, HF_REENTRANT));
@@ -648,14 +650,14 @@ static void waiters_that_leave_leave_nothing_behind(void **state)
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
 }
 
-static void client_closed_in_the_middle_leaves_nothing_behind(void **state)
+static void client_closed_in_the_middle_leaves_nothing(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 10; i++) {
 		hf_client *client = sync_open(NULL);
 		struct crew *crew =
 			CREW_NEW(.lock = open_moving(client, HF_REENTRANT), .rough = true);
-		/* What closing does to a hold that counts as held is no release. */
+		/* Closing a client with a hold that counts as held is not a release. */
 		atomic_store(&crew->broken, true);
 		crew_start(crew);
 		WAIT_UNTIL(handovers(client) >= 20, 20000);
@@ -683,7 +685,7 @@ static void full_server_hands_over_what_it_has(void **state)
 		struct waiter *waiter = row_add(&row, NULL);
 		raw_ok(live_raw, "CONFIG", "SET", "maxmemory", "1", NULL);
 		int rc = row_release(&row);
-		WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
+		WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 		bool moved = handovers(client) > 0;
 		if (moved)
 			expect_hold_of(live_raw, row.lock, waiter->options.owner);
@@ -713,7 +715,7 @@ static void full_server_releases_where_it_cannot_count_a_token(void **state)
 	struct waiter *waiter = row_add(&row, NULL);
 	raw_ok(live_raw, "CONFIG", "SET", "maxmemory", "1", NULL);
 	int rc = row_release(&row);
-	WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
+	WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 	raw_ok(live_raw, "CONFIG", "SET", "maxmemory", "0", NULL);
 	ASSERT_OK(rc);
 	assert_int_not_equal(waiter->result, 0);
@@ -731,22 +733,22 @@ int main(void)
 		SYNC_STORY(hold_that_was_handed_over_is_renewed_and_the_old_one_is_not),
 		SYNC_STORY(hold_lasts_as_long_as_its_own_lease),
 		SYNC_STORY(levels_are_counted_before_and_after),
-		SYNC_STORY(waiter_with_a_shorter_lease_gets_it_by_an_ordinary_release),
+		SYNC_STORY(waiter_with_a_shorter_lease_gets_the_lock_by_an_ordinary_release),
 		SYNC_STORY(hand_overs_are_counted_and_take_one_command_each),
 		SYNC_STORY(crew_of_threads_hands_the_lock_around),
 		SYNC_STORY(flushed_scripts_do_not_stop_the_crew),
 		SYNC_STORY(asynchronous_calls_hand_over_too),
 		SYNC_STORY(each_hand_over_has_a_higher_token),
-		SYNC_STORY(token_is_given_to_who_wants_one),
+		SYNC_STORY(token_is_given_to_waiters_that_want_one),
 		SYNC_STORY(token_key_that_is_none_refuses_the_waiter_only),
 		SYNC_STORY(note_moves_with_the_hold),
-		SYNC_STORY(no_note_is_left_behind),
-		SYNC_STORY(hold_taken_away_is_told_lost_and_the_waiter_gets_the_lock),
-		SYNC_STORY(who_took_it_by_force_is_not_robbed_by_a_hand_over),
+		SYNC_STORY(no_note_is_left),
+		SYNC_STORY(hold_taken_away_is_reported_lost_and_the_waiter_gets_the_lock),
+		SYNC_STORY(holder_after_a_force_is_not_robbed_by_a_hand_over),
 		SYNC_STORY(forced_crew_knows_exactly_which_holds_were_lost),
 		SYNC_STORY(crew_forced_by_its_own_client_knows_exactly_which_holds_were_lost),
-		SYNC_STORY(waiters_that_leave_leave_nothing_behind),
-		SYNC_STORY(client_closed_in_the_middle_leaves_nothing_behind),
+		SYNC_STORY(waiters_that_leave_leave_nothing),
+		SYNC_STORY(client_closed_in_the_middle_leaves_nothing),
 		SYNC_STORY(full_server_hands_over_what_it_has),
 		SYNC_STORY(full_server_releases_where_it_cannot_count_a_token),
 	};

@@ -1,5 +1,4 @@
-/* The stories of latches: a count that goes down to nothing, and those who wait for that. */
-#define _GNU_SOURCE
+/* The stories of latches: a count that goes down to zero, and the calls that wait for that. */
 #include "live/sync.h"
 
 #include "support/process.h"
@@ -56,11 +55,11 @@ static int is_open(hf_latch *latch)
 	return hf_latch_wait(latch, HF_WAIT(.wait_ms = HF_NOWAIT));
 }
 
-/* Starts a waiter of the second client, and returns when it sleeps until somebody wakes it. */
-static struct call *sleeper(struct pair *pair)
+/* Starts a waiter of the second client, and returns when it sleeps until it is woken. */
+static struct waiter *sleeper(struct pair *pair)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;
-	struct call *call = CALL(.latch = pair->theirs);
+	struct waiter *call = WAITER(.latch = pair->theirs);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(pair->two).attempts > attempts &&
 	                   stats_of(pair->two).waiting > 0,
 	           SOON_MS);
@@ -95,7 +94,7 @@ static void latch_counts_down_to_nothing_and_no_further(void **state)
 	end(&pair);
 }
 
-static void latch_that_is_not_there_is_open(void **state)
+static void latch_that_does_not_exist_is_open(void **state)
 {
 	struct pair pair;
 
@@ -127,7 +126,7 @@ static void only_the_first_set_counts_until_it_is_open(void **state)
 	end(&pair);
 }
 
-static void delete_tells_whether_there_was_one(void **state)
+static void delete_returns_whether_the_latch_existed(void **state)
 {
 	struct pair pair;
 	int done = -7;
@@ -154,7 +153,7 @@ static void numbers_and_names_that_make_no_sense_are_refused(void **state)
 	begin(&pair, -1);
 	ASSERT_RC(hf_latch_try_set(pair.mine, -1, &done), HF_EINVAL);
 	ASSERT_RC(hf_latch_try_set(pair.mine, MOST + 1, &done), HF_EINVAL);
-	ASSERT_RC(hf_latch_try_set_async(pair.mine, -1, never_done, NULL), HF_EINVAL);
+	ASSERT_RC(hf_latch_try_set_async(pair.mine, -1, fail_on_done, NULL), HF_EINVAL);
 	ASSERT_RC(hf_latch_wait(pair.mine, HF_WAIT(.wait_ms = -2)), HF_EINVAL);
 	ASSERT_RC(hf_latch_wait(NULL, NULL), HF_EINVAL);
 	ASSERT_RC(hf_latch_count_down(NULL), HF_EINVAL);
@@ -234,13 +233,13 @@ static void messages_are_those_of_java(void **state)
 
 static void all_waiters_are_released_together(void **state)
 {
-	struct call *calls[8];
+	struct waiter *calls[8];
 	struct pair pair;
 
 	(void)state;
 	begin(&pair, 2);
 	for (int i = 0; i < 8; i++)
-		calls[i] = CALL(.latch = i % 2 ? pair.mine : pair.theirs);
+		calls[i] = WAITER(.latch = i % 2 ? pair.mine : pair.theirs);
 	WAIT_UNTIL(stats_of(pair.one).waiting == 4 && stats_of(pair.two).waiting == 4 &&
 	                   subscribers(live_raw, CHANNEL) == 2,
 	           SOON_MS);
@@ -249,13 +248,13 @@ static void all_waiters_are_released_together(void **state)
 	ASSERT_OK(hf_latch_count_down(pair.mine));
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
 	for (int i = 0; i < 8; i++)
-		assert_false(call_is_over(calls[i]));
+		assert_false(waiter_is_over(calls[i]));
 	long long opened_at = test_now_ms();
 	ASSERT_OK(hf_latch_count_down(pair.mine));
 	for (int i = 0; i < 8; i++) {
-		call_expect(calls[i], 0);
+		waiter_expect(calls[i], 0);
 		ASSERT_BETWEEN(calls[i]->ended_at - opened_at, 0, WOKEN_MS);
-		call_free(calls[i]);
+		waiter_free(calls[i]);
 	}
 	assert_int_equal(stats_of(pair.one).waiting + stats_of(pair.two).waiting, 0);
 	end(&pair);
@@ -267,31 +266,31 @@ static void delete_opens_it_for_the_waiters(void **state)
 
 	(void)state;
 	begin(&pair, 5);
-	struct call *call = sleeper(&pair);
+	struct waiter *call = sleeper(&pair);
 	long long deleted_at = test_now_ms();
 	ASSERT_OK(hf_latch_delete(pair.mine, NULL));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - deleted_at, 0, WOKEN_MS);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
-static void latch_that_is_set_again_keeps_those_who_come_then(void **state)
+static void latch_that_is_set_again_stops_later_waiters(void **state)
 {
 	struct pair pair;
 
 	(void)state;
 	begin(&pair, 1);
-	struct call *first = sleeper(&pair);
+	struct waiter *first = sleeper(&pair);
 	ASSERT_OK(hf_latch_count_down(pair.mine));
-	call_expect(first, 0);
+	waiter_expect(first, 0);
 	ASSERT_OK(hf_latch_try_set(pair.mine, 1, NULL));
-	struct call *second = sleeper(&pair);
-	assert_false(call_is_over(second));
+	struct waiter *second = sleeper(&pair);
+	assert_false(waiter_is_over(second));
 	ASSERT_OK(hf_latch_count_down(pair.mine));
-	call_expect(second, 0);
-	call_free(first);
-	call_free(second);
+	waiter_expect(second, 0);
+	waiter_free(first);
+	waiter_free(second);
 	end(&pair);
 }
 
@@ -301,30 +300,12 @@ static void wait_that_is_long_enough_succeeds(void **state)
 
 	(void)state;
 	begin(&pair, 1);
-	struct call *call = CALL(.latch = pair.theirs, .wait_ms = 15000);
+	struct waiter *call = WAITER(.latch = pair.theirs, .wait_ms = 15000);
 	WAIT_UNTIL(stats_of(pair.two).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_latch_count_down(pair.mine));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - call->started_at, 0, 14000);
-	call_free(call);
-	end(&pair);
-}
-
-static void wait_ends_on_time_and_leaves_nothing(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair, 1);
-	long long started_at = test_now_ms();
-	ASSERT_RC(hf_latch_wait(pair.theirs, HF_WAIT(.wait_ms = 300)), HF_ETIMEDOUT);
-	ASSERT_BETWEEN(test_now_ms() - started_at, 300, 1000);
-	ASSERT_CONTAINS(hf_error_detail(), "orders");
-	assert_int_equal(stats_of(pair.two).timeouts, 1);
-	assert_int_equal(stats_of(pair.two).waiting, 0);
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
-	assert_int_equal(count_keys(live_raw), 1);
-	assert_int_equal(number_at(live_raw, "orders"), 1);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -341,27 +322,6 @@ static void try_asks_once_and_listens_to_nothing(void **state)
 	end(&pair);
 }
 
-static void cancelled_wait_ends_at_once_and_leaves_nothing(void **state)
-{
-	hf_cancel *cancel = new_cancel();
-	struct pair pair;
-
-	(void)state;
-	begin(&pair, 1);
-	struct call *call = CALL(.latch = pair.theirs, .cancel = cancel);
-	WAIT_UNTIL(stats_of(pair.two).attempts == 2 && subscribers(live_raw, CHANNEL) == 1,
-	           SOON_MS);
-	long long fired_at = test_now_ms();
-	hf_cancel_fire(cancel);
-	call_expect(call, HF_ECANCELLED);
-	ASSERT_BETWEEN(call->ended_at - fired_at, 0, WOKEN_MS);
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
-	assert_int_equal(count_of(pair.mine), 1);
-	call_free(call);
-	hf_cancel_free(cancel);
-	end(&pair);
-}
-
 static void close_answers_the_waiters_and_leaves_the_latch(void **state)
 {
 	struct pair pair;
@@ -369,72 +329,18 @@ static void close_answers_the_waiters_and_leaves_the_latch(void **state)
 
 	(void)state;
 	begin(&pair, 1);
-	struct call *call = sleeper(&pair);
+	struct waiter *call = sleeper(&pair);
 	long long closed_at = test_now_ms();
 	ASSERT_OK(sync_close(pair.two));
 	ASSERT_BETWEEN(test_now_ms() - closed_at, 0, 900);
-	call_expect(call, HF_ECLOSED);
+	waiter_expect(call, HF_ECLOSED);
 	ASSERT_RC(hf_latch_wait(pair.theirs, NULL), HF_ECLOSED);
 	ASSERT_RC(hf_latch_count_down(pair.theirs), HF_ECLOSED);
 	ASSERT_RC(hf_latch_count(pair.theirs, &count), HF_ECLOSED);
-	ASSERT_RC(hf_latch_wait_async(pair.theirs, NULL, never_done, NULL), HF_ECLOSED);
+	ASSERT_RC(hf_latch_wait_async(pair.theirs, NULL, fail_on_done, NULL), HF_ECLOSED);
 	assert_int_equal(number_at(live_raw, "orders"), 1);
-	call_free(call);
+	waiter_free(call);
 	pair.two = NULL;
-	end(&pair);
-}
-
-/* ---- peers that say nothing, and connections that break ---- */
-
-static void latch_deleted_by_hand_is_found_by_the_slow_poll(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair, 1);
-	struct call *call = sleeper(&pair);
-	long long deleted_at = test_now_ms();
-	assert_int_equal(raw_integer(live_raw, "DEL", "orders", NULL), 1);
-	call_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - deleted_at, 0, POLL_MS);
-	assert_int_equal(stats_of(pair.two).wakeups, 0);
-	call_free(call);
-	end(&pair);
-}
-
-static void latch_opened_while_the_connection_is_dead_is_found_at_once(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair, 1);
-	struct call *call = sleeper(&pair);
-	long long opened_at = test_now_ms();
-	kill_and_run(live_raw, "DEL", "orders", NULL);
-	call_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - opened_at, 0, WOKEN_MS);
-	assert_int_equal(stats_of(pair.two).reconnects, 1);
-	call_free(call);
-	end(&pair);
-}
-
-static void waiter_is_woken_on_its_new_connection(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair, 1);
-	struct call *call = sleeper(&pair);
-	kill_and_run(live_raw, "DEL", "nothing", NULL);
-	WAIT_UNTIL(stats_of(pair.two).reconnects == 1 && subscribers(live_raw, CHANNEL) == 1,
-	           SOON_MS);
-	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(call_is_over(call));
-	long long opened_at = test_now_ms();
-	ASSERT_OK(hf_latch_count_down(pair.mine));
-	call_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - opened_at, 0, WOKEN_MS);
-	call_free(call);
 	end(&pair);
 }
 
@@ -482,7 +388,7 @@ static void many_count_down_at_once_and_each_counts(void **state)
 
 	(void)state;
 	begin(&pair, THREADS * ROUNDS + 1);
-	struct call *call = sleeper(&pair);
+	struct waiter *call = sleeper(&pair);
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, count_down_often,
 		                                i % 2 ? pair.mine : pair.theirs),
@@ -493,22 +399,13 @@ static void many_count_down_at_once_and_each_counts(void **state)
 		assert_null(said);
 	}
 	assert_int_equal(count_of(pair.mine), 1);
-	assert_false(call_is_over(call));
+	assert_false(waiter_is_over(call));
 	ASSERT_OK(hf_latch_count_down(pair.mine));
-	call_expect(call, 0);
-	call_free(call);
+	waiter_join(call, 0);
 	end(&pair);
 }
 
 static struct pair forked;
-
-#define EXPECT_FORKED(call)                                                                        \
-	do {                                                                                       \
-		if ((call) != HF_EFORKED) {                                                        \
-			dprintf(pipe_fd, "%s ", #call);                                            \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
 
 static void use_inherited_handles(int pipe_fd)
 {
@@ -522,7 +419,7 @@ static void use_inherited_handles(int pipe_fd)
 	EXPECT_FORKED(hf_latch_count(forked.mine, &count));
 	EXPECT_FORKED(hf_latch_wait(forked.mine, NULL));
 	EXPECT_FORKED(hf_latch_delete(forked.mine, &done));
-	EXPECT_FORKED(hf_latch_wait_async(forked.mine, NULL, never_done, NULL));
+	EXPECT_FORKED(hf_latch_wait_async(forked.mine, NULL, fail_on_done, NULL));
 	hf_latch_close(forked.mine);
 	dprintf(pipe_fd, "all forked");
 	_exit(0);
@@ -566,7 +463,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	EXPECT_DONE(hf_latch_count_down_async(pair.mine, DONE), 0, 1);
 	EXPECT_DONE(hf_latch_count_down_async(pair.mine, DONE), 0, 0);
 	for (int i = 0; i < 5; i++) {
-		done_expect(done[i], 0, 0);
+		expect_done(done[i], 0, 0);
 		free(done[i]);
 	}
 	EXPECT_DONE(hf_latch_delete_async(pair.mine, DONE), 0, 0);
@@ -609,14 +506,13 @@ static void forgotten_scripts_are_sent_again(void **state)
 
 	(void)state;
 	begin(&pair, 2);
-	struct call *call = sleeper(&pair);
+	struct waiter *call = sleeper(&pair);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
 	ASSERT_OK(hf_latch_count_down(pair.mine));
 	assert_int_equal(count_of(pair.mine), 1);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
 	ASSERT_OK(hf_latch_delete(pair.mine, NULL));
-	call_expect(call, 0);
-	call_free(call);
+	waiter_join(call, 0);
 	end(&pair);
 }
 
@@ -642,24 +538,19 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SYNC_STORY(latch_counts_down_to_nothing_and_no_further),
-		SYNC_STORY(latch_that_is_not_there_is_open),
+		SYNC_STORY(latch_that_does_not_exist_is_open),
 		SYNC_STORY(only_the_first_set_counts_until_it_is_open),
-		SYNC_STORY(delete_tells_whether_there_was_one),
+		SYNC_STORY(delete_returns_whether_the_latch_existed),
 		SYNC_STORY(numbers_and_names_that_make_no_sense_are_refused),
 		SYNC_STORY(count_of_nothing_is_open_and_the_largest_is_2147483647),
 		SYNC_STORY(number_below_zero_that_a_peer_left_counts_as_open),
 		SYNC_STORY(messages_are_those_of_java),
 		SYNC_STORY(all_waiters_are_released_together),
 		SYNC_STORY(delete_opens_it_for_the_waiters),
-		SYNC_STORY(latch_that_is_set_again_keeps_those_who_come_then),
+		SYNC_STORY(latch_that_is_set_again_stops_later_waiters),
 		SYNC_STORY(wait_that_is_long_enough_succeeds),
-		SYNC_STORY(wait_ends_on_time_and_leaves_nothing),
 		SYNC_STORY(try_asks_once_and_listens_to_nothing),
-		SYNC_STORY(cancelled_wait_ends_at_once_and_leaves_nothing),
 		SYNC_STORY(close_answers_the_waiters_and_leaves_the_latch),
-		SYNC_STORY(latch_deleted_by_hand_is_found_by_the_slow_poll),
-		SYNC_STORY(latch_opened_while_the_connection_is_dead_is_found_at_once),
-		SYNC_STORY(waiter_is_woken_on_its_new_connection),
 		SYNC_STORY(killed_waiter_leaves_nothing),
 		SYNC_STORY(many_count_down_at_once_and_each_counts),
 		SYNC_STORY(forked_child_gets_an_error_and_sends_nothing),

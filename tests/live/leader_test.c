@@ -1,5 +1,4 @@
-/* Leadership on Redis: a fair lock, whose candidates can say something of themselves. */
-#define _GNU_SOURCE
+/* Leadership on Redis: a fair lock whose candidates can have a value. */
 #include "live/leader.h"
 
 #include <unistd.h>
@@ -52,10 +51,10 @@ static struct waiter *stand(hf_lock *lock, const char *value, long long n)
 
 static void expect_text(hf_client *client, const char *text)
 {
-	struct told told;
-	look_at(client, "elect", &told);
-	assert_int_equal(told.rows, 1);
-	assert_string_equal(told.text, text);
+	struct noted noted;
+	inspect_lock(client, "elect", &noted);
+	assert_int_equal(noted.rows, 1);
+	assert_string_equal(noted.text, text);
 }
 
 /* ---- the order ---- */
@@ -65,7 +64,7 @@ static void expect_text(hf_client *client, const char *text)
 static void leader_is_a_fair_lock(void **state)
 {
 	struct waiter *waiters[CANDIDATES];
-	struct told told;
+	struct noted noted;
 	struct pair pair;
 
 	(void)state;
@@ -73,24 +72,24 @@ static void leader_is_a_fair_lock(void **state)
 	hf_lock *fair = open_kind(pair.two, HF_FAIR);
 	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
 	assert_true(is_held_by(live_raw, "elect", pair.one));
-	/* Those who call it a fair lock stand in the same queue. */
+	/* Clients that open it as a fair lock are in the same queue. */
 	ASSERT_RC(hf_lock_acquire(fair, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	for (int i = 0; i < CANDIDATES; i++)
 		waiters[i] = stand(i == 2 ? fair : i % 2 ? pair.mine : pair.theirs, "next", i + 1);
-	look_at(pair.two, "elect", &told);
-	assert_string_equal(told.kind, "fair");
-	assert_int_equal(told.holders, 1);
-	assert_int_equal(told.waiters, CANDIDATES);
-	assert_string_equal(told.text, "");
+	inspect_lock(pair.two, "elect", &noted);
+	assert_string_equal(noted.kind, "fair");
+	assert_int_equal(noted.holders, 1);
+	assert_int_equal(noted.waiters, CANDIDATES);
+	assert_string_equal(noted.text, "");
 	for (int i = 0; i < CANDIDATES; i++) {
-		assert_true(told.waiter[i][0] != 0);
-		assert_string_equal(told.waiter_text[i], "");
+		assert_true(noted.waiter[i][0] != 0);
+		assert_string_equal(noted.waiter_text[i], "");
 	}
 	ASSERT_OK(hf_lock_release(pair.mine));
 	for (int i = 0; i < CANDIDATES; i++) {
 		waiter_expect(waiters[i], 0);
 		for (int j = i + 1; j < CANDIDATES; j++)
-			assert_false(atomic_load(&waiters[j]->over));
+			assert_false(waiter_is_over(waiters[j]));
 		ASSERT_OK(waiter_release(waiters[i]));
 		waiter_free(waiters[i]);
 	}
@@ -115,23 +114,23 @@ static void candidate_that_gives_up_leaves_nothing(void **state)
 	end(&pair);
 }
 
-/* ---- what they say ---- */
+/* ---- values ---- */
 
 static void value_is_the_last_line_of_the_note(void **state)
 {
-	struct told told;
+	struct noted noted;
 	struct pair pair;
 
 	(void)state;
 	begin(&pair, "clerk", 0);
 	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
-	look_at(pair.two, "elect", &told);
-	assert_string_equal(told.kind, "fair");
-	assert_string_equal(told.text, "node-a");
-	assert_int_equal(told.pid, getpid());
-	assert_true(told.host[0] != 0);
+	inspect_lock(pair.two, "elect", &noted);
+	assert_string_equal(noted.kind, "fair");
+	assert_string_equal(noted.text, "node-a");
+	assert_int_equal(noted.pid, getpid());
+	assert_true(noted.host[0] != 0);
 	ASSERT_OK(hf_lock_release(pair.mine));
-	/* Without one it is what the client says of itself. */
+	/* Without a value it is the client's description. */
 	ASSERT_OK(hf_lock_acquire(pair.mine, NULL));
 	expect_text(pair.two, "clerk");
 	ASSERT_OK(hf_lock_release(pair.mine));
@@ -293,9 +292,9 @@ static void value_of_an_asynchronous_candidate_is_copied(void **state)
 	end(&pair);
 }
 
-/* ---- what only sessions can do ---- */
+/* ---- what needs sessions ---- */
 
-static void nobody_can_be_asked_for_a_lock(void **state)
+static void revocation_is_not_supported(void **state)
 {
 	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR, HF_READ, HF_WRITE, HF_LEADER};
 	hf_client *client = sync_open(NULL);
@@ -307,7 +306,7 @@ static void nobody_can_be_asked_for_a_lock(void **state)
 		ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.revocable = 1)), HF_ENOTSUP);
 		ASSERT_CONTAINS(hf_error_detail(), "ZooKeeper");
 		ASSERT_RC(hf_lock_revoke(lock, &asked), HF_ENOTSUP);
-		ASSERT_RC(hf_lock_revoke_async(lock, never_done, NULL), HF_ENOTSUP);
+		ASSERT_RC(hf_lock_revoke_async(lock, fail_on_done, NULL), HF_ENOTSUP);
 		hf_lock_close(lock);
 	}
 	assert_int_equal(asked, -7);
@@ -328,7 +327,7 @@ int main(void)
 		SYNC_STORY(value_goes_with_a_hand_over),
 		SYNC_STORY(value_has_a_limit),
 		SYNC_STORY(value_of_an_asynchronous_candidate_is_copied),
-		SYNC_STORY(nobody_can_be_asked_for_a_lock),
+		SYNC_STORY(revocation_is_not_supported),
 	};
 	return cmocka_run_group_tests(tests, live_start, live_stop);
 }

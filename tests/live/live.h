@@ -1,4 +1,4 @@
-/* What the live tests share: clients, calls that wait in a thread, and looks into the server. */
+/* What the live tests share: clients, callbacks that take notes, and queries of the server. */
 #ifndef TESTS_LIVE_LIVE_H
 #define TESTS_LIVE_LIVE_H
 
@@ -12,8 +12,10 @@
 
 #include "support/check.h"
 #include "support/clock.h"
+#include "support/done.h"
 #include "support/raw.h"
 #include "support/server.h"
+#include "support/waiter.h"
 
 /* Long enough for a loaded machine, far below every lease that is not meant to end. */
 #define SOON_MS 5000
@@ -41,6 +43,15 @@
 		if (value_ < (long long)(low) || value_ > (long long)(high))                       \
 			fail_msg("%s is %lld, not between %lld and %lld", #value, value_,          \
 			         (long long)(low), (long long)(high));                             \
+	} while (0)
+
+/* In a forked child that reports to pipe_fd: the call must refuse to work there. */
+#define EXPECT_FORKED(call)                                                                        \
+	do {                                                                                       \
+		if ((call) != HF_EFORKED) {                                                        \
+			dprintf(pipe_fd, "%s ", #call);                                            \
+			_exit(1);                                                                  \
+		}                                                                                  \
 	} while (0)
 
 /* ---- one server for all tests of a program ---- */
@@ -97,6 +108,30 @@ static inline hf_lock *open_lock(hf_client *client, const char *name)
 	return lock;
 }
 
+/* Two clients that contend for the lock "orders". */
+struct rivals {
+	hf_client *one;
+	hf_client *two;
+	hf_lock *mine;
+	hf_lock *theirs;
+};
+
+static inline struct rivals open_rivals(hf_kind kind, const hf_client_options *options)
+{
+	struct rivals rivals = {.one = open_client(options), .two = open_client(options)};
+	ASSERT_OK(hf_lock_open(rivals.one, kind, "orders", &rivals.mine));
+	ASSERT_OK(hf_lock_open(rivals.two, kind, "orders", &rivals.theirs));
+	return rivals;
+}
+
+static inline void close_rivals(const struct rivals *rivals)
+{
+	hf_lock_close(rivals->mine);
+	hf_lock_close(rivals->theirs);
+	ASSERT_OK(hf_client_close(rivals->one));
+	ASSERT_OK(hf_client_close(rivals->two));
+}
+
 static inline hf_owner *new_owner(void)
 {
 	hf_owner *owner = NULL;
@@ -118,61 +153,28 @@ static inline hf_stats stats_of(hf_client *client)
 	return stats;
 }
 
-/* ---- an acquire in a thread of its own ---- */
+/* Starts a call whose last arguments are written as DONE, and checks its completion. */
+#define DONE note_done, done_
+#define EXPECT_DONE(call, result, number)                                                          \
+	do {                                                                                       \
+		struct done *done_ = check_alloc(sizeof(*done_));                                  \
+		ASSERT_OK(call);                                                                   \
+		expect_done(done_, result, number);                                                \
+		free(done_);                                                                       \
+	} while (0)
 
-struct waiter {
-	pthread_t thread;
-	hf_lock *lock;
-	hf_acquire_options options; /* the owner is made here, so that any thread can release */
-	atomic_bool over;
-	int result;
-	long long elapsed_ms;
-	long long ended_at;
-	char detail[400];
-};
-
-static inline void *waiter_run(void *arg)
+/* Checks the asynchronous queries, and an extension, with a lock that this owner holds once. */
+static inline void check_async_hold(hf_lock *lock, hf_owner *owner)
 {
-	struct waiter *waiter = arg;
-	long long started_at = test_now_ms();
-	waiter->result = hf_lock_acquire(waiter->lock, &waiter->options);
-	waiter->ended_at = test_now_ms();
-	waiter->elapsed_ms = waiter->ended_at - started_at;
-	snprintf(waiter->detail, sizeof waiter->detail, "%s", hf_error_detail());
-	atomic_store(&waiter->over, true);
-	return NULL;
-}
-
-static inline struct waiter *waiter_start(hf_lock *lock, const hf_acquire_options *options)
-{
-	struct waiter *waiter = check_alloc(sizeof(*waiter));
-	waiter->lock = lock;
-	waiter->options = options ? *options : *HF_ACQUIRE(.wait_ms = 0);
-	if (!waiter->options.owner)
-		waiter->options.owner = new_owner();
-	assert_int_equal(pthread_create(&waiter->thread, NULL, waiter_run, waiter), 0);
-	return waiter;
-}
-
-/* Waits for the end of the call and checks its result. */
-static inline void waiter_expect(struct waiter *waiter, int result)
-{
-	WAIT_UNTIL(atomic_load(&waiter->over), 20000);
-	if (waiter->result != result)
-		fail_msg("the waiter got %d (%s: %s), not %d", waiter->result,
-		         hf_strerror(waiter->result), waiter->detail, result);
-}
-
-static inline int waiter_release(struct waiter *waiter)
-{
-	return hf_lock_release_with(waiter->lock, HF_RELEASE(.owner = waiter->options.owner));
-}
-
-static inline void waiter_free(struct waiter *waiter)
-{
-	assert_int_equal(pthread_join(waiter->thread, NULL), 0);
-	hf_owner_free(waiter->options.owner);
-	free(waiter);
+	struct done done = {0};
+	EXPECT_DONE(hf_lock_is_locked_async(lock, DONE), 0, 1);
+	EXPECT_DONE(hf_lock_is_held_async(lock, owner, DONE), 0, 1);
+	EXPECT_DONE(hf_lock_hold_count_async(lock, owner, DONE), 0, 1);
+	ASSERT_OK(hf_lock_extend_async(lock, owner, 50000, note_done, &done));
+	await_done(&done, 0);
+	assert_false(pthread_equal(done.thread, pthread_self()));
+	ASSERT_OK(hf_lock_ttl_async(lock, note_done, &done));
+	ASSERT_BETWEEN(await_done(&done, 0), 45000, 50000);
 }
 
 /* ---- what callbacks saw ---- */
@@ -234,7 +236,7 @@ static inline int seen_count(struct seen *seen, hf_state state)
 	return count;
 }
 
-/* When the state was told first, or -1. */
+/* When the state was first reported, or -1. */
 static inline long long seen_at(struct seen *seen, hf_state state)
 {
 	long long at = -1;
@@ -254,7 +256,7 @@ static inline bool seen_in_log(struct seen *seen, const char *part)
 	return found;
 }
 
-/* ---- looks into the server ---- */
+/* ---- queries of the server ---- */
 
 static inline bool key_exists(struct raw *raw, const char *key)
 {
@@ -286,7 +288,7 @@ static inline long long held_count(struct raw *raw, const char *key)
 	return count;
 }
 
-/* Whether the key is held by somebody of this client. */
+/* Whether an owner of this client holds the key. */
 static inline bool is_held_by(struct raw *raw, const char *key, hf_client *client)
 {
 	char field[128];
@@ -309,7 +311,7 @@ static inline long long subscribers(struct raw *raw, const char *channel)
 	return count;
 }
 
-/* How many channels anybody is subscribed to. */
+/* How many channels have subscribers. */
 static inline long long channels(struct raw *raw)
 {
 	struct raw_reply *reply = raw_command(raw, "PUBSUB", "CHANNELS", NULL);

@@ -1,5 +1,4 @@
 /* Corners of the lock: calls of one owner at once, interrupted threads, levels of a lost hold. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include <signal.h>
@@ -46,7 +45,7 @@ static void calls_of_one_owner_at_once_are_levels_of_one_hold(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void every_level_of_a_lost_hold_is_told(void **state)
+static void every_level_of_a_lost_hold_is_reported(void **state)
 {
 	hf_client *client = open_client(NULL);
 	hf_lock *lock = open_lock(client, "orders");
@@ -88,64 +87,51 @@ static void hold_that_another_process_took_over_is_left_alone(void **state)
 static void many_waiters_leave_together_and_nothing_stays(void **state)
 {
 	struct waiter *waiters[MANY];
-	hf_client *one = open_client(NULL);
-	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_lock(one, "orders");
-	hf_lock *theirs = open_lock(two, "orders");
+	struct rivals r = open_rivals(HF_REENTRANT, NULL);
 	hf_cancel *cancel = new_cancel();
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
 	for (int i = 0; i < MANY; i++)
-		waiters[i] = waiter_start(theirs, HF_ACQUIRE(.cancel = cancel));
-	WAIT_UNTIL(stats_of(two).waiting == MANY, SOON_MS);
+		waiters[i] = waiter_start(r.theirs, HF_ACQUIRE(.cancel = cancel));
+	WAIT_UNTIL(stats_of(r.two).waiting == MANY, SOON_MS);
 	/* Only the first of them asks. */
-	ASSERT_BETWEEN(stats_of(two).attempts, 1, 4);
+	ASSERT_BETWEEN(stats_of(r.two).attempts, 1, 4);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
 	hf_cancel_fire(cancel);
 	for (int i = 0; i < MANY; i++) {
-		waiter_expect(waiters[i], HF_ECANCELLED);
-		waiter_free(waiters[i]);
+		waiter_join(waiters[i], HF_ECANCELLED);
 	}
-	assert_int_equal(stats_of(two).waiting, 0);
+	assert_int_equal(stats_of(r.two).waiting, 0);
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
-	ASSERT_OK(hf_lock_release(mine));
+	ASSERT_OK(hf_lock_release(r.mine));
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	hf_cancel_free(cancel);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(&r);
 }
 
 static void first_waiter_that_leaves_passes_its_place_on(void **state)
 {
-	hf_client *one = open_client(NULL);
-	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_lock(one, "orders");
-	hf_lock *theirs = open_lock(two, "orders");
+	struct rivals r = open_rivals(HF_REENTRANT, NULL);
 	hf_cancel *cancel = new_cancel();
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	struct waiter *first = waiter_start(theirs, HF_ACQUIRE(.cancel = cancel));
-	WAIT_UNTIL(stats_of(two).waiting == 1, SOON_MS);
-	struct waiter *second = waiter_start(theirs, NULL);
-	WAIT_UNTIL(stats_of(two).waiting == 2, SOON_MS);
+	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
+	struct waiter *first = waiter_start(r.theirs, HF_ACQUIRE(.cancel = cancel));
+	WAIT_UNTIL(stats_of(r.two).waiting == 1, SOON_MS);
+	struct waiter *second = waiter_start(r.theirs, NULL);
+	WAIT_UNTIL(stats_of(r.two).waiting == 2, SOON_MS);
 	hf_cancel_fire(cancel);
 	waiter_expect(first, HF_ECANCELLED);
 	long long released_at = test_now_ms();
-	ASSERT_OK(hf_lock_release(mine));
+	ASSERT_OK(hf_lock_release(r.mine));
 	waiter_expect(second, 0);
 	ASSERT_BETWEEN(second->ended_at - released_at, 0, 1500);
 	ASSERT_OK(waiter_release(second));
 	waiter_free(first);
 	waiter_free(second);
 	hf_cancel_free(cancel);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(&r);
 }
 
 /* ---- threads that are disturbed ---- */
@@ -159,35 +145,29 @@ static void signals_and_thread_cancellation_do_not_end_a_wait(void **state)
 {
 	struct sigaction action = {.sa_handler = ignore};
 	struct sigaction before;
-	hf_client *one = open_client(NULL);
-	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_lock(one, "orders");
-	hf_lock *theirs = open_lock(two, "orders");
+	struct rivals r = open_rivals(HF_REENTRANT, NULL);
 
 	(void)state;
 	sigaction(SIGUSR1, &action, &before);
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	struct waiter *waiter = waiter_start(theirs, NULL);
-	WAIT_UNTIL(stats_of(two).attempts == 2, SOON_MS);
+	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
+	struct waiter *waiter = waiter_start(r.theirs, NULL);
+	WAIT_UNTIL(stats_of(r.two).attempts == 2, SOON_MS);
 	for (int i = 0; i < 20; i++) {
 		assert_int_equal(pthread_kill(waiter->thread, SIGUSR1), 0);
 		test_pause();
 	}
 	assert_int_equal(pthread_cancel(waiter->thread), 0);
-	assert_false(atomic_load(&waiter->over));
-	ASSERT_OK(hf_lock_release(mine));
+	assert_false(waiter_is_over(waiter));
+	ASSERT_OK(hf_lock_release(r.mine));
 	/* The thread may end right after its call, but the call was answered. */
 	assert_int_equal(pthread_join(waiter->thread, NULL), 0);
 	assert_int_equal(waiter->result, 0);
-	assert_int_equal(hf_lock_state(theirs, waiter->options.owner), HF_HELD);
+	assert_int_equal(hf_lock_state(r.theirs, waiter->options.owner), HF_HELD);
 	ASSERT_OK(waiter_release(waiter));
 	hf_owner_free(waiter->options.owner);
 	free(waiter);
 	sigaction(SIGUSR1, &before, NULL);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(&r);
 }
 
 /* ---- clients that cannot be opened ---- */
@@ -252,7 +232,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(calls_of_one_owner_at_once_are_levels_of_one_hold),
-		LIVE_STORY(every_level_of_a_lost_hold_is_told),
+		LIVE_STORY(every_level_of_a_lost_hold_is_reported),
 		LIVE_STORY(hold_that_another_process_took_over_is_left_alone),
 		LIVE_STORY(many_waiters_leave_together_and_nothing_stays),
 		LIVE_STORY(first_waiter_that_leaves_passes_its_place_on),

@@ -1,5 +1,4 @@
 /* Locks and processes: holders that are killed, forks, force, and scripts that the server forgot. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/process.h"
@@ -60,14 +59,6 @@ static void never_done(void *arg, int result, int64_t number, const char *text)
 	(void)text;
 	_exit(50);
 }
-
-#define EXPECT_FORKED(call)                                                                        \
-	do {                                                                                       \
-		if ((call) != HF_EFORKED) {                                                        \
-			dprintf(pipe_fd, "%s ", #call);                                            \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
 
 static void use_inherited_handles(int pipe_fd)
 {
@@ -140,7 +131,7 @@ static void forked_child_gets_an_error_and_sends_nothing(void **state)
 
 /* ---- force ---- */
 
-static void release_by_force_lets_the_waiter_in_and_tells_the_holder(void **state)
+static void release_by_force_lets_the_waiter_in_and_the_holder_learns_of_it(void **state)
 {
 	struct seen seen = SEEN_NEW;
 	int was_held = -7;
@@ -178,7 +169,7 @@ static void release_by_force_lets_the_waiter_in_and_tells_the_holder(void **stat
 	ASSERT_OK(hf_client_close(opener));
 }
 
-static void force_in_the_holders_own_client_is_told_at_once(void **state)
+static void force_in_the_holders_own_client_is_reported_at_once(void **state)
 {
 	int was_held = -7;
 	hf_client *client = open_client(NULL);
@@ -241,8 +232,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(lock_of_a_killed_holder_is_free_within_its_lease),
 		LIVE_STORY(forked_child_gets_an_error_and_sends_nothing),
-		LIVE_STORY(release_by_force_lets_the_waiter_in_and_tells_the_holder),
-		LIVE_STORY(force_in_the_holders_own_client_is_told_at_once),
+		LIVE_STORY(release_by_force_lets_the_waiter_in_and_the_holder_learns_of_it),
+		LIVE_STORY(force_in_the_holders_own_client_is_reported_at_once),
 		LIVE_STORY(forgotten_scripts_are_sent_again),
 	};
 

@@ -6,15 +6,15 @@
 
 #include "support/proxy.h"
 
-/* How long a call waits that nobody answers. */
+/* How long a call waits that is not answered. */
 #define UNANSWERED_MS 250
 
-#define ANY_LOOK (-3)
+#define ANY_COUNT (-3)
 
 /* Answered, but by a wrong number. */
 #define WRONG 1000
 
-/* A client behind a proxy, with all that the stories work on. */
+/* A client on a proxy, with all that the stories work on. */
 struct world {
 	struct proxy *proxy;
 	hf_client *client;
@@ -30,15 +30,15 @@ struct world {
 	int64_t number;  /* out */
 };
 
-/* What one verb changes, as told by the look of its object. */
+/* What one verb changes, as the count of its object on the server shows. */
 struct story {
 	const char *name;
 	void (*prepare)(struct world *world); /* may be NULL */
 	int (*run)(struct world *world);
-	long long (*look)(struct world *world);
-	long long before;  /* the look before, and after a query */
-	long long after;   /* the look once it was done */
-	long long unknown; /* the look in the end if nobody answered; ANY_LOOK is not checked */
+	long long (*count)(struct world *world);
+	long long before;  /* the count before, and after a query */
+	long long after;   /* the count once it was done */
+	long long unknown; /* the count in the end without an answer; ANY_COUNT is not checked */
 	int result;        /* of the call then; 0: not played without an answer */
 };
 
@@ -78,33 +78,30 @@ static inline void end(struct world *world)
 	proxy_stop(world->proxy);
 }
 
-/* The verb in a thread of its own. */
+/* The story's call, in a thread of its own. */
 struct runner {
-	pthread_t thread;
 	struct world *world;
 	const struct story *story;
-	atomic_bool over;
-	int result;
-	char detail[400];
+	struct waiter *waiter;
 };
 
-static inline void *run_story(void *arg)
+static inline int run_story(void *arg)
 {
 	struct runner *runner = arg;
-	runner->result = runner->story->run(runner->world);
-	snprintf(runner->detail, sizeof runner->detail, "%s", hf_error_detail());
-	atomic_store(&runner->over, true);
-	return NULL;
+	return runner->story->run(runner->world);
 }
 
 static inline void start_runner(struct runner *runner, struct world *world,
                                 const struct story *story)
 {
 	*runner = (struct runner){.world = world, .story = story};
-	assert_int_equal(pthread_create(&runner->thread, NULL, run_story, runner), 0);
+	runner->waiter = WAITER(.run = run_story, .arg = runner);
 }
 
-/* The connection breaks after the server did it, or before it heard of it, or before it hears of it late. */
+/*
+ * The connection breaks after the server ran the request, or before it arrived, or before it
+ * arrives late.
+ */
 static inline void lose(struct world *world, enum fault fault, struct runner *runner,
                         const struct story *story)
 {
@@ -122,10 +119,13 @@ static inline void lose(struct world *world, enum fault fault, struct runner *ru
 	else
 		WAIT_UNTIL(command_calls(live_raw, "evalsha") > calls, SOON_MS);
 	if (fault == NEVER_ANSWERED)
-		WAIT_UNTIL(atomic_load(&runner->over), SOON_MS);
+		WAIT_UNTIL(waiter_is_over(runner->waiter), SOON_MS);
 	if (fault == REQUEST_LOST || fault == REQUEST_LATE)
 		assert_int_equal(command_calls(live_raw, "evalsha"), calls);
-	/* What is held is lost with its connection; what the next one says must not be dropped. */
+	/*
+	 * What is held back is lost with its connection; replies on the next one must not be
+	 * dropped.
+	 */
 	proxy_drop_replies(world->proxy, false);
 	if (fault == REQUEST_LATE)
 		proxy_strand(world->proxy, true);
@@ -135,7 +135,7 @@ static inline void lose(struct world *world, enum fault fault, struct runner *ru
 	proxy_hold_requests(world->proxy, false);
 }
 
-/* Where nobody answered it is not known, or for a wait that changes nothing it is late. */
+/* Without an answer the outcome is unknown; a wait that changes nothing just times out. */
 static inline bool is_expected(const struct story *story, enum fault fault, int result)
 {
 	if (fault != NEVER_ANSWERED)
@@ -145,14 +145,14 @@ static inline bool is_expected(const struct story *story, enum fault fault, int 
 	return result == story->result;
 }
 
-static inline void expect_look(struct world *world, const struct story *story, long long wanted,
-                               const char *when)
+static inline void expect_count(struct world *world, const struct story *story, long long wanted,
+                                const char *when)
 {
 	long long ends_at = test_now_ms() + SOON_MS;
-	long long seen = story->look(world);
+	long long seen = story->count(world);
 	while (seen != wanted && test_now_ms() < ends_at) {
 		test_pause();
-		seen = story->look(world);
+		seen = story->count(world);
 	}
 	if (seen != wanted)
 		fail_msg("%s, %s: the server has %lld, not %lld", story->name, when, seen, wanted);
@@ -164,7 +164,7 @@ static inline void deliver_late(struct world *world, const struct story *story)
 	long long calls = command_calls(live_raw, "evalsha");
 	proxy_deliver_stranded(world->proxy);
 	assert_true(command_calls(live_raw, "evalsha") > calls);
-	expect_look(world, story, story->after, "once the request has arrived late");
+	expect_count(world, story, story->after, "once the request has arrived late");
 }
 
 static inline void play(const struct story *story, void (*open)(struct world *world),
@@ -176,19 +176,19 @@ static inline void play(const struct story *story, void (*open)(struct world *wo
 	begin(&world, open, fault);
 	if (story->prepare)
 		story->prepare(&world);
-	expect_look(&world, story, story->before, "before");
+	expect_count(&world, story, story->before, "before");
 	if (fault == REHEARSAL)
 		start_runner(&runner, &world, story);
 	else
 		lose(&world, fault, &runner, story);
-	WAIT_UNTIL(atomic_load(&runner.over), SOON_MS);
-	assert_int_equal(pthread_join(runner.thread, NULL), 0);
-	if (!is_expected(story, fault, runner.result))
-		fail_msg("%s, %s: got %d (%s)", story->name, fault_names[fault], runner.result,
-		         runner.detail);
+	WAIT_UNTIL(waiter_is_over(runner.waiter), SOON_MS);
+	if (!is_expected(story, fault, runner.waiter->result))
+		fail_msg("%s, %s: got %d (%s)", story->name, fault_names[fault],
+		         runner.waiter->result, runner.waiter->detail);
+	waiter_free(runner.waiter);
 	long long wanted = fault == NEVER_ANSWERED ? story->unknown : story->after;
-	if (wanted != ANY_LOOK)
-		expect_look(&world, story, wanted, fault_names[fault]);
+	if (wanted != ANY_COUNT)
+		expect_count(&world, story, wanted, fault_names[fault]);
 	if (fault == REQUEST_LATE)
 		deliver_late(&world, story);
 	/* It was the first and the only time. */

@@ -1,4 +1,7 @@
-/* What the threads of the mixed crowd need: names, counters, chance, answers of both forms. */
+/*
+ * What the threads of the mixed crowd need: names, counters, random choices, and answers of both
+ * forms.
+ */
 #ifndef TESTS_LIVE_MIXED_CROWD_H
 #define TESTS_LIVE_MIXED_CROWD_H
 
@@ -9,13 +12,14 @@
 #include <unistd.h>
 
 #define WATCHDOG_MS 3000
-#define LEASE_MS    20000 /* of holds with a fixed one: what is left behind is there to be seen */
-#define WEDGED_MS   40000 /* a thread that is not through this long after the end is stuck */
-#define NAMES       3     /* of each stem */
-#define VALUES      4     /* of each group */
-#define CODES       64
+#define LEASE_MS                                                                                   \
+	20000 /* of holds with a fixed one: long enough that anything left over can be seen */
+#define WEDGED_MS 40000 /* a thread that is not through this long after the end is stuck */
+#define NAMES     3     /* of each stem */
+#define VALUES    4     /* of each group */
+#define CODES     64
 
-/* What is used; 1 to 8 are the kinds of hf_kind. */
+/* What is used; 1 to 8 are the values of hf_kind. */
 enum sort { MULTI, GROUP = HF_SIMPLE_FAIR + 1, SEMAPHORE, PERMITS, LATCH, SORTS };
 
 static const char *const sort_names[SORTS] = {
@@ -27,7 +31,7 @@ enum verb { ACQUIRE, RELEASE, OTHER, VERBS };
 
 static const char *const verb_names[VERBS] = {"acquire", "release", "other"};
 
-/* What names begin with. On the common ones all kinds meet. */
+/* The prefixes of names. All kinds meet on the common ones. */
 enum stem {
 	REENTRANT_STEM,
 	FAIR_STEM,
@@ -63,7 +67,7 @@ static const enum stem stem_of[HF_SIMPLE_FAIR + 1] = {
 
 struct worker;
 
-/* A thread and what is its own. */
+/* A thread and its own data. */
 struct hand {
 	struct worker *worker;
 	pthread_t thread;
@@ -72,7 +76,7 @@ struct hand {
 	struct raw *raw;
 	hf_owner *owner;
 	pthread_mutex_t mutex; /* over the next two */
-	hf_cancel *cancel;     /* of the call under way, or NULL */
+	hf_cancel *cancel;     /* of the call in progress, or NULL */
 	char doing[160];       /* for the report of a thread that is stuck */
 	uint64_t sections[COUNTERS];
 	uint64_t codes[SORTS][VERBS][CODES];
@@ -107,7 +111,7 @@ static int below(struct hand *hand, int limit)
 	return (int)(draw(hand) % (uint64_t)limit);
 }
 
-/* True once in so many. */
+/* True once in this many calls. */
 static bool chance(struct hand *hand, int many)
 {
 	return below(hand, many) == 0;
@@ -248,7 +252,7 @@ static void set_number(struct raw *raw, const char *key, long long number)
 	raw_ok(raw, "SET", key, text, NULL);
 }
 
-/* Two round trips, so that whoever else does this meanwhile takes an update away. */
+/* Two round trips, so that a thread that does this at the same time loses an update. */
 static void bump(struct hand *hand, int counter)
 {
 	char key[64];
@@ -296,7 +300,7 @@ static void aim_cancel(struct hand *hand, struct want *want)
 	pthread_mutex_unlock(&hand->mutex);
 }
 
-/* An ask that is under way at the deadline is unknown, as the machine is busy. */
+/* An ask that is in flight at the deadline is unknown, because the machine is busy. */
 static struct want want_something(struct hand *hand)
 {
 	struct want want = {.options = *HF_ACQUIRE(.wait_ms = 0), .is_async = chance(hand, 3)};

@@ -1,5 +1,4 @@
 /* All kinds mixed, by many threads of several processes: no update is lost, and nothing is left. */
-#define _GNU_SOURCE
 #include "live/mixed_worker.h"
 
 #include <signal.h>
@@ -8,10 +7,11 @@
 
 #include "support/process.h"
 
-#define PROCESSES   4
-#define BEAT_MS     5000 /* between two lines of progress */
-#define PATIENCE_MS 1500 /* for what is cleaned up in the background; no lease ends in that time */
-#define RECORD_MS   3600000 /* how long the server remembers a request without an owner, at most */
+#define PROCESSES 4
+#define BEAT_MS   5000 /* between two lines of progress */
+#define PATIENCE_MS                                                                                \
+	1500 /* for what is cleaned up in the background; no lease expires in that time */
+#define RECORD_MS 3600000 /* how long the server remembers a request without an owner, at most */
 
 /* How the test was called: the full form has its length as argument. */
 static int full_seconds;
@@ -21,7 +21,7 @@ struct crowd {
 	int threads; /* in each process */
 	bool faulty;
 	int killed; /* connections */
-	int left;   /* processes that have not ended */
+	int left;   /* processes that have not exited */
 	pid_t pids[PROCESSES];
 };
 
@@ -44,7 +44,7 @@ static void start_worker(struct crowd *crowd, int number, uint64_t seed)
 	crowd->left++;
 }
 
-/* Notices processes that ended, which must not fail. */
+/* Notices processes that have exited, which must not fail. */
 static void reap_workers(struct crowd *crowd)
 {
 	for (int i = 0; i < PROCESSES; i++) {
@@ -168,8 +168,7 @@ static void expect_no_leftovers(void)
 	long long ends_at = test_now_ms() + PATIENCE_MS;
 	while (find_leftover(key, sizeof key)) {
 		if (test_now_ms() >= ends_at)
-			fail_msg("%s was left behind, with %lld ms to live", key,
-			         key_pttl(live_raw, key));
+			fail_msg("%s was left, with %lld ms to live", key, key_pttl(live_raw, key));
 		test_pause();
 	}
 	WAIT_UNTIL(channels(live_raw) == 0, PATIENCE_MS);
@@ -193,7 +192,9 @@ static void expect_no_update_lost(void)
 		if (get_number(live_raw, key) != sections)
 			fail_msg("%s: %lld sections, but the counter is at %lld", name, sections,
 			         get_number(live_raw, key));
-		/* One that nobody used would prove nothing; a slow machine has no time for all. */
+		/*
+		 * A kind that was not used would prove nothing; a slow machine has no time for all.
+		 */
 		assert_true(sections > 0 || !full_seconds);
 	}
 	assert_true(count_sections() > 0);
@@ -322,7 +323,7 @@ static int become_worker(char **argv)
 	return run_worker(&worker, strtoull(argv[7], NULL, 10));
 }
 
-/* Without an argument the short form, with a number the full form for so many seconds. */
+/* Without an argument the short form; with a number the full form for that many seconds. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest quiet[] = {

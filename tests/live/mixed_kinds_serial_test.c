@@ -1,5 +1,4 @@
 /* Kinds that meet on one name, and what servers, networks and dying processes do to each kind. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/proxy.h"
@@ -61,7 +60,7 @@ static void expect_busy(hf_client *client, hf_kind held, hf_kind wanted)
 	hf_lock_close(lock);
 }
 
-/* The owner itself gets no further either, but for a writer that reads. */
+/* The owner itself gets no further either, except for a writer that reads. */
 static void expect_busy_for_itself(hf_client *client, hf_kind held, hf_kind wanted)
 {
 	hf_lock *lock = open_kind(client, wanted, "orders");
@@ -114,7 +113,7 @@ struct meeting {
 	struct waiter *waiter[KINDS];
 	hf_kind kind[KINDS];   /* of the waiters */
 	hf_cancel *cancel;     /* of them all */
-	long long keys_before; /* there were before they came */
+	long long keys_before; /* how many there were before they arrived */
 	int n;
 };
 
@@ -168,7 +167,7 @@ static void part(struct meeting *meeting)
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
 }
 
-/* Checks that all got it, and names those who were late. */
+/* Checks that all were granted the lock, and names those that were late. */
 static void expect_all_by(struct meeting *meeting, const long long *from, long long within_ms)
 {
 	char late[400] = "";
@@ -195,7 +194,7 @@ static void release_lets_every_kind_of_waiter_in(void **state)
 		released_at[i] = test_now_ms();
 		ASSERT_OK(hf_lock_release(meeting.held[i]));
 	}
-	/* A spin lock tells nobody; the others look for themselves every 3.6 s at most. */
+	/* A spin lock publishes nothing; the others poll every 3.6 s at most. */
 	expect_all_by(&meeting, released_at, kind == HF_SPIN ? 5000 : 1500);
 	release_all(&meeting);
 	part(&meeting);
@@ -247,7 +246,10 @@ static void force_of_another_kind_is_a_conflict_or_the_same(void **state)
 	hf_client *client = open_client(NULL);
 
 	(void)state;
-	/* What looks the same on the server is the same lock; a read-write lock is another. */
+	/*
+	 * Kinds that are stored in the same way on the server are the same lock; a read-write lock
+	 * is another.
+	 */
 	for (int i = 0; i < KINDS; i++) {
 		bool rw = kinds[i] == HF_READ || kinds[i] == HF_WRITE;
 		hf_lock *lock = open_kind(client, kinds[i], "orders");
@@ -340,7 +342,7 @@ static void all_kinds_together_lose_no_update(void **state)
 
 /* ---- processes that die ---- */
 
-/* The kinds that others have no tests of this sort for; each has a name of its own. */
+/* The kinds that have no tests of this sort elsewhere; each has a name of its own. */
 #define MINE 5
 static const hf_kind mine[MINE] = {HF_READ, HF_WRITE, HF_FENCED, HF_SPIN, HF_SIMPLE};
 static const char *const names[MINE] = {"read", "write", "fenced", "spin", "simple"};
@@ -418,7 +420,7 @@ static void killed_waiter_leaves_nothing(void **state)
 
 	(void)state;
 	for (int i = 0; i < MINE; i++) {
-		/* Held by somebody else for as long as we like. */
+		/* Held by another owner for as long as we like. */
 		(void)raw_integer(live_raw, "HSET", "orders", "mode", "write", field, "1", NULL);
 		assert_int_equal(raw_integer(live_raw, "PEXPIRE", "orders", "60000", NULL), 1);
 		long long asked = scripts_run();
@@ -441,7 +443,7 @@ static void killed_waiter_leaves_nothing(void **state)
 
 /* ---- networks and servers ---- */
 
-/* All kinds held by one client and wanted by another, behind a proxy. */
+/* All kinds held by one client and wanted by another, on a proxy. */
 struct link {
 	struct proxy *proxy;
 	struct seen seen; /* by the holders' client */
@@ -493,7 +495,7 @@ static void cut_and_wait(struct link *link)
 static void holders_and_waiters_survive_cut_connections(void **state)
 {
 	struct waiter *waiter[MINE];
-	static struct link link; /* its client may tell something after a failed test */
+	static struct link link; /* its client may report something after a failed test */
 
 	(void)state;
 	begin(&link);
@@ -509,7 +511,7 @@ static void holders_and_waiters_survive_cut_connections(void **state)
 	assert_int_equal(stats_of(link.two).waiting, MINE);
 	for (int i = 0; i < MINE; i++) {
 		assert_int_equal(hf_lock_state(link.held[i], NULL), HF_HELD);
-		assert_false(atomic_load(&waiter[i]->over));
+		assert_false(waiter_is_over(waiter[i]));
 		long long released_at = test_now_ms();
 		ASSERT_OK(hf_lock_release(link.held[i]));
 		waiter_expect(waiter[i], 0);
@@ -520,7 +522,7 @@ static void holders_and_waiters_survive_cut_connections(void **state)
 	end(&link);
 }
 
-/* The server dies, is missed, and comes back without its data. */
+/* The server dies, stays away for a while, and comes back without its data. */
 static void restart_empty(struct link *link)
 {
 	raw_close(live_raw);
@@ -537,9 +539,9 @@ static void restart_empty(struct link *link)
 	live_raw = raw_connect(live_server);
 }
 
-static void server_that_comes_back_empty_is_noticed_and_served_anew(void **state)
+static void server_that_comes_back_empty_is_noticed_and_used_again(void **state)
 {
-	static struct link link; /* its client may tell something after a failed test */
+	static struct link link; /* its client may report something after a failed test */
 
 	(void)state;
 	begin(&link);
@@ -553,7 +555,7 @@ static void server_that_comes_back_empty_is_noticed_and_served_anew(void **state
 			ASSERT_OK(hf_lock_release(link.wanted[i]));
 			ASSERT_OK(hf_lock_acquire(link.held[i], NULL));
 		}
-		/* Holds taken after that are renewed as ever. */
+		/* Holds taken after that are renewed as usual. */
 		uint64_t renewals = stats_of(link.one).renewals;
 		WAIT_UNTIL(stats_of(link.one).renewals >= renewals + MINE, SOON_MS);
 	}
@@ -622,7 +624,7 @@ int main(void)
 		LIVE_STORY(killed_waiter_leaves_nothing),
 		LIVE_STORY(holders_and_waiters_survive_cut_connections),
 		LIVE_STORY(earlier_levels_of_another_owner_do_not_end_a_renewal),
-		LIVE_STORY(server_that_comes_back_empty_is_noticed_and_served_anew),
+		LIVE_STORY(server_that_comes_back_empty_is_noticed_and_used_again),
 	};
 
 	return cmocka_run_group_tests(tests, live_start, live_stop);

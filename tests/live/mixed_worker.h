@@ -142,7 +142,7 @@ static void nest(struct hand *hand, struct piece *piece, const struct want *oute
 		give_lock(hand, piece, want.options.owner);
 }
 
-/* Takes the read hold beside the write hold, and keeps it a little longer. */
+/* Takes the read hold besides the write hold, and keeps it a little longer. */
 static void turn_into_reader(struct hand *hand, struct piece *piece, const struct want *outer)
 {
 	struct piece reader = {.sort = (enum sort)HF_READ};
@@ -168,7 +168,7 @@ static void check_token(struct hand *hand, struct piece *piece, const struct wan
 		return;
 	expect_growth(hand, piece->counters[0], token);
 	if (want->is_async && answer->number != token)
-		complain(hand, "token %lld was told as %lld", (long long)token,
+		complain(hand, "token %lld was reported as %lld", (long long)token,
 		         (long long)answer->number);
 }
 
@@ -342,7 +342,7 @@ static void expect_count(struct hand *hand, hf_latch *latch, int64_t expected)
 		         (long long)expected);
 }
 
-/* Nobody else has this one: every count must be exact. */
+/* No other thread uses this one: every count must be exact. */
 static void use_own_latch(struct hand *hand)
 {
 	hf_latch *latch = NULL;
@@ -365,7 +365,7 @@ static void use_own_latch(struct hand *hand)
 	hf_latch_close(latch);
 }
 
-/* Who set it counts it down to the end, so that none is left. */
+/* The thread that set it counts it down to zero, so that none is left. */
 static void use_shared_latch(struct hand *hand)
 {
 	hf_latch *latch = NULL;
@@ -450,7 +450,7 @@ static void cancel_some(struct worker *worker)
 	}
 }
 
-/* A thread that does not come back is told with what it does, and ends the process. */
+/* A thread that does not return is reported with its current call, and ends the process. */
 static void join_hands(struct worker *worker)
 {
 	struct timespec until;
@@ -491,7 +491,7 @@ static void report_codes(struct raw *raw, const struct hand *hand)
 			}
 }
 
-/* Leaves what was done where the test finds it. */
+/* Stores the results where the test finds them. */
 static void report(struct worker *worker)
 {
 	struct raw *raw = worker->hands[0].raw;
@@ -517,7 +517,7 @@ static void report(struct worker *worker)
 	(void)raw_integer(raw, "INCR", "mixed:finished", NULL);
 }
 
-/* The test looks at the server while the client is still there, and then lets it go. */
+/* The test checks the server while the client is still open, and then lets it close. */
 static void wait_to_go(struct worker *worker)
 {
 	struct raw *raw = worker->hands[0].raw;

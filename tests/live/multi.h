@@ -1,4 +1,4 @@
-/* What the tests of multi locks share: two servers, two clients on each, and looks into both. */
+/* What the tests of multi locks share: two servers, two clients on each, and queries of both. */
 #ifndef TESTS_LIVE_MULTI_H
 #define TESTS_LIVE_MULTI_H
 
@@ -30,7 +30,7 @@ static inline int flush_both(void **state)
 
 #define MULTI_STORY(name) cmocka_unit_test_setup(name, flush_both)
 
-/* Two processes, so to say, with a client for each server. */
+/* The equivalent of two processes, each with a client for each server. */
 struct world {
 	struct seen seen; /* by one and far_one */
 	hf_client *one;

@@ -1,7 +1,10 @@
-/* Multi locks at their edges: opposite orders, all kinds, ends of clients and servers, callbacks. */
-#define _GNU_SOURCE
+/*
+ * Multi locks at their edges: opposite orders, all kinds, clients and servers that go away,
+ * callbacks.
+ */
 #include "live/multi.h"
 
+#include "support/counting.h"
 #include "support/process.h"
 #include "support/proxy.h"
 
@@ -224,7 +227,7 @@ static void members_that_exclude_each_other_are_a_deadlock(void **state)
 	end(&world);
 }
 
-static void member_that_is_no_lock_is_a_conflict_and_stays_untouched(void **state)
+static void member_that_is_not_a_lock_is_a_conflict_and_stays_untouched(void **state)
 {
 	struct world world;
 	int yes;
@@ -249,53 +252,20 @@ static void member_that_is_no_lock_is_a_conflict_and_stays_untouched(void **stat
 #define EACH   2
 #define ROUNDS 40
 
-struct crowd {
-	hf_lock *lock[2];
-	long long counter; /* only the lock protects it */
-	atomic_int next;
-	atomic_int failures;
-	char detail[400];
-};
-
-static void *work(void *arg)
-{
-	struct crowd *crowd = arg;
-	hf_lock *lock = crowd->lock[atomic_fetch_add(&crowd->next, 1) % 2];
-	for (int i = 0; i < ROUNDS; i++) {
-		int64_t lease_ms = i % 2 ? 20000 : 0;
-		int rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 60000, .lease_ms = lease_ms));
-		if (!rc) {
-			crowd->counter++;
-			rc = hf_lock_release(lock);
-		}
-		if (rc && atomic_fetch_add(&crowd->failures, 1) == 0)
-			snprintf(crowd->detail, sizeof crowd->detail, "%d: %s", rc,
-			         hf_error_detail());
-	}
-	return NULL;
-}
-
 static void opposite_orders_never_wait_for_each_other(void **state)
 {
 	struct world world;
-	struct crowd crowd = {0};
-	pthread_t thread[2 * EACH];
+	hf_lock *lock[2];
 
 	(void)state;
 	begin(&world, 30000);
-	crowd.lock[0] = open_spread(world.one, world.far_one, false);
-	crowd.lock[1] = open_spread(world.two, world.far_two, true);
-	for (int i = 0; i < 2 * EACH; i++)
-		assert_int_equal(pthread_create(&thread[i], NULL, work, &crowd), 0);
-	for (int i = 0; i < 2 * EACH; i++)
-		pthread_join(thread[i], NULL);
-	if (atomic_load(&crowd.failures))
-		fail_msg("%d calls failed, the first with %s", atomic_load(&crowd.failures),
-		         crowd.detail);
-	assert_int_equal(crowd.counter, 2 * EACH * ROUNDS);
+	lock[0] = open_spread(world.one, world.far_one, false);
+	lock[1] = open_spread(world.two, world.far_two, true);
+	COUNT_TOGETHER(.locks = lock, .n = 2, .threads = 2 * EACH, .rounds = ROUNDS,
+	               .lease_ms = 20000);
 	expect_nothing_left();
-	hf_lock_close(crowd.lock[0]);
-	hf_lock_close(crowd.lock[1]);
+	hf_lock_close(lock[0]);
+	hf_lock_close(lock[1]);
 	end(&world);
 }
 
@@ -315,13 +285,13 @@ static void messages_do_not_end_a_wait_early(void **state)
 	ASSERT_OK(hf_lock_acquire(taken, NULL));
 	proxy_delay(proxy, 20);
 	struct waiter *waiter = waiter_start(multi, HF_ACQUIRE(.wait_ms = 2000, .lease_ms = 1800));
-	/* Each message makes it ask, so a question is nearly always under way. */
-	while (!atomic_load(&waiter->over)) {
+	/* Each message makes it ask, so an ask is nearly always in flight. */
+	while (!waiter_is_over(waiter)) {
 		(void)raw_integer(live_raw, "PUBLISH", "redisson_lock__channel:{b}", "0", NULL);
 		test_pause();
 	}
 	assert_true(waiter->result == HF_ETIMEDOUT || waiter->result == HF_EUNKNOWN);
-	ASSERT_BETWEEN(waiter->elapsed_ms, 2000, 4000);
+	ASSERT_BETWEEN(waiter->ended_at - waiter->started_at, 2000, 4000);
 	proxy_delay(proxy, 0);
 	WAIT_UNTIL(!key_exists(live_raw, "a") && stats_of(client).held == 0, SOON_MS);
 	ASSERT_OK(hf_lock_release(taken));
@@ -334,7 +304,7 @@ static void messages_do_not_end_a_wait_early(void **state)
 	end(&world);
 }
 
-/* ---- ends of clients and connections ---- */
+/* ---- clients and connections that are closed ---- */
 
 static void close_answers_the_waiters_and_frees_the_rest(void **state)
 {
@@ -349,7 +319,7 @@ static void close_answers_the_waiters_and_frees_the_rest(void **state)
 	WAIT_UNTIL(is_held_by(live_raw, "a", world.one) && channels(other_raw) == 1, SOON_MS);
 	ASSERT_OK(hf_client_close(world.far_one));
 	waiter_expect(waiter, HF_ECLOSED);
-	/* What was taken of the client that is still open is given back. */
+	/* What was taken with the client that is still open is given back. */
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	ASSERT_RC(hf_lock_acquire(multi, HF_ACQUIRE(.wait_ms = 1000)), HF_ECLOSED);
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
@@ -405,7 +375,7 @@ static void killed_connections_are_made_again(void **state)
 	           SOON_MS);
 	WAIT_UNTIL(stats_of(world.two).reconnects == 1 && channels(live_raw) == 1, SOON_MS);
 	assert_int_equal(hf_lock_state(mine, NULL), HF_HELD);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(mine));
 	waiter_expect(waiter, 0);
@@ -436,7 +406,7 @@ static void server_that_is_away_leaves_nothing_on_the_others(void **state)
 	expect_no_keys();
 	test_server_restart(third);
 	ASSERT_OK(hf_lock_acquire(multi, HF_ACQUIRE(.wait_ms = 10000)));
-	/* Its data gone, the whole is lost; what is left is given back. */
+	/* Its data is gone, so the whole is lost; what is left is given back. */
 	test_server_restart(third);
 	WAIT_UNTIL(hf_lock_state(multi, NULL) == HF_LOST, 10000);
 	ASSERT_RC(hf_lock_release(multi), HF_ELOST);
@@ -449,33 +419,6 @@ static void server_that_is_away_leaves_nothing_on_the_others(void **state)
 
 /* ---- asynchronous forms ---- */
 
-struct done {
-	atomic_int calls;
-	int result;
-	int64_t number;
-	char detail[400];
-};
-
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	(void)text;
-	done->result = result;
-	done->number = number;
-	snprintf(done->detail, sizeof done->detail, "%s", hf_error_detail());
-	atomic_fetch_add(&done->calls, 1);
-}
-
-/* Waits for the completion and hands its number out. */
-static int64_t await(struct done *done, int result)
-{
-	WAIT_UNTIL(atomic_load(&done->calls) > 0, SOON_MS);
-	assert_int_equal(atomic_exchange(&done->calls, 0), 1);
-	if (done->result != result)
-		fail_msg("completed with %d (%s), not %d", done->result, done->detail, result);
-	return done->number;
-}
-
 static void every_verb_has_an_asynchronous_form(void **state)
 {
 	struct world world;
@@ -485,33 +428,24 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	(void)state;
 	begin(&world, 30000);
 	hf_lock *multi = open_spread(world.one, world.far_one, false);
-	ASSERT_RC(hf_lock_acquire_async(multi, NULL, on_done, &done), HF_EINVAL);
+	ASSERT_RC(hf_lock_acquire_async(multi, NULL, note_done, &done), HF_EINVAL);
 	ASSERT_RC(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner), NULL, NULL), HF_EINVAL);
 	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner, .lease_ms = 9000),
-	                                on_done, &done));
-	await(&done, 0);
+	                                note_done, &done));
+	await_done(&done, 0);
 	assert_true(is_held_by(live_raw, "a", world.one));
 	assert_true(is_held_by(other_raw, "c", world.far_one));
-	ASSERT_OK(hf_lock_is_locked_async(multi, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_is_held_async(multi, owner, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_hold_count_async(multi, owner, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_extend_async(multi, owner, 50000, on_done, &done));
-	await(&done, 0);
-	ASSERT_OK(hf_lock_ttl_async(multi, on_done, &done));
-	ASSERT_BETWEEN(await(&done, 0), 40000, 50000);
-	ASSERT_RC(hf_lock_holder_async(multi, on_done, &done), HF_ENOTSUP);
-	ASSERT_RC(hf_lock_last_token_async(multi, on_done, &done), HF_EINVAL);
-	ASSERT_OK(hf_lock_release_async(multi, HF_RELEASE(.owner = owner), on_done, &done));
-	await(&done, 0);
+	check_async_hold(multi, owner);
+	ASSERT_RC(hf_lock_holder_async(multi, note_done, &done), HF_ENOTSUP);
+	ASSERT_RC(hf_lock_last_token_async(multi, note_done, &done), HF_EINVAL);
+	ASSERT_OK(hf_lock_release_async(multi, HF_RELEASE(.owner = owner), note_done, &done));
+	await_done(&done, 0);
 	expect_no_keys();
-	ASSERT_OK(hf_lock_release_async(multi, HF_RELEASE(.owner = owner), on_done, &done));
-	await(&done, HF_ENOTHELD);
+	ASSERT_OK(hf_lock_release_async(multi, HF_RELEASE(.owner = owner), note_done, &done));
+	await_done(&done, HF_ENOTHELD);
 	ASSERT_OK(hf_lock_acquire(multi, NULL));
-	ASSERT_OK(hf_lock_force_release_async(multi, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
+	ASSERT_OK(hf_lock_force_release_async(multi, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 1);
 	ASSERT_RC(hf_lock_release(multi), HF_ELOST);
 	hf_owner_free(owner);
 	hf_lock_close(multi);
@@ -531,26 +465,26 @@ static void asynchronous_waits_end_as_the_others_do(void **state)
 	hf_lock *taken = open_lock(world.far_two, "b");
 	ASSERT_OK(hf_lock_acquire(taken, NULL));
 	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner, .wait_ms = HF_NOWAIT),
-	                                on_done, &done));
-	await(&done, HF_EBUSY);
+	                                note_done, &done));
+	await_done(&done, HF_EBUSY);
 	ASSERT_CONTAINS(done.detail, "b:");
-	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner, .wait_ms = 200), on_done,
-	                                &done));
-	await(&done, HF_ETIMEDOUT);
+	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner, .wait_ms = 200),
+	                                note_done, &done));
+	await_done(&done, HF_ETIMEDOUT);
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner, .cancel = cancel),
-	                                on_done, &done));
+	                                note_done, &done));
 	WAIT_UNTIL(stats_of(world.far_one).waiting == 1, SOON_MS);
 	hf_cancel_fire(cancel);
-	await(&done, HF_ECANCELLED);
+	await_done(&done, HF_ECANCELLED);
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner, .lease_ms = 3000),
-	                                on_done, &done));
+	                                note_done, &done));
 	WAIT_UNTIL(stats_of(world.far_one).waiting == 1, SOON_MS);
 	/* The call has the members itself: the handle may go. */
 	hf_lock_close(multi);
 	ASSERT_OK(hf_lock_release(taken));
-	await(&done, 0);
+	await_done(&done, 0);
 	multi = open_spread(world.one, world.far_one, true);
 	assert_int_equal(hf_lock_state(multi, owner), HF_HELD);
 	ASSERT_OK(hf_lock_release_with(multi, HF_RELEASE(.owner = owner)));
@@ -589,13 +523,14 @@ static void callbacks_may_run_in_an_event_loop(void **state)
 	assert_true(hf_client_fd(world.far_one) >= 0);
 	for (int i = 0; i < 3; i++) {
 		ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner, .lease_ms = 9000),
-		                                on_done, &done));
+		                                note_done, &done));
 		dispatch_both(&world, &done);
-		await(&done, 0);
+		await_done(&done, 0);
 		assert_true(is_held_by(other_raw, "c", world.far_one));
-		ASSERT_OK(hf_lock_release_async(multi, HF_RELEASE(.owner = owner), on_done, &done));
+		ASSERT_OK(
+			hf_lock_release_async(multi, HF_RELEASE(.owner = owner), note_done, &done));
 		dispatch_both(&world, &done);
-		await(&done, 0);
+		await_done(&done, 0);
 	}
 	expect_no_keys();
 	hf_owner_free(owner);
@@ -614,19 +549,19 @@ static void close_of_a_client_ends_asynchronous_waits(void **state)
 	hf_lock *multi = open_spread(world.one, world.far_one, false);
 	hf_lock *taken = open_lock(world.far_two, "b");
 	ASSERT_OK(hf_lock_acquire(taken, NULL));
-	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner), on_done, &done));
+	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner), note_done, &done));
 	WAIT_UNTIL(stats_of(world.far_one).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_client_close(world.far_one));
-	await(&done, HF_ECLOSED);
+	await_done(&done, HF_ECLOSED);
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	/* The first round too: its client is the one that is closed. */
 	hf_lock *first = open_lock(world.two, "a");
 	ASSERT_OK(hf_lock_acquire(first, NULL));
-	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner), on_done, &done));
+	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner), note_done, &done));
 	WAIT_UNTIL(stats_of(world.one).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_client_close(world.one));
-	await(&done, HF_ECLOSED);
-	ASSERT_RC(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner), on_done, &done),
+	await_done(&done, HF_ECLOSED);
+	ASSERT_RC(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner), note_done, &done),
 	          HF_ECLOSED);
 	ASSERT_OK(hf_lock_release(first));
 	ASSERT_OK(hf_lock_release(taken));
@@ -648,7 +583,7 @@ int main(void)
 		MULTI_STORY(members_that_cannot_be_combined_are_refused),
 		MULTI_STORY(members_may_be_of_all_kinds),
 		MULTI_STORY(members_that_exclude_each_other_are_a_deadlock),
-		MULTI_STORY(member_that_is_no_lock_is_a_conflict_and_stays_untouched),
+		MULTI_STORY(member_that_is_not_a_lock_is_a_conflict_and_stays_untouched),
 		MULTI_STORY(opposite_orders_never_wait_for_each_other),
 		MULTI_STORY(messages_do_not_end_a_wait_early),
 		MULTI_STORY(close_answers_the_waiters_and_frees_the_rest),

@@ -1,5 +1,4 @@
 /* Multi locks give up what they took, and nothing else: lost holds, other handles, members that were busy. */
-#define _GNU_SOURCE
 #include "live/multi.h"
 
 #include "support/proxy.h"
@@ -98,7 +97,7 @@ static void handles_of_the_same_members_are_one_lock(void **state)
 	ASSERT_OK(hf_lock_acquire(one, NULL));
 	ASSERT_OK(hf_lock_release(other));
 	assert_int_equal(held_count(live_raw, "a"), 1);
-	/* What is known of the hold does not go with the handles. */
+	/* What is known of the hold does not depend on the handles. */
 	hf_lock_close(one);
 	hf_lock_close(other);
 	one = open_spread(world.one, world.far_one, true);

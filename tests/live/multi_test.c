@@ -1,5 +1,4 @@
 /* Multi locks: several locks as one, all of them or none. */
-#define _GNU_SOURCE
 #include "live/multi.h"
 
 /* ---- taking ---- */
@@ -62,7 +61,7 @@ static void reentering_counts_in_every_member(void **state)
 	end(&world);
 }
 
-static void one_of_ten_tries_gets_it(void **state)
+static void one_of_ten_tries_is_granted(void **state)
 {
 	struct world world;
 	struct waiter *waiter[10];
@@ -76,11 +75,11 @@ static void one_of_ten_tries_gets_it(void **state)
 		waiter[i] = waiter_start(i % 2 ? mine : theirs,
 		                         HF_ACQUIRE(.wait_ms = HF_NOWAIT, .lease_ms = 10000));
 	for (int i = 0; i < 10; i++) {
-		WAIT_UNTIL(atomic_load(&waiter[i]->over), SOON_MS);
+		WAIT_UNTIL(waiter_is_over(waiter[i]), SOON_MS);
 		assert_true(waiter[i]->result == 0 || waiter[i]->result == HF_EBUSY);
 		winners += waiter[i]->result == 0;
 	}
-	/* Who gets the first member gets all: everybody begins with the same one. */
+	/* The owner of the first member gets all, because everybody begins with the same one. */
 	assert_int_equal(winners, 1);
 	for (int i = 0; i < 10; i++) {
 		if (waiter[i]->result == 0)
@@ -150,7 +149,7 @@ static void owners_of_one_client_exclude_each_other(void **state)
 
 /* ---- all or nothing ---- */
 
-static void busy_member_leaves_nothing_behind(void **state)
+static void busy_member_leaves_nothing_held(void **state)
 {
 	struct world world;
 
@@ -207,7 +206,7 @@ static void failed_level_takes_nothing_from_the_outer_one(void **state)
 	end(&world);
 }
 
-static void cancelled_wait_gives_back_what_it_had(void **state)
+static void cancelled_wait_releases_the_members_it_held(void **state)
 {
 	struct world world;
 	hf_cancel *cancel = new_cancel();
@@ -277,13 +276,13 @@ static void wait_longer_than_the_lease_ends_with_the_whole_lease(void **state)
 	ASSERT_OK(hf_lock_acquire(taken, NULL));
 	struct waiter *waiter = waiter_start(multi, HF_ACQUIRE(.wait_ms = 15000, .lease_ms = 1500));
 	WAIT_UNTIL(is_held_by(live_raw, "a", world.one), SOON_MS);
-	/* What it has meanwhile does not run out. */
+	/* The members that it holds meanwhile do not expire. */
 	long long seen_at = test_now_ms();
 	while (test_now_ms() - seen_at < 2500) {
 		ASSERT_RC(hf_lock_acquire(first, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 		test_pause();
 	}
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(taken));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(hf_lock_remaining(multi, waiter->options.owner), 1, 1500 - 17);
@@ -300,7 +299,7 @@ static void wait_longer_than_the_lease_ends_with_the_whole_lease(void **state)
 	end(&world);
 }
 
-static void given_lease_ends_and_is_told(void **state)
+static void given_lease_expires_and_is_reported(void **state)
 {
 	struct world world;
 
@@ -364,7 +363,7 @@ static void lost_member_is_the_loss_of_the_whole(void **state)
 	ASSERT_RC(hf_lock_release(multi), HF_ELOST);
 	expect_no_keys();
 	assert_int_equal(hf_lock_state(multi, NULL), HF_FREE);
-	/* And it can be taken anew. */
+	/* And it can be taken again. */
 	ASSERT_OK(hf_lock_acquire(multi, NULL));
 	assert_true(holds_three(world.one));
 	ASSERT_OK(hf_lock_release(multi));
@@ -392,7 +391,7 @@ static void nested_acquire_that_finds_a_loss_is_undone(void **state)
 	end(&world);
 }
 
-static void acquire_after_a_loss_begins_anew(void **state)
+static void acquire_after_a_loss_starts_over(void **state)
 {
 	struct world world;
 
@@ -402,7 +401,7 @@ static void acquire_after_a_loss_begins_anew(void **state)
 	ASSERT_OK(hf_lock_acquire(multi, NULL));
 	assert_int_equal(raw_integer(live_raw, "DEL", "b", NULL), 1);
 	WAIT_UNTIL(hf_lock_state(multi, NULL) == HF_LOST, SOON_MS);
-	/* As with every lock: what was lost is over, and one release ends what is taken now. */
+	/* As with every lock, a lost hold is over, and one release ends what is taken now. */
 	ASSERT_OK(hf_lock_acquire(multi, HF_ACQUIRE(.wait_ms = 1000)));
 	assert_int_equal(hf_lock_state(multi, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(multi));
@@ -456,7 +455,7 @@ static void renewed_member_lost_while_waiting_is_taken_again(void **state)
 
 /* ---- questions ---- */
 
-static void queries_tell_the_least_of_the_members(void **state)
+static void queries_return_the_least_of_the_members(void **state)
 {
 	struct world world;
 	char holder[64];
@@ -508,22 +507,22 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		MULTI_STORY(all_members_are_held_until_the_release),
 		MULTI_STORY(reentering_counts_in_every_member),
-		MULTI_STORY(one_of_ten_tries_gets_it),
+		MULTI_STORY(one_of_ten_tries_is_granted),
 		MULTI_STORY(waiter_is_woken_by_the_messages_of_the_members),
 		MULTI_STORY(owners_of_one_client_exclude_each_other),
-		MULTI_STORY(busy_member_leaves_nothing_behind),
+		MULTI_STORY(busy_member_leaves_nothing_held),
 		MULTI_STORY(failed_level_takes_nothing_from_the_outer_one),
-		MULTI_STORY(cancelled_wait_gives_back_what_it_had),
+		MULTI_STORY(cancelled_wait_releases_the_members_it_held),
 		MULTI_STORY(one_deadline_is_for_all_members),
 		MULTI_STORY(wait_longer_than_the_lease_ends_with_the_whole_lease),
-		MULTI_STORY(given_lease_ends_and_is_told),
+		MULTI_STORY(given_lease_expires_and_is_reported),
 		MULTI_STORY(members_are_renewed_until_they_are_released),
 		MULTI_STORY(lost_member_is_the_loss_of_the_whole),
 		MULTI_STORY(nested_acquire_that_finds_a_loss_is_undone),
-		MULTI_STORY(acquire_after_a_loss_begins_anew),
+		MULTI_STORY(acquire_after_a_loss_starts_over),
 		MULTI_STORY(fixed_member_lost_while_waiting_is_taken_again),
 		MULTI_STORY(renewed_member_lost_while_waiting_is_taken_again),
-		MULTI_STORY(queries_tell_the_least_of_the_members),
+		MULTI_STORY(queries_return_the_least_of_the_members),
 	};
 
 	return cmocka_run_group_tests(tests, start_both, stop_both);

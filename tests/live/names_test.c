@@ -1,8 +1,9 @@
 /* Names on the server: made from the names in the program by a prefix or by the caller. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include <ctype.h>
+
+#include "support/counting.h"
 
 /* ---- what the server has ---- */
 
@@ -28,7 +29,7 @@ static void expect_channels_of(const char *name)
 	raw_reply_free(reply);
 }
 
-/* A client that puts app: before all names, and one that says the whole name itself. */
+/* A client that puts app: before all names, and one that uses the whole name. */
 struct pair {
 	hf_client *mapped;
 	hf_client *plain;
@@ -180,7 +181,7 @@ static void prefix_with_a_tag_places_all_keys_by_it(void **state)
 	waiter_expect(waiter, 0);
 	ASSERT_OK(waiter_release(waiter));
 	waiter_free(waiter);
-	/* The name itself is checked before, and what comes out again. */
+	/* The name itself is checked before, and the result again. */
 	ASSERT_RC(hf_lock_open(client, HF_REENTRANT, "", &bad), HF_EINVAL);
 	ASSERT_RC(hf_lock_open(client, HF_REENTRANT, "a}b", &bad), HF_EINVAL);
 	assert_null(bad);
@@ -234,7 +235,7 @@ static void name_and_prefix_have_one_limit(void **state)
 	ASSERT_OK(hf_lock_release(lock));
 	hf_lock_close(lock);
 	ASSERT_OK(hf_client_close(client));
-	/* A prefix that is none makes no lock. */
+	/* An invalid prefix makes no lock. */
 	client = NULL;
 	lock = NULL;
 	int rc = hf_client_open(test_server_url(live_server), HF_CLIENT(.name_prefix = "a\nb"),
@@ -270,7 +271,7 @@ static int map(void *arg, const char *name, char *ret_name, size_t size)
 	return mapper->answer;
 }
 
-/* Fills all there is, and ends nowhere. */
+/* Fills the whole buffer, without a terminator. */
 static int map_without_end(void *arg, const char *name, char *ret_name, size_t size)
 {
 	(void)arg;
@@ -356,13 +357,13 @@ static void callback_that_fails_refuses_the_name(void **state)
 	ASSERT_RC(hf_lock_open(client, HF_REENTRANT, "orders", &lock), HF_EINVAL);
 	ASSERT_CONTAINS(hf_error_detail(), "-12");
 	mapper.answer = 0;
-	/* What it makes must be a name. */
+	/* The result must be a name. */
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		mapper.always = bad[i];
 		ASSERT_RC(hf_lock_open(client, HF_REENTRANT, "orders", &lock), HF_EINVAL);
 		ASSERT_CONTAINS(hf_error_detail(), "name");
 	}
-	/* And it is not asked about what is none. */
+	/* And it is not called for a name that is invalid. */
 	int calls = mapper.calls;
 	ASSERT_RC(hf_lock_open(client, HF_REENTRANT, "a{b", &lock), HF_EINVAL);
 	assert_int_equal(mapper.calls, calls);
@@ -400,21 +401,9 @@ static void names_in_errors_and_events_can_be_recognised(void **state)
 
 /* ---- one order for all ---- */
 
-static void *lock_many_times(void *arg)
-{
-	int *rc = check_alloc(sizeof(*rc));
-	for (int i = 0; i < 40 && !*rc; i++) {
-		*rc = hf_lock_acquire(arg, HF_ACQUIRE(.wait_ms = 20000));
-		if (!*rc)
-			*rc = hf_lock_release(arg);
-	}
-	return rc;
-}
-
 static void combinations_are_ordered_by_the_names_on_the_server(void **state)
 {
 	struct pair pair;
-	pthread_t thread[2];
 
 	(void)state;
 	begin(&pair);
@@ -425,14 +414,7 @@ static void combinations_are_ordered_by_the_names_on_the_server(void **state)
 	hf_lock *multi[2] = {NULL, NULL};
 	ASSERT_OK(hf_lock_open_multi(first, 2, &multi[0]));
 	ASSERT_OK(hf_lock_open_multi(second, 2, &multi[1]));
-	for (int i = 0; i < 2; i++)
-		assert_int_equal(pthread_create(&thread[i], NULL, lock_many_times, multi[i]), 0);
-	for (int i = 0; i < 2; i++) {
-		void *rc;
-		assert_int_equal(pthread_join(thread[i], &rc), 0);
-		assert_int_equal(*(int *)rc, 0);
-		free(rc);
-	}
+	COUNT_TOGETHER(.locks = multi, .n = 2, .threads = 2, .rounds = 40);
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	for (int i = 0; i < 2; i++) {
 		hf_lock_close(first[i]);

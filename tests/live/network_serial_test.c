@@ -1,5 +1,4 @@
 /* Networks that lose, hold, cut and slice what goes over them, between a client and its server. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/proxy.h"
@@ -7,7 +6,7 @@
 #define CHANNEL   "redisson_lock__channel:{orders}"
 #define STRANGERS 100
 
-/* A client behind a proxy. */
+/* A client on a proxy. */
 struct world {
 	struct proxy *proxy;
 	struct seen seen;
@@ -41,34 +40,6 @@ static void cut_and_heal(struct world *world)
 {
 	proxy_drop_replies(world->proxy, false);
 	proxy_cut(world->proxy);
-}
-
-/* A release in a thread of its own. */
-struct releaser {
-	pthread_t thread;
-	hf_lock *lock;
-	hf_owner *owner;
-	int result;
-};
-
-static void *run_release(void *arg)
-{
-	struct releaser *releaser = arg;
-	releaser->result =
-		hf_lock_release_with(releaser->lock, HF_RELEASE(.owner = releaser->owner));
-	return NULL;
-}
-
-static void start_release(struct releaser *releaser, hf_lock *lock, hf_owner *owner)
-{
-	*releaser = (struct releaser){.lock = lock, .owner = owner};
-	assert_int_equal(pthread_create(&releaser->thread, NULL, run_release, releaser), 0);
-}
-
-static int finish_release(struct releaser *releaser)
-{
-	pthread_join(releaser->thread, NULL);
-	return releaser->result;
 }
 
 /* ---- replies that are lost ---- */
@@ -115,17 +86,16 @@ static void lost_reply_to_a_nested_acquire_counts_once(void **state)
 static void lost_reply_to_a_release_is_settled(void **state)
 {
 	struct world world;
-	struct releaser releaser;
 	hf_owner *owner = new_owner();
 
 	(void)state;
 	begin(&world, 9000);
 	ASSERT_OK(hf_lock_acquire(world.lock, HF_ACQUIRE(.owner = owner)));
 	proxy_drop_replies(world.proxy, true);
-	start_release(&releaser, world.lock, owner);
+	struct waiter *release = WAITER(.releases = world.lock, .owner = owner);
 	WAIT_UNTIL(!key_exists(live_raw, "orders"), SOON_MS);
 	cut_and_heal(&world);
-	assert_int_equal(finish_release(&releaser), 0);
+	waiter_join(release, 0);
 	ASSERT_RC(hf_lock_release_with(world.lock, HF_RELEASE(.owner = owner)), HF_ENOTHELD);
 	hf_owner_free(owner);
 	end(&world);
@@ -134,7 +104,6 @@ static void lost_reply_to_a_release_is_settled(void **state)
 static void lost_reply_to_a_nested_release_gives_up_one_level(void **state)
 {
 	struct world world;
-	struct releaser releaser;
 	hf_owner *owner = new_owner();
 
 	(void)state;
@@ -142,10 +111,10 @@ static void lost_reply_to_a_nested_release_gives_up_one_level(void **state)
 	for (int i = 0; i < 3; i++)
 		ASSERT_OK(hf_lock_acquire(world.lock, HF_ACQUIRE(.owner = owner)));
 	proxy_drop_replies(world.proxy, true);
-	start_release(&releaser, world.lock, owner);
+	struct waiter *release = WAITER(.releases = world.lock, .owner = owner);
 	WAIT_UNTIL(held_count(live_raw, "orders") == 2, SOON_MS);
 	cut_and_heal(&world);
-	assert_int_equal(finish_release(&releaser), 0);
+	waiter_join(release, 0);
 	assert_int_equal(held_count(live_raw, "orders"), 2);
 	ASSERT_OK(hf_lock_release_with(world.lock, HF_RELEASE(.owner = owner)));
 	assert_int_equal(held_count(live_raw, "orders"), 1);
@@ -197,7 +166,7 @@ static void unanswered_acquire_is_unknown_and_cleaned_up(void **state)
 	end(&world);
 }
 
-static void unanswered_release_is_unknown_and_goes_on(void **state)
+static void unanswered_release_is_unknown_and_continues_in_the_background(void **state)
 {
 	struct world world;
 
@@ -228,7 +197,7 @@ static void black_hole_costs_the_lock_before_it_can_be_given_away(void **state)
 	proxy_drop_replies(world.proxy, true);
 	bool is_held = true;
 	while (is_held) {
-		/* The server is asked last: while it still has the lock, nobody else can. */
+		/* The server is asked last: while it still has the lock, no other client can. */
 		bool is_believed = hf_lock_state(world.lock, NULL) != HF_LOST;
 		is_held = key_exists(live_raw, "orders");
 		if (!is_held && is_believed)
@@ -265,7 +234,7 @@ static void network_that_is_back_before_the_lease_ends_costs_nothing(void **stat
 	end(&world);
 }
 
-static void unreachable_server_is_told_when_the_time_is_over(void **state)
+static void unreachable_server_is_reported_when_the_time_is_over(void **state)
 {
 	struct world world;
 
@@ -390,7 +359,10 @@ static void slow_network_is_only_slow(void **state)
 
 /* ---- strangers ---- */
 
-/* Where a restart numbers connections from the start again, the old number is somebody else's. */
+/*
+ * A restarted server numbers connections from the start again, so the old number belongs to another
+ * client.
+ */
 static void reconnect_kills_no_stranger_after_a_restart(void **state)
 {
 	struct raw *strangers[STRANGERS];
@@ -400,7 +372,9 @@ static void reconnect_kills_no_stranger_after_a_restart(void **state)
 	int count = 0;
 
 	(void)state;
-	/* A high number, which the restarted server has not reached when the strangers come. */
+	/*
+	 * A high number, which the restarted server has not reached when the other clients connect.
+	 */
 	for (int i = 0; i < STRANGERS / 2; i++)
 		raw_close(raw_connect(server));
 	struct raw *raw = raw_connect(server);
@@ -462,10 +436,10 @@ int main(void)
 		LIVE_STORY(lost_reply_to_a_nested_release_gives_up_one_level),
 		LIVE_STORY(lost_reply_to_a_renewal_costs_nothing),
 		LIVE_STORY(unanswered_acquire_is_unknown_and_cleaned_up),
-		LIVE_STORY(unanswered_release_is_unknown_and_goes_on),
+		LIVE_STORY(unanswered_release_is_unknown_and_continues_in_the_background),
 		LIVE_STORY(black_hole_costs_the_lock_before_it_can_be_given_away),
 		LIVE_STORY(network_that_is_back_before_the_lease_ends_costs_nothing),
-		LIVE_STORY(unreachable_server_is_told_when_the_time_is_over),
+		LIVE_STORY(unreachable_server_is_reported_when_the_time_is_over),
 		LIVE_STORY(message_lost_in_the_gap_does_not_hang_the_waiter),
 		LIVE_STORY(reconnected_waiter_is_subscribed_again),
 		LIVE_STORY(answers_may_come_byte_by_byte),

@@ -15,6 +15,7 @@
 #include "live/shortage.h"
 #include "support/check.h"
 #include "support/clock.h"
+#include "support/done.h"
 #include "support/raw.h"
 #include "support/server.h"
 
@@ -40,11 +41,6 @@ static void report_hang(int signal_number)
 
 /* ---- a client's life ------------------------------------------------------------------------- */
 
-struct done {
-	atomic_int count;
-	int result;
-};
-
 /* One life, and what was wrong with it. */
 struct life {
 	hf_client *client;
@@ -55,15 +51,6 @@ struct life {
 	bool is_waiting;
 	char wrong[200]; /* the first surprise */
 };
-
-static void note_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	(void)number;
-	(void)text;
-	done->result = result;
-	done->count++;
-}
 
 static void ignore_event(void *arg, const hf_event *event)
 {
@@ -98,9 +85,9 @@ static void wait_done(struct life *life, struct done *done, const char *what, in
                       int unusual)
 {
 	long long ends_at = test_now_ms() + PATIENCE_MS;
-	while (done->count == 0 && test_now_ms() < ends_at)
+	while (done->calls == 0 && test_now_ms() < ends_at)
 		test_pause();
-	if (done->count == 0)
+	if (done->calls == 0)
 		(void)snprintf(life->wrong, sizeof life->wrong, "%s: never completed", what);
 	else
 		(void)check_answer(life, what, done->result, usual, unusual);
@@ -128,7 +115,10 @@ static void contend(struct life *life)
 	                                               .cancel = life->cancel),
 	                                    note_done, &life->acquired));
 	life->is_waiting = rc == 0;
-	/* With the lock not taken before, the wait ends at once; then it is a hold to end. */
+	/*
+	 * If the lock was not taken before, the wait is over at once; then there is a hold to
+	 * release.
+	 */
 	rc = CALL(HF_ETIMEDOUT, 0,
 	          hf_lock_acquire(life->lock, HF_ACQUIRE(.owner = life->third, .wait_ms = 20)));
 	if (rc == 0)
@@ -158,7 +148,7 @@ static void give_back(struct life *life)
 	if (!life->is_waiting)
 		return;
 	wait_done(life, &life->acquired, "hf_lock_acquire_async", 0, 0);
-	if (life->acquired.count && life->acquired.result == 0 &&
+	if (life->acquired.calls && life->acquired.result == 0 &&
 	    CALL(0, 0,
 	         hf_lock_release_async(life->lock, HF_RELEASE(.owner = life->owner), note_done,
 	                               &life->released)) == 0)
@@ -196,7 +186,7 @@ static void live(struct life *life, const char *url)
 
 /* ---- a life with all kinds ------------------------------------------------------------------- */
 
-/* One owner takes it, another waits in vain, and both give back what they got. */
+/* One owner takes it, another waits until its time is over, and both give back what they got. */
 static void meet(struct life *life, hf_lock *lock)
 {
 	(void)CALL(0, 0, hf_lock_acquire(lock, HF_ACQUIRE(.owner = life->owner, .wait_ms = 2000)));
@@ -458,7 +448,7 @@ static void reconnecting_to_renew_needs_no_memory(void **state)
 	end_holding(&holder);
 }
 
-/* Calls fail while there is no memory; what is held is held all the same. */
+/* Calls fail while there is no memory; holds stay held all the same. */
 static void failing_calls_do_not_touch_the_holds(void **state)
 {
 	(void)state;

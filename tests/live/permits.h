@@ -1,4 +1,4 @@
-/* What the live tests of permits share: two clients, and a look at ids and ends on the server. */
+/* What the live tests of permits share: two clients, and the ids and timeouts on the server. */
 #ifndef TESTS_LIVE_PERMITS_H
 #define TESTS_LIVE_PERMITS_H
 
@@ -55,7 +55,7 @@ static inline int give(hf_permits *permits, const hf_permit_id id)
 	return hf_permits_release(permits, (const hf_permit_id *)id, 1);
 }
 
-/* The permit's end on the server in ms of the epoch, NO_NUMBER if it has none. */
+/* When the permit expires on the server, in ms of the epoch; NO_NUMBER if it does not. */
 static inline long long end_of(const hf_permit_id id)
 {
 	unsigned char bytes[16];
@@ -88,11 +88,11 @@ static inline long long ends(void)
 	return raw_integer(live_raw, "ZCARD", ENDS, NULL);
 }
 
-/* Starts a waiter of the second client, and returns when it sleeps until somebody wakes it. */
-static inline struct call *sleeper(struct pair *pair, int n)
+/* Starts a waiter of the second client, and returns when it sleeps until it is woken. */
+static inline struct waiter *sleeper(struct pair *pair, int n)
 {
 	uint64_t attempts = stats_of(pair->two).attempts;
-	struct call *call = CALL(.permits = pair->theirs, .n = n);
+	struct waiter *call = WAITER(.permits = pair->theirs, .n = n);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(pair->two).attempts > attempts &&
 	                   stats_of(pair->two).waiting > 0,
 	           SOON_MS);

@@ -1,5 +1,7 @@
-/* The stories of permits that expire: counting them, their ids, giving them back, and who dies. */
-#define _GNU_SOURCE
+/*
+ * The stories of permits that expire: counting them, their ids, giving them back, and holders that
+ * die.
+ */
 #include "live/permits.h"
 
 #include "support/process.h"
@@ -190,7 +192,7 @@ static void every_way_to_give_says_what_java_expects(void **state)
 
 /* ---- by the id ---- */
 
-static void who_knows_the_id_may_give_it_back(void **state)
+static void every_client_that_knows_the_id_may_give_the_permit_back(void **state)
 {
 	hf_permit_id ids[2];
 	struct pair pair;
@@ -206,7 +208,7 @@ static void who_knows_the_id_may_give_it_back(void **state)
 	assert_int_equal(hf_permits_remaining(pair.theirs, ids[0]), 0);
 	ASSERT_OK(give(pair.theirs, ids[0]));
 	assert_int_equal(available(pair.theirs), 1);
-	/* The holder is told by its next renewal. */
+	/* The holder learns of it by its next renewal. */
 	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 1, SOON_MS);
 	assert_string_equal(pair.seen.owner, ids[0]);
 	assert_int_equal(hf_permits_state(pair.mine, ids[0]), HF_LOST);
@@ -390,7 +392,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	struct done *done = check_alloc(sizeof(*done));
 	ASSERT_OK(hf_permits_acquire_async(pair.mine, 2, HF_PERMITS(.lease_ms = 20000), note_done,
 	                                   done));
-	done_expect(done, 0, 0);
+	expect_done(done, 0, 0);
 	assert_true(done->had_text);
 	assert_int_equal(strlen(done->text), 65);
 	assert_int_equal(done->text[32], ' ');
@@ -427,7 +429,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	            HF_EBUSY, 0);
 	EXPECT_DONE(hf_permits_release_async(pair.mine, (const hf_permit_id *)ids, 1, DONE),
 	            HF_ENOTHELD, 0);
-	ASSERT_RC(hf_permits_acquire_async(pair.mine, 0, NULL, never_done, NULL), HF_EINVAL);
+	ASSERT_RC(hf_permits_acquire_async(pair.mine, 0, NULL, fail_on_done, NULL), HF_EINVAL);
 	ASSERT_RC(hf_permits_acquire_async(pair.mine, 1, NULL, NULL, NULL), HF_EINVAL);
 	end(&pair);
 }
@@ -565,15 +567,15 @@ static void permits_of_a_killed_process_come_back_after_one_lease(void **state)
 	ASSERT_RC(hf_permits_acquire(pair.theirs, 1, HF_PERMITS(.wait_ms = 1100), ids),
 	          HF_ETIMEDOUT);
 	kill_child(waiter);
-	struct call *call = sleeper(&pair, 2);
+	struct waiter *call = sleeper(&pair, 2);
 	kill_child(holder);
 	long long killed_at = test_now_ms();
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - killed_at, 0, 1000 + WOKEN_MS);
 	assert_int_equal(total(pair.mine), 2);
 	ASSERT_OK(hf_permits_release(pair.theirs, (const hf_permit_id *)call->ids, 2));
 	assert_int_equal(available(pair.mine), 2);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -655,14 +657,6 @@ static void one_and_two_of_two_permits_pass_through_together(void **state)
 static struct pair forked;
 static hf_permit_id forked_id;
 
-#define EXPECT_FORKED(call)                                                                        \
-	do {                                                                                       \
-		if ((call) != HF_EFORKED) {                                                        \
-			dprintf(pipe_fd, "%s ", #call);                                            \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
-
 static void use_inherited_handles(int pipe_fd)
 {
 	hf_permits *permits = NULL;
@@ -677,7 +671,7 @@ static void use_inherited_handles(int pipe_fd)
 	EXPECT_FORKED(hf_permits_available(forked.mine, &number));
 	EXPECT_FORKED(hf_permits_set(forked.mine, 1));
 	EXPECT_FORKED(hf_permits_add(forked.mine, 1));
-	EXPECT_FORKED(hf_permits_acquire_async(forked.mine, 1, NULL, never_done, NULL));
+	EXPECT_FORKED(hf_permits_acquire_async(forked.mine, 1, NULL, fail_on_done, NULL));
 	if (hf_permits_state(forked.mine, forked_id) != HF_FREE ||
 	    hf_permits_remaining(forked.mine, forked_id))
 		_exit(2);
@@ -713,7 +707,7 @@ int main(void)
 		SYNC_STORY(total_is_set_once_changed_and_added_to),
 		SYNC_STORY(time_of_the_key_holds_for_the_ends_too),
 		SYNC_STORY(every_way_to_give_says_what_java_expects),
-		SYNC_STORY(who_knows_the_id_may_give_it_back),
+		SYNC_STORY(every_client_that_knows_the_id_may_give_the_permit_back),
 		SYNC_STORY(java_may_give_it_back_and_take_others),
 		SYNC_STORY(unknown_permit_is_not_held),
 		SYNC_STORY(list_with_an_unknown_permit_leaves_those_of_others),

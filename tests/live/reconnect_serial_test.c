@@ -1,5 +1,7 @@
-/* Networks that are slow or in between: what is held stays held, and what is lost comes back. */
-#define _GNU_SOURCE
+/*
+ * Networks that are slow or translate addresses: what is held stays held, and lost connections come
+ * back.
+ */
 #include "live/live.h"
 
 #include "support/proxy.h"
@@ -69,8 +71,8 @@ static void hold_on_a_slow_network_survives_a_cold_script_cache(void **state)
 	end(&world);
 }
 
-/* Its scripts are there already, so the hashes are all that it needs. */
-static void holder_that_may_not_send_scripts_goes_on_by_their_hashes(void **state)
+/* The server has its scripts already, so the hashes are all that it needs. */
+static void holder_that_may_not_send_scripts_continues_with_their_hashes(void **state)
 {
 	struct world world;
 
@@ -181,7 +183,7 @@ static void connection_that_a_proxy_reset_is_killed_on_the_server(void **state)
 }
 
 /* It cannot know the proxy's address, so the old connection stays; all else is as with that right. */
-static void user_without_the_right_to_client_info_goes_on(void **state)
+static void user_without_the_right_to_client_info_reconnects(void **state)
 {
 	struct world world;
 
@@ -197,11 +199,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hold_on_a_slow_network_survives_a_cold_script_cache),
-		cmocka_unit_test(holder_that_may_not_send_scripts_goes_on_by_their_hashes),
+		cmocka_unit_test(holder_that_may_not_send_scripts_continues_with_their_hashes),
 		cmocka_unit_test(client_comes_back_where_a_handshake_takes_longer_than_the_lease),
 		cmocka_unit_test(connection_given_up_behind_a_proxy_is_killed_on_the_server),
 		cmocka_unit_test(connection_that_a_proxy_reset_is_killed_on_the_server),
-		cmocka_unit_test(user_without_the_right_to_client_info_goes_on),
+		cmocka_unit_test(user_without_the_right_to_client_info_reconnects),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

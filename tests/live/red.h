@@ -33,7 +33,7 @@ static inline int stop_servers(void **state)
 	return 0;
 }
 
-/* Dies and comes back empty. */
+/* The server dies and comes back empty. */
 static inline void restart_server(int i)
 {
 	raw_close(raw[i]);
@@ -58,7 +58,7 @@ static inline int flush_servers(void **state)
 
 #define RED_STORY(name) cmocka_unit_test_setup(name, flush_servers)
 
-/* One process, so to say: a client for each server, and the red lock over them. */
+/* The equivalent of one process: a client for each server, and the red lock over them. */
 struct side {
 	struct seen seen;
 	int n;
@@ -108,7 +108,7 @@ static inline int holds_of(struct side *side)
 	return holds;
 }
 
-/* Whether the side holds the lock on this server. One look: it may come and go meanwhile. */
+/* Whether the side holds the lock on this server, in one query: it may change meanwhile. */
 static inline bool is_ours(struct side *side, int i)
 {
 	char uuid[37];
@@ -168,7 +168,7 @@ static inline void expect_nothing_left(struct side *side)
 	assert_int_equal(keys_left(), 0);
 }
 
-/* Somebody else holds the lock on this server, whoever had it. */
+/* Another owner takes the lock on this server, whoever held it. */
 static inline void give_away(int i)
 {
 	raw_ok(raw[i], "MULTI", NULL);

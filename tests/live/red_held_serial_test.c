@@ -1,5 +1,4 @@
 /* Red locks whose servers die, freeze and forget while they are held. */
-#define _GNU_SOURCE
 #include "live/red.h"
 
 static void release_reaches_a_frozen_server_later(void **state)
@@ -68,7 +67,7 @@ static void member_that_was_forced_away_is_taken_again_when_it_is_free(void **st
 	assert_int_equal(raw_integer(raw[0], "DEL", NAME, NULL), 1);
 	assert_int_equal(raw_integer(raw[0], "PUBLISH", CHANNEL, "0", NULL), 1);
 	WAIT_UNTIL(servers_held(&side) == 3, SOON_MS);
-	/* The release ends an attempt that is still under way. */
+	/* The release ends an attempt that is still in progress. */
 	give_away(1);
 	WAIT_UNTIL(seen_count(&side.seen, HF_LOST) == 2, SOON_MS);
 	WAIT_UNTIL(subscribers(raw[1], CHANNEL) == 1, SOON_MS);
@@ -80,7 +79,7 @@ static void member_that_was_forced_away_is_taken_again_when_it_is_free(void **st
 	close_side(&side);
 }
 
-static void lost_majority_is_told(void **state)
+static void lost_majority_is_reported(void **state)
 {
 	struct side side;
 
@@ -96,7 +95,7 @@ static void lost_majority_is_told(void **state)
 	ASSERT_RC(hf_lock_release(side.red), HF_ELOST);
 	assert_int_equal(raw_integer(raw[1], "DBSIZE", NULL), 0);
 	assert_int_equal(servers_held(&side), 0);
-	/* What others hold is theirs, and is not taken when they are done. */
+	/* What others hold is theirs, and is not taken when they release it. */
 	assert_int_equal(keys_left(), 2);
 	assert_int_equal(raw_integer(raw[0], "DEL", NAME, NULL), 1);
 	assert_int_equal(raw_integer(raw[2], "DEL", NAME, NULL), 1);
@@ -147,7 +146,7 @@ static void majority_that_was_gone_at_once_is_lost(void **state)
 	(void)state;
 	open_side(&side, 3, 1500);
 	take_everywhere(&side);
-	/* Anybody could have had it, and given it back, before the next renewal. */
+	/* Anybody could have held it, and released it, before the next renewal. */
 	assert_int_equal(raw_integer(raw[0], "DEL", NAME, NULL), 1);
 	assert_int_equal(raw_integer(raw[1], "DEL", NAME, NULL), 1);
 	WAIT_UNTIL(hf_lock_state(side.red, NULL) == HF_LOST, 3000);
@@ -232,7 +231,10 @@ static void fixed_lease_is_never_renewed_by_taking_again(void **state)
 	(void)state;
 	open_side(&side, 3, 600);
 	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 5000, .lease_ms = 1500)));
-	/* Told at once, as it is our own client; the other two go on to the end of their lease. */
+	/*
+	 * It is reported at once, as it is our own client; the other two last to the end of their
+	 * lease.
+	 */
 	ASSERT_OK(hf_lock_force_release(side.member[0], NULL));
 	assert_int_equal(hf_lock_state(side.red, NULL), HF_HELD);
 	WAIT_UNTIL(hf_lock_state(side.red, NULL) == HF_LOST, SOON_MS);
@@ -285,7 +287,7 @@ static void killed_connections_are_made_again(void **state)
 	           SOON_MS);
 	WAIT_UNTIL(stats_of(other.client[1]).reconnects >= 1, SOON_MS);
 	assert_int_equal(hf_lock_state(side.red, NULL), HF_HELD);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(side.red));
 	waiter_expect(waiter, 0);
 	assert_int_equal(hf_lock_state(other.red, waiter->options.owner), HF_HELD);
@@ -303,7 +305,7 @@ int main(void)
 		RED_STORY(release_reaches_a_frozen_server_later),
 		RED_STORY(member_that_came_back_empty_is_taken_again),
 		RED_STORY(member_that_was_forced_away_is_taken_again_when_it_is_free),
-		RED_STORY(lost_majority_is_told),
+		RED_STORY(lost_majority_is_reported),
 		RED_STORY(lost_majority_stays_lost_until_the_release),
 		RED_STORY(majority_that_was_gone_at_once_is_lost),
 		RED_STORY(majority_that_was_gone_is_lost_also_if_it_is_noticed_late),

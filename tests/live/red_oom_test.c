@@ -1,5 +1,4 @@
 /* Fails every allocation in the life of a red lock in turn; nothing may crash, hang, leak or stay held. */
-#define _GNU_SOURCE
 #include "base/thread.h"
 #include "live/red.h"
 #include "live/shortage.h"
@@ -15,7 +14,7 @@ struct life {
 	hf_lock *member[MEMBERS];
 	hf_lock *red;
 	hf_owner *owner;
-	atomic_int done;
+	struct done done;
 	int calls; /* whose completion is waited for */
 };
 
@@ -29,15 +28,9 @@ static void report_hang(int signal_number)
 	abort();
 }
 
-static void note_done(void *arg, int result, int64_t number, const char *text)
-{
-	(void)result, (void)number, (void)text;
-	atomic_fetch_add((atomic_int *)arg, 1);
-}
-
 static void wait_for_calls(struct life *life)
 {
-	while (atomic_load(&life->done) < life->calls)
+	while (life->done.calls < life->calls)
 		test_pause();
 }
 
@@ -52,7 +45,7 @@ static bool begin_life(struct life *life)
 	return !hf_owner_new(&life->owner) && !hf_lock_open_red(life->member, MEMBERS, &life->red);
 }
 
-/* Looks into the servers with memory of the test's own. */
+/* Queries the servers with memory of the test's own. */
 static bool is_on_server(int i)
 {
 	is_the_test = true;
@@ -79,7 +72,10 @@ static void live(struct life *life)
 	(void)hf_lock_release_with(life->red, owned);
 }
 
-/* With memory again: what could not be released for lack of it is, and then all of it is gone. */
+/*
+ * With memory again, what could not be released for lack of it is released, and then everything is
+ * gone.
+ */
 static void expect_free(struct life *life)
 {
 	int rc = 0;

@@ -1,5 +1,4 @@
 /* Red locks whose members are taken again: counts, handles, clients that come late, and what is left in the end. */
-#define _GNU_SOURCE
 #include "live/red.h"
 
 #include "support/process.h"
@@ -22,7 +21,7 @@ static void release_levels(struct side *side, int levels)
 	ASSERT_RC(hf_lock_release(side->red), HF_ENOTHELD);
 }
 
-/* Whoever held the lock on this server is done. */
+/* The present holder of the lock on this server is done. */
 static void free_server(int i)
 {
 	assert_int_equal(raw_integer(raw[i], "DEL", NAME, NULL), 1);
@@ -93,7 +92,7 @@ static void levels_taken_while_a_server_is_frozen_are_all_given_back(void **stat
 	test_server_freeze(server[1]);
 	acquire_levels(&side, 2);
 	test_server_thaw(server[1]);
-	/* It had its hold all the time, and what it was asked for too late is taken back. */
+	/* It held the lock all the time, and the ask that arrived too late is undone. */
 	WAIT_UNTIL(servers_held(&side) == 3 && held_count(raw[1], NAME) == 1, SOON_MS);
 	assert_int_equal(seen_count(&side.seen, HF_LOST), 0);
 	release_levels(&side, 3);
@@ -121,7 +120,7 @@ static void levels_released_while_a_member_is_waited_for_are_given_back(void **s
 	close_side(&side);
 }
 
-static void lock_taken_anew_after_a_loss_is_given_back_whole(void **state)
+static void lock_taken_again_after_a_loss_is_given_back_whole(void **state)
 {
 	struct side side;
 
@@ -132,7 +131,7 @@ static void lock_taken_anew_after_a_loss_is_given_back_whole(void **state)
 	acquire_levels(&side, 1);
 	give_away(1);
 	WAIT_UNTIL(hf_lock_state(side.red, NULL) == HF_LOST, SOON_MS);
-	/* What was left of the lost one goes first. */
+	/* What was left of the lost one is removed first. */
 	ASSERT_RC(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	WAIT_UNTIL(holds_of(&side) == 0, SOON_MS);
 	assert_int_equal(keys_left(), 2);
@@ -165,7 +164,7 @@ static void extension_does_not_wait_for_a_member_that_is_taken_again(void **stat
 	close_side(&side);
 }
 
-/* ---- a member that is there late ---- */
+/* ---- a member that is late ---- */
 
 static void lazy_member_joins_when_its_server_comes_up(void **state)
 {
@@ -296,7 +295,7 @@ static void handle_that_is_opened_later_gives_back_what_is_left(void **state)
 	take_everywhere(&side);
 	acquire_levels(&side, 1);
 	hf_lock_close(side.red);
-	/* Nobody takes these again without a handle. */
+	/* These are not taken again without a handle. */
 	give_away(0);
 	give_away(1);
 	WAIT_UNTIL(seen_count(&side.seen, HF_LOST) == 2, SOON_MS);
@@ -323,7 +322,7 @@ static void close_of_the_handle_ends_what_is_taken_again(void **state)
 	free_server(0);
 	WAIT_UNTIL(channels_left() == 0, SOON_MS);
 	assert_false(key_exists(raw[0], NAME));
-	/* The next handle goes on where this one ended. */
+	/* The next handle continues where this one ended. */
 	ASSERT_OK(hf_lock_open_red(side.member, 3, &side.red));
 	WAIT_UNTIL(servers_held(&side) == 3, SOON_MS);
 	release_levels(&side, 1);
@@ -336,18 +335,12 @@ static void close_of_the_handle_ends_what_is_taken_again(void **state)
 
 /* ---- clients that are closed ---- */
 
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	(void)number, (void)text;
-	atomic_store((atomic_int *)arg, result);
-}
-
 static void check_without_client(int closed)
 {
 	struct side side;
 	struct side other;
 	hf_owner *owner = new_owner();
-	atomic_int result = 1;
+	struct done done = {0};
 
 	open_side(&side, 3, 1500);
 	open_side(&other, 3, 30000);
@@ -359,11 +352,11 @@ static void check_without_client(int closed)
 	ASSERT_OK(hf_lock_release(other.red));
 	waiter_expect(waiter, 0);
 	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner, .wait_ms = 20000),
-	                                on_done, &result));
+	                                note_done, &done));
 	ASSERT_OK(waiter_release(waiter));
-	WAIT_UNTIL(atomic_load(&result) != 1, 10000);
-	assert_int_equal(atomic_load(&result), 0);
-	ASSERT_OK(hf_lock_release_async(side.red, HF_RELEASE(.owner = owner), on_done, &result));
+	WAIT_UNTIL(done.calls == 1, 10000);
+	await_done(&done, 0);
+	ASSERT_OK(hf_lock_release_async(side.red, HF_RELEASE(.owner = owner), note_done, &done));
 	WAIT_UNTIL(keys_left() == 0, SOON_MS);
 	hf_lock_close(side.red);
 	for (int i = 0; i < 3; i++) {
@@ -468,7 +461,7 @@ int main(void)
 		RED_STORY(levels_taken_while_a_server_is_dead_are_all_given_back),
 		RED_STORY(levels_taken_while_a_server_is_frozen_are_all_given_back),
 		RED_STORY(levels_released_while_a_member_is_waited_for_are_given_back),
-		RED_STORY(lock_taken_anew_after_a_loss_is_given_back_whole),
+		RED_STORY(lock_taken_again_after_a_loss_is_given_back_whole),
 		RED_STORY(extension_does_not_wait_for_a_member_that_is_taken_again),
 		RED_STORY(lazy_member_joins_when_its_server_comes_up),
 		RED_STORY(lazy_member_is_forgotten_with_the_release),

@@ -1,5 +1,4 @@
 /* Red locks some of whose servers are dead or frozen when they are taken. */
-#define _GNU_SOURCE
 #include "live/red.h"
 
 static void frozen_minority_is_not_waited_for(void **state)
@@ -60,12 +59,12 @@ static void released_while_a_server_is_away_it_is_not_taken_there(void **state)
 	long long thawed_at = test_now_ms();
 	test_server_thaw(server[1]);
 	expect_nothing_left(&side);
-	/* What the frozen server was asked for ends with its lease at the latest. */
+	/* What the frozen server was asked for expires with its lease at the latest. */
 	ASSERT_BETWEEN(test_now_ms() - thawed_at, 0, 3000 + 1500);
 	close_side(&side);
 }
 
-static void away_majority_is_no_quorum(void **state)
+static void unreachable_majority_is_not_a_quorum(void **state)
 {
 	struct side side;
 
@@ -94,24 +93,17 @@ static void away_majority_is_no_quorum(void **state)
 	close_side(&side);
 }
 
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	(void)number;
-	(void)text;
-	atomic_store((atomic_int *)arg, result);
-}
-
 /* One attempt with a lease that is shorter than a frozen server is waited for. */
 static int try_short_lease(struct side *side, hf_owner *owner)
 {
-	atomic_int result = 1;
+	struct done done = {0};
 	ASSERT_OK(hf_lock_acquire_async(
 		side->red, HF_ACQUIRE(.owner = owner, .wait_ms = HF_NOWAIT, .lease_ms = 15),
-		on_done, &result));
-	WAIT_UNTIL(atomic_load(&result) != 1, SOON_MS);
-	if (atomic_load(&result) == 0)
+		note_done, &done));
+	WAIT_UNTIL(done.calls == 1, SOON_MS);
+	if (done.result == 0)
 		(void)hf_lock_release_with(side->red, HF_RELEASE(.owner = owner, .wait_ms = 500));
-	return atomic_load(&result);
+	return done.result;
 }
 
 static void lease_that_ends_before_all_were_asked_is_refused(void **state)
@@ -137,7 +129,7 @@ static void lease_that_ends_before_all_were_asked_is_refused(void **state)
 	close_side(&side);
 }
 
-static void waiter_goes_on_when_the_majority_is_back(void **state)
+static void waiter_gets_the_lock_when_the_majority_is_back(void **state)
 {
 	struct side side;
 
@@ -214,9 +206,9 @@ int main(void)
 		RED_STORY(frozen_minority_is_not_waited_for),
 		RED_STORY(dead_minority_is_not_waited_for),
 		RED_STORY(released_while_a_server_is_away_it_is_not_taken_there),
-		RED_STORY(away_majority_is_no_quorum),
+		RED_STORY(unreachable_majority_is_not_a_quorum),
 		RED_STORY(lease_that_ends_before_all_were_asked_is_refused),
-		RED_STORY(waiter_goes_on_when_the_majority_is_back),
+		RED_STORY(waiter_gets_the_lock_when_the_majority_is_back),
 		RED_STORY(cancel_does_not_wait_for_frozen_servers),
 		RED_STORY(server_that_was_never_there_costs_nothing),
 	};

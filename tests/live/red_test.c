@@ -1,5 +1,4 @@
 /* Red locks: the majority of independent servers, all of which answer. */
-#define _GNU_SOURCE
 #include "live/red.h"
 
 #include "support/proxy.h"
@@ -125,7 +124,10 @@ static void check_majority(int n, int taken, bool enough)
 		ASSERT_BETWEEN(test_now_ms() - started_at, 300, 1300);
 		assert_int_equal(hf_lock_state(side.red, NULL), HF_FREE);
 	}
-	/* What it got is given back, of an attempt cut short by the end of the wait a moment later. */
+	/*
+	 * What it got is given back; after an attempt that was cut short by the timeout, a moment
+	 * later.
+	 */
 	WAIT_UNTIL(keys_left() == taken && holds_of(&side) == 0, SOON_MS);
 	assert_int_equal(servers_held(&other), taken);
 	for (int i = 0; i < taken; i++)
@@ -143,7 +145,7 @@ static void majority_decides(void **state)
 	check_majority(5, 3, false);
 }
 
-static void waiter_gets_it_soon_after_the_release(void **state)
+static void waiter_gets_the_lock_soon_after_the_release(void **state)
 {
 	struct side side;
 	struct side other;
@@ -154,7 +156,7 @@ static void waiter_gets_it_soon_after_the_release(void **state)
 	ASSERT_OK(hf_lock_acquire(side.red, NULL));
 	struct waiter *waiter = waiter_start(other.red, NULL);
 	WAIT_UNTIL(stats_of(other.client[0]).attempts >= 3, SOON_MS);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(side.red));
 	waiter_expect(waiter, 0);
@@ -228,7 +230,7 @@ static void open_far_side(struct side *side, struct proxy **proxy)
 		side->member[i] = open_lock(side->client[i], NAME);
 	}
 	ASSERT_OK(hf_lock_open_red(side->member, 3, &side->red));
-	/* So that what is delayed is the script, and not the question whether it is known. */
+	/* So that the script is delayed, and not the check whether it is known. */
 	ASSERT_OK(hf_lock_acquire(side->red, NULL));
 	ASSERT_OK(hf_lock_release(side->red));
 }
@@ -246,7 +248,7 @@ static void close_far_side(struct side *side, struct proxy **proxy)
 		proxy_stop(proxy[i]);
 }
 
-static void time_that_passed_meanwhile_is_no_part_of_the_lease(void **state)
+static void time_that_passed_meanwhile_is_not_part_of_the_lease(void **state)
 {
 	struct side side;
 	struct proxy *proxy[3];
@@ -257,7 +259,7 @@ static void time_that_passed_meanwhile_is_no_part_of_the_lease(void **state)
 	ASSERT_OK(hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = 10000, .lease_ms = 30000)));
 	ASSERT_BETWEEN(hf_lock_remaining(side.red, NULL), 20000, 30000 - 302 - 190);
 	ASSERT_OK(hf_lock_release(side.red));
-	/* Of a lease like this nothing is left when the answers come. */
+	/* Nothing of such a lease is left when the answers arrive. */
 	assert_int_not_equal(
 		hf_lock_acquire(side.red, HF_ACQUIRE(.wait_ms = HF_NOWAIT, .lease_ms = 150)), 0);
 	assert_int_equal(hf_lock_state(side.red, NULL), HF_FREE);
@@ -268,7 +270,7 @@ static void time_that_passed_meanwhile_is_no_part_of_the_lease(void **state)
 	close_far_side(&side, proxy);
 }
 
-static void end_of_the_wait_is_no_lack_of_answers(void **state)
+static void timeout_of_the_wait_is_not_a_lack_of_answers(void **state)
 {
 	struct side side;
 	struct proxy *proxy[3];
@@ -287,7 +289,7 @@ static void end_of_the_wait_is_no_lack_of_answers(void **state)
 	close_far_side(&side, proxy);
 }
 
-static void given_lease_ends_everywhere(void **state)
+static void given_lease_expires_everywhere(void **state)
 {
 	struct side side;
 	struct side other;
@@ -406,7 +408,7 @@ static void server_and_its_replica_are_refused(void **state)
 	restart_server(4);
 }
 
-static void combinations_are_no_members(void **state)
+static void combined_locks_cannot_be_members(void **state)
 {
 	struct side side;
 	hf_lock *lock = NULL;
@@ -428,7 +430,7 @@ static void combinations_are_no_members(void **state)
 
 /* ---- answers that no waiting changes ---- */
 
-static void key_that_is_no_lock_is_a_conflict(void **state)
+static void key_that_is_not_a_lock_is_a_conflict(void **state)
 {
 	struct side side;
 
@@ -534,7 +536,7 @@ static void sides_that_compete_lose_no_update(void **state)
 	WAIT_UNTIL(threads() == before, SOON_MS);
 }
 
-/* ---- the ends of clients ---- */
+/* ---- clients that are closed ---- */
 
 static void close_answers_the_waiters(void **state)
 {
@@ -572,8 +574,7 @@ static void close_all_but(int left)
 	for (int i = 0; i < 3; i++)
 		if (i != left)
 			ASSERT_OK(hf_client_close(side.client[i]));
-	waiter_expect(waiter, HF_ECLOSED);
-	waiter_free(waiter);
+	waiter_join(waiter, HF_ECLOSED);
 	ASSERT_OK(hf_lock_release(other.red));
 	hf_lock_close(side.red);
 	for (int i = 0; i < 3; i++)
@@ -617,33 +618,6 @@ static void close_of_a_minority_costs_nothing(void **state)
 
 /* ---- asynchronous forms ---- */
 
-struct done {
-	atomic_int calls;
-	int result;
-	int64_t number;
-	char detail[400];
-};
-
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	(void)text;
-	done->result = result;
-	done->number = number;
-	snprintf(done->detail, sizeof done->detail, "%s", hf_error_detail());
-	atomic_fetch_add(&done->calls, 1);
-}
-
-/* Waits for the completion and hands its number out. */
-static int64_t await(struct done *done, int result)
-{
-	WAIT_UNTIL(atomic_load(&done->calls) > 0, SOON_MS);
-	assert_int_equal(atomic_exchange(&done->calls, 0), 1);
-	if (done->result != result)
-		fail_msg("completed with %d (%s), not %d", done->result, done->detail, result);
-	return done->number;
-}
-
 static void every_verb_has_an_asynchronous_form(void **state)
 {
 	struct side side;
@@ -653,47 +627,38 @@ static void every_verb_has_an_asynchronous_form(void **state)
 
 	(void)state;
 	open_side(&side, 3, 30000);
-	ASSERT_RC(hf_lock_acquire_async(side.red, NULL, on_done, &done), HF_EINVAL);
-	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner), on_done, &done));
-	await(&done, 0);
+	ASSERT_RC(hf_lock_acquire_async(side.red, NULL, note_done, &done), HF_EINVAL);
+	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner), note_done, &done));
+	await_done(&done, 0);
 	assert_int_equal(servers_held(&side), 3);
-	ASSERT_OK(hf_lock_is_locked_async(side.red, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_is_held_async(side.red, owner, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_hold_count_async(side.red, owner, on_done, &done));
-	assert_int_equal(await(&done, 0), 1);
-	ASSERT_OK(hf_lock_extend_async(side.red, owner, 50000, on_done, &done));
-	await(&done, 0);
-	ASSERT_OK(hf_lock_ttl_async(side.red, on_done, &done));
-	ASSERT_BETWEEN(await(&done, 0), 40000, 50000);
-	ASSERT_RC(hf_lock_holder_async(side.red, on_done, &done), HF_ENOTSUP);
-	ASSERT_OK(hf_lock_release_async(side.red, HF_RELEASE(.owner = owner), on_done, &done));
-	await(&done, 0);
+	check_async_hold(side.red, owner);
+	ASSERT_RC(hf_lock_holder_async(side.red, note_done, &done), HF_ENOTSUP);
+	ASSERT_OK(hf_lock_release_async(side.red, HF_RELEASE(.owner = owner), note_done, &done));
+	await_done(&done, 0);
 	assert_int_equal(keys_left(), 0);
-	ASSERT_OK(hf_lock_force_release_async(side.red, on_done, &done));
-	assert_int_equal(await(&done, 0), 0);
+	ASSERT_OK(hf_lock_force_release_async(side.red, note_done, &done));
+	assert_int_equal(await_done(&done, 0), 0);
 	give_away(0);
 	give_away(1);
 	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner, .wait_ms = HF_NOWAIT),
-	                                on_done, &done));
-	await(&done, HF_EBUSY);
+	                                note_done, &done));
+	await_done(&done, HF_EBUSY);
 	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner, .wait_ms = 200),
-	                                on_done, &done));
-	await(&done, HF_ETIMEDOUT);
+	                                note_done, &done));
+	await_done(&done, HF_ETIMEDOUT);
 	uint64_t attempts = stats_of(side.client[2]).attempts;
 	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner, .cancel = cancel),
-	                                on_done, &done));
+	                                note_done, &done));
 	WAIT_UNTIL(stats_of(side.client[2]).attempts >= attempts + 2, SOON_MS);
 	hf_cancel_fire(cancel);
-	await(&done, HF_ECANCELLED);
+	await_done(&done, HF_ECANCELLED);
 	WAIT_UNTIL(keys_left() == 2 && holds_of(&side) == 0, SOON_MS);
 	hf_cancel_free(cancel);
 	hf_owner_free(owner);
 	close_side(&side);
 }
 
-static void handle_may_be_closed_while_a_call_is_under_way(void **state)
+static void handle_may_be_closed_while_a_call_is_in_progress(void **state)
 {
 	struct side side;
 	struct done done = {0};
@@ -703,11 +668,11 @@ static void handle_may_be_closed_while_a_call_is_under_way(void **state)
 	open_side(&side, 3, 30000);
 	give_away(0);
 	give_away(1);
-	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner), on_done, &done));
+	ASSERT_OK(hf_lock_acquire_async(side.red, HF_ACQUIRE(.owner = owner), note_done, &done));
 	WAIT_UNTIL(stats_of(side.client[2]).attempts >= 2, SOON_MS);
 	hf_lock_close(side.red);
 	assert_int_equal(raw_integer(raw[0], "DEL", NAME, NULL), 1);
-	await(&done, 0);
+	await_done(&done, 0);
 	ASSERT_OK(hf_lock_open_red(side.member, 3, &side.red));
 	assert_int_equal(hf_lock_state(side.red, owner), HF_HELD);
 	ASSERT_OK(hf_lock_release_with(side.red, HF_RELEASE(.owner = owner)));
@@ -722,24 +687,24 @@ int main(void)
 		RED_STORY(lock_of_a_killed_process_is_free_within_its_lease),
 		RED_STORY(lock_is_on_all_servers_until_it_is_released),
 		RED_STORY(majority_decides),
-		RED_STORY(waiter_gets_it_soon_after_the_release),
+		RED_STORY(waiter_gets_the_lock_soon_after_the_release),
 		RED_STORY(owners_of_the_same_clients_exclude_each_other),
 		RED_STORY(cancelled_wait_ends_and_leaves_nothing),
-		RED_STORY(time_that_passed_meanwhile_is_no_part_of_the_lease),
-		RED_STORY(end_of_the_wait_is_no_lack_of_answers),
-		RED_STORY(given_lease_ends_everywhere),
+		RED_STORY(time_that_passed_meanwhile_is_not_part_of_the_lease),
+		RED_STORY(timeout_of_the_wait_is_not_a_lack_of_answers),
+		RED_STORY(given_lease_expires_everywhere),
 		RED_STORY(members_are_renewed_until_they_are_released),
 		RED_STORY(two_members_on_one_server_are_refused),
 		RED_STORY(server_and_its_replica_are_refused),
-		RED_STORY(combinations_are_no_members),
-		RED_STORY(key_that_is_no_lock_is_a_conflict),
+		RED_STORY(combined_locks_cannot_be_members),
+		RED_STORY(key_that_is_not_a_lock_is_a_conflict),
 		RED_STORY(lock_that_does_not_nest_is_a_deadlock),
 		RED_STORY(sides_that_compete_lose_no_update),
 		RED_STORY(close_answers_the_waiters),
 		RED_STORY(close_of_the_majority_answers_the_waiters),
 		RED_STORY(close_of_a_minority_costs_nothing),
 		RED_STORY(every_verb_has_an_asynchronous_form),
-		RED_STORY(handle_may_be_closed_while_a_call_is_under_way),
+		RED_STORY(handle_may_be_closed_while_a_call_is_in_progress),
 	};
 
 	return cmocka_run_group_tests(tests, start_servers, stop_servers);

@@ -1,7 +1,7 @@
 /*
- * Users who lack one right: whatever a script cannot do, no answer lies, and nothing stays behind.
+ * Users that lack one right: whatever a script cannot do, no answer is wrong, and nothing is left.
  *
- * Every verb of every kind is played by a user who may run all commands except one.
+ * Every verb of every kind is played by a user that may run all commands except one.
  */
 #include "live/sync.h"
 
@@ -32,7 +32,7 @@ static int stop(void **state)
 	return live_stop(state);
 }
 
-/* A client of a user who may do everything except this. */
+/* A client of a user that may do everything except this. */
 static hf_client *open_without(const char *command)
 {
 	char rule[32];
@@ -71,7 +71,7 @@ static bool has_end(void)
 	return key_pttl(live_raw, "orders") > 0;
 }
 
-/* Free by now, or soon by itself. */
+/* It is free by now, or soon will be on its own. */
 static void expect_free(hf_lock *lock, const char *command, int kind, const char *when)
 {
 	long long ends_at = test_now_ms() + 1000;
@@ -84,13 +84,13 @@ static void expect_free(hf_lock *lock, const char *command, int kind, const char
 
 static void play_lock(hf_client *client, const char *command, int kind, bool token)
 {
-	hf_lock *lock = open_kind(client, kind), *look = open_kind(admin, kind);
+	hf_lock *lock = open_kind(client, kind), *observer = open_kind(admin, kind);
 	bool nests = kind != HF_SIMPLE && kind != HF_SIMPLE_FAIR;
 	int rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 1000, .token = token));
 	if (rc && rc != HF_EDENIED)
 		fail_msg("without %s, kind %d: acquire: %d (%s)", command, kind, rc,
 		         hf_error_detail());
-	if (rc == 0 && !(is_locked(look) && has_end()))
+	if (rc == 0 && !(is_locked(observer) && has_end()))
 		fail_msg("without %s, kind %d: granted, but not held", command, kind);
 	if (rc == 0 && nests && hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 1000)) == 0)
 		(void)hf_lock_release(lock);
@@ -98,11 +98,11 @@ static void play_lock(hf_client *client, const char *command, int kind, bool tok
 	if (released && released != HF_EDENIED)
 		fail_msg("without %s, kind %d: release: %d (%s)", command, kind, released,
 		         hf_error_detail());
-	if (rc == 0 && released == 0 && is_locked(look))
+	if (rc == 0 && released == 0 && is_locked(observer))
 		fail_msg("without %s, kind %d: released, but held", command, kind);
-	expect_free(look, command, kind, released ? "after a refusal" : "in the end");
+	expect_free(observer, command, kind, released ? "after a refusal" : "in the end");
 	hf_lock_close(lock);
-	hf_lock_close(look);
+	hf_lock_close(observer);
 	raw_ok(live_raw, "FLUSHALL", NULL);
 }
 
@@ -121,7 +121,7 @@ static void locks_are_honest_without_any_one_right(void **state)
 	assert_false(seen_in_log(&seen, SECRET));
 }
 
-/* ---- what has no owner ---- */
+/* ---- objects without an owner ---- */
 
 static void check_total(const char *command, const char *what, long long wanted)
 {
@@ -161,14 +161,14 @@ static void play_latch(hf_client *client, const char *command)
 	raw_ok(live_raw, "FLUSHALL", NULL);
 }
 
-/* Those given and those left are always five. */
+/* Those taken and those left are always five. */
 static void play_permits(hf_client *client, const char *command)
 {
-	hf_permits *permits = NULL, *look = NULL;
+	hf_permits *permits = NULL, *observer = NULL;
 	hf_permit_id ids[2];
 	int64_t total = 0;
 	ASSERT_OK(hf_permits_open(client, "orders", &permits));
-	ASSERT_OK(hf_permits_open(admin, "orders", &look));
+	ASSERT_OK(hf_permits_open(admin, "orders", &observer));
 	raw_ok(live_raw, "SET", "orders", "5", NULL);
 	int rc = hf_permits_acquire(permits, 2, HF_PERMITS(.wait_ms = 1000), ids);
 	assert_true(rc == 0 || rc == HF_EDENIED);
@@ -176,9 +176,9 @@ static void play_permits(hf_client *client, const char *command)
 		int released = hf_permits_release(permits, (const hf_permit_id *)ids, 2);
 		assert_true(released == 0 || released == HF_EDENIED);
 	}
-	WAIT_UNTIL(hf_permits_total(look, &total) == 0 && total == 5, SOON_MS);
+	WAIT_UNTIL(hf_permits_total(observer, &total) == 0 && total == 5, SOON_MS);
 	hf_permits_close(permits);
-	hf_permits_close(look);
+	hf_permits_close(observer);
 	raw_ok(live_raw, "FLUSHALL", NULL);
 	(void)command;
 }

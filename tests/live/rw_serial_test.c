@@ -1,6 +1,5 @@
 /* Read-write locks and time: leases that end, renewals, and readers that die. */
-#define _GNU_SOURCE
-#include "live/live.h"
+#include "live/rw.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -8,47 +7,11 @@
 #include <unistd.h>
 
 #define WATCHDOG_MS 600
-#define JAVA        "0f2d1a7c-0000-4000-8000-0123456789ab:51"
 #define JAVA_KEY    "{orders}:" JAVA ":rwlock_timeout:1"
 #define CLIENTS     5
 #define EACH        10
 
-/* Both halves of one lock in one client. */
-struct halves {
-	hf_client *client;
-	hf_lock *read;
-	hf_lock *write;
-};
-
-static struct halves open_halves(const hf_client_options *options)
-{
-	struct halves halves = {.client = open_client(options)};
-	ASSERT_OK(hf_lock_open(halves.client, HF_READ, "orders", &halves.read));
-	ASSERT_OK(hf_lock_open(halves.client, HF_WRITE, "orders", &halves.write));
-	return halves;
-}
-
-static void close_halves(struct halves *halves)
-{
-	hf_lock_close(halves->read);
-	hf_lock_close(halves->write);
-	ASSERT_OK(hf_client_close(halves->client));
-}
-
-static const hf_acquire_options *try_once(void)
-{
-	static const hf_acquire_options options = {.size = sizeof options, .wait_ms = HF_NOWAIT};
-	return &options;
-}
-
-static void own_key(hf_lock *lock, char *ret_key, size_t size)
-{
-	char holder[128];
-	ASSERT_OK(hf_lock_holder(lock, holder, sizeof holder));
-	snprintf(ret_key, size, "{orders}:%s:rwlock_timeout:1", holder);
-}
-
-/* Lets so many renewal periods of the client pass, and checks that nothing was lost in them. */
+/* Lets this many renewal periods of the client pass, and checks that nothing was lost in them. */
 static void pass_periods(hf_client *client, int periods)
 {
 	long long ends_at = test_now_ms() + periods * WATCHDOG_MS / 3;
@@ -59,7 +22,7 @@ static void pass_periods(hf_client *client, int periods)
 	assert_int_equal(stats_of(client).losses, 0);
 }
 
-/* The same, and the key is there all the time. */
+/* The same, and the key exists all the time. */
 static void watch_key(hf_client *client, const char *key, int periods)
 {
 	uint64_t enough = stats_of(client).renewals + (uint64_t)periods;
@@ -217,7 +180,7 @@ static void reader_renews_its_own_key_and_no_other(void **state)
 	(void)raw_integer(live_raw, "HSET", "orders", JAVA, "1", NULL);
 	raw_ok(live_raw, "SET", JAVA_KEY, "1", "PX", "700", NULL);
 	watch_key(me.client, key, 4);
-	/* The others had but one lease. */
+	/* The others had only one lease. */
 	WAIT_UNTIL(!key_exists(live_raw, JAVA_KEY), SOON_MS);
 	ASSERT_BETWEEN(key_pttl(live_raw, key), 1, 900);
 	ASSERT_BETWEEN(key_pttl(live_raw, "orders"), 1, 900);
@@ -343,7 +306,7 @@ static void level_without_lease_keeps_a_read_hold_and_its_own_lease_ends_it(void
 	close_halves(&me);
 }
 
-static void reader_whose_field_is_gone_is_told_though_others_read_on(void **state)
+static void reader_whose_field_is_gone_is_lost_although_others_keep_reading(void **state)
 {
 	struct seen seen = SEEN_NEW;
 	char holder[128];
@@ -400,9 +363,9 @@ static void dead_reader_does_not_keep_the_lock_while_another_reads_on(void **sta
 	hf_owner *writer = new_owner();
 	struct waiter *waiter = waiter_start(me.write, HF_ACQUIRE(.owner = writer));
 	pass_periods(me.client, 4);
-	/* The key of the dead one is gone, ours and the lock are there. */
+	/* The key of the dead reader is gone; ours and the lock still exist. */
 	WAIT_UNTIL(raw_integer(live_raw, "DBSIZE", NULL) == 2, SOON_MS);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(me.read));
 	waiter_expect(waiter, 0);
@@ -448,7 +411,7 @@ int main(void)
 		LIVE_STORY(both_halves_are_renewed_and_the_read_half_also_alone),
 		LIVE_STORY(many_readers_hold_longer_than_a_lease_and_leave_without_error),
 		LIVE_STORY(level_without_lease_keeps_a_read_hold_and_its_own_lease_ends_it),
-		LIVE_STORY(reader_whose_field_is_gone_is_told_though_others_read_on),
+		LIVE_STORY(reader_whose_field_is_gone_is_lost_although_others_keep_reading),
 		LIVE_STORY(dead_reader_does_not_keep_the_lock_while_another_reads_on),
 		LIVE_STORY(dead_reader_that_was_the_last_lets_the_writer_in_after_its_lease),
 	};

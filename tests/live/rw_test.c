@@ -1,47 +1,20 @@
-/* The stories of the read-write lock: who reads together, who writes alone, who may do both. */
-#define _GNU_SOURCE
-#include "live/live.h"
+/*
+ * The stories of the read-write lock: readers that share, writers that exclude, and owners that do
+ * both.
+ */
+#include "live/rw.h"
 
 #define CHANNEL "redisson_rwlock:{orders}"
-#define JAVA    "0f2d1a7c-0000-4000-8000-0123456789ab:51"
 #define MANY    20
 #define LOCKS   3
 #define THREADS 9
 #define ROUNDS  15
 
-/* Both halves of one lock in one client. */
-struct halves {
-	hf_client *client;
-	hf_lock *read;
-	hf_lock *write;
-};
-
-static struct halves open_halves(const hf_client_options *options)
-{
-	struct halves halves = {.client = open_client(options)};
-	ASSERT_OK(hf_lock_open(halves.client, HF_READ, "orders", &halves.read));
-	ASSERT_OK(hf_lock_open(halves.client, HF_WRITE, "orders", &halves.write));
-	return halves;
-}
-
-static void close_halves(struct halves *halves)
-{
-	hf_lock_close(halves->read);
-	hf_lock_close(halves->write);
-	ASSERT_OK(hf_client_close(halves->client));
-}
-
-static const hf_acquire_options *try_once(void)
-{
-	static const hf_acquire_options options = {.size = sizeof options, .wait_ms = HF_NOWAIT};
-	return &options;
-}
-
 static void expect_field(const char *field, const char *value)
 {
 	char *text = raw_text(live_raw, "HGET", "orders", field, NULL);
 	if (!text || strcmp(text, value) != 0)
-		fail_msg("field %s is %s, not %s", field, text ? text : "not there", value);
+		fail_msg("field %s is %s, not %s", field, text ? text : "missing", value);
 	free(text);
 }
 
@@ -53,14 +26,6 @@ static long long fields(void)
 static long long keys(void)
 {
 	return raw_integer(live_raw, "DBSIZE", NULL);
-}
-
-/* The name of the reader's own key. */
-static void own_key(hf_lock *lock, char *ret_key, size_t size)
-{
-	char holder[128];
-	ASSERT_OK(hf_lock_holder(lock, holder, sizeof holder));
-	snprintf(ret_key, size, "{orders}:%s:rwlock_timeout:1", holder);
 }
 
 /* ---- what is on the server ---- */
@@ -144,7 +109,7 @@ static void names_with_braces_keep_their_own(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* Hears exactly one message. */
+/* Expects exactly one message. */
 static void expect_message(struct raw *ear, const char *payload)
 {
 	struct raw_reply *message = raw_next_message(ear, SOON_MS);
@@ -207,7 +172,7 @@ static void readers_share_and_the_last_one_lets_the_writer_in(void **state)
 	ASSERT_OK(hf_lock_release(one.read));
 	ASSERT_OK(hf_lock_release(two.read));
 	assert_int_equal(keys(), 2);
-	assert_false(atomic_load(&writer->over));
+	assert_false(waiter_is_over(writer));
 	ASSERT_RC(hf_lock_acquire(one.write, try_once()), HF_EBUSY);
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release_with(one.read, HF_RELEASE(.owner = third)));
@@ -353,9 +318,8 @@ static void writer_may_read_and_others_may_not(void **state)
 	ASSERT_RC(hf_lock_acquire(other.read, try_once()), HF_EBUSY);
 	ASSERT_RC(hf_lock_acquire(other.write, try_once()), HF_EBUSY);
 	struct waiter *stranger = waiter_start(me.read, try_once());
-	waiter_expect(stranger, HF_EBUSY);
-	waiter_free(stranger);
-	/* Nested writing goes on while it also reads. */
+	waiter_join(stranger, HF_EBUSY);
+	/* Nested writing continues while it also reads. */
 	ASSERT_OK(hf_lock_acquire(me.write, try_once()));
 	ASSERT_OK(hf_lock_release(me.write));
 	/* The read hold ends; the write hold is as it was. */
@@ -371,7 +335,7 @@ static void writer_may_read_and_others_may_not(void **state)
 	close_halves(&other);
 }
 
-static void writer_that_goes_on_reading_lets_readers_in(void **state)
+static void writer_that_keeps_reading_lets_readers_in(void **state)
 {
 	struct halves me = open_halves(NULL);
 	struct halves other = open_halves(NULL);
@@ -404,19 +368,7 @@ static void writer_that_goes_on_reading_lets_readers_in(void **state)
 	close_halves(&other);
 }
 
-static atomic_int done_calls;
-static atomic_int done_result;
-
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	(void)arg;
-	(void)number;
-	(void)text;
-	atomic_store(&done_result, result);
-	atomic_fetch_add(&done_calls, 1);
-}
-
-static void reader_that_asks_to_write_is_told_that_it_waits_for_itself(void **state)
+static void reader_that_wants_to_write_is_a_deadlock(void **state)
 {
 	struct halves me = open_halves(NULL);
 	hf_owner *owner = new_owner();
@@ -431,10 +383,8 @@ static void reader_that_asks_to_write_is_told_that_it_waits_for_itself(void **st
 	ASSERT_RC(hf_lock_acquire(me.write, HF_ACQUIRE(.owner = owner)), HF_EDEADLOCK);
 	ASSERT_RC(hf_lock_acquire(me.write, HF_ACQUIRE(.owner = owner, .wait_ms = HF_NOWAIT)),
 	          HF_EDEADLOCK);
-	atomic_store(&done_calls, 0);
-	ASSERT_OK(hf_lock_acquire_async(me.write, HF_ACQUIRE(.owner = owner), on_done, NULL));
-	WAIT_UNTIL(atomic_load(&done_calls) == 1, SOON_MS);
-	assert_int_equal(atomic_load(&done_result), HF_EDEADLOCK);
+	EXPECT_DONE(hf_lock_acquire_async(me.write, HF_ACQUIRE(.owner = owner), DONE), HF_EDEADLOCK,
+	            0);
 	ASSERT_BETWEEN(test_now_ms() - started_at, 0, 2000);
 	assert_int_equal(stats_of(me.client).commands, commands);
 	assert_int_equal(hf_lock_state(me.read, owner), HF_HELD);
@@ -500,7 +450,7 @@ static void expect_state(struct halves *me, int read_locked, int write_locked, i
 	assert_int_equal(yes, writes > 0);
 }
 
-static void each_half_tells_about_itself(void **state)
+static void each_half_answers_for_itself(void **state)
 {
 	char holder[128];
 	struct halves me = open_halves(NULL);
@@ -563,7 +513,7 @@ static void force_on_one_half_leaves_the_other_alone(void **state)
 	close_halves(&two);
 }
 
-static void nested_reader_that_was_taken_away_is_told_at_every_level(void **state)
+static void nested_reader_that_was_taken_away_is_reported_at_every_level(void **state)
 {
 	struct halves me = open_halves(NULL);
 
@@ -682,13 +632,13 @@ int main(void)
 		LIVE_STORY(readers_without_a_living_key_do_not_keep_the_lock),
 		LIVE_STORY(read_lock_has_no_token),
 		LIVE_STORY(writer_may_read_and_others_may_not),
-		LIVE_STORY(writer_that_goes_on_reading_lets_readers_in),
-		LIVE_STORY(reader_that_asks_to_write_is_told_that_it_waits_for_itself),
+		LIVE_STORY(writer_that_keeps_reading_lets_readers_in),
+		LIVE_STORY(reader_that_wants_to_write_is_a_deadlock),
 		LIVE_STORY(lost_read_hold_does_not_keep_its_owner_from_writing),
 		LIVE_STORY(nested_read_leaves_the_time_of_the_write_hold_alone),
-		LIVE_STORY(each_half_tells_about_itself),
+		LIVE_STORY(each_half_answers_for_itself),
 		LIVE_STORY(force_on_one_half_leaves_the_other_alone),
-		LIVE_STORY(nested_reader_that_was_taken_away_is_told_at_every_level),
+		LIVE_STORY(nested_reader_that_was_taken_away_is_reported_at_every_level),
 		LIVE_STORY(client_that_closes_gives_up_both_halves),
 		LIVE_STORY(readers_and_writers_of_several_clients_see_no_torn_value),
 	};

@@ -1,66 +1,13 @@
-/* The stories of semaphores: permits that anybody takes and anybody gives. */
-#define _GNU_SOURCE
-#include "live/sync.h"
+/* The stories of semaphores: permits that any client can take and give. */
+#include "live/semaphore.h"
 
 #include "support/process.h"
-
-#define CHANNEL "redisson_sc:{orders}"
-#define MOST    INT64_C(2147483647)
-
-/* Two clients at one semaphore. */
-struct pair {
-	hf_client *one;
-	hf_client *two;
-	hf_semaphore *mine;
-	hf_semaphore *theirs;
-};
-
-static hf_semaphore *open_semaphore(hf_client *client, const char *name)
-{
-	hf_semaphore *semaphore = NULL;
-	ASSERT_OK(hf_semaphore_open(client, name, &semaphore));
-	return semaphore;
-}
-
-static void begin(struct pair *pair)
-{
-	pair->one = sync_open(NULL);
-	pair->two = sync_open(NULL);
-	pair->mine = open_semaphore(pair->one, "orders");
-	pair->theirs = open_semaphore(pair->two, "orders");
-}
-
-static void end(struct pair *pair)
-{
-	hf_semaphore_close(pair->mine);
-	hf_semaphore_close(pair->theirs);
-	ASSERT_OK(sync_close(pair->one));
-	ASSERT_OK(sync_close(pair->two));
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
-}
 
 static int64_t available(hf_semaphore *semaphore)
 {
 	int64_t permits = NO_NUMBER;
 	ASSERT_OK(hf_semaphore_available(semaphore, &permits));
 	return permits;
-}
-
-static int take(hf_semaphore *semaphore, int64_t permits)
-{
-	return hf_semaphore_acquire(semaphore, permits, HF_WAIT(.wait_ms = HF_NOWAIT));
-}
-
-/* Starts a waiter and returns when it sleeps until somebody wakes it. */
-static struct call *sleeper(struct pair *pair, int permits)
-{
-	uint64_t attempts = stats_of(pair->two).attempts;
-	struct call *call = CALL(.semaphore = pair->theirs, .n = permits);
-	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(pair->two).attempts > attempts &&
-	                   stats_of(pair->two).waiting > 0,
-	           SOON_MS);
-	ASSERT_OK(hf_client_ping(pair->two, NULL));
-	return call;
 }
 
 /* ---- counting ---- */
@@ -80,7 +27,7 @@ static void semaphore_is_a_number_that_anybody_changes(void **state)
 	assert_int_equal(number_at(live_raw, "orders"), 7);
 	ASSERT_OK(hf_semaphore_acquire(pair.theirs, 7, HF_WAIT(.wait_ms = 1000)));
 	assert_int_equal(available(pair.mine), 0);
-	/* Who gives need not have taken. */
+	/* A client that gives permits need not have taken them. */
 	ASSERT_OK(hf_semaphore_release(pair.mine, 9));
 	assert_int_equal(available(pair.theirs), 9);
 	assert_int_equal(count_keys(live_raw), 1);
@@ -228,7 +175,7 @@ static void numbers_that_make_no_sense_are_refused(void **state)
 	ASSERT_RC(hf_semaphore_try_set(pair.mine, 1, -1, &done), HF_EINVAL);
 	ASSERT_RC(hf_semaphore_add(pair.mine, MOST + 1), HF_EINVAL);
 	ASSERT_RC(hf_semaphore_add(pair.mine, -MOST - 2), HF_EINVAL);
-	ASSERT_RC(hf_semaphore_acquire_async(pair.mine, -1, NULL, never_done, NULL), HF_EINVAL);
+	ASSERT_RC(hf_semaphore_acquire_async(pair.mine, -1, NULL, fail_on_done, NULL), HF_EINVAL);
 	ASSERT_RC(hf_semaphore_acquire_async(pair.mine, 1, NULL, NULL, NULL), HF_EINVAL);
 	ASSERT_RC(hf_semaphore_acquire(NULL, 1, NULL), HF_EINVAL);
 	ASSERT_RC(hf_semaphore_release(NULL, 1), HF_EINVAL);
@@ -317,7 +264,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	ASSERT_OK(hf_semaphore_acquire_async(pair.mine, 1, NULL, note_done, done));
 	WAIT_UNTIL(stats_of(pair.one).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_semaphore_release(pair.theirs, 1));
-	done_expect(done, 0, 0);
+	expect_done(done, 0, 0);
 	free(done);
 	end(&pair);
 }
@@ -363,19 +310,19 @@ static void forgotten_scripts_are_sent_again(void **state)
 
 	(void)state;
 	begin(&pair);
-	struct call *call = sleeper(&pair, 2);
+	struct waiter *call = sleeper(&pair, 2);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
 	ASSERT_OK(hf_semaphore_try_set(pair.mine, 1, 0, &done));
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
 	ASSERT_OK(hf_semaphore_release(pair.mine, 2));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
 	ASSERT_OK(hf_semaphore_add(pair.mine, 2));
 	ASSERT_OK(hf_semaphore_available(pair.mine, &permits));
 	assert_int_equal(permits, 3);
 	ASSERT_OK(hf_semaphore_drain(pair.mine, &permits));
 	assert_int_equal(permits, 3);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
@@ -399,7 +346,9 @@ static void counters_move_as_they_should(void **state)
 	end(&pair);
 }
 
-/* A request is remembered for a while, so that a repeat can be told; the memory is bounded. */
+/*
+ * A request is remembered for a while, so that a repeat can be recognised; the memory is bounded.
+ */
 static void requests_are_forgotten_by_themselves(void **state)
 {
 	struct pair pair;
@@ -419,14 +368,6 @@ static void requests_are_forgotten_by_themselves(void **state)
 
 static struct pair forked;
 
-#define EXPECT_FORKED(call)                                                                        \
-	do {                                                                                       \
-		if ((call) != HF_EFORKED) {                                                        \
-			dprintf(pipe_fd, "%s ", #call);                                            \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
-
 static void use_inherited_handles(int pipe_fd)
 {
 	hf_semaphore *semaphore = NULL;
@@ -442,7 +383,7 @@ static void use_inherited_handles(int pipe_fd)
 	EXPECT_FORKED(hf_semaphore_add(forked.mine, 1));
 	EXPECT_FORKED(hf_semaphore_drain(forked.mine, &permits));
 	EXPECT_FORKED(hf_semaphore_available(forked.mine, &permits));
-	EXPECT_FORKED(hf_semaphore_release_async(forked.mine, 1, never_done, NULL));
+	EXPECT_FORKED(hf_semaphore_release_async(forked.mine, 1, fail_on_done, NULL));
 	hf_semaphore_close(forked.mine);
 	dprintf(pipe_fd, "all forked");
 	_exit(0);

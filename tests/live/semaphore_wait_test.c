@@ -1,80 +1,9 @@
-/* Waiting for the permits of a semaphore: who is woken, and what breaks meanwhile. */
-#define _GNU_SOURCE
-#include "live/sync.h"
+/* Waiting for the permits of a semaphore: which waiters are woken, and what breaks meanwhile. */
+#include "live/semaphore.h"
 
 #include <sched.h>
 
-#define CHANNEL "redisson_sc:{orders}"
-#define MOST    INT64_C(2147483647)
-
-/* Two clients at one semaphore. */
-struct pair {
-	hf_client *one;
-	hf_client *two;
-	hf_semaphore *mine;
-	hf_semaphore *theirs;
-};
-
-static hf_semaphore *open_semaphore(hf_client *client, const char *name)
-{
-	hf_semaphore *semaphore = NULL;
-	ASSERT_OK(hf_semaphore_open(client, name, &semaphore));
-	return semaphore;
-}
-
-static void begin(struct pair *pair)
-{
-	pair->one = sync_open(NULL);
-	pair->two = sync_open(NULL);
-	pair->mine = open_semaphore(pair->one, "orders");
-	pair->theirs = open_semaphore(pair->two, "orders");
-}
-
-static void end(struct pair *pair)
-{
-	hf_semaphore_close(pair->mine);
-	hf_semaphore_close(pair->theirs);
-	ASSERT_OK(sync_close(pair->one));
-	ASSERT_OK(sync_close(pair->two));
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
-}
-
-static int take(hf_semaphore *semaphore, int64_t permits)
-{
-	return hf_semaphore_acquire(semaphore, permits, HF_WAIT(.wait_ms = HF_NOWAIT));
-}
-
-/* Starts a waiter and returns when it sleeps until somebody wakes it. */
-static struct call *sleeper(struct pair *pair, int permits)
-{
-	uint64_t attempts = stats_of(pair->two).attempts;
-	struct call *call = CALL(.semaphore = pair->theirs, .n = permits);
-	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1 && stats_of(pair->two).attempts > attempts &&
-	                   stats_of(pair->two).waiting > 0,
-	           SOON_MS);
-	ASSERT_OK(hf_client_ping(pair->two, NULL));
-	return call;
-}
-
 /* ---- waiting ---- */
-
-static void waiter_of_another_client_is_woken_by_the_message(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair);
-	struct call *call = sleeper(&pair, 1);
-	long long released_at = test_now_ms();
-	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
-	call_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
-	assert_int_equal(stats_of(pair.two).wakeups, 1);
-	assert_int_equal(stats_of(pair.two).waiting, 0);
-	assert_int_equal(number_at(live_raw, "orders"), 0);
-	call_free(call);
-	end(&pair);
-}
 
 static void every_way_to_give_wakes_and_says_the_total(void **state)
 {
@@ -107,56 +36,59 @@ static void waiter_for_two_waits_on_after_one(void **state)
 
 	(void)state;
 	begin(&pair);
-	struct call *call = sleeper(&pair, 2);
+	struct waiter *call = sleeper(&pair, 2);
 	uint64_t attempts = stats_of(pair.two).attempts;
 	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
 	WAIT_UNTIL(stats_of(pair.two).attempts > attempts, SOON_MS);
 	ASSERT_OK(hf_semaphore_acquire(pair.mine, 1, NULL));
 	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(call_is_over(call));
+	assert_false(waiter_is_over(call));
 	assert_int_equal(number_at(live_raw, "orders"), 1);
 	long long added_at = test_now_ms();
 	ASSERT_OK(hf_semaphore_add(pair.mine, 1));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - added_at, 0, WOKEN_MS);
 	assert_int_equal(number_at(live_raw, "orders"), 0);
-	call_free(call);
+	waiter_free(call);
 	end(&pair);
 }
 
-/* A message wakes as many as it counts, and those who cannot go must not stand in the way. */
-static void small_request_behind_a_large_one_is_woken(void **state)
+/*
+ * A message wakes as many as it counts, and a waiter that cannot be served must not block the
+ * others.
+ */
+static void small_request_after_a_large_one_is_woken(void **state)
 {
 	struct pair pair;
 
 	(void)state;
 	begin(&pair);
-	struct call *large = sleeper(&pair, 4);
-	struct call *small = sleeper(&pair, 1);
+	struct waiter *large = sleeper(&pair, 4);
+	struct waiter *small = sleeper(&pair, 1);
 	WAIT_UNTIL(stats_of(pair.two).waiting == 2, SOON_MS);
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
-	call_expect(small, 0);
-	assert_false(call_is_over(large));
+	waiter_expect(small, 0);
+	assert_false(waiter_is_over(large));
 	long long took_ms = small->ended_at - released_at;
 	ASSERT_OK(hf_semaphore_release(pair.mine, 4));
-	call_expect(large, 0);
+	waiter_expect(large, 0);
 	ASSERT_BETWEEN(took_ms, 0, WOKEN_MS);
-	call_free(large);
-	call_free(small);
+	waiter_free(large);
+	waiter_free(small);
 	end(&pair);
 }
 
 static void all_waiters_go_when_there_is_enough_for_all(void **state)
 {
-	struct call *calls[6];
+	struct waiter *calls[6];
 	struct pair pair;
 
 	(void)state;
 	begin(&pair);
 	for (int i = 0; i < 6; i++)
-		calls[i] = CALL(.semaphore = i % 2 ? pair.mine : pair.theirs, .n = 1);
+		calls[i] = WAITER(.semaphore = i % 2 ? pair.mine : pair.theirs, .n = 1);
 	WAIT_UNTIL(stats_of(pair.one).waiting + stats_of(pair.two).waiting == 6 &&
 	                   subscribers(live_raw, CHANNEL) == 2,
 	           SOON_MS);
@@ -165,30 +97,11 @@ static void all_waiters_go_when_there_is_enough_for_all(void **state)
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_semaphore_release(pair.mine, MOST));
 	for (int i = 0; i < 6; i++) {
-		call_expect(calls[i], 0);
+		waiter_expect(calls[i], 0);
 		ASSERT_BETWEEN(calls[i]->ended_at - released_at, 0, WOKEN_MS);
-		call_free(calls[i]);
+		waiter_free(calls[i]);
 	}
 	assert_int_equal(number_at(live_raw, "orders"), MOST - 6);
-	end(&pair);
-}
-
-static void wait_ends_on_time_and_leaves_nothing(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair);
-	ASSERT_OK(hf_semaphore_try_set(pair.mine, 1, 0, NULL));
-	long long started_at = test_now_ms();
-	ASSERT_RC(hf_semaphore_acquire(pair.theirs, 2, HF_WAIT(.wait_ms = 300)), HF_ETIMEDOUT);
-	ASSERT_BETWEEN(test_now_ms() - started_at, 300, 1000);
-	ASSERT_CONTAINS(hf_error_detail(), "orders");
-	assert_int_equal(stats_of(pair.two).timeouts, 1);
-	assert_int_equal(stats_of(pair.two).waiting, 0);
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
-	assert_int_equal(number_at(live_raw, "orders"), 1);
-	assert_int_equal(count_keys(live_raw), 1);
 	end(&pair);
 }
 
@@ -208,27 +121,16 @@ static void try_of_too_many_is_busy_at_once(void **state)
 	end(&pair);
 }
 
-static void cancelled_wait_ends_at_once_and_leaves_nothing(void **state)
+static void wait_for_a_semaphore_that_does_not_exist_leaves_no_key(void **state)
 {
-	hf_cancel *cancel = new_cancel();
 	struct pair pair;
 
 	(void)state;
 	begin(&pair);
-	struct call *call = CALL(.semaphore = pair.theirs, .n = 1, .cancel = cancel);
-	WAIT_UNTIL(stats_of(pair.two).attempts == 2 && subscribers(live_raw, CHANNEL) == 1,
-	           SOON_MS);
-	long long fired_at = test_now_ms();
-	hf_cancel_fire(cancel);
-	call_expect(call, HF_ECANCELLED);
-	ASSERT_BETWEEN(call->ended_at - fired_at, 0, WOKEN_MS);
-	ASSERT_RC(hf_semaphore_acquire(pair.theirs, 1, HF_WAIT(.cancel = cancel)), HF_ECANCELLED);
-	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
+	ASSERT_RC(hf_semaphore_acquire(pair.theirs, 1, HF_WAIT(.wait_ms = 100)), HF_ETIMEDOUT);
 	assert_int_equal(count_keys(live_raw), 0);
 	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
 	assert_int_equal(number_at(live_raw, "orders"), 1);
-	call_free(call);
-	hf_cancel_free(cancel);
 	end(&pair);
 }
 
@@ -240,73 +142,18 @@ static void close_answers_the_waiters_and_gives_nothing_back(void **state)
 	begin(&pair);
 	ASSERT_OK(hf_semaphore_try_set(pair.mine, 3, 0, NULL));
 	ASSERT_OK(hf_semaphore_acquire(pair.theirs, 3, NULL));
-	struct call *call = sleeper(&pair, 1);
+	struct waiter *call = sleeper(&pair, 1);
 	long long closed_at = test_now_ms();
 	ASSERT_OK(sync_close(pair.two));
-	call_expect(call, HF_ECLOSED);
+	waiter_expect(call, HF_ECLOSED);
 	ASSERT_BETWEEN(test_now_ms() - closed_at, 0, 900);
 	ASSERT_RC(hf_semaphore_acquire(pair.theirs, 1, NULL), HF_ECLOSED);
 	ASSERT_RC(hf_semaphore_acquire(pair.theirs, 0, NULL), HF_ECLOSED);
 	ASSERT_RC(hf_semaphore_release(pair.theirs, 1), HF_ECLOSED);
-	ASSERT_RC(hf_semaphore_available_async(pair.theirs, never_done, NULL), HF_ECLOSED);
+	ASSERT_RC(hf_semaphore_available_async(pair.theirs, fail_on_done, NULL), HF_ECLOSED);
 	assert_int_equal(number_at(live_raw, "orders"), 0);
-	call_free(call);
+	waiter_free(call);
 	pair.two = NULL;
-	end(&pair);
-}
-
-/* ---- peers that say nothing, and connections that break ---- */
-
-static void permits_given_by_hand_are_found_by_the_slow_poll(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair);
-	struct call *call = sleeper(&pair, 2);
-	long long given_at = test_now_ms();
-	assert_int_equal(raw_integer(live_raw, "INCRBY", "orders", "2", NULL), 2);
-	call_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - given_at, 0, POLL_MS);
-	assert_int_equal(stats_of(pair.two).wakeups, 0);
-	assert_int_equal(number_at(live_raw, "orders"), 0);
-	call_free(call);
-	end(&pair);
-}
-
-static void permits_given_while_the_connection_is_dead_are_found_at_once(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair);
-	struct call *call = sleeper(&pair, 1);
-	long long given_at = test_now_ms();
-	kill_and_run(live_raw, "INCRBY", "orders", "1");
-	call_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - given_at, 0, WOKEN_MS);
-	assert_int_equal(stats_of(pair.two).reconnects, 1);
-	assert_int_equal(number_at(live_raw, "orders"), 0);
-	call_free(call);
-	end(&pair);
-}
-
-static void waiter_is_woken_on_its_new_connection(void **state)
-{
-	struct pair pair;
-
-	(void)state;
-	begin(&pair);
-	struct call *call = sleeper(&pair, 1);
-	kill_and_run(live_raw, "DEL", "nothing", NULL);
-	WAIT_UNTIL(stats_of(pair.two).reconnects == 1 && subscribers(live_raw, CHANNEL) == 1,
-	           SOON_MS);
-	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	long long released_at = test_now_ms();
-	ASSERT_OK(hf_semaphore_release(pair.mine, 1));
-	call_expect(call, 0);
-	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
-	call_free(call);
 	end(&pair);
 }
 
@@ -354,7 +201,7 @@ struct crowd {
 	int result;
 };
 
-/* With all permits, or with the only one, nobody else is inside. */
+/* The holder of all permits, or of the only one, is alone inside. */
 static void *count_alone(void *arg)
 {
 	struct crowd *crowd = arg;
@@ -442,18 +289,13 @@ static void one_and_very_many_pass_through_together(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SYNC_STORY(waiter_of_another_client_is_woken_by_the_message),
 		SYNC_STORY(every_way_to_give_wakes_and_says_the_total),
 		SYNC_STORY(waiter_for_two_waits_on_after_one),
-		SYNC_STORY(small_request_behind_a_large_one_is_woken),
+		SYNC_STORY(small_request_after_a_large_one_is_woken),
 		SYNC_STORY(all_waiters_go_when_there_is_enough_for_all),
-		SYNC_STORY(wait_ends_on_time_and_leaves_nothing),
 		SYNC_STORY(try_of_too_many_is_busy_at_once),
-		SYNC_STORY(cancelled_wait_ends_at_once_and_leaves_nothing),
+		SYNC_STORY(wait_for_a_semaphore_that_does_not_exist_leaves_no_key),
 		SYNC_STORY(close_answers_the_waiters_and_gives_nothing_back),
-		SYNC_STORY(permits_given_by_hand_are_found_by_the_slow_poll),
-		SYNC_STORY(permits_given_while_the_connection_is_dead_are_found_at_once),
-		SYNC_STORY(waiter_is_woken_on_its_new_connection),
 		SYNC_STORY(permits_of_a_killed_process_are_gone),
 		SYNC_STORY(one_permit_excludes),
 		SYNC_STORY(all_permits_exclude_however_many),

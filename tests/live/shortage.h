@@ -34,7 +34,9 @@ int __wrap_asprintf(char **ret_text, const char *format, ...) __attribute__((for
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *),
                           void *arg);
 
-/* How much of it fails: one allocation; all until the call under way has returned; all for good. */
+/*
+ * How much of it fails: one allocation; all until the call in progress has returned; all for good.
+ */
 enum shortage { ONE_FAILS, CALL_FAILS, ALL_FAIL, SHORTAGES };
 
 static const char *const shortage_names[] = {"alone", "and all of its call", "and all after it"};

@@ -1,8 +1,7 @@
 /* The pauses of the spin lock: how often it asks while it waits. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
-/* A lock that is held, and a client that asks for it in vain. */
+/* A lock that is held, and a client that keeps asking for it. */
 struct watch {
 	hf_client *one;
 	hf_client *two;
@@ -33,7 +32,7 @@ static uint64_t asks_within(const hf_lock_options *options, int64_t wait_ms)
 {
 	struct watch watch;
 	begin(&watch, options);
-	/* An ask may be under way when the time is over. */
+	/* An ask may be in flight when the time is over. */
 	int rc = hf_lock_acquire(watch.theirs, HF_ACQUIRE(.wait_ms = wait_ms));
 	assert_true(rc == HF_ETIMEDOUT || rc == HF_EUNKNOWN);
 	uint64_t asks = stats_of(watch.two).attempts;
@@ -57,8 +56,7 @@ static void see_asks(const hf_lock_options *options, long long *ret_at, int n)
 		test_pause();
 	}
 	hf_cancel_fire(cancel);
-	waiter_expect(waiter, HF_ECANCELLED);
-	waiter_free(waiter);
+	waiter_join(waiter, HF_ECANCELLED);
 	hf_cancel_free(cancel);
 	end(&watch);
 }
@@ -133,8 +131,7 @@ static void waiters_do_not_ask_more_often_together(void **state)
 	ASSERT_BETWEEN(test_now_ms() - started_at, 7 * 50 - 10, SOON_MS);
 	hf_cancel_fire(cancel);
 	for (int i = 0; i < 8; i++) {
-		waiter_expect(waiter[i], HF_ECANCELLED);
-		waiter_free(waiter[i]);
+		waiter_join(waiter[i], HF_ECANCELLED);
 	}
 	hf_cancel_free(cancel);
 	end(&watch);

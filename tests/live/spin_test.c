@@ -1,5 +1,4 @@
-/* The stories of the spin lock: it asks again and again, and tells nobody anything. */
-#define _GNU_SOURCE
+/* The stories of the spin lock: it asks again and again, and publishes nothing. */
 #include "live/live.h"
 
 #define CHANNEL "redisson_lock__channel:{orders}"
@@ -9,29 +8,6 @@ static hf_lock *open_spin(hf_client *client, const hf_lock_options *options)
 	hf_lock *lock = NULL;
 	ASSERT_OK(hf_lock_open_with(client, HF_SPIN, "orders", options, &lock));
 	return lock;
-}
-
-struct done {
-	atomic_int calls;
-	int result;
-	long long at;
-};
-
-static void on_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	(void)number;
-	(void)text;
-	done->result = result;
-	done->at = test_now_ms();
-	atomic_fetch_add(&done->calls, 1);
-}
-
-static void await(struct done *done, int result)
-{
-	WAIT_UNTIL(atomic_load(&done->calls) == 1, SOON_MS);
-	assert_int_equal(done->result, result);
-	atomic_store(&done->calls, 0);
 }
 
 /* ---- what is on the server ---- */
@@ -61,38 +37,32 @@ static void spin_lock_is_a_hash_with_the_owner(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void nobody_listens_and_nobody_is_told(void **state)
+static void nobody_subscribes_and_nothing_is_published(void **state)
 {
-	hf_client *one = open_client(NULL);
-	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_spin(one, NULL);
-	hf_lock *theirs = open_spin(two, NULL);
+	struct rivals r = open_rivals(HF_SPIN, NULL);
 	struct raw *ear = raw_connect(live_server);
 
 	(void)state;
 	long long published = command_calls(live_raw, "publish");
 	raw_subscribe(ear, CHANNEL);
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	struct waiter *waiter = waiter_start(theirs, NULL);
-	WAIT_UNTIL(stats_of(two).attempts >= 5, SOON_MS);
-	/* Only our own ear is there. */
+	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
+	struct waiter *waiter = waiter_start(r.theirs, NULL);
+	WAIT_UNTIL(stats_of(r.two).attempts >= 5, SOON_MS);
+	/* Only our own listener is subscribed. */
 	assert_int_equal(channels(live_raw), 1);
 	assert_int_equal(subscribers(live_raw, CHANNEL), 1);
-	ASSERT_OK(hf_lock_release(mine));
+	ASSERT_OK(hf_lock_release(r.mine));
 	waiter_expect(waiter, 0);
 	ASSERT_OK(waiter_release(waiter));
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	ASSERT_OK(hf_lock_force_release(theirs, NULL));
-	ASSERT_RC(hf_lock_release(mine), HF_ELOST);
+	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
+	ASSERT_OK(hf_lock_force_release(r.theirs, NULL));
+	ASSERT_RC(hf_lock_release(r.mine), HF_ELOST);
 	assert_null(raw_next_message(ear, 50));
 	assert_int_equal(command_calls(live_raw, "publish"), published);
-	assert_int_equal(stats_of(two).wakeups, 0);
+	assert_int_equal(stats_of(r.two).wakeups, 0);
 	raw_close(ear);
 	waiter_free(waiter);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(&r);
 }
 
 /* ---- asking ---- */
@@ -103,7 +73,7 @@ static void only_the_first_waiter_of_a_client_asks(void **state)
 	hf_client *one = open_client(NULL);
 	hf_client *two = open_client(NULL);
 	hf_lock *mine = open_spin(one, NULL);
-	/* A pause so long that nobody asks twice meanwhile. */
+	/* The pause is so long that no waiter asks twice meanwhile. */
 	hf_lock *theirs = open_spin(two, HF_LOCK(.spin_factor = 1, .spin_ms = 60000));
 
 	(void)state;
@@ -116,8 +86,7 @@ static void only_the_first_waiter_of_a_client_asks(void **state)
 	assert_int_equal(stats_of(two).attempts, 1);
 	hf_cancel_fire(cancel);
 	for (int i = 0; i < 8; i++) {
-		waiter_expect(waiter[i], HF_ECANCELLED);
-		waiter_free(waiter[i]);
+		waiter_join(waiter[i], HF_ECANCELLED);
 	}
 	ASSERT_OK(hf_lock_release(mine));
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
@@ -167,7 +136,7 @@ static void wait_ends_on_time_in_the_middle_of_a_pause(void **state)
 	ASSERT_OK(hf_client_close(two));
 }
 
-static void pause_begins_anew_with_every_call(void **state)
+static void pause_starts_over_with_every_call(void **state)
 {
 	hf_client *one = open_client(NULL);
 	hf_client *two = open_client(NULL);
@@ -184,8 +153,7 @@ static void pause_begins_anew_with_every_call(void **state)
 		struct waiter *waiter = waiter_start(theirs, HF_ACQUIRE(.cancel = cancel));
 		WAIT_UNTIL(stats_of(two).attempts == 2 * i, SOON_MS);
 		hf_cancel_fire(cancel);
-		waiter_expect(waiter, HF_ECANCELLED);
-		waiter_free(waiter);
+		waiter_join(waiter, HF_ECANCELLED);
 		hf_cancel_free(cancel);
 	}
 	ASSERT_OK(hf_lock_release(mine));
@@ -225,68 +193,56 @@ static void handles_of_one_lock_may_spin_differently(void **state)
 
 static void pending_acquire_completes_soon_after_the_release(void **state)
 {
-	struct done done = {.result = -7};
-	hf_client *one = open_client(NULL);
-	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_spin(one, NULL);
-	hf_lock *theirs = open_spin(two, NULL);
+	struct done done = {0};
+	struct rivals r = open_rivals(HF_SPIN, NULL);
 	hf_owner *owner = new_owner();
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	ASSERT_OK(hf_lock_acquire_async(theirs, HF_ACQUIRE(.owner = owner), on_done, &done));
-	WAIT_UNTIL(stats_of(two).attempts >= 5, SOON_MS);
+	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
+	ASSERT_OK(hf_lock_acquire_async(r.theirs, HF_ACQUIRE(.owner = owner), note_done, &done));
+	WAIT_UNTIL(stats_of(r.two).attempts >= 5, SOON_MS);
 	long long released_at = test_now_ms();
-	ASSERT_OK(hf_lock_release(mine));
-	await(&done, 0);
+	ASSERT_OK(hf_lock_release(r.mine));
+	await_done(&done, 0);
 	/* The longest pause is 128 ms. */
 	ASSERT_BETWEEN(done.at - released_at, 0, 1000);
-	ASSERT_OK(hf_lock_release_with(theirs, HF_RELEASE(.owner = owner)));
+	ASSERT_OK(hf_lock_release_with(r.theirs, HF_RELEASE(.owner = owner)));
 	hf_owner_free(owner);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(&r);
 }
 
 static void timed_and_single_tries_complete_as_they_should(void **state)
 {
-	struct done done = {.result = -7};
-	hf_client *one = open_client(NULL);
-	hf_client *two = open_client(NULL);
-	hf_lock *mine = open_spin(one, NULL);
-	hf_lock *theirs = open_spin(two, NULL);
+	struct done done = {0};
+	struct rivals r = open_rivals(HF_SPIN, NULL);
 	hf_owner *owner = new_owner();
 	hf_acquire_options *options = HF_ACQUIRE(.owner = owner, .wait_ms = HF_NOWAIT);
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(mine, NULL));
-	ASSERT_OK(hf_lock_acquire_async(theirs, options, on_done, &done));
-	await(&done, HF_EBUSY);
-	assert_int_equal(stats_of(two).attempts, 1);
-	/* Asks only once, so that no ask is under way when the time is over. */
-	hf_lock *patient = open_spin(two, HF_LOCK(.spin_factor = 1, .spin_ms = 60000));
+	ASSERT_OK(hf_lock_acquire(r.mine, NULL));
+	ASSERT_OK(hf_lock_acquire_async(r.theirs, options, note_done, &done));
+	await_done(&done, HF_EBUSY);
+	assert_int_equal(stats_of(r.two).attempts, 1);
+	/* It asks only once, so that no ask is in flight when the time is over. */
+	hf_lock *patient = open_spin(r.two, HF_LOCK(.spin_factor = 1, .spin_ms = 60000));
 	options->wait_ms = 300;
 	long long started_at = test_now_ms();
-	ASSERT_OK(hf_lock_acquire_async(patient, options, on_done, &done));
-	await(&done, HF_ETIMEDOUT);
+	ASSERT_OK(hf_lock_acquire_async(patient, options, note_done, &done));
+	await_done(&done, HF_ETIMEDOUT);
 	ASSERT_BETWEEN(done.at - started_at, 300, 1300);
 	options->wait_ms = 9000;
-	ASSERT_OK(hf_lock_acquire_async(theirs, options, on_done, &done));
-	WAIT_UNTIL(stats_of(two).waiting == 1, SOON_MS);
-	ASSERT_OK(hf_lock_release(mine));
-	await(&done, 0);
-	ASSERT_OK(hf_lock_release_with(theirs, HF_RELEASE(.owner = owner)));
+	ASSERT_OK(hf_lock_acquire_async(r.theirs, options, note_done, &done));
+	WAIT_UNTIL(stats_of(r.two).waiting == 1, SOON_MS);
+	ASSERT_OK(hf_lock_release(r.mine));
+	await_done(&done, 0);
+	ASSERT_OK(hf_lock_release_with(r.theirs, HF_RELEASE(.owner = owner)));
 	options->wait_ms = HF_NOWAIT;
-	ASSERT_OK(hf_lock_acquire_async(theirs, options, on_done, &done));
-	await(&done, 0);
-	ASSERT_OK(hf_lock_release_with(theirs, HF_RELEASE(.owner = owner)));
+	ASSERT_OK(hf_lock_acquire_async(r.theirs, options, note_done, &done));
+	await_done(&done, 0);
+	ASSERT_OK(hf_lock_release_with(r.theirs, HF_RELEASE(.owner = owner)));
 	hf_owner_free(owner);
 	hf_lock_close(patient);
-	hf_lock_close(mine);
-	hf_lock_close(theirs);
-	ASSERT_OK(hf_client_close(one));
-	ASSERT_OK(hf_client_close(two));
+	close_rivals(&r);
 }
 
 /* ---- options ---- */
@@ -326,11 +282,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(spin_lock_is_a_hash_with_the_owner),
-		LIVE_STORY(nobody_listens_and_nobody_is_told),
+		LIVE_STORY(nobody_subscribes_and_nothing_is_published),
 		LIVE_STORY(only_the_first_waiter_of_a_client_asks),
 		LIVE_STORY(release_inside_the_client_is_seen_without_asking),
 		LIVE_STORY(wait_ends_on_time_in_the_middle_of_a_pause),
-		LIVE_STORY(pause_begins_anew_with_every_call),
+		LIVE_STORY(pause_starts_over_with_every_call),
 		LIVE_STORY(handles_of_one_lock_may_spin_differently),
 		LIVE_STORY(pending_acquire_completes_soon_after_the_release),
 		LIVE_STORY(timed_and_single_tries_complete_as_they_should),

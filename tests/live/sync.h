@@ -1,4 +1,7 @@
-/* What the live tests of semaphores, permits and latches share: calls in threads, and completions. */
+/*
+ * What the live tests of semaphores, permits and latches share: clients, numbers, messages and
+ * processes.
+ */
 #ifndef TESTS_LIVE_SYNC_H
 #define TESTS_LIVE_SYNC_H
 
@@ -8,11 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A waiter asks again by itself after 2.4 s at the earliest, and woken it asks at once. */
+/* A waiter asks again on its own after 2.4 s at the earliest; when it is woken, it asks at once. */
 #define WOKEN_MS 1500
 #define POLL_MS  4500
 
-/* ---- clients that a failed test leaves behind ---- */
+/* ---- clients that a failed test leaves open ---- */
 
 static hf_client *sync_clients[8];
 
@@ -33,7 +36,7 @@ static inline int sync_close(hf_client *client)
 	return hf_client_close(client);
 }
 
-/* Ends the waits of a failed test, so that the next one begins alone. */
+/* Finishes the waits of a failed test, so that the next one begins alone. */
 static inline int sync_clean(void **state)
 {
 	(void)state;
@@ -45,7 +48,7 @@ static inline int sync_clean(void **state)
 
 #define SYNC_STORY(name) cmocka_unit_test_setup_teardown(name, live_flush, sync_clean)
 
-/* What the server has, apart from its records of requests, which expire by themselves. */
+/* What the server has, apart from its records of requests, which expire on their own. */
 static inline long long keys_besides_records(struct raw *raw)
 {
 	struct raw_reply *records = raw_command(raw, "KEYS", "holdfast_request:*", NULL);
@@ -54,132 +57,7 @@ static inline long long keys_besides_records(struct raw *raw)
 	return count;
 }
 
-/* ---- a call that waits, in a thread of its own ---- */
-
-/* One of the three objects says which call it is. */
-struct call {
-	hf_semaphore *semaphore;
-	hf_permits *permits;
-	hf_latch *latch;
-	int n;
-	int64_t wait_ms;
-	int64_t lease_ms;
-	hf_cancel *cancel;
-	hf_permit_id ids[4]; /* out */
-	pthread_t thread;
-	atomic_bool over;
-	int result;
-	long long started_at;
-	long long ended_at;
-	char detail[400];
-};
-
-static inline int call_perform(struct call *call)
-{
-	if (call->permits)
-		return hf_permits_acquire(call->permits, call->n,
-		                          HF_PERMITS(.wait_ms = call->wait_ms,
-		                                     .lease_ms = call->lease_ms,
-		                                     .cancel = call->cancel),
-		                          call->ids);
-	const hf_wait_options *options = HF_WAIT(.wait_ms = call->wait_ms, .cancel = call->cancel);
-	return call->latch ? hf_latch_wait(call->latch, options)
-	                   : hf_semaphore_acquire(call->semaphore, call->n, options);
-}
-
-static inline void *call_run(void *arg)
-{
-	struct call *call = arg;
-	call->result = call_perform(call);
-	call->ended_at = test_now_ms();
-	snprintf(call->detail, sizeof call->detail, "%s", hf_error_detail());
-	atomic_store(&call->over, true);
-	return NULL;
-}
-
-static inline struct call *call_start(const struct call *wanted)
-{
-	struct call *call = check_alloc(sizeof(*call));
-	memcpy(call, wanted, sizeof(*call));
-	call->started_at = test_now_ms();
-	assert_int_equal(pthread_create(&call->thread, NULL, call_run, call), 0);
-	return call;
-}
-
-#define CALL(...) call_start(&(struct call){__VA_ARGS__})
-
-static inline bool call_is_over(struct call *call)
-{
-	return atomic_load(&call->over);
-}
-
-/* Waits for the end of the call and checks its result. */
-static inline void call_expect(struct call *call, int result)
-{
-	WAIT_UNTIL(call_is_over(call), 20000);
-	if (call->result != result)
-		fail_msg("the call got %d (%s: %s), not %d", call->result,
-		         hf_strerror(call->result), call->detail, result);
-}
-
-static inline void call_free(struct call *call)
-{
-	assert_int_equal(pthread_join(call->thread, NULL), 0);
-	free(call);
-}
-
-/* ---- what a completion was given ---- */
-
-struct done {
-	atomic_int calls;
-	int result;
-	int64_t number;
-	bool had_text;
-	char text[200];
-	char detail[400];
-	pthread_t thread;
-};
-
-static inline void note_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	done->result = result;
-	done->number = number;
-	done->had_text = text;
-	snprintf(done->text, sizeof done->text, "%s", text ? text : "");
-	snprintf(done->detail, sizeof done->detail, "%s", hf_error_detail());
-	done->thread = pthread_self();
-	atomic_fetch_add(&done->calls, 1);
-}
-
-static inline void never_done(void *arg, int result, int64_t number, const char *text)
-{
-	(void)arg;
-	(void)text;
-	check_fail("completed with %d and %lld", result, (long long)number);
-}
-
-static inline void done_expect(struct done *done, int result, int64_t number)
-{
-	WAIT_UNTIL(atomic_load(&done->calls) == 1, SOON_MS);
-	if (done->result != result)
-		fail_msg("completed with %d (%s), not %d", done->result, done->detail, result);
-	if (!result)
-		assert_int_equal(done->number, number);
-	assert_false(pthread_equal(done->thread, pthread_self()));
-}
-
-/* Starts a call that ends with the arguments DONE, and checks its completion. */
-#define DONE note_done, done_
-#define EXPECT_DONE(call, result, number)                                                          \
-	do {                                                                                       \
-		struct done *done_ = check_alloc(sizeof(*done_));                                  \
-		ASSERT_OK(call);                                                                   \
-		done_expect(done_, result, number);                                                \
-		free(done_);                                                                       \
-	} while (0)
-
-/* ---- looks into the server ---- */
+/* ---- queries of the server ---- */
 
 #define NO_NUMBER (-99999)
 
@@ -221,7 +99,7 @@ static inline void expect_message(struct raw *listener, const char *payload)
 	raw_reply_free(reply);
 }
 
-/* All that was published before has come by now: nothing may be left. */
+/* Everything that was published before has arrived by now: nothing may be left. */
 static inline void expect_silence(struct raw *listener)
 {
 	struct raw_reply *reply = raw_next_message(listener, 50);
@@ -229,7 +107,7 @@ static inline void expect_silence(struct raw *listener)
 		fail_msg("a message \"%s\" came", reply->children[2]->text);
 }
 
-/* Ends every connection of a library, and in the same step runs one command. */
+/* Kills every connection of a library, and in the same step runs one command. */
 static inline void kill_and_run(struct raw *raw, const char *verb, const char *key,
                                 const char *argument)
 {

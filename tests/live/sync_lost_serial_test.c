@@ -1,5 +1,4 @@
 /* Every verb of semaphores, permits and latches: nothing is taken or given twice. */
-#define _GNU_SOURCE
 #include "live/lost.h"
 
 #define ENDS "{orders}:timeout"
@@ -62,7 +61,7 @@ static int query_semaphore(struct world *world)
 	return rc ? rc : world->number == 5 ? 0 : WRONG;
 }
 
-static long long look_at_number(struct world *world)
+static long long read_number(struct world *world)
 {
 	(void)world;
 	return number_at(live_raw, "orders");
@@ -125,7 +124,7 @@ static int query_lease(struct world *world)
 }
 
 /* The available ones times a thousand, and those in use. */
-static long long look_at_permits(struct world *world)
+static long long read_permits(struct world *world)
 {
 	(void)world;
 	return number_at(live_raw, "orders") * 1000 + raw_integer(live_raw, "ZCARD", ENDS, NULL);
@@ -168,37 +167,35 @@ static int wait_for_latch(struct world *world)
 /* ---- the stories ---- */
 
 static const struct story semaphore_stories[] = {
-	{"set", NULL, set_semaphore, look_at_number, NO_NUMBER, 5, 5, HF_EUNKNOWN},
-	{"acquire", five_free, acquire_semaphore, look_at_number, 5, 3, 5, HF_EUNKNOWN},
-	{"release", five_free, release_semaphore, look_at_number, 5, 7, 7, HF_EUNKNOWN},
-	{"release if exists", five_free, release_if_exists, look_at_number, 5, 7, 7, HF_EUNKNOWN},
-	{"add", five_free, add_to_semaphore, look_at_number, 5, 4, 4, HF_EUNKNOWN},
-	{"drain", five_free, drain_semaphore, look_at_number, 5, 0, 0, HF_EUNKNOWN},
-	{"available", five_free, query_semaphore, look_at_number, 5, 5, 5, HF_EUNREACHABLE},
+	{"set", NULL, set_semaphore, read_number, NO_NUMBER, 5, 5, HF_EUNKNOWN},
+	{"acquire", five_free, acquire_semaphore, read_number, 5, 3, 5, HF_EUNKNOWN},
+	{"release", five_free, release_semaphore, read_number, 5, 7, 7, HF_EUNKNOWN},
+	{"release if exists", five_free, release_if_exists, read_number, 5, 7, 7, HF_EUNKNOWN},
+	{"add", five_free, add_to_semaphore, read_number, 5, 4, 4, HF_EUNKNOWN},
+	{"drain", five_free, drain_semaphore, read_number, 5, 0, 0, HF_EUNKNOWN},
+	{"available", five_free, query_semaphore, read_number, 5, 5, 5, HF_EUNREACHABLE},
 };
 
 static const struct story permit_stories[] = {
-	{"set once", NULL, set_permits, look_at_permits, NO_NUMBER * 1000, 5000, 5000, HF_EUNKNOWN},
-	{"acquire", five_permits, acquire_permits, look_at_permits, 5000, 3002, 5000, HF_EUNKNOWN},
-	{"release", two_of_five_permits, release_permits, look_at_permits, 3002, 5000, 5000,
+	{"set once", NULL, set_permits, read_permits, NO_NUMBER * 1000, 5000, 5000, HF_EUNKNOWN},
+	{"acquire", five_permits, acquire_permits, read_permits, 5000, 3002, 5000, HF_EUNKNOWN},
+	{"release", two_of_five_permits, release_permits, read_permits, 3002, 5000, 5000,
          HF_EUNKNOWN},
-	{"extend", two_of_five_permits, extend_permit, look_at_permits, 3002, 3002, 3002,
-         HF_EUNKNOWN},
-	{"set", two_of_five_permits, set_total, look_at_permits, 3002, 7002, 7002, HF_EUNKNOWN},
-	{"add", two_of_five_permits, add_permits, look_at_permits, 3002, 6002, 6002, HF_EUNKNOWN},
-	{"acquired", two_of_five_permits, query_permits, look_at_permits, 3002, 3002, 3002,
+	{"extend", two_of_five_permits, extend_permit, read_permits, 3002, 3002, 3002, HF_EUNKNOWN},
+	{"set", two_of_five_permits, set_total, read_permits, 3002, 7002, 7002, HF_EUNKNOWN},
+	{"add", two_of_five_permits, add_permits, read_permits, 3002, 6002, 6002, HF_EUNKNOWN},
+	{"acquired", two_of_five_permits, query_permits, read_permits, 3002, 3002, 3002,
          HF_EUNREACHABLE},
-	{"lease", two_of_five_permits, query_lease, look_at_permits, 3002, 3002, 3002,
+	{"lease", two_of_five_permits, query_lease, read_permits, 3002, 3002, 3002,
          HF_EUNREACHABLE},
 };
 
 static const struct story latch_stories[] = {
-	{"set", NULL, set_latch, look_at_number, NO_NUMBER, 3, 3, HF_EUNKNOWN},
-	{"count down", three_to_go, count_down, look_at_number, 3, 2, 2, HF_EUNKNOWN},
-	{"delete", three_to_go, delete_latch, look_at_number, 3, NO_NUMBER, NO_NUMBER, HF_EUNKNOWN},
-	{"count", three_to_go, query_latch, look_at_number, 3, 3, 3, HF_EUNREACHABLE},
-	{"wait", NULL, wait_for_latch, look_at_number, NO_NUMBER, NO_NUMBER, NO_NUMBER,
-         HF_ETIMEDOUT},
+	{"set", NULL, set_latch, read_number, NO_NUMBER, 3, 3, HF_EUNKNOWN},
+	{"count down", three_to_go, count_down, read_number, 3, 2, 2, HF_EUNKNOWN},
+	{"delete", three_to_go, delete_latch, read_number, 3, NO_NUMBER, NO_NUMBER, HF_EUNKNOWN},
+	{"count", three_to_go, query_latch, read_number, 3, 3, 3, HF_EUNREACHABLE},
+	{"wait", NULL, wait_for_latch, read_number, NO_NUMBER, NO_NUMBER, NO_NUMBER, HF_ETIMEDOUT},
 };
 
 static void semaphore_is_changed_once(void **state)
@@ -348,7 +345,7 @@ static void nothing_is_counted_twice_when_connections_break_all_the_time(void **
 
 /* ---- calls that leave before the answer ---- */
 
-/* Nobody waits for it any more when it arrives, so it must take nothing for good. */
+/* No call waits for it any more when it arrives, so it must take nothing for good. */
 static void request_that_arrives_after_it_was_undone_takes_nothing(void **state)
 {
 	struct world world;
@@ -424,7 +421,7 @@ static void cancelled_while_unanswered_is_given_back(void **state)
 		struct world world;
 		begin(&world, open_all, REPLY_LOST);
 		five_permits(&world);
-		struct call wanted = {.n = 2, .cancel = cancel};
+		struct waiter wanted = {.n = 2, .cancel = cancel};
 		if (i == 0)
 			wanted.semaphore = world.semaphore;
 		else
@@ -436,15 +433,15 @@ static void cancelled_while_unanswered_is_given_back(void **state)
 			  : hf_semaphore_acquire(world.semaphore, 6, HF_WAIT(.wait_ms = HF_NOWAIT)),
 			HF_EBUSY);
 		proxy_hold_replies(world.proxy, true);
-		struct call *call = call_start(&wanted);
+		struct waiter *call = waiter_start_call(&wanted);
 		WAIT_UNTIL(number_at(live_raw, "orders") == 3, SOON_MS);
 		hf_cancel_fire(cancel);
 		proxy_cut(world.proxy);
 		proxy_hold_replies(world.proxy, false);
-		call_expect(call, HF_ECANCELLED);
+		waiter_expect(call, HF_ECANCELLED);
 		WAIT_UNTIL(number_at(live_raw, "orders") == 5, SOON_MS);
 		assert_false(key_exists(live_raw, ENDS));
-		call_free(call);
+		waiter_free(call);
 		end(&world);
 		hf_cancel_free(cancel);
 		assert_int_equal(number_at(live_raw, "orders"), 5);
@@ -460,17 +457,17 @@ static void closed_while_unanswered_is_given_back(void **state)
 		five_permits(&world);
 		ASSERT_OK(hf_client_ping(world.client, NULL));
 		proxy_delay(world.proxy, 60);
-		struct call *call = i ? CALL(.permits = world.permits, .n = 2)
-		                      : CALL(.semaphore = world.semaphore, .n = 2);
+		struct waiter *call = i ? WAITER(.permits = world.permits, .n = 2)
+		                        : WAITER(.semaphore = world.semaphore, .n = 2);
 		WAIT_UNTIL(number_at(live_raw, "orders") == 3, SOON_MS);
 		end(&world);
-		WAIT_UNTIL(call_is_over(call), SOON_MS);
+		WAIT_UNTIL(waiter_is_over(call), SOON_MS);
 		assert_true(call->result == HF_ECLOSED || call->result == 0);
 		/* A semaphore that was granted in time keeps what it gave. */
 		long long wanted = i == 0 && call->result == 0 ? 3 : 5;
 		assert_int_equal(number_at(live_raw, "orders"), wanted);
 		assert_false(key_exists(live_raw, ENDS));
-		call_free(call);
+		waiter_free(call);
 	}
 }
 
@@ -557,18 +554,17 @@ static void empty_server_lets_waiters_wait_on(void **state)
 	ASSERT_OK(hf_semaphore_open(other, "orders", &theirs));
 	ASSERT_OK(hf_latch_open(client, "latch", &latch));
 	ASSERT_OK(hf_latch_try_set(latch, 1, NULL));
-	struct call *taker = CALL(.semaphore = semaphore, .n = 1);
-	struct call *waiter = CALL(.latch = latch);
+	struct waiter *taker = WAITER(.semaphore = semaphore, .n = 1);
+	struct waiter *waiter = WAITER(.latch = latch);
 	WAIT_UNTIL(stats_of(client).waiting == 2, SOON_MS);
 	test_server_kill(server);
 	test_server_restart(server);
-	/* The latch is gone and so open, the semaphore is yet to be made. */
-	call_expect(waiter, 0);
-	assert_false(call_is_over(taker));
+	/* The latch is gone and therefore open; the semaphore does not exist yet. */
+	waiter_expect(waiter, 0);
+	assert_false(waiter_is_over(taker));
 	ASSERT_OK(hf_semaphore_try_set(theirs, 1, 0, NULL));
-	call_expect(taker, 0);
-	call_free(taker);
-	call_free(waiter);
+	waiter_join(taker, 0);
+	waiter_free(waiter);
 	hf_semaphore_close(semaphore);
 	hf_semaphore_close(theirs);
 	hf_latch_close(latch);
@@ -581,7 +577,7 @@ static void empty_server_lets_waiters_wait_on(void **state)
 
 #define UNKNOWN_ID "00112233445566778899aabbccddeeff"
 
-/* A peer that is not behind the proxy. */
+/* A peer that does not use the proxy. */
 static hf_permits *open_peer(hf_client **ret_client)
 {
 	hf_permits *permits = NULL;
@@ -606,7 +602,7 @@ static void permit_made_shorter_without_an_answer_is_not_believed_too_long(void 
 	proxy_hold_replies(world.proxy, true);
 	ASSERT_OK(hf_permits_extend_async(world.permits, id, 400, note_done, done));
 	ASSERT_OK(hf_permits_acquire(permits, 1, HF_PERMITS(.wait_ms = SOON_MS), &theirs));
-	/* Somebody else has it: who had it must not believe so any more. */
+	/* Another client holds it: the former holder must no longer believe that it does. */
 	int64_t left = hf_permits_remaining(world.permits, id);
 	hf_state believed = hf_permits_state(world.permits, id);
 	proxy_cut(world.proxy);
@@ -636,7 +632,7 @@ static int release_after_a_lost_request(struct world *world, const hf_permit_id 
 	return result;
 }
 
-static void list_that_could_not_be_given_back_is_no_success(void **state)
+static void list_that_could_not_be_given_back_is_not_a_success(void **state)
 {
 	struct world world;
 	hf_permit_id ids[2];
@@ -681,20 +677,20 @@ static void permits_of_which_one_is_gone_are_not_granted(void **state)
 	ASSERT_RC(hf_permits_acquire(world.permits, 6, HF_PERMITS(.wait_ms = HF_NOWAIT), world.ids),
 	          HF_EBUSY);
 	proxy_hold_replies(world.proxy, true);
-	struct call *call = CALL(.permits = world.permits, .n = 2, .wait_ms = 8000);
-	WAIT_UNTIL(look_at_permits(&world) == 3002, SOON_MS);
+	struct waiter *call = WAITER(.permits = world.permits, .n = 2, .wait_ms = 8000);
+	WAIT_UNTIL(read_permits(&world) == 3002, SOON_MS);
 	assert_int_equal(raw_integer(live_raw, "ZREMRANGEBYRANK", ENDS, "0", "0", NULL), 1);
 	proxy_cut(world.proxy);
 	proxy_hold_replies(world.proxy, false);
-	WAIT_UNTIL(call_is_over(call), 10000);
+	WAIT_UNTIL(waiter_is_over(call), 10000);
 	long long ends_at = test_now_ms() + 2000;
 	while (key_exists(live_raw, ENDS) && test_now_ms() < ends_at)
 		test_pause();
-	long long seen = look_at_permits(&world);
+	long long seen = read_permits(&world);
 	int result = call->result;
-	call_free(call);
+	waiter_free(call);
 	end(&world);
-	/* Either all anew, or none and the rest given back. */
+	/* Either all are taken again, or none and the rest are given back. */
 	if (result == 0)
 		assert_int_equal(seen % 1000, 2);
 	else
@@ -718,7 +714,7 @@ int main(void)
 		SYNC_STORY(server_that_comes_back_with_its_data_remembers_requests),
 		SYNC_STORY(empty_server_lets_waiters_wait_on),
 		SYNC_STORY(permit_made_shorter_without_an_answer_is_not_believed_too_long),
-		SYNC_STORY(list_that_could_not_be_given_back_is_no_success),
+		SYNC_STORY(list_that_could_not_be_given_back_is_not_a_success),
 		SYNC_STORY(permit_that_never_was_is_not_given_back_by_a_repeat),
 		SYNC_STORY(permits_of_which_one_is_gone_are_not_granted),
 	};

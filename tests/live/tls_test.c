@@ -1,5 +1,4 @@
 /* TLS to real servers: which certificates are trusted, and that locks work over it. */
-#define _GNU_SOURCE
 #include "live/live.h"
 
 #include "support/certs.h"
@@ -194,7 +193,7 @@ static void hold_survives_a_cut_where_the_handshake_is_slow(void **state)
 	free(url);
 }
 
-/* Some builds know the options and have no TLS. Without a certificate the server ends at once. */
+/* Some builds know the options but have no TLS. Without a certificate the server exits at once. */
 static bool is_built_with_tls(void)
 {
 	const char *binary = getenv("HF_TEST_SERVER");

@@ -8,15 +8,16 @@
 #include "support/zookeeper.h"
 
 /*
- * Until a client whose session was ended knows of it, or has the next one. Mostly at once; but who reconnects
- * while the server ends the session may get no answer, and its library waits for one for two thirds of it.
+ * How long it takes until a client whose session was ended knows of it, or has the next one. It is
+ * mostly immediate; but a client that reconnects while the server ends the session may get no
+ * answer, and its library waits for one for two thirds of the session.
  */
 #define ENDED_MS 30000
 
 /* ---- one server for all tests of a program ---- */
 
 static struct test_zookeeper *zk_server;
-static struct zk_raw *zk_eye; /* looks, and interferes */
+static struct zk_raw *zk_eye; /* queries, and interferes */
 
 static inline int zk_start(void **state)
 {
@@ -75,7 +76,7 @@ static inline hf_lock *open_kind(hf_client *client, hf_kind kind, const char *na
 	return lock;
 }
 
-/* ---- looks at the tree ---- */
+/* ---- queries of the tree ---- */
 
 /* How many children there are, -1 if there is not even the folder. */
 static inline int count_children(struct zk_raw *raw, const char *path)
@@ -96,7 +97,7 @@ static inline void read_only_child(struct zk_raw *raw, const char *path, char *r
 	assert_int_equal(zk_raw_exists(raw, ret_path, ret_stat), 0);
 }
 
-/* Who owns the child that was made first; 0 if there is none. */
+/* The owner of the child that was made first; 0 if there is none. */
 static inline int64_t first_owner(struct zk_raw *raw, const char *path)
 {
 	struct zk_raw_names names;

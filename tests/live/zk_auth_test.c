@@ -27,7 +27,7 @@ static void credentials_reach_the_server_though_another_is_down(void **state)
 	assert_int_equal(zk_raw_delete_tree(zk_eye, "/orders"), 0);
 }
 
-/* The server forgets them with each connection, and the library says them again. */
+/* The server forgets the credentials with each connection, and the library sends them again. */
 static void credentials_are_given_again_after_a_reconnect(void **state)
 {
 	struct proxy *proxy = proxy_start(test_zookeeper_url(zk_server, 0));

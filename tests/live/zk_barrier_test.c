@@ -1,5 +1,4 @@
-/* The barrier on a real ZooKeeper: a node that keeps everybody waiting until somebody removes it. */
-#define _GNU_SOURCE
+/* The barrier on a real ZooKeeper: a node that keeps all clients waiting until it is removed. */
 #include "live/barrier.h"
 #include "live/zk.h"
 
@@ -37,10 +36,10 @@ static long long watches(void)
 	return test_zookeeper_value(zk_server, 0, "zk_watch_count");
 }
 
-/* Starts a waiter of the second client, and returns when the server is to tell it. */
-static struct guest *sleeper(struct pair *pair, const hf_wait_options *options)
+/* Starts a waiter of the second client, and returns when it has a watch. */
+static struct waiter *sleeper(struct pair *pair, const hf_wait_options *options)
 {
-	struct guest *guest = guest_start(PASS, pair->theirs, options);
+	struct waiter *guest = guest_start(PASS, pair->theirs, options);
 	WAIT_UNTIL(watches() == 1, SOON_MS);
 	WAIT_UNTIL(stats_of(pair->two).waiting == 1, SOON_MS);
 	return guest;
@@ -103,7 +102,7 @@ static void set_and_remove_do_nothing_the_second_time(void **state)
 	end(&pair);
 }
 
-static void barrier_below_a_chroot_is_there(void **state)
+static void barrier_below_a_chroot_exists(void **state)
 {
 	assert_int_equal(zk_raw_create(zk_eye, "/apps", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
 	hf_client *client = open_zk("/apps");
@@ -136,7 +135,7 @@ static void barrier_outlives_its_maker(void **state)
 	end(&pair);
 }
 
-/* ---- what is wrong ---- */
+/* ---- refused calls ---- */
 
 static void node_with_children_is_not_removed_and_says_why(void **state)
 {
@@ -229,7 +228,7 @@ static void what_makes_no_sense_is_refused(void **state)
 
 /* ---- waiting ---- */
 
-static void wait_at_no_barrier_is_no_wait(void **state)
+static void wait_without_a_barrier_returns_at_once(void **state)
 {
 	struct pair pair;
 
@@ -271,11 +270,11 @@ static void removal_lets_the_waiter_pass(void **state)
 	(void)state;
 	begin(&pair);
 	ASSERT_OK(hf_barrier_set(pair.mine));
-	struct guest *guest = sleeper(&pair, NULL);
-	assert_false(guest_is_over(guest));
+	struct waiter *guest = sleeper(&pair, NULL);
+	assert_false(waiter_is_over(guest));
 	long long removed_at = test_now_ms();
 	ASSERT_OK(hf_barrier_remove(pair.mine));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	ASSERT_BETWEEN(test_now_ms() - removed_at, 0, WOKEN_MS);
 	assert_int_equal(stats_of(pair.two).waits, 1);
 	assert_int_equal(stats_of(pair.two).waiting, 0);
@@ -291,15 +290,15 @@ static void removal_by_hand_lets_the_waiter_pass(void **state)
 	begin(&pair);
 	assert_int_equal(zk_raw_create(zk_eye, "/gate", "by hand", ZK_RAW_PERSISTENT, NULL, NULL),
 	                 0);
-	struct guest *guest = sleeper(&pair, HF_WAIT(.wait_ms = 15000));
-	/* A change of the data wakes, and is no removal. */
+	struct waiter *guest = sleeper(&pair, HF_WAIT(.wait_ms = 15000));
+	/* A change of the data wakes the waiter, and is not a removal. */
 	assert_int_equal(zk_raw_set(zk_eye, "/gate", "still closed", -1), 0);
 	WAIT_UNTIL(stats_of(pair.two).wakeups == 1, SOON_MS);
 	WAIT_UNTIL(watches() == 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(guest_is_over(guest));
+	assert_false(waiter_is_over(guest));
 	assert_int_equal(zk_raw_delete(zk_eye, "/gate", -1), 0);
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	end(&pair);
 }
 
@@ -307,7 +306,7 @@ static void removal_by_hand_lets_the_waiter_pass(void **state)
 
 static void all_waiters_pass_together_by_one_watch_each_client(void **state)
 {
-	struct guest *guests[GUESTS];
+	struct waiter *guests[GUESTS];
 	struct pair pair;
 
 	(void)state;
@@ -322,10 +321,10 @@ static void all_waiters_pass_together_by_one_watch_each_client(void **state)
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
 	assert_int_equal(watches(), 2);
 	for (int i = 0; i < GUESTS; i++)
-		assert_false(guest_is_over(guests[i]));
+		assert_false(waiter_is_over(guests[i]));
 	ASSERT_OK(hf_barrier_remove(pair.mine));
 	for (int i = 0; i < GUESTS; i++)
-		guest_expect(guests[i], 0);
+		waiter_join(guests[i], 0);
 	assert_int_equal(stats_of(pair.one).waiting + stats_of(pair.two).waiting, 0);
 	assert_int_equal(watches(), 0);
 	end(&pair);
@@ -339,10 +338,10 @@ static void cancelled_wait_ends_at_once(void **state)
 	(void)state;
 	begin(&pair);
 	ASSERT_OK(hf_barrier_set(pair.mine));
-	struct guest *guest = sleeper(&pair, HF_WAIT(.cancel = cancel));
+	struct waiter *guest = sleeper(&pair, HF_WAIT(.cancel = cancel));
 	long long fired_at = test_now_ms();
 	hf_cancel_fire(cancel);
-	guest_expect(guest, HF_ECANCELLED);
+	waiter_join(guest, HF_ECANCELLED);
 	ASSERT_BETWEEN(test_now_ms() - fired_at, 0, WOKEN_MS);
 	assert_int_equal(stats_of(pair.two).waiting, 0);
 	assert_int_equal(is_set(pair.theirs), 1);
@@ -358,14 +357,14 @@ static void closing_answers_the_waiters_and_leaves_the_barrier(void **state)
 	(void)state;
 	begin(&pair);
 	ASSERT_OK(hf_barrier_set(pair.mine));
-	struct guest *guest = sleeper(&pair, NULL);
+	struct waiter *guest = sleeper(&pair, NULL);
 	long long closed_at = test_now_ms();
 	ASSERT_OK(hf_client_close(pair.two));
 	ASSERT_BETWEEN(test_now_ms() - closed_at, 0, 4000);
-	guest_expect(guest, HF_ECLOSED);
+	waiter_join(guest, HF_ECLOSED);
 	ASSERT_RC(hf_barrier_wait(pair.theirs, NULL), HF_ECLOSED);
 	ASSERT_RC(hf_barrier_set(pair.theirs), HF_ECLOSED);
-	ASSERT_RC(hf_barrier_wait_async(pair.theirs, NULL, never_done, NULL), HF_ECLOSED);
+	ASSERT_RC(hf_barrier_wait_async(pair.theirs, NULL, fail_on_done, NULL), HF_ECLOSED);
 	assert_int_equal(is_set(pair.mine), 1);
 	pair.two = NULL;
 	end(&pair);
@@ -379,18 +378,18 @@ static void handle_closed_while_others_wait_takes_nothing_away(void **state)
 	begin(&pair);
 	hf_barrier *another = open_barrier(pair.two, "gate");
 	ASSERT_OK(hf_barrier_set(pair.mine));
-	struct guest *guest = sleeper(&pair, NULL);
+	struct waiter *guest = sleeper(&pair, NULL);
 	hf_barrier_close(another);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
 	ASSERT_OK(hf_barrier_remove(pair.mine));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	end(&pair);
 }
 
-/* Whoever looks in the moment between passes, the others wait on: nobody is forgotten. */
+/* A waiter that checks at that moment passes, and the others keep waiting: none is forgotten. */
 static void barrier_set_again_at_once_forgets_nobody(void **state)
 {
-	struct guest *guests[GUESTS];
+	struct waiter *guests[GUESTS];
 	struct pair pair;
 	int over = 0;
 
@@ -405,20 +404,20 @@ static void barrier_set_again_at_once_forgets_nobody(void **state)
 		assert_int_equal(zk_raw_create(zk_eye, "/gate", "", ZK_RAW_PERSISTENT, NULL, NULL),
 		                 0);
 	}
-	/* Who is not through by now sees it set, and has a watch on it. */
+	/* A waiter that has not passed by now sees it set, and has a watch on it. */
 	for (int i = 0; i < GUESTS; i++)
-		over += guest_is_over(guests[i]);
+		over += waiter_is_over(guests[i]);
 	if (over < GUESTS)
 		WAIT_UNTIL(watches() > 0 ||
 		                   stats_of(pair.one).waiting + stats_of(pair.two).waiting == 0,
 		           SOON_MS);
 	assert_int_equal(zk_raw_delete(zk_eye, "/gate", -1), 0);
 	for (int i = 0; i < GUESTS; i++)
-		guest_expect(guests[i], 0);
+		waiter_join(guests[i], 0);
 	end(&pair);
 }
 
-static void barrier_set_again_keeps_those_who_come_then(void **state)
+static void barrier_set_again_stops_later_waiters(void **state)
 {
 	struct pair pair;
 
@@ -426,17 +425,17 @@ static void barrier_set_again_keeps_those_who_come_then(void **state)
 	begin(&pair);
 	for (int i = 0; i < 3; i++) {
 		ASSERT_OK(hf_barrier_set(pair.mine));
-		struct guest *guest = sleeper(&pair, NULL);
+		struct waiter *guest = sleeper(&pair, NULL);
 		ASSERT_RC(pass_now(pair.theirs), HF_EBUSY);
-		assert_false(guest_is_over(guest));
+		assert_false(waiter_is_over(guest));
 		ASSERT_OK(hf_barrier_remove(pair.mine));
-		guest_expect(guest, 0);
+		waiter_join(guest, 0);
 	}
 	end(&pair);
 }
 
 /* A loop that waits for a moment again and again must gather neither watches nor memory. */
-static void waits_that_end_in_vain_do_not_pile_up(void **state)
+static void waits_that_time_out_do_not_pile_up(void **state)
 {
 	struct pair pair;
 	size_t used = 0;
@@ -485,7 +484,7 @@ static void asynchronous_forms_say_the_same(void **state)
 	assert_int_equal(atomic_load(&done.calls), 0);
 	struct done removed = {0};
 	ASSERT_OK(hf_barrier_remove_async(pair.mine, note_done, &removed));
-	done_expect(&done, 0, 0);
+	expect_done(&done, 0, 0);
 	WAIT_UNTIL(atomic_load(&removed.calls) == 1, SOON_MS);
 	assert_int_equal(removed.result, 0);
 	assert_int_equal(is_set(pair.mine), 0);
@@ -548,13 +547,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ZK_STORY(barrier_is_a_persistent_node),
 		ZK_STORY(set_and_remove_do_nothing_the_second_time),
-		ZK_STORY(barrier_below_a_chroot_is_there),
+		ZK_STORY(barrier_below_a_chroot_exists),
 		ZK_STORY(barrier_outlives_its_maker),
 		ZK_STORY(node_with_children_is_not_removed_and_says_why),
 		ZK_STORY(node_that_can_have_no_children_refuses_a_barrier_below),
 		ZK_STORY(digest_keeps_others_from_removing_it),
 		ZK_STORY(what_makes_no_sense_is_refused),
-		ZK_STORY(wait_at_no_barrier_is_no_wait),
+		ZK_STORY(wait_without_a_barrier_returns_at_once),
 		ZK_STORY(one_attempt_and_a_short_wait_change_nothing),
 		ZK_STORY(removal_lets_the_waiter_pass),
 		ZK_STORY(removal_by_hand_lets_the_waiter_pass),
@@ -563,8 +562,8 @@ int main(void)
 		ZK_STORY(closing_answers_the_waiters_and_leaves_the_barrier),
 		ZK_STORY(handle_closed_while_others_wait_takes_nothing_away),
 		ZK_STORY(barrier_set_again_at_once_forgets_nobody),
-		ZK_STORY(barrier_set_again_keeps_those_who_come_then),
-		ZK_STORY(waits_that_end_in_vain_do_not_pile_up),
+		ZK_STORY(barrier_set_again_stops_later_waiters),
+		ZK_STORY(waits_that_time_out_do_not_pile_up),
 		ZK_STORY(asynchronous_forms_say_the_same),
 		ZK_STORY(forked_child_touches_nothing),
 	};

@@ -1,5 +1,4 @@
 /* Locks on a real ZooKeeper whose folders are nodes of plain locks, which cannot have children. */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 static void plain_lock_below_a_plain_lock_is_a_conflict(void **state)

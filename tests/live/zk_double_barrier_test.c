@@ -1,5 +1,4 @@
-/* The double barrier on a real ZooKeeper: members that come in together and go out together. */
-#define _GNU_SOURCE
+/* The double barrier on a real ZooKeeper: members that enter together and leave together. */
 #include "live/barrier.h"
 #include "live/zk.h"
 
@@ -32,7 +31,7 @@ struct party {
 	struct member member[MEMBERS];
 };
 
-/* The node that is none of those that are known yet. */
+/* The node that is not known yet. */
 static bool find_new(const struct party *party, int known, char *ret_path, size_t size)
 {
 	struct zk_raw_names names;
@@ -57,10 +56,10 @@ static int compare_members(const void *a, const void *b)
 	return strcmp(((const struct member *)a)->path, ((const struct member *)b)->path);
 }
 
-/* All come in; then they are in the order of their nodes. */
+/* All enter; then they are sorted by their nodes. */
 static void party_begin(struct party *party, int n)
 {
-	struct guest *guests[MEMBERS];
+	struct waiter *guests[MEMBERS];
 	memset(party, 0, sizeof(*party));
 	party->n = n;
 	for (int i = 0; i < n; i++) {
@@ -71,7 +70,7 @@ static void party_begin(struct party *party, int n)
 		WAIT_UNTIL(find_new(party, i, member->path, sizeof member->path), SOON_MS);
 	}
 	for (int i = 0; i < n; i++) {
-		guest_expect(guests[i], 0);
+		waiter_join(guests[i], 0);
 		assert_int_equal(hf_double_barrier_state(party->member[i].barrier), HF_HELD);
 	}
 	qsort(party->member, (size_t)n, sizeof(struct member), compare_members);
@@ -100,7 +99,7 @@ static void check_guid(const char *name)
 
 static void nobody_is_in_before_all_have_come(void **state)
 {
-	struct guest *guests[MEMBERS];
+	struct waiter *guests[MEMBERS];
 	struct party party = {.n = MEMBERS};
 	struct zk_raw_stat stat;
 
@@ -111,7 +110,7 @@ static void nobody_is_in_before_all_have_come(void **state)
 		member->barrier = open_member(member->client, MEMBERS);
 		assert_int_equal(hf_double_barrier_state(member->barrier), HF_FREE);
 		for (int j = 0; j < i; j++)
-			assert_false(guest_is_over(guests[j]));
+			assert_false(waiter_is_over(guests[j]));
 		assert_false(is_there("/phase/ready"));
 		guests[i] = guest_start(ENTER, member->barrier, NULL);
 		WAIT_UNTIL(find_new(&party, i, member->path, sizeof member->path), SOON_MS);
@@ -123,7 +122,7 @@ static void nobody_is_in_before_all_have_come(void **state)
 			           SOON_MS);
 	}
 	for (int i = 0; i < MEMBERS; i++) {
-		guest_expect(guests[i], 0);
+		waiter_join(guests[i], 0);
 		assert_int_equal(hf_double_barrier_state(party.member[i].barrier), HF_HELD);
 	}
 	assert_int_equal(zk_raw_exists(zk_eye, "/phase/ready", &stat), 0);
@@ -156,7 +155,7 @@ static void one_member_alone_comes_and_goes(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void who_gives_up_leaves_nothing_and_does_not_count(void **state)
+static void member_that_gives_up_leaves_nothing_and_does_not_count(void **state)
 {
 	hf_cancel *cancel = new_cancel();
 	hf_client *client = open_zk("");
@@ -170,10 +169,10 @@ static void who_gives_up_leaves_nothing_and_does_not_count(void **state)
 	ASSERT_RC(hf_double_barrier_enter(one, HF_WAIT(.wait_ms = 200)), HF_ETIMEDOUT);
 	ASSERT_BETWEEN(test_now_ms() - started_at, 200, 2000);
 	WAIT_UNTIL(count_children(zk_eye, "/phase") == 0, SOON_MS);
-	struct guest *guest = guest_start(ENTER, one, HF_WAIT(.cancel = cancel));
+	struct waiter *guest = guest_start(ENTER, one, HF_WAIT(.cancel = cancel));
 	WAIT_UNTIL(count_children(zk_eye, "/phase") == 1, SOON_MS);
 	hf_cancel_fire(cancel);
-	guest_expect(guest, HF_ECANCELLED);
+	waiter_join(guest, HF_ECANCELLED);
 	WAIT_UNTIL(count_children(zk_eye, "/phase") == 0, SOON_MS);
 	assert_int_equal(hf_double_barrier_state(one), HF_FREE);
 	ASSERT_RC(hf_double_barrier_leave(one, NULL), HF_ENOTHELD);
@@ -182,14 +181,14 @@ static void who_gives_up_leaves_nothing_and_does_not_count(void **state)
 	WAIT_UNTIL(count_children(zk_eye, "/phase") == 0, SOON_MS);
 	guest = guest_start(ENTER, one, NULL);
 	ASSERT_OK(hf_double_barrier_enter(two, HF_WAIT(.wait_ms = SOON_MS)));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	hf_cancel_free(cancel);
 	hf_double_barrier_close(one);
 	hf_double_barrier_close(two);
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void who_comes_while_the_others_are_in_is_in_too(void **state)
+static void member_that_arrives_while_the_others_are_in_is_in_too(void **state)
 {
 	struct party party;
 
@@ -198,17 +197,17 @@ static void who_comes_while_the_others_are_in_is_in_too(void **state)
 	hf_double_barrier *third = open_member(party.member[0].client, 2);
 	ASSERT_OK(hf_double_barrier_enter(third, HF_WAIT(.wait_ms = HF_NOWAIT)));
 	assert_int_equal(count_children(zk_eye, "/phase"), 4);
-	struct guest *guests[3];
+	struct waiter *guests[3];
 	for (int i = 0; i < 3; i++)
 		guests[i] = guest_start(LEAVE, i < 2 ? party.member[i].barrier : third, NULL);
 	for (int i = 0; i < 3; i++)
-		guest_expect(guests[i], 0);
+		waiter_join(guests[i], 0);
 	assert_int_equal(count_children(zk_eye, "/phase"), 0);
 	hf_double_barrier_close(third);
 	party_end(&party);
 }
 
-/* Peers count all that is there, and so do we. */
+/* Peers count every node in the folder, and so do we. */
 static void node_made_by_hand_counts(void **state)
 {
 	hf_client *client = open_zk("");
@@ -219,20 +218,20 @@ static void node_made_by_hand_counts(void **state)
 	assert_int_equal(zk_raw_create(zk_eye, "/phase/zz", "", ZK_RAW_EPHEMERAL, NULL, NULL), 0);
 	ASSERT_OK(hf_double_barrier_enter(barrier, HF_WAIT(.wait_ms = SOON_MS)));
 	assert_true(is_there("/phase/ready"));
-	struct guest *guest = guest_start(LEAVE, barrier, NULL);
-	/* Ours comes first in the order, and stays as long as the other is there. */
+	struct waiter *guest = guest_start(LEAVE, barrier, NULL);
+	/* Ours comes first in the order, and stays as long as the other exists. */
 	WAIT_UNTIL(stats_of(client).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(client, NULL));
 	assert_int_equal(count_children(zk_eye, "/phase"), 3);
-	assert_false(guest_is_over(guest));
+	assert_false(waiter_is_over(guest));
 	assert_int_equal(zk_raw_delete(zk_eye, "/phase/zz", -1), 0);
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	assert_int_equal(count_children(zk_eye, "/phase"), 0);
 	hf_double_barrier_close(barrier);
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* While it slept they all came, and went again, the sign with them. */
+/* While it slept all others entered and left again, and the sign with them. */
 static void slow_member_comes_in_after_the_others_have_gone(void **state)
 {
 	struct proxy *proxy = proxy_start(test_zookeeper_url(zk_server, 0));
@@ -240,7 +239,7 @@ static void slow_member_comes_in_after_the_others_have_gone(void **state)
 	hf_double_barrier *barrier = open_member(client, 2);
 
 	(void)state;
-	struct guest *guest = guest_start(ENTER, barrier, NULL);
+	struct waiter *guest = guest_start(ENTER, barrier, NULL);
 	WAIT_UNTIL(count_children(zk_eye, "/phase") == 1, SOON_MS);
 	WAIT_UNTIL(test_zookeeper_value(zk_server, 0, "zk_watch_count") == 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(client, NULL));
@@ -248,9 +247,9 @@ static void slow_member_comes_in_after_the_others_have_gone(void **state)
 	assert_int_equal(zk_raw_create(zk_eye, "/phase/ready", "", ZK_RAW_PERSISTENT, NULL, NULL),
 	                 0);
 	assert_int_equal(zk_raw_delete(zk_eye, "/phase/ready", -1), 0);
-	assert_false(guest_is_over(guest));
+	assert_false(waiter_is_over(guest));
 	proxy_hold_replies(proxy, false);
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	assert_int_equal(hf_double_barrier_state(barrier), HF_HELD);
 	ASSERT_OK(hf_double_barrier_leave(barrier, HF_WAIT(.wait_ms = SOON_MS)));
 	assert_int_equal(count_children(zk_eye, "/phase"), 0);
@@ -259,7 +258,7 @@ static void slow_member_comes_in_after_the_others_have_gone(void **state)
 	proxy_stop(proxy);
 }
 
-static void node_deleted_while_it_waits_is_made_anew(void **state)
+static void node_deleted_while_it_waits_is_made_again(void **state)
 {
 	struct party known = {0};
 	hf_client *client = open_zk("");
@@ -267,19 +266,19 @@ static void node_deleted_while_it_waits_is_made_anew(void **state)
 	hf_double_barrier *two = open_member(client, 2);
 
 	(void)state;
-	struct guest *guest = guest_start(ENTER, one, NULL);
+	struct waiter *guest = guest_start(ENTER, one, NULL);
 	WAIT_UNTIL(find_new(&known, 0, known.member[0].path, sizeof known.member[0].path), SOON_MS);
 	WAIT_UNTIL(test_zookeeper_value(zk_server, 0, "zk_watch_count") == 1, SOON_MS);
 	assert_int_equal(zk_raw_delete(zk_eye, known.member[0].path, -1), 0);
-	/* It hears of nothing but the sign that all are there. */
+	/* It sees nothing except the sign that all are in. */
 	assert_int_equal(zk_raw_create(zk_eye, "/phase/ready", "", ZK_RAW_PERSISTENT, NULL, NULL),
 	                 0);
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	ASSERT_OK(hf_double_barrier_enter(two, HF_WAIT(.wait_ms = SOON_MS)));
-	struct guest *first = guest_start(LEAVE, one, HF_WAIT(.wait_ms = SOON_MS));
-	struct guest *second = guest_start(LEAVE, two, HF_WAIT(.wait_ms = SOON_MS));
-	guest_expect(first, 0);
-	guest_expect(second, 0);
+	struct waiter *first = guest_start(LEAVE, one, HF_WAIT(.wait_ms = SOON_MS));
+	struct waiter *second = guest_start(LEAVE, two, HF_WAIT(.wait_ms = SOON_MS));
+	waiter_join(first, 0);
+	waiter_join(second, 0);
 	assert_int_equal(count_children(zk_eye, "/phase"), 0);
 	hf_double_barrier_close(one);
 	hf_double_barrier_close(two);
@@ -294,52 +293,52 @@ static void first_of_all_stays_until_the_others_have_gone(void **state)
 
 	(void)state;
 	party_begin(&party, 3);
-	struct guest *first = guest_start(LEAVE, party.member[0].barrier, NULL);
+	struct waiter *first = guest_start(LEAVE, party.member[0].barrier, NULL);
 	WAIT_UNTIL(stats_of(party.member[0].client).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(party.member[0].client, NULL));
 	assert_true(is_there(party.member[0].path));
 	assert_int_equal(count_children(zk_eye, "/phase"), 4);
-	struct guest *second = guest_start(LEAVE, party.member[1].barrier, NULL);
+	struct waiter *second = guest_start(LEAVE, party.member[1].barrier, NULL);
 	WAIT_UNTIL(!is_there(party.member[1].path), SOON_MS);
 	WAIT_UNTIL(stats_of(party.member[1].client).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(party.member[0].client, NULL));
 	ASSERT_OK(hf_client_ping(party.member[1].client, NULL));
 	assert_true(is_there(party.member[0].path));
 	assert_true(is_there("/phase/ready"));
-	assert_false(guest_is_over(first));
-	assert_false(guest_is_over(second));
-	struct guest *third = guest_start(LEAVE, party.member[2].barrier, NULL);
-	guest_expect(first, 0);
-	guest_expect(second, 0);
-	guest_expect(third, 0);
+	assert_false(waiter_is_over(first));
+	assert_false(waiter_is_over(second));
+	struct waiter *third = guest_start(LEAVE, party.member[2].barrier, NULL);
+	waiter_join(first, 0);
+	waiter_join(second, 0);
+	waiter_join(third, 0);
 	assert_int_equal(count_children(zk_eye, "/phase"), 0);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(hf_double_barrier_state(party.member[i].barrier), HF_FREE);
 	party_end(&party);
 }
 
-/* Nobody is out before all want to: also if the first of all comes last. */
+/* No member is out before all want to leave, even if the first of all is the last to call. */
 static void others_wait_for_the_first_of_all(void **state)
 {
 	struct party party;
 
 	(void)state;
 	party_begin(&party, 2);
-	struct guest *second = guest_start(LEAVE, party.member[1].barrier, NULL);
+	struct waiter *second = guest_start(LEAVE, party.member[1].barrier, NULL);
 	WAIT_UNTIL(!is_there(party.member[1].path), SOON_MS);
 	WAIT_UNTIL(stats_of(party.member[1].client).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(party.member[1].client, NULL));
-	assert_false(guest_is_over(second));
+	assert_false(waiter_is_over(second));
 	assert_true(is_there(party.member[0].path));
 	assert_true(is_there("/phase/ready"));
 	assert_int_equal(hf_double_barrier_state(party.member[0].barrier), HF_HELD);
 	ASSERT_OK(hf_double_barrier_leave(party.member[0].barrier, HF_WAIT(.wait_ms = SOON_MS)));
-	guest_expect(second, 0);
+	waiter_join(second, 0);
 	assert_int_equal(count_children(zk_eye, "/phase"), 0);
 	party_end(&party);
 }
 
-static void leave_in_vain_can_be_tried_again_by_who_is_still_in(void **state)
+static void failed_leave_can_be_tried_again_by_a_member_that_is_still_in(void **state)
 {
 	struct party party;
 	hf_cancel *cancel = new_cancel();
@@ -353,10 +352,10 @@ static void leave_in_vain_can_be_tried_again_by_who_is_still_in(void **state)
 	ASSERT_RC(hf_double_barrier_leave(lowest, HF_WAIT(.wait_ms = 200)), HF_ETIMEDOUT);
 	ASSERT_BETWEEN(test_now_ms() - started_at, 200, 2000);
 	assert_int_equal(hf_double_barrier_state(lowest), HF_HELD);
-	struct guest *guest = guest_start(LEAVE, lowest, HF_WAIT(.cancel = cancel));
+	struct waiter *guest = guest_start(LEAVE, lowest, HF_WAIT(.cancel = cancel));
 	WAIT_UNTIL(stats_of(party.member[0].client).waiting == 1, SOON_MS);
 	hf_cancel_fire(cancel);
-	guest_expect(guest, HF_ECANCELLED);
+	waiter_join(guest, HF_ECANCELLED);
 	assert_int_equal(hf_double_barrier_state(lowest), HF_HELD);
 	assert_true(is_there(party.member[0].path));
 	/* The other one goes, and only does not see the first one go. */
@@ -377,19 +376,19 @@ static void member_of_a_closed_client_has_gone(void **state)
 	(void)state;
 	party_begin(&party, 3);
 	/* The first of all waits for the last, which goes with its client. */
-	struct guest *first = guest_start(LEAVE, party.member[0].barrier, NULL);
-	struct guest *second = guest_start(LEAVE, party.member[1].barrier, NULL);
+	struct waiter *first = guest_start(LEAVE, party.member[0].barrier, NULL);
+	struct waiter *second = guest_start(LEAVE, party.member[1].barrier, NULL);
 	WAIT_UNTIL(!is_there(party.member[1].path), SOON_MS);
-	assert_false(guest_is_over(first));
-	/* Who is in stays in when its handle is closed. */
+	assert_false(waiter_is_over(first));
+	/* A member that is in stays in when its handle is closed. */
 	hf_double_barrier_close(party.member[2].barrier);
 	party.member[2].barrier = NULL;
 	ASSERT_OK(hf_client_ping(party.member[2].client, NULL));
 	assert_true(is_there(party.member[2].path));
 	ASSERT_OK(hf_client_close(party.member[2].client));
 	party.member[2].client = NULL;
-	guest_expect(first, 0);
-	guest_expect(second, 0);
+	waiter_join(first, 0);
+	waiter_join(second, 0);
 	assert_int_equal(count_children(zk_eye, "/phase"), 0);
 	party_end(&party);
 }
@@ -425,19 +424,19 @@ static void handle_is_for_one_member(void **state)
 
 	(void)state;
 	ASSERT_RC(hf_double_barrier_leave(one, NULL), HF_ENOTHELD);
-	struct guest *guest = guest_start(ENTER, one, NULL);
+	struct waiter *guest = guest_start(ENTER, one, NULL);
 	WAIT_UNTIL(count_children(zk_eye, "/phase") == 1, SOON_MS);
 	ASSERT_RC(hf_double_barrier_enter(one, NULL), HF_EDEADLOCK);
 	ASSERT_CONTAINS(hf_error_detail(), "a handle for each member");
 	ASSERT_RC(hf_double_barrier_leave(one, NULL), HF_ENOTHELD);
 	assert_int_equal(hf_double_barrier_state(one), HF_FREE);
 	ASSERT_OK(hf_double_barrier_enter(two, NULL));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	ASSERT_RC(hf_double_barrier_enter(one, HF_WAIT(.wait_ms = HF_NOWAIT)), HF_EDEADLOCK);
 	assert_int_equal(count_children(zk_eye, "/phase"), 3);
 	guest = guest_start(LEAVE, one, NULL);
 	ASSERT_OK(hf_double_barrier_leave(two, NULL));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	ASSERT_RC(hf_double_barrier_leave(one, NULL), HF_ENOTHELD);
 	ASSERT_RC(hf_double_barrier_leave(two, NULL), HF_ENOTHELD);
 	assert_int_equal(count_children(zk_eye, "/phase"), 0);
@@ -528,14 +527,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ZK_STORY(nobody_is_in_before_all_have_come),
 		ZK_STORY(one_member_alone_comes_and_goes),
-		ZK_STORY(who_gives_up_leaves_nothing_and_does_not_count),
-		ZK_STORY(who_comes_while_the_others_are_in_is_in_too),
+		ZK_STORY(member_that_gives_up_leaves_nothing_and_does_not_count),
+		ZK_STORY(member_that_arrives_while_the_others_are_in_is_in_too),
 		ZK_STORY(node_made_by_hand_counts),
 		ZK_STORY(slow_member_comes_in_after_the_others_have_gone),
-		ZK_STORY(node_deleted_while_it_waits_is_made_anew),
+		ZK_STORY(node_deleted_while_it_waits_is_made_again),
 		ZK_STORY(first_of_all_stays_until_the_others_have_gone),
 		ZK_STORY(others_wait_for_the_first_of_all),
-		ZK_STORY(leave_in_vain_can_be_tried_again_by_who_is_still_in),
+		ZK_STORY(failed_leave_can_be_tried_again_by_a_member_that_is_still_in),
 		ZK_STORY(member_of_a_closed_client_has_gone),
 		ZK_STORY(node_deleted_while_it_is_in_is_lost),
 		ZK_STORY(handle_is_for_one_member),

@@ -1,6 +1,7 @@
 /*
- * A server that speaks just enough of ZooKeeper's protocol to be connected to, and refuses what a test wants
- * refused. The installed server looks for no rights when it is asked whether a node exists; newer ones do.
+ * A server that speaks just enough of ZooKeeper's protocol to be connected to, and refuses what a
+ * test wants refused. The installed server does not check rights when it is asked whether a node
+ * exists; newer ones do.
  */
 #ifndef TESTS_LIVE_ZK_FAKE_H
 #define TESTS_LIVE_ZK_FAKE_H
@@ -19,8 +20,8 @@ struct zk_fake {
 	int listen_fd;
 	int port;
 	atomic_bool over;
-	atomic_bool refuses; /* to look at nodes */
-	atomic_int looks;    /* how often that was asked */
+	atomic_bool refuses; /* to read nodes */
+	atomic_int checks;   /* how often that was asked */
 };
 
 static inline bool fake_read(int fd, void *bytes, size_t size)
@@ -81,7 +82,7 @@ static inline void fake_answer(struct zk_fake *fake, int fd, struct zk_packet *r
 	zk_put_long(&answer, 1);
 	zk_put_int(&answer, refused ? ZK_RAW_NO_AUTH : verb == SET ? ZK_RAW_BAD_VERSION : 0);
 	if (verb == EXISTS)
-		atomic_fetch_add(&fake->looks, 1);
+		atomic_fetch_add(&fake->checks, 1);
 	if (verb == EXISTS && !refused)
 		zk_put_bytes(&answer, stat, sizeof stat);
 	fake_send(fd, &answer);

@@ -1,4 +1,4 @@
-/* What the tests of ZooKeeper's faults share: a holder behind a proxy, a waiter, and an eye. */
+/* What the tests of ZooKeeper's faults share: a holder on a proxy, a waiter, and an eye. */
 #ifndef TESTS_LIVE_ZK_FAULTS_H
 #define TESTS_LIVE_ZK_FAULTS_H
 
@@ -45,7 +45,7 @@ static inline void world_end(struct world *world)
 	test_zookeeper_stop(world->zookeeper);
 }
 
-/* The dead network: nothing passes, nobody is told. */
+/* The dead network: nothing passes, and nobody is notified. */
 static inline void world_part(struct world *world, bool on)
 {
 	proxy_hold_requests(world->proxy, on);
@@ -53,8 +53,8 @@ static inline void world_part(struct world *world, bool on)
 }
 
 /*
- * Waits until the hold is lost, and checks all the time that it was not believed any more when its node
- * was gone. The eye must look where nodes are deleted first.
+ * Waits until the hold is lost, and checks all the time that the client did not believe in it once
+ * its node was gone. The eye must query the server on which nodes are deleted first.
  */
 static inline void expect_lost_in_time(struct zk_raw *eye, const char *node, hf_lock *lock,
                                        hf_owner *owner, long long timeout_ms)

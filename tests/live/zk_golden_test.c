@@ -1,12 +1,11 @@
 /*
- * The golden traces of ZooKeeper: what Curator 5.9.0 did in the stories of golden-zk, played with this
- * library in the place of both its clients. After every step there are the same nodes with the same names,
- * owners, versions, data and rights, those that were made since are the same, and so are the answers and
- * what was told, but for the table of differences.
+ * The golden traces of ZooKeeper: what Curator 5.9.0 did in the stories of golden-zk, played with
+ * this library in the place of both its clients. After every step the same nodes exist with the
+ * same names, owners, versions, data and rights, the same nodes were made since, and the answers
+ * and reports are the same, except for the table of differences.
  *
  * An argument plays only the stories with that in their title.
  */
-#define _GNU_SOURCE
 #include "golden-zk/differences.h"
 #include "golden-zk/player.h"
 #include "golden-zk/story.h"
@@ -15,7 +14,7 @@
 
 #define MAX_STORIES 64
 
-/* So often a story is played that needs two UUIDs in order: by chance, one time of two. */
+/* How often a story is played that needs two UUIDs in order: by chance, one time of two. */
 #define MAX_TRIES 40
 
 static const char *const files[] = {

@@ -1,5 +1,7 @@
-/* Leadership on a real ZooKeeper: candidates, their order, what they say of themselves, and who sees it. */
-#define _GNU_SOURCE
+/*
+ * Leadership on a real ZooKeeper: candidates, their order, their values, and what others see of
+ * them.
+ */
 #include "live/leader.h"
 #include "live/zk.h"
 
@@ -29,7 +31,7 @@ static void end(struct pair *pair)
 	ASSERT_OK(hf_client_close(pair->two));
 }
 
-/* A candidate that stands behind n - 1 others now. */
+/* A candidate that has n - 1 others before it now. */
 static struct waiter *stand(hf_lock *lock, const char *value, int n)
 {
 	struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.value = value));
@@ -105,10 +107,10 @@ static void without_a_value_the_note_is_its_data(void **state)
 {
 	char path[700], host[200] = "", expected[400];
 	struct zk_raw_stat stat;
-	hf_client *told = open_at(test_zookeeper_url(zk_server, 0), "",
-	                          HF_CLIENT(.describe = "nightly report"));
+	hf_client *noted = open_at(test_zookeeper_url(zk_server, 0), "",
+	                           HF_CLIENT(.describe = "nightly report"));
 	hf_client *silent = open_zk("");
-	hf_lock *lock = open_kind(told, HF_LEADER, "elect");
+	hf_lock *lock = open_kind(noted, HF_LEADER, "elect");
 	hf_lock *other = open_kind(silent, HF_LEADER, "elect");
 
 	(void)state;
@@ -120,7 +122,7 @@ static void without_a_value_the_note_is_its_data(void **state)
 	assert_string_equal(data, expected);
 	free(data);
 	ASSERT_OK(hf_lock_release(lock));
-	/* The value is all there is, also of those who describe themselves. */
+	/* The value is the whole data, even of clients with a description. */
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.value = "node-a")));
 	read_only_child(zk_eye, "/elect", path, sizeof path, &stat);
 	data = data_of(path);
@@ -136,7 +138,7 @@ static void without_a_value_the_note_is_its_data(void **state)
 	assert_int_equal(stat.length, 0);
 	hf_lock_close(lock);
 	hf_lock_close(other);
-	ASSERT_OK(hf_client_close(told));
+	ASSERT_OK(hf_client_close(noted));
 	ASSERT_OK(hf_client_close(silent));
 }
 
@@ -146,7 +148,7 @@ static void value_of_a_mutex_is_its_data_too(void **state)
 	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR, HF_WRITE, HF_READ};
 	char path[700];
 	struct zk_raw_stat stat;
-	struct told told;
+	struct noted noted;
 	hf_client *client = open_zk("");
 
 	(void)state;
@@ -157,9 +159,9 @@ static void value_of_a_mutex_is_its_data_too(void **state)
 		char *data = data_of(path);
 		assert_string_equal(data, "node-a");
 		free(data);
-		look_at(client, "select", &told);
-		assert_int_equal(told.rows, 1);
-		assert_string_equal(told.text, "node-a");
+		inspect_lock(client, "select", &noted);
+		assert_int_equal(noted.rows, 1);
+		assert_string_equal(noted.text, "node-a");
 		ASSERT_OK(hf_lock_release(lock));
 		hf_lock_close(lock);
 	}
@@ -170,7 +172,7 @@ static void value_has_a_limit(void **state)
 {
 	char path[700];
 	struct zk_raw_stat stat;
-	struct told told;
+	struct noted noted;
 	struct pair pair;
 	char *most = long_text(1000), *more = long_text(1001);
 
@@ -183,8 +185,8 @@ static void value_has_a_limit(void **state)
 	read_only_child(zk_eye, "/elect", path, sizeof path, &stat);
 	char *data = data_of(path);
 	assert_string_equal(data, most);
-	look_at(pair.two, "elect", &told);
-	assert_string_equal(told.text, most);
+	inspect_lock(pair.two, "elect", &noted);
+	assert_string_equal(noted.text, most);
 	free(data);
 	free(most);
 	free(more);
@@ -231,7 +233,7 @@ static void first_leads_and_the_others_follow_in_order(void **state)
 		ASSERT_OK(hf_client_ping(pair.one, NULL));
 		ASSERT_OK(hf_client_ping(pair.two, NULL));
 		for (int j = i + 1; j < CANDIDATES; j++)
-			assert_false(atomic_load(&waiters[j]->over));
+			assert_false(waiter_is_over(waiters[j]));
 		assert_int_equal(count_children(zk_eye, "/elect"), CANDIDATES - i);
 		int64_t token = token_of(waiters[i]->lock, waiters[i]->options.owner);
 		assert_true(token > last);
@@ -265,7 +267,7 @@ static void candidate_that_gives_up_leaves_nothing(void **state)
 	waiter_expect(middle, HF_ECANCELLED);
 	WAIT_UNTIL(count_children(zk_eye, "/elect") == 2, SOON_MS);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(atomic_load(&last->over));
+	assert_false(waiter_is_over(last));
 	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(pair.mine));
 	waiter_expect(last, 0);
@@ -326,48 +328,48 @@ static void token_grows_from_leader_to_leader(void **state)
 
 /* ---- other programs ---- */
 
-static void peer_before_us_leads_and_peer_behind_us_waits(void **state)
+static void peer_before_us_leads_and_peer_after_us_waits(void **state)
 {
-	struct told told;
+	struct noted noted;
 	struct pair pair;
 
 	(void)state;
 	begin(&pair);
 	assert_int_equal(zk_raw_create(zk_eye, "/elect", "", ZK_RAW_CONTAINER, NULL, NULL), 0);
-	char *before, *behind;
+	char *before, *later;
 	make_peer("java-1", &before);
 	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	WAIT_UNTIL(count_children(zk_eye, "/elect") == 1, SOON_MS);
 	struct waiter *waiter = stand(pair.mine, "node-a", 2);
-	make_peer("java-2", &behind);
-	look_at(pair.two, "elect", &told);
-	assert_string_equal(told.kind, "leader");
-	assert_string_equal(told.text, "java-1");
-	assert_string_equal(told.owner, strrchr(before, '/') + 1);
-	assert_int_equal(told.waiters, 2);
-	assert_string_equal(told.waiter_text[0], "node-a");
-	assert_string_equal(told.waiter_text[1], "java-2");
-	assert_string_equal(told.waiter[1], strrchr(behind, '/') + 1);
-	assert_false(atomic_load(&waiter->over));
+	make_peer("java-2", &later);
+	inspect_lock(pair.two, "elect", &noted);
+	assert_string_equal(noted.kind, "leader");
+	assert_string_equal(noted.text, "java-1");
+	assert_string_equal(noted.owner, strrchr(before, '/') + 1);
+	assert_int_equal(noted.waiters, 2);
+	assert_string_equal(noted.waiter_text[0], "node-a");
+	assert_string_equal(noted.waiter_text[1], "java-2");
+	assert_string_equal(noted.waiter[1], strrchr(later, '/') + 1);
+	assert_false(waiter_is_over(waiter));
 	assert_int_equal(zk_raw_delete(zk_eye, before, -1), 0);
 	waiter_expect(waiter, 0);
-	look_at(pair.two, "elect", &told);
-	assert_string_equal(told.text, "node-a");
-	assert_int_equal(told.waiters, 1);
-	assert_string_equal(told.waiter_text[0], "java-2");
+	inspect_lock(pair.two, "elect", &noted);
+	assert_string_equal(noted.text, "node-a");
+	assert_int_equal(noted.waiters, 1);
+	assert_string_equal(noted.waiter_text[0], "java-2");
 	ASSERT_OK(waiter_release(waiter));
 	ASSERT_RC(hf_lock_acquire(pair.mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
-	assert_int_equal(zk_raw_delete(zk_eye, behind, -1), 0);
+	assert_int_equal(zk_raw_delete(zk_eye, later, -1), 0);
 	waiter_free(waiter);
 	free(before);
-	free(behind);
+	free(later);
 	end(&pair);
 }
 
-/* On one path they stand in one queue, between programs of ours at least. */
+/* On one path they are in one queue, at least between programs that use this library. */
 static void leader_and_mutex_of_one_path_exclude_each_other(void **state)
 {
-	struct told told;
+	struct noted noted;
 	struct pair pair;
 
 	(void)state;
@@ -378,19 +380,19 @@ static void leader_and_mutex_of_one_path_exclude_each_other(void **state)
 	WAIT_UNTIL(count_children(zk_eye, "/elect") == 1, SOON_MS);
 	struct waiter *locker = stand(mutex, "locks", 2);
 	struct waiter *leader = stand(pair.theirs, "leads next", 3);
-	look_at(pair.one, "elect", &told);
-	assert_string_equal(told.kind, "leader");
-	assert_string_equal(told.text, "leads");
-	assert_int_equal(told.waiters, 2);
-	assert_string_equal(told.waiter_text[0], "locks");
-	assert_string_equal(told.waiter_text[1], "leads next");
+	inspect_lock(pair.one, "elect", &noted);
+	assert_string_equal(noted.kind, "leader");
+	assert_string_equal(noted.text, "leads");
+	assert_int_equal(noted.waiters, 2);
+	assert_string_equal(noted.waiter_text[0], "locks");
+	assert_string_equal(noted.waiter_text[1], "leads next");
 	ASSERT_OK(hf_lock_release(pair.mine));
 	waiter_expect(locker, 0);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(atomic_load(&leader->over));
-	look_at(pair.one, "elect", &told);
-	assert_string_equal(told.kind, "reentrant");
-	assert_string_equal(told.text, "locks");
+	assert_false(waiter_is_over(leader));
+	inspect_lock(pair.one, "elect", &noted);
+	assert_string_equal(noted.kind, "reentrant");
+	assert_string_equal(noted.text, "locks");
 	ASSERT_OK(waiter_release(locker));
 	waiter_expect(leader, 0);
 	ASSERT_OK(waiter_release(leader));
@@ -400,44 +402,44 @@ static void leader_and_mutex_of_one_path_exclude_each_other(void **state)
 	end(&pair);
 }
 
-/* ---- who leads, as others see it ---- */
+/* ---- the leader as others see it ---- */
 
-static void everybody_sees_who_leads_and_who_would(void **state)
+static void every_client_sees_the_leader_and_the_candidates(void **state)
 {
 	static const char *const values[] = {"node-b", "node-c", "", "node-e"};
 	struct waiter *waiters[4];
-	struct told told, listed = {0};
+	struct noted noted, listed = {0};
 	char holder[200], identity[200];
 	struct pair pair;
 	int flag;
 
 	(void)state;
 	begin(&pair);
-	look_at(pair.two, "elect", &told);
-	assert_int_equal(told.rows, 0);
+	inspect_lock(pair.two, "elect", &noted);
+	assert_int_equal(noted.rows, 0);
 	ASSERT_OK(hf_lock_is_locked(pair.theirs, &flag));
 	assert_int_equal(flag, 0);
 	ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.value = "node-a")));
 	for (int i = 0; i < 4; i++)
 		waiters[i] = stand(i % 2 ? pair.mine : pair.theirs, values[i], i + 2);
-	look_at(pair.two, "elect", &told);
-	assert_int_equal(told.rows, 1);
-	assert_string_equal(told.name, "elect");
-	assert_string_equal(told.kind, "leader");
-	assert_int_equal(told.token, token_of(pair.mine, NULL));
-	assert_int_equal(told.holders, 1);
-	assert_string_equal(told.text, "node-a");
-	assert_string_equal(told.host, "");
-	assert_int_equal(told.pid, 0);
+	inspect_lock(pair.two, "elect", &noted);
+	assert_int_equal(noted.rows, 1);
+	assert_string_equal(noted.name, "elect");
+	assert_string_equal(noted.kind, "leader");
+	assert_int_equal(noted.token, token_of(pair.mine, NULL));
+	assert_int_equal(noted.holders, 1);
+	assert_string_equal(noted.text, "node-a");
+	assert_string_equal(noted.host, "");
+	assert_int_equal(noted.pid, 0);
 	ASSERT_OK(hf_lock_identity(pair.mine, NULL, identity, sizeof identity));
-	assert_string_equal(told.owner, identity);
-	assert_int_equal(told.waiters, 4);
+	assert_string_equal(noted.owner, identity);
+	assert_int_equal(noted.waiters, 4);
 	for (int i = 0; i < 4; i++) {
-		assert_string_equal(told.waiter_text[i], values[i]);
-		check_name(told.waiter[i]);
+		assert_string_equal(noted.waiter_text[i], values[i]);
+		check_name(noted.waiter[i]);
 	}
-	assert_string_equal(told.waiter[4], "");
-	assert_string_equal(told.waiter_text[4], "");
+	assert_string_equal(noted.waiter[4], "");
+	assert_string_equal(noted.waiter_text[4], "");
 	ASSERT_OK(hf_client_list(pair.two, "el*", note_info, &listed));
 	assert_int_equal(listed.rows, 1);
 	assert_string_equal(listed.text, "node-a");
@@ -451,9 +453,9 @@ static void everybody_sees_who_leads_and_who_would(void **state)
 	ASSERT_OK(hf_lock_release(pair.mine));
 	for (int i = 0; i < 4; i++) {
 		waiter_expect(waiters[i], 0);
-		look_at(pair.two, "elect", &told);
-		assert_string_equal(told.text, values[i]);
-		assert_int_equal(told.waiters, 3 - i);
+		inspect_lock(pair.two, "elect", &noted);
+		assert_string_equal(noted.text, values[i]);
+		assert_int_equal(noted.waiters, 3 - i);
 		ASSERT_OK(waiter_release(waiters[i]));
 		waiter_free(waiters[i]);
 	}
@@ -462,7 +464,7 @@ static void everybody_sees_who_leads_and_who_would(void **state)
 
 static void notes_of_candidates_are_read_by_their_lines(void **state)
 {
-	struct told told;
+	struct noted noted;
 	struct pair pair;
 	hf_client *describer = open_at(test_zookeeper_url(zk_server, 0), "",
 	                               HF_CLIENT(.describe = "nightly report"));
@@ -471,25 +473,25 @@ static void notes_of_candidates_are_read_by_their_lines(void **state)
 	(void)state;
 	begin(&pair);
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
-	struct waiter *noted = stand(lock, NULL, 2);
+	struct waiter *described = stand(lock, NULL, 2);
 	struct waiter *silent = stand(pair.mine, NULL, 3);
 	struct waiter *lines = stand(pair.mine, "two\nlines", 4);
 	char *huge = long_text(3000);
 	char *peer;
 	make_peer(huge, &peer);
-	look_at(pair.two, "elect", &told);
-	assert_string_equal(told.text, "nightly report");
-	assert_int_equal(told.pid, getpid());
-	assert_true(told.host[0] != 0);
-	assert_int_equal(told.waiters, 4);
-	assert_string_equal(told.waiter_text[0], "nightly report");
-	assert_string_equal(told.waiter_text[1], "");
-	assert_string_equal(told.waiter_text[2], "two\nlines");
-	assert_string_equal(told.waiter_text[3], "");
-	assert_string_equal(told.waiter[3], strrchr(peer, '/') + 1);
+	inspect_lock(pair.two, "elect", &noted);
+	assert_string_equal(noted.text, "nightly report");
+	assert_int_equal(noted.pid, getpid());
+	assert_true(noted.host[0] != 0);
+	assert_int_equal(noted.waiters, 4);
+	assert_string_equal(noted.waiter_text[0], "nightly report");
+	assert_string_equal(noted.waiter_text[1], "");
+	assert_string_equal(noted.waiter_text[2], "two\nlines");
+	assert_string_equal(noted.waiter_text[3], "");
+	assert_string_equal(noted.waiter[3], strrchr(peer, '/') + 1);
 	assert_int_equal(zk_raw_delete(zk_eye, peer, -1), 0);
 	ASSERT_OK(hf_lock_release(lock));
-	struct waiter *all[] = {noted, silent, lines};
+	struct waiter *all[] = {described, silent, lines};
 	for (int i = 0; i < 3; i++) {
 		waiter_expect(all[i], 0);
 		ASSERT_OK(waiter_release(all[i]));
@@ -507,8 +509,8 @@ static void notes_of_candidates_are_read_by_their_lines(void **state)
 static void value_of_an_asynchronous_candidate_is_copied(void **state)
 {
 	struct done first = {0}, second = {0}, third = {0};
-	struct told told;
-	/* Not connected yet when the call returns, so the node is made when the words are gone. */
+	struct noted noted;
+	/* Not connected yet when the call returns, so the node is made after the value is gone. */
 	hf_client *lazy = open_zk("?lazy=yes");
 	hf_lock *lock = open_kind(lazy, HF_LEADER, "elect");
 	hf_owner *owners[] = {new_owner(), new_owner(), new_owner()};
@@ -522,26 +524,26 @@ static void value_of_an_asynchronous_candidate_is_copied(void **state)
 	WAIT_UNTIL(count_children(zk_eye, "/elect") == 2, SOON_MS);
 	stand_async(lock, owners[2], "node-c", &third);
 	WAIT_UNTIL(count_children(zk_eye, "/elect") == 3, SOON_MS);
-	look_at(lazy, "elect", &told);
-	assert_string_equal(told.text, "node-a");
-	assert_string_equal(told.waiter_text[0], "node-b");
-	assert_string_equal(told.waiter_text[1], "node-c");
+	inspect_lock(lazy, "elect", &noted);
+	assert_string_equal(noted.text, "node-a");
+	assert_string_equal(noted.waiter_text[0], "node-b");
+	assert_string_equal(noted.waiter_text[1], "node-c");
 	struct done released = {0};
 	ASSERT_OK(
 		hf_lock_release_async(lock, HF_RELEASE(.owner = owners[0]), note_done, &released));
 	WAIT_UNTIL(atomic_load(&second.calls) == 1, SOON_MS);
 	assert_int_equal(second.result, 0);
 	assert_true(second.number > first.number);
-	/* The third has nothing but its words to go by if its node is made anew. */
-	look_at(lazy, "elect", &told);
+	/* The third has nothing but its value to be recognised by if its node is made again. */
+	inspect_lock(lazy, "elect", &noted);
 	char path[400];
-	snprintf(path, sizeof path, "/elect/%s", told.waiter[0]);
+	snprintf(path, sizeof path, "/elect/%s", noted.waiter[0]);
 	assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
 	ASSERT_OK(hf_lock_release_with(lock, HF_RELEASE(.owner = owners[1])));
 	WAIT_UNTIL(atomic_load(&third.calls) == 1, SOON_MS);
 	assert_int_equal(third.result, 0);
-	look_at(lazy, "elect", &told);
-	assert_string_equal(told.text, "node-c");
+	inspect_lock(lazy, "elect", &noted);
+	assert_string_equal(noted.text, "node-c");
 	WAIT_UNTIL(atomic_load(&released.calls) == 1, SOON_MS);
 	ASSERT_OK(hf_lock_release_with(lock, HF_RELEASE(.owner = owners[2])));
 	for (int i = 0; i < 3; i++)
@@ -552,7 +554,7 @@ static void value_of_an_asynchronous_candidate_is_copied(void **state)
 
 /* ---- the end of a leader ---- */
 
-static void leader_whose_node_is_deleted_is_told_and_the_next_leads(void **state)
+static void leader_whose_node_is_deleted_learns_it_and_the_next_leads(void **state)
 {
 	struct seen *seen = check_alloc(sizeof(*seen));
 	char path[700];
@@ -576,7 +578,7 @@ static void leader_whose_node_is_deleted_is_told_and_the_next_leads(void **state
 	WAIT_UNTIL(seen_count(seen, HF_LOST) == 1, 1000);
 	assert_string_equal(seen->name, "elect");
 	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
-	/* And it may stand again, behind the others. */
+	/* And it may be a candidate again, after the others. */
 	struct waiter *again = stand(lock, "node-a", 2);
 	ASSERT_OK(waiter_release(waiter));
 	waiter_expect(again, 0);
@@ -635,12 +637,12 @@ int main(void)
 		ZK_STORY(candidate_that_gives_up_leaves_nothing),
 		ZK_STORY(leader_may_be_elected_again_and_resigns_as_often),
 		ZK_STORY(token_grows_from_leader_to_leader),
-		ZK_STORY(peer_before_us_leads_and_peer_behind_us_waits),
+		ZK_STORY(peer_before_us_leads_and_peer_after_us_waits),
 		ZK_STORY(leader_and_mutex_of_one_path_exclude_each_other),
-		ZK_STORY(everybody_sees_who_leads_and_who_would),
+		ZK_STORY(every_client_sees_the_leader_and_the_candidates),
 		ZK_STORY(notes_of_candidates_are_read_by_their_lines),
 		ZK_STORY(value_of_an_asynchronous_candidate_is_copied),
-		ZK_STORY(leader_whose_node_is_deleted_is_told_and_the_next_leads),
+		ZK_STORY(leader_whose_node_is_deleted_learns_it_and_the_next_leads),
 		ZK_STORY(leader_can_be_put_down_by_force),
 		ZK_STORY(closing_the_leaders_client_lets_the_next_lead),
 	};

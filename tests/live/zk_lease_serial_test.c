@@ -1,4 +1,7 @@
-/* Fixed leases, which end here and not on the server: at the very moment, and how long they are said to be. */
+/*
+ * Fixed leases, which expire here and not on the server: at the very moment, and with the right
+ * length.
+ */
 #include "live/zk.h"
 
 #define ROUNDS 40
@@ -9,7 +12,7 @@ static void spin_until(long long moment)
 		continue;
 }
 
-/* What ends in the same millisecond is released or lost, once. */
+/* A hold that expires in the same millisecond is released or lost, once. */
 static void release_in_the_moment_of_the_end_is_answered(void **state)
 {
 	hf_client *client = open_zk("");
@@ -54,7 +57,7 @@ static void permit_given_back_in_the_moment_of_its_end_is_answered(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* A third of the lease, not of the session behind it. */
+/* A third of the lease, not of the longer session. */
 static void short_lease_is_at_risk_in_its_last_third(void **state)
 {
 	hf_client *client = open_zk("?session=10s");

@@ -1,8 +1,9 @@
 /* Multi locks whose members are on ZooKeeper, and on ZooKeeper and Redis together. */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
-/* ---- both servers, and two processes, so to say, with a client at each ---- */
+#include "support/counting.h"
+
+/* ---- both servers, and the equivalent of two processes with a client at each ---- */
 
 struct world {
 	struct seen seen; /* by the first of each */
@@ -10,7 +11,7 @@ struct world {
 	hf_client *redis_one, *redis_two;
 };
 
-/* Not on the stack: what a failed test leaves is closed after it. */
+/* Not on the stack: what a failed test leaves open is closed after it. */
 static struct world world;
 
 static int start_both(void **state)
@@ -160,7 +161,7 @@ static void member_that_is_taken_leaves_the_others_free(void **state)
 	end();
 }
 
-static void session_of_the_members_that_ends_loses_it(void **state)
+static void session_of_the_members_that_expires_loses_the_lock(void **state)
 {
 	(void)state;
 	begin(6000);
@@ -296,7 +297,7 @@ static void loss_of_either_member_is_the_loss_of_all(void **state)
 	end();
 }
 
-static void lease_of_both_ends_and_is_extended(void **state)
+static void lease_of_both_expires_and_is_extended(void **state)
 {
 	(void)state;
 	begin(0);
@@ -331,7 +332,7 @@ static void same_name_on_both_servers_is_two_members(void **state)
 	struct waiter *waiter = waiter_start(theirs, NULL);
 	ASSERT_RC(hf_lock_acquire(mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT, .owner = NULL)), 0);
 	ASSERT_OK(hf_lock_release(mine));
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(mine));
 	waiter_expect(waiter, 0);
 	ASSERT_OK(waiter_release(waiter));
@@ -341,23 +342,9 @@ static void same_name_on_both_servers_is_two_members(void **state)
 	end();
 }
 
-struct note {
-	atomic_int calls;
-	int result;
-};
-
-static void note_result(void *arg, int result, int64_t number, const char *text)
-{
-	struct note *note = arg;
-	(void)number;
-	(void)text;
-	note->result = result;
-	atomic_fetch_add(&note->calls, 1);
-}
-
 static void asynchronous_acquire_takes_both(void **state)
 {
-	struct note taken = {0}, given = {0};
+	struct done taken = {0}, given = {0};
 	hf_owner *owner = new_owner();
 
 	(void)state;
@@ -365,16 +352,14 @@ static void asynchronous_acquire_takes_both(void **state)
 	hf_lock *multi = open_mixed(world.zk_one, world.redis_one, false);
 	hf_lock *other = open_lock(world.redis_two, "b");
 	ASSERT_OK(hf_lock_acquire(other, NULL));
-	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner), note_result, &taken));
+	ASSERT_OK(hf_lock_acquire_async(multi, HF_ACQUIRE(.owner = owner), note_done, &taken));
 	WAIT_UNTIL(nodes("/a") == 1, SOON_MS);
 	assert_int_equal(atomic_load(&taken.calls), 0);
 	ASSERT_OK(hf_lock_release(other));
-	WAIT_UNTIL(atomic_load(&taken.calls) == 1, SOON_MS);
-	assert_int_equal(taken.result, 0);
+	await_done(&taken, 0);
 	assert_int_equal(hf_lock_state(multi, owner), HF_HELD);
-	ASSERT_OK(hf_lock_release_async(multi, HF_RELEASE(.owner = owner), note_result, &given));
-	WAIT_UNTIL(atomic_load(&given.calls) == 1, SOON_MS);
-	assert_int_equal(given.result, 0);
+	ASSERT_OK(hf_lock_release_async(multi, HF_RELEASE(.owner = owner), note_done, &given));
+	await_done(&given, 0);
 	assert_int_equal(nodes("/a"), 0);
 	hf_lock_close(other);
 	hf_lock_close(multi);
@@ -387,38 +372,11 @@ static void asynchronous_acquire_takes_both(void **state)
 #define THREADS 3
 #define ROUNDS  25
 
-static long counted; /* without protection but the lock's */
-
-static void *count_up(void *arg)
-{
-	for (int i = 0; i < ROUNDS; i++) {
-		int rc = hf_lock_acquire(arg, HF_ACQUIRE(.wait_ms = 30000));
-		long seen = counted;
-		if (i % 8 == 0)
-			test_pause();
-		counted = seen + 1;
-		if (!rc)
-			rc = hf_lock_release(arg);
-		if (rc)
-			return check_format("%d (%s: %s)", rc, hf_strerror(rc), hf_error_detail());
-	}
-	return NULL;
-}
-
 static void run_against_each_other(hf_lock *mine, hf_lock *theirs)
 {
-	pthread_t threads[2 * THREADS];
-	counted = 0;
-	for (int i = 0; i < 2 * THREADS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, count_up, i % 2 ? mine : theirs),
-		                 0);
-	for (int i = 0; i < 2 * THREADS; i++) {
-		void *wrong;
-		assert_int_equal(pthread_join(threads[i], &wrong), 0);
-		if (wrong)
-			fail_msg("%s", (char *)wrong);
-	}
-	assert_int_equal(counted, 2 * THREADS * ROUNDS);
+	hf_lock *locks[] = {mine, theirs};
+	COUNT_TOGETHER(.locks = locks, .n = 2, .threads = 2 * THREADS, .rounds = ROUNDS,
+	               .slow = true);
 	hf_lock_close(mine);
 	hf_lock_close(theirs);
 }
@@ -476,12 +434,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		MULTI_STORY(both_names_are_held_until_the_release),
 		MULTI_STORY(member_that_is_taken_leaves_the_others_free),
-		MULTI_STORY(session_of_the_members_that_ends_loses_it),
+		MULTI_STORY(session_of_the_members_that_expires_loses_the_lock),
 		MULTI_STORY(reader_and_simple_mutex_are_held_as_one),
 		MULTI_STORY(member_on_each_server_is_held_until_the_release),
 		MULTI_STORY(member_taken_on_either_server_leaves_the_other_free),
 		MULTI_STORY(loss_of_either_member_is_the_loss_of_all),
-		MULTI_STORY(lease_of_both_ends_and_is_extended),
+		MULTI_STORY(lease_of_both_expires_and_is_extended),
 		MULTI_STORY(same_name_on_both_servers_is_two_members),
 		MULTI_STORY(asynchronous_acquire_takes_both),
 		MULTI_STORY(opposite_orders_do_not_wait_for_each_other),

@@ -1,5 +1,4 @@
 /* The mutex on a real ZooKeeper: its nodes, its order, its waiters, and what is left behind. */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 #include "support/process.h"

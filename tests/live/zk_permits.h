@@ -1,4 +1,7 @@
-/* What the live tests of ZooKeeper's permits share: two clients, looks at gates and leases, waits. */
+/*
+ * What the live tests of ZooKeeper's permits share: two clients, counts of gates and leases, and
+ * waits.
+ */
 #ifndef TESTS_LIVE_ZK_PERMITS_H
 #define TESTS_LIVE_ZK_PERMITS_H
 
@@ -18,7 +21,7 @@ struct pair {
 	hf_permits *theirs;
 };
 
-/* Not on the stack: what a failed test leaves is closed after it. */
+/* Not on the stack: what a failed test leaves open is closed after it. */
 static struct pair pair;
 static int64_t command_timeout_ms; /* of the next pair; 0: the default */
 
@@ -29,7 +32,7 @@ static inline hf_permits *open_permits(hf_client *client, const char *name)
 	return permits;
 }
 
-/* A total of 0 is not said to anybody. */
+/* A total of 0 is not set. */
 static inline void begin_at(const char *first_url, const char *second_url, int64_t total,
                             int64_t session_ms)
 {
@@ -76,7 +79,7 @@ static inline void end(void)
 
 #define PERMITS_STORY(name) cmocka_unit_test_setup_teardown(name, zk_sweep, close_pair)
 
-/* ---- looks at the tree ---- */
+/* ---- queries of the tree ---- */
 
 static inline int count_at(struct zk_raw *eye, const char *path)
 {
@@ -94,7 +97,7 @@ static inline int leases(void)
 	return count_at(zk_eye, LEASES);
 }
 
-/* Waits until so many are at the gate and in the folder of the leases. */
+/* Waits until this many nodes are at the gate and in the folder of the leases. */
 #define WAIT_NODES(want_gates, want_leases)                                                        \
 	WAIT_UNTIL(gates() == (want_gates) && leases() == (want_leases), ENDED_MS)
 
@@ -152,12 +155,12 @@ static inline int give_all(hf_permits *permits, hf_permit_id *ids, int n)
 	return hf_permits_release(permits, (const hf_permit_id *)ids, n);
 }
 
-/* Ends a call that got its permits: gives them back. */
-static inline void call_give(struct call *call)
+/* Finishes a call that got its permits: gives them back. */
+static inline void call_give(struct waiter *call)
 {
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_OK(give_all(call->permits, call->ids, call->n));
-	call_free(call);
+	waiter_free(call);
 }
 
 #endif

@@ -15,8 +15,8 @@ static inline void start_all(const struct test_zookeeper_options *options)
 	proxy = proxy_start(test_zookeeper_url(zk_server, 0));
 }
 
-static inline void begin_behind(const struct test_zookeeper_options *options, int64_t total,
-                                int64_t session_ms)
+static inline void begin_proxied(const struct test_zookeeper_options *options, int64_t total,
+                                 int64_t session_ms)
 {
 	start_all(options);
 	begin_at(proxy_url(proxy), test_zookeeper_url(zk_server, 0), total, session_ms);

@@ -1,5 +1,6 @@
-/* Permits on a real ZooKeeper: their nodes, who gets them, who waits, and what is left behind. */
-#define _GNU_SOURCE
+/*
+ * Permits on a real ZooKeeper: their nodes, their order, their waiters, and that nothing is left.
+ */
 #include "live/zk_permits.h"
 
 /* ---- what they are on the server ---- */
@@ -25,7 +26,7 @@ static void permit_is_a_lease_as_curator_makes_it(void **state)
 	check_name(strrchr(path, '/') + 1, "-lease-", "0000000000");
 	assert_true(stat.owner != 0);
 	int64_t session = stat.owner;
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 2);
 	read_only_child(zk_eye, GATES, path, sizeof path, &stat);
 	check_name(strrchr(path, '/') + 1, "-lock-", "0000000001");
@@ -87,9 +88,9 @@ static void description_is_the_data_of_the_lease(void **state)
 	WAIT_NODES(0, 0);
 }
 
-/* ---- who gets them ---- */
+/* ---- holders ---- */
 
-static void so_many_as_were_said_are_held_at_once(void **state)
+static void as_many_as_the_total_are_held_at_once(void **state)
 {
 	hf_permit_id mine[2], theirs, one_more;
 
@@ -100,17 +101,17 @@ static void so_many_as_were_said_are_held_at_once(void **state)
 	ASSERT_RC(try_take(pair.theirs, 1, HF_NOWAIT), HF_EBUSY);
 	ASSERT_RC(try_take(pair.mine, 1, HF_NOWAIT), HF_EBUSY);
 	WAIT_NODES(0, 3);
-	struct call *call = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 4);
 	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_false(call_is_over(call));
+	assert_false(waiter_is_over(call));
 	long long released_at = test_now_ms();
 	ASSERT_OK(give(pair.theirs, theirs));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_BETWEEN(call->ended_at - released_at, 0, WOKEN_MS);
 	WAIT_NODES(0, 3);
 	assert_int_equal(hf_permits_state(pair.mine, call->ids[0]), HF_HELD);
-	/* Who waited for nothing is asked for nothing. */
+	/* A call that waited for nothing has to return nothing. */
 	ASSERT_OK(give(pair.mine, mine[0]));
 	ASSERT_OK(hf_permits_acquire(pair.theirs, 1, HF_PERMITS(.wait_ms = HF_NOWAIT), &one_more));
 	ASSERT_OK(give(pair.theirs, one_more));
@@ -124,28 +125,28 @@ static void so_many_as_were_said_are_held_at_once(void **state)
 
 static void waiters_of_two_clients_are_served_in_order(void **state)
 {
-	struct call *calls[QUEUE];
+	struct waiter *calls[QUEUE];
 	hf_permit_id id;
 
 	(void)state;
 	begin(1, 0);
 	take(pair.mine, 1, 0, &id);
 	for (int i = 0; i < QUEUE; i++) {
-		calls[i] = CALL(.permits = i % 2 ? pair.mine : pair.theirs, .n = 1);
+		calls[i] = WAITER(.permits = i % 2 ? pair.mine : pair.theirs, .n = 1);
 		WAIT_NODES(i + 1, 2);
 	}
 	ASSERT_OK(give(pair.mine, id));
 	for (int i = 0; i < QUEUE; i++) {
-		call_expect(calls[i], 0);
+		waiter_expect(calls[i], 0);
 		for (int j = i + 1; j < QUEUE; j++)
-			assert_false(call_is_over(calls[j]));
+			assert_false(waiter_is_over(calls[j]));
 		call_give(calls[i]);
 	}
 	WAIT_NODES(0, 0);
 	end();
 }
 
-/* Of many completions: how many came, and with what. */
+/* The results of many completions: how many there were, and of which kind. */
 struct crowd {
 	hf_permits *permits;
 	atomic_int over, granted, given, closed;
@@ -239,14 +240,14 @@ static void several_are_taken_one_by_one_and_all_or_none(void **state)
 	(void)state;
 	begin(3, 0);
 	take(pair.theirs, 1, 0, &theirs);
-	struct call *call = CALL(.permits = pair.mine, .n = 3, .wait_ms = 1000);
-	/* Two of them are there, and the third is one too many. */
+	struct waiter *call = WAITER(.permits = pair.mine, .n = 3, .wait_ms = 1000);
+	/* Two of them exist, and the third is one too many. */
 	WAIT_NODES(1, 4);
-	call_expect(call, HF_ETIMEDOUT);
+	waiter_expect(call, HF_ETIMEDOUT);
 	ASSERT_BETWEEN(call->ended_at - call->started_at, 995, 3000);
 	WAIT_NODES(0, 1);
 	assert_int_equal(hf_permits_state(pair.mine, call->ids[0]), HF_FREE);
-	call_free(call);
+	waiter_free(call);
 	assert_int_equal(stats_of(pair.one).held, 0);
 	ASSERT_RC(try_take(pair.mine, 3, HF_NOWAIT), HF_EBUSY);
 	WAIT_NODES(0, 1);
@@ -295,14 +296,14 @@ static void waiter_for_several_takes_them_as_they_come(void **state)
 	(void)state;
 	begin(3, 0);
 	take(pair.mine, 3, 0, ids);
-	struct call *call = CALL(.permits = pair.theirs, .n = 2);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 2);
 	WAIT_NODES(1, 4);
 	ASSERT_OK(give(pair.mine, ids[0]));
 	WAIT_NODES(1, 4);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(call_is_over(call));
+	assert_false(waiter_is_over(call));
 	ASSERT_OK(give(pair.mine, ids[1]));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	WAIT_NODES(0, 3);
 	assert_string_not_equal(call->ids[0], call->ids[1]);
 	call_give(call);
@@ -323,7 +324,7 @@ static void more_than_there_are_is_refused(void **state)
 	end();
 }
 
-static void total_that_nobody_said_is_missed(void **state)
+static void missing_total_is_an_error(void **state)
 {
 	hf_permit_id id;
 
@@ -332,12 +333,12 @@ static void total_that_nobody_said_is_missed(void **state)
 	ASSERT_RC(try_take(pair.mine, 1, 0), HF_EINVAL);
 	ASSERT_CONTAINS(hf_error_detail(), "hf_permits_set");
 	WAIT_NODES(0, 0);
-	/* What one client was told is nothing that another knows. */
+	/* A total that one client has set is not known to another. */
 	ASSERT_OK(hf_permits_set(pair.theirs, 1));
 	ASSERT_RC(try_take(pair.mine, 1, HF_NOWAIT), HF_EINVAL);
 	take(pair.theirs, 1, 0, &id);
 	/* Nor does it wait for a turn that is of no use. */
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 2);
 	ASSERT_RC(try_take(pair.mine, 1, SOON_MS), HF_EINVAL);
 	ASSERT_CONTAINS(hf_error_detail(), "hf_permits_set");
@@ -414,7 +415,7 @@ static void permit_without_a_lease_lasts_as_the_session_does(void **state)
 	end();
 }
 
-static void fixed_lease_ends_here_and_takes_its_node_along(void **state)
+static void fixed_lease_expires_here_and_takes_its_node_along(void **state)
 {
 	hf_permit_id id;
 
@@ -422,7 +423,7 @@ static void fixed_lease_ends_here_and_takes_its_node_along(void **state)
 	begin(1, 0);
 	long long before = test_now_ms();
 	take(pair.mine, 1, 2000, &id);
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 2);
 	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 1, SOON_MS);
 	ASSERT_BETWEEN(seen_at(&pair.seen, HF_LOST) - before, 1900, 3500);
@@ -433,7 +434,7 @@ static void fixed_lease_ends_here_and_takes_its_node_along(void **state)
 	ASSERT_CONTAINS(pair.seen.detail, "lost");
 	assert_int_equal(hf_permits_state(pair.mine, id), HF_LOST);
 	assert_int_equal(hf_permits_remaining(pair.mine, id), 0);
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	WAIT_NODES(0, 1);
 	ASSERT_RC(hf_permits_extend(pair.mine, id, 1000), HF_ELOST);
 	ASSERT_RC(give(pair.mine, id), HF_ELOST);
@@ -443,13 +444,13 @@ static void fixed_lease_ends_here_and_takes_its_node_along(void **state)
 	end();
 }
 
-static void fixed_lease_of_several_ends_for_each_of_them(void **state)
+static void fixed_lease_of_several_expires_for_each_of_them(void **state)
 {
 	hf_permit_id ids[3];
 
 	(void)state;
 	begin(3, 2000);
-	/* So long that the session is renewed meanwhile. */
+	/* Long enough that the session is renewed meanwhile. */
 	take(pair.mine, 3, 1500, ids);
 	WAIT_UNTIL(stats_of(pair.one).renewals > 0, SOON_MS);
 	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 3, SOON_MS);
@@ -483,7 +484,7 @@ static void extend_makes_it_longer_and_shorter(void **state)
 	end();
 }
 
-static void extended_permit_ends_though_it_had_no_lease(void **state)
+static void extended_permit_expires_although_it_had_no_lease(void **state)
 {
 	hf_permit_id ids[2];
 
@@ -498,17 +499,17 @@ static void extended_permit_ends_though_it_had_no_lease(void **state)
 	end();
 }
 
-/* ---- what leaves nothing behind ---- */
+/* ---- calls that leave nothing ---- */
 
-/* First at the leases, then behind somebody at the gate. */
-static void attempt_in_vain_leaves_nothing(void **state)
+/* First at the leases, then after another waiter at the gate. */
+static void failed_attempt_leaves_nothing(void **state)
 {
 	hf_permit_id id;
 
 	(void)state;
 	begin(1, 0);
 	take(pair.mine, 1, 0, &id);
-	struct call *waiter = NULL;
+	struct waiter *waiter = NULL;
 	for (int i = 0; i < 2; i++) {
 		ASSERT_RC(try_take(pair.theirs, 1, HF_NOWAIT), HF_EBUSY);
 		WAIT_NODES(i, 1 + i);
@@ -517,15 +518,15 @@ static void attempt_in_vain_leaves_nothing(void **state)
 		ASSERT_BETWEEN(test_now_ms() - started_at, 495, 2500);
 		WAIT_NODES(i, 1 + i);
 		hf_cancel *cancel = new_cancel();
-		struct call *call = CALL(.permits = pair.theirs, .n = 1, .cancel = cancel);
+		struct waiter *call = WAITER(.permits = pair.theirs, .n = 1, .cancel = cancel);
 		WAIT_NODES(1 + i, 2);
 		hf_cancel_fire(cancel);
-		call_expect(call, HF_ECANCELLED);
+		waiter_expect(call, HF_ECANCELLED);
 		WAIT_NODES(i, 1 + i);
-		call_free(call);
+		waiter_free(call);
 		hf_cancel_free(cancel);
 		if (i == 0) {
-			waiter = CALL(.permits = pair.theirs, .n = 1);
+			waiter = WAITER(.permits = pair.theirs, .n = 1);
 			WAIT_NODES(1, 2);
 		}
 	}
@@ -536,7 +537,7 @@ static void attempt_in_vain_leaves_nothing(void **state)
 	end();
 }
 
-static void waits_that_end_in_vain_do_not_pile_up_watches(void **state)
+static void waits_that_time_out_do_not_pile_up_watches(void **state)
 {
 	hf_permit_id id;
 
@@ -562,16 +563,16 @@ static void waiter_at_the_leases_that_leaves_lets_the_next_one_in(void **state)
 	(void)state;
 	begin(1, 0);
 	take(pair.mine, 1, 0, &id);
-	struct call *first = CALL(.permits = pair.theirs, .n = 1, .cancel = cancel);
+	struct waiter *first = WAITER(.permits = pair.theirs, .n = 1, .cancel = cancel);
 	WAIT_NODES(1, 2);
-	struct call *second = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *second = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(2, 2);
 	hf_cancel_fire(cancel);
-	call_expect(first, HF_ECANCELLED);
+	waiter_expect(first, HF_ECANCELLED);
 	WAIT_NODES(1, 2);
 	ASSERT_OK(give(pair.mine, id));
 	call_give(second);
-	call_free(first);
+	waiter_free(first);
 	hf_cancel_free(cancel);
 	end();
 }
@@ -590,7 +591,7 @@ static void foreign_child_takes_a_permit(void **state)
 	assert_int_equal(available(pair.theirs), 0);
 	assert_int_equal(acquired(pair.theirs), 2);
 	ASSERT_RC(try_take(pair.theirs, 1, HF_NOWAIT), HF_EBUSY);
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 3);
 	assert_int_equal(zk_raw_delete(zk_eye, LEASES "/stranger", -1), 0);
 	call_give(call);
@@ -626,7 +627,7 @@ static void gate_made_by_hand_is_waited_for(void **state)
 		zk_raw_create(zk_eye, GATES "/lock-", "", ZK_RAW_EPHEMERAL_SEQUENTIAL, &path, NULL),
 		0);
 	ASSERT_RC(try_take(pair.theirs, 1, HF_NOWAIT), HF_EBUSY);
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(2, 0);
 	assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
 	call_give(call);
@@ -746,7 +747,7 @@ int main(void)
 		PERMITS_STORY(permit_is_a_lease_as_curator_makes_it),
 		PERMITS_STORY(every_node_has_a_guid_of_its_own),
 		PERMITS_STORY(description_is_the_data_of_the_lease),
-		PERMITS_STORY(so_many_as_were_said_are_held_at_once),
+		PERMITS_STORY(as_many_as_the_total_are_held_at_once),
 		PERMITS_STORY(waiters_of_two_clients_are_served_in_order),
 		PERMITS_STORY(one_lease_at_most_is_too_many_while_fifty_wait),
 		PERMITS_STORY(closing_a_client_ends_fifty_waiters),
@@ -754,16 +755,16 @@ int main(void)
 		PERMITS_STORY(hundreds_are_taken_and_given_back_in_one_call),
 		PERMITS_STORY(waiter_for_several_takes_them_as_they_come),
 		PERMITS_STORY(more_than_there_are_is_refused),
-		PERMITS_STORY(total_that_nobody_said_is_missed),
+		PERMITS_STORY(missing_total_is_an_error),
 		PERMITS_STORY(permit_is_given_back_once_and_by_its_client_only),
 		PERMITS_STORY(release_with_a_wrong_one_gives_the_others_back),
 		PERMITS_STORY(permit_without_a_lease_lasts_as_the_session_does),
-		PERMITS_STORY(fixed_lease_ends_here_and_takes_its_node_along),
-		PERMITS_STORY(fixed_lease_of_several_ends_for_each_of_them),
+		PERMITS_STORY(fixed_lease_expires_here_and_takes_its_node_along),
+		PERMITS_STORY(fixed_lease_of_several_expires_for_each_of_them),
 		PERMITS_STORY(extend_makes_it_longer_and_shorter),
-		PERMITS_STORY(extended_permit_ends_though_it_had_no_lease),
-		PERMITS_STORY(attempt_in_vain_leaves_nothing),
-		PERMITS_STORY(waits_that_end_in_vain_do_not_pile_up_watches),
+		PERMITS_STORY(extended_permit_expires_although_it_had_no_lease),
+		PERMITS_STORY(failed_attempt_leaves_nothing),
+		PERMITS_STORY(waits_that_time_out_do_not_pile_up_watches),
 		PERMITS_STORY(waiter_at_the_leases_that_leaves_lets_the_next_one_in),
 		PERMITS_STORY(foreign_child_takes_a_permit),
 		PERMITS_STORY(stranger_at_the_gate_holds_nothing),

@@ -1,5 +1,4 @@
 /* How many permits there are on ZooKeeper: a number of each client's own, or one that all read. */
-#define _GNU_SOURCE
 #include "live/zk_permits.h"
 
 #define SIZE "/size"
@@ -34,7 +33,7 @@ static void total_is_this_clients_word(void **state)
 	assert_int_equal(available(pair.theirs), 1);
 	assert_int_equal(acquired(pair.mine), 1);
 	assert_int_equal(acquired(pair.theirs), 1);
-	/* Fewer than are taken leaves none, and takes none away. */
+	/* A total below what is taken leaves none, and takes none away. */
 	ASSERT_OK(hf_permits_set(pair.theirs, 0));
 	assert_int_equal(available(pair.theirs), 0);
 	assert_int_equal(hf_permits_state(pair.mine, id), HF_HELD);
@@ -64,18 +63,18 @@ static void total_that_grows_here_lets_waiters_in(void **state)
 	(void)state;
 	begin(1, 0);
 	take(pair.theirs, 1, 0, &id);
-	struct call *first = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *first = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 2);
-	struct call *second = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *second = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(2, 2);
 	long long grown_at = test_now_ms();
 	ASSERT_OK(hf_permits_set(pair.mine, 2));
-	call_expect(first, 0);
+	waiter_expect(first, 0);
 	ASSERT_BETWEEN(first->ended_at - grown_at, 0, WOKEN_MS);
 	WAIT_NODES(1, 3);
 	grown_at = test_now_ms();
 	ASSERT_OK(hf_permits_add(pair.mine, 1));
-	call_expect(second, 0);
+	waiter_expect(second, 0);
 	ASSERT_BETWEEN(second->ended_at - grown_at, 0, WOKEN_MS);
 	call_give(first);
 	call_give(second);
@@ -157,7 +156,7 @@ static void total_is_what_the_node_says(void **state)
 
 static void total_that_grows_on_the_server_lets_waiters_in(void **state)
 {
-	struct call *calls[4];
+	struct waiter *calls[4];
 	hf_permit_id id;
 
 	(void)state;
@@ -165,7 +164,7 @@ static void total_that_grows_on_the_server_lets_waiters_in(void **state)
 	make_size(SIZE, SIZE_BYTES(1));
 	take(pair.mine, 1, 0, &id);
 	for (int i = 0; i < 4; i++) {
-		calls[i] = CALL(.permits = i % 2 ? pair.mine : pair.theirs, .n = 1);
+		calls[i] = WAITER(.permits = i % 2 ? pair.mine : pair.theirs, .n = 1);
 		WAIT_NODES(i + 1, 2);
 	}
 	/* By a stranger, by this client, by the other one; each time the first goes. */
@@ -177,17 +176,17 @@ static void total_that_grows_on_the_server_lets_waiters_in(void **state)
 			ASSERT_OK(hf_permits_set(pair.mine, 3));
 		else
 			ASSERT_OK(hf_permits_add(pair.theirs, 1));
-		call_expect(calls[i], 0);
+		waiter_expect(calls[i], 0);
 		ASSERT_BETWEEN(calls[i]->ended_at - grown_at, 0, WOKEN_MS);
 		WAIT_NODES(3 - i, 3 + i);
-		assert_false(call_is_over(calls[i + 1]));
+		assert_false(waiter_is_over(calls[i + 1]));
 	}
-	/* And if it shrinks, so many must be given back first. */
+	/* And if it shrinks, that many must be given back first. */
 	ASSERT_OK(hf_permits_set(pair.mine, 2));
 	call_give(calls[0]);
 	call_give(calls[1]);
 	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_false(call_is_over(calls[3]));
+	assert_false(waiter_is_over(calls[3]));
 	WAIT_NODES(1, 3);
 	ASSERT_OK(give(pair.mine, id));
 	call_give(calls[3]);
@@ -215,7 +214,7 @@ static void total_is_set_for_all(void **state)
 	check_size(SIZE, 2);
 	assert_int_equal(total(pair.theirs), 2);
 	assert_int_equal(available(pair.theirs), 2);
-	/* The node is there for good, and one that is missing is made. */
+	/* The node exists for good, and one that is missing is made. */
 	assert_int_equal(zk_raw_delete(zk_eye, SIZE, -1), 0);
 	ASSERT_OK(hf_permits_set(pair.mine, 7));
 	check_size(SIZE, 7);
@@ -275,7 +274,7 @@ static void two_clients_that_add_at_once_lose_nothing(void **state)
 	end();
 }
 
-static void total_that_shrinks_below_what_is_wanted_is_told(void **state)
+static void total_that_shrinks_below_what_is_wanted_is_reported(void **state)
 {
 	hf_permit_id id;
 
@@ -283,20 +282,20 @@ static void total_that_shrinks_below_what_is_wanted_is_told(void **state)
 	begin_shared(0);
 	make_size(SIZE, SIZE_BYTES(2));
 	take(pair.theirs, 1, 0, &id);
-	struct call *call = CALL(.permits = pair.mine, .n = 2);
-	/* One is there, and the other one too many. */
+	struct waiter *call = WAITER(.permits = pair.mine, .n = 2);
+	/* One exists, and the other is one too many. */
 	WAIT_NODES(1, 3);
 	set_size(SIZE_BYTES(1));
-	call_expect(call, HF_EINVAL);
+	waiter_expect(call, HF_EINVAL);
 	ASSERT_CONTAINS(call->detail, "more permits than there are");
-	call_free(call);
+	waiter_free(call);
 	WAIT_NODES(0, 1);
 	assert_int_equal(stats_of(pair.one).held, 0);
 	ASSERT_OK(give(pair.theirs, id));
 	end();
 }
 
-static void total_is_below_the_chroot_and_behind_the_prefix(void **state)
+static void total_is_below_the_chroot_and_after_the_prefix(void **state)
 {
 	hf_permit_id id;
 	hf_client *client;
@@ -316,7 +315,7 @@ static void total_is_below_the_chroot_and_behind_the_prefix(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* ---- numbers that are none ---- */
+/* ---- data that is not a number ---- */
 
 static void total_without_a_node_is_refused(void **state)
 {
@@ -368,7 +367,7 @@ static void total_of_wrong_bytes_is_refused(void **state)
 	end();
 }
 
-static void total_whose_node_vanishes_is_told_to_who_waits(void **state)
+static void total_whose_node_vanishes_is_reported_to_waiters(void **state)
 {
 	hf_permit_id id;
 
@@ -376,12 +375,12 @@ static void total_whose_node_vanishes_is_told_to_who_waits(void **state)
 	begin_shared(0);
 	make_size(SIZE, SIZE_BYTES(1));
 	take(pair.mine, 1, 0, &id);
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 2);
 	assert_int_equal(zk_raw_delete(zk_eye, SIZE, -1), 0);
-	call_expect(call, HF_EINVAL);
+	waiter_expect(call, HF_EINVAL);
 	ASSERT_CONTAINS(call->detail, "hf_permits_try_set");
-	call_free(call);
+	waiter_free(call);
 	WAIT_NODES(0, 1);
 	assert_int_equal(hf_permits_state(pair.mine, id), HF_HELD);
 	ASSERT_OK(give(pair.mine, id));
@@ -420,7 +419,7 @@ static void total_that_changes_between_sessions_is_noticed(void **state)
 	WAIT_UNTIL(hf_permits_state(pair.mine, ids[0]) == HF_LOST, ENDED_MS);
 	take(pair.mine, 2, 0, ids);
 	assert_int_equal(leases(), 2);
-	struct call *call = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 3);
 	set_size(SIZE_BYTES(3));
 	call_give(call);
@@ -440,11 +439,11 @@ int main(void)
 		PERMITS_STORY(total_is_set_for_all),
 		PERMITS_STORY(node_of_the_total_is_made_with_its_folders),
 		PERMITS_STORY(two_clients_that_add_at_once_lose_nothing),
-		PERMITS_STORY(total_that_shrinks_below_what_is_wanted_is_told),
-		PERMITS_STORY(total_is_below_the_chroot_and_behind_the_prefix),
+		PERMITS_STORY(total_that_shrinks_below_what_is_wanted_is_reported),
+		PERMITS_STORY(total_is_below_the_chroot_and_after_the_prefix),
 		PERMITS_STORY(total_without_a_node_is_refused),
 		PERMITS_STORY(total_of_wrong_bytes_is_refused),
-		PERMITS_STORY(total_whose_node_vanishes_is_told_to_who_waits),
+		PERMITS_STORY(total_whose_node_vanishes_is_reported_to_waiters),
 		PERMITS_STORY(total_from_no_path_is_refused),
 		PERMITS_STORY(total_that_changes_between_sessions_is_noticed),
 	};

@@ -1,5 +1,4 @@
 /* The plain lock on a real ZooKeeper: the node itself, shared with people at the shell. */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 static void lock_is_the_ephemeral_node_itself(void **state)
@@ -38,11 +37,11 @@ static void person_at_the_shell_is_waited_for(void **state)
 	struct waiter *waiter = waiter_start(lock, NULL);
 	WAIT_UNTIL(test_zookeeper_value(zk_server, 0, "zk_watch_count") == 1, SOON_MS);
 	WAIT_UNTIL(stats_of(client).waiting == 1, SOON_MS);
-	/* A change of the data is no release. */
+	/* A change of the data is not a release. */
 	assert_int_equal(zk_raw_set(zk_eye, "/lock", "still mine", -1), 0);
 	WAIT_UNTIL(stats_of(client).wakeups >= 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(client, NULL));
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	assert_int_equal(zk_raw_delete(zk_eye, "/lock", -1), 0);
 	waiter_expect(waiter, 0);
 	assert_int_equal(zk_raw_create(zk_eye, "/lock", NULL, ZK_RAW_EPHEMERAL, NULL, NULL),
@@ -119,8 +118,7 @@ static void mutex_waits_for_a_plain_lock_on_its_path(void **state)
 	WAIT_UNTIL(stats_of(client).waits == 1, SOON_MS);
 	assert_int_equal(hf_lock_state(plain, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(plain));
-	waiter_expect(waiter, 0);
-	waiter_free(waiter);
+	waiter_join(waiter, 0);
 	hf_lock_close(plain);
 	hf_lock_close(mutex);
 	ASSERT_OK(hf_client_close(client));
@@ -145,7 +143,7 @@ static void waiters_of_two_clients_all_get_it_once(void **state)
 		int holder = -1, over = 0;
 		WAIT_UNTIL(stats_of(one).held + stats_of(two).held == 1, SOON_MS);
 		for (int i = 0; i < 10; i++)
-			if (waiters[i] && atomic_load(&waiters[i]->over))
+			if (waiters[i] && waiter_is_over(waiters[i]))
 				holder = i, over++;
 		if (holder < 0)
 			continue;

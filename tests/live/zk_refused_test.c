@@ -1,4 +1,6 @@
-/* A server that refuses us, by its chroot or our credentials, until somebody changes that. */
+/*
+ * A server that refuses us, because of its chroot or our credentials, until somebody changes that.
+ */
 #include "live/zk_fake.h"
 
 #include "support/proxy.h"
@@ -29,7 +31,7 @@ static void chroot_made_later_is_found_by_the_next_call(void **state)
 	long long began_at = test_now_ms();
 
 	(void)state;
-	/* Who was never connected is answered at once. */
+	/* A client that was never connected is answered at once. */
 	for (int i = 0; i < 3; i++)
 		expect_failure(lock, 20000, HF_EINVAL, "node /apps does not exist");
 	ASSERT_BETWEEN(test_now_ms() - began_at, 0, 10000);
@@ -66,7 +68,7 @@ static void chroot_that_is_gone_is_waited_for(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void chroot_that_may_not_be_looked_at_is_tried_again(void **state)
+static void chroot_that_may_not_be_read_is_tried_again(void **state)
 {
 	struct zk_fake fake;
 	hf_client *client = NULL;
@@ -87,8 +89,11 @@ static void chroot_that_may_not_be_looked_at_is_tried_again(void **state)
 	fake_stop(&fake);
 }
 
-/* Who waits has the server asked again, but not all the time; and while nobody wants it, not at all. */
-static void refusal_is_looked_into_with_growing_pauses(void **state)
+/*
+ * A waiter has the server asked again, but not all the time; and while there is no waiter, not at
+ * all.
+ */
+static void refusal_is_examined_with_growing_pauses(void **state)
 {
 	struct zk_fake fake;
 	char url[100];
@@ -100,17 +105,17 @@ static void refusal_is_looked_into_with_growing_pauses(void **state)
 	struct proxy *proxy = proxy_start(url);
 	snprintf(url, sizeof url, "%s/apps", proxy_url(proxy));
 	hf_client *client = open_url(url, HF_CLIENT(.command_timeout_ms = 4000));
-	int looks = atomic_load(&fake.looks);
+	int checks = atomic_load(&fake.checks);
 	atomic_store(&fake.refuses, true);
 	proxy_cut(proxy);
-	WAIT_UNTIL(atomic_load(&fake.looks) > looks, SOON_MS);
-	looks = atomic_load(&fake.looks);
+	WAIT_UNTIL(atomic_load(&fake.checks) > checks, SOON_MS);
+	checks = atomic_load(&fake.checks);
 	ASSERT_RC(hf_client_ping(client, NULL), HF_EREFUSED);
-	ASSERT_BETWEEN(atomic_load(&fake.looks) - looks, 2, 6);
-	looks = atomic_load(&fake.looks);
+	ASSERT_BETWEEN(atomic_load(&fake.checks) - checks, 2, 6);
+	checks = atomic_load(&fake.checks);
 	long long now = test_now_ms();
 	WAIT_UNTIL(test_now_ms() > now + 2500, 5000);
-	assert_int_equal(atomic_load(&fake.looks), looks);
+	assert_int_equal(atomic_load(&fake.checks), checks);
 	atomic_store(&fake.refuses, false);
 	ASSERT_OK(hf_client_ping(client, NULL));
 	ASSERT_OK(hf_client_close(client));
@@ -185,8 +190,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ZK_STORY(chroot_made_later_is_found_by_the_next_call),
 		ZK_STORY(chroot_that_is_gone_is_waited_for),
-		ZK_STORY(chroot_that_may_not_be_looked_at_is_tried_again),
-		ZK_STORY(refusal_is_looked_into_with_growing_pauses),
+		ZK_STORY(chroot_that_may_not_be_read_is_tried_again),
+		ZK_STORY(refusal_is_examined_with_growing_pauses),
 		ZK_STORY(credentials_accepted_later_are_good_for_the_next_call),
 		ZK_STORY(credentials_refused_in_the_middle_cost_the_hold_and_no_more),
 	};

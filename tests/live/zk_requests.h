@@ -1,10 +1,10 @@
-/* Counts what a session asks the server. */
+/* Counts the requests of a session. */
 #ifndef TESTS_LIVE_ZK_REQUESTS_H
 #define TESTS_LIVE_ZK_REQUESTS_H
 
 #include "live/zk.h"
 
-/* A lock held this long after its grant is looked at once more. */
+/* A lock held this long after its grant is checked once more. */
 #define GUARD_MS 500
 
 /* Packets that one server has had from a session; -1 if the session is not connected there. */
@@ -26,7 +26,7 @@ static inline long long requests_at(const struct test_zookeeper *zookeeper, int 
 	return count;
 }
 
-/* The same of whichever server the session is connected to; fails if there is none. */
+/* The same for whichever server the session is connected to; fails if there is none. */
 static inline long long requests_of(const struct test_zookeeper *zookeeper, int64_t session)
 {
 	for (int i = 0; i < test_zookeeper_size(zookeeper); i++) {
@@ -37,7 +37,7 @@ static inline long long requests_of(const struct test_zookeeper *zookeeper, int6
 	check_fail("no server knows session %llx", (unsigned long long)session);
 }
 
-/* A client that takes one lock again and again, and what that costs. */
+/* A client that takes one lock again and again, and the cost of that. */
 struct taker {
 	struct test_zookeeper *zookeeper;
 	hf_client *client;
@@ -57,7 +57,7 @@ static inline void taker_take(struct taker *taker, struct zk_raw *eye, const cha
 	taker->session = stat.owner;
 }
 
-/* Takes and releases it so often in a folder that is not there yet; numbers begin at 0. */
+/* Takes and releases it this often in a folder that does not exist yet; numbers begin at 0. */
 static inline void taker_begin(struct taker *taker, hf_kind kind, const char *name, int times)
 {
 	char folder[100];
@@ -76,13 +76,13 @@ static inline void taker_end(struct taker *taker)
 	ASSERT_OK(hf_client_close(taker->client));
 }
 
-/* Until the look after the latest grant is behind us, or was spared because nothing is held. */
+/* Until the check after the latest grant is over, or was spared because nothing is held. */
 static inline void taker_rest(const struct taker *taker)
 {
 	WAIT_UNTIL(test_now_ms() > taker->granted_at + GUARD_MS + 100, 5000);
 }
 
-/* What one acquire and its release ask the server. */
+/* How many requests one acquire and its release make. */
 static inline long long taker_cost(struct taker *taker)
 {
 	taker_rest(taker);

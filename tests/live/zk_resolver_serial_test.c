@@ -1,5 +1,4 @@
 /* Names that take long to be looked up, which the library does where nobody can interrupt it. */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 #include <dirent.h>

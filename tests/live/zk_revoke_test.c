@@ -1,5 +1,4 @@
-/* Asking for a lock on a real ZooKeeper: who is told, how often, and who is not. */
-#define _GNU_SOURCE
+/* Revoking a lock on a real ZooKeeper: which holders are notified, how often, and which are not. */
 #include "live/sync.h"
 #include "live/zk.h"
 
@@ -74,7 +73,7 @@ static hf_state last_state(struct seen *seen)
 	return state;
 }
 
-/* The server is to tell of the next change of the only node that is watched. */
+/* The server will report the next change of the only node that is watched. */
 static void expect_watched(void)
 {
 	WAIT_UNTIL(watches() == 1, SOON_MS);
@@ -90,7 +89,7 @@ static void expect_data(const char *path, const char *expected)
 
 /* ---- asking ---- */
 
-static void nobody_is_asked_for_a_free_lock(void **state)
+static void revocation_of_a_free_lock_reaches_nobody(void **state)
 {
 	struct pair pair;
 
@@ -108,7 +107,7 @@ static void nobody_is_asked_for_a_free_lock(void **state)
 	end(&pair);
 }
 
-static void holder_is_told_once_for_each_request(void **state)
+static void holder_is_notified_once_for_each_request(void **state)
 {
 	char path[700], owner[64];
 	struct zk_raw_stat stat;
@@ -131,7 +130,7 @@ static void holder_is_told_once_for_each_request(void **state)
 	assert_int_equal(strncmp(pair.seen->owner, owner, 36), 0);
 	ASSERT_CONTAINS(pair.seen->detail, "asked for");
 	assert_true(pair.seen->remaining[0] > 0);
-	/* It is no more than a wish. */
+	/* It is only a wish. */
 	assert_int_equal(hf_lock_state(pair.mine, NULL), HF_HELD);
 	assert_true(hf_lock_remaining(pair.mine, NULL) > 0);
 	hf_stats stats = stats_of(pair.one);
@@ -145,7 +144,7 @@ static void holder_is_told_once_for_each_request(void **state)
 	end(&pair);
 }
 
-static void every_kind_can_be_asked_for(void **state)
+static void every_kind_can_be_revoked(void **state)
 {
 	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR,  HF_FENCED,      HF_READ,  HF_WRITE,
 	                                HF_SIMPLE,    HF_PLAIN, HF_SIMPLE_FAIR, HF_LEADER};
@@ -168,7 +167,7 @@ static void every_kind_can_be_asked_for(void **state)
 	}
 }
 
-static void message_by_hand_is_told_and_other_words_are_not(void **state)
+static void message_by_hand_is_reported_and_other_data_is_not(void **state)
 {
 	static const char *const others[] = {"hello", "", "__REVOKE__ ", "__REVOKE_", "__revoke__"};
 	char path[700];
@@ -201,8 +200,8 @@ static void message_by_hand_is_told_and_other_words_are_not(void **state)
 	end(&pair);
 }
 
-/* Some may be told together; the last one is told in any case. */
-static void burst_of_requests_is_told_at_least_once(void **state)
+/* Some may be reported together; the last one is reported in any case. */
+static void burst_of_requests_is_reported_at_least_once(void **state)
 {
 	char path[700];
 	struct zk_raw_stat stat;
@@ -226,9 +225,9 @@ static void burst_of_requests_is_told_at_least_once(void **state)
 	end(&pair);
 }
 
-/* ---- who is not told ---- */
+/* ---- holders that are not notified ---- */
 
-static void holder_that_did_not_want_to_know_is_not_told(void **state)
+static void holder_that_is_not_revocable_is_not_notified(void **state)
 {
 	char path[700];
 	struct zk_raw_stat stat;
@@ -254,7 +253,7 @@ static void holder_that_did_not_want_to_know_is_not_told(void **state)
 	end(&pair);
 }
 
-static void wish_to_know_ends_with_the_hold(void **state)
+static void revocability_ends_with_the_hold(void **state)
 {
 	struct pair pair;
 
@@ -311,7 +310,7 @@ static void holder_of_another_program_gets_the_message_and_waiters_do_not(void *
 	end(&pair);
 }
 
-static void combined_lock_cannot_be_asked_for(void **state)
+static void combined_lock_cannot_be_revoked(void **state)
 {
 	hf_lock *multi = NULL;
 	struct pair pair;
@@ -323,7 +322,7 @@ static void combined_lock_cannot_be_asked_for(void **state)
 	ASSERT_OK(hf_lock_open_multi(parts, 2, &multi));
 	ASSERT_RC(hf_lock_acquire(multi, HF_ACQUIRE(.revocable = 1)), HF_ENOTSUP);
 	ASSERT_RC(hf_lock_revoke(multi, &asked), HF_ENOTSUP);
-	ASSERT_RC(hf_lock_revoke_async(multi, never_done, NULL), HF_ENOTSUP);
+	ASSERT_RC(hf_lock_revoke_async(multi, fail_on_done, NULL), HF_ENOTSUP);
 	assert_int_equal(asked, -7);
 	assert_int_equal(count_children(zk_eye, "/orders"), -1);
 	hf_lock_close(multi);
@@ -333,7 +332,7 @@ static void combined_lock_cannot_be_asked_for(void **state)
 
 /* ---- when ---- */
 
-static void message_that_came_while_it_waited_is_told_after_the_grant(void **state)
+static void message_that_arrived_during_the_wait_is_reported_after_the_grant(void **state)
 {
 	char path[700], own[700] = "";
 	struct zk_raw_stat stat;
@@ -369,7 +368,7 @@ static void message_that_came_while_it_waited_is_told_after_the_grant(void **sta
 	end(&pair);
 }
 
-static void reconnect_tells_nothing_twice_and_forgets_nothing(void **state)
+static void reconnect_reports_nothing_twice_and_forgets_nothing(void **state)
 {
 	char path[700];
 	struct zk_raw_stat stat;
@@ -390,7 +389,7 @@ static void reconnect_tells_nothing_twice_and_forgets_nothing(void **state)
 		ASSERT_OK(hf_client_ping(pair.one, NULL));
 		assert_int_equal(events(pair.seen), 1);
 	}
-	/* What is written while nobody hears is told afterwards. */
+	/* What is written while the client is not connected is reported afterwards. */
 	proxy_refuse(proxy, true);
 	proxy_cut(proxy);
 	assert_int_equal(ask_for(pair.theirs), 1);
@@ -407,7 +406,7 @@ static void reconnect_tells_nothing_twice_and_forgets_nothing(void **state)
 	proxy_stop(proxy);
 }
 
-static void request_comes_before_the_loss_and_never_after(void **state)
+static void request_is_reported_before_the_loss_and_never_after(void **state)
 {
 	char path[700];
 	struct zk_raw_stat stat;
@@ -424,7 +423,7 @@ static void request_comes_before_the_loss_and_never_after(void **state)
 	WAIT_UNTIL(events(pair.seen) == 2, SOON_MS);
 	assert_int_equal(last_state(pair.seen), HF_LOST);
 	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
-	/* At once: whatever is told of the request, the loss is told, and is the last. */
+	/* At once: whatever is reported of the request, the loss is reported last. */
 	for (int i = 1; i <= 10; i++) {
 		ASSERT_OK(hf_lock_acquire(pair.mine, HF_ACQUIRE(.revocable = 1)));
 		read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
@@ -441,7 +440,7 @@ static void request_comes_before_the_loss_and_never_after(void **state)
 
 /* ---- several holders ---- */
 
-static void all_readers_are_asked(void **state)
+static void all_readers_are_revoked(void **state)
 {
 	struct pair pair;
 
@@ -460,10 +459,10 @@ static void all_readers_are_asked(void **state)
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 4, SOON_MS);
 	assert_int_equal(ask_for(pair.theirs), 1);
 	WAIT_UNTIL(events(pair.seen) == 2 && events(seen) == 1, SOON_MS);
-	/* Whoever wants to write asks the same ones. */
+	/* A client that wants to write revokes the same holders. */
 	assert_int_equal(ask_for(writes), 1);
 	WAIT_UNTIL(events(pair.seen) == 4 && events(seen) == 2, SOON_MS);
-	assert_false(atomic_load(&writer->over));
+	assert_false(waiter_is_over(writer));
 	ASSERT_OK(hf_lock_release(pair.mine));
 	ASSERT_OK(hf_lock_release_with(pair.mine, HF_RELEASE(.owner = owner)));
 	ASSERT_OK(hf_lock_release(reads));
@@ -496,7 +495,7 @@ static void give_up(void *arg, const hf_event *event)
 	                            &polite->released);
 }
 
-static void holder_that_gives_it_up_when_asked_lets_the_next_have_it(void **state)
+static void holder_that_releases_when_revoked_lets_the_next_waiter_in(void **state)
 {
 	struct polite polite = {.owner = new_owner()};
 	hf_client *holder = open_at(test_zookeeper_url(zk_server, 0), "",
@@ -527,20 +526,20 @@ static void holder_that_gives_it_up_when_asked_lets_the_next_have_it(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZK_STORY(nobody_is_asked_for_a_free_lock),
-		ZK_STORY(holder_is_told_once_for_each_request),
-		ZK_STORY(every_kind_can_be_asked_for),
-		ZK_STORY(message_by_hand_is_told_and_other_words_are_not),
-		ZK_STORY(burst_of_requests_is_told_at_least_once),
-		ZK_STORY(holder_that_did_not_want_to_know_is_not_told),
-		ZK_STORY(wish_to_know_ends_with_the_hold),
+		ZK_STORY(revocation_of_a_free_lock_reaches_nobody),
+		ZK_STORY(holder_is_notified_once_for_each_request),
+		ZK_STORY(every_kind_can_be_revoked),
+		ZK_STORY(message_by_hand_is_reported_and_other_data_is_not),
+		ZK_STORY(burst_of_requests_is_reported_at_least_once),
+		ZK_STORY(holder_that_is_not_revocable_is_not_notified),
+		ZK_STORY(revocability_ends_with_the_hold),
 		ZK_STORY(holder_of_another_program_gets_the_message_and_waiters_do_not),
-		ZK_STORY(combined_lock_cannot_be_asked_for),
-		ZK_STORY(message_that_came_while_it_waited_is_told_after_the_grant),
-		ZK_STORY(reconnect_tells_nothing_twice_and_forgets_nothing),
-		ZK_STORY(request_comes_before_the_loss_and_never_after),
-		ZK_STORY(all_readers_are_asked),
-		ZK_STORY(holder_that_gives_it_up_when_asked_lets_the_next_have_it),
+		ZK_STORY(combined_lock_cannot_be_revoked),
+		ZK_STORY(message_that_arrived_during_the_wait_is_reported_after_the_grant),
+		ZK_STORY(reconnect_reports_nothing_twice_and_forgets_nothing),
+		ZK_STORY(request_is_reported_before_the_loss_and_never_after),
+		ZK_STORY(all_readers_are_revoked),
+		ZK_STORY(holder_that_releases_when_revoked_lets_the_next_waiter_in),
 	};
 	return cmocka_run_group_tests(tests, zk_start, zk_stop);
 }

@@ -1,5 +1,6 @@
-/* The read-write lock on a real ZooKeeper: its nodes, who waits for whom, and the downgrade. */
-#define _GNU_SOURCE
+/*
+ * The read-write lock on a real ZooKeeper: its nodes, the order of its waiters, and the downgrade.
+ */
 #include "live/zk.h"
 
 /* Two clients with both halves of one lock. */
@@ -68,7 +69,7 @@ static void readers_share_and_keep_writers_out(void **state)
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 3, SOON_MS);
 	ASSERT_OK(hf_lock_release(pair.read));
 	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_false(atomic_load(&writer->over));
+	assert_false(waiter_is_over(writer));
 	ASSERT_OK(hf_lock_release(pair.their_read));
 	waiter_expect(writer, 0);
 	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
@@ -81,7 +82,7 @@ static void readers_share_and_keep_writers_out(void **state)
 	pair_end(&pair);
 }
 
-static void reader_behind_a_waiting_writer_waits_too(void **state)
+static void reader_after_a_waiting_writer_waits_too(void **state)
 {
 	struct pair pair;
 
@@ -94,12 +95,12 @@ static void reader_behind_a_waiting_writer_waits_too(void **state)
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 3, SOON_MS);
 	struct waiter *another = waiter_start(pair.read, NULL);
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 4, SOON_MS);
-	assert_false(atomic_load(&reader->over));
+	assert_false(waiter_is_over(reader));
 	ASSERT_OK(hf_lock_release(pair.read));
 	waiter_expect(writer, 0);
-	assert_false(atomic_load(&reader->over) || atomic_load(&another->over));
+	assert_false(waiter_is_over(reader) || waiter_is_over(another));
 	ASSERT_OK(waiter_release(writer));
-	/* Both were behind the same writer, and go together. */
+	/* Both waited for the same writer, and enter together. */
 	waiter_expect(reader, 0);
 	waiter_expect(another, 0);
 	ASSERT_OK(waiter_release(reader));
@@ -110,7 +111,7 @@ static void reader_behind_a_waiting_writer_waits_too(void **state)
 	pair_end(&pair);
 }
 
-static void writer_that_gives_up_lets_the_readers_behind_it_in(void **state)
+static void writer_that_gives_up_lets_the_readers_after_it_in(void **state)
 {
 	struct pair pair;
 
@@ -129,7 +130,7 @@ static void writer_that_gives_up_lets_the_readers_behind_it_in(void **state)
 	pair_end(&pair);
 }
 
-static void writer_that_goes_on_reading_keeps_its_place(void **state)
+static void writer_that_keeps_reading_keeps_its_place(void **state)
 {
 	struct pair pair;
 	struct zk_raw_stat stat;
@@ -147,10 +148,10 @@ static void writer_that_goes_on_reading_keeps_its_place(void **state)
 	assert_string_equal(of_read, of_write);
 	assert_true(stat.owner != 0);
 	ASSERT_OK(hf_lock_release(pair.write));
-	/* The waiting writer looks again, and waits for the reader from now on. */
+	/* The waiting writer checks again, and waits for the reader from now on. */
 	WAIT_UNTIL(stats_of(pair.two).wakeups >= 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(pair.two, NULL));
-	assert_false(atomic_load(&writer->over));
+	assert_false(waiter_is_over(writer));
 	assert_int_equal(count_children(zk_eye, "/orders"), 2);
 	ASSERT_OK(hf_lock_release(pair.read));
 	waiter_expect(writer, 0);
@@ -177,7 +178,7 @@ static void reader_of_another_owner_waits_for_the_writer(void **state)
 	pair_end(&pair);
 }
 
-static void reader_that_asks_to_write_is_told_that_it_cannot_be(void **state)
+static void reader_that_wants_to_write_is_a_deadlock(void **state)
 {
 	struct pair pair;
 
@@ -293,11 +294,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ZK_STORY(readers_share_and_keep_writers_out),
-		ZK_STORY(reader_behind_a_waiting_writer_waits_too),
-		ZK_STORY(writer_that_gives_up_lets_the_readers_behind_it_in),
-		ZK_STORY(writer_that_goes_on_reading_keeps_its_place),
+		ZK_STORY(reader_after_a_waiting_writer_waits_too),
+		ZK_STORY(writer_that_gives_up_lets_the_readers_after_it_in),
+		ZK_STORY(writer_that_keeps_reading_keeps_its_place),
 		ZK_STORY(reader_of_another_owner_waits_for_the_writer),
-		ZK_STORY(reader_that_asks_to_write_is_told_that_it_cannot_be),
+		ZK_STORY(reader_that_wants_to_write_is_a_deadlock),
 		ZK_STORY(both_halves_nest),
 		ZK_STORY(mutex_on_the_same_path_is_busy),
 		ZK_STORY(writers_are_alone_and_readers_meet),

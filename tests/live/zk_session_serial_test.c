@@ -1,11 +1,10 @@
-/* Nodes that somebody deletes, sessions and leases that end, folders that are reaped. */
-#define _GNU_SOURCE
+/* Nodes that are deleted by hand, sessions and leases that expire, folders that are reaped. */
 #include "live/zk_faults.h"
 
 #include <dirent.h>
 #include <sched.h>
 
-/* ---- nodes that somebody deletes ---- */
+/* ---- nodes that are deleted by hand ---- */
 
 static void node_deleted_by_somebody_is_noticed(void **state)
 {
@@ -86,7 +85,7 @@ static void node_deleted_while_it_is_renewed_costs_that_hold_alone(void **state)
 	world_end(&world);
 }
 
-static void node_of_a_waiter_deleted_by_somebody_is_made_anew(void **state)
+static void node_of_a_waiter_deleted_by_somebody_is_made_again(void **state)
 {
 	struct world world;
 	struct zk_raw_names names;
@@ -156,7 +155,7 @@ static void session_expired_while_waiting_costs_only_the_place(void **state)
 	zk_raw_expire(test_zookeeper_host(world.zookeeper, 0), session);
 	WAIT_UNTIL(hf_lock_state(probe, NULL) == HF_LOST, SOON_MS);
 	WAIT_UNTIL(count_children(world.eye, "/orders") == 2, SOON_MS);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(world.theirs));
 	waiter_expect(waiter, 0);
 	assert_true(first_owner(world.eye, "/orders") != session);
@@ -240,7 +239,7 @@ static void sessions_that_expire_again_and_again_are_survived(void **state)
 		assert_int_equal(pthread_join(traffic[i].thread, NULL), 0);
 		assert_int_equal(traffic[i].wrong, 0);
 	}
-	/* All is as before, and nothing was left behind. */
+	/* Everything is as before, and nothing was left. */
 	for (int i = 0; i < 6; i++) {
 		ASSERT_OK(hf_lock_acquire(traffic[i].lock, HF_ACQUIRE(.wait_ms = 10000)));
 		ASSERT_OK(hf_lock_release(traffic[i].lock));
@@ -254,7 +253,7 @@ static void sessions_that_expire_again_and_again_are_survived(void **state)
 
 /* ---- leases ---- */
 
-static void fixed_lease_ends_with_its_node(void **state)
+static void fixed_lease_expires_with_its_node(void **state)
 {
 	struct world world;
 
@@ -373,7 +372,7 @@ static void only_the_librarys_threads_are_patient(void **state)
 
 	(void)state;
 	world_begin(&world, NULL, 30000);
-	/* Two for each session; whoever has chosen another way to be scheduled keeps it. */
+	/* Two for each session; a thread with another scheduling policy keeps it. */
 	assert_int_equal(count_patient_threads(), policy == SCHED_OTHER ? 4 : 0);
 	assert_int_equal(sched_getscheduler(0), policy);
 	world_end(&world);
@@ -385,12 +384,12 @@ int main(void)
 		cmocka_unit_test(node_deleted_by_somebody_is_noticed),
 		cmocka_unit_test(node_deleted_right_after_the_grant_is_noticed),
 		cmocka_unit_test(node_deleted_while_it_is_renewed_costs_that_hold_alone),
-		cmocka_unit_test(node_of_a_waiter_deleted_by_somebody_is_made_anew),
+		cmocka_unit_test(node_of_a_waiter_deleted_by_somebody_is_made_again),
 		cmocka_unit_test(session_expired_while_held_is_lost_and_replaced),
 		cmocka_unit_test(session_expired_while_waiting_costs_only_the_place),
 		cmocka_unit_test(session_expired_while_creating_leaves_one_node_of_the_next),
 		cmocka_unit_test(sessions_that_expire_again_and_again_are_survived),
-		cmocka_unit_test(fixed_lease_ends_with_its_node),
+		cmocka_unit_test(fixed_lease_expires_with_its_node),
 		cmocka_unit_test(lease_longer_than_the_session_lasts_as_long_as_it_says),
 		cmocka_unit_test(extension_carries_on_beyond_the_first_lease),
 		cmocka_unit_test(folder_reaped_while_in_use_is_made_again),

@@ -1,6 +1,7 @@
-/* The simple mutex on a real ZooKeeper: a semaphore with one permit, as Curator has it. */
-#define _GNU_SOURCE
+/* The simple mutex on a real ZooKeeper: a semaphore with one permit, as in Curator. */
 #include "live/zk.h"
+
+#include "support/counting.h"
 
 #define GATES  "/orders/locks"
 #define LEASES "/orders/leases"
@@ -13,7 +14,7 @@ struct pair {
 	hf_lock *theirs;
 };
 
-/* Not on the stack: what a failed test leaves is closed after it. */
+/* Not on the stack: what a failed test leaves open is closed after it. */
 static struct pair pair;
 
 static void begin(hf_kind theirs)
@@ -111,7 +112,7 @@ static void value_is_the_data_of_the_lease(void **state)
 
 /* ---- one holder ---- */
 
-static void owner_that_asks_again_would_wait_for_itself(void **state)
+static void second_acquire_of_an_owner_is_a_deadlock(void **state)
 {
 	(void)state;
 	begin(HF_SIMPLE);
@@ -161,7 +162,7 @@ static void owners_and_clients_exclude_each_other(void **state)
 	end();
 }
 
-static void looks_tell_what_the_server_has(void **state)
+static void queries_return_what_the_server_has(void **state)
 {
 	char holder[200], identity[200];
 	int64_t number;
@@ -200,7 +201,7 @@ static void looks_tell_what_the_server_has(void **state)
 }
 
 /* The server lists children in no order, so it takes several rounds to be deceived. */
-static void holder_is_not_mistaken_for_who_waits(void **state)
+static void holder_is_not_mistaken_for_a_waiter(void **state)
 {
 	char holder[200], identity[200];
 
@@ -221,7 +222,7 @@ static void holder_is_not_mistaken_for_who_waits(void **state)
 	end();
 }
 
-static void token_grows_even_when_the_folders_begin_anew(void **state)
+static void token_grows_even_when_the_folders_are_made_again(void **state)
 {
 	int64_t last = 0;
 
@@ -239,7 +240,7 @@ static void token_grows_even_when_the_folders_begin_anew(void **state)
 	end();
 }
 
-static void force_takes_it_away_and_the_next_one_has_it(void **state)
+static void force_takes_the_lock_away_and_the_next_waiter_gets_the_lock(void **state)
 {
 	int was_held = -1;
 
@@ -270,7 +271,7 @@ static void force_takes_it_away_and_the_next_one_has_it(void **state)
 	end();
 }
 
-static void fixed_lease_ends_and_is_extended(void **state)
+static void fixed_lease_expires_and_is_extended(void **state)
 {
 	(void)state;
 	begin(HF_SIMPLE);
@@ -291,7 +292,7 @@ static void fixed_lease_ends_and_is_extended(void **state)
 	end();
 }
 
-static void session_that_ends_loses_it_and_the_next_one_has_it(void **state)
+static void session_that_expires_loses_the_lock_and_the_next_waiter_gets_the_lock(void **state)
 {
 	(void)state;
 	begin(HF_SIMPLE);
@@ -299,12 +300,12 @@ static void session_that_ends_loses_it_and_the_next_one_has_it(void **state)
 	int64_t token = token_of(pair.mine, NULL);
 	struct waiter *waiter = waiter_start(pair.theirs, NULL);
 	WAIT_NODES(1, 2);
-	/* First that of who waits, which costs nothing but its place. */
+	/* First that of the waiter, which costs nothing but its place. */
 	int64_t session = first_owner(zk_eye, GATES);
 	zk_raw_expire(test_zookeeper_host(zk_server, 0), session);
 	WAIT_UNTIL(first_owner(zk_eye, GATES) != session, ENDED_MS);
 	WAIT_NODES(1, 2);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	zk_raw_expire(test_zookeeper_host(zk_server, 0), first_owner(zk_eye, LEASES));
 	WAIT_UNTIL(hf_lock_state(pair.mine, NULL) == HF_LOST, ENDED_MS);
 	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 1, 1000);
@@ -339,7 +340,7 @@ static void waiters_of_two_clients_are_served_in_order(void **state)
 	for (int i = 0; i < QUEUE; i++) {
 		waiter_expect(waiters[i], 0);
 		for (int j = i + 1; j < QUEUE; j++)
-			assert_false(atomic_load(&waiters[j]->over));
+			assert_false(waiter_is_over(waiters[j]));
 		int64_t token = token_of(waiters[i]->lock, waiters[i]->options.owner);
 		assert_true(token > last);
 		last = token;
@@ -370,42 +371,13 @@ static void plain_lock_in_its_place_is_a_conflict(void **state)
 #define THREADS 5
 #define ROUNDS  25
 
-static long counted; /* without protection but the lock's */
-
-static void *count_up(void *arg)
-{
-	for (int i = 0; i < ROUNDS; i++) {
-		int rc = hf_lock_acquire(arg, NULL);
-		long seen = counted;
-		if (i % 8 == 0)
-			test_pause();
-		counted = seen + 1;
-		if (!rc)
-			rc = hf_lock_release(arg);
-		if (rc)
-			return check_format("%d (%s: %s)", rc, hf_strerror(rc), hf_error_detail());
-	}
-	return NULL;
-}
-
 static void threads_of_two_clients_never_lose_a_count(void **state)
 {
-	pthread_t threads[2 * THREADS];
-
 	(void)state;
 	begin(HF_SIMPLE);
-	counted = 0;
-	for (int i = 0; i < 2 * THREADS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, count_up,
-		                                i % 2 ? pair.mine : pair.theirs),
-		                 0);
-	for (int i = 0; i < 2 * THREADS; i++) {
-		void *wrong;
-		assert_int_equal(pthread_join(threads[i], &wrong), 0);
-		if (wrong)
-			fail_msg("%s", (char *)wrong);
-	}
-	assert_int_equal(counted, 2 * THREADS * ROUNDS);
+	hf_lock *locks[] = {pair.mine, pair.theirs};
+	COUNT_TOGETHER(.locks = locks, .n = 2, .threads = 2 * THREADS, .rounds = ROUNDS,
+	               .slow = true);
 	WAIT_NODES(0, 0);
 	end();
 }
@@ -415,14 +387,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		SIMPLE_STORY(lock_is_a_lease_and_a_gate_while_it_is_waited_for),
 		SIMPLE_STORY(value_is_the_data_of_the_lease),
-		SIMPLE_STORY(owner_that_asks_again_would_wait_for_itself),
+		SIMPLE_STORY(second_acquire_of_an_owner_is_a_deadlock),
 		SIMPLE_STORY(owners_and_clients_exclude_each_other),
-		SIMPLE_STORY(looks_tell_what_the_server_has),
-		SIMPLE_STORY(holder_is_not_mistaken_for_who_waits),
-		SIMPLE_STORY(token_grows_even_when_the_folders_begin_anew),
-		SIMPLE_STORY(force_takes_it_away_and_the_next_one_has_it),
-		SIMPLE_STORY(fixed_lease_ends_and_is_extended),
-		SIMPLE_STORY(session_that_ends_loses_it_and_the_next_one_has_it),
+		SIMPLE_STORY(queries_return_what_the_server_has),
+		SIMPLE_STORY(holder_is_not_mistaken_for_a_waiter),
+		SIMPLE_STORY(token_grows_even_when_the_folders_are_made_again),
+		SIMPLE_STORY(force_takes_the_lock_away_and_the_next_waiter_gets_the_lock),
+		SIMPLE_STORY(fixed_lease_expires_and_is_extended),
+		SIMPLE_STORY(session_that_expires_loses_the_lock_and_the_next_waiter_gets_the_lock),
 		SIMPLE_STORY(waiters_of_two_clients_are_served_in_order),
 		SIMPLE_STORY(plain_lock_in_its_place_is_a_conflict),
 		SIMPLE_STORY(threads_of_two_clients_never_lose_a_count),

@@ -5,7 +5,6 @@
  * HOLDFAST_TEST_ZK_TLS_LIBRARY is the path of such a library, unless the installed one is. Its name in
  * itself must be libzookeeper_mt.so.2.
  */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 #include "support/certs.h"
@@ -61,7 +60,7 @@ static char *join_files(const char *cert, const char *key)
 	return path;
 }
 
-/* Debian's server does not find all of Netty, which TLS needs, by itself. */
+/* Debian's server does not find all of Netty, which TLS needs, on its own. */
 static void use_netty(void)
 {
 	const char *path = getenv("HF_TEST_ZOOKEEPER");
@@ -133,7 +132,7 @@ static void expect_handover(const char *url, const hf_client_options *options)
 	assert_int_equal(count_children(zk_eye, "/orders"), 1);
 	struct waiter *waiter = waiter_start(theirs, NULL);
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	long long released_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(mine));
 	waiter_expect(waiter, 0);
@@ -274,7 +273,7 @@ static void note_grant(void *arg, int result, int64_t value, const char *text)
 }
 
 /* A library that leaves answers lying in TLS would find them with the next sign of life only. */
-static void answers_that_come_together_are_all_heard(void **state)
+static void answers_that_arrive_together_are_all_handled(void **state)
 {
 	enum { LOCKS = 200 };
 	hf_client_options options = right_files();
@@ -302,7 +301,7 @@ static void answers_that_come_together_are_all_heard(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void hold_whose_session_has_ended_is_lost_and_taken_anew(void **state)
+static void hold_whose_session_has_expired_is_lost_and_taken_again(void **state)
 {
 	struct seen seen = SEEN_NEW;
 	hf_client_options options = right_files();
@@ -345,7 +344,7 @@ static void connection_that_breaks_is_made_again(void **state)
 	proxy_slice(proxy, 7);
 	ASSERT_OK(hf_lock_release(lock));
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
-	/* The end finds nobody to tell of it. */
+	/* The connection closes, and nobody is notified. */
 	proxy_refuse(proxy, true);
 	proxy_cut(proxy);
 	ASSERT_OK(hf_client_close(client));
@@ -437,10 +436,9 @@ static void server_that_never_shakes_hands_holds_nobody_up(void **state)
 	began_at = test_now_ms();
 	ASSERT_OK(hf_client_close(client));
 	ASSERT_BETWEEN(test_now_ms() - began_at, 0, 6000);
-	waiter_expect(waiter, HF_ECLOSED);
-	waiter_free(waiter);
+	waiter_join(waiter, HF_ECLOSED);
 	hf_lock_close(lock);
-	/* What was left behind ends with the connection. */
+	/* What was left is gone with the connection. */
 	proxy_stop(proxy);
 	WAIT_UNTIL(count_threads() == threads, SOON_MS);
 }
@@ -480,8 +478,8 @@ static int run_with_tls(void)
 	const struct CMUnitTest tests[] = {
 		ZK_STORY(lock_is_waited_for_and_handed_over),
 		ZK_STORY(files_may_come_from_the_url),
-		ZK_STORY(answers_that_come_together_are_all_heard),
-		ZK_STORY(hold_whose_session_has_ended_is_lost_and_taken_anew),
+		ZK_STORY(answers_that_arrive_together_are_all_handled),
+		ZK_STORY(hold_whose_session_has_expired_is_lost_and_taken_again),
 		ZK_STORY(connection_that_breaks_is_made_again),
 		ZK_STORY(hold_without_a_connection_is_lost_in_time),
 		ZK_STORY(certificates_that_one_side_does_not_trust_are_refused),
@@ -493,7 +491,7 @@ static int run_with_tls(void)
 	return cmocka_run_group_tests_name("with TLS", tests, start, stop);
 }
 
-/* A process has one library of the name, so this one begins anew as one that has the other. */
+/* A process has one library of the name, so this one starts over as one that has the other. */
 static int run_again_with_tls(char **argv)
 {
 	const char *library = getenv(VARIABLE);
@@ -519,7 +517,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1) {
 		if (!has_tls(argv[1]))
-			check_fail("%s is no library with TLS", argv[1]);
+			check_fail("%s is not a library with TLS", argv[1]);
 		return run_with_tls();
 	}
 	int failed = cmocka_run_group_tests_name("without TLS", tests, start, stop);

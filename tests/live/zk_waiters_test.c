@@ -14,7 +14,7 @@ static int note_waiter(void *arg, const hf_info *info)
 	return 0;
 }
 
-/* What the server calls the waiter at this place; free() it. */
+/* The server's name for the waiter at this place; free() it. */
 static char *find_waiter_name(hf_client *client, const char *name, size_t place)
 {
 	struct search search = {.place = place};
@@ -36,7 +36,7 @@ static void waiter_can_be_removed_by_hand(void **state)
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(mine, NULL));
 	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
-	/* Who holds it is not a waiter. */
+	/* The holder is not a waiter. */
 	ASSERT_OK(hf_lock_remove_waiter(theirs, strrchr(path, '/') + 1, &removed));
 	assert_int_equal(removed, 0);
 	struct waiter *first = waiter_start(theirs, NULL);

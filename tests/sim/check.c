@@ -1,6 +1,8 @@
 /* What must be true after every step, whatever went wrong before. */
 #include "sim.h"
 
+#include "runner.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +16,7 @@ void check_fail(struct world *world, const char *check, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	main_failed(world, check, text);
+	runner_fail(world->seed, check, text);
 }
 
 static int64_t believed(struct client *client, const struct owner *owner, int name)
@@ -33,7 +35,7 @@ static struct hf__hold *hold_of_wire(struct client *client, int name, uint64_t w
 	return NULL;
 }
 
-/* Connected, and nothing went wrong for so long. */
+/* Connected, and nothing went wrong for this long. */
 static bool calm(const struct client *client, int64_t us)
 {
 	const struct conn *conn = client->conn;
@@ -186,7 +188,7 @@ static bool is_moving(const struct hf__op *op)
 	return false;
 }
 
-/* With a connection every call has a command under way, a timer, or somebody to wait for. */
+/* With a connection, every call has a command in flight, a timer, or another call to wait for. */
 static void check_stuck(struct client *client, const struct call *call)
 {
 	const struct hf__op *op = &call->op;
@@ -198,7 +200,7 @@ static void check_stuck(struct client *client, const struct call *call)
 		           client->index, op->want.verb);
 }
 
-/* A watch without waiters ends by its timer. */
+/* A watch without waiters is ended by its timer. */
 static void check_watch(struct client *client, int name)
 {
 	const struct hf__lock *lock = client->lock[name];
@@ -208,7 +210,7 @@ static void check_watch(struct client *client, int name)
 		           client->index, name);
 }
 
-/* What the server has for a client that is well is known to that client. */
+/* What the server has for a client in good health is known to that client. */
 static void check_orphan(struct client *client, int name)
 {
 	struct world *world = client->world;
@@ -224,7 +226,7 @@ static void check_orphan(struct client *client, int name)
 
 static void check_client(struct client *client)
 {
-	/* One that has just been resumed has its turn yet to come. */
+	/* A client that has just been resumed has its turn yet to come. */
 	bool awake = !client->paused_until && client->resumed_at < client->world->now;
 	for (int i = 0; i < client->owners; i++) {
 		for (int j = 0; j < client->world->names && !client->closing; j++)
@@ -292,7 +294,7 @@ void check_submit(struct client *client, const struct hf__cmd *cmd)
 	    hf__list_item(cmd, const struct hf__hold, cmd)->state != HF__HOLD_ASKING)
 		check_fail(world, "ask", "client %d: wire %llu is held, and asks as if it were not",
 		           client->index, (unsigned long long)cmd->wire);
-	/* A number that comes again, as one mutant wants it, begins a new life. */
+	/* A number that is used again, as one mutant does, begins a new life. */
 	struct wire *wire = &world->wire[cmd->wire];
 	if (cmd->count == 1 && (wire->released || wire->lost))
 		*wire = (struct wire){0};
@@ -361,7 +363,8 @@ static struct owner *owner_of(struct client *client, uint64_t id)
 	for (int i = 0; i < client->owners; i++)
 		if (client->owner[i].id == id)
 			return &client->owner[i];
-	check_fail(client->world, "owner", "client %d: an owner that is not there", client->index);
+	check_fail(client->world, "owner", "client %d: an owner that does not exist",
+	           client->index);
 }
 
 void check_lost(struct client *client, const struct hf__hold *hold)
@@ -388,15 +391,15 @@ void check_lost(struct client *client, const struct hf__hold *hold)
 		           (unsigned long long)hold->cmd.wire);
 }
 
-void check_told(struct client *client, const struct hf__hold *hold, hf_state state)
+void check_reported(struct client *client, const struct hf__hold *hold, hf_state state)
 {
 	struct world *world = client->world;
 	struct wire *wire = &world->wire[hold->cmd.wire];
 	if (state != HF_LOST)
 		return;
-	wire->told++;
-	if (wire->told > 1 || !wire->lost || wire->released)
-		check_fail(world, "told", "client %d: loss of wire %llu is told wrongly",
+	wire->reported++;
+	if (wire->reported > 1 || !wire->lost || wire->released)
+		check_fail(world, "report", "client %d: loss of wire %llu is reported wrongly",
 		           client->index, (unsigned long long)hold->cmd.wire);
 }
 
@@ -439,7 +442,7 @@ void check_end(struct world *world)
 		if (world->entry[i].there)
 			check_fail(world, "leftover", "name %d is locked for ever", i);
 	for (uint64_t i = 0; i < world->next_wire && i < WIRES; i++)
-		if (world->wire[i].lost && world->wire[i].told == 0)
-			check_fail(world, "told", "the loss of wire %llu was never told",
+		if (world->wire[i].lost && world->wire[i].reported == 0)
+			check_fail(world, "report", "the loss of wire %llu was never reported",
 			           (unsigned long long)i);
 }

@@ -114,7 +114,7 @@ static uint64_t number(void *host, uint32_t n)
 	return first;
 }
 
-/* No threads here, so nobody need know. */
+/* There are no threads here, so nothing needs to be woken. */
 static void listens(void *host, struct hf__op *op)
 {
 	(void)host;
@@ -128,7 +128,7 @@ static const struct hf__host_ops host_ops = {.finish = finish,
                                              .log = log_line,
                                              .number = number};
 
-void client_tell_news(struct client *client)
+void client_report_news(struct client *client)
 {
 	client->news_at = HF__NEVER;
 	while (!hf__list_empty(&client->news)) {
@@ -136,7 +136,7 @@ void client_tell_news(struct client *client)
 		hf_state state;
 		hf__list_remove(&hold->news);
 		while (hf__hold_next_news(hold, &state))
-			check_told(client, hold, state);
+			check_reported(client, hold, state);
 		hf__hold_end_news(&client->core, hold);
 	}
 }
@@ -209,7 +209,9 @@ static bool has_acquire(const struct owner *owner)
 	return false;
 }
 
-/* Who has something never waits for ever for something else: that could be a deadlock. */
+/*
+ * An owner that holds something never waits for ever for something else: that could be a deadlock.
+ */
 static void acquire(struct client *client, struct owner *owner, int name)
 {
 	struct world *world = client->world;
@@ -266,7 +268,7 @@ static void act_on_free(struct client *client, struct owner *owner, int name)
 	else if (choice == 0)
 		query(client, owner, name);
 	else if (choice == 1)
-		release(client, owner, name); /* of what it does not have */
+		release(client, owner, name); /* of a lock that it does not hold */
 	else
 		acquire(client, owner, name);
 }
@@ -427,7 +429,7 @@ static void add_totals(struct client *client)
 
 void client_free(struct client *client)
 {
-	client_tell_news(client);
+	client_report_news(client);
 	client->over = true;
 	link_forget(client);
 	add_totals(client);
@@ -435,11 +437,11 @@ void client_free(struct client *client)
 	check_freed(client);
 }
 
-/* Without a word to the server; what the core is told here only frees its memory. */
+/* Nothing is sent to the server; these calls only make the core free its memory. */
 void client_kill(struct client *client)
 {
 	world_trace(client->world, "client %lld: killed", client->index, 0, 0, 0, 0, 0);
-	client_tell_news(client);
+	client_report_news(client);
 	client->over = true;
 	client->kill_at = HF__NEVER;
 	link_forget(client);

@@ -145,7 +145,7 @@ const struct hf__backend_ops link_ops = {
 static void answer(struct client *client, struct hf__cmd *cmd, const struct hf__answer *words)
 {
 	hf__list_remove(&cmd->link);
-	/* What a command names must live until its answer; this reads it. */
+	/* What a command refers to must live until its answer; this reads it. */
 	if (cmd->verb != HF__RENEW && cmd->lock)
 		(void)link_name(cmd->lock);
 	for (int i = 0; cmd->verb == HF__RENEW && i < cmd->items; i++)
@@ -196,7 +196,7 @@ void link_deliver(struct client *client)
 	client_turn(client);
 }
 
-/* A reply just in time, just too late, or long after: what the limits are made for. */
+/* A reply just in time, just too late, or long after: what the limits are there for. */
 static int64_t late_arrival(struct world *world, const struct client *client,
                             const struct request *request)
 {
@@ -271,7 +271,7 @@ static void kill_old_conns(struct client *client)
 	}
 }
 
-/* Nobody connects for a client that wants nothing. */
+/* A client that wants nothing does not connect. */
 static void connect_later(struct client *client, int64_t most_us)
 {
 	if (client->connect_at == HF__NEVER && hf__core_needs_link(&client->core))
@@ -303,7 +303,7 @@ void link_connect(struct client *client)
 	client_turn(client);
 }
 
-/* Of what is under way, the last may never have left; the rest arrives late, or never. */
+/* Of what is in flight, the last may never have left; the rest arrives late, or never. */
 static int take_back_unsent(struct world *world, struct conn *conn)
 {
 	int unsent = 0;
@@ -373,7 +373,7 @@ int64_t link_patience(const struct client *client)
 	return at == HF__NEVER ? at : world_when(&client->clock, at + 1);
 }
 
-/* The client is no more: nothing comes up from here. */
+/* The client no longer exists: nothing is passed up from here. */
 void link_forget(struct client *client)
 {
 	struct conn *conn = client->conn;

@@ -133,7 +133,7 @@ static bool force(struct world *world, const struct request *request, struct rep
 	return true;
 }
 
-static void look(struct world *world, const struct request *request, struct reply *reply)
+static void answer_look(struct world *world, const struct request *request, struct reply *reply)
 {
 	struct entry *entry = &world->entry[request->name];
 	reply->outcome = HF__DONE;
@@ -171,7 +171,7 @@ static bool watch(struct world *world, struct conn *conn, const struct request *
 	return true;
 }
 
-/* True if the lock became free, and its waiters are to be told. */
+/* True if the lock became free, and its waiters are to be notified. */
 static bool run_verb(struct world *world, const struct request *request, struct reply *reply)
 {
 	switch (request->verb) {
@@ -180,7 +180,7 @@ static bool run_verb(struct world *world, const struct request *request, struct 
 	case HF__MOVE: move(world, request, reply); return false;
 	case HF__RENEW: renew(world, request, reply); return false;
 	case HF__FORCE: return force(world, request, reply);
-	case HF__LOOK: look(world, request, reply); return false;
+	case HF__LOOK: answer_look(world, request, reply); return false;
 	default: reply->outcome = HF__DONE; return false;
 	}
 }

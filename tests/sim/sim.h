@@ -27,7 +27,7 @@
 #define TRACE_LINES 64
 #define LEASE_MAX   3000
 
-enum { WATCH = 64, UNWATCH }; /* requests beside those of enum hf__verb */
+enum { WATCH = 64, UNWATCH }; /* requests besides those of enum hf__verb */
 
 struct clock {
 	int64_t ppm; /* how much it is fast */
@@ -78,8 +78,8 @@ struct message {
 /* A connection; it outlives its client's interest until its last request has arrived. */
 struct conn {
 	struct hf__list link; /* in world->conns */
-	struct hf__list out;  /* requests under way */
-	struct hf__list in;   /* replies under way */
+	struct hf__list out;  /* requests in flight */
+	struct hf__list in;   /* replies in flight */
 	int client;
 	int64_t out_at; /* when the last one arrives: order is kept */
 	int64_t in_at;
@@ -160,13 +160,13 @@ struct client {
 /* What is known of every acquisition of the run. */
 struct wire {
 	bool revoked;  /* the server took it away: force, or restarted empty */
-	bool expired;  /* its lease ended on the server */
+	bool expired;  /* its lease expired on the server */
 	bool tainted;  /* a request of an abandoned connection may still touch it */
-	bool doubt;    /* a call about its count ended without a word from the server */
+	bool doubt;    /* a call about its count ended without an answer from the server */
 	bool denied;   /* its removal was refused, so only its lease ends it */
 	bool lost;     /* the core said so */
 	bool released; /* its last release answered 0 */
-	int told;      /* times its owner was told that it is lost */
+	int reported;  /* how often its owner was notified that it is lost */
 };
 
 /* How likely each fault is, in ten thousandths per step. */
@@ -183,7 +183,7 @@ struct faults {
 	int kill;
 	int restart;
 	int restart_empty; /* of restarts */
-	int arrives_late;  /* of what is under way when a connection is given up */
+	int arrives_late;  /* of what is in flight when a connection is given up */
 	int kill_old;      /* of reconnects */
 	int no_connect;    /* of attempts */
 	int no_watch;
@@ -273,7 +273,7 @@ void client_act(struct client *client, struct owner *owner);
 void client_cancel(struct client *client, struct call *call);
 void client_cancel_some(struct client *client);
 void client_turn(struct client *client);
-void client_tell_news(struct client *client);
+void client_report_news(struct client *client);
 void client_close(struct client *client);
 void client_kill(struct client *client);
 /* Frees what is left of a closed client. */
@@ -293,14 +293,11 @@ void check_all(struct world *world);
 void check_submit(struct client *client, const struct hf__cmd *cmd);
 void check_finish(struct client *client, struct owner *owner, struct call *call);
 void check_lost(struct client *client, const struct hf__hold *hold);
-void check_told(struct client *client, const struct hf__hold *hold, hf_state state);
+void check_reported(struct client *client, const struct hf__hold *hold, hf_state state);
 void check_closed(struct client *client);
 void check_freed(struct client *client);
 void check_end(struct world *world);
 _Noreturn void check_fail(struct world *world, const char *check, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-
-/* ---- main.c ---- */
-_Noreturn void main_failed(const struct world *world, const char *check, const char *text);
 
 #endif

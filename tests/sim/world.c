@@ -88,7 +88,7 @@ static bool earlier(struct next *next, int64_t at, enum event event)
 	return true;
 }
 
-static void look_at_owner(struct next *next, struct client *client, struct owner *owner)
+static void inspect_owner(struct next *next, struct client *client, struct owner *owner)
 {
 	bool found = earlier(next, owner->act_at, ACT);
 	if (found)
@@ -121,7 +121,7 @@ static int64_t turn_at(const struct client *client)
 	return due == HF__NEVER ? due : world_when(&client->clock, due);
 }
 
-static void look_at_client(struct next *next, struct client *client)
+static void inspect_client(struct next *next, struct client *client)
 {
 	bool found = false;
 	if (client->over)
@@ -140,7 +140,7 @@ static void look_at_client(struct next *next, struct client *client)
 		found |= earlier(next, client->news_at, NEWS);
 		found |= earlier(next, client->close_at, CLOSE);
 		for (int i = 0; i < client->owners; i++)
-			look_at_owner(next, client, &client->owner[i]);
+			inspect_owner(next, client, &client->owner[i]);
 	}
 	if (found && !(next->client == client))
 		next->client = client;
@@ -151,7 +151,7 @@ static struct next find_next(struct world *world)
 	struct next next = {.at = HF__NEVER};
 	struct hf__list *link;
 	for (int i = 0; i < world->clients; i++)
-		look_at_client(&next, &world->client[i]);
+		inspect_client(&next, &world->client[i]);
 	hf__list_each (link, &world->conns) {
 		struct conn *conn = hf__list_item(link, struct conn, link);
 		if (hf__list_empty(&conn->out))
@@ -168,7 +168,7 @@ static struct next find_next(struct world *world)
 
 /* ---- making it happen ---- */
 
-/* The server goes down: connections end, and what was under way with them. */
+/* The server goes down: its connections close, and what was in flight is lost with them. */
 static void restart_server(struct world *world)
 {
 	bool empty = world->restart_wanted == 2;
@@ -252,7 +252,7 @@ static void happen(struct world *world, const struct next *next)
 	case TURN: turn(client); break;
 	case PATIENCE: link_give_up(client, HF_EUNREACHABLE, "no answer in time"); break;
 	case CONNECT: link_connect(client); break;
-	case NEWS: client_tell_news(client); break;
+	case NEWS: client_report_news(client); break;
 	case ACT: client_act(client, next->owner); break;
 	case CANCEL: client_cancel(client, next->call); break;
 	case CLOSE: client_close(client); break;

@@ -46,7 +46,7 @@ static void close_handle(struct process *process, int set, int handle)
 	process->handle[set][handle] = NULL;
 }
 
-/* What is open stays so without a handle, and the next one finds it. */
+/* What is open stays open without a handle, and the next one finds it. */
 void actor_change_handles(struct process *process)
 {
 	int set = (int)universe_between(0, red.sets - 1);
@@ -155,7 +155,7 @@ static struct ask *new_ask(struct actor *actor, enum hf__op_verb verb, int set, 
 	return ask;
 }
 
-/* What could not even be started is over at once. */
+/* A call that could not even be started is over at once. */
 static void check_started(struct ask *ask, int rc)
 {
 	if (rc)
@@ -221,7 +221,10 @@ static bool has_something(const struct actor *actor)
 	return has;
 }
 
-/* Who has something, or asks for it, never waits for ever for something else: that could be a deadlock. */
+/*
+ * An owner that holds something, or asks for it, never waits for ever for something else: that
+ * could be a deadlock.
+ */
 static int64_t some_wait(const struct actor *actor)
 {
 	int64_t choice = universe_between(0, 9);
@@ -290,7 +293,7 @@ static void act_on_free(struct actor *actor, struct hf_lock *lock, int set)
 	if (choice == 0)
 		query(actor, lock, set);
 	else if (choice == 1 && !has_something(actor))
-		release(actor, lock, set, -1); /* of what it does not have */
+		release(actor, lock, set, -1); /* of a lock that it does not hold */
 	else
 		acquire(actor, lock, set, -1, some_wait(actor), some_lease());
 }
@@ -345,7 +348,10 @@ static void act_at_end(struct actor *actor)
 	for (int i = 0; i < red.sets; i++)
 		if (!actor_several(process, i))
 			open_handle(process, i, 0);
-	/* A call that waits for ever, and may wait for what is held here, does not keep it from being left. */
+	/*
+	 * A call that waits for ever, perhaps for a lock that is held here, does not keep that lock
+	 * from being released.
+	 */
 	if (count_busy(actor) == ASKS || leave_all(actor) || !actor_is_idle(actor))
 		return;
 	if (!actor->asked && has_quorum(process, 0))

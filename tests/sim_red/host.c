@@ -19,7 +19,7 @@ int __wrap_hf__engine_need_dispatcher(struct hf__engine *engine);
 int64_t __wrap_hf__clock_ms(void);
 int __wrap_hf__random_bytes(void *ret_bytes, size_t size);
 
-/* A call under way, and the hold that it got. */
+/* A call in progress, and the hold that it got. */
 struct shot {
 	struct hf__call call;
 	uint64_t wire;
@@ -87,7 +87,7 @@ void __wrap_hf_cancel_fire(hf_cancel *cancel)
 	}
 }
 
-/* Whoever waits would have to let the world go on. */
+/* A call that waits would have to let the world continue. */
 int __wrap_hf__call_run(struct hf__call *call, struct hf__spec spec)
 {
 	(void)call, (void)spec;
@@ -100,7 +100,7 @@ int __wrap_hf__call_number(struct hf__spec spec, int64_t *ret)
 	return __wrap_hf__call_run(NULL, spec);
 }
 
-/* A red lock that is opened asks its servers who they are. */
+/* A red lock that is opened asks its servers for their identity. */
 int __wrap_hf__call_start_inner(struct hf__spec spec, void (*inner)(struct hf__call *call),
                                 void *arg)
 {

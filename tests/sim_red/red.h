@@ -25,7 +25,7 @@
 struct node {
 	struct hf_client shell; /* what the library sees of it; the core is that of `client` */
 	struct process *process;
-	struct client *client; /* as tests/sim has it */
+	struct client *client; /* as in tests/sim */
 	struct hf_lock member;
 	struct hf__list done; /* calls whose completions have not run yet */
 	int64_t dispatch_at;
@@ -152,8 +152,5 @@ bool watch_is_empty(const struct process *process);
 void watch_end(void);
 _Noreturn void watch_fail(const char *check, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-
-/* ---- main.c ---- */
-_Noreturn void red_failed(const char *check, const char *text);
 
 #endif

@@ -172,7 +172,7 @@ static int64_t in_at(const struct client *client)
 	return hf__list_item(conn->in.next, struct message, link)->at;
 }
 
-static void look_at_node(struct next *next, struct node *node)
+static void inspect_node(struct next *next, struct node *node)
 {
 	struct client *client = node->client;
 	bool found = earlier(next, in_at(client), DELIVER);
@@ -186,7 +186,7 @@ static void look_at_node(struct next *next, struct node *node)
 		next->node = node;
 }
 
-static void look_at_actor(struct next *next, struct actor *actor)
+static void inspect_actor(struct next *next, struct actor *actor)
 {
 	if (earlier(next, actor->act_at, ACT))
 		next->actor = actor;
@@ -197,7 +197,7 @@ static void look_at_actor(struct next *next, struct actor *actor)
 		}
 }
 
-static void look_at_process(struct next *next, struct process *process)
+static void inspect_process(struct next *next, struct process *process)
 {
 	if (process->over)
 		return;
@@ -210,15 +210,15 @@ static void look_at_process(struct next *next, struct process *process)
 		return;
 	}
 	for (int i = 0; i < red.servers; i++)
-		look_at_node(next, &process->node[i]);
+		inspect_node(next, &process->node[i]);
 	for (int i = 0; i < process->actors; i++)
-		look_at_actor(next, &process->actor[i]);
+		inspect_actor(next, &process->actor[i]);
 	if (earlier(next, process->handle_at, CHANGE))
 		next->process = process;
 }
 
 /* A frozen server reads nothing until it runs again. */
-static void look_at_server(struct next *next, int server)
+static void inspect_server(struct next *next, int server)
 {
 	struct world *world = &red.world[server];
 	struct hf__list *link;
@@ -244,9 +244,9 @@ static struct next find_next(void)
 {
 	struct next next = {.at = HF__NEVER};
 	for (int i = 0; i < red.processes; i++)
-		look_at_process(&next, &red.process[i]);
+		inspect_process(&next, &red.process[i]);
 	for (int i = 0; i < red.servers; i++)
-		look_at_server(&next, i);
+		inspect_server(&next, i);
 	if (!red.ending)
 		earlier(&next, red.heal_at, HEAL);
 	return next;
@@ -261,7 +261,7 @@ static int64_t some_outage(void)
 	return 1 + universe_between(0, most[universe_between(0, 3)]);
 }
 
-/* The server goes down: connections end, and what was under way with them. */
+/* The server goes down: its connections close, and what was in flight is lost with them. */
 static void take_down(struct world *world, bool empty, int64_t until)
 {
 	struct hf__list *link;
@@ -319,7 +319,7 @@ static bool has_closed_client(void)
 	return false;
 }
 
-/* Faults of links end; of the servers one may stay away, as long as the others are enough. */
+/* Faults of links end; one of the servers may stay away, as long as the others are enough. */
 static void heal(void)
 {
 	int away = has_closed_client() ? -1 : (int)universe_between(-1, red.servers - 1);
@@ -347,7 +347,7 @@ static void heal(void)
 	}
 }
 
-/* What tests/sim does to a client befalls the whole process. */
+/* What tests/sim does to a client happens to the whole process here. */
 static void gather_faults(void)
 {
 	for (int i = 0; i < red.servers; i++) {
@@ -461,7 +461,7 @@ static bool step(void)
 	struct next next = find_next();
 	if (next.event == NOTHING && !red.ending)
 		return false;
-	/* In the end leases may have to end by themselves, on servers that nobody talks to. */
+	/* In the end leases may have to expire on their own, on servers that no client talks to. */
 	red.now = next.event == NOTHING ? red.now + 100000 : next.at;
 	red.totals.steps++;
 	for (int i = 0; i < red.servers; i++) {

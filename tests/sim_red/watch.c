@@ -1,6 +1,8 @@
 /* What must be true after every step, whatever went wrong before. */
 #include "red.h"
 
+#include "sim/runner.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -11,13 +13,13 @@ void watch_fail(const char *check, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	red_failed(check, text);
+	runner_fail(red.seed, check, text);
 }
 
 void check_fail(struct world *world, const char *check, const char *format, ...)
 {
 	(void)world, (void)format;
-	red_failed(check, "see tests/sim");
+	runner_fail(red.seed, check, "see tests/sim");
 }
 
 /* ---- belief ---- */
@@ -61,7 +63,7 @@ static bool has_another_hold(const struct actor *actor, int server, const struct
 	return hold && hold->cmd.wire != stake->wire && !hf__list_empty(&client->news);
 }
 
-/* Only what a server has forgotten, or was made to, may be believed and not be true. */
+/* Only what a server has forgotten, or was made to forget, may be believed without being true. */
 static void check_excuse(const struct actor *actor, int set, const struct hf__whole *whole)
 {
 	for (int i = 0; i < red.set[set].n; i++) {
@@ -147,7 +149,7 @@ static void check_belief(struct actor *actor, int set, int *holders)
 
 /* ---- counts ---- */
 
-/* No call and no repair of this owner is under way. */
+/* No call and no repair of this owner is in progress. */
 static bool is_quiet(const struct actor *actor)
 {
 	bool quiet = actor_is_idle(actor);
@@ -191,7 +193,7 @@ static void check_levels(struct actor *actor, int set)
 	actor->belief[set].open = levels;
 }
 
-/* Without a handle what it counts is there, but not at hand. */
+/* Without a handle, what it counts exists but cannot be reached. */
 static bool has_handles(const struct process *process)
 {
 	for (int i = 0; i < red.sets; i++)

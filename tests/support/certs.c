@@ -1,5 +1,4 @@
 /* Certificates for TLS tests, made fresh with the openssl command. */
-#define _GNU_SOURCE
 #include "support/certs.h"
 
 #include <errno.h>
@@ -13,7 +12,9 @@
 
 #define CURVE "ec_paramgen_curve:P-256"
 
-/* The section "ca" is what the openssl ca command wants; it alone can sign for the past. */
+/*
+ * The section "ca" is for the openssl ca command, which is the only one that can sign for the past.
+ */
 static const char config_format[] = "[req]\n"
 				    "prompt = no\n"
 				    "distinguished_name = name\n"

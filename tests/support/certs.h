@@ -11,10 +11,10 @@ struct certs {
 	char *expired_cert, *expired_key; /* for localhost, January 2020 only */
 	char *self_cert, *self_key;       /* for localhost, signed by itself */
 	char *client_cert, *client_key;
-	char *other_ca; /* has signed none of them */
+	char *other_ca; /* has signed none of the others */
 };
 
-/* Makes them all. Without the openssl command the program ends as skipped. */
+/* Makes all files. Without the openssl command the program exits as skipped. */
 struct certs *certs_make(void);
 
 /* Removes the files. Takes NULL. */

@@ -1,5 +1,4 @@
 /* Failing, skipping and allocating for the other helpers. */
-#define _GNU_SOURCE
 #include "support/check.h"
 
 #include <stdio.h>

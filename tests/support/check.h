@@ -11,10 +11,10 @@
 /* What ctest counts as skipped. */
 #define CHECK_SKIPPED 77
 
-/* Prints the text and fails the running test; outside of a test it ends the program. */
+/* Prints the text and fails the running test; outside of a test it exits the program. */
 _Noreturn void check_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Prints why and ends the program as skipped. */
+/* Prints the reason and exits the program as skipped. */
 _Noreturn void check_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Memory for tests: zeroed, never NULL. Freed with free(). */

@@ -1,5 +1,4 @@
 /* The clock of the tests, and waiting for something to become true. */
-#define _GNU_SOURCE
 #include "support/clock.h"
 
 #include <time.h>

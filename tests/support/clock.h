@@ -16,8 +16,8 @@ void test_pause(void);
 bool wait_until(bool (*condition)(void *arg), void *arg, long long timeout_ms);
 
 /*
- * Fails the test where it stands when the expression does not become true in time. The clock is
- * read before the expression, so a test that was not scheduled for a while gets a last look.
+ * Fails the test at this line when the expression does not become true in time. The clock is read
+ * before the expression, so a test that was not scheduled for a while checks once more.
  */
 #define WAIT_UNTIL(expression, timeout_ms)                                                         \
 	do {                                                                                       \

@@ -1,5 +1,4 @@
 /* Commands as a server sees them: arrays of bulk strings, matched against patterns. */
-#define _GNU_SOURCE
 #include "support/command.h"
 
 #include <ctype.h>

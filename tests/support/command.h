@@ -16,7 +16,7 @@ struct command {
 
 /*
  * Reads one command from the start of the bytes into an empty *ret_command. Returns how many bytes
- * it took, 0 if it is not all there yet, or -1 if this is no command.
+ * it took, 0 if the command is incomplete, or -1 if this is not a command.
  */
 long long command_parse(struct command *ret_command, const char *bytes, size_t length);
 

@@ -1,5 +1,4 @@
 /* Sockets for the helpers: addresses as URLs, listening, connecting and resetting. */
-#define _GNU_SOURCE
 #include "support/net.h"
 
 #include <arpa/inet.h>

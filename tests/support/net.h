@@ -10,7 +10,7 @@ bool net_url_is_unix(const char *url);
 /* Its path. */
 const char *net_unix_path(const char *url);
 
-/* Whether somebody listens there. */
+/* Whether a program listens there. */
 bool net_is_reachable(const char *url);
 
 /* Connects to redis+unix:///path, redis://host:port or rediss://host:port (the bare TCP stream; host
@@ -21,7 +21,7 @@ int net_connect(const char *url);
 int net_listen_unix(const char *path);
 int net_listen_tcp(int *ret_port);
 
-/* A loopback TCP port that was free a moment ago. Who uses it must be ready to find it taken. */
+/* A loopback TCP port that was free a moment ago. The caller must be ready to find it taken. */
 int net_free_port(void);
 
 /* Switches Nagle's delay off; does nothing on unix sockets. */

@@ -1,5 +1,4 @@
 /* Starting child processes that die with the test program. */
-#define _GNU_SOURCE
 #include "support/process.h"
 
 #include <errno.h>
@@ -115,7 +114,7 @@ int process_fork(void (*child)(int pipe_fd), char *output, size_t size)
 	int pipes[2];
 	if (pipe2(pipes, O_CLOEXEC))
 		check_fail("pipe2: %s", strerror(errno));
-	/* Or the child's exit() would print what waits in the buffers once more. */
+	/* Otherwise the child's exit() would print what is in the buffers once more. */
 	(void)fflush(NULL);
 	pid_t pid = fork();
 	if (pid < 0)

@@ -22,8 +22,8 @@ int process_run(const char *const *argv, char *output, size_t size);
 int process_call(char *output, size_t size, ...) __attribute__((sentinel));
 
 /*
- * Forks and runs child there with the end of a pipe to write to. Returns its wait status, and what
- * it wrote as text. A child that returns ends with _exit(99).
+ * Forks and runs child in the new process with the write end of a pipe. Returns its wait status,
+ * and what it wrote as text. A child that returns exits with _exit(99).
  */
 int process_fork(void (*child)(int pipe_fd), char *output, size_t size);
 

@@ -1,5 +1,4 @@
 /* A byte proxy between client and server: one thread, one poll. */
-#define _GNU_SOURCE
 #include "support/proxy.h"
 
 #include <errno.h>
@@ -46,7 +45,7 @@ struct flow {
 	struct chunk *first, *last;
 	size_t queued;
 	bool is_ended; /* the source will send no more */
-	bool is_shut;  /* and the sink was told */
+	bool is_shut;  /* and the sink knows it */
 };
 
 /* One connection: flows[0] carries requests, flows[1] replies. */
@@ -133,7 +132,7 @@ static void write_chunk(struct proxy *proxy, struct link *link, struct flow *flo
 		remove_first(flow);
 }
 
-/* Whether the other side still has to take what was sent. */
+/* Whether the other side has not yet read what was sent. */
 static bool has_unread(int fd)
 {
 	int unread = 0;
@@ -215,7 +214,7 @@ static void free_all_links(struct proxy *proxy, bool is_reset)
 		free_link(proxy->links[--proxy->link_count], is_reset);
 }
 
-/* Removes the connections that broke, and those that ended both ways. */
+/* Removes the connections that broke, and those that are closed both ways. */
 static void sweep_links(struct proxy *proxy)
 {
 	int kept = 0;
@@ -445,7 +444,7 @@ static void deliver(struct link *link)
 		struct chunk *chunk = requests->first;
 		if (send(link->upstream, chunk->bytes + chunk->at, chunk->size - chunk->at,
 		         MSG_NOSIGNAL) < 0)
-			break; /* the server has ended the connection */
+			break; /* the server has closed the connection */
 		remove_first(requests);
 	}
 	(void)shutdown(link->upstream, SHUT_WR);

@@ -22,7 +22,7 @@ void proxy_stop(struct proxy *proxy);
 /* Where clients connect; the scheme is that of the upstream. */
 const char *proxy_url(const struct proxy *proxy);
 
-/* Keeps bytes back; they go on their way when this is switched off. */
+/* Keeps bytes back; they are passed on when this is switched off. */
 void proxy_hold_requests(struct proxy *proxy, bool on);
 void proxy_hold_replies(struct proxy *proxy, bool on);
 
@@ -46,11 +46,13 @@ void proxy_deliver_stranded(struct proxy *proxy);
 /* Closes new connections at once. */
 void proxy_refuse(struct proxy *proxy, bool on);
 
-/* Lets bytes arrive this much later, each way. 0 is no delay. */
+/* Lets bytes arrive this much later, each way. 0 means no delay. */
 void proxy_delay(struct proxy *proxy, int delay_ms);
 
-/* Passes on at most so many bytes at a time, 0 for no limit. On unix sockets the next piece waits
- * until the last one was read, so that the reader really sees the pieces. */
+/*
+ * Passes on at most this many bytes at a time; 0 means no limit. On unix sockets the next piece
+ * waits until the last one was read, so that the reader really sees the pieces.
+ */
 void proxy_slice(struct proxy *proxy, size_t bytes);
 
 /* Connections that were accepted so far, the refused ones among them. */

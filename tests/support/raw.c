@@ -1,5 +1,4 @@
-/* A tiny blocking RESP2 client that looks into the server behind the library's back. */
-#define _GNU_SOURCE
+/* A tiny blocking RESP2 client that inspects the server without the library. */
 #include "support/raw.h"
 
 #include <errno.h>
@@ -79,7 +78,7 @@ static bool send_command(struct raw *raw, size_t count, const char *const *words
 	return is_sent;
 }
 
-/* The next byte, or -1 when the connection is over or nothing came in time. */
+/* The next byte, or -1 when the connection is closed or nothing arrived in time. */
 static int read_byte(struct raw *raw)
 {
 	while (raw->start == raw->end) {

@@ -1,4 +1,4 @@
-/* A tiny blocking RESP2 client that looks into the server behind the library's back. */
+/* A tiny blocking RESP2 client that inspects the server without the library. */
 #ifndef TESTS_SUPPORT_RAW_H
 #define TESTS_SUPPORT_RAW_H
 
@@ -34,8 +34,10 @@ struct raw *raw_connect_url(const char *url);
 /* Takes NULL. */
 void raw_close(struct raw *raw);
 
-/* Sends the words up to NULL and waits for the reply. An error of the server is a reply; a broken
- * connection or a reply that does not come fails the test. */
+/*
+ * Sends the words up to NULL and waits for the reply. An error of the server is a reply; a broken
+ * connection or a missing reply fails the test.
+ */
 struct raw_reply *raw_command(struct raw *raw, ...) __attribute__((sentinel));
 
 /* The same for words that may hold NUL bytes. */
@@ -53,7 +55,7 @@ void raw_ok(struct raw *raw, ...) __attribute__((sentinel));
 /* Subscribes to one channel. Subscribe to all of them before the first message can come. */
 void raw_subscribe(struct raw *raw, const char *channel);
 
-/* The next message as the array (message, channel, payload), or NULL if none came in time. */
+/* The next message as the array (message, channel, payload), or NULL if none arrived in time. */
 struct raw_reply *raw_next_message(struct raw *raw, int timeout_ms);
 
 /* For servers that may be away: NULL instead of a failed test. */

@@ -1,5 +1,4 @@
 /* Lines between loopback addresses that a test can cut: one thread, one poll. */
-#define _GNU_SOURCE
 #include "support/relay.h"
 
 #include <arpa/inet.h>
@@ -27,14 +26,14 @@ struct way {
 	int from, to;
 	size_t at, fill;
 	bool is_ended; /* the source will send no more */
-	bool is_shut;  /* and the sink was told */
+	bool is_shut;  /* and the sink knows it */
 	char bytes[16384];
 };
 
 struct link {
 	int line;
 	bool is_broken;
-	bool is_told;         /* the caller's first bytes have passed */
+	bool is_notified;     /* the caller's first bytes have passed */
 	long long refused_at; /* if nobody listens until then */
 	struct way ways[2];
 };
@@ -84,9 +83,9 @@ static void write_way(struct link *link, struct way *way)
 static void change_call_back(struct link *link, const char *call_back)
 {
 	struct way *way = &link->ways[0];
-	if (link->is_told || !way->fill)
+	if (link->is_notified || !way->fill)
 		return;
-	link->is_told = true;
+	link->is_notified = true;
 	char *found = memmem(way->bytes, way->fill, LOOPBACK, strlen(LOOPBACK));
 	if (found && *call_back)
 		memcpy(found, call_back, strlen(LOOPBACK));
@@ -130,8 +129,9 @@ static void accept_link(struct relay *relay, int line)
 }
 
 /*
- * A caller who is refused may try again at once, but here they were accepted already, and would take
- * the end of the connection for more. So they wait for a program that is about to listen.
+ * A caller whose connection is refused may try again at once. Here the connection is accepted
+ * already, and the caller would take its end for something else. So callers wait for a program that
+ * is about to listen.
  */
 static void connect_link(struct relay *relay, struct link *link)
 {
@@ -144,7 +144,7 @@ static void connect_link(struct relay *relay, struct link *link)
 		link->is_broken = true;
 }
 
-/* Passes ends on, and removes the connections that are over. */
+/* Passes closes on, and removes the connections that are finished. */
 static void sweep_links(struct relay *relay)
 {
 	int kept = 0;

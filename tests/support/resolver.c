@@ -1,5 +1,4 @@
 /* Stands in for the system's look-up of host names. */
-#define _GNU_SOURCE
 #include "support/resolver.h"
 
 #include <netdb.h>
@@ -40,7 +39,7 @@ static struct addrinfo *copy_entry(const struct addrinfo *from)
 	return entry;
 }
 
-/* Adds what the system makes of a number to the end of the list. */
+/* Appends the system's translation of a numeric address to the list. */
 static int add_number(const char *host, const char *service, const struct addrinfo *hints,
                       struct addrinfo **end)
 {

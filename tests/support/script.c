@@ -1,5 +1,4 @@
 /* The thread that plays a script: one function per step, waiting only where it can be woken. */
-#define _GNU_SOURCE
 #include "support/script.h"
 
 #include <errno.h>
@@ -34,7 +33,7 @@ struct script {
 	char *dir;
 	char *url;
 	int listen_fd;
-	int wake_fd; /* an eventfd: look at is_stopped and permits */
+	int wake_fd; /* an eventfd: is_stopped or permits has changed */
 	pthread_t thread;
 	atomic_bool is_done;
 	atomic_bool is_stopped;

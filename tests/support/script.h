@@ -66,13 +66,13 @@ struct script_step {
 /* Remembers argument i (0 is the name) of the command that was expected last. */
 #define S_CAPTURE(slot_number, i) {.verb = SCRIPT_CAPTURE, .slot = (slot_number), .number = (i)}
 
-/* Does nothing for a while; what comes in stays unread. */
+/* Does nothing for a while; input stays unread. */
 #define S_DELAY(ms) {.verb = SCRIPT_DELAY, .number = (ms)}
 
 /* Neither reads nor answers until script_continue. */
 #define S_STALL {.verb = SCRIPT_STALL}
 
-/* Expects that nothing comes in, and no end either, for this long. */
+/* Expects no input and no close for this long. */
 #define S_QUIET(ms) {.verb = SCRIPT_QUIET, .number = (ms)}
 
 /* Expects that the client closes the connection without another command. */
@@ -110,10 +110,10 @@ struct script *script_start_tcp(const struct script_step *steps);
 /* redis+unix:///path or redis://127.0.0.1:port. */
 const char *script_url(const struct script *script);
 
-/* Lets one S_STALL go on, be it the present one or the next. */
+/* Lets one S_STALL continue, either the present one or the next. */
 void script_continue(struct script *script);
 
-/* Whether the script stands in an S_STALL, and at which step it is. */
+/* Whether the script waits in an S_STALL, and at which step it is. */
 bool script_is_stalled(struct script *script);
 int script_position(struct script *script);
 
@@ -124,8 +124,10 @@ int script_position(struct script *script);
 #define script_finish(script) script_finish_at(script, __FILE__, __LINE__)
 void script_finish_at(struct script *script, const char *file, int line);
 
-/* The same without failing. Returns NULL if the script was played to its end, otherwise what went
- * wrong; free it. */
+/*
+ * The same without failing. Returns NULL if the script was played to its end, otherwise a
+ * description of what went wrong; free it.
+ */
 char *script_join(struct script *script, int timeout_ms);
 
 #endif

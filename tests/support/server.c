@@ -1,10 +1,8 @@
 /* A real redis-server or valkey-server for one test. */
-#define _GNU_SOURCE
 #include "support/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +11,7 @@
 #include <unistd.h>
 
 #include "support/check.h"
+#include "support/cleanup.h"
 #include "support/clock.h"
 #include "support/net.h"
 #include "support/process.h"
@@ -24,9 +23,8 @@
 #define MAX_ARGUMENTS    96
 
 struct test_server {
-	struct test_server *next; /* in the list of all, under servers_mutex */
-	pid_t pid;                /* 0 when no process runs */
-	pid_t owner;              /* the process that started it and may kill it */
+	struct cleanup cleanup;
+	pid_t pid; /* 0 when no process runs */
 	char *dir;
 	char *log;
 	char *url;
@@ -37,9 +35,6 @@ struct test_server {
 	size_t argument_count;
 	char *arguments[MAX_ARGUMENTS]; /* ends with NULL */
 };
-
-static pthread_mutex_t servers_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct test_server *servers; /* under servers_mutex */
 
 static const char *server_binary(void)
 {
@@ -53,10 +48,9 @@ static _Noreturn void skip_without_binary(int error)
 	           server_binary(), strerror(error));
 }
 
-/* ---- the list of all servers ---------------------------------------------------------------- */
-
-static void kill_process(struct test_server *server)
+static void kill_process(void *arg)
 {
+	struct test_server *server = arg;
 	if (!server->pid)
 		return;
 	(void)kill(server->pid, SIGKILL);
@@ -64,40 +58,6 @@ static void kill_process(struct test_server *server)
 		;
 	server->pid = 0;
 	server->is_frozen = false;
-}
-
-/* A forked child that calls exit() must leave the servers of its parent alone. */
-static void kill_all_servers(void)
-{
-	for (struct test_server *server = servers; server; server = server->next)
-		if (server->owner == getpid())
-			kill_process(server);
-}
-
-static void register_cleanup(void)
-{
-	(void)atexit(kill_all_servers);
-}
-
-static void remember_server(struct test_server *server)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	(void)pthread_once(&once, register_cleanup);
-	(void)pthread_mutex_lock(&servers_mutex);
-	server->next = servers;
-	servers = server;
-	(void)pthread_mutex_unlock(&servers_mutex);
-}
-
-static void forget_server(struct test_server *server)
-{
-	(void)pthread_mutex_lock(&servers_mutex);
-	struct test_server **link = &servers;
-	while (*link && *link != server)
-		link = &(*link)->next;
-	if (*link)
-		*link = server->next;
-	(void)pthread_mutex_unlock(&servers_mutex);
 }
 
 /* ---- what the binary can do ----------------------------------------------------------------- */
@@ -139,7 +99,7 @@ static void read_version_from_info(struct test_server *server, const char *info)
 	server->version = parse_version(strchr(version, ':') + 1);
 }
 
-/* For servers that do not tell INFO before a password. */
+/* For servers that do not answer INFO before a password. */
 static void read_version_from_binary(struct test_server *server)
 {
 	const char *argv[] = {server_binary(), "--version", NULL};
@@ -320,11 +280,10 @@ struct test_server *test_server_start(const struct test_server_options *options)
 	    (!options->tls_cert || !options->tls_key || !options->tls_ca))
 		check_fail("a TLS server needs tls_cert, tls_key and tls_ca");
 	struct test_server *server = check_alloc(sizeof(*server));
-	server->owner = getpid();
 	server->dir = temp_dir_make();
 	server->log = check_format("%s/log", server->dir);
 	server->unix_url = check_format("redis+unix://%s/socket", server->dir);
-	remember_server(server);
+	cleanup_add(&server->cleanup, kill_process, server);
 	build_arguments(server, options);
 	for (int attempt = 1; !start_process(server); attempt++) {
 		if (attempt == PORT_ATTEMPTS || !lost_its_port(server))
@@ -340,7 +299,7 @@ void test_server_stop(struct test_server *server)
 {
 	if (!server)
 		return;
-	forget_server(server);
+	cleanup_remove(&server->cleanup);
 	kill_process(server);
 	clear_arguments(server);
 	temp_dir_remove(server->dir);

@@ -50,7 +50,10 @@ const char *test_server_url(const struct test_server *server);
 /* The unix socket that every server has, as redis+unix:///path. */
 const char *test_server_unix_url(const struct test_server *server);
 
-/* 60214 for 6.2.14. A Valkey counts with its own version, not the Redis version it stands for. */
+/*
+ * 60214 for 6.2.14. A Valkey reports its own version, not the Redis version that it is compatible
+ * with.
+ */
 int test_server_version(const struct test_server *server);
 bool test_server_is_valkey(const struct test_server *server);
 

@@ -9,7 +9,7 @@
  */
 void resolver_slow_down(const char *seconds);
 
-/* The same from the second name on that a program looks up. */
+/* The same, from the second name on that a program looks up. */
 void resolver_slow_down_later(const char *seconds);
 
 /* Programs started from now on look names up as usual. */

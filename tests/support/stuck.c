@@ -1,5 +1,4 @@
-/* A pipe that is full, and that nobody reads until the test does. */
-#define _GNU_SOURCE
+/* A pipe that is full, and that nothing reads until the test does. */
 #include "support/stuck.h"
 
 #include <errno.h>

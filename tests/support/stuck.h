@@ -1,4 +1,4 @@
-/* A pipe that is full, and that nobody reads until the test does. */
+/* A pipe that is full, and that nothing reads until the test does. */
 #ifndef TESTS_SUPPORT_STUCK_H
 #define TESTS_SUPPORT_STUCK_H
 
@@ -15,10 +15,10 @@ struct stuck {
 /* Programs that are started from now on inherit fd; both ends stay open until stuck_close(). */
 struct stuck stuck_pipe(void);
 
-/* Reads away what the pipe was filled with, so that writers go on. */
+/* Reads away what the pipe was filled with, so that writers can continue. */
 void stuck_drain(struct stuck *stuck);
 
-/* Copies all that was written since then, as text; what does not fit is cut. */
+/* Copies everything that was written since then, as text; what does not fit is cut off. */
 void stuck_read(struct stuck *stuck, char *ret_text, size_t size);
 
 void stuck_close(struct stuck *stuck);

@@ -1,5 +1,4 @@
-/* A client of plain bytes, for tests that say and hear exactly what is on the wire. */
-#define _GNU_SOURCE
+/* A client of plain bytes, for tests that send and receive exactly what is on the wire. */
 #include "support/talk.h"
 
 #include <errno.h>

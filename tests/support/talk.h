@@ -1,4 +1,4 @@
-/* A client of plain bytes, for tests that say and hear exactly what is on the wire. */
+/* A client of plain bytes, for tests that send and receive exactly what is on the wire. */
 #ifndef TESTS_SUPPORT_TALK_H
 #define TESTS_SUPPORT_TALK_H
 
@@ -16,7 +16,7 @@ void talk_hear(int fd, const char *text);
 /* Whether there is something to read, or the end, within the time. */
 bool talk_has_input(int fd, int timeout_ms);
 
-/* What the next read gives: 0 at the end, 1 for a byte, or the negative errno. */
+/* The result of the next read: 0 at the end, 1 for a byte, or the negative errno. */
 int talk_hear_end(int fd);
 
 #endif

@@ -1,5 +1,4 @@
 /* Temporary directories that never outlive the test program. */
-#define _GNU_SOURCE
 #include "support/temp.h"
 
 #include <errno.h>

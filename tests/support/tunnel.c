@@ -1,5 +1,4 @@
 /* A local tunnel that speaks TLS to a server: one thread that accepts, and one for each connection. */
-#define _GNU_SOURCE
 #include "support/tunnel.h"
 
 #include <openssl/ssl.h>
@@ -61,7 +60,7 @@ static bool write_all(int fd, const char *bytes, int count)
 	return true;
 }
 
-/* What TLS sends for itself is no answer, and not the end either. */
+/* What TLS sends for its own purposes is neither an answer nor the end of the connection. */
 static bool send_back(int plain, SSL *ssl)
 {
 	char bytes[16384];
@@ -94,7 +93,7 @@ static void pass_on(const struct link *link, SSL *ssl)
 	}
 }
 
-/* A server that says nothing must not keep the tunnel from its end. */
+/* A silent server must not keep the tunnel from closing. */
 static SSL *shake_hands(const struct tunnel *tunnel, int fd)
 {
 	struct timeval limit = {.tv_sec = HANDSHAKE_MS / 1000};

@@ -1,4 +1,4 @@
-/* A local tunnel that speaks TLS to a server, for clients that do not: what stunnel and socat are. */
+/* A local tunnel that speaks TLS to a server, for clients that do not, as stunnel and socat do. */
 #ifndef TESTS_SUPPORT_TUNNEL_H
 #define TESTS_SUPPORT_TUNNEL_H
 
@@ -14,13 +14,13 @@ struct tunnel_options {
 
 struct tunnel *tunnel_start(const struct tunnel_options *options);
 
-/* Ends all connections and frees the tunnel. Takes NULL. */
+/* Closes all connections and frees the tunnel. Takes NULL. */
 void tunnel_stop(struct tunnel *tunnel);
 
 /* Where clients connect: 127.0.0.1:port. */
 const char *tunnel_host(const struct tunnel *tunnel);
 
-/* Connections whose handshake has worked so far, and those whose has not. */
+/* How many handshakes have succeeded so far, and how many have failed. */
 int tunnel_connections(struct tunnel *tunnel);
 int tunnel_failures(struct tunnel *tunnel);
 

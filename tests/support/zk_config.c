@@ -1,5 +1,4 @@
 /* What the servers of a test's ZooKeeper are started with: ports, files and the command. */
-#define _GNU_SOURCE
 #include "support/zk_config.h"
 
 #include <arpa/inet.h>
@@ -88,7 +87,7 @@ void zk_config_format_line(char address[16], int from, int to)
 	(void)snprintf(address, 16, "127.1.%d.%d", from % 10, to % 10);
 }
 
-/* Servers that can be cut off know the others by the lines that lead there. */
+/* Servers that can be cut off know the others by the lines that lead to them. */
 static void write_members(const struct zk_config *configs, int count, int own, bool has_lines,
                           FILE *file)
 {
@@ -177,9 +176,9 @@ static void build_command(struct zk_config *config, const struct test_zookeeper_
 		"-Dzookeeper.jmx.log4j.disable=true",
 		"-Dorg.slf4j.simpleLogger.showDateTime=true",
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
-		/* Or the log is full of our own looks. */
+		/* Otherwise the log is full of our own queries. */
 		"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn",
-		/* What was written survives the process, which is all that a test can kill. */
+		/* What was written survives the process; a test can kill nothing else. */
 		"-Dzookeeper.forceSync=no",
 		"-Dzookeeper.preAllocSize=1024",
 		/* A server that is killed early has a log but no snapshot yet. */

@@ -18,20 +18,20 @@ struct zk_config {
 	char *word[ZK_CONFIG_MAX_WORDS + 1]; /* the command, which ends with NULL */
 };
 
-/* The class path of ZooKeeper. Without one the program ends as skipped. */
+/* The class path of ZooKeeper. Without one the program exits as skipped. */
 const char *zk_config_class_path(void);
 
 void zk_config_init(struct zk_config *config, const char *dir, int number);
 void zk_config_done(struct zk_config *config);
 
-/* Ports that are free now. Who uses them must be ready to find them taken. */
+/* Ports that are free now. The caller must be ready to find them taken. */
 void zk_config_choose_ports(struct zk_config *configs, int count);
 
 /* Writes the files of one of the servers and builds its command. */
 void zk_config_write(struct zk_config *configs, int count, int own,
                      const struct test_zookeeper_options *options);
 
-/* Where the line begins that leads from one server to another; as long as 127.0.0.1. */
+/* The address at which the line from one server to another begins; as long as 127.0.0.1. */
 void zk_config_format_line(char address[16], int from, int to);
 
 #endif

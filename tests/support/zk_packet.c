@@ -1,5 +1,7 @@
-/* The packets of ZooKeeper's protocol: numbers with the high byte first, texts behind their length. */
-#define _GNU_SOURCE
+/*
+ * The packets of ZooKeeper's protocol: numbers with the high byte first, and texts after their
+ * length.
+ */
 #include "support/zk_packet.h"
 
 #include <endian.h>
@@ -37,7 +39,7 @@ void zk_put_bool(struct zk_packet *packet, bool value)
 	zk_put_bytes(packet, &byte, 1);
 }
 
-/* A length of -1 stands for nothing at all. */
+/* A length of -1 means no data at all. */
 void zk_put_buffer(struct zk_packet *packet, const void *bytes, int length)
 {
 	zk_put_int(packet, length);

@@ -1,4 +1,7 @@
-/* The packets of ZooKeeper's protocol: numbers with the high byte first, texts behind their length. */
+/*
+ * The packets of ZooKeeper's protocol: numbers with the high byte first, and texts after their
+ * length.
+ */
 #ifndef TESTS_SUPPORT_ZK_PACKET_H
 #define TESTS_SUPPORT_ZK_PACKET_H
 
@@ -22,7 +25,7 @@ void zk_put_bytes(struct zk_packet *packet, const void *bytes, size_t length);
 void zk_put_int(struct zk_packet *packet, int32_t value);
 void zk_put_long(struct zk_packet *packet, int64_t value);
 void zk_put_bool(struct zk_packet *packet, bool value);
-void zk_put_buffer(struct zk_packet *packet, const void *bytes, int length); /* -1 is none */
+void zk_put_buffer(struct zk_packet *packet, const void *bytes, int length); /* -1 means none */
 void zk_put_text(struct zk_packet *packet, const char *text);
 
 /* Each reads on in an answer, and fails the test at its end. Texts are to be freed. */

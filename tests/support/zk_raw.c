@@ -1,5 +1,7 @@
-/* A small client of ZooKeeper to look and to interfere: one request at a time, on a plain socket. */
-#define _GNU_SOURCE
+/*
+ * A small client of ZooKeeper to inspect and to interfere: one request at a time, on a plain
+ * socket.
+ */
 #include "support/zk_raw.h"
 
 #include <endian.h>
@@ -127,7 +129,7 @@ static int receive_packet(struct zk_raw *raw, struct zk_packet *packet, long lon
 static void keep_event(struct zk_raw *raw, struct zk_packet *packet)
 {
 	if (raw->event_count == MAX_EVENTS)
-		check_fail("more than %d events that nobody asks for", MAX_EVENTS);
+		check_fail("more than %d events that were not asked for", MAX_EVENTS);
 	struct event *event = &raw->events[raw->event_count++];
 	int type = zk_take_int(packet);
 	(void)zk_take_int(packet);
@@ -135,7 +137,7 @@ static void keep_event(struct zk_raw *raw, struct zk_packet *packet)
 	event->path = zk_take_text(packet);
 }
 
-/* Reads up to the answer with this number, and keeps the events that come before. */
+/* Reads up to the answer with this number, and keeps the events that arrive before it. */
 static int await_answer(struct zk_raw *raw, int xid, struct zk_packet *answer)
 {
 	long long ends_at = test_now_ms() + raw->timeout_ms;
@@ -180,7 +182,7 @@ static int ask(struct zk_raw *raw, int xid, struct zk_packet *request, struct zk
 	return code ? code : await_answer(raw, xid, answer);
 }
 
-/* For requests whose answer tells nothing but its code. */
+/* For requests whose answer is nothing but its code. */
 static int ask_code(struct zk_raw *raw, int xid, struct zk_packet *request)
 {
 	struct zk_packet answer;
@@ -205,8 +207,8 @@ static int ask_stat(struct zk_raw *raw, int xid, struct zk_packet *request,
 /* ---- sessions ------------------------------------------------------------------------------- */
 
 /*
- * The server makes the password of a session from its number, with the generator of java.util.Random.
- * So any session can be taken over by who knows its number.
+ * The server makes the password of a session from its number, with the generator of
+ * java.util.Random. So any session can be taken over by a client that knows its number.
  */
 static void make_password(int64_t session, char password[ZK_RAW_PASSWORD])
 {
@@ -219,7 +221,7 @@ static void make_password(int64_t session, char password[ZK_RAW_PASSWORD])
 	}
 }
 
-/* Returns 0, ZK_RAW_EXPIRED if there is no such session, or another code if nobody served. */
+/* Returns 0, ZK_RAW_EXPIRED if there is no such session, or another code if no server answered. */
 static int connect_session(const char *host, int session_ms, int64_t session, struct zk_raw **ret)
 {
 	struct zk_raw *raw = check_alloc(sizeof(*raw));
@@ -290,7 +292,7 @@ struct zk_raw *zk_raw_resume(const char *host, int64_t session)
 	}
 }
 
-/* A server that made its passwords otherwise would say of every session that there is none. */
+/* A server with other passwords would say of every session that it does not exist. */
 static void check_password(const char *host)
 {
 	char password[ZK_RAW_PASSWORD];
@@ -307,7 +309,7 @@ void zk_raw_expire(const char *host, int64_t session)
 	check_password(host);
 	long long ends_at = test_now_ms() + OPEN_TIMEOUT_MS;
 	for (struct zk_raw *raw; (raw = zk_raw_resume(host, session));) {
-		/* The owner may come back and take the connection away; then once more. */
+		/* The owner may come back and take the connection away; then try once more. */
 		zk_raw_close(raw);
 		if (test_now_ms() >= ends_at)
 			check_fail("the session does not end");
@@ -589,7 +591,10 @@ static char *join_path(const char *parent, const char *name)
 	return check_format("%s/%s", strcmp(parent, "/") ? parent : "", name);
 }
 
-/* A node that goes away meanwhile is left out. The list itself is what is still to be looked at. */
+/*
+ * A node that is deleted meanwhile is left out. The list itself holds the nodes that are still to
+ * be read.
+ */
 int zk_raw_tree(struct zk_raw *raw, const char *path, struct zk_raw_names *ret_paths)
 {
 	struct zk_raw_names paths = {0};

@@ -1,9 +1,10 @@
 /*
- * A small client of ZooKeeper to look and to interfere, like a person at the shell.
+ * A small client of ZooKeeper to inspect and to interfere, like a person at the shell.
  *
- * It speaks the protocol itself, so that it depends on nothing that is under test. One request at a time,
- * without threads and without pings: a session that has to outlive its time needs zk_raw_ping. Calls
- * return 0 or one of the codes; ZK_RAW_LOST and ZK_RAW_TIMEOUT leave a connection that is of no more use.
+ * It speaks the protocol itself, so that it depends on nothing that is under test. It makes one
+ * request at a time, without threads and without pings: a session that has to outlive its timeout
+ * needs zk_raw_ping. Calls return 0 or one of the codes; after ZK_RAW_LOST and ZK_RAW_TIMEOUT the
+ * connection is of no use.
  */
 #ifndef TESTS_SUPPORT_ZK_RAW_H
 #define TESTS_SUPPORT_ZK_RAW_H
@@ -67,20 +68,23 @@ struct zk_raw *zk_raw_open(const char *host, int session_ms);
 /* Tries once; NULL if the server does not serve. */
 struct zk_raw *zk_raw_try_open(const char *host, int session_ms);
 
-/* Goes on with a session that somebody else opened, and takes it away from them: their connection to
- * this server ends. NULL if there is no such session. */
+/*
+ * Continues a session that somebody else opened, and takes it away from them: their connection to
+ * this server is closed. Returns NULL if there is no such session.
+ */
 struct zk_raw *zk_raw_resume(const char *host, int64_t session);
 
 /*
- * Ends a session, whoever owns it and however often they come back, and returns when the server knows
- * it no more. What it needs is the owner of any ephemeral node.
+ * Ends a session, whatever client owns it and however often that client comes back, and returns
+ * when the server no longer knows it. The session is given as the owner of any of its ephemeral
+ * nodes.
  */
 void zk_raw_expire(const char *host, int64_t session);
 
 /* Ends the session and frees. Takes NULL. */
 void zk_raw_close(struct zk_raw *raw);
 
-/* Ends the connection only, and frees; the session lives until its time is up. */
+/* Closes the connection only, and frees; the session lives until it times out. */
 void zk_raw_drop(struct zk_raw *raw);
 
 int64_t zk_raw_session(const struct zk_raw *raw);
@@ -88,7 +92,7 @@ int64_t zk_raw_session(const struct zk_raw *raw);
 /* As granted by the server. */
 int zk_raw_session_ms(const struct zk_raw *raw);
 
-/* How long answers are waited for; 10 s unless told otherwise. */
+/* How long to wait for answers; 10 s by default. */
 void zk_raw_set_timeout(struct zk_raw *raw, int timeout_ms);
 
 int zk_raw_ping(struct zk_raw *raw);
@@ -98,7 +102,10 @@ int zk_raw_ping(struct zk_raw *raw);
 /* zk_raw_auth(raw, "digest", "user:password") */
 int zk_raw_auth(struct zk_raw *raw, const char *scheme, const char *secret);
 
-/* What nodes are created with from now on: "world:anyone:cdrwa", "auth::cdrwa". The text must stay. */
+/*
+ * The ACL of nodes that are created from now on: "world:anyone:cdrwa", "auth::cdrwa". The text must
+ * stay.
+ */
 void zk_raw_use_acl(struct zk_raw *raw, const char *acl);
 
 /* The same of a node, with commas between; free() it. Not touched on failure. */
@@ -106,7 +113,10 @@ int zk_raw_acl(struct zk_raw *raw, const char *path, char **ret_acl);
 
 /* ---- nodes; every ret_ may be NULL and is not touched on failure ---- */
 
-/* data is text; NULL is none at all. *ret_path, to be freed, has the digits of a sequential node. */
+/*
+ * data is text; NULL means no data at all. *ret_path, to be freed, has the digits of a sequential
+ * node.
+ */
 int zk_raw_create(struct zk_raw *raw, const char *path, const char *data, enum zk_raw_mode mode,
                   char **ret_path, struct zk_raw_stat *ret_stat);
 int zk_raw_create_bytes(struct zk_raw *raw, const char *path, const void *bytes, int length,

@@ -1,11 +1,9 @@
 /* A real ZooKeeper for one test: a server alone, or an ensemble of three. */
-#define _GNU_SOURCE
 #include "support/zookeeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +13,7 @@
 #include <unistd.h>
 
 #include "support/check.h"
+#include "support/cleanup.h"
 #include "support/clock.h"
 #include "support/net.h"
 #include "support/process.h"
@@ -40,8 +39,7 @@ struct server {
 };
 
 struct test_zookeeper {
-	struct test_zookeeper *next; /* in the list of all, under all_mutex */
-	pid_t owner;                 /* the process that started it and may kill it */
+	struct cleanup cleanup;
 	struct test_zookeeper_options options;
 	int size;
 	char *dir;
@@ -51,13 +49,8 @@ struct test_zookeeper {
 	struct relay *relay;                                 /* NULL unless can_cut */
 	int lines[TEST_ZOOKEEPER_MAX][TEST_ZOOKEEPER_MAX];   /* its quorum line; election is next */
 	bool is_cut[TEST_ZOOKEEPER_MAX][TEST_ZOOKEEPER_MAX]; /* both ways */
-	enum mode modes[TEST_ZOOKEEPER_MAX];                 /* as seen by the last look */
+	enum mode modes[TEST_ZOOKEEPER_MAX];                 /* as last seen */
 };
-
-static pthread_mutex_t all_mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct test_zookeeper *all; /* under all_mutex */
-
-/* ---- the list of all ------------------------------------------------------------------------ */
 
 static void kill_process(struct server *server)
 {
@@ -70,44 +63,11 @@ static void kill_process(struct server *server)
 	server->is_frozen = false;
 }
 
-static void kill_servers(struct test_zookeeper *zookeeper)
+static void kill_servers(void *arg)
 {
+	struct test_zookeeper *zookeeper = arg;
 	for (int i = 0; i < zookeeper->size; i++)
 		kill_process(&zookeeper->servers[i]);
-}
-
-/* A forked child that calls exit() must leave the servers of its parent alone. */
-static void kill_all(void)
-{
-	for (struct test_zookeeper *zookeeper = all; zookeeper; zookeeper = zookeeper->next)
-		if (zookeeper->owner == getpid())
-			kill_servers(zookeeper);
-}
-
-static void register_cleanup(void)
-{
-	(void)atexit(kill_all);
-}
-
-static void remember(struct test_zookeeper *zookeeper)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	(void)pthread_once(&once, register_cleanup);
-	(void)pthread_mutex_lock(&all_mutex);
-	zookeeper->next = all;
-	all = zookeeper;
-	(void)pthread_mutex_unlock(&all_mutex);
-}
-
-static void forget(struct test_zookeeper *zookeeper)
-{
-	(void)pthread_mutex_lock(&all_mutex);
-	struct test_zookeeper **link = &all;
-	while (*link && *link != zookeeper)
-		link = &(*link)->next;
-	if (*link)
-		*link = zookeeper->next;
-	(void)pthread_mutex_unlock(&all_mutex);
 }
 
 /* ---- addresses and lines -------------------------------------------------------------------- */
@@ -147,7 +107,9 @@ static bool lay_lines(struct test_zookeeper *zookeeper)
 			for (int port = ZK_PORT_QUORUM; port <= ZK_PORT_ELECTION; port++, count++) {
 				zk_config_format_line(lines[count].address, from, to);
 				lines[count].port = zookeeper->configs[to].ports[port];
-				/* Who is called for the election may call back instead. */
+				/*
+				 * A server that is called for the election may call back instead.
+				 */
 				if (port == ZK_PORT_ELECTION)
 					zk_config_format_line(lines[count].call_back, to, from);
 			}
@@ -280,8 +242,8 @@ static bool can_settle(const struct test_zookeeper *zookeeper)
 }
 
 /*
- * One leader among the servers with a majority, and enough who follow it. A server with a cut line may
- * find the leader behind it, so it need not serve; all others must.
+ * One leader among the servers with a majority, and enough followers. A server with a cut line may
+ * find that the leader is out of reach, so it need not serve; all others must.
  */
 static bool is_settled(void *arg)
 {
@@ -402,13 +364,12 @@ struct test_zookeeper *test_zookeeper_start(const struct test_zookeeper_options 
 		check_fail("a test has one ZooKeeper server or %d", TEST_ZOOKEEPER_MAX);
 	if (zookeeper->size == 1)
 		zookeeper->options.can_cut = false;
-	zookeeper->owner = getpid();
 	zookeeper->dir = temp_dir_make();
 	for (int i = 0; i < zookeeper->size; i++) {
 		zookeeper->servers[i].config = &zookeeper->configs[i];
 		zk_config_init(&zookeeper->configs[i], zookeeper->dir, i + 1);
 	}
-	remember(zookeeper);
+	cleanup_add(&zookeeper->cleanup, kill_servers, zookeeper);
 	for (int attempt = 1; !try_start(zookeeper); attempt++)
 		if (attempt == START_ATTEMPTS)
 			fail_start(zookeeper);
@@ -419,7 +380,7 @@ void test_zookeeper_stop(struct test_zookeeper *zookeeper)
 {
 	if (!zookeeper)
 		return;
-	forget(zookeeper);
+	cleanup_remove(&zookeeper->cleanup);
 	kill_servers(zookeeper);
 	relay_stop(zookeeper->relay);
 	for (int i = 0; i < zookeeper->size; i++) {

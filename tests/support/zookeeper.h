@@ -8,7 +8,7 @@
 
 struct test_zookeeper;
 
-/* All fields are optional; what is 0 has the value behind it. */
+/* All fields are optional; 0 stands for the default in the comment. */
 struct test_zookeeper_options {
 	int servers;        /* 1, or 3 for an ensemble */
 	int tick_ms;        /* 500 */
@@ -65,15 +65,16 @@ void test_zookeeper_freeze(struct test_zookeeper *zookeeper, int server);
 void test_zookeeper_thaw(struct test_zookeeper *zookeeper, int server);
 
 /*
- * Cuts the two servers off from each other, or joins them again. As in a dead network, neither is told:
- * a follower without its leader serves reads to its clients for sync_limit ticks, then nobody.
+ * Cuts the two servers off from each other, or joins them again. As in a dead network, neither is
+ * notified: a follower without its leader serves reads to its clients for sync_limit ticks, then
+ * nothing.
  */
 void test_zookeeper_cut(struct test_zookeeper *zookeeper, int server, int other, bool on);
 
 /* The same between one server and all others. */
 void test_zookeeper_isolate(struct test_zookeeper *zookeeper, int server, bool on);
 
-/* ---- a look ---- */
+/* ---- state ---- */
 
 /*
  * When a follower has last heard of its leader, by test_now_ms(). While nobody writes, these are the leader's
@@ -82,24 +83,24 @@ void test_zookeeper_isolate(struct test_zookeeper *zookeeper, int server, bool o
 long long test_zookeeper_heard_at(const struct test_zookeeper *zookeeper, int follower, int leader);
 
 /*
- * Waits until the servers that run, are not frozen and have a majority within reach have one leader and
- * serve, and returns who that is. A server alone is its own leader.
+ * Waits until the servers that run, are not frozen and have a majority within reach have one leader
+ * and serve, and returns the leader's number. A server alone is its own leader.
  */
 int test_zookeeper_leader(struct test_zookeeper *zookeeper);
 
 /* The same for a server that follows. */
 int test_zookeeper_follower(struct test_zookeeper *zookeeper);
 
-/* The answer to a word of four letters: "srvr", "mntr", "wchs". Empty if there is none; free() it. */
+/* The answer to a four-letter word: "srvr", "mntr", "wchs". Empty if there is none; free() it. */
 char *test_zookeeper_word(const struct test_zookeeper *zookeeper, int server, const char *word);
 
 /* Whether this server serves clients now. */
 bool test_zookeeper_serves(const struct test_zookeeper *zookeeper, int server);
 
 /*
- * A number that the server tells by mntr: "zk_watch_count", "zk_ephemerals_count",
- * "zk_outstanding_requests", "zk_num_alive_connections", "zk_global_sessions". Fails the test if the
- * server does not tell it.
+ * A number that the server reports by mntr: "zk_watch_count", "zk_ephemerals_count",
+ * "zk_outstanding_requests", "zk_num_alive_connections", "zk_global_sessions". Fails the test if
+ * the server does not report it.
  */
 long long test_zookeeper_value(const struct test_zookeeper *zookeeper, int server,
                                const char *name);

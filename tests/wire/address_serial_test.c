@@ -483,7 +483,7 @@ static void close_before_the_first_connection_returns_in_time(void **state)
 	hf_lock_close(wire.lock);
 	assert_int_equal(hf_client_close(wire.client), 0);
 	assert_in_range(test_now_ms() - began_at, 0, SLACK_MS);
-	assert_int_equal(done.count, 1);
+	assert_int_equal(done.calls, 1);
 	assert_int_equal(done.result, HF_ECLOSED);
 }
 

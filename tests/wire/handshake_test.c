@@ -57,7 +57,7 @@ static void greeting_is_these_bytes(void **state)
 	assert_false(talk_has_input(fd, 20));
 	(void)close(fd);
 	(void)close(listener);
-	WAIT_UNTIL(done.count == 1, PATIENCE_MS);
+	WAIT_UNTIL(done.calls == 1, PATIENCE_MS);
 	assert_int_equal(done.result, HF_EUNREACHABLE);
 	hf_lock_close(lock);
 	assert_int_equal(hf_client_close(client), 0);

@@ -357,7 +357,7 @@ static void cancel_ends_the_wait(void **state)
 	                                note_done, &done));
 	WAIT_UNTIL(script_is_stalled(wire.script), PATIENCE_MS);
 	hf_cancel_fire(cancel);
-	WAIT_UNTIL(done.count == 1, PATIENCE_MS);
+	WAIT_UNTIL(done.calls == 1, PATIENCE_MS);
 	assert_int_equal(done.result, HF_ECANCELLED);
 	script_continue(wire.script);
 	wire_finish(&wire);

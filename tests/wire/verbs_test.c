@@ -353,17 +353,17 @@ static void hash_is_that_of_the_text(void **state)
 	command_clear(&info);
 	talk_say(peer->fd, "%1\r\n+version\r\n+7.0.0\r\n" INFO);
 	check_hash(peer, GRANTED);
-	WAIT_UNTIL(done[0].count == 1, PATIENCE_MS);
+	WAIT_UNTIL(done[0].calls == 1, PATIENCE_MS);
 	assert_int_equal(hf_lock_extend_async(lock, owner, 60000, note_done, &done[1]), 0);
 	check_hash(peer, "*1\r\n:1\r\n");
-	WAIT_UNTIL(done[1].count == 1, PATIENCE_MS);
+	WAIT_UNTIL(done[1].calls == 1, PATIENCE_MS);
 	assert_int_equal(
 		hf_lock_release_async(lock, HF_RELEASE(.owner = owner), note_done, &done[2]), 0);
 	check_hash(peer, RELEASED);
-	WAIT_UNTIL(done[2].count == 1, PATIENCE_MS);
+	WAIT_UNTIL(done[2].calls == 1, PATIENCE_MS);
 	assert_int_equal(hf_lock_force_release_async(lock, note_done, &done[3]), 0);
 	check_hash(peer, ":0\r\n");
-	WAIT_UNTIL(done[3].count == 1, PATIENCE_MS);
+	WAIT_UNTIL(done[3].calls == 1, PATIENCE_MS);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(done[i].result, 0);
 	hf_lock_close(lock);

@@ -10,6 +10,7 @@
 
 #include "support/check.h"
 #include "support/clock.h"
+#include "support/done.h"
 #include "support/script.h"
 
 #define CHANNEL     "redisson_lock__channel:{orders}"
@@ -112,27 +113,9 @@ static inline struct wire wire_start(const struct script_step *steps,
 		assert_int_equal(hf_client_close((wire)->client), 0);                              \
 	} while (0)
 
-/* The result of an asynchronous call. The other fields are valid once count is 1. */
-struct done {
-	atomic_int count;
-	int result;
-	int64_t number;
-	char detail[400];
-};
-
-static inline void note_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	(void)text;
-	done->result = result;
-	done->number = number;
-	strncpy(done->detail, hf_error_detail(), sizeof(done->detail) - 1);
-	done->count++;
-}
-
 #define WAIT_DONE(wire, wanted, done)                                                              \
 	do {                                                                                       \
-		WAIT_UNTIL((done)->count > 0, PATIENCE_MS);                                        \
+		WAIT_UNTIL((done)->calls > 0, PATIENCE_MS);                                        \
 		if ((done)->result != (wanted))                                                    \
 			wire_fail(wire, __FILE__, __LINE__, (done)->result, wanted,                \
 			          (done)->detail);                                                 \

@@ -4,7 +4,6 @@
  * Names are looked up after the seconds of $HF_TEST_RESOLVER_SECONDS, a decimal number; the first
  * $HF_TEST_RESOLVER_FREE of them are not delayed. Nor are addresses in numbers, which need no resolver.
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <netdb.h>

@@ -1,10 +1,10 @@
 /*
- * Processes that start the next one and end at once: chain FILE SECONDS [N] [away].
+ * Processes that start the next one and exit at once: chain FILE SECONDS [N] [away].
  *
- * Each counts itself in the file's first eight bytes. It goes on for that many seconds, so that one that
- * nobody stops does not harm the machine. N chains run side by side, in sessions of their own with "away".
+ * Each counts itself in the file's first eight bytes. The chain continues for that many seconds, so
+ * that one that is never stopped does not harm the machine. N chains run side by side, in sessions
+ * of their own with "away".
  */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -4,7 +4,6 @@
  * CALL is one of those below, ERROR a number of errno. All that the program starts has the same filter, which
  * is how profiles of containers do it.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -58,7 +57,7 @@ int main(int argc, char **argv)
 	for (; at < argc && at <= MOST_RULES && strcmp(argv[at], "--") != 0; at++) {
 		size_t length = strcspn(argv[at], "=");
 		long call = find_call(argv[at], length);
-		/* A machine may lack a call that others have. */
+		/* A machine may lack a system call that others have. */
 		if (call >= 0)
 			program.len += add_rule(rules + program.len, (unsigned)call,
 			                        (unsigned)atoi(argv[at] + length + 1));

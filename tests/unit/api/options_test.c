@@ -1,4 +1,6 @@
-/* Checks options of any size, ranges, error texts, and what the public functions say to NULL. */
+/*
+ * Checks options of any size, ranges, error texts, and what the public functions return for NULL.
+ */
 #include "api/client.h"
 
 #include "support/check.h"
@@ -146,7 +148,7 @@ static void every_error_has_its_number_and_its_text(void **state)
 	assert_string_equal(hf_strerror(0), "success");
 }
 
-static void a_number_that_is_not_an_error_has_a_text_too(void **state)
+static void number_that_is_not_an_error_has_a_text_too(void **state)
 {
 	(void)state;
 	static const int list[] = {1, -9, -39, -46, -1000, INT32_MAX, INT32_MIN};
@@ -443,7 +445,7 @@ int main(void)
 		cmocka_unit_test(wait_is_nowait_or_up_to_ten_years),
 		cmocka_unit_test(lease_is_ten_milliseconds_up_to_ten_years),
 		cmocka_unit_test(every_error_has_its_number_and_its_text),
-		cmocka_unit_test(a_number_that_is_not_an_error_has_a_text_too),
+		cmocka_unit_test(number_that_is_not_an_error_has_a_text_too),
 		cmocka_unit_test(version_is_that_of_the_header),
 		cmocka_unit_test(detail_is_cut_to_its_size),
 		cmocka_unit_test(detail_belongs_to_its_thread),

@@ -1,5 +1,4 @@
 /* Compares the documents with the table of settings: each of them has every row, and says the same. */
-#define _GNU_SOURCE
 #include "api/setting.h"
 
 #include <ctype.h>

@@ -1,5 +1,4 @@
 /* Checks how options, URL and environment become settings, and what is refused. */
-#define _GNU_SOURCE
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

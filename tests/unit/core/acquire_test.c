@@ -84,7 +84,7 @@ static void second_ask_may_be_granted(void **state)
 	check_result(op, 0);
 }
 
-static void wake_up_asks_and_grants_nothing_by_itself(void **state)
+static void wake_up_asks_and_grants_nothing_on_its_own(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = wait_for_it(fake, 1, 10000);
@@ -123,7 +123,7 @@ static void end_of_the_holders_lease_asks(void **state)
 	check_result(op, 0);
 }
 
-/* The time until it asks by itself. */
+/* The time until it asks on its own. */
 static int64_t time_to_ask(struct fake *fake)
 {
 	int64_t from = fake->now;
@@ -229,7 +229,7 @@ static void call_that_waits_times_out_and_leaves_nothing(void **state)
 	assert_int_equal(fake->watches, 0);
 }
 
-static void deadline_with_an_ask_under_way_is_unknown_and_the_late_grant_is_settled(void **state)
+static void deadline_with_an_ask_in_flight_is_unknown_and_the_late_grant_is_settled(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = fake_acquire_within(fake, 1, 500);
@@ -244,7 +244,7 @@ static void deadline_with_an_ask_under_way_is_unknown_and_the_late_grant_is_sett
 	fake_answer(fake, HF__DONE);
 	check_nothing_sent(fake);
 	assert_int_equal(fake->core.holds, 0);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 }
 
 static void late_busy_needs_no_clean_up(void **state)
@@ -276,7 +276,7 @@ static void clean_up_is_repeated_until_the_lease_has_ended(void **state)
 	assert_in_range(fake->now, FAKE_START + 6000, FAKE_START + 6000 + 2 * 700);
 }
 
-static void next_call_of_the_owner_waits_behind_the_clean_up(void **state)
+static void next_call_of_the_owner_waits_for_the_clean_up(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_acquire_within(fake, 1, 500);
@@ -328,7 +328,7 @@ static void cancel_that_loses_the_race_delivers_the_grant(void **state)
 	assert_true(fake_remaining(fake, 1) > 0);
 }
 
-static void cancel_with_an_ask_under_way_turns_busy_into_cancelled(void **state)
+static void cancel_with_an_ask_in_flight_turns_busy_into_cancelled(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = fake_acquire(fake, 1);
@@ -467,7 +467,7 @@ static void command_without_room_ends_the_call_in_the_next_turn(void **state)
 
 /* ---- refusals ---- */
 
-static void refusal_ends_the_call_with_the_servers_words(void **state)
+static void refusal_ends_the_call_with_the_servers_text(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = fake_acquire(fake, 1);
@@ -533,7 +533,7 @@ static void only_the_first_of_five_waiters_asks(void **state)
 		check_waits(op[i]);
 }
 
-/* Nothing changed on the server when a waiter left, so the poll goes on as it was. */
+/* Nothing changed on the server when a waiter left, so the poll continues unchanged. */
 static void waiter_that_gives_up_leaves_its_poll_to_the_next(void **state)
 {
 	struct fake *fake = *state;
@@ -562,7 +562,7 @@ static void waiters_whose_time_ends_together_all_time_out(void **state)
 	hf__core_cancel(&fake->core, first, fake->now);
 }
 
-static void waiter_behind_a_lost_hold_asks_when_it_ends(void **state)
+static void waiter_for_a_lost_hold_asks_when_the_hold_ends(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__hold *hold = fake_hold(fake, 1, 1000);
@@ -574,11 +574,11 @@ static void waiter_behind_a_lost_hold_asks_when_it_ends(void **state)
 	(void)check_sent(fake, HF__ASK, 1);
 	fake_answer(fake, HF__GRANTED);
 	check_result(op, 0);
-	CHECK_TOLD(fake, HF_AT_RISK, HF_LOST);
+	CHECK_REPORTED(fake, HF_AT_RISK, HF_LOST);
 }
 
 /* A hold that was taken away unseen would otherwise hold its neighbours up for a whole lease. */
-static void waiter_behind_a_hold_of_this_process_polls_slowly(void **state)
+static void waiter_for_a_hold_of_this_process_polls_slowly(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 600000);
@@ -643,7 +643,7 @@ int main(void)
 		fake_test(every_acquisition_has_a_new_wire_number),
 		fake_test(busy_lock_is_watched_and_asked_again_in_the_same_step),
 		fake_test(second_ask_may_be_granted),
-		fake_test(wake_up_asks_and_grants_nothing_by_itself),
+		fake_test(wake_up_asks_and_grants_nothing_on_its_own),
 		fake_test(wake_up_for_nobody_sends_nothing),
 		fake_test(end_of_the_holders_lease_asks),
 		fake_test(slow_poll_asks_after_3_seconds_more_or_less),
@@ -653,14 +653,14 @@ int main(void)
 		fake_test(watch_that_fails_ends_all_waiters),
 		fake_test(no_memory_for_a_watch_ends_the_call),
 		fake_test(call_that_waits_times_out_and_leaves_nothing),
-		fake_test(deadline_with_an_ask_under_way_is_unknown_and_the_late_grant_is_settled),
+		fake_test(deadline_with_an_ask_in_flight_is_unknown_and_the_late_grant_is_settled),
 		fake_test(late_busy_needs_no_clean_up),
 		fake_test(clean_up_is_repeated_until_the_lease_has_ended),
-		fake_test(next_call_of_the_owner_waits_behind_the_clean_up),
+		fake_test(next_call_of_the_owner_waits_for_the_clean_up),
 		fake_test(attempt_without_waiting_and_without_an_answer_is_unknown),
 		fake_test(cancel_while_waiting_ends_the_call_at_once),
 		fake_test(cancel_that_loses_the_race_delivers_the_grant),
-		fake_test(cancel_with_an_ask_under_way_turns_busy_into_cancelled),
+		fake_test(cancel_with_an_ask_in_flight_turns_busy_into_cancelled),
 		fake_test(cancelled_ask_that_stays_unknown_is_settled_later),
 		fake_test(cancel_of_a_finished_call_changes_nothing),
 		fake_test(unknown_ask_is_repeated_with_the_same_wire_number),
@@ -671,14 +671,14 @@ int main(void)
 		fake_test_unlinked(a_long_reason_for_a_failed_connection_is_reported_in_full),
 		fake_test(later_contact_that_fails_ends_nothing),
 		fake_test(command_without_room_ends_the_call_in_the_next_turn),
-		fake_test(refusal_ends_the_call_with_the_servers_words),
+		fake_test(refusal_ends_the_call_with_the_servers_text),
 		fake_test(server_that_is_not_ready_is_asked_again_soon),
 		fake_test(server_that_is_never_ready_is_named_at_the_deadline),
 		fake_test(only_the_first_of_five_waiters_asks),
 		fake_test(waiter_that_gives_up_leaves_its_poll_to_the_next),
 		fake_test(waiters_whose_time_ends_together_all_time_out),
-		fake_test(waiter_behind_a_lost_hold_asks_when_it_ends),
-		fake_test(waiter_behind_a_hold_of_this_process_polls_slowly),
+		fake_test(waiter_for_a_lost_hold_asks_when_the_hold_ends),
+		fake_test(waiter_for_a_hold_of_this_process_polls_slowly),
 		fake_test(calls_of_one_owner_wait_for_each_other_in_order),
 		fake_test(parked_call_times_out_and_can_be_cancelled),
 		fake_test(locks_of_other_names_do_not_wait_for_each_other),

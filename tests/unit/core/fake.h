@@ -35,12 +35,12 @@ struct fake {
 	struct hf__list news; /* holds with news */
 	unsigned wants;       /* times a connection was wanted */
 	int watches;          /* locks watched now */
-	bool full;            /* takes no more commands */
-	bool watch_full;      /* takes no more watches */
+	bool full;            /* accepts no more commands */
+	bool watch_full;      /* accepts no more watches */
 	uint64_t last_number; /* wire owners */
 	unsigned finished;    /* calls */
-	hf_state told[FAKE_NEWS];
-	size_t told_count;
+	hf_state reported[FAKE_NEWS];
+	size_t reported_count;
 	struct hf__lock *lock[FAKE_LOCKS];
 	size_t locks;
 	struct hf__op op[FAKE_OPS];
@@ -111,7 +111,7 @@ static inline uint64_t fake_number(void *host, uint32_t n)
 	return fake->last_number - n + 1;
 }
 
-/* A message for the waiters of a lock; one that is not watched hears nothing. */
+/* A message for the waiters of a lock; a lock that is not watched gets none. */
 static inline void fake_wake(struct fake *fake, struct hf__lock *lock)
 {
 	if (lock->watches)
@@ -268,7 +268,7 @@ static inline void fake_answer_renewal(struct fake *fake, bool there)
 	fake_reply(fake, (struct hf__answer){.outcome = HF__DONE, .there = each});
 }
 
-/* The connection breaks: what was under way is unknown. */
+/* The connection breaks: the outcome of what was in flight is unknown. */
 static inline void fake_link_down(struct fake *fake)
 {
 	while (!hf__list_empty(&fake->sent))
@@ -311,44 +311,44 @@ static inline int64_t fake_remaining(struct fake *fake, uint64_t owner)
 
 static inline hf_state fake_state(struct fake *fake, uint64_t owner)
 {
-	hf_state told;
-	(void)hf__lock_remaining(fake->lock[0], owner, fake->now, &told);
-	return told;
+	hf_state reported;
+	(void)hf__lock_remaining(fake->lock[0], owner, fake->now, &reported);
+	return reported;
 }
 
 /* ---- news ---- */
 
-static inline void fake_tell(struct fake *fake)
+static inline void fake_report(struct fake *fake)
 {
 	while (!hf__list_empty(&fake->news)) {
 		struct hf__hold *hold = hf__list_item(fake->news.next, struct hf__hold, news);
-		hf_state told;
+		hf_state reported;
 		hf__list_remove(&hold->news);
-		while (hf__hold_next_news(hold, &told)) {
-			assert_true(fake->told_count < FAKE_NEWS);
-			fake->told[fake->told_count++] = told;
+		while (hf__hold_next_news(hold, &reported)) {
+			assert_true(fake->reported_count < FAKE_NEWS);
+			fake->reported[fake->reported_count++] = reported;
 		}
 		hf__hold_end_news(&fake->core, hold);
 	}
 }
 
-/* Exactly these news came since the last look. */
-static inline void check_told(struct fake *fake, const hf_state *expected, size_t count)
+/* Exactly these events were reported since the last check. */
+static inline void check_reported(struct fake *fake, const hf_state *expected, size_t count)
 {
-	fake_tell(fake);
-	assert_int_equal(fake->told_count, count);
+	fake_report(fake);
+	assert_int_equal(fake->reported_count, count);
 	for (size_t i = 0; i < count; i++)
-		assert_int_equal(fake->told[i], expected[i]);
-	fake->told_count = 0;
+		assert_int_equal(fake->reported[i], expected[i]);
+	fake->reported_count = 0;
 }
 
-#define CHECK_TOLD(fake, ...)                                                                      \
-	check_told((fake), (const hf_state[]){__VA_ARGS__},                                        \
-	           sizeof((const hf_state[]){__VA_ARGS__}) / sizeof(hf_state))
+#define CHECK_REPORTED(fake, ...)                                                                  \
+	check_reported((fake), (const hf_state[]){__VA_ARGS__},                                    \
+	               sizeof((const hf_state[]){__VA_ARGS__}) / sizeof(hf_state))
 
-static inline void check_nothing_told(struct fake *fake)
+static inline void check_nothing_reported(struct fake *fake)
 {
-	check_told(fake, NULL, 0);
+	check_reported(fake, NULL, 0);
 }
 
 /* ---- life ---- */
@@ -394,7 +394,7 @@ static inline int fake_teardown(void **state)
 	if (!fake->core.closed)
 		(void)fake_start(fake, .verb = HF__OP_CLOSE);
 	fake_advance(fake, 2 * HF__CLOSE_MS);
-	fake_tell(fake);
+	fake_report(fake);
 	assert_int_equal(fake->finished, fake->ops);
 	for (size_t i = 0; i < fake->locks; i++)
 		hf__lock_unref(&fake->core, fake->lock[i]);

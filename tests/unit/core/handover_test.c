@@ -46,7 +46,7 @@ static void nested_level_is_not_handed_over(void **state)
 	check_result(waiter, 0);
 }
 
-static void hold_that_is_gone_is_told_lost_and_the_waiter_asks(void **state)
+static void hold_that_is_gone_is_reported_lost_and_the_waiter_asks(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *waiter;
@@ -59,10 +59,10 @@ static void hold_that_is_gone_is_told_lost_and_the_waiter_asks(void **state)
 	(void)check_sent(fake, HF__ASK, 1);
 	fake_answer(fake, HF__GRANTED);
 	check_result(waiter, 0);
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 }
 
-/* It may have run: then the old hold is not there and the new one is. */
+/* It may have run: then the old hold does not exist and the new one does. */
 static void unanswered_hand_over_is_settled_for_both(void **state)
 {
 	struct fake *fake = *state;
@@ -79,7 +79,7 @@ static void unanswered_hand_over_is_settled_for_both(void **state)
 	assert_true(check_sent(fake, HF__ASK, 1)->again);
 	fake_answer(fake, HF__GRANTED);
 	check_result(waiter, 0);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 }
 
 static void refused_hand_over_goes_the_usual_way(void **state)
@@ -97,7 +97,7 @@ static void refused_hand_over_goes_the_usual_way(void **state)
 	check_result(waiter, 0);
 }
 
-static void waiter_that_left_meanwhile_leaves_nothing_behind(void **state)
+static void waiter_that_left_meanwhile_leaves_nothing(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
@@ -130,8 +130,8 @@ static void release_that_left_meanwhile_does_not_take_the_lock_from_the_waiter(v
 	assert_int_equal(fake_state(fake, 2), HF_HELD);
 }
 
-/* Those who sleep elsewhere were told how long it lasts. */
-static void waiter_with_a_shorter_lease_asks_by_itself(void **state)
+/* Waiters in other processes know how long it lasts. */
+static void waiter_with_a_shorter_lease_asks_on_its_own(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
@@ -144,7 +144,9 @@ static void waiter_with_a_shorter_lease_asks_by_itself(void **state)
 	check_result(waiter, 0);
 }
 
-/* Hands the lock on until a release is one; returns the last waiter, who is first now. */
+/*
+ * Hands the lock over until a release is a plain one; returns the last waiter, which is first now.
+ */
 static struct hf__op *hand_on_slowly(struct fake *fake, int64_t trip_ms, uint64_t *ret_moves)
 {
 	(void)fake_hold(fake, 1, 0);
@@ -165,7 +167,7 @@ static struct hf__op *hand_on(struct fake *fake, uint64_t *ret_moves)
 	return hand_on_slowly(fake, 0, ret_moves);
 }
 
-static void after_many_in_a_row_those_who_listen_ask_first(void **state)
+static void after_many_in_a_row_other_listeners_ask_first(void **state)
 {
 	struct fake *fake = *state;
 	uint64_t moves;
@@ -287,13 +289,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fake_test(release_goes_to_the_next_waiter_in_one_command),
 		fake_test(nested_level_is_not_handed_over),
-		fake_test(hold_that_is_gone_is_told_lost_and_the_waiter_asks),
+		fake_test(hold_that_is_gone_is_reported_lost_and_the_waiter_asks),
 		fake_test(unanswered_hand_over_is_settled_for_both),
 		fake_test(refused_hand_over_goes_the_usual_way),
-		fake_test(waiter_that_left_meanwhile_leaves_nothing_behind),
+		fake_test(waiter_that_left_meanwhile_leaves_nothing),
 		fake_test(release_that_left_meanwhile_does_not_take_the_lock_from_the_waiter),
-		fake_test(waiter_with_a_shorter_lease_asks_by_itself),
-		fake_test(after_many_in_a_row_those_who_listen_ask_first),
+		fake_test(waiter_with_a_shorter_lease_asks_on_its_own),
+		fake_test(after_many_in_a_row_other_listeners_ask_first),
 		fake_test(nobody_rests_where_nobody_listens),
 		fake_test(own_message_does_not_end_the_rest),
 		fake_test(own_subscription_is_nobody_else),

@@ -37,7 +37,7 @@ static void validity_counts_from_before_the_ask_was_sent(void **state)
 	assert_int_equal(fake_state(fake, 1), HF_HELD);
 }
 
-static void grant_that_came_too_late_is_not_believed_and_asked_again(void **state)
+static void grant_that_arrives_too_late_is_not_believed_and_asked_for_again(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = fake_acquire_for(fake, 1, 1000);
@@ -96,13 +96,13 @@ static void fixed_lease_is_lost_at_valid_until_with_one_piece_of_news(void **sta
 	(void)fake_hold(fake, 1, 1000);
 	fake_advance(fake, 987);
 	assert_int_equal(fake_state(fake, 1), HF_AT_RISK);
-	CHECK_TOLD(fake, HF_AT_RISK);
+	CHECK_REPORTED(fake, HF_AT_RISK);
 	fake_advance(fake, 1);
 	assert_int_equal(fake_state(fake, 1), HF_LOST);
 	assert_int_equal(fake_remaining(fake, 1), 0);
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 	fake_advance(fake, 100000);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 	check_nothing_sent(fake);
 	assert_int_equal(fake->core.stats.losses, 1);
 	assert_int_equal(fake->core.stats.at_risk, 1);
@@ -124,13 +124,13 @@ static void hold_is_at_risk_with_less_than_a_third_left(void **state)
 	(void)fake_hold(fake, 1, 3000);
 	fake_advance(fake, 3000 - 32 - 1000 - 1);
 	assert_int_equal(fake_state(fake, 1), HF_HELD);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 	fake_advance(fake, 1);
 	assert_int_equal(fake_state(fake, 1), HF_AT_RISK);
-	CHECK_TOLD(fake, HF_AT_RISK);
+	CHECK_REPORTED(fake, HF_AT_RISK);
 }
 
-static void release_of_a_lost_hold_says_why_and_who_has_it(void **state)
+static void release_of_a_lost_hold_says_why_and_names_the_holder(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 1000);
@@ -141,7 +141,7 @@ static void release_of_a_lost_hold_says_why_and_who_has_it(void **state)
 	check_result(op, HF_ELOST);
 	assert_string_equal(op->detail,
 	                    "lost: lease of 1000 ms ended 250 ms ago; now held by other:7");
-	CHECK_TOLD(fake, HF_AT_RISK, HF_LOST);
+	CHECK_REPORTED(fake, HF_AT_RISK, HF_LOST);
 	check_result(fake_release(fake, 1), HF_ENOTHELD);
 }
 
@@ -167,7 +167,7 @@ static void acquire_after_a_loss_is_a_new_acquisition(void **state)
 	assert_true(check_sent(fake, HF__ASK, 1)->wire != wire);
 	fake_answer(fake, HF__GRANTED);
 	check_result(op, 0);
-	CHECK_TOLD(fake, HF_AT_RISK, HF_LOST);
+	CHECK_REPORTED(fake, HF_AT_RISK, HF_LOST);
 	assert_int_equal(fake_state(fake, 1), HF_HELD);
 }
 
@@ -179,7 +179,7 @@ static void acquire_that_finds_the_lease_ended_is_not_nested(void **state)
 	fake->now += 988;
 	(void)fake_acquire_for(fake, 1, 1000);
 	assert_true(check_sent(fake, HF__ASK, 1)->wire != wire);
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 }
 
 static void news_that_nobody_fetched_end_with_the_latest(void **state)
@@ -193,10 +193,10 @@ static void news_that_nobody_fetched_end_with_the_latest(void **state)
 		check_result(op, 0);
 	}
 	fake_advance(fake, 3000);
-	fake_tell(fake);
-	assert_in_range(fake->told_count, 2, 4);
-	assert_int_equal(fake->told[fake->told_count - 1], HF_LOST);
-	assert_int_equal(fake->told[fake->told_count - 2], HF_AT_RISK);
+	fake_report(fake);
+	assert_in_range(fake->reported_count, 2, 4);
+	assert_int_equal(fake->reported[fake->reported_count - 1], HF_LOST);
+	assert_int_equal(fake->reported[fake->reported_count - 2], HF_AT_RISK);
 }
 
 /* ---- levels ---- */
@@ -218,7 +218,7 @@ static void levels_are_counted_up_and_down_on_the_server(void **state)
 	fake_answer(fake, HF__DONE);
 	check_result(op, 0);
 	assert_int_equal(fake->core.holds, 0);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 }
 
 static void nested_level_never_shortens(void **state)
@@ -253,7 +253,7 @@ static void nested_acquire_that_finds_the_hold_gone_is_lost(void **state)
 	fake_answer(fake, HF__GONE);
 	check_result(op, HF_ELOST);
 	assert_int_equal(fake_state(fake, 1), HF_LOST);
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 }
 
 static void nested_grant_after_the_outer_hold_ended_is_lost(void **state)
@@ -262,16 +262,16 @@ static void nested_grant_after_the_outer_hold_ended_is_lost(void **state)
 	(void)fake_hold(fake, 1, 1000);
 	struct hf__op *op = fake_acquire_for(fake, 1, 60000);
 	fake_advance(fake, 988);
-	CHECK_TOLD(fake, HF_AT_RISK, HF_LOST);
+	CHECK_REPORTED(fake, HF_AT_RISK, HF_LOST);
 	fake_answer(fake, HF__GRANTED);
 	check_result(op, HF_ELOST);
 	assert_int_equal(fake_remaining(fake, 1), 0);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 }
 
 /* The server may count a level that was never granted; the next release sets it right. */
-/* The level that nobody has is taken back from the server's count. */
-static void nested_ask_without_an_answer_is_unknown_and_the_hold_goes_on(void **state)
+/* The level that belongs to nobody is taken back from the server's count. */
+static void nested_ask_without_an_answer_is_unknown_and_the_hold_lasts(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
@@ -319,7 +319,7 @@ static void extend_of_what_is_not_held_says_so(void **state)
 	check_nothing_sent(fake);
 }
 
-/* An ask would take the lock again in silence, and hide that others may have had it. */
+/* An ask would silently take the lock again, and hide that others may have held it. */
 static void extend_of_a_hold_the_server_no_longer_has_is_lost(void **state)
 {
 	struct fake *fake = *state;
@@ -328,7 +328,7 @@ static void extend_of_a_hold_the_server_no_longer_has_is_lost(void **state)
 	fake_answer_renewal(fake, false);
 	check_result(op, HF_ELOST);
 	assert_int_equal(fake_state(fake, 1), HF_LOST);
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 	check_nothing_sent(fake);
 }
 
@@ -340,10 +340,10 @@ static void extend_confirmed_after_the_hold_ended_is_lost(void **state)
 	fake->now += 988;
 	fake_answer_renewal(fake, true);
 	check_result(op, HF_ELOST);
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 }
 
-static void unknown_extend_is_repeated_and_the_hold_goes_on(void **state)
+static void unknown_extend_is_repeated_and_the_hold_lasts(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 60000);
@@ -358,7 +358,7 @@ static void unknown_extend_is_repeated_and_the_hold_goes_on(void **state)
 	assert_int_equal(fake_remaining(fake, 1), 90000 - 902);
 }
 
-static void unanswered_extend_is_unknown_and_the_hold_goes_on(void **state)
+static void unanswered_extend_is_unknown_and_the_hold_lasts(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 60000);
@@ -399,7 +399,7 @@ static void release_that_finds_the_hold_gone_is_lost(void **state)
 	check_result(op, HF_ELOST);
 	check_detail(op, "the server no longer had the hold");
 	check_detail(op, "now held by other:7");
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 	assert_int_equal(fake->core.holds, 0);
 }
 
@@ -414,7 +414,7 @@ static void repeated_release_that_finds_the_hold_gone_has_succeeded(void **state
 	assert_true(check_sent(fake, HF__SETTLE, 0)->wire == wire);
 	fake_answer(fake, HF__GONE);
 	check_result(op, 0);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 	assert_int_equal(fake->core.holds, 0);
 }
 
@@ -434,7 +434,7 @@ static void repeated_release_of_one_level_sets_the_same_count(void **state)
 	assert_int_equal(fake_state(fake, 1), HF_HELD);
 }
 
-static void unanswered_release_is_unknown_and_goes_on_in_the_background(void **state)
+static void unanswered_release_is_unknown_and_continues_in_the_background(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
@@ -449,10 +449,10 @@ static void unanswered_release_is_unknown_and_goes_on_in_the_background(void **s
 	assert_int_equal(fake_pending(fake), 1);
 	fake_answer(fake, HF__DONE);
 	assert_int_equal(fake->core.holds, 0);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 }
 
-static void refused_release_is_told_and_tried_once_more(void **state)
+static void refused_release_is_reported_and_tried_once_more(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 6000);
@@ -477,7 +477,7 @@ static void forced_release_is_a_loss_for_our_own_holder(void **state)
 	check_result(op, 0);
 	assert_int_equal(op->number, 1);
 	assert_int_equal(fake_state(fake, 1), HF_LOST);
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 	op = fake_release(fake, 1);
 	fake_answer(fake, HF__GONE);
 	check_result(op, HF_ELOST);
@@ -486,7 +486,7 @@ static void forced_release_is_a_loss_for_our_own_holder(void **state)
 
 /* ---- close ---- */
 
-static void close_ends_all_calls_and_releases_all_holds(void **state)
+static void close_finishes_all_calls_and_releases_all_holds(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__lock *other = fake_lock(fake, "invoices");
@@ -513,7 +513,7 @@ static void close_ends_all_calls_and_releases_all_holds(void **state)
 	fake_answer(fake, HF__DONE);
 	check_result(closing, 0);
 	check_nothing_sent(fake);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 }
 
 static void close_during_an_extension_releases_the_hold(void **state)
@@ -587,14 +587,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fake_test(validity_ends_a_hundredth_and_2_ms_before_the_lease),
 		fake_test(validity_counts_from_before_the_ask_was_sent),
-		fake_test(grant_that_came_too_late_is_not_believed_and_asked_again),
+		fake_test(grant_that_arrives_too_late_is_not_believed_and_asked_for_again),
 		fake_test(grant_in_the_last_millisecond_is_believed),
 		fake_test(late_grant_of_a_cancelled_call_is_settled),
 		fake_test(remaining_is_the_owners_own),
 		fake_test(fixed_lease_is_lost_at_valid_until_with_one_piece_of_news),
 		fake_test(remaining_ends_without_a_turn),
 		fake_test(hold_is_at_risk_with_less_than_a_third_left),
-		fake_test(release_of_a_lost_hold_says_why_and_who_has_it),
+		fake_test(release_of_a_lost_hold_says_why_and_names_the_holder),
 		fake_test(release_of_a_lost_hold_is_lost_without_a_connection_too),
 		fake_test(acquire_after_a_loss_is_a_new_acquisition),
 		fake_test(acquire_that_finds_the_lease_ended_is_not_nested),
@@ -604,22 +604,22 @@ int main(void)
 		fake_test(nested_level_with_a_longer_lease_lengthens),
 		fake_test(nested_acquire_that_finds_the_hold_gone_is_lost),
 		fake_test(nested_grant_after_the_outer_hold_ended_is_lost),
-		fake_test(nested_ask_without_an_answer_is_unknown_and_the_hold_goes_on),
+		fake_test(nested_ask_without_an_answer_is_unknown_and_the_hold_lasts),
 		fake_test(extend_lengthens_and_never_shortens),
 		fake_test(extend_of_what_is_not_held_says_so),
 		fake_test(extend_of_a_hold_the_server_no_longer_has_is_lost),
 		fake_test(extend_confirmed_after_the_hold_ended_is_lost),
-		fake_test(unknown_extend_is_repeated_and_the_hold_goes_on),
-		fake_test(unanswered_extend_is_unknown_and_the_hold_goes_on),
+		fake_test(unknown_extend_is_repeated_and_the_hold_lasts),
+		fake_test(unanswered_extend_is_unknown_and_the_hold_lasts),
 		fake_test(release_of_what_is_not_held_says_so),
 		fake_test(release_hides_the_hold_before_the_answer),
 		fake_test(release_that_finds_the_hold_gone_is_lost),
 		fake_test(repeated_release_that_finds_the_hold_gone_has_succeeded),
 		fake_test(repeated_release_of_one_level_sets_the_same_count),
-		fake_test(unanswered_release_is_unknown_and_goes_on_in_the_background),
-		fake_test(refused_release_is_told_and_tried_once_more),
+		fake_test(unanswered_release_is_unknown_and_continues_in_the_background),
+		fake_test(refused_release_is_reported_and_tried_once_more),
 		fake_test(forced_release_is_a_loss_for_our_own_holder),
-		fake_test(close_ends_all_calls_and_releases_all_holds),
+		fake_test(close_finishes_all_calls_and_releases_all_holds),
 		fake_test(close_during_an_extension_releases_the_hold),
 		fake_test(close_during_a_nested_ask_releases_the_hold),
 		fake_test(close_during_a_release_repeats_nothing_that_was_done),

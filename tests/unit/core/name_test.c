@@ -1,4 +1,4 @@
-/* Checks which names a lock may have, and what is said about the others. */
+/* Checks which names a lock may have, and the errors for all others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

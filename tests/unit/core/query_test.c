@@ -1,4 +1,4 @@
-/* Checks questions and release by force: what is asked, believed, repeated and given up. */
+/* Checks queries and release by force: what is asked, believed, repeated and given up. */
 #include "fake.h"
 
 static struct hf__op *ask(struct fake *fake, enum hf__op_verb verb, uint64_t owner)
@@ -12,7 +12,7 @@ static struct hf__op *query(struct fake *fake, enum hf__question question, uint6
 	                  .owner = owner);
 }
 
-static void answer_look(struct fake *fake, int64_t ttl_ms, int64_t count, const char *holder)
+static void answer_query(struct fake *fake, int64_t ttl_ms, int64_t count, const char *holder)
 {
 	(void)fake_sent(fake, HF__LOOK);
 	fake_reply(fake, (struct hf__answer){.outcome = HF__DONE,
@@ -48,7 +48,7 @@ static void lock_is_locked_unless_the_server_has_no_such_key(void **state)
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
 		struct hf__op *op = query(fake, HF__QUERY_IS_LOCKED, 1);
 		check_waits(op);
-		answer_look(fake, list[i].ttl_ms, 0, NULL);
+		answer_query(fake, list[i].ttl_ms, 0, NULL);
 		check_result(op, 0);
 		assert_int_equal(op->number, list[i].locked);
 	}
@@ -60,7 +60,7 @@ static void ttl_is_what_the_server_says(void **state)
 	struct fake *fake = *state;
 	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
 		struct hf__op *op = query(fake, HF__QUERY_TTL, 1);
-		answer_look(fake, list[i], 0, NULL);
+		answer_query(fake, list[i], 0, NULL);
 		check_result(op, 0);
 		assert_int_equal(op->number, list[i]);
 	}
@@ -70,11 +70,11 @@ static void holder_is_copied_as_the_server_has_it(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = query(fake, HF__QUERY_HOLDER, 1);
-	answer_look(fake, 1000, 0, "5c1e:7");
+	answer_query(fake, 1000, 0, "5c1e:7");
 	check_result(op, 0);
 	assert_string_equal(op->text, "5c1e:7");
 	op = query(fake, HF__QUERY_HOLDER, 1);
-	answer_look(fake, -2, 0, NULL);
+	answer_query(fake, -2, 0, NULL);
 	check_result(op, 0);
 	assert_string_equal(op->text, "");
 }
@@ -86,7 +86,7 @@ static void holder_too_long_for_the_text_is_cut(void **state)
 	memset(longest, 'x', sizeof longest - 1);
 	longest[sizeof longest - 1] = 0;
 	struct hf__op *op = query(fake, HF__QUERY_HOLDER, 1);
-	answer_look(fake, 1000, 0, longest);
+	answer_query(fake, 1000, 0, longest);
 	check_result(op, 0);
 	assert_int_equal(strlen(op->text), sizeof op->text - 1);
 }
@@ -121,11 +121,11 @@ static void owner_with_a_hold_is_asked_for_by_its_name_on_the_wire(void **state)
 	struct hf__hold *hold = fake_hold(fake, 1, 0);
 	struct hf__op *op = query(fake, HF__QUERY_IS_HELD, 1);
 	assert_true(fake_sent(fake, HF__LOOK)->wire == hold->cmd.wire);
-	answer_look(fake, 30000, 1, NULL);
+	answer_query(fake, 30000, 1, NULL);
 	check_result(op, 0);
 	assert_int_equal(op->number, 1);
 	op = query(fake, HF__QUERY_COUNT, 1);
-	answer_look(fake, 30000, 3, NULL);
+	answer_query(fake, 30000, 3, NULL);
 	check_result(op, 0);
 	assert_int_equal(op->number, 3);
 }
@@ -135,7 +135,7 @@ static void hold_that_the_server_does_not_have_is_not_held(void **state)
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
 	struct hf__op *held = query(fake, HF__QUERY_IS_HELD, 1);
-	answer_look(fake, -2, 0, NULL);
+	answer_query(fake, -2, 0, NULL);
 	check_result(held, 0);
 	assert_int_equal(held->number, 0);
 }
@@ -153,7 +153,7 @@ static void owner_that_waits_for_the_lock_holds_nothing(void **state)
 
 /* ---- release by force ---- */
 
-static void force_tells_whether_the_lock_was_there(void **state)
+static void force_returns_whether_the_lock_existed(void **state)
 {
 	struct fake *fake = *state;
 	for (int64_t there = 0; there <= 1; there++) {
@@ -174,7 +174,7 @@ static void force_is_a_loss_for_our_own_holder(void **state)
 	answer_force(fake, 1);
 	check_result(op, 0);
 	assert_int_equal(fake_remaining(fake, 1), 0);
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 	struct hf__op *release = fake_release(fake, 1);
 	fake_answer(fake, HF__GONE);
 	check_result(release, HF_ELOST);
@@ -274,7 +274,7 @@ static void question_waits_for_a_connection(void **state)
 	check_nothing_sent(fake);
 	assert_true(fake->wants > 0);
 	fake_link_up(fake);
-	answer_look(fake, 77, 0, NULL);
+	answer_query(fake, 77, 0, NULL);
 	check_result(op, 0);
 	assert_int_equal(op->number, 77);
 }
@@ -314,7 +314,7 @@ static void command_without_room_is_out_of_memory(void **state)
 
 /* ---- refusals and time ---- */
 
-static void refused_question_hands_the_servers_words_on(void **state)
+static void refused_query_passes_the_servers_text_on(void **state)
 {
 	struct fake *fake = *state;
 	static const uint8_t list[] = {HF__OP_QUERY, HF__OP_FORCE, HF__OP_PING};
@@ -361,7 +361,7 @@ static void server_that_is_never_ready_is_named_at_the_deadline(void **state)
 	assert_string_equal(op->detail, "LOADING");
 }
 
-static void question_ends_at_its_deadline_and_a_late_answer_is_ignored(void **state)
+static void query_ends_at_its_deadline_and_a_late_answer_is_ignored(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = query(fake, HF__QUERY_IS_LOCKED, 1);
@@ -371,7 +371,7 @@ static void question_ends_at_its_deadline_and_a_late_answer_is_ignored(void **st
 	check_result(op, HF_EUNREACHABLE);
 	check_detail(op, "no answer in 3000 ms");
 	op->number = 42;
-	answer_look(fake, 1000, 0, NULL);
+	answer_query(fake, 1000, 0, NULL);
 	assert_int_equal(op->number, 42);
 }
 
@@ -387,13 +387,13 @@ static void deadline_without_a_connection_says_why(void **state)
 	check_nothing_sent(fake);
 }
 
-static void close_ends_questions_under_way(void **state)
+static void close_finishes_queries_in_flight(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = query(fake, HF__QUERY_TTL, 1);
 	(void)fake_start(fake, .verb = HF__OP_CLOSE);
 	check_result(op, HF_ECLOSED);
-	answer_look(fake, 1000, 0, NULL);
+	answer_query(fake, 1000, 0, NULL);
 	check_result(op, HF_ECLOSED);
 	struct hf__op *late = query(fake, HF__QUERY_TTL, 1);
 	check_result(late, HF_ECLOSED);
@@ -411,7 +411,7 @@ int main(void)
 		fake_test(owner_with_a_hold_is_asked_for_by_its_name_on_the_wire),
 		fake_test(hold_that_the_server_does_not_have_is_not_held),
 		fake_test(owner_that_waits_for_the_lock_holds_nothing),
-		fake_test(force_tells_whether_the_lock_was_there),
+		fake_test(force_returns_whether_the_lock_existed),
 		fake_test(force_is_a_loss_for_our_own_holder),
 		fake_test(force_that_found_nothing_takes_nothing_from_our_holder),
 		fake_test(force_without_an_answer_is_unknown_and_not_repeated),
@@ -423,12 +423,12 @@ int main(void)
 		fake_test_unlinked(question_waits_for_a_connection),
 		fake_test(questions_are_repeated_after_a_cut),
 		fake_test(command_without_room_is_out_of_memory),
-		fake_test(refused_question_hands_the_servers_words_on),
+		fake_test(refused_query_passes_the_servers_text_on),
 		fake_test(not_now_is_asked_again_soon),
 		fake_test(server_that_is_never_ready_is_named_at_the_deadline),
-		fake_test(question_ends_at_its_deadline_and_a_late_answer_is_ignored),
+		fake_test(query_ends_at_its_deadline_and_a_late_answer_is_ignored),
 		fake_test(deadline_without_a_connection_says_why),
-		fake_test(close_ends_questions_under_way),
+		fake_test(close_finishes_queries_in_flight),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

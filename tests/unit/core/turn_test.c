@@ -1,4 +1,4 @@
-/* Fair waiters behind a hold of their own process: who is told, and who has to listen. */
+/* Fair waiters for a hold of their own process: which of them ask, and which have to listen. */
 #include "fake.h"
 
 enum { HOLDER = 1, FIRST = 2, SECOND = 3 };
@@ -13,7 +13,7 @@ static struct hf__op *call_on(struct fake *fake, struct hf__lock *lock, int verb
 	return fake_start_on(fake, lock, .verb = (uint8_t)verb, .owner = owner);
 }
 
-/* One holds the lock, two more stand in the server's queue. */
+/* One owner holds the lock, two more are in the server's queue. */
 static struct row line_up(struct fake *fake)
 {
 	struct row row = {.lock = hf__lock_ref(&fake->core, HF_FAIR, "orders")};
@@ -31,7 +31,7 @@ static struct row line_up(struct fake *fake)
 	return row;
 }
 
-/* The holder gives it up, and hears whose turn it is; 0: nobody's of this process. */
+/* The holder releases it, and learns whose turn it is; 0: nobody's of this process. */
 static void give_up(struct fake *fake, const struct row *row, uint64_t next)
 {
 	struct hf__op *release = call_on(fake, row->lock, HF__OP_RELEASE, HOLDER);
@@ -39,7 +39,7 @@ static void give_up(struct fake *fake, const struct row *row, uint64_t next)
 	check_result(release, 0);
 }
 
-static void waiter_behind_a_hold_of_its_process_neither_listens_nor_asks_again(void **state)
+static void waiter_for_a_hold_of_its_process_neither_listens_nor_asks_again(void **state)
 {
 	struct fake *fake = *state;
 	struct row row = line_up(fake);
@@ -69,7 +69,7 @@ static void all_listen_and_ask_when_it_goes_to_another_process(void **state)
 	struct row row = line_up(fake);
 	give_up(fake, &row, 0);
 	assert_int_equal(fake_pending(fake), 2);
-	/* One channel each, and that of those without order. */
+	/* One channel each, and that of waiters without an order. */
 	assert_int_equal(fake->watches, 3);
 	for (int i = 0; i < 2; i++)
 		fake_reply(fake, (struct hf__answer){.outcome = HF__BUSY,
@@ -81,7 +81,7 @@ static void all_listen_and_ask_when_it_goes_to_another_process(void **state)
 	check_waits(row.second);
 }
 
-static void others_go_on_when_it_was_not_its_turn_after_all(void **state)
+static void others_ask_when_it_was_not_its_turn_after_all(void **state)
 {
 	struct fake *fake = *state;
 	struct row row = line_up(fake);
@@ -94,7 +94,7 @@ static void others_go_on_when_it_was_not_its_turn_after_all(void **state)
 	fake_answer(fake, HF__GRANTED);
 }
 
-static void others_go_on_when_the_one_whose_turn_it_is_leaves(void **state)
+static void others_ask_when_the_one_whose_turn_it_is_leaves(void **state)
 {
 	struct fake *fake = *state;
 	struct row row = line_up(fake);
@@ -110,25 +110,25 @@ static void others_go_on_when_the_one_whose_turn_it_is_leaves(void **state)
 	check_result(row.second, 0);
 }
 
-static void all_go_on_when_the_hold_is_lost(void **state)
+static void all_ask_again_when_the_hold_is_lost(void **state)
 {
 	struct fake *fake = *state;
 	struct row row = line_up(fake);
 	hf__hold_lose(&fake->core, hf__hold_find(row.lock, HOLDER), HF__LOST_FORCED, fake->now);
 	assert_int_equal(fake_pending(fake), 2);
-	fake_tell(fake);
-	fake->told_count = 0;
+	fake_report(fake);
+	fake->reported_count = 0;
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fake_test(waiter_behind_a_hold_of_its_process_neither_listens_nor_asks_again),
+		fake_test(waiter_for_a_hold_of_its_process_neither_listens_nor_asks_again),
 		fake_test(only_the_one_whose_turn_it_is_asks),
 		fake_test(all_listen_and_ask_when_it_goes_to_another_process),
-		fake_test(others_go_on_when_it_was_not_its_turn_after_all),
-		fake_test(others_go_on_when_the_one_whose_turn_it_is_leaves),
-		fake_test(all_go_on_when_the_hold_is_lost),
+		fake_test(others_ask_when_it_was_not_its_turn_after_all),
+		fake_test(others_ask_when_the_one_whose_turn_it_is_leaves),
+		fake_test(all_ask_again_when_the_hold_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,7 +77,7 @@ static void hold_is_renewed_for_hours(void **state)
 		fake_answer_renewal(fake, true);
 		assert_int_equal(fake_state(fake, 1), HF_HELD);
 	}
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 }
 
 static void fixed_lease_is_never_renewed(void **state)
@@ -86,10 +86,10 @@ static void fixed_lease_is_never_renewed(void **state)
 	(void)fake_hold(fake, 1, FAKE_WATCHDOG);
 	fake_advance(fake, 2 * FAKE_WATCHDOG);
 	assert_int_equal(fake->core.stats.renewal_scripts, 0);
-	CHECK_TOLD(fake, HF_AT_RISK, HF_LOST);
+	CHECK_REPORTED(fake, HF_AT_RISK, HF_LOST);
 }
 
-/* What is over anyway must not hurry anybody. */
+/* A hold that is over anyway must not make anything hurry. */
 static void nearest_end_is_that_of_a_hold_that_is_renewed(void **state)
 {
 	struct fake *fake = *state;
@@ -127,7 +127,7 @@ static void answer_for_a_hold_released_meanwhile_is_ignored(void **state)
 	check_result(op, 0);
 	hf__list_add(&fake->sent, &renewal->link);
 	fake_answer_renewal(fake, false);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 	fake_advance(fake, FAKE_WATCHDOG);
 	check_nothing_sent(fake);
 }
@@ -189,7 +189,7 @@ static void only_the_holds_that_are_gone_are_lost(void **state)
 	struct hf__lock *gone = hf__backend_item(cmd, 1).lock,
 			*kept = hf__backend_item(cmd, 2).lock;
 	fake_reply(fake, (struct hf__answer){.outcome = HF__DONE, .there = there});
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 	assert_int_equal(hf__lock_remaining(gone, 1, fake->now, NULL), 0);
 	assert_true(hf__lock_remaining(kept, 1, fake->now, NULL) > 0);
 }
@@ -202,11 +202,11 @@ static void gone_is_lost_at_once(void **state)
 	(void)fake_hold(fake, 1, 0);
 	fake_advance(fake, THIRD);
 	fake_answer_renewal(fake, false);
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 	assert_int_equal(fake_state(fake, 1), HF_LOST);
 	fake_advance(fake, FAKE_WATCHDOG);
 	check_nothing_sent(fake);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 	struct hf__op *op = fake_release(fake, 1);
 	fake_answer(fake, HF__GONE);
 	check_result(op, HF_ELOST);
@@ -240,11 +240,11 @@ static void renewals_that_all_miss_lose_the_hold_at_valid_until(void **state)
 			fake_answer(fake, HF__NOT_NOW);
 		fake_advance(fake, 1);
 	}
-	CHECK_TOLD(fake, HF_AT_RISK);
+	CHECK_REPORTED(fake, HF_AT_RISK);
 	fake_advance(fake, 1);
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 	fake_advance(fake, FAKE_WATCHDOG);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 	struct hf__op *op = fake_release(fake, 1);
 	fake_answer(fake, HF__GONE);
 	check_result(op, HF_ELOST);
@@ -262,24 +262,24 @@ static void renewal_confirmed_after_valid_until_is_not_believed(void **state)
 	fake_answer_renewal(fake, true);
 	assert_int_equal(fake_state(fake, 1), HF_LOST);
 	fake_turn(fake);
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 }
 
-static void renewal_at_risk_tells_risk_and_held(void **state)
+static void renewal_at_risk_reports_risk_and_held(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 0);
 	fake_advance(fake, THIRD);
 	(void)fake_sent(fake, HF__RENEW);
 	fake_advance(fake, THIRD - 302 - 1);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 	fake_advance(fake, 1);
 	assert_int_equal(fake_state(fake, 1), HF_AT_RISK);
-	CHECK_TOLD(fake, HF_AT_RISK);
+	CHECK_REPORTED(fake, HF_AT_RISK);
 	fake_answer(fake, HF__NOT_NOW);
 	(void)time_to_renew(fake, 5000);
 	fake_answer_renewal(fake, true);
-	CHECK_TOLD(fake, HF_HELD);
+	CHECK_REPORTED(fake, HF_HELD);
 	assert_int_equal(fake_state(fake, 1), HF_HELD);
 }
 
@@ -316,7 +316,7 @@ static void all_holds_are_renewed_at_once_after_a_reconnect(void **state)
 	}
 	fake_answer_renewal(fake, true);
 	assert_int_equal(fake_remaining(fake, 1), 60000 - 602 - 10);
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 }
 
 static void server_that_came_back_empty_is_noticed_at_once(void **state)
@@ -327,7 +327,7 @@ static void server_that_came_back_empty_is_noticed_at_once(void **state)
 	fake_link_down(fake);
 	fake_link_up(fake);
 	fake_answer_renewal(fake, false);
-	CHECK_TOLD(fake, HF_LOST, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST, HF_LOST);
 }
 
 static void renewal_cut_off_is_repeated_by_the_next_connection(void **state)
@@ -354,10 +354,10 @@ static void hold_that_ended_without_a_connection_is_not_renewed_by_the_next(void
 	fake->now += FAKE_WATCHDOG;
 	fake_link_up(fake);
 	check_nothing_sent(fake);
-	CHECK_TOLD(fake, HF_LOST);
+	CHECK_REPORTED(fake, HF_LOST);
 }
 
-/* A driver that is told that something is due, again and again, burns a processor. */
+/* A driver that learns again and again that something is due burns a processor. */
 static void renewal_that_cannot_go_out_lets_the_driver_sleep(void **state)
 {
 	struct fake *fake = *state;
@@ -397,7 +397,7 @@ static void level_without_a_lease_inside_a_fixed_one_is_renewed_until_it_closes(
 	assert_int_equal(fake_state(fake, 1), HF_AT_RISK);
 	fake_advance(fake, 1);
 	check_nothing_sent(fake);
-	CHECK_TOLD(fake, HF_AT_RISK, HF_LOST);
+	CHECK_REPORTED(fake, HF_AT_RISK, HF_LOST);
 }
 
 static void fixed_level_inside_one_without_a_lease_ends_no_renewal(void **state)
@@ -413,7 +413,7 @@ static void fixed_level_inside_one_without_a_lease_ends_no_renewal(void **state)
 		(void)fake_sent(fake, HF__RENEW);
 		fake_answer_renewal(fake, true);
 	}
-	check_nothing_told(fake);
+	check_nothing_reported(fake);
 }
 
 static void renewal_wanted_before_the_level_closed_is_not_sent(void **state)
@@ -463,7 +463,7 @@ int main(void)
 		fake_test(missed_renewal_is_tried_again_every_twelfth),
 		fake_test(renewals_that_all_miss_lose_the_hold_at_valid_until),
 		fake_test(renewal_confirmed_after_valid_until_is_not_believed),
-		fake_test(renewal_at_risk_tells_risk_and_held),
+		fake_test(renewal_at_risk_reports_risk_and_held),
 		fake_test(renewal_without_room_is_tried_again),
 		fake_test(all_holds_are_renewed_at_once_after_a_reconnect),
 		fake_test(server_that_came_back_empty_is_noticed_at_once),

@@ -11,7 +11,7 @@ static struct hf__lock *open_half(struct fake *fake, int kind)
 	return lock;
 }
 
-/* The writer has asked in vain, and waits. */
+/* The writer's ask found the lock busy, and the writer waits. */
 static struct hf__op *wait_to_write(struct fake *fake, struct hf__lock *lock)
 {
 	struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .owner = WRITER);

@@ -1,5 +1,4 @@
 /* Checks TLS against a server in a thread of this process, over a socketpair. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

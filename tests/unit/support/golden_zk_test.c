@@ -1,5 +1,4 @@
-/* The recorded stories of ZooKeeper are all there, are read as they stand, and agree with themselves. */
-#define _GNU_SOURCE
+/* The recorded stories of ZooKeeper are complete, can be read, and are consistent. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

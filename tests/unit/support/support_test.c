@@ -1,5 +1,4 @@
 /* The helpers in tests/support do what the other tests rely on, against a real server. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -73,7 +72,7 @@ static int run_failing_tests(void)
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-static void failures_are_told_with_place_and_text(void **state)
+static void failures_are_reported_with_place_and_text(void **state)
 {
 	(void)state;
 	const char *argv[] = {"/proc/self/exe", "failing", NULL};
@@ -140,7 +139,7 @@ static void server_obeys_debug_and_its_options(void **state)
 	test_server_stop(server);
 }
 
-static void server_tells_its_version(void **state)
+static void server_reports_its_version(void **state)
 {
 	(void)state;
 	struct test_server *server = test_server_start(NULL);
@@ -157,7 +156,7 @@ static void server_tells_its_version(void **state)
 	test_server_stop(server);
 }
 
-static void server_with_password_starts_and_lets_in_who_knows_it(void **state)
+static void server_with_password_starts_and_lets_in_those_who_know_the_password(void **state)
 {
 	(void)state;
 	const char *const extra[] = {"--requirepass", "secret", NULL};
@@ -225,7 +224,7 @@ static void frozen_server_answers_after_thaw_only(void **state)
 	test_server_stop(server);
 }
 
-static void stopped_server_leaves_nothing_behind(void **state)
+static void stopped_server_leaves_nothing(void **state)
 {
 	(void)state;
 	struct test_server *server = test_server_start(NULL);
@@ -241,7 +240,7 @@ static void stopped_server_leaves_nothing_behind(void **state)
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
-static void tell_url(int pipe_fd)
+static void print_url(int pipe_fd)
 {
 	const char *url = test_server_url(test_server_start(NULL));
 	if (write(pipe_fd, url, strlen(url)) < 0)
@@ -250,13 +249,13 @@ static void tell_url(int pipe_fd)
 
 static void die_with_server(int pipe_fd)
 {
-	tell_url(pipe_fd);
+	print_url(pipe_fd);
 	(void)raise(SIGKILL);
 }
 
 static void exit_with_server(int pipe_fd)
 {
-	tell_url(pipe_fd);
+	print_url(pipe_fd);
 	exit(0);
 }
 
@@ -425,7 +424,7 @@ static void check_problem(char *problem, const char *expected)
 	free(problem);
 }
 
-static void script_tells_a_mismatch(void **state)
+static void script_reports_a_mismatch(void **state)
 {
 	(void)state;
 	static const struct script_step wrong[] = {S_EXPECT("PING"), S_EXPECT("GET", "*"), S_END};
@@ -444,7 +443,7 @@ static void script_tells_a_mismatch(void **state)
 	check_problem(play_against(any, "GET x\r\n", 5000), "step 0: got no command but GET x\r\n");
 }
 
-static void script_tells_where_it_hangs(void **state)
+static void script_reports_where_it_hangs(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {S_EXPECT("PING"), S_EXPECT("GET", "x"), S_END};
@@ -470,7 +469,7 @@ static void script_closes_all_after_a_mismatch(void **state)
 	check_problem(script_join(script, 5000), "step 0: expected GET x got PING");
 }
 
-static void stalled_script_goes_on_when_told(void **state)
+static void stalled_script_continues_on_request(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
@@ -729,7 +728,7 @@ static bool tls_client_is_served(struct test_server *server, const char *ca,
 	return status == 0;
 }
 
-static void tls_server_serves_who_may_come_in(void **state)
+static void tls_server_serves_clients_with_a_certificate(void **state)
 {
 	(void)state;
 	if (!test_server_has_tls())
@@ -762,16 +761,17 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waiting_ends_when_the_condition_holds),
 		cmocka_unit_test(waiting_ends_when_time_is_up),
-		cmocka_unit_test(failures_are_told_with_place_and_text),
+		cmocka_unit_test(failures_are_reported_with_place_and_text),
 		cmocka_unit_test(server_answers_on_its_unix_socket),
 		cmocka_unit_test(server_answers_on_a_free_port),
 		cmocka_unit_test(server_obeys_debug_and_its_options),
-		cmocka_unit_test(server_tells_its_version),
-		cmocka_unit_test(server_with_password_starts_and_lets_in_who_knows_it),
+		cmocka_unit_test(server_reports_its_version),
+		cmocka_unit_test(
+			server_with_password_starts_and_lets_in_those_who_know_the_password),
 		cmocka_unit_test(killed_server_comes_back_with_its_data),
 		cmocka_unit_test(killed_server_without_appendonly_comes_back_empty),
 		cmocka_unit_test(frozen_server_answers_after_thaw_only),
-		cmocka_unit_test(stopped_server_leaves_nothing_behind),
+		cmocka_unit_test(stopped_server_leaves_nothing),
 		cmocka_unit_test(server_dies_with_a_killed_test_process),
 		cmocka_unit_test(server_and_directory_go_at_exit),
 		cmocka_unit_test(exit_of_a_forked_child_leaves_the_server_alone),
@@ -779,10 +779,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test(raw_reply_keeps_types_and_bytes),
 		cmocka_unit_test(raw_client_hears_messages_until_none_comes),
 		cmocka_unit_test(script_plays_handshake_expect_and_captures),
-		cmocka_unit_test(script_tells_a_mismatch),
-		cmocka_unit_test(script_tells_where_it_hangs),
+		cmocka_unit_test(script_reports_a_mismatch),
+		cmocka_unit_test(script_reports_where_it_hangs),
 		cmocka_unit_test(script_closes_all_after_a_mismatch),
-		cmocka_unit_test(stalled_script_goes_on_when_told),
+		cmocka_unit_test(stalled_script_continues_on_request),
 		cmocka_unit_test(script_serves_several_connections),
 		cmocka_unit_test(script_resets_a_tcp_connection),
 		PROXIED_TEST(proxy_counts_bytes_and_passes_the_end, start_on_unix),
@@ -794,7 +794,7 @@ int main(int argc, char **argv)
 		PROXIED_TEST(proxy_delays_each_way, start_on_unix),
 		PROXIED_TEST(proxy_slices_what_it_passes, start_on_unix),
 		cmocka_unit_test(certificates_are_good_or_bad_as_named),
-		cmocka_unit_test(tls_server_serves_who_may_come_in),
+		cmocka_unit_test(tls_server_serves_clients_with_a_certificate),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

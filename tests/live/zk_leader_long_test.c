@@ -1,9 +1,8 @@
 /* Leaders whose connections break and whose sessions end. */
-#define _GNU_SOURCE
 #include "live/leader.h"
 #include "live/zk_faults.h"
 
-/* The first client, behind the proxy, and the second one for one office. */
+/* The first client, on a proxy, and the second one as candidates for one office. */
 struct office {
 	struct world world;
 	hf_lock *mine;
@@ -41,10 +40,10 @@ static void expire(const struct office *office, int64_t session)
 	zk_raw_expire(test_zookeeper_host(office->world.zookeeper, 0), session);
 }
 
-static void leader_whose_session_ends_is_told_and_the_next_leads(void **state)
+static void leader_whose_session_expires_learns_it_and_the_next_leads(void **state)
 {
 	struct office office;
-	struct told told;
+	struct noted noted;
 
 	(void)state;
 	office_begin(&office, 6000);
@@ -59,11 +58,13 @@ static void leader_whose_session_ends_is_told_and_the_next_leads(void **state)
 	assert_string_equal(office.world.seen.name, "elect");
 	ASSERT_RC(hf_lock_release(office.mine), HF_ELOST);
 	assert_true(token_of(office.theirs, next->options.owner) > token);
-	/* It stands again with a new session, at the end of the queue and with its words. */
+	/*
+	 * It is a candidate again with a new session, at the end of the queue and with its value.
+	 */
 	struct waiter *again = stand(&office, office.mine, "node-a", 2);
-	look_at(office.world.two, "elect", &told);
-	assert_string_equal(told.text, "node-b");
-	assert_string_equal(told.waiter_text[0], "node-a");
+	inspect_lock(office.world.two, "elect", &noted);
+	assert_string_equal(noted.text, "node-b");
+	assert_string_equal(noted.waiter_text[0], "node-a");
 	ASSERT_OK(waiter_release(next));
 	waiter_expect(again, 0);
 	assert_true(first_owner(office.world.eye, "/elect") != session);
@@ -73,8 +74,10 @@ static void leader_whose_session_ends_is_told_and_the_next_leads(void **state)
 	office_end(&office);
 }
 
-/* In a dead network nobody tells anybody: the clock does, before the server gives the office away. */
-static void leader_that_is_cut_off_is_told_before_the_next_leads(void **state)
+/*
+ * In a dead network nobody is notified: the clock decides, before the server gives the office away.
+ */
+static void leader_that_is_cut_off_learns_it_before_the_next_leads(void **state)
 {
 	struct office office;
 
@@ -128,33 +131,33 @@ static void short_interruption_costs_nobody_the_office(void **state)
 static void candidate_keeps_its_place_over_an_interruption_but_not_over_a_session(void **state)
 {
 	struct office office;
-	struct told told;
+	struct noted noted;
 
 	(void)state;
 	office_begin(&office, 6000);
 	ASSERT_OK(hf_lock_acquire(office.theirs, HF_ACQUIRE(.value = "node-a")));
 	struct waiter *second = stand(&office, office.mine, "node-b", 2);
 	struct waiter *third = stand(&office, office.theirs, "node-c", 3);
-	look_at(office.world.two, "elect", &told);
-	assert_string_equal(told.waiter_text[0], "node-b");
+	inspect_lock(office.world.two, "elect", &noted);
+	assert_string_equal(noted.waiter_text[0], "node-b");
 	char path[400];
 	struct zk_raw_stat stat;
-	snprintf(path, sizeof path, "/elect/%s", told.waiter[0]);
+	snprintf(path, sizeof path, "/elect/%s", noted.waiter[0]);
 	assert_int_equal(zk_raw_exists(office.world.eye, path, &stat), 0);
 	proxy_cut(office.world.proxy);
 	WAIT_UNTIL(stats_of(office.world.one).reconnects == 1, 10000);
 	ASSERT_OK(hf_client_ping(office.world.one, NULL));
-	look_at(office.world.two, "elect", &told);
-	assert_int_equal(told.waiters, 2);
-	assert_string_equal(told.waiter_text[0], "node-b");
-	/* With its session goes its place; it stands again behind the other. */
+	inspect_lock(office.world.two, "elect", &noted);
+	assert_int_equal(noted.waiters, 2);
+	assert_string_equal(noted.waiter_text[0], "node-b");
+	/* It loses its place with its session, and is a candidate again after the other. */
 	expire(&office, stat.owner);
 	WAIT_UNTIL(standing(&office) == 3, 10000);
-	look_at(office.world.two, "elect", &told);
-	assert_int_equal(told.waiters, 2);
-	assert_string_equal(told.waiter_text[0], "node-c");
-	assert_string_equal(told.waiter_text[1], "node-b");
-	assert_false(atomic_load(&second->over));
+	inspect_lock(office.world.two, "elect", &noted);
+	assert_int_equal(noted.waiters, 2);
+	assert_string_equal(noted.waiter_text[0], "node-c");
+	assert_string_equal(noted.waiter_text[1], "node-b");
+	assert_false(waiter_is_over(second));
 	ASSERT_OK(hf_lock_release(office.theirs));
 	waiter_expect(third, 0);
 	ASSERT_OK(waiter_release(third));
@@ -196,8 +199,8 @@ static void candidate_made_without_an_answer_is_found_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(leader_whose_session_ends_is_told_and_the_next_leads),
-		cmocka_unit_test(leader_that_is_cut_off_is_told_before_the_next_leads),
+		cmocka_unit_test(leader_whose_session_expires_learns_it_and_the_next_leads),
+		cmocka_unit_test(leader_that_is_cut_off_learns_it_before_the_next_leads),
 		cmocka_unit_test(short_interruption_costs_nobody_the_office),
 		cmocka_unit_test(
 			candidate_keeps_its_place_over_an_interruption_but_not_over_a_session),

@@ -1,6 +1,6 @@
-/* Looks at all that is in the servers, and compares it with what a step expects. */
-#ifndef TESTS_GOLDEN_LOOK_H
-#define TESTS_GOLDEN_LOOK_H
+/* Reads everything in the servers, and compares it with what a step expects. */
+#ifndef TESTS_GOLDEN_SNAPSHOT_H
+#define TESTS_GOLDEN_SNAPSHOT_H
 
 #include "golden/names.h"
 #include "golden/story.h"
@@ -19,8 +19,8 @@
 /* And those of the signs of life of our fair waiters. */
 #define LOOK_ALIVE "holdfast_alive:"
 
-/* Where a story stands in time, and what it knows of the tokens. */
-struct look_scale {
+/* The time of a story, and what it knows of the tokens. */
+struct snapshot_scale {
 	int scale;              /* the recorded times are divided by this */
 	long long origin_epoch; /* milliseconds of the wall clock when the story began */
 	long long token;        /* the last one in the server, 0 before the first */
@@ -28,10 +28,10 @@ struct look_scale {
 
 /* Compares the whole keyspace. Returns NULL and takes over what was learned, or both sides as a text
  * for people. */
-char *look_compare(struct raw *const *raws, int servers, struct story_step *step,
-                   struct names *names, struct look_scale *scale);
+char *snapshot_compare(struct raw *const *raws, int servers, struct story_step *step,
+                       struct names *names, struct snapshot_scale *scale);
 
 /* Whether a time is near enough to the recorded one. */
-bool look_is_near(long long ms, long long recorded_ms, const struct look_scale *scale);
+bool snapshot_is_near(long long ms, long long recorded_ms, const struct snapshot_scale *scale);
 
 #endif

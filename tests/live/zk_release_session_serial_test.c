@@ -1,5 +1,4 @@
 /* Releases on ZooKeeper that meet a deletion, and commands of many steps on a slow line. */
-#define _GNU_SOURCE
 #include "live/zk_permits_faults.h"
 
 /* ---- one server and one proxy for all stories ---- */
@@ -27,7 +26,7 @@ static int calm(void **state)
 
 #define STORY(name) cmocka_unit_test_setup_teardown(name, zk_sweep, calm)
 
-/* A mutex of the first client, beside the permits. */
+/* A mutex of the first client, besides the permits. */
 struct held {
 	hf_lock *lock;
 	hf_owner *owner;
@@ -57,8 +56,8 @@ static void delete_only_child(const char *folder)
 /* ---- releases that meet a deletion ---- */
 
 /*
- * A while after a grant the node is watched. The session is so long that nothing else is sent by itself, so
- * what leaves now is the request for that.
+ * A while after a grant the node is watched. The session is so long that nothing else is sent on
+ * its own, so what leaves now is the request for that.
  */
 static void hold_back_guard(void)
 {
@@ -96,7 +95,7 @@ static struct done *start_give(const hf_permit_id id)
 
 static void expect_release(struct done *done, int result)
 {
-	done_expect(done, result, 0);
+	expect_done(done, result, 0);
 	free(done);
 }
 
@@ -135,7 +134,7 @@ static void permit_deleted_before_the_watch_on_it_arrives_is_not_released(void *
 	end();
 }
 
-/* The news of the deletion comes right before the answer that there was nothing to delete. */
+/* The event of the deletion arrives right before the answer that there was nothing to delete. */
 static void lock_whose_deletion_is_heard_during_its_release_is_not_released(void **state)
 {
 	(void)state;
@@ -167,7 +166,7 @@ static void permit_whose_deletion_is_heard_during_its_release_is_not_released(vo
 	end();
 }
 
-/* Our own deletion is no loss, whether it overtakes the watch or sets it off. */
+/* Our own deletion is not a loss, whether it overtakes the watch or sets it off. */
 static void release_that_nobody_disturbs_is_a_release(void **state)
 {
 	hf_permit_id id;
@@ -196,7 +195,7 @@ static void release_that_nobody_disturbs_is_a_release(void **state)
 
 /* ---- many steps on a slow line ---- */
 
-/* Nobody has doubted the connection, nor does so within the time. */
+/* The client has not doubted the connection, and does not within the time. */
 static void expect_no_doubt(int quiet_ms)
 {
 	long long since = test_now_ms();
@@ -236,7 +235,7 @@ static void release_of_several_may_take_longer_than_one_command(void **state)
  * Of a session of 3 s, 3/5 are relied on, and a ninth of that is what an ask has: 200 ms. The node cannot be
  * made without its folders, so it goes up four levels and down again: nine round trips of 80 ms.
  */
-static void acquire_in_folders_that_are_not_there_takes_its_time(void **state)
+static void acquire_in_missing_folders_takes_its_time(void **state)
 {
 	(void)state;
 	begin_here(0, 3000);
@@ -284,7 +283,7 @@ int main(void)
 		STORY(permit_whose_deletion_is_heard_during_its_release_is_not_released),
 		STORY(release_that_nobody_disturbs_is_a_release),
 		STORY(release_of_several_may_take_longer_than_one_command),
-		STORY(acquire_in_folders_that_are_not_there_takes_its_time),
+		STORY(acquire_in_missing_folders_takes_its_time),
 		STORY(many_permits_left_on_a_slow_line_go_one_by_one),
 	};
 	return cmocka_run_group_tests(tests, start, stop_all);

@@ -1,10 +1,9 @@
 /* A free lock taken again is granted by the answer to its creation; whatever came between is noticed. */
-#define _GNU_SOURCE
 #include "live/zk_requests.h"
 
 enum { QUICK = 2, LISTED = 3 }; /* requests for an acquire and its release */
 
-/* So many nodes were made in the folder since it is there: the number of the next one. */
+/* How many nodes were made in the folder since it exists: the number of the next one. */
 static int next_number(const char *folder)
 {
 	struct zk_raw_stat stat;
@@ -50,10 +49,10 @@ static void free_lock_taken_again_costs_two_requests(void **state)
 			ASSERT_OK(hf_lock_acquire(taker.lock, NULL));
 			ASSERT_OK(hf_lock_release(taker.lock));
 		}
-		/* Every half second the lock that is held just then is looked at. */
-		long long looks = (test_now_ms() - started_at) / GUARD_MS + 1;
+		/* Every half second, the lock that is held at that moment is checked. */
+		long long checks = (test_now_ms() - started_at) / GUARD_MS + 1;
 		ASSERT_BETWEEN(requests_of(zk_server, taker.session) - before, QUICK * TIMES,
-		               QUICK * TIMES + looks);
+		               QUICK * TIMES + checks);
 		taker_end(&taker);
 	}
 }
@@ -79,7 +78,7 @@ static void quick_grant_is_a_hold_like_any_other(void **state)
 		ASSERT_OK(hf_lock_release(taker.lock));
 		taker.granted_at = test_now_ms();
 	}
-	/* Whoever deletes it is noticed as ever. */
+	/* A deletion by somebody else is still noticed. */
 	ASSERT_OK(hf_lock_acquire(taker.lock, NULL));
 	read_only_child(zk_eye, "/orders", path, sizeof path, &stat);
 	assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
@@ -88,7 +87,7 @@ static void quick_grant_is_a_hold_like_any_other(void **state)
 	taker_end(&taker);
 }
 
-/* ---- who else is there ---- */
+/* ---- other clients ---- */
 
 static void other_client_in_between_is_noticed(void **state)
 {
@@ -179,7 +178,7 @@ static void two_owners_that_ask_at_once_get_it_one_by_one(void **state)
 	taker_end(&taker);
 }
 
-/* ---- others in the folder ---- */
+/* ---- other nodes in the folder ---- */
 
 static void node_made_by_hand_in_between_is_waited_for(void **state)
 {
@@ -199,7 +198,7 @@ static void node_made_by_hand_in_between_is_waited_for(void **state)
 	waiter_free(waiter);
 	/* The list that let the waiter in has seen it alone. */
 	assert_int_equal(taker_cost(&taker), QUICK);
-	/* Made and gone again: nobody is there, but that has to be seen. */
+	/* Made and deleted again: the folder is empty, but the client has to see that. */
 	make("/orders/lock-", ZK_RAW_EPHEMERAL_SEQUENTIAL, &path);
 	delete_and_free(path);
 	assert_int_equal(taker_cost(&taker), LISTED);
@@ -215,7 +214,7 @@ static void stranger_in_between_is_seen(void **state)
 	(void)state;
 	taker_begin(&taker, HF_REENTRANT, "orders", 3);
 	make("/orders/paid-", ZK_RAW_PERSISTENT_SEQUENTIAL, &path);
-	/* As long as it is there nobody is alone. */
+	/* As long as it exists, the client is not alone. */
 	assert_int_equal(taker_cost(&taker), LISTED);
 	assert_int_equal(taker_cost(&taker), LISTED);
 	delete_and_free(path);
@@ -298,7 +297,7 @@ static void readers_and_writers_of_a_client_see_each_other(void **state)
 		expect_busy(&taker);
 		ASSERT_OK(hf_lock_release_with(reads, HF_RELEASE(.owner = two)));
 		assert_int_equal(taker_cost(&taker), LISTED);
-		/* A writer that reads too, and goes on reading. */
+		/* A writer that reads too, and keeps reading. */
 		ASSERT_OK(hf_lock_acquire(taker.lock, HF_ACQUIRE(.owner = one)));
 		ASSERT_OK(hf_lock_acquire(reads, HF_ACQUIRE(.owner = one)));
 		ASSERT_OK(hf_lock_release_with(taker.lock, HF_RELEASE(.owner = one)));
@@ -334,7 +333,10 @@ static void make_again(const char *folder, int nodes, char **ret_holder)
 	assert_int_equal(next_number(folder), nodes);
 }
 
-/* So many transactions of the client in each of so many other folders, but for two that make each. */
+/*
+ * This many transactions of the client in each of this many other folders, except for the two that
+ * make each.
+ */
 static void write_elsewhere(struct taker *taker, int folders, int times)
 {
 	for (int i = 0; i < folders; i++) {
@@ -371,7 +373,7 @@ static void folder_made_again_up_to_the_same_number_is_not_taken_for_the_old_one
 		WAIT_UNTIL(count_children(zk_eye, folder) == times[i], SOON_MS);
 		struct waiter *waiter = waiter_start(taker.lock, NULL);
 		WAIT_UNTIL(count_children(zk_eye, folder) == times[i] + 1, SOON_MS);
-		assert_false(atomic_load(&waiter->over));
+		assert_false(waiter_is_over(waiter));
 		struct zk_raw_names names;
 		assert_int_equal(zk_raw_children(zk_eye, folder, &names, NULL), 0);
 		for (int j = 0; j < names.count; j++) {
@@ -438,7 +440,7 @@ static void own_traffic_elsewhere_costs_nothing(void **state)
 
 	(void)state;
 	taker_begin(&taker, HF_REENTRANT, "orders", 20);
-	write_elsewhere(&taker, 16, 2); /* so that the folders are there */
+	write_elsewhere(&taker, 16, 2); /* so that the folders exist */
 	assert_int_equal(taker_cost(&taker), LISTED);
 	/* Some names may share a count with ours, so that one in 256 of the transactions seems to be another's. */
 	write_elsewhere(&taker, 16, 6);
@@ -449,8 +451,8 @@ static void own_traffic_elsewhere_costs_nothing(void **state)
 }
 
 /*
- * Transactions of others look like a folder made again; then it is listed, and nothing is lost. As long as
- * that lasts the list is asked for in the same breath.
+ * Transactions of others look like a folder that was made again; then it is listed, and nothing is
+ * lost. As long as that lasts, the list is requested together with the node.
  */
 static void busy_server_costs_the_advantage_and_no_more(void **state)
 {
@@ -469,7 +471,10 @@ static void busy_server_costs_the_advantage_and_no_more(void **state)
 
 /* ---- sessions ---- */
 
-/* So many requests a session has made when it has its first lock: what a client does that knows nothing. */
+/*
+ * How many requests a session has made when it has its first lock: the cost for a client that knows
+ * nothing.
+ */
 static long long cost_of_the_first(const char *folder)
 {
 	struct taker fresh = {.zookeeper = zk_server, .client = open_zk("")};
@@ -481,7 +486,7 @@ static long long cost_of_the_first(const char *folder)
 	return cost;
 }
 
-static void session_that_was_replaced_begins_anew(void **state)
+static void session_that_was_replaced_starts_over(void **state)
 {
 	struct taker taker;
 
@@ -523,7 +528,7 @@ int main(void)
 		ZK_STORY(empty_folder_made_again_is_listed_once),
 		ZK_STORY(own_traffic_elsewhere_costs_nothing),
 		ZK_STORY(busy_server_costs_the_advantage_and_no_more),
-		ZK_STORY(session_that_was_replaced_begins_anew),
+		ZK_STORY(session_that_was_replaced_starts_over),
 	};
 	return cmocka_run_group_tests(tests, zk_start, zk_stop);
 }

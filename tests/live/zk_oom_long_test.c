@@ -6,7 +6,6 @@
  * the C library. ZooKeeper's own library is loaded later, by dlopen, and keeps the real ones: it does not
  * survive without memory, which is not ours to repair.
  */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 #include "base/thread.h"
@@ -23,11 +22,6 @@
 #define PATIENCE_MS 10000 /* of this test */
 
 /* ---- a life ---------------------------------------------------------------------------------- */
-
-struct done {
-	atomic_int count;
-	int result;
-};
 
 /* One life, and what was wrong with it. */
 struct life {
@@ -65,15 +59,6 @@ static void note_wrong(struct life *life, const char *format, ...)
 	va_end(list);
 }
 
-static void note_done(void *arg, int result, int64_t number, const char *text)
-{
-	struct done *done = arg;
-	(void)number;
-	(void)text;
-	done->result = result;
-	done->count++;
-}
-
 static void ignore_event(void *arg, const hf_event *event)
 {
 	(void)arg;
@@ -109,13 +94,13 @@ static int check_answer(struct life *life, const char *call, int rc, int usual, 
 static int wait_done(struct life *life, const char *what, int usual, int unusual)
 {
 	long long ends_at = test_now_ms() + PATIENCE_MS;
-	while (life->done.count == 0 && test_now_ms() < ends_at)
+	while (life->done.calls == 0 && test_now_ms() < ends_at)
 		test_pause();
-	if (life->done.count == 0) {
+	if (life->done.calls == 0) {
 		note_wrong(life, "%s: never completed", what);
 		return HF_EUNKNOWN;
 	}
-	life->done.count = 0;
+	life->done.calls = 0;
 	return check_answer(life, what, life->done.result, usual, unusual);
 }
 
@@ -144,7 +129,7 @@ static bool is_there_at_last(const struct life *life, const char *path, bool wan
 	return is_there(life, path) == wanted;
 }
 
-/* Whoever is told that it holds the lock has a node; `between` is the part of the path before its name. */
+/* A call that returns success has a node; `between` is the part of the path before its name. */
 static void node_of(struct life *life, hf_lock *lock, hf_owner *owner, const char *between,
                     const char *name, char *ret_path, size_t size)
 {
@@ -158,7 +143,7 @@ static void node_of(struct life *life, hf_lock *lock, hf_owner *owner, const cha
 	               *between ? identity : "");
 }
 
-/* Takes the lock, and looks whether it is so; the path of the node is for release(). */
+/* Takes the lock, and checks that it exists; the path of the node is for release(). */
 static int take(struct life *life, hf_lock *lock, hf_owner *owner, const char *between,
                 const char *name, char *ret_path, size_t size)
 {
@@ -170,11 +155,11 @@ static int take(struct life *life, hf_lock *lock, hf_owner *owner, const char *b
 		return rc;
 	node_of(life, lock, owner, between, name, ret_path, size);
 	if (!is_there(life, ret_path))
-		note_wrong(life, "%s: granted, and %s is not there", name, ret_path);
+		note_wrong(life, "%s: granted, and %s does not exist", name, ret_path);
 	return 0;
 }
 
-/* Where another waits for it, a plain lock is there again at once. */
+/* If another owner waits for it, a plain lock exists again at once. */
 static void give(struct life *life, hf_lock *lock, hf_owner *owner, const char *path)
 {
 	bool held = path[0], plain = strcmp(life->name, "plain") == 0;
@@ -184,7 +169,7 @@ static void give(struct life *life, hf_lock *lock, hf_owner *owner, const char *
 		note_wrong(life, "released, and %s is there", path);
 }
 
-/* The other owner waits in vain, unless the first one does not have it. */
+/* The other owner's wait fails, unless the first one does not hold the lock. */
 static void want(struct life *life, hf_lock *lock, hf_owner *owner, bool held)
 {
 	int rc = CALL(HF_ETIMEDOUT, held ? HF_ETIMEDOUT : 0,
@@ -195,7 +180,7 @@ static void want(struct life *life, hf_lock *lock, hf_owner *owner, bool held)
 
 /* ---- lives ---- */
 
-/* One waits while the other holds it, and gets it from there. */
+/* One waits while the other holds it, and gets the lock from there. */
 static void hand_on(struct life *life, hf_lock *lock, const char *between, const char *name)
 {
 	char path[400];
@@ -237,7 +222,7 @@ static void live_with(struct life *life, hf_kind kind, const char *between)
 	ask_everything(life, lock);
 	(void)CALL(rc ? HF_ENOTHELD : 0, 0, hf_lock_extend(lock, life->one, 25000));
 	give(life, lock, life->one, path);
-	/* Now it is known as a lock that nobody else has wanted. */
+	/* Now it is known as a lock that no other client has wanted. */
 	(void)take(life, lock, life->one, between, "orders", path, sizeof path);
 	give(life, lock, life->one, path);
 	hand_on(life, lock, between, "orders");
@@ -345,7 +330,7 @@ static void live_with_barrier(struct life *life)
 		return;
 	int rc = CALL(0, 0, hf_barrier_set(barrier));
 	if (rc == 0 && !is_there(life, path))
-		note_wrong(life, "the barrier is set, and not there");
+		note_wrong(life, "the barrier is set, and does not exist");
 	if (CALL(0, 0, hf_barrier_is_set(barrier, &set)) == 0 && rc == 0 && set != 1)
 		note_wrong(life, "the barrier is set, and said to be not");
 	(void)CALL(HF_ETIMEDOUT, rc ? 0 : HF_ETIMEDOUT,
@@ -392,7 +377,7 @@ static void ignore_fact(void *arg, const char *name, const char *value)
 	(void)value;
 }
 
-/* What is told to be all has to be all. */
+/* A list that is reported as complete has to be complete. */
 static void live_with_lists(struct life *life)
 {
 	char path[400], pattern[100];
@@ -431,7 +416,7 @@ static void live_with_force(struct life *life)
 	                                                 .revocable = 1)));
 	int rc = CALL(0, 0, hf_lock_revoke(lock, &flag));
 	if (held == 0 && rc == 0 && flag != 1)
-		note_wrong(life, "held, and nobody was asked");
+		note_wrong(life, "held, and no holder was revoked");
 	path[0] = 0;
 	if (held == 0)
 		node_of(life, lock, life->one, "/", "orders", path, sizeof path);
@@ -466,10 +451,10 @@ static void wait_until_lost(struct life *life, hf_lock *lock, hf_owner *owner)
 	while (hf_lock_state(lock, owner) != HF_LOST && test_now_ms() < ends_at)
 		test_pause();
 	if (hf_lock_state(lock, owner) != HF_LOST)
-		note_wrong(life, "the session has ended, and nobody is told");
+		note_wrong(life, "the session has ended, and nobody was notified");
 }
 
-/* The session ends; a waiter, who does nothing but wait, gets the lock in the next one. */
+/* The session ends; a waiter, which does nothing but wait, gets the lock in the next one. */
 static void live_on_after_the_session(struct life *life)
 {
 	char path[400];
@@ -536,16 +521,16 @@ static const struct kind kinds[] = {
 	{"double", live_with_double_barrier, false, 0},
 	{"lists", live_with_lists, false, 0},
 	{"force", live_with_force, false, 0},
-	/* A server that is asked to go on with a session while it ends may never answer again. */
+	/* A server that is asked to continue a session while it ends may never answer again. */
 	{"ending", live_on_after_the_session, false, 3000},
 };
 
 #define KINDS (int)(sizeof kinds / sizeof *kinds)
 
-/* The owners are made before: what they need is not the backend's affair. */
+/* The owners are made before: the memory that they need does not concern the backend. */
 static void live(struct life *life, const struct kind *kind)
 {
-	life->done.count = 0;
+	life->done.calls = 0;
 	is_numbering = kind->from_the_start;
 	int rc = CALL(
 		0, 0,
@@ -565,7 +550,7 @@ static void live(struct life *life, const struct kind *kind)
 		note_wrong(life, "hf_client_close: %d", rc);
 }
 
-/* Nothing that ends with a session is left, and nothing that was not there before. */
+/* Nothing that ends with a session is left, and nothing that did not exist before. */
 static void check_nothing_left(struct life *life)
 {
 	char path[100];
@@ -617,10 +602,12 @@ static bool live_until_nothing_fails(struct life *life, const struct kind *kind,
 	return count > 10;
 }
 
-/* The sanitizer's own look, where there is one. */
+/* The sanitizer's own check, where there is one. */
 extern int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 
-/* In a process of its own; the lives of all kinds go on at once. With a number only that one fails. */
+/*
+ * In a process of its own; the lives of all kinds run at once. With a number only that one fails.
+ */
 static int live_as(const struct kind *kind, enum shortage how, long from)
 {
 	struct life life = {.name = kind->name,
@@ -641,7 +628,7 @@ static int live_as(const struct kind *kind, enum shortage how, long from)
 	return fine ? 0 : 1;
 }
 
-static pid_t test_process; /* and not one of the lives, where a test that fails would go on */
+static pid_t test_process; /* and not one of the lives, where a failed test would continue */
 
 static void live_in_all_kinds(enum shortage how)
 {
@@ -700,7 +687,7 @@ static int stop(void **state)
 	return 0;
 }
 
-/* One of them again: live_zk_oom_serial KIND [ONE|CALL|ALL as 0, 1, 2 [ALLOCATION]] */
+/* One of them again: live_zk_oom_long KIND [ONE|CALL|ALL as 0, 1, 2 [ALLOCATION]] */
 static int live_again(int argc, char **argv)
 {
 	int rc = 2;

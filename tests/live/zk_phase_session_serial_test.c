@@ -2,7 +2,6 @@
  * A follower that is cut off right after a grant, at the worst moment for the client: just before it would
  * have reported the session to the leader, in a tick in which the leader does not round up either.
  */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 #include <time.h>
@@ -59,7 +58,7 @@ static long long heard_at(const struct stage *stage)
 	return test_zookeeper_heard_at(stage->zookeeper, stage->follower, stage->leader);
 }
 
-/* The next ping: something comes after it was quiet for long. */
+/* The next ping: something arrives after a long silence. */
 static long long next_ping(const struct stage *stage)
 {
 	for (int i = 0; i < 20; i++) {

@@ -1,5 +1,4 @@
 /* The quick way to a free lock, and creations whose answer is lost, on an ensemble of three. */
-#define _GNU_SOURCE
 #include "live/zk_requests.h"
 
 #include "support/proxy.h"
@@ -18,8 +17,8 @@ static void ensemble_begin(struct taker *taker)
 	taker->lock = open_lock(taker->client, "orders");
 }
 
-/* Looks from the leader, which knows all. */
-static struct zk_raw *look(struct test_zookeeper *zookeeper)
+/* Queries the leader, which knows everything. */
+static struct zk_raw *open_eye(struct test_zookeeper *zookeeper)
 {
 	return zk_raw_open(test_zookeeper_host(zookeeper, test_zookeeper_leader(zookeeper)), 0);
 }
@@ -37,7 +36,7 @@ static void new_leader_is_a_new_beginning(void **state)
 
 	(void)state;
 	ensemble_begin(&taker);
-	struct zk_raw *eye = look(taker.zookeeper);
+	struct zk_raw *eye = open_eye(taker.zookeeper);
 	for (int i = 0; i < 10; i++) {
 		ASSERT_OK(hf_lock_acquire(taker.lock, NULL));
 		ASSERT_OK(hf_lock_release(taker.lock));
@@ -52,9 +51,9 @@ static void new_leader_is_a_new_beginning(void **state)
 		zk_raw_drop(eye);
 		int killed = test_zookeeper_leader(taker.zookeeper);
 		test_zookeeper_kill(taker.zookeeper, killed);
-		eye = look(taker.zookeeper);
+		eye = open_eye(taker.zookeeper);
 		settle(&taker);
-		/* The counter of the folder goes on, but transactions are counted from nothing. */
+		/* The counter of the folder continues, but transactions are counted from zero. */
 		assert_int_equal(taker_cost(&taker), LISTED);
 		assert_int_equal(taker_cost(&taker), QUICK);
 		assert_int_equal(stats_of(taker.client).losses, 0);
@@ -80,7 +79,7 @@ static void holder_from_another_epoch_is_waited_for(void **state)
 	}
 	int killed = test_zookeeper_leader(taker.zookeeper);
 	test_zookeeper_kill(taker.zookeeper, killed);
-	struct zk_raw *eye = look(taker.zookeeper);
+	struct zk_raw *eye = open_eye(taker.zookeeper);
 	/* The folder again, up to the number that the client waits for, in few transactions. */
 	assert_int_equal(zk_raw_delete(eye, "/orders", -1), 0);
 	assert_int_equal(zk_raw_create(eye, "/orders", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
@@ -102,9 +101,9 @@ static void holder_from_another_epoch_is_waited_for(void **state)
 	test_zookeeper_stop(taker.zookeeper);
 }
 
-/* ---- servers that lag behind ---- */
+/* ---- servers that lag ---- */
 
-/* A client of two followers, each behind a proxy, and an eye at the leader. */
+/* A client of two followers, each on a proxy, and an eye at the leader. */
 struct split {
 	struct test_zookeeper *zookeeper;
 	struct zk_raw *eye;
@@ -204,7 +203,7 @@ static void lost_creation_that_nobody_waits_for_is_removed_by_a_server_that_lagg
 	struct waiter *waiter = waiter_start(split.lock, HF_ACQUIRE(.wait_ms = 300));
 	lose_answer_and_move(&split);
 	/* In time it may still have got the lock. */
-	WAIT_UNTIL(atomic_load(&waiter->over), 20000);
+	WAIT_UNTIL(waiter_is_over(waiter), 20000);
 	if (waiter->result == 0)
 		ASSERT_OK(waiter_release(waiter));
 	else

@@ -1,9 +1,8 @@
 /* Barriers whose connections break, whose sessions end, and whose folders are reaped. */
-#define _GNU_SOURCE
 #include "live/barrier.h"
 #include "live/zk_faults.h"
 
-/* The first client, behind the proxy, and the second one at one barrier. */
+/* The first client, on a proxy, and the second one at one barrier. */
 struct gate {
 	struct world world;
 	hf_barrier *mine;
@@ -30,9 +29,9 @@ static long long watches(const struct gate *gate)
 	return test_zookeeper_value(gate->world.zookeeper, 0, "zk_watch_count");
 }
 
-static struct guest *sleeper(struct gate *gate)
+static struct waiter *sleeper(struct gate *gate)
 {
-	struct guest *guest = guest_start(PASS, gate->mine, NULL);
+	struct waiter *guest = guest_start(PASS, gate->mine, NULL);
 	WAIT_UNTIL(watches(gate) == 1 && stats_of(gate->world.one).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(gate->world.one, NULL));
 	return guest;
@@ -40,21 +39,21 @@ static struct guest *sleeper(struct gate *gate)
 
 /* ---- barriers ---- */
 
-static void waiter_goes_on_after_its_connection_broke(void **state)
+static void waiter_keeps_waiting_after_its_connection_broke(void **state)
 {
 	struct gate gate;
 
 	(void)state;
 	gate_begin(&gate, NULL, 10000);
 	ASSERT_OK(hf_barrier_set(gate.theirs));
-	struct guest *guest = sleeper(&gate);
+	struct waiter *guest = sleeper(&gate);
 	proxy_cut(gate.world.proxy);
 	WAIT_UNTIL(stats_of(gate.world.one).reconnects == 1, 10000);
 	WAIT_UNTIL(watches(&gate) == 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(gate.world.one, NULL));
-	assert_false(guest_is_over(guest));
+	assert_false(waiter_is_over(guest));
 	ASSERT_OK(hf_barrier_remove(gate.theirs));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	WAIT_UNTIL(watches(&gate) == 0, SOON_MS);
 	gate_end(&gate);
 }
@@ -66,13 +65,13 @@ static void removal_while_it_was_cut_off_is_noticed(void **state)
 	(void)state;
 	gate_begin(&gate, NULL, 10000);
 	ASSERT_OK(hf_barrier_set(gate.theirs));
-	struct guest *guest = sleeper(&gate);
+	struct waiter *guest = sleeper(&gate);
 	proxy_refuse(gate.world.proxy, true);
 	proxy_cut(gate.world.proxy);
 	ASSERT_OK(hf_barrier_remove(gate.theirs));
-	assert_false(guest_is_over(guest));
+	assert_false(waiter_is_over(guest));
 	proxy_refuse(gate.world.proxy, false);
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	gate_end(&gate);
 }
 
@@ -85,7 +84,7 @@ static void session_that_ends_while_it_waits_is_replaced(void **state)
 	ASSERT_OK(hf_lock_acquire(gate.world.mine, NULL));
 	int64_t session = first_owner(gate.world.eye, "/orders");
 	ASSERT_OK(hf_barrier_set(gate.mine));
-	struct guest *guest = guest_start(PASS, gate.mine, NULL);
+	struct waiter *guest = guest_start(PASS, gate.mine, NULL);
 	/* Another one watches the lock. */
 	WAIT_UNTIL(watches(&gate) == 2 && stats_of(gate.world.one).waiting == 1, SOON_MS);
 	zk_raw_expire(test_zookeeper_host(gate.world.zookeeper, 0), session);
@@ -93,9 +92,9 @@ static void session_that_ends_while_it_waits_is_replaced(void **state)
 	/* The barrier was set by the session that is gone, and stays. */
 	WAIT_UNTIL(watches(&gate) == 1, SOON_MS);
 	assert_int_equal(is_set(gate.theirs), 1);
-	assert_false(guest_is_over(guest));
+	assert_false(waiter_is_over(guest));
 	ASSERT_OK(hf_barrier_remove(gate.theirs));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	gate_end(&gate);
 }
 
@@ -106,55 +105,49 @@ static void server_that_starts_again_still_has_the_barrier(void **state)
 	(void)state;
 	gate_begin(&gate, NULL, 10000);
 	ASSERT_OK(hf_barrier_set(gate.theirs));
-	struct guest *guest = sleeper(&gate);
+	struct waiter *guest = sleeper(&gate);
 	test_zookeeper_kill(gate.world.zookeeper, 0);
 	test_zookeeper_restart(gate.world.zookeeper, 0);
 	WAIT_UNTIL(stats_of(gate.world.one).reconnects >= 1, 15000);
 	assert_int_equal(is_set(gate.mine), 1);
-	assert_false(guest_is_over(guest));
+	assert_false(waiter_is_over(guest));
 	ASSERT_OK(hf_barrier_remove(gate.theirs));
-	guest_expect(guest, 0);
-	/* The eye's connection is of no more use. */
+	waiter_join(guest, 0);
+	/* The eye's connection is of no use any more. */
 	zk_raw_drop(gate.world.eye);
 	gate.world.eye = zk_raw_open(test_zookeeper_host(gate.world.zookeeper, 0), 0);
 	gate_end(&gate);
 }
 
-struct verb {
-	pthread_t thread;
-	hf_barrier *barrier;
-	int (*run)(hf_barrier *barrier);
-	atomic_bool over;
-	int result;
-};
-
-static void *run_verb(void *arg)
+static int run_set(void *barrier)
 {
-	struct verb *verb = arg;
-	verb->result = verb->run(verb->barrier);
-	atomic_store(&verb->over, true);
-	return NULL;
+	return hf_barrier_set(barrier);
 }
 
-/* The server does it, and nobody hears that it did. */
-static void play_lost_reply(struct gate *gate, int (*run)(hf_barrier *barrier), int rc_then,
-                            int result)
+static int run_remove(void *barrier)
 {
-	struct verb verb = {.barrier = gate->mine, .run = run};
+	return hf_barrier_remove(barrier);
+}
+
+/* The server runs it, and its answer is lost. */
+static void play_lost_reply(struct gate *gate, int (*run)(void *barrier), int rc_then, int result)
+{
 	proxy_hold_replies(gate->world.proxy, true);
-	assert_int_equal(pthread_create(&verb.thread, NULL, run_verb, &verb), 0);
+	struct waiter *call = WAITER(.run = run, .arg = gate->mine);
 	WAIT_UNTIL(zk_raw_exists(gate->world.eye, "/a/gate", NULL) == rc_then, SOON_MS);
-	assert_false(atomic_load(&verb.over));
+	assert_false(waiter_is_over(call));
 	proxy_cut(gate->world.proxy);
 	proxy_hold_replies(gate->world.proxy, false);
-	WAIT_UNTIL(atomic_load(&verb.over), 10000);
-	assert_int_equal(pthread_join(verb.thread, NULL), 0);
-	assert_int_equal(verb.result, result);
+	WAIT_UNTIL(waiter_is_over(call), 10000);
+	waiter_join(call, result);
 	WAIT_UNTIL(hf_client_ping(gate->world.one, NULL) == 0, 20000);
 	assert_int_equal(zk_raw_exists(gate->world.eye, "/a/gate", NULL), rc_then);
 }
 
-/* To set it once more changes nothing; to remove it could remove what another has set since. */
+/*
+ * Setting it once more changes nothing; removing it again could remove what another client has set
+ * since.
+ */
 static void set_without_an_answer_is_done_once_more_and_remove_is_unknown(void **state)
 {
 	struct gate gate;
@@ -163,8 +156,8 @@ static void set_without_an_answer_is_done_once_more_and_remove_is_unknown(void *
 	gate_begin(&gate, NULL, 10000);
 	assert_int_equal(zk_raw_create(gate.world.eye, "/a", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
 	for (int i = 0; i < 2; i++) {
-		play_lost_reply(&gate, hf_barrier_set, 0, 0);
-		play_lost_reply(&gate, hf_barrier_remove, ZK_RAW_NO_NODE, HF_EUNKNOWN);
+		play_lost_reply(&gate, run_set, 0, 0);
+		play_lost_reply(&gate, run_remove, ZK_RAW_NO_NODE, HF_EUNKNOWN);
 	}
 	gate_end(&gate);
 }
@@ -218,14 +211,14 @@ static int inside(const struct phase *phase)
 	return count_children(phase->world.eye, "/phase");
 }
 
-/* Both come in; the session of the first is told. */
+/* Both enter; returns the session of the first in *ret_session. */
 static void both_enter(struct phase *phase, int64_t *ret_session)
 {
-	struct guest *guest = guest_start(ENTER, phase->mine, NULL);
+	struct waiter *guest = guest_start(ENTER, phase->mine, NULL);
 	WAIT_UNTIL(inside(phase) == 1, SOON_MS);
 	*ret_session = first_owner(phase->world.eye, "/phase");
 	ASSERT_OK(hf_double_barrier_enter(phase->theirs, HF_WAIT(.wait_ms = SOON_MS)));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	assert_int_equal(inside(phase), 3);
 }
 
@@ -262,12 +255,12 @@ static void member_whose_session_ends_at_the_exit_keeps_nobody(void **state)
 	(void)state;
 	phase_begin(&phase, 6000);
 	both_enter(&phase, &session);
-	struct guest *guest = guest_start(LEAVE, phase.theirs, NULL);
+	struct waiter *guest = guest_start(LEAVE, phase.theirs, NULL);
 	WAIT_UNTIL(stats_of(phase.world.two).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_client_ping(phase.world.two, NULL));
-	assert_false(guest_is_over(guest));
+	assert_false(waiter_is_over(guest));
 	zk_raw_expire(test_zookeeper_host(phase.world.zookeeper, 0), session);
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	assert_int_equal(inside(&phase), 0);
 	WAIT_UNTIL(hf_double_barrier_state(phase.mine) == HF_LOST, SOON_MS);
 	ASSERT_RC(hf_double_barrier_leave(phase.mine, HF_WAIT(.wait_ms = SOON_MS)), HF_ELOST);
@@ -280,17 +273,17 @@ static void session_that_ends_while_it_comes_in_costs_nothing(void **state)
 
 	(void)state;
 	phase_begin(&phase, 6000);
-	struct guest *guest = guest_start(ENTER, phase.mine, NULL);
+	struct waiter *guest = guest_start(ENTER, phase.mine, NULL);
 	WAIT_UNTIL(inside(&phase) == 1, SOON_MS);
 	int64_t session = first_owner(phase.world.eye, "/phase");
 	zk_raw_expire(test_zookeeper_host(phase.world.zookeeper, 0), session);
 	WAIT_UNTIL(inside(&phase) == 1 && first_owner(phase.world.eye, "/phase") != session, 10000);
-	assert_false(guest_is_over(guest));
+	assert_false(waiter_is_over(guest));
 	ASSERT_OK(hf_double_barrier_enter(phase.theirs, HF_WAIT(.wait_ms = SOON_MS)));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	guest = guest_start(LEAVE, phase.mine, NULL);
 	ASSERT_OK(hf_double_barrier_leave(phase.theirs, HF_WAIT(.wait_ms = SOON_MS)));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	assert_int_equal(inside(&phase), 0);
 	phase_end(&phase);
 }
@@ -304,7 +297,7 @@ static void connection_that_breaks_on_the_way_changes_nothing(void **state)
 	phase_begin(&phase, 10000);
 	for (int i = 0; i < 3; i++) {
 		uint64_t reconnects = stats_of(phase.world.one).reconnects;
-		struct guest *guest = guest_start(ENTER, phase.mine, NULL);
+		struct waiter *guest = guest_start(ENTER, phase.mine, NULL);
 		WAIT_UNTIL(inside(&phase) == 1, SOON_MS);
 		if (i > 0)
 			WAIT_UNTIL(stats_of(phase.world.one).waiting == 1, SOON_MS);
@@ -313,7 +306,7 @@ static void connection_that_breaks_on_the_way_changes_nothing(void **state)
 		ASSERT_OK(hf_client_ping(phase.world.one, NULL));
 		assert_int_equal(inside(&phase), 1);
 		ASSERT_OK(hf_double_barrier_enter(phase.theirs, HF_WAIT(.wait_ms = SOON_MS)));
-		guest_expect(guest, 0);
+		waiter_join(guest, 0);
 		reconnects = stats_of(phase.world.one).reconnects;
 		guest = guest_start(LEAVE, phase.mine, NULL);
 		if (i > 0)
@@ -321,14 +314,14 @@ static void connection_that_breaks_on_the_way_changes_nothing(void **state)
 		proxy_cut(phase.world.proxy);
 		WAIT_UNTIL(stats_of(phase.world.one).reconnects > reconnects, 10000);
 		ASSERT_OK(hf_double_barrier_leave(phase.theirs, HF_WAIT(.wait_ms = SOON_MS)));
-		guest_expect(guest, 0);
+		waiter_join(guest, 0);
 		WAIT_UNTIL(inside(&phase) == 0, SOON_MS);
 	}
 	phase_end(&phase);
 }
 
-/* Two of the members are behind a connection that breaks again and again. */
-static void rounds_go_on_over_connections_that_break(void **state)
+/* Two of the members are on a connection that breaks again and again. */
+static void rounds_continue_over_connections_that_break(void **state)
 {
 	struct players players;
 	struct world world;
@@ -354,13 +347,13 @@ static void rounds_go_on_over_connections_that_break(void **state)
 }
 
 /* Each member asks another server, and what one server knows the next may not know yet. */
-static void rounds_go_on_over_all_servers_of_an_ensemble(void **state)
+static void rounds_continue_over_all_servers_of_an_ensemble(void **state)
 {
 	struct test_zookeeper *zookeeper =
 		test_zookeeper_start(&(struct test_zookeeper_options){.servers = 3});
 	hf_client *clients[3];
 	hf_barrier *gates[3];
-	struct guest *guests[2];
+	struct waiter *guests[2];
 	struct players players;
 
 	(void)state;
@@ -370,7 +363,7 @@ static void rounds_go_on_over_all_servers_of_an_ensemble(void **state)
 	}
 	players_start(&players, clients, 3, 60);
 	players_expect(&players);
-	/* And a barrier removed at one server is soon so at the others. */
+	/* And a barrier that is removed at one server is soon removed at the others. */
 	for (int i = 0; i < 20; i++) {
 		ASSERT_OK(hf_barrier_set(gates[i % 3]));
 		WAIT_UNTIL(is_set(gates[(i + 1) % 3]) && is_set(gates[(i + 2) % 3]), SOON_MS);
@@ -378,7 +371,7 @@ static void rounds_go_on_over_all_servers_of_an_ensemble(void **state)
 			guests[j] = guest_start(PASS, gates[(i + j + 1) % 3], NULL);
 		ASSERT_OK(hf_barrier_remove(gates[i % 3]));
 		for (int j = 0; j < 2; j++)
-			guest_expect(guests[j], 0);
+			waiter_join(guests[j], 0);
 	}
 	for (int i = 0; i < 3; i++) {
 		hf_barrier_close(gates[i]);
@@ -396,16 +389,16 @@ static void node_made_without_an_answer_is_found_again(void **state)
 	assert_int_equal(
 		zk_raw_create(phase.world.eye, "/phase", "", ZK_RAW_PERSISTENT, NULL, NULL), 0);
 	proxy_hold_replies(phase.world.proxy, true);
-	struct guest *guest = guest_start(ENTER, phase.mine, NULL);
+	struct waiter *guest = guest_start(ENTER, phase.mine, NULL);
 	WAIT_UNTIL(inside(&phase) == 1, SOON_MS);
 	proxy_cut(phase.world.proxy);
 	proxy_hold_replies(phase.world.proxy, false);
 	WAIT_UNTIL(stats_of(phase.world.one).reconnects == 1, 10000);
 	ASSERT_OK(hf_client_ping(phase.world.one, NULL));
 	assert_int_equal(inside(&phase), 1);
-	assert_false(guest_is_over(guest));
+	assert_false(waiter_is_over(guest));
 	ASSERT_OK(hf_double_barrier_enter(phase.theirs, HF_WAIT(.wait_ms = SOON_MS)));
-	guest_expect(guest, 0);
+	waiter_join(guest, 0);
 	assert_int_equal(inside(&phase), 3);
 	phase_end(&phase);
 }
@@ -413,7 +406,7 @@ static void node_made_without_an_answer_is_found_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(waiter_goes_on_after_its_connection_broke),
+		cmocka_unit_test(waiter_keeps_waiting_after_its_connection_broke),
 		cmocka_unit_test(removal_while_it_was_cut_off_is_noticed),
 		cmocka_unit_test(session_that_ends_while_it_waits_is_replaced),
 		cmocka_unit_test(server_that_starts_again_still_has_the_barrier),
@@ -423,8 +416,8 @@ int main(void)
 		cmocka_unit_test(member_whose_session_ends_at_the_exit_keeps_nobody),
 		cmocka_unit_test(session_that_ends_while_it_comes_in_costs_nothing),
 		cmocka_unit_test(connection_that_breaks_on_the_way_changes_nothing),
-		cmocka_unit_test(rounds_go_on_over_connections_that_break),
-		cmocka_unit_test(rounds_go_on_over_all_servers_of_an_ensemble),
+		cmocka_unit_test(rounds_continue_over_connections_that_break),
+		cmocka_unit_test(rounds_continue_over_all_servers_of_an_ensemble),
 		cmocka_unit_test(node_made_without_an_answer_is_found_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

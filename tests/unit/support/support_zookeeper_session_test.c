@@ -1,5 +1,4 @@
 /* The ZooKeeper helpers in tests/support do what the other tests rely on, against real servers. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -169,7 +168,7 @@ static void used_container_is_reaped_when_empty(void **state)
 	zk_raw_close(raw);
 }
 
-static void watch_tells_what_happened(void **state)
+static void watch_reports_what_happened(void **state)
 {
 	(void)state;
 	struct zk_raw *raw = open_alone(), *other = open_alone();
@@ -184,7 +183,7 @@ static void watch_tells_what_happened(void **state)
 	assert_int_equal(zk_raw_watch_children(raw, "/w"), 0);
 	assert_int_equal(zk_raw_create(other, "/w/x", "", 0, NULL, NULL), 0);
 	assert_int_equal(zk_raw_set(other, "/w", "new", -1), 0);
-	/* The events come before this answer, and are kept. */
+	/* The events arrive before this answer, and are kept. */
 	assert_int_equal(zk_raw_sync(raw, "/w"), 0);
 	assert_int_equal(zk_raw_next_event(raw, WAIT_MS, NULL), ZK_RAW_CHILD);
 	assert_int_equal(zk_raw_next_event(raw, WAIT_MS, NULL), ZK_RAW_CHANGED);
@@ -277,7 +276,7 @@ static void session_is_expired_by_the_owner_of_its_node(void **state)
 
 /* ---- a server alone ------------------------------------------------------------------------- */
 
-static void server_tells_its_numbers(void **state)
+static void server_reports_its_numbers(void **state)
 {
 	(void)state;
 	struct zk_raw *raw = open_alone();
@@ -363,7 +362,9 @@ static void frozen_server_answers_after_thaw_only(void **state)
 	zk_raw_close(patient);
 }
 
-/* The lost answer of a create: the node is there, and belongs to the session that knows nothing of it. */
+/*
+ * The lost answer of a create: the node exists, and belongs to a session that knows nothing of it.
+ */
 static void proxy_loses_an_answer(void **state)
 {
 	(void)state;
@@ -443,7 +444,7 @@ static void killed_leader_is_followed_by_another_and_comes_back(void **state)
 	zk_raw_close(raw);
 }
 
-static void too_few_servers_do_not_serve_until_one_more_is_there(void **state)
+static void too_few_servers_do_not_serve_until_one_more_starts(void **state)
 {
 	(void)state;
 	int last = test_zookeeper_leader(ensemble);
@@ -461,7 +462,7 @@ static void too_few_servers_do_not_serve_until_one_more_is_there(void **state)
 	test_zookeeper_restart(ensemble, second);
 }
 
-/* It reads, but what the others agreed on meanwhile it does not see; then it serves nobody. */
+/* It reads, but it does not see what the others agreed on meanwhile; then it stops serving. */
 static void follower_cut_off_serves_stale_reads_for_a_while(void **state)
 {
 	(void)state;
@@ -485,7 +486,7 @@ static void follower_cut_off_serves_stale_reads_for_a_while(void **state)
 	zk_raw_close(far);
 }
 
-/* It can get nothing agreed from then on, but says so only when it has noticed. */
+/* It can no longer get anything agreed, but reports that only when it has noticed. */
 static void leader_cut_off_loses_its_office(void **state)
 {
 	(void)state;
@@ -518,7 +519,7 @@ static void frozen_leader_is_replaced(void **state)
 /* Where the killed process leaves its files. */
 static char *left_dir;
 
-static void tell_url(int pipe_fd)
+static void print_url(int pipe_fd)
 {
 	if (setenv("TMPDIR", left_dir, 1))
 		_exit(97);
@@ -533,7 +534,7 @@ static void server_dies_with_its_test(void **state)
 	(void)state;
 	char url[64];
 	left_dir = temp_dir_make();
-	(void)process_fork(tell_url, url, sizeof(url));
+	(void)process_fork(print_url, url, sizeof(url));
 	assert_int_equal(strncmp(url, "zk://127.0.0.1:", 15), 0);
 	WAIT_UNTIL(!net_is_reachable(url), WAIT_MS);
 	temp_dir_remove(left_dir);
@@ -593,19 +594,19 @@ int main(int argc, char **argv)
 		WITH_SERVER(sequential_nodes_are_numbered_and_listed_in_order),
 		WITH_SERVER(tree_lists_parents_first_and_goes_as_a_whole),
 		WITH_SERVER(used_container_is_reaped_when_empty),
-		WITH_SERVER(watch_tells_what_happened),
+		WITH_SERVER(watch_reports_what_happened),
 		WITH_SERVER(nodes_of_an_identity_are_closed_to_others),
 		WITH_SERVER(closed_session_takes_its_nodes_along),
 		WITH_SERVER(dropped_session_lives_until_its_time_is_up),
 		WITH_SERVER(resumed_session_is_the_same_and_ends_the_old_connection),
 		WITH_SERVER(session_is_expired_by_the_owner_of_its_node),
-		WITH_SERVER(server_tells_its_numbers),
+		WITH_SERVER(server_reports_its_numbers),
 		WITH_SERVER(killed_server_comes_back_with_its_data),
 		WITH_SERVER(frozen_server_answers_after_thaw_only),
 		WITH_SERVER(proxy_loses_an_answer),
 		WITH_ENSEMBLE(ensemble_has_one_leader_and_shares_its_data),
 		WITH_ENSEMBLE(killed_leader_is_followed_by_another_and_comes_back),
-		WITH_ENSEMBLE(too_few_servers_do_not_serve_until_one_more_is_there),
+		WITH_ENSEMBLE(too_few_servers_do_not_serve_until_one_more_starts),
 		WITH_ENSEMBLE(follower_cut_off_serves_stale_reads_for_a_while),
 		WITH_ENSEMBLE(leader_cut_off_loses_its_office),
 		WITH_ENSEMBLE(frozen_leader_is_replaced),

@@ -1,5 +1,4 @@
 /* Permits on ZooKeeper while sessions end, nodes are deleted, processes killed and servers restarted. */
-#define _GNU_SOURCE
 #include "live/zk_permits_faults.h"
 
 #include <sys/prctl.h>
@@ -13,14 +12,14 @@ static void delete_newest(const char *folder)
 
 /* ---- sessions that end ---- */
 
-static void session_expired_while_held_is_lost_and_told(void **state)
+static void session_expired_while_held_is_reported_as_a_loss(void **state)
 {
 	hf_permit_id ids[2], theirs;
 
 	(void)state;
-	begin_behind(NULL, 2, 4000);
+	begin_proxied(NULL, 2, 4000);
 	take(pair.mine, 2, 0, ids);
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 3);
 	char path[700];
 	struct zk_raw_stat stat;
@@ -31,11 +30,11 @@ static void session_expired_while_held_is_lost_and_told(void **state)
 		assert_int_equal(hf_permits_state(pair.mine, ids[i]), HF_LOST);
 		assert_int_equal(hf_permits_remaining(pair.mine, ids[i]), 0);
 	}
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	ASSERT_RC(give(pair.mine, ids[0]), HF_ELOST);
 	ASSERT_RC(give(pair.mine, ids[0]), HF_ENOTHELD);
 	ASSERT_RC(hf_permits_extend(pair.mine, ids[1], 5000), HF_ELOST);
-	/* The next session goes on, and is kept alive. */
+	/* The next session continues, and is kept alive. */
 	take(pair.mine, 1, 0, &theirs);
 	newest_child(zk_eye, LEASES, path, sizeof path);
 	assert_int_equal(zk_raw_exists(zk_eye, path, &stat), 0);
@@ -55,23 +54,23 @@ static void session_expired_while_waiting_costs_only_the_place(void **state)
 	hf_permit_id id;
 
 	(void)state;
-	begin_behind(NULL, 1, 6000);
+	begin_proxied(NULL, 1, 6000);
 	take(pair.theirs, 1, 0, &id);
-	struct call *first = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *first = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 2);
-	struct call *second = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *second = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(2, 2);
 	for (int i = 0; i < 2; i++) {
 		int64_t session = first_owner(zk_eye, GATES);
 		zk_raw_expire(test_zookeeper_host(zk_server, 0), session);
 		WAIT_UNTIL(first_owner(zk_eye, GATES) != session, 10000);
 		WAIT_NODES(2, 2);
-		assert_false(call_is_over(first));
-		assert_false(call_is_over(second));
+		assert_false(waiter_is_over(first));
+		assert_false(waiter_is_over(second));
 	}
 	ASSERT_OK(give(pair.theirs, id));
-	WAIT_UNTIL(call_is_over(first) || call_is_over(second), SOON_MS);
-	struct call *winner = call_is_over(first) ? first : second;
+	WAIT_UNTIL(waiter_is_over(first) || waiter_is_over(second), SOON_MS);
+	struct waiter *winner = waiter_is_over(first) ? first : second;
 	WAIT_NODES(1, 2);
 	call_give(winner);
 	call_give(winner == first ? second : first);
@@ -79,23 +78,23 @@ static void session_expired_while_waiting_costs_only_the_place(void **state)
 	end();
 }
 
-/* One of two permits is there already, and goes with the session. */
+/* It holds one of two permits already, which goes with the session. */
 static void session_expired_between_two_permits_begins_again(void **state)
 {
 	hf_permit_id id;
 
 	(void)state;
-	begin_behind(NULL, 2, 6000);
+	begin_proxied(NULL, 2, 6000);
 	take(pair.theirs, 1, 0, &id);
-	struct call *call = CALL(.permits = pair.mine, .n = 2);
+	struct waiter *call = WAITER(.permits = pair.mine, .n = 2);
 	WAIT_NODES(1, 3);
 	int64_t session = first_owner(zk_eye, GATES);
 	zk_raw_expire(test_zookeeper_host(zk_server, 0), session);
 	WAIT_UNTIL(first_owner(zk_eye, GATES) != session, 10000);
 	WAIT_NODES(1, 3);
-	assert_false(call_is_over(call));
+	assert_false(waiter_is_over(call));
 	ASSERT_OK(give(pair.theirs, id));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	WAIT_NODES(0, 2);
 	assert_int_equal(hf_permits_state(pair.mine, call->ids[0]), HF_HELD);
 	assert_int_equal(hf_permits_state(pair.mine, call->ids[1]), HF_HELD);
@@ -104,14 +103,14 @@ static void session_expired_between_two_permits_begins_again(void **state)
 	end();
 }
 
-/* ---- nodes that somebody deletes ---- */
+/* ---- nodes that are deleted by hand ---- */
 
 static void lease_deleted_by_somebody_is_lost(void **state)
 {
 	hf_permit_id ids[3];
 
 	(void)state;
-	begin_behind(NULL, 3, 30000);
+	begin_proxied(NULL, 3, 30000);
 	for (int i = 0; i < 3; i++)
 		take(pair.mine, 1, 0, &ids[i]);
 	/* The last one at once, the first after it is watched. */
@@ -127,12 +126,12 @@ static void lease_deleted_by_somebody_is_lost(void **state)
 	end();
 }
 
-static void deleted_lease_in_a_release_of_several_is_told(void **state)
+static void deleted_lease_in_a_release_of_several_is_reported(void **state)
 {
 	hf_permit_id ids[3];
 
 	(void)state;
-	begin_behind(NULL, 3, 30000);
+	begin_proxied(NULL, 3, 30000);
 	take(pair.mine, 3, 0, ids);
 	delete_newest(LEASES);
 	WAIT_UNTIL(hf_permits_state(pair.mine, ids[2]) == HF_LOST, 2000);
@@ -142,14 +141,14 @@ static void deleted_lease_in_a_release_of_several_is_told(void **state)
 	end();
 }
 
-static void lease_of_a_waiter_deleted_by_somebody_is_made_anew(void **state)
+static void lease_of_a_waiter_deleted_by_somebody_is_made_again(void **state)
 {
 	hf_permit_id id;
 
 	(void)state;
-	begin_behind(NULL, 1, 30000);
+	begin_proxied(NULL, 1, 30000);
 	take(pair.theirs, 1, 0, &id);
-	struct call *call = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 2);
 	for (int i = 0; i < 3; i++) {
 		char before[700], after[700];
@@ -158,10 +157,10 @@ static void lease_of_a_waiter_deleted_by_somebody_is_made_anew(void **state)
 		WAIT_NODES(1, 2);
 		newest_child(zk_eye, LEASES, after, sizeof after);
 		assert_string_not_equal(before, after);
-		assert_false(call_is_over(call));
+		assert_false(waiter_is_over(call));
 	}
 	ASSERT_OK(give(pair.theirs, id));
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	WAIT_NODES(0, 1);
 	call_give(call);
 	WAIT_NODES(0, 0);
@@ -174,31 +173,33 @@ static void gate_deleted_by_somebody_lets_nobody_in_too_many(void **state)
 	hf_permit_id id;
 
 	(void)state;
-	begin_behind(NULL, 1, 30000);
+	begin_proxied(NULL, 1, 30000);
 	take(pair.theirs, 1, 0, &id);
-	struct call *first = CALL(.permits = pair.mine, .n = 1, .cancel = cancel);
+	struct waiter *first = WAITER(.permits = pair.mine, .n = 1, .cancel = cancel);
 	WAIT_NODES(1, 2);
-	struct call *second = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *second = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(2, 2);
-	/* That of who waits at the gate: it comes again when its turn would have been. */
+	/* That of the waiter at the gate: it queues again when its turn would have been. */
 	delete_newest(GATES);
 	WAIT_NODES(1, 2);
-	/* That of who waits at the leases: the next one comes in. */
+	/* That of the waiter at the leases: the next one moves up. */
 	delete_newest(GATES);
 	WAIT_NODES(1, 3);
-	assert_false(call_is_over(first));
-	assert_false(call_is_over(second));
+	assert_false(waiter_is_over(first));
+	assert_false(waiter_is_over(second));
 	ASSERT_OK(give(pair.theirs, id));
-	/* Both count as long as both are there, so nobody has it until one of them leaves. */
+	/*
+	 * Both count as long as both exist, so neither holds the permit until one of them leaves.
+	 */
 	WAIT_NODES(1, 2);
 	ASSERT_OK(hf_client_ping(pair.one, NULL));
-	assert_false(call_is_over(first) || call_is_over(second));
+	assert_false(waiter_is_over(first) || waiter_is_over(second));
 	hf_cancel_fire(cancel);
-	call_expect(first, HF_ECANCELLED);
-	call_expect(second, 0);
+	waiter_expect(first, HF_ECANCELLED);
+	waiter_expect(second, 0);
 	WAIT_NODES(0, 1);
 	call_give(second);
-	call_free(first);
+	waiter_free(first);
 	hf_cancel_free(cancel);
 	end();
 }
@@ -235,14 +236,14 @@ static void killed_process_gives_up_its_permit_and_its_place(void **state)
 	WAIT_NODES(1, 2);
 	const char *url = test_zookeeper_url(zk_server, 0);
 	begin_at(url, url, 1, 0);
-	struct call *call = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(2, 2);
 	kill_child(waiter);
 	/* Its session ends, and ours is the one at the leases. */
 	WAIT_UNTIL(gates() == 1 && leases() == 2, 10000);
-	assert_false(call_is_over(call));
+	assert_false(waiter_is_over(call));
 	kill_child(holder);
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	WAIT_NODES(0, 1);
 	call_give(call);
 	end();
@@ -258,11 +259,13 @@ static void server_that_is_restarted_keeps_permit_and_waiter(void **state)
 	start_all(NULL);
 	begin_at(proxy_url(proxy), proxy_url(proxy), 1, 40000);
 	take(pair.mine, 1, 0, &id);
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 2);
 	zk_raw_drop(zk_eye);
 	zk_eye = NULL;
-	/* Who comes to a server that only begins may wait for most of a session to be answered. */
+	/*
+	 * A client of a server that has just started may wait for most of a session to be answered.
+	 */
 	proxy_refuse(proxy, true);
 	test_zookeeper_restart(zk_server, 0);
 	zk_eye = zk_raw_open(test_zookeeper_host(zk_server, 0), 0);
@@ -270,7 +273,7 @@ static void server_that_is_restarted_keeps_permit_and_waiter(void **state)
 	WAIT_UNTIL(stats_of(pair.one).reconnects >= 1 && stats_of(pair.two).reconnects >= 1, 22000);
 	WAIT_UNTIL(hf_permits_state(pair.mine, id) == HF_HELD, SOON_MS);
 	WAIT_NODES(1, 2);
-	assert_false(call_is_over(call));
+	assert_false(waiter_is_over(call));
 	ASSERT_OK(give(pair.mine, id));
 	call_give(call);
 	end();
@@ -282,7 +285,7 @@ static void empty_folders_are_reaped_and_made_again(void **state)
 	hf_permit_id held, id;
 
 	(void)state;
-	begin_behind(&(struct test_zookeeper_options){.reaper_ms = 100}, 2, 10000);
+	begin_proxied(&(struct test_zookeeper_options){.reaper_ms = 100}, 2, 10000);
 	take(pair.mine, 1, 0, &held);
 	for (int i = 0; i < 3; i++) {
 		/* That of the gates is nearly always empty, and the other one in use. */
@@ -306,12 +309,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FAULT_STORY(killed_process_gives_up_its_permit_and_its_place),
-		FAULT_STORY(session_expired_while_held_is_lost_and_told),
+		FAULT_STORY(session_expired_while_held_is_reported_as_a_loss),
 		FAULT_STORY(session_expired_while_waiting_costs_only_the_place),
 		FAULT_STORY(session_expired_between_two_permits_begins_again),
 		FAULT_STORY(lease_deleted_by_somebody_is_lost),
-		FAULT_STORY(deleted_lease_in_a_release_of_several_is_told),
-		FAULT_STORY(lease_of_a_waiter_deleted_by_somebody_is_made_anew),
+		FAULT_STORY(deleted_lease_in_a_release_of_several_is_reported),
+		FAULT_STORY(lease_of_a_waiter_deleted_by_somebody_is_made_again),
 		FAULT_STORY(gate_deleted_by_somebody_lets_nobody_in_too_many),
 		FAULT_STORY(server_that_is_restarted_keeps_permit_and_waiter),
 		FAULT_STORY(empty_folders_are_reaped_and_made_again),

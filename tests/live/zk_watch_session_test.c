@@ -1,12 +1,11 @@
 /* Watches of waiters that gave up: neither the server nor the client gathers them. */
-#define _GNU_SOURCE
 #include "live/zk.h"
 
 #define MANY    300
 #define ROUNDS  4
 #define WAIT_MS 600
 
-/* A thing that somebody holds for long, and how others wait for it in vain. */
+/* A thing that is held for long, and how others wait for it until their time is over. */
 struct wanted {
 	hf_client *holder, *client;
 	hf_lock *held, *lock;
@@ -48,7 +47,7 @@ static int wait_for_barrier(struct wanted *wanted, int i)
 	                             wanted);
 }
 
-/* ---- what is there ---- */
+/* ---- what exists ---- */
 
 static int count_nodes(void)
 {
@@ -64,7 +63,10 @@ static long long count_watches(void)
 	return test_zookeeper_value(zk_server, 0, "zk_watch_count");
 }
 
-/* Only the sanitizers' allocators tell exactly; the C library's counts what it keeps for later too. */
+/*
+ * Only the sanitizers' allocators report exact numbers; the C library's also counts what it keeps
+ * for later.
+ */
 extern size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
 static long long count_bytes(void)
@@ -74,7 +76,7 @@ static long long count_bytes(void)
 	               : 0;
 }
 
-/* ---- waiting in vain ---- */
+/* ---- waits that time out ---- */
 
 static void wanted_begin(struct wanted *wanted)
 {
@@ -112,8 +114,9 @@ static void wait_in_vain(struct wanted *wanted, wait_fn *wait)
 }
 
 /*
- * The holder watches its own nodes, three at the most, and both clients may go on watching what was wanted:
- * the node, its folder, the number of permits. Each of these is one watch, however many have wanted it.
+ * The holder watches its own nodes, three at the most, and both clients may keep watching what was
+ * wanted: the node, its folder, the number of permits. Each of these is one watch, however many
+ * calls have wanted it.
  */
 static void expect_nothing_gathers(struct wanted *wanted, wait_fn *wait)
 {
@@ -131,7 +134,7 @@ static void expect_nothing_gathers(struct wanted *wanted, wait_fn *wait)
 	assert_true(more < (ROUNDS - 2) * MANY * 8);
 }
 
-/* The next one still gets it as soon as it is free. */
+/* The next one still gets the lock as soon as it is free. */
 static void expect_lock_is_handed_on(struct wanted *wanted)
 {
 	struct waiter *waiter = waiter_start(wanted->lock, NULL);
@@ -236,7 +239,7 @@ static void waits_at_a_barrier_leave_nothing(void **state)
 
 /* ---- many different ones ---- */
 
-/* Names come and go; what was known of each goes with its handle. */
+/* Names are used and dropped; what was known of each goes with its handle. */
 static void names_used_once_are_forgotten(void **state)
 {
 	long long bytes = 0;

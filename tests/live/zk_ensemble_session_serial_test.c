@@ -1,10 +1,9 @@
 /* An ensemble of three that loses its leader, a follower or its majority while locks are held. */
-#define _GNU_SOURCE
 #include "live/zk_faults.h"
 
 #include <sched.h>
 
-/* Two clients, each of the servers that a test says. */
+/* Two clients, each with the servers that a test names. */
 struct group {
 	struct test_zookeeper *zookeeper;
 	struct zk_raw *eye;
@@ -49,7 +48,7 @@ static void group_end(struct group *group)
 	test_zookeeper_stop(group->zookeeper);
 }
 
-static void look_at(struct group *group, int server)
+static void inspect_lock(struct group *group, int server)
 {
 	zk_raw_drop(group->eye);
 	group->eye = zk_raw_open(test_zookeeper_host(group->zookeeper, server), 0);
@@ -67,12 +66,12 @@ static void killed_leader_costs_nothing(void **state)
 	struct waiter *waiter = waiter_start(group.theirs, NULL);
 	WAIT_UNTIL(count_children(group.eye, "/orders") == 2, SOON_MS);
 	test_zookeeper_kill(group.zookeeper, group.leader);
-	look_at(&group, test_zookeeper_leader(group.zookeeper));
+	inspect_lock(&group, test_zookeeper_leader(group.zookeeper));
 	uint64_t renewals = stats_of(group.one).renewals;
 	WAIT_UNTIL(stats_of(group.one).renewals > renewals, 10000);
 	assert_int_equal(hf_lock_state(group.mine, NULL), HF_HELD);
 	assert_int_equal(count_children(group.eye, "/orders"), 2);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(group.mine));
 	waiter_expect(waiter, 0);
 	assert_true(token_of(group.theirs, waiter->options.owner) > token);
@@ -114,7 +113,7 @@ static void follower_without_its_leader_costs_the_lock_in_time(void **state)
 	group_end(&group);
 }
 
-/* The follower tells the leader of its clients' signs of life by and by only. */
+/* The follower reports its clients' signs of life to the leader only from time to time. */
 static void follower_cut_off_right_after_a_renewal_costs_the_lock_in_time(void **state)
 {
 	struct group group;
@@ -185,7 +184,7 @@ static void ensemble_without_majority_costs_the_lock_in_time(void **state)
 	assert_true(rc == HF_EUNREACHABLE || rc == HF_EUNKNOWN);
 	test_zookeeper_restart(group.zookeeper, group.leader);
 	test_zookeeper_restart(group.zookeeper, group.follower);
-	look_at(&group, last);
+	inspect_lock(&group, last);
 	ASSERT_OK(hf_lock_acquire(group.theirs, HF_ACQUIRE(.wait_ms = 15000)));
 	assert_true(token_of(group.theirs, NULL) > token);
 	assert_int_equal(hf_lock_state(group.mine, NULL), HF_LOST);
@@ -269,7 +268,7 @@ static void no_count_is_lost_while_leaders_are_killed(void **state)
 		done += counters[i].done;
 	}
 	assert_int_equal(sum, done);
-	look_at(&group, test_zookeeper_leader(group.zookeeper));
+	inspect_lock(&group, test_zookeeper_leader(group.zookeeper));
 	WAIT_UNTIL(count_children(group.eye, "/orders") == 0, SOON_MS);
 	group_end(&group);
 }

@@ -1,5 +1,6 @@
-/* Answers that come late, when what they speak of is given back, gone, or another's already. */
-#define _GNU_SOURCE
+/*
+ * Answers that arrive late, when what they speak of is given back, gone, or held by another client.
+ */
 #include "live/zk_faults.h"
 
 #define SESSION_MS 6000
@@ -13,11 +14,11 @@ static void pass_time(long long ms)
 	WAIT_UNTIL(test_now_ms() >= ends_at, ms + SOON_MS);
 }
 
-/* ---- readers beside their own writers ---- */
+/* ---- readers next to their own writers ---- */
 
 #define NAMES 8
 
-/* One name: a client writes and wants to go on reading, another waits to write. */
+/* One name: a client writes and wants to keep reading, another waits to write. */
 struct reading {
 	hf_lock *write, *read, *theirs;
 	hf_owner *owner;
@@ -40,15 +41,15 @@ static void reading_begin(struct world *world, struct reading *reading, int numb
 
 static bool reads(const struct reading *reading)
 {
-	return atomic_load(&reading->reader->over) && reading->reader->result == 0;
+	return waiter_is_over(reading->reader) && reading->reader->result == 0;
 }
 
 static bool writes(const struct reading *reading)
 {
-	return atomic_load(&reading->writer->over) && reading->writer->result == 0;
+	return waiter_is_over(reading->writer) && reading->writer->result == 0;
 }
 
-/* Whoever was first goes, and then the other. */
+/* The first one leaves, and then the other. */
 static void reading_end(struct reading *reading)
 {
 	struct waiter *first = writes(reading) ? reading->writer : reading->reader;
@@ -73,7 +74,7 @@ static void expect_readers_or_writers(const struct reading *readings)
 	while (test_now_ms() < ends_at) {
 		for (int i = 0; i < NAMES; i++)
 			if (writes(&readings[i]) && reads(&readings[i]))
-				fail_msg("name %d is read beside its writer", i);
+				fail_msg("name %d is read during its writer", i);
 		test_pause();
 	}
 }
@@ -125,9 +126,9 @@ static void plain_lock_granted_too_late_is_granted_again(void **state)
 	proxy_hold_replies(world.proxy, true);
 	struct waiter *waiter = waiter_start(lock, NULL);
 	pass_time(LATE_MS);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	proxy_hold_replies(world.proxy, false);
-	WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
+	WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 	waiter_expect(waiter, 0);
 	assert_int_equal(hf_lock_state(lock, waiter->options.owner), HF_HELD);
 	assert_int_equal(zk_raw_exists(world.eye, "/plain", NULL), 0);
@@ -152,7 +153,9 @@ static void make_patient(struct world *world)
 	world->mine = open_lock(world->one, "orders");
 }
 
-/* One name: its grant is late, its node was deleted meanwhile, and another has the lock. */
+/*
+ * One name: its grant is late, its node was deleted meanwhile, and another client holds the lock.
+ */
 struct late {
 	const char *folder;
 	hf_lock *mine, *theirs;
@@ -178,9 +181,9 @@ static void late_take_away(struct world *world, struct late *late)
 
 static void late_end(struct world *world, struct late *late)
 {
-	assert_false(atomic_load(&late->waiter->over));
+	assert_false(waiter_is_over(late->waiter));
 	ASSERT_OK(hf_lock_release(late->theirs));
-	WAIT_UNTIL(atomic_load(&late->waiter->over), SOON_MS);
+	WAIT_UNTIL(waiter_is_over(late->waiter), SOON_MS);
 	waiter_expect(late->waiter, 0);
 	assert_int_equal(count_children(world->eye, late->folder), 1);
 	assert_int_equal(hf_lock_state(late->mine, late->waiter->options.owner), HF_HELD);
@@ -191,7 +194,7 @@ static void late_end(struct world *world, struct late *late)
 	hf_lock_close(late->theirs);
 }
 
-static void node_deleted_before_its_late_grant_is_made_anew(void **state)
+static void node_deleted_before_its_late_grant_is_made_again(void **state)
 {
 	struct world world;
 	struct late soon, later;
@@ -222,7 +225,7 @@ static void node_deleted_before_its_late_grant_is_made_anew(void **state)
 	world_end(&world);
 }
 
-/* ---- a plain lock that was there when an answer was lost ---- */
+/* ---- a plain lock that existed when an answer was lost ---- */
 
 static void waiter_forgets_a_plain_lock_that_is_gone(void **state)
 {
@@ -240,9 +243,9 @@ static void waiter_forgets_a_plain_lock_that_is_gone(void **state)
 	ASSERT_OK(hf_lock_acquire(world.theirs, HF_ACQUIRE(.wait_ms = SOON_MS)));
 	proxy_hold_replies(world.proxy, false);
 	WAIT_UNTIL(count_children(world.eye, "/orders") == 2, 2 * SESSION_MS);
-	assert_false(atomic_load(&waiter->over));
+	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(world.theirs));
-	WAIT_UNTIL(atomic_load(&waiter->over), SOON_MS);
+	WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 	waiter_expect(waiter, 0);
 	assert_int_equal(count_children(world.eye, "/orders"), 1);
 	ASSERT_OK(waiter_release(waiter));
@@ -252,43 +255,35 @@ static void waiter_forgets_a_plain_lock_that_is_gone(void **state)
 
 /* ---- force ---- */
 
-struct force {
-	pthread_t thread;
-	hf_lock *lock;
-	int result, was_held;
-};
+static int was_held;
 
-static void *run_force(void *arg)
+static int force_release(void *lock)
 {
-	struct force *force = arg;
-	force->result = hf_lock_force_release(force->lock, &force->was_held);
-	return NULL;
+	return hf_lock_force_release(lock, &was_held);
 }
 
-/* Force hits those that it has found; who came after them must not be left behind. */
-static void readers_that_came_beside_a_force_leave_nothing_behind(void **state)
+/* Force hits the holders that it has found; nothing of later ones may be left. */
+static void readers_that_arrive_during_a_force_leave_nothing(void **state)
 {
 	struct world world;
-	struct force force = {0};
 	struct waiter *readers[2];
 
 	(void)state;
 	world_begin(&world, NULL, SESSION_MS);
 	hf_lock *theirs = open_kind(world.two, HF_READ, "rows");
-	hf_lock *mine = force.lock = open_kind(world.one, HF_READ, "rows");
+	hf_lock *mine = open_kind(world.one, HF_READ, "rows");
 	ASSERT_OK(hf_lock_acquire(theirs, NULL));
 	ASSERT_OK(hf_client_ping(world.one, NULL));
 	proxy_hold_replies(world.proxy, true);
 	long long sent = proxy_request_bytes(world.proxy);
-	assert_int_equal(pthread_create(&force.thread, NULL, run_force, &force), 0);
+	struct waiter *force = WAITER(.run = force_release, .arg = mine);
 	WAIT_UNTIL(proxy_request_bytes(world.proxy) > sent, SOON_MS);
 	for (int i = 0; i < 2; i++)
 		readers[i] = waiter_start(mine, NULL);
 	WAIT_UNTIL(count_children(world.eye, "/rows") == 3, SOON_MS);
 	proxy_hold_replies(world.proxy, false);
-	assert_int_equal(pthread_join(force.thread, NULL), 0);
-	assert_int_equal(force.result, 0);
-	assert_int_equal(force.was_held, 1);
+	waiter_join(force, 0);
+	assert_int_equal(was_held, 1);
 	for (int i = 0; i < 2; i++) {
 		hf_owner *owner = readers[i]->options.owner;
 		waiter_expect(readers[i], 0);
@@ -313,7 +308,10 @@ static void readers_that_came_beside_a_force_leave_nothing_behind(void **state)
 
 /* ---- renewals one after another ---- */
 
-/* So long that the first beat is too old for the second renewal, and shorter than a renewal may take. */
+/*
+ * Long enough that the first beat is too old for the second renewal, and shorter than a renewal may
+ * take.
+ */
 #define SLOW_MS 265
 
 static void note_extended(void *arg, int result, int64_t number, const char *text)
@@ -351,9 +349,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reader_does_not_take_the_place_of_a_write_hold_that_is_given_back),
 		cmocka_unit_test(plain_lock_granted_too_late_is_granted_again),
-		cmocka_unit_test(node_deleted_before_its_late_grant_is_made_anew),
+		cmocka_unit_test(node_deleted_before_its_late_grant_is_made_again),
 		cmocka_unit_test(waiter_forgets_a_plain_lock_that_is_gone),
-		cmocka_unit_test(readers_that_came_beside_a_force_leave_nothing_behind),
+		cmocka_unit_test(readers_that_arrive_during_a_force_leave_nothing),
 		cmocka_unit_test(second_renewal_is_answered_by_a_beat_of_its_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,18 +1,17 @@
 /* Sessions that are ended by the server again and again, while everything is being used. */
-#define _GNU_SOURCE
 #include "live/zk_faults.h"
 
 #include <time.h>
 
 #define STORM_MS     10000
-#define CALL_MS      1500  /* so long acquires wait */
-#define PATIENCE_MS  12000 /* so long no call may take */
+#define CALL_MS      1500  /* how long acquires wait */
+#define PATIENCE_MS  12000 /* the longest that a call may take */
 #define MAX_SESSIONS 64
 #define MAX_USERS    32
 
-/* ---- who uses it ---- */
+/* ---- users ---- */
 
-/* What the tokens of one lock have protected, by whomever of this process. */
+/* What the tokens of one lock have protected, for all owners of this process. */
 struct fence {
 	pthread_mutex_t mutex;
 	int64_t last;
@@ -20,7 +19,7 @@ struct fence {
 
 struct storm {
 	atomic_bool over;
-	atomic_long grants, losses, told, lists;
+	atomic_long grants, losses, reported, lists;
 	struct fence orders, ledger, simple;
 };
 
@@ -33,9 +32,9 @@ struct user {
 	struct storm *storm;
 	use_fn *use;
 	hf_client *client;
-	const char *prefix; /* of names: what the chroot is to the other client */
+	const char *prefix; /* the prefix of names that replaces the other client's chroot */
 	long long called_at;
-	long overtaken; /* so often */
+	long overtaken; /* how often */
 	char wrong[300];
 };
 
@@ -83,7 +82,7 @@ static void enter(struct fence *fence, struct user *user, int64_t token)
 	pthread_mutex_unlock(&fence->mutex);
 }
 
-/* Whether somebody has got it after this token. */
+/* Whether another owner was granted the lock after this token. */
 static bool is_overtaken(struct fence *fence, int64_t token)
 {
 	pthread_mutex_lock(&fence->mutex);
@@ -103,13 +102,14 @@ static void wait_until_lost(struct user *user, hf_lock *lock)
 	while (!is_lost(lock) && test_now_ms() < ends_at)
 		test_pause();
 	if (!is_lost(lock))
-		complain(user, "another got it, and the holder is not told",
+		complain(user, "another was granted the lock, and the holder does not know",
 		         hf_lock_state(lock, NULL));
 }
 
 /*
- * A holder whose session has ended may not know it yet, so two may believe in it for a moment. But of two
- * only the later one may have kept it to the end: the other has to be told.
+ * A holder whose session has ended may not know it yet, so two may believe that they hold it for a
+ * moment. But of two only the later one may have held it to the end: the other must learn of its
+ * loss.
  */
 static void hold_once(struct storm *storm, struct user *user, hf_lock *lock, struct fence *fence,
                       const hf_acquire_options *options)
@@ -130,7 +130,7 @@ static void hold_once(struct storm *storm, struct user *user, hf_lock *lock, str
 	rc = USE(HF_ELOST, hf_lock_release_with(lock, HF_RELEASE(.wait_ms = 3000)));
 	if (rc == 0 && overtaken)
 		complain(user, "released what another had got, token", token);
-	storm->told += rc == HF_ELOST;
+	storm->reported += rc == HF_ELOST;
 }
 
 static void use_mutex(struct storm *storm, struct user *user)
@@ -158,7 +158,7 @@ static void use_simple(struct storm *storm, struct user *user)
 	hf_lock_close(lock);
 }
 
-/* ---- several at a time, and those who only look ---- */
+/* ---- several at a time, and users that only query ---- */
 
 static void use_reader(struct storm *storm, struct user *user)
 {
@@ -185,7 +185,7 @@ static void use_permits(struct storm *storm, struct user *user)
 			continue;
 		test_pause();
 		int rc = USE(HF_ELOST, hf_permits_release(permits, ids, 2));
-		storm->told += rc == HF_ELOST;
+		storm->reported += rc == HF_ELOST;
 	}
 	hf_permits_close(permits);
 }
@@ -296,7 +296,7 @@ static void *run_user(void *arg)
 	return NULL;
 }
 
-/* All sessions that are connected, but for the eye's. */
+/* All sessions that are connected, except for the eye's. */
 static int find_sessions(int64_t ret_sessions[MAX_SESSIONS])
 {
 	int count = 0;
@@ -390,7 +390,7 @@ static void check_calm(hf_client *client, const char *prefix)
 	}
 }
 
-static void sessions_that_end_under_everything_are_survived(void **state)
+static void sessions_that_expire_during_everything_are_survived(void **state)
 {
 	struct storm storm = {.orders.mutex = PTHREAD_MUTEX_INITIALIZER,
 	                      .ledger.mutex = PTHREAD_MUTEX_INITIALIZER,
@@ -411,8 +411,9 @@ static void sessions_that_end_under_everything_are_survived(void **state)
 	int ended = rage(STORM_MS);
 	storm.over = true;
 	join_users(users, count);
-	print_message("%d sessions ended, %ld grants, %ld losses, %ld told, %ld lists\n", ended,
-	              (long)storm.grants, (long)storm.losses, (long)storm.told, (long)storm.lists);
+	print_message("%d sessions ended, %ld grants, %ld losses, %ld reported, %ld lists\n", ended,
+	              (long)storm.grants, (long)storm.losses, (long)storm.reported,
+	              (long)storm.lists);
 	/* It was a storm, and work was done in it. */
 	assert_true(ended > STORM_MS / 1000);
 	assert_true(storm.grants > 20);
@@ -426,7 +427,7 @@ static void sessions_that_end_under_everything_are_survived(void **state)
 	free(users);
 }
 
-/* ---- a hundred requests under way ---- */
+/* ---- a hundred requests in flight ---- */
 
 #define MANY 100
 
@@ -447,18 +448,18 @@ static void land(void *arg, int result, int64_t number, const char *text)
 struct fleet {
 	hf_lock *locks[MANY];
 	hf_owner *owners[MANY];
-	struct flight acquires[MANY], looks[MANY];
+	struct flight acquires[MANY], queries[MANY];
 };
 
 static bool is_over(const struct fleet *fleet)
 {
 	for (int i = 0; i < MANY; i++)
-		if (fleet->acquires[i].over == 0 || fleet->looks[i].over == 0)
+		if (fleet->acquires[i].over == 0 || fleet->queries[i].over == 0)
 			return false;
 	return true;
 }
 
-/* Each folder is there, so that one request is all an acquire needs. */
+/* Each folder exists, so that one request is all an acquire needs. */
 static void fleet_begin(struct fleet *fleet, hf_client *client)
 {
 	for (int i = 0; i < MANY; i++) {
@@ -477,17 +478,19 @@ static void fleet_start(struct fleet *fleet)
 		ASSERT_OK(hf_lock_acquire_async(fleet->locks[i],
 		                                HF_ACQUIRE(.owner = fleet->owners[i]), land,
 		                                &fleet->acquires[i]));
-		ASSERT_OK(hf_lock_is_locked_async(fleet->locks[i], land, &fleet->looks[i]));
+		ASSERT_OK(hf_lock_is_locked_async(fleet->locks[i], land, &fleet->queries[i]));
 	}
 }
 
-/* What it believes to hold is on the server, and what it has lost it has been told. */
+/*
+ * What the client believes to hold is on the server, and it has been notified of what it has lost.
+ */
 static void check_hold(struct fleet *fleet, int i, struct zk_raw *eye)
 {
 	char identity[200], path[300];
 	hf_lock *lock = fleet->locks[i];
 	assert_int_equal(fleet->acquires[i].over, 1);
-	assert_int_equal(fleet->looks[i].over, 1);
+	assert_int_equal(fleet->queries[i].over, 1);
 	assert_int_equal(fleet->acquires[i].result, 0);
 	long long ends_at = test_now_ms() + 10000;
 	for (;;) {
@@ -499,7 +502,7 @@ static void check_hold(struct fleet *fleet, int i, struct zk_raw *eye)
 		if (zk_raw_exists(eye, path, NULL) == 0)
 			break;
 		if (test_now_ms() > ends_at)
-			fail_msg("%s is not there, and nobody is told", path);
+			fail_msg("%s does not exist, and nobody was notified", path);
 	}
 }
 
@@ -515,7 +518,7 @@ static void fleet_end(struct fleet *fleet)
 	}
 }
 
-/* Whether the answers are lost, or come just before the end is told. */
+/* Whether the answers are lost, or arrive just before the end is reported. */
 static void end_session_with_requests_under_way(bool lose_answers)
 {
 	struct world world;
@@ -558,7 +561,7 @@ static void hundred_requests_answered_just_before_the_session_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ZK_STORY(sessions_that_end_under_everything_are_survived),
+		ZK_STORY(sessions_that_expire_during_everything_are_survived),
 		cmocka_unit_test(hundred_requests_whose_answers_are_lost_with_the_session),
 		cmocka_unit_test(hundred_requests_answered_just_before_the_session_ends),
 	};

@@ -1,6 +1,5 @@
-/* Looks at all that is in the servers, and compares it with what a step expects. */
-#define _GNU_SOURCE
-#include "golden/look.h"
+/* Reads everything in the servers, and compares it with what a step expects. */
+#include "golden/snapshot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 #define SHORT_MS           2000
 #define SHORT_TOLERANCE_MS 600
 
-/* All keys as they are, and again in the stories' words. */
+/* All keys as they are, and again as the stories write them. */
 struct dump {
 	int keys;
 	struct story_key key[LOOK_MAX_KEYS];
@@ -106,7 +105,7 @@ static void read_server(struct dump *dump, struct raw *raw, const struct story_s
 	raw_reply_free(names);
 }
 
-/* ---- in the stories' words ---- */
+/* ---- as the stories write them ---- */
 
 static const char *translate(struct dump *dump, const struct names *names, const char *near,
                              const char *text)
@@ -152,7 +151,7 @@ static void translate_keys(struct dump *dump, const struct names *names)
 
 /* ---- comparing ---- */
 
-bool look_is_near(long long ms, long long recorded_ms, const struct look_scale *scale)
+bool snapshot_is_near(long long ms, long long recorded_ms, const struct snapshot_scale *scale)
 {
 	long long expected = recorded_ms / scale->scale;
 	long long above = expected <= SHORT_MS ? SHORT_TOLERANCE_MS : LOOK_TOLERANCE_MS;
@@ -167,7 +166,7 @@ static long long epoch_ms(void)
 }
 
 /* A token is the server's time in microseconds, or higher. */
-static bool is_token(const char *text, const char *expected, struct look_scale *scale)
+static bool is_token(const char *text, const char *expected, struct snapshot_scale *scale)
 {
 	long long token = atoll(text);
 	long long before = scale->token;
@@ -178,7 +177,7 @@ static bool is_token(const char *text, const char *expected, struct look_scale *
 	       token / 1000 <= epoch_ms() + LOOK_TOLERANCE_MS;
 }
 
-static bool is_same_value(const char *text, const char *expected, struct look_scale *scale)
+static bool is_same_value(const char *text, const char *expected, struct snapshot_scale *scale)
 {
 	if (!text || !expected)
 		return text == expected;
@@ -194,13 +193,13 @@ static bool is_same_value(const char *text, const char *expected, struct look_sc
 }
 
 static bool is_same_key(const struct story_key *key, const struct story_key *expected,
-                        struct look_scale *scale)
+                        struct snapshot_scale *scale)
 {
 	if (strcmp(key->name, expected->name) != 0 || strcmp(key->type, expected->type) != 0 ||
 	    key->items != expected->items)
 		return false;
 	if (expected->pttl_ms < 0 ? key->pttl_ms != expected->pttl_ms
-	                          : !look_is_near(key->pttl_ms, expected->pttl_ms, scale))
+	                          : !snapshot_is_near(key->pttl_ms, expected->pttl_ms, scale))
 		return false;
 	for (int i = 0; i < key->items; i++) {
 		const struct story_item *item = &key->item[i];
@@ -228,7 +227,7 @@ static void show_keys(FILE *out, const char *title, const struct story_key *keys
 }
 
 static char *describe(const struct dump *dump, const struct story_step *step,
-                      const struct look_scale *scale)
+                      const struct snapshot_scale *scale)
 {
 	char *text = NULL;
 	size_t size;
@@ -243,12 +242,12 @@ static char *describe(const struct dump *dump, const struct story_step *step,
 	return text;
 }
 
-char *look_compare(struct raw *const *raws, int servers, struct story_step *step,
-                   struct names *names, struct look_scale *scale)
+char *snapshot_compare(struct raw *const *raws, int servers, struct story_step *step,
+                       struct names *names, struct snapshot_scale *scale)
 {
 	struct dump *dump = check_alloc(sizeof(*dump));
 	struct names learned = *names;
-	struct look_scale tried = *scale;
+	struct snapshot_scale tried = *scale;
 	char *wrong = NULL;
 	for (int i = 0; i < servers; i++)
 		read_server(dump, raws[i], step);

@@ -1,5 +1,4 @@
 /* Faults of ZooKeeper and of the way to it: the command is gone before anyone else gets in. */
-#define _GNU_SOURCE
 #include "cli/zk.h"
 
 #include <signal.h>

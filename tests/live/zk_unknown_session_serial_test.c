@@ -1,5 +1,4 @@
 /* Answers that are lost or come late on ZooKeeper, while the nodes they speak of change. */
-#define _GNU_SOURCE
 #include "live/barrier.h"
 #include "live/zk_permits_faults.h"
 
@@ -7,14 +6,14 @@
 
 #define SESSION_MS 10000
 
-/* Less than the answer to any question here, and more than those to some pings. */
+/* Shorter than any answer here, and longer than those to some pings. */
 #define ANSWER_BYTES 70
 
 /* Calls last longer than it takes to connect again: what can be repeated is. */
 static void begin_patient(void)
 {
 	command_timeout_ms = 15000;
-	begin_behind(NULL, 0, SESSION_MS);
+	begin_proxied(NULL, 0, SESSION_MS);
 }
 
 /* Until the answer to a question is in the proxy, which holds it. */
@@ -23,7 +22,7 @@ static void wait_for_answer(long long bytes_before)
 	WAIT_UNTIL(proxy_reply_bytes(proxy) - bytes_before >= ANSWER_BYTES, SOON_MS);
 }
 
-/* What was answered is lost for good. Nobody connects before answers pass again. */
+/* The answers so far are lost for good. The client does not reconnect before answers pass again. */
 static void cut_and_mend(void)
 {
 	proxy_refuse(proxy, true);
@@ -32,11 +31,11 @@ static void cut_and_mend(void)
 	proxy_refuse(proxy, false);
 }
 
-/* The call ends with this. */
+/* The call returns this. */
 static void expect_end(struct done *done, int result, int64_t number)
 {
 	WAIT_UNTIL(atomic_load(&done->calls) == 1, 20000);
-	done_expect(done, result, number);
+	expect_done(done, result, number);
 	free(done);
 }
 
@@ -51,7 +50,7 @@ static bool has_message(const char *path)
 
 /* ---- a node of our own ---- */
 
-static void plain_node_with_other_words_is_still_our_own(void **state)
+static void plain_node_with_other_data_is_still_our_own(void **state)
 {
 	(void)state;
 	begin_patient();
@@ -117,19 +116,19 @@ static void check_lost_answer_to_a_revoke(hf_kind kind)
 	end();
 }
 
-static void next_holder_is_not_asked_because_an_answer_was_lost(void **state)
+static void next_holder_is_not_revoked_because_an_answer_was_lost(void **state)
 {
 	(void)state;
 	check_lost_answer_to_a_revoke(HF_REENTRANT);
 }
 
-static void next_holder_of_a_plain_lock_is_not_asked_because_an_answer_was_lost(void **state)
+static void next_holder_of_a_plain_lock_is_not_revoked_because_an_answer_was_lost(void **state)
 {
 	(void)state;
 	check_lost_answer_to_a_revoke(HF_PLAIN);
 }
 
-static void barrier_that_was_set_anew_is_not_removed_because_an_answer_was_lost(void **state)
+static void barrier_that_was_set_again_is_not_removed_because_an_answer_was_lost(void **state)
 {
 	struct done *done = check_alloc(sizeof(*done));
 
@@ -155,7 +154,7 @@ static void barrier_that_was_set_anew_is_not_removed_because_an_answer_was_lost(
 
 /* ---- holders that vanish ---- */
 
-/* So many of two readers, the last first, go between the list and the force. */
+/* This many of two readers, the last first, leave between the list and the force. */
 static void check_vanishing_readers(int vanish)
 {
 	struct done *done = check_alloc(sizeof(*done));
@@ -215,7 +214,7 @@ static void total_of_the_node_before_does_not_count_any_more(void **state)
 	hf_permit_id id;
 
 	(void)state;
-	begin_behind(NULL, 0, SESSION_MS);
+	begin_proxied(NULL, 0, SESSION_MS);
 	make_size("/large", 5);
 	make_size("/small", 1);
 	ASSERT_OK(hf_permits_total_from(pair.mine, "large"));
@@ -225,7 +224,7 @@ static void total_of_the_node_before_does_not_count_any_more(void **state)
 	wait_for_answer(bytes);
 	ASSERT_OK(hf_permits_total_from(pair.mine, "small"));
 	proxy_hold_replies(proxy, false);
-	/* Of which of the two it tells is open. */
+	/* It may report either of the two. */
 	WAIT_UNTIL(atomic_load(&done->calls) == 1, SOON_MS);
 	assert_int_equal(done->result, 0);
 	take(pair.mine, 1, 0, &id);
@@ -239,10 +238,10 @@ static void total_of_the_node_before_does_not_count_any_more(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAULT_STORY(plain_node_with_other_words_is_still_our_own),
-		FAULT_STORY(next_holder_is_not_asked_because_an_answer_was_lost),
-		FAULT_STORY(next_holder_of_a_plain_lock_is_not_asked_because_an_answer_was_lost),
-		FAULT_STORY(barrier_that_was_set_anew_is_not_removed_because_an_answer_was_lost),
+		FAULT_STORY(plain_node_with_other_data_is_still_our_own),
+		FAULT_STORY(next_holder_is_not_revoked_because_an_answer_was_lost),
+		FAULT_STORY(next_holder_of_a_plain_lock_is_not_revoked_because_an_answer_was_lost),
+		FAULT_STORY(barrier_that_was_set_again_is_not_removed_because_an_answer_was_lost),
 		FAULT_STORY(reader_that_vanishes_before_the_force_does_not_hide_the_other),
 		FAULT_STORY(lock_whose_readers_all_vanish_before_the_force_was_not_held),
 		FAULT_STORY(total_of_the_node_before_does_not_count_any_more),

@@ -1,10 +1,9 @@
 /* Permits on ZooKeeper while answers are lost and connections break. */
-#define _GNU_SOURCE
 #include "live/zk_permits_faults.h"
 
 /* ---- answers that are lost ---- */
 
-/* What the server has come to when the connection breaks, before its answers are there. */
+/* How far the server is when the connection breaks, before its answers have arrived. */
 struct step {
 	const char *what;
 	int gates, leases;
@@ -26,15 +25,15 @@ static void wait_for_step(const struct step *step)
 static void lost_answer_at_any_step_leaves_one_lease(void **state)
 {
 	(void)state;
-	begin_behind(NULL, 1, 10000);
+	begin_proxied(NULL, 1, 10000);
 	make_folders();
 	for (int i = 0; i < STEPS; i++) {
 		proxy_delay(proxy, 150);
-		struct call *call = CALL(.permits = pair.mine, .n = 1);
+		struct waiter *call = WAITER(.permits = pair.mine, .n = 1);
 		wait_for_step(&steps[i]);
 		proxy_cut(proxy);
 		proxy_delay(proxy, 0);
-		call_expect(call, 0);
+		waiter_expect(call, 0);
 		WAIT_NODES(0, 1);
 		assert_int_equal(hf_permits_state(pair.mine, call->ids[0]), HF_HELD);
 		call_give(call);
@@ -47,23 +46,23 @@ static void lost_answer_at_any_step_leaves_one_lease(void **state)
 static void lost_answer_that_nobody_waits_for_leaves_nothing(void **state)
 {
 	(void)state;
-	begin_behind(NULL, 1, 10000);
+	begin_proxied(NULL, 1, 10000);
 	make_folders();
 	for (int i = 0; i < STEPS; i++) {
 		proxy_delay(proxy, 100);
 		hf_cancel *cancel = new_cancel();
-		struct call *call =
-			CALL(.permits = pair.mine, .n = 1, .wait_ms = 4000, .cancel = cancel);
+		struct waiter *call =
+			WAITER(.permits = pair.mine, .n = 1, .wait_ms = 4000, .cancel = cancel);
 		wait_for_step(&steps[i]);
 		proxy_refuse(proxy, true);
 		proxy_cut(proxy);
 		proxy_delay(proxy, 0);
 		hf_cancel_fire(cancel);
-		WAIT_UNTIL(call_is_over(call), 6000);
+		WAIT_UNTIL(waiter_is_over(call), 6000);
 		assert_true(call->result == HF_ECANCELLED || call->result == HF_EUNKNOWN);
 		proxy_refuse(proxy, false);
 		WAIT_NODES(0, 0);
-		call_free(call);
+		waiter_free(call);
 		hf_cancel_free(cancel);
 		assert_int_equal(stats_of(pair.one).held, 0);
 	}
@@ -73,11 +72,11 @@ static void lost_answer_that_nobody_waits_for_leaves_nothing(void **state)
 static void lost_request_at_any_step_is_sent_again(void **state)
 {
 	(void)state;
-	begin_behind(NULL, 1, 10000);
+	begin_proxied(NULL, 1, 10000);
 	make_folders();
 	for (int i = 0; i < STEPS - 1; i++) {
 		proxy_delay(proxy, 100);
-		struct call *call = CALL(.permits = pair.mine, .n = 1);
+		struct waiter *call = WAITER(.permits = pair.mine, .n = 1);
 		wait_for_step(&steps[i]);
 		/* The answers arrive, and what is sent then does not. */
 		proxy_drop_requests(proxy, true);
@@ -86,7 +85,7 @@ static void lost_request_at_any_step_is_sent_again(void **state)
 		proxy_cut(proxy);
 		proxy_drop_requests(proxy, false);
 		proxy_delay(proxy, 0);
-		call_expect(call, 0);
+		waiter_expect(call, 0);
 		WAIT_NODES(0, 1);
 		call_give(call);
 		WAIT_NODES(0, 0);
@@ -94,39 +93,29 @@ static void lost_request_at_any_step_is_sent_again(void **state)
 	end();
 }
 
-/* A release in a thread of its own. */
-struct release {
-	pthread_t thread;
-	hf_permit_id ids[3];
-	int result;
-};
-
-static void *run_release(void *arg)
+static int release_three(void *ids)
 {
-	struct release *release = arg;
-	release->result = give_all(pair.mine, release->ids, 3);
-	return NULL;
+	return give_all(pair.mine, ids, 3);
 }
 
 /* Of three the server has deleted one, or two, or all, when the connection breaks. */
 static void lost_answer_to_a_release_of_several_is_a_release(void **state)
 {
-	struct release release;
+	hf_permit_id ids[3];
 
 	(void)state;
 	command_timeout_ms = 10000;
-	begin_behind(NULL, 3, 20000);
+	begin_proxied(NULL, 3, 20000);
 	for (int left = 2; left >= 0; left--) {
-		take(pair.mine, 3, 0, release.ids);
+		take(pair.mine, 3, 0, ids);
 		proxy_delay(proxy, 60);
-		assert_int_equal(pthread_create(&release.thread, NULL, run_release, &release), 0);
+		struct waiter *release = WAITER(.run = release_three, .arg = ids);
 		long long ends_at = test_now_ms() + SOON_MS;
 		while (leases() > left)
 			assert_true(test_now_ms() < ends_at);
 		proxy_cut(proxy);
 		proxy_delay(proxy, 0);
-		assert_int_equal(pthread_join(release.thread, NULL), 0);
-		assert_int_equal(release.result, 0);
+		waiter_join(release, 0);
 		assert_int_equal(leases(), 0);
 		assert_int_equal(stats_of(pair.one).held, 0);
 	}
@@ -139,7 +128,7 @@ static void release_that_cannot_be_sent_is_done_later(void **state)
 	hf_permit_id ids[2];
 
 	(void)state;
-	begin_behind(NULL, 2, 20000);
+	begin_proxied(NULL, 2, 20000);
 	take(pair.mine, 2, 0, ids);
 	proxy_refuse(proxy, true);
 	proxy_cut(proxy);
@@ -159,11 +148,11 @@ static void connection_cut_while_waiting_leaves_one_lease(void **state)
 	hf_permit_id id;
 
 	(void)state;
-	begin_behind(NULL, 1, 10000);
+	begin_proxied(NULL, 1, 10000);
 	take(pair.theirs, 1, 0, &id);
-	struct call *first = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *first = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 2);
-	struct call *second = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *second = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(2, 2);
 	for (int i = 0; i < 3; i++) {
 		uint64_t reconnects = stats_of(pair.one).reconnects;
@@ -173,12 +162,12 @@ static void connection_cut_while_waiting_leaves_one_lease(void **state)
 		assert_int_equal(gates(), 2);
 		assert_int_equal(leases(), 2);
 	}
-	assert_false(call_is_over(first) || call_is_over(second));
+	assert_false(waiter_is_over(first) || waiter_is_over(second));
 	ASSERT_OK(give(pair.theirs, id));
-	call_expect(first, 0);
+	waiter_expect(first, 0);
 	WAIT_NODES(1, 2);
 	call_give(first);
-	call_expect(second, 0);
+	waiter_expect(second, 0);
 	WAIT_NODES(0, 1);
 	call_give(second);
 	WAIT_NODES(0, 0);
@@ -190,20 +179,20 @@ static void permit_given_back_during_a_broken_connection_is_heard_of(void **stat
 	hf_permit_id ids[2];
 
 	(void)state;
-	begin_behind(NULL, 2, 20000);
+	begin_proxied(NULL, 2, 20000);
 	take(pair.theirs, 2, 0, ids);
-	struct call *first = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *first = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(1, 3);
-	struct call *second = CALL(.permits = pair.mine, .n = 1);
+	struct waiter *second = WAITER(.permits = pair.mine, .n = 1);
 	WAIT_NODES(2, 3);
 	proxy_refuse(proxy, true);
 	proxy_cut(proxy);
 	ASSERT_OK(give_all(pair.theirs, ids, 2));
 	assert_int_equal(leases(), 1);
-	assert_false(call_is_over(first));
+	assert_false(waiter_is_over(first));
 	proxy_refuse(proxy, false);
-	call_expect(first, 0);
-	call_expect(second, 0);
+	waiter_expect(first, 0);
+	waiter_expect(second, 0);
 	WAIT_NODES(0, 2);
 	call_give(first);
 	call_give(second);
@@ -216,10 +205,10 @@ static void long_partition_costs_the_permit_before_it_is_given_away(void **state
 	char path[700];
 
 	(void)state;
-	begin_behind(NULL, 1, 4000);
+	begin_proxied(NULL, 1, 4000);
 	take(pair.mine, 1, 0, &id);
 	newest_child(zk_eye, LEASES, path, sizeof path);
-	struct call *call = CALL(.permits = pair.theirs, .n = 1);
+	struct waiter *call = WAITER(.permits = pair.theirs, .n = 1);
 	WAIT_NODES(1, 2);
 	proxy_hold_requests(proxy, true);
 	proxy_hold_replies(proxy, true);
@@ -231,7 +220,7 @@ static void long_partition_costs_the_permit_before_it_is_given_away(void **state
 		assert_true(test_now_ms() < ends_at);
 		test_pause();
 	}
-	call_expect(call, 0);
+	waiter_expect(call, 0);
 	proxy_hold_requests(proxy, false);
 	proxy_hold_replies(proxy, false);
 	ASSERT_RC(give(pair.mine, id), HF_ELOST);
@@ -241,14 +230,17 @@ static void long_partition_costs_the_permit_before_it_is_given_away(void **state
 	end();
 }
 
-/* Each permit is four round trips: as long as they go on, nobody doubts the connection. */
+/*
+ * Each permit takes four round trips: as long as they continue, the client does not doubt the
+ * connection.
+ */
 static void many_permits_on_a_slow_line_take_their_time(void **state)
 {
 	enum { WANTED = 40 };
 	hf_permit_id ids[WANTED];
 
 	(void)state;
-	begin_behind(NULL, WANTED, 20000);
+	begin_proxied(NULL, WANTED, 20000);
 	proxy_delay(proxy, 15);
 	ASSERT_OK(hf_permits_acquire(pair.mine, WANTED, HF_PERMITS(.wait_ms = 20000), ids));
 	assert_int_equal(stats_of(pair.one).reconnects, 0);
@@ -259,14 +251,14 @@ static void many_permits_on_a_slow_line_take_their_time(void **state)
 	end();
 }
 
-/* Who has left takes no more of them. */
+/* A waiter that has left takes no more of them. */
 static void many_permits_on_a_slow_line_are_left_half_way(void **state)
 {
 	hf_permit_id ids[200];
 	hf_cancel *cancel = new_cancel();
 
 	(void)state;
-	begin_behind(NULL, 200, 20000);
+	begin_proxied(NULL, 200, 20000);
 	for (int i = 0; i < 2; i++) {
 		proxy_delay(proxy, 15);
 		struct done *done = check_alloc(sizeof(*done));
@@ -311,7 +303,10 @@ struct worker {
 static atomic_bool over;
 static atomic_int inside, most_inside;
 
-/* What was not taken, or may have been, is no failure here; what was taken must be ours alone. */
+/*
+ * A permit that was not taken, or may have been, is not a failure here; one that was taken must be
+ * ours alone.
+ */
 static void *take_and_give(void *arg)
 {
 	struct worker *worker = arg;
@@ -336,7 +331,7 @@ static void *take_and_give(void *arg)
 	return NULL;
 }
 
-/* The sessions outlive all of it, so nobody ever has one too many, and nothing stays. */
+/* The sessions outlive all of it, so there is never a permit too many, and nothing is left. */
 static void connections_that_break_all_the_time_cost_nobody_a_permit(void **state)
 {
 	struct worker workers[WORKERS] = {0};

@@ -1,6 +1,5 @@
 /* Whether the server is as the story says: its nodes, and those that were made. */
-#define _GNU_SOURCE
-#include "golden-zk/look.h"
+#include "golden-zk/snapshot.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -24,7 +23,7 @@ static bool is_uuid(const char *text)
 	return text[14] == '4' && strchr("89ab", text[19]);
 }
 
-/* Whether the label of the story stands for this UUID; the first one it meets is the one. */
+/* Whether the label of the story stands for this UUID; the first one it meets decides. */
 static bool is_same_guid(const char *label, size_t length, const char *uuid)
 {
 	struct cast_guid *guid = cast.guids;
@@ -60,7 +59,7 @@ static bool has_same_guid(const char *recorded, const char *text)
 	return !label || is_same_guid(label, strcspn(label, ">") + 1, text + (label - recorded));
 }
 
-bool look_is_same(const char *recorded, const char *text)
+bool snapshot_is_same(const char *recorded, const char *text)
 {
 	return has_same_form(recorded, text) && has_same_guid(recorded, text);
 }
@@ -117,7 +116,7 @@ static const char *node_fault(const struct zk_story_node *node, const char *path
 {
 	struct zk_raw_data data = {0};
 	char *acl = NULL;
-	if (zk_raw_get(cast.look, path, &data, NULL) || zk_raw_acl(cast.look, path, &acl)) {
+	if (zk_raw_get(cast.eye, path, &data, NULL) || zk_raw_acl(cast.eye, path, &acl)) {
 		free(data.bytes);
 		return "cannot be read";
 	}
@@ -158,18 +157,18 @@ static const char *path_fault(const struct zk_story_node *node, const char *path
 {
 	if (!node)
 		return "is not in the story";
-	return zk_raw_exists(cast.look, path, ret_stat) ? "is gone again"
-	                                                : node_fault(node, path, ret_stat);
+	return zk_raw_exists(cast.eye, path, ret_stat) ? "is gone again"
+	                                               : node_fault(node, path, ret_stat);
 }
 
-void look_compare_tree(const struct zk_story_step *step, char *ret_why, size_t size)
+void snapshot_compare_tree(const struct zk_story_step *step, char *ret_why, size_t size)
 {
 	const struct zk_story_node *nodes[ZK_STORY_MAX_NODES];
 	int64_t czxids[ZK_STORY_MAX_NODES];
 	struct zk_raw_names paths = {0};
 	int found = 0;
 	*ret_why = 0;
-	assert_int_equal(zk_raw_tree(cast.look, "/", &paths), 0);
+	assert_int_equal(zk_raw_tree(cast.eye, "/", &paths), 0);
 	for (int i = 0; i < paths.count && !*ret_why; i++) {
 		struct zk_raw_stat stat;
 		const char *path = paths.name[i];
@@ -199,7 +198,7 @@ static bool is_right_make(const struct zk_story_make *recorded, const struct cas
 	bool data_right = is_note(&recorded->data) ? is_note_of(client, &make->data)
 	                                           : is_same_data(&recorded->data, &make->data);
 	return make->mode == recorded->mode && data_right &&
-	       look_is_same(recorded->path, make->path);
+	       snapshot_is_same(recorded->path, make->path);
 }
 
 /* Whether the client has made it; is_used keeps each of the client's from standing for two. */
@@ -216,7 +215,7 @@ static bool find_make(const struct zk_story_make *recorded, bool is_used[TAP_MAX
 	return false;
 }
 
-bool look_compare_makes(const struct zk_story_step *step, char *ret_why, size_t size)
+bool snapshot_compare_makes(const struct zk_story_step *step, char *ret_why, size_t size)
 {
 	bool is_used[2][TAP_MAX_MAKES] = {0};
 	*ret_why = 0;
