@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "redis/tls_module.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -75,6 +76,7 @@ static const struct hf__tls_module *load(char *why, size_t size)
 
 int hf__tls_new(const struct hf__config *cfg, struct hf__tls **ret_tls, char *why, size_t why_size)
 {
+	assert(cfg && ret_tls && (why || why_size == 0));
 	const struct hf__tls_module *module = load(why, why_size);
 	if (!module)
 		return HF_ENOTSUP;
