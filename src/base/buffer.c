@@ -42,6 +42,7 @@ static char *grow(struct hf__buffer *buffer, size_t capacity)
 
 int hf__buffer_reserve(struct hf__buffer *buffer, size_t more)
 {
+	assert(buffer->length <= buffer->capacity && buffer->capacity <= buffer->maximum);
 	if (buffer->capacity - buffer->length >= more)
 		return 0;
 	if (more > buffer->maximum - buffer->length)

@@ -9,6 +9,7 @@
 int hf__random_bytes(void *ret_bytes, size_t length)
 {
 	unsigned char *at = ret_bytes;
+	assert(ret_bytes || length == 0);
 	while (length > 0) {
 		ssize_t n = getrandom(at, length, 0);
 		if (n < 0 && errno == EINTR)

@@ -51,6 +51,7 @@ uint32_t hf__table_hash(const struct hf__table *table, const void *bytes, size_t
 {
 	const unsigned char *at = bytes;
 	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ table->seed;
+	assert(bytes || length == 0);
 	for (size_t i = 0; i < length; i++)
 		hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
 	return (uint32_t)(hash ^ (hash >> 32));
@@ -59,6 +60,7 @@ uint32_t hf__table_hash(const struct hf__table *table, const void *bytes, size_t
 struct hf__table_link *hf__table_find(const struct hf__table *table, uint32_t hash,
                                       hf__table_same_fn *same, const void *key)
 {
+	assert(table->bucket && same);
 	struct hf__table_link *link = *bucket_of(table, hash);
 	while (link && (link->hash != hash || !same(link, key)))
 		link = link->next;

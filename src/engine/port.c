@@ -26,6 +26,7 @@ int hf__port_init(struct hf__port *port)
 
 void hf__port_done(struct hf__port *port)
 {
+	assert(!port->sending);
 	if (port->fd >= 0)
 		close(port->fd);
 	port->fd = -1;

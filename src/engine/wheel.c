@@ -105,6 +105,7 @@ void hf__wheel_stop(struct hf__wheel *wheel, struct hf__timer *timer)
 {
 	if (!hf__wheel_running(timer))
 		return;
+	assert(wheel->entries > 0);
 	hf__list_remove(&timer->link);
 	timer->at = HF__NEVER;
 	wheel->entries--;

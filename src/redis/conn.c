@@ -438,6 +438,7 @@ int hf__conn_init(struct hf__redis *redis, char *why, size_t size)
 {
 	const struct hf__redis_settings *config = redis->config;
 	const char *path = config->embedded ? redis->embedded.path : config->socket_path;
+	assert(path || config->host);
 	if (!path) {
 		redis->addresses = hf__resolve_number(config->host, config->port, redis->address);
 		redis->has_name = redis->addresses == 0;

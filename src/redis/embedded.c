@@ -353,6 +353,7 @@ int hf__embedded_find(const char *wanted, const char *directories, char **ret_fi
 {
 	int rc;
 
+	assert(directories && ret_file && (why || why_size == 0));
 	if (wanted) {
 		rc = find_wanted(wanted, directories, ret_file);
 		if (rc == HF_ESYSTEM)
@@ -708,6 +709,7 @@ int hf__embedded_status(char *ret_directory, size_t size, long *ret_pid, char *w
 {
 	struct start start = {
 		.dir_fd = -1, .lock_fd = -1, .report_fd = -1, .why = why, .why_size = why_size};
+	assert(ret_pid && (why || why_size == 0));
 	int rc = find_server(&start, ret_pid);
 
 	if (rc == 0 && ret_directory)
@@ -722,6 +724,8 @@ int hf__embedded_stop(int64_t timeout_ms, bool *ret_ran, char *why, size_t why_s
 		.dir_fd = -1, .lock_fd = -1, .report_fd = -1, .why = why, .why_size = why_size};
 	const struct timespec pause = {.tv_nsec = 10000000};
 	long pid;
+
+	assert(timeout_ms >= 0 && ret_ran && (why || why_size == 0));
 	int rc = find_server(&start, &pid);
 
 	*ret_ran = pid > 0;

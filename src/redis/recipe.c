@@ -29,7 +29,7 @@
 	    ARGS(ARG_LEASE, ARG_OWNER, ARG_FROM, ARG_DESCRIPTION))                                 \
 	ROW(HF__RENEW, renew, KEYS(KEY_NAME, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_OWNER))        \
 	ROW(HF__FORCE, force, KEYS(KEY_NAME, KEY_CHANNEL), ARGS(ARG_UNLOCK_MESSAGE))               \
-	ROW(HF__LOOK, look, KEYS(KEY_NAME), ARGS(ARG_OWNER))
+	ROW(HF__LOOK, state, KEYS(KEY_NAME), ARGS(ARG_OWNER))
 
 /* Waiters of a spin lock ask again and again; nobody listens to its channel. */
 #define SPIN_ROWS(ROW)                                                                             \
@@ -41,7 +41,7 @@
 	    ARGS(ARG_OWNER, ARG_COUNT, ARG_NO_MESSAGE))                                            \
 	ROW(HF__RENEW, renew, KEYS(KEY_NAME, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_OWNER))        \
 	ROW(HF__FORCE, force, KEYS(KEY_NAME, KEY_CHANNEL), ARGS(ARG_NO_MESSAGE))                   \
-	ROW(HF__LOOK, look, KEYS(KEY_NAME), ARGS(ARG_OWNER))
+	ROW(HF__LOOK, state, KEYS(KEY_NAME), ARGS(ARG_OWNER))
 
 #define FAIR_ROWS(ROW)                                                                             \
 	ROW(HF__ASK, fair_acquire,                                                                 \
@@ -56,9 +56,9 @@
 	ROW(HF__FORCE, fair_force,                                                                 \
 	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_CHANNEL, KEY_QUEUE_ALIVE),             \
 	    ARGS(ARG_UNLOCK_MESSAGE))                                                              \
-	ROW(HF__LOOK, look, KEYS(KEY_NAME), ARGS(ARG_OWNER))
+	ROW(HF__LOOK, state, KEYS(KEY_NAME), ARGS(ARG_OWNER))
 
-#define READ_ROWS(ROW)                                                                          \
+#define READ_ROWS(ROW)                                                                             \
 	ROW(HF__ASK, read_acquire,                                                                 \
 	    KEYS(KEY_NAME, KEY_READ_HOLD, KEY_DESCRIPTIONS),                                       \
 	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_WRITER, ARG_DESCRIPTION))                    \
@@ -69,9 +69,9 @@
 	    KEYS(KEY_NAME, KEY_READ_HOLD, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_OWNER))           \
 	ROW(HF__FORCE, rw_force,                                                                   \
 	    KEYS(KEY_NAME, KEY_RW_CHANNEL), ARGS(ARG_READ, ARG_UNLOCK_MESSAGE))                    \
-	ROW(HF__LOOK, rw_look, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_READ))
+	ROW(HF__LOOK, rw_state, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_READ))
 
-#define WRITE_ROWS(ROW)                                                                          \
+#define WRITE_ROWS(ROW)                                                                            \
 	ROW(HF__ASK, write_acquire,                                                                \
 	    KEYS(KEY_NAME, KEY_DESCRIPTIONS, KEY_TOKEN),                                           \
 	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTION))                                \
@@ -81,7 +81,7 @@
 	ROW(HF__RENEW, renew, KEYS(KEY_NAME, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_OWNER))        \
 	ROW(HF__FORCE, rw_force,                                                                   \
 	    KEYS(KEY_NAME, KEY_RW_CHANNEL), ARGS(ARG_WRITE, ARG_READ_UNLOCK_MESSAGE))              \
-	ROW(HF__LOOK, rw_look, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_WRITE))
+	ROW(HF__LOOK, rw_state, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_WRITE))
 
 #define GROUP_ROWS(ROW)                                                                            \
 	ROW(HF__ASK, group_acquire,                                                                \
@@ -93,14 +93,14 @@
 	    KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_VALUES_COUNT, ARG_VALUES))              \
 	ROW(HF__FORCE, group_force,                                                                \
 	    KEYS(KEY_NAME, KEY_CHANNEL), ARGS(ARG_UNLOCK_MESSAGE, ARG_VALUES))                     \
-	ROW(HF__LOOK, group_look, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_VALUES))
+	ROW(HF__LOOK, group_state, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_VALUES))
 
 #define SEMAPHORE_ROWS(ROW)                                                                        \
 	ROW(HF__ASK, semaphore_acquire,                                                            \
 	    KEYS(KEY_NAME, KEY_RECORD), ARGS(ARG_COUNT, ARG_OWNER, ARG_LEASE, ARG_AGAIN))          \
 	ROW(HF__SETTLE, semaphore_undo,                                                            \
 	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD), ARGS(ARG_OWNER, ARG_LEASE))           \
-	ROW(HF__LOOK, semaphore_look, KEYS(KEY_NAME), NO_ARGS)
+	ROW(HF__LOOK, number, KEYS(KEY_NAME), NO_ARGS)
 
 #define PERMITS_ROWS(ROW)                                                                          \
 	ROW(HF__ASK, permits_acquire,                                                              \
@@ -114,10 +114,10 @@
 
 #define LATCH_ROWS(ROW)                                                                            \
 	ROW(HF__ASK, latch_wait, KEYS(KEY_NAME), NO_ARGS)                                          \
-	ROW(HF__LOOK, semaphore_look, KEYS(KEY_NAME), NO_ARGS)
+	ROW(HF__LOOK, number, KEYS(KEY_NAME), NO_ARGS)
 
 /* Verbs that belong to one kind alone, or to none. */
-#define OTHER_ROWS(ROW, COMMAND)                                                                  \
+#define OTHER_ROWS(ROW, COMMAND)                                                                   \
 	COMMAND(HF__PING, "PING", NO_KEYS)                                                         \
 	ROW(HF__IDENTIFY, identify, NO_KEYS, NO_ARGS)                                              \
 	ROW(HF__LIST, inspect, NO_KEYS, ARGS(ARG_TEXTS))                                           \

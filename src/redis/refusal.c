@@ -117,6 +117,7 @@ size_t hf__refusal_code(const char *text, size_t length, const char *secret)
 {
 	size_t n = 0;
 	size_t size = secret ? strlen(secret) : 0;
+	assert(text);
 	while (n < length && text[n] >= 'A' && text[n] <= 'Z')
 		n++;
 	if (n == 0 || n > CODE_MAX || (n < length && text[n] != ' '))

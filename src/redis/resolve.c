@@ -114,6 +114,7 @@ int hf__resolve_number(const char *host, int port, struct hf__address *ret_addre
 {
 	char digits[8];
 	int found = 0;
+	assert(host && port > 0 && port <= 65535);
 	snprintf(digits, sizeof digits, "%d", port);
 	return look_up(host, digits, AI_NUMERICHOST, ret_addresses, &found) ? 0 : found;
 }
@@ -128,6 +129,7 @@ void hf__resolve_show(const struct hf__address *address, char *ret_text, size_t 
 	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&address->bytes;
 	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&address->bytes;
 	char host[INET6_ADDRSTRLEN];
+	assert(size > 0);
 	ret_text[0] = 0;
 	if (address->family == AF_INET && inet_ntop(AF_INET, &v4->sin_addr, host, sizeof host))
 		snprintf(ret_text, size, "%s:%d", host, ntohs(v4->sin_port));

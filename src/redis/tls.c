@@ -439,6 +439,7 @@ void hf__tls_reason(struct hf__tls *tls, char *why, size_t why_size)
 
 void hf__tls_stop(struct hf__tls *tls)
 {
+	assert(tls);
 	if (!lock_to_stop(tls))
 		return;
 	drop(tls);

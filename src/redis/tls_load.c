@@ -1,6 +1,7 @@
 /* TLS in the shared library: loads the module and forwards every call to it. */
 #include "redis/tls_module.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -75,6 +76,7 @@ static const struct hf__tls_module *load(char *why, size_t size)
 int hf__tls_new(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, char *why,
                 size_t why_size)
 {
+	assert(cfg && ret_tls && (why || why_size == 0));
 	const struct hf__tls_module *module = load(why, why_size);
 	if (!module)
 		return HF_ENOTSUP;

@@ -441,7 +441,7 @@ static bool read_settled(const struct hf__redis *redis, const char *bytes,
 }
 
 /* Reads {PTTL, count, holder}; for a semaphore or latch just the number. */
-static bool read_look(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
+static bool read_state(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *answer)
 {
 	const struct hf__resp_node *node = resp->node;
@@ -499,7 +499,7 @@ static bool read_verb(const struct hf__redis *redis, const struct hf__cmd *cmd, 
 	case HF__MOVE: return read_ask(resp, cmd, bytes, answer);
 	case HF__SETTLE: return read_settled(redis, bytes, answer);
 	case HF__RENEW: return read_renewals(resp, cmd, there, answer);
-	case HF__LOOK: return read_look(resp, cmd, bytes, answer);
+	case HF__LOOK: return read_state(resp, cmd, bytes, answer);
 	case HF__PING: return hf__resp_text_is(resp, bytes, 0, "PONG");
 	case HF__LIST:
 	case HF__INSPECT:

@@ -4,11 +4,11 @@
 #include "wire/wire.h"
 
 #define PERMITS_CHANNEL "redisson_sc:{orders}"
-#define ENDS            "{orders}:timeout"
+#define PERMIT_EXPIRY   "{orders}:timeout"
 #define LATCH_CHANNEL   "redisson_countdownlatch__channel__{orders}"
 #define TOKEN           "redisson_lock_token:{orders}"
 #define QUEUE           "redisson_lock_queue:{orders}"
-#define QUEUE_ENDS      "redisson_lock_timeout:{orders}"
+#define QUEUE_EXPIRY    "redisson_lock_timeout:{orders}"
 #define ID              "00112233445566778899aabbccddeeff"
 
 /* clang-format off */
@@ -354,8 +354,8 @@ static void unanswered_attempt_asks_again_and_can_find_too_few_permits(void **st
 }
 
 /* clang-format off */
-#define ASK_PERMITS  S_EXPECT("EVALSHA", "*", "3", "orders", ENDS, PERMITS_CHANNEL, "2", "30000", "", "*", "*")
-#define DROP_PERMITS S_EXPECT("EVALSHA", "*", "3", "orders", PERMITS_CHANNEL, ENDS, "*", "*")
+#define ASK_PERMITS  S_EXPECT("EVALSHA", "*", "3", "orders", PERMIT_EXPIRY, PERMITS_CHANNEL, "2", "30000", "", "*", "*")
+#define DROP_PERMITS S_EXPECT("EVALSHA", "*", "3", "orders", PERMITS_CHANNEL, PERMIT_EXPIRY, "*", "*")
 /* clang-format on */
 
 static void unanswered_acquire_of_permits_is_repeated(void **state)
@@ -414,9 +414,9 @@ static void permits_of_which_some_are_gone_are_dropped(void **state)
 }
 
 /* clang-format off */
-#define RELEASE_PERMIT S_EXPECT("EVALSHA", "*", "3", "orders", PERMITS_CHANNEL, ENDS, "*")
-#define EXTEND_PERMIT  S_EXPECT("EVALSHA", "*", "3", "orders", ENDS, PERMITS_CHANNEL, "*", "9000")
-#define GRANT_PERMIT   S_EXPECT("EVALSHA", "*", "3", "orders", ENDS, PERMITS_CHANNEL, "1", "30000", "", "*"), S_SEND(GRANTED)
+#define RELEASE_PERMIT S_EXPECT("EVALSHA", "*", "3", "orders", PERMITS_CHANNEL, PERMIT_EXPIRY, "*")
+#define EXTEND_PERMIT  S_EXPECT("EVALSHA", "*", "3", "orders", PERMIT_EXPIRY, PERMITS_CHANNEL, "*", "9000")
+#define GRANT_PERMIT   S_EXPECT("EVALSHA", "*", "3", "orders", PERMIT_EXPIRY, PERMITS_CHANNEL, "1", "30000", "", "*"), S_SEND(GRANTED)
 /* clang-format on */
 
 static void unanswered_release_of_a_permit_is_repeated_and_gone_is_success(void **state)
@@ -497,12 +497,12 @@ static void unanswered_total_is_set_again(void **state)
 	(void)state;
 	static const struct script_step steps[] = {
 		S_HELLO,
-		S_EXPECT("EVALSHA", "*", "4", "orders", PERMITS_CHANNEL, "*", ENDS, "7", "*",
-	                 "20000"),
+		S_EXPECT("EVALSHA", "*", "4", "orders", PERMITS_CHANNEL, "*", PERMIT_EXPIRY, "7",
+	                 "*", "20000"),
 		S_CLOSE,
 		S_RECONNECTED,
-		S_EXPECT("EVALSHA", "*", "4", "orders", PERMITS_CHANNEL, "*", ENDS, "7", "*",
-	                 "20000"),
+		S_EXPECT("EVALSHA", "*", "4", "orders", PERMITS_CHANNEL, "*", PERMIT_EXPIRY, "7",
+	                 "*", "20000"),
 		S_SEND(DONE),
 		S_END,
 	};
@@ -599,7 +599,7 @@ static void wait_for_a_latch_leaves_nothing_to_undo(void **state)
 /* ---- locks of every kind ---- */
 
 /* clang-format off */
-#define FAIR_ASK    S_EXPECT("EVALSHA", "*", "4", "orders", QUEUE, QUEUE_ENDS, "holdfast_alive:{orders}", "30000", "*", "1", "8000", "30000")
+#define FAIR_ASK    S_EXPECT("EVALSHA", "*", "4", "orders", QUEUE, QUEUE_EXPIRY, "holdfast_alive:{orders}", "30000", "*", "1", "8000", "30000")
 #define READ_ASK    S_EXPECT("EVALSHA", "*", "2", "orders", "*", "30000", "*", "1", "")
 #define FENCED_ASK  S_EXPECT("EVALSHA", "*", "2", "orders", TOKEN, "30000", "*", "1")
 #define TOKEN_GRANT "*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n"
