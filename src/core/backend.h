@@ -221,7 +221,7 @@ struct hf__renew_item {
 typedef void hf__answered_fn(struct hf__core *core, struct hf__cmd *cmd,
                              const struct hf__answer *answer, int64_t now);
 
-/* The core owns it; the backend has it from submit() until it answers. */
+/* The core owns it; the backend uses it from submit() until it answers. */
 struct hf__cmd {
 	/* In a list of the backend's. */
 	struct hf__list link;
@@ -265,7 +265,7 @@ struct hf__cmd {
 	bool revocable : 1; /* the holder wants to know when another client asks for the lock */
 };
 
-/* One interest in a channel. The core owns it; the backend has it from watch() to unwatch(). */
+/* One interest in a channel. The core owns it; the backend uses it from watch() to unwatch(). */
 struct hf__watch {
 	struct hf__list link;   /* in a list of the backend's */
 	void *sub;              /* the backend's */

@@ -101,7 +101,7 @@ static void on_cleaning_answer(struct hf__core *core, struct hf__hold *hold,
 		hf__wheel_start(&core->wheel, &hold->timer, wait ? hold->ended_at : at);
 }
 
-/* No call waits for the answer. The hold continues, unless the server no longer has it. */
+/* No call waits for the answer. The hold continues, unless the server has lost it. */
 static void on_level_answer(struct hf__core *core, struct hf__hold *hold, enum hf__outcome outcome,
                             int64_t now)
 {

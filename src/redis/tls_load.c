@@ -46,7 +46,7 @@ static bool name_module(char *path, size_t size)
 
 /*
  * If a sanitizer calls dlopen() for us, the loader searches the sanitizer's folders and not ours,
- * so the module is named by its full path. If it is not there, the loader's own search follows; if
+ * so the module is named by its full path. If it is missing, the loader's own search follows; if
  * that fails too, the first reason is reported.
  */
 static void *open_module(char *why, size_t size)

@@ -1,4 +1,4 @@
-/* Loads libzookeeper_mt and opens handles, with TLS if the library has it. */
+/* Loads libzookeeper_mt and opens handles, with TLS if the library supports it. */
 #include "zk/library.h"
 
 #include <holdfast/holdfast.h>

@@ -12,7 +12,7 @@
  * one waiter at a time reach the leases, then the lease. The lease has states of its own.
  */
 enum hf__node_state {
-	HF__ZNODE_NONE, /* not a state: the table has it where an event is not possible */
+	HF__ZNODE_NONE, /* not a state: it marks events that are not possible */
 
 	/* Nothing of ours is on the server: it was never created, or is certainly gone. */
 	HF__ZNODE_ABSENT,

@@ -141,7 +141,7 @@ struct hf__watcher {
 	struct hf__list interests;
 	struct hf__session *session;
 	uint32_t requests; /* that set it and were not taken from the inbox yet */
-	bool armed;        /* the library has it, by what it has reported so far */
+	bool armed;        /* set in the library, as far as it has reported */
 	bool children;     /* it watches the children, not the node */
 	bool deleted;      /* what happened to the node */
 	bool created;

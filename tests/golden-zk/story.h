@@ -19,7 +19,7 @@
 /* The data of nodes for which nobody gave any: the address of the caller's host. */
 #define ZK_STORY_ADDRESS "<address>"
 
-/* What this library writes in its place: the note of the client, or nothing. No file has it. */
+/* What this library writes in its place: the note of the client, or nothing. It is not in any file. */
 #define ZK_STORY_NOTE "<note>"
 
 struct zk_story_data {
@@ -53,8 +53,8 @@ struct zk_story_step {
 	int words;
 	const char *word[ZK_STORY_MAX_WORDS]; /* verb and arguments */
 	const char *result;                   /* NULL if there is none, or not yet */
-	const char *leases;                   /* no file has it: "L1=node L2=node", or NULL */
-	bool is_unseen;                       /* no file has it: the nodes are in motion then */
+	const char *leases;                   /* not in any file: "L1=node L2=node", or NULL */
+	bool is_unseen;                       /* not in any file: the nodes are in motion then */
 	int rows;
 	const char *row[ZK_STORY_MAX_ROWS]; /* participants, in order */
 	int reports;

@@ -58,7 +58,7 @@ struct story_step {
 	int keys; /* the whole keyspace after the step */
 	struct story_key key[STORY_MAX_KEYS];
 	bool is_slow;      /* what ends here may end seconds later */
-	bool has_requests; /* our records of requests may be there */
+	bool has_requests; /* our records of requests may exist */
 	bool has_alive;    /* and signs of life of fair waiters */
 };
 

@@ -128,7 +128,7 @@ static void barrier_of_java_keeps_both_waiting_until_java_removes_it(void **stat
 	gate_close(&gate);
 }
 
-/* Whoever sets it, and whoever removes it. */
+/* Each side sets the barrier and each side removes it, in all four combinations. */
 static void either_removes_what_either_has_set(void **state)
 {
 	struct gate gate = gate_open();
@@ -151,7 +151,7 @@ static void either_removes_what_either_has_set(void **state)
 	gate_close(&gate);
 }
 
-static void what_is_done_already_is_no_error(void **state)
+static void setting_or_removing_twice_is_not_an_error(void **state)
 {
 	struct gate gate = gate_open();
 	(void)state;
@@ -167,7 +167,7 @@ static void what_is_done_already_is_no_error(void **state)
 	gate_close(&gate);
 }
 
-static void who_gives_up_waits_no_more_and_changes_nothing(void **state)
+static void waiter_that_gives_up_changes_nothing(void **state)
 {
 	struct gate gate = gate_open();
 	(void)state;
@@ -266,9 +266,9 @@ static void member_passes(struct team *team, int member)
 }
 
 /*
- * All but the last have come, or gone as far as they can; then the last one, and all have passed. In front of
- * the entrance all others are waiting. On the way out that cannot be told: a member in Java goes, and lets
- * the others go, as soon as it sees only one that is left.
+ * All members but the last one enter, or leave as far as they can; then the last one does, and all of them pass.
+ * All others wait at the entrance. On the way out this cannot be checked: a member in Java leaves, and lets the
+ * others leave, as soon as it sees only one member.
  */
 static void pass_together(struct team *team, int last, bool leaves)
 {
@@ -331,8 +331,8 @@ int main(int argc, char **argv)
 		CURATOR_TEST(barrier_of_c_keeps_both_waiting_until_c_removes_it),
 		CURATOR_TEST(barrier_of_java_keeps_both_waiting_until_java_removes_it),
 		CURATOR_TEST(either_removes_what_either_has_set),
-		CURATOR_TEST(what_is_done_already_is_no_error),
-		CURATOR_TEST(who_gives_up_waits_no_more_and_changes_nothing),
+		CURATOR_TEST(setting_or_removing_twice_is_not_an_error),
+		CURATOR_TEST(waiter_that_gives_up_changes_nothing),
 		CURATOR_TEST(barrier_outlives_the_jvm_that_set_it),
 		CURATOR_TEST(members_of_both_come_and_go_together),
 		CURATOR_TEST(member_in_c_that_gives_up_does_not_count),

@@ -17,7 +17,7 @@ static struct shared_lock open_simple(void)
 	return shared_open(HF_SIMPLE, "semaphore_mutex");
 }
 
-/* So many hold it or are next, and so many are at the gate. */
+/* Waits until this many nodes hold the lock or are next, and this many are at the gate. */
 static void has_nodes(const struct shared_lock *simple, int leases, int gates)
 {
 	WAIT_UNTIL(count_leases(simple->path) == leases && count_gates(simple->path) == gates,
@@ -169,7 +169,7 @@ static void lock_that_was_free_costs_two_requests(void **state)
 	shared_close(&mutex);
 }
 
-/* How often the folder of a lock was made; looked at by a thread of its own, as long as it is wanted. */
+/* Counts on a thread of its own how often the folder of a lock is created. */
 struct onlooker {
 	pthread_t thread;
 	struct zk_raw *raw;
@@ -246,8 +246,8 @@ static void each_takes_what_the_other_has_left_behind(void **state)
 	shared_close(&mutex);
 }
 
-/* Numbers begin again, and behind Java's node C gets the very one that it would have had in the old folder. */
-static void number_that_comes_again_is_no_grant(void **state)
+/* Numbers start over, and after Java's node C gets the very number that would have been next in the old folder. */
+static void number_that_occurs_again_is_not_a_grant(void **state)
 {
 	struct shared_lock mutex = shared_open(HF_REENTRANT, "mutex");
 	(void)state;
@@ -280,7 +280,7 @@ int main(int argc, char **argv)
 		CURATOR_STORY(no_update_is_lost_where_looking_is_left_out, free_mutex),
 		CURATOR_STORY(no_update_is_lost_where_looking_is_left_out, free_writer),
 		CURATOR_TEST(each_takes_what_the_other_has_left_behind),
-		CURATOR_TEST(number_that_comes_again_is_no_grant),
+		CURATOR_TEST(number_that_occurs_again_is_not_a_grant),
 	};
 	return CURATOR_RUN(tests, argc, argv);
 }

@@ -157,7 +157,7 @@ static void nested_levels_send_nothing(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void looks_tell_what_the_server_has(void **state)
+static void queries_report_what_the_server_has(void **state)
 {
 	int flag;
 	int64_t number;
@@ -198,7 +198,7 @@ static void looks_tell_what_the_server_has(void **state)
 	assert_int_equal(count_children(zk_eye, "/orders"), 0);
 }
 
-static void force_takes_it_away_and_the_holder_is_told(void **state)
+static void forced_release_is_reported_to_the_holder(void **state)
 {
 	int was_held = -1;
 	hf_client *one = open_zk("");
@@ -345,7 +345,7 @@ static void waiter_in_the_middle_that_leaves_wakes_nobody_early(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* What many asynchronous acquires got, in the order in which they got it. */
+/* The results of many asynchronous acquires, in the order in which they arrived. */
 struct crowd {
 	pthread_mutex_t mutex;
 	hf_lock *lock;
@@ -529,7 +529,7 @@ static void node_made_by_hand_is_waited_for(void **state)
 	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	struct waiter *waiter = waiter_start(lock, NULL);
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
-	/* A change of the data wakes, and is no reason to believe anything. */
+	/* A change of the data wakes the waiter, which must not trust that. */
 	WAIT_UNTIL(test_zookeeper_value(zk_server, 0, "zk_watch_count") == 1, SOON_MS);
 	assert_int_equal(zk_raw_set(zk_eye, path, "__REVOKE__", -1), 0);
 	WAIT_UNTIL(stats_of(client).wakeups == 1, SOON_MS);
@@ -589,7 +589,7 @@ static void chroot_that_vanishes_is_not_made_again(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-static void name_that_is_no_path_is_refused(void **state)
+static void name_that_is_not_a_path_is_refused(void **state)
 {
 	static const char *const names[] = {"a//b", "/a", "a/", "a/./b", "../a", "."};
 	hf_client *client = open_zk("");
@@ -764,8 +764,8 @@ int main(void)
 		ZK_STORY(description_is_the_nodes_data),
 		ZK_STORY(token_grows_even_when_the_folder_begins_anew),
 		ZK_STORY(nested_levels_send_nothing),
-		ZK_STORY(looks_tell_what_the_server_has),
-		ZK_STORY(force_takes_it_away_and_the_holder_is_told),
+		ZK_STORY(queries_report_what_the_server_has),
+		ZK_STORY(forced_release_is_reported_to_the_holder),
 		ZK_STORY(extend_outlives_the_first_lease_and_never_shortens),
 		ZK_STORY(one_attempt_and_a_short_wait_leave_no_node),
 		ZK_STORY(twenty_waiters_of_two_clients_are_served_in_order),
@@ -778,7 +778,7 @@ int main(void)
 		ZK_STORY(chroot_is_put_before_every_path),
 		ZK_STORY(missing_chroot_is_named_and_not_made),
 		ZK_STORY(chroot_that_vanishes_is_not_made_again),
-		ZK_STORY(name_that_is_no_path_is_refused),
+		ZK_STORY(name_that_is_not_a_path_is_refused),
 		ZK_STORY(digest_keeps_others_out),
 		ZK_STORY(open_acl_lets_everybody_in),
 		ZK_STORY(forked_child_touches_nothing),

@@ -177,7 +177,7 @@ static void close_does_not_wait_for_an_open(void **state)
 	hf_lock_close(lock);
 }
 
-/* The opener goes on, so what it looked up is not lost. */
+/* The opener continues, so what it looked up is not lost. */
 static void late_answer_serves_the_next_call(void **state)
 {
 	hf_client *client = open_url(server("?lazy=yes&connect_timeout=300ms"), NULL);

@@ -128,7 +128,7 @@ static void refused_database_shows_no_password(void **state)
 #define S_REFUSE(echo)                                                                             \
 	S_ACCEPT, S_EXPECT("HELLO", "..."), S_CAPTURE(0, 4), S_SEND_BYTES(echo, strlen(echo))
 
-/* The hold is lost in the end, and every text about that is looked at. */
+/* The hold is lost in the end, and every text about it is checked. */
 static void refuse_reconnects(const char *password, const char *echo)
 {
 	const struct script_step steps[] = {
@@ -164,7 +164,7 @@ static void refused_reconnect_shows_no_password(void **state)
 	for (size_t i = 0; i < ECHOES; i++)
 		if (echoes[i][0] == '-')
 			refuse_reconnects(passwords[i % PASSWORDS], echoes[i]);
-	/* The texts are there, and are not just missing. */
+	/* The texts exist: they are not just missing. */
 	assert_true(seen_in_log(&seen, "WRONGPASS: "));
 	assert_true(seen_in_log(&seen, "connection lost: "));
 }
