@@ -1,6 +1,4 @@
-/*
- * The library's only clock: it is monotonic, and counts the time in which the system is suspended.
- */
+/* The library's only clock: monotonic, and it counts the time the system is suspended. */
 #include "base/clock.h"
 
 #include <limits.h>

@@ -37,9 +37,7 @@ uint32_t hf__sleep_wakes(struct hf__sleep *sleep, uint16_t slot);
 /* Sleeps, unless the word was woken up since `wakes` was read; may return early. */
 void hf__sleep_wait(struct hf__sleep *sleep, uint16_t slot, uint32_t wakes);
 
-/*
- * Sleeps on a single word while it has this value; hf__sleep_wake_word() wakes up all its sleepers.
- */
+/* Sleeps while the word has this value; hf__sleep_wake_word() wakes up all its sleepers. */
 void hf__sleep_on(_Atomic uint32_t *word, uint32_t value);
 void hf__sleep_wake_word(_Atomic uint32_t *word);
 

@@ -43,9 +43,7 @@ int hf__engine_dispatch(struct hf__engine *engine)
 	hf__engine_lock(engine);
 	int user_fd = engine->user_fd;
 	hf__engine_unlock(engine);
-	/*
-	 * This comes before the callbacks: if more are posted in the meantime, it is raised again.
-	 */
+	/* Read before the callbacks run: a post in the meantime raises it again. */
 	if (user_fd >= 0)
 		(void)!read(user_fd, &count, sizeof count);
 	int n = engine->ops->dispatch(engine->machine);

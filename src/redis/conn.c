@@ -52,9 +52,7 @@ static const struct hf__transport secure = {.recv = tls_recv, .send = tls_send, 
 
 /* ---- time limits ---- */
 
-/*
- * A holder needs several tries before its lease expires, so none takes more than half of the rest.
- */
+/* A holder needs several tries before its lease expires: none takes more than half the rest. */
 static int64_t within_half(const struct hf__redis *redis, int64_t ms, int64_t now)
 {
 	int64_t end = hf__core_nearest_end(redis->core);
@@ -64,9 +62,7 @@ static int64_t within_half(const struct hf__redis *redis, int64_t ms, int64_t no
 	return ms < half ? ms : half;
 }
 
-/*
- * The back-off: jittered and growing, but none before the first try after a connection that worked.
- */
+/* The back-off grows, with jitter. The first try after a working connection has none. */
 static int64_t pause_before(struct hf__redis *redis, int64_t now)
 {
 	if (redis->failures == 0)

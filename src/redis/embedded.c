@@ -601,9 +601,7 @@ static int step(struct start *start)
 {
 	int rc;
 
-	/*
-	 * The server is checked again once the lock is held: its last holder may have started one.
-	 */
+	/* With the lock held, check again: its last holder may have started a server. */
 	if (!start->is_locked)
 		return try_lock(start);
 	rc = read_report(start);

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-/* The verbs before this one are served in a way of its own by each kind of lock. */
+/* The verbs before this one have a recipe for each kind of lock. */
 #define KIND_VERBS (HF__LOOK + 1)
 
 /* clang-format off */
@@ -31,7 +31,7 @@
 	ROW(HF__FORCE, force, KEYS(KEY_NAME, KEY_CHANNEL), ARGS(ARG_UNLOCK_MESSAGE))               \
 	ROW(HF__LOOK, state, KEYS(KEY_NAME), ARGS(ARG_OWNER))
 
-/* Waiters of a spin lock ask again and again; nobody listens to its channel. */
+/* Waiters of a spin lock keep asking, and nobody listens to its channel. */
 #define SPIN_ROWS(ROW)                                                                             \
 	ROW(HF__ASK, acquire,                                                                      \
 	    KEYS(KEY_NAME, KEY_DESCRIPTIONS, KEY_TOKEN),                                           \
@@ -116,7 +116,7 @@
 	ROW(HF__ASK, latch_wait, KEYS(KEY_NAME), NO_ARGS)                                          \
 	ROW(HF__LOOK, number, KEYS(KEY_NAME), NO_ARGS)
 
-/* Verbs that belong to one kind alone, or to none. */
+/* Verbs that belong to a single kind, or to none. */
 #define OTHER_ROWS(ROW, COMMAND)                                                                   \
 	COMMAND(HF__PING, "PING", NO_KEYS)                                                         \
 	ROW(HF__IDENTIFY, identify, NO_KEYS, NO_ARGS)                                              \
@@ -243,7 +243,7 @@ IS_COMPLETE(LATCH, ONE(HF__ASK) | ONE(HF__LOOK));
 
 _Static_assert(HF__VERBS < 64 && HF__KINDS < 64, "a set is 64 bits");
 
-/* Only ZooKeeper has a total that a node says. */
+/* Only ZooKeeper has a total that a node contains. */
 _Static_assert((0 OTHER_ROWS(ADD, ADD)) ==
                        (ALL_BEFORE(HF__VERBS) & ~ALL_BEFORE(KIND_VERBS) & ~ONE(HF__PERMITS_FROM)),
                "OTHER_ROWS lacks a row or has one too many");

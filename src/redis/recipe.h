@@ -7,13 +7,13 @@
 
 #include <stddef.h>
 
-/* What stands for one argument, or for several where the comment says so. */
+/* Each stands for one argument, or for several where the comment says so. */
 enum hf__recipe_arg {
 	ARG_END,   /* ends a list of arguments */
 	ARG_LEASE, /* in ms */
 	ARG_OWNER, /* the wire owner */
 	ARG_FROM,  /* the wire owner that a hold is moved from */
-	/* The writer, if its own owner wants to read inside the write hold; otherwise empty. */
+	/* The owner's writer, if it reads inside its own write hold; otherwise empty. */
 	ARG_WRITER,
 	ARG_COUNT,
 	ARG_AGAIN,     /* 1 if the same request may have run before */
@@ -53,9 +53,9 @@ enum hf__recipe_arg {
 #define HF__RECIPE_MAX 8 /* entries of a list, its end included */
 
 /*
- * How a request is made. The list of keys has two that are left out where they are not needed:
- * KEY_TOKEN if no token is wanted, and KEY_DESCRIPTIONS if this client has no description. A
- * renewal repeats both lists for each of its holds.
+ * How to build a request. Two keys are left out if they are not needed: KEY_TOKEN if no token is
+ * wanted, and KEY_DESCRIPTIONS if this client has no description. A renewal repeats both lists for
+ * each of its holds.
  */
 struct hf__recipe {
 	const char *word; /* a plain command; NULL: it is a script */
@@ -66,7 +66,7 @@ struct hf__recipe {
 	enum hf__recipe_arg args[HF__RECIPE_MAX];
 };
 
-/* The recipe for a verb that Redis has for locks of this kind; verbs without a lock ignore it. */
+/* The recipe for a verb that Redis has for this kind of lock; the other verbs ignore the kind. */
 const struct hf__recipe *hf__recipe_of(int kind, int verb);
 
 #endif

@@ -379,9 +379,7 @@ static int parse_body(struct hf__resp *resp, const char *bytes, size_t length)
 
 void hf__resp_init(struct hf__resp *resp)
 {
-	/*
-	 * Nodes are written before they are read, and clearing them would cost more than a reply.
-	 */
+	/* Nodes are written before they are read; clearing them would cost more than a reply. */
 	memset((char *)resp + offsetof(struct hf__resp, nodes), 0,
 	       sizeof *resp - offsetof(struct hf__resp, nodes));
 	resp->announced = 1;

@@ -9,9 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/*
- * At least as long as a wire owner with its suffix, and as any argument that is a number or a word.
- */
+/* At least as long as a wire owner with its suffix, and as any number or word. */
 #define OWNER_SIZE 64
 
 /* ---- requests ---- */
@@ -442,7 +440,7 @@ static bool read_settled(const struct hf__redis *redis, const char *bytes,
 
 /* Reads {PTTL, count, holder}; for a semaphore or latch just the number. */
 static bool read_state(const struct hf__resp *resp, const struct hf__cmd *cmd, const char *bytes,
-                      struct hf__answer *answer)
+                       struct hf__answer *answer)
 {
 	const struct hf__resp_node *node = resp->node;
 	int kind = hf__lock_kind(cmd->lock);
@@ -545,9 +543,7 @@ static void log_warning(struct hf__redis *redis, const struct hf__cmd *cmd, cons
 	              consequence_of(&redis->resp, bytes));
 }
 
-/*
- * {'warning', command, error, reply}: the verb was done, but something that belongs to it failed.
- */
+/* {'warning', command, error, reply}: the verb was done, but something around it failed. */
 static void take_warning(struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes)
 {
 	const struct hf__resp_node *node = redis->resp.node;

@@ -18,7 +18,7 @@ if n ~= '0' then
 	redis.call('hset', key, me, n)
 	return 0
 end
--- A fault of the queue must not keep the hold, nor the other way round.
+-- An error in the queue must not keep the hold from being released, nor the other way round.
 local removed = redis.pcall('hdel', key, me)
 local held = removed == 1
 -- include: now

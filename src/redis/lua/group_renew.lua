@@ -1,4 +1,4 @@
--- Makes holds of groups last at least for their lease; a lease of 0 only checks whether they exist. A fault of one
+-- Makes holds of groups last at least for their lease; a lease of 0 only checks whether they exist. An error on one
 -- key does not affect the others.
 --
 -- KEYS: groups

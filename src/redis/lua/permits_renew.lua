@@ -1,4 +1,4 @@
--- Makes permits last at least for their lease; a lease of 0 only checks whether the permit exists. A fault of one
+-- Makes permits last at least for their lease; a lease of 0 only checks whether the permit exists. An error on one
 -- key does not affect the others.
 --
 -- KEYS: for each permit: the expiry of all permits[, prefix of the holders' descriptions]

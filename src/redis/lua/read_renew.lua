@@ -1,5 +1,5 @@
 -- Makes read holds last at least for their lease, each by its own key and the lock; a lease of 0 only checks
--- whether the hold exists. A fault of one key does not affect the others.
+-- whether the hold exists. An error on one key does not affect the others.
 --
 -- KEYS: for each hold: lock, key of the hold[, prefix of the holders' descriptions]
 -- ARGV: for each hold: lease in ms, owner

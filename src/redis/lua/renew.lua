@@ -1,4 +1,4 @@
--- Makes holds last at least for their lease; a lease of 0 only checks whether the hold exists. A fault of one key
+-- Makes holds last at least for their lease; a lease of 0 only checks whether the hold exists. An error on one key
 -- does not affect the others.
 --
 -- KEYS: for each hold: lock[, prefix of the holders' descriptions]
