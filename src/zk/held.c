@@ -20,7 +20,7 @@ static void report_revocation(struct hf__zk *zk, struct hf__node *node,
 	hf__core_revoke(zk->core, node->lock, node->wire, now);
 }
 
-static void on_watched(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_held_watched(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	bool granted = hf__node_is_granted(node);
@@ -45,7 +45,7 @@ void hf__held_watch(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	bool room = hf__watcher_has_room(zk);
 	struct hf__watcher *watcher = room ? hf__watcher_at(zk, path, false) : NULL;
 	struct hf__zk_request *request =
-		watcher || !room ? hf__zk_request_new(zk, on_watched, node) : NULL;
+		watcher || !room ? hf__zk_request_new(zk, on_held_watched, node) : NULL;
 	if (!request) {
 		node->watched = false;
 		zk->watch_held_at = now + HF__WATCH_HELD_MS;

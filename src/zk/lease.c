@@ -66,14 +66,6 @@ void hf__lease_open_gate(struct hf__zk *zk, struct hf__node *node)
 
 /* ---- the lease ---- */
 
-static bool is_listed(const struct hf__zk_request *listed, const char *name)
-{
-	for (size_t i = 0; i < listed->count; i++)
-		if (strcmp(listed->names[i], name) == 0)
-			return true;
-	return false;
-}
-
 static bool is_simple(const struct hf__node *node)
 {
 	return hf__lock_kind(node->lock) == HF_SIMPLE;
@@ -107,7 +99,7 @@ void hf__lease_check(struct hf__zk *zk, struct hf__node *node, const struct hf__
                      int64_t now)
 {
 	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, node->lock);
-	if (!is_listed(listed, node->name)) {
+	if (!hf__zk_request_lists(listed, node->name)) {
 		hf__node_start_over(node);
 		return;
 	}

@@ -114,7 +114,7 @@ static bool same_node(const struct hf__table_link *link, const void *key)
 	return node->wire == want->wire && node->lock == want->lock;
 }
 
-static uint32_t hash_of(const struct hf__zk *zk, uint64_t wire)
+static uint32_t hash_wire(const struct hf__zk *zk, uint64_t wire)
 {
 	return hf__table_hash(&zk->nodes, &wire, sizeof wire);
 }
@@ -123,7 +123,7 @@ struct hf__node *hf__node_find(struct hf__zk *zk, const struct hf__lock *lock, u
 {
 	struct node_key key = {.lock = lock, .wire = wire};
 	struct hf__table_link *link =
-		hf__table_find(&zk->nodes, hash_of(zk, wire), same_node, &key);
+		hf__table_find(&zk->nodes, hash_wire(zk, wire), same_node, &key);
 	return link ? hf__table_item(link, struct hf__node, by_wire) : NULL;
 }
 
@@ -140,7 +140,7 @@ struct hf__node *hf__node_get(struct hf__zk *zk, const struct hf__cmd *cmd, uint
 	node->asker = cmd->wire;
 	node->revoke_version = -1;
 	hf__lock_add_ref(node->lock);
-	hf__table_add(&zk->nodes, &node->by_wire, hash_of(zk, node->wire));
+	hf__table_add(&zk->nodes, &node->by_wire, hash_wire(zk, node->wire));
 	return node;
 }
 

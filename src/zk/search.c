@@ -11,7 +11,7 @@ static bool is_of_session(const struct hf__zk *zk, const struct hf__zk_request *
 
 /* ---- by its name in the folder ---- */
 
-static void on_stat(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_search_stat(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	(void)now;
@@ -27,7 +27,7 @@ static void on_stat(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 static void request_stat(struct hf__zk *zk, struct hf__node *node)
 {
 	char path[HF__ZK_PATH];
-	struct hf__zk_request *request = hf__zk_request_new(zk, on_stat, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, on_search_stat, node);
 	hf__node_path(zk, node, path);
 	if (request)
 		hf__zk_request_exists(request, path, NULL);
@@ -41,7 +41,7 @@ static bool is_own(const struct hf__node *node, const char *name)
 	                                : hf__queue_is_of(name, node->guid);
 }
 
-static void on_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_search_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	(void)now;
@@ -117,5 +117,5 @@ void hf__search_node(struct hf__zk *zk, struct hf__node *node)
 	if (hf__node_is_plain(node))
 		read_plain(zk, node, path);
 	else
-		hf__turn_send_list(zk, node, on_listed);
+		hf__turn_send_list(zk, node, on_search_listed);
 }

@@ -108,7 +108,7 @@ static void end_node(struct hf__zk *zk, struct hf__node *node, bool lost, int64_
 	give(zk, next, cmd);
 }
 
-static void finish(struct hf__zk *zk, struct hf__node *node, int64_t now)
+static void finish_absent(struct hf__zk *zk, struct hf__node *node, int64_t now)
 {
 	end_node(zk, node, node->state == HF__ZNODE_TAKEN_AWAY, now);
 }
@@ -126,7 +126,7 @@ static void finish_removed(struct hf__zk *zk, struct hf__node *node, bool by_us,
 	end_node(zk, node, !by_us && held, now);
 }
 
-static void on_removed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_node_removed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	if (hf__zk_request_is_lost(request->rc) || hf__zk_request_is_dead(request->rc))
@@ -141,7 +141,7 @@ static void on_removed(struct hf__zk *zk, struct hf__zk_request *request, int64_
 static void delete_node(struct hf__zk *zk, struct hf__node *node)
 {
 	char path[HF__ZK_PATH];
-	struct hf__zk_request *request = hf__zk_request_new(zk, on_removed, node);
+	struct hf__zk_request *request = hf__zk_request_new(zk, on_node_removed, node);
 	hf__node_path(zk, node, path);
 	hf__node_change(node, HF__ON_DELETE);
 	if (request)
@@ -250,8 +250,8 @@ static void await(struct hf__zk *zk, struct hf__node *node, int64_t now)
 static const struct {
 	step_fn *ask, *give_up;
 } steps[HF__ZNODE_STATES] = {
-	[HF__ZNODE_ABSENT] = {create, finish},
-	[HF__ZNODE_BLOCKED] = {create, finish},
+	[HF__ZNODE_ABSENT] = {create, finish_absent},
+	[HF__ZNODE_BLOCKED] = {create, finish_absent},
 	[HF__ZNODE_CREATING] = {await, await},
 	[HF__ZNODE_CREATING_LONE] = {await, await},
 	[HF__ZNODE_UNKNOWN] = {search, search},
@@ -266,7 +266,7 @@ static const struct {
 	[HF__ZNODE_LEASE_DELETING] = {NULL, remove_node},
 	[HF__ZNODE_HELD] = {NULL, remove_node},
 	[HF__ZNODE_RELEASING] = {NULL, remove_node},
-	[HF__ZNODE_TAKEN_AWAY] = {NULL, finish},
+	[HF__ZNODE_TAKEN_AWAY] = {NULL, finish_absent},
 };
 
 _Static_assert(HF__ZNODE_STATES == 22, "every state that can have a command has its steps");

@@ -161,7 +161,7 @@ static const char *row_at(const struct hf__answer *answer, size_t i, size_t *ret
 }
 
 /* The command has all its rows; an unfinished walk stays for its next step. */
-static void finish(struct hf__zk *zk, struct hf__survey *at, int64_t now)
+static void finish_step(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	struct hf__cmd *cmd = at->cmd;
 	bool over = strcmp(at->cursor, "0") == 0 || !at->cursor[0];
@@ -200,8 +200,8 @@ static void fail_rc(struct hf__zk *zk, struct hf__survey *at, int rc, int64_t no
 	hf__zk_answer_failed(zk, cmd, rc, "cannot read the lock's nodes", now);
 }
 
-static struct hf__zk_request *new_request(struct hf__zk *zk, struct hf__survey *at,
-                                          hf__zk_request_fn *done)
+static struct hf__zk_request *new_survey_request(struct hf__zk *zk, struct hf__survey *at,
+                                                 hf__zk_request_fn *done)
 {
 	struct hf__zk_request *request = hf__zk_request_new(zk, done, NULL);
 	if (!request)
@@ -312,7 +312,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* The name of a double barrier's member is a GUID and nothing more. */
-static bool is_guid(const char *name)
+static bool is_member_name(const char *name)
 {
 	return strlen(name) == HF__QUEUE_GUID - 1 &&
 	       strspn(name, "0123456789abcdef-") == HF__QUEUE_GUID - 1;
@@ -325,7 +325,7 @@ static enum folder folder_of(const struct hf__survey *at)
 		enum hf__queue_role form = hf__queue_form(at->names[i]);
 		queue += form != HF__QUEUE_STRANGER && form != HF__QUEUE_LEASE;
 		leases += form == HF__QUEUE_LEASE;
-		members += is_guid(at->names[i]);
+		members += is_member_name(at->names[i]);
 		ready += strcmp(at->names[i], "ready") == 0;
 	}
 	if (queue > 0)
@@ -355,7 +355,7 @@ static enum folder sort_children(struct hf__survey *at)
 		at->kind = "permits";
 	} else if (folder == FOLDER_MEMBERS) {
 		qsort(at->names, at->count, sizeof *at->names, compare_names);
-		members -= !is_guid(at->names[members - 1]); /* "ready" comes last */
+		members -= !is_member_name(at->names[members - 1]); /* "ready" comes last */
 		at->holders = members;
 		at->kind = "double-barrier";
 	} else {
@@ -402,7 +402,7 @@ static int push_children(struct hf__survey *at, size_t from, size_t to)
 /* ---- requests ---- */
 
 static void on_seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
-static void on_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
+static void on_survey_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
 static void finish_visit(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
@@ -444,7 +444,7 @@ static void on_holder(struct hf__zk *zk, struct hf__zk_request *request, int64_t
 	size_t length = request->rc == ZOK && request->length > 0 ? (size_t)request->length : 0;
 	if (i == 0 && request->rc == ZOK)
 		at->token = request->stat.czxid;
-	if (request->rc == ZOK && request->stat.ephemeralOwner == 0 && is_guid(at->names[i]))
+	if (request->rc == ZOK && request->stat.ephemeralOwner == 0 && is_member_name(at->names[i]))
 		at->not_members = true;
 	if (i < at->holders ? add_holder(at, at->names[i], request->text, length)
 	                    : add_description(at, i, request->text, length))
@@ -466,7 +466,8 @@ static void read_holders(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 	size_t wanted = at->holders + (all ? at->waiters : 0);
 	for (; at->requested < wanted && at->requested < MOST_LISTED; at->requested++) {
 		bool fits = join(at, at->names[at->requested], path);
-		struct hf__zk_request *request = fits ? new_request(zk, at, on_holder) : NULL;
+		struct hf__zk_request *request =
+			fits ? new_survey_request(zk, at, on_holder) : NULL;
 		if (!request)
 			break; /* the others are counted but not listed */
 		hf__zk_request_get(request, path, NULL);
@@ -478,14 +479,14 @@ static void read_holders(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 
 static void request_list(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
-	struct hf__zk_request *request = new_request(zk, at, on_listed);
+	struct hf__zk_request *request = new_survey_request(zk, at, on_survey_listed);
 	if (request)
 		hf__zk_request_list(request, at->path, NULL);
 	else
 		fail_memory(zk, at, now);
 }
 
-static void on_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_survey_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__survey *at = request->survey;
 	if (!hf__zk_request_is_answer(zk, request))
@@ -545,7 +546,7 @@ static void on_seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	if (request->rc == ZOK && request->stat.ephemeralOwner != 0) {
-		struct hf__zk_request *get = new_request(zk, at, on_plain);
+		struct hf__zk_request *get = new_survey_request(zk, at, on_plain);
 		if (get)
 			hf__zk_request_get(get, at->path, NULL);
 		else
@@ -561,7 +562,7 @@ static void on_seen(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 
 static int visit(struct hf__zk *zk, struct hf__survey *at)
 {
-	struct hf__zk_request *request = new_request(zk, at, on_seen);
+	struct hf__zk_request *request = new_survey_request(zk, at, on_seen);
 	if (!request)
 		return HF_ENOMEM;
 	at->visits++;
@@ -588,7 +589,7 @@ static void visit_next(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 	              at->rows.length >= STEP_BYTES;
 	if (over || enough) {
 		snprintf(at->cursor, sizeof at->cursor, "%" PRIu32, over ? 0 : at->walk);
-		finish(zk, at, now);
+		finish_step(zk, at, now);
 		return;
 	}
 	pop_path(at);
@@ -639,7 +640,7 @@ static void on_time(struct hf__zk *zk, struct hf__zk_request *request, int64_t n
 	    add_fact(at, "time_us=%" PRId64, (int64_t)request->stat.ctime * 1000))
 		fail_memory(zk, at, now);
 	else
-		finish(zk, at, now);
+		finish_step(zk, at, now);
 }
 
 static void on_config(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
@@ -660,20 +661,20 @@ static void on_config(struct hf__zk *zk, struct hf__zk_request *request, int64_t
 	         (request->rc == ZOK && add_servers(at, request->text, length));
 	struct hf__zk_request *next = NULL;
 	if (!rc && !hf__list_empty(&zk->held))
-		next = new_request(zk, at, on_time);
+		next = new_survey_request(zk, at, on_time);
 	if (rc) {
 		fail_memory(zk, at, now);
 	} else if (next) {
 		hf__node_path(zk, hf__list_item(zk->held.next, struct hf__node, link), path);
 		hf__zk_request_exists(next, path, NULL);
 	} else {
-		finish(zk, at, now);
+		finish_step(zk, at, now);
 	}
 }
 
 static int start_facts(struct hf__zk *zk, struct hf__survey *at)
 {
-	struct hf__zk_request *request = new_request(zk, at, on_config);
+	struct hf__zk_request *request = new_survey_request(zk, at, on_config);
 	if (!request)
 		return HF_ENOMEM;
 	hf__zk_request_get(request, config_path, NULL);

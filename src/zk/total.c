@@ -134,7 +134,7 @@ static bool compute(const struct hf__cmd *cmd, int32_t total, int32_t *ret_total
 
 static void send_total(struct hf__zk *zk, struct hf__cmd *cmd);
 
-static void on_folders_made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_total_folders(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
@@ -155,7 +155,7 @@ static void on_written(struct hf__zk *zk, struct hf__zk_request *request, int64_
 	const struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, cmd->lock);
 	bool tries = cmd->verb == HF__PERMITS_TRY_SET;
 	if (request->rc == ZNONODE && zk_lock)
-		hf__folder_make(zk, NULL, cmd, zk_lock->total_path, on_folders_made, now);
+		hf__folder_make(zk, NULL, cmd, zk_lock->total_path, on_total_folders, now);
 	else if (request->rc == ZOK)
 		hf__zk_answer_count(zk, cmd, 1, now);
 	else if (request->rc == ZNODEEXISTS && tries && cmd->again)

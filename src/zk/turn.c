@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-static void on_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
+static void on_turn_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now);
 
 /* ---- requests ---- */
 
@@ -27,10 +27,10 @@ void hf__turn_send_list(struct hf__zk *zk, struct hf__node *node, hf__zk_request
 
 void hf__turn_list(struct hf__zk *zk, struct hf__node *node)
 {
-	hf__turn_send_list(zk, node, on_listed);
+	hf__turn_send_list(zk, node, on_turn_listed);
 }
 
-static void on_watched(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_turn_watched(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	if (hf__node_ignores(zk, request))
@@ -48,7 +48,8 @@ static void on_watched(struct hf__zk *zk, struct hf__zk_request *request, int64_
 void hf__turn_watch(struct hf__zk *zk, struct hf__node *node, const char *path)
 {
 	struct hf__watcher *watcher = hf__watcher_at(zk, path, false);
-	struct hf__zk_request *request = watcher ? hf__zk_request_new(zk, on_watched, node) : NULL;
+	struct hf__zk_request *request =
+		watcher ? hf__zk_request_new(zk, on_turn_watched, node) : NULL;
 	if (!request) {
 		hf__doubt_memory(zk);
 		return;
@@ -60,7 +61,7 @@ void hf__turn_watch(struct hf__zk *zk, struct hf__node *node, const char *path)
 
 /* ---- folders ---- */
 
-static void on_folders_made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_node_folders(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	(void)now;
@@ -77,7 +78,7 @@ void hf__turn_make_folders(struct hf__zk *zk, struct hf__node *node, int64_t now
 {
 	char path[HF__ZK_PATH];
 	hf__node_path(zk, node, path);
-	hf__folder_make(zk, node, NULL, path, on_folders_made, now);
+	hf__folder_make(zk, node, NULL, path, on_node_folders, now);
 }
 
 /* ---- the list ---- */
@@ -149,7 +150,7 @@ static void check_turn(struct hf__zk *zk, struct hf__node *node,
 }
 
 /* The list was requested together with the creation, or later. */
-static void on_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_turn_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
 	bool no_folder = request->rc == ZNONODE;
@@ -186,14 +187,14 @@ static bool is_proven(const struct hf__zk *zk, const struct hf__node *node)
 }
 
 /* All that matters is that it was answered, and which requests follow it. */
-static void on_beat(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_turn_beat(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	(void)now;
 	(void)hf__node_ignores(zk, request);
 }
 
-static bool send_beat(struct hf__zk *zk, struct hf__node *node, const char *path,
-                      hf__zk_request_fn *done)
+static bool request_beat(struct hf__zk *zk, struct hf__node *node, const char *path,
+                         hf__zk_request_fn *done)
 {
 	struct hf__zk_request *request = hf__zk_request_new(zk, done, node);
 	if (request)
@@ -205,7 +206,7 @@ static bool send_beat(struct hf__zk *zk, struct hf__node *node, const char *path
 
 bool hf__turn_beat(struct hf__zk *zk, struct hf__node *node, const char *path)
 {
-	return send_beat(zk, node, path, on_beat);
+	return request_beat(zk, node, path, on_turn_beat);
 }
 
 /* A list is the word of one server, which may be cut off: a grant needs the quorum's too. */
@@ -229,6 +230,6 @@ bool hf__turn_prove(struct hf__zk *zk, struct hf__node *node)
 	if (is_proven(zk, node))
 		return true;
 	hf__node_path(zk, node, path);
-	(void)send_beat(zk, node, path, on_proven);
+	(void)request_beat(zk, node, path, on_proven);
 	return false;
 }

@@ -288,6 +288,8 @@ bool hf__zk_request_is_lost(int rc);
 bool hf__zk_request_is_dead(int rc);
 /* A command still waits for the request, and it was answered. */
 bool hf__zk_request_is_answer(struct hf__zk *zk, const struct hf__zk_request *request);
+/* The list that was answered has a child of this name. */
+bool hf__zk_request_lists(const struct hf__zk_request *listed, const char *name);
 
 /* ---- folder.c ---- */
 /*

@@ -7,8 +7,8 @@
 
 static const char ready[] = "ready";
 
-static struct hf__zk_request *new_request(struct hf__zk *zk, struct hf__cmd *cmd,
-                                          hf__zk_request_fn *done)
+static struct hf__zk_request *new_barrier_request(struct hf__zk *zk, struct hf__cmd *cmd,
+                                                  hf__zk_request_fn *done)
 {
 	struct hf__zk_request *request = hf__zk_request_new(zk, done, NULL);
 	if (request)
@@ -34,7 +34,7 @@ static int set_barrier(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
 	const char *text = hf__core_settings(zk->core)->description;
-	struct hf__zk_request *request = new_request(zk, cmd, on_set);
+	struct hf__zk_request *request = new_barrier_request(zk, cmd, on_set);
 	if (!request)
 		return HF_ENOMEM;
 	hf__node_holders_path(zk, cmd->lock, path);
@@ -42,7 +42,7 @@ static int set_barrier(struct hf__zk *zk, struct hf__cmd *cmd)
 	return 0;
 }
 
-static void on_folders_made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_barrier_folders(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
@@ -61,7 +61,7 @@ static void on_set(struct hf__zk *zk, struct hf__zk_request *request, int64_t no
 		return;
 	if (request->rc == ZNONODE) {
 		hf__node_holders_path(zk, cmd->lock, path);
-		hf__folder_make(zk, NULL, cmd, path, on_folders_made, now);
+		hf__folder_make(zk, NULL, cmd, path, on_barrier_folders, now);
 	} else if (request->rc == ZOK || request->rc == ZNODEEXISTS) {
 		hf__zk_answer_count(zk, cmd, request->rc == ZOK, now);
 	} else {
@@ -69,7 +69,7 @@ static void on_set(struct hf__zk *zk, struct hf__zk_request *request, int64_t no
 	}
 }
 
-static void on_removed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
+static void on_barrier_removed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
@@ -104,7 +104,8 @@ static int read_barrier(struct hf__zk *zk, struct hf__cmd *cmd)
 	hf__node_holders_path(zk, cmd->lock, path);
 	bool waits = cmd->verb == HF__ASK;
 	struct hf__watcher *watcher = waits ? hf__watcher_at(zk, path, false) : NULL;
-	struct hf__zk_request *request = waits && !watcher ? NULL : new_request(zk, cmd, on_read);
+	struct hf__zk_request *request =
+		waits && !watcher ? NULL : new_barrier_request(zk, cmd, on_read);
 	if (!request)
 		return HF_ENOMEM;
 	hf__zk_request_get(request, path, watcher);
@@ -114,7 +115,7 @@ static int read_barrier(struct hf__zk *zk, struct hf__cmd *cmd)
 static int remove_barrier(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char path[HF__ZK_PATH];
-	struct hf__zk_request *request = new_request(zk, cmd, on_removed);
+	struct hf__zk_request *request = new_barrier_request(zk, cmd, on_barrier_removed);
 	if (!request)
 		return HF_ENOMEM;
 	hf__node_holders_path(zk, cmd->lock, path);
@@ -141,14 +142,6 @@ static size_t count_members(const struct hf__zk_request *listed, const char **re
 		n++;
 	}
 	return n;
-}
-
-static bool has_child(const struct hf__zk_request *listed, const char *name)
-{
-	for (size_t i = 0; i < listed->count; i++)
-		if (strcmp(listed->names[i], name) == 0)
-			return true;
-	return false;
 }
 
 static void on_ready_made(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
@@ -207,9 +200,9 @@ void hf__zk_barrier_check(struct hf__zk *zk, struct hf__node *node,
 {
 	const char *lowest, *highest;
 	size_t members = count_members(listed, &lowest, &highest);
-	if (!has_child(listed, node->name))
+	if (!hf__zk_request_lists(listed, node->name))
 		hf__node_start_over(node);
-	else if (node->barrier_open || has_child(listed, ready))
+	else if (node->barrier_open || hf__zk_request_lists(listed, ready))
 		hf__node_grant(zk, node, now);
 	else if (members >= (size_t)node->cmd->count)
 		make_ready(zk, node);
@@ -235,7 +228,7 @@ static void on_ready_removed(struct hf__zk *zk, struct hf__zk_request *request, 
 static void remove_ready(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	char folder[HF__ZK_PATH], path[HF__ZK_PATH + sizeof ready];
-	struct hf__zk_request *request = new_request(zk, cmd, on_ready_removed);
+	struct hf__zk_request *request = new_barrier_request(zk, cmd, on_ready_removed);
 	if (!request) {
 		hf__doubt_memory(zk);
 		return;
@@ -283,7 +276,7 @@ static void on_exit_listed(struct hf__zk *zk, struct hf__zk_request *request, in
 	const struct hf__node *own = in ? hf__node_find(zk, in, cmd->from) : NULL;
 	bool lost = !own && cmd->from; /* its release will report that */
 	/* Without "ready" the present members have entered the next round. */
-	bool all_left = !own && !has_child(request, ready);
+	bool all_left = !own && !hf__zk_request_lists(request, ready);
 	if (lost || all_left)
 		answer_ask(zk, cmd, true, now);
 	else if (!own && members == 0)
@@ -306,7 +299,7 @@ static void check_exit(struct hf__zk *zk, struct hf__cmd *cmd, const char *membe
 	struct hf__zk_request *request =
 		member && !watcher
 			? NULL
-			: new_request(zk, cmd, member ? on_member_watched : on_exit_listed);
+			: new_barrier_request(zk, cmd, member ? on_member_watched : on_exit_listed);
 	if (!request)
 		hf__doubt_memory(zk);
 	else if (member)

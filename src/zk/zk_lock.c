@@ -8,7 +8,7 @@ static bool same_lock(const struct hf__table_link *link, const void *key)
 	return hf__table_item(link, struct hf__zk_lock, by_lock)->lock == key;
 }
 
-static uint32_t hash_of(const struct hf__zk *zk, const struct hf__lock *lock)
+static uint32_t hash_lock(const struct hf__zk *zk, const struct hf__lock *lock)
 {
 	return hf__table_hash(&zk->locks, &lock, sizeof lock);
 }
@@ -16,7 +16,7 @@ static uint32_t hash_of(const struct hf__zk *zk, const struct hf__lock *lock)
 struct hf__zk_lock *hf__zk_lock_find(struct hf__zk *zk, const struct hf__lock *lock)
 {
 	struct hf__table_link *link =
-		hf__table_find(&zk->locks, hash_of(zk, lock), same_lock, lock);
+		hf__table_find(&zk->locks, hash_lock(zk, lock), same_lock, lock);
 	return link ? hf__table_item(link, struct hf__zk_lock, by_lock) : NULL;
 }
 
@@ -27,7 +27,7 @@ struct hf__zk_lock *hf__zk_lock_get(struct hf__zk *zk, struct hf__lock *lock)
 		return zk_lock;
 	zk_lock->lock = lock;
 	hf__list_init(&zk_lock->interests);
-	hf__table_add(&zk->locks, &zk_lock->by_lock, hash_of(zk, lock));
+	hf__table_add(&zk->locks, &zk_lock->by_lock, hash_lock(zk, lock));
 	return zk_lock;
 }
 

@@ -29,6 +29,14 @@ bool hf__zk_request_is_answer(struct hf__zk *zk, const struct hf__zk_request *re
 	return false;
 }
 
+bool hf__zk_request_lists(const struct hf__zk_request *listed, const char *name)
+{
+	for (size_t i = 0; i < listed->count; i++)
+		if (strcmp(listed->names[i], name) == 0)
+			return true;
+	return false;
+}
+
 struct hf__zk_request *hf__zk_request_new(struct hf__zk *zk, hf__zk_request_fn *done,
                                           struct hf__node *node)
 {
