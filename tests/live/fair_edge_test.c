@@ -57,8 +57,7 @@ static void lock_of_a_killed_holder_is_free_within_its_lease(void **state)
 	long long killed_at = test_now_ms();
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - killed_at, 0, 1200 + 500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -112,8 +111,7 @@ static void purged_waiter_comes_last_and_still_gets_the_lock(void **state)
 	assert_false(waiter_is_over(first));
 	ASSERT_OK(waiter_release(second));
 	waiter_expect(first, 0);
-	ASSERT_OK(waiter_release(first));
-	waiter_free(first);
+	waiter_finish(first);
 	waiter_free(second);
 	end(&world);
 }
@@ -211,8 +209,7 @@ static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(voi
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - deleted_at, 0, 1500);
 	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -318,8 +315,7 @@ static void server_that_comes_back_empty_costs_the_hold_and_not_the_wait(void **
 	waiter_expect(waiter, 0);
 	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
 	assert_true(is_held_by(live_raw, "orders", world.two));
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -455,8 +451,7 @@ static void check_names(hf_client *one, hf_client *two, hf_kind kind, const char
 	ASSERT_OK(hf_lock_release(mine));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	free(owner);
 	free(score);
 	hf_lock_close(mine);

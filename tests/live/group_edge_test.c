@@ -65,8 +65,7 @@ static void killed_connections_are_made_again(void **state)
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
 	assert_int_equal(stats_of(pair.one).losses, 0);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_no_keys();
 	end(&pair);
 }
@@ -165,8 +164,7 @@ static void owners_of_one_client_exclude_each_other(void **state)
 	WAIT_UNTIL(stats_of(pair.one).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_lock_release_with(pair.mine, HF_RELEASE(.owner = owner)));
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_owner_free(owner);
 	expect_no_keys();
 	end(&pair);

@@ -138,8 +138,7 @@ static void release_by_force_lets_the_waiter_in_and_the_holder_learns_of_it(void
 	ASSERT_RC(hf_lock_release(mine), HF_ELOST);
 	ASSERT_CONTAINS(hf_error_detail(), "now held by");
 	assert_true(is_held_by(live_raw, "orders", two));
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(mine);
 	hf_lock_close(theirs);
 	hf_lock_close(forced);

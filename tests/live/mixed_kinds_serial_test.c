@@ -373,8 +373,7 @@ static void lock_of_a_killed_holder_is_free_after_its_lease(void **state)
 	for (int i = 0; i < MINE; i++) {
 		waiter_expect(waiter[i], 0);
 		ASSERT_BETWEEN(waiter[i]->ended_at - killed_at, 0, 900 + 1500);
-		ASSERT_OK(waiter_release(waiter[i]));
-		waiter_free(waiter[i]);
+		waiter_finish(waiter[i]);
 		hf_lock_close(lock[i]);
 	}
 	ASSERT_OK(hf_client_close(client));
@@ -488,8 +487,7 @@ static void holders_and_waiters_survive_cut_connections(void **state)
 		ASSERT_OK(hf_lock_release(link.held[i]));
 		waiter_expect(waiter[i], 0);
 		ASSERT_BETWEEN(waiter[i]->ended_at - released_at, 0, 1500);
-		ASSERT_OK(waiter_release(waiter[i]));
-		waiter_free(waiter[i]);
+		waiter_finish(waiter[i]);
 	}
 	end(&link);
 }
@@ -562,8 +560,7 @@ static void earlier_levels_of_another_owner_do_not_end_a_renewal(void **state)
 	for (int i = 0; i < MINE; i++) {
 		assert_true(key_exists(live_raw, names[i]));
 		assert_int_equal(hf_lock_state(lock[i], waiter[i]->options.owner), HF_HELD);
-		ASSERT_OK(waiter_release(waiter[i]));
-		waiter_free(waiter[i]);
+		waiter_finish(waiter[i]);
 		hf_lock_close(lock[i]);
 	}
 	assert_int_equal(stats_of(client).losses, 0);

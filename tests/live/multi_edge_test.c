@@ -182,8 +182,7 @@ static void members_may_be_of_all_kinds(void **state)
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 2000);
 	ASSERT_RC(hf_lock_acquire(mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	ASSERT_RC(hf_lock_acquire(mine, HF_ACQUIRE(.wait_ms = 100)), HF_ETIMEDOUT);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_nothing_left();
 	hf_lock_close(mine);
 	hf_lock_close(theirs);
@@ -359,8 +358,7 @@ static void killed_connections_are_made_again(void **state)
 	ASSERT_OK(hf_lock_release(mine));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_nothing_left();
 	hf_lock_close(mine);
 	hf_lock_close(theirs);

@@ -347,8 +347,7 @@ static void dead_reader_does_not_keep_the_lock_while_another_reads_on(void **sta
 	ASSERT_OK(hf_lock_release(me.read));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	close_halves(&me);
 }
