@@ -325,13 +325,6 @@ static inline void c_is_woken(struct waiter *waiter, long long since)
 	ASSERT_BETWEEN(waiter->ended_at - since, -1, WOKEN_MS);
 }
 
-/* A woken waiter gives the lock back. */
-static inline void waiter_finish(struct waiter *waiter)
-{
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
-}
-
 /* ---- processes in C that are killed ---- */
 
 /* Starts this program again with other arguments, and returns when it calls victim_is_ready. */

@@ -2,11 +2,7 @@
  * Three experiments with leases and the watchdog, as users make them first. Their seconds are cut
  * by five: a lease of 3 s is 600 ms here, work of 5 s is 1 s.
  */
-#include "live/live.h"
-
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "live/child.h"
 
 #define LEASE_MS    600
 #define WORK_MS     1000
@@ -23,27 +19,12 @@ static void work(long long ms)
 
 /* ---- 1: the watchdog, and a lock that is never released ---- */
 
-static pid_t start_forgetful_holder(const char *url)
-{
-	pid_t pid = fork();
-	if (pid != 0)
-		return pid;
-	hf_client *client;
-	hf_lock *lock;
-	if (hf_client_open(url, HF_CLIENT(.watchdog_ms = WATCHDOG_MS), &client) ||
-	    hf_lock_open(client, HF_REENTRANT, "orders", &lock) || hf_lock_acquire(lock, NULL))
-		_exit(1);
-	for (;;)
-		pause();
-}
-
 static void lock_never_released_is_held_as_long_as_its_process_lives(void **state)
 {
-	pid_t holder = start_forgetful_holder(test_server_url(live_server));
+	pid_t holder = start_holder(HF_REENTRANT, "orders", WATCHDOG_MS);
 	long long lowest = WATCHDOG_MS;
 
 	(void)state;
-	assert_true(holder > 0);
 	WAIT_UNTIL(key_exists(live_raw, "orders"), SOON_MS);
 	long long started_at = test_now_ms();
 	while (test_now_ms() - started_at < WATCHDOG_MS * 3 / 2) {
@@ -53,8 +34,7 @@ static void lock_never_released_is_held_as_long_as_its_process_lives(void **stat
 	}
 	/* Renewed at every third of the lease, it never comes near its end. */
 	ASSERT_BETWEEN(lowest, WATCHDOG_MS / 3, WATCHDOG_MS);
-	assert_int_equal(kill(holder, SIGKILL), 0);
-	assert_int_equal(waitpid(holder, NULL, 0), holder);
+	kill_child(holder);
 	long long killed_at = test_now_ms();
 	hf_client *client = open_client(NULL);
 	hf_lock *lock = open_lock(client, "orders");

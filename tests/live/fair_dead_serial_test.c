@@ -55,8 +55,7 @@ static void next_in_line_does_not_wait_for_the_dead(void **state)
 	/* The lease of the one, and the sign of life of the other; not the 300 s of a place. */
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - died_at, 0, 5000);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_nothing_left(live_raw);
 	corpse_bury(&leader);
 	corpse_bury(&candidate);
@@ -122,8 +121,7 @@ static void waiter_can_be_removed_by_hand(void **state)
 	ASSERT_OK(hf_lock_remove_waiter(world.theirs, field, &removed));
 	assert_int_equal(removed, 0);
 	assert_int_equal(held_count(live_raw, "orders"), 1);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	ASSERT_RC(hf_lock_remove_waiter(world.theirs, NULL, NULL), HF_EINVAL);
 	ASSERT_RC(hf_lock_remove_waiter(world.theirs, "", NULL), HF_EINVAL);
 	hf_lock *plain = open_lock(world.one, "orders");
@@ -148,8 +146,7 @@ static void living_waiter_that_was_removed_waits_on(void **state)
 	WAIT_UNTIL(queued(live_raw) == 1, SOON_MS);
 	ASSERT_OK(hf_lock_release(world.theirs));
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 

@@ -1,13 +1,9 @@
 /* Fair locks when something goes wrong: processes, connections, servers, keys, names; and crowds. */
+#include "live/child.h"
 #include "live/fair.h"
 
 #include "support/counting.h"
 #include "support/process.h"
-
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define CLIENTS 4
 #define EACH    4
@@ -47,41 +43,21 @@ static void close_releases_the_hold_and_gives_up_the_places(void **state)
 	end(&world);
 }
 
-/* A process that takes the lock, or waits for it, until it is killed. */
-static pid_t start_process(hf_kind kind, int64_t watchdog_ms)
-{
-	pid_t pid = fork();
-	if (pid != 0)
-		return pid;
-	hf_client *client;
-	hf_lock *lock;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (hf_client_open(test_server_url(live_server), HF_CLIENT(.watchdog_ms = watchdog_ms),
-	                   &client) ||
-	    hf_lock_open(client, kind, "orders", &lock) || hf_lock_acquire(lock, NULL))
-		_exit(1);
-	for (;;)
-		pause();
-}
-
 static void lock_of_a_killed_holder_is_free_within_its_lease(void **state)
 {
-	pid_t holder = start_process(*(hf_kind *)*state, 1200);
+	pid_t holder = start_holder(*(hf_kind *)*state, "orders", 1200);
 	struct world world;
 
-	assert_true(holder > 0);
 	WAIT_UNTIL(key_exists(live_raw, "orders"), SOON_MS);
 	begin(&world, state, 0);
 	/* It stays held for more than a lease while the holder lives. */
 	ASSERT_RC(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = 1500)), HF_ETIMEDOUT);
 	struct waiter *waiter = queue_up(world.theirs, NULL, 1);
-	assert_int_equal(kill(holder, SIGKILL), 0);
-	assert_int_equal(waitpid(holder, NULL, 0), holder);
+	kill_child(holder);
 	long long killed_at = test_now_ms();
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - killed_at, 0, 1200 + 500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -135,8 +111,7 @@ static void purged_waiter_comes_last_and_still_gets_the_lock(void **state)
 	assert_false(waiter_is_over(first));
 	ASSERT_OK(waiter_release(second));
 	waiter_expect(first, 0);
-	ASSERT_OK(waiter_release(first));
-	waiter_free(first);
+	waiter_finish(first);
 	waiter_free(second);
 	end(&world);
 }
@@ -234,8 +209,7 @@ static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(voi
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - deleted_at, 0, 1500);
 	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -341,8 +315,7 @@ static void server_that_comes_back_empty_costs_the_hold_and_not_the_wait(void **
 	waiter_expect(waiter, 0);
 	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
 	assert_true(is_held_by(live_raw, "orders", world.two));
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -478,8 +451,7 @@ static void check_names(hf_client *one, hf_client *two, hf_kind kind, const char
 	ASSERT_OK(hf_lock_release(mine));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	free(owner);
 	free(score);
 	hf_lock_close(mine);

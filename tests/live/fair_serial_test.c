@@ -346,8 +346,7 @@ static void grants_do_not_push_the_ends_of_others(void **state)
 		if (i + 1 < MANY)
 			ASSERT_BETWEEN(end_of(owner[MANY - 1]) - ends_at, behind_ms - ABOUT_MS,
 			               behind_ms + server_now() - started_at + ABOUT_MS);
-		ASSERT_OK(waiter_release(waiter[i]));
-		waiter_free(waiter[i]);
+		waiter_finish(waiter[i]);
 	}
 	end(&world);
 }
@@ -476,8 +475,7 @@ static void places_of_killed_processes_expire_in_their_time(void **state)
 	assert_true(server_now() >= free_at);
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(server_now() - free_at, 0, 1000);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -511,8 +509,7 @@ static void late_head_is_waited_for_without_haste(void **state)
 		waiter_expect(waiter[i], 0);
 		assert_true(server_now() >= ends_at);
 		ASSERT_BETWEEN(server_now() - ends_at, 0, 1500);
-		ASSERT_OK(waiter_release(waiter[i]));
-		waiter_free(waiter[i]);
+		waiter_finish(waiter[i]);
 	}
 	end(&world);
 }
@@ -544,8 +541,7 @@ static void waiter_that_was_purged_asks_again(void **state)
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -600,8 +596,7 @@ static void waiter_that_leaves_when_called_calls_the_next(void **state)
 	/* Its own slow poll comes after 2.4 s. */
 	ASSERT_BETWEEN(next->ended_at - fired_at, 0, 1500);
 	proxy_hold_replies(deaf.proxy, false);
-	ASSERT_OK(waiter_release(next));
-	waiter_free(next);
+	waiter_finish(next);
 	end_deaf(&deaf);
 	end(&world);
 }

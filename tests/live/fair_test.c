@@ -51,8 +51,7 @@ static void holder_reenters_past_the_queue_and_counts(void **state)
 	assert_int_equal(stats_of(world.two).wakeups, 0);
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(again);
 	end(&world);
 }
@@ -71,8 +70,7 @@ static void waiters_of_the_holders_client_need_no_messages(void **state)
 	ASSERT_OK(hf_lock_release(world.mine));
 	for (int i = 0; i < 3; i++) {
 		waiter_expect(waiters[i], 0);
-		ASSERT_OK(waiter_release(waiters[i]));
-		waiter_free(waiters[i]);
+		waiter_finish(waiters[i]);
 	}
 	assert_int_equal(stats_of(world.one).attempts, 1 + 3 * 2);
 	assert_int_equal(stats_of(world.one).wakeups, 0);
@@ -104,8 +102,7 @@ static void waiter_is_woken_by_the_message_on_a_channel_of_its_own(void **state)
 	assert_true(is_held_by(live_raw, "orders", world.two));
 	assert_false(key_exists(live_raw, QUEUE));
 	assert_false(key_exists(live_raw, ENDS));
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -197,8 +194,7 @@ static void token_grows_with_every_grant(void **state)
 	assert_true(second > first);
 	ASSERT_OK(hf_lock_last_token(world.mine, &last));
 	assert_int_equal(last, second);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	/* The number stays for good, and nothing else does. */
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 1);
 	assert_int_equal(key_pttl(live_raw, "redisson_lock_token:{orders}"), -1);

@@ -90,8 +90,7 @@ static void waiter_survives_a_restart_and_is_woken_by_the_release(void **state)
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -273,8 +272,7 @@ static void killed_connection_of_a_waiter_is_made_again(void **state)
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -296,8 +294,7 @@ static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(voi
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - deleted_at, 0, 1500);
 	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -333,8 +330,7 @@ static void lock_deleted_by_hand_is_found_by_the_slow_poll(void **state)
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - deleted_at, 0, 4500);
 	assert_int_equal(stats_of(world.two).wakeups, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -414,8 +410,7 @@ static void busy_server_is_waited_for(void **state)
 	WAIT_UNTIL(stats_of(world.two).attempts > attempts + 1, SOON_MS);
 	raw_ok(world.raw, "SCRIPT", "KILL", NULL);
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(world.mine));
 	assert_int_equal(raw_integer(world.raw, "DBSIZE", NULL), 0);

@@ -208,8 +208,7 @@ static void token_belongs_to_its_owner(void **state)
 	int64_t next = -7;
 	ASSERT_OK(hf_lock_token(theirs, waiter->options.owner, &next));
 	assert_true(next > token);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_owner_free(owner);
 	hf_lock_close(mine);
 	hf_lock_close(theirs);
@@ -292,8 +291,7 @@ static void repeat_after_a_lost_answer_is_the_same_grant(void **state)
 	ASSERT_OK(hf_lock_token(lock, waiter->options.owner, &token));
 	assert_int_equal(token, granted);
 	assert_int_equal(stored_token(), granted);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(lock);
 	ASSERT_OK(hf_client_close(client));
 	proxy_stop(proxy);

@@ -1,53 +1,31 @@
 /* Groups at their edges: killed processes and connections, odd keys, asynchronous calls, crowds. */
+#include "live/child.h"
 #include "live/group.h"
-
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* ---- processes that are killed ---- */
 
-/* Takes the values, or waits for them, until it is killed. Forked while there are no threads. */
-static pid_t start_process(int64_t watchdog_ms)
+static void take_values(hf_client *client)
 {
-	pid_t pid = fork();
-	if (pid != 0)
-		return pid;
 	static const char *const values[] = {"test1", "test2"};
-	hf_client *client;
 	hf_lock *lock;
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (hf_client_open(test_server_url(live_server), HF_CLIENT(.watchdog_ms = watchdog_ms),
-	                   &client) ||
-	    hf_lock_open_group(client, "students", values, 2, &lock) || hf_lock_acquire(lock, NULL))
+	if (hf_lock_open_group(client, "students", values, 2, &lock) || hf_lock_acquire(lock, NULL))
 		_exit(1);
-	for (;;)
-		pause();
-}
-
-static void kill_process(pid_t pid)
-{
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 static void values_of_killed_processes_are_free_within_their_lease(void **state)
 {
-	pid_t holder = start_process(2000);
+	pid_t holder = start_child(take_values, 2000);
 
 	(void)state;
-	assert_true(holder > 0);
 	WAIT_UNTIL(key_exists(live_raw, "students"), SOON_MS);
-	pid_t waiter = start_process(2000);
-	assert_true(waiter > 0);
+	pid_t waiter = start_child(take_values, 2000);
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
-	kill_process(waiter);
+	kill_child(waiter);
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
 	hf_client *client = open_client(NULL);
 	hf_lock *lock = GROUP(client, "test2");
 	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
-	kill_process(holder);
+	kill_child(holder);
 	long long killed_at = test_now_ms();
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 6000)));
 	ASSERT_BETWEEN(test_now_ms() - killed_at, 0, 2000 + 1000);
@@ -87,8 +65,7 @@ static void killed_connections_are_made_again(void **state)
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
 	assert_int_equal(stats_of(pair.one).losses, 0);
 	raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_no_keys();
 	end(&pair);
 }
@@ -187,8 +164,7 @@ static void owners_of_one_client_exclude_each_other(void **state)
 	WAIT_UNTIL(stats_of(pair.one).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_lock_release_with(pair.mine, HF_RELEASE(.owner = owner)));
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_owner_free(owner);
 	expect_no_keys();
 	end(&pair);

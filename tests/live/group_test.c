@@ -174,8 +174,7 @@ static void waiter_gets_its_values_when_the_last_of_them_is_free(void **state)
 	ASSERT_OK(hf_lock_release(second));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(first);
 	hf_lock_close(second);
 	end(&pair);
@@ -362,8 +361,7 @@ static void hold_that_was_taken_away_is_reported(void **state)
 	expect_lost(&pair, 4);
 	assert_int_equal(fields(), 6);
 	assert_true(value_is_of(TEST2, pair.two));
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_no_keys();
 	hf_lock_close(part);
 	end(&pair);

@@ -192,8 +192,7 @@ static bool begin_unanswered(struct world *world, const hf_acquire_options *opti
 		struct waiter *waiter = world->row.waiters[--world->row.count];
 		WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 		if (!waiter->result)
-			ASSERT_OK(waiter_release(waiter));
-		waiter_free(waiter);
+			waiter_finish(waiter);
 		WAIT_UNTIL(!key_exists(world->raw, "orders"), SOON_MS);
 	}
 	return false;

@@ -694,8 +694,7 @@ static void full_server_hands_over_what_it_has(void **state)
 		/* An ordinary ask needs memory, a hand-over does not. */
 		waiter_expect(waiter, moved ? 0 : HF_EFULL);
 		if (moved)
-			ASSERT_OK(waiter_release(waiter));
-		waiter_free(waiter);
+			waiter_finish(waiter);
 	}
 	row.count = 0;
 	assert_int_equal(handovers(client), 1);

@@ -59,8 +59,7 @@ static void second_level_of_a_simple_lock_is_a_deadlock(void **state)
 	WAIT_UNTIL(stats_of(duel->one).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_lock_release(again));
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(again);
 	end(duel);
 }
@@ -226,8 +225,7 @@ static void queries_return_what_the_server_has(void **state)
 	ASSERT_BETWEEN(number, 45000, 60000);
 	ASSERT_OK(hf_lock_release(duel->mine));
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	ASSERT_OK(hf_lock_is_locked(observer, &yes));
 	assert_int_equal(yes, 0);
 	hf_lock_close(observer);

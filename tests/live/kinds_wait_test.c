@@ -179,8 +179,7 @@ static void owners_of_one_client_exclude_each_other(void **state)
 	ASSERT_RC(hf_lock_release(duel->theirs), HF_ENOTHELD);
 	ASSERT_RC(hf_lock_extend(duel->theirs, NULL, 60000), HF_ENOTHELD);
 	assert_int_equal(holds_of(duel->one), 1);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_owner_free(first);
 	hf_lock_close(same);
 	end(duel);
@@ -205,8 +204,7 @@ static void force_lets_the_waiter_in_and_the_holder_learns_of_it(void **state)
 	WAIT_UNTIL(seen_count(&duel->seen, HF_LOST) == 1, SOON_MS);
 	ASSERT_RC(hf_lock_release(duel->mine), HF_ELOST);
 	assert_int_equal(holds_of(duel->two), 1);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	ASSERT_OK(hf_lock_acquire(duel->mine, NULL));
 	ASSERT_OK(hf_lock_force_release(duel->mine, &was_held));
 	assert_int_equal(was_held, 1);
@@ -237,8 +235,7 @@ static void close_releases_the_hold_and_answers_the_waiter(void **state)
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - closed_at, 0, 1500);
 	ASSERT_RC(hf_lock_release(duel->mine), HF_ECLOSED);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(last);
 	hf_lock_close(duel->mine);
 	hf_lock_close(duel->theirs);

@@ -90,8 +90,7 @@ static void leader_is_a_fair_lock(void **state)
 		waiter_expect(waiters[i], 0);
 		for (int j = i + 1; j < CANDIDATES; j++)
 			assert_false(waiter_is_over(waiters[j]));
-		ASSERT_OK(waiter_release(waiters[i]));
-		waiter_free(waiters[i]);
+		waiter_finish(waiters[i]);
 	}
 	hf_lock_close(fair);
 	end(&pair);
@@ -169,8 +168,7 @@ static void every_leader_shows_its_own_value(void **state)
 	for (int i = 0; i < CANDIDATES; i++) {
 		waiter_expect(waiters[i], 0);
 		expect_text(pair.two, values[i]);
-		ASSERT_OK(waiter_release(waiters[i]));
-		waiter_free(waiters[i]);
+		waiter_finish(waiters[i]);
 	}
 	end(&pair);
 }
@@ -234,8 +232,7 @@ static void value_goes_with_a_hand_over(void **state)
 		ASSERT_OK(hf_lock_release(lock));
 		waiter_expect(waiter, 0);
 		expect_text(client, "node-b");
-		ASSERT_OK(waiter_release(waiter));
-		waiter_free(waiter);
+		waiter_finish(waiter);
 		handovers = stats_of(client).handovers;
 	}
 	assert_true(handovers > 0);

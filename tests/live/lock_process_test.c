@@ -1,42 +1,21 @@
 /* Locks and processes: holders that are killed, forks, force, and scripts that the server forgot. */
-#include "live/live.h"
+#include "live/child.h"
 
 #include "support/process.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 /* ---- a holder that dies ---- */
-
-/* Holds the lock until it is killed. Forked before this process has threads. */
-static pid_t start_holder(const char *url, int64_t watchdog_ms)
-{
-	pid_t pid = fork();
-	if (pid != 0)
-		return pid;
-	hf_client *client;
-	hf_lock *lock;
-	if (hf_client_open(url, HF_CLIENT(.watchdog_ms = watchdog_ms), &client) ||
-	    hf_lock_open(client, HF_REENTRANT, "orders", &lock) || hf_lock_acquire(lock, NULL))
-		_exit(1);
-	for (;;)
-		pause();
-}
 
 static void lock_of_a_killed_holder_is_free_within_its_lease(void **state)
 {
-	pid_t holder = start_holder(test_server_url(live_server), 1200);
+	pid_t holder = start_holder(HF_REENTRANT, "orders", 1200);
 
 	(void)state;
-	assert_true(holder > 0);
 	WAIT_UNTIL(key_exists(live_raw, "orders"), SOON_MS);
 	hf_client *client = open_client(NULL);
 	hf_lock *lock = open_lock(client, "orders");
 	/* It stays held for more than a lease while the holder lives. */
 	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 1500)), HF_ETIMEDOUT);
-	assert_int_equal(kill(holder, SIGKILL), 0);
-	assert_int_equal(waitpid(holder, NULL, 0), holder);
+	kill_child(holder);
 	long long killed_at = test_now_ms();
 	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 5000)));
 	ASSERT_BETWEEN(test_now_ms() - killed_at, 0, 1200 + 500);
@@ -159,8 +138,7 @@ static void release_by_force_lets_the_waiter_in_and_the_holder_learns_of_it(void
 	ASSERT_RC(hf_lock_release(mine), HF_ELOST);
 	ASSERT_CONTAINS(hf_error_detail(), "now held by");
 	assert_true(is_held_by(live_raw, "orders", two));
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(mine);
 	hf_lock_close(theirs);
 	hf_lock_close(forced);

@@ -92,8 +92,7 @@ static void waiter_of_another_client_is_woken_by_the_message(void **state)
 	assert_int_equal(stats_of(r.two).wakeups, 1);
 	assert_int_equal(stats_of(r.two).attempts, 3);
 	assert_true(is_held_by(live_raw, "orders", r.two));
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	close_rivals(&r);
 }
 
@@ -142,8 +141,7 @@ static void another_thread_or_client_cannot_release(void **state)
 	assert_int_equal(hf_lock_state(r.mine, NULL), HF_FREE);
 	assert_int_equal(held_count(live_raw, "orders"), 1);
 	ASSERT_BETWEEN(key_pttl(live_raw, "orders"), 28000, 30000);
-	ASSERT_OK(waiter_release(holder));
-	waiter_free(holder);
+	waiter_finish(holder);
 	close_rivals(&r);
 }
 

@@ -1,12 +1,7 @@
 /* Kinds that meet on one name, and what servers, networks and dying processes do to each kind. */
-#include "live/live.h"
+#include "live/child.h"
 
 #include "support/proxy.h"
-
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define KINDS    8
 #define LEASE_MS 250
@@ -352,28 +347,6 @@ static hf_kind rival_of(hf_kind kind)
 	return kind == HF_READ ? HF_WRITE : kind;
 }
 
-/* Takes the lock, or waits for it, until it is killed. Forked before this process has threads. */
-static pid_t start_process(hf_kind kind, const char *name)
-{
-	pid_t pid = fork();
-	if (pid != 0)
-		return pid;
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it never outlives a failed test */
-	hf_client *client;
-	hf_lock *lock;
-	if (hf_client_open(test_server_url(live_server), HF_CLIENT(.watchdog_ms = 900), &client) ||
-	    hf_lock_open(client, kind, name, &lock) || hf_lock_acquire(lock, NULL))
-		_exit(1);
-	for (;;)
-		pause();
-}
-
-static void kill_process(pid_t pid)
-{
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
-
 static void lock_of_a_killed_holder_is_free_after_its_lease(void **state)
 {
 	struct waiter *waiter[MINE];
@@ -382,7 +355,7 @@ static void lock_of_a_killed_holder_is_free_after_its_lease(void **state)
 
 	(void)state;
 	for (int i = 0; i < MINE; i++)
-		assert_true((holder[i] = start_process(mine[i], names[i])) > 0);
+		holder[i] = start_holder(mine[i], names[i], 900);
 	for (int i = 0; i < MINE; i++)
 		WAIT_UNTIL(key_exists(live_raw, names[i]), SOON_MS);
 	hf_client *client = open_client(NULL);
@@ -395,13 +368,12 @@ static void lock_of_a_killed_holder_is_free_after_its_lease(void **state)
 	WAIT_UNTIL(test_now_ms() >= started_at + 1100, SOON_MS);
 	assert_int_equal(stats_of(client).waiting, MINE);
 	for (int i = 0; i < MINE; i++)
-		kill_process(holder[i]);
+		kill_child(holder[i]);
 	long long killed_at = test_now_ms();
 	for (int i = 0; i < MINE; i++) {
 		waiter_expect(waiter[i], 0);
 		ASSERT_BETWEEN(waiter[i]->ended_at - killed_at, 0, 900 + 1500);
-		ASSERT_OK(waiter_release(waiter[i]));
-		waiter_free(waiter[i]);
+		waiter_finish(waiter[i]);
 		hf_lock_close(lock[i]);
 	}
 	ASSERT_OK(hf_client_close(client));
@@ -424,10 +396,9 @@ static void killed_waiter_leaves_nothing(void **state)
 		(void)raw_integer(live_raw, "HSET", "orders", "mode", "write", field, "1", NULL);
 		assert_int_equal(raw_integer(live_raw, "PEXPIRE", "orders", "60000", NULL), 1);
 		long long asked = scripts_run();
-		pid_t waiter = start_process(mine[i], "orders");
-		assert_true(waiter > 0);
+		pid_t waiter = start_holder(mine[i], "orders", 900);
 		WAIT_UNTIL(scripts_run() >= asked + 2, SOON_MS);
-		kill_process(waiter);
+		kill_child(waiter);
 		WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
 		assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 1);
 		assert_int_equal(raw_integer(live_raw, "DEL", "orders", NULL), 1);
@@ -516,8 +487,7 @@ static void holders_and_waiters_survive_cut_connections(void **state)
 		ASSERT_OK(hf_lock_release(link.held[i]));
 		waiter_expect(waiter[i], 0);
 		ASSERT_BETWEEN(waiter[i]->ended_at - released_at, 0, 1500);
-		ASSERT_OK(waiter_release(waiter[i]));
-		waiter_free(waiter[i]);
+		waiter_finish(waiter[i]);
 	}
 	end(&link);
 }
@@ -590,8 +560,7 @@ static void earlier_levels_of_another_owner_do_not_end_a_renewal(void **state)
 	for (int i = 0; i < MINE; i++) {
 		assert_true(key_exists(live_raw, names[i]));
 		assert_int_equal(hf_lock_state(lock[i], waiter[i]->options.owner), HF_HELD);
-		ASSERT_OK(waiter_release(waiter[i]));
-		waiter_free(waiter[i]);
+		waiter_finish(waiter[i]);
 		hf_lock_close(lock[i]);
 	}
 	assert_int_equal(stats_of(client).losses, 0);

@@ -2,6 +2,7 @@
  * Multi locks at their edges: opposite orders, all kinds, clients and servers that go away,
  * callbacks.
  */
+#include "live/child.h"
 #include "live/multi.h"
 
 #include "support/counting.h"
@@ -9,56 +10,34 @@
 #include "support/proxy.h"
 
 #include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* ---- processes that are killed ---- */
 
-/* Holds two members, or waits for them, until it is killed. Forked while there are no threads. */
-static pid_t start_process(int64_t watchdog_ms)
+static void take_members(hf_client *client)
 {
-	pid_t pid = fork();
-	if (pid != 0)
-		return pid;
-	hf_client *client;
 	hf_lock *member[2];
 	hf_lock *multi;
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (hf_client_open(test_server_url(live_server), HF_CLIENT(.watchdog_ms = watchdog_ms),
-	                   &client) ||
-	    hf_lock_open(client, HF_REENTRANT, "b", &member[0]) ||
+	if (hf_lock_open(client, HF_REENTRANT, "b", &member[0]) ||
 	    hf_lock_open(client, HF_REENTRANT, "a", &member[1]) ||
 	    hf_lock_open_multi(member, 2, &multi) || hf_lock_acquire(multi, NULL))
 		_exit(1);
-	for (;;)
-		pause();
-}
-
-static void kill_process(pid_t pid)
-{
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 static void members_of_killed_processes_are_free_within_their_lease(void **state)
 {
-	pid_t holder = start_process(2000);
+	pid_t holder = start_child(take_members, 2000);
 
 	(void)state;
-	assert_true(holder > 0);
 	WAIT_UNTIL(key_exists(live_raw, "b"), SOON_MS);
-	pid_t waiter = start_process(2000);
-	assert_true(waiter > 0);
+	pid_t waiter = start_child(take_members, 2000);
 	WAIT_UNTIL(channels(live_raw) == 1, SOON_MS);
-	kill_process(waiter);
+	kill_child(waiter);
 	WAIT_UNTIL(channels(live_raw) == 0, SOON_MS);
 	struct world world;
 	begin(&world, 30000);
 	hf_lock *multi = open_three(world.one);
 	ASSERT_RC(hf_lock_acquire(multi, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
-	kill_process(holder);
+	kill_child(holder);
 	long long killed_at = test_now_ms();
 	ASSERT_OK(hf_lock_acquire(multi, HF_ACQUIRE(.wait_ms = 6000)));
 	ASSERT_BETWEEN(test_now_ms() - killed_at, 0, 2000 + 1000);
@@ -203,8 +182,7 @@ static void members_may_be_of_all_kinds(void **state)
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 2000);
 	ASSERT_RC(hf_lock_acquire(mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	ASSERT_RC(hf_lock_acquire(mine, HF_ACQUIRE(.wait_ms = 100)), HF_ETIMEDOUT);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_nothing_left();
 	hf_lock_close(mine);
 	hf_lock_close(theirs);
@@ -380,8 +358,7 @@ static void killed_connections_are_made_again(void **state)
 	ASSERT_OK(hf_lock_release(mine));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_nothing_left();
 	hf_lock_close(mine);
 	hf_lock_close(theirs);

@@ -137,8 +137,7 @@ static void member_that_was_busy_is_given_back_later(void **state)
 	proxy_delay(proxy, 0);
 	waiter_expect(waiter, 0);
 	WAIT_UNTIL(!key_exists(live_raw, "b") && held_count(live_raw, "a") == 1, SOON_MS);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_no_keys();
 	assert_int_equal(stats_of(client).held, 0);
 	hf_lock_close(alone);

@@ -83,8 +83,7 @@ static void one_of_ten_tries_is_granted(void **state)
 	assert_int_equal(winners, 1);
 	for (int i = 0; i < 10; i++) {
 		if (waiter[i]->result == 0)
-			ASSERT_OK(waiter_release(waiter[i]));
-		waiter_free(waiter[i]);
+			waiter_finish(waiter[i]);
 	}
 	expect_no_keys();
 	ASSERT_OK(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
@@ -114,8 +113,7 @@ static void waiter_is_woken_by_the_messages_of_the_members(void **state)
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
 	assert_true(is_held_by(live_raw, "a", world.two));
 	assert_true(is_held_by(other_raw, "c", world.far_two));
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_nothing_left();
 	hf_lock_close(mine);
 	hf_lock_close(theirs);
@@ -139,8 +137,7 @@ static void owners_of_one_client_exclude_each_other(void **state)
 	WAIT_UNTIL(stats_of(world.one).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_lock_release_with(multi, HF_RELEASE(.owner = owner)));
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_owner_free(owner);
 	expect_no_keys();
 	hf_lock_close(multi);
@@ -290,8 +287,7 @@ static void wait_longer_than_the_lease_ends_with_the_whole_lease(void **state)
 	long long least = key_pttl(live_raw, "a");
 	long long most = key_pttl(live_raw, "c");
 	ASSERT_BETWEEN(least, most - 300, 1500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_no_keys();
 	hf_lock_close(first);
 	hf_lock_close(taken);
@@ -432,8 +428,7 @@ static void lose_one_while_waiting(int64_t lease_ms)
 	waiter_expect(waiter, 0);
 	assert_true(holds_three(world.one));
 	assert_int_equal(hf_lock_state(multi, waiter->options.owner), HF_HELD);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_no_keys();
 	hf_lock_close(taken);
 	hf_lock_close(thief);

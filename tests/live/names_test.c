@@ -74,8 +74,7 @@ static void check_kind(struct pair *pair, hf_kind held, hf_kind wanted)
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
 	expect_keys_of("app:orders");
 	ASSERT_RC(hf_lock_acquire(mine, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(mine);
 	hf_lock_close(theirs);
 	hf_lock_close(elsewhere);
@@ -179,8 +178,7 @@ static void prefix_with_a_tag_places_all_keys_by_it(void **state)
 	WAIT_UNTIL(subscribers(live_raw, "redisson_lock__channel:{app}:orders") == 1, SOON_MS);
 	ASSERT_OK(hf_lock_release(lock));
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	/* The name itself is checked before, and the result again. */
 	ASSERT_RC(hf_lock_open(client, HF_REENTRANT, "", &bad), HF_EINVAL);
 	ASSERT_RC(hf_lock_open(client, HF_REENTRANT, "a}b", &bad), HF_EINVAL);

@@ -57,8 +57,7 @@ static void lost_reply_to_an_acquire_leaves_one_hold(void **state)
 	waiter_expect(waiter, 0);
 	assert_int_equal(held_count(live_raw, "orders"), 1);
 	ASSERT_BETWEEN(stats_of(world.client).unknowns, 1, 2);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -78,8 +77,7 @@ static void lost_reply_to_a_nested_acquire_counts_once(void **state)
 	assert_int_equal(held_count(live_raw, "orders"), 2);
 	ASSERT_OK(waiter_release(waiter));
 	assert_int_equal(held_count(live_raw, "orders"), 1);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&world);
 }
 
@@ -274,8 +272,7 @@ static void message_lost_in_the_gap_does_not_hang_the_waiter(void **state)
 	waiter_expect(waiter, 0);
 	assert_int_equal(stats_of(world.client).wakeups, 0);
 	assert_int_equal(held_count(live_raw, "orders"), 1);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(theirs);
 	ASSERT_OK(hf_client_close(other));
 	end(&world);
@@ -301,8 +298,7 @@ static void reconnected_waiter_is_subscribed_again(void **state)
 	ASSERT_OK(hf_lock_release(theirs));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(theirs);
 	ASSERT_OK(hf_client_close(other));
 	end(&world);
@@ -333,8 +329,7 @@ static void answers_may_come_byte_by_byte(void **state)
 	WAIT_UNTIL(subscribers(live_raw, CHANNEL) == 1, SOON_MS);
 	ASSERT_OK(hf_lock_release(theirs));
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(theirs);
 	ASSERT_OK(hf_client_close(other));
 	proxy_slice(world.proxy, 0);

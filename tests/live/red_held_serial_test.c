@@ -291,8 +291,7 @@ static void killed_connections_are_made_again(void **state)
 	ASSERT_OK(hf_lock_release(side.red));
 	waiter_expect(waiter, 0);
 	assert_int_equal(hf_lock_state(other.red, waiter->options.owner), HF_HELD);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_nothing_left(&side);
 	expect_nothing_left(&other);
 	close_side(&side);

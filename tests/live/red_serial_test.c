@@ -145,8 +145,7 @@ static void waiter_gets_the_lock_when_the_majority_is_back(void **state)
 	assert_true(is_ours(&side, 2));
 	restart_server(0);
 	WAIT_UNTIL(servers_held(&side) == 3, 10000);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_nothing_left(&side);
 	close_side(&side);
 }

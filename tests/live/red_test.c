@@ -164,8 +164,7 @@ static void waiter_gets_the_lock_soon_after_the_release(void **state)
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 2000);
 	/* Two of the releases were enough. */
 	assert_true(servers_held(&other) >= 2);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	expect_nothing_left(&other);
 	close_side(&side);
 	close_side(&other);
@@ -186,8 +185,7 @@ static void owners_of_the_same_clients_exclude_each_other(void **state)
 	ASSERT_OK(hf_lock_release_with(side.red, HF_RELEASE(.owner = owner)));
 	waiter_expect(waiter, 0);
 	assert_int_equal(hf_lock_state(side.red, waiter->options.owner), HF_HELD);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_owner_free(owner);
 	expect_nothing_left(&side);
 	close_side(&side);

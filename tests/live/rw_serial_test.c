@@ -1,10 +1,6 @@
 /* Read-write locks and time: leases that end, renewals, and readers that die. */
+#include "live/child.h"
 #include "live/rw.h"
-
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define WATCHDOG_MS 600
 #define JAVA_KEY    "{orders}:" JAVA ":rwlock_timeout:1"
@@ -331,35 +327,16 @@ static void reader_whose_field_is_gone_is_lost_although_others_keep_reading(void
 
 /* ---- readers that die ---- */
 
-/* Reads until it is killed. Forked before this process has threads. */
-static pid_t start_reader(void)
-{
-	pid_t pid = fork();
-	if (pid != 0)
-		return pid;
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it never outlives a failed test */
-	hf_client *client;
-	hf_lock *lock;
-	if (hf_client_open(test_server_url(live_server), HF_CLIENT(.watchdog_ms = WATCHDOG_MS),
-	                   &client) ||
-	    hf_lock_open(client, HF_READ, "orders", &lock) || hf_lock_acquire(lock, NULL))
-		_exit(1);
-	for (;;)
-		pause();
-}
-
 static void dead_reader_does_not_keep_the_lock_while_another_reads_on(void **state)
 {
-	pid_t reader = start_reader();
+	pid_t reader = start_holder(HF_READ, "orders", WATCHDOG_MS);
 
 	(void)state;
-	assert_true(reader > 0);
 	WAIT_UNTIL(key_exists(live_raw, "orders"), SOON_MS);
 	struct halves me = open_halves(HF_CLIENT(.watchdog_ms = WATCHDOG_MS));
 	ASSERT_OK(hf_lock_acquire(me.read, NULL));
 	assert_int_equal(raw_integer(live_raw, "HLEN", "orders", NULL), 3);
-	assert_int_equal(kill(reader, SIGKILL), 0);
-	assert_int_equal(waitpid(reader, NULL, 0), reader);
+	kill_child(reader);
 	hf_owner *writer = new_owner();
 	struct waiter *waiter = waiter_start(me.write, HF_ACQUIRE(.owner = writer));
 	pass_periods(me.client, 4);
@@ -370,24 +347,21 @@ static void dead_reader_does_not_keep_the_lock_while_another_reads_on(void **sta
 	ASSERT_OK(hf_lock_release(me.read));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 	close_halves(&me);
 }
 
 static void dead_reader_that_was_the_last_lets_the_writer_in_after_its_lease(void **state)
 {
-	pid_t reader = start_reader();
+	pid_t reader = start_holder(HF_READ, "orders", WATCHDOG_MS);
 
 	(void)state;
-	assert_true(reader > 0);
 	WAIT_UNTIL(key_exists(live_raw, "orders"), SOON_MS);
 	struct halves me = open_halves(NULL);
 	/* A reader that comes and goes does not bring the dead one's time back. */
 	ASSERT_OK(hf_lock_acquire(me.read, NULL));
-	assert_int_equal(kill(reader, SIGKILL), 0);
-	assert_int_equal(waitpid(reader, NULL, 0), reader);
+	kill_child(reader);
 	long long killed_at = test_now_ms();
 	ASSERT_OK(hf_lock_release(me.read));
 	ASSERT_OK(hf_lock_acquire(me.write, HF_ACQUIRE(.wait_ms = 9000)));

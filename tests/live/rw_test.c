@@ -179,8 +179,7 @@ static void readers_share_and_the_last_one_lets_the_writer_in(void **state)
 	waiter_expect(writer, 0);
 	ASSERT_BETWEEN(writer->ended_at - released_at, 0, 1500);
 	expect_field("mode", "write");
-	ASSERT_OK(waiter_release(writer));
-	waiter_free(writer);
+	waiter_finish(writer);
 	assert_int_equal(keys(), 0);
 	hf_owner_free(third);
 	close_halves(&one);
@@ -214,8 +213,7 @@ static void all_waiting_readers_enter_together_when_the_writer_leaves(void **sta
 	for (int i = 0; i < MANY; i++) {
 		assert_int_equal(hf_lock_state(two.read, reader[i]->options.owner),
 		                 i % 2 ? HF_HELD : HF_FREE);
-		ASSERT_OK(waiter_release(reader[i]));
-		waiter_free(reader[i]);
+		waiter_finish(reader[i]);
 	}
 	assert_int_equal(keys(), 0);
 	close_halves(&one);
@@ -547,8 +545,7 @@ static void client_that_closes_gives_up_both_halves(void **state)
 	waiter_expect(reader, 0);
 	ASSERT_BETWEEN(reader->ended_at - closed_at, 0, 1500);
 	assert_int_equal(fields(), 2);
-	ASSERT_OK(waiter_release(reader));
-	waiter_free(reader);
+	waiter_finish(reader);
 	assert_int_equal(keys(), 0);
 	hf_owner_free(owner);
 	close_halves(&other);

@@ -110,8 +110,7 @@ static void release_inside_the_client_is_seen_without_asking(void **state)
 	ASSERT_OK(hf_lock_release(lock));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 1500);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(lock);
 	ASSERT_OK(hf_client_close(client));
 }

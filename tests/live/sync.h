@@ -5,11 +5,7 @@
 #ifndef TESTS_LIVE_SYNC_H
 #define TESTS_LIVE_SYNC_H
 
-#include "live/live.h"
-
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "live/child.h"
 
 /* A waiter asks again on its own after 2.4 s at the earliest; when it is woken, it asks at once. */
 #define WOKEN_MS 1500
@@ -115,31 +111,6 @@ static inline void kill_and_run(struct raw *raw, const char *verb, const char *k
 	raw_reply_free(raw_command(raw, "CLIENT", "KILL", "TYPE", "pubsub", NULL));
 	raw_reply_free(raw_command(raw, verb, key, argument, NULL));
 	raw_reply_free(raw_command(raw, "EXEC", NULL));
-}
-
-/* ---- another process ---- */
-
-/* Forked before this process has threads. It works on the server until it is killed. */
-static inline pid_t start_child(void (*work)(hf_client *client), int64_t watchdog_ms)
-{
-	hf_client *client;
-	pid_t pid = fork();
-	if (pid != 0)
-		return pid;
-	if (hf_client_open(test_server_url(live_server), HF_CLIENT(.watchdog_ms = watchdog_ms),
-	                   &client))
-		_exit(1);
-	work(client);
-	for (;;)
-		pause();
-}
-
-static inline void kill_child(pid_t pid)
-{
-	int status = 0;
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFSIGNALED(status));
 }
 
 #endif

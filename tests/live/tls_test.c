@@ -67,8 +67,7 @@ static void right_certificate_is_trusted_and_locks_work(void **state)
 	ASSERT_OK(hf_lock_release(mine));
 	waiter_expect(waiter, 0);
 	ASSERT_BETWEEN(waiter->ended_at - released_at, 0, 800);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(mine);
 	hf_lock_close(theirs);
 	ASSERT_OK(hf_client_close(one));

@@ -194,8 +194,7 @@ static void node_made_by_hand_in_between_is_waited_for(void **state)
 	WAIT_UNTIL(count_children(zk_eye, "/orders") == 2, SOON_MS);
 	delete_and_free(path);
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	/* The list that let the waiter in has seen it alone. */
 	assert_int_equal(taker_cost(&taker), QUICK);
 	/* Made and deleted again: the folder is empty, but the client has to see that. */
@@ -384,8 +383,7 @@ static void folder_made_again_up_to_the_same_number_is_not_taken_for_the_old_one
 		}
 		zk_raw_names_clear(&names);
 		waiter_expect(waiter, 0);
-		ASSERT_OK(waiter_release(waiter));
-		waiter_free(waiter);
+		waiter_finish(waiter);
 		free(holder);
 		taker_end(&taker);
 	}

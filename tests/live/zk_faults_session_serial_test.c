@@ -66,8 +66,7 @@ static void lost_creation_is_made_once(void **state)
 	waiter_expect(waiter, 0);
 	read_only_child(world.eye, "/orders", path, sizeof path, &stat);
 	assert_int_equal(token_of(world.mine, waiter->options.owner), stat.czxid);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	world_end(&world);
 }
 
@@ -130,8 +129,7 @@ static void short_partition_costs_nothing(void **state)
 	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	world_end(&world);
 }
 
@@ -229,8 +227,7 @@ static void release_during_a_broken_connection_is_heard_after_it(void **state)
 	assert_false(waiter_is_over(waiter));
 	proxy_refuse(world.proxy, false);
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	world_end(&world);
 }
 
@@ -259,8 +256,7 @@ static void server_that_is_restarted_keeps_hold_and_waiter(void **state)
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(waiter, 0);
 	assert_true(token_of(world.theirs, waiter->options.owner) > token);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	world_end(&world);
 }
 

@@ -248,8 +248,7 @@ static void waiter_forgets_a_plain_lock_that_is_gone(void **state)
 	WAIT_UNTIL(waiter_is_over(waiter), SOON_MS);
 	waiter_expect(waiter, 0);
 	assert_int_equal(count_children(world.eye, "/orders"), 1);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	world_end(&world);
 }
 

@@ -98,8 +98,7 @@ static void leader_that_is_cut_off_learns_it_before_the_next_leads(void **state)
 	world_part(&office.world, false);
 	ASSERT_RC(hf_lock_release(office.mine), HF_ELOST);
 	WAIT_UNTIL(standing(&office) == 1, SOON_MS);
-	ASSERT_OK(waiter_release(next));
-	waiter_free(next);
+	waiter_finish(next);
 	office_end(&office);
 }
 
@@ -162,8 +161,7 @@ static void candidate_keeps_its_place_over_an_interruption_but_not_over_a_sessio
 	waiter_expect(third, 0);
 	ASSERT_OK(waiter_release(third));
 	waiter_expect(second, 0);
-	ASSERT_OK(waiter_release(second));
-	waiter_free(second);
+	waiter_finish(second);
 	waiter_free(third);
 	office_end(&office);
 }

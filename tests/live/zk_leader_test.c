@@ -238,8 +238,7 @@ static void first_leads_and_the_others_follow_in_order(void **state)
 		int64_t token = token_of(waiters[i]->lock, waiters[i]->options.owner);
 		assert_true(token > last);
 		last = token;
-		ASSERT_OK(waiter_release(waiters[i]));
-		waiter_free(waiters[i]);
+		waiter_finish(waiters[i]);
 	}
 	assert_int_equal(count_children(zk_eye, "/elect"), 0);
 	end(&pair);
@@ -456,8 +455,7 @@ static void every_client_sees_the_leader_and_the_candidates(void **state)
 		inspect_lock(pair.two, "elect", &noted);
 		assert_string_equal(noted.text, values[i]);
 		assert_int_equal(noted.waiters, 3 - i);
-		ASSERT_OK(waiter_release(waiters[i]));
-		waiter_free(waiters[i]);
+		waiter_finish(waiters[i]);
 	}
 	end(&pair);
 }
@@ -494,8 +492,7 @@ static void notes_of_candidates_are_read_by_their_lines(void **state)
 	struct waiter *all[] = {described, silent, lines};
 	for (int i = 0; i < 3; i++) {
 		waiter_expect(all[i], 0);
-		ASSERT_OK(waiter_release(all[i]));
-		waiter_free(all[i]);
+		waiter_finish(all[i]);
 	}
 	free(peer);
 	free(huge);
@@ -620,8 +617,7 @@ static void closing_the_leaders_client_lets_the_next_lead(void **state)
 	pair.one = NULL;
 	waiter_expect(waiter, 0);
 	assert_int_equal(count_children(zk_eye, "/elect"), 1);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&pair);
 }
 

@@ -153,8 +153,7 @@ static void member_that_is_taken_leaves_the_others_free(void **state)
 		WAIT_UNTIL(nodes(i ? "/a" : "/b") == 2, SOON_MS);
 		ASSERT_OK(hf_lock_release(other));
 		waiter_expect(waiter, 0);
-		ASSERT_OK(waiter_release(waiter));
-		waiter_free(waiter);
+		waiter_finish(waiter);
 		hf_lock_close(other);
 	}
 	hf_lock_close(multi);
@@ -263,8 +262,7 @@ static void member_taken_on_either_server_leaves_the_other_free(void **state)
 		WAIT_UNTIL(nodes("/a") == (i ? 1 : 2), SOON_MS);
 		ASSERT_OK(hf_lock_release(other));
 		waiter_expect(waiter, 0);
-		ASSERT_OK(waiter_release(waiter));
-		waiter_free(waiter);
+		waiter_finish(waiter);
 		hf_lock_close(other);
 	}
 	hf_lock_close(multi);
@@ -335,8 +333,7 @@ static void same_name_on_both_servers_is_two_members(void **state)
 	assert_false(waiter_is_over(waiter));
 	ASSERT_OK(hf_lock_release(mine));
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(mine);
 	hf_lock_close(theirs);
 	end();

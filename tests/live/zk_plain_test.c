@@ -149,8 +149,7 @@ static void waiters_of_two_clients_all_get_it_once(void **state)
 			continue;
 		assert_int_equal(over, 1);
 		waiter_expect(waiters[holder], 0);
-		ASSERT_OK(waiter_release(waiters[holder]));
-		waiter_free(waiters[holder]);
+		waiter_finish(waiters[holder]);
 		waiters[holder] = NULL;
 		served++;
 		if (served < 10)

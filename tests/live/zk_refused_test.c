@@ -62,8 +62,7 @@ static void chroot_that_is_gone_is_waited_for(void **state)
 	struct waiter *waiter = waiter_start(lock, NULL);
 	make("/apps");
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(lock);
 	ASSERT_OK(hf_client_close(client));
 }
@@ -178,8 +177,7 @@ static void credentials_refused_in_the_middle_cost_the_hold_and_no_more(void **s
 	test_zookeeper_restart(zookeeper, 0);
 	/* The node of the session that was refused stays until that has ended. */
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(lock);
 	ASSERT_OK(hf_client_close(client));
 	test_zookeeper_stop(zookeeper);

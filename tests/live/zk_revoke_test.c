@@ -304,8 +304,7 @@ static void holder_of_another_program_gets_the_message_and_waiters_do_not(void *
 	waiter_expect(waiter, 0);
 	assert_int_equal(ask_for(pair.theirs), 1);
 	WAIT_UNTIL(events(pair.seen) == 1, SOON_MS);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	free(path);
 	end(&pair);
 }
@@ -363,8 +362,7 @@ static void message_that_arrived_during_the_wait_is_reported_after_the_grant(voi
 	assert_int_equal(events(pair.seen), 1);
 	assert_int_equal(ask_for(pair.theirs), 1);
 	WAIT_UNTIL(events(pair.seen) == 2, SOON_MS);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end(&pair);
 }
 
@@ -467,8 +465,7 @@ static void all_readers_are_revoked(void **state)
 	ASSERT_OK(hf_lock_release_with(pair.mine, HF_RELEASE(.owner = owner)));
 	ASSERT_OK(hf_lock_release(reads));
 	waiter_expect(writer, 0);
-	ASSERT_OK(waiter_release(writer));
-	waiter_free(writer);
+	waiter_finish(writer);
 	hf_owner_free(owner);
 	hf_lock_close(reads);
 	hf_lock_close(writes);
@@ -513,8 +510,7 @@ static void holder_that_releases_when_revoked_lets_the_next_waiter_in(void **sta
 	WAIT_UNTIL(atomic_load(&polite.released.calls) == 1, SOON_MS);
 	assert_int_equal(polite.released.result, 0);
 	assert_int_equal(atomic_load(&polite.asked), 1);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	EXPECT_DONE(hf_lock_revoke_async(wanted, DONE), 0, 0);
 	hf_lock_close(polite.lock);
 	hf_lock_close(wanted);

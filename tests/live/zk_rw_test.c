@@ -77,8 +77,7 @@ static void readers_share_and_keep_writers_out(void **state)
 	assert_int_equal(token_of(pair.write, writer->options.owner), stat.czxid);
 	ASSERT_RC(hf_lock_acquire(pair.their_read, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
 	ASSERT_RC(hf_lock_acquire(pair.their_write, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
-	ASSERT_OK(waiter_release(writer));
-	waiter_free(writer);
+	waiter_finish(writer);
 	pair_end(&pair);
 }
 
@@ -155,8 +154,7 @@ static void writer_that_keeps_reading_keeps_its_place(void **state)
 	assert_int_equal(count_children(zk_eye, "/orders"), 2);
 	ASSERT_OK(hf_lock_release(pair.read));
 	waiter_expect(writer, 0);
-	ASSERT_OK(waiter_release(writer));
-	waiter_free(writer);
+	waiter_finish(writer);
 	pair_end(&pair);
 }
 

@@ -110,8 +110,7 @@ static void node_of_a_waiter_deleted_by_somebody_is_made_again(void **state)
 	ASSERT_OK(hf_lock_release(world.mine));
 	waiter_expect(waiter, 0);
 	assert_int_equal(count_children(world.eye, "/orders"), 1);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	world_end(&world);
 }
 
@@ -160,8 +159,7 @@ static void session_expired_while_waiting_costs_only_the_place(void **state)
 	waiter_expect(waiter, 0);
 	assert_true(first_owner(world.eye, "/orders") != session);
 	assert_int_equal(hf_lock_state(world.mine, waiter->options.owner), HF_HELD);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	hf_lock_close(probe);
 	world_end(&world);
 }
@@ -270,8 +268,7 @@ static void fixed_lease_expires_with_its_node(void **state)
 	WAIT_UNTIL(seen_count(&world.seen, HF_LOST) == 1, 1000);
 	assert_int_equal(seen_count(&world.seen, HF_AT_RISK), 1);
 	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	world_end(&world);
 }
 
@@ -338,8 +335,7 @@ static void folder_reaped_while_in_use_is_made_again(void **state)
 		struct waiter *waiter = waiter_start(world.theirs, NULL);
 		ASSERT_OK(hf_lock_release(world.mine));
 		waiter_expect(waiter, 0);
-		ASSERT_OK(waiter_release(waiter));
-		waiter_free(waiter);
+		waiter_finish(waiter);
 	}
 	assert_int_equal(made, 4);
 	assert_true(was_there);

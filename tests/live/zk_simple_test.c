@@ -216,8 +216,7 @@ static void holder_is_not_mistaken_for_a_waiter(void **state)
 		assert_string_equal(holder, identity);
 		ASSERT_OK(hf_lock_release(pair.mine));
 		waiter_expect(waiter, 0);
-		ASSERT_OK(waiter_release(waiter));
-		waiter_free(waiter);
+		waiter_finish(waiter);
 	}
 	end();
 }
@@ -266,8 +265,7 @@ static void force_takes_the_lock_away_and_the_next_waiter_gets_the_lock(void **s
 	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
 	WAIT_NODES(0, 1);
 	assert_int_equal(hf_lock_state(pair.theirs, waiter->options.owner), HF_HELD);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end();
 }
 
@@ -287,8 +285,7 @@ static void fixed_lease_expires_and_is_extended(void **state)
 	waiter_expect(waiter, 0);
 	ASSERT_RC(hf_lock_release(pair.mine), HF_ELOST);
 	WAIT_NODES(0, 1);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 	end();
 }
 

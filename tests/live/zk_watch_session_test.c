@@ -141,8 +141,7 @@ static void expect_lock_is_handed_on(struct wanted *wanted)
 	WAIT_UNTIL(stats_of(wanted->client).waiting == 1, SOON_MS);
 	ASSERT_OK(hf_lock_release(wanted->held));
 	waiter_expect(waiter, 0);
-	ASSERT_OK(waiter_release(waiter));
-	waiter_free(waiter);
+	waiter_finish(waiter);
 }
 
 static void wait_for_kind(hf_kind kind, hf_kind wanted_kind)

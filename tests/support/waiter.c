@@ -86,6 +86,15 @@ void waiter_free(struct waiter *waiter)
 	free(waiter);
 }
 
+void waiter_finish(struct waiter *waiter)
+{
+	int rc = waiter_release(waiter);
+	if (rc)
+		fail_msg("the waiter's release got %d (%s: %s)", rc, hf_strerror(rc),
+		         hf_error_detail());
+	waiter_free(waiter);
+}
+
 void waiter_join(struct waiter *waiter, int result)
 {
 	waiter_expect(waiter, result);

@@ -53,6 +53,9 @@ void waiter_expect(struct waiter *waiter, int result);
 /* Releases the lock that the waiter has acquired. */
 int waiter_release(struct waiter *waiter);
 
+/* Releases the lock that the waiter has acquired, and frees the waiter. */
+void waiter_finish(struct waiter *waiter);
+
 /* Waits for the thread; frees the waiter, and the owner of an acquire. */
 void waiter_free(struct waiter *waiter);
 
