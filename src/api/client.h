@@ -103,10 +103,15 @@ struct hf_cancel {
 };
 
 /* ---- error.c ---- */
-/* Sets the detail for this thread and returns the error. */
-int hf__error(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Sets the detail for this thread. */
+void hf__error_explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same, and is the error: a macro, so that compilers and checkers see which error it is. */
+#define hf__error(error, ...) (hf__error_explain(__VA_ARGS__), (error))
 /* The error of a pointer that must not be NULL; `name` is NULL if all of them were given. */
-int hf__error_null(const char *name);
+static inline int hf__error_null(const char *name)
+{
+	return name ? hf__error(HF_EINVAL, "%s must not be NULL", name) : 0;
+}
 void hf__error_clear(void);
 
 /* ---- options.c ---- */

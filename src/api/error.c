@@ -32,18 +32,12 @@ const char *hf_error_detail(void)
 	return detail;
 }
 
-int hf__error(int error, const char *format, ...)
+void hf__error_explain(const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
 	vsnprintf(detail, sizeof detail, format, args);
 	va_end(args);
-	return error;
-}
-
-int hf__error_null(const char *name)
-{
-	return name ? hf__error(HF_EINVAL, "%s must not be NULL", name) : 0;
 }
 
 void hf__error_clear(void)
