@@ -1,5 +1,5 @@
 /*
- * The stories of tokens: they grow with every grant, whatever client gets it and whatever the kind.
+ * The stories of tokens: they grow with every grant, whichever client is granted the lock and whatever its kind.
  */
 #include "live/live.h"
 

@@ -153,7 +153,7 @@ static void goes_as_recorded(void **state)
 		fail_msg("ended with %d after %d tries", run->status, run->tries);
 }
 
-static void all_stories_are_there(void **state)
+static void all_stories_exist(void **state)
 {
 	int steps = 0;
 	(void)state;
@@ -198,7 +198,7 @@ static void close_runs(void)
 int main(int argc, char **argv)
 {
 	struct CMUnitTest tests[MAX_STORIES + 2] = {
-		cmocka_unit_test(all_stories_are_there),
+		cmocka_unit_test(all_stories_exist),
 		cmocka_unit_test(every_difference_is_met),
 	};
 	read_stories(argc > 1 ? argv[1] : NULL);

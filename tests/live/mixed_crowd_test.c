@@ -147,7 +147,7 @@ static bool is_in_order(const char *key)
 	return false;
 }
 
-/* Puts the first key that should not be there into ret_key, and whether there is one. */
+/* Copies the first leftover key to ret_key; false if there is none. */
 static bool find_leftover(char *ret_key, size_t size)
 {
 	bool found = false;

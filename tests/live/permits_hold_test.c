@@ -234,7 +234,7 @@ static void waiter_of_another_client_is_woken_by_the_message(void **state)
 	end(&pair);
 }
 
-static void waiter_for_several_goes_when_all_are_there(void **state)
+static void waiter_for_several_continues_when_all_are_free(void **state)
 {
 	hf_permit_id ids[3];
 	struct pair pair;
@@ -425,7 +425,7 @@ int main(void)
 		SYNC_STORY(permits_of_a_flushed_server_are_lost),
 		SYNC_STORY(holder_renews_at_once_on_its_new_connection),
 		SYNC_STORY(waiter_of_another_client_is_woken_by_the_message),
-		SYNC_STORY(waiter_for_several_goes_when_all_are_there),
+		SYNC_STORY(waiter_for_several_continues_when_all_are_free),
 		SYNC_STORY(waiter_for_more_than_were_given_back_together_is_woken),
 		SYNC_STORY(small_request_after_a_large_one_is_woken),
 		SYNC_STORY(waiter_wakes_when_the_lease_of_a_permit_expires),

@@ -168,7 +168,7 @@ static inline void expect_nothing_left(struct side *side)
 	assert_int_equal(keys_left(), 0);
 }
 
-/* Another owner takes the lock on this server, whoever held it. */
+/* Another owner takes the lock on this server from its holder, if there is one. */
 static inline void give_away(int i)
 {
 	raw_ok(raw[i], "MULTI", NULL);

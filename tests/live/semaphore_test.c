@@ -349,7 +349,7 @@ static void counters_move_as_they_should(void **state)
 /*
  * A request is remembered for a while, so that a repeat can be recognised; the memory is bounded.
  */
-static void requests_are_forgotten_by_themselves(void **state)
+static void records_of_requests_expire(void **state)
 {
 	struct pair pair;
 
@@ -423,7 +423,7 @@ int main(void)
 		SYNC_STORY(keys_of_another_sort_are_left_alone),
 		SYNC_STORY(forgotten_scripts_are_sent_again),
 		SYNC_STORY(counters_move_as_they_should),
-		SYNC_STORY(requests_are_forgotten_by_themselves),
+		SYNC_STORY(records_of_requests_expire),
 		SYNC_STORY(forked_child_gets_an_error_and_sends_nothing),
 	};
 

@@ -196,7 +196,7 @@ void link_deliver(struct client *client)
 	client_turn(client);
 }
 
-/* A reply just in time, just too late, or long after: what the limits are there for. */
+/* A reply arrives just in time, just too late, or long after its limit. */
 static int64_t late_arrival(struct world *world, const struct client *client,
                             const struct request *request)
 {

@@ -9,7 +9,7 @@ struct certs {
 	char *server_cert, *server_key;   /* for localhost and 127.0.0.1 */
 	char *wrong_cert, *wrong_key;     /* for the host elsewhere.example */
 	char *expired_cert, *expired_key; /* for localhost, January 2020 only */
-	char *self_cert, *self_key;       /* for localhost, signed by itself */
+	char *self_cert, *self_key;       /* for localhost, self-signed */
 	char *client_cert, *client_key;
 	char *other_ca; /* has signed none of the others */
 };

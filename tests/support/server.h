@@ -40,7 +40,7 @@ void test_server_kill(struct test_server *server);
 /* Kills if needed and starts again at the same address: with its data if appendonly, else empty. */
 void test_server_restart(struct test_server *server);
 
-/* SIGSTOP and SIGCONT; each returns when the process has really stopped or gone on. */
+/* SIGSTOP and SIGCONT; each returns when the process has really stopped or continued. */
 void test_server_freeze(struct test_server *server);
 void test_server_thaw(struct test_server *server);
 

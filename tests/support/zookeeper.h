@@ -60,7 +60,7 @@ void test_zookeeper_restart(struct test_zookeeper *zookeeper, int server);
 void test_zookeeper_set_properties(struct test_zookeeper *zookeeper, int server,
                                    const char *const *properties);
 
-/* SIGSTOP and SIGCONT; each returns when the process has really stopped or gone on. */
+/* SIGSTOP and SIGCONT; each returns when the process has really stopped or continued. */
 void test_zookeeper_freeze(struct test_zookeeper *zookeeper, int server);
 void test_zookeeper_thaw(struct test_zookeeper *zookeeper, int server);
 

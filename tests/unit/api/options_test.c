@@ -298,7 +298,7 @@ static int close_handles(void **state)
 	return 0;
 }
 
-static void outputs_of_a_client_must_be_there(void **state)
+static void outputs_of_a_client_must_not_be_null(void **state)
 {
 	struct handles *handles = *state;
 	hf_client *client = handles->client;
@@ -453,7 +453,7 @@ int main(void)
 		cmocka_unit_test(functions_of_a_lock_refuse_null),
 		cmocka_unit_test(asynchronous_functions_of_a_lock_refuse_null),
 		cmocka_unit_test(whatever_frees_takes_null),
-		handles_test(outputs_of_a_client_must_be_there),
+		handles_test(outputs_of_a_client_must_not_be_null),
 		handles_test(options_out_of_range_are_refused),
 		handles_test(asynchronous_calls_need_a_completion),
 		handles_test(asynchronous_calls_about_an_owner_need_one),

@@ -44,7 +44,7 @@ static bool is_ephemeral(enum zk_raw_mode mode)
 
 /* ---- what is in them ---- */
 
-static void all_stories_are_there(void **state)
+static void all_stories_exist(void **state)
 {
 	(void)state;
 	int steps = 0, makes = 0, nodes = 0;
@@ -232,7 +232,7 @@ static void broken_lines_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_stories_are_there),
+		cmocka_unit_test(all_stories_exist),
 		cmocka_unit_test(step_is_read_word_by_word),
 		cmocka_unit_test(data_is_read_byte_by_byte),
 		cmocka_unit_test(nodes_of_an_identity_have_its_acl),

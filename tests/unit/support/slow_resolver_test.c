@@ -5,7 +5,7 @@
 #include "support/slow_resolver.h"
 
 #define DELAY_MS 300
-/* Less than the delay that must not be there, and more than any loaded machine needs. */
+/* Less than the delay that must not occur, and more than any loaded machine needs. */
 #define SOON_MS 20000
 
 /* How long a program needs to look up a host. */

@@ -10,8 +10,8 @@ import org.apache.curator.framework.CuratorFramework;
 /**
  * An object is made when a line names it first, and stays. Verbs of every kind:
  * <ul>
- * <li>events: what its listeners were told, in order
- * <li>await_events COUNT WAIT_MS: whether they were told so many things
+ * <li>events: the events that its listeners received, in order
+ * <li>await_events COUNT WAIT_MS: whether they received at least COUNT events
  * <li>count KEY ROUNDS WAIT_MS [PAUSE_MS]: see Counter
  * <li>crowd FILE ROUNDS WAIT_MS LINGER_US: see Crowd
  * </ul>

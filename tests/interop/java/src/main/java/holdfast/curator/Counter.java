@@ -28,7 +28,7 @@ final class Counter {
     }
 
     /**
-     * Adds one to the key so many times, as a read and a write. The key is the path of a node, or
+     * Adds one to the key in each round, as a read and a write. The key is the path of a node, or
      * "file:" and that of a file. Readers read twice instead. Waits no longer than waitMs each time, if
      * that is more than 0, and leaves the round out otherwise. Pauses between two rounds now
      * and then, up to pauseMs. Returns how many rounds it did, and in how many a reader saw the number

@@ -32,7 +32,7 @@ final class Crowd {
     }
 
     /**
-     * Goes in and out so many times, and stays on either side for a random time up to lingerUs. Returns
+     * Goes in and out once per round, and stays on either side for a random time up to lingerUs. Returns
      * how often it was inside, and how many were at most when it came.
      */
     String visit(String kind, String name, String file, long rounds, long waitMs, long lingerUs)

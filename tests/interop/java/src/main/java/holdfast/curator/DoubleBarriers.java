@@ -1,4 +1,4 @@
-/* Barriers that so many members pass together, on the way in and on the way out. */
+/* Barriers that a number of members pass together, on the way in and on the way out. */
 package holdfast.curator;
 
 import holdfast.lines.Arguments;

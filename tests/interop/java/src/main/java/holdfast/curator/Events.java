@@ -1,4 +1,4 @@
-/* What Curator told its listeners, so that a test can ask for it and wait for it. */
+/* The events that listeners received from Curator, for tests to read and wait for. */
 package holdfast.curator;
 
 import java.util.ArrayList;
@@ -17,7 +17,7 @@ final class Events {
             notifyAll();
         }
 
-        /* Whether so many have happened since the start, or do within the time. */
+        /* Whether this many events have happened since the start, or do within the time. */
         synchronized boolean await(long count, long waitMs) throws InterruptedException {
             long endsAt = System.nanoTime() + waitMs * 1_000_000;
             while (words.size() < count) {

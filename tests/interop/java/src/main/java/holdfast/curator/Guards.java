@@ -54,7 +54,7 @@ final class Guards {
         return waitMs > 0 ? waitMs : Integer.MAX_VALUE;
     }
 
-    /** Pauses once in a while, for a random time up to this one, so that others go on alone. */
+    /** Pauses once in a while, for a random time up to this one, so that others have the lock to themselves. */
     static void rest(long mostMs) {
         if (mostMs > 0 && ThreadLocalRandom.current().nextInt(16) == 0) {
             linger(mostMs * 1000);

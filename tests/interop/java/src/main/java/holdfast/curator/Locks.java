@@ -116,7 +116,7 @@ final class Locks implements Lines.Calls {
         return pairs.computeIfAbsent(name, key -> new InterProcessReadWriteLock(client, path));
     }
 
-    /* A mutex that tells the path of its node. */
+    /* A mutex that shows the path of its node. */
     private static final class OpenMutex extends InterProcessMutex {
         OpenMutex(CuratorFramework client, String path) {
             super(client, path);

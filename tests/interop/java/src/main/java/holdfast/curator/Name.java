@@ -1,4 +1,4 @@
-/* A name in a line: PATH, PATH:ARGUMENT, and either with #TAG behind it. */
+/* A name in a line: PATH, PATH:ARGUMENT, and either followed by #TAG. */
 package holdfast.curator;
 
 /**

@@ -1,4 +1,4 @@
-/* Nodes themselves, to look at and to meddle with. */
+/* Nodes themselves, to read and to change by hand. */
 package holdfast.curator;
 
 import holdfast.lines.Arguments;

@@ -1,4 +1,4 @@
-/* Leader selectors, each of which leads until it is told to yield. */
+/* Leader selectors, each of which leads until it is asked to yield. */
 package holdfast.curator;
 
 import holdfast.lines.Arguments;

@@ -11,7 +11,7 @@ import org.apache.curator.framework.recipes.shared.SharedCountListener;
 import org.apache.curator.framework.recipes.shared.SharedCountReader;
 import org.apache.curator.framework.state.ConnectionState;
 
-/** Events are the numbers that it was told of. */
+/** Its events are the numbers that it was notified of. */
 final class SharedCounts implements Lines.Calls {
     private final CuratorFramework client;
     private final Events events;

@@ -1,4 +1,4 @@
-/* The words of a line behind the name. */
+/* The words of a line after the name. */
 package holdfast.lines;
 
 import java.util.Arrays;

@@ -19,7 +19,7 @@ final class Counter {
      */
     private static final long LEASE_MS = 30000;
 
-    /* After so many rounds it steps aside, so that the others get in. */
+    /* After this many rounds it steps aside, so that the others get in. */
     private static final int STINT = 10;
 
     private final Objects objects;
@@ -38,7 +38,7 @@ final class Counter {
     }
 
     /**
-     * Adds one to the key so many times, as a read and a write. Readers read twice instead. Waits no
+     * Adds one to the key in each round, as a read and a write. Readers read twice instead. Waits no
      * longer than waitMs each time, if that is more than 0, and leaves the round out otherwise.
      * Returns how many rounds it did, and in how many a reader saw the number change.
      */
@@ -63,7 +63,7 @@ final class Counter {
 
     /*
      * Redisson's own book of subscriptions jams now and then, and the wait ends with an exception
-     * before anything was taken. That is no matter of locks: it waits again.
+     * before anything was taken. That has nothing to do with locks: it waits again.
      */
     private static Runnable enter(Guard guard) throws Exception {
         for (int jams = 0; ; jams++) {
