@@ -83,7 +83,8 @@ static void one_of_ten_tries_is_granted(void **state)
 	assert_int_equal(winners, 1);
 	for (int i = 0; i < 10; i++) {
 		if (waiter[i]->result == 0)
-			waiter_finish(waiter[i]);
+			ASSERT_OK(waiter_release(waiter[i]));
+		waiter_free(waiter[i]);
 	}
 	expect_no_keys();
 	ASSERT_OK(hf_lock_acquire(theirs, HF_ACQUIRE(.wait_ms = HF_NOWAIT)));
