@@ -141,13 +141,17 @@ static inline void end(struct duel *duel)
 	free(duel);
 }
 
-/* Whether the waiter of the other client has asked, and asked once more after it subscribed. */
+/*
+ * Whether the waiter of the other client has asked, and asked once more after it subscribed. An ask is counted
+ * when it is sent; a ping is answered after it.
+ */
 static inline bool sleeps(struct duel *duel)
 {
 	const char *channel = duel->match->channel;
 	return stats_of(duel->two).attempts >= 2 &&
 	       (!channel || subscribers(live_raw, channel) == 1) &&
-	       (!duel->match->queues || raw_integer(live_raw, "LLEN", QUEUE, NULL) == 1);
+	       (!duel->match->queues || raw_integer(live_raw, "LLEN", QUEUE, NULL) == 1) &&
+	       hf_client_ping(duel->two, NULL) == 0;
 }
 
 /* How many fields of the lock's hash are holds of this client. */
