@@ -93,6 +93,27 @@ static void using_the_private_server_is_announced_in_one_line(void **state)
 	cli_free(cli);
 }
 
+/* A reader of the README compares what it shows with what the terminal shows. */
+static void the_readme_shows_what_the_first_use_prints(void **state)
+{
+	static char readme[64 * 1024];
+	const int root = (int)(strlen(__FILE__) - strlen("tests/cli/embedded_test.c"));
+	(void)state;
+	char *path = check_format("%.*sREADME.md", root, __FILE__);
+	FILE *file = fopen(path, "re");
+	assert_non_null(file);
+	readme[fread(readme, 1, sizeof readme - 1, file)] = 0;
+	(void)fclose(file);
+	free(path);
+	struct cli *cli = START("run", "hello", "--", "echo", "the lock is mine");
+	CLI_EXPECT(cli, 0);
+	char *shown = check_format("$ holdfast run hello -- echo \"the lock is mine\"\n%s%s",
+	                           cli_errors(cli), cli_output(cli));
+	assert_non_null(strstr(readme, shown));
+	free(shown);
+	cli_free(cli);
+}
+
 static void the_directory_is_for_the_user_only(void **state)
 {
 	(void)state;
@@ -206,6 +227,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		STORY(the_first_use_starts_the_server_and_stop_ends_it),
 		STORY(using_the_private_server_is_announced_in_one_line),
+		STORY(the_readme_shows_what_the_first_use_prints),
 		STORY(the_directory_is_for_the_user_only),
 		STORY(simultaneous_first_uses_start_one_server),
 		STORY(a_killed_server_is_started_again_with_its_locks),
