@@ -193,10 +193,13 @@ static void note_proof(struct hf__zk *zk, const struct hf__zk_request *request, 
 }
 
 /* A command may take many steps, and each has the full time of a command. */
-static void note_progress(struct hf__zk *zk, const struct hf__zk_request *request)
+static void note_progress(struct hf__zk *zk, const struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->node ? request->node->cmd : request->cmd;
-	if (cmd && !hf__zk_request_is_lost(request->rc) && !hf__zk_request_is_dead(request->rc))
+	if (hf__zk_request_is_lost(request->rc) || hf__zk_request_is_dead(request->rc))
+		return;
+	zk->answered_at = now;
+	if (cmd)
 		hf__zk_answer_extend(zk, cmd);
 }
 
@@ -213,7 +216,7 @@ static void take_results(struct hf__zk *zk, int64_t now)
 		if (current && request->watcher)
 			request->watcher->requests--;
 		if (current)
-			note_progress(zk, request);
+			note_progress(zk, request, now);
 		bool dead = request->node && hf__node_is_dead(request->node);
 		if (current && (!dead || request->outlives_node))
 			request->done(zk, request, now);
@@ -232,11 +235,20 @@ static void take_notices(struct hf__zk *zk, int64_t now)
 		                now);
 }
 
-/* If a command is not answered in time, the connection is not as good as it seems. */
+/*
+ * If a command is not answered in time, the connection is not as good as it seems. A session's answers come in the
+ * order of its requests, so while earlier ones arrive the others are only late: giving the connection up would make
+ * all of them ask once more, and the same crowd would be late again.
+ */
 static void check_overdue(struct hf__zk *zk, int64_t now)
 {
 	struct hf__list *link;
 	char why[120];
+	int64_t idle_until = zk->answered_at + hf__core_settings(zk->core)->command_timeout_ms;
+	if (zk->answer_by < idle_until)
+		zk->answer_by = idle_until;
+	if (now < zk->answer_by)
+		return;
 	zk->answer_by = HF__NEVER;
 	hf__list_each (link, &zk->waiting) {
 		const struct hf__cmd *cmd = hf__list_item(link, struct hf__cmd, link);

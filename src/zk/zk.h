@@ -181,6 +181,7 @@ struct hf__zk {
 	int64_t probe_at;        /* the next attempt is not made before */
 	int64_t pause_ms;        /* after the last refusal; 0: none since the session was up */
 	int64_t answer_by;       /* no command is overdue before */
+	int64_t answered_at;     /* when the last request was answered */
 	int64_t watch_held_at;   /* held nodes that are not watched are watched then */
 	struct hf__list waiting; /* commands without an answer */
 	struct hf__list ready; /* commands whose answer is known: the outcome is in cmd->backend */
