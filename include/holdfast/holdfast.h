@@ -273,6 +273,21 @@ typedef struct hf_client_options {
 	 * Only for ZooKeeper.
 	 */
 	const char *acl;
+	/*
+	 * sentinel_user: User to log in as at the Sentinels. Default: the Sentinels' default user.
+	 * Environment: HOLDFAST_SENTINEL_USER. Only for Sentinel.
+	 */
+	const char *sentinel_user;
+	/*
+	 * sentinel_password: Password for the Sentinels; a URL names its file instead. Default:
+	 * none. Environment: HOLDFAST_SENTINEL_PASSWORD. Only for Sentinel.
+	 */
+	const char *sentinel_password;
+	/*
+	 * sentinel_password_file: File whose first line is the password for the Sentinels. Default:
+	 * none. Environment: HOLDFAST_SENTINEL_PASSWORD_FILE. Only for Sentinel.
+	 */
+	const char *sentinel_password_file;
 } hf_client_options;
 
 #define HF_CLIENT(...) (&(hf_client_options){.size = sizeof(hf_client_options), __VA_ARGS__})

@@ -5,8 +5,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REDIS_PORT 6379
-#define CHROOT_MAX 256 /* bytes */
+#define REDIS_PORT    6379
+#define SENTINEL_PORT 26379
+#define CHROOT_MAX    256 /* bytes */
+
+/* Takes one "host:port" apart, which ends at `end`. */
+static int take_one(struct hf__draft *draft, char *host, char *end, int preset)
+{
+	struct hf__settings *settings = draft->settings;
+	char *bracket = *host == '[' ? memchr(host, ']', (size_t)(end - host)) : NULL;
+	char *colon =
+		memchr(bracket ? bracket : host, ':', (size_t)(end - (bracket ? bracket : host)));
+	if (settings->host_count == HF__HOSTS_MAX)
+		return hf__draft_refuse(draft, "host: more than %d", HF__HOSTS_MAX);
+	*end = '\0';
+	if (colon)
+		*colon = '\0';
+	if (bracket) {
+		*bracket = '\0';
+		host++;
+	}
+	if (!*host)
+		return hf__draft_refuse(draft, "host: one in the list is empty");
+	settings->host_list[settings->host_count++] =
+		(struct hf__host){.name = host, .port = colon ? atoi(colon + 1) : preset};
+	return 0;
+}
+
+/* Several hosts of Redis; the URL's parser has checked the ports. */
+static int take_host_list(struct hf__draft *draft, enum hf__deployment deployment, int preset)
+{
+	int rc = 0;
+	char *at = draft->settings->host_names = strdup(draft->url.authority);
+	if (!at)
+		return HF_ENOMEM;
+	draft->settings->deployment = deployment;
+	for (bool more = true; rc == 0 && more;) {
+		char *end = at + strcspn(at, ",");
+		more = *end == ',';
+		rc = take_one(draft, at, end, preset);
+		at = end + 1;
+	}
+	return rc;
+}
 
 static int take_tcp(struct hf__draft *draft)
 {
@@ -15,10 +56,43 @@ static int take_tcp(struct hf__draft *draft)
 	if (!url->host || !*url->host)
 		return hf__draft_refuse(draft, "host: missing");
 	if (strchr(url->host, ','))
-		return hf__draft_refuse(draft, "host: a Redis URL takes only one");
+		return take_host_list(draft, HF__REPLICATED, REDIS_PORT);
 	draft->settings->port = url->port ? url->port : REDIS_PORT;
 	draft->settings->host = strdup(url->host);
 	return draft->settings->host ? 0 : HF_ENOMEM;
+}
+
+/* The path is the name of the master, and perhaps a database: /mymaster/0. */
+static int take_sentinel(struct hf__draft *draft)
+{
+	const struct hf__url *url = &draft->url;
+	size_t length = url->path[0] ? strcspn(url->path + 1, "/") : 0;
+
+	if (!url->host || !*url->host)
+		return hf__draft_refuse(draft, "host: missing");
+	if (length == 0)
+		return hf__draft_refuse(draft,
+		                        "path: the name of the master is missing, as in "
+		                        "%.20s://host/mymaster",
+		                        url->scheme);
+	draft->settings->master_name = strndup(url->path + 1, length);
+	if (!draft->settings->master_name)
+		return HF_ENOMEM;
+	return take_host_list(draft, HF__SENTINEL, SENTINEL_PORT);
+}
+
+const char *hf__address_database(const struct hf__draft *draft)
+{
+	const struct hf__settings *settings = draft->settings;
+	const char *path = draft->url.path;
+	if (settings->socket_path || settings->zookeeper || path[0] != '/')
+		return NULL;
+	path += 1;
+	if (settings->master_name) {
+		path += strlen(settings->master_name);
+		path += *path == '/';
+	}
+	return *path ? path : NULL;
 }
 
 static int take_unix(struct hf__draft *draft)
@@ -112,10 +186,18 @@ int hf__address_take(struct hf__draft *draft)
 		bool tls;
 		int (*take)(struct hf__draft *draft);
 	} schemes[] = {
-		{"redis", false, take_tcp},       {"rediss", true, take_tcp},
-		{"valkey", false, take_tcp},      {"valkeys", true, take_tcp},
-		{"redis+unix", false, take_unix}, {"embedded", false, take_embedded},
-		{"zk", false, take_zookeeper},    {"zks", true, take_zookeeper},
+		{"redis", false, take_tcp},
+		{"rediss", true, take_tcp},
+		{"valkey", false, take_tcp},
+		{"valkeys", true, take_tcp},
+		{"redis+unix", false, take_unix},
+		{"embedded", false, take_embedded},
+		{"zk", false, take_zookeeper},
+		{"zks", true, take_zookeeper},
+		{"redis+sentinel", false, take_sentinel},
+		{"rediss+sentinel", true, take_sentinel},
+		{"valkey+sentinel", false, take_sentinel},
+		{"valkeys+sentinel", true, take_sentinel},
 	};
 
 	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
@@ -126,8 +208,8 @@ int hf__address_take(struct hf__draft *draft)
 	}
 	return hf__draft_refuse(
 		draft,
-		"scheme: '%.20s' is not one of redis, rediss, valkey, valkeys, redis+unix, "
-		"embedded, zk, zks",
+		"scheme: '%.20s' is not one of redis, rediss, valkey, valkeys, each also with "
+		"+sentinel, redis+unix, embedded, zk, zks",
 		draft->url.scheme);
 }
 
@@ -137,7 +219,12 @@ int hf__address_show(struct hf__draft *draft)
 	bool is_ip6 = settings->host && strchr(settings->host, ':');
 	int n;
 
-	if (settings->zookeeper)
+	if (settings->host_count > 0)
+		n = asprintf(&settings->shown, "%s://%s%s%s/%d", draft->url.scheme,
+		             draft->url.authority, settings->master_name ? "/" : "",
+		             settings->master_name ? settings->master_name : "",
+		             settings->database);
+	else if (settings->zookeeper)
 		n = asprintf(&settings->shown, "%s://%s%s", draft->url.scheme, settings->hosts,
 		             settings->chroot);
 	else if (settings->host)

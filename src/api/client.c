@@ -120,18 +120,28 @@ static int new_backend(struct hf_client *client, char *why, size_t size)
 	return hf__redis_new(&client->core, &client->engine, &settings->redis, why, size);
 }
 
+static int build_machine(struct hf_client *client, char *why, size_t size)
+{
+	int rc = hf__engine_init(&client->engine, &hf__heartbeat, client,
+	                         client->settings.zookeeper);
+	if (rc)
+		return rc;
+	rc = new_backend(client, why, size);
+	if (!rc && (rc = hf__engine_start(&client->engine)))
+		client->core.backend_ops->free(client->core.backend);
+	if (rc)
+		hf__engine_done(&client->engine);
+	return rc;
+}
+
 /* Builds everything up to a running engine. On failure only the client itself is left. */
 static int build(struct hf_client *client, const hf_client_options *options, char *why, size_t size)
 {
 	int rc = take_options(client, options);
 	if (!rc)
 		rc = init_parts(client, options);
-	if (!rc) {
-		rc = new_backend(client, why, size);
-		if (!rc && (rc = hf__engine_init(&client->engine, &hf__heartbeat, client,
-		                                 client->settings.zookeeper)))
-			client->core.backend_ops->free(client->core.backend);
-	}
+	if (!rc)
+		rc = build_machine(client, why, size);
 	if (rc) {
 		free_fork_page(client->ours);
 		free(client->log);

@@ -40,11 +40,16 @@ int hf__draft_copy(struct hf__draft *draft, const char *name, const char *text, 
 /* ---- address.c ---- */
 /* Fills in what the URL's scheme, hosts and path say. */
 int hf__address_take(struct hf__draft *draft);
+/* The part of the URL's path that is the number of a database, or NULL. */
+const char *hf__address_database(const struct hf__draft *draft);
 /* Makes the text that stands for the address in messages. */
 int hf__address_show(struct hf__draft *draft);
 
 /* ---- password.c ---- */
-/* Fills in the password; if there is none it stays NULL. Only for Redis, after the user. */
-int hf__password_take(struct hf__draft *draft);
+/*
+ * Fills in a password; if there is none it stays NULL. `file` is the row of its file, which follows
+ * the row of its text, which follows that of the user.
+ */
+int hf__password_take(struct hf__draft *draft, const struct hf__setting *file);
 
 #endif

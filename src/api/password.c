@@ -1,6 +1,7 @@
 /* Finds a client's password, or reads the file that holds it. */
 #include "api/draft.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,7 +34,8 @@ static const char *shown_path(const char *file)
 	return strchr(file, '/') ? file : "the file";
 }
 
-static int read_file(struct hf__draft *draft, const char *file)
+static int read_file(struct hf__draft *draft, const char *key, const char *file,
+                     char **ret_password)
 {
 	/* There is room for "\r\n", and for one more byte that shows that the line is too long. */
 	char line[HF__DRAFT_TEXT_MAX + 3] = "";
@@ -43,8 +45,7 @@ static int read_file(struct hf__draft *draft, const char *file)
 	int rc;
 
 	if (used < 0) {
-		(void)hf__draft_refuse(draft, "password_file: cannot read %.200s: %m",
-		                       shown_path(file));
+		(void)hf__draft_refuse(draft, "%s: cannot read %.200s: %m", key, shown_path(file));
 		rc = HF_ESYSTEM;
 		goto out;
 	}
@@ -55,12 +56,12 @@ static int read_file(struct hf__draft *draft, const char *file)
 		end--;
 	*end = '\0';
 	if (end == line)
-		rc = hf__draft_refuse(draft, "password_file: the first line of %.200s is empty",
+		rc = hf__draft_refuse(draft, "%s: the first line of %.200s is empty", key,
 		                      shown_path(file));
 	else if (strlen(line) != (size_t)(end - line))
-		rc = hf__draft_refuse(draft, "password_file: contains a control character");
+		rc = hf__draft_refuse(draft, "%s: contains a control character", key);
 	else
-		rc = hf__draft_copy(draft, "password_file", line, &draft->settings->password);
+		rc = hf__draft_copy(draft, key, line, ret_password);
 out:
 	explicit_bzero(line, sizeof(line));
 	if (fd >= 0)
@@ -68,52 +69,61 @@ out:
 	return rc;
 }
 
-/* Option, URL, environment: only the first that gives a password, as text or file, is used. */
-static int take_password(struct hf__draft *draft)
+static const char *option_of(const struct hf__draft *draft, const struct hf__setting *setting)
 {
-	const struct hf__setting *text = HF__DRAFT_ROW(password);
-	const struct hf__setting *file = HF__DRAFT_ROW(password_file);
+	return *(const char *const *)((const char *)&draft->options + setting->option_at);
+}
+
+/* Option, URL, environment: only the first that gives a password, as text or file, is used. */
+static int take_password(struct hf__draft *draft, const struct hf__setting *file,
+                         char **ret_password)
+{
+	const struct hf__setting *text = file - 1;
 	bool embedded = draft->settings->embedded;
+	bool in_user_part = text == HF__DRAFT_ROW(password);
 	const struct {
 		const char *text, *file;
 	} sources[] = {
-		{draft->options.password, draft->options.password_file},
-		{draft->url.password, hf__draft_in_url(draft, file)},
+		{option_of(draft, text), option_of(draft, file)},
+		{in_user_part ? draft->url.password : NULL, hf__draft_in_url(draft, file)},
 		{embedded ? NULL : hf__draft_variable(text->variable),
 	         embedded ? NULL : hf__draft_variable(file->variable)},
 	};
 
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
 		if (sources[i].text && sources[i].file)
-			return hf__draft_refuse(draft,
-			                        "password: given both as text and as a file");
+			return hf__draft_refuse(draft, "%s: given both as text and as a file",
+			                        text->key);
 		if (sources[i].text)
-			return hf__draft_copy(draft, "password", sources[i].text,
-			                      &draft->settings->password);
+			return hf__draft_copy(draft, text->key, sources[i].text, ret_password);
 		if (sources[i].file)
-			return read_file(draft, sources[i].file);
+			return read_file(draft, file->key, sources[i].file, ret_password);
 	}
 	return 0;
 }
 
 /* A user without a password logs in with an empty one: the server may have users that need none. */
-int hf__password_take(struct hf__draft *draft)
+int hf__password_take(struct hf__draft *draft, const struct hf__setting *file)
 {
-	struct hf__settings *settings = draft->settings;
-	int rc = take_password(draft);
+	assert(file->type == HF__SETTING_PASSWORD_FILE && file[-1].type == HF__SETTING_PASSWORD &&
+	       file[-2].type == HF__SETTING_USER);
+	char *settings = (char *)draft->settings;
+	char **password = (char **)(settings + file->stored_at);
+	const char *user = *(char **)(settings + file[-2].stored_at);
+	int rc = take_password(draft, file, password);
 
 	if (rc < 0)
 		return rc;
-	if (settings->embedded && (settings->user || settings->password))
+	if (draft->settings->embedded && (user || *password))
 		return hf__draft_refuse(draft, "%s: not for embedded: URLs",
-		                        settings->user ? "user" : "password");
-	if (settings->user && !settings->password) {
-		settings->password = strdup("");
-		return settings->password ? 0 : HF_ENOMEM;
+		                        file[user ? -2 : -1].key);
+	if (user && !*password) {
+		*password = strdup("");
+		return *password ? 0 : HF_ENOMEM;
 	}
-	if (!settings->user && settings->password && !*settings->password) {
-		free(settings->password);
-		settings->password = NULL;
+	if (!user && *password && !**password) {
+		free(*password);
+		*password = NULL;
 	}
 	return 0;
 }

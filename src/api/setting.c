@@ -19,6 +19,7 @@
 #define FLAG     .type = HF__SETTING_FLAG, .high = 1
 #define COUNT    .type = HF__SETTING_COUNT
 #define REDIS    .backend = HF__SETTING_REDIS
+#define SENTINEL .backend = HF__SETTING_SENTINEL
 #define ZK       .backend = HF__SETTING_ZK
 #define TLS      .tls = true
 
@@ -36,6 +37,17 @@ const struct hf__setting hf__setting_table[] = {
 	 .type = HF__SETTING_PASSWORD_FILE,
 	 .variable = "HOLDFAST_PASSWORD_FILE", .no_text = "none",
 	 .about = "File whose first line is the password."},
+	{.key = "sentinel_user", FIELD(sentinel_user), SENTINEL, .type = HF__SETTING_USER,
+	 .variable = "HOLDFAST_SENTINEL_USER", .no_text = "the Sentinels' default user",
+	 .about = "User to log in as at the Sentinels."},
+	{.key = "sentinel_password", FIELD(sentinel_password), SENTINEL,
+	 .type = HF__SETTING_PASSWORD,
+	 .variable = "HOLDFAST_SENTINEL_PASSWORD", .no_text = "none",
+	 .about = "Password for the Sentinels; a URL names its file instead."},
+	{.key = "sentinel_password_file", STORED_AS(sentinel_password_file, sentinel_password),
+	 SENTINEL, .type = HF__SETTING_PASSWORD_FILE,
+	 .variable = "HOLDFAST_SENTINEL_PASSWORD_FILE", .no_text = "none",
+	 .about = "File whose first line is the password for the Sentinels."},
 	{.key = "db", FIELD(database), REDIS, COUNT, RANGE(0, 65535), .preset = 0,
 	 .about = "Number of the database; the URL's path can name it too."},
 	{.key = "client_name", FIELD(client_name), REDIS, .type = HF__SETTING_WORD,

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HF__SETTING_ROWS 22
+#define HF__SETTING_ROWS 25
 
 enum hf__setting_type {
 	HF__SETTING_TEXT,         /* a char * in hf_client_options and in struct hf__settings */
@@ -20,7 +20,12 @@ enum hf__setting_type {
 };
 
 /* Which servers a setting is for; `tls` limits it further. */
-enum hf__setting_backend { HF__SETTING_ANY, HF__SETTING_REDIS, HF__SETTING_ZK };
+enum hf__setting_backend {
+	HF__SETTING_ANY,
+	HF__SETTING_REDIS,
+	HF__SETTING_SENTINEL,
+	HF__SETTING_ZK
+};
 
 struct hf__setting {
 	const char *key;      /* in the URL's query; messages and documents use this name */

@@ -63,6 +63,8 @@ static const char *explain_misfit(const struct hf__draft *draft, const struct hf
 		               : "only for rediss://, valkeys:// and zks:// URLs";
 	if (setting->backend == HF__SETTING_ZK && !zookeeper)
 		return "only for zk:// and zks:// URLs";
+	if (setting->backend == HF__SETTING_SENTINEL && draft->settings->deployment != HF__SENTINEL)
+		return "only for redis+sentinel:// URLs and their like";
 	if (setting->backend == HF__SETTING_REDIS && zookeeper)
 		return setting->why_not_zk ? setting->why_not_zk : "not for zk:// and zks:// URLs";
 	return NULL;
@@ -113,13 +115,12 @@ static int note_pair(struct hf__draft *draft, size_t i)
 static int note_url(struct hf__draft *draft)
 {
 	const struct hf__url *url = &draft->url;
-	bool has_database = !draft->settings->socket_path && !draft->settings->zookeeper &&
-	                    url->path[0] == '/' && url->path[1];
+	const char *database = hf__address_database(draft);
 	int rc = 0;
 	if (url->user && *url->user)
 		rc = note(draft, HF__DRAFT_ROW(user), url->user);
-	if (rc == 0 && has_database)
-		rc = note(draft, HF__DRAFT_ROW(database), url->path + 1);
+	if (rc == 0 && database)
+		rc = note(draft, HF__DRAFT_ROW(database), database);
 	for (size_t i = 0; rc == 0 && i < url->pair_count; i++)
 		rc = note_pair(draft, i);
 	return rc;
@@ -260,7 +261,7 @@ static int take(struct hf__draft *draft, const struct hf__setting *setting)
 	case HF__SETTING_DURATION:
 	case HF__SETTING_FLAG: return take_number(draft, setting);
 	case HF__SETTING_PASSWORD: return 0; /* the row of its file does both */
-	case HF__SETTING_PASSWORD_FILE: return why ? 0 : hf__password_take(draft);
+	case HF__SETTING_PASSWORD_FILE: return why ? 0 : hf__password_take(draft, setting);
 	}
 	abort();
 }
@@ -302,7 +303,7 @@ static int take_tls(struct hf__draft *draft)
 		return hf__draft_refuse(draft, "%s: requires %s",
 		                        settings->tls_cert_file ? "tls_cert" : "tls_key",
 		                        settings->tls_cert_file ? "tls_key" : "tls_cert");
-	if (settings->tls && !settings->tls_server_name) {
+	if (settings->tls && !settings->tls_server_name && settings->host) {
 		settings->tls_server_name = strdup(settings->host);
 		return settings->tls_server_name ? 0 : HF_ENOMEM;
 	}
@@ -349,6 +350,12 @@ static struct hf__redis_settings make_redis_view(const struct hf__settings *sett
 	return (struct hf__redis_settings){
 		.shown = settings->shown,
 		.embedded = settings->embedded,
+		.deployment = settings->deployment,
+		.hosts = settings->host_list,
+		.host_count = settings->host_count,
+		.master_name = settings->master_name,
+		.sentinel_user = settings->sentinel_user,
+		.sentinel_password = settings->sentinel_password,
 		.host = settings->host,
 		.port = settings->port,
 		.socket_path = settings->socket_path,
@@ -442,8 +449,9 @@ static void free_text(char **text)
 
 void hf__settings_done(struct hf__settings *settings)
 {
-	char **addresses[] = {&settings->shown, &settings->host, &settings->socket_path,
-	                      &settings->hosts, &settings->chroot};
+	char **addresses[] = {&settings->shown, &settings->host,       &settings->socket_path,
+	                      &settings->hosts, &settings->host_names, &settings->master_name,
+	                      &settings->chroot};
 	assert(settings);
 	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++)
 		free_text(addresses[i]);

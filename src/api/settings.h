@@ -22,6 +22,11 @@ struct hf__settings {
 	int port;          /* Redis; 0 without a host */
 	char *socket_path; /* Redis; NULL for TCP */
 	char *hosts;       /* ZooKeeper: host:port,host:port */
+	enum hf__deployment deployment;           /* Redis */
+	struct hf__host host_list[HF__HOSTS_MAX]; /* Redis with several hosts */
+	int host_count;
+	char *host_names;  /* what the names in the list point into */
+	char *master_name; /* Redis with Sentinel */
 	char *chroot;      /* ZooKeeper: "" or "/path", never NULL */
 
 	/* One field for each row of the table; redis/settings.h and zk/settings.h describe theirs. */
@@ -43,6 +48,8 @@ struct hf__settings {
 	char *name_prefix; /* NULL: none */
 	int watchdog_batch;
 	bool lazy;
+	char *sentinel_user;
+	char *sentinel_password;
 	int64_t session_ms;
 	char *auth;    /* "user:password", or NULL */
 	char *acl;     /* as given, or NULL */

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/number.h"
 
+#include <holdfast/holdfast.h>
+
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
@@ -27,9 +29,27 @@ static void kick(int fd)
 
 void hf__engine_port_changed(struct hf__engine *engine)
 {
-	engine->keeper_blind = false;
 	if (engine->keeper_sleeps)
 		engine->kicks_keeper = true;
+}
+
+int hf__engine_add_port(struct hf__engine *engine, struct hf__port *port)
+{
+	assert(!engine->fed && port);
+	if (engine->ports == HF__ENGINE_PORTS)
+		return HF_ENOMEM;
+	engine->port[engine->ports++] = port;
+	return 0;
+}
+
+void hf__engine_remove_port(struct hf__engine *engine, const struct hf__port *port)
+{
+	int i = 0;
+	assert(!port->sending);
+	while (i < engine->ports && engine->port[i] != port)
+		i++;
+	assert(i < engine->ports);
+	engine->port[i] = engine->port[--engine->ports];
 }
 
 static void drain(int fd)
@@ -92,38 +112,60 @@ static void load_wire(struct hf__port *port)
 	port->unwritten = 0;
 }
 
+/* Offers one port's output to the kernel. The mutex is unlocked meanwhile. */
+static void send_once(struct hf__engine *engine, struct hf__port *port)
+{
+	if (port->wire.length == 0)
+		load_wire(port);
+	int fd = port->fd;
+	port->sending = true;
+	pthread_mutex_unlock(&engine->mutex);
+	ssize_t n = port->transport->send(port->context, fd, port->wire.data + port->wire_sent,
+	                                  port->wire.length - port->wire_sent);
+	pthread_mutex_lock(&engine->mutex);
+	port->sending = false;
+	if (port->old_fd >= 0)
+		drop_old(port);
+	else if (n >= 0)
+		note_sent(port, (size_t)n);
+	else if (n == -EAGAIN)
+		port->blocked = true;
+	else
+		fail_send(port, (int)-n);
+	if ((port->blocked || port->send_error) && engine->polling)
+		engine->kicks_driver = true;
+}
+
+/* The next port that can send, in turn, or NULL. */
+static struct hf__port *next_sender(struct hf__engine *engine)
+{
+	for (int i = 0; i < engine->ports; i++) {
+		int at = (engine->next_port + i) % engine->ports;
+		if (!hf__port_can_send(engine->port[at]))
+			continue;
+		engine->next_port = at + 1;
+		return engine->port[at];
+	}
+	return NULL;
+}
+
 /*
  * Sends all output, also what other threads add in the meantime. Called with the mutex held, which
  * is unlocked during each send.
  */
 static void write_out(struct hf__engine *engine)
 {
-	struct hf__port *port = &engine->port;
-	while (port->fd >= 0 && !port->sending && !port->blocked && !port->watched_raw &&
-	       !port->send_error && hf__port_has_output(port)) {
-		if (port->wire.length == 0)
-			load_wire(port);
-		int fd = port->fd;
-		port->sending = true;
-		pthread_mutex_unlock(&engine->mutex);
-		ssize_t n =
-			port->transport->send(port->context, fd, port->wire.data + port->wire_sent,
-		                              port->wire.length - port->wire_sent);
-		pthread_mutex_lock(&engine->mutex);
-		port->sending = false;
-		if (port->old_fd >= 0)
-			drop_old(port);
-		else if (n >= 0)
-			note_sent(port, (size_t)n);
-		else if (n == -EAGAIN)
-			port->blocked = true;
-		else
-			fail_send(port, (int)-n);
-		if ((port->blocked || port->send_error) && engine->polling)
-			engine->kicks_driver = true;
-		if (port->send_error)
-			return;
-	}
+	struct hf__port *port;
+	while ((port = next_sender(engine)))
+		send_once(engine, port);
+}
+
+static bool has_output(const struct hf__engine *engine)
+{
+	for (int i = 0; i < engine->ports; i++)
+		if (hf__port_has_output(engine->port[i]))
+			return true;
+	return false;
 }
 
 /*
@@ -132,9 +174,13 @@ static void write_out(struct hf__engine *engine)
  */
 static bool has_gathered_enough(struct hf__engine *engine)
 {
-	const struct hf__port *port = &engine->port;
 	uint32_t woken = (uint32_t)atomic_load(&engine->woken);
-	return woken == 0 || port->unwritten * 2 >= port->unanswered + woken;
+	uint32_t unwritten = 0, unanswered = 0;
+	for (int i = 0; woken > 0 && i < engine->ports; i++) {
+		unwritten += engine->port[i]->unwritten;
+		unanswered += engine->port[i]->unanswered;
+	}
+	return woken == 0 || unwritten * 2 >= unanswered + woken;
 }
 
 /* ---- waking ---- */
@@ -170,7 +216,7 @@ static void lower_woken(struct hf__engine *engine)
 	if (atomic_fetch_sub(&engine->woken, 1) != 1 || engine->fed)
 		return;
 	pthread_mutex_lock(&engine->mutex);
-	if (engine->polling && hf__port_has_output(&engine->port))
+	if (engine->polling && has_output(engine))
 		write_out(engine);
 	unlock_and_kick(engine);
 }
@@ -256,8 +302,7 @@ static struct hf__task *next_driver(struct hf__engine *engine)
 static void unlock(struct hf__engine *engine, bool may_write)
 {
 	struct hf__task *driver = NULL;
-	if (may_write && engine->polling && hf__port_has_output(&engine->port) &&
-	    has_gathered_enough(engine))
+	if (may_write && engine->polling && has_output(engine) && has_gathered_enough(engine))
 		write_out(engine);
 	if (engine->fed && !engine->driver)
 		driver = next_driver(engine);
@@ -274,61 +319,126 @@ void hf__engine_unlock(struct hf__engine *engine)
 
 /* ---- driving ---- */
 
-/* Sleeps until there is input or a kick, or the timeout is over. Without the mutex. */
-static void wait_for_input(struct hf__engine *engine, short want, bool raw, int timeout)
+/* What one poll of the driver watches. */
+struct watched {
+	struct pollfd fds[1 + HF__ENGINE_PORTS]; /* the kick, then the open ports */
+	struct hf__port *port[HF__ENGINE_PORTS]; /* port[i] belongs to fds[i + 1] */
+	int ports;
+};
+
+static short events_wanted(const struct hf__port *port)
 {
-	struct hf__port *port = &engine->port;
-	struct pollfd fds[2] = {{.fd = engine->driver_fd, .events = POLLIN},
-	                        {.fd = port->fd, .events = want}};
-	int n = poll(fds, 2, timeout);
-	if (n > 0 && fds[0].revents)
-		drain(engine->driver_fd);
-	port->events = n > 0 ? fds[1].revents : 0;
-	if (!raw && (port->has_more || (port->events & (POLLIN | POLLHUP | POLLERR))))
-		hf__port_fill(port, false);
+	return port->watched_raw ? port->want : port->blocked ? POLLIN | POLLOUT : POLLIN;
+}
+
+/* Mutex held. */
+static void watch_ports(const struct hf__engine *engine, struct watched *ret_watched)
+{
+	ret_watched->fds[0] = (struct pollfd){.fd = engine->driver_fd, .events = POLLIN};
+	ret_watched->ports = 0;
+	for (int i = 0; i < engine->ports; i++) {
+		struct hf__port *port = engine->port[i];
+		port->events = 0;
+		if (port->fd < 0)
+			continue;
+		ret_watched->port[ret_watched->ports++] = port;
+		ret_watched->fds[ret_watched->ports] =
+			(struct pollfd){.fd = port->fd, .events = events_wanted(port)};
+	}
 }
 
 /*
- * An answer is in flight and nothing else is due soon: a blocking read saves the poll. A kick is
- * only noticed when the read returns, so the read is short, and after one without an answer the
- * next wait is a poll.
+ * Sleeps until there is input or a kick, or the timeout is over, and reads the input. Returns
+ * whether a port had an event. Without the mutex.
  */
-static bool answer_is_near(const struct hf__port *port, int64_t now, int64_t due)
+static bool wait_for_input(struct hf__engine *engine, struct watched *watched, int timeout)
 {
-	return port->unanswered > 0 && !port->silent && !port->blocked && !port->watched_raw &&
-	       !port->transport->layered && due > now + HF__PORT_WAIT_MS;
+	bool any = false;
+	int n = poll(watched->fds, (nfds_t)(1 + watched->ports), timeout);
+	if (n > 0 && watched->fds[0].revents)
+		drain(engine->driver_fd);
+	for (int i = 0; i < watched->ports; i++) {
+		struct hf__port *port = watched->port[i];
+		port->events = n > 0 ? watched->fds[i + 1].revents : 0;
+		any = any || port->events;
+		if (!port->watched_raw &&
+		    (port->has_more || (port->events & (POLLIN | POLLHUP | POLLERR))))
+			hf__port_fill(port, false);
+	}
+	return any;
+}
+
+/*
+ * If an answer is in flight on one port only, and nothing else is due soon, a blocking read of that
+ * port saves the poll: it is returned, otherwise NULL. A kick, or input on another port, is only
+ * noticed when the read returns, so the read is short, and after one without an answer the next
+ * wait is a poll.
+ */
+static struct hf__port *find_near(const struct hf__engine *engine, int64_t now, int64_t due)
+{
+	struct hf__port *near = NULL;
+	for (int i = 0; i < engine->ports; i++) {
+		struct hf__port *port = engine->port[i];
+		if (port->fd < 0)
+			continue;
+		if (port->watched_raw || port->blocked || (near && port->unanswered > 0))
+			return NULL;
+		if (port->unanswered > 0)
+			near = port;
+	}
+	bool can_block = near && !near->silent && !near->transport->layered;
+	return can_block && due > now + HF__PORT_WAIT_MS ? near : NULL;
+}
+
+/* Some output is ready to be sent and waits for more. */
+static bool holds_back(const struct hf__engine *engine)
+{
+	for (int i = 0; i < engine->ports; i++)
+		if (hf__port_can_send(engine->port[i]))
+			return true;
+	return false;
+}
+
+/* A port has input or an error that no poll reports. */
+static bool is_due_now(const struct hf__engine *engine)
+{
+	for (int i = 0; i < engine->ports; i++)
+		if (engine->port[i]->has_more || engine->port[i]->send_error)
+			return true;
+	return false;
 }
 
 /* Waits for input, reads it and turns the machine. Mutex held, but not while waiting. */
 static void wait_and_turn(struct hf__engine *engine)
 {
-	struct hf__port *port = &engine->port;
-	bool held_back = hf__port_has_output(port) && !port->blocked && !port->sending;
-	bool raw = port->watched_raw;
+	struct watched watched;
+	bool held_back = holds_back(engine);
 	int64_t now = hf__clock_ms();
 	int64_t due = engine->ops->due(engine->machine);
-	if (held_back && !raw && due > now + GATHER_MS)
+	if (held_back && due > now + GATHER_MS)
 		due = now + GATHER_MS;
-	if (port->has_more || port->send_error)
+	if (is_due_now(engine))
 		due = now;
-	short want = raw ? port->want : port->blocked ? POLLIN | POLLOUT : POLLIN;
-	bool near = port->fd >= 0 && !held_back && answer_is_near(port, now, due);
+	struct hf__port *near = held_back ? NULL : find_near(engine, now, due);
+	watch_ports(engine, &watched);
 	engine->planned = due;
 	engine->polling = true;
 	unlock_and_wake(engine, NULL, false);
 	bool waited_long = false;
-	if (near) {
-		port->events = 0;
-		hf__port_fill(port, true);
-	} else {
-		wait_for_input(engine, want, raw, hf__clock_poll_timeout(now, due));
-		waited_long = held_back && !port->events;
-	}
+	if (near)
+		hf__port_fill(near, true);
+	else
+		waited_long = !wait_for_input(engine, &watched, hf__clock_poll_timeout(now, due)) &&
+		              held_back;
 	hf__engine_lock(engine);
 	engine->polling = false;
 	engine->gathered_long = waited_long;
-	if (port->events & (POLLOUT | POLLHUP | POLLERR))
-		port->blocked = false;
+	for (int i = 0; i < watched.ports; i++) {
+		if (watched.port[i]->events & (POLLOUT | POLLHUP | POLLERR))
+			watched.port[i]->blocked = false;
+		if (watched.port[i]->alert)
+			watched.port[i]->noticed = false;
+	}
 	engine->ops->turn(engine->machine, hf__clock_ms());
 }
 
@@ -339,8 +449,7 @@ static void drive_once(struct hf__engine *engine, const struct hf__task *task)
 		engine->ops->turn(engine->machine, hf__clock_ms());
 		return;
 	}
-	if (hf__port_has_output(&engine->port) &&
-	    (atomic_load(&engine->woken) == 0 || engine->gathered_long))
+	if (has_output(engine) && (atomic_load(&engine->woken) == 0 || engine->gathered_long))
 		write_out(engine);
 	/*
 	 * Writing unlocks the mutex. If the task was finished then, nobody was polling to be
@@ -511,19 +620,40 @@ static void kick_late_driver(struct hf__engine *engine)
 		engine->kicks_driver = true;
 }
 
-/* Notices a hang-up while no thread reads; data alone does not wake up the keeper. */
+/* The descriptors that the keeper sleeps on: its own two, then those of the ports. */
+static int watch_as_keeper(struct hf__engine *engine, struct pollfd *ret_fds)
+{
+	int n = 0;
+	ret_fds[n++] = (struct pollfd){.fd = engine->keeper_fd, .events = POLLIN};
+	ret_fds[n++] = (struct pollfd){.fd = engine->alarm_fd, .events = POLLIN};
+	for (int i = 0; i < engine->ports; i++)
+		if (engine->port[i]->fd >= 0 && !engine->port[i]->noticed)
+			ret_fds[n++] =
+				(struct pollfd){.fd = engine->port[i]->fd, .events = POLLRDHUP};
+	return n;
+}
+
+/* Notes which ports have events, and returns whether any has; they may have changed meanwhile. */
+static bool note_events(struct hf__engine *engine, const struct pollfd *fds, int n)
+{
+	bool any = false;
+	for (int i = 0; i < engine->ports; i++)
+		for (int k = 2; k < n; k++)
+			if (fds[k].revents && fds[k].fd == engine->port[i]->fd)
+				any = engine->port[i]->noticed = true;
+	return any;
+}
+
+/* Notices a hang-up while no thread reads; input alone does not wake up the keeper, except on some. */
 static void sleep_as_keeper(struct hf__engine *engine, int64_t now, int64_t due)
 {
-	struct pollfd fds[3] = {
-		{.fd = engine->keeper_fd, .events = POLLIN},
-		{.fd = engine->alarm_fd, .events = POLLIN},
-		{.fd = engine->keeper_blind ? -1 : engine->port.fd, .events = POLLRDHUP},
-	};
+	struct pollfd fds[2 + HF__ENGINE_PORTS];
+	int watched = watch_as_keeper(engine, fds);
 	engine->keeper_planned = plan_sleep(engine, now, due);
 	engine->keeper_sleeps = true;
 	set_alarm(engine->alarm_fd, engine->keeper_planned);
 	unlock_and_wake(engine, NULL, false);
-	int n = poll(fds, 3, -1);
+	int n = poll(fds, (nfds_t)watched, -1);
 	if (n > 0 && fds[0].revents)
 		drain(engine->keeper_fd);
 	if (n > 0 && fds[1].revents)
@@ -531,19 +661,23 @@ static void sleep_as_keeper(struct hf__engine *engine, int64_t now, int64_t due)
 	hf__engine_lock(engine);
 	engine->keeper_sleeps = false;
 	kick_late_driver(engine);
-	if (n <= 0 || !fds[2].revents)
-		return;
-	engine->keeper_blind = true;
-	if (!engine->driver)
+	if (n > 0 && note_events(engine, fds, watched) && !engine->driver)
 		drive_as_keeper(engine);
+}
+
+static bool has_noticed(const struct hf__engine *engine)
+{
+	for (int i = 0; i < engine->ports; i++)
+		if (engine->port[i]->noticed && engine->port[i]->fd >= 0)
+			return true;
+	return false;
 }
 
 void hf__engine_keep(struct hf__engine *engine)
 {
 	int64_t now = hf__clock_ms();
 	int64_t due = engine->ops->due(engine->machine);
-	bool hung_up = engine->keeper_blind && engine->port.fd >= 0;
-	if (!engine->driver && (due <= now || hung_up || needs_reader(engine)))
+	if (!engine->driver && (due <= now || has_noticed(engine) || needs_reader(engine)))
 		drive_as_keeper(engine);
 	else
 		sleep_as_keeper(engine, now, due);

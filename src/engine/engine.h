@@ -3,7 +3,7 @@
  *
  * A machine (protocol state of any kind) lives under the engine's mutex. A thread that waits for
  * one of its tasks becomes the driver if there is none: it polls, reads and turns the machine until
- * its task is finished, then passes the role on. The other threads add their bytes to the port and
+ * its task is finished, then passes the role on. The other threads add their bytes to a port and
  * sleep. The keeper thread drives when no thread waits and something is due; the dispatcher runs
  * callbacks. If the threads of another library bring the input, nobody polls: when there is
  * something to do, one of the waiting threads is woken up to drive.
@@ -19,6 +19,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#define HF__ENGINE_PORTS 256
 
 /* What a thread waits for. It lives on that thread's stack and is gone once `done` is seen. */
 struct hf__task {
@@ -47,7 +49,10 @@ struct hf__engine {
 	pthread_mutex_t mutex;
 	const struct hf__machine_ops *ops;
 	void *machine;
-	struct hf__port port;
+	/* The machine's connections. Any thread may add one, only the driver removes one. */
+	struct hf__port *port[HF__ENGINE_PORTS];
+	int ports;
+	int next_port; /* where the search for output begins, so that none starves */
 	struct hf__sleep sleep;
 	struct hf__list followers; /* tasks whose threads sleep and can become the driver */
 	struct hf__list idlers;    /* tasks whose threads sleep and are idle */
@@ -69,7 +74,6 @@ struct hf__engine {
 	bool polling;
 	bool gathered_long; /* output was held back for as long as it can be */
 	bool keeper_sleeps;
-	bool keeper_blind; /* the keeper has seen a hang-up that the driver must handle */
 	bool posted;       /* callbacks are due, and the thread that runs them was not notified */
 	bool kicks_driver; /* when the mutex is unlocked */
 	bool kicks_keeper; /* likewise */
@@ -77,9 +81,11 @@ struct hf__engine {
 	bool stopping;
 };
 
-/* Starts the keeper; 0, HF_ENOMEM or HF_ESYSTEM. `fed`: the port is not used. */
+/* Without ports, and without threads yet; 0 or HF_ESYSTEM. `fed`: ports are not used. */
 int hf__engine_init(struct hf__engine *engine, const struct hf__machine_ops *ops, void *machine,
                     bool fed);
+/* Starts the keeper; 0, HF_ENOMEM or HF_ESYSTEM. */
+int hf__engine_start(struct hf__engine *engine);
 /* Ends the engine's threads. No other thread may be waiting. */
 void hf__engine_stop(struct hf__engine *engine);
 /* Frees the rest, after a stop. */
@@ -101,13 +107,19 @@ void hf__engine_listen(struct hf__engine *engine, struct hf__task *task);
 /* Waits until the task is finished. Called with the mutex held, returns without it. */
 void hf__engine_wait(struct hf__engine *engine, struct hf__task *task);
 
-/* The port has a new descriptor or none. Mutex held. */
+/*
+ * Watches one more connection from now on, or one less. 0, or HF_ENOMEM if there are too many. No
+ * thread may be sending on a port that is removed. Mutex held; removal by the driver only.
+ */
+int hf__engine_add_port(struct hf__engine *engine, struct hf__port *port);
+void hf__engine_remove_port(struct hf__engine *engine, const struct hf__port *port);
+/* A port has a new descriptor or none. Mutex held. */
 void hf__engine_port_changed(struct hf__engine *engine);
 
 /* The keeper drives once or sleeps once. Mutex held. */
 void hf__engine_keep(struct hf__engine *engine);
 
-/* Writes what callbacks have added to the port. Mutex held. */
+/* Writes what callbacks have added to the ports. Mutex held. */
 void hf__engine_flush(struct hf__engine *engine);
 
 /* Callbacks are due. Mutex held. */

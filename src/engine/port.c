@@ -48,6 +48,7 @@ void hf__port_open(struct hf__port *port, int fd, const struct hf__transport *tr
 	port->blocked = false;
 	port->silent = false;
 	port->has_more = false;
+	port->noticed = false;
 	hf__buffer_clear(&port->in);
 }
 

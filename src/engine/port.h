@@ -51,6 +51,9 @@ struct hf__port {
 	bool sending;  /* a thread is sending, without the mutex */
 	bool has_more; /* `in` is full, and poll may not show what else there is; the driver's */
 	bool silent;   /* the last blocking read brought nothing; the driver's */
+	bool alert;    /* input is read at once, even if no thread waits for any */
+	/* The keeper has seen a hang-up, or input of an alert port, that a driver must handle. */
+	bool noticed;
 };
 
 /* 0 or HF_ENOMEM. */
@@ -76,6 +79,13 @@ void hf__port_fill(struct hf__port *port, bool wait);
 static inline bool hf__port_has_output(const struct hf__port *port)
 {
 	return port->out.length > 0 || port->wire.length > port->wire_sent;
+}
+
+/* There is output that the kernel may have room for, and no thread is sending. Mutex held. */
+static inline bool hf__port_can_send(const struct hf__port *port)
+{
+	return port->fd >= 0 && !port->sending && !port->blocked && !port->watched_raw &&
+	       !port->send_error && hf__port_has_output(port);
 }
 
 #endif

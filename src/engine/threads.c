@@ -88,14 +88,16 @@ int hf__engine_init(struct hf__engine *engine, const struct hf__machine_ops *ops
 	engine->driver_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	engine->keeper_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	engine->alarm_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-	int rc = hf__port_init(&engine->port);
-	if (!rc && (engine->driver_fd < 0 || engine->keeper_fd < 0 || engine->alarm_fd < 0))
-		rc = HF_ESYSTEM;
-	if (!rc)
-		rc = hf__thread_start(&engine->keeper, keeper_main, engine, KEEPER_STACK);
+	if (engine->driver_fd >= 0 && engine->keeper_fd >= 0 && engine->alarm_fd >= 0)
+		return 0;
+	hf__engine_done(engine);
+	return HF_ESYSTEM;
+}
+
+int hf__engine_start(struct hf__engine *engine)
+{
+	int rc = hf__thread_start(&engine->keeper, keeper_main, engine, KEEPER_STACK);
 	engine->has_keeper = rc == 0;
-	if (rc)
-		hf__engine_done(engine);
 	return rc;
 }
 
@@ -135,14 +137,22 @@ void hf__engine_stop(struct hf__engine *engine)
 	stop_dispatcher(engine);
 }
 
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
 void hf__engine_close_fds(struct hf__engine *engine)
 {
-	int *fds[] = {&engine->driver_fd, &engine->keeper_fd, &engine->alarm_fd,
-	              &engine->user_fd,   &engine->port.fd,   &engine->port.old_fd};
-	for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
-		if (*fds[i] >= 0)
-			close(*fds[i]);
-		*fds[i] = -1;
+	close_fd(&engine->driver_fd);
+	close_fd(&engine->keeper_fd);
+	close_fd(&engine->alarm_fd);
+	close_fd(&engine->user_fd);
+	for (int i = 0; i < engine->ports; i++) {
+		close_fd(&engine->port[i]->fd);
+		close_fd(&engine->port[i]->old_fd);
 	}
 }
 
@@ -150,7 +160,6 @@ void hf__engine_done(struct hf__engine *engine)
 {
 	assert(!engine->has_keeper && !engine->has_dispatcher);
 	hf__engine_close_fds(engine);
-	hf__port_done(&engine->port);
 	pthread_mutex_destroy(&engine->mutex);
 }
 

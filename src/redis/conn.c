@@ -53,9 +53,9 @@ static const struct hf__transport secure = {.recv = tls_recv, .send = tls_send, 
 /* ---- time limits ---- */
 
 /* A holder needs several tries before its lease expires: none takes more than half the rest. */
-static int64_t within_half(const struct hf__redis *redis, int64_t ms, int64_t now)
+static int64_t within_half(const struct hf__conn *conn, int64_t ms, int64_t now)
 {
-	int64_t end = hf__core_nearest_end(redis->core);
+	int64_t end = hf__core_nearest_end(conn->redis->core);
 	int64_t half = end == HF__NEVER ? ms : (end - now) / 2;
 	if (half < LEAST_MS)
 		half = LEAST_MS;
@@ -63,17 +63,17 @@ static int64_t within_half(const struct hf__redis *redis, int64_t ms, int64_t no
 }
 
 /* The back-off grows, with jitter. The first try after a working connection has none. */
-static int64_t pause_before(struct hf__redis *redis, int64_t now)
+static int64_t pause_before(struct hf__conn *conn, int64_t now)
 {
-	if (redis->failures == 0)
+	if (conn->failures == 0)
 		return 0;
-	unsigned doublings = redis->failures < 8 ? redis->failures - 1 : 7;
+	unsigned doublings = conn->failures < 8 ? conn->failures - 1 : 7;
 	int64_t pause = (int64_t)FIRST_PAUSE_MS << doublings;
-	int64_t twelfth = redis->config->watchdog_ms / 12;
+	int64_t twelfth = conn->redis->config->watchdog_ms / 12;
 	int64_t longest = twelfth < LONGEST_PAUSE_MS ? twelfth : LONGEST_PAUSE_MS;
 	if (pause > longest)
 		pause = longest > FIRST_PAUSE_MS ? longest : FIRST_PAUSE_MS;
-	return within_half(redis, hf__random_jitter(&redis->random, pause), now);
+	return within_half(conn, hf__random_jitter(&conn->redis->random, pause), now);
 }
 
 /*
@@ -81,24 +81,26 @@ static int64_t pause_before(struct hf__redis *redis, int64_t now)
  * since the server may be back a moment later. Each failure doubles the limit, because on a slow
  * network only a longer attempt succeeds.
  */
-static int64_t attempt_limit(const struct hf__redis *redis, int64_t now)
+static int64_t attempt_limit(const struct hf__conn *conn, int64_t now)
 {
-	int64_t longest = redis->config->connect_timeout_ms;
-	int64_t limit = redis->config->watchdog_ms / 12;
-	if (!hf__core_was_linked(redis->core))
+	int64_t longest = conn->redis->config->connect_timeout_ms;
+	int64_t limit = conn->redis->config->watchdog_ms / 12;
+	if (conn->limit_ms)
+		return conn->limit_ms < longest ? conn->limit_ms : longest;
+	if (!hf__core_was_linked(conn->redis->core))
 		return longest;
 	if (limit < FIRST_ATTEMPT_MS)
 		limit = FIRST_ATTEMPT_MS;
-	for (uint32_t i = 0; i < redis->failures && limit < longest; i++)
+	for (uint32_t i = 0; i < conn->failures && limit < longest; i++)
 		limit *= 2;
-	return within_half(redis, limit < longest ? limit : longest, now);
+	return within_half(conn, limit < longest ? limit : longest, now);
 }
 
 /* ---- giving up ---- */
 
 /* Commands that were offered to the kernel may have been executed. */
-static void answer_all(struct hf__redis *redis, struct hf__list *waiting, uint64_t offered,
-                       int error, const char *why, int64_t now)
+static void answer_all(struct hf__conn *conn, struct hf__list *waiting, uint64_t offered, int error,
+                       const char *why, int64_t now)
 {
 	while (!hf__list_empty(waiting)) {
 		struct hf__cmd *cmd = hf__list_item(waiting->next, struct hf__cmd, link);
@@ -110,7 +112,7 @@ static void answer_all(struct hf__redis *redis, struct hf__list *waiting, uint64
 		};
 		hf__list_remove(&cmd->link);
 		if (cmd->verb < HF__REDIS_HELLO)
-			hf__core_answer(redis->core, cmd, &answer, now);
+			hf__core_answer(conn->redis->core, cmd, &answer, now);
 	}
 }
 
@@ -119,39 +121,39 @@ static void answer_all(struct hf__redis *redis, struct hf__list *waiting, uint64
  * example. So the next connection asks the server to kill it, by its number and our address
  * together: after a restart of the server the number alone may belong to another client.
  */
-static void note_given_up(struct hf__redis *redis)
+static void note_given_up(struct hf__conn *conn)
 {
-	redis->given_up = redis->seen_as[0] ? redis->server_id : 0;
-	memcpy(redis->given_up_address, redis->seen_as, sizeof redis->given_up_address);
+	conn->given_up = conn->seen_as[0] ? conn->server_id : 0;
+	memcpy(conn->given_up_address, conn->seen_as, sizeof conn->given_up_address);
 }
 
-static void close_connection(struct hf__redis *redis)
+static void close_connection(struct hf__conn *conn)
 {
-	hf__port_close(&redis->engine->port, true);
-	if (redis->tls)
-		hf__tls_stop(redis->tls);
-	hf__engine_port_changed(redis->engine);
-	hf__resp_init(&redis->resp);
-	redis->answer_by = HF__NEVER;
-	redis->server_id = 0;
-	redis->seen_as[0] = 0;
-	redis->answered = false;
-	redis->renewals = 0;
+	hf__port_close(&conn->port, true);
+	if (conn->tls)
+		hf__tls_stop(conn->tls);
+	hf__engine_port_changed(conn->redis->engine);
+	hf__resp_init(&conn->resp);
+	conn->answer_by = HF__NEVER;
+	conn->server_id = 0;
+	conn->seen_as[0] = 0;
+	conn->answered = false;
+	conn->renewals = 0;
 }
 
 /* Looks up the addresses on a thread, unless a look-up is in progress; 0 or an error. */
-static int look_up(struct hf__redis *redis)
+static int look_up(struct hf__conn *conn)
 {
-	const struct hf__redis_settings *config = redis->config;
-	int kick_fd = redis->engine->driver_fd;
-	if (redis->resolve && redis->resolve_is_old && hf__resolve_is_done(redis->resolve))
-		hf__resolve_drop(redis);
-	if (redis->resolve)
+	const struct hf__redis_settings *config = conn->redis->config;
+	int kick_fd = conn->redis->engine->driver_fd;
+	if (conn->resolve && conn->resolve_is_old && hf__resolve_is_done(conn->resolve))
+		hf__resolve_drop(conn);
+	if (conn->resolve)
 		return 0;
-	redis->resolve_is_old = false;
+	conn->resolve_is_old = false;
 	if (config->embedded)
-		return hf__resolve_embedded(config->connect_timeout_ms, kick_fd, &redis->resolve);
-	return hf__resolve_start(config->host, config->port, kick_fd, &redis->resolve);
+		return hf__resolve_embedded(config->connect_timeout_ms, kick_fd, &conn->resolve);
+	return hf__resolve_start(conn->host, conn->port_number, kick_fd, &conn->resolve);
 }
 
 /*
@@ -159,63 +161,68 @@ static int look_up(struct hf__redis *redis)
  * attempt does not wait for the result: if names cannot be looked up, a server that did not move is
  * still reached.
  */
-static void schedule(struct hf__redis *redis, int64_t now)
+static void schedule(struct hf__conn *conn, int64_t now)
 {
-	if (redis->has_name && redis->failures > 0)
-		(void)look_up(redis);
-	redis->retry_at = now + pause_before(redis, now);
-	redis->state = HF__CONN_WAITING;
+	if (conn->has_name && conn->failures > 0)
+		(void)look_up(conn);
+	conn->retry_at = now + pause_before(conn, now);
+	conn->state = HF__CONN_WAITING;
 }
 
-static void lose_link(struct hf__redis *redis, int error, const char *why, int64_t now)
+static void lose_link(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
 	struct hf__list waiting;
 	char reason[REASON_SIZE];
-	uint64_t offered = redis->engine->port.offered;
-	snprintf(reason, sizeof reason, "%s: %s", redis->config->shown, why);
+	uint64_t offered = conn->port.offered;
+	snprintf(reason, sizeof reason, "%s: %s", conn->shown, why);
 	hf__list_init(&waiting);
-	hf__list_move(&waiting, &redis->waiting);
-	note_given_up(redis);
-	if (!redis->answered)
-		redis->failures++;
-	close_connection(redis);
-	redis->state = HF__CONN_IDLE;
-	hf__core_link_down(redis->core, error, reason, now);
-	hf__subs_lose(redis);
-	answer_all(redis, &waiting, offered, error, reason, now);
-	if (hf__core_needs_link(redis->core))
-		schedule(redis, now);
+	hf__list_move(&waiting, &conn->waiting);
+	note_given_up(conn);
+	if (!conn->answered)
+		conn->failures++;
+	close_connection(conn);
+	conn->state = HF__CONN_IDLE;
+	conn->user->down(conn, error, reason, now);
+	answer_all(conn, &waiting, offered, error, reason, now);
+	if (conn->state == HF__CONN_IDLE && conn->user->wants(conn))
+		schedule(conn, now);
 }
 
-static void fail_round(struct hf__redis *redis, int64_t now)
+static void fail_round(struct hf__conn *conn, int64_t now)
 {
 	char reason[REASON_SIZE];
-	snprintf(reason, sizeof reason, "%s: %s", redis->config->shown, redis->round.why);
-	redis->failures++;
+	snprintf(reason, sizeof reason, "%s: %s", conn->shown, conn->round.why);
+	conn->failures++;
 	/* The embedded server must be started again. */
-	if (redis->config->embedded)
-		redis->addresses = 0;
-	redis->state = HF__CONN_IDLE;
-	hf__core_link_failed(redis->core, redis->round.error, reason, now);
-	if (hf__core_needs_link(redis->core))
-		schedule(redis, now);
+	if (conn->redis->config->embedded)
+		conn->addresses = 0;
+	conn->state = HF__CONN_IDLE;
+	conn->user->failed(conn, conn->round.error, reason, now);
+	if (conn->state == HF__CONN_IDLE && conn->user->wants(conn))
+		schedule(conn, now);
 }
 
-static const struct hf__address *current_address(const struct hf__redis *redis)
+static const struct hf__address *current_address(const struct hf__conn *conn)
 {
-	const struct hf__round *round = &redis->round;
-	assert(redis->addresses > 0 && round->tried > 0);
-	return &redis->address[(round->first + round->tried - 1) % redis->addresses];
+	const struct hf__round *round = &conn->round;
+	assert(conn->addresses > 0 && round->tried > 0);
+	return &conn->address[(round->first + round->tried - 1) % conn->addresses];
+}
+
+/* Messages say which address they are about, because the URL alone does not. */
+static bool has_several_addresses(const struct hf__conn *conn)
+{
+	return conn->has_name || conn->login.is_master;
 }
 
 /* Notes why the current address failed. A refusal says more than not being reached. */
-static void note_failure(struct hf__redis *redis, int error, const char *why)
+static void note_failure(struct hf__conn *conn, int error, const char *why)
 {
-	struct hf__round *round = &redis->round;
+	struct hf__round *round = &conn->round;
 	size_t used = strlen(round->why);
 	char address[64] = "";
-	if (redis->has_name && round->tried > 0)
-		hf__resolve_show(current_address(redis), address, sizeof address);
+	if (has_several_addresses(conn) && round->tried > 0)
+		hf__resolve_show(current_address(conn), address, sizeof address);
 	snprintf(round->why + used, sizeof round->why - used, "%s%s%s%s", used ? "; " : "", address,
 	         address[0] ? ": " : "", why);
 	if (round->error == 0 || error != HF_EUNREACHABLE)
@@ -223,43 +230,43 @@ static void note_failure(struct hf__redis *redis, int error, const char *why)
 }
 
 /* Closes a connection that is not up; only commands of the greeting can be waiting. */
-static void leave_address(struct hf__redis *redis)
+static void leave_address(struct hf__conn *conn)
 {
-	while (!hf__list_empty(&redis->waiting))
-		hf__list_remove(redis->waiting.next);
-	close_connection(redis);
+	while (!hf__list_empty(&conn->waiting))
+		hf__list_remove(conn->waiting.next);
+	close_connection(conn);
 }
 
-void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t now)
+void hf__conn_drop(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
-	const struct hf__round *round = &redis->round;
+	const struct hf__round *round = &conn->round;
 	assert(error < 0 && why);
-	if (redis->state == HF__CONN_UP) {
-		lose_link(redis, error, why, now);
+	if (conn->state == HF__CONN_UP) {
+		lose_link(conn, error, why, now);
 		return;
 	}
-	note_failure(redis, error, why);
-	leave_address(redis);
-	if (round->tried > 0 && round->tried < redis->addresses)
-		redis->state = HF__CONN_NEXT;
+	note_failure(conn, error, why);
+	leave_address(conn);
+	if (round->tried > 0 && round->tried < conn->addresses)
+		conn->state = HF__CONN_NEXT;
 	else
-		fail_round(redis, now);
+		fail_round(conn, now);
 }
 
 /* ---- making one ---- */
 
-static void step_handshake(struct hf__redis *redis, int64_t now)
+static void step_handshake(struct hf__conn *conn, int64_t now)
 {
-	struct hf__port *port = &redis->engine->port;
+	struct hf__port *port = &conn->port;
 	bool want_write = false;
-	char why[sizeof redis->why];
-	int rc = hf__tls_handshake(redis->tls, &want_write, why, sizeof why);
+	char why[sizeof conn->why];
+	int rc = hf__tls_handshake(conn->tls, &want_write, why, sizeof why);
 	if (rc == 1)
-		hf__greet_begin(redis, now);
+		hf__greet_begin(conn, now);
 	else if (rc == 0)
 		port->want = want_write ? POLLOUT : POLLIN;
 	else
-		hf__conn_drop(redis, rc, why, now);
+		hf__conn_drop(conn, rc, why, now);
 }
 
 /* From now on a read can block for a moment; calls that must not block pass a flag. */
@@ -270,21 +277,21 @@ static void let_reads_wait(int fd)
 	(void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
 }
 
-static void begin_protocol(struct hf__redis *redis, int64_t now)
+static void begin_protocol(struct hf__conn *conn, int64_t now)
 {
-	int fd = redis->engine->port.fd;
-	if (!redis->tls) {
+	int fd = conn->port.fd;
+	if (!conn->tls) {
 		let_reads_wait(fd);
-		hf__greet_begin(redis, now);
+		hf__greet_begin(conn, now);
 		return;
 	}
-	int rc = hf__tls_start(redis->tls, fd);
+	int rc = hf__tls_start(conn->tls, fd);
 	if (rc) {
-		hf__conn_drop(redis, rc, "no memory to begin TLS", now);
+		hf__conn_drop(conn, rc, "no memory to begin TLS", now);
 		return;
 	}
-	redis->state = HF__CONN_SECURING;
-	step_handshake(redis, now);
+	conn->state = HF__CONN_SECURING;
+	step_handshake(conn, now);
 }
 
 /* Returns a socket that is connected or connecting, or a negative errno. */
@@ -307,198 +314,298 @@ static int open_socket(const struct hf__address *address, bool *ret_connected)
 	return rc;
 }
 
-static void connect_next(struct hf__redis *redis, int64_t now)
+static void connect_next(struct hf__conn *conn, int64_t now)
 {
-	struct hf__port *port = &redis->engine->port;
-	struct hf__round *round = &redis->round;
-	while (round->tried < redis->addresses) {
+	struct hf__port *port = &conn->port;
+	struct hf__round *round = &conn->round;
+	while (round->tried < conn->addresses) {
 		bool connected = false;
-		int64_t share_ms = (round->end_at - now) / (redis->addresses - round->tried);
+		int64_t share_ms = (round->end_at - now) / (conn->addresses - round->tried);
 		round->tried++;
 		/* If this process itself was slow, the last addresses are still tried. */
 		round->share_ms = share_ms > LEAST_MS ? share_ms : LEAST_MS;
 		round->share_by = hf__clock_after(now, round->share_ms);
-		int fd = open_socket(current_address(redis), &connected);
+		int fd = open_socket(current_address(conn), &connected);
 		if (fd < 0) {
-			note_failure(redis, HF_EUNREACHABLE, strerror(-fd));
+			note_failure(conn, HF_EUNREACHABLE, strerror(-fd));
 			continue;
 		}
-		hf__port_open(port, fd, redis->tls ? &secure : &plain, redis->tls);
-		hf__engine_port_changed(redis->engine);
+		hf__port_open(port, fd, conn->tls ? &secure : &plain, conn->tls);
+		hf__engine_port_changed(conn->redis->engine);
 		port->watched_raw = true;
 		port->want = POLLOUT;
-		redis->state = HF__CONN_CONNECTING;
+		conn->state = HF__CONN_CONNECTING;
 		if (connected)
-			begin_protocol(redis, now);
+			begin_protocol(conn, now);
 		return;
 	}
-	fail_round(redis, now);
+	fail_round(conn, now);
 }
 
-static void step_connecting(struct hf__redis *redis, int64_t now)
+static void step_connecting(struct hf__conn *conn, int64_t now)
 {
 	int error = 0;
 	socklen_t length = sizeof error;
-	if (!redis->engine->port.events)
+	if (!conn->port.events)
 		return;
-	if (getsockopt(redis->engine->port.fd, SOL_SOCKET, SO_ERROR, &error, &length))
+	if (getsockopt(conn->port.fd, SOL_SOCKET, SO_ERROR, &error, &length))
 		error = errno;
 	if (error)
-		hf__conn_drop(redis, HF_EUNREACHABLE, strerror(error), now);
+		hf__conn_drop(conn, HF_EUNREACHABLE, strerror(error), now);
 	else
-		begin_protocol(redis, now);
+		begin_protocol(conn, now);
 }
 
 /* Begins with the address that worked last, if it is still among them. */
-static void connect_first(struct hf__redis *redis, int64_t now)
+static void connect_first(struct hf__conn *conn, int64_t now)
 {
-	redis->round.first = 0;
-	for (int i = 0; i < redis->addresses; i++)
-		if (hf__resolve_same(&redis->address[i], &redis->worked))
-			redis->round.first = i;
-	connect_next(redis, now);
+	conn->round.first = 0;
+	for (int i = 0; i < conn->addresses; i++)
+		if (hf__resolve_same(&conn->address[i], &conn->worked))
+			conn->round.first = i;
+	connect_next(conn, now);
 }
 
-static void step_resolving(struct hf__redis *redis, int64_t now)
+static void step_resolving(struct hf__conn *conn, int64_t now)
 {
-	char why[sizeof redis->why];
-	int found = hf__resolve_take(redis, why, sizeof why);
+	char why[sizeof conn->why];
+	int found = hf__resolve_take(conn, why, sizeof why);
 	if (found == 0)
-		hf__conn_drop(redis, HF_EUNREACHABLE, why, now);
+		hf__conn_drop(conn, HF_EUNREACHABLE, why, now);
 	else if (found > 0)
-		connect_first(redis, now);
+		connect_first(conn, now);
 }
 
 /* Takes the result of a look-up, unless there was a connection since it was started. */
-static void take_addresses(struct hf__redis *redis)
+static void take_addresses(struct hf__conn *conn)
 {
-	char why[sizeof redis->why];
-	if (redis->resolve && !redis->resolve_is_old)
-		(void)hf__resolve_take(redis, why, sizeof why);
+	char why[sizeof conn->why];
+	if (conn->resolve && !conn->resolve_is_old)
+		(void)hf__resolve_take(conn, why, sizeof why);
 }
 
-static void begin_round(struct hf__redis *redis, int64_t now)
+static void begin_round(struct hf__conn *conn, int64_t now)
 {
-	struct hf__round *round = &redis->round;
-	*round = (struct hf__round){.limit_ms = attempt_limit(redis, now)};
+	struct hf__round *round = &conn->round;
+	*round = (struct hf__round){.limit_ms = attempt_limit(conn, now)};
 	round->end_at = hf__clock_after(now, round->limit_ms);
-	take_addresses(redis);
-	if (redis->addresses > 0) {
-		connect_first(redis, now);
+	take_addresses(conn);
+	if (conn->addresses > 0) {
+		connect_first(conn, now);
 		return;
 	}
-	redis->state = HF__CONN_RESOLVING;
-	int rc = look_up(redis);
+	conn->state = HF__CONN_RESOLVING;
+	int rc = look_up(conn);
 	if (rc)
-		hf__conn_drop(redis, rc, "cannot start a thread to look up the host", now);
+		hf__conn_drop(conn, rc, "cannot start a thread to look up the host", now);
 	else
-		step_resolving(redis, now);
+		step_resolving(conn, now);
 }
 
 /* The name has moved, so that waiting for the current address is pointless. */
-static bool has_moved(const struct hf__redis *redis)
+static bool has_moved(const struct hf__conn *conn)
 {
-	return redis->state >= HF__CONN_CONNECTING && redis->state < HF__CONN_UP &&
-	       redis->resolve && !redis->resolve_is_old &&
-	       hf__resolve_lacks(redis->resolve, current_address(redis));
+	return conn->state >= HF__CONN_CONNECTING && conn->state < HF__CONN_UP && conn->resolve &&
+	       !conn->resolve_is_old && hf__resolve_lacks(conn->resolve, current_address(conn));
 }
 
-static void begin_again(struct hf__redis *redis, int64_t now)
+static void begin_again(struct hf__conn *conn, int64_t now)
 {
-	leave_address(redis);
-	redis->state = HF__CONN_WAITING;
-	redis->retry_at = now;
+	leave_address(conn);
+	conn->state = HF__CONN_WAITING;
+	conn->retry_at = now;
 }
 
 /* The time for this address, or for the look-up, is over. */
-static void give_up_waiting(struct hf__redis *redis, int64_t now)
+static void give_up_waiting(struct hf__conn *conn, int64_t now)
 {
-	const struct hf__round *round = &redis->round;
-	const char *missing = redis->state == HF__CONN_CONNECTING ? "no connection"
-	                      : redis->state == HF__CONN_SECURING ? "no TLS handshake"
-	                                                          : "no answer";
-	if (redis->state != HF__CONN_RESOLVING)
-		snprintf(redis->why, sizeof redis->why, "%s in %" PRId64 " ms", missing,
+	const struct hf__round *round = &conn->round;
+	const char *missing = conn->state == HF__CONN_CONNECTING ? "no connection"
+	                      : conn->state == HF__CONN_SECURING ? "no TLS handshake"
+	                                                         : "no answer";
+	if (conn->state != HF__CONN_RESOLVING)
+		snprintf(conn->why, sizeof conn->why, "%s in %" PRId64 " ms", missing,
 		         round->share_ms);
-	else if (redis->config->embedded)
-		snprintf(redis->why, sizeof redis->why,
+	else if (conn->redis->config->embedded)
+		snprintf(conn->why, sizeof conn->why,
 		         "the embedded server did not start in %" PRId64 " ms", round->limit_ms);
 	else
-		snprintf(redis->why, sizeof redis->why,
+		snprintf(conn->why, sizeof conn->why,
 		         "host '%.100s': the look-up was not finished in %" PRId64 " ms",
-		         redis->config->host, round->limit_ms);
-	hf__conn_drop(redis, HF_EUNREACHABLE, redis->why, now);
+		         conn->host, round->limit_ms);
+	hf__conn_drop(conn, HF_EUNREACHABLE, conn->why, now);
 }
 
-int hf__conn_init(struct hf__redis *redis, char *why, size_t size)
+static void init_cmd(struct hf__cmd *cmd, enum hf__redis_verb verb)
 {
-	const struct hf__redis_settings *config = redis->config;
-	const char *path = config->embedded ? redis->embedded.path : config->socket_path;
-	assert(path || config->host);
-	if (!path) {
-		redis->addresses = hf__resolve_number(config->host, config->port, redis->address);
-		redis->has_name = redis->addresses == 0;
-		return 0;
-	}
-	redis->addresses = hf__resolve_unix(path, redis->address) ? 1 : 0;
-	if (redis->addresses == 1)
+	cmd->verb = (uint8_t)verb;
+	hf__list_init(&cmd->link);
+}
+
+int hf__conn_init(struct hf__conn *conn, struct hf__redis *redis, const struct hf__conn_user *user)
+{
+	assert(redis && user);
+	memset(conn, 0, sizeof(*conn));
+	conn->redis = redis;
+	conn->user = user;
+	conn->shown = redis->config->shown;
+	conn->answer_by = HF__NEVER;
+	conn->subscribe_at = HF__NEVER;
+	hf__list_init(&conn->waiting);
+	hf__resp_init(&conn->resp);
+	init_cmd(&conn->hello, HF__REDIS_HELLO);
+	init_cmd(&conn->info, HF__REDIS_INFO);
+	init_cmd(&conn->select, HF__REDIS_SELECT);
+	init_cmd(&conn->kill, HF__REDIS_KILL);
+	int rc = hf__port_init(&conn->port);
+	if (!rc && (rc = hf__engine_add_port(redis->engine, &conn->port)))
+		hf__port_done(&conn->port);
+	return rc;
+}
+
+void hf__conn_done(struct hf__conn *conn)
+{
+	hf__resolve_drop(conn);
+	hf__engine_remove_port(conn->redis->engine, &conn->port);
+	hf__port_done(&conn->port);
+	hf__tls_free(conn->tls);
+}
+
+int hf__conn_set_path(struct hf__conn *conn, const char *path, char *why, size_t size)
+{
+	conn->addresses = hf__resolve_unix(path, conn->address) ? 1 : 0;
+	if (conn->addresses == 1)
 		return 0;
 	snprintf(why, size, "path: longer than the %zu bytes that a unix socket can have",
 	         sizeof((struct sockaddr_un){0}.sun_path) - 1);
 	return HF_EINVAL;
 }
 
-void hf__conn_want(struct hf__redis *redis, int64_t now)
+void hf__conn_set_host(struct hf__conn *conn, const char *host, int port)
 {
-	if (redis->state == HF__CONN_IDLE)
-		schedule(redis, now);
+	hf__resolve_drop(conn);
+	conn->host = host;
+	conn->port_number = port;
+	conn->addresses = hf__resolve_number(host, port, conn->address);
+	conn->has_name = conn->addresses == 0;
 }
 
-int64_t hf__conn_due(const struct hf__redis *redis)
+char *hf__conn_room(struct hf__conn *conn, size_t bytes)
 {
-	switch (redis->state) {
-	case HF__CONN_IDLE:
-	case HF__CONN_UP: return HF__NEVER;
-	case HF__CONN_WAITING: return redis->retry_at;
-	case HF__CONN_RESOLVING: return redis->round.end_at;
+	struct hf__buffer *out = &conn->port.out;
+	assert(bytes > 0);
+	return hf__buffer_reserve(out, bytes) ? NULL : out->data + out->length;
+}
+
+void hf__conn_commit(struct hf__conn *conn, struct hf__cmd *cmd, const char *end)
+{
+	struct hf__port *port = &conn->port;
+	size_t length = (size_t)(end - port->out.data);
+	assert(length > port->out.length && length <= port->out.capacity);
+	cmd->backend.offset = port->appended;
+	port->appended += length - port->out.length;
+	port->out.length = length;
+	port->unwritten++;
+	port->unanswered++;
+	hf__list_add(&conn->waiting, &cmd->link);
+	if (conn->state == HF__CONN_UP && cmd->answer_by < conn->answer_by)
+		conn->answer_by = cmd->answer_by;
+}
+
+void hf__conn_close(struct hf__conn *conn)
+{
+	conn->state = HF__CONN_IDLE;
+	hf__port_close(&conn->port, false);
+}
+
+void hf__conn_want(struct hf__conn *conn, int64_t now)
+{
+	if (conn->state == HF__CONN_IDLE)
+		schedule(conn, now);
+}
+
+void hf__conn_start(struct hf__conn *conn, int64_t now)
+{
+	assert(conn->state == HF__CONN_IDLE);
+	conn->retry_at = now;
+	conn->state = HF__CONN_WAITING;
+}
+
+void hf__conn_abandon(struct hf__conn *conn, const char *why, int64_t now)
+{
+	conn->abandoned = true;
+	if (conn->state == HF__CONN_UP)
+		lose_link(conn, HF_EUNREACHABLE, why, now);
+	else if (hf__conn_is_attempting(conn))
+		leave_address(conn);
+	conn->state = HF__CONN_IDLE;
+	conn->abandoned = false;
+	conn->failures = 0;
+	conn->given_up = 0; /* the number is the other server's */
+	conn->worked.length = 0;
+}
+
+static int64_t next_step_at(const struct hf__conn *conn)
+{
+	switch (conn->state) {
+	case HF__CONN_IDLE: return HF__NEVER;
+	case HF__CONN_UP: return conn->subscribe_at;
+	case HF__CONN_WAITING: return conn->retry_at;
+	case HF__CONN_RESOLVING: return conn->round.end_at;
 	case HF__CONN_NEXT: return 0;
-	default: return redis->round.share_by;
+	default: return conn->round.share_by;
 	}
 }
 
-void hf__conn_step(struct hf__redis *redis, int64_t now)
+int64_t hf__conn_due(const struct hf__conn *conn)
 {
-	/* If a thread is still sending on the old descriptor, it returns in a moment. */
-	bool is_free = !redis->engine->port.sending;
-	if (has_moved(redis))
-		begin_again(redis, now);
-	if (redis->state == HF__CONN_WAITING && now >= redis->retry_at && is_free)
-		begin_round(redis, now);
-	else if (redis->state == HF__CONN_RESOLVING)
-		step_resolving(redis, now);
-	else if (redis->state == HF__CONN_NEXT && is_free)
-		connect_next(redis, now);
-	else if (redis->state == HF__CONN_CONNECTING)
-		step_connecting(redis, now);
-	else if (redis->state == HF__CONN_SECURING && redis->engine->port.events)
-		step_handshake(redis, now);
-	if (hf__conn_is_attempting(redis) && redis->state != HF__CONN_NEXT &&
-	    now >= hf__conn_due(redis))
-		give_up_waiting(redis, now);
+	int64_t step = next_step_at(conn);
+	return conn->answer_by < step ? conn->answer_by : step;
 }
 
-void hf__conn_up(struct hf__redis *redis, int64_t now)
+/* Takes the next step towards a connection, and checks time limits. */
+static void step(struct hf__conn *conn, int64_t now)
+{
+	/* If a thread is still sending on the old descriptor, it returns in a moment. */
+	bool is_free = !conn->port.sending;
+	if (has_moved(conn))
+		begin_again(conn, now);
+	if (conn->state == HF__CONN_WAITING && now >= conn->retry_at && is_free)
+		begin_round(conn, now);
+	else if (conn->state == HF__CONN_RESOLVING)
+		step_resolving(conn, now);
+	else if (conn->state == HF__CONN_NEXT && is_free)
+		connect_next(conn, now);
+	else if (conn->state == HF__CONN_CONNECTING)
+		step_connecting(conn, now);
+	else if (conn->state == HF__CONN_SECURING && conn->port.events)
+		step_handshake(conn, now);
+	if (hf__conn_is_attempting(conn) && conn->state != HF__CONN_NEXT &&
+	    now >= next_step_at(conn))
+		give_up_waiting(conn, now);
+}
+
+void hf__conn_turn(struct hf__conn *conn, int64_t now)
+{
+	hf__input_turn(conn, now);
+	if (conn->state == HF__CONN_UP && now >= conn->subscribe_at) {
+		conn->subscribe_at = HF__NEVER;
+		hf__subs_renew(conn);
+	}
+	step(conn, now);
+}
+
+void hf__conn_up(struct hf__conn *conn, int64_t now)
 {
 	char address[64] = "";
-	assert(redis->state == HF__CONN_GREETING);
-	redis->state = HF__CONN_UP;
-	redis->given_up = 0;
-	redis->worked = *current_address(redis);
-	redis->resolve_is_old = true;
-	if (redis->has_name)
-		hf__resolve_show(&redis->worked, address, sizeof address);
-	hf__log_write(redis->core, HF_LOG_INFO, "connected to %s%s%s", redis->config->shown,
+	assert(conn->state == HF__CONN_GREETING);
+	conn->state = HF__CONN_UP;
+	conn->given_up = 0;
+	conn->worked = *current_address(conn);
+	conn->resolve_is_old = true;
+	if (has_several_addresses(conn))
+		hf__resolve_show(&conn->worked, address, sizeof address);
+	hf__log_write(conn->redis->core, HF_LOG_INFO, "connected to %s%s%s", conn->shown,
 	              address[0] ? " at " : "", address);
-	hf__subs_renew(redis);
-	hf__core_link_up(redis->core, now);
+	conn->user->up(conn, now);
 }

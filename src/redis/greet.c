@@ -8,68 +8,74 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *put_hello(char *at, const struct hf__redis_settings *config, const char *user)
+static char *put_hello(char *at, const struct hf__login *login, const char *user, const char *name)
 {
-	at = hf__request_begin(at, config->password ? 7 : 4);
+	at = hf__request_begin(at, login->password ? 7 : 4);
 	at = hf__request_text(at, "HELLO");
 	at = hf__request_text(at, "3");
-	if (config->password) {
+	if (login->password) {
 		at = hf__request_text(at, "AUTH");
 		at = hf__request_text(at, user);
-		at = hf__request_text(at, config->password);
+		at = hf__request_text(at, login->password);
 	}
 	at = hf__request_text(at, "SETNAME");
-	return hf__request_text(at, config->client_name);
+	return hf__request_text(at, name);
 }
 
-void hf__greet_begin(struct hf__redis *redis, int64_t now)
+/* Requests of the previous connection that are still in flight must not be executed. */
+static char *put_kill(char *at, const struct hf__conn *conn)
 {
-	assert(redis->engine->port.fd >= 0 && hf__list_empty(&redis->waiting));
-	const struct hf__redis_settings *config = redis->config;
-	struct hf__port *port = &redis->engine->port;
-	const char *user = config->user ? config->user : "default";
-	size_t bytes = 256 + strlen(config->client_name) + strlen(user) +
-	               (config->password ? strlen(config->password) : 0);
-	redis->state = HF__CONN_GREETING;
+	at = hf__request_begin(at, 6);
+	at = hf__request_text(at, "CLIENT");
+	at = hf__request_text(at, "KILL");
+	at = hf__request_text(at, "ID");
+	at = hf__request_number(at, conn->given_up);
+	at = hf__request_text(at, "ADDR");
+	return hf__request_text(at, conn->given_up_address);
+}
+
+void hf__greet_begin(struct hf__conn *conn, int64_t now)
+{
+	assert(conn->port.fd >= 0 && hf__list_empty(&conn->waiting));
+	const struct hf__login *login = &conn->login;
+	const char *name = conn->redis->config->client_name;
+	struct hf__port *port = &conn->port;
+	const char *user = login->user ? login->user : "default";
+	size_t bytes =
+		256 + strlen(name) + strlen(user) + (login->password ? strlen(login->password) : 0);
+	conn->state = HF__CONN_GREETING;
 	port->watched_raw = false;
-	char *at = hf__redis_room(redis, hf__request_size(16, bytes));
+	char *at = hf__conn_room(conn, hf__request_size(16, bytes));
 	if (!at) {
-		hf__conn_drop(redis, HF_ENOMEM, "no memory for a command", now);
+		hf__conn_drop(conn, HF_ENOMEM, "no memory for a command", now);
 		return;
 	}
 	/* A server that refuses HELLO may repeat it, password and all. */
-	port->out.secret = port->in.secret = config->password != NULL;
-	at = put_hello(at, config, user);
-	hf__redis_commit(redis, &redis->hello, at);
+	port->out.secret = port->in.secret = login->password != NULL;
+	at = put_hello(at, login, user, name);
+	hf__conn_commit(conn, &conn->hello, at);
 	at = hf__request_begin(at, 2);
 	at = hf__request_text(at, "CLIENT");
 	at = hf__request_text(at, "INFO");
-	hf__redis_commit(redis, &redis->info, at);
-	if (config->database) {
+	hf__conn_commit(conn, &conn->info, at);
+	if (login->database) {
 		at = hf__request_begin(at, 2);
 		at = hf__request_text(at, "SELECT");
-		at = hf__request_number(at, config->database);
-		hf__redis_commit(redis, &redis->select, at);
+		at = hf__request_number(at, login->database);
+		hf__conn_commit(conn, &conn->select, at);
 	}
-	if (redis->given_up) {
-		/* Requests of the old connection that are still in flight must not be executed. */
-		at = hf__request_begin(at, 6);
-		at = hf__request_text(at, "CLIENT");
-		at = hf__request_text(at, "KILL");
-		at = hf__request_text(at, "ID");
-		at = hf__request_number(at, redis->given_up);
-		at = hf__request_text(at, "ADDR");
-		at = hf__request_text(at, redis->given_up_address);
-		hf__redis_commit(redis, &redis->kill, at);
+	if (conn->given_up) {
+		at = put_kill(at, conn);
+		hf__conn_commit(conn, &conn->kill, at);
 	}
 }
 
 /* ---- replies ---- */
 
 /* The value of a key in the reply's top-level map, or 0. */
-static uint32_t find_value(const struct hf__redis *redis, const char *bytes, const char *key)
+static uint32_t find_value(const struct hf__conn *conn, const char *bytes, const char *key)
 {
-	const struct hf__resp *resp = &redis->resp;
+	const struct hf__resp *resp = &conn->resp;
 	uint32_t at = 1;
 	if (resp->node[0].type != HF__RESP_MAP)
 		return 0;
@@ -115,13 +121,13 @@ static const char *find_field(const char *text, size_t length, const char *name,
 }
 
 /* The socket's own address, which the server sees too if there is nothing in between. */
-static void note_own_address(struct hf__redis *redis)
+static void note_own_address(struct hf__conn *conn)
 {
 	struct hf__address own = {.length = sizeof own.bytes};
-	if (getsockname(redis->engine->port.fd, (struct sockaddr *)&own.bytes, &own.length))
+	if (getsockname(conn->port.fd, (struct sockaddr *)&own.bytes, &own.length))
 		return;
 	own.family = own.bytes.ss_family;
-	hf__resolve_show(&own, redis->seen_as, sizeof redis->seen_as);
+	hf__resolve_show(&own, conn->seen_as, sizeof conn->seen_as);
 }
 
 /* The number of the connection in the reply to CLIENT INFO; 0 if it has none. */
@@ -142,27 +148,27 @@ static int64_t read_id(const char *text, size_t length)
  * number is not that of the reply to HELLO, a proxy shares connections among clients, and none of
  * them may be killed.
  */
-static void note_address(struct hf__redis *redis, const char *text, size_t length)
+static void note_address(struct hf__conn *conn, const char *text, size_t length)
 {
 	size_t n = 0;
 	const char *address = find_field(text, length, "addr=", &n);
 	int64_t id = read_id(text, length);
 	if (!address || id == 0)
-		note_own_address(redis);
-	else if (id == redis->server_id && n < sizeof redis->seen_as && n > 2 &&
+		note_own_address(conn);
+	else if (id == conn->server_id && n < sizeof conn->seen_as && n > 2 &&
 	         memcmp(address + n - 2, ":0", 2) != 0)
-		snprintf(redis->seen_as, sizeof redis->seen_as, "%.*s", (int)n, address);
+		snprintf(conn->seen_as, sizeof conn->seen_as, "%.*s", (int)n, address);
 }
 
 /* ---- refusals ---- */
 
 /* Explains a refusal. Of the server's own text at most the code is shown. */
-static void explain(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *text,
+static void explain(const struct hf__conn *conn, const struct hf__cmd *cmd, const char *text,
                     size_t length, char *ret_why, size_t size)
 {
-	const struct hf__redis_settings *config = redis->config;
-	const char *advice = hf__refusal_advice(text, length);
-	int code = (int)hf__refusal_code(text, length, config->password);
+	const struct hf__login *login = &conn->login;
+	const char *advice = hf__refusal_advice(text, length, login->is_sentinel);
+	int code = (int)hf__refusal_code(text, length, login->password);
 	const char *shown = code ? text : "no code";
 	code = code ? code : (int)strlen(shown);
 	if (cmd->verb == HF__REDIS_SELECT)
@@ -170,7 +176,7 @@ static void explain(const struct hf__redis *redis, const struct hf__cmd *cmd, co
 		         "database %d was refused (%.*s); the server has fewer databases, or the "
 		         "user "
 		         "lacks +select",
-		         config->database, code, shown);
+		         login->database, code, shown);
 	else if (advice)
 		snprintf(ret_why, size, "%s", advice);
 	else
@@ -180,61 +186,69 @@ static void explain(const struct hf__redis *redis, const struct hf__cmd *cmd, co
 		         code, shown);
 }
 
-static void refuse_greeting(struct hf__redis *redis, const struct hf__cmd *cmd, const char *text,
+static void refuse_greeting(struct hf__conn *conn, const struct hf__cmd *cmd, const char *text,
                             size_t length, int64_t now)
 {
-	char why[sizeof redis->why];
+	char why[sizeof conn->why];
 	int error;
 	(void)hf__refusal_read(text, length, &error);
 	if (memmem(text, length, "nknown command", 14))
 		error = HF_EPROTOCOL;
-	explain(redis, cmd, text, length, why, sizeof why);
-	hf__conn_drop(redis, error, why, now);
+	explain(conn, cmd, text, length, why, sizeof why);
+	hf__conn_drop(conn, error, why, now);
 }
 
 /* Why this server cannot be used, or NULL. */
-static const char *find_fault(struct hf__redis *redis, const char *bytes, int *ret_error)
+static const char *find_fault(struct hf__conn *conn, const char *bytes, int *ret_error)
 {
-	const struct hf__resp *resp = &redis->resp;
-	uint32_t version = find_value(redis, bytes, "version");
-	uint32_t mode = find_value(redis, bytes, "mode");
-	uint32_t id = find_value(redis, bytes, "id");
+	const struct hf__resp *resp = &conn->resp;
+	uint32_t version = find_value(conn, bytes, "version");
+	uint32_t mode = find_value(conn, bytes, "mode");
+	uint32_t role = find_value(conn, bytes, "role");
+	uint32_t id = find_value(conn, bytes, "id");
 	*ret_error = HF_EPROTOCOL;
 	if (!version || resp->node[version].type != HF__RESP_STRING)
 		return "the reply to HELLO 3 is not a map with a version";
 	*ret_error = HF_EREFUSED;
 	if (read_version(bytes + resp->node[version].start, resp->node[version].length) < 602)
 		return "the server is too old; Redis 6.2 or later is needed";
-	if (mode && hf__resp_text_is(resp, bytes, mode, "sentinel"))
-		return "this is a Sentinel; use the address of a server that holds data";
+	bool is_sentinel = mode && hf__resp_text_is(resp, bytes, mode, "sentinel");
+	if (is_sentinel && !conn->login.is_sentinel)
+		return "this is a Sentinel; write redis+sentinel://host/mymaster, or the "
+		       "address of a server that holds data";
+	if (!is_sentinel && conn->login.is_sentinel)
+		return "this is not a Sentinel";
 	if (mode && hf__resp_text_is(resp, bytes, mode, "cluster"))
 		return "this is a node of a Redis Cluster, which is not supported; use a server "
 		       "outside a cluster";
+	*ret_error = HF_EUNREACHABLE;
+	if (conn->login.is_master && role && !hf__resp_text_is(resp, bytes, role, "master"))
+		return "it is a replica, not the master";
 	if (id)
-		(void)hf__resp_integer(resp, bytes, id, &redis->server_id);
+		(void)hf__resp_integer(resp, bytes, id, &conn->server_id);
 	return NULL;
 }
 
-void hf__greet_handle_reply(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now)
+void hf__greet_handle_reply(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
 {
-	const struct hf__resp_node *root = &redis->resp.node[0];
-	const char *bytes = redis->engine->port.in.data + redis->consumed;
+	const struct hf__resp_node *root = &conn->resp.node[0];
+	const char *bytes = conn->port.in.data + conn->consumed;
 	assert(cmd->verb >= HF__REDIS_HELLO && cmd->verb <= HF__REDIS_KILL);
 	bool refused = root->type == HF__RESP_ERROR;
 	const char *fault = NULL;
 	int error = 0;
 	if (refused && (cmd->verb == HF__REDIS_HELLO || cmd->verb == HF__REDIS_SELECT)) {
-		refuse_greeting(redis, cmd, bytes + root->start, root->length, now);
+		refuse_greeting(conn, cmd, bytes + root->start, root->length, now);
 		return;
 	}
 	/* A user without the right to CLIENT INFO or CLIENT KILL does without. */
 	if (cmd->verb == HF__REDIS_HELLO)
-		fault = find_fault(redis, bytes, &error);
+		fault = find_fault(conn, bytes, &error);
 	else if (cmd->verb == HF__REDIS_INFO)
-		note_address(redis, bytes + root->start,
+		note_address(conn, bytes + root->start,
 		             root->type == HF__RESP_STRING ? root->length : 0);
 	if (fault)
-		hf__conn_drop(redis, error, fault, now);
-	else if (hf__list_empty(&redis->waiting))
-		hf__conn_up(redis, now);
+		hf__conn_drop(conn, error, fault, now);
+	else if (hf__list_empty(&conn->waiting))
+		hf__conn_up(conn, now);
 }

@@ -33,6 +33,7 @@ enum hf__redis_verb {
 	HF__REDIS_KILL,
 	HF__REDIS_SUBSCRIBE,
 	HF__REDIS_UNSUBSCRIBE,
+	HF__REDIS_SENTINEL, /* a question that only Sentinels answer */
 };
 
 _Static_assert((int)HF__VERBS <= (int)HF__REDIS_HELLO, "the verbs of the core come first");
@@ -76,20 +77,52 @@ struct hf__sub {
 	struct hf__cmd stop;  /* UNSUBSCRIBE */
 	bool subscribed;      /* what the server confirmed last */
 	bool is_late;         /* refused for now; to be tried again */
+	struct hf__conn *conn;
 	size_t length;
 	char channel[];
 };
 
-struct hf__redis {
-	struct hf__core *core;
-	struct hf__engine *engine;
-	const struct hf__redis_settings *config;
+struct hf__conn;
+struct hf__sentinel;
+
+/* What the greeting says, and whom it expects. */
+struct hf__login {
+	const char *user;     /* NULL: the server's default user */
+	const char *password; /* NULL: do not authenticate */
+	int database;
+	bool is_sentinel; /* the other side must be a Sentinel, and not a server */
+	bool is_master;   /* it must be a master */
+};
+
+/* What a connection is used for: its user hears what becomes of it. */
+struct hf__conn_user {
+	/* All requests of the greeting have been answered. */
+	void (*up)(struct hf__conn *conn, int64_t now);
+	/* It was up and is closed. Its commands that wait for a reply are answered after this. */
+	void (*down)(struct hf__conn *conn, int error, const char *why, int64_t now);
+	/* No address could be connected to. */
+	void (*failed)(struct hf__conn *conn, int error, const char *why, int64_t now);
+	/* Whether to try again after either of these. */
+	bool (*wants)(const struct hf__conn *conn);
+	/* The reply in conn->resp is for this command, which is not one of the greeting. */
+	void (*reply)(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now);
+	/* A message that is not a reply is in conn->resp. */
+	void (*push)(struct hf__conn *conn, const char *bytes, int64_t now);
+};
+
+/* One connection, to one node. */
+struct hf__conn {
+	struct hf__redis *redis;
+	const struct hf__conn_user *user;
+	const char *shown; /* the address without secrets, for messages */
+	struct hf__login login;
+	int64_t limit_ms; /* for one attempt; 0: as the settings say */
+	struct hf__port port;
+	const char *host;    /* NULL for a unix socket and the embedded server */
+	int port_number;     /* 0 without a host */
 	struct hf__tls *tls; /* NULL: plain */
-	struct hf__embedded embedded;
 	struct hf__resp resp;
-	struct hf__random random;
 	struct hf__list waiting; /* commands without an answer, in the order of their requests */
-	struct hf__table subs;
 	struct hf__cmd hello, info, select, kill;
 	struct hf__resolve *resolve; /* a look-up in progress, or its result; at most one */
 	bool resolve_is_old;         /* it was started before the latest connection */
@@ -110,64 +143,102 @@ struct hf__redis {
 	uint32_t renewals;         /* groups whose renewal was answered on this connection */
 	size_t consumed;           /* bytes of the input that this turn has handled */
 	uint32_t failures;         /* attempts in a row that failed */
+	bool abandoned;            /* it is being closed because it is not wanted any more */
 	char why[200];
-	char warned[200]; /* the last warning of a script that was logged */
+};
+
+struct hf__redis {
+	struct hf__core *core;
+	struct hf__engine *engine;
+	const struct hf__redis_settings *config;
+	struct hf__embedded embedded;
+	struct hf__random random;
+	struct hf__table subs;
+	struct hf__conn master;        /* where everything is sent */
+	struct hf__sentinel *sentinel; /* NULL: another deployment */
+	int host;                      /* of a replicated deployment: the one in use */
+	int hosts_failed;              /* and how many failed one after the other */
+	char hosts_why[400];           /* why these failed */
+	char warned[200];              /* the last warning of a script that was logged */
 };
 
 /* ---- redis.c ---- */
 /* Creates the core's backend; 0, or an error with why. */
 int hf__redis_new(struct hf__core *core, struct hf__engine *engine,
                   const struct hf__redis_settings *config, char *why, size_t size);
-/* Returns where to write the next request of at most `bytes`; NULL if there is no memory. */
-char *hf__redis_room(struct hf__redis *redis, size_t bytes);
-/* Appends the request, which was written up to `end`, to the output; `cmd` waits for its reply. */
-void hf__redis_commit(struct hf__redis *redis, struct hf__cmd *cmd, const char *end);
-
 /* ---- conn.c ---- */
-static inline bool hf__conn_is_attempting(const struct hf__redis *redis)
+static inline bool hf__conn_is_attempting(const struct hf__conn *conn)
 {
-	return redis->state >= HF__CONN_RESOLVING && redis->state < HF__CONN_UP;
+	return conn->state >= HF__CONN_RESOLVING && conn->state < HF__CONN_UP;
 }
-/* Finds the address, unless the host must be looked up; 0 or HF_EINVAL. */
-int hf__conn_init(struct hf__redis *redis, char *why, size_t size);
-void hf__conn_want(struct hf__redis *redis, int64_t now);
-/* When to call hf__conn_step() at the latest. */
-int64_t hf__conn_due(const struct hf__redis *redis);
-/* Takes the next step towards a connection, and checks time limits. */
-void hf__conn_step(struct hf__redis *redis, int64_t now);
+/* Returns where to write the next request of at most `bytes`; NULL if there is no memory. */
+char *hf__conn_room(struct hf__conn *conn, size_t bytes);
+/* Appends the request, which was written up to `end`, to the output; `cmd` waits for its reply. */
+void hf__conn_commit(struct hf__conn *conn, struct hf__cmd *cmd, const char *end);
+/* Without an address yet; 0 or HF_ENOMEM. */
+int hf__conn_init(struct hf__conn *conn, struct hf__redis *redis, const struct hf__conn_user *user);
+void hf__conn_done(struct hf__conn *conn);
+/* Where to connect to: a unix socket, 0 or HF_EINVAL; or a host, whose text the caller keeps. */
+int hf__conn_set_path(struct hf__conn *conn, const char *path, char *why, size_t size);
+void hf__conn_set_host(struct hf__conn *conn, const char *host, int port);
+/* Closes the connection for good. */
+void hf__conn_close(struct hf__conn *conn);
+/* Connects after a pause, if it is idle and attempts have failed. */
+void hf__conn_want(struct hf__conn *conn, int64_t now);
+/* Connects at once. It is idle. */
+void hf__conn_start(struct hf__conn *conn, int64_t now);
+/* Gives up the connection, or the attempt, because another address is the right one. */
+void hf__conn_abandon(struct hf__conn *conn, const char *why, int64_t now);
+/* When to call hf__conn_turn() at the latest. */
+int64_t hf__conn_due(const struct hf__conn *conn);
+/* Handles input, takes the next step towards a connection, and checks time limits. */
+void hf__conn_turn(struct hf__conn *conn, int64_t now);
 /* Gives up the connection, or the address that is being tried. */
-void hf__conn_drop(struct hf__redis *redis, int error, const char *why, int64_t now);
+void hf__conn_drop(struct hf__conn *conn, int error, const char *why, int64_t now);
 /* All requests of the greeting have been answered. */
-void hf__conn_up(struct hf__redis *redis, int64_t now);
+void hf__conn_up(struct hf__conn *conn, int64_t now);
 
 /* ---- greet.c ---- */
 /* Sends all requests of the greeting at once. */
-void hf__greet_begin(struct hf__redis *redis, int64_t now);
+void hf__greet_begin(struct hf__conn *conn, int64_t now);
 /* Handles the reply to a request of the greeting. */
-void hf__greet_handle_reply(struct hf__redis *redis, struct hf__cmd *cmd, int64_t now);
+void hf__greet_handle_reply(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now);
+
+/* ---- input.c ---- */
+/* Handles everything that has arrived, and what is overdue. */
+void hf__input_turn(struct hf__conn *conn, int64_t now);
+/* The command that the next reply is for, or NULL. */
+struct hf__cmd *hf__input_first(const struct hf__conn *conn);
+/* The command has its reply. */
+void hf__input_answered(struct hf__conn *conn, struct hf__cmd *cmd);
+
+/* ---- master.c ---- */
+extern const struct hf__conn_user hf__master;
+/* Sends a command of the core's; 0 or HF_ENOMEM. */
+int hf__master_submit(struct hf__conn *conn, struct hf__cmd *cmd);
 
 /* ---- verbs.c ---- */
 /* Appends the command's request to the output; 0 or HF_ENOMEM. */
-int hf__verbs_encode(struct hf__redis *redis, struct hf__cmd *cmd);
+int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd);
 /*
- * Reads the reply in redis->resp; false if it does not fit the command. `there` has room for
+ * Reads the reply in conn->resp; false if it does not fit the command. `there` has room for
  * HF__RENEW_MAX.
  */
-bool hf__verbs_decode(struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
+bool hf__verbs_decode(struct hf__conn *conn, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *ret_answer, bool *there);
 
 /* ---- subs.c ---- */
 int hf__subs_watch(struct hf__redis *redis, struct hf__watch *watch);
 void hf__subs_unwatch(struct hf__redis *redis, struct hf__watch *watch);
 /* Subscribes to every channel that is watched and not subscribed to. */
-void hf__subs_renew(struct hf__redis *redis);
-void hf__subs_message(struct hf__redis *redis, const char *channel, size_t length, int64_t number,
+void hf__subs_renew(struct hf__conn *conn);
+void hf__subs_message(struct hf__conn *conn, const char *channel, size_t length, int64_t number,
                       int64_t now);
 /* The server has confirmed a SUBSCRIBE or UNSUBSCRIBE, or refused it with this error. */
-void hf__subs_handle_reply(struct hf__redis *redis, struct hf__cmd *cmd, const char *error,
+void hf__subs_handle_reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *error,
                            size_t length, int64_t now);
 /* The connection is gone, and all subscriptions with it. */
-void hf__subs_lose(struct hf__redis *redis);
+void hf__subs_lose(struct hf__conn *conn);
 void hf__subs_done(struct hf__redis *redis);
 
 /* ---- resolve.c ---- */
@@ -186,13 +257,13 @@ bool hf__resolve_lacks(const struct hf__resolve *resolve, const struct hf__addre
  * addresses were found. They replace the old ones; if there are none, the old ones stay and why is
  * filled.
  */
-int hf__resolve_take(struct hf__redis *redis, char *why, size_t size);
+int hf__resolve_take(struct hf__conn *conn, char *why, size_t size);
 bool hf__resolve_same(const struct hf__address *one, const struct hf__address *other);
 /* "10.0.0.1:6379" or "[::1]:6379", as servers write it; empty for other families. */
 void hf__resolve_show(const struct hf__address *address, char *ret_text, size_t size);
 /* The address of a unix socket; false if its path is too long. */
 bool hf__resolve_unix(const char *path, struct hf__address *ret_address);
 /* Drops the look-up, if there is one; its thread finishes on its own. */
-void hf__resolve_drop(struct hf__redis *redis);
+void hf__resolve_drop(struct hf__conn *conn);
 
 #endif

@@ -85,8 +85,23 @@ enum hf__outcome hf__refusal_read(const char *text, size_t length, int *ret_erro
 	return found ? found->outcome : HF__FAILED;
 }
 
-const char *hf__refusal_advice(const char *text, size_t length)
+/* What a Sentinel asks for is not the password of the servers. */
+static const char *advise_for_sentinel(const char *text, size_t length)
 {
+	if (begins_with(text, length, "NOAUTH"))
+		return "NOAUTH: the Sentinel wants a password; give it as sentinel_password, in "
+		       "sentinel_password_file or in HOLDFAST_SENTINEL_PASSWORD";
+	if (begins_with(text, length, "WRONGPASS"))
+		return "WRONGPASS: the Sentinel does not accept sentinel_user with "
+		       "sentinel_password; check both";
+	return NULL;
+}
+
+const char *hf__refusal_advice(const char *text, size_t length, bool by_sentinel)
+{
+	const char *special = by_sentinel ? advise_for_sentinel(text, length) : NULL;
+	if (special)
+		return special;
 	static const struct {
 		const char *code, *advice;
 	} known[] = {
@@ -125,6 +140,12 @@ size_t hf__refusal_code(const char *text, size_t length, const char *secret)
 	if (size == 0 || find_code(text, length) || begins_with(text, length, "ERR"))
 		return n;
 	return memmem(text, n, secret, size) || memmem(secret, size, text, n) ? 0 : n;
+}
+
+bool hf__refusal_is_demotion(const char *text, size_t length)
+{
+	return begins_with(text, length, "READONLY") || begins_with(text, length, "MASTERDOWN") ||
+	       begins_with(text, length, "UNBLOCKED");
 }
 
 bool hf__refusal_is_noscript(const char *text, size_t length)

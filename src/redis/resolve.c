@@ -242,9 +242,9 @@ bool hf__resolve_lacks(const struct hf__resolve *resolve, const struct hf__addre
 	return resolve->found > 0;
 }
 
-int hf__resolve_take(struct hf__redis *redis, char *why, size_t size)
+int hf__resolve_take(struct hf__conn *conn, char *why, size_t size)
 {
-	struct hf__resolve *resolve = redis->resolve;
+	struct hf__resolve *resolve = conn->resolve;
 	assert(resolve);
 	if (!hf__resolve_is_done(resolve))
 		return -1;
@@ -252,23 +252,23 @@ int hf__resolve_take(struct hf__redis *redis, char *why, size_t size)
 	if (found == 0) {
 		snprintf(why, size, "%s", resolve->why);
 	} else {
-		memcpy(redis->address, resolve->address, sizeof resolve->address);
-		redis->addresses = found;
+		memcpy(conn->address, resolve->address, sizeof resolve->address);
+		conn->addresses = found;
 	}
 	if (found > 0 && resolve->embedded_ms) {
 		/* The path may lead through a descriptor, so both are replaced together. */
-		struct hf__embedded before = redis->embedded;
-		redis->embedded = resolve->embedded;
+		struct hf__embedded before = conn->redis->embedded;
+		conn->redis->embedded = resolve->embedded;
 		resolve->embedded = before;
 	}
 	unref(resolve);
-	redis->resolve = NULL;
+	conn->resolve = NULL;
 	return found;
 }
 
-void hf__resolve_drop(struct hf__redis *redis)
+void hf__resolve_drop(struct hf__conn *conn)
 {
-	if (redis->resolve)
-		unref(redis->resolve);
-	redis->resolve = NULL;
+	if (conn->resolve)
+		unref(conn->resolve);
+	conn->resolve = NULL;
 }

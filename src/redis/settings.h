@@ -5,17 +5,37 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define HF__HOSTS_MAX 32
+
+/* How the servers behind one URL belong together. */
+enum hf__deployment {
+	HF__SINGLE,
+	HF__REPLICATED, /* several servers; the one that is the master counts */
+	HF__SENTINEL,   /* the hosts are Sentinels, which name the master */
+};
+
+struct hf__host {
+	const char *name;
+	int port;
+};
+
 struct hf__redis_settings {
-	const char *shown;       /* the address without secrets, for messages */
-	bool embedded;           /* the embedded server: neither host nor socket path */
-	const char *host;        /* NULL for a unix socket and the embedded server */
-	int port;                /* 0 without a host */
-	const char *socket_path; /* NULL for TCP */
+	const char *shown; /* the address without secrets, for messages */
+	enum hf__deployment deployment;
+	const struct hf__host *hosts;  /* if the deployment has several */
+	int host_count;                /* 0 to HF__HOSTS_MAX */
+	const char *master_name;       /* with Sentinel only */
+	const char *sentinel_user;     /* NULL: the Sentinels' default user */
+	const char *sentinel_password; /* NULL: do not authenticate at Sentinels */
+	bool embedded;                 /* the embedded server: neither host nor socket path */
+	const char *host;              /* NULL without TCP, and with several hosts */
+	int port;                      /* 0 without a host */
+	const char *socket_path;       /* NULL for TCP */
 	bool tls;
 	const char *tls_ca_file;     /* NULL: the system's store */
 	const char *tls_cert_file;   /* NULL: no client certificate */
 	const char *tls_key_file;    /* set exactly if tls_cert_file is */
-	const char *tls_server_name; /* never NULL with TLS */
+	const char *tls_server_name; /* NULL with several hosts: the name of each */
 	bool tls_insecure;
 	const char *user;        /* NULL: the server's default user */
 	const char *password;    /* NULL: do not authenticate; never NULL if user is set */

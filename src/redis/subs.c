@@ -38,6 +38,7 @@ static struct hf__sub *new_sub(struct hf__redis *redis, const char *channel, siz
 	hf__list_init(&sub->stop.link);
 	sub->start.verb = HF__REDIS_SUBSCRIBE;
 	sub->stop.verb = HF__REDIS_UNSUBSCRIBE;
+	sub->conn = &redis->master;
 	sub->length = length;
 	memcpy(sub->channel, channel, length + 1);
 	hf__table_add(&redis->subs, &sub->by_channel,
@@ -57,7 +58,7 @@ static void free_if_unused(struct hf__redis *redis, struct hf__sub *sub)
 static int send_request(struct hf__redis *redis, struct hf__sub *sub, struct hf__cmd *cmd,
                         const char *word)
 {
-	char *at = hf__redis_room(redis, hf__request_size(2, 16 + sub->length));
+	char *at = hf__conn_room(sub->conn, hf__request_size(2, 16 + sub->length));
 	if (!at)
 		return HF_ENOMEM;
 	at = hf__request_begin(at, 2);
@@ -66,7 +67,7 @@ static int send_request(struct hf__redis *redis, struct hf__sub *sub, struct hf_
 	cmd->in_flight = true;
 	cmd->sent_at = hf__clock_ms();
 	cmd->answer_by = hf__clock_after(cmd->sent_at, redis->config->subscribe_timeout_ms);
-	hf__redis_commit(redis, cmd, at);
+	hf__conn_commit(sub->conn, cmd, at);
 	return 0;
 }
 
@@ -78,7 +79,7 @@ static int send_request(struct hf__redis *redis, struct hf__sub *sub, struct hf_
 static int update(struct hf__redis *redis, struct hf__sub *sub)
 {
 	bool wanted = !hf__list_empty(&sub->watches);
-	if (redis->state != HF__CONN_UP)
+	if (sub->conn->state != HF__CONN_UP)
 		return 0;
 	if (wanted && !sub->start.in_flight && (!sub->subscribed || sub->stop.in_flight))
 		return send_request(redis, sub, &sub->start, "SUBSCRIBE");
@@ -117,13 +118,15 @@ void hf__subs_unwatch(struct hf__redis *redis, struct hf__watch *watch)
 
 typedef void each_sub_fn(struct hf__redis *redis, struct hf__sub *sub);
 
-static void each_sub(struct hf__redis *redis, each_sub_fn *visit)
+/* Visits the subscriptions of one connection, or with NULL all. */
+static void each_sub(struct hf__redis *redis, const struct hf__conn *conn, each_sub_fn *visit)
 {
 	struct hf__table_link *link = hf__table_next(&redis->subs, NULL);
 	while (link) {
 		struct hf__sub *sub = hf__table_item(link, struct hf__sub, by_channel);
 		link = hf__table_next(&redis->subs, link);
-		visit(redis, sub);
+		if (!conn || sub->conn == conn)
+			visit(redis, sub);
 	}
 }
 
@@ -149,19 +152,19 @@ static void free_sub(struct hf__redis *redis, struct hf__sub *sub)
 	free(sub);
 }
 
-void hf__subs_renew(struct hf__redis *redis)
+void hf__subs_renew(struct hf__conn *conn)
 {
-	each_sub(redis, renew_sub);
+	each_sub(conn->redis, conn, renew_sub);
 }
 
-void hf__subs_lose(struct hf__redis *redis)
+void hf__subs_lose(struct hf__conn *conn)
 {
-	each_sub(redis, lose_sub);
+	each_sub(conn->redis, conn, lose_sub);
 }
 
 void hf__subs_done(struct hf__redis *redis)
 {
-	each_sub(redis, free_sub);
+	each_sub(redis, NULL, free_sub);
 	hf__table_done(&redis->subs);
 }
 
@@ -173,12 +176,12 @@ static void wake_all(struct hf__redis *redis, struct hf__sub *sub, int64_t numbe
 		              now);
 }
 
-void hf__subs_message(struct hf__redis *redis, const char *channel, size_t length, int64_t number,
+void hf__subs_message(struct hf__conn *conn, const char *channel, size_t length, int64_t number,
                       int64_t now)
 {
-	struct hf__sub *sub = find_sub(redis, channel, length);
+	struct hf__sub *sub = find_sub(conn->redis, channel, length);
 	if (sub)
-		wake_all(redis, sub, number, now);
+		wake_all(conn->redis, sub, number, now);
 }
 
 /*
@@ -191,7 +194,7 @@ static void handle_refusal(struct hf__redis *redis, struct hf__sub *sub, const c
 	int number;
 	if (hf__refusal_read(error, length, &number) == HF__NOT_NOW) {
 		sub->is_late = true;
-		redis->subscribe_at = hf__clock_after(now, HF__NOT_NOW_MS);
+		sub->conn->subscribe_at = hf__clock_after(now, HF__NOT_NOW_MS);
 		return;
 	}
 	while (!hf__list_empty(&sub->watches)) {
@@ -211,9 +214,10 @@ static void note_confirmation(struct hf__redis *redis, struct hf__sub *sub, bool
 	sub->is_late = false;
 }
 
-void hf__subs_handle_reply(struct hf__redis *redis, struct hf__cmd *cmd, const char *error,
+void hf__subs_handle_reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *error,
                            size_t length, int64_t now)
 {
+	struct hf__redis *redis = conn->redis;
 	bool starts = cmd->verb == HF__REDIS_SUBSCRIBE;
 	assert((starts || cmd->verb == HF__REDIS_UNSUBSCRIBE) && cmd->in_flight);
 	struct hf__sub *sub = starts ? hf__list_item(cmd, struct hf__sub, start)

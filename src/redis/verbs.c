@@ -284,27 +284,28 @@ static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
 	return hf__request_size(3 + *ret_keys + *ret_args, bytes);
 }
 
-int hf__verbs_encode(struct hf__redis *redis, struct hf__cmd *cmd)
+int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd)
 {
-	assert(redis && cmd && cmd->verb < HF__VERBS && items_of(cmd) > 0);
+	const struct hf__core *core = conn->redis->core;
+	assert(cmd && cmd->verb < HF__VERBS && items_of(cmd) > 0);
 	const struct hf__recipe *recipe = recipe_of(cmd);
 	size_t keys, args;
-	size_t room = measure(redis->core, cmd, recipe, &keys, &args);
-	char *at = hf__redis_room(redis, room);
+	size_t room = measure(core, cmd, recipe, &keys, &args);
+	char *at = hf__conn_room(conn, room);
 	if (!at)
 		return HF_ENOMEM;
 	const char *start = at;
 	at = put_start(at, recipe, cmd, keys, args);
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
-		struct maker maker = {redis->core, cmd, item_of(cmd, i)};
+		struct maker maker = {core, cmd, item_of(cmd, i)};
 		at = put_keys(at, recipe, &maker);
 	}
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
-		struct maker maker = {redis->core, cmd, item_of(cmd, i)};
+		struct maker maker = {core, cmd, item_of(cmd, i)};
 		at = put_args(at, recipe, &maker);
 	}
 	assert((size_t)(at - start) <= room);
-	hf__redis_commit(redis, cmd, at);
+	hf__conn_commit(conn, cmd, at);
 	return 0;
 }
 
@@ -424,17 +425,16 @@ static uint64_t own_wire(const struct hf__core *core, const char *owner, size_t 
 }
 
 /* Reads a number, or {'next', waiter}. */
-static bool read_settled(const struct hf__redis *redis, const char *bytes,
-                         struct hf__answer *answer)
+static bool read_settled(const struct hf__conn *conn, const char *bytes, struct hf__answer *answer)
 {
-	const struct hf__resp_node *node = redis->resp.node;
+	const struct hf__resp_node *node = conn->resp.node;
 	answer->count = node[0].integer;
 	if (node[0].type == HF__RESP_INTEGER)
 		return true;
 	if (node[0].type != HF__RESP_ARRAY || node[0].length != 2 ||
-	    node[2].type != HF__RESP_STRING || !hf__resp_text_is(&redis->resp, bytes, 1, "next"))
+	    node[2].type != HF__RESP_STRING || !hf__resp_text_is(&conn->resp, bytes, 1, "next"))
 		return false;
-	answer->next = own_wire(redis->core, bytes + node[2].start, node[2].length);
+	answer->next = own_wire(conn->redis->core, bytes + node[2].start, node[2].length);
 	return true;
 }
 
@@ -484,10 +484,10 @@ static bool read_rows(const struct hf__resp *resp, const char *bytes, struct hf_
 
 static const char not_a_token[] = "the key of its token does not hold a number";
 
-static bool read_verb(const struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
+static bool read_verb(const struct hf__conn *conn, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *answer, bool *there)
 {
-	const struct hf__resp *resp = &redis->resp;
+	const struct hf__resp *resp = &conn->resp;
 	const struct hf__resp_node *root = &resp->node[0];
 	answer->outcome = HF__DONE;
 	if (read_special(resp, cmd, bytes, answer))
@@ -495,7 +495,7 @@ static bool read_verb(const struct hf__redis *redis, const struct hf__cmd *cmd, 
 	switch (cmd->verb) {
 	case HF__ASK:
 	case HF__MOVE: return read_ask(resp, cmd, bytes, answer);
-	case HF__SETTLE: return read_settled(redis, bytes, answer);
+	case HF__SETTLE: return read_settled(conn, bytes, answer);
 	case HF__RENEW: return read_renewals(resp, cmd, there, answer);
 	case HF__LOOK: return read_state(resp, cmd, bytes, answer);
 	case HF__PING: return hf__resp_text_is(resp, bytes, 0, "PONG");
@@ -530,41 +530,41 @@ static const char *consequence_of(const struct hf__resp *resp, const char *bytes
 }
 
 /* Logs the warning, unless it is the same as the last one. */
-static void log_warning(struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes)
+static void log_warning(struct hf__conn *conn, const struct hf__cmd *cmd, const char *bytes)
 {
-	const struct hf__resp_node *what = &redis->resp.node[2], *why = &redis->resp.node[3];
-	char line[sizeof redis->warned];
+	const struct hf__resp_node *what = &conn->resp.node[2], *why = &conn->resp.node[3];
+	char line[sizeof conn->redis->warned];
 	snprintf(line, sizeof line, "%.*s: %.*s", (int)what->length, bytes + what->start,
 	         (int)why->length, bytes + why->start);
-	if (strcmp(line, redis->warned) == 0)
+	if (strcmp(line, conn->redis->warned) == 0)
 		return;
-	memcpy(redis->warned, line, sizeof line);
-	hf__log_write(redis->core, HF_LOG_WARN, "%s: %s (%s)", hf__lock_name(cmd->lock), line,
-	              consequence_of(&redis->resp, bytes));
+	memcpy(conn->redis->warned, line, sizeof line);
+	hf__log_write(conn->redis->core, HF_LOG_WARN, "%s: %s (%s)", hf__lock_name(cmd->lock), line,
+	              consequence_of(&conn->resp, bytes));
 }
 
 /* {'warning', command, error, reply}: the verb was done, but something around it failed. */
-static void take_warning(struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes)
+static void take_warning(struct hf__conn *conn, const struct hf__cmd *cmd, const char *bytes)
 {
-	const struct hf__resp_node *node = redis->resp.node;
+	const struct hf__resp_node *node = conn->resp.node;
 	if (!cmd->lock || node[0].type != HF__RESP_ARRAY || node[0].length != 4 ||
-	    !hf__resp_text_is(&redis->resp, bytes, 1, "warning") ||
+	    !hf__resp_text_is(&conn->resp, bytes, 1, "warning") ||
 	    node[2].type != HF__RESP_STRING || node[3].type != HF__RESP_STRING)
 		return;
-	log_warning(redis, cmd, bytes);
-	hf__resp_keep(&redis->resp, 4);
+	log_warning(conn, cmd, bytes);
+	hf__resp_keep(&conn->resp, 4);
 }
 
-bool hf__verbs_decode(struct hf__redis *redis, const struct hf__cmd *cmd, const char *bytes,
+bool hf__verbs_decode(struct hf__conn *conn, const struct hf__cmd *cmd, const char *bytes,
                       struct hf__answer *ret_answer, bool *there)
 {
-	const struct hf__resp *resp = &redis->resp;
+	const struct hf__resp *resp = &conn->resp;
 	const struct hf__resp_node *root = &resp->node[0];
 	assert(resp->nodes > 0 && (cmd->verb != HF__RENEW || cmd->items <= HF__RENEW_MAX));
-	take_warning(redis, cmd, bytes);
+	take_warning(conn, cmd, bytes);
 	*ret_answer = (struct hf__answer){.text = ""};
 	if (root->type != HF__RESP_ERROR)
-		return read_verb(redis, cmd, bytes, ret_answer, there);
+		return read_verb(conn, cmd, bytes, ret_answer, there);
 	ret_answer->outcome =
 		hf__refusal_read(bytes + root->start, root->length, &ret_answer->error);
 	set_text(ret_answer, bytes + root->start, root->length);

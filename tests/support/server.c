@@ -169,10 +169,24 @@ static void add_address(struct test_server *server, const struct test_server_opt
 	}
 }
 
+/* A Sentinel rewrites its configuration, so it needs a file. */
+static void add_sentinel(struct test_server *server, const char *lines)
+{
+	char *path = check_format("%s/sentinel.conf", server->dir);
+	FILE *file = fopen(path, "we");
+	if (!file || fputs(lines, file) < 0 || fclose(file))
+		check_fail("cannot write %s", path);
+	add_argument(server, path);
+	add_argument(server, "--sentinel");
+	free(path);
+}
+
 static void build_arguments(struct test_server *server, const struct test_server_options *options)
 {
 	clear_arguments(server);
 	add_argument(server, server_binary());
+	if (options->sentinel)
+		add_sentinel(server, options->sentinel);
 	add_address(server, options);
 	add_option(server, "--unixsocket", net_unix_path(server->unix_url));
 	add_option(server, "--dir", server->dir);
@@ -345,6 +359,12 @@ void test_server_thaw(struct test_server *server)
 	if (server->is_frozen)
 		signal_and_wait(server, SIGCONT, WCONTINUED);
 	server->is_frozen = false;
+}
+
+int test_server_port(const struct test_server *server)
+{
+	const char *colon = strrchr(server->url, ':');
+	return atoi(colon + 1);
 }
 
 const char *test_server_url(const struct test_server *server)

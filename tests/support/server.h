@@ -22,6 +22,7 @@ struct test_server_options {
 	bool appendonly;          /* data survives test_server_kill and test_server_restart */
 	const char *maxmemory;    /* "4mb" */
 	const char *const *extra; /* more arguments up to NULL: "--requirepass", "secret", NULL */
+	const char *sentinel;     /* run as a Sentinel, with these lines of configuration */
 };
 
 /*
@@ -46,6 +47,9 @@ void test_server_thaw(struct test_server *server);
 
 /* redis+unix:///path, redis://127.0.0.1:port or rediss://localhost:port. */
 const char *test_server_url(const struct test_server *server);
+
+/* Of a server that is not on a unix socket only. */
+int test_server_port(const struct test_server *server);
 
 /* The unix socket that every server has, as redis+unix:///path. */
 const char *test_server_unix_url(const struct test_server *server);

@@ -91,9 +91,9 @@ static bool has_text(const struct hf__buffer *buffer, const char *text)
 
 static void expect_wiped(const hf_client *client, const char *password)
 {
-	assert_false(has_text(&client->engine.port.out, password));
-	assert_false(has_text(&client->engine.port.wire, password));
-	assert_false(has_text(&client->engine.port.in, password));
+	assert_false(has_text(&client->engine.port[0]->out, password));
+	assert_false(has_text(&client->engine.port[0]->wire, password));
+	assert_false(has_text(&client->engine.port[0]->in, password));
 }
 
 static void password_is_wiped_once_it_was_sent(void **state)
@@ -109,7 +109,7 @@ static void password_is_wiped_once_it_was_sent(void **state)
 	struct wire wire = wire_start(steps, HF_CLIENT(.password = "top-secret"));
 	EXPECT_RC(&wire, 0, hf_client_ping(wire.client, NULL));
 	/* What is not secret stays, so a password that stayed would be found. */
-	assert_true(has_text(&wire.client->engine.port.in, "+PONG"));
+	assert_true(has_text(&wire.client->engine.port[0]->in, "+PONG"));
 	expect_wiped(wire.client, "top-secret");
 	wire_finish(&wire);
 }

@@ -14,7 +14,7 @@ static void task_finishes_when_its_answer_arrives(void **state)
 	start_echo(machine);
 	ask(machine, &question, "hello");
 	assert_string_equal(question.answer, "hello");
-	assert_int_equal(machine->engine.port.unanswered, 0);
+	assert_int_equal(machine->port.unanswered, 0);
 }
 
 static void task_finished_before_the_wait_needs_no_answer(void **state)
@@ -33,8 +33,8 @@ static void threads_share_a_port_and_each_gets_its_own_answers(void **state)
 	struct machine *machine = *state;
 	start_echo(machine);
 	crowd_asks(machine);
-	assert_int_equal(machine->engine.port.unwritten, 0);
-	assert_false(hf__port_has_output(&machine->engine.port));
+	assert_int_equal(machine->port.unwritten, 0);
+	assert_false(hf__port_has_output(&machine->port));
 }
 
 static void follower_sends_while_the_driver_polls(void **state)
@@ -190,7 +190,7 @@ static void hang_up_ends_all_waits(void **state)
 static bool is_blocked(struct machine *machine)
 {
 	hf__engine_lock(&machine->engine);
-	bool blocked = machine->engine.port.blocked;
+	bool blocked = machine->port.blocked;
 	hf__engine_unlock(&machine->engine);
 	return blocked;
 }
@@ -240,7 +240,7 @@ static void output_beyond_the_kernels_buffer_arrives_whole(void **state)
 static void connection_given_up_during_a_send_is_closed_by_the_sender(void **state)
 {
 	struct machine *machine = *state;
-	struct hf__port *port = &machine->engine.port;
+	struct hf__port *port = &machine->port;
 	struct asker driver, follower;
 	start_driver(&driver, machine, "one");
 	expect(machine, "one\n");

@@ -11,7 +11,7 @@
 static void feed(struct machine *machine, const char *text)
 {
 	hf__engine_lock(&machine->engine);
-	hf__buffer_add(&machine->engine.port.in, text, strlen(text));
+	hf__buffer_add(&machine->port.in, text, strlen(text));
 	machine->due = 0;
 	hf__engine_unlock(&machine->engine);
 }
@@ -25,7 +25,7 @@ struct echo {
 
 static void return_output(struct machine *machine)
 {
-	struct hf__port *port = &machine->engine.port;
+	struct hf__port *port = &machine->port;
 	hf__engine_lock(&machine->engine);
 	size_t length = port->out.length;
 	if (length > 0 && length <= port->in.capacity - port->in.length) {

@@ -38,6 +38,7 @@ struct question {
 
 struct machine {
 	struct hf__engine engine;
+	struct hf__port port;
 	struct hf__list asked;  /* mutex held, like all fields up to the callbacks */
 	struct hf__task *named; /* drives next; NULL: the engine chooses */
 	int64_t due;
@@ -118,13 +119,13 @@ static inline void take_line(struct machine *machine, const char *line, size_t l
 		return;
 	struct question *question = hf__list_item(machine->asked.next, struct question, link);
 	snprintf(question->answer, sizeof question->answer, "%.*s", (int)length, line);
-	machine->engine.port.unanswered--;
+	machine->port.unanswered--;
 	finish(machine, question);
 }
 
 static inline void hang_up(struct machine *machine)
 {
-	hf__port_close(&machine->engine.port, false);
+	hf__port_close(&machine->port, false);
 	hf__engine_port_changed(&machine->engine);
 	machine->hang_ups++;
 	while (!hf__list_empty(&machine->asked))
@@ -134,13 +135,13 @@ static inline void hang_up(struct machine *machine)
 static inline void turn(void *arg, int64_t now)
 {
 	struct machine *machine = arg;
-	struct hf__buffer *in = &machine->engine.port.in;
+	struct hf__buffer *in = &machine->port.in;
 	char *end;
 	while (in->length > 0 && (end = memchr(in->data, '\n', in->length))) {
 		take_line(machine, in->data, (size_t)(end - in->data));
 		hf__buffer_drop(in, (size_t)(end - in->data) + 1);
 	}
-	if (machine->engine.port.fd >= 0 && machine->engine.port.recv_error)
+	if (machine->port.fd >= 0 && machine->port.recv_error)
 		hang_up(machine);
 	if (now >= machine->due) {
 		machine->turned_at = now;
@@ -191,7 +192,7 @@ static inline int dispatch(void *arg)
 static inline void put(struct machine *machine, struct question *question, const char *line,
                        size_t length)
 {
-	struct hf__port *port = &machine->engine.port;
+	struct hf__port *port = &machine->port;
 	if (hf__buffer_reserve(&port->out, length + 1))
 		abort();
 	hf__buffer_add(&port->out, line, length);
@@ -222,7 +223,7 @@ static inline void cancel(struct machine *machine, struct question *question)
 {
 	hf__engine_lock(&machine->engine);
 	if (question->on_wire)
-		machine->engine.port.unanswered--;
+		machine->port.unanswered--;
 	finish(machine, question);
 	hf__engine_unlock(&machine->engine);
 }
@@ -337,7 +338,7 @@ static inline void crowd_asks(struct machine *machine)
 		assert_int_equal(crowd[i].wrong, 0);
 	}
 	free(crowd);
-	assert_int_equal(machine->engine.port.unanswered, 0);
+	assert_int_equal(machine->port.unanswered, 0);
 }
 
 /* ---- inspecting it ---- */
@@ -418,7 +419,7 @@ static inline void connect_machine(struct machine *machine)
 	assert_int_equal(setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait), 0);
 	machine->peer = fds[1];
 	hf__engine_lock(&machine->engine);
-	hf__port_open(&machine->engine.port, fds[0], &plain, machine);
+	hf__port_open(&machine->port, fds[0], &plain, machine);
 	hf__engine_port_changed(&machine->engine);
 	hf__engine_unlock(&machine->engine);
 }
@@ -440,6 +441,10 @@ static inline struct machine *new_machine(bool fed)
 	machine->due = HF__NEVER;
 	machine->peer = -1;
 	assert_int_equal(hf__engine_init(&machine->engine, &ops, machine, fed), 0);
+	assert_int_equal(hf__port_init(&machine->port), 0);
+	if (!fed)
+		assert_int_equal(hf__engine_add_port(&machine->engine, &machine->port), 0);
+	assert_int_equal(hf__engine_start(&machine->engine), 0);
 	return machine;
 }
 
@@ -461,6 +466,7 @@ static inline int teardown(void **state)
 	assert_true(hf__list_empty(&machine->engine.finished));
 	assert_int_equal(atomic_load(&machine->engine.woken), 0);
 	hf__engine_done(&machine->engine);
+	hf__port_done(&machine->port);
 	if (machine->has_echo)
 		join_soon(machine->echo);
 	if (machine->peer >= 0)

@@ -97,13 +97,14 @@ static void known_refusals_of_a_greeting_are_explained(void **state)
 		{"ERR Unknown command HELLO", "6.2 or later"},
 	};
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-		const char *advice = hf__refusal_advice(known[i].text, strlen(known[i].text));
+		const char *advice =
+			hf__refusal_advice(known[i].text, strlen(known[i].text), false);
 		assert_non_null(advice);
 		assert_non_null(strstr(advice, known[i].says));
 	}
-	assert_null(hf__refusal_advice("ERR something else", 18));
-	assert_null(hf__refusal_advice("NOAUTHS", 7));
-	assert_null(hf__refusal_advice("", 0));
+	assert_null(hf__refusal_advice("ERR something else", 18, false));
+	assert_null(hf__refusal_advice("NOAUTHS", 7, false));
+	assert_null(hf__refusal_advice("", 0, false));
 }
 
 static size_t code_of(const char *text, const char *secret)

@@ -1,0 +1,227 @@
+/* The connection to a server that holds locks: the core's link, its commands and its messages. */
+#include "redis/redis.h"
+#include "redis/refusal.h"
+#include "redis/sentinel.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the link ---- */
+
+static void up(struct hf__conn *conn, int64_t now)
+{
+	conn->redis->hosts_failed = 0;
+	conn->redis->hosts_why[0] = 0;
+	hf__subs_renew(conn);
+	hf__core_link_up(conn->redis->core, now);
+}
+
+static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
+{
+	hf__core_link_down(conn->redis->core, error, why, now);
+	hf__subs_lose(conn);
+	if (conn->redis->sentinel)
+		hf__sentinel_want(conn->redis->sentinel, now);
+}
+
+/* Of several servers the next one is tried; false if all of them have failed. */
+static bool try_next_host(struct hf__conn *conn, const char *why, int64_t now)
+{
+	struct hf__redis *redis = conn->redis;
+	const struct hf__redis_settings *config = redis->config;
+	size_t used = strlen(redis->hosts_why);
+	snprintf(redis->hosts_why + used, sizeof redis->hosts_why - used, "%s%s", used ? "; " : "",
+	         why);
+	redis->host = (redis->host + 1) % config->host_count;
+	hf__conn_set_host(conn, config->hosts[redis->host].name, config->hosts[redis->host].port);
+	if (++redis->hosts_failed == config->host_count)
+		return false;
+	hf__conn_start(conn, now);
+	return true;
+}
+
+static void failed(struct hf__conn *conn, int error, const char *why, int64_t now)
+{
+	struct hf__redis *redis = conn->redis;
+	char reason[sizeof redis->hosts_why + 100];
+	if (redis->config->deployment == HF__REPLICATED) {
+		if (try_next_host(conn, conn->round.why, now))
+			return;
+		snprintf(reason, sizeof reason, "%s: no server is the master: %s", conn->shown,
+		         redis->hosts_why);
+		redis->hosts_failed = 0;
+		redis->hosts_why[0] = 0;
+		why = reason;
+	}
+	hf__core_link_failed(redis->core, error, why, now);
+	if (redis->sentinel)
+		hf__sentinel_want(redis->sentinel, now);
+}
+
+/* With Sentinels, the one that is asked says where to connect to. */
+static bool wants(const struct hf__conn *conn)
+{
+	return !conn->redis->sentinel && hf__core_needs_link(conn->redis->core);
+}
+
+/* ---- commands ---- */
+
+/* Holds of one group are renewed by one script. */
+static uint32_t renewal_bit(const struct hf__cmd *cmd)
+{
+	return UINT32_C(1) << hf__lock_traits(hf__backend_item(cmd, 0).lock)->renew_group;
+}
+
+/*
+ * The watchdog's first renewal on a connection carries its script, so that it takes one round trip
+ * whatever is in the server's script cache.
+ */
+int hf__master_submit(struct hf__conn *conn, struct hf__cmd *cmd)
+{
+	bool is_watchdogs = cmd->verb == HF__RENEW && cmd->item;
+	if (is_watchdogs && !(conn->renewals & renewal_bit(cmd))) {
+		cmd->backend.whole_text = true;
+		if (!hf__verbs_encode(conn, cmd))
+			return 0;
+		cmd->backend.whole_text = false; /* the hash may still fit */
+	}
+	return hf__verbs_encode(conn, cmd);
+}
+
+static bool is_noscript(const struct hf__conn *conn, const struct hf__cmd *cmd, const char *bytes)
+{
+	const struct hf__resp_node *root = &conn->resp.node[0];
+	return root->type == HF__RESP_ERROR && cmd->verb != HF__PING && !cmd->backend.whole_text &&
+	       hf__refusal_is_noscript(bytes + root->start, root->length);
+}
+
+/*
+ * Sends the script again, now with its text. It was not executed, and the server has answered, so
+ * the second request has as much time as the first one had.
+ */
+static void resend(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
+{
+	struct hf__answer no_room = {
+		.outcome = HF__UNSENT, .error = HF_ENOMEM, .text = "no memory for a command"};
+	int64_t limit_ms = cmd->answer_by - cmd->sent_at;
+	no_room.length = strlen(no_room.text);
+	cmd->sent_at = now;
+	cmd->answer_by = hf__clock_after(now, limit_ms);
+	cmd->backend.whole_text = true;
+	if (hf__verbs_encode(conn, cmd))
+		hf__core_answer(conn->redis->core, cmd, &no_room, now);
+}
+
+/* The server has the script now, or the user may not send it: from now on the hash is sent. */
+static void note_renewal(struct hf__conn *conn, const struct hf__cmd *cmd,
+                         const struct hf__answer *answer)
+{
+	if (cmd->verb == HF__RENEW && answer->outcome != HF__NOT_NOW)
+		conn->renewals |= renewal_bit(cmd);
+}
+
+/*
+ * Whether another server is the master now. Nothing was executed, so the command can be sent again,
+ * to that one.
+ */
+static bool is_demoted(const struct hf__conn *conn, const char *bytes, struct hf__answer *answer)
+{
+	const struct hf__resp_node *root = &conn->resp.node[0];
+	if (conn->redis->config->deployment == HF__SINGLE || root->type != HF__RESP_ERROR ||
+	    !hf__refusal_is_demotion(bytes + root->start, root->length))
+		return false;
+	answer->outcome = HF__NOT_NOW;
+	answer->error = HF_ENOTNOW;
+	return true;
+}
+
+static void answer_core(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
+{
+	bool there[HF__RENEW_MAX];
+	struct hf__answer answer;
+	if (is_noscript(conn, cmd, bytes)) {
+		hf__input_answered(conn, cmd);
+		resend(conn, cmd, now);
+	} else if (hf__verbs_decode(conn, cmd, bytes, &answer, there)) {
+		hf__input_answered(conn, cmd);
+		conn->answered = true;
+		conn->failures = 0;
+		note_renewal(conn, cmd, &answer);
+		bool demoted = is_demoted(conn, bytes, &answer);
+		hf__core_answer(conn->redis->core, cmd, &answer, now);
+		if (demoted && conn->state == HF__CONN_UP)
+			hf__conn_drop(conn, HF_EUNREACHABLE, "it is not the master any more", now);
+	} else {
+		/* The command may have been executed, and the next reply may be for any command. */
+		hf__conn_drop(conn, HF_EPROTOCOL, "the reply does not fit the request", now);
+	}
+}
+
+static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
+{
+	const struct hf__resp_node *root = &conn->resp.node[0];
+	if (cmd->verb < HF__REDIS_HELLO) {
+		answer_core(conn, cmd, bytes, now);
+	} else if (root->type == HF__RESP_ERROR) {
+		hf__input_answered(conn, cmd);
+		hf__subs_handle_reply(conn, cmd, bytes + root->start, root->length, now);
+	} else {
+		hf__conn_drop(conn, HF_EPROTOCOL, "the reply to a subscription does not confirm it",
+		              now);
+	}
+}
+
+/* ---- messages ---- */
+
+/* SUBSCRIBE and UNSUBSCRIBE are confirmed by a push, in order with the replies. */
+static void handle_confirmation(struct hf__conn *conn, enum hf__redis_verb verb, int64_t now)
+{
+	struct hf__cmd *cmd = hf__input_first(conn);
+	if (!cmd || cmd->verb != verb) {
+		hf__conn_drop(conn, HF_EPROTOCOL,
+		              "the server confirmed a subscription without a request", now);
+		return;
+	}
+	hf__input_answered(conn, cmd);
+	hf__subs_handle_reply(conn, cmd, NULL, 0, now);
+}
+
+/* The number in a message; a message that is not a number wakes up all waiters. */
+static int64_t number_in(const char *text, size_t length)
+{
+	char digits[24];
+	char *end;
+	if (length == 0 || length >= sizeof digits)
+		return INT64_MAX;
+	memcpy(digits, text, length);
+	digits[length] = 0;
+	long long number = strtoll(digits, &end, 10);
+	return *end ? INT64_MAX : number;
+}
+
+static void handle_message(struct hf__conn *conn, const char *bytes, int64_t now)
+{
+	const struct hf__resp_node *channel = &conn->resp.node[2];
+	const struct hf__resp_node *text = &conn->resp.node[3];
+	if (conn->resp.nodes >= 4 && text->type == HF__RESP_STRING)
+		hf__subs_message(conn, bytes + channel->start, channel->length,
+		                 number_in(bytes + text->start, text->length), now);
+}
+
+static void push(struct hf__conn *conn, const char *bytes, int64_t now)
+{
+	const struct hf__resp *resp = &conn->resp;
+	if (resp->nodes < 3 || resp->node[2].type != HF__RESP_STRING)
+		return;
+	if (hf__resp_text_is(resp, bytes, 1, "message"))
+		handle_message(conn, bytes, now);
+	else if (hf__resp_text_is(resp, bytes, 1, "subscribe"))
+		handle_confirmation(conn, HF__REDIS_SUBSCRIBE, now);
+	else if (hf__resp_text_is(resp, bytes, 1, "unsubscribe"))
+		handle_confirmation(conn, HF__REDIS_UNSUBSCRIBE, now);
+}
+
+const struct hf__conn_user hf__master = {
+	.up = up, .down = down, .failed = failed, .wants = wants, .reply = reply, .push = push};

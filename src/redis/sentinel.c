@@ -1,0 +1,408 @@
+/*
+ * Asks the Sentinels who the master is: one after the other until one of them names it. That one is
+ * asked again every second and announces each switch; the connection to a master that is not the
+ * master any more is given up at once, even if it still works.
+ */
+#include "redis/sentinel.h"
+#include "redis/refusal.h"
+#include "redis/request.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ANSWER_MS    500  /* for one Sentinel to be connected to, and to answer */
+#define POLL_MS      1000 /* between questions while the master works */
+#define ASK_AGAIN_MS 100  /* between questions while it does not */
+#define REST_MS      500  /* after all Sentinels failed */
+#define NAME_SIZE    256
+
+struct place {
+	char name[NAME_SIZE];
+	int port; /* 0: none */
+};
+
+struct hf__sentinel {
+	struct hf__redis *redis;
+	struct hf__conn conn; /* to the Sentinel in use */
+	struct hf__cmd ask;   /* who is the master? */
+	struct hf__cmd learn; /* which other Sentinels are there? */
+	struct hf__cmd subscribe;
+	struct place known[HF__HOSTS_MAX]; /* those of the URL first */
+	int known_count;
+	int current; /* index of the Sentinel in use */
+	int failed;  /* how many failed one after the other */
+	int error;   /* HF_E… of these */
+	int64_t ask_at;
+	struct place master; /* as it was named last */
+	char shown[NAME_SIZE + 40];
+	char why[400]; /* why each of them failed */
+};
+
+static const struct place *current(const struct hf__sentinel *sentinel)
+{
+	return &sentinel->known[sentinel->current];
+}
+
+static bool same_place(const struct place *one, const struct place *other)
+{
+	return one->port == other->port && strcmp(one->name, other->name) == 0;
+}
+
+/* ---- the search ---- */
+
+static void contact(struct hf__sentinel *sentinel, int64_t now)
+{
+	const struct place *place = current(sentinel);
+	snprintf(sentinel->shown, sizeof sentinel->shown, "Sentinel %s:%d", place->name,
+	         place->port);
+	sentinel->ask_at = HF__NEVER;
+	hf__conn_set_host(&sentinel->conn, place->name, place->port);
+	hf__conn_start(&sentinel->conn, now);
+}
+
+static void note_failure(struct hf__sentinel *sentinel, int error, const char *why)
+{
+	size_t used = strlen(sentinel->why);
+	snprintf(sentinel->why + used, sizeof sentinel->why - used, "%s%s", used ? "; " : "", why);
+	if (sentinel->failed == 0 || error != HF_EUNREACHABLE)
+		sentinel->error = error;
+	sentinel->failed++;
+}
+
+/* None has named a master. Calls that wait for the first connection fail with the reason. */
+static void give_up(struct hf__sentinel *sentinel, int64_t now)
+{
+	const struct hf__redis *redis = sentinel->redis;
+	char reason[sizeof sentinel->why + 200];
+	snprintf(reason, sizeof reason, "%s: no Sentinel has named the master '%.60s': %s",
+	         redis->config->shown, redis->config->master_name, sentinel->why);
+	sentinel->failed = 0;
+	sentinel->why[0] = 0;
+	sentinel->ask_at = now + REST_MS;
+	if (redis->master.state == HF__CONN_UP)
+		hf__log_write(redis->core, HF_LOG_WARN, "%s", reason);
+	else
+		hf__core_link_failed(redis->core, sentinel->error, reason, now);
+}
+
+/* The Sentinel in use is of no use: the next one is asked. */
+static void try_next(struct hf__sentinel *sentinel, int error, const char *why, int64_t now)
+{
+	note_failure(sentinel, error, why);
+	sentinel->current = (sentinel->current + 1) % sentinel->known_count;
+	if (sentinel->failed >= sentinel->known_count)
+		give_up(sentinel, now);
+	else
+		contact(sentinel, now);
+}
+
+/* ---- what a Sentinel says ---- */
+
+/* Connects to the master that was named, unless that is where the connection is, or goes to. */
+static void take_master(struct hf__sentinel *sentinel, const struct place *named, int64_t now)
+{
+	struct hf__redis *redis = sentinel->redis;
+	char why[2 * NAME_SIZE + 80];
+	bool is_new = !same_place(named, &sentinel->master);
+	sentinel->failed = 0;
+	sentinel->why[0] = 0;
+	if (!is_new && redis->master.state != HF__CONN_IDLE)
+		return;
+	if (is_new && sentinel->master.port) {
+		snprintf(why, sizeof why, "%s named another master, %s:%d", sentinel->shown,
+		         named->name, named->port);
+		hf__conn_abandon(&redis->master, why, now);
+	}
+	sentinel->master = *named;
+	hf__conn_set_host(&redis->master, sentinel->master.name, sentinel->master.port);
+	if (hf__core_needs_link(redis->core))
+		hf__conn_start(&redis->master, now);
+}
+
+/* A text of the reply as a name; false if it is none. */
+static bool read_name(const struct hf__resp *resp, const char *bytes, uint32_t node, char *ret_name)
+{
+	const struct hf__resp_node *text = &resp->node[node];
+	if (text->type != HF__RESP_STRING || text->length == 0 || text->length >= NAME_SIZE ||
+	    memchr(bytes + text->start, 0, text->length))
+		return false;
+	memcpy(ret_name, bytes + text->start, text->length);
+	ret_name[text->length] = 0;
+	return true;
+}
+
+static bool read_port(const struct hf__resp *resp, const char *bytes, uint32_t node, int *ret_port)
+{
+	int64_t port = 0;
+	if (hf__resp_integer(resp, bytes, node, &port) || port < 1 || port > 65535)
+		return false;
+	*ret_port = (int)port;
+	return true;
+}
+
+static void handle_master(struct hf__sentinel *sentinel, const char *bytes, int64_t now)
+{
+	const struct hf__resp *resp = &sentinel->conn.resp;
+	struct place named = {.port = 0};
+	char why[NAME_SIZE + 200];
+	if (resp->node[0].type == HF__RESP_NULL) {
+		snprintf(why, sizeof why, "%s does not know this name", sentinel->shown);
+		hf__conn_abandon(&sentinel->conn, why, now);
+		try_next(sentinel, HF_EREFUSED, why, now);
+	} else if (resp->nodes == 3 && read_name(resp, bytes, 1, named.name) &&
+	           read_port(resp, bytes, 2, &named.port)) {
+		take_master(sentinel, &named, now);
+	} else {
+		hf__conn_drop(&sentinel->conn, HF_EPROTOCOL, "the reply does not name a master",
+		              now);
+	}
+}
+
+/* Adds one Sentinel, which the list describes by names and values. */
+static void learn_one(struct hf__sentinel *sentinel, const char *bytes, uint32_t node)
+{
+	const struct hf__resp *resp = &sentinel->conn.resp;
+	struct place place = {.port = 0};
+	for (uint32_t at = node + 1; at + 1 < resp->node[node].end; at += 2) {
+		if (hf__resp_text_is(resp, bytes, at, "ip"))
+			(void)read_name(resp, bytes, at + 1, place.name);
+		else if (hf__resp_text_is(resp, bytes, at, "port"))
+			(void)read_port(resp, bytes, at + 1, &place.port);
+	}
+	if (!place.name[0] || !place.port || sentinel->known_count == HF__HOSTS_MAX)
+		return;
+	for (int i = 0; i < sentinel->known_count; i++)
+		if (same_place(&sentinel->known[i], &place))
+			return;
+	sentinel->known[sentinel->known_count++] = place;
+}
+
+static void handle_others(struct hf__sentinel *sentinel, const char *bytes)
+{
+	const struct hf__resp *resp = &sentinel->conn.resp;
+	if (resp->node[0].type != HF__RESP_ARRAY)
+		return;
+	for (uint32_t at = 1; at < resp->nodes; at = resp->node[at].end)
+		learn_one(sentinel, bytes, at);
+}
+
+/* "mymaster 10.0.0.1 6379 10.0.0.2 6379": the name, the old address and the new one. */
+static void handle_switch(struct hf__sentinel *sentinel, const char *text, size_t length,
+                          int64_t now)
+{
+	char line[2 * NAME_SIZE + 100], name[100], host[NAME_SIZE];
+	struct place named = {.port = 0};
+	if (length >= sizeof line)
+		return;
+	memcpy(line, text, length);
+	line[length] = 0;
+	if (sscanf(line, "%99s %*s %*s %255s %d", name, host, &named.port) != 3 || named.port < 1 ||
+	    named.port > 65535 || strcmp(name, sentinel->redis->config->master_name) != 0)
+		return;
+	memcpy(named.name, host, sizeof named.name);
+	take_master(sentinel, &named, now);
+}
+
+/* ---- the connection ---- */
+
+static struct hf__sentinel *of(const struct hf__conn *conn)
+{
+	return conn->redis->sentinel;
+}
+
+static int put(struct hf__sentinel *sentinel, struct hf__cmd *cmd, const char *const *words, int n)
+{
+	size_t bytes = 0;
+	for (int i = 0; i < n; i++)
+		bytes += strlen(words[i]);
+	char *at = hf__conn_room(&sentinel->conn, hf__request_size((size_t)n, bytes));
+	if (!at)
+		return HF_ENOMEM;
+	at = hf__request_begin(at, (size_t)n);
+	for (int i = 0; i < n; i++)
+		at = hf__request_text(at, words[i]);
+	cmd->in_flight = true;
+	cmd->sent_at = hf__clock_ms();
+	cmd->answer_by = hf__clock_after(cmd->sent_at, ANSWER_MS);
+	hf__conn_commit(&sentinel->conn, cmd, at);
+	return 0;
+}
+
+static void ask(struct hf__sentinel *sentinel, int64_t now)
+{
+	const char *words[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME",
+	                       sentinel->redis->config->master_name};
+	if (!sentinel->ask.in_flight)
+		(void)put(sentinel, &sentinel->ask, words, 3);
+	if (sentinel->redis->master.state == HF__CONN_UP)
+		sentinel->ask_at = now + POLL_MS;
+	else if (hf__core_needs_link(sentinel->redis->core))
+		sentinel->ask_at = now + ASK_AGAIN_MS;
+}
+
+/* Without memory the poll does what the other two are for, only later. */
+static void up(struct hf__conn *conn, int64_t now)
+{
+	struct hf__sentinel *sentinel = of(conn);
+	const char *others[] = {"SENTINEL", "SENTINELS", sentinel->redis->config->master_name};
+	const char *switches[] = {"SUBSCRIBE", "+switch-master"};
+	ask(sentinel, now);
+	(void)put(sentinel, &sentinel->learn, others, 3);
+	(void)put(sentinel, &sentinel->subscribe, switches, 2);
+}
+
+static void forget_requests(struct hf__sentinel *sentinel)
+{
+	struct hf__cmd *cmds[] = {&sentinel->ask, &sentinel->learn, &sentinel->subscribe};
+	for (size_t i = 0; i < sizeof cmds / sizeof *cmds; i++)
+		cmds[i]->in_flight = false;
+}
+
+static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
+{
+	forget_requests(of(conn));
+	if (!conn->abandoned)
+		try_next(of(conn), error, why, now);
+}
+
+static void failed(struct hf__conn *conn, int error, const char *why, int64_t now)
+{
+	try_next(of(conn), error, why, now);
+}
+
+/* What follows a failure is decided here, not by the connection. */
+static bool wants(const struct hf__conn *conn)
+{
+	(void)conn;
+	return false;
+}
+
+static void refuse(struct hf__sentinel *sentinel, const char *text, size_t length, int64_t now)
+{
+	char why[120];
+	int error;
+	(void)hf__refusal_read(text, length, &error);
+	int code = (int)hf__refusal_code(text, length, sentinel->redis->config->sentinel_password);
+	snprintf(why, sizeof why, "the question for the master was refused (%.*s)", code ? code : 7,
+	         code ? text : "no code");
+	hf__conn_drop(&sentinel->conn, error, why, now);
+}
+
+static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
+{
+	struct hf__sentinel *sentinel = of(conn);
+	const struct hf__resp_node *root = &conn->resp.node[0];
+	hf__input_answered(conn, cmd);
+	cmd->in_flight = false;
+	conn->failures = 0;
+	if (cmd == &sentinel->ask && root->type == HF__RESP_ERROR)
+		refuse(sentinel, bytes + root->start, root->length, now);
+	else if (cmd == &sentinel->ask)
+		handle_master(sentinel, bytes, now);
+	else if (cmd == &sentinel->learn)
+		handle_others(sentinel, bytes);
+	/* A Sentinel that refuses the subscription is still asked every second. */
+}
+
+static void push(struct hf__conn *conn, const char *bytes, int64_t now)
+{
+	struct hf__sentinel *sentinel = of(conn);
+	const struct hf__resp *resp = &conn->resp;
+	if (resp->nodes >= 2 && hf__resp_text_is(resp, bytes, 1, "subscribe") &&
+	    sentinel->subscribe.in_flight) {
+		hf__input_answered(conn, &sentinel->subscribe);
+		sentinel->subscribe.in_flight = false;
+	} else if (resp->nodes >= 4 && hf__resp_text_is(resp, bytes, 1, "message") &&
+	           resp->node[3].type == HF__RESP_STRING) {
+		handle_switch(sentinel, bytes + resp->node[3].start, resp->node[3].length, now);
+	}
+}
+
+static const struct hf__conn_user user = {
+	.up = up, .down = down, .failed = failed, .wants = wants, .reply = reply, .push = push};
+
+/* ---- what the backend calls ---- */
+
+void hf__sentinel_want(struct hf__sentinel *sentinel, int64_t now)
+{
+	bool is_idle = sentinel->conn.state == HF__CONN_IDLE && sentinel->ask_at == HF__NEVER;
+	bool is_late = sentinel->conn.state == HF__CONN_UP && sentinel->ask_at > now + ASK_AGAIN_MS;
+	if (is_idle || is_late)
+		sentinel->ask_at = now;
+}
+
+int64_t hf__sentinel_due(const struct hf__sentinel *sentinel)
+{
+	int64_t due = hf__conn_due(&sentinel->conn);
+	return sentinel->ask_at < due ? sentinel->ask_at : due;
+}
+
+bool hf__sentinel_is_busy(const struct hf__sentinel *sentinel)
+{
+	return hf__conn_is_attempting(&sentinel->conn) || sentinel->ask.in_flight;
+}
+
+void hf__sentinel_turn(struct hf__sentinel *sentinel, int64_t now)
+{
+	hf__conn_turn(&sentinel->conn, now);
+	if (now < sentinel->ask_at)
+		return;
+	sentinel->ask_at = HF__NEVER;
+	if (sentinel->conn.state == HF__CONN_UP)
+		ask(sentinel, now);
+	else if (sentinel->conn.state == HF__CONN_IDLE &&
+	         (hf__core_needs_link(sentinel->redis->core) ||
+	          sentinel->redis->master.state == HF__CONN_UP))
+		contact(sentinel, now);
+}
+
+static void init_cmd(struct hf__cmd *cmd, enum hf__redis_verb verb)
+{
+	cmd->verb = (uint8_t)verb;
+	hf__list_init(&cmd->link);
+}
+
+struct hf__sentinel *hf__sentinel_new(struct hf__redis *redis)
+{
+	const struct hf__redis_settings *config = redis->config;
+	struct hf__sentinel *sentinel = calloc(1, sizeof(*sentinel));
+	if (!sentinel)
+		return NULL;
+	if (hf__conn_init(&sentinel->conn, redis, &user)) {
+		free(sentinel);
+		return NULL;
+	}
+	sentinel->redis = redis;
+	sentinel->ask_at = HF__NEVER;
+	sentinel->conn.shown = sentinel->shown;
+	sentinel->conn.limit_ms = ANSWER_MS;
+	sentinel->conn.port.alert = true;
+	sentinel->conn.login = (struct hf__login){.user = config->sentinel_user,
+	                                          .password = config->sentinel_password,
+	                                          .is_sentinel = true};
+	init_cmd(&sentinel->ask, HF__REDIS_SENTINEL);
+	init_cmd(&sentinel->learn, HF__REDIS_SENTINEL);
+	init_cmd(&sentinel->subscribe, HF__REDIS_SUBSCRIBE);
+	for (int i = 0; i < config->host_count; i++) {
+		struct place *place = &sentinel->known[sentinel->known_count++];
+		snprintf(place->name, sizeof place->name, "%s", config->hosts[i].name);
+		place->port = config->hosts[i].port;
+	}
+	return sentinel;
+}
+
+void hf__sentinel_close(struct hf__sentinel *sentinel)
+{
+	hf__conn_close(&sentinel->conn);
+}
+
+void hf__sentinel_free(struct hf__sentinel *sentinel)
+{
+	if (!sentinel)
+		return;
+	hf__conn_done(&sentinel->conn);
+	free(sentinel);
+}

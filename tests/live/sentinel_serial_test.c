@@ -1,0 +1,283 @@
+/* Locks behind Sentinels: the master is found, lost, and replaced by another one. */
+#include "live/live.h"
+
+#include "support/sentinels.h"
+
+#include <unistd.h>
+
+static struct test_sentinels *group;
+static int master; /* index of the node that is the master */
+
+static int start_group(void **state)
+{
+	(void)state;
+	group = test_sentinels_start(NULL);
+	master = 0;
+	return 0;
+}
+
+static int stop_group(void **state)
+{
+	(void)state;
+	test_sentinels_stop(group);
+	return 0;
+}
+
+static struct raw *connect_node(int node)
+{
+	return raw_connect(group->node[node]);
+}
+
+/* How many connections of ours the node has. */
+static int count_connections(int node)
+{
+	struct raw *raw = connect_node(node);
+	char *list = raw_text(raw, "CLIENT", "LIST", NULL);
+	int count = 0;
+	for (const char *at = list; (at = strstr(at, "name=holdfast ")); at++)
+		count++;
+	free(list);
+	raw_close(raw);
+	return count;
+}
+
+static bool exists_on(int node, const char *key)
+{
+	struct raw *raw = connect_node(node);
+	bool exists = raw_integer(raw, "EXISTS", key, NULL) == 1;
+	raw_close(raw);
+	return exists;
+}
+
+/* Whether a node follows the master, and has everything. */
+static bool follows(int node)
+{
+	struct raw *raw = connect_node(node);
+	char *info = raw_text(raw, "INFO", "replication", NULL);
+	bool synced = strstr(info, "role:slave") && strstr(info, "master_link_status:up");
+	free(info);
+	raw_close(raw);
+	return synced;
+}
+
+/* Brings back a node that was killed, and waits until the Sentinels have made it a replica. */
+static void bring_back(int node)
+{
+	test_server_restart(group->node[node]);
+	WAIT_UNTIL(follows(node), 30000);
+}
+
+/* ---- the search for the master ---- */
+
+static void expect_refusal(const char *url, const hf_client_options *options, int rc,
+                           const char *part)
+{
+	hf_client *client = NULL;
+	long long before = test_now_ms();
+	assert_int_equal(hf_client_open(url, options, &client), rc);
+	ASSERT_CONTAINS(hf_error_detail(), part);
+	assert_true(test_now_ms() - before < SOON_MS);
+}
+
+static void the_master_is_found_behind_dead_sentinels(void **state)
+{
+	char url[200];
+	(void)state;
+	snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:1,localhost:%d/mymaster",
+	         test_server_port(group->sentinel[0]));
+	hf_client *client = open_url(url, NULL);
+	hf_lock *lock = open_lock(client, "found");
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	assert_true(exists_on(master, "found"));
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void wrong_addresses_are_explained(void **state)
+{
+	char url[200];
+	(void)state;
+	snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/other",
+	         test_server_port(group->sentinel[0]));
+	expect_refusal(url, NULL, HF_EREFUSED, "does not know this name");
+	ASSERT_CONTAINS(hf_error_detail(), "'other'");
+	snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/mymaster",
+	         test_server_port(group->node[0]));
+	expect_refusal(url, NULL, HF_EREFUSED, "this is not a Sentinel");
+	snprintf(url, sizeof url, "redis://127.0.0.1:%d", test_server_port(group->sentinel[0]));
+	expect_refusal(url, NULL, HF_EREFUSED, "redis+sentinel://");
+	expect_refusal("redis+sentinel://127.0.0.1:1,127.0.0.1:2/mymaster", NULL, HF_EUNREACHABLE,
+	               "Sentinel 127.0.0.1:2");
+}
+
+static void a_database_is_selected(void **state)
+{
+	char url[300];
+	(void)state;
+	snprintf(url, sizeof url, "%s/3", group->url);
+	hf_client *client = open_url(url, NULL);
+	hf_lock *lock = open_lock(client, "third");
+	struct raw *raw = connect_node(master);
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	raw_ok(raw, "SELECT", "3", NULL);
+	assert_int_equal(raw_integer(raw, "EXISTS", "third", NULL), 1);
+	ASSERT_OK(hf_lock_release(lock));
+	raw_close(raw);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- failovers ---- */
+
+static _Atomic long long lost_at;
+
+static void note_loss(void *arg, const hf_event *event)
+{
+	(void)arg;
+	if (hf_event_state(event) == HF_LOST)
+		atomic_store(&lost_at, test_now_ms());
+}
+
+/* The master is killed. The hold was replicated, so it lasts, and the release wakes the waiter. */
+static void a_replicated_hold_survives_a_killed_master(void **state)
+{
+	hf_client *one = open_url(group->url, NULL);
+	hf_client *two = open_url(group->url, NULL);
+	hf_lock *mine = open_lock(one, "orders");
+	hf_lock *theirs = open_lock(two, "orders");
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(mine, NULL));
+	struct waiter *waiter = waiter_start(theirs, HF_ACQUIRE(.wait_ms = 60000));
+	test_sentinels_sync(group, master, 2);
+	int before = master;
+	test_server_kill(group->node[before]);
+	master = test_sentinels_next(group, before);
+	WAIT_UNTIL(count_connections(master) == 2, SOON_MS);
+	ASSERT_OK(hf_client_ping(one, NULL));
+	assert_int_equal(hf_lock_state(mine, NULL), HF_HELD);
+	assert_false(waiter_is_over(waiter));
+	ASSERT_OK(hf_lock_release(mine));
+	long long released_at = test_now_ms();
+	waiter_expect(waiter, 0);
+	assert_true(test_now_ms() - released_at < 1000);
+	waiter_finish(waiter);
+	hf_lock_close(mine);
+	hf_lock_close(theirs);
+	ASSERT_OK(hf_client_close(one));
+	ASSERT_OK(hf_client_close(two));
+	bring_back(before);
+}
+
+/* The replicas never had the hold: it is reported lost, and a waiter gets the lock. */
+static void a_hold_that_was_not_replicated_is_reported_lost(void **state)
+{
+	hf_client *client = open_url(group->url, HF_CLIENT(.on_event = note_loss));
+	hf_lock *lock = open_lock(client, "unknown there");
+	int before = master;
+	(void)state;
+	atomic_store(&lost_at, 0);
+	for (int i = 0; i < SENTINELS_NODES; i++)
+		if (i != master)
+			test_server_freeze(group->node[i]);
+	/* What is sent to a stopped replica would still be in its socket later. */
+	struct raw *raw = connect_node(before);
+	assert_int_equal(raw_integer(raw, "CLIENT", "KILL", "TYPE", "replica", NULL), 2);
+	raw_close(raw);
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	long long granted_at = test_now_ms();
+	test_server_kill(group->node[before]);
+	for (int i = 0; i < SENTINELS_NODES; i++)
+		if (i != before)
+			test_server_thaw(group->node[i]);
+	master = test_sentinels_next(group, before);
+	WAIT_UNTIL(atomic_load(&lost_at), 30000);
+	assert_true(atomic_load(&lost_at) - granted_at < 30000);
+	assert_int_equal(hf_lock_state(lock, NULL), HF_LOST);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+	bring_back(before);
+}
+
+/* The old master still works, for seconds: nothing more may be sent to it. */
+static void a_master_that_was_replaced_is_left_at_once(void **state)
+{
+	hf_client *client = open_url(group->url, NULL);
+	hf_lock *lock = open_lock(client, "moved");
+	int before = master;
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	test_sentinels_sync(group, master, 2);
+	assert_int_equal(count_connections(before), 1);
+	struct raw *sentinel = raw_connect(group->sentinel[0]);
+	raw_ok(sentinel, "SENTINEL", "FAILOVER", "mymaster", NULL);
+	WAIT_UNTIL(test_sentinels_named(group, 0) != before, 30000);
+	long long named_at = test_now_ms();
+	WAIT_UNTIL(count_connections(before) == 0, SOON_MS);
+	ASSERT_BETWEEN(test_now_ms() - named_at, 0, 500);
+	master = test_sentinels_next(group, before);
+	WAIT_UNTIL(count_connections(master) == 1, SOON_MS);
+	hf_lock *other = open_lock(client, "other");
+	ASSERT_OK(hf_lock_acquire(other, NULL));
+	ASSERT_OK(hf_lock_release(other));
+	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(lock));
+	raw_close(sentinel);
+	hf_lock_close(lock);
+	hf_lock_close(other);
+	ASSERT_OK(hf_client_close(client));
+	WAIT_UNTIL(follows(before), 30000);
+}
+
+/* An idle client, which no thread drives, hears of the new master as well. */
+static void an_idle_client_follows_the_master(void **state)
+{
+	hf_client *client = open_url(group->url, NULL);
+	int before = master;
+	(void)state;
+	assert_int_equal(count_connections(before), 1);
+	struct raw *sentinel = raw_connect(group->sentinel[0]);
+	raw_ok(sentinel, "SENTINEL", "FAILOVER", "mymaster", NULL);
+	master = test_sentinels_next(group, before);
+	WAIT_UNTIL(count_connections(before) == 0, SOON_MS);
+	ASSERT_OK(hf_client_ping(client, NULL));
+	assert_int_equal(count_connections(master), 1);
+	raw_close(sentinel);
+	ASSERT_OK(hf_client_close(client));
+	WAIT_UNTIL(follows(before), 30000);
+}
+
+/* The Sentinel in use goes away: another one is asked, and nobody who holds a lock notices. */
+static void a_dead_sentinel_is_replaced(void **state)
+{
+	hf_client *client = open_url(group->url, NULL);
+	hf_lock *lock = open_lock(client, "kept");
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	test_server_kill(group->sentinel[0]);
+	struct raw *raw = raw_connect(group->sentinel[1]);
+	WAIT_UNTIL(strstr(raw_text(raw, "CLIENT", "LIST", NULL), "name=holdfast "), SOON_MS);
+	hf_stats stats = {.size = sizeof stats};
+	ASSERT_OK(hf_client_stats(client, &stats));
+	assert_int_equal(stats.reconnects, 0);
+	ASSERT_OK(hf_lock_release(lock));
+	test_server_restart(group->sentinel[0]);
+	raw_close(raw);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_master_is_found_behind_dead_sentinels),
+		cmocka_unit_test(wrong_addresses_are_explained),
+		cmocka_unit_test(a_database_is_selected),
+		cmocka_unit_test(a_dead_sentinel_is_replaced),
+		cmocka_unit_test(a_replicated_hold_survives_a_killed_master),
+		cmocka_unit_test(a_hold_that_was_not_replicated_is_reported_lost),
+		cmocka_unit_test(a_master_that_was_replaced_is_left_at_once),
+		cmocka_unit_test(an_idle_client_follows_the_master),
+	};
+	return cmocka_run_group_tests(tests, start_group, stop_group);
+}

@@ -1,0 +1,198 @@
+/* A master, its replicas, and the Sentinels that watch them. */
+#include "support/sentinels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/clock.h"
+#include "support/raw.h"
+#include "support/server.h"
+
+#define READY_MS 30000
+
+/* ---- questions ------------------------------------------------------------------------------ */
+
+static struct raw *connect_sentinel(const struct test_sentinels *group, int sentinel)
+{
+	return raw_try_connect_url(test_server_unix_url(group->sentinel[sentinel]));
+}
+
+static int node_at(const struct test_sentinels *group, const char *port)
+{
+	for (int i = 0; i < SENTINELS_NODES; i++)
+		if (test_server_port(group->node[i]) == atoi(port))
+			return i;
+	return -1;
+}
+
+int test_sentinels_named(const struct test_sentinels *group, int sentinel)
+{
+	struct raw *raw = connect_sentinel(group, sentinel);
+	struct raw_reply *reply =
+		raw ? raw_try_command(raw, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster", NULL)
+		    : NULL;
+	int node = reply && reply->type == RAW_ARRAY && reply->length == 2
+	                   ? node_at(group, reply->children[1]->text)
+	                   : -1;
+	raw_reply_free(reply);
+	raw_close(raw);
+	return node;
+}
+
+int test_sentinels_master(const struct test_sentinels *group)
+{
+	int agreed = -1;
+	for (int i = 0; i < SENTINELS_COUNT; i++) {
+		int named = test_sentinels_named(group, i);
+		if (named >= 0 && agreed >= 0 && named != agreed)
+			return -1;
+		if (named >= 0)
+			agreed = named;
+	}
+	return agreed;
+}
+
+struct switched {
+	const struct test_sentinels *group;
+	int before;
+	int now;
+};
+
+static bool has_switched(void *arg)
+{
+	struct switched *switched = arg;
+	switched->now = test_sentinels_master(switched->group);
+	return switched->now >= 0 && switched->now != switched->before;
+}
+
+int test_sentinels_next(const struct test_sentinels *group, int before)
+{
+	struct switched switched = {.group = group, .before = before};
+	if (!wait_until(has_switched, &switched, READY_MS))
+		check_fail("the Sentinels named no other master");
+	return switched.now;
+}
+
+void test_sentinels_sync(const struct test_sentinels *group, int master, int replicas)
+{
+	char count[8];
+	struct raw *raw = raw_connect(group->node[master]);
+	(void)snprintf(count, sizeof(count), "%d", replicas);
+	/* WAIT is about the writes of its own connection. */
+	raw_ok(raw, "SET", "hf:test:sync", "1", "EX", "1", NULL);
+	if (raw_integer(raw, "WAIT", count, "5000", NULL) < replicas)
+		check_fail("the replicas do not have what the master has");
+	raw_close(raw);
+}
+
+/* ---- starting ------------------------------------------------------------------------------- */
+
+static long long field_of(struct raw_reply *reply, const char *name)
+{
+	for (size_t i = 0; reply && reply->type == RAW_ARRAY && i + 1 < reply->length; i += 2)
+		if (strcmp(reply->children[i]->text, name) == 0)
+			return atoll(reply->children[i + 1]->text);
+	return -1;
+}
+
+static bool knows_all(const struct test_sentinels *group, int sentinel, const char *password)
+{
+	struct raw *raw = connect_sentinel(group, sentinel);
+	if (raw && password)
+		raw_reply_free(raw_try_command(raw, "AUTH", password, NULL));
+	struct raw_reply *reply =
+		raw ? raw_try_command(raw, "SENTINEL", "MASTER", "mymaster", NULL) : NULL;
+	bool all = field_of(reply, "num-slaves") == SENTINELS_NODES - 1 &&
+	           field_of(reply, "num-other-sentinels") == SENTINELS_COUNT - 1;
+	raw_reply_free(reply);
+	raw_close(raw);
+	return all;
+}
+
+struct readiness {
+	const struct test_sentinels *group;
+	const char *password;
+};
+
+static bool is_ready(void *arg)
+{
+	const struct readiness *readiness = arg;
+	for (int i = 0; i < SENTINELS_COUNT; i++)
+		if (!knows_all(readiness->group, i, readiness->password))
+			return false;
+	return true;
+}
+
+static struct test_server *start_node(const char *password, const struct test_server *master)
+{
+	char port[16] = "";
+	const char *extra[16] = {"--repl-diskless-sync-delay", "0"};
+	size_t n = 2;
+	if (password) {
+		extra[n++] = "--requirepass";
+		extra[n++] = password;
+		extra[n++] = "--masterauth";
+		extra[n++] = password;
+	}
+	if (master) {
+		(void)snprintf(port, sizeof(port), "%d", test_server_port(master));
+		extra[n++] = "--replicaof";
+		extra[n++] = "127.0.0.1";
+		extra[n++] = port;
+	}
+	return test_server_start(
+		&(struct test_server_options){.kind = TEST_SERVER_TCP, .extra = extra});
+}
+
+static struct test_server *start_sentinel(const struct test_sentinels_options *options, int master)
+{
+	char lines[1000];
+	int used = snprintf(lines, sizeof(lines),
+	                    "sentinel monitor mymaster 127.0.0.1 %d 2\n"
+	                    "sentinel down-after-milliseconds mymaster 1500\n"
+	                    "sentinel failover-timeout mymaster 6000\n",
+	                    master);
+	if (options->password)
+		used += snprintf(lines + used, sizeof(lines) - (size_t)used,
+		                 "sentinel auth-pass mymaster %s\n", options->password);
+	if (options->sentinel_password)
+		(void)snprintf(lines + used, sizeof(lines) - (size_t)used,
+		               "requirepass %s\nsentinel sentinel-pass %s\n",
+		               options->sentinel_password, options->sentinel_password);
+	return test_server_start(
+		&(struct test_server_options){.kind = TEST_SERVER_TCP, .sentinel = lines});
+}
+
+struct test_sentinels *test_sentinels_start(const struct test_sentinels_options *options)
+{
+	static const struct test_sentinels_options defaults;
+	if (!options)
+		options = &defaults;
+	struct test_sentinels *group = check_alloc(sizeof(*group));
+	for (int i = 0; i < SENTINELS_NODES; i++)
+		group->node[i] = start_node(options->password, group->node[0]);
+	for (int i = 0; i < SENTINELS_COUNT; i++)
+		group->sentinel[i] = start_sentinel(options, test_server_port(group->node[0]));
+	group->url = check_format(
+		"redis+sentinel://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/mymaster",
+		test_server_port(group->sentinel[0]), test_server_port(group->sentinel[1]),
+		test_server_port(group->sentinel[2]));
+	struct readiness readiness = {group, options->sentinel_password};
+	if (!wait_until(is_ready, &readiness, READY_MS))
+		check_fail("the Sentinels did not find each other");
+	return group;
+}
+
+void test_sentinels_stop(struct test_sentinels *group)
+{
+	if (!group)
+		return;
+	for (int i = 0; i < SENTINELS_COUNT; i++)
+		test_server_stop(group->sentinel[i]);
+	for (int i = 0; i < SENTINELS_NODES; i++)
+		test_server_stop(group->node[i]);
+	free(group->url);
+	free(group);
+}
