@@ -7,12 +7,11 @@
  * with locks.
  */
 #include "cli.h"
+#include "tour.h"
 
-#include <ftw.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,66 +19,13 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define WATCHDOG_MS 3000 /* a tenth of the default, to keep the demo short */
 #define SLACK_MS    1500 /* for a busy machine */
 
-static struct timespec begun;
-static _Atomic int failures;
 static _Atomic int at_risk_events, lost_events;
 static const char *password_file;
-
-/* ---- narrating ---- */
-
-static int64_t elapsed_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000;
-}
-
-__attribute__((format(printf, 2, 3))) static void narrate(const char *who, const char *format, ...)
-{
-	char text[512];
-	int64_t at = elapsed_ms();
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	printf("%3d.%03d  %-8s %s\n", (int)(at / 1000), (int)(at % 1000), who, text);
-}
-
-/* Checks something that the demo promises; a broken promise makes the exit status 1. */
-static void expect(int holds, const char *promise)
-{
-	if (holds)
-		return;
-	failures++;
-	narrate("DEMO", "THIS IS WRONG, expected: %s", promise);
-}
-
-/* Narrates a failed call; returns 1 if it succeeded. */
-static int check_call(int rc, const char *who, const char *what)
-{
-	if (!rc)
-		return 1;
-	narrate(who, "%s: %s (%s)", what, hf_strerror(rc), hf_error_detail());
-	return 0;
-}
-
-static void expect_success(int rc, const char *who, const char *what)
-{
-	expect(check_call(rc, who, what), "the call above succeeds");
-}
-
-static void work_ms(int64_t ms)
-{
-	struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-	while (nanosleep(&left, &left))
-		continue;
-}
 
 /* The library calls this on a thread of its own whenever the state of a hold changes. */
 static void on_event(void *arg, const hf_event *event)
@@ -89,7 +35,7 @@ static void on_event(void *arg, const hf_event *event)
 		at_risk_events++;
 	if (hf_event_state(event) == HF_LOST)
 		lost_events++;
-	narrate("event", "%s is %s", hf_event_name(event), hf_event_detail(event));
+	tour_say("event", "%s is %s", hf_event_name(event), hf_event_detail(event));
 }
 
 /* ---- 1: two threads hand a lock over ---- */
@@ -104,14 +50,15 @@ static void *wait_for_the_lock(void *arg)
 {
 	struct visitor *visitor = arg;
 	sem_wait(&visitor->first_is_in);
-	narrate("thread B", "asks for the lock and waits");
-	expect_success(hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = 5000)), "thread B",
-	               "acquire");
-	int64_t took = elapsed_ms() - visitor->released_at;
-	narrate("thread B", "holds the lock, %d ms after A began to release it", (int)took);
-	expect(took >= 0 && took < SLACK_MS, "B gets the lock right after A's release, not before");
-	expect_success(hf_lock_release(visitor->lock), "thread B", "release");
-	narrate("thread B", "has released the lock");
+	tour_say("thread B", "asks for the lock and waits");
+	tour_succeed(hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = 5000)), "thread B",
+	             "acquire");
+	int64_t took = tour_ms() - visitor->released_at;
+	tour_say("thread B", "holds the lock, %d ms after A began to release it", (int)took);
+	tour_expect(took >= 0 && took < SLACK_MS,
+	            "B gets the lock right after A's release, not before");
+	tour_succeed(hf_lock_release(visitor->lock), "thread B", "release");
+	tour_say("thread B", "has released the lock");
 	return NULL;
 }
 
@@ -120,16 +67,16 @@ static void hand_lock_over(hf_client *client)
 	struct visitor visitor = {.released_at = INT64_MAX};
 	pthread_t thread;
 	puts("\n1. One thread holds the lock, another waits for it.");
-	expect_success(hf_lock_open(client, HF_REENTRANT, "demo:door", &visitor.lock), "demo",
-	               "open");
+	tour_succeed(hf_lock_open(client, HF_REENTRANT, "demo:door", &visitor.lock), "demo",
+	             "open");
 	sem_init(&visitor.first_is_in, 0, 0);
 	pthread_create(&thread, NULL, wait_for_the_lock, &visitor);
-	expect_success(hf_lock_acquire(visitor.lock, NULL), "thread A", "acquire");
-	narrate("thread A", "holds the lock and works for a second");
+	tour_succeed(hf_lock_acquire(visitor.lock, NULL), "thread A", "acquire");
+	tour_say("thread A", "holds the lock and works for a second");
 	sem_post(&visitor.first_is_in);
-	work_ms(1000);
-	visitor.released_at = elapsed_ms();
-	expect_success(hf_lock_release(visitor.lock), "thread A", "release");
+	tour_work(1000);
+	visitor.released_at = tour_ms();
+	tour_succeed(hf_lock_release(visitor.lock), "thread A", "release");
 	pthread_join(thread, NULL);
 	sem_destroy(&visitor.first_is_in);
 	hf_lock_close(visitor.lock);
@@ -140,9 +87,9 @@ static void hand_lock_over(hf_client *client)
 static void expect_count(hf_lock *lock, int64_t wanted)
 {
 	int64_t count = -1;
-	expect_success(hf_lock_hold_count(lock, NULL, &count), "main", "hold_count");
-	narrate("main", "the server counts %d levels", (int)count);
-	expect(count == wanted, "the server counts every open level");
+	tour_succeed(hf_lock_hold_count(lock, NULL, &count), "main", "hold_count");
+	tour_say("main", "the server counts %d levels", (int)count);
+	tour_expect(count == wanted, "the server counts every open level");
 }
 
 static void nest_acquires(hf_client *client)
@@ -150,16 +97,16 @@ static void nest_acquires(hf_client *client)
 	hf_lock *lock = NULL;
 	int locked = -1;
 	puts("\n2. Nested acquires: the lock is free when the last level is released.");
-	expect_success(hf_lock_open(client, HF_REENTRANT, "demo:nest", &lock), "demo", "open");
-	expect_success(hf_lock_acquire(lock, NULL), "main", "acquire");
-	expect_success(hf_lock_acquire(lock, NULL), "main", "acquire again");
+	tour_succeed(hf_lock_open(client, HF_REENTRANT, "demo:nest", &lock), "demo", "open");
+	tour_succeed(hf_lock_acquire(lock, NULL), "main", "acquire");
+	tour_succeed(hf_lock_acquire(lock, NULL), "main", "acquire again");
 	expect_count(lock, 2);
-	expect_success(hf_lock_release(lock), "main", "release");
+	tour_succeed(hf_lock_release(lock), "main", "release");
 	expect_count(lock, 1);
-	expect_success(hf_lock_release(lock), "main", "release");
-	expect_success(hf_lock_is_locked(lock, &locked), "main", "is_locked");
-	narrate("main", "the lock is %s", locked ? "held" : "free");
-	expect(locked == 0, "the lock is free");
+	tour_succeed(hf_lock_release(lock), "main", "release");
+	tour_succeed(hf_lock_is_locked(lock, &locked), "main", "is_locked");
+	tour_say("main", "the lock is %s", locked ? "held" : "free");
+	tour_expect(locked == 0, "the lock is free");
 	hf_lock_close(lock);
 }
 
@@ -169,13 +116,13 @@ static void *take_over(void *arg)
 {
 	struct visitor *visitor = arg;
 	sem_wait(&visitor->first_is_in);
-	narrate("other", "asks for the lock and waits");
-	expect_success(hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = 5000)), "other",
-	               "acquire");
-	narrate("other", "holds the lock: the lease of the first holder has expired");
-	work_ms(2000);
-	expect_success(hf_lock_release(visitor->lock), "other", "release");
-	narrate("other", "has released the lock");
+	tour_say("other", "asks for the lock and waits");
+	tour_succeed(hf_lock_acquire(visitor->lock, HF_ACQUIRE(.wait_ms = 5000)), "other",
+	             "acquire");
+	tour_say("other", "holds the lock: the lease of the first holder has expired");
+	tour_work(2000);
+	tour_succeed(hf_lock_release(visitor->lock), "other", "release");
+	tour_say("other", "has released the lock");
 	return NULL;
 }
 
@@ -185,10 +132,10 @@ static void work_carefully(hf_lock *lock, int steps)
 	for (int step = 1; step <= steps; step++) {
 		int64_t left = hf_lock_remaining(lock, NULL);
 		if (left > 0)
-			narrate("slow", "step %d: %d ms left", step, (int)left);
+			tour_say("slow", "step %d: %d ms left", step, (int)left);
 		else
-			narrate("slow", "step %d: lock lost, a careful program stops here", step);
-		work_ms(500);
+			tour_say("slow", "step %d: lock lost, a careful program stops here", step);
+		tour_work(500);
 	}
 }
 
@@ -198,24 +145,24 @@ static void lose_lease(hf_client *client)
 	pthread_t thread;
 	puts("\n3. A lease of 1.5 s, and work that takes 2.5 s: the holder is warned and "
 	     "notified.");
-	expect_success(hf_lock_open(client, HF_REENTRANT, "demo:lease", &visitor.lock), "demo",
-	               "open");
+	tour_succeed(hf_lock_open(client, HF_REENTRANT, "demo:lease", &visitor.lock), "demo",
+	             "open");
 	sem_init(&visitor.first_is_in, 0, 0);
 	pthread_create(&thread, NULL, take_over, &visitor);
-	expect_success(hf_lock_acquire(visitor.lock, HF_ACQUIRE(.lease_ms = 1500)), "slow",
-	               "acquire");
-	narrate("slow", "holds the lock with a fixed lease of 1500 ms");
+	tour_succeed(hf_lock_acquire(visitor.lock, HF_ACQUIRE(.lease_ms = 1500)), "slow",
+	             "acquire");
+	tour_say("slow", "holds the lock with a fixed lease of 1500 ms");
 	sem_post(&visitor.first_is_in);
 	work_carefully(visitor.lock, 5);
-	expect(hf_lock_remaining(visitor.lock, NULL) == 0, "no time remains after the lease");
+	tour_expect(hf_lock_remaining(visitor.lock, NULL) == 0, "no time remains after the lease");
 	int rc = hf_lock_release(visitor.lock);
-	narrate("slow", "releases: %s", hf_strerror(rc));
-	narrate("slow", "detail: %s", hf_error_detail());
-	expect(rc == HF_ELOST, "the release says that the lock was lost");
-	expect(strstr(hf_error_detail(), "now held by") != NULL, "and who holds it now");
+	tour_say("slow", "releases: %s", hf_strerror(rc));
+	tour_say("slow", "detail: %s", hf_error_detail());
+	tour_expect(rc == HF_ELOST, "the release says that the lock was lost");
+	tour_expect(strstr(hf_error_detail(), "now held by") != NULL, "and who holds it now");
 	pthread_join(thread, NULL);
-	expect(at_risk_events >= 1, "an at-risk event came first");
-	expect(lost_events == 1, "exactly one event reported the loss");
+	tour_expect(at_risk_events >= 1, "an at-risk event came first");
+	tour_expect(lost_events == 1, "exactly one event reported the loss");
 	sem_destroy(&visitor.first_is_in);
 	hf_lock_close(visitor.lock);
 }
@@ -227,16 +174,16 @@ static _Noreturn void hold_until_killed(const char *url, int ready_fd)
 {
 	hf_client *client;
 	hf_lock *lock;
-	int ok = check_call(hf_client_open(url,
+	int ok = tour_check(hf_client_open(url,
 	                                   HF_CLIENT(.watchdog_ms = WATCHDOG_MS,
 	                                             .password_file = password_file),
 	                                   &client),
 	                    "child", "open") &&
-	         check_call(hf_lock_open(client, HF_REENTRANT, "demo:child", &lock), "child",
+	         tour_check(hf_lock_open(client, HF_REENTRANT, "demo:child", &lock), "child",
 	                    "open") &&
-	         check_call(hf_lock_acquire(lock, NULL), "child", "acquire");
+	         tour_check(hf_lock_acquire(lock, NULL), "child", "acquire");
 	if (ok)
-		narrate("child", "holds the lock, renewed by the watchdog, and never releases it");
+		tour_say("child", "holds the lock, renewed by the watchdog, and never releases it");
 	if (!ok || write(ready_fd, "!", 1) != 1)
 		_exit(1);
 	for (;;)
@@ -257,7 +204,7 @@ static pid_t start_holder(const char *url)
 		hold_until_killed(url, fds[1]);
 	}
 	close(fds[1]);
-	expect(pid > 0 && read(fds[0], &byte, 1) == 1, "the child gets the lock");
+	tour_expect(pid > 0 && read(fds[0], &byte, 1) == 1, "the child gets the lock");
 	close(fds[0]);
 	return pid;
 }
@@ -268,23 +215,24 @@ static void kill_holder(hf_client *client, const char *url)
 	int64_t ttl = 0;
 	printf("\n4. A process holds a lock with the watchdog's lease (%d s here) and is killed.\n",
 	       WATCHDOG_MS / 1000);
-	expect_success(hf_lock_open(client, HF_REENTRANT, "demo:child", &lock), "demo", "open");
+	tour_succeed(hf_lock_open(client, HF_REENTRANT, "demo:child", &lock), "demo", "open");
 	pid_t pid = start_holder(url);
-	work_ms(WATCHDOG_MS + 1000);
-	expect_success(hf_lock_ttl(lock, &ttl), "main", "ttl");
-	narrate("main", "more than one lease later it is still held, for at least %d ms", (int)ttl);
-	expect(ttl > WATCHDOG_MS / 3, "the watchdog has renewed the lock");
+	tour_work(WATCHDOG_MS + 1000);
+	tour_succeed(hf_lock_ttl(lock, &ttl), "main", "ttl");
+	tour_say("main", "more than one lease later it is still held, for at least %d ms",
+	         (int)ttl);
+	tour_expect(ttl > WATCHDOG_MS / 3, "the watchdog has renewed the lock");
 	if (pid > 0) {
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 	}
-	narrate("main", "has killed the child with SIGKILL and asks for the lock");
-	int64_t killed_at = elapsed_ms();
-	expect_success(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 10000)), "main", "acquire");
-	int64_t took = elapsed_ms() - killed_at;
-	narrate("main", "holds the lock, %d ms after the kill", (int)took);
-	expect(took <= WATCHDOG_MS + SLACK_MS, "the lock is free within one lease");
-	expect_success(hf_lock_release(lock), "main", "release");
+	tour_say("main", "has killed the child with SIGKILL and asks for the lock");
+	int64_t killed_at = tour_ms();
+	tour_succeed(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 10000)), "main", "acquire");
+	int64_t took = tour_ms() - killed_at;
+	tour_say("main", "holds the lock, %d ms after the kill", (int)took);
+	tour_expect(took <= WATCHDOG_MS + SLACK_MS, "the lock is free within one lease");
+	tour_succeed(hf_lock_release(lock), "main", "release");
 	hf_lock_close(lock);
 }
 
@@ -299,7 +247,7 @@ static int run_story(const char *url)
 		      stderr);
 		return 64;
 	}
-	if (!check_call(hf_client_open(url,
+	if (!tour_check(hf_client_open(url,
 	                               HF_CLIENT(.watchdog_ms = WATCHDOG_MS, .on_event = on_event,
 	                                         .password_file = password_file),
 	                               &client),
@@ -309,17 +257,16 @@ static int run_story(const char *url)
 	nest_acquires(client);
 	lose_lease(client);
 	kill_holder(client, url);
-	expect_success(hf_client_close(client), "demo", "close");
-	puts(failures ? "\nSomething did not behave as described."
-	              : "\nEverything behaved as described.");
+	tour_succeed(hf_client_close(client), "demo", "close");
+	puts(tour_failures() ? "\nSomething did not behave as described."
+	                     : "\nEverything behaved as described.");
 	fflush(stdout);
-	return failures ? 1 : 0;
+	return tour_failures() ? 1 : 0;
 }
 
 /* ---- a server for the demo ---- */
 
 static char server_dir[200];
-static volatile sig_atomic_t story_pid;
 
 static int make_server_dir(void)
 {
@@ -336,47 +283,30 @@ static int make_server_dir(void)
 	return setenv("HOLDFAST_EMBEDDED_DIR", server_dir, 1);
 }
 
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *where)
-{
-	(void)info;
-	(void)type;
-	(void)where;
-	return remove(path);
-}
-
 static void stop_server(void)
 {
 	int rc = hf_embedded_stop();
-	expect_success(rc < 0 ? rc : 0, "demo", "stop the server");
-	(void)nftw(server_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	tour_succeed(rc < 0 ? rc : 0, "demo", "stop the server");
+	tour_remove(server_dir);
 }
 
-static void pass_signal_on(int signal)
+static int run_embedded_story(void)
 {
-	if (story_pid > 0)
-		kill(story_pid, signal);
+	return run_story("embedded:");
 }
 
-/* Whatever happens to the story, this process stays to stop the server. */
 static int run_with_server(void)
 {
-	int status = 1;
 	if (make_server_dir())
 		return 1;
-	fflush(stdout);
-	story_pid = fork();
-	if (story_pid == 0)
-		_exit(run_story("embedded:"));
-	signal(SIGINT, pass_signal_on);
-	signal(SIGTERM, pass_signal_on);
-	while (story_pid > 0 && waitpid(story_pid, &status, 0) < 0)
-		continue;
+	int status = tour_run(run_embedded_story);
 	stop_server();
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	return status;
 }
 
 static const struct option long_options[] = {
 	CLI_COMMON_OPTIONS,
+	{"failover", no_argument, NULL, 'f'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -384,18 +314,26 @@ static const struct option long_options[] = {
 int cli_demo(int argc, char **argv)
 {
 	struct cli_settings settings = {0};
+	bool fails_over = false;
 	int letter;
 	optind = 0;
-	while ((letter = cli_next_option(argc, argv, "demo", long_options, &settings)) != -1)
+	while ((letter = cli_next_option(argc, argv, "demo", long_options, &settings)) != -1) {
 		if (letter == '?')
 			return EXIT_USAGE;
+		fails_over = fails_over || letter == 'f';
+	}
 	if (argc - optind > (settings.url ? 0 : 1)) {
 		cli_complain("demo: give at most one URL; see holdfast demo --help");
 		return EXIT_USAGE;
 	}
 	const char *url = argc > optind ? argv[optind] : settings.url;
 	password_file = settings.password_file;
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	clock_gettime(CLOCK_MONOTONIC, &begun);
+	if (fails_over && url) {
+		cli_complain("demo: --failover starts servers of its own, and takes no URL");
+		return EXIT_USAGE;
+	}
+	tour_begin();
+	if (fails_over)
+		return tour_failover();
 	return url ? run_story(url) : run_with_server();
 }

@@ -37,7 +37,8 @@ _holdfast_options() {
 	ls) echo "--json $server" ;;
 	who) echo "--json --kind $server" ;;
 	unlock) echo "--force --waiter --yes $server" ;;
-	revoke | ping | doctor | demo) echo "$server" ;;
+	revoke | ping | doctor) echo "$server" ;;
+	demo) echo "$server --failover" ;;
 	embedded) echo --help ;;
 	esac
 }

@@ -67,6 +67,7 @@ complete -c holdfast -n '__fish_seen_subcommand_from embedded' -a 'status stop'
 complete -c holdfast -n '__fish_seen_subcommand_from help' -a "$commands"
 complete -c holdfast -n __holdfast_needs_name -a '(__holdfast_names)' -d lock
 
+complete -c holdfast -n '__fish_seen_subcommand_from demo' -l failover -d 'kill a master, twice'
 set -l server '__holdfast_needs_command; or __fish_seen_subcommand_from run elect ls who unlock revoke ping doctor demo'
 complete -c holdfast -n $server -l url -x -a 'redis:// rediss:// redis+unix:/// zk:// zks:// embedded:' -d 'the server'
 complete -c holdfast -n $server -l password-file -r -F -d 'file whose first line is the password'

@@ -334,8 +334,10 @@ void hf__core_link_failed(struct hf__core *core, int error, const char *why, int
 {
 	assert(!core->linked && error && why);
 	core->link_error = error;
+	/* An outage has many attempts, and most of them fail for the same reason. */
+	if (strcmp(core->link_why, why) != 0)
+		hf__log_write(core, HF_LOG_INFO, "cannot connect: %s", why);
 	snprintf(core->link_why, sizeof core->link_why, "%s", why);
-	hf__log_write(core, HF_LOG_INFO, "cannot connect: %s", why);
 	if (core->was_linked)
 		return;
 	each_hold(core, fail_hold, now);

@@ -285,9 +285,13 @@ static void begin_protocol(struct hf__conn *conn, int64_t now)
 		hf__greet_begin(conn, now);
 		return;
 	}
-	int rc = hf__tls_start(conn->tls, fd);
+	char why[sizeof conn->why] = "no memory to begin TLS";
+	bool is_named = conn->redis->config->tls_server_name;
+	int rc = is_named ? 0 : hf__tls_name(conn->tls, conn->host, why, sizeof why);
+	if (!rc)
+		rc = hf__tls_start(conn->tls, fd);
 	if (rc) {
-		hf__conn_drop(conn, rc, "no memory to begin TLS", now);
+		hf__conn_drop(conn, rc, why, now);
 		return;
 	}
 	conn->state = HF__CONN_SECURING;

@@ -375,6 +375,10 @@ struct hf__sentinel *hf__sentinel_new(struct hf__redis *redis)
 		free(sentinel);
 		return NULL;
 	}
+	if (redis->master.tls && hf__tls_share(redis->master.tls, &sentinel->conn.tls)) {
+		hf__sentinel_free(sentinel);
+		return NULL;
+	}
 	sentinel->redis = redis;
 	sentinel->ask_at = HF__NEVER;
 	sentinel->conn.shown = sentinel->shown;

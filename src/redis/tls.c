@@ -232,10 +232,23 @@ static int take_name(struct hf__tls *tls, const char *name, char *why, size_t wh
 		return refuse(HF_ETLS, why, why_size,
 		              "tls_server_name: expected the host name or address in the server's "
 		              "certificate");
+	char *copy = strdup(name);
+	if (!copy)
+		return HF_ENOMEM;
+	free(tls->server_name);
+	tls->server_name = copy;
 	tls->is_address =
 		inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
-	tls->server_name = strdup(name);
-	return tls->server_name ? 0 : HF_ENOMEM;
+	return 0;
+}
+
+int hf__tls_name(struct hf__tls *tls, const char *name, char *why, size_t why_size)
+{
+	assert(tls && name);
+	(void)pthread_mutex_lock(&tls->mutex);
+	int rc = take_name(tls, name, why, why_size);
+	(void)pthread_mutex_unlock(&tls->mutex);
+	return rc;
 }
 
 static int set_up(struct hf__tls *tls, const struct hf__redis_settings *cfg, char *why,
@@ -247,7 +260,7 @@ static int set_up(struct hf__tls *tls, const struct hf__redis_settings *cfg, cha
 	tls->method = make_method();
 	if (!tls->method)
 		return HF_ENOMEM;
-	if (rc == 0)
+	if (rc == 0 && cfg->tls_server_name)
 		rc = take_name(tls, cfg->tls_server_name, why, why_size);
 	if (rc == 0)
 		rc = load_trust(tls, cfg, why, why_size);
@@ -256,21 +269,50 @@ static int set_up(struct hf__tls *tls, const struct hf__redis_settings *cfg, cha
 	return rc;
 }
 
+static struct hf__tls *make(void)
+{
+	struct hf__tls *tls = calloc(1, sizeof(*tls));
+	if (!tls)
+		return NULL;
+	if (pthread_mutex_init(&tls->mutex, NULL) != 0) {
+		free(tls);
+		return NULL;
+	}
+	tls->pid = getpid();
+	tls->fd = -1;
+	return tls;
+}
+
+int hf__tls_share(struct hf__tls *tls, struct hf__tls **ret_tls)
+{
+	struct hf__tls *other = make();
+	if (!other)
+		return HF_ENOMEM;
+	other->insecure = tls->insecure;
+	other->method = make_method();
+	if (tls->server_name) {
+		other->server_name = strdup(tls->server_name);
+		other->is_address = tls->is_address;
+	}
+	if (!other->method || (tls->server_name && !other->server_name) ||
+	    !SSL_CTX_up_ref(tls->context)) {
+		hf__tls_free(other);
+		return HF_ENOMEM;
+	}
+	other->context = tls->context;
+	*ret_tls = other;
+	return 0;
+}
+
 int hf__tls_new(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, char *why,
                 size_t why_size)
 {
-	struct hf__tls *tls = calloc(1, sizeof(*tls));
+	struct hf__tls *tls = make();
 	int rc;
 
 	assert(cfg && ret_tls);
 	if (!tls)
 		return HF_ENOMEM;
-	if (pthread_mutex_init(&tls->mutex, NULL) != 0) {
-		free(tls);
-		return HF_ENOMEM;
-	}
-	tls->pid = getpid();
-	tls->fd = -1;
 	ERR_clear_error();
 	rc = set_up(tls, cfg, why, why_size);
 	ERR_clear_error();
@@ -334,7 +376,7 @@ int hf__tls_start(struct hf__tls *tls, int fd)
 {
 	bool is_made;
 
-	assert(tls && fd >= 0);
+	assert(tls && fd >= 0 && tls->server_name);
 	(void)pthread_mutex_lock(&tls->mutex);
 	drop(tls);
 	tls->fd = fd;

@@ -19,6 +19,15 @@ struct hf__tls;
 int hf__tls_new(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, char *why,
                 size_t why_size);
 
+/* Another one, for another connection, with the same certificates and keys; 0 or HF_ENOMEM. */
+int hf__tls_share(struct hf__tls *tls, struct hf__tls **ret_tls);
+
+/*
+ * The name that the certificate must have, from the next hf__tls_start() on. Only needed if the
+ * settings do not name it. Returns 0, HF_ENOMEM or HF_ETLS.
+ */
+int hf__tls_name(struct hf__tls *tls, const char *name, char *why, size_t why_size);
+
 /* NULL is allowed. */
 void hf__tls_free(struct hf__tls *tls);
 

@@ -92,6 +92,25 @@ int hf__tls_new(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, 
 	return rc;
 }
 
+int hf__tls_share(struct hf__tls *tls, struct hf__tls **ret_tls)
+{
+	struct hf__tls *other = malloc(sizeof(*other));
+	if (!other)
+		return HF_ENOMEM;
+	other->module = tls->module;
+	int rc = tls->module->share(tls->inner, &other->inner);
+	if (rc)
+		free(other);
+	else
+		*ret_tls = other;
+	return rc;
+}
+
+int hf__tls_name(struct hf__tls *tls, const char *name, char *why, size_t why_size)
+{
+	return tls->module->name(tls->inner, name, why, why_size);
+}
+
 void hf__tls_free(struct hf__tls *tls)
 {
 	if (!tls)

@@ -5,6 +5,8 @@ extern const struct hf__tls_module holdfast_tls_module;
 
 __attribute__((visibility("default"))) const struct hf__tls_module holdfast_tls_module = {
 	.new = hf__tls_new,
+	.share = hf__tls_share,
+	.name = hf__tls_name,
 	.free = hf__tls_free,
 	.start = hf__tls_start,
 	.handshake = hf__tls_handshake,

@@ -16,6 +16,8 @@
 struct hf__tls_module {
 	int (*new)(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, char *why,
 	           size_t size);
+	int (*share)(struct hf__tls *tls, struct hf__tls **ret_tls);
+	int (*name)(struct hf__tls *tls, const char *name, char *why, size_t size);
 	void (*free)(struct hf__tls *tls);
 	int (*start)(struct hf__tls *tls, int fd);
 	int (*handshake)(struct hf__tls *tls, bool *ret_want_write, char *why, size_t size);

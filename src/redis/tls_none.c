@@ -16,6 +16,22 @@ int hf__tls_new(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, 
 	return HF_ENOTSUP;
 }
 
+int hf__tls_share(struct hf__tls *tls, struct hf__tls **ret_tls)
+{
+	(void)tls;
+	(void)ret_tls;
+	return HF_ENOTSUP;
+}
+
+int hf__tls_name(struct hf__tls *tls, const char *name, char *why, size_t why_size)
+{
+	(void)tls;
+	(void)name;
+	(void)why;
+	(void)why_size;
+	return HF_ENOTSUP;
+}
+
 /* No hf__tls is ever created, so this only gets NULL, and the functions below are never called. */
 void hf__tls_free(struct hf__tls *tls)
 {

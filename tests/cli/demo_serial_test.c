@@ -21,14 +21,15 @@ static int remove_folder(void **state)
 	return 0;
 }
 
-static struct cli *start_demo(void)
+static struct cli *start_demo(const char *option)
 {
-	char *variable = check_format("HOLDFAST_EMBEDDED_DIR=%s", folder);
+	char *variable = check_format("%s=%s", option ? "TMPDIR" : "HOLDFAST_EMBEDDED_DIR", folder);
 	/*
 	 * The demo forks while it has threads, which the thread sanitizer accepts only with this.
 	 */
 	const char *const variables[] = {variable, "TSAN_OPTIONS=die_after_fork=0", NULL};
-	struct cli *cli = cli_start_env(NULL, variables, (const char *const[]){"demo", NULL});
+	struct cli *cli =
+		cli_start_env(NULL, variables, (const char *const[]){"demo", option, NULL});
 	free(variable);
 	return cli;
 }
@@ -45,11 +46,9 @@ static size_t count_leftovers(void)
 	return n;
 }
 
-static void the_demo_succeeds_and_cleans_up(void **state)
+static void expect_success(struct cli *cli)
 {
-	(void)state;
-	struct cli *cli = start_demo();
-	int status = cli_wait(cli, 4 * CLI_SOON_MS);
+	int status = cli_wait(cli, 6 * CLI_SOON_MS);
 	if (status != 0)
 		fail_msg("status %d: %s%s", status, cli_output(cli), cli_errors(cli));
 	assert_non_null(strstr(cli_output(cli), "Everything behaved as described."));
@@ -59,10 +58,22 @@ static void the_demo_succeeds_and_cleans_up(void **state)
 	cli_free(cli);
 }
 
+static void the_demo_succeeds_and_cleans_up(void **state)
+{
+	(void)state;
+	expect_success(start_demo(NULL));
+}
+
+static void the_demo_of_a_failover_succeeds_and_cleans_up(void **state)
+{
+	(void)state;
+	expect_success(start_demo("--failover"));
+}
+
 static void an_interrupted_demo_cleans_up(void **state)
 {
 	(void)state;
-	struct cli *cli = start_demo();
+	struct cli *cli = start_demo(NULL);
 	CLI_WAIT_OUTPUT(cli, "holds the lock and works for a second");
 	assert_int_equal(count_leftovers(), 1);
 	assert_int_equal(kill(cli->pid, SIGTERM), 0);
@@ -77,6 +88,7 @@ static void the_demo_fails_on_an_unreachable_server(void **state)
 	CLI_CALL(NULL, 1, "demo", CLI_NOWHERE);
 	CLI_CALL(NULL, 1, "demo", "--url", CLI_NOWHERE);
 	CLI_CALL(NULL, 64, "demo", "--url", CLI_NOWHERE, CLI_NOWHERE);
+	CLI_CALL(NULL, 64, "demo", "--failover", CLI_NOWHERE);
 }
 
 #define STORY(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
@@ -85,6 +97,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		STORY(the_demo_succeeds_and_cleans_up),
+		STORY(the_demo_of_a_failover_succeeds_and_cleans_up),
 		STORY(an_interrupted_demo_cleans_up),
 		STORY(the_demo_fails_on_an_unreachable_server),
 	};

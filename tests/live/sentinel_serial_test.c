@@ -28,10 +28,10 @@ static struct raw *connect_node(int node)
 	return raw_connect(group->node[node]);
 }
 
-/* How many connections of ours the node has. */
-static int count_connections(int node)
+/* How many connections of ours the server has. */
+static int count_clients(struct test_server *server)
 {
-	struct raw *raw = connect_node(node);
+	struct raw *raw = raw_connect(server);
 	char *list = raw_text(raw, "CLIENT", "LIST", NULL);
 	int count = 0;
 	for (const char *at = list; (at = strstr(at, "name=holdfast ")); at++)
@@ -39,6 +39,11 @@ static int count_connections(int node)
 	free(list);
 	raw_close(raw);
 	return count;
+}
+
+static int count_connections(int node)
+{
+	return count_clients(group->node[node]);
 }
 
 static bool exists_on(int node, const char *key)
@@ -255,16 +260,38 @@ static void a_dead_sentinel_is_replaced(void **state)
 	(void)state;
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	test_server_kill(group->sentinel[0]);
-	struct raw *raw = raw_connect(group->sentinel[1]);
-	WAIT_UNTIL(strstr(raw_text(raw, "CLIENT", "LIST", NULL), "name=holdfast "), SOON_MS);
+	WAIT_UNTIL(count_clients(group->sentinel[1]) == 1, SOON_MS);
 	hf_stats stats = {.size = sizeof stats};
 	ASSERT_OK(hf_client_stats(client, &stats));
 	assert_int_equal(stats.reconnects, 0);
 	ASSERT_OK(hf_lock_release(lock));
 	test_server_restart(group->sentinel[0]);
-	raw_close(raw);
 	hf_lock_close(lock);
 	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- passwords ---- */
+
+/* Servers and Sentinels have passwords of their own, and each gets only its own. */
+static void each_password_goes_where_it_belongs(void **state)
+{
+	const struct test_sentinels_options options = {.password = "of-the-servers",
+	                                               .sentinel_password = "of-the-sentinels"};
+	struct test_sentinels *locked = test_sentinels_start(&options);
+	(void)state;
+	hf_client *client =
+		open_url(locked->url, HF_CLIENT(.password = "of-the-servers",
+	                                        .sentinel_password = "of-the-sentinels"));
+	ASSERT_OK(hf_client_ping(client, NULL));
+	ASSERT_OK(hf_client_close(client));
+	expect_refusal(locked->url, HF_CLIENT(.password = "of-the-servers"), HF_EAUTH,
+	               "sentinel_password");
+	expect_refusal(locked->url, HF_CLIENT(.sentinel_password = "of-the-servers"), HF_EAUTH,
+	               "WRONGPASS: the Sentinel");
+	expect_refusal(locked->url, HF_CLIENT(.sentinel_password = "of-the-sentinels"), HF_EAUTH,
+	               "NOAUTH: the server wants a password");
+	assert_null(strstr(hf_error_detail(), "of-the"));
+	test_sentinels_stop(locked);
 }
 
 int main(void)
@@ -278,6 +305,7 @@ int main(void)
 		cmocka_unit_test(a_hold_that_was_not_replicated_is_reported_lost),
 		cmocka_unit_test(a_master_that_was_replaced_is_left_at_once),
 		cmocka_unit_test(an_idle_client_follows_the_master),
+		cmocka_unit_test(each_password_goes_where_it_belongs),
 	};
 	return cmocka_run_group_tests(tests, start_group, stop_group);
 }

@@ -202,6 +202,51 @@ static bool is_built_with_tls(void)
 	return !strstr(output, "Failed finding TLS support");
 }
 
+/* ---- several hosts ---- */
+
+/* Both connections check the certificate, each against the name of its own host. */
+static void sentinels_and_servers_are_both_reached_by_tls(void **state)
+{
+	struct test_server *server = start_server(certs->server_cert, certs->server_key, false);
+	char lines[200], url[200];
+	(void)state;
+	snprintf(lines, sizeof lines,
+	         "tls-replication yes\nsentinel monitor mymaster 127.0.0.1 %d 1\n",
+	         test_server_port(server));
+	struct test_server *sentinel =
+		test_server_start(&(struct test_server_options){.kind = TEST_SERVER_TLS,
+	                                                        .tls_cert = certs->server_cert,
+	                                                        .tls_key = certs->server_key,
+	                                                        .tls_ca = certs->ca,
+	                                                        .sentinel = lines});
+	snprintf(url, sizeof url, "rediss+sentinel://localhost:%d/mymaster",
+	         test_server_port(sentinel));
+	expect_works(url, HF_CLIENT(.tls_ca_file = certs->ca));
+	hf_client *client = NULL;
+	ASSERT_RC(hf_client_open(url, HF_CLIENT(.tls_ca_file = certs->other_ca), &client), HF_ETLS);
+	ASSERT_CONTAINS(hf_error_detail(), "certificate of 'localhost'");
+	ASSERT_RC(hf_client_open(url,
+	                         HF_CLIENT(.tls_ca_file = certs->ca,
+	                                   .tls_server_name = "elsewhere.example"),
+	                         &client),
+	          HF_ETLS);
+	test_server_stop(sentinel);
+	test_server_stop(server);
+}
+
+static void servers_with_a_foreign_certificate_are_passed_over(void **state)
+{
+	struct test_server *wrong = start_server(certs->wrong_cert, certs->wrong_key, false);
+	struct test_server *right = start_server(certs->server_cert, certs->server_key, false);
+	char url[200];
+	(void)state;
+	snprintf(url, sizeof url, "rediss://localhost:%d,localhost:%d", test_server_port(wrong),
+	         test_server_port(right));
+	expect_works(url, HF_CLIENT(.tls_ca_file = certs->ca));
+	test_server_stop(wrong);
+	test_server_stop(right);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +259,8 @@ int main(void)
 		cmocka_unit_test(certificate_of_an_unknown_authority_is_refused),
 		cmocka_unit_test(certificate_of_the_client_is_shown_when_demanded),
 		cmocka_unit_test(server_without_tls_is_refused),
+		cmocka_unit_test(sentinels_and_servers_are_both_reached_by_tls),
+		cmocka_unit_test(servers_with_a_foreign_certificate_are_passed_over),
 	};
 
 	if (!test_server_has_tls() || !is_built_with_tls())

@@ -165,14 +165,30 @@ static struct test_server *start_sentinel(const struct test_sentinels_options *o
 		&(struct test_server_options){.kind = TEST_SERVER_TCP, .sentinel = lines});
 }
 
+static bool has_replicas(void *arg)
+{
+	const struct test_sentinels *group = arg;
+	struct raw *raw = group->password ? raw_connect_as(group->node[0], NULL, group->password)
+	                                  : raw_connect(group->node[0]);
+	char *info = raw_text(raw, "INFO", "replication", NULL);
+	bool all = strstr(info, "slave0:") && strstr(info, "slave1:");
+	free(info);
+	raw_close(raw);
+	return all;
+}
+
 struct test_sentinels *test_sentinels_start(const struct test_sentinels_options *options)
 {
 	static const struct test_sentinels_options defaults;
 	if (!options)
 		options = &defaults;
 	struct test_sentinels *group = check_alloc(sizeof(*group));
+	group->password = options->password;
 	for (int i = 0; i < SENTINELS_NODES; i++)
 		group->node[i] = start_node(options->password, group->node[0]);
+	/* A Sentinel that does not find the replicas at once looks again after ten seconds. */
+	if (!wait_until(has_replicas, group, READY_MS))
+		check_fail("the replicas did not find their master");
 	for (int i = 0; i < SENTINELS_COUNT; i++)
 		group->sentinel[i] = start_sentinel(options, test_server_port(group->node[0]));
 	group->url = check_format(

@@ -12,7 +12,8 @@ struct test_server;
 struct test_sentinels {
 	struct test_server *node[SENTINELS_NODES]; /* the first is the master at the start */
 	struct test_server *sentinel[SENTINELS_COUNT];
-	char *url; /* redis+sentinel://…/mymaster, with all Sentinels */
+	const char *password; /* of the servers, or NULL */
+	char *url;            /* redis+sentinel://…/mymaster, with all Sentinels */
 };
 
 /* All fields are optional. */

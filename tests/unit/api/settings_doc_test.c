@@ -44,6 +44,7 @@ static const char *server_of(const struct hf__setting *setting)
 {
 	switch (setting->backend) {
 	case HF__SETTING_REDIS: return setting->tls ? "Redis with TLS" : "Redis";
+	case HF__SETTING_SENTINEL: return "Sentinel";
 	case HF__SETTING_ZK: return "ZooKeeper";
 	default: return setting->tls ? "TLS" : "any";
 	}
@@ -54,6 +55,7 @@ static const char *limits_of(const struct hf__setting *setting)
 	switch (setting->backend) {
 	case HF__SETTING_REDIS:
 		return setting->tls ? " Only with TLS to Redis." : " Only for Redis.";
+	case HF__SETTING_SENTINEL: return " Only for Sentinel.";
 	case HF__SETTING_ZK: return " Only for ZooKeeper.";
 	default: return setting->tls ? " Only with TLS." : "";
 	}

@@ -219,10 +219,19 @@ static void a_wrong_address_is_named(void **state)
 {
 	(void)state;
 	check_refused("redi://h", "scheme: 'redi' is not one of redis, rediss, valkey, valkeys, "
-	                          "redis+unix, embedded, zk, zks");
+	                          "each also with +sentinel, redis+unix, embedded, zk, zks");
 	check_refused("redis:", "host: missing");
 	check_refused("redis:///3", "host: missing");
-	check_refused("redis://h1,h2", "host: a Redis URL takes only one");
+	check_refused("redis://h1,,h2", "host: one in the list is empty");
+	check_refused("redis://h1,h2,", "host: one in the list is empty");
+	check_refused("redis+sentinel://h1", "path: the name of the master is missing, as in "
+	                                     "redis+sentinel://host/mymaster");
+	check_refused("redis+sentinel://h1/", "path: the name of the master is missing, as in "
+	                                      "redis+sentinel://host/mymaster");
+	check_refused("redis+sentinel:///m", "host: missing");
+	check_refused("redis+sentinel://h1/m/x", "db: not a number");
+	check_refused("redis://h?sentinel_user=u",
+	              "sentinel_user: only for redis+sentinel:// URLs and their like");
 	check_refused("redis://h:70000", "port: not between 1 and 65535; a password needs '@' and "
 	                                 "the host after it");
 }
@@ -231,7 +240,8 @@ static void an_unknown_query_key_is_answered_with_the_known_ones(void **state)
 {
 	(void)state;
 	check_refused("redis://h?tmeout=3",
-	              "query: option 1 is not one of user, password_file, db, client_name, tls_ca, "
+	              "query: option 1 is not one of user, password_file, sentinel_user, "
+	              "sentinel_password_file, db, client_name, tls_ca, "
 	              "tls_cert, tls_key, tls_server_name, tls_insecure, connect_timeout, "
 	              "command_timeout, subscribe_timeout, watchdog, fair_wait, peer_skew, "
 	              "name_prefix, watchdog_batch, lazy, session, auth, acl");
@@ -440,6 +450,74 @@ static void an_unusable_password_file_is_named(void **state)
 	huge[4096] = '\n';
 	take("redis://h", HF_CLIENT(.password_file = make_file(huge, sizeof(huge))));
 	assert_int_equal(strlen(settings.password), 4096);
+}
+
+/* ---- several hosts ---- */
+
+static void check_host(int i, const char *name, int port)
+{
+	assert_true(i < settings.redis.host_count);
+	assert_string_equal(settings.redis.hosts[i].name, name);
+	assert_int_equal(settings.redis.hosts[i].port, port);
+}
+
+static void several_hosts_are_replicas_of_each_other(void **state)
+{
+	(void)state;
+	take("redis://h1,h2:7,[::1]:8,[::2]/5", NULL);
+	assert_int_equal(settings.redis.deployment, HF__REPLICATED);
+	assert_int_equal(settings.redis.host_count, 4);
+	check_host(0, "h1", 6379);
+	check_host(1, "h2", 7);
+	check_host(2, "::1", 8);
+	check_host(3, "::2", 6379);
+	assert_null(settings.redis.host);
+	assert_null(settings.redis.tls_server_name);
+	assert_int_equal(settings.redis.database, 5);
+	assert_string_equal(settings.shown, "redis://h1,h2:7,[::1]:8,[::2]/5");
+	take("valkeys://h1,h2", NULL);
+	assert_true(settings.redis.tls);
+	assert_null(settings.redis.tls_server_name);
+}
+
+static void sentinels_are_taken_with_the_name_of_the_master(void **state)
+{
+	(void)state;
+	setenv("HOLDFAST_SENTINEL_PASSWORD", "s", 1);
+	take("rediss+sentinel://u:p@h1,h2:7/mymaster/3?sentinel_user=w", NULL);
+	assert_int_equal(settings.redis.deployment, HF__SENTINEL);
+	check_host(0, "h1", 26379);
+	check_host(1, "h2", 7);
+	assert_string_equal(settings.redis.master_name, "mymaster");
+	assert_int_equal(settings.redis.database, 3);
+	assert_string_equal(settings.redis.user, "u");
+	assert_string_equal(settings.redis.password, "p");
+	assert_string_equal(settings.redis.sentinel_user, "w");
+	assert_string_equal(settings.redis.sentinel_password, "s");
+	assert_string_equal(settings.shown, "rediss+sentinel://h1,h2:7/mymaster/3");
+	unsetenv("HOLDFAST_SENTINEL_PASSWORD");
+	take("redis+sentinel://h1/m",
+	     HF_CLIENT(.sentinel_password_file = make_file("line\nrest", 9)));
+	assert_int_equal(settings.redis.host_count, 1);
+	assert_null(settings.redis.password);
+	assert_string_equal(settings.redis.sentinel_password, "line");
+	assert_int_equal(settings.redis.database, 0);
+	take("valkey+sentinel://h1/m?db=4", NULL);
+	assert_int_equal(settings.redis.database, 4);
+	assert_null(settings.redis.sentinel_password);
+	check_refused("redis+sentinel://h1/m/3?db=4", "db: given twice in the URL");
+}
+
+static void more_hosts_than_there_is_room_for_are_refused(void **state)
+{
+	char url[400] = "redis://h0";
+	(void)state;
+	for (int i = 1; i < HF__HOSTS_MAX; i++)
+		snprintf(url + strlen(url), sizeof(url) - strlen(url), ",h%d", i);
+	take(url, NULL);
+	check_host(HF__HOSTS_MAX - 1, "h31", 6379);
+	strcat(url, ",x");
+	check_refused(url, "host: more than 32");
 }
 
 /* ---- what the backends get ---- */
@@ -687,6 +765,9 @@ int main(void)
 		STORY(a_wrong_part_of_a_zookeeper_url_is_named),
 		STORY(zookeeper_with_tls_needs_three_files),
 		STORY(tls_settings_that_zookeeper_lacks_are_refused),
+		STORY(several_hosts_are_replicas_of_each_other),
+		STORY(sentinels_are_taken_with_the_name_of_the_master),
+		STORY(more_hosts_than_there_is_room_for_are_refused),
 		STORY(the_redis_backend_gets_its_settings),
 		STORY(the_zookeeper_backend_gets_its_settings),
 		STORY(done_accepts_zeroed_settings_and_zeroes_them),
