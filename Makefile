@@ -61,17 +61,20 @@ valgrind: need-build-test-valgrind ## run most tests under valgrind
 
 # The headers of the kernel and of ZooKeeper are in the same folder as those of glibc, so musl's own must be searched
 # first.
-musl: CONFIGURE = "-DCMAKE_C_FLAGS=-idirafter /usr/include -idirafter /usr/include/$(shell cc -print-multiarch)"
-musl: need-build-test-musl maybe-zkheaders ## build with the C library musl, and run the unit tests and some others
+musl-build: CONFIGURE = "-DCMAKE_C_FLAGS=-idirafter /usr/include -idirafter /usr/include/$(shell cc -print-multiarch)"
+musl-build: need-build-test-musl maybe-zkheaders
 	@$(call build,musl,holdfast holdfast_static unit_tests wire_tests live_lock live_embedded cli_run_options)
+
+musl: musl-build ## build with the C library musl, and run the unit tests and some others
 	@echo "Left out: unit_support_slow_resolver, which would load a library built for musl into a program built for glibc"
 	@tools/run-tests musl -R '^(unit_|wire_|live_lock$$|live_embedded$$|cli_run_options$$)' -LE 'session|timing' -E slow_resolver
 
-builds: need-build-test-valgrind-lint maybe-zookeeper ## build everything that asan, tsan, valgrind and lint need
+builds: need-build-test-valgrind-lint maybe-zookeeper ## build what asan, tsan, valgrind, lint and musl need
 	@$(call build,asan,all)
 	@$(call build,tsan,all)
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
 	@$(call build,debug,holdfast_lua)
+	@$(MAKE) musl-build
 
 sim: need-build-test ## run the simulators: make sim SEEDS=1000000
 	@$(call build,release,sim sim_red)
@@ -145,5 +148,5 @@ maybe-zkheaders:
 	@tools/need zkheaders || echo "make: continuing without ZooKeeper's headers, and so without zk:// URLs"
 
 .NOTPARALLEL:
-.PHONY: all demo test test-servers interop asan tsan long builds valgrind musl sim mixed torture fuzz bench bench-quick lint \
-	format install uninstall check-install check-fresh clean help maybe-zookeeper maybe-zkheaders
+.PHONY: all demo test test-servers interop asan tsan long builds valgrind musl musl-build sim mixed torture fuzz bench \
+	bench-quick lint format install uninstall check-install check-fresh clean help maybe-zookeeper maybe-zkheaders
