@@ -27,8 +27,8 @@ static int take_one(struct hf__draft *draft, char *host, char *end, int preset)
 	}
 	if (!*host)
 		return hf__draft_refuse(draft, "host: one in the list is empty");
-	settings->host_list[settings->host_count++] =
-		(struct hf__host){.name = host, .port = colon ? atoi(colon + 1) : preset};
+	settings->host_list[settings->host_count++] = (struct hf__host){
+		.name = host, .port = colon ? (int)strtol(colon + 1, NULL, 10) : preset};
 	return 0;
 }
 

@@ -354,7 +354,7 @@ static void watch_ports(const struct hf__engine *engine, struct watched *ret_wat
 static bool wait_for_input(struct hf__engine *engine, struct watched *watched, int timeout)
 {
 	bool any = false;
-	int n = poll(watched->fds, (nfds_t)(1 + watched->ports), timeout);
+	int n = poll(watched->fds, 1 + (nfds_t)watched->ports, timeout);
 	if (n > 0 && watched->fds[0].revents)
 		drain(engine->driver_fd);
 	for (int i = 0; i < watched->ports; i++) {
