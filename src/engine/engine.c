@@ -626,10 +626,12 @@ static int watch_as_keeper(struct hf__engine *engine, struct pollfd *ret_fds)
 	int n = 0;
 	ret_fds[n++] = (struct pollfd){.fd = engine->keeper_fd, .events = POLLIN};
 	ret_fds[n++] = (struct pollfd){.fd = engine->alarm_fd, .events = POLLIN};
-	for (int i = 0; i < engine->ports; i++)
-		if (engine->port[i]->fd >= 0 && !engine->port[i]->noticed)
-			ret_fds[n++] =
-				(struct pollfd){.fd = engine->port[i]->fd, .events = POLLRDHUP};
+	for (int i = 0; i < engine->ports; i++) {
+		const struct hf__port *port = engine->port[i];
+		short events = port->alert ? POLLRDHUP | POLLIN : POLLRDHUP;
+		if (port->fd >= 0 && !port->noticed)
+			ret_fds[n++] = (struct pollfd){.fd = port->fd, .events = events};
+	}
 	return n;
 }
 
@@ -644,7 +646,7 @@ static bool note_events(struct hf__engine *engine, const struct pollfd *fds, int
 	return any;
 }
 
-/* Notices a hang-up while no thread reads; input alone does not wake up the keeper, except on some. */
+/* Notices a hang-up while no thread reads. Input alone wakes up the keeper only on alert ports. */
 static void sleep_as_keeper(struct hf__engine *engine, int64_t now, int64_t due)
 {
 	struct pollfd fds[2 + HF__ENGINE_PORTS];

@@ -26,17 +26,25 @@ static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
 		hf__sentinel_want(conn->redis->sentinel, now);
 }
 
+/* Of several servers the next one is used for the next attempt. */
+static void select_next_host(struct hf__conn *conn)
+{
+	struct hf__redis *redis = conn->redis;
+	const struct hf__redis_settings *config = redis->config;
+	redis->host = (redis->host + 1) % config->host_count;
+	conn->given_up = 0; /* the number is the other server's */
+	hf__conn_set_host(conn, config->hosts[redis->host].name, config->hosts[redis->host].port);
+}
+
 /* Of several servers the next one is tried; false if all of them have failed. */
 static bool try_next_host(struct hf__conn *conn, const char *why, int64_t now)
 {
 	struct hf__redis *redis = conn->redis;
-	const struct hf__redis_settings *config = redis->config;
 	size_t used = strlen(redis->hosts_why);
 	snprintf(redis->hosts_why + used, sizeof redis->hosts_why - used, "%s%s", used ? "; " : "",
 	         why);
-	redis->host = (redis->host + 1) % config->host_count;
-	hf__conn_set_host(conn, config->hosts[redis->host].name, config->hosts[redis->host].port);
-	if (++redis->hosts_failed == config->host_count)
+	select_next_host(conn);
+	if (++redis->hosts_failed == redis->config->host_count)
 		return false;
 	hf__conn_start(conn, now);
 	return true;
@@ -137,6 +145,14 @@ static bool is_demoted(const struct hf__conn *conn, const char *bytes, struct hf
 	return true;
 }
 
+/* The next connection is to another server, even if this one still calls itself the master. */
+static void leave_demoted(struct hf__conn *conn, int64_t now)
+{
+	hf__conn_drop(conn, HF_EUNREACHABLE, "it is not the master any more", now);
+	if (conn->redis->config->deployment == HF__REPLICATED)
+		select_next_host(conn);
+}
+
 static void answer_core(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
 {
 	bool there[HF__RENEW_MAX];
@@ -152,7 +168,7 @@ static void answer_core(struct hf__conn *conn, struct hf__cmd *cmd, const char *
 		bool demoted = is_demoted(conn, bytes, &answer);
 		hf__core_answer(conn->redis->core, cmd, &answer, now);
 		if (demoted && conn->state == HF__CONN_UP)
-			hf__conn_drop(conn, HF_EUNREACHABLE, "it is not the master any more", now);
+			leave_demoted(conn, now);
 	} else {
 		/* The command may have been executed, and the next reply may be for any command. */
 		hf__conn_drop(conn, HF_EPROTOCOL, "the reply does not fit the request", now);

@@ -36,7 +36,10 @@ struct hf__sentinel {
 	int failed;  /* how many failed one after the other */
 	int error;   /* HF_E… of these */
 	int64_t ask_at;
-	struct place master; /* as it was named last */
+	int64_t contacted_at; /* when the one in use was contacted */
+	bool has_named;       /* it has named the master since then */
+	bool skips_learning;  /* the list of the others cannot be read */
+	struct place master;  /* as it was named last */
 	char shown[NAME_SIZE + 40];
 	char why[400]; /* why each of them failed */
 };
@@ -59,6 +62,9 @@ static void contact(struct hf__sentinel *sentinel, int64_t now)
 	snprintf(sentinel->shown, sizeof sentinel->shown, "Sentinel %s:%d", place->name,
 	         place->port);
 	sentinel->ask_at = HF__NEVER;
+	sentinel->contacted_at = now;
+	sentinel->has_named = false;
+	sentinel->conn.given_up = 0; /* the number is another Sentinel's */
 	hf__conn_set_host(&sentinel->conn, place->name, place->port);
 	hf__conn_start(&sentinel->conn, now);
 }
@@ -72,7 +78,10 @@ static void note_failure(struct hf__sentinel *sentinel, int error, const char *w
 	sentinel->failed++;
 }
 
-/* None has named a master. Calls that wait for the first connection fail with the reason. */
+/*
+ * None has named a master. Calls that wait for the first connection fail with the reason, unless a
+ * master that was named before is still being connected to.
+ */
 static void give_up(struct hf__sentinel *sentinel, int64_t now)
 {
 	const struct hf__redis *redis = sentinel->redis;
@@ -82,19 +91,24 @@ static void give_up(struct hf__sentinel *sentinel, int64_t now)
 	sentinel->failed = 0;
 	sentinel->why[0] = 0;
 	sentinel->ask_at = now + REST_MS;
-	if (redis->master.state == HF__CONN_UP)
+	if (redis->master.state != HF__CONN_IDLE)
 		hf__log_write(redis->core, HF_LOG_WARN, "%s", reason);
 	else
 		hf__core_link_failed(redis->core, sentinel->error, reason, now);
 }
 
-/* The Sentinel in use is of no use: the next one is asked. */
+/*
+ * The Sentinel in use is of no use: the next one is asked. There is a pause if this one has named
+ * the master and failed right after that, because all of them may do so, in turn and for ever.
+ */
 static void try_next(struct hf__sentinel *sentinel, int error, const char *why, int64_t now)
 {
 	note_failure(sentinel, error, why);
 	sentinel->current = (sentinel->current + 1) % sentinel->known_count;
 	if (sentinel->failed >= sentinel->known_count)
 		give_up(sentinel, now);
+	else if (sentinel->has_named && now < sentinel->contacted_at + ASK_AGAIN_MS)
+		sentinel->ask_at = sentinel->contacted_at + ASK_AGAIN_MS;
 	else
 		contact(sentinel, now);
 }
@@ -107,6 +121,7 @@ static void take_master(struct hf__sentinel *sentinel, const struct place *named
 	struct hf__redis *redis = sentinel->redis;
 	char why[2 * NAME_SIZE + 80];
 	bool is_new = !same_place(named, &sentinel->master);
+	sentinel->has_named = true;
 	sentinel->failed = 0;
 	sentinel->why[0] = 0;
 	if (!is_new && redis->master.state != HF__CONN_IDLE)
@@ -152,7 +167,8 @@ static void handle_master(struct hf__sentinel *sentinel, const char *bytes, int6
 		snprintf(why, sizeof why, "%s does not know this name", sentinel->shown);
 		hf__conn_abandon(&sentinel->conn, why, now);
 		try_next(sentinel, HF_EREFUSED, why, now);
-	} else if (resp->nodes == 3 && read_name(resp, bytes, 1, named.name) &&
+	} else if (resp->node[0].type == HF__RESP_ARRAY && resp->nodes == 3 &&
+	           read_name(resp, bytes, 1, named.name) &&
 	           read_port(resp, bytes, 2, &named.port)) {
 		take_master(sentinel, &named, now);
 	} else {
@@ -189,20 +205,42 @@ static void handle_others(struct hf__sentinel *sentinel, const char *bytes)
 		learn_one(sentinel, bytes, at);
 }
 
+/* Cuts the line into words; how many there are, `max` if there are more. */
+static int split(char *line, char **ret_words, int max)
+{
+	char *rest = NULL;
+	int n = 0;
+	for (char *word = strtok_r(line, " ", &rest); word && n < max;
+	     word = strtok_r(NULL, " ", &rest))
+		ret_words[n++] = word;
+	return n;
+}
+
+/* A port in a text; 0 if it is not one. */
+static int port_in(const char *text)
+{
+	size_t length = strlen(text);
+	if (length > 5 || strspn(text, "0123456789") != length)
+		return 0;
+	long port = strtol(text, NULL, 10);
+	return port <= 65535 ? (int)port : 0;
+}
+
 /* "mymaster 10.0.0.1 6379 10.0.0.2 6379": the name, the old address and the new one. */
 static void handle_switch(struct hf__sentinel *sentinel, const char *text, size_t length,
                           int64_t now)
 {
-	char line[2 * NAME_SIZE + 100], name[100], host[NAME_SIZE];
+	char line[2 * NAME_SIZE + 100], *words[6];
 	struct place named = {.port = 0};
-	if (length >= sizeof line)
+	if (length >= sizeof line || memchr(text, 0, length))
 		return;
 	memcpy(line, text, length);
 	line[length] = 0;
-	if (sscanf(line, "%99s %*s %*s %255s %d", name, host, &named.port) != 3 || named.port < 1 ||
-	    named.port > 65535 || strcmp(name, sentinel->redis->config->master_name) != 0)
+	if (split(line, words, 6) != 5 || strlen(words[3]) >= NAME_SIZE || !port_in(words[4]) ||
+	    strcmp(words[0], sentinel->redis->config->master_name) != 0)
 		return;
-	memcpy(named.name, host, sizeof named.name);
+	memcpy(named.name, words[3], strlen(words[3]) + 1);
+	named.port = port_in(words[4]);
 	take_master(sentinel, &named, now);
 }
 
@@ -250,7 +288,8 @@ static void up(struct hf__conn *conn, int64_t now)
 	const char *others[] = {"SENTINEL", "SENTINELS", sentinel->redis->config->master_name};
 	const char *switches[] = {"SUBSCRIBE", "+switch-master"};
 	ask(sentinel, now);
-	(void)put(sentinel, &sentinel->learn, others, 3);
+	if (!sentinel->skips_learning)
+		(void)put(sentinel, &sentinel->learn, others, 3);
 	(void)put(sentinel, &sentinel->subscribe, switches, 2);
 }
 
@@ -263,9 +302,13 @@ static void forget_requests(struct hf__sentinel *sentinel)
 
 static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
-	forget_requests(of(conn));
+	struct hf__sentinel *sentinel = of(conn);
+	/* It may be too long, and then those of the other Sentinels are as well. */
+	if (error == HF_EPROTOCOL && !sentinel->ask.in_flight && sentinel->learn.in_flight)
+		sentinel->skips_learning = true;
+	forget_requests(sentinel);
 	if (!conn->abandoned)
-		try_next(of(conn), error, why, now);
+		try_next(sentinel, error, why, now);
 }
 
 static void failed(struct hf__conn *conn, int error, const char *why, int64_t now)
