@@ -305,9 +305,9 @@ typedef struct hf_client_options {
  *   zk://host[:2181][,host[:2181]…][/chroot][?option=value&…]     ZooKeeper; the chroot must exist
  *   zks://host[:2281]…                                            the same with TLS
  *
- * rediss, valkey and valkeys take several hosts and +sentinel as well. The Sentinels are asked again
- * every second and announce each new master; the connection to the old one is given up at once, and
- * holds that the new one does not know are reported lost.
+ * rediss, valkey and valkeys take several hosts and +sentinel as well. The Sentinels are asked
+ * again every second and announce each new master; the connection to the old one is given up at
+ * once, and holds that the new one does not know are reported lost.
  *
  * zks:// needs tls_ca, tls_cert and tls_key, and a libzookeeper_mt that was built with OpenSSL.
  * Debian's was not, which is HF_ENOTSUP. That library trusts the system's store in addition to

@@ -27,8 +27,8 @@ struct place {
 struct hf__sentinel {
 	struct hf__redis *redis;
 	struct hf__conn conn; /* to the Sentinel in use */
-	struct hf__cmd ask;   /* who is the master? */
-	struct hf__cmd learn; /* which other Sentinels are there? */
+	struct hf__cmd ask;   /* for the master */
+	struct hf__cmd learn; /* for the other Sentinels */
 	struct hf__cmd subscribe;
 	struct place known[HF__HOSTS_MAX]; /* those of the URL first */
 	int known_count;

@@ -7,7 +7,7 @@
 
 #define HF__HOSTS_MAX 32
 
-/* How the servers behind one URL belong together. */
+/* How the servers of one URL belong together. */
 enum hf__deployment {
 	HF__SINGLE,
 	HF__REPLICATED, /* several servers; the one that is the master counts */

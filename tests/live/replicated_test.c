@@ -1,4 +1,4 @@
-/* Several servers that replicate each other behind one URL: the one that is the master is used. */
+/* One URL for several servers that replicate each other: the one that is the master is used. */
 #include "live/live.h"
 
 static struct test_server *first, *second;

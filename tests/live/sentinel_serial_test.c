@@ -1,4 +1,4 @@
-/* Locks behind Sentinels: the master is found, lost, and replaced by another one. */
+/* Locks on a master that Sentinels watch: it is found, lost, and replaced by another one. */
 #include "live/live.h"
 
 #include "support/sentinels.h"
@@ -84,7 +84,7 @@ static void expect_refusal(const char *url, const hf_client_options *options, in
 	assert_true(test_now_ms() - before < SOON_MS);
 }
 
-static void the_master_is_found_behind_dead_sentinels(void **state)
+static void dead_sentinels_do_not_hide_the_master(void **state)
 {
 	char url[200];
 	(void)state;
@@ -304,7 +304,7 @@ static void each_password_goes_where_it_belongs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_master_is_found_behind_dead_sentinels),
+		cmocka_unit_test(dead_sentinels_do_not_hide_the_master),
 		cmocka_unit_test(wrong_addresses_are_explained),
 		cmocka_unit_test(a_database_is_selected),
 		cmocka_unit_test(a_dead_sentinel_is_replaced),
