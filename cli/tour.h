@@ -1,4 +1,4 @@
-/* What the parts of holdfast demo share: a narrator that checks what it tells. */
+/* What the parts of holdfast demo share: a narrator that checks what it says. */
 #ifndef HF_CLI_TOUR_H
 #define HF_CLI_TOUR_H
 
