@@ -350,7 +350,8 @@ static int keep_the_lock(int master)
 	tour_succeed(hf_lock_release(lock), "holder", "release");
 	tour_say("holder", "has released the lock");
 	pthread_join(thread, NULL);
-	tour_expect(waiter.granted_at - released_at < 2000, "the waiter holds the lock right after that");
+	tour_expect(waiter.granted_at - released_at < 2000,
+	            "the waiter holds the lock right after that");
 	hf_lock_close(lock);
 	hf_lock_close(waiter.lock);
 	(void)hf_client_close(holders);
@@ -369,7 +370,8 @@ static void lose_the_lock(int master)
 {
 	char answer[200];
 	hf_lock *lock = NULL;
-	puts("\n2. The master is killed before its replica knows the lock: the holder is notified.");
+	puts("\n2. The master is killed before its replica knows the lock: the holder is "
+	     "notified.");
 	hf_client *client = open_client("holder");
 	if (!client)
 		return;
