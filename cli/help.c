@@ -157,16 +157,15 @@ static const struct {
          "Check the server for anything that endangers locks. Prints one line per check,\n"
          "with the remedy. Exit status 1 if a line says BAD, otherwise 0.\n"
          "\n" SERVER_OPTIONS},
-	{"demo",
-         "Usage: holdfast demo [--failover | URL]\n"
-         "\n"
-         "A tour of about fifteen seconds, on a server of its own unless URL names one.\n"
-         "\n"
-         "      --failover            start a master, two replicas and three Sentinels, and\n"
-         "                            kill the master, twice; about half a minute\n"
-         "      --url URL             the same as URL\n"
-         "      --password-file FILE  read the password from the first line of FILE\n"
-         "      --help                print this help\n"},
+	{"demo", "Usage: holdfast demo [--failover | URL]\n"
+                 "\n"
+                 "A tour of about fifteen seconds, on a server of its own unless URL names one.\n"
+                 "\n"
+                 "      --failover            start a master, replicas and Sentinels,\n"
+                 "                            and kill the master, twice\n"
+                 "      --url URL             the same as URL\n"
+                 "      --password-file FILE  read the password from the first line of FILE\n"
+                 "      --help                print this help\n"},
 	{"help", "Usage: holdfast help [COMMAND]\n"
                  "\n"
                  "Open the manual page of COMMAND, or print its short help if there is none.\n"},
