@@ -71,12 +71,16 @@ static bool says_no_permission(const char *text, size_t length)
 	       memmem(text, length, "user executing the script can't", 31);
 }
 
+static const struct refusal *find(const char *text, size_t length)
+{
+	const struct refusal *found = find_code(text, length);
+	return found ? found : find_inside(text, length);
+}
+
 enum hf__outcome hf__refusal_read(const char *text, size_t length, int *ret_error)
 {
 	assert(text && ret_error);
-	const struct refusal *found = find_code(text, length);
-	if (!found)
-		found = find_inside(text, length);
+	const struct refusal *found = find(text, length);
 	if (!found && says_no_permission(text, length)) {
 		*ret_error = HF_EDENIED;
 		return HF__FAILED;
@@ -144,8 +148,12 @@ size_t hf__refusal_code(const char *text, size_t length, const char *secret)
 
 bool hf__refusal_is_demotion(const char *text, size_t length)
 {
-	return begins_with(text, length, "READONLY") || begins_with(text, length, "MASTERDOWN") ||
-	       begins_with(text, length, "UNBLOCKED");
+	static const char *const codes[] = {"READONLY", "MASTERDOWN", "UNBLOCKED"};
+	const struct refusal *found = find(text, length);
+	for (size_t i = 0; found && i < sizeof codes / sizeof *codes; i++)
+		if (strcmp(found->code, codes[i]) == 0)
+			return true;
+	return false;
 }
 
 bool hf__refusal_is_noscript(const char *text, size_t length)

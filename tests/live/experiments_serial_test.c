@@ -1,6 +1,6 @@
 /*
- * Three experiments with leases and the watchdog, as users make them first. Their seconds are cut
- * by five: a lease of 3 s is 600 ms here, work of 5 s is 1 s.
+ * The three experiments with leases and the watchdog that new users tend to make. All times are
+ * divided by five: a lease of 3 s is 600 ms here, work of 5 s is 1 s.
  */
 #include "live/child.h"
 

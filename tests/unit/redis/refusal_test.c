@@ -131,6 +131,29 @@ static void code_is_shown_unless_it_may_be_a_secret(void **state)
 	assert_int_equal(code_of("NOPERM no", "N"), 6);
 }
 
+static bool is_demotion(const char *text)
+{
+	return hf__refusal_is_demotion(text, strlen(text));
+}
+
+static void a_server_that_is_not_the_master_any_more_says_so(void **state)
+{
+	(void)state;
+	assert_true(is_demotion("READONLY You can't write against a read only replica."));
+	assert_true(is_demotion("READONLY You can't write against a read only replica. script: 1, "
+	                        "on @user_script:9."));
+	/* Servers before 7.0 */
+	assert_true(is_demotion("ERR Error running script (call to f_1ccd): @user_script:9: "
+	                        "@user_script: 9: -READONLY You can't write against a read only "
+	                        "replica."));
+	assert_true(is_demotion("MASTERDOWN Link with MASTER is down"));
+	assert_true(is_demotion("UNBLOCKED force unblock from blocking operation, instance state "
+	                        "changed (master -> replica?)"));
+	assert_false(is_demotion("MISCONF Redis is configured to save RDB snapshots"));
+	assert_false(is_demotion("ERR this is not READONLY"));
+	assert_false(is_demotion(""));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +161,7 @@ int main(void)
 		cmocka_unit_test(unknown_script_is_recognised),
 		cmocka_unit_test(known_refusals_of_a_greeting_are_explained),
 		cmocka_unit_test(code_is_shown_unless_it_may_be_a_secret),
+		cmocka_unit_test(a_server_that_is_not_the_master_any_more_says_so),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
