@@ -286,11 +286,12 @@ static void up(struct hf__conn *conn, int64_t now)
 {
 	struct hf__sentinel *sentinel = of(conn);
 	const char *others[] = {"SENTINEL", "SENTINELS", sentinel->redis->config->master_name};
-	const char *switches[] = {"SUBSCRIBE", "+switch-master"};
+	/* The Sentinel that leads a failover names the new master before it announces the switch. */
+	const char *switches[] = {"SUBSCRIBE", "+switch-master", "+failover-state-reconf-slaves"};
 	ask(sentinel, now);
 	if (!sentinel->skips_learning)
 		(void)put(sentinel, &sentinel->learn, others, 3);
-	(void)put(sentinel, &sentinel->subscribe, switches, 2);
+	(void)put(sentinel, &sentinel->subscribe, switches, 3);
 }
 
 static void forget_requests(struct hf__sentinel *sentinel)
@@ -360,7 +361,11 @@ static void push(struct hf__conn *conn, const char *bytes, int64_t now)
 		sentinel->subscribe.in_flight = false;
 	} else if (resp->nodes >= 4 && hf__resp_text_is(resp, bytes, 1, "message") &&
 	           resp->node[3].type == HF__RESP_STRING) {
-		handle_switch(sentinel, bytes + resp->node[3].start, resp->node[3].length, now);
+		if (hf__resp_text_is(resp, bytes, 2, "+switch-master"))
+			handle_switch(sentinel, bytes + resp->node[3].start, resp->node[3].length,
+			              now);
+		else
+			sentinel->ask_at = now;
 	}
 }
 

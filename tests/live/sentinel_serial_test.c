@@ -54,22 +54,31 @@ static bool exists_on(int node, const char *key)
 	return exists;
 }
 
-/* Whether a node follows the master, and has everything. */
+/* Whether a node follows the master, and is connected to it. */
 static bool follows(int node)
 {
 	struct raw *raw = connect_node(node);
 	char *info = raw_text(raw, "INFO", "replication", NULL);
-	bool synced = strstr(info, "role:slave") && strstr(info, "master_link_status:up");
+	char *port = check_format("master_port:%d\r", test_server_port(group->node[master]));
+	bool follows = strstr(info, port) && strstr(info, "master_link_status:up");
+	free(port);
 	free(info);
 	raw_close(raw);
-	return synced;
+	return follows;
+}
+
+static void wait_for_replicas(void)
+{
+	for (int i = 0; i < SENTINELS_NODES; i++)
+		if (i != master)
+			WAIT_UNTIL(follows(i), 30000);
 }
 
 /* Brings back a node that was killed, and waits until the Sentinels have made it a replica. */
 static void bring_back(int node)
 {
 	test_server_restart(group->node[node]);
-	WAIT_UNTIL(follows(node), 30000);
+	wait_for_replicas();
 }
 
 /* ---- the search for the master ---- */
@@ -240,7 +249,7 @@ static void a_master_that_was_replaced_is_left_at_once(void **state)
 	hf_lock_close(lock);
 	hf_lock_close(other);
 	ASSERT_OK(hf_client_close(client));
-	WAIT_UNTIL(follows(before), 30000);
+	wait_for_replicas();
 }
 
 /* An idle client, which no thread drives, hears of the new master as well. */
@@ -256,7 +265,7 @@ static void an_idle_client_follows_the_master(void **state)
 	ASSERT_OK(hf_client_ping(client, NULL));
 	assert_int_equal(count_connections(master), 1);
 	ASSERT_OK(hf_client_close(client));
-	WAIT_UNTIL(follows(before), 30000);
+	wait_for_replicas();
 }
 
 /* The Sentinel in use goes away: another one is asked, and nobody who holds a lock notices. */

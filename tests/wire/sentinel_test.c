@@ -32,6 +32,7 @@ enum {
 #define NIL           "_\r\n"
 #define NO_OTHERS     "*0\r\n"
 #define CONFIRMED     ">3\r\n+subscribe\r\n++switch-master\r\n:1\r\n"
+#define CONFIRMED_STATE ">3\r\n+subscribe\r\n++failover-state-reconf-slaves\r\n:2\r\n"
 #define DENIED        "-NOPERM this user has no permissions to run the 'client|info' command\r\n"
 
 static const struct responder_rule sentinel_rules[RULES] = {
@@ -40,7 +41,8 @@ static const struct responder_rule sentinel_rules[RULES] = {
 	[KILL] = {{"CLIENT", "KILL", "..."}, ":0\r\n"},
 	[ASK] = {{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster"}, NIL},
 	[OTHERS] = {{"SENTINEL", "SENTINELS", "mymaster"}, NO_OTHERS},
-	[SWITCHES] = {{"SUBSCRIBE", "+switch-master"}, CONFIRMED},
+	[SWITCHES] = {{"SUBSCRIBE", "+switch-master", "+failover-state-reconf-slaves"},
+	              CONFIRMED CONFIRMED_STATE},
 };
 
 static const struct responder_rule server_rules[RULES] = {
@@ -510,6 +512,24 @@ static void expect_harmless_list(const char *list)
 	close_client();
 }
 
+/* The one that leads the failover names the new master before it announces the switch. */
+static void a_failover_that_proceeds_is_asked_about_at_once(void **state)
+{
+	(void)state;
+	open_scene(scene.url);
+	acquire();
+	int asked = responder_count(scene.sentinel[0], ASK);
+	WAIT_UNTIL(responder_count(scene.sentinel[0], ASK) > asked, PATIENCE_MS);
+	long long polled_at = test_now_ms();
+	asked = responder_count(scene.sentinel[0], ASK);
+	responder_send(scene.sentinel[0], ">3\r\n+message\r\n++failover-state-reconf-slaves\r\n"
+	                                  "$32\r\nmaster mymaster 127.0.0.1 6379 x\r\n");
+	WAIT_UNTIL(responder_count(scene.sentinel[0], ASK) > asked, PATIENCE_MS);
+	assert_true(test_now_ms() - polled_at < 900); /* the next poll is a second later */
+	release();
+	expect_untouched();
+}
+
 static void strange_lists_of_sentinels_are_harmless(void **state)
 {
 	static const char *const lists[] = {
@@ -723,6 +743,7 @@ int main(void)
 		TEST(sentinels_that_break_after_their_answer_are_not_asked_in_a_loop),
 		TEST(switches_of_no_concern_are_ignored),
 		TEST(an_announced_switch_is_followed_at_once),
+		TEST(a_failover_that_proceeds_is_asked_about_at_once),
 		TEST(strange_lists_of_sentinels_are_harmless),
 		TEST(long_lists_of_sentinels_are_harmless),
 		TEST(a_learnt_sentinel_replaces_the_configured_one),
