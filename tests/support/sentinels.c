@@ -82,7 +82,7 @@ void test_sentinels_sync(const struct test_sentinels *group, int master, int rep
 	(void)snprintf(count, sizeof(count), "%d", replicas);
 	/* WAIT is about the writes of its own connection. */
 	raw_ok(raw, "SET", "hf:test:sync", "1", "EX", "1", NULL);
-	if (raw_integer(raw, "WAIT", count, "5000", NULL) < replicas)
+	if (raw_integer(raw, "WAIT", count, "4000", NULL) < replicas)
 		check_fail("the replicas do not have what the master has");
 	raw_close(raw);
 }
