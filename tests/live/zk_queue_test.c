@@ -32,6 +32,10 @@ static void on_member(void *arg, int result, int64_t number, const char *text)
 	struct member *member = arg;
 	struct crowd *crowd = member->crowd;
 	(void)text;
+	if (result == 0)
+		(void)hf_lock_release_async(crowd->lock, HF_RELEASE(.owner = member->owner),
+		                            on_released, NULL);
+	/* Last, because the test frees the owner when all of them are over. */
 	pthread_mutex_lock(&crowd->mutex);
 	crowd->over++;
 	crowd->granted += result == 0;
@@ -41,9 +45,6 @@ static void on_member(void *arg, int result, int64_t number, const char *text)
 	if (result == 0)
 		crowd->last_token = number;
 	pthread_mutex_unlock(&crowd->mutex);
-	if (result == 0)
-		(void)hf_lock_release_async(crowd->lock, HF_RELEASE(.owner = member->owner),
-		                            on_released, NULL);
 }
 
 static int crowd_over(struct crowd *crowd)
