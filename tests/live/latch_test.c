@@ -454,7 +454,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	EXPECT_DONE(hf_latch_count_async(pair.mine, DONE), 0, 2);
 	EXPECT_DONE(hf_latch_wait_async(pair.mine, HF_WAIT(.wait_ms = HF_NOWAIT), DONE), HF_EBUSY,
 	            0);
-	EXPECT_DONE(hf_latch_wait_async(pair.mine, HF_WAIT(.wait_ms = 50), DONE), HF_ETIMEDOUT, 0);
+	EXPECT_DONE(hf_latch_wait_async(pair.mine, HF_WAIT(.wait_ms = 300), DONE), HF_ETIMEDOUT, 0);
 	for (int i = 0; i < 5; i++) {
 		done[i] = check_alloc(sizeof(*done[i]));
 		ASSERT_OK(hf_latch_wait_async(pair.theirs, NULL, note_done, done[i]));
@@ -522,7 +522,7 @@ static void counters_move_as_they_should(void **state)
 
 	(void)state;
 	begin(&pair, 1);
-	ASSERT_RC(hf_latch_wait(pair.theirs, HF_WAIT(.wait_ms = 50)), HF_ETIMEDOUT);
+	ASSERT_RC(hf_latch_wait(pair.theirs, HF_WAIT(.wait_ms = 300)), HF_ETIMEDOUT);
 	ASSERT_OK(hf_latch_count_down(pair.theirs));
 	ASSERT_OK(hf_latch_wait(pair.theirs, NULL));
 	hf_stats stats = stats_of(pair.two);

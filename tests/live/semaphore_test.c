@@ -258,7 +258,7 @@ static void every_verb_has_an_asynchronous_form(void **state)
 	EXPECT_DONE(hf_semaphore_drain_async(pair.mine, DONE), 0, 4);
 	EXPECT_DONE(hf_semaphore_acquire_async(pair.mine, 1, HF_WAIT(.wait_ms = HF_NOWAIT), DONE),
 	            HF_EBUSY, 0);
-	EXPECT_DONE(hf_semaphore_acquire_async(pair.mine, 1, HF_WAIT(.wait_ms = 50), DONE),
+	EXPECT_DONE(hf_semaphore_acquire_async(pair.mine, 1, HF_WAIT(.wait_ms = 300), DONE),
 	            HF_ETIMEDOUT, 0);
 	done = check_alloc(sizeof(*done));
 	ASSERT_OK(hf_semaphore_acquire_async(pair.mine, 1, NULL, note_done, done));
@@ -334,7 +334,7 @@ static void counters_move_as_they_should(void **state)
 	begin(&pair);
 	ASSERT_OK(hf_semaphore_try_set(pair.mine, 1, 0, NULL));
 	ASSERT_OK(hf_semaphore_acquire(pair.mine, 1, NULL));
-	ASSERT_RC(hf_semaphore_acquire(pair.mine, 1, HF_WAIT(.wait_ms = 50)), HF_ETIMEDOUT);
+	ASSERT_RC(hf_semaphore_acquire(pair.mine, 1, HF_WAIT(.wait_ms = 300)), HF_ETIMEDOUT);
 	hf_stats stats = stats_of(pair.one);
 	assert_int_equal(stats.grants, 1);
 	assert_int_equal(stats.attempts, 3);
