@@ -171,7 +171,7 @@ static inline bool hf__conn_is_attempting(const struct hf__conn *conn)
 {
 	return conn->state >= HF__CONN_RESOLVING && conn->state < HF__CONN_UP;
 }
-/* Returns where to write the next request of at most `bytes`; NULL if there is no memory. */
+/* Returns where to write the next request of at most `bytes`; NULL without memory. */
 char *hf__conn_room(struct hf__conn *conn, size_t bytes);
 /* Appends the request, which was written up to `end`, to the output; `cmd` waits for its reply. */
 void hf__conn_commit(struct hf__conn *conn, struct hf__cmd *cmd, const char *end);

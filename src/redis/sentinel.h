@@ -6,7 +6,7 @@
 
 struct hf__sentinel;
 
-/* NULL if there is no memory. */
+/* NULL without memory. */
 struct hf__sentinel *hf__sentinel_new(struct hf__redis *redis);
 void hf__sentinel_free(struct hf__sentinel *sentinel);
 void hf__sentinel_close(struct hf__sentinel *sentinel);

@@ -461,6 +461,24 @@ static void an_announced_switch_is_followed_at_once(void **state)
 	assert_int_equal(losses, 0);
 }
 
+/* A user without the right to subscribe, or to list the Sentinels, still follows by asking. */
+static void without_the_right_to_subscribe_a_switch_is_found_by_asking(void **state)
+{
+	(void)state;
+	responder_set(scene.sentinel[0], SWITCHES, "-NOPERM no permissions\r\n");
+	responder_set(scene.sentinel[0], OTHERS, "-NOPERM no permissions\r\n");
+	open_scene(scene.first_url);
+	acquire();
+	await_questions(0, 2); /* from now on it is the poll that asks */
+	name_server(0, 1);
+	WAIT_UNTIL(responder_open_count(scene.server[0]) == 0, PATIENCE_MS);
+	WAIT_UNTIL(responder_open_count(scene.server[1]) == 1, PATIENCE_MS);
+	release();
+	assert_int_equal(responder_count(scene.server[1], RELEASE), 1);
+	assert_int_equal(responder_accepted(scene.sentinel[0]), 1);
+	assert_int_equal(losses, 0);
+}
+
 /* ---- other Sentinels ---- */
 
 /* A list of Sentinels as long as servers write it; the first ones have these ports. */
@@ -743,6 +761,7 @@ int main(void)
 		TEST(sentinels_that_break_after_their_answer_are_not_asked_in_a_loop),
 		TEST(switches_of_no_concern_are_ignored),
 		TEST(an_announced_switch_is_followed_at_once),
+		TEST(without_the_right_to_subscribe_a_switch_is_found_by_asking),
 		TEST(a_failover_that_proceeds_is_asked_about_at_once),
 		TEST(strange_lists_of_sentinels_are_harmless),
 		TEST(long_lists_of_sentinels_are_harmless),
