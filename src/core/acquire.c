@@ -69,9 +69,9 @@ void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, i
 		              " ms; what it may have left is removed in the background",
 		              lock->name, waited);
 	else if (result == HF_EUNREACHABLE)
-		hf__op_finish(core, op, core->linked ? result : core->link_error,
+		hf__op_finish(core, op, lock->link->up ? result : lock->link->error,
 		              "%s: tried for %" PRId64 " ms: %s", lock->name, waited,
-		              core->link_why);
+		              lock->link->why);
 	else if ((result == HF_EBUSY || (result == HF_ETIMEDOUT && op->waited)) && op->number >= 0)
 		hf__op_finish(core, op, result,
 		              "%s: waited %" PRId64 " ms; the holder's lease had %" PRId64
@@ -277,7 +277,7 @@ static void on_no_answer(struct hf__core *core, struct hf__op *op, const struct 
 		doubt(op->hold);
 	if (op->cancelled)
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
-	else if (answer->outcome == HF__UNSENT && core->linked)
+	else if (answer->outcome == HF__UNSENT && op->lock->link->up)
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
 	else if (answer->outcome == HF__NOT_NOW)
 		hf__op_retry_later(core, op, answer, now);
@@ -470,7 +470,7 @@ void hf__acquire_submit(struct hf__core *core, struct hf__hold *hold, int64_t no
 {
 	int64_t limit_ms = hold->cmd.lease_ms / 9;
 	hold->cmd.user = HF__CMD_OF_HOLD;
-	hf__cmd_submit(core, &hold->cmd, now, limit_ms > 50 ? limit_ms : 50);
+	hf__cmd_submit(core, hold->cmd.lock->link, &hold->cmd, now, limit_ms > 50 ? limit_ms : 50);
 }
 
 void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
@@ -480,8 +480,8 @@ void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	op->phase = HF__OP_RUNNING;
 	if (op->deadline.at <= now)
 		return; /* its deadline is due in this turn */
-	if (!core->linked) {
-		core->backend_ops->want_link(core->backend);
+	if (!op->lock->link->up) {
+		core->backend_ops->want_link(core->backend, op->lock->link);
 		return;
 	}
 	if (hold->doubtful && op->lock->traits->trace == HF__TRACE_TAKEN &&
@@ -544,13 +544,13 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 	const struct hf__hold *held = op->lock->held;
 	op->number = held && held->valid_until > now ? held->valid_until - now : 0;
 	int64_t yields_until = hf__lock_yield_until(core, op, now);
-	if (yields_until > now && core->linked)
+	if (yields_until > now && op->lock->link->up)
 		keep_back(core, op, yields_until);
 	else if (!traits->queues)
 		hf__acquire_ask(core, hold, now);
 	else if (op->lock->queue.next == &op->link)
 		hf__lock_next(core, op->lock, now);
-	if (core->linked && !hold->cmd.in_flight)
+	if (op->lock->link->up && !hold->cmd.in_flight)
 		count_wait(core, op);
 }
 
@@ -650,10 +650,10 @@ void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 		return;
 	}
 	bool unknown = hold && !traceless && (hold->cmd.in_flight || hold->doubtful);
-	int result = unknown         ? HF_EUNKNOWN
-	             : !core->linked ? HF_EUNREACHABLE
-	             : op->refusal   ? op->refusal
-	                             : HF_ETIMEDOUT;
+	int result = unknown               ? HF_EUNKNOWN
+	             : !op->lock->link->up ? HF_EUNREACHABLE
+	             : op->refusal         ? op->refusal
+	                                   : HF_ETIMEDOUT;
 	if (result == HF_ETIMEDOUT)
 		core->stats.timeouts++;
 	hf__acquire_give_up(core, op, result, now);

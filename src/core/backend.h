@@ -31,6 +31,21 @@ struct hf__lock;
 struct hf__hold;
 struct hf__cmd;
 
+/* Room for what went wrong with each of several addresses. */
+#define HF__LINK_WHY_SIZE 640
+
+/*
+ * A link: one connection, or one session, as the core sees it. Everything about one name goes over
+ * one link. Most backends have only the core's own; others make one for each node.
+ */
+struct hf__link {
+	bool up;
+	bool was_up;                 /* it has been up before */
+	uint32_t holds;              /* of its locks, in any state except lost and dead */
+	int error;                   /* HF_E… */
+	char why[HF__LINK_WHY_SIZE]; /* why it is down */
+};
+
 /* The kinds that hf_lock_open() does not offer. Their numbers follow those of hf_kind. */
 enum hf__kind {
 	HF__GROUP = HF_LEADER + 1,
@@ -297,8 +312,11 @@ struct hf__core_config {
 };
 
 struct hf__backend_ops {
-	/* Takes the command; 0, or HF_ENOMEM if there is no room: then no answer will come. */
-	int (*submit)(void *backend, struct hf__cmd *cmd);
+	/*
+	 * Takes the command for this link, which is up; 0, or HF_ENOMEM if there is no room: then
+	 * no answer will come.
+	 */
+	int (*submit)(void *backend, struct hf__link *link, struct hf__cmd *cmd);
 	/*
 	 * Start and stop reporting the messages on this channel with hf__core_wake(). A watch takes
 	 * effect before any command that is submitted later, and again after each reconnect before
@@ -306,8 +324,15 @@ struct hf__backend_ops {
 	 */
 	int (*watch)(void *backend, struct hf__watch *watch);
 	void (*unwatch)(void *backend, struct hf__watch *watch);
-	/* The core needs a connection: connects now if there is none. */
-	void (*want_link)(void *backend);
+	/* The core needs this link: connects now if it is not up. */
+	void (*want_link)(void *backend, struct hf__link *link);
+	/*
+	 * The link for everything about this name; without a name, for requests about none. May be
+	 * missing: then it is always the core's own. NULL without memory.
+	 */
+	struct hf__link *(*route)(void *backend, const char *name, size_t length);
+	/* Holds are renewed by one command only if this number is the same. May be missing. */
+	uint32_t (*batch)(void *backend, const struct hf__lock *lock);
 
 	/* How locks of this kind behave; NULL and the reason if the backend has no such locks. */
 	const struct hf__traits *(*traits)(int kind, const char **ret_why);
@@ -344,24 +369,33 @@ const struct hf__core_config *hf__core_settings(const struct hf__core *core);
 uint64_t hf__core_random(struct hf__core *core);
 void hf__log_write(struct hf__core *core, hf_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A call waits for the server, or something is held on it. */
-bool hf__core_needs_link(const struct hf__core *core);
-/* The client has been connected before. */
-bool hf__core_was_linked(const struct hf__core *core);
+/* The core's own link. */
+struct hf__link *hf__core_link(struct hf__core *core);
+/* A link that has never been up. */
+void hf__core_link_init(struct hf__link *link);
+/* A call waits for this link, or something is held on it. */
+bool hf__core_needs_link(const struct hf__core *core, const struct hf__link *link);
 
 /* Hands an answer up; the command is the core's again. */
 void hf__core_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                      int64_t now);
 
 /* The link is up: the core can submit commands. */
-void hf__core_link_up(struct hf__core *core, int64_t now);
+void hf__core_link_up(struct hf__core *core, struct hf__link *link, int64_t now);
 /*
  * The link is down. Right after this, the backend answers the commands in flight: as UNKNOWN, or as
  * UNSENT if it is certain that they were never sent.
  */
-void hf__core_link_down(struct hf__core *core, int error, const char *why, int64_t now);
+void hf__core_link_down(struct hf__core *core, struct hf__link *link, int error, const char *why,
+                        int64_t now);
 /* An attempt to connect failed. */
-void hf__core_link_failed(struct hf__core *core, int error, const char *why, int64_t now);
+void hf__core_link_failed(struct hf__core *core, struct hf__link *link, int error, const char *why,
+                          int64_t now);
+/*
+ * Names have other links now: everything about them that is not in flight continues there, and what
+ * is held is renewed. Commands in flight keep their connection.
+ */
+void hf__core_reroute(struct hf__core *core, int64_t now);
 /* A message on this watch: the lock may be free, or this number of permits. */
 void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
                    int64_t now);
@@ -378,10 +412,11 @@ bool hf__core_is_wanted(const struct hf__cmd *cmd);
 /* The server no longer has this hold. */
 void hf__core_lose(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
 /*
- * The earliest valid-until of the holds that are renewed; HF__NEVER if there are none. Holds with a
+ * The earliest valid-until of the holds that are renewed over this link; HF__NEVER if there are
+ * none. Holds with a
  * fixed lease do not count, since no renewal would make them last longer.
  */
-int64_t hf__core_nearest_end(const struct hf__core *core);
+int64_t hf__core_nearest_end(const struct hf__core *core, const struct hf__link *link);
 /* Sets the lease of holds without a lease of their own: the server has granted a session. */
 void hf__core_set_watchdog(struct hf__core *core, int64_t watchdog_ms);
 /* The server refuses this watch, which belongs to the core alone again. */
@@ -408,6 +443,8 @@ size_t hf__lock_name_length(const struct hf__lock *lock);
 /* The kind that its traits name. */
 int hf__lock_kind(const struct hf__lock *lock);
 const struct hf__traits *hf__lock_traits(const struct hf__lock *lock);
+/* Where its commands go. */
+struct hf__link *hf__lock_link(const struct hf__lock *lock);
 /* The values of a group, HF__VALUE_SIZE bytes each, one after the other. */
 const char *hf__lock_values(const struct hf__lock *lock, size_t *ret_n);
 

@@ -6,9 +6,10 @@
 #include <assert.h>
 #include <string.h>
 
-void hf__cmd_submit(struct hf__core *core, struct hf__cmd *cmd, int64_t now, int64_t limit_ms)
+void hf__cmd_submit(struct hf__core *core, struct hf__link *link, struct hf__cmd *cmd, int64_t now,
+                    int64_t limit_ms)
 {
-	assert(core->linked && !cmd->in_flight);
+	assert(link->up && !cmd->in_flight);
 	if (limit_ms > core->config.command_timeout_ms)
 		limit_ms = core->config.command_timeout_ms;
 	cmd->sent_at = now;
@@ -16,7 +17,7 @@ void hf__cmd_submit(struct hf__core *core, struct hf__cmd *cmd, int64_t now, int
 	cmd->in_flight = true;
 	memset(&cmd->backend, 0, sizeof cmd->backend);
 	core->stats.commands++;
-	if (core->backend_ops->submit(core->backend, cmd))
+	if (core->backend_ops->submit(core->backend, link, cmd))
 		hf__list_add(&core->unsent, &cmd->link);
 }
 

@@ -10,7 +10,8 @@ struct hf__op;
 enum hf__cmd_user { HF__CMD_OF_HOLD = 1, HF__CMD_OF_QUERY, HF__CMD_OF_RENEWAL };
 
 /* Submits the command. If there is no room for it, it is answered next turn as never sent. */
-void hf__cmd_submit(struct hf__core *core, struct hf__cmd *cmd, int64_t now, int64_t limit_ms);
+void hf__cmd_submit(struct hf__core *core, struct hf__link *link, struct hf__cmd *cmd, int64_t now,
+                    int64_t limit_ms);
 /* The call that a command works for, or NULL. */
 struct hf__op *hf__cmd_op(const struct hf__cmd *cmd);
 

@@ -27,8 +27,7 @@ void hf__core_init(struct hf__core *core, const struct hf__core_config *config, 
 	core->config = *config;
 	core->events = &events;
 	core->random.state = seed;
-	core->link_error = HF_EUNREACHABLE;
-	snprintf(core->link_why, sizeof core->link_why, "not connected");
+	hf__core_link_init(&core->link);
 	hf__wheel_init(&core->wheel, now);
 	hf__table_init(&core->locks, (uint32_t)hf__random_next(&core->random));
 	hf__list_init(&core->queries);
@@ -59,9 +58,14 @@ uint64_t hf__core_random(struct hf__core *core)
 	return hf__random_next(&core->random);
 }
 
-bool hf__core_was_linked(const struct hf__core *core)
+struct hf__link *hf__core_link(struct hf__core *core)
 {
-	return core->was_linked;
+	return &core->link;
+}
+
+void hf__core_link_init(struct hf__link *link)
+{
+	*link = (struct hf__link){.error = HF_EUNREACHABLE, .why = "not connected"};
 }
 
 static void answer_unsent(struct hf__core *core, int64_t now)
@@ -168,9 +172,16 @@ static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t 
 		hf__acquire_give_up(core, op, result, now);
 }
 
+/* The link that a call waits for, or NULL if it waits for none. */
+static const struct hf__link *link_of(const struct hf__op *op)
+{
+	return op->query ? op->query->link : op->lock ? op->lock->link : NULL;
+}
+
 static void deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	int result = !core->linked ? core->link_error : op->refusal ? op->refusal : HF_EUNREACHABLE;
+	const struct hf__link *link = link_of(op);
+	int result = link && !link->up ? link->error : op->refusal ? op->refusal : HF_EUNREACHABLE;
 	if (op->want.verb == HF__OP_ACQUIRE || op->want.verb == HF__OP_EXTEND)
 		hf__acquire_deadline(core, op, now);
 	else if (op->want.verb == HF__OP_FORCE)
@@ -240,54 +251,80 @@ int64_t hf__core_due(const struct hf__core *core)
 
 typedef void each_hold_fn(struct hf__core *core, struct hf__hold *hold, int64_t now);
 
-static void each_hold(struct hf__core *core, each_hold_fn *visit, int64_t now)
+static void each_hold_of(struct hf__core *core, struct hf__lock *lock, each_hold_fn *visit,
+                         int64_t now)
+{
+	struct hf__list *link, *after;
+	hf__list_each_safe (link, after, &lock->holds)
+		visit(core, hf__list_item(link, struct hf__hold, link), now);
+}
+
+/* Visits the holds of one link, or with NULL all. */
+static void each_hold(struct hf__core *core, const struct hf__link *link, each_hold_fn *visit,
+                      int64_t now)
 {
 	struct hf__table_link *at = hf__table_next(&core->locks, NULL);
 	while (at) {
 		struct hf__lock *lock = hf__table_item(at, struct hf__lock, by_key);
-		struct hf__list *link, *after;
 		lock->refs++;
-		hf__list_each_safe (link, after, &lock->holds)
-			visit(core, hf__list_item(link, struct hf__hold, link), now);
+		if (!link || lock->link == link)
+			each_hold_of(core, lock, visit, now);
 		at = hf__table_next(&core->locks, at);
 		hf__lock_unref(core, lock);
 	}
 }
 
-static void each_query(struct hf__core *core,
+/* The same for queries. */
+static void each_query(struct hf__core *core, const struct hf__link *link,
                        void (*visit)(struct hf__core *, struct hf__op *, int64_t), int64_t now)
 {
-	struct hf__list *link, *after;
-	hf__list_each_safe (link, after, &core->queries) {
-		struct hf__query *query = hf__list_item(link, struct hf__query, link);
-		if (query->op)
+	struct hf__list *at, *after;
+	hf__list_each_safe (at, after, &core->queries) {
+		struct hf__query *query = hf__list_item(at, struct hf__query, link_in_core);
+		if (query->op && (!link || query->link == link))
 			visit(core, query->op, now);
 	}
 }
 
-bool hf__core_needs_link(const struct hf__core *core)
+bool hf__core_needs_link(const struct hf__core *core, const struct hf__link *link)
 {
-	return core->holds > 0 || !hf__list_empty(&core->queries);
+	const struct hf__list *at;
+	if (link->holds > 0)
+		return true;
+	hf__list_each (at, &core->queries)
+		if (hf__list_item(at, struct hf__query, link_in_core)->link == link)
+			return true;
+	return false;
 }
 
-int64_t hf__core_nearest_end(const struct hf__core *core)
+/* When the first of the lock's holds ends that are renewed. */
+static int64_t nearest_end_of(const struct hf__lock *lock)
+{
+	const struct hf__list *at;
+	int64_t nearest = HF__NEVER;
+	hf__list_each (at, &lock->holds) {
+		const struct hf__hold *hold = hf__list_item(at, struct hf__hold, link);
+		if (hold->state == HF__HOLD_HELD && hf__hold_is_renewed(hold) &&
+		    hold->valid_until < nearest)
+			nearest = hold->valid_until;
+	}
+	return nearest;
+}
+
+int64_t hf__core_nearest_end(const struct hf__core *core, const struct hf__link *link)
 {
 	struct hf__table_link *at = NULL;
 	int64_t nearest = HF__NEVER;
 	while ((at = hf__table_next(&core->locks, at))) {
 		const struct hf__lock *lock = hf__table_item(at, struct hf__lock, by_key);
-		const struct hf__list *link;
-		hf__list_each (link, &lock->holds) {
-			const struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
-			if (hold->state == HF__HOLD_HELD && hf__hold_is_renewed(hold) &&
-			    hold->valid_until < nearest)
-				nearest = hold->valid_until;
-		}
+		int64_t end = lock->link == link ? nearest_end_of(lock) : HF__NEVER;
+		if (end < nearest)
+			nearest = end;
 	}
 	return nearest;
 }
 
-/* ---- the link ---- */
+/* ---- links ---- */
 
 static void resume_hold(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
@@ -296,25 +333,28 @@ static void resume_hold(struct hf__core *core, struct hf__hold *hold, int64_t no
 	resume(core, hold, now);
 }
 
-void hf__core_link_up(struct hf__core *core, int64_t now)
+void hf__core_link_up(struct hf__core *core, struct hf__link *link, int64_t now)
 {
-	assert(!core->linked);
-	if (core->was_linked)
+	assert(!link->up);
+	if (link->was_up)
 		core->stats.reconnects++;
-	core->linked = true;
-	core->was_linked = true;
-	each_hold(core, resume_hold, now);
-	each_query(core, retry, now);
+	link->up = true;
+	link->was_up = true;
+	core->links_up++;
+	each_hold(core, link, resume_hold, now);
+	each_query(core, link, retry, now);
 	hf__watchdog_flush(core, now);
 }
 
-void hf__core_link_down(struct hf__core *core, int error, const char *why, int64_t now)
+void hf__core_link_down(struct hf__core *core, struct hf__link *link, int error, const char *why,
+                        int64_t now)
 {
-	assert(core->linked && error && why);
+	assert(link->up && error && why);
 	(void)now;
-	core->linked = false;
-	core->link_error = error;
-	snprintf(core->link_why, sizeof core->link_why, "%s", why);
+	link->up = false;
+	core->links_up--;
+	link->error = error;
+	snprintf(link->why, sizeof link->why, "%s", why);
 	hf__log_write(core, HF_LOG_WARN, "connection lost: %s", why);
 }
 
@@ -327,21 +367,68 @@ static void fail_hold(struct hf__core *core, struct hf__hold *hold, int64_t now)
 
 static void fail_query(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	hf__query_leave(core, op, core->link_error, now);
+	hf__query_leave(core, op, op->query->link->error, now);
 }
 
-void hf__core_link_failed(struct hf__core *core, int error, const char *why, int64_t now)
+void hf__core_link_failed(struct hf__core *core, struct hf__link *link, int error, const char *why,
+                          int64_t now)
 {
-	assert(!core->linked && error && why);
-	core->link_error = error;
+	assert(!link->up && error && why);
+	link->error = error;
 	/* An outage has many attempts, and most of them fail for the same reason. */
-	if (strcmp(core->link_why, why) != 0)
+	if (strcmp(link->why, why) != 0)
 		hf__log_write(core, HF_LOG_INFO, "cannot connect: %s", why);
-	snprintf(core->link_why, sizeof core->link_why, "%s", why);
-	if (core->was_linked)
+	snprintf(link->why, sizeof link->why, "%s", why);
+	if (link->was_up)
 		return;
-	each_hold(core, fail_hold, now);
-	each_query(core, fail_query, now);
+	each_hold(core, link, fail_hold, now);
+	each_query(core, link, fail_query, now);
+}
+
+static uint32_t count_holds(const struct hf__lock *lock)
+{
+	const struct hf__list *at;
+	uint32_t n = 0;
+	hf__list_each (at, &lock->holds)
+		n += hf__list_item(at, struct hf__hold, link)->state != HF__HOLD_LOST;
+	return n;
+}
+
+/* The lock continues on another link. */
+static void move_lock(struct hf__core *core, struct hf__lock *lock, struct hf__link *link,
+                      int64_t now)
+{
+	uint32_t holds = count_holds(lock);
+	lock->link->holds -= holds;
+	link->holds += holds;
+	lock->link = link;
+	each_hold_of(core, lock, resume_hold, now);
+}
+
+static void move_query(struct hf__core *core, struct hf__op *op, int64_t now)
+{
+	struct hf__query *query = op->query;
+	struct hf__link *link = op->lock ? op->lock->link : hf__lock_route(core, NULL, 0);
+	if (query->cmd.in_flight || !link || link == query->link)
+		return;
+	query->link = link;
+	retry(core, op, now);
+}
+
+void hf__core_reroute(struct hf__core *core, int64_t now)
+{
+	struct hf__table_link *at = hf__table_next(&core->locks, NULL);
+	while (at) {
+		struct hf__lock *lock = hf__table_item(at, struct hf__lock, by_key);
+		struct hf__link *link = hf__lock_route(core, lock->name, lock->length);
+		lock->refs++;
+		if (link && link != lock->link)
+			move_lock(core, lock, link, now);
+		at = hf__table_next(&core->locks, at);
+		hf__lock_unref(core, lock);
+	}
+	each_query(core, NULL, move_query, now);
+	hf__watchdog_flush(core, now);
 }
 
 /* A deliberate fault. */
@@ -506,11 +593,11 @@ static void close_all(struct hf__core *core, struct hf__op *closing, int64_t now
 	core->closing = closing;
 	close_calls(core, &core->parked);
 	close_calls(core, &core->pauses);
-	each_query(core, close_query, now);
-	each_hold(core, close_hold, now);
+	each_query(core, NULL, close_query, now);
+	each_hold(core, NULL, close_hold, now);
 	if (!core->closing)
 		return;
-	if (core->holds == 0 || !core->linked)
+	if (core->holds == 0 || core->links_up == 0)
 		hf__op_succeed(core, closing);
 	else
 		hf__wheel_start(&core->wheel, &closing->deadline, now + HF__CLOSE_MS);
@@ -530,10 +617,11 @@ void hf__core_done(struct hf__core *core)
 		while (renewal->holds > 0)
 			hf__lock_unref(core, renewal->item[--renewal->holds].lock);
 	}
-	each_hold(core, forget_hold, 0);
+	each_hold(core, NULL, forget_hold, 0);
 	while (!hf__list_empty(&core->queries)) {
-		struct hf__query *query = hf__list_item(core->queries.next, struct hf__query, link);
-		hf__list_remove(&query->link);
+		struct hf__query *query =
+			hf__list_item(core->queries.next, struct hf__query, link_in_core);
+		hf__list_remove(&query->link_in_core);
 		if (query->cmd.lock)
 			hf__lock_unref(core, query->cmd.lock);
 		free(query);

@@ -63,9 +63,6 @@ struct hf__host_ops {
 	uint64_t (*number)(void *host, uint32_t n);
 };
 
-/* Room for what went wrong with each of several addresses. */
-#define HF__LINK_WHY_SIZE 640
-
 /* The events that lower files hand up to core.c. */
 struct hf__core_events {
 	/* A parked call starts again. */
@@ -96,11 +93,9 @@ struct hf__core {
 	struct hf__op *closing;              /* the call that closes, until all is released */
 	uint32_t holds;                      /* in any state except lost and dead */
 	int64_t move_ms;                     /* how long the latest hand-over took */
-	bool linked;
-	bool was_linked;
+	struct hf__link link;                /* the only one, unless the backend has others */
+	int links_up;
 	bool closed;
-	int link_error;
-	char link_why[HF__LINK_WHY_SIZE]; /* why the link is down */
 	hf_stats stats;
 };
 

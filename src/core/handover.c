@@ -69,8 +69,9 @@ static uint32_t row_ms(const struct hf__core *core)
 bool hf__handover_start(struct hf__core *core, const struct hf__hold *hold, int64_t now)
 {
 	struct hf__op *next = hf__lock_first_waiter(hold->cmd.lock);
-	if (!hold->cmd.lock->traits->moves || hold->state != HF__HOLD_RELEASING || !core->linked ||
-	    !next || next->hold->cmd.in_flight || next->deadline.at <= now)
+	if (!hold->cmd.lock->traits->moves || hold->state != HF__HOLD_RELEASING ||
+	    !hold->cmd.lock->link->up || !next || next->hold->cmd.in_flight ||
+	    next->deadline.at <= now)
 		return false;
 	/* Waiters elsewhere sleep until the lease that they saw expires: keep it that long. */
 	int64_t lease_ms = hf__acquire_lease(core, next);

@@ -56,6 +56,12 @@ void hf__hold_drop_renewal(struct hf__core *core, struct hf__hold *hold)
 	hold->renewal = 0;
 }
 
+static void count_hold(struct hf__core *core, const struct hf__lock *lock, int change)
+{
+	core->holds += (uint32_t)change;
+	lock->link->holds += (uint32_t)change;
+}
+
 static void unlink_hold(struct hf__core *core, struct hf__hold *hold)
 {
 	assert(!hold->cmd.in_flight);
@@ -76,7 +82,7 @@ static void unlink_hold(struct hf__core *core, struct hf__hold *hold)
 	hold->cell = NULL;
 	hf__list_remove(&hold->link);
 	if (hold->state != HF__HOLD_LOST)
-		core->holds--;
+		count_hold(core, hold->cmd.lock, -1);
 	if (hold->recorded)
 		hf__record_free(core, hold->cmd.record, 0);
 }
@@ -142,7 +148,7 @@ struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint
 	hold->cmd.wire = new_wire(core, lock, owner);
 	hold->owner = owner;
 	hf__list_add(&lock->holds, &hold->link);
-	core->holds++;
+	count_hold(core, lock, 1);
 	return hold;
 }
 
@@ -189,7 +195,7 @@ void hf__hold_forget(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		hf__hold_end(core, hold, now);
 		return;
 	}
-	core->holds++;
+	count_hold(core, hold->cmd.lock, 1);
 	hold->doubtful = true;
 	hold->state = HF__HOLD_RELEASING;
 	hf__hold_abandon(core, hold, now);
@@ -275,7 +281,7 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *first)
 {
 	hf__list_add(&first->cmd.lock->holds, &hold->link);
-	core->holds++;
+	count_hold(core, first->cmd.lock, 1);
 	hf__hold_take_cell(hold);
 	hold->cmd.items = 1;
 	hold->count = 1;
@@ -321,7 +327,7 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	atomic_store(&hold->cell->valid_until, 0);
 	if (hold->cmd.lock->held == hold)
 		hold->cmd.lock->held = NULL;
-	core->holds--;
+	count_hold(core, hold->cmd.lock, -1);
 	core->stats.losses++;
 	char why[HF__DETAIL_SIZE];
 	hf__hold_explain(hold, now, why, sizeof why);

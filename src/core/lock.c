@@ -26,12 +26,20 @@ static bool same_lock(const struct hf__table_link *link, const void *key)
 	        memcmp(lock->name + lock->length + 1, want->values, want->n * HF__VALUE_SIZE) == 0);
 }
 
+struct hf__link *hf__lock_route(struct hf__core *core, const char *name, size_t length)
+{
+	const struct hf__backend_ops *ops = core->backend_ops;
+	return ops->route ? ops->route(core->backend, name, length) : &core->link;
+}
+
 static struct hf__lock *new_lock(struct hf__core *core, const struct lock_key *key, uint32_t hash)
 {
+	struct hf__link *link = hf__lock_route(core, key->name, key->length);
 	struct hf__lock *lock =
-		calloc(1, sizeof(*lock) + key->length + 1 + key->n * HF__VALUE_SIZE);
+		link ? calloc(1, sizeof(*lock) + key->length + 1 + key->n * HF__VALUE_SIZE) : NULL;
 	if (!lock)
 		return NULL;
+	lock->link = link;
 	hf__list_init(&lock->holds);
 	hf__list_init(&lock->queue);
 	lock->traits = key->traits;
@@ -84,6 +92,11 @@ int hf__lock_kind(const struct hf__lock *lock)
 const struct hf__traits *hf__lock_traits(const struct hf__lock *lock)
 {
 	return lock->traits;
+}
+
+struct hf__link *hf__lock_link(const struct hf__lock *lock)
+{
+	return lock->link;
 }
 
 const char *hf__lock_values(const struct hf__lock *lock, size_t *ret_n)

@@ -33,6 +33,7 @@ struct hf__lock {
 	struct hf__watch *watches;    /* the channels it listens to */
 	const struct hf__traits *traits;
 	const struct hf__policy *policy; /* how long its holds last */
+	struct hf__link *link;           /* where its commands go */
 	uint32_t refs;  /* handles, commands in flight, parked calls, holds with news */
 	uint8_t values; /* of a group: how many values follow the name */
 	uint8_t kind;   /* that of the traits */
@@ -45,6 +46,8 @@ struct hf__lock *hf__lock_ref(struct hf__core *core, int kind, const char *name)
 /* The same for a group of n values, HF__VALUE_SIZE bytes each, sorted. */
 struct hf__lock *hf__lock_ref_group(struct hf__core *core, const char *name, const char *values,
                                     size_t n);
+/* The link that this name has now; NULL without memory. Without a name, any link. */
+struct hf__link *hf__lock_route(struct hf__core *core, const char *name, size_t length);
 /* Frees the record if nothing needs it. */
 void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock);
 

@@ -163,7 +163,7 @@ static void on_extended(struct hf__core *core, const struct hf__query *query, st
 static void drop_query(struct hf__core *core, struct hf__query *query)
 {
 	struct hf__lock *lock = query->cmd.lock;
-	hf__list_remove(&query->link);
+	hf__list_remove(&query->link_in_core);
 	if (query->recorded)
 		hf__record_free(core, query->cmd.record, query->known_until);
 	free(query);
@@ -288,7 +288,7 @@ static void finish(struct hf__core *core, struct hf__query *query, struct hf__op
 		              "granted",
 		              op->lock->name);
 	else if (outcome == HF__UNKNOWN)
-		hf__op_finish(core, op, HF_EUNKNOWN, "not answered in time: %s", core->link_why);
+		hf__op_finish(core, op, HF_EUNKNOWN, "not answered in time: %s", query->link->why);
 	else
 		hf__op_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);
 }
@@ -308,7 +308,7 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 	} else if (!again) {
 		query->known_until = 0; /* its record can be used again at once */
 	}
-	if (op && again && !(answer->outcome == HF__UNSENT && core->linked)) {
+	if (op && again && !(answer->outcome == HF__UNSENT && query->link->up)) {
 		cmd->again = cmd->again || unknown;
 		if (answer->outcome == HF__NOT_NOW)
 			hf__op_retry_later(core, op, answer, now);
@@ -325,8 +325,8 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t now)
 {
 	struct hf__op *op = query->op;
-	if (!core->linked) {
-		core->backend_ops->want_link(core->backend);
+	if (!query->link->up) {
+		core->backend_ops->want_link(core->backend, query->link);
 	} else if (op->want.verb == HF__OP_LINK) {
 		op->query = NULL;
 		drop_query(core, query);
@@ -334,12 +334,14 @@ void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t no
 	} else if (is_forgotten(query, now)) {
 		hf__query_leave(core, op, HF_EUNKNOWN, now);
 	} else if (!query->cmd.in_flight)
-		hf__cmd_submit(core, &query->cmd, now, core->config.command_timeout_ms);
+		hf__cmd_submit(core, query->link, &query->cmd, now,
+		               core->config.command_timeout_ms);
 }
 
 void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
 	struct hf__query *query = op->query;
+	const struct hf__link *link = query->link;
 	bool sent = query->cmd.in_flight || query->cmd.again;
 	op->query = NULL;
 	query->op = NULL;
@@ -354,11 +356,11 @@ void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64
 	if (result == op->refusal)
 		hf__op_finish_refused(core, op);
 	else if (op->want.verb == HF__OP_LINK)
-		hf__op_finish(core, op, result, "%s", core->link_why);
+		hf__op_finish(core, op, result, "%s", link->why);
 	else
 		hf__op_finish(core, op, result, "no answer in %" PRId64 " ms%s%s",
-		              now - op->started_at, core->linked ? "" : ": ",
-		              core->linked ? "" : core->link_why);
+		              now - op->started_at, link->up ? "" : ": ",
+		              link->up ? "" : link->why);
 }
 
 /* The size of the ids of permits, or of the texts, that the caller gave. */
@@ -375,9 +377,11 @@ static size_t given_size(const struct hf__op *op)
 static struct hf__query *new_query(struct hf__core *core, struct hf__op *op)
 {
 	size_t given = given_size(op);
-	struct hf__query *query = calloc(1, sizeof(*query) + given);
+	struct hf__link *link = op->lock ? op->lock->link : hf__lock_route(core, NULL, 0);
+	struct hf__query *query = link ? calloc(1, sizeof(*query) + given) : NULL;
 	if (!query)
 		return NULL;
+	query->link = link;
 	query->op = op;
 	op->query = query;
 	query->cmd.verb =
@@ -396,7 +400,7 @@ static struct hf__query *new_query(struct hf__core *core, struct hf__op *op)
 	}
 	query->cmd.answered = on_answer;
 	hf__list_init(&query->cmd.link);
-	hf__list_add(&core->queries, &query->link);
+	hf__list_add(&core->queries, &query->link_in_core);
 	return query;
 }
 

@@ -11,10 +11,11 @@ struct hf__op;
 struct hf__query {
 	struct hf__cmd cmd;
 	struct hf__op *op;
-	struct hf__list link; /* in core->queries */
-	bool was_watched;     /* the permit that is being extended was renewed before */
-	bool recorded;        /* it uses the record that cmd names */
-	int64_t known_until;  /* until when the server recognises a repeat by that record */
+	struct hf__list link_in_core; /* in core->queries */
+	struct hf__link *link;        /* where it is sent */
+	bool was_watched;             /* the permit that is being extended was renewed before */
+	bool recorded;                /* it uses the record that cmd names */
+	int64_t known_until;          /* until when the server recognises a repeat by that record */
 	union {
 		char words[HF__PERMIT_SIZE];
 		unsigned char permit[HF__PERMIT_SIZE];

@@ -89,7 +89,7 @@ static void on_cleaning_answer(struct hf__core *core, struct hf__hold *hold,
 	int64_t pause =
 		hold->lease_ms / 12 < HF__SLOW_POLL_MS ? hold->lease_ms / 12 + 1 : HF__SLOW_POLL_MS;
 	int64_t at = now + hf__random_jitter(&core->random, pause);
-	bool wait = !core->linked || at > hold->ended_at;
+	bool wait = !hold->cmd.lock->link->up || at > hold->ended_at;
 	/* A refusal is final, unless the server becomes writable in time. */
 	bool over = answer->outcome == HF__GONE ||
 	            (answer->outcome == HF__FAILED && answer->error != HF_EREADONLY);
@@ -176,7 +176,7 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 	case HF__GONE: on_gone(core, op, hold, answer, now); break;
 	case HF__UNKNOWN: hold->doubtful = true; break;
 	case HF__UNSENT:
-		if (core->linked)
+		if (op->lock->link->up)
 			hf__op_retry_later(core, op, answer, now);
 		break;
 	default: on_refused(core, op, hold, answer, now);
@@ -187,8 +187,9 @@ void hf__release_settle(struct hf__core *core, struct hf__hold *hold, int64_t no
 {
 	if (hold->op)
 		hf__wheel_stop(&core->wheel, &hold->op->retry);
-	if (!core->linked) {
-		core->backend_ops->want_link(core->backend);
+	struct hf__link *link = hold->cmd.lock->link;
+	if (!link->up) {
+		core->backend_ops->want_link(core->backend, link);
 		return;
 	}
 	hold->cmd.verb = HF__SETTLE;
@@ -197,13 +198,13 @@ void hf__release_settle(struct hf__core *core, struct hf__hold *hold, int64_t no
 		hold->cmd.lease_ms = hold->lease_ms;
 	hold->cmd.count = HF__MUTANT(DOUBLE_RELEASE) ? -1 : hold->stays ? 0 : hold->count;
 	hold->cmd.answered = on_answer;
-	hf__cmd_submit(core, &hold->cmd, now, core->config.command_timeout_ms);
+	hf__cmd_submit(core, link, &hold->cmd, now, core->config.command_timeout_ms);
 }
 
 void hf__release_correct(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	bool counted = hold->cmd.lock->traits->nesting == HF__NEST_COUNTED;
-	if (!hold->doubtful || !core->linked || hold->cmd.in_flight)
+	if (!hold->doubtful || !hold->cmd.lock->link->up || hold->cmd.in_flight)
 		return;
 	hold->doubtful = false;
 	if (counted)
@@ -293,8 +294,8 @@ void hf__release_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 		hf__op_finish(core, op, HF_EUNKNOWN,
 		              "%s: release not confirmed in %" PRId64 " ms%s%s; it is tried until "
 		              "the lease ends in %" PRId64 " ms",
-		              op->lock->name, now - op->started_at, core->linked ? "" : ": ",
-		              core->linked ? "" : core->link_why,
+		              op->lock->name, now - op->started_at, op->lock->link->up ? "" : ": ",
+		              op->lock->link->up ? "" : op->lock->link->why,
 		              hold->valid_until > now ? hold->valid_until - now : 0);
 	if (hold)
 		leave(core, hold, now);

@@ -57,7 +57,7 @@ static void on_missed(struct hf__core *core, struct hf__hold *hold, enum hf__out
 	if (hold->tries < UINT8_MAX)
 		hold->tries++;
 	hold->renew_at = HF__NEVER;
-	if (!HF__MUTANT(ONE_MISS_ENDS) && (!cut || core->linked))
+	if (!HF__MUTANT(ONE_MISS_ENDS) && (!cut || hold->cmd.lock->link->up))
 		hold->renew_at =
 			now + hf__random_jitter(&core->random, core->config.watchdog_ms / 12 + 1);
 	if (HF__MUTANT(ONE_MISS_ENDS))
@@ -104,18 +104,39 @@ static struct hf__renewal *free_renewal(struct hf__core *core)
 	return NULL;
 }
 
-/* One command renews holds of one group; the others wait for the next. */
-static void fill(struct hf__core *core, struct hf__renewal *renewal, int64_t now)
+/* Whether one command can renew holds of both locks. */
+static bool go_together(const struct hf__core *core, const struct hf__lock *one,
+                        const struct hf__lock *other)
 {
-	struct hf__hold *first = hf__list_item(core->renew.next, struct hf__hold, renew);
-	uint8_t group = first->cmd.lock->traits->renew_group;
+	const struct hf__backend_ops *ops = core->backend_ops;
+	return one->traits->renew_group == other->traits->renew_group && one->link == other->link &&
+	       (!ops->batch || ops->batch(core->backend, one) == ops->batch(core->backend, other));
+}
+
+/* The first hold to renew whose link is up, or NULL. */
+static struct hf__hold *first_to_renew(const struct hf__core *core)
+{
+	struct hf__list *link;
+	hf__list_each (link, &core->renew) {
+		struct hf__hold *hold = hf__list_item(link, struct hf__hold, renew);
+		if (hold->cmd.lock->link->up)
+			return hold;
+	}
+	return NULL;
+}
+
+/* The holds that one command can renew together with the first; the others wait for the next. */
+static void fill(struct hf__core *core, struct hf__renewal *renewal, const struct hf__hold *first,
+                 int64_t now)
+{
+	const struct hf__lock *same = first->cmd.lock;
 	struct hf__list *link, *after;
 	size_t bytes = 0;
 	renewal->due_at = now;
 	hf__list_each_safe (link, after, &core->renew) {
 		struct hf__hold *hold = hf__list_item(link, struct hf__hold, renew);
 		const struct hf__lock *lock = hold->cmd.lock;
-		if (lock->traits->renew_group != group)
+		if (!go_together(core, same, lock))
 			continue;
 		bytes += lock->length + lock->values * (HF__VALUE_SIZE + 8u);
 		if (bytes > HF__RENEW_BYTES || renewal->holds == core->config.watchdog_batch)
@@ -138,12 +159,12 @@ static void fill(struct hf__core *core, struct hf__renewal *renewal, int64_t now
 
 void hf__watchdog_flush(struct hf__core *core, int64_t now)
 {
-	while (core->linked && !hf__list_empty(&core->renew)) {
+	struct hf__hold *first;
+	while ((first = first_to_renew(core))) {
 		struct hf__renewal *renewal = free_renewal(core);
 		if (!renewal)
 			return;
-		fill(core, renewal, now);
-		struct hf__hold *first = renewal->hold[0];
+		fill(core, renewal, first, now);
 		int64_t limit_ms = core->config.watchdog_ms / (first->tries ? 12 : 9);
 		renewal->cmd.verb = HF__RENEW;
 		renewal->cmd.user = HF__CMD_OF_RENEWAL;
@@ -151,6 +172,7 @@ void hf__watchdog_flush(struct hf__core *core, int64_t now)
 		renewal->cmd.items = renewal->holds;
 		renewal->cmd.answered = on_answer;
 		core->stats.renewal_scripts++;
-		hf__cmd_submit(core, &renewal->cmd, now, limit_ms > 50 ? limit_ms : 50);
+		hf__cmd_submit(core, first->cmd.lock->link, &renewal->cmd, now,
+		               limit_ms > 50 ? limit_ms : 50);
 	}
 }

@@ -55,7 +55,7 @@ static const struct hf__transport secure = {.recv = tls_recv, .send = tls_send, 
 /* A holder needs several tries before its lease expires: none takes more than half the rest. */
 static int64_t within_half(const struct hf__conn *conn, int64_t ms, int64_t now)
 {
-	int64_t end = hf__core_nearest_end(conn->redis->core);
+	int64_t end = hf__core_nearest_end(conn->redis->core, conn->link);
 	int64_t half = end == HF__NEVER ? ms : (end - now) / 2;
 	if (half < LEAST_MS)
 		half = LEAST_MS;
@@ -87,7 +87,7 @@ static int64_t attempt_limit(const struct hf__conn *conn, int64_t now)
 	int64_t limit = conn->redis->config->watchdog_ms / 12;
 	if (conn->limit_ms)
 		return conn->limit_ms < longest ? conn->limit_ms : longest;
-	if (!hf__core_was_linked(conn->redis->core))
+	if (!conn->link->was_up)
 		return longest;
 	if (limit < FIRST_ATTEMPT_MS)
 		limit = FIRST_ATTEMPT_MS;
@@ -452,6 +452,7 @@ int hf__conn_init(struct hf__conn *conn, struct hf__redis *redis, const struct h
 	memset(conn, 0, sizeof(*conn));
 	conn->redis = redis;
 	conn->user = user;
+	conn->link = hf__core_link(redis->core);
 	conn->shown = redis->config->shown;
 	conn->answer_by = HF__NEVER;
 	conn->subscribe_at = HF__NEVER;

@@ -15,12 +15,12 @@ static void up(struct hf__conn *conn, int64_t now)
 	conn->redis->hosts_failed = 0;
 	conn->redis->hosts_why[0] = 0;
 	hf__subs_renew(conn);
-	hf__core_link_up(conn->redis->core, now);
+	hf__core_link_up(conn->redis->core, conn->link, now);
 }
 
 static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
-	hf__core_link_down(conn->redis->core, error, why, now);
+	hf__core_link_down(conn->redis->core, conn->link, error, why, now);
 	hf__subs_lose(conn);
 	if (conn->redis->sentinel)
 		hf__sentinel_want(conn->redis->sentinel, now);
@@ -63,7 +63,7 @@ static void failed(struct hf__conn *conn, int error, const char *why, int64_t no
 		redis->hosts_why[0] = 0;
 		why = reason;
 	}
-	hf__core_link_failed(redis->core, error, why, now);
+	hf__core_link_failed(redis->core, conn->link, error, why, now);
 	if (redis->sentinel)
 		hf__sentinel_want(redis->sentinel, now);
 }
@@ -71,7 +71,7 @@ static void failed(struct hf__conn *conn, int error, const char *why, int64_t no
 /* With Sentinels, the one that is asked says where to connect to. */
 static bool wants(const struct hf__conn *conn)
 {
-	return !conn->redis->sentinel && hf__core_needs_link(conn->redis->core);
+	return !conn->redis->sentinel && hf__core_needs_link(conn->redis->core, conn->link);
 }
 
 /* ---- commands ---- */

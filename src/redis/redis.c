@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static int submit(void *backend, struct hf__cmd *cmd)
+static int submit(void *backend, struct hf__link *link, struct hf__cmd *cmd)
 {
 	struct hf__redis *redis = backend;
+	(void)link;
 	return hf__master_submit(&redis->master, cmd);
 }
 
@@ -25,10 +26,11 @@ static void unwatch(void *backend, struct hf__watch *watched)
 	hf__subs_unwatch(backend, watched);
 }
 
-static void want_link(void *backend)
+static void want_link(void *backend, struct hf__link *link)
 {
 	struct hf__redis *redis = backend;
 	int64_t now = hf__clock_ms();
+	(void)link;
 	if (!redis->sentinel)
 		hf__conn_want(&redis->master, now);
 	else if (redis->master.state == HF__CONN_IDLE)

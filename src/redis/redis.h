@@ -114,7 +114,8 @@ struct hf__conn_user {
 struct hf__conn {
 	struct hf__redis *redis;
 	const struct hf__conn_user *user;
-	const char *shown; /* the address without secrets, for messages */
+	struct hf__link *link; /* what depends on it, as the core sees it */
+	const char *shown;     /* the address without secrets, for messages */
 	struct hf__login login;
 	int64_t limit_ms; /* for one attempt; 0: as the settings say */
 	struct hf__port port;

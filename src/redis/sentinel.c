@@ -94,7 +94,7 @@ static void give_up(struct hf__sentinel *sentinel, int64_t now)
 	if (redis->master.state != HF__CONN_IDLE)
 		hf__log_write(redis->core, HF_LOG_WARN, "%s", reason);
 	else
-		hf__core_link_failed(redis->core, sentinel->error, reason, now);
+		hf__core_link_failed(redis->core, redis->master.link, sentinel->error, reason, now);
 }
 
 /*
@@ -133,7 +133,7 @@ static void take_master(struct hf__sentinel *sentinel, const struct place *named
 	}
 	sentinel->master = *named;
 	hf__conn_set_host(&redis->master, sentinel->master.name, sentinel->master.port);
-	if (hf__core_needs_link(redis->core))
+	if (hf__core_needs_link(redis->core, redis->master.link))
 		hf__conn_start(&redis->master, now);
 }
 
@@ -277,7 +277,7 @@ static void ask(struct hf__sentinel *sentinel, int64_t now)
 		(void)put(sentinel, &sentinel->ask, words, 3);
 	if (sentinel->redis->master.state == HF__CONN_UP)
 		sentinel->ask_at = now + POLL_MS;
-	else if (hf__core_needs_link(sentinel->redis->core))
+	else if (hf__core_needs_link(sentinel->redis->core, sentinel->redis->master.link))
 		sentinel->ask_at = now + ASK_AGAIN_MS;
 }
 
@@ -402,7 +402,7 @@ void hf__sentinel_turn(struct hf__sentinel *sentinel, int64_t now)
 	if (sentinel->conn.state == HF__CONN_UP)
 		ask(sentinel, now);
 	else if (sentinel->conn.state == HF__CONN_IDLE &&
-	         (hf__core_needs_link(sentinel->redis->core) ||
+	         (hf__core_needs_link(sentinel->redis->core, sentinel->redis->master.link) ||
 	          sentinel->redis->master.state == HF__CONN_UP))
 		contact(sentinel, now);
 }

@@ -14,7 +14,7 @@ static void fail_for(struct hf__zk *zk, int error, const char *why, int64_t paus
 {
 	snprintf(zk->why, sizeof zk->why, "%s", why);
 	zk->probe_at = now + pause_ms;
-	hf__core_link_failed(zk->core, error, zk->why, now);
+	hf__core_link_failed(zk->core, hf__core_link(zk->core), error, zk->why, now);
 }
 
 static void fail(struct hf__zk *zk, int error, const char *why, int64_t now)
@@ -62,7 +62,7 @@ static void try_again(struct hf__zk *zk, int64_t now)
 /* A client that was never connected reports every refusal at once; others keep to the pause. */
 void hf__session_want(struct hf__zk *zk, int64_t now)
 {
-	if (hf__core_was_linked(zk->core) && now < zk->probe_at)
+	if (hf__core_link(zk->core)->was_up && now < zk->probe_at)
 		return;
 	if (zk->state == HF__SESSION_NONE)
 		open_session(zk, now);
@@ -101,7 +101,7 @@ static void link_down(struct hf__zk *zk, int error, const char *why, int64_t now
 		snprintf(zk->why, sizeof zk->why, "%s", why);
 	zk->doubted = false;
 	if (zk->state == HF__SESSION_UP)
-		hf__core_link_down(zk->core, error, zk->why, now);
+		hf__core_link_down(zk->core, hf__core_link(zk->core), error, zk->why, now);
 	zk->state = HF__SESSION_WAITING;
 	zk->connect_by = hf__clock_after(now, zk->config->connect_timeout_ms);
 	answer_unknown(zk, now);
@@ -116,7 +116,7 @@ static void link_up(struct hf__zk *zk, int64_t now)
 	int64_t session_ms = zk->library.recv_timeout(zk->session->handle);
 	hf__proof_begin(&zk->proof, session_ms);
 	hf__core_set_watchdog(zk->core, hf__proof_lease(session_ms));
-	hf__core_link_up(zk->core, now);
+	hf__core_link_up(zk->core, hf__core_link(zk->core), now);
 }
 
 static void refuse_chroot(struct hf__zk *zk, int rc, int64_t now)
@@ -255,7 +255,8 @@ static void take_news(struct hf__zk *zk, int64_t now)
 static bool is_wanted(const struct hf__zk *zk)
 {
 	return (zk->state == HF__SESSION_NONE || zk->state == HF__SESSION_REFUSED) &&
-	       hf__core_was_linked(zk->core) && hf__core_needs_link(zk->core);
+	       hf__core_link(zk->core)->was_up &&
+	       hf__core_needs_link(zk->core, hf__core_link(zk->core));
 }
 
 static void note_late(struct hf__zk *zk, int64_t now)

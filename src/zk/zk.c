@@ -95,9 +95,10 @@ static int submit_verb(struct hf__zk *zk, struct hf__cmd *cmd)
 	}
 }
 
-static int submit(void *backend, struct hf__cmd *cmd)
+static int submit(void *backend, struct hf__link *link, struct hf__cmd *cmd)
 {
 	struct hf__zk *zk = backend;
+	(void)link;
 	hf__list_add(&zk->waiting, &cmd->link);
 	if (cmd->answer_by < zk->answer_by)
 		zk->answer_by = cmd->answer_by;
@@ -121,8 +122,9 @@ static void unwatch(void *backend, struct hf__watch *watched)
 	(void)watched;
 }
 
-static void want_link(void *backend)
+static void want_link(void *backend, struct hf__link *link)
 {
+	(void)link;
 	hf__session_want(backend, hf__clock_ms());
 }
 

@@ -445,7 +445,7 @@ void client_kill(struct client *client)
 	client->over = true;
 	client->kill_at = HF__NEVER;
 	link_forget(client);
-	client->core.linked = false;
+	client_unlink(&client->core);
 	if (!client->closing) {
 		client->close_op.want.verb = HF__OP_CLOSE;
 		hf__core_start(&client->core, &client->close_op, client_now(client));

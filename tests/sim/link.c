@@ -77,9 +77,10 @@ static struct request request_of(struct client *client, struct hf__cmd *cmd)
 	return request;
 }
 
-static int submit(void *backend, struct hf__cmd *cmd)
+static int submit(void *backend, struct hf__link *link, struct hf__cmd *cmd)
 {
 	struct client *client = backend;
+	(void)link;
 	struct world *world = client->world;
 	check_submit(client, cmd);
 	if (faults_happens(world, client, world->faults.no_memory)) {
@@ -125,9 +126,10 @@ static void unwatch(void *backend, struct hf__watch *watched)
 		send_watch(client, name, UNWATCH);
 }
 
-static void want_link(void *backend)
+static void want_link(void *backend, struct hf__link *link)
 {
 	struct client *client = backend;
+	(void)link;
 	if (!client->over && !client->conn && client->connect_at == HF__NEVER)
 		client->connect_at = client->world->now + faults_latency(client->world);
 }
@@ -274,7 +276,8 @@ static void kill_old_conns(struct client *client)
 /* A client that wants nothing does not connect. */
 static void connect_later(struct client *client, int64_t most_us)
 {
-	if (client->connect_at == HF__NEVER && hf__core_needs_link(&client->core))
+	if (client->connect_at == HF__NEVER &&
+	    hf__core_needs_link(&client->core, &client->core.link))
 		client->connect_at =
 			client->world->now + world_between(client->world, 100, most_us);
 }
@@ -288,7 +291,8 @@ void link_connect(struct client *client)
 		client->calm_since = world->now;
 		client->connect_at = world->now + world_between(world, 1000, 100000);
 		world_trace(world, "client %lld: cannot connect", client->index, 0, 0, 0, 0, 0);
-		hf__core_link_failed(&client->core, HF_EUNREACHABLE, "refused", client_now(client));
+		hf__core_link_failed(&client->core, &client->core.link, HF_EUNREACHABLE, "refused",
+		                     client_now(client));
 		client_turn(client);
 		return;
 	}
@@ -299,7 +303,7 @@ void link_connect(struct client *client)
 		client->conn->watch[i] = client->watch[i] != NULL;
 	client->calm_since = world->now;
 	world_trace(world, "client %lld: connected", client->index, 0, 0, 0, 0, 0);
-	hf__core_link_up(&client->core, client_now(client));
+	hf__core_link_up(&client->core, &client->core.link, client_now(client));
 	client_turn(client);
 }
 
@@ -355,7 +359,7 @@ void link_give_up(struct client *client, int error, const char *why)
 	delay_out(world, client, conn);
 	client->calm_since = world->now;
 	client->conn = NULL;
-	hf__core_link_down(&client->core, error, why, client_now(client));
+	hf__core_link_down(&client->core, &client->core.link, error, why, client_now(client));
 	answer_all(client, unsent);
 	connect_later(client, 50000);
 	client_turn(client);

@@ -276,6 +276,12 @@ void client_turn(struct client *client);
 void client_report_news(struct client *client);
 void client_close(struct client *client);
 void client_kill(struct client *client);
+/* Nothing comes from its link any more. */
+static inline void client_unlink(struct hf__core *core)
+{
+	core->links_up -= core->link.up;
+	core->link.up = false;
+}
 /* Frees what is left of a closed client. */
 void client_free(struct client *client);
 int64_t client_now(const struct client *client);

@@ -386,7 +386,7 @@ static void free_process(struct process *process)
 	for (int i = 0; i < red.servers; i++) {
 		process->node[i].client->over = true;
 		link_forget(process->node[i].client);
-		process->node[i].client->core.linked = false;
+		client_unlink(&process->node[i].client->core);
 		host_close(&process->node[i]);
 	}
 	drain(process);

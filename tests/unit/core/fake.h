@@ -49,8 +49,9 @@ struct fake {
 
 /* ---- what the core calls ---- */
 
-static inline int fake_submit(void *backend, struct hf__cmd *cmd)
+static inline int fake_submit(void *backend, struct hf__link *link, struct hf__cmd *cmd)
 {
+	(void)link;
 	struct fake *fake = backend;
 	if (fake->full)
 		return HF_ENOMEM;
@@ -74,8 +75,9 @@ static inline void fake_unwatch(void *backend, struct hf__watch *watch)
 	((struct fake *)backend)->watches--;
 }
 
-static inline void fake_want_link(void *backend)
+static inline void fake_want_link(void *backend, struct hf__link *link)
 {
+	(void)link;
 	((struct fake *)backend)->wants++;
 }
 
@@ -274,12 +276,13 @@ static inline void fake_link_down(struct fake *fake)
 	while (!hf__list_empty(&fake->sent))
 		fake_reply(fake,
 		           (struct hf__answer){.outcome = HF__UNKNOWN, .error = HF_EUNREACHABLE});
-	hf__core_link_down(&fake->core, HF_EUNREACHABLE, "reset by peer", fake->now);
+	hf__core_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
+	                   fake->now);
 }
 
 static inline void fake_link_up(struct fake *fake)
 {
-	hf__core_link_up(&fake->core, fake->now);
+	hf__core_link_up(&fake->core, &fake->core.link, fake->now);
 }
 
 /* A hold, granted at once; lease 0 is the watchdog's. */

@@ -209,7 +209,8 @@ static void force_that_never_left_is_sent_when_it_can_be(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = ask(fake, HF__OP_FORCE, 1);
-	hf__core_link_down(&fake->core, HF_EUNREACHABLE, "reset by peer", fake->now);
+	hf__core_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
+	                   fake->now);
 	fake_answer(fake, HF__UNSENT);
 	check_waits(op);
 	fake_link_up(fake);
@@ -237,11 +238,11 @@ static void link_call_ends_as_soon_as_there_is_a_connection(void **state)
 	struct hf__op *op = ask(fake, HF__OP_LINK, 0);
 	check_waits(op);
 	assert_true(fake->wants > 0);
-	assert_true(hf__core_needs_link(&fake->core));
+	assert_true(hf__core_needs_link(&fake->core, &fake->core.link));
 	fake_link_up(fake);
 	check_result(op, 0);
 	check_nothing_sent(fake);
-	assert_false(hf__core_needs_link(&fake->core));
+	assert_false(hf__core_needs_link(&fake->core, &fake->core.link));
 	struct hf__op *again = ask(fake, HF__OP_LINK, 0);
 	check_result(again, 0);
 }
@@ -250,7 +251,7 @@ static void link_call_ends_when_the_first_contact_fails(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__op *op = ask(fake, HF__OP_LINK, 0);
-	hf__core_link_failed(&fake->core, HF_EAUTH, "WRONGPASS", fake->now);
+	hf__core_link_failed(&fake->core, &fake->core.link, HF_EAUTH, "WRONGPASS", fake->now);
 	check_result(op, HF_EAUTH);
 	check_detail(op, "WRONGPASS");
 }

@@ -93,16 +93,17 @@ static void fixed_lease_is_never_renewed(void **state)
 static void nearest_end_is_that_of_a_hold_that_is_renewed(void **state)
 {
 	struct fake *fake = *state;
-	assert_true(hf__core_nearest_end(&fake->core) == HF__NEVER);
+	assert_true(hf__core_nearest_end(&fake->core, hf__core_link(&fake->core)) == HF__NEVER);
 	(void)fake_acquire_for(fake, 1, 500);
-	assert_true(hf__core_nearest_end(&fake->core) == HF__NEVER);
+	assert_true(hf__core_nearest_end(&fake->core, hf__core_link(&fake->core)) == HF__NEVER);
 	fake_answer(fake, HF__GRANTED);
-	assert_true(hf__core_nearest_end(&fake->core) == HF__NEVER);
+	assert_true(hf__core_nearest_end(&fake->core, hf__core_link(&fake->core)) == HF__NEVER);
 	fake_release_done(fake, 1, 0);
 	struct hf__hold *hold = fake_hold(fake, 1, 0);
-	assert_true(hf__core_nearest_end(&fake->core) == hold->valid_until);
+	assert_true(hf__core_nearest_end(&fake->core, hf__core_link(&fake->core)) ==
+	            hold->valid_until);
 	(void)fake_release(fake, 1);
-	assert_true(hf__core_nearest_end(&fake->core) == HF__NEVER);
+	assert_true(hf__core_nearest_end(&fake->core, hf__core_link(&fake->core)) == HF__NEVER);
 }
 
 static void released_hold_is_not_renewed_any_more(void **state)
