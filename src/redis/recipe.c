@@ -19,98 +19,103 @@
 
 #define PLAIN_ROWS(ROW)                                                                            \
 	ROW(HF__ASK, acquire,                                                                      \
-	    KEYS(KEY_NAME, KEY_DESCRIPTIONS, KEY_TOKEN),                                           \
-	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTION))                                \
-	ROW(HF__SETTLE, release,                                                                   \
-	    KEYS(KEY_NAME, KEY_CHANNEL, KEY_DESCRIPTIONS),                                         \
-	    ARGS(ARG_OWNER, ARG_COUNT, ARG_UNLOCK_MESSAGE))                                        \
+	    KEYS(KEY_NAME, KEY_TOKEN),                                                             \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTIONS, ARG_DESCRIPTION))              \
+	ROW(HF__SETTLE, release, KEYS(KEY_NAME),                                                   \
+	    ARGS(ARG_OWNER, ARG_COUNT, ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL,               \
+	         ARG_DESCRIPTIONS))                                                                \
 	ROW(HF__MOVE, move,                                                                        \
-	    KEYS(KEY_NAME, KEY_DESCRIPTIONS, KEY_TOKEN),                                           \
-	    ARGS(ARG_LEASE, ARG_OWNER, ARG_FROM, ARG_DESCRIPTION))                                 \
-	ROW(HF__RENEW, renew, KEYS(KEY_NAME, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_OWNER))        \
-	ROW(HF__FORCE, force, KEYS(KEY_NAME, KEY_CHANNEL), ARGS(ARG_UNLOCK_MESSAGE))               \
+	    KEYS(KEY_NAME, KEY_TOKEN),                                                             \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_FROM, ARG_DESCRIPTIONS, ARG_DESCRIPTION))               \
+	ROW(HF__RENEW, renew, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))        \
+	ROW(HF__FORCE, force,                                                                      \
+	    KEYS(KEY_NAME), ARGS(ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL))                    \
 	ROW(HF__LOOK, state, KEYS(KEY_NAME), ARGS(ARG_OWNER))
 
 /* Waiters of a spin lock keep asking, and nobody listens to its channel. */
 #define SPIN_ROWS(ROW)                                                                             \
 	ROW(HF__ASK, acquire,                                                                      \
-	    KEYS(KEY_NAME, KEY_DESCRIPTIONS, KEY_TOKEN),                                           \
-	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTION))                                \
-	ROW(HF__SETTLE, release,                                                                   \
-	    KEYS(KEY_NAME, KEY_CHANNEL, KEY_DESCRIPTIONS),                                         \
-	    ARGS(ARG_OWNER, ARG_COUNT, ARG_NO_MESSAGE))                                            \
-	ROW(HF__RENEW, renew, KEYS(KEY_NAME, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_OWNER))        \
-	ROW(HF__FORCE, force, KEYS(KEY_NAME, KEY_CHANNEL), ARGS(ARG_NO_MESSAGE))                   \
+	    KEYS(KEY_NAME, KEY_TOKEN),                                                             \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTIONS, ARG_DESCRIPTION))              \
+	ROW(HF__SETTLE, release, KEYS(KEY_NAME),                                                   \
+	    ARGS(ARG_OWNER, ARG_COUNT, ARG_NO_MESSAGE, ARG_PUBLISH, ARG_CHANNEL,                   \
+	         ARG_DESCRIPTIONS))                                                                \
+	ROW(HF__RENEW, renew, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))        \
+	ROW(HF__FORCE, force, KEYS(KEY_NAME), ARGS(ARG_NO_MESSAGE, ARG_PUBLISH, ARG_CHANNEL))      \
 	ROW(HF__LOOK, state, KEYS(KEY_NAME), ARGS(ARG_OWNER))
 
 #define FAIR_ROWS(ROW)                                                                             \
 	ROW(HF__ASK, fair_acquire,                                                                 \
-	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_QUEUE_ALIVE,                           \
-	         KEY_DESCRIPTIONS, KEY_TOKEN),                                                     \
-	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_PLACE_MS, ARG_ALIVE_MS, ARG_DESCRIPTION))    \
+	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_QUEUE_ALIVE, KEY_TOKEN),               \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_PLACE_MS, ARG_ALIVE_MS, ARG_DESCRIPTIONS,    \
+	         ARG_DESCRIPTION))                                                                 \
 	ROW(HF__SETTLE, fair_release,                                                              \
-	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_CHANNEL, KEY_QUEUE_ALIVE,              \
-	         KEY_DESCRIPTIONS),                                                                \
-	    ARGS(ARG_OWNER, ARG_COUNT, ARG_UNLOCK_MESSAGE, ARG_PLACE_MS))                          \
-	ROW(HF__RENEW, renew, KEYS(KEY_NAME, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_OWNER))        \
+	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_QUEUE_ALIVE),                          \
+	    ARGS(ARG_OWNER, ARG_COUNT, ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL,               \
+	         ARG_PLACE_MS, ARG_DESCRIPTIONS))                                                  \
+	ROW(HF__RENEW, renew, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))        \
 	ROW(HF__FORCE, fair_force,                                                                 \
-	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_CHANNEL, KEY_QUEUE_ALIVE),             \
-	    ARGS(ARG_UNLOCK_MESSAGE))                                                              \
+	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_QUEUE_ALIVE),                          \
+	    ARGS(ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL))                                    \
 	ROW(HF__LOOK, state, KEYS(KEY_NAME), ARGS(ARG_OWNER))
 
 #define READ_ROWS(ROW)                                                                             \
 	ROW(HF__ASK, read_acquire,                                                                 \
-	    KEYS(KEY_NAME, KEY_READ_HOLD, KEY_DESCRIPTIONS),                                       \
-	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_WRITER, ARG_DESCRIPTION))                    \
+	    KEYS(KEY_NAME, KEY_READ_HOLD),                                                         \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_WRITER, ARG_DESCRIPTIONS,                    \
+	         ARG_DESCRIPTION))                                                                 \
 	ROW(HF__SETTLE, read_release,                                                              \
-	    KEYS(KEY_NAME, KEY_RW_CHANNEL, KEY_READ_HOLD, KEY_READ_HOLDS, KEY_DESCRIPTIONS),       \
-	    ARGS(ARG_OWNER, ARG_UNLOCK_MESSAGE))                                                   \
+	    KEYS(KEY_NAME, KEY_READ_HOLD),                                                         \
+	    ARGS(ARG_OWNER, ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_RW_CHANNEL, ARG_READ_HOLDS,       \
+	         ARG_DESCRIPTIONS))                                                                \
 	ROW(HF__RENEW, read_renew,                                                                 \
-	    KEYS(KEY_NAME, KEY_READ_HOLD, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_OWNER))           \
-	ROW(HF__FORCE, rw_force,                                                                   \
-	    KEYS(KEY_NAME, KEY_RW_CHANNEL), ARGS(ARG_READ, ARG_UNLOCK_MESSAGE))                    \
+	    KEYS(KEY_NAME, KEY_READ_HOLD), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))           \
+	ROW(HF__FORCE, rw_force, KEYS(KEY_NAME),                                                   \
+	    ARGS(ARG_READ, ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_RW_CHANNEL))                       \
 	ROW(HF__LOOK, rw_state, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_READ))
 
 #define WRITE_ROWS(ROW)                                                                            \
 	ROW(HF__ASK, write_acquire,                                                                \
-	    KEYS(KEY_NAME, KEY_DESCRIPTIONS, KEY_TOKEN),                                           \
-	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTION))                                \
-	ROW(HF__SETTLE, write_release,                                                             \
-	    KEYS(KEY_NAME, KEY_RW_CHANNEL, KEY_DESCRIPTIONS),                                      \
-	    ARGS(ARG_OWNER, ARG_COUNT, ARG_READ_UNLOCK_MESSAGE))                                   \
-	ROW(HF__RENEW, renew, KEYS(KEY_NAME, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_OWNER))        \
-	ROW(HF__FORCE, rw_force,                                                                   \
-	    KEYS(KEY_NAME, KEY_RW_CHANNEL), ARGS(ARG_WRITE, ARG_READ_UNLOCK_MESSAGE))              \
+	    KEYS(KEY_NAME, KEY_TOKEN),                                                             \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTIONS, ARG_DESCRIPTION))              \
+	ROW(HF__SETTLE, write_release, KEYS(KEY_NAME),                                             \
+	    ARGS(ARG_OWNER, ARG_COUNT, ARG_READ_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_RW_CHANNEL,       \
+	         ARG_DESCRIPTIONS))                                                                \
+	ROW(HF__RENEW, renew, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))        \
+	ROW(HF__FORCE, rw_force, KEYS(KEY_NAME),                                                   \
+	    ARGS(ARG_WRITE, ARG_READ_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_RW_CHANNEL))                 \
 	ROW(HF__LOOK, rw_state, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_WRITE))
 
 #define GROUP_ROWS(ROW)                                                                            \
 	ROW(HF__ASK, group_acquire,                                                                \
 	    KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_VALUES))                     \
-	ROW(HF__SETTLE, group_release,                                                             \
-	    KEYS(KEY_NAME, KEY_CHANNEL),                                                           \
-	    ARGS(ARG_OWNER, ARG_COUNT, ARG_UNLOCK_MESSAGE, ARG_VALUES))                            \
+	ROW(HF__SETTLE, group_release, KEYS(KEY_NAME),                                             \
+	    ARGS(ARG_OWNER, ARG_COUNT, ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL,               \
+	         ARG_VALUES))                                                                      \
 	ROW(HF__RENEW, group_renew,                                                                \
 	    KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_VALUES_COUNT, ARG_VALUES))              \
 	ROW(HF__FORCE, group_force,                                                                \
-	    KEYS(KEY_NAME, KEY_CHANNEL), ARGS(ARG_UNLOCK_MESSAGE, ARG_VALUES))                     \
+	    KEYS(KEY_NAME), ARGS(ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL, ARG_VALUES))        \
 	ROW(HF__LOOK, group_state, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_VALUES))
 
 #define SEMAPHORE_ROWS(ROW)                                                                        \
 	ROW(HF__ASK, semaphore_acquire,                                                            \
 	    KEYS(KEY_NAME, KEY_RECORD), ARGS(ARG_COUNT, ARG_OWNER, ARG_LEASE, ARG_AGAIN))          \
 	ROW(HF__SETTLE, semaphore_undo,                                                            \
-	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD), ARGS(ARG_OWNER, ARG_LEASE))           \
+	    KEYS(KEY_NAME, KEY_RECORD),                                                            \
+	    ARGS(ARG_OWNER, ARG_LEASE, ARG_PUBLISH, ARG_PERMITS_CHANNEL))                          \
 	ROW(HF__LOOK, number, KEYS(KEY_NAME), NO_ARGS)
 
 #define PERMITS_ROWS(ROW)                                                                          \
 	ROW(HF__ASK, permits_acquire,                                                              \
-	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY, KEY_PERMITS_CHANNEL, KEY_DESCRIPTIONS),              \
-	    ARGS(ARG_COUNT, ARG_LEASE, ARG_DESCRIPTION_OR_EMPTY, ARG_PERMITS))                     \
+	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY),                                                     \
+	    ARGS(ARG_COUNT, ARG_LEASE, ARG_PUBLISH, ARG_PERMITS_CHANNEL,                           \
+	         ARG_DESCRIPTIONS_OR_EMPTY, ARG_DESCRIPTION_OR_EMPTY, ARG_PERMITS))                \
 	ROW(HF__SETTLE, permits_drop,                                                              \
-	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_PERMIT_EXPIRY, KEY_DESCRIPTIONS),              \
-	    ARGS(ARG_PERMITS))                                                                     \
+	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY),                                                     \
+	    ARGS(ARG_PUBLISH, ARG_PERMITS_CHANNEL, ARG_DESCRIPTIONS_OR_EMPTY, ARG_PERMITS))        \
 	ROW(HF__RENEW, permits_renew,                                                              \
-	    KEYS(KEY_PERMIT_EXPIRY, KEY_DESCRIPTIONS), ARGS(ARG_LEASE, ARG_PERMITS))
+	    KEYS(KEY_PERMIT_EXPIRY), ARGS(ARG_LEASE, ARG_PERMITS, ARG_DESCRIPTIONS))
 
 #define LATCH_ROWS(ROW)                                                                            \
 	ROW(HF__ASK, latch_wait, KEYS(KEY_NAME), NO_ARGS)                                          \
@@ -124,53 +129,64 @@
 	ROW(HF__INSPECT, inspect, KEYS(KEY_NAME), NO_ARGS)                                         \
 	ROW(HF__FACTS, facts, NO_KEYS, NO_ARGS)                                                    \
 	ROW(HF__DROP_WAITER, fair_drop,                                                            \
-	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_CHANNEL, KEY_QUEUE_ALIVE),             \
-	    ARGS(ARG_UNLOCK_MESSAGE, ARG_TEXTS))                                                   \
+	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_QUEUE_ALIVE),                          \
+	    ARGS(ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL, ARG_TEXTS))                         \
 	COMMAND(HF__TOKEN, "GET", KEYS(KEY_TOKEN))                                                 \
 	ROW(HF__SEMAPHORE_RELEASE, semaphore_release,                                              \
-	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD),                                       \
-	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_MAY_CREATE))                             \
+	    KEYS(KEY_NAME, KEY_RECORD),                                                            \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_MAY_CREATE, ARG_PUBLISH,                 \
+	         ARG_PERMITS_CHANNEL))                                                             \
 	ROW(HF__SEMAPHORE_RELEASE_IF, semaphore_release,                                           \
-	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD),                                       \
-	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_MUST_EXIST))                             \
+	    KEYS(KEY_NAME, KEY_RECORD),                                                            \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_MUST_EXIST, ARG_PUBLISH,                 \
+	         ARG_PERMITS_CHANNEL))                                                             \
 	ROW(HF__SEMAPHORE_ADD, semaphore_add,                                                      \
-	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD),                                       \
-	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS))                                             \
+	    KEYS(KEY_NAME, KEY_RECORD),                                                            \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_PUBLISH, ARG_PERMITS_CHANNEL))           \
 	ROW(HF__SEMAPHORE_SET, semaphore_set,                                                      \
-	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD),                                       \
-	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_LEASE))                                  \
+	    KEYS(KEY_NAME, KEY_RECORD),                                                            \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_LEASE, ARG_PUBLISH,                      \
+	         ARG_PERMITS_CHANNEL))                                                             \
 	ROW(HF__SEMAPHORE_DRAIN, semaphore_drain,                                                  \
 	    KEYS(KEY_NAME, KEY_RECORD), ARGS(ARG_OWNER, ARG_RECORD_MS))                            \
 	ROW(HF__PERMITS_RELEASE, permits_release,                                                  \
-	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_PERMIT_EXPIRY, KEY_DESCRIPTIONS),              \
-	    ARGS(ARG_GIVEN_PERMITS))                                                               \
+	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY),                                                     \
+	    ARGS(ARG_PUBLISH, ARG_PERMITS_CHANNEL, ARG_DESCRIPTIONS_OR_EMPTY,                      \
+	         ARG_GIVEN_PERMITS))                                                               \
 	ROW(HF__PERMITS_EXTEND, permits_extend,                                                    \
-	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY, KEY_PERMITS_CHANNEL),                                \
-	    ARGS(ARG_GIVEN_PERMITS, ARG_LEASE))                                                    \
+	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY),                                                     \
+	    ARGS(ARG_GIVEN_PERMITS, ARG_LEASE, ARG_PUBLISH, ARG_PERMITS_CHANNEL))                  \
 	ROW(HF__PERMITS_LEASE, permits_lease,                                                      \
-	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY, KEY_PERMITS_CHANNEL), ARGS(ARG_GIVEN_PERMITS))       \
+	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY),                                                     \
+	    ARGS(ARG_GIVEN_PERMITS, ARG_PUBLISH, ARG_PERMITS_CHANNEL))                             \
 	ROW(HF__PERMITS_AVAILABLE, permits_count,                                                  \
-	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY, KEY_PERMITS_CHANNEL), ARGS(ARG_AVAILABLE))           \
+	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY),                                                     \
+	    ARGS(ARG_AVAILABLE, ARG_PUBLISH, ARG_PERMITS_CHANNEL))                                 \
 	ROW(HF__PERMITS_ACQUIRED, permits_count,                                                   \
-	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY, KEY_PERMITS_CHANNEL), ARGS(ARG_ACQUIRED))            \
+	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY),                                                     \
+	    ARGS(ARG_ACQUIRED, ARG_PUBLISH, ARG_PERMITS_CHANNEL))                                  \
 	ROW(HF__PERMITS_TOTAL, permits_count,                                                      \
-	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY, KEY_PERMITS_CHANNEL), ARGS(ARG_TOTAL))               \
+	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY),                                                     \
+	    ARGS(ARG_TOTAL, ARG_PUBLISH, ARG_PERMITS_CHANNEL))                                     \
 	ROW(HF__PERMITS_TRY_SET, semaphore_set,                                                    \
-	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD),                                       \
-	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_LEASE))                                  \
+	    KEYS(KEY_NAME, KEY_RECORD),                                                            \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_LEASE, ARG_PUBLISH,                      \
+	         ARG_PERMITS_CHANNEL))                                                             \
 	ROW(HF__PERMITS_SET, permits_set,                                                          \
-	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD, KEY_PERMIT_EXPIRY),                    \
-	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS))                                             \
+	    KEYS(KEY_NAME, KEY_RECORD, KEY_PERMIT_EXPIRY),                                         \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_PUBLISH, ARG_PERMITS_CHANNEL))           \
 	ROW(HF__PERMITS_ADD, permits_add,                                                          \
-	    KEYS(KEY_NAME, KEY_PERMITS_CHANNEL, KEY_RECORD),                                       \
-	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS))                                             \
+	    KEYS(KEY_NAME, KEY_RECORD),                                                            \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_PUBLISH, ARG_PERMITS_CHANNEL))           \
 	ROW(HF__LATCH_SET, latch_set,                                                              \
-	    KEYS(KEY_NAME, KEY_LATCH_CHANNEL, KEY_RECORD),                                         \
-	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS))                                             \
+	    KEYS(KEY_NAME, KEY_RECORD),                                                            \
+	    ARGS(ARG_COUNT, ARG_OWNER, ARG_RECORD_MS, ARG_PUBLISH, ARG_LATCH_CHANNEL))             \
 	ROW(HF__LATCH_DOWN, latch_down,                                                            \
-	    KEYS(KEY_NAME, KEY_LATCH_CHANNEL, KEY_RECORD), ARGS(ARG_OWNER, ARG_RECORD_MS))         \
+	    KEYS(KEY_NAME, KEY_RECORD),                                                            \
+	    ARGS(ARG_OWNER, ARG_RECORD_MS, ARG_PUBLISH, ARG_LATCH_CHANNEL))                        \
 	ROW(HF__LATCH_DELETE, latch_delete,                                                        \
-	    KEYS(KEY_NAME, KEY_LATCH_CHANNEL, KEY_RECORD), ARGS(ARG_OWNER, ARG_RECORD_MS))
+	    KEYS(KEY_NAME, KEY_RECORD),                                                            \
+	    ARGS(ARG_OWNER, ARG_RECORD_MS, ARG_PUBLISH, ARG_LATCH_CHANNEL))
 
 /* clang-format on */
 

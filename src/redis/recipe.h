@@ -23,14 +23,32 @@ enum hf__recipe_arg {
 	ARG_PLACE_MS, /* how long the place in the queue is kept */
 	ARG_ALIVE_MS, /* how long a waiter that does not ask counts as alive */
 
+	/*
+	 * Channels. They are not among the keys, because a channel never exists: while a slot of a
+	 * Cluster is being moved, its node refuses a script if some of its keys exist and others do
+	 * not.
+	 */
+	ARG_PUBLISH, /* the command that publishes */
+	ARG_CHANNEL, /* where the releases of a lock are published */
+	ARG_RW_CHANNEL,
+	ARG_PERMITS_CHANNEL,
+	ARG_LATCH_CHANNEL,
+
 	/* Redisson's release messages, and none at all. */
 	ARG_UNLOCK_MESSAGE,
 	ARG_READ_UNLOCK_MESSAGE,
 	ARG_NO_MESSAGE,
 
-	/* What the holder publishes about itself. */
-	ARG_DESCRIPTION,          /* no argument if this client has no description */
-	ARG_DESCRIPTION_OR_EMPTY, /* an empty one in that case */
+	ARG_READ_HOLDS, /* what the keys of all read holds begin with */
+
+	/*
+	 * What the holder publishes about itself, and what the keys of all descriptions begin with.
+	 * If this client has no description, each is left out, or is empty as its name says.
+	 */
+	ARG_DESCRIPTION,
+	ARG_DESCRIPTION_OR_EMPTY,
+	ARG_DESCRIPTIONS,
+	ARG_DESCRIPTIONS_OR_EMPTY,
 
 	/* Several arguments each. */
 	ARG_VALUES,        /* the values of a group */
@@ -53,9 +71,8 @@ enum hf__recipe_arg {
 #define HF__RECIPE_MAX 8 /* entries of a list, its end included */
 
 /*
- * How to build a request. Two keys are left out if they are not needed: KEY_TOKEN if no token is
- * wanted, and KEY_DESCRIPTIONS if this client has no description. A renewal repeats both lists for
- * each of its holds.
+ * How to build a request. The keys are those without which the script cannot do its work; KEY_TOKEN
+ * is left out if no token is wanted. A renewal repeats both lists for each of its holds.
  */
 struct hf__recipe {
 	const char *word; /* a plain command; NULL: it is a script */

@@ -43,6 +43,7 @@ static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engi
 	redis->core = core;
 	redis->engine = engine;
 	redis->config = config;
+	redis->publish = "PUBLISH";
 	redis->random.state = hf__core_random(core);
 	redis->embedded.dir_fd = -1;
 	hf__table_init(&redis->subs, (uint32_t)hf__random_next(&redis->random));

@@ -154,6 +154,7 @@ struct hf__redis {
 	const struct hf__redis_settings *config;
 	struct hf__embedded embedded;
 	struct hf__random random;
+	const char *publish; /* the command with which scripts publish */
 	struct hf__table subs;
 	struct hf__conn master;        /* where everything is sent */
 	struct hf__sentinel *sentinel; /* NULL: another deployment */

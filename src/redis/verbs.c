@@ -17,6 +17,7 @@
 /* One command, and the hold that the next keys and arguments are about: a renewal has several. */
 struct maker {
 	const struct hf__core *core;
+	const char *publish;
 	const struct hf__cmd *cmd;
 	struct hf__renew_item item;
 };
@@ -50,11 +51,7 @@ static size_t permits_of(const struct hf__cmd *cmd)
 
 static bool has_key(enum hf__keys_name key, const struct maker *maker)
 {
-	switch (key) {
-	case KEY_TOKEN: return maker->cmd->token || maker->cmd->verb == HF__TOKEN;
-	case KEY_DESCRIPTIONS: return has_description(maker);
-	default: return true;
-	}
+	return key != KEY_TOKEN || maker->cmd->token || maker->cmd->verb == HF__TOKEN;
 }
 
 static size_t count_keys(const struct hf__recipe *recipe, const struct maker *maker)
@@ -90,7 +87,8 @@ static char *put_keys(char *at, const struct hf__recipe *recipe, const struct ma
 static size_t count_arg(enum hf__recipe_arg arg, const struct maker *maker)
 {
 	switch (arg) {
-	case ARG_DESCRIPTION: return has_description(maker);
+	case ARG_DESCRIPTION:
+	case ARG_DESCRIPTIONS: return has_description(maker);
 	case ARG_VALUES: return values_of(maker);
 	case ARG_PERMITS: return permits_of(maker->cmd);
 	case ARG_GIVEN_PERMITS:
@@ -104,6 +102,29 @@ static size_t count_args(const struct hf__recipe *recipe, const struct maker *ma
 	size_t n = 0;
 	for (const enum hf__recipe_arg *arg = recipe->args; *arg != ARG_END; arg++)
 		n += count_arg(*arg, maker);
+	return n;
+}
+
+/* Whether the argument contains the lock's name, as a key does. */
+static bool is_named(enum hf__recipe_arg arg)
+{
+	switch (arg) {
+	case ARG_CHANNEL:
+	case ARG_RW_CHANNEL:
+	case ARG_PERMITS_CHANNEL:
+	case ARG_LATCH_CHANNEL:
+	case ARG_READ_HOLDS:
+	case ARG_DESCRIPTIONS:
+	case ARG_DESCRIPTIONS_OR_EMPTY: return true;
+	default: return false;
+	}
+}
+
+static size_t count_named_args(const struct hf__recipe *recipe)
+{
+	size_t n = 0;
+	for (const enum hf__recipe_arg *arg = recipe->args; *arg != ARG_END; arg++)
+		n += is_named(*arg);
 	return n;
 }
 
@@ -188,11 +209,22 @@ static char *put_arg(char *at, enum hf__recipe_arg arg, const struct maker *make
 	case ARG_PLACE_MS: return hf__request_number(at, cmd->place_ms);
 	case ARG_ALIVE_MS:
 		return hf__request_number(at, hf__core_settings(maker->core)->watchdog_ms);
+	case ARG_PUBLISH: return hf__request_text(at, maker->publish);
+	case ARG_CHANNEL: return put_key(at, KEY_CHANNEL, maker);
+	case ARG_RW_CHANNEL: return put_key(at, KEY_RW_CHANNEL, maker);
+	case ARG_PERMITS_CHANNEL: return put_key(at, KEY_PERMITS_CHANNEL, maker);
+	case ARG_LATCH_CHANNEL: return put_key(at, KEY_LATCH_CHANNEL, maker);
 	case ARG_UNLOCK_MESSAGE: return hf__request_text(at, "0");
 	case ARG_READ_UNLOCK_MESSAGE: return hf__request_text(at, "1");
 	case ARG_NO_MESSAGE: return hf__request_text(at, "");
+	case ARG_READ_HOLDS: return put_key(at, KEY_READ_HOLDS, maker);
 	case ARG_DESCRIPTION: return has_description(maker) ? put_description(at, maker) : at;
 	case ARG_DESCRIPTION_OR_EMPTY: return put_description(at, maker);
+	case ARG_DESCRIPTIONS:
+		return has_description(maker) ? put_key(at, KEY_DESCRIPTIONS, maker) : at;
+	case ARG_DESCRIPTIONS_OR_EMPTY:
+		return has_description(maker) ? put_key(at, KEY_DESCRIPTIONS, maker)
+		                              : hf__request_text(at, "");
 	case ARG_VALUES: return put_values(at, maker);
 	case ARG_PERMITS: return put_permits(at, maker);
 	case ARG_GIVEN_PERMITS: return put_given_permits(at, cmd);
@@ -269,13 +301,14 @@ static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
 	const char *value = hf__core_value(cmd);
 	size_t bytes =
 		128 + (cmd->backend.whole_text ? recipe->length : 0) + (value ? strlen(value) : 0);
+	size_t named = count_named_args(recipe);
 	*ret_keys = *ret_args = 0;
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
 		struct maker maker = {.core = core, .cmd = cmd, .item = item_of(cmd, i)};
 		size_t keys = count_keys(recipe, &maker);
 		size_t args = count_args(recipe, &maker);
 		size_t name = maker.item.lock ? hf__lock_name_length(maker.item.lock) : 0;
-		bytes += keys * (name + 2 * OWNER_SIZE) + args * OWNER_SIZE;
+		bytes += (keys + named) * (name + 2 * OWNER_SIZE) + args * OWNER_SIZE;
 		bytes += strlen(hf__core_settings(core)->description);
 		*ret_keys += keys;
 		*ret_args += args;
@@ -287,6 +320,7 @@ static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
 int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd)
 {
 	const struct hf__core *core = conn->redis->core;
+	const char *publish = conn->redis->publish;
 	assert(cmd && cmd->verb < HF__VERBS && items_of(cmd) > 0);
 	const struct hf__recipe *recipe = recipe_of(cmd);
 	size_t keys, args;
@@ -297,11 +331,11 @@ int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd)
 	const char *start = at;
 	at = put_start(at, recipe, cmd, keys, args);
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
-		struct maker maker = {core, cmd, item_of(cmd, i)};
+		struct maker maker = {core, publish, cmd, item_of(cmd, i)};
 		at = put_keys(at, recipe, &maker);
 	}
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
-		struct maker maker = {core, cmd, item_of(cmd, i)};
+		struct maker maker = {core, publish, cmd, item_of(cmd, i)};
 		at = put_args(at, recipe, &maker);
 	}
 	assert((size_t)(at - start) <= room);
@@ -523,6 +557,9 @@ static const char *consequence_of(const struct hf__resp *resp, const char *bytes
 	if (hf__resp_text_is(resp, bytes, 2, "publish"))
 		return "waiters were not notified and will notice only when they ask again; the "
 		       "user needs +publish and a pattern for the lock's channels";
+	if (hf__resp_text_is(resp, bytes, 2, "spublish"))
+		return "waiters were not notified and will notice only when they ask again; the "
+		       "user needs +spublish and a pattern for the lock's channels";
 	if (hf__resp_text_is(resp, bytes, 2, "queue"))
 		return "the lock was released, but its queue could not be cleaned up";
 	return "the result of the call is right, but the lock's description or time to live may be "

@@ -139,13 +139,13 @@ static int delete_latch(struct objects *objects)
 
 /* A request with a record: keys, arguments, id. An acquire also says whether it is a repeat. */
 #define TAKE(again)     S_EXPECT("EVALSHA", "*", "2", "orders", "*", "2", "*", "3600000", again)
-#define GIVE(must)      S_EXPECT("EVALSHA", "*", "3", "orders", PERMITS_CHANNEL, "*", "2", "*", "20000", must)
-#define ADD(n)          S_EXPECT("EVALSHA", "*", "3", "orders", PERMITS_CHANNEL, "*", n, "*", "20000")
-#define SET(ttl)        S_EXPECT("EVALSHA", "*", "3", "orders", PERMITS_CHANNEL, "*", "5", "*", "20000", ttl)
-#define SET_TOTAL       S_EXPECT("EVALSHA", "*", "4", "orders", PERMITS_CHANNEL, "*", "{orders}:timeout", "9", "*", "20000")
+#define GIVE(must)      S_EXPECT("EVALSHA", "*", "2", "orders", "*", "2", "*", "20000", must, "PUBLISH", PERMITS_CHANNEL)
+#define ADD(n)          S_EXPECT("EVALSHA", "*", "2", "orders", "*", n, "*", "20000", "PUBLISH", PERMITS_CHANNEL)
+#define SET(ttl)        S_EXPECT("EVALSHA", "*", "2", "orders", "*", "5", "*", "20000", ttl, "PUBLISH", PERMITS_CHANNEL)
+#define SET_TOTAL       S_EXPECT("EVALSHA", "*", "3", "orders", "*", "{orders}:timeout", "9", "*", "20000", "PUBLISH", PERMITS_CHANNEL)
 #define DRAIN           S_EXPECT("EVALSHA", "*", "2", "orders", "*", "*", "20000")
-#define LATCH_SET       S_EXPECT("EVALSHA", "*", "3", "orders", LATCH_CHANNEL, "*", "3", "*", "20000")
-#define LATCH           S_EXPECT("EVALSHA", "*", "3", "orders", LATCH_CHANNEL, "*", "*", "20000")
+#define LATCH_SET       S_EXPECT("EVALSHA", "*", "2", "orders", "*", "3", "*", "20000", "PUBLISH", LATCH_CHANNEL)
+#define LATCH           S_EXPECT("EVALSHA", "*", "2", "orders", "*", "*", "20000", "PUBLISH", LATCH_CHANNEL)
 
 /* The reply to the first is lost; the reply to the second repeats the ids and records of both. */
 #define LOST(first, second, id, record)                                                            \
@@ -163,17 +163,17 @@ struct repeat {
 static const struct repeat repeats[] = {
 	{take_some, LOST(TAKE("0"), TAKE("1"), 6, 4)},
 	{try_some, LOST(TAKE("0"), TAKE("1"), 6, 4)},
-	{give_some, LOST(GIVE("0"), GIVE("0"), 7, 5)},
-	{give_if_there, LOST(GIVE("1"), GIVE("1"), 7, 5)},
-	{add_some, LOST(ADD("-3"), ADD("-3"), 7, 5)},
-	{set_some, LOST(SET("7000"), SET("7000"), 7, 5)},
+	{give_some, LOST(GIVE("0"), GIVE("0"), 6, 4)},
+	{give_if_there, LOST(GIVE("1"), GIVE("1"), 6, 4)},
+	{add_some, LOST(ADD("-3"), ADD("-3"), 6, 4)},
+	{set_some, LOST(SET("7000"), SET("7000"), 6, 4)},
 	{drain, LOST(DRAIN, DRAIN, 5, 4)},
-	{set_permits, LOST(SET("0"), SET("0"), 7, 5)},
-	{set_total, LOST(SET_TOTAL, SET_TOTAL, 8, 5)},
-	{add_permits, LOST(ADD("4"), ADD("4"), 7, 5)},
-	{set_latch, LOST(LATCH_SET, LATCH_SET, 7, 5)},
-	{count_down, LOST(LATCH, LATCH, 6, 5)},
-	{delete_latch, LOST(LATCH, LATCH, 6, 5)},
+	{set_permits, LOST(SET("0"), SET("0"), 6, 4)},
+	{set_total, LOST(SET_TOTAL, SET_TOTAL, 7, 4)},
+	{add_permits, LOST(ADD("4"), ADD("4"), 6, 4)},
+	{set_latch, LOST(LATCH_SET, LATCH_SET, 6, 4)},
+	{count_down, LOST(LATCH, LATCH, 5, 4)},
+	{delete_latch, LOST(LATCH, LATCH, 5, 4)},
 };
 
 static void repeat_names_the_same_request_and_record(void **state)
@@ -215,8 +215,8 @@ static void next_request_has_a_new_id_and_reuses_the_record(void **state)
 {
 	(void)state;
 	static const struct script_step steps[] = {
-		S_HELLO,      GIVE("0"), S_CAPTURE(0, 7), S_CAPTURE(1, 5),
-		S_SEND(DONE), GIVE("0"), S_CAPTURE(2, 7), S_CAPTURE(3, 5),
+		S_HELLO,      GIVE("0"), S_CAPTURE(0, 6), S_CAPTURE(1, 4),
+		S_SEND(DONE), GIVE("0"), S_CAPTURE(2, 6), S_CAPTURE(3, 4),
 		ECHO,         S_END,
 	};
 	char first[2][128], second[2][128];
@@ -271,9 +271,10 @@ static void unknown_permits_of_a_semaphore_are_given_back_by_the_same_id(void **
 		S_CAPTURE(1, 4),
 		S_STALL,
 		S_SEND(GRANTED),
-		S_EXPECT("EVALSHA", "*", "3", "orders", PERMITS_CHANNEL, "*", "*", "3600000"),
-		S_CAPTURE(2, 6),
-		S_CAPTURE(3, 5),
+		S_EXPECT("EVALSHA", "*", "2", "orders", "*", "*", "3600000", "PUBLISH",
+	                 PERMITS_CHANNEL),
+		S_CAPTURE(2, 5),
+		S_CAPTURE(3, 4),
 		S_SEND(DONE),
 		TAKE("0"),
 		ECHO,
@@ -302,9 +303,10 @@ static void unknown_permits_are_given_back_on_the_next_connection(void **state)
 		S_STALL,
 		S_CLOSE,
 		S_RECONNECTED,
-		S_EXPECT("EVALSHA", "*", "3", "orders", PERMITS_CHANNEL, "*", "*", "3600000"),
-		S_CAPTURE(2, 6),
-		S_CAPTURE(3, 5),
+		S_EXPECT("EVALSHA", "*", "2", "orders", "*", "*", "3600000", "PUBLISH",
+	                 PERMITS_CHANNEL),
+		S_CAPTURE(2, 5),
+		S_CAPTURE(3, 4),
 		S_SEND(GONE),
 		TAKE("0"),
 		ECHO,
@@ -354,8 +356,8 @@ static void unanswered_attempt_asks_again_and_can_find_too_few_permits(void **st
 }
 
 /* clang-format off */
-#define ASK_PERMITS  S_EXPECT("EVALSHA", "*", "3", "orders", PERMIT_EXPIRY, PERMITS_CHANNEL, "2", "30000", "", "*", "*")
-#define DROP_PERMITS S_EXPECT("EVALSHA", "*", "3", "orders", PERMITS_CHANNEL, PERMIT_EXPIRY, "*", "*")
+#define ASK_PERMITS  S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "2", "30000", "PUBLISH", PERMITS_CHANNEL, "", "", "*", "*")
+#define DROP_PERMITS S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "PUBLISH", PERMITS_CHANNEL, "", "*", "*")
 /* clang-format on */
 
 static void unanswered_acquire_of_permits_is_repeated(void **state)
@@ -414,9 +416,9 @@ static void permits_of_which_some_are_gone_are_dropped(void **state)
 }
 
 /* clang-format off */
-#define RELEASE_PERMIT S_EXPECT("EVALSHA", "*", "3", "orders", PERMITS_CHANNEL, PERMIT_EXPIRY, "*")
-#define EXTEND_PERMIT  S_EXPECT("EVALSHA", "*", "3", "orders", PERMIT_EXPIRY, PERMITS_CHANNEL, "*", "9000")
-#define GRANT_PERMIT   S_EXPECT("EVALSHA", "*", "3", "orders", PERMIT_EXPIRY, PERMITS_CHANNEL, "1", "30000", "", "*"), S_SEND(GRANTED)
+#define RELEASE_PERMIT S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "PUBLISH", PERMITS_CHANNEL, "", "*")
+#define EXTEND_PERMIT  S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "*", "9000", "PUBLISH", PERMITS_CHANNEL)
+#define GRANT_PERMIT   S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "1", "30000", "PUBLISH", PERMITS_CHANNEL, "", "", "*"), S_SEND(GRANTED)
 /* clang-format on */
 
 static void unanswered_release_of_a_permit_is_repeated_and_gone_is_success(void **state)
@@ -497,12 +499,12 @@ static void unanswered_total_is_set_again(void **state)
 	(void)state;
 	static const struct script_step steps[] = {
 		S_HELLO,
-		S_EXPECT("EVALSHA", "*", "4", "orders", PERMITS_CHANNEL, "*", PERMIT_EXPIRY, "7",
-	                 "*", "20000"),
+		S_EXPECT("EVALSHA", "*", "3", "orders", "*", PERMIT_EXPIRY, "7", "*", "20000",
+	                 "PUBLISH", PERMITS_CHANNEL),
 		S_CLOSE,
 		S_RECONNECTED,
-		S_EXPECT("EVALSHA", "*", "4", "orders", PERMITS_CHANNEL, "*", PERMIT_EXPIRY, "7",
-	                 "*", "20000"),
+		S_EXPECT("EVALSHA", "*", "3", "orders", "*", PERMIT_EXPIRY, "7", "*", "20000",
+	                 "PUBLISH", PERMITS_CHANNEL),
 		S_SEND(DONE),
 		S_END,
 	};

@@ -276,7 +276,7 @@ static void refused_query_is_reported(void **state)
 		S_HELLO,
 		S_EXPECT("EVALSHA", "*", "1", "orders", "*"),
 		S_SEND("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"),
-		S_EXPECT("EVALSHA", "*", "2", "orders", CHANNEL, "0"),
+		S_EXPECT("EVALSHA", "*", "1", "orders", "0", "PUBLISH", CHANNEL),
 		S_SEND("-NOPERM no\r\n"),
 		S_EXPECT("PING"),
 		S_SEND("-NOAUTH Authentication required.\r\n"),

@@ -52,7 +52,7 @@ static const struct responder_rule server_rules[RULES] = {
 	[SUBSCRIBE] = {{"SUBSCRIBE", CHANNEL}, SUBSCRIBED},
 	[PING] = {{"PING"}, "+PONG\r\n"},
 	[ACQUIRE] = {{"EVALSHA", "*", "1", "orders", "*", "*", "1"}, GRANTED},
-	[RELEASE] = {{"EVALSHA", "*", "2", "..."}, RELEASED},
+	[RELEASE] = {{"EVALSHA", "*", "1", "orders", "*", "0", "..."}, RELEASED},
 	[RENEW] = {{"EVAL", "..."}, "*1\r\n:1\r\n"},
 };
 /* clang-format on */

@@ -33,7 +33,7 @@
 
 /* Requests of the client. */
 #define S_EXPECT_ASK         S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*", "1")
-#define S_EXPECT_RELEASE     S_EXPECT("EVALSHA", "*", "2", "orders", CHANNEL, "*", "0", "0")
+#define S_EXPECT_RELEASE     S_EXPECT("EVALSHA", "*", "1", "orders", "*", "0", "0", "PUBLISH", CHANNEL)
 /* The first renewal of a connection carries the script. */
 #define S_EXPECT_RENEWAL     S_EXPECT("EVAL", "*", "1", "orders", "*", "*")
 #define S_EXPECT_NEXT_RENEWAL S_EXPECT("EVALSHA", "*", "1", "orders", "*", "*")

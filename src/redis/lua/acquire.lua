@@ -1,8 +1,8 @@
 -- Makes the owner's count exactly n, and the lock last at least for the lease. A repeat changes nothing. Only n =
 -- 1 can take a free lock.
 --
--- KEYS: lock[, prefix of the holders' descriptions][, token, if the grant is to have one]
--- ARGV: lease in ms, owner, n[, the owner's description]
+-- KEYS: lock[, token, if the grant is to have one]
+-- ARGV: lease in ms, owner, n[, prefix of the holders' descriptions, the owner's description]
 -- Returns nil or {'granted', token}: granted
 --         integer: held by another owner; the lock's PTTL
 --         {'busy', PTTL, 'rw'}: held as a read-write lock
@@ -10,9 +10,7 @@
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, n = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local description = ARGV[4]
-local descriptions = description and KEYS[2]
-local token = KEYS[descriptions and 3 or 2]
+local token, descriptions, description = KEYS[2], ARGV[4], ARGV[5]
 if n == '1' and redis.call('exists', key) == 0 then
 	local number
 	if token then

@@ -3,10 +3,9 @@
 -- A repeat changes nothing. Only n = 1 can take a free lock.
 --
 -- KEYS: lock, queue, expiry (until when each waiter keeps its place, in ms since the epoch), alive (until when each
---       of Holdfast's waiters counts as alive)[, prefix of the holders' descriptions][, token, if the grant is to
---       have one]
+--       of Holdfast's waiters counts as alive)[, token, if the grant is to have one]
 -- ARGV: lease in ms, owner, n, how long the place is kept in ms or 0 if none is wanted, how long a waiter that does not
---       ask counts as alive in ms[, the owner's description]
+--       ask counts as alive in ms[, prefix of the holders' descriptions, the owner's description]
 -- Returns nil or {'granted', token}: granted
 --         integer: not granted; the lock's PTTL, which is -2 if the lock is free and it is another waiter's turn
 --         {'busy', PTTL, 'rw'}: held as a read-write lock
@@ -15,9 +14,7 @@
 --         {'warning', command, error, one of these}: the description could not be written
 local key, queue, expiry, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local lease, me, n, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local description = ARGV[6]
-local descriptions = description and KEYS[5]
-local token = KEYS[descriptions and 6 or 5]
+local token, descriptions, description = KEYS[5], ARGV[6], ARGV[7]
 if redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)
 	-- include: keep_hold

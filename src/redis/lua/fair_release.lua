@@ -1,15 +1,16 @@
 -- Makes the owner's count exactly n, which is lower than before. 0 ends the hold, gives up the owner's place in
 -- the queue, and wakes the first waiter. A repeat changes nothing. The lock's time to live stays as it is.
 --
--- KEYS: lock, queue, expiry, channel, alive[, prefix of the holders' descriptions]
--- ARGV: owner, n, message, how long the place was to be kept in ms
+-- KEYS: lock, queue, expiry, alive
+-- ARGV: owner, n, message, command that publishes, channel, how long the place was to be kept in ms[, prefix of the
+--       holders' descriptions]
 -- Returns integer: done
 --         {'next', waiter}: done; it is this waiter's turn, and it was woken
 --         {'gone', holder}: the owner does not hold the lock; the holder may be ''
 --         {'warning', what, error, one of these}: the queue, the message or the description failed; all else was done
 -- include: try
-local key, queue, expiry, channel, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local me, n, message, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local key, queue, expiry, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local me, n, message, publish, channel, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 if n ~= '0' then
 	if redis.call('hexists', key, me) == 0 then
 		return {'gone', redis.call('hlen', key) == 1 and redis.call('hkeys', key)[1] or ''}
@@ -63,14 +64,14 @@ if type(removed) == 'table' then
 end
 if (held or was_queued) and redis.call('exists', key) == 0 then
 	if first then
-		try('publish', channel .. ':' .. first, message)
+		try(publish, channel .. ':' .. first, message)
 	elseif held then
-		try('publish', channel, message)
+		try(publish, channel, message)
 	end
 end
 if held then
-	if KEYS[6] then
-		try('del', KEYS[6] .. ':' .. me)
+	if ARGV[7] then
+		try('del', ARGV[7] .. ':' .. me)
 	end
 	return reply(first and {'next', first} or 1)
 end

@@ -1,7 +1,7 @@
 -- Removes a lock regardless of the holder, and wakes the waiters.
 --
--- KEYS: lock, channel
--- ARGV: message, or '' to wake nobody
+-- KEYS: lock
+-- ARGV: message or '' to wake nobody, command that publishes, channel
 -- Returns 1: removed, 0: there was none
 --         {'conflict', why}: the key is not a lock of this kind; nothing was changed
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
@@ -17,6 +17,6 @@ if not holder then
 end
 redis.call('del', key)
 if ARGV[1] ~= '' then
-	try('publish', KEYS[2], ARGV[1])
+	try(ARGV[2], ARGV[3], ARGV[1])
 end
 return reply(1)

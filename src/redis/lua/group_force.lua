@@ -1,14 +1,14 @@
 -- Frees values of a group regardless of the holders, and wakes the waiters.
 --
--- KEYS: group, channel
--- ARGV: message, hash of each value
+-- KEYS: group
+-- ARGV: message, command that publishes, channel, hash of each value
 -- Returns 1: at least one was held, 0: none was
 --         {'conflict', why}: the key is not a group; nothing was changed
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
 local key, removed = KEYS[1], 0
 -- include: check_group
-for i = 2, #ARGV do
+for i = 4, #ARGV do
 	local holder = redis.call('hget', key, ARGV[i])
 	if holder then
 		local field = ARGV[i] .. ':' .. holder
@@ -17,6 +17,6 @@ for i = 2, #ARGV do
 	end
 end
 if removed == 1 then
-	try('publish', KEYS[2], ARGV[1])
+	try(ARGV[2], ARGV[3], ARGV[1])
 end
 return reply(removed)

@@ -1,8 +1,8 @@
 -- Makes the owner's count of each value exactly n, which is lower than before; 0 ends the hold and wakes the
 -- waiters. A repeat changes nothing. The expiry of the values stays as it is.
 --
--- KEYS: group, channel
--- ARGV: owner, n, message, hash of each value
+-- KEYS: group
+-- ARGV: owner, n, message, command that publishes, channel, hash of each value
 -- Returns integer: done
 --         {'gone', ''}: the owner did not hold all of the values; n = 0 gave back those that it held, any other n
 --                       changed nothing
@@ -10,7 +10,7 @@
 -- include: try
 local key, me, n = KEYS[1], ARGV[1], ARGV[2]
 local mine, all_mine = {}, true
-for i = 4, #ARGV do
+for i = 6, #ARGV do
 	if redis.call('hget', key, ARGV[i]) == me then
 		table.insert(mine, ARGV[i])
 	else
@@ -22,12 +22,12 @@ if n == '0' then
 		redis.call('hdel', key, value)
 	end
 	-- Redisson leaves these two fields when it takes a value whose hold has expired.
-	for i = 4, #ARGV do
+	for i = 6, #ARGV do
 		local field = ARGV[i] .. ':' .. me
 		redis.call('hdel', key, field .. ':expire_time', field .. ':lock_count')
 	end
 	if #mine > 0 then
-		try('publish', KEYS[2], ARGV[3])
+		try(ARGV[4], ARGV[5], ARGV[3])
 	end
 end
 if not all_mine then

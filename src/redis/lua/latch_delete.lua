@@ -1,12 +1,12 @@
 -- Removes a latch and wakes the waiters. A repeat of a request that was done changes nothing.
 --
--- KEYS: latch, channel, record
--- ARGV: request id, how long the request is remembered in ms
+-- KEYS: latch, record
+-- ARGV: request id, how long the request is remembered in ms, command that publishes, channel
 -- Returns 1: removed, 0: there was none
 --         {'conflict', why}: the key is not a latch; nothing was changed
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
-local key, record, id = KEYS[1], KEYS[3], ARGV[1]
+local key, record, id = KEYS[1], KEYS[2], ARGV[1]
 -- include: record
 if answer then
 	return tonumber(answer)
@@ -20,5 +20,5 @@ end
 redis.call('pexpire', record, ARGV[2])
 redis.call('set', record, id .. ' 1', 'px', ARGV[2])
 redis.call('del', key)
-try('publish', KEYS[2], '1')
+try(ARGV[3], ARGV[4], '1')
 return reply(1)

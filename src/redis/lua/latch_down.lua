@@ -1,12 +1,12 @@
 -- Counts a latch down, and opens it at zero. A repeat of a request that was done changes nothing.
 --
--- KEYS: latch, channel, record
--- ARGV: request id, how long the request is remembered in ms
+-- KEYS: latch, record
+-- ARGV: request id, how long the request is remembered in ms, command that publishes, channel
 -- Returns integer: the new count, 0 if the latch is open or there is none
 --         {'conflict', why}: the key is not a latch; nothing was changed
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
-local key, record, id = KEYS[1], KEYS[3], ARGV[1]
+local key, record, id = KEYS[1], KEYS[2], ARGV[1]
 -- include: record
 if answer then
 	return tonumber(answer)
@@ -22,6 +22,6 @@ elseif value then
 	redis.call('del', key)
 end
 if value and left == 0 then
-	try('publish', KEYS[2], '0')
+	try(ARGV[3], ARGV[4], '0')
 end
 return reply(math.max(left, 0))

@@ -1,11 +1,11 @@
 -- Creates a latch if there is none, and wakes the waiters. A repeat of a request that was done changes nothing.
 --
--- KEYS: latch, channel, record
--- ARGV: count, request id, how long the request is remembered in ms
+-- KEYS: latch, record
+-- ARGV: count, request id, how long the request is remembered in ms, command that publishes, channel
 -- Returns 1: created, 0: the key existed already
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
-local key, record, id = KEYS[1], KEYS[3], ARGV[2]
+local key, record, id = KEYS[1], KEYS[2], ARGV[2]
 -- include: record
 if answer then
 	return tonumber(answer)
@@ -16,5 +16,5 @@ if redis.call('exists', key) == 1 then
 end
 redis.call('set', record, id .. ' 1', 'px', ARGV[3])
 redis.call('set', key, ARGV[1])
-try('publish', KEYS[2], '1')
+try(ARGV[4], ARGV[5], '1')
 return reply(1)

@@ -1,16 +1,14 @@
 -- Moves a hold that its owner releases to another owner, which then holds the lock once. A repeat changes nothing.
 -- Nobody is woken, since the lock was never free.
 --
--- KEYS: lock[, prefix of the holders' descriptions][, token, if the grant is to have one]
--- ARGV: lease in ms, the new owner, the old owner[, the new owner's description]
+-- KEYS: lock[, token, if the grant is to have one]
+-- ARGV: lease in ms, the new owner, the old owner[, prefix of the holders' descriptions, the new owner's description]
 -- Returns nil or {'granted', token}: moved
 --         {'gone', holder}: neither of them holds the lock; the holder may be ''
 --         {'conflict', why}: the key of the token does not hold a number; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, from = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local description = ARGV[4]
-local descriptions = description and KEYS[2]
-local token = KEYS[descriptions and 3 or 2]
+local token, descriptions, description = KEYS[2], ARGV[4], ARGV[5]
 local number
 if token and redis.call('hexists', key, from) == 1 then
 	-- include: next_token

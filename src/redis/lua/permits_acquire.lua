@@ -1,8 +1,9 @@
 -- Takes permits under one id each, until the lease expires. If all ids exist already, this is a repeat, which only
 -- makes them last at least for the lease.
 --
--- KEYS: permits, their expiry, channel[, prefix of the holders' descriptions]
--- ARGV: number of permits, lease in ms or -1 for no expiry, the owner's description or '', ids
+-- KEYS: permits, their expiry
+-- ARGV: number of permits, lease in ms or -1 for no expiry, command that publishes, channel, prefix of the holders'
+--       descriptions or '', the owner's description or '', ids
 -- Returns nil: granted
 --         integer: too few are available; ms until the next one expires, -1 if none will
 --         {'gone', ''}: only some of the ids exist; nothing was changed
@@ -19,7 +20,7 @@ local never = 922337203685477
 -- include: now
 local expires = ARGV[2] == '-1' and never or now + tonumber(ARGV[2])
 local found, lower = 0, {}
-for i = 4, #ARGV do
+for i = 7, #ARGV do
 	local score = redis.call('zscore', expiry, ARGV[i])
 	if score then
 		found = found + 1
@@ -33,7 +34,7 @@ if found > 0 and found < count then
 end
 if found == 0 then
 	-- include: check_number
-	give_back_expired(key, expiry, KEYS[3], now, count)
+	give_back_expired(key, expiry, ARGV[3], ARGV[4], now, count)
 	value = redis.call('get', key)
 	if not value or tonumber(value) < count then
 		local next_expiry = tonumber(redis.call('zrange', expiry, 0, 0, 'withscores')[2])
@@ -51,9 +52,9 @@ end
 if found == 0 then
 	redis.call('decrby', key, ARGV[1])
 end
-for i = 4, #ARGV do
-	if KEYS[4] and ARGV[2] ~= '-1' then
-		try('set', KEYS[4] .. ':' .. hex(ARGV[i]), ARGV[3], 'px', ARGV[2])
+for i = 7, #ARGV do
+	if ARGV[5] ~= '' and ARGV[2] ~= '-1' then
+		try('set', ARGV[5] .. ':' .. hex(ARGV[i]), ARGV[6], 'px', ARGV[2])
 	end
 end
 local ttl = redis.call('pttl', key)

@@ -1,7 +1,7 @@
 -- Counts permits.
 --
--- KEYS: permits, their expiry, channel
--- ARGV: 'available', 'acquired' or 'total'
+-- KEYS: permits, their expiry
+-- ARGV: 'available', 'acquired' or 'total', command that publishes, channel
 -- Returns integer: the number; what is available can be negative
 --         {'conflict', why}: the key does not hold permits; nothing was changed
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
@@ -12,7 +12,7 @@
 local key, expiry = KEYS[1], KEYS[2]
 -- include: check_number
 -- include: now
-give_back_expired(key, expiry, KEYS[3], now, -1)
+give_back_expired(key, expiry, ARGV[2], ARGV[3], now, -1)
 local acquired = redis.call('zcount', expiry, 0, '+inf')
 if ARGV[1] == 'acquired' then
 	return reply(acquired)

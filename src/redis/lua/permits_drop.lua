@@ -1,7 +1,7 @@
 -- Gives back those of the permits that exist, expired or not, and wakes waiters.
 --
--- KEYS: permits, channel, their expiry[, prefix of the holders' descriptions]
--- ARGV: ids
+-- KEYS: permits, their expiry
+-- ARGV: command that publishes, channel, prefix of the holders' descriptions or '', ids
 -- Returns integer: how many were given back
 --         {'gone', ''}: none of them exists
 --         {'conflict', why}: the key does not hold permits; nothing was changed
@@ -10,15 +10,16 @@
 -- include: try
 -- include: hex
 
-local key, expiry = KEYS[1], KEYS[3]
+local key, expiry, descriptions = KEYS[1], KEYS[2], ARGV[3]
 -- include: check_number
 local found = {}
-for _, id in ipairs(ARGV) do
+for i = 4, #ARGV do
+	local id = ARGV[i]
 	if redis.call('zscore', expiry, id) then
 		table.insert(found, id)
 	end
-	if KEYS[4] then
-		try('del', KEYS[4] .. ':' .. hex(id))
+	if descriptions ~= '' then
+		try('del', descriptions .. ':' .. hex(id))
 	end
 end
 if #found == 0 then
@@ -29,5 +30,5 @@ local total = redis.call('incrby', key, #found)
 for _, id in ipairs(found) do
 	redis.call('zrem', expiry, id)
 end
-try('publish', KEYS[2], string.format('%.0f', total))
+try(ARGV[1], ARGV[2], string.format('%.0f', total))
 return reply(#found)

@@ -1,7 +1,7 @@
 -- Sets a new expiry for a permit, earlier or later than the old one.
 --
--- KEYS: permits, their expiry, channel
--- ARGV: id, lease in ms or -1 for no expiry
+-- KEYS: permits, their expiry
+-- ARGV: id, lease in ms or -1 for no expiry, command that publishes, channel
 -- Returns 1: done
 --         {'gone', ''}: the permit does not exist or has expired
 --         {'conflict', why}: the key does not hold permits; nothing was changed
@@ -13,7 +13,7 @@
 local key, expiry = KEYS[1], KEYS[2]
 -- include: check_number
 -- include: now
-give_back_expired(key, expiry, KEYS[3], now, -1)
+give_back_expired(key, expiry, ARGV[3], ARGV[4], now, -1)
 if not redis.call('zscore', expiry, ARGV[1]) then
 	return reply({'gone', ''})
 end

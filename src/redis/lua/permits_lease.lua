@@ -1,7 +1,7 @@
 -- Returns how long a permit lasts.
 --
--- KEYS: permits, their expiry, channel
--- ARGV: id
+-- KEYS: permits, their expiry
+-- ARGV: id, command that publishes, channel
 -- Returns integer: ms, -1 without an expiry
 --         {'gone', ''}: the permit does not exist or has expired
 --         {'conflict', why}: the key does not hold permits; nothing was changed
@@ -13,7 +13,7 @@
 local key, expiry = KEYS[1], KEYS[2]
 -- include: check_number
 -- include: now
-give_back_expired(key, expiry, KEYS[3], now, -1)
+give_back_expired(key, expiry, ARGV[2], ARGV[3], now, -1)
 local expires = tonumber(redis.call('zscore', expiry, ARGV[1]))
 if not expires then
 	return reply({'gone', ''})

@@ -1,7 +1,7 @@
 -- Gives back permits, all of them or none, and wakes waiters.
 --
--- KEYS: permits, channel, their expiry[, prefix of the holders' descriptions]
--- ARGV: ids
+-- KEYS: permits, their expiry
+-- ARGV: command that publishes, channel, prefix of the holders' descriptions or '', ids
 -- Returns integer: how many were given back
 --         {'gone', id}: this one does not exist or has expired; nothing was changed
 --         {'conflict', why}: the key does not hold permits; nothing was changed
@@ -12,30 +12,30 @@
 
 -- include: hex
 
-local key, expiry = KEYS[1], KEYS[3]
+local key, expiry, publish, channel, descriptions = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 -- include: now
-for _, id in ipairs(ARGV) do
-	local score = redis.call('zscore', expiry, id)
+for i = 4, #ARGV do
+	local score = redis.call('zscore', expiry, ARGV[i])
 	if not score or tonumber(score) <= now then
-		return {'gone', id}
+		return {'gone', ARGV[i]}
 	end
 end
 -- include: check_number
-give_back_expired(key, expiry, KEYS[2], now, -1)
+give_back_expired(key, expiry, publish, channel, now, -1)
 -- The same id can be named twice.
 local given, removed = {}, 0
-for _, id in ipairs(ARGV) do
-	removed = removed + (given[id] and 0 or 1)
-	given[id] = true
+for i = 4, #ARGV do
+	removed = removed + (given[ARGV[i]] and 0 or 1)
+	given[ARGV[i]] = true
 end
 -- include: allow_permit_writes
 local total = redis.call('incrby', key, removed)
 for id in pairs(given) do
 	redis.call('zrem', expiry, id)
-	if KEYS[4] then
-		try('del', KEYS[4] .. ':' .. hex(id))
+	if descriptions ~= '' then
+		try('del', descriptions .. ':' .. hex(id))
 	end
 end
 -- Redisson's waiters expect the total if one permit was given back, and their number if several were.
-try('publish', KEYS[2], string.format('%.0f', #ARGV == 1 and total or removed))
+try(publish, channel, string.format('%.0f', #ARGV == 4 and total or removed))
 return reply(removed)

@@ -1,17 +1,17 @@
 -- Makes permits last at least for their lease; a lease of 0 only checks whether the permit exists. An error on one
 -- key does not affect the others.
 --
--- KEYS: for each permit: the expiry of all permits[, prefix of the holders' descriptions]
--- ARGV: for each permit: lease in ms, id
+-- KEYS: for each permit: the expiry of all permits
+-- ARGV: for each permit: lease in ms, id[, prefix of the holders' descriptions]
 -- Returns for each permit 1 if it exists, else 0
 -- include: hex
 
 -- include: now
 local found = {}
-local each = #KEYS / (#ARGV / 2)
-for i = 1, #ARGV / 2 do
-	local expiry, descriptions = KEYS[each * (i - 1) + 1], each == 2 and KEYS[2 * i]
-	local lease, id = tonumber(ARGV[2 * i - 1]), ARGV[2 * i]
+local each = #ARGV / #KEYS
+for i, expiry in ipairs(KEYS) do
+	local at = each * (i - 1)
+	local lease, id, descriptions = tonumber(ARGV[at + 1]), ARGV[at + 2], each == 3 and ARGV[at + 3]
 	local score = tonumber(redis.pcall('zscore', expiry, id))
 	if score and lease > 0 and score < now + lease then
 		-- include: allow_permit_writes

@@ -1,13 +1,13 @@
 -- Sets the number of permits, those in use included, and wakes waiters if that is a change. A repeat of a request
 -- that was done changes nothing.
 --
--- KEYS: permits, channel, record, their expiry
--- ARGV: number of permits, request id, how long the request is remembered in ms
+-- KEYS: permits, record, their expiry
+-- ARGV: number of permits, request id, how long the request is remembered in ms, command that publishes, channel
 -- Returns 1: done
 --         {'conflict', why}: the key does not hold permits; nothing was changed
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
-local key, record, expiry, count, id = KEYS[1], KEYS[3], KEYS[4], tonumber(ARGV[1]), ARGV[2]
+local key, record, expiry, count, id = KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[1]), ARGV[2]
 -- include: record
 if answer then
 	return tonumber(answer)
@@ -21,6 +21,6 @@ elseif total ~= count then
 	redis.call('incrby', key, string.format('%.0f', count - total))
 end
 if not value or total ~= count then
-	try('publish', KEYS[2], ARGV[1])
+	try(ARGV[4], ARGV[5], ARGV[1])
 end
 return reply(1)

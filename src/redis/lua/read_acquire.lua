@@ -1,9 +1,9 @@
 -- Grants a read hold, and makes the lock last at least for the lease. A repeat changes nothing. The server counts
 -- one hold per owner, however deep it nests, and only n = 1 can begin it.
 --
--- KEYS: lock, key of the hold[, prefix of the holders' descriptions]
+-- KEYS: lock, key of the hold
 -- ARGV: lease in ms, owner, n, the writer (with ':write') or '' if the owner does not read inside its own write hold[,
---       the owner's description]
+--       prefix of the holders' descriptions, the owner's description]
 -- Returns nil: granted
 --         integer: held by another owner's writer; the lock's PTTL
 --         {'busy', PTTL, 'lock'}: held as a lock of another kind
@@ -11,6 +11,7 @@
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, hold, lease, me, n, writer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local descriptions = ARGV[5]
 local mode = redis.call('hget', key, 'mode')
 if mode ~= 'read' and mode ~= 'write' then
 	mode = nil
@@ -38,8 +39,8 @@ end
 local note
 if redis.call('pttl', hold) < tonumber(lease) then
 	redis.call('set', hold, 1, 'px', lease)
-	note = ARGV[5] and redis.call('pexpire', KEYS[3] .. ':' .. me, lease) == 0 and
-		redis.pcall('set', KEYS[3] .. ':' .. me, ARGV[5], 'px', lease)
+	note = descriptions and redis.call('pexpire', descriptions .. ':' .. me, lease) == 0 and
+		redis.pcall('set', descriptions .. ':' .. me, ARGV[6], 'px', lease)
 end
 if redis.call('pttl', key) < tonumber(lease) then
 	redis.call('pexpire', key, lease)

@@ -1,18 +1,18 @@
 -- Ends a read hold. The lock then lasts as long as the longest of the other read holds; without any it is removed,
 -- and the waiters are woken. A repeat changes nothing.
 --
--- KEYS: lock, channel, key of the hold, prefix of the keys of all read holds[, prefix of the holders'
+-- KEYS: lock, key of the hold
+-- ARGV: owner, message, command that publishes, channel, prefix of the keys of all read holds[, prefix of the holders'
 --       descriptions]
--- ARGV: owner, message
 -- Returns integer: done
 --         {'gone', ''}: the owner has no read hold
 --         {'warning', command, error, one of these}: something besides the hold itself failed
 -- include: try
-local key, channel, hold, prefix, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
+local key, hold, me, prefix = KEYS[1], KEYS[2], ARGV[1], ARGV[5]
 local held = redis.call('hdel', key, me) == 1
 try('del', hold)
-if KEYS[5] then
-	try('del', KEYS[5] .. ':' .. me)
+if ARGV[6] then
+	try('del', ARGV[6] .. ':' .. me)
 end
 if not held then
 	return reply({'gone', ''})
@@ -32,6 +32,6 @@ if longest > 0 then
 	try('pexpire', key, longest)
 else
 	try('del', key)
-	try('publish', channel, ARGV[2])
+	try(ARGV[3], ARGV[4], ARGV[2])
 end
 return reply(1)

@@ -1,8 +1,8 @@
 -- Makes the owner's count exactly n, which is lower than before; 0 ends the hold and wakes the waiters. A repeat
 -- changes nothing. The lock's time to live stays as it is.
 --
--- KEYS: lock, channel[, prefix of the holders' descriptions]
--- ARGV: owner, n, message or '' to wake nobody
+-- KEYS: lock
+-- ARGV: owner, n, message or '' to wake nobody, command that publishes, channel[, prefix of the holders' descriptions]
 -- Returns integer: done; the number of clients that received the message
 --         {'gone', holder}: the owner does not hold the lock; the holder may be ''
 --         {'warning', command, error, one of these}: the message or the description failed; all else was done
@@ -11,11 +11,11 @@ if n == '0' then
 	if redis.call('hdel', key, me) == 1 then
 		local received = 0
 		if ARGV[3] ~= '' and redis.call('exists', key) == 0 then
-			received = redis.pcall('publish', KEYS[2], ARGV[3])
+			received = redis.pcall(ARGV[4], ARGV[5], ARGV[3])
 		end
-		local note = KEYS[3] and redis.pcall('del', KEYS[3] .. ':' .. me)
+		local note = ARGV[6] and redis.pcall('del', ARGV[6] .. ':' .. me)
 		if type(received) == 'table' then
-			return {'warning', 'publish', received.err, 0}
+			return {'warning', string.lower(ARGV[4]), received.err, 0}
 		elseif type(note) == 'table' then
 			return {'warning', 'del', note.err, received}
 		end

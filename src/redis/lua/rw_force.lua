@@ -1,7 +1,7 @@
 -- Removes a read-write lock if it is held in this mode, regardless of the holder, and wakes the waiters.
 --
--- KEYS: lock, channel
--- ARGV: 'read' or 'write', message
+-- KEYS: lock
+-- ARGV: 'read' or 'write', message, command that publishes, channel
 -- Returns 1: removed, 0: it was not held in this mode
 --         {'conflict', why}: the key is not a lock of this kind; nothing was changed
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
@@ -15,5 +15,5 @@ if mode ~= ARGV[1] then
 	return 0
 end
 redis.call('del', key)
-try('publish', KEYS[2], ARGV[2])
+try(ARGV[3], ARGV[4], ARGV[2])
 return reply(1)

@@ -1,12 +1,13 @@
 -- Gives permits to a semaphore and wakes waiters. A repeat of a request that was done changes nothing.
 --
--- KEYS: semaphore, channel, record
--- ARGV: permits, request id, how long the request is remembered in ms, 1 if the semaphore must exist already
+-- KEYS: semaphore, record
+-- ARGV: permits, request id, how long the request is remembered in ms, 1 if the semaphore must exist already, command
+--       that publishes, channel
 -- Returns 1: done, 0: the semaphore does not exist
 --         {'conflict', why}: the key is not a semaphore; nothing was changed
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
-local key, record, id = KEYS[1], KEYS[3], ARGV[2]
+local key, record, id = KEYS[1], KEYS[2], ARGV[2]
 -- include: record
 if answer then
 	return tonumber(answer)
@@ -20,5 +21,5 @@ if not value and ARGV[4] == '1' then
 end
 redis.call('set', record, id .. ' 1', 'px', ARGV[3])
 local total = redis.call('incrby', key, ARGV[1])
-try('publish', KEYS[2], string.format('%.0f', total))
+try(ARGV[5], ARGV[6], string.format('%.0f', total))
 return reply(1)

@@ -1,12 +1,12 @@
 -- Creates a semaphore if there is none, and wakes waiters. A repeat of a request that was done changes nothing.
 --
--- KEYS: semaphore, channel, record
+-- KEYS: semaphore, record
 -- ARGV: permits, request id, how long the request is remembered in ms, how long the semaphore lasts in ms or 0 for no
---       expiry
+--       expiry, command that publishes, channel
 -- Returns 1: created, 0: the key existed already
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
-local key, record, id = KEYS[1], KEYS[3], ARGV[2]
+local key, record, id = KEYS[1], KEYS[2], ARGV[2]
 -- include: record
 if answer then
 	return tonumber(answer)
@@ -21,5 +21,5 @@ if ARGV[4] == '0' then
 else
 	redis.call('set', key, ARGV[1], 'px', ARGV[4])
 end
-try('publish', KEYS[2], ARGV[1])
+try(ARGV[5], ARGV[6], ARGV[1])
 return reply(1)

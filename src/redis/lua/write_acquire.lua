@@ -1,8 +1,8 @@
 -- Makes the writer's count exactly n, and the lock last at least for the lease. A repeat changes nothing. Only n =
 -- 1 can take a free lock.
 --
--- KEYS: lock[, prefix of the holders' descriptions][, token, if the grant is to have one]
--- ARGV: lease in ms, owner (with ':write'), n[, the owner's description]
+-- KEYS: lock[, token, if the grant is to have one]
+-- ARGV: lease in ms, owner (with ':write'), n[, prefix of the holders' descriptions, the owner's description]
 -- Returns nil or {'granted', token}: granted
 --         integer: held by others; the lock's PTTL
 --         {'busy', PTTL, 'lock'}: held as a lock of another kind
@@ -10,9 +10,7 @@
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, n = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local description = ARGV[4]
-local descriptions = description and KEYS[2]
-local token = KEYS[descriptions and 3 or 2]
+local token, descriptions, description = KEYS[2], ARGV[4], ARGV[5]
 if redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)
 	-- include: keep_hold

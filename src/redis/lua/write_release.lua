@@ -1,8 +1,8 @@
 -- Makes the writer's count exactly n, which is lower than before; 0 ends the hold and wakes all waiters. A writer
 -- that also reads keeps its read hold. A repeat changes nothing. The time to live stays as it is.
 --
--- KEYS: lock, channel[, prefix of the holders' descriptions]
--- ARGV: owner (with ':write'), n, message
+-- KEYS: lock
+-- ARGV: owner (with ':write'), n, message, command that publishes, channel[, prefix of the holders' descriptions]
 -- Returns integer: done
 --         {'gone', ''}: the owner has no write hold
 --         {'warning', command, error, one of these}: the message or the description failed; all else was done
@@ -24,8 +24,8 @@ if redis.call('hlen', key) == 1 then
 else
 	try('hset', key, 'mode', 'read')
 end
-if KEYS[3] then
-	try('del', KEYS[3] .. ':' .. me)
+if ARGV[6] then
+	try('del', ARGV[6] .. ':' .. me)
 end
-try('publish', KEYS[2], ARGV[3])
+try(ARGV[4], ARGV[5], ARGV[3])
 return reply(1)

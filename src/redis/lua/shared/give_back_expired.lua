@@ -1,5 +1,5 @@
 -- Gives back permits that have expired, `limit` of them at most or all if that is -1, and wakes waiters.
-local function give_back_expired(key, expiry, channel, now, limit)
+local function give_back_expired(key, expiry, publish, channel, now, limit)
 	local ids = redis.call('zrangebyscore', expiry, 0, now, 'limit', 0, limit)
 	if #ids == 0 then
 		return
@@ -10,6 +10,6 @@ local function give_back_expired(key, expiry, channel, now, limit)
 		redis.call('zrem', expiry, id)
 	end
 	if total > 0 then
-		try('publish', channel, string.format('%.0f', total))
+		try(publish, channel, string.format('%.0f', total))
 	end
 end

@@ -1,10 +1,10 @@
 -- Messages and descriptions must not fail the verb they belong to: they are tried, and reply() reports what
--- failed.
+-- failed. The command that publishes is an argument of the script, in upper case.
 local warning
 local function try(...)
 	local result = redis.pcall(...)
 	if type(result) == 'table' and result.err then
-		warning = warning or {'warning', (...), result.err}
+		warning = warning or {'warning', string.lower((...)), result.err}
 		return false
 	end
 	return result
