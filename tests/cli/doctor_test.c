@@ -214,7 +214,7 @@ static void the_acl_line_grants_every_command_of_the_scripts(void **state)
 	char word[64];
 	char *folder = check_copy(__FILE__, strlen(__FILE__) - strlen("tests/cli/doctor_test.c"));
 	char *search = check_format("find %ssrc/redis/lua -name '*.lua' -exec cat {} + | "
-	                            "grep -oE \"redis.p?call\\('[a-z]+'\" "
+	                            "grep -oE \"(call|try)\\('[a-z]+'\" "
 	                            "| grep -oE \"'[a-z]+\" | sort -u",
 	                            folder);
 	send_line("ACL SETUSER few reset on >pw");

@@ -30,6 +30,7 @@ if fields > 0 and not holder and not is_rw then
 	return {'conflict', 'the key holds a hash that is not a lock'}
 end
 -- include: now
+-- include: call
 local ttl = redis.call('pttl', key)
 -- A waiter that asks is alive, and keeps its place however long the lock is held.
 local mine = wait ~= '0' and redis.call('zscore', expiry, me)
@@ -59,12 +60,14 @@ if fields == 0 and (not first or first == me) then
 	redis.call('pexpire', key, lease)
 	-- include: grant
 end
-if wait ~= '0' and not redis.call('zscore', expiry, me) then
-	local last = redis.call('lindex', queue, -1)
-	local last_ms = last and redis.call('zscore', expiry, last)
+if wait ~= '0' and not call('zscore', expiry, me) then
+	local last = call('lindex', queue, -1)
+	local last_ms = last and call('zscore', expiry, last)
 	local from = last_ms and tonumber(last_ms) or now + ttl
-	redis.call('zadd', expiry, string.format('%.0f', from + tonumber(wait)), me)
-	redis.call('rpush', queue, me)
+	-- The waiters that were removed may have been the last ones. A waiter without an expiry has no place.
+	if not (call('rpush', queue, me) and call('zadd', expiry, string.format('%.0f', from + tonumber(wait)), me)) then
+		return redis.error_reply('TRYAGAIN the slot of the lock is being moved')
+	end
 	-- include: stay_alive
 end
 if is_rw then

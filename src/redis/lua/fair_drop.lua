@@ -14,6 +14,7 @@ if removed == 0 then
 	return 0
 end
 -- include: now
+-- include: call
 -- include: first_in_queue
 if first and redis.call('exists', key) == 0 then
 	try(ARGV[2], ARGV[3] .. ':' .. first, ARGV[1])

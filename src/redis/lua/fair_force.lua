@@ -17,6 +17,7 @@ if not holder then
 end
 redis.call('del', key)
 -- include: now
+-- include: call
 -- include: first_in_queue
 try(ARGV[2], first and channel .. ':' .. first or channel, ARGV[1])
 return reply(1)

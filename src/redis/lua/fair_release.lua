@@ -23,15 +23,16 @@ end
 local removed = redis.pcall('hdel', key, me)
 local held = removed == 1
 -- include: now
+-- include: call
 
 -- The waiters after this one have one less to wait for, but none of them has its turn before the present hold is over.
 local function leave_queue()
 	if redis.call('zrem', expiry, me) == 0 then
 		return false
 	end
-	local is_after, ttl = false, math.max(redis.call('pttl', key), 0)
+	local is_after, ttl = false, math.max(call('pttl', key) or 0, 0)
 	for _, waiter in ipairs(redis.call('lrange', queue, 0, -1)) do
-		local old = is_after and tonumber(redis.call('zscore', expiry, waiter) or '')
+		local old = is_after and tonumber(call('zscore', expiry, waiter) or '')
 		if old then
 			local least = math.min(old, now + ttl + tonumber(wait))
 			redis.call('zadd', expiry, string.format('%.0f', math.max(old - tonumber(wait), least)), waiter)
@@ -53,7 +54,7 @@ local fine, failure = pcall(function()
 	was_queued = leave_queue()
 	first = find_first()
 	if not first then
-		redis.call('del', alive) -- entries of waiters that Java has removed from the queue
+		call('del', alive) -- entries of waiters that Java has removed from the queue
 	end
 end)
 if not fine then
@@ -62,7 +63,7 @@ end
 if type(removed) == 'table' then
 	return removed
 end
-if (held or was_queued) and redis.call('exists', key) == 0 then
+if (held or was_queued) and call('exists', key) ~= 1 then
 	if first then
 		try(publish, channel .. ':' .. first, message)
 	elseif held then

@@ -6,10 +6,11 @@
 --         {'conflict', why}: the key is not a group; nothing was changed
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
+-- include: call
 local key, removed = KEYS[1], 0
 -- include: check_group
 for i = 4, #ARGV do
-	local holder = redis.call('hget', key, ARGV[i])
+	local holder = call('hget', key, ARGV[i])
 	if holder then
 		local field = ARGV[i] .. ':' .. holder
 		redis.call('hdel', key, ARGV[i], field .. ':expire_time', field .. ':lock_count')

@@ -8,6 +8,7 @@
 --                       changed nothing
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
 -- include: try
+-- include: call
 local key, me, n = KEYS[1], ARGV[1], ARGV[2]
 local mine, all_mine = {}, true
 for i = 6, #ARGV do
@@ -24,7 +25,7 @@ if n == '0' then
 	-- Redisson leaves these two fields when it takes a value whose hold has expired.
 	for i = 6, #ARGV do
 		local field = ARGV[i] .. ':' .. me
-		redis.call('hdel', key, field .. ':expire_time', field .. ':lock_count')
+		call('hdel', key, field .. ':expire_time', field .. ':lock_count')
 	end
 	if #mine > 0 then
 		try(ARGV[4], ARGV[5], ARGV[3])

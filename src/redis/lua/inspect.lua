@@ -86,7 +86,12 @@ local function may_be_lock(name, n)
 end
 
 local function read_hash(name)
-	local n = redis.call('hlen', name)
+	local n = redis.pcall('hlen', name)
+	if type(n) == 'table' and string.find(n.err, 'non local key', 1, true) then
+		return nil -- the node that a slot is being moved to lists its keys, but does not serve them yet
+	elseif type(n) == 'table' then
+		return redis.call('hlen', name) -- which ends the script with the same error
+	end
 	if n == 0 or n > 3000 or not may_be_lock(name, n) then
 		return nil
 	end
@@ -144,7 +149,7 @@ if KEYS[1] then
 		found = read_hash(KEYS[1])
 	elseif kind == 'string' then
 		local braced = string.find(KEYS[1], '{', 1, true) and KEYS[1] or '{' .. KEYS[1] .. '}'
-		if redis.call('exists', braced .. ':timeout') == 1 then
+		if redis.pcall('exists', braced .. ':timeout') == 1 then
 			found = read_permits(braced .. ':timeout')
 		end
 	elseif kind == 'none' and #queue_of(KEYS[1]) > 0 then

@@ -9,13 +9,16 @@
 --         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, from = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local token, descriptions, description = KEYS[2], ARGV[4], ARGV[5]
-local number
-if token and redis.call('hexists', key, from) == 1 then
-	-- include: next_token
-end
-if redis.call('hdel', key, from) == 1 then
-	redis.call('hset', key, me, 1)
+if redis.call('hexists', key, from) == 1 then
+	local number
+	if token then
+		-- include: next_token
+	end
+	-- A full server lets a script write if its first write needs no memory. The old owner is removed last: a node of a
+	-- Cluster whose slot is being moved would not let the lock be created again.
 	redis.call('pexpire', key, lease)
+	redis.call('hset', key, me, 1)
+	redis.call('hdel', key, from)
 	if descriptions then
 		redis.pcall('del', descriptions .. ':' .. from)
 	end

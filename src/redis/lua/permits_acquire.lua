@@ -11,6 +11,7 @@
 --         {'warning', command, error, one of these}: a message or description failed; all else was done
 
 -- include: try
+-- include: call
 -- include: give_back_expired
 
 -- include: hex
@@ -37,7 +38,7 @@ if found == 0 then
 	give_back_expired(key, expiry, ARGV[3], ARGV[4], now, count)
 	value = redis.call('get', key)
 	if not value or tonumber(value) < count then
-		local next_expiry = tonumber(redis.call('zrange', expiry, 0, 0, 'withscores')[2])
+		local next_expiry = tonumber((call('zrange', expiry, 0, 0, 'withscores') or {})[2])
 		if not next_expiry or next_expiry >= never then
 			return reply(-1)
 		end
@@ -47,7 +48,10 @@ if found == 0 then
 	redis.call('decrby', key, 0)
 end
 for _, id in ipairs(lower) do
-	redis.call('zadd', expiry, string.format('%.0f', expires), id)
+	if not call('zadd', expiry, string.format('%.0f', expires), id) then
+		-- The permits that have expired were the last ones in use, and this is the first id.
+		return redis.error_reply('TRYAGAIN the slot of the permits is being moved')
+	end
 end
 if found == 0 then
 	redis.call('decrby', key, ARGV[1])

@@ -7,13 +7,14 @@
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
 
 -- include: try
+-- include: call
 -- include: give_back_expired
 
 local key, expiry = KEYS[1], KEYS[2]
 -- include: check_number
 -- include: now
 give_back_expired(key, expiry, ARGV[2], ARGV[3], now, -1)
-local acquired = redis.call('zcount', expiry, 0, '+inf')
+local acquired = call('zcount', expiry, 0, '+inf') or 0
 if ARGV[1] == 'acquired' then
 	return reply(acquired)
 end

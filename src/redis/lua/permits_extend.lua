@@ -8,13 +8,14 @@
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
 
 -- include: try
+-- include: call
 -- include: give_back_expired
 
 local key, expiry = KEYS[1], KEYS[2]
 -- include: check_number
 -- include: now
 give_back_expired(key, expiry, ARGV[3], ARGV[4], now, -1)
-if not redis.call('zscore', expiry, ARGV[1]) then
+if not call('zscore', expiry, ARGV[1]) then
 	return reply({'gone', ''})
 end
 -- include: allow_permit_writes

@@ -8,13 +8,14 @@
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
 
 -- include: try
+-- include: call
 -- include: give_back_expired
 
 local key, expiry = KEYS[1], KEYS[2]
 -- include: check_number
 -- include: now
 give_back_expired(key, expiry, ARGV[2], ARGV[3], now, -1)
-local expires = tonumber(redis.call('zscore', expiry, ARGV[1]))
+local expires = tonumber(call('zscore', expiry, ARGV[1]) or '')
 if not expires then
 	return reply({'gone', ''})
 end

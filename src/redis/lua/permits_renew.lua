@@ -18,7 +18,7 @@ for i, expiry in ipairs(KEYS) do
 		redis.call('zadd', expiry, string.format('%.0f', now + lease), id)
 	end
 	if score and lease > 0 and descriptions then
-		redis.call('pexpire', descriptions .. ':' .. hex(id), lease)
+		redis.pcall('pexpire', descriptions .. ':' .. hex(id), lease)
 	end
 	found[i] = score and 1 or 0
 end

@@ -39,7 +39,7 @@ end
 local note
 if redis.call('pttl', hold) < tonumber(lease) then
 	redis.call('set', hold, 1, 'px', lease)
-	note = descriptions and redis.call('pexpire', descriptions .. ':' .. me, lease) == 0 and
+	note = descriptions and redis.pcall('pexpire', descriptions .. ':' .. me, lease) == 0 and
 		redis.pcall('set', descriptions .. ':' .. me, ARGV[6], 'px', lease)
 end
 if redis.call('pttl', key) < tonumber(lease) then

@@ -24,7 +24,15 @@ for i = 1, #fields, 2 do
 		return reply(1)
 	end
 	for count = tonumber(fields[i + 1]) or 0, 1, -1 do
-		local ttl = redis.call('pttl', prefix .. ':' .. fields[i] .. ':rwlock_timeout:' .. count)
+		local other = prefix .. ':' .. fields[i] .. ':rwlock_timeout:' .. count
+		local ttl = try('pttl', other)
+		-- While a slot of a Cluster is being moved, the key of another hold may be at the other node. The node that
+		-- the slot leaves refuses such a key. The node that it goes to says that the key does not exist, but refuses
+		-- a command with several keys of which one is missing. Then the lock stays as it is: its time to live covers
+		-- all holds.
+		if not ttl or ttl == -2 and not try('exists', key, other) then
+			return reply(1)
+		end
 		longest = math.max(longest, ttl)
 	end
 end

@@ -18,7 +18,7 @@ for i = 1, #KEYS / 2 do
 			redis.call('pexpire', key, lease)
 		end
 		if lease > 0 and descriptions then
-			redis.call('pexpire', descriptions .. ':' .. me, lease)
+			redis.pcall('pexpire', descriptions .. ':' .. me, lease)
 		end
 		found[i] = 1
 	else

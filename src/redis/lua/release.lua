@@ -10,7 +10,8 @@ local key, me, n = KEYS[1], ARGV[1], ARGV[2]
 if n == '0' then
 	if redis.call('hdel', key, me) == 1 then
 		local received = 0
-		if ARGV[3] ~= '' and redis.call('exists', key) == 0 then
+		-- A node of a Cluster whose slot is being moved refuses a key that does not exist any more.
+		if ARGV[3] ~= '' and redis.pcall('exists', key) ~= 1 then
 			received = redis.pcall(ARGV[4], ARGV[5], ARGV[3])
 		end
 		local note = ARGV[6] and redis.pcall('del', ARGV[6] .. ':' .. me)

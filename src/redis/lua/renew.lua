@@ -14,7 +14,7 @@ for i, key in ipairs(KEYS) do
 			redis.call('pexpire', key, lease)
 		end
 		if lease > 0 and descriptions then
-			redis.call('pexpire', descriptions .. ':' .. me, lease)
+			redis.pcall('pexpire', descriptions .. ':' .. me, lease)
 		end
 		found[i] = 1
 	else

@@ -3,8 +3,9 @@
 if redis.call('pttl', key) < tonumber(lease) then
 	redis.call('pexpire', key, lease)
 end
-local note = descriptions and redis.call('pttl', descriptions .. ':' .. me) < tonumber(lease) and
-	redis.call('pexpire', descriptions .. ':' .. me, lease) == 0 and
+local left = descriptions and redis.pcall('pttl', descriptions .. ':' .. me)
+local note = type(left) == 'number' and left < tonumber(lease) and
+	redis.pcall('pexpire', descriptions .. ':' .. me, lease) == 0 and
 	redis.pcall('set', descriptions .. ':' .. me, description, 'px', lease)
 local stored = token and redis.pcall('get', token)
 local granted = token and {'granted', type(stored) == 'string' and string.match(stored, '^%d+$') or '0'}
