@@ -321,25 +321,61 @@ static void an_empty_queue_cannot_be_joined(void **state)
 	assert_int_equal(raw_integer(live_raw, "EXISTS", QUEUE, EXPIRY, ALIVE, NULL), 0);
 }
 
+/* Without a note that it is alive a waiter keeps its place like one of Java's. */
+static void a_queue_can_be_joined_without_a_note(void **state)
+{
+	(void)state;
+	put_queue(true);
+	struct raw_reply *reply = EVAL(HF_FAIR, HF__ASK, "4", "orders", QUEUE, EXPIRY, ALIVE,
+	                               "30000", THEY "0", "1", "5000", "30000");
+	if (reply->type == RAW_ERROR)
+		fail_msg("%s", reply->text);
+	assert_int_equal(reply->type, RAW_INTEGER);
+	raw_reply_free(reply);
+	assert_int_equal(raw_integer(live_raw, "LLEN", QUEUE, NULL), 2);
+	assert_int_equal(raw_integer(live_raw, "ZCARD", EXPIRY, NULL), 2);
+}
+
 /* ---- permits ---- */
+
+#define PERMIT "0123456789abcdef"
+
+static void put_expired_permit(void)
+{
+	raw_ok(live_raw, "SET", "orders", "4", NULL);
+	(void)raw_integer(live_raw, "ZADD", "{orders}:timeout", "1", PERMIT, NULL);
+	open_slot();
+}
+
+static void expect_gone(struct raw_reply *reply)
+{
+	if (reply->type == RAW_ERROR)
+		fail_msg("%s", reply->text);
+	assert_int_equal(reply->type, RAW_ARRAY);
+	assert_string_equal(reply->children[0]->text, "gone");
+	raw_reply_free(reply);
+}
 
 static void the_last_permit_can_expire(void **state)
 {
-	(void)state;
-	raw_ok(live_raw, "SET", "orders", "4", NULL);
-	(void)raw_integer(live_raw, "ZADD", "{orders}:timeout", "1", "0123456789abcdef", NULL);
-	open_slot();
+	put_expired_permit();
 	expect_integer(EVAL(0, HF__PERMITS_TOTAL, "2", "orders", "{orders}:timeout", "total",
 	                    "PUBLISH", "redisson_sc:{orders}"),
 	               5);
+	(void)close_slot(state);
+	put_expired_permit();
+	expect_gone(EVAL(0, HF__PERMITS_LEASE, "2", "orders", "{orders}:timeout", PERMIT, "PUBLISH",
+	                 "redisson_sc:{orders}"));
+	(void)close_slot(state);
+	put_expired_permit();
+	expect_gone(EVAL(0, HF__PERMITS_EXTEND, "2", "orders", "{orders}:timeout", PERMIT, "9000",
+	                 "PUBLISH", "redisson_sc:{orders}"));
 }
 
 static void no_permit_is_taken_without_its_expiry(void **state)
 {
 	(void)state;
-	raw_ok(live_raw, "SET", "orders", "4", NULL);
-	(void)raw_integer(live_raw, "ZADD", "{orders}:timeout", "1", "0123456789abcdef", NULL);
-	open_slot();
+	put_expired_permit();
 	expect_try_again(EVAL(HF__PERMITS, HF__ASK, "2", "orders", "{orders}:timeout", "2", "30000",
 	                      "PUBLISH", "redisson_sc:{orders}", "", "", "one", "two"));
 	assert_int_equal(raw_integer(live_raw, "INCRBY", "orders", "0", NULL), 5);
@@ -456,6 +492,7 @@ int main(void)
 		STORY(the_waiter_after_a_dead_one_has_its_turn),
 		STORY(a_queue_that_becomes_empty_fails_no_script),
 		STORY(an_empty_queue_cannot_be_joined),
+		STORY(a_queue_can_be_joined_without_a_note),
 		STORY(the_last_permit_can_expire),
 		STORY(no_permit_is_taken_without_its_expiry),
 		STORY(a_reader_that_has_moved_on_keeps_the_lock),
