@@ -279,7 +279,7 @@ static void on_no_answer(struct hf__core *core, struct hf__op *op, const struct 
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
 	else if (answer->outcome == HF__UNSENT && op->lock->link->up)
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
-	else if (answer->outcome == HF__NOT_NOW)
+	else if (hf__cmd_is_retried(answer, op->lock->link))
 		hf__op_retry_later(core, op, answer, now);
 }
 

@@ -41,6 +41,7 @@ struct hf__cmd;
 struct hf__link {
 	bool up;
 	bool was_up;                 /* it has been up before */
+	bool is_awaited;             /* calls wait for it even if it has never been up */
 	uint32_t holds;              /* of its locks, in any state except lost and dead */
 	int error;                   /* HF_E… */
 	char why[HF__LINK_WHY_SIZE]; /* why it is down */
@@ -254,6 +255,9 @@ struct hf__cmd {
 		uint32_t step;   /* how many of its parts have been dealt with */
 		uint8_t outcome; /* enum hf__outcome of an answer that is handed up next turn */
 		bool whole_text; /* the script itself was sent, not its hash */
+		bool asks;       /* the request is sent to a node that does not own its slot yet */
+		bool has_asked;  /* and that node has answered the word that announces this */
+		uint8_t redirections;
 	} backend;
 	union {
 		/* RENEW: the holds to renew; NULL: the command's own. */

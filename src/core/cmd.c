@@ -21,6 +21,11 @@ void hf__cmd_submit(struct hf__core *core, struct hf__link *link, struct hf__cmd
 		hf__list_add(&core->unsent, &cmd->link);
 }
 
+bool hf__cmd_is_retried(const struct hf__answer *answer, const struct hf__link *link)
+{
+	return answer->outcome == HF__NOT_NOW || (answer->outcome == HF__UNKNOWN && link->up);
+}
+
 struct hf__op *hf__cmd_op(const struct hf__cmd *cmd)
 {
 	if (cmd->user == HF__CMD_OF_HOLD)

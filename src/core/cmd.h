@@ -12,6 +12,11 @@ enum hf__cmd_user { HF__CMD_OF_HOLD = 1, HF__CMD_OF_QUERY, HF__CMD_OF_RENEWAL };
 /* Submits the command. If there is no room for it, it is answered next turn as never sent. */
 void hf__cmd_submit(struct hf__core *core, struct hf__link *link, struct hf__cmd *cmd, int64_t now,
                     int64_t limit_ms);
+/*
+ * Whether the command is sent again after a pause. If its link is down, it is sent again when that is
+ * up. An outcome can be unknown while the link is up: then the command was on another one.
+ */
+bool hf__cmd_is_retried(const struct hf__answer *answer, const struct hf__link *link);
 /* The call that a command works for, or NULL. */
 struct hf__op *hf__cmd_op(const struct hf__cmd *cmd);
 

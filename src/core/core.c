@@ -175,7 +175,7 @@ static void leave(struct hf__core *core, struct hf__op *op, int result, int64_t 
 /* The link that a call waits for, or NULL if it waits for none. */
 static const struct hf__link *link_of(const struct hf__op *op)
 {
-	return op->query ? op->query->link : op->lock ? op->lock->link : NULL;
+	return op->query ? hf__query_link(op->query) : op->lock ? op->lock->link : NULL;
 }
 
 static void deadline(struct hf__core *core, struct hf__op *op, int64_t now)
@@ -281,7 +281,7 @@ static void each_query(struct hf__core *core, const struct hf__link *link,
 	struct hf__list *at, *after;
 	hf__list_each_safe (at, after, &core->queries) {
 		struct hf__query *query = hf__list_item(at, struct hf__query, link_in_core);
-		if (query->op && (!link || query->link == link))
+		if (query->op && (!link || hf__query_link(query) == link))
 			visit(core, query->op, now);
 	}
 }
@@ -292,7 +292,7 @@ bool hf__core_needs_link(const struct hf__core *core, const struct hf__link *lin
 	if (link->holds > 0)
 		return true;
 	hf__list_each (at, &core->queries)
-		if (hf__list_item(at, struct hf__query, link_in_core)->link == link)
+		if (hf__query_link(hf__list_item(at, struct hf__query, link_in_core)) == link)
 			return true;
 	return false;
 }
@@ -367,7 +367,7 @@ static void fail_hold(struct hf__core *core, struct hf__hold *hold, int64_t now)
 
 static void fail_query(struct hf__core *core, struct hf__op *op, int64_t now)
 {
-	hf__query_leave(core, op, op->query->link->error, now);
+	hf__query_leave(core, op, hf__query_link(op->query)->error, now);
 }
 
 void hf__core_link_failed(struct hf__core *core, struct hf__link *link, int error, const char *why,
@@ -379,7 +379,7 @@ void hf__core_link_failed(struct hf__core *core, struct hf__link *link, int erro
 	if (strcmp(link->why, why) != 0)
 		hf__log_write(core, HF_LOG_INFO, "cannot connect: %s", why);
 	snprintf(link->why, sizeof link->why, "%s", why);
-	if (link->was_up)
+	if (link->was_up || link->is_awaited)
 		return;
 	each_hold(core, link, fail_hold, now);
 	each_query(core, link, fail_query, now);
@@ -403,15 +403,18 @@ static void move_lock(struct hf__core *core, struct hf__lock *lock, struct hf__l
 	link->holds += holds;
 	lock->link = link;
 	each_hold_of(core, lock, resume_hold, now);
+	if (holds > 0 && !link->up)
+		core->backend_ops->want_link(core->backend, link);
 }
 
 static void move_query(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__query *query = op->query;
-	struct hf__link *link = op->lock ? op->lock->link : hf__lock_route(core, NULL, 0);
-	if (query->cmd.in_flight || !link || link == query->link)
+	struct hf__link *link = query->cmd.lock ? NULL : hf__lock_route(core, NULL, 0);
+	if (query->cmd.in_flight)
 		return;
-	query->link = link;
+	if (link)
+		query->any_link = link;
 	retry(core, op, now);
 }
 

@@ -288,7 +288,8 @@ static void finish(struct hf__core *core, struct hf__query *query, struct hf__op
 		              "granted",
 		              op->lock->name);
 	else if (outcome == HF__UNKNOWN)
-		hf__op_finish(core, op, HF_EUNKNOWN, "not answered in time: %s", query->link->why);
+		hf__op_finish(core, op, HF_EUNKNOWN, "not answered in time: %s",
+		              hf__query_link(query)->why);
 	else
 		hf__op_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);
 }
@@ -308,9 +309,9 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 	} else if (!again) {
 		query->known_until = 0; /* its record can be used again at once */
 	}
-	if (op && again && !(answer->outcome == HF__UNSENT && query->link->up)) {
+	if (op && again && !(answer->outcome == HF__UNSENT && hf__query_link(query)->up)) {
 		cmd->again = cmd->again || unknown;
-		if (answer->outcome == HF__NOT_NOW)
+		if (hf__cmd_is_retried(answer, hf__query_link(query)))
 			hf__op_retry_later(core, op, answer, now);
 		return;
 	}
@@ -325,8 +326,8 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t now)
 {
 	struct hf__op *op = query->op;
-	if (!query->link->up) {
-		core->backend_ops->want_link(core->backend, query->link);
+	if (!hf__query_link(query)->up) {
+		core->backend_ops->want_link(core->backend, hf__query_link(query));
 	} else if (op->want.verb == HF__OP_LINK) {
 		op->query = NULL;
 		drop_query(core, query);
@@ -334,14 +335,14 @@ void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t no
 	} else if (is_forgotten(query, now)) {
 		hf__query_leave(core, op, HF_EUNKNOWN, now);
 	} else if (!query->cmd.in_flight)
-		hf__cmd_submit(core, query->link, &query->cmd, now,
+		hf__cmd_submit(core, hf__query_link(query), &query->cmd, now,
 		               core->config.command_timeout_ms);
 }
 
 void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
 {
 	struct hf__query *query = op->query;
-	const struct hf__link *link = query->link;
+	const struct hf__link *link = hf__query_link(query);
 	bool sent = query->cmd.in_flight || query->cmd.again;
 	op->query = NULL;
 	query->op = NULL;
@@ -381,7 +382,7 @@ static struct hf__query *new_query(struct hf__core *core, struct hf__op *op)
 	struct hf__query *query = link ? calloc(1, sizeof(*query) + given) : NULL;
 	if (!query)
 		return NULL;
-	query->link = link;
+	query->any_link = link;
 	query->op = op;
 	op->query = query;
 	query->cmd.verb =

@@ -12,7 +12,7 @@ struct hf__query {
 	struct hf__cmd cmd;
 	struct hf__op *op;
 	struct hf__list link_in_core; /* in core->queries */
-	struct hf__link *link;        /* where it is sent */
+	struct hf__link *any_link;    /* where it is sent if it is about no lock */
 	bool was_watched;             /* the permit that is being extended was renewed before */
 	bool recorded;                /* it uses the record that cmd names */
 	int64_t known_until;          /* until when the server recognises a repeat by that record */
@@ -21,6 +21,12 @@ struct hf__query {
 		unsigned char permit[HF__PERMIT_SIZE];
 	} given[]; /* by the caller */
 };
+
+/* Where it is sent. */
+static inline struct hf__link *hf__query_link(const struct hf__query *query)
+{
+	return query->cmd.lock ? hf__lock_link(query->cmd.lock) : query->any_link;
+}
 
 void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now);
 void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t now);

@@ -174,8 +174,9 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 	switch (answer->outcome) {
 	case HF__DONE: on_done(core, op, hold, answer, now); break;
 	case HF__GONE: on_gone(core, op, hold, answer, now); break;
-	case HF__UNKNOWN: hold->doubtful = true; break;
+	case HF__UNKNOWN:
 	case HF__UNSENT:
+		hold->doubtful = hold->doubtful || answer->outcome == HF__UNKNOWN;
 		if (op->lock->link->up)
 			hf__op_retry_later(core, op, answer, now);
 		break;

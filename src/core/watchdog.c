@@ -4,6 +4,9 @@
 #include "core/core.h"
 #include "core/mutants.h"
 
+/* How many holds one command passes over that it cannot renew, so that a search is short. */
+#define MOST_SKIPPED 100
+
 /*
  * A third of the lease after it was confirmed, rounded down to a thirtieth of the lease, so that
  * one command renews holds that were granted at about the same time.
@@ -125,19 +128,27 @@ static struct hf__hold *first_to_renew(const struct hf__core *core)
 	return NULL;
 }
 
-/* The holds that one command can renew together with the first; the others wait for the next. */
-static void fill(struct hf__core *core, struct hf__renewal *renewal, const struct hf__hold *first,
+/*
+ * The first hold, and those after it that one command can renew together with it; the others wait
+ * for the next. The links of all holds before the first are down.
+ */
+static void fill(struct hf__core *core, struct hf__renewal *renewal, struct hf__hold *first,
                  int64_t now)
 {
 	const struct hf__lock *same = first->cmd.lock;
-	struct hf__list *link, *after;
+	struct hf__list *after;
 	size_t bytes = 0;
+	int others = 0;
 	renewal->due_at = now;
-	hf__list_each_safe (link, after, &core->renew) {
+	for (struct hf__list *link = &first->renew; link != &core->renew; link = after) {
+		after = link->next;
 		struct hf__hold *hold = hf__list_item(link, struct hf__hold, renew);
 		const struct hf__lock *lock = hold->cmd.lock;
-		if (!go_together(core, same, lock))
+		if (!go_together(core, same, lock)) {
+			if (++others == MOST_SKIPPED)
+				break;
 			continue;
+		}
 		bytes += lock->length + lock->values * (HF__VALUE_SIZE + 8u);
 		if (bytes > HF__RENEW_BYTES || renewal->holds == core->config.watchdog_batch)
 			break;
