@@ -288,6 +288,16 @@ typedef struct hf_client_options {
 	 * none. Environment: HOLDFAST_SENTINEL_PASSWORD_FILE. Only for Sentinel.
 	 */
 	const char *sentinel_password_file;
+	/*
+	 * sharded: How releases are announced on a cluster: auto, on or off; as Java does it.
+	 * Default: auto. Only for Redis.
+	 */
+	const char *sharded;
+	/*
+	 * nat: Where nodes are reached that Sentinels or a cluster name, as from:to or
+	 * from:port:to:port, with commas between them. Default: none. Only for Redis.
+	 */
+	const char *nat;
 } hf_client_options;
 
 #define HF_CLIENT(...) (&(hf_client_options){.size = sizeof(hf_client_options), __VA_ARGS__})

@@ -81,6 +81,13 @@ static int take_sentinel(struct hf__draft *draft)
 	return take_host_list(draft, HF__SENTINEL, SENTINEL_PORT);
 }
 
+static int take_cluster(struct hf__draft *draft)
+{
+	if (!draft->url.host || !*draft->url.host)
+		return hf__draft_refuse(draft, "host: missing");
+	return take_host_list(draft, HF__CLUSTER, REDIS_PORT);
+}
+
 const char *hf__address_database(const struct hf__draft *draft)
 {
 	const struct hf__settings *settings = draft->settings;
@@ -198,6 +205,10 @@ int hf__address_take(struct hf__draft *draft)
 		{"rediss+sentinel", true, take_sentinel},
 		{"valkey+sentinel", false, take_sentinel},
 		{"valkeys+sentinel", true, take_sentinel},
+		{"redis+cluster", false, take_cluster},
+		{"rediss+cluster", true, take_cluster},
+		{"valkey+cluster", false, take_cluster},
+		{"valkeys+cluster", true, take_cluster},
 	};
 
 	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
@@ -209,7 +220,7 @@ int hf__address_take(struct hf__draft *draft)
 	return hf__draft_refuse(
 		draft,
 		"scheme: '%.20s' is not one of redis, rediss, valkey, valkeys, each also with "
-		"+sentinel, redis+unix, embedded, zk, zks",
+		"+sentinel or +cluster, redis+unix, embedded, zk, zks",
 		draft->url.scheme);
 }
 

@@ -78,8 +78,8 @@ static bool share_a_word(const char *a, const char *b)
 static int refuse_shared_server(const struct hf__several *several, size_t one, size_t other)
 {
 	return hf__error(HF_EINVAL,
-	                 "members: %s and %s are one server, or one is a replica of the other; "
-	                 "a majority needs independent servers",
+	                 "members: %s and %s are one server or one cluster, or one is a replica of "
+	                 "the other; a majority needs independent servers",
 	                 several->member[one].lock.at.client->settings.shown,
 	                 several->member[other].lock.at.client->settings.shown);
 }

@@ -48,6 +48,11 @@ const struct hf__setting hf__setting_table[] = {
 	 SENTINEL, .type = HF__SETTING_PASSWORD_FILE,
 	 .variable = "HOLDFAST_SENTINEL_PASSWORD_FILE", .no_text = "none",
 	 .about = "File whose first line is the password for the Sentinels."},
+	{.key = "sharded", FIELD(sharded), REDIS, TEXT, .no_text = "auto",
+	 .about = "How releases are announced on a cluster: auto, on or off; as Java does it."},
+	{.key = "nat", FIELD(nat), REDIS, TEXT, .no_text = "none",
+	 .about = "Where nodes are reached that Sentinels or a cluster name, as "
+		  "from:to or from:port:to:port, with commas between them."},
 	{.key = "db", FIELD(database), REDIS, COUNT, RANGE(0, 65535), .preset = 0,
 	 .about = "Number of the database; the URL's path can name it too."},
 	{.key = "client_name", FIELD(client_name), REDIS, .type = HF__SETTING_WORD,

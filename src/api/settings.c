@@ -1,6 +1,8 @@
 /* Gathers a client's settings from its options, the URL and the environment, and checks them. */
 #include "api/draft.h"
 
+#include "redis/nat.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -345,6 +347,30 @@ static int take_rights(struct hf__draft *draft)
 	return 0;
 }
 
+static int take_sharded(struct hf__draft *draft)
+{
+	static const char *const words[] = {
+		[HF__SHARDED_AUTO] = "auto", [HF__SHARDED_ON] = "on", [HF__SHARDED_OFF] = "off"};
+	struct hf__settings *settings = draft->settings;
+	for (int mode = 0; mode < (int)(sizeof words / sizeof *words); mode++)
+		if (!settings->sharded || strcmp(settings->sharded, words[mode]) == 0) {
+			settings->sharded_mode = (enum hf__sharded)mode;
+			return 0;
+		}
+	return hf__draft_refuse(draft, "sharded: must be auto, on or off");
+}
+
+static int check_nodes(struct hf__draft *draft)
+{
+	const struct hf__settings *settings = draft->settings;
+	if (settings->deployment == HF__CLUSTER && settings->database != 0)
+		return hf__draft_refuse(draft, "db: a cluster has only database 0");
+	if (settings->nat && !hf__nat_is_valid(settings->nat))
+		return hf__draft_refuse(draft, "nat: must be from:to or from:port:to:port, with "
+		                               "commas between several");
+	return take_sharded(draft);
+}
+
 static struct hf__redis_settings make_redis_view(const struct hf__settings *settings)
 {
 	return (struct hf__redis_settings){
@@ -354,6 +380,8 @@ static struct hf__redis_settings make_redis_view(const struct hf__settings *sett
 		.hosts = settings->host_list,
 		.host_count = settings->host_count,
 		.master_name = settings->master_name,
+		.sharded = settings->sharded_mode,
+		.nat = settings->nat,
 		.sentinel_user = settings->sentinel_user,
 		.sentinel_password = settings->sentinel_password,
 		.host = settings->host,
@@ -406,6 +434,8 @@ static int gather(struct hf__draft *draft)
 		rc = take_session(draft);
 	if (rc == 0 && settings->zookeeper)
 		rc = take_rights(draft);
+	if (rc == 0)
+		rc = check_nodes(draft);
 	if (rc == 0)
 		rc = hf__address_show(draft);
 	if (rc == 0 && settings->zookeeper)

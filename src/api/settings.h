@@ -50,10 +50,13 @@ struct hf__settings {
 	bool lazy;
 	char *sentinel_user;
 	char *sentinel_password;
+	char *sharded; /* as given, or NULL */
+	char *nat;
 	int64_t session_ms;
-	char *auth;    /* "user:password", or NULL */
-	char *acl;     /* as given, or NULL */
-	bool acl_open; /* what acl and auth amount to */
+	char *auth;                    /* "user:password", or NULL */
+	char *acl;                     /* as given, or NULL */
+	bool acl_open;                 /* what acl and auth amount to */
+	enum hf__sharded sharded_mode; /* what sharded means */
 
 	/* What the backend gets; only that of the URL is filled in. */
 	struct hf__redis_settings redis;

@@ -20,7 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HF__ENGINE_PORTS 256
+/* A cluster has two for each of its masters. */
+#define HF__ENGINE_PORTS 300
 
 /* What a thread waits for. It lives on that thread's stack and is gone once `done` is seen. */
 struct hf__task {

@@ -198,6 +198,21 @@ static void refuse_greeting(struct hf__conn *conn, const struct hf__cmd *cmd, co
 	hf__conn_drop(conn, error, why, now);
 }
 
+/* A single server that is a node of a cluster is used as one, if that is possible. */
+static const char *find_cluster_fault(struct hf__conn *conn)
+{
+	const struct hf__redis_settings *config = conn->redis->config;
+	if (conn->login.is_sentinel || config->deployment != HF__SINGLE || !conn->host)
+		return "this is a node of a Redis Cluster; write redis+cluster://host";
+	if (config->database != 0)
+		return "db: this is a node of a Redis Cluster, which has only database 0; leave "
+		       "out db "
+		       "and "
+		       "the URL's path";
+	conn->redis->is_clustered = true;
+	return "this is a node of a Redis Cluster";
+}
+
 /* Why this server cannot be used, or NULL. */
 static const char *find_fault(struct hf__conn *conn, const char *bytes, int *ret_error)
 {
@@ -218,9 +233,11 @@ static const char *find_fault(struct hf__conn *conn, const char *bytes, int *ret
 		       "address of a server that holds data";
 	if (!is_sentinel && conn->login.is_sentinel)
 		return "this is not a Sentinel";
-	if (mode && hf__resp_text_is(resp, bytes, mode, "cluster"))
-		return "this is a node of a Redis Cluster, which is not supported; use a server "
-		       "outside a cluster";
+	bool is_clustered = mode && hf__resp_text_is(resp, bytes, mode, "cluster");
+	if (is_clustered && !conn->login.is_clustered)
+		return find_cluster_fault(conn);
+	if (mode && !is_clustered && conn->login.is_clustered)
+		return "this is not a node of a cluster; write redis://host";
 	*ret_error = HF_EUNREACHABLE;
 	if (conn->login.is_master && role && !hf__resp_text_is(resp, bytes, role, "master"))
 		return "it is a replica, not the master";

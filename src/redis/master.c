@@ -1,4 +1,5 @@
-/* The connection to a server that holds locks: the core's link, its commands and its messages. */
+/* The connection to a server that holds locks: a link of the core's, its commands and messages. */
+#include "redis/cluster.h"
 #include "redis/redis.h"
 #include "redis/refusal.h"
 #include "redis/sentinel.h"
@@ -18,12 +19,20 @@ static void up(struct hf__conn *conn, int64_t now)
 	hf__core_link_up(conn->redis->core, conn->link, now);
 }
 
+/* Another server may be the master by now. */
+static void find_again(struct hf__redis *redis, int64_t now)
+{
+	if (redis->sentinel)
+		hf__sentinel_want(redis->sentinel, now);
+	if (redis->cluster)
+		hf__cluster_want(redis->cluster, now);
+}
+
 static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
 	hf__core_link_down(conn->redis->core, conn->link, error, why, now);
 	hf__subs_lose(conn);
-	if (conn->redis->sentinel)
-		hf__sentinel_want(conn->redis->sentinel, now);
+	find_again(conn->redis, now);
 }
 
 /* Of several servers the next one is used for the next attempt. */
@@ -54,6 +63,8 @@ static void failed(struct hf__conn *conn, int error, const char *why, int64_t no
 {
 	struct hf__redis *redis = conn->redis;
 	char reason[sizeof redis->hosts_why + 100];
+	if (redis->is_clustered && !redis->cluster && hf__cluster_adopt(redis, now) == 0)
+		return;
 	if (redis->config->deployment == HF__REPLICATED) {
 		if (try_next_host(conn, conn->round.why, now))
 			return;
@@ -64,14 +75,17 @@ static void failed(struct hf__conn *conn, int error, const char *why, int64_t no
 		why = reason;
 	}
 	hf__core_link_failed(redis->core, conn->link, error, why, now);
-	if (redis->sentinel)
-		hf__sentinel_want(redis->sentinel, now);
+	find_again(redis, now);
+	if (redis->cluster)
+		hf__core_reroute(redis->core, now); /* for requests that any node can answer */
 }
 
-/* With Sentinels, the one that is asked says where to connect to. */
+/* With Sentinels, the one that is asked says where to connect to; with a cluster, the scout. */
 static bool wants(const struct hf__conn *conn)
 {
-	return !conn->redis->sentinel && hf__core_needs_link(conn->redis->core, conn->link);
+	const struct hf__redis *redis = conn->redis;
+	return !redis->sentinel && !(redis->cluster && conn == &redis->master) &&
+	       hf__core_needs_link(redis->core, conn->link);
 }
 
 /* ---- commands ---- */
@@ -105,11 +119,7 @@ static bool is_noscript(const struct hf__conn *conn, const struct hf__cmd *cmd, 
 	       hf__refusal_is_noscript(bytes + root->start, root->length);
 }
 
-/*
- * Sends the script again, now with its text. It was not executed, and the server has answered, so
- * the second request has as much time as the first one had.
- */
-static void resend(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
+void hf__master_resend(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
 {
 	struct hf__answer no_room = {
 		.outcome = HF__UNSENT, .error = HF_ENOMEM, .text = "no memory for a command"};
@@ -117,7 +127,6 @@ static void resend(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
 	no_room.length = strlen(no_room.text);
 	cmd->sent_at = now;
 	cmd->answer_by = hf__clock_after(now, limit_ms);
-	cmd->backend.whole_text = true;
 	if (hf__verbs_encode(conn, cmd))
 		hf__core_answer(conn->redis->core, cmd, &no_room, now);
 }
@@ -137,7 +146,8 @@ static void note_renewal(struct hf__conn *conn, const struct hf__cmd *cmd,
 static bool is_demoted(const struct hf__conn *conn, const char *bytes, struct hf__answer *answer)
 {
 	const struct hf__resp_node *root = &conn->resp.node[0];
-	if (conn->redis->config->deployment == HF__SINGLE || root->type != HF__RESP_ERROR ||
+	bool has_others = conn->redis->cluster || conn->redis->config->deployment != HF__SINGLE;
+	if (!has_others || root->type != HF__RESP_ERROR ||
 	    !hf__refusal_is_demotion(bytes + root->start, root->length))
 		return false;
 	answer->outcome = HF__NOT_NOW;
@@ -145,12 +155,25 @@ static bool is_demoted(const struct hf__conn *conn, const char *bytes, struct hf
 	return true;
 }
 
-/* The next connection is to another server, even if this one still calls itself the master. */
+/*
+ * The next connection is to another server, even if this one still calls itself the master. In a
+ * cluster the map says when that is so; until then the connection would be to the same node.
+ */
 static void leave_demoted(struct hf__conn *conn, int64_t now)
 {
+	if (conn->redis->cluster)
+		return;
 	hf__conn_drop(conn, HF_EUNREACHABLE, "it is not the master any more", now);
 	if (conn->redis->config->deployment == HF__REPLICATED)
 		select_next_host(conn);
+}
+
+static bool is_redirected(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes,
+                          int64_t now)
+{
+	const struct hf__resp_node *root = &conn->resp.node[0];
+	return conn->redis->cluster && root->type == HF__RESP_ERROR &&
+	       hf__cluster_redirect(conn, cmd, bytes + root->start, root->length, now);
 }
 
 static void answer_core(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
@@ -159,13 +182,18 @@ static void answer_core(struct hf__conn *conn, struct hf__cmd *cmd, const char *
 	struct hf__answer answer;
 	if (is_noscript(conn, cmd, bytes)) {
 		hf__input_answered(conn, cmd);
-		resend(conn, cmd, now);
+		cmd->backend.whole_text = true;
+		hf__master_resend(conn, cmd, now);
+	} else if (is_redirected(conn, cmd, bytes, now)) {
+		return;
 	} else if (hf__verbs_decode(conn, cmd, bytes, &answer, there)) {
 		hf__input_answered(conn, cmd);
 		conn->answered = true;
 		conn->failures = 0;
 		note_renewal(conn, cmd, &answer);
 		bool demoted = is_demoted(conn, bytes, &answer);
+		if (conn->redis->cluster)
+			hf__cluster_note_answer(conn, cmd, &answer, now);
 		hf__core_answer(conn->redis->core, cmd, &answer, now);
 		if (demoted && conn->state == HF__CONN_UP)
 			leave_demoted(conn, now);
@@ -175,11 +203,27 @@ static void answer_core(struct hf__conn *conn, struct hf__cmd *cmd, const char *
 	}
 }
 
+/*
+ * SUNSUBSCRIBE is confirmed by a push that the server also sends unasked when the slot moves away,
+ * and is refused afterwards. So a PING follows it: the command is answered when that is.
+ */
+static void pass_fence(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
+{
+	if (conn->resp.node[0].type == HF__RESP_ERROR)
+		return; /* of the SUNSUBSCRIBE */
+	hf__input_answered(conn, cmd);
+	hf__subs_handle_reply(conn, cmd, NULL, 0, now);
+}
+
 static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
 {
 	const struct hf__resp_node *root = &conn->resp.node[0];
-	if (cmd->verb < HF__REDIS_HELLO) {
+	if (cmd->verb < HF__REDIS_HELLO && cmd->backend.asks && !cmd->backend.has_asked) {
+		cmd->backend.has_asked = true; /* whatever ASKING was answered */
+	} else if (cmd->verb < HF__REDIS_HELLO) {
 		answer_core(conn, cmd, bytes, now);
+	} else if (cmd->verb == HF__REDIS_UNSUBSCRIBE && conn->redis->is_sharded) {
+		pass_fence(conn, cmd, now);
 	} else if (root->type == HF__RESP_ERROR) {
 		hf__input_answered(conn, cmd);
 		hf__subs_handle_reply(conn, cmd, bytes + root->start, root->length, now);
@@ -231,10 +275,14 @@ static void push(struct hf__conn *conn, const char *bytes, int64_t now)
 	const struct hf__resp *resp = &conn->resp;
 	if (resp->nodes < 3 || resp->node[2].type != HF__RESP_STRING)
 		return;
-	if (hf__resp_text_is(resp, bytes, 1, "message"))
+	if (hf__resp_text_is(resp, bytes, 1, "message") ||
+	    hf__resp_text_is(resp, bytes, 1, "smessage"))
 		handle_message(conn, bytes, now);
-	else if (hf__resp_text_is(resp, bytes, 1, "subscribe"))
+	else if (hf__resp_text_is(resp, bytes, 1, "subscribe") ||
+	         hf__resp_text_is(resp, bytes, 1, "ssubscribe"))
 		handle_confirmation(conn, HF__REDIS_SUBSCRIBE, now);
+	else if (hf__resp_text_is(resp, bytes, 1, "sunsubscribe"))
+		hf__subs_ended(conn, bytes + resp->node[2].start, resp->node[2].length, now);
 	else if (hf__resp_text_is(resp, bytes, 1, "unsubscribe"))
 		handle_confirmation(conn, HF__REDIS_UNSUBSCRIBE, now);
 }

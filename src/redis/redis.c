@@ -1,4 +1,5 @@
 /* The Redis backend as the core and the engine see it. */
+#include "redis/cluster.h"
 #include "redis/redis.h"
 #include "redis/redis_kinds.h"
 #include "redis/sentinel.h"
@@ -12,8 +13,8 @@
 static int submit(void *backend, struct hf__link *link, struct hf__cmd *cmd)
 {
 	struct hf__redis *redis = backend;
-	(void)link;
-	return hf__master_submit(&redis->master, cmd);
+	return redis->cluster ? hf__cluster_submit(redis->cluster, link, cmd)
+	                      : hf__master_submit(&redis->master, cmd);
 }
 
 static int watch(void *backend, struct hf__watch *watched)
@@ -30,11 +31,25 @@ static void want_link(void *backend, struct hf__link *link)
 {
 	struct hf__redis *redis = backend;
 	int64_t now = hf__clock_ms();
-	(void)link;
-	if (!redis->sentinel)
+	if (redis->cluster)
+		hf__cluster_want_link(redis->cluster, link, now);
+	else if (!redis->sentinel)
 		hf__conn_want(&redis->master, now);
 	else if (redis->master.state == HF__CONN_IDLE)
 		hf__sentinel_want(redis->sentinel, now);
+}
+
+static struct hf__link *route(void *backend, const char *name, size_t length)
+{
+	struct hf__redis *redis = backend;
+	return redis->cluster ? hf__cluster_route(redis->cluster, name, length)
+	                      : redis->master.link;
+}
+
+static uint32_t batch(void *backend, const struct hf__lock *lock)
+{
+	const struct hf__redis *redis = backend;
+	return redis->cluster ? hf__cluster_batch(redis->cluster, lock) : 0;
 }
 
 static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engine *engine,
@@ -43,7 +58,6 @@ static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engi
 	redis->core = core;
 	redis->engine = engine;
 	redis->config = config;
-	redis->publish = "PUBLISH";
 	redis->random.state = hf__core_random(core);
 	redis->embedded.dir_fd = -1;
 	hf__table_init(&redis->subs, (uint32_t)hf__random_next(&redis->random));
@@ -64,6 +78,8 @@ static void close_link(void *backend)
 	hf__conn_close(&redis->master);
 	if (redis->sentinel)
 		hf__sentinel_close(redis->sentinel);
+	if (redis->cluster)
+		hf__cluster_close(redis->cluster);
 	hf__engine_unlock(redis->engine);
 }
 
@@ -80,6 +96,7 @@ static void free_redis(void *backend)
 	struct hf__redis *redis = backend;
 	hf__conn_done(&redis->master);
 	hf__sentinel_free(redis->sentinel);
+	hf__cluster_free(redis->cluster);
 	hf__subs_done(redis);
 	hf__embedded_done(&redis->embedded);
 	free(redis);
@@ -89,20 +106,24 @@ static int64_t next_due(void *backend)
 {
 	const struct hf__redis *redis = backend;
 	int64_t due = hf__conn_due(&redis->master);
-	int64_t sentinel = redis->sentinel ? hf__sentinel_due(redis->sentinel) : HF__NEVER;
-	return sentinel < due ? sentinel : due;
+	int64_t other = redis->sentinel  ? hf__sentinel_due(redis->sentinel)
+	                : redis->cluster ? hf__cluster_due(redis->cluster)
+	                                 : HF__NEVER;
+	return other < due ? other : due;
 }
 
 static bool is_busy(void *backend)
 {
 	const struct hf__redis *redis = backend;
 	return hf__conn_is_attempting(&redis->master) || !hf__list_empty(&redis->master.waiting) ||
-	       (redis->sentinel && hf__sentinel_is_busy(redis->sentinel));
+	       (redis->sentinel && hf__sentinel_is_busy(redis->sentinel)) ||
+	       (redis->cluster && hf__cluster_is_busy(redis->cluster));
 }
 
 static const struct hf__list *list_waiting(void *backend)
 {
-	return &((const struct hf__redis *)backend)->master.waiting;
+	const struct hf__redis *redis = backend;
+	return redis->cluster ? hf__cluster_waiting(redis->cluster) : &redis->master.waiting;
 }
 
 static void turn(void *backend, int64_t now)
@@ -110,6 +131,8 @@ static void turn(void *backend, int64_t now)
 	struct hf__redis *redis = backend;
 	if (redis->sentinel)
 		hf__sentinel_turn(redis->sentinel, now);
+	if (redis->cluster)
+		hf__cluster_turn(redis->cluster, now);
 	hf__conn_turn(&redis->master, now);
 }
 
@@ -118,6 +141,8 @@ static const struct hf__backend_ops ops = {
 	.watch = watch,
 	.unwatch = unwatch,
 	.want_link = want_link,
+	.route = route,
+	.batch = batch,
 	.traits = hf__redis_kinds_traits,
 	.identity = write_identity,
 	.due = next_due,
@@ -151,6 +176,10 @@ static int set_address(struct hf__redis *redis, char *why, size_t size)
 	if (config->deployment == HF__SENTINEL) {
 		redis->sentinel = hf__sentinel_new(redis);
 		return redis->sentinel ? 0 : HF_ENOMEM;
+	}
+	if (config->deployment == HF__CLUSTER) {
+		redis->cluster = hf__cluster_new(redis);
+		return redis->cluster ? 0 : HF_ENOMEM;
 	}
 	bool several = config->deployment == HF__REPLICATED;
 	hf__conn_set_host(conn, several ? config->hosts[0].name : config->host,

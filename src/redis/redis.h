@@ -34,6 +34,7 @@ enum hf__redis_verb {
 	HF__REDIS_SUBSCRIBE,
 	HF__REDIS_UNSUBSCRIBE,
 	HF__REDIS_SENTINEL, /* a question that only Sentinels answer */
+	HF__REDIS_CLUSTER,  /* a question about the cluster */
 };
 
 _Static_assert((int)HF__VERBS <= (int)HF__REDIS_HELLO, "the verbs of the core come first");
@@ -73,16 +74,19 @@ struct hf__round {
 struct hf__sub {
 	struct hf__table_link by_channel;
 	struct hf__list watches;
-	struct hf__cmd start; /* SUBSCRIBE */
-	struct hf__cmd stop;  /* UNSUBSCRIBE */
-	bool subscribed;      /* what the server confirmed last */
-	bool is_late;         /* refused for now; to be tried again */
+	struct hf__list moved; /* in a list of those whose slot has another master now */
+	struct hf__cmd start;  /* SUBSCRIBE */
+	struct hf__cmd stop;   /* UNSUBSCRIBE */
+	bool subscribed;       /* what the server confirmed last */
+	bool is_late;          /* refused for now; to be tried again */
+	int64_t ended_at;      /* when the server has ended it last */
 	struct hf__conn *conn;
 	size_t length;
 	char channel[];
 };
 
 struct hf__conn;
+struct hf__cluster;
 struct hf__sentinel;
 
 /* What the greeting says, and whom it expects. */
@@ -90,8 +94,9 @@ struct hf__login {
 	const char *user;     /* NULL: the server's default user */
 	const char *password; /* NULL: do not authenticate */
 	int database;
-	bool is_sentinel; /* the other side must be a Sentinel, and not a server */
-	bool is_master;   /* it must be a master */
+	bool is_sentinel;  /* the other side must be a Sentinel, and not a server */
+	bool is_master;    /* it must be a master */
+	bool is_clustered; /* it must be a node of a cluster */
 };
 
 /* What a connection is used for: its user hears what becomes of it. */
@@ -154,10 +159,12 @@ struct hf__redis {
 	const struct hf__redis_settings *config;
 	struct hf__embedded embedded;
 	struct hf__random random;
-	const char *publish; /* the command with which scripts publish */
 	struct hf__table subs;
 	struct hf__conn master;        /* where everything is sent */
 	struct hf__sentinel *sentinel; /* NULL: another deployment */
+	struct hf__cluster *cluster;   /* likewise; it has connections to all masters in use */
+	bool is_clustered;             /* a single server has turned out to be a node of one */
+	bool is_sharded;               /* releases are announced in the slot's shard only */
 	int host;                      /* of a replicated deployment: the one in use */
 	int hosts_failed;              /* and how many failed one after the other */
 	char hosts_why[400];           /* why these failed */
@@ -218,6 +225,11 @@ void hf__input_answered(struct hf__conn *conn, struct hf__cmd *cmd);
 extern const struct hf__conn_user hf__master;
 /* Sends a command of the core's; 0 or HF_ENOMEM. */
 int hf__master_submit(struct hf__conn *conn, struct hf__cmd *cmd);
+/*
+ * Sends a command again that the server has refused without executing it, now over this connection
+ * and with as much time as it had.
+ */
+void hf__master_resend(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now);
 
 /* ---- verbs.c ---- */
 /* Appends the command's request to the output; 0 or HF_ENOMEM. */
@@ -234,6 +246,10 @@ int hf__subs_watch(struct hf__redis *redis, struct hf__watch *watch);
 void hf__subs_unwatch(struct hf__redis *redis, struct hf__watch *watch);
 /* Subscribes to every channel that is watched and not subscribed to. */
 void hf__subs_renew(struct hf__conn *conn);
+/* Slots have other masters now: their channels are subscribed to there. */
+void hf__subs_reroute(struct hf__redis *redis);
+/* A node has ended a subscription to a channel of a shard, whoever wanted it. */
+void hf__subs_ended(struct hf__conn *conn, const char *channel, size_t length, int64_t now);
 void hf__subs_message(struct hf__conn *conn, const char *channel, size_t length, int64_t number,
                       int64_t now);
 /* The server has confirmed a SUBSCRIBE or UNSUBSCRIBE, or refused it with this error. */

@@ -156,6 +156,11 @@ bool hf__refusal_is_demotion(const char *text, size_t length)
 	return false;
 }
 
+bool hf__refusal_is_redirection(const char *text, size_t length)
+{
+	return begins_with(text, length, "MOVED") || begins_with(text, length, "ASK");
+}
+
 bool hf__refusal_is_noscript(const char *text, size_t length)
 {
 	return length >= 8 && memcmp(text, "NOSCRIPT", 8) == 0;

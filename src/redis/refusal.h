@@ -25,6 +25,9 @@ size_t hf__refusal_code(const char *text, size_t length, const char *secret);
 /* Whether the reply says that the server is not the master any more, or cut off from it. */
 bool hf__refusal_is_demotion(const char *text, size_t length);
 
+/* Whether the reply says that another node of the cluster has the slot. */
+bool hf__refusal_is_redirection(const char *text, size_t length);
+
 /* Whether the reply says that the server does not know the script. */
 bool hf__refusal_is_noscript(const char *text, size_t length);
 

@@ -12,7 +12,8 @@
  * bytes of a line that holds a number.
  */
 
-#define HF__RESP_MAX_BULK   65536  /* bytes of a bulk string, bulk error or verbatim string */
+/* Bytes of a bulk string, bulk error or verbatim string. The map of a cluster can be that long. */
+#define HF__RESP_MAX_BULK   122880
 #define HF__RESP_MAX_LINE   65536  /* bytes between the type byte and CR LF */
 #define HF__RESP_MAX_NUMBER 32     /* the same, of a length, integer, boolean or null */
 #define HF__RESP_MAX_NODES  1024   /* elements of one reply, itself and attributes included */

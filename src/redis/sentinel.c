@@ -4,6 +4,7 @@
  * master any more is given up at once, even if it still works.
  */
 #include "redis/sentinel.h"
+#include "redis/nat.h"
 #include "redis/refusal.h"
 #include "redis/request.h"
 
@@ -116,9 +117,10 @@ static void try_next(struct hf__sentinel *sentinel, int error, const char *why, 
 /* ---- what a Sentinel says ---- */
 
 /* Connects to the master that was named, unless that is where the connection is, or goes to. */
-static void take_master(struct hf__sentinel *sentinel, const struct place *named, int64_t now)
+static void take_master(struct hf__sentinel *sentinel, struct place *named, int64_t now)
 {
 	struct hf__redis *redis = sentinel->redis;
+	hf__nat_apply(redis->config->nat, named->name, sizeof named->name, &named->port);
 	char why[2 * NAME_SIZE + 80];
 	bool is_new = !same_place(named, &sentinel->master);
 	sentinel->has_named = true;
@@ -190,6 +192,7 @@ static void learn_one(struct hf__sentinel *sentinel, const char *bytes, uint32_t
 	}
 	if (!place.name[0] || !place.port || sentinel->known_count == HF__HOSTS_MAX)
 		return;
+	hf__nat_apply(sentinel->redis->config->nat, place.name, sizeof place.name, &place.port);
 	for (int i = 0; i < sentinel->known_count; i++)
 		if (same_place(&sentinel->known[i], &place))
 			return;

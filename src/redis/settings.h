@@ -12,11 +12,19 @@ enum hf__deployment {
 	HF__SINGLE,
 	HF__REPLICATED, /* several servers; the one that is the master counts */
 	HF__SENTINEL,   /* the hosts are Sentinels, which name the master */
+	HF__CLUSTER,    /* the hosts are some nodes of a cluster, which name all masters */
 };
 
 struct hf__host {
 	const char *name;
 	int port;
+};
+
+/* How releases are announced on a cluster. */
+enum hf__sharded {
+	HF__SHARDED_AUTO, /* as the servers can */
+	HF__SHARDED_ON,   /* to subscribers of the slot's shard */
+	HF__SHARDED_OFF,  /* to subscribers at every node */
 };
 
 struct hf__redis_settings {
@@ -25,6 +33,8 @@ struct hf__redis_settings {
 	const struct hf__host *hosts;  /* if the deployment has several */
 	int host_count;                /* 0 to HF__HOSTS_MAX */
 	const char *master_name;       /* with Sentinel only */
+	enum hf__sharded sharded;      /* with a cluster only */
+	const char *nat;               /* rules for addresses that nodes name; NULL: none */
 	const char *sentinel_user;     /* NULL: the Sentinels' default user */
 	const char *sentinel_password; /* NULL: do not authenticate at Sentinels */
 	bool embedded;                 /* the embedded server: neither host nor socket path */

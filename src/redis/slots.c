@@ -7,14 +7,17 @@
 
 /* ---- keys ---- */
 
-/* CRC-16/XMODEM, which servers use: polynomial 0x1021, most significant bit first. */
+/* CRC-16/XMODEM, which servers use: polynomial 0x1021, four bits at a time from the highest. */
 static uint16_t crc16(const char *bytes, size_t length)
 {
+	static const uint16_t table[16] = {0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5,
+	                                   0x60c6, 0x70e7, 0x8108, 0x9129, 0xa14a, 0xb16b,
+	                                   0xc18c, 0xd1ad, 0xe1ce, 0xf1ef};
 	uint16_t crc = 0;
 	for (size_t i = 0; i < length; i++) {
-		crc ^= (uint16_t)((unsigned char)bytes[i] << 8);
-		for (int bit = 0; bit < 8; bit++)
-			crc = (uint16_t)(crc & 0x8000 ? crc << 1 ^ 0x1021 : crc << 1);
+		unsigned char byte = (unsigned char)bytes[i];
+		crc = (uint16_t)(crc << 4 ^ table[crc >> 12 ^ byte >> 4]);
+		crc = (uint16_t)(crc << 4 ^ table[crc >> 12 ^ (byte & 15)]);
 	}
 	return crc;
 }
@@ -75,6 +78,15 @@ static bool has_flag(const char *flags, const char *flag)
 	return false;
 }
 
+/* Names come from the network and are shown in messages. */
+static bool is_printable(const char *text, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if (text[i] <= ' ' || text[i] > '~')
+			return false;
+	return true;
+}
+
 /* "10.0.0.1:7000@17000,db1.example,shard-id=…": the name counts, if there is one. */
 static bool read_address(char *word, struct hf__slots_master *ret_master)
 {
@@ -97,7 +109,9 @@ static bool read_address(char *word, struct hf__slots_master *ret_master)
 		name = word;
 		length = strlen(word);
 	}
-	if (length >= sizeof ret_master->host)
+	if (length == 1 && *name == '?')
+		length = 0; /* the server does not know it either */
+	if (length >= sizeof ret_master->host || !is_printable(name, length))
 		return false;
 	memcpy(ret_master->host, name, length);
 	ret_master->host[length] = '\0';
@@ -132,8 +146,8 @@ static int read_line(struct line *line, hf__slots_fn *on_range, void *arg)
 	for (int i = 0; i < 8; i++)
 		if (!(word[i] = next_word(line)))
 			return -1;
-	if (!has_flag(word[2], "master") || has_flag(word[2], "noaddr") ||
-	    has_flag(word[2], "handshake"))
+	if (!has_flag(word[2], "master") || has_flag(word[2], "fail") ||
+	    has_flag(word[2], "noaddr") || has_flag(word[2], "handshake"))
 		return 0;
 	if (!read_address(word[1], &master))
 		return -1;
@@ -179,4 +193,29 @@ int hf__slots_read(const char *text, size_t length, hf__slots_fn *on_range, void
 	int count = read_lines(copy, length, on_range, arg);
 	free(copy);
 	return count;
+}
+
+/* ---- redirections ---- */
+
+bool hf__slots_read_redirection(const char *text, size_t length,
+                                struct hf__slots_redirection *ret_redirection)
+{
+	char copy[HF__SLOTS_HOST + 64];
+	struct line line = {.at = copy, .end = copy + length};
+	long slot;
+	assert(text && ret_redirection);
+	if (length >= sizeof copy || memchr(text, 0, length))
+		return false;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	const char *code = next_word(&line);
+	const char *number = next_word(&line);
+	char *address = next_word(&line);
+	if (!address || (strcmp(code, "MOVED") != 0 && strcmp(code, "ASK") != 0) ||
+	    !read_number(number, HF__SLOTS - 1, &slot) ||
+	    !read_address(address, &ret_redirection->to))
+		return false;
+	ret_redirection->slot = (uint16_t)slot;
+	ret_redirection->asks = code[0] == 'A';
+	return true;
 }

@@ -18,6 +18,17 @@ struct hf__slots_master {
 	int port;
 };
 
+/* "MOVED 3999 10.0.0.2:7001" or "ASK 3999 10.0.0.2:7001". */
+struct hf__slots_redirection {
+	struct hf__slots_master to;
+	uint16_t slot;
+	bool asks; /* for this request only: the slot is being moved */
+};
+
+/* Reads the text of an error; false if it is not a redirection. */
+bool hf__slots_read_redirection(const char *text, size_t length,
+                                struct hf__slots_redirection *ret_redirection);
+
 /* Called with each range of slots, the last one included; false ends the reading. */
 typedef bool hf__slots_fn(void *arg, const struct hf__slots_master *master, uint16_t first,
                           uint16_t last);

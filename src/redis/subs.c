@@ -1,4 +1,5 @@
-/* Subscriptions: one for each channel, shared by all watches of the client. */
+/* Subscriptions: one for each channel at each node, shared by all watches of the client. */
+#include "redis/cluster.h"
 #include "redis/keys.h"
 #include "redis/redis.h"
 #include "redis/refusal.h"
@@ -9,6 +10,7 @@
 #include <string.h>
 
 struct channel_key {
+	const struct hf__conn *conn;
 	const char *text;
 	size_t length;
 };
@@ -17,33 +19,43 @@ static bool same_channel(const struct hf__table_link *link, const void *key)
 {
 	const struct hf__sub *sub = hf__table_item(link, struct hf__sub, by_channel);
 	const struct channel_key *want = key;
-	return sub->length == want->length && memcmp(sub->channel, want->text, want->length) == 0;
+	return sub->conn == want->conn && sub->length == want->length &&
+	       memcmp(sub->channel, want->text, want->length) == 0;
 }
 
-static struct hf__sub *find_sub(struct hf__redis *redis, const char *channel, size_t length)
+static struct hf__sub *find_sub(struct hf__redis *redis, const struct hf__conn *conn,
+                                const char *channel, size_t length)
 {
-	struct channel_key key = {.text = channel, .length = length};
+	struct channel_key key = {.conn = conn, .text = channel, .length = length};
 	uint32_t hash = hf__table_hash(&redis->subs, channel, length);
 	struct hf__table_link *link = hf__table_find(&redis->subs, hash, same_channel, &key);
 	return link ? hf__table_item(link, struct hf__sub, by_channel) : NULL;
 }
 
-static struct hf__sub *new_sub(struct hf__redis *redis, const char *channel, size_t length)
+static struct hf__sub *new_sub(struct hf__redis *redis, struct hf__conn *conn, const char *channel,
+                               size_t length)
 {
 	struct hf__sub *sub = calloc(1, sizeof(*sub) + length + 1);
 	if (!sub)
 		return NULL;
 	hf__list_init(&sub->watches);
+	hf__list_init(&sub->moved);
 	hf__list_init(&sub->start.link);
 	hf__list_init(&sub->stop.link);
 	sub->start.verb = HF__REDIS_SUBSCRIBE;
 	sub->stop.verb = HF__REDIS_UNSUBSCRIBE;
-	sub->conn = &redis->master;
+	sub->conn = conn;
 	sub->length = length;
 	memcpy(sub->channel, channel, length + 1);
 	hf__table_add(&redis->subs, &sub->by_channel,
 	              hf__table_hash(&redis->subs, channel, length));
 	return sub;
+}
+
+/* The connection for the channels of this lock; NULL if the master of its slot is not known. */
+static struct hf__conn *conn_of(struct hf__redis *redis, const struct hf__watch *watch)
+{
+	return redis->cluster ? hf__cluster_conn_of(redis->cluster, watch->lock) : &redis->master;
 }
 
 static void free_if_unused(struct hf__redis *redis, struct hf__sub *sub)
@@ -55,15 +67,25 @@ static void free_if_unused(struct hf__redis *redis, struct hf__sub *sub)
 	free(sub);
 }
 
-static int send_request(struct hf__redis *redis, struct hf__sub *sub, struct hf__cmd *cmd,
-                        const char *word)
+static const char *word_of(const struct hf__redis *redis, const struct hf__cmd *cmd)
 {
-	char *at = hf__conn_room(sub->conn, hf__request_size(2, 16 + sub->length));
+	if (cmd->verb == HF__REDIS_SUBSCRIBE)
+		return redis->is_sharded ? "SSUBSCRIBE" : "SUBSCRIBE";
+	return redis->is_sharded ? "SUNSUBSCRIBE" : "UNSUBSCRIBE";
+}
+
+static int send_request(struct hf__redis *redis, struct hf__sub *sub, struct hf__cmd *cmd)
+{
+	char *at = hf__conn_room(sub->conn, hf__request_size(4, 24 + sub->length));
 	if (!at)
 		return HF_ENOMEM;
 	at = hf__request_begin(at, 2);
-	at = hf__request_text(at, word);
+	at = hf__request_text(at, word_of(redis, cmd));
 	at = hf__request_bytes(at, sub->channel, sub->length);
+	if (redis->is_sharded && cmd->verb == HF__REDIS_UNSUBSCRIBE) {
+		at = hf__request_begin(at, 1);
+		at = hf__request_text(at, "PING");
+	}
 	cmd->in_flight = true;
 	cmd->sent_at = hf__clock_ms();
 	cmd->answer_by = hf__clock_after(cmd->sent_at, redis->config->subscribe_timeout_ms);
@@ -79,13 +101,21 @@ static int send_request(struct hf__redis *redis, struct hf__sub *sub, struct hf_
 static int update(struct hf__redis *redis, struct hf__sub *sub)
 {
 	bool wanted = !hf__list_empty(&sub->watches);
-	if (sub->conn->state != HF__CONN_UP)
+	if (!sub->conn || sub->conn->state != HF__CONN_UP)
 		return 0;
 	if (wanted && !sub->start.in_flight && (!sub->subscribed || sub->stop.in_flight))
-		return send_request(redis, sub, &sub->start, "SUBSCRIBE");
+		return send_request(redis, sub, &sub->start);
 	if (!wanted && sub->subscribed && !sub->start.in_flight && !sub->stop.in_flight)
-		return send_request(redis, sub, &sub->stop, "UNSUBSCRIBE");
+		return send_request(redis, sub, &sub->stop);
 	return 0;
+}
+
+/* The subscription to this channel at this node, perhaps a new one; NULL without memory. */
+static struct hf__sub *take_sub(struct hf__redis *redis, struct hf__conn *conn, const char *channel,
+                                size_t length)
+{
+	struct hf__sub *sub = find_sub(redis, conn, channel, length);
+	return sub ? sub : new_sub(redis, conn, channel, length);
 }
 
 int hf__subs_watch(struct hf__redis *redis, struct hf__watch *watch)
@@ -93,9 +123,7 @@ int hf__subs_watch(struct hf__redis *redis, struct hf__watch *watch)
 	char channel[HF__KEYS_MAX];
 	assert(watch && watch->lock);
 	size_t length = hf__keys_make_channel(channel, watch, hf__core_settings(redis->core)->uuid);
-	struct hf__sub *sub = find_sub(redis, channel, length);
-	if (!sub)
-		sub = new_sub(redis, channel, length);
+	struct hf__sub *sub = take_sub(redis, conn_of(redis, watch), channel, length);
 	if (!sub)
 		return HF_ENOMEM;
 	watch->sub = sub;
@@ -162,6 +190,72 @@ void hf__subs_lose(struct hf__conn *conn)
 	each_sub(conn->redis, conn, lose_sub);
 }
 
+/* The connection that the channel's watches need now. */
+static struct hf__conn *needed_conn(struct hf__redis *redis, const struct hf__sub *sub)
+{
+	return hf__list_empty(&sub->watches)
+	               ? sub->conn
+	               : conn_of(redis, hf__list_item(sub->watches.next, struct hf__watch, link));
+}
+
+/*
+ * Moves the watches to the node that owns their slot now. A message may be missed until that node
+ * confirms the subscription, so the waiters ask again then.
+ */
+static void move_watches(struct hf__redis *redis, struct hf__sub *sub)
+{
+	struct hf__sub *new = take_sub(redis, needed_conn(redis, sub), sub->channel, sub->length);
+	if (!new)
+		return; /* without memory the waiters still ask from time to time */
+	while (!hf__list_empty(&sub->watches)) {
+		struct hf__watch *watch = hf__list_item(sub->watches.next, struct hf__watch, link);
+		watch->sub = new;
+		hf__list_remove(&watch->link);
+		hf__list_add(&new->watches, &watch->link);
+	}
+	new->is_late = true;
+	(void)update(redis, new);
+	(void)update(redis, sub);
+	free_if_unused(redis, sub);
+}
+
+/* Those to move are collected first, since moving adds to the table. */
+void hf__subs_reroute(struct hf__redis *redis)
+{
+	struct hf__list moved;
+	struct hf__table_link *at = NULL;
+	hf__list_init(&moved);
+	while ((at = hf__table_next(&redis->subs, at))) {
+		struct hf__sub *sub = hf__table_item(at, struct hf__sub, by_channel);
+		if (needed_conn(redis, sub) != sub->conn)
+			hf__list_add(&moved, &sub->moved);
+	}
+	while (!hf__list_empty(&moved)) {
+		struct hf__sub *sub = hf__list_item(moved.next, struct hf__sub, moved);
+		hf__list_remove(&sub->moved);
+		move_watches(redis, sub);
+	}
+}
+
+void hf__subs_ended(struct hf__conn *conn, const char *channel, size_t length, int64_t now)
+{
+	struct hf__sub *sub = find_sub(conn->redis, conn, channel, length);
+	if (!sub || !sub->subscribed)
+		return;
+	sub->subscribed = false;
+	if (sub->stop.in_flight)
+		return; /* we have asked for it */
+	/* The slot has moved. The refusal of a new subscription says where to. */
+	bool is_first = now - sub->ended_at >= HF__NOT_NOW_MS;
+	sub->is_late = true;
+	sub->ended_at = now;
+	if (is_first)
+		(void)update(conn->redis, sub);
+	else
+		conn->subscribe_at = hf__clock_after(now, HF__NOT_NOW_MS);
+	free_if_unused(conn->redis, sub);
+}
+
 void hf__subs_done(struct hf__redis *redis)
 {
 	each_sub(redis, NULL, free_sub);
@@ -179,7 +273,7 @@ static void wake_all(struct hf__redis *redis, struct hf__sub *sub, int64_t numbe
 void hf__subs_message(struct hf__conn *conn, const char *channel, size_t length, int64_t number,
                       int64_t now)
 {
-	struct hf__sub *sub = find_sub(conn->redis, channel, length);
+	struct hf__sub *sub = find_sub(conn->redis, conn, channel, length);
 	if (sub)
 		wake_all(conn->redis, sub, number, now);
 }
@@ -192,9 +286,12 @@ static void handle_refusal(struct hf__redis *redis, struct hf__sub *sub, const c
                            size_t length, int64_t now)
 {
 	int number;
-	if (hf__refusal_read(error, length, &number) == HF__NOT_NOW) {
+	if (hf__refusal_read(error, length, &number) == HF__NOT_NOW ||
+	    (redis->cluster && hf__refusal_is_redirection(error, length))) {
 		sub->is_late = true;
 		sub->conn->subscribe_at = hf__clock_after(now, HF__NOT_NOW_MS);
+		if (redis->cluster)
+			hf__cluster_note_refusal(sub->conn, error, length, now);
 		return;
 	}
 	while (!hf__list_empty(&sub->watches)) {
@@ -222,11 +319,11 @@ void hf__subs_handle_reply(struct hf__conn *conn, struct hf__cmd *cmd, const cha
 	assert((starts || cmd->verb == HF__REDIS_UNSUBSCRIBE) && cmd->in_flight);
 	struct hf__sub *sub = starts ? hf__list_item(cmd, struct hf__sub, start)
 	                             : hf__list_item(cmd, struct hf__sub, stop);
+	if (error && starts)
+		handle_refusal(redis, sub, error, length, now); /* it is in flight until then */
 	cmd->in_flight = false;
 	if (!error)
 		note_confirmation(redis, sub, starts, now);
-	else if (starts)
-		handle_refusal(redis, sub, error, length, now);
 	if (!sub->is_late)
 		(void)update(redis, sub);
 	free_if_unused(redis, sub);

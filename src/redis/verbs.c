@@ -169,9 +169,16 @@ static char *put_given_permits(char *at, const struct hf__cmd *cmd)
 	return at;
 }
 
+/* On a cluster, the cursor of a list also names the master, which does not want to know that. */
+static const char *own_cursor(const struct hf__cmd *cmd)
+{
+	const char *colon = cmd->verb == HF__LIST ? strchr(cmd->words, ':') : NULL;
+	return colon ? colon + 1 : cmd->words;
+}
+
 static char *put_texts(char *at, const struct hf__cmd *cmd)
 {
-	const char *text = cmd->words;
+	const char *text = own_cursor(cmd);
 	for (uint16_t i = 0; i < cmd->items; i++) {
 		at = hf__request_text(at, text);
 		text += strlen(text) + 1;
@@ -320,7 +327,7 @@ static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
 int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd)
 {
 	const struct hf__core *core = conn->redis->core;
-	const char *publish = conn->redis->publish;
+	const char *publish = conn->redis->is_sharded ? "SPUBLISH" : "PUBLISH";
 	assert(cmd && cmd->verb < HF__VERBS && items_of(cmd) > 0);
 	const struct hf__recipe *recipe = recipe_of(cmd);
 	size_t keys, args;
@@ -329,6 +336,11 @@ int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd)
 	if (!at)
 		return HF_ENOMEM;
 	const char *start = at;
+	if (cmd->backend.asks) {
+		at = hf__request_begin(at, 1);
+		at = hf__request_text(at, "ASKING");
+		cmd->backend.has_asked = false;
+	}
 	at = put_start(at, recipe, cmd, keys, args);
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
 		struct maker maker = {core, publish, cmd, item_of(cmd, i)};

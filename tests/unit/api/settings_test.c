@@ -218,8 +218,9 @@ static void an_embedded_url_has_only_options(void **state)
 static void a_wrong_address_is_named(void **state)
 {
 	(void)state;
-	check_refused("redi://h", "scheme: 'redi' is not one of redis, rediss, valkey, valkeys, "
-	                          "each also with +sentinel, redis+unix, embedded, zk, zks");
+	check_refused("redi://h",
+	              "scheme: 'redi' is not one of redis, rediss, valkey, valkeys, "
+	              "each also with +sentinel or +cluster, redis+unix, embedded, zk, zks");
 	check_refused("redis:", "host: missing");
 	check_refused("redis:///3", "host: missing");
 	check_refused("redis://h1,,h2", "host: one in the list is empty");
@@ -241,7 +242,7 @@ static void an_unknown_query_key_is_answered_with_the_known_ones(void **state)
 	(void)state;
 	check_refused("redis://h?tmeout=3",
 	              "query: option 1 is not one of user, password_file, sentinel_user, "
-	              "sentinel_password_file, db, client_name, tls_ca, "
+	              "sentinel_password_file, sharded, nat, db, client_name, tls_ca, "
 	              "tls_cert, tls_key, tls_server_name, tls_insecure, connect_timeout, "
 	              "command_timeout, subscribe_timeout, watchdog, fair_wait, peer_skew, "
 	              "name_prefix, watchdog_batch, lazy, session, auth, acl");

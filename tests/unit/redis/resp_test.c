@@ -590,13 +590,13 @@ static void attribute_counts_against_the_depth(void **state)
 	assert_refused(input.bytes, input.length, "nested too deep");
 }
 
-/* Makes an array of the given size: two bulks near the cap, and a line for the rest. */
+/* Makes an array of the given size: two large bulks, and a line for the rest. */
 static void put_reply_of(size_t size)
 {
 	input.length = 0;
 	put("*3\r\n");
-	put_bulk('$', HF__RESP_MAX_BULK - 30);
-	put_bulk('$', HF__RESP_MAX_BULK - 30);
+	put_bulk('$', HF__RESP_MAX_REPLY / 2 - 30);
+	put_bulk('$', HF__RESP_MAX_REPLY / 2 - 30);
 	put_many('+', 1);
 	put_many('x', size - 2 - input.length);
 	put("\r\n");
@@ -620,7 +620,7 @@ static void bulk_that_passes_the_reply_cap_is_refused_at_its_header(void **state
 	(void)state;
 	input.length = 0;
 	put("*2\r\n");
-	put_bulk('$', HF__RESP_MAX_BULK);
+	put_bulk('$', HF__RESP_MAX_REPLY / 2);
 	last = HF__RESP_MAX_REPLY - input.length - strlen("$65000\r\n\r\n");
 	put_bulk('$', last);
 	assert_int_equal(input.length, HF__RESP_MAX_REPLY);

@@ -1,0 +1,647 @@
+/*
+ * A Redis Cluster: the map from slots to masters, a connection to each master in use, and what
+ * redirections do to both.
+ */
+#include "redis/cluster.h"
+#include "redis/nat.h"
+#include "redis/refusal.h"
+#include "redis/scout.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHARDS_MAX        128
+#define MOST_REDIRECTIONS 5    /* of one request in a row */
+#define MISSING_MS        150  /* between questions for the map while a master is missing */
+#define MOVED_MS          1000 /* and after a redirection, which has said what matters most */
+#define TORN_MS           30000
+#define LIST_CURSOR       48 /* bytes of a cursor: the shard's number and the server's own */
+
+/* A master, or a node that was one. */
+struct shard {
+	struct hf__conn conn;
+	struct hf__link link;
+	int slots;      /* how many it owns */
+	int slots_next; /* and in the map that is being read */
+	char host[HF__SLOTS_HOST];
+	int port;
+	char shown[HF__SLOTS_HOST + 40];
+};
+
+struct hf__cluster {
+	struct hf__redis *redis;
+	struct hf__scout *scout;
+	struct shard *shard[SHARDS_MAX];
+	int shards;
+	uint16_t owner[HF__SLOTS]; /* which shard owns each slot, counted from 1; 0: none */
+	uint16_t next[HF__SLOTS];  /* the same in the map that is being read */
+	const char *asked_host;    /* of the node that has sent that map */
+	/* Slots that are being moved: none of their renewals is for two keys. */
+	uint8_t torn[HF__SLOTS / 8];
+	int64_t torn_until; /* when to forget them */
+	/* Commands to answer next turn with the outcome they carry, because they cannot be sent. */
+	struct hf__list late;
+	struct hf__answer listed; /* the reply to the latest step of a list */
+	char cursor[LIST_CURSOR]; /* where the next step begins */
+};
+
+/* ---- shards ---- */
+
+static struct shard *shard_of(const struct hf__link *link)
+{
+	return hf__list_item(link, struct shard, link);
+}
+
+static struct shard *owner_of(const struct hf__cluster *cluster, uint16_t slot)
+{
+	uint16_t number = cluster->owner[slot];
+	return number ? cluster->shard[number - 1] : NULL;
+}
+
+static uint16_t slot_of(const struct hf__lock *lock)
+{
+	return hf__slots_of(hf__lock_name(lock), hf__lock_name_length(lock));
+}
+
+static void set_host(struct shard *shard, const char *host, int port)
+{
+	snprintf(shard->host, sizeof shard->host, "%s", host);
+	shard->port = port;
+	snprintf(shard->shown, sizeof shard->shown, "node %s:%d", host, port);
+	hf__core_link_init(&shard->link);
+	/* Another node may become the master of its slots, so a failure is not the end. */
+	shard->link.is_awaited = true;
+	hf__conn_set_host(&shard->conn, shard->host, port);
+}
+
+static struct shard *new_shard(struct hf__cluster *cluster)
+{
+	struct hf__redis *redis = cluster->redis;
+	struct shard *shard = calloc(1, sizeof(*shard));
+	if (!shard || hf__conn_init(&shard->conn, redis, &hf__master)) {
+		free(shard);
+		return NULL;
+	}
+	if (redis->master.tls && hf__tls_share(redis->master.tls, &shard->conn.tls)) {
+		hf__conn_done(&shard->conn);
+		free(shard);
+		return NULL;
+	}
+	shard->conn.link = &shard->link;
+	shard->conn.shown = shard->shown;
+	shard->conn.login = (struct hf__login){.user = redis->config->user,
+	                                       .password = redis->config->password,
+	                                       .is_master = true,
+	                                       .is_clustered = true};
+	cluster->shard[cluster->shards++] = shard;
+	return shard;
+}
+
+/* A node that nothing depends on any more, or NULL. */
+static struct shard *find_unused(const struct hf__cluster *cluster)
+{
+	for (int i = 0; i < cluster->shards; i++) {
+		struct shard *shard = cluster->shard[i];
+		if (!shard->slots && !shard->slots_next && shard->conn.state == HF__CONN_IDLE &&
+		    !hf__core_needs_link(cluster->redis->core, &shard->link))
+			return shard;
+	}
+	return NULL;
+}
+
+static int number_of(const struct hf__cluster *cluster, const struct shard *shard)
+{
+	int i = 0;
+	while (cluster->shard[i] != shard)
+		i++;
+	return i + 1;
+}
+
+/*
+ * The shard that a node names, perhaps a new one; NULL without memory, or if there are too many. A
+ * name without a host means the node that was asked.
+ */
+static struct shard *take_shard(struct hf__cluster *cluster, const struct hf__slots_master *named,
+                                const char *asked)
+{
+	char host[HF__SLOTS_HOST];
+	int port = named->port;
+	snprintf(host, sizeof host, "%s", named->host[0] ? named->host : asked);
+	if (named->host[0])
+		hf__nat_apply(cluster->redis->config->nat, host, sizeof host, &port);
+	for (int i = 0; i < cluster->shards; i++) {
+		struct shard *shard = cluster->shard[i];
+		if (shard->port == port && strcmp(shard->host, host) == 0)
+			return shard;
+	}
+	struct shard *shard =
+		cluster->shards < SHARDS_MAX ? new_shard(cluster) : find_unused(cluster);
+	if (shard)
+		set_host(shard, host, port);
+	return shard;
+}
+
+/* ---- the map ---- */
+
+/* Channels first: a waiter that asks again must be listening at the node that it asks. */
+static void reroute(struct hf__cluster *cluster, int64_t now)
+{
+	hf__subs_reroute(cluster->redis);
+	hf__core_reroute(cluster->redis->core, now);
+}
+
+static void set_owner(struct hf__cluster *cluster, uint16_t slot, struct shard *shard, int64_t now)
+{
+	struct shard *before = owner_of(cluster, slot);
+	hf__scout_want(cluster->scout, MOVED_MS, now);
+	if (before == shard)
+		return;
+	if (before)
+		before->slots--;
+	shard->slots++;
+	cluster->owner[slot] = (uint16_t)number_of(cluster, shard);
+	reroute(cluster, now);
+}
+
+static bool take_range(void *arg, const struct hf__slots_master *master, uint16_t first,
+                       uint16_t last)
+{
+	struct hf__cluster *cluster = arg;
+	struct shard *shard = take_shard(cluster, master, cluster->asked_host);
+	if (!shard)
+		return false;
+	uint16_t number = (uint16_t)number_of(cluster, shard);
+	for (int slot = first; slot <= last; slot++) {
+		if (cluster->next[slot])
+			cluster->shard[cluster->next[slot] - 1]->slots_next--;
+		cluster->next[slot] = number;
+		shard->slots_next++;
+	}
+	return true;
+}
+
+/* Whether the whole text was read; the new map is in next[]. */
+static bool read_map(struct hf__cluster *cluster, const char *text, size_t length, const char *host)
+{
+	memset(cluster->next, 0, sizeof cluster->next);
+	for (int i = 0; i < cluster->shards; i++)
+		cluster->shard[i]->slots_next = 0;
+	cluster->asked_host = host;
+	return hf__slots_read(text, length, take_range, cluster) > 0;
+}
+
+/* Requests that are still in flight to a master that was replaced may never be answered. */
+static void leave_replaced(struct hf__cluster *cluster, const bool *replaced, int64_t now)
+{
+	for (int i = 0; i < cluster->shards; i++) {
+		struct shard *shard = cluster->shard[i];
+		if (replaced[i] && shard->conn.state != HF__CONN_IDLE)
+			hf__conn_abandon(&shard->conn, "it owns no slots any more", now);
+	}
+}
+
+static int count_slots(const struct hf__cluster *cluster)
+{
+	int n = 0;
+	for (int i = 0; i < cluster->shards; i++)
+		n += cluster->shard[i]->slots;
+	return n;
+}
+
+/* Calls whose slot has no master wait on the core's own link, and end with this reason. */
+static void explain_gaps(struct hf__cluster *cluster, int64_t now)
+{
+	struct hf__core *core = cluster->redis->core;
+	char why[120];
+	int n = HF__SLOTS - count_slots(cluster);
+	hf__core_link(core)->is_awaited = true;
+	snprintf(why, sizeof why, "%d of the cluster's %d slots have no master", n, HF__SLOTS);
+	if (n > 0)
+		hf__core_link_failed(core, hf__core_link(core), HF_EUNREACHABLE, why, now);
+}
+
+static void forget_torn(struct hf__cluster *cluster, int64_t now)
+{
+	if (now < cluster->torn_until)
+		return;
+	memset(cluster->torn, 0, sizeof cluster->torn);
+	cluster->torn_until = HF__NEVER;
+}
+
+bool hf__cluster_take_map(struct hf__cluster *cluster, const char *text, size_t length,
+                          const char *host, int64_t now)
+{
+	bool replaced[SHARDS_MAX];
+	if (!read_map(cluster, text, length, host))
+		return false;
+	forget_torn(cluster, now);
+	bool changed = memcmp(cluster->owner, cluster->next, sizeof cluster->owner) != 0;
+	memcpy(cluster->owner, cluster->next, sizeof cluster->owner);
+	for (int i = 0; i < cluster->shards; i++) {
+		struct shard *shard = cluster->shard[i];
+		replaced[i] = shard->slots > 0 && shard->slots_next == 0;
+		shard->slots = shard->slots_next;
+	}
+	explain_gaps(cluster, now);
+	if (changed) {
+		reroute(cluster, now);
+		leave_replaced(cluster, replaced, now);
+	}
+	return true;
+}
+
+int hf__cluster_masters(const struct hf__cluster *cluster)
+{
+	int n = 0;
+	for (int i = 0; i < cluster->shards; i++)
+		n += cluster->shard[i]->slots > 0;
+	return n;
+}
+
+struct hf__host hf__cluster_master(const struct hf__cluster *cluster, int i)
+{
+	int at = 0;
+	assert(i >= 0 && i < hf__cluster_masters(cluster));
+	while (!cluster->shard[at]->slots || i-- > 0)
+		at++;
+	return (struct hf__host){.name = cluster->shard[at]->host,
+	                         .port = cluster->shard[at]->port};
+}
+
+bool hf__cluster_lacks_master(const struct hf__cluster *cluster)
+{
+	struct hf__core *core = cluster->redis->core;
+	if (hf__core_needs_link(core, hf__core_link(core)))
+		return true;
+	for (int i = 0; i < cluster->shards; i++) {
+		const struct shard *shard = cluster->shard[i];
+		if (!shard->link.up && hf__core_needs_link(core, &shard->link))
+			return true;
+	}
+	return false;
+}
+
+bool hf__cluster_is_used(const struct hf__cluster *cluster)
+{
+	for (int i = 0; i < cluster->shards; i++)
+		if (cluster->shard[i]->conn.state == HF__CONN_UP)
+			return true;
+	return false;
+}
+
+/* ---- redirections ---- */
+
+static void answer(struct hf__cluster *cluster, struct hf__cmd *cmd, enum hf__outcome outcome,
+                   const char *text, size_t length, int64_t now)
+{
+	struct hf__answer refused = {
+		.outcome = outcome, .error = HF_ENOTNOW, .text = text, .length = length};
+	hf__core_answer(cluster->redis->core, cmd, &refused, now);
+}
+
+/* The lock that a command is about; of several, the first. */
+static const struct hf__lock *lock_of(const struct hf__cmd *cmd)
+{
+	return cmd->verb == HF__RENEW ? hf__backend_item(cmd, 0).lock : cmd->lock;
+}
+
+/*
+ * The other node is not connected. If the command's own link is down as well, the core sends it
+ * again as soon as that is up; otherwise after a pause.
+ */
+static void put_off(struct hf__cluster *cluster, struct hf__cmd *cmd, struct shard *shard,
+                    const char *text, size_t length, int64_t now)
+{
+	const struct hf__lock *lock = lock_of(cmd);
+	bool is_up = !lock || hf__lock_link(lock)->up;
+	hf__conn_want(&shard->conn, now);
+	answer(cluster, cmd, is_up ? HF__NOT_NOW : HF__UNSENT, text, length, now);
+}
+
+static bool read_redirection(struct hf__cluster *cluster, const struct hf__conn *conn,
+                             const char *text, size_t length,
+                             struct hf__slots_redirection *ret_read, struct shard **ret_shard)
+{
+	if (!hf__slots_read_redirection(text, length, ret_read))
+		return false;
+	*ret_shard = take_shard(cluster, &ret_read->to, conn->host);
+	return *ret_shard != NULL;
+}
+
+/*
+ * A script met a key that is at another node by now, so it may have stopped half way. What was done
+ * is found out as after a lost reply.
+ */
+static bool has_stopped(const char *text, size_t length)
+{
+	return memmem(text, length, "non local key", 13) != NULL;
+}
+
+bool hf__cluster_redirect(struct hf__conn *conn, struct hf__cmd *cmd, const char *text,
+                          size_t length, int64_t now)
+{
+	struct hf__cluster *cluster = conn->redis->cluster;
+	struct hf__slots_redirection redirection;
+	struct shard *shard;
+	if (has_stopped(text, length)) {
+		hf__conn_drop(conn, HF_EPROTOCOL, "a script met a key that has moved", now);
+		return true;
+	}
+	if (!read_redirection(cluster, conn, text, length, &redirection, &shard))
+		return false;
+	hf__input_answered(conn, cmd);
+	cmd->backend.asks = redirection.asks;
+	cmd->backend.whole_text = false;
+	if (!redirection.asks)
+		set_owner(cluster, redirection.slot, shard, now);
+	if (++cmd->backend.redirections > MOST_REDIRECTIONS)
+		answer(cluster, cmd, HF__NOT_NOW, text, length, now);
+	else if (shard->conn.state == HF__CONN_UP)
+		hf__master_resend(&shard->conn, cmd, now);
+	else
+		put_off(cluster, cmd, shard, text, length, now);
+	return true;
+}
+
+void hf__cluster_note_refusal(struct hf__conn *conn, const char *text, size_t length, int64_t now)
+{
+	struct hf__cluster *cluster = conn->redis->cluster;
+	struct hf__slots_redirection redirection;
+	struct shard *shard;
+	if (!read_redirection(cluster, conn, text, length, &redirection, &shard)) {
+		hf__cluster_want(cluster, now);
+	} else if (!redirection.asks) {
+		hf__conn_want(&shard->conn, now);
+		set_owner(cluster, redirection.slot, shard, now);
+	}
+}
+
+/* ---- answers ---- */
+
+static void note_torn(struct hf__cluster *cluster, const struct hf__cmd *cmd, int64_t now)
+{
+	uint16_t slot = slot_of(lock_of(cmd));
+	cluster->torn[slot / 8] |= (uint8_t)(1 << slot % 8);
+	if (cluster->torn_until == HF__NEVER)
+		cluster->torn_until = hf__clock_after(now, TORN_MS);
+}
+
+static const char *list_row(const struct hf__answer *answer, size_t i, size_t *ret_length)
+{
+	const struct hf__cluster *cluster = answer->source;
+	if (i > 0)
+		return cluster->listed.row(&cluster->listed, i, ret_length);
+	*ret_length = strlen(cluster->cursor);
+	return cluster->cursor;
+}
+
+/* The next shard that has slots, or NULL. */
+static const struct shard *next_shard(const struct hf__cluster *cluster, int after)
+{
+	for (int i = after; i < cluster->shards; i++)
+		if (cluster->shard[i]->slots > 0)
+			return cluster->shard[i];
+	return NULL;
+}
+
+/* The list goes on at the same master, at the next one, or is complete. */
+static void set_cursor(struct hf__cluster *cluster, const struct hf__conn *conn,
+                       struct hf__answer *answer)
+{
+	size_t length;
+	const struct shard *shard = shard_of(conn->link);
+	const char *own = answer->row(answer, 0, &length);
+	if (length == 1 && *own == '0')
+		shard = next_shard(cluster, number_of(cluster, shard));
+	if (shard)
+		snprintf(cluster->cursor, sizeof cluster->cursor, "%d:%.*s",
+		         number_of(cluster, shard), (int)length, own);
+	else
+		snprintf(cluster->cursor, sizeof cluster->cursor, "0");
+	cluster->listed = *answer;
+	answer->row = list_row;
+	answer->source = cluster;
+}
+
+void hf__cluster_note_answer(struct hf__conn *conn, const struct hf__cmd *cmd,
+                             struct hf__answer *answer, int64_t now)
+{
+	struct hf__cluster *cluster = conn->redis->cluster;
+	if (answer->outcome == HF__FAILED &&
+	    hf__refusal_is_redirection(answer->text, answer->length)) {
+		/* It does not say where to, but the map may. */
+		answer->outcome = HF__NOT_NOW;
+		answer->error = HF_ENOTNOW;
+	}
+	if (answer->outcome == HF__NOT_NOW) {
+		hf__cluster_want(cluster, now);
+		if (cmd->verb == HF__RENEW && cmd->items > 1)
+			note_torn(cluster, cmd, now);
+	} else if (cmd->verb == HF__LIST && answer->rows > 0) {
+		set_cursor(cluster, conn, answer);
+	} else if (cmd->verb == HF__SETTLE && answer->outcome == HF__DONE) {
+		answer->count = INT32_MAX; /* the server counts only those at its own node */
+	}
+}
+
+/* ---- what the core calls ---- */
+
+struct hf__conn *hf__cluster_conn_of(struct hf__cluster *cluster, const struct hf__lock *lock)
+{
+	struct shard *shard = owner_of(cluster, slot_of(lock));
+	return shard ? &shard->conn : NULL;
+}
+
+/*
+ * For requests about no name: a master that is connected, or else the one that is most likely to
+ * work, which is the one that has sent the map.
+ */
+static struct shard *find_any(const struct hf__cluster *cluster)
+{
+	struct shard *best = NULL;
+	for (int i = 0; i < cluster->shards; i++) {
+		struct shard *shard = cluster->shard[i];
+		if (!shard->slots)
+			continue;
+		if (shard->link.up)
+			return shard;
+		if (!best || shard->conn.failures < best->conn.failures ||
+		    (!shard->conn.failures && hf__scout_is_at(cluster->scout, &shard->conn)))
+			best = shard;
+	}
+	return best;
+}
+
+struct hf__link *hf__cluster_route(struct hf__cluster *cluster, const char *name, size_t length)
+{
+	struct shard *shard =
+		name ? owner_of(cluster, hf__slots_of(name, length)) : find_any(cluster);
+	return shard ? &shard->link : hf__core_link(cluster->redis->core);
+}
+
+/* Keys of a slot that is being moved are at either node, so each is renewed by itself. */
+uint32_t hf__cluster_batch(const struct hf__cluster *cluster, const struct hf__lock *lock)
+{
+	uint16_t slot = slot_of(lock);
+	bool is_torn = cluster->torn[slot / 8] >> slot % 8 & 1;
+	return is_torn ? HF__SLOTS + (uint32_t)((uintptr_t)lock >> 4) : slot;
+}
+
+void hf__cluster_want(struct hf__cluster *cluster, int64_t now)
+{
+	hf__scout_want(cluster->scout, MISSING_MS, now);
+}
+
+void hf__cluster_want_link(struct hf__cluster *cluster, struct hf__link *link, int64_t now)
+{
+	if (link == hf__core_link(cluster->redis->core))
+		hf__cluster_want(cluster, now);
+	else
+		hf__conn_want(&shard_of(link)->conn, now);
+}
+
+/* The master that the cursor names, or the first; NULL if the list is complete meanwhile. */
+static struct hf__conn *find_listed(const struct hf__cluster *cluster, const struct hf__cmd *cmd)
+{
+	int number = strchr(cmd->words, ':') ? (int)strtol(cmd->words, NULL, 10) : 0;
+	if (number < 1 || number > cluster->shards)
+		number = 1;
+	const struct shard *shard = next_shard(cluster, number - 1);
+	return shard ? &cluster->shard[number_of(cluster, shard) - 1]->conn : NULL;
+}
+
+/*
+ * A list names the master to ask. All members of a red lock identify the same master if they are in
+ * one cluster, so that this is noticed.
+ */
+static struct hf__conn *find_named(const struct hf__cluster *cluster, const struct hf__cmd *cmd)
+{
+	struct shard *first = owner_of(cluster, 0);
+	switch (cmd->verb) {
+	case HF__LIST: return find_listed(cluster, cmd);
+	case HF__IDENTIFY: return first ? &first->conn : NULL;
+	default: return NULL;
+	}
+}
+
+int hf__cluster_submit(struct hf__cluster *cluster, struct hf__link *link, struct hf__cmd *cmd)
+{
+	assert(link != hf__core_link(cluster->redis->core));
+	struct hf__conn *named = find_named(cluster, cmd);
+	struct hf__conn *conn = named ? named : &shard_of(link)->conn;
+	if (conn->state == HF__CONN_UP)
+		return hf__master_submit(conn, cmd);
+	hf__conn_want(conn, hf__clock_ms());
+	hf__list_add(&cluster->late, &cmd->link);
+	return 0;
+}
+
+const struct hf__list *hf__cluster_waiting(const struct hf__cluster *cluster)
+{
+	for (int i = 0; i < cluster->shards; i++)
+		if (!hf__list_empty(&cluster->shard[i]->conn.waiting))
+			return &cluster->shard[i]->conn.waiting;
+	return &cluster->redis->master.waiting;
+}
+
+int64_t hf__cluster_due(const struct hf__cluster *cluster)
+{
+	int64_t due = hf__list_empty(&cluster->late) ? hf__scout_due(cluster->scout) : 0;
+	for (int i = 0; i < cluster->shards; i++) {
+		int64_t own = hf__conn_due(&cluster->shard[i]->conn);
+		due = own < due ? own : due;
+	}
+	return due;
+}
+
+bool hf__cluster_is_busy(const struct hf__cluster *cluster)
+{
+	for (int i = 0; i < cluster->shards; i++) {
+		const struct hf__conn *conn = &cluster->shard[i]->conn;
+		if (hf__conn_is_attempting(conn) || !hf__list_empty(&conn->waiting))
+			return true;
+	}
+	return hf__scout_is_busy(cluster->scout);
+}
+
+static void answer_late(struct hf__cluster *cluster, int64_t now)
+{
+	static const char text[] = "a master of the cluster is not connected";
+	struct hf__list late;
+	hf__list_init(&late);
+	hf__list_move(&late, &cluster->late);
+	while (!hf__list_empty(&late)) {
+		struct hf__cmd *cmd = hf__list_item(late.next, struct hf__cmd, link);
+		hf__list_remove(&cmd->link);
+		answer(cluster, cmd, HF__NOT_NOW, text, sizeof text - 1, now);
+	}
+}
+
+void hf__cluster_turn(struct hf__cluster *cluster, int64_t now)
+{
+	answer_late(cluster, now);
+	hf__scout_turn(cluster->scout, now);
+	for (int i = 0; i < cluster->shards; i++)
+		hf__conn_turn(&cluster->shard[i]->conn, now);
+}
+
+/* ---- beginning and end ---- */
+
+static struct hf__cluster *new_cluster(struct hf__redis *redis, const struct hf__host *seeds,
+                                       int count)
+{
+	struct hf__cluster *cluster = calloc(1, sizeof(*cluster));
+	if (!cluster)
+		return NULL;
+	cluster->redis = redis;
+	cluster->torn_until = HF__NEVER;
+	hf__list_init(&cluster->late);
+	cluster->scout = hf__scout_new(redis, seeds, count);
+	if (!cluster->scout) {
+		free(cluster);
+		return NULL;
+	}
+	redis->is_sharded = redis->config->sharded == HF__SHARDED_ON;
+	return cluster;
+}
+
+struct hf__cluster *hf__cluster_new(struct hf__redis *redis)
+{
+	return new_cluster(redis, redis->config->hosts, redis->config->host_count);
+}
+
+int hf__cluster_adopt(struct hf__redis *redis, int64_t now)
+{
+	struct hf__host seed = {.name = redis->config->host, .port = redis->config->port};
+	assert(!redis->cluster && seed.name);
+	redis->cluster = new_cluster(redis, &seed, 1);
+	if (!redis->cluster)
+		return HF_ENOMEM;
+	hf__log_write(redis->core, HF_LOG_INFO,
+	              "%s is a node of a cluster, and its other nodes are used as well",
+	              redis->config->shown);
+	hf__cluster_want(redis->cluster, now);
+	return 0;
+}
+
+void hf__cluster_close(struct hf__cluster *cluster)
+{
+	hf__scout_close(cluster->scout);
+	for (int i = 0; i < cluster->shards; i++)
+		hf__conn_close(&cluster->shard[i]->conn);
+}
+
+void hf__cluster_free(struct hf__cluster *cluster)
+{
+	if (!cluster)
+		return;
+	hf__scout_free(cluster->scout);
+	for (int i = 0; i < cluster->shards; i++) {
+		hf__conn_done(&cluster->shard[i]->conn);
+		free(cluster->shard[i]);
+	}
+	free(cluster);
+}
