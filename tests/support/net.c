@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -14,6 +15,10 @@
 #include "support/check.h"
 
 #define UNIX_SCHEME "redis+unix://"
+
+#define BUS_DISTANCE    10000
+#define BUS_PORTS_BEGIN 10000
+#define BUS_PORTS_END   22000
 
 static struct sockaddr_un unix_address(const char *path)
 {
@@ -115,6 +120,29 @@ int net_free_port(void)
 	int port = 0;
 	(void)close(net_listen_tcp(&port));
 	return port;
+}
+
+static bool is_free(int port)
+{
+	struct sockaddr_in address = loopback_address(port);
+	int fd = open_socket(AF_INET);
+	bool is = !bind(fd, (struct sockaddr *)&address, sizeof(address));
+	(void)close(fd);
+	return is;
+}
+
+int net_free_bus_port(void)
+{
+	for (int attempt = 0; attempt < 1000; attempt++) {
+		uint16_t random;
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			check_fail("getrandom: %s", strerror(errno));
+		int port = BUS_PORTS_BEGIN + random % (BUS_PORTS_END - BUS_PORTS_BEGIN);
+		if (is_free(port) && is_free(port + BUS_DISTANCE))
+			return port;
+	}
+	check_fail("no free ports between %d and %d", BUS_PORTS_BEGIN,
+	           BUS_PORTS_END + BUS_DISTANCE);
 }
 
 void net_set_nodelay(int fd)

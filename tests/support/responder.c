@@ -18,15 +18,22 @@
 
 #define MAX_OPEN 32
 
+const char responder_close[] = "";
+
 struct line {
 	int fd;         /* -1: not in use */
 	bool is_silent; /* a command was not answered, so the rest are not either */
+	int previous;   /* the rule of the previous command; -1: none */
+	bool matched[RESPONDER_MAX_RULES];
 	size_t fill;
 	char buffer[16384];
 };
 
 struct rule {
 	struct responder_rule text;
+	const char *next; /* the reply for this many commands */
+	int times;
+	char *last; /* described; NULL: none */
 	int count;
 	long long matched_at;
 };
@@ -43,29 +50,70 @@ struct responder {
 	struct line line[MAX_OPEN];
 };
 
-static void send_text(int fd, const char *text)
+static void send_bytes(int fd, const char *bytes, size_t length)
 {
-	size_t length = strlen(text);
 	while (length) {
-		ssize_t count = send(fd, text, length, MSG_NOSIGNAL);
+		ssize_t count = send(fd, bytes, length, MSG_NOSIGNAL);
 		if (count < 0)
 			return; /* the client has closed the connection */
-		text += count;
+		bytes += count;
 		length -= (size_t)count;
 	}
 }
 
+static void send_text(int fd, const char *text)
+{
+	send_bytes(fd, text, strlen(text));
+}
+
+static void send_word(int fd, const struct command *command)
+{
+	char *bulk = check_format("$%zu\r\n%s\r\n", command->lengths[1], command->words[1]);
+	send_text(fd, bulk);
+	free(bulk);
+}
+
+static void send_reply(int fd, const char *reply, const struct command *command)
+{
+	while (*reply) {
+		size_t length = strcspn(reply, RESPONDER_WORD);
+		send_bytes(fd, reply, length);
+		reply += length;
+		if (*reply) {
+			send_word(fd, command);
+			reply++;
+		}
+	}
+}
+
+static void answer_by(struct rule *rule, struct line *line, const struct command *command)
+{
+	const char *reply = rule->times > 0 ? rule->next : rule->text.reply;
+	rule->times -= rule->times > 0;
+	rule->count++;
+	rule->matched_at = test_now_ms();
+	free(rule->last);
+	rule->last = command_describe(command);
+	line->is_silent |= !reply;
+	if (reply == responder_close) {
+		line->fill = 0; /* the rest is not executed */
+		(void)shutdown(line->fd, SHUT_RDWR);
+	} else if (!line->is_silent)
+		send_reply(line->fd, reply, command);
+}
+
 static void answer(struct responder *responder, struct line *line, const struct command *command)
 {
+	int previous = line->previous;
+	line->previous = -1;
 	for (int i = 0; i < responder->rules; i++) {
 		struct rule *rule = &responder->rule[i];
-		if (!command_matches(command, rule->text.words))
+		if (!command_matches(command, rule->text.words) ||
+		    (rule->text.follows && rule->text.follows != previous))
 			continue;
-		rule->count++;
-		rule->matched_at = test_now_ms();
-		line->is_silent |= !rule->text.reply;
-		if (!line->is_silent)
-			send_text(line->fd, rule->text.reply);
+		line->previous = i;
+		line->matched[i] = true;
+		answer_by(rule, line, command);
 		return;
 	}
 	if (!line->is_silent)
@@ -84,13 +132,18 @@ static void answer_all(struct responder *responder, struct line *line)
 	}
 }
 
+static void reset_line(struct line *line)
+{
+	memset(line, 0, sizeof *line);
+	line->fd = -1;
+	line->previous = -1;
+}
+
 static void close_line(struct line *line)
 {
 	if (line->fd >= 0)
 		(void)close(line->fd);
-	line->fd = -1;
-	line->is_silent = false;
-	line->fill = 0;
+	reset_line(line);
 }
 
 static void read_line(struct responder *responder, struct line *line)
@@ -149,7 +202,7 @@ struct responder *responder_start(const struct responder_rule *rules, int count)
 	assert_true(count <= RESPONDER_MAX_RULES);
 	pthread_mutex_init(&responder->mutex, NULL);
 	for (int i = 0; i < MAX_OPEN; i++)
-		responder->line[i].fd = -1;
+		reset_line(&responder->line[i]);
 	for (int i = 0; i < count; i++)
 		responder->rule[i].text = rules[i];
 	responder->rules = count;
@@ -169,6 +222,8 @@ void responder_stop(struct responder *responder)
 	(void)pthread_join(responder->thread, NULL);
 	for (int i = 0; i < MAX_OPEN; i++)
 		close_line(&responder->line[i]);
+	for (int i = 0; i < responder->rules; i++)
+		free(responder->rule[i].last);
 	(void)close(responder->listen_fd);
 	(void)close(responder->stop_fd);
 	pthread_mutex_destroy(&responder->mutex);
@@ -185,6 +240,23 @@ void responder_set(struct responder *responder, int rule, const char *reply)
 	pthread_mutex_lock(&responder->mutex);
 	responder->rule[rule].text.reply = reply;
 	pthread_mutex_unlock(&responder->mutex);
+}
+
+void responder_set_next(struct responder *responder, int rule, int times, const char *reply)
+{
+	pthread_mutex_lock(&responder->mutex);
+	responder->rule[rule].next = reply;
+	responder->rule[rule].times = times;
+	pthread_mutex_unlock(&responder->mutex);
+}
+
+char *responder_last(struct responder *responder, int rule)
+{
+	pthread_mutex_lock(&responder->mutex);
+	const char *last = responder->rule[rule].last;
+	char *copy = last ? check_copy(last, strlen(last)) : NULL;
+	pthread_mutex_unlock(&responder->mutex);
+	return copy;
 }
 
 int responder_count(struct responder *responder, int rule)
@@ -226,6 +298,15 @@ void responder_send(struct responder *responder, const char *bytes)
 	pthread_mutex_lock(&responder->mutex);
 	for (int i = 0; i < MAX_OPEN; i++)
 		if (responder->line[i].fd >= 0)
+			send_text(responder->line[i].fd, bytes);
+	pthread_mutex_unlock(&responder->mutex);
+}
+
+void responder_push(struct responder *responder, int rule, const char *bytes)
+{
+	pthread_mutex_lock(&responder->mutex);
+	for (int i = 0; i < MAX_OPEN; i++)
+		if (responder->line[i].fd >= 0 && responder->line[i].matched[rule])
 			send_text(responder->line[i].fd, bytes);
 	pthread_mutex_unlock(&responder->mutex);
 }

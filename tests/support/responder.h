@@ -7,11 +7,18 @@
 
 #include <stddef.h>
 
-#define RESPONDER_MAX_RULES 16
+#define RESPONDER_MAX_RULES 128
+
+/* In a reply this stands for the command's second word, as a bulk string. */
+#define RESPONDER_WORD "\001"
+
+/* The reply that closes the connection. */
+extern const char responder_close[];
 
 struct responder_rule {
 	const char *words[8]; /* as for S_EXPECT of script.h */
 	const char *reply;    /* NULL: none, neither now nor later on the connection */
+	int follows;          /* if not 0: the previous command matched this rule */
 };
 
 struct responder;
@@ -27,9 +34,15 @@ int responder_port(const struct responder *responder);
 /* From now on the rule has this reply. */
 void responder_set(struct responder *responder, int rule, const char *reply);
 
+/* The next commands that the rule matches, this many, have this reply. */
+void responder_set_next(struct responder *responder, int rule, int times, const char *reply);
+
 /* How many commands the rule has matched, and when it matched the last one. */
 int responder_count(struct responder *responder, int rule);
 long long responder_matched_at(struct responder *responder, int rule);
+
+/* The last command that the rule has matched, as text for people; NULL: none. Freed by the caller. */
+char *responder_last(struct responder *responder, int rule);
 
 /* How many connections are open, and how many were ever accepted. */
 int responder_open_count(struct responder *responder);
@@ -37,6 +50,9 @@ int responder_accepted(struct responder *responder);
 
 /* Sends the bytes on every open connection. */
 void responder_send(struct responder *responder, const char *bytes);
+
+/* Sends the bytes on every open connection on which the rule has matched a command. */
+void responder_push(struct responder *responder, int rule, const char *bytes);
 
 /* Closes every open connection; new ones are accepted. */
 void responder_drop(struct responder *responder);

@@ -151,7 +151,8 @@ static void add_address(struct test_server *server, const struct test_server_opt
 {
 	char port[16] = "0";
 	if (options->kind != TEST_SERVER_UNIX)
-		(void)snprintf(port, sizeof(port), "%d", net_free_port());
+		(void)snprintf(port, sizeof(port), "%d",
+		               options->has_bus ? net_free_bus_port() : net_free_port());
 	add_option(server, "--bind", "127.0.0.1");
 	add_option(server, "--port", options->kind == TEST_SERVER_TCP ? port : "0");
 	free(server->url);
@@ -361,6 +362,11 @@ void test_server_thaw(struct test_server *server)
 	server->is_frozen = false;
 }
 
+bool test_server_is_frozen(const struct test_server *server)
+{
+	return server->is_frozen;
+}
+
 int test_server_port(const struct test_server *server)
 {
 	const char *colon = strrchr(server->url, ':');
@@ -387,7 +393,11 @@ bool test_server_is_valkey(const struct test_server *server)
 	return server->is_valkey;
 }
 
+/* A Valkey without TLS knows the option and refuses to use it; one with TLS misses the certificate. */
 bool test_server_has_tls(void)
 {
-	return binary_knows("tls-port", "0");
+	const char *argv[] = {server_binary(), "--port", "0", "--tls-port", "1", NULL};
+	char output[8192];
+	return binary_knows("tls-port", "0") && process_run(argv, output, sizeof(output)) > 0 &&
+	       !strstr(output, "TLS support");
 }

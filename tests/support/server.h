@@ -22,6 +22,7 @@ struct test_server_options {
 	bool appendonly;          /* data survives test_server_kill and test_server_restart */
 	const char *maxmemory;    /* "4mb" */
 	const char *const *extra; /* more arguments up to NULL: "--requirepass", "secret", NULL */
+	bool has_bus;             /* a cluster node, whose bus needs a port too */
 	const char *sentinel;     /* run as a Sentinel, with these lines of configuration */
 };
 
@@ -44,6 +45,7 @@ void test_server_restart(struct test_server *server);
 /* SIGSTOP and SIGCONT; each returns when the process has really stopped or continued. */
 void test_server_freeze(struct test_server *server);
 void test_server_thaw(struct test_server *server);
+bool test_server_is_frozen(const struct test_server *server);
 
 /* redis+unix:///path, redis://127.0.0.1:port or rediss://localhost:port. */
 const char *test_server_url(const struct test_server *server);

@@ -1,4 +1,4 @@
-/* A local tunnel that speaks TLS to a server: one thread that accepts, and one for each connection. */
+/* A local tunnel with TLS on one side: one thread that accepts, and one for each connection. */
 #include "support/tunnel.h"
 
 #include <openssl/ssl.h>
@@ -23,13 +23,14 @@
 struct link {
 	struct tunnel *tunnel;
 	pthread_t thread;
-	int plain;
+	int accepted; /* the descriptor on the clients' side */
 };
 
 struct tunnel {
 	char *host;
 	char *upstream_url;
 	SSL_CTX *context;
+	bool faces_clients; /* TLS is on their side */
 	int listen_fd;
 	int stop_fd; /* readable from the stop on, and never read */
 	pthread_t thread;
@@ -40,7 +41,7 @@ struct tunnel {
 
 /* ---- one connection ---- */
 
-/* Returns false at the end of the client's bytes. */
+/* Returns false at the end of the plain side's bytes. */
 static bool send_on(int plain, SSL *ssl)
 {
 	char bytes[16384];
@@ -75,31 +76,32 @@ static bool send_back(int plain, SSL *ssl)
 	return true;
 }
 
-static void pass_on(const struct link *link, SSL *ssl)
+static void pass_on(const struct link *link, int plain, SSL *ssl)
 {
 	enum { PLAIN, SECURE, STOP, COUNT };
 	struct pollfd polled[COUNT] = {
-		[PLAIN] = {.fd = link->plain, .events = POLLIN},
+		[PLAIN] = {.fd = plain, .events = POLLIN},
 		[SECURE] = {.fd = SSL_get_fd(ssl), .events = POLLIN},
 		[STOP] = {.fd = link->tunnel->stop_fd, .events = POLLIN},
 	};
 	for (;;) {
 		if (poll(polled, COUNT, -1) < 0 || polled[STOP].revents)
 			return;
-		if (polled[PLAIN].revents && !send_on(link->plain, ssl))
+		if (polled[PLAIN].revents && !send_on(plain, ssl))
 			return;
-		if (polled[SECURE].revents && !send_back(link->plain, ssl))
+		if (polled[SECURE].revents && !send_back(plain, ssl))
 			return;
 	}
 }
 
-/* A silent server must not keep the tunnel from closing. */
+/* A silent peer must not keep the tunnel from closing. */
 static SSL *shake_hands(const struct tunnel *tunnel, int fd)
 {
 	struct timeval limit = {.tv_sec = HANDSHAKE_MS / 1000};
 	SSL *ssl = SSL_new(tunnel->context);
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	if (ssl && SSL_set_fd(ssl, fd) == 1 && SSL_connect(ssl) == 1)
+	if (ssl && SSL_set_fd(ssl, fd) == 1 &&
+	    (tunnel->faces_clients ? SSL_accept(ssl) : SSL_connect(ssl)) == 1)
 		return ssl;
 	SSL_free(ssl);
 	return NULL;
@@ -110,14 +112,15 @@ static void *link_main(void *arg)
 	struct link *link = arg;
 	struct tunnel *tunnel = link->tunnel;
 	int fd = net_connect(tunnel->upstream_url);
-	SSL *ssl = fd < 0 ? NULL : shake_hands(tunnel, fd);
+	int secure = tunnel->faces_clients ? link->accepted : fd;
+	SSL *ssl = fd < 0 ? NULL : shake_hands(tunnel, secure);
 	atomic_fetch_add(ssl ? &tunnel->connections : &tunnel->failures, 1);
 	if (ssl)
-		pass_on(link, ssl);
+		pass_on(link, tunnel->faces_clients ? fd : link->accepted, ssl);
 	SSL_free(ssl);
 	if (fd >= 0)
 		(void)close(fd);
-	(void)shutdown(link->plain, SHUT_RDWR);
+	(void)shutdown(link->accepted, SHUT_RDWR);
 	return NULL;
 }
 
@@ -133,7 +136,7 @@ static void accept_link(struct tunnel *tunnel)
 		return;
 	}
 	net_set_nodelay(fd);
-	*link = (struct link){.tunnel = tunnel, .plain = fd};
+	*link = (struct link){.tunnel = tunnel, .accepted = fd};
 	if (pthread_create(&link->thread, NULL, link_main, link))
 		(void)close(fd);
 	else
@@ -150,15 +153,21 @@ static void *accept_main(void *arg)
 	return NULL;
 }
 
+static bool trust_server(SSL_CTX *context, const struct tunnel_options *options)
+{
+	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+	return SSL_CTX_load_verify_locations(context, options->ca, NULL) == 1 &&
+	       X509_VERIFY_PARAM_set1_host(SSL_CTX_get0_param(context), options->name, 0) == 1;
+}
+
 static SSL_CTX *make_context(const struct tunnel_options *options)
 {
-	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
-	if (!context || SSL_CTX_load_verify_locations(context, options->ca, NULL) != 1 ||
-	    SSL_CTX_use_certificate_chain_file(context, options->cert) != 1 ||
+	SSL_CTX *context =
+		SSL_CTX_new(options->faces_clients ? TLS_server_method() : TLS_client_method());
+	if (!context || SSL_CTX_use_certificate_chain_file(context, options->cert) != 1 ||
 	    SSL_CTX_use_PrivateKey_file(context, options->key, SSL_FILETYPE_PEM) != 1 ||
-	    X509_VERIFY_PARAM_set1_host(SSL_CTX_get0_param(context), options->name, 0) != 1)
+	    (!options->faces_clients && !trust_server(context, options)))
 		check_fail("the files of the tunnel cannot be used");
-	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
 	(void)SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
 	return context;
 }
@@ -180,6 +189,7 @@ struct tunnel *tunnel_start(const struct tunnel_options *options)
 	struct tunnel *tunnel = check_alloc(sizeof(*tunnel));
 	int port = 0;
 	tunnel->context = make_context(options);
+	tunnel->faces_clients = options->faces_clients;
 	tunnel->upstream_url = check_copy(options->upstream_url, strlen(options->upstream_url));
 	tunnel->listen_fd = net_listen_tcp(&port);
 	tunnel->host = check_format("127.0.0.1:%d", port);
@@ -198,7 +208,7 @@ void tunnel_stop(struct tunnel *tunnel)
 	(void)pthread_join(tunnel->thread, NULL);
 	for (int i = 0; i < tunnel->link_count; i++) {
 		(void)pthread_join(tunnel->links[i].thread, NULL);
-		(void)close(tunnel->links[i].plain);
+		(void)close(tunnel->links[i].accepted);
 	}
 	(void)close(tunnel->listen_fd);
 	(void)close(tunnel->stop_fd);

@@ -1,15 +1,16 @@
-/* A local tunnel that speaks TLS to a server, for clients that do not, as stunnel and socat do. */
+/* A local tunnel that speaks TLS for clients, or a server, that do not, as stunnel and socat do. */
 #ifndef TESTS_SUPPORT_TUNNEL_H
 #define TESTS_SUPPORT_TUNNEL_H
 
+#include <stdbool.h>
+
 struct tunnel;
 
-/* All are needed. The server's certificate must be signed by ca and have the name. */
 struct tunnel_options {
 	const char *upstream_url; /* as net_connect takes it */
-	const char *ca;
 	const char *cert, *key;
-	const char *name;
+	const char *ca, *name; /* the server's certificate must be signed by ca and have the name */
+	bool faces_clients; /* TLS is on the side of the clients; then ca and name are not used */
 };
 
 struct tunnel *tunnel_start(const struct tunnel_options *options);
