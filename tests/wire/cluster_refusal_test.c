@@ -1,0 +1,166 @@
+/* What every call does when a cluster's node cannot execute its request now, or not as it is. */
+#include "wire/nodes.h"
+
+#define RETRY_MS 5 /* the shortest pause before a request is sent again to the same node */
+
+/* ---- not now ---- */
+
+static void try_again(const struct call *call)
+{
+	prepare_call(call);
+	int before = sent_before(call);
+	long long began_at = test_now_ms();
+	responder_set_next(scene.node[0], call->rule, 3, TRYAGAIN);
+	expect_call(call, 0);
+	expect_count(call->name, 0, call->rule, before + 4);
+	assert_in_range(test_now_ms() - began_at, 3 * RETRY_MS, PATIENCE_MS);
+	expect_no_doubt(call);
+	assert_int_equal(count_all(1, call->rule) + count_all(2, call->rule), 0);
+	if (is_grant(call))
+		assert_int_equal(stats_of(scene.client).grants, before + 1);
+}
+
+static void tryagain_is_tried_again_at_the_same_node(void **state)
+{
+	(void)state;
+	for_each_call(try_again);
+}
+
+static const char *not_now;
+
+static void wait_for_cluster(const struct call *call)
+{
+	prepare_call(call);
+	int before = sent_before(call);
+	long long began_at = test_now_ms();
+	responder_set_next(scene.node[0], call->rule, 2, not_now);
+	expect_call(call, 0);
+	expect_count(call->name, 0, call->rule, before + 3);
+	assert_in_range(test_now_ms() - began_at, 100, PATIENCE_MS);
+	expect_no_doubt(call);
+	if (is_grant(call))
+		assert_int_equal(stats_of(scene.client).grants, before + 1);
+}
+
+static void a_cluster_that_is_down_is_waited_for(void **state)
+{
+	static const char *const replies[] = {CLUSTERDOWN, LOADING, MASTERDOWN};
+	(void)state;
+	for (size_t i = 0; i < CALLS; i++) {
+		not_now = replies[i % (sizeof replies / sizeof *replies)];
+		wait_for_cluster(&calls[i]);
+		renew_scene();
+	}
+}
+
+/* While the cluster elects a new master, the old one says that the cluster is down. */
+static void find_new_master(const struct call *call)
+{
+	prepare_call(call);
+	set_all_replies(0, not_now);
+	set_map(1);
+	expect_call(call, 0);
+	expect_count(call->name, 1, call->rule, 1);
+	expect_no_doubt(call);
+}
+
+static void a_node_that_cannot_serve_is_left_for_the_one_in_the_map(void **state)
+{
+	static const char *const replies[] = {
+		CLUSTERDOWN,
+		LOADING,
+		MASTERDOWN,
+		READONLY,
+		"-READONLY You can't write against a read only replica. script: "
+		"1ccd61912a1237232bc31a"
+		"55651681f5a7b81471, on @user_script:10.\r\n",
+	};
+	(void)state;
+	for (size_t i = 0; i < CALLS; i++) {
+		not_now = replies[i % (sizeof replies / sizeof *replies)];
+		find_new_master(&calls[i]);
+		renew_scene();
+	}
+}
+
+static void a_cluster_that_stays_down_is_an_error_at_the_deadline(void **state)
+{
+	struct wire wire = {0};
+	(void)state;
+	scene.options.command_timeout_ms = 700;
+	open_scene(scene.url);
+	set_all_replies(0, CLUSTERDOWN);
+	long long began_at = test_now_ms();
+	EXPECT_RC(&wire, HF_ENOTNOW, call_is_locked());
+	EXPECT_DETAIL("CLUSTERDOWN");
+	EXPECT_RC(&wire, HF_ENOTNOW, hf_lock_acquire(scene.lock, HF_ACQUIRE(.wait_ms = 700)));
+	EXPECT_DETAIL("CLUSTERDOWN");
+	assert_in_range(test_now_ms() - began_at, 1400, PATIENCE_MS);
+	/* A pause of 100 ms at least. */
+	assert_in_range(count_all(0, STATE), 2, 8);
+	assert_in_range(count_all(0, ACQUIRE), 2, 8);
+}
+
+/* ---- errors that are not redirections ---- */
+
+static void report_crossslot(const struct call *call)
+{
+	prepare_call(call);
+	int before = sent_before(call);
+	set_all_replies(0, CROSSSLOT);
+	expect_call(call, HF_EREFUSED);
+	EXPECT_DETAIL("CROSSSLOT");
+	/* A hold whose release was refused is removed in the background. */
+	assert_in_range(responder_count(scene.node[0], call->rule) - before, 1,
+	                call->before ? 2 : 1);
+	assert_int_equal(count_all(1, call->rule) + count_all(2, call->rule), 0);
+	set_all_replies(0, NULL);
+}
+
+static void crossslot_is_an_error_and_never_retried(void **state)
+{
+	(void)state;
+	for_each_call(report_crossslot);
+}
+
+static const char *partly_executed;
+
+/* A script that stopped in the middle may have written something, as after a lost reply. */
+static void reconcile_half_a_script(const struct call *call)
+{
+	if (call->rule == TOKEN)
+		return;
+	prepare_call(call);
+	int before = sent_before(call);
+	responder_set_next(scene.node[0], call->rule, 1, partly_executed);
+	expect_call(call, is_once(call) ? HF_EUNKNOWN : 0);
+	expect_count(call->name, 0, call->rule, before + (is_once(call) ? 1 : 2));
+	if (is_grant(call))
+		assert_int_equal(stats_of(scene.client).grants, before + 1);
+	assert_int_equal(losses, 0);
+}
+
+static void half_a_script_is_reconciled(void **state)
+{
+	static const char *const replies[] = {
+		NON_LOCAL, "-ERR Attempted to access a non local key in a cluster node script: "
+			   "1ccd61, on @user_script:1.\r\n"};
+	(void)state;
+	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
+		partly_executed = replies[i];
+		for_each_call(reconcile_half_a_script);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(tryagain_is_tried_again_at_the_same_node),
+		TEST(a_cluster_that_is_down_is_waited_for),
+		TEST(a_node_that_cannot_serve_is_left_for_the_one_in_the_map),
+		TEST(a_cluster_that_stays_down_is_an_error_at_the_deadline),
+		TEST(crossslot_is_an_error_and_never_retried),
+		TEST(half_a_script_is_reconciled),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,567 @@
+/*
+ * A scripted cluster for the wire tests: three masters that answer by rules, a client, and a table of calls that make
+ * one request each. The nodes know nothing of each other; the test says what each of them answers.
+ */
+#ifndef TESTS_WIRE_NODES_H
+#define TESTS_WIRE_NODES_H
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "redis/lua_scripts.h"
+#include "support/net.h"
+#include "support/responder.h"
+#include "support/waiter.h"
+#include "wire/wire.h"
+
+#define SECRET "TOPSECRET"
+#define SLOT   105 /* of "orders" */
+#define NODES  3
+
+/* clang-format off */
+
+/* The scripts that the calls use, with the usual reply of each. */
+#define NODE_SCRIPTS(X)                                                                            \
+	X(ACQUIRE, acquire, GRANTED)                                                               \
+	X(RELEASE, release, RELEASED)                                                              \
+	X(RENEW, renew, "*1\r\n:1\r\n")                                                            \
+	X(MOVE, move, GRANTED)                                                                     \
+	X(FORCE, force, ":1\r\n")                                                                  \
+	X(STATE, state, "*3\r\n:1200\r\n:0\r\n$3\r\na:1\r\n")                                      \
+	X(INSPECT, inspect, "*1\r\n$1\r\n0\r\n")                                                   \
+	X(FAIR_ACQUIRE, fair_acquire, GRANTED)                                                     \
+	X(FAIR_RELEASE, fair_release, RELEASED)                                                    \
+	X(FAIR_DROP, fair_drop, ":1\r\n")                                                          \
+	X(READ_ACQUIRE, read_acquire, GRANTED)                                                     \
+	X(READ_RELEASE, read_release, RELEASED)                                                    \
+	X(SEMAPHORE_ACQUIRE, semaphore_acquire, GRANTED)                                           \
+	X(SEMAPHORE_UNDO, semaphore_undo, ":1\r\n")                                                \
+	X(SEMAPHORE_RELEASE, semaphore_release, ":1\r\n")                                          \
+	X(SEMAPHORE_DRAIN, semaphore_drain, ":5\r\n")                                              \
+	X(NUMBER, number, ":5\r\n")                                                                \
+	X(PERMITS_ACQUIRE, permits_acquire, GRANTED)                                               \
+	X(PERMITS_DROP, permits_drop, ":1\r\n")                                                    \
+	X(PERMITS_RENEW, permits_renew, "*1\r\n:1\r\n")                                            \
+	X(PERMITS_RELEASE, permits_release, ":1\r\n")                                              \
+	X(LATCH_WAIT, latch_wait, GRANTED)                                                         \
+	X(LATCH_DOWN, latch_down, ":1\r\n")
+
+/* For each script there are four rules: by hash or with the whole text, after ASKING or not. */
+#define NODE_SCRIPT_NUMBERS(word, name, reply) ASKED_##word, ASKED_WHOLE_##word, word, WHOLE_##word,
+enum {
+	HELLO, CLIENT_INFO, KILL, MAP, PROBE, SSUBSCRIBE, SUNSUBSCRIBE, SUBSCRIBE, UNSUBSCRIBE,
+	PING, ASKING, ASKED_TOKEN, TOKEN,
+	NODE_SCRIPTS(NODE_SCRIPT_NUMBERS)
+	RULES
+};
+#define FIRST_SCRIPT (TOKEN + 1)
+
+#define CLUSTER_HELLO                                                                              \
+	"%4\r\n+version\r\n+7.0.15\r\n+id\r\n:7\r\n+mode\r\n+cluster\r\n+role\r\n+master\r\n"
+#define NO_INFO       "-NOPERM this user has no permissions to run the 'client|info' command\r\n"
+#define NO_PROBE      "-ERR Unknown subcommand or wrong number of arguments for 'SHARDNUMSUB'\r\n"
+#define PUSHED(kind, rest) ">3\r\n+" kind "\r\n" RESPONDER_WORD rest
+
+/* In the order of the numbers. */
+#define NODE_SCRIPT_RULES(word, name, script_reply)                                                \
+	{{"EVALSHA", hf__lua_##name##_sha, "..."}, script_reply, ASKING},                          \
+	{{"EVAL", hf__lua_##name, "..."}, script_reply, ASKING},            \
+	{{"EVALSHA", hf__lua_##name##_sha, "..."}, script_reply, 0},                      \
+	{{"EVAL", hf__lua_##name, "..."}, script_reply, 0},
+
+static const struct responder_rule node_rules[RULES] = {
+	[HELLO] = {{"HELLO", "3", "..."}, CLUSTER_HELLO, 0},
+	[CLIENT_INFO] = {{"CLIENT", "INFO"}, NO_INFO, 0},
+	[KILL] = {{"CLIENT", "KILL", "..."}, ":0\r\n", 0},
+	[MAP] = {{"CLUSTER", "NODES"}, "-ERR the test has no map yet\r\n", 0},
+	[PROBE] = {{"PUBSUB", "SHARDNUMSUB", "..."}, "*2\r\n$1\r\n0\r\n:0\r\n", 0},
+	[SSUBSCRIBE] = {{"SSUBSCRIBE", "*"}, PUSHED("ssubscribe", ":1\r\n"), 0},
+	[SUNSUBSCRIBE] = {{"SUNSUBSCRIBE", "*"}, PUSHED("sunsubscribe", ":0\r\n"), 0},
+	[SUBSCRIBE] = {{"SUBSCRIBE", "*"}, PUSHED("subscribe", ":1\r\n"), 0},
+	[UNSUBSCRIBE] = {{"UNSUBSCRIBE", "*"}, PUSHED("unsubscribe", ":0\r\n"), 0},
+	[PING] = {{"PING"}, "+PONG\r\n", 0},
+	[ASKING] = {{"ASKING"}, "+OK\r\n", 0},
+	[ASKED_TOKEN] = {{"GET", "*"}, "$1\r\n7\r\n", ASKING},
+	[TOKEN] = {{"GET", "*"}, "$1\r\n7\r\n", 0},
+	NODE_SCRIPTS(NODE_SCRIPT_RULES)
+};
+
+/* What other nodes, and the server itself, say about a request that was not executed. */
+#define TRYAGAIN    "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"
+#define CLUSTERDOWN "-CLUSTERDOWN The cluster is down\r\n"
+#define LOADING     "-LOADING Redis is loading the dataset in memory\r\n"
+#define MASTERDOWN  "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n"
+#define READONLY    "-READONLY You can't write against a read only replica.\r\n"
+#define CROSSSLOT   "-CROSSSLOT Keys in request don't hash to the same slot\r\n"
+#define NON_LOCAL   "-ERR Script attempted to access a non local key in a cluster node script: 1ccd61, on @user_script:1.\r\n"
+/* clang-format on */
+
+/* ---- the scene ---- */
+
+static struct {
+	struct responder *node[NODES];
+	int port[NODES];       /* by which the others know them */
+	char *map[NODES];      /* each node's reply to CLUSTER NODES */
+	char moved[NODES][80]; /* the reply that sends a client to this node, */
+	char ask[NODES][80];   /* or asks it to go there once */
+	char url[200];         /* of the first two nodes */
+	char first_url[200];   /* of the first one alone */
+	hf_client_options options;
+	hf_client *client;
+	hf_lock *lock, *fair, *reader, *fenced; /* all are named "orders" */
+	hf_semaphore *semaphore;
+	hf_permits *permits;
+	hf_latch *latch;
+	hf_permit_id id;
+} scene;
+
+static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
+static char log_text[100000];
+static atomic_int losses;
+
+static inline void note_log(void *arg, hf_log_level level, const char *line)
+{
+	(void)arg;
+	(void)level;
+	pthread_mutex_lock(&log_mutex);
+	size_t used = strlen(log_text);
+	(void)snprintf(log_text + used, sizeof log_text - used, "%s\n", line);
+	pthread_mutex_unlock(&log_mutex);
+}
+
+static inline bool was_logged(const char *part)
+{
+	pthread_mutex_lock(&log_mutex);
+	bool found = strstr(log_text, part) != NULL;
+	pthread_mutex_unlock(&log_mutex);
+	return found;
+}
+
+static inline void note_event(void *arg, const hf_event *event)
+{
+	(void)arg;
+	if (hf_event_state(event) == HF_LOST)
+		losses++;
+}
+
+/* The node answers CLUSTER NODES with this text, as servers send it. */
+static inline void set_map_text(int node, const char *text)
+{
+	char *reply = check_format("=%zu\r\ntxt:%s\r\n", strlen(text) + 4, text);
+	responder_set(scene.node[node], MAP, reply);
+	free(scene.map[node]);
+	scene.map[node] = reply;
+}
+
+/* How a map describes the nodes. */
+struct map_style {
+	const char *host;  /* NULL: the loopback address */
+	const char *name;  /* what follows the port of the bus: ",name" */
+	const char *flags; /* of the slot's owner, if not only "master" */
+};
+
+static inline void print_node(FILE *out, const struct map_style *style, int i, int asked, int owner)
+{
+	static const char *const ranges[NODES] = {"0-104 106-5460", "5461-10922", "10923-16383"};
+	const char *flags = i == owner && style->flags ? style->flags : "master";
+	(void)fprintf(out, "%040d %s:%d@%d%s %s%s - 0 1426238317239 %d connected %s", i + 1,
+	              style->host ? style->host : "127.0.0.1", scene.port[i], scene.port[i],
+	              style->name ? style->name : "", i == asked ? "myself," : "", flags, i + 1,
+	              ranges[i]);
+	if (i == owner)
+		(void)fprintf(out, " %d", SLOT);
+	(void)fputc('\n', out);
+}
+
+/* The map in which this node owns the slot; -1: none does. */
+static inline char *write_map(const struct map_style *style, int asked, int owner)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	assert_non_null(out);
+	for (int i = 0; i < NODES; i++)
+		print_node(out, style, i, asked, owner);
+	(void)fprintf(out, "%040d 127.0.0.1:1@1 slave %040d 0 1426238317239 1 connected\n", 9, 1);
+	(void)fclose(out);
+	return text;
+}
+
+static inline void set_map_of(int node, const struct map_style *style, int owner)
+{
+	char *text = write_map(style, node, owner);
+	set_map_text(node, text);
+	free(text);
+}
+
+static inline void set_styled_map(const struct map_style *style, int owner)
+{
+	for (int i = 0; i < NODES; i++)
+		set_map_of(i, style, owner);
+}
+
+/* From now on all nodes say that this one owns the slot. */
+static inline void set_map(int owner)
+{
+	set_styled_map(&(struct map_style){.name = ""}, owner);
+}
+
+/* The slot belongs to the first node. */
+static inline int set_scene(void **state)
+{
+	(void)state;
+	memset(&scene, 0, sizeof scene);
+	log_text[0] = 0;
+	losses = 0;
+	for (int i = 0; i < NODES; i++) {
+		scene.node[i] = responder_start(node_rules, RULES);
+		scene.port[i] = responder_port(scene.node[i]);
+		(void)snprintf(scene.moved[i], sizeof scene.moved[i], "-MOVED %d 127.0.0.1:%d\r\n",
+		               SLOT, scene.port[i]);
+		(void)snprintf(scene.ask[i], sizeof scene.ask[i], "-ASK %d 127.0.0.1:%d\r\n", SLOT,
+		               scene.port[i]);
+	}
+	(void)snprintf(scene.url, sizeof scene.url, "redis+cluster://127.0.0.1:%d,127.0.0.1:%d",
+	               scene.port[0], scene.port[1]);
+	(void)snprintf(scene.first_url, sizeof scene.first_url, "redis+cluster://127.0.0.1:%d",
+	               scene.port[0]);
+	scene.options = *HF_CLIENT(.on_log = note_log, .on_event = note_event,
+	                           .command_timeout_ms = PATIENCE_MS);
+	set_map(0);
+	return 0;
+}
+
+static inline void close_client(void)
+{
+	hf_lock *locks[] = {scene.lock, scene.fair, scene.reader, scene.fenced};
+	for (size_t i = 0; i < sizeof locks / sizeof *locks; i++)
+		hf_lock_close(locks[i]);
+	hf_semaphore_close(scene.semaphore);
+	hf_permits_close(scene.permits);
+	hf_latch_close(scene.latch);
+	if (scene.client)
+		assert_int_equal(hf_client_close(scene.client), 0);
+	scene.lock = scene.fair = scene.reader = scene.fenced = NULL;
+	scene.semaphore = NULL;
+	scene.permits = NULL;
+	scene.latch = NULL;
+	scene.client = NULL;
+}
+
+static inline int clear_scene(void **state)
+{
+	(void)state;
+	close_client();
+	for (int i = 0; i < NODES; i++) {
+		responder_stop(scene.node[i]);
+		free(scene.map[i]);
+	}
+	return 0;
+}
+
+static inline void renew_scene(void)
+{
+	(void)clear_scene(NULL);
+	(void)set_scene(NULL);
+}
+
+static inline int try_open(const char *url)
+{
+	return hf_client_open(url, &scene.options, &scene.client);
+}
+
+static inline void open_scene(const char *url)
+{
+	struct wire wire = {0};
+	EXPECT_RC(&wire, 0, try_open(url));
+	EXPECT_RC(&wire, 0, hf_lock_open(scene.client, HF_REENTRANT, "orders", &scene.lock));
+	EXPECT_RC(&wire, 0, hf_lock_open(scene.client, HF_FAIR, "orders", &scene.fair));
+	EXPECT_RC(&wire, 0, hf_lock_open(scene.client, HF_READ, "orders", &scene.reader));
+	EXPECT_RC(&wire, 0, hf_lock_open(scene.client, HF_FENCED, "orders", &scene.fenced));
+	EXPECT_RC(&wire, 0, hf_semaphore_open(scene.client, "orders", &scene.semaphore));
+	EXPECT_RC(&wire, 0, hf_permits_open(scene.client, "orders", &scene.permits));
+	EXPECT_RC(&wire, 0, hf_latch_open(scene.client, "orders", &scene.latch));
+}
+
+static inline void expect_refusal(const char *url, int error, const char *part)
+{
+	struct wire wire = {0};
+	EXPECT_RC(&wire, error, try_open(url));
+	EXPECT_DETAIL(part);
+	assert_null(strstr(hf_error_detail(), SECRET));
+	assert_false(was_logged(SECRET));
+}
+
+static inline void acquire(void)
+{
+	struct wire wire = {0};
+	EXPECT_RC(&wire, 0, hf_lock_acquire(scene.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS)));
+}
+
+static inline void release(void)
+{
+	struct wire wire = {0};
+	EXPECT_RC(&wire, 0, hf_lock_release(scene.lock));
+}
+
+/* How often the node was sent this script, or other request, in whatever form. */
+static inline int count_all(int node, int rule)
+{
+	int first = rule == TOKEN ? ASKED_TOKEN : rule >= FIRST_SCRIPT ? rule - 2 : rule;
+	int last = rule >= FIRST_SCRIPT ? rule + 1 : rule, count = 0;
+	for (int i = first; i <= last; i++)
+		count += responder_count(scene.node[node], i);
+	return count;
+}
+
+static inline int count_everywhere(int rule)
+{
+	int count = 0;
+	for (int i = 0; i < NODES; i++)
+		count += count_all(i, rule);
+	return count;
+}
+
+/* The node answers this request without ASKING like that, in both forms. */
+static inline void set_reply(int node, int rule, const char *reply)
+{
+	responder_set(scene.node[node], rule, reply);
+	if (rule >= FIRST_SCRIPT)
+		responder_set(scene.node[node], rule + 1, reply);
+}
+
+static inline void set_next_reply(int node, int rule, int times, const char *reply)
+{
+	responder_set_next(scene.node[node], rule, times, reply);
+}
+
+/* The node answers every script like that; NULL: as usual. */
+static inline void set_all_replies(int node, const char *reply)
+{
+	set_reply(node, TOKEN, reply ? reply : node_rules[TOKEN].reply);
+	for (int rule = FIRST_SCRIPT + 2; rule < RULES; rule += 4)
+		set_reply(node, rule, reply ? reply : node_rules[rule].reply);
+}
+
+/* ---- calls that make one request each ---- */
+
+static inline int ignore_info(void *arg, const hf_info *info)
+{
+	(void)arg;
+	(void)info;
+	return 0;
+}
+
+static inline int call_acquire(void)
+{
+	return hf_lock_acquire(scene.lock, HF_ACQUIRE(.wait_ms = PATIENCE_MS));
+}
+
+static inline int call_release(void)
+{
+	return hf_lock_release(scene.lock);
+}
+
+static inline int call_extend(void)
+{
+	return hf_lock_extend(scene.lock, NULL, 60000);
+}
+
+static inline int call_force(void)
+{
+	int was_held = -1;
+	return hf_lock_force_release(scene.lock, &was_held);
+}
+
+static inline int call_is_locked(void)
+{
+	int locked = -1;
+	return hf_lock_is_locked(scene.lock, &locked);
+}
+
+static inline int call_inspect(void)
+{
+	return hf_client_inspect(scene.client, "orders", ignore_info, NULL);
+}
+
+static inline int call_last_token(void)
+{
+	int64_t token = 0;
+	return hf_lock_last_token(scene.fenced, &token);
+}
+
+static inline int call_fair_acquire(void)
+{
+	return hf_lock_acquire(scene.fair, HF_ACQUIRE(.wait_ms = PATIENCE_MS));
+}
+
+static inline int call_fair_release(void)
+{
+	return hf_lock_release(scene.fair);
+}
+
+static inline int call_remove_waiter(void)
+{
+	int removed = -1;
+	return hf_lock_remove_waiter(scene.fair, "11111111-1111-1111-1111-111111111111:1",
+	                             &removed);
+}
+
+static inline int call_read_acquire(void)
+{
+	return hf_lock_acquire(scene.reader, HF_ACQUIRE(.wait_ms = PATIENCE_MS));
+}
+
+static inline int call_read_release(void)
+{
+	return hf_lock_release(scene.reader);
+}
+
+static inline int call_semaphore_acquire(void)
+{
+	return hf_semaphore_acquire(scene.semaphore, 2, HF_WAIT(.wait_ms = PATIENCE_MS));
+}
+
+static inline int call_semaphore_release(void)
+{
+	return hf_semaphore_release(scene.semaphore, 2);
+}
+
+static inline int call_semaphore_drain(void)
+{
+	int64_t permits = 0;
+	return hf_semaphore_drain(scene.semaphore, &permits);
+}
+
+static inline int call_available(void)
+{
+	int64_t permits = 0;
+	return hf_semaphore_available(scene.semaphore, &permits);
+}
+
+static inline int call_permits_acquire(void)
+{
+	return hf_permits_acquire(scene.permits, 1, HF_PERMITS(.wait_ms = PATIENCE_MS), &scene.id);
+}
+
+static inline int call_permits_release(void)
+{
+	return hf_permits_release(scene.permits, &scene.id, 1);
+}
+
+static inline int call_latch_wait(void)
+{
+	return hf_latch_wait(scene.latch, HF_WAIT(.wait_ms = PATIENCE_MS));
+}
+
+static inline int call_count_down(void)
+{
+	return hf_latch_count_down(scene.latch);
+}
+
+struct call {
+	const char *name;
+	int rule; /* of its request */
+	int (*run)(void);
+	int (*before)(void); /* a call that it needs before it; NULL: none */
+	int traits;          /* IS_… */
+};
+
+#define IS_GRANT 1
+#define IS_ONCE  2 /* it is not repeated when its outcome is unknown */
+
+static const struct call calls[] = {
+	{"acquire", ACQUIRE, call_acquire, NULL, IS_GRANT},
+	{"nested acquire", ACQUIRE, call_acquire, call_acquire, IS_GRANT},
+	{"release", RELEASE, call_release, call_acquire, 0},
+	{"extend", RENEW, call_extend, call_acquire, 0},
+	{"force", FORCE, call_force, NULL, IS_ONCE},
+	{"is_locked", STATE, call_is_locked, NULL, 0},
+	{"inspect", INSPECT, call_inspect, NULL, 0},
+	{"last_token", TOKEN, call_last_token, NULL, 0},
+	{"fair acquire", FAIR_ACQUIRE, call_fair_acquire, NULL, IS_GRANT},
+	{"fair release", FAIR_RELEASE, call_fair_release, call_fair_acquire, 0},
+	{"remove_waiter", FAIR_DROP, call_remove_waiter, NULL, 0},
+	{"read acquire", READ_ACQUIRE, call_read_acquire, NULL, IS_GRANT},
+	{"read release", READ_RELEASE, call_read_release, call_read_acquire, 0},
+	{"semaphore acquire", SEMAPHORE_ACQUIRE, call_semaphore_acquire, NULL, 0},
+	{"semaphore release", SEMAPHORE_RELEASE, call_semaphore_release, NULL, 0},
+	{"semaphore drain", SEMAPHORE_DRAIN, call_semaphore_drain, NULL, 0},
+	{"semaphore available", NUMBER, call_available, NULL, 0},
+	{"permits acquire", PERMITS_ACQUIRE, call_permits_acquire, NULL, IS_GRANT},
+	{"permits release", PERMITS_RELEASE, call_permits_release, call_permits_acquire, 0},
+	{"latch wait", LATCH_WAIT, call_latch_wait, NULL, 0},
+	{"latch count_down", LATCH_DOWN, call_count_down, NULL, 0},
+};
+
+#define CALLS (sizeof calls / sizeof *calls)
+
+/* The rule of its request after ASKING. */
+static inline int asked_rule(const struct call *call)
+{
+	return call->rule == TOKEN ? ASKED_TOKEN : call->rule - 2;
+}
+
+static inline bool is_grant(const struct call *call)
+{
+	return call->traits & IS_GRANT;
+}
+
+static inline bool is_once(const struct call *call)
+{
+	return call->traits & IS_ONCE;
+}
+
+/* Runs the story for every call, each on a cluster of its own. */
+static inline void for_each_call(void (*story)(const struct call *call))
+{
+	for (size_t i = 0; i < CALLS; i++) {
+		story(&calls[i]);
+		renew_scene();
+	}
+}
+
+/* How many requests like its own the first node has had so far. */
+static inline int sent_before(const struct call *call)
+{
+	return count_all(0, call->rule);
+}
+
+/* Opens a client and makes the calls that this one needs. */
+static inline void prepare_call(const struct call *call)
+{
+	struct wire wire = {0};
+	open_scene(scene.url);
+	if (call->before)
+		EXPECT_RC(&wire, 0, call->before());
+}
+
+/* Makes the call, and says which one it was if the result is not the one that was expected. */
+static inline void expect_call(const struct call *call, int wanted)
+{
+	int rc = call->run();
+	if (rc != wanted)
+		fail_msg("%s: got %d (%s: %s), expected %d", call->name, rc, hf_strerror(rc),
+		         hf_error_detail(), wanted);
+}
+
+static inline void expect_count(const char *call, int node, int rule, int wanted)
+{
+	int count = responder_count(scene.node[node], rule);
+	if (count != wanted)
+		fail_msg("%s: rule %d of node %d matched %d times, not %d", call, rule, node, count,
+		         wanted);
+}
+
+/* Nothing was executed twice, and nothing was in doubt. */
+static inline void expect_no_doubt(const struct call *call)
+{
+	hf_stats stats = stats_of(scene.client);
+	if (stats.unknowns || stats.losses || losses)
+		fail_msg("%s: %d outcomes were unknown and %d holds were lost", call->name,
+		         (int)stats.unknowns, (int)stats.losses);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_scene, clear_scene)
+
+#endif
