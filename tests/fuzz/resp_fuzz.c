@@ -1,21 +1,10 @@
 /* Fuzz target of the RESP3 parser: however the input is cut, the result is the same and valid. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "fuzz/replay.h"
 #include "redis/resp.h"
 
 #define MAX_PIECES 32
-
-/* Not assert(), since the checks must also run when assertions are compiled out. */
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			(void)fprintf(stderr, "line %d: not true: %s\n", __LINE__, #condition);    \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
 
 static struct hf__resp whole, pieces;
 
@@ -120,8 +109,6 @@ static void check_reply(const char *bytes, size_t length)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* The first byte chooses the sizes of the pieces, and the rest is what the server sent. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -150,33 +137,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	return 0;
 }
-
-#ifdef HF_FUZZ_REPLAY
-static int replay_file(const char *path)
-{
-	static uint8_t data[2 * HF__RESP_MAX_REPLY];
-	FILE *file = fopen(path, "rb");
-	size_t size;
-
-	if (!file) {
-		perror(path);
-		return -1;
-	}
-	size = fread(data, 1, sizeof data, file);
-	(void)fclose(file);
-	return LLVMFuzzerTestOneInput(data, size);
-}
-
-/* Replays the files that are given, for builds without a fuzzer. */
-int main(int argc, char **argv)
-{
-	if (argc < 2) {
-		(void)fprintf(stderr, "usage: %s FILE...\n", argv[0]);
-		return 2;
-	}
-	for (int i = 1; i < argc; i++)
-		if (replay_file(argv[i]) < 0)
-			return 1;
-	return 0;
-}
-#endif
