@@ -75,6 +75,34 @@ void report_event(const struct run_options *options, const char *event, const st
 	free(text);
 }
 
+/* In one word. The status alone does not distinguish a lock that is busy from a wait in vain. */
+static const char *name_failure(int error, int exit_status)
+{
+	switch (error) {
+	case HF_EBUSY: return "busy";
+	case HF_ETIMEDOUT: return "timed-out";
+	case HF_EUNKNOWN: return "unknown";
+	default: break;
+	}
+	switch (exit_status) {
+	case EXIT_USAGE: return "usage";
+	case EXIT_NO_LOCK: return "not-a-lock";
+	case EXIT_UNREACHABLE: return "unreachable";
+	case EXIT_REFUSED: return "refused";
+	case EXIT_CONFIG: return "configuration";
+	default: return "system";
+	}
+}
+
+void report_not_acquired(const struct run_options *options, const struct run_hold *hold, int signal,
+                         int exit_status)
+{
+	char more[64];
+	snprintf(more, sizeof more, "\"reason\":\"%s\",\"status\":%d",
+	         signal ? "signal" : name_failure(hold->result, exit_status), exit_status);
+	report_event(options, "not-acquired", NULL, more);
+}
+
 /* ---- the holder ---- */
 
 /* The query may take as long as the server likes, so a thread makes it while the loop continues. */

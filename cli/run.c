@@ -320,6 +320,7 @@ static int run_under_lock(struct run *run)
 	if (run->got_signal) {
 		int signal = run->got_signal;
 		(void)try_release(run);
+		run->got_signal = signal;
 		return 128 + signal;
 	}
 	check_lease(run);
@@ -328,6 +329,7 @@ static int run_under_lock(struct run *run)
 		return run->refused;
 	}
 	supervise_check_lock(run);
+	run->acquired = true;
 	report_event(&run->options, "acquired", &run->hold, NULL);
 	if (run->options.no_fork)
 		return become_command(run);
@@ -349,6 +351,8 @@ static int open_and_run(struct run *run)
 		wait_splay(run);
 	if (!rc)
 		rc = run->got_signal ? 128 + run->got_signal : run_under_lock(run);
+	if (!run->acquired)
+		report_not_acquired(&run->options, &run->hold, run->got_signal, rc);
 	/* By then the library has sent what it had to send, if there is a connection. */
 	(void)run_hold_close(&run->hold, run->hurry ? CLOSE_SOON_MS : CLI_CLOSE_MS);
 	return rc;

@@ -117,6 +117,9 @@ void report_open(const struct run_options *options);
 void report_flush(void);
 void report_event(const struct run_options *options, const char *event, const struct run_hold *hold,
                   const char *more);
+/* The event of a run that ends without the lock: why, and with which exit status. */
+void report_not_acquired(const struct run_options *options, const struct run_hold *hold, int signal,
+                         int exit_status);
 /* Draws or redraws the line. A thread of its own finds out from time to time who holds the lock. */
 void report_waiting(const struct run_options *options, struct run_hold *hold, int64_t waited_ms);
 void report_end_waiting(void);

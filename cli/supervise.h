@@ -21,6 +21,7 @@ struct run {
 	int got_signal; /* the latest while there is no command to pass it on to */
 	bool hurry;     /* set by such a signal, and by one to the command that ends programs */
 	sigset_t early; /* all signals that came before the command */
+	bool acquired;  /* and reported as such; from then on the command may run */
 	int64_t acquired_at;
 	int64_t revoked_at; /* when someone asked for the lock; SUPERVISE_NEVER: nobody did */
 	int64_t valid_until;

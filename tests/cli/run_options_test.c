@@ -564,6 +564,42 @@ static void events_are_printed_as_json(void **state)
 	cli_free(cli);
 }
 
+/* Runs with --json until it fails: the last event must say why, and with which status. */
+static void expect_not_acquired(const char *url, int status, const char *events, const char *reason,
+                                const char *option, const char *value)
+{
+	struct cli *cli =
+		cli_start(url, "run", "--json", option, value, "x", "--", "echo", "no", NULL);
+	CLI_EXPECT(cli, status);
+	char *wanted =
+		check_format("\"name\":\"x\",\"reason\":\"%s\",\"status\":%d}\n", reason, status);
+	assert_string_equal(events_in(cli_errors(cli)), events);
+	cli_expect_in(cli_errors(cli), wanted);
+	assert_string_equal(cli_output(cli), "");
+	free(wanted);
+	cli_free(cli);
+}
+
+static void the_last_event_says_why_the_lock_was_not_acquired(void **state)
+{
+	(void)state;
+	struct cli *holder = hold_with(NULL, "x");
+	expect_not_acquired(cli_url(), 1, "not-acquired ", "busy", "-w", "0");
+	expect_not_acquired(cli_url(), 1, "waiting not-acquired ", "timed-out", "-w", "1");
+	expect_not_acquired(cli_url(), 7, "waiting not-acquired ", "timed-out", "-w1", "-E7");
+	struct cli *cli = cli_start(cli_url(), "run", "--json", "x", "--", "true", NULL);
+	CLI_WAIT_ERRORS(cli, "waiting");
+	assert_int_equal(kill(cli->pid, SIGTERM), 0);
+	CLI_EXPECT(cli, 143);
+	cli_expect_in(cli_errors(cli), "\"reason\":\"signal\",\"status\":143}\n");
+	cli_free(cli);
+	cli_finish(holder);
+	raw_ok(cli_raw, "SET", "x", "y", NULL);
+	expect_not_acquired(cli_url(), 65, "not-acquired ", "not-a-lock", "-w", "0");
+	expect_not_acquired(CLI_NOWHERE, 69, "not-acquired ", "unreachable", "-w", "0");
+	expect_not_acquired("nonsense://", 78, "not-acquired ", "configuration", "-w", "0");
+}
+
 static void the_events_of_a_loss_are_printed_once_each(void **state)
 {
 	(void)state;
@@ -667,6 +703,7 @@ int main(void)
 		CLI_STORY(without_a_command_a_lost_lock_is_80),
 		CLI_STORY(verbose_prints_what_flock_prints),
 		CLI_STORY(events_are_printed_as_json),
+		CLI_STORY(the_last_event_says_why_the_lock_was_not_acquired),
 		CLI_STORY(the_events_of_a_loss_are_printed_once_each),
 		CLI_STORY(on_lost_runs_after_the_command_is_dead),
 		CLI_STORY(a_signal_ends_the_command_of_on_lost),
