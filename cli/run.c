@@ -164,8 +164,9 @@ static void hold_without_command(struct run *run)
 		supervise_check_lock(run);
 		int64_t go_at = supervise_stop_at(run, &why);
 		if (run_hold_is_lost(&run->hold)) {
-			report_event(&run->options, "lost", NULL, NULL);
-			run->reason = BY_LOCK;
+			run->reason = supervise_lock_reason(run);
+			report_event(&run->options,
+			             run->reason == BY_LEASE ? "lease-ended" : "lost", NULL, NULL);
 		} else if (guard_clock() >= go_at) {
 			run->reason = why;
 		} else {
@@ -264,10 +265,14 @@ static int find_status(const struct run *run)
 static void report_reason(const struct run *run)
 {
 	const char *ran = run->options.command ? "; the command was stopped" : "";
+	char span[32];
 	if (run->reason == BY_GUARD)
 		cli_complain("%s: the guard process was killed%s", run->options.name, ran);
 	else if (run->reason == BY_REVOCATION)
 		cli_complain("%s: someone asked for the lock%s", run->options.name, ran);
+	else if (run->reason == BY_LEASE)
+		cli_complain("%s: the lease of %s ended%s", run->options.name,
+		             cli_format_span(run->options.lease_ms, span), ran);
 	else
 		cli_complain("%s: the lock was %s%s", run->options.name,
 		             run_hold_is_lost(&run->hold) ? "lost" : "at risk", ran);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define SURVIVE_MS 1000 /* a process that lives this long after its kill is reported */
+#define GRANT_MS   1000 /* a grant is noticed within this time */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -135,10 +136,10 @@ static bool is_tree_dead(struct run *run)
 
 /* ---- the lock's time ---- */
 
-/* Once, until the lock is safe again. */
+/* Once, until the lock is safe again; not for a lease whose end was reported. */
 static void report_risk(struct run *run)
 {
-	if (!run->risk_reported)
+	if (!run->risk_reported && run->reason != BY_LEASE)
 		report_event(&run->options, "at-risk", &run->hold, NULL);
 	run->risk_reported = true;
 }
@@ -172,11 +173,26 @@ void supervise_check_lock(struct run *run)
 		run->risk_reported = false;
 }
 
+/*
+ * On ZooKeeper a hold ends before its lease does if the session cannot be kept. A lease counts from
+ * some moment before the grant was noticed.
+ */
+enum stop_reason supervise_lock_reason(const struct run *run)
+{
+	int64_t lease = run->options.lease_ms;
+	int64_t latest = run->acquired_at + lease - lease / 100;
+	int64_t term_at = run->valid_until - run->options.kill_ms - run->options.grace_ms;
+	bool over = lease > 0 && guard_clock() >= term_at;
+	bool early = run->hold.zookeeper && run->valid_until < latest - GRANT_MS;
+	return over && !early ? BY_LEASE : BY_LOCK;
+}
+
 /* Reports a loss once. A later reason replaces an earlier one, but never the lock or the guard. */
 static void note_reason(struct run *run, enum stop_reason reason)
 {
-	if (reason == BY_LOCK && !run->loss_reported && run->kill_sent) {
-		report_event(&run->options, "lost", NULL, NULL);
+	bool lost = reason == BY_LOCK && run->kill_sent;
+	if (!run->loss_reported && (lost || reason == BY_LEASE)) {
+		report_event(&run->options, lost ? "lost" : "lease-ended", NULL, NULL);
 		run->loss_reported = true;
 	}
 	if (run->reason < BY_LOCK)
@@ -271,11 +287,11 @@ static void enforce_times(struct run *run)
 	int64_t go_at = supervise_stop_at(run, &why);
 	bool guard_killed = atomic_load(&run->guard.shared->killed);
 	if (guard_killed || run_hold_is_lost(&run->hold) || now >= kill_at)
-		kill_now(run, BY_LOCK);
+		kill_now(run, supervise_lock_reason(run));
 	else if (run->guard_dead)
 		kill_now(run, BY_GUARD);
 	else if (now >= kill_at - grace)
-		term_now(run, BY_LOCK);
+		term_now(run, supervise_lock_reason(run));
 	else if (go_at != SUPERVISE_NEVER && now >= go_at + grace)
 		kill_now(run, why);
 	else if (now >= go_at)

@@ -8,7 +8,7 @@
 #define SUPERVISE_NEVER   INT64_MAX
 
 /* Why the command's processes are being stopped. */
-enum stop_reason { NOT_STOPPED, BY_MAX_HOLD, BY_REVOCATION, BY_LOCK, BY_GUARD };
+enum stop_reason { NOT_STOPPED, BY_MAX_HOLD, BY_REVOCATION, BY_LEASE, BY_LOCK, BY_GUARD };
 
 struct run {
 	struct run_options options;
@@ -55,6 +55,8 @@ void supervise_wait(struct run *run, int64_t timeout_ms);
 void supervise_check_lock(struct run *run);
 /* When the command must stop although the lock is safe, and why; SUPERVISE_NEVER if it may stay. */
 int64_t supervise_stop_at(const struct run *run, enum stop_reason *ret_reason);
+/* Why the lock makes the command stop: BY_LEASE if its fixed lease is over, else BY_LOCK. */
+enum stop_reason supervise_lock_reason(const struct run *run);
 /*
  * Starts the command; returns when everything it started has ended, or with -o the command alone.
  */

@@ -610,10 +610,37 @@ static void the_events_of_a_loss_are_printed_once_each(void **state)
 	CLI_EXPECT(cli, 80);
 	assert_string_equal(events_in(cli_output(cli)), "acquired lost exit ");
 	cli_free(cli);
-	cli = cli_start(cli_url(), "run", "--json", "--lease", "3s", "--grace", "2s", "x", "--",
-	                "sleep", "60", NULL);
+}
+
+/* A lease that runs out as planned is not a fault that anybody has to look for. */
+static void the_end_of_a_lease_is_reported_as_such(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "--json", "--lease", "3s", "--grace", "2s",
+	                            "x", "--", "sleep", "60", NULL);
 	CLI_EXPECT(cli, 80);
-	assert_string_equal(events_in(cli_errors(cli)), "acquired at-risk exit released ");
+	const char *text = cli_errors(cli);
+	cli_expect_in(text, "holdfast: x: the lease of 3.0s ended; the command was stopped\n");
+	assert_string_equal(events_in(text), "acquired lease-ended exit released ");
+	cli_free(cli);
+	cli = cli_start(cli_url(), "run", "--json", "--lease", "1s", "x", NULL);
+	CLI_EXPECT(cli, 80);
+	cli_expect_in(cli_errors(cli), "holdfast: x: the lease of 1.0s ended\n");
+	assert_string_equal(events_in(cli_errors(cli)), "acquired at-risk lease-ended exit ");
+	cli_free(cli);
+}
+
+static void a_loss_during_a_fixed_lease_is_a_loss(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "--json", "--lease", "60s", "x", NULL);
+	CLI_WAIT_ERRORS(cli, "acquired");
+	/* A fixed lease is looked up when there is a new connection. */
+	raw_ok(cli_raw, "FLUSHALL", NULL);
+	(void)raw_integer(cli_raw, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL);
+	CLI_EXPECT(cli, 80);
+	cli_expect_in(cli_errors(cli), "holdfast: x: the lock was lost\n");
+	assert_null(strstr(cli_errors(cli), "lease-ended"));
 	cli_free(cli);
 }
 
@@ -705,6 +732,8 @@ int main(void)
 		CLI_STORY(events_are_printed_as_json),
 		CLI_STORY(the_last_event_says_why_the_lock_was_not_acquired),
 		CLI_STORY(the_events_of_a_loss_are_printed_once_each),
+		CLI_STORY(the_end_of_a_lease_is_reported_as_such),
+		CLI_STORY(a_loss_during_a_fixed_lease_is_a_loss),
 		CLI_STORY(on_lost_runs_after_the_command_is_dead),
 		CLI_STORY(a_signal_ends_the_command_of_on_lost),
 		CLI_STORY(a_command_of_on_lost_that_does_not_end_is_killed),
