@@ -27,7 +27,7 @@
 	"      --on-lost STRING      run STRING with /bin/sh if the lock was lost,\n"              \
 	"                            once COMMAND has been stopped\n"                              \
 	"      --json                print events on stderr, one JSON object per line\n"           \
-	"      --status-fd N         write these events to descriptor N instead\n"                 \
+	"      --status-fd N         with --json: write the events to descriptor N\n"              \
 	"      --show-args           show the whole COMMAND to others, not only its name\n"
 
 #define STATUSES                                                                                   \

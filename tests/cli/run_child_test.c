@@ -172,6 +172,25 @@ static void ignored_signals_stay_ignored_while_waiting(void **state)
 	cli_free(waiter);
 }
 
+/* Not even to a command that would handle it: the caller said that it has no effect. */
+static void ignored_signals_are_not_passed_on(void **state)
+{
+	(void)state;
+	const char *const argv[] = {"sh", "-c",
+	                            "trap '' HUP; exec $0 run x -- env --default-signal=HUP sh -c "
+	                            "'trap \"echo got\" USR1; echo up; while ! read line; do :; "
+	                            "done; exit 7'",
+	                            cli_path(), NULL};
+	struct cli *cli = cli_start_program(cli_url(), argv);
+	CLI_WAIT_OUTPUT(cli, "up");
+	assert_int_equal(kill(cli->pid, SIGHUP), 0);
+	assert_int_equal(kill(cli->pid, SIGUSR1), 0);
+	CLI_WAIT_OUTPUT(cli, "got"); /* so the earlier signal would have arrived too */
+	assert_int_equal(write(cli->in, "end\n", 4), 4);
+	CLI_EXPECT(cli, 7);
+	cli_free(cli);
+}
+
 static void closed_outputs_do_not_disturb_the_command(void **state)
 {
 	(void)state;
@@ -365,6 +384,7 @@ int main(void)
 		CLI_STORY(fifty_megabytes_pass_through),
 		CLI_STORY(a_signal_is_passed_on_once),
 		CLI_STORY(ignored_signals_stay_ignored_while_waiting),
+		CLI_STORY(ignored_signals_are_not_passed_on),
 		CLI_STORY(closed_outputs_do_not_disturb_the_command),
 		CLI_STORY(all_descendants_are_killed_when_the_lock_is_lost),
 		CLI_STORY(all_descendants_are_killed_when_holdfast_is_killed),
