@@ -110,7 +110,7 @@ static int take_unix(struct hf__draft *draft)
 		return hf__draft_refuse(draft,
 		                        "host: a unix socket has none; write redis+unix:///path");
 	if (!url->path[0] || !url->path[1])
-		return hf__draft_refuse(draft, "path: missing");
+		return hf__draft_refuse(draft, "path: missing; write redis+unix:///path");
 	draft->settings->socket_path = strdup(url->path);
 	return draft->settings->socket_path ? 0 : HF_ENOMEM;
 }

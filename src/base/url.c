@@ -302,15 +302,39 @@ static int parse_rest(struct parse *parse, const char *rest)
 	rc = parse_authority(parse, rest, end);
 	if (rc == 0)
 		rc = parse_path(parse, end);
-	if (rc == 0 && !*parse->url->host && !*parse->url->path)
+	/* The URL of a socket lacks its path rather than a host, which the caller says. */
+	if (rc == 0 && !*parse->url->host && !*parse->url->path &&
+	    !strstr(parse->url->scheme, "+unix"))
 		return refuse(parse, "host: missing");
 	return rc;
+}
+
+/*
+ * A "host:port" is not a URL, but it is clear what is meant. Nothing else may follow: what is not a
+ * port may be a password.
+ */
+static int refuse_bare_address(struct parse *parse)
+{
+	size_t host = strspn(parse->text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	                                  "0123456789.-_");
+	const char *port = parse->text + host + 1;
+	size_t digits;
+
+	if (host == 0 || parse->text[host] != ':')
+		return 0;
+	digits = strspn(port, "0123456789");
+	if (digits == 0 || digits > 5 || port[digits])
+		return 0;
+	return refuse(parse, "scheme: missing; write %s://%.200s",
+	              strcmp(port, "2181") == 0 ? "zk" : "redis", parse->text);
 }
 
 static int parse_scheme(struct parse *parse)
 {
 	const char *end = parse->text;
 
+	if (refuse_bare_address(parse))
+		return HF_EINVAL;
 	while (isascii((unsigned char)*end) &&
 	       (isalnum((unsigned char)*end) || strchr("+-.", *end)) && *end)
 		end++;

@@ -191,7 +191,7 @@ static void the_path_of_a_unix_url_is_its_socket(void **state)
 	assert_string_equal(settings.shown, "redis+unix:///run/my redis.sock?db=2");
 	check_refused("redis+unix://run/redis.sock",
 	              "host: a unix socket has none; write redis+unix:///path");
-	check_refused("redis+unix:///", "path: missing");
+	check_refused("redis+unix:///", "path: missing; write redis+unix:///path");
 	check_refused("redis+unix:", "host: a unix socket has none; write redis+unix:///path");
 }
 
@@ -222,6 +222,8 @@ static void a_wrong_address_is_named(void **state)
 	              "scheme: 'redi' is not one of redis, rediss, valkey, valkeys, "
 	              "each also with +sentinel or +cluster, redis+unix, embedded, zk, zks");
 	check_refused("redis:", "host: missing");
+	check_refused("redis+unix://", "path: missing; write redis+unix:///path");
+	check_refused("redis+unix://?db=1", "path: missing; write redis+unix:///path");
 	check_refused("redis:///3", "host: missing");
 	check_refused("redis://h1,,h2", "host: one in the list is empty");
 	check_refused("redis://h1,h2,", "host: one in the list is empty");

@@ -160,6 +160,13 @@ static void wrong_parts_are_named(void **state)
 	check_refused("://h", "scheme: missing; a URL begins like redis://host");
 	check_refused("redis:localhost", "scheme: '//' must follow the ':'");
 	check_refused("redis:/localhost", "scheme: '//' must follow the ':'");
+	check_refused("localhost:6379", "scheme: missing; write redis://localhost:6379");
+	check_refused("redis:6379", "scheme: missing; write redis://redis:6379");
+	check_refused("10.0.0.1:7000", "scheme: missing; write redis://10.0.0.1:7000");
+	check_refused("zk_1.local:2181", "scheme: missing; write zk://zk_1.local:2181");
+	/* These may be passwords. */
+	check_refused("default:123456", "scheme: '//' must follow the ':'");
+	check_refused("default:1234@h", "scheme: '//' must follow the ':'");
 	check_refused("redis://", "host: missing");
 	check_refused("redis://u:p@", "host: missing");
 	check_refused("redis://:6379", "host: missing");
