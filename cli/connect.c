@@ -183,22 +183,24 @@ static int read_file(const char *path, int file)
 	return rc;
 }
 
+static char own_path[LINE_SIZE]; /* of the user's file */
+static const char common_path[] = "/etc/holdfast/config";
+
 static int read_files(void)
 {
-	char path[LINE_SIZE] = "";
 	const char *folder = getenv("XDG_CONFIG_HOME");
 	const char *home = getenv("HOME");
 	int length = 0;
 	if (folder && *folder == '/')
-		length = snprintf(path, sizeof path, "%s/holdfast/config", folder);
+		length = snprintf(own_path, sizeof own_path, "%s/holdfast/config", folder);
 	else if (home && *home)
-		length = snprintf(path, sizeof path, "%s/.config/holdfast/config", home);
-	if (length < 0 || (size_t)length >= sizeof path) {
+		length = snprintf(own_path, sizeof own_path, "%s/.config/holdfast/config", home);
+	if (length < 0 || (size_t)length >= sizeof own_path) {
 		cli_complain("XDG_CONFIG_HOME or HOME is too long to be part of a path");
 		return EXIT_CONFIG;
 	}
-	int rc = length > 0 ? read_file(path, 1) : 0;
-	return rc ? rc : read_file("/etc/holdfast/config", 2);
+	int rc = length > 0 ? read_file(own_path, 1) : 0;
+	return rc ? rc : read_file(common_path, 2);
 }
 
 /* ---- the client ---- */
@@ -239,6 +241,38 @@ static int open_client(const struct cli_settings *settings, const char *url, boo
 	return hf_client_open(url, options, ret_client);
 }
 
+/* Whether an error that begins with this word is about the URL: a part of it, or an option in it. */
+static bool is_about_url(const char *detail, const char *url)
+{
+	static const char *const parts[] = {"URL",   "scheme", "host", "port",
+	                                    "query", "path",   "db",   "chroot"};
+	size_t length = strcspn(detail, ":");
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		if (strlen(parts[i]) == length && strncmp(detail, parts[i], length) == 0)
+			return true;
+	if (length == strlen("user") && strncmp(detail, "user", length) == 0)
+		return strchr(url, '@') != NULL;
+	const char *query = strchr(url, '?');
+	const char *found = query ? memmem(query, strlen(query), detail, length) : NULL;
+	return found && found[length] == '=';
+}
+
+/* Says where the URL at fault is written, since it may be a forgotten file. */
+static int report_invalid(const struct cli_settings *settings, const char *url)
+{
+	const char *detail = hf_error_detail();
+	const char *file = entries[URL].file == 1 ? own_path : common_path;
+	if (!is_about_url(detail, url))
+		cli_complain("%s", detail);
+	else if (settings->url)
+		cli_complain("--url: %s", detail);
+	else if (url == entries[URL].value)
+		cli_complain("%s: url: %s", file, detail);
+	else
+		cli_complain("HOLDFAST_URL: %s", detail);
+	return EXIT_CONFIG;
+}
+
 int cli_open(const struct cli_settings *settings, hf_client_options *options,
              hf_client **ret_client)
 {
@@ -256,9 +290,10 @@ int cli_open(const struct cli_settings *settings, hf_client_options *options,
 	rc = open_client(settings, url, files_apply, options, ret_client);
 	if (!rc)
 		return 0;
+	if (rc == HF_EINVAL)
+		return report_invalid(settings, url);
 	int status = cli_report_failure(rc);
-	bool ours = rc == HF_EINVAL || rc == HF_ESYSTEM || rc == HF_ENOTSUP;
-	return ours ? EXIT_CONFIG : status;
+	return rc == HF_ESYSTEM || rc == HF_ENOTSUP ? EXIT_CONFIG : status;
 }
 
 static void close_client(void *arg)

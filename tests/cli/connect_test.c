@@ -164,6 +164,43 @@ static void an_invalid_url_is_78(void **state)
 	}
 }
 
+/* Each place is named in the error, with what is wrong there. */
+static void expect_source(const char *url, const char *wrong)
+{
+	char *option = check_format("holdfast: --url: %s\n", wrong);
+	char *variable = check_format("holdfast: HOLDFAST_URL: %s\n", wrong);
+	char *file = check_format("holdfast: %s/holdfast/config: url: %s\n", home, wrong);
+	configure("url = %s\n", url);
+	EXPECT(78, option, CLI_NOWHERE, "ping", "--url", url);
+	EXPECT(78, variable, url, "run", "x", "true");
+	EXPECT(78, file, NULL, "ls");
+	free(option);
+	free(variable);
+	free(file);
+}
+
+static void an_invalid_url_says_where_it_is_written(void **state)
+{
+	(void)state;
+	expect_source("localhost:6379", "scheme: missing; write redis://localhost:6379");
+	expect_source("redis+unix://", "path: missing; write redis+unix:///path");
+	expect_source("redis://u:" SECRET "@", "host: missing");
+	expect_source("redis://:" SECRET "@h/x", "db: not a number");
+	expect_source("redis://h?watchdog=x", "watchdog: not a number with the unit ms, s or m");
+	expect_source("zk://u:" SECRET "@h",
+	              "user: for ZooKeeper use auth=digest:user:password instead");
+}
+
+/* An error that is not about the URL is not blamed on it. */
+static void an_invalid_setting_does_not_blame_the_url(void **state)
+{
+	(void)state;
+	char *path = write_file("password", "\n");
+	EXPECT(78, "holdfast: password_file: the first line of", cli_url(), "ping",
+	       "--password-file", path);
+	free(path);
+}
+
 /* ---- passwords ---- */
 
 static void set_password(void)
@@ -306,6 +343,8 @@ int main(void)
 		STORY(a_malformed_line_is_78),
 		STORY(an_unreadable_file_is_78),
 		STORY(an_invalid_url_is_78),
+		STORY(an_invalid_url_says_where_it_is_written),
+		STORY(an_invalid_setting_does_not_blame_the_url),
 		PASSWORD_STORY(the_password_file_is_used),
 		PASSWORD_STORY(a_wrong_password_is_77_and_not_shown),
 		STORY(a_missing_password_file_is_78),
