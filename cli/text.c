@@ -309,8 +309,19 @@ int cli_exit_status(int error)
 	}
 }
 
-static const char *get_advice(int error)
+/*
+ * Without a password nothing was refused, so there is nothing to check. The library does not know
+ * our option.
+ */
+static bool is_password_missing(int error, const char *detail)
 {
+	return error == HF_EAUTH && strstr(detail, "NOAUTH: ");
+}
+
+static const char *get_advice(int error, const char *detail)
+{
+	if (is_password_missing(error, detail))
+		return strstr(detail, "Sentinel") ? "" : "; or use --password-file";
 	switch (error) {
 	case HF_ECONFLICT: return "; the key was not changed; use another name";
 	case HF_EUNREACHABLE: return "; is the server running, and is the URL right?";
@@ -330,9 +341,10 @@ static const char *get_advice(int error)
 int cli_report_failure_with(int error, const char *detail)
 {
 	/* For these errors the detail says more than the general text. */
-	bool plain = *detail && (error == HF_EINVAL || error == HF_ESYSTEM || error == HF_ENOTSUP);
+	bool plain = *detail && (error == HF_EINVAL || error == HF_ESYSTEM || error == HF_ENOTSUP ||
+	                         is_password_missing(error, detail));
 	cli_complain("%s%s%s%s", plain ? "" : hf_strerror(error), *detail && !plain ? ": " : "",
-	             detail, get_advice(error));
+	             detail, get_advice(error, detail));
 	return cli_exit_status(error);
 }
 

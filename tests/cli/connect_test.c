@@ -227,6 +227,21 @@ static void the_password_file_is_used(void **state)
 	free(path);
 }
 
+static void a_missing_password_is_not_called_a_wrong_one(void **state)
+{
+	(void)state;
+	static const char wanted[] =
+		": NOAUTH: the server wants a password; give it in the URL, in password_file or in "
+		"HOLDFAST_PASSWORD; or use --password-file\n";
+	set_password();
+	EXPECT(77, wanted, cli_url(), "ping");
+	EXPECT(77, wanted, cli_url(), "run", "x", "true");
+	struct cli *cli = start_configured(cli_url(), (const char *const[]){"ping", NULL});
+	assert_null(strstr(cli_errors(cli), "not accepted"));
+	assert_null(strstr(cli_errors(cli), "check the user"));
+	cli_free(cli);
+}
+
 static void a_wrong_password_is_77_and_not_shown(void **state)
 {
 	(void)state;
@@ -346,6 +361,7 @@ int main(void)
 		STORY(an_invalid_url_says_where_it_is_written),
 		STORY(an_invalid_setting_does_not_blame_the_url),
 		PASSWORD_STORY(the_password_file_is_used),
+		PASSWORD_STORY(a_missing_password_is_not_called_a_wrong_one),
 		PASSWORD_STORY(a_wrong_password_is_77_and_not_shown),
 		STORY(a_missing_password_file_is_78),
 		STORY(a_password_in_the_file_is_only_for_its_server),
