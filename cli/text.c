@@ -330,7 +330,7 @@ static const char *get_advice(int error, const char *detail)
 	case HF_EREADONLY: return "; connect to the primary";
 	case HF_EFULL: return "; give the server more memory";
 	case HF_ENOTNOW: return "; try again when it is ready";
-	case HF_EPROTOCOL: return "; is it a Redis or Valkey server?";
+	case HF_EPROTOCOL: return strstr(detail, "TLS") ? "" : "; is it a Redis or Valkey server?";
 	case HF_ETLS:
 		return "; rediss:// and zks:// need a server that speaks TLS; tls_ca names its "
 		       "authority";

@@ -428,8 +428,12 @@ static void give_up_waiting(struct hf__conn *conn, int64_t now)
 	                      : conn->state == HF__CONN_SECURING ? "no TLS handshake"
 	                                                         : "no answer";
 	if (conn->state != HF__CONN_RESOLVING)
-		snprintf(conn->why, sizeof conn->why, "%s in %" PRId64 " ms", missing,
-		         round->share_ms);
+		snprintf(conn->why, sizeof conn->why, "%s in %" PRId64 " ms%s", missing,
+		         round->share_ms,
+		         conn->state == HF__CONN_SECURING
+		                 ? "; if the server does not speak TLS on this port, write "
+		                   "redis:// for rediss://"
+		                 : "");
 	else if (conn->redis->config->embedded)
 		snprintf(conn->why, sizeof conn->why,
 		         "the embedded server did not start in %" PRId64 " ms", round->limit_ms);

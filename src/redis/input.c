@@ -32,6 +32,24 @@ static void handle_reply(struct hf__conn *conn, const char *bytes, int64_t now)
 	}
 }
 
+/* Nothing has been answered yet on a connection that could need TLS and does not use it. */
+static bool may_need_tls(const struct hf__conn *conn)
+{
+	return conn->state == HF__CONN_GREETING && conn->host && !conn->tls &&
+	       hf__input_first(conn) == &conn->hello;
+}
+
+/* A TLS server answers what is not TLS with an alert: a record of type 21 and version 3.x. */
+static void explain_invalid(struct hf__conn *conn, const char *bytes, size_t length)
+{
+	bool alert = length >= 2 && bytes[0] == 0x15 && bytes[1] == 0x03;
+	if (alert && may_need_tls(conn))
+		snprintf(conn->why, sizeof conn->why,
+		         "the server speaks TLS on this port; write rediss:// for redis://");
+	else
+		snprintf(conn->why, sizeof conn->why, "not a valid reply: %s", conn->resp.why);
+}
+
 /* Handles every complete reply in the input, unless the connection is given up before. */
 static void read_input(struct hf__conn *conn, int64_t now)
 {
@@ -43,8 +61,7 @@ static void read_input(struct hf__conn *conn, int64_t now)
 		if (rc == 0)
 			break;
 		if (rc < 0) {
-			snprintf(conn->why, sizeof conn->why, "not a valid reply: %s",
-			         conn->resp.why);
+			explain_invalid(conn, bytes, in->length - conn->consumed);
 			hf__conn_drop(conn, HF_EPROTOCOL, conn->why, now);
 			return;
 		}
@@ -99,9 +116,11 @@ static void check_errors(struct hf__conn *conn, int64_t now)
 	if (error == EPROTO && conn->tls)
 		hf__tls_reason(conn->tls, conn->why, sizeof conn->why);
 	else
-		snprintf(conn->why, sizeof conn->why, "%s",
-		         error == ECONNRESET ? "the server closed the connection"
-		                             : strerror(error));
+		snprintf(conn->why, sizeof conn->why, "%s%s",
+		         error == ECONNRESET ? "the server closed the connection" : strerror(error),
+		         may_need_tls(conn) ? " without an answer; if it speaks TLS on this port, "
+		                              "write rediss:// for redis://"
+		                            : "");
 	hf__conn_drop(conn, error == EPROTO ? HF_ETLS : HF_EUNREACHABLE, conn->why, now);
 }
 

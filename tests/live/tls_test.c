@@ -165,6 +165,22 @@ static void server_without_tls_is_refused(void **state)
 	int rc = hf_client_open(url, HF_CLIENT(.tls_ca_file = certs->ca, .connect_timeout_ms = 900),
 	                        &client);
 	assert_true(rc == HF_ETLS || rc == HF_EUNREACHABLE);
+	ASSERT_CONTAINS(hf_error_detail(), "does not speak TLS on this port");
+	assert_null(client);
+	test_server_stop(server);
+}
+
+static void server_with_tls_is_named_to_a_client_without(void **state)
+{
+	struct test_server *server = start_server(certs->server_cert, certs->server_key, false);
+	char url[128];
+	hf_client *client = NULL;
+
+	(void)state;
+	snprintf(url, sizeof url, "redis%s", test_server_url(server) + strlen("rediss"));
+	int rc = hf_client_open(url, NULL, &client);
+	assert_true(rc == HF_EPROTOCOL || rc == HF_EUNREACHABLE);
+	ASSERT_CONTAINS(hf_error_detail(), "speaks TLS on this port");
 	assert_null(client);
 	test_server_stop(server);
 }
@@ -259,6 +275,7 @@ int main(void)
 		cmocka_unit_test(certificate_of_an_unknown_authority_is_refused),
 		cmocka_unit_test(certificate_of_the_client_is_shown_when_demanded),
 		cmocka_unit_test(server_without_tls_is_refused),
+		cmocka_unit_test(server_with_tls_is_named_to_a_client_without),
 		cmocka_unit_test(sentinels_and_servers_are_both_reached_by_tls),
 		cmocka_unit_test(servers_with_a_foreign_certificate_are_passed_over),
 	};

@@ -280,6 +280,57 @@ static void close_in_the_middle_of_the_greeting_is_unreachable(void **state)
 	}
 }
 
+/* Some TLS servers answer what is not TLS with an alert, and others just close the connection. */
+static void a_server_that_may_want_tls_is_named(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t length;
+		int error;
+		const char *says;
+	} servers[] = {
+		{"\x15\x03\x01\x00\x02\x02\x0a", 7, HF_EPROTOCOL,
+	         ": the server speaks TLS on this port; write rediss:// for redis://"},
+		{"", 0, HF_EUNREACHABLE,
+	         ": the server closed the connection without an answer; if it speaks TLS on this "
+	         "port, write rediss:// for redis://"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof servers / sizeof *servers; i++) {
+		const struct script_step steps[] = {
+			S_EXPECT("HELLO", "..."),
+			S_EXPECT_INFO,
+			S_SEND_BYTES(servers[i].bytes, servers[i].length),
+			S_CLOSE,
+			S_END,
+		};
+		struct wire wire = {.script = script_start_tcp(steps)};
+		EXPECT_RC(&wire, servers[i].error,
+		          hf_client_open(script_url(wire.script), NULL, &wire.client));
+		EXPECT_DETAIL(servers[i].says);
+		script_finish(wire.script);
+	}
+}
+
+/* It closes the connection for some other reason. */
+static void a_server_that_has_answered_is_not_said_to_want_tls(void **state)
+{
+	(void)state;
+	static const struct script_step steps[] = {
+		S_EXPECT("HELLO", "..."),
+		S_EXPECT_INFO,
+		S_SEND(HELLO_MAP("6", "7.0.15", "10", "standalone")),
+		S_CLOSE,
+		S_END,
+	};
+	struct wire wire = {.script = script_start_tcp(steps)};
+	EXPECT_RC(&wire, HF_EUNREACHABLE,
+	          hf_client_open(script_url(wire.script), NULL, &wire.client));
+	EXPECT_DETAIL("closed the connection");
+	assert_null(strstr(hf_error_detail(), "TLS"));
+	script_finish(wire.script);
+}
+
 static void missing_server_is_unreachable(void **state)
 {
 	(void)state;
@@ -386,6 +437,8 @@ int main(void)
 		cmocka_unit_test(refusal_of_the_greeting_is_reported),
 		cmocka_unit_test(refusal_before_the_greeting_is_read),
 		cmocka_unit_test(close_in_the_middle_of_the_greeting_is_unreachable),
+		cmocka_unit_test(a_server_that_may_want_tls_is_named),
+		cmocka_unit_test(a_server_that_has_answered_is_not_said_to_want_tls),
 		cmocka_unit_test(missing_server_is_unreachable),
 		cmocka_unit_test(path_too_long_for_a_socket_is_refused),
 		cmocka_unit_test(lazy_client_connects_on_first_use),
