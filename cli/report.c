@@ -1,6 +1,7 @@
 /* What run reports: events as JSON, a line while it waits, and the command of --on-lost. */
 #include "run.h"
 
+#include "inherit.h"
 #include "out.h"
 
 #include <assert.h>
@@ -270,6 +271,7 @@ static _Noreturn void become_on_lost(const struct run_options *options,
 	(void)setenv("HOLDFAST_NAME", options->name, 1);
 	(void)setpgid(0, 0);
 	(void)guard_prepare(plan, &nothing);
+	inherit_noted_only();
 	execl("/bin/sh", "sh", "-c", options->on_lost, (char *)NULL);
 	_exit(EXIT_NOT_FOUND);
 }

@@ -4,6 +4,7 @@
  * The order of events, from the first attempt to get the lock to its release. The library renews
  * the lock; supervise.c decides when the command must stop.
  */
+#include "inherit.h"
 #include "supervise.h"
 
 #include <errno.h>
@@ -240,6 +241,7 @@ static int become_command(struct run *run)
 	struct guard_message go = {0};
 	fill_variables(run, &go);
 	report_flush();
+	inherit_noted_only();
 	errno = ENOMEM;
 	if (guard_prepare(&run->plan, &go))
 		execvp(run->options.command[0], run->options.command);
@@ -378,6 +380,7 @@ static int run_line(int argc, char **argv, enum run_form form)
 	int rc = run_read_options(argc, argv, form, &run.options);
 	if (rc)
 		return rc;
+	inherit_note();
 	fill_standard_descriptors();
 	supervise_plan_terminal(&run);
 	supervise_take_signals(&run);

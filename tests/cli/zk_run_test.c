@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+#include "support/programs.h"
+
 static char *url_with(const char *rest)
 {
 	return check_format("%s%s", zk_url(), rest);
@@ -422,6 +424,45 @@ static void the_session_of_no_fork_must_outlast_the_lease(void **state)
 	CLI_CALL(zk_url(), 0, "run", "-F", "--lease", "3s", "x", "--", "true");
 }
 
+/* ---- descriptors, of which ZooKeeper's library leaves some open for other programs ---- */
+
+#define LIST_DESCRIPTORS "ls /proc/$$/fd"
+
+/* What a shell prints that has opened two descriptors before it runs this. */
+static char *descriptors_in(const char *line)
+{
+	char *script = check_format("exec 5</dev/null 7>/dev/null; %s", line);
+	const char *const argv[] = {"sh", "-c", script, cli_path(), program_deny(), NULL};
+	struct cli *cli = cli_start_program(zk_url(), argv);
+	(void)cli_wait(cli, CLI_SOON_MS);
+	char *text = check_format("%s", cli_output(cli));
+	cli_free(cli);
+	free(script);
+	return text;
+}
+
+static void only_descriptors_of_the_caller_are_passed_on(void **state)
+{
+	static const char *const lines[] = {
+		"$0 run -F --lease 3s x -- sh -c '" LIST_DESCRIPTORS "'",
+		"$0 run --lease 1s --on-lost '" LIST_DESCRIPTORS "' y -- sleep 60",
+		"$0 run --lease 1s --on-lost '" LIST_DESCRIPTORS "' y",
+		/* Older kernels do not know the call, or not its flag. */
+		"$1 close_range=38 -- $0 run -F --lease 3s x2 -- sh -c '" LIST_DESCRIPTORS "'",
+		"$1 close_range=22 -- $0 run -F --lease 3s x3 -- sh -c '" LIST_DESCRIPTORS "'",
+	};
+	(void)state;
+	char *wanted = descriptors_in("sh -c '" LIST_DESCRIPTORS "'");
+	assert_non_null(strstr(wanted, "5\n7\n"));
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		char *text = descriptors_in(lines[i]);
+		if (strcmp(text, wanted) != 0)
+			fail_msg("%s: '%s', not '%s'", lines[i], text, wanted);
+		free(text);
+	}
+	free(wanted);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -453,6 +494,7 @@ int main(void)
 		ZK_STORY(a_session_too_short_for_the_grace_is_64),
 		ZK_STORY(a_busy_lock_does_not_hide_a_short_session),
 		ZK_STORY(the_session_of_no_fork_must_outlast_the_lease),
+		ZK_STORY(only_descriptors_of_the_caller_are_passed_on),
 	};
 	return cmocka_run_group_tests_name("cli_zk_run", tests, zk_start, zk_stop);
 }

@@ -26,6 +26,9 @@ static const struct {
 	{"kill", SYS_kill},
 	{"clone3", SYS_clone3},
 	{"mkdirat", SYS_mkdirat},
+#ifdef SYS_close_range
+	{"close_range", SYS_close_range},
+#endif
 #ifdef SYS_mkdir
 	{"mkdir", SYS_mkdir},
 #endif
