@@ -153,11 +153,24 @@ static void wait_at_gate(const struct here *here)
 		_exit(127); /* holdfast is gone */
 }
 
+/*
+ * If holdfast and the guard are killed together, the kernel kills the command. That does not extend
+ * to the command's children, and is cleared when it changes its user or executes a set-user-ID
+ * program. The parent is the guard's main thread, which lives as long as the guard.
+ */
+static void die_with_guard(const struct here *here)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != here->tree.root)
+		_exit(127); /* the guard was killed before the call */
+}
+
 /* In the child, until it executes the command's program. */
 static _Noreturn void become_command(const struct here *here, const struct guard_message *go,
                                      int report_fd)
 {
 	const struct guard_plan *plan = here->plan;
+	die_with_guard(here);
 	join_group(plan);
 	if (!plan->own_group)
 		wait_at_gate(here);

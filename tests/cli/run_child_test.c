@@ -249,6 +249,28 @@ static void all_descendants_are_killed_when_the_guard_is_killed(void **state)
 	cli_free(cli);
 }
 
+/*
+ * Both are stopped first, so that neither reacts to the death of the other. The guard dies first:
+ * if its parent died, the kernel would continue it.
+ */
+static void the_command_dies_with_holdfast_and_the_guard(void **state)
+{
+	(void)state;
+	struct cli *cli = cli_start(cli_url(), "run", "x", "--", "sh", "-c",
+	                            "trap '' TERM HUP; echo $$; exec sleep 60", NULL);
+	pid_t pid = cli_command_pid(cli), guard = cli_guard(cli);
+	assert_int_equal(kill(cli->pid, SIGSTOP), 0);
+	assert_int_equal(kill(guard, SIGSTOP), 0);
+	WAIT_UNTIL(cli_process_state(cli->pid) == 'T' && cli_process_state(guard) == 'T',
+	           CLI_SOON_MS);
+	assert_true(cli_is_alive(pid));
+	assert_int_equal(kill(guard, SIGKILL), 0);
+	assert_int_equal(kill(cli->pid, SIGKILL), 0);
+	CLI_EXPECT(cli, 137);
+	WAIT_UNTIL(!cli_is_alive(pid), CLI_SOON_MS);
+	cli_free(cli);
+}
+
 static void the_guard_kills_in_time_while_holdfast_is_stopped(void **state)
 {
 	(void)state;
@@ -389,6 +411,7 @@ int main(void)
 		CLI_STORY(all_descendants_are_killed_when_the_lock_is_lost),
 		CLI_STORY(all_descendants_are_killed_when_holdfast_is_killed),
 		CLI_STORY(all_descendants_are_killed_when_the_guard_is_killed),
+		CLI_STORY(the_command_dies_with_holdfast_and_the_guard),
 		CLI_STORY(the_guard_kills_in_time_while_holdfast_is_stopped),
 		CLI_STORY(a_stopped_guard_does_not_save_the_command),
 		CLI_STORY(a_command_that_handles_sigterm_gets_its_grace),
