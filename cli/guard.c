@@ -1,6 +1,7 @@
 /* The guard process: starts the command, and makes sure that no part of it outlives the lock. */
 #include "guard.h"
 
+#include "alarm.h"
 #include "cli.h"
 #include "out.h"
 #include "proc.h"
@@ -91,6 +92,7 @@ struct here {
 	bool killing;     /* the whole tree, until nothing is alive */
 	int64_t pause_ms; /* between two attempts to kill it */
 	int signals;
+	int alarm;  /* readable at the kill time; -1: none */
 	int report; /* closed when the child has become the command; -1 then */
 };
 
@@ -305,10 +307,14 @@ static void check_time(struct here *here)
 	here->killing = true;
 }
 
-/* Never sleeps past the kill time. Holdfast moves it later; waking at an old one does no harm. */
+/*
+ * Never sleeps past the kill time. Holdfast moves it later; waking at an old one does no harm. A
+ * suspended host continues to sleep, but then the alarm goes off.
+ */
 static int sleep_ms(const struct here *here)
 {
 	int64_t at = atomic_load(&here->up.shared->kill_at);
+	alarm_set(here->alarm, here->child && !here->killing && at > 0 ? at : 0);
 	if (here->killing)
 		return (int)here->pause_ms;
 	if (here->end_unsent)
@@ -322,11 +328,12 @@ static int sleep_ms(const struct here *here)
 static _Noreturn void run_loop(struct here *here)
 {
 	for (;;) {
-		struct pollfd polled[3] = {
+		struct pollfd polled[4] = {
 			{.fd = here->orphaned ? -1 : here->up.fd, .events = POLLIN},
 			{.fd = here->signals, .events = POLLIN},
-			{.fd = here->report, .events = POLLIN}};
-		(void)poll(polled, 3, sleep_ms(here));
+			{.fd = here->report, .events = POLLIN},
+			{.fd = here->alarm, .events = POLLIN}};
+		(void)poll(polled, 4, sleep_ms(here));
 		obey_orders(here);
 		if (polled[2].revents)
 			read_report(here);
@@ -352,6 +359,7 @@ static _Noreturn void run_guard(const struct guard_plan *plan, const struct guar
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
 	(void)setpgid(0, 0);
 	here.signals = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	here.alarm = alarm_open();
 	if (here.signals < 0 || proc_open())
 		_exit(1);
 	run_loop(&here);

@@ -4,6 +4,7 @@
  */
 #include "supervise.h"
 
+#include "alarm.h"
 #include "tree.h"
 
 #include <assert.h>
@@ -14,8 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SURVIVE_MS 1000 /* a process that lives this long after its kill is reported */
-#define GRANT_MS   1000 /* a grant is noticed within this time */
+#define SURVIVE_MS      1000 /* a process that lives this long after its kill is reported */
+#define GRANT_MS        1000 /* a grant is noticed within this time */
+#define LONGEST_WAIT_MS 60000
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -41,6 +43,7 @@ void supervise_take_signals(struct run *run)
 	run->plan.child_ignored = before.sa_handler == SIG_IGN;
 	(void)signal(SIGCHLD, SIG_DFL);
 	run->signals = signalfd(-1, &run->caught, SFD_CLOEXEC | SFD_NONBLOCK);
+	run->alarm = alarm_open();
 }
 
 /* The command gets the terminal if we are in its foreground with both stdin and stdout. */
@@ -488,8 +491,11 @@ void supervise_wait(struct run *run, int64_t timeout_ms)
 		{.fd = run->hold.fd, .events = POLLIN},
 		{.fd = deaf ? -1 : run->guard.fd, .events = POLLIN},
 		{.fd = pick_input(run), .events = POLLIN},
+		{.fd = run->alarm, .events = POLLIN},
 	};
-	(void)poll(polled, 4, (int)least(timeout_ms, 60000));
+	timeout_ms = timeout_ms < 0 ? 0 : least(timeout_ms, LONGEST_WAIT_MS);
+	alarm_set(run->alarm, guard_clock() + timeout_ms);
+	(void)poll(polled, 5, (int)timeout_ms);
 	read_signals(run);
 	if (polled[1].revents)
 		(void)hf_client_dispatch(run->hold.client);

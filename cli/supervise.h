@@ -17,6 +17,7 @@ struct run {
 	struct guard guard;
 	sigset_t caught;
 	int signals;
+	int alarm;      /* ends a wait although the host was suspended meanwhile; -1: none */
 	int input;      /* without a command: read until its end; else -1 */
 	int got_signal; /* the latest while there is no command to pass it on to */
 	bool hurry;     /* set by such a signal, and by one to the command that ends programs */
@@ -45,7 +46,7 @@ struct run {
 	pid_t server;         /* the embedded server, if known; 0: none */
 };
 
-/* Blocks the signals that are ours to handle, and opens run->signals. */
+/* Blocks the signals that are ours to handle, and opens what the loop waits for. */
 void supervise_take_signals(struct run *run);
 /* Decides whether the command gets the terminal. */
 void supervise_plan_terminal(struct run *run);
