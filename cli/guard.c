@@ -308,8 +308,8 @@ static void check_time(struct here *here)
 }
 
 /*
- * Never sleeps past the kill time. Holdfast moves it later; waking at an old one does no harm. A
- * suspended host continues to sleep, but then the alarm goes off.
+ * Never sleeps past the kill time. Holdfast moves it later; waking at an old one does no harm.
+ * The time returned does not pass while the host is suspended, but that of the alarm does.
  */
 static int sleep_ms(const struct here *here)
 {
