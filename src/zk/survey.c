@@ -12,7 +12,8 @@
 #define MOST_LISTED 200         /* holders, and also waiters, in one row */
 #define MOST_NOTE   1000        /* bytes of a holder's description */
 #define MOST_BYTES  (32u << 20) /* of rows, and of paths to visit */
-#define MOST_WALKS  4           /* that wait for their next step */
+#define MOST_WALKS  256         /* that wait for their next step, and the bytes of all of them */
+#define WALKS_BYTES (128u << 20)
 #define STEP_VISITS 500
 #define STEP_MS     500
 #define STEP_BYTES  (1u << 20)
@@ -111,15 +112,25 @@ static bool is_waiting(const struct hf__zk *zk, const struct hf__cmd *cmd)
 	return false;
 }
 
-/* Frees those whose command is gone. The newest walks stay, since their next step may follow. */
+static size_t bytes_of(const struct hf__survey *at)
+{
+	return at->rows.capacity + at->paths.capacity + at->fields.capacity;
+}
+
+/*
+ * Frees those whose command is gone. Nobody says whether the next step of a walk will follow, so the
+ * walks whose last step is longest ago are given up first.
+ */
 static void drop_stale(struct hf__zk *zk)
 {
 	struct hf__survey *at = zk->surveys, *next;
-	size_t walks = 0;
+	size_t walks = 0, bytes = 0;
 	for (; at; at = next) {
 		next = at->next;
-		bool stale = !at->cmd || !is_waiting(zk, at->cmd);
-		if (stale && (!at->walk || ++walks > MOST_WALKS))
+		if (at->cmd && is_waiting(zk, at->cmd))
+			continue;
+		bytes += bytes_of(at);
+		if (!at->walk || ++walks > MOST_WALKS || bytes > WALKS_BYTES)
 			free_survey(zk, at);
 	}
 }

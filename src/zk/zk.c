@@ -34,6 +34,8 @@ static void answer_ready(struct hf__zk *zk, int64_t now)
 			hf__beat_answer(zk, cmd, now);
 		else if (answer.outcome == HF__FAILED && cmd->verb == HF__PERMITS_ADD)
 			hf__zk_answer_error(zk, cmd, HF_EINVAL, HF__TOTAL_RANGE, now);
+		else if (answer.outcome == HF__FAILED && cmd->verb == HF__LIST)
+			hf__zk_answer_error(zk, cmd, HF_ENOMEM, HF__LIST_DROPPED, now);
 		else if (answer.outcome == HF__FAILED)
 			hf__zk_answer_error(zk, cmd, HF_ENOTSUP, "not supported on ZooKeeper", now);
 		else

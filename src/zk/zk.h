@@ -27,6 +27,7 @@
 #define HF__ZK_PATH        1280         /* bytes of any path: folder, node, number */
 #define HF__REVOKE_MESSAGE "__REVOKE__" /* Curator's data for a node that is to be given up */
 #define HF__TOTAL_RANGE    "permits: the total would not fit into 32 bits"
+#define HF__LIST_DROPPED   "too many lists of locks were begun at once; begin this one again"
 #define HF__WATCH_HELD_MS  500 /* from a grant until the node is watched */
 #define HF__OWN_WRITES     256 /* counters, each for some of the names */
 
