@@ -9,13 +9,22 @@ static bool is_of_session(const struct hf__zk *zk, const struct hf__zk_request *
 	return request->rc == ZOK && request->stat.ephemeralOwner == zk->session_id;
 }
 
+/* The server does not let us find out, and asking again would not help: the command fails. */
+static bool is_refused(struct hf__zk *zk, const struct hf__zk_request *request, int64_t now)
+{
+	if (request->rc == ZOK || request->rc == ZNONODE)
+		return false;
+	hf__zk_answer_failed(zk, hf__node_take_cmd(request->node), request->rc,
+	                     "cannot find out whether the lock's node exists", now);
+	return true;
+}
+
 /* ---- by its name in the folder ---- */
 
 static void on_search_stat(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
-	(void)now;
-	if (hf__node_ignores(zk, request))
+	if (hf__node_ignores(zk, request) || is_refused(zk, request, now))
 		return;
 	node->czxid = request->stat.czxid;
 	if (is_of_session(zk, request))
@@ -44,13 +53,8 @@ static bool is_own(const struct hf__node *node, const char *name)
 static void on_search_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
-	(void)now;
-	if (hf__node_ignores(zk, request))
+	if (hf__node_ignores(zk, request) || is_refused(zk, request, now))
 		return;
-	if (request->rc != ZOK && request->rc != ZNONODE) {
-		hf__node_fail_rc(zk, node, request->rc);
-		return;
-	}
 	for (size_t i = 0; i < request->count; i++) {
 		if (!is_own(node, request->names[i]))
 			continue;
@@ -89,8 +93,7 @@ static bool is_anothers(struct hf__zk *zk, const struct hf__zk_request *read)
 static void on_read_plain(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;
-	(void)now;
-	if (hf__node_ignores(zk, request))
+	if (hf__node_ignores(zk, request) || is_refused(zk, request, now))
 		return;
 	bool ours = is_of_session(zk, request) &&
 	            (is_signed(request, node) || !is_anothers(zk, request));

@@ -439,6 +439,73 @@ static void refused_creation_fails_the_ask(void **state)
 	assert_null(node());
 }
 
+/* Loses the answers to the creation and to the list, and asks again. */
+static void lose_creation(void)
+{
+	submit(&bench->ask);
+	while (in_flight() > 0)
+		answer(next_call(NULL), ZCONNECTIONLOSS);
+	assert_int_equal(node()->state, HF__ZNODE_UNKNOWN);
+	interrupt();
+}
+
+static void search_that_is_refused_fails_the_ask(void **state)
+{
+	(void)state;
+	begin(HF_REENTRANT);
+	lose_creation();
+	submit(&bench->ask);
+	answer(next_call("/x"), ZBADVERSION);
+	answer(next_call("/x"), ZNOAUTH);
+	assert_int_equal(bench->outcome, HF__FAILED);
+	assert_int_equal(in_flight(), 0);
+	assert_int_equal(node()->state, HF__ZNODE_UNKNOWN);
+}
+
+static void search_that_is_refused_fails_the_clean_up(void **state)
+{
+	(void)state;
+	begin(HF_REENTRANT);
+	lose_creation();
+	submit(&bench->settle);
+	answer(next_call("/x"), ZBADVERSION);
+	answer(next_call("/x"), ZNOAUTH);
+	assert_int_equal(bench->outcome, HF__FAILED);
+	assert_int_equal(in_flight(), 0);
+}
+
+/* Newer servers refuse to say whether a node exists; it must not be taken for gone. */
+static void found_node_that_may_not_be_read_fails_the_ask(void **state)
+{
+	char name[2 * HF__QUEUE_NAME];
+	(void)state;
+	begin(HF_REENTRANT);
+	submit(&bench->ask);
+	(void)snprintf(name, sizeof name, "%s0000000003", node()->name);
+	while (in_flight() > 0)
+		answer(next_call(NULL), ZCONNECTIONLOSS);
+	interrupt();
+	submit(&bench->ask);
+	answer(next_call("/x"), ZBADVERSION);
+	answer_list("/x", name);
+	answer(next_call(NULL), ZNOAUTH);
+	assert_int_equal(bench->outcome, HF__FAILED);
+	assert_int_equal(in_flight(), 0);
+	assert_int_equal(node()->state, HF__ZNODE_UNKNOWN);
+}
+
+static void plain_node_that_may_not_be_read_fails_the_ask(void **state)
+{
+	(void)state;
+	begin(HF_PLAIN);
+	lose_creation();
+	submit(&bench->ask);
+	answer(next_call("/x"), ZBADVERSION);
+	answer(next_call("/x"), ZNOAUTH);
+	assert_int_equal(bench->outcome, HF__FAILED);
+	assert_int_equal(in_flight(), 0);
+}
+
 #define STORY(name) cmocka_unit_test_teardown(name, tear_down)
 
 int main(void)
@@ -453,6 +520,10 @@ int main(void)
 		STORY(permit_that_is_given_up_leaves_neither_lease_nor_gate),
 		STORY(opened_gate_is_granted_without_counting_again),
 		STORY(refused_creation_fails_the_ask),
+		STORY(search_that_is_refused_fails_the_ask),
+		STORY(search_that_is_refused_fails_the_clean_up),
+		STORY(found_node_that_may_not_be_read_fails_the_ask),
+		STORY(plain_node_that_may_not_be_read_fails_the_ask),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
