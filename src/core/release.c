@@ -164,8 +164,10 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 	struct hf__op *op = hold->op;
 	if (answer->outcome == HF__UNKNOWN)
 		core->stats.unknowns++;
+	/* A refusal is final: repeating the request would not help. */
 	if (hold->state == HF__HOLD_LOST &&
-	    (answer->outcome == HF__DONE || answer->outcome == HF__GONE))
+	    (answer->outcome == HF__DONE || answer->outcome == HF__GONE ||
+	     answer->outcome == HF__FAILED))
 		hold->stays = false;
 	if (!op) {
 		on_late_answer(core, hold, answer, now);
