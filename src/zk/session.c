@@ -193,9 +193,9 @@ static void drop_session(struct hf__zk *zk, int error, const char *why, int64_t 
 	zk->session = NULL;
 }
 
-static void replace_expired(struct hf__zk *zk, int64_t now)
+void hf__session_replace(struct hf__zk *zk, const char *why, int64_t now)
 {
-	drop_session(zk, HF_EUNREACHABLE, "the server has ended the session", now);
+	drop_session(zk, HF_EUNREACHABLE, why, now);
 	open_session(zk, now);
 }
 
@@ -232,7 +232,7 @@ static void take_news(struct hf__zk *zk, int64_t now)
 	if (!session)
 		return;
 	if (session->expired) {
-		replace_expired(zk, now);
+		hf__session_replace(zk, "the server has ended the session", now);
 		return;
 	}
 	if (session->auth_failed) {

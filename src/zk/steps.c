@@ -134,8 +134,7 @@ static void on_node_removed(struct hf__zk *zk, struct hf__zk_request *request, i
 	else if (request->rc == ZOK || request->rc == ZNONODE)
 		finish_removed(zk, node, request->rc == ZOK, now);
 	else if (node->cmd)
-		hf__zk_answer_failed(zk, hf__node_take_cmd(node), request->rc,
-		                     "cannot delete the lock's node", now);
+		hf__leftover_fail(zk, node, request->rc, "cannot delete the lock's node", now);
 }
 
 static void delete_node(struct hf__zk *zk, struct hf__node *node)
@@ -157,8 +156,11 @@ static void on_plain_checked(struct hf__zk *zk, struct hf__zk_request *request, 
 		return;
 	if (request->rc == ZOK && request->stat.czxid == node->czxid)
 		delete_node(zk, node);
-	else
+	else if (request->rc == ZOK || request->rc == ZNONODE)
 		finish_removed(zk, node, false, now);
+	else
+		hf__leftover_fail(zk, node, request->rc,
+		                  "cannot find out whether the lock's node exists", now);
 }
 
 /* Another client may have created a node at a plain lock's path by now, and that one must stay. */
@@ -176,6 +178,16 @@ static void remove_node(struct hf__zk *zk, struct hf__node *node, int64_t now)
 		hf__zk_request_exists(request, path, NULL);
 	else
 		hf__doubt_memory(zk);
+}
+
+void hf__steps_delete_leftover(struct hf__zk *zk, struct hf__node *node)
+{
+	assert(node->leftover && !node->cmd);
+	if (node->requests > 0 || !hf__node_state_exists(node->state) || hf__node_is_plain(node))
+		return;
+	if (hf__node_state_is_waiting(node->state))
+		hf__node_change(node, HF__ON_RESUMED);
+	delete_node(zk, node);
 }
 
 static void remove_gate(struct hf__zk *zk, struct hf__node *node, int64_t now)
@@ -310,6 +322,7 @@ static void give(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd)
 	if (node->cmd && node->cmd != cmd)
 		hf__zk_answer_soon(zk, node->cmd, HF__UNKNOWN); /* nobody waits for it any more */
 	node->cmd = cmd;
+	node->leftover = false;
 	if (hf__node_state_is_waiting(node->state))
 		hf__node_change(node, HF__ON_RESUMED);
 	if (cmd->verb == HF__ASK && hf__node_is_granted(node))

@@ -169,6 +169,8 @@ static int64_t due(void *backend)
 	int64_t at = hf__session_due(zk);
 	if (zk->watch_held_at < at && zk->state == HF__SESSION_UP)
 		at = zk->watch_held_at;
+	if (zk->leftovers_at < at && zk->state == HF__SESSION_UP)
+		at = zk->leftovers_at;
 	if (zk->answer_by < at && !hf__list_empty(&zk->waiting))
 		at = zk->answer_by;
 	return at;
@@ -277,6 +279,8 @@ static void turn(void *backend, int64_t now)
 	hf__session_turn(zk, now);
 	if (zk->state == HF__SESSION_UP && now >= zk->watch_held_at)
 		hf__held_watch_all(zk, now);
+	if (zk->state == HF__SESSION_UP && now >= zk->leftovers_at)
+		hf__leftover_turn(zk, now);
 }
 
 /* ---- life ---- */
@@ -373,7 +377,7 @@ int hf__zk_new(struct hf__core *core, struct hf__engine *engine,
 	zk->config = config;
 	pthread_mutex_init(&zk->door, NULL);
 	zk->owners = 1;
-	zk->watch_held_at = zk->answer_by = HF__NEVER;
+	zk->watch_held_at = zk->leftovers_at = zk->answer_by = HF__NEVER;
 	hf__list_init(&zk->waiting);
 	hf__list_init(&zk->ready);
 	hf__list_init(&zk->inbox);

@@ -71,6 +71,7 @@ struct hf__node {
 	bool revocable;    /* its owner wants to know when the lock is asked for */
 	bool watched;      /* it is held, and its deletion by others would be noticed */
 	bool barrier_open; /* the members of its double barrier have all entered */
+	bool leftover;     /* nobody needs it any more, but the server refused to remove it */
 	int error;         /* 0, or its ask fails with this as soon as the node is gone */
 	char why[120];
 	char guid[HF__QUEUE_GUID];
@@ -184,6 +185,7 @@ struct hf__zk {
 	int64_t answer_by;       /* no command is overdue before */
 	int64_t answered_at;     /* when the last request was answered */
 	int64_t watch_held_at;   /* held nodes that are not watched are watched then */
+	int64_t leftovers_at;    /* nodes that are left over are removed then */
 	struct hf__list waiting; /* commands without an answer */
 	struct hf__list ready; /* commands whose answer is known: the outcome is in cmd->backend */
 	struct hf__list inbox; /* results */
@@ -244,6 +246,8 @@ void hf__door_leave(struct hf__zk *zk);
 /* ---- session.c ---- */
 void hf__session_want(struct hf__zk *zk, int64_t now);
 void hf__session_turn(struct hf__zk *zk, int64_t now);
+/* Ends the session and all its nodes, and opens the next one. */
+void hf__session_replace(struct hf__zk *zk, const char *why, int64_t now);
 int64_t hf__session_due(const struct hf__zk *zk);
 /* Closes it and what is left of others. The mutex is not held. */
 void hf__session_close(struct hf__zk *zk);
@@ -453,6 +457,15 @@ void hf__zk_barrier_check(struct hf__zk *zk, struct hf__node *node,
 void hf__held_watch_all(struct hf__zk *zk, int64_t now);
 void hf__held_watch(struct hf__zk *zk, struct hf__node *node, int64_t now);
 
+/* ---- leftover.c ---- */
+/*
+ * The server has refused to remove the node, or to say whether it exists: its command fails. Unless
+ * another command follows, what is left of its acquisition is removed in some other way.
+ */
+void hf__leftover_fail(struct hf__zk *zk, struct hf__node *node, int rc, const char *what,
+                       int64_t now);
+void hf__leftover_turn(struct hf__zk *zk, int64_t now);
+
 /* ---- notice.c ---- */
 /* The watcher has fired: notifies the nodes and locks that wanted to know. */
 void hf__notice_take(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now);
@@ -462,6 +475,8 @@ void hf__notice_take(struct hf__zk *zk, struct hf__watcher *watcher, int64_t now
 int hf__steps_submit(struct hf__zk *zk, struct hf__cmd *cmd);
 /* PERMITS_RELEASE, PERMITS_EXTEND, PERMITS_LEASE. */
 void hf__steps_submit_ids(struct hf__zk *zk, struct hf__cmd *cmd);
+/* Deletes a node that is left over, if it is certain to be ours and nothing else is in flight. */
+void hf__steps_delete_leftover(struct hf__zk *zk, struct hf__node *node);
 /* A request for the node is over: its command takes the next step, unless others are in flight. */
 void hf__steps_end_request(struct hf__zk *zk, struct hf__node *node, int64_t now);
 

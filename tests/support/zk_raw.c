@@ -29,6 +29,7 @@ enum {
 	OP_GET = 4,
 	OP_SET = 5,
 	OP_GET_ACL = 6,
+	OP_SET_ACL = 7,
 	OP_SYNC = 9,
 	OP_PING = 11,
 	OP_CHILDREN = 12,
@@ -429,6 +430,16 @@ int zk_raw_acl(struct zk_raw *raw, const char *path, char **ret_acl)
 	zk_packet_clear(&answer);
 	*ret_acl = text;
 	return 0;
+}
+
+int zk_raw_set_acl(struct zk_raw *raw, const char *path, const char *acl)
+{
+	struct zk_packet request;
+	int xid = begin(raw, &request, OP_SET_ACL);
+	zk_put_text(&request, path);
+	put_acl(&request, acl);
+	zk_put_int(&request, -1);
+	return ask_stat(raw, xid, &request, NULL);
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------- */

@@ -110,6 +110,7 @@ void zk_raw_use_acl(struct zk_raw *raw, const char *acl);
 
 /* The same of a node, with commas between; free() it. Not touched on failure. */
 int zk_raw_acl(struct zk_raw *raw, const char *path, char **ret_acl);
+int zk_raw_set_acl(struct zk_raw *raw, const char *path, const char *acl);
 
 /* ---- nodes; every ret_ may be NULL and is not touched on failure ---- */
 

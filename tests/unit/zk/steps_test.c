@@ -126,7 +126,7 @@ static void init_zk(struct hf__zk *zk)
 	zk->session_id = SESSION_ID;
 	zk->sessions = 1;
 	zk->state = HF__SESSION_UP;
-	zk->watch_held_at = zk->answer_by = HF__NEVER;
+	zk->watch_held_at = zk->leftovers_at = zk->answer_by = HF__NEVER;
 	zk->library.create = fake_create;
 	zk->library.remove = fake_remove;
 	zk->library.exists = fake_exists;
