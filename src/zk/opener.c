@@ -96,12 +96,14 @@ static void on_session(zhandle_t *handle, int type, int state, const char *path,
 	if (type != HF__EVENT_SESSION || !hf__door_enter(zk))
 		return;
 	session->connected = state == HF__LIBRARY_CONNECTED;
-	if (state == HF__LIBRARY_EXPIRED)
+	if (state == HF__LIBRARY_EXPIRED) {
 		session->expired = true;
-	else if (state == HF__LIBRARY_AUTH_FAILED)
+	} else if (state == HF__LIBRARY_AUTH_FAILED) {
 		session->auth_failed = true;
-	else if (state != HF__LIBRARY_CONNECTED)
+	} else if (state != HF__LIBRARY_CONNECTED) {
 		session->suspended = true;
+		session->losses++;
+	}
 	zk->session_news = true;
 	hf__door_leave(zk);
 }

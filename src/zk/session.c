@@ -8,6 +8,7 @@
 #define PROBE_MS         500 /* between unanswered probes */
 #define FIRST_PAUSE_MS   250 /* after a refusal; the pauses double */
 #define LONGEST_PAUSE_MS 2000
+#define MOST_LOSSES      3 /* of connections of a session, none of which was good for an answer */
 
 /* The next attempt is made after the pause, if a session is wanted then. */
 static void fail_for(struct hf__zk *zk, int error, const char *why, int64_t pause_ms, int64_t now)
@@ -112,6 +113,7 @@ static void link_up(struct hf__zk *zk, int64_t now)
 	zk->state = HF__SESSION_UP;
 	zk->was_up = true;
 	zk->pause_ms = 0;
+	zk->session->losses = 0;
 	zk->session_id = zk->library.client_id(zk->session->handle)->client_id;
 	int64_t session_ms = zk->library.recv_timeout(zk->session->handle);
 	hf__proof_begin(&zk->proof, session_ms);
@@ -225,6 +227,17 @@ static void take_opened(struct hf__zk *zk, int64_t now)
 	     now);
 }
 
+/*
+ * The server accepts the session but ends every connection before it answers anything, as it does if the library's
+ * list of watches is too long for it. That keeps the session alive for ever, and everybody waits for its nodes. By
+ * now nothing is held in it, since the last answer is longer ago than any hold lasts.
+ */
+static bool is_useless(const struct hf__zk *zk, int64_t now)
+{
+	return zk->was_up && zk->state != HF__SESSION_UP && zk->session->losses >= MOST_LOSSES &&
+	       now - zk->answered_at >= zk->proof.session_ms;
+}
+
 static void take_news(struct hf__zk *zk, int64_t now)
 {
 	struct hf__session *session = zk->session;
@@ -244,6 +257,10 @@ static void take_news(struct hf__zk *zk, int64_t now)
 		if (zk->state == HF__SESSION_UP || zk->state == HF__SESSION_PROBING)
 			link_down(zk, HF_EUNREACHABLE, "the connection to the server was lost",
 			          now);
+		if (is_useless(zk, now)) {
+			hf__session_replace(zk, "no connection of the session lasted", now);
+			return;
+		}
 	}
 	zk->probe_at = now;
 }

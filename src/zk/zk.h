@@ -160,6 +160,7 @@ struct hf__session {
 	bool has_auth; /* the library has accepted the credentials */
 	/* What the library has reported since the last turn. */
 	bool connected, suspended, expired, auth_failed;
+	uint32_t losses; /* of connections, since it was last up */
 	/* Guarded by the backend's door. */
 	bool busy; /* a thread is opening or closing it */
 	bool left; /* nobody waits for that thread, which frees it */
