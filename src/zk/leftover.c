@@ -26,6 +26,8 @@ void hf__leftover_fail(struct hf__zk *zk, struct hf__node *node, int rc, const c
 			mark(hf__node_find(zk, cmd->lock, cmd->wire + i));
 		if (zk->leftovers_at == HF__NEVER)
 			zk->leftovers_at = now + AGAIN_MS;
+	} else {
+		hf__steps_end_ids(zk, cmd);
 	}
 	hf__zk_answer_failed(zk, cmd, rc, what, now);
 }

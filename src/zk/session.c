@@ -87,8 +87,11 @@ static void answer_unknown(struct hf__zk *zk, int64_t now)
 	hf__list_each (link, &zk->inbox)
 		hf__list_item(link, struct hf__zk_request, link)->cmd = NULL;
 	struct hf__table_link *at = NULL;
-	while ((at = hf__table_next(&zk->nodes, at)))
-		hf__table_item(at, struct hf__node, by_wire)->cmd = NULL;
+	while ((at = hf__table_next(&zk->nodes, at))) {
+		struct hf__node *node = hf__table_item(at, struct hf__node, by_wire);
+		node->cmd = NULL;
+		node->releaser = NULL;
+	}
 	while (!hf__list_empty(&lost)) {
 		struct hf__cmd *cmd = hf__list_item(lost.next, struct hf__cmd, link);
 		hf__list_remove(&cmd->link);

@@ -13,11 +13,16 @@ static void give(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd);
 
 /* ---- permits that are given back by their ids ---- */
 
+static struct hf__node *find_named(struct hf__zk *zk, const struct hf__cmd *cmd, int32_t i)
+{
+	uint64_t wire = hf__permit_wire(zk->core, cmd->permit[i]);
+	return wire ? hf__node_find(zk, cmd->lock, wire) : NULL;
+}
+
 /* A node that another command works on is lost and being removed. */
 static struct hf__node *find_permit(struct hf__zk *zk, const struct hf__cmd *cmd, int32_t i)
 {
-	uint64_t wire = hf__permit_wire(zk->core, cmd->permit[i]);
-	struct hf__node *node = wire ? hf__node_find(zk, cmd->lock, wire) : NULL;
+	struct hf__node *node = find_named(zk, cmd, i);
 	bool ours = node && hf__node_is_granted(node) && (!node->cmd || node->cmd == cmd);
 	return ours ? node : NULL;
 }
@@ -29,6 +34,31 @@ static int32_t find_missing(struct hf__zk *zk, const struct hf__cmd *cmd)
 		if (!find_permit(zk, cmd, i))
 			return i;
 	return -1;
+}
+
+/*
+ * Only one command at a time releases a permit. If another one were answered "gone" meanwhile, the core would forget
+ * the permit, and nobody would remove the lease if the release is never answered.
+ */
+static bool begin_ids(struct hf__zk *zk, const struct hf__cmd *cmd)
+{
+	struct hf__node *node;
+	for (int32_t i = 0; i < cmd->items; i++)
+		if ((node = find_named(zk, cmd, i)) && node->releaser && node->releaser != cmd)
+			return false;
+	for (int32_t i = 0; i < cmd->items; i++)
+		if ((node = find_named(zk, cmd, i)))
+			node->releaser = cmd;
+	return true;
+}
+
+void hf__steps_end_ids(struct hf__zk *zk, const struct hf__cmd *cmd)
+{
+	for (int32_t i = 0; i < cmd->items; i++) {
+		struct hf__node *node = find_named(zk, cmd, i);
+		if (node && node->releaser == cmd)
+			node->releaser = NULL;
+	}
 }
 
 /* The command's count is 1 more than the index of a permit that was lost, or 0. */
@@ -44,6 +74,7 @@ static void release_next(struct hf__zk *zk, struct hf__cmd *cmd)
 	}
 	bool lost = cmd->count > 0;
 	cmd->count -= lost;
+	hf__steps_end_ids(zk, cmd);
 	hf__zk_answer_soon(zk, cmd, lost ? HF__GONE : HF__DONE);
 }
 
@@ -51,17 +82,25 @@ static void release_next(struct hf__zk *zk, struct hf__cmd *cmd)
 void hf__steps_submit_ids(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	int32_t i = find_missing(zk, cmd);
-	if (cmd->verb == HF__PERMITS_RELEASE && cmd->again) {
+	bool releases = cmd->verb == HF__PERMITS_RELEASE;
+	if (releases && !begin_ids(zk, cmd)) {
+		hf__zk_answer_soon(zk, cmd, HF__NOT_NOW);
+		return;
+	}
+	if (releases && cmd->again) {
 		cmd->count = i + 1;
 		release_next(zk, cmd);
 		return;
 	}
 	/* The lease of a permit lasts as long as the session, so it is reported as -1. */
 	cmd->count = i >= 0 ? i : cmd->verb == HF__PERMITS_LEASE ? -1 : 0;
-	if (i < 0 && cmd->verb == HF__PERMITS_RELEASE)
+	if (i < 0 && releases) {
 		release_next(zk, cmd);
-	else
-		hf__zk_answer_soon(zk, cmd, i >= 0 ? HF__GONE : HF__DONE);
+		return;
+	}
+	if (releases)
+		hf__steps_end_ids(zk, cmd);
+	hf__zk_answer_soon(zk, cmd, i >= 0 ? HF__GONE : HF__DONE);
 }
 
 /* ---- the end of a node ---- */
@@ -319,8 +358,11 @@ static void take_back(struct hf__node *node)
 /* The node works for the command from now on. */
 static void give(struct hf__zk *zk, struct hf__node *node, struct hf__cmd *cmd)
 {
-	if (node->cmd && node->cmd != cmd)
+	if (node->cmd && node->cmd != cmd) {
+		if (node->cmd->verb == HF__PERMITS_RELEASE)
+			hf__steps_end_ids(zk, node->cmd);
 		hf__zk_answer_soon(zk, node->cmd, HF__UNKNOWN); /* nobody waits for it any more */
+	}
 	node->cmd = cmd;
 	node->leftover = false;
 	if (hf__node_state_is_waiting(node->state))

@@ -23,6 +23,22 @@ static void complete(struct hf__zk *zk, const struct hf__cmd *cmd, struct hf__an
 	}
 }
 
+/* Why a command is refused without asking the server. */
+static const char *explain(const struct hf__cmd *cmd, enum hf__outcome outcome, int *ret_error)
+{
+	if (outcome == HF__NOT_NOW) {
+		*ret_error = HF_ENOTNOW;
+		return "another call is releasing this permit";
+	}
+	switch (cmd->verb) {
+	case HF__PERMITS_ADD: *ret_error = HF_EINVAL; return HF__TOTAL_RANGE;
+	case HF__LIST:
+		*ret_error = HF_ENOMEM;
+		return "too many lists of locks were begun at once; begin this one again";
+	default: *ret_error = HF_ENOTSUP; return "not supported on ZooKeeper";
+	}
+}
+
 static void answer_ready(struct hf__zk *zk, int64_t now)
 {
 	while (!hf__list_empty(&zk->ready)) {
@@ -30,14 +46,12 @@ static void answer_ready(struct hf__zk *zk, int64_t now)
 		struct hf__answer answer = {.outcome = (enum hf__outcome)cmd->backend.outcome,
 		                            .count = cmd->count};
 		complete(zk, cmd, &answer);
+		if (answer.outcome == HF__FAILED || answer.outcome == HF__NOT_NOW) {
+			answer.text = explain(cmd, answer.outcome, &answer.error);
+			answer.length = strlen(answer.text);
+		}
 		if (cmd->verb == HF__RENEW)
 			hf__beat_answer(zk, cmd, now);
-		else if (answer.outcome == HF__FAILED && cmd->verb == HF__PERMITS_ADD)
-			hf__zk_answer_error(zk, cmd, HF_EINVAL, HF__TOTAL_RANGE, now);
-		else if (answer.outcome == HF__FAILED && cmd->verb == HF__LIST)
-			hf__zk_answer_error(zk, cmd, HF_ENOMEM, HF__LIST_DROPPED, now);
-		else if (answer.outcome == HF__FAILED)
-			hf__zk_answer_error(zk, cmd, HF_ENOTSUP, "not supported on ZooKeeper", now);
 		else
 			hf__zk_answer(zk, cmd, &answer, now);
 	}

@@ -27,7 +27,6 @@
 #define HF__ZK_PATH        1280         /* bytes of any path: folder, node, number */
 #define HF__REVOKE_MESSAGE "__REVOKE__" /* Curator's data for a node that is to be given up */
 #define HF__TOTAL_RANGE    "permits: the total would not fit into 32 bits"
-#define HF__LIST_DROPPED   "too many lists of locks were begun at once; begin this one again"
 #define HF__WATCH_HELD_MS  500 /* from a grant until the node is watched */
 #define HF__OWN_WRITES     256 /* counters, each for some of the names */
 
@@ -60,8 +59,9 @@ struct hf__node {
 	struct hf__watcher *watcher;
 	struct hf__lock *lock;
 	uint64_t wire;
-	uint64_t asker;      /* the first wire owner of its acquisition */
-	struct hf__cmd *cmd; /* what it works for, or NULL */
+	uint64_t asker;                 /* the first wire owner of its acquisition */
+	struct hf__cmd *cmd;            /* what it works for, or NULL */
+	const struct hf__cmd *releaser; /* the command in flight that names its permit, or NULL */
 	char *gate;    /* name of a semaphore's gate while the lease's states need it; or NULL */
 	int64_t czxid; /* the transaction that created it */
 	int32_t revoke_version;    /* of its data, when it was last asked to be given up; or -1 */
@@ -478,6 +478,8 @@ int hf__steps_submit(struct hf__zk *zk, struct hf__cmd *cmd);
 void hf__steps_submit_ids(struct hf__zk *zk, struct hf__cmd *cmd);
 /* Deletes a node that is left over, if it is certain to be ours and nothing else is in flight. */
 void hf__steps_delete_leftover(struct hf__zk *zk, struct hf__node *node);
+/* A command that names permits is about to be answered. */
+void hf__steps_end_ids(struct hf__zk *zk, const struct hf__cmd *cmd);
 /* A request for the node is over: its command takes the next step, unless others are in flight. */
 void hf__steps_end_request(struct hf__zk *zk, struct hf__node *node, int64_t now);
 
