@@ -77,7 +77,7 @@ static void on_created_plain(struct hf__zk *zk, struct hf__zk_request *request, 
 			return;
 		hf__node_path(zk, node, path);
 		if (node->cmd->place_ms > 0)
-			hf__turn_watch(zk, node, path);
+			hf__turn_watch(zk, node, path, now);
 		else
 			hf__node_refuse(zk, node, now);
 		return;

@@ -114,5 +114,7 @@ void hf__lease_check(struct hf__zk *zk, struct hf__node *node, const struct hf__
 		hf__node_wait(zk, node, now);
 	else if (node->cmd->place_ms == 0)
 		hf__node_refuse(zk, node, now);
+	else if (!listed->watcher)
+		hf__node_wait_unwatched(zk, node, now);
 	/* Otherwise a lease was given back meanwhile, and the next step lists them again. */
 }

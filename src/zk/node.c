@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define UNWATCHED_MS 3000 /* between two asks of a waiter without a watch */
+
 /* ---- kinds ---- */
 
 bool hf__node_is_plain(const struct hf__node *node)
@@ -293,4 +295,29 @@ void hf__node_wait(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	assert(node->watcher);
 	hf__node_change(node, HF__ON_BUSY);
 	hf__node_refuse(zk, node, now);
+}
+
+/* Its state does not change: the next ask does all it takes to find out whether it is its turn. */
+void hf__node_wait_unwatched(struct hf__zk *zk, struct hf__node *node, int64_t now)
+{
+	assert(!node->watcher);
+	hf__list_remove(&node->in_watch);
+	hf__list_add(&zk->unwatched, &node->in_watch);
+	if (zk->wake_at == HF__NEVER)
+		zk->wake_at = now + UNWATCHED_MS;
+	hf__node_refuse(zk, node, now);
+}
+
+/* A waiter that is woken up may wait again at once, so the list is taken off first. */
+void hf__node_wake_unwatched(struct hf__zk *zk, int64_t now)
+{
+	struct hf__list nodes;
+	hf__list_init(&nodes);
+	hf__list_move(&nodes, &zk->unwatched);
+	zk->wake_at = HF__NEVER;
+	while (!hf__list_empty(&nodes)) {
+		struct hf__node *node = hf__list_item(nodes.next, struct hf__node, in_watch);
+		hf__watcher_leave(node);
+		hf__core_wake_owner(zk->core, node->lock, node->asker, now);
+	}
 }

@@ -12,7 +12,7 @@ void hf__turn_send_list(struct hf__zk *zk, struct hf__node *node, hf__zk_request
 {
 	char path[HF__ZK_PATH];
 	hf__node_folder(zk, node, path);
-	bool watches = hf__node_is_lease(node);
+	bool watches = hf__node_is_lease(node) && hf__watcher_can_wait(zk, path, true);
 	struct hf__watcher *watcher = watches ? hf__watcher_at(zk, path, true) : NULL;
 	struct hf__zk_request *request =
 		watches && !watcher ? NULL : hf__zk_request_new(zk, done, node);
@@ -45,8 +45,12 @@ static void on_turn_watched(struct hf__zk *zk, struct hf__zk_request *request, i
 		hf__node_fail_rc(zk, node, request->rc);
 }
 
-void hf__turn_watch(struct hf__zk *zk, struct hf__node *node, const char *path)
+void hf__turn_watch(struct hf__zk *zk, struct hf__node *node, const char *path, int64_t now)
 {
+	if (!hf__watcher_can_wait(zk, path, false)) {
+		hf__node_wait_unwatched(zk, node, now);
+		return;
+	}
 	struct hf__watcher *watcher = hf__watcher_at(zk, path, false);
 	struct hf__zk_request *request =
 		watcher ? hf__zk_request_new(zk, on_turn_watched, node) : NULL;
@@ -105,7 +109,7 @@ static void wait_for(struct hf__zk *zk, struct hf__node *node, const char *path,
 	if (node->cmd->place_ms == 0)
 		hf__node_refuse(zk, node, now);
 	else
-		hf__turn_watch(zk, node, path);
+		hf__turn_watch(zk, node, path, now);
 }
 
 static void wait_for_plain(struct hf__zk *zk, struct hf__node *node, int64_t now)

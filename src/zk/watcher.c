@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WATCH_BYTES     4            /* besides the path */
-#define WATCH_BYTES_MAX (900 * 1024) /* for nodes that are held */
+#define WATCH_BYTES    4             /* besides the path */
+#define MOST_OF_HOLDS  (900 * 1024)  /* bytes of all watches, beyond which holds are not watched, */
+#define MOST_OF_QUEUES (1000 * 1024) /* and neither is what waiters wait for */
 
 struct watch_key {
 	const char *path;
@@ -38,11 +39,18 @@ static struct hf__watcher *new_watcher(struct hf__zk *zk, const struct watch_key
 	return watcher;
 }
 
+static struct hf__table_link *find_watcher(const struct hf__zk *zk, const struct watch_key *key,
+                                           uint32_t *ret_hash)
+{
+	*ret_hash = hf__table_hash(&zk->watchers, key->path, strlen(key->path));
+	return hf__table_find(&zk->watchers, *ret_hash, same_watcher, key);
+}
+
 struct hf__watcher *hf__watcher_at(struct hf__zk *zk, const char *path, bool children)
 {
 	struct watch_key key = {.path = path, .children = children};
-	uint32_t hash = hf__table_hash(&zk->watchers, path, strlen(path));
-	struct hf__table_link *link = hf__table_find(&zk->watchers, hash, same_watcher, &key);
+	uint32_t hash;
+	struct hf__table_link *link = find_watcher(zk, &key, &hash);
 	if (link)
 		return hf__table_item(link, struct hf__watcher, by_path);
 	return zk->session ? new_watcher(zk, &key, hash) : NULL;
@@ -50,11 +58,19 @@ struct hf__watcher *hf__watcher_at(struct hf__zk *zk, const char *path, bool chi
 
 /*
  * After a reconnect the library lists all its watches in one packet, and servers accept packets of up to a
- * megabyte: with more, the session could never be resumed. What is left of it is reserved for waiters.
+ * megabyte: with more, the session could never be resumed. What holds leave of it is reserved for waiters, and what
+ * these leave for barriers and numbers of permits.
  */
 bool hf__watcher_has_room(const struct hf__zk *zk)
 {
-	return zk->watched_bytes < WATCH_BYTES_MAX;
+	return zk->watched_bytes < MOST_OF_HOLDS;
+}
+
+bool hf__watcher_can_wait(const struct hf__zk *zk, const char *path, bool children)
+{
+	struct watch_key key = {.path = path, .children = children};
+	uint32_t hash;
+	return zk->watched_bytes < MOST_OF_QUEUES || find_watcher(zk, &key, &hash);
 }
 
 void hf__watcher_leave(struct hf__node *node)

@@ -183,6 +183,8 @@ static int64_t due(void *backend)
 	int64_t at = hf__session_due(zk);
 	if (zk->watch_held_at < at && zk->state == HF__SESSION_UP)
 		at = zk->watch_held_at;
+	if (zk->wake_at < at && zk->state == HF__SESSION_UP)
+		at = zk->wake_at;
 	if (zk->leftovers_at < at && zk->state == HF__SESSION_UP)
 		at = zk->leftovers_at;
 	if (zk->answer_by < at && !hf__list_empty(&zk->waiting))
@@ -293,6 +295,8 @@ static void turn(void *backend, int64_t now)
 	hf__session_turn(zk, now);
 	if (zk->state == HF__SESSION_UP && now >= zk->watch_held_at)
 		hf__held_watch_all(zk, now);
+	if (zk->state == HF__SESSION_UP && now >= zk->wake_at)
+		hf__node_wake_unwatched(zk, now);
 	if (zk->state == HF__SESSION_UP && now >= zk->leftovers_at)
 		hf__leftover_turn(zk, now);
 }
@@ -391,13 +395,14 @@ int hf__zk_new(struct hf__core *core, struct hf__engine *engine,
 	zk->config = config;
 	pthread_mutex_init(&zk->door, NULL);
 	zk->owners = 1;
-	zk->watch_held_at = zk->leftovers_at = zk->answer_by = HF__NEVER;
+	zk->watch_held_at = zk->wake_at = zk->leftovers_at = zk->answer_by = HF__NEVER;
 	hf__list_init(&zk->waiting);
 	hf__list_init(&zk->ready);
 	hf__list_init(&zk->inbox);
 	hf__list_init(&zk->notices);
 	hf__list_init(&zk->requests);
 	hf__list_init(&zk->held);
+	hf__list_init(&zk->unwatched);
 	hf__table_init(&zk->nodes, (uint32_t)hf__core_random(core));
 	hf__table_init(&zk->locks, (uint32_t)hf__core_random(core));
 	hf__table_init(&zk->watchers, (uint32_t)hf__core_random(core));

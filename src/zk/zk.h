@@ -54,7 +54,7 @@ enum hf__session_state {
 struct hf__node {
 	struct hf__table_link by_wire;
 	struct hf__list link;     /* in zk->held while it is granted */
-	struct hf__list in_watch; /* in the watcher's list */
+	struct hf__list in_watch; /* in the watcher's list, or in zk->unwatched */
 	/* The watcher of the node that it waits for, or once held of its own; or NULL. */
 	struct hf__watcher *watcher;
 	struct hf__lock *lock;
@@ -186,13 +186,15 @@ struct hf__zk {
 	int64_t answer_by;       /* no command is overdue before */
 	int64_t answered_at;     /* when the last request was answered */
 	int64_t watch_held_at;   /* held nodes that are not watched are watched then */
+	int64_t wake_at;         /* waiters without a watch are woken up then */
 	int64_t leftovers_at;    /* nodes that are left over are removed then */
 	struct hf__list waiting; /* commands without an answer */
 	struct hf__list ready; /* commands whose answer is known: the outcome is in cmd->backend */
 	struct hf__list inbox; /* results */
-	struct hf__list notices;  /* watchers that have fired */
-	struct hf__list requests; /* in flight */
-	struct hf__list held;     /* nodes */
+	struct hf__list notices;   /* watchers that have fired */
+	struct hf__list requests;  /* in flight */
+	struct hf__list held;      /* nodes */
+	struct hf__list unwatched; /* nodes that wait without a watch */
 	struct hf__table nodes;
 	struct hf__table locks;
 	struct hf__table watchers;
@@ -330,6 +332,8 @@ bool hf__alone_is_certain(struct hf__zk *zk, const struct hf__node *node);
 struct hf__watcher *hf__watcher_at(struct hf__zk *zk, const char *path, bool children);
 /* There is room for another watch on a node that is held. */
 bool hf__watcher_has_room(const struct hf__zk *zk);
+/* This path is watched already, or there is room for another watch of a waiter. */
+bool hf__watcher_can_wait(const struct hf__zk *zk, const char *path, bool children);
 void hf__watcher_join(struct hf__watcher *watcher, struct hf__node *node);
 /* 0 or HF_ENOMEM. */
 int hf__watcher_join_lock(struct hf__watcher *watcher, struct hf__zk_lock *zk_lock);
@@ -387,6 +391,10 @@ void hf__node_refuse(struct hf__zk *zk, struct hf__node *node, int64_t now);
 /* Answers "busy"; its watcher wakes the waiter up. */
 void hf__node_wait(struct hf__zk *zk, struct hf__node *node, int64_t now);
 
+/* Answers "busy"; without a watch, the waiter is woken up after a while. */
+void hf__node_wait_unwatched(struct hf__zk *zk, struct hf__node *node, int64_t now);
+void hf__node_wake_unwatched(struct hf__zk *zk, int64_t now);
+
 /* Where a lock's holders are: its folder, its leases, or its node if it is a plain lock. */
 void hf__node_holders_path(const struct hf__zk *zk, const struct hf__lock *lock,
                            char ret_path[HF__ZK_PATH]);
@@ -413,7 +421,7 @@ void hf__turn_list_proven(struct hf__zk *zk, struct hf__node *node);
 /* Lists the node's folder. */
 void hf__turn_send_list(struct hf__zk *zk, struct hf__node *node, hf__zk_request_fn *done);
 /* Waits for the node at this path to be deleted. */
-void hf__turn_watch(struct hf__zk *zk, struct hf__node *node, const char *path);
+void hf__turn_watch(struct hf__zk *zk, struct hf__node *node, const char *path, int64_t now);
 /* Makes the folders above the node. */
 void hf__turn_make_folders(struct hf__zk *zk, struct hf__node *node, int64_t now);
 /* It is the node's turn: grants it, or lets it pass the gate. */

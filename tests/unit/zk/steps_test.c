@@ -126,7 +126,7 @@ static void init_zk(struct hf__zk *zk)
 	zk->session_id = SESSION_ID;
 	zk->sessions = 1;
 	zk->state = HF__SESSION_UP;
-	zk->watch_held_at = zk->leftovers_at = zk->answer_by = HF__NEVER;
+	zk->watch_held_at = zk->wake_at = zk->leftovers_at = zk->answer_by = HF__NEVER;
 	zk->library.create = fake_create;
 	zk->library.remove = fake_remove;
 	zk->library.exists = fake_exists;
@@ -140,6 +140,7 @@ static void init_zk(struct hf__zk *zk)
 	hf__list_init(&zk->notices);
 	hf__list_init(&zk->requests);
 	hf__list_init(&zk->held);
+	hf__list_init(&zk->unwatched);
 	hf__table_init(&zk->nodes, 1);
 	hf__table_init(&zk->locks, 2);
 	hf__table_init(&zk->watchers, 3);
@@ -257,6 +258,19 @@ static void answer_list(const char *path, const char *child)
 		assert_non_null(request->names[0]);
 		request->count = 1;
 	}
+	answer(request, ZOK);
+}
+
+/* The list has our node and another one. */
+static void answer_list_of_two(const char *path, const char *other)
+{
+	struct hf__zk_request *request = next_call(path);
+	request->names = calloc(3, sizeof *request->names);
+	assert_non_null(request->names);
+	request->names[0] = strdup(node()->name);
+	request->names[1] = strdup(other);
+	assert_true(request->names[0] && request->names[1]);
+	request->count = 2;
 	answer(request, ZOK);
 }
 
@@ -506,6 +520,70 @@ static void plain_node_that_may_not_be_read_fails_the_ask(void **state)
 	assert_int_equal(in_flight(), 0);
 }
 
+/* As if the library had as many watches as it can list after a reconnect. */
+static void use_up_watches(void)
+{
+	bench->zk.watched_bytes = 1024 * 1024;
+}
+
+static void expect_unwatched_wait(enum hf__node_state in)
+{
+	assert_int_equal(bench->outcome, HF__BUSY);
+	assert_int_equal(node()->state, in);
+	assert_int_equal(in_flight(), 0);
+	assert_null(node()->watcher);
+	assert_false(hf__list_empty(&bench->zk.unwatched));
+	assert_true(bench->zk.wake_at != HF__NEVER);
+	hf__node_wake_unwatched(&bench->zk, bench->zk.wake_at);
+	assert_true(hf__list_empty(&bench->zk.unwatched));
+	assert_true(bench->zk.wake_at == HF__NEVER);
+}
+
+static void waiter_without_room_for_a_watch_waits_without(void **state)
+{
+	(void)state;
+	begin(HF_REENTRANT);
+	use_up_watches();
+	submit(&bench->ask);
+	answer_created("0000000001");
+	answer_list_of_two("/x", "lock-0000000000");
+	expect_unwatched_wait(HF__ZNODE_QUEUED);
+	submit(&bench->ask);
+	answer_list("/x", node()->name);
+	assert_int_equal(ready_outcome(), HF__GRANTED);
+}
+
+static void lease_without_room_for_a_watch_waits_without(void **state)
+{
+	(void)state;
+	begin(HF_SIMPLE);
+	use_up_watches();
+	submit(&bench->ask);
+	answer_created("0000000000");
+	answer_list("/x/locks", node()->name);
+	answer_created("0000000001");
+	answer_list_of_two("/x/leases", "lease-0000000000");
+	expect_unwatched_wait(HF__ZNODE_LEASE_QUEUED);
+	submit(&bench->settle);
+	assert_true(hf__list_empty(&bench->zk.unwatched));
+	assert_int_equal(node()->state, HF__ZNODE_LEASE_DELETING);
+}
+
+static void waiter_that_leaves_is_not_woken_up(void **state)
+{
+	(void)state;
+	begin(HF_REENTRANT);
+	use_up_watches();
+	submit(&bench->ask);
+	answer_created("0000000001");
+	answer_list_of_two("/x", "lock-0000000000");
+	assert_false(hf__list_empty(&bench->zk.unwatched));
+	submit(&bench->settle);
+	assert_true(hf__list_empty(&bench->zk.unwatched));
+	answer(next_call(NULL), ZOK);
+	assert_null(node());
+}
+
 #define STORY(name) cmocka_unit_test_teardown(name, tear_down)
 
 int main(void)
@@ -524,6 +602,9 @@ int main(void)
 		STORY(search_that_is_refused_fails_the_clean_up),
 		STORY(found_node_that_may_not_be_read_fails_the_ask),
 		STORY(plain_node_that_may_not_be_read_fails_the_ask),
+		STORY(waiter_without_room_for_a_watch_waits_without),
+		STORY(lease_without_room_for_a_watch_waits_without),
+		STORY(waiter_that_leaves_is_not_woken_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
