@@ -54,10 +54,7 @@ void hf__held_watch(struct hf__zk *zk, struct hf__node *node, int64_t now)
 	node->watched = true;
 	if (watcher)
 		hf__watcher_join(watcher, node);
-	if (node->revocable)
-		hf__zk_request_get(request, path, watcher);
-	else
-		hf__zk_request_exists(request, path, watcher);
+	hf__zk_request_get(request, path, watcher); /* leaves no watch where the node is gone */
 }
 
 void hf__held_watch_all(struct hf__zk *zk, int64_t now)

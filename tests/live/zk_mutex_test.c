@@ -629,6 +629,32 @@ static void threads_of_two_clients_never_lose_a_count(void **state)
 	}
 }
 
+/* Holds are watched a little after their grant; a watch on a node that is gone would stay. */
+static void deleted_holds_leave_no_watches(void **state)
+{
+	enum { HOLDS = 20 };
+	hf_lock *locks[HOLDS];
+	char folder[40], path[700];
+	struct zk_raw_stat stat;
+	hf_client *client = open_zk("");
+
+	(void)state;
+	for (int i = 0; i < HOLDS; i++) {
+		snprintf(folder, sizeof folder, "/orders-%d", i);
+		locks[i] = open_kind(client, HF_REENTRANT, folder + 1);
+		ASSERT_OK(hf_lock_acquire(locks[i], NULL));
+		read_only_child(zk_eye, folder, path, sizeof path, &stat);
+		assert_int_equal(zk_raw_delete(zk_eye, path, -1), 0);
+	}
+	for (int i = 0; i < HOLDS; i++) {
+		WAIT_UNTIL(hf_lock_state(locks[i], NULL) == HF_LOST, SOON_MS);
+		ASSERT_RC(hf_lock_release(locks[i]), HF_ELOST);
+		hf_lock_close(locks[i]);
+	}
+	assert_int_equal(test_zookeeper_value(zk_server, 0, "zk_watch_count"), 0);
+	ASSERT_OK(hf_client_close(client));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -655,6 +681,7 @@ int main(void)
 		ZK_STORY(open_acl_lets_everybody_in),
 		ZK_STORY(forked_child_touches_nothing),
 		ZK_STORY(threads_of_two_clients_never_lose_a_count),
+		ZK_STORY(deleted_holds_leave_no_watches),
 	};
 	return cmocka_run_group_tests(tests, zk_start, zk_stop);
 }
