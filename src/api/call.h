@@ -54,7 +54,8 @@ static inline bool hf__call_has_thread(const struct hf__call *call)
 
 /*
  * Bracket everything that takes the mutex, because a thread that is cancelled there would keep
- * it. hf__call_unguard() takes what hf__call_guard() returned.
+ * it, and everything that blocks or has descriptors, memory or threads to give back. They nest:
+ * hf__call_unguard() takes what hf__call_guard() returned.
  */
 int hf__call_guard(void);
 void hf__call_unguard(int before);

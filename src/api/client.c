@@ -185,19 +185,12 @@ static int open_client(const char *url, const hf_client_options *options, struct
 	return 0;
 }
 
-int hf_client_open(const char *url, const hf_client_options *options, hf_client **ret_client)
+static int open_and_start(const char *url, const hf_client_options *options, hf_client **ret_client)
 {
-	hf_client_options ours;
-	if (!ret_client)
-		return hf__error_null("ret_client");
-	int rc = hf__options_copy(&ours, sizeof ours, options, "HF_CLIENT");
-	if (rc)
-		return rc;
-	ours.size = sizeof ours;
 	struct hf_client *client = calloc(1, sizeof(*client));
 	if (!client)
 		return hf__error(HF_ENOMEM, "no memory for a client");
-	rc = open_client(url, &ours, client);
+	int rc = open_client(url, options, client);
 	if (rc) {
 		free(client);
 		return rc;
@@ -213,6 +206,22 @@ int hf_client_open(const char *url, const hf_client_options *options, hf_client 
 	return 0;
 }
 
+/* ret_client is written within the guard, so that a thread that ends right after can close it. */
+int hf_client_open(const char *url, const hf_client_options *options, hf_client **ret_client)
+{
+	hf_client_options ours;
+	if (!ret_client)
+		return hf__error_null("ret_client");
+	int rc = hf__options_copy(&ours, sizeof ours, options, "HF_CLIENT");
+	if (rc)
+		return rc;
+	ours.size = sizeof ours;
+	int before = hf__call_guard();
+	rc = open_and_start(url, &ours, ret_client);
+	hf__call_unguard(before);
+	return rc;
+}
+
 /* Waits until the last call has left. */
 static void wait_for_calls(struct hf_client *client)
 {
@@ -221,11 +230,9 @@ static void wait_for_calls(struct hf_client *client)
 		hf__sleep_on(&client->inside, inside);
 }
 
-int hf_client_close(hf_client *client)
+static int close_client(struct hf_client *client)
 {
 	struct hf__spec spec = {.client = client, .want = {.verb = HF__OP_CLOSE}};
-	if (!client)
-		return 0;
 	if (hf__client_check(client)) {
 		hf__engine_close_fds(&client->engine);
 		client->core.backend_ops->forked(client->core.backend);
@@ -244,6 +251,16 @@ int hf_client_close(hf_client *client)
 	hf__client_unref(client);
 	hf__error_clear();
 	return 0;
+}
+
+int hf_client_close(hf_client *client)
+{
+	if (!client)
+		return 0;
+	int before = hf__call_guard();
+	int rc = close_client(client);
+	hf__call_unguard(before);
+	return rc;
 }
 
 int hf_client_uuid(hf_client *client, char ret_uuid[37])

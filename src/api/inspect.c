@@ -441,7 +441,9 @@ int hf_embedded_status(char *ret_directory, size_t size, int64_t *ret_pid)
 {
 	char why[HF__DETAIL_SIZE] = "no memory";
 	long pid;
+	int before = hf__call_guard();
 	int rc = hf__embedded_status(ret_directory, size, &pid, why, sizeof why);
+	hf__call_unguard(before);
 	if (rc)
 		return hf__error(rc, "%s", why);
 	if (ret_pid)
@@ -454,7 +456,9 @@ int hf_embedded_stop(void)
 {
 	char why[HF__DETAIL_SIZE] = "no memory";
 	bool ran;
+	int before = hf__call_guard();
 	int rc = hf__embedded_stop(10000, &ran, why, sizeof why);
+	hf__call_unguard(before);
 	if (rc)
 		return hf__error(rc, "%s", why);
 	hf__error_clear();
