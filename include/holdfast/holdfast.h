@@ -409,7 +409,8 @@ HF_API void hf_owner_free(hf_owner *owner);
 /*
  * A token that cancels the calls it is passed to. It stays fired: later calls with it return
  * HF_ECANCELLED at once. The caller owns it, and it must outlive the calls that use it. It can be
- * fired in any thread, also in callbacks. Local.
+ * fired in any thread, also in callbacks. In the child of a fork() a token of the parent cancels
+ * the child's calls only. Local.
  */
 HF_API int hf_cancel_new(hf_cancel **ret_cancel);
 HF_API void hf_cancel_fire(hf_cancel *cancel);

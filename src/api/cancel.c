@@ -3,7 +3,9 @@
 
 #include "base/number.h"
 
+#include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 int hf_owner_new(hf_owner **ret_owner)
 {
@@ -22,6 +24,42 @@ void hf_owner_free(hf_owner *owner)
 	free(owner);
 }
 
+void hf__cancel_init(struct hf_cancel *cancel)
+{
+	pthread_mutex_init(&cancel->mutex, NULL);
+	atomic_init(&cancel->fired, false);
+	atomic_init(&cancel->process, getpid());
+	hf__list_init(&cancel->calls);
+}
+
+void hf__cancel_done(struct hf_cancel *cancel)
+{
+	if (atomic_load(&cancel->process) == getpid())
+		pthread_mutex_destroy(&cancel->mutex);
+}
+
+/*
+ * Takes a token over from the parent process, in which any thread may have locked the mutex when
+ * this one was forked. Its calls stay behind there. A negative number means that a thread of that
+ * process is doing this now.
+ */
+static void adopt(struct hf_cancel *cancel)
+{
+	pid_t ours = getpid();
+	pid_t process = atomic_load(&cancel->process);
+	while (process != ours) {
+		if (process == -ours) {
+			sched_yield();
+			process = atomic_load(&cancel->process);
+		} else if (atomic_compare_exchange_strong(&cancel->process, &process, -ours)) {
+			pthread_mutex_init(&cancel->mutex, NULL);
+			hf__list_init(&cancel->calls);
+			atomic_store(&cancel->process, ours);
+			return;
+		}
+	}
+}
+
 int hf_cancel_new(hf_cancel **ret_cancel)
 {
 	if (!ret_cancel)
@@ -29,9 +67,7 @@ int hf_cancel_new(hf_cancel **ret_cancel)
 	hf_cancel *cancel = malloc(sizeof(*cancel));
 	if (!cancel)
 		return hf__error(HF_ENOMEM, "no memory for a cancel token");
-	pthread_mutex_init(&cancel->mutex, NULL);
-	atomic_init(&cancel->fired, false);
-	hf__list_init(&cancel->calls);
+	hf__cancel_init(cancel);
 	*ret_cancel = cancel;
 	return 0;
 }
@@ -43,13 +79,14 @@ void hf_cancel_fire(hf_cancel *cancel)
 	if (!cancel)
 		return;
 	int before = hf__call_guard();
+	adopt(cancel);
 	pthread_mutex_lock(&cancel->mutex);
 	atomic_store(&cancel->fired, true);
 	hf__list_each (link, &cancel->calls) {
 		struct hf__call *call = hf__list_item(link, struct hf__call, in_cancel);
 		struct hf_client *client = call->client;
 		if (hf__client_check(client))
-			continue; /* a call of the parent process */
+			continue; /* of a parent with the same id in its own PID namespace */
 		hf__engine_lock(&client->engine);
 		hf__core_cancel(&client->core, &call->op, hf__clock_ms());
 		hf__engine_unlock(&client->engine);
@@ -62,7 +99,7 @@ void hf_cancel_free(hf_cancel *cancel)
 {
 	if (!cancel)
 		return;
-	pthread_mutex_destroy(&cancel->mutex);
+	hf__cancel_done(cancel);
 	free(cancel);
 }
 
@@ -70,6 +107,7 @@ bool hf__cancel_join(struct hf_cancel *cancel, struct hf__call *call)
 {
 	if (!cancel)
 		return true;
+	adopt(cancel);
 	pthread_mutex_lock(&cancel->mutex);
 	bool fired = atomic_load(&cancel->fired);
 	if (!fired)
@@ -80,7 +118,7 @@ bool hf__cancel_join(struct hf_cancel *cancel, struct hf__call *call)
 
 void hf__cancel_leave(struct hf_cancel *cancel, struct hf__call *call)
 {
-	if (!cancel)
+	if (!cancel || atomic_load(&cancel->process) != getpid())
 		return;
 	pthread_mutex_lock(&cancel->mutex);
 	hf__list_remove(&call->in_cancel);

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #define HF__LOG_LINES 32
 #define HF__LOG_SIZE  384
@@ -99,6 +100,7 @@ struct hf_owner {
 struct hf_cancel {
 	pthread_mutex_t mutex;
 	_Atomic bool fired;
+	_Atomic pid_t process; /* that the mutex and the calls belong to */
 	struct hf__list calls; /* in progress with this token */
 };
 
@@ -190,6 +192,9 @@ extern const struct hf__machine_ops hf__heartbeat;
 int hf__dispatch_run(void *client);
 
 /* ---- cancel.c ---- */
+/* A token that is part of something else. No call uses it when it ends. */
+void hf__cancel_init(struct hf_cancel *cancel);
+void hf__cancel_done(struct hf_cancel *cancel);
 /* False if the token has fired already. Both take NULL. */
 bool hf__cancel_join(struct hf_cancel *cancel, struct hf__call *call);
 void hf__cancel_leave(struct hf_cancel *cancel, struct hf__call *call);

@@ -28,10 +28,8 @@ static const struct hf_lock *lock_of(const struct hf__stake *stake)
 static void make_token(struct hf__stake *stake)
 {
 	/* No call uses it now, and it is only fired with the mutex held. */
-	if (!stake->has_token) {
-		pthread_mutex_init(&stake->cancel.mutex, NULL);
-		hf__list_init(&stake->cancel.calls);
-	}
+	if (!stake->has_token)
+		hf__cancel_init(&stake->cancel);
 	stake->has_token = true;
 	atomic_store(&stake->cancel.fired, false);
 }
@@ -39,7 +37,7 @@ static void make_token(struct hf__stake *stake)
 void hf__repair_free(struct hf__stake *stake)
 {
 	if (stake->has_token)
-		pthread_mutex_destroy(&stake->cancel.mutex);
+		hf__cancel_done(&stake->cancel);
 }
 
 /* ---- what to do next. Mutex held. ---- */
