@@ -170,7 +170,6 @@ void hf__engine_post(struct hf__engine *engine)
 
 int hf__engine_user_fd(struct hf__engine *engine)
 {
-	uint64_t one = 1;
 	hf__engine_lock(engine);
 	bool is_new = engine->user_fd < 0;
 	if (is_new)
@@ -179,11 +178,9 @@ int hf__engine_user_fd(struct hf__engine *engine)
 	hf__engine_unlock(engine);
 	if (fd < 0)
 		return HF_ESYSTEM;
-	if (!is_new)
-		return fd;
-	stop_dispatcher(engine);
-	/* Callbacks may be due already; a needless wake-up does no harm. */
-	(void)!write(fd, &one, sizeof one);
+	/* It runs what was due before there was a descriptor; what follows makes that readable. */
+	if (is_new)
+		stop_dispatcher(engine);
 	return fd;
 }
 

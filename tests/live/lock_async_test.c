@@ -50,6 +50,7 @@ static void descriptor_lets_the_caller_run_the_callbacks(void **state)
 	int fd = hf_client_fd(client);
 	assert_true(fd >= 0);
 	assert_int_equal(hf_client_fd(client), fd);
+	assert_false(is_readable(fd, 0));
 	assert_int_equal(hf_client_dispatch(client), 0);
 	ASSERT_OK(hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = owner), note_done, &done));
 	assert_true(is_readable(fd, SOON_MS));

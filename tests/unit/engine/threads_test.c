@@ -65,7 +65,6 @@ static void users_descriptor_is_readable_while_something_is_due(void **state)
 	struct machine *machine = *state;
 	int fd = hf__engine_user_fd(&machine->engine);
 	assert_true(fd >= 0);
-	(void)hf__engine_dispatch(&machine->engine);
 	assert_false(is_readable(fd, 0));
 	post(machine);
 	post(machine);
@@ -106,6 +105,19 @@ static void users_loop_takes_over_from_the_dispatcher(void **state)
 	post(machine);
 	assert_int_equal(hf__engine_dispatch(&machine->engine), 1);
 	assert_true(atomic_load(&machine->ran_by) == hf__number_of_thread());
+}
+
+/* What is due when the descriptor is created has run when that returns. */
+static void dispatcher_finishes_its_work_before_it_ends(void **state)
+{
+	struct machine *machine = *state;
+	need_dispatcher(machine);
+	for (int i = 1; i <= 20; i++)
+		post(machine);
+	int fd = hf__engine_user_fd(&machine->engine);
+	assert_int_equal(atomic_load(&machine->ran), 20);
+	assert_false(is_readable(fd, 0));
+	assert_int_equal(hf__engine_dispatch(&machine->engine), 0);
 }
 
 static void *post_many(void *arg)
@@ -212,6 +224,7 @@ int main(void)
 		engine_test(users_descriptor_is_readable_while_something_is_due),
 		engine_test(post_from_a_callback_makes_the_users_descriptor_readable_again),
 		engine_test(users_loop_takes_over_from_the_dispatcher),
+		engine_test(dispatcher_finishes_its_work_before_it_ends),
 		engine_test(no_post_is_lost_while_the_users_loop_takes_over),
 		engine_test(callbacks_run_in_one_thread_at_a_time),
 		engine_test(stop_ends_idle_threads),
