@@ -4,6 +4,7 @@
 #include <holdfast/holdfast.h>
 
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -59,7 +60,9 @@ int hf__thread_start(pthread_t *ret_thread, void *(*body)(void *), void *arg, si
 		(void)pthread_attr_setstacksize(&attr, stack);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int rc = pthread_create(ret_thread, &attr, body, arg);
+	int rc = pthread_create(ret_thread, stack ? &attr : NULL, body, arg);
+	if (rc == EINVAL && stack) /* the program's thread-local data does not fit */
+		rc = pthread_create(ret_thread, NULL, body, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	return rc ? HF_ESYSTEM : 0;

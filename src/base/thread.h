@@ -8,7 +8,8 @@
 
 /*
  * Starts a thread that never handles signals of the program. A stack of 0 bytes means the system's
- * default. 0, HF_ENOMEM or HF_ESYSTEM.
+ * default, and so does one that is too small for the program's thread-local data. 0, HF_ENOMEM or
+ * HF_ESYSTEM.
  */
 int hf__thread_start(pthread_t *ret_thread, void *(*body)(void *), void *arg, size_t stack);
 

@@ -14,7 +14,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define KEEPER_STACK (128 * 1024)
+/* glibc takes the program's thread-local data out of the stack, so this is more than it needs. */
+#define KEEPER_STACK (1024 * 1024)
 
 static void *keeper_main(void *arg)
 {

@@ -1,4 +1,4 @@
-/* Checks that the end of a thread is noticed. */
+/* Checks that threads start, whatever their stacks hold, and that the end of one is noticed. */
 #include "base/thread.h"
 
 #include <pthread.h>
@@ -8,6 +8,30 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+/* glibc takes it out of the stack of each thread. */
+#define LOCAL_BYTES (2 * 1024 * 1024)
+static _Thread_local volatile char local[LOCAL_BYTES];
+
+static void *fill_local(void *arg)
+{
+	for (size_t i = 0; i < LOCAL_BYTES; i += 4096)
+		local[i] = 1;
+	return arg;
+}
+
+static void thread_starts_although_thread_local_data_exceeds_its_stack(void **state)
+{
+	static const size_t stacks[] = {0, 128 * 1024, LOCAL_BYTES, 2 * LOCAL_BYTES};
+	(void)state;
+	for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+		pthread_t thread;
+		void *said = NULL;
+		assert_int_equal(hf__thread_start(&thread, fill_local, &thread, stacks[i]), 0);
+		assert_int_equal(pthread_join(thread, &said), 0);
+		assert_ptr_equal(said, &thread);
+	}
+}
 
 static void *take_reference(void *arg)
 {
@@ -62,6 +86,7 @@ static void null_thread_has_not_ended(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(thread_starts_although_thread_local_data_exceeds_its_stack),
 		cmocka_unit_test(running_thread_has_not_ended),
 		cmocka_unit_test(ended_thread_is_known_to_have_ended),
 		cmocka_unit_test(one_thread_has_one_object),
