@@ -14,11 +14,20 @@ struct act {
 	int result;        /* of the call, if it has returned with a deferred cancellation */
 };
 
+/*
+ * The address sanitizer forbids the rest of the thread to use the stack of functions that did not
+ * return, so it cannot see a thread end inside of one.
+ */
+#ifdef __SANITIZE_ADDRESS__
+#define ASYNCHRONOUS PTHREAD_CANCEL_DEFERRED
+#else
+#define ASYNCHRONOUS PTHREAD_CANCEL_ASYNCHRONOUS
+#endif
+
 static void prepare(struct act *act)
 {
-	int before;
+	(void)pthread_setcanceltype(act->type, &act->result);
 	act->result = 1;
-	(void)pthread_setcanceltype(act->type, &before);
 	if (act->pending)
 		(void)pthread_cancel(pthread_self());
 	atomic_store(&act->ready, true);
@@ -90,7 +99,7 @@ static void open_finishes_before_the_thread_is_cancelled(void **state)
 	(void)state;
 	int before = count_descriptors();
 	open_while_cancelled(PTHREAD_CANCEL_DEFERRED);
-	open_while_cancelled(PTHREAD_CANCEL_ASYNCHRONOUS);
+	open_while_cancelled(ASYNCHRONOUS);
 	assert_int_equal(count_descriptors(), before);
 }
 
@@ -117,7 +126,7 @@ static void close_finishes_before_the_thread_is_cancelled(void **state)
 	(void)state;
 	int before = count_descriptors();
 	close_while_cancelled(PTHREAD_CANCEL_DEFERRED);
-	close_while_cancelled(PTHREAD_CANCEL_ASYNCHRONOUS);
+	close_while_cancelled(ASYNCHRONOUS);
 	assert_int_equal(count_descriptors(), before);
 }
 

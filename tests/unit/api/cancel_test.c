@@ -67,6 +67,9 @@ static void run_child(void (*child)(int pipe_fd))
 static void inherited_token_works_in_a_forked_child(void **state)
 {
 	(void)state;
+#ifdef __SANITIZE_THREAD__
+	skip(); /* it believes that a mutex which is initialised anew is still locked */
+#endif
 	struct hf__call call = {.client = NULL};
 	hf__list_init(&call.in_cancel);
 	assert_int_equal(hf_cancel_new(&token), 0);
