@@ -600,7 +600,8 @@ typedef struct hf_release_options {
  * is, and once the last level is released the lock is never renewed again. Blocks for wait_ms.
  *
  * 0: released.
- * HF_ENOTHELD: this owner does not hold the lock.
+ * HF_ENOTHELD: this owner does not hold the lock. If another one of this client does, the detail
+ * names it; usually the lock was acquired in another thread, without an hf_owner.
  * HF_EBUSY: another call of this owner on this lock was in progress all the time. Nothing was
  * released.
  * HF_ELOST: the lock had already been lost; the detail says why and who holds it now.

@@ -2,6 +2,7 @@
 #include "api/client.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,6 +81,35 @@ const struct hf__hold *hf__call_hold(const struct hf__lock *lock, uint64_t owner
 			return hold;
 	}
 	return NULL;
+}
+
+/* A hold of any owner but this one; NULL if there is none. */
+static const struct hf__hold *find_other(const struct hf__lock *lock, uint64_t owner)
+{
+	const struct hf__list *link;
+	hf__list_each (link, &lock->holds) {
+		const struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
+		if (hold->state == HF__HOLD_HELD && hold->owner != owner)
+			return hold;
+	}
+	return NULL;
+}
+
+void hf__call_explain_not_held(struct hf_client *client, const struct hf__lock *lock,
+                               uint64_t owner, char *ret_text, size_t size)
+{
+	char holder[128] = "";
+	const struct hf__hold *hold = find_other(lock, owner);
+	if (!hold) {
+		(void)snprintf(ret_text, size, "%s: not held by this owner", lock->name);
+		return;
+	}
+	client->core.backend_ops->identity(client->core.backend, lock, hold->cmd.wire, holder,
+	                                   sizeof holder);
+	(void)snprintf(ret_text, size, "%s: held by another %s of this client, as %s; %s",
+	               lock->name, hold->thread ? "thread" : "owner", holder,
+	               hold->thread ? "to release it in this one, pass an hf_owner to both calls"
+	                            : "pass the hf_owner with which it was acquired");
 }
 
 /* The call is about one hold, but the owner has another one or none. Mutex held. */

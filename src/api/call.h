@@ -87,5 +87,11 @@ int hf__call_start_inner(struct hf__spec spec, void (*inner)(struct hf__call *ca
  * ones. NULL if there is none. Mutex held.
  */
 const struct hf__hold *hf__call_hold(const struct hf__lock *lock, uint64_t owner);
+/*
+ * The detail of HF_ENOTHELD: if another owner of this client holds the lock, it names that owner,
+ * since the usual cause is a release in another thread. Mutex held.
+ */
+void hf__call_explain_not_held(struct hf_client *client, const struct hf__lock *lock,
+                               uint64_t owner, char *ret_text, size_t size);
 
 #endif

@@ -37,10 +37,19 @@ static void note_hold(const struct hf__call *call)
 	*call->ret_wire = hold ? hold->cmd.wire : 0;
 }
 
+static bool is_not_held(const struct hf__op *op)
+{
+	return op->result == HF_ENOTHELD &&
+	       (op->want.verb == HF__OP_RELEASE || op->want.verb == HF__OP_EXTEND);
+}
+
 static void finish(void *host, struct hf__op *op)
 {
 	struct hf_client *client = host;
 	struct hf__call *call = call_of(op);
+	if (is_not_held(op))
+		hf__call_explain_not_held(client, op->lock, op->want.owner, op->detail,
+		                          sizeof op->detail);
 	if (call->ret_wire && !op->result)
 		note_hold(call);
 	if (hf__call_has_thread(call)) {

@@ -590,6 +590,7 @@ int64_t hf_lock_remaining(hf_lock *lock, hf_owner *owner)
 int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 {
 	int64_t token = 0;
+	char why[HF__DETAIL_SIZE];
 	int rc = check(lock);
 	if (!rc && !ret_token)
 		rc = hf__error_null("ret_token");
@@ -604,10 +605,13 @@ int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 	bool held = hold && hold->state == HF__HOLD_HELD && hf__clock_ms() < hold->valid_until;
 	if (held)
 		token = hold->token;
+	else
+		hf__call_explain_not_held(client, lock->at.record, owner_number(owner), why,
+		                          sizeof why);
 	hf__engine_unlock(&client->engine);
 	hf__call_unguard(before);
 	if (!held)
-		return hf__error(HF_ENOTHELD, "%s: not held by this owner", lock->at.record->name);
+		return hf__error(HF_ENOTHELD, "%s", why);
 	*ret_token = token;
 	return 0;
 }
@@ -615,6 +619,7 @@ int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t size)
 {
 	bool held = false;
+	char why[HF__DETAIL_SIZE];
 	int rc = check_text(ret_identity, size, "ret_identity");
 	if (rc)
 		return rc;
@@ -631,9 +636,12 @@ int hf_lock_identity(hf_lock *lock, hf_owner *owner, char *ret_identity, size_t 
 	if (held)
 		client->core.backend_ops->identity(client->core.backend, lock->at.record,
 		                                   hold->cmd.wire, ret_identity, size);
+	else
+		hf__call_explain_not_held(client, lock->at.record, owner_number(owner), why,
+		                          sizeof why);
 	hf__engine_unlock(&client->engine);
 	hf__call_unguard(before);
 	if (!held)
-		return hf__error(HF_ENOTHELD, "%s: not held by this owner", lock->at.record->name);
+		return hf__error(HF_ENOTHELD, "%s", why);
 	return 0;
 }

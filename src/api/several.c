@@ -313,7 +313,8 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 	if (work->result)
 		snprintf(work->detail, sizeof work->detail, "%s",
 		         work->result == HF_ELOST ? "lost: too few members are still held"
-		                                  : "not held by this owner");
+		                                  : "not held by this owner, which is the "
+		                                    "calling thread or the hf_owner");
 	if (work->result != HF_ENOTHELD)
 		plan(work);
 	return 0;

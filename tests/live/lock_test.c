@@ -145,6 +145,61 @@ static void another_thread_or_client_cannot_release(void **state)
 	close_rivals(&r);
 }
 
+static void *acquire_in_thread(void *lock)
+{
+	return hf_lock_acquire(lock, NULL) ? "not acquired" : NULL;
+}
+
+static void release_in_another_thread_names_the_owner(void **state)
+{
+	char field[128];
+	long long count;
+	int64_t token;
+	pthread_t thread;
+	void *said;
+	hf_client *client = open_client(NULL);
+	hf_lock *lock = open_lock(client, "orders");
+
+	(void)state;
+	ASSERT_RC(hf_lock_release(lock), HF_ENOTHELD);
+	assert_string_equal(hf_error_detail(), "orders: not held by this owner");
+	assert_int_equal(pthread_create(&thread, NULL, acquire_in_thread, lock), 0);
+	assert_int_equal(pthread_join(thread, &said), 0);
+	assert_null(said);
+	read_hold(live_raw, "orders", field, sizeof field, &count);
+	ASSERT_RC(hf_lock_release(lock), HF_ENOTHELD);
+	ASSERT_CONTAINS(hf_error_detail(), field);
+	ASSERT_CONTAINS(hf_error_detail(), "another thread");
+	ASSERT_CONTAINS(hf_error_detail(), "hf_owner");
+	ASSERT_RC(hf_lock_extend(lock, NULL, 60000), HF_ENOTHELD);
+	ASSERT_CONTAINS(hf_error_detail(), field);
+	ASSERT_RC(hf_lock_token(lock, NULL, &token), HF_ENOTHELD);
+	ASSERT_CONTAINS(hf_error_detail(), field);
+	ASSERT_RC(hf_lock_identity(lock, NULL, field, sizeof field), HF_ENOTHELD);
+	ASSERT_CONTAINS(hf_error_detail(), "hf_owner");
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void release_without_the_owner_that_acquired_asks_for_it(void **state)
+{
+	char identity[128];
+	hf_client *client = open_client(NULL);
+	hf_lock *lock = open_lock(client, "orders");
+	hf_owner *owner = new_owner();
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.owner = owner)));
+	ASSERT_OK(hf_lock_identity(lock, owner, identity, sizeof identity));
+	ASSERT_RC(hf_lock_release(lock), HF_ENOTHELD);
+	ASSERT_CONTAINS(hf_error_detail(), identity);
+	ASSERT_CONTAINS(hf_error_detail(), "pass the hf_owner");
+	ASSERT_OK(hf_lock_release_with(lock, HF_RELEASE(.owner = owner)));
+	hf_owner_free(owner);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
 static void hold_outlives_the_thread_that_took_it(void **state)
 {
 	hf_client *client = open_client(HF_CLIENT(.watchdog_ms = 1500));
@@ -315,6 +370,8 @@ int main(void)
 		LIVE_STORY(lost_lock_can_be_taken_again),
 		LIVE_STORY(nested_acquire_of_a_lock_taken_away_reports_the_loss),
 		LIVE_STORY(another_thread_or_client_cannot_release),
+		LIVE_STORY(release_in_another_thread_names_the_owner),
+		LIVE_STORY(release_without_the_owner_that_acquired_asks_for_it),
 		LIVE_STORY(hold_outlives_the_thread_that_took_it),
 		LIVE_STORY(given_lease_is_not_renewed),
 		LIVE_STORY(hold_is_renewed_while_a_level_without_lease_is_open),
