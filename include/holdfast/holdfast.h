@@ -741,8 +741,9 @@ HF_API void hf_semaphore_close(hf_semaphore *semaphore);
 
 /*
  * Acquires this many permits, all or none. Blocks for wait_ms. HF_EBUSY (HF_NOWAIT only),
- * HF_ETIMEDOUT, HF_ECANCELLED: none acquired. HF_EUNKNOWN: if they were acquired after all, they
- * are released in the background.
+ * HF_ETIMEDOUT, HF_ECANCELLED: none acquired; the detail of the first two says if the semaphore
+ * does not exist. HF_EUNKNOWN: if they were acquired after all, they are released in the
+ * background.
  */
 HF_API int hf_semaphore_acquire(hf_semaphore *semaphore, int64_t permits,
                                 const hf_wait_options *options);

@@ -72,6 +72,11 @@ void hf__acquire_give_up(struct hf__core *core, struct hf__op *op, int result, i
 		hf__op_finish(core, op, lock->link->up ? result : lock->link->error,
 		              "%s: tried for %" PRId64 " ms: %s", lock->name, waited,
 		              lock->link->why);
+	else if ((result == HF_EBUSY || result == HF_ETIMEDOUT) && op->number == HF__TTL_UNSET)
+		hf__op_finish(core, op, result,
+		              "%s: waited %" PRId64
+		              " ms; its number of permits was not set when last asked",
+		              lock->name, waited);
 	else if ((result == HF_EBUSY || (result == HF_ETIMEDOUT && op->waited)) && op->number >= 0)
 		hf__op_finish(core, op, result,
 		              "%s: waited %" PRId64 " ms; the holder's lease had %" PRId64

@@ -196,13 +196,17 @@ enum hf__outcome {
 	HF__FAILED,  /* refused and not executed */
 };
 
+/* As ttl_ms of a semaphore or of permits: their number was not set. */
+#define HF__TTL_UNSET (-3)
+
 struct hf__answer {
 	enum hf__outcome outcome;
 	/* UNSENT, UNKNOWN, NOT_NOW, FAILED: HF_E… */
 	int error;
 	/*
 	 * BUSY: how long the holder's lease lasts at most; negative if it does not expire, -2 if
-	 * the lock is free but it is another waiter's turn. LOOK: the same, but -2 if it is free.
+	 * the lock is free but it is another waiter's turn, or HF__TTL_UNSET. LOOK: the same, but
+	 * -2 if it is free.
 	 */
 	int64_t ttl_ms;
 	/* DONE: what the verb says. */

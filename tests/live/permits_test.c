@@ -697,6 +697,26 @@ static void forked_child_gets_an_error_and_sends_nothing(void **state)
 	end(&forked);
 }
 
+static void wait_for_permits_whose_total_was_never_set_says_so(void **state)
+{
+	static const char not_set[] = "its number of permits was not set";
+	hf_permit_id id;
+	struct pair pair;
+
+	(void)state;
+	begin(&pair, -1, 0);
+	ASSERT_RC(hf_permits_acquire(pair.mine, 1, HF_PERMITS(.wait_ms = HF_NOWAIT), &id),
+	          HF_EBUSY);
+	ASSERT_CONTAINS(hf_error_detail(), not_set);
+	ASSERT_RC(hf_permits_acquire(pair.mine, 1, HF_PERMITS(.wait_ms = 500), &id), HF_ETIMEDOUT);
+	ASSERT_CONTAINS(hf_error_detail(), not_set);
+	ASSERT_OK(hf_permits_set(pair.mine, 0));
+	ASSERT_RC(hf_permits_acquire(pair.mine, 1, HF_PERMITS(.wait_ms = HF_NOWAIT), &id),
+	          HF_EBUSY);
+	assert_null(strstr(hf_error_detail(), not_set));
+	end(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -725,6 +745,7 @@ int main(void)
 		SYNC_STORY(both_of_two_permits_exclude),
 		SYNC_STORY(one_and_two_of_two_permits_pass_through_together),
 		SYNC_STORY(forked_child_gets_an_error_and_sends_nothing),
+		SYNC_STORY(wait_for_permits_whose_total_was_never_set_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, live_start, live_stop);

@@ -405,6 +405,28 @@ static void forked_child_gets_an_error_and_sends_nothing(void **state)
 	end(&forked);
 }
 
+/* ---- a semaphore that nobody has set ---- */
+
+#define NOT_SET "its number of permits was not set"
+
+static void wait_for_a_semaphore_that_was_never_set_says_so(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	begin(&pair);
+	ASSERT_RC(take(pair.mine, 1), HF_EBUSY);
+	ASSERT_CONTAINS(hf_error_detail(), NOT_SET);
+	ASSERT_RC(hf_semaphore_acquire(pair.mine, 1, HF_WAIT(.wait_ms = 500)), HF_ETIMEDOUT);
+	ASSERT_CONTAINS(hf_error_detail(), NOT_SET);
+	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
+	ASSERT_OK(hf_semaphore_try_set(pair.mine, 1, 0, NULL));
+	ASSERT_OK(take(pair.mine, 1));
+	ASSERT_RC(hf_semaphore_acquire(pair.mine, 1, HF_WAIT(.wait_ms = 500)), HF_ETIMEDOUT);
+	assert_null(strstr(hf_error_detail(), NOT_SET));
+	end(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -425,6 +447,7 @@ int main(void)
 		SYNC_STORY(counters_move_as_they_should),
 		SYNC_STORY(records_of_requests_expire),
 		SYNC_STORY(forked_child_gets_an_error_and_sends_nothing),
+		SYNC_STORY(wait_for_a_semaphore_that_was_never_set_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, live_start, live_stop);

@@ -5,7 +5,7 @@
 -- ARGV: number of permits, lease in ms or -1 for no expiry, command that publishes, channel, prefix of the holders'
 --       descriptions or '', the owner's description or '', ids
 -- Returns nil: granted
---         integer: too few are available; ms until the next one expires, -1 if none will
+--         integer: too few are available; ms until the next one expires, -1 if none will, -3 if the total was not set
 --         {'gone', ''}: only some of the ids exist; nothing was changed
 --         {'conflict', why}: the key does not hold permits; nothing was changed
 --         {'warning', command, error, one of these}: a message or description failed; all else was done
@@ -40,7 +40,7 @@ if found == 0 then
 	if not value or tonumber(value) < count then
 		local next_expiry = tonumber((call('zrange', expiry, 0, 0, 'withscores') or {})[2])
 		if not next_expiry or next_expiry >= never then
-			return reply(-1)
+			return reply(value and -1 or -3)
 		end
 		return reply(math.max(next_expiry - now, 1))
 	end
