@@ -27,7 +27,9 @@
  *   handle blocks until the server has answered, for command_timeout at most, unless it has a
  *   wait_ms of its own. Opening and closing a lock or another object is local, too.
  * - Every function can be called from any thread, but none from a signal handler. A blocking call
- *   is not a cancellation point. Callbacks must return; they must not longjmp() out.
+ *   is not a cancellation point. Callbacks must return; they must not longjmp() out. Nor may a
+ *   signal handler siglongjmp() out of a call that it has interrupted: no thread could use the
+ *   client after that, and none of its holds would be renewed.
  * - Strings and arrays that are passed in are copied. Strings that are returned belong to the
  *   library; the comment says how long they are valid. All …_close and …_free functions accept
  *   NULL.
