@@ -395,7 +395,10 @@ typedef struct hf_stats {
 	uint64_t handovers;        /* grants handed over by a release in this process */
 } hf_stats;
 
-/* A snapshot of the client's counters; fills in ret_stats->size bytes at most. Local. */
+/*
+ * A snapshot of the client's counters. Writes ret_stats->size bytes; a counter that this release
+ * does not have is 0. Local.
+ */
 HF_API int hf_client_stats(hf_client *client, hf_stats *ret_stats);
 
 /* ---- owners and cancel tokens --------------------------------------------------------------- */
@@ -472,7 +475,7 @@ typedef struct hf_lock_options {
 	 */
 	int64_t spin_ms;
 	int64_t spin_max_ms;
-	int spin_factor;
+	int64_t spin_factor;
 } hf_lock_options;
 
 #define HF_LOCK(...) (&(hf_lock_options){.size = sizeof(hf_lock_options), __VA_ARGS__})
@@ -556,17 +559,17 @@ typedef struct hf_acquire_options {
 	 */
 	int token;
 	/*
+	 * 1: an event HF_REVOKED reports each time that hf_lock_revoke() or Java asks for the hold.
+	 * The first level decides. HF_ENOTSUP on Redis, and for multi and red locks.
+	 */
+	int revocable;
+	/*
 	 * A text for others to read with hf_info_text(), 1000 bytes at most. On ZooKeeper it is the
 	 * data of the node from the start of the wait: the id of Curator's LeaderLatch (HF_LEADER)
 	 * or LeaderSelector (HF_REENTRANT). On Redis it replaces the text of .describe while the
 	 * lock is held, if the client has .describe. HF_EINVAL for multi and red locks.
 	 */
 	const char *value;
-	/*
-	 * 1: an event HF_REVOKED reports each time that hf_lock_revoke() or Java asks for the hold.
-	 * The first level decides. HF_ENOTSUP on Redis, and for multi and red locks.
-	 */
-	int revocable;
 } hf_acquire_options;
 
 #define HF_ACQUIRE(...) (&(hf_acquire_options){.size = sizeof(hf_acquire_options), __VA_ARGS__})

@@ -361,10 +361,10 @@ int hf_client_stats(hf_client *client, hf_stats *ret_stats)
 	hf_stats stats;
 	if (!client || !ret_stats)
 		return hf__error_null(!client ? "client" : "ret_stats");
-	if (ret_stats->size < sizeof ret_stats->size)
+	size_t size = ret_stats->size;
+	if (size < sizeof size || size > HF__OPTIONS_MAX)
 		return hf__error(HF_EINVAL,
-		                 "ret_stats->size: %zu is too small; set it to sizeof(hf_stats)",
-		                 ret_stats->size);
+		                 "ret_stats->size: %zu is wrong; set it to sizeof(hf_stats)", size);
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
@@ -374,8 +374,8 @@ int hf_client_stats(hf_client *client, hf_stats *ret_stats)
 	count_now(client, &stats);
 	hf__engine_unlock(&client->engine);
 	hf__call_unguard(before);
-	size_t size = ret_stats->size < sizeof stats ? ret_stats->size : sizeof stats;
-	stats.size = ret_stats->size;
-	memcpy(ret_stats, &stats, size);
+	stats.size = size;
+	memset(ret_stats, 0, size);
+	memcpy(ret_stats, &stats, size < sizeof stats ? size : sizeof stats);
 	return 0;
 }

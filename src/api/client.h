@@ -117,6 +117,8 @@ static inline int hf__error_null(const char *name)
 void hf__error_clear(void);
 
 /* ---- options.c ---- */
+/* No release has a struct with a size of its own that is larger; a greater size is garbage. */
+#define HF__OPTIONS_MAX 4096
 /* Copies options of any release into ours, zero-filled; 0 or HF_EINVAL. NULL gives zeroes. */
 int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const char *macro);
 int hf__options_check_wait(int64_t wait_ms);

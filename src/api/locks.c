@@ -37,7 +37,7 @@ static int check_pause(const char *name, int64_t pause_ms)
 static int check_spin(const hf_lock_options *options, hf_kind kind, struct hf__spin *ret_spin)
 {
 	bool given = options->spin_ms || options->spin_max_ms || options->spin_factor;
-	int factor = options->spin_factor ? options->spin_factor : 2;
+	int64_t factor = options->spin_factor ? options->spin_factor : 2;
 	int64_t first = options->spin_ms ? options->spin_ms : factor == 1 ? 64 : 1;
 	int64_t most = options->spin_max_ms ? options->spin_max_ms : 128;
 	if (!given)
@@ -46,7 +46,8 @@ static int check_spin(const hf_lock_options *options, hf_kind kind, struct hf__s
 		return hf__error(HF_EINVAL,
 		                 "spin_ms, spin_max_ms, spin_factor: only for HF_SPIN locks");
 	if (factor < 1 || factor > 1000)
-		return hf__error(HF_EINVAL, "spin_factor: %d is not between 1 and 1000", factor);
+		return hf__error(HF_EINVAL, "spin_factor: %" PRId64 " is not between 1 and 1000",
+		                 factor);
 	int rc = check_pause("spin_ms", first);
 	if (!rc)
 		rc = check_pause("spin_max_ms", most);

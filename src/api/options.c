@@ -4,7 +4,23 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define MAX_SIZE 4096 /* larger than the options of any release; a greater size is garbage */
+/*
+ * A field that a later release appends must make the struct larger, or a program that was built
+ * before would seem to set it. So no struct ends with padding. (Where pointers have 32 bits, that
+ * depends on the platform.)
+ */
+#if UINTPTR_MAX > UINT32_MAX
+#define CHECK_END(type, last)                                                                      \
+	_Static_assert(sizeof(type) == offsetof(type, last) + sizeof(((type *)0)->last),           \
+	               #type " ends with padding, or with another field")
+CHECK_END(hf_client_options, sentinel_password_file);
+CHECK_END(hf_stats, handovers);
+CHECK_END(hf_lock_options, spin_factor);
+CHECK_END(hf_acquire_options, value);
+CHECK_END(hf_release_options, owner);
+CHECK_END(hf_wait_options, cancel);
+CHECK_END(hf_permits_options, cancel);
+#endif
 
 int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const char *macro)
 {
@@ -19,7 +35,7 @@ int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const 
 		return 0;
 	}
 	memset(ret_ours, 0, our_size);
-	if (size < sizeof size || size > MAX_SIZE)
+	if (size < sizeof size || size > HF__OPTIONS_MAX)
 		return hf__error(HF_EINVAL, "options: the size is %zu; create them with %s(...)",
 		                 size, macro);
 	for (size_t i = our_size; i < size; i++)

@@ -1,0 +1,38 @@
+/* Shared by the programs of other releases: one object of each kind that takes options. */
+#ifndef TESTS_ABI_HANDLES_H
+#define TESTS_ABI_HANDLES_H
+
+#include "live/live.h"
+
+struct handles {
+	hf_client *client;
+	hf_lock *lock;
+	hf_semaphore *semaphore;
+	hf_permits *permits;
+};
+
+/* Opens what needs no options. */
+static inline void open_others(struct handles *handles)
+{
+	ASSERT_OK(hf_semaphore_open(handles->client, "tickets", &handles->semaphore));
+	ASSERT_OK(hf_semaphore_try_set(handles->semaphore, 1, 0, NULL));
+	ASSERT_OK(hf_permits_open(handles->client, "calls", &handles->permits));
+	ASSERT_OK(hf_permits_try_set(handles->permits, 1, NULL));
+}
+
+static inline void open_handles(struct handles *handles, const hf_client_options *options)
+{
+	handles->client = open_client(options);
+	handles->lock = open_lock(handles->client, "orders");
+	open_others(handles);
+}
+
+static inline void close_handles(const struct handles *handles)
+{
+	hf_lock_close(handles->lock);
+	hf_semaphore_close(handles->semaphore);
+	hf_permits_close(handles->permits);
+	ASSERT_OK(hf_client_close(handles->client));
+}
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * A program that was built for an earlier release runs with this library. Its header is ours with
+ * one field less in each struct that carries its own size. Whatever follows the struct in memory
+ * is none of the library's business.
+ */
+#include "abi/handles.h"
+
+#include <stddef.h>
+
+/* The last fields are gone: these were the ones before them. */
+_Static_assert(sizeof(hf_stats) == offsetof(hf_stats, waiting) + sizeof(uint64_t), "hf_stats");
+_Static_assert(sizeof(hf_lock_options) == offsetof(hf_lock_options, spin_max_ms) + sizeof(int64_t),
+               "hf_lock_options");
+_Static_assert(sizeof(hf_wait_options) == offsetof(hf_wait_options, wait_ms) + sizeof(int64_t),
+               "hf_wait_options");
+
+/* Options, followed by bytes that would be wrong as options. */
+#define FOLLOWED(type)                                                                             \
+	struct {                                                                                   \
+		type options;                                                                      \
+		unsigned char junk[64];                                                            \
+	}
+#define MAKE(name, type)                                                                           \
+	FOLLOWED(type) name;                                                                       \
+	memset(&name, 0xff, sizeof name);                                                          \
+	memset(&name.options, 0, sizeof name.options);                                             \
+	name.options.size = sizeof name.options
+
+static void options_of_an_earlier_release_work(void **state)
+{
+	struct handles handles;
+	hf_permit_id id;
+
+	(void)state;
+	MAKE(client, hf_client_options);
+	MAKE(lock, hf_lock_options);
+	MAKE(acquire, hf_acquire_options);
+	MAKE(release, hf_release_options);
+	MAKE(wait, hf_wait_options);
+	MAKE(permits, hf_permits_options);
+	ASSERT_OK(hf_client_open(test_server_url(live_server), &client.options, &handles.client));
+	ASSERT_OK(
+		hf_lock_open_with(handles.client, HF_SPIN, "orders", &lock.options, &handles.lock));
+	open_others(&handles);
+	ASSERT_OK(hf_lock_acquire(handles.lock, &acquire.options));
+	ASSERT_OK(hf_lock_release_with(handles.lock, &release.options));
+	ASSERT_OK(hf_semaphore_acquire(handles.semaphore, 1, &wait.options));
+	ASSERT_OK(hf_permits_acquire(handles.permits, 1, &permits.options, &id));
+	close_handles(&handles);
+}
+
+static void nothing_is_written_beyond_the_counters_of_an_earlier_release(void **state)
+{
+	struct handles handles;
+	unsigned char junk[64];
+
+	(void)state;
+	open_handles(&handles, NULL);
+	ASSERT_OK(hf_lock_acquire(handles.lock, NULL));
+	MAKE(stats, hf_stats);
+	ASSERT_OK(hf_client_stats(handles.client, &stats.options));
+	assert_int_equal(stats.options.size, sizeof stats.options);
+	assert_int_equal(stats.options.grants, 1);
+	assert_int_equal(stats.options.held, 1);
+	memset(junk, 0xff, sizeof junk);
+	assert_memory_equal(stats.junk, junk, sizeof junk);
+	close_handles(&handles);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LIVE_STORY(options_of_an_earlier_release_work),
+		LIVE_STORY(nothing_is_written_beyond_the_counters_of_an_earlier_release),
+	};
+	return cmocka_run_group_tests(tests, live_start, live_stop);
+}
