@@ -1,6 +1,8 @@
 /* TLS in the shared library: loads the module and forwards every call to it. */
 #include "redis/tls_module.h"
 
+#include "redis/build_id.h"
+
 #include <assert.h>
 #include <dlfcn.h>
 #include <limits.h>
@@ -66,11 +68,14 @@ static void *open_module(char *why, size_t size)
 static const struct hf__tls_module *load(char *why, size_t size)
 {
 	void *file = open_module(why, size);
-	const struct hf__tls_module *module = file ? dlsym(file, HF__TLS_MODULE_SYMBOL) : NULL;
-	if (file && !module)
-		snprintf(why, size, "TLS needs the %s of the same build as libholdfast.so: %s",
-		         HF__TLS_MODULE_FILE, dlerror());
-	return module;
+	if (!file)
+		return NULL;
+	const struct hf__tls_module *module = dlsym(file, HF__TLS_MODULE_SYMBOL);
+	if (module && strcmp(module->build, HF__BUILD_ID) == 0)
+		return module;
+	snprintf(why, size, "TLS needs the %s of the same build as libholdfast.so: %s",
+	         HF__TLS_MODULE_FILE, module ? "this one is of another build" : dlerror());
+	return NULL;
 }
 
 int hf__tls_new(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, char *why,

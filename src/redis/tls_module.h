@@ -12,8 +12,9 @@
 #define HF__TLS_MODULE_FILE   "libholdfast-tls.so.0"
 #define HF__TLS_MODULE_SYMBOL "holdfast_tls_module"
 
-/* The functions of redis/tls.h; both files come from one build. */
+/* The functions of redis/tls.h. `build` comes first, so that it can be read in any module. */
 struct hf__tls_module {
+	const char *build; /* HF__BUILD_ID, which must be the library's */
 	int (*new)(const struct hf__redis_settings *cfg, struct hf__tls **ret_tls, char *why,
 	           size_t size);
 	int (*share)(struct hf__tls *tls, struct hf__tls **ret_tls);
