@@ -235,6 +235,15 @@ static bool needs_reader(struct hf__engine *engine)
 	return !engine->fed && engine->ops->busy(engine->machine);
 }
 
+/* The keeper has left an event to a driver that has not handled it yet. */
+static bool has_noticed(const struct hf__engine *engine)
+{
+	for (int i = 0; i < engine->ports; i++)
+		if (engine->port[i]->noticed && engine->port[i]->fd >= 0)
+			return true;
+	return false;
+}
+
 /* Kicks a thread that planned to sleep longer than it should now. Mutex held. */
 static void check_plans(struct hf__engine *engine)
 {
@@ -244,7 +253,7 @@ static void check_plans(struct hf__engine *engine)
 		engine->kicks_driver = true;
 	}
 	if (!engine->driver && engine->keeper_sleeps &&
-	    (due < engine->keeper_planned || needs_reader(engine))) {
+	    (due < engine->keeper_planned || needs_reader(engine) || has_noticed(engine))) {
 		engine->keeper_sleeps = false; /* one kick is enough */
 		engine->kicks_keeper = true;
 	}
@@ -371,8 +380,8 @@ static bool wait_for_input(struct hf__engine *engine, struct watched *watched, i
 /*
  * If an answer is in flight on one port only, and nothing else is due soon, a blocking read of that
  * port saves the poll: it is returned, otherwise NULL. A kick, or input on another port, is only
- * noticed when the read returns, so the read is short, and after one without an answer the next
- * wait is a poll.
+ * noticed when the read returns, so the read is short, and after one without an answer, or if the
+ * keeper has noticed something, the next wait is a poll.
  */
 static struct hf__port *find_near(const struct hf__engine *engine, int64_t now, int64_t due)
 {
@@ -381,7 +390,8 @@ static struct hf__port *find_near(const struct hf__engine *engine, int64_t now, 
 		struct hf__port *port = engine->port[i];
 		if (port->fd < 0)
 			continue;
-		if (port->watched_raw || port->blocked || (near && port->unanswered > 0))
+		bool is_special = port->watched_raw || port->blocked || port->noticed;
+		if (is_special || (near && port->unanswered > 0))
 			return NULL;
 		if (port->unanswered > 0)
 			near = port;
@@ -406,6 +416,15 @@ static bool is_due_now(const struct hf__engine *engine)
 		if (engine->port[i]->has_more || engine->port[i]->send_error)
 			return true;
 	return false;
+}
+
+/* The driver has read the port. What arrives from now on is for the keeper to notice again. */
+static void clear_notice(struct hf__engine *engine, struct hf__port *port)
+{
+	if (!port->alert || !port->noticed)
+		return;
+	port->noticed = false;
+	hf__engine_port_changed(engine);
 }
 
 /* Waits for input, reads it and turns the machine. Mutex held, but not while waiting. */
@@ -436,8 +455,8 @@ static void wait_and_turn(struct hf__engine *engine)
 	for (int i = 0; i < watched.ports; i++) {
 		if (watched.port[i]->events & (POLLOUT | POLLHUP | POLLERR))
 			watched.port[i]->blocked = false;
-		if (watched.port[i]->alert)
-			watched.port[i]->noticed = false;
+		if (!near || near == watched.port[i])
+			clear_notice(engine, watched.port[i]);
 	}
 	engine->ops->turn(engine->machine, hf__clock_ms());
 }
@@ -665,14 +684,6 @@ static void sleep_as_keeper(struct hf__engine *engine, int64_t now, int64_t due)
 	kick_late_driver(engine);
 	if (n > 0 && note_events(engine, fds, watched) && !engine->driver)
 		drive_as_keeper(engine);
-}
-
-static bool has_noticed(const struct hf__engine *engine)
-{
-	for (int i = 0; i < engine->ports; i++)
-		if (engine->port[i]->noticed && engine->port[i]->fd >= 0)
-			return true;
-	return false;
 }
 
 void hf__engine_keep(struct hf__engine *engine)
