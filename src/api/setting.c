@@ -23,19 +23,22 @@
 #define ZK       .backend = HF__SETTING_ZK
 #define TLS      .tls = true
 
+#define USE_AUTH "for ZooKeeper use auth=digest:user:password instead"
+
 #define RANGE(least, most) .low = (least), .high = (most)
 
 /* clang-format off */
 const struct hf__setting hf__setting_table[] = {
 	{.key = "user", FIELD(user), REDIS, .type = HF__SETTING_USER,
 	 .variable = "HOLDFAST_USER", .no_text = "the server's default user",
+	 .why_not_zk = USE_AUTH,
 	 .about = "User to log in as; the URL's user part can name it too."},
 	{.key = "password", FIELD(password), REDIS, .type = HF__SETTING_PASSWORD,
-	 .variable = "HOLDFAST_PASSWORD", .no_text = "none",
+	 .variable = "HOLDFAST_PASSWORD", .no_text = "none", .why_not_zk = USE_AUTH,
 	 .about = "Password; in a URL it stands in the user part, not in the query."},
 	{.key = "password_file", STORED_AS(password_file, password), REDIS,
 	 .type = HF__SETTING_PASSWORD_FILE,
-	 .variable = "HOLDFAST_PASSWORD_FILE", .no_text = "none",
+	 .variable = "HOLDFAST_PASSWORD_FILE", .no_text = "none", .why_not_zk = USE_AUTH,
 	 .about = "File whose first line is the password."},
 	{.key = "sentinel_user", FIELD(sentinel_user), SENTINEL, .type = HF__SETTING_USER,
 	 .variable = "HOLDFAST_SENTINEL_USER", .no_text = "the Sentinels' default user",

@@ -30,7 +30,7 @@ static char **stored_text(struct hf__settings *settings, const struct hf__settin
 
 static const char *option_text(const struct hf__draft *draft, const struct hf__setting *setting)
 {
-	assert(is_text(setting));
+	assert(is_text(setting) || is_password(setting));
 	return *(const char *const *)((const char *)&draft->options + setting->option_at);
 }
 
@@ -44,15 +44,13 @@ static int64_t option_number(const struct hf__draft *draft, const struct hf__set
 	return setting->type == HF__SETTING_FLAG ? value != 0 : value;
 }
 
-/* Whether the options or the URL give it. A password in the options never counts as a misfit. */
+/* Whether the options or the URL give it. */
 static bool is_given(const struct hf__draft *draft, const struct hf__setting *setting)
 {
 	if (hf__draft_in_url(draft, setting))
 		return true;
-	if (is_password(setting))
-		return false;
-	return is_text(setting) ? option_text(draft, setting) != NULL
-	                        : option_number(draft, setting) != 0;
+	return is_text(setting) || is_password(setting) ? option_text(draft, setting) != NULL
+	                                                : option_number(draft, setting) != 0;
 }
 
 /* Why the setting is not for the server of the URL, or NULL. */

@@ -644,17 +644,34 @@ static void the_digest_is_kept_secret(void **state)
 	unsetenv("HOLDFAST_AUTH");
 }
 
-static void zookeeper_ignores_a_password(void **state)
+#define USE_AUTH      "for ZooKeeper use auth=digest:user:password instead"
+#define SENTINEL_ONLY "only for redis+sentinel:// URLs and their like"
+
+static void zookeeper_refuses_a_user_and_a_password(void **state)
 {
 	(void)state;
 	setenv("HOLDFAST_USER", "envuser", 1);
 	setenv("HOLDFAST_PASSWORD", "envpass", 1);
-	take("zk://one", HF_CLIENT(.password = "p", .password_file = "/nowhere/x"));
+	take("zk://one", NULL);
 	assert_null(settings.user);
 	assert_null(settings.password);
-	check_refused("zk://one?password_file=/x", "password_file: not for zk:// and zks:// URLs");
-	check_refused_with("zk://one", HF_CLIENT(.user = "me"),
-	                   "user: not for zk:// and zks:// URLs");
+	check_refused_with("zk://one", HF_CLIENT(.user = "me"), "user: " USE_AUTH);
+	check_refused_with("zk://one", HF_CLIENT(.password = "p"), "password: " USE_AUTH);
+	check_refused_with("zk://one", HF_CLIENT(.password = ""), "password: " USE_AUTH);
+	check_refused("zk://one?password_file=/x", "password_file: " USE_AUTH);
+	check_refused_with("zk://one", HF_CLIENT(.password_file = "/nowhere/x"),
+	                   "password_file: " USE_AUTH);
+}
+
+static void a_password_for_sentinels_needs_sentinels(void **state)
+{
+	(void)state;
+	check_refused_with("redis://h", HF_CLIENT(.sentinel_password = "p"),
+	                   "sentinel_password: " SENTINEL_ONLY);
+	check_refused_with("zk://h", HF_CLIENT(.sentinel_password = "p"),
+	                   "sentinel_password: " SENTINEL_ONLY);
+	check_refused_with("redis://h", HF_CLIENT(.sentinel_password_file = "/nowhere/x"),
+	                   "sentinel_password_file: " SENTINEL_ONLY);
 }
 
 static void a_wrong_part_of_a_zookeeper_url_is_named(void **state)
@@ -764,7 +781,8 @@ int main(void)
 		STORY(a_zookeeper_url_has_hosts_and_a_chroot),
 		STORY(the_watchdog_wins_over_the_session),
 		STORY(the_digest_is_kept_secret),
-		STORY(zookeeper_ignores_a_password),
+		STORY(zookeeper_refuses_a_user_and_a_password),
+		STORY(a_password_for_sentinels_needs_sentinels),
 		STORY(a_wrong_part_of_a_zookeeper_url_is_named),
 		STORY(zookeeper_with_tls_needs_three_files),
 		STORY(tls_settings_that_zookeeper_lacks_are_refused),
