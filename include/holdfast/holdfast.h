@@ -426,7 +426,8 @@ HF_API void hf_cancel_free(hf_cancel *cancel);
 /*
  * The kinds of locks, with Redisson's name for each. All but HF_READ are exclusive; between
  * Holdfast processes they exclude every other hold of the same name, whatever its kind. Java's
- * read-write lock does not see the other kinds, so with Java peers use one kind for one name.
+ * read-write lock does not see the other kinds, so with Java peers use one kind for one name. An
+ * owner that acquires a name which it holds as another kind would wait for itself: HF_EDEADLOCK.
  *
  * On ZooKeeper, HF_REENTRANT, HF_FAIR and HF_FENCED are the same lock, Curator's InterProcessMutex.
  * HF_READ and HF_WRITE are its InterProcessReadWriteLock. HF_SIMPLE and HF_SIMPLE_FAIR are its
@@ -444,8 +445,7 @@ typedef enum hf_kind {
 	HF_READ = 3,
 	/*
 	 * getReadWriteLock().writeLock(): counted. Its owner may also read, and keep the read hold
-	 * when it releases the write hold. A reader that tries to write would wait for itself:
-	 * HF_EDEADLOCK.
+	 * when it releases the write hold. A reader that tries to write gets HF_EDEADLOCK.
 	 */
 	HF_WRITE = 4,
 	/* getFencedLock(): counted, and every grant has a token. */

@@ -67,6 +67,17 @@ struct hf__table_link *hf__table_find(const struct hf__table *table, uint32_t ha
 	return link;
 }
 
+struct hf__table_link *hf__table_find_next(const struct hf__table_link *link,
+                                           hf__table_same_fn *same, const void *key)
+{
+	assert(link && same);
+	uint32_t hash = link->hash;
+	struct hf__table_link *next = link->next;
+	while (next && (next->hash != hash || !same(next, key)))
+		next = next->next;
+	return next;
+}
+
 void hf__table_add(struct hf__table *table, struct hf__table_link *link, uint32_t hash)
 {
 	assert(table->bucket && link);

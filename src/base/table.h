@@ -34,6 +34,9 @@ void hf__table_done(struct hf__table *table);
 uint32_t hf__table_hash(const struct hf__table *table, const void *bytes, size_t length);
 struct hf__table_link *hf__table_find(const struct hf__table *table, uint32_t hash,
                                       hf__table_same_fn *same, const void *key);
+/* The next member like this one, which was found with the same arguments; NULL after the last. */
+struct hf__table_link *hf__table_find_next(const struct hf__table_link *link,
+                                           hf__table_same_fn *same, const void *key);
 void hf__table_add(struct hf__table *table, struct hf__table_link *link, uint32_t hash);
 void hf__table_remove(struct hf__table *table, struct hf__table_link *link);
 

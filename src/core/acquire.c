@@ -592,15 +592,22 @@ static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__ho
 		hf__acquire_ask(core, hold, now);
 }
 
-/* The owner has a read hold of the lock that it wants to write, and would wait for itself. */
-static bool waits_for_itself(struct hf__core *core, const struct hf__op *op, int64_t now)
+/*
+ * The lock of another kind for which the call would wait for ever, since its own owner holds it;
+ * NULL if there is none. Only a writer may also read.
+ */
+static const struct hf__lock *find_own_rival(struct hf__core *core, const struct hf__op *op,
+                                             int64_t now)
 {
-	struct hf__lock *other =
-		op->lock->traits->writes
-			? hf__lock_find(core, op->lock->traits->half, op->lock->name)
-			: NULL;
-	struct hf__hold *reads = other ? hf__hold_find(other, op->want.owner) : NULL;
-	return reads && reads->state == HF__HOLD_HELD && now < reads->valid_until;
+	struct hf__lock *rival = NULL;
+	while ((rival = hf__lock_rival(core, op->lock, rival))) {
+		const struct hf__hold *hold = hf__hold_find(rival, op->want.owner);
+		bool reads_inside = rival->traits->writes && rival->traits->half == op->lock->kind;
+		if (hold && hold->state == HF__HOLD_HELD && now < hold->valid_until &&
+		    !reads_inside)
+			return rival;
+	}
+	return NULL;
 }
 
 void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
@@ -612,13 +619,14 @@ void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		hf__hold_forget(core, hold, now);
 		hold = NULL;
 	}
+	const struct hf__lock *rival = hold || apart ? NULL : find_own_rival(core, op, now);
 	if (!hold && op->want.nested)
 		hf__op_finish(core, op, HF_ENOTHELD, "%s: no longer held", op->lock->name);
-	else if (!hold && waits_for_itself(core, op, now))
+	else if (rival)
 		hf__op_finish(core, op, HF_EDEADLOCK,
-		              "%s: this owner holds it for reading, and would wait for itself; "
+		              "%s: this owner holds it as a %s lock, and would wait for itself; "
 		              "release that first",
-		              op->lock->name);
+		              op->lock->name, hf__kind_word(rival->kind));
 	else if (!hold)
 		start_fresh(core, op, now);
 	else if (hf__hold_is_busy(hold) || hold->state != HF__HOLD_HELD)

@@ -167,6 +167,11 @@ struct hf__traits {
 	uint8_t kind;
 	/* The kind of the other half of a read-write lock; 0 for every other kind. */
 	uint8_t half;
+	/*
+	 * Kinds with the same number here are stored in the same place under one name: a holder of
+	 * one keeps the others waiting, and a forced release of one ends all. 0: no other kind is.
+	 */
+	uint8_t family;
 	/* One command renews holds of one group only. The backend chooses the numbers. */
 	uint8_t renew_group;
 	enum hf__nesting nesting;

@@ -142,6 +142,39 @@ struct hf__lock *hf__lock_find(struct hf__core *core, int kind, const char *name
 	return link ? hf__table_item(link, struct hf__lock, by_key) : NULL;
 }
 
+static bool share_value(const struct hf__lock *one, const struct hf__lock *other)
+{
+	const char *mine = one->name + one->length + 1;
+	const char *theirs = other->name + other->length + 1;
+	for (int i = 0; i < one->values; i++)
+		for (int k = 0; k < other->values; k++)
+			if (memcmp(mine + (size_t)i * HF__VALUE_SIZE,
+			           theirs + (size_t)k * HF__VALUE_SIZE, HF__VALUE_SIZE) == 0)
+				return true;
+	return false;
+}
+
+static bool is_rival(const struct hf__table_link *link, const void *key)
+{
+	const struct hf__lock *other = hf__table_item(link, struct hf__lock, by_key);
+	const struct hf__lock *lock = key;
+	return other != lock && other->traits->family == lock->traits->family &&
+	       other->length == lock->length &&
+	       memcmp(other->name, lock->name, lock->length) == 0 &&
+	       (lock->values == 0 || share_value(lock, other));
+}
+
+struct hf__lock *hf__lock_rival(struct hf__core *core, const struct hf__lock *lock,
+                                const struct hf__lock *after)
+{
+	if (!lock->traits->family)
+		return NULL;
+	struct hf__table_link *link =
+		after ? hf__table_find_next(&after->by_key, is_rival, lock)
+		      : hf__table_find(&core->locks, lock->by_key.hash, is_rival, lock);
+	return link ? hf__table_item(link, struct hf__lock, by_key) : NULL;
+}
+
 void hf__lock_add_ref(struct hf__lock *lock)
 {
 	assert(lock->refs < UINT32_MAX);

@@ -48,6 +48,12 @@ struct hf__lock *hf__lock_ref_group(struct hf__core *core, const char *name, con
                                     size_t n);
 /* The link that this name has now; NULL without memory. Without a name, any link. */
 struct hf__link *hf__lock_route(struct hf__core *core, const char *name, size_t length);
+/*
+ * Another record of the same name and family, and of groups with a value in common; `after` NULL
+ * returns the first, and after the last one NULL is returned.
+ */
+struct hf__lock *hf__lock_rival(struct hf__core *core, const struct hf__lock *lock,
+                                const struct hf__lock *after);
 /* Frees the record if nothing needs it. */
 void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock);
 

@@ -171,14 +171,27 @@ static void drop_query(struct hf__core *core, struct hf__query *query)
 		hf__lock_unref(core, lock);
 }
 
-/* The holds of this client are lost, and their owners are notified. */
-static void lose_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
+static void lose_holds(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	struct hf__list *link, *after;
 	hf__list_each_safe (link, after, &lock->holds) {
 		struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
 		if (hold->state == HF__HOLD_HELD)
 			hf__hold_lose(core, hold, HF__LOST_FORCED, now);
+	}
+}
+
+/* The holds of this client are lost, of whatever kind, and their owners are notified. */
+static void lose_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
+{
+	lose_holds(core, lock, now);
+	struct hf__lock *next, *rival = hf__lock_rival(core, lock, NULL);
+	while (rival) {
+		rival->refs++;
+		lose_holds(core, rival, now);
+		next = hf__lock_rival(core, lock, rival);
+		hf__lock_unref(core, rival);
+		rival = next;
 	}
 }
 
@@ -212,17 +225,12 @@ static int64_t read_number(const struct hf__op *op, const struct hf__answer *ans
 	}
 }
 
-static void finish_done(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
-                        int64_t now)
+static void finish_done(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer)
 {
 	size_t length = answer->length < sizeof op->text ? answer->length : sizeof op->text - 1;
 	switch (op->want.verb) {
-	case HF__OP_FORCE:
-		op->number = answer->count;
-		if (answer->count)
-			lose_all(core, op->lock, now);
-		break;
 	case HF__OP_QUERY: op->number = read_number(op, answer); break;
+	case HF__OP_FORCE:
 	case HF__OP_REQUEST: op->number = answer->count; break;
 	default: break;
 	}
@@ -281,7 +289,7 @@ static void finish(struct hf__core *core, struct hf__query *query, struct hf__op
 		outcome = were_all_ours(core, query) ? HF__DONE : HF__UNKNOWN;
 	bool ours = settle_permits(core, query, answer, outcome, now);
 	if (outcome == HF__DONE)
-		finish_done(core, op, answer, now);
+		finish_done(core, op, answer);
 	else if (outcome == HF__GONE)
 		hf__op_finish(core, op, ours ? HF_ELOST : HF_ENOTHELD,
 		              "%s: there is no such permit: it expired, was released, or was never "
@@ -309,6 +317,8 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 	} else if (!again) {
 		query->known_until = 0; /* its record can be used again at once */
 	}
+	if (cmd->verb == HF__FORCE && answer->outcome == HF__DONE && answer->count)
+		lose_all(core, cmd->lock, now);
 	if (op && again && !(answer->outcome == HF__UNSENT && hf__query_link(query)->up)) {
 		cmd->again = cmd->again || unknown;
 		if (hf__cmd_is_retried(answer, hf__query_link(query)))

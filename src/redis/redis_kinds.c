@@ -6,10 +6,15 @@
 /* Each group of kinds has a renewal script of its own. */
 enum renew_group { PLAIN, READERS, GROUPS, PERMITS };
 
+/* Locks are a hash under their name, and so are groups, which are conflicts for locks. */
+enum family { LOCK = 1, GROUP };
+
 /* One holder at a time; waiters are not served in order. */
-#define ALONE .queues = true, .tokens = true, .renew_group = PLAIN
+#define ALONE .queues = true, .tokens = true, .renew_group = PLAIN, .family = LOCK
 /* One holder at a time; waiters stand in a queue on the server. */
-#define INLINE .ordered = true, .tokens = true, .channel = HF__CHANNEL_WAITER, .renew_group = PLAIN
+#define INLINE                                                                                     \
+	.ordered = true, .tokens = true, .channel = HF__CHANNEL_WAITER, .renew_group = PLAIN,      \
+	.family = LOCK
 
 _Static_assert(HF__KINDS == 18, "every kind has a row here or a reason why it has none");
 
@@ -25,10 +30,15 @@ static const struct hf__traits traits[HF__KINDS] = {
                      .channel = HF__CHANNEL_RW,
                      .half = HF_WRITE,
                      .yields = true,
-                     .renew_group = READERS},
+                     .renew_group = READERS,
+                     .family = LOCK},
 	[HF_FAIR] = {INLINE, .kind = HF_FAIR},
 	[HF_SIMPLE_FAIR] = {INLINE, .kind = HF_SIMPLE_FAIR, .nesting = HF__NEST_NEVER},
-	[HF__GROUP] = {.kind = HF__GROUP, .queues = true, .skewed = true, .renew_group = GROUPS},
+	[HF__GROUP] = {.kind = HF__GROUP,
+                       .queues = true,
+                       .skewed = true,
+                       .renew_group = GROUPS,
+                       .family = GROUP},
 	[HF__SEMAPHORE] = {.kind = HF__SEMAPHORE,
                            .nesting = HF__NEST_APART,
                            .trace = HF__TRACE_TAKEN,

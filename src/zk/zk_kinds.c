@@ -3,6 +3,12 @@
 
 #include <assert.h>
 
+/*
+ * The nodes of a queue are the children of a path, whatever their kinds, and they wait for a plain
+ * node at that path. Leases have a folder of their own below it.
+ */
+enum family { QUEUE = 1, LEASES };
+
 /* A node that lasts as long as the session of its maker. */
 #define NODE .session = true, .tokens = true, .channel = HF__CHANNEL_WAITER
 /* Nothing is left on the server by a call that waits for this to change. */
@@ -11,14 +17,16 @@
 _Static_assert(HF__KINDS == 18, "every kind has a row here or a reason why it has none");
 
 static const struct hf__traits traits[HF__KINDS] = {
-	[HF_REENTRANT] = {NODE, .kind = HF_REENTRANT, .nesting = HF__NEST_HERE},
-	[HF_READ] = {NODE, .kind = HF_READ, .nesting = HF__NEST_HERE, .half = HF_WRITE},
-	[HF_WRITE] = {NODE, .kind = HF_WRITE, .nesting = HF__NEST_HERE, .half = HF_READ,
-                      .writes = true},
-	[HF_SIMPLE] = {NODE, .kind = HF_SIMPLE, .nesting = HF__NEST_NEVER},
-	[HF_PLAIN] = {NODE, .kind = HF_PLAIN, .nesting = HF__NEST_NEVER},
-	[HF_LEADER] = {NODE, .kind = HF_LEADER, .nesting = HF__NEST_HERE},
-	[HF__PERMITS] = {NODE, .kind = HF__PERMITS, .nesting = HF__NEST_APART, .several = true},
+	[HF_REENTRANT] = {NODE, .family = QUEUE, .kind = HF_REENTRANT, .nesting = HF__NEST_HERE},
+	[HF_READ] = {NODE, .family = QUEUE, .kind = HF_READ, .nesting = HF__NEST_HERE,
+                     .half = HF_WRITE},
+	[HF_WRITE] = {NODE, .family = QUEUE, .kind = HF_WRITE, .nesting = HF__NEST_HERE,
+                      .half = HF_READ, .writes = true},
+	[HF_SIMPLE] = {NODE, .family = LEASES, .kind = HF_SIMPLE, .nesting = HF__NEST_NEVER},
+	[HF_PLAIN] = {NODE, .family = QUEUE, .kind = HF_PLAIN, .nesting = HF__NEST_NEVER},
+	[HF_LEADER] = {NODE, .family = QUEUE, .kind = HF_LEADER, .nesting = HF__NEST_HERE},
+	[HF__PERMITS] = {NODE, .family = LEASES, .kind = HF__PERMITS, .nesting = HF__NEST_APART,
+                         .several = true},
 	[HF__MEMBER] = {NODE, .kind = HF__MEMBER, .nesting = HF__NEST_APART},
 	[HF__BARRIER] = {TRACELESS, .kind = HF__BARRIER, .unrecorded = true},
 	[HF__EXIT] = {TRACELESS, .kind = HF__EXIT},

@@ -189,6 +189,58 @@ static void reader_that_wants_to_write_is_a_deadlock(void **state)
 	pair_end(&pair);
 }
 
+/* The kinds that wait in one queue, and a plain node, which the others wait for. */
+static const hf_kind in_one_place[] = {HF_REENTRANT, HF_READ, HF_WRITE, HF_LEADER, HF_PLAIN};
+#define IN_ONE_PLACE (sizeof in_one_place / sizeof in_one_place[0])
+
+static void owner_of_another_kind_is_a_deadlock_too(void **state)
+{
+	hf_client *client = open_zk("");
+
+	(void)state;
+	for (size_t i = 0; i < IN_ONE_PLACE; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "owned-%zu", i);
+		hf_lock *mine = open_kind(client, in_one_place[i], name);
+		ASSERT_OK(hf_lock_acquire(mine, NULL));
+		for (size_t k = 0; k < IN_ONE_PLACE; k++) {
+			bool inside = in_one_place[i] == HF_WRITE && in_one_place[k] == HF_READ;
+			hf_lock *wanted = open_kind(client, in_one_place[k], name);
+			if (i != k)
+				ASSERT_RC(hf_lock_acquire(wanted, NULL), inside ? 0 : HF_EDEADLOCK);
+			if (inside)
+				ASSERT_OK(hf_lock_release(wanted));
+			hf_lock_close(wanted);
+		}
+		ASSERT_OK(hf_lock_release(mine));
+		hf_lock_close(mine);
+	}
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void force_as_another_kind_is_a_loss_at_once(void **state)
+{
+	hf_client *client = open_zk("");
+	hf_lock *leader = open_kind(client, HF_LEADER, "orders");
+	hf_lock *write = open_kind(client, HF_WRITE, "orders");
+	hf_lock *simple = open_kind(client, HF_SIMPLE, "orders");
+	int was_held = 0;
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(leader, NULL));
+	ASSERT_OK(hf_lock_acquire(simple, NULL));
+	ASSERT_OK(hf_lock_force_release(write, &was_held));
+	assert_int_equal(was_held, 1);
+	assert_int_equal(hf_lock_state(leader, NULL), HF_LOST);
+	assert_int_equal(hf_lock_state(simple, NULL), HF_HELD);
+	ASSERT_RC(hf_lock_release(leader), HF_ELOST);
+	ASSERT_OK(hf_lock_release(simple));
+	hf_lock_close(leader);
+	hf_lock_close(write);
+	hf_lock_close(simple);
+	ASSERT_OK(hf_client_close(client));
+}
+
 static void both_halves_nest(void **state)
 {
 	struct pair pair;
@@ -297,6 +349,8 @@ int main(void)
 		ZK_STORY(writer_that_keeps_reading_keeps_its_place),
 		ZK_STORY(reader_of_another_owner_waits_for_the_writer),
 		ZK_STORY(reader_that_wants_to_write_is_a_deadlock),
+		ZK_STORY(owner_of_another_kind_is_a_deadlock_too),
+		ZK_STORY(force_as_another_kind_is_a_loss_at_once),
 		ZK_STORY(both_halves_nest),
 		ZK_STORY(mutex_on_the_same_path_is_busy),
 		ZK_STORY(writers_are_alone_and_readers_meet),

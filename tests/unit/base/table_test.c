@@ -131,6 +131,27 @@ static void member_with_another_hash_is_not_compared(void **state)
 	hf__table_done(&table);
 }
 
+static bool has_same_parity(const struct hf__table_link *link, const void *key)
+{
+	return hf__table_item(link, struct member, link)->number % 2 == *(const int *)key % 2;
+}
+
+static void all_members_that_match_are_found_one_after_the_other(void **state)
+{
+	struct hf__table table;
+	int odd = 1, found = 0;
+
+	(void)state;
+	fill(&table, 100, 0);
+	struct hf__table_link *link = hf__table_find(&table, 0, has_same_parity, &odd);
+	for (; link; link = hf__table_find_next(link, has_same_parity, &odd), found++)
+		hf__table_item(link, struct member, link)->visits++;
+	assert_int_equal(found, 50);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(members[i].visits, i % 2);
+	hf__table_done(&table);
+}
+
 static void every_member_is_visited_once(void **state)
 {
 	struct hf__table table;
@@ -199,6 +220,7 @@ int main(void)
 		cmocka_unit_test(removed_members_are_gone_and_the_others_are_not),
 		cmocka_unit_test(colliding_members_are_distinguished),
 		cmocka_unit_test(member_with_another_hash_is_not_compared),
+		cmocka_unit_test(all_members_that_match_are_found_one_after_the_other),
 		cmocka_unit_test(every_member_is_visited_once),
 		cmocka_unit_test(visited_member_can_be_removed),
 		cmocka_unit_test(hash_depends_on_every_byte_and_on_the_seed),

@@ -219,15 +219,18 @@ static void force_that_never_left_is_sent_when_it_can_be(void **state)
 	assert_int_equal(op->number, 1);
 }
 
-static void force_past_its_deadline_is_unknown_and_a_late_answer_is_ignored(void **state)
+static void force_past_its_deadline_is_unknown_and_its_late_answer_is_a_loss(void **state)
 {
 	struct fake *fake = *state;
+	(void)fake_hold(fake, 2, 0);
 	struct hf__op *op = ask(fake, HF__OP_FORCE, 1);
 	fake_advance(fake, FAKE_TIMEOUT);
 	check_result(op, HF_EUNKNOWN);
 	check_detail(op, "no answer in 3000 ms");
+	assert_int_equal(fake_state(fake, 2), HF_HELD);
 	answer_force(fake, 1);
 	check_result(op, HF_EUNKNOWN);
+	assert_int_equal(fake_state(fake, 2), HF_LOST);
 }
 
 /* ---- connections ---- */
@@ -417,7 +420,7 @@ int main(void)
 		fake_test(force_that_found_nothing_takes_nothing_from_our_holder),
 		fake_test(force_without_an_answer_is_unknown_and_not_repeated),
 		fake_test(force_that_never_left_is_sent_when_it_can_be),
-		fake_test(force_past_its_deadline_is_unknown_and_a_late_answer_is_ignored),
+		fake_test(force_past_its_deadline_is_unknown_and_its_late_answer_is_a_loss),
 		fake_test_unlinked(link_call_ends_as_soon_as_there_is_a_connection),
 		fake_test_unlinked(link_call_ends_when_the_first_contact_fails),
 		fake_test_unlinked(link_call_ends_in_time_without_an_answer),
