@@ -212,10 +212,12 @@ static void retry(struct hf__core *core, struct hf__op *op, int64_t now)
 
 static void hold_timer(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
-	if (hold->state == HF__HOLD_HELD || HF__MUTANT(RENEW_RELEASED))
+	if (hold->state == HF__HOLD_HELD || HF__MUTANT(RENEW_RELEASED)) {
 		hf__hold_on_timer(core, hold, now);
-	else if (hold->state == HF__HOLD_CLEANING)
+		(void)hf__release_end_lost(core, hold, now);
+	} else if (hold->state == HF__HOLD_CLEANING) {
 		clean(core, hold, now);
+	}
 }
 
 static void fire(struct hf__core *core, struct hf__timer *timer, int64_t now)

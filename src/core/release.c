@@ -157,6 +157,17 @@ static void on_refused(struct hf__core *core, struct hf__op *op, struct hf__hold
 		finish_refused(core, op, hold, answer, now);
 }
 
+/* The server could only say by whom the lock is held now, which is not worth the wait for it. */
+bool hf__release_end_lost(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	const struct hf__lock *lock = hold->cmd.lock;
+	bool releases = hold->op && hold->op->want.verb == HF__OP_RELEASE;
+	if (hold->state != HF__HOLD_LOST || !releases || hold->cmd.in_flight || lock->link->up)
+		return false;
+	finish_lost(core, hold->op, hold, NULL, 0, now);
+	return true;
+}
+
 static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                       int64_t now)
 {
@@ -181,6 +192,8 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 		hold->doubtful = hold->doubtful || answer->outcome == HF__UNKNOWN;
 		if (op->lock->link->up)
 			hf__op_retry_later(core, op, answer, now);
+		else
+			hf__release_end_lost(core, hold, now);
 		break;
 	default: on_refused(core, op, hold, answer, now);
 	}
@@ -275,6 +288,8 @@ struct hf__hold *hf__release_start(struct hf__core *core, struct hf__op *op, int
 		hold->state = HF__HOLD_RELEASING;
 		hf__hold_hide(core, hold);
 	}
+	if (hf__release_end_lost(core, hold, now))
+		return NULL;
 	if (!here)
 		return hold;
 	if (hold->state == HF__HOLD_LOST)

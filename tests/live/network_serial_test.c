@@ -251,6 +251,29 @@ static void unreachable_server_is_reported_when_the_time_is_over(void **state)
 	end(&world);
 }
 
+static void release_of_a_lost_hold_does_not_wait_for_the_server(void **state)
+{
+	static struct world world; /* its client may report something after a failed test */
+
+	(void)state;
+	begin(&world, 600);
+	ASSERT_OK(hf_lock_acquire(world.lock, NULL));
+	ASSERT_OK(hf_lock_acquire(world.lock, NULL));
+	proxy_refuse(world.proxy, true);
+	proxy_cut(world.proxy);
+	WAIT_UNTIL(hf_lock_state(world.lock, NULL) == HF_LOST, SOON_MS);
+	for (int i = 0; i < 2; i++) {
+		long long started_at = test_now_ms();
+		ASSERT_RC(hf_lock_release(world.lock), HF_ELOST);
+		/* A request that waits for an answer takes 3 s. */
+		ASSERT_BETWEEN(test_now_ms() - started_at, 0, 1500);
+	}
+	ASSERT_RC(hf_lock_release(world.lock), HF_ENOTHELD);
+	proxy_refuse(world.proxy, false);
+	WAIT_UNTIL(!key_exists(live_raw, "orders"), SOON_MS);
+	end(&world);
+}
+
 /* ---- waiters ---- */
 
 static void message_lost_in_the_gap_does_not_hang_the_waiter(void **state)
@@ -435,6 +458,7 @@ int main(void)
 		LIVE_STORY(black_hole_costs_the_lock_before_it_can_be_given_away),
 		LIVE_STORY(network_that_is_back_before_the_lease_ends_costs_nothing),
 		LIVE_STORY(unreachable_server_is_reported_when_the_time_is_over),
+		LIVE_STORY(release_of_a_lost_hold_does_not_wait_for_the_server),
 		LIVE_STORY(message_lost_in_the_gap_does_not_hang_the_waiter),
 		LIVE_STORY(reconnected_waiter_is_subscribed_again),
 		LIVE_STORY(answers_may_come_byte_by_byte),

@@ -145,17 +145,49 @@ static void release_of_a_lost_hold_says_why_and_names_the_holder(void **state)
 	check_result(fake_release(fake, 1), HF_ENOTHELD);
 }
 
-static void release_of_a_lost_hold_is_lost_without_a_connection_too(void **state)
+static void release_of_a_lost_hold_does_not_wait_for_a_connection(void **state)
 {
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 1000);
 	fake_link_down(fake);
 	fake_advance(fake, 1000);
 	struct hf__op *op = fake_release(fake, 1);
-	check_waits(op);
-	fake_advance(fake, FAKE_TIMEOUT);
 	check_result(op, HF_ELOST);
 	check_detail(op, "lease of 1000 ms ended");
+	check_result(fake_release(fake, 1), HF_ENOTHELD);
+}
+
+static void release_of_a_lost_hold_ends_with_its_connection(void **state)
+{
+	struct fake *fake = *state;
+	(void)fake_hold(fake, 1, 1000);
+	fake_advance(fake, 1000);
+	for (int outcome = HF__UNSENT; outcome <= HF__UNKNOWN; outcome++) {
+		struct hf__op *op = fake_release(fake, 1);
+		(void)fake_sent(fake, HF__SETTLE);
+		hf__core_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
+		                   fake->now);
+		check_waits(op);
+		fake_answer(fake, (enum hf__outcome)outcome);
+		check_result(op, HF_ELOST);
+		fake_link_up(fake);
+		(void)fake_hold(fake, 1, 1000);
+		fake_advance(fake, 1000);
+	}
+}
+
+static void release_of_a_level_ends_when_the_hold_is_lost_without_a_connection(void **state)
+{
+	struct fake *fake = *state;
+	(void)fake_hold(fake, 1, 1000);
+	(void)fake_hold(fake, 1, 1000);
+	fake_link_down(fake);
+	struct hf__op *op = fake_release(fake, 1);
+	fake_advance(fake, 900);
+	check_waits(op);
+	fake_advance(fake, 100);
+	check_result(op, HF_ELOST);
+	check_result(fake_release(fake, 1), HF_ELOST);
 }
 
 static void acquire_after_a_loss_is_a_new_acquisition(void **state)
@@ -595,7 +627,9 @@ int main(void)
 		fake_test(remaining_ends_without_a_turn),
 		fake_test(hold_is_at_risk_with_less_than_a_third_left),
 		fake_test(release_of_a_lost_hold_says_why_and_names_the_holder),
-		fake_test(release_of_a_lost_hold_is_lost_without_a_connection_too),
+		fake_test(release_of_a_lost_hold_does_not_wait_for_a_connection),
+		fake_test(release_of_a_lost_hold_ends_with_its_connection),
+		fake_test(release_of_a_level_ends_when_the_hold_is_lost_without_a_connection),
 		fake_test(acquire_after_a_loss_is_a_new_acquisition),
 		fake_test(acquire_that_finds_the_lease_ended_is_not_nested),
 		fake_test(news_that_nobody_fetched_end_with_the_latest),
