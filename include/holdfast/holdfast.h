@@ -831,7 +831,8 @@ HF_API int hf_permits_acquire(hf_permits *permits, int n, const hf_permits_optio
 HF_API int hf_permits_release(hf_permits *permits, const hf_permit_id *ids, int n);
 /*
  * Lets the permit expire lease_ms from now, whether that is sooner or later than before. From then
- * on the watchdog no longer renews it.
+ * on the watchdog no longer renews it. After an error it continues, and after HF_EUNKNOWN with the
+ * shorter one of the two leases. HF_ELOST: this client held the permit and has lost it.
  */
 HF_API int hf_permits_extend(hf_permits *permits, const hf_permit_id id, int64_t lease_ms);
 /* How long the server keeps the permit; -1: it does not expire. HF_ENOTHELD: it does not exist. */

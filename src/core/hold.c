@@ -16,6 +16,11 @@ int64_t hf__hold_lease(const struct hf__hold *hold)
 	return hold->cmd.lock->policy->lease_of(hold);
 }
 
+int64_t hf__hold_renew_lease(const struct hf__core *core, const struct hf__hold *hold)
+{
+	return hold->renew_ms ? hold->renew_ms : core->config.watchdog_ms;
+}
+
 static int64_t risk_at(const struct hf__hold *hold)
 {
 	return hold->valid_until - hf__hold_lease(hold) / 3;

@@ -41,6 +41,7 @@ struct hf__hold {
 	int64_t lease_ms; /* the lease from which valid_until was computed */
 	int64_t valid_until;
 	int64_t renew_at;     /* HF__NEVER: not renewed, or waiting for a connection */
+	int64_t renew_ms;     /* the lease with which it is renewed if that is not the watchdog's */
 	int64_t end_at;       /* with a session: when the hold ends even if the session lasts */
 	int64_t leased_until; /* the latest expiry of the levels with a lease of their own */
 	union {
@@ -85,6 +86,8 @@ static inline bool hf__hold_is_renewed(const struct hf__hold *hold)
 	return hold->watched_from || hold->cmd.lock->policy->always_renews;
 }
 
+/* The lease with which the watchdog renews it. */
+int64_t hf__hold_renew_lease(const struct hf__core *core, const struct hf__hold *hold);
 struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner);
 /* NULL without memory. */
 struct hf__hold *hf__hold_new(struct hf__core *core, struct hf__lock *lock, uint64_t owner);

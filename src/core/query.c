@@ -76,10 +76,17 @@ static bool is_forgotten(const struct hf__query *query, int64_t now)
 	return query->cmd.again && changes(query->cmd.verb) && now >= query->known_until;
 }
 
-static struct hf__hold *own_permit(struct hf__core *core, struct hf__query *query, uint16_t i)
+static struct hf__hold *own_permit(struct hf__core *core, const struct hf__query *query, uint16_t i)
 {
 	uint64_t wire = hf__permit_wire(core, query->given[i].permit);
 	return wire ? hf__hold_find(query->cmd.lock, wire) : NULL;
+}
+
+static bool is_about_same_permit(const struct hf__query *one, const struct hf__query *other)
+{
+	return one != other && one->cmd.verb == HF__PERMITS_EXTEND &&
+	       other->cmd.verb == HF__PERMITS_EXTEND && one->cmd.lock == other->cmd.lock &&
+	       memcmp(one->given[0].permit, other->given[0].permit, HF__PERMIT_SIZE) == 0;
 }
 
 typedef void each_permit_fn(struct hf__core *core, struct hf__hold *hold, int64_t now);
@@ -125,11 +132,24 @@ static void leave_release(struct hf__core *core, struct hf__hold *hold, int64_t 
 	hf__hold_abandon(core, hold, now);
 }
 
+/* Another extension of the same permit is in progress. */
+static bool waits_for_another(const struct hf__core *core, const struct hf__query *query)
+{
+	const struct hf__list *link;
+	hf__list_each (link, &core->queries) {
+		const struct hf__query *other = hf__list_item(link, struct hf__query, link_in_core);
+		if (is_about_same_permit(other, query) && other->has_begun)
+			return true;
+	}
+	return false;
+}
+
 /* The request may run from now on, so valid-until must not be later than the new lease allows. */
 static void begin_extend(struct hf__core *core, struct hf__query *query, int64_t now)
 {
 	struct hf__hold *hold = own_permit(core, query, 0);
-	if (!hold || hold->state != HF__HOLD_HELD)
+	query->has_begun = true;
+	if (!hold)
 		return;
 	query->was_watched = hold->watched_from;
 	hold->watched_from = 0;
@@ -137,33 +157,56 @@ static void begin_extend(struct hf__core *core, struct hf__query *query, int64_t
 	hf__hold_shorten(core, hold, now, query->cmd.lease_ms);
 }
 
-/* The request did not run: the watchdog continues. */
-static void undo_extend(struct hf__core *core, struct hf__query *query, int64_t now)
+/*
+ * The request failed, or nobody waits for its answer any more: the watchdog continues. A request
+ * that may still run would shorten the lease, so it renews with the shorter one of the two.
+ */
+static void undo_extend(struct hf__core *core, const struct hf__query *query, bool may_run,
+                        int64_t now)
 {
 	struct hf__hold *hold = own_permit(core, query, 0);
-	if (!hold || hold->state != HF__HOLD_HELD || !query->was_watched)
+	if (!query->has_begun || !hold || hold->state != HF__HOLD_HELD || !query->was_watched)
 		return;
+	if (may_run && hold->cmd.lock->policy->server_ends &&
+	    query->cmd.lease_ms < hf__hold_renew_lease(core, hold))
+		hold->renew_ms = query->cmd.lease_ms;
 	hold->watched_from = 1;
 	hold->renew_at = now;
 	hf__hold_arm(core, hold);
 }
 
-/* The lease is the caller's from now on, not the watchdog's. */
+/* The lease is the caller's from now on, not the watchdog's, unless the answer came too late. */
 static void on_extended(struct hf__core *core, const struct hf__query *query, struct hf__hold *hold,
                         int64_t now)
 {
-	if (hold->state != HF__HOLD_HELD)
+	if (hf__hold_check(core, hold, now) || hold->state != HF__HOLD_HELD)
 		return;
+	hold->renew_ms = 0;
 	hf__hold_set_lease(core, hold, query->cmd.sent_at, query->cmd.lease_ms);
 	(void)hf__hold_check(core, hold, now);
 }
 
+/* Lets the next extension of the same permit begin. */
+static void let_next_extend(struct hf__core *core, const struct hf__query *query, int64_t now)
+{
+	struct hf__list *link;
+	hf__list_each (link, &core->queries) {
+		struct hf__query *next = hf__list_item(link, struct hf__query, link_in_core);
+		if (!is_about_same_permit(next, query) || !next->op)
+			continue;
+		hf__wheel_start(&core->wheel, &next->op->retry, now);
+		return;
+	}
+}
+
 /* ---- answers ---- */
 
-static void drop_query(struct hf__core *core, struct hf__query *query)
+static void drop_query(struct hf__core *core, struct hf__query *query, int64_t now)
 {
 	struct hf__lock *lock = query->cmd.lock;
 	hf__list_remove(&query->link_in_core);
+	if (query->has_begun)
+		let_next_extend(core, query, now);
 	if (query->recorded)
 		hf__record_free(core, query->cmd.record, query->known_until);
 	free(query);
@@ -243,6 +286,12 @@ static void finish_done(struct hf__core *core, struct hf__op *op, const struct h
 		hf__op_finish(core, op, HF_ENOMEM, "no memory for an answer");
 }
 
+/* The permit of this client that the request extends, or NULL. */
+static struct hf__hold *extended_permit(struct hf__core *core, const struct hf__query *query)
+{
+	return query->cmd.verb == HF__PERMITS_EXTEND ? own_permit(core, query, 0) : NULL;
+}
+
 /* Settles the permits of the request; true if a permit that this client held was gone. */
 static bool settle_permits(struct hf__core *core, struct hf__query *query,
                            const struct hf__answer *answer, enum hf__outcome outcome, int64_t now)
@@ -258,14 +307,13 @@ static bool settle_permits(struct hf__core *core, struct hf__query *query,
 		each_permit(core, query, over ? end_release : leave_release, now);
 		core->stats.releases += outcome == HF__DONE ? query->cmd.items : 0;
 	}
-	struct hf__hold *hold =
-		query->cmd.verb == HF__PERMITS_EXTEND ? own_permit(core, query, 0) : NULL;
+	struct hf__hold *hold = extended_permit(core, query);
 	if (hold && outcome == HF__DONE)
 		on_extended(core, query, hold, now);
 	else if (hold && outcome == HF__GONE && hold->state == HF__HOLD_HELD)
 		hf__hold_lose(core, hold, HF__LOST_GONE, now);
-	else if (hold && outcome != HF__UNKNOWN && !query->cmd.again)
-		undo_extend(core, query, now);
+	else if (hold)
+		undo_extend(core, query, query->cmd.again || outcome == HF__UNKNOWN, now);
 	return ours;
 }
 
@@ -288,7 +336,10 @@ static void finish(struct hf__core *core, struct hf__query *query, struct hf__op
 	if (outcome == HF__GONE && query->cmd.verb == HF__PERMITS_RELEASE && query->cmd.again)
 		outcome = were_all_ours(core, query) ? HF__DONE : HF__UNKNOWN;
 	bool ours = settle_permits(core, query, answer, outcome, now);
-	if (outcome == HF__DONE)
+	const struct hf__hold *extended = extended_permit(core, query);
+	if (outcome == HF__DONE && extended && extended->state == HF__HOLD_LOST)
+		hf__hold_finish_lost(core, op, extended, NULL, 0, now);
+	else if (outcome == HF__DONE)
 		finish_done(core, op, answer);
 	else if (outcome == HF__GONE)
 		hf__op_finish(core, op, ours ? HF_ELOST : HF_ENOTHELD,
@@ -300,6 +351,19 @@ static void finish(struct hf__core *core, struct hf__query *query, struct hf__op
 		              hf__query_link(query)->why);
 	else
 		hf__op_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);
+}
+
+/* No call waits for the answer. A request that was answered and not sent twice cannot run later. */
+static void on_late_extend(struct hf__core *core, const struct hf__query *query,
+                           enum hf__outcome outcome, int64_t now)
+{
+	struct hf__hold *hold = extended_permit(core, query);
+	if (hold->state != HF__HOLD_HELD)
+		return;
+	if (outcome == HF__GONE)
+		hf__hold_lose(core, hold, HF__LOST_GONE, now);
+	else if (outcome != HF__UNKNOWN && !query->cmd.again)
+		hold->renew_ms = 0;
 }
 
 static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
@@ -329,8 +393,52 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 		op->query = NULL;
 		query->op = NULL;
 		finish(core, query, op, answer, now);
-	}
-	drop_query(core, query);
+	} else if (extended_permit(core, query))
+		on_late_extend(core, query, answer->outcome, now);
+	drop_query(core, query, now);
+}
+
+/* Finishes the extension of a permit of this client that is not held; true if it did. */
+static bool refuse_extend(struct hf__core *core, struct hf__query *query, int64_t now)
+{
+	struct hf__op *op = query->op;
+	struct hf__hold *hold = extended_permit(core, query);
+	if (!hold || query->has_begun)
+		return false;
+	bool lost = hf__hold_check(core, hold, now);
+	if (hold->state == HF__HOLD_HELD)
+		return false;
+	op->query = NULL;
+	if (lost)
+		hf__hold_finish_lost(core, op, hold, NULL, 0, now);
+	else
+		hf__op_finish(core, op, HF_ENOTHELD, "%s: the permit is being released",
+		              op->lock->name);
+	drop_query(core, query, now);
+	return true;
+}
+
+/* One extension of a permit at a time: the next one begins when the one before is answered. */
+static bool may_submit(struct hf__core *core, struct hf__query *query, int64_t now)
+{
+	if (query->cmd.verb != HF__PERMITS_EXTEND || query->has_begun)
+		return true;
+	if (waits_for_another(core, query) || refuse_extend(core, query, now))
+		return false;
+	begin_extend(core, query, now);
+	return true;
+}
+
+/* Nothing renews a permit that is being extended, so a dead connection must be noticed as soon. */
+static int64_t limit_of(struct hf__core *core, const struct hf__query *query)
+{
+	struct hf__hold *hold = extended_permit(core, query);
+	if (!hold)
+		return core->config.command_timeout_ms;
+	int64_t lease_ms = hf__hold_renew_lease(core, hold);
+	if (query->cmd.lease_ms < lease_ms)
+		lease_ms = query->cmd.lease_ms;
+	return lease_ms / 9 > 50 ? lease_ms / 9 : 50;
 }
 
 void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t now)
@@ -340,13 +448,13 @@ void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t no
 		core->backend_ops->want_link(core->backend, hf__query_link(query));
 	} else if (op->want.verb == HF__OP_LINK) {
 		op->query = NULL;
-		drop_query(core, query);
+		drop_query(core, query, now);
 		hf__op_succeed(core, op);
 	} else if (is_forgotten(query, now)) {
 		hf__query_leave(core, op, HF_EUNKNOWN, now);
-	} else if (!query->cmd.in_flight)
-		hf__cmd_submit(core, hf__query_link(query), &query->cmd, now,
-		               core->config.command_timeout_ms);
+	} else if (!query->cmd.in_flight && may_submit(core, query, now)) {
+		hf__cmd_submit(core, hf__query_link(query), &query->cmd, now, limit_of(core, query));
+	}
 }
 
 void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64_t now)
@@ -358,12 +466,12 @@ void hf__query_leave(struct hf__core *core, struct hf__op *op, int result, int64
 	query->op = NULL;
 	if (query->cmd.verb == HF__PERMITS_RELEASE)
 		each_permit(core, query, leave_release, now);
-	else if (query->cmd.verb == HF__PERMITS_EXTEND && !sent)
-		undo_extend(core, query, now);
+	else if (query->cmd.verb == HF__PERMITS_EXTEND)
+		undo_extend(core, query, sent, now);
 	if (sent && changes(query->cmd.verb) && result != HF_ECLOSED)
 		result = HF_EUNKNOWN;
 	if (!query->cmd.in_flight)
-		drop_query(core, query);
+		drop_query(core, query, now);
 	if (result == op->refusal)
 		hf__op_finish_refused(core, op);
 	else if (op->want.verb == HF__OP_LINK)
@@ -439,7 +547,6 @@ void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 	}
 	if (query->cmd.verb == HF__PERMITS_RELEASE)
 		each_permit(core, query, begin_release, now);
-	else if (query->cmd.verb == HF__PERMITS_EXTEND)
-		begin_extend(core, query, now);
-	hf__query_resume(core, query, now);
+	if (!refuse_extend(core, query, now))
+		hf__query_resume(core, query, now);
 }

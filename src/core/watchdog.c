@@ -61,8 +61,8 @@ static void on_missed(struct hf__core *core, struct hf__hold *hold, enum hf__out
 		hold->tries++;
 	hold->renew_at = HF__NEVER;
 	if (!HF__MUTANT(ONE_MISS_ENDS) && (!cut || hold->cmd.lock->link->up))
-		hold->renew_at =
-			now + hf__random_jitter(&core->random, core->config.watchdog_ms / 12 + 1);
+		hold->renew_at = now + hf__random_jitter(&core->random,
+		                                         hf__hold_renew_lease(core, hold) / 12 + 1);
 	if (HF__MUTANT(ONE_MISS_ENDS))
 		hold->watched_from = 0;
 	hf__hold_arm(core, hold);
@@ -107,12 +107,14 @@ static struct hf__renewal *free_renewal(struct hf__core *core)
 	return NULL;
 }
 
-/* Whether one command can renew holds of both locks. */
-static bool go_together(const struct hf__core *core, const struct hf__lock *one,
-                        const struct hf__lock *other)
+/* Whether one command can renew both holds. */
+static bool go_together(const struct hf__core *core, const struct hf__hold *first,
+                        const struct hf__hold *second)
 {
+	const struct hf__lock *one = first->cmd.lock, *other = second->cmd.lock;
 	const struct hf__backend_ops *ops = core->backend_ops;
-	return one->traits->renew_group == other->traits->renew_group && one->link == other->link &&
+	return first->renew_ms == second->renew_ms &&
+	       one->traits->renew_group == other->traits->renew_group && one->link == other->link &&
 	       (!ops->batch || ops->batch(core->backend, one) == ops->batch(core->backend, other));
 }
 
@@ -135,7 +137,6 @@ static struct hf__hold *first_to_renew(const struct hf__core *core)
 static void fill(struct hf__core *core, struct hf__renewal *renewal, struct hf__hold *first,
                  int64_t now)
 {
-	const struct hf__lock *same = first->cmd.lock;
 	struct hf__list *after;
 	size_t bytes = 0;
 	int others = 0;
@@ -144,7 +145,7 @@ static void fill(struct hf__core *core, struct hf__renewal *renewal, struct hf__
 		after = link->next;
 		struct hf__hold *hold = hf__list_item(link, struct hf__hold, renew);
 		const struct hf__lock *lock = hold->cmd.lock;
-		if (!go_together(core, same, lock)) {
+		if (!go_together(core, first, hold)) {
 			if (++others == MOST_SKIPPED)
 				break;
 			continue;
@@ -163,7 +164,8 @@ static void fill(struct hf__core *core, struct hf__renewal *renewal, struct hf__
 		renewal->item[slot] = (struct hf__renew_item){
 			.lock = hold->cmd.lock,
 			.wire = hold->cmd.wire,
-			.lease_ms = hf__hold_is_renewed(hold) ? core->config.watchdog_ms : 0,
+			.lease_ms =
+				hf__hold_is_renewed(hold) ? hf__hold_renew_lease(core, hold) : 0,
 		};
 	}
 }
@@ -176,7 +178,7 @@ void hf__watchdog_flush(struct hf__core *core, int64_t now)
 		if (!renewal)
 			return;
 		fill(core, renewal, first, now);
-		int64_t limit_ms = core->config.watchdog_ms / (first->tries ? 12 : 9);
+		int64_t limit_ms = hf__hold_renew_lease(core, first) / (first->tries ? 12 : 9);
 		renewal->cmd.verb = HF__RENEW;
 		renewal->cmd.user = HF__CMD_OF_RENEWAL;
 		renewal->cmd.item = renewal->item;

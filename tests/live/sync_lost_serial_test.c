@@ -616,6 +616,34 @@ static void permit_made_shorter_without_an_answer_is_not_believed_too_long(void 
 	assert_int_equal(believed, HF_LOST);
 }
 
+static void permit_extended_without_an_answer_is_still_renewed(void **state)
+{
+	struct done *done = check_alloc(sizeof(*done));
+	struct world world = {.proxy = proxy_start(test_server_url(live_server))};
+	hf_permit_id id;
+
+	(void)state;
+	world.client = open_url(proxy_url(world.proxy),
+	                        HF_CLIENT(.watchdog_ms = 6000, .command_timeout_ms = 500));
+	open_all(&world);
+	ASSERT_OK(hf_permits_try_set(world.permits, 1, NULL));
+	ASSERT_OK(hf_permits_acquire(world.permits, 1, NULL, &id));
+	long long bytes = proxy_request_bytes(world.proxy);
+	proxy_hold_replies(world.proxy, true);
+	ASSERT_OK(hf_permits_extend_async(world.permits, id, 60000, note_done, done));
+	WAIT_UNTIL(proxy_request_bytes(world.proxy) > bytes, SOON_MS);
+	WAIT_UNTIL(atomic_load(&done->calls) == 1, SOON_MS);
+	assert_int_equal(done->result, HF_EUNKNOWN);
+	assert_int_equal(stats_of(world.client).renewals, 0);
+	proxy_cut(world.proxy);
+	proxy_hold_replies(world.proxy, false);
+	WAIT_UNTIL(stats_of(world.client).renewals >= 2, SOON_MS);
+	assert_int_equal(hf_permits_state(world.permits, id), HF_HELD);
+	ASSERT_OK(hf_permits_release(world.permits, (const hf_permit_id *)id, 1));
+	free(done);
+	end(&world);
+}
+
 /* Loses the request of a release on its way, and returns what its repeat made of it. */
 static int release_after_a_lost_request(struct world *world, const hf_permit_id *ids, int n)
 {
@@ -714,6 +742,7 @@ int main(void)
 		SYNC_STORY(server_that_comes_back_with_its_data_remembers_requests),
 		SYNC_STORY(empty_server_lets_waiters_wait_on),
 		SYNC_STORY(permit_made_shorter_without_an_answer_is_not_believed_too_long),
+		SYNC_STORY(permit_extended_without_an_answer_is_still_renewed),
 		SYNC_STORY(list_that_could_not_be_given_back_is_not_a_success),
 		SYNC_STORY(permit_that_never_was_is_not_given_back_by_a_repeat),
 		SYNC_STORY(permits_of_which_one_is_gone_are_not_granted),
