@@ -135,6 +135,24 @@ static struct hf__spec describe_acquire(const hf_permits *permits, int n,
 	return spec;
 }
 
+/*
+ * The lease expired before this thread ran again. The caller does not learn the ids, so the permits
+ * are given back, as far as they still exist.
+ */
+static int fail_late(const hf_permits *permits, uint64_t first, int n)
+{
+	struct hf__spec undo = describe(permits, HF__PERMITS_RELEASE);
+	unsigned char(*ids)[HF__PERMIT_SIZE] = malloc((size_t)n * HF__PERMIT_SIZE);
+	hf__handle_set_amount(&undo, "n", n, 1, HF__PERMITS_MAX);
+	for (int i = 0; ids && i < n; i++)
+		hf__permit_id(&permits->at.client->core, first + (uint64_t)i, ids[i]);
+	undo.want.permit = (const unsigned char(*)[HF__PERMIT_SIZE])ids;
+	if (ids)
+		(void)run_with_ids(undo, NULL);
+	return hf__error(HF_ELOST,
+	                 "lost: granted, but the lease expired before this thread ran again");
+}
+
 int hf_permits_acquire(hf_permits *permits, int n, const hf_permits_options *options,
                        hf_permit_id *ret_ids)
 {
@@ -143,6 +161,8 @@ int hf_permits_acquire(hf_permits *permits, int n, const hf_permits_options *opt
 	if (!spec.error && !ret_ids)
 		spec.error = hf__error_null("ret_ids");
 	int rc = hf__call_run(&call, spec);
+	if (!rc && hf__lock_remaining(permits->at.record, call.op.owner, hf__clock_ms(), NULL) == 0)
+		return fail_late(permits, call.op.owner, n);
 	for (int i = 0; !rc && i < n; i++)
 		hf__permits_id(permits->at.client, call.op.owner + (uint64_t)i, ret_ids[i]);
 	return rc;
