@@ -7,6 +7,7 @@
 #include "core/release.h"
 #include "core/spin.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 int64_t hf__acquire_lease(const struct hf__core *core, const struct hf__op *op)
@@ -19,6 +20,18 @@ static void ask_later(struct hf__core *core, struct hf__op *op, int64_t at)
 	hf__wheel_start(&core->wheel, &op->retry, at);
 }
 
+/* Nothing has changed on the server: the next waiter asks when this one would have. */
+static void pass_retry_on(struct hf__core *core, const struct hf__op *op)
+{
+	struct hf__op *next = hf__lock_first_waiter(op->lock);
+	if (!next || !hf__wheel_running(&op->retry))
+		return;
+	if (op->phase == HF__OP_RESTING)
+		next->phase = HF__OP_RESTING;
+	if (!next->hold->cmd.in_flight && !hf__wheel_running(&next->retry))
+		ask_later(core, next, op->retry.at);
+}
+
 static void leave_queue(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__lock *lock = op->lock;
@@ -27,14 +40,10 @@ static void leave_queue(struct hf__core *core, struct hf__op *op, int64_t now)
 	bool first = lock->queue.next == &op->link;
 	hf__list_remove(&op->link);
 	hf__lock_end_watches_soon(core, lock, now);
-	if (!first || hf__list_empty(&lock->queue) || !hf__wheel_running(&op->retry))
+	if (!first)
 		return;
-	/* Nothing has changed on the server: the next waiter asks when this one would have. */
-	struct hf__op *next = hf__list_item(lock->queue.next, struct hf__op, link);
-	if (op->phase == HF__OP_RESTING)
-		next->phase = HF__OP_RESTING;
-	if (!next->hold->cmd.in_flight && !hf__wheel_running(&next->retry))
-		ask_later(core, next, op->retry.at);
+	pass_retry_on(core, op);
+	hf__lock_listen_soon(core, lock, now);
 }
 
 static void let_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
@@ -188,31 +197,43 @@ static void sleep_on(struct hf__core *core, struct hf__op *op, int64_t pause_ms,
 }
 
 /* Listens for the release and waits; asks once more first if it did not listen before. */
-static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
-                     int64_t now)
+static void listen_to(struct hf__core *core, struct hf__op *op, enum hf__channel channel,
+                      int64_t ttl_ms, int64_t now)
 {
-	bool ordered = answer->channel == HF__CHANNEL_WAITER;
-	if (op->lock->traits->ordered && hf__lock_held_here(op->lock, now)) {
-		/* This client holds the lock, and its release will say whose turn it is. */
-		op->phase = HF__OP_LOCAL;
-		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms));
-		core->host_ops->idles(core->host, op);
-		return;
-	}
-	if (answer->watched) {
-		sleep_on(core, op, HF__WATCHED_POLL_MS, now);
-		return;
-	}
+	bool ordered = channel == HF__CHANNEL_WAITER;
 	struct hf__hold *own = ordered ? op->hold : NULL;
-	bool watched = hf__lock_is_watched(op->lock, answer->channel, own);
+	bool watched = hf__lock_is_watched(op->lock, channel, own);
 	/* A holder of an unordered kind announces its release on the lock's own channel. */
 	if ((ordered && hf__lock_watch(core, op->lock, HF__CHANNEL_LOCK, NULL)) ||
-	    hf__lock_watch(core, op->lock, answer->channel, own))
+	    hf__lock_watch(core, op->lock, channel, own))
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
 	else if (!watched && !HF__MUTANT(NO_SECOND_ASK))
 		hf__acquire_ask(core, op->hold, now);
 	else
-		sleep_on(core, op, pause_of(core, op, answer->ttl_ms), now);
+		sleep_on(core, op, pause_of(core, op, ttl_ms), now);
+}
+
+void hf__acquire_listen(struct hf__core *core, struct hf__op *op, int64_t now)
+{
+	assert(!op->listens && !op->hold->cmd.in_flight);
+	op->listens = true;
+	listen_to(core, op, op->lock->traits->channel, -1, now);
+}
+
+static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                     int64_t now)
+{
+	if (op->lock->traits->ordered && !op->listens && hf__lock_held_here(op->lock, now)) {
+		/* This client holds the lock, and its release will say whose turn it is. */
+		op->phase = HF__OP_LOCAL;
+		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms));
+		hf__lock_listen_soon(core, op->lock, now);
+		core->host_ops->idles(core->host, op);
+	} else if (answer->watched) {
+		sleep_on(core, op, HF__WATCHED_POLL_MS, now);
+	} else {
+		listen_to(core, op, answer->channel, answer->ttl_ms, now);
+	}
 }
 
 /* An ask that was answered BUSY has a place in the server's queue. */

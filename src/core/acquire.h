@@ -14,6 +14,8 @@ struct hf__op;
 void hf__acquire_start(struct hf__core *core, struct hf__op *op, int64_t now);
 void hf__acquire_extend(struct hf__core *core, struct hf__op *op, int64_t now);
 void hf__acquire_ask(struct hf__core *core, struct hf__hold *hold, int64_t now);
+/* The call has waited for its own client for a while, and listens to the server from now on. */
+void hf__acquire_listen(struct hf__core *core, struct hf__op *op, int64_t now);
 /* The lease that the call wants. */
 int64_t hf__acquire_lease(const struct hf__core *core, const struct hf__op *op);
 /* Fills the command in: one more level, or the first. */

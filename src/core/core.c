@@ -204,8 +204,11 @@ void hf__core_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 
 static void retry(struct hf__core *core, struct hf__op *op, int64_t now)
 {
+	bool listens = op->lock && op->lock->link->up && !op->lock->traits->spins;
 	if (op->query)
 		hf__query_resume(core, op->query, now);
+	else if (listens && hf__lock_may_listen(core, op, now))
+		hf__acquire_listen(core, op, now);
 	else if (op->hold)
 		resume(core, op->hold, now);
 }

@@ -253,6 +253,16 @@ void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t se
 	hf__hold_arm(core, hold);
 }
 
+/* The hold of another owner of this client that a new one rules out, or NULL. */
+static struct hf__hold *find_outdated(struct hf__core *core, const struct hf__hold *hold)
+{
+	const struct hf__lock *lock = hold->cmd.lock;
+	if (lock->traits->half && !lock->traits->writes)
+		lock = hf__lock_find(core, lock->traits->half, lock->name);
+	struct hf__hold *other = lock ? lock->held : NULL;
+	return other && other->owner != hold->owner && other->state == HF__HOLD_HELD ? other : NULL;
+}
+
 bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms, int64_t now)
 {
@@ -261,7 +271,7 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 	bool fresh = hold->state == HF__HOLD_ASKING;
 	if (now >= (fresh ? until : hold->valid_until))
 		return false;
-	struct hf__hold *before = hold->cmd.lock->held;
+	struct hf__hold *outdated = fresh ? find_outdated(core, hold) : NULL;
 	if (fresh) {
 		hold->state = HF__HOLD_HELD;
 		hold->placed = false;
@@ -278,8 +288,8 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 	}
 	publish(hold);
 	/* The grant proves that another owner of this client does not hold the lock any more. */
-	if (fresh && before && before != hold && before->state == HF__HOLD_HELD)
-		hf__hold_lose(core, before, HF__LOST_GONE, now);
+	if (outdated)
+		hf__hold_lose(core, outdated, HF__LOST_GONE, now);
 	return true;
 }
 

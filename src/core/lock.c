@@ -200,23 +200,64 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
 	free(lock);
 }
 
+/* The record of the writers that this reader lets go first, or NULL. */
+static const struct hf__lock *writers_of(struct hf__core *core, const struct hf__op *op)
+{
+	const struct hf__traits *traits = op->lock->traits;
+	bool yields = traits->yields && !traits->writes;
+	return yields ? hf__lock_find(core, traits->half, op->lock->name) : NULL;
+}
+
+/* Another owner of this client holds what the call waits for, as far as this client knows. */
+static bool is_kept_out(struct hf__core *core, const struct hf__op *op, int64_t now)
+{
+	const struct hf__traits *traits = op->lock->traits;
+	if (traits->queues || traits->ordered)
+		return hf__lock_held_here(op->lock, now);
+	const struct hf__lock *writers = writers_of(core, op);
+	return writers && hf__lock_held_here(writers, now) &&
+	       writers->held->owner != op->want.owner;
+}
+
+static bool is_first(const struct hf__op *op)
+{
+	return op->lock->queue.next == &op->link;
+}
+
+bool hf__lock_may_listen(struct hf__core *core, const struct hf__op *op, int64_t now)
+{
+	return op->hold && is_first(op) && !op->listens && !op->hold->cmd.in_flight &&
+	       op->phase != HF__OP_RESTING && is_kept_out(core, op, now);
+}
+
+/*
+ * A release by this client needs no message, so nothing is sent for a short wait. But the hold can
+ * be taken away from elsewhere, which only a message would announce.
+ */
+void hf__lock_listen_soon(struct hf__core *core, struct hf__lock *lock, int64_t now)
+{
+	struct hf__op *op = hf__lock_first_waiter(lock);
+	if (!op || !hf__lock_may_listen(core, op, now))
+		return;
+	if (!hf__wheel_running(&op->retry) || op->retry.at > now + HF__LISTEN_MS)
+		hf__wheel_start(&core->wheel, &op->retry, now + HF__LISTEN_MS);
+}
+
 /*
  * Readers share the lock, so a writer could wait for ever for a moment without any. Readers of its
  * own client therefore wait until it has had its turn, or for HF__YIELD_MS.
  */
 int64_t hf__lock_yield_until(struct hf__core *core, const struct hf__op *op, int64_t now)
 {
-	const struct hf__traits *traits = op->lock->traits;
-	if (!traits->yields || traits->writes)
+	const struct hf__lock *writers = writers_of(core, op);
+	if (!writers)
 		return 0;
-	const struct hf__lock *writer = hf__lock_find(core, traits->half, op->lock->name);
-	if (!writer)
+	if (!hf__lock_held_here(writers, now))
+		return hf__list_empty(&writers->queue) ? 0 : now + HF__YIELD_MS;
+	if (writers->held->owner == op->want.owner)
 		return 0;
-	if (!hf__lock_held_here(writer, now))
-		return hf__list_empty(&writer->queue) ? 0 : now + HF__YIELD_MS;
-	if (writer->held->owner == op->want.owner)
-		return 0;
-	return now + hf__random_jitter(&core->random, HF__SLOW_POLL_MS);
+	return now +
+	       (is_first(op) ? HF__LISTEN_MS : hf__random_jitter(&core->random, HF__SLOW_POLL_MS));
 }
 
 /* The waiters that waited for another call of this client ask for themselves now. */
@@ -263,6 +304,7 @@ void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now)
 		if (!hf__wheel_running(&op->retry))
 			hf__wheel_start(&core->wheel, &op->retry,
 			                now + hf__random_jitter(&core->random, HF__SLOW_POLL_MS));
+		hf__lock_listen_soon(core, lock, now);
 		return;
 	}
 	core->events->resume(core, hold, now);

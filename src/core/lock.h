@@ -11,6 +11,7 @@
 #define HF__YIELD_MS      5    /* how long a reader lets a writer of its process go first */
 #define HF__WATCH_KEEP_MS 1000 /* how long a subscription outlives its last waiter */
 #define HF__SLOW_POLL_MS  3000 /* how often a waiter asks if nothing wakes it up */
+#define HF__LISTEN_MS     100  /* after this long a waiter for its own client listens too */
 
 struct hf__op;
 
@@ -63,6 +64,10 @@ void hf__lock_next(struct hf__core *core, struct hf__lock *lock, int64_t now);
 bool hf__lock_waits_here(const struct hf__op *op, int64_t now);
 /* This client holds the lock, as far as it knows. */
 bool hf__lock_held_here(const struct hf__lock *lock, int64_t now);
+/* The call is the first that waits for a hold of this client, and does not listen yet. */
+bool hf__lock_may_listen(struct hf__core *core, const struct hf__op *op, int64_t now);
+/* The first of the wait queue listens soon if it waits for a hold of this client. */
+void hf__lock_listen_soon(struct hf__core *core, struct hf__lock *lock, int64_t now);
 /* Until when a reader lets a writer of its client go first; 0 if there is none. */
 int64_t hf__lock_yield_until(struct hf__core *core, const struct hf__op *op, int64_t now);
 /* The first of the wait queue knows when to ask next. */

@@ -46,6 +46,7 @@ struct hf__op {
 	uint8_t phase;     /* enum hf__op_phase */
 	bool cancelled;    /* waits for the answer in flight, then finishes */
 	bool waited;       /* counted as a wait */
+	bool listens;      /* has waited for its own client long enough to listen as well */
 	bool late;         /* its deadline has passed, but an answer is about to arrive */
 	char detail[HF__DETAIL_SIZE]; /* out: the facts of a failure */
 	char text[128];               /* out: the holder */

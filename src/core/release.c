@@ -25,7 +25,7 @@ static void pass_to(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
 	struct hf__list *link;
 	hf__list_each (link, &lock->queue) {
 		struct hf__op *op = hf__list_item(link, struct hf__op, link);
-		if (op->phase != HF__OP_LOCAL || op->hold->cmd.wire != wire)
+		if (op->hold->cmd.wire != wire)
 			continue;
 		lock->held = op->hold;
 		core->events->resume(core, op->hold, now);

@@ -568,6 +568,8 @@ static void waiter_for_a_lost_hold_asks_when_the_hold_ends(void **state)
 	struct hf__hold *hold = fake_hold(fake, 1, 1000);
 	int64_t until = hold->valid_until;
 	struct hf__op *op = fake_acquire(fake, 2);
+	fake_advance(fake, HF__LISTEN_MS);
+	fake_answer_busy(fake, 5000);
 	fake_advance(fake, until - fake->now - 1);
 	check_nothing_sent(fake);
 	fake_advance(fake, 1);
@@ -583,8 +585,69 @@ static void waiter_for_a_hold_of_this_process_polls_slowly(void **state)
 	struct fake *fake = *state;
 	(void)fake_hold(fake, 1, 600000);
 	(void)fake_acquire(fake, 2);
-	assert_in_range(time_to_ask(fake), 2400, 3600);
+	assert_int_equal(fake->watches, 0);
+	assert_int_equal(time_to_ask(fake), HF__LISTEN_MS);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(fake->watches, 1);
+		fake_answer_busy(fake, 500000);
+		check_nothing_sent(fake);
+		assert_in_range(time_to_ask(fake), 2400, 3600);
+		(void)check_sent(fake, HF__ASK, 1);
+	}
+}
+
+static void waiter_for_a_hold_of_this_process_hears_that_it_was_taken_away(void **state)
+{
+	struct fake *fake = *state;
+	(void)fake_hold(fake, 1, 600000);
+	struct hf__op *op = fake_acquire(fake, 2);
+	fake_advance(fake, HF__LISTEN_MS);
+	fake_answer_busy(fake, 500000);
+	fake_wake(fake, fake->lock[0]);
 	(void)check_sent(fake, HF__ASK, 1);
+	fake_answer(fake, HF__GRANTED);
+	check_result(op, 0);
+	assert_int_equal(fake_state(fake, 1), HF_LOST);
+}
+
+/* Messages that arrived before are not lost, so nothing has to be asked. */
+static void next_waiter_of_a_lock_that_is_listened_to_only_listens(void **state)
+{
+	struct fake *fake = *state;
+	(void)fake_hold(fake, 1, 600000);
+	struct hf__op *op = fake_acquire_within(fake, 2, 1000);
+	struct hf__op *next = fake_acquire(fake, 3);
+	fake_advance(fake, HF__LISTEN_MS);
+	fake_answer_busy(fake, 500000);
+	fake_advance(fake, 1000 - HF__LISTEN_MS);
+	check_result(op, HF_ETIMEDOUT);
+	fake_advance(fake, HF__LISTEN_MS);
+	check_nothing_sent(fake);
+	assert_true(next->listens);
+	fake_wake(fake, fake->lock[0]);
+	(void)check_sent(fake, HF__ASK, 1);
+	fake_answer(fake, HF__GRANTED);
+	check_result(next, 0);
+}
+
+static void short_wait_for_a_hold_of_this_process_sends_nothing(void **state)
+{
+	struct fake *fake = *state;
+	(void)fake_hold(fake, 1, 0);
+	for (uint64_t owner = 2; owner < 10; owner++) {
+		struct hf__op *op = fake_acquire(fake, owner);
+		fake_advance(fake, HF__LISTEN_MS - 1);
+		check_nothing_sent(fake);
+		struct hf__op *release = fake_release(fake, owner - 1);
+		bool moves = fake->sent.next &&
+		             hf__list_item(fake->sent.next, struct hf__cmd, link)->verb == HF__MOVE;
+		fake_answer(fake, moves ? HF__GRANTED : HF__DONE);
+		if (!moves)
+			fake_answer(fake, HF__GRANTED);
+		check_result(release, 0);
+		check_result(op, 0);
+	}
+	assert_int_equal(fake->watches, 0);
 }
 
 static void calls_of_one_owner_wait_for_each_other_in_order(void **state)
@@ -679,6 +742,9 @@ int main(void)
 		fake_test(waiters_whose_time_ends_together_all_time_out),
 		fake_test(waiter_for_a_lost_hold_asks_when_the_hold_ends),
 		fake_test(waiter_for_a_hold_of_this_process_polls_slowly),
+		fake_test(waiter_for_a_hold_of_this_process_hears_that_it_was_taken_away),
+		fake_test(next_waiter_of_a_lock_that_is_listened_to_only_listens),
+		fake_test(short_wait_for_a_hold_of_this_process_sends_nothing),
 		fake_test(calls_of_one_owner_wait_for_each_other_in_order),
 		fake_test(parked_call_times_out_and_can_be_cancelled),
 		fake_test(locks_of_other_names_do_not_wait_for_each_other),

@@ -48,6 +48,35 @@ static void waiter_for_a_hold_of_its_process_neither_listens_nor_asks_again(void
 	check_waits(row.second);
 }
 
+static void answer_busy(struct fake *fake)
+{
+	fake_reply(fake, (struct hf__answer){.outcome = HF__BUSY,
+	                                     .ttl_ms = 20000,
+	                                     .channel = HF__CHANNEL_WAITER});
+}
+
+static void first_waiter_listens_if_the_hold_lasts(void **state)
+{
+	struct fake *fake = *state;
+	struct row row = line_up(fake);
+	fake_advance(fake, HF__LISTEN_MS);
+	/* The channel of its own, and that of waiters without an order. */
+	assert_int_equal(fake->watches, 2);
+	assert_int_equal(fake_pending(fake), 1);
+	assert_int_equal(check_sent(fake, HF__ASK, 1)->wire, row.first->hold->cmd.wire);
+	answer_busy(fake);
+	check_nothing_sent(fake);
+	give_up(fake, &row, row.first->hold->cmd.wire);
+	assert_int_equal(fake_pending(fake), 1);
+	fake_answer(fake, HF__GRANTED);
+	check_result(row.first, 0);
+	check_nothing_sent(fake);
+	fake_advance(fake, HF__LISTEN_MS);
+	assert_int_equal(check_sent(fake, HF__ASK, 1)->wire, row.second->hold->cmd.wire);
+	answer_busy(fake);
+	check_waits(row.second);
+}
+
 static void only_the_one_whose_turn_it_is_asks(void **state)
 {
 	struct fake *fake = *state;
@@ -124,6 +153,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fake_test(waiter_for_a_hold_of_its_process_neither_listens_nor_asks_again),
+		fake_test(first_waiter_listens_if_the_hold_lasts),
 		fake_test(only_the_one_whose_turn_it_is_asks),
 		fake_test(all_listen_and_ask_when_it_goes_to_another_process),
 		fake_test(others_ask_when_it_was_not_its_turn_after_all),

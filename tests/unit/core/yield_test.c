@@ -117,10 +117,53 @@ static void writer_that_gives_up_lets_readers_go(void **state)
 	check_result(reader, 0);
 }
 
+static void hold_to_write(struct fake *fake, struct hf__lock *lock)
+{
+	struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_ACQUIRE, .owner = WRITER);
+	fake_answer(fake, HF__GRANTED);
+	check_result(op, 0);
+}
+
+static void first_reader_listens_if_the_writer_stays(void **state)
+{
+	struct fake *fake = *state;
+	struct hf__lock *write = open_half(fake, HF_WRITE), *read = open_half(fake, HF_READ);
+	hold_to_write(fake, write);
+	struct hf__op *first = read_as(fake, read, READER), *next = read_as(fake, read, ANOTHER);
+	fake_advance(fake, HF__LISTEN_MS);
+	assert_int_equal(fake->watches, 1);
+	assert_int_equal(fake_pending(fake), 1);
+	fake_reply(fake, (struct hf__answer){
+				 .outcome = HF__BUSY, .ttl_ms = 20000, .channel = HF__CHANNEL_RW});
+	check_nothing_sent(fake);
+	fake_wake(fake, read);
+	for (int i = 0; i < 2; i++)
+		fake_answer(fake, HF__GRANTED);
+	check_result(first, 0);
+	check_result(next, 0);
+}
+
+static void grant_to_a_reader_is_a_loss_for_the_writer(void **state)
+{
+	struct fake *fake = *state;
+	struct hf__lock *write = open_half(fake, HF_WRITE), *read = open_half(fake, HF_READ);
+	hold_to_write(fake, write);
+	struct hf__op *first = read_as(fake, read, READER), *next = read_as(fake, read, ANOTHER);
+	fake_advance(fake, HF__LISTEN_MS);
+	fake_answer(fake, HF__GRANTED);
+	check_result(first, 0);
+	CHECK_REPORTED(fake, HF_LOST);
+	(void)check_sent(fake, HF__ASK, 1);
+	fake_answer(fake, HF__GRANTED);
+	check_result(next, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fake_test(reader_keeps_back_for_a_moment_while_a_writer_waits),
+		fake_test(first_reader_listens_if_the_writer_stays),
+		fake_test(grant_to_a_reader_is_a_loss_for_the_writer),
 		fake_test(readers_ask_before_the_next_writer_when_one_has_had_its_turn),
 		fake_test(writer_reads_inside_its_own_hold_at_once),
 		fake_test(reader_that_does_not_wait_asks_at_once),
