@@ -42,17 +42,21 @@ int64_t hf_event_remaining(const hf_event *event)
 	return event->remaining_ms;
 }
 
-static void take_done(struct hf_client *client, struct hf__list *ret_calls)
+/* Returns how many there are. */
+static int take_done(struct hf_client *client, struct hf__list *ret_calls)
 {
 	struct hf__list *link;
+	int n = 0;
 	hf__engine_lock(&client->engine);
 	hf__list_move(ret_calls, &client->done);
 	hf__list_each (link, ret_calls) {
 		struct hf__call *call = hf__list_item(link, struct hf__call, in_done);
 		if (call->op.lock)
 			hf__lock_unref(&client->core, call->op.lock);
+		n++;
 	}
 	hf__engine_unlock(&client->engine);
+	return n;
 }
 
 /* Writes the ids of the granted permits, separated by spaces. */
@@ -85,15 +89,15 @@ static void complete(struct hf__call *call)
 static int complete_calls(struct hf_client *client)
 {
 	struct hf__list calls;
-	int n = 0;
 	hf__list_init(&calls);
-	take_done(client, &calls);
+	int n = take_done(client, &calls);
+	hf__engine_expect(&client->engine, n);
 	while (!hf__list_empty(&calls)) {
 		struct hf__call *call = hf__list_item(calls.next, struct hf__call, in_done);
 		hf__list_remove(&call->in_done);
 		complete(call);
-		n++;
 	}
+	hf__engine_expect(&client->engine, 0);
 	return n;
 }
 

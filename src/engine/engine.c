@@ -18,6 +18,9 @@
  */
 #define GATHER_MS 5
 
+/* The requests of this many callbacks in a row are gathered; those of fewer leave one by one. */
+#define MANY_CALLBACKS 4
+
 /* How late a driver can be before the keeper kicks it. */
 #define OVERSLEPT_MS 100
 
@@ -156,6 +159,7 @@ static struct hf__port *next_sender(struct hf__engine *engine)
 static void write_out(struct hf__engine *engine)
 {
 	struct hf__port *port;
+	engine->gather_until = 0;
 	while ((port = next_sender(engine)))
 		send_once(engine, port);
 }
@@ -181,6 +185,36 @@ static bool has_gathered_enough(struct hf__engine *engine)
 		unanswered += engine->port[i]->unanswered;
 	}
 	return woken == 0 || unwritten * 2 >= unanswered + woken;
+}
+
+/* Threads or callbacks are about to add further requests. */
+static bool expects_more(const struct hf__engine *engine)
+{
+	if (atomic_load(&engine->woken) > 0)
+		return true;
+	return atomic_load(&engine->expected) >= MANY_CALLBACKS &&
+	       hf__clock_ms() < engine->gather_until;
+}
+
+/*
+ * Whether a request that this thread may have added waits for those of the next callbacks. The
+ * callback may block before they run, so a driver that would sleep longer is kicked.
+ */
+static bool gathers(struct hf__engine *engine)
+{
+	if (atomic_load(&engine->expected) < MANY_CALLBACKS || !hf__engine_in_callback(engine) ||
+	    !has_output(engine))
+		return false;
+	int64_t now = hf__clock_ms();
+	if (!engine->gather_until)
+		engine->gather_until = now + GATHER_MS;
+	if (now >= engine->gather_until)
+		return false;
+	if (engine->polling && engine->planned > engine->gather_until) {
+		engine->planned = engine->gather_until;
+		engine->kicks_driver = true;
+	}
+	return true;
 }
 
 /* ---- waking ---- */
@@ -320,10 +354,15 @@ static void unlock(struct hf__engine *engine, bool may_write)
 	unlock_and_wake(engine, driver, false);
 }
 
-/* What callbacks add to the port is written in one piece when they have returned. */
 void hf__engine_unlock(struct hf__engine *engine)
 {
-	unlock(engine, !hf__engine_in_callback(engine));
+	unlock(engine, !gathers(engine));
+}
+
+void hf__engine_expect(struct hf__engine *engine, int callbacks)
+{
+	assert(hf__engine_in_callback(engine) && callbacks >= 0);
+	atomic_store(&engine->expected, callbacks);
 }
 
 /* ---- driving ---- */
@@ -468,7 +507,7 @@ static void drive_once(struct hf__engine *engine, const struct hf__task *task)
 		engine->ops->turn(engine->machine, hf__clock_ms());
 		return;
 	}
-	if (has_output(engine) && (atomic_load(&engine->woken) == 0 || engine->gathered_long))
+	if (has_output(engine) && (!expects_more(engine) || engine->gathered_long))
 		write_out(engine);
 	/*
 	 * Writing unlocks the mutex. If the task was finished then, nobody was polling to be

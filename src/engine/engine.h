@@ -63,9 +63,11 @@ struct hf__engine {
 	_Atomic int woken; /* threads that were woken up and have not run yet */
 	int64_t planned;   /* until when the driver's poll sleeps */
 	int64_t keeper_planned;
+	int64_t gather_until; /* output of callbacks waits for more until then; 0: there is none */
 	pthread_t keeper;
 	pthread_t dispatcher;
 	_Atomic uint64_t dispatching; /* number of the thread that runs callbacks; 0: none */
+	_Atomic int expected;         /* callbacks that run one after the other; 0: not known */
 	_Atomic uint32_t posts;       /* counts posts; the dispatcher sleeps on it */
 	int driver_fd;                /* eventfd: kicks the driver out of poll */
 	int keeper_fd;                /* eventfd: kicks the keeper out of poll */
@@ -120,6 +122,11 @@ void hf__engine_port_changed(struct hf__engine *engine);
 /* The keeper drives once or sleeps once. Mutex held. */
 void hf__engine_keep(struct hf__engine *engine);
 
+/*
+ * This many callbacks run one after the other from now on; 0: that is over. If they are many, what
+ * they add to the ports is gathered for a few milliseconds. Only while callbacks are dispatched.
+ */
+void hf__engine_expect(struct hf__engine *engine, int callbacks);
 /* Writes what callbacks have added to the ports. Mutex held. */
 void hf__engine_flush(struct hf__engine *engine);
 

@@ -28,6 +28,85 @@ static void refused_start_never_completes(void **state)
 	hf_lock_close(lock);
 }
 
+/* ---- requests made inside a callback ---- */
+
+#define CROWD 16
+
+/* The first callback asks for another lock, and does not return before that is held. */
+struct asker {
+	hf_lock *next;
+	hf_owner *owner;
+	struct done done; /* of that request */
+	atomic_int calls;
+	long long took_ms; /* until it was held; -1: the callback had to return first */
+};
+
+static void ask_and_stay(void *arg, int result, int64_t number, const char *text)
+{
+	struct asker *asker = arg;
+	(void)number;
+	(void)text;
+	assert_int_equal(result, 0);
+	if (atomic_fetch_add(&asker->calls, 1) > 0)
+		return;
+	long long began_at = test_now_ms();
+	ASSERT_OK(hf_lock_acquire_async(asker->next, HF_ACQUIRE(.owner = asker->owner), note_done,
+	                                &asker->done));
+	while (!key_exists(live_raw, "next") && test_now_ms() - began_at < 2000)
+		test_pause();
+	asker->took_ms = key_exists(live_raw, "next") ? test_now_ms() - began_at : -1;
+}
+
+static void asker_end(struct asker *asker, hf_client *client)
+{
+	WAIT_UNTIL(atomic_load(&asker->done.calls) == 1, SOON_MS);
+	assert_int_equal(asker->done.result, 0);
+	hf_lock_close(asker->next);
+	ASSERT_OK(hf_client_close(client));
+	hf_owner_free(asker->owner);
+	ASSERT_BETWEEN(asker->took_ms, 0, 1000);
+}
+
+static void request_of_a_callback_does_not_wait_for_its_return(void **state)
+{
+	hf_client *client = open_client(NULL);
+	static struct asker asker;
+	hf_lock *lock = open_lock(client, "orders");
+
+	(void)state;
+	asker = (struct asker){.next = open_lock(client, "next"), .owner = new_owner()};
+	ASSERT_OK(hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = asker.owner), ask_and_stay,
+	                                &asker));
+	hf_lock_close(lock);
+	asker_end(&asker, client);
+}
+
+static void request_of_one_of_many_callbacks_does_not_wait_for_its_return(void **state)
+{
+	hf_client *client = open_client(NULL);
+	static struct asker asker;
+	hf_lock *lock[CROWD];
+
+	(void)state;
+	assert_true(hf_client_fd(client) >= 0);
+	asker = (struct asker){.next = open_lock(client, "next"), .owner = new_owner()};
+	for (int i = 0; i < CROWD; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "orders-%d", i);
+		lock[i] = open_lock(client, name);
+		ASSERT_OK(hf_lock_acquire_async(lock[i], HF_ACQUIRE(.owner = asker.owner),
+		                                ask_and_stay, &asker));
+	}
+	/* All of them are due at once. */
+	WAIT_UNTIL(stats_of(client).grants == CROWD, SOON_MS);
+	assert_int_equal(hf_client_dispatch(client), CROWD);
+	for (int i = 0; i < CROWD; i++)
+		hf_lock_close(lock[i]);
+	while (atomic_load(&asker.done.calls) == 0)
+		(void)hf_client_dispatch(client);
+	asker_end(&asker, client);
+}
+
 /* ---- the descriptor ---- */
 
 static bool is_readable(int fd, int timeout_ms)
@@ -350,6 +429,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(refused_start_never_completes),
+		LIVE_STORY(request_of_a_callback_does_not_wait_for_its_return),
+		LIVE_STORY(request_of_one_of_many_callbacks_does_not_wait_for_its_return),
 		LIVE_STORY(descriptor_lets_the_caller_run_the_callbacks),
 		LIVE_STORY(loss_is_reported_once_by_callback_and_state),
 		LIVE_STORY(fixed_lease_is_at_risk_before_it_is_lost),
