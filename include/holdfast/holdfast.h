@@ -88,6 +88,7 @@ HF_API const char *hf_version(void);
 	X(HF_EPROTOCOL, -27, "the server does not speak the protocol")                             \
 	X(HF_ETLS, -28, "TLS failed")                                                              \
 	X(HF_ENOQUORUM, -29, "too few servers answered for a majority")                            \
+	X(HF_ENOREPLICAS, -30, "too few replicas acknowledged the grant")                          \
 	X(HF_EINVAL, -40, "invalid argument")                                                      \
 	X(HF_EFORKED, -41, "the handle belongs to the parent process")                             \
 	X(HF_ECLOSED, -42, "the client is closed")                                                 \
@@ -393,6 +394,7 @@ typedef struct hf_stats {
 	uint64_t held;             /* holds now */
 	uint64_t waiting;          /* calls waiting for a lock now */
 	uint64_t handovers;        /* grants handed over by a release in this process */
+	uint64_t syncs;            /* times a grant waited for replicas to acknowledge it */
 } hf_stats;
 
 /*

@@ -2,6 +2,7 @@
 #include "core/acquire.h"
 #include "core/cmd.h"
 #include "core/core.h"
+#include "core/durable.h"
 #include "core/mutants.h"
 #include "core/record.h"
 #include "core/release.h"
@@ -49,6 +50,7 @@ static void leave_queue(struct hf__core *core, struct hf__op *op, int64_t now)
 static void let_idle(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->op = NULL;
+	hf__cmd_withdraw(core, &hold->cmd);
 	if (hold->state == HF__HOLD_HELD)
 		hf__release_correct(core, hold, now);
 	if (!hold->cmd.in_flight)
@@ -253,6 +255,8 @@ static void on_busy(struct hf__core *core, struct hf__op *op, const struct hf__a
 	}
 	op->refusal = 0;
 	op->number = answer->ttl_ms;
+	if (op->syncing)
+		hf__durable_stop(core, op); /* the grant is gone */
 	if (op->cancelled) {
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
 		return;
@@ -379,19 +383,97 @@ static void on_late_answer(struct hf__core *core, struct hf__hold *hold,
 		let_idle(core, hold, now);
 }
 
-static void on_grant(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
-                     const struct hf__answer *answer, int64_t now)
+/* The grant counts, if it is still valid. */
+static void take_grant(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                       const struct hf__answer *answer, int64_t token, int64_t now)
 {
 	if (hold->cmd.lock->traits->trace != HF__TRACE_LEASE)
 		finish_taken(core, op, hold, now);
 	else if (hold->state == HF__HOLD_LOST)
 		on_gone(core, op, hold, answer, now);
 	else if (confirm_ask(core, op, hold, now))
-		finish_granted(core, op, hold, answer->token, now);
+		finish_granted(core, op, hold, token, now);
 	else if (hold->state == HF__HOLD_ASKING)
 		on_late_grant(core, op, hold, now);
 	else if (hf__hold_check(core, hold, now))
 		on_gone(core, op, hold, answer, now);
+}
+
+/* ---- durable grants ---- */
+
+/* Enough replicas have the grant, whose lease counts from the ask and not from the sync. */
+static void on_synced(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                      const struct hf__answer *answer, int64_t now)
+{
+	hold->replicas = answer->count < UINT8_MAX ? (uint8_t)answer->count : UINT8_MAX;
+	hold->cmd.sent_at = op->granted_at;
+	take_grant(core, op, hold, answer, op->token, now);
+}
+
+/* The call fails although its hold, or its level, was granted: that is released. */
+static void release_grant(struct hf__core *core, struct hf__op *op, int64_t acknowledged,
+                          int64_t now)
+{
+	struct hf__hold *hold = op->hold;
+	leave_queue(core, op, now);
+	hf__durable_finish(core, op, acknowledged, now);
+	let_go(core, hold, now);
+}
+
+/* It is not known which replicas have the grant: another ask finds out whether it still exists. */
+static void on_sync_lost(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
+                         int64_t now)
+{
+	if (answer->outcome == HF__UNSENT && answer->error == HF_ENOMEM) {
+		hf__acquire_give_up(core, op, HF_ENOMEM, now);
+		return;
+	}
+	hf__op_retry_later(core, op, answer, now);
+	if (answer->outcome == HF__UNKNOWN)
+		op->refusal = 0;
+}
+
+static void on_sync_answer(struct hf__core *core, struct hf__cmd *cmd,
+                           const struct hf__answer *answer, int64_t now)
+{
+	struct hf__hold *hold = hf__list_item(cmd, struct hf__hold, cmd);
+	struct hf__op *op = hold->op;
+	if (answer->outcome == HF__UNKNOWN)
+		core->stats.unknowns++;
+	if (!op) {
+		on_late_answer(core, hold, answer, now);
+		return;
+	}
+	switch (answer->outcome) {
+	case HF__DONE:
+		if (answer->count >= cmd->count)
+			on_synced(core, op, hold, answer, now);
+		else
+			release_grant(core, op, answer->count, now);
+		break;
+	case HF__GONE:
+		if (hold->state == HF__HOLD_ASKING)
+			hf__acquire_ask(core, hold, now);
+		else
+			on_gone(core, op, hold, answer, now);
+		break;
+	case HF__FAILED: on_refused(core, op, answer, now); break;
+	default: on_sync_lost(core, op, answer, now);
+	}
+}
+
+static void on_grant(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
+                     const struct hf__answer *answer, int64_t now)
+{
+	if (hf__durable_replicas(core, op) == 0 || hold->state == HF__HOLD_LOST) {
+		take_grant(core, op, hold, answer, answer->token, now);
+		return;
+	}
+	doubt(hold); /* the server has a grant that does not count yet */
+	if (op->cancelled)
+		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
+	else
+		hf__durable_start(core, op, answer->token, on_sync_answer, now);
 }
 
 void hf__acquire_on_answer(struct hf__core *core, struct hf__cmd *cmd,
@@ -676,6 +758,10 @@ void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__hold *hold = op->hold;
 	bool traceless = op->lock->traits->trace == HF__TRACE_NONE;
+	if (op->syncing) {
+		release_grant(core, op, -1, now);
+		return;
+	}
 	/* An answer that is about to arrive says more than that there is none yet. */
 	bool fresh = hold && hold->cmd.in_flight && now - hold->cmd.sent_at < HF__LATE_MS;
 	if (fresh && !op->late && !traceless && op->waited) {
@@ -696,6 +782,6 @@ void hf__acquire_deadline(struct hf__core *core, struct hf__op *op, int64_t now)
 void hf__acquire_cancel(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	op->cancelled = true;
-	if (!op->hold || !op->hold->cmd.in_flight)
+	if (!op->hold || !op->hold->cmd.in_flight || op->syncing)
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
 }

@@ -85,6 +85,13 @@ enum hf__verb {
 	 * DONE, with a result for each item.
 	 */
 	HF__RENEW,
+	/*
+	 * Renew the command's own hold, with a write in any case, and wait until `count` replicas
+	 * have acknowledged that, but not longer than the sync timeout. DONE, with the number that
+	 * has, which may be lower; GONE if the hold no longer exists. UNKNOWN if that cannot be
+	 * found out, UNSENT and NOT_NOW if it cannot be found out now.
+	 */
+	HF__SYNC,
 	/* Remove the lock, even if another client holds it. DONE, with count 1 if it existed. */
 	HF__FORCE,
 	/* Ask the holder to give the lock up. DONE, with count 1 if there is a holder. */
@@ -319,6 +326,8 @@ struct hf__core_config {
 	int64_t watchdog_ms;
 	int64_t fair_wait_ms;
 	int64_t peer_skew_ms;
+	int64_t sync_timeout_ms; /* how long replicas have to acknowledge a grant */
+	int replicas;            /* that must acknowledge a grant, unless the call says otherwise */
 	int watchdog_batch;
 	char uuid[37];
 	char description[HF__DESCRIPTION_SIZE]; /* shown with its locks; empty: none */
@@ -330,6 +339,11 @@ struct hf__backend_ops {
 	 * no answer will come.
 	 */
 	int (*submit)(void *backend, struct hf__link *link, struct hf__cmd *cmd);
+	/*
+	 * Nobody waits for this SYNC any more. True: no answer will come, and the command is the
+	 * core's again. False: the answer arrives soon. May be missing.
+	 */
+	bool (*withdraw)(void *backend, struct hf__cmd *cmd);
 	/*
 	 * Start and stop reporting the messages on this channel with hf__core_wake(). A watch takes
 	 * effect before any command that is submitted later, and again after each reconnect before

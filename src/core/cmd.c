@@ -26,6 +26,14 @@ bool hf__cmd_is_retried(const struct hf__answer *answer, const struct hf__link *
 	return answer->outcome == HF__NOT_NOW || (answer->outcome == HF__UNKNOWN && link->up);
 }
 
+void hf__cmd_withdraw(struct hf__core *core, struct hf__cmd *cmd)
+{
+	const struct hf__backend_ops *ops = core->backend_ops;
+	if (cmd->in_flight && cmd->verb == HF__SYNC && ops->withdraw &&
+	    ops->withdraw(core->backend, cmd))
+		cmd->in_flight = false;
+}
+
 struct hf__op *hf__cmd_op(const struct hf__cmd *cmd)
 {
 	if (cmd->user == HF__CMD_OF_HOLD)

@@ -17,6 +17,8 @@ void hf__cmd_submit(struct hf__core *core, struct hf__link *link, struct hf__cmd
  * up. An outcome can be unknown while the link is up: then the command was on another one.
  */
 bool hf__cmd_is_retried(const struct hf__answer *answer, const struct hf__link *link);
+/* Nobody waits for the command any more: takes it back if it only waits for replicas. */
+void hf__cmd_withdraw(struct hf__core *core, struct hf__cmd *cmd);
 /* The call that a command works for, or NULL. */
 struct hf__op *hf__cmd_op(const struct hf__cmd *cmd);
 

@@ -23,6 +23,7 @@
  *   hold.c       holds: what can be believed of one, its news, its end
  *   watchdog.c   renews holds in batches
  *   release.c    releases levels and cleans up
+ *   durable.c    lets replicas acknowledge a grant before it counts
  *   acquire.c    acquires and extends
  *   handover.c   hands a hold over to the next waiter of the same client
  *   query.c      queries, and every other request that holds nothing

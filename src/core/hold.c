@@ -1,5 +1,6 @@
 /* Holds: how long one is valid, what its owner learns, and how it ends. */
 #include "core/hold.h"
+#include "core/cmd.h"
 #include "core/core.h"
 #include "core/mutants.h"
 #include "core/policy.h"
@@ -393,6 +394,7 @@ void hf__hold_on_timer(struct hf__core *core, struct hf__hold *hold, int64_t now
 void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	hold->op = NULL;
+	hf__cmd_withdraw(core, &hold->cmd);
 	bool clean = hold->cmd.lock->traits->trace == HF__TRACE_NONE ||
 	             (!hold->doubtful && !hold->placed);
 	if (!hold->cmd.in_flight && clean) {

@@ -69,7 +69,7 @@ void hf__op_retry_later(struct hf__core *core, struct hf__op *op, const struct h
 	                now + hf__random_jitter(&core->random, HF__NOT_NOW_MS));
 }
 
-static int64_t deadline_of(const struct hf__core *core, const struct hf__op *op)
+int64_t hf__op_deadline(const struct hf__core *core, const struct hf__op *op)
 {
 	bool patient = op->want.verb == HF__OP_ACQUIRE && op->want.wait_ms == 0;
 	int64_t wait_ms = op->want.wait_ms > 0    ? op->want.wait_ms
@@ -88,5 +88,5 @@ void hf__op_begin(struct hf__core *core, struct hf__op *op, int64_t now)
 	op->phase = HF__OP_RUNNING;
 	op->started_at = now;
 	op->detail[0] = 0;
-	hf__wheel_start(&core->wheel, &op->deadline, deadline_of(core, op));
+	hf__wheel_start(&core->wheel, &op->deadline, hf__op_deadline(core, op));
 }

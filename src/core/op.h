@@ -37,7 +37,9 @@ struct hf__op {
 	/* The holds of an acquire of several permits, except for the first. */
 	struct hf__list siblings;
 	int64_t started_at;
-	int64_t number; /* out */
+	int64_t granted_at; /* while it syncs: when the ask was sent that was granted */
+	int64_t token;      /* while it syncs: that of the grant */
+	int64_t number;     /* out */
 	uint64_t owner; /* out: the owner of the hold that was granted, which may be a new number */
 	int result;     /* out */
 	int refusal;    /* HF_E…: why the server was not ready, with the reason in detail */
@@ -48,6 +50,7 @@ struct hf__op {
 	bool waited;       /* counted as a wait */
 	bool listens;      /* has waited for its own client long enough to listen as well */
 	bool late;         /* its deadline has passed, but an answer is about to arrive */
+	bool syncing;      /* granted, but too few replicas are known to have the grant */
 	char detail[HF__DETAIL_SIZE]; /* out: the facts of a failure */
 	char text[128];               /* out: the holder */
 };
@@ -59,6 +62,8 @@ static inline bool hf__op_is_active(const struct hf__op *op)
 
 /* Makes the call active and starts its deadline. */
 void hf__op_begin(struct hf__core *core, struct hf__op *op, int64_t now);
+/* When the call finishes at the latest, by what it wants. */
+int64_t hf__op_deadline(const struct hf__core *core, const struct hf__op *op);
 void hf__op_succeed(struct hf__core *core, struct hf__op *op);
 void hf__op_finish(struct hf__core *core, struct hf__op *op, int result, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -46,6 +46,7 @@ static bool changes(uint8_t verb)
 	case HF__SETTLE:
 	case HF__MOVE:
 	case HF__RENEW:
+	case HF__SYNC:
 	case HF__FORCE:
 	case HF__REVOKE:
 	case HF__DROP_WAITER:

@@ -58,6 +58,7 @@ struct hf__want {
 	struct hf_cancel *cancel; /* the host's own, or NULL: the core does not read it */
 	int32_t amount;           /* permits, counts */
 	struct hf__spin spin;
+	int16_t replicas; /* that must acknowledge a grant; 0: the default; negative: none */
 	uint8_t verb;     /* enum hf__op_verb */
 	uint8_t request;  /* enum hf__verb of HF__OP_REQUEST */
 	uint8_t question; /* enum hf__question of HF__OP_QUERY */

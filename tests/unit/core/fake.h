@@ -24,6 +24,7 @@
 #define FAKE_START    INT64_C(1000000)
 #define FAKE_WATCHDOG INT64_C(30000)
 #define FAKE_TIMEOUT  INT64_C(3000)
+#define FAKE_SYNC     INT64_C(1000)
 #define FAKE_OPS      600
 #define FAKE_LOCKS    300
 #define FAKE_NEWS     64
@@ -37,6 +38,7 @@ struct fake {
 	int watches;          /* locks watched now */
 	bool full;            /* accepts no more commands */
 	bool watch_full;      /* accepts no more watches */
+	bool holds_on;        /* does not give commands back */
 	uint64_t last_number; /* wire owners */
 	unsigned finished;    /* calls */
 	hf_state reported[FAKE_NEWS];
@@ -57,6 +59,14 @@ static inline int fake_submit(void *backend, struct hf__link *link, struct hf__c
 		return HF_ENOMEM;
 	hf__list_add(&fake->sent, &cmd->link);
 	return 0;
+}
+
+static inline bool fake_withdraw(void *backend, struct hf__cmd *cmd)
+{
+	const struct fake *fake = backend;
+	if (!fake->holds_on)
+		hf__list_remove(&cmd->link);
+	return !fake->holds_on;
 }
 
 static inline int fake_watch(void *backend, struct hf__watch *watch)
@@ -359,6 +369,7 @@ static inline void check_nothing_reported(struct fake *fake)
 static inline int fake_setup(void **state)
 {
 	static const struct hf__backend_ops backend_ops = {.submit = fake_submit,
+	                                                   .withdraw = fake_withdraw,
 	                                                   .watch = fake_watch,
 	                                                   .unwatch = fake_unwatch,
 	                                                   .want_link = fake_want_link,
@@ -367,6 +378,7 @@ static inline int fake_setup(void **state)
 	                                             fake_news,   fake_log,     fake_number};
 	static const struct hf__core_config config = {.command_timeout_ms = FAKE_TIMEOUT,
 	                                              .watchdog_ms = FAKE_WATCHDOG,
+	                                              .sync_timeout_ms = FAKE_SYNC,
 	                                              .watchdog_batch = HF__RENEW_MAX};
 	struct fake *fake = calloc(1, sizeof(*fake));
 	assert_non_null(fake);
