@@ -6,6 +6,7 @@
 #include "redis/nat.h"
 #include "redis/refusal.h"
 #include "redis/scout.h"
+#include "redis/sync.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -551,8 +552,11 @@ int64_t hf__cluster_due(const struct hf__cluster *cluster)
 {
 	int64_t due = hf__list_empty(&cluster->late) ? hf__scout_due(cluster->scout) : 0;
 	for (int i = 0; i < cluster->shards; i++) {
-		int64_t own = hf__conn_due(&cluster->shard[i]->conn);
+		const struct hf__conn *conn = &cluster->shard[i]->conn;
+		int64_t own = hf__conn_due(conn);
+		int64_t sync = hf__sync_due(conn->sync);
 		due = own < due ? own : due;
+		due = sync < due ? sync : due;
 	}
 	return due;
 }
@@ -561,7 +565,8 @@ bool hf__cluster_is_busy(const struct hf__cluster *cluster)
 {
 	for (int i = 0; i < cluster->shards; i++) {
 		const struct hf__conn *conn = &cluster->shard[i]->conn;
-		if (hf__conn_is_attempting(conn) || !hf__list_empty(&conn->waiting))
+		if (hf__conn_is_attempting(conn) || !hf__list_empty(&conn->waiting) ||
+		    hf__sync_is_busy(conn->sync))
 			return true;
 	}
 	return hf__scout_is_busy(cluster->scout);
@@ -584,8 +589,11 @@ void hf__cluster_turn(struct hf__cluster *cluster, int64_t now)
 {
 	answer_late(cluster, now);
 	hf__scout_turn(cluster->scout, now);
-	for (int i = 0; i < cluster->shards; i++)
-		hf__conn_turn(&cluster->shard[i]->conn, now);
+	for (int i = 0; i < cluster->shards; i++) {
+		struct hf__conn *conn = &cluster->shard[i]->conn;
+		hf__conn_turn(conn, now);
+		hf__sync_turn(conn->sync, now);
+	}
 }
 
 /* ---- beginning and end ---- */
@@ -630,8 +638,10 @@ int hf__cluster_adopt(struct hf__redis *redis, int64_t now)
 void hf__cluster_close(struct hf__cluster *cluster)
 {
 	hf__scout_close(cluster->scout);
-	for (int i = 0; i < cluster->shards; i++)
+	for (int i = 0; i < cluster->shards; i++) {
 		hf__conn_close(&cluster->shard[i]->conn);
+		hf__sync_close(cluster->shard[i]->conn.sync);
+	}
 }
 
 void hf__cluster_free(struct hf__cluster *cluster)
@@ -640,6 +650,7 @@ void hf__cluster_free(struct hf__cluster *cluster)
 		return;
 	hf__scout_free(cluster->scout);
 	for (int i = 0; i < cluster->shards; i++) {
+		hf__sync_free(cluster->shard[i]->conn.sync);
 		hf__conn_done(&cluster->shard[i]->conn);
 		free(cluster->shard[i]);
 	}

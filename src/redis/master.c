@@ -3,6 +3,7 @@
 #include "redis/redis.h"
 #include "redis/refusal.h"
 #include "redis/sentinel.h"
+#include "redis/sync.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
 	hf__core_link_down(conn->redis->core, conn->link, error, why, now);
 	hf__subs_lose(conn);
+	hf__sync_drop(conn->sync, why, now);
 	find_again(conn->redis, now);
 }
 
@@ -103,6 +105,8 @@ static uint32_t renewal_bit(const struct hf__cmd *cmd)
 int hf__master_submit(struct hf__conn *conn, struct hf__cmd *cmd)
 {
 	bool is_watchdogs = cmd->verb == HF__RENEW && cmd->item;
+	if (cmd->verb == HF__SYNC)
+		return hf__sync_submit(conn, cmd);
 	if (is_watchdogs && !(conn->renewals & renewal_bit(cmd))) {
 		cmd->backend.whole_text = true;
 		if (!hf__verbs_encode(conn, cmd))

@@ -28,6 +28,7 @@
 	    KEYS(KEY_NAME, KEY_TOKEN),                                                             \
 	    ARGS(ARG_LEASE, ARG_OWNER, ARG_FROM, ARG_DESCRIPTIONS, ARG_DESCRIPTION))               \
 	ROW(HF__RENEW, renew, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))        \
+	ROW(HF__SYNC, sync, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER))                            \
 	ROW(HF__FORCE, force,                                                                      \
 	    KEYS(KEY_NAME), ARGS(ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL))                    \
 	ROW(HF__LOOK, state, KEYS(KEY_NAME), ARGS(ARG_OWNER))
@@ -41,6 +42,7 @@
 	    ARGS(ARG_OWNER, ARG_COUNT, ARG_NO_MESSAGE, ARG_PUBLISH, ARG_CHANNEL,                   \
 	         ARG_DESCRIPTIONS))                                                                \
 	ROW(HF__RENEW, renew, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))        \
+	ROW(HF__SYNC, sync, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER))                            \
 	ROW(HF__FORCE, force, KEYS(KEY_NAME), ARGS(ARG_NO_MESSAGE, ARG_PUBLISH, ARG_CHANNEL))      \
 	ROW(HF__LOOK, state, KEYS(KEY_NAME), ARGS(ARG_OWNER))
 
@@ -54,6 +56,7 @@
 	    ARGS(ARG_OWNER, ARG_COUNT, ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL,               \
 	         ARG_PLACE_MS, ARG_DESCRIPTIONS))                                                  \
 	ROW(HF__RENEW, renew, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))        \
+	ROW(HF__SYNC, sync, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER))                            \
 	ROW(HF__FORCE, fair_force,                                                                 \
 	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_QUEUE_ALIVE),                          \
 	    ARGS(ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL))                                    \
@@ -70,6 +73,8 @@
 	         ARG_DESCRIPTIONS))                                                                \
 	ROW(HF__RENEW, read_renew,                                                                 \
 	    KEYS(KEY_NAME, KEY_READ_HOLD), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))           \
+	ROW(HF__SYNC, read_sync,                                                                   \
+	    KEYS(KEY_NAME, KEY_READ_HOLD), ARGS(ARG_LEASE, ARG_OWNER))                             \
 	ROW(HF__FORCE, rw_force, KEYS(KEY_NAME),                                                   \
 	    ARGS(ARG_READ, ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_RW_CHANNEL))                       \
 	ROW(HF__LOOK, rw_state, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_READ))
@@ -82,6 +87,7 @@
 	    ARGS(ARG_OWNER, ARG_COUNT, ARG_READ_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_RW_CHANNEL,       \
 	         ARG_DESCRIPTIONS))                                                                \
 	ROW(HF__RENEW, renew, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))        \
+	ROW(HF__SYNC, sync, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER))                            \
 	ROW(HF__FORCE, rw_force, KEYS(KEY_NAME),                                                   \
 	    ARGS(ARG_WRITE, ARG_READ_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_RW_CHANNEL))                 \
 	ROW(HF__LOOK, rw_state, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_WRITE))
@@ -94,6 +100,8 @@
 	         ARG_VALUES))                                                                      \
 	ROW(HF__RENEW, group_renew,                                                                \
 	    KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_VALUES_COUNT, ARG_VALUES))              \
+	ROW(HF__SYNC, group_sync,                                                                  \
+	    KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_VALUES))                                \
 	ROW(HF__FORCE, group_force,                                                                \
 	    KEYS(KEY_NAME), ARGS(ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL, ARG_VALUES))        \
 	ROW(HF__LOOK, group_state, KEYS(KEY_NAME), ARGS(ARG_OWNER, ARG_VALUES))
@@ -104,6 +112,7 @@
 	ROW(HF__SETTLE, semaphore_undo,                                                            \
 	    KEYS(KEY_NAME, KEY_RECORD),                                                            \
 	    ARGS(ARG_OWNER, ARG_LEASE, ARG_PUBLISH, ARG_PERMITS_CHANNEL))                          \
+	ROW(HF__SYNC, semaphore_sync, KEYS(KEY_RECORD), ARGS(ARG_OWNER, ARG_LEASE))                \
 	ROW(HF__LOOK, number, KEYS(KEY_NAME), NO_ARGS)
 
 #define PERMITS_ROWS(ROW)                                                                          \
@@ -115,7 +124,9 @@
 	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY),                                                     \
 	    ARGS(ARG_PUBLISH, ARG_PERMITS_CHANNEL, ARG_DESCRIPTIONS_OR_EMPTY, ARG_PERMITS))        \
 	ROW(HF__RENEW, permits_renew,                                                              \
-	    KEYS(KEY_PERMIT_EXPIRY), ARGS(ARG_LEASE, ARG_PERMITS, ARG_DESCRIPTIONS))
+	    KEYS(KEY_PERMIT_EXPIRY), ARGS(ARG_LEASE, ARG_PERMITS, ARG_DESCRIPTIONS))               \
+	ROW(HF__SYNC, permits_sync,                                                                \
+	    KEYS(KEY_PERMIT_EXPIRY), ARGS(ARG_LEASE, ARG_PERMITS))
 
 #define LATCH_ROWS(ROW)                                                                            \
 	ROW(HF__ASK, latch_wait, KEYS(KEY_NAME), NO_ARGS)                                          \
@@ -244,7 +255,7 @@ static const struct hf__recipe *const kinds[HF__KINDS] = {KIND_ROWS(KIND_RECIPES
 	_Static_assert(NUMBERS(rows##_ROWS) == (wanted),                                           \
 	               #rows "_ROWS lacks a row or has one too many")
 
-#define VERBS_OF_HOLDS (ONE(HF__ASK) | ONE(HF__SETTLE) | ONE(HF__RENEW))
+#define VERBS_OF_HOLDS (ONE(HF__ASK) | ONE(HF__SETTLE) | ONE(HF__RENEW) | ONE(HF__SYNC))
 #define VERBS_OF_LOCKS (VERBS_OF_HOLDS | ONE(HF__FORCE) | ONE(HF__LOOK))
 
 IS_COMPLETE(PLAIN, VERBS_OF_LOCKS | ONE(HF__MOVE));
@@ -253,7 +264,7 @@ IS_COMPLETE(FAIR, VERBS_OF_LOCKS);
 IS_COMPLETE(READ, VERBS_OF_LOCKS);
 IS_COMPLETE(WRITE, VERBS_OF_LOCKS);
 IS_COMPLETE(GROUP, VERBS_OF_LOCKS);
-IS_COMPLETE(SEMAPHORE, ONE(HF__ASK) | ONE(HF__SETTLE) | ONE(HF__LOOK));
+IS_COMPLETE(SEMAPHORE, ONE(HF__ASK) | ONE(HF__SETTLE) | ONE(HF__SYNC) | ONE(HF__LOOK));
 IS_COMPLETE(PERMITS, VERBS_OF_HOLDS);
 IS_COMPLETE(LATCH, ONE(HF__ASK) | ONE(HF__LOOK));
 

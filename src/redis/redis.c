@@ -3,6 +3,7 @@
 #include "redis/redis.h"
 #include "redis/redis_kinds.h"
 #include "redis/sentinel.h"
+#include "redis/sync.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -15,6 +16,12 @@ static int submit(void *backend, struct hf__link *link, struct hf__cmd *cmd)
 	struct hf__redis *redis = backend;
 	return redis->cluster ? hf__cluster_submit(redis->cluster, link, cmd)
 	                      : hf__master_submit(&redis->master, cmd);
+}
+
+static bool withdraw(void *backend, struct hf__cmd *cmd)
+{
+	(void)backend;
+	return hf__sync_withdraw(cmd);
 }
 
 static int watch(void *backend, struct hf__watch *watched)
@@ -76,6 +83,7 @@ static void close_link(void *backend)
 	struct hf__redis *redis = backend;
 	hf__engine_lock(redis->engine);
 	hf__conn_close(&redis->master);
+	hf__sync_close(redis->master.sync);
 	if (redis->sentinel)
 		hf__sentinel_close(redis->sentinel);
 	if (redis->cluster)
@@ -94,6 +102,7 @@ static void close_forked(void *backend)
 static void free_redis(void *backend)
 {
 	struct hf__redis *redis = backend;
+	hf__sync_free(redis->master.sync);
 	hf__conn_done(&redis->master);
 	hf__sentinel_free(redis->sentinel);
 	hf__cluster_free(redis->cluster);
@@ -109,13 +118,16 @@ static int64_t next_due(void *backend)
 	int64_t other = redis->sentinel  ? hf__sentinel_due(redis->sentinel)
 	                : redis->cluster ? hf__cluster_due(redis->cluster)
 	                                 : HF__NEVER;
-	return other < due ? other : due;
+	int64_t sync = hf__sync_due(redis->master.sync);
+	due = other < due ? other : due;
+	return sync < due ? sync : due;
 }
 
 static bool is_busy(void *backend)
 {
 	const struct hf__redis *redis = backend;
 	return hf__conn_is_attempting(&redis->master) || !hf__list_empty(&redis->master.waiting) ||
+	       hf__sync_is_busy(redis->master.sync) ||
 	       (redis->sentinel && hf__sentinel_is_busy(redis->sentinel)) ||
 	       (redis->cluster && hf__cluster_is_busy(redis->cluster));
 }
@@ -134,10 +146,12 @@ static void turn(void *backend, int64_t now)
 	if (redis->cluster)
 		hf__cluster_turn(redis->cluster, now);
 	hf__conn_turn(&redis->master, now);
+	hf__sync_turn(redis->master.sync, now); /* after the grants of this turn */
 }
 
 static const struct hf__backend_ops ops = {
 	.submit = submit,
+	.withdraw = withdraw,
 	.watch = watch,
 	.unwatch = unwatch,
 	.want_link = want_link,

@@ -35,6 +35,7 @@ enum hf__redis_verb {
 	HF__REDIS_UNSUBSCRIBE,
 	HF__REDIS_SENTINEL, /* a question that only Sentinels answer */
 	HF__REDIS_CLUSTER,  /* a question about the cluster */
+	HF__REDIS_WAIT,
 };
 
 _Static_assert((int)HF__VERBS <= (int)HF__REDIS_HELLO, "the verbs of the core come first");
@@ -88,6 +89,7 @@ struct hf__sub {
 struct hf__conn;
 struct hf__cluster;
 struct hf__sentinel;
+struct hf__sync;
 
 /* What the greeting says, and whom it expects. */
 struct hf__login {
@@ -150,6 +152,7 @@ struct hf__conn {
 	size_t consumed;           /* bytes of the input that this turn has handled */
 	uint32_t failures;         /* attempts in a row that failed */
 	bool abandoned;            /* it is being closed because it is not wanted any more */
+	struct hf__sync *sync;     /* of a master: the second connection to it; NULL: none yet */
 	char why[200];
 };
 

@@ -54,6 +54,7 @@ struct hf__redis_settings {
 	int64_t connect_timeout_ms;
 	int64_t subscribe_timeout_ms;
 	int64_t watchdog_ms;
+	int64_t sync_timeout_ms; /* how long WAIT waits for replicas */
 };
 
 #endif

@@ -543,6 +543,9 @@ static bool read_verb(const struct hf__conn *conn, const struct hf__cmd *cmd, co
 	case HF__MOVE: return read_ask(resp, cmd, bytes, answer);
 	case HF__SETTLE: return read_settled(conn, bytes, answer);
 	case HF__RENEW: return read_renewals(resp, cmd, there, answer);
+	case HF__SYNC:
+		answer->outcome = root->integer == 1 ? HF__DONE : HF__GONE;
+		return root->type == HF__RESP_INTEGER;
 	case HF__LOOK: return read_state(resp, cmd, bytes, answer);
 	case HF__PING: return hf__resp_text_is(resp, bytes, 0, "PONG");
 	case HF__LIST:

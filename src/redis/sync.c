@@ -1,0 +1,377 @@
+/*
+ * Waits until replicas have acknowledged grants, on a connection of its own: a server executes
+ * nothing of a connection that waits in WAIT, so WAIT must not be sent where locks are.
+ *
+ * One write carries a renewal for each hold that was collected, and one WAIT for all of them, with
+ * the highest number that one of them needs. While that is in flight, the next ones are collected.
+ * Each renewal shows that its hold still exists. It is also the write that WAIT is about: the server
+ * executes it after the grant, so a replica that has executed it knows of the grant as well.
+ */
+#include "redis/sync.h"
+#include "redis/cluster.h"
+#include "redis/refusal.h"
+#include "redis/request.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where a command is; kept in its notes for the backend, which begin as 0. */
+enum step {
+	STEP_ELSEWHERE, /* not here: it was not taken for lack of memory */
+	STEP_COLLECTED,
+	STEP_SENT,
+	STEP_UNWANTED, /* sent, and then withdrawn */
+	STEP_RENEWED,  /* its hold exists; waits for the answer to WAIT */
+};
+
+struct hf__sync {
+	struct hf__redis *redis;
+	const struct hf__conn *master; /* whose server the connection goes to */
+	struct hf__conn conn;
+	struct hf__list collected; /* commands to send with the next WAIT */
+	struct hf__list renewed;   /* commands that the WAIT in flight is for */
+	struct hf__cmd wait;
+	char shown[300];
+};
+
+static struct hf__sync *of(struct hf__conn *conn)
+{
+	return hf__list_item(conn, struct hf__sync, conn);
+}
+
+static void put_into(struct hf__list *list, struct hf__cmd *cmd, enum step step)
+{
+	hf__list_add(list, &cmd->link);
+	cmd->backend.step = step;
+}
+
+static void answer_one(struct hf__sync *sync, struct hf__cmd *cmd, const struct hf__answer *answer,
+                       int64_t now)
+{
+	hf__list_remove(&cmd->link);
+	hf__core_answer(sync->redis->core, cmd, answer, now);
+}
+
+/* Answers that lead to new commands must not be answered here, so the list is taken first. */
+static void answer_all(struct hf__sync *sync, struct hf__list *list,
+                       const struct hf__answer *answer, int64_t now)
+{
+	struct hf__list taken;
+	hf__list_init(&taken);
+	hf__list_move(&taken, list);
+	while (!hf__list_empty(&taken))
+		answer_one(sync, hf__list_item(taken.next, struct hf__cmd, link), answer, now);
+}
+
+static struct hf__answer failure(enum hf__outcome outcome, int error, const char *text)
+{
+	return (struct hf__answer){
+		.outcome = outcome, .error = error, .text = text, .length = strlen(text)};
+}
+
+/* ---- sending ---- */
+
+/* The reply may take long, so nobody is to read this connection only while it is in flight. */
+static bool send_wait(struct hf__sync *sync, int32_t replicas, int64_t now)
+{
+	int64_t limit_ms = sync->redis->config->sync_timeout_ms;
+	char *at = hf__conn_room(&sync->conn, hf__request_size(3, 64));
+	if (!at)
+		return false;
+	at = hf__request_begin(at, 3);
+	at = hf__request_text(at, "WAIT");
+	at = hf__request_number(at, replicas);
+	at = hf__request_number(at, limit_ms);
+	sync->wait.in_flight = true;
+	sync->wait.sent_at = now;
+	sync->wait.answer_by = hf__clock_after(
+		now, limit_ms + hf__core_settings(sync->redis->core)->command_timeout_ms);
+	hf__conn_commit(&sync->conn, &sync->wait, at);
+	sync->conn.port.unanswered--;
+	return true;
+}
+
+static bool send_renewal(struct hf__sync *sync, struct hf__cmd *cmd, int64_t now)
+{
+	hf__list_remove(&cmd->link);
+	cmd->backend.step = STEP_SENT;
+	cmd->answer_by =
+		hf__clock_after(now, hf__core_settings(sync->redis->core)->command_timeout_ms);
+	return hf__verbs_encode(&sync->conn, cmd) == 0;
+}
+
+/* Sends what was collected. Without memory the commands that did not fit are answered at once. */
+static void send_collected(struct hf__sync *sync, int64_t now)
+{
+	struct hf__answer no_room = failure(HF__UNSENT, HF_ENOMEM, "no memory for a command");
+	struct hf__list taken;
+	int32_t replicas = 0;
+	hf__list_init(&taken);
+	hf__list_move(&taken, &sync->collected);
+	while (!hf__list_empty(&taken)) {
+		struct hf__cmd *cmd = hf__list_item(taken.next, struct hf__cmd, link);
+		if (!send_renewal(sync, cmd, now))
+			hf__core_answer(sync->redis->core, cmd, &no_room, now);
+		else if (cmd->count > replicas)
+			replicas = cmd->count;
+	}
+	if (replicas > 0 && !send_wait(sync, replicas, now))
+		hf__conn_drop(&sync->conn, HF_ENOMEM, no_room.text, now);
+}
+
+/* ---- replies ---- */
+
+static bool is_noscript(const struct hf__conn *conn, const struct hf__cmd *cmd, const char *bytes)
+{
+	const struct hf__resp_node *root = &conn->resp.node[0];
+	return root->type == HF__RESP_ERROR && !cmd->backend.whole_text &&
+	       hf__refusal_is_noscript(bytes + root->start, root->length);
+}
+
+/* In a cluster the hold is at another node, and the map says soon at which. */
+static void put_off_redirected(struct hf__conn *conn, const char *bytes, struct hf__answer *answer,
+                               int64_t now)
+{
+	const struct hf__resp_node *root = &conn->resp.node[0];
+	if (!conn->redis->cluster || root->type != HF__RESP_ERROR ||
+	    !hf__refusal_is_redirection(bytes + root->start, root->length))
+		return;
+	answer->outcome = HF__NOT_NOW;
+	answer->error = HF_ENOTNOW;
+	hf__cluster_note_refusal(conn, bytes + root->start, root->length, now);
+}
+
+/* A server that is not the master any more says nothing about the grant. */
+static void doubt_demoted(const struct hf__conn *conn, const char *bytes, struct hf__answer *answer)
+{
+	const struct hf__resp_node *root = &conn->resp.node[0];
+	if (root->type == HF__RESP_ERROR &&
+	    hf__refusal_is_demotion(bytes + root->start, root->length))
+		answer->outcome = HF__UNKNOWN;
+}
+
+static void handle_renewal(struct hf__sync *sync, struct hf__cmd *cmd, const char *bytes,
+                           int64_t now)
+{
+	struct hf__conn *conn = &sync->conn;
+	struct hf__answer answer;
+	bool unwanted = cmd->backend.step == STEP_UNWANTED;
+	if (is_noscript(conn, cmd, bytes) && !unwanted) {
+		/* It was not executed, so the WAIT in flight is not about it: the next one is. */
+		hf__input_answered(conn, cmd);
+		cmd->backend.whole_text = true;
+		put_into(&sync->collected, cmd, STEP_COLLECTED);
+	} else if (!hf__verbs_decode(conn, cmd, bytes, &answer, NULL)) {
+		hf__conn_drop(conn, HF_EPROTOCOL, "the reply does not fit the request", now);
+	} else {
+		hf__input_answered(conn, cmd);
+		doubt_demoted(conn, bytes, &answer);
+		put_off_redirected(conn, bytes, &answer, now);
+		if (answer.outcome == HF__DONE && !unwanted)
+			put_into(&sync->renewed, cmd, STEP_RENEWED);
+		else
+			hf__core_answer(sync->redis->core, cmd, &answer, now);
+	}
+}
+
+/* What an error in reply to WAIT means for the grants. */
+static struct hf__answer read_refusal(const char *text, size_t length)
+{
+	struct hf__answer answer = {.text = text, .length = length};
+	answer.outcome = hf__refusal_read(text, length, &answer.error);
+	if (hf__refusal_is_demotion(text, length) || memmem(text, length, "replica instances", 17))
+		answer.outcome = HF__UNKNOWN;
+	else if (memmem(text, length, "nknown command", 14))
+		answer = failure(HF__FAILED, HF_ENOTSUP,
+		                 "the server does not have the command WAIT, so it cannot say "
+		                 "which replicas have the grant; use replicas = 0");
+	else if (answer.error == HF_EDENIED)
+		answer = failure(HF__FAILED, HF_EDENIED,
+		                 "the user may not run WAIT, without which nobody knows which "
+		                 "replicas have the grant; its ACL needs +wait");
+	return answer;
+}
+
+static void handle_wait(struct hf__sync *sync, const char *bytes, int64_t now)
+{
+	struct hf__conn *conn = &sync->conn;
+	const struct hf__resp_node *root = &conn->resp.node[0];
+	struct hf__answer answer = {.outcome = HF__DONE, .count = root->integer, .text = ""};
+	if (root->type == HF__RESP_ERROR) {
+		answer = read_refusal(bytes + root->start, root->length);
+	} else if (root->type != HF__RESP_INTEGER) {
+		hf__conn_drop(conn, HF_EPROTOCOL, "the reply to WAIT is not a number", now);
+		return;
+	}
+	hf__list_remove(&sync->wait.link);
+	sync->wait.in_flight = false;
+	answer_all(sync, &sync->renewed, &answer, now);
+}
+
+static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
+{
+	struct hf__sync *sync = of(conn);
+	conn->answered = true;
+	conn->failures = 0;
+	if (cmd == &sync->wait)
+		handle_wait(sync, bytes, now);
+	else
+		handle_renewal(sync, cmd, bytes, now);
+}
+
+/* ---- the connection ---- */
+
+/* The turn that made the connection sends what was collected. */
+static void up(struct hf__conn *conn, int64_t now)
+{
+	(void)conn;
+	(void)now;
+}
+
+static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
+{
+	struct hf__sync *sync = of(conn);
+	struct hf__answer unknown = failure(HF__UNKNOWN, error, why);
+	sync->wait.in_flight = false;
+	answer_all(sync, &sync->renewed, &unknown, now);
+}
+
+static void failed(struct hf__conn *conn, int error, const char *why, int64_t now)
+{
+	struct hf__sync *sync = of(conn);
+	struct hf__answer unsent = failure(HF__UNSENT, error, why);
+	answer_all(sync, &sync->collected, &unsent, now);
+}
+
+static bool wants(const struct hf__conn *conn)
+{
+	const struct hf__sync *sync = hf__list_item(conn, struct hf__sync, conn);
+	return !conn->abandoned && !hf__list_empty(&sync->collected);
+}
+
+static void push(struct hf__conn *conn, const char *bytes, int64_t now)
+{
+	(void)conn;
+	(void)bytes;
+	(void)now;
+}
+
+static const struct hf__conn_user user = {
+	.up = up, .down = down, .failed = failed, .wants = wants, .reply = reply, .push = push};
+
+/* To the very address that the master's connection has, which needs no look-up. */
+static void follow_master(struct hf__sync *sync)
+{
+	struct hf__conn *conn = &sync->conn;
+	const struct hf__conn *master = sync->master;
+	conn->login = master->login;
+	conn->host = master->host;
+	conn->port_number = master->port_number;
+	conn->address[0] = master->worked;
+	conn->addresses = 1;
+}
+
+static struct hf__sync *make(struct hf__conn *master)
+{
+	struct hf__sync *sync = calloc(1, sizeof(*sync));
+	if (!sync)
+		return NULL;
+	if (hf__conn_init(&sync->conn, master->redis, &user)) {
+		free(sync);
+		return NULL;
+	}
+	sync->redis = master->redis;
+	sync->master = master;
+	hf__list_init(&sync->collected);
+	hf__list_init(&sync->renewed);
+	hf__list_init(&sync->wait.link);
+	sync->wait.verb = HF__REDIS_WAIT;
+	sync->conn.link = master->link;
+	sync->conn.limit_ms = master->redis->config->connect_timeout_ms;
+	snprintf(sync->shown, sizeof sync->shown, "%.200s (second connection, for WAIT)",
+	         master->shown);
+	sync->conn.shown = sync->shown;
+	if (master->tls && hf__tls_share(master->tls, &sync->conn.tls)) {
+		hf__sync_free(sync);
+		return NULL;
+	}
+	return sync;
+}
+
+/* ---- what the backend calls ---- */
+
+int hf__sync_submit(struct hf__conn *master, struct hf__cmd *cmd)
+{
+	assert(cmd->verb == HF__SYNC && cmd->count > 0);
+	if (!master->sync && !(master->sync = make(master)))
+		return HF_ENOMEM;
+	struct hf__sync *sync = master->sync;
+	put_into(&sync->collected, cmd, STEP_COLLECTED);
+	if (sync->conn.state == HF__CONN_IDLE) {
+		follow_master(sync);
+		hf__conn_want(&sync->conn, hf__clock_ms());
+	}
+	return 0;
+}
+
+bool hf__sync_withdraw(struct hf__cmd *cmd)
+{
+	enum step step = (enum step)cmd->backend.step;
+	if (step == STEP_SENT)
+		cmd->backend.step = STEP_UNWANTED;
+	if (step != STEP_COLLECTED && step != STEP_RENEWED)
+		return false;
+	hf__list_remove(&cmd->link);
+	return true;
+}
+
+void hf__sync_drop(struct hf__sync *sync, const char *why, int64_t now)
+{
+	struct hf__answer unsent = failure(HF__UNSENT, HF_EUNREACHABLE, why);
+	if (!sync)
+		return;
+	hf__conn_abandon(&sync->conn, why, now);
+	answer_all(sync, &sync->collected, &unsent, now);
+}
+
+static bool can_send(const struct hf__sync *sync)
+{
+	return sync->conn.state == HF__CONN_UP && !sync->wait.in_flight &&
+	       !hf__list_empty(&sync->collected);
+}
+
+int64_t hf__sync_due(const struct hf__sync *sync)
+{
+	return !sync ? HF__NEVER : can_send(sync) ? 0 : hf__conn_due(&sync->conn);
+}
+
+void hf__sync_turn(struct hf__sync *sync, int64_t now)
+{
+	if (!sync)
+		return;
+	hf__conn_turn(&sync->conn, now);
+	if (can_send(sync))
+		send_collected(sync, now);
+}
+
+bool hf__sync_is_busy(const struct hf__sync *sync)
+{
+	return sync &&
+	       (hf__conn_is_attempting(&sync->conn) || !hf__list_empty(&sync->conn.waiting));
+}
+
+void hf__sync_close(struct hf__sync *sync)
+{
+	if (sync)
+		hf__conn_close(&sync->conn);
+}
+
+void hf__sync_free(struct hf__sync *sync)
+{
+	if (!sync)
+		return;
+	hf__conn_done(&sync->conn);
+	free(sync);
+}
