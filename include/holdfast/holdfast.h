@@ -301,6 +301,16 @@ typedef struct hf_client_options {
 	 * from:port:to:port, with commas between them. Default: none. Only for Redis.
 	 */
 	const char *nat;
+	/*
+	 * replicas: Number of replicas that must acknowledge a grant before it counts, unless the
+	 * call gives one. Default: 0. Only for Redis.
+	 */
+	int replicas;
+	/*
+	 * sync_timeout: Limit for replicas to acknowledge a grant. Default: 1000 ms. Only for
+	 * Redis.
+	 */
+	int64_t sync_timeout_ms;
 } hf_client_options;
 
 #define HF_CLIENT(...) (&(hf_client_options){.size = sizeof(hf_client_options), __VA_ARGS__})
@@ -572,6 +582,16 @@ typedef struct hf_acquire_options {
 	 * lock is held, if the client has .describe. HF_EINVAL for multi and red locks.
 	 */
 	const char *value;
+	/*
+	 * Redis only: the grant counts once this many replicas have acknowledged it, 100 at most.
+	 * 0: the client's setting; -1: none. They have sync_timeout for that, in addition to
+	 * wait_ms, and twice as long if other grants are being acknowledged already. Fewer in that
+	 * time are HF_ENOREPLICAS, even if the server does not have as many replicas. The promise
+	 * is about the grant, not about later renewals; docs/guarantees.md says what it is worth.
+	 * HF_ENOTSUP on ZooKeeper, where a majority of the ensemble acknowledges every grant, and
+	 * for red locks.
+	 */
+	int64_t replicas;
 } hf_acquire_options;
 
 #define HF_ACQUIRE(...) (&(hf_acquire_options){.size = sizeof(hf_acquire_options), __VA_ARGS__})
@@ -587,6 +607,8 @@ typedef struct hf_acquire_options {
  * HF_EUNKNOWN: an attempt was sent but not answered in time. Whatever it left on the server is
  * removed in the background or expires with its lease. This owner does not hold the lock.
  * HF_ECONFLICT: the key exists but is not a lock, or is another kind of lock; nothing was changed.
+ * HF_ENOREPLICAS: granted, but too few replicas acknowledged that in time; the detail has both
+ * numbers. It was released. HF_EUNKNOWN can also mean that the replicas could not be asked.
  * HF_EUNREACHABLE: there was no connection for the whole time.
  * Other errors mean what hf_strerror() says.
  */
@@ -670,6 +692,13 @@ HF_API int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size);
 HF_API int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token);
 
 /*
+ * How many replicas have acknowledged this owner's hold: the number for its latest acquire with
+ * .replicas, which is at least what that asked for, or 0 if there was none. HF_ENOTHELD without a
+ * hold. HF_ENOTSUP for multi and red locks, and on ZooKeeper. Local.
+ */
+HF_API int hf_lock_durability(hf_lock *lock, hf_owner *owner, int *ret_replicas);
+
+/*
  * The identity of this owner's hold, in the form of hf_lock_holder(). HF_ENOTHELD without a hold.
  * HF_ENOTSUP for multi and red locks. Local.
  */
@@ -730,6 +759,8 @@ typedef struct hf_wait_options {
 	int64_t wait_ms;
 	/* Cancels the wait. */
 	hf_cancel *cancel;
+	/* Semaphores only: as in hf_acquire_options. Without effect on latches and barriers. */
+	int64_t replicas;
 } hf_wait_options;
 
 #define HF_WAIT(...) (&(hf_wait_options){.size = sizeof(hf_wait_options), __VA_ARGS__})
@@ -815,6 +846,8 @@ typedef struct hf_permits_options {
 	int64_t lease_ms;
 	/* Cancels the wait. */
 	hf_cancel *cancel;
+	/* As in hf_acquire_options. */
+	int64_t replicas;
 } hf_permits_options;
 
 #define HF_PERMITS(...) (&(hf_permits_options){.size = sizeof(hf_permits_options), __VA_ARGS__})

@@ -96,6 +96,8 @@ static int init_parts(struct hf_client *client, const hf_client_options *options
 		.watchdog_batch = client->settings.watchdog_batch,
 		.fair_wait_ms = client->settings.fair_wait_ms,
 		.peer_skew_ms = client->settings.peer_skew_ms,
+		.sync_timeout_ms = client->settings.sync_timeout_ms,
+		.replicas = client->settings.replicas,
 	};
 	describe(options, config.description);
 	if (hf__random_uuid(config.uuid) || hf__random_bytes(seed, sizeof seed))

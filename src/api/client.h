@@ -124,6 +124,7 @@ int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const 
 int hf__options_check_wait(int64_t wait_ms);
 /* `name` is the argument, for the error text. */
 int hf__options_check_lease(const char *name, int64_t lease_ms);
+int hf__options_check_replicas(const struct hf_client *client, int64_t replicas);
 
 /* ---- client.c ---- */
 /* 0, or HF_EFORKED in a forked child. To be called before any mutex is taken. */
@@ -175,6 +176,8 @@ struct hf__several;
 void hf__members_close(struct hf__several *several);
 /* The client is closed: no handle that is opened later finds its multi and red locks. */
 void hf__members_forget(struct hf_client *client);
+/* Whether an acquire of these members can ask for acknowledgements of this many replicas. */
+int hf__several_check_replicas(const struct hf__several *several, int64_t replicas);
 int hf__several_run(struct hf__several *several, const struct hf__want *want, int64_t *ret_number);
 int hf__several_start(struct hf__several *several, const struct hf__want *want, hf_done_fn *done,
                       void *arg);

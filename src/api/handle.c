@@ -143,9 +143,12 @@ struct hf__spec hf__handle_describe_wait(const struct hf__handle *handle, const 
 		spec.error = hf__options_copy(&ours, sizeof ours, options, "HF_WAIT");
 	if (!spec.error)
 		spec.error = hf__options_check_wait(ours.wait_ms);
+	if (!spec.error)
+		spec.error = hf__options_check_replicas(spec.client, ours.replicas);
 	spec.want.amount = 1;
 	spec.want.wait_ms = ours.wait_ms;
 	spec.want.cancel = ours.cancel;
+	spec.want.replicas = (int16_t)ours.replicas;
 	return spec;
 }
 

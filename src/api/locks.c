@@ -219,6 +219,13 @@ static int check_revocable(const hf_lock *lock, int revocable)
 	return hf__error(HF_ENOTSUP, "revocable: only locks on ZooKeeper can be revoked");
 }
 
+static int check_replicas(const hf_lock *lock, int64_t replicas)
+{
+	return hf__locks_several(lock)
+	               ? hf__several_check_replicas(hf__locks_several(lock), replicas)
+	               : hf__options_check_replicas(lock->at.client, replicas);
+}
+
 static void need(struct hf__spec *spec, const void *ret, const char *name)
 {
 	if (!spec->error && !ret)
@@ -273,6 +280,8 @@ static int check_acquire(const hf_lock *lock, const hf_acquire_options *options)
 		rc = check_token(lock, options->token);
 	if (!rc)
 		rc = check_value(lock, options->value);
+	if (!rc)
+		rc = check_replicas(lock, options->replicas);
 	return rc ? rc : check_revocable(lock, options->revocable);
 }
 
@@ -291,6 +300,7 @@ static struct hf__spec describe_acquire(const hf_lock *lock, const hf_acquire_op
 	spec.want.value = ours.value;
 	spec.want.token = ours.token != 0;
 	spec.want.revocable = ours.revocable != 0;
+	spec.want.replicas = (int16_t)ours.replicas;
 	return spec;
 }
 
@@ -614,6 +624,37 @@ int hf_lock_token(hf_lock *lock, hf_owner *owner, int64_t *ret_token)
 	if (!held)
 		return hf__error(HF_ENOTHELD, "%s", why);
 	*ret_token = token;
+	return 0;
+}
+
+static int check_durability(const hf_lock *lock, const int *ret_replicas)
+{
+	int rc = check(lock);
+	if (!rc)
+		rc = hf__error_null(ret_replicas ? NULL : "ret_replicas");
+	if (!rc)
+		rc = refuse_several(lock);
+	if (!rc && lock->at.client->settings.zookeeper)
+		rc = hf__error(HF_ENOTSUP, "a majority of the ensemble has every hold");
+	return rc;
+}
+
+int hf_lock_durability(hf_lock *lock, hf_owner *owner, int *ret_replicas)
+{
+	int rc = check_durability(lock, ret_replicas);
+	if (rc)
+		return rc;
+	struct hf_client *client = lock->at.client;
+	int before = hf__call_guard();
+	hf__engine_lock(&client->engine);
+	const struct hf__hold *hold = hf__hold_find(lock->at.record, owner_number(owner));
+	bool held = hold && hold->state == HF__HOLD_HELD && hf__clock_ms() < hold->valid_until;
+	int replicas = held ? hold->replicas : 0;
+	hf__engine_unlock(&client->engine);
+	hf__call_unguard(before);
+	if (!held)
+		return hf__error(HF_ENOTHELD, "%s: not held by this owner", lock->at.record->name);
+	*ret_replicas = replicas;
 	return 0;
 }
 

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define MAX_REPLICAS 100 /* as the setting */
+
 /*
  * A field that a later release appends must make the struct larger, or a program that was built
  * before would seem to set it. So no struct ends with padding. (Where pointers have 32 bits, that
@@ -13,13 +15,13 @@
 #define CHECK_END(type, last)                                                                      \
 	_Static_assert(sizeof(type) == offsetof(type, last) + sizeof(((type *)0)->last),           \
 	               #type " ends with padding, or with another field")
-CHECK_END(hf_client_options, sentinel_password_file);
-CHECK_END(hf_stats, handovers);
+CHECK_END(hf_client_options, sync_timeout_ms);
+CHECK_END(hf_stats, syncs);
 CHECK_END(hf_lock_options, spin_factor);
-CHECK_END(hf_acquire_options, value);
+CHECK_END(hf_acquire_options, replicas);
 CHECK_END(hf_release_options, owner);
-CHECK_END(hf_wait_options, cancel);
-CHECK_END(hf_permits_options, cancel);
+CHECK_END(hf_wait_options, replicas);
+CHECK_END(hf_permits_options, replicas);
 #endif
 
 int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const char *macro)
@@ -63,5 +65,17 @@ int hf__options_check_lease(const char *name, int64_t lease_ms)
 	if (lease_ms < HF__LEAST_LEASE || lease_ms > HF__LONGEST_MS)
 		return hf__error(HF_EINVAL, "%s: %" PRId64 " is not between %d and %" PRId64, name,
 		                 lease_ms, HF__LEAST_LEASE, HF__LONGEST_MS);
+	return 0;
+}
+
+int hf__options_check_replicas(const struct hf_client *client, int64_t replicas)
+{
+	if (replicas < -1 || replicas > MAX_REPLICAS)
+		return hf__error(HF_EINVAL, "replicas: %" PRId64 " is not between 0 and %d; use -1 for none",
+		                 replicas, MAX_REPLICAS);
+	if (replicas > 0 && client->settings.zookeeper)
+		return hf__error(HF_ENOTSUP,
+		                 "replicas: a majority of the ensemble acknowledges every grant on "
+		                 "ZooKeeper, so there is nothing to ask for");
 	return 0;
 }

@@ -233,6 +233,7 @@ static void acquire_all(struct hf__work *work, int64_t now)
 		limit = work->deadline - now > 1 ? work->deadline - now : 1;
 	want.wait_ms = HF_NOWAIT;
 	want.limit_ms = limit;
+	want.replicas = -1; /* the majority is what makes the lock last */
 	work->phase = HF__PHASE_ASK;
 	hf__several_add_each(work, UINT64_MAX, &want);
 }

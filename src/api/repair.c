@@ -225,6 +225,7 @@ static struct hf__spec describe(struct hf__stake *stake)
 	switch (stake->repair) {
 	case HF__REPAIR_TAKE:
 		want.verb = HF__OP_ACQUIRE;
+		want.replicas = -1;
 		/* If the owner has a hold already, one answer decides, or that hold ends soon. */
 		if (hf__lock_remaining(lock_of(stake)->at.record, want.owner, hf__clock_ms(),
 		                       NULL) > 0)

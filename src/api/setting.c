@@ -97,6 +97,13 @@ const struct hf__setting hf__setting_table[] = {
 	 .preset = 1000,
 	 .about = "How far the clocks of Java peers may be off; holds of permits and groups count "
 		  "as valid for this much less, at most a quarter of their lease."},
+	{.key = "replicas", FIELD(replicas), REDIS, COUNT, RANGE(0, 100), .preset = 0,
+	 .why_not_zk = "a majority of the ensemble acknowledges every grant on ZooKeeper",
+	 .about = "Number of replicas that must acknowledge a grant before it counts, unless the "
+		  "call gives one."},
+	{.key = "sync_timeout", FIELD(sync_timeout_ms), REDIS, DURATION, RANGE(1, DAY_MS),
+	 .preset = 1000,
+	 .about = "Limit for replicas to acknowledge a grant."},
 	{.key = "name_prefix", FIELD(name_prefix), TEXT, .no_text = "none",
 	 .about = "Text put before every name; a program can set map_name instead."},
 	{.key = "watchdog_batch", FIELD(watchdog_batch), COUNT, RANGE(1, 100), .preset = 100,

@@ -398,6 +398,7 @@ static struct hf__redis_settings make_redis_view(const struct hf__settings *sett
 		.connect_timeout_ms = settings->connect_timeout_ms,
 		.subscribe_timeout_ms = settings->subscribe_timeout_ms,
 		.watchdog_ms = settings->watchdog_ms,
+		.sync_timeout_ms = settings->sync_timeout_ms,
 	};
 }
 

@@ -45,6 +45,8 @@ struct hf__settings {
 	int64_t watchdog_ms; /* on ZooKeeper always the same as session_ms */
 	int64_t fair_wait_ms;
 	int64_t peer_skew_ms;
+	int replicas;
+	int64_t sync_timeout_ms;
 	char *name_prefix; /* NULL: none */
 	int watchdog_batch;
 	bool lazy;

@@ -397,6 +397,16 @@ static void run_round(struct hf__work *work)
 		hf__sleep_on(&work->pending, pending);
 }
 
+int hf__several_check_replicas(const struct hf__several *several, int64_t replicas)
+{
+	int rc = 0;
+	if (replicas > 0 && several->need < several->n)
+		return hf__error(HF_ENOTSUP, "replicas: a red lock counts servers, not replicas");
+	for (size_t i = 0; !rc && i < several->n; i++)
+		rc = hf__options_check_replicas(several->member[i].lock.at.client, replicas);
+	return rc;
+}
+
 int hf__several_run(struct hf__several *several, const struct hf__want *want, int64_t *ret_number)
 {
 	struct hf__work *work = malloc(sizeof(*work));

@@ -105,7 +105,7 @@ static void the_query_sets_every_setting(void **state)
 	take("rediss://h:1?user=u&db=7&client_name=c&tls_ca=/ca&tls_cert=/cert&tls_key=/key"
 	     "&tls_server_name=n&tls_insecure=yes&connect_timeout=1&command_timeout=2s"
 	     "&subscribe_timeout=3m&watchdog=100ms&watchdog_batch=5&lazy=yes&fair_wait=4s"
-	     "&peer_skew=50&name_prefix=x",
+	     "&peer_skew=50&name_prefix=x&replicas=2&sync_timeout=5s",
 	     NULL);
 	assert_string_equal(settings.user, "u");
 	assert_int_equal(settings.database, 7);
@@ -124,6 +124,8 @@ static void the_query_sets_every_setting(void **state)
 	assert_int_equal(settings.fair_wait_ms, 4000);
 	assert_int_equal(settings.peer_skew_ms, 50);
 	assert_string_equal(settings.name_prefix, "x");
+	assert_int_equal(settings.replicas, 2);
+	assert_int_equal(settings.sync_timeout_ms, 5000);
 }
 
 static void options_win_over_the_url(void **state)
@@ -242,12 +244,13 @@ static void a_wrong_address_is_named(void **state)
 static void an_unknown_query_key_is_answered_with_the_known_ones(void **state)
 {
 	(void)state;
-	check_refused("redis://h?tmeout=3",
-	              "query: option 1 is not one of user, password_file, sentinel_user, "
-	              "sentinel_password_file, sharded, nat, db, client_name, tls_ca, "
-	              "tls_cert, tls_key, tls_server_name, tls_insecure, connect_timeout, "
-	              "command_timeout, subscribe_timeout, watchdog, fair_wait, peer_skew, "
-	              "name_prefix, watchdog_batch, lazy, session, auth, acl");
+	check_refused(
+		"redis://h?tmeout=3",
+		"query: option 1 is not one of user, password_file, sentinel_user, "
+		"sentinel_password_file, sharded, nat, db, client_name, tls_ca, "
+		"tls_cert, tls_key, tls_server_name, tls_insecure, connect_timeout, "
+		"command_timeout, subscribe_timeout, watchdog, fair_wait, peer_skew, "
+		"replicas, sync_timeout, name_prefix, watchdog_batch, lazy, session, auth, acl");
 }
 
 /* As when "@host" was forgotten, or a password has a '?' or '/' that was not escaped. */

@@ -1,0 +1,109 @@
+/* What the tests of durable grants share: a master, its two replicas, and a client of the master. */
+#ifndef TESTS_LIVE_DURABLE_H
+#define TESTS_LIVE_DURABLE_H
+
+#include "live/live.h"
+
+#define REPLICAS 2
+#define SYNC_MS  400
+
+static struct test_server *replica[REPLICAS]; /* of live_server */
+
+static inline void follow(struct test_server *server, struct test_server *master)
+{
+	char port[16];
+	struct raw *raw = raw_connect(server);
+	snprintf(port, sizeof port, "%d", test_server_port(master));
+	raw_ok(raw, "REPLICAOF", "127.0.0.1", port, NULL);
+	raw_close(raw);
+}
+
+/* How many replicas have what the master has now. */
+static inline long long in_step(struct raw *master)
+{
+	raw_ok(master, "SET", "in_step", "1", NULL);
+	raw_integer(master, "DEL", "in_step", NULL);
+	return raw_integer(master, "WAIT", "2", "100", NULL);
+}
+
+static inline bool has(struct test_server *server, const char *key)
+{
+	struct raw *raw = raw_connect(server);
+	bool exists = raw_integer(raw, "EXISTS", key, NULL) == 1;
+	raw_close(raw);
+	return exists;
+}
+
+static inline int durable_start(void **state)
+{
+	const char *extra[] = {"--repl-diskless-sync-delay", "0", "--repl-timeout", "3600", NULL};
+	const struct test_server_options options = {.kind = TEST_SERVER_TCP, .extra = extra};
+	(void)state;
+	live_server = test_server_start(&options);
+	live_raw = raw_connect(live_server);
+	for (int i = 0; i < REPLICAS; i++) {
+		replica[i] = test_server_start(&options);
+		follow(replica[i], live_server);
+	}
+	WAIT_UNTIL(in_step(live_raw) == REPLICAS, 30000);
+	return 0;
+}
+
+static inline int durable_stop(void **state)
+{
+	for (int i = 0; i < REPLICAS; i++)
+		test_server_stop(replica[i]);
+	return live_stop(state);
+}
+
+static inline void freeze(int replicas)
+{
+	for (int i = 0; i < replicas; i++)
+		test_server_freeze(replica[i]);
+}
+
+static inline void thaw(int replicas)
+{
+	for (int i = 0; i < replicas; i++)
+		test_server_thaw(replica[i]);
+	WAIT_UNTIL(in_step(live_raw) == REPLICAS, 30000);
+}
+
+/* A test that failed may have left replicas stopped, or followers elsewhere. */
+static inline int durable_reset(void **state)
+{
+	(void)state;
+	thaw(REPLICAS);
+	raw_ok(live_raw, "FLUSHALL", NULL);
+	return 0;
+}
+
+#define DURABLE_STORY(name) cmocka_unit_test_setup_teardown(name, live_flush, durable_reset)
+
+static inline hf_client *open_durable(void)
+{
+	return open_client(HF_CLIENT(.sync_timeout_ms = SYNC_MS));
+}
+
+static inline int durability(hf_lock *lock)
+{
+	int replicas = -1;
+	ASSERT_OK(hf_lock_durability(lock, NULL, &replicas));
+	return replicas;
+}
+
+/* Connections of the library whose last command was this one. */
+static inline int count_connections(const char *command)
+{
+	char wanted[64];
+	char *list = raw_text(live_raw, "CLIENT", "LIST", NULL);
+	int count = 0;
+	snprintf(wanted, sizeof wanted, " cmd=%s ", command);
+	for (char *rest = NULL, *line = strtok_r(list, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest))
+		count += strstr(line, " name=holdfast ") && (!*command || strstr(line, wanted));
+	free(list);
+	return count;
+}
+
+#endif

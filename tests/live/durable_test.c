@@ -1,0 +1,546 @@
+/* Grants that replicas acknowledge before they count. */
+#include "live/durable.h"
+
+/* ---- enough, too few, none ---- */
+
+static void a_durable_hold_is_on_the_replicas_when_the_call_returns(void **state)
+{
+	(void)state;
+	hf_client *client = open_durable();
+	hf_lock *lock = open_lock(client, "orders");
+	for (int i = 0; i < 50; i++) {
+		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 2)));
+		assert_int_equal(durability(lock), 2);
+		assert_true(has(replica[0], "orders"));
+		assert_true(has(replica[1], "orders"));
+		ASSERT_OK(hf_lock_release(lock));
+	}
+	assert_int_equal(stats_of(client).syncs, 50);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void too_few_replicas_are_an_error_and_the_lock_is_released(void **state)
+{
+	(void)state;
+	hf_client *client = open_durable();
+	hf_lock *lock = open_lock(client, "orders");
+	freeze(1);
+	long long before = test_now_ms();
+	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 2, .wait_ms = HF_NOWAIT)),
+	          HF_ENOREPLICAS);
+	ASSERT_CONTAINS(hf_error_detail(),
+	                "acknowledged by 1 of 2 replicas within 400 ms; released");
+	ASSERT_BETWEEN(test_now_ms() - before, SYNC_MS, SYNC_MS + SOON_MS);
+	assert_int_equal(hf_lock_state(lock, NULL), HF_FREE);
+	WAIT_UNTIL(!has(live_server, "orders"), SOON_MS);
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 1)));
+	assert_int_equal(durability(lock), 1);
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* The number is not limited by how many replicas are connected. */
+static void more_replicas_than_there_are_never_acknowledge(void **state)
+{
+	(void)state;
+	hf_client *client = open_durable();
+	hf_lock *lock = open_lock(client, "orders");
+	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 3)), HF_ENOREPLICAS);
+	ASSERT_CONTAINS(hf_error_detail(), "acknowledged by 2 of 3 replicas");
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void the_release_wakes_a_waiter(void **state)
+{
+	(void)state;
+	struct rivals rivals = open_rivals(HF_REENTRANT, HF_CLIENT(.sync_timeout_ms = SYNC_MS));
+	freeze(2);
+	struct waiter *durable = waiter_start(rivals.mine, HF_ACQUIRE(.replicas = 1));
+	WAIT_UNTIL(has(live_server, "orders"), SOON_MS);
+	struct waiter *waiter = waiter_start(rivals.theirs, HF_ACQUIRE(.wait_ms = 20000));
+	waiter_join(durable, HF_ENOREPLICAS);
+	long long before = test_now_ms();
+	waiter_expect(waiter, 0);
+	assert_true(test_now_ms() - before < 2000); /* long before a poll, and before the lease */
+	waiter_finish(waiter);
+	close_rivals(&rivals);
+}
+
+static void the_setting_is_the_default(void **state)
+{
+	char url[100];
+	(void)state;
+	snprintf(url, sizeof url, "%s?replicas=1&sync_timeout=300", test_server_url(live_server));
+	hf_client *client = open_url(url, NULL);
+	hf_lock *lock = open_lock(client, "orders");
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	assert_true(durability(lock) >= 1);
+	ASSERT_OK(hf_lock_release(lock));
+	freeze(2);
+	ASSERT_RC(hf_lock_acquire(lock, NULL), HF_ENOREPLICAS);
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = -1)));
+	assert_int_equal(durability(lock), 0);
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void without_the_option_there_is_no_second_connection(void **state)
+{
+	(void)state;
+	hf_client *client = open_durable();
+	hf_lock *lock = open_lock(client, "orders");
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	assert_int_equal(durability(lock), 0);
+	ASSERT_OK(hf_lock_release(lock));
+	assert_int_equal(count_connections(""), 1);
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 1)));
+	assert_int_equal(count_connections(""), 2);
+	assert_int_equal(count_connections("wait"), 1);
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void wrong_numbers_are_refused(void **state)
+{
+	int replicas;
+	(void)state;
+	hf_client *client = open_durable();
+	hf_lock *lock = open_lock(client, "orders");
+	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = -2)), HF_EINVAL);
+	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 101)), HF_EINVAL);
+	ASSERT_CONTAINS(hf_error_detail(), "replicas: 101 is not between 0 and 100");
+	ASSERT_RC(hf_lock_durability(lock, NULL, &replicas), HF_ENOTHELD);
+	ASSERT_RC(hf_lock_durability(lock, NULL, NULL), HF_EINVAL);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- every kind ---- */
+
+/* One durable acquire, and if it succeeds the release. */
+struct subject {
+	hf_lock *lock;
+	hf_semaphore *semaphore;
+	hf_permits *permits;
+};
+
+static int acquire_durably(const struct subject *subject)
+{
+	hf_permit_id ids[3];
+	int rc;
+	if (subject->lock) {
+		rc = hf_lock_acquire(subject->lock, HF_ACQUIRE(.replicas = 1, .wait_ms = SOON_MS));
+		if (!rc)
+			ASSERT_OK(hf_lock_release(subject->lock));
+	} else if (subject->semaphore) {
+		rc = hf_semaphore_acquire(subject->semaphore, 2,
+		                          HF_WAIT(.replicas = 1, .wait_ms = SOON_MS));
+		if (!rc)
+			ASSERT_OK(hf_semaphore_release(subject->semaphore, 2));
+	} else {
+		rc = hf_permits_acquire(subject->permits, 3,
+		                        HF_PERMITS(.replicas = 1, .wait_ms = SOON_MS), ids);
+		if (!rc)
+			ASSERT_OK(hf_permits_release(subject->permits, ids, 3));
+	}
+	return rc;
+}
+
+#define SUBJECTS 13
+
+static void open_subjects(hf_client *client, struct subject *ret_subjects)
+{
+	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR,        HF_READ,
+	                                HF_WRITE,     HF_FENCED,      HF_SPIN,
+	                                HF_SIMPLE,    HF_SIMPLE_FAIR, HF_LEADER};
+	const char *values[] = {"a", "b"};
+	hf_lock *members[2];
+	int n = 0;
+	memset(ret_subjects, 0, SUBJECTS * sizeof *ret_subjects);
+	for (; n < 9; n++) {
+		char name[32];
+		snprintf(name, sizeof name, "kind-%d", (int)kinds[n]);
+		ASSERT_OK(hf_lock_open(client, kinds[n], name, &ret_subjects[n].lock));
+	}
+	ASSERT_OK(hf_lock_open_group(client, "group", values, 2, &ret_subjects[n++].lock));
+	members[0] = open_lock(client, "member-1");
+	members[1] = open_lock(client, "member-2");
+	ASSERT_OK(hf_lock_open_multi(members, 2, &ret_subjects[n++].lock));
+	hf_lock_close(members[0]);
+	hf_lock_close(members[1]);
+	ASSERT_OK(hf_semaphore_open(client, "semaphore", &ret_subjects[n].semaphore));
+	ASSERT_OK(hf_semaphore_try_set(ret_subjects[n++].semaphore, 2, 0, NULL));
+	ASSERT_OK(hf_permits_open(client, "permits", &ret_subjects[n].permits));
+	ASSERT_OK(hf_permits_try_set(ret_subjects[n++].permits, 3, NULL));
+	assert_int_equal(n, SUBJECTS);
+}
+
+static void close_subjects(const struct subject *subjects)
+{
+	for (int i = 0; i < SUBJECTS; i++) {
+		hf_lock_close(subjects[i].lock);
+		hf_semaphore_close(subjects[i].semaphore);
+		hf_permits_close(subjects[i].permits);
+	}
+}
+
+/* Each acquires all that there is, so that the second round fails if the first left something. */
+static void every_kind_can_be_acknowledged(void **state)
+{
+	struct subject subjects[SUBJECTS];
+	(void)state;
+	hf_client *client = open_durable();
+	open_subjects(client, subjects);
+	for (int i = 0; i < 2 * SUBJECTS; i++)
+		ASSERT_OK(acquire_durably(&subjects[i % SUBJECTS]));
+	close_subjects(subjects);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* A server that waits only for writes would say at once that there is nothing to wait for. */
+static void every_kind_writes_what_the_replicas_are_to_acknowledge(void **state)
+{
+	struct subject subjects[SUBJECTS];
+	(void)state;
+	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 60));
+	open_subjects(client, subjects);
+	for (int i = 0; i < SUBJECTS; i++)
+		ASSERT_OK(acquire_durably(&subjects[i])); /* the scripts are known from here on */
+	freeze(2);
+	for (int i = 0; i < 2 * SUBJECTS; i++) {
+		ASSERT_RC(acquire_durably(&subjects[i % SUBJECTS]), HF_ENOREPLICAS);
+		ASSERT_CONTAINS(hf_error_detail(), "acknowledged by 0 of 1");
+	}
+	thaw(2);
+	for (int i = 0; i < SUBJECTS; i++)
+		ASSERT_OK(acquire_durably(&subjects[i]));
+	close_subjects(subjects);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* The lock lasts longer than the lease of the durable level, so that its expiry does not change. */
+static void a_level_that_does_not_raise_the_expiry_is_not_acknowledged_at_once(void **state)
+{
+	static const hf_kind kinds[] = {HF_REENTRANT, HF_FAIR, HF_READ, HF_WRITE};
+	(void)state;
+	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 100));
+	freeze(2);
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		hf_lock *lock = NULL;
+		char name[32];
+		snprintf(name, sizeof name, "lock-%zu", i);
+		ASSERT_OK(hf_lock_open(client, kinds[i], name, &lock));
+		ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 600000)));
+		for (int k = 0; k < 3; k++)
+			ASSERT_RC(
+				hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 5000, .replicas = 1)),
+				HF_ENOREPLICAS);
+		assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
+		ASSERT_BETWEEN(key_pttl(live_raw, name), 500000, 600000);
+		ASSERT_OK(hf_lock_release(lock));
+		ASSERT_RC(hf_lock_release(lock), HF_ENOTHELD);
+		hf_lock_close(lock);
+	}
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- others meanwhile ---- */
+
+static void other_threads_are_served_while_one_waits_for_replicas(void **state)
+{
+	(void)state;
+	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 1000));
+	hf_lock *lock = open_lock(client, "orders"), *other = open_lock(client, "other");
+	freeze(2);
+	struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.replicas = 1));
+	WAIT_UNTIL(has(live_server, "orders"), SOON_MS);
+	int rounds = 0, slow = 0;
+	while (!waiter_is_over(waiter)) {
+		long long before = test_now_ms();
+		ASSERT_OK(hf_lock_acquire(other, NULL));
+		ASSERT_OK(hf_lock_release(other));
+		slow += test_now_ms() - before >= 50;
+		rounds++;
+	}
+	waiter_join(waiter, HF_ENOREPLICAS);
+	/* If a WAIT held them up, there would be one round, and that would be slow. */
+	assert_true(rounds >= 20);
+	assert_true(slow * 10 <= rounds);
+	hf_lock_close(lock);
+	hf_lock_close(other);
+	ASSERT_OK(hf_client_close(client));
+}
+
+#define THREADS 64
+#define ROUNDS  20
+
+struct crowd {
+	hf_client *client;
+	int number;
+};
+
+static int take_durably(void *arg)
+{
+	const struct crowd *crowd = arg;
+	char name[32];
+	hf_lock *lock = NULL;
+	snprintf(name, sizeof name, "lock-%d", crowd->number);
+	int rc = hf_lock_open(crowd->client, HF_REENTRANT, name, &lock);
+	for (int i = 0; !rc && i < ROUNDS; i++) {
+		rc = hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 1 + crowd->number % 2));
+		if (!rc)
+			rc = hf_lock_release(lock);
+	}
+	hf_lock_close(lock);
+	return rc;
+}
+
+static void one_wait_serves_many_grants(void **state)
+{
+	struct crowd crowd[THREADS];
+	struct waiter *waiters[THREADS];
+	(void)state;
+	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 20000));
+	long long before = command_calls(live_raw, "wait");
+	for (int i = 0; i < THREADS; i++) {
+		crowd[i] = (struct crowd){client, i};
+		waiters[i] = WAITER(.run = take_durably, .arg = &crowd[i]);
+	}
+	for (int i = 0; i < THREADS; i++)
+		waiter_join(waiters[i], 0);
+	long long waits = command_calls(live_raw, "wait") - before;
+	assert_int_equal(stats_of(client).grants, THREADS * ROUNDS);
+	assert_int_equal(stats_of(client).syncs, THREADS * ROUNDS);
+	print_message("%lld WAITs for %d grants\n", waits, THREADS * ROUNDS);
+	ASSERT_BETWEEN(waits, 1, THREADS * ROUNDS / 2);
+	assert_int_equal(count_connections(""), 2);
+	assert_int_equal(count_connections("wait"), 1);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- leaving early ---- */
+
+static void a_cancelled_call_returns_at_once_and_releases(void **state)
+{
+	(void)state;
+	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 60000));
+	hf_lock *lock = open_lock(client, "orders");
+	hf_cancel *cancel = new_cancel();
+	freeze(2);
+	struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.replicas = 1, .cancel = cancel));
+	WAIT_UNTIL(count_connections("wait") == 1, SOON_MS);
+	hf_cancel_fire(cancel);
+	waiter_join(waiter, HF_ECANCELLED);
+	WAIT_UNTIL(!has(live_server, "orders"), SOON_MS);
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = SOON_MS)));
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	hf_cancel_free(cancel);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void closing_the_client_releases_what_is_not_acknowledged(void **state)
+{
+	(void)state;
+	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 60000));
+	hf_lock *lock = open_lock(client, "orders");
+	freeze(2);
+	struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.replicas = 1));
+	WAIT_UNTIL(count_connections("wait") == 1, SOON_MS);
+	ASSERT_OK(hf_client_close(client));
+	waiter_join(waiter, HF_ECLOSED);
+	assert_false(has(live_server, "orders"));
+	hf_lock_close(lock);
+}
+
+static void a_call_without_a_thread_is_acknowledged_too(void **state)
+{
+	struct done done = {0};
+	int replicas = 0;
+	(void)state;
+	hf_client *client = open_durable();
+	hf_lock *lock = open_lock(client, "orders");
+	hf_owner *owner = new_owner();
+	ASSERT_OK(hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = owner, .replicas = 2), note_done,
+	                                &done));
+	await_done(&done, 0);
+	ASSERT_OK(hf_lock_durability(lock, owner, &replicas));
+	assert_int_equal(replicas, 2);
+	ASSERT_OK(hf_lock_release_with(lock, HF_RELEASE(.owner = owner)));
+	hf_owner_free(owner);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* ---- faults ---- */
+
+/* The wait is answered with an error that says nothing about the grant. */
+static void an_unblocked_wait_is_repeated(void **state)
+{
+	char number[32];
+	(void)state;
+	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 20000));
+	hf_lock *lock = open_lock(client, "orders");
+	freeze(2);
+	struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.replicas = 1));
+	WAIT_UNTIL(count_connections("wait") == 1, SOON_MS);
+	char *list = raw_text(live_raw, "CLIENT", "LIST", NULL);
+	char *line = strstr(list, "cmd=wait");
+	while (line > list && line[-1] != '\n')
+		line--;
+	snprintf(number, sizeof number, "%lld", atoll(line + strlen("id=")));
+	free(list);
+	assert_int_equal(raw_integer(live_raw, "CLIENT", "UNBLOCK", number, "ERROR", NULL), 1);
+	WAIT_UNTIL(stats_of(client).syncs == 2, SOON_MS);
+	thaw(2);
+	waiter_expect(waiter, 0);
+	waiter_finish(waiter);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void a_second_connection_that_breaks_is_made_again(void **state)
+{
+	(void)state;
+	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 20000));
+	hf_lock *lock = open_lock(client, "orders");
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 2)));
+	ASSERT_OK(hf_lock_release(lock));
+	raw_reply_free(
+		raw_command(live_raw, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 2, .wait_ms = 20000)));
+	assert_int_equal(durability(lock), 2);
+	ASSERT_OK(hf_lock_release(lock));
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void a_second_connection_that_is_refused_is_an_error(void **state)
+{
+	char *most = NULL;
+	(void)state;
+	hf_client *client =
+		open_client(HF_CLIENT(.sync_timeout_ms = 100, .command_timeout_ms = 500));
+	hf_lock *lock = open_lock(client, "orders");
+	struct raw_reply *reply = raw_command(live_raw, "CONFIG", "GET", "maxclients", NULL);
+	most = check_copy(reply->children[1]->text, reply->children[1]->length);
+	raw_reply_free(reply);
+	raw_ok(live_raw, "CONFIG", "SET", "maxclients", "1", NULL);
+	int rc = hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 1, .wait_ms = 100));
+	char *detail = check_copy(hf_error_detail(), strlen(hf_error_detail()));
+	raw_ok(live_raw, "CONFIG", "SET", "maxclients", most, NULL);
+	assert_int_equal(rc, HF_EREFUSED);
+	ASSERT_CONTAINS(detail, "maximum number of clients");
+	ASSERT_CONTAINS(detail, "not known whether 1 replicas have that");
+	WAIT_UNTIL(!has(live_server, "orders"), SOON_MS);
+	free(detail);
+	free(most);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* The call begins again on the server that comes back without its data. */
+static void a_master_that_dies_meanwhile_is_asked_again(void **state)
+{
+	(void)state;
+	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 20000));
+	hf_lock *lock = open_lock(client, "orders");
+	freeze(2);
+	struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.replicas = 1, .wait_ms = 60000));
+	WAIT_UNTIL(count_connections("wait") == 1, SOON_MS);
+	raw_close(live_raw);
+	test_server_restart(live_server);
+	live_raw = raw_connect(live_server);
+	thaw(2);
+	waiter_expect(waiter, 0);
+	assert_true(has(replica[0], "orders") || has(replica[1], "orders"));
+	waiter_finish(waiter);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void a_server_that_wants_more_replicas_is_asked_until_the_deadline(void **state)
+{
+	(void)state;
+	hf_client *client = open_durable();
+	hf_lock *lock = open_lock(client, "orders");
+	raw_ok(live_raw, "CONFIG", "SET", "min-replicas-to-write", "3", NULL);
+	long long before = test_now_ms();
+	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 600)), HF_ENOTNOW);
+	ASSERT_CONTAINS(hf_error_detail(), "NOREPLICAS");
+	ASSERT_BETWEEN(test_now_ms() - before, 600, 600 + SOON_MS);
+	struct waiter *waiter = waiter_start(lock, HF_ACQUIRE(.wait_ms = 20000, .replicas = 2));
+	WAIT_UNTIL(stats_of(client).attempts >= 4, SOON_MS);
+	raw_ok(live_raw, "CONFIG", "SET", "min-replicas-to-write", "0", NULL);
+	waiter_expect(waiter, 0);
+	waiter_finish(waiter);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void a_user_without_the_right_to_wait_is_denied(void **state)
+{
+	char url[100];
+	(void)state;
+	raw_ok(live_raw, "ACL", "SETUSER", "hasty", "on", ">secret", "~*", "&*", "+@all", "-wait",
+	       NULL);
+	snprintf(url, sizeof url, "redis://hasty:secret@127.0.0.1:%d",
+	         test_server_port(live_server));
+	hf_client *client = open_url(url, NULL);
+	hf_lock *lock = open_lock(client, "orders");
+	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 1)), HF_EDENIED);
+	ASSERT_CONTAINS(hf_error_detail(), "+wait");
+	WAIT_UNTIL(!has(live_server, "orders"), SOON_MS);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void a_server_without_the_command_is_not_supported(void **state)
+{
+	const char *extra[] = {"--rename-command", "WAIT", "", NULL};
+	(void)state;
+	struct test_server *server =
+		test_server_start(&(struct test_server_options){.extra = extra});
+	hf_client *client = open_url(test_server_url(server), NULL);
+	hf_lock *lock = open_lock(client, "orders");
+	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 1)), HF_ENOTSUP);
+	ASSERT_CONTAINS(hf_error_detail(), "does not have the command WAIT");
+	WAIT_UNTIL(!has(server, "orders"), SOON_MS);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+	test_server_stop(server);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		DURABLE_STORY(a_durable_hold_is_on_the_replicas_when_the_call_returns),
+		DURABLE_STORY(too_few_replicas_are_an_error_and_the_lock_is_released),
+		DURABLE_STORY(more_replicas_than_there_are_never_acknowledge),
+		DURABLE_STORY(the_release_wakes_a_waiter),
+		DURABLE_STORY(the_setting_is_the_default),
+		DURABLE_STORY(without_the_option_there_is_no_second_connection),
+		DURABLE_STORY(wrong_numbers_are_refused),
+		DURABLE_STORY(every_kind_can_be_acknowledged),
+		DURABLE_STORY(every_kind_writes_what_the_replicas_are_to_acknowledge),
+		DURABLE_STORY(a_level_that_does_not_raise_the_expiry_is_not_acknowledged_at_once),
+		DURABLE_STORY(other_threads_are_served_while_one_waits_for_replicas),
+		DURABLE_STORY(one_wait_serves_many_grants),
+		DURABLE_STORY(a_cancelled_call_returns_at_once_and_releases),
+		DURABLE_STORY(closing_the_client_releases_what_is_not_acknowledged),
+		DURABLE_STORY(a_call_without_a_thread_is_acknowledged_too),
+		DURABLE_STORY(an_unblocked_wait_is_repeated),
+		DURABLE_STORY(a_second_connection_that_breaks_is_made_again),
+		DURABLE_STORY(a_second_connection_that_is_refused_is_an_error),
+		DURABLE_STORY(a_master_that_dies_meanwhile_is_asked_again),
+		DURABLE_STORY(a_server_that_wants_more_replicas_is_asked_until_the_deadline),
+		DURABLE_STORY(a_user_without_the_right_to_wait_is_denied),
+		DURABLE_STORY(a_server_without_the_command_is_not_supported),
+	};
+	return cmocka_run_group_tests(tests, durable_start, durable_stop);
+}
