@@ -13,6 +13,7 @@
 #include "redis/request.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ struct hf__sync {
 	struct hf__list collected; /* commands to send with the next WAIT */
 	struct hf__list renewed;   /* commands that the WAIT in flight is for */
 	struct hf__cmd wait;
+	uint32_t known; /* a bit for each kind whose script the server has, as far as is known */
 	char shown[300];
 };
 
@@ -71,6 +73,8 @@ static struct hf__answer failure(enum hf__outcome outcome, int error, const char
 		.outcome = outcome, .error = error, .text = text, .length = strlen(text)};
 }
 
+_Static_assert(HF__KINDS <= 32, "a set of kinds is 32 bits");
+
 /* ---- sending ---- */
 
 /* The reply may take long, so nobody is to read this connection only while it is in flight. */
@@ -93,10 +97,17 @@ static bool send_wait(struct hf__sync *sync, int32_t replicas, int64_t now)
 	return true;
 }
 
+static uint32_t bit_of(const struct hf__cmd *cmd)
+{
+	return UINT32_C(1) << hf__lock_kind(cmd->lock);
+}
+
+/* The first one on a connection carries its script, so that its WAIT is never in vain. */
 static bool send_renewal(struct hf__sync *sync, struct hf__cmd *cmd, int64_t now)
 {
 	hf__list_remove(&cmd->link);
 	cmd->backend.step = STEP_SENT;
+	cmd->backend.whole_text = !(sync->known & bit_of(cmd));
 	cmd->answer_by =
 		hf__clock_after(now, hf__core_settings(sync->redis->core)->command_timeout_ms);
 	return hf__verbs_encode(&sync->conn, cmd) == 0;
@@ -161,12 +172,13 @@ static void handle_renewal(struct hf__sync *sync, struct hf__cmd *cmd, const cha
 	if (is_noscript(conn, cmd, bytes) && !unwanted) {
 		/* It was not executed, so the WAIT in flight is not about it: the next one is. */
 		hf__input_answered(conn, cmd);
-		cmd->backend.whole_text = true;
+		sync->known &= ~bit_of(cmd);
 		put_into(&sync->collected, cmd, STEP_COLLECTED);
 	} else if (!hf__verbs_decode(conn, cmd, bytes, &answer, NULL)) {
 		hf__conn_drop(conn, HF_EPROTOCOL, "the reply does not fit the request", now);
 	} else {
 		hf__input_answered(conn, cmd);
+		sync->known |= bit_of(cmd);
 		doubt_demoted(conn, bytes, &answer);
 		put_off_redirected(conn, bytes, &answer, now);
 		if (answer.outcome == HF__DONE && !unwanted)
@@ -235,6 +247,7 @@ static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
 	struct hf__sync *sync = of(conn);
 	struct hf__answer unknown = failure(HF__UNKNOWN, error, why);
 	sync->wait.in_flight = false;
+	sync->known = 0;
 	answer_all(sync, &sync->renewed, &unknown, now);
 }
 

@@ -4,27 +4,12 @@
 
 #include "live/live.h"
 
+#include "support/replica.h"
+
 #define REPLICAS 2
 #define SYNC_MS  400
 
 static struct test_server *replica[REPLICAS]; /* of live_server */
-
-static inline void follow(struct test_server *server, struct test_server *master)
-{
-	char port[16];
-	struct raw *raw = raw_connect(server);
-	snprintf(port, sizeof port, "%d", test_server_port(master));
-	raw_ok(raw, "REPLICAOF", "127.0.0.1", port, NULL);
-	raw_close(raw);
-}
-
-/* How many replicas have what the master has now. */
-static inline long long in_step(struct raw *master)
-{
-	raw_ok(master, "SET", "in_step", "1", NULL);
-	raw_integer(master, "DEL", "in_step", NULL);
-	return raw_integer(master, "WAIT", "2", "100", NULL);
-}
 
 static inline bool has(struct test_server *server, const char *key)
 {
@@ -43,9 +28,9 @@ static inline int durable_start(void **state)
 	live_raw = raw_connect(live_server);
 	for (int i = 0; i < REPLICAS; i++) {
 		replica[i] = test_server_start(&options);
-		follow(replica[i], live_server);
+		test_replica_follow(replica[i], live_server);
 	}
-	WAIT_UNTIL(in_step(live_raw) == REPLICAS, 30000);
+	test_replica_settle(live_server, REPLICAS);
 	return 0;
 }
 
@@ -66,7 +51,7 @@ static inline void thaw(int replicas)
 {
 	for (int i = 0; i < replicas; i++)
 		test_server_thaw(replica[i]);
-	WAIT_UNTIL(in_step(live_raw) == REPLICAS, 30000);
+	test_replica_settle(live_server, REPLICAS);
 }
 
 /* A test that failed may have left replicas stopped, or followers elsewhere. */

@@ -407,6 +407,20 @@ static void an_unblocked_wait_is_repeated(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
+static void a_server_that_has_forgotten_the_scripts_gets_them_again(void **state)
+{
+	struct subject subjects[SUBJECTS];
+	(void)state;
+	hf_client *client = open_durable();
+	open_subjects(client, subjects);
+	for (int i = 0; i < 2 * SUBJECTS; i++) {
+		raw_ok(live_raw, "SCRIPT", "FLUSH", NULL);
+		ASSERT_OK(acquire_durably(&subjects[i % SUBJECTS]));
+	}
+	close_subjects(subjects);
+	ASSERT_OK(hf_client_close(client));
+}
+
 static void a_second_connection_that_breaks_is_made_again(void **state)
 {
 	(void)state;
@@ -538,6 +552,7 @@ int main(void)
 		DURABLE_STORY(closing_the_client_releases_what_is_not_acknowledged),
 		DURABLE_STORY(a_call_without_a_thread_is_acknowledged_too),
 		DURABLE_STORY(an_unblocked_wait_is_repeated),
+		DURABLE_STORY(a_server_that_has_forgotten_the_scripts_gets_them_again),
 		DURABLE_STORY(a_second_connection_that_breaks_is_made_again),
 		DURABLE_STORY(a_second_connection_that_is_refused_is_an_error),
 		DURABLE_STORY(a_master_that_dies_meanwhile_is_asked_again),
