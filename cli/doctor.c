@@ -20,7 +20,7 @@ static const struct option long_options[] = {
 /* Every command that a script or a connection of the library uses, and nothing else. */
 static const char rights[] =
 	"~* &* +hello +auth +select +ping +client|setname +client|info +client|kill +eval +evalsha "
-	"+subscribe +unsubscribe +publish +info +time +scan +type +exists +del +get +set "
+	"+subscribe +unsubscribe +publish +wait +info +time +scan +type +exists +del +get +set "
 	"+incr +incrby +decr +decrby +pexpire +persist +pttl +hget +hset +hdel +hlen +hkeys "
 	"+hgetall +hexists +hrandfield +lindex +lpop +lrange +lrem +rpush +zadd +zcount "
 	"+zincrby +zrange +zrangebyscore +zrem +zscore";

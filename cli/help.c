@@ -14,6 +14,9 @@
 
 #define TOKEN_OPTION "      --token               set HOLDFAST_TOKEN, which grows with each grant\n"
 
+#define REPLICAS_OPTION                                                                            \
+	"      --replicas N          replicas that must acknowledge the lock (Redis)\n"
+
 #define TIME_OPTIONS                                                                               \
 	"      --watchdog TIME       lease, renewed while COMMAND runs (default 30s)\n"            \
 	"      --lease TIME          fixed lease that is never renewed\n"                          \
@@ -85,7 +88,7 @@ static const struct {
                 "      --fair                first come, first served\n"
                 "      --kind KIND           reentrant, fair, read, write, fenced, simple, spin,\n"
                 "                            semaphore, or plain (ZooKeeper only)\n"
-                "      --permits N           allow N holders at once\n" TOKEN_OPTION
+                "      --permits N           allow N holders at once\n" TOKEN_OPTION REPLICAS_OPTION
                 "      --revocable           stop when someone asks for the lock (ZooKeeper)\n"
                 "Times, in seconds or with a unit (ms, s, m, h, d):\n" TIME_OPTIONS
                 "Reports:\n" REPORT_OPTIONS "Server:\n" SERVER_OPTIONS "\n" STATUSES},
@@ -106,7 +109,7 @@ static const struct {
          "  -F, --no-fork             replace holdfast by COMMAND; requires --lease\n"
          "      --verbose             describe on stderr what happens\n"
          "      --id TEXT             show TEXT to others instead of host, process and\n"
-         "                            program\n" TOKEN_OPTION
+         "                            program\n" TOKEN_OPTION REPLICAS_OPTION
          "      --revocable           resign when someone asks for the lock (ZooKeeper)\n"
          "Times, in seconds or with a unit (ms, s, m, h, d):\n" TIME_OPTIONS
          "Reports:\n" REPORT_OPTIONS "Server:\n" SERVER_OPTIONS "\n" STATUSES},

@@ -31,6 +31,7 @@ struct run_options {
 	bool close_early; /* -o */
 	bool no_fork;
 	bool revocable; /* stop when someone asks for the lock */
+	int replicas;   /* that must acknowledge the grant; 0: as the URL says; -1: none */
 	bool verbose, json, token, show_args;
 	const char *on_lost;
 };

@@ -119,16 +119,17 @@ int run_hold_acquire(struct run_hold *hold, const struct run_options *options)
 	assert(hold->lock || hold->permits);
 	hold->finished = false;
 	if (hold->permits)
-		return hf_permits_acquire_async(hold->permits, 1,
-		                                HF_PERMITS(.wait_ms = options->wait_ms,
-		                                           .lease_ms = options->lease_ms,
-		                                           .cancel = hold->cancel),
-		                                on_call_done, hold);
+		return hf_permits_acquire_async(
+			hold->permits, 1,
+			HF_PERMITS(.wait_ms = options->wait_ms, .lease_ms = options->lease_ms,
+		                   .cancel = hold->cancel, .replicas = options->replicas),
+			on_call_done, hold);
 	return hf_lock_acquire_async(
 		hold->lock,
 		HF_ACQUIRE(.wait_ms = options->wait_ms, .lease_ms = options->lease_ms,
 	                   .owner = hold->owner, .cancel = hold->cancel, .token = options->token,
-	                   .value = options->id, .revocable = options->revocable),
+	                   .value = options->id, .revocable = options->revocable,
+	                   .replicas = options->replicas),
 		on_call_done, hold);
 }
 

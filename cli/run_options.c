@@ -9,6 +9,7 @@
 #define LONGEST_WAIT_S 300000000.0 /* more than nine years */
 #define PEER_SKEW_MS   1000 /* the most that the library subtracts from a permit's lease on Redis */
 #define LONGEST_ID     1000 /* the library's limit */
+#define MOST_REPLICAS  100  /* likewise */
 
 enum {
 	FAIR = CLI_OWN,
@@ -27,6 +28,7 @@ enum {
 	SHOW_ARGS,
 	VERBOSE,
 	REVOCABLE,
+	REPLICAS,
 	ID
 };
 
@@ -58,6 +60,7 @@ const struct option run_long_options[] = {
 	{"status-fd", required_argument, NULL, STATUS_FD},
 	{"show-args", no_argument, NULL, SHOW_ARGS},
 	{"revocable", no_argument, NULL, REVOCABLE},
+	{"replicas", required_argument, NULL, REPLICAS},
 	{"id", required_argument, NULL, ID},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
@@ -150,6 +153,15 @@ static int take_id(struct draft *draft, const char *text)
 	return 0;
 }
 
+/* 0 is a wish as well: none, whatever the URL says. */
+static int take_replicas(struct draft *draft, const char *text)
+{
+	int64_t number = 0;
+	int rc = take_number("--replicas", text, 0, MOST_REPLICAS, &number);
+	draft->out->replicas = number ? (int)number : -1;
+	return rc;
+}
+
 static int take_flag(struct draft *draft, int letter)
 {
 	struct run_options *out = draft->out;
@@ -196,6 +208,7 @@ static int take_option(struct draft *draft, int letter, const char *value)
 	case MAX_HOLD: return take_time("--max-hold", value, &out->max_hold_ms, &out->has_max_hold);
 	case ON_LOST: out->on_lost = value; return 0;
 	case STATUS_FD: return take_status_fd(draft, value);
+	case REPLICAS: return take_replicas(draft, value);
 	case ID: return take_id(draft, value);
 	default: return take_flag(draft, letter);
 	}

@@ -302,7 +302,8 @@ int cli_exit_status(int error)
 	case HF_EDENIED:
 	case HF_EREADONLY:
 	case HF_ENOTNOW:
-	case HF_EFULL: return EXIT_REFUSED;
+	case HF_EFULL:
+	case HF_ENOREPLICAS: return EXIT_REFUSED;
 	case HF_EINVAL:
 	case HF_ENOTSUP: return EXIT_USAGE;
 	default: return EXIT_SYSTEM;
@@ -330,6 +331,7 @@ static const char *get_advice(int error, const char *detail)
 	case HF_EREADONLY: return "; connect to the primary";
 	case HF_EFULL: return "; give the server more memory";
 	case HF_ENOTNOW: return "; try again when it is ready";
+	case HF_ENOREPLICAS: return "; are the replicas running and connected?";
 	case HF_EPROTOCOL: return strstr(detail, "TLS") ? "" : "; is it a Redis or Valkey server?";
 	case HF_ETLS:
 		return "; rediss:// and zks:// need a server that speaks TLS; tls_ca names its "

@@ -29,7 +29,7 @@ _holdfast_reply_names() {
 _holdfast_options() {
 	local server='--url --password-file --help'
 	local running="-n -w -E -o -c -F --nonblock --wait --conflict-exit-code --close --command --no-fork
-		--verbose --token --revocable --watchdog --lease --grace --at-least --max-hold --splay --on-lost
+		--verbose --token --replicas --revocable --watchdog --lease --grace --at-least --max-hold --splay --on-lost
 		--json --status-fd --show-args $server"
 	case $1 in
 	run) echo "-s -x -e --shared --exclusive --fair --kind --permits $running" ;;
@@ -46,7 +46,7 @@ _holdfast_options() {
 # Whether an option takes the next word as its value.
 _holdfast_takes_value() {
 	case $1 in
-	-w | -E | -c | --wait | --timeout | --conflict-exit-code | --command | --kind | --permits | --id | \
+	-w | -E | -c | --wait | --timeout | --conflict-exit-code | --command | --kind | --permits | --replicas | --id | \
 		--watchdog | --lease | --grace | --at-least | --max-hold | --splay | --on-lost | --status-fd | \
 		--url | --password-file) return 0 ;;
 	esac

@@ -21,7 +21,7 @@ function __holdfast_all_words
             continue
         end
         switch $word
-            case -w -E -c --wait --timeout --conflict-exit-code --command --kind --permits --id --watchdog \
+            case -w -E -c --wait --timeout --conflict-exit-code --command --kind --permits --replicas --id --watchdog \
                     --lease --grace --at-least --max-hold --splay --on-lost --status-fd --url --password-file
                 set takes_value 1
             case '-*'
@@ -94,6 +94,7 @@ complete -c holdfast -n $run -s c -l command -x -d 'run a string with the shell'
 complete -c holdfast -n $run -s F -l no-fork -d 'replace holdfast by the command'
 complete -c holdfast -n $run -l verbose -d 'describe what happens'
 complete -c holdfast -n $run -l token -d 'a number that grows with each grant'
+complete -c holdfast -n $run -l replicas -x -d 'replicas that must acknowledge the lock'
 complete -c holdfast -n $run -l revocable -d 'stop when someone asks for the lock'
 complete -c holdfast -n $run -l watchdog -x -d 'lease that is renewed'
 complete -c holdfast -n $run -l lease -x -d 'fixed lease, never renewed'

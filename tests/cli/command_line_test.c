@@ -252,6 +252,7 @@ static const char *const strays[][3] = {
 	{"--status-fd", "2"},
 	{"--show-args"},
 	{"--revocable"},
+	{"--replicas", "1"},
 	{"--id", SECRET},
 	{"-xnw", "5"},
 };
