@@ -14,6 +14,8 @@ enum hf__mutant {
 	HF__MUTANT_NO_DRIFT,        /* leaves no margin for clocks that run apart */
 	HF__MUTANT_WAKE_IS_GRANT,   /* takes a wake-up for a grant */
 	HF__MUTANT_BLIND_MOVE,      /* takes an unanswered hand-over for done */
+	HF__MUTANT_FEW_REPLICAS,    /* takes too few acknowledgements for enough */
+	HF__MUTANT_BLIND_SYNC,      /* takes an unanswered sync for done */
 	HF__MUTANTS
 };
 

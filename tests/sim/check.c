@@ -142,11 +142,16 @@ static int64_t limit_of(const struct client *client, const struct call *call)
 	if (op->want.verb == HF__OP_ACQUIRE && op->want.wait_ms == 0)
 		return call->cancelled_at ? call->cancelled_at + timeout_ms : HF__NEVER;
 	int64_t late = op->want.verb == HF__OP_ACQUIRE ? HF__LATE_MS : 0;
-	return op->started_at + (op->want.wait_ms > 0 ? op->want.wait_ms : timeout_ms) + late;
+	int64_t end =
+		op->started_at + (op->want.wait_ms > 0 ? op->want.wait_ms : timeout_ms) + late;
+	int64_t synced = call->synced_at + 2 * client->core.config.sync_timeout_ms + timeout_ms;
+	return call->synced_at && synced > end ? synced : end;
 }
 
-static void check_call(struct client *client, const struct call *call)
+static void check_call(struct client *client, struct call *call)
 {
+	if (!call->op.syncing)
+		call->synced_at = 0;
 	int64_t limit = limit_of(client, call);
 	if (limit < HF__NEVER && client_now(client) > limit + 2)
 		check_fail(client->world, "bound", "client %d: verb %d is %lld ms past its bound",
@@ -306,6 +311,16 @@ static void check_acquired(struct client *client, struct owner *owner, struct ca
 	int result = call->op.result;
 	if (result == 0 && believed(client, owner, call->name) <= 0)
 		check_fail(world, "grant", "client %d: acquired, and nothing is left of it",
+		           client->index);
+	int wanted = call->op.want.replicas;
+	const struct hf__hold *hold = hf__hold_find(client->lock[call->name], owner->id);
+	if (result == 0 && wanted > 0 &&
+	    (hold->replicas < wanted ||
+	     world->wire[hold->cmd.wire].acknowledged_at[wanted] < call->began_at))
+		check_fail(world, "replicas", "client %d: acquired without %d replicas",
+		           client->index, wanted);
+	if (result == HF_ENOREPLICAS && wanted == 0)
+		check_fail(world, "replicas", "client %d: too few replicas, and none were wanted",
 		           client->index);
 	if (result == HF_EBUSY && call->op.want.wait_ms != HF_NOWAIT)
 		check_fail(world, "result", "client %d: busy, though it waited", client->index);

@@ -164,6 +164,7 @@ static void start_want(struct client *client, struct owner *owner, int name, str
 		.wire = hold ? hold->cmd.wire : 0,
 		.lost_before = levels->lost,
 		.cancel_at = HF__NEVER,
+		.began_at = world->now,
 	};
 	call->op.lock = client->lock[name];
 	call->op.want = want;
@@ -222,7 +223,11 @@ static void acquire(struct client *client, struct owner *owner, int name)
 		wait_ms = HF_NOWAIT;
 	else if (choice < 6 && patient)
 		wait_ms = 0;
-	start_call(client, owner, HF__OP_ACQUIRE, name, wait_ms, some_lease(world));
+	struct hf__want want = {
+		.verb = HF__OP_ACQUIRE, .wait_ms = wait_ms, .lease_ms = some_lease(world)};
+	if (world->replicas)
+		want.replicas = (int16_t)world_between(world, 0, world->replicas);
+	start_want(client, owner, name, want);
 }
 
 static void query(struct client *client, struct owner *owner, int name)
@@ -369,6 +374,7 @@ void client_init(struct world *world, int index)
 	struct hf__core_config config = {.watchdog_batch = (int)world_between(world, 1, 6)};
 	config.command_timeout_ms = world_between(world, 100, 1000);
 	config.watchdog_ms = world_between(world, 300, LEASE_MAX);
+	config.sync_timeout_ms = world_between(world, 20, 300);
 	snprintf(config.uuid, sizeof config.uuid, "client-%d", index);
 	client->world = world;
 	client->index = index;

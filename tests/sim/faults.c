@@ -32,6 +32,7 @@ void faults_choose(struct world *world)
 	faults->no_watch = level(world, 20, 200);
 	faults->cancel = level(world, 50, 300);
 	faults->force = level(world, 50, 300);
+	faults->few_replicas = level(world, 500, 4000);
 }
 
 bool faults_happens(struct world *world, struct client *client, int chance)

@@ -35,10 +35,9 @@ static int64_t later(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-static void send_request(struct client *client, const struct request *request)
+static void send_request(struct client *client, struct conn *conn, const struct request *request)
 {
 	struct world *world = client->world;
-	struct conn *conn = client->conn;
 	if (faults_happens(world, client, world->faults.lose_request))
 		conn->mute_out = true;
 	conn->out_at = later(conn->out_at, world->now + faults_latency(world));
@@ -77,6 +76,38 @@ static struct request request_of(struct client *client, struct hf__cmd *cmd)
 	return request;
 }
 
+static struct conn *new_conn(struct client *client);
+
+/* It has a connection of its own, on which nothing else waits for it. */
+static void submit_sync(struct client *client, struct hf__cmd *cmd)
+{
+	struct world *world = client->world;
+	struct call *call = hf__list_item(hf__cmd_op(cmd), struct call, op);
+	if (!call->synced_at)
+		call->synced_at = client_now(client);
+	if (!client->sync)
+		client->sync = new_conn(client);
+	struct conn *conn = client->sync;
+	struct request request = request_of(client, cmd);
+	request.number = cmd->backend.offset = ++client->last_sync;
+	hf__list_add(&client->syncs, &cmd->link);
+	world_trace(world, "client %lld: syncs name %lld wire %lld count %lld", client->index,
+	            request.name, (long long)request.wire, request.count, 0, 0);
+	send_request(client, conn, &request);
+	if (faults_happens(world, client, world->faults.cut))
+		conn->cut_at = world->now + world_between(world, 0, 100000);
+}
+
+/* One that is on its way cannot be taken back: that is decided by chance. */
+static bool withdraw(void *backend, struct hf__cmd *cmd)
+{
+	struct client *client = backend;
+	if (!cmd->backend.offset || world_between(client->world, 0, 1))
+		return false;
+	hf__list_remove(&cmd->link);
+	return true;
+}
+
 static int submit(void *backend, struct hf__link *link, struct hf__cmd *cmd)
 {
 	struct client *client = backend;
@@ -88,12 +119,16 @@ static int submit(void *backend, struct hf__link *link, struct hf__cmd *cmd)
 		            0, 0, 0, 0);
 		return HF_ENOMEM;
 	}
+	if (cmd->verb == HF__SYNC) {
+		submit_sync(client, cmd);
+		return 0;
+	}
 	hf__list_add(&client->pending, &cmd->link);
 	struct request request = request_of(client, cmd);
 	world_trace(world, "client %lld: sends verb %lld name %lld wire %lld count %lld items %lld",
 	            client->index, cmd->verb, request.name, (long long)request.wire, request.count,
 	            request.items);
-	send_request(client, &request);
+	send_request(client, client->conn, &request);
 	faults_step(world, client);
 	return 0;
 }
@@ -102,7 +137,7 @@ static void send_watch(struct client *client, int name, int verb)
 {
 	struct request request = {.verb = verb, .client = client->index, .name = name};
 	if (client->conn)
-		send_request(client, &request);
+		send_request(client, client->conn, &request);
 }
 
 static int watch(void *backend, struct hf__watch *watched)
@@ -136,6 +171,7 @@ static void want_link(void *backend, struct hf__link *link)
 
 const struct hf__backend_ops link_ops = {
 	.submit = submit,
+	.withdraw = withdraw,
 	.watch = watch,
 	.unwatch = unwatch,
 	.want_link = want_link,
@@ -171,6 +207,42 @@ static void answer_first(struct client *client, const struct reply *reply)
 	            client->index, cmd->verb, cmd->verb == HF__RENEW ? 0 : (long long)cmd->wire,
 	            reply->outcome, 0, 0);
 	answer(client, cmd, &words);
+}
+
+static struct hf__cmd *find_sync(struct client *client, uint64_t number)
+{
+	struct hf__list *link;
+	hf__list_each (link, &client->syncs) {
+		struct hf__cmd *cmd = hf__list_item(link, struct hf__cmd, link);
+		if (cmd->backend.offset == number)
+			return cmd;
+	}
+	return NULL;
+}
+
+static void answer_sync(struct client *client, struct hf__cmd *cmd, const struct reply *reply)
+{
+	struct hf__answer words = {.outcome = reply->outcome,
+	                           .error = reply->error,
+	                           .count = reply->count,
+	                           .text = reply->text,
+	                           .length = strlen(reply->text)};
+	world_trace(client->world, "client %lld: sync of wire %lld: outcome %lld count %lld",
+	            client->index, (long long)cmd->wire, reply->outcome, reply->count, 0, 0);
+	answer(client, cmd, &words);
+}
+
+void link_deliver_sync(struct client *client)
+{
+	struct message *message = hf__list_item(client->sync->in.next, struct message, link);
+	struct reply reply = message->reply;
+	struct hf__cmd *cmd = find_sync(client, reply.number);
+	hf__list_remove(&message->link);
+	free(message);
+	if (cmd)
+		answer_sync(client, cmd, &reply);
+	faults_step(client->world, client);
+	client_turn(client);
 }
 
 void link_deliver(struct client *client)
@@ -217,7 +289,7 @@ void link_reply(struct world *world, struct conn *conn, const struct request *re
                 const struct reply *reply)
 {
 	struct client *client = &world->client[conn->client];
-	int64_t at = world->now + faults_latency(world);
+	int64_t at = world->now + faults_latency(world) + reply->delay_us;
 	if (!conn->live)
 		return;
 	if (request && faults_happens(world, client, world->faults.late_reply)) {
@@ -246,6 +318,7 @@ void link_arrive(struct world *world, struct conn *conn)
 void link_init(struct client *client)
 {
 	hf__list_init(&client->pending);
+	hf__list_init(&client->syncs);
 	client->connect_at = HF__NEVER;
 }
 
@@ -347,6 +420,31 @@ static void answer_all(struct client *client, int unsent)
 	}
 }
 
+/* The master may be another one from now on, or only this connection is broken. */
+static void drop_sync(struct client *client)
+{
+	struct conn *conn = client->sync;
+	struct reply reply = {.outcome = HF__UNKNOWN, .error = HF_EUNREACHABLE};
+	if (!conn)
+		return;
+	conn->live = false;
+	free_messages(&conn->in);
+	delay_out(client->world, client, conn);
+	client->sync = NULL;
+	while (!hf__list_empty(&client->syncs))
+		answer_sync(client, hf__list_item(client->syncs.next, struct hf__cmd, link),
+		            &reply);
+}
+
+void link_give_up_sync(struct client *client)
+{
+	world_trace(client->world, "client %lld: gives up the connection of its syncs",
+	            client->index, 0, 0, 0, 0, 0);
+	client->calm_since = client->world->now;
+	drop_sync(client);
+	client_turn(client);
+}
+
 void link_give_up(struct client *client, int error, const char *why)
 {
 	struct world *world = client->world;
@@ -360,6 +458,7 @@ void link_give_up(struct client *client, int error, const char *why)
 	client->calm_since = world->now;
 	client->conn = NULL;
 	hf__core_link_down(&client->core, &client->core.link, error, why, client_now(client));
+	drop_sync(client);
 	answer_all(client, unsent);
 	connect_later(client, 50000);
 	client_turn(client);
@@ -377,6 +476,19 @@ int64_t link_patience(const struct client *client)
 	return at == HF__NEVER ? at : world_when(&client->clock, at + 1);
 }
 
+int64_t link_patience_sync(const struct client *client)
+{
+	const struct hf__core_config *config = &client->core.config;
+	int64_t at = HF__NEVER;
+	const struct hf__list *link;
+	hf__list_each (link, &client->syncs) {
+		const struct hf__cmd *cmd = hf__list_item(link, const struct hf__cmd, link);
+		int64_t by = cmd->sent_at + config->sync_timeout_ms + config->command_timeout_ms;
+		at = by < at ? by : at;
+	}
+	return at == HF__NEVER ? at : world_when(&client->clock, at + 1);
+}
+
 /* The client no longer exists: nothing is passed up from here. */
 void link_forget(struct client *client)
 {
@@ -384,6 +496,13 @@ void link_forget(struct client *client)
 	client->connect_at = HF__NEVER;
 	while (!hf__list_empty(&client->pending))
 		hf__list_remove(client->pending.next);
+	while (!hf__list_empty(&client->syncs))
+		hf__list_remove(client->syncs.next);
+	if (client->sync) {
+		client->sync->live = false;
+		free_messages(&client->sync->in);
+		client->sync = NULL;
+	}
 	if (!conn)
 		return;
 	conn->live = false;

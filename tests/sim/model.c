@@ -121,6 +121,34 @@ static void renew(struct world *world, const struct request *request, struct rep
 	}
 }
 
+/* A replica that lags, or is gone, keeps the server waiting for the whole time. */
+static int64_t count_replicas(struct world *world, const struct request *request,
+                              struct reply *reply)
+{
+	struct client *client = client_of(world, request->client);
+	int64_t count = world->replicas;
+	if (faults_happens(world, client, world->faults.few_replicas))
+		count = world_between(world, 0, world->replicas);
+	bool enough = count >= request->count;
+	int64_t most_ms = enough ? 5 : client->core.config.sync_timeout_ms;
+	reply->delay_us = enough ? world_between(world, 0, most_ms * 1000) : most_ms * 1000;
+	return count;
+}
+
+static void run_sync(struct world *world, const struct request *request, struct reply *reply)
+{
+	struct entry *entry = &world->entry[request->name];
+	if (!holds(entry, request, request->wire)) {
+		reply->outcome = HF__GONE;
+		return;
+	}
+	raise_expiry(world, entry, request->lease_ms);
+	reply->outcome = HF__DONE;
+	reply->count = count_replicas(world, request, reply);
+	for (int i = 0; i <= reply->count; i++)
+		world->wire[request->wire].acknowledged_at[i] = world->now;
+}
+
 static bool force(struct world *world, const struct request *request, struct reply *reply)
 {
 	struct entry *entry = &world->entry[request->name];
@@ -179,6 +207,7 @@ static bool run_verb(struct world *world, const struct request *request, struct 
 	case HF__SETTLE: return settle(world, request, reply);
 	case HF__MOVE: move(world, request, reply); return false;
 	case HF__RENEW: renew(world, request, reply); return false;
+	case HF__SYNC: run_sync(world, request, reply); return false;
 	case HF__FORCE: return force(world, request, reply);
 	case HF__LOOK: answer_look(world, request, reply); return false;
 	default: reply->outcome = HF__DONE; return false;
@@ -199,7 +228,8 @@ void model_expire(struct world *world)
 void model_run(struct world *world, struct conn *conn, const struct request *request)
 {
 	struct client *client = client_of(world, request->client);
-	struct reply reply = {.kind = REPLY_ANSWER, .name = request->name};
+	struct reply reply = {
+		.kind = REPLY_ANSWER, .name = request->name, .number = request->number};
 	model_expire(world);
 	if (!conn->live && request->verb != HF__LOOK)
 		world->wire[request->wire].tainted = world->wire[request->from].tainted = true;

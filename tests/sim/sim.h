@@ -26,6 +26,7 @@
 #define WIRES       16384
 #define TRACE_LINES 64
 #define LEASE_MAX   3000
+#define REPLICAS    2
 
 enum { WATCH = 64, UNWATCH }; /* requests besides those of enum hf__verb */
 
@@ -42,6 +43,7 @@ struct request {
 	uint64_t wire;
 	uint64_t from; /* of a move */
 	int64_t lease_ms;
+	uint64_t number; /* of a sync, by which its reply finds it */
 	int64_t sent_at; /* client's clock, as the next */
 	int64_t answer_by;
 	int32_t count;
@@ -62,6 +64,8 @@ struct reply {
 	int error;
 	int64_t ttl_ms;
 	int64_t count;
+	uint64_t number;  /* of a sync */
+	int64_t delay_us; /* how long the server takes to send it */
 	char text[64];
 	bool there[ITEMS];
 };
@@ -109,6 +113,8 @@ struct call {
 	int name;
 	int64_t cancel_at;
 	int64_t cancelled_at; /* client's clock; 0: not */
+	int64_t began_at;     /* true time */
+	int64_t synced_at;    /* client's clock: since when it syncs; 0: it does not */
 };
 
 /* The levels one owner has open on one name. */
@@ -134,7 +140,10 @@ struct client {
 	struct clock clock;
 	struct conn *conn;       /* while there is one */
 	struct hf__list pending; /* commands without an answer, in the order they left */
-	struct hf__list news;    /* holds with news */
+	struct conn *sync;       /* for syncs only, while there is one */
+	struct hf__list syncs;   /* those without an answer */
+	uint64_t last_sync;
+	struct hf__list news; /* holds with news */
 	struct hf__lock *lock[NAMES];
 	struct hf__watch *watch[NAMES];
 	struct owner owner[OWNERS];
@@ -167,6 +176,8 @@ struct wire {
 	bool lost;     /* the core said so */
 	bool released; /* its last release answered 0 */
 	int reported;  /* how often its owner was notified that it is lost */
+	/* When at least this many replicas last acknowledged it. */
+	int64_t acknowledged_at[REPLICAS + 1];
 };
 
 /* How likely each fault is, in ten thousandths per step. */
@@ -189,6 +200,7 @@ struct faults {
 	int no_watch;
 	int cancel;
 	int force;
+	int few_replicas;
 };
 
 struct totals {
@@ -223,8 +235,9 @@ struct world {
 	uint64_t next_wire;
 	int64_t heal_at;
 	int64_t server_up_at; /* 0: it is up */
-	int restart_wanted;   /* 1: with data, 2: empty */
-	int64_t latency_us;   /* at most, per direction */
+	int replicas;
+	int restart_wanted; /* 1: with data, 2: empty */
+	int64_t latency_us; /* at most, per direction */
 	bool own_wake_first;
 	bool ending;
 	bool print;
@@ -257,8 +270,12 @@ void link_connect(struct client *client);
 void link_deliver(struct client *client);
 /* Gives the connection up, as a backend does. */
 void link_give_up(struct client *client, int error, const char *why);
+/* The same for the connection of syncs. */
+void link_deliver_sync(struct client *client);
+void link_give_up_sync(struct client *client);
 /* When the backend loses its patience. */
 int64_t link_patience(const struct client *client);
+int64_t link_patience_sync(const struct client *client);
 void link_reply(struct world *world, struct conn *conn, const struct request *request,
                 const struct reply *reply);
 void link_arrive(struct world *world, struct conn *conn);

@@ -56,7 +56,9 @@ enum event {
 	NOTHING,
 	ARRIVE,
 	DELIVER,
+	DELIVER_SYNC,
 	CUT,
+	CUT_SYNC,
 	TURN,
 	PATIENCE,
 	CONNECT,
@@ -105,9 +107,8 @@ static void inspect_owner(struct next *next, struct client *client, struct owner
 	next->client = client;
 }
 
-static int64_t in_at(const struct client *client)
+static int64_t in_at(const struct conn *conn)
 {
-	const struct conn *conn = client->conn;
 	if (!conn || hf__list_empty(&conn->in))
 		return HF__NEVER;
 	return hf__list_item(conn->in.next, struct message, link)->at;
@@ -131,11 +132,15 @@ static void inspect_client(struct next *next, struct client *client)
 		found |= earlier(next, client->paused_until, RESUME);
 	} else {
 		if (!client->timers_first)
-			found |= earlier(next, in_at(client), DELIVER);
+			found |= earlier(next, in_at(client->conn), DELIVER);
 		found |= earlier(next, client->conn ? link_patience(client) : HF__NEVER, PATIENCE);
 		found |= earlier(next, turn_at(client), TURN);
-		found |= earlier(next, in_at(client), DELIVER);
+		found |= earlier(next, in_at(client->conn), DELIVER);
+		found |= earlier(next, in_at(client->sync), DELIVER_SYNC);
 		found |= earlier(next, client->conn ? client->conn->cut_at : HF__NEVER, CUT);
+		found |= earlier(next, client->sync ? client->sync->cut_at : HF__NEVER, CUT_SYNC);
+		found |= earlier(next, client->sync ? link_patience_sync(client) : HF__NEVER,
+		                 CUT_SYNC);
 		found |= earlier(next, client->connect_at, CONNECT);
 		found |= earlier(next, client->news_at, NEWS);
 		found |= earlier(next, client->close_at, CLOSE);
@@ -180,6 +185,8 @@ static void restart_server(struct world *world)
 		client->calm_since = world->now;
 		if (client->conn)
 			client->conn->cut_at = world->now + faults_latency(world);
+		if (client->sync)
+			client->sync->cut_at = world->now + faults_latency(world);
 	}
 	struct hf__list *link;
 	hf__list_each (link, &world->conns) {
@@ -248,6 +255,8 @@ static void happen(struct world *world, const struct next *next)
 	switch (next->event) {
 	case ARRIVE: link_arrive(world, next->conn); break;
 	case DELIVER: link_deliver(client); break;
+	case DELIVER_SYNC: link_deliver_sync(client); break;
+	case CUT_SYNC: link_give_up_sync(client); break;
 	case CUT: link_give_up(client, HF_EUNREACHABLE, "cut"); break;
 	case TURN: turn(client); break;
 	case PATIENCE: link_give_up(client, HF_EUNREACHABLE, "no answer in time"); break;
@@ -304,6 +313,7 @@ static void init_world(struct world *world, uint64_t seed, bool print)
 	world->heal_at = world->now + world_between(world, 3000000, 10000000);
 	world->latency_us = world_between(world, 0, 3) == 0 ? 0 : world_between(world, 1, 2000);
 	world->own_wake_first = world_between(world, 0, 1);
+	world->replicas = world_between(world, 0, 1) ? (int)world_between(world, 1, REPLICAS) : 0;
 	faults_choose(world);
 	for (int i = 0; i < world->clients; i++)
 		client_init(world, i);
