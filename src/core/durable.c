@@ -72,7 +72,7 @@ void hf__durable_finish(struct hf__core *core, struct hf__op *op, int64_t acknow
 	snprintf(why, sizeof why, "%.*s", (int)sizeof why - 1, op->detail);
 	hf__op_finish(core, op, op->refusal ? op->refusal : HF_EUNKNOWN,
 	              "%s: granted, but in %" PRId64
-	              " ms it was not known whether %d replicas have that%s%s; it is released in "
-	              "the background",
+	              " ms it could not be found out whether enough replicas (%d) have that%s%s; "
+	              "it is released in the background",
 	              name, now - op->granted_at, wanted, why[0] ? ": " : "", why);
 }

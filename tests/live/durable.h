@@ -58,6 +58,7 @@ static inline void thaw(int replicas)
 static inline int durable_reset(void **state)
 {
 	(void)state;
+	raw_ok(live_raw, "CONFIG", "SET", "min-replicas-to-write", "0", NULL);
 	thaw(REPLICAS);
 	raw_ok(live_raw, "FLUSHALL", NULL);
 	return 0;

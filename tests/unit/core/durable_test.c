@@ -373,7 +373,7 @@ static void grant_that_stays_unknown_is_given_up_and_released(void **state)
 			fake_advance(fake, 1);
 	}
 	check_result(op, HF_EUNKNOWN);
-	check_detail(op, "not known whether 2 replicas have that");
+	check_detail(op, "whether enough replicas (2) have that");
 	settle(fake);
 }
 
