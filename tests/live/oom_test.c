@@ -98,7 +98,8 @@ static bool begin_life(struct life *life, const char *url)
 	if (CALL(0, 0,
 	         hf_client_open(url,
 	                        HF_CLIENT(.on_event = ignore_event, .on_log = ignore_line,
-	                                  .command_timeout_ms = 500, .watchdog_ms = 5000),
+	                                  .command_timeout_ms = 500, .watchdog_ms = 5000,
+	                                  .sync_timeout_ms = 1),
 	                        &life->client)))
 		return false;
 	return !CALL(0, 0, hf_owner_new(&life->owner)) && !CALL(0, 0, hf_owner_new(&life->third)) &&
@@ -290,6 +291,21 @@ static void live_with_all_kinds(struct life *life, const char *url)
 	end_life(life);
 }
 
+/* The server has no replicas, so each grant is released again. */
+static void live_durably(struct life *life, const char *url)
+{
+	if (begin_life(life, url)) {
+		for (int i = 0; i < 2; i++)
+			(void)CALL(HF_ENOREPLICAS, 0,
+			           hf_lock_acquire(life->lock, HF_ACQUIRE(.replicas = 1)));
+		(void)CALL(0, 0, hf_lock_acquire(life->lock, HF_ACQUIRE(.wait_ms = 2000)));
+		(void)CALL(HF_ENOREPLICAS, 0,
+		           hf_lock_acquire(life->lock, HF_ACQUIRE(.replicas = 1)));
+		(void)CALL(0, HF_ENOTHELD, hf_lock_release(life->lock));
+	}
+	end_life(life);
+}
+
 /* ---- tests ----------------------------------------------------------------------------------- */
 
 typedef void live_fn(struct life *life, const char *url);
@@ -347,6 +363,14 @@ static void end_of_memory_is_survived_wherever_it_comes(void **state)
 	(void)state;
 	live_until_nothing_fails(live, test_server_url(server), false);
 	live_until_nothing_fails(live, test_server_unix_url(server), false);
+}
+
+static void failed_allocations_are_survived_by_durable_grants(void **state)
+{
+	(void)state;
+	assert_true(live_short_of_memory(live_durably, test_server_url(server), 0, true) > 20);
+	live_until_nothing_fails(live_durably, test_server_url(server), true);
+	live_until_nothing_fails(live_durably, test_server_url(server), false);
 }
 
 static void failed_allocations_are_survived_by_every_kind(void **state)
@@ -490,6 +514,7 @@ int main(void)
 		cmocka_unit_test(life_with_all_the_memory_there_is),
 		cmocka_unit_test(one_failed_allocation_is_survived_wherever_it_is),
 		cmocka_unit_test(end_of_memory_is_survived_wherever_it_comes),
+		cmocka_unit_test(failed_allocations_are_survived_by_durable_grants),
 		cmocka_unit_test(failed_allocations_are_survived_by_every_kind),
 		cmocka_unit_test(renewing_needs_no_memory),
 		cmocka_unit_test(renewing_the_longest_names_needs_no_memory),
