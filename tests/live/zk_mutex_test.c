@@ -91,6 +91,32 @@ static void what_has_no_meaning_here_is_refused(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
+/* A majority has every grant, so there is nothing to ask for. */
+static void replicas_are_refused(void **state)
+{
+	hf_client *client = open_zk("");
+	hf_lock *lock = open_lock(client, "orders"), *multi = NULL;
+	hf_permits *permits = NULL;
+	hf_permit_id id;
+	int replicas;
+
+	(void)state;
+	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 1)), HF_ENOTSUP);
+	ASSERT_CONTAINS(hf_error_detail(), "majority of the ensemble");
+	ASSERT_OK(hf_lock_open_multi(&lock, 1, &multi));
+	ASSERT_RC(hf_lock_acquire(multi, HF_ACQUIRE(.replicas = 1)), HF_ENOTSUP);
+	ASSERT_OK(hf_permits_open(client, "permits", &permits));
+	ASSERT_OK(hf_permits_set(permits, 1));
+	ASSERT_RC(hf_permits_acquire(permits, 1, HF_PERMITS(.replicas = 1), &id), HF_ENOTSUP);
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = -1)));
+	ASSERT_RC(hf_lock_durability(lock, NULL, &replicas), HF_ENOTSUP);
+	ASSERT_OK(hf_lock_release(lock));
+	hf_permits_close(permits);
+	hf_lock_close(multi);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
 static void description_is_the_nodes_data(void **state)
 {
 	char path[700];
@@ -661,6 +687,7 @@ int main(void)
 		ZK_STORY(lock_is_a_protected_node_of_the_session),
 		ZK_STORY(every_kind_of_mutex_is_the_same_node),
 		ZK_STORY(what_has_no_meaning_here_is_refused),
+		ZK_STORY(replicas_are_refused),
 		ZK_STORY(description_is_the_nodes_data),
 		ZK_STORY(token_grows_even_when_the_folder_begins_anew),
 		ZK_STORY(nested_levels_send_nothing),

@@ -344,7 +344,17 @@ static void texts_are_checked(void **state)
 	free(huge);
 }
 
-#define NOT_TLS       ": only for rediss://, valkeys:// and zks:// URLs"
+#define NOT_TLS ": only for rediss://, valkeys:// and zks:// URLs"
+static void replicas_are_not_for_zookeeper(void **state)
+{
+	(void)state;
+	check_refused("zk://h?replicas=1", "replicas: a majority of the ensemble acknowledges "
+	                                   "every grant on ZooKeeper");
+	check_refused("zk://h?sync_timeout=1", "sync_timeout: not for zk:// and zks:// URLs");
+	check_refused("redis://h?replicas=101", "replicas: not between 0 and 100");
+	check_refused("redis://h?sync_timeout=0", "sync_timeout: not between 1 and 86400000 ms");
+}
+
 #define NOT_REDIS_TLS ": only for rediss:// and valkeys:// URLs"
 
 static void tls_settings_need_a_tls_url(void **state)
@@ -775,6 +785,7 @@ int main(void)
 		STORY(a_setting_given_twice_is_refused),
 		STORY(numbers_are_checked),
 		STORY(texts_are_checked),
+		STORY(replicas_are_not_for_zookeeper),
 		STORY(tls_settings_need_a_tls_url),
 		STORY(a_certificate_needs_its_key),
 		STORY(a_user_without_a_password_logs_in_with_an_empty_one),
