@@ -71,7 +71,8 @@ int hf__options_check_lease(const char *name, int64_t lease_ms)
 int hf__options_check_replicas(const struct hf_client *client, int64_t replicas)
 {
 	if (replicas < -1 || replicas > MAX_REPLICAS)
-		return hf__error(HF_EINVAL, "replicas: %" PRId64 " is not between 0 and %d; use -1 for none",
+		return hf__error(HF_EINVAL,
+		                 "replicas: %" PRId64 " is not between 0 and %d; use -1 for none",
 		                 replicas, MAX_REPLICAS);
 	if (replicas > 0 && client->settings.zookeeper)
 		return hf__error(HF_ENOTSUP,
