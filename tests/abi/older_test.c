@@ -8,10 +8,10 @@
 #include <stddef.h>
 
 /* The last fields are gone: these were the ones before them. */
-_Static_assert(sizeof(hf_stats) == offsetof(hf_stats, waiting) + sizeof(uint64_t), "hf_stats");
+_Static_assert(sizeof(hf_stats) == offsetof(hf_stats, handovers) + sizeof(uint64_t), "hf_stats");
 _Static_assert(sizeof(hf_lock_options) == offsetof(hf_lock_options, spin_max_ms) + sizeof(int64_t),
                "hf_lock_options");
-_Static_assert(sizeof(hf_wait_options) == offsetof(hf_wait_options, wait_ms) + sizeof(int64_t),
+_Static_assert(sizeof(hf_wait_options) == offsetof(hf_wait_options, cancel) + sizeof(hf_cancel *),
                "hf_wait_options");
 
 /* Options, followed by bytes that would be wrong as options. */
