@@ -419,6 +419,30 @@ static bool refuse_extend(struct hf__core *core, struct hf__query *query, int64_
 	return true;
 }
 
+static bool are_all_lost(struct hf__core *core, const struct hf__query *query, int64_t now)
+{
+	for (uint16_t i = 0; i < query->cmd.items; i++) {
+		struct hf__hold *hold = own_permit(core, query, i);
+		if (!hold || !hf__hold_check(core, hold, now))
+			return false;
+	}
+	return true;
+}
+
+/* The release of permits that are known to be lost needs no connection; true if it was one. */
+static bool end_lost_release(struct hf__core *core, struct hf__query *query, int64_t now)
+{
+	struct hf__op *op = query->op;
+	if (query->cmd.verb != HF__PERMITS_RELEASE || query->link->up ||
+	    !are_all_lost(core, query, now))
+		return false;
+	op->query = NULL;
+	hf__hold_finish_lost(core, op, own_permit(core, query, 0), NULL, 0, now);
+	each_permit(core, query, end_release, now);
+	drop_query(core, query, now);
+	return true;
+}
+
 /* One extension of a permit at a time: the next one begins when the one before is answered. */
 static bool may_submit(struct hf__core *core, struct hf__query *query, int64_t now)
 {
@@ -546,8 +570,9 @@ void hf__query_start(struct hf__core *core, struct hf__op *op, int64_t now)
 		query->cmd.record = hf__record_take(core, query->cmd.wire, now);
 		query->recorded = true;
 	}
+	if (end_lost_release(core, query, now) || refuse_extend(core, query, now))
+		return;
 	if (query->cmd.verb == HF__PERMITS_RELEASE)
 		each_permit(core, query, begin_release, now);
-	if (!refuse_extend(core, query, now))
-		hf__query_resume(core, query, now);
+	hf__query_resume(core, query, now);
 }

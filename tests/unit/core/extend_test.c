@@ -1,4 +1,4 @@
-/* Extending permits: one at a time, what an unanswered one leaves, and answers that come late. */
+/* Permits that are extended, one call at a time; answers that are late or missing; lost permits. */
 #include "fake.h"
 
 #define SHORT INT64_C(9000)  /* a lease shorter than the watchdog's */
@@ -208,6 +208,33 @@ static void extension_of_a_lost_permit_is_lost_and_not_sent(void **state)
 	check_result(extend(fake, &permit, LONG), HF_ELOST);
 }
 
+static struct hf__op *release(struct fake *fake, const struct permit *permit)
+{
+	return fake_start_on(fake, permit->lock, .verb = HF__OP_REQUEST,
+	                     .request = HF__PERMITS_RELEASE, .amount = 1,
+	                     .permit = (const unsigned char(*)[HF__PERMIT_SIZE])permit->id);
+}
+
+static void release_of_a_lost_permit_does_not_wait_for_a_connection(void **state)
+{
+	struct fake *fake = *state;
+	struct permit lost = take(fake, SHORT), held = take(fake, LONG);
+	fake_link_down(fake);
+	fake_advance(fake, SHORT);
+	struct hf__op *op = release(fake, &lost);
+	check_result(op, HF_ELOST);
+	check_detail(op, "lease of 9000 ms ended");
+	op = release(fake, &held);
+	check_waits(op);
+	fake_link_up(fake);
+	while (!hf__list_empty(&fake->sent))
+		if (hf__list_item(fake->sent.next, struct hf__cmd, link)->verb == HF__RENEW)
+			fake_answer_renewal(fake, true);
+		else
+			fake_answer(fake, HF__DONE);
+	check_result(op, 0);
+}
+
 static void permits_that_were_granted_too_late_are_asked_for_again(void **state)
 {
 	struct fake *fake = *state;
@@ -238,6 +265,7 @@ int main(void)
 		fake_test(extension_notices_a_dead_connection_as_soon_as_a_renewal),
 		fake_test(extension_that_was_answered_too_late_is_lost),
 		fake_test(extension_of_a_lost_permit_is_lost_and_not_sent),
+		fake_test(release_of_a_lost_permit_does_not_wait_for_a_connection),
 		fake_test(permits_that_were_granted_too_late_are_asked_for_again),
 	};
 
