@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "core/cmd.h"
 #include "core/core.h"
+#include "core/mutants.h"
 #include "core/record.h"
 
 #include <inttypes.h>
@@ -230,7 +231,7 @@ static void lose_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	lose_holds(core, lock, now);
 	struct hf__lock *next, *rival = hf__lock_rival(core, lock, NULL);
-	while (rival) {
+	while (rival && !HF__MUTANT(FORCE_ONE_KIND)) {
 		rival->refs++;
 		lose_holds(core, rival, now);
 		next = hf__lock_rival(core, lock, rival);

@@ -357,6 +357,16 @@ static void check_released(struct client *client, struct owner *owner, struct ca
 		           (long long)call->op.number, levels->open);
 }
 
+/* Answers arrive in order, so nothing that is believed now was granted after the forced release. */
+static void check_forced(struct client *client, const struct call *call)
+{
+	for (int i = 0; i < client->owners && call->op.result == 0 && call->op.number; i++)
+		if (believed(client, &client->owner[i], call->name) > 0)
+			check_fail(client->world, "forced",
+			           "client %d: name %d is believed after a forced release",
+			           client->index, call->name);
+}
+
 void check_finish(struct client *client, struct owner *owner, struct call *call)
 {
 	int verb = call->op.want.verb;
@@ -371,6 +381,8 @@ void check_finish(struct client *client, struct owner *owner, struct call *call)
 		check_acquired(client, owner, call);
 	if (verb == HF__OP_RELEASE)
 		check_released(client, owner, call);
+	if (verb == HF__OP_FORCE)
+		check_forced(client, call);
 }
 
 static struct owner *owner_of(struct client *client, uint64_t id)

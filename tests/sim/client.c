@@ -166,7 +166,8 @@ static void start_want(struct client *client, struct owner *owner, int name, str
 		.cancel_at = HF__NEVER,
 		.began_at = world->now,
 	};
-	call->op.lock = client->lock[name];
+	bool as_another = want.verb == HF__OP_FORCE && world_between(world, 0, 1) == 0;
+	call->op.lock = as_another ? client->alias[name] : client->lock[name];
 	call->op.want = want;
 	call->op.want.owner = owner->id;
 	world_trace(world, "client %lld: owner %lld verb %lld name %lld wait %lld lease %lld",
@@ -395,6 +396,7 @@ void client_init(struct world *world, int index)
 		char name[] = "lock-0";
 		name[5] = (char)('0' + i);
 		client->lock[i] = hf__lock_ref(&client->core, HF_REENTRANT, name);
+		client->alias[i] = hf__lock_ref(&client->core, HF_FENCED, name);
 	}
 	init_owners(client);
 	if (world_between(world, 0, 3) != 0)
@@ -418,8 +420,10 @@ void client_close(struct client *client)
 
 static void free_core(struct client *client)
 {
-	for (int i = 0; i < client->world->names; i++)
+	for (int i = 0; i < client->world->names; i++) {
 		hf__lock_unref(&client->core, client->lock[i]);
+		hf__lock_unref(&client->core, client->alias[i]);
+	}
 	hf__core_done(&client->core);
 }
 

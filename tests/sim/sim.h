@@ -145,6 +145,7 @@ struct client {
 	uint64_t last_sync;
 	struct hf__list news; /* holds with news */
 	struct hf__lock *lock[NAMES];
+	struct hf__lock *alias[NAMES]; /* the same names as another kind, to force a release */
 	struct hf__watch *watch[NAMES];
 	struct owner owner[OWNERS];
 	int owners;
