@@ -251,10 +251,13 @@ static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
 	answer_all(sync, &sync->renewed, &unknown, now);
 }
 
+/* Attempts in a row mostly fail for the same reason, which is logged once. */
 static void failed(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
 	struct hf__sync *sync = of(conn);
 	struct hf__answer unsent = failure(HF__UNSENT, error, why);
+	if (conn->failures == 1)
+		hf__log_write(sync->redis->core, HF_LOG_WARN, "replicas cannot be asked: %s", why);
 	answer_all(sync, &sync->collected, &unsent, now);
 }
 

@@ -441,8 +441,9 @@ static void a_second_connection_that_is_refused_is_an_error(void **state)
 {
 	char *most = NULL;
 	(void)state;
-	hf_client *client =
-		open_client(HF_CLIENT(.sync_timeout_ms = 100, .command_timeout_ms = 500));
+	struct seen seen = SEEN_NEW;
+	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 100, .command_timeout_ms = 500,
+	                                          .on_log = see_line, .log_arg = &seen));
 	hf_lock *lock = open_lock(client, "orders");
 	struct raw_reply *reply = raw_command(live_raw, "CONFIG", "GET", "maxclients", NULL);
 	most = check_copy(reply->children[1]->text, reply->children[1]->length);
@@ -454,6 +455,7 @@ static void a_second_connection_that_is_refused_is_an_error(void **state)
 	assert_int_equal(rc, HF_EREFUSED);
 	ASSERT_CONTAINS(detail, "maximum number of clients");
 	ASSERT_CONTAINS(detail, "whether enough replicas (1) have that");
+	WAIT_UNTIL(seen_in_log(&seen, "replicas cannot be asked: "), SOON_MS);
 	WAIT_UNTIL(!has(live_server, "orders"), SOON_MS);
 	free(detail);
 	free(most);
