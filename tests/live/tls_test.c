@@ -104,6 +104,24 @@ static void connection_that_breaks_is_made_again(void **state)
 	test_server_stop(server);
 }
 
+/* The server has no replicas, and says so on the second connection. */
+static void replicas_are_asked_for_by_tls_too(void **state)
+{
+	struct test_server *server = start_server(certs->server_cert, certs->server_key, false);
+	hf_client *client = open_url(test_server_url(server),
+	                             HF_CLIENT(.tls_ca_file = certs->ca, .sync_timeout_ms = 10));
+	hf_lock *lock = open_lock(client, "orders");
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 1)), HF_ENOREPLICAS);
+		ASSERT_CONTAINS(hf_error_detail(), "acknowledged by 0 of 1 replicas");
+	}
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+	test_server_stop(server);
+}
+
 static void certificate_of_another_host_is_refused(void **state)
 {
 	struct test_server *server = start_server(certs->wrong_cert, certs->wrong_key, false);
@@ -272,6 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(right_certificate_is_trusted_and_locks_work),
 		cmocka_unit_test(connection_that_breaks_is_made_again),
+		cmocka_unit_test(replicas_are_asked_for_by_tls_too),
 		cmocka_unit_test(hold_survives_a_cut_where_the_handshake_is_slow),
 		cmocka_unit_test(certificate_of_another_host_is_refused),
 		cmocka_unit_test(expired_certificate_is_refused),
