@@ -28,16 +28,26 @@ static struct raw *connect_node(int node)
 	return raw_connect(group->node[node]);
 }
 
-/* How many connections of ours the server has. */
+/* A text that a server answers, or NULL: a Sentinel that demotes it closes its connections. */
+static char *read_text(struct test_server *server, const char *verb, const char *what)
+{
+	struct raw *raw = raw_try_connect_url(test_server_unix_url(server));
+	struct raw_reply *reply = raw ? raw_try_command(raw, verb, what, NULL) : NULL;
+	char *text =
+		reply && reply->type == RAW_TEXT ? check_copy(reply->text, reply->length) : NULL;
+	raw_reply_free(reply);
+	raw_close(raw);
+	return text;
+}
+
+/* How many connections of ours the server has; -1 if it does not say. */
 static int count_clients(struct test_server *server)
 {
-	struct raw *raw = raw_connect(server);
-	char *list = raw_text(raw, "CLIENT", "LIST", NULL);
-	int count = 0;
-	for (const char *at = list; (at = strstr(at, "name=holdfast ")); at++)
+	char *list = read_text(server, "CLIENT", "LIST");
+	int count = list ? 0 : -1;
+	for (const char *at = list; at && (at = strstr(at, "name=holdfast ")); at++)
 		count++;
 	free(list);
-	raw_close(raw);
 	return count;
 }
 
@@ -57,13 +67,11 @@ static bool exists_on(int node, const char *key)
 /* Whether a node follows the master, and is connected to it. */
 static bool follows(int node)
 {
-	struct raw *raw = connect_node(node);
-	char *info = raw_text(raw, "INFO", "replication", NULL);
+	char *info = read_text(group->node[node], "INFO", "replication");
 	char *port = check_format("master_port:%d\r", test_server_port(group->node[master]));
-	bool follows = strstr(info, port) && strstr(info, "master_link_status:up");
+	bool follows = info && strstr(info, port) && strstr(info, "master_link_status:up");
 	free(port);
 	free(info);
-	raw_close(raw);
 	return follows;
 }
 
@@ -180,6 +188,30 @@ static void a_replicated_hold_survives_a_killed_master(void **state)
 	hf_lock_close(theirs);
 	ASSERT_OK(hf_client_close(one));
 	ASSERT_OK(hf_client_close(two));
+	bring_back(before);
+}
+
+/* All replicas have acknowledged the hold, so the master may die the moment it is granted. */
+static void a_durable_hold_survives_a_killed_master(void **state)
+{
+	hf_client *client =
+		open_url(group->url, HF_CLIENT(.watchdog_ms = 60000, .sync_timeout_ms = 20000));
+	hf_lock *lock = open_lock(client, "durable"), *other = open_lock(client, "other");
+	int before = master, replicas = 0;
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 2)));
+	test_server_kill(group->node[before]);
+	master = test_sentinels_next(group, before);
+	ASSERT_OK(hf_lock_acquire(other, HF_ACQUIRE(.replicas = 1, .wait_ms = 60000)));
+	ASSERT_OK(hf_lock_durability(other, NULL, &replicas));
+	assert_int_equal(replicas, 1);
+	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
+	assert_true(exists_on(master, "durable"));
+	ASSERT_OK(hf_lock_release(lock));
+	ASSERT_OK(hf_lock_release(other));
+	hf_lock_close(lock);
+	hf_lock_close(other);
+	ASSERT_OK(hf_client_close(client));
 	bring_back(before);
 }
 
@@ -318,6 +350,7 @@ int main(void)
 		cmocka_unit_test(a_database_is_selected),
 		cmocka_unit_test(a_dead_sentinel_is_replaced),
 		cmocka_unit_test(a_replicated_hold_survives_a_killed_master),
+		cmocka_unit_test(a_durable_hold_survives_a_killed_master),
 		cmocka_unit_test(a_hold_that_was_not_replicated_is_reported_lost),
 		cmocka_unit_test(a_master_that_was_replaced_is_left_at_once),
 		cmocka_unit_test(an_idle_client_follows_the_master),
