@@ -169,11 +169,15 @@ static char *put_given_permits(char *at, const struct hf__cmd *cmd)
 	return at;
 }
 
-/* On a cluster, the cursor of a list also names the master, which does not want to know that. */
+/*
+ * On a cluster, the cursor of a list begins with the number of the master, as in "2:hash:17". The
+ * server's own cursors are "0", or begin with a letter.
+ */
 static const char *own_cursor(const struct hf__cmd *cmd)
 {
-	const char *colon = cmd->verb == HF__LIST ? strchr(cmd->words, ':') : NULL;
-	return colon ? colon + 1 : cmd->words;
+	size_t digits = strspn(cmd->words, "0123456789");
+	bool is_numbered = cmd->verb == HF__LIST && cmd->words[digits] == ':';
+	return is_numbered ? cmd->words + digits + 1 : cmd->words;
 }
 
 static char *put_texts(char *at, const struct hf__cmd *cmd)
