@@ -201,13 +201,13 @@ bool hf__slots_read_redirection(const char *text, size_t length,
                                 struct hf__slots_redirection *ret_redirection)
 {
 	char copy[HF__SLOTS_HOST + 64];
-	struct line line = {.at = copy, .end = copy + length};
 	long slot;
 	assert(text && ret_redirection);
 	if (length >= sizeof copy || memchr(text, 0, length))
 		return false;
 	memcpy(copy, text, length);
 	copy[length] = '\0';
+	struct line line = {.at = copy, .end = copy + length};
 	const char *code = next_word(&line);
 	const char *number = next_word(&line);
 	char *address = next_word(&line);

@@ -1,4 +1,4 @@
-/* Fuzz target of the reader of CLUSTER NODES: what it reports makes sense, and adds up. */
+/* Fuzz target of what nodes say about slots: what the readers report makes sense, and adds up. */
 #include <string.h>
 
 #include "fuzz/replay.h"
@@ -10,16 +10,22 @@ struct seen {
 	long most; /* ends the reading after this number */
 };
 
-static bool check_range(void *arg, const struct hf__slots_master *master, uint16_t first,
-                        uint16_t last)
+static void check_master(const struct hf__slots_master *master)
 {
-	struct seen *seen = arg;
 	const char *end = memchr(master->host, 0, sizeof master->host);
 
 	CHECK(end);
 	for (const char *at = master->host; at < end; at++)
 		CHECK(*at > ' ' && *at < 127);
 	CHECK(master->port >= 1 && master->port <= 65535);
+}
+
+static bool check_range(void *arg, const struct hf__slots_master *master, uint16_t first,
+                        uint16_t last)
+{
+	struct seen *seen = arg;
+
+	check_master(master);
 	CHECK(first <= last && last < HF__SLOTS);
 	CHECK(seen->ranges < seen->most);
 	seen->slots += last - first + 1;
@@ -57,6 +63,22 @@ static void check_key(const char *key, size_t length)
 	free(tagged);
 }
 
+static void check_redirection(const char *bytes, size_t length)
+{
+	struct hf__slots_redirection redirection;
+	char *copy = calloc(1, length ? length : 1);
+
+	CHECK(copy);
+	if (length > 0)
+		memcpy(copy, bytes, length);
+	if (hf__slots_read_redirection(copy, length, &redirection)) {
+		check_master(&redirection.to);
+		CHECK(redirection.slot < HF__SLOTS);
+		CHECK(redirection.asks == (copy[strspn(copy, " ")] == 'A'));
+	}
+	free(copy);
+}
+
 /* The first byte says after how many ranges the second reading ends. The rest is the reply. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -72,5 +94,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CHECK(some.ranges == (all.ranges < some.most ? all.ranges : some.most));
 	CHECK(some.ranges < some.most ? cut == count : cut < 0);
 	check_key(bytes, size - 1);
+	check_redirection(bytes, size - 1);
 	return 0;
 }
