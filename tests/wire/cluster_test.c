@@ -303,7 +303,7 @@ static void the_node_to_ask_next_can_lose_its_last_slot(void **state)
 	responder_push(scene.node[2], MAP, "garbage\r\n");
 	WAIT_UNTIL(was_logged("no node of the cluster answers"), PATIENCE_MS);
 	set_all_replies(2, scene.moved[1]);
-	assert_true(call_is_locked() < 0); /* it ends in vain, when the search has gone on */
+	assert_true(call_is_locked() < 0); /* it ends in vain, after the search has continued */
 	assert_int_equal(count_all(2, STATE), 1);
 	for (int i = 0; i < NODES; i++)
 		responder_set(scene.node[i], HELLO, node_rules[HELLO].reply);
@@ -635,8 +635,8 @@ static void a_single_url_of_a_node_leads_to_the_cluster(void **state)
 	free(url);
 }
 
-/* It goes on as a cluster after the only node that the URL names is gone. */
-static void a_cluster_behind_a_single_url_outlives_that_node(void **state)
+/* It is used as a cluster even after the only node that the URL names is gone. */
+static void a_cluster_of_a_single_url_outlives_that_node(void **state)
 {
 	char *url = check_format("redis://127.0.0.1:%d", scene.port[0]);
 	(void)state;
@@ -729,7 +729,7 @@ int main(void)
 		TEST(a_master_that_may_have_failed_is_used),
 		TEST(a_slot_without_a_master_is_waited_for),
 		TEST(a_single_url_of_a_node_leads_to_the_cluster),
-		TEST(a_cluster_behind_a_single_url_outlives_that_node),
+		TEST(a_cluster_of_a_single_url_outlives_that_node),
 		TEST(other_urls_of_nodes_are_refused),
 		TEST(a_database_is_refused),
 		TEST(names_with_odd_braces_are_refused),
