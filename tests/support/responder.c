@@ -33,7 +33,8 @@ struct rule {
 	struct responder_rule text;
 	const char *next; /* the reply for this many commands */
 	int times;
-	char *last; /* described; NULL: none */
+	char *own_reply, *own_next; /* copies of the texts that were set later, or NULL */
+	char *last;                 /* described; NULL: none */
 	int count;
 	long long matched_at;
 };
@@ -222,8 +223,11 @@ void responder_stop(struct responder *responder)
 	(void)pthread_join(responder->thread, NULL);
 	for (int i = 0; i < MAX_OPEN; i++)
 		close_line(&responder->line[i]);
-	for (int i = 0; i < responder->rules; i++)
+	for (int i = 0; i < responder->rules; i++) {
 		free(responder->rule[i].last);
+		free(responder->rule[i].own_reply);
+		free(responder->rule[i].own_next);
+	}
 	(void)close(responder->listen_fd);
 	(void)close(responder->stop_fd);
 	pthread_mutex_destroy(&responder->mutex);
@@ -235,17 +239,25 @@ int responder_port(const struct responder *responder)
 	return responder->port;
 }
 
+/* Copies the reply, so that its text can be on the stack of a test that has ended. */
+static const char *keep(char **own, const char *reply)
+{
+	free(*own);
+	*own = reply && reply != responder_close ? check_copy(reply, strlen(reply)) : NULL;
+	return *own ? *own : reply;
+}
+
 void responder_set(struct responder *responder, int rule, const char *reply)
 {
 	pthread_mutex_lock(&responder->mutex);
-	responder->rule[rule].text.reply = reply;
+	responder->rule[rule].text.reply = keep(&responder->rule[rule].own_reply, reply);
 	pthread_mutex_unlock(&responder->mutex);
 }
 
 void responder_set_next(struct responder *responder, int rule, int times, const char *reply)
 {
 	pthread_mutex_lock(&responder->mutex);
-	responder->rule[rule].next = reply;
+	responder->rule[rule].next = keep(&responder->rule[rule].own_next, reply);
 	responder->rule[rule].times = times;
 	pthread_mutex_unlock(&responder->mutex);
 }

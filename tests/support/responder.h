@@ -23,7 +23,7 @@ struct responder_rule {
 
 struct responder;
 
-/* Listens on a loopback port. The texts must stay where they are. */
+/* Listens on a loopback port. The texts of the rules must stay where they are. */
 struct responder *responder_start(const struct responder_rule *rules, int count);
 
 /* Closes everything and frees it; NULL is allowed. */
@@ -31,10 +31,10 @@ void responder_stop(struct responder *responder);
 
 int responder_port(const struct responder *responder);
 
-/* From now on the rule has this reply. */
+/* From now on the rule has this reply, which is copied. */
 void responder_set(struct responder *responder, int rule, const char *reply);
 
-/* The next commands that the rule matches, this many, have this reply. */
+/* The next commands that the rule matches, this many, have this reply, which is copied. */
 void responder_set_next(struct responder *responder, int rule, int times, const char *reply);
 
 /* How many commands the rule has matched, and when it matched the last one. */
