@@ -16,7 +16,8 @@ static void follow_move(const struct call *call)
 	int before = sent_before(call);
 	move_slot();
 	expect_call(call, 0);
-	expect_count(call->name, 0, call->rule, before + 1);
+	/* Not even once if the map was read just before. */
+	assert_in_range(responder_count(scene.node[0], call->rule) - before, 0, 1);
 	expect_count(call->name, 1, call->rule, 1);
 	expect_count(call->name, 1, ASKING, 0);
 	expect_no_doubt(call);
@@ -57,7 +58,7 @@ static void after_a_move_the_new_owner_is_asked_first(void **state)
 	release();
 	acquire();
 	release();
-	assert_int_equal(count_all(0, ACQUIRE), 1);
+	assert_in_range(count_all(0, ACQUIRE), 0, 1);
 	assert_int_equal(count_all(0, RELEASE), 0);
 	assert_int_equal(count_all(1, ACQUIRE), 2);
 	assert_int_equal(count_all(1, RELEASE), 2);
@@ -110,7 +111,8 @@ static void follow_two_moves(const struct call *call)
 	set_all_replies(1, scene.moved[2]);
 	set_map(2);
 	expect_call(call, 0);
-	expect_count(call->name, 1, call->rule, 1);
+	/* While the second node is not connected, the map may say where to go. */
+	assert_in_range(responder_count(scene.node[1], call->rule), 0, 1);
 	expect_count(call->name, 2, call->rule, 1);
 	expect_no_doubt(call);
 }
@@ -388,7 +390,7 @@ static void requests_that_are_moved_together_are_all_followed(void **state)
 	move_slot();
 	struct crowd *crowd = start_crowd();
 	finish_crowd(crowd);
-	assert_in_range(count_all(0, ACQUIRE), 1, MANY);
+	assert_in_range(count_all(0, ACQUIRE), 0, MANY);
 	assert_int_equal(count_all(1, ACQUIRE), MANY);
 	assert_int_equal(count_all(1, RELEASE), MANY);
 	assert_in_range(count_everywhere(MAP) - maps, 0, PATIENCE_MS / 1000);
