@@ -434,7 +434,7 @@ static bool are_all_lost(struct hf__core *core, const struct hf__query *query, i
 static bool end_lost_release(struct hf__core *core, struct hf__query *query, int64_t now)
 {
 	struct hf__op *op = query->op;
-	if (query->cmd.verb != HF__PERMITS_RELEASE || query->link->up ||
+	if (query->cmd.verb != HF__PERMITS_RELEASE || hf__query_link(query)->up ||
 	    !are_all_lost(core, query, now))
 		return false;
 	op->query = NULL;
