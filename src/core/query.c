@@ -479,7 +479,8 @@ void hf__query_resume(struct hf__core *core, struct hf__query *query, int64_t no
 	} else if (is_forgotten(query, now)) {
 		hf__query_leave(core, op, HF_EUNKNOWN, now);
 	} else if (!query->cmd.in_flight && may_submit(core, query, now)) {
-		hf__cmd_submit(core, hf__query_link(query), &query->cmd, now, limit_of(core, query));
+		hf__cmd_submit(core, hf__query_link(query), &query->cmd, now,
+		               limit_of(core, query));
 	}
 }
 

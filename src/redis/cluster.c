@@ -408,7 +408,7 @@ static const struct shard *next_shard(const struct hf__cluster *cluster, int aft
 	return NULL;
 }
 
-/* The list goes on at the same master, at the next one, or is complete. */
+/* The list continues at the same master or at the next one, or is complete. */
 static void set_cursor(struct hf__cluster *cluster, const struct hf__conn *conn,
                        struct hf__answer *answer)
 {
@@ -483,7 +483,7 @@ struct hf__link *hf__cluster_route(struct hf__cluster *cluster, const char *name
 	return shard ? &shard->link : hf__core_link(cluster->redis->core);
 }
 
-/* Keys of a slot that is being moved are at either node, so each is renewed by itself. */
+/* Keys of a slot that is being moved are at either node, so each needs its own renewal. */
 uint32_t hf__cluster_batch(const struct hf__cluster *cluster, const struct hf__lock *lock)
 {
 	uint16_t slot = slot_of(lock);

@@ -41,7 +41,7 @@ bool hf__cluster_redirect(struct hf__conn *conn, struct hf__cmd *cmd, const char
                           size_t length, int64_t now);
 /* The same for the reply to a subscription: only notes what it says about the map. */
 void hf__cluster_note_refusal(struct hf__conn *conn, const char *text, size_t length, int64_t now);
-/* Looks at an answer before the core gets it. */
+/* Handles what an answer says about the cluster, before the core is given it. */
 void hf__cluster_note_answer(struct hf__conn *conn, const struct hf__cmd *cmd,
                              struct hf__answer *answer, int64_t now);
 

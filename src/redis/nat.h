@@ -11,10 +11,7 @@
  */
 bool hf__nat_is_valid(const char *rules);
 
-/*
- * Applies the first rule that fits the address; NULL is no rules. Texts that are not rules are
- * ignored.
- */
+/* Applies the first rule that fits the address. Takes NULL for rules, and then does nothing. */
 void hf__nat_apply(const char *rules, char *host, size_t size, int *port);
 
 #endif
