@@ -4,7 +4,7 @@
 
 #include "wire/nodes.h"
 
-#define LIMIT_MS 500 /* for calls that end in vain */
+#define LIMIT_MS 350 /* for calls that end in vain */
 #define MOST     40  /* requests a second that are not a busy loop */
 
 static inline int acquire_in_vain(void)
