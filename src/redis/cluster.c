@@ -76,6 +76,7 @@ static void set_host(struct shard *shard, const char *host, int port)
 	/* Another node may become the master of its slots, so a failure is not the end. */
 	shard->link.is_awaited = true;
 	hf__conn_set_host(&shard->conn, shard->host, port);
+	hf__conn_forget(&shard->conn);
 }
 
 static struct shard *new_shard(struct hf__cluster *cluster)

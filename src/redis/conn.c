@@ -540,6 +540,13 @@ void hf__conn_start(struct hf__conn *conn, int64_t now)
 	conn->state = HF__CONN_WAITING;
 }
 
+void hf__conn_forget(struct hf__conn *conn)
+{
+	conn->failures = 0;
+	conn->given_up = 0;
+	conn->worked.length = 0;
+}
+
 void hf__conn_abandon(struct hf__conn *conn, const char *why, int64_t now)
 {
 	conn->abandoned = true;
@@ -549,9 +556,7 @@ void hf__conn_abandon(struct hf__conn *conn, const char *why, int64_t now)
 		leave_address(conn);
 	conn->state = HF__CONN_IDLE;
 	conn->abandoned = false;
-	conn->failures = 0;
-	conn->given_up = 0; /* the number is the other server's */
-	conn->worked.length = 0;
+	hf__conn_forget(conn);
 }
 
 static int64_t next_step_at(const struct hf__conn *conn)
