@@ -323,14 +323,19 @@ typedef struct hf_client_options {
  *   valkey://…, valkeys://…                                       the same two
  *   redis://host[:6379],host[:6379]…                              replicas; the master is used
  *   redis+sentinel://host[:26379][,host…]/mymaster[/db][?…]       the master that these name
+ *   redis+cluster://host[:6379][,host…][?…]                       the Redis Cluster of these nodes
  *   redis+unix:///path/to/socket[?…]                              unix socket
  *   embedded:                                                     this user's private server
  *   zk://host[:2181][,host[:2181]…][/chroot][?option=value&…]     ZooKeeper; the chroot must exist
  *   zks://host[:2281]…                                            the same with TLS
  *
- * rediss, valkey and valkeys take several hosts and +sentinel as well. The Sentinels are asked
- * again every second and announce each new master; the connection to the old one is given up at
- * once, and holds that the new one does not know are reported lost.
+ * rediss, valkey and valkeys take several hosts, +sentinel and +cluster as well. The Sentinels are
+ * asked again every second and announce each new master; the connection to the old one is given up
+ * at once, and holds that the new one does not know are reported lost.
+ *
+ * The nodes of a cluster are asked which master serves which slot. There is a connection to each
+ * master in use, of at most 128, and redirections are followed. A cluster has only database 0.
+ * A URL with one host that turns out to be a node of a cluster is used as redis+cluster://host.
  *
  * zks:// needs tls_ca, tls_cert and tls_key, and a libzookeeper_mt that was built with OpenSSL.
  * Debian's was not, which is HF_ENOTSUP. That library trusts the system's store in addition to
