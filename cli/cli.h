@@ -79,6 +79,9 @@ bool cli_take_common(struct cli_settings *settings, int letter, const char *valu
  */
 int cli_open(const struct cli_settings *settings, hf_client_options *options,
              hf_client **ret_client);
+/* The same, except that HF_EDENIED is returned and not printed. */
+int cli_open_unless_denied(const struct cli_settings *settings, hf_client_options *options,
+                           hf_client **ret_client);
 
 /*
  * Closes the client, but waits no longer than the library promises to take; main() then ends the
@@ -90,6 +93,8 @@ void cli_close(hf_client *client);
 /* Opens another client of the same server; returns 0 or a library error, and prints nothing. */
 int cli_reopen(const struct cli_settings *settings, hf_client **ret_client);
 
+/* The URL in use, which may contain a password; valid once the client is open or was denied. */
+const char *cli_find_url(const struct cli_settings *settings);
 /* Whether the client's server is ZooKeeper; valid once the client is open. */
 bool cli_is_zookeeper(const struct cli_settings *settings);
 /*

@@ -273,8 +273,8 @@ static int report_invalid(const struct cli_settings *settings, const char *url)
 	return EXIT_CONFIG;
 }
 
-int cli_open(const struct cli_settings *settings, hf_client_options *options,
-             hf_client **ret_client)
+int cli_open_unless_denied(const struct cli_settings *settings, hf_client_options *options,
+                           hf_client **ret_client)
 {
 	bool files_apply;
 	int rc = read_files();
@@ -288,12 +288,19 @@ int cli_open(const struct cli_settings *settings, hf_client_options *options,
 		files_apply = false;
 	}
 	rc = open_client(settings, url, files_apply, options, ret_client);
-	if (!rc)
-		return 0;
+	if (!rc || rc == HF_EDENIED)
+		return rc;
 	if (rc == HF_EINVAL)
 		return report_invalid(settings, url);
 	int status = cli_report_failure(rc);
 	return rc == HF_ESYSTEM || rc == HF_ENOTSUP ? EXIT_CONFIG : status;
+}
+
+int cli_open(const struct cli_settings *settings, hf_client_options *options,
+             hf_client **ret_client)
+{
+	int rc = cli_open_unless_denied(settings, options, ret_client);
+	return rc == HF_EDENIED ? cli_report_failure(rc) : rc;
 }
 
 static void close_client(void *arg)
@@ -316,11 +323,17 @@ int cli_reopen(const struct cli_settings *settings, hf_client **ret_client)
 	                   ret_client);
 }
 
-bool cli_is_zookeeper(const struct cli_settings *settings)
+const char *cli_find_url(const struct cli_settings *settings)
 {
 	bool files_apply;
 	const char *url = find_url(settings, &files_apply);
-	return url && (strncmp(url, "zk:", 3) == 0 || strncmp(url, "zks:", 4) == 0);
+	return url ? url : "embedded:";
+}
+
+bool cli_is_zookeeper(const struct cli_settings *settings)
+{
+	const char *url = cli_find_url(settings);
+	return strncmp(url, "zk:", 3) == 0 || strncmp(url, "zks:", 4) == 0;
 }
 
 int cli_check_name(hf_client *client, const char *name)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define LEASE_MS           5000 /* of the locks that are tried */
+#define PATIENCE_MS        3000 /* with a server that is not ready, such as a cluster with a gap */
 #define LONGEST_CONTEST_MS 2000 /* shorter than that, also when shorter contests precede it */
 
 static const struct option long_options[] = {
@@ -24,6 +25,10 @@ static const char rights[] =
 	"+incr +incrby +decr +decrby +pexpire +persist +pttl +hget +hset +hdel +hlen +hkeys "
 	"+hgetall +hexists +hrandfield +lindex +lpop +lrange +lrem +rpush +zadd +zcount "
 	"+zincrby +zrange +zrangebyscore +zrem +zscore";
+
+/* The same for a Redis Cluster, and for the sharded pub/sub that Redis 6.2 does not know. */
+static const char cluster_rights[] = " +cluster|nodes +pubsub|shardnumsub +asking";
+static const char sharded_rights[] = " +ssubscribe +sunsubscribe +spublish";
 
 static bool use_colours(void)
 {
@@ -69,21 +74,28 @@ const char *doctor_fact(const struct doctor *doctor, const char *name)
 	return "";
 }
 
-static bool fact_is(const struct doctor *doctor, const char *name, const char *value)
+bool doctor_fact_is(const struct doctor *doctor, const char *name, const char *value)
 {
 	return strcmp(doctor_fact(doctor, name), value) == 0;
 }
 
 /* ---- the checks ---- */
 
+bool doctor_is_at_least(const struct doctor *doctor, int major, int minor)
+{
+	int has_major = 0, has_minor = 0;
+	if (*doctor_fact(doctor, "valkey_version"))
+		return true;
+	(void)sscanf(doctor_fact(doctor, "redis_version"), "%d.%d", &has_major, &has_minor);
+	return has_major > major || (has_major == major && has_minor >= minor);
+}
+
 static void check_version(struct doctor *doctor)
 {
 	const char *valkey = doctor_fact(doctor, "valkey_version");
 	const char *version = *valkey ? valkey : doctor_fact(doctor, "redis_version");
 	const char *name = *valkey ? "Valkey" : "Redis";
-	int major = 0, minor = 0;
-	(void)sscanf(version, "%d.%d", &major, &minor);
-	if (*valkey || major * 100 + minor >= 602)
+	if (doctor_is_at_least(doctor, 6, 2))
 		doctor_say(doctor, GOOD, "version", "", "%s %s", name, version);
 	else
 		doctor_say(doctor, BAD, "version", "install Redis 6.2 or later, or Valkey", "%s %s",
@@ -93,7 +105,7 @@ static void check_version(struct doctor *doctor)
 /* Only the primary accepts writes, so only it can keep locks. */
 static void check_role(struct doctor *doctor)
 {
-	doctor->replica = !fact_is(doctor, "role", "master");
+	doctor->replica = !doctor_fact_is(doctor, "role", "master");
 	if (doctor->replica)
 		doctor_say(doctor, BAD, "role", "connect to the primary",
 		           "this server is a replica, and replicas cannot take locks");
@@ -102,7 +114,7 @@ static void check_role(struct doctor *doctor)
 static void check_eviction(struct doctor *doctor)
 {
 	const char *policy = doctor_fact(doctor, "maxmemory_policy");
-	bool limited = !fact_is(doctor, "maxmemory", "0");
+	bool limited = !doctor_fact_is(doctor, "maxmemory", "0");
 	if (strcmp(policy, "noeviction") == 0)
 		doctor_say(doctor, GOOD, "eviction", "",
 		           "noeviction: the server never drops a lock to free memory");
@@ -118,30 +130,22 @@ static void check_eviction(struct doctor *doctor)
 
 static void check_disk(struct doctor *doctor)
 {
-	bool aof = fact_is(doctor, "aof_enabled", "1");
-	if (fact_is(doctor, "rdb_last_bgsave_status", "err") ||
-	    fact_is(doctor, "aof_last_write_status", "err"))
+	bool aof = doctor_fact_is(doctor, "aof_enabled", "1");
+	bool alone = doctor_fact_is(doctor, "connected_slaves", "0");
+	if (doctor_fact_is(doctor, "rdb_last_bgsave_status", "err") ||
+	    doctor_fact_is(doctor, "aof_last_write_status", "err"))
 		doctor_say(doctor, BAD, "persistence", "check the server's log and its disk",
 		           "the last write to disk failed; the server may refuse locks");
 	else if (aof)
-		doctor_say(doctor, GOOD, "persistence", "", "the append-only file is on");
+		doctor_say(doctor, GOOD, "persistence", "",
+		           "the append-only file is on, so a restart keeps the locks; unless "
+		           "appendfsync is always, a power failure can lose the last second");
 	else
-		doctor_say(doctor, NOTE, "persistence", "set appendonly yes if that matters",
-		           "there is no append-only file: after a restart the server may have "
-		           "forgotten locks and grant them twice");
-}
-
-static void check_replicas(struct doctor *doctor)
-{
-	if (fact_is(doctor, "connected_slaves", "0"))
-		doctor_say(doctor, NOTE, "replicas",
-		           "add one, but read about failover in holdfast-guarantees(7)",
-		           "none: while this server is down, nobody gets a lock");
-	else
-		doctor_say(doctor, NOTE, "replicas",
-		           "if that matters, use a red lock on independent servers",
-		           "%s: a failover may forget the latest locks and grant them twice",
-		           doctor_fact(doctor, "connected_slaves"));
+		doctor_say(doctor, NOTE, "persistence",
+		           "set appendonly yes if that is worth writing each lock to disk",
+		           "there is no append-only file: after a restart the server%s may have "
+		           "forgotten locks and grant them twice",
+		           alone ? "" : ", and then its replicas,");
 }
 
 void doctor_check_clock(struct doctor *doctor, const char *consequence)
@@ -170,8 +174,9 @@ static int note_failure(struct doctor *doctor, int before, int rc)
 }
 
 /*
- * Another client waits for a lock that is held. It waits longer if the server takes longer to answer:
- * a slow network is not a fault.
+ * Another client waits for a lock that is held. It waits longer if the server takes longer to
+ * answer, or if the master of the lock's slot has to be connected to first: a slow network is not a
+ * fault.
  */
 static int contend_for(hf_client *other, hf_kind kind, const char *name, int64_t wait_ms)
 {
@@ -181,7 +186,8 @@ static int contend_for(hf_client *other, hf_kind kind, const char *name, int64_t
 		return rc;
 	do
 		rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = wait_ms));
-	while (rc == HF_EUNKNOWN && (wait_ms *= 10) <= LONGEST_CONTEST_MS);
+	while ((rc == HF_EUNKNOWN || rc == HF_EUNREACHABLE) &&
+	       (wait_ms *= 10) <= LONGEST_CONTEST_MS);
 	if (!rc) /* readers share */
 		rc = hf_lock_release(lock);
 	hf_lock_close(lock);
@@ -195,7 +201,8 @@ static int try_lock(struct doctor *doctor, hf_client *const clients[2], hf_kind 
 	hf_lock *lock = NULL;
 	int rc = hf_lock_open(clients[0], kind, name, &lock);
 	if (!rc)
-		rc = hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = LEASE_MS));
+		rc = hf_lock_acquire(lock,
+		                     HF_ACQUIRE(.lease_ms = LEASE_MS, .wait_ms = PATIENCE_MS));
 	rc = note_failure(doctor, 0, rc);
 	if (!rc) {
 		rc = note_failure(doctor, 0, contend_for(clients[1], kind, name, wait_ms));
@@ -205,11 +212,22 @@ static int try_lock(struct doctor *doctor, hf_client *const clients[2], hf_kind 
 	return rc;
 }
 
+/* If the facts were denied too, the URL or the reason shows whether this is a cluster. */
+static bool is_about_cluster(const struct doctor *doctor, const char *detail)
+{
+	return doctor_fact_is(doctor, "cluster_enabled", "1") || strstr(detail, "cluster|nodes") ||
+	       strstr(cli_find_url(&doctor->settings), "+cluster://");
+}
+
 static void report_denied(struct doctor *doctor, const char *detail)
 {
 	char user[128], line[1024];
+	bool is_cluster = is_about_cluster(doctor, detail);
+	bool is_old = doctor->facts > 0 && !doctor_is_at_least(doctor, 7, 0);
 	cli_find_user(&doctor->settings, user, sizeof user);
-	snprintf(line, sizeof line, "ACL SETUSER %s %s", user, rights);
+	snprintf(line, sizeof line, "%sACL SETUSER %s %s%s%s", is_cluster ? "on every node: " : "",
+	         user, rights, is_cluster ? cluster_rights : "",
+	         is_cluster && !is_old ? sharded_rights : "");
 	doctor_say(doctor, BAD, "rights", line, "%s", detail);
 }
 
@@ -275,11 +293,13 @@ static int examine_redis(struct doctor *doctor, hf_client *client)
 	}
 	if (rc)
 		return cli_report_failure(rc);
+	doctor_check_cluster(doctor);
 	check_version(doctor);
 	check_role(doctor);
 	check_eviction(doctor);
 	check_disk(doctor);
-	check_replicas(doctor);
+	if (!doctor->replica)
+		doctor_check_failover(doctor);
 	doctor_check_clock(doctor, "fair locks and permits shared with Java compare the clocks");
 	if (!doctor->replica)
 		check_rights(doctor, client);
@@ -301,9 +321,12 @@ int cli_doctor(int argc, char **argv)
 		             argv[optind]);
 		return EXIT_USAGE;
 	}
-	int rc =
-		cli_open(&doctor.settings,
-	                 &(hf_client_options){.on_log = note_warning, .log_arg = &doctor}, &client);
+	hf_client_options options = {.on_log = note_warning, .log_arg = &doctor};
+	int rc = cli_open_unless_denied(&doctor.settings, &options, &client);
+	if (rc == HF_EDENIED) {
+		report_denied(&doctor, hf_error_detail());
+		return 1;
+	}
 	if (rc)
 		return rc;
 	rc = (cli_is_zookeeper(&doctor.settings) ? doctor_examine_zookeeper

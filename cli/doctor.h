@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-#define DOCTOR_FACTS 32
+#define DOCTOR_FACTS 48
 
 struct doctor {
 	struct cli_settings settings;
@@ -31,12 +31,21 @@ __attribute__((format(printf, 5, 6))) void doctor_say(struct doctor *doctor, enu
 int doctor_read_facts(struct doctor *doctor, hf_client *client);
 /* Returns what the server said about this; "" if nothing. */
 const char *doctor_fact(const struct doctor *doctor, const char *name);
+bool doctor_fact_is(const struct doctor *doctor, const char *name, const char *value);
+/* Whether the server is at least this version of Redis, or any Valkey. */
+bool doctor_is_at_least(const struct doctor *doctor, int major, int minor);
 void doctor_check_clock(struct doctor *doctor, const char *consequence);
 /*
  * Takes locks of every layout while another client waits for each of them, this long and in vain.
  * Returns 0, or an error with doctor->why.
  */
 int doctor_try_locks(struct doctor *doctor, hf_client *client, int64_t wait_ms);
+
+/* ---- doctor_failover.c ---- */
+/* The masters of a cluster, and how they announce releases; nothing about another server. */
+void doctor_check_cluster(struct doctor *doctor);
+/* What a failover can lose, and which settings prevent that. */
+void doctor_check_failover(struct doctor *doctor);
 
 /* ---- doctor_zk.c ---- */
 /* Returns the exit status. */

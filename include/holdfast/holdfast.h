@@ -1058,9 +1058,9 @@ HF_API int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *te
 HF_API int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, void *arg);
 
 /*
- * Reports facts about the server that matter to locks, under the server's own names:
- * "maxmemory_policy", "allkeys-lru". Called in the calling thread; the texts are valid during the
- * callback.
+ * Reports facts about the server that matter to locks, under the server's own names where it has
+ * any: "maxmemory_policy", "allkeys-lru". On a cluster they are those of one master. Called in the
+ * calling thread; the texts are valid during the callback.
  */
 typedef void hf_fact_fn(void *arg, const char *name, const char *value);
 HF_API int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg);

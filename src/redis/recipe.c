@@ -138,7 +138,7 @@
 	ROW(HF__IDENTIFY, identify, NO_KEYS, NO_ARGS)                                              \
 	ROW(HF__LIST, inspect, NO_KEYS, ARGS(ARG_TEXTS))                                           \
 	ROW(HF__INSPECT, inspect, KEYS(KEY_NAME), NO_ARGS)                                         \
-	ROW(HF__FACTS, facts, NO_KEYS, NO_ARGS)                                                    \
+	ROW(HF__FACTS, facts, NO_KEYS, ARGS(ARG_PUBLISH))                                          \
 	ROW(HF__DROP_WAITER, fair_drop,                                                            \
 	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_QUEUE_ALIVE),                          \
 	    ARGS(ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL, ARG_TEXTS))                         \

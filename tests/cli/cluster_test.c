@@ -66,10 +66,164 @@ static void the_address_of_one_node_is_enough(void **state)
 	}
 }
 
+static void a_lock_of_any_master_is_waited_for_and_forced(void **state)
+{
+	(void)state;
+	for (int i = 0; i < MASTERS; i++) {
+		char *name = test_cluster_name(cluster, i, "forced-");
+		struct cli *holder =
+			cli_start(cluster->url, "run", name, "--", "sleep", "60", NULL);
+		WAIT_UNTIL(is_locked(i, name), CLI_SOON_MS);
+		struct cli *waiter =
+			cli_start(cluster->url, "run", "-w", "60", name, "--", "true", NULL);
+		CLI_CALL(cluster->url, 1, "run", "-n", name, "--", "true");
+		CLI_CALL(cluster->url, 0, "unlock", "--force", "--yes", name);
+		CLI_EXPECT(waiter, 0);
+		cli_free(waiter);
+		cli_free(holder);
+		CLI_CALL(cluster->url, 1, "who", name);
+		CLI_CALL(cluster->url, 1, "unlock", "--force", "--yes", name);
+		free(name);
+	}
+}
+
+static void any_node_answers_a_ping(void **state)
+{
+	(void)state;
+	CLI_CALL(cluster->url, 0, "ping");
+	for (int i = 0; i < MASTERS; i++)
+		CLI_CALL(test_server_url(cluster->node[i]), 0, "ping");
+}
+
+static void the_next_candidate_becomes_the_leader(void **state)
+{
+	(void)state;
+	struct cli *first = cli_start(cluster->url, "elect", "service", "--", "sh", "-c",
+	                              "echo led; cat", NULL);
+	CLI_WAIT_OUTPUT(first, "led");
+	struct cli *second =
+		cli_start(cluster->url, "elect", "service", "--", "sh", "-c", "echo led", NULL);
+	cli_finish(first);
+	CLI_EXPECT(second, 0);
+	cli_expect_in(cli_output(second), "led");
+	cli_free(second);
+}
+
+/* ---- doctor ---- */
+
+static struct cli *examine(const char *url, int status)
+{
+	struct cli *cli = cli_start(url, "doctor", NULL);
+	CLI_EXPECT(cli, status);
+	assert_string_equal(cli_errors(cli), "");
+	return cli;
+}
+
+static bool is_sharded(void)
+{
+	struct raw *raw = test_cluster_connect(cluster, 0);
+	struct raw_reply *reply = raw_command(raw, "PUBSUB", "SHARDNUMSUB", "0", NULL);
+	bool is = reply->type != RAW_ERROR;
+	raw_reply_free(reply);
+	raw_close(raw);
+	return is;
+}
+
 static void a_cluster_is_examined(void **state)
 {
 	(void)state;
-	CLI_CALL(cluster->url, 0, "doctor");
+	struct cli *cli = examine(cluster->url, 0);
+	cli_expect_finding(cli, "note", "cluster", "3 of 3 masters have no replica");
+	cli_expect_finding(cli, "ok ", "node", " was examined");
+	cli_expect_finding(cli, "ok ", "messages", is_sharded() ? "sharded" : "plain");
+	cli_expect_finding(cli, "ok ", "rights", "locks were taken and released");
+	cli_free(cli);
+	cli = examine(test_server_url(cluster->node[1]), 0);
+	cli_expect_finding(cli, "note", "cluster", "3 of 3 masters have no replica");
+	cli_free(cli);
+}
+
+static void messages_that_java_does_not_hear_are_noticed(void **state)
+{
+	char *url = check_format("%s?sharded=off", cluster->url);
+	(void)state;
+	struct cli *cli = examine(url, 0);
+	if (is_sharded())
+		cli_expect_finding(cli, "note", "messages", "; leave out sharded=off");
+	else
+		cli_expect_finding(cli, "ok ", "messages", "plain");
+	cli_free(cli);
+	free(url);
+}
+
+static void send_to_all(const char *line)
+{
+	for (int i = 0; i < MASTERS; i++) {
+		const char *words[128];
+		size_t lengths[128], n = 0;
+		struct raw *raw = test_cluster_connect(cluster, i);
+		char *copy = check_copy(line, strlen(line));
+		char *rest = copy;
+		for (char *word; n < 128 && (word = strtok_r(rest, " \n", &rest)); n++) {
+			words[n] = word;
+			lengths[n] = strlen(word);
+		}
+		struct raw_reply *reply = raw_command_words(raw, n, words, lengths);
+		if (reply->type != RAW_STATUS)
+			fail_msg("%s: %s", line, reply->text ? reply->text : "no status");
+		raw_reply_free(reply);
+		raw_close(raw);
+		free(copy);
+	}
+}
+
+/* A user of a single server has no reason to have these rights. */
+static void the_acl_line_has_the_rights_of_a_cluster(void **state)
+{
+	(void)state;
+	char *url = check_format("redis+cluster://few:pw@%s",
+	                         strstr(test_server_url(cluster->node[0]), "//") + 2);
+	send_to_all("ACL SETUSER few reset on >pw");
+	struct cli *cli = examine(url, 1);
+	const char *line = strstr(cli_output(cli), "ACL SETUSER few ");
+	assert_non_null(line);
+	cli_expect_in(line, " +cluster|nodes +pubsub|shardnumsub +asking +ssubscribe");
+	/* Without any right the version of the server is not known. */
+	char *copy = check_copy(line, strlen(line));
+	if (!is_sharded())
+		*strstr(copy, " +ssubscribe") = 0;
+	send_to_all(copy);
+	free(copy);
+	cli_free(cli);
+	cli = examine(url, 0);
+	cli_expect_finding(cli, "ok ", "messages", is_sharded() ? "sharded" : "plain");
+	cli_expect_finding(cli, "ok ", "rights", "locks were taken and released");
+	cli_free(cli);
+	CLI_CALL(url, 0, "ls");
+	send_to_all("ACL SETUSER few reset");
+	free(url);
+}
+
+static void ask_all(const char *word, const char *slot)
+{
+	for (int i = 0; i < MASTERS; i++) {
+		struct raw *raw = test_cluster_connect(cluster, i);
+		raw_ok(raw, "CLUSTER", word, slot, NULL);
+		raw_close(raw);
+	}
+}
+
+static void a_slot_without_a_master_is_bad(void **state)
+{
+	(void)state;
+	ask_all("DELSLOTS", "0");
+	struct cli *cli = examine(cluster->url, 1);
+	cli_expect_finding(cli, "BAD ", "cluster", "1 of 16384 slots have no master");
+	cli_free(cli);
+	struct raw *raw = test_cluster_connect(cluster, 0);
+	raw_ok(raw, "CLUSTER", "ADDSLOTS", "0", NULL);
+	raw_close(raw);
+	test_cluster_wait_ok(cluster);
 }
 
 static void another_database_is_refused(void **state)
@@ -85,8 +239,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(locks_of_all_masters_are_taken_and_listed),
 		cmocka_unit_test(the_address_of_one_node_is_enough),
+		cmocka_unit_test(a_lock_of_any_master_is_waited_for_and_forced),
+		cmocka_unit_test(any_node_answers_a_ping),
+		cmocka_unit_test(the_next_candidate_becomes_the_leader),
 		cmocka_unit_test(a_cluster_is_examined),
+		cmocka_unit_test(messages_that_java_does_not_hear_are_noticed),
+		cmocka_unit_test(the_acl_line_has_the_rights_of_a_cluster),
 		cmocka_unit_test(another_database_is_refused),
+		cmocka_unit_test(a_slot_without_a_master_is_bad),
 	};
 	return cmocka_run_group_tests(tests, start_cluster, stop_cluster);
 }
