@@ -918,7 +918,8 @@ HF_API int hf_permits_add_async(hf_permits *permits, int64_t n, hf_done_fn *done
 
 /*
  * A latch: a count that is counted down, and calls that wait until it is zero. Redisson's
- * getCountDownLatch(); HF_ENOTSUP on ZooKeeper.
+ * getCountDownLatch(); HF_ENOTSUP on ZooKeeper. On a cluster that uses sharded pub/sub, calls on a
+ * latch whose name contains braces return HF_EINVAL, because nobody would hear its messages.
  */
 HF_API int hf_latch_open(hf_client *client, const char *name, hf_latch **ret_latch);
 HF_API void hf_latch_close(hf_latch *latch);

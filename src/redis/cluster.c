@@ -43,7 +43,7 @@ struct hf__cluster {
 	/* Slots that are being moved: none of their renewals is for two keys. */
 	uint8_t torn[HF__SLOTS / 8];
 	int64_t torn_until; /* when to forget them */
-	/* Commands to answer next turn with the outcome they carry, because they cannot be sent. */
+	/* Commands to answer next turn, because they cannot be sent. */
 	struct hf__list late;
 	struct hf__answer listed; /* the reply to the latest step of a list */
 	char cursor[LIST_CURSOR]; /* where the next step begins */
@@ -529,14 +529,27 @@ static struct hf__conn *find_named(const struct hf__cluster *cluster, const stru
 	}
 }
 
+/*
+ * Redisson puts the name of a latch into braces even if it contains some. The slot of its channel is
+ * then another one than that of its key, whose master cannot publish there.
+ */
+static bool is_mute_latch(const struct hf__cluster *cluster, const struct hf__cmd *cmd)
+{
+	int kind = cmd->lock ? hf__lock_kind(cmd->lock) : 0;
+	return (kind == HF__LATCH || kind == HF__BARRIER) && cluster->redis->is_sharded &&
+	       strchr(hf__lock_name(cmd->lock), '{');
+}
+
 int hf__cluster_submit(struct hf__cluster *cluster, struct hf__link *link, struct hf__cmd *cmd)
 {
 	assert(link != hf__core_link(cluster->redis->core));
 	struct hf__conn *named = find_named(cluster, cmd);
 	struct hf__conn *conn = named ? named : &shard_of(link)->conn;
-	if (conn->state == HF__CONN_UP)
+	bool is_mute = is_mute_latch(cluster, cmd);
+	if (conn->state == HF__CONN_UP && !is_mute)
 		return hf__master_submit(conn, cmd);
-	hf__conn_want(conn, hf__clock_ms());
+	if (!is_mute)
+		hf__conn_want(conn, hf__clock_ms());
 	hf__list_add(&cluster->late, &cmd->link);
 	return 0;
 }
@@ -573,16 +586,27 @@ bool hf__cluster_is_busy(const struct hf__cluster *cluster)
 	return hf__scout_is_busy(cluster->scout);
 }
 
+static const char mute_text[] =
+	"name: with braces in its name, a latch or barrier cannot wake its waiters on a cluster "
+	"that uses sharded pub/sub; leave them out";
+
 static void answer_late(struct hf__cluster *cluster, int64_t now)
 {
 	static const char text[] = "a master of the cluster is not connected";
+	struct hf__answer mute = {.outcome = HF__FAILED,
+	                          .error = HF_EINVAL,
+	                          .text = mute_text,
+	                          .length = sizeof mute_text - 1};
 	struct hf__list late;
 	hf__list_init(&late);
 	hf__list_move(&late, &cluster->late);
 	while (!hf__list_empty(&late)) {
 		struct hf__cmd *cmd = hf__list_item(late.next, struct hf__cmd, link);
 		hf__list_remove(&cmd->link);
-		answer(cluster, cmd, HF__NOT_NOW, text, sizeof text - 1, now);
+		if (is_mute_latch(cluster, cmd))
+			hf__core_answer(cluster->redis->core, cmd, &mute, now);
+		else
+			answer(cluster, cmd, HF__NOT_NOW, text, sizeof text - 1, now);
 	}
 }
 

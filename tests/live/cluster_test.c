@@ -175,6 +175,31 @@ static void synchronizers_are_contended_on_each_master(void **state)
 	ASSERT_OK(hf_client_close(two));
 }
 
+/* Its channel is in another slot than its key, which matters to sharded channels only. */
+static void a_latch_with_braces_in_its_name_wakes_its_waiters_or_is_refused(void **state)
+{
+	hf_client *one = open_cluster(NULL);
+	hf_client *two = open_cluster(NULL);
+	hf_latch *latch;
+	hf_barrier *barrier;
+	(void)state;
+	if (!is_sharded()) {
+		wait_for_latch(one, two, "{app}:latch");
+	} else {
+		ASSERT_OK(hf_latch_open(one, "{app}:latch", &latch));
+		ASSERT_RC(hf_latch_try_set(latch, 1, NULL), HF_EINVAL);
+		ASSERT_CONTAINS(hf_error_detail(), "braces");
+		ASSERT_RC(hf_latch_count_down(latch), HF_EINVAL);
+		ASSERT_RC(hf_latch_wait(latch, NULL), HF_EINVAL);
+		hf_latch_close(latch);
+		ASSERT_OK(hf_barrier_open(one, "{app}:barrier", &barrier));
+		ASSERT_RC(hf_barrier_set(barrier), HF_EINVAL);
+		hf_barrier_close(barrier);
+	}
+	ASSERT_OK(hf_client_close(one));
+	ASSERT_OK(hf_client_close(two));
+}
+
 static void nested_levels_and_queries_work_on_each_master(void **state)
 {
 	hf_client *client = open_cluster(NULL);
@@ -699,6 +724,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CLUSTER_KINDS(a_lock_is_contended_on_each_master),
 		CLUSTER_STORY(synchronizers_are_contended_on_each_master),
+		CLUSTER_STORY(a_latch_with_braces_in_its_name_wakes_its_waiters_or_is_refused),
 		CLUSTER_STORY(nested_levels_and_queries_work_on_each_master),
 		CLUSTER_STORY(waiters_follow_a_slot_that_the_server_migrates),
 		CLUSTER_STORY(tags_decide_about_the_slot),
