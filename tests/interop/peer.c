@@ -69,15 +69,16 @@ static void start_process(struct peer *peer, const char *const *argv)
 	peer->output_fd = output[0];
 }
 
-/* The ports of all servers, apart by commas. */
-static void list_ports(char *ret_ports, size_t size, const char *url,
-                       const struct peer_options *options)
+/* The URLs of all servers, separated by spaces. */
+static void list_urls(char *ret_urls, size_t size, const char *url,
+                      const struct peer_options *options)
 {
-	size_t fill = (size_t)snprintf(ret_ports, size, "%s", strrchr(url, ':') + 1);
+	size_t fill = (size_t)snprintf(ret_urls, size, "%s", url);
 	const char *const *more = options ? options->more_urls : NULL;
 	for (; more && *more && fill < size; more++)
-		fill += (size_t)snprintf(ret_ports + fill, size - fill, ",%s",
-		                         strrchr(*more, ':') + 1);
+		fill += (size_t)snprintf(ret_urls + fill, size - fill, " %s", *more);
+	if (fill >= size)
+		check_fail("the URLs of the Java peer are too long");
 }
 
 /*
@@ -107,16 +108,16 @@ static void start_java(struct peer *peer, const char *variable, const char *cons
 
 static void start_redisson(struct peer *peer, const char *url, const struct peer_options *options)
 {
-	char ports[128];
+	char urls[512];
 	char watchdog[24];
 	char fair_wait[24];
-	list_ports(ports, sizeof(ports), url, options);
+	list_urls(urls, sizeof(urls), url, options);
 	snprintf(watchdog, sizeof(watchdog), "%lld",
 	         options && options->watchdog_ms ? options->watchdog_ms : 30000);
 	snprintf(fair_wait, sizeof(fair_wait), "%lld",
 	         options && options->fair_wait_ms ? options->fair_wait_ms : 300000);
 	start_java(peer, "HF_INTEROP_CLASSPATH",
-	           (const char *const[5]){"holdfast.redisson.Peer", ports, watchdog, fair_wait});
+	           (const char *const[5]){"holdfast.redisson.Peer", urls, watchdog, fair_wait});
 }
 
 static void start_curator(struct peer *peer, const char *servers,

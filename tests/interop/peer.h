@@ -28,9 +28,9 @@ struct answer {
 };
 
 /*
- * Starts a JVM with the classes of $HF_INTEROP_CLASSPATH, connected to redis://127.0.0.1:port, and
- * waits until it is ready. Without that variable the program ends as skipped. The process dies with
- * the calling thread.
+ * Starts a JVM with the classes of $HF_INTEROP_CLASSPATH, connected to redis://127.0.0.1:port or to
+ * several servers by another URL that hf_client_open() takes, and waits until it is ready. Without
+ * that variable the program ends as skipped. The process dies with the calling thread.
  */
 struct peer *peer_start(const char *url, const struct peer_options *options);
 

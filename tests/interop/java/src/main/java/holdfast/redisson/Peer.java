@@ -11,34 +11,31 @@ import org.redisson.client.codec.StringCodec;
 import org.redisson.config.Config;
 
 /**
- * Started with the ports of its servers, apart by commas, the watchdog's lease and the time after which
- * fair waiters count as dead. All but red locks live on the first server.
+ * Started with the URLs of its servers, separated by spaces, the watchdog's lease and the time after which
+ * fair waiters count as dead. All locks except red locks live on the servers of the first URL.
  */
 public final class Peer {
     private Peer() {}
 
     public static void main(String[] args) throws IOException {
-        String[] ports = args[0].split(",");
+        String[] urls = args[0].split(" ");
         List<RedissonClient> clients = new ArrayList<>();
-        for (String port : ports) {
-            clients.add(Redisson.create(config(port, Long.parseLong(args[1]), Long.parseLong(args[2]))));
+        for (String url : urls) {
+            clients.add(Redisson.create(config(url, Long.parseLong(args[1]), Long.parseLong(args[2]))));
         }
-        int port = Integer.parseInt(ports[0]);
+        int port = new Servers(urls[0]).port();
         Lines.serve(clients.get(0).getId(), () -> new Worker(clients, port));
     }
 
-    /* Values are plain text, which groups need; few connections, so that the process starts soon. */
-    private static Config config(String port, long watchdogMs, long fairWaitMs) {
+    /* Values are plain text, which groups need. */
+    private static Config config(String url, long watchdogMs, long fairWaitMs) {
         Config config = new Config();
         config.setCodec(StringCodec.INSTANCE);
         config.setLockWatchdogTimeout(watchdogMs);
         config.setFairLockWaitTimeout(fairWaitMs);
         config.setThreads(4);
         config.setNettyThreads(4);
-        config.useSingleServer()
-                .setAddress("redis://127.0.0.1:" + port)
-                .setConnectionMinimumIdleSize(2)
-                .setConnectionPoolSize(24);
+        new Servers(url).configure(config);
         return config;
     }
 }
