@@ -15,7 +15,6 @@
 #define MOST_SCRIPTS 60
 
 static struct test_cluster *cluster;
-static const char *setting = "none yet"; /* what both sides add to the URL */
 
 /* ---- setting up ---- */
 
@@ -28,15 +27,6 @@ static int start_cluster(void **state)
 	return 0;
 }
 
-static void stop_sides(void)
-{
-	peer_kill(interop_peer);
-	interop_peer = NULL;
-	if (interop_client)
-		ASSERT_OK(hf_client_close(interop_client));
-	interop_client = NULL;
-}
-
 static int stop_cluster(void **state)
 {
 	(void)state;
@@ -45,16 +35,10 @@ static int stop_cluster(void **state)
 	return 0;
 }
 
-/* The sides of the previous story are kept if they have the same setting. */
-static void begin_with(const char *wanted)
+static void begin_with(const char *setting)
 {
-	if (interop_peer && strcmp(wanted, setting) == 0 && peer_is_idle(interop_peer))
-		return;
-	stop_sides();
-	char *url = check_format("%s%s", cluster->url, wanted);
-	setting = wanted;
-	interop_client = open_interop_client(url);
-	interop_peer = peer_start(url, &(struct peer_options){.watchdog_ms = WATCHDOG_MS});
+	char *url = check_format("%s%s", cluster->url, setting);
+	start_sides(url);
 	free(url);
 }
 
@@ -120,11 +104,7 @@ static void java_is_woken_by_c_on_all_masters(void **state)
 	struct pairs pairs = {0};
 	(void)state;
 	add_kinds_on_all_masters(&pairs);
-	java_waits_for_all(&pairs, HOLD_MS);
-	long long released_at = test_now_ms();
-	c_releases_all(&pairs);
-	java_enters_all(&pairs, released_at, WOKEN_MS);
-	pairs_close(&pairs);
+	java_enters_when_c_releases(&pairs);
 }
 
 static void c_is_woken_by_java_on_all_masters(void **state)
@@ -132,11 +112,7 @@ static void c_is_woken_by_java_on_all_masters(void **state)
 	struct pairs pairs = {0};
 	(void)state;
 	add_kinds_on_all_masters(&pairs);
-	c_waits_for_all(&pairs);
-	long long released_at = test_now_ms();
-	java_releases_all(&pairs);
-	c_enters_all(&pairs, released_at);
-	pairs_close(&pairs);
+	c_enters_when_java_releases(&pairs);
 }
 
 /* Java releases at the new owner. */
