@@ -119,10 +119,12 @@ static void c_is_woken_by_java_on_all_masters(void **state)
 static void c_waits_across_a_move_and_is_woken_by_java(void **state)
 {
 	struct pairs pairs = {0};
+	int to = test_cluster_master(cluster, 1);
 	(void)state;
 	add_kinds(&pairs, test_cluster_master(cluster, 0), PAIR_KINDS);
 	c_waits_for_all(&pairs);
-	move_all(&pairs, test_cluster_master(cluster, 1));
+	move_all(&pairs, to);
+	pairs_are_awaited_at(to, &pairs, SOON_MS);
 	for (int i = 0; i < pairs.count; i++)
 		assert_false(waiter_is_over(pairs.pair[i]->waiter));
 	java_releases_all(&pairs);
@@ -160,11 +162,10 @@ static void java_waits_across_a_move_and_is_woken_by_c(void **state)
 	add_kinds(&pairs, test_cluster_master(cluster, 0), PAIR_KINDS);
 	java_waits_for_all(&pairs, HOLD_MS);
 	move_all(&pairs, to);
-	for (int i = 0; i < pairs.count; i++)
-		WAIT_UNTIL(is_heard_at(to, pairs.pair[i]->name), 4 * SOON_MS);
+	pairs_are_awaited_at(to, &pairs, SCAN_MS);
 	long long released_at = test_now_ms();
 	c_releases_all(&pairs);
-	java_enters_all(&pairs, released_at, WOKEN_MS);
+	java_enters_all(&pairs, released_at, ENTER_MS);
 	pairs_close(&pairs);
 }
 

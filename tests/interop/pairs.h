@@ -7,6 +7,15 @@
 /* Holds last longer than a failover, and every wait takes place within one. */
 #define HOLD_MS 60000
 
+/*
+ * How soon Java is in after a release that it was notified of. It does not poll, so that without a
+ * message it would wait for the end of the hold.
+ */
+#define ENTER_MS 6000
+
+/* How long Redisson may take to notice that a master has moved, and to subscribe there. */
+#define SCAN_MS 20000
+
 #define MAX_PAIRS 32
 
 /* ---- the servers ---- */
@@ -308,6 +317,17 @@ static inline void pairs_are_awaited(const struct pairs *pairs)
 	let_nodes_settle();
 }
 
+/* The same at the node to which the names have moved. */
+static inline void pairs_are_awaited_at(int node, const struct pairs *pairs, long long most_ms)
+{
+	long long ends_at = test_now_ms() + most_ms;
+	for (int i = 0; i < pairs->count; i++) {
+		long long left_ms = ends_at - test_now_ms();
+		WAIT_UNTIL(is_heard_at(node, pairs->pair[i]->name), left_ms);
+	}
+	let_nodes_settle();
+}
+
 static inline void java_waits_for_all(const struct pairs *pairs, int64_t lease_ms)
 {
 	for (int i = 0; i < pairs->count; i++)
@@ -394,7 +414,7 @@ static inline void java_enters_when_c_releases(struct pairs *pairs)
 	java_waits_for_all(pairs, HOLD_MS);
 	long long released_at = test_now_ms();
 	c_releases_all(pairs);
-	java_enters_all(pairs, released_at, WOKEN_MS);
+	java_enters_all(pairs, released_at, ENTER_MS);
 	pairs_close(pairs);
 }
 
@@ -414,14 +434,13 @@ static inline void c_enters_when_java_releases(struct pairs *pairs)
 static inline void both_enter_after_a_failover(struct pairs *of_c, struct pairs *of_java,
                                                int new_master)
 {
-	for (int i = 0; i < of_c->count; i++)
-		WAIT_UNTIL(is_heard_at(new_master, of_c->pair[i]->name), 6 * SOON_MS);
-	let_nodes_settle();
+	pairs_are_awaited_at(new_master, of_java, SOON_MS);
+	pairs_are_awaited_at(new_master, of_c, SCAN_MS);
 	for (int i = 0; i < of_c->count; i++)
 		assert_false(peer_has_answered(interop_peer, of_c->pair[i]->sleeper));
 	long long released_at = test_now_ms();
 	c_releases_all(of_c);
-	java_enters_all(of_c, released_at, 2LL * WOKEN_MS);
+	java_enters_all(of_c, released_at, ENTER_MS);
 	for (int i = 0; i < of_java->count; i++)
 		assert_false(waiter_is_over(of_java->pair[i]->waiter));
 	java_releases_all(of_java);
