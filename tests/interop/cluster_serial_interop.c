@@ -169,12 +169,32 @@ static void java_waits_across_a_move_and_is_woken_by_c(void **state)
 	pairs_close(&pairs);
 }
 
+/* One failover serves both directions. */
+static void holds_and_waiters_of_both_sides_survive_a_failover(void **state)
+{
+	struct pairs of_c = {0};
+	struct pairs of_java = {0};
+	int old = test_cluster_master(cluster, 0);
+	(void)state;
+	add_kinds(&of_c, old, PAIR_KINDS);
+	add_kinds(&of_java, old, PAIR_KINDS);
+	java_waits_for_all(&of_c, HOLD_MS);
+	c_waits_for_all(&of_java);
+	test_cluster_sync(cluster, old, 1);
+	test_server_kill(cluster->node[old]);
+	both_enter_after_a_failover(
+		&of_c, &of_java,
+		test_cluster_next_owner(cluster, test_slot(of_c.pair[0]->name), old));
+	test_cluster_bring_back(cluster, old);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		AUTO(java_is_woken_by_c_on_all_masters),
 		AUTO(c_is_woken_by_java_on_all_masters),
 		AUTO(c_waits_across_a_move_and_is_woken_by_java),
+		AUTO(holds_and_waiters_of_both_sides_survive_a_failover),
 		AUTO(java_that_became_deaf_by_a_move_enters_at_the_ttl),
 		OFF(java_is_woken_by_c_on_all_masters),
 		OFF(c_is_woken_by_java_on_all_masters),

@@ -67,6 +67,25 @@ static inline bool is_heard(const char *name)
 	return false;
 }
 
+/* A name, and the node at which its channel must have subscribers, or -1 for any. */
+struct audience {
+	const char *name;
+	int node;
+};
+
+static inline bool has_audience(void *arg)
+{
+	const struct audience *wanted = arg;
+	return wanted->node < 0 ? is_heard(wanted->name) : is_heard_at(wanted->node, wanted->name);
+}
+
+static inline void wait_for_audience(const char *name, int node, long long most_ms)
+{
+	struct audience wanted = {name, node};
+	if (!wait_until(has_audience, &wanted, most_ms))
+		fail_msg("nobody has subscribed to the channel of %s at node %d", name, node);
+}
+
 /* Waits until no script has run for a while; see let_settle(). */
 static inline void let_nodes_settle(void)
 {
@@ -313,7 +332,7 @@ static inline void pairs_close(struct pairs *pairs)
 static inline void pairs_are_awaited(const struct pairs *pairs)
 {
 	for (int i = 0; i < pairs->count; i++)
-		WAIT_UNTIL(is_heard(pairs->pair[i]->name), 4 * SOON_MS);
+		wait_for_audience(pairs->pair[i]->name, -1, 4LL * SOON_MS);
 	let_nodes_settle();
 }
 
@@ -321,10 +340,8 @@ static inline void pairs_are_awaited(const struct pairs *pairs)
 static inline void pairs_are_awaited_at(int node, const struct pairs *pairs, long long most_ms)
 {
 	long long ends_at = test_now_ms() + most_ms;
-	for (int i = 0; i < pairs->count; i++) {
-		long long left_ms = ends_at - test_now_ms();
-		WAIT_UNTIL(is_heard_at(node, pairs->pair[i]->name), left_ms);
-	}
+	for (int i = 0; i < pairs->count; i++)
+		wait_for_audience(pairs->pair[i]->name, node, ends_at - test_now_ms());
 	let_nodes_settle();
 }
 
