@@ -446,7 +446,9 @@ static void on_sync_answer(struct hf__core *core, struct hf__cmd *cmd,
 	}
 	switch (answer->outcome) {
 	case HF__DONE:
-		if (answer->count >= cmd->count || HF__MUTANT(FEW_REPLICAS))
+		if (op->outdated && hold->state == HF__HOLD_ASKING)
+			hf__acquire_ask(core, hold, now);
+		else if (answer->count >= cmd->count || HF__MUTANT(FEW_REPLICAS))
 			on_synced(core, op, hold, answer, now);
 		else
 			release_grant(core, op, answer->count, now);

@@ -43,6 +43,7 @@ void hf__durable_start(struct hf__core *core, struct hf__op *op, int64_t token,
 		return; /* the next connection asks again */
 	op->granted_at = cmd->sent_at;
 	op->token = token;
+	op->outdated = false;
 	cmd->verb = HF__SYNC;
 	cmd->count = hf__durable_replicas(core, op);
 	cmd->answered = answered;

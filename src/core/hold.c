@@ -264,6 +264,31 @@ static struct hf__hold *find_outdated(struct hf__core *core, const struct hf__ho
 	return other && other->owner != hold->owner && other->state == HF__HOLD_HELD ? other : NULL;
 }
 
+void hf__hold_outdate_syncs(struct hf__core *core, const struct hf__lock *lock, uint64_t except)
+{
+	const struct hf__list *link;
+	if (core->stats.syncs == 0)
+		return; /* there are none, and the lock may have many waiters */
+	hf__list_each (link, &lock->holds) {
+		const struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
+		if (hold->op && hold->op->syncing && hold->owner != except)
+			hold->op->outdated = true;
+	}
+}
+
+/* The grant ends those of other owners that replicas have not acknowledged yet. */
+static void outdate_others(struct hf__core *core, const struct hf__hold *hold)
+{
+	const struct hf__lock *lock = hold->cmd.lock;
+	const struct hf__traits *traits = lock->traits;
+	const struct hf__lock *half =
+		traits->half ? hf__lock_find(core, traits->half, lock->name) : NULL;
+	if (traits->queues || traits->ordered || traits->writes)
+		hf__hold_outdate_syncs(core, lock, hold->owner);
+	if (half)
+		hf__hold_outdate_syncs(core, half, hold->owner);
+}
+
 bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms, int64_t now)
 {
@@ -274,6 +299,7 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 		return false;
 	struct hf__hold *outdated = fresh ? find_outdated(core, hold) : NULL;
 	if (fresh) {
+		outdate_others(core, hold);
 		hold->state = HF__HOLD_HELD;
 		hold->placed = false;
 		if (hold->cmd.lock->traits->queues || hold->cmd.lock->traits->ordered)

@@ -102,6 +102,8 @@ struct hf__hold *hf__hold_new_sibling(const struct hf__hold *first, uint32_t num
 /* The sibling was granted together with the first. */
 void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf__hold *first);
 
+/* Grants of other owners that replicas have not acknowledged yet are known to have ended. */
+void hf__hold_outdate_syncs(struct hf__core *core, const struct hf__lock *lock, uint64_t except);
 /* The server confirmed the lease: extends valid-until; false if the answer came too late. */
 bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms, int64_t now);

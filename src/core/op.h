@@ -51,6 +51,7 @@ struct hf__op {
 	bool listens;      /* has waited for its own client long enough to listen as well */
 	bool late;         /* its deadline has passed, but an answer is about to arrive */
 	bool syncing;      /* granted, but too few replicas are known to have the grant */
+	bool outdated;     /* and that grant is known to have ended meanwhile */
 	char detail[HF__DETAIL_SIZE]; /* out: the facts of a failure */
 	char text[128];               /* out: the holder */
 };

@@ -219,6 +219,7 @@ static void drop_query(struct hf__core *core, struct hf__query *query, int64_t n
 static void lose_holds(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	struct hf__list *link, *after;
+	hf__hold_outdate_syncs(core, lock, 0);
 	hf__list_each_safe (link, after, &lock->holds) {
 		struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
 		if (hold->state == HF__HOLD_HELD)

@@ -102,8 +102,11 @@ static void submit_sync(struct client *client, struct hf__cmd *cmd)
 static bool withdraw(void *backend, struct hf__cmd *cmd)
 {
 	struct client *client = backend;
-	if (!cmd->backend.offset || world_between(client->world, 0, 1))
+	if (!cmd->backend.offset || world_between(client->world, 0, 1)) {
+		/* The answer may be late on its own connection, and then so is the removal. */
+		client->calm_since = later(client->calm_since, client->world->now);
 		return false;
+	}
 	hf__list_remove(&cmd->link);
 	return true;
 }
