@@ -112,8 +112,13 @@ static void mutex_waits_for_a_plain_lock_on_its_path(void **state)
 	hf_lock *mutex = open_kind(client, HF_REENTRANT, "lock");
 
 	(void)state;
+	hf_owner *other = NULL;
+	ASSERT_OK(hf_owner_new(&other));
 	ASSERT_OK(hf_lock_acquire(plain, NULL));
-	ASSERT_RC(hf_lock_acquire(mutex, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	ASSERT_RC(hf_lock_acquire(mutex, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EDEADLOCK);
+	ASSERT_RC(hf_lock_acquire(mutex, HF_ACQUIRE(.wait_ms = HF_NOWAIT, .owner = other)),
+	          HF_EBUSY);
+	hf_owner_free(other);
 	struct waiter *waiter = waiter_start(mutex, NULL);
 	WAIT_UNTIL(stats_of(client).waits == 1, SOON_MS);
 	assert_int_equal(hf_lock_state(plain, NULL), HF_HELD);

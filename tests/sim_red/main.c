@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 			.mutants = mutant_names,
 			.mutants_count = HF__RED_MUTANTS,
 			.set_mutant = set_mutant,
-			.mutant_seeds = 8000,
+			.mutant_seeds = 20000,
 			.healthy_seeds = 300,
 #endif
 		},

@@ -24,6 +24,11 @@ static _Noreturn void become(const char *const *argv, int output_fd, int error_f
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(127);
+	/*
+	 * Servers are stopped by some tests. In our own process group they would be stopped jobs, for
+	 * which the kernel hangs up the whole group once it is orphaned.
+	 */
+	(void)setpgid(0, 0);
 	int input_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (input_fd >= 0 && dup2(input_fd, 0) >= 0 && dup2(output_fd, 1) >= 0 &&
 	    dup2(output_fd, 2) >= 0)

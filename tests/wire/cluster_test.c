@@ -11,23 +11,25 @@ static void set_both(int rule, const char *reply)
 	responder_set(scene.node[1], rule, reply);
 }
 
+static void expect_at_owner(const struct call *call, int owner)
+{
+	set_map(owner);
+	open_scene(scene.url);
+	expect_call(call, 0);
+	assert_int_equal(count_everywhere(call->rule), count_all(owner, call->rule));
+	assert_int_equal(count_everywhere(ASKING), 0);
+	/* Nodes that nothing is needed from are left alone, except for the one that names them. */
+	assert_in_range(responder_accepted(scene.node[owner]), 1, 2);
+	renew_scene();
+}
+
 static void requests_go_to_the_owner_of_the_slot(void **state)
 {
 	(void)state;
-	for (int owner = 0; owner < NODES; owner++) {
-		set_map(owner);
-		open_scene(scene.url);
+	for (int owner = 0; owner < NODES; owner++)
 		for (size_t i = 0; i < CALLS; i++)
 			if (!calls[i].before)
-				expect_call(&calls[i], 0);
-		for (size_t i = 0; i < CALLS; i++)
-			assert_int_equal(count_everywhere(calls[i].rule),
-			                 count_all(owner, calls[i].rule));
-		assert_int_equal(count_everywhere(ASKING), 0);
-		/* Nodes that nothing is needed from are left alone, except for the one that names them. */
-		assert_in_range(responder_accepted(scene.node[owner]), 1, 2);
-		renew_scene();
-	}
+				expect_at_owner(&calls[i], owner);
 }
 
 /* Names of three slots that belong to three masters. */
@@ -616,7 +618,7 @@ static void a_single_url_of_a_node_leads_to_the_cluster(void **state)
 		set_map(owner);
 		open_scene(url);
 		for (size_t i = 0; i < CALLS; i++)
-			if (!calls[i].before)
+			if (!calls[i].before && !is_grant(&calls[i]))
 				expect_call(&calls[i], 0);
 		close_client();
 	}
