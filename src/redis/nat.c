@@ -48,7 +48,7 @@ static int port_of(const struct part *part)
 /* Two parts are two hosts, four are hosts with their ports. */
 static bool read_rule(const char *at, const char *end, struct rule *ret_rule)
 {
-	struct part part[4];
+	struct part part[4] = {{NULL, 0}};
 	int n = 0;
 	while (at < end && n < 4)
 		if (!read_part(&at, end, &part[n++]))
