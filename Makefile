@@ -57,7 +57,7 @@ long: need-build-test maybe-zookeeper ## run the tests that the others leave out
 # forked child looks like a leak.
 valgrind: need-build-test-valgrind ## run most tests under valgrind
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
-	@tools/run-tests valgrind -L 'unit|wire|live' -LE timing -E 'support|embedded|crowd|garbage|oom|redis_tls|wire_fork|multi_edge|cpp|zk_(alone|watch|golden|tls)'
+	@tools/run-tests valgrind -L 'unit|wire|live' -LE timing -E 'support|embedded|crowd|garbage|oom|(redis|wire)_tls|wire_fork|multi_edge|cpp|zk_(alone|watch|golden|tls)'
 
 # The headers of the kernel and of ZooKeeper are in the same folder as those of glibc, so musl's own must be searched
 # first.
