@@ -17,7 +17,7 @@ template <class Lock> static void guard_holds_and_gives_back(Lock &lock)
 		CHECK(lock.remaining() > 0ms);
 		CHECK(lock.state() == HF_HELD);
 		CHECK(!elsewhere([&] { return lock.try_lock(); }));
-		CHECK(!elsewhere([&] { return lock.try_lock_for(200ms); }));
+		CHECK(!elsewhere([&] { return lock.try_lock_for(1s); }));
 	}
 	CHECK(lock.last_unlock() == 0);
 	CHECK(lock.state() == HF_FREE);
@@ -43,7 +43,7 @@ static void readers_share_and_writers_do_not(const holdfast::client &client)
 		CHECK(thrown([&] { lock.lock(); }) == HF_EDEADLOCK);
 	}
 	std::unique_lock writing(lock);
-	CHECK(!elsewhere([&] { return lock.try_lock_shared_for(200ms); }));
+	CHECK(!elsewhere([&] { return lock.try_lock_shared_for(1s); }));
 }
 
 static void tokens_grow(const holdfast::client &client)

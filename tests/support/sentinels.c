@@ -11,6 +11,8 @@
 #include "support/server.h"
 
 #define READY_MS 30000
+/* An election can fail, and is then repeated after twice the failover timeout. */
+#define SWITCH_MS 60000
 
 /* ---- questions ------------------------------------------------------------------------------ */
 
@@ -70,7 +72,7 @@ static bool has_switched(void *arg)
 int test_sentinels_next(const struct test_sentinels *group, int before)
 {
 	struct switched switched = {.group = group, .before = before};
-	if (!wait_until(has_switched, &switched, READY_MS))
+	if (!wait_until(has_switched, &switched, SWITCH_MS))
 		check_fail("the Sentinels named no other master");
 	return switched.now;
 }
@@ -152,7 +154,7 @@ static struct test_server *start_sentinel(const struct test_sentinels_options *o
 	int used = snprintf(lines, sizeof(lines),
 	                    "sentinel monitor mymaster 127.0.0.1 %d 2\n"
 	                    "sentinel down-after-milliseconds mymaster 1500\n"
-	                    "sentinel failover-timeout mymaster 6000\n",
+	                    "sentinel failover-timeout mymaster 4000\n",
 	                    master);
 	if (options->password)
 		used += snprintf(lines + used, sizeof(lines) - (size_t)used,
