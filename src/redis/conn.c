@@ -1,5 +1,6 @@
 /* The connection's life: resolve, connect, secure, greet, and start again when it breaks. */
 #include "redis/redis.h"
+#include "redis/request.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -519,6 +520,25 @@ void hf__conn_commit(struct hf__conn *conn, struct hf__cmd *cmd, const char *end
 	hf__list_add(&conn->waiting, &cmd->link);
 	if (conn->state == HF__CONN_UP && cmd->answer_by < conn->answer_by)
 		conn->answer_by = cmd->answer_by;
+}
+
+int hf__conn_ask(struct hf__conn *conn, struct hf__cmd *cmd, int64_t limit_ms,
+                 const char *const *words, int n)
+{
+	size_t bytes = 0;
+	for (int i = 0; i < n; i++)
+		bytes += strlen(words[i]);
+	char *at = hf__conn_room(conn, hf__request_size((size_t)n, bytes));
+	if (!at)
+		return HF_ENOMEM;
+	at = hf__request_begin(at, (size_t)n);
+	for (int i = 0; i < n; i++)
+		at = hf__request_text(at, words[i]);
+	cmd->in_flight = true;
+	cmd->sent_at = hf__clock_ms();
+	cmd->answer_by = hf__clock_after(cmd->sent_at, limit_ms);
+	hf__conn_commit(conn, cmd, at);
+	return 0;
 }
 
 void hf__conn_close(struct hf__conn *conn)

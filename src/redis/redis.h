@@ -187,6 +187,9 @@ static inline bool hf__conn_is_attempting(const struct hf__conn *conn)
 char *hf__conn_room(struct hf__conn *conn, size_t bytes);
 /* Appends the request, which was written up to `end`, to the output; `cmd` waits for its reply. */
 void hf__conn_commit(struct hf__conn *conn, struct hf__cmd *cmd, const char *end);
+/* Sends a question of these words, whose answer has this much time; 0 or HF_ENOMEM. */
+int hf__conn_ask(struct hf__conn *conn, struct hf__cmd *cmd, int64_t limit_ms,
+                 const char *const *words, int n);
 /* Without an address yet; 0 or HF_ENOMEM. */
 int hf__conn_init(struct hf__conn *conn, struct hf__redis *redis, const struct hf__conn_user *user);
 void hf__conn_done(struct hf__conn *conn);

@@ -5,7 +5,6 @@
 #include "redis/scout.h"
 #include "redis/cluster.h"
 #include "redis/refusal.h"
-#include "redis/request.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -112,24 +111,6 @@ static void try_next(struct hf__scout *scout, int error, const char *why, int64_
 
 /* ---- questions ---- */
 
-static int put(struct hf__scout *scout, struct hf__cmd *cmd, const char *const *words, int n)
-{
-	size_t bytes = 0;
-	for (int i = 0; i < n; i++)
-		bytes += strlen(words[i]);
-	char *at = hf__conn_room(&scout->conn, hf__request_size((size_t)n, bytes));
-	if (!at)
-		return HF_ENOMEM;
-	at = hf__request_begin(at, (size_t)n);
-	for (int i = 0; i < n; i++)
-		at = hf__request_text(at, words[i]);
-	cmd->in_flight = true;
-	cmd->sent_at = hf__clock_ms();
-	cmd->answer_by = hf__clock_after(cmd->sent_at, ANSWER_MS);
-	hf__conn_commit(&scout->conn, cmd, at);
-	return 0;
-}
-
 /*
  * A node that is cut off from the others has an old map for ever, so that others are asked if a
  * master stays missing.
@@ -153,7 +134,7 @@ static void ask(struct hf__scout *scout, int64_t now)
 		return;
 	}
 	if (!scout->ask.in_flight)
-		(void)put(scout, &scout->ask, words, 2);
+		(void)hf__conn_ask(&scout->conn, &scout->ask, ANSWER_MS, words, 2);
 	scout->asked_at = now;
 	scout->ask_at = now + (scout->asked ? ASK_AGAIN_MS : POLL_MS);
 }
@@ -171,7 +152,7 @@ static void up(struct hf__conn *conn, int64_t now)
 	static const char *const words[] = {"PUBSUB", "SHARDNUMSUB", "0"};
 	struct hf__scout *scout = of(conn);
 	if (!scout->has_probed && scout->redis->config->sharded == HF__SHARDED_AUTO)
-		(void)put(scout, &scout->probe, words, 3);
+		(void)hf__conn_ask(&scout->conn, &scout->probe, ANSWER_MS, words, 3);
 	ask(scout, now);
 }
 

@@ -6,7 +6,6 @@
 #include "redis/sentinel.h"
 #include "redis/nat.h"
 #include "redis/refusal.h"
-#include "redis/request.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -254,30 +253,12 @@ static struct hf__sentinel *of(const struct hf__conn *conn)
 	return conn->redis->sentinel;
 }
 
-static int put(struct hf__sentinel *sentinel, struct hf__cmd *cmd, const char *const *words, int n)
-{
-	size_t bytes = 0;
-	for (int i = 0; i < n; i++)
-		bytes += strlen(words[i]);
-	char *at = hf__conn_room(&sentinel->conn, hf__request_size((size_t)n, bytes));
-	if (!at)
-		return HF_ENOMEM;
-	at = hf__request_begin(at, (size_t)n);
-	for (int i = 0; i < n; i++)
-		at = hf__request_text(at, words[i]);
-	cmd->in_flight = true;
-	cmd->sent_at = hf__clock_ms();
-	cmd->answer_by = hf__clock_after(cmd->sent_at, ANSWER_MS);
-	hf__conn_commit(&sentinel->conn, cmd, at);
-	return 0;
-}
-
 static void ask(struct hf__sentinel *sentinel, int64_t now)
 {
 	const char *words[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME",
 	                       sentinel->redis->config->master_name};
 	if (!sentinel->ask.in_flight)
-		(void)put(sentinel, &sentinel->ask, words, 3);
+		(void)hf__conn_ask(&sentinel->conn, &sentinel->ask, ANSWER_MS, words, 3);
 	if (sentinel->redis->master.state == HF__CONN_UP)
 		sentinel->ask_at = now + POLL_MS;
 	else if (hf__core_needs_link(sentinel->redis->core, sentinel->redis->master.link))
@@ -293,8 +274,8 @@ static void up(struct hf__conn *conn, int64_t now)
 	const char *switches[] = {"SUBSCRIBE", "+switch-master", "+failover-state-reconf-slaves"};
 	ask(sentinel, now);
 	if (!sentinel->skips_learning)
-		(void)put(sentinel, &sentinel->learn, others, 3);
-	(void)put(sentinel, &sentinel->subscribe, switches, 3);
+		(void)hf__conn_ask(&sentinel->conn, &sentinel->learn, ANSWER_MS, others, 3);
+	(void)hf__conn_ask(&sentinel->conn, &sentinel->subscribe, ANSWER_MS, switches, 3);
 }
 
 static void forget_requests(struct hf__sentinel *sentinel)
