@@ -94,7 +94,7 @@ static void permit_that_is_also_released_with_others_leaves_no_lease(void **stat
 	end_proxied();
 }
 
-/* Without a fault, the call that is later learns that there is no such permit any more. */
+/* Without a fault, the later call learns that the permit does not exist any more. */
 static void second_release_of_a_permit_is_refused(void **state)
 {
 	(void)state;

@@ -89,7 +89,7 @@ static void an_empty_host_is_the_one_that_was_asked(void **state)
 	assert_int_equal(read_nodes(ID " :7101@7151 myself,master - 0 0 1 connected 5\n", &seen),
 	                 1);
 	assert_string_equal(seen.text, ":7101 5-5;");
-	/* Before 4.0 there was no port of the bus. */
+	/* Servers before 4.0 do not show the port of the bus. */
 	assert_int_equal(read_nodes(ID " h:7101 master,fail? - 0 0 1 connected 5 6", &seen), 2);
 	assert_string_equal(seen.text, "h:7101 5-5;h:7101 6-6;");
 }
