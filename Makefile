@@ -37,27 +37,32 @@ interop: need-build-test ## run the tests that share locks with Java's Redisson 
 	@$(call build,release,interop_tests)
 	@tools/run-interop
 
+# Tests that measure time need much of it. Those of the library run with the thread sanitizer, and those of the command,
+# which waits in one thread, with the address sanitizer; make long has the rest.
+timed_live = '^live_.*_serial$$'
+
 asan: need-build-test maybe-zookeeper ## run the tests with the address and undefined sanitizers
 	@$(call build,asan,all)
-	@tools/run-tests asan -LE 'long|session'
+	@tools/run-tests asan -LE 'long|session' -E $(timed_live)
 
-tsan: need-build-test maybe-zookeeper ## run the tests with the thread sanitizer
+tsan: need-build-test maybe-zookeeper ## run the tests of the library with the thread sanitizer
 	@$(call build,tsan,all)
-	@tools/run-tests tsan -LE 'long|session'
+	@tools/run-tests tsan -LE 'long|session|cli|sim|tools'
 
-long: need-build-test maybe-zookeeper ## run the tests that the others leave out, half an hour: ZooKeeper's faults
+long: need-build-test maybe-zookeeper ## run the tests that the others leave out, an hour
 	@$(call build,release,all)
 	@tools/run-tests release -L long
 	@$(call build,asan,all)
 	@tools/run-tests asan -L 'long|session'
+	@tools/run-tests asan -LE 'long|session' -R $(timed_live)
 	@$(call build,tsan,all)
-	@tools/run-tests tsan -L 'long|session'
+	@tools/run-tests tsan -L 'long|session|cli|sim'
 
 # Left out: tests that measure time or memory, that crowd the machine, that execute themselves, or whose
 # forked child looks like a leak.
 valgrind: need-build-test-valgrind ## run most tests under valgrind
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
-	@tools/run-tests valgrind -L 'unit|wire|live' -LE timing -E 'support|embedded|crowd|garbage|oom|(redis|wire)_tls|wire_fork|multi_edge|cpp|zk_(alone|watch|golden|tls)'
+	@tools/run-tests valgrind -L 'unit|wire|live' -LE 'timing|session' -E 'support|embedded|crowd|garbage|golden|oom|(redis|wire)_tls|wire_fork|multi_edge|cpp|zk_tls'
 
 # The headers of the kernel and of ZooKeeper are in the same folder as those of glibc, so musl's own must be searched
 # first.
