@@ -77,6 +77,7 @@ static bool follows(int node)
 
 static void wait_for_replicas(void)
 {
+	test_sentinels_settle(group);
 	for (int i = 0; i < SENTINELS_NODES; i++)
 		if (i != master)
 			WAIT_UNTIL(follows(i), 30000);

@@ -89,6 +89,37 @@ void test_sentinels_sync(const struct test_sentinels *group, int master, int rep
 	raw_close(raw);
 }
 
+/* Whether the Sentinel has switched to the master that it names. */
+static bool has_finished(const struct test_sentinels *group, int sentinel)
+{
+	struct raw *raw = connect_sentinel(group, sentinel);
+	struct raw_reply *reply =
+		raw ? raw_try_command(raw, "SENTINEL", "MASTER", "mymaster", NULL) : NULL;
+	bool is_array = reply && reply->type == RAW_ARRAY, busy = !is_array;
+	for (size_t i = 0; is_array && i + 1 < reply->length; i += 2)
+		if (strcmp(reply->children[i]->text, "flags") == 0 &&
+		    strcmp(reply->children[i + 1]->text, "master") != 0)
+			busy = true;
+	raw_reply_free(reply);
+	raw_close(raw);
+	return !busy;
+}
+
+static bool is_settled(void *arg)
+{
+	const struct test_sentinels *group = arg;
+	for (int i = 0; i < SENTINELS_COUNT; i++)
+		if (!has_finished(group, i))
+			return false;
+	return test_sentinels_master(group) >= 0;
+}
+
+void test_sentinels_settle(const struct test_sentinels *group)
+{
+	if (!wait_until(is_settled, (void *)(uintptr_t)group, SWITCH_MS))
+		check_fail("the Sentinels did not finish the failover");
+}
+
 /* ---- starting ------------------------------------------------------------------------------- */
 
 static long long field_of(struct raw_reply *reply, const char *name)

@@ -35,6 +35,12 @@ int test_sentinels_master(const struct test_sentinels *group);
 /* Waits until a node other than this one is the master everywhere, and returns it. */
 int test_sentinels_next(const struct test_sentinels *group, int before);
 
+/*
+ * Waits until the failover is over at every Sentinel. If the new master dies before that, the one that
+ * leads the failover never finishes it.
+ */
+void test_sentinels_settle(const struct test_sentinels *group);
+
 /* Waits until every replica that runs has what the master has. */
 void test_sentinels_sync(const struct test_sentinels *group, int master, int replicas);
 
