@@ -101,6 +101,22 @@ static int complete_calls(struct hf_client *client)
 	return n;
 }
 
+/* A hold that is renewed is at risk because a server did not answer, so the event says which. */
+static void describe_hold(const struct hf__hold *hold, hf_event *event)
+{
+	char blame[HF__LINK_WHY_SIZE + 8] = "";
+	bool is_late = event->state == HF_AT_RISK && hf__hold_is_renewed(hold);
+	if (is_late)
+		hf__hold_show_blame(hold, blame, sizeof blame);
+	snprintf(event->detail, sizeof event->detail,
+	         "%s: %" PRId64 " ms of a lease of %" PRId64 " ms left%s%s",
+	         event->state == HF_AT_RISK   ? "at risk"
+	         : event->state == HF_REVOKED ? "asked for"
+	                                      : "held",
+	         event->remaining_ms, hf__hold_lease(hold),
+	         is_late ? ", no renewal was confirmed in time" : "", blame);
+}
+
 static void fill_event(struct hf_client *client, struct hf__hold *hold, hf_event *event)
 {
 	int64_t now = hf__clock_ms();
@@ -118,12 +134,7 @@ static void fill_event(struct hf_client *client, struct hf__hold *hold, hf_event
 	if (lost)
 		hf__hold_explain(hold, now, event->detail, sizeof event->detail);
 	else
-		snprintf(event->detail, sizeof event->detail,
-		         "%s: %" PRId64 " ms of a lease of %" PRId64 " ms left",
-		         event->state == HF_AT_RISK   ? "at risk"
-		         : event->state == HF_REVOKED ? "asked for"
-		                                      : "held",
-		         event->remaining_ms, hf__hold_lease(hold));
+		describe_hold(hold, event);
 }
 
 static bool take_news(struct hf_client *client, hf_event *ret_event)

@@ -32,7 +32,8 @@ struct hf__hold;
 struct hf__cmd;
 
 /* Room for what went wrong with each of several addresses. */
-#define HF__LINK_WHY_SIZE 640
+#define HF__LINK_WHY_SIZE    640
+#define HF__LINK_SERVER_SIZE 300
 
 /*
  * A link: one connection, or one session, as the core sees it. Everything about one name goes over
@@ -40,11 +41,12 @@ struct hf__cmd;
  */
 struct hf__link {
 	bool up;
-	bool was_up;                 /* it has been up before */
-	bool is_awaited;             /* calls wait for it even if it has never been up */
-	uint32_t holds;              /* of its locks, in any state except lost and dead */
-	int error;                   /* HF_E… */
-	char why[HF__LINK_WHY_SIZE]; /* why it is down */
+	bool was_up;                       /* it has been up before */
+	bool is_awaited;                   /* calls wait for it even if it has never been up */
+	uint32_t holds;                    /* of its locks, in any state except lost and dead */
+	int error;                         /* HF_E… */
+	char why[HF__LINK_WHY_SIZE];       /* why it is down */
+	char server[HF__LINK_SERVER_SIZE]; /* while it is up: its other end; empty: not known */
 };
 
 /* The kinds that hf_lock_open() does not offer. Their numbers follow those of hf_kind. */

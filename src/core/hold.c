@@ -176,6 +176,7 @@ static void free_hold(struct hf__core *core, struct hf__hold *hold)
 		hold->cmd.lock->refs++;
 	} else {
 		hf__list_remove(&hold->news);
+		free(hold->blame);
 		free(hold);
 	}
 }
@@ -354,6 +355,30 @@ bool hf__hold_check(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	return hold->state == HF__HOLD_LOST;
 }
 
+void hf__hold_show_blame(const struct hf__hold *hold, char *ret_text, size_t size)
+{
+	const struct hf__link *link = hold->cmd.lock->link;
+	bool is_known = !link->up || link->server[0];
+	snprintf(ret_text, size, "%s%s",
+	         !is_known  ? ""
+	         : link->up ? " by "
+	                    : ": ",
+	         link->up ? link->server : link->why);
+}
+
+/* By the time its owner asks, the lock may have another master, or be connected again. */
+static void keep_blame(struct hf__hold *hold)
+{
+	char text[HF__LINK_WHY_SIZE + 8] = "";
+	const struct hf__link *link = hold->cmd.lock->link;
+	if (hold->reason == HF__LOST_UNREACHABLE)
+		hf__hold_show_blame(hold, text, sizeof text);
+	else if (hold->reason == HF__LOST_GONE && link->up && link->server[0])
+		snprintf(text, sizeof text, ": %s", link->server);
+	if (text[0])
+		hold->blame = strdup(text);
+}
+
 void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_reason reason,
                    int64_t now)
 {
@@ -363,6 +388,7 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	bool timed = reason == HF__LOST_EXPIRED || reason == HF__LOST_UNREACHABLE;
 	hold->lease_ms = hf__hold_lease(hold);
 	hold->ended_at = timed ? hold->valid_until : now;
+	keep_blame(hold);
 	hold->valid_until = 0;
 	hf__wheel_stop(&core->wheel, &hold->timer);
 	hf__hold_drop_renewal(core, hold);
@@ -448,6 +474,7 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 void hf__hold_explain(const struct hf__hold *hold, int64_t now, char *ret_text, size_t size)
 {
 	int64_t ago = now - hold->ended_at;
+	const char *blame = hold->blame ? hold->blame : "";
 	switch (hold->reason) {
 	case HF__LOST_EXPIRED:
 		snprintf(ret_text, size, "lost: lease of %" PRId64 " ms ended %" PRId64 " ms ago",
@@ -456,8 +483,8 @@ void hf__hold_explain(const struct hf__hold *hold, int64_t now, char *ret_text, 
 	case HF__LOST_UNREACHABLE:
 		snprintf(ret_text, size,
 		         "lost: lease of %" PRId64 " ms ended %" PRId64
-		         " ms ago, no renewal was confirmed in time",
-		         hold->lease_ms, ago);
+		         " ms ago, no renewal was confirmed in time%s",
+		         hold->lease_ms, ago, blame);
 		break;
 	case HF__LOST_FORCED:
 		snprintf(ret_text, size, "lost: released by force %" PRId64 " ms ago", ago);
@@ -465,8 +492,8 @@ void hf__hold_explain(const struct hf__hold *hold, int64_t now, char *ret_text, 
 	default:
 		snprintf(ret_text, size,
 		         "lost: the server no longer had the hold %" PRId64
-		         " ms ago (expired, deleted, or released by force)",
-		         ago);
+		         " ms ago (expired, deleted, or released by force)%s",
+		         ago, blame);
 	}
 }
 
@@ -504,6 +531,7 @@ void hf__hold_end_news(struct hf__core *core, struct hf__hold *hold)
 	if (!hold->dead)
 		return;
 	struct hf__lock *lock = hold->cmd.lock;
+	free(hold->blame);
 	free(hold);
 	hf__lock_unref(core, lock);
 }

@@ -37,6 +37,8 @@ struct hf__hold {
 	struct hf__cell *cell;  /* its cell; before the first ask a spare one, or NULL */
 	/* The thread that took it, if a thread did and there was memory to note it. */
 	struct hf__thread *thread;
+	/* Lost: the end of the explanation, which names the server; malloc'ed, or NULL. */
+	char *blame;
 	uint64_t owner;
 	int64_t lease_ms; /* the lease from which valid_until was computed */
 	int64_t valid_until;
@@ -139,6 +141,8 @@ void hf__hold_idle(struct hf__core *core, struct hf__hold *hold, int64_t now);
 /* Frees the hold, and lets the calls that waited for this continue. */
 void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now);
 
+/* Which server has not confirmed a renewal, to be added to a sentence that says so. */
+void hf__hold_show_blame(const struct hf__hold *hold, char *ret_text, size_t size);
 /* Describes why the hold was lost. */
 void hf__hold_explain(const struct hf__hold *hold, int64_t now, char *ret_text, size_t size);
 /* Finishes a call about a lost hold with that description, and with the present holder. */

@@ -47,6 +47,7 @@ struct hf__cluster {
 	struct hf__list late;
 	struct hf__answer listed; /* the reply to the latest step of a list */
 	char cursor[LIST_CURSOR]; /* where the next step begins */
+	char gone[300];           /* masters whose slots have had no master since; or empty */
 };
 
 /* ---- shards ---- */
@@ -73,6 +74,7 @@ static void set_host(struct shard *shard, const char *host, int port)
 	shard->port = port;
 	snprintf(shard->shown, sizeof shard->shown, "node %s:%d", host, port);
 	hf__core_link_init(&shard->link);
+	snprintf(shard->link.why, sizeof shard->link.why, "%s: not connected yet", shard->shown);
 	/* Another node may become the master of its slots, so a failure is not the end. */
 	shard->link.is_awaited = true;
 	hf__conn_set_host(&shard->conn, shard->host, port);
@@ -213,14 +215,29 @@ static int count_slots(const struct hf__cluster *cluster)
 	return n;
 }
 
+/* While slots have no master, masters that were left out of the map meanwhile are kept in mind. */
+static void note_gone(struct hf__cluster *cluster, const bool *replaced, int missing)
+{
+	if (missing == 0)
+		cluster->gone[0] = 0;
+	for (int i = 0; i < cluster->shards && missing > 0; i++) {
+		size_t used = strlen(cluster->gone);
+		if (replaced[i] && !strstr(cluster->gone, cluster->shard[i]->shown))
+			snprintf(cluster->gone + used, sizeof cluster->gone - used, "%s%s",
+			         used ? ", " : "", cluster->shard[i]->shown);
+	}
+}
+
 /* Calls whose slot has no master wait on the core's own link, and end with this reason. */
-static void explain_gaps(struct hf__cluster *cluster, int64_t now)
+static void explain_gaps(struct hf__cluster *cluster, const bool *replaced, int64_t now)
 {
 	struct hf__core *core = cluster->redis->core;
-	char why[120];
+	char why[sizeof cluster->gone + 120];
 	int n = HF__SLOTS - count_slots(cluster);
+	note_gone(cluster, replaced, n);
 	hf__core_link(core)->is_awaited = true;
-	snprintf(why, sizeof why, "%d of the cluster's %d slots have no master", n, HF__SLOTS);
+	snprintf(why, sizeof why, "%d of the cluster's %d slots have no master%s%s", n, HF__SLOTS,
+	         cluster->gone[0] ? "; failed: " : "", cluster->gone);
 	if (n > 0)
 		hf__core_link_failed(core, hf__core_link(core), HF_EUNREACHABLE, why, now);
 }
@@ -247,7 +264,7 @@ bool hf__cluster_take_map(struct hf__cluster *cluster, const char *text, size_t 
 		replaced[i] = shard->slots > 0 && shard->slots_next == 0;
 		shard->slots = shard->slots_next;
 	}
-	explain_gaps(cluster, now);
+	explain_gaps(cluster, replaced, now);
 	if (changed) {
 		reroute(cluster, now);
 		leave_replaced(cluster, replaced, now);

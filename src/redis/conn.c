@@ -170,12 +170,36 @@ static void schedule(struct hf__conn *conn, int64_t now)
 	conn->state = HF__CONN_WAITING;
 }
 
+static const struct hf__address *current_address(const struct hf__conn *conn)
+{
+	const struct hf__round *round = &conn->round;
+	assert(conn->addresses > 0 && round->tried > 0);
+	return &conn->address[(round->first + round->tried - 1) % conn->addresses];
+}
+
+/* The URL stands for several servers, one of which is the master. */
+static bool has_several_servers(const struct hf__conn *conn)
+{
+	return conn->login.is_master && !conn->login.is_clustered;
+}
+
+/* Messages say which address they are about if the name alone does not. */
+static void show_address(const struct hf__conn *conn, const struct hf__address *address,
+                         char *ret_text, size_t size)
+{
+	ret_text[0] = 0;
+	if (conn->has_name || has_several_servers(conn))
+		hf__resolve_show(address, ret_text, size);
+}
+
 static void lose_link(struct hf__conn *conn, int error, const char *why, int64_t now)
 {
 	struct hf__list waiting;
-	char reason[REASON_SIZE];
+	char reason[REASON_SIZE], address[64];
 	uint64_t offered = conn->port.offered;
-	snprintf(reason, sizeof reason, "%s: %s", conn->shown, why);
+	show_address(conn, &conn->worked, address, sizeof address);
+	snprintf(reason, sizeof reason, "%s: %s%s%s", conn->shown, address, address[0] ? ": " : "",
+	         why);
 	hf__list_init(&waiting);
 	hf__list_move(&waiting, &conn->waiting);
 	note_given_up(conn);
@@ -203,27 +227,14 @@ static void fail_round(struct hf__conn *conn, int64_t now)
 		schedule(conn, now);
 }
 
-static const struct hf__address *current_address(const struct hf__conn *conn)
-{
-	const struct hf__round *round = &conn->round;
-	assert(conn->addresses > 0 && round->tried > 0);
-	return &conn->address[(round->first + round->tried - 1) % conn->addresses];
-}
-
-/* Messages say which address they are about, because the URL alone does not. */
-static bool has_several_addresses(const struct hf__conn *conn)
-{
-	return conn->has_name || conn->login.is_master;
-}
-
 /* Notes why the current address failed. A refusal says more than not being reached. */
 static void note_failure(struct hf__conn *conn, int error, const char *why)
 {
 	struct hf__round *round = &conn->round;
 	size_t used = strlen(round->why);
 	char address[64] = "";
-	if (has_several_addresses(conn) && round->tried > 0)
-		hf__resolve_show(current_address(conn), address, sizeof address);
+	if (round->tried > 0)
+		show_address(conn, current_address(conn), address, sizeof address);
 	snprintf(round->why + used, sizeof round->why - used, "%s%s%s%s", used ? "; " : "", address,
 	         address[0] ? ": " : "", why);
 	if (round->error == 0 || error != HF_EUNREACHABLE)
@@ -629,16 +640,25 @@ void hf__conn_turn(struct hf__conn *conn, int64_t now)
 	step(conn, now);
 }
 
+void hf__conn_show_server(const struct hf__conn *conn, char *ret_text, size_t size)
+{
+	char address[64];
+	show_address(conn, &conn->worked, address, sizeof address);
+	if (address[0] && has_several_servers(conn))
+		snprintf(ret_text, size, "server %s", address);
+	else
+		snprintf(ret_text, size, "%s", conn->shown);
+}
+
 void hf__conn_up(struct hf__conn *conn, int64_t now)
 {
-	char address[64] = "";
+	char address[64];
 	assert(conn->state == HF__CONN_GREETING);
 	conn->state = HF__CONN_UP;
 	conn->given_up = 0;
 	conn->worked = *current_address(conn);
 	conn->resolve_is_old = true;
-	if (has_several_addresses(conn))
-		hf__resolve_show(&conn->worked, address, sizeof address);
+	show_address(conn, &conn->worked, address, sizeof address);
 	hf__log_write(conn->redis->core, HF_LOG_INFO, "connected to %s%s%s", conn->shown,
 	              address[0] ? " at " : "", address);
 	conn->user->up(conn, now);

@@ -16,6 +16,7 @@ static void up(struct hf__conn *conn, int64_t now)
 {
 	conn->redis->hosts_failed = 0;
 	conn->redis->hosts_why[0] = 0;
+	hf__conn_show_server(conn, conn->link->server, sizeof conn->link->server);
 	hf__subs_renew(conn);
 	hf__core_link_up(conn->redis->core, conn->link, now);
 }

@@ -212,6 +212,8 @@ int64_t hf__conn_due(const struct hf__conn *conn);
 void hf__conn_turn(struct hf__conn *conn, int64_t now);
 /* Gives up the connection, or the address that is being tried. */
 void hf__conn_drop(struct hf__conn *conn, int error, const char *why, int64_t now);
+/* The server that it leads to, without secrets. */
+void hf__conn_show_server(const struct hf__conn *conn, char *ret_text, size_t size);
 /* All requests of the greeting have been answered. */
 void hf__conn_up(struct hf__conn *conn, int64_t now);
 

@@ -164,12 +164,138 @@ static void a_cluster_that_was_away_is_found_again(void **state)
 	free(name);
 }
 
+/* ---- a master that is not replaced ---- */
+
+/* What one client reports about its holds. */
+struct report {
+	pthread_mutex_t mutex;
+	char at_risk[600], lost[600]; /* the details of the last event about a hold on the victim */
+	int elsewhere;                /* events about other holds */
+	char log[20000];
+};
+
+static void note_report(void *arg, const hf_event *event)
+{
+	struct report *report = arg;
+	bool is_lost = hf_event_state(event) == HF_LOST;
+	pthread_mutex_lock(&report->mutex);
+	if (strstr(hf_event_name(event), "elsewhere-"))
+		report->elsewhere++;
+	else
+		snprintf(is_lost ? report->lost : report->at_risk, sizeof report->lost, "%s",
+		         hf_event_detail(event));
+	pthread_mutex_unlock(&report->mutex);
+}
+
+static void note_line(void *arg, hf_log_level level, const char *line)
+{
+	struct report *report = arg;
+	(void)level;
+	pthread_mutex_lock(&report->mutex);
+	size_t used = strlen(report->log);
+	snprintf(report->log + used, sizeof report->log - used, "%s\n", line);
+	pthread_mutex_unlock(&report->mutex);
+}
+
+static bool has_text(struct report *report, const char *text)
+{
+	pthread_mutex_lock(&report->mutex);
+	bool has = text[0] != 0;
+	pthread_mutex_unlock(&report->mutex);
+	return has;
+}
+
+struct orphan {
+	struct report report;
+	hf_client *client;
+	hf_lock *lock, *elsewhere;
+};
+
+static struct orphan *open_orphan(int victim, int spared, int64_t watchdog_ms)
+{
+	struct orphan *orphan = check_alloc(sizeof(*orphan));
+	char *name = test_cluster_name(cluster, victim, watchdog_ms < 3000 ? "short-" : "long-");
+	char *other = test_cluster_name(cluster, spared,
+	                                watchdog_ms < 3000 ? "elsewhere-1-" : "elsewhere-2-");
+	pthread_mutex_init(&orphan->report.mutex, NULL);
+	orphan->client = open_cluster(HF_CLIENT(.watchdog_ms = watchdog_ms, .on_event = note_report,
+	                                        .event_arg = &orphan->report, .on_log = note_line,
+	                                        .log_arg = &orphan->report));
+	orphan->lock = open_lock(orphan->client, name);
+	orphan->elsewhere = open_lock(orphan->client, other);
+	ASSERT_OK(hf_lock_acquire(orphan->elsewhere, NULL));
+	ASSERT_OK(hf_lock_acquire(orphan->lock, NULL));
+	free(name);
+	free(other);
+	return orphan;
+}
+
+/* Both events and the log name the node; the hold of another master has noticed nothing. */
+static void expect_blame(struct orphan *orphan, const char *node)
+{
+	struct report *report = &orphan->report;
+	WAIT_UNTIL(has_text(report, report->lost), SOON_MS);
+	ASSERT_CONTAINS(report->at_risk, "at risk: ");
+	ASSERT_CONTAINS(report->at_risk, node);
+	ASSERT_CONTAINS(report->lost, "no renewal was confirmed in time: ");
+	ASSERT_CONTAINS(report->lost, node);
+	assert_int_equal(hf_lock_release(orphan->lock), HF_ELOST);
+	ASSERT_CONTAINS(hf_error_detail(), node);
+	char *lost = strstr(report->log, "lost: lease of");
+	assert_non_null(lost);
+	ASSERT_CONTAINS(lost, node);
+	assert_int_equal(hf_lock_state(orphan->elsewhere, NULL), HF_HELD);
+	assert_int_equal(report->elsewhere, 0);
+}
+
+static void close_orphan(struct orphan *orphan)
+{
+	hf_lock_close(orphan->lock);
+	hf_lock_close(orphan->elsewhere);
+	ASSERT_OK(hf_client_close(orphan->client));
+	free(orphan);
+}
+
+static void require_full_coverage(const char *value)
+{
+	for (int i = 0; i < cluster->count; i++) {
+		struct raw *raw = test_cluster_connect(cluster, i);
+		raw_ok(raw, "CONFIG", "SET", "cluster-require-full-coverage", value, NULL);
+		raw_close(raw);
+	}
+}
+
+/* The first hold is lost while the map still names its master, the second when it does not any more. */
+static void a_loss_names_the_master_that_failed(void **state)
+{
+	int victim = test_cluster_master(cluster, 0), spared = test_cluster_master(cluster, 1);
+	int replica = test_cluster_replica(cluster, victim);
+	char *node = check_format("node 127.0.0.1:%d", test_server_port(cluster->node[victim]));
+	(void)state;
+	require_full_coverage("no");
+	struct orphan *early = open_orphan(victim, spared, 1500);
+	struct orphan *late = open_orphan(victim, spared, 7000);
+	test_server_kill(cluster->node[replica]);
+	test_server_kill(cluster->node[victim]);
+	expect_blame(early, node);
+	WAIT_UNTIL(has_text(&late->report, late->report.lost), 20000);
+	expect_blame(late, node);
+	ASSERT_CONTAINS(late->report.lost, "slots have no master");
+	close_orphan(early);
+	close_orphan(late);
+	test_server_restart(cluster->node[victim]);
+	test_server_restart(cluster->node[replica]);
+	require_full_coverage("yes");
+	free(node);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CLUSTER_STORY(a_frozen_master_is_replaced),
 		CLUSTER_STORY(many_holds_of_a_frozen_master_disturb_no_others),
 		CLUSTER_STORY(calls_do_not_wait_for_a_frozen_master),
+		CLUSTER_STORY(a_loss_names_the_master_that_failed),
 		CLUSTER_STORY(a_cluster_that_is_down_is_waited_for),
 		CLUSTER_STORY(a_cluster_that_was_away_is_found_again),
 	};

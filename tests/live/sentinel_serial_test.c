@@ -154,12 +154,15 @@ static void a_database_is_selected(void **state)
 /* ---- failovers ---- */
 
 static _Atomic long long lost_at;
+static char lost_detail[600]; /* written before lost_at */
 
 static void note_loss(void *arg, const hf_event *event)
 {
 	(void)arg;
-	if (hf_event_state(event) == HF_LOST)
-		atomic_store(&lost_at, test_now_ms());
+	if (hf_event_state(event) != HF_LOST)
+		return;
+	snprintf(lost_detail, sizeof lost_detail, "%s", hf_event_detail(event));
+	atomic_store(&lost_at, test_now_ms());
 }
 
 /* The master is killed. The hold was replicated, so it lasts, and the release wakes the waiter. */
@@ -219,7 +222,9 @@ static void a_durable_hold_survives_a_killed_master(void **state)
 /* The replicas never had the hold: it is reported lost, and a waiter gets the lock. */
 static void a_hold_that_was_not_replicated_is_reported_lost(void **state)
 {
-	hf_client *client = open_url(group->url, HF_CLIENT(.on_event = note_loss));
+	static struct seen seen = SEEN_NEW;
+	hf_client *client = open_url(
+		group->url, HF_CLIENT(.on_event = note_loss, .on_log = see_line, .log_arg = &seen));
 	hf_lock *lock = open_lock(client, "unknown there");
 	int before = master;
 	(void)state;
@@ -241,6 +246,14 @@ static void a_hold_that_was_not_replicated_is_reported_lost(void **state)
 	WAIT_UNTIL(atomic_load(&lost_at), 30000);
 	assert_true(atomic_load(&lost_at) - granted_at < 30000);
 	assert_int_equal(hf_lock_state(lock, NULL), HF_LOST);
+	/* Which server was lost is in the log, and which one does not know the hold in the event. */
+	char *old = check_format("127.0.0.1:%d: the server closed the connection",
+	                         test_server_port(group->node[before]));
+	char *new = check_format("server 127.0.0.1:%d", test_server_port(group->node[master]));
+	assert_true(seen_in_log(&seen, old));
+	ASSERT_CONTAINS(lost_detail, new);
+	free(old);
+	free(new);
 	hf_lock_close(lock);
 	ASSERT_OK(hf_client_close(client));
 	bring_back(before);

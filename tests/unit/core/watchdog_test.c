@@ -252,6 +252,36 @@ static void renewals_that_all_miss_lose_the_hold_at_valid_until(void **state)
 	check_detail(op, "no renewal was confirmed in time");
 }
 
+/* The connection to the server still seems to work, and leads to another one when the owner asks. */
+static void a_loss_names_the_server_that_did_not_answer(void **state)
+{
+	struct fake *fake = *state;
+	struct hf__link *link = hf__core_link(&fake->core);
+	snprintf(link->server, sizeof link->server, "node a:1");
+	(void)fake_hold(fake, 1, 0);
+	fake_advance(fake, FAKE_WATCHDOG);
+	assert_int_equal(fake_state(fake, 1), HF_LOST);
+	fake_answer_renewal(fake, false);
+	snprintf(link->server, sizeof link->server, "node b:2");
+	struct hf__op *op = fake_release(fake, 1);
+	fake_answer(fake, HF__GONE);
+	check_result(op, HF_ELOST);
+	check_detail(op, "no renewal was confirmed in time by node a:1");
+}
+
+static void a_loss_names_the_server_that_lacks_the_hold(void **state)
+{
+	struct fake *fake = *state;
+	struct hf__link *link = hf__core_link(&fake->core);
+	snprintf(link->server, sizeof link->server, "node a:1");
+	(void)fake_hold(fake, 1, 0);
+	fake_advance(fake, THIRD);
+	fake_answer_renewal(fake, false);
+	struct hf__op *op = fake_release(fake, 1);
+	fake_answer(fake, HF__GONE);
+	check_detail(op, "released by force): node a:1");
+}
+
 static void renewal_confirmed_after_valid_until_is_not_believed(void **state)
 {
 	struct fake *fake = *state;
@@ -467,6 +497,8 @@ int main(void)
 		fake_test(renewal_at_risk_reports_risk_and_held),
 		fake_test(renewal_without_room_is_tried_again),
 		fake_test(all_holds_are_renewed_at_once_after_a_reconnect),
+		fake_test(a_loss_names_the_server_that_did_not_answer),
+		fake_test(a_loss_names_the_server_that_lacks_the_hold),
 		fake_test(server_that_came_back_empty_is_noticed_at_once),
 		fake_test(renewal_cut_off_is_repeated_by_the_next_connection),
 		fake_test(hold_that_ended_without_a_connection_is_not_renewed_by_the_next),
