@@ -5,38 +5,29 @@
 #include "redis/scout.h"
 #include "redis/cluster.h"
 #include "redis/refusal.h"
+#include "redis/seek.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ANSWER_MS    500   /* for one node to be connected to, and to answer */
 #define POLL_MS      30000 /* between questions while nothing is missing */
 #define ASK_AGAIN_MS 150   /* between questions while a master is missing */
-#define REST_MS      500   /* after all nodes failed */
 #define MOST_ASKED   10    /* questions to one node while a master is missing */
 
 struct hf__scout {
 	struct hf__redis *redis;
-	struct hf__conn conn;  /* to the node in use */
+	struct hf__seek seek;  /* first among the seeds, then the masters of the map */
 	struct hf__cmd ask;    /* for the map */
 	struct hf__cmd probe;  /* for what the servers can do */
 	struct hf__host *seed; /* the nodes that are known without a map */
 	int seeds;
-	int current; /* the place in use: first the seeds, then the masters of the map */
-	int failed;  /* how many places failed one after the other */
-	int error;   /* HF_E… of these */
-	int asked;   /* questions to the node in use while a master is missing */
-	int64_t ask_at;
+	int asked; /* questions to the node in use while a master is missing */
 	int64_t asked_at;
-	int64_t contacted_at; /* when the one in use was contacted */
-	bool has_answered;    /* it has sent the map since then */
 	bool has_probed;
 	char host[HF__SLOTS_HOST]; /* of the node in use */
 	int port;
-	char shown[HF__SLOTS_HOST + 40];
-	char why[400]; /* why each of them failed */
 };
 
 /* ---- the search ---- */
@@ -49,63 +40,39 @@ static int count_places(const struct hf__scout *scout)
 /* There may be fewer places since the current one was chosen. */
 static void set_place(struct hf__scout *scout)
 {
-	scout->current %= count_places(scout);
-	struct hf__host place =
-		scout->current < scout->seeds
-			? scout->seed[scout->current]
-			: hf__cluster_master(scout->redis->cluster, scout->current - scout->seeds);
+	int current = scout->seek.current %= count_places(scout);
+	struct hf__host place = current < scout->seeds ? scout->seed[current]
+	                                               : hf__cluster_master(scout->redis->cluster,
+	                                                                    current - scout->seeds);
 	snprintf(scout->host, sizeof scout->host, "%s", place.name);
 	scout->port = place.port;
-	snprintf(scout->shown, sizeof scout->shown, "node %s:%d", scout->host, scout->port);
 }
 
 static void contact(struct hf__scout *scout, int64_t now)
 {
 	set_place(scout);
-	scout->ask_at = HF__NEVER;
 	scout->asked = 0;
-	scout->contacted_at = now;
-	scout->has_answered = false;
-	scout->conn.given_up = 0; /* the number is another node's */
-	hf__conn_set_host(&scout->conn, scout->host, scout->port);
-	hf__conn_start(&scout->conn, now);
-}
-
-static void note_failure(struct hf__scout *scout, int error, const char *why)
-{
-	size_t used = strlen(scout->why);
-	snprintf(scout->why + used, sizeof scout->why - used, "%s%s", used ? "; " : "", why);
-	if (scout->failed == 0 || error != HF_EUNREACHABLE)
-		scout->error = error;
-	scout->failed++;
+	hf__seek_contact(&scout->seek, "node", scout->host, scout->port, now);
 }
 
 /* No node has answered. Calls that wait for the first map fail with the reason. */
 static void give_up(struct hf__scout *scout, int64_t now)
 {
 	struct hf__core *core = scout->redis->core;
-	char reason[sizeof scout->why + 200];
+	char reason[sizeof scout->seek.why + 200];
 	snprintf(reason, sizeof reason, "%s: no node of the cluster answers: %s",
-	         scout->redis->config->shown, scout->why);
-	scout->failed = 0;
-	scout->why[0] = 0;
-	scout->ask_at = now + REST_MS;
-	hf__core_link_failed(core, hf__core_link(core), scout->error, reason, now);
+	         scout->redis->config->shown, scout->seek.why);
+	hf__seek_rest(&scout->seek, now);
+	hf__core_link_failed(core, hf__core_link(core), scout->seek.error, reason, now);
 }
 
-/*
- * The node in use is of no use: the next one is asked. There is a pause if this one has answered
- * and failed right after that, because all of them may do so, in turn and for ever.
- */
+/* The node in use is of no use: the next one is asked. */
 static void try_next(struct hf__scout *scout, int error, const char *why, int64_t now)
 {
-	note_failure(scout, error, why);
-	scout->current = (scout->current + 1) % count_places(scout);
-	if (scout->failed >= count_places(scout))
+	enum hf__seek_step step = hf__seek_fail(&scout->seek, count_places(scout), error, why, now);
+	if (step == HF__SEEK_GIVE_UP)
 		give_up(scout, now);
-	else if (scout->has_answered && now < scout->contacted_at + ASK_AGAIN_MS)
-		scout->ask_at = scout->contacted_at + ASK_AGAIN_MS;
-	else
+	else if (step == HF__SEEK_CONTACT)
 		contact(scout, now);
 }
 
@@ -128,22 +95,21 @@ static void ask(struct hf__scout *scout, int64_t now)
 {
 	static const char *const words[] = {"CLUSTER", "NODES"};
 	if (is_of_no_use(scout)) {
-		hf__conn_abandon(&scout->conn, "it does not know the missing master", now);
-		scout->current = (scout->current + 1) % count_places(scout);
+		hf__conn_abandon(&scout->seek.conn, "it does not know the missing master", now);
+		scout->seek.current = (scout->seek.current + 1) % count_places(scout);
 		contact(scout, now);
 		return;
 	}
-	if (!scout->ask.in_flight)
-		(void)hf__conn_ask(&scout->conn, &scout->ask, ANSWER_MS, words, 2);
+	hf__seek_ask(&scout->seek, &scout->ask, words, 2);
 	scout->asked_at = now;
-	scout->ask_at = now + (scout->asked ? ASK_AGAIN_MS : POLL_MS);
+	scout->seek.ask_at = now + (scout->asked ? ASK_AGAIN_MS : POLL_MS);
 }
 
 /* ---- the connection ---- */
 
 static struct hf__scout *of(const struct hf__conn *conn)
 {
-	return hf__list_item(conn, struct hf__scout, conn);
+	return hf__list_item(conn, struct hf__scout, seek.conn);
 }
 
 /* The probe is that of Redisson: both sides must decide alike. */
@@ -152,7 +118,7 @@ static void up(struct hf__conn *conn, int64_t now)
 	static const char *const words[] = {"PUBSUB", "SHARDNUMSUB", "0"};
 	struct hf__scout *scout = of(conn);
 	if (!scout->has_probed && scout->redis->config->sharded == HF__SHARDED_AUTO)
-		(void)hf__conn_ask(&scout->conn, &scout->probe, ANSWER_MS, words, 3);
+		hf__seek_ask(&scout->seek, &scout->probe, words, 3);
 	ask(scout, now);
 }
 
@@ -170,13 +136,6 @@ static void failed(struct hf__conn *conn, int error, const char *why, int64_t no
 	try_next(of(conn), error, why, now);
 }
 
-/* What follows a failure is decided here, not by the connection. */
-static bool wants(const struct hf__conn *conn)
-{
-	(void)conn;
-	return false;
-}
-
 static void refuse(struct hf__scout *scout, const char *text, size_t length, int64_t now)
 {
 	char why[160];
@@ -185,22 +144,20 @@ static void refuse(struct hf__scout *scout, const char *text, size_t length, int
 	int code = (int)hf__refusal_code(text, length, scout->redis->config->password);
 	snprintf(why, sizeof why, "CLUSTER NODES was refused (%.*s); the user needs +cluster|nodes",
 	         code ? code : 7, code ? text : "no code");
-	hf__conn_drop(&scout->conn, error, why, now);
+	hf__conn_drop(&scout->seek.conn, error, why, now);
 }
 
 static void handle_map(struct hf__scout *scout, const char *bytes, int64_t now)
 {
-	const struct hf__resp_node *root = &scout->conn.resp.node[0];
+	const struct hf__resp_node *root = &scout->seek.conn.resp.node[0];
 	if (root->type == HF__RESP_ERROR) {
 		refuse(scout, bytes + root->start, root->length, now);
 	} else if (root->type == HF__RESP_STRING &&
 	           hf__cluster_take_map(scout->redis->cluster, bytes + root->start, root->length,
 	                                scout->host, now)) {
-		scout->has_answered = true;
-		scout->failed = 0;
-		scout->why[0] = 0;
+		hf__seek_found(&scout->seek);
 	} else {
-		hf__conn_drop(&scout->conn, HF_EPROTOCOL,
+		hf__conn_drop(&scout->seek.conn, HF_EPROTOCOL,
 		              "the reply to CLUSTER NODES names no master, or more than 128", now);
 	}
 }
@@ -227,51 +184,52 @@ static void push(struct hf__conn *conn, const char *bytes, int64_t now)
 	(void)now;
 }
 
-static const struct hf__conn_user user = {
-	.up = up, .down = down, .failed = failed, .wants = wants, .reply = reply, .push = push};
+static const struct hf__conn_user user = {.up = up,
+                                          .down = down,
+                                          .failed = failed,
+                                          .wants = hf__seek_wants,
+                                          .reply = reply,
+                                          .push = push};
 
 /* ---- what the cluster calls ---- */
 
 void hf__scout_want(struct hf__scout *scout, int64_t pause_ms, int64_t now)
 {
 	int64_t at = scout->asked_at + pause_ms > now ? scout->asked_at + pause_ms : now;
-	bool is_idle = scout->conn.state == HF__CONN_IDLE && scout->ask_at == HF__NEVER;
-	bool is_late = scout->conn.state == HF__CONN_UP && scout->ask_at > at;
+	bool is_idle = scout->seek.conn.state == HF__CONN_IDLE && scout->seek.ask_at == HF__NEVER;
+	bool is_late = scout->seek.conn.state == HF__CONN_UP && scout->seek.ask_at > at;
 	if (is_idle || is_late)
-		scout->ask_at = at;
+		scout->seek.ask_at = at;
 }
 
 int64_t hf__scout_due(const struct hf__scout *scout)
 {
-	int64_t due = hf__conn_due(&scout->conn);
-	return scout->ask_at < due ? scout->ask_at : due;
+	return hf__seek_due(&scout->seek);
 }
 
 /* The seed may have another name than the node has in the map. */
 bool hf__scout_is_at(const struct hf__scout *scout, const struct hf__conn *conn)
 {
-	if (scout->conn.state != HF__CONN_UP)
+	if (scout->seek.conn.state != HF__CONN_UP)
 		return false;
 	for (int i = 0; i < conn->addresses; i++)
-		if (hf__resolve_same(&scout->conn.worked, &conn->address[i]))
+		if (hf__resolve_same(&scout->seek.conn.worked, &conn->address[i]))
 			return true;
 	return scout->port == conn->port_number && strcmp(scout->host, conn->host) == 0;
 }
 
 bool hf__scout_is_busy(const struct hf__scout *scout)
 {
-	return hf__conn_is_attempting(&scout->conn) || scout->ask.in_flight;
+	return hf__conn_is_attempting(&scout->seek.conn) || scout->ask.in_flight;
 }
 
 void hf__scout_turn(struct hf__scout *scout, int64_t now)
 {
-	hf__conn_turn(&scout->conn, now);
-	if (now < scout->ask_at)
+	if (!hf__seek_turn(&scout->seek, now))
 		return;
-	scout->ask_at = HF__NEVER;
-	if (scout->conn.state == HF__CONN_UP)
+	if (scout->seek.conn.state == HF__CONN_UP)
 		ask(scout, now);
-	else if (scout->conn.state == HF__CONN_IDLE &&
+	else if (scout->seek.conn.state == HF__CONN_IDLE &&
 	         (hf__cluster_lacks_master(scout->redis->cluster) ||
 	          hf__cluster_is_used(scout->redis->cluster)))
 		contact(scout, now);
@@ -285,7 +243,9 @@ static void init_cmd(struct hf__cmd *cmd)
 
 struct hf__scout *hf__scout_new(struct hf__redis *redis, const struct hf__host *seeds, int count)
 {
-	const struct hf__redis_settings *config = redis->config;
+	const struct hf__login login = {.user = redis->config->user,
+	                                .password = redis->config->password,
+	                                .is_clustered = true};
 	assert(count > 0);
 	struct hf__scout *scout = calloc(1, sizeof(*scout));
 	if (!scout)
@@ -293,21 +253,12 @@ struct hf__scout *hf__scout_new(struct hf__redis *redis, const struct hf__host *
 	scout->redis = redis;
 	scout->seeds = count;
 	scout->seed = calloc((size_t)count, sizeof(*scout->seed));
-	if (!scout->seed || hf__conn_init(&scout->conn, redis, &user)) {
+	if (!scout->seed || hf__seek_init(&scout->seek, redis, &user, &login)) {
 		free(scout->seed);
 		free(scout);
 		return NULL;
 	}
 	memcpy(scout->seed, seeds, (size_t)count * sizeof(*seeds));
-	if (redis->master.tls && hf__tls_share(redis->master.tls, &scout->conn.tls)) {
-		hf__scout_free(scout);
-		return NULL;
-	}
-	scout->ask_at = HF__NEVER;
-	scout->conn.shown = scout->shown;
-	scout->conn.limit_ms = ANSWER_MS;
-	scout->conn.login = (struct hf__login){
-		.user = config->user, .password = config->password, .is_clustered = true};
 	init_cmd(&scout->ask);
 	init_cmd(&scout->probe);
 	return scout;
@@ -315,14 +266,14 @@ struct hf__scout *hf__scout_new(struct hf__redis *redis, const struct hf__host *
 
 void hf__scout_close(struct hf__scout *scout)
 {
-	hf__conn_close(&scout->conn);
+	hf__conn_close(&scout->seek.conn);
 }
 
 void hf__scout_free(struct hf__scout *scout)
 {
 	if (!scout)
 		return;
-	hf__conn_done(&scout->conn);
+	hf__conn_done(&scout->seek.conn);
 	free(scout->seed);
 	free(scout);
 }

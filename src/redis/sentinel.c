@@ -6,6 +6,7 @@
 #include "redis/sentinel.h"
 #include "redis/nat.h"
 #include "redis/refusal.h"
+#include "redis/seek.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -13,10 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ANSWER_MS    500  /* for one Sentinel to be connected to, and to answer */
 #define POLL_MS      1000 /* between questions while the master works */
 #define ASK_AGAIN_MS 100  /* between questions while it does not */
-#define REST_MS      500  /* after all Sentinels failed */
 #define NAME_SIZE    256
 
 struct place {
@@ -26,28 +25,15 @@ struct place {
 
 struct hf__sentinel {
 	struct hf__redis *redis;
-	struct hf__conn conn; /* to the Sentinel in use */
+	struct hf__seek seek;
 	struct hf__cmd ask;   /* for the master */
 	struct hf__cmd learn; /* for the other Sentinels */
 	struct hf__cmd subscribe;
 	struct place known[HF__HOSTS_MAX]; /* those of the URL first */
 	int known_count;
-	int current; /* index of the Sentinel in use */
-	int failed;  /* how many failed one after the other */
-	int error;   /* HF_E… of these */
-	int64_t ask_at;
-	int64_t contacted_at; /* when the one in use was contacted */
-	bool has_named;       /* it has named the master since then */
-	bool skips_learning;  /* the list of the others cannot be read */
-	struct place master;  /* as it was named last */
-	char shown[NAME_SIZE + 40];
-	char why[400]; /* why each of them failed */
+	bool skips_learning; /* the list of the others cannot be read */
+	struct place master; /* as it was named last */
 };
-
-static const struct place *current(const struct hf__sentinel *sentinel)
-{
-	return &sentinel->known[sentinel->current];
-}
 
 static bool same_place(const struct place *one, const struct place *other)
 {
@@ -58,24 +44,8 @@ static bool same_place(const struct place *one, const struct place *other)
 
 static void contact(struct hf__sentinel *sentinel, int64_t now)
 {
-	const struct place *place = current(sentinel);
-	snprintf(sentinel->shown, sizeof sentinel->shown, "Sentinel %s:%d", place->name,
-	         place->port);
-	sentinel->ask_at = HF__NEVER;
-	sentinel->contacted_at = now;
-	sentinel->has_named = false;
-	sentinel->conn.given_up = 0; /* the number is another Sentinel's */
-	hf__conn_set_host(&sentinel->conn, place->name, place->port);
-	hf__conn_start(&sentinel->conn, now);
-}
-
-static void note_failure(struct hf__sentinel *sentinel, int error, const char *why)
-{
-	size_t used = strlen(sentinel->why);
-	snprintf(sentinel->why + used, sizeof sentinel->why - used, "%s%s", used ? "; " : "", why);
-	if (sentinel->failed == 0 || error != HF_EUNREACHABLE)
-		sentinel->error = error;
-	sentinel->failed++;
+	const struct place *place = &sentinel->known[sentinel->seek.current];
+	hf__seek_contact(&sentinel->seek, "Sentinel", place->name, place->port, now);
 }
 
 /*
@@ -85,31 +55,25 @@ static void note_failure(struct hf__sentinel *sentinel, int error, const char *w
 static void give_up(struct hf__sentinel *sentinel, int64_t now)
 {
 	const struct hf__redis *redis = sentinel->redis;
-	char reason[sizeof sentinel->why + 200];
+	char reason[sizeof sentinel->seek.why + 200];
 	snprintf(reason, sizeof reason, "%s: no Sentinel has named the master '%.60s': %s",
-	         redis->config->shown, redis->config->master_name, sentinel->why);
-	sentinel->failed = 0;
-	sentinel->why[0] = 0;
-	sentinel->ask_at = now + REST_MS;
+	         redis->config->shown, redis->config->master_name, sentinel->seek.why);
+	hf__seek_rest(&sentinel->seek, now);
 	if (redis->master.state != HF__CONN_IDLE)
 		hf__log_write(redis->core, HF_LOG_WARN, "%s", reason);
 	else
-		hf__core_link_failed(redis->core, redis->master.link, sentinel->error, reason, now);
+		hf__core_link_failed(redis->core, redis->master.link, sentinel->seek.error, reason,
+		                     now);
 }
 
-/*
- * The Sentinel in use is of no use: the next one is asked. There is a pause if this one has named
- * the master and failed right after that, because all of them may do so, in turn and for ever.
- */
+/* The Sentinel in use is of no use: the next one is asked. */
 static void try_next(struct hf__sentinel *sentinel, int error, const char *why, int64_t now)
 {
-	note_failure(sentinel, error, why);
-	sentinel->current = (sentinel->current + 1) % sentinel->known_count;
-	if (sentinel->failed >= sentinel->known_count)
+	enum hf__seek_step step =
+		hf__seek_fail(&sentinel->seek, sentinel->known_count, error, why, now);
+	if (step == HF__SEEK_GIVE_UP)
 		give_up(sentinel, now);
-	else if (sentinel->has_named && now < sentinel->contacted_at + ASK_AGAIN_MS)
-		sentinel->ask_at = sentinel->contacted_at + ASK_AGAIN_MS;
-	else
+	else if (step == HF__SEEK_CONTACT)
 		contact(sentinel, now);
 }
 
@@ -122,13 +86,11 @@ static void take_master(struct hf__sentinel *sentinel, struct place *named, int6
 	hf__nat_apply(redis->config->nat, named->name, sizeof named->name, &named->port);
 	char why[2 * NAME_SIZE + 80];
 	bool is_new = !same_place(named, &sentinel->master);
-	sentinel->has_named = true;
-	sentinel->failed = 0;
-	sentinel->why[0] = 0;
+	hf__seek_found(&sentinel->seek);
 	if (!is_new && redis->master.state != HF__CONN_IDLE)
 		return;
 	if (is_new && sentinel->master.port) {
-		snprintf(why, sizeof why, "%s named another master, %s:%d", sentinel->shown,
+		snprintf(why, sizeof why, "%s named another master, %s:%d", sentinel->seek.shown,
 		         named->name, named->port);
 		hf__conn_abandon(&redis->master, why, now);
 	}
@@ -161,27 +123,27 @@ static bool read_port(const struct hf__resp *resp, const char *bytes, uint32_t n
 
 static void handle_master(struct hf__sentinel *sentinel, const char *bytes, int64_t now)
 {
-	const struct hf__resp *resp = &sentinel->conn.resp;
+	const struct hf__resp *resp = &sentinel->seek.conn.resp;
 	struct place named = {.port = 0};
 	char why[NAME_SIZE + 200];
 	if (resp->node[0].type == HF__RESP_NULL) {
-		snprintf(why, sizeof why, "%s does not know this name", sentinel->shown);
-		hf__conn_abandon(&sentinel->conn, why, now);
+		snprintf(why, sizeof why, "%s does not know this name", sentinel->seek.shown);
+		hf__conn_abandon(&sentinel->seek.conn, why, now);
 		try_next(sentinel, HF_EREFUSED, why, now);
 	} else if (resp->node[0].type == HF__RESP_ARRAY && resp->nodes == 3 &&
 	           read_name(resp, bytes, 1, named.name) &&
 	           read_port(resp, bytes, 2, &named.port)) {
 		take_master(sentinel, &named, now);
 	} else {
-		hf__conn_drop(&sentinel->conn, HF_EPROTOCOL, "the reply does not name a master",
-		              now);
+		hf__conn_drop(&sentinel->seek.conn, HF_EPROTOCOL,
+		              "the reply does not name a master", now);
 	}
 }
 
 /* Adds one Sentinel, which the list describes by names and values. */
 static void learn_one(struct hf__sentinel *sentinel, const char *bytes, uint32_t node)
 {
-	const struct hf__resp *resp = &sentinel->conn.resp;
+	const struct hf__resp *resp = &sentinel->seek.conn.resp;
 	struct place place = {.port = 0};
 	for (uint32_t at = node + 1; at + 1 < resp->node[node].end; at += 2) {
 		if (hf__resp_text_is(resp, bytes, at, "ip"))
@@ -200,7 +162,7 @@ static void learn_one(struct hf__sentinel *sentinel, const char *bytes, uint32_t
 
 static void handle_others(struct hf__sentinel *sentinel, const char *bytes)
 {
-	const struct hf__resp *resp = &sentinel->conn.resp;
+	const struct hf__resp *resp = &sentinel->seek.conn.resp;
 	if (resp->node[0].type != HF__RESP_ARRAY)
 		return;
 	for (uint32_t at = 1; at < resp->nodes; at = resp->node[at].end)
@@ -257,12 +219,11 @@ static void ask(struct hf__sentinel *sentinel, int64_t now)
 {
 	const char *words[] = {"SENTINEL", "GET-MASTER-ADDR-BY-NAME",
 	                       sentinel->redis->config->master_name};
-	if (!sentinel->ask.in_flight)
-		(void)hf__conn_ask(&sentinel->conn, &sentinel->ask, ANSWER_MS, words, 3);
+	hf__seek_ask(&sentinel->seek, &sentinel->ask, words, 3);
 	if (sentinel->redis->master.state == HF__CONN_UP)
-		sentinel->ask_at = now + POLL_MS;
+		sentinel->seek.ask_at = now + POLL_MS;
 	else if (hf__core_needs_link(sentinel->redis->core, sentinel->redis->master.link))
-		sentinel->ask_at = now + ASK_AGAIN_MS;
+		sentinel->seek.ask_at = now + ASK_AGAIN_MS;
 }
 
 /* Without memory the poll does what the other two are for, only later. */
@@ -274,8 +235,8 @@ static void up(struct hf__conn *conn, int64_t now)
 	const char *switches[] = {"SUBSCRIBE", "+switch-master", "+failover-state-reconf-slaves"};
 	ask(sentinel, now);
 	if (!sentinel->skips_learning)
-		(void)hf__conn_ask(&sentinel->conn, &sentinel->learn, ANSWER_MS, others, 3);
-	(void)hf__conn_ask(&sentinel->conn, &sentinel->subscribe, ANSWER_MS, switches, 3);
+		hf__seek_ask(&sentinel->seek, &sentinel->learn, others, 3);
+	hf__seek_ask(&sentinel->seek, &sentinel->subscribe, switches, 3);
 }
 
 static void forget_requests(struct hf__sentinel *sentinel)
@@ -301,13 +262,6 @@ static void failed(struct hf__conn *conn, int error, const char *why, int64_t no
 	try_next(of(conn), error, why, now);
 }
 
-/* What follows a failure is decided here, not by the connection. */
-static bool wants(const struct hf__conn *conn)
-{
-	(void)conn;
-	return false;
-}
-
 static void refuse(struct hf__sentinel *sentinel, const char *text, size_t length, int64_t now)
 {
 	char why[120];
@@ -316,7 +270,7 @@ static void refuse(struct hf__sentinel *sentinel, const char *text, size_t lengt
 	int code = (int)hf__refusal_code(text, length, sentinel->redis->config->sentinel_password);
 	snprintf(why, sizeof why, "the question for the master was refused (%.*s)", code ? code : 7,
 	         code ? text : "no code");
-	hf__conn_drop(&sentinel->conn, error, why, now);
+	hf__conn_drop(&sentinel->seek.conn, error, why, now);
 }
 
 static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
@@ -349,43 +303,46 @@ static void push(struct hf__conn *conn, const char *bytes, int64_t now)
 			handle_switch(sentinel, bytes + resp->node[3].start, resp->node[3].length,
 			              now);
 		else
-			sentinel->ask_at = now;
+			sentinel->seek.ask_at = now;
 	}
 }
 
-static const struct hf__conn_user user = {
-	.up = up, .down = down, .failed = failed, .wants = wants, .reply = reply, .push = push};
+static const struct hf__conn_user user = {.up = up,
+                                          .down = down,
+                                          .failed = failed,
+                                          .wants = hf__seek_wants,
+                                          .reply = reply,
+                                          .push = push};
 
 /* ---- what the backend calls ---- */
 
 void hf__sentinel_want(struct hf__sentinel *sentinel, int64_t now)
 {
-	bool is_idle = sentinel->conn.state == HF__CONN_IDLE && sentinel->ask_at == HF__NEVER;
-	bool is_late = sentinel->conn.state == HF__CONN_UP && sentinel->ask_at > now + ASK_AGAIN_MS;
+	bool is_idle =
+		sentinel->seek.conn.state == HF__CONN_IDLE && sentinel->seek.ask_at == HF__NEVER;
+	bool is_late = sentinel->seek.conn.state == HF__CONN_UP &&
+	               sentinel->seek.ask_at > now + ASK_AGAIN_MS;
 	if (is_idle || is_late)
-		sentinel->ask_at = now;
+		sentinel->seek.ask_at = now;
 }
 
 int64_t hf__sentinel_due(const struct hf__sentinel *sentinel)
 {
-	int64_t due = hf__conn_due(&sentinel->conn);
-	return sentinel->ask_at < due ? sentinel->ask_at : due;
+	return hf__seek_due(&sentinel->seek);
 }
 
 bool hf__sentinel_is_busy(const struct hf__sentinel *sentinel)
 {
-	return hf__conn_is_attempting(&sentinel->conn) || sentinel->ask.in_flight;
+	return hf__conn_is_attempting(&sentinel->seek.conn) || sentinel->ask.in_flight;
 }
 
 void hf__sentinel_turn(struct hf__sentinel *sentinel, int64_t now)
 {
-	hf__conn_turn(&sentinel->conn, now);
-	if (now < sentinel->ask_at)
+	if (!hf__seek_turn(&sentinel->seek, now))
 		return;
-	sentinel->ask_at = HF__NEVER;
-	if (sentinel->conn.state == HF__CONN_UP)
+	if (sentinel->seek.conn.state == HF__CONN_UP)
 		ask(sentinel, now);
-	else if (sentinel->conn.state == HF__CONN_IDLE &&
+	else if (sentinel->seek.conn.state == HF__CONN_IDLE &&
 	         (hf__core_needs_link(sentinel->redis->core, sentinel->redis->master.link) ||
 	          sentinel->redis->master.state == HF__CONN_UP))
 		contact(sentinel, now);
@@ -400,25 +357,18 @@ static void init_cmd(struct hf__cmd *cmd, enum hf__redis_verb verb)
 struct hf__sentinel *hf__sentinel_new(struct hf__redis *redis)
 {
 	const struct hf__redis_settings *config = redis->config;
+	const struct hf__login login = {.user = config->sentinel_user,
+	                                .password = config->sentinel_password,
+	                                .is_sentinel = true};
 	struct hf__sentinel *sentinel = calloc(1, sizeof(*sentinel));
 	if (!sentinel)
 		return NULL;
-	if (hf__conn_init(&sentinel->conn, redis, &user)) {
+	if (hf__seek_init(&sentinel->seek, redis, &user, &login)) {
 		free(sentinel);
 		return NULL;
 	}
-	if (redis->master.tls && hf__tls_share(redis->master.tls, &sentinel->conn.tls)) {
-		hf__sentinel_free(sentinel);
-		return NULL;
-	}
 	sentinel->redis = redis;
-	sentinel->ask_at = HF__NEVER;
-	sentinel->conn.shown = sentinel->shown;
-	sentinel->conn.limit_ms = ANSWER_MS;
-	sentinel->conn.port.alert = true;
-	sentinel->conn.login = (struct hf__login){.user = config->sentinel_user,
-	                                          .password = config->sentinel_password,
-	                                          .is_sentinel = true};
+	sentinel->seek.conn.port.alert = true;
 	init_cmd(&sentinel->ask, HF__REDIS_SENTINEL);
 	init_cmd(&sentinel->learn, HF__REDIS_SENTINEL);
 	init_cmd(&sentinel->subscribe, HF__REDIS_SUBSCRIBE);
@@ -432,13 +382,13 @@ struct hf__sentinel *hf__sentinel_new(struct hf__redis *redis)
 
 void hf__sentinel_close(struct hf__sentinel *sentinel)
 {
-	hf__conn_close(&sentinel->conn);
+	hf__conn_close(&sentinel->seek.conn);
 }
 
 void hf__sentinel_free(struct hf__sentinel *sentinel)
 {
 	if (!sentinel)
 		return;
-	hf__conn_done(&sentinel->conn);
+	hf__conn_done(&sentinel->seek.conn);
 	free(sentinel);
 }

@@ -1,4 +1,5 @@
 /* How a cluster is found: seeds that are of no use, maps that are wrong, and slots without a master. */
+#include "support/proxy.h"
 #include "wire/nodes.h"
 
 #define ID "07c37dfeb235213a872192d90877d0cd55635b91"
@@ -247,6 +248,25 @@ static void a_silent_seed_is_left_after_half_a_second(void **state)
 		renew_scene();
 		set_map(1);
 	}
+}
+
+/* Half a second is not enough for an answer over this line, but a second is. */
+static void a_slow_seed_is_found_in_the_second_round(void **state)
+{
+	char url[200];
+	(void)snprintf(url, sizeof url, "redis://127.0.0.1:%d", scene.port[0]);
+	struct proxy *slow = proxy_start(url);
+	(void)state;
+	proxy_delay(slow, 350);
+	(void)snprintf(url, sizeof url, "redis+cluster://%s", proxy_url(slow) + strlen("redis://"));
+	long long before = test_now_ms();
+	open_scene(url);
+	assert_in_range(test_now_ms() - before, 500 + 2 * 700, PATIENCE_MS);
+	assert_int_equal(proxy_connections(slow), 2);
+	acquire();
+	release();
+	close_client();
+	proxy_stop(slow);
 }
 
 static void silence_of_all_seeds_is_unreachable(void **state)
@@ -714,6 +734,7 @@ int main(void)
 		TEST(dead_seeds_are_unreachable),
 		TEST(a_dead_seed_is_passed_over),
 		TEST(a_silent_seed_is_left_after_half_a_second),
+		TEST(a_slow_seed_is_found_in_the_second_round),
 		TEST(silence_of_all_seeds_is_unreachable),
 		TEST(a_known_node_replaces_the_seed),
 		TEST(the_node_to_ask_next_can_lose_its_last_slot),

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "support/net.h"
+#include "support/proxy.h"
 #include "support/responder.h"
 #include "support/waiter.h"
 #include "wire/wire.h"
@@ -329,7 +330,30 @@ static void silence_of_all_sentinels_is_unreachable(void **state)
 	(void)state;
 	responder_set(scene.sentinel[0], HELLO, NULL);
 	responder_set(scene.sentinel[1], ASK, NULL);
-	expect_refusal(scene.url, HF_EUNREACHABLE, "no answer in 5");
+	expect_refusal(scene.url, HF_EUNREACHABLE, "no answer in 1000 ms");
+}
+
+/* Half a second is not enough for an answer over this line, but a second is. */
+static void a_slow_sentinel_is_found_in_the_second_round(void **state)
+{
+	char url[200];
+	(void)snprintf(url, sizeof url, "redis://127.0.0.1:%d", responder_port(scene.sentinel[0]));
+	struct proxy *slow = proxy_start(url);
+	(void)state;
+	proxy_delay(slow, 350);
+	(void)snprintf(url, sizeof url, "redis+sentinel://%s/mymaster",
+	               proxy_url(slow) + strlen("redis://"));
+	long long before = test_now_ms();
+	open_scene(url);
+	assert_in_range(test_now_ms() - before, 500 + 2 * 700, PATIENCE_MS);
+	acquire();
+	/* The connection keeps the time that it needs. */
+	await_questions(0, 2);
+	assert_false(was_logged("no Sentinel has named"));
+	assert_int_equal(proxy_connections(slow), 2);
+	release();
+	close_client();
+	proxy_stop(slow);
 }
 
 static void a_sentinel_that_falls_silent_is_replaced(void **state)
@@ -756,6 +780,7 @@ int main(void)
 		TEST(garbage_does_not_name_a_master),
 		TEST(a_silent_sentinel_is_left_after_half_a_second),
 		TEST(silence_of_all_sentinels_is_unreachable),
+		TEST(a_slow_sentinel_is_found_in_the_second_round),
 		TEST(a_sentinel_that_falls_silent_is_replaced),
 		TEST(without_any_sentinel_the_master_is_still_used),
 		TEST(sentinels_that_break_after_their_answer_are_not_asked_in_a_loop),
