@@ -32,6 +32,7 @@ struct test_server {
 	int version;
 	bool is_valkey;
 	bool is_frozen;
+	int clock_ms;
 	size_t argument_count;
 	char *arguments[MAX_ARGUMENTS]; /* ends with NULL */
 };
@@ -219,12 +220,33 @@ static char *read_log(const struct test_server *server)
 	return text;
 }
 
+/* Starts the process with a wrong clock, which nothing else that is started has. */
+static pid_t start_shifted(const struct test_server *server, int log_fd)
+{
+	char shift[16];
+	const char *before = getenv("LD_PRELOAD");
+	char *preload =
+		check_format("%s%s%s", HF_SHIFTED_CLOCK, before ? ":" : "", before ? before : "");
+	char *kept = before ? check_copy(before, strlen(before)) : NULL;
+	(void)snprintf(shift, sizeof(shift), "%d", server->clock_ms);
+	if (setenv("HF_TEST_CLOCK_MS", shift, 1) || setenv("LD_PRELOAD", preload, 1))
+		check_fail("setenv: no memory");
+	pid_t pid = process_start((const char *const *)server->arguments, log_fd);
+	if (kept ? setenv("LD_PRELOAD", kept, 1) : unsetenv("LD_PRELOAD"))
+		check_fail("setenv: no memory");
+	free(preload);
+	free(kept);
+	return pid;
+}
+
 static void spawn_server(struct test_server *server)
 {
 	int log_fd = open(server->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (log_fd < 0)
 		check_fail("cannot open %s: %s", server->log, strerror(errno));
-	pid_t pid = process_start((const char *const *)server->arguments, log_fd);
+	pid_t pid = server->clock_ms
+	                    ? start_shifted(server, log_fd)
+	                    : process_start((const char *const *)server->arguments, log_fd);
 	(void)close(log_fd);
 	if (pid < 0)
 		skip_without_binary(-pid);
@@ -296,6 +318,7 @@ struct test_server *test_server_start(const struct test_server_options *options)
 		check_fail("a TLS server needs tls_cert, tls_key and tls_ca");
 	struct test_server *server = check_alloc(sizeof(*server));
 	server->dir = temp_dir_make();
+	server->clock_ms = options->clock_ms;
 	server->log = check_format("%s/log", server->dir);
 	server->unix_url = check_format("redis+unix://%s/socket", server->dir);
 	cleanup_add(&server->cleanup, kill_process, server);

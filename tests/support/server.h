@@ -24,6 +24,7 @@ struct test_server_options {
 	const char *const *extra; /* more arguments up to NULL: "--requirepass", "secret", NULL */
 	bool has_bus;             /* a cluster node, whose bus needs a port too */
 	const char *sentinel;     /* run as a Sentinel, with these lines of configuration */
+	int clock_ms;             /* its wall clock is ahead by this much, or slow if negative */
 };
 
 /*
