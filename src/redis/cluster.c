@@ -170,13 +170,13 @@ static void set_owner(struct hf__cluster *cluster, uint16_t slot, struct shard *
 	reroute(cluster, now);
 }
 
-static bool take_range(void *arg, const struct hf__slots_master *master, uint16_t first,
-                       uint16_t last)
+static int take_range(void *arg, const struct hf__slots_master *master, uint16_t first,
+                      uint16_t last)
 {
 	struct hf__cluster *cluster = arg;
 	struct shard *shard = take_shard(cluster, master, cluster->asked_host);
 	if (!shard)
-		return false;
+		return cluster->shards < SHARDS_MAX ? HF_ENOMEM : HF_EPROTOCOL;
 	uint16_t number = (uint16_t)number_of(cluster, shard);
 	for (int slot = first; slot <= last; slot++) {
 		if (cluster->next[slot])
@@ -184,17 +184,18 @@ static bool take_range(void *arg, const struct hf__slots_master *master, uint16_
 		cluster->next[slot] = number;
 		shard->slots_next++;
 	}
-	return true;
+	return 0;
 }
 
-/* Whether the whole text was read; the new map is in next[]. */
-static bool read_map(struct hf__cluster *cluster, const char *text, size_t length, const char *host)
+/* Once the whole text was read, the new map is in next[]. */
+static int read_map(struct hf__cluster *cluster, const char *text, size_t length, const char *host)
 {
 	memset(cluster->next, 0, sizeof cluster->next);
 	for (int i = 0; i < cluster->shards; i++)
 		cluster->shard[i]->slots_next = 0;
 	cluster->asked_host = host;
-	return hf__slots_read(text, length, take_range, cluster) > 0;
+	int count = hf__slots_read(text, length, take_range, cluster);
+	return count > 0 ? 0 : count < 0 ? count : HF_EPROTOCOL;
 }
 
 /* Requests that are still in flight to a master that was replaced may never be answered. */
@@ -250,12 +251,13 @@ static void forget_torn(struct hf__cluster *cluster, int64_t now)
 	cluster->torn_until = HF__NEVER;
 }
 
-bool hf__cluster_take_map(struct hf__cluster *cluster, const char *text, size_t length,
-                          const char *host, int64_t now)
+int hf__cluster_take_map(struct hf__cluster *cluster, const char *text, size_t length,
+                         const char *host, int64_t now)
 {
 	bool replaced[SHARDS_MAX];
-	if (!read_map(cluster, text, length, host))
-		return false;
+	int rc = read_map(cluster, text, length, host);
+	if (rc)
+		return rc;
 	forget_torn(cluster, now);
 	bool changed = memcmp(cluster->owner, cluster->next, sizeof cluster->owner) != 0;
 	memcpy(cluster->owner, cluster->next, sizeof cluster->owner);
@@ -269,7 +271,7 @@ bool hf__cluster_take_map(struct hf__cluster *cluster, const char *text, size_t 
 		reroute(cluster, now);
 		leave_replaced(cluster, replaced, now);
 	}
-	return true;
+	return 0;
 }
 
 int hf__cluster_masters(const struct hf__cluster *cluster)

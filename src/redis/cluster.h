@@ -47,9 +47,12 @@ void hf__cluster_note_answer(struct hf__conn *conn, const struct hf__cmd *cmd,
 
 /* ---- for the scout ---- */
 
-/* Takes over the reply to CLUSTER NODES of this host; false if it names no master. */
-bool hf__cluster_take_map(struct hf__cluster *cluster, const char *text, size_t length,
-                          const char *host, int64_t now);
+/*
+ * Takes over the reply to CLUSTER NODES of this host. Returns HF_EPROTOCOL if it names no master, or
+ * too many of them, and HF_ENOMEM.
+ */
+int hf__cluster_take_map(struct hf__cluster *cluster, const char *text, size_t length,
+                         const char *host, int64_t now);
 /* How many masters are known, and one of them. */
 int hf__cluster_masters(const struct hf__cluster *cluster);
 struct hf__host hf__cluster_master(const struct hf__cluster *cluster, int i);

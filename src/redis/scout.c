@@ -152,14 +152,21 @@ static void handle_map(struct hf__scout *scout, const char *bytes, int64_t now)
 	const struct hf__resp_node *root = &scout->seek.conn.resp.node[0];
 	if (root->type == HF__RESP_ERROR) {
 		refuse(scout, bytes + root->start, root->length, now);
-	} else if (root->type == HF__RESP_STRING &&
-	           hf__cluster_take_map(scout->redis->cluster, bytes + root->start, root->length,
-	                                scout->host, now)) {
-		hf__seek_found(&scout->seek);
-	} else {
-		hf__conn_drop(&scout->seek.conn, HF_EPROTOCOL,
-		              "the reply to CLUSTER NODES names no master, or more than 128", now);
+		return;
 	}
+	int rc = HF_EPROTOCOL;
+	if (root->type == HF__RESP_STRING)
+		rc = hf__cluster_take_map(scout->redis->cluster, bytes + root->start, root->length,
+		                          scout->host, now);
+	if (rc) {
+		hf__conn_drop(&scout->seek.conn, rc,
+		              rc == HF_ENOMEM ? "no memory for the reply to CLUSTER NODES"
+		                              : "the reply to CLUSTER NODES names no master, or "
+		                                "more than 128",
+		              now);
+		return;
+	}
+	hf__seek_found(&scout->seek);
 }
 
 static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)

@@ -1,6 +1,8 @@
 /* Slots of a Redis Cluster: which one a key belongs to, and which master serves each of them. */
 #include "redis/slots.h"
 
+#include <holdfast/holdfast.h>
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +121,7 @@ static bool read_address(char *word, struct hf__slots_master *ret_master)
 	return true;
 }
 
-/* "0-5460" or "17". Returns how many slots that are, or -1. */
+/* "0-5460" or "17". Returns how many slots that are, or HF_E…. */
 static int read_range(char *word, const struct hf__slots_master *master, hf__slots_fn *on_range,
                       void *arg)
 {
@@ -128,15 +130,15 @@ static int read_range(char *word, const struct hf__slots_master *master, hf__slo
 	if (dash)
 		*dash = '\0';
 	if (!read_number(word, HF__SLOTS - 1, &first) ||
-	    !read_number(dash ? dash + 1 : word, HF__SLOTS - 1, &last) || first > last ||
-	    !on_range(arg, master, (uint16_t)first, (uint16_t)last))
-		return -1;
-	return (int)(last - first + 1);
+	    !read_number(dash ? dash + 1 : word, HF__SLOTS - 1, &last) || first > last)
+		return HF_EPROTOCOL;
+	int rc = on_range(arg, master, (uint16_t)first, (uint16_t)last);
+	return rc ? rc : (int)(last - first + 1);
 }
 
 /*
  * "<id> <address> <flags> <master's id> <ping> <pong> <epoch> <link> <slot>…". Returns the number
- * of slots, or -1.
+ * of slots, or HF_E….
  */
 static int read_line(struct line *line, hf__slots_fn *on_range, void *arg)
 {
@@ -145,18 +147,18 @@ static int read_line(struct line *line, hf__slots_fn *on_range, void *arg)
 	int count = 0;
 	for (int i = 0; i < 8; i++)
 		if (!(word[i] = next_word(line)))
-			return -1;
+			return HF_EPROTOCOL;
 	if (!has_flag(word[2], "master") || has_flag(word[2], "fail") ||
 	    has_flag(word[2], "noaddr") || has_flag(word[2], "handshake"))
 		return 0;
 	if (!read_address(word[1], &master))
-		return -1;
+		return HF_EPROTOCOL;
 	for (char *slot; (slot = next_word(line));) {
 		if (*slot == '[')
 			continue; /* being moved */
 		int n = read_range(slot, &master, on_range, arg);
 		if (n < 0)
-			return -1;
+			return n;
 		count += n;
 	}
 	return count;
@@ -174,7 +176,7 @@ static int read_lines(char *text, size_t length, hf__slots_fn *on_range, void *a
 			continue;
 		int n = read_line(&line, on_range, arg);
 		if (n < 0)
-			return -1;
+			return n;
 		count += n;
 	}
 	return count;
@@ -183,11 +185,11 @@ static int read_lines(char *text, size_t length, hf__slots_fn *on_range, void *a
 int hf__slots_read(const char *text, size_t length, hf__slots_fn *on_range, void *arg)
 {
 	assert(text && on_range);
+	if (memchr(text, 0, length))
+		return HF_EPROTOCOL;
 	char *copy = malloc(length + 1);
-	if (!copy || memchr(text, 0, length)) {
-		free(copy);
-		return -1;
-	}
+	if (!copy)
+		return HF_ENOMEM;
 	memcpy(copy, text, length);
 	copy[length] = '\0';
 	int count = read_lines(copy, length, on_range, arg);

@@ -1,6 +1,8 @@
 /* Fuzz target of what nodes say about slots: what the readers report makes sense, and adds up. */
 #include <string.h>
 
+#include <holdfast/holdfast.h>
+
 #include "fuzz/replay.h"
 #include "redis/slots.h"
 
@@ -20,8 +22,8 @@ static void check_master(const struct hf__slots_master *master)
 	CHECK(master->port >= 1 && master->port <= 65535);
 }
 
-static bool check_range(void *arg, const struct hf__slots_master *master, uint16_t first,
-                        uint16_t last)
+static int check_range(void *arg, const struct hf__slots_master *master, uint16_t first,
+                       uint16_t last)
 {
 	struct seen *seen = arg;
 
@@ -29,7 +31,7 @@ static bool check_range(void *arg, const struct hf__slots_master *master, uint16
 	CHECK(first <= last && last < HF__SLOTS);
 	CHECK(seen->ranges < seen->most);
 	seen->slots += last - first + 1;
-	return ++seen->ranges < seen->most;
+	return ++seen->ranges < seen->most ? 0 : HF_ENOMEM;
 }
 
 /* Reads a copy that ends where the input ends, so that a sanitizer sees a read past it. */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <holdfast/holdfast.h>
+
 #include "support/check.h"
 
 static uint16_t slot_of(const char *key)
@@ -45,14 +47,14 @@ struct seen {
 	int most; /* ends the reading after this number */
 };
 
-static bool note_range(void *arg, const struct hf__slots_master *master, uint16_t first,
-                       uint16_t last)
+static int note_range(void *arg, const struct hf__slots_master *master, uint16_t first,
+                      uint16_t last)
 {
 	struct seen *seen = arg;
 	size_t used = strlen(seen->text);
 	snprintf(seen->text + used, sizeof(seen->text) - used, "%s:%d %d-%d;", master->host,
 	         master->port, first, last);
-	return ++seen->ranges < seen->most;
+	return ++seen->ranges < seen->most ? 0 : HF_ENOMEM;
 }
 
 static int read_nodes(const char *text, struct seen *ret_seen)
@@ -85,7 +87,7 @@ static void an_empty_host_is_the_one_that_was_asked(void **state)
 	struct seen seen;
 	(void)state;
 	assert_int_equal(read_nodes(ID " :7101@7151 myself,master - 0 0 1 connected 5\r\n", &seen),
-	                 -1);
+	                 HF_EPROTOCOL);
 	assert_int_equal(read_nodes(ID " :7101@7151 myself,master - 0 0 1 connected 5\n", &seen),
 	                 1);
 	assert_string_equal(seen.text, ":7101 5-5;");
@@ -113,11 +115,11 @@ static void what_is_not_such_a_reply_is_refused(void **state)
 	char text[400];
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-		assert_int_equal(read_nodes(wrong[i], &seen), -1);
+		assert_int_equal(read_nodes(wrong[i], &seen), HF_EPROTOCOL);
 	assert_int_equal(read_nodes("", &seen), 0);
-	assert_int_equal(hf__slots_read("a\0b", 3, note_range, &seen), -1);
+	assert_int_equal(hf__slots_read("a\0b", 3, note_range, &seen), HF_EPROTOCOL);
 	snprintf(text, sizeof(text), ID " %0300d:1 master - 0 0 1 connected 1", 7);
-	assert_int_equal(read_nodes(text, &seen), -1);
+	assert_int_equal(read_nodes(text, &seen), HF_EPROTOCOL);
 }
 
 static void the_reader_can_be_stopped(void **state)
@@ -125,7 +127,7 @@ static void the_reader_can_be_stopped(void **state)
 	struct seen seen = {.most = 2};
 	const char *text = ID " h:1 master - 0 0 1 connected 1 2 3";
 	(void)state;
-	assert_int_equal(hf__slots_read(text, strlen(text), note_range, &seen), -1);
+	assert_int_equal(hf__slots_read(text, strlen(text), note_range, &seen), HF_ENOMEM);
 	assert_int_equal(seen.ranges, 2);
 }
 
