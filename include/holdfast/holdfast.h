@@ -1052,7 +1052,8 @@ typedef int hf_info_fn(void *arg, const hf_info *info);
 /*
  * Reports all locks whose names on the server match the pattern, in the syntax of SCAN; NULL: all
  * locks. It walks over all keys in small steps, so a lock that appears or disappears meanwhile may
- * be reported, not reported, or reported twice. Blocks for command_timeout at most in each step.
+ * be reported, not reported, or reported twice. So may any lock of a Cluster while slots move.
+ * Blocks for command_timeout at most in each step.
  */
 HF_API int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, void *arg);
 /* Reports one lock, of any kind. If it is free and nobody waits for it, tell() is not called. */

@@ -524,13 +524,19 @@ void hf__cluster_want_link(struct hf__cluster *cluster, struct hf__link *link, i
 		hf__conn_want(&shard_of(link)->conn, now);
 }
 
-/* The master that the cursor names, or the first; NULL if the list is complete meanwhile. */
-static struct hf__conn *find_listed(const struct hf__cluster *cluster, const struct hf__cmd *cmd)
+/*
+ * The master that the cursor names, or the first; NULL if there is none. The locks of a master that
+ * has lost all its slots are at others, also at those that were listed before. So the list starts
+ * over then.
+ */
+static struct hf__conn *find_listed(const struct hf__cluster *cluster, struct hf__cmd *cmd)
 {
 	int number = strchr(cmd->words, ':') ? (int)strtol(cmd->words, NULL, 10) : 0;
-	if (number < 1 || number > cluster->shards)
-		number = 1;
-	const struct shard *shard = next_shard(cluster, number - 1);
+	bool is_known = number >= 1 && number <= cluster->shards;
+	cmd->backend.starts_over = number && !(is_known && cluster->shard[number - 1]->slots > 0);
+	if (number && !cmd->backend.starts_over)
+		return &cluster->shard[number - 1]->conn;
+	const struct shard *shard = next_shard(cluster, 0);
 	return shard ? &cluster->shard[number_of(cluster, shard) - 1]->conn : NULL;
 }
 
@@ -538,7 +544,7 @@ static struct hf__conn *find_listed(const struct hf__cluster *cluster, const str
  * A list names the master to ask. All members of a red lock identify the same master if they are in
  * one cluster, so that this is noticed.
  */
-static struct hf__conn *find_named(const struct hf__cluster *cluster, const struct hf__cmd *cmd)
+static struct hf__conn *find_named(const struct hf__cluster *cluster, struct hf__cmd *cmd)
 {
 	struct shard *first = owner_of(cluster, 0);
 	switch (cmd->verb) {

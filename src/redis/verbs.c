@@ -184,7 +184,8 @@ static char *put_texts(char *at, const struct hf__cmd *cmd)
 {
 	const char *text = own_cursor(cmd);
 	for (uint16_t i = 0; i < cmd->items; i++) {
-		at = hf__request_text(at, text);
+		bool is_useless = i == 0 && cmd->backend.starts_over;
+		at = hf__request_text(at, is_useless ? "0" : text);
 		text += strlen(text) + 1;
 	}
 	return at;

@@ -86,6 +86,11 @@ static int count_info(void *arg, const hf_info *info)
 	return 0;
 }
 
+static int list_all(void *arg)
+{
+	return hf_client_list(scene.client, NULL, count_info, arg);
+}
+
 /* Each master lists its own locks, in as many steps as it needs. */
 static void a_list_is_collected_from_all_masters(void **state)
 {
@@ -99,6 +104,40 @@ static void a_list_is_collected_from_all_masters(void **state)
 	assert_int_equal(count_all(0, INSPECT), 3);
 	assert_int_equal(count_all(1, INSPECT), 1);
 	assert_int_equal(count_all(2, INSPECT), 2);
+}
+
+/* The last step of a master that has lost its slots names a cursor that no other master knows. */
+static void a_list_starts_over_when_its_master_loses_its_last_slot(void **state)
+{
+	struct wire wire = {0};
+	int found = 0;
+	(void)state;
+	open_scene(scene.url);
+	/* The second node is listed until its slots are those of the first one, by the map. */
+	set_reply(1, INSPECT, "*1\r\n$6\r\nhash:7\r\n");
+	struct waiter *waiter = WAITER(.run = list_all, .arg = &found);
+	WAIT_UNTIL(count_all(1, INSPECT) >= 2, PATIENCE_MS);
+	for (int i = 0; i < NODES; i++) {
+		char *text =
+			check_format(ID " 127.0.0.1:%d@1 master - 0 0 1 connected 0-10922\n" ID
+		                        " 127.0.0.1:%d@1 master - 0 0 1 connected 10923-16383\n",
+		                     scene.port[0], scene.port[2]);
+		set_map_text(i, text);
+		free(text);
+	}
+	set_reply(1, STATE, scene.moved[0]);
+	int before = count_all(0, INSPECT);
+	hf_lock *lock = NULL;
+	EXPECT_RC(&wire, 0, hf_lock_open(scene.client, HF_REENTRANT, "delta", &lock));
+	EXPECT_RC(&wire, 0, hf_lock_is_locked(lock, &(int){0}));
+	hf_lock_close(lock);
+	waiter_join(waiter, 0);
+	assert_int_equal(count_all(0, INSPECT), before + 1);
+	assert_int_equal(count_all(2, INSPECT), 1);
+	char *sent = responder_last(scene.node[0], INSPECT);
+	assert_non_null(sent);
+	assert_null(strstr(sent, "hash:7"));
+	free(sent);
 }
 
 static void a_list_without_the_locks_of_a_master_is_an_error(void **state)
@@ -725,6 +764,7 @@ int main(void)
 		TEST(each_name_has_its_own_master),
 		TEST(a_multi_lock_has_members_at_several_masters),
 		TEST(a_list_is_collected_from_all_masters),
+		TEST(a_list_starts_over_when_its_master_loses_its_last_slot),
 		TEST(a_list_without_the_locks_of_a_master_is_an_error),
 		TEST(a_ping_is_answered_by_some_node),
 		TEST(refusals_of_all_seeds_are_explained),
