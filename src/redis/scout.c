@@ -169,6 +169,25 @@ static void handle_map(struct hf__scout *scout, const char *bytes, int64_t now)
 	hf__seek_found(&scout->seek);
 }
 
+/*
+ * Any refusal means plain pub/sub, as with Redisson. Only old servers do not have the command; where
+ * the user may not run it, Redisson's own user probably may, and then neither side hears the other.
+ */
+static void handle_probe(struct hf__scout *scout, const char *bytes)
+{
+	const struct hf__resp_node *root = &scout->seek.conn.resp.node[0];
+	int error = 0;
+	scout->has_probed = true;
+	scout->redis->is_sharded = root->type != HF__RESP_ERROR;
+	if (!scout->redis->is_sharded)
+		(void)hf__refusal_read(bytes + root->start, root->length, &error);
+	if (error == HF_EDENIED)
+		hf__log_write(scout->redis->core, HF_LOG_WARN,
+		              "the user may not run PUBSUB SHARDNUMSUB, so plain pub/sub is used, "
+		              "and clients with sharded pub/sub are not woken; grant "
+		              "+pubsub|shardnumsub, or set sharded=on or sharded=off");
+}
+
 static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
 {
 	struct hf__scout *scout = of(conn);
@@ -176,12 +195,10 @@ static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes,
 	cmd->in_flight = false;
 	conn->failures = 0;
 	conn->answered = true;
-	if (cmd == &scout->ask) {
+	if (cmd == &scout->ask)
 		handle_map(scout, bytes, now);
-		return;
-	}
-	scout->has_probed = true;
-	scout->redis->is_sharded = conn->resp.node[0].type != HF__RESP_ERROR;
+	else
+		handle_probe(scout, bytes);
 }
 
 static void push(struct hf__conn *conn, const char *bytes, int64_t now)

@@ -56,6 +56,16 @@ static const struct choice choices[] = {
 	{"?sharded=off", NULL, false, false},
 };
 
+static int count_logged(const char *part)
+{
+	int count = 0;
+	pthread_mutex_lock(&log_mutex);
+	for (const char *at = log_text; (at = strstr(at, part)); at++)
+		count++;
+	pthread_mutex_unlock(&log_mutex);
+	return count;
+}
+
 static void wait_by_choice(const struct choice *choice)
 {
 	int subscribe = choice->is_sharded ? SSUBSCRIBE : SUBSCRIBE;
@@ -81,6 +91,26 @@ static void the_setting_and_the_servers_choose_the_messages(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
 		wait_by_choice(&choices[i]);
+		renew_scene();
+	}
+}
+
+/* An old server is not worth a warning, nor is what the program has chosen itself. */
+static void a_user_without_the_right_to_probe_is_warned_once(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+		const struct choice *choice = &choices[i];
+		wait_by_choice(choice);
+		bool is_denied = choice->probe && strstr(choice->probe, "NOPERM");
+		if (is_denied)
+			WAIT_UNTIL(was_logged("+pubsub|shardnumsub"), PATIENCE_MS);
+		/* Another connection of the same client does not repeat it. */
+		for (int n = 0; n < NODES; n++)
+			responder_drop(scene.node[n]);
+		WAIT_UNTIL(call_is_locked() == 0, PATIENCE_MS);
+		close_client();
+		assert_int_equal(count_logged("+pubsub|shardnumsub"), is_denied ? 1 : 0);
 		renew_scene();
 	}
 }
@@ -423,6 +453,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_setting_and_the_servers_choose_the_messages),
+		TEST(a_user_without_the_right_to_probe_is_warned_once),
 		TEST(releases_publish_as_waiters_listen),
 		TEST(messages_of_no_concern_are_ignored),
 		TEST(a_subscription_that_the_server_ends_is_made_at_the_owner),
