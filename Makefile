@@ -99,14 +99,14 @@ fuzz: need-build-test-fuzz ## fuzz each target for a while: make fuzz SECONDS=60
 	@tools/run-fuzz $(SECONDS)
 
 # Packages that only some peers or the plots need may be missing: the harness says what it leaves out.
-bench: need-build-bench ## compare Holdfast with others, 40 minutes: make bench BENCH='--work 1,3'
+bench: need-build-bench ## compare Holdfast with others, 45 minutes: make bench BENCH='--work 1,3'
 	@for group in plots interop zookeeper; do \
 		tools/need $$group || echo "bench: continuing without $$group"; \
 	done
 	@$(call build,release,bench)
 	@bench/run $(BENCH)
 
-bench-quick: need-build-bench ## the same in 4 minutes: only the limits and Redisson
+bench-quick: need-build-bench ## the same in 5 minutes: only the limits and Redisson
 	@$(call build,release,bench)
 	@bench/run --quick $(BENCH)
 

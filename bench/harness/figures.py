@@ -2,6 +2,7 @@
 import statistics
 
 ONE_CORE = "one core"
+TWO_CORES = "two cores"
 COUNTED = ("pairs", "grants", "operations")
 SCRIPTS = {"eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro"}
 
@@ -102,6 +103,24 @@ class Figures:
         """Holdfast's ratio to the best of these groups."""
         best = self.best(item, groups, metric, mode, lowest)
         return self.ratio(item, "holdfast", best, metric, mode) if best else None
+
+    # ---- several servers ----
+
+    def to_one_server(self, item, row, metric="rate", mode=ONE_CORE):
+        """The ratio of a row on several servers to Holdfast on one server in the same round."""
+        return self.ratio(item, row, "holdfast", metric, mode)
+
+    def to_lowest(self, item, row, other):
+        """The ratio to the lowest round of another row: at least 1 within that row's spread."""
+        mine, theirs = self.figure(item, row, "rate"), self.figure(item, other, "rate")
+        if not mine or not theirs:
+            return None
+        return Figure([value / theirs.low for value in (mine.low, mine.median, mine.high)], self.titles[other])
+
+    def to_deployed_redisson(self, item):
+        """Holdfast's ratio to the best Redisson on the same servers."""
+        known = [(self.figure(item, row, "rate").median, row) for row in self.rows(item) if row.startswith("redisson")]
+        return self.ratio(item, "holdfast-replica", max(known)[1]) if known else None
 
     # ---- held locks ----
 

@@ -1,5 +1,5 @@
 """The goals of Holdfast as data: what each compares, and how its value is computed."""
-from .figures import Figure
+from .figures import TWO_CORES, Figure
 
 REDISSON = ["redisson"]
 OTHERS = ["redisson", "peer"]
@@ -105,6 +105,16 @@ GOALS = [
      lambda f: f.ratio("hand-32", "holdfast-zk", "curator")),
     (7, "ZooKeeper, start to first lock: time, compared with Curator", "<=", 0.1,
      lambda f: f.start_ratio("holdfast-zk", "curator")),
+    (10, "Cluster, one thread: pairs, compared with one server", ">=", 0.95,
+     lambda f: f.to_one_server("cluster-own-1", "holdfast-cluster")),
+    (10, "Cluster, 64 threads on two cores: pairs, compared with one server", ">=", 0.8,
+     lambda f: f.to_one_server("cluster-own-64", "holdfast-cluster", mode=TWO_CORES)),
+    (10, "Cluster, 8 threads on one lock: grants, compared with the lowest round on one server", ">=", 1,
+     lambda f: f.to_lowest("cluster-hand-8", "holdfast-cluster", "holdfast")),
+    (11, "replicas=1, one thread: pairs, compared with Redisson", ">=", 3,
+     lambda f: f.to_deployed_redisson("replica-own-1")),
+    (11, "replicas=1, 64 threads: pairs, compared with Redisson", ">=", 8,
+     lambda f: f.to_deployed_redisson("replica-own-64")),
 ]
 
 

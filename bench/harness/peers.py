@@ -17,10 +17,13 @@ class Row:
     """One row of the tables: a program with its options."""
 
     def __init__(self, key, title, program, options=(), group="peer", server="redis", is_jvm=False,
-                 is_async=False, warm_seconds=0.5):
+                 is_async=False, warm_seconds=0.5, base=None, settings=""):
         self.key, self.title, self.program, self.options = key, title, program, list(options)
-        self.group = group  # limit, holdfast, redisson, peer, or zookeeper (Holdfast on ZooKeeper)
-        self.server = server
+        # limit, holdfast, redisson, peer, zookeeper (Holdfast on ZooKeeper), or deployed (on several servers)
+        self.group = group
+        self.server = server  # redis, zookeeper, or one of deployments.KINDS
+        self.base = base or key  # the row that this is a variant of
+        self.settings = settings  # follows the server's URL
         self.is_jvm = is_jvm
         self.is_async = is_async  # its threads are tasks of one thread, so this is also its asynchronous form
         self.warm_seconds = warm_seconds  # before the first figure
@@ -32,9 +35,14 @@ class Row:
         return self.key
 
 
-def redisson(key, version, pools, title):
-    return Row(key, f"Redisson {version}, {title}", f"redisson-{version}", ["--pools", pools], group="redisson",
-               is_jvm=True, warm_seconds=2)
+def redisson(key, version, pools, title, **others):
+    return Row(key, f"Redisson {version}, {title}", f"redisson-{version}", ["--pools", pools],
+               **{"group": "redisson", "is_jvm": True, "warm_seconds": 2, **others})
+
+
+def replicated(base, version, pools, title):
+    return redisson(base + "-replica", version, pools, f"{title} (replica)", group="deployed", server="replica",
+                    base=base)
 
 
 ROWS = [
@@ -56,6 +64,12 @@ ROWS = [
     Row("curator", "Curator (ZooKeeper)", "curator", server="zookeeper", is_jvm=True, warm_seconds=2),
     Row("holdfast-zk", "Holdfast (ZooKeeper)", "holdfast", group="zookeeper", server="zookeeper"),
     Row("zookeeper", "bare loop in C (ZooKeeper)", "zookeeper", group="limit", server="zookeeper"),
+    Row("holdfast-cluster", "Holdfast (Cluster)", "holdfast", group="deployed", server="cluster", base="holdfast"),
+    Row("holdfast-replica", "Holdfast, replicas=1 (replica)", "holdfast", group="deployed", server="replica",
+        base="holdfast", settings="?replicas=1"),
+    replicated("redisson4-small", REDISSON_4, "small", "small pools"),
+    replicated("redisson4", REDISSON_4, "default", "defaults"),
+    replicated("redisson3-small", REDISSON_3, "small", "small pools"),
 ]
 
 

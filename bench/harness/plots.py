@@ -95,7 +95,8 @@ def heading(title, series, width, height, note=""):
 
 
 def label(figures, row):
-    return f"{{/:Bold {figures.titles[row]}}}" if row == "holdfast" else figures.titles[row]
+    is_ours = row in ("holdfast", "holdfast-replica")
+    return f"{{/:Bold {figures.titles[row]}}}" if is_ours else figures.titles[row]
 
 
 def by_speed(figures, item, rows, metric="rate"):
@@ -149,6 +150,22 @@ def draw_hand_over(figures, path):
                       f"thin lines: lowest and highest of {figures.results['options']['rounds']} rounds.")
 
 
+def draw_replicas(figures, path):
+    items = ["replica-own-1", "replica-own-64"]
+    rows = [row for row in by_speed(figures, items[1], figures.rows(items[1])) if row != "holdfast"]
+    if not rows:
+        return None
+    bars = Bars("", "pairs per second, as a ratio to Holdfast on one server without a replica",
+                ["1 thread", "64 threads"],
+                [(label(figures, row), [figures.to_one_server(item, row) for item in items]) for row in rows])
+    width, height = 860, bars.height() + 130
+    return (HEAD.format(width=width, height=height, path=path) + bars.blocks("d") +
+            heading("A replica acknowledges each lock; client, master and replica share one core", bars.series, width,
+                    height) +
+            f"set tmargin at screen {1 - 62 / height:.4f}\nset bmargin at screen {60 / height:.4f}\n" +
+            "set lmargin at screen 0.34\nset rmargin at screen 0.98\n" + bars.commands("d"))
+
+
 def draw_latency(figures, path):
     items = ["own-1", "own-16", "hand-8"]
     series = ["1 thread, free lock", "16 threads, a lock each", "8 threads, one lock"]
@@ -186,7 +203,8 @@ def draw_held(figures, path):
         "plot " + ", \\\n ".join(plots)]) + "\n"
 
 
-PLOTS = {"threads": draw_threads, "hand-over": draw_hand_over, "latency": draw_latency, "held": draw_held}
+PLOTS = {"threads": draw_threads, "hand-over": draw_hand_over, "latency": draw_latency, "held": draw_held,
+         "replicas": draw_replicas}
 
 
 def draw_all(figures, directory):

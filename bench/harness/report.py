@@ -2,7 +2,7 @@
 import json
 import os
 
-from .figures import ONE_CORE, Figure, Figures
+from .figures import ONE_CORE, TWO_CORES, Figure, Figures
 from .goals import check_goals
 from .held import INTERVAL_MS
 
@@ -45,7 +45,8 @@ class Report:
         self.goals = check_goals(self.figures, self.works)
 
     def title(self, row):
-        return f"**{self.figures.titles[row]}**" if row == "holdfast" else self.figures.titles[row]
+        is_ours = row in ("holdfast", "holdfast-cluster", "holdfast-replica")
+        return f"**{self.figures.titles[row]}**" if is_ours else self.figures.titles[row]
 
     def sorted_rows(self, items, mode=ONE_CORE, metric="rate"):
         """The rows with a figure for any of these items, sorted by the first of them, fastest first."""
@@ -200,6 +201,28 @@ class Report:
         return ("Workloads 1 to 3 through a proxy that delays everything, one core. Ratios to the bare loop with as many threads; "
                 "for the one lock, to the bare loop with one thread.\n\n" + "\n\n".join(parts))
 
+    def deployed_table(self, columns):
+        """A column for the rate of each item, and the CPU time that a pair or a grant costs."""
+        f, rows = self.figures, []
+        for row in self.sorted_rows([item for item, _, _ in columns]):
+            rows.append([self.title(row), *(spread(f.to_one_server(item, row, mode=mode)) for item, _, mode in columns),
+                         *(" / ".join(middle(f.figure(item, row, metric, mode), 1) for item, _, mode in columns)
+                           for metric in ("client_cpu_us", "server_cpu_us"))])
+        return table(["", *(title for _, title, _ in columns), "client CPU µs each", "server CPU µs each"], rows)
+
+    def work_10(self):
+        return ("Holdfast on a Cluster of three masters. Pairs or grants per second, as a ratio to Holdfast on one server in "
+                "the same round. All processes share one core, or two.\n\n" + self.deployed_table([
+                    ("cluster-own-1", "1 thread, one core", ONE_CORE),
+                    ("cluster-hand-8", "8 threads, one lock, one core", ONE_CORE),
+                    ("cluster-own-64", f"64 threads, {TWO_CORES}", TWO_CORES)]))
+
+    def work_11(self):
+        return ("A lock counts once a replica has acknowledged it. Client, master and replica share one core. Pairs per second, "
+                "as a ratio to Holdfast on one server without a replica. Redisson waits for the replica after each release, "
+                "too.\n\n" + self.deployed_table([("replica-own-1", "1 thread", ONE_CORE),
+                                                  ("replica-own-64", "64 threads", ONE_CORE)]))
+
     # ---- the whole page ----
 
     def absolute_table(self):
@@ -222,7 +245,8 @@ class Report:
 
     def markdown(self):
         names = {1: "One thread, free lock", 2: "A lock for each thread", 3: "Hand-over of one lock", 4: "Fair lock",
-                 5: "Read-mostly", 6: "Held locks", 7: "Start", 8: "Cost of a pair", 9: "Added latency"}
+                 5: "Read-mostly", 6: "Held locks", 7: "Start", 8: "Cost of a pair", 9: "Added latency",
+                 10: "A Cluster of three masters", 11: "A replica that acknowledges grants"}
         machine, options = self.results["machine"], self.results["options"]
         parts = ["# Results of the benchmark",
                  f"{options['rounds']} interleaved rounds of {options['seconds']:g} s for each figure; "

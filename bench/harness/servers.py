@@ -102,13 +102,13 @@ class Monitor:
 
 
 class RedisServer:
-    def __init__(self, cores, log, directory):
-        self.port = find_free_port()
+    def __init__(self, cores, log, directory, options=(), port=None):
+        self.port = port or find_free_port()
         self.url = f"redis://127.0.0.1:{self.port}"
         program = os.environ.get("HF_TEST_SERVER") or "redis-server"
         self.process = processes.Process(
             [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-             "--dir", directory, "--daemonize", "no"], cores, log)
+             "--dir", directory, "--daemonize", "no", *options], cores, log)
         wait_for(program, self.answers)
         self.connection = Connection(self.port)
         self.version = self.read_version()

@@ -3,7 +3,7 @@ import os
 import sys
 import time
 
-from . import processes, servers
+from . import deployments, processes, servers
 
 ANSWER_SECONDS = 40  # how much longer than the measured time an answer may take
 WARM_SECONDS = 0.3  # right before each figure
@@ -46,10 +46,16 @@ class Machine:
         self.elsewhere = self.second or self.measured  # for everything that is not measured
 
     def modes(self):
-        return ["one core", "one core each"] if self.second else ["one core"]
+        return ["one core", "one core each", "two cores"] if self.second else ["one core"]
 
     def client_cores(self, mode):
-        return self.measured if mode == "one core" else self.second
+        return {"one core": self.measured, "one core each": self.second, "two cores": self.all()}[mode]
+
+    def server_cores(self, mode):
+        return self.all() if mode == "two cores" else self.measured
+
+    def all(self):
+        return self.measured | self.elsewhere
 
 
 class Names:
@@ -84,12 +90,23 @@ class Session:
         self.mode = "one core"
         self.redis = servers.RedisServer(machine.measured, log, directory)
         self.zookeeper = None
+        self.deployments = {}  # the running ones, by the name that rows have for them
         self.pair_file = os.path.join(directory, "pair")
         self.failures = {}
         self.casts = []
 
     def server_of(self, row):
+        if row.server in self.deployments:
+            return self.deployments[row.server]
         return self.zookeeper if row.server == "zookeeper" else self.redis
+
+    def start_deployment(self, kind):
+        deployment = deployments.KINDS[kind](self.machine.measured, self.log, self.directory)
+        self.deployments[kind] = deployment
+        deployment.start()
+
+    def end_deployment(self, kind):
+        self.deployments.pop(kind).end()
 
     def start_zookeeper(self, class_path):
         self.zookeeper = servers.ZooKeeperServer(class_path, self.machine.measured, self.log, self.directory)
@@ -125,7 +142,7 @@ class Session:
 
     def warm_up(self, row, process):
         """Warms up before the first figure, on all cores, since some runtimes compile at that time."""
-        process.pin(self.machine.measured | self.machine.elsewhere)
+        process.pin(self.machine.all())
         process.ask(f"warm {row.warm_seconds} {self.names.next()}", row.warm_seconds + ANSWER_SECONDS)
         if row.is_jvm:
             self.warm_up_jvm(process)
@@ -149,6 +166,8 @@ class Session:
 
     def set_mode(self, mode):
         self.mode = mode
+        for server in (self.redis, *self.deployments.values()):
+            server.pin(self.machine.server_cores(mode))
         for cast in self.casts:
             cast.pin(self.machine.client_cores(mode))
 
@@ -164,7 +183,7 @@ class Cast:
     def start(self, row):
         """Starts the row's process, warms it up and stops it."""
         board = Board(self.session.directory, f"{row.key}-{len(self.session.casts)}")
-        process = self.session.spawn(row, self.url or self.session.server_of(row).url, board)
+        process = self.session.spawn(row, (self.url or self.session.server_of(row).url) + row.settings, board)
         self.running[row.key] = (process, board)
         self.session.warm_up(row, process)
         process.pause()
@@ -219,7 +238,7 @@ class Crowd:
         for _ in range(self.count):
             self.members.append(self.session.spawn(self.row, self.session.redis.url, self.board, options))
         machine = self.session.machine
-        self.pin(machine.measured | machine.elsewhere)
+        self.pin(machine.all())
         self.warm_up()
         self.pin(machine.client_cores(self.session.mode))
         self.pause()

@@ -4,7 +4,7 @@ import select
 import signal
 import time
 
-from . import held, processes, servers
+from . import deployments, held, processes, servers
 from .session import CROWD_JVM_WARM_ESTIMATE, JVM_WARM_ESTIMATE, WARM_SECONDS, Cast, Crowd, say
 
 OVERHEAD_SECONDS = 0.15  # for each figure, besides its own time and the warm-up
@@ -56,6 +56,15 @@ ITEMS = [
     Item(5, "rw", 16, "read-write lock, 16 threads, 5 % writes"),
 ]
 DELAY_ITEMS = [item for item in ITEMS if item.key in ("own-1", "own-16", "hand-8")]
+# Workloads on several servers. The same on one server runs in the same rounds.
+DEPLOYED_WORKS = {"cluster": 10, "replica": 11}
+DEPLOYED_ITEMS = {
+    "cluster": [(Item(10, "own", 1, "one thread on a Cluster"), "one core"),
+                (Item(10, "hand", 8, "one lock on a Cluster, 8 threads"), "one core"),
+                (Item(10, "own", 64, "64 threads on a Cluster"), "two cores")],
+    "replica": [(Item(11, "own", 1, "one thread, a replica acknowledges"), "one core"),
+                (Item(11, "own", 64, "64 threads, a replica acknowledges"), "one core")],
+}
 CROWD_TITLE = f"one lock, {CROWD_PROCESSES} processes of {CROWD_THREADS} threads"
 # Only these two have fair locks, read-write locks and a watchdog.
 RICH_GROUPS = ("holdfast", "redisson")
@@ -87,7 +96,11 @@ class Works:
     # ---- the plan ----
 
     def live_rows(self, keys=None):
-        return [row for row in self.rows if not row.skipped and (keys is None or row.key in keys)]
+        return [row for row in self.rows if not row.skipped and row.group != "deployed" and
+                (keys is None or row.key in keys)]
+
+    def deployed_rows(self, kind):
+        return [row for row in self.rows if not row.skipped and (row.key == "holdfast" or row.server == kind)]
 
     def rows_for(self, item, keys=None):
         return [row for row in self.live_rows(keys) if item.command_for(row) and self.takes_part(item, row)]
@@ -103,6 +116,8 @@ class Works:
         if one:
             steps += [self.plan_item(item, "one core") for item in ITEMS]
             steps += [self.plan_crowd(), self.plan_starts(), *self.plan_delays()]
+            for kind in deployments.KINDS:
+                steps += self.plan_deployment(kind)
         if each:
             steps += [self.plan_item(item, "one core each") for item in ITEMS if item.in_second_mode]
         if one:
@@ -148,6 +163,23 @@ class Works:
                                   lambda delay=delay, item=item: self.run_delayed(delay, item)))
         return steps
 
+    def plan_deployment(self, kind):
+        work, rows = DEPLOYED_WORKS[kind], self.deployed_rows(kind)
+        items = [(item, mode) for item, mode in DEPLOYED_ITEMS[kind] if self.has_cores(work, item, mode)]
+        seconds = sum(self.figure_seconds(row, False) for row in rows)
+        warm = sum(warm_up_seconds(row) for row in rows)
+        return [Step(work, f"starting the {kind} and its peers", warm, lambda: self.start_deployed(kind)),
+                *(Step(work, f"{mode}: {item.title}", seconds,
+                       lambda item=item, mode=mode: self.run_deployed(kind, item, mode)) for item, mode in items),
+                Step(work, f"ending the {kind}", 0, lambda: self.end_deployed(kind))]
+
+    def has_cores(self, work, item, mode):
+        if mode in self.session.machine.modes():
+            return True
+        if work in self.options.works:
+            say(f"{item.title}: left out, because this machine has one core")
+        return False
+
     def plan_held(self):
         if self.options.quick:
             return []
@@ -160,12 +192,15 @@ class Works:
     def start_up(self):
         for row in self.live_rows():
             self.progress.detail(row.title)
-            try:
-                self.cast.start(row)
-            except processes.PeerError as error:
-                self.cast.drop(row)
-                row.skipped = str(error)
-                say(f"{row.title}: left out: {error}")
+            self.start_row(row)
+
+    def start_row(self, row):
+        try:
+            self.cast.start(row)
+        except processes.PeerError as error:
+            self.cast.drop(row)
+            row.skipped = str(error)
+            say(f"{row.title}: left out: {error}")
 
     def run_item(self, item, mode):
         if self.session.mode != mode:
@@ -345,6 +380,43 @@ class Works:
         if delay == DELAYS_MS[-1] and item is DELAY_ITEMS[-1]:
             self.delayed.end()
             self.proxy.end()
+
+    # ---- several servers ----
+
+    def start_deployed(self, kind):
+        self.session.set_mode("one core")
+        try:
+            self.session.start_deployment(kind)
+        except (processes.PeerError, OSError) as error:
+            self.leave_out(kind, error)
+            return
+        for row in self.deployed_rows(kind):
+            self.progress.detail(row.title)
+            if row.key not in self.cast.running:
+                self.start_row(row)
+
+    def leave_out(self, kind, error):
+        for row in self.rows:
+            if row.server == kind and not row.skipped:
+                row.skipped = str(error)
+                say(f"{row.title}: left out: {error}")
+
+    def run_deployed(self, kind, item, mode):
+        rows = self.deployed_rows(kind)
+        if len(rows) < 2:
+            return
+        self.session.set_mode(mode)
+        for number in range(self.options.rounds):
+            for row in rows:
+                self.progress.detail(f"round {number + 1} of {self.options.rounds}, {row.title}")
+                self.add_figure(self.cast, mode, item, row, number, self.options.seconds, prefix=f"{kind}-")
+
+    def end_deployed(self, kind):
+        for row in self.rows:
+            if row.server == kind:
+                self.cast.drop(row)
+        self.session.end_deployment(kind)
+        self.session.set_mode("one core")
 
     # ---- held locks ----
 

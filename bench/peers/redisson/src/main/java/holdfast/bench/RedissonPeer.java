@@ -8,6 +8,7 @@ import org.redisson.api.RLock;
 import org.redisson.api.RReadWriteLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
+import org.redisson.config.ReplicatedServersConfig;
 import org.redisson.config.SingleServerConfig;
 
 /**
@@ -26,15 +27,36 @@ public final class RedissonPeer implements Library {
 
     private static Library connect(Arguments arguments) {
         Config config = new Config();
-        SingleServerConfig server = config.useSingleServer().setAddress(arguments.url());
         String pools = arguments.option("--pools", "default");
-        if (pools.equals("small")) {
-            config.setThreads(2).setNettyThreads(2);
-            server.setConnectionPoolSize(16).setConnectionMinimumIdleSize(2);
-        } else if (!pools.equals("default")) {
+        if (!pools.equals("small") && !pools.equals("default")) {
             throw new IllegalArgumentException("no pools named " + pools);
         }
+        boolean isSmall = pools.equals("small");
+        if (isSmall) {
+            config.setThreads(2).setNettyThreads(2);
+        }
+        if (arguments.url().contains(",")) {
+            useReplicated(config.useReplicatedServers(), arguments.url(), isSmall);
+        } else {
+            useSingle(config.useSingleServer(), arguments.url(), isSmall);
+        }
         return new RedissonPeer(Redisson.create(config));
+    }
+
+    private static void useSingle(SingleServerConfig server, String url, boolean isSmall) {
+        server.setAddress(url);
+        if (isSmall) {
+            server.setConnectionPoolSize(16).setConnectionMinimumIdleSize(2);
+        }
+    }
+
+    /* The URL redis://host:port,host:port names a master and its replicas. */
+    private static void useReplicated(ReplicatedServersConfig servers, String url, boolean isSmall) {
+        servers.addNodeAddress(url.replace(",", ",redis://").split(","));
+        if (isSmall) {
+            servers.setMasterConnectionPoolSize(16).setMasterConnectionMinimumIdleSize(2);
+            servers.setSlaveConnectionPoolSize(16).setSlaveConnectionMinimumIdleSize(2);
+        }
     }
 
     @Override
