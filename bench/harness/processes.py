@@ -20,6 +20,18 @@ def pin_self(cores):
     os.sched_setaffinity(0, cores)
 
 
+def own_seconds(cores):
+    """The CPU time of the harness and of all its processes that are confined to these cores."""
+    total = time.process_time() if os.sched_getaffinity(0) <= cores else 0
+    for process in RUNNING:
+        if process.cores <= cores:
+            try:
+                total += cpu_seconds(process.pid)
+            except OSError:
+                pass  # it has exited, which the next answer from it reports
+    return total
+
+
 def cpu_seconds(pid):
     """The CPU time of all threads of a process, to the nanosecond."""
     return time.clock_gettime((~pid << 3) | 2)
@@ -61,6 +73,7 @@ class Process:
                                       bufsize=0, start_new_session=True, preexec_fn=prepare,
                                       env={**os.environ, **(environment or {})})
         self.name = os.path.basename(argv[0])
+        self.cores = cores
         self.buffer = b""
         RUNNING.append(self)
 
@@ -71,6 +84,7 @@ class Process:
     def pin(self, cores):
         """Moves all threads. A thread that starts in the meantime is moved in the next pass."""
         moved = set()
+        self.cores = cores
         while True:
             threads = {int(name) for name in os.listdir(f"/proc/{self.pid}/task")} - moved
             if not threads:

@@ -5,6 +5,7 @@ import os
 from .figures import ONE_CORE, TWO_CORES, Figure, Figures
 from .goals import check_goals
 from .held import INTERVAL_MS
+from .load import describe
 
 EACH = "one core each"
 
@@ -251,7 +252,8 @@ class Report:
         parts = ["# Results of the benchmark",
                  f"{options['rounds']} interleaved rounds of {options['seconds']:g} s for each figure; "
                  "medians, with the lowest and the highest in brackets. "
-                 "[The benchmarks' page](../README.md) says how it is measured.",
+                 "[The benchmarks' page](../README.md) says how it is measured. Load: "
+                 f"{describe(self.results['load'])}.",
                  "## Goals", self.goals_table()]
         for number, name in names.items():
             if number in self.works and not (options["quick"] and number in (4, 5, 6, 7, 9)):

@@ -3,7 +3,7 @@ import os
 import sys
 import time
 
-from . import deployments, processes, servers
+from . import deployments, load, processes, servers
 
 ANSWER_SECONDS = 40  # how much longer than the measured time an answer may take
 WARM_SECONDS = 0.3  # right before each figure
@@ -54,6 +54,9 @@ class Machine:
     def server_cores(self, mode):
         return self.all() if mode == "two cores" else self.measured
 
+    def used_cores(self, mode):
+        return self.client_cores(mode) | self.server_cores(mode)
+
     def all(self):
         return self.measured | self.elsewhere
 
@@ -94,6 +97,12 @@ class Session:
         self.pair_file = os.path.join(directory, "pair")
         self.failures = {}
         self.casts = []
+        self.watch = load.Watch()
+
+    def new_meter(self):
+        """Measures what others take of the cores that are measured now."""
+        cores = self.machine.used_cores(self.mode)
+        return load.Meter(cores, lambda: processes.own_seconds(cores))
 
     def server_of(self, row):
         if row.server in self.deployments:
@@ -215,12 +224,14 @@ class Cast:
         board.clear()
         others = {monitor: monitor.read} if monitor else None
         server.begin()
+        meter = session.new_meter()
         client_cpu = processes.cpu_seconds(process.pid)
         answer = process.ask(f"{command} {seconds} {session.names.next()}", seconds + ANSWER_SECONDS, others)
         client_cpu = processes.cpu_seconds(process.pid) - client_cpu
+        foreign = meter.share()
         counts = server.read_counts()
         process.pause()
-        return {**answer, "client_cpu": client_cpu, "server": counts}
+        return {**answer, "client_cpu": client_cpu, "server": counts, "foreign": foreign}
 
 
 class Crowd:
@@ -285,11 +296,13 @@ class Crowd:
         self.board.clear()
         cpu = self.read_cpu()
         self.session.redis.begin()
+        meter = self.session.new_meter()
         answers = self.contend(f"hand {threads}", seconds, {monitor: monitor.read} if monitor else None)
+        foreign = meter.share()
         counts = self.session.redis.read_counts()
         cpu = self.read_cpu() - cpu
         self.pause()
-        return {**add_up(answers), "client_cpu": cpu, "server": counts}
+        return {**add_up(answers), "client_cpu": cpu, "server": counts, "foreign": foreign}
 
     def read_cpu(self):
         return sum(processes.cpu_seconds(member.pid) for member in self.members)

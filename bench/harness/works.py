@@ -220,7 +220,8 @@ class Works:
         if row.skipped or (key, row.key) in self.notes:
             return
         try:
-            answer = cast.measure(row, item.command_for(row), seconds)
+            answer = self.session.watch.measure(
+                seconds, lambda: cast.measure(row, item.command_for(row), seconds), self.session.new_meter)
         except processes.PeerError as error:
             cast.drop(row)
             self.session.note_failure(row, error)
@@ -288,7 +289,9 @@ class Works:
 
     def add_crowd_figure(self, crowds, crowd, item, number):
         try:
-            answer = crowd.measure(CROWD_THREADS, self.crowd_seconds())
+            seconds = self.crowd_seconds()
+            answer = self.session.watch.measure(seconds, lambda: crowd.measure(CROWD_THREADS, seconds),
+                                                self.session.new_meter)
             self.runs.append({"mode": "one core", "item": item.key, "row": crowd.row.key, "round": number, **answer})
         except processes.PeerError as error:
             self.end_crowd(crowds, crowd, error)
