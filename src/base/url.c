@@ -127,36 +127,56 @@ static int parse_port(struct parse *parse, const char *from, const char *end)
 	return 0;
 }
 
-static int check_ip6(struct parse *parse)
+/* What is between the brackets; the name of an interface may follow the address after a '%'. */
+static int check_ip6(struct parse *parse, const char *from, const char *end)
 {
 	char address[INET6_ADDRSTRLEN];
 	unsigned char bytes[sizeof(struct in6_addr)];
-	size_t size = strcspn(parse->url->host, "%"); /* an interface name may follow */
+	const char *percent = memchr(from, '%', (size_t)(end - from));
+	size_t size = (size_t)((percent ? percent : end) - from);
 
 	if (size >= sizeof(address))
 		return refuse(parse, "host: expected an IPv6 address between the brackets");
-	memcpy(address, parse->url->host, size);
+	memcpy(address, from, size);
 	address[size] = '\0';
 	if (inet_pton(AF_INET6, address, bytes) != 1)
 		return refuse(parse, "host: expected an IPv6 address between the brackets");
 	return 0;
 }
 
-static int parse_bracketed(struct parse *parse, const char *from, const char *end)
+/* Finds the ']' of a host that begins with '['. */
+static int find_bracket(struct parse *parse, const char *from, const char *end,
+                        const char **ret_close)
 {
 	const char *close = memchr(from, ']', (size_t)(end - from));
-	int rc;
 
 	if (!close)
 		return refuse(parse, "host: '[' without ']'");
 	if (close + 1 < end && close[1] != ':')
 		return refuse(parse, "host: only a port may follow the ']'");
-	rc = copy_decoded(parse, from + 1, close, &parse->url->host);
+	*ret_close = close;
+	return 0;
+}
+
+static int parse_bracketed(struct parse *parse, const char *from, const char *end)
+{
+	const char *close;
+	int rc = find_bracket(parse, from, end, &close);
+
 	if (rc == 0)
-		rc = check_ip6(parse);
+		rc = copy_decoded(parse, from + 1, close, &parse->url->host);
+	if (rc == 0)
+		rc = check_ip6(parse, parse->url->host, strchr(parse->url->host, '\0'));
 	if (rc == 0 && close + 1 < end)
 		rc = parse_port(parse, close + 2, end);
 	return rc;
+}
+
+/* A user and password whose separators were escaped by mistake must not pass for a host. */
+static int refuse_escaped_colon(struct parse *parse)
+{
+	return refuse(parse,
+	              "host: contains an escaped ':'; escape it in users and passwords only");
 }
 
 static int parse_plain(struct parse *parse, const char *from, const char *end)
@@ -169,17 +189,34 @@ static int parse_plain(struct parse *parse, const char *from, const char *end)
 	if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
 		return refuse(parse, "host: more than one ':'; an IPv6 address needs brackets");
 	rc = copy_decoded(parse, from, colon ? colon : end, &parse->url->host);
-	/* A user and password whose separators were escaped by mistake must not pass for a host. */
 	if (rc == 0 && strchr(parse->url->host, ':'))
-		return refuse(
-			parse,
-			"host: contains an escaped ':'; escape it in users and passwords only");
+		return refuse_escaped_colon(parse);
 	if (rc == 0 && colon)
 		rc = parse_port(parse, colon + 1, end);
 	return rc;
 }
 
-/* Several hosts: the caller takes them apart, but each port is checked here. */
+/* One host of several: what is not an IPv6 address has no colon except that of its port. */
+static int check_listed(struct parse *parse, const char *from, const char *end)
+{
+	const char *close = from;
+	const char *colon;
+	int rc = 0;
+
+	if (from < end && *from == '[') {
+		rc = find_bracket(parse, from, end, &close);
+		if (rc == 0)
+			rc = check_ip6(parse, from + 1, close);
+	} else {
+		for (const char *at = from; at < end; at++)
+			if (*at == '%' && decode_escape(at, end) == ':')
+				return refuse_escaped_colon(parse);
+	}
+	colon = rc == 0 ? memchr(close, ':', (size_t)(end - close)) : NULL;
+	return colon ? parse_port(parse, colon + 1, end) : rc;
+}
+
+/* Several hosts: the caller takes them apart, but each is checked here. */
 static int parse_list(struct parse *parse, const char *from, const char *end)
 {
 	const char *next;
@@ -187,16 +224,9 @@ static int parse_list(struct parse *parse, const char *from, const char *end)
 
 	for (const char *at = from; rc == 0 && at < end; at = next + 1) {
 		const char *comma = memchr(at, ',', (size_t)(end - at));
-		const char *bracket;
-		const char *colon;
 
 		next = comma ? comma : end;
-		bracket = memrchr(at, ']', (size_t)(next - at));
-		if (!bracket)
-			bracket = at;
-		colon = memchr(bracket, ':', (size_t)(next - bracket));
-		if (colon)
-			rc = parse_port(parse, colon + 1, next);
+		rc = check_listed(parse, at, next);
 	}
 	parse->url->port = 0;
 	return rc;

@@ -178,6 +178,13 @@ static void wrong_parts_are_named(void **state)
 	check_refused("redis://h:-1", "port: not a number" HINT);
 	check_refused("zk://h:1,i:x", "port: not a number" HINT);
 	check_refused("zk://[::1]:1,[::2]:70000,k", "port: not between 1 and 65535" HINT);
+	check_refused("redis://u:secret],h", "port: not a number" HINT);
+	check_refused("redis://[u:secret],h",
+	              "host: expected an IPv6 address between the brackets");
+	check_refused("redis://h,[::1", "host: '[' without ']'");
+	check_refused("redis://h,[::1]x", "host: only a port may follow the ']'");
+	check_refused("redis://u%3Asecret,h",
+	              "host: contains an escaped ':'; escape it in users and passwords only");
 	check_refused("redis://[::1", "host: '[' without ']'");
 	check_refused("redis://[::1]6379", "host: only a port may follow the ']'");
 	check_refused("redis://[cache]", "host: expected an IPv6 address between the brackets");
