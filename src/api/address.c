@@ -138,6 +138,7 @@ static int take_hosts(struct hf__draft *draft)
 	if (!out)
 		return HF_ENOMEM;
 	draft->settings->hosts = out;
+	*out = '\0'; /* it is wiped as a text if the first host is refused */
 	while (*at) {
 		size_t length = strcspn(at, ",");
 		const char *colon = memchr(at, ':', length);

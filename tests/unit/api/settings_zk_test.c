@@ -79,6 +79,7 @@ static void a_wrong_part_of_a_zookeeper_url_is_named(void **state)
 	(void)state;
 	check_refused("zk://", "host: missing");
 	check_refused("zk:///a", "host: missing");
+	check_refused("zk://,", "host: one in the list is empty");
 	check_refused("zk://one,,two", "host: one in the list is empty");
 	check_refused("zk://one,:2181", "host: one in the list is empty");
 	check_refused("zk://one//a", "chroot: not a path of at most 256 bytes");
