@@ -261,7 +261,7 @@ static const char *name_of(const struct hf__zk *zk, const char *path)
  */
 static int add_holder(struct hf__survey *at, const char *owner, const char *data, size_t length)
 {
-	char note[MOST_NOTE + 16] = "";
+	char note[MOST_NOTE + sizeof "double-barrier\n\n\n"] = ""; /* the longest kind */
 	int n = 0;
 	const size_t guid = HF__QUEUE_GUID - 1;
 	bool plain = strcmp(at->kind, "plain") == 0;
