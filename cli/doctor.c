@@ -308,7 +308,7 @@ static int examine_redis(struct doctor *doctor, hf_client *client)
 
 int cli_doctor(int argc, char **argv)
 {
-	static struct doctor doctor;
+	struct doctor doctor = {.facts = 0};
 	hf_client *client;
 	int letter;
 	optind = 0;

@@ -332,7 +332,7 @@ static int finish_list(struct list *list, int rc)
 
 int cli_ls(int argc, char **argv)
 {
-	static struct list list;
+	struct list list = {0};
 	hf_client *client;
 	int rc = read_options(argc, argv, cli_ls_options, &list);
 	if (!rc)
@@ -429,7 +429,7 @@ static int show_one(struct list *list, hf_client *client, const char *name)
 
 int cli_who(int argc, char **argv)
 {
-	static struct list list;
+	struct list list = {0};
 	hf_client *client;
 	int rc = read_options(argc, argv, cli_who_options, &list);
 	/* Lazy, so that a bad name is reported before the server is needed. */
