@@ -49,6 +49,11 @@ tsan: need-build-test maybe-zookeeper ## run the tests of the library with the t
 	@$(call build,tsan,all)
 	@tools/run-tests tsan -LE 'long|session|cli|sim|tools'
 
+# OpenSSL has no such instrumentation, so TLS is left out; tests/cmocka takes the place of cmocka.
+msan: need-build-test-fuzz maybe-zkheaders ## run the unit tests and the fuzz corpora with the memory sanitizer
+	@$(call build,msan,unit_tests fuzzers)
+	@tools/run-tests msan -L 'unit|fuzz' -LE 'session|timing'
+
 long: need-build-test maybe-zookeeper ## run the tests that the others leave out, an hour
 	@$(call build,release,all)
 	@tools/run-tests release -L long
@@ -153,5 +158,5 @@ maybe-zkheaders:
 	@tools/need zkheaders || echo "make: continuing without ZooKeeper's headers, and so without zk:// URLs"
 
 .NOTPARALLEL:
-.PHONY: all demo test test-servers interop asan tsan long builds valgrind musl musl-build sim mixed torture fuzz bench \
+.PHONY: all demo test test-servers interop asan tsan msan long builds valgrind musl musl-build sim mixed torture fuzz bench \
 	bench-quick lint format install uninstall check-install check-fresh clean help maybe-zookeeper maybe-zkheaders
