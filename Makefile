@@ -67,7 +67,7 @@ long: need-build-test maybe-zookeeper ## run the tests that the others leave out
 # forked child looks like a leak.
 valgrind: need-build-test-valgrind ## run most tests under valgrind
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
-	@tools/run-tests valgrind -L 'unit|wire|live' -LE 'timing|session' -E 'support|embedded|crowd|garbage|golden|oom|(redis|wire)_tls|wire_fork|multi_edge|cpp|zk_tls'
+	@tools/run-tests valgrind -L 'unit|wire|live' -LE 'timing|session' -E 'support|embedded|crowd|garbage|golden|oom|process_faults|(redis|wire)_tls|wire_fork|multi_edge|cpp|zk_tls'
 
 # The headers of the kernel and of ZooKeeper are in the same folder as those of glibc, so musl's own must be searched
 # first.

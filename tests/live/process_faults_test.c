@@ -1,0 +1,248 @@
+/* Faults of the holder's own process: it is stopped, has no descriptors left, or no random numbers. */
+#include "live/child.h"
+
+#include "api/client.h"
+#include "redis/redis.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#define FILLED 40 /* descriptors below this number are in use, so that a limit there leaves none */
+
+/* ---- a process that is stopped ---- */
+
+/* What the child reports; shared with it. */
+static struct diary {
+	_Atomic bool holds;
+	_Atomic long long held_at; /* when the latest call began that said "held" */
+	_Atomic int lost_events;
+	_Atomic bool says_lost;
+	_Atomic int released; /* what the release returned; 1: nothing yet */
+} * diary;
+
+static void count_losses(void *arg, const hf_event *event)
+{
+	(void)arg;
+	if (hf_event_state(event) == HF_LOST)
+		atomic_fetch_add(&diary->lost_events, 1);
+}
+
+/*
+ * In the child: asks whether the lock is held until it is not. Meanwhile it has the client's mutex, so that
+ * no thread of the library can renew the lock or notice the loss first.
+ */
+static void hold_and_ask(void)
+{
+	hf_client *client;
+	hf_lock *lock;
+	if (hf_client_open(test_server_url(live_server),
+	                   HF_CLIENT(.watchdog_ms = 1500, .on_event = count_losses), &client) ||
+	    hf_lock_open(client, HF_REENTRANT, "orders", &lock) || hf_lock_acquire(lock, NULL))
+		_exit(1);
+	hf__engine_lock(&client->engine);
+	for (;;) {
+		long long now = test_now_ms();
+		if (hf_lock_state(lock, NULL) == HF_LOST)
+			break;
+		atomic_store(&diary->held_at, now);
+		atomic_store(&diary->holds, true);
+	}
+	atomic_store(&diary->says_lost, true);
+	hf__engine_unlock(&client->engine);
+	atomic_store(&diary->released, hf_lock_release(lock));
+	for (;;)
+		pause();
+}
+
+static pid_t start_asker(void)
+{
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		hold_and_ask();
+	}
+	return pid;
+}
+
+/* The call that said "held" may have begun before the stop, but none may begin after it. */
+static void stopped_holder_learns_of_its_loss_with_its_first_call(void **state)
+{
+	(void)state;
+	diary = mmap(NULL, sizeof *diary, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+	             0);
+	assert_true(diary != MAP_FAILED);
+	atomic_store(&diary->released, 1);
+	pid_t holder = start_asker();
+	WAIT_UNTIL(atomic_load(&diary->holds), SOON_MS);
+	assert_int_equal(kill(holder, SIGSTOP), 0);
+	hf_client *client = open_client(NULL);
+	hf_lock *lock = open_lock(client, "orders");
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 10000)));
+	long long continued_at = test_now_ms();
+	assert_int_equal(kill(holder, SIGCONT), 0);
+	WAIT_UNTIL(atomic_load(&diary->says_lost), SOON_MS);
+	assert_true(atomic_load(&diary->held_at) < continued_at);
+	WAIT_UNTIL(atomic_load(&diary->released) <= 0, SOON_MS);
+	assert_int_equal(atomic_load(&diary->released), HF_ELOST);
+	WAIT_UNTIL(atomic_load(&diary->lost_events) == 1, SOON_MS);
+	assert_true(is_held_by(live_raw, "orders", client));
+	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(lock));
+	kill_child(holder);
+	assert_int_equal(atomic_load(&diary->lost_events), 1);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+	assert_int_equal(munmap(diary, sizeof *diary), 0);
+}
+
+/* ---- a process without descriptors ---- */
+
+static struct rlimit usual;
+
+static void set_limit(rlim_t most)
+{
+	struct rlimit limit = {.rlim_cur = most, .rlim_max = usual.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* What a client opens later has numbers from FILLED on. */
+static void fill_descriptors(void)
+{
+	int fd;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+	while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) < FILLED)
+		assert_true(fd >= 0);
+	assert_int_equal(close(fd), 0);
+}
+
+static int count_descriptors(void)
+{
+	int n = 0;
+	for (int fd = 0; fd < 1000; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static bool is_connected(void)
+{
+	char *list = raw_text(live_raw, "CLIENT", "LIST", NULL);
+	bool found = strstr(list, "name=short-of-descriptors") != NULL;
+	free(list);
+	return found;
+}
+
+static void reconnect_without_descriptors_is_tried_until_there_is_one(void **state)
+{
+	(void)state;
+	fill_descriptors();
+	hf_client *client = open_client(HF_CLIENT(.watchdog_ms = 20000, .command_timeout_ms = 300,
+	                                          .client_name = "short-of-descriptors"));
+	hf_lock *lock = open_lock(client, "orders");
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	set_limit(FILLED);
+	assert_int_equal(raw_integer(live_raw, "CLIENT", "KILL", "TYPE", "normal", NULL), 1);
+	WAIT_UNTIL(!is_connected(), SOON_MS);
+	ASSERT_RC(hf_client_ping(client, NULL), HF_EUNREACHABLE);
+	assert_int_equal(stats_of(client).reconnects, 0);
+	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+	WAIT_UNTIL(stats_of(client).reconnects == 1, 10000);
+	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
+	ASSERT_OK(hf_lock_release(lock));
+	assert_int_equal(stats_of(client).losses, 0);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+/* With one descriptor more each time, until there are enough. */
+static void client_that_lacks_descriptors_is_not_opened_and_leaves_none(void **state)
+{
+	hf_client *client = NULL;
+	int failures = 0;
+
+	(void)state;
+	fill_descriptors();
+	int before = count_descriptors();
+	for (rlim_t most = FILLED;; most++) {
+		set_limit(most);
+		int rc = hf_client_open(test_server_url(live_server), NULL, &client);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+		if (rc == 0)
+			break;
+		assert_true(rc == HF_ESYSTEM || rc == HF_EUNREACHABLE || rc == HF_ENOMEM);
+		assert_true(hf_error_detail()[0] != 0);
+		assert_int_equal(count_descriptors(), before);
+		failures++;
+	}
+	assert_true(failures >= 1);
+	ASSERT_OK(hf_client_close(client));
+	assert_int_equal(count_descriptors(), before);
+}
+
+/* ---- a process without random numbers ---- */
+
+ssize_t __real_getrandom(void *bytes, size_t length, unsigned flags);
+ssize_t __wrap_getrandom(void *bytes, size_t length, unsigned flags);
+
+static _Atomic bool no_random;
+
+ssize_t __wrap_getrandom(void *bytes, size_t length, unsigned flags)
+{
+	errno = ENOSYS;
+	return atomic_load(&no_random) ? -1 : __real_getrandom(bytes, length, flags);
+}
+
+static void client_without_random_numbers_is_not_opened(void **state)
+{
+	hf_client *client = NULL;
+
+	(void)state;
+	int before = count_descriptors();
+	atomic_store(&no_random, true);
+	int rc = hf_client_open(test_server_url(live_server), NULL, &client);
+	atomic_store(&no_random, false);
+	assert_int_equal(rc, HF_ESYSTEM);
+	assert_null(client);
+	assert_int_equal(count_descriptors(), before);
+}
+
+/* ---- a process that does not expect SIGPIPE ---- */
+
+/* The library's own connection cannot send any more. It notices when it sends, or just before. */
+static void broken_connection_raises_no_signal(void **state)
+{
+	hf_client *client = open_client(NULL);
+	hf_lock *lock = open_lock(client, "orders");
+	const struct hf__redis *redis = client->core.backend;
+
+	(void)state;
+	assert_true(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
+	for (int i = 0; i < 20; i++) {
+		ASSERT_OK(hf_lock_acquire(lock, NULL));
+		hf__engine_lock(&client->engine);
+		(void)shutdown(redis->master.port.fd, SHUT_WR);
+		hf__engine_unlock(&client->engine);
+		ASSERT_OK(hf_lock_release(lock));
+	}
+	assert_true(stats_of(client).reconnects >= 10);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		/* It forks, so it is the first: there are no threads yet. */
+		LIVE_STORY(stopped_holder_learns_of_its_loss_with_its_first_call),
+		LIVE_STORY(reconnect_without_descriptors_is_tried_until_there_is_one),
+		LIVE_STORY(client_that_lacks_descriptors_is_not_opened_and_leaves_none),
+		LIVE_STORY(client_without_random_numbers_is_not_opened),
+		LIVE_STORY(broken_connection_raises_no_signal),
+	};
+	return cmocka_run_group_tests(tests, live_start, live_stop);
+}
