@@ -74,7 +74,7 @@ enum hf__verb {
 	/*
 	 * Make the count exactly `count`, lower than it was. 0 removes the hold, its place in the
 	 * server's queue, and everything else that an ask may have left. DONE, with the number of
-	 * clients that were notified as count; GONE.
+	 * clients that were notified as count, and perhaps more that were not counted; GONE.
 	 */
 	HF__SETTLE,
 	/*
@@ -229,6 +229,8 @@ struct hf__answer {
 	int64_t token;
 	/* SETTLE: the wire owner of this client whose turn it is now, or 0. */
 	uint64_t next;
+	/* SETTLE: more clients than `count` may have been notified. */
+	bool uncounted;
 	/* BUSY: the channel to watch. */
 	enum hf__channel channel;
 	/* BUSY: hf__core_wake_owner() will wake the waiter, so there is nothing to watch. */

@@ -6,17 +6,32 @@
 
 #include <inttypes.h>
 
+/*
+ * Whether other clients were notified of the release. If the server cannot count all of them, it is
+ * assumed from time to time, so that they get their turn. NULL: there was no release.
+ */
+static bool may_have_notified(const struct hf__lock *lock, const struct hf__answer *answer,
+                              int64_t now)
+{
+	int ourselves = hf__lock_is_watched(lock, HF__CHANNEL_LOCK, NULL) ? 1 : 0;
+	if (!answer || answer->count > ourselves)
+		return answer != NULL;
+	return answer->uncounted && (uint32_t)now - lock->rested_at >= HF__UNCOUNTED_MS;
+}
+
 /* Clients that were notified of the release ask first. If there are none, nobody has to rest. */
-static void end_rest(struct hf__core *core, struct hf__lock *lock, int64_t notified, int64_t now)
+static void end_rest(struct hf__core *core, struct hf__lock *lock, const struct hf__answer *answer,
+                     int64_t now)
 {
 	struct hf__op *next = hf__lock_first_waiter(lock);
 	if (!next || next->phase != HF__OP_RESTING)
 		return;
-	int ourselves = hf__lock_is_watched(lock, HF__CHANNEL_LOCK, NULL) ? 1 : 0;
-	if (notified > ourselves)
+	if (may_have_notified(lock, answer, now)) {
+		lock->rested_at = (uint32_t)now;
 		hf__wheel_start(&core->wheel, &next->retry, now + HF__REST_MS);
-	else
+	} else {
 		next->phase = HF__OP_RUNNING;
+	}
 }
 
 /* It is the turn of a waiter of this client, so its other waiters stay here. */
@@ -34,10 +49,10 @@ static void pass_to(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
 }
 
 static void finish_released(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
-                            int64_t notified, int64_t now)
+                            const struct hf__answer *answer, int64_t now)
 {
 	core->stats.releases++;
-	end_rest(core, hold->cmd.lock, notified, now);
+	end_rest(core, hold->cmd.lock, answer, now);
 	op->number = hold->count;
 	hf__op_succeed(core, op);
 	if (hold->count == 0)
@@ -49,7 +64,7 @@ static void finish_released(struct hf__core *core, struct hf__op *op, struct hf_
 static void finish_lost(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
                         const char *holder, size_t length, int64_t now)
 {
-	end_rest(core, hold->cmd.lock, 0, now);
+	end_rest(core, hold->cmd.lock, NULL, now);
 	if (hold->state != HF__HOLD_LOST)
 		hf__hold_lose(core, hold, HF__LOST_GONE, now);
 	hf__hold_finish_lost(core, op, hold, holder, length, now);
@@ -62,7 +77,7 @@ static void finish_lost(struct hf__core *core, struct hf__op *op, struct hf__hol
 /* The call leaves without an answer; the last level is removed in the background. */
 static void leave(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
-	end_rest(core, hold->cmd.lock, 0, now);
+	end_rest(core, hold->cmd.lock, NULL, now);
 	if (hold->state == HF__HOLD_RELEASING) {
 		hold->doubtful = true;
 		hf__hold_abandon(core, hold, now);
@@ -132,7 +147,7 @@ static void on_done(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	if (hold->state == HF__HOLD_LOST)
 		finish_lost(core, op, hold, NULL, 0, now);
 	else
-		finish_released(core, op, hold, answer->count, now);
+		finish_released(core, op, hold, answer, now);
 }
 
 static void on_gone(struct hf__core *core, struct hf__op *op, struct hf__hold *hold,
@@ -141,7 +156,7 @@ static void on_gone(struct hf__core *core, struct hf__op *op, struct hf__hold *h
 	/* The first execution did it, or the lease expired while the release waited. */
 	bool expected = hold->doubtful || now >= hold->valid_until;
 	if (hold->state == HF__HOLD_RELEASING && expected)
-		finish_released(core, op, hold, 0, now);
+		finish_released(core, op, hold, NULL, now);
 	else
 		finish_lost(core, op, hold, answer->text, answer->length, now);
 }
@@ -245,7 +260,7 @@ void hf__release_on_moved(struct hf__core *core, struct hf__lock *lock, uint64_t
 	if (hold && hold->state == HF__HOLD_LOST)
 		finish_lost(core, hold->op, hold, NULL, 0, now);
 	else if (hold)
-		finish_released(core, hold->op, hold, 0, now);
+		finish_released(core, hold->op, hold, NULL, now);
 }
 
 /* The release continues without a hand-over. */
@@ -295,7 +310,7 @@ struct hf__hold *hf__release_start(struct hf__core *core, struct hf__op *op, int
 	if (hold->state == HF__HOLD_LOST)
 		finish_lost(core, op, hold, NULL, 0, now);
 	else
-		finish_released(core, op, hold, 0, now);
+		finish_released(core, op, hold, NULL, now);
 	return NULL;
 }
 

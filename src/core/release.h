@@ -4,7 +4,8 @@
 
 #include "core/backend.h"
 
-#define HF__REST_MS 5 /* how long others may ask first after a row of hand-overs */
+#define HF__REST_MS      5   /* how long others may ask first after a row of hand-overs */
+#define HF__UNCOUNTED_MS 100 /* how often that is done for others that may not even exist */
 
 struct hf__op;
 

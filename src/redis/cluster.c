@@ -464,7 +464,7 @@ void hf__cluster_note_answer(struct hf__conn *conn, const struct hf__cmd *cmd,
 	} else if (cmd->verb == HF__LIST && answer->rows > 0) {
 		set_cursor(cluster, conn, answer);
 	} else if (cmd->verb == HF__SETTLE && answer->outcome == HF__DONE) {
-		answer->count = INT32_MAX; /* the server counts only those at its own node */
+		answer->uncounted = true; /* the server counts only those at its own node */
 	}
 }
 

@@ -194,6 +194,43 @@ static void nobody_rests_where_nobody_listens(void **state)
 	assert_true(waiter->hold == NULL);
 }
 
+/* One row of hand-overs, whose release may have notified clients that the server does not count. */
+static struct hf__op *release_uncounted(struct fake *fake)
+{
+	uint64_t moves;
+	struct hf__op *waiter = hand_on(fake, &moves);
+	fake_reply(fake, (struct hf__answer){.outcome = HF__DONE, .uncounted = true});
+	return waiter;
+}
+
+/* The waiter asks now, is granted, and releases. */
+static void ask_and_release(struct fake *fake, struct hf__op *waiter)
+{
+	(void)check_sent(fake, HF__ASK, 1);
+	fake_answer(fake, HF__GRANTED);
+	check_result(waiter, 0);
+	(void)fake_release(fake, HF__MOVES_MAX + 2);
+	fake_answer(fake, HF__DONE);
+}
+
+static void listeners_that_are_not_counted_ask_first_now_and_then(void **state)
+{
+	struct fake *fake = *state;
+	fake_advance(fake, HF__UNCOUNTED_MS);
+	struct hf__op *waiter = release_uncounted(fake);
+	check_nothing_sent(fake);
+	fake_advance(fake, HF__REST_MS);
+	ask_and_release(fake, waiter);
+	ask_and_release(fake, release_uncounted(fake));
+	fake_advance(fake, HF__UNCOUNTED_MS - HF__REST_MS - 1);
+	ask_and_release(fake, release_uncounted(fake));
+	fake_advance(fake, 1);
+	waiter = release_uncounted(fake);
+	check_nothing_sent(fake);
+	fake_advance(fake, HF__REST_MS);
+	ask_and_release(fake, waiter);
+}
+
 static void own_message_does_not_end_the_rest(void **state)
 {
 	struct fake *fake = *state;
@@ -297,6 +334,7 @@ int main(void)
 		fake_test(waiter_with_a_shorter_lease_asks_on_its_own),
 		fake_test(after_many_in_a_row_other_listeners_ask_first),
 		fake_test(nobody_rests_where_nobody_listens),
+		fake_test(listeners_that_are_not_counted_ask_first_now_and_then),
 		fake_test(own_message_does_not_end_the_rest),
 		fake_test(own_subscription_is_nobody_else),
 		fake_test(hold_kept_for_long_is_released_to_all),
