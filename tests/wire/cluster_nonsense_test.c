@@ -112,6 +112,23 @@ static void a_single_server_cannot_redirect(void **state)
 	free(url);
 }
 
+static void names_with_odd_braces_are_refused(void **state)
+{
+	static const char *const names[] = {"a}b", "a{b", "{}x", "a{}b"};
+	struct wire wire = {0};
+	(void)state;
+	open_scene(scene.url);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		hf_lock *lock = NULL;
+		int rc = hf_lock_open(scene.client, HF_REENTRANT, names[i], &lock);
+		if (rc == 0) /* then at the latest when it is used */
+			rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT));
+		EXPECT_RC(&wire, HF_EINVAL, rc);
+		hf_lock_close(lock);
+	}
+	assert_int_equal(count_everywhere(ACQUIRE), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +136,7 @@ int main(void)
 		TEST(nonsense_without_an_end_is_an_error),
 		TEST(a_move_of_another_slot_does_no_harm),
 		TEST(a_single_server_cannot_redirect),
+		TEST(names_with_odd_braces_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -740,23 +740,6 @@ static void a_database_is_refused(void **state)
 	free(url);
 }
 
-static void names_with_odd_braces_are_refused(void **state)
-{
-	static const char *const names[] = {"a}b", "a{b", "{}x", "a{}b"};
-	struct wire wire = {0};
-	(void)state;
-	open_scene(scene.url);
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		hf_lock *lock = NULL;
-		int rc = hf_lock_open(scene.client, HF_REENTRANT, names[i], &lock);
-		if (rc == 0) /* then at the latest when it is used */
-			rc = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT));
-		EXPECT_RC(&wire, HF_EINVAL, rc);
-		hf_lock_close(lock);
-	}
-	assert_int_equal(count_everywhere(ACQUIRE), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -795,7 +778,6 @@ int main(void)
 		TEST(a_cluster_of_a_single_url_outlives_that_node),
 		TEST(other_urls_of_nodes_are_refused),
 		TEST(a_database_is_refused),
-		TEST(names_with_odd_braces_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,6 @@
 #include "wire/wire.h"
 
 #define SECRET "TOPSECRET"
-
 enum {
 	HELLO,
 	CLIENT_INFO,
@@ -584,8 +583,7 @@ static void strange_lists_of_sentinels_are_harmless(void **state)
 		"*2\r\n*1\r\n+ip\r\n*3\r\n+ip\r\n+port\r\n+ip\r\n",
 		"*1\r\n*4\r\n+ip\r\n+127.0.0.1\r\n+port\r\n+70000\r\n",
 		"*1\r\n*4\r\n+ip\r\n$0\r\n\r\n+port\r\n+1\r\n",
-		"*1\r\n*4\r\n+ip\r\n*2\r\n+port\r\n:1\r\n+port\r\n_\r\n",
-	};
+		"*1\r\n*4\r\n+ip\r\n*2\r\n+port\r\n:1\r\n+port\r\n_\r\n"};
 	(void)state;
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 		expect_harmless_list(lists[i]);
