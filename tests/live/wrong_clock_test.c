@@ -134,11 +134,16 @@ static void a_clock_that_has_caught_up_gives_a_greater_token(void **state)
 
 /* ---- leases ---- */
 
-/* Leases are replicated as points in time: on a clock that is ahead, they expire early. */
+/* From Redis 7.0 on, leases are replicated as points in time: on a clock that is ahead, they expire early. */
 static void a_lease_that_has_expired_at_a_fast_master_is_reported_lost(void **state)
 {
 	struct couple *couple = begin_couple(60000);
 	(void)state;
+	if (test_server_version(couple->master) < 70000) {
+		print_message("left out: this server replicates leases as durations\n");
+		end_couple(couple);
+		return;
+	}
 	ASSERT_OK(hf_lock_acquire(couple->lock, NULL));
 	long long granted_at = test_now_ms();
 	test_replica_settle(couple->master, 1);
