@@ -170,17 +170,22 @@ static void handle_map(struct hf__scout *scout, const char *bytes, int64_t now)
 }
 
 /*
- * Any refusal means plain pub/sub, as with Redisson. Only old servers do not have the command; where
+ * Any lasting refusal means plain pub/sub, as with Redisson. Only old servers do not have the command; where
  * the user may not run it, Redisson's own user probably may, and then neither side hears the other.
  */
-static void handle_probe(struct hf__scout *scout, const char *bytes)
+static void handle_probe(struct hf__scout *scout, const char *bytes, int64_t now)
 {
 	const struct hf__resp_node *root = &scout->seek.conn.resp.node[0];
+	bool is_refused = root->type == HF__RESP_ERROR;
 	int error = 0;
+	if (is_refused &&
+	    hf__refusal_read(bytes + root->start, root->length, &error) == HF__NOT_NOW) {
+		hf__conn_drop(&scout->seek.conn, error, "PUBSUB SHARDNUMSUB was refused for now",
+		              now);
+		return;
+	}
 	scout->has_probed = true;
-	scout->redis->is_sharded = root->type != HF__RESP_ERROR;
-	if (!scout->redis->is_sharded)
-		(void)hf__refusal_read(bytes + root->start, root->length, &error);
+	scout->redis->is_sharded = !is_refused;
 	if (error == HF_EDENIED)
 		hf__log_write(scout->redis->core, HF_LOG_WARN,
 		              "the user may not run PUBSUB SHARDNUMSUB, so plain pub/sub is used, "
@@ -198,7 +203,7 @@ static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes,
 	if (cmd == &scout->ask)
 		handle_map(scout, bytes, now);
 	else
-		handle_probe(scout, bytes);
+		handle_probe(scout, bytes, now);
 }
 
 static void push(struct hf__conn *conn, const char *bytes, int64_t now)
