@@ -278,6 +278,7 @@ struct hf__cmd {
 		bool asks;        /* the request is sent to a node that does not own its slot yet */
 		bool has_asked;   /* and that node has answered the word that announces this */
 		bool starts_over; /* a list whose cursor is of no use any more */
+		bool is_refused;  /* the first of its two replies was an error */
 		uint8_t redirections;
 	} backend;
 	union {

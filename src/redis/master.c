@@ -210,14 +210,22 @@ static void answer_core(struct hf__conn *conn, struct hf__cmd *cmd, const char *
 
 /*
  * SUNSUBSCRIBE is confirmed by a push that the server also sends unasked when the slot moves away,
- * and is refused afterwards. So a PING follows it: the command is answered when that is.
+ * and is refused afterwards. So a HELLO follows it, which needs no right and is not refused by a busy
+ * or a failing server either: the command is answered when that is.
  */
 static void pass_fence(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
 {
-	if (conn->resp.node[0].type == HF__RESP_ERROR)
-		return; /* of the SUNSUBSCRIBE */
-	hf__input_answered(conn, cmd);
-	hf__subs_handle_reply(conn, cmd, NULL, 0, now);
+	enum hf__resp_type type = conn->resp.node[0].type;
+	if (type == HF__RESP_MAP) {
+		hf__input_answered(conn, cmd);
+		hf__subs_handle_reply(conn, cmd, NULL, 0, now);
+	} else if (type == HF__RESP_ERROR && !cmd->backend.is_refused) {
+		cmd->backend.is_refused = true; /* the SUNSUBSCRIBE */
+	} else {
+		/* From here on, no reply would be that of its request. */
+		hf__conn_drop(conn, HF_EPROTOCOL, "the reply to HELLO does not fit the request",
+		              now);
+	}
 }
 
 static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)

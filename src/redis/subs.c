@@ -84,7 +84,8 @@ static int send_request(struct hf__redis *redis, struct hf__sub *sub, struct hf_
 	at = hf__request_bytes(at, sub->channel, sub->length);
 	if (redis->is_sharded && cmd->verb == HF__REDIS_UNSUBSCRIBE) {
 		at = hf__request_begin(at, 1);
-		at = hf__request_text(at, "PING");
+		at = hf__request_text(at, "HELLO");
+		cmd->backend.is_refused = false;
 	}
 	cmd->in_flight = true;
 	cmd->sent_at = hf__clock_ms();
@@ -322,7 +323,8 @@ void hf__subs_handle_reply(struct hf__conn *conn, struct hf__cmd *cmd, const cha
 	if (error && starts)
 		handle_refusal(redis, sub, error, length, now); /* it is in flight until then */
 	cmd->in_flight = false;
-	if (!error)
+	/* Messages that arrive although UNSUBSCRIBE was refused do no harm. */
+	if (!error || !starts)
 		note_confirmation(redis, sub, starts, now);
 	if (!sub->is_late)
 		(void)update(redis, sub);

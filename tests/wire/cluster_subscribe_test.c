@@ -135,6 +135,74 @@ static void releases_publish_as_waiters_listen(void **state)
 	}
 }
 
+/* Otherwise one busy server would decide about the messages for as long as the client lives. */
+static void a_busy_server_does_not_choose_the_messages(void **state)
+{
+	(void)state;
+	responder_set_next(
+		scene.node[0], PROBE, 1,
+		"-BUSY Redis is busy running a script. You can only call SCRIPT KILL.\r\n");
+	open_scene(scene.url);
+	acquire();
+	release();
+	char *sent = responder_last(scene.node[0], RELEASE);
+	assert_non_null(sent);
+	assert_non_null(strstr(sent, " SPUBLISH"));
+	free(sent);
+}
+
+/* ---- the end of a subscription ---- */
+
+/* A wait in vain, until this node was asked to end the subscription. */
+static void wait_and_leave(int unsubscribe)
+{
+	for (int i = 0; i < NODES; i++)
+		set_reply(i, ACQUIRE, HELD);
+	assert_int_equal(hf_lock_acquire(scene.lock, HF_ACQUIRE(.wait_ms = 100)), HF_ETIMEDOUT);
+	WAIT_UNTIL(responder_count(scene.node[0], unsubscribe) == 1, PATIENCE_MS);
+}
+
+static void a_refused_sunsubscribe_shifts_no_replies(void **state)
+{
+	(void)state;
+	open_scene(scene.url);
+	responder_set(scene.node[0], SUNSUBSCRIBE, "-NOPERM this user may not\r\n");
+	wait_and_leave(FENCE);
+	assert_int_equal(hf_lock_acquire(scene.lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	set_reply(0, ACQUIRE, GRANTED);
+	acquire();
+	release();
+	assert_int_equal(stats_of(scene.client).reconnects, 0);
+}
+
+/* The reply to the next request must not be taken for that of the fence. */
+static void a_refused_fence_ends_the_connection(void **state)
+{
+	(void)state;
+	open_scene(scene.url);
+	responder_set_next(scene.node[0], FENCE, 1, "-MISCONF errors writing to the AOF file\r\n");
+	wait_and_leave(FENCE);
+	assert_int_equal(hf_lock_acquire(scene.lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT)), HF_EBUSY);
+	assert_int_equal(stats_of(scene.client).reconnects, 1);
+	assert_int_equal(stats_of(scene.client).grants, 0);
+	set_reply(0, ACQUIRE, GRANTED);
+	acquire();
+	release();
+}
+
+static void a_refused_unsubscribe_is_not_repeated(void **state)
+{
+	char *url = check_format("%s?sharded=off", scene.url);
+	(void)state;
+	open_scene(url);
+	free(url);
+	responder_set(scene.node[0], UNSUBSCRIBE, "-NOPERM this user may not\r\n");
+	wait_and_leave(UNSUBSCRIBE);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(call_is_locked(), 0);
+	assert_int_equal(count_everywhere(UNSUBSCRIBE), 1);
+}
+
 /* A message that is not for the connection it arrives on, or for nobody, wakes up no one. */
 static void messages_of_no_concern_are_ignored(void **state)
 {
@@ -455,6 +523,10 @@ int main(void)
 		TEST(the_setting_and_the_servers_choose_the_messages),
 		TEST(a_user_without_the_right_to_probe_is_warned_once),
 		TEST(releases_publish_as_waiters_listen),
+		TEST(a_busy_server_does_not_choose_the_messages),
+		TEST(a_refused_sunsubscribe_shifts_no_replies),
+		TEST(a_refused_fence_ends_the_connection),
+		TEST(a_refused_unsubscribe_is_not_repeated),
 		TEST(messages_of_no_concern_are_ignored),
 		TEST(a_subscription_that_the_server_ends_is_made_at_the_owner),
 		TEST(after_a_new_subscription_the_waiter_asks_again),

@@ -49,7 +49,7 @@
 /* For each script there are four rules: by hash or with the whole text, after ASKING or not. */
 #define NODE_SCRIPT_NUMBERS(word, name, reply) ASKED_##word, ASKED_WHOLE_##word, word, WHOLE_##word,
 enum {
-	HELLO, CLIENT_INFO, KILL, MAP, PROBE, SSUBSCRIBE, SUNSUBSCRIBE, SUBSCRIBE, UNSUBSCRIBE,
+	HELLO, FENCE, CLIENT_INFO, KILL, MAP, PROBE, SSUBSCRIBE, SUNSUBSCRIBE, SUBSCRIBE, UNSUBSCRIBE,
 	PING, ASKING, ASKED_TOKEN, TOKEN,
 	NODE_SCRIPTS(NODE_SCRIPT_NUMBERS)
 	RULES
@@ -71,6 +71,7 @@ enum {
 
 static const struct responder_rule node_rules[RULES] = {
 	[HELLO] = {{"HELLO", "3", "..."}, CLUSTER_HELLO, 0},
+	[FENCE] = {{"HELLO"}, CLUSTER_HELLO, 0},
 	[CLIENT_INFO] = {{"CLIENT", "INFO"}, NO_INFO, 0},
 	[KILL] = {{"CLIENT", "KILL", "..."}, ":0\r\n", 0},
 	[MAP] = {{"CLUSTER", "NODES"}, "-ERR the test has no map yet\r\n", 0},
