@@ -19,6 +19,8 @@ static void up(struct hf__conn *conn, int64_t now)
 	hf__conn_show_server(conn, conn->link->server, sizeof conn->link->server);
 	hf__subs_renew(conn);
 	hf__core_link_up(conn->redis->core, conn->link, now);
+	if (conn->redis->sentinel)
+		hf__sentinel_want(conn->redis->sentinel, now); /* and is polled from now on */
 }
 
 /* Another server may be the master by now. */
