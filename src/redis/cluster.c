@@ -27,6 +27,7 @@ struct shard {
 	struct hf__link link;
 	int slots;      /* how many it owns */
 	int slots_next; /* and in the map that is being read */
+	bool is_down;   /* it says that the cluster is; if only it is cut off, others know better */
 	char host[HF__SLOTS_HOST];
 	int port;
 	char shown[HF__SLOTS_HOST + 40];
@@ -299,7 +300,7 @@ bool hf__cluster_lacks_master(const struct hf__cluster *cluster)
 		return true;
 	for (int i = 0; i < cluster->shards; i++) {
 		const struct shard *shard = cluster->shard[i];
-		if (!shard->link.up && hf__core_needs_link(core, &shard->link))
+		if ((shard->is_down || !shard->link.up) && hf__core_needs_link(core, &shard->link))
 			return true;
 	}
 	return false;
@@ -450,7 +451,11 @@ static void set_cursor(struct hf__cluster *cluster, const struct hf__conn *conn,
 void hf__cluster_note_answer(struct hf__conn *conn, const struct hf__cmd *cmd,
                              struct hf__answer *answer, int64_t now)
 {
+	static const char down[] = "CLUSTERDOWN";
 	struct hf__cluster *cluster = conn->redis->cluster;
+	shard_of(conn->link)->is_down = answer->outcome == HF__NOT_NOW &&
+	                                answer->length >= sizeof down - 1 &&
+	                                memcmp(answer->text, down, sizeof down - 1) == 0;
 	if (answer->outcome == HF__FAILED &&
 	    hf__refusal_is_redirection(answer->text, answer->length)) {
 		/* It does not say where to, but the map may. */

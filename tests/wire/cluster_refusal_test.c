@@ -152,6 +152,22 @@ static void half_a_script_is_reconciled(void **state)
 	}
 }
 
+/* The other nodes have elected a new master, which the old one does not learn. */
+static void a_master_that_is_cut_off_is_left_for_the_one_that_others_know(void **state)
+{
+	static const struct map_style plain = {.name = ""};
+	(void)state;
+	open_scene(scene.url);
+	acquire();
+	release();
+	set_all_replies(0, CLUSTERDOWN);
+	for (int i = 1; i < NODES; i++)
+		set_map_of(i, &plain, 1);
+	assert_int_equal(hf_lock_acquire(scene.lock, HF_ACQUIRE(.wait_ms = 3 * PATIENCE_MS)), 0);
+	release();
+	assert_true(count_all(1, ACQUIRE) > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +177,7 @@ int main(void)
 		TEST(a_cluster_that_stays_down_is_an_error_at_the_deadline),
 		TEST(crossslot_is_an_error_and_never_retried),
 		TEST(half_a_script_is_reconciled),
+		TEST(a_master_that_is_cut_off_is_left_for_the_one_that_others_know),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
