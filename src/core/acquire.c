@@ -307,7 +307,7 @@ static void on_no_answer(struct hf__core *core, struct hf__op *op, const struct 
 		doubt(op->hold);
 	if (op->cancelled)
 		hf__acquire_give_up(core, op, HF_ECANCELLED, now);
-	else if (answer->outcome == HF__UNSENT && op->lock->link->up)
+	else if (hf__cmd_lacks_memory(answer, op->lock->link))
 		hf__acquire_give_up(core, op, HF_ENOMEM, now);
 	else if (hf__cmd_is_retried(answer, op->lock->link))
 		hf__op_retry_later(core, op, answer, now);

@@ -23,7 +23,13 @@ void hf__cmd_submit(struct hf__core *core, struct hf__link *link, struct hf__cmd
 
 bool hf__cmd_is_retried(const struct hf__answer *answer, const struct hf__link *link)
 {
-	return answer->outcome == HF__NOT_NOW || (answer->outcome == HF__UNKNOWN && link->up);
+	bool is_open = answer->outcome == HF__UNKNOWN || answer->outcome == HF__UNSENT;
+	return answer->outcome == HF__NOT_NOW || (is_open && link->up);
+}
+
+bool hf__cmd_lacks_memory(const struct hf__answer *answer, const struct hf__link *link)
+{
+	return answer->outcome == HF__UNSENT && answer->error == HF_ENOMEM && link->up;
 }
 
 void hf__cmd_withdraw(struct hf__core *core, struct hf__cmd *cmd)

@@ -14,9 +14,12 @@ void hf__cmd_submit(struct hf__core *core, struct hf__link *link, struct hf__cmd
                     int64_t limit_ms);
 /*
  * Whether the command is sent again after a pause. If its link is down, it is sent again when that is
- * up. An outcome can be unknown while the link is up: then the command was on another one.
+ * up. A command can be unsent, or its outcome unknown, while the link is up: then it was on another
+ * one.
  */
 bool hf__cmd_is_retried(const struct hf__answer *answer, const struct hf__link *link);
+/* Whether the command could not be sent for lack of memory. */
+bool hf__cmd_lacks_memory(const struct hf__answer *answer, const struct hf__link *link);
 /* Nobody waits for the command any more: takes it back if it only waits for replicas. */
 void hf__cmd_withdraw(struct hf__core *core, struct hf__cmd *cmd);
 /* The call that a command works for, or NULL. */

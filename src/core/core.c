@@ -416,11 +416,12 @@ static void move_query(struct hf__core *core, struct hf__op *op, int64_t now)
 {
 	struct hf__query *query = op->query;
 	struct hf__link *link = query->cmd.lock ? NULL : hf__lock_route(core, NULL, 0);
-	if (query->cmd.in_flight)
-		return;
 	if (link)
 		query->any_link = link;
-	retry(core, op, now);
+	if (!query->cmd.in_flight)
+		retry(core, op, now);
+	else if (!hf__query_link(query)->up)
+		core->backend_ops->want_link(core->backend, hf__query_link(query));
 }
 
 void hf__core_reroute(struct hf__core *core, int64_t now)

@@ -386,7 +386,7 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 	}
 	if (cmd->verb == HF__FORCE && answer->outcome == HF__DONE && answer->count)
 		lose_all(core, cmd->lock, now);
-	if (op && again && !(answer->outcome == HF__UNSENT && hf__query_link(query)->up)) {
+	if (op && again && !hf__cmd_lacks_memory(answer, hf__query_link(query))) {
 		cmd->again = cmd->again || unknown;
 		if (hf__cmd_is_retried(answer, hf__query_link(query)))
 			hf__op_retry_later(core, op, answer, now);

@@ -208,6 +208,18 @@ static void no_memory_for_a_watch_ends_the_call(void **state)
 	assert_int_equal(fake->core.holds, 0);
 }
 
+/* The lock's link was replaced by another one, which is up already. */
+static void ask_that_never_left_is_sent_on_another_link(void **state)
+{
+	struct fake *fake = *state;
+	struct hf__op *op = fake_acquire(fake, 1);
+	fake_reply(fake, (struct hf__answer){.outcome = HF__UNSENT, .error = HF_EUNREACHABLE});
+	check_waits(op);
+	fake_advance(fake, 1000);
+	fake_answer(fake, HF__GRANTED);
+	check_result(op, 0);
+}
+
 /* ---- time runs out ---- */
 
 static void call_that_waits_times_out_and_leaves_nothing(void **state)
@@ -715,6 +727,7 @@ int main(void)
 		fake_test(watch_is_kept_for_a_waiter_that_comes_soon),
 		fake_test(watch_that_fails_ends_all_waiters),
 		fake_test(no_memory_for_a_watch_ends_the_call),
+		fake_test(ask_that_never_left_is_sent_on_another_link),
 		fake_test(call_that_waits_times_out_and_leaves_nothing),
 		fake_test(deadline_with_an_ask_in_flight_is_unknown_and_the_late_grant_is_settled),
 		fake_test(late_busy_needs_no_clean_up),
