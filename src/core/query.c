@@ -338,7 +338,9 @@ static void finish(struct hf__core *core, struct hf__query *query, struct hf__op
 	/* A repeat finds nothing if the first one ran, as it must have if all permits were ours. */
 	if (outcome == HF__GONE && query->cmd.verb == HF__PERMITS_RELEASE && query->cmd.again)
 		outcome = were_all_ours(core, query) ? HF__DONE : HF__UNKNOWN;
-	bool ours = settle_permits(core, query, answer, outcome, now);
+	bool failed = outcome == HF__UNSENT || outcome == HF__FAILED;
+	bool may_have_run = failed && query->cmd.again && changes(query->cmd.verb);
+	bool ours = settle_permits(core, query, answer, may_have_run ? HF__UNKNOWN : outcome, now);
 	const struct hf__hold *extended = extended_permit(core, query);
 	if (outcome == HF__DONE && extended && extended->state == HF__HOLD_LOST)
 		hf__hold_finish_lost(core, op, extended, NULL, 0, now);
@@ -352,6 +354,9 @@ static void finish(struct hf__core *core, struct hf__query *query, struct hf__op
 	else if (outcome == HF__UNKNOWN)
 		hf__op_finish(core, op, HF_EUNKNOWN, "not answered in time: %s",
 		              hf__query_link(query)->why);
+	else if (may_have_run)
+		hf__op_finish(core, op, HF_EUNKNOWN, "not answered, and when it was repeated: %.*s",
+		              (int)answer->length, answer->text);
 	else
 		hf__op_finish(core, op, answer->error, "%.*s", (int)answer->length, answer->text);
 }

@@ -219,6 +219,38 @@ static void force_that_never_left_is_sent_when_it_can_be(void **state)
 	assert_int_equal(op->number, 1);
 }
 
+/* Its connection was replaced by another one, which is up already. */
+static void force_that_never_left_is_sent_on_another_link(void **state)
+{
+	struct fake *fake = *state;
+	struct hf__op *op = ask(fake, HF__OP_FORCE, 1);
+	fake_reply(fake, (struct hf__answer){.outcome = HF__UNSENT, .error = HF_EUNREACHABLE});
+	check_waits(op);
+	fake_advance(fake, 1000);
+	answer_force(fake, 1);
+	check_result(op, 0);
+}
+
+/* The first attempt may have been executed, whatever becomes of the second. */
+static void repeat_that_fails_leaves_the_outcome_unknown(void **state)
+{
+	struct fake *fake = *state;
+	static const struct hf__answer answers[] = {
+		{.outcome = HF__UNSENT, .error = HF_ENOMEM, .text = "no memory", .length = 9},
+		{.outcome = HF__FAILED, .error = HF_EDENIED, .text = "NOPERM no", .length = 9}};
+	struct hf__lock *lock = hf__lock_ref(&fake->core, HF__SEMAPHORE, "pool");
+	fake->lock[fake->locks++] = lock;
+	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+		struct hf__op *op = fake_start_on(fake, lock, .verb = HF__OP_REQUEST, .amount = 1,
+		                                  .request = HF__SEMAPHORE_RELEASE);
+		fake_link_down(fake);
+		fake_link_up(fake);
+		fake_reply(fake, answers[i]);
+		check_result(op, HF_EUNKNOWN);
+		check_detail(op, answers[i].text);
+	}
+}
+
 static void force_past_its_deadline_is_unknown_and_its_late_answer_is_a_loss(void **state)
 {
 	struct fake *fake = *state;
@@ -429,6 +461,8 @@ int main(void)
 		fake_test(command_without_room_is_out_of_memory),
 		fake_test(refused_query_passes_the_servers_text_on),
 		fake_test(not_now_is_asked_again_soon),
+		fake_test(force_that_never_left_is_sent_on_another_link),
+		fake_test(repeat_that_fails_leaves_the_outcome_unknown),
 		fake_test(server_that_is_never_ready_is_named_at_the_deadline),
 		fake_test(query_ends_at_its_deadline_and_a_late_answer_is_ignored),
 		fake_test(deadline_without_a_connection_says_why),
