@@ -242,21 +242,27 @@ void hf__release_correct(struct hf__core *core, struct hf__hold *hold, int64_t n
 		hf__release_settle(core, hold, now);
 }
 
-/* The hold of this wire owner if its release waits for a hand-over, else NULL. */
-static struct hf__hold *find_moving(struct hf__lock *lock, uint64_t wire)
+/*
+ * The hold of this wire owner if its release waits for a hand-over, else NULL. If the lock got another
+ * link meanwhile, the release was sent there: it may find the hold gone because it was handed over.
+ */
+static struct hf__hold *find_moving(struct hf__lock *lock, uint64_t wire, bool may_be_gone)
 {
 	struct hf__list *link;
 	hf__list_each (link, &lock->holds) {
 		struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
-		if (hold->cmd.wire == wire)
-			return hold->op && !hold->cmd.in_flight ? hold : NULL;
+		if (hold->cmd.wire != wire)
+			continue;
+		if (hold->op && hold->cmd.in_flight && may_be_gone)
+			hold->doubtful = true;
+		return hold->op && !hold->cmd.in_flight ? hold : NULL;
 	}
 	return NULL;
 }
 
 void hf__release_on_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
 {
-	struct hf__hold *hold = find_moving(lock, wire);
+	struct hf__hold *hold = find_moving(lock, wire, true);
 	if (hold && hold->state == HF__HOLD_LOST)
 		finish_lost(core, hold->op, hold, NULL, 0, now);
 	else if (hold)
@@ -267,7 +273,7 @@ void hf__release_on_moved(struct hf__core *core, struct hf__lock *lock, uint64_t
 void hf__release_on_not_moved(struct hf__core *core, struct hf__lock *lock, uint64_t wire,
                               enum hf__outcome outcome, int64_t now)
 {
-	struct hf__hold *hold = find_moving(lock, wire);
+	struct hf__hold *hold = find_moving(lock, wire, outcome == HF__UNKNOWN);
 	if (!hold)
 		return;
 	if (outcome == HF__UNKNOWN)
