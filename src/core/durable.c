@@ -39,11 +39,11 @@ void hf__durable_start(struct hf__core *core, struct hf__op *op, int64_t token,
 		if (by > op->deadline.at)
 			hf__wheel_start(&core->wheel, &op->deadline, by);
 	}
-	if (!cmd->lock->link->up)
-		return; /* the next connection asks again */
 	op->granted_at = cmd->sent_at;
 	op->token = token;
 	op->outdated = false;
+	if (!cmd->lock->link->up)
+		return; /* the next connection asks again */
 	cmd->verb = HF__SYNC;
 	cmd->count = hf__durable_replicas(core, op);
 	cmd->answered = answered;
