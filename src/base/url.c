@@ -160,7 +160,7 @@ static int find_bracket(struct parse *parse, const char *from, const char *end,
 
 static int parse_bracketed(struct parse *parse, const char *from, const char *end)
 {
-	const char *close;
+	const char *close = NULL;
 	int rc = find_bracket(parse, from, end, &close);
 
 	if (rc == 0)
