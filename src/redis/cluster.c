@@ -255,7 +255,7 @@ static void forget_torn(struct hf__cluster *cluster, int64_t now)
 int hf__cluster_take_map(struct hf__cluster *cluster, const char *text, size_t length,
                          const char *host, int64_t now)
 {
-	bool replaced[SHARDS_MAX];
+	bool replaced[SHARDS_MAX] = {false};
 	int rc = read_map(cluster, text, length, host);
 	if (rc)
 		return rc;
