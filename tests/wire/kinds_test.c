@@ -158,22 +158,23 @@ static int delete_latch(struct objects *objects)
 struct repeat {
 	int (*run)(struct objects *objects);
 	struct script_step steps[13];
+	int rc; /* if the repeat is refused: the first request may have run */
 };
 
 static const struct repeat repeats[] = {
-	{take_some, LOST(TAKE("0"), TAKE("1"), 6, 4)},
-	{try_some, LOST(TAKE("0"), TAKE("1"), 6, 4)},
-	{give_some, LOST(GIVE("0"), GIVE("0"), 6, 4)},
-	{give_if_there, LOST(GIVE("1"), GIVE("1"), 6, 4)},
-	{add_some, LOST(ADD("-3"), ADD("-3"), 6, 4)},
-	{set_some, LOST(SET("7000"), SET("7000"), 6, 4)},
-	{drain, LOST(DRAIN, DRAIN, 5, 4)},
-	{set_permits, LOST(SET("0"), SET("0"), 6, 4)},
-	{set_total, LOST(SET_TOTAL, SET_TOTAL, 7, 4)},
-	{add_permits, LOST(ADD("4"), ADD("4"), 6, 4)},
-	{set_latch, LOST(LATCH_SET, LATCH_SET, 6, 4)},
-	{count_down, LOST(LATCH, LATCH, 5, 4)},
-	{delete_latch, LOST(LATCH, LATCH, 5, 4)},
+	{take_some, LOST(TAKE("0"), TAKE("1"), 6, 4), HF_EREFUSED},
+	{try_some, LOST(TAKE("0"), TAKE("1"), 6, 4), HF_EREFUSED},
+	{give_some, LOST(GIVE("0"), GIVE("0"), 6, 4), HF_EUNKNOWN},
+	{give_if_there, LOST(GIVE("1"), GIVE("1"), 6, 4), HF_EUNKNOWN},
+	{add_some, LOST(ADD("-3"), ADD("-3"), 6, 4), HF_EUNKNOWN},
+	{set_some, LOST(SET("7000"), SET("7000"), 6, 4), HF_EUNKNOWN},
+	{drain, LOST(DRAIN, DRAIN, 5, 4), HF_EUNKNOWN},
+	{set_permits, LOST(SET("0"), SET("0"), 6, 4), HF_EUNKNOWN},
+	{set_total, LOST(SET_TOTAL, SET_TOTAL, 7, 4), HF_EUNKNOWN},
+	{add_permits, LOST(ADD("4"), ADD("4"), 6, 4), HF_EUNKNOWN},
+	{set_latch, LOST(LATCH_SET, LATCH_SET, 6, 4), HF_EUNKNOWN},
+	{count_down, LOST(LATCH, LATCH, 5, 4), HF_EUNKNOWN},
+	{delete_latch, LOST(LATCH, LATCH, 5, 4), HF_EUNKNOWN},
 };
 
 static void repeat_names_the_same_request_and_record(void **state)
@@ -182,7 +183,7 @@ static void repeat_names_the_same_request_and_record(void **state)
 	for (size_t i = 0; i < sizeof repeats / sizeof *repeats; i++) {
 		struct wire wire = wire_start(repeats[i].steps, NULL);
 		struct objects objects = open_objects(&wire);
-		EXPECT_RC(&wire, HF_EREFUSED, repeats[i].run(&objects));
+		EXPECT_RC(&wire, repeats[i].rc, repeats[i].run(&objects));
 		expect_same_twice(hf_error_detail());
 		close_objects(&objects);
 		wire_finish(&wire);
