@@ -7,8 +7,8 @@
 #include <inttypes.h>
 
 /*
- * Whether other clients were notified of the release. If the server cannot count all of them, it is
- * assumed from time to time, so that they get their turn. NULL: there was no release.
+ * Whether other clients were notified of the release. If the server cannot count all of them, this is
+ * assumed from time to time, to give them a turn. The answer is NULL if nothing was released.
  */
 static bool may_have_notified(const struct hf__lock *lock, const struct hf__answer *answer,
                               int64_t now)

@@ -237,7 +237,7 @@ static void broken_connection_raises_no_signal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* It forks, so it is the first: there are no threads yet. */
+		/* It forks, so it runs first, before any thread is started. */
 		LIVE_STORY(stopped_holder_learns_of_its_loss_with_its_first_call),
 		LIVE_STORY(reconnect_without_descriptors_is_tried_until_there_is_one),
 		LIVE_STORY(client_that_lacks_descriptors_is_not_opened_and_leaves_none),

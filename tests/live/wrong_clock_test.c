@@ -95,7 +95,7 @@ static void a_master_that_has_the_last_grant_gives_the_next_token(void **state)
 	end_couple(couple);
 }
 
-/* This is what the page of guarantees excludes: the token is no more than the new master's own time. */
+/* docs/guarantees.md excludes this case: the token is only the time of the new master. */
 static void a_slow_master_that_lacks_the_last_grant_gives_a_smaller_token(void **state)
 {
 	struct couple *couple = begin_couple(-BEHIND_MS);
