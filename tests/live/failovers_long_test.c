@@ -100,16 +100,6 @@ static int count_all_overlaps(void)
 
 /* ---- failovers ---- */
 
-static bool begin_switch(void)
-{
-	struct raw *raw = raw_connect(group->sentinel[0]);
-	struct raw_reply *reply = raw_command(raw, "SENTINEL", "FAILOVER", "mymaster", NULL);
-	bool begun = reply->type == RAW_STATUS;
-	raw_reply_free(reply);
-	raw_close(raw);
-	return begun;
-}
-
 static bool has_replicas(int master)
 {
 	struct raw *raw = raw_try_connect_url(test_server_unix_url(group->node[master]));
@@ -132,7 +122,7 @@ static long long fail_over(hf_lock *probe, int *master, bool kills)
 	if (kills)
 		test_server_kill(group->node[before]);
 	else
-		WAIT_UNTIL(begin_switch(), 30000);
+		WAIT_UNTIL(test_sentinels_begin(group), 30000);
 	struct raw_reply *message = raw_next_message(raw, 60000);
 	long long announced_at = test_now_ms();
 	assert_non_null(message);

@@ -29,16 +29,6 @@ static inline void begin_counting(long from, enum shortage how)
 	is_numbering = true;
 }
 
-static inline void report_hang(int signal_number)
-{
-	char text[100];
-	(void)signal_number;
-	int length = snprintf(text, sizeof text, "hung with allocation %ld failing, %s\n",
-	                      (long)failing_from, shortage_names[shortage]);
-	(void)!write(STDERR_FILENO, text, (size_t)length);
-	abort();
-}
-
 /* ---- a client's life ------------------------------------------------------------------------- */
 
 /* One life, and what was wrong with it. */

@@ -18,16 +18,6 @@ struct life {
 	int calls; /* whose completion is waited for */
 };
 
-static void report_hang(int signal_number)
-{
-	char text[100];
-	(void)signal_number;
-	int length = snprintf(text, sizeof text, "hung with allocation %ld failing, %s\n",
-	                      (long)failing_from, shortage_names[shortage]);
-	(void)!write(STDERR_FILENO, text, (size_t)length);
-	abort();
-}
-
 static void wait_for_calls(struct life *life)
 {
 	while (life->done.calls < life->calls)

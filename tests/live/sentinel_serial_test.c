@@ -259,17 +259,6 @@ static void a_hold_that_was_not_replicated_is_reported_lost(void **state)
 	bring_back(before);
 }
 
-/* Makes the first Sentinel replace the master; false while the previous failover is not over. */
-static bool begin_failover(void)
-{
-	struct raw *raw = raw_connect(group->sentinel[0]);
-	struct raw_reply *reply = raw_command(raw, "SENTINEL", "FAILOVER", "mymaster", NULL);
-	bool begun = reply->type == RAW_STATUS;
-	raw_reply_free(reply);
-	raw_close(raw);
-	return begun;
-}
-
 /* The old master still works, for seconds: nothing more may be sent to it. */
 static void a_master_that_was_replaced_is_left_at_once(void **state)
 {
@@ -280,7 +269,7 @@ static void a_master_that_was_replaced_is_left_at_once(void **state)
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
 	test_sentinels_sync(group, master, 2);
 	assert_int_equal(count_connections(before), 1);
-	WAIT_UNTIL(begin_failover(), 30000);
+	WAIT_UNTIL(test_sentinels_begin(group), 30000);
 	WAIT_UNTIL(test_sentinels_named(group, 0) != before, 30000);
 	long long named_at = test_now_ms();
 	WAIT_UNTIL(count_connections(before) == 0, SOON_MS);
@@ -305,7 +294,7 @@ static void an_idle_client_follows_the_master(void **state)
 	int before = master;
 	(void)state;
 	assert_int_equal(count_connections(before), 1);
-	WAIT_UNTIL(begin_failover(), 30000);
+	WAIT_UNTIL(test_sentinels_begin(group), 30000);
 	master = test_sentinels_next(group, before);
 	WAIT_UNTIL(count_connections(before) == 0, SOON_MS);
 	ASSERT_OK(hf_client_ping(client, NULL));

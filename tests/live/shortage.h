@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define REAL(type, name, ...) extern type __real_##name(__VA_ARGS__) __attribute__((weak))
 REAL(void *, malloc, size_t size);
@@ -146,6 +147,20 @@ static long end_watching(void)
 	is_watching = false;
 	is_numbering = false;
 	return asked;
+}
+
+/* What the allocations are those of, for the report of a hang. */
+static const char *current = "a client's life";
+
+/* For SIGALRM. */
+static inline void report_hang(int signal_number)
+{
+	char text[200];
+	(void)signal_number;
+	int length = snprintf(text, sizeof text, "%s: hung with allocation %ld failing, %s\n",
+	                      current, (long)failing_from, shortage_names[shortage]);
+	(void)!write(STDERR_FILENO, text, (size_t)length);
+	abort();
 }
 
 #endif

@@ -34,18 +34,6 @@ struct life {
 	char wrong[400]; /* the first surprise */
 };
 
-static const char *current = ""; /* the life's name, for the report of a hang */
-
-static void report_hang(int signal_number)
-{
-	char text[200];
-	(void)signal_number;
-	int length = snprintf(text, sizeof text, "%s: hung with allocation %ld failing, %s\n",
-	                      current, (long)failing_from, shortage_names[shortage]);
-	(void)!write(STDERR_FILENO, text, (size_t)length);
-	abort();
-}
-
 static void note_wrong(struct life *life, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

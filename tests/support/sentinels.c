@@ -77,6 +77,16 @@ int test_sentinels_next(const struct test_sentinels *group, int before)
 	return switched.now;
 }
 
+bool test_sentinels_begin(const struct test_sentinels *group)
+{
+	struct raw *raw = raw_connect(group->sentinel[0]);
+	struct raw_reply *reply = raw_command(raw, "SENTINEL", "FAILOVER", "mymaster", NULL);
+	bool begun = reply->type == RAW_STATUS;
+	raw_reply_free(reply);
+	raw_close(raw);
+	return begun;
+}
+
 void test_sentinels_sync(const struct test_sentinels *group, int master, int replicas)
 {
 	char count[8];

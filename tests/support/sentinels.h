@@ -32,6 +32,9 @@ int test_sentinels_named(const struct test_sentinels *group, int sentinel);
 /* Which node every Sentinel names that answers; -1 while they do not agree. */
 int test_sentinels_master(const struct test_sentinels *group);
 
+/* Makes the first Sentinel replace the master; false while the previous failover is not over. */
+bool test_sentinels_begin(const struct test_sentinels *group);
+
 /* Waits until a node other than this one is the master everywhere, and returns it. */
 int test_sentinels_next(const struct test_sentinels *group, int before);
 
