@@ -1,4 +1,6 @@
 /* Grants that count only once replicas have acknowledged them. */
+#include <stdio.h>
+
 #include "fake.h"
 
 /* The longest that a sync lasts: one before it, its own, and the answer. */
@@ -377,6 +379,25 @@ static void grant_that_stays_unknown_is_given_up_and_released(void **state)
 	settle(fake);
 }
 
+/* The lock has another link by then, which is down. */
+static void grant_without_a_link_has_its_time(void **state)
+{
+	struct fake *fake = *state;
+	char expected[40];
+	struct hf__op *op = ask(fake, 1, 50, 2);
+	(void)check_sent(fake, HF__ASK, 1);
+	hf__core_link_down(&fake->core, &fake->core.link, HF_EUNREACHABLE, "reset by peer",
+	                   fake->now);
+	fake_answer(fake, HF__GRANTED);
+	check_waits(op);
+	fake_advance(fake, LIMIT);
+	check_result(op, HF_EUNKNOWN);
+	snprintf(expected, sizeof expected, "in %ld ms", (long)LIMIT);
+	check_detail(op, expected);
+	fake_link_up(fake);
+	settle(fake);
+}
+
 static void reason_why_it_cannot_be_known_is_the_error(void **state)
 {
 	struct fake *fake = *state;
@@ -563,6 +584,7 @@ int main(void)
 		fake_test(unanswered_sync_is_repeated_after_another_ask),
 		fake_test(sync_waits_for_the_next_connection),
 		fake_test(grant_that_stays_unknown_is_given_up_and_released),
+		fake_test(grant_without_a_link_has_its_time),
 		fake_test(reason_why_it_cannot_be_known_is_the_error),
 		fake_test(sync_without_memory_fails_the_call),
 		fake_test(call_may_sync_for_longer_than_it_may_wait),
