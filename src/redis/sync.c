@@ -2,10 +2,16 @@
  * Waits until replicas have acknowledged grants, on a connection of its own: a server executes
  * nothing of a connection that waits in WAIT, so WAIT must not be sent where locks are.
  *
- * One write carries a renewal for each hold that was collected, and one WAIT for all of them, with
- * the highest number that one of them needs. While that is in flight, the next ones are collected.
- * Each renewal shows that its hold still exists. It is also the write that WAIT is about: the server
- * executes it after the grant, so a replica that has executed it knows of the grant as well.
+ * One WAIT serves all grants that were collected, with the highest number that one of them needs.
+ * While it is in flight, the next ones are collected. Before it, in the same write, goes a renewal of
+ * the hold that was granted last. That is the write that WAIT is about: the server executes it after
+ * all of these grants, so a replica that has executed it knows of them. It also proves that this
+ * connection leads to the server that granted them, or to one that has received them: servers receive
+ * grants in their order, so one that has the last has the others. One of these that was taken away
+ * meanwhile is reported lost by its next renewal, as any hold is.
+ *
+ * Without that proof, because the hold is gone or the renewal was refused, nothing is known about the
+ * others, and each of them is sent again with a renewal of its own.
  */
 #include "redis/sync.h"
 #include "redis/cluster.h"
@@ -22,19 +28,22 @@
 enum step {
 	STEP_ELSEWHERE, /* not here: it was not taken for lack of memory */
 	STEP_COLLECTED,
-	STEP_SENT,
-	STEP_UNWANTED, /* sent, and then withdrawn */
-	STEP_RENEWED,  /* its hold exists; waits for the answer to WAIT */
+	STEP_SENT,     /* its renewal is in flight */
+	STEP_UNWANTED, /* likewise, and then withdrawn */
+	STEP_PENDING,  /* the renewal in flight is to prove it */
+	STEP_PROVEN,   /* the server knows its grant; waits for the answer to WAIT */
 };
 
 struct hf__sync {
 	struct hf__redis *redis;
 	const struct hf__conn *master; /* whose server the connection goes to */
 	struct hf__conn conn;
-	struct hf__list collected; /* commands to send with the next WAIT */
-	struct hf__list renewed;   /* commands that the WAIT in flight is for */
+	struct hf__list collected; /* commands for the next WAIT, in the order of their grants */
+	struct hf__list pending;   /* commands that the renewal in flight is to prove */
+	struct hf__list proven;    /* commands that the WAIT in flight is for */
 	struct hf__cmd wait;
-	uint32_t known; /* a bit for each kind whose script the server has, as far as is known */
+	bool is_in_doubt; /* each of the collected needs a renewal of its own */
+	uint32_t known;   /* a bit for each kind whose script the server has, as far as is known */
 	char shown[300];
 };
 
@@ -47,6 +56,25 @@ static void put_into(struct hf__list *list, struct hf__cmd *cmd, enum step step)
 {
 	hf__list_add(list, &cmd->link);
 	cmd->backend.step = step;
+}
+
+static void move(struct hf__cmd *cmd, struct hf__list *list, enum step step)
+{
+	hf__list_remove(&cmd->link);
+	put_into(list, cmd, step);
+}
+
+static void move_all(struct hf__list *from, struct hf__list *to, enum step step)
+{
+	while (!hf__list_empty(from))
+		move(hf__list_item(from->next, struct hf__cmd, link), to, step);
+}
+
+/* There was no proof for the pending: each is sent again, with a renewal of its own. */
+static void doubt_pending(struct hf__sync *sync)
+{
+	move_all(&sync->pending, &sync->collected, STEP_COLLECTED);
+	sync->is_in_doubt = true;
 }
 
 static void answer_one(struct hf__sync *sync, struct hf__cmd *cmd, const struct hf__answer *answer,
@@ -113,22 +141,33 @@ static bool send_renewal(struct hf__sync *sync, struct hf__cmd *cmd, int64_t now
 	return hf__verbs_encode(&sync->conn, cmd) == 0;
 }
 
-/* Sends what was collected. Without memory the commands that did not fit are answered at once. */
+/*
+ * Sends what was collected. Without memory a command whose renewal does not fit is answered at once,
+ * and those that it was to prove wait for the next turn.
+ */
 static void send_collected(struct hf__sync *sync, int64_t now)
 {
 	struct hf__answer no_room = failure(HF__UNSENT, HF_ENOMEM, "no memory for a command");
 	struct hf__list taken;
 	int32_t replicas = 0;
+	bool is_sent = false;
 	hf__list_init(&taken);
 	hf__list_move(&taken, &sync->collected);
 	while (!hf__list_empty(&taken)) {
 		struct hf__cmd *cmd = hf__list_item(taken.next, struct hf__cmd, link);
-		if (!send_renewal(sync, cmd, now))
+		bool is_last = cmd->link.next == &taken;
+		replicas = cmd->count > replicas ? cmd->count : replicas;
+		if (!is_last && !sync->is_in_doubt)
+			move(cmd, &sync->pending, STEP_PENDING);
+		else if (send_renewal(sync, cmd, now))
+			is_sent = true;
+		else
 			hf__core_answer(sync->redis->core, cmd, &no_room, now);
-		else if (cmd->count > replicas)
-			replicas = cmd->count;
 	}
-	if (replicas > 0 && !send_wait(sync, replicas, now))
+	sync->is_in_doubt = false;
+	if (!is_sent)
+		doubt_pending(sync);
+	else if (!send_wait(sync, replicas, now))
 		hf__conn_drop(&sync->conn, HF_ENOMEM, no_room.text, now);
 }
 
@@ -174,6 +213,7 @@ static void handle_renewal(struct hf__sync *sync, struct hf__cmd *cmd, const cha
 		hf__input_answered(conn, cmd);
 		sync->known &= ~bit_of(cmd);
 		put_into(&sync->collected, cmd, STEP_COLLECTED);
+		doubt_pending(sync);
 	} else if (!hf__verbs_decode(conn, cmd, bytes, &answer, NULL)) {
 		hf__conn_drop(conn, HF_EPROTOCOL, "the reply does not fit the request", now);
 	} else {
@@ -181,8 +221,12 @@ static void handle_renewal(struct hf__sync *sync, struct hf__cmd *cmd, const cha
 		sync->known |= bit_of(cmd);
 		doubt_demoted(conn, bytes, &answer);
 		put_off_redirected(conn, bytes, &answer, now);
+		if (answer.outcome == HF__DONE)
+			move_all(&sync->pending, &sync->proven, STEP_PROVEN);
+		else
+			doubt_pending(sync);
 		if (answer.outcome == HF__DONE && !unwanted)
-			put_into(&sync->renewed, cmd, STEP_RENEWED);
+			put_into(&sync->proven, cmd, STEP_PROVEN);
 		else
 			hf__core_answer(sync->redis->core, cmd, &answer, now);
 	}
@@ -217,9 +261,10 @@ static void handle_wait(struct hf__sync *sync, const char *bytes, int64_t now)
 		hf__conn_drop(conn, HF_EPROTOCOL, "the reply to WAIT is not a number", now);
 		return;
 	}
+	assert(hf__list_empty(&sync->pending));
 	hf__list_remove(&sync->wait.link);
 	sync->wait.in_flight = false;
-	answer_all(sync, &sync->renewed, &answer, now);
+	answer_all(sync, &sync->proven, &answer, now);
 }
 
 static void reply(struct hf__conn *conn, struct hf__cmd *cmd, const char *bytes, int64_t now)
@@ -248,7 +293,8 @@ static void down(struct hf__conn *conn, int error, const char *why, int64_t now)
 	struct hf__answer unknown = failure(HF__UNKNOWN, error, why);
 	sync->wait.in_flight = false;
 	sync->known = 0;
-	answer_all(sync, &sync->renewed, &unknown, now);
+	answer_all(sync, &sync->pending, &unknown, now);
+	answer_all(sync, &sync->proven, &unknown, now);
 }
 
 /* Attempts in a row mostly fail for the same reason, which is logged once. */
@@ -301,7 +347,8 @@ static struct hf__sync *make(struct hf__conn *master)
 	sync->redis = master->redis;
 	sync->master = master;
 	hf__list_init(&sync->collected);
-	hf__list_init(&sync->renewed);
+	hf__list_init(&sync->pending);
+	hf__list_init(&sync->proven);
 	hf__list_init(&sync->wait.link);
 	sync->wait.verb = HF__REDIS_WAIT;
 	sync->conn.link = master->link;
@@ -334,13 +381,13 @@ int hf__sync_submit(struct hf__conn *master, struct hf__cmd *cmd)
 
 bool hf__sync_withdraw(struct hf__cmd *cmd)
 {
-	enum step step = (enum step)cmd->backend.step;
-	if (step == STEP_SENT)
-		cmd->backend.step = STEP_UNWANTED;
-	if (step != STEP_COLLECTED && step != STEP_RENEWED)
-		return false;
-	hf__list_remove(&cmd->link);
-	return true;
+	switch ((enum step)cmd->backend.step) {
+	case STEP_COLLECTED:
+	case STEP_PENDING:
+	case STEP_PROVEN: hf__list_remove(&cmd->link); return true;
+	case STEP_SENT: cmd->backend.step = STEP_UNWANTED; return false;
+	default: return false;
+	}
 }
 
 void hf__sync_drop(struct hf__sync *sync, const char *why, int64_t now)

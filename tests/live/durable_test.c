@@ -310,6 +310,7 @@ static void one_wait_serves_many_grants(void **state)
 	(void)state;
 	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 20000));
 	long long before = command_calls(live_raw, "wait");
+	long long scripts = command_calls(live_raw, "evalsha");
 	for (int i = 0; i < THREADS; i++) {
 		crowd[i] = (struct crowd){client, i};
 		waiters[i] = WAITER(.run = take_durably, .arg = &crowd[i]);
@@ -317,6 +318,8 @@ static void one_wait_serves_many_grants(void **state)
 	for (int i = 0; i < THREADS; i++)
 		waiter_join(waiters[i], 0);
 	long long waits = command_calls(live_raw, "wait") - before;
+	scripts = command_calls(live_raw, "evalsha") - scripts;
+	assert_true(scripts <= 2 * THREADS * ROUNDS + waits); /* a pair each, a renewal per WAIT */
 	assert_int_equal(stats_of(client).grants, THREADS * ROUNDS);
 	assert_int_equal(stats_of(client).syncs, THREADS * ROUNDS);
 	print_message("%lld WAITs for %d grants\n", waits, THREADS * ROUNDS);
@@ -324,6 +327,71 @@ static void one_wait_serves_many_grants(void **state)
 	assert_int_equal(count_connections(""), 2);
 	assert_int_equal(count_connections("wait"), 1);
 	ASSERT_OK(hf_client_close(client));
+}
+
+/* Three locks; the first is granted and waits for replicas that have stopped. */
+struct three {
+	hf_client *client;
+	hf_lock *lock[3];
+	struct waiter *waiter[3];
+	long long scripts; /* executed before the other two were granted */
+};
+
+static void start_one(struct three *three, int i)
+{
+	char name[] = {(char)('a' + i), 0};
+	three->waiter[i] = waiter_start(three->lock[i], HF_ACQUIRE(.replicas = 1));
+	WAIT_UNTIL(has(live_server, name), SOON_MS);
+}
+
+static struct three start_three(void)
+{
+	struct three three = {.client = open_client(HF_CLIENT(.sync_timeout_ms = 60000))};
+	for (int i = 0; i < 3; i++)
+		three.lock[i] = open_lock(three.client, (char[]){(char)('a' + i), 0});
+	ASSERT_OK(hf_lock_acquire(three.lock[0], HF_ACQUIRE(.replicas = 1)));
+	ASSERT_OK(hf_lock_release(three.lock[0]));
+	freeze(2);
+	start_one(&three, 0);
+	WAIT_UNTIL(count_connections("wait") == 1 &&
+	                   info_number(live_raw, "clients", "blocked_clients") == 1,
+	           SOON_MS);
+	three.scripts = command_calls(live_raw, "evalsha");
+	start_one(&three, 1);
+	start_one(&three, 2);
+	return three;
+}
+
+/* All are granted after this many more scripts, and they are held. */
+static void end_three(struct three *three, long long scripts)
+{
+	thaw(2);
+	for (int i = 0; i < 3; i++) {
+		waiter_expect(three->waiter[i], 0);
+		assert_true(has(live_server, (char[]){(char)('a' + i), 0}));
+	}
+	assert_int_equal(command_calls(live_raw, "evalsha") - three->scripts, scripts);
+	for (int i = 0; i < 3; i++) {
+		waiter_finish(three->waiter[i]);
+		hf_lock_close(three->lock[i]);
+	}
+	ASSERT_OK(hf_client_close(three->client));
+}
+
+static void the_last_grant_proves_those_before_it(void **state)
+{
+	(void)state;
+	struct three three = start_three();
+	end_three(&three, 2 + 1);
+}
+
+/* The renewal of "c" finds nothing. Then "b" has one of its own, and "c" is asked for again. */
+static void without_the_last_grant_each_proves_itself(void **state)
+{
+	(void)state;
+	struct three three = start_three();
+	assert_int_equal(raw_integer(live_raw, "DEL", "c", NULL), 1);
+	end_three(&three, 2 + 1 + 3);
 }
 
 /* ---- leaving early ---- */
@@ -591,6 +659,8 @@ int main(void)
 		DURABLE_STORY(a_level_that_does_not_raise_the_expiry_is_not_acknowledged_at_once),
 		DURABLE_STORY(other_threads_are_served_while_one_waits_for_replicas),
 		DURABLE_STORY(one_wait_serves_many_grants),
+		DURABLE_STORY(the_last_grant_proves_those_before_it),
+		DURABLE_STORY(without_the_last_grant_each_proves_itself),
 		DURABLE_STORY(a_cancelled_call_returns_at_once_and_releases),
 		DURABLE_STORY(closing_the_client_releases_what_is_not_acknowledged),
 		DURABLE_STORY(a_call_without_a_thread_is_acknowledged_too),
