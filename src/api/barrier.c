@@ -5,19 +5,13 @@
 
 int hf_barrier_open(hf_client *client, const char *name, hf_barrier **ret_barrier)
 {
+	struct hf__handle *made = NULL;
 	int rc = hf__handle_check_open(client, name, ret_barrier, "ret_barrier");
-	if (rc)
-		return rc;
-	hf_barrier *barrier = malloc(sizeof(*barrier));
-	if (!barrier)
-		return hf__error(HF_ENOMEM, "no memory for a barrier");
-	rc = hf__handle_open(&barrier->at, client, HF__BARRIER, "barrier", name);
-	if (rc) {
-		free(barrier);
-		return rc;
-	}
-	*ret_barrier = barrier;
-	return 0;
+	if (!rc)
+		rc = hf__handle_new(client, HF__BARRIER, "barrier", name, &made);
+	if (!rc)
+		*ret_barrier = hf__list_item(made, hf_barrier, at);
+	return rc;
 }
 
 void hf_barrier_close(hf_barrier *barrier)

@@ -142,6 +142,9 @@ int hf__handle_check_open(const struct hf_client *client, const char *name, cons
  */
 int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kind, const char *what,
                     const char *name);
+/* Likewise, a handle of its own, for objects that are nothing else; free() it when it is closed. */
+int hf__handle_new(struct hf_client *client, int kind, const char *what, const char *name,
+                   struct hf__handle **ret_handle);
 /* The same for the values of a group: n of them, HF__VALUE_SIZE bytes each, sorted. */
 int hf__handle_open_group(struct hf__handle *handle, struct hf_client *client, const char *name,
                           const char *values, size_t n);

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *fault_of(const struct hf_client *client, const char *name)
@@ -77,6 +78,20 @@ int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kin
 	if (!client->core.backend_ops->traits(kind, &why))
 		return hf__error(HF_ENOTSUP, "%s: %s", what, why);
 	return open_record(handle, client, kind, name, NULL, 0);
+}
+
+int hf__handle_new(struct hf_client *client, int kind, const char *what, const char *name,
+                   struct hf__handle **ret_handle)
+{
+	struct hf__handle *handle = malloc(sizeof(*handle));
+	if (!handle)
+		return hf__error(HF_ENOMEM, "no memory for a handle");
+	int rc = hf__handle_open(handle, client, kind, what, name);
+	if (rc)
+		free(handle);
+	else
+		*ret_handle = handle;
+	return rc;
 }
 
 int hf__handle_open_group(struct hf__handle *handle, struct hf_client *client, const char *name,

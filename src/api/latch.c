@@ -5,19 +5,13 @@
 
 int hf_latch_open(hf_client *client, const char *name, hf_latch **ret_latch)
 {
+	struct hf__handle *made = NULL;
 	int rc = hf__handle_check_open(client, name, ret_latch, "ret_latch");
-	if (rc)
-		return rc;
-	hf_latch *latch = malloc(sizeof(*latch));
-	if (!latch)
-		return hf__error(HF_ENOMEM, "no memory for a latch");
-	rc = hf__handle_open(&latch->at, client, HF__LATCH, "latch", name);
-	if (rc) {
-		free(latch);
-		return rc;
-	}
-	*ret_latch = latch;
-	return 0;
+	if (!rc)
+		rc = hf__handle_new(client, HF__LATCH, "latch", name, &made);
+	if (!rc)
+		*ret_latch = hf__list_item(made, hf_latch, at);
+	return rc;
 }
 
 void hf_latch_close(hf_latch *latch)

@@ -7,19 +7,13 @@
 
 int hf_permits_open(hf_client *client, const char *name, hf_permits **ret_permits)
 {
+	struct hf__handle *made = NULL;
 	int rc = hf__handle_check_open(client, name, ret_permits, "ret_permits");
-	if (rc)
-		return rc;
-	hf_permits *permits = malloc(sizeof(*permits));
-	if (!permits)
-		return hf__error(HF_ENOMEM, "no memory for permits");
-	rc = hf__handle_open(&permits->at, client, HF__PERMITS, "permits", name);
-	if (rc) {
-		free(permits);
-		return rc;
-	}
-	*ret_permits = permits;
-	return 0;
+	if (!rc)
+		rc = hf__handle_new(client, HF__PERMITS, "permits", name, &made);
+	if (!rc)
+		*ret_permits = hf__list_item(made, hf_permits, at);
+	return rc;
 }
 
 void hf_permits_close(hf_permits *permits)

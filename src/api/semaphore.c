@@ -5,19 +5,13 @@
 
 int hf_semaphore_open(hf_client *client, const char *name, hf_semaphore **ret_semaphore)
 {
+	struct hf__handle *made = NULL;
 	int rc = hf__handle_check_open(client, name, ret_semaphore, "ret_semaphore");
-	if (rc)
-		return rc;
-	hf_semaphore *semaphore = malloc(sizeof(*semaphore));
-	if (!semaphore)
-		return hf__error(HF_ENOMEM, "no memory for a semaphore");
-	rc = hf__handle_open(&semaphore->at, client, HF__SEMAPHORE, "semaphore", name);
-	if (rc) {
-		free(semaphore);
-		return rc;
-	}
-	*ret_semaphore = semaphore;
-	return 0;
+	if (!rc)
+		rc = hf__handle_new(client, HF__SEMAPHORE, "semaphore", name, &made);
+	if (!rc)
+		*ret_semaphore = hf__list_item(made, hf_semaphore, at);
+	return rc;
 }
 
 void hf_semaphore_close(hf_semaphore *semaphore)
