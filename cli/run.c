@@ -80,7 +80,7 @@ static void check_lease(struct run *run)
 /* The call is always waited for, even if a signal has cancelled it. */
 static void wait_for_lock(struct run *run, int64_t begun)
 {
-	bool announced = false;
+	bool announced = run->options.wait_ms == HF_NOWAIT; /* a slow answer is not a wait */
 	while (!run->hold.finished) {
 		int64_t waited = guard_clock() - begun;
 		if (!announced && waited >= 100)
