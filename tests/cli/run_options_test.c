@@ -523,7 +523,7 @@ static void verbose_prints_what_flock_prints(void **state)
 	(void)state;
 	struct cli *cli = cli_start(cli_url(), "run", "--verbose", "x", "--", "true", NULL);
 	CLI_EXPECT(cli, 0);
-	assert_non_null(strstr(cli_errors(cli), "getting lock took 0."));
+	assert_non_null(strstr(cli_errors(cli), "getting lock took "));
 	assert_non_null(strstr(cli_errors(cli), "executing true"));
 	assert_string_equal(cli_output(cli), "");
 	cli_free(cli);

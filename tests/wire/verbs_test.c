@@ -192,15 +192,15 @@ static void renewal_has_all_locks_in_one_script(void **state)
 	static const struct script_step steps[] = {
 		S_HELLO,
 		S_GRANT,
-		S_EXPECT("EVALSHA", "*", "1", "stock", "3000", "*", "1"),
+		S_EXPECT("EVALSHA", "*", "1", "stock", "6000", "*", "1"),
 		S_SEND(GRANTED),
-		S_EXPECT("EVAL", "*", "2", "*", "*", "3000", "*", "3000", "*"),
+		S_EXPECT("EVAL", "*", "2", "*", "*", "6000", "*", "6000", "*"),
 		S_SEND("*2\r\n:1\r\n:1\r\n"),
-		S_EXPECT("EVALSHA", "*", "2", "*", "*", "3000", "*", "3000", "*"),
+		S_EXPECT("EVALSHA", "*", "2", "*", "*", "6000", "*", "6000", "*"),
 		S_SEND("*2\r\n:1\r\n:1\r\n"),
 		S_END,
 	};
-	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 3000));
+	struct wire wire = wire_start(steps, HF_CLIENT(.watchdog_ms = 6000));
 	hf_lock *stock = NULL;
 	EXPECT_RC(&wire, 0, hf_lock_open(wire.client, HF_REENTRANT, "stock", &stock));
 	EXPECT_RC(&wire, 0, hf_lock_acquire(wire.lock, NULL));
