@@ -285,6 +285,7 @@ static void other_threads_are_served_while_one_waits_for_replicas(void **state)
 struct crowd {
 	hf_client *client;
 	int number;
+	int rounds;
 };
 
 static int take_durably(void *arg)
@@ -294,7 +295,7 @@ static int take_durably(void *arg)
 	hf_lock *lock = NULL;
 	snprintf(name, sizeof name, "lock-%d", crowd->number);
 	int rc = hf_lock_open(crowd->client, HF_REENTRANT, name, &lock);
-	for (int i = 0; !rc && i < ROUNDS; i++) {
+	for (int i = 0; !rc && i < crowd->rounds; i++) {
 		rc = hf_lock_acquire(lock, HF_ACQUIRE(.replicas = 1 + crowd->number % 2));
 		if (!rc)
 			rc = hf_lock_release(lock);
@@ -303,20 +304,26 @@ static int take_durably(void *arg)
 	return rc;
 }
 
-static void one_wait_serves_many_grants(void **state)
+/* All threads take their locks this often. */
+static void take_all_durably(hf_client *client, int rounds)
 {
 	struct crowd crowd[THREADS];
 	struct waiter *waiters[THREADS];
-	(void)state;
-	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 20000));
-	long long before = command_calls(live_raw, "wait");
-	long long scripts = command_calls(live_raw, "evalsha");
 	for (int i = 0; i < THREADS; i++) {
-		crowd[i] = (struct crowd){client, i};
+		crowd[i] = (struct crowd){client, i, rounds};
 		waiters[i] = WAITER(.run = take_durably, .arg = &crowd[i]);
 	}
 	for (int i = 0; i < THREADS; i++)
 		waiter_join(waiters[i], 0);
+}
+
+static void one_wait_serves_many_grants(void **state)
+{
+	(void)state;
+	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 20000));
+	long long before = command_calls(live_raw, "wait");
+	long long scripts = command_calls(live_raw, "evalsha");
+	take_all_durably(client, ROUNDS);
 	long long waits = command_calls(live_raw, "wait") - before;
 	scripts = command_calls(live_raw, "evalsha") - scripts;
 	assert_true(scripts <= 2 * THREADS * ROUNDS + waits); /* a pair each, a renewal per WAIT */
@@ -392,6 +399,54 @@ static void without_the_last_grant_each_proves_itself(void **state)
 	struct three three = start_three();
 	assert_int_equal(raw_integer(live_raw, "DEL", "c", NULL), 1);
 	end_three(&three, 2 + 1 + 3);
+}
+
+/* A line of MONITOR: time [database address] "COMMAND" "argument"…; false if no connection of ours sent it. */
+static bool read_monitored(const char *line, char *ret_address, char *ret_command)
+{
+	return sscanf(line, "%*s [%*d %63[^]]] \"%31[^\"]", ret_address, ret_command) == 2 &&
+	       strcmp(ret_address, "lua") != 0;
+}
+
+/* Counts the scripts and the WAITs of two connections: the one that sent the first WAIT, and all others. */
+static void count_monitored(struct raw *monitor, int ret_scripts[2], int ret_waits[2])
+{
+	struct monitored {
+		char address[64], command[32];
+	} *seen = check_alloc(20000 * sizeof *seen);
+	const char *waiting = NULL;
+	int count = 0;
+	for (struct raw_reply *line; (line = raw_next_message(monitor, 200)); raw_reply_free(line))
+		if (count < 20000 &&
+		    read_monitored(line->text, seen[count].address, seen[count].command))
+			count++;
+	for (int i = 0; i < count && !waiting; i++)
+		waiting = strcasecmp(seen[i].command, "wait") == 0 ? seen[i].address : NULL;
+	for (int i = 0; i < count; i++) {
+		int other = !waiting || strcmp(seen[i].address, waiting) != 0;
+		ret_scripts[other] += strncasecmp(seen[i].command, "eval", 4) == 0;
+		ret_waits[other] += strcasecmp(seen[i].command, "wait") == 0;
+	}
+	free(seen);
+}
+
+/* The connection that is blocked by WAIT carries renewals only; acquires and releases are on the other one. */
+static void a_wait_never_precedes_a_script_of_other_threads(void **state)
+{
+	enum { FEW = 4 };
+	int scripts[2] = {0}, waits[2] = {0};
+	(void)state;
+	hf_client *client = open_client(HF_CLIENT(.sync_timeout_ms = 20000));
+	struct raw *monitor = raw_connect(live_server);
+	raw_ok(monitor, "MONITOR", NULL);
+	take_all_durably(client, FEW);
+	count_monitored(monitor, scripts, waits);
+	raw_close(monitor);
+	ASSERT_BETWEEN(waits[0], 1, THREADS * FEW / 2);
+	assert_int_equal(waits[1], 0);
+	ASSERT_BETWEEN(scripts[0], waits[0], THREADS * FEW);
+	assert_true(scripts[1] >= 2 * THREADS * FEW);
+	ASSERT_OK(hf_client_close(client));
 }
 
 /* ---- leaving early ---- */
@@ -661,6 +716,7 @@ int main(void)
 		DURABLE_STORY(one_wait_serves_many_grants),
 		DURABLE_STORY(the_last_grant_proves_those_before_it),
 		DURABLE_STORY(without_the_last_grant_each_proves_itself),
+		DURABLE_STORY(a_wait_never_precedes_a_script_of_other_threads),
 		DURABLE_STORY(a_cancelled_call_returns_at_once_and_releases),
 		DURABLE_STORY(closing_the_client_releases_what_is_not_acknowledged),
 		DURABLE_STORY(a_call_without_a_thread_is_acknowledged_too),
