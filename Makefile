@@ -99,6 +99,11 @@ torture: need-build-test ## run commands under locks through random faults: make
 	@$(call build,release,torture)
 	@build/release/tests/torture --rounds $(ROUNDS)
 
+failovers: ROUNDS = 50
+failovers: need-build-test ## replace masters in a row and judge all beliefs: make failovers ROUNDS=50
+	@$(call build,release,live_failovers_serial)
+	@build/release/tests/live_failovers_serial $(ROUNDS)
+
 fuzz: need-build-test-fuzz ## fuzz each target for a while: make fuzz SECONDS=600
 	@$(call build,fuzz,fuzzers)
 	@tools/run-fuzz $(SECONDS)
@@ -158,5 +163,6 @@ maybe-zkheaders:
 	@tools/need zkheaders || echo "make: continuing without ZooKeeper's headers, and so without zk:// URLs"
 
 .NOTPARALLEL:
-.PHONY: all demo test test-servers interop asan tsan msan long builds valgrind musl musl-build sim mixed torture fuzz bench \
-	bench-quick lint format install uninstall check-install check-fresh clean help maybe-zookeeper maybe-zkheaders
+.PHONY: all demo test test-servers interop asan tsan msan long builds valgrind musl musl-build sim mixed torture \
+	failovers fuzz bench bench-quick lint format install uninstall check-install check-fresh clean help \
+	maybe-zookeeper maybe-zkheaders

@@ -15,7 +15,7 @@ enum belief_end {
 	BELIEF_OPEN,
 	BELIEF_RELEASED,
 	BELIEF_LOST,
-	BELIEF_UNKNOWN, /* the outcome of the release */
+	BELIEF_UNKNOWN, /* the outcome of the release, also while it is in flight */
 };
 
 /*

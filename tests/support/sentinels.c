@@ -130,6 +130,62 @@ void test_sentinels_settle(const struct test_sentinels *group)
 		check_fail("the Sentinels did not finish the failover");
 }
 
+/* ---- nodes that come back ------------------------------------------------------------------- */
+
+/* What INFO says about the replication of a node; malloc'ed, empty if the node does not answer. */
+static char *read_replication(const struct test_sentinels *group, int node)
+{
+	struct raw *raw = raw_try_connect_url(test_server_unix_url(group->node[node]));
+	struct raw_reply *reply = raw ? raw_try_command(raw, "INFO", "replication", NULL) : NULL;
+	char *info = reply && reply->type == RAW_TEXT ? check_copy(reply->text, reply->length)
+	                                              : check_copy("", 0);
+	raw_reply_free(reply);
+	raw_close(raw);
+	return info;
+}
+
+static int count_replicas(const struct test_sentinels *group, int master)
+{
+	char *info = read_replication(group, master);
+	int count = 0;
+	for (const char *at = info; (at = strstr(at, "state=online")); at++)
+		count++;
+	free(info);
+	return count;
+}
+
+/* Unless it is a replica of this master. A Sentinel that does the same closes the connection. */
+static void follow(const struct test_sentinels *group, int node, int master)
+{
+	char port[16];
+	char *wanted = check_format("master_port:%d\r", test_server_port(group->node[master]));
+	char *info = read_replication(group, node);
+	struct raw *raw = raw_try_connect_url(test_server_unix_url(group->node[node]));
+	(void)snprintf(port, sizeof(port), "%d", test_server_port(group->node[master]));
+	if (raw && !strstr(info, wanted))
+		raw_reply_free(raw_try_command(raw, "REPLICAOF", "127.0.0.1", port, NULL));
+	raw_close(raw);
+	free(info);
+	free(wanted);
+}
+
+static bool is_united(void *arg)
+{
+	const struct test_sentinels *group = arg;
+	int master = is_settled(arg) ? test_sentinels_master(group) : -1;
+	for (int i = 0; master >= 0 && i < SENTINELS_NODES; i++)
+		if (i != master)
+			follow(group, i, master);
+	return master >= 0 && count_replicas(group, master) == SENTINELS_NODES - 1;
+}
+
+int test_sentinels_reunite(const struct test_sentinels *group)
+{
+	if (!wait_until(is_united, (void *)(uintptr_t)group, SWITCH_MS))
+		check_fail("the master has not got all replicas");
+	return test_sentinels_master(group);
+}
+
 /* ---- starting ------------------------------------------------------------------------------- */
 
 static long long field_of(struct raw_reply *reply, const char *name)

@@ -44,6 +44,12 @@ int test_sentinels_next(const struct test_sentinels *group, int before);
  */
 void test_sentinels_settle(const struct test_sentinels *group);
 
+/*
+ * Makes nodes that take themselves for masters replicas again at once, which Sentinels do only after some seconds.
+ * Waits until the Sentinels have finished and both other nodes are replicas of the master, and returns that.
+ */
+int test_sentinels_reunite(const struct test_sentinels *group);
+
 /* Waits until every replica that runs has what the master has. */
 void test_sentinels_sync(const struct test_sentinels *group, int master, int replicas);
 
