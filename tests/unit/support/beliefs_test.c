@@ -218,6 +218,20 @@ static void a_token_that_falls_is_a_fault(void **state)
 	(void)judge(0);
 }
 
+/* The last token that the new master knows is older than that of the lost grant. */
+static void a_token_of_java_may_fall_after_a_lost_grant(void **state)
+{
+	(void)state;
+	add(0, 101, 102)->token = 9;
+	struct belief *belief = add(1, 110, 111);
+	belief->token = 8;
+	assert_int_equal(judge(1).falls, 1);
+	atomic_store(&belief->valid_until, INT64_MAX);
+	(void)judge(0);
+	beliefs->party[0].belief[0].granted_at = 98 * SECOND;
+	assert_int_equal(judge(1).falls, 1);
+}
+
 static void a_lost_update_without_an_overlap_is_a_fault(void **state)
 {
 	(void)state;
@@ -258,6 +272,7 @@ int main(void)
 		STORY(a_missing_hold_must_be_lost),
 		STORY(a_missing_hold_must_not_be_renewed),
 		STORY(a_token_that_falls_is_a_fault),
+		STORY(a_token_of_java_may_fall_after_a_lost_grant),
 		STORY(a_lost_update_without_an_overlap_is_a_fault),
 		STORY(names_do_not_disturb_each_other),
 	};

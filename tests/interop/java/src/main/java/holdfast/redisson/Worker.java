@@ -31,6 +31,9 @@ final class Worker implements Lines.Calls {
         if (verb.equals("count")) {
             return counter.count(kind, name, args.text(0), args.number(1), args.number(2));
         }
+        if (verb.equals("believe")) {
+            return believe(objects.lock(kind, name), args);
+        }
         switch (kind) {
             case "semaphore":
                 return callSemaphore(verb, objects.semaphore(name), args);
@@ -41,6 +44,13 @@ final class Worker implements Lines.Calls {
             default:
                 return callLock(verb, objects.lock(kind, name), args);
         }
+    }
+
+    /* The file, the places and sizes in it, and what Believer needs. */
+    private static Object believe(RLock lock, Arguments args) throws Exception {
+        Believer believer =
+                new Believer(lock, args.number(3), args.number(4), args.number(5), args.number(6), args.number(7));
+        return believer.believe(args.text(0), args.number(1), args.number(2));
     }
 
     /* A lease of 0 is the watchdog's. */
