@@ -34,11 +34,12 @@ enum way { REPLACED, STOPPED, KILLED, WAYS };
 static const char *const way_names[] = {"replaced", "stopped", "killed"};
 
 /*
- * Two replicas can become the master. If both have acknowledged a grant, no single failover loses it; if only one has,
+ * One name has short holds only, so that it changes hands all the time. Two replicas can become the master. If both have acknowledged a grant, no single failover loses it; if only one has,
  * the other one may become the master.
  */
 static const struct beliefs_name names[] = {
 	{.name = "plain", .kind = HF_REENTRANT, .hold_ms = 4000},
+	{.name = "busy", .kind = HF_REENTRANT, .hold_ms = 10},
 	{.name = "one", .kind = HF_REENTRANT, .hold_ms = 4000, .replicas = 1},
 	{.name = "all", .kind = HF_REENTRANT, .hold_ms = 4000, .replicas = 2, .is_safe = 1},
 	{.name = "fair", .kind = HF_FAIR, .hold_ms = 4000},

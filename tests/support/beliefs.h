@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define BELIEFS_NAMES   8
-#define BELIEFS_PARTIES 40
+#define BELIEFS_PARTIES 48
 #define BELIEFS_MOST    32768 /* of one party */
 
 enum belief_end {
