@@ -1,0 +1,42 @@
+/* Checks the history of a round against what docs/guarantees.md promises. */
+#ifndef TESTS_TORTURE_CHECK_H
+#define TESTS_TORTURE_CHECK_H
+
+#include "torture/record.h"
+
+enum rule {
+	RULE_EXCLUSION,  /* more is held than there is */
+	RULE_TOKEN,      /* a token is not greater than that of the grant before */
+	RULE_COUNT,      /* a count at the end differs from what the calls did */
+	RULE_TWICE,      /* a loss was reported more than once */
+	RULE_SILENT,     /* a release said that the hold was lost, and no event did */
+	RULE_DENIED,     /* a hold was reported as lost, and then released as if it were not */
+	RULE_SERVED,     /* a waiter was not served although nobody held the lock */
+	RULE_DEADLINE,   /* a call returned after its deadline */
+	RULE_RETURN,     /* a call never returned */
+	RULE_IMPOSSIBLE, /* an answer that nothing explains */
+	RULE_LEFTOVER,   /* something was left on the servers */
+	RULES
+};
+
+extern const char *const rule_names[RULES];
+
+struct verdict {
+	uint64_t violations[RULES];
+	char first[RULES][300]; /* the first of each rule, in words */
+	uint64_t grants;        /* and those of Java processes among them */
+	uint64_t foreign_grants;
+	uint64_t grants_in_faults; /* that were returned while a fault lasted */
+	uint64_t losses;           /* that were reported */
+	uint64_t
+		overlaps_by_loss; /* second holders after the servers had lost data: not promised otherwise */
+	uint64_t
+		overlaps_with_java; /* second holders while Java did not notice its loss: likewise */
+	uint64_t faults[RECORD_FAULTS];
+	int64_t longest_gap; /* a free lock whose waiter was not served, in ns, outside of faults */
+};
+
+/* Adds what it finds to the verdict. Returns whether there was no violation in this record. */
+bool check_record(const struct record *record, struct verdict *verdict);
+
+#endif

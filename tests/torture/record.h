@@ -1,0 +1,115 @@
+/*
+ * The history of one round of torture, in a file that all processes of the round share.
+ *
+ * Every process appends what it asks for, what it is answered and what it believes, and the director appends the
+ * faults. All of them run on one host, so that one clock orders everything. An event that a killed process had begun
+ * to write counts as not written.
+ */
+#ifndef TESTS_TORTURE_RECORD_H
+#define TESTS_TORTURE_RECORD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A resource is what can be held: one name, or one value of a group. A hold may cover several. */
+#define RECORD_RESOURCES 48
+
+enum moment {
+	NOTHING,    /* not written completely */
+	ASKED,      /* an acquire begins; until: its deadline, or 0 */
+	GRANTED,    /* it returned 0; until: valid-until, at the earliest */
+	REFUSED,    /* it returned an error */
+	CONFIRMED,  /* the library says that the lock is held; until: as above */
+	RELEASING,  /* a release begins; until: its deadline */
+	RELEASED,   /* it returned */
+	LOST,       /* the event that reports a loss; only its identity is known */
+	COUNTING,   /* a call begins that takes one from the count */
+	COUNTED,    /* it returned */
+	KILLED,     /* the process is about to be killed */
+	FINISHED,   /* the process has closed its clients, and all its events were delivered */
+	FAULT,      /* a fault begins; hold: its number */
+	HEALED,     /* it is over */
+	REMAINING,  /* the count of the resource at the end of the round, in until */
+	LEFT_BEHIND /* something else is on the servers at the end */
+};
+
+/* What a fault may lead to. */
+enum effect {
+	LOSES_DATA = 1, /* grants may be forgotten, so that a second holder is not a violation */
+	STOPS_CALLS = 2 /* processes stand still, so that calls return late */
+};
+
+struct event {
+	int64_t at; /* CLOCK_BOOTTIME in nanoseconds */
+	int64_t until;
+	int64_t token;     /* 0: none */
+	uint64_t identity; /* a hash of what the server calls the hold; 0: unknown */
+	uint64_t covers;   /* resources, one bit each */
+	uint32_t hold;     /* the same in all events of one acquisition */
+	uint16_t process;
+	int16_t code;   /* of an answer */
+	uint16_t share; /* of the capacity of each resource */
+	uint8_t flags;  /* enum effect of a fault, enum trait of a hold */
+	_Atomic uint8_t moment;
+};
+
+/* Traits of a hold, in flags. */
+enum trait {
+	FOREIGN = 1, /* of a Java process, which does not track a deadline */
+	SETTLED = 2  /* what becomes of it does not depend on an owner: permits of a semaphore */
+};
+
+struct resource {
+	char name[32];
+	int capacity; /* how much of it can be held at once; 0: it only counts down */
+	int64_t total;
+};
+
+struct fault_name {
+	char text[24];
+};
+
+#define RECORD_FAULTS 40
+
+/* The beginning of the file. */
+struct record_head {
+	_Atomic uint64_t used;
+	_Atomic uint32_t holds;
+	_Atomic int is_over;  /* the processes are to finish */
+	_Atomic int is_short; /* allocations fail now and then */
+	_Atomic int forks;    /* processes fork while they hold locks */
+	int64_t lease_ns; /* the longest time that something stays on a server without its owner */
+	int64_t quiet_ns; /* a waiter of a free lock is served within this time */
+	int64_t patience_ns; /* how late a call may return, because the machine is busy */
+	int resources;
+	struct resource resource[RECORD_RESOURCES];
+	struct fault_name fault[RECORD_FAULTS]; /* by their kinds, which are the codes of events */
+};
+
+struct record {
+	struct record_head *head;
+	struct event *events;
+	size_t bytes;
+};
+
+/* Creates the file with room for this many events, which take no space before they are written. */
+struct record record_create(const char *path, uint64_t events);
+struct record record_open(const char *path);
+void record_close(struct record *record);
+
+/* CLOCK_BOOTTIME in nanoseconds. */
+int64_t record_now(void);
+
+uint32_t record_new_hold(struct record *record);
+
+/* Appends the event; its time is the present if it is 0. Any thread of any process. */
+void record_add(struct record *record, const struct event *event);
+
+#define RECORD(record, ...) record_add((record), &(struct event){__VA_ARGS__})
+
+/* A hash that is never 0. */
+uint64_t record_hash(const char *name, const char *identity);
+
+#endif

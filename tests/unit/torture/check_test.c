@@ -1,0 +1,469 @@
+/* The checker of torture's records accepts a history without fault, and each of its rules can fail. */
+#include "torture/check.h"
+
+#include <holdfast/holdfast.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/temp.h"
+
+#define MS      INT64_C(1000000)
+#define AT(ms)  ((ms)*MS + 1)
+#define LOCK    (UINT64_C(1) << 0)
+#define PERMITS (UINT64_C(1) << 1)
+#define LATCH   (UINT64_C(1) << 2)
+#define RW      (UINT64_C(1) << 3)
+
+/* A record that tests write by hand. */
+struct story {
+	char *dir;
+	struct record record;
+	struct verdict verdict;
+};
+
+static int begin(void **state)
+{
+	struct story *story = check_alloc(sizeof(*story));
+	story->dir = temp_dir_make();
+	char *path = check_format("%s/record", story->dir);
+	story->record = record_create(path, 1000);
+	free(path);
+	struct record_head *head = story->record.head;
+	head->lease_ns = 3000 * MS;
+	head->quiet_ns = 2000 * MS;
+	head->patience_ns = 1000 * MS;
+	head->resources = 4;
+	head->resource[0] = (struct resource){"lock", 1, 0};
+	head->resource[1] = (struct resource){"permits", 3, 3};
+	head->resource[2] = (struct resource){"latch", 0, 100};
+	head->resource[3] = (struct resource){"rw", 1000, 0};
+	*state = story;
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct story *story = *state;
+	record_close(&story->record);
+	temp_dir_remove(story->dir);
+	free(story);
+	return 0;
+}
+
+#define STORY(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+/* ---- sentences ---- */
+
+#define ADD(...) RECORD(&story->record, __VA_ARGS__)
+
+/* A process acquires what it covers, and its hold is valid until the given time. Returns the hold. */
+static uint32_t acquire(struct story *story, uint16_t process, uint64_t covers, uint16_t share,
+                        long at, long until)
+{
+	uint32_t hold = record_new_hold(&story->record);
+	ADD(.moment = ASKED, .at = AT(at - 1), .until = AT(at + 500), .hold = hold,
+	    .process = process, .covers = covers, .share = share);
+	ADD(.moment = GRANTED, .at = AT(at), .until = AT(until), .hold = hold, .process = process,
+	    .identity = 1000 + hold);
+	return hold;
+}
+
+static uint32_t acquire_lock(struct story *story, uint16_t process, long at)
+{
+	return acquire(story, process, LOCK, 1, at, at + 1000);
+}
+
+static void release(struct story *story, uint32_t hold, long at, int code)
+{
+	ADD(.moment = RELEASING, .at = AT(at), .until = AT(at + 500), .hold = hold);
+	ADD(.moment = RELEASED, .at = AT(at + 1), .hold = hold, .code = (int16_t)code);
+}
+
+static void finish(struct story *story)
+{
+	for (uint16_t i = 1; i <= 3; i++)
+		ADD(.moment = FINISHED, .at = AT(100000), .process = i);
+}
+
+static void add_fault(struct story *story, long begin_ms, long end_ms, uint8_t effects)
+{
+	uint32_t number = record_new_hold(&story->record);
+	ADD(.moment = FAULT, .at = AT(begin_ms), .hold = number, .flags = effects);
+	ADD(.moment = HEALED, .at = AT(end_ms), .hold = number);
+}
+
+/* ---- what is expected of the checker ---- */
+
+static void expect_sound(struct story *story)
+{
+	finish(story);
+	bool is_sound = check_record(&story->record, &story->verdict);
+	for (int i = 0; i < RULES; i++)
+		if (story->verdict.violations[i])
+			fail_msg("%s: %s", rule_names[i], story->verdict.first[i]);
+	assert_true(is_sound);
+}
+
+static void expect_only(struct story *story, enum rule rule)
+{
+	finish(story);
+	assert_false(check_record(&story->record, &story->verdict));
+	for (int i = 0; i < RULES; i++)
+		if (story->verdict.violations[i] != (i == (int)rule))
+			fail_msg("%s: %d violations: %s", rule_names[i],
+			         (int)story->verdict.violations[i], story->verdict.first[i]);
+}
+
+/* ---- exclusion ---- */
+
+static void holds_one_after_the_other_are_sound(void **state)
+{
+	struct story *story = *state;
+	for (uint16_t i = 0; i < 10; i++)
+		release(story, acquire_lock(story, 1 + i % 3, 10 + i * 100), 50 + i * 100, 0);
+	expect_sound(story);
+	assert_int_equal(story->verdict.grants, 10);
+}
+
+static void two_holders_at_once_are_found(void **state)
+{
+	struct story *story = *state;
+	uint32_t first = acquire_lock(story, 1, 10);
+	uint32_t second = acquire_lock(story, 2, 20);
+	release(story, first, 30, 0);
+	release(story, second, 40, 0);
+	expect_only(story, RULE_EXCLUSION);
+}
+
+static void a_belief_ends_at_valid_until(void **state)
+{
+	struct story *story = *state;
+	(void)acquire(story, 1, LOCK, 1, 10, 60);
+	release(story, acquire_lock(story, 2, 60), 70, 0);
+	expect_sound(story);
+}
+
+static void a_confirmed_hold_lasts_longer(void **state)
+{
+	struct story *story = *state;
+	uint32_t first = acquire(story, 1, LOCK, 1, 10, 60);
+	ADD(.moment = CONFIRMED, .at = AT(50), .until = AT(80), .hold = first);
+	release(story, acquire_lock(story, 2, 60), 70, 0);
+	expect_only(story, RULE_EXCLUSION);
+}
+
+static void a_killed_process_believes_nothing(void **state)
+{
+	struct story *story = *state;
+	(void)acquire_lock(story, 1, 10);
+	ADD(.moment = KILLED, .at = AT(15), .process = 1);
+	release(story, acquire_lock(story, 2, 20), 30, 0);
+	expect_sound(story);
+}
+
+static void overlaps_after_lost_data_are_only_counted(void **state)
+{
+	struct story *story = *state;
+	uint32_t first = acquire_lock(story, 1, 10);
+	add_fault(story, 12, 14, LOSES_DATA);
+	uint32_t second = acquire_lock(story, 2, 20);
+	release(story, first, 30, 0);
+	release(story, second, 40, 0);
+	expect_sound(story);
+	assert_int_equal(story->verdict.overlaps_by_loss, 1);
+}
+
+static void other_faults_excuse_no_overlap(void **state)
+{
+	struct story *story = *state;
+	uint32_t first = acquire_lock(story, 1, 10);
+	add_fault(story, 12, 14, STOPS_CALLS);
+	uint32_t second = acquire_lock(story, 2, 20);
+	release(story, first, 30, 0);
+	release(story, second, 40, 0);
+	expect_only(story, RULE_EXCLUSION);
+}
+
+static void one_permit_too_many_is_found(void **state)
+{
+	struct story *story = *state;
+	uint32_t two = acquire(story, 1, PERMITS, 2, 10, 1000);
+	uint32_t one = acquire(story, 2, PERMITS, 1, 20, 1000);
+	uint32_t more = acquire(story, 3, PERMITS, 1, 30, 1000);
+	release(story, two, 40, 0);
+	release(story, one, 41, 0);
+	release(story, more, 42, 0);
+	expect_only(story, RULE_EXCLUSION);
+}
+
+static void readers_share_and_writers_do_not(void **state)
+{
+	struct story *story = *state;
+	uint32_t one = acquire(story, 1, RW, 1, 10, 1000);
+	uint32_t two = acquire(story, 2, RW, 1, 20, 1000);
+	release(story, one, 30, 0);
+	release(story, two, 40, 0);
+	expect_sound(story);
+	uint32_t reader = acquire(story, 1, RW, 1, 50, 1000);
+	uint32_t writer = acquire(story, 2, RW, 1000, 60, 1000);
+	release(story, reader, 70, 0);
+	release(story, writer, 80, 0);
+	expect_only(story, RULE_EXCLUSION);
+}
+
+static void a_hold_of_several_names_excludes_on_each(void **state)
+{
+	struct story *story = *state;
+	uint32_t both = acquire(story, 1, LOCK | PERMITS, 1, 10, 1000);
+	uint32_t one = acquire_lock(story, 2, 20);
+	release(story, both, 30, 0);
+	release(story, one, 40, 0);
+	expect_only(story, RULE_EXCLUSION);
+}
+
+/* ---- tokens ---- */
+
+static void hold_with_token(struct story *story, long at, int64_t token)
+{
+	uint32_t hold = record_new_hold(&story->record);
+	ADD(.moment = ASKED, .at = AT(at), .hold = hold, .process = 1, .covers = LOCK, .share = 1);
+	ADD(.moment = GRANTED, .at = AT(at + 1), .until = AT(at + 500), .hold = hold,
+	    .token = token);
+	release(story, hold, at + 2, 0);
+}
+
+static void growing_tokens_are_sound(void **state)
+{
+	struct story *story = *state;
+	hold_with_token(story, 10, 7);
+	hold_with_token(story, 20, 8);
+	expect_sound(story);
+}
+
+static void a_token_that_comes_twice_is_found(void **state)
+{
+	struct story *story = *state;
+	hold_with_token(story, 10, 7);
+	hold_with_token(story, 20, 7);
+	expect_only(story, RULE_TOKEN);
+}
+
+/* ---- counts ---- */
+
+static void count_down(struct story *story, long at, int code)
+{
+	ADD(.moment = COUNTING, .at = AT(at), .covers = LATCH, .process = 1);
+	ADD(.moment = COUNTED, .at = AT(at + 1), .covers = LATCH, .process = 1,
+	    .code = (int16_t)code);
+}
+
+static void an_exact_count_is_sound(void **state)
+{
+	struct story *story = *state;
+	count_down(story, 10, 0);
+	count_down(story, 20, HF_EUNKNOWN);
+	count_down(story, 30, HF_EUNREACHABLE);
+	ADD(.moment = REMAINING, .at = AT(40), .covers = LATCH, .until = 98);
+	ADD(.moment = REMAINING, .at = AT(40), .covers = LATCH, .until = 99);
+	expect_sound(story);
+}
+
+static void a_count_that_is_off_by_one_is_found(void **state)
+{
+	struct story *story = *state;
+	count_down(story, 10, 0);
+	ADD(.moment = REMAINING, .at = AT(40), .covers = LATCH, .until = 98);
+	expect_only(story, RULE_COUNT);
+}
+
+static void a_permit_that_did_not_come_back_is_found(void **state)
+{
+	struct story *story = *state;
+	release(story, acquire(story, 1, PERMITS, 1, 10, 1000), 20, 0);
+	ADD(.moment = REMAINING, .at = AT(40), .covers = PERMITS, .until = 2);
+	expect_only(story, RULE_COUNT);
+}
+
+static void permits_of_a_killed_process_are_gone(void **state)
+{
+	struct story *story = *state;
+	uint32_t hold = record_new_hold(&story->record);
+	ADD(.moment = ASKED, .at = AT(9), .hold = hold, .process = 1, .covers = PERMITS, .share = 2,
+	    .flags = SETTLED);
+	ADD(.moment = GRANTED, .at = AT(10), .until = AT(9000), .hold = hold);
+	ADD(.moment = KILLED, .at = AT(15), .process = 1);
+	ADD(.moment = REMAINING, .at = AT(40), .covers = PERMITS, .until = 1);
+	expect_sound(story);
+	ADD(.moment = REMAINING, .at = AT(40), .covers = PERMITS, .until = 3);
+	expect_only(story, RULE_COUNT);
+}
+
+/* ---- losses ---- */
+
+static void lose(struct story *story, uint32_t hold, long at)
+{
+	ADD(.moment = LOST, .at = AT(at), .identity = 1000 + hold);
+}
+
+static void a_loss_that_is_reported_once_is_sound(void **state)
+{
+	struct story *story = *state;
+	uint32_t hold = acquire_lock(story, 1, 10);
+	lose(story, hold, 20);
+	release(story, hold, 30, HF_ELOST);
+	expect_sound(story);
+	assert_int_equal(story->verdict.losses, 1);
+}
+
+static void a_loss_that_is_reported_twice_is_found(void **state)
+{
+	struct story *story = *state;
+	uint32_t hold = acquire_lock(story, 1, 10);
+	lose(story, hold, 20);
+	lose(story, hold, 21);
+	release(story, hold, 30, HF_ELOST);
+	expect_only(story, RULE_TWICE);
+}
+
+static void a_loss_without_an_event_is_found(void **state)
+{
+	struct story *story = *state;
+	release(story, acquire_lock(story, 1, 10), 30, HF_ELOST);
+	expect_only(story, RULE_SILENT);
+}
+
+static void a_release_after_a_loss_is_found(void **state)
+{
+	struct story *story = *state;
+	uint32_t hold = acquire_lock(story, 1, 10);
+	lose(story, hold, 20);
+	release(story, hold, 30, 0);
+	expect_only(story, RULE_DENIED);
+}
+
+/* ---- calls ---- */
+
+static void a_call_that_never_returns_is_found(void **state)
+{
+	struct story *story = *state;
+	ADD(.moment = ASKED, .at = AT(10), .until = AT(20), .hold = record_new_hold(&story->record),
+	    .process = 1, .covers = LOCK, .share = 1);
+	expect_only(story, RULE_RETURN);
+}
+
+static void refuse(struct story *story, long asked, long deadline, long returned, int code)
+{
+	uint32_t hold = record_new_hold(&story->record);
+	ADD(.moment = ASKED, .at = AT(asked), .until = AT(deadline), .hold = hold, .process = 1,
+	    .covers = LOCK, .share = 1);
+	ADD(.moment = REFUSED, .at = AT(returned), .hold = hold, .code = (int16_t)code);
+}
+
+static void a_call_that_returns_late_is_found(void **state)
+{
+	struct story *story = *state;
+	refuse(story, 10, 20, 1000, HF_EUNREACHABLE);
+	refuse(story, 10, 20, 1030, HF_EUNREACHABLE);
+	expect_only(story, RULE_DEADLINE);
+}
+
+static void a_process_that_was_stopped_may_return_late(void **state)
+{
+	struct story *story = *state;
+	add_fault(story, 30, 1000, STOPS_CALLS);
+	refuse(story, 10, 20, 1030, HF_EUNREACHABLE);
+	expect_sound(story);
+}
+
+static void an_impossible_answer_is_found(void **state)
+{
+	struct story *story = *state;
+	release(story, acquire_lock(story, 1, 10), 20, HF_ENOTHELD);
+	expect_only(story, RULE_IMPOSSIBLE);
+}
+
+/* ---- waiters ---- */
+
+static void a_waiter_of_a_free_lock_must_be_served(void **state)
+{
+	struct story *story = *state;
+	release(story, acquire_lock(story, 1, 10), 20, 0);
+	refuse(story, 15, 2500, 2500, HF_ETIMEDOUT);
+	expect_only(story, RULE_SERVED);
+}
+
+static void a_waiter_that_is_served_late_is_found(void **state)
+{
+	struct story *story = *state;
+	release(story, acquire_lock(story, 1, 10), 20, 0);
+	uint32_t hold = record_new_hold(&story->record);
+	ADD(.moment = ASKED, .at = AT(15), .hold = hold, .process = 2, .covers = LOCK, .share = 1);
+	ADD(.moment = GRANTED, .at = AT(2500), .until = AT(2600), .hold = hold);
+	release(story, hold, 2501, 0);
+	expect_only(story, RULE_SERVED);
+}
+
+static void a_lease_that_nobody_ended_is_waited_for(void **state)
+{
+	struct story *story = *state;
+	release(story, acquire_lock(story, 1, 10), 20, HF_EUNKNOWN);
+	refuse(story, 15, 2500, 2500, HF_ETIMEDOUT);
+	expect_sound(story);
+}
+
+static void a_waiter_has_time_to_recover_from_a_fault(void **state)
+{
+	struct story *story = *state;
+	release(story, acquire_lock(story, 1, 10), 20, 0);
+	add_fault(story, 30, 40, 0);
+	refuse(story, 15, 2500, 2500, HF_ETIMEDOUT);
+	expect_sound(story);
+}
+
+/* ---- leftovers ---- */
+
+static void something_left_on_the_server_is_found(void **state)
+{
+	struct story *story = *state;
+	ADD(.moment = LEFT_BEHIND, .at = AT(10));
+	expect_only(story, RULE_LEFTOVER);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORY(holds_one_after_the_other_are_sound),
+		STORY(two_holders_at_once_are_found),
+		STORY(a_belief_ends_at_valid_until),
+		STORY(a_confirmed_hold_lasts_longer),
+		STORY(a_killed_process_believes_nothing),
+		STORY(overlaps_after_lost_data_are_only_counted),
+		STORY(other_faults_excuse_no_overlap),
+		STORY(one_permit_too_many_is_found),
+		STORY(readers_share_and_writers_do_not),
+		STORY(a_hold_of_several_names_excludes_on_each),
+		STORY(growing_tokens_are_sound),
+		STORY(a_token_that_comes_twice_is_found),
+		STORY(an_exact_count_is_sound),
+		STORY(a_count_that_is_off_by_one_is_found),
+		STORY(a_permit_that_did_not_come_back_is_found),
+		STORY(permits_of_a_killed_process_are_gone),
+		STORY(a_loss_that_is_reported_once_is_sound),
+		STORY(a_loss_that_is_reported_twice_is_found),
+		STORY(a_loss_without_an_event_is_found),
+		STORY(a_release_after_a_loss_is_found),
+		STORY(a_call_that_never_returns_is_found),
+		STORY(a_call_that_returns_late_is_found),
+		STORY(a_process_that_was_stopped_may_return_late),
+		STORY(an_impossible_answer_is_found),
+		STORY(a_waiter_of_a_free_lock_must_be_served),
+		STORY(a_waiter_that_is_served_late_is_found),
+		STORY(a_lease_that_nobody_ended_is_waited_for),
+		STORY(a_waiter_has_time_to_recover_from_a_fault),
+		STORY(something_left_on_the_server_is_found),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
