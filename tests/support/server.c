@@ -33,6 +33,7 @@ struct test_server {
 	bool is_valkey;
 	bool is_frozen;
 	int clock_ms;
+	char *host_file; /* or NULL */
 	size_t argument_count;
 	char *arguments[MAX_ARGUMENTS]; /* ends with NULL */
 };
@@ -220,16 +221,14 @@ static char *read_log(const struct test_server *server)
 	return text;
 }
 
-/* Starts the process with a wrong clock, which nothing else that is started has. */
-static pid_t start_shifted(const struct test_server *server, int log_fd)
+/* Starts the process with a library before libc and what that reads, which nothing else that is started has. */
+static pid_t start_preloaded(const struct test_server *server, int log_fd, const char *library,
+                             const char *variable, const char *value)
 {
-	char shift[16];
 	const char *before = getenv("LD_PRELOAD");
-	char *preload =
-		check_format("%s%s%s", HF_SHIFTED_CLOCK, before ? ":" : "", before ? before : "");
+	char *preload = check_format("%s%s%s", library, before ? ":" : "", before ? before : "");
 	char *kept = before ? check_copy(before, strlen(before)) : NULL;
-	(void)snprintf(shift, sizeof(shift), "%d", server->clock_ms);
-	if (setenv("HF_TEST_CLOCK_MS", shift, 1) || setenv("LD_PRELOAD", preload, 1))
+	if (setenv(variable, value, 1) || setenv("LD_PRELOAD", preload, 1))
 		check_fail("setenv: no memory");
 	pid_t pid = process_start((const char *const *)server->arguments, log_fd);
 	if (kept ? setenv("LD_PRELOAD", kept, 1) : unsetenv("LD_PRELOAD"))
@@ -239,14 +238,29 @@ static pid_t start_shifted(const struct test_server *server, int log_fd)
 	return pid;
 }
 
+static pid_t start_shifted(const struct test_server *server, int log_fd)
+{
+	char shift[16];
+	(void)snprintf(shift, sizeof(shift), "%d", server->clock_ms);
+	return start_preloaded(server, log_fd, HF_SHIFTED_CLOCK, "HF_TEST_CLOCK_MS", shift);
+}
+
+static pid_t start_anyhow(const struct test_server *server, int log_fd)
+{
+	if (server->clock_ms)
+		return start_shifted(server, log_fd);
+	if (server->host_file)
+		return start_preloaded(server, log_fd, HF_FAULTY_HOST, "HF_TEST_HOST",
+		                       server->host_file);
+	return process_start((const char *const *)server->arguments, log_fd);
+}
+
 static void spawn_server(struct test_server *server)
 {
 	int log_fd = open(server->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (log_fd < 0)
 		check_fail("cannot open %s: %s", server->log, strerror(errno));
-	pid_t pid = server->clock_ms
-	                    ? start_shifted(server, log_fd)
-	                    : process_start((const char *const *)server->arguments, log_fd);
+	pid_t pid = start_anyhow(server, log_fd);
 	(void)close(log_fd);
 	if (pid < 0)
 		skip_without_binary(-pid);
@@ -319,6 +333,8 @@ struct test_server *test_server_start(const struct test_server_options *options)
 	struct test_server *server = check_alloc(sizeof(*server));
 	server->dir = temp_dir_make();
 	server->clock_ms = options->clock_ms;
+	if (options->host_file)
+		server->host_file = check_copy(options->host_file, strlen(options->host_file));
 	server->log = check_format("%s/log", server->dir);
 	server->unix_url = check_format("redis+unix://%s/socket", server->dir);
 	cleanup_add(&server->cleanup, kill_process, server);
@@ -342,6 +358,7 @@ void test_server_stop(struct test_server *server)
 	clear_arguments(server);
 	temp_dir_remove(server->dir);
 	free(server->log);
+	free(server->host_file);
 	free(server->url);
 	free(server->unix_url);
 	free(server);

@@ -25,6 +25,7 @@ struct test_server_options {
 	bool has_bus;             /* a cluster node, whose bus needs a port too */
 	const char *sentinel;     /* run as a Sentinel, with these lines of configuration */
 	int clock_ms;             /* its wall clock is ahead by this much, or slow if negative */
+	const char *host_file;    /* it runs on a host of support/host.h; not with clock_ms */
 };
 
 /*

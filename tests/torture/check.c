@@ -418,22 +418,27 @@ static struct range expect_countdown(const struct sweep *sweep, int resource)
 	return (struct range){total - begun + failed, total - done};
 }
 
+/* Whether a release may have had an effect or not, or an acquire that cannot be undone any more. */
+static bool is_doubtful(const struct hold *hold, bool is_killed)
+{
+	if (hold->releasing_at)
+		return !hold->released_at || hold->release_code == HF_EUNKNOWN;
+	return is_killed && !hold->granted_at && (!hold->refused_at || hold->code == HF_EUNKNOWN);
+}
+
 /* Permits without an owner are gone if their process was killed; if it was killed in a call, they may be. */
 static struct range expect_permits(const struct sweep *sweep, int resource)
 {
 	int64_t total = sweep->record->head->resource[resource].total, gone = 0, doubtful = 0;
 	for (uint32_t i = 1; i <= sweep->holds; i++) {
 		const struct hold *hold = &sweep->hold[i];
-		if (!(hold->covers >> resource & 1) || !(hold->flags & SETTLED) ||
-		    !sweep->process[hold->process].killed_at)
+		if (!(hold->covers >> resource & 1) || !(hold->flags & SETTLED))
 			continue;
-		if (hold->granted_at && !hold->releasing_at)
-			gone += hold->share;
-		else if ((hold->asked_at && !hold->granted_at &&
-		          (!hold->refused_at || hold->code == HF_EUNKNOWN)) ||
-		         (hold->releasing_at &&
-		          (!hold->released_at || hold->release_code == HF_EUNKNOWN)))
+		bool is_killed = sweep->process[hold->process].killed_at;
+		if (is_doubtful(hold, is_killed))
 			doubtful += hold->share;
+		else if (is_killed && hold->granted_at && !hold->releasing_at)
+			gone += hold->share;
 	}
 	return (struct range){total - gone - doubtful, total - gone};
 }

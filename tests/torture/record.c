@@ -82,15 +82,10 @@ void record_add(struct record *record, const struct event *event)
 }
 
 /* FNV-1a. */
-static uint64_t add_text(uint64_t hash, const char *text)
+uint64_t record_hash(const char *text)
 {
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 	for (; *text; text++)
 		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	return hash * UINT64_C(0x100000001b3);
-}
-
-uint64_t record_hash(const char *name, const char *identity)
-{
-	uint64_t hash = add_text(add_text(UINT64_C(0xcbf29ce484222325), name), identity);
 	return hash ? hash : 1;
 }

@@ -109,7 +109,7 @@ void record_add(struct record *record, const struct event *event);
 
 #define RECORD(record, ...) record_add((record), &(struct event){__VA_ARGS__})
 
-/* A hash that is never 0. */
-uint64_t record_hash(const char *name, const char *identity);
+/* A hash of an identity; never 0. */
+uint64_t record_hash(const char *text);
 
 #endif

@@ -1,0 +1,82 @@
+/* What the processes of torture use: locks of every kind, and what counts. */
+#ifndef TESTS_TORTURE_THINGS_H
+#define TESTS_TORTURE_THINGS_H
+
+#include <holdfast/holdfast.h>
+
+#include "torture/record.h"
+
+enum sort {
+	THING_LOCK,
+	THING_GROUP,
+	THING_MULTI,
+	THING_RED,
+	THING_SEMAPHORE,
+	THING_PERMITS,
+	THING_LATCH
+};
+
+/* Processes that are given this many URLs use red locks, and nothing else. */
+#define RED_SERVERS 5
+
+/* Resources by their bits. Writers take a read-write lock as a whole, readers one part. */
+enum {
+	REENTRANT_0,
+	REENTRANT_1,
+	FAIR_0,
+	RW_0,
+	FENCED_0,
+	SPIN_0,
+	SIMPLE_0,
+	SIMPLE_FAIR_0,
+	LEADER_0,
+	PLAIN_0,
+	GROUP_A,
+	GROUP_B,
+	GROUP_C,
+	SEMAPHORE_0,
+	PERMITS_0,
+	LATCH_0,
+	RED_0,
+	RED_1,
+	RESOURCES
+};
+
+#define BIT(resource) (UINT64_C(1) << (resource))
+
+#define READERS     1000
+#define PERMITS     3
+#define LATCH_COUNT 1000000000
+
+extern const struct resource resources[RESOURCES];
+
+struct thing {
+	enum sort sort;
+	const char *name;
+	hf_kind kind; /* of a lock */
+	uint64_t covers;
+	uint16_t share;
+	bool has_token;
+	bool nests;
+	const char *redisson; /* its kind in Java, or NULL */
+	const char *curator;
+};
+
+#define THINGS 19
+extern const struct thing things[THINGS];
+
+/* A handle of whichever sort. */
+struct handle {
+	const struct thing *thing;
+	hf_lock *lock;
+	hf_semaphore *semaphore;
+	hf_permits *permits;
+	hf_latch *latch;
+};
+
+/* Opens it on the client, a red lock on all clients. Returns 0, or HF_ENOTSUP where there is no such thing. */
+int thing_open(const struct thing *thing, hf_client *const *clients, int count,
+               struct handle *ret_handle);
+void thing_close(struct handle *handle);
+
+#endif

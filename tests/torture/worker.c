@@ -1,0 +1,493 @@
+/* One process of torture: threads that use all things at random, and record what they believe. */
+#include "torture/worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/mutants.h"
+#include "api/several.h"
+#include "live/shortage.h"
+#include "support/check.h"
+#include "torture/things.h"
+
+#define MS      INT64_C(1000000)
+#define FOREVER (INT64_MAX / 2)
+
+struct worker;
+
+struct hand {
+	struct worker *worker;
+	pthread_t thread;
+	uint64_t random;
+	hf_owner *owner;
+	int handles;
+	struct handle handle[THINGS];
+};
+
+struct worker {
+	const struct worker_options *options;
+	struct record record;
+	int clients;
+	hf_client *client[RED_SERVERS];
+	bool is_zk;
+	struct hand *hands;
+};
+
+/* ---- chance ---- */
+
+static uint64_t draw(struct hand *hand)
+{
+	uint64_t x = hand->random;
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	return hand->random = x;
+}
+
+static int below(struct hand *hand, int limit)
+{
+	return (int)(draw(hand) % (uint64_t)limit);
+}
+
+/* True once in this many calls. */
+static bool chance(struct hand *hand, int many)
+{
+	return below(hand, many) == 0;
+}
+
+static void pause_ms(int ms)
+{
+	struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * MS};
+	(void)nanosleep(&pause, NULL);
+}
+
+/* ---- one use of a thing ---- */
+
+/* What one acquisition asks for, and where its answer goes. */
+struct use {
+	struct hand *hand;
+	const struct handle *handle;
+	uint32_t number;
+	int64_t wait_ms, lease_ms;
+	hf_owner *owner;
+	int permits;
+	hf_permit_id id[2];
+};
+
+#define ADD(use, ...)                                                                              \
+	RECORD(&(use)->hand->worker->record, .hold = (use)->number,                                \
+	       .process = (uint16_t)(use)->hand->worker->options->number, __VA_ARGS__)
+
+static void draw_use(struct use *use, struct hand *hand, const struct handle *handle)
+{
+	*use = (struct use){.hand = hand, .handle = handle, .permits = 1};
+	int patience = below(hand, 10);
+	use->wait_ms = patience < 2   ? HF_NOWAIT
+	               : patience < 4 ? 1 + below(hand, 50)
+	                              : 500 + below(hand, 2500);
+	if (chance(hand, 2))
+		use->lease_ms = 200 + below(hand, 2300);
+	if (chance(hand, 2))
+		use->owner = hand->owner;
+	if (handle->permits && chance(hand, 3))
+		use->permits = 2;
+	use->number = record_new_hold(&hand->worker->record);
+}
+
+/* Grants that replicas must acknowledge may take longer, and a single attempt has the limits of the connection. */
+static int64_t deadline_of(const struct use *use)
+{
+	int64_t ms = use->wait_ms == HF_NOWAIT ? CONNECT_MS + COMMAND_MS : use->wait_ms;
+	if (use->hand->worker->options->replicas)
+		ms += 2 * SYNC_MS + COMMAND_MS;
+	return record_now() + ms * MS;
+}
+
+struct answer {
+	sem_t ready;
+	int result;
+};
+
+static void deliver(void *arg, int result, int64_t number, const char *text)
+{
+	struct answer *answer = arg;
+	(void)number;
+	(void)text;
+	answer->result = result;
+	sem_post(&answer->ready);
+}
+
+static int await(struct answer *answer, int started)
+{
+	while (!started && sem_wait(&answer->ready) && errno == EINTR)
+		;
+	sem_destroy(&answer->ready);
+	return started ? started : answer->result;
+}
+
+static int acquire_lock(struct use *use)
+{
+	const struct handle *handle = use->handle;
+	const hf_acquire_options *options =
+		HF_ACQUIRE(.wait_ms = use->wait_ms, .lease_ms = use->lease_ms, .owner = use->owner,
+	                   .token = handle->thing->has_token);
+	struct answer answer;
+	if (!use->owner || !chance(use->hand, 4))
+		return hf_lock_acquire(handle->lock, options);
+	sem_init(&answer.ready, 0, 0);
+	return await(&answer, hf_lock_acquire_async(handle->lock, options, deliver, &answer));
+}
+
+static int acquire(struct use *use)
+{
+	const struct handle *handle = use->handle;
+	if (handle->lock)
+		return acquire_lock(use);
+	if (handle->semaphore)
+		return hf_semaphore_acquire(handle->semaphore, 1, HF_WAIT(.wait_ms = use->wait_ms));
+	return hf_permits_acquire(handle->permits, use->permits,
+	                          HF_PERMITS(.wait_ms = use->wait_ms, .lease_ms = use->lease_ms),
+	                          use->id);
+}
+
+/* How long the library promises the hold from now on. */
+static int64_t remaining_ns(const struct use *use)
+{
+	const struct handle *handle = use->handle;
+	if (handle->lock)
+		return hf_lock_remaining(handle->lock, use->owner) * MS;
+	if (handle->semaphore)
+		return FOREVER - record_now();
+	int64_t least = hf_permits_remaining(handle->permits, use->id[0]);
+	if (use->permits == 2 && hf_permits_remaining(handle->permits, use->id[1]) < least)
+		least = hf_permits_remaining(handle->permits, use->id[1]);
+	return least * MS;
+}
+
+/*
+ * Events name the hold by this. On ZooKeeper they name it in a way that nobody else can know, and a loss of a whole
+ * is one of its members'.
+ */
+static uint64_t identity_of(const struct use *use)
+{
+	char text[200] = "";
+	if (use->hand->worker->is_zk)
+		return 0;
+	if (use->handle->permits)
+		return use->permits == 1 ? record_hash(use->id[0]) : 0;
+	if (!use->handle->lock ||
+	    hf_lock_identity(use->handle->lock, use->owner, text, sizeof text))
+		return 0;
+	return record_hash(text);
+}
+
+static int64_t token_of(const struct use *use)
+{
+	int64_t token = 0;
+	bool has_token = use->handle->thing->has_token || use->hand->worker->is_zk;
+	if (use->handle->lock && has_token)
+		(void)hf_lock_token(use->handle->lock, use->owner, &token);
+	return token;
+}
+
+static void confirm(const struct use *use)
+{
+	int64_t now = record_now();
+	int64_t remaining = remaining_ns(use);
+	if (remaining > 0)
+		ADD(use, .moment = CONFIRMED, .at = now, .until = now + remaining);
+}
+
+/* ---- while it is held ---- */
+
+/* The handles of the parent do nothing in the child, so that this hold stays as it is. */
+static void fork_while_holding(const struct use *use)
+{
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(hf_lock_release_with(use->handle->lock, HF_RELEASE(.owner = use->owner)) !=
+		      HF_EFORKED);
+	int status = 0;
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (status)
+		check_fail("a forked child released the lock of its parent");
+}
+
+static void hold_for(const struct use *use, int ms)
+{
+	int64_t ends_at = record_now() + ms * MS;
+	while (record_now() < ends_at) {
+		pause_ms(1);
+		confirm(use);
+	}
+}
+
+/* Most holds are short. A few last as long as their lease, and longer, or until they are renewed. */
+static void work(struct use *use)
+{
+	struct hand *hand = use->hand;
+	int length = below(hand, 1000);
+	if (length == 0)
+		hold_for(use, use->lease_ms ? (int)use->lease_ms + below(hand, 100)
+		                            : 1000 + below(hand, 2500));
+	else if (length < 20)
+		hold_for(use, 1 + below(hand, 10));
+	if (use->handle->lock && atomic_load(&hand->worker->record.head->forks) && chance(hand, 50))
+		fork_while_holding(use);
+	if (use->handle->lock && chance(hand, 32))
+		(void)hf_lock_extend(use->handle->lock, use->owner, 200 + below(hand, 2300));
+}
+
+static int release(const struct use *use)
+{
+	const struct handle *handle = use->handle;
+	if (handle->lock)
+		return hf_lock_release_with(handle->lock, HF_RELEASE(.owner = use->owner));
+	if (handle->permits)
+		return hf_permits_release(handle->permits, (const hf_permit_id *)(uintptr_t)use->id,
+		                          use->permits);
+	int rc;
+	while ((rc = hf_semaphore_release(handle->semaphore, 1)) && rc != HF_EUNKNOWN)
+		pause_ms(5);
+	return rc;
+}
+
+/* What this process calls the hold; empty: a whole has no name. */
+static void name_hold(const struct use *use, char *ret_name, size_t size)
+{
+	*ret_name = '\0';
+	(void)hf_lock_identity(use->handle->lock, use->owner, ret_name, size);
+}
+
+/*
+ * One more level, which its own release takes back. If the hold was lost in the meantime, this is the first level of
+ * another one. Returns whether the hold is still the same.
+ */
+static bool nest(struct use *use)
+{
+	char before[200], after[200];
+	name_hold(use, before, sizeof before);
+	if (hf_lock_acquire(use->handle->lock,
+	                    HF_ACQUIRE(.wait_ms = 500, .lease_ms = use->lease_ms ? 200 : 0,
+	                               .owner = use->owner,
+	                               .token = use->handle->thing->has_token)))
+		return true;
+	name_hold(use, after, sizeof after);
+	bool is_same = strcmp(before, after) == 0;
+	if (is_same)
+		confirm(use);
+	(void)release(use);
+	return is_same;
+}
+
+/* A whole has no name that would show in nest() that it is another one. */
+static int release_hold(const struct use *use, bool is_same, bool is_nested)
+{
+	if (!is_same)
+		return HF_ELOST;
+	int rc = release(use);
+	bool is_whole =
+		use->handle->thing->sort == THING_MULTI || use->handle->thing->sort == THING_RED;
+	return rc == HF_ENOTHELD && is_nested && is_whole ? HF_ELOST : rc;
+}
+
+static void keep_hold(struct use *use)
+{
+	struct hand *hand = use->hand;
+	int64_t now = record_now();
+	int64_t remaining = remaining_ns(use);
+	ADD(use, .moment = GRANTED, .at = now, .until = now + remaining, .token = token_of(use),
+	    .identity = identity_of(use));
+	work(use);
+	bool is_nested = use->handle->thing->nests && chance(hand, 8);
+	bool is_same = !is_nested || nest(use);
+	if (is_same)
+		confirm(use);
+	bool is_semaphore = use->handle->semaphore; /* its release is repeated until it succeeds */
+	ADD(use, .moment = RELEASING,
+	    .until = is_semaphore ? 0 : record_now() + (COMMAND_MS + CONNECT_MS) * MS);
+	int rc = release_hold(use, is_same, is_nested);
+	ADD(use, .moment = RELEASED, .code = (int16_t)rc);
+}
+
+static void use_handle(struct hand *hand, const struct handle *handle)
+{
+	struct use use;
+	draw_use(&use, hand, handle);
+	uint16_t share = (uint16_t)(handle->thing->share * use.permits);
+	ADD(&use, .moment = ASKED, .until = deadline_of(&use), .covers = handle->thing->covers,
+	    .share = share, .flags = handle->semaphore ? SETTLED : 0);
+	int rc = acquire(&use);
+	if (!rc) {
+		keep_hold(&use);
+		return;
+	}
+	ADD(&use, .moment = REFUSED, .code = (int16_t)rc);
+	if (rc != HF_EBUSY && rc != HF_ETIMEDOUT)
+		pause_ms(1 + below(hand, 10));
+}
+
+static void count_down(struct hand *hand, const struct handle *handle)
+{
+	struct use use = {.hand = hand};
+	ADD(&use, .moment = COUNTING, .covers = handle->thing->covers);
+	int rc = hf_latch_count_down(handle->latch);
+	ADD(&use, .moment = COUNTED, .covers = handle->thing->covers, .code = (int16_t)rc);
+}
+
+/* ---- threads ---- */
+
+/* Half of the time all threads of all processes want the same thing, so that there is something to wait for. */
+static const struct handle *choose(struct hand *hand)
+{
+	int hot = (int)(record_now() / (1000 * MS) % hand->handles);
+	return &hand->handle[chance(hand, 2) ? hot : below(hand, hand->handles)];
+}
+
+static void *run_hand(void *arg)
+{
+	struct hand *hand = arg;
+	while (!atomic_load(&hand->worker->record.head->is_over)) {
+		const struct handle *handle = choose(hand);
+		if (handle->latch)
+			count_down(hand, handle);
+		else
+			use_handle(hand, handle);
+	}
+	return NULL;
+}
+
+static void open_handles(struct hand *hand)
+{
+	struct worker *worker = hand->worker;
+	for (int i = 0; i < THINGS; i++) {
+		struct handle *handle = &hand->handle[hand->handles];
+		int rc = thing_open(&things[i], worker->client, worker->clients, handle);
+		if (rc && rc != HF_ENOTSUP)
+			check_fail("%s: %s: %s", things[i].name, hf_strerror(rc),
+			           hf_error_detail());
+		if (!rc && worker->is_zk && handle->permits)
+			(void)hf_permits_try_set(handle->permits, PERMITS, NULL);
+		hand->handles += !rc;
+	}
+}
+
+static void start_hands(struct worker *worker)
+{
+	int threads = worker->options->threads;
+	worker->hands = check_alloc(sizeof(struct hand) * (size_t)threads);
+	for (int i = 0; i < threads; i++) {
+		struct hand *hand = &worker->hands[i];
+		hand->worker = worker;
+		hand->random =
+			(worker->options->seed + (uint64_t)i + 1) * UINT64_C(0x9e3779b97f4a7c15) |
+			1;
+		if (hf_owner_new(&hand->owner))
+			check_fail("no memory for an owner");
+		open_handles(hand);
+	}
+	for (int i = 0; i < threads; i++)
+		if (pthread_create(&worker->hands[i].thread, NULL, run_hand, &worker->hands[i]))
+			check_fail("cannot start a thread");
+}
+
+/* While memory is short, one of the next allocations fails, again and again. */
+static void ration_memory(struct worker *worker)
+{
+	uint64_t number = worker->options->seed;
+	is_the_test = true;
+	begin_watching(0, ONE_FAILS);
+	while (!atomic_load(&worker->record.head->is_over)) {
+		bool is_short = atomic_load(&worker->record.head->is_short);
+		number = number * UINT64_C(6364136223846793005) + 1;
+		failing_from = is_short ? asked + 1 + (long)(number >> 60) : 0;
+		is_numbering = is_short;
+		pause_ms(2);
+	}
+	(void)end_watching();
+}
+
+/* ---- the process ---- */
+
+static void note_event(void *arg, const hf_event *event)
+{
+	struct worker *worker = arg;
+	if (hf_event_state(event) == HF_LOST)
+		RECORD(&worker->record, .moment = LOST,
+		       .process = (uint16_t)worker->options->number,
+		       .identity = record_hash(hf_event_owner(event)));
+}
+
+static void open_client(struct worker *worker, const char *url)
+{
+	const struct worker_options *options = worker->options;
+	hf_client_options wanted =
+		*HF_CLIENT(.command_timeout_ms = COMMAND_MS, .connect_timeout_ms = CONNECT_MS,
+	                   .on_event = note_event, .event_arg = worker, .lazy = 1);
+	worker->is_zk = strncmp(url, "zk://", 5) == 0;
+	if (worker->is_zk) {
+		wanted.session_ms = SESSION_MS;
+	} else {
+		wanted.watchdog_ms = WATCHDOG_MS;
+		wanted.peer_skew_ms = 1; /* all clocks are those of one host */
+		wanted.replicas = options->replicas;
+		wanted.sync_timeout_ms = SYNC_MS;
+		if (*options->user)
+			wanted.user = wanted.password = options->user;
+	}
+	int rc = hf_client_open(url, &wanted, &worker->client[worker->clients++]);
+	if (rc)
+		check_fail("%s: %s: %s", url, hf_strerror(rc), hf_error_detail());
+}
+
+static void open_clients(struct worker *worker)
+{
+	char *urls = check_copy(worker->options->urls, strlen(worker->options->urls));
+	char *rest = NULL;
+	for (char *url = strtok_r(urls, " ", &rest); url; url = strtok_r(NULL, " ", &rest)) {
+		if (worker->clients == RED_SERVERS)
+			check_fail("more than %d URLs", RED_SERVERS);
+		open_client(worker, url);
+	}
+	free(urls);
+}
+
+static void set_mutants(const struct worker_options *options)
+{
+#ifdef HF_MUTANTS
+	hf__mutant = (enum hf__mutant)options->mutant;
+	hf__red_mutant = (enum hf__red_mutant)options->red_mutant;
+#else
+	if (options->mutant || options->red_mutant)
+		check_fail("this build has no deliberate faults");
+#endif
+}
+
+int run_worker(const struct worker_options *options)
+{
+	struct worker *worker = check_alloc(sizeof(*worker));
+	worker->options = options;
+	worker->record = record_open(options->record);
+	set_mutants(options);
+	open_clients(worker);
+	start_hands(worker);
+	ration_memory(worker);
+	for (int i = 0; i < options->threads; i++) {
+		struct hand *hand = &worker->hands[i];
+		(void)pthread_join(hand->thread, NULL);
+		for (int j = 0; j < hand->handles; j++)
+			thing_close(&hand->handle[j]);
+		hf_owner_free(hand->owner);
+	}
+	for (int i = 0; i < worker->clients; i++)
+		(void)hf_client_close(worker->client[i]);
+	RECORD(&worker->record, .moment = FINISHED, .process = (uint16_t)options->number);
+	return 0;
+}

@@ -1,0 +1,29 @@
+/* One process of torture: threads that use all things at random, and record what they believe. */
+#ifndef TESTS_TORTURE_WORKER_H
+#define TESTS_TORTURE_WORKER_H
+
+#include <stdint.h>
+
+/* How long things last where the library can be told. */
+#define WATCHDOG_MS 3000
+#define COMMAND_MS  1000
+#define CONNECT_MS  1000
+#define SYNC_MS     500
+#define SESSION_MS  4000
+
+struct worker_options {
+	const char *record;
+	const char *urls; /* separated by spaces */
+	const char *user; /* with the password of the same name; empty: the default user */
+	int number;
+	int threads;
+	int replicas;
+	uint64_t seed;
+	int mutant;
+	int red_mutant;
+};
+
+/* Runs until the record says that it is over. Returns the exit status of the process. */
+int run_worker(const struct worker_options *options);
+
+#endif
