@@ -141,6 +141,8 @@ static void note_grant(struct sweep *sweep, struct hold *hold, const struct even
 	hold->token = event->token;
 	hold->identity = event->identity;
 	sweep->verdict->grants++;
+	for (int i = 0; i < RECORD_RESOURCES; i++)
+		sweep->verdict->grants_of[i] += hold->covers >> i & 1;
 	sweep->verdict->foreign_grants += (hold->flags & FOREIGN) != 0;
 }
 
@@ -316,13 +318,21 @@ static const struct hold *find_oldest(const struct sweep *sweep, const struct sc
 	return oldest;
 }
 
-/* A grant may have been made a lease before its call returned. */
+/*
+ * A grant may have been made a lease before its call returned. Permits without an owner that were forgotten are still
+ * released, so that there are too many for good.
+ */
+static int64_t data_matters_from(const struct sweep *sweep, const struct hold *hold)
+{
+	return hold->flags & SETTLED ? 0 : hold->granted_at - sweep->record->head->lease_ns;
+}
+
 static void judge_overlap(struct sweep *sweep, const struct scene *scene, uint32_t number)
 {
 	bool is_foreign;
 	const struct hold *late = &sweep->hold[number];
 	const struct hold *oldest = find_oldest(sweep, scene, &is_foreign);
-	int64_t from = oldest->granted_at - sweep->record->head->lease_ns;
+	int64_t from = data_matters_from(sweep, oldest);
 	if (has_fault(sweep, from, late->granted_at, LOSES_DATA))
 		sweep->verdict->overlaps_by_loss++;
 	else if (is_foreign && has_fault(sweep, from, late->granted_at, 0))

@@ -25,6 +25,7 @@ struct verdict {
 	uint64_t violations[RULES];
 	char first[RULES][300]; /* the first of each rule, in words */
 	uint64_t grants;        /* and those of Java processes among them */
+	uint64_t grants_of[RECORD_RESOURCES]; /* of each resource */
 	uint64_t foreign_grants;
 	uint64_t grants_in_faults; /* that were returned while a fault lasted */
 	uint64_t losses;           /* that were reported */

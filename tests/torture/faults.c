@@ -160,6 +160,17 @@ static void empty_and_kill(struct scene_of_fault *scene)
 	kill_server(scene);
 }
 
+/* Permits and counts are there again, so that there is something to do. */
+static void start_empty(struct scene_of_fault *scene)
+{
+	char count[16];
+	start_again(scene);
+	for (int i = SEMAPHORE_0; i <= LATCH_0; i++) {
+		(void)snprintf(count, sizeof count, "%lld", (long long)resources[i].total);
+		COMMAND(scene, "SET", resources[i].name, count, "NX");
+	}
+}
+
 static void fill_memory(struct scene_of_fault *scene)
 {
 	COMMAND(scene, "CONFIG", "SET", "maxmemory", "1");
@@ -355,7 +366,7 @@ const struct fault_kind faults[FAULTS] = {
 	{"refused connections", ALL, 0, 0, 10, 2500, refuse, refuse_no_more},
 	{"server stopped", ALL, GROUPS, 0, 10, 4000, stop_server, continue_server},
 	{"server killed", WITH_DATA | ZOOKEEPERS, 0, 0, 10, 1500, kill_server, start_again},
-	{"data lost", WITH_DATA, WITH_DATA, 0, 10, 500, empty_and_kill, start_again},
+	{"data lost", WITH_DATA, WITH_DATA, 0, 10, 500, empty_and_kill, start_empty},
 	{"server full", REDISES, 0, 0, 50, 2000, fill_memory, free_memory},
 	{"rights taken", OWN_NODES, 0, 0, 50, 2000, take_rights, give_rights},
 	{"scripts flushed", REDISES, 0, 0, 0, 0, flush_scripts, NULL},

@@ -274,6 +274,8 @@ static void add_up(struct verdict *sum, const struct verdict *verdict)
 		sum->violations[i] += verdict->violations[i];
 	for (int i = 0; i < RECORD_FAULTS; i++)
 		sum->faults[i] += verdict->faults[i];
+	for (int i = 0; i < RECORD_RESOURCES; i++)
+		sum->grants_of[i] += verdict->grants_of[i];
 	sum->grants += verdict->grants;
 	sum->foreign_grants += verdict->foreign_grants;
 	sum->grants_in_faults += verdict->grants_in_faults;
@@ -345,6 +347,11 @@ static void print_sum(enum site_kind kind, const struct sum *sum)
 	for (int i = 0; i < FAULTS; i++)
 		if (verdict->faults[i])
 			printf(" %s %llu;", faults[i].name, (unsigned long long)verdict->faults[i]);
+	printf("\n  grants:");
+	for (int i = 0; i < RESOURCES; i++)
+		if (verdict->grants_of[i])
+			printf(" %s %llu;", resources[i].name,
+			       (unsigned long long)verdict->grants_of[i]);
 	printf("\n\n");
 	(void)fflush(stdout);
 }

@@ -89,7 +89,7 @@ static void draw_use(struct use *use, struct hand *hand, const struct handle *ha
 	*use = (struct use){.hand = hand, .handle = handle, .permits = 1};
 	int patience = below(hand, 10);
 	use->wait_ms = patience < 2   ? HF_NOWAIT
-	               : patience < 4 ? 1 + below(hand, 50)
+	               : patience < 8 ? 1 + below(hand, 50)
 	                              : 500 + below(hand, 2500);
 	if (chance(hand, 2))
 		use->lease_ms = 200 + below(hand, 2300);
@@ -233,7 +233,7 @@ static void hold_for(const struct use *use, int ms)
 static void work(struct use *use)
 {
 	struct hand *hand = use->hand;
-	int length = below(hand, 1000);
+	int length = below(hand, 4000);
 	if (length == 0)
 		hold_for(use, use->lease_ms ? (int)use->lease_ms + below(hand, 100)
 		                            : 1000 + below(hand, 2500));
@@ -344,11 +344,11 @@ static void count_down(struct hand *hand, const struct handle *handle)
 
 /* ---- threads ---- */
 
-/* Half of the time all threads of all processes want the same thing, so that there is something to wait for. */
+/* Now and then all threads of all processes want the same thing, so that there is something to wait for. */
 static const struct handle *choose(struct hand *hand)
 {
 	int hot = (int)(record_now() / (1000 * MS) % hand->handles);
-	return &hand->handle[chance(hand, 2) ? hot : below(hand, hand->handles)];
+	return &hand->handle[chance(hand, 3) ? hot : below(hand, hand->handles)];
 }
 
 static void *run_hand(void *arg)
