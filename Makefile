@@ -104,6 +104,18 @@ failovers: need-build-test ## replace masters in a row and judge all beliefs: ma
 	@$(call build,release,live_failovers_serial)
 	@build/release/tests/live_failovers_serial $(ROUNDS)
 
+torture-live: need-build-test maybe-zookeeper ## check what processes believe through faults on real servers: make torture-live MINUTES=60
+	@$(call build,release,torture_live)
+	@tools/run-torture --minutes $(or $(MINUTES),30) $(if $(SEED),--seed $(SEED)) $(if $(SITES),--sites $(SITES))
+
+torture-short: need-build-test maybe-zookeeper ## the same in 5 minutes, without Java
+	@$(call build,release,torture_live)
+	@build/release/tests/torture_live --minutes 3.5 $(if $(SEED),--seed $(SEED))
+
+torture-mutants: need-build-test ## show that torture notices a library that is broken on purpose, an hour
+	@$(call build,release,torture_mutants)
+	@tools/torture-mutants
+
 fuzz: need-build-test-fuzz ## fuzz each target for a while: make fuzz SECONDS=600
 	@$(call build,fuzz,fuzzers)
 	@tools/run-fuzz $(SECONDS)
@@ -164,5 +176,5 @@ maybe-zkheaders:
 
 .NOTPARALLEL:
 .PHONY: all demo test test-servers interop asan tsan msan long builds valgrind musl musl-build sim mixed torture \
-	failovers fuzz bench bench-quick lint format install uninstall check-install check-fresh clean help \
-	maybe-zookeeper maybe-zkheaders
+	failovers torture-live torture-short torture-mutants fuzz bench bench-quick lint format install uninstall \
+	check-install check-fresh clean help maybe-zookeeper maybe-zkheaders

@@ -14,7 +14,13 @@
 
 #define FOREVER   INT64_MAX
 #define PROCESSES 65536
-#define ACTIVE    4096
+
+/* The library counts in milliseconds. */
+#define ROUNDING INT64_C(5000000)
+
+/* A fault that is shorter than this leaves time to renew a hold. */
+#define SHORT  INT64_C(500000000)
+#define ACTIVE 4096
 
 const char *const rule_names[RULES] = {
 	"exclusion",
@@ -22,6 +28,9 @@ const char *const rule_names[RULES] = {
 	"counts are exact",
 	"losses are reported once",
 	"losses are reported at all",
+	"holds are not lost without need",
+	"valid-until is kept",
+	"replicas acknowledge",
 	"lost is final",
 	"waiters are served",
 	"calls return by their deadlines",
@@ -146,6 +155,19 @@ static void note_grant(struct sweep *sweep, struct hold *hold, const struct even
 	sweep->verdict->foreign_grants += (hold->flags & FOREIGN) != 0;
 }
 
+/* A whole may lose members, and be valid for less than before; it has no identity. */
+static void note_confirmation(struct sweep *sweep, struct hold *hold, const struct event *event)
+{
+	if (hold->identity && event->until < hold->until - ROUNDING)
+		violate(sweep, RULE_SHRUNK,
+		        "%s: at %.6f s the hold was valid until %.6f s, and before that until %.6f "
+		        "s",
+		        first_name(sweep, hold), seconds(sweep, event->at),
+		        seconds(sweep, event->until), seconds(sweep, hold->until));
+	if (event->until > hold->until)
+		hold->until = event->until;
+}
+
 static void note_ask(struct hold *hold, const struct event *event)
 {
 	hold->asked_at = event->at;
@@ -166,10 +188,7 @@ static void note_call(struct sweep *sweep, const struct event *event)
 		hold->refused_at = event->at;
 		hold->code = event->code;
 		break;
-	case CONFIRMED:
-		if (event->until > hold->until)
-			hold->until = event->until;
-		break;
+	case CONFIRMED: note_confirmation(sweep, hold, event); break;
 	case RELEASING:
 		hold->releasing_at = event->at;
 		hold->release_deadline = event->until;
@@ -475,6 +494,44 @@ static void check_counts(struct sweep *sweep)
 
 /* ---- losses ---- */
 
+/* How long faults lasted, in all, between the two times; whoever loses data needs no time for it. */
+static int64_t time_in_faults(const struct sweep *sweep, int64_t begin, int64_t end)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < sweep->faults; i++) {
+		const struct fault *fault = &sweep->fault[i];
+		int64_t from = fault->begin > begin ? fault->begin : begin;
+		int64_t to = fault->end < end ? fault->end : end;
+		if (to >= from)
+			sum += fault->effects & LOSES_DATA ? SHORT : to - from;
+	}
+	return sum;
+}
+
+static void check_need(struct sweep *sweep, const struct hold *hold)
+{
+	int64_t from = hold->lost_at - sweep->record->head->lease_ns;
+	if (hold->losses && (hold->flags & RENEWED) &&
+	    time_in_faults(sweep, from, hold->lost_at) < SHORT)
+		violate(sweep, RULE_NEEDLESS, "%s: the hold of %.6f s was lost at %.6f s",
+		        first_name(sweep, hold), seconds(sweep, hold->granted_at),
+		        seconds(sweep, hold->lost_at));
+}
+
+static void check_replicas(struct sweep *sweep, const struct hold *hold)
+{
+	for (size_t i = 0; i < sweep->faults && hold->granted_at; i++) {
+		const struct fault *fault = &sweep->fault[i];
+		if ((fault->effects & STOPS_REPLICAS) && hold->asked_at > fault->begin &&
+		    hold->granted_at < fault->end)
+			violate(sweep, RULE_REPLICAS,
+			        "%s: granted at %.6f s, but no replica answered from %.6f to %.6f "
+			        "s",
+			        first_name(sweep, hold), seconds(sweep, hold->granted_at),
+			        seconds(sweep, fault->begin), seconds(sweep, fault->end));
+	}
+}
+
 static void check_losses(struct sweep *sweep, const struct hold *hold)
 {
 	if (hold->losses > 1)
@@ -632,13 +689,16 @@ static void check_wait(struct sweep *sweep, const struct hold *hold, struct span
 		        hold->process, seconds(sweep, hold->asked_at), seconds(sweep, returned_at));
 }
 
-/* Only of calls that want one resource: the others need several to be free at the same time. */
+/*
+ * Only of calls that want one resource: the others need several to be free at the same time. Java waits in ways of its
+ * own.
+ */
 static void check_waits(struct sweep *sweep, int resource, struct span *spans)
 {
 	size_t gaps = find_gaps(sweep, resource, spans);
 	for (uint32_t i = 1; i <= sweep->holds; i++) {
 		const struct hold *hold = &sweep->hold[i];
-		if (hold->covers != UINT64_C(1) << resource ||
+		if (hold->covers != UINT64_C(1) << resource || (hold->flags & FOREIGN) ||
 		    !(hold->granted_at || hold->code == HF_ETIMEDOUT))
 			continue;
 		for (size_t j = 0; j < gaps; j++)
@@ -691,6 +751,8 @@ bool check_record(const struct record *record, struct verdict *verdict)
 	for (uint32_t i = 1; i <= sweep.holds; i++) {
 		const struct hold *hold = &sweep.hold[i];
 		check_losses(&sweep, hold);
+		check_need(&sweep, hold);
+		check_replicas(&sweep, hold);
 		check_calls(&sweep, hold);
 		check_answers(&sweep, hold);
 		if (hold->granted_at && has_fault(&sweep, hold->granted_at, hold->granted_at, 0))

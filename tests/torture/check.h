@@ -5,11 +5,14 @@
 #include "torture/record.h"
 
 enum rule {
-	RULE_EXCLUSION,  /* more is held than there is */
-	RULE_TOKEN,      /* a token is not greater than that of the grant before */
-	RULE_COUNT,      /* a count at the end differs from what the calls did */
-	RULE_TWICE,      /* a loss was reported more than once */
-	RULE_SILENT,     /* a release said that the hold was lost, and no event did */
+	RULE_EXCLUSION, /* more is held than there is */
+	RULE_TOKEN,     /* a token is not greater than that of the grant before */
+	RULE_COUNT,     /* a count at the end differs from what the calls did */
+	RULE_TWICE,     /* a loss was reported more than once */
+	RULE_SILENT,    /* a release said that the hold was lost, and no event did */
+	RULE_NEEDLESS, /* a hold that is renewed was lost, and no fault lasted long enough for that */
+	RULE_SHRUNK,   /* valid-until moved to an earlier time */
+	RULE_REPLICAS,   /* a grant counted that no replica could acknowledge */
 	RULE_DENIED,     /* a hold was reported as lost, and then released as if it were not */
 	RULE_SERVED,     /* a waiter was not served although nobody held the lock */
 	RULE_DEADLINE,   /* a call returned after its deadline */
@@ -23,8 +26,8 @@ extern const char *const rule_names[RULES];
 
 struct verdict {
 	uint64_t violations[RULES];
-	char first[RULES][300]; /* the first of each rule, in words */
-	uint64_t grants;        /* and those of Java processes among them */
+	char first[RULES][300];               /* the first of each rule, in words */
+	uint64_t grants;                      /* and those of Java processes among them */
 	uint64_t grants_of[RECORD_RESOURCES]; /* of each resource */
 	uint64_t foreign_grants;
 	uint64_t grants_in_faults; /* that were returned while a fault lasted */

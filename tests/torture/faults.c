@@ -286,6 +286,24 @@ static void bring_back(struct scene_of_fault *scene)
 	site_settle(scene->site);
 }
 
+/* With them the connections go on which the processes wait for the replicas. */
+static void stop_replicas(struct scene_of_fault *scene)
+{
+	struct site *site = scene->site;
+	for (int i = 0; i < site->nodes; i++)
+		if (i != site->master)
+			test_server_freeze(site->node[i]);
+	pause_ms(between(scene, 50, 400));
+	scene->node = site->master;
+	COMMAND(scene, "CLIENT", "KILL", "TYPE", "normal");
+}
+
+static void continue_replicas(struct scene_of_fault *scene)
+{
+	for (int i = 0; i < scene->site->nodes; i++)
+		test_server_thaw(scene->site->node[i]);
+}
+
 /* The slot of one of the names goes to another master. */
 static void move_slot(struct scene_of_fault *scene)
 {
@@ -379,6 +397,8 @@ const struct fault_kind faults[FAULTS] = {
 	{"failover", GROUPS | AT(REPLICAS), GROUPS | AT(REPLICAS), 0, 100, 2000, replace_master,
          settle},
 	{"master killed", GROUPS, GROUPS, 0, 3000, 6000, kill_master, bring_back},
+	{"replicas stopped", AT(REPLICAS), 0, STOPS_REPLICAS, 500, 3000, stop_replicas,
+         continue_replicas},
 	{"slot moved", AT(CLUSTER), 0, 0, 0, 0, move_slot, NULL},
 	{"isolated server", AT(ZK_ENSEMBLE), 0, 0, 100, 6000, isolate, join},
 	{"process suspended", ALL, 0, STOPS_CALLS, 10, 5000, suspend_process, continue_process},
@@ -409,10 +429,12 @@ void fault_play_kind(struct scene_of_fault *scene, int number)
 	uint8_t effects = kind->effects | (kind->data_at & here ? LOSES_DATA : 0);
 	RECORD(scene->record, .moment = FAULT, .hold = id, .code = (int16_t)number,
 	       .flags = effects);
+	atomic_store(&scene->record->head->is_faulty, 1);
 	kind->begin(scene);
 	pause_ms(scene->lasts_ms);
 	if (kind->end)
 		kind->end(scene);
+	atomic_store(&scene->record->head->is_faulty, 0);
 	RECORD(scene->record, .moment = HEALED, .hold = id);
 }
 

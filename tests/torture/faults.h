@@ -25,7 +25,7 @@ struct fault_kind {
 };
 
 /* The last one is not injected: the machine itself stood still. */
-#define FAULTS      28
+#define FAULTS      29
 #define FAULT_STALL (FAULTS - 1)
 extern const struct fault_kind faults[FAULTS];
 

@@ -37,8 +37,9 @@ enum moment {
 
 /* What a fault may lead to. */
 enum effect {
-	LOSES_DATA = 1, /* grants may be forgotten, so that a second holder is not a violation */
-	STOPS_CALLS = 2 /* processes stand still, so that calls return late */
+	LOSES_DATA = 1,  /* grants may be forgotten, so that a second holder is not a violation */
+	STOPS_CALLS = 2, /* processes stand still, so that calls return late */
+	STOPS_REPLICAS = 4, /* no replica acknowledges anything, so that no grant may count */
 };
 
 struct event {
@@ -58,7 +59,8 @@ struct event {
 /* Traits of a hold, in flags. */
 enum trait {
 	FOREIGN = 1, /* of a Java process, which does not track a deadline */
-	SETTLED = 2  /* what becomes of it does not depend on an owner: permits of a semaphore */
+	SETTLED = 2, /* what becomes of it does not depend on an owner: permits of a semaphore */
+	RENEWED = 4  /* it is renewed until it is released */
 };
 
 struct resource {
@@ -77,9 +79,10 @@ struct fault_name {
 struct record_head {
 	_Atomic uint64_t used;
 	_Atomic uint32_t holds;
-	_Atomic int is_over;  /* the processes are to finish */
-	_Atomic int is_short; /* allocations fail now and then */
-	_Atomic int forks;    /* processes fork while they hold locks */
+	_Atomic int is_over;   /* the processes are to finish */
+	_Atomic int is_short;  /* allocations fail now and then */
+	_Atomic int is_faulty; /* a fault lasts, so long holds are more likely to meet it */
+	_Atomic int forks;     /* processes fork while they hold locks */
 	int64_t lease_ns; /* the longest time that something stays on a server without its owner */
 	int64_t quiet_ns; /* a waiter of a free lock is served within this time */
 	int64_t patience_ns; /* how late a call may return, because the machine is busy */

@@ -95,9 +95,8 @@ static char *make_url(const struct site *site, int line)
 
 #define USER "worker"
 
-/* The disk counts, and a user's rights can be taken away. */
-static struct test_server *start_node(enum test_server_kind kind, bool appendonly,
-                                      const struct test_host *host)
+/* The disk counts, and a user's rights can be taken away. The port of a node that was killed stays free. */
+static struct test_server *start_node(bool appendonly, const struct test_host *host)
 {
 	static const char *const extra[] = {"--user", USER,
 	                                    "on",     ">" USER,
@@ -105,21 +104,20 @@ static struct test_server *start_node(enum test_server_kind kind, bool appendonl
 	                                    "+@all",  "--appendfsync",
 	                                    "always", "--repl-diskless-sync-delay",
 	                                    "0",      NULL};
-	return test_server_start(
-		&(struct test_server_options){.kind = kind,
-	                                      .appendonly = appendonly,
-	                                      .extra = extra,
-	                                      .host_file = host ? test_host_file(host) : NULL});
+	return test_server_start(&(struct test_server_options){.kind = TEST_SERVER_TCP,
+	                                                       .appendonly = appendonly,
+	                                                       .extra = extra,
+	                                                       .has_bus = true,
+	                                                       .host_file = test_host_file(host)});
 }
 
 static void start_nodes(struct site *site)
 {
-	enum test_server_kind kind = site->kind == REPLICAS ? TEST_SERVER_TCP : TEST_SERVER_UNIX;
 	site->user = USER;
 	site->host = test_host_new();
 	site->nodes = site->kind == SINGLE ? 1 : site->kind == RED ? RED_SERVERS : 3;
 	for (int i = 0; i < site->nodes; i++)
-		site->node[i] = start_node(kind, site->kind != REPLICAS, site->host);
+		site->node[i] = start_node(site->kind != REPLICAS, site->host);
 	if (site->kind != REPLICAS)
 		return;
 	site->replicas = 1;

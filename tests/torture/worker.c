@@ -19,6 +19,9 @@
 #define MS      INT64_C(1000000)
 #define FOREVER (INT64_MAX / 2)
 
+/* The longest fixed lease. */
+#define LONGEST_MS 2500
+
 struct worker;
 
 struct hand {
@@ -92,7 +95,7 @@ static void draw_use(struct use *use, struct hand *hand, const struct handle *ha
 	               : patience < 8 ? 1 + below(hand, 50)
 	                              : 500 + below(hand, 2500);
 	if (chance(hand, 2))
-		use->lease_ms = 200 + below(hand, 2300);
+		use->lease_ms = 200 + below(hand, LONGEST_MS - 200);
 	if (chance(hand, 2))
 		use->owner = hand->owner;
 	if (handle->permits && chance(hand, 3))
@@ -233,7 +236,7 @@ static void hold_for(const struct use *use, int ms)
 static void work(struct use *use)
 {
 	struct hand *hand = use->hand;
-	int length = below(hand, 4000);
+	int length = below(hand, atomic_load(&hand->worker->record.head->is_faulty) ? 400 : 4000);
 	if (length == 0)
 		hold_for(use, use->lease_ms ? (int)use->lease_ms + below(hand, 100)
 		                            : 1000 + below(hand, 2500));
@@ -241,8 +244,8 @@ static void work(struct use *use)
 		hold_for(use, 1 + below(hand, 10));
 	if (use->handle->lock && atomic_load(&hand->worker->record.head->forks) && chance(hand, 50))
 		fork_while_holding(use);
-	if (use->handle->lock && chance(hand, 32))
-		(void)hf_lock_extend(use->handle->lock, use->owner, 200 + below(hand, 2300));
+	if (use->handle->lock && use->lease_ms && chance(hand, 32))
+		(void)hf_lock_extend(use->handle->lock, use->owner, LONGEST_MS);
 }
 
 static int release(const struct use *use)
@@ -323,7 +326,10 @@ static void use_handle(struct hand *hand, const struct handle *handle)
 	draw_use(&use, hand, handle);
 	uint16_t share = (uint16_t)(handle->thing->share * use.permits);
 	ADD(&use, .moment = ASKED, .until = deadline_of(&use), .covers = handle->thing->covers,
-	    .share = share, .flags = handle->semaphore ? SETTLED : 0);
+	    .share = share,
+	    .flags = handle->semaphore ? SETTLED
+	             : use.lease_ms    ? 0
+	                               : RENEWED);
 	int rc = acquire(&use);
 	if (!rc) {
 		keep_hold(&use);

@@ -344,6 +344,52 @@ static void a_release_after_a_loss_is_found(void **state)
 	expect_only(story, RULE_DENIED);
 }
 
+/* A process holds the lock, renews it, and loses it. */
+static void lose_a_renewed_hold(struct story *story, long at)
+{
+	uint32_t hold = record_new_hold(&story->record);
+	ADD(.moment = ASKED, .at = AT(9), .hold = hold, .process = 1, .covers = LOCK, .share = 1,
+	    .flags = RENEWED);
+	ADD(.moment = GRANTED, .at = AT(10), .until = AT(9000), .hold = hold,
+	    .identity = 1000 + hold);
+	lose(story, hold, at);
+	release(story, hold, at + 10, HF_ELOST);
+}
+
+static void a_loss_after_a_long_fault_is_sound(void **state)
+{
+	struct story *story = *state;
+	add_fault(story, 2000, 3000, 0);
+	lose_a_renewed_hold(story, 3500);
+	expect_sound(story);
+}
+
+static void a_loss_after_a_short_fault_is_found(void **state)
+{
+	struct story *story = *state;
+	add_fault(story, 2000, 2100, 0);
+	lose_a_renewed_hold(story, 3500);
+	expect_only(story, RULE_NEEDLESS);
+}
+
+static void a_valid_until_that_comes_nearer_is_found(void **state)
+{
+	struct story *story = *state;
+	uint32_t hold = acquire_lock(story, 1, 10);
+	ADD(.moment = CONFIRMED, .at = AT(20), .until = AT(900), .hold = hold);
+	release(story, hold, 30, 0);
+	expect_only(story, RULE_SHRUNK);
+}
+
+static void a_grant_without_replicas_is_found(void **state)
+{
+	struct story *story = *state;
+	release(story, acquire_lock(story, 1, 5), 20, 0);
+	add_fault(story, 2, 90, STOPS_REPLICAS);
+	release(story, acquire_lock(story, 1, 100), 120, 0);
+	expect_only(story, RULE_REPLICAS);
+}
+
 /* ---- calls ---- */
 
 static void a_call_that_never_returns_is_found(void **state)
@@ -455,6 +501,10 @@ int main(void)
 		STORY(a_loss_that_is_reported_twice_is_found),
 		STORY(a_loss_without_an_event_is_found),
 		STORY(a_release_after_a_loss_is_found),
+		STORY(a_loss_after_a_long_fault_is_sound),
+		STORY(a_loss_after_a_short_fault_is_found),
+		STORY(a_valid_until_that_comes_nearer_is_found),
+		STORY(a_grant_without_replicas_is_found),
 		STORY(a_call_that_never_returns_is_found),
 		STORY(a_call_that_returns_late_is_found),
 		STORY(a_process_that_was_stopped_may_return_late),
