@@ -494,7 +494,7 @@ static void check_counts(struct sweep *sweep)
 
 /* ---- losses ---- */
 
-/* How long faults lasted, in all, between the two times; whoever loses data needs no time for it. */
+/* How long faults lasted, in all, between the two times; data is lost in no time. */
 static int64_t time_in_faults(const struct sweep *sweep, int64_t begin, int64_t end)
 {
 	int64_t sum = 0;

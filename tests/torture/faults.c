@@ -160,7 +160,7 @@ static void empty_and_kill(struct scene_of_fault *scene)
 	kill_server(scene);
 }
 
-/* Permits and counts are there again, so that there is something to do. */
+/* Sets permits and counts again, so that there is something to acquire. */
 static void start_empty(struct scene_of_fault *scene)
 {
 	char count[16];
@@ -286,7 +286,7 @@ static void bring_back(struct scene_of_fault *scene)
 	site_settle(scene->site);
 }
 
-/* With them the connections go on which the processes wait for the replicas. */
+/* The connections are broken as well, while processes wait on them for the replicas. */
 static void stop_replicas(struct scene_of_fault *scene)
 {
 	struct site *site = scene->site;

@@ -1,10 +1,12 @@
 /* One process of torture that drives threads in Java, and records what these believe. */
 #include "torture/java.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "interop/peer.h"
 #include "support/check.h"
@@ -142,9 +144,21 @@ static void find_things(struct stable *stable)
 	}
 }
 
+/* Java reports every fault at length, which nobody wants to read here. */
+static int silence_errors(void)
+{
+	int kept = dup(STDERR_FILENO);
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (kept < 0 || null < 0 || dup2(null, STDERR_FILENO) < 0)
+		check_fail("cannot redirect the errors of Java");
+	(void)close(null);
+	return kept;
+}
+
 static void start_peer(struct stable *stable)
 {
 	const char *urls = stable->options->urls;
+	int kept = silence_errors();
 	stable->is_zk = strncmp(urls, "zk://", 5) == 0;
 	if (stable->is_zk)
 		stable->peer = peer_start_curator(
@@ -153,6 +167,8 @@ static void start_peer(struct stable *stable)
 		stable->peer =
 			peer_start(urls, &(struct peer_options){.watchdog_ms = WATCHDOG_MS,
 		                                                .fair_wait_ms = WATCHDOG_MS});
+	(void)dup2(kept, STDERR_FILENO);
+	(void)close(kept);
 	find_things(stable);
 }
 

@@ -81,7 +81,7 @@ struct record_head {
 	_Atomic uint32_t holds;
 	_Atomic int is_over;   /* the processes are to finish */
 	_Atomic int is_short;  /* allocations fail now and then */
-	_Atomic int is_faulty; /* a fault lasts, so long holds are more likely to meet it */
+	_Atomic int is_faulty; /* a fault lasts; more holds are long then */
 	_Atomic int forks;     /* processes fork while they hold locks */
 	int64_t lease_ns; /* the longest time that something stays on a server without its owner */
 	int64_t quiet_ns; /* a waiter of a free lock is served within this time */

@@ -61,7 +61,7 @@ static char *list_hosts(const struct site *site, int line, const char *separator
 	return list;
 }
 
-/* Nodes that the client is told about by others are replaced by their proxies. */
+/* Nodes whose addresses the client learns from others are replaced by their proxies. */
 static char *add_translation(const struct site *site, int line, const char *url)
 {
 	char *list = check_format("%s", "");

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* How long things last where the library can be told. */
+/* Settings of the clients. */
 #define WATCHDOG_MS 3000
 #define COMMAND_MS  1000
 #define CONNECT_MS  1000
