@@ -128,6 +128,16 @@ static bool has_fault(const struct sweep *sweep, int64_t begin, int64_t end, int
 	return false;
 }
 
+static bool is_in_fault(const struct sweep *sweep, int64_t at)
+{
+	for (size_t i = 0; i < sweep->faults; i++) {
+		const struct fault *fault = &sweep->fault[i];
+		if (!(fault->effects & OBSERVED) && fault->begin <= at && fault->end >= at)
+			return true;
+	}
+	return false;
+}
+
 static void note_fault(struct sweep *sweep, const struct event *event)
 {
 	struct fault *fault = &sweep->fault[sweep->faults++];
@@ -755,7 +765,7 @@ bool check_record(const struct record *record, struct verdict *verdict)
 		check_replicas(&sweep, hold);
 		check_calls(&sweep, hold);
 		check_answers(&sweep, hold);
-		if (hold->granted_at && has_fault(&sweep, hold->granted_at, hold->granted_at, 0))
+		if (hold->granted_at && is_in_fault(&sweep, hold->granted_at))
 			verdict->grants_in_faults++;
 	}
 	end_sweep(&sweep);

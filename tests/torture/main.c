@@ -79,7 +79,7 @@ static void *watch_machine(void *arg)
 			continue;
 		uint32_t id = record_new_hold(&round->record);
 		RECORD(&round->record, .moment = FAULT, .at = before, .hold = id,
-		       .code = FAULT_STALL, .flags = STOPS_CALLS);
+		       .code = FAULT_STALL, .flags = STOPS_CALLS | OBSERVED);
 		RECORD(&round->record, .moment = HEALED, .at = after, .hold = id);
 	}
 	return NULL;
