@@ -410,8 +410,18 @@ static bool has_order(const struct sweep *sweep, const struct hold *hold, int re
 
 /*
  * Holds that exclude each other are granted in the order in which the grants are returned. Where a second master may
- * have granted one of them, that is only certain if the second call began after the first grant.
+ * have granted one of them, that is only certain if the second call began after the first grant. A server that has lost
+ * its data goes by its clock, which must not have been set back.
  */
+static bool is_ordered(const struct sweep *sweep, const struct hold *last, const struct hold *hold)
+{
+	int64_t from = last->granted_at - sweep->record->head->lease_ns;
+	if (!has_fault(sweep, from, hold->granted_at, LOSES_DATA))
+		return true;
+	return hold->asked_at > last->granted_at &&
+	       !has_fault(sweep, 0, hold->granted_at, TURNS_BACK);
+}
+
 static void check_tokens(struct sweep *sweep, int resource, struct point *points)
 {
 	size_t count = collect_points(sweep, resource, points);
@@ -420,11 +430,7 @@ static void check_tokens(struct sweep *sweep, int resource, struct point *points
 		const struct hold *hold = &sweep->hold[points[i].hold];
 		if (!points[i].is_begin || !has_order(sweep, hold, resource))
 			continue;
-		bool is_certain =
-			last && (hold->asked_at > last->granted_at ||
-		                 !has_fault(sweep, last->granted_at - sweep->record->head->lease_ns,
-		                            hold->granted_at, LOSES_DATA));
-		if (is_certain && hold->token <= last->token)
+		if (last && hold->token <= last->token && is_ordered(sweep, last, hold))
 			violate(sweep, RULE_TOKEN,
 			        "%s: token %" PRId64 " at %.6f s came after %" PRId64 " at %.6f s",
 			        resource_name(sweep, resource), hold->token,

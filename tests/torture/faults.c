@@ -390,7 +390,7 @@ const struct fault_kind faults[FAULTS] = {
 	{"scripts flushed", REDISES, 0, 0, 0, 0, flush_scripts, NULL},
 	{"clients killed", REDISES, 0, 0, 0, 0, kill_clients, NULL},
 	{"writes paused", REDISES, GROUPS, 0, 10, 2500, pause_writes, NULL},
-	{"clock back", OWN_NODES, 0, 0, 0, 0, step_back, NULL},
+	{"clock back", OWN_NODES, 0, TURNS_BACK, 0, 0, step_back, NULL},
 	{"clock forward", OWN_NODES, OWN_NODES, 0, 0, 0, step_forward, NULL},
 	{"clock drifts", OWN_NODES, 0, 0, 1000, 6000, let_clock_drift, stop_drift},
 	{"slow disk", WITH_DATA, 0, 0, 500, 3000, slow_disk, normal_disk},

@@ -4,8 +4,11 @@
  *
  *     torture_live [--minutes N] [--sites single,red] [--seed N] [--java] [--mutant NUMBER] [--red-mutant NUMBER]
  *
+ *     torture_live --dump FILE [NAME]
+ *
  * Time is divided among the sites, and each site's time into rounds. A round that fails is repeated by its site and its
- * seed, which are printed; the faults are the same then, but not what the threads do at the same time.
+ * seed, which are printed; the faults are the same then, but not what the threads do at the same time. Its record
+ * stays in a file, for --dump.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -20,6 +23,7 @@
 #include "support/temp.h"
 #include "torture/check.h"
 #include "torture/crew.h"
+#include "torture/dump.h"
 #include "torture/faults.h"
 #include "torture/java.h"
 #include "torture/things.h"
@@ -286,6 +290,16 @@ static void add_up(struct verdict *sum, const struct verdict *verdict)
 		sum->longest_gap = verdict->longest_gap;
 }
 
+static void keep_record(const struct round *round)
+{
+	char *kept = check_format("/tmp/torture-%s-%llu.record", site_names[round->site->kind],
+	                          (unsigned long long)round->seed);
+	(void)unlink(kept);
+	if (link(round->path, kept) == 0)
+		printf("  its record is %s\n", kept);
+	free(kept);
+}
+
 static void judge_round(struct round *round, struct sum *sum)
 {
 	struct verdict *verdict = check_alloc(sizeof(*verdict));
@@ -301,6 +315,8 @@ static void judge_round(struct round *round, struct sum *sum)
 	       (unsigned long long)verdict->overlaps_by_loss, is_sound ? "" : "  FAILED");
 	print_violations(verdict);
 	(void)fflush(stdout);
+	if (!is_sound)
+		keep_record(round);
 	sum->rounds++;
 	sum->bad_rounds += !is_sound;
 	sum->failures += round->crew.failures;
@@ -404,6 +420,20 @@ static bool names_site(const char *list, const char *name)
 	return false;
 }
 
+/* A build without ZooKeeper has no use for its sites. */
+static bool is_built(enum site_kind kind)
+{
+	hf_client *client = NULL;
+	if (kind != ZK_ALONE && kind != ZK_ENSEMBLE)
+		return true;
+	int rc = hf_client_open("zk://127.0.0.1:1", HF_CLIENT(.lazy = 1), &client);
+	if (rc == 0)
+		(void)hf_client_close(client);
+	else
+		printf("torture: without %s: %s\n", site_names[kind], hf_error_detail());
+	return rc == 0;
+}
+
 static struct plan read_plan(int argc, char **argv)
 {
 	const char *sites = NULL;
@@ -433,7 +463,8 @@ static struct plan read_plan(int argc, char **argv)
 		i++;
 	}
 	for (int i = 0; i < SITES; i++)
-		plan.site[i] = !sites || !*sites || names_site(sites, site_names[i]);
+		plan.site[i] = (!sites || !*sites || names_site(sites, site_names[i])) &&
+		               is_built((enum site_kind)i);
 	return plan;
 }
 
@@ -456,6 +487,10 @@ int main(int argc, char **argv)
 	if (argc == 11 && (strcmp(argv[1], "--worker") == 0 || strcmp(argv[1], "--java") == 0)) {
 		struct worker_options options = read_options(argv + 2);
 		return argv[1][2] == 'w' ? run_worker(&options) : run_java(&options);
+	}
+	if (argc >= 3 && strcmp(argv[1], "--dump") == 0) {
+		dump_record(argv[2], argc > 3 ? argv[3] : NULL);
+		return 0;
 	}
 	struct plan plan = read_plan(argc, argv);
 	return play(&plan);

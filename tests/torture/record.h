@@ -40,7 +40,9 @@ enum effect {
 	LOSES_DATA = 1,  /* grants may be forgotten, so that a second holder is not a violation */
 	STOPS_CALLS = 2, /* processes stand still, so that calls return late */
 	STOPS_REPLICAS = 4, /* no replica acknowledges anything, so that no grant may count */
-	OBSERVED = 8        /* nobody did it on purpose: the machine stood still */
+	OBSERVED = 8,       /* nobody did it on purpose: the machine stood still */
+	TURNS_BACK =
+		16 /* the server's wall clock goes back, so that tokens start lower if data is lost too */
 };
 
 struct event {

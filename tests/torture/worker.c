@@ -248,7 +248,7 @@ static void work(struct use *use)
 		(void)hf_lock_extend(use->handle->lock, use->owner, LONGEST_MS);
 }
 
-static int release(const struct use *use)
+static int try_release(const struct use *use)
 {
 	const struct handle *handle = use->handle;
 	if (handle->lock)
@@ -256,9 +256,16 @@ static int release(const struct use *use)
 	if (handle->permits)
 		return hf_permits_release(handle->permits, (const hf_permit_id *)(uintptr_t)use->id,
 		                          use->permits);
+	return hf_semaphore_release(handle->semaphore, 1);
+}
+
+/* A release that has no memory to begin is repeated, as is one of permits without an owner, which nobody else undoes. */
+static int release(const struct use *use)
+{
 	int rc;
-	while ((rc = hf_semaphore_release(handle->semaphore, 1)) && rc != HF_EUNKNOWN)
-		pause_ms(5);
+	while ((rc = try_release(use)) != 0 &&
+	       (rc == HF_ENOMEM || (use->handle->semaphore && rc != HF_EUNKNOWN)))
+		pause_ms(1);
 	return rc;
 }
 
