@@ -295,6 +295,15 @@ static struct hf__hold *extended_permit(struct hf__core *core, const struct hf__
 	return query->cmd.verb == HF__PERMITS_EXTEND ? own_permit(core, query, 0) : NULL;
 }
 
+/* The server did not have the permit that was to be released, and its owner is notified of that as well. */
+static void lose_released(struct hf__core *core, struct hf__hold *hold, int64_t now)
+{
+	if (hold->state != HF__HOLD_RELEASING)
+		return;
+	hf__hold_lose(core, hold, HF__LOST_GONE, now);
+	hf__hold_forget(core, hold, now);
+}
+
 /* Settles the permits of the request; true if a permit that this client held was gone. */
 static bool settle_permits(struct hf__core *core, struct hf__query *query,
                            const struct hf__answer *answer, enum hf__outcome outcome, int64_t now)
@@ -303,7 +312,11 @@ static bool settle_permits(struct hf__core *core, struct hf__query *query,
 	for (uint16_t i = 0; outcome == HF__GONE && i < query->cmd.items; i++) {
 		bool named = answer->length == HF__PERMIT_SIZE &&
 		             memcmp(answer->text, query->given[i].permit, HF__PERMIT_SIZE) == 0;
-		ours = ours || ((named || query->cmd.items == 1) && own_permit(core, query, i));
+		struct hf__hold *gone =
+			named || query->cmd.items == 1 ? own_permit(core, query, i) : NULL;
+		ours = ours || gone;
+		if (gone && query->cmd.verb == HF__PERMITS_RELEASE)
+			lose_released(core, gone, now);
 	}
 	if (query->cmd.verb == HF__PERMITS_RELEASE) {
 		bool over = outcome == HF__DONE || (query->cmd.items == 1 && outcome == HF__GONE);

@@ -190,6 +190,9 @@ static void permits_of_a_flushed_server_are_lost(void **state)
 	raw_ok(live_raw, "FLUSHALL", NULL);
 	ASSERT_RC(give(pair.mine, id), HF_ELOST);
 	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
+	/* The release found out, and there is an event as for every other loss. */
+	WAIT_UNTIL(seen_count(&pair.seen, HF_LOST) == 1, SOON_MS);
+	assert_int_equal(stats_of(pair.one).losses, 1);
 	ASSERT_OK(hf_permits_try_set(pair.mine, 1, NULL));
 	take(pair.mine, 1, 0, &id);
 	ASSERT_OK(give(pair.mine, id));
