@@ -103,10 +103,16 @@ static void draw_use(struct use *use, struct hand *hand, const struct handle *ha
 	use->number = record_new_hold(&hand->worker->record);
 }
 
-/* Grants that replicas must acknowledge may take longer, and a single attempt has the limits of the connection. */
+/*
+ * Grants that replicas must acknowledge may take longer, and a single attempt has the limits of the connection. A multi or
+ * red lock that was not acquired in time extends and releases the members that were.
+ */
 static int64_t deadline_of(const struct use *use)
 {
+	enum sort sort = use->handle->thing->sort;
 	int64_t ms = use->wait_ms == HF_NOWAIT ? CONNECT_MS + COMMAND_MS : use->wait_ms;
+	if (sort == THING_MULTI || sort == THING_RED)
+		ms += 2 * COMMAND_MS;
 	if (use->hand->worker->options->replicas)
 		ms += 2 * SYNC_MS + COMMAND_MS;
 	return record_now() + ms * MS;
@@ -297,15 +303,16 @@ static bool nest(struct use *use)
 	return is_same;
 }
 
-/* A whole has no name that would show in nest() that it is another one. */
+/*
+ * If the hold was lost when nest() asked for another level, that was the first level of another hold, which it may not
+ * have got: then there is nothing left to release.
+ */
 static int release_hold(const struct use *use, bool is_same, bool is_nested)
 {
 	if (!is_same)
 		return HF_ELOST;
 	int rc = release(use);
-	bool is_whole =
-		use->handle->thing->sort == THING_MULTI || use->handle->thing->sort == THING_RED;
-	return rc == HF_ENOTHELD && is_nested && is_whole ? HF_ELOST : rc;
+	return rc == HF_ENOTHELD && is_nested ? HF_ELOST : rc;
 }
 
 static void keep_hold(struct use *use)
