@@ -219,8 +219,9 @@ static void note_event(struct sweep *sweep, const struct event *event)
 	case FAULT: note_fault(sweep, event); break;
 	case LEFT_BEHIND:
 		violate(sweep, RULE_LEFTOVER, "%s is not as it should be at the end",
-		        event->covers ? resource_name(sweep, __builtin_ctzll(event->covers))
-		                      : "a key or a node");
+		        event->process  ? "a client"
+		        : event->covers ? resource_name(sweep, __builtin_ctzll(event->covers))
+		                        : "a key or a node");
 		break;
 	default:
 		if (event->hold && event->hold <= sweep->holds)

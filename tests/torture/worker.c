@@ -22,6 +22,9 @@
 /* The longest fixed lease. */
 #define LONGEST_MS 2500
 
+/* How long a client needs to give up what nobody holds any more. */
+#define LEFT_MS 10000
+
 struct worker;
 
 struct hand {
@@ -238,11 +241,20 @@ static void hold_for(const struct use *use, int ms)
 	}
 }
 
-/* Most holds are short. A few last as long as their lease, and longer, or until they are renewed. */
+static bool is_faulty(const struct hand *hand)
+{
+	return atomic_load(&hand->worker->record.head->is_faulty);
+}
+
+/*
+ * Most holds are short. A few last as long as their lease, and longer, or until they are renewed: more of them while a
+ * fault lasts, and of red locks, whose members are acquired again in the meantime.
+ */
 static void work(struct use *use)
 {
 	struct hand *hand = use->hand;
-	int length = below(hand, atomic_load(&hand->worker->record.head->is_faulty) ? 400 : 4000);
+	bool is_red = use->handle->thing->sort == THING_RED;
+	int length = below(hand, is_faulty(hand) ? (is_red ? 40 : 400) : 4000);
 	if (length == 0)
 		hold_for(use, use->lease_ms ? (int)use->lease_ms + below(hand, 100)
 		                            : 1000 + below(hand, 2500));
@@ -284,11 +296,13 @@ static void name_hold(const struct use *use, char *ret_name, size_t size)
 
 /*
  * One more level, which its own release takes back. If the hold was lost in the meantime, this is the first level of
- * another one. Returns whether the hold is still the same.
+ * another one, which shows in its name. A whole has no name, but it cannot be another one before the first has expired.
+ * Returns whether the hold has the same name.
  */
 static bool nest(struct use *use)
 {
 	char before[200], after[200];
+	int64_t until = record_now() + remaining_ns(use);
 	name_hold(use, before, sizeof before);
 	if (hf_lock_acquire(use->handle->lock,
 	                    HF_ACQUIRE(.wait_ms = 500, .lease_ms = use->lease_ms ? 200 : 0,
@@ -297,7 +311,10 @@ static bool nest(struct use *use)
 		return true;
 	name_hold(use, after, sizeof after);
 	bool is_same = strcmp(before, after) == 0;
-	if (is_same)
+	bool is_certain = is_same && (*before || record_now() < until);
+	if (is_certain && is_faulty(use->hand))
+		hold_for(use, below(use->hand, 50));
+	else if (is_certain)
 		confirm(use);
 	(void)release(use);
 	return is_same;
@@ -479,6 +496,32 @@ static void open_clients(struct worker *worker)
 	free(urls);
 }
 
+static uint64_t count_holds(const struct worker *worker)
+{
+	uint64_t holds = 0;
+	for (int i = 0; i < worker->clients; i++) {
+		hf_stats stats = {.size = sizeof stats};
+		(void)hf_client_stats(worker->client[i], &stats);
+		holds += stats.held;
+	}
+	return holds;
+}
+
+/* No thread holds anything, so that soon no client does. */
+static void expect_no_holds(struct worker *worker)
+{
+	int64_t ends_at = record_now() + LEFT_MS * MS;
+	while (count_holds(worker) > 0 && record_now() < ends_at)
+		pause_ms(5);
+	uint64_t holds = count_holds(worker);
+	if (!holds)
+		return;
+	(void)fprintf(stderr, "left behind: %d holds of process %d\n", (int)holds,
+	              worker->options->number);
+	RECORD(&worker->record, .moment = LEFT_BEHIND,
+	       .process = (uint16_t)worker->options->number);
+}
+
 static void set_mutants(const struct worker_options *options)
 {
 #ifdef HF_MUTANTS
@@ -506,6 +549,7 @@ int run_worker(const struct worker_options *options)
 			thing_close(&hand->handle[j]);
 		hf_owner_free(hand->owner);
 	}
+	expect_no_holds(worker);
 	for (int i = 0; i < worker->clients; i++)
 		(void)hf_client_close(worker->client[i]);
 	RECORD(&worker->record, .moment = FINISHED, .process = (uint16_t)options->number);
