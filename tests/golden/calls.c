@@ -72,6 +72,8 @@ static void describe_done(struct call *call, char *text, size_t size)
 		snprintf(text, size, "error IllegalMonitorStateException");
 	else if (call->rc == HF_EINVAL)
 		snprintf(text, size, "error invalid name");
+	else if (call->rc == HF_ENOREPLICAS)
+		snprintf(text, size, "error RedisException");
 	else
 		describe_odd(call, text, size);
 }
@@ -235,13 +237,13 @@ static bool change_keys(struct raw *raw, const char *expire_ms)
 static void call_delete(struct cast *cast, struct call *call)
 {
 	call->describe = describe_bool;
-	note_result(call, 0, change_keys(cast->raw[0], NULL));
+	note_result(call, 0, change_keys(cast->stage.raw[0], NULL));
 }
 
 static void call_expire(struct cast *cast, struct call *call)
 {
 	call->describe = describe_bool;
-	note_result(call, 0, change_keys(cast->raw[0], argument(call, 0)));
+	note_result(call, 0, change_keys(cast->stage.raw[0], argument(call, 0)));
 }
 
 /* ---- semaphores ---- */

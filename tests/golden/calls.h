@@ -10,9 +10,8 @@
 #include <stdint.h>
 
 #include "golden/names.h"
-#include "support/raw.h"
+#include "golden/stage.h"
 
-#define CALLS_MAX_SERVERS 3
 #define CALLS_MAX_THREADS 8
 #define CALLS_MAX_WORDS   8
 #define CALLS_MAX         40
@@ -20,10 +19,10 @@
 struct call;
 struct handle;
 
-/* One process of the story. With more than one server it has a client for each. */
+/* One process of the story. With more than one URL it has a client for each. */
 struct actor {
 	char letter;
-	hf_client *client[CALLS_MAX_SERVERS];
+	hf_client *client[STAGE_MAX_NODES];
 };
 
 /* One thread of a process. */
@@ -36,8 +35,7 @@ struct task {
  * All that calls need. It belongs to the main thread, except for what a call's completion writes.
  */
 struct cast {
-	int servers;
-	struct raw *raw[CALLS_MAX_SERVERS];
+	struct stage stage;
 	int actors;
 	struct actor actor[STORY_MAX_CLIENTS];
 	int tasks;

@@ -24,6 +24,7 @@
  *   bare               there are no keys
  *   drop PATTERN       keys like this do not exist
  *   ttl PATTERN MS     keys like this last this long
+ *   unsent COMMAND     no node is given this command
  *   slow               what ends here may end seconds later
  */
 struct site {
@@ -57,8 +58,8 @@ static const char *keep(struct stories *stories, char *text)
 static bool allow_requests(struct stories *stories, struct story *story, int i)
 {
 	(void)stories;
-	story->step[i].has_requests =
-		is_of(story, "semaphore:") || is_of(story, "permits:") || is_of(story, "latch:");
+	story->step[i].has_requests = is_of(story, "semaphore:") || is_of(story, "permits:") ||
+	                              is_of(story, "latch:") || is_of(story, "cluster-others:");
 	return story->step[i].has_requests;
 }
 
@@ -202,7 +203,8 @@ static bool silence_strangers(struct stories *stories, struct story *story, int 
 {
 	struct story_step *step = &story->step[i];
 	(void)stories;
-	if (!is_unlock(step) || strncmp(step->result, "error", 5) != 0 || !step->messages)
+	if (!is_unlock(step) || !step->messages ||
+	    strcmp(step->result, "error IllegalMonitorStateException") != 0)
 		return false;
 	step->messages = 0;
 	return true;
@@ -237,6 +239,40 @@ static bool wake_plain_waiters(struct stories *stories, struct story *story, int
 	step->message[step->messages++] = (struct story_message){
 		keep(stories, check_format("redisson_lock__channel:{%s}", lock)), "0"};
 	return true;
+}
+
+static bool is_lock(const char *call)
+{
+	const char *verb = strchr(call, ' ');
+	return verb && strncmp(verb, " lock ", 6) == 0;
+}
+
+static bool is_grant(const struct story_step *step)
+{
+	if (is_lock(step->call) && strcmp(step->result, "blocks") != 0)
+		return true;
+	for (int i = 0; i < step->ends; i++)
+		if (is_lock(step->end[i].call))
+			return true;
+	return false;
+}
+
+static void drop_wires(struct story_step *step, const char *command)
+{
+	for (int k = step->wires - 1; k >= 0; k--)
+		if (strcmp(step->wire[k].command, command) == 0)
+			story_drop_wire(step, &step->wire[k]);
+}
+
+/* The stories of replicas are played with replicas=1, all others without. */
+static bool sync_grants_only(struct stories *stories, struct story *story, int i)
+{
+	struct story_step *step = &story->step[i];
+	int before = step->wires;
+	(void)stories;
+	if (!is_of(story, "wait-") || !is_grant(step))
+		drop_wires(step, "WAIT");
+	return step->wires < before;
 }
 
 /* The same values in the fields of Java's default codec and of its StringCodec. */
@@ -325,6 +361,7 @@ static const struct difference differences[] = {
 		.rule = wake_plain_waiters,
 		.sites = {
 			{"multi: fair and fenced members*", 2, 2, "says redisson_lock__channel:{mf} 0"},
+			{"cluster-fair: *", 4, 4, "wire n3 SPUBLISH redisson_lock__channel:{fair1}"},
 		},
 	}, {
 		"Re-entry with a shorter lease does not shorten the hold, nor does leaving a level.",
@@ -480,6 +517,50 @@ static const struct difference differences[] = {
 			{"latch: count down", 13, 13, "ends B.t1 await latch la 1500 -> true"},
 			{"latch: count down", 14, 14, "waiting"},
 		},
+	}, {
+		"Replicas acknowledge grants only, and only if the caller wants that.",
+		"What replicas have is nobody else's concern; Java waits for its own writes as before.",
+		.rule = sync_grants_only,
+	}, {
+		"A fair waiter also listens where a plain lock of the same name reports its release.",
+		"Java does not notice who listens.",
+		.sites = {
+			{"cluster-fair: *", 2, 2, "wire n3 SSUBSCRIBE redisson_lock__channel:{fair1}"},
+		},
+	}, {
+		"The time for which the recorder itself hung is left out, and so is a renewal in it.",
+		"This is about the recording only.",
+		.sites = {
+			{"wait-ok: synced: one*", 5, 5, "ttl lock2 28000"},
+		},
+	}, {
+		"A grant that the replicas did not acknowledge is released once, not five times.",
+		"Java's waiters get one message, and its keys of releases are its own.",
+		.sites = {
+			{"wait-acquire-fails: *", 4, 4, "drop redisson_unlock_latch:*"},
+		},
+	}, {
+		"A release does not fail because no replica acknowledges it.",
+		"The lock is free on the master with either.",
+		.sites = {
+			{"wait-release-fails: *", 3, 3, "gives true\nbare"},
+		},
+	}, {
+		"A slot that moves disturbs nobody: its lock is renewed, asked for and released.",
+		"A defect of Java: it spins until the slot is closed, and its hold expires meanwhile.",
+		.sites = {
+			{"cluster-moved: *", 5, 5, "gives false\non n1 key moving hash 30000 <A.t1>=1"},
+			{"cluster-moved: *", 6, 6, "on n1 key moving hash 28000 <A.t1>=1"},
+			{"cluster-moved: *", 7, 7,
+			 "gives true\nbare\nsays redisson_lock__channel:{moving} 0\n"
+			 "wire n1 SPUBLISH redisson_lock__channel:{moving}"},
+		},
+	}, {
+		"All holds are renewed as soon as a new master is connected.",
+		"Java sees a time to live that is set anew sooner.",
+		.sites = {
+			{"sentinel-failover: *", 3, 3, "ttl lock2 30000"},
+		},
 	},
 };
 /* clang-format on */
@@ -519,6 +600,8 @@ static bool change_step(struct story_step *step, char *line)
 		step->keys = 0;
 	else if (strcmp(line, "slow") == 0)
 		step->is_slow = true;
+	else if (strncmp(line, "unsent ", 7) == 0)
+		drop_wires(step, line + 7);
 	else if (strncmp(line, "drop ", 5) == 0)
 		drop_keys(step, line + 5);
 	else if (strncmp(line, "ttl ", 4) == 0)

@@ -52,10 +52,10 @@ static struct handle *add_handle(struct cast *cast, const struct call *call)
 
 /* ---- locks ---- */
 
-/* With one server it has all locks; with three, m1 is on the first, and so on. */
+/* With one URL it has all locks; with three, m1 is on the first, and so on. */
 static hf_client *client_of(const struct cast *cast, const struct actor *actor, const char *name)
 {
-	return actor->client[cast->servers == 1 ? 0 : name[1] - '1'];
+	return actor->client[cast->stage.urls == 1 ? 0 : name[1] - '1'];
 }
 
 static int open_plain(const struct cast *cast, const struct actor *actor, const char *kind,

@@ -11,9 +11,9 @@
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/proxy.h"
-#include "support/server.h"
 
 #define MAX_HEARD 16
+#define MAX_WIRES 16
 
 /* How long a thing may take that took no time in the recording. */
 #define PATIENCE_MS 1500
@@ -32,13 +32,17 @@ struct player {
 	struct story *story;
 	struct story_step *step;
 	struct cast cast;
-	struct test_server *server[CALLS_MAX_SERVERS];
-	struct raw *ear[CALLS_MAX_SERVERS];
 	struct proxy *proxy; /* before the process that will be killed */
 	struct snapshot_scale scale;
 	long long origin; /* when the story began */
 	int heard;
 	struct story_message message[MAX_HEARD];
+	int wires; /* commands of this step; a step lists equal ones once */
+	struct seen_wire {
+		int node;
+		const char *command;
+		const char *channel;
+	} wire[MAX_WIRES];
 	struct texts texts;
 };
 
@@ -72,33 +76,50 @@ __attribute__((format(printf, 2, 3))) static _Noreturn void fail_step(const stru
 
 /* ---- time and messages ---- */
 
-static void keep_message(struct player *player, const struct raw_reply *reply)
+static const char *keep(struct player *player, const char *text)
 {
+	return texts_keep(&player->texts, check_copy(text, strlen(text)));
+}
+
+static void keep_wire(struct player *player, int node, const char *command, const char *channel)
+{
+	for (int i = 0; i < player->wires; i++) {
+		const struct seen_wire *wire = &player->wire[i];
+		if (wire->node == node && strcmp(wire->command, command) == 0 &&
+		    strcmp(wire->channel, channel) == 0)
+			return;
+	}
+	if (player->wires == MAX_WIRES)
+		fail_step(player, "more than %d commands", MAX_WIRES);
+	player->wire[player->wires++] =
+		(struct seen_wire){node, keep(player, command), keep(player, channel)};
+}
+
+static void hear(void *arg, int node, const char *command, const char *channel, const char *payload)
+{
+	struct player *player = arg;
+	if (command)
+		keep_wire(player, node, command, channel);
+	if (!payload)
+		return;
 	if (player->heard == MAX_HEARD)
 		fail_step(player, "more than %d messages", MAX_HEARD);
-	const struct raw_reply *channel = reply->children[2];
-	const struct raw_reply *payload = reply->children[3];
-	player->message[player->heard++] = (struct story_message){
-		texts_keep(&player->texts, check_copy(channel->text, channel->length)),
-		texts_keep(&player->texts, check_copy(payload->text, payload->length)),
-	};
+	player->message[player->heard++] =
+		(struct story_message){keep(player, channel), keep(player, payload)};
 }
 
 /* Collects messages until then; with a call, until that is over. Returns whether it is. */
 static bool listen_until(struct player *player, long long until, const struct call *call)
 {
-	int servers = player->cast.servers;
-	for (int i = 0;; i = (i + 1) % servers) {
+	struct stage *stage = &player->cast.stage;
+	for (int i = 0;; i = (i + 1) % stage->nodes) {
 		long long left = until - test_now_ms();
 		bool is_over = call && atomic_load(&call->is_over);
-		int patience = servers > 1 || call ? 2 : 20;
+		int patience = stage->nodes > 1 || call ? 2 : 20;
 		if (left < patience)
 			patience = left > 0 && !is_over ? (int)left : 0;
-		struct raw_reply *reply = raw_next_message(player->ear[i], patience);
-		if (reply)
-			keep_message(player, reply);
-		raw_reply_free(reply);
-		if (reply || i < servers - 1 || (!is_over && left > 0))
+		bool has_heard = stage_listen(stage, i, patience, hear, player);
+		if (has_heard || i < stage->nodes - 1 || (!is_over && left > 0))
 			continue;
 		if (!is_over)
 			note_lag(until);
@@ -152,6 +173,69 @@ static void check_messages(struct player *player)
 		          player->message[0].channel);
 }
 
+/* ---- commands ---- */
+
+/* A server without sharded channels is given the plain commands. */
+static bool is_same_command(const struct player *player, const char *seen, const char *expected)
+{
+	bool is_plain = !player->cast.stage.is_sharded && expected[0] == 'S' &&
+	                strcmp(expected, "SUBSCRIBE") != 0;
+	return strcmp(seen, is_plain ? expected + 1 : expected) == 0;
+}
+
+static bool is_same_wire(const struct player *player, const struct seen_wire *seen,
+                         const struct story_wire *expected)
+{
+	const char *node = player->cast.stage.name[seen->node];
+	char *channel = names_translate(&player->cast.names, seen->channel, seen->channel);
+	bool is_same = node && strcmp(node, expected->node) == 0 &&
+	               is_same_command(player, seen->command, expected->command) &&
+	               strcmp(channel, expected->channel) == 0;
+	free(channel);
+	return is_same;
+}
+
+static bool has_wire(const struct player *player, const struct story_wire *expected)
+{
+	for (int i = 0; i < player->wires; i++)
+		if (is_same_wire(player, &player->wire[i], expected))
+			return true;
+	return false;
+}
+
+static bool is_expected_wire(const struct player *player, const struct seen_wire *seen)
+{
+	for (int i = 0; i < player->step->wires; i++)
+		if (is_same_wire(player, seen, &player->step->wire[i]))
+			return true;
+	return false;
+}
+
+/* They are given in time, or a little later where a client has to find its server first. */
+static void check_wires(struct player *player)
+{
+	const struct story_step *step = player->step;
+	long long until = test_now_ms() + (step->is_slow ? SLOW_MS : PATIENCE_MS);
+	if (!player->cast.stage.monitors)
+		return;
+	for (int i = 0; i < step->wires; i++) {
+		const struct story_wire *wire = &step->wire[i];
+		while (!has_wire(player, wire) && test_now_ms() < until)
+			(void)listen_until(player, test_now_ms() + 20, NULL);
+		if (!has_wire(player, wire))
+			fail_step(player, "%s was not given %s %s", wire->node, wire->command,
+			          wire->channel);
+	}
+	for (int i = 0; i < player->wires; i++) {
+		const struct seen_wire *wire = &player->wire[i];
+		const char *node = player->cast.stage.name[wire->node];
+		if (!is_expected_wire(player, wire))
+			fail_step(player, "%s was given %s %s", node ? node : "a replica",
+			          wire->command, wire->channel);
+	}
+	player->wires = 0;
+}
+
 /* ---- results ---- */
 
 /* New permits get the names that the story has for them. */
@@ -174,7 +258,7 @@ static bool are_permits(struct player *player, char *text, const char *expected)
 static bool is_last_token(struct player *player, const struct call *call, const char *text)
 {
 	char *key = check_format("redisson_lock_token:{%s}", call->word[3]);
-	char *token = raw_text(player->cast.raw[0], "GET", key, NULL);
+	char *token = raw_text(player->cast.stage.raw[0], "GET", key, NULL);
 	bool is_same = strcmp(text, token ? token : "0") == 0;
 	free(token);
 	free(key);
@@ -233,7 +317,7 @@ static void kill_process(struct player *player)
 
 static void check_raw(struct player *player, const char *key, const char *expected)
 {
-	if (raw_integer(player->cast.raw[0], "DEL", key, NULL) != atoll(expected))
+	if (raw_integer(player->cast.stage.raw[0], "DEL", key, NULL) != atoll(expected))
 		fail_step(player, "%s was not deleted", key);
 }
 
@@ -245,6 +329,8 @@ static void make_step(struct player *player)
 		long long until = due_at(player, step->at_ms) +
 		                  (long long)(seconds * 1000) / player->scale.scale;
 		(void)listen_until(player, until, NULL);
+	} else if (stage_act(&player->cast.stage, step->call)) {
+		step->is_slow = true;
 	} else if (strncmp(step->call, "kill", 4) == 0) {
 		kill_process(player);
 	} else if (strncmp(step->call, "interrupt ", 10) == 0) {
@@ -268,8 +354,8 @@ static void check_keys(struct player *player)
 	if (!player->step->is_slow)
 		note_lag(end_of_step(player));
 	for (;;) {
-		char *wrong = snapshot_compare(cast->raw, cast->servers, player->step, &cast->names,
-		                               &player->scale);
+		char *wrong =
+			snapshot_compare(&cast->stage, player->step, &cast->names, &player->scale);
 		if (!wrong)
 			return;
 		if (test_now_ms() >= until)
@@ -298,6 +384,7 @@ static void play_step(struct player *player)
 	put_off(player);
 	(void)listen_until(player, end_of_step(player), NULL);
 	check_messages(player);
+	check_wires(player);
 	check_waiting(player);
 	names_forget(&player->cast.names, step);
 }
@@ -310,22 +397,23 @@ static int choose_scale(const struct story *story)
 	double longest = 0;
 	for (int i = 0; i < story->steps; i++) {
 		const char *call = story->step[i].call;
+		const char *last = strrchr(call, ' ');
 		double seconds;
 		if (sscanf(call, "(wait %lf s)", &seconds) == 1)
 			longest = seconds > longest ? seconds : longest;
-		else if (strspn(strrchr(call, ' '), " 0123456789") == strlen(strrchr(call, ' ')))
+		else if (last && strspn(last, " 0123456789") == strlen(last))
 			return 1;
 	}
 	return longest >= LONG_WAIT_S ? LOOK_FAST : 1;
 }
 
-static const char *url_for(struct player *player, char letter, int server)
+static const char *url_for(struct player *player, char letter, int i)
 {
-	const char *url = test_server_url(player->server[server]);
+	const char *url = player->cast.stage.url[i];
 	char kill[40];
 	snprintf(kill, sizeof kill, "kill -9 of client %c", letter);
-	for (int i = 0; i < player->story->steps; i++) {
-		if (strcmp(player->story->step[i].call, kill) != 0)
+	for (int j = 0; j < player->story->steps; j++) {
+		if (strcmp(player->story->step[j].call, kill) != 0)
 			continue;
 		player->proxy = proxy_start(url);
 		return proxy_url(player->proxy);
@@ -347,7 +435,7 @@ static void open_actor(struct player *player, char letter)
 	struct actor *actor = &cast->actor[cast->actors++];
 	char uuid[37];
 	actor->letter = letter;
-	for (int i = 0; i < cast->servers; i++) {
+	for (int i = 0; i < cast->stage.urls; i++) {
 		int rc = hf_client_open(url_for(player, letter, i),
 		                        HF_CLIENT(.watchdog_ms = WATCHDOG_MS / player->scale.scale,
 		                                  .fair_wait_ms = fair_wait_of(player, letter)),
@@ -360,18 +448,11 @@ static void open_actor(struct player *player, char letter)
 	}
 }
 
-static void open_stage(struct player *player)
+static void begin(struct player *player)
 {
 	const struct story *story = player->story;
-	struct cast *cast = &player->cast;
 	struct timespec now;
-	cast->servers = strncmp(story->title, "redlock:", 8) == 0 ? CALLS_MAX_SERVERS : 1;
-	for (int i = 0; i < cast->servers; i++) {
-		player->server[i] = test_server_start(NULL);
-		cast->raw[i] = raw_connect(player->server[i]);
-		player->ear[i] = raw_connect(player->server[i]);
-		raw_reply_free(raw_command(player->ear[i], "PSUBSCRIBE", "*", NULL));
-	}
+	stage_open(&player->cast.stage, story->title);
 	for (const char *letter = story->clients; *letter; letter++)
 		open_actor(player, *letter);
 	player->origin = test_now_ms();
@@ -379,20 +460,16 @@ static void open_stage(struct player *player)
 	player->scale.origin_epoch = now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-static void close_stage(struct player *player)
+static void end(struct player *player)
 {
 	struct cast *cast = &player->cast;
 	for (int i = 0; i < cast->actors; i++)
-		for (int j = 0; j < cast->servers; j++)
+		for (int j = 0; j < cast->stage.urls; j++)
 			if (hf_client_close(cast->actor[i].client[j]))
 				check_fail("process %c does not end", cast->actor[i].letter);
 	call_clear(cast);
 	proxy_stop(player->proxy);
-	for (int i = 0; i < cast->servers; i++) {
-		raw_close(player->ear[i]);
-		raw_close(cast->raw[i]);
-		test_server_stop(player->server[i]);
-	}
+	stage_close(&cast->stage);
 	texts_clear(&player->texts);
 }
 
@@ -403,9 +480,9 @@ void player_play(struct story *story)
 	player->step = story->step;
 	player->scale.scale = choose_scale(story);
 	lag_ms = 0;
-	open_stage(player);
+	begin(player);
 	for (; player->step < story->step + story->steps; player->step++)
 		play_step(player);
-	close_stage(player);
+	end(player);
 	free(player);
 }

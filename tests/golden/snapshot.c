@@ -17,6 +17,7 @@ struct dump {
 	int keys;
 	struct story_key key[LOOK_MAX_KEYS];
 	struct texts texts;
+	bool asks; /* the servers are nodes of a cluster, and a slot may be moving */
 };
 
 /* ---- reading ---- */
@@ -39,6 +40,14 @@ static bool ends_with(const char *text, const char *end)
 {
 	size_t length = strlen(text);
 	return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
+}
+
+/* Lets the next command see a key of a slot that the node does not own yet. */
+static struct raw *ask(const struct dump *dump, struct raw *raw)
+{
+	if (dump->asks)
+		raw_ok(raw, "ASKING", NULL);
+	return raw;
 }
 
 static struct raw_reply *read_content(struct raw *raw, const struct story_key *key)
@@ -70,15 +79,15 @@ static void add_items(struct dump *dump, struct story_key *key, const struct raw
 	}
 }
 
-static void add_key(struct dump *dump, struct raw *raw, const char *name)
+static void add_key(struct dump *dump, struct raw *raw, const char *node, const char *name)
 {
 	if (dump->keys == LOOK_MAX_KEYS)
 		check_fail("there are more than %d keys", LOOK_MAX_KEYS);
 	struct story_key *key = &dump->key[dump->keys];
-	*key = (struct story_key){.name = name};
-	key->pttl_ms = raw_integer(raw, "PTTL", name, NULL);
-	key->type = texts_keep(&dump->texts, raw_text(raw, "TYPE", name, NULL));
-	struct raw_reply *content = read_content(raw, key);
+	*key = (struct story_key){.node = node, .name = name};
+	key->pttl_ms = raw_integer(ask(dump, raw), "PTTL", name, NULL);
+	key->type = texts_keep(&dump->texts, raw_text(ask(dump, raw), "TYPE", name, NULL));
+	struct raw_reply *content = read_content(ask(dump, raw), key);
 	add_items(dump, key, content);
 	raw_reply_free(content);
 	if (key->items)
@@ -90,7 +99,8 @@ static bool begins_with(const char *name, const char *prefix)
 	return strncmp(name, prefix, strlen(prefix)) == 0;
 }
 
-static void read_server(struct dump *dump, struct raw *raw, const struct story_step *step)
+static void read_server(struct dump *dump, struct raw *raw, const char *node,
+                        const struct story_step *step)
 {
 	struct raw_reply *names = raw_command(raw, "KEYS", "*", NULL);
 	for (size_t i = 0; i < names->length; i++) {
@@ -98,9 +108,9 @@ static void read_server(struct dump *dump, struct raw *raw, const struct story_s
 		bool is_ours = (step->has_requests && begins_with(name, LOOK_REQUESTS)) ||
 		               (step->has_alive && begins_with(name, LOOK_ALIVE));
 		/* Without an end it would stay for ever, so it is shown as a key. */
-		if (is_ours && raw_integer(raw, "PTTL", name, NULL) != -1)
+		if (is_ours && raw_integer(ask(dump, raw), "PTTL", name, NULL) != -1)
 			continue;
-		add_key(dump, raw, name);
+		add_key(dump, raw, node, name);
 	}
 	raw_reply_free(names);
 }
@@ -198,6 +208,8 @@ static bool is_same_key(const struct story_key *key, const struct story_key *exp
 	if (strcmp(key->name, expected->name) != 0 || strcmp(key->type, expected->type) != 0 ||
 	    key->items != expected->items)
 		return false;
+	if (expected->node && (!key->node || strcmp(key->node, expected->node) != 0))
+		return false;
 	if (expected->pttl_ms < 0 ? key->pttl_ms != expected->pttl_ms
 	                          : !snapshot_is_near(key->pttl_ms, expected->pttl_ms, scale))
 		return false;
@@ -218,7 +230,8 @@ static void show_keys(FILE *out, const char *title, const struct story_key *keys
 {
 	(void)fprintf(out, "  %s:%s\n", title, count ? "" : " nothing");
 	for (int i = 0; i < count; i++) {
-		(void)fprintf(out, "    %s %s %lld", keys[i].name, keys[i].type, keys[i].pttl_ms);
+		(void)fprintf(out, "    %s %s %s %lld", keys[i].node ? keys[i].node : "",
+		              keys[i].name, keys[i].type, keys[i].pttl_ms);
 		for (int j = 0; j < keys[i].items; j++)
 			(void)fprintf(out, keys[i].item[j].value ? " %s=%s" : " %s",
 			              keys[i].item[j].name, keys[i].item[j].value);
@@ -242,15 +255,17 @@ static char *describe(const struct dump *dump, const struct story_step *step,
 	return text;
 }
 
-char *snapshot_compare(struct raw *const *raws, int servers, struct story_step *step,
-                       struct names *names, struct snapshot_scale *scale)
+char *snapshot_compare(const struct stage *stage, struct story_step *step, struct names *names,
+                       struct snapshot_scale *scale)
 {
 	struct dump *dump = check_alloc(sizeof(*dump));
 	struct names learned = *names;
 	struct snapshot_scale tried = *scale;
 	char *wrong = NULL;
-	for (int i = 0; i < servers; i++)
-		read_server(dump, raws[i], step);
+	dump->asks = stage->cluster;
+	for (int i = 0; i < stage->nodes; i++)
+		if (stage->raw[i])
+			read_server(dump, stage->raw[i], stage->name[i], step);
 	names_learn(&learned, step, dump->key, dump->keys);
 	translate_keys(dump, &learned);
 	sort_keys(step->key, step->keys);

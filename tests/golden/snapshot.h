@@ -3,8 +3,8 @@
 #define TESTS_GOLDEN_SNAPSHOT_H
 
 #include "golden/names.h"
+#include "golden/stage.h"
 #include "golden/story.h"
-#include "support/raw.h"
 
 /* Stories with longer waits are played this much faster, with a watchdog that is faster too. */
 #define LOOK_FAST 3
@@ -28,8 +28,8 @@ struct snapshot_scale {
 
 /* Compares the whole keyspace. Returns NULL and takes over what was learned, or both sides as a text
  * for people. */
-char *snapshot_compare(struct raw *const *raws, int servers, struct story_step *step,
-                       struct names *names, struct snapshot_scale *scale);
+char *snapshot_compare(const struct stage *stage, struct story_step *step, struct names *names,
+                       struct snapshot_scale *scale);
 
 /* Whether a time is near enough to the recorded one. */
 bool snapshot_is_near(long long ms, long long recorded_ms, const struct snapshot_scale *scale);

@@ -64,7 +64,7 @@ static struct story_item read_item(char *word, bool has_value)
 	return item;
 }
 
-static bool read_key(struct story_step *step, char *line)
+static bool read_key(struct story_step *step, const char *node, char *line)
 {
 	char *rest;
 	char *name = story_decode(strtok_r(line, " ", &rest));
@@ -74,7 +74,7 @@ static bool read_key(struct story_step *step, char *line)
 			return false;
 		key = &step->key[step->keys++];
 	}
-	*key = (struct story_key){.name = name, .type = strtok_r(NULL, " ", &rest)};
+	*key = (struct story_key){.node = node, .name = name, .type = strtok_r(NULL, " ", &rest)};
 	const char *pttl = strtok_r(NULL, " ", &rest);
 	if (!key->type || !pttl)
 		return false;
@@ -86,6 +86,29 @@ static bool read_key(struct story_step *step, char *line)
 		key->item[key->items++] = read_item(word, has_values);
 	}
 	return key->items > 0;
+}
+
+/* "n3 key orders hash 30000 …" */
+static bool read_key_on(struct story_step *step, char *line)
+{
+	char *key = strstr(line, " key ");
+	if (!key)
+		return false;
+	*key = 0;
+	return read_key(step, line, key + 5);
+}
+
+/* "n3 SUBSCRIBE orders" */
+static bool read_wire(struct story_step *step, char *line)
+{
+	char *rest;
+	const char *node = strtok_r(line, " ", &rest);
+	const char *command = strtok_r(NULL, " ", &rest);
+	char *channel = strtok_r(NULL, " ", &rest);
+	if (!channel || step->wires == STORY_MAX_WIRES)
+		return false;
+	step->wire[step->wires++] = (struct story_wire){node, command, story_decode(channel)};
+	return true;
 }
 
 static bool read_end(struct story_step *step, char *line)
@@ -124,7 +147,11 @@ bool story_read_line(struct story_step *step, char *line)
 	else if (begins(line, "says "))
 		return read_message(step, line + 5);
 	else if (begins(line, "key "))
-		return read_key(step, line + 4);
+		return read_key(step, NULL, line + 4);
+	else if (begins(line, "on "))
+		return read_key_on(step, line + 3);
+	else if (begins(line, "wire "))
+		return read_wire(step, line + 5);
 	else
 		return false;
 	return true;
@@ -254,4 +281,11 @@ void story_drop_key(struct story_step *step, struct story_key *key)
 	size_t after = (size_t)(&step->key[step->keys] - (key + 1));
 	memmove(key, key + 1, after * sizeof(*key));
 	step->keys--;
+}
+
+void story_drop_wire(struct story_step *step, struct story_wire *wire)
+{
+	size_t after = (size_t)(&step->wire[step->wires] - (wire + 1));
+	memmove(wire, wire + 1, after * sizeof(*wire));
+	step->wires--;
 }

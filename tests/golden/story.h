@@ -9,6 +9,7 @@
 #define STORY_MAX_KEYS     8
 #define STORY_MAX_ENDS     3
 #define STORY_MAX_MESSAGES 8
+#define STORY_MAX_WIRES    8
 #define STORY_MAX_STEPS    32
 #define STORY_MAX_CLIENTS  3
 
@@ -29,6 +30,7 @@ struct story_item {
 };
 
 struct story_key {
+	const char *node; /* of the server; NULL where there is only one */
 	const char *name;
 	const char *type;
 	long long pttl_ms; /* -1 without end */
@@ -46,6 +48,13 @@ struct story_message {
 	const char *payload;
 };
 
+/* A command that some client or script gave a node: of several equal ones in a step, one. */
+struct story_wire {
+	const char *node;
+	const char *command; /* WAIT, or one that subscribes or publishes */
+	const char *channel; /* empty for WAIT */
+};
+
 struct story_step {
 	long long at_ms;    /* from the beginning of the story */
 	const char *call;   /* or "(wait 0.4 s)" and the like */
@@ -55,6 +64,8 @@ struct story_step {
 	struct story_end end[STORY_MAX_ENDS];
 	int messages;
 	struct story_message message[STORY_MAX_MESSAGES];
+	int wires;
+	struct story_wire wire[STORY_MAX_WIRES];
 	int keys; /* the whole keyspace after the step */
 	struct story_key key[STORY_MAX_KEYS];
 	bool is_slow;      /* what ends here may end seconds later */
@@ -91,8 +102,9 @@ bool story_read_line(struct story_step *step, char *line);
 struct story_key *story_find_key(struct story_step *step, const char *name);
 const char *story_find_value(const struct story_key *key, const char *name);
 
-/* Takes the key out of the step. */
+/* Takes the key, or the command, out of the step. */
 void story_drop_key(struct story_step *step, struct story_key *key);
+void story_drop_wire(struct story_step *step, struct story_wire *wire);
 
 /* Turns %20 and the like into bytes, in place; a lone % is nothing. */
 char *story_decode(char *text);
