@@ -166,7 +166,8 @@
 	         ARG_GIVEN_PERMITS))                                                               \
 	ROW(HF__PERMITS_EXTEND, permits_extend,                                                    \
 	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY),                                                     \
-	    ARGS(ARG_GIVEN_PERMITS, ARG_LEASE, ARG_PUBLISH, ARG_PERMITS_CHANNEL))                  \
+	    ARGS(ARG_GIVEN_PERMITS, ARG_LEASE, ARG_PUBLISH, ARG_PERMITS_CHANNEL, ARG_RECORD,       \
+	         ARG_OWNER, ARG_RECORD_MS))                                                        \
 	ROW(HF__PERMITS_LEASE, permits_lease,                                                      \
 	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY),                                                     \
 	    ARGS(ARG_GIVEN_PERMITS, ARG_PUBLISH, ARG_PERMITS_CHANNEL))                             \

@@ -17,6 +17,7 @@ enum hf__recipe_arg {
 	ARG_WRITER,
 	ARG_COUNT,
 	ARG_AGAIN,     /* 1 if the same request may have run before */
+	ARG_RECORD,    /* the key of the request's record, where it is not among the keys */
 	ARG_RECORD_MS, /* how long the server remembers the request */
 
 	/* Waiters of fair locks. */

@@ -113,6 +113,7 @@ static bool is_named(enum hf__recipe_arg arg)
 	case ARG_RW_CHANNEL:
 	case ARG_PERMITS_CHANNEL:
 	case ARG_LATCH_CHANNEL:
+	case ARG_RECORD:
 	case ARG_READ_HOLDS:
 	case ARG_DESCRIPTIONS:
 	case ARG_DESCRIPTIONS_OR_EMPTY: return true;
@@ -217,6 +218,7 @@ static char *put_arg(char *at, enum hf__recipe_arg arg, const struct maker *make
 	case ARG_WRITER: return put_writer(at, maker);
 	case ARG_COUNT: return hf__request_number(at, cmd->count);
 	case ARG_AGAIN: return hf__request_text(at, cmd->again ? "1" : "0");
+	case ARG_RECORD: return put_key(at, KEY_RECORD, maker);
 	case ARG_RECORD_MS: return hf__request_number(at, HF__RECORD_MS);
 	case ARG_PLACE_MS: return hf__request_number(at, cmd->place_ms);
 	case ARG_ALIVE_MS:

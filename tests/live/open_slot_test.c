@@ -338,7 +338,9 @@ static void a_queue_can_be_joined_without_a_note(void **state)
 
 /* ---- permits ---- */
 
-#define PERMIT "0123456789abcdef"
+#define PERMIT  "0123456789abcdef"
+#define FOREVER "922337203685477"
+#define RECORD  "holdfast_request:{orders}:8743c9c0-0795-4907-87fd-6c719a6b4586:0"
 
 static void put_expired_permit(void)
 {
@@ -369,7 +371,22 @@ static void the_last_permit_can_expire(void **state)
 	(void)close_slot(state);
 	put_expired_permit();
 	expect_gone(EVAL(0, HF__PERMITS_EXTEND, "2", "orders", "{orders}:timeout", PERMIT, "9000",
-	                 "PUBLISH", "redisson_sc:{orders}"));
+	                 "PUBLISH", "redisson_sc:{orders}", RECORD, ME, "20000"));
+}
+
+/* Its record cannot be read or written there, and is not needed. */
+static void a_permit_is_extended_without_a_record(void **state)
+{
+	(void)state;
+	raw_ok(live_raw, "SET", "orders", "5", NULL);
+	(void)raw_integer(live_raw, "ZADD", "{orders}:timeout", FOREVER, PERMIT, NULL);
+	open_slot();
+	expect_integer(EVAL(0, HF__PERMITS_EXTEND, "2", "orders", "{orders}:timeout", PERMIT,
+	                    "9000", "PUBLISH", "redisson_sc:{orders}", RECORD, ME, "20000"),
+	               1);
+	char *score = raw_text(live_raw, "ZSCORE", "{orders}:timeout", PERMIT, NULL);
+	assert_string_not_equal(score, FOREVER);
+	free(score);
 }
 
 static void no_permit_is_taken_without_its_expiry(void **state)
@@ -494,6 +511,7 @@ int main(void)
 		STORY(an_empty_queue_cannot_be_joined),
 		STORY(a_queue_can_be_joined_without_a_note),
 		STORY(the_last_permit_can_expire),
+		STORY(a_permit_is_extended_without_a_record),
 		STORY(no_permit_is_taken_without_its_expiry),
 		STORY(a_reader_that_has_moved_on_keeps_the_lock),
 		STORY(a_reader_that_has_not_arrived_keeps_the_lock),

@@ -1,6 +1,8 @@
 /* Permits as holds: leases, the watchdog, losses, and waiting for them. */
 #include "live/permits.h"
 
+#include "support/proxy.h"
+
 /* ---- leases ---- */
 
 static void permit_without_lease_is_renewed(void **state)
@@ -96,6 +98,58 @@ static void permit_is_never_believed_past_its_end(void **state)
 		test_pause();
 	}
 	end(&pair);
+}
+
+/* A permit of a client whose requests can be held back. */
+struct stray {
+	struct proxy *proxy;
+	hf_client *client;
+	hf_permits *permits;
+	hf_permit_id id;
+};
+
+static int extend_stray(void *arg)
+{
+	const struct stray *stray = arg;
+	return hf_permits_extend(stray->permits, stray->id, 20000);
+}
+
+static void begin_stray(struct stray *stray)
+{
+	stray->proxy = proxy_start(test_server_url(live_server));
+	stray->client = open_url(proxy_url(stray->proxy), NULL);
+	stray->permits = open_permits(stray->client, "orders");
+	ASSERT_OK(hf_permits_try_set(stray->permits, 1, NULL));
+	take(stray->permits, 1, 10000, &stray->id);
+	ASSERT_OK(extend_stray(stray)); /* so that the script is known */
+}
+
+static void end_stray(struct stray *stray)
+{
+	hf_permits_close(stray->permits);
+	ASSERT_OK(hf_client_close(stray->client));
+	proxy_stop(stray->proxy);
+}
+
+/* Its repeat was answered, and a later request has set another expiry since. */
+static void an_extend_that_arrives_late_does_not_shorten_the_next(void **state)
+{
+	struct stray stray;
+	(void)state;
+	begin_stray(&stray);
+	long long bytes = proxy_request_bytes(stray.proxy);
+	proxy_hold_requests(stray.proxy, true);
+	struct waiter *extend = WAITER(.run = extend_stray, .arg = &stray);
+	WAIT_UNTIL(proxy_request_bytes(stray.proxy) > bytes, SOON_MS);
+	proxy_strand(stray.proxy, true);
+	proxy_hold_requests(stray.proxy, false);
+	waiter_join(extend, 0);
+	ASSERT_OK(hf_permits_extend(stray.permits, stray.id, 60000));
+	long long calls = command_calls(live_raw, "evalsha");
+	proxy_deliver_stranded(stray.proxy);
+	assert_true(command_calls(live_raw, "evalsha") > calls);
+	assert_true(end_of(stray.id) > server_now() + 30000);
+	end_stray(&stray);
 }
 
 static void extend_makes_it_longer_and_shorter(void **state)
@@ -422,6 +476,7 @@ int main(void)
 		SYNC_STORY(fixed_lease_is_at_risk_and_then_lost),
 		SYNC_STORY(permit_is_never_believed_past_its_end),
 		SYNC_STORY(extend_makes_it_longer_and_shorter),
+		SYNC_STORY(an_extend_that_arrives_late_does_not_shorten_the_next),
 		SYNC_STORY(extended_permit_is_no_longer_renewed_by_the_watchdog),
 		SYNC_STORY(another_client_may_extend_by_the_id),
 		SYNC_STORY(deleted_permits_are_reported_by_the_next_renewal),

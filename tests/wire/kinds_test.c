@@ -418,7 +418,7 @@ static void permits_of_which_some_are_gone_are_dropped(void **state)
 
 /* clang-format off */
 #define RELEASE_PERMIT S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "PUBLISH", PERMITS_CHANNEL, "", "*")
-#define EXTEND_PERMIT  S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "*", "9000", "PUBLISH", PERMITS_CHANNEL)
+#define EXTEND_PERMIT  S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "*", "9000", "PUBLISH", PERMITS_CHANNEL, "*", "*", "*")
 #define GRANT_PERMIT   S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "1", "30000", "PUBLISH", PERMITS_CHANNEL, "", "", "*"), S_SEND(GRANTED)
 /* clang-format on */
 
