@@ -364,6 +364,11 @@ struct hf__backend_ops {
 	 * missing: then it is always the core's own. NULL without memory.
 	 */
 	struct hf__link *(*route)(void *backend, const char *name, size_t length);
+	/*
+	 * The slot of this name: names of one slot always have the same link. May be missing, and
+	 * is 0 while it is not known that there are slots.
+	 */
+	uint16_t (*slot)(void *backend, const char *name, size_t length);
 	/* Holds are renewed by one command only if this number is the same. May be missing. */
 	uint32_t (*batch)(void *backend, const struct hf__lock *lock);
 
@@ -429,6 +434,11 @@ void hf__core_link_failed(struct hf__core *core, struct hf__link *link, int erro
  * is held is renewed. Commands in flight keep their connection.
  */
 void hf__core_reroute(struct hf__core *core, int64_t now);
+/* The same if only the names of one slot have another link. */
+void hf__core_reroute_slot(struct hf__core *core, uint16_t slot, int64_t now);
+/* Visits the watches of all locks of this slot; none may be added or removed meanwhile. */
+void hf__core_each_watch(struct hf__core *core, uint16_t slot,
+                         void (*visit)(void *arg, struct hf__watch *watch), void *arg);
 /* A message on this watch: the lock may be free, or this number of permits. */
 void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
                    int64_t now);

@@ -30,6 +30,8 @@ void hf__core_init(struct hf__core *core, const struct hf__core_config *config, 
 	hf__core_link_init(&core->link);
 	hf__wheel_init(&core->wheel, now);
 	hf__table_init(&core->locks, (uint32_t)hf__random_next(&core->random));
+	for (int i = 0; i < HF__SLOT_LISTS; i++)
+		hf__list_init(&core->slots[i]);
 	hf__list_init(&core->queries);
 	hf__list_init(&core->parked);
 	hf__list_init(&core->pauses);
@@ -424,20 +426,58 @@ static void move_query(struct hf__core *core, struct hf__op *op, int64_t now)
 		core->backend_ops->want_link(core->backend, hf__query_link(query));
 }
 
+static void reroute_lock(struct hf__core *core, struct hf__lock *lock, int64_t now)
+{
+	struct hf__link *link = hf__lock_route(core, lock->name, lock->length);
+	if (link && link != lock->link)
+		move_lock(core, lock, link, now);
+}
+
 void hf__core_reroute(struct hf__core *core, int64_t now)
 {
 	struct hf__table_link *at = hf__table_next(&core->locks, NULL);
 	while (at) {
 		struct hf__lock *lock = hf__table_item(at, struct hf__lock, by_key);
-		struct hf__link *link = hf__lock_route(core, lock->name, lock->length);
 		lock->refs++;
-		if (link && link != lock->link)
-			move_lock(core, lock, link, now);
+		hf__lock_set_slot(core, lock);
+		reroute_lock(core, lock, now);
 		at = hf__table_next(&core->locks, at);
 		hf__lock_unref(core, lock);
 	}
 	each_query(core, NULL, move_query, now);
 	hf__watchdog_flush(core, now);
+}
+
+void hf__core_reroute_slot(struct hf__core *core, uint16_t slot, int64_t now)
+{
+	struct hf__list *head = &core->slots[slot % HF__SLOT_LISTS];
+	struct hf__list *at = head->next, *after;
+	for (; at != head; at = after) {
+		struct hf__lock *lock = hf__list_item(at, struct hf__lock, in_slot);
+		lock->refs++;
+		if (lock->slot == slot)
+			reroute_lock(core, lock, now);
+		after = at->next;
+		hf__lock_unref(core, lock);
+	}
+	hf__list_each_safe (at, after, &core->queries) {
+		struct hf__query *query = hf__list_item(at, struct hf__query, link_in_core);
+		if (query->op && (!query->cmd.lock || query->cmd.lock->slot == slot))
+			move_query(core, query->op, now);
+	}
+	hf__watchdog_flush(core, now);
+}
+
+void hf__core_each_watch(struct hf__core *core, uint16_t slot,
+                         void (*visit)(void *arg, struct hf__watch *watch), void *arg)
+{
+	struct hf__list *at;
+	hf__list_each (at, &core->slots[slot % HF__SLOT_LISTS]) {
+		const struct hf__lock *lock = hf__list_item(at, struct hf__lock, in_slot);
+		struct hf__watch *watch = lock->slot == slot ? lock->watches : NULL;
+		for (; watch; watch = watch->next)
+			visit(arg, watch);
+	}
 }
 
 /* A deliberate fault. */

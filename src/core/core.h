@@ -64,6 +64,8 @@ struct hf__host_ops {
 	uint64_t (*number)(void *host, uint32_t n);
 };
 
+#define HF__SLOT_LISTS 512
+
 /* The events that lower files hand up to core.c. */
 struct hf__core_events {
 	/* A parked call starts again. */
@@ -82,11 +84,12 @@ struct hf__core {
 	struct hf__wheel wheel;
 	struct hf__random random;
 	struct hf__table locks;
-	struct hf__list queries; /* queries that are not answered */
-	struct hf__list parked;  /* calls that wait for another command of their hold */
-	struct hf__list pauses;  /* calls that only wait for their deadline */
-	struct hf__list renew;   /* holds to renew now */
-	struct hf__list unsent;  /* commands the backend had no room for; answered next turn */
+	struct hf__list slots[HF__SLOT_LISTS]; /* the same locks, by their slots */
+	struct hf__list queries;               /* queries that are not answered */
+	struct hf__list parked; /* calls that wait for another command of their hold */
+	struct hf__list pauses; /* calls that only wait for their deadline */
+	struct hf__list renew;  /* holds to renew now */
+	struct hf__list unsent; /* commands the backend had no room for; answered next turn */
 	struct hf__renewal renewal[HF__RENEWALS];
 	uint64_t last_request;               /* number of the latest request without an owner */
 	int64_t record_free_at[HF__RECORDS]; /* HF__NEVER: in use */

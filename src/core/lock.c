@@ -32,6 +32,14 @@ struct hf__link *hf__lock_route(struct hf__core *core, const char *name, size_t 
 	return ops->route ? ops->route(core->backend, name, length) : &core->link;
 }
 
+void hf__lock_set_slot(struct hf__core *core, struct hf__lock *lock)
+{
+	const struct hf__backend_ops *ops = core->backend_ops;
+	lock->slot = ops->slot ? ops->slot(core->backend, lock->name, lock->length) : 0;
+	hf__list_remove(&lock->in_slot);
+	hf__list_add(&core->slots[lock->slot % HF__SLOT_LISTS], &lock->in_slot);
+}
+
 static struct hf__lock *new_lock(struct hf__core *core, const struct lock_key *key, uint32_t hash)
 {
 	struct hf__link *link = hf__lock_route(core, key->name, key->length);
@@ -40,6 +48,7 @@ static struct hf__lock *new_lock(struct hf__core *core, const struct lock_key *k
 	if (!lock)
 		return NULL;
 	lock->link = link;
+	hf__list_init(&lock->in_slot);
 	hf__list_init(&lock->holds);
 	hf__list_init(&lock->queue);
 	lock->traits = key->traits;
@@ -51,6 +60,7 @@ static struct hf__lock *new_lock(struct hf__core *core, const struct lock_key *k
 	if (key->n > 0)
 		memcpy(lock->name + key->length + 1, key->values, key->n * HF__VALUE_SIZE);
 	hf__table_add(&core->locks, &lock->by_key, hash);
+	hf__lock_set_slot(core, lock);
 	return lock;
 }
 
@@ -196,6 +206,7 @@ void hf__lock_drop_unused(struct hf__core *core, struct hf__lock *lock)
 	if (core->backend_ops->forget)
 		core->backend_ops->forget(core->backend, lock);
 	hf__table_remove(&core->locks, &lock->by_key);
+	hf__list_remove(&lock->in_slot);
 	free_cells(lock);
 	free(lock);
 }

@@ -27,6 +27,7 @@ struct hf__cell {
 /* A lock record. It lives while a handle, a hold, a waiter or a command needs it. */
 struct hf__lock {
 	struct hf__table_link by_key; /* in core->locks */
+	struct hf__list in_slot;      /* in one of core->slots */
 	struct hf__cell cell;         /* the first of its cells */
 	struct hf__list holds;        /* all acquisitions, held or not */
 	struct hf__list queue;        /* calls that wait to acquire; only the first asks */
@@ -40,6 +41,7 @@ struct hf__lock {
 	uint8_t values; /* of a group: how many values follow the name */
 	uint8_t kind;   /* that of the traits */
 	uint16_t length;
+	uint16_t slot; /* of its name, if the backend has slots */
 	char name[];
 };
 
@@ -48,6 +50,8 @@ struct hf__lock *hf__lock_ref(struct hf__core *core, int kind, const char *name)
 /* The same for a group of n values, HF__VALUE_SIZE bytes each, sorted. */
 struct hf__lock *hf__lock_ref_group(struct hf__core *core, const char *name, const char *values,
                                     size_t n);
+/* Notes the slot of the lock's name, which may have become known only now. */
+void hf__lock_set_slot(struct hf__core *core, struct hf__lock *lock);
 /* The link that this name has now; NULL without memory. Without a name, any link. */
 struct hf__link *hf__lock_route(struct hf__core *core, const char *name, size_t length);
 /*

@@ -168,7 +168,8 @@ static void set_owner(struct hf__cluster *cluster, uint16_t slot, struct shard *
 		before->slots--;
 	shard->slots++;
 	cluster->owner[slot] = (uint16_t)number_of(cluster, shard);
-	reroute(cluster, now);
+	hf__subs_reroute_slot(cluster->redis, slot);
+	hf__core_reroute_slot(cluster->redis->core, slot, now);
 }
 
 static int take_range(void *arg, const struct hf__slots_master *master, uint16_t first,

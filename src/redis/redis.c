@@ -53,6 +53,12 @@ static struct hf__link *route(void *backend, const char *name, size_t length)
 	                      : redis->master.link;
 }
 
+static uint16_t slot_of(void *backend, const char *name, size_t length)
+{
+	const struct hf__redis *redis = backend;
+	return redis->cluster ? hf__slots_of(name, length) : 0;
+}
+
 static uint32_t batch(void *backend, const struct hf__lock *lock)
 {
 	const struct hf__redis *redis = backend;
@@ -156,6 +162,7 @@ static const struct hf__backend_ops ops = {
 	.unwatch = unwatch,
 	.want_link = want_link,
 	.route = route,
+	.slot = slot_of,
 	.batch = batch,
 	.traits = hf__redis_kinds_traits,
 	.identity = write_identity,

@@ -258,6 +258,7 @@ void hf__subs_unwatch(struct hf__redis *redis, struct hf__watch *watch);
 void hf__subs_renew(struct hf__conn *conn);
 /* Slots have other masters now: their channels are subscribed to there. */
 void hf__subs_reroute(struct hf__redis *redis);
+void hf__subs_reroute_slot(struct hf__redis *redis, uint16_t slot);
 /* A node has ended a subscription to a channel of a shard, asked to or not. */
 void hf__subs_ended(struct hf__conn *conn, const char *channel, size_t length, int64_t now);
 void hf__subs_message(struct hf__conn *conn, const char *channel, size_t length, int64_t number,

@@ -221,21 +221,48 @@ static void move_watches(struct hf__redis *redis, struct hf__sub *sub)
 }
 
 /* Those to move are collected first, since moving adds to the table. */
+struct moving {
+	struct hf__redis *redis;
+	struct hf__list subs;
+};
+
+static void note_moved(struct moving *moving, struct hf__sub *sub)
+{
+	if (hf__list_empty(&sub->moved) && needed_conn(moving->redis, sub) != sub->conn)
+		hf__list_add(&moving->subs, &sub->moved);
+}
+
+static void note_moved_watch(void *arg, struct hf__watch *watch)
+{
+	if (watch->sub)
+		note_moved(arg, watch->sub);
+}
+
+static void move_all(struct moving *moving)
+{
+	while (!hf__list_empty(&moving->subs)) {
+		struct hf__sub *sub = hf__list_item(moving->subs.next, struct hf__sub, moved);
+		hf__list_remove(&sub->moved);
+		move_watches(moving->redis, sub);
+	}
+}
+
 void hf__subs_reroute(struct hf__redis *redis)
 {
-	struct hf__list moved;
+	struct moving moving = {.redis = redis};
 	struct hf__table_link *at = NULL;
-	hf__list_init(&moved);
-	while ((at = hf__table_next(&redis->subs, at))) {
-		struct hf__sub *sub = hf__table_item(at, struct hf__sub, by_channel);
-		if (needed_conn(redis, sub) != sub->conn)
-			hf__list_add(&moved, &sub->moved);
-	}
-	while (!hf__list_empty(&moved)) {
-		struct hf__sub *sub = hf__list_item(moved.next, struct hf__sub, moved);
-		hf__list_remove(&sub->moved);
-		move_watches(redis, sub);
-	}
+	hf__list_init(&moving.subs);
+	while ((at = hf__table_next(&redis->subs, at)))
+		note_moved(&moving, hf__table_item(at, struct hf__sub, by_channel));
+	move_all(&moving);
+}
+
+void hf__subs_reroute_slot(struct hf__redis *redis, uint16_t slot)
+{
+	struct moving moving = {.redis = redis};
+	hf__list_init(&moving.subs);
+	hf__core_each_watch(redis->core, slot, note_moved_watch, &moving);
+	move_all(&moving);
 }
 
 void hf__subs_ended(struct hf__conn *conn, const char *channel, size_t length, int64_t now)
