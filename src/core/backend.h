@@ -22,9 +22,10 @@
 #define HF__RECORD_MS        20000 /* how long the server keeps such a record */
 #define HF__VALUE_SIZE       22    /* bytes of a group's value, hashed */
 #define HF__RENEW_MAX        100   /* holds that one command renews at most */
-#define HF__NOT_NOW_MS       100   /* between attempts while the server is not ready */
-#define HF__DESCRIPTION_SIZE 400   /* of a client, with its NUL */
-#define HF__PUBLISHED_MAX    1000  /* bytes of the value that a caller publishes with its hold */
+#define HF__BATCH_ANY        UINT32_MAX
+#define HF__NOT_NOW_MS       100  /* between attempts while the server is not ready */
+#define HF__DESCRIPTION_SIZE 400  /* of a client, with its NUL */
+#define HF__PUBLISHED_MAX    1000 /* bytes of the value that a caller publishes with its hold */
 
 struct hf__core;
 struct hf__lock;
@@ -369,7 +370,10 @@ struct hf__backend_ops {
 	 * is 0 while it is not known that there are slots.
 	 */
 	uint16_t (*slot)(void *backend, const char *name, size_t length);
-	/* Holds are renewed by one command only if this number is the same. May be missing. */
+	/*
+	 * Holds are renewed by one command only if this number is the same; HF__BATCH_ANY if it is
+	 * the same for all. May be missing, which means that too.
+	 */
 	uint32_t (*batch)(void *backend, const struct hf__lock *lock);
 
 	/* How locks of this kind behave; NULL and the reason if the backend has no such locks. */

@@ -37,8 +37,7 @@ void hf__core_init(struct hf__core *core, const struct hf__core_config *config, 
 	hf__list_init(&core->pauses);
 	hf__list_init(&core->renew);
 	hf__list_init(&core->unsent);
-	for (int i = 0; i < HF__RENEWALS; i++)
-		hf__list_init(&core->renewal[i].cmd.link);
+	hf__watchdog_init(core);
 	for (int i = 0; i < 8; i++)
 		core->permit_prefix[i] = (unsigned char)(hf__random_next(&core->random) >> 32);
 }

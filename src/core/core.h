@@ -91,6 +91,8 @@ struct hf__core {
 	struct hf__list renew;  /* holds to renew now */
 	struct hf__list unsent; /* commands the backend had no room for; answered next turn */
 	struct hf__renewal renewal[HF__RENEWALS];
+	struct hf__hold *renewal_hold[HF__RENEW_ITEMS];
+	struct hf__renew_item renewal_item[HF__RENEW_ITEMS];
 	uint64_t last_request;               /* number of the latest request without an owner */
 	int64_t record_free_at[HF__RECORDS]; /* HF__NEVER: in use */
 	unsigned char permit_prefix[8];      /* of the ids of this client's permits */

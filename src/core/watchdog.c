@@ -4,6 +4,8 @@
 #include "core/core.h"
 #include "core/mutants.h"
 
+#include <assert.h>
+
 /* How many holds one command passes over that it cannot renew, so that a search is short. */
 #define MOST_SKIPPED 100
 
@@ -99,9 +101,31 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 	hf__watchdog_flush(core, now);
 }
 
-static struct hf__renewal *free_renewal(struct hf__core *core)
+void hf__watchdog_init(struct hf__core *core)
 {
-	for (int i = 0; i < HF__RENEWALS; i++)
+	size_t used = 0;
+	for (int i = 0; i < HF__RENEWALS; i++) {
+		struct hf__renewal *renewal = &core->renewal[i];
+		renewal->room = i < HF__RENEWALS_LARGE ? HF__RENEW_MAX : HF__RENEW_SMALL;
+		renewal->hold = core->renewal_hold + used;
+		renewal->item = core->renewal_item + used;
+		used += renewal->room;
+		hf__list_init(&renewal->cmd.link);
+	}
+	assert(used == HF__RENEW_ITEMS);
+}
+
+static uint32_t batch_of(const struct hf__core *core, const struct hf__hold *hold)
+{
+	const struct hf__backend_ops *ops = core->backend_ops;
+	return ops->batch ? ops->batch(core->backend, hold->cmd.lock) : HF__BATCH_ANY;
+}
+
+/* Where all holds go together, a large one is worth waiting for. */
+static struct hf__renewal *free_renewal(struct hf__core *core, const struct hf__hold *first)
+{
+	int count = batch_of(core, first) == HF__BATCH_ANY ? HF__RENEWALS_LARGE : HF__RENEWALS;
+	for (int i = 0; i < count; i++)
 		if (!core->renewal[i].cmd.in_flight && core->renewal[i].holds == 0)
 			return &core->renewal[i];
 	return NULL;
@@ -112,10 +136,9 @@ static bool go_together(const struct hf__core *core, const struct hf__hold *firs
                         const struct hf__hold *second)
 {
 	const struct hf__lock *one = first->cmd.lock, *other = second->cmd.lock;
-	const struct hf__backend_ops *ops = core->backend_ops;
 	return first->renew_ms == second->renew_ms &&
 	       one->traits->renew_group == other->traits->renew_group && one->link == other->link &&
-	       (!ops->batch || ops->batch(core->backend, one) == ops->batch(core->backend, other));
+	       one->slot == other->slot && batch_of(core, first) == batch_of(core, second);
 }
 
 /* The first hold to renew whose link is up, or NULL. */
@@ -151,7 +174,8 @@ static void fill(struct hf__core *core, struct hf__renewal *renewal, struct hf__
 			continue;
 		}
 		bytes += lock->length + lock->values * (HF__VALUE_SIZE + 8u);
-		if (bytes > HF__RENEW_BYTES || renewal->holds == core->config.watchdog_batch)
+		if (bytes > HF__RENEW_BYTES || renewal->holds == renewal->room ||
+		    renewal->holds == core->config.watchdog_batch)
 			break;
 		uint16_t slot = renewal->holds++;
 		hf__list_remove(&hold->renew);
@@ -174,7 +198,7 @@ void hf__watchdog_flush(struct hf__core *core, int64_t now)
 {
 	struct hf__hold *first;
 	while ((first = first_to_renew(core))) {
-		struct hf__renewal *renewal = free_renewal(core);
+		struct hf__renewal *renewal = free_renewal(core, first);
 		if (!renewal)
 			return;
 		fill(core, renewal, first, now);

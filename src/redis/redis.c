@@ -62,7 +62,7 @@ static uint16_t slot_of(void *backend, const char *name, size_t length)
 static uint32_t batch(void *backend, const struct hf__lock *lock)
 {
 	const struct hf__redis *redis = backend;
-	return redis->cluster ? hf__cluster_batch(redis->cluster, lock) : 0;
+	return redis->cluster ? hf__cluster_batch(redis->cluster, lock) : HF__BATCH_ANY;
 }
 
 static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engine *engine,

@@ -162,17 +162,73 @@ static void renewals_of_250_holds_go_out_in_three_scripts(void **state)
 	assert_int_equal(fake->core.stats.renewal_scripts, 3);
 }
 
+/* As on a Cluster, if every name is in a slot of its own. */
+static uint32_t batch_alone(void *backend, const struct hf__lock *lock)
+{
+	(void)backend;
+	return (uint32_t)((uintptr_t)lock >> 4) % 1000000;
+}
+
+static void holds_that_cannot_share_a_script_are_renewed_at_once(void **state)
+{
+	struct fake *fake = *state;
+	static struct hf__backend_ops ops;
+	const struct hf__backend_ops *before = fake->core.backend_ops;
+	ops = *before;
+	ops.batch = batch_alone;
+	fake->core.backend_ops = &ops;
+	hold_many(fake, 200);
+	fake_advance(fake, THIRD);
+	assert_int_equal(fake_pending(fake), HF__RENEWALS);
+	for (int left = 200; left > 0; left--) {
+		assert_int_equal(fake_sent(fake, HF__RENEW)->items, 1);
+		fake_answer_renewal(fake, true);
+	}
+	check_nothing_sent(fake);
+	assert_int_equal(fake->core.stats.renewals, 200);
+	fake->core.backend_ops = before;
+}
+
+static uint32_t batch_by_ten(void *backend, const struct hf__lock *lock)
+{
+	(void)backend;
+	return (uint32_t)atoi(hf__lock_name(lock) + strlen("many:")) / 10;
+}
+
+/* Ten holds go together: the large renewals take them all, the small ones in three parts. */
+static void holds_of_one_slot_are_renewed_together(void **state)
+{
+	struct fake *fake = *state;
+	static struct hf__backend_ops ops;
+	const struct hf__backend_ops *before = fake->core.backend_ops;
+	ops = *before;
+	ops.batch = batch_by_ten;
+	fake->core.backend_ops = &ops;
+	hold_many(fake, 60);
+	fake_advance(fake, THIRD);
+	assert_int_equal(fake_pending(fake), HF__RENEWALS_LARGE + 2 * 3);
+	for (int i = 0; i < HF__RENEWALS_LARGE; i++) {
+		assert_int_equal(fake_sent(fake, HF__RENEW)->items, 10);
+		fake_answer_renewal(fake, true);
+	}
+	for (int i = 0; i < 2 * 3; i++)
+		fake_answer_renewal(fake, true);
+	check_nothing_sent(fake);
+	assert_int_equal(fake->core.stats.renewals, 60);
+	fake->core.backend_ops = before;
+}
+
 static void batch_may_be_smaller_and_four_scripts_are_the_most_at_once(void **state)
 {
 	struct fake *fake = *state;
 	fake->core.config.watchdog_batch = 10;
 	hold_many(fake, 55);
 	fake_advance(fake, THIRD);
-	assert_int_equal(fake_pending(fake), HF__RENEWALS);
+	assert_int_equal(fake_pending(fake), HF__RENEWALS_LARGE);
 	fake_answer_renewal(fake, true);
-	assert_int_equal(fake_pending(fake), HF__RENEWALS);
+	assert_int_equal(fake_pending(fake), HF__RENEWALS_LARGE);
 	fake_answer_renewal(fake, true);
-	assert_int_equal(fake_pending(fake), HF__RENEWALS);
+	assert_int_equal(fake_pending(fake), HF__RENEWALS_LARGE);
 	for (int i = 0; i < 4; i++)
 		fake_answer_renewal(fake, true);
 	check_nothing_sent(fake);
@@ -488,6 +544,8 @@ int main(void)
 		fake_test(released_hold_is_not_renewed_any_more),
 		fake_test(answer_for_a_hold_released_meanwhile_is_ignored),
 		fake_test(renewals_of_250_holds_go_out_in_three_scripts),
+		fake_test(holds_that_cannot_share_a_script_are_renewed_at_once),
+		fake_test(holds_of_one_slot_are_renewed_together),
 		fake_test(batch_may_be_smaller_and_four_scripts_are_the_most_at_once),
 		fake_test(only_the_holds_that_are_gone_are_lost),
 		fake_test(gone_is_lost_at_once),
