@@ -1005,8 +1005,9 @@ HF_API hf_state hf_double_barrier_state(hf_double_barrier *barrier);
 /*
  * A holder can say who it is. A client opened with .describe leaves a note next to each hold of a
  * lock or permit: a key HF_HOLDER_PREFIX:{<name>}:<owner> that expires with the hold. The note has
- * four lines: kind, host, process id, and the text of .describe. On ZooKeeper it is the data of the
- * node, without the kind.
+ * four lines: the kind; the host; the process id, the server's time of the grant and the lease, both
+ * in milliseconds, separated by spaces; and the text of .describe. On ZooKeeper it is the data of
+ * the node: the host, the process id and the text.
  */
 #define HF_HOLDER_PREFIX "holdfast_holder"
 
@@ -1037,6 +1038,19 @@ HF_API int64_t hf_info_count(const hf_info *info, size_t i);
 HF_API const char *hf_info_host(const hf_info *info, size_t i);
 HF_API int64_t hf_info_pid(const hf_info *info, size_t i);
 HF_API const char *hf_info_text(const hf_info *info, size_t i);
+/*
+ * Since when it has been held, in milliseconds since 1970 by the server's clock, and the lease with
+ * which it was granted, in milliseconds; 0: not known. Both come from the note, so they are not
+ * known of a Java holder. On ZooKeeper the first is known of every holder, and the second, the
+ * timeout of the session, only of this client.
+ */
+HF_API int64_t hf_info_since(const hf_info *info, size_t i);
+HF_API int64_t hf_info_lease(const hf_info *info, size_t i);
+/*
+ * The server's clock when it answered, in milliseconds since 1970, from which hf_info_since() can be
+ * subtracted whatever the clock of this host says. 0 on ZooKeeper, where it is not known.
+ */
+HF_API int64_t hf_info_server_time(const hf_info *info);
 /*
  * The number of waiters in the server's queue, and the first 200 in their order. Fair locks have
  * such a queue, on ZooKeeper all locks except permits. The text is what a candidate for leadership

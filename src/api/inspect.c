@@ -17,6 +17,8 @@ struct holder {
 	const char *host;
 	int64_t pid;
 	const char *text;
+	int64_t since_ms; /* since the epoch, by the server's clock; 0: not known */
+	int64_t lease_ms; /* 0: not known */
 };
 
 struct hf_info {
@@ -25,6 +27,7 @@ struct hf_info {
 	const char *kind;
 	int64_t ttl_ms;
 	int64_t token;
+	int64_t server_ms;                     /* since the epoch; 0: not known */
 	size_t holders, waiters;               /* on the server */
 	size_t holders_listed, waiters_listed; /* in the arrays below */
 	struct holder holder[MOST_LISTED];
@@ -88,6 +91,21 @@ int64_t hf_info_pid(const hf_info *info, size_t i)
 const char *hf_info_text(const hf_info *info, size_t i)
 {
 	return holder_at(info, i)->text;
+}
+
+int64_t hf_info_since(const hf_info *info, size_t i)
+{
+	return holder_at(info, i)->since_ms;
+}
+
+int64_t hf_info_lease(const hf_info *info, size_t i)
+{
+	return holder_at(info, i)->lease_ms;
+}
+
+int64_t hf_info_server_time(const hf_info *info)
+{
+	return info->server_ms;
 }
 
 size_t hf_info_waiters(const hf_info *info)
@@ -154,11 +172,39 @@ static bool read_size(struct cursor *row, size_t *ret_size)
 	return good;
 }
 
-/* A note has the lines kind, host, process id and text; the last ones may be missing. */
-static void read_note(char *note, struct holder *holder)
+/* Reads digits up to the end of the text, or up to a space and moves past it; 0 if anything else is there. */
+static int64_t read_digits(const char **text)
+{
+	int64_t number = 0;
+	const char *at = *text;
+	for (; *at >= '0' && *at <= '9'; at++)
+		if (__builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, *at - '0', &number))
+			return 0;
+	if (*at && *at != ' ')
+		return 0;
+	*text = *at ? at + 1 : at;
+	return number;
+}
+
+/*
+ * The line has the process id, since when it holds the lock, and the lease. Notes of version 0.1.0 have only the first.
+ * Nobody holds a lock since a time that is still to come.
+ */
+static void read_numbers(const char *line, int64_t server_ms, struct holder *holder)
+{
+	holder->pid = read_digits(&line);
+	holder->since_ms = read_digits(&line);
+	holder->lease_ms = read_digits(&line);
+	if (server_ms > 0 && holder->since_ms > server_ms)
+		holder->since_ms = 0;
+}
+
+/* A note has the lines kind, host, numbers and text; the last ones may be missing. */
+static void read_note(char *note, int64_t server_ms, struct holder *holder)
 {
 	holder->host = holder->text = "";
-	holder->pid = 0;
+	holder->pid = holder->since_ms = holder->lease_ms = 0;
 	char *host = strchr(note, '\n');
 	char *pid = host ? strchr(host + 1, '\n') : NULL;
 	char *text = pid ? strchr(pid + 1, '\n') : NULL;
@@ -166,17 +212,17 @@ static void read_note(char *note, struct holder *holder)
 		return;
 	*pid = *text = 0;
 	holder->host = host + 1;
-	holder->pid = strtoll(pid + 1, NULL, 10);
+	read_numbers(pid + 1, server_ms, holder);
 	holder->text = text + 1;
 }
 
-static bool read_holder(struct cursor *row, struct holder *holder)
+static bool read_holder(struct cursor *row, int64_t server_ms, struct holder *holder)
 {
 	if (!read_text(row, &holder->owner) || !read_number(row, &holder->count))
 		return false;
 	char *note = next_field(row, NULL);
 	if (note)
-		read_note(note, holder);
+		read_note(note, server_ms, holder);
 	return note;
 }
 
@@ -198,13 +244,13 @@ static bool read_info(struct cursor *row, hf_info *info)
 {
 	info->name = next_field(row, &info->name_length);
 	if (!info->name || !read_text(row, &info->kind) || !read_number(row, &info->ttl_ms) ||
-	    !read_number(row, &info->token) || !read_size(row, &info->holders) ||
-	    !read_size(row, &info->waiters) || !read_size(row, &info->holders_listed) ||
-	    !read_size(row, &info->waiters_listed) || info->holders_listed > MOST_LISTED ||
-	    info->waiters_listed > MOST_LISTED)
+	    !read_number(row, &info->token) || !read_number(row, &info->server_ms) ||
+	    !read_size(row, &info->holders) || !read_size(row, &info->waiters) ||
+	    !read_size(row, &info->holders_listed) || !read_size(row, &info->waiters_listed) ||
+	    info->holders_listed > MOST_LISTED || info->waiters_listed > MOST_LISTED)
 		return false;
 	for (size_t i = 0; i < info->holders_listed; i++)
-		if (!read_holder(row, &info->holder[i]))
+		if (!read_holder(row, info->server_ms, &info->holder[i]))
 			return false;
 	for (size_t i = 0; i < info->waiters_listed; i++)
 		if (!read_waiter(row, &info->waiter[i], &info->waiter_text[i]))

@@ -43,8 +43,9 @@ enum hf__recipe_arg {
 	ARG_READ_HOLDS, /* what the keys of all read holds begin with */
 
 	/*
-	 * What the holder publishes about itself, and what the keys of all descriptions begin with.
-	 * If this client has no description, each is left out, or is empty as its name says.
+	 * What the holder publishes about itself, which is two arguments, and what the keys of all
+	 * descriptions begin with. If this client has no description, each is left out, or is empty
+	 * as its name says.
 	 */
 	ARG_DESCRIPTION,
 	ARG_DESCRIPTION_OR_EMPTY,
@@ -69,7 +70,7 @@ enum hf__recipe_arg {
 	ARG_TOTAL,
 };
 
-#define HF__RECIPE_MAX 8 /* entries of a list, its end included */
+#define HF__RECIPE_MAX 9 /* entries of a list, its end included */
 
 /*
  * How to build a request. The keys are those without which the script cannot do its work; KEY_TOKEN

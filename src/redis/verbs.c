@@ -87,7 +87,8 @@ static char *put_keys(char *at, const struct hf__recipe *recipe, const struct ma
 static size_t count_arg(enum hf__recipe_arg arg, const struct maker *maker)
 {
 	switch (arg) {
-	case ARG_DESCRIPTION:
+	case ARG_DESCRIPTION: return has_description(maker) ? 2 : 0;
+	case ARG_DESCRIPTION_OR_EMPTY: return 2;
 	case ARG_DESCRIPTIONS: return has_description(maker);
 	case ARG_VALUES: return values_of(maker);
 	case ARG_PERMITS: return permits_of(maker->cmd);
@@ -192,20 +193,23 @@ static char *put_texts(char *at, const struct hf__cmd *cmd)
 	return at;
 }
 
-/* What a list of locks shows about this holder: the kind, then what the client says of itself. */
+/*
+ * What a list of locks shows about this holder, as two arguments, between which the script puts the
+ * time: the kind, the host and the process id; and the text.
+ */
 static char *put_description(char *at, const struct maker *maker)
 {
-	char text[HF__DESCRIPTION_SIZE + HF__PUBLISHED_MAX + 24];
+	char about[HF__DESCRIPTION_SIZE + 24] = "";
 	const char *client = hf__core_settings(maker->core)->description;
 	const char *value = hf__core_value(maker->cmd);
-	if (!client[0])
-		return hf__request_text(at, "");
-	int host = (int)strcspn(client, "\n");
-	int pid = (int)strcspn(client + host + 1, "\n");
-	/* A caller that has a value of its own to publish replaces the client's third line. */
-	snprintf(text, sizeof text, "%s\n%.*s%s", hf__kind_word(hf__lock_kind(maker->item.lock)),
-	         value ? host + pid + 2 : (int)strlen(client), client, value ? value : "");
-	return hf__request_text(at, text);
+	const char *text = strchr(client, '\n') ? strchr(strchr(client, '\n') + 1, '\n') : NULL;
+	if (text)
+		snprintf(about, sizeof about, "%s\n%.*s",
+		         hf__kind_word(hf__lock_kind(maker->item.lock)), (int)(text - client),
+		         client);
+	at = hf__request_text(at, about);
+	/* A caller that has a value of its own to publish replaces the client's text. */
+	return hf__request_text(at, !text ? "" : value ? value : text + 1);
 }
 
 static char *put_arg(char *at, enum hf__recipe_arg arg, const struct maker *maker)

@@ -257,12 +257,16 @@ static const char *name_of(const struct hf__zk *zk, const char *path)
 
 /*
  * A note starts with the name of the kind. The data of a plain lock starts with its GUID, which is left out. Data
- * that is not ours becomes the last line of a note whose other lines are empty.
+ * that is not ours becomes the last line of a note whose other lines are empty. As on Redis, since when the node
+ * exists and the lease follow the process id.
  */
-static int add_holder(struct hf__survey *at, const char *owner, const char *data, size_t length)
+static int add_note(const struct hf__zk *zk, struct hf__survey *at,
+                    const struct hf__zk_request *request)
 {
-	char note[MOST_NOTE + sizeof "double-barrier\n\n\n"] = ""; /* the longest kind */
-	int n = 0;
+	char note[MOST_NOTE + 80];
+	const char *data = request->text;
+	size_t length = request->rc == ZOK && request->length > 0 ? (size_t)request->length : 0;
+	bool is_own = request->rc == ZOK && request->stat.ephemeralOwner == zk->session_id;
 	const size_t guid = HF__QUEUE_GUID - 1;
 	bool plain = strcmp(at->kind, "plain") == 0;
 	if (plain && length >= guid && (length == guid || data[guid] == '\n')) {
@@ -270,13 +274,23 @@ static int add_holder(struct hf__survey *at, const char *owner, const char *data
 		data += skipped;
 		length -= skipped;
 	}
+	if (length > MOST_NOTE)
+		length = 0;
 	const char *line = length > 0 ? memchr(data, '\n', length) : NULL;
-	bool ours = line && memchr(line + 1, '\n', length - (size_t)(line + 1 - data));
-	if (length > 0 && length <= MOST_NOTE)
-		n = snprintf(note, sizeof note, "%s\n%s%.*s", at->kind, ours ? "" : "\n\n",
-		             (int)length, data);
-	if (add_text(&at->fields, owner) || add_number(&at->fields, 1) ||
-	    add_field(&at->fields, note, (size_t)n))
+	const char *end = line ? memchr(line + 1, '\n', length - (size_t)(line + 1 - data)) : NULL;
+	size_t about = end ? (size_t)(end - data) : 0, text = end ? about + 1 : 0;
+	int n = snprintf(note, sizeof note, "%s\n%.*s %" PRId64 " %" PRId64 "\n%.*s", at->kind,
+	                 end ? (int)about : 1, end ? data : "\n",
+	                 request->rc == ZOK ? (int64_t)request->stat.ctime : 0,
+	                 is_own ? (int64_t)zk->library.recv_timeout(zk->session->handle) : 0,
+	                 (int)(length - text), length > 0 ? data + text : "");
+	return add_field(&at->fields, note, (size_t)n);
+}
+
+static int add_holder(const struct hf__zk *zk, struct hf__survey *at, const char *owner,
+                      const struct hf__zk_request *request)
+{
+	if (add_text(&at->fields, owner) || add_number(&at->fields, 1) || add_note(zk, at, request))
 		return HF_ENOMEM;
 	at->listed++;
 	return 0;
@@ -287,9 +301,10 @@ static int add_row_fields(struct hf__survey *at, const char *name)
 	struct hf__buffer *rows = &at->rows;
 	size_t listed = at->waiters < MOST_LISTED ? at->waiters : MOST_LISTED;
 	int rc = add_text(rows, name) || add_text(rows, at->kind) || add_number(rows, -1) ||
-	         add_number(rows, at->token) || add_number(rows, (int64_t)at->holders) ||
-	         add_number(rows, (int64_t)at->waiters) || add_number(rows, (int64_t)at->listed) ||
-	         add_number(rows, (int64_t)listed) || hf__buffer_reserve(rows, at->fields.length);
+	         add_number(rows, at->token) || add_number(rows, 0) ||
+	         add_number(rows, (int64_t)at->holders) || add_number(rows, (int64_t)at->waiters) ||
+	         add_number(rows, (int64_t)at->listed) || add_number(rows, (int64_t)listed) ||
+	         hf__buffer_reserve(rows, at->fields.length);
 	if (!rc)
 		hf__buffer_add(rows, at->fields.data, at->fields.length);
 	for (size_t i = 0; !rc && i < listed; i++)
@@ -457,7 +472,7 @@ static void on_holder(struct hf__zk *zk, struct hf__zk_request *request, int64_t
 		at->token = request->stat.czxid;
 	if (request->rc == ZOK && request->stat.ephemeralOwner == 0 && is_member_name(at->names[i]))
 		at->not_members = true;
-	if (i < at->holders ? add_holder(at, at->names[i], request->text, length)
+	if (i < at->holders ? add_holder(zk, at, at->names[i], request)
 	                    : add_description(at, i, request->text, length))
 		at->no_memory = true;
 	if (at->answered < at->requested)
@@ -544,8 +559,7 @@ static void on_plain(struct hf__zk *zk, struct hf__zk_request *request, int64_t 
 	at->holders = 1;
 	at->kind = "plain";
 	at->token = request->stat.czxid;
-	size_t length = request->rc == ZOK && request->length > 0 ? (size_t)request->length : 0;
-	if (add_holder(at, name_of(zk, at->path), request->text, length))
+	if (add_holder(zk, at, name_of(zk, at->path), request))
 		fail_memory(zk, at, now);
 	else
 		finish_visit(zk, at, now);

@@ -167,8 +167,8 @@ static void a_nested_acquire_needs_no_description(void **state)
 	(void)state;
 	put_lock(NULL, ME);
 	open_slot();
-	struct raw_reply *reply =
-		EVAL(HF_REENTRANT, HF__ASK, "1", "orders", "60000", ME, "2", DESCRIPTIONS, "a job");
+	struct raw_reply *reply = EVAL(HF_REENTRANT, HF__ASK, "1", "orders", "60000", ME, "2",
+	                               DESCRIPTIONS, "about", "a job");
 	assert_int_equal(reply->type, RAW_NULL);
 	raw_reply_free(reply);
 	char *count = raw_text(live_raw, "HGET", "orders", ME, NULL);

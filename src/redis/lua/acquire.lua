@@ -2,7 +2,8 @@
 -- 1 can take a free lock.
 --
 -- KEYS: lock[, token, if the grant is to have one]
--- ARGV: lease in ms, owner, n[, prefix of the holders' descriptions, the owner's description]
+-- ARGV: lease in ms, owner, n[, prefix of the holders' descriptions, the first three lines of the
+--       owner's description, its last line]
 -- Returns nil or {'granted', token}: granted
 --         integer: held by another owner; the lock's PTTL
 --         {'busy', PTTL, 'rw'}: held as a read-write lock
@@ -10,7 +11,7 @@
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, n = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local token, descriptions, description = KEYS[2], ARGV[4], ARGV[5]
+local token, descriptions, about, text = KEYS[2], ARGV[4], ARGV[5], ARGV[6]
 if n == '1' and redis.call('exists', key) == 0 then
 	local number
 	if token then

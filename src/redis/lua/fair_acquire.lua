@@ -5,7 +5,8 @@
 -- KEYS: lock, queue, expiry (until when each waiter keeps its place, in ms since the epoch), alive (until when each
 --       of Holdfast's waiters counts as alive)[, token, if the grant is to have one]
 -- ARGV: lease in ms, owner, n, how long the place is kept in ms or 0 if none is wanted, how long a waiter that does not
---       ask counts as alive in ms[, prefix of the holders' descriptions, the owner's description]
+--       ask counts as alive in ms[, prefix of the holders' descriptions, the first three lines of the owner's description,
+--       its last line]
 -- Returns nil or {'granted', token}: granted
 --         integer: not granted; the lock's PTTL, which is -2 if the lock is free and it is another waiter's turn
 --         {'busy', PTTL, 'rw'}: held as a read-write lock
@@ -14,7 +15,7 @@
 --         {'warning', command, error, one of these}: the description could not be written
 local key, queue, expiry, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local lease, me, n, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local token, descriptions, description = KEYS[5], ARGV[6], ARGV[7]
+local token, descriptions, about, text = KEYS[5], ARGV[6], ARGV[7], ARGV[8]
 if redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)
 	-- include: keep_hold

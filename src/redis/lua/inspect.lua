@@ -3,8 +3,8 @@
 -- KEYS: [name]
 -- ARGV: without a name: cursor ('0' for the first step), pattern
 -- Returns {cursor of the next step, '0' after the last one; then a text for each lock}. A text is a row of fields, each
---         of which is its length, a colon and its bytes: name, kind, PTTL, token or '', number of holders, number of
---         waiters, how many of the holders and of the waiters follow, since a reply has a maximum; for each holder:
+--         of which is its length, a colon and its bytes: name, kind, PTTL, token or '', the server's time in ms, number of
+--         holders, number of waiters, how many of the holders and of the waiters follow, since a reply has a maximum; for each holder:
 --         owner, count, description; for each waiter: owner.
 local most, room = 200, 60000
 -- include: now
@@ -57,7 +57,7 @@ local function row(name, kind, ttl, holders, waiters)
 	end
 	return field(name) .. field(first) .. field(ttl) ..
 		field(type(token) == 'string' and string.match(token, '^%d+$') or '') ..
-		field(#holders) .. field(#waiters) .. field(shown_holders) .. field(shown_waiters) ..
+		field(string.format('%.0f', now)) .. field(#holders) .. field(#waiters) .. field(shown_holders) .. field(shown_waiters) ..
 		table.concat(entries)
 end
 

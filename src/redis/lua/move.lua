@@ -2,13 +2,14 @@
 -- Nobody is woken, since the lock was never free.
 --
 -- KEYS: lock[, token, if the grant is to have one]
--- ARGV: lease in ms, the new owner, the old owner[, prefix of the holders' descriptions, the new owner's description]
+-- ARGV: lease in ms, the new owner, the old owner[, prefix of the holders' descriptions, the first three lines
+--       of the new owner's description, its last line]
 -- Returns nil or {'granted', token}: moved
 --         {'gone', holder}: neither of them holds the lock; the holder may be ''
 --         {'conflict', why}: the key of the token does not hold a number; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, from = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local token, descriptions, description = KEYS[2], ARGV[4], ARGV[5]
+local token, descriptions, about, text = KEYS[2], ARGV[4], ARGV[5], ARGV[6]
 if redis.call('hexists', key, from) == 1 then
 	local number
 	if token then

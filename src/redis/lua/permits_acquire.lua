@@ -3,7 +3,7 @@
 --
 -- KEYS: permits, their expiry
 -- ARGV: number of permits, lease in ms or -1 for no expiry, command that publishes, channel, prefix of the holders'
---       descriptions or '', the owner's description or '', ids
+--       descriptions or '', the first three lines of the owner's description or '', its last line or '', ids
 -- Returns nil: granted
 --         integer: too few are available; ms until the next one expires, -1 if none will, -3 if the total was not set
 --         {'gone', ''}: only some of the ids exist; nothing was changed
@@ -21,7 +21,7 @@ local never = 922337203685477
 -- include: now
 local expires = ARGV[2] == '-1' and never or now + tonumber(ARGV[2])
 local found, lower = 0, {}
-for i = 7, #ARGV do
+for i = 8, #ARGV do
 	local score = redis.call('zscore', expiry, ARGV[i])
 	if score then
 		found = found + 1
@@ -56,9 +56,11 @@ end
 if found == 0 then
 	redis.call('decrby', key, ARGV[1])
 end
-for i = 7, #ARGV do
-	if ARGV[5] ~= '' and ARGV[2] ~= '-1' then
-		try('set', ARGV[5] .. ':' .. hex(ARGV[i]), ARGV[6], 'px', ARGV[2])
+for i = 8, ARGV[5] ~= '' and ARGV[2] ~= '-1' and #ARGV or 0 do
+	local note, since = ARGV[5] .. ':' .. hex(ARGV[i]), found == 0 and now or 0
+	if found == 0 or redis.pcall('pexpire', note, ARGV[2]) == 0 then
+		try('set', note, ARGV[6] .. ' ' .. string.format('%.0f', since) .. ' ' .. ARGV[2] .. '\n' .. ARGV[7],
+			'px', ARGV[2])
 	end
 end
 local ttl = redis.call('pttl', key)

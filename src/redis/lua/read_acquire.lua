@@ -3,7 +3,7 @@
 --
 -- KEYS: lock, key of the hold
 -- ARGV: lease in ms, owner, n, the writer (with ':write') or '' if the owner does not read inside its own write hold[,
---       prefix of the holders' descriptions, the owner's description]
+--       prefix of the holders' descriptions, the first three lines of the owner's description, its last line]
 -- Returns nil: granted
 --         integer: held by another owner's writer; the lock's PTTL
 --         {'busy', PTTL, 'lock'}: held as a lock of another kind
@@ -11,7 +11,8 @@
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, hold, lease, me, n, writer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local descriptions = ARGV[5]
+local descriptions, about, text = ARGV[5], ARGV[6], ARGV[7]
+local is_new = false
 local mode = redis.call('hget', key, 'mode')
 if mode ~= 'read' and mode ~= 'write' then
 	mode = nil
@@ -35,12 +36,17 @@ if redis.call('hexists', key, me) == 0 then
 		redis.call('hset', key, 'mode', 'read')
 	end
 	redis.call('hset', key, me, 1)
+	is_new = true
 end
 local note
 if redis.call('pttl', hold) < tonumber(lease) then
 	redis.call('set', hold, 1, 'px', lease)
-	note = descriptions and redis.pcall('pexpire', descriptions .. ':' .. me, lease) == 0 and
-		redis.pcall('set', descriptions .. ':' .. me, ARGV[6], 'px', lease)
+	if descriptions and redis.pcall('pexpire', descriptions .. ':' .. me, lease) == 0 then
+		local clock = is_new and redis.pcall('time')
+		local since = clock and not clock.err and clock[1] * 1000 + math.floor(clock[2] / 1000) or 0
+		note = redis.pcall('set', descriptions .. ':' .. me,
+			about .. ' ' .. string.format('%.0f', since) .. ' ' .. lease .. '\n' .. text, 'px', lease)
+	end
 end
 if redis.call('pttl', key) < tonumber(lease) then
 	redis.call('pexpire', key, lease)

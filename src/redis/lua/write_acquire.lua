@@ -2,7 +2,8 @@
 -- 1 can take a free lock.
 --
 -- KEYS: lock[, token, if the grant is to have one]
--- ARGV: lease in ms, owner (with ':write'), n[, prefix of the holders' descriptions, the owner's description]
+-- ARGV: lease in ms, owner (with ':write'), n[, prefix of the holders' descriptions, the first three
+--       lines of the owner's description, its last line]
 -- Returns nil or {'granted', token}: granted
 --         integer: held by others; the lock's PTTL
 --         {'busy', PTTL, 'lock'}: held as a lock of another kind
@@ -10,7 +11,7 @@
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, n = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local token, descriptions, description = KEYS[2], ARGV[4], ARGV[5]
+local token, descriptions, about, text = KEYS[2], ARGV[4], ARGV[5], ARGV[6]
 if redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)
 	-- include: keep_hold

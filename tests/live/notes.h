@@ -1,0 +1,50 @@
+/* What hf_client_inspect() reports about one lock, kept after the callback. */
+#ifndef TESTS_LIVE_NOTES_H
+#define TESTS_LIVE_NOTES_H
+
+#include "live/sync.h"
+
+#define MOST_FACTS 8
+
+struct facts {
+	int found; /* how many locks were reported */
+	size_t holders;
+	int64_t server_time;
+	int64_t since[MOST_FACTS], lease[MOST_FACTS], pid[MOST_FACTS];
+	char host[MOST_FACTS][72], text[MOST_FACTS][72];
+};
+
+static inline int note_facts(void *arg, const hf_info *info)
+{
+	struct facts *facts = arg;
+	facts->found++;
+	facts->holders = hf_info_holders(info);
+	facts->server_time = hf_info_server_time(info);
+	for (size_t i = 0; i < MOST_FACTS; i++) {
+		facts->since[i] = hf_info_since(info, i);
+		facts->lease[i] = hf_info_lease(info, i);
+		facts->pid[i] = hf_info_pid(info, i);
+		snprintf(facts->host[i], sizeof facts->host[i], "%s", hf_info_host(info, i));
+		snprintf(facts->text[i], sizeof facts->text[i], "%s", hf_info_text(info, i));
+	}
+	return 0;
+}
+
+static inline struct facts inspect(hf_client *client, const char *name)
+{
+	struct facts facts = {0};
+	ASSERT_OK(hf_client_inspect(client, name, note_facts, &facts));
+	return facts;
+}
+
+/* The server's clock in milliseconds. */
+static inline long long server_now(void)
+{
+	struct raw_reply *time = raw_command(live_raw, "TIME", NULL);
+	long long now =
+		atoll(time->children[0]->text) * 1000 + atoll(time->children[1]->text) / 1000;
+	raw_reply_free(time);
+	return now;
+}
+
+#endif
