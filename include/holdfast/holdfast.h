@@ -1005,11 +1005,18 @@ HF_API hf_state hf_double_barrier_state(hf_double_barrier *barrier);
 /*
  * A holder can say who it is. A client opened with .describe leaves a note next to each hold of a
  * lock or permit: a key HF_HOLDER_PREFIX:{<name>}:<owner> that expires with the hold. The note has
- * four lines: the kind; the host; the process id, the server's time of the grant and the lease, both
- * in milliseconds, separated by spaces; and the text of .describe. On ZooKeeper it is the data of
- * the node: the host, the process id and the text.
+ * four lines: the kind; the host; the process id, the server's time of the grant and the lease in
+ * milliseconds, separated by spaces; and the text of .describe. On ZooKeeper it is the data of the
+ * node: the host, the process id and the text.
+ *
+ * After a second of waiting such a client also says that it waits: in a note of the same form at
+ * HF_WAITER_PREFIX:{<name>}:<owner>, with the start of the wait as its time, and in a sorted set of
+ * such owners at HF_WAITER_PREFIX:{<name>}. Both are gone when the wait is over, or 9 seconds after
+ * the process has died. Of threads that wait for one lock, only the first of each client asks the
+ * server, and leaves a note. Waiters for groups and semaphores leave none.
  */
 #define HF_HOLDER_PREFIX "holdfast_holder"
+#define HF_WAITER_PREFIX "holdfast_waiter"
 
 /*
  * One lock on the server, whichever client acquired it, Java clients included. An hf_info and its
@@ -1047,18 +1054,32 @@ HF_API const char *hf_info_text(const hf_info *info, size_t i);
 HF_API int64_t hf_info_since(const hf_info *info, size_t i);
 HF_API int64_t hf_info_lease(const hf_info *info, size_t i);
 /*
- * The server's clock when it answered, in milliseconds since 1970, from which hf_info_since() can be
- * subtracted whatever the clock of this host says. 0 on ZooKeeper, where it is not known.
+ * The server's clock when it answered, in milliseconds since 1970. The time since hf_info_since() is
+ * the difference, whatever the clock of this host says. 0 on ZooKeeper, where it is not known.
  */
 HF_API int64_t hf_info_server_time(const hf_info *info);
 /*
- * The number of waiters in the server's queue, and the first 200 in their order. Fair locks have
- * such a queue, on ZooKeeper all locks except permits. The text is what a candidate for leadership
- * says of itself; otherwise it is "".
+ * The number of waiters that are known, and the owner on the server of each of the first 200. First
+ * come those in the server's queue, in their order: fair locks have such a queue, on ZooKeeper all
+ * locks except permits. Then come those that left a note, the longest wait first. For each: the
+ * host, process id and text of its note, and since when it has been waiting, as hf_info_since();
+ * without a note these are "", 0, "" and 0.
  */
 HF_API size_t hf_info_waiters(const hf_info *info);
 HF_API const char *hf_info_waiter(const hf_info *info, size_t i);
+HF_API const char *hf_info_waiter_host(const hf_info *info, size_t i);
+HF_API int64_t hf_info_waiter_pid(const hf_info *info, size_t i);
 HF_API const char *hf_info_waiter_text(const hf_info *info, size_t i);
+HF_API int64_t hf_info_waiter_since(const hf_info *info, size_t i);
+/*
+ * The number of clients that wait for the lock, Java's included; -1: not known. On Redis these are
+ * the clients that listen for its release, so each process counts once however many of its threads
+ * wait, and still counts for a second after its wait. On a cluster without sharded pub/sub, clients
+ * that listen at another node than the name's master are not seen. It is not known without the right
+ * to PUBSUB NUMSUB, on a cluster with sharded pub/sub to PUBSUB SHARDNUMSUB; on ZooKeeper of permits
+ * and of more than 200 holders and waiters.
+ */
+HF_API int64_t hf_info_waiting_clients(const hf_info *info);
 
 /* Called in the calling thread. Any result other than 0 ends the list and is returned. */
 typedef int hf_info_fn(void *arg, const hf_info *info);
@@ -1072,6 +1093,13 @@ typedef int hf_info_fn(void *arg, const hf_info *info);
 HF_API int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, void *arg);
 /* Reports one lock, of any kind. If it is free and nobody waits for it, tell() is not called. */
 HF_API int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, void *arg);
+/*
+ * Reports several locks in the order of their names, as hf_client_inspect() does. Up to 100 of them
+ * are one request; on a cluster and on ZooKeeper each is one. Blocks for command_timeout at most in
+ * each request. HF_EINVAL: one of the names is not valid; then none is reported.
+ */
+HF_API int hf_client_inspect_many(hf_client *client, const char *const *names, size_t n,
+                                  hf_info_fn *tell, void *arg);
 
 /*
  * Reports facts about the server that matter to locks, under the server's own names where it has

@@ -8,10 +8,12 @@
 
 #define MOST_ROWS   (8u << 20) /* bytes in the answer of one step */
 #define MOST_LISTED 200        /* holders or waiters that one row names */
+#define MOST_NAMES  100        /* in one request */
 #define LIST_WORDS  2          /* of a step: a cursor and the pattern */
 #define CURSOR_SIZE 40
 
-struct holder {
+/* A holder or a waiter. */
+struct party {
 	const char *owner;
 	int64_t count;
 	const char *host;
@@ -28,11 +30,11 @@ struct hf_info {
 	int64_t ttl_ms;
 	int64_t token;
 	int64_t server_ms;                     /* since the epoch; 0: not known */
+	int64_t clients;                       /* that wait; -1: not known */
 	size_t holders, waiters;               /* on the server */
 	size_t holders_listed, waiters_listed; /* in the arrays below */
-	struct holder holder[MOST_LISTED];
-	const char *waiter[MOST_LISTED];
-	const char *waiter_text[MOST_LISTED];
+	struct party holder[MOST_LISTED];
+	struct party waiter[MOST_LISTED];
 };
 
 const char *hf_info_name(const hf_info *info, size_t *ret_length)
@@ -62,10 +64,16 @@ size_t hf_info_holders(const hf_info *info)
 	return info->holders;
 }
 
-static const struct holder *holder_at(const hf_info *info, size_t i)
+static const struct party nobody = {.owner = "", .host = "", .text = ""};
+
+static const struct party *holder_at(const hf_info *info, size_t i)
 {
-	static const struct holder none = {.owner = "", .host = "", .text = ""};
-	return i < info->holders_listed ? &info->holder[i] : &none;
+	return i < info->holders_listed ? &info->holder[i] : &nobody;
+}
+
+static const struct party *waiter_at(const hf_info *info, size_t i)
+{
+	return i < info->waiters_listed ? &info->waiter[i] : &nobody;
 }
 
 const char *hf_info_owner(const hf_info *info, size_t i)
@@ -115,12 +123,32 @@ size_t hf_info_waiters(const hf_info *info)
 
 const char *hf_info_waiter(const hf_info *info, size_t i)
 {
-	return i < info->waiters_listed ? info->waiter[i] : "";
+	return waiter_at(info, i)->owner;
+}
+
+const char *hf_info_waiter_host(const hf_info *info, size_t i)
+{
+	return waiter_at(info, i)->host;
+}
+
+int64_t hf_info_waiter_pid(const hf_info *info, size_t i)
+{
+	return waiter_at(info, i)->pid;
 }
 
 const char *hf_info_waiter_text(const hf_info *info, size_t i)
 {
-	return i < info->waiters_listed ? info->waiter_text[i] : "";
+	return waiter_at(info, i)->text;
+}
+
+int64_t hf_info_waiter_since(const hf_info *info, size_t i)
+{
+	return waiter_at(info, i)->since_ms;
+}
+
+int64_t hf_info_waiting_clients(const hf_info *info)
+{
+	return info->clients;
 }
 
 /* ---- rows ---- */
@@ -172,7 +200,7 @@ static bool read_size(struct cursor *row, size_t *ret_size)
 	return good;
 }
 
-/* Reads digits up to the end of the text, or up to a space and moves past it; 0 if anything else is there. */
+/* Reads digits up to the end of the text, or up to a space and moves past it; 0 if something else follows. */
 static int64_t read_digits(const char **text)
 {
 	int64_t number = 0;
@@ -188,74 +216,75 @@ static int64_t read_digits(const char **text)
 }
 
 /*
- * The line has the process id, since when it holds the lock, and the lease. Notes of version 0.1.0 have only the first.
- * Nobody holds a lock since a time that is still to come.
+ * The line has the process id, since when the party holds the lock or waits, and the lease. Notes of
+ * version 0.1.0 have only the first. Nobody does so since a time that is still to come.
  */
-static void read_numbers(const char *line, int64_t server_ms, struct holder *holder)
+static void read_numbers(const char *line, int64_t server_ms, struct party *party)
 {
-	holder->pid = read_digits(&line);
-	holder->since_ms = read_digits(&line);
-	holder->lease_ms = read_digits(&line);
-	if (server_ms > 0 && holder->since_ms > server_ms)
-		holder->since_ms = 0;
+	party->pid = read_digits(&line);
+	party->since_ms = read_digits(&line);
+	party->lease_ms = read_digits(&line);
+	if (server_ms > 0 && party->since_ms > server_ms)
+		party->since_ms = 0;
 }
 
 /* A note has the lines kind, host, numbers and text; the last ones may be missing. */
-static void read_note(char *note, int64_t server_ms, struct holder *holder)
+static bool read_note(struct cursor *row, int64_t server_ms, struct party *party)
 {
-	holder->host = holder->text = "";
-	holder->pid = holder->since_ms = holder->lease_ms = 0;
-	char *host = strchr(note, '\n');
+	char *note = next_field(row, NULL);
+	char *host = note ? strchr(note, '\n') : NULL;
 	char *pid = host ? strchr(host + 1, '\n') : NULL;
 	char *text = pid ? strchr(pid + 1, '\n') : NULL;
+	party->host = party->text = "";
+	party->pid = party->since_ms = party->lease_ms = 0;
 	if (!text)
-		return;
+		return note;
 	*pid = *text = 0;
-	holder->host = host + 1;
-	read_numbers(pid + 1, server_ms, holder);
-	holder->text = text + 1;
+	party->host = host + 1;
+	read_numbers(pid + 1, server_ms, party);
+	party->text = text + 1;
+	return true;
 }
 
-static bool read_holder(struct cursor *row, int64_t server_ms, struct holder *holder)
+static bool read_holder(struct cursor *row, int64_t server_ms, struct party *holder)
 {
-	if (!read_text(row, &holder->owner) || !read_number(row, &holder->count))
-		return false;
-	char *note = next_field(row, NULL);
-	if (note)
-		read_note(note, server_ms, holder);
-	return note;
+	return read_text(row, &holder->owner) && read_number(row, &holder->count) &&
+	       read_note(row, server_ms, holder);
 }
 
-/* The waiter's name; after it, if known, a line with its own text, or the lines of a note. */
-static bool read_waiter(struct cursor *row, const char **ret_name, const char **ret_text)
+static bool read_waiter(struct cursor *row, int64_t server_ms, struct party *waiter)
 {
-	char *name = next_field(row, NULL);
-	char *words = name ? strchr(name, '\n') : NULL;
-	char *pid = words ? strchr(words + 1, '\n') : NULL;
-	char *text = pid ? strchr(pid + 1, '\n') : NULL;
-	*ret_name = name;
-	*ret_text = text ? text + 1 : words ? words + 1 : "";
-	if (words)
-		*words = 0;
-	return name;
+	return read_text(row, &waiter->owner) && read_note(row, server_ms, waiter);
+}
+
+/* A number, or nothing if it is not known. */
+static bool read_clients(struct cursor *row, int64_t *ret_clients)
+{
+	const char *text = next_field(row, NULL);
+	if (text)
+		*ret_clients = *text ? strtoll(text, NULL, 10) : -1;
+	return text;
+}
+
+static bool read_head(struct cursor *row, hf_info *info)
+{
+	info->name = next_field(row, &info->name_length);
+	return info->name && read_text(row, &info->kind) && read_number(row, &info->ttl_ms) &&
+	       read_number(row, &info->token) && read_number(row, &info->server_ms) &&
+	       read_clients(row, &info->clients) && read_size(row, &info->holders) &&
+	       read_size(row, &info->waiters) && read_size(row, &info->holders_listed) &&
+	       read_size(row, &info->waiters_listed) && info->holders_listed <= MOST_LISTED &&
+	       info->waiters_listed <= MOST_LISTED;
 }
 
 static bool read_info(struct cursor *row, hf_info *info)
 {
-	info->name = next_field(row, &info->name_length);
-	if (!info->name || !read_text(row, &info->kind) || !read_number(row, &info->ttl_ms) ||
-	    !read_number(row, &info->token) || !read_number(row, &info->server_ms) ||
-	    !read_size(row, &info->holders) || !read_size(row, &info->waiters) ||
-	    !read_size(row, &info->holders_listed) || !read_size(row, &info->waiters_listed) ||
-	    info->holders_listed > MOST_LISTED || info->waiters_listed > MOST_LISTED)
-		return false;
-	for (size_t i = 0; i < info->holders_listed; i++)
-		if (!read_holder(row, info->server_ms, &info->holder[i]))
-			return false;
-	for (size_t i = 0; i < info->waiters_listed; i++)
-		if (!read_waiter(row, &info->waiter[i], &info->waiter_text[i]))
-			return false;
-	return true;
+	bool good = read_head(row, info);
+	for (size_t i = 0; good && i < info->holders_listed; i++)
+		good = read_holder(row, info->server_ms, &info->holder[i]);
+	for (size_t i = 0; good && i < info->waiters_listed; i++)
+		good = read_waiter(row, info->server_ms, &info->waiter[i]);
+	return good;
 }
 
 /* Finds the next row of the answer; false after the last one. */
@@ -443,27 +472,96 @@ int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, voi
 	return rc;
 }
 
+/* Reports the rows after the first, which is a cursor. */
+static int tell_answer(struct asking *asking, hf_info_fn *tell, void *arg)
+{
+	struct cursor place;
+	size_t at = 0;
+	if (!next_row(&asking->rows, &at, &place))
+		return not_understood();
+	return tell_rows(asking, at, tell, arg);
+}
+
+static int inspect_one(struct asking *asking, const char *name, hf_info_fn *tell, void *arg)
+{
+	struct hf__handle handle;
+	int rc = hf__handle_open(&handle, asking->client, HF_REENTRANT, "kind", name);
+	if (rc)
+		return rc;
+	rc = ask(asking, HF__INSPECT, handle.record, NULL, 0);
+	if (!rc)
+		rc = tell_answer(asking, tell, arg);
+	hf__handle_close(&handle);
+	return rc;
+}
+
 int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, void *arg)
 {
 	struct asking asking;
-	struct hf__handle handle;
 	if (!client || !name || !tell)
 		return hf__error_null(!client ? "client" : !name ? "name" : "tell");
-	int rc = hf__handle_open(&handle, client, HF_REENTRANT, "kind", name);
+	int rc = begin(&asking, client, true);
 	if (rc)
 		return rc;
-	rc = begin(&asking, client, true);
-	if (!rc) {
-		struct cursor place;
-		size_t at = 0;
-		rc = ask(&asking, HF__INSPECT, handle.record, NULL, 0);
-		if (!rc && !next_row(&asking.rows, &at, &place))
-			rc = not_understood();
-		if (!rc)
-			rc = tell_rows(&asking, at, tell, arg);
-		end(&asking);
+	rc = inspect_one(&asking, name, tell, arg);
+	end(&asking);
+	return rc;
+}
+
+/* ---- several names ---- */
+
+/* Checks all names before the first is inspected. */
+static int check_names(struct hf_client *client, const char *const *names, size_t n)
+{
+	char mapped[HF__NAME_SIZE];
+	int rc = 0;
+	for (size_t i = 0; !rc && i < n; i++)
+		rc = names[i] ? hf__handle_map_name(client, names[i], mapped)
+		              : hf__error_null("names[i]");
+	return rc;
+}
+
+/* One request for all of these names, of which there are MOST_NAMES at most. */
+static int inspect_together(struct asking *asking, const char *const *names, size_t n,
+                            hf_info_fn *tell, void *arg)
+{
+	char *words = malloc(n * HF__NAME_SIZE), *at = words;
+	int rc = words ? 0 : hf__error(HF_ENOMEM, "no memory for the names");
+	for (size_t i = 0; !rc && i < n; i++) {
+		rc = hf__handle_map_name(asking->client, names[i], at);
+		at += rc ? 0 : strlen(at) + 1;
 	}
-	hf__handle_close(&handle);
+	if (!rc)
+		rc = ask(asking, HF__INSPECT_MANY, NULL, words, (int32_t)n);
+	if (!rc)
+		rc = tell_answer(asking, tell, arg);
+	free(words);
+	return rc;
+}
+
+/* Whether one link serves all names, and its server has a request for several of them. */
+static bool asks_together(const struct hf_client *client)
+{
+	return !client->settings.zookeeper && client->settings.redis.deployment != HF__CLUSTER;
+}
+
+int hf_client_inspect_many(hf_client *client, const char *const *names, size_t n, hf_info_fn *tell,
+                           void *arg)
+{
+	struct asking asking;
+	if (!client || (!names && n > 0) || !tell)
+		return hf__error_null(!client ? "client" : !tell ? "tell" : "names");
+	int rc = begin(&asking, client, true);
+	if (rc)
+		return rc;
+	size_t each = asks_together(client) ? MOST_NAMES : 1;
+	rc = check_names(client, names, n);
+	for (size_t i = 0; !rc && i < n; i += each) {
+		size_t count = n - i < each ? n - i : each;
+		rc = each > 1 ? inspect_together(&asking, names + i, count, tell, arg)
+		              : inspect_one(&asking, names[i], tell, arg);
+	}
+	end(&asking);
 	return rc;
 }
 

@@ -4,6 +4,7 @@
 #include "core/core.h"
 #include "core/durable.h"
 #include "core/mutants.h"
+#include "core/note.h"
 #include "core/record.h"
 #include "core/release.h"
 #include "core/spin.h"
@@ -130,6 +131,7 @@ static void finish_granted(struct hf__core *core, struct hf__op *op, struct hf__
                            int64_t token, int64_t now)
 {
 	hold->doubtful = false;
+	hold->cmd.waited_ms = 0;
 	if (hold->count++ == 0) {
 		hold->token = token;
 		if (hold->moves == 0 && op->lock->traits->moves)
@@ -175,7 +177,7 @@ static void count_wait(struct hf__core *core, struct hf__op *op)
 }
 
 /* How long to wait if nothing wakes the call up. */
-static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t ttl_ms)
+static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t ttl_ms, int64_t now)
 {
 	if (op->lock->traits->ordered && ttl_ms <= 0)
 		/* It is another waiter's turn, which may not come to take it. */
@@ -189,7 +191,7 @@ static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t 
 	    op->hold->cmd.place_ms / 3 < poll)
 		poll = op->hold->cmd.place_ms / 3 + 1;
 	int64_t pause = hf__random_jitter(&core->random, poll);
-	return ttl_ms >= 0 && ttl_ms < pause ? ttl_ms + 1 : pause;
+	return hf__note_pause(core, op, ttl_ms >= 0 && ttl_ms < pause ? ttl_ms + 1 : pause, now);
 }
 
 static void sleep_on(struct hf__core *core, struct hf__op *op, int64_t pause_ms, int64_t now)
@@ -212,7 +214,7 @@ static void listen_to(struct hf__core *core, struct hf__op *op, enum hf__channel
 	else if (!watched && !HF__MUTANT(NO_SECOND_ASK))
 		hf__acquire_ask(core, op->hold, now);
 	else
-		sleep_on(core, op, pause_of(core, op, ttl_ms), now);
+		sleep_on(core, op, pause_of(core, op, ttl_ms, now), now);
 }
 
 void hf__acquire_listen(struct hf__core *core, struct hf__op *op, int64_t now)
@@ -228,7 +230,7 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
 	if (op->lock->traits->ordered && !op->listens && hf__lock_held_here(op->lock, now)) {
 		/* This client holds the lock, and its release will say whose turn it is. */
 		op->phase = HF__OP_LOCAL;
-		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms));
+		ask_later(core, op, now + pause_of(core, op, answer->ttl_ms, now));
 		hf__lock_listen_soon(core, op->lock, now);
 		core->host_ops->idles(core->host, op);
 	} else if (answer->watched) {
@@ -335,7 +337,7 @@ static void on_cleaning_answer(struct hf__core *core, struct hf__hold *hold,
 	if (answer->outcome == HF__BUSY)
 		hold->placed = leaves_place(hold);
 	bool traceless = hold->cmd.lock->traits->trace == HF__TRACE_NONE;
-	if ((hold->doubtful || hold->placed) && !traceless)
+	if ((hold->doubtful || hold->placed || hold->cmd.waited_ms) && !traceless)
 		core->events->resume(core, hold, now);
 	else
 		hf__hold_end(core, hold, now);
@@ -561,6 +563,7 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 	cmd->items = traits->several ? (uint16_t)op->want.amount : 0;
 	cmd->from = op->want.from ? op->want.from : hf__hold_writer(core, op->lock, op->want.owner);
 	cmd->place_ms = place_of(core, op);
+	cmd->waited_ms = hf__note_waited(core, op, now);
 	cmd->token = op->want.token || op->lock->kind == HF_FENCED;
 	cmd->revocable = op->want.revocable;
 	cmd->again = hold->doubtful;

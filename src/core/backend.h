@@ -113,6 +113,8 @@ enum hf__verb {
 	HF__LIST,
 	/* Inspect one lock. DONE, with rows: "0", then the lock if it exists. */
 	HF__INSPECT,
+	/* Inspect the locks that `words` name, all on one link. DONE, with rows as INSPECT. */
+	HF__INSPECT_MANY,
 	/* Report facts about the server. DONE, with rows "name=value". */
 	HF__FACTS,
 	/*
@@ -197,6 +199,7 @@ struct hf__traits {
 	bool yields;     /* readers of a client let its writers go first */
 	bool skewed;     /* its expiry is compared with the clocks of other hosts */
 	bool tokens;     /* a grant can carry a token */
+	bool notes;      /* a waiter can leave a note on the server */
 	bool unrecorded; /* the server keeps no record of its requests: a removal is not repeated */
 };
 
@@ -241,7 +244,7 @@ struct hf__answer {
 	size_t length;
 	/* RENEW: for each item, whether the hold still exists. */
 	const bool *there;
-	/* LIST, INSPECT, FACTS: how many rows there are, and how to read them. */
+	/* LIST, INSPECT, INSPECT_MANY, FACTS: how many rows there are, and how to read them. */
 	size_t rows;
 	const char *(*row)(const struct hf__answer *answer, size_t i, size_t *ret_length);
 	/* The backend's: where the rows come from. */
@@ -287,7 +290,7 @@ struct hf__cmd {
 		const struct hf__renew_item *item;
 		/* Requests about permits: their ids. */
 		const unsigned char (*permit)[HF__PERMIT_SIZE];
-		/* LIST, DROP_WAITER, PERMITS_FROM: texts, each with its NUL. */
+		/* LIST, INSPECT_MANY, DROP_WAITER, PERMITS_FROM: texts, each with its NUL. */
 		const char *words;
 		/*
 		 * Another wire owner. MOVE: the holder before; an ask to leave a double barrier:
@@ -305,6 +308,12 @@ struct hf__cmd {
 	bool again : 1;     /* the same command may have run unanswered */
 	bool token : 1;     /* a grant needs a token */
 	bool revocable : 1; /* the holder wants to know when another client asks for the lock */
+	/*
+	 * Of an ask: if not 0, the call has waited for this long and leaves a note on the server
+	 * that says so, which lasts for three polls; a grant removes it. The settle after such an
+	 * ask removes it as well.
+	 */
+	uint32_t waited_ms;
 };
 
 /* One interest in a channel. The core owns it; the backend uses it from watch() to unwatch(). */

@@ -448,7 +448,7 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 	hold->op = NULL;
 	hf__cmd_withdraw(core, &hold->cmd);
 	bool clean = hold->cmd.lock->traits->trace == HF__TRACE_NONE ||
-	             (!hold->doubtful && !hold->placed);
+	             (!hold->doubtful && !hold->placed && !hold->cmd.waited_ms);
 	if (!hold->cmd.in_flight && clean) {
 		hf__hold_end(core, hold, now);
 		return;

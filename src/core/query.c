@@ -37,6 +37,7 @@ static bool changes(uint8_t verb)
 	case HF__IDENTIFY:
 	case HF__LIST:
 	case HF__INSPECT:
+	case HF__INSPECT_MANY:
 	case HF__FACTS:
 	case HF__TOKEN:
 	case HF__PERMITS_LEASE:

@@ -20,13 +20,13 @@
 #define PLAIN_ROWS(ROW)                                                                            \
 	ROW(HF__ASK, acquire,                                                                      \
 	    KEYS(KEY_NAME, KEY_TOKEN),                                                             \
-	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTIONS, ARG_DESCRIPTION))              \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTIONS, ARG_DESCRIPTION, ARG_WAITED))  \
 	ROW(HF__SETTLE, release, KEYS(KEY_NAME),                                                   \
 	    ARGS(ARG_OWNER, ARG_COUNT, ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL,               \
-	         ARG_DESCRIPTIONS))                                                                \
+	         ARG_DESCRIPTIONS, ARG_WAITED))                                                    \
 	ROW(HF__MOVE, move,                                                                        \
 	    KEYS(KEY_NAME, KEY_TOKEN),                                                             \
-	    ARGS(ARG_LEASE, ARG_OWNER, ARG_FROM, ARG_DESCRIPTIONS, ARG_DESCRIPTION))               \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_FROM, ARG_DESCRIPTIONS, ARG_DESCRIPTION, ARG_WAITED))   \
 	ROW(HF__RENEW, renew, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))        \
 	ROW(HF__SYNC, sync, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER))                            \
 	ROW(HF__FORCE, force,                                                                      \
@@ -37,10 +37,10 @@
 #define SPIN_ROWS(ROW)                                                                             \
 	ROW(HF__ASK, acquire,                                                                      \
 	    KEYS(KEY_NAME, KEY_TOKEN),                                                             \
-	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTIONS, ARG_DESCRIPTION))              \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTIONS, ARG_DESCRIPTION, ARG_WAITED))  \
 	ROW(HF__SETTLE, release, KEYS(KEY_NAME),                                                   \
 	    ARGS(ARG_OWNER, ARG_COUNT, ARG_NO_MESSAGE, ARG_PUBLISH, ARG_CHANNEL,                   \
-	         ARG_DESCRIPTIONS))                                                                \
+	         ARG_DESCRIPTIONS, ARG_WAITED))                                                    \
 	ROW(HF__RENEW, renew, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))        \
 	ROW(HF__SYNC, sync, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER))                            \
 	ROW(HF__FORCE, force, KEYS(KEY_NAME), ARGS(ARG_NO_MESSAGE, ARG_PUBLISH, ARG_CHANNEL))      \
@@ -50,11 +50,11 @@
 	ROW(HF__ASK, fair_acquire,                                                                 \
 	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_QUEUE_ALIVE, KEY_TOKEN),               \
 	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_PLACE_MS, ARG_ALIVE_MS, ARG_DESCRIPTIONS,    \
-	         ARG_DESCRIPTION))                                                                 \
+	         ARG_DESCRIPTION, ARG_WAITED))                                                     \
 	ROW(HF__SETTLE, fair_release,                                                              \
 	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_QUEUE_ALIVE),                          \
 	    ARGS(ARG_OWNER, ARG_COUNT, ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_CHANNEL,               \
-	         ARG_PLACE_MS, ARG_DESCRIPTIONS))                                                  \
+	         ARG_PLACE_MS, ARG_DESCRIPTIONS, ARG_WAITED))                                      \
 	ROW(HF__RENEW, renew, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))        \
 	ROW(HF__SYNC, sync, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER))                            \
 	ROW(HF__FORCE, fair_force,                                                                 \
@@ -66,11 +66,11 @@
 	ROW(HF__ASK, read_acquire,                                                                 \
 	    KEYS(KEY_NAME, KEY_READ_HOLD),                                                         \
 	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_WRITER, ARG_DESCRIPTIONS,                    \
-	         ARG_DESCRIPTION))                                                                 \
+	         ARG_DESCRIPTION, ARG_WAITED))                                                     \
 	ROW(HF__SETTLE, read_release,                                                              \
 	    KEYS(KEY_NAME, KEY_READ_HOLD),                                                         \
 	    ARGS(ARG_OWNER, ARG_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_RW_CHANNEL, ARG_READ_HOLDS,       \
-	         ARG_DESCRIPTIONS))                                                                \
+	         ARG_DESCRIPTIONS, ARG_WAITED))                                                    \
 	ROW(HF__RENEW, read_renew,                                                                 \
 	    KEYS(KEY_NAME, KEY_READ_HOLD), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))           \
 	ROW(HF__SYNC, read_sync,                                                                   \
@@ -82,10 +82,10 @@
 #define WRITE_ROWS(ROW)                                                                            \
 	ROW(HF__ASK, write_acquire,                                                                \
 	    KEYS(KEY_NAME, KEY_TOKEN),                                                             \
-	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTIONS, ARG_DESCRIPTION))              \
+	    ARGS(ARG_LEASE, ARG_OWNER, ARG_COUNT, ARG_DESCRIPTIONS, ARG_DESCRIPTION, ARG_WAITED))  \
 	ROW(HF__SETTLE, write_release, KEYS(KEY_NAME),                                             \
 	    ARGS(ARG_OWNER, ARG_COUNT, ARG_READ_UNLOCK_MESSAGE, ARG_PUBLISH, ARG_RW_CHANNEL,       \
-	         ARG_DESCRIPTIONS))                                                                \
+	         ARG_DESCRIPTIONS, ARG_WAITED))                                                    \
 	ROW(HF__RENEW, renew, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER, ARG_DESCRIPTIONS))        \
 	ROW(HF__SYNC, sync, KEYS(KEY_NAME), ARGS(ARG_LEASE, ARG_OWNER))                            \
 	ROW(HF__FORCE, rw_force, KEYS(KEY_NAME),                                                   \
@@ -119,10 +119,12 @@
 	ROW(HF__ASK, permits_acquire,                                                              \
 	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY),                                                     \
 	    ARGS(ARG_COUNT, ARG_LEASE, ARG_PUBLISH, ARG_PERMITS_CHANNEL,                           \
-	         ARG_DESCRIPTIONS_OR_EMPTY, ARG_DESCRIPTION_OR_EMPTY, ARG_PERMITS))                \
+	         ARG_DESCRIPTIONS_OR_EMPTY, ARG_DESCRIPTION_OR_EMPTY, ARG_WAITED_OR_EMPTY,         \
+	         ARG_PERMITS))                                                                     \
 	ROW(HF__SETTLE, permits_drop,                                                              \
 	    KEYS(KEY_NAME, KEY_PERMIT_EXPIRY),                                                     \
-	    ARGS(ARG_PUBLISH, ARG_PERMITS_CHANNEL, ARG_DESCRIPTIONS_OR_EMPTY, ARG_PERMITS))        \
+	    ARGS(ARG_PUBLISH, ARG_PERMITS_CHANNEL, ARG_DESCRIPTIONS_OR_EMPTY,                      \
+	         ARG_WAITED_OR_EMPTY, ARG_PERMITS))                                                \
 	ROW(HF__RENEW, permits_renew,                                                              \
 	    KEYS(KEY_PERMIT_EXPIRY), ARGS(ARG_LEASE, ARG_PERMITS, ARG_DESCRIPTIONS))               \
 	ROW(HF__SYNC, permits_sync,                                                                \
@@ -136,8 +138,9 @@
 #define OTHER_ROWS(ROW, COMMAND)                                                                   \
 	COMMAND(HF__PING, "PING", NO_KEYS)                                                         \
 	ROW(HF__IDENTIFY, identify, NO_KEYS, NO_ARGS)                                              \
-	ROW(HF__LIST, inspect, NO_KEYS, ARGS(ARG_TEXTS))                                           \
-	ROW(HF__INSPECT, inspect, KEYS(KEY_NAME), NO_ARGS)                                         \
+	ROW(HF__LIST, inspect, NO_KEYS, ARGS(ARG_PUBLISH, ARG_TEXTS))                              \
+	ROW(HF__INSPECT, inspect, KEYS(KEY_NAME), ARGS(ARG_PUBLISH))                               \
+	ROW(HF__INSPECT_MANY, inspect, NO_KEYS, ARGS(ARG_PUBLISH, ARG_NAMES, ARG_TEXTS))           \
 	ROW(HF__FACTS, facts, NO_KEYS, ARGS(ARG_PUBLISH))                                          \
 	ROW(HF__DROP_WAITER, fair_drop,                                                            \
 	    KEYS(KEY_NAME, KEY_QUEUE, KEY_QUEUE_EXPIRY, KEY_QUEUE_ALIVE),                          \

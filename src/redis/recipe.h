@@ -52,6 +52,10 @@ enum hf__recipe_arg {
 	ARG_DESCRIPTIONS,
 	ARG_DESCRIPTIONS_OR_EMPTY,
 
+	/* How long the owner has waited in ms; left out or empty if that is not noted. */
+	ARG_WAITED,
+	ARG_WAITED_OR_EMPTY,
+
 	/* Several arguments each. */
 	ARG_VALUES,        /* the values of a group */
 	ARG_PERMITS,       /* the ids of the permits that this acquisition asks for */
@@ -61,6 +65,7 @@ enum hf__recipe_arg {
 	ARG_VALUES_COUNT, /* how many ARG_VALUES there are */
 
 	/* Words that choose what a script does. */
+	ARG_NAMES,
 	ARG_READ,
 	ARG_WRITE,
 	ARG_MAY_CREATE,
@@ -70,7 +75,7 @@ enum hf__recipe_arg {
 	ARG_TOTAL,
 };
 
-#define HF__RECIPE_MAX 9 /* entries of a list, its end included */
+#define HF__RECIPE_MAX 10 /* entries of a list, its end included */
 
 /*
  * How to build a request. The keys are those without which the script cannot do its work; KEY_TOKEN

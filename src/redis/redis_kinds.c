@@ -10,11 +10,11 @@ enum renew_group { PLAIN, READERS, GROUPS, PERMITS };
 enum family { LOCK = 1, GROUP };
 
 /* One holder at a time; waiters are not served in order. */
-#define ALONE .queues = true, .tokens = true, .renew_group = PLAIN, .family = LOCK
+#define ALONE .queues = true, .tokens = true, .notes = true, .renew_group = PLAIN, .family = LOCK
 /* One holder at a time; waiters stand in a queue on the server. */
 #define INLINE                                                                                     \
-	.ordered = true, .tokens = true, .channel = HF__CHANNEL_WAITER, .renew_group = PLAIN,      \
-	.family = LOCK
+	.ordered = true, .tokens = true, .notes = true, .channel = HF__CHANNEL_WAITER,             \
+	.renew_group = PLAIN, .family = LOCK
 
 _Static_assert(HF__KINDS == 18, "every kind has a row here or a reason why it has none");
 
@@ -29,6 +29,7 @@ static const struct hf__traits traits[HF__KINDS] = {
                      .nesting = HF__NEST_HERE,
                      .channel = HF__CHANNEL_RW,
                      .half = HF_WRITE,
+                     .notes = true,
                      .yields = true,
                      .renew_group = READERS,
                      .family = LOCK},
@@ -48,6 +49,7 @@ static const struct hf__traits traits[HF__KINDS] = {
                          .channel = HF__CHANNEL_PERMITS,
                          .skewed = true,
                          .several = true,
+                         .notes = true,
                          .renew_group = PERMITS},
 	[HF__LATCH] = {.kind = HF__LATCH,
                        .nesting = HF__NEST_APART,

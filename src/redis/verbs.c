@@ -90,6 +90,7 @@ static size_t count_arg(enum hf__recipe_arg arg, const struct maker *maker)
 	case ARG_DESCRIPTION: return has_description(maker) ? 2 : 0;
 	case ARG_DESCRIPTION_OR_EMPTY: return 2;
 	case ARG_DESCRIPTIONS: return has_description(maker);
+	case ARG_WAITED: return maker->cmd->waited_ms > 0;
 	case ARG_VALUES: return values_of(maker);
 	case ARG_PERMITS: return permits_of(maker->cmd);
 	case ARG_GIVEN_PERMITS:
@@ -243,11 +244,16 @@ static char *put_arg(char *at, enum hf__recipe_arg arg, const struct maker *make
 	case ARG_DESCRIPTIONS_OR_EMPTY:
 		return has_description(maker) ? put_key(at, KEY_DESCRIPTIONS, maker)
 		                              : hf__request_text(at, "");
+	case ARG_WAITED: return cmd->waited_ms ? hf__request_number(at, cmd->waited_ms) : at;
+	case ARG_WAITED_OR_EMPTY:
+		return cmd->waited_ms ? hf__request_number(at, cmd->waited_ms)
+		                      : hf__request_text(at, "");
 	case ARG_VALUES: return put_values(at, maker);
 	case ARG_PERMITS: return put_permits(at, maker);
 	case ARG_GIVEN_PERMITS: return put_given_permits(at, cmd);
 	case ARG_TEXTS: return put_texts(at, cmd);
 	case ARG_VALUES_COUNT: return hf__request_number(at, (int64_t)values_of(maker));
+	case ARG_NAMES: return hf__request_text(at, "names");
 	case ARG_READ: return hf__request_text(at, "read");
 	case ARG_WRITE: return hf__request_text(at, "write");
 	case ARG_MAY_CREATE: return hf__request_text(at, "0");
@@ -301,7 +307,8 @@ static uint16_t items_of(const struct hf__cmd *cmd)
 
 static size_t measure_texts(const struct hf__cmd *cmd)
 {
-	bool has_texts = cmd->verb == HF__LIST || cmd->verb == HF__DROP_WAITER;
+	bool has_texts = cmd->verb == HF__LIST || cmd->verb == HF__INSPECT_MANY ||
+	                 cmd->verb == HF__DROP_WAITER;
 	const char *text = has_texts ? cmd->words : NULL;
 	size_t bytes = 0;
 	for (uint16_t i = 0; text && i < cmd->items; i++) {
@@ -561,6 +568,7 @@ static bool read_verb(const struct hf__conn *conn, const struct hf__cmd *cmd, co
 	case HF__PING: return hf__resp_text_is(resp, bytes, 0, "PONG");
 	case HF__LIST:
 	case HF__INSPECT:
+	case HF__INSPECT_MANY:
 	case HF__FACTS: return read_rows(resp, bytes, answer);
 	case HF__IDENTIFY:
 		set_text(answer, bytes + root->start, root->length);

@@ -43,11 +43,14 @@ struct hf__survey {
 	size_t holders, waiters; /* holders first, then waiters, then strangers */
 	size_t requested;        /* how many of them are read */
 	size_t answered;         /* how many of those were answered */
-	size_t listed;           /* how many are in the fields */
-	bool visiting;           /* the visit is not finished */
-	bool in_leases;          /* the path is a semaphore's folder of leases */
-	bool no_memory;          /* there was none for one of the holders */
-	bool not_members;        /* what seemed to be members of a barrier are folders */
+	size_t listed;           /* how many of the holders are in the fields */
+	size_t described;        /* how many of the waiters are in the fields, after the holders */
+	size_t sessions;         /* how many sessions the described waiters belong to */
+	int64_t session[MOST_LISTED];
+	bool visiting;    /* the visit is not finished */
+	bool in_leases;   /* the path is a semaphore's folder of leases */
+	bool no_memory;   /* there was none for one of the holders */
+	bool not_members; /* what seemed to be members of a barrier are folders */
 	int64_t token;
 	const char *kind;
 };
@@ -63,6 +66,7 @@ static void drop_names(struct hf__survey *at)
 	free(at->names);
 	at->names = NULL;
 	at->count = at->holders = at->waiters = at->requested = at->answered = at->listed = 0;
+	at->described = at->sessions = 0;
 	at->fields.length = 0;
 	at->no_memory = at->not_members = false;
 	at->token = 0;
@@ -296,19 +300,45 @@ static int add_holder(const struct hf__zk *zk, struct hf__survey *at, const char
 	return 0;
 }
 
+static void count_session(struct hf__survey *at, int64_t session)
+{
+	for (size_t i = 0; i < at->sessions; i++)
+		if (at->session[i] == session)
+			return;
+	at->session[at->sessions++] = session;
+}
+
+static int add_waiter(const struct hf__zk *zk, struct hf__survey *at, const char *owner,
+                      const struct hf__zk_request *request)
+{
+	if (add_text(&at->fields, owner) || add_note(zk, at, request))
+		return HF_ENOMEM;
+	at->described++;
+	if (request->rc == ZOK)
+		count_session(at, request->stat.ephemeralOwner);
+	return 0;
+}
+
+/* The number of clients that wait, or nothing if it is not known. */
+static int add_clients(struct hf__survey *at)
+{
+	bool is_known = strcmp(at->kind, "permits") != 0 && at->described == at->waiters;
+	return is_known ? add_number(&at->rows, (int64_t)at->sessions) : add_text(&at->rows, "");
+}
+
 static int add_row_fields(struct hf__survey *at, const char *name)
 {
 	struct hf__buffer *rows = &at->rows;
 	size_t listed = at->waiters < MOST_LISTED ? at->waiters : MOST_LISTED;
 	int rc = add_text(rows, name) || add_text(rows, at->kind) || add_number(rows, -1) ||
-	         add_number(rows, at->token) || add_number(rows, 0) ||
+	         add_number(rows, at->token) || add_number(rows, 0) || add_clients(at) ||
 	         add_number(rows, (int64_t)at->holders) || add_number(rows, (int64_t)at->waiters) ||
 	         add_number(rows, (int64_t)at->listed) || add_number(rows, (int64_t)listed) ||
 	         hf__buffer_reserve(rows, at->fields.length);
 	if (!rc)
 		hf__buffer_add(rows, at->fields.data, at->fields.length);
-	for (size_t i = 0; !rc && i < listed; i++)
-		rc = add_text(rows, at->names[at->holders + i]);
+	for (size_t i = at->described; !rc && i < listed; i++)
+		rc = add_text(rows, at->names[at->holders + i]) || add_text(rows, "");
 	return rc ? HF_ENOMEM : 0;
 }
 
@@ -438,19 +468,6 @@ static void finish_visit(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 		visit_next(zk, at, now);
 }
 
-/* The description of a candidate follows its name. */
-static int add_description(struct hf__survey *at, size_t i, const char *data, size_t length)
-{
-	char *longer = NULL;
-	if (length == 0 || length > MOST_NOTE)
-		return 0;
-	if (asprintf(&longer, "%s\n%.*s", at->names[i], (int)length, data) < 0)
-		return HF_ENOMEM;
-	free(at->names[i]);
-	at->names[i] = longer;
-	return 0;
-}
-
 /* The name of a lock may be a GUID too; then its folder is not a member. */
 static void visit_as_folders(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
@@ -467,13 +484,12 @@ static void on_holder(struct hf__zk *zk, struct hf__zk_request *request, int64_t
 	if (!hf__zk_request_is_answer(zk, request))
 		return;
 	size_t i = at->answered++;
-	size_t length = request->rc == ZOK && request->length > 0 ? (size_t)request->length : 0;
 	if (i == 0 && request->rc == ZOK)
 		at->token = request->stat.czxid;
 	if (request->rc == ZOK && request->stat.ephemeralOwner == 0 && is_member_name(at->names[i]))
 		at->not_members = true;
 	if (i < at->holders ? add_holder(zk, at, at->names[i], request)
-	                    : add_description(at, i, request->text, length))
+	                    : add_waiter(zk, at, at->names[i], request))
 		at->no_memory = true;
 	if (at->answered < at->requested)
 		return;
@@ -488,14 +504,13 @@ static void on_holder(struct hf__zk *zk, struct hf__zk_request *request, int64_t
 static void read_holders(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	char path[HF__ZK_PATH];
-	bool all = strcmp(at->kind, "leader") == 0;
-	size_t wanted = at->holders + (all ? at->waiters : 0);
+	size_t wanted = at->holders + at->waiters;
 	for (; at->requested < wanted && at->requested < MOST_LISTED; at->requested++) {
 		bool fits = join(at, at->names[at->requested], path);
 		struct hf__zk_request *request =
 			fits ? new_survey_request(zk, at, on_holder) : NULL;
 		if (!request)
-			break; /* the others are counted but not listed */
+			break; /* the others are counted, and waiters are listed without a note */
 		hf__zk_request_get(request, path, NULL);
 	}
 	at->visits += (uint32_t)at->requested;

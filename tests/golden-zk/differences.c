@@ -293,12 +293,6 @@ static const struct difference differences[] = {
                            .lines = "- makes a /elect/_c_<guid3>"}},
 	},
 	{
-		.what = "who waits for a mutex is not asked what it says of itself",
-		.harmless = "Java asks itself",
-		.sites = {{"selector: LeaderSelector", 6,
-                           .lines = "- row \"node-b\" leader=false\n+ row \"\" leader=false"}},
-	},
-	{
 		.what = "who gives up before all members have come does not count",
 		.harmless = "Java's members come in when all who are to come are there",
 		.sites = {{MEMBERS, 2, .lines = LEAVES_NOTHING, .after = ENTERS_AGAIN},

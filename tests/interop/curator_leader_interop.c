@@ -59,7 +59,7 @@ static void java_sees(const struct shared_lock *shared, const char *id, const ch
 
 struct sight {
 	char kind[16];
-	char all[256]; /* of a latch; of the others, only the leader */
+	char all[256]; /* the leader, and those that wait */
 };
 
 static int note_sight(void *arg, const hf_info *info)
@@ -299,13 +299,13 @@ static void leadership_goes_round_between_both(void **state)
 	for (int i = 0; i < ROUNDS; i++) {
 		j_begins_to_lead(&selector, &one);
 		java_sees(&selector, "j3", "j1 c2 j3 c4");
-		c_sees(&selector, "reentrant", "j1");
+		c_sees(&selector, "reentrant", "j1 c2 j3 c4");
 		assert_false(atomic_load(&two->over) || atomic_load(&four->over));
 		j_yields(&selector, &one);
 		c_got_it(two);
 		WAIT_UNTIL(count_nodes(&selector) == 4, SOON_MS);
 		java_sees(&selector, "j1", "c2 j3 c4 j1");
-		c_sees(&selector, "reentrant", "c2");
+		c_sees(&selector, "reentrant", "c2 j3 c4 j1");
 		assert_false(j_leads(&selector, "j1") || j_leads(&selector, "j3"));
 		waiter_finish(two);
 		two = c_stands(&selector, "c2");

@@ -10,6 +10,10 @@ struct facts {
 	int found; /* how many locks were reported */
 	size_t holders;
 	int64_t server_time;
+	size_t waiters;
+	int64_t clients;
+	int64_t waiter_pid[MOST_FACTS], waiter_since[MOST_FACTS];
+	char waiter[MOST_FACTS][72], waiter_text[MOST_FACTS][72];
 	int64_t since[MOST_FACTS], lease[MOST_FACTS], pid[MOST_FACTS];
 	char host[MOST_FACTS][72], text[MOST_FACTS][72];
 };
@@ -20,7 +24,14 @@ static inline int note_facts(void *arg, const hf_info *info)
 	facts->found++;
 	facts->holders = hf_info_holders(info);
 	facts->server_time = hf_info_server_time(info);
+	facts->waiters = hf_info_waiters(info);
+	facts->clients = hf_info_waiting_clients(info);
 	for (size_t i = 0; i < MOST_FACTS; i++) {
+		facts->waiter_pid[i] = hf_info_waiter_pid(info, i);
+		facts->waiter_since[i] = hf_info_waiter_since(info, i);
+		snprintf(facts->waiter[i], sizeof facts->waiter[i], "%s", hf_info_waiter(info, i));
+		snprintf(facts->waiter_text[i], sizeof facts->waiter_text[i], "%s",
+		         hf_info_waiter_text(info, i));
 		facts->since[i] = hf_info_since(info, i);
 		facts->lease[i] = hf_info_lease(info, i);
 		facts->pid[i] = hf_info_pid(info, i);

@@ -177,6 +177,23 @@ static void a_nested_acquire_needs_no_description(void **state)
 	ASSERT_BETWEEN(raw_integer(live_raw, "PTTL", "orders", NULL), 30001, 60000);
 }
 
+/* What the waiter leaves goes to the other node, and so do its commands. */
+static void a_waiter_needs_no_note(void **state)
+{
+	(void)state;
+	put_lock(NULL, THEY);
+	open_slot();
+	struct raw_reply *reply = EVAL(HF_REENTRANT, HF__ASK, "1", "orders", "60000", ME, "1",
+	                               DESCRIPTIONS, "about", "a job", "1500");
+	assert_int_equal(reply->type, RAW_INTEGER);
+	raw_reply_free(reply);
+	reply = EVAL(HF_REENTRANT, HF__SETTLE, "1", "orders", ME, "0", "0", "PUBLISH", CHANNEL,
+	             DESCRIPTIONS, "1500");
+	assert_int_equal(reply->type, RAW_ARRAY);
+	assert_string_equal(reply->children[0]->text, "gone");
+	raw_reply_free(reply);
+}
+
 static void a_renewal_needs_no_description(void **state)
 {
 	(void)state;
@@ -394,7 +411,7 @@ static void no_permit_is_taken_without_its_expiry(void **state)
 	(void)state;
 	put_expired_permit();
 	expect_try_again(EVAL(HF__PERMITS, HF__ASK, "2", "orders", "{orders}:timeout", "2", "30000",
-	                      "PUBLISH", "redisson_sc:{orders}", "", "", "one", "two"));
+	                      "PUBLISH", "redisson_sc:{orders}", "", "", "", "", "one", "two"));
 	assert_int_equal(raw_integer(live_raw, "INCRBY", "orders", "0", NULL), 5);
 }
 
@@ -473,7 +490,7 @@ static void a_list_leaves_out_what_is_not_served_yet(void **state)
 	ask();
 	(void)raw_integer(live_raw, "HSET", "orders", ME, "1", NULL);
 	(void)raw_integer(live_raw, "HSET", "stock", ME, "1", NULL);
-	struct raw_reply *reply = EVAL(0, HF__LIST, "0", "0", "*");
+	struct raw_reply *reply = EVAL(0, HF__LIST, "0", "PUBLISH", "0", "*");
 	if (reply->type == RAW_ERROR)
 		fail_msg("%s", reply->text);
 	assert_int_equal(reply->length, 2);
@@ -501,6 +518,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		STORY(a_release_needs_the_lock_alone),
 		STORY(a_nested_acquire_needs_no_description),
+		STORY(a_waiter_needs_no_note),
 		STORY(a_renewal_needs_no_description),
 		STORY(a_forced_release_needs_the_lock_alone),
 		STORY(a_hand_over_never_removes_the_lock),

@@ -192,11 +192,11 @@ static void hand_over_of_a_described_hold_names_its_description(void **state)
 	static const struct script_step steps[] = {
 		S_HELLO,
 		S_EXPECT("EVALSHA", "*", "1", "orders", "30000", "*", "1",
-	                 "holdfast_holder:{orders}", "*"),
+	                 "holdfast_holder:{orders}", "*", "nightly"),
 		S_STALL,
 		S_SEND(GRANTED),
 		S_EXPECT("EVALSHA", "*", "1", "orders", "30000", "*", "*",
-	                 "holdfast_holder:{orders}", "*"),
+	                 "holdfast_holder:{orders}", "*", "nightly"),
 		S_SEND(GRANTED),
 		S_EXPECT("EVALSHA", "*", "1", "orders", "*", "0", "0", "PUBLISH", CHANNEL,
 	                 "holdfast_holder:{orders}"),

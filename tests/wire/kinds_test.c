@@ -357,8 +357,8 @@ static void unanswered_attempt_asks_again_and_can_find_too_few_permits(void **st
 }
 
 /* clang-format off */
-#define ASK_PERMITS  S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "2", "30000", "PUBLISH", PERMITS_CHANNEL, "", "", "*", "*")
-#define DROP_PERMITS S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "PUBLISH", PERMITS_CHANNEL, "", "*", "*")
+#define ASK_PERMITS  S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "2", "30000", "PUBLISH", PERMITS_CHANNEL, "", "", "", "", "*", "*")
+#define DROP_PERMITS S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "PUBLISH", PERMITS_CHANNEL, "", "", "*", "*")
 /* clang-format on */
 
 static void unanswered_acquire_of_permits_is_repeated(void **state)
@@ -419,7 +419,7 @@ static void permits_of_which_some_are_gone_are_dropped(void **state)
 /* clang-format off */
 #define RELEASE_PERMIT S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "PUBLISH", PERMITS_CHANNEL, "", "*")
 #define EXTEND_PERMIT  S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "*", "9000", "PUBLISH", PERMITS_CHANNEL, "*", "*", "*")
-#define GRANT_PERMIT   S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "1", "30000", "PUBLISH", PERMITS_CHANNEL, "", "", "*"), S_SEND(GRANTED)
+#define GRANT_PERMIT   S_EXPECT("EVALSHA", "*", "2", "orders", PERMIT_EXPIRY, "1", "30000", "PUBLISH", PERMITS_CHANNEL, "", "", "", "", "*"), S_SEND(GRANTED)
 /* clang-format on */
 
 static void unanswered_release_of_a_permit_is_repeated_and_gone_is_success(void **state)

@@ -3,7 +3,7 @@
 --
 -- KEYS: lock[, token, if the grant is to have one]
 -- ARGV: lease in ms, owner, n[, prefix of the holders' descriptions, the first three lines of the
---       owner's description, its last line]
+--       owner's description, its last line[, for how long it has waited in ms if that is to be noted]]
 -- Returns nil or {'granted', token}: granted
 --         integer: held by another owner; the lock's PTTL
 --         {'busy', PTTL, 'rw'}: held as a read-write lock
@@ -11,7 +11,7 @@
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, n = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local token, descriptions, about, text = KEYS[2], ARGV[4], ARGV[5], ARGV[6]
+local token, descriptions, about, text, waited = KEYS[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 if n == '1' and redis.call('exists', key) == 0 then
 	local number
 	if token then
@@ -19,6 +19,7 @@ if n == '1' and redis.call('exists', key) == 0 then
 	end
 	redis.call('hset', key, me, 1)
 	redis.call('pexpire', key, lease)
+	-- include: end_wait
 	-- include: grant
 end
 if redis.call('hexists', key, me) == 1 then
@@ -31,10 +32,12 @@ if n ~= '1' then
 end
 -- include: find_holder
 if holder then
+	-- include: note_wait
 	return redis.call('pttl', key)
 end
 local mode = fields > 1 and redis.call('hget', key, 'mode')
 if mode == 'read' or mode == 'write' then
+	-- include: note_wait
 	return {'busy', redis.call('pttl', key), 'rw'}
 end
 return {'conflict', 'the key holds a hash that is not a lock'}

@@ -6,7 +6,7 @@
 --       of Holdfast's waiters counts as alive)[, token, if the grant is to have one]
 -- ARGV: lease in ms, owner, n, how long the place is kept in ms or 0 if none is wanted, how long a waiter that does not
 --       ask counts as alive in ms[, prefix of the holders' descriptions, the first three lines of the owner's description,
---       its last line]
+--       its last line[, for how long it has waited in ms if that is to be noted]]
 -- Returns nil or {'granted', token}: granted
 --         integer: not granted; the lock's PTTL, which is -2 if the lock is free and it is another waiter's turn
 --         {'busy', PTTL, 'rw'}: held as a read-write lock
@@ -15,7 +15,7 @@
 --         {'warning', command, error, one of these}: the description could not be written
 local key, queue, expiry, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local lease, me, n, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local token, descriptions, about, text = KEYS[5], ARGV[6], ARGV[7], ARGV[8]
+local token, descriptions, about, text, waited = KEYS[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 if redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)
 	-- include: keep_hold
@@ -59,6 +59,7 @@ if fields == 0 and (not first or first == me) then
 	end
 	redis.call('hset', key, me, 1)
 	redis.call('pexpire', key, lease)
+	-- include: end_wait
 	-- include: grant
 end
 if wait ~= '0' and not call('zscore', expiry, me) then
@@ -71,6 +72,7 @@ if wait ~= '0' and not call('zscore', expiry, me) then
 	end
 	-- include: stay_alive
 end
+-- include: note_wait
 if is_rw then
 	return {'busy', ttl, 'rw'}
 end

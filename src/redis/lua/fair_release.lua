@@ -3,7 +3,7 @@
 --
 -- KEYS: lock, queue, expiry, alive
 -- ARGV: owner, n, message, command that publishes, channel, how long the place was to be kept in ms[, prefix of the
---       holders' descriptions]
+--       holders' descriptions[, how long the owner had waited in ms if that was noted]]
 -- Returns integer: done
 --         {'next', waiter}: done; it is this waiter's turn, and it was woken
 --         {'gone', holder}: the owner does not hold the lock; the holder may be ''
@@ -11,6 +11,7 @@
 -- include: try
 local key, queue, expiry, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local me, n, message, publish, channel, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local descriptions, waited = ARGV[7], ARGV[8]
 if n ~= '0' then
 	if redis.call('hexists', key, me) == 0 then
 		return {'gone', redis.call('hlen', key) == 1 and redis.call('hkeys', key)[1] or ''}
@@ -71,9 +72,10 @@ if (held or was_queued) and call('exists', key) ~= 1 then
 	end
 end
 if held then
-	if ARGV[7] then
-		try('del', ARGV[7] .. ':' .. me)
+	if descriptions then
+		try('del', descriptions .. ':' .. me)
 	end
 	return reply(first and {'next', first} or 1)
 end
+-- include: end_wait
 return reply({'gone', redis.call('hlen', key) == 1 and redis.call('hkeys', key)[1] or ''})

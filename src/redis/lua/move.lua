@@ -3,13 +3,13 @@
 --
 -- KEYS: lock[, token, if the grant is to have one]
 -- ARGV: lease in ms, the new owner, the old owner[, prefix of the holders' descriptions, the first three lines
---       of the new owner's description, its last line]
+--       of the new owner's description, its last line[, for how long it has waited in ms if that was to be noted]]
 -- Returns nil or {'granted', token}: moved
 --         {'gone', holder}: neither of them holds the lock; the holder may be ''
 --         {'conflict', why}: the key of the token does not hold a number; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, from = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local token, descriptions, about, text = KEYS[2], ARGV[4], ARGV[5], ARGV[6]
+local token, descriptions, about, text, waited = KEYS[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 if redis.call('hexists', key, from) == 1 then
 	local number
 	if token then
@@ -23,6 +23,7 @@ if redis.call('hexists', key, from) == 1 then
 	if descriptions then
 		redis.pcall('del', descriptions .. ':' .. from)
 	end
+	-- include: end_wait
 	-- include: grant
 end
 if redis.call('hexists', key, me) == 1 then

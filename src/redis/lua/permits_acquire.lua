@@ -3,7 +3,8 @@
 --
 -- KEYS: permits, their expiry
 -- ARGV: number of permits, lease in ms or -1 for no expiry, command that publishes, channel, prefix of the holders'
---       descriptions or '', the first three lines of the owner's description or '', its last line or '', ids
+--       descriptions or '', the first three lines of the owner's description or '', its last line or '', for how
+--       long the owner has waited in ms if that is to be noted or '', ids
 -- Returns nil: granted
 --         integer: too few are available; ms until the next one expires, -1 if none will, -3 if the total was not set
 --         {'gone', ''}: only some of the ids exist; nothing was changed
@@ -17,11 +18,14 @@
 -- include: hex
 
 local key, expiry, count = KEYS[1], KEYS[2], tonumber(ARGV[1])
+local lease, descriptions, about, text = ARGV[2], ARGV[5], ARGV[6], ARGV[7]
+local waited = ARGV[8] ~= '' and ARGV[8]
+local me = waited and hex(ARGV[9])
 local never = 922337203685477
 -- include: now
-local expires = ARGV[2] == '-1' and never or now + tonumber(ARGV[2])
+local expires = lease == '-1' and never or now + tonumber(lease)
 local found, lower = 0, {}
-for i = 8, #ARGV do
+for i = 9, #ARGV do
 	local score = redis.call('zscore', expiry, ARGV[i])
 	if score then
 		found = found + 1
@@ -38,6 +42,7 @@ if found == 0 then
 	give_back_expired(key, expiry, ARGV[3], ARGV[4], now, count)
 	value = redis.call('get', key)
 	if not value or tonumber(value) < count then
+		-- include: note_wait
 		local next_expiry = tonumber((call('zrange', expiry, 0, 0, 'withscores') or {})[2])
 		if not next_expiry or next_expiry >= never then
 			return reply(value and -1 or -3)
@@ -55,12 +60,12 @@ for _, id in ipairs(lower) do
 end
 if found == 0 then
 	redis.call('decrby', key, ARGV[1])
+	-- include: end_wait
 end
-for i = 8, ARGV[5] ~= '' and ARGV[2] ~= '-1' and #ARGV or 0 do
-	local note, since = ARGV[5] .. ':' .. hex(ARGV[i]), found == 0 and now or 0
-	if found == 0 or redis.pcall('pexpire', note, ARGV[2]) == 0 then
-		try('set', note, ARGV[6] .. ' ' .. string.format('%.0f', since) .. ' ' .. ARGV[2] .. '\n' .. ARGV[7],
-			'px', ARGV[2])
+for i = 9, descriptions ~= '' and lease ~= '-1' and #ARGV or 0 do
+	local note, since = descriptions .. ':' .. hex(ARGV[i]), string.format('%.0f', found == 0 and now or 0)
+	if found == 0 or redis.pcall('pexpire', note, lease) == 0 then
+		try('set', note, about .. ' ' .. since .. ' ' .. lease .. '\n' .. text, 'px', lease)
 	end
 end
 local ttl = redis.call('pttl', key)

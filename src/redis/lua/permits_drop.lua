@@ -1,7 +1,8 @@
 -- Gives back those of the permits that exist, expired or not, and wakes waiters.
 --
 -- KEYS: permits, their expiry
--- ARGV: command that publishes, channel, prefix of the holders' descriptions or '', ids
+-- ARGV: command that publishes, channel, prefix of the holders' descriptions or '', how long the first one's owner
+--       had waited in ms if that was noted or '', ids
 -- Returns integer: how many were given back
 --         {'gone', ''}: none of them exists
 --         {'conflict', why}: the key does not hold permits; nothing was changed
@@ -11,9 +12,12 @@
 -- include: hex
 
 local key, expiry, descriptions = KEYS[1], KEYS[2], ARGV[3]
+local waited = ARGV[4] ~= '' and ARGV[4]
+local me = waited and hex(ARGV[5])
+-- include: end_wait
 -- include: check_number
 local found = {}
-for i = 4, #ARGV do
+for i = 5, #ARGV do
 	local id = ARGV[i]
 	if redis.call('zscore', expiry, id) then
 		table.insert(found, id)

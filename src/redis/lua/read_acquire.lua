@@ -3,7 +3,8 @@
 --
 -- KEYS: lock, key of the hold
 -- ARGV: lease in ms, owner, n, the writer (with ':write') or '' if the owner does not read inside its own write hold[,
---       prefix of the holders' descriptions, the first three lines of the owner's description, its last line]
+--       prefix of the holders' descriptions, the first three lines of the owner's description, its last line[, for
+--       how long it has waited in ms if that is to be noted]]
 -- Returns nil: granted
 --         integer: held by another owner's writer; the lock's PTTL
 --         {'busy', PTTL, 'lock'}: held as a lock of another kind
@@ -11,7 +12,7 @@
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, hold, lease, me, n, writer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local descriptions, about, text = ARGV[5], ARGV[6], ARGV[7]
+local descriptions, about, text, waited = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local is_new = false
 local mode = redis.call('hget', key, 'mode')
 if mode ~= 'read' and mode ~= 'write' then
@@ -23,6 +24,7 @@ if not mode and redis.call('exists', key) == 1 then
 	if n ~= '1' then
 		return {'gone', ''}
 	elseif holder then
+		-- include: note_wait
 		return {'busy', redis.call('pttl', key), 'lock'}
 	end
 	return {'conflict', 'the key holds a hash that is not a lock'}
@@ -31,12 +33,14 @@ if redis.call('hexists', key, me) == 0 then
 	if n ~= '1' then
 		return {'gone', ''}
 	elseif mode == 'write' and (writer == '' or redis.call('hexists', key, writer) == 0) then
+		-- include: note_wait
 		return redis.call('pttl', key)
 	elseif not mode then
 		redis.call('hset', key, 'mode', 'read')
 	end
 	redis.call('hset', key, me, 1)
 	is_new = true
+	-- include: end_wait
 end
 local note
 if redis.call('pttl', hold) < tonumber(lease) then

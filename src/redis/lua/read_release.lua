@@ -3,18 +3,19 @@
 --
 -- KEYS: lock, key of the hold
 -- ARGV: owner, message, command that publishes, channel, prefix of the keys of all read holds[, prefix of the holders'
---       descriptions]
+--       descriptions[, how long the owner had waited in ms if that was noted]]
 -- Returns integer: done
 --         {'gone', ''}: the owner has no read hold
 --         {'warning', command, error, one of these}: something besides the hold itself failed
 -- include: try
-local key, hold, me, prefix = KEYS[1], KEYS[2], ARGV[1], ARGV[5]
+local key, hold, me, prefix, descriptions, waited = KEYS[1], KEYS[2], ARGV[1], ARGV[5], ARGV[6], ARGV[7]
 local held = redis.call('hdel', key, me) == 1
 try('del', hold)
-if ARGV[6] then
-	try('del', ARGV[6] .. ':' .. me)
+if descriptions then
+	try('del', descriptions .. ':' .. me)
 end
 if not held then
+	-- include: end_wait
 	return reply({'gone', ''})
 end
 local fields = redis.call('hgetall', key)

@@ -2,11 +2,12 @@
 -- changes nothing. The lock's time to live stays as it is.
 --
 -- KEYS: lock
--- ARGV: owner, n, message or '' to wake nobody, command that publishes, channel[, prefix of the holders' descriptions]
+-- ARGV: owner, n, message or '' to wake nobody, command that publishes, channel[, prefix of the holders' descriptions[,
+--       how long the owner had waited in ms if that was noted]]
 -- Returns integer: done; the number of clients that received the message
 --         {'gone', holder}: the owner does not hold the lock; the holder may be ''
 --         {'warning', command, error, one of these}: the message or the description failed; all else was done
-local key, me, n = KEYS[1], ARGV[1], ARGV[2]
+local key, me, n, descriptions, waited = KEYS[1], ARGV[1], ARGV[2], ARGV[6], ARGV[7]
 if n == '0' then
 	if redis.call('hdel', key, me) == 1 then
 		local received = 0
@@ -14,7 +15,7 @@ if n == '0' then
 		if ARGV[3] ~= '' and redis.pcall('exists', key) ~= 1 then
 			received = redis.pcall(ARGV[4], ARGV[5], ARGV[3])
 		end
-		local note = ARGV[6] and redis.pcall('del', ARGV[6] .. ':' .. me)
+		local note = descriptions and redis.pcall('del', descriptions .. ':' .. me)
 		if type(received) == 'table' then
 			return {'warning', string.lower(ARGV[4]), received.err, 0}
 		elseif type(note) == 'table' then
@@ -22,6 +23,7 @@ if n == '0' then
 		end
 		return received
 	end
+	-- include: end_wait
 elseif redis.call('hexists', key, me) == 1 then
 	-- include: allow_writes
 	redis.call('hset', key, me, n)

@@ -3,7 +3,7 @@
 --
 -- KEYS: lock[, token, if the grant is to have one]
 -- ARGV: lease in ms, owner (with ':write'), n[, prefix of the holders' descriptions, the first three
---       lines of the owner's description, its last line]
+--       lines of the owner's description, its last line[, for how long it has waited in ms if that is to be noted]]
 -- Returns nil or {'granted', token}: granted
 --         integer: held by others; the lock's PTTL
 --         {'busy', PTTL, 'lock'}: held as a lock of another kind
@@ -11,7 +11,7 @@
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 local key, lease, me, n = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local token, descriptions, about, text = KEYS[2], ARGV[4], ARGV[5], ARGV[6]
+local token, descriptions, about, text, waited = KEYS[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 if redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)
 	-- include: keep_hold
@@ -26,16 +26,19 @@ if redis.call('exists', key) == 0 then
 	end
 	redis.call('hset', key, 'mode', 'write', me, 1)
 	redis.call('pexpire', key, lease)
+	-- include: end_wait
 	-- include: grant
 end
 local ttl = redis.call('pttl', key)
 local mode = redis.call('hget', key, 'mode')
 if mode == 'read' or mode == 'write' then
+	-- include: note_wait
 	return ttl
 end
 local fields = redis.call('hlen', key)
 -- include: find_holder
 if holder then
+	-- include: note_wait
 	return {'busy', ttl, 'lock'}
 end
 return {'conflict', 'the key holds a hash that is not a lock'}

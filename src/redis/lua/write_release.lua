@@ -2,12 +2,13 @@
 -- that also reads keeps its read hold. A repeat changes nothing. The time to live stays as it is.
 --
 -- KEYS: lock
--- ARGV: owner (with ':write'), n, message, command that publishes, channel[, prefix of the holders' descriptions]
+-- ARGV: owner (with ':write'), n, message, command that publishes, channel[, prefix of the holders' descriptions[,
+--       how long the owner had waited in ms if that was noted]]
 -- Returns integer: done
 --         {'gone', ''}: the owner has no write hold
 --         {'warning', command, error, one of these}: the message or the description failed; all else was done
 -- include: try
-local key, me, n = KEYS[1], ARGV[1], ARGV[2]
+local key, me, n, descriptions, waited = KEYS[1], ARGV[1], ARGV[2], ARGV[6], ARGV[7]
 if n ~= '0' then
 	if redis.call('hexists', key, me) == 0 then
 		return {'gone', ''}
@@ -17,6 +18,7 @@ if n ~= '0' then
 	return 0
 end
 if redis.call('hdel', key, me) == 0 then
+	-- include: end_wait
 	return {'gone', ''}
 end
 if redis.call('hlen', key) == 1 then
@@ -24,8 +26,8 @@ if redis.call('hlen', key) == 1 then
 else
 	try('hset', key, 'mode', 'read')
 end
-if ARGV[6] then
-	try('del', ARGV[6] .. ':' .. me)
+if descriptions then
+	try('del', descriptions .. ':' .. me)
 end
 try(ARGV[4], ARGV[5], ARGV[3])
 return reply(1)
