@@ -1,4 +1,5 @@
 /* holdfast doctor: checks a server for mistakes that are expensive to find later. */
+#include "cycle.h"
 #include "doctor.h"
 
 #include <inttypes.h>
@@ -21,7 +22,8 @@ static const struct option long_options[] = {
 /* Every command that a script or a connection of the library uses, and nothing else. */
 static const char rights[] =
 	"~* &* +hello +auth +select +ping +client|setname +client|info +client|kill +eval +evalsha "
-	"+subscribe +unsubscribe +publish +wait +info +time +scan +type +exists +del +get +set "
+	"+subscribe +unsubscribe +publish +pubsub|numsub +wait +info +time +scan +type +exists "
+        "+del +get +set "
 	"+incr +incrby +decr +decrby +pexpire +persist +pttl +hget +hset +hdel +hlen +hkeys "
 	"+hgetall +hexists +hrandfield +lindex +lpop +lrange +lrem +rpush +zadd +zcount "
 	"+zincrby +zrange +zrangebyscore +zrem +zscore";
@@ -284,6 +286,29 @@ int doctor_read_facts(struct doctor *doctor, hf_client *client)
 	return rc;
 }
 
+struct cycles {
+	struct doctor *doctor;
+	int found;
+};
+
+static void report_cycle(void *arg, const char *text)
+{
+	struct cycles *cycles = arg;
+	cycles->found++;
+	doctor_say(cycles->doctor, NOTE, "waits",
+	           "if these are the same threads, they wait for ever: end one of the programs, "
+	           "and let all take these locks in the same order",
+	           "%s", text);
+}
+
+void doctor_check_cycles(struct doctor *doctor, hf_client *client)
+{
+	struct cycles cycles = {.doctor = doctor};
+	if (cycle_each(client, report_cycle, &cycles) == 0 && cycles.found == 0)
+		doctor_say(doctor, GOOD, "waits", "",
+		           "no holders wait for each other, as far as their notes say");
+}
+
 static int examine_redis(struct doctor *doctor, hf_client *client)
 {
 	int rc = doctor_read_facts(doctor, client);
@@ -303,6 +328,8 @@ static int examine_redis(struct doctor *doctor, hf_client *client)
 	doctor_check_clock(doctor, "fair locks and permits shared with Java compare the clocks");
 	if (!doctor->replica)
 		check_rights(doctor, client);
+	if (!doctor->replica)
+		doctor_check_cycles(doctor, client);
 	return doctor->sick;
 }
 

@@ -40,6 +40,8 @@ void doctor_check_clock(struct doctor *doctor, const char *consequence);
  * Returns 0, or an error with doctor->why.
  */
 int doctor_try_locks(struct doctor *doctor, hf_client *client, int64_t wait_ms);
+/* Looks for holders that wait for each other. */
+void doctor_check_cycles(struct doctor *doctor, hf_client *client);
 
 /* ---- doctor_failover.c ---- */
 /* The masters of a cluster, and how they announce releases; nothing about another server. */

@@ -332,5 +332,6 @@ int doctor_examine_zookeeper(struct doctor *doctor, hf_client *client)
 	check_session(doctor, &ensemble);
 	doctor_check_clock(doctor, "times in logs differ, but locks do not depend on clocks");
 	check_rights(doctor, client);
+	doctor_check_cycles(doctor, client);
 	return doctor->sick;
 }

@@ -1,39 +1,39 @@
 /* holdfast ls and who: every lock on the server, no matter which program took it. */
-#include "cli.h"
+#include "cycle.h"
+#include "table.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#define BATCH 1000 /* rows that share their column widths */
+#include <time.h>
 
 enum { JSON = CLI_OWN, KIND };
-enum { NAME, LOCK_KIND, TTL, TOKEN, COUNT, HOST, PID, COMMAND, OWNER, COLUMNS };
 
-static const struct {
-	const char *title;
-	bool right;
-} columns[COLUMNS] = {{"NAME", false}, {"KIND", false},    {"TTL", true},
-                      {"TOKEN", true}, {"COUNT", true},    {"HOST", false},
-                      {"PID", true},   {"COMMAND", false}, {"OWNER", false}};
+static const struct table_column columns[] = {
+	{"NAME", false},   {"KIND", false},    {"HELD", true},  {"TTL", true},
+	{"WAITING", true}, {"TOKEN", true},    {"COUNT", true}, {"HOST", false},
+	{"PID", true},     {"COMMAND", false}, {"OWNER", false}};
+#define COLUMNS (sizeof columns / sizeof *columns)
 
-/* Rows are collected here until their widths are known; widths only ever grow. */
-struct table {
-	char *cells[BATCH][COLUMNS];
-	size_t rows;
-	size_t width[COLUMNS];
-	bool titled;
+/* What is printed about one lock: one row of the table, or its JSON without the closing brace. */
+struct entry {
+	char *name; /* any bytes */
+	size_t length;
+	size_t order; /* of two entries with the same name */
+	char *text;   /* the cells of a row, each with its NUL */
 };
 
+/* Entries are collected here until all are known, because they are sorted by name. */
 struct list {
 	struct cli_settings settings;
 	bool json;
 	bool number; /* --kind semaphore was given */
-	size_t n;    /* locks printed so far */
-	bool held;   /* at least one of them is held */
+	struct entry *entries;
+	size_t n, room;
+	bool held;      /* at least one of the locks is held */
+	bool contended; /* one is held, and it is known who waits for it */
 	bool no_memory;
-	struct table table;
+	char *cycle; /* for who: the cycle that the lock is part of, or NULL */
 };
 
 const struct option cli_who_options[] = {
@@ -78,251 +78,330 @@ static int read_options(int argc, char **argv, const struct option *options, str
 	return 0;
 }
 
-/* ---- JSON ---- */
+/* ---- entries ---- */
 
-static void json_field(const char *name, const char *text)
+/* How long ago this was; -1: not known. Only where the server does not say its time, this host's clock counts. */
+static int64_t age_of(const hf_info *info, int64_t since)
 {
-	printf(",\"%s\":", name);
-	cli_write_json(stdout, text, strlen(text));
+	int64_t now = hf_info_server_time(info);
+	struct timespec clock;
+	if (!now) {
+		clock_gettime(CLOCK_REALTIME, &clock);
+		now = (int64_t)clock.tv_sec * 1000 + clock.tv_nsec / 1000000;
+	}
+	return since > 0 && since <= now ? now - since : -1;
 }
 
-static void json_number(const char *name, int64_t number, bool known)
+/* Takes the text, which was allocated, or NULL without memory. */
+static void add_entry(struct list *list, const char *name, size_t length, char *text)
+{
+	if (list->n == list->room) {
+		size_t room = list->room ? 2 * list->room : 64;
+		struct entry *longer = realloc(list->entries, room * sizeof *longer);
+		list->no_memory = list->no_memory || !longer;
+		list->entries = longer ? longer : list->entries;
+		list->room = longer ? room : list->room;
+	}
+	char *copy = malloc(length + 1);
+	if (list->n == list->room || !copy || !text) {
+		list->no_memory = true;
+		free(copy);
+		free(text);
+		return;
+	}
+	memcpy(copy, name, length);
+	list->entries[list->n] = (struct entry){copy, length, list->n, text};
+	list->n++;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct entry *one = a, *two = b;
+	size_t length = one->length < two->length ? one->length : two->length;
+	int order = memcmp(one->name, two->name, length);
+	if (!order)
+		order = (one->length > two->length) - (one->length < two->length);
+	return order ? order : (one->order > two->order) - (one->order < two->order);
+}
+
+static void note_state(struct list *list, const hf_info *info)
+{
+	bool is_held = hf_info_holders(info) > 0;
+	list->held = list->held || is_held;
+	list->contended = list->contended || (is_held && *hf_info_waiter(info, 0));
+}
+
+/* ---- JSON ---- */
+
+static void json_text(FILE *out, const char *name, const char *text, bool known)
+{
+	fprintf(out, ",\"%s\":", name);
+	if (known)
+		cli_write_json(out, text, strlen(text));
+	else
+		fputs("null", out);
+}
+
+static void json_number(FILE *out, const char *name, int64_t number, bool known)
 {
 	if (known)
-		printf(",\"%s\":%" PRId64, name, number);
+		fprintf(out, ",\"%s\":%" PRId64, name, number);
 	else
-		printf(",\"%s\":null", name);
+		fprintf(out, ",\"%s\":null", name);
 }
 
 /* The library returns at most 200 of each; the number of the others must be shown. */
-static void json_left_out(const char *name, size_t n, size_t shown)
+static void json_left_out(FILE *out, const char *name, size_t n, size_t shown)
 {
 	if (n > shown)
-		printf(",\"%s\":%zu", name, n - shown);
+		fprintf(out, ",\"%s\":%zu", name, n - shown);
 }
 
-static void json_holder(const hf_info *info, size_t i)
+static void json_owner(FILE *out, size_t i, const char *owner)
 {
-	printf("%s{\"owner\":", i ? "," : "");
-	cli_write_json(stdout, hf_info_owner(info, i), strlen(hf_info_owner(info, i)));
-	printf(",\"count\":%" PRId64, hf_info_count(info, i));
-	if (*hf_info_host(info, i)) {
-		json_field("host", hf_info_host(info, i));
-		printf(",\"pid\":%" PRId64, hf_info_pid(info, i));
-		json_field("command", hf_info_text(info, i));
-	} else {
-		fputs(",\"host\":null,\"pid\":null,\"command\":null", stdout);
-	}
-	putchar('}');
+	fprintf(out, "%s{\"owner\":", i ? "," : "");
+	cli_write_json(out, owner, strlen(owner));
+}
+
+static void json_process(FILE *out, const char *host, int64_t pid, const char *command)
+{
+	json_text(out, "host", host, *host);
+	json_number(out, "pid", pid, *host && pid > 0);
+	json_text(out, "command", command, *host);
+}
+
+static void json_holder(FILE *out, const hf_info *info, size_t i)
+{
+	json_owner(out, i, hf_info_owner(info, i));
+	json_number(out, "count", hf_info_count(info, i), true);
+	json_process(out, hf_info_host(info, i), hf_info_pid(info, i), hf_info_text(info, i));
+	json_number(out, "since_ms", hf_info_since(info, i), hf_info_since(info, i) > 0);
+	json_number(out, "lease_ms", hf_info_lease(info, i), hf_info_lease(info, i) > 0);
+	putc('}', out);
+}
+
+static void json_waiter(FILE *out, const hf_info *info, size_t i)
+{
+	int64_t since = hf_info_waiter_since(info, i);
+	json_owner(out, i, hf_info_waiter(info, i));
+	json_process(out, hf_info_waiter_host(info, i), hf_info_waiter_pid(info, i),
+	             hf_info_waiter_text(info, i));
+	json_number(out, "since_ms", since, since > 0);
+	putc('}', out);
 }
 
 /* All candidates in order, the leader first, and what each says about itself. */
-static void json_participants(const hf_info *info)
+static void json_participants(FILE *out, const hf_info *info)
 {
 	size_t leaders = 0;
-	fputs(",\"participants\":[", stdout);
+	fputs(",\"participants\":[", out);
 	while (*hf_info_owner(info, leaders))
 		leaders++;
 	for (size_t i = 0; i < leaders || *hf_info_waiter(info, i - leaders); i++) {
 		bool leads = i < leaders;
-		const char *owner =
-			leads ? hf_info_owner(info, i) : hf_info_waiter(info, i - leaders);
-		const char *text =
-			leads ? hf_info_text(info, i) : hf_info_waiter_text(info, i - leaders);
-		printf("%s{\"owner\":", i ? "," : "");
-		cli_write_json(stdout, owner, strlen(owner));
-		json_field("text", text);
-		printf(",\"leader\":%s}", leads ? "true" : "false");
+		json_owner(out, i,
+		           leads ? hf_info_owner(info, i) : hf_info_waiter(info, i - leaders));
+		json_text(out, "text",
+		          leads ? hf_info_text(info, i) : hf_info_waiter_text(info, i - leaders),
+		          true);
+		fprintf(out, ",\"leader\":%s}", leads ? "true" : "false");
 	}
-	putchar(']');
+	putc(']', out);
 }
 
-static int print_json(void *arg, const hf_info *info)
+static void write_json(FILE *out, const hf_info *info)
 {
-	struct list *list = arg;
 	size_t i, length;
 	const char *name = hf_info_name(info, &length);
-	printf("%s\n {\"name\":", list->n++ ? "," : "");
-	cli_write_json(stdout, name, length);
-	json_field("kind", hf_info_kind(info));
-	json_number("ttl_ms", hf_info_ttl(info), hf_info_ttl(info) >= 0);
-	fputs(",\"holders\":[", stdout);
+	fputs("{\"name\":", out);
+	cli_write_json(out, name, length);
+	json_text(out, "kind", hf_info_kind(info), true);
+	json_number(out, "ttl_ms", hf_info_ttl(info), hf_info_ttl(info) >= 0);
+	fputs(",\"holders\":[", out);
 	for (i = 0; *hf_info_owner(info, i); i++)
-		json_holder(info, i);
-	putchar(']');
-	json_left_out("more_holders", hf_info_holders(info), i);
-	fputs(",\"waiters\":[", stdout);
-	for (i = 0; *hf_info_waiter(info, i); i++) {
-		fputs(i ? "," : "", stdout);
-		cli_write_json(stdout, hf_info_waiter(info, i), strlen(hf_info_waiter(info, i)));
-	}
-	putchar(']');
-	json_left_out("more_waiters", hf_info_waiters(info), i);
+		json_holder(out, info, i);
+	putc(']', out);
+	json_left_out(out, "more_holders", hf_info_holders(info), i);
+	fputs(",\"waiters\":[", out);
+	for (i = 0; *hf_info_waiter(info, i); i++)
+		json_waiter(out, info, i);
+	putc(']', out);
+	json_left_out(out, "more_waiters", hf_info_waiters(info), i);
+	json_number(out, "waiting_clients", hf_info_waiting_clients(info),
+	            hf_info_waiting_clients(info) >= 0);
+	json_number(out, "server_time_ms", hf_info_server_time(info),
+	            hf_info_server_time(info) > 0);
 	if (strcmp(hf_info_kind(info), "leader") == 0)
-		json_participants(info);
-	json_number("token", hf_info_token(info), hf_info_token(info) > 0);
-	putchar('}');
-	list->held = list->held || hf_info_holders(info) > 0;
+		json_participants(out, info);
+	json_number(out, "token", hf_info_token(info), hf_info_token(info) > 0);
+}
+
+static int add_json(void *arg, const hf_info *info)
+{
+	struct list *list = arg;
+	size_t length, size;
+	const char *name = hf_info_name(info, &length);
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &size);
+	if (out) {
+		write_json(out, info);
+		fclose(out);
+	}
+	add_entry(list, name, length, text);
+	note_state(list, info);
 	return 0;
+}
+
+static void print_json(const struct list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		printf("%s\n %s", i ? "," : "[", list->entries[i].text);
+		if (list->cycle)
+			json_text(stdout, "cycle", list->cycle, true);
+		putchar('}');
+	}
+	puts(list->n ? "\n]" : "[]");
 }
 
 /* ---- columns ---- */
 
-static size_t count_characters(const char *text)
-{
-	size_t n = 0;
-	for (; *text; text++)
-		n += (*text & 0xc0) != 0x80;
-	return n;
-}
-
-static void print_cell(const struct table *table, int column, const char *text)
-{
-	size_t used = count_characters(text);
-	int pad = used < table->width[column] ? (int)(table->width[column] - used) : 0;
-	if (columns[column].right)
-		printf("%*s%s ", pad, "", text);
-	else if (column == COLUMNS - 1)
-		printf("%s\n", text);
-	else
-		printf("%s%*s ", text, pad, "");
-}
-
-static void measure_columns(struct table *table)
-{
-	for (int c = 0; c < COLUMNS; c++) {
-		size_t title = count_characters(columns[c].title);
-		if (table->width[c] < title)
-			table->width[c] = title;
-		for (size_t r = 0; r < table->rows; r++) {
-			size_t width = count_characters(table->cells[r][c]);
-			if (table->width[c] < width)
-				table->width[c] = width;
-		}
-	}
-}
-
-static void print_table(struct table *table)
-{
-	if (table->rows == 0)
-		return;
-	measure_columns(table);
-	for (int c = 0; c < COLUMNS && !table->titled; c++)
-		print_cell(table, c, columns[c].title);
-	table->titled = true;
-	for (size_t r = 0; r < table->rows; r++) {
-		for (int c = 0; c < COLUMNS; c++) {
-			print_cell(table, c, table->cells[r][c]);
-			free(table->cells[r][c]);
-		}
-	}
-	table->rows = 0;
-}
+/* The cells of one row as text; "" stands for what is not known. */
+struct row {
+	const char *kind, *held, *ttl, *waiting, *token, *count, *host, *pid, *command, *owner;
+};
 
 /* Makes text from others safe to print; "-" stands for no text. */
-static char *make_cell(const char *text, size_t length)
+static void write_cell(FILE *out, const char *text, size_t length)
 {
-	char *cell = NULL;
-	size_t size;
-	FILE *out = open_memstream(&cell, &size);
-	if (!out)
-		return NULL;
 	cli_write_plain(out, length ? text : "-", length ? length : 1);
-	fclose(out);
-	return cell;
+	putc(0, out);
 }
 
-static void add_row(struct list *list, const hf_info *info, const char *const cells[COLUMNS])
+static void add_row(struct list *list, const hf_info *info, const struct row *row)
 {
-	struct table *table = &list->table;
-	size_t length;
+	const char *const cells[] = {row->kind,  row->held, row->ttl, row->waiting, row->token,
+	                             row->count, row->host, row->pid, row->command, row->owner};
+	size_t length, size;
 	const char *name = hf_info_name(info, &length);
-	if (table->rows == BATCH)
-		print_table(table);
-	char **row = table->cells[table->rows];
-	bool good = true;
-	for (int c = 0; c < COLUMNS; c++) {
-		row[c] =
-			c == NAME ? make_cell(name, length) : make_cell(cells[c], strlen(cells[c]));
-		good = good && row[c];
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &size);
+	if (out) {
+		write_cell(out, name, length);
+		for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
+			write_cell(out, cells[i], strlen(cells[i]));
+		fclose(out);
 	}
-	if (good) {
-		table->rows++;
-		return;
-	}
-	list->no_memory = true;
-	for (int c = 0; c < COLUMNS; c++)
-		free(row[c]);
+	add_entry(list, name, length, text);
 }
 
+static const char *format_number(int64_t number, bool known, char ret_text[32])
+{
+	snprintf(ret_text, 32, "%" PRId64, number);
+	return known ? ret_text : "";
+}
+
+static const char *format_age(const hf_info *info, int64_t since, char ret_text[32])
+{
+	int64_t age = age_of(info, since);
+	return age < 0 ? "" : cli_format_span(age, ret_text);
+}
+
+/* The first row of a lock also shows how many clients wait for it. */
 static void add_holder(struct list *list, const hf_info *info, size_t i)
 {
-	char ttl[32], token[32] = "", count[32] = "", pid[32] = "";
-	int64_t ttl_ms = hf_info_ttl(info);
-	if (hf_info_token(info))
-		snprintf(token, sizeof token, "%" PRId64, hf_info_token(info));
-	if (hf_info_holders(info) > 0)
-		snprintf(count, sizeof count, "%" PRId64, hf_info_count(info, i));
-	if (hf_info_pid(info, i))
-		snprintf(pid, sizeof pid, "%" PRId64, hf_info_pid(info, i));
+	char held[32], ttl[32], waiting[32], token[32], count[32], pid[32];
+	int64_t ttl_ms = hf_info_ttl(info), clients = hf_info_waiting_clients(info);
 	add_row(list, info,
-	        (const char *const[COLUMNS]){"", hf_info_kind(info),
-	                                     ttl_ms == -1 ? ""
-	                                     : ttl_ms < 0 ? "free"
-	                                                  : cli_format_span(ttl_ms, ttl),
-	                                     token, count, hf_info_host(info, i), pid,
-	                                     hf_info_text(info, i), hf_info_owner(info, i)});
+	        &(struct row){
+			.kind = hf_info_kind(info),
+			.held = format_age(info, hf_info_since(info, i), held),
+			.ttl = ttl_ms == -1 ? ""
+	                       : ttl_ms < 0 ? "free"
+	                                    : cli_format_span(ttl_ms, ttl),
+			.waiting = format_number(clients, i == 0 && clients >= 0, waiting),
+			.token = format_number(hf_info_token(info), hf_info_token(info) > 0, token),
+			.count = format_number(hf_info_count(info, i), hf_info_holders(info) > 0,
+	                                       count),
+			.host = hf_info_host(info, i),
+			.pid = format_number(hf_info_pid(info, i), hf_info_pid(info, i) > 0, pid),
+			.command = hf_info_text(info, i),
+			.owner = hf_info_owner(info, i),
+		});
 }
 
-/* A row that is not a holder: a waiter, or the number of those left out. */
-static void add_note(struct list *list, const hf_info *info, const char *kind, const char *text,
-                     const char *owner)
-{
-	add_row(list, info,
-	        (const char *const[COLUMNS]){"", kind, "", "", "", "", "", text, owner});
-}
-
+/* The number of those left out. */
 static void add_left_out(struct list *list, const hf_info *info, const char *what, size_t n)
 {
 	char text[48];
 	snprintf(text, sizeof text, "and %zu more", n);
 	if (n > 0)
-		add_note(list, info, what, "", text);
+		add_row(list, info, &(struct row){what, "", "", "", "", "", "", "", "", text});
+}
+
+static void add_waiter(struct list *list, const hf_info *info, size_t i)
+{
+	char kind[48], waiting[32], pid[32];
+	int64_t number = hf_info_waiter_pid(info, i);
+	snprintf(kind, sizeof kind, "waiter-%zu", i + 1);
+	add_row(list, info,
+	        &(struct row){
+			.kind = kind,
+			.held = "",
+			.ttl = "",
+			.waiting = format_age(info, hf_info_waiter_since(info, i), waiting),
+			.token = "",
+			.count = "",
+			.host = hf_info_waiter_host(info, i),
+			.pid = format_number(number, number > 0, pid),
+			.command = hf_info_waiter_text(info, i),
+			.owner = hf_info_waiter(info, i),
+		});
 }
 
 static int add_rows(void *arg, const hf_info *info)
 {
 	struct list *list = arg;
-	char kind[48];
 	size_t i;
-	list->n++;
-	list->held = list->held || hf_info_holders(info) > 0;
+	note_state(list, info);
 	for (i = 0; i == 0 || *hf_info_owner(info, i); i++)
 		add_holder(list, info, i);
 	if (hf_info_holders(info) > i)
 		add_left_out(list, info, hf_info_kind(info), hf_info_holders(info) - i);
-	for (i = 0; *hf_info_waiter(info, i); i++) {
-		snprintf(kind, sizeof kind, "waiter-%zu", i + 1);
-		add_note(list, info, kind, hf_info_waiter_text(info, i), hf_info_waiter(info, i));
-	}
+	for (i = 0; *hf_info_waiter(info, i); i++)
+		add_waiter(list, info, i);
 	add_left_out(list, info, "waiters", hf_info_waiters(info) - i);
 	return 0;
 }
 
-/* ---- the commands ---- */
-
-static hf_info_fn *begin_list(const struct list *list)
+static void print_rows(struct list *list)
 {
-	if (list->json)
-		putchar('[');
-	return list->json ? print_json : add_rows;
+	const char **rows = list->n ? malloc(list->n * sizeof *rows) : NULL;
+	list->no_memory = list->no_memory || (list->n > 0 && !rows);
+	for (size_t i = 0; rows && i < list->n; i++)
+		rows[i] = list->entries[i].text;
+	if (rows)
+		table_print(columns, COLUMNS, rows, list->n);
+	free(rows);
+	if (list->cycle)
+		cli_complain("possible deadlock: %s", list->cycle);
 }
+
+/* ---- the commands ---- */
 
 static int finish_list(struct list *list, int rc)
 {
-	print_table(&list->table);
+	if (list->n > 0)
+		qsort(list->entries, list->n, sizeof *list->entries, compare_entries);
 	if (list->json)
-		puts(list->n ? "\n]" : "]");
+		print_json(list);
+	else
+		print_rows(list);
+	for (size_t i = 0; i < list->n; i++) {
+		free(list->entries[i].name);
+		free(list->entries[i].text);
+	}
+	free(list->entries);
+	free(list->cycle);
 	if (!rc && list->no_memory) {
 		cli_complain("out of memory: the list is incomplete; try a narrower pattern");
 		rc = EXIT_SYSTEM;
@@ -339,7 +418,7 @@ int cli_ls(int argc, char **argv)
 		rc = cli_open(&list.settings, &(hf_client_options){0}, &client);
 	if (rc)
 		return rc;
-	rc = hf_client_list(client, argv[optind], begin_list(&list), &list);
+	rc = hf_client_list(client, argv[optind], list.json ? add_json : add_rows, &list);
 	if (rc)
 		rc = cli_report_failure(rc);
 	rc = finish_list(&list, rc);
@@ -363,21 +442,28 @@ static int read_number(hf_client *client, const char *name, int64_t *ret_number)
 static int show_number(struct list *list, hf_client *client, const char *name)
 {
 	int64_t available;
+	size_t size;
+	char *text = NULL;
 	int rc = read_number(client, name, &available);
 	if (rc)
 		return cli_report_failure(rc);
-	if (list->json) {
-		fputs("\n {\"name\":", stdout);
-		cli_write_json(stdout, name, strlen(name));
-		printf(",\"kind\":\"semaphore\",\"ttl_ms\":null,\"holders\":[],\"waiters\":[],"
-		       "\"token\":null,\"available\":%" PRId64 "}",
-		       available);
-	} else {
+	list->held = true;
+	if (!list->json) {
 		cli_write_plain(stdout, name, strlen(name));
 		printf(": %" PRId64 " permits available\n", available);
+		return 0;
 	}
-	list->n++;
-	list->held = true;
+	FILE *out = open_memstream(&text, &size);
+	if (out) {
+		fputs("{\"name\":", out);
+		cli_write_json(out, name, strlen(name));
+		fprintf(out,
+		        ",\"kind\":\"semaphore\",\"ttl_ms\":null,\"holders\":[],\"waiters\":[],"
+		        "\"waiting_clients\":null,\"token\":null,\"available\":%" PRId64,
+		        available);
+		fclose(out);
+	}
+	add_entry(list, name, strlen(name), text);
 	return 0;
 }
 
@@ -410,7 +496,6 @@ static int explain_absence(hf_client *client, const char *name)
 
 static int show_one(struct list *list, hf_client *client, const char *name)
 {
-	hf_info_fn *print = begin_list(list);
 	int rc = cli_check_name(client, name);
 	if (rc)
 		return rc;
@@ -419,9 +504,11 @@ static int show_one(struct list *list, hf_client *client, const char *name)
 		             "without it");
 		return EXIT_USAGE;
 	}
-	rc = hf_client_inspect(client, name, print, list);
+	rc = hf_client_inspect(client, name, list->json ? add_json : add_rows, list);
 	if (rc)
 		return cli_report_late_failure(rc, hf_error_detail());
+	if (list->contended && list->n > 0)
+		list->cycle = cycle_find(client, list->entries[0].name, list->entries[0].length);
 	if (list->n > 0)
 		return 0;
 	return list->number ? show_number(list, client, name) : explain_absence(client, name);

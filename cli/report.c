@@ -147,7 +147,7 @@ static int describe_holder(void *arg, const hf_info *info)
 		fprintf(out, " and %zu more", n - 1);
 	describe_lease(out, hf_info_ttl(info));
 	if (hf_info_waiters(info) > 0)
-		fprintf(out, "; %zu in the queue", hf_info_waiters(info));
+		fprintf(out, "; %zu waiting", hf_info_waiters(info));
 	return 0;
 }
 

@@ -53,9 +53,12 @@ static void java_locks_are_listed(void **state)
 	cli_expect_in(json_about(all, "j:plain"), "\"kind\":\"reentrant\"");
 	cli_expect_in(json_about(all, "j:plain"),
 	              "{\"owner\":\"" JAVA ":41\",\"count\":2,\"host\":null,"
-	              "\"pid\":null,\"command\":null}");
+	              "\"pid\":null,\"command\":null,\"since_ms\":null,\"lease_ms\":null}");
 	cli_expect_in(json_about(all, "j:fair"), "\"kind\":\"fair\"");
-	cli_expect_in(json_about(all, "j:fair"), "\"waiters\":[\"" OTHER ":1\",\"" OTHER ":2\"]");
+	cli_expect_in(json_about(all, "j:fair"), "\"waiters\":[{\"owner\":\"" OTHER
+	                                         ":1\",\"host\":null,\"pid\":null,\"command\":null,"
+	                                         "\"since_ms\":null},{\"owner\":\"" OTHER ":2\"");
+	cli_expect_in(json_about(all, "j:fair"), "\"waiting_clients\":1,");
 	cli_expect_in(json_about(all, "j:write"), "\"kind\":\"write\"");
 	cli_expect_in(json_about(all, "j:write"), "\"owner\":\"" JAVA ":43\"");
 	cli_expect_in(json_about(all, "j:read"), "\"kind\":\"read\"");
@@ -238,7 +241,7 @@ static void a_free_lock_with_waiters_is_status_1(void **state)
 	            NULL);
 	struct cli *cli = cli_start(cli_url(), "who", "x", "--json", NULL);
 	CLI_EXPECT(cli, 1);
-	cli_expect_in(cli_output(cli), "\"holders\":[],\"waiters\":[\"" OTHER ":1\"]");
+	cli_expect_in(cli_output(cli), "\"holders\":[],\"waiters\":[{\"owner\":\"" OTHER ":1\",");
 	assert_true(json_is_valid(cli_output(cli)));
 	cli_free(cli);
 }
@@ -280,8 +283,9 @@ static void host_pid_and_program_of_a_holder_are_shown(void **state)
 	cli_wait_held("x");
 	struct cli *cli = cli_show_json(cli_url(), "who", "x");
 	assert_int_equal(gethostname(host, sizeof host - 1), 0);
-	char *wanted = check_format("\"count\":1,\"host\":\"%s\",\"pid\":%d,\"command\":\"sleep\"}",
-	                            host, (int)holder->pid);
+	char *wanted = check_format(
+		"\"count\":1,\"host\":\"%s\",\"pid\":%d,\"command\":\"sleep\",\"since_ms\":", host,
+		(int)holder->pid);
 	cli_expect_in(cli_output(cli), wanted);
 	assert_null(strstr(cli_output(cli), "60\""));
 	free(wanted);
@@ -363,9 +367,95 @@ static void output_that_cannot_be_written_is_71(void **state)
 	free(line);
 }
 
+/* ---- since when, and who waits ---- */
+
+static void ls_is_sorted_by_name(void **state)
+{
+	(void)state;
+	make_java_locks();
+	struct cli *cli = cli_start(cli_url(), "ls", NULL);
+	CLI_EXPECT(cli, 0);
+	const char *last = "";
+	size_t length = 0;
+	for (const char *row = strchr(cli_output(cli), '\n') + 1; *row;
+	     row = strchr(row, '\n') + 1) {
+		size_t own = strcspn(row, " ");
+		assert_true(strncmp(last, row, length < own ? length : own) <= 0);
+		last = row;
+		length = own;
+	}
+	cli_free(cli);
+}
+
+/* The note is of the server's time, so a client's clock does not matter. */
+static void held_is_the_age_of_the_hold(void **state)
+{
+	static const char make[] =
+		"local now = redis.call('time')[1] * 1000 redis.call('hset', 'x', '" JAVA
+		":1', 1) redis.call('set', 'holdfast_holder:{x}:" JAVA
+		":1', 'reentrant\\nhost\\n12 ' .. string.format('%.0f', now + tonumber(ARGV[1])) "
+	        ".. "
+		"' 30000\\njob') return 1";
+	(void)state;
+	assert_int_equal(raw_integer(cli_raw, "EVAL", make, "0", "-7200000", NULL), 1);
+	struct cli *cli = cli_start(cli_url(), "who", "x", NULL);
+	CLI_EXPECT(cli, 0);
+	cli_expect_in(cli_output(cli), " 2.0h ");
+	cli_free(cli);
+	cli = cli_show_json(cli_url(), "who", "x");
+	cli_expect_in(cli_output(cli), "\"lease_ms\":30000}");
+	cli_free(cli);
+	assert_int_equal(raw_integer(cli_raw, "EVAL", make, "0", "3600000", NULL), 1);
+	cli = cli_show_json(cli_url(), "who", "x");
+	cli_expect_in(cli_output(cli), "\"since_ms\":null");
+	cli_free(cli);
+}
+
+/* Two processes each hold a lock and wait for the other's. */
+static void holders_that_wait_for_each_other_are_pointed_out(void **state)
+{
+	(void)state;
+	struct cli *one = cli_start(cli_url(), "run", "a", "--", "sleep", "60", NULL);
+	struct cli *two = cli_start(cli_url(), "run", "b", "--", "sleep", "60", NULL);
+	cli_wait_held("a");
+	cli_wait_held("b");
+	static const char wait[] =
+		"local now = redis.call('time')[1] * 1000 for name, from in pairs({a = 'b', b = "
+	        "'a'}) do "
+		"local owner = redis.call('hkeys', from)[1] "
+		"local note = redis.call('get', 'holdfast_holder:{' .. from .. '}:' .. owner) "
+		"redis.call('zadd', 'holdfast_waiter:{' .. name .. '}', string.format('%.0f', now "
+	        "+ 60000), "
+		"owner) "
+		"redis.call('set', 'holdfast_waiter:{' .. name .. '}:' .. owner, note) end return "
+	        "1";
+	struct cli *cli = cli_start(cli_url(), "doctor", NULL);
+	CLI_EXPECT(cli, 0);
+	cli_expect_in(cli_output(cli), "no holders wait for each other");
+	cli_free(cli);
+	assert_int_equal(raw_integer(cli_raw, "EVAL", wait, "0", NULL), 1);
+	cli = cli_show_json(cli_url(), "who", "a");
+	char *wanted = check_format("pid %d on ", (int)one->pid);
+	cli_expect_in(cli_output(cli), "\"cycle\":\"");
+	cli_expect_in(cli_output(cli), wanted);
+	cli_expect_in(cli_output(cli), "waits for 'b', which");
+	cli_expect_in(cli_output(cli), "\"waiting_clients\":1,");
+	cli_free(cli);
+	cli = cli_start(cli_url(), "doctor", NULL);
+	CLI_EXPECT(cli, 0);
+	cli_expect_in(cli_output(cli), "waits for 'a', which");
+	cli_free(cli);
+	free(wanted);
+	cli_free(one);
+	cli_free(two);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CLI_STORY(ls_is_sorted_by_name),
+		CLI_STORY(held_is_the_age_of_the_hold),
+		CLI_STORY(holders_that_wait_for_each_other_are_pointed_out),
 		CLI_STORY(java_locks_are_listed),
 		CLI_STORY(a_pattern_selects_names),
 		CLI_STORY(patterns_select_permits_by_the_rules_of_the_server),

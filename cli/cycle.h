@@ -1,0 +1,19 @@
+/* Cycles: processes that hold locks and wait for each other's, as far as their notes say. */
+#ifndef HF_CLI_CYCLE_H
+#define HF_CLI_CYCLE_H
+
+#include "cli.h"
+
+/*
+ * Walks over all locks. Calls tell() with a description of each cycle; 10 at most. Returns 0 or a
+ * library error.
+ */
+int cycle_each(hf_client *client, void (*tell)(void *arg, const char *text), void *arg);
+
+/*
+ * Walks over all locks. Describes a cycle that the lock with this name on the server is part of, in
+ * text that the caller frees; NULL if there is none, or if it could not be found out.
+ */
+char *cycle_find(hf_client *client, const char *name, size_t length);
+
+#endif
