@@ -10,7 +10,7 @@
 
 /* A process that waits for a lock, and one that holds it. */
 struct edge {
-	char *from, *to; /* who they are */
+	char *from, *to; /* the names of the two processes */
 	char *lock;
 	size_t length;     /* of the lock's name */
 	size_t tail, head; /* the numbers of the two processes */

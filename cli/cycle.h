@@ -5,7 +5,7 @@
 #include "cli.h"
 
 /*
- * Walks over all locks. Calls tell() with a description of each cycle; 10 at most. Returns 0 or a
+ * Walks over all locks. Reports a description of each cycle; 10 at most. Returns 0 or a
  * library error.
  */
 int cycle_each(hf_client *client, void (*tell)(void *arg, const char *text), void *arg);

@@ -1054,8 +1054,8 @@ HF_API const char *hf_info_text(const hf_info *info, size_t i);
 HF_API int64_t hf_info_since(const hf_info *info, size_t i);
 HF_API int64_t hf_info_lease(const hf_info *info, size_t i);
 /*
- * The server's clock when it answered, in milliseconds since 1970. The time since hf_info_since() is
- * the difference, whatever the clock of this host says. 0 on ZooKeeper, where it is not known.
+ * The server's clock when it answered, in milliseconds since 1970. The age of a hold is the
+ * difference from hf_info_since(), whatever the clock of this host says. 0 on ZooKeeper, where it is not known.
  */
 HF_API int64_t hf_info_server_time(const hf_info *info);
 /*
@@ -1075,9 +1075,9 @@ HF_API int64_t hf_info_waiter_since(const hf_info *info, size_t i);
  * The number of clients that wait for the lock, Java's included; -1: not known. On Redis these are
  * the clients that listen for its release, so each process counts once however many of its threads
  * wait, and still counts for a second after its wait. On a cluster without sharded pub/sub, clients
- * that listen at another node than the name's master are not seen. It is not known without the right
- * to PUBSUB NUMSUB, on a cluster with sharded pub/sub to PUBSUB SHARDNUMSUB; on ZooKeeper of permits
- * and of more than 200 holders and waiters.
+ * that listen at another node than the name's master are not seen. It is not known without the
+ * right to PUBSUB NUMSUB, on a cluster with sharded pub/sub to PUBSUB SHARDNUMSUB; on ZooKeeper
+ * of permits and of more than 200 holders and waiters.
  */
 HF_API int64_t hf_info_waiting_clients(const hf_info *info);
 

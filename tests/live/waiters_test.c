@@ -1,4 +1,4 @@
-/* Who waits for a lock: notes of waiters, and the number of waiting clients. */
+/* The waiters of a lock: notes of waiters, and the number of waiting clients. */
 #include "live/notes.h"
 
 #define SECRET "s3cr3t-word"

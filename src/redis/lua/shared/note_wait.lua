@@ -1,4 +1,4 @@
--- The owner goes on waiting. If it has waited for long enough, it says so in a note, which lasts for three polls, and is
+-- The owner keeps waiting. If it has waited for long enough, it says so in a note, which lasts for three polls, and is
 -- added to the set of those that wait, with the time until which its note lasts. A failure does not matter.
 if waited then
 	local waiters, clock, lasts = 'holdfast_waiter' .. string.sub(descriptions, 16), redis.pcall('time'), 9000
