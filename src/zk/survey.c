@@ -11,6 +11,7 @@
 
 #define MOST_LISTED 200         /* holders, and also waiters, in one row */
 #define MOST_NOTE   1000        /* bytes of a holder's description */
+#define MOST_DIGITS 18          /* of a process id */
 #define MOST_BYTES  (32u << 20) /* of rows, and of paths to visit */
 #define MOST_WALKS  256         /* that wait for their next step, and the bytes of all of them */
 #define WALKS_BYTES (128u << 20)
@@ -282,9 +283,13 @@ static int add_note(const struct hf__zk *zk, struct hf__survey *at,
 		length = 0;
 	const char *line = length > 0 ? memchr(data, '\n', length) : NULL;
 	const char *end = line ? memchr(line + 1, '\n', length - (size_t)(line + 1 - data)) : NULL;
-	size_t about = end ? (size_t)(end - data) : 0, text = end ? about + 1 : 0;
+	/* Anything else than a process id must not hide the time that follows. */
+	size_t digits = end ? strspn(line + 1, "0123456789") : 0;
+	bool has_pid = end && line + 1 + digits == end && digits <= MOST_DIGITS;
+	size_t about = end ? (size_t)(line + 1 - data) + (has_pid ? digits : 0) : 1;
+	size_t text = end ? (size_t)(end + 1 - data) : 0;
 	int n = snprintf(note, sizeof note, "%s\n%.*s %" PRId64 " %" PRId64 "\n%.*s", at->kind,
-	                 end ? (int)about : 1, end ? data : "\n",
+	                 (int)about, end ? data : "\n",
 	                 request->rc == ZOK ? (int64_t)request->stat.ctime : 0,
 	                 is_own ? (int64_t)zk->library.recv_timeout(zk->session->handle) : 0,
 	                 (int)(length - text), length > 0 ? data + text : "");
