@@ -46,9 +46,17 @@ static int read_info(void *arg, const hf_info *info)
 		*bytes += strlen(hf_info_owner(info, i)) + strlen(hf_info_host(info, i));
 		*bytes += strlen(hf_info_text(info, i)) + strlen(hf_info_waiter(info, i));
 		*bytes += strlen(hf_info_waiter_text(info, i));
+		*bytes += strlen(hf_info_waiter_host(info, i));
 		(void)hf_info_count(info, i);
-		(void)hf_info_pid(info, i);
+		CHECK(hf_info_pid(info, i) >= 0 && hf_info_waiter_pid(info, i) >= 0);
+		CHECK(hf_info_since(info, i) >= 0 && hf_info_waiter_since(info, i) >= 0);
+		CHECK(hf_info_lease(info, i) >= 0);
+		if (hf_info_server_time(info) > 0) {
+			CHECK(hf_info_since(info, i) <= hf_info_server_time(info));
+			CHECK(hf_info_waiter_since(info, i) <= hf_info_server_time(info));
+		}
 	}
+	(void)hf_info_waiting_clients(info);
 	(void)hf_info_ttl(info);
 	(void)hf_info_token(info);
 	CHECK(hf_info_owner(info, SIZE_MAX)[0] == 0);
@@ -73,6 +81,9 @@ static void read_rows(struct hf_client *client, uint8_t verb, const char *patter
 		rc = hf_client_list(client, pattern, read_info, &bytes);
 	else if (verb == HF__INSPECT)
 		rc = hf_client_inspect(client, "name", read_info, &bytes);
+	else if (verb == HF__INSPECT_MANY)
+		rc = hf_client_inspect_many(client, (const char *const[]){"a", "b"}, 2, read_info,
+		                            &bytes);
 	else
 		rc = hf_client_facts(client, read_fact, &bytes);
 	CHECK(rc == 0 || rc == HF_EPROTOCOL || rc == HF_EUNREACHABLE);
@@ -92,9 +103,10 @@ static void check_answer(const struct hf__cmd *cmd)
 /* The commands whose replies have a form of their own, each for a lock of some kind. */
 static struct hf__cmd make_command(struct hf_client *client, unsigned choice)
 {
-	static const uint8_t verbs[] = {HF__ASK,     HF__SETTLE,   HF__MOVE, HF__RENEW, HF__SYNC,
-	                                HF__LOOK,    HF__PING,     HF__LIST, HF__FORCE, HF__FACTS,
-	                                HF__INSPECT, HF__IDENTIFY, HF__TOKEN};
+	static const uint8_t verbs[] = {HF__ASK,   HF__SETTLE,      HF__MOVE,    HF__RENEW,
+	                                HF__SYNC,  HF__LOOK,        HF__PING,    HF__LIST,
+	                                HF__FORCE, HF__FACTS,       HF__INSPECT, HF__IDENTIFY,
+	                                HF__TOKEN, HF__INSPECT_MANY};
 	static struct hf__lock *lock[3];
 	uint8_t verb = verbs[choice % sizeof verbs];
 
@@ -104,7 +116,8 @@ static struct hf__cmd make_command(struct hf_client *client, unsigned choice)
 		lock[2] = get_lock(client, HF_FENCED, "c");
 	}
 	return (struct hf__cmd){.verb = verb,
-	                        .lock = verb == HF__LIST || verb == HF__FACTS
+	                        .lock = verb == HF__LIST || verb == HF__FACTS ||
+	                                                verb == HF__INSPECT_MANY
 	                                        ? NULL
 	                                        : lock[choice / sizeof verbs % 3],
 	                        .items = verb == HF__RENEW ? 1 + choice / 64 : 0};
