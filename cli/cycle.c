@@ -187,9 +187,8 @@ static char *describe(const struct edge *edge, const struct edge **by, bool *is_
 		return NULL;
 	do {
 		const struct edge *last = by[party];
-		fprintf(out, "%s%s waits for '", party == edge->tail ? "" : "; ", last->from);
-		cli_write_plain(out, last->lock, last->length);
-		fprintf(out, "', which %s holds", last->to);
+		fprintf(out, "%s%s waits for '%s', which %s holds", party == edge->tail ? "" : "; ",
+		        last->from, last->lock, last->to);
 		is_known[party] = true;
 		party = last->tail;
 	} while (party != edge->tail);

@@ -5,8 +5,8 @@
 #include "cli.h"
 
 /*
- * Walks over all locks. Reports a description of each cycle; 10 at most. Returns 0 or a
- * library error.
+ * Walks over all locks. Reports a description of each cycle; 10 at most. It has names and hosts as
+ * others wrote them, so it must be made safe to print. Returns 0 or a library error.
  */
 int cycle_each(hf_client *client, void (*tell)(void *arg, const char *text), void *arg);
 

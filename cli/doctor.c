@@ -45,7 +45,7 @@ void doctor_say(struct doctor *doctor, enum verdict verdict, const char *subject
 	static const char *const word[] = {"ok", "note", "BAD"};
 	static const char *const colour[] = {"\033[32m", "\033[33m", "\033[31m"};
 	bool colours = use_colours();
-	char found[512];
+	char found[4096];
 	va_list args;
 	printf("%s%-4s%s  %-12s ", colours ? colour[verdict] : "", word[verdict],
 	       colours ? "\033[0m" : "", subject);
