@@ -1054,8 +1054,9 @@ HF_API const char *hf_info_text(const hf_info *info, size_t i);
 HF_API int64_t hf_info_since(const hf_info *info, size_t i);
 HF_API int64_t hf_info_lease(const hf_info *info, size_t i);
 /*
- * The server's clock when it answered, in milliseconds since 1970. The age of a hold is the
- * difference from hf_info_since(), whatever the clock of this host says. 0 on ZooKeeper, where it is not known.
+ * The server's clock when it answered, in milliseconds since 1970; 0 on ZooKeeper, where it is not
+ * known. The age of a hold is the difference from hf_info_since(), whatever the clock of this host
+ * says.
  */
 HF_API int64_t hf_info_server_time(const hf_info *info);
 /*

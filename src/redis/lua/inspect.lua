@@ -55,7 +55,7 @@ end
 -- how many there are, which may be more.
 local function waiters_of(name, queue)
 	local prefix, from, is_queued = prefixed('holdfast_waiter', name), string.format('%.0f', now), {}
-	local waiters, others, count = {}, {}, #queue
+	local waiters, others = {}, {}
 	for i, owner in ipairs(queue) do
 		is_queued[owner] = true
 		waiters[i] = {owner, i <= most and read_note(prefix .. ':' .. owner) or ''}
