@@ -609,6 +609,61 @@ static void locks_of_all_masters_are_listed(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
+#define ROUNDING_MS 2
+
+static int note_waiter(void *arg, const hf_info *info)
+{
+	int *noted = arg;
+	*noted += hf_info_since(info, 0) > 0 && hf_info_waiters(info) == 1 &&
+	          hf_info_waiting_clients(info) == 1 &&
+	          strcmp(hf_info_waiter_text(info, 0), "other") == 0 &&
+	          hf_info_waiter_since(info, 0) >= hf_info_since(info, 0) - ROUNDING_MS;
+	return 0;
+}
+
+static int count_noted(hf_client *client, char *const names[MASTERS])
+{
+	int noted = 0;
+	ASSERT_OK(hf_client_inspect_many(client, (const char *const *)names, MASTERS, note_waiter,
+	                                 &noted));
+	return noted;
+}
+
+/* The notes of holders and waiters are in the slot of their lock, with any name. */
+static void notes_of_all_masters_are_read(void **state)
+{
+	hf_client *client = open_cluster(HF_CLIENT(.describe = "client"));
+	hf_client *other = open_cluster(HF_CLIENT(.describe = "other"));
+	hf_lock *held[MASTERS], *wanted[MASTERS];
+	struct waiter *waiter[MASTERS];
+	char *names[MASTERS];
+	(void)state;
+	for (int i = 0; i < MASTERS; i++) {
+		char *name = name_on(i, "noted-");
+		names[i] = i == 0 ? check_format("a:{%s}:b", name) : check_format("%s", name);
+		free(name);
+		held[i] = open_lock(client, names[i]);
+		wanted[i] = open_lock(other, names[i]);
+		ASSERT_OK(hf_lock_acquire(held[i], NULL));
+		waiter[i] = waiter_start(wanted[i], NULL);
+	}
+	WAIT_UNTIL(count_noted(client, names) == MASTERS, SOON_MS);
+	for (int i = 0; i < MASTERS; i++) {
+		ASSERT_OK(hf_lock_release(held[i]));
+		waiter_expect(waiter[i], 0);
+		assert_int_equal(count_noted(client, names), MASTERS - 1 - i);
+	}
+	for (int i = 0; i < MASTERS; i++) {
+		waiter_finish(waiter[i]);
+		hf_lock_close(held[i]);
+		hf_lock_close(wanted[i]);
+		free(names[i]);
+	}
+	assert_int_equal(stats_of(other).unknowns, 0);
+	ASSERT_OK(hf_client_close(client));
+	ASSERT_OK(hf_client_close(other));
+}
+
 static hf_client *forked_client;
 static hf_lock *forked_lock[MASTERS];
 
@@ -741,6 +796,7 @@ int main(void)
 		CLUSTER_STORY(releases_are_published_as_configured),
 		CLUSTER_STORY(a_node_that_forgot_its_scripts_gets_them_again),
 		CLUSTER_STORY(locks_of_all_masters_are_listed),
+		CLUSTER_STORY(notes_of_all_masters_are_read),
 		CLUSTER_STORY(a_forked_child_leaves_all_connections_alone),
 		CLUSTER_STORY(closing_gives_back_what_is_held_everywhere),
 		CLUSTER_STORY(nodes_with_a_password_are_all_logged_in_to),
