@@ -118,6 +118,10 @@ static void live_on_several_masters(struct life *life, const char *url)
 		meet_at_several(life);
 		(void)CALL(0, 0, hf_client_list(life->client, "*", ignore_info, NULL));
 		(void)CALL(0, 0, hf_client_inspect(life->client, "kind", ignore_info, NULL));
+		(void)CALL(0, 0,
+		           hf_client_inspect_many(life->client,
+		                                  (const char *const[]){"a", "b", "c"}, 3,
+		                                  ignore_info, NULL));
 		(void)CALL(0, 0, hf_client_facts(life->client, ignore_fact, NULL));
 	}
 	end_life(life);

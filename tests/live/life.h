@@ -40,6 +40,7 @@ struct life {
 	struct done acquired, released, asked;
 	bool is_waiting;
 	int64_t sync_timeout_ms;
+	const char *describe;
 	long allocations; /* until there was memory again */
 	char wrong[500];  /* the first surprise */
 };
@@ -91,7 +92,8 @@ static inline bool begin_life(struct life *life, const char *url)
 	         hf_client_open(url,
 	                        HF_CLIENT(.on_event = ignore_event, .on_log = ignore_line,
 	                                  .command_timeout_ms = 500, .watchdog_ms = 5000,
-	                                  .sync_timeout_ms = life->sync_timeout_ms),
+	                                  .sync_timeout_ms = life->sync_timeout_ms,
+	                                  .describe = life->describe),
 	                        &life->client)))
 		return false;
 	return !CALL(0, 0, hf_owner_new(&life->owner)) && !CALL(0, 0, hf_owner_new(&life->third)) &&
@@ -298,6 +300,34 @@ static inline void live_with_all_kinds(struct life *life, const char *url)
 		(void)CALL(0, 0, hf_client_list(life->client, "*", ignore_info, NULL));
 		(void)CALL(0, 0, hf_client_inspect(life->client, "kind", ignore_info, NULL));
 		(void)CALL(0, 0, hf_client_facts(life->client, ignore_fact, NULL));
+	}
+	end_life(life);
+}
+
+static inline int count_waiters(void *arg, const hf_info *info)
+{
+	*(size_t *)arg += hf_info_waiters(info);
+	return 0;
+}
+
+/* What is reported as complete is complete: there are two such names, each with one waiter. */
+static inline void live_with_lists(struct life *life, const char *url)
+{
+	static const char *const names[] = {"waited:1", "free", "waited:2"};
+	size_t listed = 0, inspected = 0;
+	life->describe = "short of memory";
+	if (begin_life(life, url)) {
+		int rc = CALL(0, 0,
+		              hf_client_list(life->client, "waited:*", count_waiters, &listed));
+		int rc_many = CALL(
+			0, 0,
+			hf_client_inspect_many(life->client, names, 3, count_waiters, &inspected));
+		if (((rc == 0 && listed != 2) || (rc_many == 0 && inspected != 2)) &&
+		    !life->wrong[0])
+			(void)snprintf(life->wrong, sizeof life->wrong,
+			               "%zu and %zu waiters, not 2", listed, inspected);
+		(void)CALL(0, 0, hf_lock_acquire(life->lock, HF_ACQUIRE(.wait_ms = 2000)));
+		(void)CALL(0, HF_ENOTHELD, hf_lock_release(life->lock));
 	}
 	end_life(life);
 }

@@ -5,16 +5,32 @@
 #include "support/server.h"
 
 #define LOCKS 250
+#define JAVA  "8743c9c0-0795-4907-87fd-6c719a6b4586"
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
 static struct test_server *server;
+
+/* Locks of others that somebody waits for. */
+static void put_waited_locks(struct raw *raw)
+{
+	static const char put[] = "local now = redis.call('time')[1] * 1000 for i = 1, 2 do local "
+				  "name = 'waited:' .. i "
+				  "redis.call('hset', name, '" JAVA ":1', 1) "
+				  "redis.call('set', 'holdfast_waiter:{' .. name .. '}:" JAVA
+				  ":2', 'read\\nhost\\n1 2 3\\nx') "
+				  "redis.call('zadd', 'holdfast_waiter:{' .. name .. '}', "
+				  "string.format('%.0f', now + 60000), "
+				  "'" JAVA ":2') end return 1";
+	assert_int_equal(raw_integer(raw, "EVAL", put, "0", NULL), 1);
+}
 
 static void live_until_nothing_fails(live_fn *live_so, const char *url, bool only_one)
 {
 	struct raw *raw = raw_connect(server);
 	long from = 0, count;
 	do {
+		put_waited_locks(raw);
 		count = live_short_of_memory(live_so, url, ++from, only_one);
 		raw_ok(raw, "FLUSHALL", NULL);
 		raw_ok(raw, "SCRIPT", "FLUSH", NULL);
@@ -62,6 +78,57 @@ static void failed_allocations_are_survived_by_every_kind(void **state)
 	live_until_nothing_fails(live_with_all_kinds, test_server_unix_url(server), false);
 }
 
+static void failed_allocations_are_survived_by_lists(void **state)
+{
+	(void)state;
+	live_until_nothing_fails(live_with_lists, test_server_unix_url(server), true);
+	live_until_nothing_fails(live_with_lists, test_server_unix_url(server), false);
+}
+
+/* ---- waiters ---- */
+
+static hf_stats stats_at(hf_client *client)
+{
+	hf_stats stats = {.size = sizeof(stats)};
+	assert_int_equal(hf_client_stats(client, &stats), 0);
+	return stats;
+}
+
+/* Any memory would be missing at the worst time: when many wait. */
+static void a_note_of_a_waiter_needs_no_memory(void **state)
+{
+	hf_client *client = NULL;
+	hf_lock *lock = NULL;
+	hf_owner *owner = NULL;
+	struct done done = {0};
+	struct raw *raw = raw_connect(server);
+	(void)state;
+	put_waited_locks(raw);
+	assert_int_equal(
+		hf_client_open(test_server_unix_url(server), HF_CLIENT(.describe = "it"), &client),
+		0);
+	assert_int_equal(hf_lock_open(client, HF_REENTRANT, "waited:1", &lock), 0);
+	assert_int_equal(hf_owner_new(&owner), 0);
+	assert_int_equal(hf_lock_acquire_async(lock, HF_ACQUIRE(.owner = owner, .wait_ms = 1500),
+	                                       note_done, &done),
+	                 0);
+	/* It listens after its first ask. */
+	WAIT_UNTIL(stats_at(client).attempts == 2, PATIENCE_MS);
+	is_the_test = true;
+	begin_counting(1, ALL_FAIL);
+	WAIT_UNTIL(raw_integer(raw, "ZCARD", "holdfast_waiter:{waited:1}", NULL) == 2, PATIENCE_MS);
+	WAIT_UNTIL(done.calls == 1, PATIENCE_MS);
+	WAIT_UNTIL(raw_integer(raw, "ZCARD", "holdfast_waiter:{waited:1}", NULL) == 1, PATIENCE_MS);
+	assert_int_equal(end_watching(), 0);
+	is_the_test = false;
+	assert_int_equal(done.result, HF_ETIMEDOUT);
+	hf_lock_close(lock);
+	hf_owner_free(owner);
+	assert_int_equal(hf_client_close(client), 0);
+	raw_ok(raw, "FLUSHALL", NULL);
+	raw_close(raw);
+}
+
 /* ---- holders ---- */
 
 struct holder {
@@ -86,9 +153,7 @@ static void begin_holding(struct holder *holder, int length, int64_t watchdog_ms
 
 static hf_stats stats_of(const struct holder *holder)
 {
-	hf_stats stats = {.size = sizeof(stats)};
-	assert_int_equal(hf_client_stats(holder->client, &stats), 0);
-	return stats;
+	return stats_at(holder->client);
 }
 
 static void wait_for_renewals(const struct holder *holder, int times)
@@ -192,6 +257,8 @@ int main(void)
 		cmocka_unit_test(end_of_memory_is_survived_wherever_it_comes),
 		cmocka_unit_test(failed_allocations_are_survived_by_durable_grants),
 		cmocka_unit_test(failed_allocations_are_survived_by_every_kind),
+		cmocka_unit_test(failed_allocations_are_survived_by_lists),
+		cmocka_unit_test(a_note_of_a_waiter_needs_no_memory),
 		cmocka_unit_test(renewing_needs_no_memory),
 		cmocka_unit_test(renewing_the_longest_names_needs_no_memory),
 		cmocka_unit_test(reconnecting_to_renew_needs_no_memory),

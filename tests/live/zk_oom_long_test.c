@@ -385,6 +385,13 @@ static void live_with_lists(struct life *life)
 		hf_client_inspect(life->client, full_name(life, "a/orders"), count_holders, &seen));
 	if (held == 0 && rc == 0 && seen != 1)
 		note_wrong(life, "inspected %ld holders, not 1", seen);
+	seen = 0;
+	rc = CALL(0, 0,
+	          hf_client_inspect_many(life->client,
+	                                 (const char *const[]){"none", full_name(life, "a/orders")},
+	                                 2, count_holders, &seen));
+	if (held == 0 && rc == 0 && seen != 1)
+		note_wrong(life, "inspected %ld holders of two names, not 1", seen);
 	(void)CALL(0, 0, hf_client_facts(life->client, ignore_fact, NULL));
 	(void)CALL(0, 0, hf_client_ping(life->client, NULL));
 	give(life, lock, life->one, path);
