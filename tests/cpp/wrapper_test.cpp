@@ -130,6 +130,10 @@ static void value_is_read_beside_the_hold(const std::string &url)
 	};
 	CHECK(hf_client_inspect(client.get(), "cpp-value", tell, &text) == 0);
 	CHECK(text == "candidate one");
+	const char *const names[] = {"cpp-none", "cpp-value"};
+	text = "";
+	CHECK(hf_client_inspect_many(client.get(), names, 2, tell, &text) == 0);
+	CHECK(text == "candidate one");
 }
 
 static void what_needs_zookeeper_says_so(const holdfast::client &client)
