@@ -4,6 +4,9 @@
 #define SECRET "s3cr3t-word"
 #define JAVA   "8743c9c0-0795-4907-87fd-6c719a6b4586"
 
+/* A note is removed long before it would expire. */
+#define GONE_MS 3000
+
 /* Keys that say who waits. */
 static int count_waiter_keys(void)
 {
@@ -55,7 +58,7 @@ static void waiters_are_listed_after_a_second_until_they_give_up(void **state)
 	}
 	for (size_t i = 0; i < CROWD; i++)
 		waiter_join(waiters[i], HF_ETIMEDOUT);
-	WAIT_UNTIL(waiters_of(holder, "orders") == 0, 1000);
+	WAIT_UNTIL(waiters_of(holder, "orders") == 0, GONE_MS);
 	assert_int_equal(count_waiter_keys(), 0);
 	ASSERT_OK(hf_lock_release(held));
 	for (size_t i = 0; i < CROWD; i++) {
@@ -137,7 +140,7 @@ static void waiters_for_permits_leave_a_note(void **state)
 	assert_string_equal(facts.waiter_text[0], "other");
 	assert_int_equal(facts.clients, 1);
 	waiter_join(first, HF_ETIMEDOUT);
-	WAIT_UNTIL(count_waiter_keys() == 0, 1000);
+	WAIT_UNTIL(count_waiter_keys() == 0, GONE_MS);
 	struct waiter *second = WAITER(.permits = wanted, .n = 1);
 	WAIT_UNTIL(waiters_of(holder, "orders") == 1, SOON_MS);
 	ASSERT_OK(hf_permits_release(held, (const hf_permit_id *)&id, 1));
@@ -163,7 +166,7 @@ static void a_cancel_and_a_close_remove_the_note(void **state)
 	WAIT_UNTIL(waiters_of(client, "orders") == 2, SOON_MS);
 	hf_cancel_fire(cancel);
 	waiter_join(here, HF_ECANCELLED);
-	WAIT_UNTIL(waiters_of(client, "orders") == 1, 1000);
+	WAIT_UNTIL(waiters_of(client, "orders") == 1, GONE_MS);
 	ASSERT_OK(sync_close(other));
 	waiter_join(there, HF_ECLOSED);
 	assert_int_equal(count_waiter_keys(), 0);
@@ -252,6 +255,65 @@ static void notes_of_a_killed_waiter_expire(void **state)
 	ASSERT_RC(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 1300)), HF_ETIMEDOUT);
 	char *left = raw_text(live_raw, "ZSCORE", "holdfast_waiter:{orders}", JAVA ":7", NULL);
 	assert_null(left);
+	hf_lock_close(lock);
+	ASSERT_OK(sync_close(client));
+}
+
+/* ---- bad notes ---- */
+
+/* Somebody else's waiter, with this note. */
+static void put_waiter(const char *note)
+{
+	char until[32];
+	snprintf(until, sizeof until, "%lld", server_now() + 60000);
+	raw_integer(live_raw, "HSET", "orders", JAVA ":1", "1", NULL);
+	(void)raw_integer(live_raw, "ZADD", "holdfast_waiter:{orders}", until, JAVA ":7", NULL);
+	raw_ok(live_raw, "SET", "holdfast_waiter:{orders}:" JAVA ":7", note, NULL);
+}
+
+static void a_waiter_whose_note_makes_no_sense_is_not_known(void **state)
+{
+	static const char *const notes[] = {
+		"", "garbage", "reentrant\nhost\n-1 -2 -3\na\nb\nc\nd\ne\nf\ng",
+		"\n\n\n\n\n\n\n\n\n\n", "reentrant\nhost\n9x 1 2\ntext"};
+	hf_client *client = sync_open(NULL);
+	char note[128];
+	(void)state;
+	for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
+		put_waiter(notes[i]);
+		struct facts facts = inspect(client, "orders");
+		assert_int_equal(facts.waiters, 1);
+		assert_string_equal(facts.waiter[0], JAVA ":7");
+		assert_int_equal(facts.waiter_pid[0], 0);
+		assert_int_equal(facts.waiter_since[0], 0);
+	}
+	snprintf(note, sizeof note, "reentrant\nhost\n12 %lld 30000\ntext", server_now() + 3600000);
+	put_waiter(note);
+	assert_int_equal(inspect(client, "orders").waiter_pid[0], 12);
+	assert_int_equal(inspect(client, "orders").waiter_since[0], 0);
+	ASSERT_OK(sync_close(client));
+}
+
+/* Another program uses the keys of the notes: the lock is waited for, granted and shown. */
+static void keys_of_another_type_do_not_disturb(void **state)
+{
+	hf_client *client = open_described("client");
+	hf_lock *lock = open_lock(client, "orders");
+	(void)state;
+	raw_integer(live_raw, "HSET", "orders", JAVA ":1", "1", NULL);
+	raw_integer(live_raw, "RPUSH", "holdfast_waiter:{orders}", "x", NULL);
+	raw_integer(live_raw, "RPUSH", "holdfast_holder:{orders}:" JAVA ":1", "x", NULL);
+	struct waiter *waiter = waiter_start(lock, NULL);
+	WAIT_UNTIL(count_waiter_keys() == 2, SOON_MS);
+	struct facts facts = inspect(client, "orders");
+	assert_int_equal(facts.found, 1);
+	assert_int_equal(facts.waiters, 0);
+	assert_int_equal(facts.clients, 1);
+	raw_integer(live_raw, "DEL", "orders", NULL);
+	raw_integer(live_raw, "PUBLISH", "redisson_lock__channel:{orders}", "0", NULL);
+	waiter_expect(waiter, 0);
+	assert_int_equal(count_waiter_keys(), 1);
+	waiter_finish(waiter);
 	hf_lock_close(lock);
 	ASSERT_OK(sync_close(client));
 }
@@ -441,6 +503,8 @@ int main(void)
 		SYNC_STORY(a_cancel_and_a_close_remove_the_note),
 		SYNC_STORY(a_hand_over_removes_the_note),
 		SYNC_STORY(a_short_wait_and_one_without_a_description_write_nothing),
+		SYNC_STORY(a_waiter_whose_note_makes_no_sense_is_not_known),
+		SYNC_STORY(keys_of_another_type_do_not_disturb),
 		SYNC_STORY(clients_of_java_are_counted),
 		SYNC_STORY(clients_of_java_in_a_queue_are_counted),
 		SYNC_STORY(their_number_is_not_known_without_the_right),
