@@ -115,12 +115,15 @@ static const struct {
          "Reports:\n" REPORT_OPTIONS "Server:\n" SERVER_OPTIONS "\n" STATUSES},
 	{"ls", "Usage: holdfast ls [OPTION]... [PATTERN]\n"
                "\n"
-               "List the locks on the server whose names match PATTERN (*, ?, [a-z]).\n"
+               "List the locks on the server whose names match PATTERN (*, ?, [a-z]), with their\n"
+               "holders and waiters, and for how long each is held.\n"
                "\n"
                "      --json                print one JSON array of objects\n" SERVER_OPTIONS},
 	{"who", "Usage: holdfast who [OPTION]... NAME\n"
                 "\n"
-                "Show who holds NAME. Exit status 1 if nobody does, 65 if it is not a lock.\n"
+                "Show who holds NAME, since when, and who waits for it; and whether holders and\n"
+                "waiters wait for each other. Exit status 1 if nobody holds it, 65 if it is not\n"
+                "a lock.\n"
                 "\n"
                 "      --kind semaphore      read a bare number on the server as a semaphore\n"
                 "      --json                print one JSON array of objects\n" SERVER_OPTIONS},
@@ -157,8 +160,9 @@ static const struct {
 	{"doctor",
          "Usage: holdfast doctor [OPTION]...\n"
          "\n"
-         "Check the server for anything that endangers locks. Prints one line per check,\n"
-         "with the remedy. Exit status 1 if a line says BAD, otherwise 0.\n"
+         "Check the server for anything that endangers locks, and for holders that wait\n"
+         "for each other. Prints one line per check, with the remedy. Exit status 1 if a\n"
+         "line says BAD, otherwise 0.\n"
          "\n" SERVER_OPTIONS},
 	{"demo", "Usage: holdfast demo [--failover | URL]\n"
                  "\n"
