@@ -82,7 +82,7 @@ static void waiting_processes_have_a_row_each_until_they_give_up(void **state)
 	(void)state;
 	struct cli *holder = cli_hold("x"), *waiter[CROWD];
 	for (int i = 0; i < CROWD; i++)
-		waiter[i] = cli_start(cli_url(), "run", "--wait", "3s", "x", "--", "true", NULL);
+		waiter[i] = cli_start(cli_url(), "run", "x", "--", "true", NULL);
 	WAIT_UNTIL(count_waiters() == CROWD, CLI_SOON_MS);
 	struct cli *cli = cli_show_json(cli_url(), "who", "x");
 	cli_expect_in(cli_output(cli), "\"waiting_clients\":3,");
@@ -95,7 +95,8 @@ static void waiting_processes_have_a_row_each_until_they_give_up(void **state)
 	}
 	cli_free(cli);
 	for (int i = 0; i < CROWD; i++) {
-		CLI_EXPECT(waiter[i], 1);
+		assert_int_equal(kill(waiter[i]->pid, SIGTERM), 0);
+		CLI_EXPECT(waiter[i], 128 + SIGTERM);
 		cli_free(waiter[i]);
 	}
 	WAIT_UNTIL(count_waiters() == 0, 3000);

@@ -54,7 +54,8 @@ static void waiters_are_listed_after_a_second_until_they_give_up(void **state)
 	for (size_t i = 0; i < CROWD; i++) {
 		assert_string_equal(facts.waiter_text[i], text[i]); /* the longest wait first */
 		assert_int_equal(facts.waiter_pid[i], getpid());
-		ASSERT_BETWEEN(facts.waiter_since[i], before - 1, after + 1);
+		/* The way of the ask to the server counts as well, which may be long. */
+		ASSERT_BETWEEN(facts.waiter_since[i], before - 1, after + 900);
 	}
 	for (size_t i = 0; i < CROWD; i++)
 		waiter_join(waiters[i], HF_ETIMEDOUT);
