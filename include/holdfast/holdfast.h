@@ -418,6 +418,29 @@ typedef struct hf_stats {
  */
 HF_API int hf_client_stats(hf_client *client, hf_stats *ret_stats);
 
+typedef struct hf_node {
+	size_t size;       /* set by the caller to sizeof(hf_node) */
+	char address[256]; /* "10.0.0.1:6379", or the URL without secrets if there is one server */
+	int connected;     /* 1: requests can be sent */
+	int64_t connected_ms; /* for how long it has been connected; 0 if it is not */
+	uint64_t reconnects;  /* connections made after the first */
+	uint64_t commands;    /* commands sent to it, of all kinds */
+	uint64_t held;        /* holds of its locks now */
+	uint64_t waiting;     /* calls waiting for its locks now */
+} hf_node;
+
+/*
+ * What the client has at each of its servers: on a Cluster at each master, elsewhere at the one
+ * server that is used. Returns the number of servers, or an error. If i is less than that number,
+ * ret_node->size bytes are written about the i-th of them. A Cluster's masters may change between
+ * two calls. Local.
+ *
+ *     hf_node node = {.size = sizeof node};
+ *     for (int i = 0; i < hf_client_node(client, i, &node); i++)
+ *             printf("%s %s\n", node.address, node.connected ? "up" : "down");
+ */
+HF_API int hf_client_node(hf_client *client, int i, hf_node *ret_node);
+
 /* ---- owners and cancel tokens --------------------------------------------------------------- */
 
 /*

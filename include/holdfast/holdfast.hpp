@@ -133,6 +133,21 @@ class client
 		return text;
 	}
 
+	/* What the client has at each of its servers. */
+	std::vector<hf_node> nodes() const
+	{
+		std::vector<hf_node> all;
+		hf_node node{};
+		node.size = sizeof node;
+		for (int i = 0;; i++) {
+			int count = hf_client_node(handle_, i, &node);
+			check(count);
+			if (i >= count)
+				return all;
+			all.push_back(node);
+		}
+	}
+
 	/* For use with the C functions; the object keeps ownership. */
 	hf_client *get() const noexcept
 	{

@@ -45,6 +45,9 @@ struct hf__link {
 	bool was_up;                       /* it has been up before */
 	bool is_awaited;                   /* calls wait for it even if it has never been up */
 	uint32_t holds;                    /* of its locks, in any state except lost and dead */
+	uint32_t reconnects;               /* how often it came up again */
+	uint64_t commands;                 /* that were sent over it */
+	int64_t up_at;                     /* while it is up: since when */
 	int error;                         /* HF_E… */
 	char why[HF__LINK_WHY_SIZE];       /* why it is down */
 	char server[HF__LINK_SERVER_SIZE]; /* while it is up: its other end; empty: not known */
@@ -374,6 +377,11 @@ struct hf__backend_ops {
 	 * missing: then it is always the core's own. NULL without memory.
 	 */
 	struct hf__link *(*route)(void *backend, const char *name, size_t length);
+	/*
+	 * The i-th of all links that can have locks, and what messages call the server at its other
+	 * end; NULL after the last. May be missing: then there is only the core's own.
+	 */
+	const struct hf__link *(*link_at)(void *backend, int i, const char **ret_shown);
 	/*
 	 * The slot of this name: names of one slot always have the same link. May be missing, and
 	 * is 0 while it is not known that there are slots.

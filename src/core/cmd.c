@@ -17,6 +17,7 @@ void hf__cmd_submit(struct hf__core *core, struct hf__link *link, struct hf__cmd
 	cmd->in_flight = true;
 	memset(&cmd->backend, 0, sizeof cmd->backend);
 	core->stats.commands++;
+	link->commands++;
 	if (core->backend_ops->submit(core->backend, link, cmd))
 		hf__list_add(&core->unsent, &cmd->link);
 }

@@ -342,8 +342,11 @@ static void resume_hold(struct hf__core *core, struct hf__hold *hold, int64_t no
 void hf__core_link_up(struct hf__core *core, struct hf__link *link, int64_t now)
 {
 	assert(!link->up);
-	if (link->was_up)
+	if (link->was_up) {
 		core->stats.reconnects++;
+		link->reconnects++;
+	}
+	link->up_at = now;
 	link->up = true;
 	link->was_up = true;
 	core->links_up++;

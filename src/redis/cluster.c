@@ -509,6 +509,21 @@ struct hf__link *hf__cluster_route(struct hf__cluster *cluster, const char *name
 	return shard ? &shard->link : hf__core_link(cluster->redis->core);
 }
 
+/* A node without slots counts as long as this client is connected to it or holds locks of it. */
+const struct hf__link *hf__cluster_link_at(const struct hf__cluster *cluster, int i,
+                                           const char **ret_shown)
+{
+	for (int at = 0; at < cluster->shards; at++) {
+		const struct shard *shard = cluster->shard[at];
+		bool counts = shard->slots > 0 || shard->link.up || shard->link.holds > 0;
+		if (!counts || i-- > 0)
+			continue;
+		*ret_shown = shard->shown;
+		return &shard->link;
+	}
+	return NULL;
+}
+
 /* Keys of a slot that is being moved are at either node, so each needs its own renewal. */
 uint32_t hf__cluster_batch(const struct hf__cluster *cluster, const struct hf__lock *lock)
 {

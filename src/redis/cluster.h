@@ -15,8 +15,10 @@ void hf__cluster_free(struct hf__cluster *cluster);
 
 /* ---- for the core ---- */
 
-/* As route(), batch() and want_link() of the backend. */
+/* As route(), link_at(), batch() and want_link() of the backend. */
 struct hf__link *hf__cluster_route(struct hf__cluster *cluster, const char *name, size_t length);
+const struct hf__link *hf__cluster_link_at(const struct hf__cluster *cluster, int i,
+                                           const char **ret_shown);
 uint32_t hf__cluster_batch(const struct hf__cluster *cluster, const struct hf__lock *lock);
 void hf__cluster_want_link(struct hf__cluster *cluster, struct hf__link *link, int64_t now);
 int hf__cluster_submit(struct hf__cluster *cluster, struct hf__link *link, struct hf__cmd *cmd);

@@ -53,6 +53,16 @@ static struct hf__link *route(void *backend, const char *name, size_t length)
 	                      : redis->master.link;
 }
 
+static const struct hf__link *link_at(void *backend, int i, const char **ret_shown)
+{
+	const struct hf__redis *redis = backend;
+	const struct hf__link *link = redis->master.link;
+	if (redis->cluster)
+		return hf__cluster_link_at(redis->cluster, i, ret_shown);
+	*ret_shown = link->up && link->server[0] ? link->server : redis->config->shown;
+	return i == 0 ? link : NULL;
+}
+
 static uint16_t slot_of(void *backend, const char *name, size_t length)
 {
 	const struct hf__redis *redis = backend;
@@ -162,6 +172,7 @@ static const struct hf__backend_ops ops = {
 	.unwatch = unwatch,
 	.want_link = want_link,
 	.route = route,
+	.link_at = link_at,
 	.slot = slot_of,
 	.batch = batch,
 	.traits = hf__redis_kinds_traits,

@@ -55,6 +55,7 @@ static void counter_of_a_later_release_is_zero(void **state)
 {
 	struct handles handles;
 	hf_stats stats;
+	hf_node node;
 
 	(void)state;
 	open_handles(&handles, NULL);
@@ -66,6 +67,12 @@ static void counter_of_a_later_release_is_zero(void **state)
 	assert_int_equal(stats.grants, 1);
 	assert_int_equal(stats.handovers, 0);
 	assert_int_equal(stats.later_field, 0);
+	memset(&node, 0xff, sizeof node);
+	node.size = sizeof node;
+	assert_int_equal(hf_client_node(handles.client, 0, &node), 1);
+	assert_int_equal(node.size, sizeof node);
+	assert_int_equal(node.held, 1);
+	assert_int_equal(node.later_field, 0);
 	close_handles(&handles);
 }
 

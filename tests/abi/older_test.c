@@ -9,6 +9,7 @@
 
 /* The last fields are gone: these were the ones before them. */
 _Static_assert(sizeof(hf_stats) == offsetof(hf_stats, handovers) + sizeof(uint64_t), "hf_stats");
+_Static_assert(sizeof(hf_node) == offsetof(hf_node, held) + sizeof(uint64_t), "hf_node");
 _Static_assert(sizeof(hf_lock_options) == offsetof(hf_lock_options, spin_max_ms) + sizeof(int64_t),
                "hf_lock_options");
 _Static_assert(sizeof(hf_wait_options) == offsetof(hf_wait_options, cancel) + sizeof(hf_cancel *),
@@ -64,6 +65,10 @@ static void nothing_is_written_beyond_the_counters_of_an_earlier_release(void **
 	assert_int_equal(stats.options.held, 1);
 	memset(junk, 0xff, sizeof junk);
 	assert_memory_equal(stats.junk, junk, sizeof junk);
+	MAKE(node, hf_node);
+	assert_int_equal(hf_client_node(handles.client, 0, &node.options), 1);
+	assert_int_equal(node.options.held, 1);
+	assert_memory_equal(node.junk, junk, sizeof junk);
 	close_handles(&handles);
 }
 

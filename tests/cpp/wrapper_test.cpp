@@ -46,6 +46,14 @@ static void readers_share_and_writers_do_not(const holdfast::client &client)
 	CHECK(!elsewhere([&] { return lock.try_lock_shared_for(1s); }));
 }
 
+static void nodes_are_listed(const holdfast::client &client)
+{
+	holdfast::lock lock(client, "cpp-node");
+	std::lock_guard guard(lock);
+	auto nodes = client.nodes();
+	CHECK(nodes.size() == 1 && nodes[0].connected == 1 && nodes[0].held == 1);
+}
+
 static void tokens_grow(const holdfast::client &client)
 {
 	holdfast::fenced_lock lock(client, "cpp-fenced");
@@ -167,6 +175,7 @@ int main(int argc, char **argv)
 		holdfast::leader_lock leader(client, "cpp-leader");
 		guard_holds_and_gives_back(leader);
 		readers_share_and_writers_do_not(client);
+		nodes_are_listed(client);
 		tokens_grow(client);
 		several_are_one(client);
 		synchronizers_count(client);
