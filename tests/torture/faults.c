@@ -213,35 +213,40 @@ static void pause_writes(struct scene_of_fault *scene)
 
 /* ---- clocks and disks ---- */
 
+static struct test_host *victim_host(const struct scene_of_fault *scene)
+{
+	return scene->site->host[scene->node];
+}
+
 static void step_back(struct scene_of_fault *scene)
 {
-	test_host_step(scene->site->host, -between(scene, 10, 1000));
+	test_host_step(victim_host(scene), -between(scene, 10, 1000));
 }
 
 static void step_forward(struct scene_of_fault *scene)
 {
-	test_host_step(scene->site->host, between(scene, 10, 2000));
+	test_host_step(victim_host(scene), between(scene, 10, 2000));
 }
 
 /* Less than the one per cent that leases leave room for. */
 static void let_clock_drift(struct scene_of_fault *scene)
 {
-	test_host_gain(scene->site->host, between(scene, 0, 1) ? 9500 : -9500);
+	test_host_gain(victim_host(scene), between(scene, 0, 1) ? 9500 : -9500);
 }
 
 static void stop_drift(struct scene_of_fault *scene)
 {
-	test_host_gain(scene->site->host, 0);
+	test_host_gain(victim_host(scene), 0);
 }
 
 static void slow_disk(struct scene_of_fault *scene)
 {
-	test_host_slow_disk(scene->site->host, between(scene, 2, 80));
+	test_host_slow_disk(victim_host(scene), between(scene, 2, 80));
 }
 
 static void normal_disk(struct scene_of_fault *scene)
 {
-	test_host_slow_disk(scene->site->host, 0);
+	test_host_slow_disk(victim_host(scene), 0);
 }
 
 /* ---- masters ---- */

@@ -114,10 +114,11 @@ static struct test_server *start_node(bool appendonly, const struct test_host *h
 static void start_nodes(struct site *site)
 {
 	site->user = USER;
-	site->host = test_host_new();
 	site->nodes = site->kind == SINGLE ? 1 : site->kind == RED ? RED_SERVERS : 3;
-	for (int i = 0; i < site->nodes; i++)
-		site->node[i] = start_node(site->kind != REPLICAS, site->host);
+	for (int i = 0; i < site->nodes; i++) {
+		site->host[i] = test_host_new();
+		site->node[i] = start_node(site->kind != REPLICAS, site->host[i]);
+	}
 	if (site->kind != REPLICAS)
 		return;
 	site->replicas = 1;
@@ -173,7 +174,8 @@ void site_stop(struct site *site)
 	if (site->cluster)
 		test_cluster_stop(site->cluster);
 	test_zookeeper_stop(site->zookeeper);
-	test_host_free(site->host);
+	for (int i = 0; i < site->nodes; i++)
+		test_host_free(site->host[i]);
 	free(site->direct);
 	free(site);
 }

@@ -24,8 +24,8 @@ struct site {
 	struct test_sentinels *sentinels;
 	struct test_cluster *cluster;
 	struct test_zookeeper *zookeeper;
-	struct test_host *host; /* of a single server */
-	int master;             /* of a site whose servers are replicated by hand */
+	struct test_host *host[SITE_NODES]; /* of each server that is not in a group */
+	int master;                         /* of a site whose servers are replicated by hand */
 	struct proxy *proxy[SITE_LINES][SITE_NODES];
 	char *urls[SITE_LINES]; /* for a process of the line, separated by spaces */
 	char *direct;           /* the same without proxies */

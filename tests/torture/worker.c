@@ -19,8 +19,9 @@
 #define MS      INT64_C(1000000)
 #define FOREVER (INT64_MAX / 2)
 
-/* The longest fixed lease. */
+/* The longest fixed lease, and what counts as a short one. */
 #define LONGEST_MS 2500
+#define SHORT_MS   600
 
 /* How long a client needs to give up what nobody holds any more. */
 #define LEFT_MS 10000
@@ -248,13 +249,15 @@ static bool is_faulty(const struct hand *hand)
 
 /*
  * Most holds are short. A few last as long as their lease, and longer, or until they are renewed: more of them while a
- * fault lasts, and of red locks, whose members are acquired again in the meantime.
+ * fault lasts, above all of red locks, whose members are acquired again in the meantime, and of short leases, where the
+ * end comes soonest.
  */
 static void work(struct use *use)
 {
 	struct hand *hand = use->hand;
-	bool is_red = use->handle->thing->sort == THING_RED;
-	int length = below(hand, is_faulty(hand) ? (is_red ? 40 : 400) : 4000);
+	bool is_good = use->handle->thing->sort == THING_RED ||
+	               (use->lease_ms && use->lease_ms < SHORT_MS);
+	int length = below(hand, is_faulty(hand) ? (is_good ? 40 : 400) : 4000);
 	if (length == 0)
 		hold_for(use, use->lease_ms ? (int)use->lease_ms + below(hand, 100)
 		                            : 1000 + below(hand, 2500));
