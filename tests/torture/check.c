@@ -697,8 +697,6 @@ static void check_wait(struct sweep *sweep, const struct hold *hold, struct span
 		if (fault->begin <= end && over_at > begin)
 			begin = over_at;
 	}
-	if (end - begin > sweep->verdict->longest_gap)
-		sweep->verdict->longest_gap = end - begin;
 	if (end - begin > sweep->record->head->quiet_ns)
 		violate(sweep, RULE_SERVED,
 		        "%s: free from %.6f to %.6f s, while process %d waited from %.6f to %.6f s",

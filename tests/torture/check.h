@@ -37,7 +37,6 @@ struct verdict {
 	uint64_t
 		overlaps_with_java; /* second holders while Java did not notice its loss: likewise */
 	uint64_t faults[RECORD_FAULTS];
-	int64_t longest_gap; /* a free lock whose waiter was not served, in ns, outside of faults */
 };
 
 /* Adds what it finds to the verdict. Returns whether there was no violation in this record. */

@@ -286,8 +286,6 @@ static void add_up(struct verdict *sum, const struct verdict *verdict)
 	sum->losses += verdict->losses;
 	sum->overlaps_by_loss += verdict->overlaps_by_loss;
 	sum->overlaps_with_java += verdict->overlaps_with_java;
-	if (verdict->longest_gap > sum->longest_gap)
-		sum->longest_gap = verdict->longest_gap;
 }
 
 static void keep_record(const struct round *round)
@@ -351,15 +349,12 @@ static void print_sum(enum site_kind kind, const struct sum *sum)
 {
 	const struct verdict *verdict = &sum->verdict;
 	printf("\n%s: %d rounds in %lld s, %d failed: %llu grants (%llu of Java), %llu in faults, "
-	       "%llu "
-	       "losses, %llu overlaps after lost data, %llu with Java, longest wait for a free "
-	       "lock "
-	       "%.3f s\n  faults:",
+	       "%llu losses, %llu overlaps after lost data, %llu with Java\n  faults:",
 	       site_names[kind], sum->rounds, sum->took_ms / 1000, sum->bad_rounds,
 	       (unsigned long long)verdict->grants, (unsigned long long)verdict->foreign_grants,
 	       (unsigned long long)verdict->grants_in_faults, (unsigned long long)verdict->losses,
 	       (unsigned long long)verdict->overlaps_by_loss,
-	       (unsigned long long)verdict->overlaps_with_java, (double)verdict->longest_gap / 1e9);
+	       (unsigned long long)verdict->overlaps_with_java);
 	for (int i = 0; i < FAULTS; i++)
 		if (verdict->faults[i])
 			printf(" %s %llu;", faults[i].name, (unsigned long long)verdict->faults[i]);
