@@ -64,8 +64,9 @@ static void begin_lock(struct stable *stable, struct rider *rider)
 	ADD(stable, rider, .moment = ASKED, .covers = rider->thing->covers,
 	    .share = rider->thing->share, .flags = FOREIGN);
 	rider->state = LOCKING;
-	peer_send(stable->peer, "%s try %s %s %d%s", rider->name, kind_of(stable, rider->thing),
-	          rider->thing->name, 1 + below(stable, 500), stable->is_zk ? "" : " 0");
+	peer_send(stable->peer, "%s try %s %s%s %d%s", rider->name, kind_of(stable, rider->thing),
+	          stable->is_zk ? "/" : "", rider->thing->name, 1 + below(stable, 500),
+	          stable->is_zk ? "" : " 0");
 }
 
 static void end_lock(struct stable *stable, struct rider *rider, const struct answer *answer)
@@ -85,8 +86,8 @@ static void begin_unlock(struct stable *stable, struct rider *rider)
 {
 	ADD(stable, rider, .moment = RELEASING);
 	rider->state = UNLOCKING;
-	peer_send(stable->peer, "%s unlock %s %s", rider->name, kind_of(stable, rider->thing),
-	          rider->thing->name);
+	peer_send(stable->peer, "%s unlock %s %s%s", rider->name, kind_of(stable, rider->thing),
+	          stable->is_zk ? "/" : "", rider->thing->name);
 }
 
 static void end_unlock(struct stable *stable, struct rider *rider, const struct answer *answer)

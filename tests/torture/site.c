@@ -283,7 +283,9 @@ static bool may_stay(struct raw *raw, const char *key)
 {
 	if (strncmp(key, "redisson_lock_token:", 20) == 0)
 		return true;
-	if (strncmp(key, "holdfast_request:", 17) == 0)
+	bool is_request = strncmp(key, "holdfast_request:", 17) == 0 ||
+	                  strncmp(key, "redisson_unlock_latch:", 22) == 0; /* Java's */
+	if (is_request)
 		return raw_integer(raw, "PTTL", key, NULL) != -1;
 	return strcmp(key, "semaphore-0") == 0 || strcmp(key, "permits-0") == 0 ||
 	       strcmp(key, "latch-0") == 0;
