@@ -23,7 +23,7 @@ static const struct option long_options[] = {
 static const char rights[] =
 	"~* &* +hello +auth +select +ping +client|setname +client|info +client|kill +eval +evalsha "
 	"+subscribe +unsubscribe +publish +pubsub|numsub +wait +info +time +scan +type +exists "
-        "+del +get +set "
+	"+del +get +set "
 	"+incr +incrby +decr +decrby +pexpire +persist +pttl +hget +hset +hdel +hlen +hkeys "
 	"+hgetall +hexists +hrandfield +lindex +lpop +lrange +lrem +rpush +zadd +zcount "
 	"+zincrby +zrange +zrangebyscore +zrem +zscore";

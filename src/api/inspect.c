@@ -539,10 +539,15 @@ static int inspect_together(struct asking *asking, const char *const *names, siz
 	return rc;
 }
 
-/* Whether one link serves all names, and its server has a request for several of them. */
-static bool asks_together(const struct hf_client *client)
+static bool asks_together(struct hf_client *client)
 {
-	return !client->settings.zookeeper && client->settings.redis.deployment != HF__CLUSTER;
+	const struct hf__backend_ops *ops = client->core.backend_ops;
+	int before = hf__call_guard();
+	hf__engine_lock(&client->engine);
+	bool together = ops->asks_together && ops->asks_together(client->core.backend);
+	hf__engine_unlock(&client->engine);
+	hf__call_unguard(before);
+	return together;
 }
 
 int hf_client_inspect_many(hf_client *client, const char *const *names, size_t n, hf_info_fn *tell,

@@ -69,6 +69,12 @@ static uint16_t slot_of(void *backend, const char *name, size_t length)
 	return redis->cluster ? hf__slots_of(name, length) : 0;
 }
 
+static bool asks_together(void *backend)
+{
+	const struct hf__redis *redis = backend;
+	return !redis->cluster;
+}
+
 static uint32_t batch(void *backend, const struct hf__lock *lock)
 {
 	const struct hf__redis *redis = backend;
@@ -174,6 +180,7 @@ static const struct hf__backend_ops ops = {
 	.route = route,
 	.link_at = link_at,
 	.slot = slot_of,
+	.asks_together = asks_together,
 	.batch = batch,
 	.traits = hf__redis_kinds_traits,
 	.identity = write_identity,

@@ -394,7 +394,7 @@ static void held_is_the_age_of_the_hold(void **state)
 		"local now = redis.call('time')[1] * 1000 redis.call('hset', 'x', '" JAVA
 		":1', 1) redis.call('set', 'holdfast_holder:{x}:" JAVA
 		":1', 'reentrant\\nhost\\n12 ' .. string.format('%.0f', now + tonumber(ARGV[1])) "
-	        ".. "
+		".. "
 		"' 30000\\njob') return 1";
 	(void)state;
 	assert_int_equal(raw_integer(cli_raw, "EVAL", make, "0", "-7200000", NULL), 1);
@@ -421,14 +421,14 @@ static void holders_that_wait_for_each_other_are_pointed_out(void **state)
 	cli_wait_held("b");
 	static const char wait[] =
 		"local now = redis.call('time')[1] * 1000 for name, from in pairs({a = 'b', b = "
-	        "'a'}) do "
+		"'a'}) do "
 		"local owner = redis.call('hkeys', from)[1] "
 		"local note = redis.call('get', 'holdfast_holder:{' .. from .. '}:' .. owner) "
 		"redis.call('zadd', 'holdfast_waiter:{' .. name .. '}', string.format('%.0f', now "
-	        "+ 60000), "
+		"+ 60000), "
 		"owner) "
 		"redis.call('set', 'holdfast_waiter:{' .. name .. '}:' .. owner, note) end return "
-	        "1";
+		"1";
 	struct cli *cli = cli_start(cli_url(), "doctor", NULL);
 	CLI_EXPECT(cli, 0);
 	cli_expect_in(cli_output(cli), "no holders wait for each other");

@@ -11,6 +11,14 @@
 static struct test_cluster *cluster;
 static const char *cluster_setting = ""; /* what open_cluster() adds to the URL */
 
+/* No node may be given up on a busy machine. */
+static inline int start_patient_cluster(void **state)
+{
+	(void)state;
+	cluster = test_cluster_start(&(struct test_cluster_options){.node_timeout_ms = 15000});
+	return 0;
+}
+
 static inline int stop_cluster(void **state)
 {
 	(void)state;

@@ -42,7 +42,7 @@ static void waiters_are_listed_after_a_second_until_they_give_up(void **state)
 	for (size_t i = 0; i < CROWD; i++) {
 		clients[i] = open_described(text[i]);
 		locks[i] = open_lock(clients[i], "orders");
-		waiters[i] = waiter_start(locks[i], HF_ACQUIRE(.wait_ms = 2500));
+		waiters[i] = waiter_start(locks[i], HF_ACQUIRE(.wait_ms = 4000));
 		WAIT_UNTIL(stats_of(clients[i]).waits == 1, SOON_MS);
 		test_pause();
 	}
@@ -135,7 +135,7 @@ static void waiters_for_permits_leave_a_note(void **state)
 	ASSERT_OK(hf_permits_open(other, "orders", &wanted));
 	ASSERT_OK(hf_permits_set(held, 1));
 	ASSERT_OK(hf_permits_acquire(held, 1, NULL, &id));
-	struct waiter *first = WAITER(.permits = wanted, .n = 1, .wait_ms = 2000);
+	struct waiter *first = WAITER(.permits = wanted, .n = 1, .wait_ms = 4000);
 	WAIT_UNTIL(waiters_of(holder, "orders") == 1, SOON_MS);
 	struct facts facts = inspect(holder, "orders");
 	assert_string_equal(facts.waiter_text[0], "other");
