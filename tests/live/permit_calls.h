@@ -25,11 +25,11 @@ static inline int64_t total(hf_permits *permits)
 	return number;
 }
 
-/* Takes n of them at once, or fails the test. */
+/* Takes n of them at once, or fails the test. On ZooKeeper hundreds of nodes are made for that. */
 static inline void take(hf_permits *permits, int n, int64_t lease_ms, hf_permit_id *ids)
 {
-	ASSERT_OK(hf_permits_acquire(permits, n,
-	                             HF_PERMITS(.wait_ms = SOON_MS, .lease_ms = lease_ms), ids));
+	ASSERT_OK(hf_permits_acquire(
+		permits, n, HF_PERMITS(.wait_ms = 6 * SOON_MS, .lease_ms = lease_ms), ids));
 }
 
 #endif

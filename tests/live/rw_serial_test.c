@@ -2,7 +2,7 @@
 #include "live/child.h"
 #include "live/rw.h"
 
-#define WATCHDOG_MS 600
+#define WATCHDOG_MS 1200
 #define JAVA_KEY    "{orders}:" JAVA ":rwlock_timeout:1"
 #define CLIENTS     5
 #define EACH        10
