@@ -11,6 +11,8 @@
 #include <semaphore.h>
 #include <unistd.h>
 
+#include "support/chance.h"
+
 #define WATCHDOG_MS 3000
 #define LEASE_MS                                                                                   \
 	20000 /* of holds with a fixed one: long enough that anything left over can be seen */
@@ -97,18 +99,9 @@ struct worker {
 
 /* ---- chance ---- */
 
-static uint64_t draw(struct hand *hand)
-{
-	uint64_t x = hand->random;
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	return hand->random = x;
-}
-
 static int below(struct hand *hand, int limit)
 {
-	return (int)(draw(hand) % (uint64_t)limit);
+	return (int)(chance_draw(&hand->random) % (uint64_t)limit);
 }
 
 /* True once in this many calls. */

@@ -6,24 +6,16 @@
 #include <string.h>
 #include <time.h>
 
+#include "support/chance.h"
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/raw.h"
 #include "support/zk_raw.h"
 #include "torture/things.h"
 
-static uint64_t draw(struct scene_of_fault *scene)
-{
-	uint64_t x = scene->random;
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	return scene->random = x;
-}
-
 static int between(struct scene_of_fault *scene, int least, int most)
 {
-	return least + (int)(draw(scene) % (uint64_t)(most - least + 1));
+	return least + (int)(chance_draw(&scene->random) % (uint64_t)(most - least + 1));
 }
 
 static void pause_ms(int ms)
@@ -428,7 +420,7 @@ void fault_play_kind(struct scene_of_fault *scene, int number)
 		return;
 	scene->line = between(scene, 0, SITE_LINES - 1);
 	scene->node = between(scene, 0, scene->site->nodes - 1);
-	scene->member = crew_pick(scene->crew, draw(scene));
+	scene->member = crew_pick(scene->crew, chance_draw(&scene->random));
 	scene->lasts_ms = draw_length(scene, kind);
 	uint32_t id = record_new_hold(scene->record);
 	uint8_t effects = kind->effects | (kind->data_at & here ? LOSES_DATA : 0);

@@ -13,6 +13,7 @@
 #include "core/mutants.h"
 #include "api/several.h"
 #include "live/shortage.h"
+#include "support/chance.h"
 #include "support/check.h"
 #include "torture/things.h"
 
@@ -48,18 +49,9 @@ struct worker {
 
 /* ---- chance ---- */
 
-static uint64_t draw(struct hand *hand)
-{
-	uint64_t x = hand->random;
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	return hand->random = x;
-}
-
 static int below(struct hand *hand, int limit)
 {
-	return (int)(draw(hand) % (uint64_t)limit);
+	return (int)(chance_draw(&hand->random) % (uint64_t)limit);
 }
 
 /* True once in this many calls. */
