@@ -6,13 +6,11 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "support/host.h"
+#include "support/preload/wall_clock.h"
 
-#define EXPORT  __attribute__((visibility("default")))
 #define MILLION INT64_C(1000000)
 #define BILLION INT64_C(1000000000)
 
@@ -53,24 +51,6 @@ EXPORT int clock_gettime(clockid_t clock, struct timespec *ret_time)
 	now += ahead_ns(now);
 	*ret_time = (struct timespec){.tv_sec = now / BILLION, .tv_nsec = now % BILLION};
 	return 0;
-}
-
-EXPORT int gettimeofday(struct timeval *restrict ret_time, void *restrict zone)
-{
-	struct timespec now;
-	(void)zone;
-	int rc = clock_gettime(CLOCK_REALTIME, &now);
-	*ret_time = (struct timeval){.tv_sec = now.tv_sec, .tv_usec = now.tv_nsec / 1000};
-	return rc;
-}
-
-EXPORT time_t time(time_t *ret_time)
-{
-	struct timespec now;
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	if (ret_time)
-		*ret_time = now.tv_sec;
-	return now.tv_sec;
 }
 
 static int pretend_to_sync(void)

@@ -4,11 +4,9 @@
  */
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "support/preload/wall_clock.h"
 
 static long shift_ms(void)
 {
@@ -32,22 +30,4 @@ EXPORT int clock_gettime(clockid_t clock, struct timespec *ret_time)
 		ret_time->tv_nsec -= 1000000000;
 	}
 	return 0;
-}
-
-EXPORT int gettimeofday(struct timeval *restrict ret_time, void *restrict zone)
-{
-	struct timespec now;
-	(void)zone;
-	int rc = clock_gettime(CLOCK_REALTIME, &now);
-	*ret_time = (struct timeval){.tv_sec = now.tv_sec, .tv_usec = now.tv_nsec / 1000};
-	return rc;
-}
-
-EXPORT time_t time(time_t *ret_time)
-{
-	struct timespec now;
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	if (ret_time)
-		*ret_time = now.tv_sec;
-	return now.tv_sec;
 }
