@@ -7,13 +7,6 @@
 #define HEARD_MS 200
 #define DEAF_MS  2000
 
-static int start_cluster(void **state)
-{
-	(void)state;
-	cluster = test_cluster_start(&(struct test_cluster_options){.node_timeout_ms = 15000});
-	return 0;
-}
-
 /* ---- messages ---- */
 
 #define ROUNDS 7
@@ -274,5 +267,5 @@ int main(void)
 		CLUSTER_STORY(a_replica_that_stops_is_missed_on_its_own_shard),
 		CLUSTER_STORY(other_calls_are_not_held_up),
 	};
-	return cmocka_run_group_tests(tests, start_cluster, stop_cluster);
+	return cmocka_run_group_tests(tests, start_patient_cluster, stop_cluster);
 }
