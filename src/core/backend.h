@@ -387,7 +387,7 @@ struct hf__backend_ops {
 	 * is 0 while it is not known that there are slots.
 	 */
 	uint16_t (*slot)(void *backend, const char *name, size_t length);
-	/* Whether one request can be about several names: there are no slots. May be missing: no. */
+	/* Whether one request can name several locks, whatever their slots. May be missing: no. */
 	bool (*asks_together)(void *backend);
 	/*
 	 * Holds are renewed by one command only if this number is the same; HF__BATCH_ANY if it is

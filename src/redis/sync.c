@@ -70,7 +70,7 @@ static void move_all(struct hf__list *from, struct hf__list *to, enum step step)
 		move(hf__list_item(from->next, struct hf__cmd, link), to, step);
 }
 
-/* There was no proof for the pending: each is sent again, with a renewal of its own. */
+/* The pending are not proven: each is sent again, with a renewal of its own. */
 static void doubt_pending(struct hf__sync *sync)
 {
 	move_all(&sync->pending, &sync->collected, STEP_COLLECTED);

@@ -17,7 +17,7 @@ struct test_server;
 struct stage {
 	int nodes;
 	struct test_server *server[STAGE_MAX_NODES];
-	const char *name[STAGE_MAX_NODES]; /* in stories; NULL: there is no need to name it */
+	const char *name[STAGE_MAX_NODES]; /* in stories; NULL: they do not name it */
 	struct raw *raw[STAGE_MAX_NODES];  /* of a master: for its keys; else NULL */
 	struct raw *ear[STAGE_MAX_NODES];  /* NULL: nothing is said there */
 	bool monitors;                     /* the ears hear commands, not just messages */

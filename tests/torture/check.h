@@ -39,7 +39,7 @@ struct verdict {
 	uint64_t faults[RECORD_FAULTS];
 };
 
-/* Adds what it finds to the verdict. Returns whether there was no violation in this record. */
+/* Adds what it finds to the verdict. Returns true if this record has no violation. */
 bool check_record(const struct record *record, struct verdict *verdict);
 
 #endif

@@ -63,7 +63,7 @@ int crew_pick(const struct crew *crew, uint64_t chance)
 		if (!crew->member[member].is_java)
 			return member;
 	}
-	check_fail("there is no process of the library");
+	check_fail("none of the processes uses the library");
 }
 
 static void reap(struct crew *crew, struct member *member, bool may_die)

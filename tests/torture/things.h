@@ -74,7 +74,7 @@ struct handle {
 	hf_latch *latch;
 };
 
-/* Opens it on the client, a red lock on all clients. Returns 0, or HF_ENOTSUP where there is no such thing. */
+/* Opens it on the client, a red lock on all clients. Returns 0, or HF_ENOTSUP. */
 int thing_open(const struct thing *thing, hf_client *const *clients, int count,
                struct handle *ret_handle);
 void thing_close(struct handle *handle);
