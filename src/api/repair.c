@@ -42,13 +42,13 @@ void hf__repair_free(struct hf__stake *stake)
 
 /* ---- what to do next. Mutex held. ---- */
 
-/* The member is to count, and the others still hold the lock. */
+/* The member is to count, the others still hold the lock, and nobody is taking it away. */
 static bool is_wanted(const struct hf__stake *stake, int64_t now)
 {
 	struct hf__whole *whole = stake->whole;
 	hf_state state;
 	return stake->wanted && whole->levels > 0 && whole->several->handles > 0 &&
-	       hf__whole_left(whole, now, &state) > 0;
+	       !whole->several->forcing && hf__whole_left(whole, now, &state) > 0;
 }
 
 void hf__repair_stop(struct hf__whole *whole)

@@ -133,6 +133,8 @@ static void note_releases(struct hf__work *work)
 static void leave(struct hf__work *work)
 {
 	struct hf__whole *whole = work->whole;
+	if (work->want.verb == HF__OP_FORCE)
+		hf__whole_end_force(work->several, hf__clock_ms());
 	if (!whole)
 		return;
 	hf__repair_start_all(whole);
@@ -301,6 +303,10 @@ static int begin(struct hf__work *work, struct hf__several *several, const struc
 		rc = begin_acquire(work, now);
 	} else if (want->verb == HF__OP_RELEASE) {
 		rc = begin_release(work, now);
+	} else if (want->verb == HF__OP_FORCE) {
+		pthread_mutex_lock(&several->mutex);
+		several->forcing++;
+		pthread_mutex_unlock(&several->mutex);
 	} else if (want->verb == HF__OP_EXTEND || hf__want_is_about_owner(want)) {
 		(void)hf__several_remaining(several, want->owner, now, &state);
 		bool asks = want->verb != HF__OP_EXTEND;

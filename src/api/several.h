@@ -68,9 +68,10 @@ struct hf__several {
 	struct hf__table_link by_members; /* in the table of the first member's client */
 	bool is_listed;                   /* in that table; that client's mutex protects it */
 	size_t n, need;
-	pthread_mutex_t mutex;  /* protects what follows; taken before the mutex of a client */
-	uint32_t handles;       /* while there are none, no member is acquired again */
-	bool kept;              /* has no handle, but owners hold it and the client is open */
+	pthread_mutex_t mutex; /* protects what follows; taken before the mutex of a client */
+	uint32_t handles;      /* while there are none, no member is acquired again */
+	uint32_t forcing; /* forced releases in progress; meanwhile no member is acquired again */
+	bool kept;        /* has no handle, but owners hold it and the client is open */
 	struct hf__list wholes; /* of owners that hold it or have something left to release */
 	struct hf__member member[];
 };
@@ -183,6 +184,9 @@ int32_t hf__whole_most(const struct hf__stake *stake);
 void hf__whole_review(struct hf__whole *whole, int64_t now);
 /* This hold of the member was lost. */
 void hf__whole_lose(struct hf__whole *whole, size_t member, uint64_t wire, int64_t now);
+
+/* Without the mutex, after a forced release: notes who lost the whole, repairs what others have. */
+void hf__whole_end_force(struct hf__several *several, int64_t now);
 
 /* ---- repair.c: background work, at most one step at a time per member and owner ---- */
 /* Starts what is to be done for the member, if anything. Without the mutex, as the next. */

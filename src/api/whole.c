@@ -312,3 +312,30 @@ void hf__whole_lose(struct hf__whole *whole, size_t member, uint64_t wire, int64
 	miss(stake);
 	(void)hf__whole_left(whole, now, &state);
 }
+
+/* The next owner in the list, or the first one after NULL, that holds the whole. Mutex held. */
+static struct hf__whole *next_held(struct hf__several *several, struct hf__whole *after)
+{
+	struct hf__list *link = after ? after->link.next : several->wholes.next;
+	while (link != &several->wholes && hf__list_item(link, struct hf__whole, link)->levels == 0)
+		link = link->next;
+	return link == &several->wholes ? NULL : hf__list_item(link, struct hf__whole, link);
+}
+
+void hf__whole_end_force(struct hf__several *several, int64_t now)
+{
+	pthread_mutex_lock(&several->mutex);
+	several->forcing--;
+	struct hf__whole *whole = next_held(several, NULL);
+	while (whole) {
+		whole->users++; /* so it stays in the list */
+		hf__whole_review(whole, now);
+		pthread_mutex_unlock(&several->mutex);
+		hf__repair_start_all(whole);
+		pthread_mutex_lock(&several->mutex);
+		struct hf__whole *next = next_held(several, whole);
+		hf__whole_leave(whole);
+		whole = next;
+	}
+	pthread_mutex_unlock(&several->mutex);
+}

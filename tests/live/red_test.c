@@ -94,6 +94,35 @@ static void check_whole_life(int n)
 	close_side(&side);
 }
 
+/*
+ * The two servers that answer have lost the lock, and the other three are asked still, so a majority seems to hold it.
+ * Members that are gone must not be taken again then.
+ */
+static void forced_release_is_not_repaired(void **state)
+{
+	struct side side;
+	struct done done = {0};
+
+	(void)state;
+	open_side(&side, SERVERS, 30000);
+	take_everywhere(&side);
+	for (int i = 2; i < SERVERS; i++)
+		test_server_freeze(server[i]);
+	ASSERT_OK(hf_lock_force_release_async(side.red, note_done, &done));
+	WAIT_UNTIL(!is_ours(&side, 0) && !is_ours(&side, 1), SOON_MS);
+	for (int i = 0; i < 100; i++) {
+		assert_false(is_ours(&side, 0));
+		assert_false(is_ours(&side, 1));
+		test_pause();
+	}
+	for (int i = 2; i < SERVERS; i++)
+		test_server_thaw(server[i]);
+	assert_int_equal(await_done(&done, 0), 1);
+	ASSERT_RC(hf_lock_release(side.red), HF_ELOST);
+	expect_nothing_left(&side);
+	close_side(&side);
+}
+
 static void lock_is_on_all_servers_until_it_is_released(void **state)
 {
 	(void)state;
@@ -684,6 +713,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RED_STORY(lock_of_a_killed_process_is_free_within_its_lease),
 		RED_STORY(lock_is_on_all_servers_until_it_is_released),
+		RED_STORY(forced_release_is_not_repaired),
 		RED_STORY(majority_decides),
 		RED_STORY(waiter_gets_the_lock_soon_after_the_release),
 		RED_STORY(owners_of_the_same_clients_exclude_each_other),
