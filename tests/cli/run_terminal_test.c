@@ -35,16 +35,22 @@ static void wait_prompt(struct cli_terminal *shell)
 	CLI_WAIT_TERMINAL(shell, "ready> ");
 }
 
-/* Waits for a line that begins with this word, and returns the number that follows. */
+/*
+ * Waits for a line that begins with this word, and returns the number that follows. Where the lock was waited for, the
+ * line begins after the sequence that has erased the message about it.
+ */
 static pid_t shown_after(struct cli_terminal *shell, const char *word)
 {
-	char *begin = check_format("\n%s", word);
-	const char *at;
-	CLI_WAIT_TERMINAL(shell, begin);
-	WAIT_UNTIL(strchr(strstr(cli_terminal_text(shell), begin) + 1, '\n') != NULL, CLI_SOON_MS);
-	at = strstr(cli_terminal_text(shell), begin) + strlen(begin);
-	free(begin);
-	return atoi(at);
+	char *first = check_format("\n%s", word);
+	char *erased = check_format("\033[K%s", word);
+	const char *at = NULL;
+	WAIT_UNTIL(((at = strstr(cli_terminal_text(shell), first)) ||
+	            (at = strstr(cli_terminal_text(shell), erased))) &&
+	                   strchr(at + 1, '\n'),
+	           CLI_SOON_MS);
+	free(first);
+	free(erased);
+	return atoi(strstr(at, word) + strlen(word));
 }
 
 static void end_shell(struct cli_terminal *shell)
