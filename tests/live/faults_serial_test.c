@@ -442,7 +442,7 @@ static void loading_server_is_waited_for(void **state)
 		ASSERT_RC(rc, HF_ENOTNOW);
 		ASSERT_CONTAINS(hf_error_detail(), "LOADING");
 	}
-	ASSERT_OK(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 8000)));
+	ASSERT_OK(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 30000)));
 	talk_hear(fd, "+OK\r\n");
 	assert_int_equal(hf_lock_state(world.mine, NULL), HF_HELD);
 	ASSERT_OK(hf_lock_release(other));

@@ -12,7 +12,7 @@
 #include "support/proxy.h"
 
 #define NAME     "slow.example" /* of 127.0.0.1, if asked here */
-#define LATE_MS  200            /* what a call may take beyond its limit */
+#define LATE_MS  500            /* what a call may take beyond its limit */
 #define STUCK_MS 20000          /* so that a test that fails has an end */
 
 /* ---- the resolver ---- */
