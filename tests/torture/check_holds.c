@@ -1,0 +1,136 @@
+/* The rules of torture's checker that are about each hold alone: losses, renewals, replicas, calls, answers. */
+#include "torture/sweep.h"
+
+#include <holdfast/holdfast.h>
+
+/* A fault that is shorter than this leaves time to renew a hold. */
+#define SHORT INT64_C(500000000)
+
+/* ---- losses ---- */
+
+/* How long faults lasted, in all, between the two times; data is lost in no time. */
+static int64_t time_in_faults(const struct sweep *sweep, int64_t begin, int64_t end)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < sweep->faults; i++) {
+		const struct fault *fault = &sweep->fault[i];
+		int64_t from = fault->begin > begin ? fault->begin : begin;
+		int64_t to = fault->end < end ? fault->end : end;
+		if (to >= from)
+			sum += fault->effects & LOSES_DATA ? SHORT : to - from;
+	}
+	return sum;
+}
+
+static void check_need(struct sweep *sweep, const struct hold *hold)
+{
+	int64_t from = hold->lost_at - sweep->record->head->lease_ns;
+	if (hold->losses && (hold->flags & RENEWED) &&
+	    time_in_faults(sweep, from, hold->lost_at) < SHORT)
+		sweep_violate(sweep, RULE_NEEDLESS, "%s: the hold of %.6f s was lost at %.6f s",
+		              sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
+		              sweep_seconds(sweep, hold->lost_at));
+}
+
+static void check_replicas(struct sweep *sweep, const struct hold *hold)
+{
+	for (size_t i = 0; i < sweep->faults && hold->granted_at; i++) {
+		const struct fault *fault = &sweep->fault[i];
+		if ((fault->effects & STOPS_REPLICAS) && hold->asked_at > fault->begin &&
+		    hold->granted_at < fault->end)
+			sweep_violate(
+				sweep, RULE_REPLICAS,
+				"%s: granted at %.6f s, but no replica answered from %.6f to %.6f "
+				"s",
+				sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
+				sweep_seconds(sweep, fault->begin),
+				sweep_seconds(sweep, fault->end));
+	}
+}
+
+static void check_losses(struct sweep *sweep, const struct hold *hold)
+{
+	if (hold->losses > 1)
+		sweep_violate(sweep, RULE_TWICE, "%s: %d losses of the hold of %.6f s",
+		              sweep_name(sweep, hold), hold->losses,
+		              sweep_seconds(sweep, hold->granted_at));
+	if (!hold->identity || !hold->released_at || !sweep->process[hold->process].is_finished)
+		return;
+	if (hold->release_code == HF_ELOST && !hold->losses)
+		sweep_violate(
+			sweep, RULE_SILENT,
+			"%s: no event for the hold of %.6f s, whose release at %.6f s said lost",
+			sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
+			sweep_seconds(sweep, hold->released_at));
+	if (hold->release_code == 0 && hold->losses && hold->lost_at < hold->releasing_at)
+		sweep_violate(sweep, RULE_DENIED, "%s: lost at %.6f s, but released at %.6f s",
+		              sweep_name(sweep, hold), sweep_seconds(sweep, hold->lost_at),
+		              sweep_seconds(sweep, hold->released_at));
+}
+
+/* ---- calls ---- */
+
+static void check_return(struct sweep *sweep, const struct hold *hold, int64_t began_at,
+                         int64_t deadline, int64_t returned_at)
+{
+	if (!began_at || sweep->process[hold->process].killed_at)
+		return;
+	if (!returned_at)
+		sweep_violate(
+			sweep, RULE_RETURN, "%s: the call of %.6f s in process %d never returned",
+			sweep_name(sweep, hold), sweep_seconds(sweep, began_at), hold->process);
+	else if (deadline && returned_at > deadline + sweep->record->head->patience_ns &&
+	         !sweep_has_fault(sweep, began_at, returned_at, STOPS_CALLS))
+		sweep_violate(
+			sweep, RULE_DEADLINE,
+			"%s: the call of %.6f s returned at %.6f s, and its deadline was %.6f s",
+			sweep_name(sweep, hold), sweep_seconds(sweep, began_at),
+			sweep_seconds(sweep, returned_at), sweep_seconds(sweep, deadline));
+}
+
+static void check_calls(struct sweep *sweep, const struct hold *hold)
+{
+	check_return(sweep, hold, hold->asked_at, hold->deadline,
+	             hold->granted_at ? hold->granted_at : hold->refused_at);
+	check_return(sweep, hold, hold->releasing_at, hold->release_deadline, hold->released_at);
+}
+
+/* Nothing that the processes do, and no fault, leads to these. */
+static bool is_impossible(int code)
+{
+	switch (code) {
+	case HF_ENOTHELD:
+	case HF_ECONFLICT:
+	case HF_EDEADLOCK:
+	case HF_EINVAL:
+	case HF_EFORKED:
+	case HF_ECLOSED:
+	case HF_EPROTOCOL:
+	case HF_ETLS:
+	case HF_ENOTSUP: return true;
+	default: return code > 0;
+	}
+}
+
+static void check_answers(struct sweep *sweep, const struct hold *hold)
+{
+	if (hold->flags & FOREIGN)
+		return;
+	if (is_impossible(hold->code))
+		sweep_violate(sweep, RULE_IMPOSSIBLE, "%s: the acquire of %.6f s returned \"%s\"",
+		              sweep_name(sweep, hold), sweep_seconds(sweep, hold->asked_at),
+		              hf_strerror(hold->code));
+	if (is_impossible(hold->release_code))
+		sweep_violate(sweep, RULE_IMPOSSIBLE, "%s: the release of %.6f s returned \"%s\"",
+		              sweep_name(sweep, hold), sweep_seconds(sweep, hold->releasing_at),
+		              hf_strerror(hold->release_code));
+}
+
+void check_hold(struct sweep *sweep, const struct hold *hold)
+{
+	check_losses(sweep, hold);
+	check_need(sweep, hold);
+	check_replicas(sweep, hold);
+	check_calls(sweep, hold);
+	check_answers(sweep, hold);
+}

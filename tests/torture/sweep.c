@@ -1,0 +1,232 @@
+/* Every acquisition and every fault of a record, as the checker of torture needs them. */
+#include "torture/sweep.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/check.h"
+
+#define PROCESSES 65536
+
+/* The library counts in milliseconds. */
+#define ROUNDING INT64_C(5000000)
+
+void sweep_violate(struct sweep *sweep, enum rule rule, const char *format, ...)
+{
+	struct verdict *verdict = sweep->verdict;
+	sweep->is_sound = false;
+	if (verdict->violations[rule]++)
+		return;
+	va_list list;
+	va_start(list, format);
+	(void)vsnprintf(verdict->first[rule], sizeof verdict->first[rule], format, list);
+	va_end(list);
+}
+
+const char *sweep_resource(const struct sweep *sweep, int resource)
+{
+	return sweep->record->head->resource[resource].name;
+}
+
+const char *sweep_name(const struct sweep *sweep, const struct hold *hold)
+{
+	return hold->covers ? sweep_resource(sweep, __builtin_ctzll(hold->covers)) : "nothing";
+}
+
+double sweep_seconds(const struct sweep *sweep, int64_t at)
+{
+	return (double)(at - sweep->record->events[0].at) / 1e9;
+}
+
+/* ---- faults ---- */
+
+bool sweep_has_fault(const struct sweep *sweep, int64_t begin, int64_t end, int effects)
+{
+	for (size_t i = 0; i < sweep->faults; i++) {
+		const struct fault *fault = &sweep->fault[i];
+		if ((!effects || (fault->effects & effects)) && fault->begin <= end &&
+		    fault->end >= begin)
+			return true;
+	}
+	return false;
+}
+
+bool sweep_is_in_fault(const struct sweep *sweep, int64_t at)
+{
+	for (size_t i = 0; i < sweep->faults; i++) {
+		const struct fault *fault = &sweep->fault[i];
+		if (!(fault->effects & OBSERVED) && fault->begin <= at && fault->end >= at)
+			return true;
+	}
+	return false;
+}
+
+static void note_fault(struct sweep *sweep, const struct event *event)
+{
+	struct fault *fault = &sweep->fault[sweep->faults++];
+	*fault = (struct fault){.begin = event->at, .end = FOREVER, .effects = event->flags};
+	assert(event->code >= 0 && event->code < RECORD_FAULTS);
+	sweep->verdict->faults[event->code]++;
+	for (uint64_t i = 0; i < sweep->events; i++) {
+		const struct event *other = &sweep->record->events[i];
+		if (atomic_load(&other->moment) == HEALED && other->hold == event->hold)
+			fault->end = other->at;
+	}
+}
+
+/* ---- from events to holds ---- */
+
+static void note_grant(struct sweep *sweep, struct hold *hold, const struct event *event)
+{
+	hold->granted_at = event->at;
+	hold->until = event->until;
+	hold->token = event->token;
+	hold->identity = event->identity;
+	sweep->verdict->grants++;
+	for (int i = 0; i < RECORD_RESOURCES; i++)
+		sweep->verdict->grants_of[i] += hold->covers >> i & 1;
+	sweep->verdict->foreign_grants += (hold->flags & FOREIGN) != 0;
+}
+
+/* A whole may lose members, and be valid for less than before; it has no identity. */
+static void note_confirmation(struct sweep *sweep, struct hold *hold, const struct event *event)
+{
+	if (hold->identity && event->until < hold->until - ROUNDING)
+		sweep_violate(
+			sweep, RULE_SHRUNK,
+			"%s: at %.6f s the hold was valid until %.6f s, and before that until %.6f "
+			"s",
+			sweep_name(sweep, hold), sweep_seconds(sweep, event->at),
+			sweep_seconds(sweep, event->until), sweep_seconds(sweep, hold->until));
+	if (event->until > hold->until)
+		hold->until = event->until;
+}
+
+static void note_ask(struct hold *hold, const struct event *event)
+{
+	hold->asked_at = event->at;
+	hold->deadline = event->until;
+	hold->covers = event->covers;
+	hold->share = event->share;
+	hold->process = event->process;
+	hold->flags = event->flags;
+}
+
+static void note_call(struct sweep *sweep, const struct event *event)
+{
+	struct hold *hold = &sweep->hold[event->hold];
+	switch ((enum moment)event->moment) {
+	case ASKED: note_ask(hold, event); break;
+	case GRANTED: note_grant(sweep, hold, event); break;
+	case REFUSED:
+		hold->refused_at = event->at;
+		hold->code = event->code;
+		break;
+	case CONFIRMED: note_confirmation(sweep, hold, event); break;
+	case RELEASING:
+		hold->releasing_at = event->at;
+		hold->release_deadline = event->until;
+		break;
+	case RELEASED:
+		hold->released_at = event->at;
+		hold->release_code = event->code;
+		break;
+	default: break;
+	}
+}
+
+static void note_event(struct sweep *sweep, const struct event *event)
+{
+	switch ((enum moment)event->moment) {
+	case KILLED: sweep->process[event->process].killed_at = event->at; break;
+	case FINISHED: sweep->process[event->process].is_finished = true; break;
+	case FAULT: note_fault(sweep, event); break;
+	case LEFT_BEHIND:
+		sweep_violate(sweep, RULE_LEFTOVER, "%s is not as it should be at the end",
+		              event->process ? "a client"
+		              : event->covers
+		                      ? sweep_resource(sweep, __builtin_ctzll(event->covers))
+		                      : "a key or a node");
+		break;
+	default:
+		if (event->hold && event->hold <= sweep->holds)
+			note_call(sweep, event);
+	}
+}
+
+static int compare_names(const void *one, const void *two)
+{
+	const struct name *a = one, *b = two;
+	return a->identity < b->identity ? -1 : a->identity > b->identity;
+}
+
+static void sort_names(struct sweep *sweep)
+{
+	sweep->name = check_alloc((sweep->holds + 1) * sizeof(struct name));
+	for (uint32_t i = 1; i <= sweep->holds; i++)
+		if (sweep->hold[i].identity)
+			sweep->name[sweep->names++] = (struct name){sweep->hold[i].identity, i};
+	qsort(sweep->name, sweep->names, sizeof(struct name), compare_names);
+}
+
+/* A loss of a hold whose grant was never returned has nobody to be reported to, and is passed over. */
+static void note_loss(struct sweep *sweep, const struct event *event)
+{
+	struct name key = {event->identity, 0};
+	struct name *found = bsearch(&key, sweep->name, sweep->names, sizeof(key), compare_names);
+	sweep->verdict->losses++;
+	if (!found)
+		return;
+	struct hold *hold = &sweep->hold[found->hold];
+	if (!hold->losses++)
+		hold->lost_at = event->at;
+}
+
+static void read_events(struct sweep *sweep)
+{
+	for (uint64_t i = 0; i < sweep->events; i++)
+		note_event(sweep, &sweep->record->events[i]);
+	sort_names(sweep);
+	for (uint64_t i = 0; i < sweep->events; i++)
+		if (atomic_load(&sweep->record->events[i].moment) == LOST)
+			note_loss(sweep, &sweep->record->events[i]);
+}
+
+static int64_t earlier(int64_t one, int64_t other)
+{
+	return other && other < one ? other : one;
+}
+
+int64_t sweep_belief_end(const struct sweep *sweep, const struct hold *hold)
+{
+	int64_t end = earlier(hold->until, hold->releasing_at);
+	end = earlier(end, hold->lost_at);
+	return earlier(end, sweep->process[hold->process].killed_at);
+}
+
+bool sweep_is_belief(const struct sweep *sweep, const struct hold *hold)
+{
+	return hold->granted_at && sweep_belief_end(sweep, hold) > hold->granted_at;
+}
+
+void sweep_begin(struct sweep *sweep, const struct record *record, struct verdict *verdict)
+{
+	*sweep = (struct sweep){.record = record, .verdict = verdict, .is_sound = true};
+	sweep->events = atomic_load(&record->head->used);
+	sweep->holds = atomic_load(&record->head->holds);
+	sweep->hold = check_alloc((sweep->holds + 1) * sizeof(struct hold));
+	sweep->fault = check_alloc((sweep->events + 1) * sizeof(struct fault));
+	sweep->process = check_alloc(PROCESSES * sizeof(struct process));
+	read_events(sweep);
+}
+
+void sweep_end(struct sweep *sweep)
+{
+	free(sweep->hold);
+	free(sweep->name);
+	free(sweep->fault);
+	free(sweep->process);
+}

@@ -1,0 +1,79 @@
+/* Every acquisition and every fault of a record, as the checker of torture needs them. */
+#ifndef TESTS_TORTURE_SWEEP_H
+#define TESTS_TORTURE_SWEEP_H
+
+#include "torture/check.h"
+
+#define FOREVER INT64_MAX
+
+struct hold {
+	int64_t asked_at, deadline;
+	int64_t granted_at, until; /* the belief; until is the latest valid-until */
+	int64_t refused_at;
+	int64_t releasing_at, release_deadline;
+	int64_t released_at;
+	int64_t lost_at;
+	int64_t token;
+	uint64_t identity;
+	uint64_t covers;
+	int code, release_code;
+	int losses;
+	uint16_t process, share;
+	uint8_t flags;
+};
+
+struct fault {
+	int64_t begin, end;
+	uint8_t effects;
+};
+
+struct process {
+	int64_t killed_at; /* 0: never */
+	bool is_finished;
+};
+
+struct name {
+	uint64_t identity;
+	uint32_t hold;
+};
+
+struct sweep {
+	const struct record *record;
+	struct verdict *verdict;
+	uint64_t events;
+	uint32_t holds; /* they are numbered from 1 */
+	struct hold *hold;
+	size_t names;
+	struct name *name; /* sorted by identity */
+	size_t faults;
+	struct fault *fault;
+	struct process *process;
+	bool is_sound;
+};
+/* Reads the record into the sweep. */
+void sweep_begin(struct sweep *sweep, const struct record *record, struct verdict *verdict);
+void sweep_end(struct sweep *sweep);
+
+/* Notes a violation; the verdict keeps the words of the first one of each rule. */
+__attribute__((format(printf, 3, 4))) void sweep_violate(struct sweep *sweep, enum rule rule,
+                                                         const char *format, ...);
+
+const char *sweep_resource(const struct sweep *sweep, int resource);
+/* The first resource that the hold covers. */
+const char *sweep_name(const struct sweep *sweep, const struct hold *hold);
+/* In seconds since the first event, for the reader. */
+double sweep_seconds(const struct sweep *sweep, int64_t at);
+
+/* Whether a fault with one of the effects (0: any fault) touches the time from begin to end. */
+bool sweep_has_fault(const struct sweep *sweep, int64_t begin, int64_t end, int effects);
+bool sweep_is_in_fault(const struct sweep *sweep, int64_t at);
+
+/* When the owner stopped believing that it holds the lock; not after granted_at if it never did. */
+int64_t sweep_belief_end(const struct sweep *sweep, const struct hold *hold);
+bool sweep_is_belief(const struct sweep *sweep, const struct hold *hold);
+
+/* ---- check_holds.c ---- */
+/* Checks what the rules say about each hold alone: its losses, its renewals, its calls. */
+void check_hold(struct sweep *sweep, const struct hold *hold);
+
+#endif
