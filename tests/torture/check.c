@@ -20,6 +20,7 @@ const char *const rule_names[RULES] = {
 	"losses are reported at all",
 	"holds are not lost without need",
 	"valid-until is kept",
+	"leases end",
 	"replicas acknowledge",
 	"lost is final",
 	"waiters are served",

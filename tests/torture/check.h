@@ -10,11 +10,12 @@ enum rule {
 	RULE_COUNT,     /* a count at the end differs from what the calls did */
 	RULE_TWICE,     /* a loss was reported more than once */
 	RULE_SILENT,    /* a release said that the hold was lost, and no event did */
-	RULE_NEEDLESS, /* a hold that is renewed was lost, and no fault lasted long enough for that */
-	RULE_SHRUNK,   /* valid-until moved to an earlier time */
-	RULE_REPLICAS,   /* a grant counted that no replica could acknowledge */
-	RULE_DENIED,     /* a hold was reported as lost, and then released as if it were not */
-	RULE_SERVED,     /* a waiter was not served although nobody held the lock */
+	RULE_NEEDLESS,  /* a hold was lost, and no fault explains it */
+	RULE_SHRUNK,    /* valid-until moved to an earlier time */
+	RULE_RENEWED,   /* a hold was renewed that was not to be renewed any more */
+	RULE_REPLICAS,  /* a grant counted that no replica could acknowledge */
+	RULE_DENIED, /* a hold was reported as lost, and then held or released as if it were not */
+	RULE_SERVED, /* a waiter was not served although nobody held the lock */
 	RULE_DEADLINE,   /* a call returned after its deadline */
 	RULE_RETURN,     /* a call never returned */
 	RULE_IMPOSSIBLE, /* an answer that nothing explains */

@@ -6,6 +6,9 @@
 /* A fault that is shorter than this leaves time to renew a hold. */
 #define SHORT INT64_C(500000000)
 
+/* A loss that is reported this long before valid-until is not the end of the lease. */
+#define EARLY INT64_C(100000000)
+
 /* ---- losses ---- */
 
 /* How long faults lasted, in all, between the two times; data is lost in no time. */
@@ -22,14 +25,59 @@ static int64_t time_in_faults(const struct sweep *sweep, int64_t begin, int64_t 
 	return sum;
 }
 
+/* The longest time without a fault between the two times. */
+static int64_t longest_calm(const struct sweep *sweep, int64_t begin, int64_t end)
+{
+	int64_t longest = 0;
+	while (begin < end) {
+		int64_t next = end, over_at = end;
+		for (size_t i = 0; i < sweep->faults; i++) {
+			const struct fault *fault = &sweep->fault[i];
+			if (fault->end < begin || fault->begin >= next)
+				continue;
+			next = fault->begin > begin ? fault->begin : begin;
+			over_at = fault->end == FOREVER ? end : fault->end + 1;
+		}
+		if (next - begin > longest)
+			longest = next - begin;
+		begin = over_at;
+	}
+	return longest;
+}
+
+/*
+ * A hold is renewed when a third of its lease is over, and if that fails, twelve times per lease from then on. So it
+ * is not lost if half of the lease is without a fault after that, or if all faults are short.
+ */
+static bool could_be_renewed(const struct sweep *sweep, const struct hold *hold)
+{
+	int64_t watchdog = sweep->record->head->watchdog_ns;
+	int64_t due_at = hold->lost_at - watchdog * 2 / 3;
+	int64_t from = hold->lost_at - sweep->record->head->lease_ns;
+	return time_in_faults(sweep, from, hold->lost_at) < SHORT ||
+	       (longest_calm(sweep, due_at, hold->lost_at) >= watchdog / 2 &&
+	        !sweep_has_fault(sweep, from, hold->lost_at, LOSES_DATA));
+}
+
+/* Only a server that has lost its data says that a hold is gone whose lease is not over. */
+static bool is_lost_early(const struct sweep *sweep, const struct hold *hold)
+{
+	return hold->until > hold->lost_at + EARLY &&
+	       !sweep_has_fault(sweep, hold->granted_at - sweep->record->head->lease_ns,
+	                        hold->lost_at, LOSES_DATA);
+}
+
 static void check_need(struct sweep *sweep, const struct hold *hold)
 {
-	int64_t from = hold->lost_at - sweep->record->head->lease_ns;
-	if (hold->losses && (hold->flags & RENEWED) &&
-	    time_in_faults(sweep, from, hold->lost_at) < SHORT)
-		sweep_violate(sweep, RULE_NEEDLESS, "%s: the hold of %.6f s was lost at %.6f s",
-		              sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
-		              sweep_seconds(sweep, hold->lost_at));
+	if (!hold->losses)
+		return;
+	if (is_lost_early(sweep, hold) ||
+	    ((hold->flags & RENEWED) && could_be_renewed(sweep, hold)))
+		sweep_violate(
+			sweep, RULE_NEEDLESS,
+			"%s: the hold of %.6f s was lost at %.6f s, and was valid until %.6f s",
+			sweep_name(sweep, hold), sweep_seconds(sweep, hold->granted_at),
+			sweep_seconds(sweep, hold->lost_at), sweep_seconds(sweep, hold->until));
 }
 
 static void check_replicas(struct sweep *sweep, const struct hold *hold)

@@ -205,6 +205,7 @@ static void begin_record(struct round *round)
 	round->record = record_create(round->path, EVENTS);
 	struct record_head *head = round->record.head;
 	int64_t session_ms = site_is_zk(round->site) ? SESSION_MS + SESSION_MORE : 0;
+	head->watchdog_ns = WATCHDOG_MS * MS;
 	head->lease_ns = (WATCHDOG_MS + 1500 + session_ms) * MS;
 	head->quiet_ns = QUIET_MS * MS;
 	head->patience_ns = PATIENCE_MS * MS;

@@ -22,6 +22,8 @@ enum moment {
 	GRANTED,    /* it returned 0; until: valid-until, at the earliest */
 	REFUSED,    /* it returned an error */
 	CONFIRMED,  /* the library says that the lock is held; until: as above */
+	ENDED,      /* the library says that the lock is no longer held */
+	UNWATCHED,  /* the last level that was to be renewed is released, and the hold goes on */
 	RELEASING,  /* a release begins; until: its deadline */
 	RELEASED,   /* it returned */
 	LOST,       /* the event that reports a loss; only its identity is known */
@@ -86,6 +88,7 @@ struct record_head {
 	_Atomic int is_short;  /* allocations fail now and then */
 	_Atomic int is_faulty; /* a fault lasts; more holds are long then */
 	_Atomic int forks;     /* processes fork while they hold locks */
+	int64_t watchdog_ns;   /* the lease of a hold that is renewed */
 	int64_t lease_ns; /* the longest time that something stays on a server without its owner */
 	int64_t quiet_ns; /* a waiter of a free lock is served within this time */
 	int64_t patience_ns; /* how late a call may return, because the machine is busy */

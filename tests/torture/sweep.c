@@ -92,17 +92,41 @@ static void note_grant(struct sweep *sweep, struct hold *hold, const struct even
 }
 
 /* A whole may lose members, and be valid for less than before; it has no identity. */
-static void note_confirmation(struct sweep *sweep, struct hold *hold, const struct event *event)
+static void check_until(struct sweep *sweep, const struct hold *hold, const struct event *event)
 {
 	if (hold->identity && event->until < hold->until - ROUNDING)
-		sweep_violate(
-			sweep, RULE_SHRUNK,
-			"%s: at %.6f s the hold was valid until %.6f s, and before that until %.6f "
-			"s",
-			sweep_name(sweep, hold), sweep_seconds(sweep, event->at),
-			sweep_seconds(sweep, event->until), sweep_seconds(sweep, hold->until));
+		sweep_violate(sweep, RULE_SHRUNK,
+		              "%s: at %.6f s the hold was valid until %.6f s, and before that "
+		              "until %.6f s",
+		              sweep_name(sweep, hold), sweep_seconds(sweep, event->at),
+		              sweep_seconds(sweep, event->until),
+		              sweep_seconds(sweep, hold->until));
+	if (hold->unwatched_at && event->until > hold->unwatched_until + ROUNDING)
+		sweep_violate(sweep, RULE_RENEWED,
+		              "%s: at %.6f s the hold was valid until %.6f s, but it is not "
+		              "renewed since %.6f s",
+		              sweep_name(sweep, hold), sweep_seconds(sweep, event->at),
+		              sweep_seconds(sweep, event->until),
+		              sweep_seconds(sweep, hold->unwatched_at));
+	if (hold->ended_at)
+		sweep_violate(sweep, RULE_DENIED, "%s: not held at %.6f s, but held at %.6f s",
+		              sweep_name(sweep, hold), sweep_seconds(sweep, hold->ended_at),
+		              sweep_seconds(sweep, event->at));
+}
+
+static void note_confirmation(struct sweep *sweep, struct hold *hold, const struct event *event)
+{
+	check_until(sweep, hold, event);
 	if (event->until > hold->until)
 		hold->until = event->until;
+}
+
+/* A renewal that was in flight at that moment may still count. */
+static void note_unwatched(const struct sweep *sweep, struct hold *hold, const struct event *event)
+{
+	int64_t renewed_until = event->at + sweep->record->head->watchdog_ns;
+	hold->unwatched_at = event->at;
+	hold->unwatched_until = event->until > renewed_until ? event->until : renewed_until;
 }
 
 static void note_ask(struct hold *hold, const struct event *event)
@@ -126,6 +150,8 @@ static void note_call(struct sweep *sweep, const struct event *event)
 		hold->code = event->code;
 		break;
 	case CONFIRMED: note_confirmation(sweep, hold, event); break;
+	case ENDED: hold->ended_at = event->at; break;
+	case UNWATCHED: note_unwatched(sweep, hold, event); break;
 	case RELEASING:
 		hold->releasing_at = event->at;
 		hold->release_deadline = event->until;

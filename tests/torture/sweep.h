@@ -13,6 +13,9 @@ struct hold {
 	int64_t releasing_at, release_deadline;
 	int64_t released_at;
 	int64_t lost_at;
+	int64_t ended_at;     /* the library said that it is not held any more */
+	int64_t unwatched_at; /* since then it is not to be renewed, and may be valid until: */
+	int64_t unwatched_until;
 	int64_t token;
 	uint64_t identity;
 	uint64_t covers;

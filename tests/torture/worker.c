@@ -77,6 +77,7 @@ struct use {
 	hf_owner *owner;
 	int permits;
 	hf_permit_id id[2];
+	bool is_over; /* the library has said that it is not held any more */
 };
 
 #define ADD(use, ...)                                                                              \
@@ -201,12 +202,26 @@ static int64_t token_of(const struct use *use)
 	return token;
 }
 
-static void confirm(const struct use *use)
+/* The same, and when that was. If the thread was not scheduled in between, valid-until would seem to be earlier. */
+static int64_t read_remaining(const struct use *use, int64_t *ret_now)
 {
-	int64_t now = record_now();
-	int64_t remaining = remaining_ns(use);
+	int64_t remaining;
+	do {
+		*ret_now = record_now();
+		remaining = remaining_ns(use);
+	} while (record_now() - *ret_now > 2 * MS);
+	return remaining;
+}
+
+static void confirm(struct use *use)
+{
+	int64_t now;
+	int64_t remaining = read_remaining(use, &now);
 	if (remaining > 0)
 		ADD(use, .moment = CONFIRMED, .at = now, .until = now + remaining);
+	else if (!use->is_over)
+		ADD(use, .moment = ENDED);
+	use->is_over = remaining <= 0;
 }
 
 /* ---- while it is held ---- */
@@ -225,7 +240,7 @@ static void fork_while_holding(const struct use *use)
 		check_fail("a forked child released the lock of its parent");
 }
 
-static void hold_for(const struct use *use, int ms)
+static void hold_for(struct use *use, int ms)
 {
 	int64_t ends_at = record_now() + ms * MS;
 	while (record_now() < ends_at) {
@@ -252,7 +267,7 @@ static void work(struct use *use)
 	int length = below(hand, is_faulty(hand) ? (is_good ? 40 : 400) : 4000);
 	if (length == 0)
 		hold_for(use, use->lease_ms ? (int)use->lease_ms + below(hand, 100)
-		                            : 1000 + below(hand, 2500));
+		                            : 1000 + below(hand, 4000));
 	else if (length < 20)
 		hold_for(use, 1 + below(hand, 10));
 	if (use->handle->lock && atomic_load(&hand->worker->record.head->forks) && chance(hand, 50))
@@ -289,6 +304,16 @@ static void name_hold(const struct use *use, char *ret_name, size_t size)
 	(void)hf_lock_identity(use->handle->lock, use->owner, ret_name, size);
 }
 
+/* A level without a lease has made the library renew the hold, which must end with that level. */
+static void note_unwatched(struct use *use)
+{
+	int64_t now;
+	int64_t remaining = read_remaining(use, &now);
+	ADD(use, .moment = UNWATCHED, .at = now, .until = now + remaining);
+	if (remaining > 0)
+		hold_for(use, WATCHDOG_MS / 2);
+}
+
 /*
  * One more level, which its own release takes back. If the hold was lost in the meantime, this is the first level of
  * another one, which shows in its name. A whole has no name, but it cannot be another one before the first has expired.
@@ -297,10 +322,11 @@ static void name_hold(const struct use *use, char *ret_name, size_t size)
 static bool nest(struct use *use)
 {
 	char before[200], after[200];
+	bool is_watched = !use->lease_ms || chance(use->hand, 50);
 	int64_t until = record_now() + remaining_ns(use);
 	name_hold(use, before, sizeof before);
 	if (hf_lock_acquire(use->handle->lock,
-	                    HF_ACQUIRE(.wait_ms = 500, .lease_ms = use->lease_ms ? 200 : 0,
+	                    HF_ACQUIRE(.wait_ms = 500, .lease_ms = is_watched ? 0 : 200,
 	                               .owner = use->owner,
 	                               .token = use->handle->thing->has_token)))
 		return true;
@@ -311,7 +337,8 @@ static bool nest(struct use *use)
 		hold_for(use, below(use->hand, 50));
 	else if (is_certain)
 		confirm(use);
-	(void)release(use);
+	if (!release(use) && is_same && *before && use->lease_ms && is_watched)
+		note_unwatched(use);
 	return is_same;
 }
 
@@ -335,7 +362,7 @@ static void keep_hold(struct use *use)
 	ADD(use, .moment = GRANTED, .at = now, .until = now + remaining, .token = token_of(use),
 	    .identity = identity_of(use));
 	work(use);
-	bool is_nested = use->handle->thing->nests && chance(hand, 8);
+	bool is_nested = use->handle->thing->nests && !use->is_over && chance(hand, 8);
 	bool is_same = !is_nested || nest(use);
 	if (is_same)
 		confirm(use);

@@ -32,6 +32,7 @@ static int begin(void **state)
 	story->record = record_create(path, 1000);
 	free(path);
 	struct record_head *head = story->record.head;
+	head->watchdog_ns = 3000 * MS;
 	head->lease_ns = 3000 * MS;
 	head->quiet_ns = 2000 * MS;
 	head->patience_ns = 1000 * MS;
@@ -311,7 +312,7 @@ static void lose(struct story *story, uint32_t hold, long at)
 static void a_loss_that_is_reported_once_is_sound(void **state)
 {
 	struct story *story = *state;
-	uint32_t hold = acquire_lock(story, 1, 10);
+	uint32_t hold = acquire(story, 1, LOCK, 1, 10, 20);
 	lose(story, hold, 20);
 	release(story, hold, 30, HF_ELOST);
 	expect_sound(story);
@@ -321,7 +322,7 @@ static void a_loss_that_is_reported_once_is_sound(void **state)
 static void a_loss_that_is_reported_twice_is_found(void **state)
 {
 	struct story *story = *state;
-	uint32_t hold = acquire_lock(story, 1, 10);
+	uint32_t hold = acquire(story, 1, LOCK, 1, 10, 20);
 	lose(story, hold, 20);
 	lose(story, hold, 21);
 	release(story, hold, 30, HF_ELOST);
@@ -338,7 +339,7 @@ static void a_loss_without_an_event_is_found(void **state)
 static void a_release_after_a_loss_is_found(void **state)
 {
 	struct story *story = *state;
-	uint32_t hold = acquire_lock(story, 1, 10);
+	uint32_t hold = acquire(story, 1, LOCK, 1, 10, 20);
 	lose(story, hold, 20);
 	release(story, hold, 30, 0);
 	expect_only(story, RULE_DENIED);
@@ -350,7 +351,7 @@ static void lose_a_renewed_hold(struct story *story, long at)
 	uint32_t hold = record_new_hold(&story->record);
 	ADD(.moment = ASKED, .at = AT(9), .hold = hold, .process = 1, .covers = LOCK, .share = 1,
 	    .flags = RENEWED);
-	ADD(.moment = GRANTED, .at = AT(10), .until = AT(9000), .hold = hold,
+	ADD(.moment = GRANTED, .at = AT(10), .until = AT(at), .hold = hold,
 	    .identity = 1000 + hold);
 	lose(story, hold, at);
 	release(story, hold, at + 10, HF_ELOST);
@@ -370,6 +371,67 @@ static void a_loss_after_a_short_fault_is_found(void **state)
 	add_fault(story, 2000, 2100, 0);
 	lose_a_renewed_hold(story, 3500);
 	expect_only(story, RULE_NEEDLESS);
+}
+
+static void a_loss_after_time_to_renew_is_found(void **state)
+{
+	struct story *story = *state;
+	add_fault(story, 1000, 1600, 0);
+	add_fault(story, 3200, 3300, 0);
+	lose_a_renewed_hold(story, 3500);
+	expect_only(story, RULE_NEEDLESS);
+}
+
+static void a_loss_before_valid_until_is_found(void **state)
+{
+	struct story *story = *state;
+	uint32_t hold = acquire_lock(story, 1, 10);
+	add_fault(story, 15, 25, 0);
+	lose(story, hold, 20);
+	release(story, hold, 30, HF_ELOST);
+	expect_only(story, RULE_NEEDLESS);
+}
+
+static void a_loss_after_lost_data_is_sound(void **state)
+{
+	struct story *story = *state;
+	uint32_t hold = acquire_lock(story, 1, 10);
+	add_fault(story, 15, 25, LOSES_DATA);
+	lose(story, hold, 20);
+	release(story, hold, 30, HF_ELOST);
+	expect_sound(story);
+}
+
+static void a_hold_that_is_held_again_is_found(void **state)
+{
+	struct story *story = *state;
+	uint32_t hold = acquire(story, 1, LOCK, 1, 10, 20);
+	ADD(.moment = ENDED, .at = AT(20), .hold = hold);
+	ADD(.moment = CONFIRMED, .at = AT(21), .until = AT(90), .hold = hold);
+	release(story, hold, 30, HF_ELOST);
+	ADD(.moment = LOST, .at = AT(31), .identity = 1000 + hold);
+	expect_only(story, RULE_DENIED);
+}
+
+/* The last level that is renewed is released at 100 ms; the hold is valid until a second later, and until this time. */
+static void confirm_after_watch(struct story *story, long until)
+{
+	uint32_t hold = acquire(story, 1, LOCK, 1, 10, 1100);
+	ADD(.moment = UNWATCHED, .at = AT(100), .until = AT(1100), .hold = hold);
+	ADD(.moment = CONFIRMED, .at = AT(900), .until = AT(until), .hold = hold);
+	release(story, hold, 1000, 0);
+}
+
+static void a_renewal_in_flight_at_the_end_is_sound(void **state)
+{
+	confirm_after_watch(*state, 3090);
+	expect_sound(*state);
+}
+
+static void a_renewal_after_the_end_is_found(void **state)
+{
+	confirm_after_watch(*state, 3800);
+	expect_only(*state, RULE_RENEWED);
 }
 
 static void a_valid_until_that_comes_nearer_is_found(void **state)
@@ -503,6 +565,12 @@ int main(void)
 		STORY(a_release_after_a_loss_is_found),
 		STORY(a_loss_after_a_long_fault_is_sound),
 		STORY(a_loss_after_a_short_fault_is_found),
+		STORY(a_loss_after_time_to_renew_is_found),
+		STORY(a_loss_before_valid_until_is_found),
+		STORY(a_loss_after_lost_data_is_sound),
+		STORY(a_hold_that_is_held_again_is_found),
+		STORY(a_renewal_in_flight_at_the_end_is_sound),
+		STORY(a_renewal_after_the_end_is_found),
 		STORY(a_valid_until_that_comes_nearer_is_found),
 		STORY(a_grant_without_replicas_is_found),
 		STORY(a_call_that_never_returns_is_found),
