@@ -232,7 +232,10 @@ static void start_crew(struct round *round)
 		crew_add(crew, true);
 }
 
-/* Every fourth round ends with a time without faults, in which every waiter must be served soon. */
+/*
+ * Every fourth round ends with a time without faults, in which every waiter must be served soon, and in every fourth
+ * one there is time between the faults to renew all holds.
+ */
 static void play_faults(struct round *round)
 {
 	struct scene_of_fault scene = {
@@ -243,8 +246,11 @@ static void play_faults(struct round *round)
 	};
 	long long began_at = test_now_ms();
 	long long quiet_at = began_at + (round->seed % 4 ? ROUND_MS - 1000 : ROUND_MS / 8);
+	uint64_t longest_pause_ms = round->seed % 4 == 1 ? WATCHDOG_MS : 600;
 	while (test_now_ms() < quiet_at) {
-		struct timespec pause = {.tv_nsec = (long)(scene.random % 600) * MS};
+		int64_t pause_ns = (int64_t)(scene.random % longest_pause_ms) * MS;
+		struct timespec pause = {.tv_sec = pause_ns / (1000 * MS),
+		                         .tv_nsec = pause_ns % (1000 * MS)};
 		(void)nanosleep(&pause, NULL);
 		fault_play(&scene);
 		crew_watch(&round->crew);

@@ -22,6 +22,9 @@ const struct resource resources[RESOURCES] = {
 	[LATCH_0] = {"latch-0", 0, LATCH_COUNT},
 	[RED_0] = {"red-0", 1, 0},
 	[RED_1] = {"red-1", 1, 0},
+	[LONG_0] = {"long-0", 1, 0},
+	[LONG_1] = {"long-1", 1, 0},
+	[LONG_2] = {"long-2", 1, 0},
 };
 
 const struct thing things[THINGS] = {
@@ -49,6 +52,12 @@ const struct thing things[THINGS] = {
 	{THING_SEMAPHORE, "semaphore-0", 0, BIT(SEMAPHORE_0), 1, false, false, NULL, NULL},
 	{THING_PERMITS, "permits-0", 0, BIT(PERMITS_0), 1, false, false, NULL, NULL},
 	{THING_LATCH, "latch-0", 0, BIT(LATCH_0), 1, false, false, NULL, NULL},
+};
+
+const struct thing long_things[LONG_THINGS] = {
+	{THING_LOCK, "long-0", HF_REENTRANT, BIT(LONG_0), 1, false, false, NULL, NULL},
+	{THING_LOCK, "long-1", HF_REENTRANT, BIT(LONG_1), 1, false, false, NULL, NULL},
+	{THING_LOCK, "long-2", HF_REENTRANT, BIT(LONG_2), 1, false, false, NULL, NULL},
 };
 
 static int open_group(const struct thing *thing, hf_client *client, hf_lock **ret_lock)

@@ -39,6 +39,9 @@ enum {
 	LATCH_0,
 	RED_0,
 	RED_1,
+	LONG_0,
+	LONG_1,
+	LONG_2,
 	RESOURCES
 };
 
@@ -64,6 +67,10 @@ struct thing {
 
 #define THINGS 19
 extern const struct thing things[THINGS];
+
+/* Locks that are held for many renewals, by one thread of each process. */
+#define LONG_THINGS 3
+extern const struct thing long_things[LONG_THINGS];
 
 /* A handle of whichever sort. */
 struct handle {

@@ -34,6 +34,7 @@ struct hand {
 	pthread_t thread;
 	uint64_t random;
 	hf_owner *owner;
+	struct handle lasting; /* of the thread that holds one lock for long */
 	int handles;
 	struct handle handle[THINGS];
 };
@@ -97,6 +98,10 @@ static void draw_use(struct use *use, struct hand *hand, const struct handle *ha
 		use->owner = hand->owner;
 	if (handle->permits && chance(hand, 3))
 		use->permits = 2;
+	if (handle == &hand->lasting) {
+		use->wait_ms = WATCHDOG_MS;
+		use->lease_ms = 0;
+	}
 	use->number = record_new_hold(&hand->worker->record);
 }
 
@@ -240,10 +245,15 @@ static void fork_while_holding(const struct use *use)
 		check_fail("a forked child released the lock of its parent");
 }
 
+static bool is_round_over(const struct hand *hand)
+{
+	return atomic_load(&hand->worker->record.head->is_over);
+}
+
 static void hold_for(struct use *use, int ms)
 {
 	int64_t ends_at = record_now() + ms * MS;
-	while (record_now() < ends_at) {
+	while (record_now() < ends_at && !is_round_over(use->hand)) {
 		pause_ms(1);
 		confirm(use);
 	}
@@ -262,6 +272,10 @@ static bool is_faulty(const struct hand *hand)
 static void work(struct use *use)
 {
 	struct hand *hand = use->hand;
+	if (use->handle == &hand->lasting) {
+		hold_for(use, 2 * WATCHDOG_MS + below(hand, WATCHDOG_MS));
+		return;
+	}
 	bool is_good = use->handle->thing->sort == THING_RED ||
 	               (use->lease_ms && use->lease_ms < SHORT_MS);
 	int length = below(hand, is_faulty(hand) ? (is_good ? 40 : 400) : 4000);
@@ -413,8 +427,8 @@ static const struct handle *choose(struct hand *hand)
 static void *run_hand(void *arg)
 {
 	struct hand *hand = arg;
-	while (!atomic_load(&hand->worker->record.head->is_over)) {
-		const struct handle *handle = choose(hand);
+	while (!is_round_over(hand)) {
+		const struct handle *handle = hand->lasting.lock ? &hand->lasting : choose(hand);
 		if (handle->latch)
 			count_down(hand, handle);
 		else
@@ -438,6 +452,16 @@ static void open_handles(struct hand *hand)
 	}
 }
 
+/* The other threads have all other things to themselves. Red locks have no such thread. */
+static void open_lasting(struct hand *hand)
+{
+	struct worker *worker = hand->worker;
+	const struct thing *thing = &long_things[worker->options->number % LONG_THINGS];
+	int rc = thing_open(thing, worker->client, worker->clients, &hand->lasting);
+	if (rc && rc != HF_ENOTSUP)
+		check_fail("%s: %s: %s", thing->name, hf_strerror(rc), hf_error_detail());
+}
+
 static void start_hands(struct worker *worker)
 {
 	int threads = worker->options->threads;
@@ -451,6 +475,8 @@ static void start_hands(struct worker *worker)
 		if (hf_owner_new(&hand->owner))
 			check_fail("no memory for an owner");
 		open_handles(hand);
+		if (i == 0)
+			open_lasting(hand);
 	}
 	for (int i = 0; i < threads; i++)
 		if (pthread_create(&worker->hands[i].thread, NULL, run_hand, &worker->hands[i]))
@@ -569,6 +595,7 @@ int run_worker(const struct worker_options *options)
 		(void)pthread_join(hand->thread, NULL);
 		for (int j = 0; j < hand->handles; j++)
 			thing_close(&hand->handle[j]);
+		thing_close(&hand->lasting);
 		hf_owner_free(hand->owner);
 	}
 	expect_no_holds(worker);
