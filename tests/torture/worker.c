@@ -24,7 +24,7 @@
 #define LONGEST_MS 2500
 #define SHORT_MS   600
 
-/* How long a client needs to give up what nobody holds any more. */
+/* How long a client needs to give up what nobody holds any more, or to open something after a fault. */
 #define LEFT_MS 10000
 
 struct worker;
@@ -437,18 +437,30 @@ static void *run_hand(void *arg)
 	return NULL;
 }
 
+/* A red lock asks its servers when it is opened, and they may refuse that while a fault lasts. */
+static bool open_thing(const struct worker *worker, const struct thing *thing,
+                       struct handle *ret_handle)
+{
+	int64_t ends_at = record_now() + LEFT_MS * MS;
+	int rc;
+	while ((rc = thing_open(thing, worker->client, worker->clients, ret_handle)) &&
+	       rc != HF_ENOTSUP && record_now() < ends_at)
+		pause_ms(5);
+	if (rc && rc != HF_ENOTSUP)
+		check_fail("%s: %s: %s", thing->name, hf_strerror(rc), hf_error_detail());
+	return !rc;
+}
+
 static void open_handles(struct hand *hand)
 {
 	struct worker *worker = hand->worker;
 	for (int i = 0; i < THINGS; i++) {
 		struct handle *handle = &hand->handle[hand->handles];
-		int rc = thing_open(&things[i], worker->client, worker->clients, handle);
-		if (rc && rc != HF_ENOTSUP)
-			check_fail("%s: %s: %s", things[i].name, hf_strerror(rc),
-			           hf_error_detail());
-		if (!rc && worker->is_zk && handle->permits)
+		if (!open_thing(worker, &things[i], handle))
+			continue;
+		if (worker->is_zk && handle->permits)
 			(void)hf_permits_try_set(handle->permits, PERMITS, NULL);
-		hand->handles += !rc;
+		hand->handles++;
 	}
 }
 
@@ -456,10 +468,8 @@ static void open_handles(struct hand *hand)
 static void open_lasting(struct hand *hand)
 {
 	struct worker *worker = hand->worker;
-	const struct thing *thing = &long_things[worker->options->number % LONG_THINGS];
-	int rc = thing_open(thing, worker->client, worker->clients, &hand->lasting);
-	if (rc && rc != HF_ENOTSUP)
-		check_fail("%s: %s: %s", thing->name, hf_strerror(rc), hf_error_detail());
+	(void)open_thing(worker, &long_things[worker->options->number % LONG_THINGS],
+	                 &hand->lasting);
 }
 
 static void start_hands(struct worker *worker)
