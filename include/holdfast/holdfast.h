@@ -311,6 +311,11 @@ typedef struct hf_client_options {
 	 * Redis.
 	 */
 	int64_t sync_timeout_ms;
+	/*
+	 * metrics: Measure how long locks are waited for and held; hf_client_metrics() writes it.
+	 * Default: no.
+	 */
+	int64_t metrics;
 } hf_client_options;
 
 #define HF_CLIENT(...) (&(hf_client_options){.size = sizeof(hf_client_options), __VA_ARGS__})
@@ -440,6 +445,81 @@ typedef struct hf_node {
  *             printf("%s %s\n", node.address, node.connected ? "up" : "down");
  */
 HF_API int hf_client_node(hf_client *client, int i, hf_node *ret_node);
+
+/* ---- metrics -------------------------------------------------------------------------------- */
+
+/*
+ * What a client has measured since it was opened with .metrics, and what it holds now, as text for
+ * Prometheus and for every other collector that reads OpenMetrics. docs/metrics.md describes each
+ * family. The library measures and writes text; it has no thread, no socket and no file for that.
+ */
+typedef enum hf_metrics_format {
+	HF_OPENMETRICS = 0, /* application/openmetrics-text; version=1.0.0; charset=utf-8 */
+	HF_PROMETHEUS = 1   /* text/plain; version=0.0.4; charset=utf-8 */
+} hf_metrics_format;
+
+typedef struct hf_metrics_options {
+	size_t size;    /* filled in by HF_METRICS */
+	int64_t format; /* enum hf_metrics_format */
+	/* Labels for every sample, as app="orders",zone="a", 1000 bytes at most; NULL: none. */
+	const char *labels;
+	/*
+	 * Split the gauges holdfast_held, holdfast_waiting and holdfast_hold_oldest_seconds by the
+	 * names of locks: this many names, 1000 at most, for which most calls wait now. All others
+	 * are together under name="". 0: the gauges are not split.
+	 */
+	int64_t per_name;
+	/* Not 0: leave out "# EOF", the last line of OpenMetrics, to add families of your own. */
+	int64_t no_eof;
+} hf_metrics_options;
+
+#define HF_METRICS(...) (&(hf_metrics_options){.size = sizeof(hf_metrics_options), __VA_ARGS__})
+
+/* Takes a piece of a text, in the calling thread. Any result other than 0 ends it. */
+typedef int hf_text_fn(void *arg, const char *bytes, size_t length);
+
+/*
+ * Writes the metrics of the client. Returns 0, what write() returned if that was not 0, or an
+ * error. HF_EINVAL: the client was opened without .metrics, or an option is wrong. HF_ENOMEM. Local.
+ */
+HF_API int hf_client_metrics(hf_client *client, const hf_metrics_options *options,
+                             hf_text_fn *write, void *arg);
+
+/*
+ * Writes the metrics into a file, for the textfile collector of node_exporter: in the format
+ * HF_PROMETHEUS, whatever the options say. Readers see the old file or the new one, never a part:
+ * the text goes into a file next to it, with mode 0644, which then takes its name. HF_ESYSTEM: it
+ * cannot be written, and the detail says why; the old file is still there.
+ */
+HF_API int hf_client_metrics_file(hf_client *client, const char *path,
+                                  const hf_metrics_options *options);
+
+/* What a histogram is about. Those of acquires and holds have all kinds of lock together. */
+typedef enum hf_histogram_id {
+	HF_HISTOGRAM_WAIT = 1,    /* acquires that were granted: seconds waited */
+	HF_HISTOGRAM_WAIT_FAILED, /* all other acquires: seconds waited */
+	HF_HISTOGRAM_HOLD,        /* holds that have ended: seconds held */
+	HF_HISTOGRAM_RENEWAL_LAG, /* renewals: seconds from when one was due to its confirmation */
+	HF_HISTOGRAM_RENEWAL_MARGIN, /* renewals: the part of the lease that was left, 0 to 1 */
+	HF_HISTOGRAM_ROUND_TRIP      /* commands: seconds until the answer */
+} hf_histogram_id;
+
+#define HF_HISTOGRAM_BOUNDS 32
+
+typedef struct hf_histogram {
+	size_t size;                           /* set by the caller to sizeof(hf_histogram) */
+	uint64_t count;                        /* the number of values */
+	double sum;                            /* their sum */
+	uint64_t bounds;                       /* how many of the following are used */
+	double bound[HF_HISTOGRAM_BOUNDS];     /* rising */
+	uint64_t at_most[HF_HISTOGRAM_BOUNDS]; /* the number of values not above that bound */
+} hf_histogram;
+
+/*
+ * One histogram, for other systems. Writes ret_histogram->size bytes. HF_EINVAL: the client was
+ * opened without .metrics. Local.
+ */
+HF_API int hf_histogram_get(hf_client *client, hf_histogram_id id, hf_histogram *ret_histogram);
 
 /* ---- owners and cancel tokens --------------------------------------------------------------- */
 

@@ -32,6 +32,7 @@ static int fail_cancelled(void)
 /* Checks the token again, which may have fired since the call joined it. Mutex held. */
 static void start(struct hf__call *call, int64_t now)
 {
+	hf__client_set_time(call->client);
 	bool inner = call->inner; /* such a call may be finished and freed when this returns */
 	hf__core_start(&call->client->core, &call->op, now);
 	if (!inner && call->op.want.cancel && atomic_load(&call->op.want.cancel->fired))

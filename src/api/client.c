@@ -54,6 +54,7 @@ void hf__client_unref(struct hf_client *client)
 	hf__engine_done(&client->engine);
 	hf__settings_done(&client->settings);
 	free_fork_page(client->ours);
+	free(client->core.metrics);
 	free(client->log);
 	free(client);
 }
@@ -110,6 +111,9 @@ static int init_parts(struct hf_client *client, const hf_client_options *options
 	client->core.host_ops = &hf__host;
 	client->core.host = client;
 	atomic_init(&client->refs, 1);
+	if (client->settings.metrics &&
+	    !(client->core.metrics = calloc(1, sizeof(*client->core.metrics))))
+		return HF_ENOMEM;
 	client->ours = new_fork_page();
 	return client->ours ? 0 : HF_ESYSTEM;
 }
@@ -146,6 +150,7 @@ static int build(struct hf_client *client, const hf_client_options *options, cha
 		rc = build_machine(client, why, size);
 	if (rc) {
 		free_fork_page(client->ours);
+		free(client->core.metrics);
 		free(client->log);
 	}
 	return rc;

@@ -127,6 +127,12 @@ int hf__options_check_lease(const char *name, int64_t lease_ms);
 int hf__options_check_replicas(const struct hf_client *client, int64_t replicas);
 
 /* ---- client.c ---- */
+/* Sets the time for metrics, before the core is called. Mutex held. */
+static inline void hf__client_set_time(struct hf_client *client)
+{
+	if (client->core.metrics)
+		client->core.metrics->now_us = hf__clock_us();
+}
 /* 0, or HF_EFORKED in a forked child. To be called before any mutex is taken. */
 int hf__client_check(const struct hf_client *client);
 void hf__client_ref(struct hf_client *client);

@@ -18,6 +18,7 @@ static int64_t next_turn_at(void *machine)
 static void turn(void *machine, int64_t now)
 {
 	struct hf_client *client = machine;
+	hf__client_set_time(client);
 	client->core.backend_ops->turn(client->core.backend, now);
 	hf__core_turn(&client->core, now);
 }

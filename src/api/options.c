@@ -15,8 +15,10 @@
 #define CHECK_END(type, last)                                                                      \
 	_Static_assert(sizeof(type) == offsetof(type, last) + sizeof(((type *)0)->last),           \
 	               #type " ends with padding, or with another field")
-CHECK_END(hf_client_options, sync_timeout_ms);
+CHECK_END(hf_client_options, metrics);
 CHECK_END(hf_stats, syncs);
+CHECK_END(hf_metrics_options, no_eof);
+CHECK_END(hf_histogram, at_most);
 CHECK_END(hf_lock_options, spin_factor);
 CHECK_END(hf_acquire_options, replicas);
 CHECK_END(hf_release_options, owner);

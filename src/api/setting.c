@@ -110,6 +110,8 @@ const struct hf__setting hf__setting_table[] = {
 	 .about = "Largest number of locks that one renewal script renews."},
 	{.key = "lazy", FIELD(lazy), FLAG,
 	 .about = "Connect on first use, not when the client is opened."},
+	{.key = "metrics", FIELD(metrics), .type = HF__SETTING_WIDE_FLAG, .high = 1,
+	 .about = "Measure how long locks are waited for and held; hf_client_metrics() writes it."},
 	{.key = "session", FIELD(session_ms), ZK, DURATION, RANGE(100, DAY_MS), .preset = 30000,
 	 .about = "Session timeout to request from the servers; watchdog, if given, wins."},
 	{.key = "auth", FIELD(auth), ZK, TEXT,

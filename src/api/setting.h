@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HF__SETTING_ROWS 29
+#define HF__SETTING_ROWS 30
 
 enum hf__setting_type {
 	HF__SETTING_TEXT,         /* a char * in hf_client_options and in struct hf__settings */
@@ -15,6 +15,7 @@ enum hf__setting_type {
 	HF__SETTING_COUNT,        /* an int in both */
 	HF__SETTING_DURATION,     /* an int64_t in both, milliseconds; with a unit in the URL */
 	HF__SETTING_FLAG,         /* an int in the options, a bool in the settings */
+	HF__SETTING_WIDE_FLAG,    /* the same, but an int64_t in the options */
 	HF__SETTING_PASSWORD,     /* never in the URL's query */
 	HF__SETTING_PASSWORD_FILE /* gathered together with the password */
 };

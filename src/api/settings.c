@@ -16,6 +16,11 @@ static bool is_text(const struct hf__setting *setting)
 	       setting->type == HF__SETTING_USER;
 }
 
+static bool is_flag(const struct hf__setting *setting)
+{
+	return setting->type == HF__SETTING_FLAG || setting->type == HF__SETTING_WIDE_FLAG;
+}
+
 static bool is_password(const struct hf__setting *setting)
 {
 	return setting->type == HF__SETTING_PASSWORD || setting->type == HF__SETTING_PASSWORD_FILE;
@@ -39,6 +44,8 @@ static int64_t option_number(const struct hf__draft *draft, const struct hf__set
 	const char *at = (const char *)&draft->options + setting->option_at;
 	if (setting->type == HF__SETTING_DURATION)
 		return *(const int64_t *)at;
+	if (setting->type == HF__SETTING_WIDE_FLAG)
+		return *(const int64_t *)at != 0;
 	assert(setting->type == HF__SETTING_COUNT || setting->type == HF__SETTING_FLAG);
 	int value = *(const int *)at;
 	return setting->type == HF__SETTING_FLAG ? value != 0 : value;
@@ -235,7 +242,7 @@ static int take_number(struct hf__draft *draft, const struct hf__setting *settin
 		return hf__draft_refuse(draft, "%s: %lld is not between %lld and %lld",
 		                        setting->key, (long long)value, (long long)setting->low,
 		                        (long long)setting->high);
-	if (value == 0 && text && setting->type == HF__SETTING_FLAG)
+	if (value == 0 && text && is_flag(setting))
 		rc = parse_flag(draft, setting, text, &value);
 	else if (value == 0 && text)
 		rc = parse_number(draft, setting, text, &value);
@@ -259,7 +266,8 @@ static int take(struct hf__draft *draft, const struct hf__setting *setting)
 	case HF__SETTING_USER: return take_text(draft, setting);
 	case HF__SETTING_COUNT:
 	case HF__SETTING_DURATION:
-	case HF__SETTING_FLAG: return take_number(draft, setting);
+	case HF__SETTING_FLAG:
+	case HF__SETTING_WIDE_FLAG: return take_number(draft, setting);
 	case HF__SETTING_PASSWORD: return 0; /* the row of its file does both */
 	case HF__SETTING_PASSWORD_FILE: return why ? 0 : hf__password_take(draft, setting);
 	}

@@ -50,6 +50,7 @@ struct hf__settings {
 	char *name_prefix; /* NULL: none */
 	int watchdog_batch;
 	bool lazy;
+	bool metrics;
 	char *sentinel_user;
 	char *sentinel_password;
 	char *sharded; /* as given, or NULL */

@@ -134,6 +134,8 @@ static void finish_granted(struct hf__core *core, struct hf__op *op, struct hf__
 	hold->cmd.waited_ms = 0;
 	if (hold->count++ == 0) {
 		hold->token = token;
+		if (core->metrics)
+			hold->granted_us = core->metrics->now_us;
 		if (hold->moves == 0 && op->lock->traits->moves)
 			hold->moving_since = (uint32_t)now;
 	}
@@ -249,6 +251,8 @@ static bool leaves_place(const struct hf__hold *hold)
 static void on_busy(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
                     int64_t now)
 {
+	core->false_wakeups += op->woken;
+	op->woken = false;
 	op->hold->doubtful = false;
 	op->hold->placed = leaves_place(op->hold);
 	if (op->lock->held == op->hold) {

@@ -304,9 +304,10 @@ struct hf__cmd {
 	int32_t count;
 	uint16_t items;     /* how many items, permits or words; of an ask: permits, from wire on */
 	uint16_t record;    /* of a request without an owner: which record it uses */
+	uint32_t place_ms;  /* of an ask: how long to keep its place in the queue; 0: wants none */
+	uint32_t sent_us;   /* the core's, with metrics: the low bits of when it was submitted */
 	uint8_t verb;       /* enum hf__verb */
 	uint8_t user;       /* the core's: enum hf__cmd_user */
-	uint32_t place_ms;  /* of an ask: how long to keep its place in the queue; 0: wants none */
 	bool in_flight;     /* submitted and not answered */
 	bool again : 1;     /* the same command may have run unanswered */
 	bool token : 1;     /* a grant needs a token */

@@ -15,6 +15,8 @@ void hf__cmd_submit(struct hf__core *core, struct hf__link *link, struct hf__cmd
 	cmd->sent_at = now;
 	cmd->answer_by = hf__clock_after(now, limit_ms);
 	cmd->in_flight = true;
+	if (core->metrics)
+		cmd->sent_us = (uint32_t)core->metrics->now_us;
 	memset(&cmd->backend, 0, sizeof cmd->backend);
 	core->stats.commands++;
 	link->commands++;

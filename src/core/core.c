@@ -89,6 +89,8 @@ void hf__core_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf
 {
 	assert(cmd->in_flight && cmd->answered && answer);
 	cmd->in_flight = false;
+	if (core->metrics)
+		hf__metrics_count_answer(core, cmd, answer->outcome, now);
 	cmd->answered(core, cmd, answer, now);
 }
 
@@ -520,8 +522,10 @@ void hf__core_wake_owner(struct hf__core *core, struct hf__lock *lock, uint64_t 
 {
 	struct hf__hold *hold = find_wire(lock, wire);
 	core->stats.wakeups++;
-	if (hold && hold->op)
+	if (hold && hold->op) {
+		hold->op->woken = !hold->cmd.in_flight;
 		resume(core, hold, now);
+	}
 }
 
 void hf__core_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now)

@@ -16,6 +16,7 @@
  *   record.c     the server's records of requests without an owner
  *   spin.c       how a spin lock waits
  *   log.c        log lines
+ *   metrics.c    histograms of durations
  *   cmd.c        commands: how they go down to the backend
  *   policy.c     how long a hold lasts: with a lease, or with a session
  *   lock.c       lock records: references, wait queue, watches, parked calls
@@ -40,6 +41,7 @@
 #include "core/backend.h"
 #include "core/hold.h"
 #include "core/lock.h"
+#include "core/metrics.h"
 #include "core/op.h"
 #include "core/watchdog.h"
 #include "engine/wheel.h"
@@ -104,6 +106,10 @@ struct hf__core {
 	int links_up;
 	bool closed;
 	hf_stats stats;
+	uint64_t losses[HF__LOST_REASONS]; /* stats.losses by reason */
+	uint64_t recovered;                /* holds that were at risk and were renewed */
+	uint64_t false_wakeups;            /* waiters that a message woke in vain */
+	struct hf__metrics *metrics;       /* the host's; NULL: none are wanted */
 };
 
 void hf__core_init(struct hf__core *core, const struct hf__core_config *config, uint64_t seed,

@@ -181,11 +181,20 @@ static void free_hold(struct hf__core *core, struct hf__hold *hold)
 	}
 }
 
+/* The owner has released it, or the client is closed. A loss was counted before. */
+static void count_end(struct hf__core *core, struct hf__hold *hold)
+{
+	if (core->metrics)
+		hf__metrics_count_hold(core, hold,
+		                       core->closed ? HF__END_CLOSED : HF__END_RELEASED);
+}
+
 void hf__hold_end(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	struct hf__lock *lock = hold->cmd.lock;
 	uint64_t owner = hold->owner;
 	bool was_held = hold->state != HF__HOLD_ASKING;
+	count_end(core, hold);
 	lock->refs++;
 	free_hold(core, hold);
 	hf__lock_unpark(core, lock, owner, now);
@@ -250,7 +259,9 @@ void hf__hold_shorten(struct hf__core *core, struct hf__hold *hold, int64_t sent
 void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                         int64_t lease_ms)
 {
+	bool was_at_risk = hold->at_risk;
 	hold->cmd.lock->policy->set_lease(core, hold, sent_at, lease_ms);
+	core->recovered += was_at_risk && !hold->at_risk;
 	publish(hold);
 	hf__hold_arm(core, hold);
 }
@@ -312,6 +323,7 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 	}
 	if (hold->at_risk && now < risk_at(hold)) {
 		hold->at_risk = false;
+		core->recovered++;
 		add_news(core, hold, HF_HELD);
 	}
 	publish(hold);
@@ -334,6 +346,7 @@ void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf
 	hold->end_at = first->end_at;
 	hold->leased_until = first->leased_until;
 	hold->leased_ms = first->leased_ms;
+	hold->granted_us = first->granted_us;
 	hold->renew_at = first->renew_at;
 	hold->watched_from = first->watched_from;
 	hold->was_watched = first->was_watched;
@@ -379,6 +392,13 @@ static void keep_blame(struct hf__hold *hold)
 		hold->blame = strdup(text);
 }
 
+static enum hf__metrics_end end_of(enum hf__lost_reason reason)
+{
+	return reason == HF__LOST_FORCED    ? HF__END_FORCED
+	       : reason == HF__LOST_EXPIRED ? HF__END_EXPIRED
+	                                    : HF__END_LOST;
+}
+
 void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_reason reason,
                    int64_t now)
 {
@@ -397,6 +417,9 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 		hold->cmd.lock->held = NULL;
 	count_hold(core, hold->cmd.lock, -1);
 	core->stats.losses++;
+	core->losses[reason]++;
+	if (core->metrics)
+		hf__metrics_count_hold(core, hold, end_of(reason));
 	char why[HF__DETAIL_SIZE];
 	hf__hold_explain(hold, now, why, sizeof why);
 	hf__log_write(core, HF_LOG_WARN, "%s: %s", hold->cmd.lock->name, why);
@@ -453,6 +476,7 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		hf__hold_end(core, hold, now);
 		return;
 	}
+	count_end(core, hold);
 	struct hf__lock *lock = hold->cmd.lock;
 	if (lock->held == hold)
 		lock->held = NULL;

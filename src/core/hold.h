@@ -24,7 +24,13 @@ enum hf__hold_state {
 	HF__HOLD_LOST,      /* kept until its owner has learned of it */
 };
 
-enum hf__lost_reason { HF__LOST_EXPIRED = 1, HF__LOST_UNREACHABLE, HF__LOST_GONE, HF__LOST_FORCED };
+enum hf__lost_reason {
+	HF__LOST_EXPIRED = 1,
+	HF__LOST_UNREACHABLE,
+	HF__LOST_GONE,
+	HF__LOST_FORCED,
+	HF__LOST_REASONS
+};
 
 /* The core owns it. */
 struct hf__hold {
@@ -45,6 +51,7 @@ struct hf__hold {
 	int64_t renew_at;     /* HF__NEVER: not renewed, or waiting for a connection */
 	int64_t renew_ms;     /* the lease with which it is renewed if that is not the watchdog's */
 	int64_t end_at;       /* with a session: when the hold ends even if the session lasts */
+	int64_t granted_us;   /* while it is held, with metrics: since when */
 	int64_t leased_until; /* the latest expiry of the levels with a lease of their own */
 	union {
 		int64_t token;    /* held */

@@ -344,12 +344,20 @@ struct hf__op *hf__lock_first_waiter(const struct hf__lock *lock)
 	                                    : hf__list_item(lock->queue.next, struct hf__op, link);
 }
 
+/* A message says that the call may ask. */
+static void wake(struct hf__core *core, struct hf__op *op, int64_t now)
+{
+	if (!op->hold->cmd.in_flight)
+		op->woken = true;
+	core->events->resume(core, op->hold, now);
+}
+
 void hf__lock_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
 	struct hf__list *link, *after;
 	lock->refs++;
 	hf__list_each_safe (link, after, &lock->queue)
-		core->events->resume(core, hf__list_item(link, struct hf__op, link)->hold, now);
+		wake(core, hf__list_item(link, struct hf__op, link), now);
 	hf__lock_unref(core, lock);
 }
 
@@ -360,7 +368,7 @@ void hf__lock_wake(struct hf__core *core, const struct hf__watch *watch, int64_t
 	struct hf__list *link, *after;
 	if (watch->hold) {
 		if (watch->hold->op)
-			core->events->resume(core, watch->hold, now);
+			wake(core, watch->hold->op, now);
 		return;
 	}
 	/* All waiters of a read lock or a latch may ask; of permits, as many as became free. */
@@ -374,7 +382,7 @@ void hf__lock_wake(struct hf__core *core, const struct hf__watch *watch, int64_t
 		/* A call that wants more permits than these must not keep the others waiting. */
 		if (!counted || op->want.amount <= number)
 			left--;
-		core->events->resume(core, op->hold, now);
+		wake(core, op, now);
 	}
 	hf__lock_unref(core, lock);
 }

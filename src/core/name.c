@@ -33,6 +33,18 @@ static bool is_control(const unsigned char *s)
 	return s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
 }
 
+bool hf__name_is_plain(const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	while (*at) {
+		size_t n = utf8_length(at);
+		if (n == 0 || is_control(at))
+			return false;
+		at += n;
+	}
+	return true;
+}
+
 /* The text between braces decides where the key is stored, so it must not be empty. */
 static const char *check_braces(const char *name)
 {

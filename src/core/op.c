@@ -34,6 +34,8 @@ static void finish(struct hf__core *core, struct hf__op *op)
 	hf__wheel_stop(&core->wheel, &op->retry);
 	if (op == core->closing)
 		core->closing = NULL;
+	if (core->metrics && op->want.verb == HF__OP_ACQUIRE)
+		hf__metrics_count_acquire(core, op);
 	core->host_ops->finish(core->host, op);
 }
 
@@ -87,6 +89,8 @@ void hf__op_begin(struct hf__core *core, struct hf__op *op, int64_t now)
 	assert(!hf__op_is_active(op));
 	op->phase = HF__OP_RUNNING;
 	op->started_at = now;
+	if (core->metrics)
+		op->started_us = core->metrics->now_us;
 	op->detail[0] = 0;
 	hf__wheel_start(&core->wheel, &op->deadline, hf__op_deadline(core, op));
 }

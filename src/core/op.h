@@ -37,6 +37,7 @@ struct hf__op {
 	/* The holds of an acquire of several permits, except for the first. */
 	struct hf__list siblings;
 	int64_t started_at;
+	int64_t started_us; /* the same, with metrics */
 	int64_t granted_at; /* while it syncs: when the ask was sent that was granted */
 	int64_t token;      /* while it syncs: that of the grant */
 	int64_t number;     /* out */
@@ -49,6 +50,7 @@ struct hf__op {
 	bool cancelled;    /* waits for the answer in flight, then finishes */
 	bool waited;       /* counted as a wait */
 	bool listens;      /* has waited for its own client long enough to listen as well */
+	bool woken;        /* by a message, and has not been answered since */
 	bool late;         /* its deadline has passed, but an answer is about to arrive */
 	bool syncing;      /* granted, but too few replicas are known to have the grant */
 	bool outdated;     /* and that grant is known to have ended meanwhile */

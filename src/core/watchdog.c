@@ -42,12 +42,16 @@ static void on_renewed(struct hf__core *core, struct hf__hold *hold,
 		hf__hold_arm(core, hold);
 		return;
 	}
+	int64_t left_ms = hold->valid_until - now;
+	int64_t before_ms = hf__hold_lease(hold);
 	if (!hf__hold_confirm(core, hold, renewal->cmd.sent_at, lease_ms, now)) {
 		hf__hold_check(core, hold, now);
 		return;
 	}
 	hold->renew_at = hf__watchdog_next(renewal->cmd.sent_at, lease_ms);
 	core->stats.renewals++;
+	if (core->metrics)
+		hf__metrics_count_renewal(core, renewal->due_at, left_ms, before_ms);
 	check_thread(core, hold);
 	if (now > renewal->due_at && (uint64_t)(now - renewal->due_at) > core->stats.renewal_lag_ms)
 		core->stats.renewal_lag_ms = (uint64_t)(now - renewal->due_at);

@@ -111,7 +111,7 @@ static void set_option(hf_client_options *options, const char *text)
 	const struct hf__setting *row = &hf__setting_table[(unsigned char)*text % HF__SETTING_ROWS];
 	char *at = (char *)options + row->option_at;
 
-	if (row->type == HF__SETTING_DURATION)
+	if (row->type == HF__SETTING_DURATION || row->type == HF__SETTING_WIDE_FLAG)
 		*(int64_t *)at = strtoll(text + 1, NULL, 10);
 	else if (row->type == HF__SETTING_COUNT || row->type == HF__SETTING_FLAG)
 		*(int *)at = (int)strtoll(text + 1, NULL, 10);

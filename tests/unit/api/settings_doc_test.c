@@ -15,7 +15,8 @@ static const char *default_of(const struct hf__setting *setting)
 {
 	static char number[40];
 	switch (setting->type) {
-	case HF__SETTING_FLAG: return setting->preset ? "yes" : "no";
+	case HF__SETTING_FLAG:
+	case HF__SETTING_WIDE_FLAG: return setting->preset ? "yes" : "no";
 	case HF__SETTING_COUNT:
 	case HF__SETTING_DURATION:
 		snprintf(number, sizeof number, "%lld%s", (long long)setting->preset,
@@ -29,7 +30,8 @@ static const char *range_of(const struct hf__setting *setting)
 {
 	static char range[80];
 	switch (setting->type) {
-	case HF__SETTING_FLAG: return "yes, no";
+	case HF__SETTING_FLAG:
+	case HF__SETTING_WIDE_FLAG: return "yes, no";
 	case HF__SETTING_COUNT:
 	case HF__SETTING_DURATION:
 		snprintf(range, sizeof range, "%lld to %lld%s", (long long)setting->low,

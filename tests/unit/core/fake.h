@@ -32,6 +32,7 @@
 struct fake {
 	struct hf__core core;
 	int64_t now;
+	int64_t us;           /* the microseconds of the present millisecond, for metrics */
 	struct hf__list sent; /* commands that wait for an answer, oldest first */
 	struct hf__list news; /* holds with news */
 	unsigned wants;       /* times a connection was wanted */
@@ -123,6 +124,13 @@ static inline uint64_t fake_number(void *host, uint32_t n)
 	return fake->last_number - n + 1;
 }
 
+/* Sets the time for metrics, as a client does before it calls the core. */
+static inline void fake_set_time(struct fake *fake)
+{
+	if (fake->core.metrics)
+		fake->core.metrics->now_us = fake->now * 1000 + fake->us;
+}
+
 /* A message for the waiters of a lock; a lock that is not watched gets none. */
 static inline void fake_wake(struct fake *fake, struct hf__lock *lock)
 {
@@ -134,6 +142,7 @@ static inline void fake_wake(struct fake *fake, struct hf__lock *lock)
 
 static inline void fake_turn(struct fake *fake)
 {
+	fake_set_time(fake);
 	hf__core_turn(&fake->core, fake->now);
 }
 
@@ -165,6 +174,7 @@ static inline struct hf__op *fake_call(struct fake *fake, struct hf__lock *lock,
 	assert_true(fake->ops < FAKE_OPS);
 	struct hf__op *op = &fake->op[fake->ops++];
 	*op = (struct hf__op){.lock = lock, .want = want, .result = 1};
+	fake_set_time(fake);
 	hf__core_start(&fake->core, op, fake->now);
 	return op;
 }
@@ -250,8 +260,8 @@ static inline void fake_reply(struct fake *fake, struct hf__answer answer)
 	assert_false(hf__list_empty(&fake->sent));
 	struct hf__cmd *cmd = hf__list_item(fake->sent.next, struct hf__cmd, link);
 	hf__list_remove(&cmd->link);
-	cmd->in_flight = false;
-	cmd->answered(&fake->core, cmd, &answer, fake->now);
+	fake_set_time(fake);
+	hf__core_answer(&fake->core, cmd, &answer, fake->now);
 }
 
 /* Answers the oldest command. */
@@ -292,6 +302,7 @@ static inline void fake_link_down(struct fake *fake)
 
 static inline void fake_link_up(struct fake *fake)
 {
+	fake_set_time(fake);
 	hf__core_link_up(&fake->core, &fake->core.link, fake->now);
 }
 
