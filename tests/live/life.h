@@ -58,6 +58,13 @@ static inline void ignore_line(void *arg, hf_log_level level, const char *line)
 	(void)line;
 }
 
+static inline int ignore_text(void *arg, const char *bytes, size_t length)
+{
+	(void)arg;
+	(void)bytes;
+	return length == 0;
+}
+
 /* What a call may answer when memory is short: what it would answer anyway, or why it cannot. */
 static inline int check_answer(struct life *life, const char *call, int rc, int usual, int unusual)
 {
@@ -93,7 +100,7 @@ static inline bool begin_life(struct life *life, const char *url)
 	                        HF_CLIENT(.on_event = ignore_event, .on_log = ignore_line,
 	                                  .command_timeout_ms = 500, .watchdog_ms = 5000,
 	                                  .sync_timeout_ms = life->sync_timeout_ms,
-	                                  .describe = life->describe),
+	                                  .describe = life->describe, .metrics = 1),
 	                        &life->client)))
 		return false;
 	return !CALL(0, 0, hf_owner_new(&life->owner)) && !CALL(0, 0, hf_owner_new(&life->third)) &&
@@ -132,6 +139,8 @@ static inline void ask_everything(struct life *life)
 	(void)CALL(0, 0, hf_lock_ttl(life->lock, &number));
 	(void)CALL(0, 0, hf_lock_holder(life->lock, text, sizeof text));
 	(void)CALL(0, 0, hf_client_ping(life->client, NULL));
+	(void)CALL(0, 0,
+	           hf_client_metrics(life->client, HF_METRICS(.per_name = 5), ignore_text, NULL));
 	if (CALL(0, 0, hf_lock_ttl_async(life->lock, note_done, &life->asked)) == 0)
 		wait_done(life, &life->asked, "hf_lock_ttl_async", 0, 0);
 }
