@@ -22,7 +22,7 @@ demo: need-build-server ## build, and watch locks being taken, waited for and lo
 	@$(call build,release,holdfast_command)
 	@build/release/holdfast demo
 
-test: need-build-test maybe-zookeeper ## build and run the tests, except the longest
+test: need-build-test maybe-zookeeper maybe-prometheus ## build and run the tests, except the longest
 	@$(call build,release,all)
 	@tools/run-tests release -LE long
 
@@ -171,10 +171,14 @@ maybe-zookeeper:
 	@tools/need zookeeper || echo "make: continuing without ZooKeeper"
 
 # Without them the library is still built, and zk:// URLs return HF_ENOTSUP.
+# Without it the test that needs it is skipped, and says so.
+maybe-prometheus:
+	@tools/need prometheus || echo "make: continuing without Prometheus"
+
 maybe-zkheaders:
 	@tools/need zkheaders || echo "make: continuing without ZooKeeper's headers, and so without zk:// URLs"
 
 .NOTPARALLEL:
 .PHONY: all demo test test-servers interop asan tsan msan long builds valgrind musl musl-build sim mixed torture \
 	failovers torture-live torture-short torture-mutants fuzz bench bench-quick lint format install uninstall \
-	check-install check-fresh clean help maybe-zookeeper maybe-zkheaders
+	check-install check-fresh clean help maybe-zookeeper maybe-zkheaders maybe-prometheus
