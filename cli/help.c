@@ -31,6 +31,7 @@
 	"                            once COMMAND has been stopped\n"                              \
 	"      --json                print events on stderr, one JSON object per line\n"           \
 	"      --status-fd N         with --json: write the events to descriptor N\n"              \
+	"      --metrics-file PATH   write metrics for Prometheus's node_exporter\n"               \
 	"      --show-args           show the whole COMMAND to others, not only its name\n"
 
 #define STATUSES                                                                                   \

@@ -355,6 +355,8 @@ static int open_and_run(struct run *run)
 		rc = run->refused;
 	}
 	if (!rc)
+		rc = metrics_file_open(&run->options, run->hold.client);
+	if (!rc)
 		wait_splay(run);
 	if (!rc)
 		rc = run->got_signal ? 128 + run->got_signal : run_under_lock(run);

@@ -34,6 +34,7 @@ struct run_options {
 	int replicas;   /* that must acknowledge the grant; 0: as the URL says; -1: none */
 	bool verbose, json, token, show_args;
 	const char *on_lost;
+	const char *metrics_file; /* NULL: none */
 };
 
 /* How it was called: holdfast run, holdfast elect, or holdfast NAME COMMAND. */
@@ -107,6 +108,15 @@ int64_t run_hold_lease(const struct run_hold *hold);
 void run_hold_owner(const struct run_hold *hold, char *ret_text, size_t size);
 /* Returns the exit status of a failed acquire, with an error printed. */
 int run_hold_report_failure(const struct run_hold *hold, const struct run_options *options);
+
+/* ---- metrics_file.c ---- */
+/*
+ * Writes the file for the first time, and every 15 seconds from then on. Returns 0, or the exit
+ * status with an error printed. Without --metrics-file it does nothing.
+ */
+int metrics_file_open(const struct run_options *options, hf_client *client);
+/* Writes it for the last time; to be called before the client is closed. It may block. */
+void metrics_file_close(void);
 
 /* ---- report.c: events, the line while waiting, and the command of --on-lost ---- */
 /*

@@ -86,6 +86,7 @@ int run_hold_open(struct run_hold *hold, const struct run_options *options)
 	hf_client_options client = {.watchdog_ms = options->watchdog_ms,
 	                            .describe = text,
 	                            .lazy = 1,
+	                            .metrics = options->metrics_file != NULL,
 	                            .on_event = on_event,
 	                            .event_arg = hold};
 	describe_command(options, text, sizeof text);
@@ -102,6 +103,7 @@ static void close_handles(void *arg)
 {
 	const struct run_hold *hold = arg;
 	report_close();
+	metrics_file_close();
 	(void)hf_client_close(hold->client);
 	hf_lock_close(hold->lock);
 	hf_permits_close(hold->permits);

@@ -29,6 +29,7 @@ enum {
 	VERBOSE,
 	REVOCABLE,
 	REPLICAS,
+	METRICS_FILE,
 	ID
 };
 
@@ -61,6 +62,7 @@ const struct option run_long_options[] = {
 	{"show-args", no_argument, NULL, SHOW_ARGS},
 	{"revocable", no_argument, NULL, REVOCABLE},
 	{"replicas", required_argument, NULL, REPLICAS},
+	{"metrics-file", required_argument, NULL, METRICS_FILE},
 	{"id", required_argument, NULL, ID},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
@@ -207,6 +209,7 @@ static int take_option(struct draft *draft, int letter, const char *value)
 	case SPLAY: return take_time("--splay", value, &out->splay_ms, NULL);
 	case MAX_HOLD: return take_time("--max-hold", value, &out->max_hold_ms, &out->has_max_hold);
 	case ON_LOST: out->on_lost = value; return 0;
+	case METRICS_FILE: out->metrics_file = value; return 0;
 	case STATUS_FD: return take_status_fd(draft, value);
 	case REPLICAS: return take_replicas(draft, value);
 	case ID: return take_id(draft, value);
@@ -339,6 +342,10 @@ static int check_together(struct draft *draft)
 	if (out->no_fork && (out->at_least_ms || out->has_max_hold || out->close_early))
 		return refuse_usage(
 			"-F excludes -o, --at-least and --max-hold: no process is left to do that");
+	if (out->metrics_file && (out->no_fork || !*out->metrics_file))
+		return refuse_usage(out->no_fork ? "-F excludes --metrics-file: no process is left "
+		                                   "to write it"
+		                                 : "--metrics-file must not be empty");
 	if (out->token && (out->kind == HF_READ || out->how == RUN_PERMITS))
 		return refuse_usage("--token requires an exclusive lock, not -s or --permits");
 	if (out->revocable && (out->no_fork || out->how == RUN_PERMITS))

@@ -30,7 +30,7 @@ _holdfast_options() {
 	local server='--url --password-file --help'
 	local running="-n -w -E -o -c -F --nonblock --wait --conflict-exit-code --close --command --no-fork
 		--verbose --token --replicas --revocable --watchdog --lease --grace --at-least --max-hold --splay --on-lost
-		--json --status-fd --show-args $server"
+		--json --status-fd --metrics-file --show-args $server"
 	case $1 in
 	run) echo "-s -x -e --shared --exclusive --fair --kind --permits $running" ;;
 	elect) echo "--id $running" ;;
@@ -48,7 +48,7 @@ _holdfast_takes_value() {
 	case $1 in
 	-w | -E | -c | --wait | --timeout | --conflict-exit-code | --command | --kind | --permits | --replicas | --id | \
 		--watchdog | --lease | --grace | --at-least | --max-hold | --splay | --on-lost | --status-fd | \
-		--url | --password-file) return 0 ;;
+		--metrics-file | --url | --password-file) return 0 ;;
 	esac
 	return 1
 }
@@ -57,7 +57,7 @@ _holdfast_takes_value() {
 _holdfast_value() {
 	local command=$1 prev=$2 cur=$3
 	case $prev in
-	--password-file) _holdfast_reply -f -- "$cur" ;;
+	--password-file | --metrics-file) _holdfast_reply -f -- "$cur" ;;
 	--kind)
 		if [[ $command == who ]]; then
 			_holdfast_reply -W semaphore -- "$cur"

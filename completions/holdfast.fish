@@ -22,7 +22,8 @@ function __holdfast_all_words
         end
         switch $word
             case -w -E -c --wait --timeout --conflict-exit-code --command --kind --permits --replicas --id --watchdog \
-                    --lease --grace --at-least --max-hold --splay --on-lost --status-fd --url --password-file
+                    --lease --grace --at-least --max-hold --splay --on-lost --status-fd --metrics-file --url \
+                    --password-file
                 set takes_value 1
             case '-*'
             case '*'
@@ -105,6 +106,7 @@ complete -c holdfast -n $run -l splay -x -d 'first wait a random time, at most t
 complete -c holdfast -n $run -l on-lost -x -d 'shell command to run if the lock was lost'
 complete -c holdfast -n $run -l json -d 'print events, one JSON object per line'
 complete -c holdfast -n $run -l status-fd -x -d 'descriptor for the events'
+complete -c holdfast -n $run -l metrics-file -r -F -d 'write metrics for node_exporter'
 complete -c holdfast -n $run -l show-args -d 'show the whole command to others'
 set -l started '__fish_seen_subcommand_from run elect; and test (count (__holdfast_plain_words))'
 complete -c holdfast -n "$started -eq 1" -a '(__fish_complete_command)'

@@ -461,7 +461,7 @@ typedef enum hf_metrics_format {
 typedef struct hf_metrics_options {
 	size_t size;    /* filled in by HF_METRICS */
 	int64_t format; /* enum hf_metrics_format */
-	/* Labels for every sample, as app="orders",zone="a", 1000 bytes at most; NULL: none. */
+	/* Labels for every sample, as app="orders",zone="a", 4000 bytes at most; NULL: none. */
 	const char *labels;
 	/*
 	 * Split the gauges holdfast_held, holdfast_waiting and holdfast_hold_oldest_seconds by the

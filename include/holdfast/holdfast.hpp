@@ -33,6 +33,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -148,6 +149,14 @@ class client
 		}
 	}
 
+	/* What a client opened with .metrics has measured, as text. */
+	std::string metrics(const hf_metrics_options *options = nullptr) const
+	{
+		std::string text;
+		check(hf_client_metrics(handle_, options, add_text, &text));
+		return text;
+	}
+
 	/* For use with the C functions; the object keeps ownership. */
 	hf_client *get() const noexcept
 	{
@@ -155,6 +164,16 @@ class client
 	}
 
       private:
+	static int add_text(void *arg, const char *bytes, std::size_t length) noexcept
+	{
+		try {
+			static_cast<std::string *>(arg)->append(bytes, length);
+		} catch (...) {
+			return HF_ENOMEM;
+		}
+		return 0;
+	}
+
 	hf_client *handle_ = nullptr;
 };
 

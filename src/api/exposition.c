@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LABELS_MAX 1000
+#define LABELS_MAX 4000
 #define MILLION    UINT64_C(1000000)
 
 /* The text on its way to the caller, in pieces. */

@@ -250,6 +250,7 @@ static const char *const strays[][3] = {
 	{"--token"},
 	{"--json"},
 	{"--status-fd", "2"},
+	{"--metrics-file", "/nonexistent/x.prom"},
 	{"--show-args"},
 	{"--revocable"},
 	{"--replicas", "1"},

@@ -124,6 +124,8 @@ static void wrong_options_are_64(void **state)
 		{"--permits", "many", "x", "true"},
 		{"--status-fd", "99", "--json", "x", "true"},
 		{"--status-fd", "1", "x", "true"},
+		{"--metrics-file", "", "x", "true"},
+		{"-F", "--lease", "5", "--metrics-file", "x.prom", "x", "true"},
 	};
 	(void)state;
 	CLI_CALL(cli_url(), 64, "run");

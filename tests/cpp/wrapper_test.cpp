@@ -144,6 +144,20 @@ static void value_is_read_beside_the_hold(const std::string &url)
 	CHECK(text == "candidate one");
 }
 
+static void metrics_are_text(const holdfast::client &without, const std::string &url)
+{
+	CHECK(thrown([&] { (void)without.metrics(); }) == HF_EINVAL);
+	hf_client_options options = holdfast::options();
+	options.metrics = 1;
+	holdfast::client client(url, &options);
+	holdfast::lock lock(client, "cpp-measured");
+	{
+		std::lock_guard guard(lock);
+		CHECK(client.metrics().find("\nholdfast_held 1\n") != std::string::npos);
+	}
+	CHECK(client.metrics().find("\nholdfast_held 0\n") != std::string::npos);
+}
+
 static void what_needs_zookeeper_says_so(const holdfast::client &client)
 {
 	holdfast::lock lock(client, "cpp-unsupported");
@@ -181,6 +195,7 @@ int main(int argc, char **argv)
 		synchronizers_count(client);
 		barrier_keeps_everybody_waiting(client);
 		value_is_read_beside_the_hold(argv[1]);
+		metrics_are_text(client, argv[1]);
 		what_needs_zookeeper_says_so(client);
 		CHECK(thrown([&] { holdfast::lock bad(client, "{"); }) == HF_EINVAL);
 	} catch (const holdfast::error &error) {
