@@ -32,7 +32,6 @@ static int fail_cancelled(void)
 /* Checks the token again, which may have fired since the call joined it. Mutex held. */
 static void start(struct hf__call *call, int64_t now)
 {
-	hf__client_set_time(call->client);
 	bool inner = call->inner; /* such a call may be finished and freed when this returns */
 	hf__core_start(&call->client->core, &call->op, now);
 	if (!inner && call->op.want.cancel && atomic_load(&call->op.want.cancel->fired))
@@ -133,7 +132,7 @@ static void run_inside(struct hf__call *call)
 		memcpy(call->op.detail, hold_is_gone, sizeof hold_is_gone);
 		return;
 	}
-	int64_t now = hf__clock_ms();
+	int64_t now = hf__client_now(call->client);
 	start(call, now);
 	if (hf__lock_waits_here(&call->op, now))
 		hf__engine_idle(engine, &call->task);
@@ -189,7 +188,7 @@ static void start_inside(struct hf__call *call)
 	client->async_calls++;
 	if (call->op.lock && !call->inner)
 		call->op.lock->refs++;
-	start(call, hf__clock_ms());
+	start(call, hf__client_now(client));
 }
 
 void hf__call_free(struct hf__call *call)

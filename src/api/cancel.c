@@ -88,8 +88,7 @@ void hf_cancel_fire(hf_cancel *cancel)
 		if (hf__client_check(client))
 			continue; /* of a parent with the same id in its own PID namespace */
 		hf__engine_lock(&client->engine);
-		hf__client_set_time(client);
-		hf__core_cancel(&client->core, &call->op, hf__clock_ms());
+		hf__core_cancel(&client->core, &call->op, hf__client_now(client));
 		hf__engine_unlock(&client->engine);
 	}
 	pthread_mutex_unlock(&cancel->mutex);

@@ -127,11 +127,14 @@ int hf__options_check_lease(const char *name, int64_t lease_ms);
 int hf__options_check_replicas(const struct hf_client *client, int64_t replicas);
 
 /* ---- client.c ---- */
-/* Sets the time for metrics, before the core is called. Mutex held. */
-static inline void hf__client_set_time(struct hf_client *client)
+/* Reads the clock before the core is called, also for metrics. Mutex held. */
+static inline int64_t hf__client_now(struct hf_client *client)
 {
-	if (client->core.metrics)
-		client->core.metrics->now_us = hf__clock_us();
+	struct hf__metrics *metrics = client->core.metrics;
+	if (!metrics)
+		return hf__clock_ms();
+	metrics->now_us = hf__clock_us();
+	return metrics->now_us / 1000;
 }
 /* 0, or HF_EFORKED in a forked child. To be called before any mutex is taken. */
 int hf__client_check(const struct hf_client *client);

@@ -15,10 +15,10 @@ static int64_t next_turn_at(void *machine)
 	return core < backend ? core : backend;
 }
 
-static void turn(void *machine, int64_t now)
+static void turn(void *machine)
 {
 	struct hf_client *client = machine;
-	hf__client_set_time(client);
+	int64_t now = hf__client_now(client);
 	client->core.backend_ops->turn(client->core.backend, now);
 	hf__core_turn(&client->core, now);
 }

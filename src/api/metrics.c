@@ -82,7 +82,7 @@ static int copy_all(struct hf_client *client, struct hf__snapshot *snapshot, boo
 	const struct hf__core *core = &client->core;
 	int before = hf__call_guard();
 	hf__engine_lock(&client->engine);
-	hf__client_set_time(client);
+	(void)hf__client_now(client);
 	snapshot->metrics = *core->metrics;
 	snapshot->stats = core->stats;
 	memcpy(snapshot->losses, core->losses, sizeof snapshot->losses);

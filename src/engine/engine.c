@@ -497,14 +497,14 @@ static void wait_and_turn(struct hf__engine *engine)
 		if (!near || near == watched.port[i])
 			clear_notice(engine, watched.port[i]);
 	}
-	engine->ops->turn(engine->machine, hf__clock_ms());
+	engine->ops->turn(engine->machine);
 }
 
 /* Drives once, on behalf of the task. Mutex held. */
 static void drive_once(struct hf__engine *engine, const struct hf__task *task)
 {
 	if (engine->fed) {
-		engine->ops->turn(engine->machine, hf__clock_ms());
+		engine->ops->turn(engine->machine);
 		return;
 	}
 	if (has_output(engine) && (!expects_more(engine) || engine->gathered_long))

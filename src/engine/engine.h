@@ -36,8 +36,11 @@ struct hf__task {
 struct hf__machine_ops {
 	/* When it must be turned at the latest. Mutex held, as in all of these except the last. */
 	int64_t (*due)(void *machine);
-	/* Input was read or time has passed: does everything that is due. Driver only. */
-	void (*turn)(void *machine, int64_t now);
+	/*
+	 * Input was read or time has passed: reads the clock, and does everything that is due.
+	 * Driver only.
+	 */
+	void (*turn)(void *machine);
 	/* Something is in progress that no thread waits for in a call. */
 	bool (*busy)(void *machine);
 	/* The task whose answer arrives next, if a thread waits for it; otherwise NULL. */

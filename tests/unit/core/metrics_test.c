@@ -110,6 +110,28 @@ static void value_on_a_bound_belongs_to_its_bucket(void **state)
 	assert_int_equal(trips->count[bounds], 1);
 }
 
+/* The search begins at a bucket that depends on the number of bits. */
+static void every_number_of_bits_finds_its_bucket(void **state)
+{
+	struct fake *fake = *state;
+	size_t bounds;
+	const uint64_t *bound = hf__metrics_durations(&bounds);
+	struct hf__histogram *trips = &fake->core.metrics->round_trip;
+	for (int bits = 0; bits < 40; bits++)
+		for (int64_t us = (INT64_C(1) << bits) - 1; us <= (INT64_C(1) << bits); us++) {
+			size_t right = 0;
+			while ((uint64_t)us > bound[right])
+				right++;
+			struct hf__op *op =
+				fake_start(fake, .verb = HF__OP_PING, .wait_ms = HF__LONGEST_MS);
+			uint64_t before = trips->count[right];
+			pass_us(fake, us);
+			fake_answer(fake, HF__DONE);
+			check_result(op, 0);
+			assert_int_equal(trips->count[right], before + 1);
+		}
+}
+
 static void answer_after_hours_is_counted_as_that(void **state)
 {
 	struct fake *fake = *state;
@@ -360,6 +382,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		metrics_test(value_on_a_bound_belongs_to_its_bucket),
+		metrics_test(every_number_of_bits_finds_its_bucket),
 		metrics_test(answer_after_hours_is_counted_as_that),
 		metrics_test(pair_is_one_wait_one_hold_and_two_round_trips),
 		metrics_test(nested_level_waits_and_is_the_same_hold),

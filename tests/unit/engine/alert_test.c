@@ -22,11 +22,11 @@ static ssize_t held_recv(void *context, int fd, void *bytes, size_t length, bool
 
 static const struct hf__transport held = {.recv = held_recv, .send = plain_send};
 
-static void turn_with_news(void *arg, int64_t now)
+static void turn_with_news(void *arg)
 {
 	heard += (int)news.in.length;
 	hf__buffer_clear(&news.in);
-	turn(arg, now);
+	turn(arg);
 }
 
 static const struct hf__machine_ops ops_with_news = {

@@ -132,9 +132,10 @@ static inline void hang_up(struct machine *machine)
 		finish(machine, hf__list_item(machine->asked.next, struct question, link));
 }
 
-static inline void turn(void *arg, int64_t now)
+static inline void turn(void *arg)
 {
 	struct machine *machine = arg;
+	int64_t now = hf__clock_ms();
 	struct hf__buffer *in = &machine->port.in;
 	char *end;
 	while (in->length > 0 && (end = memchr(in->data, '\n', in->length))) {
