@@ -480,7 +480,8 @@ typedef int hf_text_fn(void *arg, const char *bytes, size_t length);
 
 /*
  * Writes the metrics of the client. Returns 0, what write() returned if that was not 0, or an
- * error. HF_EINVAL: the client was opened without .metrics, or an option is wrong. HF_ENOMEM. Local.
+ * error. HF_EINVAL: the client was opened without .metrics, or an option is wrong. HF_ENOMEM.
+ * Local.
  */
 HF_API int hf_client_metrics(hf_client *client, const hf_metrics_options *options,
                              hf_text_fn *write, void *arg);

@@ -105,7 +105,7 @@ static void put_family(struct text *text, const struct family *family)
 	print(text, "# HELP holdfast_%s%s %s\n", family->name, suffix, family->help);
 }
 
-/* Begins a sample: its name and all labels but for the last ones, which `own` has. */
+/* Begins a sample: its name, the labels of all samples, and its own labels. */
 static void put_sample(struct text *text, const struct family *family, const char *suffix,
                        const char *own)
 {
@@ -180,8 +180,8 @@ static bool all_empty(const struct hf__histogram *histogram, size_t n)
 }
 
 /*
- * One histogram for each word. The first, which is the usual one, is there as soon as the kind has
- * been used, so that a collector sees it begin; of the others only those with values.
+ * One histogram for each word. The first, which is the usual one, is written as soon as the kind has
+ * been used, so that a collector sees it begin; the others are written once they have values.
  */
 static void put_by_kind(struct text *text, const struct family *family, int kind, const char *label,
                         const char *const *word, size_t n, const struct hf__histogram *histogram)

@@ -17,7 +17,7 @@
 
 /* ---- the snapshot ---- */
 
-static struct hf__name_row look_at(const struct hf__lock *lock, uint64_t *at_risk)
+static struct hf__name_row count_lock(const struct hf__lock *lock, uint64_t *at_risk)
 {
 	struct hf__name_row row = {.since_us = HF__NEVER};
 	const struct hf__list *at;
@@ -49,15 +49,15 @@ static int keep_row(struct hf__snapshot *snapshot, struct hf__name_row row,
 	return 0;
 }
 
-/* Looks at what is held and waited for now. Mutex held. */
-static int look_at_all(const struct hf_client *client, struct hf__snapshot *snapshot, bool by_name)
+/* Counts what is held and waited for now. Mutex held. */
+static int count_all(const struct hf_client *client, struct hf__snapshot *snapshot, bool by_name)
 {
 	struct hf__table_link *link = NULL;
 	struct hf__name_row *all = &snapshot->all;
 	int rc = 0;
 	while (!rc && (link = hf__table_next(&client->core.locks, link))) {
 		const struct hf__lock *lock = hf__table_item(link, struct hf__lock, by_key);
-		struct hf__name_row row = look_at(lock, &snapshot->at_risk);
+		struct hf__name_row row = count_lock(lock, &snapshot->at_risk);
 		all->held += row.held;
 		all->waiting += row.waiting;
 		if (row.since_us < all->since_us)
@@ -89,7 +89,7 @@ static int copy_all(struct hf_client *client, struct hf__snapshot *snapshot, boo
 	snapshot->recovered = core->recovered;
 	snapshot->false_wakeups = core->false_wakeups;
 	snapshot->connected = core->links_up > 0;
-	int rc = look_at_all(client, snapshot, by_name);
+	int rc = count_all(client, snapshot, by_name);
 	hf__engine_unlock(&client->engine);
 	hf__call_unguard(before);
 	snapshot->backend = backend_of(&client->settings);
@@ -189,7 +189,7 @@ static int check_client(const hf_client *client)
 	return rc;
 }
 
-static int check_options(const hf_metrics_options *options)
+static int check_values(const hf_metrics_options *options)
 {
 	if (options->format != HF_OPENMETRICS && options->format != HF_PROMETHEUS)
 		return hf__error(HF_EINVAL, "format: %" PRId64 " is not an hf_metrics_format",
@@ -198,6 +198,19 @@ static int check_options(const hf_metrics_options *options)
 		return hf__error(HF_EINVAL, "per_name: %" PRId64 " is not between 0 and %d",
 		                 options->per_name, MOST_NAMES);
 	return options->labels ? hf__exposition_check_labels(options->labels) : 0;
+}
+
+/* Checks the arguments, of which the named one must be given, and copies the options. */
+static int take_arguments(const hf_client *client, const hf_metrics_options *options,
+                          const char *name, bool given, hf_metrics_options *ret_ours)
+{
+	int rc = check_client(client);
+	if (rc)
+		return rc;
+	if (!given)
+		return hf__error_null(name);
+	rc = hf__options_copy(ret_ours, sizeof *ret_ours, options, "HF_METRICS");
+	return rc ? rc : check_values(ret_ours);
 }
 
 static int write_metrics(hf_client *client, const hf_metrics_options *options, hf_text_fn *write,
@@ -217,14 +230,10 @@ int hf_client_metrics(hf_client *client, const hf_metrics_options *options, hf_t
                       void *arg)
 {
 	hf_metrics_options ours;
-	int rc = check_client(client);
-	if (!rc && !write)
-		rc = hf__error_null("write");
-	if (!rc)
-		rc = hf__options_copy(&ours, sizeof ours, options, "HF_METRICS");
-	if (!rc)
-		rc = check_options(&ours);
-	return rc ? rc : write_metrics(client, &ours, write, arg);
+	int rc = take_arguments(client, options, "write", write != NULL, &ours);
+	if (rc)
+		return rc;
+	return write_metrics(client, &ours, write, arg);
 }
 
 /* ---- files ---- */
@@ -278,13 +287,7 @@ static int replace_file(hf_client *client, const char *path, const hf_metrics_op
 int hf_client_metrics_file(hf_client *client, const char *path, const hf_metrics_options *options)
 {
 	hf_metrics_options ours;
-	int rc = check_client(client);
-	if (!rc && !path)
-		rc = hf__error_null("path");
-	if (!rc)
-		rc = hf__options_copy(&ours, sizeof ours, options, "HF_METRICS");
-	if (!rc)
-		rc = check_options(&ours);
+	int rc = take_arguments(client, options, "path", path != NULL, &ours);
 	if (rc)
 		return rc;
 	ours.format = HF_PROMETHEUS;

@@ -105,7 +105,7 @@ static void ratio_has_its_own_buckets(void **state)
 	check_without(text, "holdfast_renewal_margin_ratio_bucket{le=\"1.0\"}");
 }
 
-static void counters_gauges_and_the_info_are_there(void **state)
+static void counters_gauges_and_the_info_are_written(void **state)
 {
 	struct hf__snapshot *snapshot = *state;
 	snapshot->losses[HF__LOST_FORCED] = 2;
@@ -133,7 +133,7 @@ static void counters_gauges_and_the_info_are_there(void **state)
 	assert_string_equal(text + strlen(text) - 6, "# EOF\n");
 }
 
-static void nothing_held_is_no_age(void **state)
+static void nothing_held_has_the_age_0(void **state)
 {
 	struct hf__snapshot *snapshot = *state;
 	snapshot->metrics.now_us = 3500000;
@@ -252,8 +252,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		text_test(histogram_is_cumulative_and_has_its_sum),
 		text_test(ratio_has_its_own_buckets),
-		text_test(counters_gauges_and_the_info_are_there),
-		text_test(nothing_held_is_no_age),
+		text_test(counters_gauges_and_the_info_are_written),
+		text_test(nothing_held_has_the_age_0),
 		text_test(older_format_has_other_headers_and_the_same_samples),
 		text_test(text_without_its_end_can_be_continued),
 		text_test(labels_are_on_every_sample),

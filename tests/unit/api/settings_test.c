@@ -189,13 +189,13 @@ static void a_wrong_address_is_named(void **state)
 static void an_unknown_query_key_is_answered_with_the_known_ones(void **state)
 {
 	(void)state;
-	check_refused(
-		"redis://h?tmeout=3",
-		"query: option 1 is not one of user, password_file, sentinel_user, "
-		"sentinel_password_file, sharded, nat, db, client_name, tls_ca, "
-		"tls_cert, tls_key, tls_server_name, tls_insecure, connect_timeout, "
-		"command_timeout, subscribe_timeout, watchdog, fair_wait, peer_skew, "
-		"replicas, sync_timeout, name_prefix, watchdog_batch, lazy, metrics, session, auth, acl");
+	check_refused("redis://h?tmeout=3",
+	              "query: option 1 is not one of user, password_file, sentinel_user, "
+	              "sentinel_password_file, sharded, nat, db, client_name, tls_ca, "
+	              "tls_cert, tls_key, tls_server_name, tls_insecure, connect_timeout, "
+	              "command_timeout, subscribe_timeout, watchdog, fair_wait, peer_skew, "
+	              "replicas, sync_timeout, name_prefix, watchdog_batch, lazy, metrics, "
+	              "session, auth, acl");
 }
 
 /* As when "@host" was forgotten, or a password has a '?' or '/' that was not escaped. */

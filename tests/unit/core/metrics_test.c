@@ -301,7 +301,7 @@ static void lost_hold_is_counted_by_its_reason(void **state)
 
 /* ---- renewals ---- */
 
-static void renewal_tells_its_lag_and_its_margin(void **state)
+static void renewal_has_a_lag_and_a_margin(void **state)
 {
 	struct fake *fake = *state;
 	struct hf__hold *hold = fake_hold(fake, 1, 0);
@@ -342,6 +342,10 @@ static void waiter_that_is_woken_in_vain_is_counted(void **state)
 	fake_wake(fake, fake->lock[0]);
 	fake_answer_busy(fake, 5000);
 	assert_int_equal(fake->core.stats.wakeups, 1);
+	assert_int_equal(fake->core.false_wakeups, 1);
+	/* It also asks without being woken. */
+	fake_advance(fake, 2 * HF__SLOW_POLL_MS);
+	fake_answer_busy(fake, 5000);
 	assert_int_equal(fake->core.false_wakeups, 1);
 	fake_wake(fake, fake->lock[0]);
 	fake_answer(fake, HF__GRANTED);
@@ -392,7 +396,7 @@ int main(void)
 		metrics_test(release_without_an_answer_ends_the_hold_once),
 		metrics_test(holds_of_a_closed_client_end_with_it),
 		metrics_test(lost_hold_is_counted_by_its_reason),
-		metrics_test(renewal_tells_its_lag_and_its_margin),
+		metrics_test(renewal_has_a_lag_and_a_margin),
 		metrics_test(late_renewal_has_a_small_margin_and_recovers_the_hold),
 		metrics_test(waiter_that_is_woken_in_vain_is_counted),
 		metrics_test(permits_of_one_acquire_are_holds_of_their_own),
