@@ -20,6 +20,23 @@ static inline void open_others(struct handles *handles)
 	ASSERT_OK(hf_permits_try_set(handles->permits, 1, NULL));
 }
 
+/* A client that measures, whatever its options are called. */
+static inline hf_client *open_measuring(void)
+{
+	char *url = check_format("%s?metrics=yes", test_server_url(live_server));
+	hf_client *client = open_url(url, NULL);
+	free(url);
+	ASSERT_OK(hf_client_ping(client, NULL));
+	return client;
+}
+
+static inline int ignore_text(void *arg, const char *bytes, size_t length)
+{
+	(void)arg;
+	(void)bytes;
+	return length == 0;
+}
+
 static inline void open_handles(struct handles *handles, const hf_client_options *options)
 {
 	handles->client = open_client(options);

@@ -76,12 +76,30 @@ static void counter_of_a_later_release_is_zero(void **state)
 	close_handles(&handles);
 }
 
+static void metrics_can_be_read_by_a_later_release(void **state)
+{
+	hf_histogram histogram;
+	hf_client *client = open_measuring();
+
+	(void)state;
+	ASSERT_OK(hf_client_metrics(client, HF_METRICS(.later_field = 0), ignore_text, NULL));
+	EXPECT_UNKNOWN(hf_client_metrics(client, HF_METRICS(.later_field = 1), ignore_text, NULL));
+	memset(&histogram, 0xff, sizeof histogram);
+	histogram.size = sizeof histogram;
+	ASSERT_OK(hf_histogram_get(client, HF_HISTOGRAM_ROUND_TRIP, &histogram));
+	assert_int_equal(histogram.size, sizeof histogram);
+	assert_int_equal(histogram.count, 1);
+	assert_int_equal(histogram.later_field, 0);
+	ASSERT_OK(hf_client_close(client));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(options_of_a_later_release_work),
 		LIVE_STORY(field_of_a_later_release_is_refused),
 		LIVE_STORY(counter_of_a_later_release_is_zero),
+		LIVE_STORY(metrics_can_be_read_by_a_later_release),
 	};
 	return cmocka_run_group_tests(tests, live_start, live_stop);
 }

@@ -10,6 +10,11 @@
 /* The last fields are gone: these were the ones before them. */
 _Static_assert(sizeof(hf_stats) == offsetof(hf_stats, handovers) + sizeof(uint64_t), "hf_stats");
 _Static_assert(sizeof(hf_node) == offsetof(hf_node, held) + sizeof(uint64_t), "hf_node");
+_Static_assert(sizeof(hf_histogram) == offsetof(hf_histogram, bound) + sizeof(double[32]),
+               "hf_histogram");
+_Static_assert(sizeof(hf_metrics_options) ==
+                       offsetof(hf_metrics_options, per_name) + sizeof(int64_t),
+               "hf_metrics_options");
 _Static_assert(sizeof(hf_lock_options) == offsetof(hf_lock_options, spin_max_ms) + sizeof(int64_t),
                "hf_lock_options");
 _Static_assert(sizeof(hf_wait_options) == offsetof(hf_wait_options, cancel) + sizeof(hf_cancel *),
@@ -72,11 +77,29 @@ static void nothing_is_written_beyond_the_counters_of_an_earlier_release(void **
 	close_handles(&handles);
 }
 
+static void metrics_can_be_read_by_an_earlier_release(void **state)
+{
+	unsigned char junk[64];
+	hf_client *client = open_measuring();
+
+	(void)state;
+	MAKE(metrics, hf_metrics_options);
+	ASSERT_OK(hf_client_metrics(client, &metrics.options, ignore_text, NULL));
+	MAKE(histogram, hf_histogram);
+	ASSERT_OK(hf_histogram_get(client, HF_HISTOGRAM_ROUND_TRIP, &histogram.options));
+	assert_int_equal(histogram.options.count, 1);
+	assert_int_equal(histogram.options.bounds, 21);
+	memset(junk, 0xff, sizeof junk);
+	assert_memory_equal(histogram.junk, junk, sizeof junk);
+	ASSERT_OK(hf_client_close(client));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(options_of_an_earlier_release_work),
 		LIVE_STORY(nothing_is_written_beyond_the_counters_of_an_earlier_release),
+		LIVE_STORY(metrics_can_be_read_by_an_earlier_release),
 	};
 	return cmocka_run_group_tests(tests, live_start, live_stop);
 }
