@@ -3,6 +3,7 @@
 
 #include "support/temp.h"
 
+#include <dirent.h>
 #include <sys/stat.h>
 
 static char *dir, *path;
@@ -126,6 +127,60 @@ static void a_file_that_can_no_longer_be_written_does_not_stop_the_command(void 
 	assert_int_equal(mkdir(dir, 0700), 0);
 }
 
+/* ---- a disk that hangs once the file has been written for the first time ---- */
+
+static struct cli *start_with_hung_disk(const char *const *words)
+{
+	/* The address sanitizer wants to be the first library, though it works as the second. */
+	static const char *const variables[] = {"LD_PRELOAD=" HF_HUNG_DISK,
+	                                        "ASAN_OPTIONS=verify_asan_link_order=0", NULL};
+	return cli_start_env(cli_url(), variables, words);
+}
+
+#define START_WITH_HUNG_DISK(...)                                                                  \
+	start_with_hung_disk(                                                                      \
+		(const char *const[]){"run", "--metrics-file", path, __VA_ARGS__, NULL})
+
+/* How many files are in the folder. */
+static int count_files(void)
+{
+	DIR *folder = opendir(dir);
+	int count = 0;
+	assert_non_null(folder);
+	for (const struct dirent *entry; (entry = readdir(folder));)
+		count += entry->d_name[0] != '.';
+	closedir(folder);
+	return count;
+}
+
+static void a_disk_that_hangs_does_not_delay_the_end(void **state)
+{
+	(void)state;
+	long long begun = test_now_ms();
+	struct cli *cli = START_WITH_HUNG_DISK("x", "--", "sh", "-c", "exit 7");
+	CLI_EXPECT(cli, 7);
+	assert_true(test_now_ms() - begun < 10000);
+	cli_free(cli);
+	assert_int_equal(count_files(), 2);
+	assert_int_equal(raw_integer(cli_raw, "DBSIZE", NULL), 0);
+}
+
+/* The lock is renewed meanwhile, and the command is stopped in time when it is lost. */
+static void a_disk_that_hangs_keeps_no_lock_from_being_renewed_or_lost(void **state)
+{
+	(void)state;
+	struct cli *cli = START_WITH_HUNG_DISK("--watchdog", "2s", "x", "--", "sh", "-c",
+	                                       "echo $$; exec sleep 60");
+	pid_t pid = cli_command_pid(cli);
+	WAIT_UNTIL(count_files() == 2, 20000);
+	cli_let_live(cli, pid, 4000);
+	assert_int_equal(raw_integer(cli_raw, "DEL", "x", NULL), 1);
+	long long begun = test_now_ms();
+	CLI_EXPECT(cli, 80);
+	assert_true(test_now_ms() - begun < 10000);
+	cli_free(cli);
+}
+
 #define FILE_STORY(name) cmocka_unit_test_setup_teardown(name, make_path, drop_path)
 
 int main(void)
@@ -138,6 +193,8 @@ int main(void)
 		FILE_STORY(a_name_with_quotes_stays_one_label),
 		FILE_STORY(a_file_that_cannot_be_written_is_an_error_before_the_lock),
 		FILE_STORY(a_file_that_can_no_longer_be_written_does_not_stop_the_command),
+		FILE_STORY(a_disk_that_hangs_does_not_delay_the_end),
+		FILE_STORY(a_disk_that_hangs_keeps_no_lock_from_being_renewed_or_lost),
 	};
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);
 }
