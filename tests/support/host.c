@@ -96,3 +96,8 @@ void test_host_slow_disk(struct test_host *host, int sync_ms)
 {
 	atomic_store(&host->state->sync_ms, sync_ms);
 }
+
+void test_host_fill_disk(struct test_host *host, bool is_full)
+{
+	atomic_store(&host->state->is_full, is_full);
+}

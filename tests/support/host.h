@@ -3,6 +3,7 @@
 #define TESTS_SUPPORT_HOST_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* A clock that was right at `since` shows `shift` more, and gains `gain` parts per million from then on. */
@@ -17,6 +18,7 @@ struct host_state {
 	struct host_clock clock[2]; /* the one that is not in use can be written */
 	_Atomic int current;
 	_Atomic int sync_ms; /* how long the disk takes to write what it was given */
+	_Atomic int is_full; /* the disk takes nothing more */
 };
 
 struct test_host;
@@ -40,5 +42,8 @@ int64_t test_host_ahead_ms(const struct test_host *host);
 
 /* How long fsync and fdatasync take; they do nothing else. */
 void test_host_slow_disk(struct test_host *host, int sync_ms);
+
+/* Whether write() to a file fails, because no space is left on the disk. Logs are not affected: they use stdio. */
+void test_host_fill_disk(struct test_host *host, bool is_full);
 
 #endif

@@ -418,6 +418,19 @@ const char *test_server_url(const struct test_server *server)
 	return server->url;
 }
 
+const char *test_server_dir(const struct test_server *server)
+{
+	return server->dir;
+}
+
+bool test_server_logged(const struct test_server *server, const char *text)
+{
+	char *log = read_log(server);
+	bool is_there = strstr(log, text);
+	free(log);
+	return is_there;
+}
+
 const char *test_server_unix_url(const struct test_server *server)
 {
 	return server->unix_url;

@@ -55,6 +55,12 @@ const char *test_server_url(const struct test_server *server);
 /* Of a server that is not on a unix socket only. */
 int test_server_port(const struct test_server *server);
 
+/* Where it keeps its data. */
+const char *test_server_dir(const struct test_server *server);
+
+/* Whether its log contains this text. */
+bool test_server_logged(const struct test_server *server, const char *text);
+
 /* The unix socket that every server has, as redis+unix:///path. */
 const char *test_server_unix_url(const struct test_server *server);
 

@@ -2,9 +2,11 @@
  * The wall clock and the disk of support/host.h, for servers that run with LD_PRELOAD; $HF_TEST_HOST names the file.
  * Other clocks are right. Nothing here allocates, because a server's allocator may ask for the time while it begins.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -51,6 +53,17 @@ EXPORT int clock_gettime(clockid_t clock, struct timespec *ret_time)
 	now += ahead_ns(now);
 	*ret_time = (struct timespec){.tv_sec = now / BILLION, .tv_nsec = now % BILLION};
 	return 0;
+}
+
+EXPORT ssize_t write(int fd, const void *bytes, size_t size)
+{
+	const struct host_state *state = get_state();
+	struct stat stat;
+	if (state && atomic_load(&state->is_full) && !fstat(fd, &stat) && S_ISREG(stat.st_mode)) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return syscall(SYS_write, fd, bytes, size);
 }
 
 static int pretend_to_sync(void)
