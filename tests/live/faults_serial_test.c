@@ -153,6 +153,31 @@ static void frozen_server_costs_the_lock_before_it_can_be_given_away(void **stat
 	end(&world);
 }
 
+/* Its lease is a point in time in the server's file, and has passed when the server reads it. */
+static void lease_that_expires_while_the_server_is_down_is_lost(void **state)
+{
+	struct world world;
+
+	(void)state;
+	begin(&world, &(struct test_server_options){.appendonly = true}, 1200);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	WAIT_UNTIL(stats_of(world.one).renewals >= 1, SOON_MS);
+	raw_close(world.raw);
+	test_server_kill(world.server);
+	long long killed_at = test_now_ms();
+	expect_lost_in_time(&world, killed_at, 1200);
+	WAIT_UNTIL(test_now_ms() > killed_at + 1200, SOON_MS);
+	test_server_restart(world.server);
+	world.raw = raw_connect(world.server);
+	assert_false(key_exists(world.raw, "orders"));
+	ASSERT_OK(hf_lock_acquire(world.theirs, HF_ACQUIRE(.wait_ms = 8000)));
+	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
+	assert_true(is_held_by(world.raw, "orders", world.two));
+	ASSERT_OK(hf_lock_release(world.theirs));
+	assert_int_equal(seen_count(&world.seen, HF_LOST), 1);
+	end(&world);
+}
+
 static void short_freeze_costs_nothing(void **state)
 {
 	struct world world;
@@ -178,13 +203,12 @@ static void short_freeze_costs_nothing(void **state)
 	end(&world);
 }
 
-static void paused_server_delays_calls_and_leaves_one_hold(void **state)
+static void check_short_pause(const char *which)
 {
 	struct world world;
 
-	(void)state;
 	begin(&world, NULL, 2700);
-	raw_ok(world.raw, "CLIENT", "PAUSE", "900", NULL);
+	raw_ok(world.raw, "CLIENT", "PAUSE", "900", which, NULL);
 	long long started_at = test_now_ms();
 	/* An ask may take a ninth of the lease, so several connections are given up meanwhile. */
 	ASSERT_OK(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = 8000)));
@@ -193,6 +217,45 @@ static void paused_server_delays_calls_and_leaves_one_hold(void **state)
 	ASSERT_OK(hf_lock_release(world.mine));
 	assert_int_equal(raw_integer(world.raw, "DBSIZE", NULL), 0);
 	end(&world);
+}
+
+static void paused_server_delays_calls_and_leaves_one_hold(void **state)
+{
+	(void)state;
+	check_short_pause("ALL");
+}
+
+static void pause_of_writes_delays_calls_and_leaves_one_hold(void **state)
+{
+	(void)state;
+	check_short_pause("WRITE");
+}
+
+/* Leases do not expire during a pause, but the holder cannot know that it is one. */
+static void check_long_pause(const char *which)
+{
+	struct world world;
+
+	begin(&world, NULL, 1200);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	WAIT_UNTIL(stats_of(world.one).renewals >= 1, SOON_MS);
+	raw_ok(world.raw, "CLIENT", "PAUSE", "2500", which, NULL);
+	expect_lost_in_time(&world, test_now_ms(), 1200);
+	ASSERT_OK(hf_lock_acquire(world.theirs, HF_ACQUIRE(.wait_ms = 8000)));
+	/* The renewals that the server has kept meanwhile do not bring the hold back. */
+	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
+	assert_true(is_held_by(world.raw, "orders", world.two));
+	ASSERT_OK(hf_lock_release(world.theirs));
+	assert_false(key_exists(world.raw, "orders"));
+	assert_int_equal(seen_count(&world.seen, HF_LOST), 1);
+	end(&world);
+}
+
+static void pause_that_outlasts_the_lease_costs_the_lock_in_time(void **state)
+{
+	(void)state;
+	check_long_pause("ALL");
+	check_long_pause("WRITE");
 }
 
 static void close_does_not_wait_for_a_frozen_server(void **state)
@@ -298,7 +361,59 @@ static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(voi
 	end(&world);
 }
 
+/* The message of a release is lost with the buffer in which it would have waited for the subscriber. */
+static void subscriber_whose_buffer_overflows_asks_again(void **state)
+{
+	static char message[100000];
+	struct world world;
+
+	(void)state;
+	begin(&world, NULL, 30000);
+	ASSERT_OK(hf_lock_acquire(world.mine, NULL));
+	struct waiter *waiter = waiter_start(world.theirs, NULL);
+	WAIT_UNTIL(subscribers(world.raw, CHANNEL) == 1, SOON_MS);
+	raw_ok(world.raw, "CONFIG", "SET", "client-output-buffer-limit", "pubsub 50000 0 0", NULL);
+	memset(message, 'x', sizeof message - 1);
+	raw_ok(world.raw, "MULTI", NULL);
+	raw_reply_free(raw_command(world.raw, "PUBLISH", CHANNEL, message, NULL));
+	raw_reply_free(raw_command(world.raw, "DEL", "orders", NULL));
+	raw_reply_free(raw_command(world.raw, "PUBLISH", CHANNEL, "0", NULL));
+	raw_reply_free(raw_command(world.raw, "EXEC", NULL));
+	waiter_expect(waiter, 0);
+	assert_true(test_server_logged(world.server, "overcoming of output buffer limits"));
+	assert_int_equal(stats_of(world.two).reconnects, 1);
+	assert_int_equal(stats_of(world.two).wakeups, 0);
+	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
+	waiter_finish(waiter);
+	end(&world);
+}
+
 /* ---- data that is taken away ---- */
+
+static void evicted_hold_is_lost_at_its_next_renewal(void **state)
+{
+	struct world world;
+	int64_t first = 0, next = 0;
+
+	(void)state;
+	begin(&world, NULL, 3000);
+	ASSERT_OK(hf_lock_acquire(world.mine, HF_ACQUIRE(.token = 1)));
+	ASSERT_OK(hf_lock_token(world.mine, NULL, &first));
+	raw_ok(world.raw, "CONFIG", "SET", "maxmemory-policy", "allkeys-random", NULL);
+	raw_ok(world.raw, "CONFIG", "SET", "maxmemory", "1", NULL);
+	WAIT_UNTIL(raw_integer(world.raw, "DBSIZE", NULL) == 0, SOON_MS);
+	raw_ok(world.raw, "CONFIG", "SET", "maxmemory", "0", NULL);
+	assert_true(info_number(world.raw, "stats", "evicted_keys") >= 1);
+	WAIT_UNTIL(seen_count(&world.seen, HF_LOST) == 1, SOON_MS);
+	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
+	ASSERT_CONTAINS(hf_error_detail(), "the server no longer had the hold");
+	/* The last token was evicted too. */
+	ASSERT_OK(hf_lock_acquire(world.theirs, HF_ACQUIRE(.token = 1)));
+	ASSERT_OK(hf_lock_token(world.theirs, NULL, &next));
+	assert_true(next > first);
+	ASSERT_OK(hf_lock_release(world.theirs));
+	end(&world);
+}
 
 static void flushed_server_is_noticed_by_the_next_renewal(void **state)
 {
@@ -461,11 +576,16 @@ int main(void)
 		cmocka_unit_test(server_that_comes_back_empty_is_noticed_at_once),
 		cmocka_unit_test(frozen_server_costs_the_lock_before_it_can_be_given_away),
 		cmocka_unit_test(short_freeze_costs_nothing),
+		cmocka_unit_test(lease_that_expires_while_the_server_is_down_is_lost),
 		cmocka_unit_test(paused_server_delays_calls_and_leaves_one_hold),
+		cmocka_unit_test(pause_of_writes_delays_calls_and_leaves_one_hold),
+		cmocka_unit_test(pause_that_outlasts_the_lease_costs_the_lock_in_time),
 		cmocka_unit_test(close_does_not_wait_for_a_frozen_server),
 		cmocka_unit_test(killed_connection_of_a_holder_is_made_again),
 		cmocka_unit_test(killed_connection_of_a_waiter_is_made_again),
 		cmocka_unit_test(lock_freed_while_the_waiters_connection_is_dead_is_found_at_once),
+		cmocka_unit_test(subscriber_whose_buffer_overflows_asks_again),
+		cmocka_unit_test(evicted_hold_is_lost_at_its_next_renewal),
 		cmocka_unit_test(flushed_server_is_noticed_by_the_next_renewal),
 		cmocka_unit_test(lock_deleted_by_hand_is_found_by_the_slow_poll),
 		cmocka_unit_test(full_server_refuses_new_locks_and_lets_old_ones_go),
