@@ -1,6 +1,7 @@
 /* Networks that lose, hold, cut and slice what goes over them, between a client and its server. */
 #include "live/live.h"
 
+#include "redis/lua_scripts.h"
 #include "support/proxy.h"
 
 #define CHANNEL   "redisson_lock__channel:{orders}"
@@ -209,6 +210,44 @@ static void black_hole_costs_the_lock_before_it_can_be_given_away(void **state)
 	ASSERT_OK(hf_lock_acquire(world.lock, HF_ACQUIRE(.wait_ms = 5000)));
 	ASSERT_OK(hf_lock_release(world.lock));
 	assert_int_equal(stats_of(world.client).losses, 1);
+	end(&world);
+}
+
+/* A device on the way that drops packets of this shape. Other requests get through, on other connections. */
+static void network_that_filters_renewals_costs_the_lock_in_time(void **state)
+{
+	/* By name, and whole after a reconnect. */
+	static const char *const filter[] = {hf__lua_renew_sha, hf__lua_renew, NULL};
+	struct world world;
+
+	(void)state;
+	begin(&world, 2400);
+	ASSERT_OK(hf_lock_acquire(world.lock, NULL));
+	WAIT_UNTIL(stats_of(world.client).renewals >= 1, SOON_MS);
+	proxy_filter_requests(world.proxy, filter);
+	hf_lock *other = open_lock(world.client, "other");
+	int others = 0;
+	for (bool is_there = true; is_there; test_pause()) {
+		is_there = key_exists(live_raw, "orders");
+		if (!is_there)
+			assert_int_equal(hf_lock_remaining(world.lock, NULL), 0);
+		if (hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 300)) == 0) {
+			others++;
+			(void)hf_lock_release_with(other, HF_RELEASE(.wait_ms = 300));
+		}
+	}
+	WAIT_UNTIL(seen_count(&world.seen, HF_LOST) == 1, SOON_MS);
+	assert_true(others > 0);
+	/* The first one, and the next ones on other connections. */
+	assert_true(stats_of(world.client).renewal_failures >= 2);
+	ASSERT_RC(hf_lock_release(world.lock), HF_ELOST);
+	proxy_filter_requests(world.proxy, NULL);
+	WAIT_UNTIL(!key_exists(live_raw, "other"), SOON_MS);
+	ASSERT_OK(hf_lock_acquire(world.lock, HF_ACQUIRE(.wait_ms = 5000)));
+	uint64_t renewals = stats_of(world.client).renewals;
+	WAIT_UNTIL(stats_of(world.client).renewals > renewals, SOON_MS);
+	ASSERT_OK(hf_lock_release(world.lock));
+	hf_lock_close(other);
 	end(&world);
 }
 
@@ -456,6 +495,7 @@ int main(void)
 		LIVE_STORY(unanswered_acquire_is_unknown_and_cleaned_up),
 		LIVE_STORY(unanswered_release_is_unknown_and_continues_in_the_background),
 		LIVE_STORY(black_hole_costs_the_lock_before_it_can_be_given_away),
+		LIVE_STORY(network_that_filters_renewals_costs_the_lock_in_time),
 		LIVE_STORY(network_that_is_back_before_the_lease_ends_costs_nothing),
 		LIVE_STORY(unreachable_server_is_reported_when_the_time_is_over),
 		LIVE_STORY(release_of_a_lost_hold_does_not_wait_for_the_server),

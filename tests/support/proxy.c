@@ -44,8 +44,10 @@ struct flow {
 	int from, to;
 	struct chunk *first, *last;
 	size_t queued;
-	bool is_ended; /* the source will send no more */
-	bool is_shut;  /* and the sink knows it */
+	bool is_filtered; /* nothing passes any more */
+	bool is_begun;    /* the first piece was read */
+	bool is_ended;    /* the source will send no more */
+	bool is_shut;     /* and the sink knows it */
 };
 
 /* One connection: flows[0] carries requests, flows[1] replies. */
@@ -70,6 +72,8 @@ struct proxy {
 	atomic_bool is_refusing;
 	atomic_int delay_ms;
 	atomic_size_t slice;
+	_Atomic(const char *const *) filter; /* of requests, or NULL */
+	atomic_size_t blank_start, blank_bytes;
 	atomic_int connections;
 	atomic_int cuts_asked, cuts_done;
 	enum cut_kind cut_kind; /* of the cut that is asked for next */
@@ -81,11 +85,26 @@ struct proxy {
 
 /* ---- one direction -------------------------------------------------------------------------- */
 
+/* What the proxy does to requests because of their bytes; returns whether they pass. */
+static bool inspect_request(struct proxy *proxy, struct flow *flow, char *bytes, size_t size)
+{
+	const char *const *filter = proxy->filter;
+	size_t start = proxy->blank_start, end = start + proxy->blank_bytes;
+	if (!flow->is_begun && end > start && end <= size)
+		memset(bytes + start, 0, end - start);
+	flow->is_begun = true;
+	for (; filter && *filter; filter++)
+		flow->is_filtered |= memmem(bytes, size, *filter, strlen(*filter)) != NULL;
+	return !flow->is_filtered;
+}
+
 static void read_chunk(struct proxy *proxy, struct link *link, struct flow *flow, long long now)
 {
 	struct chunk *chunk = check_alloc(sizeof(*chunk) + 16384);
 	ssize_t count = recv(flow->from, chunk->bytes, 16384, MSG_DONTWAIT);
 	bool is_kept = count > 0 && !flow->valve->is_dropped;
+	if (is_kept && flow->valve == &proxy->requests)
+		is_kept = inspect_request(proxy, flow, chunk->bytes, (size_t)count);
 	if (count > 0)
 		flow->valve->bytes += count;
 	else if (count == 0)
@@ -403,6 +422,17 @@ void proxy_drop_requests(struct proxy *proxy, bool on)
 void proxy_drop_replies(struct proxy *proxy, bool on)
 {
 	turn(proxy, &proxy->replies.is_dropped, on);
+}
+
+void proxy_filter_requests(struct proxy *proxy, const char *const *texts)
+{
+	proxy->filter = texts;
+}
+
+void proxy_blank_greeting(struct proxy *proxy, size_t start, size_t bytes)
+{
+	proxy->blank_start = start;
+	proxy->blank_bytes = bytes;
 }
 
 void proxy_refuse(struct proxy *proxy, bool on)

@@ -30,6 +30,16 @@ void proxy_hold_replies(struct proxy *proxy, bool on);
 void proxy_drop_requests(struct proxy *proxy, bool on);
 void proxy_drop_replies(struct proxy *proxy, bool on);
 
+/*
+ * Filters requests: if a piece of them contains one of these texts, up to NULL, it is thrown away, and so is everything
+ * that its connection sends after it, as the kernel of the sender would repeat the piece for ever. NULL: no filter. The
+ * texts must stay.
+ */
+void proxy_filter_requests(struct proxy *proxy, const char *const *texts);
+
+/* Overwrites these bytes by zeros in what clients send first on connections that are made from now on; 0 bytes: none. */
+void proxy_blank_greeting(struct proxy *proxy, size_t start, size_t bytes);
+
 /* Breaks all connections at both sides, by RST where it is TCP. Held bytes are lost. Returns when
  * it is done. */
 void proxy_cut(struct proxy *proxy);
