@@ -159,6 +159,63 @@ static void reconnect_without_descriptors_is_tried_until_there_is_one(void **sta
 	ASSERT_OK(hf_client_close(client));
 }
 
+int __real_socket(int domain, int type, int protocol);
+int __wrap_socket(int domain, int type, int protocol);
+
+static _Atomic bool host_has_none; /* no process of the host gets a descriptor */
+
+int __wrap_socket(int domain, int type, int protocol)
+{
+	if (!atomic_load(&host_has_none))
+		return __real_socket(domain, type, protocol);
+	errno = ENFILE;
+	return -1;
+}
+
+static void lack_descriptors(bool on_the_host, bool on)
+{
+	if (on_the_host)
+		atomic_store(&host_has_none, on);
+	else if (on)
+		set_limit(FILLED);
+	else
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+}
+
+static void check_loss_without_descriptors(bool on_the_host)
+{
+	struct seen seen = SEEN_NEW;
+	hf_client *client =
+		open_client(HF_CLIENT(.watchdog_ms = 1500, .client_name = "short-of-descriptors",
+	                              .on_event = see_event, .event_arg = &seen));
+	hf_lock *lock = open_lock(client, "orders");
+	ASSERT_OK(hf_lock_acquire(lock, NULL));
+	lack_descriptors(on_the_host, true);
+	assert_int_equal(raw_integer(live_raw, "CLIENT", "KILL", "TYPE", "normal", NULL), 1);
+	for (bool is_there = true; is_there; test_pause()) {
+		is_there = key_exists(live_raw, "orders");
+		if (!is_there)
+			assert_int_equal(hf_lock_remaining(lock, NULL), 0);
+	}
+	WAIT_UNTIL(seen_count(&seen, HF_LOST) == 1, SOON_MS);
+	assert_int_equal(stats_of(client).reconnects, 0);
+	ASSERT_RC(hf_lock_release(lock), HF_ELOST);
+	lack_descriptors(on_the_host, false);
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 10000)));
+	ASSERT_OK(hf_lock_release(lock));
+	assert_int_equal(seen_count(&seen, HF_LOST), 1);
+	hf_lock_close(lock);
+	ASSERT_OK(hf_client_close(client));
+}
+
+static void hold_that_lacks_a_descriptor_is_lost_in_time(void **state)
+{
+	(void)state;
+	fill_descriptors();
+	check_loss_without_descriptors(false);
+	check_loss_without_descriptors(true);
+}
+
 /* With one descriptor more each time, until there are enough. */
 static void client_that_lacks_descriptors_is_not_opened_and_leaves_none(void **state)
 {
@@ -240,6 +297,7 @@ int main(void)
 		/* It forks, so it runs first, before any thread is started. */
 		LIVE_STORY(stopped_holder_learns_of_its_loss_with_its_first_call),
 		LIVE_STORY(reconnect_without_descriptors_is_tried_until_there_is_one),
+		LIVE_STORY(hold_that_lacks_a_descriptor_is_lost_in_time),
 		LIVE_STORY(client_that_lacks_descriptors_is_not_opened_and_leaves_none),
 		LIVE_STORY(client_without_random_numbers_is_not_opened),
 		LIVE_STORY(broken_connection_raises_no_signal),
