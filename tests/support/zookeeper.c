@@ -311,6 +311,11 @@ long long test_zookeeper_value(const struct test_zookeeper *zookeeper, int serve
 	return value;
 }
 
+const char *test_zookeeper_dir(const struct test_zookeeper *zookeeper, int server)
+{
+	return zookeeper->configs[server].dir;
+}
+
 int test_zookeeper_version(struct test_zookeeper *zookeeper)
 {
 	char *answer = test_zookeeper_word(zookeeper, test_zookeeper_leader(zookeeper), "srvr");

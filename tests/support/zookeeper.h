@@ -44,6 +44,9 @@ const char *test_zookeeper_hosts(const struct test_zookeeper *zookeeper);
 /* The same as zk://127.0.0.1:port, which is also what proxy_start takes. */
 const char *test_zookeeper_url(const struct test_zookeeper *zookeeper, int server);
 
+/* Where this server keeps its data. */
+const char *test_zookeeper_dir(const struct test_zookeeper *zookeeper, int server);
+
 /* 30800 for 3.8.0. */
 int test_zookeeper_version(struct test_zookeeper *zookeeper);
 
