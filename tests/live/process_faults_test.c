@@ -1,12 +1,10 @@
 /* Faults of the holder's own process: it is stopped, has no descriptors left, or no random numbers. */
-#include "live/child.h"
+#include "live/stopped.h"
 
-#include "api/client.h"
 #include "redis/redis.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -15,89 +13,10 @@
 
 /* ---- a process that is stopped ---- */
 
-/* What the child reports; shared with it. */
-static struct diary {
-	_Atomic bool holds;
-	_Atomic long long held_at; /* when the latest call began that said "held" */
-	_Atomic int lost_events;
-	_Atomic bool says_lost;
-	_Atomic int released; /* what the release returned; 1: nothing yet */
-} * diary;
-
-static void count_losses(void *arg, const hf_event *event)
-{
-	(void)arg;
-	if (hf_event_state(event) == HF_LOST)
-		atomic_fetch_add(&diary->lost_events, 1);
-}
-
-/*
- * In the child: asks whether the lock is held until it is not. Meanwhile it has the client's mutex, so that
- * no thread of the library can renew the lock or notice the loss first.
- */
-static void hold_and_ask(void)
-{
-	hf_client *client;
-	hf_lock *lock;
-	if (hf_client_open(test_server_url(live_server),
-	                   HF_CLIENT(.watchdog_ms = 1500, .on_event = count_losses), &client) ||
-	    hf_lock_open(client, HF_REENTRANT, "orders", &lock) || hf_lock_acquire(lock, NULL))
-		_exit(1);
-	hf__engine_lock(&client->engine);
-	for (;;) {
-		long long now = test_now_ms();
-		if (hf_lock_state(lock, NULL) == HF_LOST)
-			break;
-		atomic_store(&diary->held_at, now);
-		atomic_store(&diary->holds, true);
-	}
-	atomic_store(&diary->says_lost, true);
-	hf__engine_unlock(&client->engine);
-	atomic_store(&diary->released, hf_lock_release(lock));
-	for (;;)
-		pause();
-}
-
-static pid_t start_asker(void)
-{
-	pid_t pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		hold_and_ask();
-	}
-	return pid;
-}
-
-/* The call that said "held" may have begun before the stop, but none may begin after it. */
 static void stopped_holder_learns_of_its_loss_with_its_first_call(void **state)
 {
 	(void)state;
-	diary = mmap(NULL, sizeof *diary, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-	             0);
-	assert_true(diary != MAP_FAILED);
-	atomic_store(&diary->released, 1);
-	pid_t holder = start_asker();
-	WAIT_UNTIL(atomic_load(&diary->holds), SOON_MS);
-	assert_int_equal(kill(holder, SIGSTOP), 0);
-	hf_client *client = open_client(NULL);
-	hf_lock *lock = open_lock(client, "orders");
-	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = 10000)));
-	long long continued_at = test_now_ms();
-	assert_int_equal(kill(holder, SIGCONT), 0);
-	WAIT_UNTIL(atomic_load(&diary->says_lost), SOON_MS);
-	assert_true(atomic_load(&diary->held_at) < continued_at);
-	WAIT_UNTIL(atomic_load(&diary->released) <= 0, SOON_MS);
-	assert_int_equal(atomic_load(&diary->released), HF_ELOST);
-	WAIT_UNTIL(atomic_load(&diary->lost_events) == 1, SOON_MS);
-	assert_true(is_held_by(live_raw, "orders", client));
-	assert_int_equal(hf_lock_state(lock, NULL), HF_HELD);
-	ASSERT_OK(hf_lock_release(lock));
-	kill_child(holder);
-	assert_int_equal(atomic_load(&diary->lost_events), 1);
-	hf_lock_close(lock);
-	ASSERT_OK(hf_client_close(client));
-	assert_int_equal(munmap(diary, sizeof *diary), 0);
+	check_stopped_holder(test_server_url(live_server), 1500);
 }
 
 /* ---- a process without descriptors ---- */
