@@ -86,6 +86,34 @@ static void killed_leader_costs_nothing(void **state)
 	group_end(&group);
 }
 
+/* The followers do without it for four ticks, of which this is half. */
+static void leader_that_is_stopped_and_continues_costs_nothing(void **state)
+{
+	struct group group;
+
+	(void)state;
+	group_begin(&group, false, false, 12000);
+	ASSERT_OK(hf_lock_acquire(group.mine, NULL));
+	struct waiter *waiter = waiter_start(group.theirs, NULL);
+	WAIT_UNTIL(count_children(group.eye, "/orders") == 2, SOON_MS);
+	test_zookeeper_freeze(group.zookeeper, group.leader);
+	long long frozen_at = test_now_ms();
+	WAIT_UNTIL(test_now_ms() > frozen_at + 1000, SOON_MS);
+	assert_int_equal(hf_lock_state(group.mine, NULL), HF_HELD);
+	test_zookeeper_thaw(group.zookeeper, group.leader);
+	inspect_lock(&group, test_zookeeper_leader(group.zookeeper));
+	uint64_t renewals = stats_of(group.one).renewals;
+	WAIT_UNTIL(stats_of(group.one).renewals > renewals, 10000);
+	assert_int_equal(hf_lock_state(group.mine, NULL), HF_HELD);
+	assert_int_equal(count_children(group.eye, "/orders"), 2);
+	assert_false(waiter_is_over(waiter));
+	ASSERT_OK(hf_lock_release(group.mine));
+	waiter_expect(waiter, 0);
+	waiter_finish(waiter);
+	assert_int_equal(stats_of(group.one).losses + stats_of(group.two).losses, 0);
+	group_end(&group);
+}
+
 static void follower_without_its_leader_costs_the_lock_in_time(void **state)
 {
 	struct group group;
@@ -277,6 +305,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(killed_leader_costs_nothing),
+		cmocka_unit_test(leader_that_is_stopped_and_continues_costs_nothing),
 		cmocka_unit_test(follower_without_its_leader_costs_the_lock_in_time),
 		cmocka_unit_test(follower_cut_off_right_after_a_renewal_costs_the_lock_in_time),
 		cmocka_unit_test(follower_cut_off_right_after_a_grant_costs_the_lock_in_time),
