@@ -208,6 +208,10 @@ extern const struct hf__machine_ops hf__heartbeat;
 /* Runs the callbacks that are due and returns their number. Without the mutex. */
 int hf__dispatch_run(void *client);
 
+/* ---- pattern.c ---- */
+/* The patterns of Redis: * ? [a-z] and backslash. The text can contain any bytes. */
+bool hf__pattern_matches(const char *pattern, const char *text, size_t length);
+
 /* ---- cancel.c ---- */
 /* A token that is part of something else. No call uses it when it ends. */
 void hf__cancel_init(struct hf_cancel *cancel);

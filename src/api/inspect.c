@@ -360,67 +360,6 @@ static int tell_rows(struct asking *asking, size_t at, hf_info_fn *tell, void *a
 	return rc;
 }
 
-/* Whether the character is in the set "[…]"; moves the pattern to its last character. */
-static bool is_in_set(const char **pattern, char c)
-{
-	const char *at = *pattern + 1;
-	bool inverse = *at == '^', found = false;
-	for (at += inverse; *at && *at != ']'; at++) {
-		if (*at == '\\' && at[1]) {
-			at++;
-			found = found || *at == c;
-		} else if (at[1] == '-' && at[2]) {
-			char low = at[0] < at[2] ? at[0] : at[2];
-			char high = at[0] < at[2] ? at[2] : at[0];
-			found = found || (c >= low && c <= high);
-			at += 2;
-		} else {
-			found = found || *at == c;
-		}
-	}
-	*pattern = *at ? at : at - 1;
-	return found != inverse;
-}
-
-/* Whether the next item of the pattern, which is not a star, is this character; moves past it. */
-static bool matches_one(const char **pattern, char c)
-{
-	const char *at = (*pattern)++;
-	if (*at == '?')
-		return true;
-	if (*at == '[') {
-		bool found = is_in_set(&at, c);
-		*pattern = at + 1;
-		return found;
-	}
-	if (*at == '\\' && at[1])
-		at = (*pattern)++;
-	return *at == c;
-}
-
-/*
- * The patterns of Redis: * ? [a-z] and backslash. Names may contain any byte. Only the latest star is
- * tried with more characters, which is enough, and keeps the time within the product of both lengths.
- */
-static bool matches(const char *pattern, const char *text, const char *end)
-{
-	const char *star = NULL, *resume = NULL;
-	while (text < end) {
-		if (*pattern == '*') {
-			star = ++pattern;
-			resume = text;
-		} else if (*pattern && matches_one(&pattern, *text)) {
-			text++;
-		} else if (star) {
-			pattern = star;
-			text = ++resume;
-		} else {
-			return false;
-		}
-	}
-	return !pattern[strspn(pattern, "*")];
-}
-
 /* Reports the rows whose names match; a backend may have matched them already, or not. */
 struct filter {
 	const char *pattern;
@@ -431,7 +370,7 @@ struct filter {
 static int tell_matching(void *arg, const hf_info *info)
 {
 	const struct filter *filter = arg;
-	bool wanted = matches(filter->pattern, info->name, info->name + info->name_length);
+	bool wanted = hf__pattern_matches(filter->pattern, info->name, info->name_length);
 	return wanted ? filter->tell(filter->arg, info) : 0;
 }
 
