@@ -22,14 +22,15 @@ static const struct option long_options[] = {
 /* Every command that a script or a connection of the library uses, and nothing else. */
 static const char rights[] =
 	"~* &* +hello +auth +select +ping +client|setname +client|info +client|kill +eval +evalsha "
-	"+subscribe +unsubscribe +publish +pubsub|numsub +wait +info +time +scan +type +exists "
-	"+del +get +set "
+	"+subscribe +unsubscribe +publish +pubsub|numsub +pubsub|channels +wait +info +time +scan "
+	"+type +exists +del +get +set "
 	"+incr +incrby +decr +decrby +pexpire +persist +pttl +hget +hset +hdel +hlen +hkeys "
 	"+hgetall +hexists +hrandfield +lindex +lpop +lrange +lrem +rpush +zadd +zcount "
 	"+zincrby +zrange +zrangebyscore +zrem +zscore";
 
 /* The same for a Redis Cluster, and for the sharded pub/sub that Redis 6.2 does not know. */
-static const char cluster_rights[] = " +cluster|nodes +pubsub|shardnumsub +asking";
+static const char cluster_rights[] =
+	" +cluster|nodes +pubsub|shardnumsub +pubsub|shardchannels +asking";
 static const char sharded_rights[] = " +ssubscribe +sunsubscribe +spublish";
 
 static bool use_colours(void)

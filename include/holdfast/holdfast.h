@@ -1196,6 +1196,34 @@ typedef int hf_info_fn(void *arg, const hf_info *info);
  * Blocks for command_timeout at most in each step.
  */
 HF_API int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, void *arg);
+
+typedef struct hf_list_options {
+	size_t size; /* HF_LIST() sets it */
+	/* As for hf_client_list(). */
+	const char *pattern;
+	/*
+	 * At most this share of the time is spent in the server, 1 to 100: after each request the
+	 * call pauses in proportion to the time that the answer took. 0: it does not pause.
+	 */
+	int64_t duty_percent;
+	/*
+	 * Not 0: only locks that somebody waits for. On Redis they are found by the channels that
+	 * clients listen to, and not by a walk over all keys; no more than 1000 of each master are
+	 * reported. Spin locks are missing, because their waiters do not listen.
+	 */
+	int64_t waited;
+	/* NULL: the call cannot be cancelled. */
+	hf_cancel *cancel;
+} hf_list_options;
+
+#define HF_LIST(...) (&(hf_list_options){.size = sizeof(hf_list_options), __VA_ARGS__})
+
+/*
+ * The same with options. HF_EDENIED with .waited: the server's user lacks the right to PUBSUB
+ * CHANNELS, on a cluster with sharded pub/sub to PUBSUB SHARDCHANNELS.
+ */
+HF_API int hf_client_list_with(hf_client *client, const hf_list_options *options, hf_info_fn *tell,
+                               void *arg);
 /* Reports one lock, of any kind. If it is free and nobody waits for it, tell() is not called. */
 HF_API int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, void *arg);
 /*

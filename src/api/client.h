@@ -151,6 +151,9 @@ int hf__handle_check_open(const struct hf_client *client, const char *name, cons
  */
 int hf__handle_open(struct hf__handle *handle, struct hf_client *client, int kind, const char *what,
                     const char *name);
+/* The same by the name on the server; HF_EINVAL if it is not valid there. */
+int hf__handle_open_stored(struct hf__handle *handle, struct hf_client *client, int kind,
+                           const char *name);
 /* Likewise, a handle of its own, for objects that are nothing else; free() it when it is closed. */
 int hf__handle_new(struct hf_client *client, int kind, const char *what, const char *name,
                    struct hf__handle **ret_handle);

@@ -39,15 +39,10 @@ int hf__handle_map_name(const struct hf_client *client, const char *name,
 	             : 0;
 }
 
-static int open_record(struct hf__handle *handle, struct hf_client *client, int kind,
-                       const char *name, const char *values, size_t n)
+/* `mapped` is the name on the server. */
+static int take_record(struct hf__handle *handle, struct hf_client *client, int kind,
+                       const char *mapped, const char *values, size_t n)
 {
-	char mapped[HF__NAME_SIZE];
-	int rc = hf__client_check(client);
-	if (!rc)
-		rc = hf__handle_map_name(client, name, mapped);
-	if (rc)
-		return rc;
 	int before = hf__call_guard();
 	hf__engine_lock(&client->engine);
 	bool closed = client->core.closed;
@@ -63,6 +58,26 @@ static int open_record(struct hf__handle *handle, struct hf_client *client, int 
 		return hf__error(HF_ENOMEM, "no memory for a handle");
 	hf__client_ref(client);
 	return 0;
+}
+
+static int open_record(struct hf__handle *handle, struct hf_client *client, int kind,
+                       const char *name, const char *values, size_t n)
+{
+	char mapped[HF__NAME_SIZE];
+	int rc = hf__client_check(client);
+	if (!rc)
+		rc = hf__handle_map_name(client, name, mapped);
+	return rc ? rc : take_record(handle, client, kind, mapped, values, n);
+}
+
+int hf__handle_open_stored(struct hf__handle *handle, struct hf_client *client, int kind,
+                           const char *name)
+{
+	const char *fault = fault_of(client, name);
+	int rc = hf__client_check(client);
+	if (!rc && fault)
+		rc = hf__error(HF_EINVAL, "%s", fault);
+	return rc ? rc : take_record(handle, client, kind, name, NULL, 0);
 }
 
 int hf__handle_check_open(const struct hf_client *client, const char *name, const void *ret,

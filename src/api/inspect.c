@@ -1,16 +1,21 @@
 /* Lists locks with their holders and waiters, and facts about the server itself. */
 #include "api/client.h"
+#include "base/clock.h"
 #include "redis/embedded.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define MOST_ROWS   (8u << 20) /* bytes in the answer of one step */
 #define MOST_LISTED 200        /* holders or waiters that one row names */
 #define MOST_NAMES  100        /* in one request */
 #define LIST_WORDS  2          /* of a step: a cursor and the pattern */
 #define CURSOR_SIZE 40
+#define WORDS_SIZE  2048  /* of a step */
+#define MOST_NAP_US 50000 /* until a cancel token or a close is noticed */
 
 /* A holder or a waiter. */
 struct party {
@@ -306,6 +311,10 @@ struct asking {
 	struct hf_client *client;
 	struct hf__buffer rows;
 	hf_info *info;
+	/* Of a list that spares the server: */
+	int64_t duty_percent; /* 0: it does not */
+	int64_t next_at_us;   /* when the next request may be sent */
+	struct hf_cancel *cancel;
 };
 
 static int begin(struct asking *asking, struct hf_client *client, bool with_info)
@@ -331,6 +340,31 @@ static void end(struct asking *asking)
 	hf__client_unref(asking->client);
 }
 
+/*
+ * Waits until the next request may be sent. A cancel token that fires, and a close, end the wait;
+ * the request then fails.
+ */
+static void pause_until_due(const struct asking *asking)
+{
+	int before = hf__call_guard();
+	int64_t left = asking->next_at_us - hf__clock_us();
+	while (left > 0 && !atomic_load(&asking->client->closing) &&
+	       !(asking->cancel && atomic_load(&asking->cancel->fired))) {
+		int64_t nap = left < MOST_NAP_US ? left : MOST_NAP_US;
+		nanosleep(&(struct timespec){.tv_nsec = nap * 1000}, NULL);
+		left = asking->next_at_us - hf__clock_us();
+	}
+	hf__call_unguard(before);
+}
+
+/* The server has worked no longer than the answer took. */
+static void earn_pause(struct asking *asking, int64_t began_us)
+{
+	int64_t now_us = hf__clock_us();
+	int64_t took_us = now_us - began_us + 1;
+	asking->next_at_us = now_us + took_us * (100 - asking->duty_percent) / asking->duty_percent;
+}
+
 static int ask(struct asking *asking, enum hf__verb verb, struct hf__lock *lock, const char *words,
                int32_t n)
 {
@@ -340,9 +374,16 @@ static int ask(struct asking *asking, enum hf__verb verb, struct hf__lock *lock,
 	                                 .request = (uint8_t)verb,
 	                                 .words = words,
 	                                 .amount = n,
-	                                 .rows = &asking->rows}};
+	                                 .rows = &asking->rows,
+	                                 .cancel = asking->cancel}};
 	asking->rows.length = 0;
-	return hf__call_number(spec, NULL);
+	if (!asking->duty_percent)
+		return hf__call_number(spec, NULL);
+	pause_until_due(asking);
+	int64_t began_us = hf__clock_us();
+	int rc = hf__call_number(spec, NULL);
+	earn_pause(asking, began_us);
+	return rc;
 }
 
 static int not_understood(void)
@@ -363,52 +404,65 @@ static int tell_rows(struct asking *asking, size_t at, hf_info_fn *tell, void *a
 /* Reports the rows whose names match; a backend may have matched them already, or not. */
 struct filter {
 	const char *pattern;
+	bool waited; /* only locks that somebody waits for */
+	bool heard;  /* all of them have a channel that somebody listens to */
 	hf_info_fn *tell;
 	void *arg;
 };
 
+static bool is_waited(const struct filter *filter, const hf_info *info)
+{
+	bool unknown = info->clients < 0;
+	return info->waiters > 0 || info->clients > 0 || (unknown && filter->heard);
+}
+
 static int tell_matching(void *arg, const hf_info *info)
 {
 	const struct filter *filter = arg;
-	bool wanted = hf__pattern_matches(filter->pattern, info->name, info->name_length);
+	bool wanted = hf__pattern_matches(filter->pattern, info->name, info->name_length) &&
+	              (!filter->waited || is_waited(filter, info));
 	return wanted ? filter->tell(filter->arg, info) : 0;
+}
+
+/*
+ * Asks for the step at the cursor, and stores where the next one begins. ret_at is the offset of
+ * the first row after the cursor.
+ */
+static int ask_step(struct asking *asking, enum hf__verb verb, const char *pattern,
+                    char cursor[CURSOR_SIZE], size_t *ret_at)
+{
+	char words[WORDS_SIZE];
+	struct cursor row;
+	int length = snprintf(words, sizeof words, "%s%c%s", cursor, 0, pattern);
+	if (length < 0 || (size_t)length >= sizeof words)
+		return hf__error(HF_EINVAL, "pattern: longer than 2000 bytes");
+	int rc = ask(asking, verb, NULL, words, LIST_WORDS);
+	if (rc)
+		return rc;
+	*ret_at = 0;
+	if (!next_row(&asking->rows, ret_at, &row) || row.end - row.at >= CURSOR_SIZE)
+		return not_understood();
+	snprintf(cursor, CURSOR_SIZE, "%.*s", (int)(row.end - row.at), row.at);
+	return 0;
 }
 
 /* Each step begins where the cursor of the one before says, until that is "0" again. */
 static int walk(struct asking *asking, struct filter *filter)
 {
-	char words[2048];
 	char cursor[CURSOR_SIZE] = "0";
+	size_t at;
 	int rc;
 	do {
-		struct cursor row;
-		size_t at = 0;
-		int length = snprintf(words, sizeof words, "%s%c%s", cursor, 0, filter->pattern);
-		if (length < 0 || (size_t)length >= sizeof words)
-			return hf__error(HF_EINVAL, "pattern: longer than 2000 bytes");
-		rc = ask(asking, HF__LIST, NULL, words, LIST_WORDS);
-		if (rc)
-			return rc;
-		if (!next_row(&asking->rows, &at, &row) || row.end - row.at >= (long)sizeof cursor)
-			return not_understood();
-		snprintf(cursor, sizeof cursor, "%.*s", (int)(row.end - row.at), row.at);
-		rc = tell_rows(asking, at, tell_matching, filter);
+		rc = ask_step(asking, HF__LIST, filter->pattern, cursor, &at);
+		if (!rc)
+			rc = tell_rows(asking, at, tell_matching, filter);
 	} while (!rc && strcmp(cursor, "0") != 0);
 	return rc;
 }
 
 int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, void *arg)
 {
-	struct asking asking;
-	struct filter filter = {.pattern = pattern ? pattern : "*", .tell = tell, .arg = arg};
-	if (!client || !tell)
-		return hf__error_null(!client ? "client" : "tell");
-	int rc = begin(&asking, client, true);
-	if (rc)
-		return rc;
-	rc = walk(&asking, &filter);
-	end(&asking);
-	return rc;
+	return hf_client_list_with(client, HF_LIST(.pattern = pattern), tell, arg);
 }
 
 /* Reports the rows after the first, which is a cursor. */
@@ -421,10 +475,11 @@ static int tell_answer(struct asking *asking, hf_info_fn *tell, void *arg)
 	return tell_rows(asking, at, tell, arg);
 }
 
+/* By the name on the server. */
 static int inspect_one(struct asking *asking, const char *name, hf_info_fn *tell, void *arg)
 {
 	struct hf__handle handle;
-	int rc = hf__handle_open(&handle, asking->client, HF_REENTRANT, "kind", name);
+	int rc = hf__handle_open_stored(&handle, asking->client, HF_REENTRANT, name);
 	if (rc)
 		return rc;
 	rc = ask(asking, HF__INSPECT, handle.record, NULL, 0);
@@ -437,17 +492,46 @@ static int inspect_one(struct asking *asking, const char *name, hf_info_fn *tell
 int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, void *arg)
 {
 	struct asking asking;
+	char mapped[HF__NAME_SIZE];
 	if (!client || !name || !tell)
 		return hf__error_null(!client ? "client" : !name ? "name" : "tell");
 	int rc = begin(&asking, client, true);
 	if (rc)
 		return rc;
-	rc = inspect_one(&asking, name, tell, arg);
+	rc = hf__handle_map_name(client, name, mapped);
+	if (!rc)
+		rc = inspect_one(&asking, mapped, tell, arg);
 	end(&asking);
 	return rc;
 }
 
 /* ---- several names ---- */
+
+/* Whether one request may be about several names. */
+static bool asks_together(struct hf_client *client)
+{
+	const struct hf__backend_ops *ops = client->core.backend_ops;
+	int before = hf__call_guard();
+	hf__engine_lock(&client->engine);
+	bool together = ops->asks_together && ops->asks_together(client->core.backend);
+	hf__engine_unlock(&client->engine);
+	hf__call_unguard(before);
+	return together;
+}
+
+/* Reports the locks of these names on the server, each with its NUL; MOST_NAMES at most. */
+static int inspect_group(struct asking *asking, const char *names, size_t n, hf_info_fn *tell,
+                         void *arg)
+{
+	int rc = 0;
+	if (asks_together(asking->client)) {
+		rc = ask(asking, HF__INSPECT_MANY, NULL, names, (int32_t)n);
+		return rc ? rc : tell_answer(asking, tell, arg);
+	}
+	for (; !rc && n > 0; n--, names += strlen(names) + 1)
+		rc = inspect_one(asking, names, tell, arg);
+	return rc;
+}
 
 /* Checks all names before the first is inspected. */
 static int check_names(struct hf_client *client, const char *const *names, size_t n)
@@ -460,9 +544,8 @@ static int check_names(struct hf_client *client, const char *const *names, size_
 	return rc;
 }
 
-/* One request for all of these names, of which there are MOST_NAMES at most. */
-static int inspect_together(struct asking *asking, const char *const *names, size_t n,
-                            hf_info_fn *tell, void *arg)
+static int inspect_mapped(struct asking *asking, const char *const *names, size_t n,
+                          hf_info_fn *tell, void *arg)
 {
 	char *words = malloc(n * HF__NAME_SIZE), *at = words;
 	int rc = words ? 0 : hf__error(HF_ENOMEM, "no memory for the names");
@@ -471,22 +554,9 @@ static int inspect_together(struct asking *asking, const char *const *names, siz
 		at += rc ? 0 : strlen(at) + 1;
 	}
 	if (!rc)
-		rc = ask(asking, HF__INSPECT_MANY, NULL, words, (int32_t)n);
-	if (!rc)
-		rc = tell_answer(asking, tell, arg);
+		rc = inspect_group(asking, words, n, tell, arg);
 	free(words);
 	return rc;
-}
-
-static bool asks_together(struct hf_client *client)
-{
-	const struct hf__backend_ops *ops = client->core.backend_ops;
-	int before = hf__call_guard();
-	hf__engine_lock(&client->engine);
-	bool together = ops->asks_together && ops->asks_together(client->core.backend);
-	hf__engine_unlock(&client->engine);
-	hf__call_unguard(before);
-	return together;
 }
 
 int hf_client_inspect_many(hf_client *client, const char *const *names, size_t n, hf_info_fn *tell,
@@ -498,13 +568,100 @@ int hf_client_inspect_many(hf_client *client, const char *const *names, size_t n
 	int rc = begin(&asking, client, true);
 	if (rc)
 		return rc;
-	size_t each = asks_together(client) ? MOST_NAMES : 1;
 	rc = check_names(client, names, n);
-	for (size_t i = 0; !rc && i < n; i += each) {
-		size_t count = n - i < each ? n - i : each;
-		rc = each > 1 ? inspect_together(&asking, names + i, count, tell, arg)
-		              : inspect_one(&asking, names[i], tell, arg);
+	for (size_t i = 0; !rc && i < n; i += MOST_NAMES)
+		rc = inspect_mapped(&asking, names + i, n - i < MOST_NAMES ? n - i : MOST_NAMES,
+		                    tell, arg);
+	end(&asking);
+	return rc;
+}
+
+/* ---- names that somebody waits for ---- */
+
+/* Copies the names from this row on that can be names of ours, each with its NUL. */
+static int copy_names(struct asking *asking, size_t at, struct hf__buffer *names, size_t *ret_n)
+{
+	struct cursor row;
+	names->length = *ret_n = 0;
+	while (next_row(&asking->rows, &at, &row)) {
+		size_t length = (size_t)(row.end - row.at);
+		if (length == 0 || length >= HF__NAME_SIZE || memchr(row.at, 0, length))
+			continue;
+		if (hf__buffer_reserve(names, length + 1))
+			return hf__error(HF_ENOMEM, "no memory for the names");
+		hf__buffer_add(names, row.at, length);
+		hf__buffer_add(names, "", 1);
+		(*ret_n)++;
 	}
+	return 0;
+}
+
+static int inspect_names(struct asking *asking, const struct hf__buffer *names, size_t n,
+                         struct filter *filter)
+{
+	const char *at = names->data;
+	int rc = 0;
+	while (!rc && n > 0) {
+		size_t count = n < MOST_NAMES ? n : MOST_NAMES;
+		rc = inspect_group(asking, at, count, tell_matching, filter);
+		n -= count;
+		for (; count > 0; count--)
+			at += strlen(at) + 1;
+	}
+	return rc;
+}
+
+/* Each step is for one master. */
+static int find_waited(struct asking *asking, struct filter *filter)
+{
+	struct hf__buffer names;
+	char cursor[CURSOR_SIZE] = "0";
+	size_t at, n;
+	if (hf__buffer_init(&names, 4096, MOST_ROWS))
+		return hf__error(HF_ENOMEM, "no memory for the names");
+	int rc;
+	do {
+		rc = ask_step(asking, HF__LIST_WAITED, filter->pattern, cursor, &at);
+		if (!rc)
+			rc = copy_names(asking, at, &names, &n);
+		if (!rc)
+			rc = inspect_names(asking, &names, n, filter);
+	} while (!rc && strcmp(cursor, "0") != 0);
+	hf__buffer_done(&names);
+	return rc;
+}
+
+static int check_duty(int64_t percent)
+{
+	bool good = percent >= 0 && percent <= 100;
+	return good ? 0
+	            : hf__error(HF_EINVAL, "duty_percent: %" PRId64 " is not between 1 and 100",
+	                        percent);
+}
+
+int hf_client_list_with(hf_client *client, const hf_list_options *options, hf_info_fn *tell,
+                        void *arg)
+{
+	struct asking asking;
+	hf_list_options ours;
+	if (!client || !tell)
+		return hf__error_null(!client ? "client" : "tell");
+	int rc = hf__options_copy(&ours, sizeof ours, options, "HF_LIST");
+	if (!rc)
+		rc = check_duty(ours.duty_percent);
+	if (!rc)
+		rc = begin(&asking, client, true);
+	if (rc)
+		return rc;
+	struct filter filter = {.pattern = ours.pattern ? ours.pattern : "*",
+	                        .waited = ours.waited != 0,
+	                        .tell = tell,
+	                        .arg = arg};
+	asking.duty_percent = ours.duty_percent;
+	asking.cancel = ours.cancel;
+	/* On ZooKeeper the queue of a lock is part of what the walk finds. */
+	filter.heard = filter.waited && !client->settings.zookeeper;
+	rc = filter.heard ? find_waited(&asking, &filter) : walk(&asking, &filter);
 	end(&asking);
 	return rc;
 }

@@ -114,6 +114,12 @@ enum hf__verb {
 	 * with rows: first the cursor of the next step, "0" after the last, then one for each lock.
 	 */
 	HF__LIST,
+	/*
+	 * List the names of locks that somebody waits for, step by step, with `words` as for LIST.
+	 * DONE, with rows: first the cursor of the next step, then names. FAILED on a backend that
+	 * finds its waiters only by a walk.
+	 */
+	HF__LIST_WAITED,
 	/* Inspect one lock. DONE, with rows: "0", then the lock if it exists. */
 	HF__INSPECT,
 	/* Inspect the locks that `words` name, all on one link. DONE, with rows as INSPECT. */
@@ -247,7 +253,7 @@ struct hf__answer {
 	size_t length;
 	/* RENEW: for each item, whether the hold still exists. */
 	const bool *there;
-	/* LIST, INSPECT, INSPECT_MANY, FACTS: how many rows there are, and how to read them. */
+	/* LIST, LIST_WAITED, INSPECT, INSPECT_MANY, FACTS: how many rows there are, and how to read them. */
 	size_t rows;
 	const char *(*row)(const struct hf__answer *answer, size_t i, size_t *ret_length);
 	/* The backend's: where the rows come from. */
@@ -293,7 +299,7 @@ struct hf__cmd {
 		const struct hf__renew_item *item;
 		/* Requests about permits: their ids. */
 		const unsigned char (*permit)[HF__PERMIT_SIZE];
-		/* LIST, INSPECT_MANY, DROP_WAITER, PERMITS_FROM: texts, each with its NUL. */
+		/* LIST and LIST_WAITED, INSPECT_MANY, DROP_WAITER, PERMITS_FROM: texts, each with NUL. */
 		const char *words;
 		/*
 		 * Another wire owner. MOVE: the holder before; an ask to leave a double barrier:

@@ -36,6 +36,7 @@ static bool changes(uint8_t verb)
 	case HF__PING:
 	case HF__IDENTIFY:
 	case HF__LIST:
+	case HF__LIST_WAITED:
 	case HF__INSPECT:
 	case HF__INSPECT_MANY:
 	case HF__FACTS:

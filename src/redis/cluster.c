@@ -467,7 +467,7 @@ void hf__cluster_note_answer(struct hf__conn *conn, const struct hf__cmd *cmd,
 		hf__cluster_want(cluster, now);
 		if (cmd->verb == HF__RENEW && cmd->items > 1)
 			note_torn(cluster, cmd, now);
-	} else if (cmd->verb == HF__LIST && answer->rows > 0) {
+	} else if ((cmd->verb == HF__LIST || cmd->verb == HF__LIST_WAITED) && answer->rows > 0) {
 		set_cursor(cluster, conn, answer);
 	} else if (cmd->verb == HF__SETTLE && answer->outcome == HF__DONE) {
 		answer->uncounted = true; /* the server counts only those at its own node */
@@ -569,7 +569,8 @@ static struct hf__conn *find_named(const struct hf__cluster *cluster, struct hf_
 {
 	struct shard *first = owner_of(cluster, 0);
 	switch (cmd->verb) {
-	case HF__LIST: return find_listed(cluster, cmd);
+	case HF__LIST:
+	case HF__LIST_WAITED: return find_listed(cluster, cmd);
 	case HF__IDENTIFY: return first ? &first->conn : NULL;
 	default: return NULL;
 	}

@@ -139,6 +139,7 @@
 	COMMAND(HF__PING, "PING", NO_KEYS)                                                         \
 	ROW(HF__IDENTIFY, identify, NO_KEYS, NO_ARGS)                                              \
 	ROW(HF__LIST, inspect, NO_KEYS, ARGS(ARG_PUBLISH, ARG_TEXTS))                              \
+	ROW(HF__LIST_WAITED, waited, NO_KEYS, ARGS(ARG_PUBLISH, ARG_TEXTS))                        \
 	ROW(HF__INSPECT, inspect, KEYS(KEY_NAME), ARGS(ARG_PUBLISH))                               \
 	ROW(HF__INSPECT_MANY, inspect, NO_KEYS, ARGS(ARG_PUBLISH, ARG_NAMES, ARG_TEXTS))           \
 	ROW(HF__FACTS, facts, NO_KEYS, ARGS(ARG_PUBLISH))                                          \

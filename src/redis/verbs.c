@@ -179,7 +179,8 @@ static char *put_given_permits(char *at, const struct hf__cmd *cmd)
 static const char *own_cursor(const struct hf__cmd *cmd)
 {
 	size_t digits = strspn(cmd->words, "0123456789");
-	bool is_numbered = cmd->verb == HF__LIST && cmd->words[digits] == ':';
+	bool is_list = cmd->verb == HF__LIST || cmd->verb == HF__LIST_WAITED;
+	bool is_numbered = is_list && cmd->words[digits] == ':';
 	return is_numbered ? cmd->words + digits + 1 : cmd->words;
 }
 
@@ -307,8 +308,8 @@ static uint16_t items_of(const struct hf__cmd *cmd)
 
 static size_t measure_texts(const struct hf__cmd *cmd)
 {
-	bool has_texts = cmd->verb == HF__LIST || cmd->verb == HF__INSPECT_MANY ||
-	                 cmd->verb == HF__DROP_WAITER;
+	bool has_texts = cmd->verb == HF__LIST || cmd->verb == HF__LIST_WAITED ||
+	                 cmd->verb == HF__INSPECT_MANY || cmd->verb == HF__DROP_WAITER;
 	const char *text = has_texts ? cmd->words : NULL;
 	size_t bytes = 0;
 	for (uint16_t i = 0; text && i < cmd->items; i++) {
@@ -567,6 +568,7 @@ static bool read_verb(const struct hf__conn *conn, const struct hf__cmd *cmd, co
 	case HF__LOOK: return read_state(resp, cmd, bytes, answer);
 	case HF__PING: return hf__resp_text_is(resp, bytes, 0, "PONG");
 	case HF__LIST:
+	case HF__LIST_WAITED:
 	case HF__INSPECT:
 	case HF__INSPECT_MANY:
 	case HF__FACTS: return read_rows(resp, bytes, answer);

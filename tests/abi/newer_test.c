@@ -13,6 +13,13 @@
 		ASSERT_CONTAINS(hf_error_detail(), UNKNOWN);                                       \
 	} while (0)
 
+static int ignore_info(void *arg, const hf_info *info)
+{
+	(void)arg;
+	(void)info;
+	return 0;
+}
+
 static void options_of_a_later_release_work(void **state)
 {
 	struct handles handles;
@@ -28,6 +35,8 @@ static void options_of_a_later_release_work(void **state)
 	ASSERT_OK(hf_lock_release_with(handles.lock, HF_RELEASE(.later_field = 0)));
 	ASSERT_OK(hf_semaphore_acquire(handles.semaphore, 1, HF_WAIT(.later_field = 0)));
 	ASSERT_OK(hf_permits_acquire(handles.permits, 1, HF_PERMITS(.later_field = 0), &id));
+	ASSERT_OK(
+		hf_client_list_with(handles.client, HF_LIST(.later_field = 0), ignore_info, NULL));
 	close_handles(&handles);
 }
 
@@ -48,6 +57,8 @@ static void field_of_a_later_release_is_refused(void **state)
 	EXPECT_UNKNOWN(hf_lock_release_with(handles.lock, HF_RELEASE(.later_field = 1)));
 	EXPECT_UNKNOWN(hf_semaphore_acquire(handles.semaphore, 1, HF_WAIT(.later_field = 1)));
 	EXPECT_UNKNOWN(hf_permits_acquire(handles.permits, 1, HF_PERMITS(.later_field = 1), &id));
+	EXPECT_UNKNOWN(
+		hf_client_list_with(handles.client, HF_LIST(.later_field = 1), ignore_info, NULL));
 	close_handles(&handles);
 }
 

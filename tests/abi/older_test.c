@@ -32,6 +32,13 @@ _Static_assert(sizeof(hf_wait_options) == offsetof(hf_wait_options, cancel) + si
 	memset(&name.options, 0, sizeof name.options);                                             \
 	name.options.size = sizeof name.options
 
+static int ignore_info(void *arg, const hf_info *info)
+{
+	(void)arg;
+	(void)info;
+	return 0;
+}
+
 static void options_of_an_earlier_release_work(void **state)
 {
 	struct handles handles;
@@ -44,6 +51,7 @@ static void options_of_an_earlier_release_work(void **state)
 	MAKE(release, hf_release_options);
 	MAKE(wait, hf_wait_options);
 	MAKE(permits, hf_permits_options);
+	MAKE(list, hf_list_options);
 	ASSERT_OK(hf_client_open(test_server_url(live_server), &client.options, &handles.client));
 	ASSERT_OK(
 		hf_lock_open_with(handles.client, HF_SPIN, "orders", &lock.options, &handles.lock));
@@ -52,6 +60,7 @@ static void options_of_an_earlier_release_work(void **state)
 	ASSERT_OK(hf_lock_release_with(handles.lock, &release.options));
 	ASSERT_OK(hf_semaphore_acquire(handles.semaphore, 1, &wait.options));
 	ASSERT_OK(hf_permits_acquire(handles.permits, 1, &permits.options, &id));
+	ASSERT_OK(hf_client_list_with(handles.client, &list.options, ignore_info, NULL));
 	close_handles(&handles);
 }
 

@@ -187,7 +187,8 @@ static void the_acl_line_has_the_rights_of_a_cluster(void **state)
 	struct cli *cli = examine(url, 1);
 	const char *line = strstr(cli_output(cli), "ACL SETUSER few ");
 	assert_non_null(line);
-	cli_expect_in(line, " +cluster|nodes +pubsub|shardnumsub +asking +ssubscribe");
+	cli_expect_in(line, " +cluster|nodes +pubsub|shardnumsub +pubsub|shardchannels +asking "
+	                    "+ssubscribe");
 	/* Without any right the version of the server is not known. */
 	char *copy = check_copy(line, strlen(line));
 	if (!is_sharded())

@@ -64,6 +64,14 @@ static int count_noted(hf_client *client, char *const names[MASTERS])
 	return noted;
 }
 
+/* However the cluster sends its messages, each master is asked for the channels that it knows. */
+static int count_waited(hf_client *client)
+{
+	int noted = 0;
+	ASSERT_OK(hf_client_list_with(client, HF_LIST(.waited = 1), note_waiter, &noted));
+	return noted;
+}
+
 /* The notes of holders and waiters are in the slot of their lock, with any name. */
 static void notes_of_all_masters_are_read(void **state)
 {
@@ -83,6 +91,7 @@ static void notes_of_all_masters_are_read(void **state)
 		waiter[i] = waiter_start(wanted[i], NULL);
 	}
 	WAIT_UNTIL(count_noted(client, names) == MASTERS, SOON_MS);
+	assert_int_equal(count_waited(client), MASTERS);
 	char *url = check_format("redis://127.0.0.1:%d", test_server_port(cluster->node[0]));
 	hf_client *reader = open_url(url, NULL); /* learns only now that it is a cluster */
 	assert_int_equal(count_noted(reader, names), MASTERS);

@@ -192,6 +192,40 @@ static void several_names_are_inspected_in_their_order(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
+static int note_only(void *arg, const hf_info *info)
+{
+	char *names = arg;
+	strcat(names, hf_info_name(info, NULL));
+	return 0;
+}
+
+/* There are no channels: the walk finds the queue of each lock. */
+static void only_locks_that_are_waited_for_are_listed(void **state)
+{
+	hf_client *client = open_zk(""), *other = open_zk("");
+	hf_lock *quiet = open_lock(client, "quiet"), *held = open_lock(client, "wanted");
+	hf_lock *wanted = open_lock(other, "wanted");
+	char names[200] = "";
+
+	(void)state;
+	ASSERT_OK(hf_lock_acquire(quiet, NULL));
+	ASSERT_OK(hf_lock_acquire(held, NULL));
+	struct waiter *waiter = waiter_start(wanted, NULL);
+	WAIT_UNTIL(inspect(client, "wanted").waiters == 1, SOON_MS);
+	ASSERT_OK(hf_client_list_with(client, HF_LIST(.waited = 1, .duty_percent = 50), note_only,
+	                              names));
+	assert_string_equal(names, "wanted");
+	ASSERT_OK(hf_lock_release(held));
+	waiter_expect(waiter, 0);
+	waiter_finish(waiter);
+	ASSERT_OK(hf_lock_release(quiet));
+	hf_lock_close(quiet);
+	hf_lock_close(held);
+	hf_lock_close(wanted);
+	ASSERT_OK(hf_client_close(client));
+	ASSERT_OK(hf_client_close(other));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +233,7 @@ int main(void)
 		ZK_STORY(since_does_not_depend_on_the_data_of_the_node),
 		ZK_STORY(several_names_are_inspected_in_their_order),
 		ZK_STORY(many_lists_at_once_are_all_complete),
+		ZK_STORY(only_locks_that_are_waited_for_are_listed),
 	};
 	return cmocka_run_group_tests(tests, zk_start, zk_stop);
 }
