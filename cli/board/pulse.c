@@ -1,0 +1,43 @@
+/* The pulse of a lock: whether its holder renews it, as far as its expiry shows. */
+#include "pulse.h"
+
+/* Redis rounds what it reports, so an expiry that nobody has changed may differ a little. */
+#define ROUNDING_MS 20
+
+static enum board_state judge(const struct pulse *pulse, int64_t left_ms)
+{
+	if (pulse->is_renewed)
+		return left_ms < pulse->lease_ms / 3 ? BOARD_AT_RISK : BOARD_RENEWING;
+	return left_ms < pulse->lease_ms / 2 ? BOARD_FIXED : BOARD_HELD;
+}
+
+/* It ends later than it did, or later than the lease with which it was granted allows. */
+static bool shows_renewal(const struct pulse *pulse, const struct pulse_beat *beat)
+{
+	int64_t ends_ms = beat->server_ms + beat->ttl_ms;
+	bool moved = pulse->ends_ms > 0 && ends_ms > pulse->ends_ms + ROUNDING_MS;
+	bool outlived = beat->lease_ms > 0 && beat->held_ms >= 0 &&
+	                beat->held_ms + beat->ttl_ms > beat->lease_ms + ROUNDING_MS;
+	return moved || outlived;
+}
+
+void pulse_take(struct pulse *pulse, const struct pulse_beat *beat)
+{
+	if (beat->ttl_ms < 0) {
+		*pulse = (struct pulse){.state = beat->ttl_ms == -2 ? BOARD_FREE : BOARD_ENDLESS};
+		return;
+	}
+	pulse->is_renewed = pulse->is_renewed || shows_renewal(pulse, beat);
+	pulse->ends_ms = beat->server_ms + beat->ttl_ms;
+	pulse->is_noted = beat->lease_ms > 0;
+	if (pulse->is_noted)
+		pulse->lease_ms = beat->lease_ms;
+	else if (pulse->lease_ms < beat->ttl_ms)
+		pulse->lease_ms = beat->ttl_ms;
+	pulse->state = judge(pulse, beat->ttl_ms);
+}
+
+bool pulse_is_due(const struct pulse *pulse, int64_t server_ms)
+{
+	return pulse->ends_ms > 0 && pulse->ends_ms - server_ms < pulse->lease_ms / 3;
+}
