@@ -1,5 +1,6 @@
 /* holdfast unlock, revoke, ping and embedded. */
 #include "cli.h"
+#include "target.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -51,45 +52,14 @@ static int read_options(int argc, char **argv, const char *command, const struct
 
 /* ---- finding out what a name is ---- */
 
-struct target {
-	hf_kind kind;
-	bool zookeeper;
-	bool found;
-	bool other; /* something that cannot be unlocked or revoked as a whole */
-};
-
-/* On ZooKeeper all leases are in one folder, so one simple lock reaches every holder. */
-static int note_kind(void *arg, const hf_info *info)
-{
-	static const struct {
-		const char *word;
-		hf_kind kind;
-	} kinds[] = {{"read", HF_READ},
-	             {"write", HF_WRITE},
-	             {"plain", HF_PLAIN},
-	             {"leader", HF_LEADER},
-	             {"permits", HF_SIMPLE}};
-	struct target *target = arg;
-	const char *kind = hf_info_kind(info);
-	target->found = hf_info_holders(info) > 0;
-	target->other = strcmp(kind, "group") == 0 || strcmp(kind, "double-barrier") == 0 ||
-	                (strcmp(kind, "permits") == 0 && !target->zookeeper);
-	target->kind = HF_FAIR; /* wakes fair waiters and others */
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if (strcmp(kind, kinds[i].word) == 0)
-			target->kind = kinds[i].kind;
-	return 0;
-}
-
 /* Returns 0, or the exit status with an error printed. */
 static int find_target(const struct cli_settings *settings, hf_client *client, const char *name,
                        struct target *ret_target)
 {
-	*ret_target = (struct target){.kind = HF_FAIR, .zookeeper = cli_is_zookeeper(settings)};
 	int rc = cli_check_name(client, name);
 	if (rc)
 		return rc;
-	rc = hf_client_inspect(client, name, note_kind, ret_target);
+	rc = target_find(client, cli_is_zookeeper(settings), name, ret_target);
 	return rc ? cli_report_late_failure(rc, hf_error_detail()) : 0;
 }
 
@@ -121,13 +91,8 @@ static int report_not_held(hf_client *client, const char *name)
 static int reach_holders(hf_client *client, const char *name, hf_kind kind,
                          int (*reach)(hf_lock *lock, int *ret_was_held))
 {
-	hf_lock *lock;
 	int was_held = 0;
-	int rc = hf_lock_open(client, kind, name, &lock);
-	if (rc)
-		return cli_report_failure(rc);
-	rc = reach(lock, &was_held);
-	hf_lock_close(lock);
+	int rc = target_reach(client, name, kind, reach, &was_held);
 	if (rc)
 		return cli_report_failure(rc);
 	if (!was_held)

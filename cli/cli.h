@@ -129,9 +129,22 @@ int cli_embedded(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_demo(int argc, char **argv);
 int cli_help(int argc, char **argv);
+int cli_top(int argc, char **argv);
 
 /* The options of commands that have some of their own. */
 extern const struct option cli_ls_options[], cli_who_options[], cli_unlock_options[];
+extern const struct option cli_top_options[];
+
+/* ---- program.c ---- */
+/* Set if the URL in the environment was given as an option; errors then name that option. */
+#define CLI_URL_IS_OPTION "HOLDFAST_URL_IS_OPTION"
+/*
+ * Replaces this process by a program of its own, with these arguments and the URL of the settings,
+ * which is kept out of its arguments. Returns the exit status with an error printed if that fails;
+ * `remedy` says what to install if there is no such program.
+ */
+int cli_start_program(const char *name, const char *remedy, char **argv,
+                      const struct cli_settings *settings);
 
 /* ---- help.c ---- */
 /* Prints the short help of a command. */

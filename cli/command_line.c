@@ -24,6 +24,8 @@ static const struct command commands[] = {
 	{"embedded", cli_embedded, NULL},
 	{"demo", cli_demo, NULL},
 	{"help", cli_help, NULL},
+	/* These are programs of their own. */
+	{"top", cli_top, cli_top_options},
 };
 
 /* What precedes the first argument that is not an option. */

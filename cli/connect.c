@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE_SIZE 4096
+#define LINE_SIZE    4096
+#define LETTERS_SIZE 32
 
 /* A setting that a configuration file may contain. */
 struct entry {
@@ -77,13 +78,29 @@ void cli_describe_fault(int letter, char **argv, const struct option *options,
 		snprintf(ret_name, CLI_FAULT_SIZE, "%s", name);
 }
 
+/* The letters of these options, as getopt_long() wants them; a missing value is reported. */
+static void list_letters(const struct option *options, char ret_letters[LETTERS_SIZE])
+{
+	size_t n = 0;
+	ret_letters[n++] = ':';
+	for (; options->name && n + 3 < LETTERS_SIZE; options++)
+		if (options->val > 0 && options->val < CLI_URL) {
+			ret_letters[n++] = (char)options->val;
+			if (options->has_arg == required_argument)
+				ret_letters[n++] = ':';
+		}
+	ret_letters[n] = 0;
+}
+
 int cli_next_option(int argc, char **argv, const char *command, const struct option *options,
                     struct cli_settings *settings)
 {
+	char letters[LETTERS_SIZE];
 	int letter;
+	list_letters(options, letters);
 	opterr = 0;
 	do
-		letter = getopt_long(argc, argv, ":h", options, NULL);
+		letter = getopt_long(argc, argv, letters, options, NULL);
 	while (cli_take_common(settings, letter, optarg));
 	if (letter == 'h') {
 		cli_show_help(command);
@@ -264,7 +281,7 @@ static int report_invalid(const struct cli_settings *settings, const char *url)
 	const char *file = entries[URL].file == 1 ? own_path : common_path;
 	if (!is_about_url(detail, url))
 		cli_complain("%s", detail);
-	else if (settings->url)
+	else if (settings->url || getenv(CLI_URL_IS_OPTION))
 		cli_complain("--url: %s", detail);
 	else if (url == entries[URL].value)
 		cli_complain("%s: url: %s", file, detail);

@@ -47,7 +47,8 @@ static const struct {
 } helps[] = {
 	{"", "Usage: holdfast run|elect [OPTION]... NAME [--] COMMAND [ARG]...\n"
              "       holdfast [OPTION]... NAME COMMAND [ARG]...\n"
-             "       holdfast ls|who|unlock|revoke|ping|doctor|embedded|demo|help [OPTION]...\n"
+             "       holdfast ls|who|top|unlock|revoke|ping|doctor|embedded|demo|help\n"
+             "                [OPTION]...\n"
              "\n"
              "Run commands under distributed locks, and inspect such locks.\n"
              "\n"
@@ -55,6 +56,7 @@ static const struct {
              "  elect     run a command while being the leader\n"
              "  ls        list the locks on the server, including those of Java programs\n"
              "  who       show who holds a lock\n"
+             "  top       watch the locks on the server\n"
              "  unlock    take a lock away from its holder\n"
              "  revoke    ask the holder of a lock to release it\n"
              "  ping      measure one round trip to the server\n"
@@ -128,6 +130,16 @@ static const struct {
                 "\n"
                 "      --kind semaphore      read a bare number on the server as a semaphore\n"
                 "      --json                print one JSON array of objects\n" SERVER_OPTIONS},
+	{"top", "Usage: holdfast top [OPTION]... [PATTERN]\n"
+                "\n"
+                "Watch the locks on the server whose names match PATTERN (*, ?, [a-z]): first\n"
+                "those that somebody waits for, then those at risk, then the oldest. Uses at most\n"
+                "5% of the server's time, however many keys it has. Press ? to see the keys.\n"
+                "\n"
+                "  -d, --delay TIME          time between two updates (default 1s)\n"
+                "  -s, --sort ORDER          need, held, waiting, ttl or name (default need)\n"
+                "      --once                print the locks once, as without a terminal\n"
+                "      --read-only           do not offer to unlock or revoke\n" SERVER_OPTIONS},
 	{"unlock", "Usage: holdfast unlock --force [OPTION]... NAME\n"
                    "\n"
                    "Take the lock away from its holder, which notices at its next renewal.\n"
@@ -228,7 +240,8 @@ int cli_help(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	bool runs = strcmp(command, "run") == 0 || strcmp(command, "elect") == 0;
-	const char *page = runs ? "holdfast-run" : "holdfast";
+	bool tops = strcmp(command, "top") == 0;
+	const char *page = runs ? "holdfast-run" : tops ? "holdfast-top" : "holdfast";
 	if (isatty(STDOUT_FILENO) && has_page(page))
 		execlp("man", "man", "1", page, (char *)NULL);
 	cli_show_help(command);

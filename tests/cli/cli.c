@@ -22,7 +22,7 @@ extern char **environ;
 
 const char *const cli_commands[CLI_COMMANDS] = {"run",      "elect",  "ls",   "who",
                                                 "unlock",   "revoke", "ping", "doctor",
-                                                "embedded", "demo",   "help"};
+                                                "embedded", "demo",   "top",  "help"};
 
 struct test_server *cli_server;
 struct raw *cli_raw;
