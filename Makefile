@@ -15,14 +15,14 @@ unexport MAKEFLAGS
 # $(call build,PRESET,TARGETS): configures the preset and builds the targets.
 build = tools/configure $(1) $(CONFIGURE) && cmake --build build/$(1) -j $(JOBS) --target $(2)
 
-all: need-build maybe-zkheaders ## build the library, the command, the examples and the benchmarks (the default)
-	@$(call build,release,holdfast holdfast_static holdfast_command examples bench)
+all: need-build maybe-zkheaders maybe-programs ## build the library, the command, the examples and the benchmarks (the default)
+	@$(call build,release,holdfast holdfast_static holdfast_command holdfast_programs examples bench)
 
 demo: need-build-server ## build, and watch locks being taken, waited for and lost
 	@$(call build,release,holdfast_command)
 	@build/release/holdfast demo
 
-test: need-build-test maybe-zookeeper maybe-prometheus ## build and run the tests, except the longest
+test: need-build-test maybe-zookeeper maybe-programs maybe-screens maybe-prometheus ## build and run the tests, except the longest
 	@$(call build,release,all)
 	@tools/run-tests release -LE long
 
@@ -41,11 +41,11 @@ interop: need-build-test ## run the tests that share locks with Java's Redisson 
 # which waits in one thread, with the address sanitizer; make long has the rest.
 timed_live = '^live_.*_serial$$'
 
-asan: need-build-test maybe-zookeeper ## run the tests with the address and undefined sanitizers
+asan: need-build-test maybe-zookeeper maybe-programs maybe-screens ## run the tests with the address and undefined sanitizers
 	@$(call build,asan,all)
 	@tools/run-tests asan -LE 'long|session' -E $(timed_live)
 
-tsan: need-build-test maybe-zookeeper ## run the tests of the library with the thread sanitizer
+tsan: need-build-test maybe-zookeeper maybe-programs maybe-screens ## run the tests of the library with the thread sanitizer
 	@$(call build,tsan,all)
 	@tools/run-tests tsan -LE 'long|session|cli|sim|tools'
 
@@ -54,7 +54,7 @@ msan: need-build-test-fuzz maybe-zkheaders ## run the unit tests and the fuzz co
 	@$(call build,msan,unit_tests fuzzers)
 	@tools/run-tests msan -L 'unit|fuzz' -LE 'session|timing'
 
-long: need-build-test maybe-zookeeper ## run the tests that the others leave out, an hour
+long: need-build-test maybe-zookeeper maybe-programs maybe-screens ## run the tests that the others leave out, an hour
 	@$(call build,release,all)
 	@tools/run-tests release -L long
 	@$(call build,asan,all)
@@ -79,7 +79,7 @@ musl: musl-build ## build with the C library musl, and run the unit tests and so
 	@echo "Left out: unit_support_slow_resolver and unit_support_host, which would load a library built for musl into a program built for glibc"
 	@tools/run-tests musl -R '^(unit_|wire_|live_lock$$|live_embedded$$|cli_run_options$$)' -LE 'session|timing' -E 'slow_resolver|unit_support_host'
 
-builds: need-build-test-valgrind-lint maybe-zookeeper ## build what asan, tsan, valgrind, lint and musl need
+builds: need-build-test-valgrind-lint maybe-zookeeper maybe-programs maybe-screens ## build what asan, tsan, valgrind, lint and musl need
 	@$(call build,asan,all)
 	@$(call build,tsan,all)
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
@@ -140,8 +140,8 @@ format: need-lint ## format all C files
 	@tools/lint --list-c | xargs clang-format -i
 
 install: CONFIGURE = "-DCMAKE_INSTALL_PREFIX=$(prefix)"
-install: need-build maybe-zkheaders ## install: make install prefix=/usr DESTDIR=/tmp/stage
-	@$(call build,release,holdfast holdfast_static holdfast_command)
+install: need-build maybe-zkheaders maybe-programs ## install: make install prefix=/usr DESTDIR=/tmp/stage
+	@$(call build,release,holdfast holdfast_static holdfast_command holdfast_programs)
 	@DESTDIR="$(DESTDIR)" tools/install add "$(prefix)"
 
 uninstall: ## remove what make install installed, with the same prefix and DESTDIR
@@ -178,7 +178,14 @@ maybe-prometheus:
 maybe-zkheaders:
 	@tools/need zkheaders || echo "make: continuing without ZooKeeper's headers, and so without zk:// URLs"
 
+# Commands that are programs of their own, and what their screens are tested with.
+maybe-programs:
+	@tools/need programs || echo "make: continuing without ncurses, and so without holdfast top"
+
+maybe-screens:
+	@tools/need screens || echo "make: continuing without pyte, which the test of holdfast top reads the screen with"
+
 .NOTPARALLEL:
 .PHONY: all demo test test-servers interop asan tsan msan long builds valgrind musl musl-build sim mixed torture \
 	failovers torture-live torture-short torture-mutants fuzz bench bench-quick lint format install uninstall \
-	check-install check-fresh clean help maybe-zookeeper maybe-zkheaders maybe-prometheus
+	check-install check-fresh clean help maybe-zookeeper maybe-zkheaders maybe-prometheus maybe-programs maybe-screens

@@ -349,6 +349,6 @@ void rows_choose(struct rows *rows, int64_t now, bool (*visit)(void *arg, struct
 {
 	choose(rows, 0, now, is_on_screen, visit, arg);
 	choose(rows, rows->next_due, now, is_waited_for, visit, arg);
-	/* There may be more of these than can be asked for at once, so each time it goes on. */
+	/* There may be more of these than can be asked for at once, so each time it continues. */
 	rows->next_due = choose(rows, rows->next_due, now, may_be_at_risk, visit, arg);
 }

@@ -201,8 +201,8 @@ static void many_rows_are_in_order(void **state)
 	}
 }
 
-/* Time goes on for a row, although nobody has looked at it again. */
-static void times_of_a_row_go_on(void **state)
+/* Time passes for a row, although nobody has inspected it again. */
+static void times_of_a_row_continue(void **state)
 {
 	(void)state;
 	SEE(BEGIN, .name = "noted", .held = 5000, .lease = LEASE, .ttl = 25000);
@@ -408,7 +408,7 @@ int main(void)
 		cmocka_unit_test(lock_without_expiry_is_neither),
 		STORY(what_needs_attention_comes_first),
 		STORY(many_rows_are_in_order),
-		STORY(times_of_a_row_go_on),
+		STORY(times_of_a_row_continue),
 		STORY(next_holder_starts_anew),
 		STORY(only_what_changed_is_in_the_next_snapshot),
 		STORY(snapshot_is_whole_if_too_much_is_gone),
