@@ -36,6 +36,7 @@ _holdfast_options() {
 	elect) echo "--id $running" ;;
 	ls) echo "--json $server" ;;
 	who) echo "--json --kind $server" ;;
+	top) echo "-d -s --delay --sort --once --read-only $server" ;;
 	unlock) echo "--force --waiter --yes $server" ;;
 	revoke | ping | doctor) echo "$server" ;;
 	demo) echo "$server --failover" ;;
@@ -46,7 +47,7 @@ _holdfast_options() {
 # Whether an option takes the next word as its value.
 _holdfast_takes_value() {
 	case $1 in
-	-w | -E | -c | --wait | --timeout | --conflict-exit-code | --command | --kind | --permits | --replicas | --id | \
+	-w | -E | -c | -d | --delay | --sort | --wait | --timeout | --conflict-exit-code | --command | --kind | --permits | --replicas | --id | \
 		--watchdog | --lease | --grace | --at-least | --max-hold | --splay | --on-lost | --status-fd | \
 		--metrics-file | --url | --password-file) return 0 ;;
 	esac
@@ -65,6 +66,7 @@ _holdfast_value() {
 			_holdfast_reply -W 'reentrant fair read write fenced simple spin semaphore plain' -- "$cur"
 		fi
 		;;
+	--sort) _holdfast_reply -W 'need held waiting ttl name' -- "$cur" ;;
 	--url) _holdfast_reply -W 'redis:// rediss:// redis+unix:/// zk:// zks:// embedded:' -- "$cur" ;;
 	*) _holdfast_takes_value "$prev" ;;
 	esac
@@ -81,7 +83,7 @@ _holdfast() {
 		cur=${words[cword]}
 		prev=${words[cword - 1]}
 	fi
-	local commands='run elect ls who unlock revoke ping doctor embedded demo help'
+	local commands='run elect ls who top unlock revoke ping doctor embedded demo help'
 
 	# Finds the command, its server, and its first argument that is not an option.
 	local command='' at=1 plain=0

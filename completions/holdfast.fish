@@ -1,6 +1,6 @@
 # Completion of holdfast for fish.
 
-set -l commands run elect ls who unlock revoke ping doctor embedded demo help
+set -l commands run elect ls who top unlock revoke ping doctor embedded demo help
 
 # Names of locks, if listing them is cheap: a server is configured, or the private one is running.
 function __holdfast_names
@@ -21,9 +21,9 @@ function __holdfast_all_words
             continue
         end
         switch $word
-            case -w -E -c --wait --timeout --conflict-exit-code --command --kind --permits --replicas --id --watchdog \
-                    --lease --grace --at-least --max-hold --splay --on-lost --status-fd --metrics-file --url \
-                    --password-file
+            case -w -E -c -d --delay --sort --wait --timeout --conflict-exit-code --command --kind --permits --replicas --id \
+                    --watchdog --lease --grace --at-least --max-hold --splay --on-lost --status-fd --metrics-file \
+                    --url --password-file
                 set takes_value 1
             case '-*'
             case '*'
@@ -54,6 +54,7 @@ complete -c holdfast -n __holdfast_needs_command -a run -d 'run a command while 
 complete -c holdfast -n __holdfast_needs_command -a elect -d 'run a command while being the leader'
 complete -c holdfast -n __holdfast_needs_command -a ls -d 'list the locks on the server'
 complete -c holdfast -n __holdfast_needs_command -a who -d 'show who holds a lock'
+complete -c holdfast -n __holdfast_needs_command -a top -d 'watch the locks on the server'
 complete -c holdfast -n __holdfast_needs_command -a unlock -d 'take a lock away from its holder'
 complete -c holdfast -n __holdfast_needs_command -a revoke -d 'ask the holder of a lock to release it'
 complete -c holdfast -n __holdfast_needs_command -a ping -d 'measure one round trip to the server'
@@ -69,11 +70,15 @@ complete -c holdfast -n '__fish_seen_subcommand_from help' -a "$commands"
 complete -c holdfast -n __holdfast_needs_name -a '(__holdfast_names)' -d lock
 
 complete -c holdfast -n '__fish_seen_subcommand_from demo' -l failover -d 'kill a master, twice'
-set -l server '__holdfast_needs_command; or __fish_seen_subcommand_from run elect ls who unlock revoke ping doctor demo'
+set -l server '__holdfast_needs_command; or __fish_seen_subcommand_from run elect ls who top unlock revoke ping doctor demo'
 complete -c holdfast -n $server -l url -x -a 'redis:// rediss:// redis+unix:/// zk:// zks:// embedded:' -d 'the server'
 complete -c holdfast -n $server -l password-file -r -F -d 'file whose first line is the password'
 complete -c holdfast -n '__fish_seen_subcommand_from ls who' -l json -d 'print one JSON array of objects'
 complete -c holdfast -n '__fish_seen_subcommand_from who' -l kind -x -a semaphore -d 'read a bare number as a semaphore'
+complete -c holdfast -n '__fish_seen_subcommand_from top' -s d -l delay -x -d 'time between two updates'
+complete -c holdfast -n '__fish_seen_subcommand_from top' -s s -l sort -x -a 'need held waiting ttl name' -d 'order of the locks'
+complete -c holdfast -n '__fish_seen_subcommand_from top' -l once -d 'print the locks once'
+complete -c holdfast -n '__fish_seen_subcommand_from top' -l read-only -d 'do not offer to unlock'
 complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l force -d 'required'
 complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l waiter -x -d 'waiter to remove from the wait queue'
 complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l yes -d 'do not ask for confirmation'

@@ -565,4 +565,5 @@ def main():
 
 
 HOLDFAST = sys.argv[1]
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
