@@ -14,5 +14,7 @@ bool terminal_is_able(void)
 		return false;
 	if (setupterm(name, STDOUT_FILENO, &found) != OK)
 		return false;
-	return cursor_address && clear_screen;
+	bool able = cursor_address && clear_screen;
+	del_curterm(cur_term); /* the screen makes its own */
+	return able;
 }

@@ -14,7 +14,7 @@ SECONDS = 20
 MOST_SERVER_PERCENT = 5
 MOST_CPU_PERCENT = 10
 MOST_KIB = 50 * 1024
-WALK_SECONDS = 600  # until a walk over all locks is complete
+WALK_SECONDS = 900  # until a walk over all locks is complete
 
 # Commands that a script calls are counted on their own too, and must not be counted twice.
 SENT = re.compile(rb"cmdstat_(eval|evalsha|ping|client\|\w+|hello|script\|\w+|info):.*?usec=(\d+)")

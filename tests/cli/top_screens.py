@@ -193,7 +193,7 @@ def wait_until(condition, what, top=None):
 
 def quit_top(top):
     top.type("q")
-    assert top.wait() == 0
+    assert top.wait() == 0, top.raw[-3000:].decode(errors="replace")
     top.expect_restored()
     top.close()
 
