@@ -528,8 +528,10 @@ static int inspect_group(struct asking *asking, const char *names, size_t n, hf_
 		rc = ask(asking, HF__INSPECT_MANY, NULL, names, (int32_t)n);
 		return rc ? rc : tell_answer(asking, tell, arg);
 	}
+	/* Others can have locks whose names are not valid here; a channel may have named one. */
 	for (; !rc && n > 0; n--, names += strlen(names) + 1)
-		rc = inspect_one(asking, names, tell, arg);
+		if (!hf__handle_fault(asking->client, names))
+			rc = inspect_one(asking, names, tell, arg);
 	return rc;
 }
 

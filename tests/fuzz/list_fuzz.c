@@ -87,6 +87,13 @@ static void read_rows(struct hf_client *client, uint8_t verb, const char *patter
 	else
 		rc = hf_client_facts(client, read_fact, &bytes);
 	CHECK(rc == 0 || rc == HF_EPROTOCOL || rc == HF_EUNREACHABLE);
+	if (verb != HF__LIST)
+		return;
+	/* The rows of such a list may also be names. */
+	asked = 0;
+	rc = hf_client_list_with(client, HF_LIST(.pattern = pattern, .waited = 1), read_info,
+	                         &bytes);
+	CHECK(rc == 0 || rc == HF_EPROTOCOL || rc == HF_EUNREACHABLE);
 }
 
 static void check_answer(const struct hf__cmd *cmd)

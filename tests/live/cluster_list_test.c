@@ -72,6 +72,51 @@ static int count_waited(hf_client *client)
 	return noted;
 }
 
+static struct raw *listen_to(struct test_server *node, const char *format, const char *word)
+{
+	struct raw *raw = raw_connect(node);
+	char *channel = check_format(format, word);
+	struct raw_reply *reply =
+		raw_command(raw, is_sharded() ? "SSUBSCRIBE" : "SUBSCRIBE", channel, NULL);
+	assert_int_not_equal(reply->type, RAW_ERROR);
+	raw_reply_free(reply);
+	free(channel);
+	return raw;
+}
+
+/* Java may use names that are not valid here. They cannot be inspected, but the others can. */
+static void channel_of_a_strange_name_does_not_end_the_list(void **state)
+{
+	hf_client *client = open_cluster(NULL),
+		  *other = open_cluster(HF_CLIENT(.describe = "other"));
+	struct raw *listener[MASTERS];
+	char *name = name_on(1, "waited-");
+	hf_lock *held = open_lock(client, name), *wanted = open_lock(other, name);
+	(void)state;
+	for (int i = 0; i < MASTERS; i++) {
+		char *strange = name_on(i, "strange-");
+		listener[i] = listen_to(cluster->node[i], "redisson_lock__channel:{%s}}", strange);
+		free(strange);
+	}
+	ASSERT_OK(hf_lock_acquire(held, NULL));
+	struct waiter *waiter = waiter_start(wanted, NULL);
+	struct listed listed = {.names = {name, name, name}};
+	WAIT_UNTIL(hf_client_list_with(client, HF_LIST(.waited = 1), see_info, &listed) == 0 &&
+	                   listed.count > 0,
+	           SOON_MS);
+	assert_int_equal(listed.seen[0], listed.count);
+	ASSERT_OK(hf_lock_release(held));
+	waiter_expect(waiter, 0);
+	waiter_finish(waiter);
+	for (int i = 0; i < MASTERS; i++)
+		raw_close(listener[i]);
+	hf_lock_close(held);
+	hf_lock_close(wanted);
+	free(name);
+	ASSERT_OK(hf_client_close(client));
+	ASSERT_OK(hf_client_close(other));
+}
+
 /* The notes of holders and waiters are in the slot of their lock, with any name. */
 static void notes_of_all_masters_are_read(void **state)
 {
@@ -118,6 +163,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CLUSTER_STORY(locks_of_all_masters_are_listed),
 		CLUSTER_STORY(notes_of_all_masters_are_read),
+		CLUSTER_STORY(channel_of_a_strange_name_does_not_end_the_list),
 	};
 	return cmocka_run_group_tests(tests, start_patient_cluster, stop_cluster);
 }
