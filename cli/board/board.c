@@ -417,10 +417,20 @@ static int ping(struct board *board)
 	return 0;
 }
 
-/* Returns how long the server has worked for this at most, in microseconds. */
+static uint64_t count_reconnects(struct board *board)
+{
+	hf_stats stats = {.size = sizeof(stats)};
+	return hf_client_stats(board->client, &stats) == 0 ? stats.reconnects : 0;
+}
+
+/*
+ * Returns how long the server has worked for this at most, in microseconds. The time of an outage
+ * does not count.
+ */
 static int64_t refresh(struct board *board, struct teller *teller)
 {
 	struct names names = {.board = board, .began = now_ms()};
+	uint64_t reconnects = count_reconnects(board);
 	int64_t began_us = now_us();
 	begin_request(board);
 	int rc = ping(board);
@@ -441,7 +451,7 @@ static int64_t refresh(struct board *board, struct teller *teller)
 	/* Of each round trip, what the fastest one takes is the network's. */
 	int64_t trips = 2 + (int64_t)(waited + 99) / 100 + (int64_t)(names.n + 99) / 100;
 	int64_t worked_us = took_us - trips * board->best_ping_us;
-	return worked_us > 0 ? worked_us : 0;
+	return worked_us > 0 && rc >= 0 && count_reconnects(board) == reconnects ? worked_us : 0;
 }
 
 static void *run_refresher(void *arg)

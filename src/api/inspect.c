@@ -357,11 +357,22 @@ static void pause_until_due(const struct asking *asking)
 	hf__call_unguard(before);
 }
 
-/* The server has worked no longer than the answer took. */
-static void earn_pause(struct asking *asking, int64_t began_us)
+static uint64_t count_reconnects(struct hf_client *client)
+{
+	hf_stats stats = {.size = sizeof(stats)};
+	return hf_client_stats(client, &stats) == 0 ? stats.reconnects : 0;
+}
+
+/*
+ * The server has worked no longer than the answer took. If the connection was lost meanwhile, it was
+ * the outage that took long, and the pause is the shortest one.
+ */
+static void earn_pause(struct asking *asking, int64_t began_us, uint64_t reconnects)
 {
 	int64_t now_us = hf__clock_us();
 	int64_t took_us = now_us - began_us + 1;
+	if (count_reconnects(asking->client) != reconnects)
+		took_us = 1;
 	asking->next_at_us = now_us + took_us * (100 - asking->duty_percent) / asking->duty_percent;
 }
 
@@ -380,9 +391,10 @@ static int ask(struct asking *asking, enum hf__verb verb, struct hf__lock *lock,
 	if (!asking->duty_percent)
 		return hf__call_number(spec, NULL);
 	pause_until_due(asking);
+	uint64_t reconnects = count_reconnects(asking->client);
 	int64_t began_us = hf__clock_us();
 	int rc = hf__call_number(spec, NULL);
-	earn_pause(asking, began_us);
+	earn_pause(asking, began_us, reconnects);
 	return rc;
 }
 
