@@ -21,7 +21,8 @@
 #define ZK_PAUSE_MS    2000  /* the same on ZooKeeper, where nothing else finds waiters */
 #define REFUSED_MS     30000 /* until something is tried again that was refused */
 #define SLOW_ANSWER_MS 1500  /* a server that does not answer for this long counts as unreachable */
-#define FACTS_MS       60000 /* until the server is asked again what it is */
+#define MOST_WORK_US   100000 /* for a refresh; what takes longer has waited for something */
+#define FACTS_MS       60000  /* until the server is asked again what it is */
 
 struct extra {
 	char *name;
@@ -451,7 +452,9 @@ static int64_t refresh(struct board *board, struct teller *teller)
 	/* Of each round trip, what the fastest one takes is the network's. */
 	int64_t trips = 2 + (int64_t)(waited + 99) / 100 + (int64_t)(names.n + 99) / 100;
 	int64_t worked_us = took_us - trips * board->best_ping_us;
-	return worked_us > 0 && rc >= 0 && count_reconnects(board) == reconnects ? worked_us : 0;
+	if (worked_us < 0 || rc < 0 || count_reconnects(board) != reconnects)
+		return 0;
+	return worked_us < MOST_WORK_US ? worked_us : MOST_WORK_US;
 }
 
 static void *run_refresher(void *arg)

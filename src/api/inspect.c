@@ -9,13 +9,14 @@
 #include <string.h>
 #include <time.h>
 
-#define MOST_ROWS   (8u << 20) /* bytes in the answer of one step */
-#define MOST_LISTED 200        /* holders or waiters that one row names */
-#define MOST_NAMES  100        /* in one request */
-#define LIST_WORDS  2          /* of a step: a cursor and the pattern */
-#define CURSOR_SIZE 40
-#define WORDS_SIZE  2048  /* of a step */
-#define MOST_NAP_US 50000 /* until a cancel token or a close is noticed */
+#define MOST_ROWS    (8u << 20) /* bytes in the answer of one step */
+#define MOST_LISTED  200        /* holders or waiters that one row names */
+#define MOST_NAMES   100        /* in one request */
+#define LIST_WORDS   2          /* of a step: a cursor and the pattern */
+#define CURSOR_SIZE  40
+#define WORDS_SIZE   2048   /* of a step */
+#define MOST_WORK_US 250000 /* for one request; what takes longer has waited for something */
+#define MOST_NAP_US  50000  /* until a cancel token or a close is noticed */
 
 /* A holder or a waiter. */
 struct party {
@@ -373,6 +374,8 @@ static void earn_pause(struct asking *asking, int64_t began_us, uint64_t reconne
 	int64_t took_us = now_us - began_us + 1;
 	if (count_reconnects(asking->client) != reconnects)
 		took_us = 1;
+	else if (took_us > MOST_WORK_US)
+		took_us = MOST_WORK_US;
 	asking->next_at_us = now_us + took_us * (100 - asking->duty_percent) / asking->duty_percent;
 }
 
