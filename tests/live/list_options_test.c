@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #define SECRET      "s3cr3t-word"
+#define JAVA        "8743c9c0-0795-4907-87fd-6c719a6b4586"
 #define MOST_LISTED 16
 
 struct listed {
@@ -132,6 +133,36 @@ static void permits_that_are_waited_for_are_listed(void **state)
 	ASSERT_OK(sync_close(other));
 }
 
+/* A waiter of Java for a fair lock listens on a channel of its own, and on no other. */
+static void lock_with_java_in_its_queue_is_listed(void **state)
+{
+	const char *names[] = {"fair", "fair:{in}:braces"};
+	hf_client *client = sync_open(NULL);
+	struct raw *listener = raw_connect(live_server);
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		char *tagged = check_format(i ? "%s" : "{%s}", names[i]);
+		char *queue = check_format("redisson_lock_queue:%s", tagged);
+		char *expiry = check_format("redisson_lock_timeout:%s", tagged);
+		char *channel = check_format("redisson_lock__channel:%s:" JAVA ":8", tagged);
+		raw_reply_free(raw_command(live_raw, "HSET", names[i], JAVA ":7", "1", NULL));
+		raw_reply_free(raw_command(live_raw, "RPUSH", queue, JAVA ":8", NULL));
+		raw_reply_free(
+			raw_command(live_raw, "ZADD", expiry, "9999999999999", JAVA ":8", NULL));
+		raw_subscribe(listener, channel);
+		free(tagged);
+		free(queue);
+		free(expiry);
+		free(channel);
+	}
+	struct listed listed = list_waited(client, NULL);
+	assert_int_equal(listed.count, 2);
+	assert_true(has_name(&listed, names[0]) && has_name(&listed, names[1]));
+	raw_close(listener);
+	raw_ok(live_raw, "FLUSHALL", NULL);
+	ASSERT_OK(sync_close(client));
+}
+
 #define MANY 1500
 
 /* A reply has a maximum, however many locks there are. */
@@ -144,8 +175,7 @@ static void very_many_waited_locks_are_cut(void **state)
 		char name[32], channel[64];
 		snprintf(name, sizeof name, "lock-%d", i);
 		snprintf(channel, sizeof channel, "redisson_lock__channel:{%s}", name);
-		raw_reply_free(raw_command(live_raw, "HSET", name,
-		                           "8743c9c0-0795-4907-87fd-6c719a6b4586:1", "1", NULL));
+		raw_reply_free(raw_command(live_raw, "HSET", name, JAVA ":1", "1", NULL));
 		raw_subscribe(listener, channel);
 	}
 	struct listed listed = list_waited(client, "lock-*");
@@ -168,8 +198,7 @@ static void strange_channels_and_missing_rights_do_not_hide_a_lock(void **state)
 	raw_subscribe(listener, "redisson_sc:{}");
 	assert_int_equal(count_waited(client), 0);
 	raw_subscribe(listener, "redisson_lock__channel:{mine}");
-	raw_reply_free(raw_command(live_raw, "HSET", "mine",
-	                           "8743c9c0-0795-4907-87fd-6c719a6b4586:1", "1", NULL));
+	raw_reply_free(raw_command(live_raw, "HSET", "mine", JAVA ":1", "1", NULL));
 	raw_ok(live_raw, "ACL", "SETUSER", "limited", "reset", "on", ">" SECRET, "~*", "&*",
 	       "+@all", "-pubsub|numsub", NULL);
 	hf_client *limited = sync_open(HF_CLIENT(.user = "limited", .password = SECRET));
@@ -309,6 +338,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LIVE_STORY(only_locks_that_are_waited_for_are_listed),
 		LIVE_STORY(permits_that_are_waited_for_are_listed),
+		LIVE_STORY(lock_with_java_in_its_queue_is_listed),
 		LIVE_STORY(very_many_waited_locks_are_cut),
 		LIVE_STORY(strange_channels_and_missing_rights_do_not_hide_a_lock),
 		LIVE_STORY(missing_right_to_list_channels_is_reported),
