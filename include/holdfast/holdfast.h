@@ -316,6 +316,11 @@ typedef struct hf_client_options {
 	 * Default: no.
 	 */
 	int64_t metrics;
+	/*
+	 * history: Keep a history of holds on the server: no, yes, contended, or the number of
+	 * entries to keep. Default: no. Only for Redis.
+	 */
+	const char *history;
 } hf_client_options;
 
 #define HF_CLIENT(...) (&(hf_client_options){.size = sizeof(hf_client_options), __VA_ARGS__})

@@ -99,6 +99,8 @@ static int init_parts(struct hf_client *client, const hf_client_options *options
 		.peer_skew_ms = client->settings.peer_skew_ms,
 		.sync_timeout_ms = client->settings.sync_timeout_ms,
 		.replicas = client->settings.replicas,
+		.history = client->settings.history_entries,
+		.history_contended = client->settings.history_contended,
 	};
 	describe(options, config.description);
 	if (hf__random_uuid(config.uuid) || hf__random_bytes(seed, sizeof seed))

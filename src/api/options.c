@@ -15,7 +15,7 @@
 #define CHECK_END(type, last)                                                                      \
 	_Static_assert(sizeof(type) == offsetof(type, last) + sizeof(((type *)0)->last),           \
 	               #type " ends with padding, or with another field")
-CHECK_END(hf_client_options, metrics);
+CHECK_END(hf_client_options, history);
 CHECK_END(hf_stats, syncs);
 CHECK_END(hf_metrics_options, no_eof);
 CHECK_END(hf_histogram, at_most);

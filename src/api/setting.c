@@ -106,6 +106,10 @@ const struct hf__setting hf__setting_table[] = {
 	 .about = "Limit for replicas to acknowledge a grant."},
 	{.key = "name_prefix", FIELD(name_prefix), TEXT, .no_text = "none",
 	 .about = "Text put before every name; a program can set map_name instead."},
+	{.key = "history", FIELD(history), REDIS, TEXT, .no_text = "no",
+	 .why_not_zk = "only Redis can keep a history; on ZooKeeper record what on_event reports",
+	 .about = "Keep a history of holds on the server: no, yes, contended, or the number of "
+		  "entries to keep."},
 	{.key = "watchdog_batch", FIELD(watchdog_batch), COUNT, RANGE(1, 100), .preset = 100,
 	 .about = "Largest number of locks that one renewal script renews."},
 	{.key = "lazy", FIELD(lazy), FLAG,

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HF__SETTING_ROWS 30
+#define HF__SETTING_ROWS 31
 
 enum hf__setting_type {
 	HF__SETTING_TEXT,         /* a char * in hf_client_options and in struct hf__settings */

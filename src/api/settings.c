@@ -10,6 +10,9 @@
 
 #define NUMBER_MAX INT64_C(10000000000000) /* parsing stops here; in minutes it still fits */
 
+#define HISTORY_ENTRIES      10000 /* if no number is given */
+#define MOST_HISTORY_ENTRIES 1000000
+
 static bool is_text(const struct hf__setting *setting)
 {
 	return setting->type == HF__SETTING_TEXT || setting->type == HF__SETTING_WORD ||
@@ -366,6 +369,27 @@ static int take_sharded(struct hf__draft *draft)
 	return hf__draft_refuse(draft, "sharded: must be auto, on or off");
 }
 
+/* A word, or the number of entries. */
+static int take_history(struct hf__draft *draft)
+{
+	struct hf__settings *settings = draft->settings;
+	const char *word = settings->history ? settings->history : "no";
+	char *end;
+	if (strcmp(word, "no") == 0)
+		return 0;
+	settings->history_entries = HISTORY_ENTRIES;
+	settings->history_contended = strcmp(word, "contended") == 0;
+	if (settings->history_contended || strcmp(word, "yes") == 0)
+		return 0;
+	long entries = strtol(word, &end, 10);
+	if (*word < '0' || *word > '9' || *end || entries < 1 || entries > MOST_HISTORY_ENTRIES)
+		return hf__draft_refuse(
+			draft, "history: must be no, yes, contended or a number between 1 and %d",
+			MOST_HISTORY_ENTRIES);
+	settings->history_entries = (int)entries;
+	return 0;
+}
+
 static int check_nodes(struct hf__draft *draft)
 {
 	const struct hf__settings *settings = draft->settings;
@@ -407,6 +431,7 @@ static struct hf__redis_settings make_redis_view(const struct hf__settings *sett
 		.subscribe_timeout_ms = settings->subscribe_timeout_ms,
 		.watchdog_ms = settings->watchdog_ms,
 		.sync_timeout_ms = settings->sync_timeout_ms,
+		.name_prefix = settings->name_prefix,
 	};
 }
 
@@ -443,6 +468,8 @@ static int gather(struct hf__draft *draft)
 		rc = take_rights(draft);
 	if (rc == 0)
 		rc = check_nodes(draft);
+	if (rc == 0)
+		rc = take_history(draft);
 	if (rc == 0)
 		rc = hf__address_show(draft);
 	if (rc == 0 && settings->zookeeper)

@@ -48,6 +48,7 @@ struct hf__settings {
 	int replicas;
 	int64_t sync_timeout_ms;
 	char *name_prefix; /* NULL: none */
+	char *history;     /* as given, or NULL */
 	int watchdog_batch;
 	bool lazy;
 	bool metrics;
@@ -60,6 +61,8 @@ struct hf__settings {
 	char *acl;                     /* as given, or NULL */
 	bool acl_open;                 /* what acl and auth amount to */
 	enum hf__sharded sharded_mode; /* what sharded means */
+	int history_entries;           /* what history means; 0: none is kept */
+	bool history_contended;
 
 	/* What the backend gets; only that of the URL is filled in. */
 	struct hf__redis_settings redis;

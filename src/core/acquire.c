@@ -3,6 +3,7 @@
 #include "core/cmd.h"
 #include "core/core.h"
 #include "core/durable.h"
+#include "core/history.h"
 #include "core/mutants.h"
 #include "core/note.h"
 #include "core/record.h"
@@ -572,8 +573,10 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 	cmd->revocable = op->want.revocable;
 	cmd->again = hold->doubtful;
 	cmd->answered = hf__acquire_on_answer;
-	if (hold->state == HF__HOLD_ASKING)
+	if (hold->state == HF__HOLD_ASKING) {
 		hold->lease_ms = cmd->lease_ms;
+		cmd->kept = hf__history_keeps(core, op);
+	}
 	core->stats.attempts++;
 }
 

@@ -318,6 +318,7 @@ struct hf__cmd {
 	bool again : 1;     /* the same command may have run unanswered */
 	bool token : 1;     /* a grant needs a token */
 	bool revocable : 1; /* the holder wants to know when another client asks for the lock */
+	bool kept : 1;      /* of a hold: its grant goes into the history, and so does its end */
 	/*
 	 * Of an ask: if not 0, the call has waited for this long and leaves a note on the server
 	 * that says so, which lasts for three polls; a grant removes it. The settle after such an
@@ -355,6 +356,8 @@ struct hf__core_config {
 	int64_t sync_timeout_ms; /* how long replicas have to acknowledge a grant */
 	int replicas;            /* that must acknowledge a grant, unless the call says otherwise */
 	int watchdog_batch;
+	int history;            /* about how many entries the history keeps; 0: there is none */
+	bool history_contended; /* it has only holds that were waited for, losses and forced releases */
 	char uuid[37];
 	char description[HF__DESCRIPTION_SIZE]; /* shown with its locks; empty: none */
 };
@@ -495,6 +498,18 @@ void hf__core_set_watchdog(struct hf__core *core, int64_t watchdog_ms);
 /* The server refuses this watch, which belongs to the core alone again. */
 void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
                            const char *text, size_t length, int64_t now);
+
+/* What the history says about a command. Times are -1 if they are not known. */
+struct hf__history_entry {
+	int64_t ms;      /* a grant: how long its call has waited; an end: how long it was held */
+	int64_t from_ms; /* MOVE: how long the hold was held that ends */
+	bool is_lost;    /* SETTLE: the hold was lost, not released */
+	bool says_gone; /* SETTLE: the loss gets its entry even if the server has no hold any more */
+};
+
+/* Whether the command leaves an entry in the history if it changes something, and which. */
+bool hf__history_entry(const struct hf__core *core, const struct hf__cmd *cmd,
+                       struct hf__history_entry *ret_entry);
 
 /* The id of a permit of this client, as it is stored on the server. */
 void hf__permit_id(const struct hf__core *core, uint64_t wire,

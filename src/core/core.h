@@ -23,6 +23,7 @@
  *   op.c         calls: how they begin and finish
  *   note.c       when a call that waits says on the server who waits
  *   hold.c       holds: what can be believed of one, its news, its end
+ *   history.c    which commands leave an entry in the server's history
  *   watchdog.c   renews holds in batches
  *   release.c    releases levels and cleans up
  *   durable.c    lets replicas acknowledge a grant before it counts

@@ -40,6 +40,7 @@ static void prepare_move(struct hf__core *core, struct hf__hold *hold, const str
 	hold->moving_since = from->moving_since;
 	hold->cmd.verb = HF__MOVE;
 	hold->cmd.from = from->cmd.wire;
+	hold->cmd.kept = core->config.history > 0;
 	hold->cmd.answered = on_move;
 }
 

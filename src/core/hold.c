@@ -97,13 +97,17 @@ struct hf__hold *hf__hold_find(struct hf__lock *lock, uint64_t owner)
 {
 	if (lock->held && lock->held->owner == owner)
 		return lock->held;
+	/* What is left of a lost hold may still be removed while its owner acquires again. */
+	struct hf__hold *cleaning = NULL;
 	struct hf__list *link;
 	hf__list_each (link, &lock->holds) {
 		struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
-		if (hold->owner == owner)
+		if (hold->owner == owner && hold->state != HF__HOLD_CLEANING)
 			return hold;
+		if (hold->owner == owner)
+			cleaning = hold;
 	}
-	return NULL;
+	return cleaning;
 }
 
 static struct hf__hold *make_hold(struct hf__lock *lock)
@@ -313,6 +317,7 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 	if (fresh) {
 		outdate_others(core, hold);
 		hold->state = HF__HOLD_HELD;
+		hold->held_since = now;
 		hold->placed = false;
 		if (hold->cmd.lock->traits->queues || hold->cmd.lock->traits->ordered)
 			hold->cmd.lock->held = hold;
@@ -347,6 +352,8 @@ void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf
 	hold->leased_until = first->leased_until;
 	hold->leased_ms = first->leased_ms;
 	hold->granted_us = first->granted_us;
+	hold->held_since = first->held_since;
+	hold->cmd.kept = first->cmd.kept;
 	hold->renew_at = first->renew_at;
 	hold->watched_from = first->watched_from;
 	hold->was_watched = first->was_watched;
@@ -408,6 +415,7 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	bool timed = reason == HF__LOST_EXPIRED || reason == HF__LOST_UNREACHABLE;
 	hold->lease_ms = hf__hold_lease(hold);
 	hold->ended_at = timed ? hold->valid_until : now;
+	hold->held_ms = hold->ended_at - hold->held_since;
 	keep_blame(hold);
 	hold->valid_until = 0;
 	hf__wheel_stop(&core->wheel, &hold->timer);
@@ -424,8 +432,13 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	hf__hold_explain(hold, now, why, sizeof why);
 	hf__log_write(core, HF_LOG_WARN, "%s: %s", hold->cmd.lock->name, why);
 	add_news(core, hold, HF_LOST);
-	/* The server may still have the hold: its session lasts, or force has hit another's. */
-	hold->stays = (timed || reason == HF__LOST_FORCED) && !hold->cmd.lock->policy->server_ends;
+	/*
+	 * The server may still have the hold: its session lasts, or force has hit another's. If there
+	 * is a history, the same command enters the loss there; a forced release has its own entry.
+	 */
+	hold->stays =
+		((timed || reason == HF__LOST_FORCED) && !hold->cmd.lock->policy->server_ends) ||
+		(core->config.history && reason != HF__LOST_FORCED);
 	if (hold->stays && !hold->op)
 		core->events->resume(core, hold, now);
 	hf__lock_next(core, hold->cmd.lock, now);

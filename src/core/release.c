@@ -190,6 +190,8 @@ static void on_answer(struct hf__core *core, struct hf__cmd *cmd, const struct h
 	struct hf__op *op = hold->op;
 	if (answer->outcome == HF__UNKNOWN)
 		core->stats.unknowns++;
+	if (hold->reason && answer->outcome != HF__UNSENT && answer->outcome != HF__NOT_NOW)
+		hold->loss_said = true;
 	/* A refusal is final: repeating the request would not help. */
 	if (hold->state == HF__HOLD_LOST &&
 	    (answer->outcome == HF__DONE || answer->outcome == HF__GONE ||

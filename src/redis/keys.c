@@ -51,6 +51,7 @@ static const char *prefix_of(enum hf__keys_name which)
 	case KEY_QUEUE_EXPIRY: return "redisson_lock_timeout";
 	case KEY_QUEUE_ALIVE: return "holdfast_alive";
 	case KEY_DESCRIPTIONS: return "holdfast_holder";
+	case KEY_HISTORY: return "holdfast_history";
 	case KEY_END:
 	case KEY_NAME:
 	case KEY_LATCH_CHANNEL:

@@ -27,6 +27,7 @@ enum hf__keys_name {
 	KEY_READ_HOLDS,    /* what the keys of all read holds begin with */
 	KEY_PERMIT_EXPIRY, /* the permits in use, and until when each is */
 	KEY_DESCRIPTIONS,  /* what the descriptions of all holders begin with */
+	KEY_HISTORY,       /* on a Cluster: the stream of its history */
 };
 
 /*

@@ -208,11 +208,14 @@
 
 /* ---- the tables ---- */
 
+#define SCRIPT(name)                                                                               \
+	{                                                                                          \
+		hf__lua_##name, sizeof hf__lua_##name - 1, hf__lua_##name##_sha                    \
+	}
 #define SCRIPT_RECIPE(for_verb, name, key_list, arg_list)                                          \
 	[for_verb] = {                                                                             \
-		.text = hf__lua_##name,                                                            \
-		.length = sizeof hf__lua_##name - 1,                                               \
-		.sha = hf__lua_##name##_sha,                                                       \
+		.script = SCRIPT(name),                                                            \
+		.history = SCRIPT(name##_history),                                                 \
 		.keys = key_list,                                                                  \
 		.args = arg_list,                                                                  \
 	},
@@ -291,6 +294,6 @@ const struct hf__recipe *hf__recipe_of(int kind, int verb)
 		assert(kind >= 0 && kind < HF__KINDS && kinds[kind]);
 		recipes = kinds[kind];
 	}
-	assert(recipes[verb].text || recipes[verb].word);
+	assert(recipes[verb].script.text || recipes[verb].word);
 	return &recipes[verb];
 }

@@ -77,15 +77,20 @@ enum hf__recipe_arg {
 
 #define HF__RECIPE_MAX 10 /* entries of a list, its end included */
 
+struct hf__script {
+	const char *text;
+	size_t length;
+	const char *sha; /* its SHA-1 in hexadecimal digits */
+};
+
 /*
  * How to build a request. The keys are those without which the script cannot do its work; KEY_TOKEN
  * is left out if no token is wanted. A renewal repeats both lists for each of its holds.
  */
 struct hf__recipe {
 	const char *word; /* a plain command; NULL: it is a script */
-	const char *text; /* the script, its length and its SHA-1 */
-	size_t length;
-	const char *sha;
+	struct hf__script script;
+	struct hf__script history; /* the variant that keeps a history; the same if there is none */
 	enum hf__keys_name keys[HF__RECIPE_MAX];
 	enum hf__recipe_arg args[HF__RECIPE_MAX];
 };

@@ -55,6 +55,7 @@ struct hf__redis_settings {
 	int64_t subscribe_timeout_ms;
 	int64_t watchdog_ms;
 	int64_t sync_timeout_ms; /* how long WAIT waits for replicas */
+	const char *name_prefix; /* before the name of the history; NULL: none */
 };
 
 #endif

@@ -22,6 +22,14 @@ struct maker {
 	struct hf__renew_item item;
 };
 
+/* Which script a request runs, and the arguments of the history if it is the one that keeps it. */
+struct choice {
+	const struct hf__recipe *recipe;
+	const struct hf__script *script;
+	bool has_entry;
+	struct hf__history_entry entry;
+};
+
 static struct hf__renew_item item_of(const struct hf__cmd *cmd, uint16_t i)
 {
 	struct hf__renew_item own = {
@@ -274,23 +282,83 @@ static char *put_args(char *at, const struct hf__recipe *recipe, const struct ma
 	return at;
 }
 
+/* ---- the history ---- */
+
+#define HISTORY_ARGS        7      /* as shared/history.lua has them */
+#define HISTORY_LASTS_S     604800 /* of a stream on a Cluster, where each name has one */
+#define HISTORY_STREAM_SIZE (HF__KEYS_MAX + sizeof "holdfast_history")
+
+static struct choice choose(const struct hf__core *core, const struct hf__cmd *cmd,
+                            const struct hf__recipe *recipe)
+{
+	struct choice choice = {.recipe = recipe, .script = &recipe->script};
+	if (recipe->history.text == recipe->script.text)
+		return choice;
+	choice.has_entry = hf__history_entry(core, cmd, &choice.entry);
+	if (choice.has_entry)
+		choice.script = &recipe->history;
+	return choice;
+}
+
+/* On a Cluster each name has a stream of its own, since a script can write only to its own slot. */
+static char *put_stream(char *at, const struct hf__redis *redis, const struct hf__cmd *cmd)
+{
+	char stream[HISTORY_STREAM_SIZE];
+	const char *prefix = redis->config->name_prefix;
+	if (redis->cluster)
+		hf__keys_make(stream, KEY_HISTORY, hf__lock_name(cmd->lock), "", 0);
+	else
+		snprintf(stream, sizeof stream, "%sholdfast_history", prefix ? prefix : "");
+	return hf__request_text(at, stream);
+}
+
+static char *put_known(char *at, int64_t ms)
+{
+	return ms < 0 ? hf__request_text(at, "") : hf__request_number(at, ms);
+}
+
+/* The host and process id of the client that forces, between which there is a line feed. */
+static char *put_client(char *at, const struct hf__core *core)
+{
+	const char *client = hf__core_settings(core)->description;
+	const char *pid = strchr(client, '\n');
+	const char *end = pid ? strchr(pid + 1, '\n') : NULL;
+	return hf__request_bytes(at, client, end ? (size_t)(end - client) : 0);
+}
+
+static char *put_entry(char *at, const struct hf__redis *redis, const struct hf__cmd *cmd,
+                       const struct hf__history_entry *entry)
+{
+	at = put_stream(at, redis, cmd);
+	at = hf__request_number(at, hf__core_settings(redis->core)->history);
+	at = hf__request_number(at, redis->cluster ? HISTORY_LASTS_S : 0);
+	at = hf__request_text(at, hf__kind_word(hf__lock_kind(cmd->lock)));
+	at = put_known(at, entry->ms);
+	at = hf__request_text(at, entry->is_lost ? "l" : "r");
+	if (cmd->verb == HF__FORCE)
+		return put_client(at, redis->core);
+	if (cmd->verb == HF__MOVE)
+		return put_known(at, entry->from_ms);
+	return hf__request_text(at, entry->says_gone ? "1" : "0");
+}
+
 /* ---- the whole request ---- */
 
 /* Puts the command word: EVALSHA, or EVAL with the script's text, and the number of keys. */
-static char *put_start(char *at, const struct hf__recipe *recipe, const struct hf__cmd *cmd,
+static char *put_start(char *at, const struct choice *choice, const struct hf__cmd *cmd,
                        size_t keys, size_t args)
 {
-	if (recipe->word) {
+	if (choice->recipe->word) {
 		at = hf__request_begin(at, 1 + keys + args);
-		return hf__request_text(at, recipe->word);
+		return hf__request_text(at, choice->recipe->word);
 	}
 	at = hf__request_begin(at, 3 + keys + args);
 	if (cmd->backend.whole_text) {
 		at = hf__request_text(at, "EVAL");
-		at = hf__request_bytes(at, recipe->text, recipe->length);
+		at = hf__request_bytes(at, choice->script->text, choice->script->length);
 	} else {
 		at = hf__request_text(at, "EVALSHA");
-		at = hf__request_bytes(at, recipe->sha, 40);
+		at = hf__request_bytes(at, choice->script->sha, 40);
 	}
 	return hf__request_number(at, (int64_t)keys);
 }
@@ -322,11 +390,12 @@ static size_t measure_texts(const struct hf__cmd *cmd)
 
 /* Counts keys and arguments, and returns how many bytes the request takes at most. */
 static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
-                      const struct hf__recipe *recipe, size_t *ret_keys, size_t *ret_args)
+                      const struct choice *choice, size_t *ret_keys, size_t *ret_args)
 {
+	const struct hf__recipe *recipe = choice->recipe;
 	const char *value = hf__core_value(cmd);
-	size_t bytes =
-		128 + (cmd->backend.whole_text ? recipe->length : 0) + (value ? strlen(value) : 0);
+	size_t bytes = 128 + (cmd->backend.whole_text ? choice->script->length : 0) +
+	               (value ? strlen(value) : 0);
 	size_t named = count_named_args(recipe);
 	*ret_keys = *ret_args = 0;
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
@@ -340,6 +409,10 @@ static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
 		*ret_args += args;
 	}
 	bytes += measure_texts(cmd);
+	if (choice->has_entry) {
+		bytes += HISTORY_STREAM_SIZE + HISTORY_ARGS * OWNER_SIZE + HF__DESCRIPTION_SIZE;
+		*ret_args += HISTORY_ARGS;
+	}
 	return hf__request_size(3 + *ret_keys + *ret_args, bytes);
 }
 
@@ -349,8 +422,9 @@ int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd)
 	const char *publish = conn->redis->is_sharded ? "SPUBLISH" : "PUBLISH";
 	assert(cmd && cmd->verb < HF__VERBS && items_of(cmd) > 0);
 	const struct hf__recipe *recipe = recipe_of(cmd);
+	const struct choice choice = choose(core, cmd, recipe);
 	size_t keys, args;
-	size_t room = measure(core, cmd, recipe, &keys, &args);
+	size_t room = measure(core, cmd, &choice, &keys, &args);
 	char *at = hf__conn_room(conn, room);
 	if (!at)
 		return HF_ENOMEM;
@@ -360,7 +434,7 @@ int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd)
 		at = hf__request_text(at, "ASKING");
 		cmd->backend.has_asked = false;
 	}
-	at = put_start(at, recipe, cmd, keys, args);
+	at = put_start(at, &choice, cmd, keys, args);
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
 		struct maker maker = {core, publish, cmd, item_of(cmd, i)};
 		at = put_keys(at, recipe, &maker);
@@ -369,6 +443,8 @@ int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd)
 		struct maker maker = {core, publish, cmd, item_of(cmd, i)};
 		at = put_args(at, recipe, &maker);
 	}
+	if (choice.has_entry)
+		at = put_entry(at, conn->redis, cmd, &choice.entry);
 	assert((size_t)(at - start) <= room);
 	hf__conn_commit(conn, cmd, at);
 	return 0;
@@ -598,6 +674,9 @@ static const char *consequence_of(const struct hf__resp *resp, const char *bytes
 		       "user needs +spublish and a pattern for the lock's channels";
 	if (hf__resp_text_is(resp, bytes, 2, "queue"))
 		return "the lock was released, but its queue could not be cleaned up";
+	if (hf__resp_text_is(resp, bytes, 2, "xadd"))
+		return "the result of the call is right, but the history lacks an entry; it needs "
+		       "+xadd, a pattern for its stream, and a key that holds nothing else";
 	return "the result of the call is right, but the lock's description or time to live may be "
 	       "wrong; the user needs the rights that holdfast doctor prints";
 }

@@ -22,7 +22,7 @@ static char *folder;
 static char slot[16];
 
 #define EVAL(kind, verb, ...)                                                                      \
-	raw_command(live_raw, "EVAL", hf__recipe_of(kind, verb)->text, __VA_ARGS__, NULL)
+	raw_command(live_raw, "EVAL", hf__recipe_of(kind, verb)->script.text, __VA_ARGS__, NULL)
 
 /* ---- the node ---- */
 
@@ -160,6 +160,21 @@ static void a_release_needs_the_lock_alone(void **state)
 	raw_close(ear);
 	raw_ok(live_raw, "CLUSTER", "SETSLOT", slot, "STABLE", NULL);
 	assert_int_equal(raw_integer(live_raw, "EXISTS", "orders", NULL), 0);
+}
+
+/* The stream may be at the other node, or not exist yet. */
+static void a_release_needs_no_history(void **state)
+{
+	(void)state;
+	put_lock(NULL, ME);
+	open_slot();
+	expect_integer(raw_command(live_raw, "EVAL",
+	                           hf__recipe_of(HF_REENTRANT, HF__SETTLE)->history.text, "1",
+	                           "orders", ME, "0", "0", "PUBLISH", CHANNEL,
+	                           "holdfast_history:{orders}", "100", "604800", "reentrant", "5",
+	                           "r", "0", NULL),
+	               0);
+	assert_int_equal(raw_integer(live_raw, "DBSIZE", NULL), 0);
 }
 
 static void a_nested_acquire_needs_no_description(void **state)
@@ -517,6 +532,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		STORY(a_release_needs_the_lock_alone),
+		STORY(a_release_needs_no_history),
 		STORY(a_nested_acquire_needs_no_description),
 		STORY(a_waiter_needs_no_note),
 		STORY(a_renewal_needs_no_description),

@@ -13,6 +13,7 @@
 --         {'gone', holder}: n > 1, but the owner does not hold the lock; the holder may be ''
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
+--+ -- include: history
 local key, queue, expiry, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local lease, me, n, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local token, descriptions, about, text, waited = KEYS[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
@@ -59,6 +60,7 @@ if fields == 0 and (not first or first == me) then
 	end
 	redis.call('hset', key, me, 1)
 	redis.call('pexpire', key, lease)
+	--+ keep_grant(me, number, about, text)
 	-- include: end_wait
 	-- include: grant
 end

@@ -5,6 +5,7 @@
 -- Returns 1: removed, 0: there was none
 --         {'conflict', why}: the key is not a lock of this kind; nothing was changed
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
+--+ -- include: history
 -- include: try
 local key, queue, expiry, alive, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[3]
 local fields = redis.call('hlen', key)
@@ -16,6 +17,7 @@ if not holder then
 	return {'conflict', 'the key holds a hash that is not a lock of this kind'}
 end
 redis.call('del', key)
+--+ keep_forced(holder)
 -- include: now
 -- include: call
 -- include: first_in_queue

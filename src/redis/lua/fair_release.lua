@@ -8,6 +8,7 @@
 --         {'next', waiter}: done; it is this waiter's turn, and it was woken
 --         {'gone', holder}: the owner does not hold the lock; the holder may be ''
 --         {'warning', what, error, one of these}: the queue, the message or the description failed; all else was done
+--+ -- include: history
 -- include: try
 local key, queue, expiry, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local me, n, message, publish, channel, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -72,10 +73,12 @@ if (held or was_queued) and call('exists', key) ~= 1 then
 	end
 end
 if held then
+	--+ keep_end(me)
 	if descriptions then
 		try('del', descriptions .. ':' .. me)
 	end
 	return reply(first and {'next', first} or 1)
 end
 -- include: end_wait
+--+ keep_gone(me)
 return reply({'gone', redis.call('hlen', key) == 1 and redis.call('hkeys', key)[1] or ''})

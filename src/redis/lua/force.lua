@@ -5,6 +5,7 @@
 -- Returns 1: removed, 0: there was none
 --         {'conflict', why}: the key is not a lock of this kind; nothing was changed
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
+--+ -- include: history
 -- include: try
 local key = KEYS[1]
 local fields = redis.call('hlen', key)
@@ -16,6 +17,7 @@ if not holder then
 	return {'conflict', 'the key holds a hash that is not a lock of this kind'}
 end
 redis.call('del', key)
+--+ keep_forced(holder)
 if ARGV[1] ~= '' then
 	try(ARGV[2], ARGV[3], ARGV[1])
 end

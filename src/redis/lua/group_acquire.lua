@@ -7,6 +7,7 @@
 --         integer: held by others; ms until the last of them expires
 --         {'gone', ''}: n > 1, but the owner does not hold all of the values
 --         {'conflict', why}: the key is not a group; nothing was changed
+--+ -- include: history
 local key, lease, me, n = KEYS[1], tonumber(ARGV[1]), ARGV[2], ARGV[3]
 -- include: check_group
 -- include: now
@@ -46,4 +47,10 @@ local ttl, longer = redis.call('pttl', key), lease + 500
 if is_new or ttl >= 0 and ttl < longer then
 	redis.call('pexpire', key, longer)
 end
+--+ if not all_mine then
+--+ 	keep_grant(me)
+--+ end
+--+ if unkept then
+--+ 	return {'warning', 'xadd', unkept, false}
+--+ end
 return nil

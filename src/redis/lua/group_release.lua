@@ -7,6 +7,7 @@
 --         {'gone', ''}: the owner did not hold all of the values; n = 0 gave back those that it held, any other n
 --                       changed nothing
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
+--+ -- include: history
 -- include: try
 -- include: call
 local key, me, n = KEYS[1], ARGV[1], ARGV[2]
@@ -27,6 +28,11 @@ if n == '0' then
 		local field = ARGV[i] .. ':' .. me
 		call('hdel', key, field .. ':expire_time', field .. ':lock_count')
 	end
+	--+ if #mine > 0 then
+	--+ 	keep_end(me)
+	--+ else
+	--+ 	keep_gone(me)
+	--+ end
 	if #mine > 0 then
 		try(ARGV[4], ARGV[5], ARGV[3])
 	end

@@ -8,6 +8,7 @@
 --         {'gone', holder}: neither of them holds the lock; the holder may be ''
 --         {'conflict', why}: the key of the token does not hold a number; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
+--+ -- include: history
 local key, lease, me, from = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local token, descriptions, about, text, waited = KEYS[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 if redis.call('hexists', key, from) == 1 then
@@ -20,6 +21,8 @@ if redis.call('hexists', key, from) == 1 then
 	redis.call('pexpire', key, lease)
 	redis.call('hset', key, me, 1)
 	redis.call('hdel', key, from)
+	--+ keep('m', from, 'd', also)
+	--+ keep_grant(me, number, about, text)
 	if descriptions then
 		redis.pcall('del', descriptions .. ':' .. from)
 	end

@@ -11,6 +11,7 @@
 --         {'conflict', why}: the key does not hold permits; nothing was changed
 --         {'warning', command, error, one of these}: a message or description failed; all else was done
 
+--+ -- include: history
 -- include: try
 -- include: call
 -- include: give_back_expired
@@ -60,6 +61,9 @@ for _, id in ipairs(lower) do
 end
 if found == 0 then
 	redis.call('decrby', key, ARGV[1])
+	--+ for i = 9, #ARGV do
+	--+ 	keep_grant(hex(ARGV[i]), nil, about, text)
+	--+ end
 	-- include: end_wait
 end
 for i = 9, descriptions ~= '' and lease ~= '-1' and #ARGV or 0 do

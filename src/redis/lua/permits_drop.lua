@@ -8,6 +8,7 @@
 --         {'conflict', why}: the key does not hold permits; nothing was changed
 --         {'warning', command, error, one of these}: a message or description failed; all else was done
 
+--+ -- include: history
 -- include: try
 -- include: hex
 
@@ -21,6 +22,8 @@ for i = 5, #ARGV do
 	local id = ARGV[i]
 	if redis.call('zscore', expiry, id) then
 		table.insert(found, id)
+	--+ else
+	--+ 	keep_gone(hex(id))
 	end
 	if descriptions ~= '' then
 		try('del', descriptions .. ':' .. hex(id))
@@ -33,6 +36,7 @@ end
 local total = redis.call('incrby', key, #found)
 for _, id in ipairs(found) do
 	redis.call('zrem', expiry, id)
+	--+ keep_end(hex(id))
 end
 try(ARGV[1], ARGV[2], string.format('%.0f', total))
 return reply(#found)

@@ -7,6 +7,7 @@
 --         {'conflict', why}: the key does not hold permits; nothing was changed
 --         {'warning', command, error, one of these}: a message or description failed; all else was done
 
+--+ -- include: history
 -- include: try
 -- include: give_back_expired
 
@@ -32,6 +33,7 @@ end
 local total = redis.call('incrby', key, removed)
 for id in pairs(given) do
 	redis.call('zrem', expiry, id)
+	--+ keep_end(hex(id))
 	if descriptions ~= '' then
 		try('del', descriptions .. ':' .. hex(id))
 	end

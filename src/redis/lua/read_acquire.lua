@@ -11,6 +11,7 @@
 --         {'gone', ''}: n > 1, but the owner has no read hold
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
+--+ -- include: history
 local key, hold, lease, me, n, writer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local descriptions, about, text, waited = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local is_new = false
@@ -55,4 +56,10 @@ end
 if redis.call('pttl', key) < tonumber(lease) then
 	redis.call('pexpire', key, lease)
 end
+--+ if is_new then
+--+ 	keep_grant(me, nil, about, text)
+--+ end
+--+ if unkept and not (note and note.err) then
+--+ 	return {'warning', 'xadd', unkept, false}
+--+ end
 return note and note.err and {'warning', 'set', note.err, false} or nil

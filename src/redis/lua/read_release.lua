@@ -7,6 +7,7 @@
 -- Returns integer: done
 --         {'gone', ''}: the owner has no read hold
 --         {'warning', command, error, one of these}: something besides the hold itself failed
+--+ -- include: history
 -- include: try
 local key, hold, me, prefix, descriptions, waited = KEYS[1], KEYS[2], ARGV[1], ARGV[5], ARGV[6], ARGV[7]
 local held = redis.call('hdel', key, me) == 1
@@ -16,8 +17,10 @@ if descriptions then
 end
 if not held then
 	-- include: end_wait
+	--+ keep_gone(me)
 	return reply({'gone', ''})
 end
+--+ keep_end(me)
 local fields = redis.call('hgetall', key)
 local longest = -1
 for i = 1, #fields, 2 do

@@ -7,6 +7,7 @@
 -- Returns integer: done; the number of clients that received the message
 --         {'gone', holder}: the owner does not hold the lock; the holder may be ''
 --         {'warning', command, error, one of these}: the message or the description failed; all else was done
+--+ -- include: history
 local key, me, n, descriptions, waited = KEYS[1], ARGV[1], ARGV[2], ARGV[6], ARGV[7]
 if n == '0' then
 	if redis.call('hdel', key, me) == 1 then
@@ -16,14 +17,18 @@ if n == '0' then
 			received = redis.pcall(ARGV[4], ARGV[5], ARGV[3])
 		end
 		local note = descriptions and redis.pcall('del', descriptions .. ':' .. me)
+		--+ keep_end(me)
 		if type(received) == 'table' then
 			return {'warning', string.lower(ARGV[4]), received.err, 0}
 		elseif type(note) == 'table' then
 			return {'warning', 'del', note.err, received}
+		--+ elseif unkept then
+		--+ 	return {'warning', 'xadd', unkept, received}
 		end
 		return received
 	end
 	-- include: end_wait
+	--+ keep_gone(me)
 elseif redis.call('hexists', key, me) == 1 then
 	-- include: allow_writes
 	redis.call('hset', key, me, n)

@@ -5,6 +5,7 @@
 -- Returns 1: removed, 0: it was not held in this mode
 --         {'conflict', why}: the key is not a lock of this kind; nothing was changed
 --         {'warning', command, error, one of these}: the message could not be published; all else was done
+--+ -- include: history
 -- include: try
 local key = KEYS[1]
 local mode = redis.call('hget', key, 'mode')
@@ -14,6 +15,12 @@ if mode ~= ARGV[1] then
 	end
 	return 0
 end
+--+ local fields = redis.call('hkeys', key)
 redis.call('del', key)
+--+ for _, field in ipairs(fields) do
+--+ 	if field ~= 'mode' then
+--+ 		keep_forced(field)
+--+ 	end
+--+ end
 try(ARGV[3], ARGV[4], ARGV[2])
 return reply(1)

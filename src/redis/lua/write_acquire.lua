@@ -10,6 +10,7 @@
 --         {'gone', ''}: n > 1, but the owner has no write hold
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
+--+ -- include: history
 local key, lease, me, n = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local token, descriptions, about, text, waited = KEYS[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 if redis.call('hexists', key, me) == 1 then
@@ -26,6 +27,7 @@ if redis.call('exists', key) == 0 then
 	end
 	redis.call('hset', key, 'mode', 'write', me, 1)
 	redis.call('pexpire', key, lease)
+	--+ keep_grant(me, number, about, text)
 	-- include: end_wait
 	-- include: grant
 end

@@ -7,6 +7,7 @@
 -- Returns integer: done
 --         {'gone', ''}: the owner has no write hold
 --         {'warning', command, error, one of these}: the message or the description failed; all else was done
+--+ -- include: history
 -- include: try
 local key, me, n, descriptions, waited = KEYS[1], ARGV[1], ARGV[2], ARGV[6], ARGV[7]
 if n ~= '0' then
@@ -19,6 +20,7 @@ if n ~= '0' then
 end
 if redis.call('hdel', key, me) == 0 then
 	-- include: end_wait
+	--+ keep_gone(me)
 	return {'gone', ''}
 end
 if redis.call('hlen', key) == 1 then
@@ -26,6 +28,7 @@ if redis.call('hlen', key) == 1 then
 else
 	try('hset', key, 'mode', 'read')
 end
+--+ keep_end(me)
 if descriptions then
 	try('del', descriptions .. ':' .. me)
 end

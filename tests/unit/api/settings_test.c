@@ -50,7 +50,7 @@ static void the_query_sets_every_setting(void **state)
 	take("rediss://h:1?user=u&db=7&client_name=c&tls_ca=/ca&tls_cert=/cert&tls_key=/key"
 	     "&tls_server_name=n&tls_insecure=yes&connect_timeout=1&command_timeout=2s"
 	     "&subscribe_timeout=3m&watchdog=100ms&watchdog_batch=5&lazy=yes&fair_wait=4s"
-	     "&peer_skew=50&name_prefix=x&replicas=2&sync_timeout=5s",
+	     "&peer_skew=50&name_prefix=x&replicas=2&sync_timeout=5s&history=500",
 	     NULL);
 	assert_string_equal(settings.user, "u");
 	assert_int_equal(settings.database, 7);
@@ -71,6 +71,32 @@ static void the_query_sets_every_setting(void **state)
 	assert_string_equal(settings.name_prefix, "x");
 	assert_int_equal(settings.replicas, 2);
 	assert_int_equal(settings.sync_timeout_ms, 5000);
+	assert_int_equal(settings.history_entries, 500);
+	assert_false(settings.history_contended);
+}
+
+static void a_history_is_off_or_has_a_size(void **state)
+{
+	(void)state;
+	take("redis://h", NULL);
+	assert_int_equal(settings.history_entries, 0);
+	take("redis://h?history=no", NULL);
+	assert_int_equal(settings.history_entries, 0);
+	take("redis://h?history=yes", NULL);
+	assert_int_equal(settings.history_entries, 10000);
+	take("redis://h?history=no", HF_CLIENT(.history = "contended"));
+	assert_int_equal(settings.history_entries, 10000);
+	assert_true(settings.history_contended);
+	static const char wrong[] =
+		"history: must be no, yes, contended or a number between 1 and 1000000";
+	check_refused("redis://h?history=0", wrong);
+	check_refused("redis://h?history=1000001", wrong);
+	check_refused("redis://h?history=10x", wrong);
+	check_refused("redis://h?history=%2B5", wrong);
+	check_refused("redis://h?history=99999999999999999999", wrong);
+	check_refused("zk://h?history=yes",
+	              "history: only Redis can keep a history; on ZooKeeper record what on_event "
+	              "reports");
 }
 
 static void options_win_over_the_url(void **state)
@@ -194,7 +220,8 @@ static void an_unknown_query_key_is_answered_with_the_known_ones(void **state)
 	              "sentinel_password_file, sharded, nat, db, client_name, tls_ca, "
 	              "tls_cert, tls_key, tls_server_name, tls_insecure, connect_timeout, "
 	              "command_timeout, subscribe_timeout, watchdog, fair_wait, peer_skew, "
-	              "replicas, sync_timeout, name_prefix, watchdog_batch, lazy, metrics, "
+	              "replicas, sync_timeout, name_prefix, history, watchdog_batch, lazy, "
+	              "metrics, "
 	              "session, auth, acl");
 }
 
@@ -564,6 +591,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		STORY(defaults_apply_where_nothing_is_given),
 		STORY(the_query_sets_every_setting),
+		STORY(a_history_is_off_or_has_a_size),
 		STORY(options_win_over_the_url),
 		STORY(the_url_wins_over_the_environment),
 		STORY(a_missing_url_comes_from_the_environment),

@@ -8,4 +8,7 @@ if descriptions then
 		'px', lease)
 end
 local granted = token and {'granted', number}
+--+ if unkept and not (note and note.err) then
+--+ 	return {'warning', 'xadd', unkept, granted or false}
+--+ end
 return note and note.err and {'warning', 'set', note.err, granted or false} or granted

@@ -11,6 +11,7 @@ local function try(...)
 end
 
 local function reply(value)
+	--+ warning = warning or unkept and {'warning', 'xadd', unkept}
 	if warning then
 		warning[4] = value
 		return warning

@@ -1,0 +1,84 @@
+/* The history: which commands leave an entry in it, and what the entry says. */
+#include "core/history.h"
+#include "core/cmd.h"
+#include "core/core.h"
+
+bool hf__history_keeps(const struct hf__core *core, const struct hf__op *op)
+{
+	return core->config.history && (!core->config.history_contended || op->waited);
+}
+
+/* How long the hold has been held by then; -1 if it never was, as far as this client knows. */
+static int64_t held_ms(const struct hf__hold *hold, int64_t now)
+{
+	if (!hold || !hold->held_since)
+		return -1;
+	return hold->reason ? hold->held_ms : now - hold->held_since;
+}
+
+static const struct hf__hold *find_wire(const struct hf__lock *lock, uint64_t wire)
+{
+	const struct hf__list *link;
+	hf__list_each (link, &lock->holds) {
+		const struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
+		if (hold->cmd.wire == wire)
+			return hold;
+	}
+	return NULL;
+}
+
+/* A nested level leaves no entry. */
+static bool begins(const struct hf__cmd *cmd, struct hf__history_entry *entry)
+{
+	const struct hf__hold *hold = hf__list_item(cmd, const struct hf__hold, cmd);
+	if (!cmd->kept || hold->state != HF__HOLD_ASKING)
+		return false;
+	if (hold->op)
+		entry->ms = cmd->sent_at - hold->op->started_at;
+	if (cmd->verb == HF__MOVE)
+		entry->from_ms = held_ms(find_wire(cmd->lock, cmd->from), cmd->sent_at);
+	return true;
+}
+
+/* Losses go into every history, even if their grants did not. */
+static bool ends(const struct hf__cmd *cmd, struct hf__history_entry *entry)
+{
+	const struct hf__hold *hold = hf__list_item(cmd, const struct hf__hold, cmd);
+	if (cmd->count != 0 || !(cmd->kept || hold->reason))
+		return false;
+	entry->ms = held_ms(hold, cmd->sent_at);
+	entry->is_lost = hold->reason != 0;
+	entry->says_gone = hold->reason && !hold->loss_said;
+	return true;
+}
+
+/* Permits are named by their ids, and need not be of this client. */
+static bool gives_back(const struct hf__core *core, const struct hf__cmd *cmd,
+                       struct hf__history_entry *entry)
+{
+	bool kept = !core->config.history_contended;
+	for (uint16_t i = 0; i < cmd->items; i++) {
+		uint64_t wire = hf__permit_wire(core, cmd->permit[i]);
+		const struct hf__hold *hold = wire ? find_wire(cmd->lock, wire) : NULL;
+		kept = kept || (hold && hold->cmd.kept);
+		if (cmd->items == 1)
+			entry->ms = held_ms(hold, cmd->sent_at);
+	}
+	return kept;
+}
+
+bool hf__history_entry(const struct hf__core *core, const struct hf__cmd *cmd,
+                       struct hf__history_entry *ret_entry)
+{
+	*ret_entry = (struct hf__history_entry){.ms = -1, .from_ms = -1};
+	if (!core->config.history)
+		return false;
+	switch (cmd->verb) {
+	case HF__ASK:
+	case HF__MOVE: return begins(cmd, ret_entry);
+	case HF__SETTLE: return ends(cmd, ret_entry);
+	case HF__PERMITS_RELEASE: return gives_back(core, cmd, ret_entry);
+	case HF__FORCE: return true;
+	default: return false;
+	}
+}
