@@ -1247,6 +1247,99 @@ HF_API int hf_client_inspect_many(hf_client *client, const char *const *names, s
 typedef void hf_fact_fn(void *arg, const char *name, const char *value);
 HF_API int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg);
 
+/* ---- the history ---------------------------------------------------------------------------- */
+
+/*
+ * Clients whose setting history is on enter in a stream on the server how each of their holds
+ * begins and ends; docs/history.md says what it costs. A reader makes one row of each hold. The
+ * stream is "holdfast_history", with name_prefix before it; on a cluster each name has one of its
+ * own, "holdfast_history:{name}". There is no history of semaphores and latches, nor on ZooKeeper,
+ * where these functions return HF_ENOTSUP.
+ */
+typedef enum hf_history_end {
+	HF_HISTORY_HELD = 0,     /* none: the server had the hold when it was asked */
+	HF_HISTORY_RELEASED = 1, /* by its owner */
+	HF_HISTORY_MOVED = 2,    /* handed over to the next waiter of the same client */
+	HF_HISTORY_LOST = 3,   /* the holder has learned that it does not hold the lock any more */
+	HF_HISTORY_FORCED = 4, /* another client took it away */
+	/*
+	 * No entry says how it ended: it expired, or a program without a history ended it. It was
+	 * over by hf_history_row_ended_at() at the latest, when the lock was granted again, or when
+	 * the server was asked and did not have it.
+	 */
+	HF_HISTORY_INFERRED = 5
+} hf_history_end;
+
+/* One hold. A row and its texts are valid during the callback. The functions below are local. */
+typedef struct hf_history_row hf_history_row;
+
+/* The name on the server, with a NUL; it can contain any bytes. ret_length can be NULL. */
+HF_API const char *hf_history_row_name(const hf_history_row *row, size_t *ret_length);
+/* As hf_info_kind(), and more exactly. */
+HF_API const char *hf_history_row_kind(const hf_history_row *row);
+/* The owner on the server, as hf_info_owner(). It is never used again, so it names the hold. */
+HF_API const char *hf_history_row_owner(const hf_history_row *row);
+HF_API hf_history_end hf_history_row_end(const hf_history_row *row);
+/* In milliseconds since 1970 by the server's clock; 0: not known, or not ended. */
+HF_API int64_t hf_history_row_began_at(const hf_history_row *row);
+HF_API int64_t hf_history_row_ended_at(const hf_history_row *row);
+/*
+ * For how long the caller waited for the lock, and for how long it was held, until now if it still
+ * is, in milliseconds; -1: not known. For an end that is inferred the latter is the most it can be.
+ */
+HF_API int64_t hf_history_row_waited(const hf_history_row *row);
+HF_API int64_t hf_history_row_held(const hf_history_row *row);
+/* The token of the grant; 0: none. */
+HF_API int64_t hf_history_row_token(const hf_history_row *row);
+/* Host, process id and text of a holder that describes itself (describe); else "", 0 and "". */
+HF_API const char *hf_history_row_host(const hf_history_row *row);
+HF_API int64_t hf_history_row_pid(const hf_history_row *row);
+HF_API const char *hf_history_row_text(const hf_history_row *row);
+/* Host and process id of the client that took it away, if that describes itself; else "" and 0. */
+HF_API const char *hf_history_row_forced_by_host(const hf_history_row *row);
+HF_API int64_t hf_history_row_forced_by_pid(const hf_history_row *row);
+
+/* Called in the calling thread. Any result other than 0 ends the read and is returned. */
+typedef int hf_history_fn(void *arg, const hf_history_row *row);
+
+/* Set the size with HF_HISTORY(). */
+typedef struct hf_history_options {
+	size_t size;
+	const char *name;  /* only this name; NULL: all names, which HF_EINVAL says of a cluster */
+	int64_t since_ms;  /* only entries since then, in ms since 1970 by the server's clock */
+	const char *after; /* only entries after this position, see hf_history_position() */
+} hf_history_options;
+
+#define HF_HISTORY(...) (&(hf_history_options){.size = sizeof(hf_history_options), __VA_ARGS__})
+
+/*
+ * A reader, for one thread at a time. Each read reports every hold that has begun or ended since
+ * the last one, first those that have ended, in that order. So a hold is reported again when it
+ * ends, and once more if it turns out to be lost after its end was inferred; hf_history_row_owner()
+ * says that it is the same. A reader remembers how holds began that have not ended. It blocks for
+ * command_timeout at most in each request, which reads up to 500 entries.
+ *
+ * HF_ECONFLICT: the key of the history holds something else. HF_EDENIED: the user lacks +xrange, or
+ * a pattern for the stream.
+ */
+typedef struct hf_history hf_history;
+HF_API int hf_history_open(hf_client *client, const hf_history_options *options,
+                           hf_history **ret_history);
+HF_API int hf_history_read(hf_history *history, hf_history_fn *tell, void *arg);
+/*
+ * The position after all that was read, for a reader that is opened later, even in another process.
+ * That reader knows of a hold that began before only what its end says. Valid until the next read.
+ */
+HF_API const char *hf_history_position(const hf_history *history);
+HF_API void hf_history_close(hf_history *history);
+
+/*
+ * Removes the history, on a cluster that of the name, which is NULL otherwise. ret_entries can be
+ * NULL, and receives the number of entries. HF_EINVAL if a name is missing, or too much.
+ * HF_ECONFLICT: the key holds something else, which is left alone.
+ */
+HF_API int hf_client_clear_history(hf_client *client, const char *name, int64_t *ret_entries);
+
 /* ---- the embedded server -------------------------------------------------------------------- */
 
 /*

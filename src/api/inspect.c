@@ -1,5 +1,6 @@
 /* Lists locks with their holders and waiters, and facts about the server itself. */
 #include "api/client.h"
+#include "api/rows.h"
 #include "base/clock.h"
 #include "redis/embedded.h"
 
@@ -9,10 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#define MOST_ROWS    (8u << 20) /* bytes in the answer of one step */
-#define MOST_LISTED  200        /* holders or waiters that one row names */
-#define MOST_NAMES   100        /* in one request */
-#define LIST_WORDS   2          /* of a step: a cursor and the pattern */
+#define MOST_LISTED  200 /* holders or waiters that one row names */
+#define MOST_NAMES   100 /* in one request */
+#define LIST_WORDS   2   /* of a step: a cursor and the pattern */
 #define CURSOR_SIZE  40
 #define WORDS_SIZE   2048   /* of a step */
 #define MOST_WORK_US 250000 /* for one request; what takes longer has waited for something */
@@ -159,48 +159,10 @@ int64_t hf_info_waiting_clients(const hf_info *info)
 
 /* ---- rows ---- */
 
-/* The rest of a row; fields are cut out of it in place, and a NUL is put after each. */
-struct cursor {
-	char *at;
-	char *end;
-};
-
-/* Cuts out the next field, such as "5:hello"; NULL if the row is malformed. */
-static char *next_field(struct cursor *row, size_t *ret_length)
-{
-	size_t length = 0;
-	char *at = row->at;
-	while (at < row->end && *at >= '0' && *at <= '9' && length < MOST_ROWS)
-		length = length * 10 + (size_t)(*at++ - '0');
-	if (at == row->at || at >= row->end || *at != ':' || length > (size_t)(row->end - at - 1))
-		return NULL;
-	/* Moving the bytes one to the left, over the colon, makes room for the NUL. */
-	memmove(at, at + 1, length);
-	at[length] = 0;
-	row->at = at + 1 + length;
-	if (ret_length)
-		*ret_length = length;
-	return at;
-}
-
-static bool read_text(struct cursor *row, const char **ret_text)
-{
-	*ret_text = next_field(row, NULL);
-	return *ret_text;
-}
-
-static bool read_number(struct cursor *row, int64_t *ret_number)
-{
-	const char *text = next_field(row, NULL);
-	if (text)
-		*ret_number = strtoll(text, NULL, 10);
-	return text;
-}
-
-static bool read_size(struct cursor *row, size_t *ret_size)
+static bool read_size(struct hf__rows_cursor *row, size_t *ret_size)
 {
 	int64_t number;
-	bool good = read_number(row, &number) && number >= 0;
+	bool good = hf__rows_number(row, &number) && number >= 0;
 	if (good)
 		*ret_size = (size_t)number;
 	return good;
@@ -235,9 +197,9 @@ static void read_numbers(const char *line, int64_t server_ms, struct party *part
 }
 
 /* A note has the lines kind, host, numbers and text; the last ones may be missing. */
-static bool read_note(struct cursor *row, int64_t server_ms, struct party *party)
+static bool read_note(struct hf__rows_cursor *row, int64_t server_ms, struct party *party)
 {
-	char *note = next_field(row, NULL);
+	char *note = hf__rows_field(row, NULL);
 	char *host = note ? strchr(note, '\n') : NULL;
 	char *pid = host ? strchr(host + 1, '\n') : NULL;
 	char *text = pid ? strchr(pid + 1, '\n') : NULL;
@@ -252,38 +214,38 @@ static bool read_note(struct cursor *row, int64_t server_ms, struct party *party
 	return true;
 }
 
-static bool read_holder(struct cursor *row, int64_t server_ms, struct party *holder)
+static bool read_holder(struct hf__rows_cursor *row, int64_t server_ms, struct party *holder)
 {
-	return read_text(row, &holder->owner) && read_number(row, &holder->count) &&
+	return hf__rows_text(row, &holder->owner) && hf__rows_number(row, &holder->count) &&
 	       read_note(row, server_ms, holder);
 }
 
-static bool read_waiter(struct cursor *row, int64_t server_ms, struct party *waiter)
+static bool read_waiter(struct hf__rows_cursor *row, int64_t server_ms, struct party *waiter)
 {
-	return read_text(row, &waiter->owner) && read_note(row, server_ms, waiter);
+	return hf__rows_text(row, &waiter->owner) && read_note(row, server_ms, waiter);
 }
 
 /* A number, or nothing if it is not known. */
-static bool read_clients(struct cursor *row, int64_t *ret_clients)
+static bool read_clients(struct hf__rows_cursor *row, int64_t *ret_clients)
 {
-	const char *text = next_field(row, NULL);
+	const char *text = hf__rows_field(row, NULL);
 	if (text)
 		*ret_clients = *text ? strtoll(text, NULL, 10) : -1;
 	return text;
 }
 
-static bool read_head(struct cursor *row, hf_info *info)
+static bool read_head(struct hf__rows_cursor *row, hf_info *info)
 {
-	info->name = next_field(row, &info->name_length);
-	return info->name && read_text(row, &info->kind) && read_number(row, &info->ttl_ms) &&
-	       read_number(row, &info->token) && read_number(row, &info->server_ms) &&
-	       read_clients(row, &info->clients) && read_size(row, &info->holders) &&
-	       read_size(row, &info->waiters) && read_size(row, &info->holders_listed) &&
-	       read_size(row, &info->waiters_listed) && info->holders_listed <= MOST_LISTED &&
-	       info->waiters_listed <= MOST_LISTED;
+	info->name = hf__rows_field(row, &info->name_length);
+	return info->name && hf__rows_text(row, &info->kind) &&
+	       hf__rows_number(row, &info->ttl_ms) && hf__rows_number(row, &info->token) &&
+	       hf__rows_number(row, &info->server_ms) && read_clients(row, &info->clients) &&
+	       read_size(row, &info->holders) && read_size(row, &info->waiters) &&
+	       read_size(row, &info->holders_listed) && read_size(row, &info->waiters_listed) &&
+	       info->holders_listed <= MOST_LISTED && info->waiters_listed <= MOST_LISTED;
 }
 
-static bool read_info(struct cursor *row, hf_info *info)
+static bool read_info(struct hf__rows_cursor *row, hf_info *info)
 {
 	bool good = read_head(row, info);
 	for (size_t i = 0; good && i < info->holders_listed; i++)
@@ -291,19 +253,6 @@ static bool read_info(struct cursor *row, hf_info *info)
 	for (size_t i = 0; good && i < info->waiters_listed; i++)
 		good = read_waiter(row, info->server_ms, &info->waiter[i]);
 	return good;
-}
-
-/* Finds the next row of the answer; false after the last one. */
-static bool next_row(struct hf__buffer *rows, size_t *at, struct cursor *ret_row)
-{
-	size_t length;
-	if (*at >= rows->length)
-		return false;
-	memcpy(&length, rows->data + *at, sizeof length);
-	ret_row->at = rows->data + *at + sizeof length;
-	ret_row->end = ret_row->at + length;
-	*at += sizeof length + length;
-	return true;
 }
 
 /* ---- asking ---- */
@@ -326,7 +275,7 @@ static int begin(struct asking *asking, struct hf_client *client, bool with_info
 		return rc;
 	asking->client = client;
 	asking->info = with_info ? malloc(sizeof(*asking->info)) : NULL;
-	if ((with_info && !asking->info) || hf__buffer_init(&asking->rows, 4096, MOST_ROWS)) {
+	if ((with_info && !asking->info) || hf__buffer_init(&asking->rows, 4096, HF__ROWS_MAX)) {
 		free(asking->info);
 		return hf__error(HF_ENOMEM, "no memory for an answer");
 	}
@@ -382,21 +331,13 @@ static void earn_pause(struct asking *asking, int64_t began_us, uint64_t reconne
 static int ask(struct asking *asking, enum hf__verb verb, struct hf__lock *lock, const char *words,
                int32_t n)
 {
-	struct hf__spec spec = {.client = asking->client,
-	                        .record = lock,
-	                        .want = {.verb = HF__OP_REQUEST,
-	                                 .request = (uint8_t)verb,
-	                                 .words = words,
-	                                 .amount = n,
-	                                 .rows = &asking->rows,
-	                                 .cancel = asking->cancel}};
-	asking->rows.length = 0;
 	if (!asking->duty_percent)
-		return hf__call_number(spec, NULL);
+		return hf__rows_ask(asking->client, &asking->rows, verb, lock, words, n,
+		                    asking->cancel);
 	pause_until_due(asking);
 	uint64_t reconnects = count_reconnects(asking->client);
 	int64_t began_us = hf__clock_us();
-	int rc = hf__call_number(spec, NULL);
+	int rc = hf__rows_ask(asking->client, &asking->rows, verb, lock, words, n, asking->cancel);
 	earn_pause(asking, began_us, reconnects);
 	return rc;
 }
@@ -409,9 +350,9 @@ static int not_understood(void)
 /* Reports the rows from this offset on. */
 static int tell_rows(struct asking *asking, size_t at, hf_info_fn *tell, void *arg)
 {
-	struct cursor row;
+	struct hf__rows_cursor row;
 	int rc = 0;
-	while (!rc && next_row(&asking->rows, &at, &row))
+	while (!rc && hf__rows_next(&asking->rows, &at, &row))
 		rc = read_info(&row, asking->info) ? tell(arg, asking->info) : not_understood();
 	return rc;
 }
@@ -447,7 +388,7 @@ static int ask_step(struct asking *asking, enum hf__verb verb, const char *patte
                     char cursor[CURSOR_SIZE], size_t *ret_at)
 {
 	char words[WORDS_SIZE];
-	struct cursor row;
+	struct hf__rows_cursor row;
 	int length = snprintf(words, sizeof words, "%s%c%s", cursor, 0, pattern);
 	if (length < 0 || (size_t)length >= sizeof words)
 		return hf__error(HF_EINVAL, "pattern: longer than 2000 bytes");
@@ -455,7 +396,7 @@ static int ask_step(struct asking *asking, enum hf__verb verb, const char *patte
 	if (rc)
 		return rc;
 	*ret_at = 0;
-	if (!next_row(&asking->rows, ret_at, &row) || row.end - row.at >= CURSOR_SIZE)
+	if (!hf__rows_next(&asking->rows, ret_at, &row) || row.end - row.at >= CURSOR_SIZE)
 		return not_understood();
 	snprintf(cursor, CURSOR_SIZE, "%.*s", (int)(row.end - row.at), row.at);
 	return 0;
@@ -483,9 +424,9 @@ int hf_client_list(hf_client *client, const char *pattern, hf_info_fn *tell, voi
 /* Reports the rows after the first, which is a cursor. */
 static int tell_answer(struct asking *asking, hf_info_fn *tell, void *arg)
 {
-	struct cursor place;
+	struct hf__rows_cursor place;
 	size_t at = 0;
-	if (!next_row(&asking->rows, &at, &place))
+	if (!hf__rows_next(&asking->rows, &at, &place))
 		return not_understood();
 	return tell_rows(asking, at, tell, arg);
 }
@@ -522,24 +463,12 @@ int hf_client_inspect(hf_client *client, const char *name, hf_info_fn *tell, voi
 
 /* ---- several names ---- */
 
-/* Whether one request may be about several names. */
-static bool asks_together(struct hf_client *client)
-{
-	const struct hf__backend_ops *ops = client->core.backend_ops;
-	int before = hf__call_guard();
-	hf__engine_lock(&client->engine);
-	bool together = ops->asks_together && ops->asks_together(client->core.backend);
-	hf__engine_unlock(&client->engine);
-	hf__call_unguard(before);
-	return together;
-}
-
 /* Reports the locks of these names on the server, each with its NUL; MOST_NAMES at most. */
 static int inspect_group(struct asking *asking, const char *names, size_t n, hf_info_fn *tell,
                          void *arg)
 {
 	int rc = 0;
-	if (asks_together(asking->client)) {
+	if (hf__rows_asks_together(asking->client)) {
 		rc = ask(asking, HF__INSPECT_MANY, NULL, names, (int32_t)n);
 		return rc ? rc : tell_answer(asking, tell, arg);
 	}
@@ -598,9 +527,9 @@ int hf_client_inspect_many(hf_client *client, const char *const *names, size_t n
 /* Copies the names from this row on that can be names of ours, each with its NUL. */
 static int copy_names(struct asking *asking, size_t at, struct hf__buffer *names, size_t *ret_n)
 {
-	struct cursor row;
+	struct hf__rows_cursor row;
 	names->length = *ret_n = 0;
-	while (next_row(&asking->rows, &at, &row)) {
+	while (hf__rows_next(&asking->rows, &at, &row)) {
 		size_t length = (size_t)(row.end - row.at);
 		if (length == 0 || length >= HF__NAME_SIZE || memchr(row.at, 0, length))
 			continue;
@@ -634,7 +563,7 @@ static int find_waited(struct asking *asking, struct filter *filter)
 	struct hf__buffer names;
 	char cursor[CURSOR_SIZE] = "0";
 	size_t at, n;
-	if (hf__buffer_init(&names, 4096, MOST_ROWS))
+	if (hf__buffer_init(&names, 4096, HF__ROWS_MAX))
 		return hf__error(HF_ENOMEM, "no memory for the names");
 	int rc;
 	do {
@@ -692,9 +621,9 @@ int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg)
 	if (rc)
 		return rc;
 	rc = ask(&asking, HF__FACTS, NULL, NULL, 0);
-	struct cursor row;
+	struct hf__rows_cursor row;
 	size_t at = 0;
-	while (!rc && next_row(&asking.rows, &at, &row)) {
+	while (!rc && hf__rows_next(&asking.rows, &at, &row)) {
 		char fact[512];
 		snprintf(fact, sizeof fact, "%.*s", (int)(row.end - row.at), row.at);
 		char *value = strchr(fact, '=');

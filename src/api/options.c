@@ -25,6 +25,7 @@ CHECK_END(hf_release_options, owner);
 CHECK_END(hf_wait_options, replicas);
 CHECK_END(hf_permits_options, replicas);
 CHECK_END(hf_list_options, cancel);
+CHECK_END(hf_history_options, after);
 #endif
 
 int hf__options_copy(void *ret_ours, size_t our_size, const void *theirs, const char *macro)

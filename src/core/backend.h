@@ -124,8 +124,21 @@ enum hf__verb {
 	HF__INSPECT,
 	/* Inspect the locks that `words` name, all on one link. DONE, with rows as INSPECT. */
 	HF__INSPECT_MANY,
+	/*
+	 * Read a page of the history. `words` are the position after which it begins and a name, or
+	 * "" for all names. DONE, with rows: the position after the page, "1" if others may follow,
+	 * the server's time in ms since 1970, and then one for each entry.
+	 */
+	HF__HISTORY,
+	/*
+	 * Find out which holds the server still has. `words` are kind, name and owner of each, all
+	 * on one link. DONE, with rows: the server's time, and then "1" or "0" for each hold.
+	 */
+	HF__HISTORY_HELD,
 	/* Report facts about the server. DONE, with rows "name=value". */
 	HF__FACTS,
+	/* Remove the history. DONE, with the number of entries that it had as count. */
+	HF__HISTORY_CLEAR,
 	/*
 	 * Remove the waiter that `words` name from the server's queue. DONE, with count 1 if it was
 	 * in the queue.
@@ -253,7 +266,10 @@ struct hf__answer {
 	size_t length;
 	/* RENEW: for each item, whether the hold still exists. */
 	const bool *there;
-	/* LIST, LIST_WAITED, INSPECT, INSPECT_MANY, FACTS: how many rows there are, and how to read them. */
+	/*
+	 * LIST, LIST_WAITED, INSPECT, INSPECT_MANY, HISTORY, HISTORY_HELD, FACTS: how many rows there
+	 * are, and how to read them.
+	 */
 	size_t rows;
 	const char *(*row)(const struct hf__answer *answer, size_t i, size_t *ret_length);
 	/* The backend's: where the rows come from. */
@@ -299,7 +315,10 @@ struct hf__cmd {
 		const struct hf__renew_item *item;
 		/* Requests about permits: their ids. */
 		const unsigned char (*permit)[HF__PERMIT_SIZE];
-		/* LIST and LIST_WAITED, INSPECT_MANY, DROP_WAITER, PERMITS_FROM: texts, each with NUL. */
+		/*
+		 * LIST, LIST_WAITED, INSPECT_MANY, HISTORY, HISTORY_HELD, DROP_WAITER,
+		 * PERMITS_FROM: texts, each with its NUL.
+		 */
 		const char *words;
 		/*
 		 * Another wire owner. MOVE: the holder before; an ask to leave a double barrier:

@@ -39,6 +39,8 @@ static bool changes(uint8_t verb)
 	case HF__LIST_WAITED:
 	case HF__INSPECT:
 	case HF__INSPECT_MANY:
+	case HF__HISTORY:
+	case HF__HISTORY_HELD:
 	case HF__FACTS:
 	case HF__TOKEN:
 	case HF__PERMITS_LEASE:
@@ -52,6 +54,7 @@ static bool changes(uint8_t verb)
 	case HF__SYNC:
 	case HF__FORCE:
 	case HF__REVOKE:
+	case HF__HISTORY_CLEAR:
 	case HF__DROP_WAITER:
 	case HF__SEMAPHORE_RELEASE:
 	case HF__SEMAPHORE_RELEASE_IF:

@@ -62,6 +62,8 @@ enum hf__recipe_arg {
 	ARG_GIVEN_PERMITS, /* the ids of the permits that the caller names */
 	ARG_TEXTS,         /* the texts that come with the command */
 
+	ARG_STREAM, /* the key of the history */
+
 	ARG_VALUES_COUNT, /* how many ARG_VALUES there are */
 
 	/* Words that choose what a script does. */

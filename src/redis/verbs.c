@@ -11,12 +11,15 @@
 
 /* At least as long as a wire owner with its suffix, and as any number or word. */
 #define OWNER_SIZE 64
+/* Longer than the key of any history, with its NUL. */
+#define STREAM_SIZE (HF__KEYS_MAX + sizeof "holdfast_history")
 
 /* ---- requests ---- */
 
 /* One command, and the hold that the next keys and arguments are about: a renewal has several. */
 struct maker {
 	const struct hf__core *core;
+	const struct hf__redis *redis;
 	const char *publish;
 	const struct hf__cmd *cmd;
 	struct hf__renew_item item;
@@ -222,6 +225,18 @@ static char *put_description(char *at, const struct maker *maker)
 	return hf__request_text(at, !text ? "" : value ? value : text + 1);
 }
 
+/* On a Cluster each name has a stream of its own, since a script can write only to its own slot. */
+static char *put_stream(char *at, const struct hf__redis *redis, const struct hf__cmd *cmd)
+{
+	char stream[STREAM_SIZE];
+	const char *prefix = redis->config->name_prefix;
+	if (redis->cluster && cmd->lock)
+		hf__keys_make(stream, KEY_HISTORY, hf__lock_name(cmd->lock), "", 0);
+	else
+		snprintf(stream, sizeof stream, "%sholdfast_history", prefix ? prefix : "");
+	return hf__request_text(at, stream);
+}
+
 static char *put_arg(char *at, enum hf__recipe_arg arg, const struct maker *maker)
 {
 	const struct hf__cmd *cmd = maker->cmd;
@@ -261,6 +276,7 @@ static char *put_arg(char *at, enum hf__recipe_arg arg, const struct maker *make
 	case ARG_PERMITS: return put_permits(at, maker);
 	case ARG_GIVEN_PERMITS: return put_given_permits(at, cmd);
 	case ARG_TEXTS: return put_texts(at, cmd);
+	case ARG_STREAM: return put_stream(at, maker->redis, cmd);
 	case ARG_VALUES_COUNT: return hf__request_number(at, (int64_t)values_of(maker));
 	case ARG_NAMES: return hf__request_text(at, "names");
 	case ARG_READ: return hf__request_text(at, "read");
@@ -284,9 +300,8 @@ static char *put_args(char *at, const struct hf__recipe *recipe, const struct ma
 
 /* ---- the history ---- */
 
-#define HISTORY_ARGS        7      /* as shared/history.lua has them */
-#define HISTORY_LASTS_S     604800 /* of a stream on a Cluster, where each name has one */
-#define HISTORY_STREAM_SIZE (HF__KEYS_MAX + sizeof "holdfast_history")
+#define HISTORY_ARGS    7      /* as shared/history.lua has them */
+#define HISTORY_LASTS_S 604800 /* of a stream on a Cluster, where each name has one */
 
 static struct choice choose(const struct hf__core *core, const struct hf__cmd *cmd,
                             const struct hf__recipe *recipe)
@@ -298,18 +313,6 @@ static struct choice choose(const struct hf__core *core, const struct hf__cmd *c
 	if (choice.has_entry)
 		choice.script = &recipe->history;
 	return choice;
-}
-
-/* On a Cluster each name has a stream of its own, since a script can write only to its own slot. */
-static char *put_stream(char *at, const struct hf__redis *redis, const struct hf__cmd *cmd)
-{
-	char stream[HISTORY_STREAM_SIZE];
-	const char *prefix = redis->config->name_prefix;
-	if (redis->cluster)
-		hf__keys_make(stream, KEY_HISTORY, hf__lock_name(cmd->lock), "", 0);
-	else
-		snprintf(stream, sizeof stream, "%sholdfast_history", prefix ? prefix : "");
-	return hf__request_text(at, stream);
 }
 
 static char *put_known(char *at, int64_t ms)
@@ -377,7 +380,8 @@ static uint16_t items_of(const struct hf__cmd *cmd)
 static size_t measure_texts(const struct hf__cmd *cmd)
 {
 	bool has_texts = cmd->verb == HF__LIST || cmd->verb == HF__LIST_WAITED ||
-	                 cmd->verb == HF__INSPECT_MANY || cmd->verb == HF__DROP_WAITER;
+	                 cmd->verb == HF__INSPECT_MANY || cmd->verb == HF__HISTORY ||
+	                 cmd->verb == HF__HISTORY_HELD || cmd->verb == HF__DROP_WAITER;
 	const char *text = has_texts ? cmd->words : NULL;
 	size_t bytes = 0;
 	for (uint16_t i = 0; text && i < cmd->items; i++) {
@@ -409,8 +413,10 @@ static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
 		*ret_args += args;
 	}
 	bytes += measure_texts(cmd);
+	if (cmd->verb == HF__HISTORY || cmd->verb == HF__HISTORY_CLEAR)
+		bytes += STREAM_SIZE;
 	if (choice->has_entry) {
-		bytes += HISTORY_STREAM_SIZE + HISTORY_ARGS * OWNER_SIZE + HF__DESCRIPTION_SIZE;
+		bytes += STREAM_SIZE + HISTORY_ARGS * OWNER_SIZE + HF__DESCRIPTION_SIZE;
 		*ret_args += HISTORY_ARGS;
 	}
 	return hf__request_size(3 + *ret_keys + *ret_args, bytes);
@@ -436,11 +442,11 @@ int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd)
 	}
 	at = put_start(at, &choice, cmd, keys, args);
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
-		struct maker maker = {core, publish, cmd, item_of(cmd, i)};
+		struct maker maker = {core, conn->redis, publish, cmd, item_of(cmd, i)};
 		at = put_keys(at, recipe, &maker);
 	}
 	for (uint16_t i = 0; i < items_of(cmd); i++) {
-		struct maker maker = {core, publish, cmd, item_of(cmd, i)};
+		struct maker maker = {core, conn->redis, publish, cmd, item_of(cmd, i)};
 		at = put_args(at, recipe, &maker);
 	}
 	if (choice.has_entry)
@@ -647,6 +653,8 @@ static bool read_verb(const struct hf__conn *conn, const struct hf__cmd *cmd, co
 	case HF__LIST_WAITED:
 	case HF__INSPECT:
 	case HF__INSPECT_MANY:
+	case HF__HISTORY:
+	case HF__HISTORY_HELD:
 	case HF__FACTS: return read_rows(resp, bytes, answer);
 	case HF__IDENTIFY:
 		set_text(answer, bytes + root->start, root->length);

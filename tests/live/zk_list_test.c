@@ -226,9 +226,32 @@ static void only_locks_that_are_waited_for_are_listed(void **state)
 	ASSERT_OK(hf_client_close(other));
 }
 
+static int see_row(void *arg, const hf_history_row *row)
+{
+	(void)arg;
+	(void)row;
+	return 7;
+}
+
+static void there_is_no_history(void **state)
+{
+	hf_client *client = open_zk("");
+	hf_history *history = NULL;
+
+	(void)state;
+	ASSERT_RC(hf_history_open(client, HF_HISTORY(.name = "a"), &history), HF_ENOTSUP);
+	ASSERT_CONTAINS(hf_error_detail(), "on_event");
+	ASSERT_RC(hf_history_open(client, NULL, &history), HF_ENOTSUP);
+	ASSERT_RC(hf_client_clear_history(client, NULL, NULL), HF_ENOTSUP);
+	assert_null(history);
+	ASSERT_RC(hf_history_read(history, see_row, NULL), HF_EINVAL);
+	ASSERT_OK(hf_client_close(client));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		ZK_STORY(there_is_no_history),
 		ZK_STORY(since_and_lease_are_those_of_node_and_session),
 		ZK_STORY(since_does_not_depend_on_the_data_of_the_node),
 		ZK_STORY(several_names_are_inspected_in_their_order),

@@ -17,7 +17,9 @@ local function keep(event, owner, ...)
 		return lasts == '0' or redis.pcall('expire', stream, lasts)
 	end
 	-- While a slot of a Cluster is being moved, its streams can be at the other node already.
-	unkept = not string.find(added.err, 'non local key', 1, true) and added.err or unkept
+	if not string.find(added.err, 'non local key', 1, true) then
+		unkept = string.gsub(added.err, '^@user_script: %d+: ', '') -- the same line of log for all scripts
+	end
 end
 
 -- A token that is nil or false and an empty `about` leave their fields out.
