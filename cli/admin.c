@@ -187,7 +187,9 @@ int cli_unlock(int argc, char **argv)
 		rc = check_unlock(&admin, argc - optind);
 	/* Lazy, so that a bad name is reported before the server is needed. */
 	if (!rc)
-		rc = cli_open(&admin.settings, &(hf_client_options){.lazy = 1}, &client);
+		rc = cli_open(&admin.settings,
+		              &(hf_client_options){.lazy = 1, .describe = "holdfast unlock"},
+		              &client);
 	if (rc)
 		return rc;
 	rc = unlock(&admin, client, argv[optind]);

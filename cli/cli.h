@@ -33,6 +33,9 @@ int64_t cli_parse_duration(const char *option, const char *text);
 const char *cli_format_span(int64_t ms, char ret_text[32]);
 /* Writes text as a JSON string. */
 void cli_write_json(FILE *out, const char *text, size_t length);
+/* Writes a comma and a field of a JSON object; null if it is not known. */
+void cli_json_text(FILE *out, const char *name, const char *text, bool known);
+void cli_json_number(FILE *out, const char *name, int64_t number, bool known);
 /* Writes any bytes so that a terminal shows them and does nothing else. */
 void cli_write_plain(FILE *out, const char *text, size_t length);
 /*
@@ -122,6 +125,7 @@ int cli_run_name(int argc, char **argv);
 int cli_elect(int argc, char **argv);
 int cli_ls(int argc, char **argv);
 int cli_who(int argc, char **argv);
+int cli_history(int argc, char **argv);
 int cli_unlock(int argc, char **argv);
 int cli_revoke(int argc, char **argv);
 int cli_ping(int argc, char **argv);
@@ -133,7 +137,7 @@ int cli_top(int argc, char **argv);
 
 /* The options of commands that have some of their own. */
 extern const struct option cli_ls_options[], cli_who_options[], cli_unlock_options[];
-extern const struct option cli_top_options[];
+extern const struct option cli_top_options[], cli_history_options[];
 
 /* ---- program.c ---- */
 /* Set if the URL in the environment was given as an option; errors then name that option. */

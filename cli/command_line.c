@@ -17,6 +17,7 @@ static const struct command commands[] = {
 	{"elect", cli_elect, run_long_options},
 	{"ls", cli_ls, cli_ls_options},
 	{"who", cli_who, cli_who_options},
+	{"history", cli_history, cli_history_options},
 	{"unlock", cli_unlock, cli_unlock_options},
 	{"revoke", cli_revoke, NULL},
 	{"ping", cli_ping, NULL},

@@ -26,7 +26,7 @@ static const char rights[] =
 	"+type +exists +del +get +set "
 	"+incr +incrby +decr +decrby +pexpire +persist +pttl +hget +hset +hdel +hlen +hkeys "
 	"+hgetall +hexists +hrandfield +lindex +lpop +lrange +lrem +rpush +zadd +zcount "
-	"+zincrby +zrange +zrangebyscore +zrem +zscore";
+	"+zincrby +zrange +zrangebyscore +zrem +zscore +xadd +xrange +xlen +expire";
 
 /* The same for a Redis Cluster, and for the sharded pub/sub that Redis 6.2 does not know. */
 static const char cluster_rights[] =
@@ -278,6 +278,17 @@ static void check_rights(struct doctor *doctor, hf_client *client)
 		           hf_strerror(rc), doctor->why);
 }
 
+/* Only a client that keeps a history is concerned. */
+static void check_history(struct doctor *doctor)
+{
+	const char *url = cli_find_url(&doctor->settings);
+	if (strstr(url, "history=") && !strstr(url, "history=no"))
+		doctor_say(doctor, GOOD, "history", "",
+		           "holds are entered in the history; nobody enters that one has expired, "
+		           "so that is inferred when the history is read (it needs no "
+		           "notify-keyspace-events)");
+}
+
 int doctor_read_facts(struct doctor *doctor, hf_client *client)
 {
 	struct timespec now;
@@ -329,6 +340,7 @@ static int examine_redis(struct doctor *doctor, hf_client *client)
 	doctor_check_clock(doctor, "fair locks and permits shared with Java compare the clocks");
 	if (!doctor->replica)
 		check_rights(doctor, client);
+	check_history(doctor);
 	if (!doctor->replica)
 		doctor_check_cycles(doctor, client);
 	return doctor->sick;

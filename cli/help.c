@@ -47,8 +47,8 @@ static const struct {
 } helps[] = {
 	{"", "Usage: holdfast run|elect [OPTION]... NAME [--] COMMAND [ARG]...\n"
              "       holdfast [OPTION]... NAME COMMAND [ARG]...\n"
-             "       holdfast ls|who|top|unlock|revoke|ping|doctor|embedded|demo|help\n"
-             "                [OPTION]...\n"
+             "       holdfast ls|who|top|history|unlock|revoke [OPTION]...\n"
+             "       holdfast ping|doctor|embedded|demo|help [OPTION]...\n"
              "\n"
              "Run commands under distributed locks, and inspect such locks.\n"
              "\n"
@@ -57,6 +57,7 @@ static const struct {
              "  ls        list the locks on the server, including those of Java programs\n"
              "  who       show who holds a lock\n"
              "  top       watch the locks on the server\n"
+             "  history   show who held which lock, for how long, and how that ended\n"
              "  unlock    take a lock away from its holder\n"
              "  revoke    ask the holder of a lock to release it\n"
              "  ping      measure one round trip to the server\n"
@@ -140,6 +141,21 @@ static const struct {
                 "  -s, --sort ORDER          need, held, waiting, ttl or name (default need)\n"
                 "      --once                print the locks once, as without a terminal\n"
                 "      --read-only           do not offer to unlock or revoke\n" SERVER_OPTIONS},
+	{"history",
+         "Usage: holdfast history [OPTION]... [NAME]\n"
+         "       holdfast history --clear [--yes] [NAME]\n"
+         "\n"
+         "Show who held NAME, or any lock, for how long, and how that ended, as clients\n"
+         "with history=yes in their URL have entered it on the server. An end that nobody\n"
+         "has entered is inferred. On a Redis Cluster NAME is required.\n"
+         "\n"
+         "      --since TIME          only the last TIME (ms, s, m, h, d)\n"
+         "      --follow              continue, and print holds as they begin and end\n"
+         "      --json                print one JSON array of objects; with --follow, one\n"
+         "                            object per line\n"
+         "      --clear               remove the history for everybody; asks for the name\n"
+         "                            of its stream\n"
+         "      --yes                 do not ask for confirmation\n" SERVER_OPTIONS},
 	{"unlock", "Usage: holdfast unlock --force [OPTION]... NAME\n"
                    "\n"
                    "Take the lock away from its holder, which notices at its next renewal.\n"
@@ -241,7 +257,11 @@ int cli_help(int argc, char **argv)
 	}
 	bool runs = strcmp(command, "run") == 0 || strcmp(command, "elect") == 0;
 	bool tops = strcmp(command, "top") == 0;
-	const char *page = runs ? "holdfast-run" : tops ? "holdfast-top" : "holdfast";
+	bool is_past = strcmp(command, "history") == 0;
+	const char *page = runs      ? "holdfast-run"
+	                   : tops    ? "holdfast-top"
+	                   : is_past ? "holdfast-history"
+	                             : "holdfast";
 	if (isatty(STDOUT_FILENO) && has_page(page))
 		execlp("man", "man", "1", page, (char *)NULL);
 	cli_show_help(command);

@@ -133,23 +133,6 @@ static void note_state(struct list *list, const hf_info *info)
 
 /* ---- JSON ---- */
 
-static void json_text(FILE *out, const char *name, const char *text, bool known)
-{
-	fprintf(out, ",\"%s\":", name);
-	if (known)
-		cli_write_json(out, text, strlen(text));
-	else
-		fputs("null", out);
-}
-
-static void json_number(FILE *out, const char *name, int64_t number, bool known)
-{
-	if (known)
-		fprintf(out, ",\"%s\":%" PRId64, name, number);
-	else
-		fprintf(out, ",\"%s\":null", name);
-}
-
 /* The library returns at most 200 of each; the number of the others must be shown. */
 static void json_left_out(FILE *out, const char *name, size_t n, size_t shown)
 {
@@ -165,18 +148,18 @@ static void json_owner(FILE *out, size_t i, const char *owner)
 
 static void json_process(FILE *out, const char *host, int64_t pid, const char *command)
 {
-	json_text(out, "host", host, *host);
-	json_number(out, "pid", pid, *host && pid > 0);
-	json_text(out, "command", command, *host);
+	cli_json_text(out, "host", host, *host);
+	cli_json_number(out, "pid", pid, *host && pid > 0);
+	cli_json_text(out, "command", command, *host);
 }
 
 static void json_holder(FILE *out, const hf_info *info, size_t i)
 {
 	json_owner(out, i, hf_info_owner(info, i));
-	json_number(out, "count", hf_info_count(info, i), true);
+	cli_json_number(out, "count", hf_info_count(info, i), true);
 	json_process(out, hf_info_host(info, i), hf_info_pid(info, i), hf_info_text(info, i));
-	json_number(out, "since_ms", hf_info_since(info, i), hf_info_since(info, i) > 0);
-	json_number(out, "lease_ms", hf_info_lease(info, i), hf_info_lease(info, i) > 0);
+	cli_json_number(out, "since_ms", hf_info_since(info, i), hf_info_since(info, i) > 0);
+	cli_json_number(out, "lease_ms", hf_info_lease(info, i), hf_info_lease(info, i) > 0);
 	putc('}', out);
 }
 
@@ -186,7 +169,7 @@ static void json_waiter(FILE *out, const hf_info *info, size_t i)
 	json_owner(out, i, hf_info_waiter(info, i));
 	json_process(out, hf_info_waiter_host(info, i), hf_info_waiter_pid(info, i),
 	             hf_info_waiter_text(info, i));
-	json_number(out, "since_ms", since, since > 0);
+	cli_json_number(out, "since_ms", since, since > 0);
 	putc('}', out);
 }
 
@@ -201,9 +184,10 @@ static void json_participants(FILE *out, const hf_info *info)
 		bool leads = i < leaders;
 		json_owner(out, i,
 		           leads ? hf_info_owner(info, i) : hf_info_waiter(info, i - leaders));
-		json_text(out, "text",
-		          leads ? hf_info_text(info, i) : hf_info_waiter_text(info, i - leaders),
-		          true);
+		cli_json_text(out, "text",
+		              leads ? hf_info_text(info, i)
+		                    : hf_info_waiter_text(info, i - leaders),
+		              true);
 		fprintf(out, ",\"leader\":%s}", leads ? "true" : "false");
 	}
 	putc(']', out);
@@ -215,8 +199,8 @@ static void write_json(FILE *out, const hf_info *info)
 	const char *name = hf_info_name(info, &length);
 	fputs("{\"name\":", out);
 	cli_write_json(out, name, length);
-	json_text(out, "kind", hf_info_kind(info), true);
-	json_number(out, "ttl_ms", hf_info_ttl(info), hf_info_ttl(info) >= 0);
+	cli_json_text(out, "kind", hf_info_kind(info), true);
+	cli_json_number(out, "ttl_ms", hf_info_ttl(info), hf_info_ttl(info) >= 0);
 	fputs(",\"holders\":[", out);
 	for (i = 0; *hf_info_owner(info, i); i++)
 		json_holder(out, info, i);
@@ -227,13 +211,13 @@ static void write_json(FILE *out, const hf_info *info)
 		json_waiter(out, info, i);
 	putc(']', out);
 	json_left_out(out, "more_waiters", hf_info_waiters(info), i);
-	json_number(out, "waiting_clients", hf_info_waiting_clients(info),
-	            hf_info_waiting_clients(info) >= 0);
-	json_number(out, "server_time_ms", hf_info_server_time(info),
-	            hf_info_server_time(info) > 0);
+	cli_json_number(out, "waiting_clients", hf_info_waiting_clients(info),
+	                hf_info_waiting_clients(info) >= 0);
+	cli_json_number(out, "server_time_ms", hf_info_server_time(info),
+	                hf_info_server_time(info) > 0);
 	if (strcmp(hf_info_kind(info), "leader") == 0)
 		json_participants(out, info);
-	json_number(out, "token", hf_info_token(info), hf_info_token(info) > 0);
+	cli_json_number(out, "token", hf_info_token(info), hf_info_token(info) > 0);
 }
 
 static int add_json(void *arg, const hf_info *info)
@@ -257,7 +241,7 @@ static void print_json(const struct list *list)
 	for (size_t i = 0; i < list->n; i++) {
 		printf("%s\n %s", i ? "," : "[", list->entries[i].text);
 		if (list->cycle)
-			json_text(stdout, "cycle", list->cycle, true);
+			cli_json_text(stdout, "cycle", list->cycle, true);
 		putchar('}');
 	}
 	puts(list->n ? "\n]" : "[]");
@@ -270,13 +254,6 @@ struct row {
 	const char *kind, *held, *ttl, *waiting, *token, *count, *host, *pid, *command, *owner;
 };
 
-/* Makes text from others safe to print; "-" stands for no text. */
-static void write_cell(FILE *out, const char *text, size_t length)
-{
-	cli_write_plain(out, length ? text : "-", length ? length : 1);
-	putc(0, out);
-}
-
 static void add_row(struct list *list, const hf_info *info, const struct row *row)
 {
 	const char *const cells[] = {row->kind,  row->held, row->ttl, row->waiting, row->token,
@@ -286,9 +263,9 @@ static void add_row(struct list *list, const hf_info *info, const struct row *ro
 	char *text = NULL;
 	FILE *out = open_memstream(&text, &size);
 	if (out) {
-		write_cell(out, name, length);
+		table_write_cell(out, name, length);
 		for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
-			write_cell(out, cells[i], strlen(cells[i]));
+			table_write_cell(out, cells[i], strlen(cells[i]));
 		fclose(out);
 	}
 	add_entry(list, name, length, text);

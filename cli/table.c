@@ -33,6 +33,19 @@ static void print_cell(const struct table_column *column, size_t width, bool las
 		printf("%s%*s ", text, pad, "");
 }
 
+void table_write_cell(FILE *out, const char *text, size_t length)
+{
+	cli_write_plain(out, length ? text : "-", length ? length : 1);
+	putc(0, out);
+}
+
+void table_print_row(const struct table_column *columns, size_t count, const size_t *widths,
+                     const char *cells)
+{
+	for (size_t c = 0; c < count; c++, cells += strlen(cells) + 1)
+		print_cell(&columns[c], widths[c], c + 1 == count, cells);
+}
+
 void table_print(const struct table_column *columns, size_t count, const char *const *rows,
                  size_t n)
 {
@@ -46,9 +59,6 @@ void table_print(const struct table_column *columns, size_t count, const char *c
 	}
 	for (size_t c = 0; c < count && n > 0; c++)
 		print_cell(&columns[c], width[c], c + 1 == count, columns[c].title);
-	for (size_t r = 0; r < n; r++) {
-		const char *cell = rows[r];
-		for (size_t c = 0; c < count; c++, cell += strlen(cell) + 1)
-			print_cell(&columns[c], width[c], c + 1 == count, cell);
-	}
+	for (size_t r = 0; r < n; r++)
+		table_print_row(columns, count, width, rows[r]);
 }

@@ -174,6 +174,23 @@ void cli_write_json(FILE *out, const char *text, size_t length)
 	fputc('"', out);
 }
 
+void cli_json_text(FILE *out, const char *name, const char *text, bool known)
+{
+	fprintf(out, ",\"%s\":", name);
+	if (known)
+		cli_write_json(out, text, strlen(text));
+	else
+		fputs("null", out);
+}
+
+void cli_json_number(FILE *out, const char *name, int64_t number, bool known)
+{
+	if (known)
+		fprintf(out, ",\"%s\":%" PRId64, name, number);
+	else
+		fprintf(out, ",\"%s\":null", name);
+}
+
 /* ---- complaints ---- */
 
 /* Replaces a part of a text by at most three stars. */

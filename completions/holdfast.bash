@@ -37,6 +37,7 @@ _holdfast_options() {
 	ls) echo "--json $server" ;;
 	who) echo "--json --kind $server" ;;
 	top) echo "-d -s --delay --sort --once --read-only $server" ;;
+	history) echo "--json --since --follow --clear --yes $server" ;;
 	unlock) echo "--force --waiter --yes $server" ;;
 	revoke | ping | doctor) echo "$server" ;;
 	demo) echo "$server --failover" ;;
@@ -48,7 +49,7 @@ _holdfast_options() {
 _holdfast_takes_value() {
 	case $1 in
 	-w | -E | -c | -d | --delay | --sort | --wait | --timeout | --conflict-exit-code | --command | --kind | --permits | --replicas | --id | \
-		--watchdog | --lease | --grace | --at-least | --max-hold | --splay | --on-lost | --status-fd | \
+		--since | --watchdog | --lease | --grace | --at-least | --max-hold | --splay | --on-lost | --status-fd | \
 		--metrics-file | --url | --password-file) return 0 ;;
 	esac
 	return 1
@@ -83,7 +84,7 @@ _holdfast() {
 		cur=${words[cword]}
 		prev=${words[cword - 1]}
 	fi
-	local commands='run elect ls who top unlock revoke ping doctor embedded demo help'
+	local commands='run elect ls who top history unlock revoke ping doctor embedded demo help'
 
 	# Finds the command, its server, and its first argument that is not an option.
 	local command='' at=1 plain=0
@@ -139,7 +140,7 @@ _holdfast() {
 		return
 	fi
 	case $command in
-	run | elect | who | unlock | revoke) _holdfast_reply_names "$cur" "${server[@]}" ;;
+	run | elect | who | history | unlock | revoke) _holdfast_reply_names "$cur" "${server[@]}" ;;
 	embedded) _holdfast_reply -W 'status stop' -- "$cur" ;;
 	help) _holdfast_reply -W "$commands" -- "$cur" ;;
 	esac

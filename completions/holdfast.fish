@@ -1,6 +1,6 @@
 # Completion of holdfast for fish.
 
-set -l commands run elect ls who top unlock revoke ping doctor embedded demo help
+set -l commands run elect ls who top history unlock revoke ping doctor embedded demo help
 
 # Names of locks, if listing them is cheap: a server is configured, or the private one is running.
 function __holdfast_names
@@ -46,7 +46,7 @@ function __holdfast_needs_command
 end
 
 function __holdfast_needs_name
-    __fish_seen_subcommand_from run elect who unlock revoke; and test (count (__holdfast_plain_words)) -eq 0
+    __fish_seen_subcommand_from run elect who history unlock revoke; and test (count (__holdfast_plain_words)) -eq 0
 end
 
 complete -c holdfast -f
@@ -55,6 +55,7 @@ complete -c holdfast -n __holdfast_needs_command -a elect -d 'run a command whil
 complete -c holdfast -n __holdfast_needs_command -a ls -d 'list the locks on the server'
 complete -c holdfast -n __holdfast_needs_command -a who -d 'show who holds a lock'
 complete -c holdfast -n __holdfast_needs_command -a top -d 'watch the locks on the server'
+complete -c holdfast -n __holdfast_needs_command -a history -d 'show who held which lock, and how that ended'
 complete -c holdfast -n __holdfast_needs_command -a unlock -d 'take a lock away from its holder'
 complete -c holdfast -n __holdfast_needs_command -a revoke -d 'ask the holder of a lock to release it'
 complete -c holdfast -n __holdfast_needs_command -a ping -d 'measure one round trip to the server'
@@ -70,10 +71,14 @@ complete -c holdfast -n '__fish_seen_subcommand_from help' -a "$commands"
 complete -c holdfast -n __holdfast_needs_name -a '(__holdfast_names)' -d lock
 
 complete -c holdfast -n '__fish_seen_subcommand_from demo' -l failover -d 'kill a master, twice'
-set -l server '__holdfast_needs_command; or __fish_seen_subcommand_from run elect ls who top unlock revoke ping doctor demo'
+set -l server '__holdfast_needs_command; or __fish_seen_subcommand_from run elect ls who top history unlock revoke ping doctor demo'
 complete -c holdfast -n $server -l url -x -a 'redis:// rediss:// redis+unix:/// zk:// zks:// embedded:' -d 'the server'
 complete -c holdfast -n $server -l password-file -r -F -d 'file whose first line is the password'
 complete -c holdfast -n '__fish_seen_subcommand_from ls who' -l json -d 'print one JSON array of objects'
+complete -c holdfast -n '__fish_seen_subcommand_from history' -l json -d 'print JSON'
+complete -c holdfast -n '__fish_seen_subcommand_from history' -l since -x -d 'only the last time'
+complete -c holdfast -n '__fish_seen_subcommand_from history' -l follow -d 'continue, and print holds as they begin and end'
+complete -c holdfast -n '__fish_seen_subcommand_from history' -l clear -d 'remove the history for everybody'
 complete -c holdfast -n '__fish_seen_subcommand_from who' -l kind -x -a semaphore -d 'read a bare number as a semaphore'
 complete -c holdfast -n '__fish_seen_subcommand_from top' -s d -l delay -x -d 'time between two updates'
 complete -c holdfast -n '__fish_seen_subcommand_from top' -s s -l sort -x -a 'need held waiting ttl name' -d 'order of the locks'
@@ -81,7 +86,7 @@ complete -c holdfast -n '__fish_seen_subcommand_from top' -l once -d 'print the 
 complete -c holdfast -n '__fish_seen_subcommand_from top' -l read-only -d 'do not offer to unlock'
 complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l force -d 'required'
 complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l waiter -x -d 'waiter to remove from the wait queue'
-complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l yes -d 'do not ask for confirmation'
+complete -c holdfast -n '__fish_seen_subcommand_from history unlock' -l yes -d 'do not ask for confirmation'
 
 set -l lock '__fish_seen_subcommand_from run; and test (count (__holdfast_plain_words)) -eq 0'
 complete -c holdfast -n $lock -s s -l shared -d 'take a shared lock'

@@ -1305,8 +1305,9 @@ typedef int hf_history_fn(void *arg, const hf_history_row *row);
 /* Set the size with HF_HISTORY(). */
 typedef struct hf_history_options {
 	size_t size;
-	const char *name;  /* only this name; NULL: all names, which HF_EINVAL says of a cluster */
-	int64_t since_ms;  /* only entries since then, in ms since 1970 by the server's clock */
+	const char *name; /* only this name; NULL: all names, which HF_EINVAL says of a cluster */
+	/* Only entries since then, in ms since 1970 by the server's clock; negative: before now. */
+	int64_t since_ms;
 	const char *after; /* only entries after this position, see hf_history_position() */
 } hf_history_options;
 
@@ -1331,6 +1332,8 @@ HF_API int hf_history_read(hf_history *history, hf_history_fn *tell, void *arg);
  * That reader knows of a hold that began before only what its end says. Valid until the next read.
  */
 HF_API const char *hf_history_position(const hf_history *history);
+/* The key of the stream that it reads. */
+HF_API const char *hf_history_stream(const hf_history *history);
 HF_API void hf_history_close(hf_history *history);
 
 /*

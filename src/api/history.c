@@ -3,6 +3,7 @@
 #include "api/rows.h"
 #include "base/random.h"
 #include "base/table.h"
+#include "redis/keys.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -36,6 +37,7 @@ struct hf_history {
 	struct hf_client *client;
 	struct hf__handle handle; /* of the name; without one the record is NULL */
 	char name[HF__NAME_SIZE]; /* on the server; "" for all names */
+	char stream[HF__KEYS_MAX + 32];
 	char position[POSITION_SIZE];
 	struct hf__buffer rows;
 	struct hf__list open;   /* holds whose end is not known for certain, the oldest first */
@@ -542,21 +544,26 @@ const char *hf_history_position(const hf_history *history)
 	return history ? history->position : "";
 }
 
+const char *hf_history_stream(const hf_history *history)
+{
+	return history ? history->stream : "";
+}
+
 /* ---- readers ---- */
 
 static int set_start(hf_history *history, const hf_history_options *options)
 {
 	if (options->after && options->since_ms)
 		return hf__error(HF_EINVAL, "after: since_ms is given as well; use one of them");
-	if (options->since_ms < 0)
-		return hf__error(HF_EINVAL, "since_ms: %" PRId64 " is negative", options->since_ms);
 	if (options->after && !is_position(options->after))
 		return hf__error(HF_EINVAL, "after: must be what hf_history_position() returned");
 	if (options->after)
 		snprintf(history->position, POSITION_SIZE, "%s", options->after);
-	else if (options->since_ms)
+	else if (options->since_ms > 0)
 		snprintf(history->position, POSITION_SIZE, "%" PRId64 "-18446744073709551615",
 		         options->since_ms - 1);
+	else if (options->since_ms < 0)
+		snprintf(history->position, POSITION_SIZE, "%" PRId64, options->since_ms);
 	else
 		strcpy(history->position, "0-0");
 	return 0;
@@ -568,7 +575,7 @@ static int check_server(struct hf_client *client, bool is_named)
 		return hf__error(HF_ENOTSUP, "there is no history on ZooKeeper; record what "
 		                             "on_event reports instead");
 	/* Whether it is a cluster is known once there is a connection. */
-	int rc = is_named ? 0 : hf_client_ping(client, NULL);
+	int rc = hf_client_ping(client, NULL);
 	if (!rc && !is_named && !hf__rows_asks_together(client))
 		return hf__error(HF_EINVAL,
 		                 "name: on a cluster each name has a history of its own");
@@ -578,6 +585,17 @@ static int check_server(struct hf_client *client, bool is_named)
 static int open_name(struct hf_client *client, const char *name, struct hf__handle *handle)
 {
 	return name ? hf__handle_open(handle, client, HF_REENTRANT, "kind", name) : 0;
+}
+
+/* As the backend names it. */
+static void set_stream(hf_history *history)
+{
+	const char *prefix = history->client->settings.name_prefix;
+	if (hf__rows_asks_together(history->client))
+		snprintf(history->stream, sizeof history->stream, "%sholdfast_history",
+		         prefix ? prefix : "");
+	else
+		hf__keys_make(history->stream, KEY_HISTORY, history->name, "", 0);
 }
 
 static int build(hf_history *history, hf_client *client, const hf_history_options *options)
@@ -590,6 +608,7 @@ static int build(hf_history *history, hf_client *client, const hf_history_option
 		rc = open_name(client, options->name, &history->handle);
 	if (rc)
 		return rc;
+	set_stream(history);
 	(void)hf__random_bytes(&seed, sizeof seed);
 	hf__table_init(&history->names, (uint32_t)seed);
 	rc = hf__buffer_init(&history->rows, 4096, HF__ROWS_MAX);
@@ -649,7 +668,7 @@ int hf_client_clear_history(hf_client *client, const char *name, int64_t *ret_en
 	if (!rc)
 		rc = check_server(client, name != NULL);
 	/* Without a cluster there is one history, of which no single name can be removed. */
-	if (!rc && name && !(rc = hf_client_ping(client, NULL)) && hf__rows_asks_together(client))
+	if (!rc && name && hf__rows_asks_together(client))
 		rc = hf__error(HF_EINVAL, "name: only on a cluster each name has a history of its "
 		                          "own; without a name the history of all is removed");
 	if (!rc)

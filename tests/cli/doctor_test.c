@@ -191,6 +191,11 @@ static void everything_works(const char *url)
 	CLI_CALL(url, 0, "ls");
 	CLI_CALL(url, 0, "ping");
 	CLI_CALL(url, 0, "doctor");
+	char *kept = check_format("%s?history=yes", url);
+	CLI_CALL(kept, 0, "run", "x", "--", "true");
+	CLI_CALL(kept, 0, "history", "x");
+	CLI_CALL(kept, 0, "history", "--clear", "--yes");
+	free(kept);
 }
 
 static void the_acl_line_grants_everything_that_is_needed(void **state)
@@ -288,6 +293,25 @@ static void each_missing_right_is_noticed(void **state)
 	free(url);
 }
 
+/* Only clients that keep a history need the right to. */
+static void the_history_needs_a_right(void **state)
+{
+	(void)state;
+	char *url = USER_URL("some");
+	char *kept = check_format("%s?history=yes", url);
+	send_line("ACL SETUSER some reset on >pw ~* &* +@all -xadd");
+	cli_free(examine(url, 0));
+	char *line = ask_for_line(kept, "some");
+	assert_non_null(strstr(line, "+xadd"));
+	send_line(line);
+	struct cli *cli = examine(kept, 0);
+	cli_expect_finding(cli, "ok ", "history", "inferred");
+	cli_free(cli);
+	free(line);
+	free(kept);
+	free(url);
+}
+
 static void a_denied_command_refers_to_doctor(void **state)
 {
 	(void)state;
@@ -315,6 +339,7 @@ int main(void)
 		CLI_STORY(the_acl_line_grants_every_command_of_the_scripts),
 		CLI_STORY(the_manual_shows_the_acl_line),
 		CLI_STORY(each_missing_right_is_noticed),
+		CLI_STORY(the_history_needs_a_right),
 		CLI_STORY(a_denied_command_refers_to_doctor),
 	};
 	return cmocka_run_group_tests(tests, cli_start_server, cli_stop_server);

@@ -1,6 +1,6 @@
 -- Reads a page of the history: the entries after a position, the oldest first.
 --
--- ARGV: stream, position as the id of an entry, name or '' for all names
+-- ARGV: stream, position as the id of an entry or as a negative number of ms before now, name or '' for all names
 -- Returns {position of the last entry that was read; '1' if others may follow, else '0'; the server's time in ms; then a
 --         text for each entry of the name}. A text is a row of fields, each of which is its length, a colon and its
 --         bytes: the id of the entry, then event, name, owner, kind, how long the owner waited and held in ms, token,
@@ -14,6 +14,9 @@ local function field(value)
 	return #value .. ':' .. value
 end
 
+if string.sub(position, 1, 1) == '-' then
+	position = string.format('%.0f-18446744073709551615', math.max(now + tonumber(position) - 1, 0))
+end
 local entries = redis.call('xrange', stream, '(' .. position, '+', 'count', page)
 local rows = {position, #entries == page and '1' or '0', string.format('%.0f', now)}
 for _, entry in ipairs(entries) do
