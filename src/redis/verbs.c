@@ -303,16 +303,14 @@ static char *put_args(char *at, const struct hf__recipe *recipe, const struct ma
 #define HISTORY_ARGS    7      /* as shared/history.lua has them */
 #define HISTORY_LASTS_S 604800 /* of a stream on a Cluster, where each name has one */
 
-static struct choice choose(const struct hf__core *core, const struct hf__cmd *cmd,
-                            const struct hf__recipe *recipe)
+/* Sets the entry only if there is one: most clients keep no history. */
+static void choose(const struct hf__core *core, const struct hf__cmd *cmd, struct choice *choice)
 {
-	struct choice choice = {.recipe = recipe, .script = &recipe->script};
-	if (recipe->history.text == recipe->script.text)
-		return choice;
-	choice.has_entry = hf__history_entry(core, cmd, &choice.entry);
-	if (choice.has_entry)
-		choice.script = &recipe->history;
-	return choice;
+	const struct hf__recipe *recipe = choice->recipe;
+	choice->has_entry = hf__core_settings(core)->history > 0 &&
+	                    recipe->history.text != recipe->script.text &&
+	                    hf__history_entry(core, cmd, &choice->entry);
+	choice->script = choice->has_entry ? &recipe->history : &recipe->script;
 }
 
 static char *put_known(char *at, int64_t ms)
@@ -428,7 +426,9 @@ int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd)
 	const char *publish = conn->redis->is_sharded ? "SPUBLISH" : "PUBLISH";
 	assert(cmd && cmd->verb < HF__VERBS && items_of(cmd) > 0);
 	const struct hf__recipe *recipe = recipe_of(cmd);
-	const struct choice choice = choose(core, cmd, recipe);
+	struct choice choice;
+	choice.recipe = recipe;
+	choose(core, cmd, &choice);
 	size_t keys, args;
 	size_t room = measure(core, cmd, &choice, &keys, &args);
 	char *at = hf__conn_room(conn, room);

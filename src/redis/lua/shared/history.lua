@@ -4,9 +4,10 @@
 -- hold ends, and a last one on which keep_gone(), move.lua and the scripts that force have something to say. An entry
 -- that cannot be added never fails the verb: `unkept` is the reason. It is added after the lock was changed, so that a
 -- full server refuses what it would refuse without a history.
-local stream, most, lasts, kind, ms, ending, also = unpack(ARGV, #ARGV - 6)
-for _ = 1, 7 do
-	table.remove(ARGV)
+local given = #ARGV
+local stream, most, lasts, kind, ms, ending, also = unpack(ARGV, given - 6)
+for i = given, given - 6, -1 do
+	ARGV[i] = nil
 end
 local unkept
 
