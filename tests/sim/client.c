@@ -376,6 +376,7 @@ void client_init(struct world *world, int index)
 	config.command_timeout_ms = world_between(world, 100, 1000);
 	config.watchdog_ms = world_between(world, 300, LEASE_MAX);
 	config.sync_timeout_ms = world_between(world, 20, 300);
+	config.history = index % 2; /* then a loss is followed by a command */
 	snprintf(config.uuid, sizeof config.uuid, "client-%d", index);
 	client->world = world;
 	client->index = index;
