@@ -91,6 +91,15 @@ sim: need-build-test ## run the simulators: make sim SEEDS=1000000
 	@build/release/tests/sim --seeds $(SEEDS)
 	@build/release/tests/sim_red --seeds $(SEEDS)
 
+# Without Java or the other servers it says what it leaves out.
+differential: SEEDS = 1000
+differential: need-build-test ## play the same calls on several servers, the model and Redisson: make differential SEEDS=10000
+	@for group in servers interop; do \
+		tools/need $$group || echo "differential: continuing without $$group"; \
+	done
+	@$(call build,release,differential)
+	@tools/run-differential $(SEEDS) $(FIRST)
+
 mixed: need-build-test ## run all kinds mixed, 16 threads in each of 4 processes: make mixed SECONDS=60
 	@$(call build,release,live_mixed_crowd)
 	@build/release/tests/live_mixed_crowd $(SECONDS)
@@ -186,6 +195,6 @@ maybe-screens:
 	@tools/need screens || echo "make: continuing without pyte, which the test of holdfast top reads the screen with"
 
 .NOTPARALLEL:
-.PHONY: all demo test test-servers interop asan tsan msan long builds valgrind musl musl-build sim mixed torture \
+.PHONY: all demo test test-servers interop asan tsan msan long builds valgrind musl musl-build sim differential mixed torture \
 	failovers torture-live torture-short torture-mutants fuzz bench bench-quick lint format install uninstall \
 	check-install check-fresh clean help maybe-zookeeper maybe-zkheaders maybe-prometheus maybe-programs maybe-screens
