@@ -324,22 +324,6 @@ static bool accept_ttl(struct comparison *comparison, const char *name)
 	return true;
 }
 
-static bool accept_group_hash(struct comparison *comparison)
-{
-	bool found = false;
-	for (int i = 0; i < SEQUENCE_NAMES; i++) {
-		const char *name = i ? "orders1" : "orders0";
-		const char *ours = find_line(comparison->ours.keys, name);
-		const char *theirs = find_line(comparison->theirs.keys, name);
-		if (ours && theirs && line_has(ours, ":lock_count=") &&
-		    ttl_of(ours) == ttl_of(theirs) + 10000) {
-			set_ttl(&comparison->theirs.keys, name, ttl_of(ours));
-			found = true;
-		}
-	}
-	return found;
-}
-
 /* Replaces the number of every "expire_time=+20000", and returns whether there was one. */
 static bool hide_expire_times(char *keys)
 {
@@ -513,7 +497,6 @@ static const struct difference differences[] = {
 	{"an owner does not wait for itself", WITH_REDISSON, accept_deadlock},
 	{"releasing a fair lock that does not exist", WITH_REDISSON, accept_fair_release},
 	{"Java's forced release of free values", WITH_REDISSON, accept_group_force},
-	{"the hash of a group lasts longer", WITH_REDISSON, accept_group_hash},
 	{"a permit without a lease expires", WITH_REDISSON, limit_permits},
 	{"the lease of a permit without one", WITH_REDISSON, accept_permit_lease},
 	{"an owner does not take overlapping values", WITH_REDISSON, accept_overlap},

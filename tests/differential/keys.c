@@ -15,11 +15,14 @@
 #define EARLIEST_MS 1000000000000LL
 #define NEVER_MS    100000000000000LL
 
-#define TOKENS "redisson_lock_token:{"
+#define TOKENS   "redisson_lock_token:{"
+#define REQUESTS "holdfast_request:"
 
+/* The hash of a group has half a second more than a lease. */
 long long keys_round_ms(long long ms)
 {
-	return ms <= 0 ? ms : (ms + 9999) / 10000 * 10000;
+	long long whole = (ms - 500 + 9999) / 10000 * 10000;
+	return ms <= 0 ? ms : ms <= 500 ? 10000 : whole;
 }
 
 /* ---- permits ---- */
@@ -83,7 +86,10 @@ static size_t write_owner(struct keys *keys, FILE *out, const char *text,
 			continue;
 		char *end;
 		long long number = strtoll(text + UUID_LENGTH + 1, &end, 10);
-		(void)fputs(find_owner(keys, i, number, call)->label, out);
+		if (keys->in_request)
+			(void)fprintf(out, "%c.request", 'A' + i);
+		else
+			(void)fputs(find_owner(keys, i, number, call)->label, out);
 		return (size_t)(end - text);
 	}
 	return 0;
@@ -233,6 +239,7 @@ static char *describe_key(struct keys *keys, const struct raw_reply *key,
 	char *text = NULL;
 	size_t size;
 	const char *name = key->text;
+	keys->in_request = strncmp(name, REQUESTS, strlen(REQUESTS)) == 0;
 	long long ttl = raw_integer(keys->raw, "PTTL", name, NULL);
 	char *type = raw_text(keys->raw, "TYPE", name, NULL);
 	struct raw_reply *content = read_content(keys->raw, name, type);

@@ -19,6 +19,7 @@ struct keys {
 	struct raw *raw;
 	char prefix[32]; /* of all names on the server */
 	const char *uuid[SEQUENCE_CLIENTS];
+	bool in_request; /* the numbers of requests are not those of owners */
 	int owners;
 	struct keys_owner {
 		int client;

@@ -9,6 +9,7 @@
 
 #include <holdfast/holdfast.h>
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,7 @@ struct totals {
 
 /* In memory that all jobs share. */
 struct results {
+	atomic_ullong taken;      /* seeds, from the first on */
 	char name[MAX_SIDES][64]; /* of each side */
 	struct totals totals[MAX_JOBS];
 };
@@ -81,6 +83,13 @@ void record_answer(struct record *record, int i, int rc, const long long *number
 		record->answer[i] = check_format("%s", error_name(rc));
 }
 
+void record_keys(struct record *record, int i, const struct sequence_call *call, char *keys)
+{
+	if (sequence_outlasts(call))
+		keys[0] = 0;
+	record->keys[i] = keys;
+}
+
 void record_clear(struct record *record)
 {
 	for (int i = 0; i < SEQUENCE_MAX; i++) {
@@ -92,22 +101,17 @@ void record_clear(struct record *record)
 
 /* ---- one sequence ---- */
 
-static bool can_play(const struct job *job, int side, enum sequence_flavour flavour)
+static bool can_play(const struct job *job, int i, const struct sequence *sequence)
 {
-	switch (job->with[side]) {
-	case WITH_MODEL: return flavour == FLAVOUR_MODEL;
-	case WITH_REDISSON: return flavour == FLAVOUR_REDISSON;
-	default: return true;
-	}
+	return job->side[i]->can_play(job->side[i], sequence);
 }
 
 /* Whether there is something to compare with. */
-static bool is_wanted(const struct job *job, uint64_t seed)
+static bool is_wanted(const struct job *job, const struct sequence *sequence)
 {
-	enum sequence_flavour flavour = sequence_flavour(seed);
 	bool found = false;
 	for (int i = 1; i < job->sides; i++)
-		found = found || can_play(job, i, flavour);
+		found = found || can_play(job, i, sequence);
 	return found;
 }
 
@@ -179,6 +183,13 @@ static bool compare(struct job *job, const struct sequence *sequence, const stru
 	return true;
 }
 
+static void count_sequence(struct totals *totals, const struct sequence *sequence, bool is_late)
+{
+	totals->late += is_late;
+	totals->sequences += !is_late;
+	totals->calls += is_late ? 0 : (uint64_t)sequence->calls;
+}
+
 static bool run_seed(struct job *job, uint64_t seed)
 {
 	struct sequence sequence;
@@ -186,17 +197,17 @@ static bool run_seed(struct job *job, uint64_t seed)
 	bool is_good = true;
 	bool is_late = false;
 	sequence_make(&sequence, seed);
+	if (!is_wanted(job, &sequence))
+		return true;
 	for (int i = 0; i < job->sides && !is_late; i++)
-		if (can_play(job, i, sequence.flavour))
+		if (can_play(job, i, &sequence))
 			is_late = !play_in_time(job->side[i], &sequence, &record[i]);
 	for (int i = 1; i < job->sides && !is_late; i++)
-		if (can_play(job, i, sequence.flavour))
+		if (can_play(job, i, &sequence))
 			is_good = compare(job, &sequence, record, i) && is_good;
-	if (job->options->prints && !is_late)
+	if (job->options->prints && !is_late && is_good)
 		print_calls(&sequence, sequence.calls - 1, &record[0]);
-	job->totals->sequences += !is_late;
-	job->totals->calls += is_late ? 0 : (uint64_t)sequence.calls;
-	job->totals->late += is_late;
+	count_sequence(job->totals, &sequence, is_late);
 	for (int i = 0; i < job->sides; i++)
 		record_clear(&record[i]);
 	return is_good;
@@ -221,20 +232,21 @@ static void open_sides(struct job *job)
 		add_side(job, WITH_REDISSON, redisson_open(options->server[0]));
 }
 
-/* The n-th job has every n-th seed, and ends with the first one that fails. */
+/* Takes the next seed until there is none, or one has failed. */
 static int run_job(const struct options *options, const char *program, int n,
                    struct results *results)
 {
 	struct job job = {.options = options, .program = program, .totals = &results->totals[n]};
-	uint64_t end = options->first + options->seeds;
 	bool is_good = true;
-	int turn = 0;
 	open_sides(&job);
 	for (int i = 0; n == 0 && i < job.sides; i++)
 		snprintf(results->name[i], sizeof results->name[i], "%s", job.side[i]->name);
-	for (uint64_t seed = options->first; seed < end && is_good; seed++)
-		if (is_wanted(&job, seed) && turn++ % options->jobs == n)
-			is_good = run_seed(&job, seed);
+	while (is_good) {
+		uint64_t taken = atomic_fetch_add(&results->taken, 1);
+		if (taken >= options->seeds)
+			break;
+		is_good = run_seed(&job, options->first + taken);
+	}
 	for (int i = 0; i < job.sides; i++)
 		job.side[i]->close(job.side[i]);
 	return !is_good;

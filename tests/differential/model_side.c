@@ -339,6 +339,12 @@ static char *describe_keys(struct model *model, const struct sequence_call *call
 
 /* ---- the side ---- */
 
+static bool can_play(struct side *side, const struct sequence *sequence)
+{
+	(void)side;
+	return sequence->flavour == FLAVOUR_MODEL;
+}
+
 static void play(struct side *side, const struct sequence *sequence, struct record *ret_record)
 {
 	struct model *model = (struct model *)side;
@@ -351,7 +357,7 @@ static void play(struct side *side, const struct sequence *sequence, struct reco
 		} else {
 			make_call(model, call, ret_record, i);
 		}
-		ret_record->keys[i] = describe_keys(model, call);
+		record_keys(ret_record, i, call, describe_keys(model, call));
 	}
 	close_world(model);
 }
@@ -367,6 +373,7 @@ struct side *model_open(void)
 	if (!model)
 		abort();
 	snprintf(model->side.name, sizeof model->side.name, "the model");
+	model->side.can_play = can_play;
 	model->side.play = play;
 	model->side.close = close_model;
 	return &model->side;

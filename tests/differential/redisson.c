@@ -13,6 +13,7 @@ struct redisson {
 	struct side side;
 	struct scene scene;
 	struct peer *peer[SEQUENCE_CLIENTS];
+	bool has_kind[KINDS];
 };
 
 /* ---- the line that Java reads ---- */
@@ -137,6 +138,27 @@ static void note(struct redisson *redisson, struct record *record, int i, struct
 
 /* ---- the side ---- */
 
+/* Older versions lack some kinds. */
+static bool can_play(struct side *side, const struct sequence *sequence)
+{
+	const struct redisson *redisson = (const struct redisson *)side;
+	bool has_all = sequence->flavour == FLAVOUR_REDISSON;
+	for (int i = 0; i < sequence->calls; i++)
+		has_all = has_all && redisson->has_kind[sequence->call[i].kind];
+	return has_all;
+}
+
+static void find_kinds(struct redisson *redisson)
+{
+	for (int i = 0; i < KINDS; i++) {
+		const char *kind = sequence_kind_name((enum sequence_kind)i);
+		redisson->has_kind[i] = !sequence_is_lock((enum sequence_kind)i) ||
+		                        peer_supports(redisson->peer[0], kind);
+		if (!redisson->has_kind[i])
+			printf("Left out: the %s lock, which this Redisson does not have\n", kind);
+	}
+}
+
 static void play(struct side *side, const struct sequence *sequence, struct record *ret_record)
 {
 	struct redisson *redisson = (struct redisson *)side;
@@ -174,6 +196,8 @@ struct side *redisson_open(const char *server)
 			peer_start(test_server_url(redisson->scene.server),
 		                   &(struct peer_options){.watchdog_ms = SEQUENCE_WATCHDOG_MS});
 	snprintf(redisson->side.name, sizeof redisson->side.name, "Redisson on %s", on);
+	find_kinds(redisson);
+	redisson->side.can_play = can_play;
 	redisson->side.play = play;
 	redisson->side.close = close_redisson;
 	return &redisson->side;

@@ -47,8 +47,7 @@ void scene_name(const struct scene *scene, const struct sequence_call *call, cha
 
 static bool ends_stretch(const struct sequence_call *call)
 {
-	return call->verb == VERB_PAUSE ||
-	       (call->verb == VERB_ACQUIRE && call->wait_ms > SEQUENCE_SHORT_MS);
+	return call->verb == VERB_PAUSE || sequence_outlasts(call);
 }
 
 void scene_step(struct scene *scene, const struct sequence_call *call, struct record *record)
@@ -82,7 +81,7 @@ void scene_note(struct scene *scene, struct record *record, int i, int rc, const
 {
 	const struct sequence_call *call = &scene->sequence->call[i];
 	long long shown = number ? *number : 0;
-	record->keys[i] = keys_read(&scene->keys, call);
+	record_keys(record, i, call, keys_read(&scene->keys, call));
 	/* The reply to the last ask of a brief wait came too late. */
 	if (rc == HF_EUNKNOWN)
 		record->is_late = true;

@@ -49,11 +49,6 @@ const char *sequence_verb_name(enum sequence_verb verb)
 	return verb_names[verb];
 }
 
-enum sequence_flavour sequence_flavour(uint64_t seed)
-{
-	return (enum sequence_flavour)(seed % FLAVOURS);
-}
-
 /* ---- what a sequence is about ---- */
 
 /* The kinds that one name can have in a sequence, and in which flavours. */
@@ -214,19 +209,19 @@ static void add_call(struct dice *dice)
 	}
 }
 
-/* After a wait that outlasts the short leases nobody knows which of them are over. */
 static bool needs_pause(struct dice *dice)
 {
 	const struct sequence *sequence = dice->sequence;
 	const struct sequence_call *last = &sequence->call[sequence->calls - 1];
 	if (!sequence->is_timed || last->verb == VERB_PAUSE)
 		return false;
-	return (last->verb == VERB_ACQUIRE && last->wait_ms == LONG_MS) || draw(dice, 10) == 0;
+	return sequence_outlasts(last) || draw(dice, 10) == 0;
 }
 
 void sequence_make(struct sequence *ret_sequence, uint64_t seed)
 {
-	*ret_sequence = (struct sequence){.seed = seed, .flavour = sequence_flavour(seed)};
+	*ret_sequence = (struct sequence){.seed = seed,
+	                                  .flavour = (enum sequence_flavour)(seed % FLAVOURS)};
 	struct dice dice = {.state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1,
 	                    .sequence = ret_sequence};
 	ret_sequence->is_timed = draw(&dice, 6) == 0;

@@ -89,7 +89,6 @@ struct sequence {
 };
 
 void sequence_make(struct sequence *ret_sequence, uint64_t seed);
-enum sequence_flavour sequence_flavour(uint64_t seed);
 
 /* A kind as the Java process names it, and a verb; both are also for people. */
 const char *sequence_kind_name(enum sequence_kind kind);
@@ -99,6 +98,12 @@ const char *sequence_verb_name(enum sequence_verb verb);
 static inline bool sequence_is_lock(enum sequence_kind kind)
 {
 	return kind <= KIND_OTHER_GROUP;
+}
+
+/* A wait after which nobody knows which of the short leases are over, until the pause that follows. */
+static inline bool sequence_outlasts(const struct sequence_call *call)
+{
+	return call->verb == VERB_ACQUIRE && call->wait_ms > SEQUENCE_SHORT_MS;
 }
 
 /* "A.1 acquire fair orders0 wait 30 lease 600" */

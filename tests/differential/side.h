@@ -18,8 +18,12 @@ void record_clear(struct record *record);
 /* What call i answered, as a text: "0", "0 2" with a number, "HF_EBUSY". */
 void record_answer(struct record *record, int i, int rc, const long long *number);
 
+/* The keys after call i, whose text is malloc'ed; none if they are not known for certain. */
+void record_keys(struct record *record, int i, const struct sequence_call *call, char *keys);
+
 struct side {
 	char name[64];
+	bool (*can_play)(struct side *side, const struct sequence *sequence);
 	void (*play)(struct side *side, const struct sequence *sequence, struct record *ret_record);
 	void (*close)(struct side *side);
 };
