@@ -8,11 +8,11 @@
 
 #include "support/check.h"
 
-/* A short lease rounded up; whoever has another one there goes its own way. */
+/* A short lease, rounded up. If it is the lease of one side only, the two go their own ways. */
 #define SHORT_ROUNDED 10000
 
 struct difference {
-	const char *name; /* as docs/redisson.md has it, if it is one of Redisson's */
+	const char *name; /* of Redisson's differences, docs/redisson.md says more */
 	enum differences_with with;
 	/* Makes both sides equal where they differ in this way, and returns whether it did. */
 	bool (*apply)(struct comparison *comparison);
@@ -245,17 +245,6 @@ static bool accept_lost_level(struct comparison *comparison)
 	       diverge(comparison);
 }
 
-/* Java remembers the lease of a hold that was not released, and uses it for one without a lease. */
-static bool accept_old_lease(struct comparison *comparison)
-{
-	const struct sequence_call *call = comparison->call;
-	const char *ours = find_line(comparison->ours.keys, lock_of(comparison));
-	const char *theirs = find_line(comparison->theirs.keys, lock_of(comparison));
-	return call->verb == VERB_ACQUIRE && sequence_is_lock(call->kind) && !call->lease_ms &&
-	       strcmp(comparison->ours.answer, "0") == 0 && ours && theirs &&
-	       !comparison->was_nested[call->name] && diverge(comparison);
-}
-
 /* The waiter does not ask the server while its own process believes to hold the lock. */
 static bool accept_forced_wait(struct comparison *comparison)
 {
@@ -358,24 +347,44 @@ static bool accept_permit_lease(struct comparison *comparison)
 	       accept_number(comparison, SEQUENCE_WATCHDOG_MS, -1);
 }
 
+/* Makes the times of a lock equal, those of a group's values included. */
+static bool accept_times(struct comparison *comparison, const char *name)
+{
+	const char *line = find_line(comparison->ours.keys, name);
+	bool found = accept_ttl(comparison, name);
+	if (!line || !line_has(line, ":lock_count="))
+		return found;
+	bool ours = hide_expire_times(comparison->ours.keys);
+	bool theirs = hide_expire_times(comparison->theirs.keys);
+	return found || ours || theirs;
+}
+
 static bool accept_nested_times(struct comparison *comparison)
 {
+	const struct sequence_call *call = comparison->call;
 	bool found = false;
 	for (int i = 0; i < SEQUENCE_NAMES; i++) {
 		const char *name = i ? "orders1" : "orders0";
-		const char *line = find_line(comparison->ours.keys, name);
-		const char *other = find_line(comparison->theirs.keys, name);
-		if (!comparison->was_nested[i] || !line || !other)
+		const char *ours = find_line(comparison->ours.keys, name);
+		const char *theirs = find_line(comparison->theirs.keys, name);
+		if (!comparison->was_nested[i] || !ours || !theirs)
 			continue;
-		if (comparison->call->name == i && comparison->call->verb == VERB_TTL)
-			found = accept_number(comparison, ttl_of(line), ttl_of(other)) || found;
-		found = accept_ttl(comparison, name) || found;
-		if (line_has(line, ":lock_count="))
-			found = (hide_expire_times(comparison->ours.keys) |
-			         hide_expire_times(comparison->theirs.keys)) ||
-			        found;
+		if (call->name == i && call->verb == VERB_TTL)
+			found = accept_number(comparison, ttl_of(ours), ttl_of(theirs)) || found;
+		found = accept_times(comparison, name) || found;
 	}
 	return found;
+}
+
+/* Java remembers the lease of a hold that was not released, and uses it for one without a lease. */
+static bool accept_old_lease(struct comparison *comparison)
+{
+	const struct sequence_call *call = comparison->call;
+	if (call->verb != VERB_ACQUIRE || !sequence_is_lock(call->kind) || call->lease_ms ||
+	    strcmp(comparison->ours.answer, "0") != 0 || comparison->was_nested[call->name] ||
+	    !accept_times(comparison, lock_of(comparison)))
+		return false;
+	return comparison->diverged = true;
 }
 
 /* ---- Redisson: readers ---- */

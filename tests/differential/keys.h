@@ -12,8 +12,8 @@
 #define KEYS_MAX_PERMITS 128
 
 /*
- * An owner is "<uuid>:<number>" on the server and is called by whoever made the call after which it
- * was first seen: "A.1". A permit is called by the order of grants. Zeroed before its first use.
+ * An owner, "<uuid>:<number>" on the server, is named after the caller of the call after which it
+ * was first seen: "A.1". A permit is named by the order of grants. Zeroed before its first use.
  */
 struct keys {
 	struct raw *raw;

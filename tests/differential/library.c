@@ -221,7 +221,11 @@ static struct result make_call(struct library *library, const struct sequence_ca
 	default:
 		call_lock(call, open_lock(player, call, name), player->owner[call->owner], &result);
 	}
-	/* A wait that timed out leaves the server's queue in the background. */
+	/*
+	 * A wait that timed out leaves the server's queue in the background: after the answer to
+	 * its last ask, which arrives before that of the first ping.
+	 */
+	need_ok(hf_client_ping(player->client, NULL));
 	need_ok(hf_client_ping(player->client, NULL));
 	result.number += result.flag;
 	return result;
