@@ -127,9 +127,14 @@ static bool drop_tokens(struct comparison *comparison)
 
 /* ---- Redisson: keys of our own, or of its own ---- */
 
+/* One that does not expire would stay for ever, so it is not accepted. */
 static bool drop_requests(struct comparison *comparison)
 {
-	return drop_lines(comparison->ours.keys, "holdfast_request:");
+	char *keys = comparison->ours.keys;
+	for (char *line = keys; *line; line += strcspn(line, "\n") + 1)
+		if (line_has(line, "holdfast_request:") && ttl_of(line) < 0)
+			return false;
+	return drop_lines(keys, "holdfast_request:");
 }
 
 static bool drop_unlock_latches(struct comparison *comparison)

@@ -297,7 +297,8 @@ static void print_differences(const struct options *options, const struct totals
 			printf("  did not apply in this run: %s\n", differences_name(i));
 }
 
-static void print_results(const struct options *options, const struct results *results)
+/* Returns whether anything was compared. */
+static bool print_results(const struct options *options, const struct results *results)
 {
 	struct totals sum = sum_up(results->totals, options->jobs);
 	printf("%llu sequences, %llu calls with the library on %s\n",
@@ -315,6 +316,9 @@ static void print_results(const struct options *options, const struct results *r
 		       "them\n",
 		       (unsigned long long)sum.late);
 	print_differences(options, &sum);
+	if (!sum.sequences)
+		printf("no sequence was compared\n");
+	return sum.sequences > 0;
 }
 
 /* ---- the command line ---- */
@@ -369,8 +373,10 @@ int main(int argc, char **argv)
 	                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (results == MAP_FAILED)
 		return 1;
+	/* A report is written at once, so that those of several jobs do not mix. */
+	(void)setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 	int failed = run_jobs(&options, argv[0], results);
-	if (failed != CHECK_SKIPPED)
-		print_results(&options, results);
-	return failed;
+	if (failed == CHECK_SKIPPED)
+		return failed;
+	return print_results(&options, results) ? failed : 1;
 }
