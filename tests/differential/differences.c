@@ -91,10 +91,33 @@ static bool has_field_twice(const char *line, const struct sequence_call *call)
 	return second && second < line + strcspn(line, "\n");
 }
 
+#define READER_KEY_SIZE 64
+
+/* The key that exists as long as a read hold: "{orders0}:A.1:rwlock_timeout:1". */
+static void name_reader_key(int name, int client, int owner, char ret_key[READER_KEY_SIZE])
+{
+	snprintf(ret_key, READER_KEY_SIZE, "{orders%d}:%c.%d:rwlock_timeout:1", name, 'A' + client,
+	         owner + 1);
+}
+
+/* Whether the caller's read hold has not expired. */
+static bool has_reader_key(char *keys, const struct sequence_call *call)
+{
+	char key[READER_KEY_SIZE];
+	name_reader_key(call->name, call->client, call->owner, key);
+	return find_line(keys, key) != NULL;
+}
+
 /* The name of the call's lock. */
 static const char *lock_of(const struct comparison *comparison)
 {
 	return comparison->call->name ? "orders1" : "orders0";
+}
+
+/* Whether somebody has forced a release of the call's lock. */
+static bool is_forced(const struct comparison *comparison)
+{
+	return comparison->was_forced[comparison->call->name];
 }
 
 /* ---- answers ---- */
@@ -235,7 +258,9 @@ static bool accept_expired_reader(struct comparison *comparison)
 	switch (call->verb) {
 	case VERB_RELEASE: return accept_answers(comparison, "HF_ELOST", "0");
 	case VERB_HELD:
-	case VERB_COUNT: return accept_number(comparison, 0, 1);
+	case VERB_COUNT:
+		return !has_reader_key(comparison->theirs.keys, call) &&
+		       accept_number(comparison, 0, 1);
 	case VERB_ACQUIRE: return has_field_twice(line, call) && diverge(comparison);
 	default: return false;
 	}
@@ -243,7 +268,7 @@ static bool accept_expired_reader(struct comparison *comparison)
 
 static bool accept_lost_level(struct comparison *comparison)
 {
-	return comparison->call->verb == VERB_ACQUIRE &&
+	return comparison->call->verb == VERB_ACQUIRE && is_forced(comparison) &&
 	       (accept_answers(comparison, "HF_ELOST", "0") ||
 	        accept_answers(comparison, "HF_ELOST", "HF_EBUSY") ||
 	        accept_answers(comparison, "HF_ELOST", "HF_ETIMEDOUT")) &&
@@ -253,7 +278,7 @@ static bool accept_lost_level(struct comparison *comparison)
 /* The waiter does not ask the server while its own process believes to hold the lock. */
 static bool accept_forced_wait(struct comparison *comparison)
 {
-	return comparison->call->verb == VERB_ACQUIRE &&
+	return comparison->call->verb == VERB_ACQUIRE && is_forced(comparison) &&
 	       !find_line(comparison->ours.keys, lock_of(comparison)) &&
 	       accept_answers(comparison, "HF_ETIMEDOUT", "0") && diverge(comparison);
 }
@@ -291,7 +316,7 @@ static bool accept_other_half(struct comparison *comparison)
 /* The holder does not know yet that somebody has forced the release. */
 static bool accept_forced_holder(struct comparison *comparison)
 {
-	return comparison->call->verb == VERB_ACQUIRE &&
+	return comparison->call->verb == VERB_ACQUIRE && is_forced(comparison) &&
 	       !find_line(comparison->ours.keys, lock_of(comparison)) &&
 	       accept_answers(comparison, "HF_EDEADLOCK", "0") && diverge(comparison);
 }
@@ -300,6 +325,7 @@ static bool accept_forced_holder(struct comparison *comparison)
 static bool accept_forced_reader(struct comparison *comparison)
 {
 	return comparison->call->kind == KIND_READ && comparison->call->verb == VERB_RELEASE &&
+	       is_forced(comparison) && comparison->had_levels[comparison->call->name] &&
 	       accept_answers(comparison, "0", "HF_ENOTHELD");
 }
 
@@ -381,15 +407,22 @@ static bool accept_nested_times(struct comparison *comparison)
 	return found;
 }
 
-/* Java remembers the lease of a hold that was not released, and uses it for one without a lease. */
+/*
+ * Java remembers the lease of a hold that was not released, or whose owner still writes, and uses
+ * it for a hold without a lease.
+ */
 static bool accept_old_lease(struct comparison *comparison)
 {
 	const struct sequence_call *call = comparison->call;
+	char key[READER_KEY_SIZE];
 	if (call->verb != VERB_ACQUIRE || !sequence_is_lock(call->kind) || call->lease_ms ||
-	    strcmp(comparison->ours.answer, "0") != 0 || comparison->was_nested[call->name] ||
-	    !accept_times(comparison, lock_of(comparison)))
+	    strcmp(comparison->ours.answer, "0") != 0 || comparison->was_nested[call->name])
 		return false;
-	return comparison->diverged = true;
+	name_reader_key(call->name, call->client, call->owner, key);
+	bool lock = accept_times(comparison, lock_of(comparison));
+	bool reader = accept_ttl(comparison, key);
+	comparison->diverged = comparison->diverged || lock || reader;
+	return lock || reader;
 }
 
 /* ---- Redisson: readers ---- */
@@ -428,16 +461,15 @@ static bool unite_readers(struct comparison *comparison)
 	return found;
 }
 
-/* The keys of readers' holds: each is called back with its name, "{orders0}:A.1:rwlock_timeout:1". */
+/* Visits the keys of all readers' holds that there can be. */
 static bool each_reader(struct comparison *comparison,
                         bool (*visit)(struct comparison *comparison, const char *key, int name))
 {
 	bool found = false;
 	for (int i = 0; i < SEQUENCE_NAMES; i++)
 		for (int who = 0; who < SEQUENCE_CLIENTS * SEQUENCE_OWNERS; who++) {
-			char key[48];
-			snprintf(key, sizeof key, "{orders%d}:%c.%d:rwlock_timeout:1", i,
-			         'A' + who / SEQUENCE_OWNERS, who % SEQUENCE_OWNERS + 1);
+			char key[READER_KEY_SIZE];
+			name_reader_key(i, who / SEQUENCE_OWNERS, who % SEQUENCE_OWNERS, key);
 			found = visit(comparison, key, i) || found;
 		}
 	return found;
@@ -449,8 +481,7 @@ static bool drop_old_key(struct comparison *comparison, const char *key, int nam
 	char *first = find_line(comparison->ours.keys, key);
 	char *second = first ? find_line(first + strcspn(first, "\n") + 1, key) : NULL;
 	const char *theirs = find_line(comparison->theirs.keys, key);
-	(void)name;
-	if (!second || !theirs)
+	if (!second || !theirs || !comparison->was_forced[name])
 		return false;
 	char *old = ttl_of(first) == ttl_of(theirs) ? second : first;
 	size_t length = strcspn(old, "\n") + 1;
@@ -480,6 +511,8 @@ static bool drop_forced_key(struct comparison *comparison, const char *key, int 
 {
 	char *ours = comparison->ours.keys;
 	char *theirs = comparison->theirs.keys;
+	if (!comparison->was_forced[name])
+		return false;
 	if (!find_line(ours, key))
 		return !is_reading(theirs, key, name) && drop_lines(theirs, key);
 	return !find_line(theirs, key) && !is_reading(ours, key, name) && drop_lines(ours, key);
@@ -569,8 +602,9 @@ static bool has_levels(const char *line)
 	return false;
 }
 
-static void note_levels(struct comparison *comparison)
+static void note_state(struct comparison *comparison)
 {
+	const struct sequence_call *call = comparison->call;
 	for (int i = 0; i < SEQUENCE_NAMES; i++) {
 		const char *name = i ? "orders1" : "orders0";
 		const char *ours = find_line(comparison->ours.keys, name);
@@ -578,6 +612,8 @@ static void note_levels(struct comparison *comparison)
 		bool is_held = ours || theirs;
 		comparison->was_nested[i] = is_held && (comparison->was_nested[i] ||
 		                                        has_levels(ours) || has_levels(theirs));
+		comparison->was_forced[i] =
+			comparison->was_forced[i] || (call->verb == VERB_FORCE && call->name == i);
 		comparison->had_levels[i] = comparison->had_levels[i] || comparison->was_nested[i];
 	}
 }
@@ -588,7 +624,7 @@ bool differences_accept(struct comparison *comparison, const struct sequence_cal
 	comparison->call = call;
 	comparison->ours = copy_moment(ours);
 	comparison->theirs = copy_moment(theirs);
-	note_levels(comparison);
+	note_state(comparison);
 	for (int i = 0; i < DIFFERENCES && !is_same(comparison); i++)
 		if (differences[i].with == comparison->with && differences[i].apply(comparison))
 			comparison->met[i]++;

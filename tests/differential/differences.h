@@ -27,6 +27,7 @@ struct comparison {
 	struct moment theirs;
 	bool was_nested[SEQUENCE_NAMES]; /* its present hold has or had several levels */
 	bool had_levels[SEQUENCE_NAMES]; /* the same of any hold */
+	bool was_forced[SEQUENCE_NAMES]; /* somebody has forced a release */
 	bool diverged; /* different on purpose, and from now on the two go their own ways */
 };
 
