@@ -221,7 +221,7 @@ static void add_side(struct job *job, enum differences_with with, struct side *s
 	job->side[job->sides++] = side;
 }
 
-static void open_sides(struct job *job)
+static void open_sides(struct job *job, bool is_first)
 {
 	const struct options *options = job->options;
 	for (int i = 0; i < options->servers; i++)
@@ -229,7 +229,7 @@ static void open_sides(struct job *job)
 	if (!options->redisson_only)
 		add_side(job, WITH_MODEL, model_open());
 	if (options->with_redisson)
-		add_side(job, WITH_REDISSON, redisson_open(options->server[0]));
+		add_side(job, WITH_REDISSON, redisson_open(options->server[0], is_first));
 }
 
 /* Takes the next seed until there is none, or one has failed. */
@@ -238,7 +238,7 @@ static int run_job(const struct options *options, const char *program, int n,
 {
 	struct job job = {.options = options, .program = program, .totals = &results->totals[n]};
 	bool is_good = true;
-	open_sides(&job);
+	open_sides(&job, n == 0);
 	for (int i = 0; n == 0 && i < job.sides; i++)
 		snprintf(results->name[i], sizeof results->name[i], "%s", job.side[i]->name);
 	while (is_good) {

@@ -148,13 +148,13 @@ static bool can_play(struct side *side, const struct sequence *sequence)
 	return has_all;
 }
 
-static void find_kinds(struct redisson *redisson)
+static void find_kinds(struct redisson *redisson, bool prints)
 {
 	for (int i = 0; i < KINDS; i++) {
 		const char *kind = sequence_kind_name((enum sequence_kind)i);
 		redisson->has_kind[i] = !sequence_is_lock((enum sequence_kind)i) ||
 		                        peer_supports(redisson->peer[0], kind);
-		if (!redisson->has_kind[i])
+		if (prints && !redisson->has_kind[i])
 			printf("Left out: the %s lock, which this Redisson does not have\n", kind);
 	}
 }
@@ -186,7 +186,7 @@ static void close_redisson(struct side *side)
 	free(side);
 }
 
-struct side *redisson_open(const char *server)
+struct side *redisson_open(const char *server, bool prints)
 {
 	struct redisson *redisson = check_alloc(sizeof(*redisson));
 	char on[40];
@@ -196,7 +196,7 @@ struct side *redisson_open(const char *server)
 			peer_start(test_server_url(redisson->scene.server),
 		                   &(struct peer_options){.watchdog_ms = SEQUENCE_WATCHDOG_MS});
 	snprintf(redisson->side.name, sizeof redisson->side.name, "Redisson on %s", on);
-	find_kinds(redisson);
+	find_kinds(redisson, prints);
 	redisson->side.can_play = can_play;
 	redisson->side.play = play;
 	redisson->side.close = close_redisson;

@@ -16,10 +16,11 @@
  * it has to be faster than SEQUENCE_STRETCH_MS. The hash of a group lasts half a second longer than
  * its holds.
  */
-#define SEQUENCE_SHORT_MS    600
-#define SEQUENCE_PAUSE_MS    1200
-#define SEQUENCE_STRETCH_MS  500
-#define SEQUENCE_WATCHDOG_MS 30000
+#define SEQUENCE_SHORT_MS   600
+#define SEQUENCE_PAUSE_MS   1200
+#define SEQUENCE_STRETCH_MS 500
+/* Longer than all leases, so that a renewal in Java cannot be noticed, whenever it happens. */
+#define SEQUENCE_WATCHDOG_MS 60000
 
 enum sequence_kind {
 	KIND_REENTRANT,

@@ -34,7 +34,10 @@ struct side *library_open(const char *server);
 /* The core on the simulator's model of a server and its clock. */
 struct side *model_open(void);
 
-/* Real Redisson, with the classes of $HF_INTEROP_CLASSPATH and a process for each client. */
-struct side *redisson_open(const char *server);
+/*
+ * Real Redisson, with the classes of $HF_INTEROP_CLASSPATH and a process for each client. Prints
+ * which kinds it lacks if wanted.
+ */
+struct side *redisson_open(const char *server, bool prints);
 
 #endif
