@@ -234,9 +234,10 @@ static void the_acl_line_grants_every_command_of_the_scripts(void **state)
 	size_t n = 0;
 	for (const char *at = cli_output(cli); sscanf(at, "'%60s", word) == 1; n++) {
 		/* Only a cluster is asked for its nodes, and its test checks the rights for that. */
-		const char *wanted = strcmp(word, "cluster") == 0  ? "info"
-		                     : strcmp(word, "pubsub") == 0 ? "pubsub|numsub +pubsub|channels"
-		                                                   : word;
+		const char *wanted = strcmp(word, "cluster") == 0 ? "info"
+		                     : strcmp(word, "pubsub") == 0
+		                             ? "pubsub|numsub +pubsub|channels"
+		                             : word;
 		char *right = check_format(" +%s ", wanted);
 		char *padded = check_format("%s ", line);
 		if (!strstr(padded, right))
