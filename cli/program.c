@@ -1,4 +1,4 @@
-/* Commands that are programs of their own, because they need libraries that the command does not. */
+/* Commands that are programs of their own, because they need libraries of their own. */
 #include "cli.h"
 #include "top_options.h"
 

@@ -86,7 +86,7 @@ size_t put_fit(const char *text, int width)
 	return (size_t)(at - text);
 }
 
-/* Copies what fits; the last column then says that there is more. Returns the columns that are used. */
+/* Copies what fits; the last column says if there is more. Returns how many columns are used. */
 static int fill(wchar_t *cells, size_t *ret_n, const char *text, int width)
 {
 	bool is_cut = put_width(text) > width;

@@ -314,8 +314,8 @@ static uint64_t count_reconnects(struct hf_client *client)
 }
 
 /*
- * The server has worked no longer than the answer took. If the connection was lost meanwhile, it was
- * the outage that took long, and the pause is the shortest one.
+ * The server has worked no longer than the answer took. If the connection was lost meanwhile, the
+ * outage took that time, and the pause is the shortest one.
  */
 static void earn_pause(struct asking *asking, int64_t began_us, uint64_t reconnects)
 {

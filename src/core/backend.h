@@ -267,8 +267,8 @@ struct hf__answer {
 	/* RENEW: for each item, whether the hold still exists. */
 	const bool *there;
 	/*
-	 * LIST, LIST_WAITED, INSPECT, INSPECT_MANY, HISTORY, HISTORY_HELD, FACTS: how many rows there
-	 * are, and how to read them.
+	 * LIST, LIST_WAITED, INSPECT, INSPECT_MANY, HISTORY, HISTORY_HELD, FACTS: the number of
+	 * rows, and how to read them.
 	 */
 	size_t rows;
 	const char *(*row)(const struct hf__answer *answer, size_t i, size_t *ret_length);
