@@ -180,8 +180,8 @@ static bool all_empty(const struct hf__histogram *histogram, size_t n)
 }
 
 /*
- * One histogram for each word. The first, which is the usual one, is written as soon as the kind has
- * been used, so that a collector sees it begin; the others are written once they have values.
+ * One histogram for each word. The first, which is the usual one, is written as soon as the kind
+ * has been used, so that a collector sees it begin; the others are written once they have values.
  */
 static void put_by_kind(struct text *text, const struct family *family, int kind, const char *label,
                         const char *const *word, size_t n, const struct hf__histogram *histogram)

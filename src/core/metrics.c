@@ -1,4 +1,4 @@
-/* Metrics: histograms with fixed buckets, which calls, holds, renewals and commands are added to. */
+/* Metrics: histograms with fixed buckets for calls, holds, renewals and commands. */
 #include "core/metrics.h"
 #include "core/core.h"
 
