@@ -94,7 +94,8 @@ int cli_open_unless_denied(const struct cli_settings *settings, hf_client_option
 void cli_close(hf_client *client);
 
 /* Opens another client of the same server; returns 0 or a library error, and prints nothing. */
-int cli_reopen(const struct cli_settings *settings, hf_client **ret_client);
+int cli_reopen(const struct cli_settings *settings, hf_client_options *options,
+               hf_client **ret_client);
 
 /* The URL in use, which may contain a password; valid once the client is open or was denied. */
 const char *cli_find_url(const struct cli_settings *settings);

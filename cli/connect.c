@@ -330,14 +330,14 @@ void cli_close(hf_client *client)
 	(void)aside_call(close_client, client, CLI_CLOSE_MS);
 }
 
-int cli_reopen(const struct cli_settings *settings, hf_client **ret_client)
+int cli_reopen(const struct cli_settings *settings, hf_client_options *options,
+               hf_client **ret_client)
 {
 	bool files_apply = false;
 	const char *url = find_url(settings, &files_apply);
 	if (!url)
 		files_apply = false;
-	return open_client(settings, url ? url : "embedded:", files_apply, &(hf_client_options){0},
-	                   ret_client);
+	return open_client(settings, url ? url : "embedded:", files_apply, options, ret_client);
 }
 
 const char *cli_find_url(const struct cli_settings *settings)

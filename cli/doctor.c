@@ -40,23 +40,39 @@ static bool use_colours(void)
 	return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
-void doctor_say(struct doctor *doctor, enum verdict verdict, const char *subject,
-                const char *remedy, const char *format, ...)
+static void print_finding(const struct doctor_finding *finding)
 {
 	static const char *const word[] = {"ok", "note", "BAD"};
 	static const char *const colour[] = {"\033[32m", "\033[33m", "\033[31m"};
 	bool colours = use_colours();
-	char found[4096];
+	printf("%s%-4s%s  %-12s ", colours ? colour[finding->verdict] : "", word[finding->verdict],
+	       colours ? "\033[0m" : "", finding->subject);
+	cli_write_plain(stdout, finding->found, strlen(finding->found));
+	printf("%s%s\n", *finding->remedy ? "; " : "", finding->remedy);
+}
+
+void doctor_say(struct doctor *doctor, enum verdict verdict, const char *subject,
+                const char *remedy, const char *format, ...)
+{
+	char found[4096] = "";
+	struct doctor_finding finding = {verdict, subject, found, remedy};
 	va_list args;
-	printf("%s%-4s%s  %-12s ", colours ? colour[verdict] : "", word[verdict],
-	       colours ? "\033[0m" : "", subject);
 	va_start(args, format);
-	int length = vsnprintf(found, sizeof found, format, args);
+	(void)vsnprintf(found, sizeof found, format, args);
 	va_end(args);
-	/* Much of it comes from the server. */
-	cli_write_plain(stdout, found, length < 0 ? 0 : strlen(found));
-	printf("%s%s\n", *remedy ? "; " : "", remedy);
+	if (doctor->note)
+		doctor->note(doctor->note_arg, &finding);
+	else
+		print_finding(&finding);
 	doctor->sick = doctor->sick || verdict == BAD;
+}
+
+int doctor_fail(struct doctor *doctor, int error)
+{
+	if (!doctor->note)
+		return cli_report_failure(error);
+	doctor_say(doctor, BAD, "server", "", "%s: %s", hf_strerror(error), hf_error_detail());
+	return cli_exit_status(error);
 }
 
 static void note_fact(void *arg, const char *name, const char *value)
@@ -222,7 +238,7 @@ static bool is_about_cluster(const struct doctor *doctor, const char *detail)
 	       strstr(cli_find_url(&doctor->settings), "+cluster://");
 }
 
-static void report_denied(struct doctor *doctor, const char *detail)
+void doctor_report_denied(struct doctor *doctor, const char *detail)
 {
 	char user[128], line[1024];
 	bool is_cluster = is_about_cluster(doctor, detail);
@@ -241,7 +257,7 @@ int doctor_try_locks(struct doctor *doctor, hf_client *client, int64_t wait_ms)
 	hf_client *clients[2] = {client, NULL};
 	char name[64];
 	snprintf(name, sizeof name, "holdfast:doctor:%ld", (long)getpid());
-	int rc = cli_reopen(&doctor->settings, &clients[1]);
+	int rc = cli_reopen(&doctor->settings, &(hf_client_options){0}, &clients[1]);
 	rc = note_failure(doctor, 0, rc);
 	for (size_t i = 0; !rc && i < sizeof kinds / sizeof *kinds; i++)
 		rc = try_lock(doctor, clients, kinds[i], name, wait_ms);
@@ -250,7 +266,7 @@ int doctor_try_locks(struct doctor *doctor, hf_client *client, int64_t wait_ms)
 }
 
 /* If a message cannot be published, no call fails, but the library logs it. */
-static void note_warning(void *arg, hf_log_level level, const char *line)
+void doctor_note_warning(void *arg, hf_log_level level, const char *line)
 {
 	struct doctor *doctor = arg;
 	if (level >= HF_LOG_WARN && !doctor->warning[0])
@@ -266,13 +282,13 @@ static void check_rights(struct doctor *doctor, hf_client *client)
 		rc = doctor_try_locks(doctor, client, 20);
 	(void)hf_client_dispatch(client);
 	if (!rc && doctor->warning[0])
-		report_denied(doctor, doctor->warning);
+		doctor_report_denied(doctor, doctor->warning);
 	else if (!rc)
 		doctor_say(doctor, GOOD, "rights", "",
 		           "scripts run, messages are published and received, locks were taken "
 		           "and released");
 	else if (rc == HF_EDENIED)
-		report_denied(doctor, doctor->why);
+		doctor_report_denied(doctor, doctor->why);
 	else
 		doctor_say(doctor, BAD, "lock", "nobody gets a lock until this is fixed", "%s: %s",
 		           hf_strerror(rc), doctor->why);
@@ -325,11 +341,11 @@ static int examine_redis(struct doctor *doctor, hf_client *client)
 {
 	int rc = doctor_read_facts(doctor, client);
 	if (rc == HF_EDENIED) {
-		report_denied(doctor, hf_error_detail());
+		doctor_report_denied(doctor, hf_error_detail());
 		return 1;
 	}
 	if (rc)
-		return cli_report_failure(rc);
+		return doctor_fail(doctor, rc);
 	doctor_check_cluster(doctor);
 	check_version(doctor);
 	check_role(doctor);
@@ -344,6 +360,12 @@ static int examine_redis(struct doctor *doctor, hf_client *client)
 	if (!doctor->replica)
 		doctor_check_cycles(doctor, client);
 	return doctor->sick;
+}
+
+int doctor_examine(struct doctor *doctor, hf_client *client)
+{
+	return cli_is_zookeeper(&doctor->settings) ? doctor_examine_zookeeper(doctor, client)
+	                                           : examine_redis(doctor, client);
 }
 
 int cli_doctor(int argc, char **argv)
@@ -361,16 +383,15 @@ int cli_doctor(int argc, char **argv)
 		             argv[optind]);
 		return EXIT_USAGE;
 	}
-	hf_client_options options = {.on_log = note_warning, .log_arg = &doctor};
+	hf_client_options options = {.on_log = doctor_note_warning, .log_arg = &doctor};
 	int rc = cli_open_unless_denied(&doctor.settings, &options, &client);
 	if (rc == HF_EDENIED) {
-		report_denied(&doctor, hf_error_detail());
+		doctor_report_denied(&doctor, hf_error_detail());
 		return 1;
 	}
 	if (rc)
 		return rc;
-	rc = (cli_is_zookeeper(&doctor.settings) ? doctor_examine_zookeeper
-	                                         : examine_redis)(&doctor, client);
+	rc = doctor_examine(&doctor, client);
 	cli_close(client);
 	return rc;
 }

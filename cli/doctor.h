@@ -6,8 +6,20 @@
 
 #define DOCTOR_FACTS 48
 
+enum verdict { GOOD, NOTE, BAD };
+
+/* Its texts may come from the server, so they must be made safe to show. */
+struct doctor_finding {
+	enum verdict verdict;
+	const char *subject, *found;
+	const char *remedy; /* "" if there is nothing to do */
+};
+
 struct doctor {
 	struct cli_settings settings;
+	/* Takes each finding; NULL: they are printed. */
+	void (*note)(void *arg, const struct doctor_finding *finding);
+	void *note_arg;
 	struct {
 		char name[40];
 		char value[512];
@@ -20,10 +32,18 @@ struct doctor {
 	bool sick;
 };
 
-enum verdict { GOOD, NOTE, BAD };
-
 /* ---- doctor.c ---- */
-/* Prints one line: the verdict, the subject, what was found, and the remedy. */
+/*
+ * Checks everything. The client must have been opened with doctor_note_warning() as .on_log and the
+ * doctor as .log_arg. Returns the exit status.
+ */
+int doctor_examine(struct doctor *doctor, hf_client *client);
+void doctor_note_warning(void *arg, hf_log_level level, const char *line);
+/* Reports that a right is missing, with the line that grants it. */
+void doctor_report_denied(struct doctor *doctor, const char *detail);
+/* Reports that the last library call failed; returns the exit status for that error. */
+int doctor_fail(struct doctor *doctor, int error);
+/* Reports one finding, as a line: the verdict, the subject, what was found, and the remedy. */
 __attribute__((format(printf, 5, 6))) void doctor_say(struct doctor *doctor, enum verdict verdict,
                                                       const char *subject, const char *remedy,
                                                       const char *format, ...);

@@ -310,7 +310,7 @@ static int ask_with_node(struct doctor *doctor, hf_client *client)
 		held = hf_lock_acquire(lock, HF_ACQUIRE(.wait_ms = HF_NOWAIT));
 	int rc = doctor_read_facts(doctor, client);
 	if (rc)
-		rc = cli_report_failure(rc);
+		rc = doctor_fail(doctor, rc);
 	if (!held)
 		(void)hf_lock_release(lock);
 	hf_lock_close(lock);

@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cli_find_user(&settings, user, sizeof user);
 	CHECK(strlen(user) < sizeof user && cli_find_url(&settings));
 	(void)cli_is_zookeeper(&settings);
-	(void)cli_reopen(&settings, &(hf_client *){NULL});
+	(void)cli_reopen(&settings, &(hf_client_options){0}, &(hf_client *){NULL});
 	forget_entries();
 	return 0;
 }
