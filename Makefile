@@ -22,7 +22,7 @@ demo: need-build-server ## build, and watch locks being taken, waited for and lo
 	@$(call build,release,holdfast_command)
 	@build/release/holdfast demo
 
-test: need-build-test maybe-zookeeper maybe-programs maybe-screens maybe-prometheus ## build and run the tests, except the longest
+test: need-build-test maybe-zookeeper maybe-programs maybe-screens maybe-prometheus maybe-browser ## build and run the tests, except the longest
 	@$(call build,release,all)
 	@tools/run-tests release -LE long
 
@@ -41,7 +41,7 @@ interop: need-build-test ## run the tests that share locks with Java's Redisson 
 # which waits in one thread, with the address sanitizer; make long has the rest.
 timed_live = '^live_.*_serial$$'
 
-asan: need-build-test maybe-zookeeper maybe-programs maybe-screens ## run the tests with the address and undefined sanitizers
+asan: need-build-test maybe-zookeeper maybe-programs maybe-screens maybe-browser ## run the tests with the address and undefined sanitizers
 	@$(call build,asan,all)
 	@tools/run-tests asan -LE 'long|session' -E $(timed_live)
 
@@ -54,7 +54,7 @@ msan: need-build-test-fuzz maybe-zkheaders ## run the unit tests and the fuzz co
 	@$(call build,msan,unit_tests fuzzers)
 	@tools/run-tests msan -L 'unit|fuzz' -LE 'session|timing'
 
-long: need-build-test maybe-zookeeper maybe-programs maybe-screens ## run the tests that the others leave out, an hour
+long: need-build-test maybe-zookeeper maybe-programs maybe-screens maybe-browser ## run the tests that the others leave out, an hour
 	@$(call build,release,all)
 	@tools/run-tests release -L long
 	@$(call build,asan,all)
@@ -189,12 +189,16 @@ maybe-zkheaders:
 
 # Commands that are programs of their own, and what their screens are tested with.
 maybe-programs:
-	@tools/need programs || echo "make: continuing without ncurses, and so without holdfast top"
+	@tools/need programs || echo "make: continuing without ncurses or libevent, and so without holdfast top or holdfast web"
 
 maybe-screens:
 	@tools/need screens || echo "make: continuing without pyte, which the test of holdfast top reads the screen with"
 
+maybe-browser:
+	@tools/need browser || echo "make: continuing without a browser, which the test of holdfast web needs"
+
 .NOTPARALLEL:
 .PHONY: all demo test test-servers interop asan tsan msan long builds valgrind musl musl-build sim differential mixed torture \
 	failovers torture-live torture-short torture-mutants fuzz bench bench-quick lint format install uninstall \
-	check-install check-fresh clean help maybe-zookeeper maybe-zkheaders maybe-prometheus maybe-programs maybe-screens
+	check-install check-fresh clean help maybe-zookeeper maybe-zkheaders maybe-prometheus maybe-programs \
+	maybe-screens maybe-browser

@@ -135,10 +135,11 @@ int cli_doctor(int argc, char **argv);
 int cli_demo(int argc, char **argv);
 int cli_help(int argc, char **argv);
 int cli_top(int argc, char **argv);
+int cli_web(int argc, char **argv);
 
 /* The options of commands that have some of their own. */
 extern const struct option cli_ls_options[], cli_who_options[], cli_unlock_options[];
-extern const struct option cli_top_options[], cli_history_options[];
+extern const struct option cli_top_options[], cli_web_options[], cli_history_options[];
 
 /* ---- program.c ---- */
 /* Set if the URL in the environment was given as an option; errors then name that option. */

@@ -27,6 +27,7 @@ static const struct command commands[] = {
 	{"help", cli_help, NULL},
 	/* These are programs of their own. */
 	{"top", cli_top, cli_top_options},
+	{"web", cli_web, cli_web_options},
 };
 
 /* What precedes the first argument that is not an option. */

@@ -47,7 +47,7 @@ static const struct {
 } helps[] = {
 	{"", "Usage: holdfast run|elect [OPTION]... NAME [--] COMMAND [ARG]...\n"
              "       holdfast [OPTION]... NAME COMMAND [ARG]...\n"
-             "       holdfast ls|who|top|history|unlock|revoke [OPTION]...\n"
+             "       holdfast ls|who|top|web|history|unlock|revoke [OPTION]...\n"
              "       holdfast ping|doctor|embedded|demo|help [OPTION]...\n"
              "\n"
              "Run commands under distributed locks, and inspect such locks.\n"
@@ -57,6 +57,7 @@ static const struct {
              "  ls        list the locks on the server, including those of Java programs\n"
              "  who       show who holds a lock\n"
              "  top       watch the locks on the server\n"
+             "  web       watch them in a browser, and serve metrics\n"
              "  history   show who held which lock, for how long, and how that ended\n"
              "  unlock    take a lock away from its holder\n"
              "  revoke    ask the holder of a lock to release it\n"
@@ -141,6 +142,25 @@ static const struct {
                 "  -s, --sort ORDER          need, held, waiting, ttl or name (default need)\n"
                 "      --once                print the locks once, as without a terminal\n"
                 "      --read-only           do not offer to unlock or revoke\n" SERVER_OPTIONS},
+	{"web", "Usage: holdfast web [OPTION]...\n"
+                "\n"
+                "Show the locks on the server in a browser: a live table, each lock with its\n"
+                "holders, waiters and timeline, and what doctor finds. Prints the URL, which\n"
+                "contains a token. Also serves /metrics for Prometheus. Runs until it is\n"
+                "interrupted, and changes nothing on the server without --allow-unlock.\n"
+                "\n"
+                "      --listen ADDRESS:PORT  loopback address to listen on (default 127.0.0.1:0,\n"
+                "                            which chooses a free port)\n"
+                "      --socket PATH         listen on a unix socket instead\n"
+                "      --open                open the page in a browser\n"
+                "      --allow-unlock        let the page unlock and revoke locks\n"
+                "      --token-file FILE     take the token from the first line of FILE\n"
+                "      --metrics-only        serve /metrics and nothing else\n"
+                "      --metrics-open        serve /metrics without a token\n"
+                "      --metrics-token-file FILE  a token that is good for /metrics only\n"
+                "      --listen-anywhere     allow other addresses; requires --token-file, and\n"
+                "                            there is no TLS, so put a proxy before it\n"
+                "      --host NAME:PORT      another name for this host in URLs\n" SERVER_OPTIONS},
 	{"history",
          "Usage: holdfast history [OPTION]... [NAME]\n"
          "       holdfast history --clear [--yes] [NAME]\n"
@@ -256,10 +276,11 @@ int cli_help(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	bool runs = strcmp(command, "run") == 0 || strcmp(command, "elect") == 0;
-	bool tops = strcmp(command, "top") == 0;
+	bool tops = strcmp(command, "top") == 0, webs = strcmp(command, "web") == 0;
 	bool is_past = strcmp(command, "history") == 0;
 	const char *page = runs      ? "holdfast-run"
 	                   : tops    ? "holdfast-top"
+	                   : webs    ? "holdfast-web"
 	                   : is_past ? "holdfast-history"
 	                             : "holdfast";
 	if (isatty(STDOUT_FILENO) && has_page(page))

@@ -1,6 +1,7 @@
 /* Commands that are programs of their own, because they need libraries of their own. */
 #include "cli.h"
 #include "top_options.h"
+#include "web_options.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -89,5 +90,16 @@ int cli_top(int argc, char **argv)
 	          : cli_start_program("holdfast-top",
 	                              "install the package holdfast-top, or build Holdfast with "
 	                              "ncurses (libncurses-dev); 'holdfast ls' needs neither",
+	                              argv, &options.settings);
+}
+
+int cli_web(int argc, char **argv)
+{
+	struct web_options options;
+	int rc = web_read_options(argc, argv, &options);
+	return rc ? rc
+	          : cli_start_program("holdfast-web",
+	                              "install the package holdfast-web, or build Holdfast with "
+	                              "libevent (libevent-dev); 'holdfast ls' needs neither",
 	                              argv, &options.settings);
 }

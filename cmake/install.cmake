@@ -16,6 +16,10 @@ if(TARGET holdfast_top)
   set_target_properties(holdfast_top PROPERTIES INSTALL_RPATH "$ORIGIN/${HF_LIBEXEC_TO_LIB}")
   install(TARGETS holdfast_top RUNTIME DESTINATION ${HF_PROGRAMS_DIR})
 endif()
+if(TARGET holdfast_web)
+  set_target_properties(holdfast_web PROPERTIES INSTALL_RPATH "$ORIGIN/${HF_LIBEXEC_TO_LIB}")
+  install(TARGETS holdfast_web RUNTIME DESTINATION ${HF_PROGRAMS_DIR})
+endif()
 install(TARGETS holdfast holdfast_static EXPORT HoldfastTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -47,6 +47,18 @@ if(HF_TOP)
   endif()
 endif()
 
+# Only holdfast-web needs it.
+hf_forget_gone(HF_LIBEVENT_DIR event2/http.h)
+hf_forget_gone(HF_LIBEVENT_CORE)
+hf_forget_gone(HF_LIBEVENT_EXTRA)
+find_path(HF_LIBEVENT_DIR event2/http.h)
+find_library(HF_LIBEVENT_CORE event_core)
+find_library(HF_LIBEVENT_EXTRA event_extra)
+set(HF_HAVE_LIBEVENT OFF)
+if(HF_WEB AND HF_LIBEVENT_DIR AND HF_LIBEVENT_CORE AND HF_LIBEVENT_EXTRA)
+  set(HF_HAVE_LIBEVENT ON)
+endif()
+
 if(HF_TESTS AND NOT HF_CMOCKA_STAND_IN)
   hf_forget_gone(HF_CMOCKA_DIR cmocka.h)
   hf_forget_gone(HF_CMOCKA)

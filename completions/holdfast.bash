@@ -36,6 +36,10 @@ _holdfast_options() {
 	elect) echo "--id $running" ;;
 	ls) echo "--json $server" ;;
 	who) echo "--json --kind $server" ;;
+	web)
+		echo "--listen --socket --open --allow-unlock --token-file --metrics-only --metrics-open" \
+			"--metrics-token-file --listen-anywhere --host $server"
+		;;
 	top) echo "-d -s --delay --sort --once --read-only $server" ;;
 	history) echo "--json --since --follow --clear --yes $server" ;;
 	unlock) echo "--force --waiter --yes $server" ;;
@@ -50,6 +54,7 @@ _holdfast_takes_value() {
 	case $1 in
 	-w | -E | -c | -d | --delay | --sort | --wait | --timeout | --conflict-exit-code | --command | --kind | --permits | --replicas | --id | \
 		--since | --watchdog | --lease | --grace | --at-least | --max-hold | --splay | --on-lost | --status-fd | \
+		--listen | --socket | --token-file | --metrics-token-file | --host | \
 		--metrics-file | --url | --password-file) return 0 ;;
 	esac
 	return 1
@@ -59,7 +64,7 @@ _holdfast_takes_value() {
 _holdfast_value() {
 	local command=$1 prev=$2 cur=$3
 	case $prev in
-	--password-file | --metrics-file) _holdfast_reply -f -- "$cur" ;;
+	--password-file | --metrics-file | --socket | --token-file | --metrics-token-file) _holdfast_reply -f -- "$cur" ;;
 	--kind)
 		if [[ $command == who ]]; then
 			_holdfast_reply -W semaphore -- "$cur"
@@ -84,7 +89,7 @@ _holdfast() {
 		cur=${words[cword]}
 		prev=${words[cword - 1]}
 	fi
-	local commands='run elect ls who top history unlock revoke ping doctor embedded demo help'
+	local commands='run elect ls who top web history unlock revoke ping doctor embedded demo help'
 
 	# Finds the command, its server, and its first argument that is not an option.
 	local command='' at=1 plain=0

@@ -1,6 +1,6 @@
 # Completion of holdfast for fish.
 
-set -l commands run elect ls who top history unlock revoke ping doctor embedded demo help
+set -l commands run elect ls who top web history unlock revoke ping doctor embedded demo help
 
 # Names of locks, if listing them is cheap: a server is configured, or the private one is running.
 function __holdfast_names
@@ -55,6 +55,7 @@ complete -c holdfast -n __holdfast_needs_command -a elect -d 'run a command whil
 complete -c holdfast -n __holdfast_needs_command -a ls -d 'list the locks on the server'
 complete -c holdfast -n __holdfast_needs_command -a who -d 'show who holds a lock'
 complete -c holdfast -n __holdfast_needs_command -a top -d 'watch the locks on the server'
+complete -c holdfast -n __holdfast_needs_command -a web -d 'watch them in a browser'
 complete -c holdfast -n __holdfast_needs_command -a history -d 'show who held which lock, and how that ended'
 complete -c holdfast -n __holdfast_needs_command -a unlock -d 'take a lock away from its holder'
 complete -c holdfast -n __holdfast_needs_command -a revoke -d 'ask the holder of a lock to release it'
@@ -71,7 +72,7 @@ complete -c holdfast -n '__fish_seen_subcommand_from help' -a "$commands"
 complete -c holdfast -n __holdfast_needs_name -a '(__holdfast_names)' -d lock
 
 complete -c holdfast -n '__fish_seen_subcommand_from demo' -l failover -d 'kill a master, twice'
-set -l server '__holdfast_needs_command; or __fish_seen_subcommand_from run elect ls who top history unlock revoke ping doctor demo'
+set -l server '__holdfast_needs_command; or __fish_seen_subcommand_from run elect ls who top web history unlock revoke ping doctor demo'
 complete -c holdfast -n $server -l url -x -a 'redis:// rediss:// redis+unix:/// zk:// zks:// embedded:' -d 'the server'
 complete -c holdfast -n $server -l password-file -r -F -d 'file whose first line is the password'
 complete -c holdfast -n '__fish_seen_subcommand_from ls who' -l json -d 'print one JSON array of objects'
@@ -84,6 +85,16 @@ complete -c holdfast -n '__fish_seen_subcommand_from top' -s d -l delay -x -d 't
 complete -c holdfast -n '__fish_seen_subcommand_from top' -s s -l sort -x -a 'need held waiting ttl name' -d 'order of the locks'
 complete -c holdfast -n '__fish_seen_subcommand_from top' -l once -d 'print the locks once'
 complete -c holdfast -n '__fish_seen_subcommand_from top' -l read-only -d 'do not offer to unlock'
+complete -c holdfast -n '__fish_seen_subcommand_from web' -l listen -x -d 'loopback address and port'
+complete -c holdfast -n '__fish_seen_subcommand_from web' -l socket -r -d 'listen on a unix socket'
+complete -c holdfast -n '__fish_seen_subcommand_from web' -l open -d 'open the page in a browser'
+complete -c holdfast -n '__fish_seen_subcommand_from web' -l allow-unlock -d 'let the page unlock and revoke locks'
+complete -c holdfast -n '__fish_seen_subcommand_from web' -l token-file -r -d 'take the token from a file'
+complete -c holdfast -n '__fish_seen_subcommand_from web' -l metrics-only -d 'serve /metrics and nothing else'
+complete -c holdfast -n '__fish_seen_subcommand_from web' -l metrics-open -d 'serve /metrics without a token'
+complete -c holdfast -n '__fish_seen_subcommand_from web' -l metrics-token-file -r -d 'token for /metrics only'
+complete -c holdfast -n '__fish_seen_subcommand_from web' -l listen-anywhere -d 'allow other addresses, without TLS'
+complete -c holdfast -n '__fish_seen_subcommand_from web' -l host -x -d 'another name for this host in URLs'
 complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l force -d 'required'
 complete -c holdfast -n '__fish_seen_subcommand_from unlock' -l waiter -x -d 'waiter to remove from the wait queue'
 complete -c holdfast -n '__fish_seen_subcommand_from history unlock' -l yes -d 'do not ask for confirmation'

@@ -20,9 +20,9 @@
 
 extern char **environ;
 
-const char *const cli_commands[CLI_COMMANDS] = {"run",      "elect",  "ls",     "who",  "top",
-                                                "history",  "unlock", "revoke", "ping", "doctor",
-                                                "embedded", "demo",   "help"};
+const char *const cli_commands[CLI_COMMANDS] = {"run",    "elect",    "ls",     "who",    "top",
+                                                "web",    "history",  "unlock", "revoke", "ping",
+                                                "doctor", "embedded", "demo",   "help"};
 
 struct test_server *cli_server;
 struct raw *cli_raw;

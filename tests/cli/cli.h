@@ -27,7 +27,7 @@
 #define CLI_UNTIL_INPUT_ENDS "trap '' TERM; echo $$; cat >/dev/null"
 
 /* All commands of holdfast. */
-#define CLI_COMMANDS 13
+#define CLI_COMMANDS 14
 extern const char *const cli_commands[CLI_COMMANDS];
 
 /* The path of the command under test. */
