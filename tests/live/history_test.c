@@ -323,7 +323,7 @@ static void loss_is_written_when_the_server_can_be_reached_again(void **state)
 	hf_lock *lock = open_kind(client, HF_REENTRANT);
 
 	(void)state;
-	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 500)));
+	ASSERT_OK(hf_lock_acquire(lock, HF_ACQUIRE(.lease_ms = 2500)));
 	proxy_refuse(proxy, true);
 	proxy_cut(proxy);
 	WAIT_UNTIL(hf_lock_state(lock, NULL) == HF_LOST, SOON_MS);
