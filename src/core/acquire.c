@@ -172,13 +172,6 @@ static void on_late_grant(struct hf__core *core, struct hf__op *op, struct hf__h
 		hf__acquire_ask(core, hold, now);
 }
 
-static void count_wait(struct hf__core *core, struct hf__op *op)
-{
-	if (!op->waited)
-		core->stats.waits++;
-	op->waited = true;
-}
-
 /* How long to wait if nothing wakes the call up. */
 static int64_t pause_of(struct hf__core *core, const struct hf__op *op, int64_t ttl_ms, int64_t now)
 {
@@ -272,7 +265,7 @@ static void on_busy(struct hf__core *core, struct hf__op *op, const struct hf__a
 		hf__acquire_give_up(core, op, HF_EBUSY, now);
 		return;
 	}
-	count_wait(core, op);
+	hf__op_count_wait(core, op);
 	if (op->late) {
 		core->stats.timeouts++;
 		hf__acquire_give_up(core, op, HF_ETIMEDOUT, now);
@@ -675,7 +668,7 @@ static void start_fresh(struct hf__core *core, struct hf__op *op, int64_t now)
 	else if (op->lock->queue.next == &op->link)
 		hf__lock_next(core, op->lock, now);
 	if (op->lock->link->up && !hold->cmd.in_flight)
-		count_wait(core, op);
+		hf__op_count_wait(core, op);
 }
 
 /* The server need not know of the level. If it extends the hold, a renewal confirms that. */

@@ -39,6 +39,13 @@ static void finish(struct hf__core *core, struct hf__op *op)
 	core->host_ops->finish(core->host, op);
 }
 
+void hf__op_count_wait(struct hf__core *core, struct hf__op *op)
+{
+	if (!op->waited)
+		core->stats.waits++;
+	op->waited = true;
+}
+
 void hf__op_succeed(struct hf__core *core, struct hf__op *op)
 {
 	op->result = 0;

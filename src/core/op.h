@@ -67,6 +67,8 @@ static inline bool hf__op_is_active(const struct hf__op *op)
 void hf__op_begin(struct hf__core *core, struct hf__op *op, int64_t now);
 /* When the call finishes at the latest, by what it wants. */
 int64_t hf__op_deadline(const struct hf__core *core, const struct hf__op *op);
+/* The call has to wait, which counts once. */
+void hf__op_count_wait(struct hf__core *core, struct hf__op *op);
 void hf__op_succeed(struct hf__core *core, struct hf__op *op);
 void hf__op_finish(struct hf__core *core, struct hf__op *op, int result, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -9,7 +9,7 @@
 #define TEST_DIR "tests/cli/manual_test.c"
 
 static const char *const pages[] = {"holdfast.1", "holdfast-run.1", "holdfast-top.1",
-                                    "holdfast-history.1"};
+                                    "holdfast-history.1", "holdfast-web.1"};
 
 /* Each formats a page from its standard input for a terminal of WIDTH columns. */
 static const struct {

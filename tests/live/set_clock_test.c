@@ -70,7 +70,7 @@ static void clock_set_forward_costs_the_hold_at_its_next_renewal(void **state)
 	int64_t first = take_token(world.rivals.mine, HF_ACQUIRE(.token = 1));
 	test_host_step(world.host, LEASE_MS + 1000);
 	expect_given_away(&world, first);
-	/* The clock is right again, and the other hold goes on with more of its lease than before. */
+	/* The clock is right again, and the other hold continues with more of its lease than before. */
 	test_host_step(world.host, -LEASE_MS - 1000);
 	uint64_t renewals = stats_of(world.rivals.two).renewals;
 	WAIT_UNTIL(stats_of(world.rivals.two).renewals > renewals, LEASE_MS);

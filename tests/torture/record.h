@@ -23,7 +23,7 @@ enum moment {
 	REFUSED,    /* it returned an error */
 	CONFIRMED,  /* the library says that the lock is held; until: as above */
 	ENDED,      /* the library says that the lock is no longer held */
-	UNWATCHED,  /* the last level that was to be renewed is released, and the hold goes on */
+	UNWATCHED,  /* the last level that was to be renewed is released, and the hold continues */
 	RELEASING,  /* a release begins; until: its deadline */
 	RELEASED,   /* it returned */
 	LOST,       /* the event that reports a loss; only its identity is known */
