@@ -45,7 +45,7 @@ struct flow {
 	struct chunk *first, *last;
 	size_t queued;
 	bool is_filtered; /* nothing passes any more */
-	bool is_begun;    /* the first piece was read */
+	size_t inspected; /* bytes of requests so far */
 	bool is_ended;    /* the source will send no more */
 	bool is_shut;     /* and the sink knows it */
 };
@@ -90,9 +90,10 @@ static bool inspect_request(struct proxy *proxy, struct flow *flow, char *bytes,
 {
 	const char *const *filter = proxy->filter;
 	size_t start = proxy->blank_start, end = start + proxy->blank_bytes;
-	if (!flow->is_begun && end > start && end <= size)
-		memset(bytes + start, 0, end - start);
-	flow->is_begun = true;
+	/* A greeting can come in several pieces. */
+	for (size_t i = 0; i < size; i++, flow->inspected++)
+		if (flow->inspected >= start && flow->inspected < end)
+			bytes[i] = 0;
 	for (; filter && *filter; filter++)
 		flow->is_filtered |= memmem(bytes, size, *filter, strlen(*filter)) != NULL;
 	return !flow->is_filtered;
