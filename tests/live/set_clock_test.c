@@ -143,7 +143,7 @@ static void hold_ends_in_time_where_the_clock_gains_1_percent(void **state)
 	end(&world);
 }
 
-/* docs/guarantees.md excludes this clock. A hold that is renewed does not notice it, and a fixed lease is given away. */
+/* docs/guarantees.md excludes this clock. A hold that is renewed does not notice it; a fixed lease is given away. */
 static void renewals_are_in_time_where_the_clock_gains_50_percent(void **state)
 {
 	struct world world;

@@ -21,7 +21,7 @@ static bool freeze_thread(pid_t thread)
 	return true;
 }
 
-/* All threads of the library; the main thread is the one that asks. Returns how many there are, -1 if it is forbidden. */
+/* All threads of the library; the main thread is the one that asks. Returns how many, -1 if it is forbidden. */
 static int freeze_others(pid_t process, pid_t *ret_threads)
 {
 	int count = 0;

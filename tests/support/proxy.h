@@ -37,7 +37,7 @@ void proxy_drop_replies(struct proxy *proxy, bool on);
  */
 void proxy_filter_requests(struct proxy *proxy, const char *const *texts);
 
-/* Overwrites these bytes by zeros in what clients send first on connections that are made from now on; 0 bytes: none. */
+/* Overwrites these bytes by zeros in what clients send first on connections made from now on; 0 bytes: none. */
 void proxy_blank_greeting(struct proxy *proxy, size_t start, size_t bytes);
 
 /* Breaks all connections at both sides, by RST where it is TCP. Held bytes are lost. Returns when
