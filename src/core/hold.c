@@ -216,6 +216,7 @@ void hf__hold_forget(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		return;
 	}
 	count_hold(core, hold->cmd.lock, 1);
+	hf__hold_hide(core, hold); /* its owner may acquire again meanwhile */
 	hold->doubtful = true;
 	hold->state = HF__HOLD_RELEASING;
 	hf__hold_abandon(core, hold, now);

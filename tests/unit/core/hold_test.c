@@ -145,6 +145,25 @@ static void release_of_a_lost_hold_says_why_and_names_the_holder(void **state)
 	check_result(fake_release(fake, 1), HF_ENOTHELD);
 }
 
+/* What is left of the lost hold is still being removed when its owner has the lock again. */
+static void lost_hold_that_is_cleaned_up_does_not_hide_the_next_one(void **state)
+{
+	struct fake *fake = *state;
+	fake->core.config.history = 1000;
+	(void)fake_hold(fake, 1, 1000);
+	fake_advance(fake, 1000);
+	(void)fake_sent(fake, HF__SETTLE);
+	fake_link_down(fake);
+	struct hf__op *op = fake_acquire_for(fake, 1, 1000);
+	fake_link_up(fake);
+	fake_answer(fake, HF__NOT_NOW);
+	(void)check_sent(fake, HF__ASK, 1);
+	fake_answer(fake, HF__GRANTED);
+	check_result(op, 0);
+	assert_int_equal(fake_state(fake, 1), HF_HELD);
+	assert_int_equal(fake_remaining(fake, 1), 988);
+}
+
 static void release_of_a_lost_hold_does_not_wait_for_a_connection(void **state)
 {
 	struct fake *fake = *state;
@@ -627,6 +646,7 @@ int main(void)
 		fake_test(remaining_ends_without_a_turn),
 		fake_test(hold_is_at_risk_with_less_than_a_third_left),
 		fake_test(release_of_a_lost_hold_says_why_and_names_the_holder),
+		fake_test(lost_hold_that_is_cleaned_up_does_not_hide_the_next_one),
 		fake_test(release_of_a_lost_hold_does_not_wait_for_a_connection),
 		fake_test(release_of_a_lost_hold_ends_with_its_connection),
 		fake_test(release_of_a_level_ends_when_the_hold_is_lost_without_a_connection),
