@@ -398,8 +398,9 @@ def hostile_name_is_unlocked_as_it_is_shown(server):
     top = Top(server)
     top.expect("esc\\x1b[2J")
     top.type("uesc\\x1b[2J\r")
-    # The library refuses such names, so all that matters is that nothing else was unlocked.
     top.expect("unlocked")
+    refused = top.shows("not unlocked")
+    assert server.command("EXISTS", b"esc\x1b[2J") == (1 if refused else 0)
     quit_top(top)
 
 
