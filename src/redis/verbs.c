@@ -304,13 +304,14 @@ static char *put_args(char *at, const struct hf__recipe *recipe, const struct ma
 #define HISTORY_LASTS_S 604800 /* of a stream on a Cluster, where each name has one */
 
 /* Sets the entry only if there is one: most clients keep no history. */
-static void choose(const struct hf__core *core, const struct hf__cmd *cmd, struct choice *choice)
+static void choose(const struct hf__core *core, const struct hf__cmd *cmd,
+                   const struct hf__recipe *recipe, struct choice *ret_choice)
 {
-	const struct hf__recipe *recipe = choice->recipe;
-	choice->has_entry = hf__core_settings(core)->history > 0 &&
-	                    recipe->history.text != recipe->script.text &&
-	                    hf__history_entry(core, cmd, &choice->entry);
-	choice->script = choice->has_entry ? &recipe->history : &recipe->script;
+	ret_choice->recipe = recipe;
+	ret_choice->has_entry = hf__core_settings(core)->history > 0 &&
+	                        recipe->history.text != recipe->script.text &&
+	                        hf__history_entry(core, cmd, &ret_choice->entry);
+	ret_choice->script = ret_choice->has_entry ? &recipe->history : &recipe->script;
 }
 
 static char *put_known(char *at, int64_t ms)
@@ -427,8 +428,7 @@ int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd)
 	assert(cmd && cmd->verb < HF__VERBS && items_of(cmd) > 0);
 	const struct hf__recipe *recipe = recipe_of(cmd);
 	struct choice choice;
-	choice.recipe = recipe;
-	choose(core, cmd, &choice);
+	choose(core, cmd, recipe, &choice);
 	size_t keys, args;
 	size_t room = measure(core, cmd, &choice, &keys, &args);
 	char *at = hf__conn_room(conn, room);
