@@ -130,7 +130,7 @@ static void missing_rights_are_said(void **state)
 {
 	(void)state;
 	raw_ok(live_raw, "ACL", "SETUSER", "limited", "reset", "on", ">s3cr3t", "~*", "&*", "+@all",
-	       "-scan", "-pubsub|channels", NULL);
+	       "-scan", "-pubsub", "+pubsub|numsub", NULL);
 	watcher = sync_open(
 		HF_CLIENT(.user = "limited", .password = "s3cr3t", .map_name = board_keep_name));
 	ASSERT_OK(board_new(&(struct board_options){.client = watcher, .refresh_ms = 100}, &board));

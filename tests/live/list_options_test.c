@@ -200,7 +200,7 @@ static void strange_channels_and_missing_rights_do_not_hide_a_lock(void **state)
 	raw_subscribe(listener, "redisson_lock__channel:{mine}");
 	raw_reply_free(raw_command(live_raw, "HSET", "mine", JAVA ":1", "1", NULL));
 	raw_ok(live_raw, "ACL", "SETUSER", "limited", "reset", "on", ">" SECRET, "~*", "&*",
-	       "+@all", "-pubsub|numsub", NULL);
+	       "+@all", "-pubsub", "+pubsub|channels", NULL);
 	hf_client *limited = sync_open(HF_CLIENT(.user = "limited", .password = SECRET));
 	assert_int_equal(count_waited(limited), 1);
 	raw_close(listener);
@@ -214,7 +214,7 @@ static void missing_right_to_list_channels_is_reported(void **state)
 	struct listed listed = {0};
 	(void)state;
 	raw_ok(live_raw, "ACL", "SETUSER", "limited", "reset", "on", ">" SECRET, "~*", "&*",
-	       "+@all", "-pubsub|channels", NULL);
+	       "+@all", "-pubsub", "+pubsub|numsub", NULL);
 	hf_client *client = sync_open(HF_CLIENT(.user = "limited", .password = SECRET));
 	ASSERT_RC(hf_client_list_with(client, HF_LIST(.waited = 1), note_name, &listed),
 	          HF_EDENIED);
