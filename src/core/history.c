@@ -11,9 +11,9 @@ bool hf__history_keeps(const struct hf__core *core, const struct hf__op *op)
 /* How long the hold has been held by then; -1 if it never was, as far as this client knows. */
 static int64_t held_ms(const struct hf__hold *hold, int64_t now)
 {
-	if (!hold || !hold->held_since)
-		return -1;
-	return hold->reason ? hold->held_ms : now - hold->held_since;
+	if (hold && hold->reason)
+		return hold->held_ms;
+	return hold && hold->held_since ? now - hold->held_since : -1;
 }
 
 static const struct hf__hold *find_wire(const struct hf__lock *lock, uint64_t wire)

@@ -53,8 +53,10 @@ struct hf__hold {
 	int64_t end_at;       /* with a session: when the hold ends even if the session lasts */
 	int64_t granted_us;   /* while it is held, with metrics: since when */
 	int64_t leased_until; /* the latest expiry of the levels with a lease of their own */
-	int64_t held_since;   /* when it was granted; 0: not yet */
-	int64_t held_ms;      /* lost: for how long it was held */
+	union {
+		int64_t held_since; /* when it was granted; 0: not yet */
+		int64_t held_ms;    /* lost: for how long it was held */
+	};
 	union {
 		int64_t token;    /* held */
 		int64_t ended_at; /* lost: since when; cleaning: when it is given up */
