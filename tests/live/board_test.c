@@ -3,6 +3,9 @@
 
 #include "live/sync.h"
 
+/* The board asks once a second, and less often if the server takes its time. */
+#define LATER_MS (6 * SOON_MS)
+
 static hf_client *watcher;
 static struct board *board;
 
@@ -61,7 +64,7 @@ static void locks_come_and_go(void **state)
 	start_board(NULL);
 	assert_true(board_fd(board) >= 0);
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
-	WAIT_UNTIL(count_rows() == 1, SOON_MS);
+	WAIT_UNTIL(count_rows() == 1, LATER_MS);
 	struct board_snapshot all = take_all();
 	assert_string_equal(all.rows[0].name, "its:orders");
 	assert_string_equal(all.rows[0].kind, "reentrant");
@@ -72,7 +75,7 @@ static void locks_come_and_go(void **state)
 	assert_true(all.rows[0].ttl_ms > 0 && all.rows[0].lease_ms >= all.rows[0].ttl_ms);
 	board_drop(&all);
 	ASSERT_OK(hf_lock_release(lock));
-	WAIT_UNTIL(count_rows() == 0, SOON_MS);
+	WAIT_UNTIL(count_rows() == 0, LATER_MS);
 	stop_board();
 	hf_lock_close(lock);
 	ASSERT_OK(sync_close(client));
@@ -97,11 +100,11 @@ static void waiters_are_found(void **state)
 	ASSERT_OK(hf_lock_acquire(held, NULL));
 	start_board(NULL);
 	struct waiter *waiter = waiter_start(wanted, NULL);
-	WAIT_UNTIL(count_waited() == 1, SOON_MS);
-	WAIT_UNTIL(has_waiter("orders"), SOON_MS);
+	WAIT_UNTIL(count_waited() == 1, LATER_MS);
+	WAIT_UNTIL(has_waiter("orders"), LATER_MS);
 	ASSERT_OK(hf_lock_release(held));
 	waiter_expect(waiter, 0);
-	WAIT_UNTIL(count_waited() == 0, SOON_MS);
+	WAIT_UNTIL(count_waited() == 0, LATER_MS);
 	stop_board();
 	waiter_finish(waiter);
 	hf_lock_close(held);
@@ -118,11 +121,11 @@ static void name_that_the_library_refuses_is_shown(void **state)
 	raw_reply_free(raw_command(live_raw, "HSET", "even",
 	                           "8743c9c0-0795-4907-87fd-6c719a6b4586:1", "1", NULL));
 	start_board(NULL);
-	WAIT_UNTIL(count_rows() == 2, SOON_MS);
+	WAIT_UNTIL(count_rows() == 2, LATER_MS);
 	raw_reply_free(raw_command(live_raw, "DEL", "even", NULL));
-	WAIT_UNTIL(count_rows() == 1, SOON_MS);
+	WAIT_UNTIL(count_rows() == 1, LATER_MS);
 	raw_reply_free(raw_command(live_raw, "DEL", "odd}", NULL));
-	WAIT_UNTIL(count_rows() == 0, SOON_MS);
+	WAIT_UNTIL(count_rows() == 0, LATER_MS);
 	stop_board();
 }
 
@@ -153,7 +156,7 @@ static void lost_server_is_said_until_it_is_back(void **state)
 	(void)state;
 	start_board(NULL);
 	ASSERT_OK(hf_lock_acquire(lock, NULL));
-	WAIT_UNTIL(count_rows() == 1, SOON_MS);
+	WAIT_UNTIL(count_rows() == 1, LATER_MS);
 	assert_false(is_unreachable());
 	test_server_freeze(live_server);
 	WAIT_UNTIL(is_unreachable(), 20000);

@@ -379,7 +379,7 @@ static size_t kill_keepers(void)
 	for (int i = 1; i <= KEEPERS; i++) {
 		pid_t pid = start_keeper();
 		WAIT_UNTIL(raw_integer(live_raw, "XLEN", STREAM, NULL) == i * NAMES * 3 / 2,
-		           SOON_MS);
+		           6 * SOON_MS);
 		kill_child(pid);
 		for (int name = 0; name < NAMES; name++) {
 			snprintf(key, sizeof key, "story-%d", name);
