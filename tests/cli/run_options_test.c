@@ -549,6 +549,14 @@ static const char *events_in(const char *text)
 	return events;
 }
 
+/* The same from the grant on: on a busy machine even a free lock is waited for. */
+static const char *events_of_hold(const char *text)
+{
+	const char *events = events_in(text);
+	size_t length = strlen("waiting ");
+	return strncmp(events, "waiting ", length) == 0 ? events + length : events;
+}
+
 static void events_are_printed_as_json(void **state)
 {
 	(void)state;
@@ -610,7 +618,7 @@ static void the_events_of_a_loss_are_printed_once_each(void **state)
 	CLI_WAIT_OUTPUT(cli, "acquired");
 	raw_ok(cli_raw, "FLUSHALL", NULL);
 	CLI_EXPECT(cli, 80);
-	assert_string_equal(events_in(cli_output(cli)), "acquired lost exit ");
+	assert_string_equal(events_of_hold(cli_output(cli)), "acquired lost exit ");
 	cli_free(cli);
 }
 
@@ -623,12 +631,12 @@ static void the_end_of_a_lease_is_reported_as_such(void **state)
 	CLI_EXPECT(cli, 80);
 	const char *text = cli_errors(cli);
 	cli_expect_in(text, "holdfast: x: the lease of 3.0s ended; the command was stopped\n");
-	assert_string_equal(events_in(text), "acquired lease-ended exit released ");
+	assert_string_equal(events_of_hold(text), "acquired lease-ended exit released ");
 	cli_free(cli);
 	cli = cli_start(cli_url(), "run", "--json", "--lease", "1s", "x", NULL);
 	CLI_EXPECT(cli, 80);
 	cli_expect_in(cli_errors(cli), "holdfast: x: the lease of 1.0s ended\n");
-	assert_string_equal(events_in(cli_errors(cli)), "acquired at-risk lease-ended exit ");
+	assert_string_equal(events_of_hold(cli_errors(cli)), "acquired at-risk lease-ended exit ");
 	cli_free(cli);
 }
 

@@ -318,19 +318,21 @@ static void nothing_is_counted_twice_when_connections_break_all_the_time(void **
 	ASSERT_OK(hf_semaphore_try_set(world.semaphore, 2, 0, NULL));
 	ASSERT_OK(hf_permits_try_set(world.permits, 2, NULL));
 	ASSERT_OK(hf_latch_try_set(world.latch, THREADS * ROUNDS + 1, NULL));
+	proxy_hold_replies(world.proxy, true); /* before the threads, or fast ones never see it */
 	for (int i = 0; i < THREADS; i++) {
 		crowd[i] = (struct crowd){.world = &world};
 		assert_int_equal(pthread_create(&threads[i], NULL, run_rounds, &crowd[i]), 0);
 	}
 	while (!all_are_over(crowd)) {
-		for (int i = 0; i < 8; i++)
-			test_pause();
-		proxy_hold_replies(world.proxy, true);
 		for (int i = 0; i < 3; i++)
 			test_pause();
 		proxy_cut(world.proxy);
 		proxy_hold_replies(world.proxy, false);
+		for (int i = 0; i < 8; i++)
+			test_pause();
+		proxy_hold_replies(world.proxy, true);
 	}
+	proxy_hold_replies(world.proxy, false);
 	for (int i = 0; i < THREADS; i++) {
 		pthread_join(threads[i], NULL);
 		assert_int_equal(crowd[i].result, 0);
