@@ -72,9 +72,10 @@ static int check_options(const struct past *past, int words)
 		fault = "--yes is only for --clear";
 	if (fault)
 		cli_complain("history: %s; see holdfast history --help", fault);
-	else if (past->clear && !past->yes && !isatty(STDIN_FILENO))
-		cli_complain(fault = "history: there is no terminal for the confirmation; if you "
-		                     "are sure, add --yes");
+	else if (past->clear && !past->yes && !isatty(STDIN_FILENO)) {
+		fault = "there is no terminal for the confirmation; if you are sure, add --yes";
+		cli_complain("history: %s", fault);
+	}
 	return fault ? EXIT_USAGE : 0;
 }
 
