@@ -83,7 +83,7 @@ builds: need-build-test-valgrind-lint maybe-zookeeper maybe-programs maybe-scree
 	@$(call build,asan,all)
 	@$(call build,tsan,all)
 	@$(call build,valgrind,unit_tests wire_tests live_tests)
-	@$(call build,debug,holdfast_lua holdfast_build_id)
+	@$(call build,debug,generated)
 	@$(MAKE) musl-build
 
 sim: need-build-test ## run the simulators: make sim SEEDS=1000000
@@ -142,7 +142,7 @@ bench-quick: need-build-bench ## the same in 5 minutes: only the limits and Redi
 	@bench/run --quick $(BENCH)
 
 lint: need-build-test-lint ## check includes, prose and format, and run the linters
-	@$(call build,debug,holdfast_lua holdfast_build_id)
+	@$(call build,debug,generated)
 	@tools/lint build/debug
 
 format: need-lint ## format all C files
