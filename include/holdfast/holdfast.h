@@ -699,11 +699,11 @@ typedef struct hf_acquire_options {
 	/*
 	 * Redis only: the grant counts once this many replicas have acknowledged it, 100 at most.
 	 * 0: the client's setting; -1: none. They have sync_timeout for that, in addition to
-	 * wait_ms, and twice as long if other grants are being acknowledged already. Fewer in that
-	 * time are HF_ENOREPLICAS, even if the server does not have as many replicas. The promise
-	 * is about the grant, not about later renewals; docs/guarantees.md says what it is worth.
-	 * HF_ENOTSUP on ZooKeeper, where a majority of the ensemble acknowledges every grant, and
-	 * for red locks.
+	 * wait_ms, and twice as long if other grants are being acknowledged already. If fewer do so
+	 * in that time, the call returns HF_ENOREPLICAS, even if the server has fewer replicas than
+	 * that. The promise is about the grant, not about later renewals; docs/guarantees.md says
+	 * what it is worth. HF_ENOTSUP on ZooKeeper, where a majority of the ensemble acknowledges
+	 * every grant, and for red locks.
 	 */
 	int64_t replicas;
 } hf_acquire_options;
@@ -939,13 +939,13 @@ HF_API int hf_semaphore_available_async(hf_semaphore *semaphore, hf_done_fn *don
  * the owner in an event is the id.
  *
  * On ZooKeeper this is Curator's InterProcessSemaphoreV2. The server stores which permits are
- * acquired, but not how many there are; every process has to know that. Set it for this client with
- * hf_permits_set(), hf_permits_try_set() or hf_permits_add(), which lasts while the client has a
- * handle of that name, or name a node that says it to everybody with hf_permits_total_from(). An
- * acquire is HF_EINVAL while the total is not known, and if it asks for more than the total. Only
- * the client that acquired a permit can release or extend it. Several permits are acquired one by
- * one and released again if not all of them were granted in time, so two callers that want several
- * can keep each other waiting.
+ * acquired, but not how many there are; every process has to know that total. To set it for this
+ * client, call hf_permits_set(), hf_permits_try_set() or hf_permits_add(), which lasts while the
+ * client has a handle of that name. To read it from a node that all processes share, call
+ * hf_permits_total_from(). An acquire returns HF_EINVAL while the total is not known, and if it
+ * asks for more than the total. Only the client that acquired a permit can release or extend it.
+ * Several permits are acquired one by one and released again if not all of them were granted in
+ * time, so two callers that want several can keep each other waiting.
  */
 typedef char hf_permit_id[33];
 
@@ -1118,11 +1118,12 @@ HF_API hf_state hf_double_barrier_state(hf_double_barrier *barrier);
  * milliseconds, separated by spaces; and the text of .describe. On ZooKeeper it is the data of the
  * node: the host, the process id and the text.
  *
- * After a second of waiting such a client also says that it waits: in a note of the same form at
- * HF_WAITER_PREFIX:{<name>}:<owner>, with the start of the wait as its time, and in a sorted set of
- * such owners at HF_WAITER_PREFIX:{<name>}. Both are gone when the wait is over, or 9 seconds after
- * the process has died. Of threads that wait for one lock, only the first of each client asks the
- * server, and leaves a note. Waiters for groups and semaphores leave none.
+ * After a second of waiting, such a client also leaves a note about the wait: one of the same form
+ * at HF_WAITER_PREFIX:{<name>}:<owner>, with the start of the wait as its time, and an entry in a
+ * sorted set of such owners at HF_WAITER_PREFIX:{<name>}. Both are removed when the wait is over,
+ * and expire 9 seconds after the process has died. If several threads of a client wait for one
+ * lock, only the first of them asks the server and leaves a note. Waiters for groups and semaphores
+ * leave none.
  */
 #define HF_HOLDER_PREFIX "holdfast_holder"
 #define HF_WAITER_PREFIX "holdfast_waiter"
@@ -1157,8 +1158,8 @@ HF_API const char *hf_info_text(const hf_info *info, size_t i);
 /*
  * Since when it has been held, in milliseconds since 1970 by the server's clock, and the lease with
  * which it was granted, in milliseconds; 0: not known. Both come from the note, so they are not
- * known of a Java holder. On ZooKeeper the first is known of every holder, and the second, the
- * timeout of the session, only of this client.
+ * known for a Java holder. On ZooKeeper the first is known for every holder. The second is the
+ * timeout of the session, and is known for holds of this client only.
  */
 HF_API int64_t hf_info_since(const hf_info *info, size_t i);
 HF_API int64_t hf_info_lease(const hf_info *info, size_t i);
@@ -1185,9 +1186,10 @@ HF_API int64_t hf_info_waiter_since(const hf_info *info, size_t i);
  * The number of clients that wait for the lock, Java's included; -1: not known. On Redis these are
  * the clients that listen for its release, so each process counts once however many of its threads
  * wait, and still counts for a second after its wait. On a cluster without sharded pub/sub, clients
- * that listen at another node than the name's master are not seen. It is not known without the
- * right to PUBSUB NUMSUB, on a cluster with sharded pub/sub to PUBSUB SHARDNUMSUB; on ZooKeeper
- * of permits and of more than 200 holders and waiters.
+ * that listen at a node other than the name's master do not count. The number is not known if the
+ * user lacks the right to PUBSUB NUMSUB, or to PUBSUB SHARDNUMSUB on a cluster with sharded
+ * pub/sub. On ZooKeeper it is not known for permits, nor if there are more than 200 holders and
+ * waiters.
  */
 HF_API int64_t hf_info_waiting_clients(const hf_info *info);
 
@@ -1257,15 +1259,15 @@ HF_API int hf_client_facts(hf_client *client, hf_fact_fn *tell, void *arg);
  * where these functions return HF_ENOTSUP.
  */
 typedef enum hf_history_end {
-	HF_HISTORY_HELD = 0,     /* none: the server had the hold when it was asked */
+	HF_HISTORY_HELD = 0,     /* not ended: the server had the hold when it was asked */
 	HF_HISTORY_RELEASED = 1, /* by its owner */
 	HF_HISTORY_MOVED = 2,    /* handed over to the next waiter of the same client */
-	HF_HISTORY_LOST = 3,   /* the holder has learned that it does not hold the lock any more */
-	HF_HISTORY_FORCED = 4, /* another client took it away */
+	HF_HISTORY_LOST = 3,     /* the holder has learned that it no longer holds the lock */
+	HF_HISTORY_FORCED = 4,   /* another client took it away */
 	/*
-	 * No entry says how it ended: it expired, or a program without a history ended it. It was
-	 * over by hf_history_row_ended_at() at the latest, when the lock was granted again, or when
-	 * the server was asked and did not have it.
+	 * No entry says how it ended: it expired, or a program without a history ended it.
+	 * hf_history_row_ended_at() is the latest time at which that can have happened: when the
+	 * lock was granted again, or when the server was asked and no longer had the hold.
 	 */
 	HF_HISTORY_INFERRED = 5
 } hf_history_end;
@@ -1284,8 +1286,8 @@ HF_API hf_history_end hf_history_row_end(const hf_history_row *row);
 HF_API int64_t hf_history_row_began_at(const hf_history_row *row);
 HF_API int64_t hf_history_row_ended_at(const hf_history_row *row);
 /*
- * For how long the caller waited for the lock, and for how long it was held, until now if it still
- * is, in milliseconds; -1: not known. For an end that is inferred the latter is the most it can be.
+ * For how long the caller waited for the lock, and for how long it was held, or has been held so
+ * far, in milliseconds; -1: not known. If the end is inferred, the latter is an upper bound.
  */
 HF_API int64_t hf_history_row_waited(const hf_history_row *row);
 HF_API int64_t hf_history_row_held(const hf_history_row *row);
@@ -1305,7 +1307,7 @@ typedef int hf_history_fn(void *arg, const hf_history_row *row);
 /* Set the size with HF_HISTORY(). */
 typedef struct hf_history_options {
 	size_t size;
-	const char *name; /* only this name; NULL: all names, which HF_EINVAL says of a cluster */
+	const char *name; /* only this name; NULL: all names, which is HF_EINVAL on a cluster */
 	/* Only entries since then, in ms since 1970 by the server's clock; negative: before now. */
 	int64_t since_ms;
 	const char *after; /* only entries after this position, see hf_history_position() */
@@ -1315,10 +1317,10 @@ typedef struct hf_history_options {
 
 /*
  * A reader, for one thread at a time. Each read reports every hold that has begun or ended since
- * the last one, first those that have ended, in that order. So a hold is reported again when it
- * ends, and once more if it turns out to be lost after its end was inferred; hf_history_row_owner()
- * says that it is the same. A reader remembers how holds began that have not ended. It blocks for
- * command_timeout at most in each request, which reads up to 500 entries.
+ * the last read: first those that have ended, in the order of their ends. So a hold is reported
+ * again when it ends, and once more if its end was inferred and it then turns out to be lost;
+ * hf_history_row_owner() identifies it. A reader remembers the beginnings of holds that have not
+ * ended yet. It blocks for command_timeout at most in each request, which reads up to 500 entries.
  *
  * HF_ECONFLICT: the key of the history holds something else. HF_EDENIED: the user lacks +xrange, or
  * a pattern for the stream.
@@ -1329,7 +1331,8 @@ HF_API int hf_history_open(hf_client *client, const hf_history_options *options,
 HF_API int hf_history_read(hf_history *history, hf_history_fn *tell, void *arg);
 /*
  * The position after all that was read, for a reader that is opened later, even in another process.
- * That reader knows of a hold that began before only what its end says. Valid until the next read.
+ * Of a hold that began before this position, that reader knows only what the entry of its end says.
+ * Valid until the next read.
  */
 HF_API const char *hf_history_position(const hf_history *history);
 /* The key of the stream that it reads. */
@@ -1337,9 +1340,10 @@ HF_API const char *hf_history_stream(const hf_history *history);
 HF_API void hf_history_close(hf_history *history);
 
 /*
- * Removes the history, on a cluster that of the name, which is NULL otherwise. ret_entries can be
- * NULL, and receives the number of entries. HF_EINVAL if a name is missing, or too much.
- * HF_ECONFLICT: the key holds something else, which is left alone.
+ * Removes the history: on a cluster that of this name, elsewhere that of all names, and then the
+ * name must be NULL. ret_entries can be NULL and receives the number of entries. HF_EINVAL: the
+ * name is missing on a cluster, or is not NULL elsewhere. HF_ECONFLICT: the key holds something
+ * else, which is not changed.
  */
 HF_API int hf_client_clear_history(hf_client *client, const char *name, int64_t *ret_entries);
 
