@@ -179,11 +179,11 @@ need-%:
 maybe-zookeeper:
 	@tools/need zookeeper || echo "make: continuing without ZooKeeper"
 
-# Without them the library is still built, and zk:// URLs return HF_ENOTSUP.
 # Without it the test that needs it is skipped, and says so.
 maybe-prometheus:
 	@tools/need prometheus || echo "make: continuing without Prometheus"
 
+# Without them the library is still built, and zk:// URLs return HF_ENOTSUP.
 maybe-zkheaders:
 	@tools/need zkheaders || echo "make: continuing without ZooKeeper's headers, and so without zk:// URLs"
 
