@@ -258,7 +258,7 @@ static int open_client(const struct cli_settings *settings, const char *url, boo
 	return hf_client_open(url, options, ret_client);
 }
 
-/* Whether an error that begins with this word is about the URL: a part of it, or an option in it. */
+/* Whether an error that begins with this word is about a part of the URL or an option in it. */
 static bool is_about_url(const char *detail, const char *url)
 {
 	static const char *const parts[] = {"URL",   "scheme", "host", "port",

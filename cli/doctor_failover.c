@@ -1,4 +1,4 @@
-/* What doctor says about replicas, failovers and clusters: what can be lost, and what settings cost. */
+/* What doctor says about replicas, failovers and clusters: the losses, and what settings cost. */
 #include "doctor.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef HF_CLI_INHERIT_H
 #define HF_CLI_INHERIT_H
 
-/* Notes which descriptors are open. To be called first of all, while all of them are the caller's. */
+/* Notes which descriptors are open. Must be called first, while all of them are the caller's. */
 void inherit_note(void);
 
 /*

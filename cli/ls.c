@@ -80,7 +80,10 @@ static int read_options(int argc, char **argv, const struct option *options, str
 
 /* ---- entries ---- */
 
-/* How long ago this was; -1: not known. Only where the server does not say its time, this host's clock counts. */
+/*
+ * How long ago this was; -1: not known. This host's clock counts only if the server does not report
+ * its own time.
+ */
 static int64_t age_of(const hf_info *info, int64_t since)
 {
 	int64_t now = hf_info_server_time(info);

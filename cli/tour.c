@@ -1,4 +1,4 @@
-/* The narrator of holdfast demo. Every line says when (in seconds from the start), who, and what. */
+/* The narrator of holdfast demo. Every line has the seconds since the start, who acts, and how. */
 #include "tour.h"
 
 #include <holdfast/holdfast.h>

@@ -22,9 +22,9 @@ struct tree {
 
 /*
  * Sends a signal to all descendants, and repeats until a pass over /proc finds none that has not
- * received it. What cannot be signalled is reported on stderr, once. SIGKILL is sent in one pass, which
- * the caller repeats until all are dead. It also goes to whole process groups without other
- * members: their members cannot escape by forking at the wrong moment.
+ * received it. What cannot be signalled is reported on stderr, once. SIGKILL is sent in one pass,
+ * which the caller repeats until all are dead. It is also sent to process groups that have no other
+ * members, as a whole, so that nobody in them can escape by forking at the wrong moment.
  */
 void tree_signal(const struct tree *tree, int signal);
 

@@ -282,7 +282,7 @@ static bool add_name(void *arg, struct row *row)
 	struct names *names = arg;
 	if (names->n == BOARD_MOST_ASKED)
 		return false;
-	/* Rows that were seen in this refresh need not be asked for. A NUL cannot be part of a name. */
+	/* Rows that this refresh has seen are left out, and so are names that contain a NUL. */
 	if (row->seen_at < names->began && !memchr(row->name, 0, row->length)) {
 		names->name[names->n] = strdup(row->name);
 		names->n += names->name[names->n] ? 1 : 0;

@@ -133,7 +133,7 @@ struct board_snapshot {
 		size_t length;
 	} * gone;
 	size_t n_gone;
-	/* With .after: too much has changed since then, so all rows are here, and nothing else is left. */
+	/* With .after: too much has changed since then, so these are all rows that there are. */
 	bool is_whole;
 	void *memory;
 };

@@ -25,10 +25,10 @@ struct pulse {
 
 /* What the server says about a lock. */
 struct pulse_beat {
-	int64_t server_ms; /* the server's clock; it need not be right, but it must not stand still */
+	int64_t server_ms; /* the server's clock; it need not be right, but it must advance */
 	int64_t ttl_ms;    /* -1: it does not expire; -2: it is free */
-	int64_t lease_ms; /* from the note; 0: not known */
-	int64_t held_ms;  /* for how long it has been held; -1: not known */
+	int64_t lease_ms;  /* from the note; 0: not known */
+	int64_t held_ms;   /* for how long it has been held; -1: not known */
 };
 
 void pulse_take(struct pulse *pulse, const struct pulse_beat *beat);

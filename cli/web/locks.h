@@ -8,8 +8,8 @@
 #define LOCKS_MOST 50000 /* rows of one answer */
 
 /*
- * Takes at most this number of rows: those that changed after this number, or all if it is 0. False: out
- * of memory.
+ * Takes at most this number of rows: those that changed after this number, or all if it is 0.
+ * False: out of memory.
  */
 bool locks_take(struct web *web, uint64_t after, size_t most, struct board_snapshot *ret_snapshot);
 

@@ -39,9 +39,9 @@ void hf__cancel_done(struct hf_cancel *cancel)
 }
 
 /*
- * Takes a token over from the parent process, in which any thread may have locked the mutex when
- * this one was forked. Its calls stay behind there. A negative number means that a thread of that
- * process is doing this now.
+ * Takes a token over from the parent process, in which any thread may have held the mutex at the
+ * fork. The parent's calls are not taken over. A negative number means that a thread of the process
+ * with that id is doing this now.
  */
 static void adopt(struct hf_cancel *cancel)
 {

@@ -168,7 +168,7 @@ static bool read_size(struct hf__rows_cursor *row, size_t *ret_size)
 	return good;
 }
 
-/* Reads digits up to the end of the text, or up to a space and moves past it; 0 if something else follows. */
+/* Reads digits up to the end of the text or up to a space, which it skips; 0 for anything else. */
 static int64_t read_digits(const char **text)
 {
 	int64_t number = 0;
@@ -184,8 +184,8 @@ static int64_t read_digits(const char **text)
 }
 
 /*
- * The line has the process id, since when the party holds the lock or waits, and the lease. Notes of
- * version 0.1.0 have only the first. Nobody does so since a time that is still to come.
+ * The line has the process id, the time at which the hold or the wait began, and the lease. In a
+ * note without the last two, and where the time is in the future, these are taken as not known.
  */
 static void read_numbers(const char *line, int64_t server_ms, struct party *party)
 {

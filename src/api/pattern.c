@@ -42,7 +42,7 @@ static bool matches_one(const char **pattern, char c)
 }
 
 /*
- * Only the latest star is tried with more characters, which is enough, and keeps the time within the
+ * Only the latest star is tried with more characters. That is enough, and limits the time to the
  * product of both lengths.
  */
 bool hf__pattern_matches(const char *pattern, const char *text, size_t length)

@@ -21,8 +21,8 @@ struct hf__rows_cursor {
 };
 
 /*
- * Asks for rows, which replace what the buffer has; 0 or an error. The words are n texts. cancel can
- * be NULL.
+ * Asks for rows, which replace the contents of the buffer; 0 or an error. The words are n texts.
+ * cancel can be NULL.
  */
 int hf__rows_ask(struct hf_client *client, struct hf__buffer *rows, enum hf__verb verb,
                  struct hf__lock *lock, const char *words, int32_t n, struct hf_cancel *cancel);

@@ -284,7 +284,7 @@ static void on_refused(struct hf__core *core, struct hf__op *op, const struct hf
 	leave_queue(core, op, now);
 	hf__op_finish(core, op, answer->error, "%s: %.*s", op->lock->name, (int)answer->length,
 	              answer->text);
-	/* Without the right to a command, the script may have stopped half way. */
+	/* Without the right to one of its commands, a request may have been executed half way. */
 	if (hold->cmd.verb == HF__ASK &&
 	    (answer->error == HF_EDENIED || answer->error == HF_EREFUSED))
 		hold->doubtful = true;

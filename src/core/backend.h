@@ -375,8 +375,9 @@ struct hf__core_config {
 	int64_t sync_timeout_ms; /* how long replicas have to acknowledge a grant */
 	int replicas;            /* that must acknowledge a grant, unless the call says otherwise */
 	int watchdog_batch;
-	int history;            /* about how many entries the history keeps; 0: there is none */
-	bool history_contended; /* it has only holds that were waited for, losses and forced releases */
+	int history; /* about how many entries the history keeps; 0: there is none */
+	/* The history has only holds that were waited for, losses and forced releases. */
+	bool history_contended;
 	char uuid[37];
 	char description[HF__DESCRIPTION_SIZE]; /* shown with its locks; empty: none */
 };
@@ -508,8 +509,7 @@ bool hf__core_is_wanted(const struct hf__cmd *cmd);
 void hf__core_lose(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now);
 /*
  * The earliest valid-until of the holds that are renewed over this link; HF__NEVER if there are
- * none. Holds with a
- * fixed lease do not count, since no renewal would make them last longer.
+ * none. Holds with a fixed lease do not count, since no renewal would make them last longer.
  */
 int64_t hf__core_nearest_end(const struct hf__core *core, const struct hf__link *link);
 /* Sets the lease of holds without a lease of their own: the server has granted a session. */
@@ -523,7 +523,8 @@ struct hf__history_entry {
 	int64_t ms;      /* a grant: how long its call has waited; an end: how long it was held */
 	int64_t from_ms; /* MOVE: how long the hold was held that ends */
 	bool is_lost;    /* SETTLE: the hold was lost, not released */
-	bool says_gone; /* SETTLE: the loss gets its entry even if the server has no hold any more */
+	/* SETTLE: the loss gets its entry even if the server no longer has the hold. */
+	bool says_gone;
 };
 
 /* Whether the command leaves an entry in the history if it changes something, and which. */

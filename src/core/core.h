@@ -21,8 +21,8 @@
  *   policy.c     how long a hold lasts: with a lease, or with a session
  *   lock.c       lock records: references, wait queue, watches, parked calls
  *   op.c         calls: how they begin and finish
- *   note.c       when a call that waits says on the server who waits
- *   hold.c       holds: what can be believed of one, its news, its end
+ *   note.c       when a waiting call leaves a note on the server
+ *   hold.c       holds: how long one is valid, its news, its end
  *   history.c    which commands leave an entry in the server's history
  *   watchdog.c   renews holds in batches
  *   release.c    releases levels and cleans up

@@ -1,9 +1,9 @@
 /*
  * Durable grants: those that count only once enough replicas have acknowledged them.
  *
- * Until then the hold is in doubt, as after a lost answer: the server knows the hold, its owner does
- * not, and whichever way the call leaves, the hold is removed from the server. After a sync without
- * a result the call asks again, which shows whether the hold still exists, and syncs again.
+ * Until then the hold is in doubt, as after a lost answer: the server knows the hold, but its owner
+ * does not, and if the call ends without success, the hold is removed from the server. After a sync
+ * without a result the call asks again, which shows whether the hold still exists, and syncs again.
  */
 #include "core/durable.h"
 #include "core/cmd.h"

@@ -13,7 +13,7 @@ void hf__durable_start(struct hf__core *core, struct hf__op *op, int64_t token,
                        hf__answered_fn *answered, int64_t now);
 /* The grant is gone: the call waits for the lock again, with its own deadline. */
 void hf__durable_stop(struct hf__core *core, struct hf__op *op);
-/* Finishes the call: this many replicas are too few; with -1 their number could not be found out. */
+/* Finishes the call: this many replicas are too few; -1: their number could not be found out. */
 void hf__durable_finish(struct hf__core *core, struct hf__op *op, int64_t acknowledged,
                         int64_t now);
 

@@ -1,4 +1,4 @@
-/* Notes of waiters: when a call that waits says on the server who waits. */
+/* Notes of waiters: when a waiting call leaves a note on the server, which others can read. */
 #ifndef HF_CORE_NOTE_H
 #define HF_CORE_NOTE_H
 

@@ -300,7 +300,7 @@ static struct hf__hold *extended_permit(struct hf__core *core, const struct hf__
 	return query->cmd.verb == HF__PERMITS_EXTEND ? own_permit(core, query, 0) : NULL;
 }
 
-/* The server did not have the permit that was to be released, and its owner is notified of that as well. */
+/* The server did not have the permit that was to be released; its owner is notified of that. */
 static void lose_released(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	if (hold->state != HF__HOLD_RELEASING)

@@ -7,8 +7,8 @@
 #include <inttypes.h>
 
 /*
- * Whether other clients were notified of the release. If the server cannot count all of them, this is
- * assumed from time to time, to give them a turn. The answer is NULL if nothing was released.
+ * Whether other clients were notified of the release. If the server cannot count all of them, this
+ * is assumed from time to time, to give them a turn. The answer is NULL if nothing was released.
  */
 static bool may_have_notified(const struct hf__lock *lock, const struct hf__answer *answer,
                               int64_t now)
@@ -245,8 +245,9 @@ void hf__release_correct(struct hf__core *core, struct hf__hold *hold, int64_t n
 }
 
 /*
- * The hold of this wire owner if its release waits for a hand-over, else NULL. If the lock got another
- * link meanwhile, the release was sent there: it may find the hold gone because it was handed over.
+ * The hold of this wire owner if its release waits for a hand-over, else NULL. If the lock got
+ * another link meanwhile, the release was sent there: it may find the hold gone because it was
+ * handed over.
  */
 static struct hf__hold *find_moving(struct hf__lock *lock, uint64_t wire, bool may_be_gone)
 {

@@ -5,8 +5,9 @@
 #include "core/backend.h"
 
 /*
- * Renewals in flight at once. Where holds go together, a few large ones are enough. On a Cluster each
- * slot needs its own: 100 of them renew 10 000 slots in 4 s if a round trip takes 40 ms.
+ * Renewals in flight at once. Where one renewal can be for many holds, a few large ones are enough.
+ * Where each slot needs a renewal of its own, 100 of them renew 10 000 slots in 4 s if a round trip
+ * takes 40 ms.
  */
 #define HF__RENEWALS       100
 #define HF__RENEWALS_LARGE 4

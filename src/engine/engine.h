@@ -126,8 +126,9 @@ void hf__engine_port_changed(struct hf__engine *engine);
 void hf__engine_keep(struct hf__engine *engine);
 
 /*
- * This many callbacks run one after the other from now on; 0: that is over. If they are many, what
- * they add to the ports is gathered for a few milliseconds. Only while callbacks are dispatched.
+ * Announces that this many callbacks are about to run, one after the other; 0: they have run. If
+ * there are several, what they add to the ports is collected for a few milliseconds and then sent
+ * together. Only while callbacks are dispatched.
  */
 void hf__engine_expect(struct hf__engine *engine, int callbacks);
 /* Writes what callbacks have added to the ports. Mutex held. */

@@ -577,8 +577,8 @@ static struct hf__conn *find_named(const struct hf__cluster *cluster, struct hf_
 }
 
 /*
- * Redisson puts the name of a latch into braces even if it contains some. The slot of its channel is
- * then another one than that of its key, whose master cannot publish there.
+ * Redisson puts the name of a latch into braces even if it contains some. Then its channel and its
+ * key have different slots, and the master of the key cannot publish on the channel.
  */
 static bool is_mute_latch(const struct hf__cluster *cluster, const struct hf__cmd *cmd)
 {

@@ -50,8 +50,8 @@ void hf__cluster_note_answer(struct hf__conn *conn, const struct hf__cmd *cmd,
 /* ---- for the scout ---- */
 
 /*
- * Takes over the reply to CLUSTER NODES of this host. Returns HF_EPROTOCOL if it names no master, or
- * too many of them, and HF_ENOMEM.
+ * Takes over the reply to CLUSTER NODES of this host. Returns HF_EPROTOCOL if it names no master or
+ * too many of them, or HF_ENOMEM.
  */
 int hf__cluster_take_map(struct hf__cluster *cluster, const char *text, size_t length,
                          const char *host, int64_t now);

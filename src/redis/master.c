@@ -212,8 +212,8 @@ static void answer_core(struct hf__conn *conn, struct hf__cmd *cmd, const char *
 
 /*
  * SUNSUBSCRIBE is confirmed by a push that the server also sends unasked when the slot moves away,
- * and is refused afterwards. So a HELLO follows it, which needs no right and is not refused by a busy
- * or a failing server either: the command is answered when that is.
+ * and is refused afterwards. So a HELLO follows it, which needs no right, and which even a busy or
+ * failing server does not refuse: once HELLO is answered, so is the command.
  */
 static void pass_fence(struct hf__conn *conn, struct hf__cmd *cmd, int64_t now)
 {

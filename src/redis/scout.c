@@ -170,8 +170,8 @@ static void handle_map(struct hf__scout *scout, const char *bytes, int64_t now)
 }
 
 /*
- * Any lasting refusal means plain pub/sub, as with Redisson. Only old servers do not have the command; where
- * the user may not run it, Redisson's own user probably may, and then neither side hears the other.
+ * Any lasting refusal means plain pub/sub, as with Redisson. Only old servers lack the command. If
+ * our user may not run it, Redisson's user probably may, and then neither side hears the other.
  */
 static void handle_probe(struct hf__scout *scout, const char *bytes, int64_t now)
 {

@@ -101,8 +101,8 @@ static enum hf__seek_step end_round(struct hf__seek *seek, int places, int64_t n
 }
 
 /*
- * There is a pause if the place has answered and failed right after that, because all of them may do
- * so, in turn and for ever.
+ * There is a pause if the place has answered and then failed, because all places may do so in turn,
+ * for ever.
  */
 enum hf__seek_step hf__seek_fail(struct hf__seek *seek, int places, int error, const char *why,
                                  int64_t now)

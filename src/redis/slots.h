@@ -29,14 +29,14 @@ struct hf__slots_redirection {
 bool hf__slots_read_redirection(const char *text, size_t length,
                                 struct hf__slots_redirection *ret_redirection);
 
-/* Called with each range of slots, the last one included; anything but 0, an HF_E…, ends the reading. */
+/* Called with each range of slots, its last slot included. Any result but 0, an HF_E…, ends it. */
 typedef int hf__slots_fn(void *arg, const struct hf__slots_master *master, uint16_t first,
                          uint16_t last);
 
 /*
  * Reads the reply to CLUSTER NODES, which is one text with a line for each node. Slots that are
- * being moved are still those of their master. Returns how many slots were named, HF_EPROTOCOL if the
- * text is not such a reply, HF_ENOMEM, or what the function has returned.
+ * being moved are still those of their master. Returns how many slots were named, HF_EPROTOCOL if
+ * the text is not such a reply, HF_ENOMEM, or what the function has returned.
  */
 int hf__slots_read(const char *text, size_t length, hf__slots_fn *on_range, void *arg);
 

@@ -3,15 +3,15 @@
  * nothing of a connection that waits in WAIT, so WAIT must not be sent where locks are.
  *
  * One WAIT serves all grants that were collected, with the highest number that one of them needs.
- * While it is in flight, the next ones are collected. Before it, in the same write, goes a renewal of
- * the hold that was granted last. That is the write that WAIT is about: the server executes it after
- * all of these grants, so a replica that has executed it knows of them. It also proves that this
- * connection leads to the server that granted them, or to one that has received them: servers receive
- * grants in their order, so one that has the last has the others. One of these that was taken away
- * meanwhile is reported lost by its next renewal, as any hold is.
+ * While it is in flight, the next ones are collected. The same write begins with a renewal of the
+ * hold that was granted last. That renewal is what WAIT waits for: the server executes it after all
+ * of these grants, so a replica that has executed it has them, too. It also proves that this
+ * connection leads to the server that granted them, or to one that has received them: replicas
+ * receive grants in order, so one that has the last has the others. If one of these holds was taken
+ * away meanwhile, its next renewal reports it as lost, as usual.
  *
- * Without that proof, because the hold is gone or the renewal was refused, nothing is known about the
- * others, and each of them is sent again with a renewal of its own.
+ * Without that proof, because the hold is gone or the renewal was refused, nothing is known about
+ * the others, and each of them is sent again with a renewal of its own.
  */
 #include "redis/sync.h"
 #include "redis/cluster.h"
@@ -142,8 +142,8 @@ static bool send_renewal(struct hf__sync *sync, struct hf__cmd *cmd, int64_t now
 }
 
 /*
- * Sends what was collected. Without memory a command whose renewal does not fit is answered at once,
- * and those that it was to prove wait for the next turn.
+ * Sends what was collected. Without memory, a command whose renewal does not fit is answered at
+ * once, and those that it was to prove wait for the next turn.
  */
 static void send_collected(struct hf__sync *sync, int64_t now)
 {
