@@ -635,7 +635,8 @@ static int check_durability(const hf_lock *lock, const int *ret_replicas)
 	if (!rc)
 		rc = refuse_several(lock);
 	if (!rc && lock->at.client->settings.zookeeper)
-		rc = hf__error(HF_ENOTSUP, "a majority of the ensemble has every hold");
+		rc = hf__error(HF_ENOTSUP, "on ZooKeeper a majority of the ensemble has every "
+		                           "hold, so no replicas are counted");
 	return rc;
 }
 
