@@ -29,7 +29,7 @@ struct hf__settings {
 	char *master_name; /* Redis with Sentinel */
 	char *chroot;      /* ZooKeeper: "" or "/path", never NULL */
 
-	/* One field for each row of the table; redis/settings.h and zk/settings.h describe theirs. */
+	/* One field for each row of the table; redis/settings.h and zk/settings.h say more. */
 	char *user;
 	char *password;
 	int database;

@@ -14,8 +14,8 @@ void hf__cmd_submit(struct hf__core *core, struct hf__link *link, struct hf__cmd
                     int64_t limit_ms);
 /*
  * Whether the command is sent again after a pause. If its link is down, it is sent again as soon as
- * the link is up. A command can be unsent, or its outcome unknown, while its link is up: then it was
- * on another link.
+ * the link is up. A command can be unsent, or its outcome unknown, while its link is up: then it
+ * was on another link.
  */
 bool hf__cmd_is_retried(const struct hf__answer *answer, const struct hf__link *link);
 /* Whether the command could not be sent for lack of memory. */

@@ -434,8 +434,9 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	hf__log_write(core, HF_LOG_WARN, "%s: %s", hold->cmd.lock->name, why);
 	add_news(core, hold, HF_LOST);
 	/*
-	 * The server may still have the hold: its session lasts, or force has hit another's. If there
-	 * is a history, the same command enters the loss there; a forced release has its own entry.
+	 * The server may still have the hold: its session lasts, or the forced release removed the
+	 * hold of another owner. If there is a history, the same command enters the loss there; a
+	 * forced release has an entry of its own.
 	 */
 	hold->stays =
 		((timed || reason == HF__LOST_FORCED) && !hold->cmd.lock->policy->server_ends) ||

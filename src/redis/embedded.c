@@ -389,7 +389,7 @@ static int find_program(struct start *start)
 	return rc;
 }
 
-/* ---- the child: only calls that are safe after a fork of a threaded program ------------------- */
+/* ---- the child: only calls that are safe after a fork of a threaded program ------------------ */
 
 /* In the child, which exits here. */
 static _Noreturn void give_up(int report_fd, const char *step)

@@ -231,7 +231,7 @@ static void up(struct hf__conn *conn, int64_t now)
 {
 	struct hf__sentinel *sentinel = of(conn);
 	const char *others[] = {"SENTINEL", "SENTINELS", sentinel->redis->config->master_name};
-	/* The Sentinel that leads a failover names the new master before it announces the switch. */
+	/* The Sentinel that leads a failover names the new master before announcing the switch. */
 	const char *switches[] = {"SUBSCRIBE", "+switch-master", "+failover-state-reconf-slaves"};
 	ask(sentinel, now);
 	if (!sentinel->skips_learning)
