@@ -669,8 +669,9 @@ int hf_client_clear_history(hf_client *client, const char *name, int64_t *ret_en
 		rc = check_server(client, name != NULL);
 	/* Without a cluster there is one history, of which no single name can be removed. */
 	if (!rc && name && hf__rows_asks_together(client))
-		rc = hf__error(HF_EINVAL, "name: must be NULL except on a cluster, because the "
-		                          "history of all names is removed");
+		rc = hf__error(HF_EINVAL,
+		               "name: only on a cluster does each name have a history of "
+		               "its own; without a name the history of all is removed");
 	if (!rc)
 		rc = open_name(client, name, &handle);
 	if (rc)
