@@ -20,6 +20,8 @@
  * not answer have to fail first.
  */
 #define JAVA_LEAVES_MS 15000
+/* The latest that a loss is reported after its valid-until. */
+#define REPORT_MS 5000
 
 /* How many turns both sides together must get before and after each change. */
 #define FEWEST_TURNS 20
@@ -139,7 +141,7 @@ static struct beliefs_verdict judge(struct story *story)
 	                                    .failover = story->failover,
 	                                    .leave_us = JAVA_LEAVES_MS * 1000,
 	                                    .lease_us = LEASE_MS * 1000,
-	                                    .report_us = SOON_MS * 1000};
+	                                    .report_us = REPORT_MS * 1000};
 	struct beliefs_verdict verdict = beliefs_judge(story->beliefs, &rules);
 	assert_int_equal(beliefs_faults(&verdict), 0);
 	return verdict;

@@ -5,7 +5,7 @@
 
 #include "support/clock.h"
 
-#define PATIENCE_MS 5000
+#define PATIENCE_MS 15000
 
 void note_done(void *arg, int result, int64_t number, const char *text)
 {

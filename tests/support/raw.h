@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* A reply that takes longer than this fails the test. */
-#define RAW_TIMEOUT_MS 5000
+#define RAW_TIMEOUT_MS 15000
 
 struct test_server;
 struct raw;

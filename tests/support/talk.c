@@ -10,7 +10,7 @@
 #include "support/check.h"
 #include "support/net.h"
 
-#define TIMEOUT_MS 5000
+#define TIMEOUT_MS 15000
 
 int talk_open(const char *url)
 {
