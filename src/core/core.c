@@ -44,28 +44,32 @@ void hf__core_init(struct hf__core *core, const struct hf__core_config *config, 
 
 void hf__core_set_backend(struct hf__core *core, const struct hf__backend_ops *ops, void *backend)
 {
-	assert(!core->backend_ops && ops);
+	assert(core && !core->backend_ops && ops && backend);
 	core->backend_ops = ops;
 	core->backend = backend;
 }
 
 const struct hf__core_config *hf__core_settings(const struct hf__core *core)
 {
+	assert(core);
 	return &core->config;
 }
 
 uint64_t hf__core_random(struct hf__core *core)
 {
+	assert(core);
 	return hf__random_next(&core->random);
 }
 
 struct hf__link *hf__core_link(struct hf__core *core)
 {
+	assert(core);
 	return &core->link;
 }
 
 void hf__core_link_init(struct hf__link *link)
 {
+	assert(link);
 	*link = (struct hf__link){.error = HF_EUNREACHABLE, .why = "not connected"};
 }
 
@@ -87,7 +91,7 @@ static void answer_unsent(struct hf__core *core, int64_t now)
 void hf__core_answer(struct hf__core *core, struct hf__cmd *cmd, const struct hf__answer *answer,
                      int64_t now)
 {
-	assert(cmd->in_flight && cmd->answered && answer);
+	assert(core && cmd && cmd->in_flight && cmd->answered && answer);
 	cmd->in_flight = false;
 	if (core->metrics)
 		hf__metrics_count_answer(core, cmd, answer->outcome, now);
@@ -296,6 +300,7 @@ static void each_query(struct hf__core *core, const struct hf__link *link,
 
 bool hf__core_needs_link(const struct hf__core *core, const struct hf__link *link)
 {
+	assert(core && link);
 	const struct hf__list *at;
 	if (link->holds > 0)
 		return true;
@@ -321,6 +326,7 @@ static int64_t nearest_end_of(const struct hf__lock *lock)
 
 int64_t hf__core_nearest_end(const struct hf__core *core, const struct hf__link *link)
 {
+	assert(core && link);
 	struct hf__table_link *at = NULL;
 	int64_t nearest = HF__NEVER;
 	while ((at = hf__table_next(&core->locks, at))) {
@@ -343,7 +349,7 @@ static void resume_hold(struct hf__core *core, struct hf__hold *hold, int64_t no
 
 void hf__core_link_up(struct hf__core *core, struct hf__link *link, int64_t now)
 {
-	assert(!link->up);
+	assert(core && link && !link->up);
 	if (link->was_up) {
 		core->stats.reconnects++;
 		link->reconnects++;
@@ -360,7 +366,7 @@ void hf__core_link_up(struct hf__core *core, struct hf__link *link, int64_t now)
 void hf__core_link_down(struct hf__core *core, struct hf__link *link, int error, const char *why,
                         int64_t now)
 {
-	assert(link->up && error && why);
+	assert(core && link && link->up && error && why);
 	(void)now;
 	link->up = false;
 	core->links_up--;
@@ -384,7 +390,7 @@ static void fail_query(struct hf__core *core, struct hf__op *op, int64_t now)
 void hf__core_link_failed(struct hf__core *core, struct hf__link *link, int error, const char *why,
                           int64_t now)
 {
-	assert(!link->up && error && why);
+	assert(core && link && !link->up && error && why);
 	link->error = error;
 	/* An outage has many attempts, and most of them fail for the same reason. */
 	if (strcmp(link->why, why) != 0)
@@ -439,6 +445,7 @@ static void reroute_lock(struct hf__core *core, struct hf__lock *lock, int64_t n
 
 void hf__core_reroute(struct hf__core *core, int64_t now)
 {
+	assert(core);
 	struct hf__table_link *at = hf__table_next(&core->locks, NULL);
 	while (at) {
 		struct hf__lock *lock = hf__table_item(at, struct hf__lock, by_key);
@@ -454,6 +461,7 @@ void hf__core_reroute(struct hf__core *core, int64_t now)
 
 void hf__core_reroute_slot(struct hf__core *core, uint16_t slot, int64_t now)
 {
+	assert(core);
 	struct hf__list *head = &core->slots[slot % HF__SLOT_LISTS];
 	struct hf__list *at = head->next, *after;
 	for (; at != head; at = after) {
@@ -475,6 +483,7 @@ void hf__core_reroute_slot(struct hf__core *core, uint16_t slot, int64_t now)
 void hf__core_each_watch(struct hf__core *core, uint16_t slot,
                          void (*visit)(void *arg, struct hf__watch *watch), void *arg)
 {
+	assert(core && visit);
 	struct hf__list *at;
 	hf__list_each (at, &core->slots[slot % HF__SLOT_LISTS]) {
 		const struct hf__lock *lock = hf__list_item(at, struct hf__lock, in_slot);
@@ -495,7 +504,7 @@ static void grant_without_asking(struct hf__core *core, struct hf__hold *hold, i
 void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t number,
                    int64_t now)
 {
-	assert(watch->lock);
+	assert(core && watch && watch->lock);
 	const struct hf__op *first = hf__lock_first_waiter(watch->lock);
 	core->stats.wakeups++;
 	if (!first)
@@ -508,7 +517,6 @@ void hf__core_wake(struct hf__core *core, const struct hf__watch *watch, int64_t
 
 static struct hf__hold *find_wire(struct hf__lock *lock, uint64_t wire)
 {
-	assert(lock && wire);
 	struct hf__list *link;
 	hf__list_each (link, &lock->holds) {
 		struct hf__hold *hold = hf__list_item(link, struct hf__hold, link);
@@ -520,6 +528,7 @@ static struct hf__hold *find_wire(struct hf__lock *lock, uint64_t wire)
 
 void hf__core_wake_owner(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
 {
+	assert(core && lock && wire);
 	struct hf__hold *hold = find_wire(lock, wire);
 	core->stats.wakeups++;
 	if (hold && hold->op) {
@@ -530,12 +539,14 @@ void hf__core_wake_owner(struct hf__core *core, struct hf__lock *lock, uint64_t 
 
 void hf__core_wake_all(struct hf__core *core, struct hf__lock *lock, int64_t now)
 {
+	assert(core && lock);
 	core->stats.wakeups++;
 	hf__lock_wake_all(core, lock, now);
 }
 
 void hf__core_revoke(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
 {
+	assert(core && lock && wire);
 	struct hf__hold *hold = find_wire(lock, wire);
 	(void)now;
 	if (hold)
@@ -544,18 +555,21 @@ void hf__core_revoke(struct hf__core *core, struct hf__lock *lock, uint64_t wire
 
 const char *hf__core_value(const struct hf__cmd *cmd)
 {
+	assert(cmd);
 	const struct hf__op *op = hf__cmd_op(cmd);
 	return op ? op->want.value : NULL;
 }
 
 bool hf__core_is_wanted(const struct hf__cmd *cmd)
 {
+	assert(cmd && cmd->in_flight);
 	const struct hf__op *op = hf__cmd_op(cmd);
 	return op && !op->cancelled;
 }
 
 void hf__core_lose(struct hf__core *core, struct hf__lock *lock, uint64_t wire, int64_t now)
 {
+	assert(core && lock && wire);
 	struct hf__hold *hold = find_wire(lock, wire);
 	if (hold && hold->state == HF__HOLD_HELD)
 		hf__hold_lose(core, hold, HF__LOST_GONE, now);
@@ -565,7 +579,7 @@ void hf__core_lose(struct hf__core *core, struct hf__lock *lock, uint64_t wire, 
 
 void hf__core_set_watchdog(struct hf__core *core, int64_t watchdog_ms)
 {
-	assert(watchdog_ms > 0);
+	assert(core && watchdog_ms > 0);
 	core->config.watchdog_ms = watchdog_ms;
 }
 
@@ -585,7 +599,7 @@ static struct hf__lock *forget_watch(struct hf__core *core, struct hf__watch *wa
 void hf__core_watch_failed(struct hf__core *core, struct hf__watch *watch, int error,
                            const char *text, size_t length, int64_t now)
 {
-	assert(watch->lock && error);
+	assert(core && watch && watch->lock && error && (text || length == 0));
 	struct hf__list refused;
 	bool one = watch->hold;
 	struct hf__op *only = one ? watch->hold->op : NULL;

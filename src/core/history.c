@@ -3,6 +3,8 @@
 #include "core/cmd.h"
 #include "core/core.h"
 
+#include <assert.h>
+
 bool hf__history_keeps(const struct hf__core *core, const struct hf__op *op)
 {
 	return core->config.history && (!core->config.history_contended || op->waited);
@@ -70,6 +72,7 @@ static bool gives_back(const struct hf__core *core, const struct hf__cmd *cmd,
 bool hf__history_entry(const struct hf__core *core, const struct hf__cmd *cmd,
                        struct hf__history_entry *ret_entry)
 {
+	assert(core && cmd && cmd->verb < HF__VERBS && ret_entry);
 	*ret_entry = (struct hf__history_entry){.ms = -1, .from_ms = -1};
 	if (!core->config.history)
 		return false;

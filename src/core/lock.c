@@ -86,32 +86,37 @@ bool hf__lock_held_here(const struct hf__lock *lock, int64_t now)
 
 const char *hf__lock_name(const struct hf__lock *lock)
 {
+	assert(lock);
 	return lock->name;
 }
 
 size_t hf__lock_name_length(const struct hf__lock *lock)
 {
+	assert(lock);
 	return lock->length;
 }
 
 int hf__lock_kind(const struct hf__lock *lock)
 {
+	assert(lock);
 	return lock->kind;
 }
 
 const struct hf__traits *hf__lock_traits(const struct hf__lock *lock)
 {
+	assert(lock);
 	return lock->traits;
 }
 
 struct hf__link *hf__lock_link(const struct hf__lock *lock)
 {
+	assert(lock);
 	return lock->link;
 }
 
 const char *hf__lock_values(const struct hf__lock *lock, size_t *ret_n)
 {
-	assert(ret_n);
+	assert(lock && ret_n);
 	*ret_n = lock->values;
 	return lock->name + lock->length + 1;
 }
@@ -146,6 +151,7 @@ struct hf__lock *hf__lock_ref_group(struct hf__core *core, const char *name, con
 
 struct hf__lock *hf__lock_find(struct hf__core *core, int kind, const char *name)
 {
+	assert(core && kind >= HF_REENTRANT && kind < HF__KINDS && name);
 	struct lock_key key = {.name = name, .length = strlen(name), .kind = kind};
 	uint32_t hash = hf__table_hash(&core->locks, key.name, key.length);
 	struct hf__table_link *link = hf__table_find(&core->locks, hash, same_lock, &key);
@@ -187,13 +193,13 @@ struct hf__lock *hf__lock_rival(struct hf__core *core, const struct hf__lock *lo
 
 void hf__lock_add_ref(struct hf__lock *lock)
 {
-	assert(lock->refs < UINT32_MAX);
+	assert(lock && lock->refs < UINT32_MAX);
 	lock->refs++;
 }
 
 void hf__lock_unref(struct hf__core *core, struct hf__lock *lock)
 {
-	assert(lock->refs > 0);
+	assert(core && lock && lock->refs > 0);
 	lock->refs--;
 	hf__lock_drop_unused(core, lock);
 }

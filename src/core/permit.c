@@ -7,7 +7,7 @@
 void hf__permit_id(const struct hf__core *core, uint64_t wire,
                    unsigned char ret_id[HF__PERMIT_SIZE])
 {
-	assert(wire != 0);
+	assert(core && wire != 0 && ret_id);
 	memcpy(ret_id, core->permit_prefix, 8);
 	for (int i = 0; i < 8; i++)
 		ret_id[8 + i] = (unsigned char)(wire >> (56 - 8 * i));
@@ -15,6 +15,7 @@ void hf__permit_id(const struct hf__core *core, uint64_t wire,
 
 uint64_t hf__permit_wire(const struct hf__core *core, const unsigned char id[HF__PERMIT_SIZE])
 {
+	assert(core && id);
 	uint64_t wire = 0;
 	if (memcmp(id, core->permit_prefix, 8) != 0)
 		return 0;

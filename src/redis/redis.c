@@ -13,6 +13,7 @@
 
 static int submit(void *backend, struct hf__link *link, struct hf__cmd *cmd)
 {
+	assert(backend && link && link->up && cmd && cmd->in_flight && cmd->verb < HF__VERBS);
 	struct hf__redis *redis = backend;
 	return redis->cluster ? hf__cluster_submit(redis->cluster, link, cmd)
 	                      : hf__master_submit(&redis->master, cmd);
@@ -20,22 +21,26 @@ static int submit(void *backend, struct hf__link *link, struct hf__cmd *cmd)
 
 static bool withdraw(void *backend, struct hf__cmd *cmd)
 {
+	assert(backend && cmd && cmd->in_flight && cmd->verb == HF__SYNC);
 	(void)backend;
 	return hf__sync_withdraw(cmd);
 }
 
 static int watch(void *backend, struct hf__watch *watched)
 {
+	assert(backend && watched && watched->lock);
 	return hf__subs_watch(backend, watched);
 }
 
 static void unwatch(void *backend, struct hf__watch *watched)
 {
+	assert(backend && watched && watched->sub);
 	hf__subs_unwatch(backend, watched);
 }
 
 static void want_link(void *backend, struct hf__link *link)
 {
+	assert(backend && link);
 	struct hf__redis *redis = backend;
 	int64_t now = hf__clock_ms();
 	if (redis->cluster)
@@ -48,6 +53,7 @@ static void want_link(void *backend, struct hf__link *link)
 
 static struct hf__link *route(void *backend, const char *name, size_t length)
 {
+	assert(backend && (name || length == 0));
 	struct hf__redis *redis = backend;
 	return redis->cluster ? hf__cluster_route(redis->cluster, name, length)
 	                      : redis->master.link;
@@ -55,6 +61,7 @@ static struct hf__link *route(void *backend, const char *name, size_t length)
 
 static const struct hf__link *link_at(void *backend, int i, const char **ret_shown)
 {
+	assert(backend && i >= 0 && ret_shown);
 	const struct hf__redis *redis = backend;
 	const struct hf__link *link = redis->master.link;
 	if (redis->cluster)
@@ -65,18 +72,21 @@ static const struct hf__link *link_at(void *backend, int i, const char **ret_sho
 
 static uint16_t slot_of(void *backend, const char *name, size_t length)
 {
+	assert(backend && name);
 	const struct hf__redis *redis = backend;
 	return redis->cluster ? hf__slots_of(name, length) : 0;
 }
 
 static bool asks_together(void *backend)
 {
+	assert(backend);
 	const struct hf__redis *redis = backend;
 	return !redis->cluster;
 }
 
 static uint32_t batch(void *backend, const struct hf__lock *lock)
 {
+	assert(backend && lock);
 	const struct hf__redis *redis = backend;
 	return redis->cluster ? hf__cluster_batch(redis->cluster, lock) : HF__BATCH_ANY;
 }
@@ -95,6 +105,7 @@ static void init(struct hf__redis *redis, struct hf__core *core, struct hf__engi
 static void write_identity(void *backend, const struct hf__lock *lock, uint64_t wire,
                            char *ret_text, size_t size)
 {
+	assert(backend && lock && wire && ret_text && size > 0);
 	const struct hf__redis *redis = backend;
 	(void)lock;
 	snprintf(ret_text, size, "%s:%" PRIu64, hf__core_settings(redis->core)->uuid, wire);
@@ -102,6 +113,7 @@ static void write_identity(void *backend, const struct hf__lock *lock, uint64_t 
 
 static void close_link(void *backend)
 {
+	assert(backend);
 	struct hf__redis *redis = backend;
 	hf__engine_lock(redis->engine);
 	hf__conn_close(&redis->master);
@@ -115,6 +127,7 @@ static void close_link(void *backend)
 
 static void close_forked(void *backend)
 {
+	assert(backend);
 	struct hf__redis *redis = backend;
 	if (redis->embedded.dir_fd >= 0)
 		close(redis->embedded.dir_fd);
@@ -123,6 +136,7 @@ static void close_forked(void *backend)
 
 static void free_redis(void *backend)
 {
+	assert(backend);
 	struct hf__redis *redis = backend;
 	hf__sync_free(redis->master.sync);
 	hf__conn_done(&redis->master);
@@ -135,6 +149,7 @@ static void free_redis(void *backend)
 
 static int64_t next_due(void *backend)
 {
+	assert(backend);
 	const struct hf__redis *redis = backend;
 	int64_t due = hf__conn_due(&redis->master);
 	int64_t other = redis->sentinel  ? hf__sentinel_due(redis->sentinel)
@@ -147,6 +162,7 @@ static int64_t next_due(void *backend)
 
 static bool is_busy(void *backend)
 {
+	assert(backend);
 	const struct hf__redis *redis = backend;
 	return hf__conn_is_attempting(&redis->master) || !hf__list_empty(&redis->master.waiting) ||
 	       hf__sync_is_busy(redis->master.sync) ||
@@ -156,12 +172,14 @@ static bool is_busy(void *backend)
 
 static const struct hf__list *list_waiting(void *backend)
 {
+	assert(backend);
 	const struct hf__redis *redis = backend;
 	return redis->cluster ? hf__cluster_waiting(redis->cluster) : &redis->master.waiting;
 }
 
 static void turn(void *backend, int64_t now)
 {
+	assert(backend);
 	struct hf__redis *redis = backend;
 	if (redis->sentinel)
 		hf__sentinel_turn(redis->sentinel, now);

@@ -2,6 +2,7 @@
 #include "zk/zk.h"
 #include "zk/zk_kinds.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,6 +114,7 @@ static int submit_verb(struct hf__zk *zk, struct hf__cmd *cmd)
 
 static int submit(void *backend, struct hf__link *link, struct hf__cmd *cmd)
 {
+	assert(backend && link && link->up && cmd && cmd->in_flight && cmd->verb < HF__VERBS);
 	struct hf__zk *zk = backend;
 	(void)link;
 	hf__list_add(&zk->waiting, &cmd->link);
@@ -127,6 +129,7 @@ static int submit(void *backend, struct hf__link *link, struct hf__cmd *cmd)
 /* Each waiter is woken up on its own, so there is no channel to listen to. */
 static int watch(void *backend, struct hf__watch *watched)
 {
+	assert(backend && watched && watched->lock);
 	(void)backend;
 	(void)watched;
 	return 0;
@@ -134,12 +137,14 @@ static int watch(void *backend, struct hf__watch *watched)
 
 static void unwatch(void *backend, struct hf__watch *watched)
 {
+	assert(backend && watched && watched->lock);
 	(void)backend;
 	(void)watched;
 }
 
 static void want_link(void *backend, struct hf__link *link)
 {
+	assert(backend && link);
 	(void)link;
 	hf__session_want(backend, hf__clock_ms());
 }
@@ -147,6 +152,7 @@ static void want_link(void *backend, struct hf__link *link)
 /* Names are paths here. */
 static const char *fault(const char *name)
 {
+	assert(name);
 	for (const char *part = name;; part = strchr(part, '/') + 1) {
 		size_t length = strcspn(part, "/");
 		if (length == 0)
@@ -160,6 +166,7 @@ static const char *fault(const char *name)
 
 static void forget(void *backend, const struct hf__lock *lock)
 {
+	assert(backend && lock);
 	struct hf__zk *zk = backend;
 	struct hf__zk_lock *zk_lock = hf__zk_lock_find(zk, lock);
 	if (zk_lock)
@@ -169,6 +176,7 @@ static void forget(void *backend, const struct hf__lock *lock)
 static void identity(void *backend, const struct hf__lock *lock, uint64_t wire, char *ret_text,
                      size_t size)
 {
+	assert(backend && lock && wire && ret_text && size > 0);
 	const struct hf__node *node = hf__node_find(backend, lock, wire);
 	bool plain = hf__lock_kind(lock) == HF_PLAIN;
 	snprintf(ret_text, size, "%s", !node ? "" : plain ? hf__lock_name(lock) : node->name);
@@ -176,6 +184,7 @@ static void identity(void *backend, const struct hf__lock *lock, uint64_t wire, 
 
 static int64_t due(void *backend)
 {
+	assert(backend);
 	const struct hf__zk *zk = backend;
 	if (!hf__list_empty(&zk->inbox) || !hf__list_empty(&zk->notices) ||
 	    !hf__list_empty(&zk->ready))
@@ -194,6 +203,7 @@ static int64_t due(void *backend)
 
 static bool busy(void *backend)
 {
+	assert(backend);
 	const struct hf__zk *zk = backend;
 	return (zk->state > HF__SESSION_NONE && zk->state < HF__SESSION_UP) ||
 	       !hf__list_empty(&zk->waiting) || !hf__list_empty(&zk->ready);
@@ -201,6 +211,7 @@ static bool busy(void *backend)
 
 static const struct hf__list *waiting(void *backend)
 {
+	assert(backend);
 	return &((const struct hf__zk *)backend)->waiting;
 }
 
@@ -287,6 +298,7 @@ static void check_overdue(struct hf__zk *zk, int64_t now)
 
 static void turn(void *backend, int64_t now)
 {
+	assert(backend);
 	struct hf__zk *zk = backend;
 	take_results(zk, now);
 	take_notices(zk, now);
@@ -318,6 +330,7 @@ static void free_requests(struct hf__zk *zk, struct hf__list *list)
 /* The library is silent now, so its requests are ours again, unless a thread was left to itself. */
 static void close_link(void *backend)
 {
+	assert(backend);
 	struct hf__zk *zk = backend;
 	hf__session_close(zk);
 	hf__engine_lock(zk->engine);
@@ -335,11 +348,13 @@ static void close_link(void *backend)
 /* The library does not show its descriptors; the child closes them when it exits. */
 static void forked(void *backend)
 {
+	assert(backend);
 	(void)backend;
 }
 
 static void free_zk(void *backend)
 {
+	assert(backend);
 	struct hf__zk *zk = backend;
 	hf__zk_lock_free_all(zk);
 	hf__table_done(&zk->nodes);
@@ -380,6 +395,7 @@ static const struct hf__backend_ops ops = {
 int hf__zk_new(struct hf__core *core, struct hf__engine *engine,
                const struct hf__zk_settings *config, char *why, size_t size)
 {
+	assert(core && engine && config && why);
 	struct hf__zk *zk = calloc(1, sizeof(*zk));
 	if (!zk)
 		return HF_ENOMEM;
