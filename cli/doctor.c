@@ -44,6 +44,8 @@ static void print_finding(const struct doctor_finding *finding)
 {
 	static const char *const word[] = {"ok", "note", "BAD"};
 	static const char *const colour[] = {"\033[32m", "\033[33m", "\033[31m"};
+	_Static_assert(sizeof word / sizeof *word == VERDICTS, "each has a word");
+	_Static_assert(sizeof colour / sizeof *colour == VERDICTS, "and a colour");
 	bool colours = use_colours();
 	printf("%s%-4s%s  %-12s ", colours ? colour[finding->verdict] : "", word[finding->verdict],
 	       colours ? "\033[0m" : "", finding->subject);

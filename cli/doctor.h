@@ -6,7 +6,7 @@
 
 #define DOCTOR_FACTS 48
 
-enum verdict { GOOD, NOTE, BAD };
+enum verdict { GOOD, NOTE, BAD, VERDICTS };
 
 /* Its texts may come from the server, so they must be made safe to show. */
 struct doctor_finding {

@@ -47,6 +47,7 @@ void examine_free(struct examine *examine)
 static void note_finding(void *arg, const struct doctor_finding *finding)
 {
 	static const char *const words[] = {"good", "note", "bad"};
+	_Static_assert(sizeof words / sizeof *words == VERDICTS, "each has a word");
 	struct json *json = arg;
 	json_begin(json, NULL, '{');
 	json_text(json, "verdict", words[finding->verdict]);

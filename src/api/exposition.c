@@ -1,6 +1,7 @@
 /* Writes metrics as text, in the formats of OpenMetrics and of Prometheus. */
 #include "api/exposition.h"
 #include "api/client.h"
+#include "base/complete.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -22,7 +23,7 @@ struct text {
 	char piece[4096];
 };
 
-enum type { COUNTER, GAUGE, HISTOGRAM, INFO };
+enum type { COUNTER, GAUGE, HISTOGRAM, INFO, TYPES };
 
 struct family {
 	const char *name; /* without the prefix, and without the _total of a counter */
@@ -91,6 +92,7 @@ static void put_millionths(struct text *text, uint64_t value)
 static void put_family(struct text *text, const struct family *family)
 {
 	static const char *const types[] = {"counter", "gauge", "histogram", "info"};
+	HF__LENGTH_IS(types, TYPES);
 	const char *type = types[family->type];
 	/* The older format has no infos, and its counters have the _total in their name. */
 	const char *suffix = text->openmetrics         ? ""
@@ -197,31 +199,41 @@ static void put_by_kind(struct text *text, const struct family *family, int kind
 	}
 }
 
+/* clang-format off */
+#define RESULT_ROWS(ROW)                                                                           \
+	ROW(HF__RESULT_GRANTED, "granted") ROW(HF__RESULT_BUSY, "busy")                            \
+	ROW(HF__RESULT_TIMEOUT, "timeout") ROW(HF__RESULT_CANCELLED, "cancelled")                  \
+	ROW(HF__RESULT_LOST, "lost") ROW(HF__RESULT_UNKNOWN, "unknown")                            \
+	ROW(HF__RESULT_ERROR, "error")
+/* clang-format on */
+
+HF__ROWS_ARE(RESULT_ROWS, HF__BITS_BEFORE(HF__RESULTS));
+
 static void put_waits(struct text *text, const struct hf__metrics *metrics)
 {
 	static const struct family family = {"acquire_wait_seconds", HISTOGRAM, "seconds",
 	                                     "Time from the call of an acquire to its result."};
-	static const char *const words[HF__RESULTS] = {
-		[HF__RESULT_GRANTED] = "granted", [HF__RESULT_BUSY] = "busy",
-		[HF__RESULT_TIMEOUT] = "timeout", [HF__RESULT_CANCELLED] = "cancelled",
-		[HF__RESULT_LOST] = "lost",       [HF__RESULT_UNKNOWN] = "unknown",
-		[HF__RESULT_ERROR] = "error",
-	};
+	static const char *const words[HF__RESULTS] = {RESULT_ROWS(HF__ROW)};
 	put_family(text, &family);
 	for (int kind = HF_REENTRANT; kind < HF__KINDS; kind++)
 		put_by_kind(text, &family, kind, "result", words, HF__RESULTS,
 		            metrics->kind[kind].wait);
 }
 
+/* clang-format off */
+#define END_ROWS(ROW)                                                                              \
+	ROW(HF__END_RELEASED, "released") ROW(HF__END_LOST, "lost")                                \
+	ROW(HF__END_FORCED, "forced") ROW(HF__END_EXPIRED, "expired")                              \
+	ROW(HF__END_CLOSED, "closed")
+/* clang-format on */
+
+HF__ROWS_ARE(END_ROWS, HF__BITS_BEFORE(HF__ENDS));
+
 static void put_holds(struct text *text, const struct hf__metrics *metrics)
 {
 	static const struct family family = {"hold_seconds", HISTOGRAM, "seconds",
 	                                     "Time from the grant of a hold to its end."};
-	static const char *const words[HF__ENDS] = {
-		[HF__END_RELEASED] = "released", [HF__END_LOST] = "lost",
-		[HF__END_FORCED] = "forced",     [HF__END_EXPIRED] = "expired",
-		[HF__END_CLOSED] = "closed",
-	};
+	static const char *const words[HF__ENDS] = {END_ROWS(HF__ROW)};
 	put_family(text, &family);
 	for (int kind = HF_REENTRANT; kind < HF__KINDS; kind++)
 		put_by_kind(text, &family, kind, "end", words, HF__ENDS, metrics->kind[kind].hold);
@@ -256,16 +268,21 @@ static void put_counter(struct text *text, const char *name, const char *help, u
 	put_number(text, &family, "_total", "", number);
 }
 
+/* clang-format off */
+#define REASON_ROWS(ROW)                                                                           \
+	ROW(HF__LOST_EXPIRED, "reason=\"expired\"")                                                \
+	ROW(HF__LOST_UNREACHABLE, "reason=\"unreachable\"")                                        \
+	ROW(HF__LOST_GONE, "reason=\"gone\"")                                                      \
+	ROW(HF__LOST_FORCED, "reason=\"forced\"")
+/* clang-format on */
+
+HF__ROWS_ARE(REASON_ROWS, HF__BITS_BEFORE(HF__LOST_REASONS) & ~HF__BIT(0));
+
 static void put_losses(struct text *text, const struct hf__snapshot *snapshot)
 {
 	static const struct family family = {"losses", COUNTER, "",
 	                                     "Holds that ended although nobody released them."};
-	static const char *const reasons[HF__LOST_REASONS] = {
-		[HF__LOST_EXPIRED] = "reason=\"expired\"",
-		[HF__LOST_UNREACHABLE] = "reason=\"unreachable\"",
-		[HF__LOST_GONE] = "reason=\"gone\"",
-		[HF__LOST_FORCED] = "reason=\"forced\"",
-	};
+	static const char *const reasons[HF__LOST_REASONS] = {REASON_ROWS(HF__ROW)};
 	put_family(text, &family);
 	for (int reason = HF__LOST_EXPIRED; reason < HF__LOST_REASONS; reason++)
 		put_number(text, &family, "_total", reasons[reason], snapshot->losses[reason]);

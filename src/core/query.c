@@ -6,16 +6,30 @@
 #include "core/mutants.h"
 #include "core/record.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const uint8_t verb_of[HF__OP_VERBS] = {
-	[HF__OP_FORCE] = HF__FORCE,
-	[HF__OP_QUERY] = HF__LOOK,
-	[HF__OP_PING] = HF__PING,
-	[HF__OP_LINK] = HF__PING,
-};
+static uint8_t verb_of(const struct hf__want *want)
+{
+	switch ((enum hf__op_verb)want->verb) {
+	case HF__OP_FORCE: return HF__FORCE;
+	case HF__OP_QUERY: return HF__LOOK;
+	case HF__OP_PING:
+	case HF__OP_LINK: return HF__PING;
+	case HF__OP_REQUEST: return want->request;
+	case HF__OP_ACQUIRE:
+	case HF__OP_RELEASE:
+	case HF__OP_EXTEND:
+	case HF__OP_NOTHING:
+	case HF__OP_PAUSE:
+	case HF__OP_CLOSE:
+	case HF__OP_VERBS: break;
+	}
+	assert(!"a query's verb");
+	return HF__PING;
+}
 
 /*
  * A command can be repeated if it changes nothing, has the same effect twice, or is recognised as a
@@ -554,8 +568,7 @@ static struct hf__query *new_query(struct hf__core *core, struct hf__op *op)
 	query->any_link = link;
 	query->op = op;
 	op->query = query;
-	query->cmd.verb =
-		op->want.verb == HF__OP_REQUEST ? op->want.request : verb_of[op->want.verb];
+	query->cmd.verb = verb_of(&op->want);
 	query->cmd.user = HF__CMD_OF_QUERY;
 	query->cmd.lock = op->lock;
 	if (op->lock)

@@ -1,5 +1,6 @@
 /* Recipes: which script serves which verb of which kind, and from which keys and arguments. */
 #include "redis/recipe.h"
+#include "base/complete.h"
 #include "redis/lua_scripts.h"
 
 #include <assert.h>
@@ -258,36 +259,36 @@ static const struct hf__recipe *const kinds[HF__KINDS] = {KIND_ROWS(KIND_RECIPES
 
 /* ---- no row is missing ---- */
 
-#define ONE(number)        (UINT64_C(1) << (number))
-#define ALL_BEFORE(number) (ONE(number) - 1)
-#define ADD(number, ...)   | ONE(number)
-#define NUMBERS(rows)      (0 rows(ADD))
 #define IS_COMPLETE(rows, wanted)                                                                  \
-	_Static_assert(NUMBERS(rows##_ROWS) == (wanted),                                           \
+	_Static_assert(HF__BITS_OF(rows##_ROWS) == (wanted),                                       \
 	               #rows "_ROWS lacks a row or has one too many")
 
-#define VERBS_OF_HOLDS (ONE(HF__ASK) | ONE(HF__SETTLE) | ONE(HF__RENEW) | ONE(HF__SYNC))
-#define VERBS_OF_LOCKS (VERBS_OF_HOLDS | ONE(HF__FORCE) | ONE(HF__LOOK))
+#define VERBS_OF_HOLDS                                                                             \
+	(HF__BIT(HF__ASK) | HF__BIT(HF__SETTLE) | HF__BIT(HF__RENEW) | HF__BIT(HF__SYNC))
+#define VERBS_OF_LOCKS (VERBS_OF_HOLDS | HF__BIT(HF__FORCE) | HF__BIT(HF__LOOK))
 
-IS_COMPLETE(PLAIN, VERBS_OF_LOCKS | ONE(HF__MOVE));
+IS_COMPLETE(PLAIN, VERBS_OF_LOCKS | HF__BIT(HF__MOVE));
 IS_COMPLETE(SPIN, VERBS_OF_LOCKS);
 IS_COMPLETE(FAIR, VERBS_OF_LOCKS);
 IS_COMPLETE(READ, VERBS_OF_LOCKS);
 IS_COMPLETE(WRITE, VERBS_OF_LOCKS);
 IS_COMPLETE(GROUP, VERBS_OF_LOCKS);
-IS_COMPLETE(SEMAPHORE, ONE(HF__ASK) | ONE(HF__SETTLE) | ONE(HF__SYNC) | ONE(HF__LOOK));
+IS_COMPLETE(SEMAPHORE,
+            HF__BIT(HF__ASK) | HF__BIT(HF__SETTLE) | HF__BIT(HF__SYNC) | HF__BIT(HF__LOOK));
 IS_COMPLETE(PERMITS, VERBS_OF_HOLDS);
-IS_COMPLETE(LATCH, ONE(HF__ASK) | ONE(HF__LOOK));
+IS_COMPLETE(LATCH, HF__BIT(HF__ASK) | HF__BIT(HF__LOOK));
 
 _Static_assert(HF__VERBS < 64 && HF__KINDS < 64, "a set is 64 bits");
 
 /* Only ZooKeeper has a total that a node contains. */
-_Static_assert((0 OTHER_ROWS(ADD, ADD)) ==
-                       (ALL_BEFORE(HF__VERBS) & ~ALL_BEFORE(KIND_VERBS) & ~ONE(HF__PERMITS_FROM)),
+_Static_assert((UINT64_C(0) OTHER_ROWS(HF__ADD_BIT, HF__ADD_BIT)) ==
+                       (HF__BITS_BEFORE(HF__VERBS) & ~HF__BITS_BEFORE(KIND_VERBS) &
+                        ~HF__BIT(HF__PERMITS_FROM)),
                "OTHER_ROWS lacks a row or has one too many");
 
 /* Only ZooKeeper has plain nodes and double barriers. */
-IS_COMPLETE(KIND, ALL_BEFORE(HF__EXIT) & ~ONE(0) & ~ONE(HF_PLAIN) & ~ONE(HF__MEMBER));
+IS_COMPLETE(KIND,
+            HF__BITS_BEFORE(HF__EXIT) & ~HF__BIT(0) & ~HF__BIT(HF_PLAIN) & ~HF__BIT(HF__MEMBER));
 
 const struct hf__recipe *hf__recipe_of(int kind, int verb)
 {

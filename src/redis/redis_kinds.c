@@ -1,5 +1,6 @@
 /* How each kind of lock behaves on Redis and Valkey. */
 #include "redis/redis_kinds.h"
+#include "base/complete.h"
 
 #include <assert.h>
 
@@ -16,46 +17,38 @@ enum family { LOCK = 1, GROUP };
 	.ordered = true, .tokens = true, .notes = true, .channel = HF__CHANNEL_WAITER,             \
 	.renew_group = PLAIN, .family = LOCK
 
-_Static_assert(HF__KINDS == 18, "every kind has a row here or a reason why it has none");
+/* clang-format off */
 
-static const struct hf__traits traits[HF__KINDS] = {
-	[HF_REENTRANT] = {ALONE, .kind = HF_REENTRANT, .moves = true},
-	[HF_FENCED] = {ALONE, .kind = HF_FENCED, .moves = true},
-	[HF_SPIN] = {ALONE, .kind = HF_SPIN, .spins = true},
-	[HF_SIMPLE] = {ALONE, .kind = HF_SIMPLE, .moves = true, .nesting = HF__NEST_NEVER},
-	[HF_WRITE] = {ALONE, .kind = HF_WRITE, .channel = HF__CHANNEL_RW, .half = HF_READ,
-                      .writes = true, .yields = true},
-	[HF_READ] = {.kind = HF_READ,
-                     .nesting = HF__NEST_HERE,
-                     .channel = HF__CHANNEL_RW,
-                     .half = HF_WRITE,
-                     .notes = true,
-                     .yields = true,
-                     .renew_group = READERS,
-                     .family = LOCK},
-	[HF_FAIR] = {INLINE, .kind = HF_FAIR},
-	[HF_SIMPLE_FAIR] = {INLINE, .kind = HF_SIMPLE_FAIR, .nesting = HF__NEST_NEVER},
-	[HF__GROUP] = {.kind = HF__GROUP,
-                       .queues = true,
-                       .skewed = true,
-                       .renew_group = GROUPS,
-                       .family = GROUP},
-	[HF__SEMAPHORE] = {.kind = HF__SEMAPHORE,
-                           .nesting = HF__NEST_APART,
-                           .trace = HF__TRACE_TAKEN,
-                           .channel = HF__CHANNEL_PERMITS},
-	[HF__PERMITS] = {.kind = HF__PERMITS,
-                         .nesting = HF__NEST_APART,
-                         .channel = HF__CHANNEL_PERMITS,
-                         .skewed = true,
-                         .several = true,
-                         .notes = true,
-                         .renew_group = PERMITS},
-	[HF__LATCH] = {.kind = HF__LATCH,
-                       .nesting = HF__NEST_APART,
-                       .trace = HF__TRACE_NONE,
-                       .channel = HF__CHANNEL_LATCH},
-};
+#define TRAITS_ROWS(ROW)                                                                           \
+	ROW(HF_REENTRANT, {ALONE, .kind = HF_REENTRANT, .moves = true})                            \
+	ROW(HF_FENCED, {ALONE, .kind = HF_FENCED, .moves = true})                                  \
+	ROW(HF_SPIN, {ALONE, .kind = HF_SPIN, .spins = true})                                      \
+	ROW(HF_SIMPLE, {ALONE, .kind = HF_SIMPLE, .moves = true, .nesting = HF__NEST_NEVER})       \
+	ROW(HF_WRITE, {ALONE, .kind = HF_WRITE, .channel = HF__CHANNEL_RW, .half = HF_READ,        \
+		.writes = true, .yields = true})                                                   \
+	ROW(HF_READ, {.kind = HF_READ, .nesting = HF__NEST_HERE, .channel = HF__CHANNEL_RW,        \
+		.half = HF_WRITE, .notes = true, .yields = true, .renew_group = READERS,           \
+		.family = LOCK})                                                                   \
+	ROW(HF_FAIR, {INLINE, .kind = HF_FAIR})                                                    \
+	ROW(HF_SIMPLE_FAIR, {INLINE, .kind = HF_SIMPLE_FAIR, .nesting = HF__NEST_NEVER})           \
+	ROW(HF__GROUP, {.kind = HF__GROUP, .queues = true, .skewed = true,                         \
+		.renew_group = GROUPS, .family = GROUP})                                           \
+	ROW(HF__SEMAPHORE, {.kind = HF__SEMAPHORE, .nesting = HF__NEST_APART,                      \
+		.trace = HF__TRACE_TAKEN, .channel = HF__CHANNEL_PERMITS})                         \
+	ROW(HF__PERMITS, {.kind = HF__PERMITS, .nesting = HF__NEST_APART,                          \
+		.channel = HF__CHANNEL_PERMITS, .skewed = true, .several = true,                   \
+		.notes = true, .renew_group = PERMITS})                                            \
+	ROW(HF__LATCH, {.kind = HF__LATCH, .nesting = HF__NEST_APART,                              \
+		.trace = HF__TRACE_NONE, .channel = HF__CHANNEL_LATCH})
+
+/* clang-format on */
+
+static const struct hf__traits traits[HF__KINDS] = {TRAITS_ROWS(HF__ROW)};
+
+/* The function below says what these five are here, or why they are missing. */
+HF__ROWS_ARE(TRAITS_ROWS, HF__BITS_BEFORE(HF__KINDS) & ~HF__BIT(0) & ~HF__BIT(HF_PLAIN) &
+                                  ~HF__BIT(HF__MEMBER) & ~HF__BIT(HF__EXIT) & ~HF__BIT(HF_LEADER) &
+                                  ~HF__BIT(HF__BARRIER));
 
 const struct hf__traits *hf__redis_kinds_traits(int kind, const char **ret_why)
 {

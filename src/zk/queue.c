@@ -1,15 +1,22 @@
 /* The order of lock nodes, as Curator has it. */
 #include "zk/queue.h"
+#include "base/complete.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const marker[] = {
-	[HF__QUEUE_MUTEX] = "lock-",  [HF__QUEUE_READ] = "__READ__", [HF__QUEUE_WRITE] = "__WRIT__",
-	[HF__QUEUE_LATCH] = "latch-", [HF__QUEUE_LEASE] = "lease-",
-};
+/* clang-format off */
+#define MARKER_ROWS(ROW)                                                                           \
+	ROW(HF__QUEUE_MUTEX, "lock-") ROW(HF__QUEUE_READ, "__READ__")                              \
+	ROW(HF__QUEUE_WRITE, "__WRIT__") ROW(HF__QUEUE_LATCH, "latch-")                            \
+	ROW(HF__QUEUE_LEASE, "lease-")
+/* clang-format on */
+
+static const char *const marker[HF__QUEUE_STRANGER] = {MARKER_ROWS(HF__ROW)};
+
+HF__ROWS_ARE(MARKER_ROWS, HF__BITS_BEFORE(HF__QUEUE_STRANGER));
 
 void hf__queue_name(char ret_name[HF__QUEUE_NAME], const char *guid, enum hf__queue_role role)
 {

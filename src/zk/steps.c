@@ -2,6 +2,7 @@
  * What a node's command does next. A step sends requests or answers the command; the answers to requests only
  * change the node's state, and when none is in flight any more the next step follows from that.
  */
+#include "base/complete.h"
 #include "zk/zk.h"
 
 #include <assert.h>
@@ -295,32 +296,37 @@ static void await(struct hf__zk *zk, struct hf__node *node, int64_t now)
 /* ---- which step is next ---- */
 
 /*
- * By the node's state: what an ask does, and what a command does that gives the node up. A state without steps
- * never has a command: one ends the wait, and an ask takes a grant back.
+ * By the node's state: what an ask does, and what a command does that gives the node up. A state
+ * without steps never has a command: one ends the wait, and an ask takes a grant back.
  */
+/* clang-format off */
+#define STEP_ROWS(ROW)                                                                             \
+	ROW(HF__ZNODE_ABSENT, {create, finish_absent})                                             \
+	ROW(HF__ZNODE_BLOCKED, {create, finish_absent})                                            \
+	ROW(HF__ZNODE_CREATING, {await, await})                                                    \
+	ROW(HF__ZNODE_CREATING_LONE, {await, await})                                               \
+	ROW(HF__ZNODE_UNKNOWN, {search, search})                                                   \
+	ROW(HF__ZNODE_QUEUED, {list, remove_node})                                                 \
+	ROW(HF__ZNODE_DELETING, {NULL, remove_node})                                               \
+	ROW(HF__ZNODE_LEASE_ABSENT, {create, remove_gate})                                         \
+	ROW(HF__ZNODE_LEASE_CREATING, {await, await})                                              \
+	ROW(HF__ZNODE_LEASE_UNKNOWN, {search, search})                                             \
+	ROW(HF__ZNODE_LEASE_QUEUED, {list, remove_node})                                           \
+	ROW(HF__ZNODE_LEASE_COUNTED, {open_gate, remove_node})                                     \
+	ROW(HF__ZNODE_LEASE_TAKEN, {take_next, remove_node})                                       \
+	ROW(HF__ZNODE_LEASE_DELETING, {NULL, remove_node})                                         \
+	ROW(HF__ZNODE_HELD, {NULL, remove_node})                                                   \
+	ROW(HF__ZNODE_RELEASING, {NULL, remove_node})                                              \
+	ROW(HF__ZNODE_TAKEN_AWAY, {NULL, finish_absent})
+/* clang-format on */
+
 static const struct {
 	step_fn *ask, *give_up;
-} steps[HF__ZNODE_STATES] = {
-	[HF__ZNODE_ABSENT] = {create, finish_absent},
-	[HF__ZNODE_BLOCKED] = {create, finish_absent},
-	[HF__ZNODE_CREATING] = {await, await},
-	[HF__ZNODE_CREATING_LONE] = {await, await},
-	[HF__ZNODE_UNKNOWN] = {search, search},
-	[HF__ZNODE_QUEUED] = {list, remove_node},
-	[HF__ZNODE_DELETING] = {NULL, remove_node},
-	[HF__ZNODE_LEASE_ABSENT] = {create, remove_gate},
-	[HF__ZNODE_LEASE_CREATING] = {await, await},
-	[HF__ZNODE_LEASE_UNKNOWN] = {search, search},
-	[HF__ZNODE_LEASE_QUEUED] = {list, remove_node},
-	[HF__ZNODE_LEASE_COUNTED] = {open_gate, remove_node},
-	[HF__ZNODE_LEASE_TAKEN] = {take_next, remove_node},
-	[HF__ZNODE_LEASE_DELETING] = {NULL, remove_node},
-	[HF__ZNODE_HELD] = {NULL, remove_node},
-	[HF__ZNODE_RELEASING] = {NULL, remove_node},
-	[HF__ZNODE_TAKEN_AWAY] = {NULL, finish_absent},
-};
+} steps[HF__ZNODE_STATES] = {STEP_ROWS(HF__ROW)};
 
-_Static_assert(HF__ZNODE_STATES == 22, "every state that can have a command has its steps");
+HF__ROWS_ARE(STEP_ROWS, HF__BITS_BEFORE(HF__ZNODE_DEAD) & ~HF__BIT(HF__ZNODE_NONE) &
+                                ~HF__BIT(HF__ZNODE_OUTSIDE) & ~HF__BIT(HF__ZNODE_WAITING) &
+                                ~HF__BIT(HF__ZNODE_LEASE_WAITING));
 
 /* Takes the next step for the node's command; no other request for the node is in flight. */
 static void advance(struct hf__zk *zk, struct hf__node *node, int64_t now)

@@ -396,20 +396,29 @@ static enum folder folder_of(const struct hf__survey *at)
 	return leases > 0 && leases == at->count ? FOLDER_LEASES : FOLDER_OTHER;
 }
 
+static const char *word_of(enum hf__queue_role role)
+{
+	switch (role) {
+	case HF__QUEUE_MUTEX: return hf__kind_word(HF_REENTRANT);
+	case HF__QUEUE_READ: return hf__kind_word(HF_READ);
+	case HF__QUEUE_WRITE: return hf__kind_word(HF_WRITE);
+	case HF__QUEUE_LATCH: return hf__kind_word(HF_LEADER);
+	case HF__QUEUE_LEASE:
+	case HF__QUEUE_STRANGER: break;
+	}
+	return NULL;
+}
+
 /* Sorts the children, and counts the holders and the waiters. */
 static enum folder sort_children(struct hf__survey *at)
 {
-	static const char *const kinds[] = {[HF__QUEUE_MUTEX] = "reentrant",
-	                                    [HF__QUEUE_READ] = "read",
-	                                    [HF__QUEUE_WRITE] = "write",
-	                                    [HF__QUEUE_LATCH] = "leader"};
 	enum folder folder = folder_of(at);
 	size_t members = at->count;
 	if (folder == FOLDER_QUEUE) {
 		at->holders = hf__queue_holders(at->names, at->count);
 		while (hf__queue_role(at->names[members - 1]) == HF__QUEUE_STRANGER)
 			members--;
-		at->kind = kinds[hf__queue_role(at->names[0])];
+		at->kind = word_of(hf__queue_role(at->names[0]));
 	} else if (folder == FOLDER_LEASES) {
 		hf__queue_sort(at->names, at->count);
 		at->holders = at->count;

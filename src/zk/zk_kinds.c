@@ -1,5 +1,6 @@
 /* How each kind of lock behaves on ZooKeeper. */
 #include "zk/zk_kinds.h"
+#include "base/complete.h"
 
 #include <assert.h>
 
@@ -14,23 +15,34 @@ enum family { QUEUE = 1, LEASES };
 /* Nothing is left on the server by a call that waits for this to change. */
 #define TRACELESS .nesting = HF__NEST_APART, .trace = HF__TRACE_NONE, .channel = HF__CHANNEL_WAITER
 
-_Static_assert(HF__KINDS == 18, "every kind has a row here or a reason why it has none");
+/* clang-format off */
 
-static const struct hf__traits traits[HF__KINDS] = {
-	[HF_REENTRANT] = {NODE, .family = QUEUE, .kind = HF_REENTRANT, .nesting = HF__NEST_HERE},
-	[HF_READ] = {NODE, .family = QUEUE, .kind = HF_READ, .nesting = HF__NEST_HERE,
-                     .half = HF_WRITE},
-	[HF_WRITE] = {NODE, .family = QUEUE, .kind = HF_WRITE, .nesting = HF__NEST_HERE,
-                      .half = HF_READ, .writes = true},
-	[HF_SIMPLE] = {NODE, .family = LEASES, .kind = HF_SIMPLE, .nesting = HF__NEST_NEVER},
-	[HF_PLAIN] = {NODE, .family = QUEUE, .kind = HF_PLAIN, .nesting = HF__NEST_NEVER},
-	[HF_LEADER] = {NODE, .family = QUEUE, .kind = HF_LEADER, .nesting = HF__NEST_HERE},
-	[HF__PERMITS] = {NODE, .family = LEASES, .kind = HF__PERMITS, .nesting = HF__NEST_APART,
-                         .several = true},
-	[HF__MEMBER] = {NODE, .kind = HF__MEMBER, .nesting = HF__NEST_APART},
-	[HF__BARRIER] = {TRACELESS, .kind = HF__BARRIER, .unrecorded = true},
-	[HF__EXIT] = {TRACELESS, .kind = HF__EXIT},
-};
+#define TRAITS_ROWS(ROW)                                                                           \
+	ROW(HF_REENTRANT, {NODE, .family = QUEUE, .kind = HF_REENTRANT,                            \
+		.nesting = HF__NEST_HERE})                                                         \
+	ROW(HF_READ, {NODE, .family = QUEUE, .kind = HF_READ, .nesting = HF__NEST_HERE,            \
+		.half = HF_WRITE})                                                                 \
+	ROW(HF_WRITE, {NODE, .family = QUEUE, .kind = HF_WRITE, .nesting = HF__NEST_HERE,          \
+		.half = HF_READ, .writes = true})                                                  \
+	ROW(HF_SIMPLE, {NODE, .family = LEASES, .kind = HF_SIMPLE,                                 \
+		.nesting = HF__NEST_NEVER})                                                        \
+	ROW(HF_PLAIN, {NODE, .family = QUEUE, .kind = HF_PLAIN, .nesting = HF__NEST_NEVER})        \
+	ROW(HF_LEADER, {NODE, .family = QUEUE, .kind = HF_LEADER, .nesting = HF__NEST_HERE})       \
+	ROW(HF__PERMITS, {NODE, .family = LEASES, .kind = HF__PERMITS,                             \
+		.nesting = HF__NEST_APART, .several = true})                                       \
+	ROW(HF__MEMBER, {NODE, .kind = HF__MEMBER, .nesting = HF__NEST_APART})                     \
+	ROW(HF__BARRIER, {TRACELESS, .kind = HF__BARRIER, .unrecorded = true})                     \
+	ROW(HF__EXIT, {TRACELESS, .kind = HF__EXIT})
+
+/* clang-format on */
+
+static const struct hf__traits traits[HF__KINDS] = {TRAITS_ROWS(HF__ROW)};
+
+/* The function below says what these seven are here, or why they are missing. */
+HF__ROWS_ARE(TRAITS_ROWS, HF__BITS_BEFORE(HF__KINDS) & ~HF__BIT(0) & ~HF__BIT(HF_FAIR) &
+                                  ~HF__BIT(HF_FENCED) & ~HF__BIT(HF_SIMPLE_FAIR) &
+                                  ~HF__BIT(HF_SPIN) & ~HF__BIT(HF__SEMAPHORE) &
+                                  ~HF__BIT(HF__LATCH) & ~HF__BIT(HF__GROUP));
 
 const struct hf__traits *hf__zk_kinds_traits(int kind, const char **ret_why)
 {

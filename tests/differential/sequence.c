@@ -1,5 +1,6 @@
 /* Draws calls from a seed, such that most of them meet a state in which they matter. */
 #include "differential/sequence.h"
+#include "base/complete.h"
 
 #include <holdfast/holdfast.h>
 
@@ -16,28 +17,36 @@
 /* How many waits fit between two pauses. */
 #define MOST_WAITS 4
 
-static const char *const kind_names[KINDS] = {
-	[KIND_REENTRANT] = "reentrant", [KIND_FENCED] = "fenced",
-	[KIND_SPIN] = "spin",           [KIND_SIMPLE] = "simple",
-	[KIND_FAIR] = "fair",           [KIND_SIMPLE_FAIR] = "simple_fair",
-	[KIND_READ] = "read",           [KIND_WRITE] = "write",
-	[KIND_GROUP] = "group",         [KIND_OTHER_GROUP] = "group",
-	[KIND_SEMAPHORE] = "semaphore", [KIND_PERMITS] = "permits",
-	[KIND_LATCH] = "latch",
-};
+/* clang-format off */
+#define KIND_ROWS(ROW)                                                                             \
+	ROW(KIND_REENTRANT, "reentrant") ROW(KIND_FENCED, "fenced")                                \
+	ROW(KIND_SPIN, "spin") ROW(KIND_SIMPLE, "simple")                                          \
+	ROW(KIND_FAIR, "fair") ROW(KIND_SIMPLE_FAIR, "simple_fair")                                \
+	ROW(KIND_READ, "read") ROW(KIND_WRITE, "write")                                            \
+	ROW(KIND_GROUP, "group") ROW(KIND_OTHER_GROUP, "group")                                    \
+	ROW(KIND_SEMAPHORE, "semaphore") ROW(KIND_PERMITS, "permits")                              \
+	ROW(KIND_LATCH, "latch")
+/* clang-format on */
 
-static const char *const verb_names[VERBS] = {
-	[VERB_ACQUIRE] = "acquire",   [VERB_RELEASE] = "release",
-	[VERB_EXTEND] = "extend",     [VERB_FORCE] = "force",
-	[VERB_LOCKED] = "locked",     [VERB_HELD] = "held",
-	[VERB_COUNT] = "count",       [VERB_TTL] = "ttl",
-	[VERB_TOKEN] = "token",       [VERB_SET] = "set",
-	[VERB_RESET] = "reset",       [VERB_ADD] = "add",
-	[VERB_DRAIN] = "drain",       [VERB_AVAILABLE] = "available",
-	[VERB_ACQUIRED] = "acquired", [VERB_TOTAL] = "total",
-	[VERB_DOWN] = "down",         [VERB_DELETE] = "delete",
-	[VERB_PAUSE] = "pause",
-};
+static const char *const kind_names[] = {KIND_ROWS(HF__ROW)};
+HF__ROWS_ARE(KIND_ROWS, HF__BITS_BEFORE(KINDS));
+
+/* clang-format off */
+#define VERB_ROWS(ROW)                                                                             \
+	ROW(VERB_ACQUIRE, "acquire") ROW(VERB_RELEASE, "release")                                  \
+	ROW(VERB_EXTEND, "extend") ROW(VERB_FORCE, "force")                                        \
+	ROW(VERB_LOCKED, "locked") ROW(VERB_HELD, "held")                                          \
+	ROW(VERB_COUNT, "count") ROW(VERB_TTL, "ttl")                                              \
+	ROW(VERB_TOKEN, "token") ROW(VERB_SET, "set")                                              \
+	ROW(VERB_RESET, "reset") ROW(VERB_ADD, "add")                                              \
+	ROW(VERB_DRAIN, "drain") ROW(VERB_AVAILABLE, "available")                                  \
+	ROW(VERB_ACQUIRED, "acquired") ROW(VERB_TOTAL, "total")                                    \
+	ROW(VERB_DOWN, "down") ROW(VERB_DELETE, "delete")                                          \
+	ROW(VERB_PAUSE, "pause")
+/* clang-format on */
+
+static const char *const verb_names[] = {VERB_ROWS(HF__ROW)};
+HF__ROWS_ARE(VERB_ROWS, HF__BITS_BEFORE(VERBS));
 
 const char *sequence_kind_name(enum sequence_kind kind)
 {

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <signal.h>
 
+#include "base/complete.h"
 #include "support/beliefs.h"
 #include "support/believer.h"
 #include "support/sentinels.h"
@@ -32,6 +33,7 @@ static int campaign_rounds;
 
 enum way { REPLACED, STOPPED, KILLED, WAYS };
 static const char *const way_names[] = {"replaced", "stopped", "killed"};
+HF__LENGTH_IS(way_names, WAYS);
 
 /*
  * One name has short holds only, so that it changes hands all the time. Two replicas can become the master. If both have acknowledged a grant, no single failover loses it; if only one has,

@@ -4,6 +4,7 @@
 
 #include "live/sync.h"
 
+#include "base/complete.h"
 #include "support/proxy.h"
 
 /* How long a call waits that is not answered. */
@@ -44,8 +45,9 @@ struct story {
 
 enum fault { REHEARSAL, REPLY_LOST, REQUEST_LOST, REQUEST_LATE, NEVER_ANSWERED, FAULTS };
 
-static const char *const fault_names[FAULTS] = {"rehearsal", "reply lost", "request lost",
-                                                "request after its repeat", "never answered"};
+static const char *const fault_names[] = {"rehearsal", "reply lost", "request lost",
+                                          "request after its repeat", "never answered"};
+HF__LENGTH_IS(fault_names, FAULTS);
 
 #define COUNT(stories) (sizeof(stories) / sizeof *(stories))
 

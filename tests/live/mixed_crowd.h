@@ -11,6 +11,7 @@
 #include <semaphore.h>
 #include <unistd.h>
 
+#include "base/complete.h"
 #include "support/chance.h"
 
 #define WATCHDOG_MS 3000
@@ -24,14 +25,16 @@
 /* What is used; 1 to 8 are the values of hf_kind. */
 enum sort { MULTI, GROUP = HF_SIMPLE_FAIR + 1, SEMAPHORE, PERMITS, LATCH, SORTS };
 
-static const char *const sort_names[SORTS] = {
+static const char *const sort_names[] = {
 	"multi",  "reentrant",   "fair",  "read",      "write",   "fenced", "spin",
 	"simple", "simple fair", "group", "semaphore", "permits", "latch",
 };
+HF__LENGTH_IS(sort_names, SORTS);
 
 enum verb { ACQUIRE, RELEASE, OTHER, VERBS };
 
-static const char *const verb_names[VERBS] = {"acquire", "release", "other"};
+static const char *const verb_names[] = {"acquire", "release", "other"};
+HF__LENGTH_IS(verb_names, VERBS);
 
 /* The prefixes of names. All kinds meet on the common ones. */
 enum stem {
@@ -45,24 +48,26 @@ enum stem {
 	COMMON_STEM,
 	SEMAPHORE_STEM,
 	PERMITS_STEM,
-	GROUP_STEM
+	GROUP_STEM,
+	STEMS
 };
 
 static const char *const stem_names[] = {
 	"reentrant",   "fair",   "rw",        "fenced",  "spin",  "simple",
 	"simple-fair", "common", "semaphore", "permits", "group",
 };
+HF__LENGTH_IS(stem_names, STEMS);
 
-static const enum stem stem_of[HF_SIMPLE_FAIR + 1] = {
-	[HF_REENTRANT] = REENTRANT_STEM,
-	[HF_FAIR] = FAIR_STEM,
-	[HF_READ] = RW_STEM,
-	[HF_WRITE] = RW_STEM,
-	[HF_FENCED] = FENCED_STEM,
-	[HF_SPIN] = SPIN_STEM,
-	[HF_SIMPLE] = SIMPLE_STEM,
-	[HF_SIMPLE_FAIR] = SIMPLE_FAIR_STEM,
-};
+/* clang-format off */
+#define STEM_ROWS(ROW)                                                                             \
+	ROW(HF_REENTRANT, REENTRANT_STEM) ROW(HF_FAIR, FAIR_STEM)                                  \
+	ROW(HF_READ, RW_STEM) ROW(HF_WRITE, RW_STEM)                                               \
+	ROW(HF_FENCED, FENCED_STEM) ROW(HF_SPIN, SPIN_STEM)                                        \
+	ROW(HF_SIMPLE, SIMPLE_STEM) ROW(HF_SIMPLE_FAIR, SIMPLE_FAIR_STEM)
+/* clang-format on */
+
+static const enum stem stem_of[] = {STEM_ROWS(HF__ROW)};
+HF__ROWS_ARE(STEM_ROWS, HF__BITS_BEFORE(HF_SIMPLE_FAIR + 1) & ~HF__BIT(0));
 
 /* A counter for each name, and for each value of a group. */
 #define COUNTERS (GROUP_STEM * NAMES + NAMES * VALUES)

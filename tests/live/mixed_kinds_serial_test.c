@@ -1,6 +1,7 @@
 /* Kinds that meet on one name, and what servers, networks and dying processes do to each kind. */
 #include "live/child.h"
 
+#include "base/complete.h"
 #include "support/proxy.h"
 
 #define KINDS    8
@@ -9,12 +10,17 @@
 
 static const hf_kind kinds[KINDS] = {HF_REENTRANT, HF_FAIR, HF_READ,   HF_WRITE,
                                      HF_FENCED,    HF_SPIN, HF_SIMPLE, HF_SIMPLE_FAIR};
-static const char *const kind_name[] = {
-	[HF_REENTRANT] = "reentrant", [HF_FAIR] = "fair",
-	[HF_READ] = "read",           [HF_WRITE] = "write",
-	[HF_FENCED] = "fenced",       [HF_SPIN] = "spin",
-	[HF_SIMPLE] = "simple",       [HF_SIMPLE_FAIR] = "simple fair",
-};
+
+/* clang-format off */
+#define NAME_ROWS(ROW)                                                                             \
+	ROW(HF_REENTRANT, "reentrant") ROW(HF_FAIR, "fair")                                        \
+	ROW(HF_READ, "read") ROW(HF_WRITE, "write")                                                \
+	ROW(HF_FENCED, "fenced") ROW(HF_SPIN, "spin")                                              \
+	ROW(HF_SIMPLE, "simple") ROW(HF_SIMPLE_FAIR, "simple fair")
+/* clang-format on */
+
+static const char *const kind_name[] = {NAME_ROWS(HF__ROW)};
+HF__ROWS_ARE(NAME_ROWS, HF__BITS_BEFORE(KINDS + 1) & ~HF__BIT(0));
 
 static hf_lock *open_kind(hf_client *client, hf_kind kind, const char *name)
 {

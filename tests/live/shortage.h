@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/complete.h"
+
 #define REAL(type, name, ...) extern type __real_##name(__VA_ARGS__) __attribute__((weak))
 REAL(void *, malloc, size_t size);
 REAL(void *, calloc, size_t count, size_t size);
@@ -41,6 +43,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 enum shortage { ONE_FAILS, CALL_FAILS, ALL_FAIL, SHORTAGES };
 
 static const char *const shortage_names[] = {"alone", "and all of its call", "and all after it"};
+HF__LENGTH_IS(shortage_names, SHORTAGES);
 
 static atomic_bool is_watching;  /* allocations that are not freed are counted */
 static atomic_bool is_numbering; /* allocations have numbers, and may fail */

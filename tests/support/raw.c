@@ -11,6 +11,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/complete.h"
 #include "support/check.h"
 #include "support/net.h"
 #include "support/server.h"
@@ -200,6 +201,7 @@ static _Noreturn void fail_reply(const struct words *words, struct raw_reply *re
                                  const char *wanted)
 {
 	static const char *const names[] = {"status", "error", "integer", "text", "null", "array"};
+	HF__LENGTH_IS(names, RAW_TYPES);
 	check_fail("raw: %s must be answered by %s, got %s %s", words->text[0], wanted,
 	           names[reply->type], reply->text ? reply->text : "");
 }

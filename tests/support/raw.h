@@ -11,7 +11,7 @@
 struct test_server;
 struct raw;
 
-enum raw_type { RAW_STATUS, RAW_ERROR, RAW_INTEGER, RAW_TEXT, RAW_NULL, RAW_ARRAY };
+enum raw_type { RAW_STATUS, RAW_ERROR, RAW_INTEGER, RAW_TEXT, RAW_NULL, RAW_ARRAY, RAW_TYPES };
 
 /* One reply; an array owns its children. */
 struct raw_reply {

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/complete.h"
 #include "support/check.h"
 #include "support/clock.h"
 #include "support/command.h"
@@ -405,7 +406,8 @@ static bool play_close(struct script *script, bool is_reset)
 static bool play_step(struct script *script, const struct script_step *step)
 {
 	switch (step->verb) {
-	case SCRIPT_END: break;
+	case SCRIPT_END:
+	case SCRIPT_VERBS: break;
 	case SCRIPT_EXPECT: return play_expect(script, step->words);
 	case SCRIPT_SEND: return play_send(script, step->bytes, step->length);
 	case SCRIPT_DELAY: return play_delay(script, step->number);
@@ -533,6 +535,7 @@ static char *describe_hang(struct script *script)
 	static const char *const names[] = {"END",   "EXPECT",  "SEND",  "DELAY",       "CLOSE",
 	                                    "RESET", "ACCEPT",  "ON",    "HELLO",       "HANDSHAKE",
 	                                    "STALL", "CAPTURE", "QUIET", "EXPECT_CLOSE"};
+	HF__LENGTH_IS(names, SCRIPT_VERBS);
 	const struct script_step *step = &script->steps[script->position];
 	char *words = command_describe_words(step->words);
 	char *text = check_format("step %d: hung in %s %s%s", script->position, names[step->verb],

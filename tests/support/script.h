@@ -43,6 +43,7 @@ enum script_verb {
 	SCRIPT_CAPTURE,
 	SCRIPT_QUIET,
 	SCRIPT_EXPECT_CLOSE,
+	SCRIPT_VERBS
 };
 
 struct script_step {
