@@ -1,7 +1,5 @@
 /* Surveys: lists the locks below the chroot, shows one of them, and reports facts about the servers. */
-#include "zk/zk.h"
-
-#include "base/buffer.h"
+#include "zk/survey.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -9,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_LISTED 200         /* holders, and also waiters, in one row */
-#define MOST_NOTE   1000        /* bytes of a holder's description */
-#define MOST_DIGITS 18          /* of a process id */
 #define MOST_BYTES  (32u << 20) /* of rows, and of paths to visit */
 #define MOST_WALKS  256         /* that wait for their next step, and the bytes of all of them */
 #define WALKS_BYTES (128u << 20)
@@ -23,38 +18,6 @@ static const char config_path[] = "/zookeeper/config";
 
 /* What the children make of a folder. */
 enum folder { FOLDER_QUEUE, FOLDER_LEASES, FOLDER_MEMBERS, FOLDER_OTHER };
-
-/*
- * One command in progress, or a walk between two of its steps. Every request of it carries the command, so a
- * request that comes back without one belongs to a command that was answered as unknown, and changes nothing.
- */
-struct hf__survey {
-	struct hf__survey *next; /* in zk->surveys */
-	struct hf__cmd *cmd;
-	uint32_t walk;           /* its number; 0: about one name, or about the servers */
-	uint32_t visits;         /* in this step */
-	char cursor[24];         /* the first row, if it is not empty */
-	struct hf__buffer rows;  /* each after its length */
-	size_t row_count;        /* without the cursor */
-	struct hf__buffer paths; /* that a walk has to visit, each with its NUL; the last is next */
-	struct hf__buffer fields; /* of the holders that were read */
-	char path[HF__ZK_PATH];   /* the path that is being visited */
-	char **names;             /* its children, in order */
-	size_t count;
-	size_t holders, waiters; /* holders first, then waiters, then strangers */
-	size_t requested;        /* how many of them are read */
-	size_t answered;         /* how many of those were answered */
-	size_t listed;           /* how many of the holders are in the fields */
-	size_t described;        /* how many of the waiters are in the fields, after the holders */
-	size_t sessions;         /* how many sessions the described waiters belong to */
-	int64_t session[MOST_LISTED];
-	bool visiting;    /* the visit is not finished */
-	bool in_leases;   /* the path is a semaphore's folder of leases */
-	bool no_memory;   /* there was none for one of the holders */
-	bool not_members; /* what seemed to be members of a barrier are folders */
-	int64_t token;
-	const char *kind;
-};
 
 static void visit_next(struct hf__zk *zk, struct hf__survey *at, int64_t now);
 
@@ -227,144 +190,6 @@ static struct hf__zk_request *new_survey_request(struct hf__zk *zk, struct hf__s
 	return request;
 }
 
-/* ---- rows ---- */
-
-static int add_field(struct hf__buffer *buffer, const char *text, size_t length)
-{
-	char prefix[24];
-	int n = snprintf(prefix, sizeof prefix, "%zu:", length);
-	if (hf__buffer_reserve(buffer, (size_t)n + length))
-		return HF_ENOMEM;
-	hf__buffer_add(buffer, prefix, (size_t)n);
-	if (length > 0)
-		hf__buffer_add(buffer, text, length);
-	return 0;
-}
-
-static int add_text(struct hf__buffer *buffer, const char *text)
-{
-	return add_field(buffer, text, strlen(text));
-}
-
-static int add_number(struct hf__buffer *buffer, int64_t number)
-{
-	char text[24];
-	snprintf(text, sizeof text, "%" PRId64, number);
-	return add_text(buffer, text);
-}
-
-/* The name of the lock at this path, as users give it. */
-static const char *name_of(const struct hf__zk *zk, const char *path)
-{
-	size_t length = strlen(zk->config->chroot) + 1;
-	return strlen(path) > length ? path + length : "";
-}
-
-/*
- * A note starts with the name of the kind. The data of a plain lock starts with its GUID, which is left out. Data
- * that is not ours becomes the last line of a note whose other lines are empty. As on Redis, since when the node
- * exists and the lease follow the process id.
- */
-static int add_note(const struct hf__zk *zk, struct hf__survey *at,
-                    const struct hf__zk_request *request)
-{
-	char note[MOST_NOTE + 80];
-	const char *data = request->text;
-	size_t length = request->rc == ZOK && request->length > 0 ? (size_t)request->length : 0;
-	bool is_own = request->rc == ZOK && request->stat.ephemeralOwner == zk->session_id;
-	const size_t guid = HF__QUEUE_GUID - 1;
-	bool plain = strcmp(at->kind, "plain") == 0;
-	if (plain && length >= guid && (length == guid || data[guid] == '\n')) {
-		size_t skipped = length > guid ? guid + 1 : guid;
-		data += skipped;
-		length -= skipped;
-	}
-	if (length > MOST_NOTE)
-		length = 0;
-	const char *line = length > 0 ? memchr(data, '\n', length) : NULL;
-	const char *end = line ? memchr(line + 1, '\n', length - (size_t)(line + 1 - data)) : NULL;
-	/* Anything else than a process id must not hide the time that follows. */
-	size_t digits = end ? strspn(line + 1, "0123456789") : 0;
-	bool has_pid = end && line + 1 + digits == end && digits <= MOST_DIGITS;
-	size_t about = end ? (size_t)(line + 1 - data) + (has_pid ? digits : 0) : 1;
-	size_t text = end ? (size_t)(end + 1 - data) : 0;
-	int n = snprintf(note, sizeof note, "%s\n%.*s %" PRId64 " %" PRId64 "\n%.*s", at->kind,
-	                 (int)about, end ? data : "\n",
-	                 request->rc == ZOK ? (int64_t)request->stat.ctime : 0,
-	                 is_own ? (int64_t)zk->library.recv_timeout(zk->session->handle) : 0,
-	                 (int)(length - text), length > 0 ? data + text : "");
-	return add_field(&at->fields, note, (size_t)n);
-}
-
-static int add_holder(const struct hf__zk *zk, struct hf__survey *at, const char *owner,
-                      const struct hf__zk_request *request)
-{
-	if (add_text(&at->fields, owner) || add_number(&at->fields, 1) || add_note(zk, at, request))
-		return HF_ENOMEM;
-	at->listed++;
-	return 0;
-}
-
-static void count_session(struct hf__survey *at, int64_t session)
-{
-	for (size_t i = 0; i < at->sessions; i++)
-		if (at->session[i] == session)
-			return;
-	at->session[at->sessions++] = session;
-}
-
-static int add_waiter(const struct hf__zk *zk, struct hf__survey *at, const char *owner,
-                      const struct hf__zk_request *request)
-{
-	if (add_text(&at->fields, owner) || add_note(zk, at, request))
-		return HF_ENOMEM;
-	at->described++;
-	if (request->rc == ZOK)
-		count_session(at, request->stat.ephemeralOwner);
-	return 0;
-}
-
-/* The number of clients that wait, or nothing if it is not known. */
-static int add_clients(struct hf__survey *at)
-{
-	bool is_known = strcmp(at->kind, "permits") != 0 && at->described == at->waiters;
-	return is_known ? add_number(&at->rows, (int64_t)at->sessions) : add_text(&at->rows, "");
-}
-
-static int add_row_fields(struct hf__survey *at, const char *name)
-{
-	struct hf__buffer *rows = &at->rows;
-	size_t listed = at->waiters < MOST_LISTED ? at->waiters : MOST_LISTED;
-	int rc = add_text(rows, name) || add_text(rows, at->kind) || add_number(rows, -1) ||
-	         add_number(rows, at->token) || add_number(rows, 0) || add_clients(at) ||
-	         add_number(rows, (int64_t)at->holders) || add_number(rows, (int64_t)at->waiters) ||
-	         add_number(rows, (int64_t)at->listed) || add_number(rows, (int64_t)listed) ||
-	         hf__buffer_reserve(rows, at->fields.length);
-	if (!rc)
-		hf__buffer_add(rows, at->fields.data, at->fields.length);
-	for (size_t i = at->described; !rc && i < listed; i++)
-		rc = add_text(rows, at->names[at->holders + i]) || add_text(rows, "");
-	return rc ? HF_ENOMEM : 0;
-}
-
-static int add_row(const struct hf__zk *zk, struct hf__survey *at)
-{
-	char path[HF__ZK_PATH];
-	size_t length = 0, begin = at->rows.length;
-	snprintf(path, sizeof path, "%s", at->path);
-	if (strcmp(at->kind, "permits") == 0)
-		*strrchr(path, '/') = 0; /* the folder of leases belongs to the semaphore */
-	if (hf__buffer_reserve(&at->rows, sizeof length))
-		return HF_ENOMEM;
-	hf__buffer_add(&at->rows, &length, sizeof length);
-	if (add_row_fields(at, name_of(zk, path)))
-		return HF_ENOMEM;
-	length = at->rows.length - begin - sizeof length;
-	memcpy(at->rows.data + begin, &length, sizeof length);
-	at->row_count++;
-	return 0;
-}
-
 /* ---- a folder ---- */
 
 static int compare_names(const void *a, const void *b)
@@ -476,7 +301,7 @@ static void on_survey_listed(struct hf__zk *zk, struct hf__zk_request *request, 
 
 static void finish_visit(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
-	if (add_row(zk, at))
+	if (hf__survey_row_finish(zk, at))
 		fail_memory(zk, at, now);
 	else
 		visit_next(zk, at, now);
@@ -502,8 +327,8 @@ static void on_holder(struct hf__zk *zk, struct hf__zk_request *request, int64_t
 		at->token = request->stat.czxid;
 	if (request->rc == ZOK && request->stat.ephemeralOwner == 0 && is_member_name(at->names[i]))
 		at->not_members = true;
-	if (i < at->holders ? add_holder(zk, at, at->names[i], request)
-	                    : add_waiter(zk, at, at->names[i], request))
+	if (i < at->holders ? hf__survey_row_add_holder(zk, at, at->names[i], request)
+	                    : hf__survey_row_add_waiter(zk, at, at->names[i], request))
 		at->no_memory = true;
 	if (at->answered < at->requested)
 		return;
@@ -519,7 +344,7 @@ static void read_holders(struct hf__zk *zk, struct hf__survey *at, int64_t now)
 {
 	char path[HF__ZK_PATH];
 	size_t wanted = at->holders + at->waiters;
-	for (; at->requested < wanted && at->requested < MOST_LISTED; at->requested++) {
+	for (; at->requested < wanted && at->requested < HF__SURVEY_LISTED; at->requested++) {
 		bool fits = join(at, at->names[at->requested], path);
 		struct hf__zk_request *request =
 			fits ? new_survey_request(zk, at, on_holder) : NULL;
@@ -588,7 +413,7 @@ static void on_plain(struct hf__zk *zk, struct hf__zk_request *request, int64_t 
 	at->holders = 1;
 	at->kind = "plain";
 	at->token = request->stat.czxid;
-	if (add_holder(zk, at, name_of(zk, at->path), request))
+	if (hf__survey_row_add_holder(zk, at, hf__survey_row_name(zk, at->path), request))
 		fail_memory(zk, at, now);
 	else
 		finish_visit(zk, at, now);
