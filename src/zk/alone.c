@@ -13,7 +13,10 @@ static uint64_t own_elsewhere(struct hf__zk *zk, const struct hf__lock *lock)
 	return zk->all_own_writes - *own_writes(zk, lock);
 }
 
-/* Counts only nodes directly in the folder of the lock's name, so that it is certain which folder it was. */
+/*
+ * Counts only nodes directly in the folder of the lock's name, so that it is certain which folder
+ * it was.
+ */
 void hf__alone_note_write(struct hf__zk *zk, const struct hf__node *node)
 {
 	int kind = hf__lock_kind(node->lock);
@@ -61,12 +64,13 @@ bool hf__alone_is_likely(struct hf__zk *zk, const struct hf__lock *lock)
 }
 
 /*
- * A folder numbers the nodes that are created in it. If our last node was alone there and is deleted, and this
- * one has the next number, no other node can come before it. But a folder that was deleted and created again
- * starts at zero. To reach the same number again it needs at least as many transactions as that number, and
- * the difference of the nodes' czxids, within one epoch, shows that there were fewer. (No recipe creates
- * several lock nodes in one transaction.) What this client wrote in other folders meanwhile is subtracted: the
- * answers of a session arrive in the order of its transactions.
+ * A folder numbers the nodes that are created in it. If our last node was alone there and is
+ * deleted, and this one has the next number, no other node can come before it. But a folder that
+ * was deleted and created again starts at zero. To reach the same number again it needs at least as
+ * many transactions as that number, and the difference of the nodes' czxids, within one epoch,
+ * shows that there were fewer. (No recipe creates several lock nodes in one transaction.) What this
+ * client wrote in other folders meanwhile is subtracted: the answers of a session arrive in the
+ * order of its transactions.
  */
 bool hf__alone_is_certain(struct hf__zk *zk, const struct hf__node *node)
 {

@@ -11,7 +11,10 @@ static bool is_held(struct hf__zk *zk, const struct hf__renew_item *item)
 	return node && hf__node_is_granted(node);
 }
 
-/* The session was certain to live when the command was sent, or a little earlier; so was every node of it. */
+/*
+ * The session was certain to live when the command was sent, or a little earlier; so was every node
+ * of it.
+ */
 void hf__beat_answer(struct hf__zk *zk, struct hf__cmd *cmd, int64_t now)
 {
 	bool there[HF__RENEW_MAX];

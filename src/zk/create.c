@@ -37,7 +37,9 @@ static void finish_created(struct hf__zk *zk, struct hf__node *node,
 		hf__turn_take(zk, node, true, now);
 }
 
-/* A missing folder is not a failure: the list that follows finds out, or the next step creates it. */
+/*
+ * A missing folder is not a failure: the list that follows finds out, or the next step creates it.
+ */
 static void finish_refused(struct hf__zk *zk, struct hf__node *node, int rc)
 {
 	bool blocked = rc == ZNOCHILDRENFOREPHEMERALS && !hf__node_is_lease(node) &&
@@ -89,7 +91,10 @@ static void on_created_plain(struct hf__zk *zk, struct hf__zk_request *request, 
 
 /* ---- the request ---- */
 
-/* The node's data, for others to read: the caller's text or our description. In a plain node the GUID comes first. */
+/*
+ * The node's data, for others to read: the caller's text or our description. In a plain node the
+ * GUID comes first.
+ */
 static size_t describe(const struct hf__zk *zk, const struct hf__node *node, char *ret_data,
                        size_t size)
 {

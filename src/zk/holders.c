@@ -1,4 +1,7 @@
-/* Commands about the holders and waiters of a lock: look, force, revoke, drop a waiter, the latest token. */
+/*
+ * Commands about the holders and waiters of a lock: look, force, revoke, drop a waiter, the latest
+ * token.
+ */
 #include "zk/zk.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /*
- * Semaphores as Curator has them. An acquire first takes the gate, a mutex in P/locks. Then it creates its
- * lease in P/leases, waits until there are no more leases than permits, and opens the gate again. So one
- * acquire at a time waits for a lease, and the others wait in order at the gate. A simple mutex has one permit.
+ * Semaphores as Curator has them. An acquire first takes the gate, a mutex in P/locks. Then it
+ * creates its lease in P/leases, waits until there are no more leases than permits, and opens the
+ * gate again. So one acquire at a time waits for a lease, and the others wait in order at the gate.
+ * A simple mutex has one permit.
  */
 #include "zk/zk.h"
 
@@ -86,8 +87,9 @@ bool hf__lease_refuse(struct hf__zk *zk, struct hf__node *node)
 }
 
 /*
- * From here on the permit is ours, whatever becomes of the answer: once the gate is open another acquire may
- * create its lease before we hear of it, and if both counted again they would wait for each other.
+ * From here on the permit is ours, whatever becomes of the answer: once the gate is open another
+ * acquire may create its lease before we hear of it, and if both counted again they would wait for
+ * each other.
  */
 static void take_permit(struct hf__zk *zk, struct hf__node *node)
 {

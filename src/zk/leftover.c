@@ -1,6 +1,6 @@
 /*
- * Nodes that nobody needs any more and that the server does not let us remove. They keep everybody else waiting until
- * their session ends, so it is ended as soon as nothing is held in it.
+ * Nodes that nobody needs any more and that the server does not let us remove. They keep everybody
+ * else waiting until their session ends, so it is ended as soon as nothing is held in it.
  */
 #include "zk/zk.h"
 
@@ -61,8 +61,9 @@ static void delete_all(struct hf__zk *zk)
 }
 
 /*
- * The end of the session costs waiters their places, and they may be waiting for the node that is left over. But it
- * must not cost a hold: while there is one, all that can be done is to try again, since rights may change.
+ * The end of the session costs waiters their places, and they may be waiting for the node that is
+ * left over. But it must not cost a hold: while there is one, all that can be done is to try again,
+ * since rights may change.
  */
 void hf__leftover_turn(struct hf__zk *zk, int64_t now)
 {

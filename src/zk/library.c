@@ -79,7 +79,9 @@ static int check_file(const char *setting, const char *file, const char *kind, c
 	return HF_ETLS;
 }
 
-/* The library would read unusable files again and again, as fast as it can, without reporting it. */
+/*
+ * The library would read unusable files again and again, as fast as it can, without reporting it.
+ */
 static int check_files(const struct hf__zk_settings *config, char *why, size_t size)
 {
 	int rc = check_file("tls_ca", config->tls_ca_file, " CERTIFICATE-----", why, size);

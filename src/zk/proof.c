@@ -1,12 +1,12 @@
 /*
  * How long a session is certain to last, from what the quorum has answered.
  *
- * The leader expires a session when it has not heard of it for the session's timeout, never earlier. From its
- * followers it hears of sessions only in their answers to its pings, which it sends twice per tick: a write
- * alone does not count, though the leader answers it. So an answer does not prove that the leader has heard of
- * the session with this request, only with what the same server had received by the ping before it.
- * docs/guarantees.md has the whole derivation and its assumptions, above all that a tick is at most half a
- * session, as it is by default.
+ * The leader expires a session when it has not heard of it for the session's timeout, never
+ * earlier. From its followers it hears of sessions only in their answers to its pings, which it
+ * sends twice per tick: a write alone does not count, though the leader answers it. So an answer
+ * does not prove that the leader has heard of the session with this request, only with what the
+ * same server had received by the ping before it. docs/guarantees.md has the whole derivation and
+ * its assumptions, above all that a tick is at most half a session, as it is by default.
  */
 #include "zk/proof.h"
 
@@ -20,8 +20,8 @@ static int64_t report_ms(int64_t session_ms)
 }
 
 /*
- * The greatest age of what the leader knows if the session was idle and only the library's pings, one every
- * third of S, have kept it alive: S/2, and S/40 for pings and threads that are late.
+ * The greatest age of what the leader knows if the session was idle and only the library's pings,
+ * one every third of S, have kept it alive: S/2, and S/40 for pings and threads that are late.
  */
 static int64_t idle_ms(int64_t session_ms)
 {
@@ -43,7 +43,10 @@ void hf__proof_reset(struct hf__proof *proof)
 	memset(proof, 0, sizeof(*proof));
 }
 
-/* The earliest time at which the leader can have last heard of the session, if this request was answered. */
+/*
+ * The earliest time at which the leader can have last heard of the session, if this request was
+ * answered.
+ */
 static int64_t heard_at(const struct hf__proof *proof, int64_t sent_at)
 {
 	int64_t idle = sent_at - idle_ms(proof->session_ms);

@@ -32,8 +32,9 @@ static bool is_number(const char *text)
 }
 
 /*
- * The number after the marker, which starts the name or follows a dash; NULL if the name does not have this
- * form. Java accepts any name that contains the marker, but "clock-sync" is the folder of a lock.
+ * The number after the marker, which starts the name or follows a dash; NULL if the name does not
+ * have this form. Java accepts any name that contains the marker, but "clock-sync" is the folder of
+ * a lock.
  */
 static const char *number_after(const char *name, const char *word)
 {
@@ -146,7 +147,9 @@ static int compare(const void *a, const void *b)
 	if (x_strange != y_strange)
 		return x_strange - y_strange;
 	int order = strcmp(hf__queue_suffix(x), hf__queue_suffix(y));
-	/* A writer that also reads has two nodes with one number; the write node is the older one. */
+	/*
+	 * A writer that also reads has two nodes with one number; the write node is the older one.
+	 */
 	return order ? order : (int)hf__queue_role(y) - (int)hf__queue_role(x);
 }
 

@@ -89,7 +89,10 @@ static bool is_anothers(struct hf__zk *zk, const struct hf__zk_request *read)
 	return false;
 }
 
-/* Its data may have been overwritten: then it is ours if the session is ours and no other owner holds it. */
+/*
+ * Its data may have been overwritten: then it is ours if the session is ours and no other owner
+ * holds it.
+ */
 static void on_read_plain(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__node *node = request->node;

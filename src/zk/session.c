@@ -1,4 +1,7 @@
-/* The session: opens one when it is wanted, proves that it works, and reports what is wrong with it. */
+/*
+ * The session: opens one when it is wanted, proves that it works, and reports what is wrong with
+ * it.
+ */
 #include "zk/zk.h"
 
 #include <inttypes.h>
@@ -161,8 +164,8 @@ static void on_auth(int rc, const void *arg)
 }
 
 /*
- * The library does not accept credentials while it is not connected. Once accepted, they are sent before all
- * later requests, on this connection and on every later one of the session.
+ * The library does not accept credentials while it is not connected. Once accepted, they are sent
+ * before all later requests, on this connection and on every later one of the session.
  */
 static bool give_credentials(struct hf__zk *zk)
 {
@@ -231,9 +234,10 @@ static void take_opened(struct hf__zk *zk, int64_t now)
 }
 
 /*
- * The server accepts the session but ends every connection before it answers anything, as it does if the library's
- * list of watches is too long for it. That keeps the session alive for ever, and everybody waits for its nodes. By
- * now nothing is held in it, since the last answer is longer ago than any hold lasts.
+ * The server accepts the session but ends every connection before it answers anything, as it does
+ * if the library's list of watches is too long for it. That keeps the session alive for ever, and
+ * everybody waits for its nodes. By now nothing is held in it, since the last answer is longer ago
+ * than any hold lasts.
  */
 static bool is_useless(const struct hf__zk *zk, int64_t now)
 {
@@ -269,8 +273,8 @@ static void take_news(struct hf__zk *zk, int64_t now)
 }
 
 /*
- * A session was wanted, but could not be opened or was refused. The calls that wait for one do not ask for it
- * again, so it is wanted as long as there are any.
+ * A session was wanted, but could not be opened or was refused. The calls that wait for one do not
+ * ask for it again, so it is wanted as long as there are any.
  */
 static bool is_wanted(const struct hf__zk *zk)
 {

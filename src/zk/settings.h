@@ -1,4 +1,6 @@
-/* What the ZooKeeper backend needs to know about its servers. Texts are borrowed from the client. */
+/*
+ * What the ZooKeeper backend needs to know about its servers. Texts are borrowed from the client.
+ */
 #ifndef HF_ZK_SETTINGS_H
 #define HF_ZK_SETTINGS_H
 

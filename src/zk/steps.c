@@ -1,6 +1,7 @@
 /*
- * What a node's command does next. A step sends requests or answers the command; the answers to requests only
- * change the node's state, and when none is in flight any more the next step follows from that.
+ * What a node's command does next. A step sends requests or answers the command; the answers to
+ * requests only change the node's state, and when none is in flight any more the next step follows
+ * from that.
  */
 #include "base/complete.h"
 #include "zk/zk.h"
@@ -38,8 +39,8 @@ static int32_t find_missing(struct hf__zk *zk, const struct hf__cmd *cmd)
 }
 
 /*
- * Only one command at a time releases a permit. If another one were answered "gone" meanwhile, the core would forget
- * the permit, and nobody would remove the lease if the release is never answered.
+ * Only one command at a time releases a permit. If another one were answered "gone" meanwhile, the
+ * core would forget the permit, and nobody would remove the lease if the release is never answered.
  */
 static bool begin_ids(struct hf__zk *zk, const struct hf__cmd *cmd)
 {
@@ -79,7 +80,9 @@ static void release_next(struct hf__zk *zk, struct hf__cmd *cmd)
 	hf__zk_answer_soon(zk, cmd, lost ? HF__GONE : HF__DONE);
 }
 
-/* All of them are released or none, except that a repeat may find some that were released before. */
+/*
+ * All of them are released or none, except that a repeat may find some that were released before.
+ */
 void hf__steps_submit_ids(struct hf__zk *zk, struct hf__cmd *cmd)
 {
 	int32_t i = find_missing(zk, cmd);
@@ -125,7 +128,10 @@ static void answer_end(struct hf__zk *zk, struct hf__cmd *cmd, const struct hf__
 		hf__zk_answer_soon(zk, cmd, lost ? HF__GONE : HF__DONE);
 }
 
-/* The node is gone. Its command continues with the next one of the same acquisition, or is answered. */
+/*
+ * The node is gone. Its command continues with the next one of the same acquisition, or is
+ * answered.
+ */
 static void end_node(struct hf__zk *zk, struct hf__node *node, bool lost, int64_t now)
 {
 	struct hf__cmd *cmd = hf__node_take_cmd(node);

@@ -1,4 +1,7 @@
-/* Surveys: lists the locks below the chroot, shows one of them, and reports facts about the servers. */
+/*
+ * Surveys: lists the locks below the chroot, shows one of them, and reports facts about the
+ * servers.
+ */
 #include "zk/survey.h"
 
 #include <inttypes.h>
@@ -86,8 +89,8 @@ static size_t bytes_of(const struct hf__survey *at)
 }
 
 /*
- * Frees those whose command is gone. Nobody says whether the next step of a walk will follow, so the
- * walks whose last step is longest ago are given up first.
+ * Frees those whose command is gone. Nobody says whether the next step of a walk will follow, so
+ * the walks whose last step is longest ago are given up first.
  */
 static void drop_stale(struct hf__zk *zk)
 {
@@ -383,7 +386,9 @@ static void on_survey_listed(struct hf__zk *zk, struct hf__zk_request *request, 
 	request->names = NULL;
 	request->count = 0;
 	enum folder folder = sort_children(at);
-	/* The server may have deleted "locks", the folder of its gate, while nobody waited there. */
+	/*
+	 * The server may have deleted "locks", the folder of its gate, while nobody waited there.
+	 */
 	bool semaphore = !at->walk && !at->in_leases && has_child(at, "leases");
 	size_t members = at->holders + at->waiters;
 	if (at->walk && push_children(at, members, at->count)) {

@@ -8,8 +8,9 @@
 #define HF__SURVEY_LISTED 200 /* holders, and also waiters, in one row */
 
 /*
- * One command in progress, or a walk between two of its steps. Every request of it carries the command, so a
- * request that comes back without one belongs to a command that was answered as unknown, and changes nothing.
+ * One command in progress, or a walk between two of its steps. Every request of it carries the
+ * command, so a request that comes back without one belongs to a command that was answered as
+ * unknown, and changes nothing.
  */
 struct hf__survey {
 	struct hf__survey *next; /* in zk->surveys */

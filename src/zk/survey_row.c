@@ -41,9 +41,9 @@ const char *hf__survey_row_name(const struct hf__zk *zk, const char *path)
 }
 
 /*
- * A note starts with the name of the kind. The data of a plain lock starts with its GUID, which is left out. Data
- * that is not ours becomes the last line of a note whose other lines are empty. As on Redis, since when the node
- * exists and the lease follow the process id.
+ * A note starts with the name of the kind. The data of a plain lock starts with its GUID, which is
+ * left out. Data that is not ours becomes the last line of a note whose other lines are empty. As
+ * on Redis, since when the node exists and the lease follow the process id.
  */
 static int add_note(const struct hf__zk *zk, struct hf__survey *at,
                     const struct hf__zk_request *request)

@@ -1,6 +1,6 @@
 /*
- * The number of permits of a semaphore. It is not stored with the leases: every process has a number of its
- * own, or all read it from one node, Curator's SharedCount.
+ * The number of permits of a semaphore. It is not stored with the leases: every process has a
+ * number of its own, or all read it from one node, Curator's SharedCount.
  */
 #include "zk/zk.h"
 
@@ -34,7 +34,10 @@ static bool note_total(struct hf__zk_lock *zk_lock, const struct hf__zk_request 
 		zk_lock->total = 0;
 		return false;
 	}
-	/* Without a watch on the right node it is read every time. Another node may have the number by now. */
+	/*
+	 * Without a watch on the right node it is read every time. Another node may have the number
+	 * by now.
+	 */
 	const struct hf__watcher *watcher = request->watcher;
 	zk_lock->total_is_old = !watcher || !zk_lock->total_path ||
 	                        strcmp(watcher->path, zk_lock->total_path) != 0 ||

@@ -57,9 +57,9 @@ struct hf__watcher *hf__watcher_at(struct hf__zk *zk, const char *path, bool chi
 }
 
 /*
- * After a reconnect the library lists all its watches in one packet, and servers accept packets of up to a
- * megabyte: with more, the session could never be resumed. What holds leave of it is reserved for waiters, and what
- * these leave for barriers and numbers of permits.
+ * After a reconnect the library lists all its watches in one packet, and servers accept packets of
+ * up to a megabyte: with more, the session could never be resumed. What holds leave of it is
+ * reserved for waiters, and what these leave for barriers and numbers of permits.
  */
 bool hf__watcher_has_room(const struct hf__zk *zk)
 {

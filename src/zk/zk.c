@@ -269,9 +269,10 @@ static void take_notices(struct hf__zk *zk, int64_t now)
 }
 
 /*
- * If a command is not answered in time, the connection is not as good as it seems. A session's answers come in the
- * order of its requests, so while earlier ones arrive the others are only late: giving the connection up would make
- * all of them ask once more, and the same crowd would be late again.
+ * If a command is not answered in time, the connection is not as good as it seems. A session's
+ * answers come in the order of its requests, so while earlier ones arrive the others are only late:
+ * giving the connection up would make all of them ask once more, and the same crowd would be late
+ * again.
  */
 static void check_overdue(struct hf__zk *zk, int64_t now)
 {

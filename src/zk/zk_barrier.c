@@ -1,4 +1,7 @@
-/* Barriers as Curator has them: a node that blocks everybody, and members that enter and leave together. */
+/*
+ * Barriers as Curator has them: a node that blocks everybody, and members that enter and leave
+ * together.
+ */
 #include "zk/zk.h"
 
 #include <stdio.h>
@@ -80,7 +83,10 @@ static void on_barrier_removed(struct hf__zk *zk, struct hf__zk_request *request
 		                     now);
 }
 
-/* A call asks whether the barrier exists, or waits until it does not. Get leaves no watch on a missing node. */
+/*
+ * A call asks whether the barrier exists, or waits until it does not. Get leaves no watch on a
+ * missing node.
+ */
 static void on_read(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {
 	struct hf__cmd *cmd = request->cmd;
@@ -258,8 +264,9 @@ static void on_member_watched(struct hf__zk *zk, struct hf__zk_request *request,
 }
 
 /*
- * The first member by name stays until the others have left, so that everybody can see that some are inside.
- * The others delete their nodes at once and then wait for the first. The last to leave deletes "ready".
+ * The first member by name stays until the others have left, so that everybody can see that some
+ * are inside. The others delete their nodes at once and then wait for the first. The last to leave
+ * deletes "ready".
  */
 static void on_exit_listed(struct hf__zk *zk, struct hf__zk_request *request, int64_t now)
 {

@@ -74,8 +74,8 @@ static void note_watch(const struct hf__zk_request *request, int rc)
 }
 
 /*
- * All that the library's thread does for us: it leaves the result where the driver finds it. If there was no
- * memory to keep the result, the answer is lost, but the watch is set.
+ * All that the library's thread does for us: it leaves the result where the driver finds it. If
+ * there was no memory to keep the result, the answer is lost, but the watch is set.
  */
 static void post(struct hf__zk_request *request, int rc, bool kept)
 {
@@ -150,7 +150,10 @@ static void on_names(int rc, const struct String_vector *names, const void *arg)
 
 /* ---- into the library ---- */
 
-/* A request that the library refuses at once goes through the inbox like an answer. The mutex is held. */
+/*
+ * A request that the library refuses at once goes through the inbox like an answer. The mutex is
+ * held.
+ */
 static void post_refusal(struct hf__zk_request *request, int rc)
 {
 	struct hf__zk *zk = request->zk;
