@@ -1,9 +1,10 @@
 /*
- * The two commands of one lock and unlock, as the library really sends them, for programs without it.
+ * The two commands of one lock and unlock, as the library really sends them, for programs without
+ * it.
  *
- * `holdfast --learn URL` prints them and `limits --pair FILE` reads them. The file has the client's UUID
- * on a line, and then for each command the number of its words and the words, one per line. Only the
- * server at that URL knows the scripts.
+ * `holdfast --learn URL` prints them and `limits --pair FILE` reads them. The file has the client's
+ * UUID on a line, and then for each command the number of its words and the words, one per line.
+ * Only the server at that URL knows the scripts.
  */
 #ifndef BENCH_PAIR_H
 #define BENCH_PAIR_H

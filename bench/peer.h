@@ -1,6 +1,7 @@
 /*
- * The peer's side of the protocol with the harness: each line is a command, and is answered by one line.
- * Also what the workloads have in common: threads that start together and stop when the time is over.
+ * The peer's side of the protocol with the harness: each line is a command, and is answered by one
+ * line. Also what the workloads have in common: threads that start together and stop when the time
+ * is over.
  */
 #ifndef BENCH_PEER_H
 #define BENCH_PEER_H

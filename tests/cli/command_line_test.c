@@ -1,4 +1,7 @@
-/* Words in every order: which command they mean, and that a wrong order takes no lock and runs nothing. */
+/*
+ * Words in every order: which command they mean, and that a wrong order takes no lock and runs
+ * nothing.
+ */
 #include "cli/cli.h"
 
 #include "support/temp.h"

@@ -233,7 +233,9 @@ static void the_acl_line_grants_every_command_of_the_scripts(void **state)
 	CLI_EXPECT(cli, 0);
 	size_t n = 0;
 	for (const char *at = cli_output(cli); sscanf(at, "'%60s", word) == 1; n++) {
-		/* Only a cluster is asked for its nodes, and its test checks the rights for that. */
+		/*
+		 * Only a cluster is asked for its nodes, and its test checks the rights for that.
+		 */
 		const char *wanted = strcmp(word, "cluster") == 0 ? "info"
 		                     : strcmp(word, "pubsub") == 0
 		                             ? "pubsub|numsub +pubsub|channels"

@@ -1,4 +1,6 @@
-/* Nobody takes what run prints: the lock is released and the command killed in time all the same. */
+/*
+ * Nobody takes what run prints: the lock is released and the command killed in time all the same.
+ */
 #include "cli/cli.h"
 
 #include <fcntl.h>

@@ -1,4 +1,7 @@
-/* A resolver that hangs: signals end run at once, and other commands end with their connect_timeout. */
+/*
+ * A resolver that hangs: signals end run at once, and other commands end with their
+ * connect_timeout.
+ */
 #include "cli/cli.h"
 
 #include <signal.h>

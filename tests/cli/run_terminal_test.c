@@ -1,4 +1,7 @@
-/* The command on a real terminal: Ctrl-C, Ctrl-Z, job control of a shell, and the line while waiting. */
+/*
+ * The command on a real terminal: Ctrl-C, Ctrl-Z, job control of a shell, and the line while
+ * waiting.
+ */
 #include "cli/cli.h"
 
 #include <signal.h>
@@ -36,8 +39,8 @@ static void wait_prompt(struct cli_terminal *shell)
 }
 
 /*
- * Waits for a line that begins with this word, and returns the number that follows. Where the lock was waited for, the
- * line begins after the sequence that has erased the message about it.
+ * Waits for a line that begins with this word, and returns the number that follows. Where the lock
+ * was waited for, the line begins after the sequence that has erased the message about it.
  */
 static pid_t shown_after(struct cli_terminal *shell, const char *word)
 {

@@ -1,4 +1,7 @@
-/* The command's processes end with the lock, however fast they fork and whatever the kernel refuses. */
+/*
+ * The command's processes end with the lock, however fast they fork and whatever the kernel
+ * refuses.
+ */
 #include "cli/cli.h"
 #include "cli/family.h"
 

@@ -1,6 +1,7 @@
 /*
- * What ends the waits of run after the host was suspended. A test cannot suspend its host, so poll()
- * gets a timeout that is much too long, as if the clock of its timeout had stopped for that time.
+ * What ends the waits of run after the host was suspended. A test cannot suspend its host, so
+ * poll() gets a timeout that is much too long, as if the clock of its timeout had stopped for that
+ * time.
  */
 #include "support/check.h"
 #include "support/clock.h"

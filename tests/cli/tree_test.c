@@ -1,4 +1,7 @@
-/* The processes below this one: found and signalled when memory or descriptors run out, each of them once. */
+/*
+ * The processes below this one: found and signalled when memory or descriptors run out, each of
+ * them once.
+ */
 #include "support/check.h"
 #include "support/clock.h"
 

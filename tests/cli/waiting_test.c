@@ -1,4 +1,7 @@
-/* holdfast ls, who and doctor: for how long a lock is held, who waits for it, and who waits for whom. */
+/*
+ * holdfast ls, who and doctor: for how long a lock is held, who waits for it, and who waits for
+ * whom.
+ */
 #include "cli/cli.h"
 #include "cli/json.h"
 

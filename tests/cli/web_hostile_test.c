@@ -1,4 +1,6 @@
-/* holdfast web and requests that mean harm: each gets the right status, and it continues to serve. */
+/*
+ * holdfast web and requests that mean harm: each gets the right status, and it continues to serve.
+ */
 #include "cli/web.h"
 
 static const char chunked[] = "Transfer-Encoding: chunked\r\n";
@@ -199,7 +201,10 @@ static void long_headers_are_refused(void **state)
 	                            web_port, long_text);
 	char *path =
 		check_format("GET /%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n", long_text, web_port);
-	/* The rest of it may be in flight when the connection is closed, and the answer is then lost. */
+	/*
+	 * The rest of it may be in flight when the connection is closed, and the answer is then
+	 * lost.
+	 */
 	for (int i = 0; i < 2; i++) {
 		char *answer = web_exchange(i ? path : header, strlen(i ? path : header));
 		assert_true(web_status(answer) == 400 || web_status(answer) == 0);

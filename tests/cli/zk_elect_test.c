@@ -1,4 +1,6 @@
-/* holdfast elect on ZooKeeper: the leader, its successors, what others read, and what is refused. */
+/*
+ * holdfast elect on ZooKeeper: the leader, its successors, what others read, and what is refused.
+ */
 #include "cli/json.h"
 #include "cli/zk.h"
 

@@ -1,7 +1,7 @@
 /*
  * The part of cmocka that the tests use, for C libraries for which it is not packaged: Debian
- * packages it for glibc only, and its musl-gcc can use nothing that was built for glibc. A build with
- * HF_CMOCKA_STAND_IN takes this one.
+ * packages it for glibc only, and its musl-gcc can use nothing that was built for glibc. A build
+ * with HF_CMOCKA_STAND_IN takes this one.
  */
 #ifndef TESTS_CMOCKA_CMOCKA_H
 #define TESTS_CMOCKA_CMOCKA_H

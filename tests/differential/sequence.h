@@ -101,7 +101,9 @@ static inline bool sequence_is_lock(enum sequence_kind kind)
 	return kind <= KIND_OTHER_GROUP;
 }
 
-/* A wait after which nobody knows which of the short leases are over, until the pause that follows. */
+/*
+ * A wait after which nobody knows which of the short leases are over, until the pause that follows.
+ */
 static inline bool sequence_outlasts(const struct sequence_call *call)
 {
 	return call->verb == VERB_ACQUIRE && call->wait_ms > SEQUENCE_SHORT_MS;

@@ -1,4 +1,6 @@
-/* Fuzz target of names on ZooKeeper: whose turn it is follows from the order, whatever is listed. */
+/*
+ * Fuzz target of names on ZooKeeper: whose turn it is follows from the order, whatever is listed.
+ */
 #include <string.h>
 
 #include "core/name.h"

@@ -1,4 +1,7 @@
-/* The calls of a story, made with this library: each of those that may block in a thread of its own. */
+/*
+ * The calls of a story, made with this library: each of those that may block in a thread of its
+ * own.
+ */
 #include "golden-zk/calls.h"
 
 #include <stdio.h>

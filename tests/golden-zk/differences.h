@@ -12,8 +12,8 @@ const char *differences_name(int i);
 const char *differences_harmless(int i);
 
 /*
- * Changes the stories. ret_met gets how many steps each difference has changed; a change that finds the
- * story to be so already, or not to be as it was recorded, fails the test.
+ * Changes the stories. ret_met gets how many steps each difference has changed; a change that finds
+ * the story to be so already, or not to be as it was recorded, fails the test.
  */
 void differences_apply(struct zk_stories *stories, int ret_met[DIFFERENCES_MAX]);
 

@@ -6,8 +6,8 @@
 #include "support/zookeeper.h"
 
 /*
- * Fails the test where something is not as in the story. Returns false if chance has not given the UUIDs
- * in the order that the story needs: then it has to be played again.
+ * Fails the test where something is not as in the story. Returns false if chance has not given the
+ * UUIDs in the order that the story needs: then it has to be played again.
  */
 bool player_play(const struct zk_story *story, struct test_zookeeper *server);
 

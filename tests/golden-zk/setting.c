@@ -1,4 +1,7 @@
-/* The steps of a story that no lock takes part in: what is opened, what an operator does, and faults. */
+/*
+ * The steps of a story that no lock takes part in: what is opened, what an operator does, and
+ * faults.
+ */
 #include "golden-zk/setting.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
-/* The steps of a story that no lock takes part in: what is opened, what an operator does, and faults. */
+/*
+ * The steps of a story that no lock takes part in: what is opened, what an operator does, and
+ * faults.
+ */
 #ifndef TESTS_GOLDEN_ZK_SETTING_H
 #define TESTS_GOLDEN_ZK_SETTING_H
 

@@ -98,7 +98,9 @@ static bool is_note(const struct zk_story_data *recorded)
 	return strcmp(recorded->bytes, ZK_STORY_NOTE) == 0;
 }
 
-/* Whose note it has to be is known of an ephemeral node; of others what was made is compared too. */
+/*
+ * Whose note it has to be is known of an ephemeral node; of others what was made is compared too.
+ */
 static bool is_right_data(const struct zk_story_node *node, const struct zk_raw_data *data)
 {
 	if (!is_note(&node->data))

@@ -19,7 +19,9 @@
 /* The data of nodes for which nobody gave any: the address of the caller's host. */
 #define ZK_STORY_ADDRESS "<address>"
 
-/* What this library writes in its place: the note of the client, or nothing. It is not in any file. */
+/*
+ * What this library writes in its place: the note of the client, or nothing. It is not in any file.
+ */
 #define ZK_STORY_NOTE "<note>"
 
 struct zk_story_data {
@@ -31,8 +33,8 @@ struct zk_story_data {
 struct zk_story_node {
 	const char *path; /* with <guid1> and the like */
 	enum zk_raw_mode mode;
-	const char *
-		owner; /* "a", "b", "o", "a#2" for a's second session; NULL if it is not ephemeral */
+	/* "a", "b", "o", "a#2" for a's second session; NULL if it is not ephemeral. */
+	const char *owner;
 	int version;
 	int born; /* its place among all nodes of the story in the order of creation */
 	struct zk_story_data data;

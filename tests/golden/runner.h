@@ -12,7 +12,9 @@ struct runner_plan {
 	int at_once; /* how many are played at the same time; they mostly wait */
 };
 
-/* Returns the exit status of the program. With a part, plays the stories with that in their title. */
+/*
+ * Returns the exit status of the program. With a part, plays the stories with that in their title.
+ */
 int runner_main(const struct runner_plan *new_plan, const char *part);
 
 #endif

@@ -26,8 +26,10 @@ struct snapshot_scale {
 	long long token;        /* the last one in the server, 0 before the first */
 };
 
-/* Compares the whole keyspace. Returns NULL and takes over what was learned, or both sides as a text
- * for people. */
+/*
+ * Compares the whole keyspace. Returns NULL and takes over what was learned, or both sides as a
+ * text for people.
+ */
 char *snapshot_compare(const struct stage *stage, struct story_step *step, struct names *names,
                        struct snapshot_scale *scale);
 

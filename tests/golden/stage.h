@@ -40,7 +40,9 @@ bool stage_act(struct stage *stage, const char *what);
 typedef void stage_heard_fn(void *arg, int node, const char *command, const char *channel,
                             const char *payload);
 
-/* Waits for one thing that is said at this node. Returns whether anything was, of interest or not. */
+/*
+ * Waits for one thing that is said at this node. Returns whether anything was, of interest or not.
+ */
 bool stage_listen(struct stage *stage, int node, int patience_ms, stage_heard_fn *heard, void *arg);
 
 #endif

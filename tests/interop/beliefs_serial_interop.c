@@ -1,4 +1,7 @@
-/* C and Java share locks while masters are replaced and slots move, and the beliefs of both sides are judged. */
+/*
+ * C and Java share locks while masters are replaced and slots move, and the beliefs of both sides
+ * are judged.
+ */
 #include "interop/interop.h"
 
 #include <time.h>
@@ -16,8 +19,8 @@
 #define LEASE_MS 10000
 
 /*
- * How long Java may use a master after it was replaced: it finds out on its own, and its calls to a master that does
- * not answer have to fail first.
+ * How long Java may use a master after it was replaced: it finds out on its own, and its calls to a
+ * master that does not answer have to fail first.
  */
 #define JAVA_LEAVES_MS 15000
 /* The latest that a loss is reported after its valid-until. */
@@ -69,7 +72,10 @@ static void set_name(struct story *story, int i, const char *name, bool is_safe)
 	wanted->is_safe = is_safe;
 }
 
-/* What must be added to Java's clock, which does not count the time during which the host is suspended. */
+/*
+ * What must be added to Java's clock, which does not count the time during which the host is
+ * suspended.
+ */
 static long long clock_difference_us(void)
 {
 	struct timespec boot, run;
@@ -212,7 +218,10 @@ static int stop_cluster(void **state)
 	return 0;
 }
 
-/* A replica takes over with the consent of its master, which has then given it everything: no hold is lost. */
+/*
+ * A replica takes over with the consent of its master, which has then given it everything: no hold
+ * is lost.
+ */
 static void no_two_hold_a_lock_while_a_replica_takes_over(void **state)
 {
 	struct story *story = begin_story();
@@ -241,8 +250,8 @@ static void no_two_hold_a_lock_while_a_replica_takes_over(void **state)
 #define MOVED_SLOTS 100
 
 /*
- * The names are in slots that move to another master, and back. With sharded channels Redisson's threads would hang:
- * it does not subscribe again after a move.
+ * The names are in slots that move to another master, and back. With sharded channels Redisson's
+ * threads would hang: it does not subscribe again after a move.
  */
 static void no_two_hold_a_lock_while_its_slot_moves(void **state)
 {

@@ -212,8 +212,9 @@ static void no_update_is_lost(void **state)
 }
 
 /*
- * Each waits for a few milliseconds only, so waiting and giving up meet in every order. No multi locks:
- * Redisson takes their members with twice the wait as lease at first, which is over too soon.
+ * Each waits for a few milliseconds only, so waiting and giving up meet in every order. No multi
+ * locks: Redisson takes their members with twice the wait as lease at first, which is over too
+ * soon.
  */
 static void impatient_parties_lose_no_update_and_leave_nothing(void **state)
 {

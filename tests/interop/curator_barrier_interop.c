@@ -232,9 +232,9 @@ static void team_close(struct team *team)
 static const char *const java_threads[] = {"m0", "m1"};
 
 /*
- * The first two members are ours. Those in Java use a new barrier object for each round: Curator's has one
- * watcher for its way in and its way out, so a late event from the way out of one round would let it into
- * the next one alone.
+ * The first two members are ours. Those in Java use a new barrier object for each round: Curator's
+ * has one watcher for its way in and its way out, so a late event from the way out of one round
+ * would let it into the next one alone.
  */
 static void member_starts(struct team *team, int member, bool leaves)
 {
@@ -266,9 +266,9 @@ static void member_passes(struct team *team, int member)
 }
 
 /*
- * All members but the last one enter, or leave as far as they can; then the last one does, and all of them pass.
- * All others wait at the entrance. On the way out this cannot be checked: a member in Java leaves, and lets the
- * others leave, as soon as it sees only one member.
+ * All members but the last one enter, or leave as far as they can; then the last one does, and all
+ * of them pass. All others wait at the entrance. On the way out this cannot be checked: a member in
+ * Java leaves, and lets the others leave, as soon as it sees only one member.
  */
 static void pass_together(struct team *team, int last, bool leaves)
 {

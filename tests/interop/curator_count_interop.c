@@ -1,6 +1,7 @@
 /*
- * Processes in C and in Java count together, and nothing but a lock on ZooKeeper protects the number. It is
- * in a file, so that no server's order of writes can hide a lock that was granted twice.
+ * Processes in C and in Java count together, and nothing but a lock on ZooKeeper protects the
+ * number. It is in a file, so that no server's order of writes can hide a lock that was granted
+ * twice.
  */
 #include "interop/curator.h"
 

@@ -1,4 +1,6 @@
-/* Several mutexes as one, which C shares with Curator's InterProcessMultiLock over the same paths. */
+/*
+ * Several mutexes as one, which C shares with Curator's InterProcessMultiLock over the same paths.
+ */
 #include "interop/curator.h"
 
 /* Both take the members in the order of their names. */

@@ -1,4 +1,7 @@
-/* Tests of the Curator peer: two Java processes share every kind, driven as the other tests drive one. */
+/*
+ * Tests of the Curator peer: two Java processes share every kind, driven as the other tests drive
+ * one.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* Mutexes that do not nest, which C shares with Curator, and mutexes that are free most of the time. */
+/*
+ * Mutexes that do not nest, which C shares with Curator, and mutexes that are free most of the
+ * time.
+ */
 #include "interop/curator.h"
 
 /* What is counted under, how often by each thread, and how often the folder is made at least. */
@@ -152,7 +155,10 @@ static void no_update_under_a_simple_mutex_is_lost(void **state)
 
 /* ---- a mutex that is free most of the time ---- */
 
-/* A node is made and deleted, and nobody looks for others; or the stories below are about something else. */
+/*
+ * A node is made and deleted, and nobody looks for others; or the stories below are about something
+ * else.
+ */
 static void lock_that_was_free_costs_two_requests(void **state)
 {
 	struct shared_lock mutex = shared_open(HF_REENTRANT, "mutex");
@@ -194,8 +200,9 @@ static void *look_on(void *arg)
 }
 
 /*
- * A client that had the lock last and finds that nobody came since takes it without looking. Here somebody
- * comes or does not, and the folder stays or goes and its numbers begin again, as chance will have it.
+ * A client that had the lock last and finds that nobody came since takes it without looking. Here
+ * somebody comes or does not, and the folder stays or goes and its numbers begin again, as chance
+ * will have it.
  */
 static void no_update_is_lost_where_looking_is_left_out(void **state)
 {
@@ -246,7 +253,10 @@ static void each_takes_what_the_other_has_left_behind(void **state)
 	shared_close(&mutex);
 }
 
-/* Numbers start over, and after Java's node C gets the very number that would have been next in the old folder. */
+/*
+ * Numbers start over, and after Java's node C gets the very number that would have been next in the
+ * old folder.
+ */
 static void number_that_occurs_again_is_not_a_grant(void **state)
 {
 	struct shared_lock mutex = shared_open(HF_REENTRANT, "mutex");

@@ -188,7 +188,9 @@ static bool is_java(int i)
 	return i % 2 == 1;
 }
 
-/* Now and then the lock is held for longer than a silent waiter of ours would be believed to live. */
+/*
+ * Now and then the lock is held for longer than a silent waiter of ours would be believed to live.
+ */
 static void hold_for_a_while(int grant)
 {
 	long long until = test_now_ms() + (grant % 17 == 8 ? 2500 : 20);

@@ -188,7 +188,9 @@ static inline bool has_held_value(const char *group)
 	return found;
 }
 
-/* Whether a key may stay for a while: Java's memory of its unlocks, tokens, groups without holds. */
+/*
+ * Whether a key may stay for a while: Java's memory of its unlocks, tokens, groups without holds.
+ */
 static inline bool may_stay(const char *key, const char *name, bool is_group)
 {
 	return strstr(key, "redisson_unlock_latch") || strstr(key, "redisson_lock_token") ||

@@ -292,8 +292,8 @@ static long long group_outlives_holds(const char *name)
 }
 
 /*
- * Java comes in the very millisecond in which a hold of C ends, and does not prolong a hash that has
- * no time left. If the hash ended together with the hold it would take Java's new hold with it.
+ * Java comes in the very millisecond in which a hold of C ends, and does not prolong a hash that
+ * has no time left. If the hash ended together with the hold it would take Java's new hold with it.
  */
 static void java_keeps_the_group_that_it_takes_over_from_c(void **state)
 {

@@ -1,4 +1,6 @@
-/* Locks of all kinds that one side holds and the other waits for, many at once, on several servers. */
+/*
+ * Locks of all kinds that one side holds and the other waits for, many at once, on several servers.
+ */
 #ifndef TESTS_INTEROP_PAIRS_H
 #define TESTS_INTEROP_PAIRS_H
 

@@ -35,8 +35,8 @@ struct answer {
 struct peer *peer_start(const char *url, const struct peer_options *options);
 
 /*
- * The same for the classes of $HF_INTEROP_CURATOR_CLASSPATH and "host:port,host:port/chroot", with or
- * without zk:// before it.
+ * The same for the classes of $HF_INTEROP_CURATOR_CLASSPATH and "host:port,host:port/chroot", with
+ * or without zk:// before it.
  */
 struct peer *peer_start_curator(const char *servers, const struct curator_options *options);
 

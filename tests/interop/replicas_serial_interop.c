@@ -1,4 +1,7 @@
-/* C and Java share a master and its replicas, found by a list of servers or by Sentinels, and a failover. */
+/*
+ * C and Java share a master and its replicas, found by a list of servers or by Sentinels, and a
+ * failover.
+ */
 #include "interop/pairs.h"
 
 #include "support/sentinels.h"
@@ -113,7 +116,9 @@ static void c_is_woken_by_java(void **state)
 	c_enters_when_java_releases(&pairs);
 }
 
-/* Kills the master when its replicas have everything, and waits until another one has taken over. */
+/*
+ * Kills the master when its replicas have everything, and waits until another one has taken over.
+ */
 static void replace_master(void)
 {
 	for (int i = 0; i < SENTINELS_NODES; i++)

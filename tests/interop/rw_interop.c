@@ -292,7 +292,9 @@ static int read_until_killed(const char *url, const char *name)
 		pause();
 }
 
-/* Redisson before 4.4 renews the holds of all readers, the dead ones' too; they go one lease later. */
+/*
+ * Redisson before 4.4 renews the holds of all readers, the dead ones' too; they go one lease later.
+ */
 static void living_reader_in_java_stays_and_the_dead_one_in_c_goes(void **state)
 {
 	struct halves lock = halves_open();

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 /*
- * Forks, which is safe only while this process has no threads. The child works with a client of its own
- * until it is killed, and does not outlive a failed test.
+ * Forks, which is safe only while this process has no threads. The child works with a client of its
+ * own until it is killed, and does not outlive a failed test.
  */
 static inline pid_t start_child(void (*work)(hf_client *client), int64_t watchdog_ms)
 {

@@ -1,4 +1,7 @@
-/* What the tests of clusters share: the cluster, names on each of its masters, and queries of its nodes. */
+/*
+ * What the tests of clusters share: the cluster, names on each of its masters, and queries of its
+ * nodes.
+ */
 #ifndef TESTS_LIVE_CLUSTER_H
 #define TESTS_LIVE_CLUSTER_H
 
@@ -157,7 +160,9 @@ static inline long long queued(int node, const char *name)
 	return length;
 }
 
-/* Whether somebody waits for the lock at this node; a waiter for a spin lock leaves no trace there. */
+/*
+ * Whether somebody waits for the lock at this node; a waiter for a spin lock leaves no trace there.
+ */
 static inline bool is_awaited(const struct match *match, const char *name, int node)
 {
 	if (match->queues)

@@ -1,4 +1,7 @@
-/* A slot full of locks: one of each kind, and one synchronizer of each kind, all held and waited for. */
+/*
+ * A slot full of locks: one of each kind, and one synchronizer of each kind, all held and waited
+ * for.
+ */
 #ifndef TESTS_LIVE_CLUSTER_CROWD_H
 #define TESTS_LIVE_CLUSTER_CROWD_H
 

@@ -11,7 +11,10 @@ static int start_cluster(void **state)
 
 /* ---- masters that do not answer ---- */
 
-/* A master that does not answer any more delays nobody else, and knows nothing new when it wakes up. */
+/*
+ * A master that does not answer any more delays nobody else, and knows nothing new when it wakes
+ * up.
+ */
 static void a_frozen_master_is_replaced(void **state)
 {
 	int victim = test_cluster_master(cluster, 2);
@@ -69,7 +72,9 @@ static void many_holds_of_a_frozen_master_disturb_no_others(void **state)
 	free(hostage);
 }
 
-/* Calls about a master that does not answer end in time, others are not delayed, and so is closing. */
+/*
+ * Calls about a master that does not answer end in time, others are not delayed, and so is closing.
+ */
 static void calls_do_not_wait_for_a_frozen_master(void **state)
 {
 	int victim = test_cluster_master(cluster, 1);
@@ -265,7 +270,10 @@ static void require_full_coverage(const char *value)
 	}
 }
 
-/* The first hold is lost while the map still names its master, the second when it does not any more. */
+/*
+ * The first hold is lost while the map still names its master, the second when it does not any
+ * more.
+ */
 static void a_loss_names_the_master_that_failed(void **state)
 {
 	int victim = test_cluster_master(cluster, 0), spared = test_cluster_master(cluster, 1);

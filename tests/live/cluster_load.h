@@ -1,4 +1,6 @@
-/* Threads that count under locks of a cluster, and notice whenever two of them are inside at once. */
+/*
+ * Threads that count under locks of a cluster, and notice whenever two of them are inside at once.
+ */
 #ifndef TESTS_LIVE_CLUSTER_LOAD_H
 #define TESTS_LIVE_CLUSTER_LOAD_H
 
@@ -98,7 +100,9 @@ static inline void load_run(struct load *load, int rounds)
 	WAIT_UNTIL(atomic_load(&load->rounds) >= before + rounds, 30000);
 }
 
-/* Stops the threads: no call failed, nobody was inside together with another, and no count is lost. */
+/*
+ * Stops the threads: no call failed, nobody was inside together with another, and no count is lost.
+ */
 static inline void load_finish(struct load *load)
 {
 	atomic_store(&load->is_over, true);

@@ -1,4 +1,7 @@
-/* Fails every allocation of a client's life on a cluster in turn, while masters share the work and slots move. */
+/*
+ * Fails every allocation of a client's life on a cluster in turn, while masters share the work and
+ * slots move.
+ */
 #include "live/life.h"
 
 #include "support/cluster.h"
@@ -46,8 +49,8 @@ static void move_slot(int slot, int from, int to)
 }
 
 /*
- * Lets the first master have all slots of the last one, so that clients do not know that one. Redis 6.2 would make
- * it a replica.
+ * Lets the first master have all slots of the last one, so that clients do not know that one. Redis
+ * 6.2 would make it a replica.
  */
 static void give_away(void)
 {
@@ -65,8 +68,8 @@ static void give_away(void)
 }
 
 /*
- * While all memory is gone there is none for a connection to the new node either. Then the calls end in time, and
- * the release is repeated in the background.
+ * While all memory is gone there is none for a connection to the new node either. Then the calls
+ * end in time, and the release is repeated in the background.
  */
 static void check_moved(struct life *life, const char *call, int rc, int usual)
 {
@@ -74,7 +77,10 @@ static void check_moved(struct life *life, const char *call, int rc, int usual)
 	(void)check_answer(life, call, is_late ? usual : rc, usual, HF_ENOTHELD);
 }
 
-/* A hold is released, and waited for, after its slot has moved to a node that the client did not know. */
+/*
+ * A hold is released, and waited for, after its slot has moved to a node that the client did not
+ * know.
+ */
 static void follow_slot(struct life *life, hf_lock *lock)
 {
 	int64_t wait_ms = shortage == ALL_FAIL ? 300 : 5000;

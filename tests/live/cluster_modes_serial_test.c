@@ -1,9 +1,14 @@
-/* Both ways to publish on a cluster, whose messages arrive in time, and grants that replicas acknowledge. */
+/*
+ * Both ways to publish on a cluster, whose messages arrive in time, and grants that replicas
+ * acknowledge.
+ */
 #include "live/cluster.h"
 
 #define SYNC_MS 1000
 
-/* A message is heard within this time; a waiter that hears none asks after 2.4 s at the earliest. */
+/*
+ * A message is heard within this time; a waiter that hears none asks after 2.4 s at the earliest.
+ */
 #define HEARD_MS 200
 #define DEAF_MS  2000
 
@@ -37,7 +42,10 @@ static void end_relay(struct relay *relay)
 	free(relay->name);
 }
 
-/* Whether the waiter listens where the slot is. What it has asked before was answered before the ping. */
+/*
+ * Whether the waiter listens where the slot is. What it has asked before was answered before the
+ * ping.
+ */
 static bool is_listening(const struct relay *relay)
 {
 	int node = test_cluster_owner_of(cluster, relay->name);
@@ -45,7 +53,10 @@ static bool is_listening(const struct relay *relay)
 	       hf_client_ping(relay->client[1], NULL) == 0;
 }
 
-/* Returns how long after the release the waiter was granted the lock. The slot may move before that. */
+/*
+ * Returns how long after the release the waiter was granted the lock. The slot may move before
+ * that.
+ */
 static long long hand_over(struct relay *relay, int move_to)
 {
 	uint64_t attempts = stats_of(relay->client[1]).attempts;

@@ -41,7 +41,10 @@ static void waiters_follow_a_slot_that_the_server_migrates(void **state)
 #define MOVED_LEASE_MS 3000
 #define LATE_MS        800
 
-/* For a while, no hold has less left than the two thirds of a lease that are left when it is renewed. */
+/*
+ * For a while, no hold has less left than the two thirds of a lease that are left when it is
+ * renewed.
+ */
 static void watch_leases(const struct crowd *crowd, int node, long long ms)
 {
 	struct raw *raw = test_cluster_connect(cluster, node);
@@ -157,7 +160,10 @@ static void end_span(struct span *span)
 	}
 }
 
-/* A lock is taken in each phase and released in each later one; each phase lasts longer than a lease. */
+/*
+ * A lock is taken in each phase and released in each later one; each phase lasts longer than a
+ * lease.
+ */
 static void locks_are_held_and_released_in_every_phase_of_a_move(void **state)
 {
 	struct open_slot *open = begin_open_slot("left open", 2400);
@@ -206,7 +212,10 @@ static void waiters_are_served_in_every_phase_of_a_move(void **state)
 	end_open_slot(open);
 }
 
-/* Kinds with several keys have to wait for their keys to be together again, and nothing is lost by that. */
+/*
+ * Kinds with several keys have to wait for their keys to be together again, and nothing is lost by
+ * that.
+ */
 static void kinds_with_several_keys_outlast_an_open_slot(void **state)
 {
 	int slot = test_slot("left open for all kinds");
@@ -224,7 +233,9 @@ static void kinds_with_several_keys_outlast_an_open_slot(void **state)
 		assert_int_equal(hf_lock_state(crowd->mine[i], NULL), HF_HELD);
 	test_cluster_move_keys(cluster, slot, from, to);
 	let_pass(4000);
-	/* Keys that were made anew at the source meanwhile would keep the slot from being closed. */
+	/*
+	 * Keys that were made anew at the source meanwhile would keep the slot from being closed.
+	 */
 	test_cluster_move_keys(cluster, slot, from, to);
 	test_cluster_close_slot(cluster, slot, from, to);
 	let_pass(500);

@@ -1,4 +1,7 @@
-/* Slots that stay open for long, and a reshard of all slots, under locks that are held and waited for. */
+/*
+ * Slots that stay open for long, and a reshard of all slots, under locks that are held and waited
+ * for.
+ */
 #include "live/cluster_crowd.h"
 
 static int start_cluster(void **state)
@@ -81,8 +84,9 @@ static long long end_watched(struct watched *watched)
 }
 
 /*
- * Half of the time the keys are at the old master, half of it at the new one. Locks with one key are taken, renewed,
- * released and waited for; the others keep what they have, and are released when the slot is closed.
+ * Half of the time the keys are at the old master, half of it at the new one. Locks with one key
+ * are taken, renewed, released and waited for; the others keep what they have, and are released
+ * when the slot is closed.
  */
 static void a_slot_can_stay_open_for_longer_than_a_lease(void **state)
 {
@@ -168,7 +172,9 @@ static int first_slot(int master)
 	return CLUSTER_SLOTS * master / MASTERS;
 }
 
-/* Moves slots of one master to the next one. Where the server can do that, it moves them together. */
+/*
+ * Moves slots of one master to the next one. Where the server can do that, it moves them together.
+ */
 static void move_range(struct mover *mover, int first, int last, int from)
 {
 	int to = (from + 1) % MASTERS;
@@ -180,8 +186,8 @@ static void move_range(struct mover *mover, int first, int last, int from)
 }
 
 /*
- * Every slot goes to the next master. The masters take turns, since one that has lost its last slot would become a
- * replica.
+ * Every slot goes to the next master. The masters take turns, since one that has lost its last slot
+ * would become a replica.
  */
 static void reshard(struct mover *mover)
 {
@@ -290,7 +296,10 @@ static int release_one(struct reshard *all, int i)
 	                            HF_RELEASE(.owner = all->owner, .wait_ms = 20000));
 }
 
-/* A third of the locks is released before the slots move, a third meanwhile, and a third afterwards. */
+/*
+ * A third of the locks is released before the slots move, a third meanwhile, and a third
+ * afterwards.
+ */
 static int release_meanwhile(void *arg)
 {
 	struct reshard *all = arg;

@@ -34,7 +34,10 @@ static void a_killed_master_leaves_other_masters_alone(void **state)
 	test_cluster_bring_back(cluster, victim);
 }
 
-/* Everything that can be waited for is found again at the new master, and its waiters are woken there. */
+/*
+ * Everything that can be waited for is found again at the new master, and its waiters are woken
+ * there.
+ */
 static void all_kinds_survive_a_killed_master(void **state)
 {
 	int victim = test_cluster_master(cluster, 1);

@@ -221,7 +221,9 @@ static void nested_levels_and_queries_work_on_each_master(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* The other stories about slots that move measure time; this one is for the servers that can do it. */
+/*
+ * The other stories about slots that move measure time; this one is for the servers that can do it.
+ */
 static void waiters_follow_a_slot_that_the_server_migrates(void **state)
 {
 	(void)state;
@@ -400,7 +402,10 @@ static void a_single_address_of_a_node_works(void **state)
 	expect_works(url, NULL);
 }
 
-/* Nodes name addresses that this host cannot use: here those of the servers, in place of the proxy's. */
+/*
+ * Nodes name addresses that this host cannot use: here those of the servers, in place of the
+ * proxy's.
+ */
 static void addresses_are_translated(void **state)
 {
 	int node = test_cluster_master(cluster, 1);

@@ -73,7 +73,10 @@ static void full_disk_refuses_locks_until_there_is_space(void **state)
 	end(&world);
 }
 
-/* Renewals are refused as well, so the hold ends at valid-until, and not after the server could give it away. */
+/*
+ * Renewals are refused as well, so the hold ends at valid-until, and not after the server could
+ * give it away.
+ */
 static void full_disk_costs_the_hold_in_time(void **state)
 {
 	struct world world;
@@ -161,7 +164,10 @@ static int64_t take_token(hf_lock *lock, const hf_acquire_options *options)
 	return token;
 }
 
-/* What a power failure does to a server that syncs once a second: the end of the file is missing or incomplete. */
+/*
+ * What a power failure does to a server that syncs once a second: the end of the file is missing or
+ * incomplete.
+ */
 static void hold_whose_grant_is_missing_in_the_file_is_lost(void **state)
 {
 	struct world world;

@@ -1,4 +1,6 @@
-/* What the tests of durable grants share: a master, its two replicas, and a client of the master. */
+/*
+ * What the tests of durable grants share: a master, its two replicas, and a client of the master.
+ */
 #ifndef TESTS_LIVE_DURABLE_H
 #define TESTS_LIVE_DURABLE_H
 

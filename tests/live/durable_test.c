@@ -401,14 +401,20 @@ static void without_the_last_grant_each_proves_itself(void **state)
 	end_three(&three, 2 + 1 + 3);
 }
 
-/* A line of MONITOR: time [database address] "COMMAND" "argument"…; false if no connection of ours sent it. */
+/*
+ * A line of MONITOR: time [database address] "COMMAND" "argument"…; false if no connection of ours
+ * sent it.
+ */
 static bool read_monitored(const char *line, char *ret_address, char *ret_command)
 {
 	return sscanf(line, "%*s [%*d %63[^]]] \"%31[^\"]", ret_address, ret_command) == 2 &&
 	       strcmp(ret_address, "lua") != 0;
 }
 
-/* Counts the scripts and the WAITs of two connections: the one that sent the first WAIT, and all others. */
+/*
+ * Counts the scripts and the WAITs of two connections: the one that sent the first WAIT, and all
+ * others.
+ */
 static void count_monitored(struct raw *monitor, int ret_scripts[2], int ret_waits[2])
 {
 	struct monitored {
@@ -430,7 +436,10 @@ static void count_monitored(struct raw *monitor, int ret_scripts[2], int ret_wai
 	free(seen);
 }
 
-/* The connection that is blocked by WAIT carries renewals only; acquires and releases are on the other one. */
+/*
+ * The connection that is blocked by WAIT carries renewals only; acquires and releases are on the
+ * other one.
+ */
 static void a_wait_never_precedes_a_script_of_other_threads(void **state)
 {
 	enum { FEW = 4 };

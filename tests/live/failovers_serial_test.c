@@ -1,6 +1,7 @@
 /*
- * Failovers in a row: the master is replaced, killed, or stopped and continued, while several processes take locks and
- * note when they believe to hold them. Afterwards all beliefs are judged. Prints how soon a lock is granted again.
+ * Failovers in a row: the master is replaced, killed, or stopped and continued, while several
+ * processes take locks and note when they believe to hold them. Afterwards all beliefs are judged.
+ * Prints how soon a lock is granted again.
  */
 #include "live/live.h"
 
@@ -36,8 +37,9 @@ static const char *const way_names[] = {"replaced", "stopped", "killed"};
 HF__LENGTH_IS(way_names, WAYS);
 
 /*
- * One name has short holds only, so that it changes hands all the time. Two replicas can become the master. If both have acknowledged a grant, no single failover loses it; if only one has,
- * the other one may become the master.
+ * One name has short holds only, so that it changes hands all the time. Two replicas can become the
+ * master. If both have acknowledged a grant, no single failover loses it; if only one has, the
+ * other one may become the master.
  */
 static const struct beliefs_name names[] = {
 	{.name = "plain", .kind = HF_REENTRANT, .hold_ms = 4000},
@@ -108,7 +110,10 @@ static void await_grants(struct campaign *campaign)
 
 /* ---- one failover ---- */
 
-/* The next announcement, "mymaster host port host port" with the new master last; NULL if there is none in time. */
+/*
+ * The next announcement, "mymaster host port host port" with the new master last; NULL if there is
+ * none in time.
+ */
 static char *next_announcement(struct campaign *campaign, int timeout_ms)
 {
 	struct raw_reply *message = raw_next_message(campaign->news, timeout_ms);
@@ -134,7 +139,10 @@ static void note_failover(struct campaign *campaign, int64_t begun_at, int64_t a
 	campaign->failover[campaign->failovers++] = failover;
 }
 
-/* On a loaded machine Sentinels may also replace a master that nobody has touched. Returns whether they did. */
+/*
+ * On a loaded machine Sentinels may also replace a master that nobody has touched. Returns whether
+ * they did.
+ */
 static bool note_unasked(struct campaign *campaign)
 {
 	int before = campaign->failovers;
@@ -156,7 +164,10 @@ struct sight {
 	bool has;
 };
 
-/* The lock was not being released at the time of the query if its holder still believes in it afterwards. */
+/*
+ * The lock was not being released at the time of the query if its holder still believes in it
+ * afterwards.
+ */
 static int look_at_holds(struct campaign *campaign, struct sight *sights)
 {
 	struct raw *raw = raw_connect(campaign->group->node[campaign->master]);

@@ -19,7 +19,9 @@ static hf_kind simple_fair = HF_SIMPLE_FAIR;
 /* clang-format on */
 #define BOTH_STORIES(story) FAIR_STORY(story), SIMPLE_FAIR_STORY(story)
 
-/* Two clients with a handle each; the first one's events are seen, and its watchdog may be short. */
+/*
+ * Two clients with a handle each; the first one's events are seen, and its watchdog may be short.
+ */
 struct world {
 	hf_kind kind;
 	struct seen *seen;

@@ -1,4 +1,6 @@
-/* Fair locks when something goes wrong: processes, connections, servers, keys, names; and crowds. */
+/*
+ * Fair locks when something goes wrong: processes, connections, servers, keys, names; and crowds.
+ */
 #include "live/child.h"
 #include "live/fair.h"
 
@@ -384,7 +386,10 @@ static void queue_of_another_type_is_a_conflict_and_stays_untouched(void **state
 	end(&world);
 }
 
-/* The hold goes all the same, and the owner's next acquire does not wait for a clean-up that cannot work. */
+/*
+ * The hold goes all the same, and the owner's next acquire does not wait for a clean-up that cannot
+ * work.
+ */
 static void queue_of_another_type_does_not_keep_the_hold(void **state)
 {
 	struct world world;

@@ -58,8 +58,8 @@ static void holder_reenters_past_the_queue_and_counts(void **state)
 }
 
 /*
- * The release is answered with whose turn it is: each asks twice, and nobody listens. They do listen after a
- * while, so on a slow machine only the result is checked.
+ * The release is answered with whose turn it is: each asks twice, and nobody listens. They do
+ * listen after a while, so on a slow machine only the result is checked.
  */
 static void waiters_of_the_holders_client_need_no_messages(void **state)
 {

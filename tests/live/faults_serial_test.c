@@ -1,4 +1,6 @@
-/* Servers that die, freeze, forget, fill up and are not ready, while locks are held and waited for. */
+/*
+ * Servers that die, freeze, forget, fill up and are not ready, while locks are held and waited for.
+ */
 #include "live/live.h"
 
 #include "support/talk.h"
@@ -361,7 +363,10 @@ static void lock_freed_while_the_waiters_connection_is_dead_is_found_at_once(voi
 	end(&world);
 }
 
-/* The message of a release is lost with the buffer in which it would have waited for the subscriber. */
+/*
+ * The message of a release is lost with the buffer in which it would have waited for the
+ * subscriber.
+ */
 static void subscriber_whose_buffer_overflows_asks_again(void **state)
 {
 	static char message[100000];

@@ -1,5 +1,6 @@
 /*
- * The stories of tokens: they grow with every grant, whichever client is granted the lock and whatever its kind.
+ * The stories of tokens: they grow with every grant, whichever client is granted the lock and
+ * whatever its kind.
  */
 #include "live/live.h"
 

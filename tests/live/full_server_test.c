@@ -91,7 +91,10 @@ static void locks_of_every_kind_are_kept_and_released(void **state)
 			play_kind(kind);
 }
 
-/* The second reader's own lease is longer than the lock's, so that only its own key is to be renewed. */
+/*
+ * The second reader's own lease is longer than the lock's, so that only its own key is to be
+ * renewed.
+ */
 static void reader_is_renewed_next_to_one_with_a_longer_lease(void **state)
 {
 	hf_owner *other = new_owner();

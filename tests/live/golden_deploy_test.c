@@ -1,8 +1,8 @@
 /*
  * The golden traces of deployments: what Redisson 4.7.0 did on a Cluster, with Sentinels and with
  * replicas, played with this library on the same. After every step the keys are on the same nodes,
- * and the commands that publish, subscribe and wait were given to the same ones, except for the table
- * of differences.
+ * and the commands that publish, subscribe and wait were given to the same ones, except for the
+ * table of differences.
  *
  * An argument plays only the stories with that in their title.
  */

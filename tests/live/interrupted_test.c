@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 
 /*
- * The calls in which the library can sleep. It connects, and writes to its event descriptors, without blocking, and
- * such calls are not interrupted.
+ * The calls in which the library can sleep. It connects, and writes to its event descriptors,
+ * without blocking, and such calls are not interrupted.
  */
 int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);

@@ -1,4 +1,7 @@
-/* The table of kinds over which the stories that all locks share are run, and what those stories need. */
+/*
+ * The table of kinds over which the stories that all locks share are run, and what those stories
+ * need.
+ */
 #ifndef TESTS_LIVE_KINDS_H
 #define TESTS_LIVE_KINDS_H
 
@@ -142,8 +145,8 @@ static inline void end(struct duel *duel)
 }
 
 /*
- * Whether the waiter of the other client has asked, and asked once more after it subscribed. An ask is counted
- * when it is sent; a ping is answered after it.
+ * Whether the waiter of the other client has asked, and asked once more after it subscribed. An ask
+ * is counted when it is sent; a ping is answered after it.
  */
 static inline bool sleeps(struct duel *duel)
 {

@@ -1,4 +1,6 @@
-/* The stories of a hold that all kinds of locks share: levels, leases, losses, queries, conflicts. */
+/*
+ * The stories of a hold that all kinds of locks share: levels, leases, losses, queries, conflicts.
+ */
 #include "live/kinds.h"
 
 /* ---- levels ---- */

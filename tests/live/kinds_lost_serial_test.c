@@ -187,7 +187,10 @@ static void open_both_halves(struct world *world)
 	ASSERT_OK(hf_lock_open(world->client, HF_READ, "orders", &world->lock));
 }
 
-/* The first read hold inside the write hold is over; the release that ended it arrives after the next began. */
+/*
+ * The first read hold inside the write hold is over; the release that ended it arrives after the
+ * next began.
+ */
 static void late_release_of_a_reader_leaves_its_next_hold_alone(void **state)
 {
 	static const struct story release = {.name = "release", .run = release_lock};

@@ -1,4 +1,7 @@
-/* The stories of contention that all kinds of locks share: trying, waiting, giving up, owners, crowds. */
+/*
+ * The stories of contention that all kinds of locks share: trying, waiting, giving up, owners,
+ * crowds.
+ */
 #include "live/kinds.h"
 
 #include "support/counting.h"

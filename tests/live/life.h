@@ -1,6 +1,6 @@
 /*
- * The life of a client, in which every allocation can fail: what it does, and what its calls may answer then. The
- * programs of different deployments share it.
+ * The life of a client, in which every allocation can fail: what it does, and what its calls may
+ * answer then. The programs of different deployments share it.
  */
 #ifndef TESTS_LIVE_LIFE_H
 #define TESTS_LIVE_LIFE_H
@@ -381,7 +381,10 @@ static inline long live_short_of_memory(live_fn *live_so, const char *url, long 
 
 static inline void prepare_shortage(void)
 {
-	/* This thread's record stays as long as the thread; it is made here, so as not to be counted. */
+	/*
+	 * This thread's record stays as long as the thread; it is made here, so as not to be
+	 * counted.
+	 */
 	hf__thread_unref(hf__thread_ref());
 	if (!__real_malloc || !__real_free || !__real_pthread_create)
 		check_skip("linked without a way to let allocations fail");

@@ -1,4 +1,6 @@
-/* Locks and processes: holders that are killed, forks, force, and scripts that the server forgot. */
+/*
+ * Locks and processes: holders that are killed, forks, force, and scripts that the server forgot.
+ */
 #include "live/child.h"
 
 #include "support/process.h"

@@ -166,7 +166,9 @@ static void deliver(void *arg, int result, int64_t number, const char *text)
 	sem_post(&answer->ready);
 }
 
-/* Starts a call with AWAIT(&answer, hf_lock_…_async(…, deliver, &answer)), and waits for its end. */
+/*
+ * Starts a call with AWAIT(&answer, hf_lock_…_async(…, deliver, &answer)), and waits for its end.
+ */
 #define AWAIT(answer, start)                                                                       \
 	do {                                                                                       \
 		sem_init(&(answer)->ready, 0, 0);                                                  \

@@ -133,7 +133,10 @@ static long long read_field(const char *hash, const char *field)
 	return number;
 }
 
-/* Whether the key may stay: the test's own, tokens, permits that are all there, short-lived records. */
+/*
+ * Whether the key may stay: the test's own, tokens, permits that are all there, short-lived
+ * records.
+ */
 static bool is_in_order(const char *key)
 {
 	if (!strncmp(key, "mixed:", 6) || !strncmp(key, "redisson_lock_token:{", 21))

@@ -173,8 +173,8 @@ static void check_token(struct hand *hand, struct piece *piece, const struct wan
 }
 
 /*
- * Now and then one thread stays longer than the lease, which the watchdog must renew meanwhile. More
- * of them would keep all others waiting.
+ * Now and then one thread stays longer than the lease, which the watchdog must renew meanwhile.
+ * More of them would keep all others waiting.
  */
 static void linger(struct hand *hand, const struct want *want)
 {

@@ -1,4 +1,7 @@
-/* Multi locks give up what they took, and nothing else: lost holds, other handles, members that were busy. */
+/*
+ * Multi locks give up what they took, and nothing else: lost holds, other handles, members that
+ * were busy.
+ */
 #include "live/multi.h"
 
 #include "support/proxy.h"

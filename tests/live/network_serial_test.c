@@ -213,7 +213,10 @@ static void black_hole_costs_the_lock_before_it_can_be_given_away(void **state)
 	end(&world);
 }
 
-/* A device on the way that drops packets of this shape. Other requests get through, on other connections. */
+/*
+ * A device on the way that drops packets of this shape. Other requests get through, on other
+ * connections.
+ */
 static void network_that_filters_renewals_costs_the_lock_in_time(void **state)
 {
 	/* By name, and whole after a reconnect. */

@@ -1,4 +1,6 @@
-/* Faults of the holder's own process: it is stopped, has no descriptors left, or no random numbers. */
+/*
+ * Faults of the holder's own process: it is stopped, has no descriptors left, or no random numbers.
+ */
 #include "live/stopped.h"
 
 #include "redis/redis.h"

@@ -138,7 +138,10 @@ static bool has_connection(struct world *world, long long id)
 	return found;
 }
 
-/* Makes the client give up a connection that the server keeps, and returns the server's number of it. */
+/*
+ * Makes the client give up a connection that the server keeps, and returns the server's number of
+ * it.
+ */
 static long long strand(struct world *world, const hf_client_options *options, bool reset)
 {
 	begin(world, TEST_SERVER_TCP);
@@ -182,7 +185,9 @@ static void connection_that_a_proxy_reset_is_killed_on_the_server(void **state)
 	end_stranded(&world);
 }
 
-/* It cannot know the proxy's address, so the old connection stays; all else is as with that right. */
+/*
+ * It cannot know the proxy's address, so the old connection stays; all else is as with that right.
+ */
 static void user_without_the_right_to_client_info_reconnects(void **state)
 {
 	struct world world;

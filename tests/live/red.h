@@ -1,4 +1,6 @@
-/* What the tests of red locks share: five independent servers, and sides that lock on all of them. */
+/*
+ * What the tests of red locks share: five independent servers, and sides that lock on all of them.
+ */
 #ifndef TESTS_LIVE_RED_H
 #define TESTS_LIVE_RED_H
 

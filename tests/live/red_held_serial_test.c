@@ -40,7 +40,10 @@ static void member_that_came_back_empty_is_taken_again(void **state)
 		}
 		WAIT_UNTIL(seen_count(&side.seen, HF_LOST) == i + 1, SOON_MS);
 		WAIT_UNTIL(stats_of(side.client[i]).held == 1, SOON_MS);
-		/* It counts as soon as the others have confirmed that they hold: before it is renewed. */
+		/*
+		 * It counts as soon as the others have confirmed that they hold: before it is
+		 * renewed.
+		 */
 		uint64_t before = stats_of(side.client[i]).renewals;
 		WAIT_UNTIL(stats_of(side.client[i]).renewals > before, SOON_MS);
 	}

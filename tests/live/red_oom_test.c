@@ -1,4 +1,7 @@
-/* Fails every allocation in the life of a red lock in turn; nothing may crash, hang, leak or stay held. */
+/*
+ * Fails every allocation in the life of a red lock in turn; nothing may crash, hang, leak or stay
+ * held.
+ */
 #include "base/thread.h"
 #include "live/red.h"
 #include "live/shortage.h"
@@ -138,7 +141,10 @@ static void end_of_memory_leaves_nothing_held(void **state)
 
 int main(void)
 {
-	/* This thread's record stays as long as the thread; it is made here, so as not to be counted. */
+	/*
+	 * This thread's record stays as long as the thread; it is made here, so as not to be
+	 * counted.
+	 */
 	hf__thread_unref(hf__thread_ref());
 	if (!__real_malloc || !__real_free || !__real_pthread_create)
 		check_skip("linked without a way to let allocations fail");

@@ -1,4 +1,7 @@
-/* Red locks whose members are taken again: counts, handles, clients that come late, and what is left in the end. */
+/*
+ * Red locks whose members are taken again: counts, handles, clients that come late, and what is
+ * left in the end.
+ */
 #include "live/red.h"
 
 #include "support/process.h"
@@ -43,7 +46,10 @@ static uint64_t renewals_of(struct side *side)
 	return renewals;
 }
 
-/* Nothing is held, and nothing is renewed: for longer than a watchdog of 1500 ms would wait with it. */
+/*
+ * Nothing is held, and nothing is renewed: for longer than a watchdog of 1500 ms would wait with
+ * it.
+ */
 static void expect_quiet(struct side *side)
 {
 	expect_nothing_left(side);
@@ -66,7 +72,9 @@ static void levels_taken_while_a_server_is_dead_are_all_given_back(void **state)
 	open_side(&side, 3, 1500);
 	take_everywhere(&side);
 	test_server_kill(server[2]);
-	/* These find the server away: first while its hold is still believed, then when it is lost. */
+	/*
+	 * These find the server away: first while its hold is still believed, then when it is lost.
+	 */
 	acquire_levels(&side, 2);
 	WAIT_UNTIL(seen_count(&side.seen, HF_LOST) == 1, SOON_MS);
 	acquire_levels(&side, 2);

@@ -312,7 +312,10 @@ static void close_contest(struct contest *contest)
 	pthread_barrier_destroy(&contest->start);
 }
 
-/* They ask at the same moment, so that each gets the servers near to it first, and none has a majority. */
+/*
+ * They ask at the same moment, so that each gets the servers near to it first, and none has a
+ * majority.
+ */
 static void sides_that_split_the_servers_agree_after_few_rounds(void **state)
 {
 	static struct contest contest;
@@ -329,7 +332,10 @@ static void sides_that_split_the_servers_agree_after_few_rounds(void **state)
 	for (int i = 0; i < SIDES; i++)
 		rounds += stats_of(contest.side[i].client[0]).attempts;
 	print_message("%.1f rounds for each grant\n", (double)rounds / (SIDES * GRANTS));
-	/* More than one: they did compete. Two of three wait for a release at least, and ask again after it. */
+	/*
+	 * More than one: they did compete. Two of three wait for a release at least, and ask again
+	 * after it.
+	 */
 	ASSERT_BETWEEN(rounds, SIDES * GRANTS + 1, 10 * SIDES * GRANTS);
 	close_contest(&contest);
 }

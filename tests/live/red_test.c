@@ -95,8 +95,8 @@ static void check_whole_life(int n)
 }
 
 /*
- * The two servers that answer have lost the lock, and the other three are asked still, so a majority seems to hold it.
- * Members that are gone must not be taken again then.
+ * The two servers that answer have lost the lock, and the other three are asked still, so a
+ * majority seems to hold it. Members that are gone must not be taken again then.
  */
 static void forced_release_is_not_repaired(void **state)
 {

@@ -1,4 +1,7 @@
-/* Fails every allocation of a client's life in turn, with Sentinels that watch the master and replicas that acknowledge. */
+/*
+ * Fails every allocation of a client's life in turn, with Sentinels that watch the master and
+ * replicas that acknowledge.
+ */
 #include "live/life.h"
 
 #include "support/raw.h"
@@ -10,7 +13,9 @@
 static struct test_sentinels *group;
 static struct raw *master;
 
-/* Each grant is acknowledged by a replica, nested ones and those of calls without a thread as well. */
+/*
+ * Each grant is acknowledged by a replica, nested ones and those of calls without a thread as well.
+ */
 static void live_with_replicas(struct life *life, const char *url)
 {
 	life->sync_timeout_ms = PATIENCE_MS;

@@ -310,7 +310,9 @@ static void writer_may_read_and_others_may_not(void **state)
 	ASSERT_OK(hf_lock_acquire(me.read, try_once()));
 	ASSERT_OK(hf_lock_holder(me.write, writer, sizeof writer));
 	ASSERT_OK(hf_lock_holder(me.read, reader, sizeof reader));
-	/* Each acquisition has a number of its own, so that nothing late of one touches the other. */
+	/*
+	 * Each acquisition has a number of its own, so that nothing late of one touches the other.
+	 */
 	assert_string_not_equal(writer, reader);
 	assert_int_equal(fields(), 3);
 	ASSERT_RC(hf_lock_acquire(other.read, try_once()), HF_EBUSY);

@@ -246,7 +246,9 @@ static void a_hold_that_was_not_replicated_is_reported_lost(void **state)
 	WAIT_UNTIL(atomic_load(&lost_at), 30000);
 	assert_true(atomic_load(&lost_at) - granted_at < 30000);
 	assert_int_equal(hf_lock_state(lock, NULL), HF_LOST);
-	/* Which server was lost is in the log, and which one does not know the hold in the event. */
+	/*
+	 * Which server was lost is in the log, and which one does not know the hold in the event.
+	 */
 	char *old = check_format("127.0.0.1:%d: the server closed the connection",
 	                         test_server_port(group->node[before]));
 	char *new = check_format("server 127.0.0.1:%d", test_server_port(group->node[master]));
@@ -273,8 +275,8 @@ static void let_replicas_forget_scripts(void)
 }
 
 /*
- * The old master still works, for seconds: nothing more may be sent to it. The new one has no scripts, which nobody
- * notices.
+ * The old master still works, for seconds: nothing more may be sent to it. The new one has no
+ * scripts, which nobody notices.
  */
 static void a_master_that_was_replaced_is_left_at_once(void **state)
 {

@@ -45,7 +45,10 @@ static int64_t take_token(hf_lock *lock, const hf_acquire_options *options)
 	return token;
 }
 
-/* The other client has the lock with a greater token, and keeps it when the first one learns of its loss. */
+/*
+ * The other client has the lock with a greater token, and keeps it when the first one learns of its
+ * loss.
+ */
 static void expect_given_away(struct world *world, int64_t first)
 {
 	const struct rivals *rivals = &world->rivals;
@@ -70,7 +73,10 @@ static void clock_set_forward_costs_the_hold_at_its_next_renewal(void **state)
 	int64_t first = take_token(world.rivals.mine, HF_ACQUIRE(.token = 1));
 	test_host_step(world.host, LEASE_MS + 1000);
 	expect_given_away(&world, first);
-	/* The clock is right again, and the other hold continues with more of its lease than before. */
+	/*
+	 * The clock is right again, and the other hold continues with more of its lease than
+	 * before.
+	 */
 	test_host_step(world.host, -LEASE_MS - 1000);
 	uint64_t renewals = stats_of(world.rivals.two).renewals;
 	WAIT_UNTIL(stats_of(world.rivals.two).renewals > renewals, LEASE_MS);
@@ -122,7 +128,9 @@ static void clock_set_back_does_not_make_tokens_smaller(void **state)
 
 /* ---- a clock that is fast ---- */
 
-/* A fixed lease, so that nothing but the margin keeps the holder from believing in it for too long. */
+/*
+ * A fixed lease, so that nothing but the margin keeps the holder from believing in it for too long.
+ */
 static void hold_ends_in_time_where_the_clock_gains_1_percent(void **state)
 {
 	struct world world;
@@ -143,7 +151,10 @@ static void hold_ends_in_time_where_the_clock_gains_1_percent(void **state)
 	end(&world);
 }
 
-/* docs/guarantees.md excludes this clock. A hold that is renewed does not notice it; a fixed lease is given away. */
+/*
+ * docs/guarantees.md excludes this clock. A hold that is renewed does not notice it; a fixed lease
+ * is given away.
+ */
 static void renewals_are_in_time_where_the_clock_gains_50_percent(void **state)
 {
 	struct world world;

@@ -1,6 +1,6 @@
 /*
- * Allocations that fail, by their number. The linker puts the functions here between the objects of a program and
- * the C library, with --wrap for each; so this is for one file of a program only.
+ * Allocations that fail, by their number. The linker puts the functions here between the objects of
+ * a program and the C library, with --wrap for each; so this is for one file of a program only.
  */
 #ifndef TESTS_LIVE_SHORTAGE_H
 #define TESTS_LIVE_SHORTAGE_H

@@ -62,8 +62,8 @@ static void see_asks(const hf_lock_options *options, long long *ret_at, int n)
 }
 
 /*
- * The most asks are counted exactly, since a pause is never shorter than it should be. How many fewer
- * there are depends on the machine, so the least is about half of it.
+ * The most asks are counted exactly, since a pause is never shorter than it should be. How many
+ * fewer there are depends on the machine, so the least is about half of it.
  */
 
 static void growing_pause_starts_small_and_stops_growing_at_the_most(void **state)

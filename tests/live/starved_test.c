@@ -21,7 +21,10 @@ static bool freeze_thread(pid_t thread)
 	return true;
 }
 
-/* All threads of the library; the main thread is the one that asks. Returns how many, -1 if it is forbidden. */
+/*
+ * All threads of the library; the main thread is the one that asks. Returns how many, -1 if it is
+ * forbidden.
+ */
 static int freeze_others(pid_t process, pid_t *ret_threads)
 {
 	int count = 0;
@@ -76,8 +79,8 @@ static void sleep_ms(int ms)
 }
 
 /*
- * As the kernel does it to a control group with a quota: the process runs for a part of each period. The periods
- * become longer until the lock is lost.
+ * As the kernel does it to a control group with a quota: the process runs for a part of each
+ * period. The periods become longer until the lock is lost.
  */
 static void starved_holder_loses_its_lock_rather_than_sharing_it(void **state)
 {

@@ -37,8 +37,8 @@ static inline void ask_until_lost(hf_lock *lock)
 }
 
 /*
- * In the child: asks whether the lock is held until it is not. If it takes the client's mutex meanwhile, no thread of
- * the library can renew the lock or notice the loss first.
+ * In the child: asks whether the lock is held until it is not. If it takes the client's mutex
+ * meanwhile, no thread of the library can renew the lock or notice the loss first.
  */
 static inline void hold_and_ask(const char *url, int64_t watchdog_ms, bool takes_mutex)
 {
@@ -58,7 +58,10 @@ static inline void hold_and_ask(const char *url, int64_t watchdog_ms, bool takes
 		pause();
 }
 
-/* Forks, which is safe only while this process has no threads. Returns when the child holds the lock. */
+/*
+ * Forks, which is safe only while this process has no threads. Returns when the child holds the
+ * lock.
+ */
 static inline pid_t start_asker(const char *url, int64_t watchdog_ms, bool takes_mutex)
 {
 	diary = mmap(NULL, sizeof *diary, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
@@ -76,8 +79,9 @@ static inline pid_t start_asker(const char *url, int64_t watchdog_ms, bool takes
 }
 
 /*
- * The lock was given to this client at the latest at that time. The call that said "held" may have begun before it, but
- * none may begin after it. The child runs freely now, reports its loss once, and does not touch the other hold.
+ * The lock was given to this client at the latest at that time. The call that said "held" may have
+ * begun before it, but none may begin after it. The child runs freely now, reports its loss once,
+ * and does not touch the other hold.
  */
 static inline void expect_loss_of(pid_t holder, long long given_at, hf_lock *lock)
 {

@@ -69,7 +69,9 @@ static char *url_of(struct test_server *first, struct test_server *second)
 	                    test_server_port(first), test_server_port(second));
 }
 
-/* A client does not compare what they say: it listens to one of them for as long as that one works. */
+/*
+ * A client does not compare what they say: it listens to one of them for as long as that one works.
+ */
 static void of_sentinels_that_disagree_the_one_in_use_is_followed(void **state)
 {
 	struct test_server *master[2], *sentinel[2];
@@ -110,7 +112,10 @@ static void of_sentinels_that_disagree_the_one_in_use_is_followed(void **state)
 
 /* ---- a client that is cut off together with the old master ---- */
 
-/* The old master and its client on one side; the new master, the Sentinel and another client on the other side. */
+/*
+ * The old master and its client on one side; the new master, the Sentinel and another client on the
+ * other side.
+ */
 struct parted {
 	struct test_server *old, *new, *sentinel;
 	struct proxy *replication; /* from the old master to the new one, while that is a replica */
@@ -202,7 +207,10 @@ static void old_master_that_wants_replicas_costs_the_hold_of_a_client_cut_off_wi
 	(void)state;
 	begin_parted(&parted, "1");
 	part(&parted);
-	/* A lease after the last renewal that the old master has accepted, without any message from the other side. */
+	/*
+	 * A lease after the last renewal that the old master has accepted, without any message from
+	 * the other side.
+	 */
 	WAIT_UNTIL(seen_count(&parted.here.seen, HF_LOST) == 1, 20000);
 	hf_lock *other = open_lock(parted.here.client, "other");
 	ASSERT_RC(hf_lock_acquire(other, HF_ACQUIRE(.wait_ms = 300)), HF_ENOTNOW);

@@ -135,7 +135,10 @@ static void a_clock_that_has_caught_up_gives_a_greater_token(void **state)
 
 /* ---- leases ---- */
 
-/* From Redis 7.0 on, leases are replicated as points in time: on a clock that is ahead, they expire early. */
+/*
+ * From Redis 7.0 on, leases are replicated as points in time: on a clock that is ahead, they expire
+ * early.
+ */
 static void a_lease_that_has_expired_at_a_fast_master_is_reported_lost(void **state)
 {
 	struct couple *couple = begin_couple(60000);

@@ -1,4 +1,6 @@
-/* What the live tests of ZooKeeper's locks share: a server, an observer of its tree, and clients. */
+/*
+ * What the live tests of ZooKeeper's locks share: a server, an observer of its tree, and clients.
+ */
 #ifndef TESTS_LIVE_ZK_H
 #define TESTS_LIVE_ZK_H
 

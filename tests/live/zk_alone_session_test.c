@@ -1,4 +1,7 @@
-/* A free lock taken again is granted by the answer to its creation; whatever came between is noticed. */
+/*
+ * A free lock taken again is granted by the answer to its creation; whatever came between is
+ * noticed.
+ */
 #include "live/zk_requests.h"
 
 enum { QUICK = 2, LISTED = 3 }; /* requests for an acquire and its release */
@@ -315,8 +318,9 @@ static void readers_and_writers_of_a_client_see_each_other(void **state)
 /* ---- folders that are made again ---- */
 
 /*
- * The folder is deleted and made again, with as many nodes in it as the old one had seen; so the next
- * number is again the one that the client expects. The first of them is a lock node, and holds it.
+ * The folder is deleted and made again, with as many nodes in it as the old one had seen; so the
+ * next number is again the one that the client expects. The first of them is a lock node, and holds
+ * it.
  */
 static void make_again(const char *folder, int nodes, char **ret_holder)
 {
@@ -389,7 +393,9 @@ static void folder_made_again_up_to_the_same_number_is_not_taken_for_the_old_one
 	}
 }
 
-/* The same with only the holder left of them, and while the client's node is still expected there. */
+/*
+ * The same with only the holder left of them, and while the client's node is still expected there.
+ */
 static void folder_made_again_with_one_holder_left_is_listed(void **state)
 {
 	struct taker taker;
@@ -440,7 +446,10 @@ static void own_traffic_elsewhere_costs_nothing(void **state)
 	taker_begin(&taker, HF_REENTRANT, "orders", 20);
 	write_elsewhere(&taker, 16, 2); /* so that the folders exist */
 	assert_int_equal(taker_cost(&taker), LISTED);
-	/* Some names may share a count with ours, so that one in 256 of the transactions seems to be another's. */
+	/*
+	 * Some names may share a count with ours, so that one in 256 of the transactions seems to
+	 * be another's.
+	 */
 	write_elsewhere(&taker, 16, 6);
 	assert_int_equal(taker_cost(&taker), LISTED);
 	write_elsewhere(&taker, 16, 6);

@@ -288,7 +288,10 @@ static void session_that_ends_while_it_comes_in_costs_nothing(void **state)
 	phase_end(&phase);
 }
 
-/* Whether it comes in or goes out, and wherever the connection breaks, there is one node and no more. */
+/*
+ * Whether it comes in or goes out, and wherever the connection breaks, there is one node and no
+ * more.
+ */
 static void connection_that_breaks_on_the_way_changes_nothing(void **state)
 {
 	struct phase phase;

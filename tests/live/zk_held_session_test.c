@@ -68,7 +68,10 @@ static void held_locks_need_one_heartbeat(void **state)
 	WAIT_UNTIL(stats_of(client).renewals - renewals >= 3 * MANY, 4 * lease_ms);
 	packets = test_zookeeper_value(zk_server, 0, "zk_packets_received") - packets;
 	print_message("%d locks renewed three times: %lld packets\n", MANY, packets);
-	/* A beat for all that is due within a twelfth of the lease, and the signs of life of two sessions. */
+	/*
+	 * A beat for all that is due within a twelfth of the lease, and the signs of life of two
+	 * sessions.
+	 */
 	assert_true(packets <= 30);
 	assert_int_equal(stats_of(client).at_risk, 0);
 	check_all_held(client, MANY);

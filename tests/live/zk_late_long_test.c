@@ -5,7 +5,10 @@
 
 #define SESSION_MS 6000
 
-/* More than the lease, so that a grant is late; less than the silence after which the library reconnects. */
+/*
+ * More than the lease, so that a grant is late; less than the silence after which the library
+ * reconnects.
+ */
 #define LATE_MS 3750
 
 static void pass_time(long long ms)

@@ -1,4 +1,7 @@
-/* Lists of locks on ZooKeeper: many steps, several lists at once, and what is known about each lock. */
+/*
+ * Lists of locks on ZooKeeper: many steps, several lists at once, and what is known about each
+ * lock.
+ */
 #include "live/notes.h"
 #include "live/zk.h"
 

@@ -1,10 +1,10 @@
 /*
- * Fails every allocation of a ZooKeeper client's life in turn; nothing may crash, hang, leak, be left on the
- * server or be said that is not so.
+ * Fails every allocation of a ZooKeeper client's life in turn; nothing may crash, hang, leak, be
+ * left on the server or be said that is not so.
  *
- * Only what this program itself asks for can fail: the linker puts functions of ours between its objects and
- * the C library. ZooKeeper's own library is loaded later, by dlopen, and keeps the real ones: it does not
- * survive without memory, which is not ours to repair.
+ * Only what this program itself asks for can fail: the linker puts functions of ours between its
+ * objects and the C library. ZooKeeper's own library is loaded later, by dlopen, and keeps the real
+ * ones: it does not survive without memory, which is not ours to repair.
  */
 #include "live/zk.h"
 
@@ -61,8 +61,8 @@ static void ignore_line(void *arg, hf_log_level level, const char *line)
 }
 
 /*
- * What a call may answer when memory is short: what it would answer anyway, or why it cannot. A request
- * that could not be followed by the next one has an unknown outcome.
+ * What a call may answer when memory is short: what it would answer anyway, or why it cannot. A
+ * request that could not be followed by the next one has an unknown outcome.
  */
 static int check_answer(struct life *life, const char *call, int rc, int usual, int unusual)
 {
@@ -698,7 +698,10 @@ static int live_again(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	test_process = getpid();
-	/* This thread's record stays as long as the thread; it is made here, so as not to be counted. */
+	/*
+	 * This thread's record stays as long as the thread; it is made here, so as not to be
+	 * counted.
+	 */
 	hf__thread_unref(hf__thread_ref());
 	if (!__real_malloc || !__real_free || !__real_pthread_create)
 		check_skip("linked without a way to let allocations fail");

@@ -1,4 +1,7 @@
-/* Permits on ZooKeeper while sessions end, nodes are deleted, processes killed and servers restarted. */
+/*
+ * Permits on ZooKeeper while sessions end, nodes are deleted, processes killed and servers
+ * restarted.
+ */
 #include "live/zk_permits_faults.h"
 
 #include <sys/prctl.h>

@@ -76,7 +76,9 @@ static void permit_that_is_released_twice_leaves_no_lease(void **state)
 	end_proxied();
 }
 
-/* The first call deletes one lease, and then the request of either call for the other one is lost. */
+/*
+ * The first call deletes one lease, and then the request of either call for the other one is lost.
+ */
 static void permit_that_is_also_released_with_others_leaves_no_lease(void **state)
 {
 	(void)state;

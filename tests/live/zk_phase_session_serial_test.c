@@ -1,6 +1,7 @@
 /*
- * A follower that is cut off right after a grant, at the worst moment for the client: just before it would
- * have reported the session to the leader, in a tick in which the leader does not round up either.
+ * A follower that is cut off right after a grant, at the worst moment for the client: just before
+ * it would have reported the session to the leader, in a tick in which the leader does not round up
+ * either.
  */
 #include "live/zk.h"
 
@@ -70,7 +71,9 @@ static long long next_ping(const struct stage *stage)
 	check_fail("the leader is never quiet between its pings");
 }
 
-/* How far the ping at this time is from the right place between two ticks, below 0 if it is early. */
+/*
+ * How far the ping at this time is from the right place between two ticks, below 0 if it is early.
+ */
 static long long error_of(const struct stage *stage, long long ping_at)
 {
 	long long beyond =
@@ -195,9 +198,9 @@ static void watch_deletions(struct stage *stage)
 }
 
 /*
- * One cut. The signs of life come shortly before a ping, and the next ones of the library so late that the
- * pings in between find nothing to report. Returns how many sessions have ended before three fifths of them
- * were over, counted from the grant.
+ * One cut. The signs of life come shortly before a ping, and the next ones of the library so late
+ * that the pings in between find nothing to report. Returns how many sessions have ended before
+ * three fifths of them were over, counted from the grant.
  */
 static int cut_off(struct stage *stage)
 {

@@ -109,14 +109,20 @@ static void five_hundred_waiters_are_woken_one_at_a_time(void **state)
 	ASSERT_OK(hf_client_close(client));
 }
 
-/* Together their lists take four times as long as a command may, but one after the other they arrive. */
+/*
+ * Together their lists take four times as long as a command may, but one after the other they
+ * arrive.
+ */
 static void late_answers_of_a_crowd_do_not_end_the_connection(void **state)
 {
 	static struct crowd crowd;
 	char limit[60];
 	(void)state;
 	if (crowd_ms > 1500) {
-		/* Under valgrind one thread runs at a time, and the library's own may pause for as long. */
+		/*
+		 * Under valgrind one thread runs at a time, and the library's own may pause for as
+		 * long.
+		 */
 		print_message("Left out: the crowd took %" PRId64
 		              " ms, which is too slow for this\n",
 		              crowd_ms);

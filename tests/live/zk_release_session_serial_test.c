@@ -232,8 +232,9 @@ static void release_of_several_may_take_longer_than_one_command(void **state)
 }
 
 /*
- * Of a session of 3 s, 3/5 are relied on, and a ninth of that is what an ask has: 200 ms. The node cannot be
- * made without its folders, so it goes up four levels and down again: nine round trips of 80 ms.
+ * Of a session of 3 s, 3/5 are relied on, and a ninth of that is what an ask has: 200 ms. The node
+ * cannot be made without its folders, so it goes up four levels and down again: nine round trips of
+ * 80 ms.
  */
 static void acquire_in_missing_folders_takes_its_time(void **state)
 {

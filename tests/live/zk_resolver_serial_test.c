@@ -225,7 +225,10 @@ static void close_does_not_wait_for_the_session_after_one_that_has_ended(void **
 	int64_t session = first_owner(zk_eye, "/orders");
 	atomic_store(&stuck, true);
 	zk_raw_expire(test_zookeeper_host(zk_server, 0), session);
-	/* The library looks the name up to reconnect; only then can it learn that its session has expired. */
+	/*
+	 * The library looks the name up to reconnect; only then can it learn that its session has
+	 * expired.
+	 */
 	WAIT_UNTIL(atomic_load(&looking_up) == 1, SOON_MS);
 	int before = atomic_load(&looked_up);
 	atomic_store(&allowed, 1);

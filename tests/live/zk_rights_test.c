@@ -1,4 +1,7 @@
-/* Folders in which the server does not let us do everything: nobody may wait for what is left there. */
+/*
+ * Folders in which the server does not let us do everything: nobody may wait for what is left
+ * there.
+ */
 #include "live/zk_faults.h"
 
 static void make_with(const char *path, const char *acl)

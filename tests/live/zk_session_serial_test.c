@@ -54,7 +54,9 @@ static void node_deleted_right_after_the_grant_is_noticed(void **state)
 	world_end(&world);
 }
 
-/* The answer to a renewal comes when its node is known to be gone; the next renewals depend on it. */
+/*
+ * The answer to a renewal comes when its node is known to be gone; the next renewals depend on it.
+ */
 static void node_deleted_while_it_is_renewed_costs_that_hold_alone(void **state)
 {
 	struct world world;

@@ -11,7 +11,10 @@
 
 /* ---- sessions ---- */
 
-/* Where a client that connects says which session it continues; without it the server begins another one. */
+/*
+ * Where a client that connects says which session it continues; without it the server begins
+ * another one.
+ */
 #define SESSION_AT 20
 
 static void session_that_is_replaced_silently_costs_its_holds(void **state)
@@ -29,7 +32,10 @@ static void session_that_is_replaced_silently_costs_its_holds(void **state)
 	expect_lost_in_time(world.eye, path, world.mine, NULL, ENDED_MS);
 	WAIT_UNTIL(seen_count(&world.seen, HF_LOST) == 1, SOON_MS);
 	ASSERT_RC(hf_lock_release(world.mine), HF_ELOST);
-	/* The node of the session before is one of others, and goes when the server ends that session. */
+	/*
+	 * The node of the session before is one of others, and goes when the server ends that
+	 * session.
+	 */
 	ASSERT_OK(hf_lock_acquire(world.mine, HF_ACQUIRE(.wait_ms = ENDED_MS)));
 	assert_int_equal(zk_raw_exists(world.eye, path, NULL), ZK_RAW_NO_NODE);
 	assert_int_not_equal(first_owner(world.eye, "/orders"), stat.owner);
@@ -40,7 +46,10 @@ static void session_that_is_replaced_silently_costs_its_holds(void **state)
 
 /* ---- nodes of others ---- */
 
-/* Replaces the only node by one of the eye's session with the same identifier; returns its path, to be freed. */
+/*
+ * Replaces the only node by one of the eye's session with the same identifier; returns its path, to
+ * be freed.
+ */
 static char *take_over_node(struct world *world)
 {
 	struct zk_raw_stat stat;
@@ -80,7 +89,10 @@ static void node_found_again_of_another_session_is_waited_for(void **state)
 
 /* ---- numbers that are used up ---- */
 
-/* A server counts to this number in years, so the test writes it into the server's log of transactions. */
+/*
+ * A server counts to this number in years, so the test writes it into the server's log of
+ * transactions.
+ */
 struct log {
 	unsigned char *bytes;
 	size_t size;
@@ -131,7 +143,9 @@ static size_t find_count(const unsigned char *entry, const char *path)
 	return (size_t)(at + 1 - entry);
 }
 
-/* Sets the count in the entry that created this node; entries are: checksum, length, bytes, mark. */
+/*
+ * Sets the count in the entry that created this node; entries are: checksum, length, bytes, mark.
+ */
 static bool patch_entry(struct log *log, const char *path, uint32_t count)
 {
 	enum { FILE_HEADER = 16 };
@@ -202,7 +216,10 @@ static void no_lock_is_granted_when_the_numbers_are_used_up(void **state)
 	world.zookeeper = test_zookeeper_start(NULL);
 	world.eye = zk_raw_open(test_zookeeper_host(world.zookeeper, 0), 0);
 	make_folder(&world);
-	/* Before there are clients: ZooKeeper's library has a race between two that reconnect at once. */
+	/*
+	 * Before there are clients: ZooKeeper's library has a race between two that reconnect at
+	 * once.
+	 */
 	set_next_number(&world, (uint32_t)(HF__QUEUE_LAST - 1));
 	world.one = open_url(test_zookeeper_url(world.zookeeper, 0), NULL);
 	world.two = open_url(test_zookeeper_url(world.zookeeper, 0), NULL);

@@ -1,9 +1,9 @@
 /*
- * TLS to ZooKeeper: what a client library without it makes of zks://, the way round through a tunnel, and
- * locks over zks:// with a library that supports it.
+ * TLS to ZooKeeper: what a client library without it makes of zks://, the way round through a
+ * tunnel, and locks over zks:// with a library that supports it.
  *
- * HOLDFAST_TEST_ZK_TLS_LIBRARY is the path of such a library, unless the installed one is. Its name in
- * itself must be libzookeeper_mt.so.2.
+ * HOLDFAST_TEST_ZK_TLS_LIBRARY is the path of such a library, unless the installed one is. Its name
+ * in itself must be libzookeeper_mt.so.2.
  */
 #include "live/zk.h"
 

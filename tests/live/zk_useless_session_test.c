@@ -6,8 +6,8 @@
 #define HOLDS 120
 
 /*
- * After a reconnect the library lists all its watches in one packet, and this server does not accept
- * such a long one.
+ * After a reconnect the library lists all its watches in one packet, and this server does not
+ * accept such a long one.
  */
 static void session_that_cannot_be_resumed_is_replaced(void **state)
 {

@@ -10,7 +10,10 @@
 struct runner {
 	void (*run)(uint64_t seed, bool print); /* fails with runner_fail() */
 	void (*print_lines)(void); /* the end of the trace, unless it was printed already */
-	/* What is counted over all seeds of this process, and how the sum of all processes is printed. */
+	/*
+	 * What is counted over all seeds of this process, and how the sum of all processes is
+	 * printed.
+	 */
 	const uint64_t *totals;
 	int totals_count;
 	void (*print_totals)(const uint64_t *sum, double seconds);

@@ -1,4 +1,7 @@
-/* Owners: each takes red locks, and now and then one server's lock alone, works, nests, extends and gives up. */
+/*
+ * Owners: each takes red locks, and now and then one server's lock alone, works, nests, extends and
+ * gives up.
+ */
 #include "red.h"
 
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* What is around the library: calls without threads, a dispatcher for each client, a clock for each process. */
+/*
+ * What is around the library: calls without threads, a dispatcher for each client, a clock for each
+ * process.
+ */
 #include "red.h"
 
 #include <stdio.h>

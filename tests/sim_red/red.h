@@ -1,10 +1,11 @@
 /*
- * A world of several servers in one process: red locks as the library has them, on one virtual clock.
+ * A world of several servers in one process: red locks as the library has them, on one virtual
+ * clock.
  *
- * What runs is the library's own code from hf_lock_acquire_async() down to the core: plans, counts, repairs, holds.
- * The linker puts host.c in the place of what calls, threads and clocks there are in between (see the list of
- * --wrap in CMakeLists.txt). Below the core are the links and servers of tests/sim, one world of these for each
- * server. Everything follows from the seed.
+ * What runs is the library's own code from hf_lock_acquire_async() down to the core: plans, counts,
+ * repairs, holds. The linker puts host.c in the place of what calls, threads and clocks there are
+ * in between (see the list of --wrap in CMakeLists.txt). Below the core are the links and servers
+ * of tests/sim, one world of these for each server. Everything follows from the seed.
  */
 #ifndef HF_TESTS_RED_H
 #define HF_TESTS_RED_H

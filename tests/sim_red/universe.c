@@ -1,4 +1,7 @@
-/* One run: all servers and processes from one seed, the earliest thing first, checks after every step. */
+/*
+ * One run: all servers and processes from one seed, the earliest thing first, checks after every
+ * step.
+ */
 #include "red.h"
 
 #include <stdio.h>

@@ -55,7 +55,10 @@ static int count_true(const struct actor *actor, int set, const struct hf__whole
 	return all;
 }
 
-/* The owner took the server's lock alone, and that the hold before was lost is about to be reported. */
+/*
+ * The owner took the server's lock alone, and that the hold before was lost is about to be
+ * reported.
+ */
 static bool has_another_hold(const struct actor *actor, int server, const struct hf__stake *stake)
 {
 	const struct client *client = actor->process->node[server].client;

@@ -1,4 +1,6 @@
-/* The beliefs of many processes to hold locks, noted in shared memory, and the judgement of them. */
+/*
+ * The beliefs of many processes to hold locks, noted in shared memory, and the judgement of them.
+ */
 #include "support/beliefs.h"
 
 #include <errno.h>
@@ -177,8 +179,9 @@ static void judge_missing(struct trial *trial, const struct belief *belief)
 }
 
 /*
- * The old master granted the first one, and the new master, which lacks it, the second; or in the opposite order. The
- * first holder learns of it when it renews at the new master, at the latest at valid-until.
+ * The old master granted the first one, and the new master, which lacks it, the second; or in the
+ * opposite order. The first holder learns of it when it renews at the new master, at the latest at
+ * valid-until.
  */
 static bool is_overlap_explained(const struct trial *trial, const struct belief *older,
                                  const struct belief *younger, int64_t until)
@@ -217,8 +220,8 @@ static void judge_overlaps(struct trial *trial)
 }
 
 /*
- * Java only adds one to the last token that the server knows, which is not that of a grant that a failover has lost.
- * Holdfast's tokens are never below the server's time.
+ * Java only adds one to the last token that the server knows, which is not that of a grant that a
+ * failover has lost. Holdfast's tokens are never below the server's time.
  */
 static bool is_fall_explained(const struct trial *trial, const struct belief *greatest,
                               const struct belief *belief)

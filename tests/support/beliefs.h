@@ -1,4 +1,6 @@
-/* The beliefs of many processes to hold locks, noted in shared memory, and the judgement of them. */
+/*
+ * The beliefs of many processes to hold locks, noted in shared memory, and the judgement of them.
+ */
 #ifndef TESTS_SUPPORT_BELIEFS_H
 #define TESTS_SUPPORT_BELIEFS_H
 
@@ -19,8 +21,8 @@ enum belief_end {
 };
 
 /*
- * One grant, and how long its holder believed in it. Times are in microseconds of CLOCK_BOOTTIME. Java writes these
- * records as well, so all numbers have eight bytes.
+ * One grant, and how long its holder believed in it. Times are in microseconds of CLOCK_BOOTTIME.
+ * Java writes these records as well, so all numbers have eight bytes.
  */
 struct belief {
 	int64_t name;                /* index in the log */

@@ -105,7 +105,9 @@ static struct belief *begin_belief(struct party *party)
 	return belief;
 }
 
-/* Whether the library says that the lock is held. The clock is read on both sides of the question. */
+/*
+ * Whether the library says that the lock is held. The clock is read on both sides of the question.
+ */
 static bool is_held(struct party *party, struct belief *belief)
 {
 	int64_t before = beliefs_now();
@@ -117,7 +119,10 @@ static bool is_held(struct party *party, struct belief *belief)
 	return true;
 }
 
-/* An event is delivered by a thread of its own, so it may arrive after the holder has noticed the loss. */
+/*
+ * An event is delivered by a thread of its own, so it may arrive after the holder has noticed the
+ * loss.
+ */
 static int64_t await_loss(struct party *party, const struct belief *belief)
 {
 	int64_t ends_at = beliefs_now() + EVENT_MS * 1000, reported_at = 0;

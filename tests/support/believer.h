@@ -9,8 +9,9 @@
 #define BELIEVER_PARTIES 2
 
 /*
- * Starts the running program again as a process with one client, and these parties for each name of the file; the
- * first of them has this number. The program's main() must begin with believer_is_wanted().
+ * Starts the running program again as a process with one client, and these parties for each name of
+ * the file; the first of them has this number. The program's main() must begin with
+ * believer_is_wanted().
  */
 pid_t believer_start(const char *path, const char *url, int first_party, int watchdog_ms);
 

@@ -416,7 +416,9 @@ static int master_of(const struct test_cluster *cluster, int replica)
 	return master;
 }
 
-/* The masters do not vote twice about the same one within four seconds, and then it fails silently. */
+/*
+ * The masters do not vote twice about the same one within four seconds, and then it fails silently.
+ */
 void test_cluster_promote(const struct test_cluster *cluster, int replica)
 {
 	char *name = test_cluster_name(cluster, master_of(cluster, replica), "hf:test:promote:");
@@ -452,7 +454,10 @@ void test_cluster_bring_back(const struct test_cluster *cluster, int node)
 	test_cluster_wait_ok(cluster);
 }
 
-/* A node ends its own line of CLUSTER NODES with its open slots, as [slot->-target] or [slot-<-source]. */
+/*
+ * A node ends its own line of CLUSTER NODES with its open slots, as [slot->-target] or
+ * [slot-<-source].
+ */
 static void close_open_slots(const struct test_cluster *cluster, int node)
 {
 	struct raw *raw = test_cluster_connect(cluster, node);
@@ -643,7 +648,10 @@ struct test_cluster *test_cluster_start(const struct test_cluster_options *optio
 	}
 	cluster->url = make_url(cluster, options->certs);
 	form_cluster(cluster);
-	/* Nodes that have more time take more of it to get to know each other, so they get it only now. */
+	/*
+	 * Nodes that have more time take more of it to get to know each other, so they get it only
+	 * now.
+	 */
 	test_cluster_set_timeout(cluster, cluster->node_timeout_ms);
 	return cluster;
 }

@@ -11,7 +11,9 @@ struct certs;
 struct raw;
 struct test_server;
 
-/* A node is named by its index. At the start the masters come first; roles change with failovers. */
+/*
+ * A node is named by its index. At the start the masters come first; roles change with failovers.
+ */
 struct test_cluster {
 	int masters;
 	int count; /* of all nodes */
@@ -84,7 +86,9 @@ void test_cluster_migrate(const struct test_cluster *cluster, int first, int las
 
 /* ---- nodes that fail ---- */
 
-/* Makes a replica the master, with the consent of the present one, and waits until all nodes know. */
+/*
+ * Makes a replica the master, with the consent of the present one, and waits until all nodes know.
+ */
 void test_cluster_promote(const struct test_cluster *cluster, int replica);
 
 /* Waits until a node other than this one owns the slot for all running nodes, and returns it. */
@@ -103,8 +107,8 @@ void test_cluster_reset(const struct test_cluster *cluster);
 void test_cluster_bring_back(const struct test_cluster *cluster, int node);
 
 /*
- * Waits until all running nodes are connected to each other and say that the cluster works, agree on
- * all slots, and every replica has caught up with its master.
+ * Waits until all running nodes are connected to each other and say that the cluster works, agree
+ * on all slots, and every replica has caught up with its master.
  */
 void test_cluster_wait_ok(const struct test_cluster *cluster);
 

@@ -28,12 +28,15 @@ void note_done(void *arg, int result, int64_t number, const char *text);
 /* The completion to pass to a call that must not complete: it fails the test. */
 void fail_on_done(void *arg, int result, int64_t number, const char *text);
 
-/* Waits for the one completion and checks its result. Returns its number; the struct can be used again. */
+/*
+ * Waits for the one completion and checks its result. Returns its number; the struct can be used
+ * again.
+ */
 int64_t await_done(struct done *done, int result);
 
 /*
- * Waits for the one completion, which must have run in another thread, and checks its result and, if
- * that is 0, its number.
+ * Waits for the one completion, which must have run in another thread, and checks its result and,
+ * if that is 0, its number.
  */
 void expect_done(struct done *done, int result, int64_t number);
 

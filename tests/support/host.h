@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A clock that was right at `since` shows `shift` more, and gains `gain` parts per million from then on. */
+/*
+ * A clock that was right at `since` shows `shift` more, and gains `gain` parts per million from
+ * then on.
+ */
 struct host_clock {
 	int64_t since_ns;
 	int64_t shift_ns;
@@ -34,7 +37,9 @@ const char *test_host_file(const struct test_host *host);
 /* Moves the wall clock forward, or back. */
 void test_host_step(struct test_host *host, int64_t step_ms);
 
-/* Lets the wall clock gain this much from now on; 0: it runs right, and keeps what it has gained. */
+/*
+ * Lets the wall clock gain this much from now on; 0: it runs right, and keeps what it has gained.
+ */
 void test_host_gain(struct test_host *host, int64_t parts_per_million);
 
 /* How far the wall clock is ahead. */
@@ -43,7 +48,10 @@ int64_t test_host_ahead_ms(const struct test_host *host);
 /* How long fsync and fdatasync take; they do nothing else. */
 void test_host_slow_disk(struct test_host *host, int sync_ms);
 
-/* Whether write() to a file fails, because no space is left on the disk. Logs are not affected: they use stdio. */
+/*
+ * Whether write() to a file fails, because no space is left on the disk. Logs are not affected:
+ * they use stdio.
+ */
 void test_host_fill_disk(struct test_host *host, bool is_full);
 
 #endif

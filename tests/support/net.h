@@ -13,8 +13,10 @@ const char *net_unix_path(const char *url);
 /* Whether a program listens there. */
 bool net_is_reachable(const char *url);
 
-/* Connects to redis+unix:///path, redis://host:port or rediss://host:port (the bare TCP stream; host
- * is always the loopback address). Returns a blocking descriptor or the negative errno. */
+/*
+ * Connects to redis+unix:///path, redis://host:port or rediss://host:port (the bare TCP stream;
+ * host is always the loopback address). Returns a blocking descriptor or the negative errno.
+ */
 int net_connect(const char *url);
 
 /* Listens on a unix socket, or on a free loopback port that is written to *ret_port. */
@@ -25,8 +27,9 @@ int net_listen_tcp(int *ret_port);
 int net_free_port(void);
 
 /*
- * A port for a cluster node: the port 10000 above it, for the cluster bus, was free as well. Both are
- * below the range from which the kernel takes ports for clients, so a dead node's port stays free.
+ * A port for a cluster node: the port 10000 above it, for the cluster bus, was free as well. Both
+ * are below the range from which the kernel takes ports for clients, so a dead node's port stays
+ * free.
  */
 int net_free_bus_port(void);
 

@@ -25,8 +25,8 @@ static _Noreturn void become(const char *const *argv, int output_fd, int error_f
 	if (getppid() != parent)
 		_exit(127);
 	/*
-	 * Servers are stopped by some tests. In our own process group they would be stopped jobs, for
-	 * which the kernel hangs up the whole group once it is orphaned.
+	 * Servers are stopped by some tests. In our own process group they would be stopped jobs,
+	 * for which the kernel hangs up the whole group once it is orphaned.
 	 */
 	(void)setpgid(0, 0);
 	int input_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

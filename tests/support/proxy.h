@@ -31,13 +31,16 @@ void proxy_drop_requests(struct proxy *proxy, bool on);
 void proxy_drop_replies(struct proxy *proxy, bool on);
 
 /*
- * Filters requests: if a piece of them contains one of these texts, up to NULL, it is thrown away, and so is everything
- * that its connection sends after it, as the kernel of the sender would repeat the piece for ever. NULL: no filter. The
- * texts must stay.
+ * Filters requests: if a piece of them contains one of these texts, up to NULL, it is thrown away,
+ * and so is everything that its connection sends after it, as the kernel of the sender would repeat
+ * the piece for ever. NULL: no filter. The texts must stay.
  */
 void proxy_filter_requests(struct proxy *proxy, const char *const *texts);
 
-/* Overwrites these bytes by zeros in what clients send first on connections made from now on; 0 bytes: none. */
+/*
+ * Overwrites these bytes by zeros in what clients send first on connections made from now on; 0
+ * bytes: none.
+ */
 void proxy_blank_greeting(struct proxy *proxy, size_t start, size_t bytes);
 
 /* Breaks all connections at both sides, by RST where it is TCP. Held bytes are lost. Returns when
@@ -45,10 +48,10 @@ void proxy_blank_greeting(struct proxy *proxy, size_t start, size_t bytes);
 void proxy_cut(struct proxy *proxy);
 
 /*
- * Leaves the present connections to the server as they are: nothing passes, not even their end. Their clients hear
- * nothing either, or get an RST. New connections work. Returns when it is done. Requests that are held stay with
- * the proxy, and can be delivered late, each on the connection it was sent on; that returns when the server has
- * executed them and the connections have ended.
+ * Leaves the present connections to the server as they are: nothing passes, not even their end.
+ * Their clients hear nothing either, or get an RST. New connections work. Returns when it is done.
+ * Requests that are held stay with the proxy, and can be delivered late, each on the connection it
+ * was sent on; that returns when the server has executed them and the connections have ended.
  */
 void proxy_strand(struct proxy *proxy, bool reset_clients);
 void proxy_deliver_stranded(struct proxy *proxy);

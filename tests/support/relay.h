@@ -17,7 +17,10 @@ struct relay;
 struct relay_line {
 	char address[16];
 	int port;
-	/* Replaces 127.0.0.1 in the first bytes that a caller sends, and so must be as long; or empty. */
+	/*
+	 * Replaces 127.0.0.1 in the first bytes that a caller sends, and so must be as long; or
+	 * empty.
+	 */
 	char call_back[16];
 };
 

@@ -1,8 +1,8 @@
 /*
  * Stands in for the system's look-up of host names.
  *
- * Programs that use it are linked with --wrap=getaddrinfo and --wrap=freeaddrinfo. Hosts that are numbers are
- * left to the system. All functions may be called from any thread.
+ * Programs that use it are linked with --wrap=getaddrinfo and --wrap=freeaddrinfo. Hosts that are
+ * numbers are left to the system. All functions may be called from any thread.
  */
 #ifndef TESTS_SUPPORT_RESOLVER_H
 #define TESTS_SUPPORT_RESOLVER_H

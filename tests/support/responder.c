@@ -1,4 +1,7 @@
-/* The thread that answers by rules. The mutex guards everything except for the descriptors it waits on. */
+/*
+ * The thread that answers by rules. The mutex guards everything except for the descriptors it waits
+ * on.
+ */
 #include "support/responder.h"
 
 #include <errno.h>

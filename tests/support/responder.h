@@ -1,6 +1,7 @@
 /*
- * A server that answers by rules: each command gets the reply of the first rule that it matches. Unlike a
- * script it does not care how often and in which order commands arrive, so it suits clients that poll.
+ * A server that answers by rules: each command gets the reply of the first rule that it matches.
+ * Unlike a script it does not care how often and in which order commands arrive, so it suits
+ * clients that poll.
  */
 #ifndef TESTS_SUPPORT_RESPONDER_H
 #define TESTS_SUPPORT_RESPONDER_H
@@ -41,7 +42,9 @@ void responder_set_next(struct responder *responder, int rule, int times, const 
 int responder_count(struct responder *responder, int rule);
 long long responder_matched_at(struct responder *responder, int rule);
 
-/* The last command that the rule has matched, as text for people; NULL: none. Freed by the caller. */
+/*
+ * The last command that the rule has matched, as text for people; NULL: none. Freed by the caller.
+ */
 char *responder_last(struct responder *responder, int rule);
 
 /* How many connections are open, and how many were ever accepted. */

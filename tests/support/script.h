@@ -89,12 +89,16 @@ struct script_step {
 /* Uses connection n again, counted from 0 in the order they were accepted. */
 #define S_ON(n) {.verb = SCRIPT_ON, .number = (n)}
 
-/* Answers HELLO 3 as Redis 7 does, with the number of the connection plus 1 as its id, and then CLIENT INFO
- * as it does to users without the right. */
+/*
+ * Answers HELLO 3 as Redis 7 does, with the number of the connection plus 1 as its id, and then
+ * CLIENT INFO as it does to users without the right.
+ */
 #define S_HELLO {.verb = SCRIPT_HELLO}
 
-/* Answers HELLO likewise, and then AUTH, SELECT and CLIENT as they come. Ends when another command waits
- * to be read or the client closed. Where the client may stay idle use S_HELLO and S_EXPECT. */
+/*
+ * Answers HELLO likewise, and then AUTH, SELECT and CLIENT as they come. Ends when another command
+ * waits to be read or the client closed. Where the client may stay idle use S_HELLO and S_EXPECT.
+ */
 #define S_HANDSHAKE {.verb = SCRIPT_HANDSHAKE}
 
 /* The script is done. Connections stay open until script_finish, and nothing more is read. */

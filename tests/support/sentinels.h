@@ -39,14 +39,15 @@ bool test_sentinels_begin(const struct test_sentinels *group);
 int test_sentinels_next(const struct test_sentinels *group, int before);
 
 /*
- * Waits until the failover is over at every Sentinel. If the new master dies before that, the one that
- * leads the failover never finishes it.
+ * Waits until the failover is over at every Sentinel. If the new master dies before that, the one
+ * that leads the failover never finishes it.
  */
 void test_sentinels_settle(const struct test_sentinels *group);
 
 /*
- * Makes nodes that take themselves for masters replicas again at once, which Sentinels do only after some seconds.
- * Waits until the Sentinels have finished and both other nodes are replicas of the master, and returns that.
+ * Makes nodes that take themselves for masters replicas again at once, which Sentinels do only
+ * after some seconds. Waits until the Sentinels have finished and both other nodes are replicas of
+ * the master, and returns that.
  */
 int test_sentinels_reunite(const struct test_sentinels *group);
 

@@ -221,7 +221,10 @@ static char *read_log(const struct test_server *server)
 	return text;
 }
 
-/* Starts the process with a library before libc and what that reads, which nothing else that is started has. */
+/*
+ * Starts the process with a library before libc and what that reads, which nothing else that is
+ * started has.
+ */
 static pid_t start_preloaded(const struct test_server *server, int log_fd, const char *library,
                              const char *variable, const char *value)
 {
@@ -446,7 +449,9 @@ bool test_server_is_valkey(const struct test_server *server)
 	return server->is_valkey;
 }
 
-/* A Valkey without TLS knows the option and refuses to use it; one with TLS misses the certificate. */
+/*
+ * A Valkey without TLS knows the option and refuses to use it; one with TLS misses the certificate.
+ */
 bool test_server_has_tls(void)
 {
 	const char *argv[] = {server_binary(), "--port", "0", "--tls-port", "1", NULL};

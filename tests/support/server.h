@@ -29,9 +29,9 @@ struct test_server_options {
 };
 
 /*
- * Starts $HF_TEST_SERVER, or redis-server, and waits until it answers. NULL is all defaults. Without
- * the binary the program ends as skipped. The server dies with the calling thread, and at exit.
- * Every server has a unix socket besides its port, which is how raw_connect gets in.
+ * Starts $HF_TEST_SERVER, or redis-server, and waits until it answers. NULL is all defaults.
+ * Without the binary the program ends as skipped. The server dies with the calling thread, and at
+ * exit. Every server has a unix socket besides its port, which is how raw_connect gets in.
  */
 struct test_server *test_server_start(const struct test_server_options *options);
 

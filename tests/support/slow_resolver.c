@@ -24,7 +24,10 @@ static void put(const char *name, const char *value, char separator)
 static void slow_down(const char *seconds, const char *free_ones)
 {
 	put("LD_PRELOAD", HF_SLOW_RESOLVER, ':');
-	/* The address sanitizer wants to be the first library, though it works as the second one too. */
+	/*
+	 * The address sanitizer wants to be the first library, though it works as the second one
+	 * too.
+	 */
 	put("ASAN_OPTIONS", "verify_asan_link_order=0", ':');
 	if (setenv(DELAY, seconds, 1) || setenv("HF_TEST_RESOLVER_FREE", free_ones, 1))
 		check_fail("setenv: no memory");

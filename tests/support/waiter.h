@@ -38,7 +38,10 @@ struct waiter {
 	char detail[400];
 };
 
-/* Starts an acquire. It gets an owner of its own unless one is given, so that any thread can release it. */
+/*
+ * Starts an acquire. It gets an owner of its own unless one is given, so that any thread can
+ * release it.
+ */
 struct waiter *waiter_start(hf_lock *lock, const hf_acquire_options *options);
 
 /* Starts the call that is described. */

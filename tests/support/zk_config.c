@@ -28,8 +28,9 @@ static int random_port(void)
 }
 
 /*
- * A port below those that the system gives to outgoing connections: one of those could take the port
- * while its server is down, even the connection of a client that tries to reach that very server.
+ * A port below those that the system gives to outgoing connections: one of those could take the
+ * port while its server is down, even the connection of a client that tries to reach that very
+ * server.
  */
 static int reserve_port(int *ret_fd)
 {

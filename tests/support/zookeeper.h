@@ -55,8 +55,10 @@ int test_zookeeper_version(struct test_zookeeper *zookeeper);
 /* SIGKILL; returns when the process is gone. Directory and address stay. */
 void test_zookeeper_kill(struct test_zookeeper *zookeeper, int server);
 
-/* Kills if needed and starts again with its data, at the same address. Returns when all servers that
- * can serve do; with too few for a majority, when the server listens. */
+/*
+ * Kills if needed and starts again with its data, at the same address. Returns when all servers
+ * that can serve do; with too few for a majority, when the server listens.
+ */
 void test_zookeeper_restart(struct test_zookeeper *zookeeper, int server);
 
 /* With these properties of Java, which must stay, from its next restart on. */
@@ -80,8 +82,8 @@ void test_zookeeper_isolate(struct test_zookeeper *zookeeper, int server, bool o
 /* ---- state ---- */
 
 /*
- * When a follower has last heard of its leader, by test_now_ms(). While nobody writes, these are the leader's
- * pings, two in a tick. Needs can_cut.
+ * When a follower has last heard of its leader, by test_now_ms(). While nobody writes, these are
+ * the leader's pings, two in a tick. Needs can_cut.
  */
 long long test_zookeeper_heard_at(const struct test_zookeeper *zookeeper, int follower, int leader);
 

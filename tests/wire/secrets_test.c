@@ -1,4 +1,7 @@
-/* Servers that repeat what they were sent: no text that the library gives out has the password in it. */
+/*
+ * Servers that repeat what they were sent: no text that the library gives out has the password in
+ * it.
+ */
 #include "live/live.h"
 
 #include "support/proxy.h"

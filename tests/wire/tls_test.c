@@ -111,7 +111,9 @@ static void a_name_in_a_redirection_is_checked(void **state)
 	assert_int_equal(tunnel_failures(tunnels[1]), 0);
 }
 
-/* Servers redirect to addresses by default, even if the nodes have names. Only the map has those. */
+/*
+ * Servers redirect to addresses by default, even if the nodes have names. Only the map has those.
+ */
 static void an_address_in_a_redirection_is_found_by_name_in_the_map(void **state)
 {
 	char moved[80];

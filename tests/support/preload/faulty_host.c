@@ -1,6 +1,7 @@
 /*
- * The wall clock and the disk of support/host.h, for servers that run with LD_PRELOAD; $HF_TEST_HOST names the file.
- * Other clocks are right. Nothing here allocates, because a server's allocator may ask for the time while it begins.
+ * The wall clock and the disk of support/host.h, for servers that run with LD_PRELOAD;
+ * $HF_TEST_HOST names the file. Other clocks are right. Nothing here allocates, because a server's
+ * allocator may ask for the time while it begins.
  */
 #include <errno.h>
 #include <fcntl.h>

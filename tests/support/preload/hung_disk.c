@@ -1,5 +1,6 @@
 /*
- * A disk that hangs, for programs that run with LD_PRELOAD: rename() works once, and never returns after that.
+ * A disk that hangs, for programs that run with LD_PRELOAD: rename() works once, and never returns
+ * after that.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>

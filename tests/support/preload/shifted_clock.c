@@ -1,6 +1,7 @@
 /*
- * A wall clock that is wrong by $HF_TEST_CLOCK_MS milliseconds, for servers that run with LD_PRELOAD. Other clocks are
- * right. Nothing here allocates, because a server's allocator may ask for the time while it begins.
+ * A wall clock that is wrong by $HF_TEST_CLOCK_MS milliseconds, for servers that run with
+ * LD_PRELOAD. Other clocks are right. Nothing here allocates, because a server's allocator may ask
+ * for the time while it begins.
  */
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -2,7 +2,8 @@
  * A getaddrinfo() that takes its time, for programs that run with LD_PRELOAD.
  *
  * Names are looked up after the seconds of $HF_TEST_RESOLVER_SECONDS, a decimal number; the first
- * $HF_TEST_RESOLVER_FREE of them are not delayed. Nor are addresses in numbers, which need no resolver.
+ * $HF_TEST_RESOLVER_FREE of them are not delayed. Nor are addresses in numbers, which need no
+ * resolver.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,6 @@
-/* The other ways to read the wall clock, by the clock_gettime() of the library that includes this. */
+/*
+ * The other ways to read the wall clock, by the clock_gettime() of the library that includes this.
+ */
 #ifndef TESTS_SUPPORT_PRELOAD_WALL_CLOCK_H
 #define TESTS_SUPPORT_PRELOAD_WALL_CLOCK_H
 

@@ -1,8 +1,8 @@
 /*
  * Runs a program for which some system calls fail: deny CALL=ERROR... -- PROGRAM [ARG]...
  *
- * CALL is one of those below, ERROR a number of errno. All that the program starts has the same filter, which
- * is how profiles of containers do it.
+ * CALL is one of those below, ERROR a number of errno. All that the program starts has the same
+ * filter, which is how profiles of containers do it.
  */
 #include <errno.h>
 #include <linux/filter.h>

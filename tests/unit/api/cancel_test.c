@@ -1,4 +1,6 @@
-/* Cancel tokens: one that a forked child inherits works there, and its parent's calls stay alone. */
+/*
+ * Cancel tokens: one that a forked child inherits works there, and its parent's calls stay alone.
+ */
 #include "api/client.h"
 
 #include "support/check.h"

@@ -1,4 +1,6 @@
-/* Compares the documents with the table of settings: each of them has every row, and says the same. */
+/*
+ * Compares the documents with the table of settings: each of them has every row, and says the same.
+ */
 #include "api/setting.h"
 
 #include <ctype.h>

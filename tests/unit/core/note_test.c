@@ -1,4 +1,6 @@
-/* Checks notes of waiters: when a call that waits leaves one, renews it, and asks for its removal. */
+/*
+ * Checks notes of waiters: when a call that waits leaves one, renews it, and asks for its removal.
+ */
 #include <stdio.h>
 
 #include "core/note.h"

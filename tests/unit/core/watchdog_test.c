@@ -308,7 +308,9 @@ static void renewals_that_all_miss_lose_the_hold_at_valid_until(void **state)
 	check_detail(op, "no renewal was confirmed in time");
 }
 
-/* The connection to the server still seems to work, and leads to another one when the owner asks. */
+/*
+ * The connection to the server still seems to work, and leads to another one when the owner asks.
+ */
 static void a_loss_names_the_server_that_did_not_answer(void **state)
 {
 	struct fake *fake = *state;

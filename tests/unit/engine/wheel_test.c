@@ -457,7 +457,9 @@ static void next_matches_a_naive_model_after_each_advance(void **state)
 		begin(MODELLED);
 		for (int round = 0; round < 500; round++) {
 			change_some(&random, now);
-			/* After a stop next() may be too early; an advance up to it makes it exact. */
+			/*
+			 * After a stop next() may be too early; an advance up to it makes it exact.
+			 */
 			now = hf__wheel_next(&wheel) < HF__NEVER && hf__wheel_next(&wheel) > now
 			              ? hf__wheel_next(&wheel)
 			              : now + random_step(&random);

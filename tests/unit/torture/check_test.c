@@ -1,4 +1,6 @@
-/* The checker of torture's records accepts a history without fault, and each of its rules can fail. */
+/*
+ * The checker of torture's records accepts a history without fault, and each of its rules can fail.
+ */
 #include "torture/check.h"
 
 #include <holdfast/holdfast.h>
@@ -60,7 +62,9 @@ static int end(void **state)
 
 #define ADD(...) RECORD(&story->record, __VA_ARGS__)
 
-/* A process acquires what it covers, and its hold is valid until the given time. Returns the hold. */
+/*
+ * A process acquires what it covers, and its hold is valid until the given time. Returns the hold.
+ */
 static uint32_t acquire(struct story *story, uint16_t process, uint64_t covers, uint16_t share,
                         long at, long until)
 {
@@ -413,7 +417,10 @@ static void a_hold_that_is_held_again_is_found(void **state)
 	expect_only(story, RULE_DENIED);
 }
 
-/* The last level that is renewed is released at 100 ms; the hold is valid until a second later, and until this time. */
+/*
+ * The last level that is renewed is released at 100 ms; the hold is valid until a second later, and
+ * until this time.
+ */
 static void confirm_after_watch(struct story *story, long until)
 {
 	uint32_t hold = acquire(story, 1, LOCK, 1, 10, 1100);

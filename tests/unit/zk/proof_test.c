@@ -1,6 +1,6 @@
 /*
- * Checks what is believed of a session against a model of an ensemble: a client at a follower, the leader's
- * pings, and a network that may fail right after any answer.
+ * Checks what is believed of a session against a model of an ensemble: a client at a follower, the
+ * leader's pings, and a network that may fail right after any answer.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -84,7 +84,10 @@ static void pass_until(struct model *model, int64_t until)
 	}
 }
 
-/* The client asks the quorum; from the moment of the answer on the servers are cut off from each other. */
+/*
+ * The client asks the quorum; from the moment of the answer on the servers are cut off from each
+ * other.
+ */
 static int64_t ask_quorum(struct model *model, int64_t now)
 {
 	pass_until(model, now);
@@ -157,7 +160,9 @@ static void session_outlasts_what_the_proof_promises(void **state)
 				careless_ms = model.careless_ms;
 		}
 	}
-	/* In this model, counting three fifths of every session from the request would be too much. */
+	/*
+	 * In this model, counting three fifths of every session from the request would be too much.
+	 */
 	assert_true(careless_ms < -3000);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Checks the steps of a node's command against a library that only notes its requests: each test answers them
- * itself, in the order and as late as it wants.
+ * Checks the steps of a node's command against a library that only notes its requests: each test
+ * answers them itself, in the order and as late as it wants.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -200,7 +200,9 @@ static void submit(struct hf__cmd *cmd)
 	assert_int_equal(hf__steps_submit(&bench->zk, cmd), 0);
 }
 
-/* The link went down and is up again: the commands are answered, and the requests still in flight. */
+/*
+ * The link went down and is up again: the commands are answered, and the requests still in flight.
+ */
 static void interrupt(void)
 {
 	node()->cmd = NULL;

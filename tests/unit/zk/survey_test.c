@@ -1,4 +1,7 @@
-/* Which unfinished lists of locks are kept for their next step, with a library that answers nothing itself. */
+/*
+ * Which unfinished lists of locks are kept for their next step, with a library that answers nothing
+ * itself.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
