@@ -135,14 +135,17 @@ function read_c(line,    name) {
 	}
 	if (line ~ /^[ \t]*#[ \t]*include/)
 		return
+	has_comment = in_comment
 	while (line != "") {
 		if (in_comment)
 			line = read_comment(line)
 		else if (match(line, /\/\*|\/\/|"|'/))
 			line = read_token(substr(line, RSTART))
 		else
-			return
+			break
 	}
+	if (has_comment && kind ~ /^(c|h|hpp|cpp)$/ && FILENAME !~ /^include\// && columns($0) > 100)
+		report(columns($0) " columns in a comment, 100 at most")
 }
 
 function read_comment(line,    end, text) {
@@ -156,6 +159,8 @@ function read_comment(line,    end, text) {
 }
 
 function read_token(line,    length_of) {
+	if (line ~ /^\/[*\/]/)
+		has_comment = 1
 	if (line ~ /^\/\*/) {
 		in_comment = 1
 		forget("comment")
