@@ -9,6 +9,7 @@
  * only noted.
  */
 #include "api/several.h"
+#include "api/red_mutants.h"
 
 #define FIRST_PAUSE_MS 50
 #define MOST_PAUSE_MS  2000

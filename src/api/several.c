@@ -8,6 +8,7 @@
  * completions of its subcalls.
  */
 #include "api/several.h"
+#include "api/red_mutants.h"
 
 #include "engine/sleep.h"
 

@@ -9,6 +9,7 @@
  * mistaken for those of the next.
  */
 #include "api/several.h"
+#include "api/red_mutants.h"
 
 #include <assert.h>
 #include <stdlib.h>

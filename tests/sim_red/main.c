@@ -1,5 +1,6 @@
 /* The simulator of red locks as a program. */
 #include "red.h"
+#include "api/red_mutants.h"
 
 #include "sim/runner.h"
 

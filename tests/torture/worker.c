@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "core/mutants.h"
-#include "api/several.h"
+#include "api/red_mutants.h"
 #include "live/shortage.h"
 #include "support/chance.h"
 #include "support/check.h"
