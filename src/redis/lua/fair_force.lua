@@ -13,11 +13,7 @@ if fields == 0 then
 	return 0
 end
 -- include: find_holder
-if not holder then
-	return {'conflict', 'the key holds a hash that is not a lock of this kind'}
-end
-redis.call('del', key)
---+ keep_forced(holder)
+-- include: remove_lock
 -- include: now
 -- include: call
 -- include: first_in_queue

@@ -13,11 +13,7 @@ if fields == 0 then
 	return 0
 end
 -- include: find_holder
-if not holder then
-	return {'conflict', 'the key holds a hash that is not a lock of this kind'}
-end
-redis.call('del', key)
---+ keep_forced(holder)
+-- include: remove_lock
 if ARGV[1] ~= '' then
 	try(ARGV[2], ARGV[3], ARGV[1])
 end

@@ -7,14 +7,7 @@
 -- include: try
 local key, record, id = KEYS[1], KEYS[2], ARGV[2]
 -- include: record
-if answer then
-	return tonumber(answer)
-end
-if redis.call('exists', key) == 1 then
-	redis.pcall('set', record, id .. ' 0', 'px', ARGV[3])
-	return 0
-end
-redis.call('set', record, id .. ' 1', 'px', ARGV[3])
+-- include: create_once
 redis.call('set', key, ARGV[1])
 try(ARGV[4], ARGV[5], '1')
 return reply(1)

@@ -14,12 +14,7 @@ for i = 1, #KEYS / 2 do
 		if lease > 0 and redis.call('pttl', hold) < lease and redis.call('pexpire', hold, lease) == 0 then
 			redis.call('set', hold, 1, 'px', lease)
 		end
-		if lease > 0 and redis.call('pttl', key) < lease then
-			redis.call('pexpire', key, lease)
-		end
-		if lease > 0 and descriptions then
-			redis.pcall('pexpire', descriptions .. ':' .. me, lease)
-		end
+		-- include: prolong
 		found[i] = 1
 	else
 		found[i] = 0

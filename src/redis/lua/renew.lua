@@ -10,12 +10,7 @@ for i, key in ipairs(KEYS) do
 	local at = each * (i - 1)
 	local lease, me, descriptions = tonumber(ARGV[at + 1]), ARGV[at + 2], each == 3 and ARGV[at + 3]
 	if redis.pcall('hexists', key, me) == 1 then
-		if lease > 0 and redis.call('pttl', key) < lease then
-			redis.call('pexpire', key, lease)
-		end
-		if lease > 0 and descriptions then
-			redis.pcall('pexpire', descriptions .. ':' .. me, lease)
-		end
+		-- include: prolong
 		found[i] = 1
 	else
 		found[i] = 0

@@ -8,14 +8,7 @@
 -- include: try
 local key, record, id = KEYS[1], KEYS[2], ARGV[2]
 -- include: record
-if answer then
-	return tonumber(answer)
-end
-if redis.call('exists', key) == 1 then
-	redis.pcall('set', record, id .. ' 0', 'px', ARGV[3])
-	return 0
-end
-redis.call('set', record, id .. ' 1', 'px', ARGV[3])
+-- include: create_once
 if ARGV[4] == '0' then
 	redis.call('set', key, ARGV[1])
 else
