@@ -1,4 +1,4 @@
-/* Deliberate faults of red locks, which prove that the simulator notices them. Off in the library. */
+/* Deliberate faults of red locks, to prove that the simulator notices them. Off in the library. */
 #ifndef HF_API_RED_MUTANTS_H
 #define HF_API_RED_MUTANTS_H
 
