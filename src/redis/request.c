@@ -23,7 +23,7 @@ char *hf__request_digits(char *at, uint64_t number)
 	return hf__request_raw(at, first, (size_t)(end - first));
 }
 
-char *hf__request_number(char *at, int64_t number)
+char *hf__request_long(char *at, int64_t number)
 {
 	char text[1 + MAX_DIGITS];
 	uint64_t size = number < 0 ? -(uint64_t)number : (uint64_t)number;

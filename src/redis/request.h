@@ -29,10 +29,14 @@ char *hf__request_digits(char *at, uint64_t number);
 static inline char *hf__request_header(char *at, char lead, size_t number)
 {
 	*at++ = lead;
-	if (number < 10)
+	if (number < 10) {
 		*at++ = (char)('0' + number);
-	else
+	} else if (number < 100) {
+		*at++ = (char)('0' + number / 10);
+		*at++ = (char)('0' + number % 10);
+	} else {
 		at = hf__request_digits(at, number);
+	}
 	*at++ = '\r';
 	*at++ = '\n';
 	return at;
@@ -55,7 +59,16 @@ static inline char *hf__request_text(char *at, const char *text)
 	return hf__request_bytes(at, text, strlen(text));
 }
 
-char *hf__request_number(char *at, int64_t number);
+/* Writes a number of several digits as one argument, or a negative one. */
+char *hf__request_long(char *at, int64_t number);
+
+static inline char *hf__request_number(char *at, int64_t number)
+{
+	if (number < 0 || number > 9)
+		return hf__request_long(at, number);
+	char digit = (char)('0' + number);
+	return hf__request_bytes(at, &digit, 1);
+}
 
 /* Writes one argument: the client's UUID, a colon, the number and the suffix. */
 char *hf__request_owner(char *at, const char *uuid, uint64_t number, const char *suffix);
