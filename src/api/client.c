@@ -279,7 +279,7 @@ int hf_client_uuid(hf_client *client, char ret_uuid[37])
 	int rc = hf__client_check(client);
 	if (rc)
 		return rc;
-	memcpy(ret_uuid, client->core.config.uuid, 37);
+	memcpy(ret_uuid, client->core.config.uuid, sizeof client->core.config.uuid);
 	return 0;
 }
 

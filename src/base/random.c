@@ -22,14 +22,14 @@ int hf__random_bytes(void *ret_bytes, size_t length)
 	return 0;
 }
 
-int hf__random_uuid(char ret_uuid[37])
+int hf__random_uuid(char ret_uuid[HF__UUID_LENGTH + 1])
 {
 	unsigned char b[16];
 	if (hf__random_bytes(b, sizeof b))
 		return -1;
 	b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
 	b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
-	snprintf(ret_uuid, 37,
+	snprintf(ret_uuid, HF__UUID_LENGTH + 1,
 	         "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
 	         b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
 	         b[15]);

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define HF__UUID_LENGTH 36 /* of a UUID as text, without its NUL */
+
 /* A seeded generator, which must not be used for secrets. Any seed will do. */
 struct hf__random {
 	uint64_t state;
@@ -14,7 +16,7 @@ struct hf__random {
 int hf__random_bytes(void *ret_bytes, size_t length);
 
 /* Writes a random (version 4) UUID as text; 0 or -1. */
-int hf__random_uuid(char ret_uuid[37]);
+int hf__random_uuid(char ret_uuid[HF__UUID_LENGTH + 1]);
 
 uint64_t hf__random_next(struct hf__random *random);
 

@@ -9,6 +9,7 @@
 #define HF_CORE_BACKEND_H
 
 #include "base/list.h"
+#include "base/random.h"
 #include "engine/wheel.h"
 
 #include <holdfast/holdfast.h>
@@ -378,7 +379,7 @@ struct hf__core_config {
 	int history; /* about how many entries the history keeps; 0: there is none */
 	/* The history has only holds that were waited for, losses and forced releases. */
 	bool history_contended;
-	char uuid[37];
+	char uuid[HF__UUID_LENGTH + 1];
 	char description[HF__DESCRIPTION_SIZE]; /* shown with its locks; empty: none */
 };
 

@@ -1,6 +1,8 @@
 /* Requests as the server reads them: arrays of bulk strings. */
 #include "redis/request.h"
 
+#include "base/random.h"
+
 #include <assert.h>
 
 #define MAX_DIGITS 20
@@ -34,19 +36,21 @@ char *hf__request_long(char *at, int64_t number)
 	return hf__request_bytes(at, first, (size_t)(end - first));
 }
 
-char *hf__request_owner(char *at, const char *uuid, uint64_t number, const char *suffix)
+static const char suffix[] = ":write";
+
+char *hf__request_owner(char *at, const char *uuid, uint64_t number, bool writes)
 {
-	assert(uuid && suffix);
 	char text[MAX_DIGITS];
 	char *end = text + sizeof text;
 	char *first = format(end, number);
-	size_t uuid_length = strlen(uuid);
 	size_t length = (size_t)(end - first);
-	size_t suffix_length = strlen(suffix);
-	at = hf__request_header(at, '$', uuid_length + 1 + length + suffix_length);
-	at = hf__request_raw(at, uuid, uuid_length);
+	assert(uuid && !uuid[HF__UUID_LENGTH]);
+	at = hf__request_header(at, '$',
+	                        HF__UUID_LENGTH + 1 + length + (writes ? sizeof suffix - 1 : 0));
+	at = hf__request_raw(at, uuid, HF__UUID_LENGTH);
 	*at++ = ':';
 	at = hf__request_raw(at, first, length);
-	at = hf__request_raw(at, suffix, suffix_length);
+	if (writes)
+		at = hf__request_raw(at, suffix, sizeof suffix - 1);
 	return hf__request_raw(at, "\r\n", 2);
 }

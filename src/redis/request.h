@@ -7,6 +7,7 @@
 #ifndef HF_REDIS_REQUEST_H
 #define HF_REDIS_REQUEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -70,7 +71,7 @@ static inline char *hf__request_number(char *at, int64_t number)
 	return hf__request_bytes(at, &digit, 1);
 }
 
-/* Writes one argument: the client's UUID, a colon, the number and the suffix. */
-char *hf__request_owner(char *at, const char *uuid, uint64_t number, const char *suffix);
+/* Writes one argument: the client's UUID, a colon, the number, and ":write" for a write lock. */
+char *hf__request_owner(char *at, const char *uuid, uint64_t number, bool writes);
 
 #endif

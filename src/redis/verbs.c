@@ -65,14 +65,6 @@ static bool has_key(enum hf__keys_name key, const struct maker *maker)
 	return key != KEY_TOKEN || maker->cmd->token || maker->cmd->verb == HF__TOKEN;
 }
 
-static size_t count_keys(const struct hf__recipe *recipe, const struct maker *maker)
-{
-	size_t n = 0;
-	for (const enum hf__keys_name *key = recipe->keys; *key != KEY_END; key++)
-		n += has_key(*key, maker);
-	return n;
-}
-
 static char *put_key(char *at, enum hf__keys_name which, const struct maker *maker)
 {
 	const struct hf__lock *lock = maker->item.lock;
@@ -110,14 +102,6 @@ static size_t count_arg(enum hf__recipe_arg arg, const struct maker *maker)
 	}
 }
 
-static size_t count_args(const struct hf__recipe *recipe, const struct maker *maker)
-{
-	size_t n = 0;
-	for (const enum hf__recipe_arg *arg = recipe->args; *arg != ARG_END; arg++)
-		n += count_arg(*arg, maker);
-	return n;
-}
-
 /* Whether the argument contains the lock's name, as a key does. */
 static bool is_named(enum hf__recipe_arg arg)
 {
@@ -134,26 +118,16 @@ static bool is_named(enum hf__recipe_arg arg)
 	}
 }
 
-static size_t count_named_args(const struct hf__recipe *recipe)
-{
-	size_t n = 0;
-	for (const enum hf__recipe_arg *arg = recipe->args; *arg != ARG_END; arg++)
-		n += is_named(*arg);
-	return n;
-}
-
 static char *put_owner(char *at, const struct maker *maker, uint64_t wire)
 {
 	bool writes = hf__lock_kind(maker->item.lock) == HF_WRITE;
-	return hf__request_owner(at, hf__core_settings(maker->core)->uuid, wire,
-	                         writes ? ":write" : "");
+	return hf__request_owner(at, hf__core_settings(maker->core)->uuid, wire, writes);
 }
 
 static char *put_writer(char *at, const struct maker *maker)
 {
 	uint64_t writer = maker->cmd->from;
-	return writer ? hf__request_owner(at, hf__core_settings(maker->core)->uuid, writer,
-	                                  ":write")
+	return writer ? hf__request_owner(at, hf__core_settings(maker->core)->uuid, writer, true)
 	              : hf__request_text(at, "");
 }
 
@@ -365,12 +339,6 @@ static char *put_start(char *at, const struct choice *choice, const struct hf__c
 	return hf__request_number(at, (int64_t)keys);
 }
 
-static const struct hf__recipe *recipe_of(const struct hf__cmd *cmd)
-{
-	struct hf__renew_item item = item_of(cmd, 0);
-	return hf__recipe_of(item.lock ? hf__lock_kind(item.lock) : 0, cmd->verb);
-}
-
 static uint16_t items_of(const struct hf__cmd *cmd)
 {
 	return cmd->verb == HF__RENEW ? cmd->items : 1;
@@ -391,47 +359,65 @@ static size_t measure_texts(const struct hf__cmd *cmd)
 	return bytes;
 }
 
-/* Counts keys and arguments, and returns how many bytes the request takes at most. */
-static size_t measure(const struct hf__core *core, const struct hf__cmd *cmd,
-                      const struct choice *choice, size_t *ret_keys, size_t *ret_args)
+/* How many keys and arguments a request has, and how many bytes they take at most. */
+struct size {
+	size_t keys, args, bytes;
+};
+
+static void add_item(struct size *size, const struct hf__recipe *recipe, const struct maker *maker)
 {
-	const struct hf__recipe *recipe = choice->recipe;
+	const struct hf__lock *lock = maker->item.lock;
+	size_t named = (lock ? hf__lock_name_length(lock) : 0) + 2 * OWNER_SIZE;
+	for (const enum hf__keys_name *key = recipe->keys; *key != KEY_END; key++) {
+		if (!has_key(*key, maker))
+			continue;
+		size->keys++;
+		size->bytes += named;
+	}
+	for (const enum hf__recipe_arg *arg = recipe->args; *arg != ARG_END; arg++) {
+		size_t n = count_arg(*arg, maker);
+		size->args += n;
+		size->bytes += n * OWNER_SIZE + (is_named(*arg) ? named : 0);
+	}
+	size->bytes += strlen(hf__core_settings(maker->core)->description);
+}
+
+static struct size measure(struct maker *maker, uint16_t items, const struct choice *choice)
+{
+	const struct hf__cmd *cmd = maker->cmd;
 	const char *value = hf__core_value(cmd);
-	size_t bytes = 128 + (cmd->backend.whole_text ? choice->script->length : 0) +
-	               (value ? strlen(value) : 0);
-	size_t named = count_named_args(recipe);
-	*ret_keys = *ret_args = 0;
-	for (uint16_t i = 0; i < items_of(cmd); i++) {
-		struct maker maker = {.core = core, .cmd = cmd, .item = item_of(cmd, i)};
-		size_t keys = count_keys(recipe, &maker);
-		size_t args = count_args(recipe, &maker);
-		size_t name = maker.item.lock ? hf__lock_name_length(maker.item.lock) : 0;
-		bytes += (keys + named) * (name + 2 * OWNER_SIZE) + args * OWNER_SIZE;
-		bytes += strlen(hf__core_settings(core)->description);
-		*ret_keys += keys;
-		*ret_args += args;
+	struct size size = {.bytes = 128 + measure_texts(cmd)};
+	for (uint16_t i = 0; i < items; i++) {
+		maker->item = item_of(cmd, i);
+		add_item(&size, choice->recipe, maker);
 	}
-	bytes += measure_texts(cmd);
+	if (value)
+		size.bytes += strlen(value);
+	if (cmd->backend.whole_text)
+		size.bytes += choice->script->length;
 	if (cmd->verb == HF__HISTORY || cmd->verb == HF__HISTORY_CLEAR)
-		bytes += STREAM_SIZE;
+		size.bytes += STREAM_SIZE;
 	if (choice->has_entry) {
-		bytes += STREAM_SIZE + HISTORY_ARGS * OWNER_SIZE + HF__DESCRIPTION_SIZE;
-		*ret_args += HISTORY_ARGS;
+		size.bytes += STREAM_SIZE + HISTORY_ARGS * OWNER_SIZE + HF__DESCRIPTION_SIZE;
+		size.args += HISTORY_ARGS;
 	}
-	return hf__request_size(3 + *ret_keys + *ret_args, bytes);
+	size.bytes = hf__request_size(3 + size.keys + size.args, size.bytes);
+	return size;
 }
 
 int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd)
 {
-	const struct hf__core *core = conn->redis->core;
+	uint16_t items = items_of(cmd);
+	assert(cmd->verb < HF__VERBS && items > 0);
 	const char *publish = conn->redis->is_sharded ? "SPUBLISH" : "PUBLISH";
-	assert(cmd && cmd->verb < HF__VERBS && items_of(cmd) > 0);
-	const struct hf__recipe *recipe = recipe_of(cmd);
+	struct maker maker = {conn->redis->core, conn->redis, publish, cmd, item_of(cmd, 0)};
+	const struct hf__lock *lock = maker.item.lock;
+	const struct hf__recipe *recipe =
+		hf__recipe_of(lock ? hf__lock_kind(lock) : 0, cmd->verb);
 	struct choice choice;
-	choose(core, cmd, recipe, &choice);
-	size_t keys, args;
-	size_t room = measure(core, cmd, &choice, &keys, &args);
-	char *at = hf__conn_room(conn, room);
+	choose(maker.core, cmd, recipe, &choice);
+	struct size size = measure(&maker, items, &choice);
+	char *at = hf__conn_room(conn, size.bytes);
 	if (!at)
 		return HF_ENOMEM;
 	const char *start = at;
@@ -440,18 +426,18 @@ int hf__verbs_encode(struct hf__conn *conn, struct hf__cmd *cmd)
 		at = hf__request_text(at, "ASKING");
 		cmd->backend.has_asked = false;
 	}
-	at = put_start(at, &choice, cmd, keys, args);
-	for (uint16_t i = 0; i < items_of(cmd); i++) {
-		struct maker maker = {core, conn->redis, publish, cmd, item_of(cmd, i)};
+	at = put_start(at, &choice, cmd, size.keys, size.args);
+	for (uint16_t i = 0; i < items; i++) {
+		maker.item = item_of(cmd, i);
 		at = put_keys(at, recipe, &maker);
 	}
-	for (uint16_t i = 0; i < items_of(cmd); i++) {
-		struct maker maker = {core, conn->redis, publish, cmd, item_of(cmd, i)};
+	for (uint16_t i = 0; i < items; i++) {
+		maker.item = item_of(cmd, i);
 		at = put_args(at, recipe, &maker);
 	}
 	if (choice.has_entry)
 		at = put_entry(at, conn->redis, cmd, &choice.entry);
-	assert((size_t)(at - start) <= room);
+	assert((size_t)(at - start) <= size.bytes);
 	hf__conn_commit(conn, cmd, at);
 	return 0;
 }

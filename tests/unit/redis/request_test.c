@@ -68,10 +68,11 @@ static void numbers_from_the_smallest_to_the_largest(void **state)
 static void owner_is_uuid_and_number(void **state)
 {
 	(void)state;
-	CHECK_OUT(hf__request_owner(out, UUID, 7, ""), "$38\r\n" UUID ":7\r\n");
-	CHECK_OUT(hf__request_owner(out, UUID, 0, ""), "$38\r\n" UUID ":0\r\n");
-	CHECK_OUT(hf__request_owner(out, UUID, UINT64_MAX, ""),
+	CHECK_OUT(hf__request_owner(out, UUID, 7, false), "$38\r\n" UUID ":7\r\n");
+	CHECK_OUT(hf__request_owner(out, UUID, 0, false), "$38\r\n" UUID ":0\r\n");
+	CHECK_OUT(hf__request_owner(out, UUID, UINT64_MAX, false),
 	          "$57\r\n" UUID ":18446744073709551615\r\n");
+	CHECK_OUT(hf__request_owner(out, UUID, 7, true), "$44\r\n" UUID ":7:write\r\n");
 }
 
 static void size_is_enough_for_any_request(void **state)
