@@ -179,7 +179,7 @@ int hf_double_barrier_enter(hf_double_barrier *barrier, const hf_wait_options *o
 		return hf__error(HF_EDEADLOCK, "this handle has entered already or is about to; "
 		                               "open a handle for each member");
 	spec.want.amount = barrier->members;
-	int rc = hf__call_run(&call, spec);
+	int rc = hf__call_run(&call, &spec);
 	(void)replace(barrier, busy, rc ? 0 : call.op.owner);
 	return rc;
 }

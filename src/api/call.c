@@ -139,16 +139,16 @@ static void run_inside(struct hf__call *call)
 	hf__engine_wait(engine, &call->task);
 }
 
-int hf__call_run(struct hf__call *call, struct hf__spec spec)
+int hf__call_run(struct hf__call *call, const struct hf__spec *spec)
 {
-	struct hf_client *client = spec.client;
-	if (spec.error)
-		return spec.error;
+	struct hf_client *client = spec->client;
+	if (spec->error)
+		return spec->error;
 	/* A thread that calls again and again must not keep a close waiting. */
-	if (spec.want.verb != HF__OP_CLOSE && atomic_load(&client->closing))
+	if (spec->want.verb != HF__OP_CLOSE && atomic_load(&client->closing))
 		return hf__error(HF_ECLOSED, "the client is closed");
-	hf__call_init(call, &spec);
-	if (!hf__cancel_join(spec.want.cancel, call)) {
+	hf__call_init(call, spec);
+	if (!hf__cancel_join(spec->want.cancel, call)) {
 		hf__thread_unref(call->op.thread);
 		return fail_cancelled();
 	}
@@ -167,7 +167,7 @@ int hf__call_run(struct hf__call *call, struct hf__spec spec)
 int hf__call_number(struct hf__spec spec, int64_t *ret)
 {
 	struct hf__call call;
-	int rc = hf__call_run(&call, spec);
+	int rc = hf__call_run(&call, &spec);
 	if (!rc && ret)
 		*ret = call.op.number;
 	return rc;

@@ -15,7 +15,7 @@
 
 struct hf__several;
 
-/* A call that is described and not started yet; passed by value. */
+/* A call that is described and not started yet. */
 struct hf__spec {
 	/* HF_E… if an argument is wrong, with its detail set; running the call returns it. */
 	int error;
@@ -71,7 +71,7 @@ void hf__call_init(struct hf__call *call, const struct hf__spec *spec);
 /* Frees an allocated call that has finished, or was not started. */
 void hf__call_free(struct hf__call *call);
 /* Runs the call, waits for it, and returns its result; the other results are in call->op. */
-int hf__call_run(struct hf__call *call, struct hf__spec spec);
+int hf__call_run(struct hf__call *call, const struct hf__spec *spec);
 /* The same with the number of the result; ret may be NULL. */
 int hf__call_number(struct hf__spec spec, int64_t *ret);
 int hf__call_int(struct hf__spec spec, int *ret);

@@ -168,10 +168,11 @@ static struct hf__spec describe(const hf_lock *lock, enum hf__op_verb verb)
 	struct hf__spec spec = {.error = check(lock), .want = {.verb = (uint8_t)verb}};
 	if (spec.error)
 		return spec;
-	if (!hf__locks_several(lock))
-		return hf__locks_describe(lock, &spec.want);
 	spec.client = lock->at.client;
+	spec.record = lock->at.record;
 	spec.several = hf__locks_several(lock);
+	if (spec.record)
+		spec.want.spin = lock->spin;
 	return spec;
 }
 
@@ -287,10 +288,11 @@ static int check_acquire(const hf_lock *lock, const hf_acquire_options *options)
 
 static struct hf__spec describe_acquire(const hf_lock *lock, const hf_acquire_options *options)
 {
-	hf_acquire_options ours = {0};
+	hf_acquire_options ours;
 	struct hf__spec spec = describe(lock, HF__OP_ACQUIRE);
-	if (!spec.error)
-		spec.error = hf__options_copy(&ours, sizeof ours, options, "HF_ACQUIRE");
+	if (spec.error)
+		return spec;
+	spec.error = hf__options_copy(&ours, sizeof ours, options, "HF_ACQUIRE");
 	if (!spec.error)
 		spec.error = check_acquire(lock, &ours);
 	set_owner(&spec, ours.owner);
@@ -338,10 +340,11 @@ int hf_lock_acquire_async(hf_lock *lock, const hf_acquire_options *options, hf_d
 
 static struct hf__spec describe_release(const hf_lock *lock, const hf_release_options *options)
 {
-	hf_release_options ours = {0};
+	hf_release_options ours;
 	struct hf__spec spec = describe(lock, HF__OP_RELEASE);
-	if (!spec.error)
-		spec.error = hf__options_copy(&ours, sizeof ours, options, "HF_RELEASE");
+	if (spec.error)
+		return spec;
+	spec.error = hf__options_copy(&ours, sizeof ours, options, "HF_RELEASE");
 	if (!spec.error && ours.wait_ms < 0)
 		spec.error = hf__error(HF_EINVAL,
 		                       "wait_ms: %" PRId64 " is negative; use 0 for the default",
@@ -549,7 +552,8 @@ int hf_lock_holder(hf_lock *lock, char *ret_holder, size_t size)
 	int rc = check_text(ret_holder, size, "ret_holder");
 	if (rc)
 		return rc;
-	rc = hf__call_run(&call, describe_holder(lock));
+	struct hf__spec spec = describe_holder(lock);
+	rc = hf__call_run(&call, &spec);
 	if (!rc)
 		snprintf(ret_holder, size, "%s", call.op.text);
 	return rc;

@@ -157,7 +157,7 @@ int hf_permits_acquire(hf_permits *permits, int n, const hf_permits_options *opt
 	struct hf__spec spec = describe_acquire(permits, n, options);
 	if (!spec.error && !ret_ids)
 		spec.error = hf__error_null("ret_ids");
-	int rc = hf__call_run(&call, spec);
+	int rc = hf__call_run(&call, &spec);
 	if (!rc && hf__lock_remaining(permits->at.record, call.op.owner, hf__clock_ms(), NULL) == 0)
 		return fail_late(permits, call.op.owner, n);
 	for (int i = 0; !rc && i < n; i++)

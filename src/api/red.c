@@ -49,7 +49,7 @@ static void identify(const struct hf__several *several, struct identity *identit
 		int rc = hf__call_start_inner(spec, on_identified, &identity[i]);
 		if (!rc)
 			continue;
-		if (rc == HF_ENOMEM && !(rc = hf__call_run(&call, spec)))
+		if (rc == HF_ENOMEM && !(rc = hf__call_run(&call, &spec)))
 			memcpy(identity[i].words, call.op.text, sizeof identity[i].words);
 		identity[i].result = rc;
 		atomic_fetch_sub(&pending, 1);

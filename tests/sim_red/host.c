@@ -11,7 +11,7 @@
 int __wrap_hf__call_start(struct hf__spec spec, hf_done_fn *done, void *arg);
 int __wrap_hf__call_start_inner(struct hf__spec spec, void (*inner)(struct hf__call *call),
                                 void *arg);
-int __wrap_hf__call_run(struct hf__call *call, struct hf__spec spec);
+int __wrap_hf__call_run(struct hf__call *call, const struct hf__spec *spec);
 int __wrap_hf__call_number(struct hf__spec spec, int64_t *ret);
 void __wrap_hf_cancel_fire(hf_cancel *cancel);
 void __wrap_hf__handle_copy(struct hf__handle *handle, const struct hf__handle *from);
@@ -91,7 +91,7 @@ void __wrap_hf_cancel_fire(hf_cancel *cancel)
 }
 
 /* A call that waits would have to let the world continue. */
-int __wrap_hf__call_run(struct hf__call *call, struct hf__spec spec)
+int __wrap_hf__call_run(struct hf__call *call, const struct hf__spec *spec)
 {
 	(void)call, (void)spec;
 	watch_fail("blocking", "a call waits in a place where nothing may");
@@ -100,7 +100,7 @@ int __wrap_hf__call_run(struct hf__call *call, struct hf__spec spec)
 int __wrap_hf__call_number(struct hf__spec spec, int64_t *ret)
 {
 	(void)ret;
-	return __wrap_hf__call_run(NULL, spec);
+	return __wrap_hf__call_run(NULL, &spec);
 }
 
 /* A red lock that is opened asks its servers for their identity. */
