@@ -295,20 +295,22 @@ static void check_plans(struct hf__engine *engine)
 
 /*
  * Unlocks the mutex and wakes up the threads of finished tasks and the next driver. `leaving`: the
- * caller was the driver, and counts itself among the threads that are about to add a request.
+ * caller was the driver; if it wakes others, it counts itself among the threads that are about to
+ * add a request, because they would often overtake it.
  */
 static void unlock_and_wake(struct hf__engine *engine, struct hf__task *driver, bool leaving)
 {
-	if (!driver && !leaving && !engine->posted && hf__list_empty(&engine->finished)) {
+	if (!driver && !engine->posted && hf__list_empty(&engine->finished)) {
 		unlock_and_kick(engine);
 		return;
 	}
 	struct hf__list finished;
 	hf__list_init(&finished);
 	hf__list_move(&finished, &engine->finished);
-	int waking = count(&finished) + (driver ? 1 : 0) + (leaving ? 1 : 0);
+	int waking = count(&finished) + (driver ? 1 : 0);
+	leaving = leaving && waking > 0;
 	if (waking > 0)
-		atomic_fetch_add(&engine->woken, waking);
+		atomic_fetch_add(&engine->woken, waking + (leaving ? 1 : 0));
 	bool posted = engine->posted;
 	int user_fd = engine->user_fd;
 	engine->posted = false;
