@@ -27,10 +27,10 @@ const uint64_t *hf__metrics_ratios(size_t *ret_bounds)
 	return ratios;
 }
 
-/* The first bucket that a duration of this many bits can be in. */
-static const uint8_t first_bucket[] = {0,  0,  0,  0,  0,  0,  0,  0,  1,  2,  3,
-                                       4,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,
-                                       13, 14, 15, 16, 17, 18, 19, 20, 20, 21};
+/* The first bucket that a duration whose highest bit has this number can be in. */
+static const uint8_t first_bucket[] = {0,  0,  0,  0,  0,  0,  0,  1,  2,  3,  4,
+                                       4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 13,
+                                       14, 15, 16, 17, 18, 19, 20, 20, 21};
 
 /* The last bound is above every value, so the search ends. */
 static void add(struct hf__histogram *histogram, const uint64_t *bound, size_t first,
@@ -45,20 +45,22 @@ static void add(struct hf__histogram *histogram, const uint64_t *bound, size_t f
 static void add_duration(struct hf__histogram *histogram, int64_t us)
 {
 	uint64_t value = us > 0 ? (uint64_t)us : 0;
-	size_t bits = 64 - (size_t)__builtin_clzll(value | 1);
+	size_t highest = 63 - (size_t)__builtin_clzll(value | 1);
 	size_t most = sizeof first_bucket - 1;
-	add(histogram, durations, first_bucket[bits < most ? bits : most], value);
+	add(histogram, durations, first_bucket[highest < most ? highest : most], value);
 }
 
 static enum hf__metrics_result result_of(int error)
 {
+	if (!error)
+		return HF__RESULT_GRANTED;
 	switch (error) {
 	case HF_EBUSY: return HF__RESULT_BUSY;
 	case HF_ETIMEDOUT: return HF__RESULT_TIMEOUT;
 	case HF_ECANCELLED: return HF__RESULT_CANCELLED;
 	case HF_ELOST: return HF__RESULT_LOST;
 	case HF_EUNKNOWN: return HF__RESULT_UNKNOWN;
-	default: return error ? HF__RESULT_ERROR : HF__RESULT_GRANTED;
+	default: return HF__RESULT_ERROR;
 	}
 }
 
