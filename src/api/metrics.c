@@ -29,7 +29,7 @@ static struct hf__name_row count_lock(const struct hf__lock *lock, uint64_t *at_
 			continue;
 		row.held++;
 		*at_risk += hold->at_risk;
-		if (hold->granted_us && hold->granted_us < row.since_us)
+		if (hold->measured && hold->granted_us < row.since_us)
 			row.since_us = hold->granted_us;
 	}
 	return row;

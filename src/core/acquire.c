@@ -135,8 +135,6 @@ static void finish_granted(struct hf__core *core, struct hf__op *op, struct hf__
 	hold->cmd.waited_ms = 0;
 	if (hold->count++ == 0) {
 		hold->token = token;
-		if (core->metrics)
-			hold->granted_us = core->metrics->now_us;
 		if (hold->moves == 0 && op->lock->traits->moves)
 			hold->moving_since = (uint32_t)now;
 	}

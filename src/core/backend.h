@@ -300,16 +300,18 @@ struct hf__cmd {
 	int64_t answer_by; /* when the backend gives the connection up */
 	/* The backend's notes about a command in flight; the core clears them when it submits. */
 	struct {
-		uint64_t offset;  /* where in the output its request begins */
-		uint64_t beat;    /* the number of the heartbeat whose answer it waits for */
-		uint32_t step;    /* how many of its parts have been dealt with */
-		uint8_t outcome;  /* enum hf__outcome of an answer that is handed up next turn */
-		bool whole_text;  /* the script itself was sent, not its hash */
-		bool asks;        /* the request is sent to a node that does not own its slot yet */
-		bool has_asked;   /* and that node has answered the word that announces this */
-		bool starts_over; /* a list whose cursor is of no use any more */
-		bool is_refused;  /* the first of its two replies was an error */
+		union {
+			uint64_t offset; /* where in the output its request begins */
+			uint64_t beat;   /* the number of the heartbeat whose answer it waits for */
+		};
+		uint32_t step;   /* how many of its parts have been dealt with */
+		uint8_t outcome; /* enum hf__outcome of an answer that is handed up next turn */
 		uint8_t redirections;
+		bool whole_text : 1;  /* the script itself was sent, not its hash */
+		bool asks : 1;        /* it is sent to a node that does not own its slot yet */
+		bool has_asked : 1;   /* and that node has answered the word that announces this */
+		bool starts_over : 1; /* a list whose cursor is of no use any more */
+		bool is_refused : 1;  /* the first of its two replies was an error */
 	} backend;
 	union {
 		/* RENEW: the holds to renew; NULL: the command's own. */

@@ -15,7 +15,7 @@ static int64_t held_ms(const struct hf__hold *hold, int64_t now)
 {
 	if (hold && hold->reason)
 		return hold->held_ms;
-	return hold && hold->held_since ? now - hold->held_since : -1;
+	return hold && hold->granted_us ? now - hold->granted_us / 1000 : -1;
 }
 
 static const struct hf__hold *find_wire(const struct hf__lock *lock, uint64_t wire)

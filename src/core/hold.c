@@ -19,7 +19,7 @@ int64_t hf__hold_lease(const struct hf__hold *hold)
 
 int64_t hf__hold_renew_lease(const struct hf__core *core, const struct hf__hold *hold)
 {
-	return hold->renew_ms ? hold->renew_ms : core->config.watchdog_ms;
+	return hold->renew_ms && !hold->reason ? hold->renew_ms : core->config.watchdog_ms;
 }
 
 static int64_t risk_at(const struct hf__hold *hold)
@@ -172,6 +172,13 @@ struct hf__hold *hf__hold_new_sibling(const struct hf__hold *first, uint32_t num
 	return hold;
 }
 
+static void free_memory(struct hf__hold *hold)
+{
+	if (hold->reason)
+		free(hold->blame);
+	free(hold);
+}
+
 static void free_hold(struct hf__core *core, struct hf__hold *hold)
 {
 	unlink_hold(core, hold);
@@ -180,8 +187,7 @@ static void free_hold(struct hf__core *core, struct hf__hold *hold)
 		hold->cmd.lock->refs++;
 	} else {
 		hf__list_remove(&hold->news);
-		free(hold->blame);
-		free(hold);
+		free_memory(hold);
 	}
 }
 
@@ -318,7 +324,8 @@ bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent
 	if (fresh) {
 		outdate_others(core, hold);
 		hold->state = HF__HOLD_HELD;
-		hold->held_since = now;
+		hold->granted_us = core->metrics ? core->metrics->now_us : now * 1000;
+		hold->measured = core->metrics != NULL;
 		hold->placed = false;
 		if (hold->cmd.lock->traits->queues || hold->cmd.lock->traits->ordered)
 			hold->cmd.lock->held = hold;
@@ -353,7 +360,7 @@ void hf__hold_join(struct hf__core *core, struct hf__hold *hold, const struct hf
 	hold->leased_until = first->leased_until;
 	hold->leased_ms = first->leased_ms;
 	hold->granted_us = first->granted_us;
-	hold->held_since = first->held_since;
+	hold->measured = first->measured;
 	hold->cmd.kept = first->cmd.kept;
 	hold->renew_at = first->renew_at;
 	hold->watched_from = first->watched_from;
@@ -396,8 +403,7 @@ static void keep_blame(struct hf__hold *hold)
 		hf__hold_show_blame(hold, text, sizeof text);
 	else if (hold->reason == HF__LOST_GONE && link->up && link->server[0])
 		snprintf(text, sizeof text, ": %s", link->server);
-	if (text[0])
-		hold->blame = strdup(text);
+	hold->blame = text[0] ? strdup(text) : NULL;
 }
 
 static enum hf__metrics_end end_of(enum hf__lost_reason reason)
@@ -416,7 +422,9 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	bool timed = reason == HF__LOST_EXPIRED || reason == HF__LOST_UNREACHABLE;
 	hold->lease_ms = hf__hold_lease(hold);
 	hold->ended_at = timed ? hold->valid_until : now;
-	hold->held_ms = hold->ended_at - hold->held_since;
+	if (core->metrics)
+		hf__metrics_count_hold(core, hold, end_of(reason));
+	hold->held_ms = hold->ended_at - hold->granted_us / 1000;
 	keep_blame(hold);
 	hold->valid_until = 0;
 	hf__wheel_stop(&core->wheel, &hold->timer);
@@ -427,8 +435,6 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	count_hold(core, hold->cmd.lock, -1);
 	core->stats.losses++;
 	core->losses[reason]++;
-	if (core->metrics)
-		hf__metrics_count_hold(core, hold, end_of(reason));
 	char why[HF__DETAIL_SIZE];
 	hf__hold_explain(hold, now, why, sizeof why);
 	hf__log_write(core, HF_LOG_WARN, "%s: %s", hold->cmd.lock->name, why);
@@ -570,7 +576,6 @@ void hf__hold_end_news(struct hf__core *core, struct hf__hold *hold)
 	if (!hold->dead)
 		return;
 	struct hf__lock *lock = hold->cmd.lock;
-	free(hold->blame);
-	free(hold);
+	free_memory(hold);
 	hf__lock_unref(core, lock);
 }

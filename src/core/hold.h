@@ -43,18 +43,19 @@ struct hf__hold {
 	struct hf__cell *cell;  /* its cell; before the first ask a spare one, or NULL */
 	/* The thread that took it, if a thread did and there was memory to note it. */
 	struct hf__thread *thread;
-	/* Lost: the end of the explanation, which names the server; malloc'ed, or NULL. */
-	char *blame;
 	uint64_t owner;
 	int64_t lease_ms; /* the lease from which valid_until was computed */
 	int64_t valid_until;
-	int64_t renew_at;     /* HF__NEVER: not renewed, or waiting for a connection */
-	int64_t renew_ms;     /* the lease with which it is renewed if that is not the watchdog's */
+	int64_t renew_at; /* HF__NEVER: not renewed, or waiting for a connection */
+	union {
+		int64_t renew_ms; /* the lease to renew it with if that is not the watchdog's */
+		/* Lost: the end of the explanation, which names the server; malloc'ed, or NULL. */
+		char *blame;
+	};
 	int64_t end_at;       /* with a session: when the hold ends even if the session lasts */
-	int64_t granted_us;   /* while it is held, with metrics: since when */
 	int64_t leased_until; /* the latest expiry of the levels with a lease of their own */
 	union {
-		int64_t held_since; /* when it was granted; 0: not yet */
+		int64_t granted_us; /* when it was granted, in microseconds; 0: not yet */
 		int64_t held_ms;    /* lost: for how long it was held */
 	};
 	union {
@@ -87,6 +88,7 @@ struct hf__hold {
 	bool stays : 1;       /* lost, but the server may still have it */
 	bool recorded : 1;    /* its asks use the record that cmd names */
 	bool loss_said : 1;   /* the history may have the loss already */
+	bool measured : 1;    /* with metrics: it is held, which is counted when it ends */
 };
 
 /* A call works with the hold, or its command is in flight. */

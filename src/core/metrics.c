@@ -28,9 +28,8 @@ const uint64_t *hf__metrics_ratios(size_t *ret_bounds)
 }
 
 /* The first bucket that a duration whose highest bit has this number can be in. */
-static const uint8_t first_bucket[] = {0,  0,  0,  0,  0,  0,  0,  1,  2,  3,  4,
-                                       4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 13,
-                                       14, 15, 16, 17, 18, 19, 20, 20, 21};
+static const uint8_t first_bucket[] = {0, 0,  0,  0,  0,  0,  0,  1,  2,  3,  4,  4,  5,  6,  7, 8,
+                                       9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 18, 19, 20, 20, 21};
 
 /* The last bound is above every value, so the search ends. */
 static void add(struct hf__histogram *histogram, const uint64_t *bound, size_t first,
@@ -98,9 +97,9 @@ void hf__metrics_count_renewal(struct hf__core *core, int64_t due_at, int64_t le
 void hf__metrics_count_hold(struct hf__core *core, struct hf__hold *hold, enum hf__metrics_end end)
 {
 	struct hf__metrics *metrics = core->metrics;
-	if (!hold->granted_us)
+	if (!hold->measured)
 		return;
 	add_duration(&metrics->kind[hold->cmd.lock->kind].hold[end],
 	             metrics->now_us - hold->granted_us);
-	hold->granted_us = 0;
+	hold->measured = false;
 }
