@@ -237,7 +237,7 @@ static void wait_for(struct hf__core *core, struct hf__op *op, const struct hf__
 /* An ask that was answered BUSY has a place in the server's queue. */
 static bool leaves_place(const struct hf__hold *hold)
 {
-	return hold->cmd.place_ms > 0 || hold->cmd.lock->policy->keeps_place;
+	return hold->cmd.place_ms > 0 || hf__policy_of(hold->cmd.lock)->keeps_place;
 }
 
 static void on_busy(struct hf__core *core, struct hf__op *op, const struct hf__answer *answer,
@@ -346,7 +346,7 @@ static int64_t end_of(const struct hf__op *op, struct hf__hold *hold, int64_t se
 		return HF__NEVER;
 	int64_t end = hf__policy_valid_until(sent_at, op->want.lease_ms);
 	if (end > hold->leased_until)
-		hold->cmd.lock->policy->note_end(hold, end, op->want.lease_ms);
+		hf__policy_of(hold->cmd.lock)->note_end(hold, end, op->want.lease_ms);
 	return end;
 }
 
@@ -354,7 +354,7 @@ static int64_t end_of(const struct hf__op *op, struct hf__hold *hold, int64_t se
 static bool confirm_ask(struct hf__core *core, const struct hf__op *op, struct hf__hold *hold,
                         int64_t now)
 {
-	bool counted_there = hold->cmd.lock->policy->server_ends;
+	bool counted_there = hf__policy_of(hold->cmd.lock)->server_ends;
 	int64_t before = hold->end_at;
 	int64_t end = end_of(op, hold, counted_there ? hold->cmd.sent_at : now);
 	if (hold->count == 0 || end > hold->end_at)
@@ -536,7 +536,7 @@ static uint32_t place_of(const struct hf__core *core, const struct hf__op *op)
 	if (op->want.wait_ms == HF_NOWAIT)
 		return 0;
 	if (!op->lock->traits->ordered)
-		return op->lock->policy->keeps_place; /* for as long as the call waits */
+		return hf__policy_of(op->lock)->keeps_place; /* for as long as the call waits */
 	return wait_ms < INT32_MAX ? (uint32_t)wait_ms : INT32_MAX;
 }
 
@@ -553,8 +553,9 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 		hold->recorded = true;
 	}
 	cmd->verb = HF__ASK;
-	cmd->lease_ms = takes ? HF__TAKEN_MS
-	                      : op->lock->policy->lease_to_send(core, hf__acquire_lease(core, op));
+	cmd->lease_ms =
+		takes ? HF__TAKEN_MS
+		      : hf__policy_of(op->lock)->lease_to_send(core, hf__acquire_lease(core, op));
 	cmd->count = traits->nesting == HF__NEST_APART ? op->want.amount : hold->count + 1;
 	cmd->items = traits->several ? (uint16_t)op->want.amount : 0;
 	cmd->from = op->want.from ? op->want.from : hf__hold_writer(core, op->lock, op->want.owner);
@@ -575,7 +576,8 @@ void hf__acquire_prepare(struct hf__core *core, struct hf__hold *hold, int64_t n
 static void prepare_extend(const struct hf__core *core, struct hf__hold *hold)
 {
 	hold->cmd.verb = HF__RENEW;
-	hold->cmd.lease_ms = hold->cmd.lock->policy->lease_to_send(core, hold->op->want.lease_ms);
+	hold->cmd.lease_ms =
+		hf__policy_of(hold->cmd.lock)->lease_to_send(core, hold->op->want.lease_ms);
 	hold->cmd.item = NULL;
 	hold->cmd.items = 1;
 	hold->cmd.answered = on_extend_answer;
@@ -696,7 +698,7 @@ static void start_nested(struct hf__core *core, struct hf__op *op, struct hf__ho
 	}
 	hold->op = op;
 	op->hold = hold;
-	if (op->lock->policy->nests_here)
+	if (hf__policy_of(op->lock)->nests_here)
 		nest_here(core, op, hold, now);
 	else
 		hf__acquire_ask(core, hold, now);

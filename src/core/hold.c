@@ -14,7 +14,7 @@
 
 int64_t hf__hold_lease(const struct hf__hold *hold)
 {
-	return hold->cmd.lock->policy->lease_of(hold);
+	return hf__policy_of(hold->cmd.lock)->lease_of(hold);
 }
 
 int64_t hf__hold_renew_lease(const struct hf__core *core, const struct hf__hold *hold)
@@ -260,7 +260,7 @@ void hf__hold_take_cell(struct hf__hold *hold)
 void hf__hold_shorten(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms)
 {
-	int64_t until = hold->cmd.lock->policy->valid_until(core, hold, sent_at, lease_ms);
+	int64_t until = hf__policy_of(hold->cmd.lock)->valid_until(core, hold, sent_at, lease_ms);
 	if (until < hold->valid_until)
 		hold->valid_until = until;
 	publish(hold);
@@ -271,7 +271,7 @@ void hf__hold_set_lease(struct hf__core *core, struct hf__hold *hold, int64_t se
                         int64_t lease_ms)
 {
 	bool was_at_risk = hold->at_risk;
-	hold->cmd.lock->policy->set_lease(core, hold, sent_at, lease_ms);
+	hf__policy_of(hold->cmd.lock)->set_lease(core, hold, sent_at, lease_ms);
 	core->recovered += was_at_risk && !hold->at_risk;
 	publish(hold);
 	hf__hold_arm(core, hold);
@@ -315,8 +315,9 @@ static void outdate_others(struct hf__core *core, const struct hf__hold *hold)
 bool hf__hold_confirm(struct hf__core *core, struct hf__hold *hold, int64_t sent_at,
                       int64_t lease_ms, int64_t now)
 {
-	int64_t until = hold->cmd.lock->policy->valid_until(
-		core, hold, HF__MUTANT(REPLY_TIME) ? now : sent_at, lease_ms);
+	int64_t until =
+		hf__policy_of(hold->cmd.lock)
+			->valid_until(core, hold, HF__MUTANT(REPLY_TIME) ? now : sent_at, lease_ms);
 	bool fresh = hold->state == HF__HOLD_ASKING;
 	if (now >= (fresh ? until : hold->valid_until))
 		return false;
@@ -444,9 +445,9 @@ void hf__hold_lose(struct hf__core *core, struct hf__hold *hold, enum hf__lost_r
 	 * hold of another owner. If there is a history, the same command enters the loss there; a
 	 * forced release has an entry of its own.
 	 */
-	hold->stays =
-		((timed || reason == HF__LOST_FORCED) && !hold->cmd.lock->policy->server_ends) ||
-		(core->config.history && reason != HF__LOST_FORCED);
+	hold->stays = ((timed || reason == HF__LOST_FORCED) &&
+	               !hf__policy_of(hold->cmd.lock)->server_ends) ||
+	              (core->config.history && reason != HF__LOST_FORCED);
 	if (hold->stays && !hold->op)
 		core->events->resume(core, hold, now);
 	hf__lock_next(core, hold->cmd.lock, now);
@@ -509,7 +510,7 @@ void hf__hold_abandon(struct hf__core *core, struct hf__hold *hold, int64_t now)
 		lease_ms = hold->cmd.lease_ms; /* an extension may have run unanswered */
 	if (hold->was_watched && lease_ms < core->config.watchdog_ms)
 		lease_ms = core->config.watchdog_ms;
-	if (hold->placed || hold->cmd.place_ms > 0 || !lock->policy->server_ends)
+	if (hold->placed || hold->cmd.place_ms > 0 || !hf__policy_of(lock)->server_ends)
 		lease_ms = HF__PLACE_MS; /* a place may last long, and it keeps others waiting */
 	hold->ended_at = hf__clock_after(now, core->closed ? HF__CLOSE_MS : lease_ms);
 	core->events->resume(core, hold, now);

@@ -100,7 +100,7 @@ static inline bool hf__hold_is_busy(const struct hf__hold *hold)
 /* It is renewed until it is released. */
 static inline bool hf__hold_is_renewed(const struct hf__hold *hold)
 {
-	return hold->watched_from || hold->cmd.lock->policy->always_renews;
+	return hold->watched_from || hf__policy_of(hold->cmd.lock)->always_renews;
 }
 
 /* The lease with which the watchdog renews it. */

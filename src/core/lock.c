@@ -43,8 +43,8 @@ void hf__lock_set_slot(struct hf__core *core, struct hf__lock *lock)
 static struct hf__lock *new_lock(struct hf__core *core, const struct lock_key *key, uint32_t hash)
 {
 	struct hf__link *link = hf__lock_route(core, key->name, key->length);
-	struct hf__lock *lock =
-		link ? calloc(1, sizeof(*lock) + key->length + 1 + key->n * HF__VALUE_SIZE) : NULL;
+	size_t size = offsetof(struct hf__lock, name) + key->length + 1 + key->n * HF__VALUE_SIZE;
+	struct hf__lock *lock = link ? calloc(1, size) : NULL;
 	if (!lock)
 		return NULL;
 	lock->link = link;
@@ -52,7 +52,6 @@ static struct hf__lock *new_lock(struct hf__core *core, const struct lock_key *k
 	hf__list_init(&lock->holds);
 	hf__list_init(&lock->queue);
 	lock->traits = key->traits;
-	lock->policy = key->traits->session ? &hf__policy_session : &hf__policy_lease;
 	lock->kind = key->traits->kind;
 	lock->length = (uint16_t)key->length;
 	lock->values = (uint8_t)key->n;

@@ -34,12 +34,11 @@ struct hf__lock {
 	struct hf__hold *held;        /* of an exclusive lock: the hold of this client, or NULL */
 	struct hf__watch *watches;    /* the channels it listens to */
 	const struct hf__traits *traits;
-	const struct hf__policy *policy; /* how long its holds last */
-	struct hf__link *link;           /* where its commands go */
-	uint32_t rested_at;              /* when a waiter last let other clients ask first */
-	uint32_t refs;  /* handles, commands in flight, parked calls, holds with news */
-	uint8_t values; /* of a group: how many values follow the name */
-	uint8_t kind;   /* that of the traits */
+	struct hf__link *link; /* where its commands go */
+	uint32_t rested_at;    /* when a waiter last let other clients ask first */
+	uint32_t refs;         /* handles, commands in flight, parked calls, holds with news */
+	uint8_t values;        /* of a group: how many values follow the name */
+	uint8_t kind;          /* that of the traits */
 	uint16_t length;
 	uint16_t slot; /* of its name, if the backend has slots */
 	char name[];

@@ -30,6 +30,12 @@ struct hf__policy {
 extern const struct hf__policy hf__policy_lease;
 extern const struct hf__policy hf__policy_session;
 
+/* How long holds of this lock last. */
+static inline const struct hf__policy *hf__policy_of(const struct hf__lock *lock)
+{
+	return hf__lock_traits(lock)->session ? &hf__policy_session : &hf__policy_lease;
+}
+
 /* When a lease that was granted to a request of this time is over for us. */
 int64_t hf__policy_valid_until(int64_t sent_at, int64_t lease_ms);
 

@@ -127,7 +127,7 @@ static void each_permit(struct hf__core *core, struct hf__query *query, each_per
 static void begin_release(struct hf__core *core, struct hf__hold *hold, int64_t now)
 {
 	/* Only this client knows whether the lease is over. */
-	if (!hold->cmd.lock->policy->server_ends)
+	if (!hf__policy_of(hold->cmd.lock)->server_ends)
 		(void)hf__hold_check(core, hold, now);
 	if (hold->state != HF__HOLD_HELD)
 		return;
@@ -188,7 +188,7 @@ static void undo_extend(struct hf__core *core, const struct hf__query *query, bo
 	struct hf__hold *hold = own_permit(core, query, 0);
 	if (!query->has_begun || !hold || hold->state != HF__HOLD_HELD || !query->was_watched)
 		return;
-	if (may_run && hold->cmd.lock->policy->server_ends &&
+	if (may_run && hf__policy_of(hold->cmd.lock)->server_ends &&
 	    query->cmd.lease_ms < hf__hold_renew_lease(core, hold))
 		hold->renew_ms = query->cmd.lease_ms;
 	hold->watched_from = 1;
