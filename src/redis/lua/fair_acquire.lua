@@ -14,9 +14,8 @@
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 --+ -- include: history
-local key, queue, expiry, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local lease, me, n, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local token, descriptions, about, text, waited = KEYS[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9]
+local key, queue, expiry, alive, token = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local lease, me, n, wait, alive_ms, descriptions, about, text, waited = unpack(ARGV)
 if redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)
 	-- include: keep_hold
@@ -58,7 +57,7 @@ if fields == 0 and (not first or first == me) then
 		local least = math.min(old, now + tonumber(lease) + tonumber(wait))
 		redis.call('zadd', expiry, string.format('%.0f', math.max(old - tonumber(wait), least)), waiters[i])
 	end
-	redis.call('hset', key, me, 1)
+	redis.call('hset', key, me, '1')
 	redis.call('pexpire', key, lease)
 	--+ keep_grant(me, number, about, text)
 	-- include: end_wait

@@ -11,8 +11,7 @@
 --+ -- include: history
 -- include: try
 local key, queue, expiry, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local me, n, message, publish, channel, wait = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local descriptions, waited = ARGV[7], ARGV[8]
+local me, n, message, publish, channel, wait, descriptions, waited = unpack(ARGV)
 if n ~= '0' then
 	if redis.call('hexists', key, me) == 0 then
 		return {'gone', redis.call('hlen', key) == 1 and redis.call('hkeys', key)[1] or ''}

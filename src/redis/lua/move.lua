@@ -9,8 +9,8 @@
 --         {'conflict', why}: the key of the token does not hold a number; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 --+ -- include: history
-local key, lease, me, from = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local token, descriptions, about, text, waited = KEYS[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local key, token = KEYS[1], KEYS[2]
+local lease, me, from, descriptions, about, text, waited = unpack(ARGV)
 if redis.call('hexists', key, from) == 1 then
 	local number
 	if token then
@@ -19,7 +19,7 @@ if redis.call('hexists', key, from) == 1 then
 	-- A full server lets a script write if its first write needs no memory. The old owner is removed last: a node of a
 	-- Cluster whose slot is being moved would not let the lock be created again.
 	redis.call('pexpire', key, lease)
-	redis.call('hset', key, me, 1)
+	redis.call('hset', key, me, '1')
 	redis.call('hdel', key, from)
 	--+ keep('m', from, 'd', also)
 	--+ keep_grant(me, number, about, text)

@@ -12,8 +12,8 @@
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 --+ -- include: history
-local key, hold, lease, me, n, writer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local descriptions, about, text, waited = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local key, hold = KEYS[1], KEYS[2]
+local lease, me, n, writer, descriptions, about, text, waited = unpack(ARGV)
 local is_new = false
 local mode = redis.call('hget', key, 'mode')
 if mode ~= 'read' and mode ~= 'write' then
@@ -39,7 +39,7 @@ if redis.call('hexists', key, me) == 0 then
 	elseif not mode then
 		redis.call('hset', key, 'mode', 'read')
 	end
-	redis.call('hset', key, me, 1)
+	redis.call('hset', key, me, '1')
 	is_new = true
 	-- include: end_wait
 end

@@ -9,7 +9,8 @@
 --         {'warning', command, error, one of these}: something besides the hold itself failed
 --+ -- include: history
 -- include: try
-local key, hold, me, prefix, descriptions, waited = KEYS[1], KEYS[2], ARGV[1], ARGV[5], ARGV[6], ARGV[7]
+local key, hold = KEYS[1], KEYS[2]
+local me, message, publish, channel, prefix, descriptions, waited = unpack(ARGV)
 local held = redis.call('hdel', key, me) == 1
 try('del', hold)
 if descriptions then
@@ -44,6 +45,6 @@ if longest > 0 then
 	try('pexpire', key, longest)
 else
 	try('del', key)
-	try(ARGV[3], ARGV[4], ARGV[2])
+	try(publish, channel, message)
 end
 return reply(1)

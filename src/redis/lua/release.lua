@@ -8,18 +8,19 @@
 --         {'gone', holder}: the owner does not hold the lock; the holder may be ''
 --         {'warning', command, error, one of these}: the message or the description failed; all else was done
 --+ -- include: history
-local key, me, n, descriptions, waited = KEYS[1], ARGV[1], ARGV[2], ARGV[6], ARGV[7]
+local key = KEYS[1]
+local me, n, message, publish, channel, descriptions, waited = unpack(ARGV)
 if n == '0' then
 	if redis.call('hdel', key, me) == 1 then
 		local received = 0
 		-- A node of a Cluster whose slot is being moved refuses a key that does not exist any more.
-		if ARGV[3] ~= '' and redis.pcall('exists', key) ~= 1 then
-			received = redis.pcall(ARGV[4], ARGV[5], ARGV[3])
+		if message ~= '' and redis.pcall('exists', key) ~= 1 then
+			received = redis.pcall(publish, channel, message)
 		end
 		local note = descriptions and redis.pcall('del', descriptions .. ':' .. me)
 		--+ keep_end(me)
 		if type(received) == 'table' then
-			return {'warning', string.lower(ARGV[4]), received.err, 0}
+			return {'warning', string.lower(publish), received.err, 0}
 		elseif type(note) == 'table' then
 			return {'warning', 'del', note.err, received}
 		--+ elseif unkept then

@@ -11,8 +11,8 @@
 --         {'conflict', why}: the key is not a lock; nothing was changed
 --         {'warning', command, error, one of these}: the description could not be written
 --+ -- include: history
-local key, lease, me, n = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local token, descriptions, about, text, waited = KEYS[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local key, token = KEYS[1], KEYS[2]
+local lease, me, n, descriptions, about, text, waited = unpack(ARGV)
 if redis.call('hexists', key, me) == 1 then
 	redis.call('hset', key, me, n)
 	-- include: keep_hold
@@ -25,7 +25,7 @@ if redis.call('exists', key) == 0 then
 	if token then
 		-- include: next_token
 	end
-	redis.call('hset', key, 'mode', 'write', me, 1)
+	redis.call('hset', key, 'mode', 'write', me, '1')
 	redis.call('pexpire', key, lease)
 	--+ keep_grant(me, number, about, text)
 	-- include: end_wait

@@ -9,7 +9,8 @@
 --         {'warning', command, error, one of these}: the message or the description failed; all else was done
 --+ -- include: history
 -- include: try
-local key, me, n, descriptions, waited = KEYS[1], ARGV[1], ARGV[2], ARGV[6], ARGV[7]
+local key = KEYS[1]
+local me, n, message, publish, channel, descriptions, waited = unpack(ARGV)
 if n ~= '0' then
 	if redis.call('hexists', key, me) == 0 then
 		return {'gone', ''}
@@ -32,5 +33,5 @@ end
 if descriptions then
 	try('del', descriptions .. ':' .. me)
 end
-try(ARGV[4], ARGV[5], ARGV[3])
+try(publish, channel, message)
 return reply(1)
